@@ -1,0 +1,40 @@
+# pillion's build. The goals a person types are listed by `make help`; the logic is in build/*.mk.
+#
+#   build/config.mk   which machine the product is for, tools, flags
+#   build/vendor.mk   the foreign libraries, from vendor/manifest and vendor/*.mk
+#   build/product.mk  src/ and the linked program
+#   build/tests.mk    unit tests, fuzz targets, test and bench goals
+#   build/setup.mk    packages of the machine that builds; the demo
+#
+# Everything made goes below build/out/. Nothing here runs a compiler before a goal needs it: `make setup` and
+# `make demo` start on a machine that has make and git only.
+
+all: product
+
+include build/config.mk
+include build/vendor.mk
+include build/product.mk
+include build/tests.mk
+include build/setup.mk
+
+.PHONY: all product clean distclean help
+.DELETE_ON_ERROR:
+.SUFFIXES:
+MAKEFLAGS += -r --no-print-directory
+
+clean:
+	rm -rf $(filter-out build/out/tarballs build/out/apt,$(wildcard build/out/*))
+
+distclean:
+	rm -rf build/out build/lab
+
+help:
+	@echo 'make            build build/out/$(ARCH)/pillion (ARCH=aarch64 cross-compiles)'
+	@echo 'make demo       install what is needed, build, profile a bundled program, show where the results are'
+	@echo 'make test       install what is needed, build, run every test'
+	@echo 'make setup      install the Debian packages that building, demo and tests need (as root; else the command is shown)'
+	@echo 'make unit       build and run the unit tests (host compiler, AddressSanitizer, UBSan)'
+	@echo 'make fuzz       build and shortly run the fuzz targets (clang; FUZZ_SECONDS=5 per target)'
+	@echo 'make bench      run the benchmarks'
+	@echo 'make clean      remove what was built, keep fetched tarballs; distclean removes those too'
+	@echo 'V=1 shows the commands, VENDOR_CACHE=DIR names a folder that holds the library tarballs'

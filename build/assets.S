@@ -1,0 +1,17 @@
+/* Files embedded as bytes. C sees them as
+       extern const char flame_js[], flame_js_end[], flame_css[], flame_css_end[];
+   paths are relative to the repository's root, where the assembler runs. */
+
+    .macro embed name, file
+    .section .rodata.\name, "a"
+    .globl \name, \name\()_end
+\name:
+    .incbin "\file"
+\name\()_end:
+    .byte 0
+    .endm
+
+    embed flame_js, "src/encode/flame.js"
+    embed flame_css, "src/encode/flame.css"
+
+    .section .note.GNU-stack, "", %progbits

@@ -1,0 +1,54 @@
+# Which machine the product is for, the tools and the flags. Everything expensive is expanded only in recipes.
+
+ARCH ?= $(shell uname -m)
+ifeq ($(filter x86_64 aarch64,$(ARCH)),)
+$(error ARCH is '$(ARCH)': pillion is built for x86_64 and aarch64)
+endif
+ifneq ($(ARCH),$(shell uname -m))
+CROSS_COMPILE ?= $(ARCH)-linux-gnu-
+endif
+
+OUT := build/out/$(ARCH)
+HOST_OUT := build/out/host
+FUZZ_OUT := build/out/fuzz
+
+# As many jobs as processors, unless the caller said otherwise.
+ifeq ($(filter -j% --jobserver%,$(MAKEFLAGS)),)
+MAKEFLAGS += -j$(shell nproc)
+endif
+
+Q := $(if $(V),,@)
+say = $(if $(V),,@printf '  %-7s %s\n' '$1' '$2')
+
+TARGET_GCC := $(CROSS_COMPILE)gcc
+TARGET_BINUTILS := $(CROSS_COMPILE)
+HOST_GCC := gcc
+CLANG := clang
+
+# What makes two builds in two folders the same bytes.
+DETERMINISTIC = -ffile-prefix-map=$(CURDIR)/= -ffile-prefix-map=$(CURDIR)=. -fno-ident
+
+# The product: static, not position independent (smaller), no unwind tables in the program itself; its debug file has
+# them as .debug_frame. The specs file makes gcc see musl instead of the distribution's libc.
+TARGET_CC = $(TARGET_GCC) -specs=$(OUT)/vendor/lib/musl-gcc.specs
+TARGET_CFLAGS = -g -fno-pie -fno-asynchronous-unwind-tables -fno-unwind-tables -fno-plt \
+	-ffunction-sections -fdata-sections -fno-stack-protector $(DETERMINISTIC)
+# The stack size is what musl gives every thread; its own default, 128 KB, is too little for the demanglers' recursion.
+TARGET_LDFLAGS = -static -no-pie -Wl,--gc-sections -Wl,-z,noseparate-code -Wl,-z,noexecstack -Wl,--build-id=sha1 \
+	-Wl,-z,norelro -Wl,-z,stack-size=8388608
+
+# The same sources for the unit tests, and for the fuzz targets.
+HOST_SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=undefined
+HOST_CFLAGS = -g -O1 -fno-omit-frame-pointer
+FUZZ_SANITIZE := -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined
+FUZZ_CFLAGS = -g -O1 -fno-omit-frame-pointer
+
+WARNINGS := -Wall -Wextra -Wshadow -Wmissing-prototypes -Wstrict-prototypes -Wvla -Werror
+CPPFLAGS := -Isrc -D_GNU_SOURCE=
+
+# $(call note,FILE,TEXT): a file that is rewritten only when its text changes, so that rules can depend on the text.
+# Goals that build nothing themselves write none.
+build_nothing := clean distclean help setup demo test
+note = $(if $(filter $(build_nothing),$(MAKECMDGOALS)),,$(call write_note,$1,$(strip $2)))
+write_note = $(shell mkdir -p $(dir $1))$(if $(call differ,$(file <$1),$2),$(file >$1,$2))
+differ = $(subst x$1x,,x$2x)

@@ -1,0 +1,52 @@
+# src/ and the linked program: build/out/ARCH/pillion, with its symbols beside it in pillion.debug.
+
+# A folder named after a processor is compiled for that processor only.
+other_arch = $(filter-out $1,x86_64 aarch64)
+find_sources = $(sort $(shell find src -name '*.c' $(foreach a,$(call other_arch,$1),-not -path '*/$a/*') 2>/dev/null))
+sources := $(call find_sources,$(ARCH))
+host_sources := $(filter-out src/main.c,$(call find_sources,$(shell uname -m)))
+
+# What is embedded as bytes: see build/assets.S.
+assets := $(wildcard src/encode/flame.js src/encode/flame.css)
+
+objects := $(sources:src/%.c=$(OUT)/obj/%.o) $(if $(assets),$(OUT)/obj/assets.o)
+
+# The commit is known to the one object that prints it. A tarball without git builds, and says "unknown".
+commit := $(or $(shell git rev-parse --short=12 HEAD 2>/dev/null),unknown)
+commit_sources := $(shell grep -rl --include='*.c' PILLION_COMMIT src 2>/dev/null)
+
+# The hot paths for speed, the rest for size.
+optimise = $(if $(filter src/sample/% src/unwind/% src/profile/%,$1),-O2,-Os)
+commit_flag = $(if $(filter $1,$(commit_sources)),-DPILLION_COMMIT='"$(commit)"')
+
+compile_flags = -std=gnu11 $(CPPFLAGS) $(WARNINGS)
+
+# A source that goes away relinks, a new commit compiles one file.
+$(call note,$(OUT)/objects.list,$(objects))
+$(call note,$(OUT)/commit,$(commit))
+
+product: $(OUT)/pillion
+
+$(OUT)/obj/%.o: src/%.c build/config.mk build/product.mk | $(MUSL_LIB) $(call vendor_archives,$(OUT))
+	$(call say,CC,$<)
+	@mkdir -p $(@D)
+	$(Q)$(TARGET_CC) $(compile_flags) $(TARGET_CFLAGS) $(call optimise,$<) $(call commit_flag,$<) -MMD -MP -c -o $@ $<
+
+$(commit_sources:src/%.c=$(OUT)/obj/%.o): $(OUT)/commit
+
+$(OUT)/obj/assets.o: build/assets.S $(assets) | $(MUSL_LIB)
+	$(call say,EMBED,$(assets))
+	@mkdir -p $(@D)
+	$(Q)$(TARGET_CC) -c -o $@ $<
+
+$(OUT)/pillion: $(OUT)/pillion.debug
+	$(call say,STRIP,$@)
+	$(Q)$(TARGET_BINUTILS)objcopy --strip-all --remove-section=.comment $< $@
+	@size=$$(stat -c %s $@); printf '  %-7s %s, %d bytes\n' BUILT $@ $$size; \
+		[ $$size -le 1500000 ] || { echo 'pillion is larger than 1.5 MB' >&2; exit 1; }
+
+$(OUT)/pillion.debug: $(objects) $(MUSL_LIB) $(call vendor_archives,$(OUT)) $(OUT)/objects.list
+	$(call say,LINK,$@)
+	$(Q)$(TARGET_CC) $(TARGET_LDFLAGS) -Wl,-Map=$(OUT)/pillion.map -o $@ $(objects) $(call vendor_archives,$(OUT))
+
+-include $(objects:.o=.d)

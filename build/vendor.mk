@@ -1,0 +1,66 @@
+# The foreign libraries. Each is built for three tool chains: the product (musl), the unit tests (host gcc with
+# sanitizers) and the fuzz targets (clang). vendor/lib.mk compiles one library for one tool chain, as vendor/NAME.mk
+# says; outputs are TOOLCHAIN/vendor/include and TOOLCHAIN/vendor/lib/libNAME.a. musl is for the product only.
+
+TARBALLS := build/out/tarballs
+SOURCES := build/out/src
+VENDOR_LIBRARIES := zlib bearssl lzma iberty elf dw
+
+# The row of vendor/manifest a library comes from, where the names differ.
+row_elf := elfutils
+row_dw := elfutils
+row_of = $(or $(row_$1),$1)
+
+# What must be installed (headers) before a library compiles.
+needs_elf := zlib
+needs_dw := elf
+
+$(TARBALLS)/%: vendor/manifest
+	$(Q)mkdir -p $(@D)
+	$(Q)sh build/fetch.sh $* $@
+
+# The tar file's own top folder is dropped, so that paths hold no version. vendor/NAME.fix corrects an upstream defect.
+$(SOURCES)/%.unpacked: $(TARBALLS)/%
+	$(call say,UNPACK,$*)
+	$(Q)rm -rf $(SOURCES)/$* && mkdir -p $(SOURCES)/$*
+	$(Q)tar -xf $< -C $(SOURCES)/$* --strip-components=1 --no-same-owner -m
+	$(Q)fix=$$PWD/vendor/$*.fix; [ ! -f $$fix ] || { cd $(SOURCES)/$* && sh $$fix; }
+	$(Q)touch $@
+$(SOURCES)/iberty.unpacked: vendor/iberty.fix
+.PRECIOUS: $(TARBALLS)/% $(SOURCES)/%.unpacked
+
+# The kernel's headers (perf_event.h and the like) come from the distribution, but only these three folders, so that
+# no header of the distribution's libc is ever seen.
+MUSL_LIB := $(OUT)/vendor/lib/libc.a
+$(MUSL_LIB): $(SOURCES)/musl.unpacked vendor/musl.mk
+	$(call say,VENDOR,musl for $(ARCH))
+	+$(Q)$(MAKE) -s -f vendor/musl.mk OUT=$(OUT)/vendor ARCH=$(ARCH) GCC='$(TARGET_GCC)' \
+		CROSS_COMPILE='$(TARGET_BINUTILS)'
+
+# The flags in a file that changes only with them: editing a comment in build/ rebuilds no library.
+$(call note,$(OUT)/vendor.flags,$(TARGET_CC) $(TARGET_CFLAGS) -O2)
+$(call note,$(HOST_OUT)/vendor.flags,$(HOST_GCC) $(HOST_CFLAGS) $(HOST_SANITIZE))
+$(call note,$(FUZZ_OUT)/vendor.flags,$(CLANG) $(FUZZ_CFLAGS) $(FUZZ_SANITIZE))
+
+# $1 tool chain's folder, $2 library, $3 what stands before every library, $4 CC, $5 AR, $6 flags
+define vendor_rule
+$1/vendor/lib/lib$2.a: $(SOURCES)/$(call row_of,$2).unpacked vendor/$2.mk vendor/lib.mk $1/vendor.flags \
+		$(wildcard vendor/shim/* vendor/shim/*/*) $(foreach n,$(needs_$2),$1/vendor/lib/lib$n.a) $3
+	$$(call say,VENDOR,$2 in $1)
+	+$$(Q)$$(MAKE) -s -r -f vendor/lib.mk LIB=$2 SRC=$(SOURCES)/$(call row_of,$2) OUT=$1/vendor ARCH=$(ARCH) \
+		CC='$4' AR='$5' CFLAGS='$6'
+endef
+$(foreach l,$(VENDOR_LIBRARIES),$(eval $(call vendor_rule,$(OUT),$l,$(MUSL_LIB),$$(TARGET_CC),$(TARGET_BINUTILS)ar,$$(TARGET_CFLAGS) -O2)))
+$(foreach l,$(VENDOR_LIBRARIES),$(eval $(call vendor_rule,$(HOST_OUT),$l,,$(HOST_GCC),ar,$$(HOST_CFLAGS) $$(call vendor_sanitize,$l))))
+$(foreach l,$(VENDOR_LIBRARIES),$(eval $(call vendor_rule,$(FUZZ_OUT),$l,,$(CLANG),ar,$$(FUZZ_CFLAGS) -fsanitize=fuzzer-no-link $$(call vendor_sanitize,$l))))
+
+# Upstream code that reads unaligned words or shifts signed numbers on purpose would drown our own findings.
+vendor_sanitize = -fsanitize=address
+
+VENDOR_LINK := dw elf lzma bearssl iberty zlib
+vendor_archives = $(foreach l,$(VENDOR_LINK),$1/vendor/lib/lib$l.a)
+
+.PHONY: vendor vendor-host vendor-fuzz
+vendor: $(MUSL_LIB) $(call vendor_archives,$(OUT))
+vendor-host: $(call vendor_archives,$(HOST_OUT))
+vendor-fuzz: $(call vendor_archives,$(FUZZ_OUT))
