@@ -1,0 +1,409 @@
+#include "profile/profile.h"
+
+#include <stdlib.h>
+
+static uint64_t mix(uint64_t a, uint64_t b)
+{
+    return hash_u64(a * 0x9e3779b97f4a7c15u + b);
+}
+
+/* One pair of functions per interned kind: the hash of a stored element and its comparison with a
+ * key of the same struct. */
+
+static uint64_t string_hash(const void *owner, uint32_t id)
+{
+    return str_hash(((const struct profile *)owner)->strings.at[id]);
+}
+
+static bool string_same(const void *owner, uint32_t id, const void *key)
+{
+    return str_eq(((const struct profile *)owner)->strings.at[id], *(const struct str *)key);
+}
+
+static uint64_t hash_module(const struct module *m)
+{
+    return mix(mix(m->path, m->build_id), m->image);
+}
+
+static uint64_t module_hash(const void *owner, uint32_t id)
+{
+    return hash_module(&((const struct profile *)owner)->modules.at[id]);
+}
+
+static bool module_same(const void *owner, uint32_t id, const void *key)
+{
+    const struct module *a = &((const struct profile *)owner)->modules.at[id], *b = key;
+    return a->path == b->path && a->build_id == b->build_id && a->image == b->image;
+}
+
+static uint64_t hash_frame(const struct frame *f)
+{
+    return f->address != 0 ? mix(mix(f->address, f->module), f->kind)
+                           : mix(mix(mix(f->name, f->file), f->line), f->kind + 1000u);
+}
+
+static uint64_t frame_hash(const void *owner, uint32_t id)
+{
+    return hash_frame(&((const struct profile *)owner)->frames.at[id]);
+}
+
+static bool frame_same(const void *owner, uint32_t id, const void *key)
+{
+    const struct frame *a = &((const struct profile *)owner)->frames.at[id], *b = key;
+    if (a->kind != b->kind || a->address != b->address) {
+        return false;
+    }
+    return a->address != 0 ? a->module == b->module
+                           : a->name == b->name && a->file == b->file && a->line == b->line;
+}
+
+static uint64_t hash_process(const struct process *t)
+{
+    return mix(t->pid, t->start_ticks);
+}
+
+static uint64_t process_hash(const void *owner, uint32_t id)
+{
+    return hash_process(&((const struct profile *)owner)->processes.at[id]);
+}
+
+static bool process_same(const void *owner, uint32_t id, const void *key)
+{
+    const struct process *a = &((const struct profile *)owner)->processes.at[id], *b = key;
+    return a->pid == b->pid && a->start_ticks == b->start_ticks;
+}
+
+static uint64_t hash_thread(const struct thread *t)
+{
+    return mix(mix(t->process, t->tid), t->name);
+}
+
+static uint64_t thread_hash(const void *owner, uint32_t id)
+{
+    return hash_thread(&((const struct profile *)owner)->threads.at[id]);
+}
+
+static bool thread_same(const void *owner, uint32_t id, const void *key)
+{
+    const struct thread *a = &((const struct profile *)owner)->threads.at[id], *b = key;
+    return a->process == b->process && a->tid == b->tid && a->name == b->name;
+}
+
+static uint64_t hash_node(const struct node *n)
+{
+    return mix(n->parent, n->frame);
+}
+
+static uint64_t node_hash(const void *owner, uint32_t id)
+{
+    return hash_node(&((const struct profile *)owner)->nodes.at[id]);
+}
+
+static bool node_same(const void *owner, uint32_t id, const void *key)
+{
+    const struct node *a = &((const struct profile *)owner)->nodes.at[id], *b = key;
+    return a->parent == b->parent && a->frame == b->frame;
+}
+
+static uint64_t hash_sample(const struct sample *s)
+{
+    return mix(s->thread, s->node);
+}
+
+static uint64_t sample_hash(const void *owner, uint32_t id)
+{
+    return hash_sample(&((const struct profile *)owner)->samples.at[id]);
+}
+
+static bool sample_same(const void *owner, uint32_t id, const void *key)
+{
+    const struct sample *a = &((const struct profile *)owner)->samples.at[id], *b = key;
+    return a->thread == b->thread && a->node == b->node;
+}
+
+static const struct intern_owner string_ops = {string_hash, string_same};
+static const struct intern_owner module_ops = {module_hash, module_same};
+static const struct intern_owner frame_ops = {frame_hash, frame_same};
+static const struct intern_owner process_ops = {process_hash, process_same};
+static const struct intern_owner thread_ops = {thread_hash, thread_same};
+static const struct intern_owner node_ops = {node_hash, node_same};
+static const struct intern_owner sample_ops = {sample_hash, sample_same};
+
+/* The budget: array elements in use plus text. Tables of ids add about a quarter on top. */
+static bool has_room(const struct profile *p)
+{
+    size_t bytes = p->text.used_bytes + p->strings.len * sizeof *p->strings.at +
+                   p->modules.len * sizeof *p->modules.at + p->frames.len * sizeof *p->frames.at +
+                   p->processes.len * sizeof *p->processes.at +
+                   p->threads.len * sizeof *p->threads.at + p->nodes.len * sizeof *p->nodes.at +
+                   p->samples.len * sizeof *p->samples.at;
+    return bytes < p->max_bytes;
+}
+
+/* Finds `key` in an interned array or appends it; the element's id, or 0 when it does not fit. */
+#define INTERN(p, array, ids, ops, hash, key)                                                      \
+    INTERN_IF(has_room(p), p, array, ids, ops, hash, key)
+
+#define INTERN_IF(room, p, array, ids, ops, hash, key)                                             \
+    ({                                                                                             \
+        uint32_t id_ = intern_find(&(p)->ids, &(ops), (p), (hash), (key));                         \
+        if (id_ == 0 && (room)) {                                                                  \
+            __typeof__((p)->array.at) new_ = vec_push(&(p)->array);                                \
+            if (new_ != NULL) {                                                                    \
+                *new_ = *(key);                                                                    \
+                id_ = (uint32_t)((p)->array.len - 1);                                              \
+                if (!intern_add(&(p)->ids, &(ops), (p), (hash), id_)) {                            \
+                    (p)->array.len--;                                                              \
+                    id_ = 0;                                                                       \
+                }                                                                                  \
+            }                                                                                      \
+        }                                                                                          \
+        id_;                                                                                       \
+    })
+
+/* Element 0 of every array: the empty string, the root, "none". */
+static bool push_zeros(struct profile *p)
+{
+    if (vec_push(&p->strings) == NULL || vec_push(&p->modules) == NULL ||
+        vec_push(&p->frames) == NULL || vec_push(&p->processes) == NULL ||
+        vec_push(&p->threads) == NULL || vec_push(&p->nodes) == NULL ||
+        vec_push(&p->samples) == NULL) {
+        return false;
+    }
+    p->strings.at[0] = STR("");
+    return true;
+}
+
+bool profile_init(struct profile *p, size_t max_bytes, struct err *err)
+{
+    *p = (struct profile){.max_bytes = max_bytes};
+    arena_init(&p->text, max_bytes);
+    if (!push_zeros(p)) {
+        profile_release(p);
+        return err_set(err, ERR_MEMORY, 0, "no memory for a profile");
+    }
+    return true;
+}
+
+void profile_release(struct profile *p)
+{
+    vec_release(&p->strings);
+    vec_release(&p->modules);
+    vec_release(&p->frames);
+    vec_release(&p->processes);
+    vec_release(&p->threads);
+    vec_release(&p->nodes);
+    vec_release(&p->samples);
+    intern_release(&p->string_ids);
+    intern_release(&p->module_ids);
+    intern_release(&p->frame_ids);
+    intern_release(&p->process_ids);
+    intern_release(&p->thread_ids);
+    intern_release(&p->node_ids);
+    intern_release(&p->sample_ids);
+    arena_release(&p->text);
+}
+
+void profile_clear(struct profile *p)
+{
+    /* element 0 of each array stays as it is */
+    p->strings.len = p->modules.len = p->frames.len = p->processes.len = 1;
+    p->threads.len = p->nodes.len = p->samples.len = 1;
+    intern_clear(&p->string_ids);
+    intern_clear(&p->module_ids);
+    intern_clear(&p->frame_ids);
+    intern_clear(&p->process_ids);
+    intern_clear(&p->thread_ids);
+    intern_clear(&p->node_ids);
+    intern_clear(&p->sample_ids);
+    arena_clear(&p->text);
+    p->meta = (struct profile_meta){0};
+    p->dropped = 0;
+}
+
+uint32_t profile_string(struct profile *p, struct str text)
+{
+    if (text.len == 0) {
+        return 0;
+    }
+    uint64_t hash = str_hash(text);
+    uint32_t id = intern_find(&p->string_ids, &string_ops, p, hash, &text);
+    if (id != 0 || !has_room(p)) {
+        return id;
+    }
+    struct str copy = arena_copy(&p->text, text);
+    return copy.ptr == NULL ? 0 : INTERN(p, strings, string_ids, string_ops, hash, &copy);
+}
+
+uint32_t profile_cstring(struct profile *p, const char *text)
+{
+    return profile_string(p, str_of(text));
+}
+
+struct str profile_text(const struct profile *p, uint32_t string)
+{
+    return p->strings.at[string];
+}
+
+uint32_t profile_process(struct profile *p, const struct process *process)
+{
+    return INTERN(p, processes, process_ids, process_ops, hash_process(process), process);
+}
+
+uint32_t profile_thread(struct profile *p, uint32_t process, uint32_t tid, uint32_t name)
+{
+    struct thread key = {process, tid, name};
+    return INTERN(p, threads, thread_ids, thread_ops, hash_thread(&key), &key);
+}
+
+uint32_t profile_module(struct profile *p, const struct module *module)
+{
+    return INTERN(p, modules, module_ids, module_ops, hash_module(module), module);
+}
+
+uint32_t profile_frame(struct profile *p, const struct frame *frame)
+{
+    return INTERN(p, frames, frame_ids, frame_ops, hash_frame(frame), frame);
+}
+
+void profile_name_frame(struct profile *p, uint32_t frame, struct str name, struct str system_name)
+{
+    struct frame *f = &p->frames.at[frame];
+    f->name = profile_string(p, name);
+    f->system_name = str_eq(name, system_name) ? 0 : profile_string(p, system_name);
+}
+
+uint32_t profile_child(struct profile *p, uint32_t parent, uint32_t frame)
+{
+    if (frame == 0) {
+        return 0;
+    }
+    struct node key = {parent, frame};
+    return INTERN(p, nodes, node_ids, node_ops, hash_node(&key), &key);
+}
+
+static void add_sample(struct profile *p, bool room, uint32_t thread, uint32_t node,
+                       uint64_t cpu_ns, uint64_t count)
+{
+    struct sample key = {.thread = thread, .node = node};
+    uint64_t hash = hash_sample(&key);
+    uint32_t id = INTERN_IF(room, p, samples, sample_ids, sample_ops, hash, &key);
+    if (id != 0) {
+        p->samples.at[id].cpu_ns += cpu_ns;
+        p->samples.at[id].count += count;
+    } else {
+        p->dropped += count;
+        if (!room) {
+            profile_account(p, thread, ACCOUNT_LOST, cpu_ns);
+        }
+    }
+}
+
+void profile_add(struct profile *p, uint32_t thread, uint32_t node, uint64_t cpu_ns, uint64_t count)
+{
+    if (node == 0) {
+        p->dropped += count;
+        profile_account(p, thread, ACCOUNT_LOST, cpu_ns);
+        return;
+    }
+    add_sample(p, has_room(p), thread, node, cpu_ns, count);
+}
+
+/* What is lost must be told even when the budget is used up: the account's name is static text, and
+ * its frame, node and samples (at most ACCOUNT_COUNT per thread) may exceed the budget. */
+static uint32_t account_node(struct profile *p, enum account account)
+{
+    struct str name = str_of(account_name(account));
+    struct frame frame = {.kind = FRAME_ACCOUNT};
+    frame.name = INTERN_IF(true, p, strings, string_ids, string_ops, str_hash(name), &name);
+    uint64_t hash = hash_frame(&frame);
+    struct node node = {.frame = INTERN_IF(true, p, frames, frame_ids, frame_ops, hash, &frame)};
+    if (frame.name == 0 || node.frame == 0) {
+        return 0;
+    }
+    return INTERN_IF(true, p, nodes, node_ids, node_ops, hash_node(&node), &node);
+}
+
+void profile_account(struct profile *p, uint32_t thread, enum account account, uint64_t cpu_ns)
+{
+    uint32_t node = cpu_ns == 0 ? 0 : account_node(p, account);
+    if (node != 0) {
+        add_sample(p, true, thread, node, cpu_ns, 0);
+    }
+}
+
+const char *account_name(enum account account)
+{
+    static const char *const names[ACCOUNT_COUNT] = {
+        [ACCOUNT_LOST] = "[lost]",
+        [ACCOUNT_KERNEL_HIDDEN] = "[kernel, hidden]",
+        [ACCOUNT_NATIVE_NO_PERF] = "[native, no perf]",
+        [ACCOUNT_UNREADABLE] = "[unreadable]",
+        [ACCOUNT_PARTIAL] = "[partial]",
+    };
+    return names[account];
+}
+
+const char *frame_kind_suffix(enum frame_kind kind)
+{
+    static const char *const suffixes[FRAME_KIND_COUNT] = {
+        [FRAME_NATIVE] = "",      [FRAME_KERNEL] = "_[k]", [FRAME_GO] = "",
+        [FRAME_JVM] = "_[j]",     [FRAME_PYTHON] = "_[p]", [FRAME_RUBY] = "_[rb]",
+        [FRAME_PHP] = "_[php]",   [FRAME_PERL] = "_[pl]",  [FRAME_JS] = "_[js]",
+        [FRAME_ACCOUNT] = "",
+    };
+    return suffixes[kind];
+}
+
+const char *frame_kind_name(enum frame_kind kind)
+{
+    static const char *const names[FRAME_KIND_COUNT] = {
+        [FRAME_NATIVE] = "native", [FRAME_KERNEL] = "kernel", [FRAME_GO] = "go",
+        [FRAME_JVM] = "java",      [FRAME_PYTHON] = "python", [FRAME_RUBY] = "ruby",
+        [FRAME_PHP] = "php",       [FRAME_PERL] = "perl",     [FRAME_JS] = "javascript",
+        [FRAME_ACCOUNT] = "not seen",
+    };
+    return names[kind];
+}
+
+const char *rung_name(enum rung rung)
+{
+    static const char *const names[] = {
+        [RUNG_UNKNOWN] = "not seen",
+        [RUNG_PERF] = "perf",
+        [RUNG_PERF_USER] = "perf, user only",
+        [RUNG_RUNTIME] = "runtime reader",
+        [RUNG_PROC] = "/proc only",
+    };
+    return names[rung];
+}
+
+static enum account account_of(const struct profile *p, uint32_t name)
+{
+    struct str text = profile_text(p, name);
+    for (unsigned a = 0; a < ACCOUNT_COUNT; a++) {
+        if (str_eq(text, str_of(account_name((enum account)a)))) {
+            return (enum account)a;
+        }
+    }
+    return ACCOUNT_LOST;
+}
+
+struct profile_totals profile_sum(const struct profile *p)
+{
+    struct profile_totals sum = {0};
+    for (size_t i = 1; i < p->samples.len; i++) {
+        const struct sample *s = &p->samples.at[i];
+        const struct frame *leaf = &p->frames.at[p->nodes.at[s->node].frame];
+        sum.cpu_ns += s->cpu_ns;
+        sum.count += s->count;
+        sum.leaf_ns[leaf->kind] += s->cpu_ns;
+        if (leaf->kind == FRAME_ACCOUNT) {
+            sum.account_ns[account_of(p, leaf->name)] += s->cpu_ns;
+        }
+    }
+    for (size_t i = 1; i < p->processes.len; i++) {
+        sum.process_cpu_ns += p->processes.at[i].cpu_ns;
+    }
+    return sum;
+}
