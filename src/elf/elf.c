@@ -1,0 +1,343 @@
+#include "elf/elf.h"
+
+#include <elf.h>
+#include <stdlib.h>
+
+#include "base/cursor.h"
+#include "elf/private.h"
+
+struct elf_header {
+    uint64_t program_headers, section_headers; /* offsets */
+    uint32_t program_header_count, section_count;
+    uint32_t section_names;
+};
+
+bool elf_read(const struct elf *e, uint64_t offset, void *out, size_t len, struct err *err)
+{
+    return e->file.read(e->file.context, offset, out, len, err);
+}
+
+/* A number of the file's word size. */
+static uint64_t word(struct cursor *c, bool is_32bit)
+{
+    return is_32bit ? cursor_u32(c) : cursor_u64(c);
+}
+
+static bool read_ident(struct elf *e, const unsigned char ident[static EI_NIDENT], struct err *err)
+{
+    if (memcmp(ident, ELFMAG, SELFMAG) != 0) {
+        return err_set(err, ERR_MALFORMED, 0, "not an ELF file");
+    }
+    if (ident[EI_CLASS] != ELFCLASS32 && ident[EI_CLASS] != ELFCLASS64) {
+        return err_set(err, ERR_MALFORMED, 0, "ELF class %u", ident[EI_CLASS]);
+    }
+    if (ident[EI_DATA] != ELFDATA2LSB) {
+        return err_set(err, ERR_UNSUPPORTED, 0, "ELF byte order %u, only little-endian is read",
+                       ident[EI_DATA]);
+    }
+    e->is_32bit = ident[EI_CLASS] == ELFCLASS32;
+    return true;
+}
+
+static bool set_machine(struct elf *e, unsigned type, unsigned machine, struct err *err)
+{
+    if (type != ET_EXEC && type != ET_DYN) {
+        return err_set(err, ERR_UNSUPPORTED, 0, "ELF type %u, only programs and shared objects run",
+                       type);
+    }
+    e->is_pie = type == ET_DYN;
+    switch (machine) {
+    case EM_X86_64:
+        e->machine = ELF_X86_64;
+        return true;
+    case EM_AARCH64:
+        e->machine = ELF_AARCH64;
+        return true;
+    case EM_386:
+        e->machine = ELF_I386;
+        return true;
+    default:
+        return err_set(err, ERR_UNSUPPORTED, 0,
+                       "ELF machine %u, known are x86-64 (62), AArch64 (183) and i386 (3)", machine);
+    }
+}
+
+/* The headers' sizes are fixed by the class; a file that says otherwise is of no known format. */
+static bool check_entry_sizes(const struct elf *e, const struct elf_header *h, unsigned program,
+                              unsigned section, struct err *err)
+{
+    size_t want_program = e->is_32bit ? sizeof(Elf32_Phdr) : sizeof(Elf64_Phdr);
+    size_t want_section = e->is_32bit ? sizeof(Elf32_Shdr) : sizeof(Elf64_Shdr);
+    if (h->program_header_count == 0 || program != want_program) {
+        return err_set(err, ERR_MALFORMED, 0, "ELF with %u program headers of %u bytes",
+                       h->program_header_count, program);
+    }
+    if (h->program_header_count > ELF_PROGRAM_HEADERS_MAX) {
+        return err_set(err, ERR_LIMIT, 0, "ELF with %u program headers, at most %d are read",
+                       h->program_header_count, ELF_PROGRAM_HEADERS_MAX);
+    }
+    return section == want_section || h->section_count == 0 ||
+           err_set(err, ERR_MALFORMED, 0, "ELF with section headers of %u bytes", section);
+}
+
+static bool read_header(struct elf *e, struct elf_header *h, struct err *err)
+{
+    unsigned char bytes[sizeof(Elf64_Ehdr)];
+    if (!elf_read(e, 0, bytes, sizeof(Elf32_Ehdr), err) || !read_ident(e, bytes, err) ||
+        (!e->is_32bit && !elf_read(e, 0, bytes, sizeof bytes, err))) {
+        return false;
+    }
+    struct cursor c = cursor_of(bytes, sizeof bytes);
+    cursor_skip(&c, EI_NIDENT);
+    unsigned type = cursor_u16(&c), machine = cursor_u16(&c);
+    cursor_skip(&c, 4);
+    e->entry = word(&c, e->is_32bit);
+    h->program_headers = word(&c, e->is_32bit);
+    h->section_headers = word(&c, e->is_32bit);
+    cursor_skip(&c, 6);
+    unsigned program_header_bytes = cursor_u16(&c);
+    h->program_header_count = cursor_u16(&c);
+    unsigned section_header_bytes = cursor_u16(&c);
+    h->section_count = cursor_u16(&c);
+    h->section_names = cursor_u16(&c);
+    return set_machine(e, type, machine, err) &&
+           check_entry_sizes(e, h, program_header_bytes, section_header_bytes, err);
+}
+
+struct program_header {
+    uint32_t type, flags;
+    uint64_t offset, address, file_bytes, memory_bytes;
+};
+
+static struct program_header take_program_header(struct cursor *c, bool is_32bit)
+{
+    struct program_header p = {.type = cursor_u32(c)};
+    if (!is_32bit) {
+        p.flags = cursor_u32(c);
+    }
+    p.offset = word(c, is_32bit);
+    p.address = word(c, is_32bit);
+    (void)word(c, is_32bit); /* p_paddr */
+    p.file_bytes = word(c, is_32bit);
+    p.memory_bytes = word(c, is_32bit);
+    if (is_32bit) {
+        p.flags = cursor_u32(c);
+    }
+    (void)word(c, is_32bit); /* p_align: notes are padded to 4 whatever it says, see note.c */
+    return p;
+}
+
+static bool wraps(uint64_t start, uint64_t bytes)
+{
+    return bytes > UINT64_MAX - start;
+}
+
+static bool add_load(struct elf *e, const struct program_header *p, struct err *err)
+{
+    if (wraps(p->address, p->memory_bytes) || wraps(p->offset, p->file_bytes) ||
+        p->file_bytes > p->memory_bytes) {
+        return err_set(err, ERR_MALFORMED, 0, "ELF segment at %#llx: its sizes contradict each other",
+                       (unsigned long long)p->address);
+    }
+    if (e->load_count == ELF_LOADS_MAX) {
+        return err_set(err, ERR_LIMIT, 0, "ELF with more than %d PT_LOAD segments", ELF_LOADS_MAX);
+    }
+    e->loads[e->load_count++] = (struct elf_load){
+        .offset = p->offset,
+        .file_bytes = p->file_bytes,
+        .address = p->address,
+        .memory_bytes = p->memory_bytes,
+        .prot = (uint8_t)((p->flags & PF_R ? 1 : 0) | (p->flags & PF_W ? 2 : 0) |
+                          (p->flags & PF_X ? ELF_PROT_EXEC : 0)),
+    };
+    if ((p->flags & PF_X) != 0 && p->memory_bytes > 0) {
+        uint64_t limit = p->address + p->memory_bytes;
+        e->text_start = p->address < e->text_start ? p->address : e->text_start;
+        e->text_limit = limit > e->text_limit ? limit : e->text_limit;
+    }
+    return true;
+}
+
+static bool take_segment(struct elf *e, const struct program_header *p, struct err *err)
+{
+    struct elf_range range = {p->address, p->offset, p->file_bytes};
+    switch (p->type) {
+    case PT_LOAD:
+        return add_load(e, p, err);
+    case PT_NOTE:
+        elf_take_note(e, p->offset, p->file_bytes);
+        return true;
+    case PT_DYNAMIC:
+        e->dynamic = range;
+        return true;
+    case PT_GNU_EH_FRAME:
+        e->eh_frame_hdr = range;
+        return true;
+    default:
+        return true;
+    }
+}
+
+static bool read_segments(struct elf *e, const struct elf_header *h, struct err *err)
+{
+    unsigned char bytes[sizeof(Elf64_Phdr)];
+    size_t each = e->is_32bit ? sizeof(Elf32_Phdr) : sizeof(Elf64_Phdr);
+    if (wraps(h->program_headers, h->program_header_count * each)) {
+        return err_set(err, ERR_MALFORMED, 0, "ELF program headers beyond the end of the file");
+    }
+    e->text_start = UINT64_MAX;
+    for (uint32_t i = 0; i < h->program_header_count; i++) {
+        if (!elf_read(e, h->program_headers + i * each, bytes, each, err)) {
+            return false;
+        }
+        struct cursor c = cursor_of(bytes, each);
+        struct program_header p = take_program_header(&c, e->is_32bit);
+        if (!take_segment(e, &p, err)) {
+            return false;
+        }
+    }
+    if (e->text_start > e->text_limit) {
+        e->text_start = e->text_limit = 0; /* a file of data only */
+    }
+    return true;
+}
+
+static struct elf_section take_section(struct cursor *c, bool is_32bit)
+{
+    struct elf_section s = {.name = cursor_u32(c), .type = cursor_u32(c)};
+    uint64_t flags = word(c, is_32bit);
+    s.executable = (flags & SHF_EXECINSTR) != 0;
+    s.compressed = (flags & SHF_COMPRESSED) != 0;
+    s.address = word(c, is_32bit);
+    s.offset = word(c, is_32bit);
+    s.bytes = word(c, is_32bit);
+    s.link = cursor_u32(c);
+    return s;
+}
+
+static bool section_makes_sense(const struct elf_section *s)
+{
+    return !wraps(s->address, s->bytes) && !wraps(s->offset, s->bytes);
+}
+
+/* Sections are a convenience: programs run without, so any fault means that there are none. */
+static void read_sections(struct elf *e, const struct elf_header *h)
+{
+    unsigned char bytes[sizeof(Elf64_Shdr)];
+    size_t each = e->is_32bit ? sizeof(Elf32_Shdr) : sizeof(Elf64_Shdr);
+    bool good = h->section_headers != 0 && h->section_count <= ELF_SECTIONS_MAX &&
+                !wraps(h->section_headers, h->section_count * each);
+    for (uint32_t i = 0; good && i < h->section_count; i++) {
+        good = elf_read(e, h->section_headers + i * each, bytes, each, NULL);
+        struct cursor c = cursor_of(bytes, each);
+        struct elf_section s = take_section(&c, e->is_32bit);
+        struct elf_section *stored = good ? vec_push(&e->sections) : NULL;
+        good = stored != NULL;
+        if (good && section_makes_sense(&s)) {
+            *stored = s; /* else a null section, so that indices stay right */
+        }
+    }
+    if (!good) {
+        vec_release(&e->sections);
+    }
+    e->section_names = h->section_names;
+}
+
+bool elf_open(struct elf *e, const struct memory_reader *file, struct err *err)
+{
+    struct elf_header h = {0};
+    *e = (struct elf){.file = *file};
+    if (!read_header(e, &h, err) || !read_segments(e, &h, err)) {
+        return false;
+    }
+    read_sections(e, &h);
+    if (e->build_id_bytes == 0) {
+        elf_take_note_sections(e);
+    }
+    elf_find_tables(e);
+    return true;
+}
+
+static bool read_bytes(void *context, uint64_t address, void *out, size_t len, struct err *err)
+{
+    const struct str *bytes = context;
+    if (address > bytes->len || len > bytes->len - address) {
+        return err_set(err, ERR_MALFORMED, 0, "%zu bytes at %#llx are beyond the end at %#zx", len,
+                       (unsigned long long)address, bytes->len);
+    }
+    memcpy(out, bytes->ptr + address, len);
+    return true;
+}
+
+bool elf_open_bytes(struct elf *e, const void *ptr, size_t len, struct err *err)
+{
+    /* elf_open resets *e, so the slice is set once behind it and once for its own reads. */
+    struct str bytes = {ptr, len};
+    struct memory_reader reader = {read_bytes, &bytes};
+    if (!elf_open(e, &reader, err)) {
+        return false;
+    }
+    e->bytes = bytes;
+    e->file.context = &e->bytes;
+    return true;
+}
+
+void elf_release(struct elf *e)
+{
+    vec_release(&e->sections);
+    free(e->window);
+    e->window = NULL;
+    e->window_bytes = 0;
+}
+
+const struct elf_section *elf_section(struct elf *e, const char *name)
+{
+    if (e->section_names >= e->sections.len) {
+        return NULL;
+    }
+    const struct elf_section *names = &e->sections.at[e->section_names];
+    vec_each(&e->sections, s) {
+        struct str text;
+        if (s->type != SHT_NULL && s->name < names->bytes &&
+            elf_text(e, names->offset, names->bytes, s->name, &text) &&
+            str_eq(text, str_of(name))) {
+            return s;
+        }
+    }
+    return NULL;
+}
+
+/* Does the segment, in whole pages as the kernel maps it, hold this offset? */
+static bool load_holds(const struct elf_load *load, uint64_t offset, uint64_t page_size)
+{
+    uint64_t first = load->offset - load->offset % page_size;
+    return load->file_bytes > 0 && offset >= first && offset < load->offset + load->file_bytes;
+}
+
+bool elf_bias(const struct elf *e, uint64_t map_start, uint64_t map_file_offset,
+              uint64_t page_size, uint64_t *bias)
+{
+    for (int pass = 0; pass < 2; pass++) {
+        for (uint32_t i = 0; i < e->load_count; i++) {
+            const struct elf_load *load = &e->loads[i];
+            bool executable = (load->prot & ELF_PROT_EXEC) != 0;
+            if (executable == (pass == 0) && load_holds(load, map_file_offset, page_size)) {
+                *bias = map_start - (load->address + (map_file_offset - load->offset));
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+bool elf_offset_of(const struct elf *e, uint64_t address, uint64_t *offset)
+{
+    for (uint32_t i = 0; i < e->load_count; i++) {
+        const struct elf_load *load = &e->loads[i];
+        if (address >= load->address && address - load->address < load->file_bytes) {
+            *offset = load->offset + (address - load->address);
+            return true;
+        }
+    }
+    return false;
+}

@@ -1,0 +1,146 @@
+/*
+ * elf: what a profiler asks of an ELF file: identity, load addresses, function symbols.
+ *
+ * Concept. The bytes come through a `struct memory_reader` whose addresses are offsets in the file
+ * (os/ reads with pread, tests from an array); nothing is mapped, so a file that is cut short while
+ * it is read gives an error and never SIGBUS. elf_open reads and checks the headers into this
+ * struct; symbols and names are read on demand in pieces of a few KiB and never kept. All counts
+ * are bounded, so a hostile file costs bounded time and memory.
+ *
+ * Addresses here are the file's own (p_vaddr, st_value). runtime address = ELF address + bias, and
+ * elf_bias finds the bias of a mapping.
+ *
+ * Call order. elf_open or elf_open_bytes; any of the others; elf_release. A struct elf must not move
+ * between elf_open_bytes and elf_release. The reader is borrowed until elf_release, its owner closes
+ * what is behind it.
+ *
+ * What is accepted: little-endian ET_EXEC and ET_DYN for x86-64, AArch64 and i386 (also x32). What
+ * is refused is named: ERR_UNSUPPORTED for another machine, type or byte order, ERR_MALFORMED for
+ * no ELF or contradictory headers, ERR_LIMIT beyond the maxima below. A section table that is
+ * missing, cut off or too long is treated as absent; .dynsym is then found by PT_DYNAMIC.
+ *
+ * Not over libelf's elf_begin: it allocates about 230 bytes for each section a file claims before
+ * anything can be asked, reads tables whole and keeps every piece it read until the end. libdw,
+ * for inlined functions, gets a handle of its own after elf_open has found the headers sane.
+ *
+ * Formats: System V gABI chapters 4 and 5, x86-64 and AArch64 psABI, elf(5). ".note.gnu.build-id":
+ * note type 3, owner "GNU". DT_GNU_HASH: the layout ld and lld write.
+ */
+#ifndef ELF_ELF_H
+#define ELF_ELF_H
+
+#include "base/err.h"
+#include "base/iface.h"
+#include "base/vec.h"
+
+enum {
+    ELF_LOADS_MAX = 64,           /* PT_LOAD segments; real files have 2 to 12 */
+    ELF_PROGRAM_HEADERS_MAX = 512,
+    ELF_SECTIONS_MAX = 4096,      /* 40 bytes each here; real files have 20 to 100 */
+    ELF_SYMBOLS_MAX = 8 << 20,    /* of one table; the largest browsers have 3 million */
+    ELF_NOTES_MAX_BYTES = 64 * 1024,
+    ELF_BUILD_ID_MAX = 64,        /* SHA-1 is 20 bytes, others 8 to 32 */
+    ELF_NAME_MAX = 4096,          /* longer symbol names are cut */
+    ELF_WINDOW_BYTES = 16 * 1024, /* of names kept at hand */
+};
+
+enum elf_machine { ELF_X86_64, ELF_AARCH64, ELF_I386 };
+
+struct elf_load { /* a PT_LOAD segment */
+    uint64_t offset, file_bytes;
+    uint64_t address, memory_bytes;
+    uint8_t prot; /* read 1, write 2, execute 4: the values of mmap(2), not those of p_flags */
+};
+
+struct elf_section {
+    uint64_t address, offset, bytes;
+    uint32_t name; /* offset in the section names */
+    uint32_t type, link;
+    bool executable, compressed;
+};
+
+struct elf_range {
+    uint64_t address, offset, bytes; /* bytes 0: there is none */
+};
+
+/* Which symbol table a symbol and its name belong to. */
+enum elf_table { ELF_SYMTAB, ELF_DYNSYM, ELF_TABLE_COUNT };
+
+struct elf_symbol_table {
+    uint64_t offset, count;              /* of the symbols; count 0: there is none */
+    uint64_t names_offset, names_bytes;  /* of its string table */
+};
+
+struct elf {
+    struct memory_reader file;
+    enum elf_machine machine;
+    bool is_32bit;
+    bool is_pie;                      /* ET_DYN: the bias is not 0 */
+    uint64_t entry;
+    struct elf_load loads[ELF_LOADS_MAX];
+    uint32_t load_count;
+    uint64_t text_start, text_limit;  /* from the first to the last executable PT_LOAD's end */
+    struct elf_range eh_frame_hdr;    /* PT_GNU_EH_FRAME */
+    struct elf_range dynamic;         /* PT_DYNAMIC */
+    unsigned char build_id[ELF_BUILD_ID_MAX];
+    uint32_t build_id_bytes;          /* 0: it has none */
+    VEC(struct elf_section) sections; /* [0] is the null section; empty when there is no table */
+    uint32_t section_names;           /* index of the section with the sections' names */
+    struct elf_symbol_table tables[ELF_TABLE_COUNT];
+    char *window;                     /* the last piece of names that was read */
+    uint64_t window_offset;
+    size_t window_bytes;
+    struct str bytes;                 /* of elf_open_bytes */
+};
+
+bool elf_open(struct elf *e, const struct memory_reader *file, struct err *err);
+
+/* The same on bytes in memory, which stay borrowed: the vdso, an unpacked .gnu_debugdata. */
+bool elf_open_bytes(struct elf *e, const void *ptr, size_t len, struct err *err);
+void elf_release(struct elf *e);
+
+/* Bytes of the file at `offset`; false beyond its end. */
+bool elf_read(const struct elf *e, uint64_t offset, void *out, size_t len, struct err *err);
+
+/* The section of this name, or null. */
+const struct elf_section *elf_section(struct elf *e, const char *name);
+
+/* The bias of an executable mapping: map_start - (p_vaddr + (map_file_offset - p_offset)) for the
+ * PT_LOAD that holds the offset, executable ones first because neighbours share a page of the file.
+ * False when no segment holds it: then the file is not the one that was mapped. `page_size` is the
+ * target's (bytes). */
+bool elf_bias(const struct elf *e, uint64_t map_start, uint64_t map_file_offset,
+              uint64_t page_size, uint64_t *bias);
+
+/* Where the bytes of an ELF address stand in the file; false for .bss and for no segment. */
+bool elf_offset_of(const struct elf *e, uint64_t address, uint64_t *offset);
+
+enum elf_binding { ELF_LOCAL, ELF_WEAK, ELF_GLOBAL }; /* in rising order of preference */
+
+struct elf_symbol {
+    uint64_t address;
+    uint64_t size;  /* bytes; 0: not told */
+    uint64_t limit; /* end of its section (or of the text without sections): bounds size 0 */
+    uint32_t name;  /* for elf_name */
+    uint8_t table;  /* enum elf_table */
+    uint8_t binding; /* enum elf_binding */
+};
+
+/*
+ * Calls `each` for every symbol that can be code, in the order of the table: STT_FUNC,
+ * STT_GNU_IFUNC, and STT_NOTYPE in an executable section (assembler), defined, within the text, and
+ * not one of the marks "$x", "$d", ".L…". `each` ends the walk by returning false. A table that
+ * reaches beyond the end of the file gives the reader's error; no table is no error.
+ */
+bool elf_each_function(struct elf *e, enum elf_table table,
+                       bool (*each)(void *context, const struct elf_symbol *symbol), void *context,
+                       struct err *err);
+
+/* The name as it stands in the table, without "@VERSION", at most ELF_NAME_MAX bytes. Borrowed until
+ * the next call with this struct elf; false when it cannot be read or is empty. */
+bool elf_name(struct elf *e, enum elf_table table, uint32_t name, struct str *out);
+
+/* The build id in lower-case hexadecimal; "" without one. */
+void elf_build_id_text(const struct elf *e, char out[static 2 * ELF_BUILD_ID_MAX + 1]);
+
+#endif

@@ -1,0 +1,139 @@
+#include "symbol/private.h"
+
+#include <stdlib.h>
+
+/* The table covers 4 GiB around the first address: kernel text and modules are within 2 GiB of each
+ * other because they call each other directly. */
+#define REACH_BYTES (UINT64_C(2) << 30)
+
+void kallsyms_init(struct kallsyms *k, struct symbols *symbols)
+{
+    *k = (struct kallsyms){.symbols = symbols};
+}
+
+static bool is_padding(struct str name)
+{
+    return str_starts(name, STR("__pfx_")) || str_starts(name, STR("__cfi_"));
+}
+
+/* "name" or "name [module]", NUL-terminated; its place, or UINT32_MAX when full. */
+static uint32_t store_name(struct buf *names, struct str name, struct str module)
+{
+    size_t at = names->len;
+    buf_str(names, name);
+    if (module.len > 0) {
+        buf_byte(names, ' ');
+        buf_str(names, module);
+    }
+    buf_byte(names, '\0');
+    return names->failed || at > UINT32_MAX - 1 ? UINT32_MAX : (uint32_t)at;
+}
+
+static bool add_function(struct symbols *s, uint64_t address, char type, struct str name,
+                         struct str module)
+{
+    if (s->table.len == 0) {
+        s->base = address > REACH_BYTES ? address - REACH_BYTES : 0;
+    }
+    struct elf_symbol symbol = {
+        .address = address,
+        .limit = s->base + 2 * REACH_BYTES - 1,
+        .name = store_name(&s->names, name, module),
+        .table = ELF_SYMTAB,
+        .binding = type == 'T' ? ELF_GLOBAL : type == 't' ? ELF_LOCAL : ELF_WEAK,
+    };
+    return symbol.name != UINT32_MAX && symbols_add(s, &symbol);
+}
+
+/* False when the table is full. */
+static bool take_line(struct kallsyms *k, struct str line)
+{
+    uint64_t address;
+    struct str number = str_cut(&line, ' '), type = str_cut(&line, ' ');
+    struct str name = str_trim(str_cut(&line, '\t'));
+    if (!str_hex(number, &address) || type.len != 1 || memchr("tTwW", type.ptr[0], 4) == NULL ||
+        name.len == 0 || is_padding(name)) {
+        return true;
+    }
+    k->seen++;
+    if (address == 0) {
+        k->hidden++;
+        return true;
+    }
+    return add_function(k->symbols, address, type.ptr[0], name, str_trim(line));
+}
+
+static bool end_line(struct kallsyms *k)
+{
+    bool good = k->line_too_long || take_line(k, (struct str){k->line, k->line_len});
+    k->line_len = 0;
+    k->line_too_long = false;
+    return good;
+}
+
+static void extend_line(struct kallsyms *k, struct str piece)
+{
+    if (piece.len > sizeof k->line - k->line_len) {
+        k->line_too_long = true;
+        return;
+    }
+    memcpy(k->line + k->line_len, piece.ptr, piece.len);
+    k->line_len += piece.len;
+}
+
+static bool full(const struct kallsyms *k, struct err *err)
+{
+    return err_set(err, ERR_LIMIT, 0, "the kernel's symbols need more than %zu bytes",
+                   k->symbols->max_bytes);
+}
+
+bool kallsyms_feed(struct kallsyms *k, const void *ptr, size_t len, struct err *err)
+{
+    struct str rest = {ptr, len};
+    while (rest.len > 0) {
+        size_t end = str_find(rest, '\n');
+        extend_line(k, str_sub(rest, 0, end));
+        if (end < rest.len && !end_line(k)) {
+            return full(k, err);
+        }
+        rest = str_sub(rest, end + 1, rest.len);
+    }
+    return true;
+}
+
+/* Among aliases of equal rank the names decide; here they are at hand, so one is kept. */
+static void drop_aliases(struct symbols *s)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < s->table.len; i++) {
+        struct symbol *last = kept > 0 ? &s->table.at[kept - 1] : NULL;
+        const struct symbol *next = &s->table.at[i];
+        if (last == NULL || last->start != next->start) {
+            s->table.at[kept++] = *next;
+        } else if (symbols_prefers(str_of(s->names.ptr + next->name),
+                                   str_of(s->names.ptr + last->name))) {
+            *last = *next;
+        }
+    }
+    s->table.len = kept;
+}
+
+bool kallsyms_finish(struct kallsyms *k, struct err *err)
+{
+    struct symbols *s = k->symbols;
+    bool good = end_line(k) || full(k, err);
+    if (good && k->seen > 0 && k->hidden == k->seen) {
+        good = err_set(err, ERR_DENIED, 0,
+                       "the kernel hides its addresses (kernel.kptr_restrict or "
+                       "kernel.perf_event_paranoid); CAP_SYSLOG or kptr_restrict=0 shows them");
+    } else if (good && !symbols_finish(s)) {
+        good = err_set(err, ERR_UNSUPPORTED, 0, "/proc/kallsyms lists no functions");
+    }
+    if (!good) {
+        vec_release(&s->table);
+        buf_release(&s->names);
+        return false;
+    }
+    drop_aliases(s);
+    return true;
+}

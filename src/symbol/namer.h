@@ -1,0 +1,88 @@
+/*
+ * namer: gives every frame of a profile that still is an address its name.
+ *
+ * Concept. The namer gathers the unnamed frames of a finished window by image, loads the function
+ * table of each image (kept for the next window, least recently used first out), and writes names
+ * with profile_name_frame. Where an address has no symbol the name says where it is:
+ *
+ *     [libfoo.so.1+0x1f20]   code of a file: its last path part and the ELF address, as addr2line
+ *                            and objdump take it
+ *     [unknown+0x7f21c0de]   code of no known module
+ *     [kernel]               kernel code, when its symbols cannot be read: one frame for all
+ *
+ * After namer_run every frame has a name. Modules whose image has a build id get it if they had none.
+ *
+ * Images. capture numbers the files it keeps open for a window (module.image, never 0, never used
+ * again for another file) and hands in a symbol_source that opens them. The namer opens each at most
+ * once per run and closes it before the next.
+ *
+ * Ownership. One thread uses a namer (the publisher). Nothing of the profile is kept.
+ *
+ * Limits. `max_bytes` bounds what is kept between runs: function tables (12 bytes per function) and
+ * names already demangled (a quarter of it). A table that does not fit alone leaves its module's
+ * frames unnamed.
+ */
+#ifndef SYMBOL_NAMER_H
+#define SYMBOL_NAMER_H
+
+#include "base/map.h"
+#include "profile/profile.h"
+#include "symbol/symbols.h"
+
+enum symbol_image_kind {
+    SYMBOL_IMAGE_ELF,      /* `file` reads at an offset in the file (or the vdso's bytes) */
+    SYMBOL_IMAGE_KALLSYMS, /* `text` reads /proc/kallsyms from its start, in order */
+};
+
+struct symbol_image {
+    enum symbol_image_kind kind;
+    struct memory_reader file;
+    /* Up to `max` next bytes; *len 0 at the end. */
+    bool (*text)(void *context, void *out, size_t max, size_t *len, struct err *err);
+    void *text_context;
+    void *handle; /* the source's own */
+};
+
+struct symbol_source {
+    /* False: the image is gone or never could be read. */
+    bool (*open)(void *context, uint64_t image, struct symbol_image *out, struct err *err);
+    void (*close)(void *context, struct symbol_image *image);
+    void *context;
+};
+
+struct namer_image;
+struct namer_name;
+
+struct namer_stats { /* since namer_init */
+    uint64_t frames;        /* named by this namer, places included */
+    uint64_t without_symbol; /* of those, named by their place */
+    uint64_t images_loaded, images_failed, images_dropped;
+};
+
+struct namer {
+    const struct symbol_source *source;
+    size_t max_bytes;
+    VEC(struct namer_image) images;
+    VEC(struct namer_name) names; /* what was demangled already */
+    struct map name_ids;
+    struct buf name_text;
+    struct buf raw, readable; /* of the symbol at hand */
+    uint64_t run;
+    struct namer_stats stats;
+};
+
+void namer_init(struct namer *n, const struct symbol_source *source, size_t max_bytes);
+void namer_release(struct namer *n);
+
+/* Names all frames. False only when the profile has no room for a name (ERR_LIMIT); an image that
+ * cannot be read is no failure. */
+bool namer_run(struct namer *n, struct profile *p, struct err *err);
+
+/* Memory held between runs. */
+size_t namer_bytes(const struct namer *n);
+
+/* The reason why the image's symbols could not be used, for the summary and the doctor; null when they
+ * could or were not asked for. Borrowed until the next run. */
+const char *namer_image_problem(const struct namer *n, uint64_t image);
+
+#endif

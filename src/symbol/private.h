@@ -1,0 +1,16 @@
+/* What the files of symbol/ share among themselves. */
+#ifndef SYMBOL_PRIVATE_H
+#define SYMBOL_PRIVATE_H
+
+#include "symbol/symbols.h"
+
+/* Appends to the table, unsorted. False when it is full. */
+bool symbols_add(struct symbols *s, const struct elf_symbol *symbol);
+
+/* Sorts and thins out what symbols_add collected. False when nothing is left. */
+bool symbols_finish(struct symbols *s);
+
+/* Of two names of one function, is `a` the one for people? */
+bool symbols_prefers(struct str a, struct str b);
+
+#endif

@@ -1,0 +1,91 @@
+/*
+ * symbols: the functions of one image, ready for look-up by address.
+ *
+ * Concept. A sorted table of 12 bytes per symbol: start relative to a base, size with flags, name.
+ * Names of an ELF image stay in its file and are read when a symbol is hit, because they are most of
+ * the volume and a profile hits a few hundred of 100,000; names of the kernel are kept here.
+ *
+ * Call order.
+ *     symbols_init(&s, max_bytes);
+ *     symbols_load_elf(&s, elf, err);            or: kallsyms_init, kallsyms_feed …, kallsyms_finish
+ *     if (symbols_find(&s, address, &hit)) symbols_name(&s, elf, &hit, out);
+ *     symbols_release(&s);
+ * A failed load leaves the table empty.
+ *
+ * Which symbol wins. Of those at one address: with a size before without, GLOBAL before WEAK before
+ * LOCAL, then fewer leading underscores, then the shorter name, then byte order. A symbol without a
+ * size reaches to the next symbol or its section's end, and is dropped within a sized one. Where
+ * sized ones nest, the inner one wins within its own range. .dynsym adds what .symtab does not have.
+ *
+ * Limits. A table beyond max_bytes is ERR_LIMIT. Text longer than 4 GiB is ERR_LIMIT; a size above
+ * 64 MiB counts as 64 MiB.
+ *
+ * Errors. ERR_UNSUPPORTED: the image has no function symbols at all, or kallsyms hides addresses.
+ */
+#ifndef SYMBOL_SYMBOLS_H
+#define SYMBOL_SYMBOLS_H
+
+#include "elf/elf.h"
+
+struct symbol {
+    uint32_t start; /* relative to symbols.base */
+    uint32_t size;  /* low 26 bits: bytes; above: flags of symbols.c */
+    uint32_t name;  /* offset in the ELF's string table, or in symbols.names */
+};
+
+struct symbols {
+    uint64_t base;
+    VEC(struct symbol) table;
+    struct buf names; /* NUL-terminated, for tables that are not an ELF's */
+    size_t max_bytes;
+};
+
+struct symbol_hit {
+    uint64_t start; /* ELF address, or the kernel's */
+    uint64_t size;
+    uint32_t index; /* in the table */
+};
+
+void symbols_init(struct symbols *s, size_t max_bytes);
+void symbols_release(struct symbols *s);
+
+/* Memory held, in bytes. */
+size_t symbols_bytes(const struct symbols *s);
+
+bool symbols_load_elf(struct symbols *s, struct elf *elf, struct err *err);
+
+bool symbols_find(const struct symbols *s, uint64_t address, struct symbol_hit *out);
+
+/* Appends the name of a hit as it stands in the image (mangled). `elf` is the image the table was
+ * loaded from, opened again if need be; null for the kernel. False when it cannot be read, also
+ * when `elf` is null because the image could not be opened again. */
+bool symbols_name(const struct symbols *s, struct elf *elf, const struct symbol_hit *hit,
+                  struct buf *out);
+
+/*
+ * kallsyms: the kernel's own table, from the text of /proc/kallsyms in pieces of any size.
+ *
+ * Lines are "address type name[<tab>[module]]"; only types t T w W (code) count. Left out: "__pfx_…"
+ * and "__cfi_…", padding in front of a function that never runs. A module's function is named
+ * "function [module]". Format: kernel/kallsyms.c s_show.
+ *
+ * The kernel writes 0 as every address for readers without the right (kptr_restrict,
+ * perf_event_paranoid, CAP_SYSLOG): kallsyms_finish then fails with ERR_DENIED.
+ */
+enum { KALLSYMS_LINE_MAX = 1024 }; /* KSYM_NAME_LEN is 512, a module's name 56 */
+
+struct kallsyms {
+    struct symbols *symbols;
+    char line[KALLSYMS_LINE_MAX];
+    size_t line_len;
+    bool line_too_long;
+    uint64_t seen, hidden; /* code symbols, and those of them at address 0 */
+};
+
+void kallsyms_init(struct kallsyms *k, struct symbols *symbols);
+
+/* False when the table is full; the pieces after that are ignored. */
+bool kallsyms_feed(struct kallsyms *k, const void *ptr, size_t len, struct err *err);
+bool kallsyms_finish(struct kallsyms *k, struct err *err);
+
+#endif

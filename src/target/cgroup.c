@@ -1,0 +1,159 @@
+#include "target/cgroup.h"
+
+enum { DOCKER_ID_DIGITS = 64, FARGATE_HEX_DIGITS = 32, UUID_LEN = 36 };
+
+static bool is_decimal(char byte)
+{
+    return byte >= '0' && byte <= '9';
+}
+
+static bool is_hex(char byte)
+{
+    return is_decimal(byte) || (byte >= 'a' && byte <= 'f') || (byte >= 'A' && byte <= 'F');
+}
+
+/* How many bytes in front of `end` satisfy `test`. */
+static size_t count_back(struct str text, size_t end, bool (*test)(char))
+{
+    size_t count = 0;
+    while (count < end && test(text.ptr[end - 1 - count])) {
+        count++;
+    }
+    return count;
+}
+
+static bool prefix_ends_well(struct str text, size_t len)
+{
+    return len == 0 || text.ptr[len - 1] == '-' || text.ptr[len - 1] == ':';
+}
+
+static struct str docker_id(struct str part)
+{
+    size_t digits = count_back(part, part.len, is_hex);
+    bool good = digits == DOCKER_ID_DIGITS && prefix_ends_well(part, part.len - digits);
+    return good ? str_sub(part, part.len - digits, digits) : STR("");
+}
+
+static struct str fargate_id(struct str part)
+{
+    size_t digits = count_back(part, part.len, is_decimal);
+    size_t dash = part.len - digits;
+    if (digits == 0 || dash == 0 || part.ptr[dash - 1] != '-') {
+        return STR("");
+    }
+    size_t hex = count_back(part, dash - 1, is_hex);
+    size_t start = dash - 1 - hex;
+    bool good = hex == FARGATE_HEX_DIGITS && prefix_ends_well(part, start);
+    return good ? str_sub(part, start, part.len) : STR("");
+}
+
+static struct str uuid(struct str part)
+{
+    if (part.len != UUID_LEN) {
+        return STR("");
+    }
+    for (size_t i = 0; i < UUID_LEN; i++) {
+        bool separator = i == 8 || i == 13 || i == 18 || i == 23;
+        char byte = part.ptr[i];
+        if (separator ? byte != '-' && byte != '_' : !is_hex(byte)) {
+            return STR("");
+        }
+    }
+    return part;
+}
+
+static struct str id_of_component(struct str part)
+{
+    struct str whole = part;
+    const struct str scope = STR(".scope");
+    if (str_ends(part, scope)) {
+        part.len -= scope.len;
+    }
+    struct str id = docker_id(part);
+    if (id.len == 0) {
+        id = fargate_id(part);
+    }
+    return id.len > 0 ? id : uuid(whole);
+}
+
+static bool store(struct str id, char out[static CONTAINER_ID_MAX])
+{
+    if (id.len == 0 || id.len >= CONTAINER_ID_MAX) {
+        return false;
+    }
+    memcpy(out, id.ptr, id.len);
+    out[id.len] = '\0';
+    return true;
+}
+
+/* From the last component to the first: a service manager within the container adds some behind. */
+static bool id_of_path(struct str path, char out[static CONTAINER_ID_MAX])
+{
+    while (path.len > 0) {
+        size_t slash = str_find_last(path, '/');
+        size_t from = slash == path.len ? 0 : slash + 1;
+        if (store(id_of_component(str_sub(path, from, path.len)), out)) {
+            return true;
+        }
+        path.len = slash == path.len ? 0 : slash;
+    }
+    return false;
+}
+
+bool cgroup_container_id(struct str text, char out[static CONTAINER_ID_MAX])
+{
+    while (text.len > 0) {
+        struct str path = str_cut(&text, '\n');
+        (void)str_cut(&path, ':');
+        (void)str_cut(&path, ':');
+        if (id_of_path(path, out)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The component behind `folder` in `path` when it is 64 digits. */
+static struct str id_behind(struct str path, struct str folder)
+{
+    while (path.len > 0) {
+        struct str part = str_cut(&path, '/');
+        if (str_eq(part, folder)) {
+            struct str id = docker_id(str_cut(&path, '/'));
+            if (id.len > 0) {
+                return id;
+            }
+        }
+    }
+    return STR("");
+}
+
+static bool is_runtime_file(struct str mount_point)
+{
+    return str_eq(mount_point, STR("/etc/hostname")) || str_eq(mount_point, STR("/etc/hosts")) ||
+           str_eq(mount_point, STR("/etc/resolv.conf"));
+}
+
+/* "id parent major:minor root mount-point …": the root of one of the three files, else nothing. */
+static struct str runtime_file_root(struct str line)
+{
+    for (int i = 0; i < 3; i++) {
+        (void)str_cut(&line, ' ');
+    }
+    struct str root = str_cut(&line, ' ');
+    return is_runtime_file(str_cut(&line, ' ')) ? root : STR("");
+}
+
+bool mountinfo_container_id(struct str text, char out[static CONTAINER_ID_MAX])
+{
+    struct str pod = STR("");
+    while (text.len > 0) {
+        struct str root = runtime_file_root(str_cut(&text, '\n'));
+        if (store(id_behind(root, STR("containers")), out) ||
+            store(id_behind(root, STR("overlay-containers")), out)) {
+            return true;
+        }
+        pod = pod.len > 0 ? pod : id_behind(root, STR("sandboxes"));
+    }
+    return store(pod, out);
+}

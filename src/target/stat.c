@@ -1,0 +1,80 @@
+#include "target/stat.h"
+
+enum {
+    FIELD_STATE = 3, /* the first one behind the name */
+    FIELD_PPID = 4,
+    FIELD_FLAGS = 9,
+    FIELD_UTIME = 14,
+    FIELD_NUM_THREADS = 20,
+    FIELD_START = 22,
+    FIELD_RSS = 24,
+    FIELD_PROCESSOR = 39,
+    FIELD_COUNT = 40,
+    PF_KERNEL_THREAD = 0x00200000, /* PF_KTHREAD of include/linux/sched.h */
+};
+
+/* Numbers from field 4 on; a negative one (tpgid, nice) counts as 0, none of those is used. Returns
+ * the number of the first field that is not there. */
+static unsigned split_fields(struct str text, uint64_t field[static FIELD_COUNT])
+{
+    unsigned at = FIELD_PPID;
+    for (; at < FIELD_COUNT && text.len > 0; at++) {
+        struct str word = str_cut(&text, ' ');
+        bool negative = word.len > 1 && word.ptr[0] == '-';
+        uint64_t value;
+        if (!str_u64(negative ? str_sub(word, 1, word.len) : word, &value)) {
+            break;
+        }
+        field[at] = negative ? 0 : value;
+    }
+    return at;
+}
+
+bool stat_parse(struct str text, struct proc_stat *out, struct err *err)
+{
+    uint64_t field[FIELD_COUNT] = {0}, pid;
+    struct str line = str_trim(text);
+    size_t open = str_find(line, '('), close = str_find_last(line, ')');
+    if (open >= close || close + 3 >= line.len || !str_u64(str_trim(str_sub(line, 0, open)), &pid)) {
+        return err_set(err, ERR_MALFORMED, 0, "stat: no process id and name at its start");
+    }
+    struct str rest = str_sub(line, close + 2, line.len);
+    struct str state = str_cut(&rest, ' ');
+    unsigned fields = split_fields(rest, field);
+    if (state.len != 1 || fields <= FIELD_NUM_THREADS) {
+        return err_set(err, ERR_MALFORMED, 0, "stat: field %u is missing or no number", fields);
+    }
+    *out = (struct proc_stat){
+        .pid = (uint32_t)pid,
+        .comm = str_sub(line, open + 1, close - open - 1),
+        .state = state.ptr[0],
+        .ppid = (uint32_t)field[FIELD_PPID],
+        .flags = (uint32_t)field[FIELD_FLAGS],
+        .utime_ticks = field[FIELD_UTIME],
+        .stime_ticks = field[FIELD_UTIME + 1],
+        .cutime_ticks = field[FIELD_UTIME + 2],
+        .cstime_ticks = field[FIELD_UTIME + 3],
+        .num_threads = (uint32_t)field[FIELD_NUM_THREADS],
+        .start_ticks = field[FIELD_START],
+        .rss_pages = field[FIELD_RSS],
+        .processor = (uint32_t)field[FIELD_PROCESSOR],
+    };
+    return true;
+}
+
+bool stat_is_kernel_thread(const struct proc_stat *stat)
+{
+    return (stat->flags & PF_KERNEL_THREAD) != 0;
+}
+
+bool schedstat_parse(struct str text, struct proc_schedstat *out, struct err *err)
+{
+    struct str rest = str_trim(text);
+    struct proc_schedstat s;
+    if (!str_u64(str_cut(&rest, ' '), &s.cpu_ns) || !str_u64(str_cut(&rest, ' '), &s.wait_ns) ||
+        !str_u64(str_trim(rest), &s.slices)) {
+        return err_set(err, ERR_MALFORMED, 0, "schedstat: not three numbers");
+    }
+    *out = s;
+    return true;
+}
