@@ -1,0 +1,49 @@
+#include "os/clock.h"
+#include "base/time.h"
+
+#include <time.h>
+
+static uint64_t now_of(clockid_t id)
+{
+    struct timespec t = {0};
+    clock_gettime(id, &t);
+    return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
+}
+
+uint64_t clock_mono_ns(void)
+{
+    return now_of(CLOCK_MONOTONIC);
+}
+
+uint64_t clock_wall_ns(void)
+{
+    return now_of(CLOCK_REALTIME);
+}
+
+uint64_t clock_own_cpu_ns(void)
+{
+    return now_of(CLOCK_PROCESS_CPUTIME_ID);
+}
+
+void clock_sleep_ns(uint64_t ns)
+{
+    struct timespec t = {(time_t)(ns / NS_PER_S), (long)(ns % NS_PER_S)};
+    nanosleep(&t, NULL);
+}
+
+static uint64_t mono(void *context)
+{
+    (void)context;
+    return clock_mono_ns();
+}
+
+static uint64_t wall(void *context)
+{
+    (void)context;
+    return clock_wall_ns();
+}
+
+struct clock clock_system(void)
+{
+    return (struct clock){mono, wall, NULL};
+}

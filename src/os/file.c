@@ -1,0 +1,295 @@
+#include "os/file.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static bool read_fd(int fd, const char *path, size_t max_bytes, struct buf *out, struct err *err)
+{
+    for (;;) {
+        char chunk[16 * 1024];
+        ssize_t got = read(fd, chunk, sizeof chunk);
+        if (got < 0 && errno == EINTR) {
+            continue;
+        }
+        if (got < 0) {
+            return err_errno(err, errno, "cannot read %s", path);
+        }
+        if (got == 0) {
+            return true;
+        }
+        if ((size_t)got > max_bytes - out->len) {
+            return err_set(err, ERR_LIMIT, 0, "%s is larger than %zu MB", path, max_bytes >> 20);
+        }
+        buf_add(out, chunk, (size_t)got);
+        if (out->failed) {
+            return err_set(err, ERR_MEMORY, 0, "no memory to read %s", path);
+        }
+    }
+}
+
+bool file_read_all(const char *path, size_t max_bytes, struct buf *out, struct err *err)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    if (fd < 0) {
+        return err_errno(err, errno, "cannot open %s", path);
+    }
+    buf_init(out, max_bytes + 1);
+    bool ok = read_fd(fd, path, max_bytes, out, err);
+    close(fd);
+    if (!ok) {
+        buf_release(out);
+    }
+    return ok;
+}
+
+static bool write_all(int fd, const char *ptr, size_t len)
+{
+    while (len > 0) {
+        ssize_t put = write(fd, ptr, len);
+        if (put < 0 && errno == EINTR) {
+            continue;
+        }
+        if (put < 0) {
+            return false;
+        }
+        ptr += put;
+        len -= (size_t)put;
+    }
+    return true;
+}
+
+static bool write_error(const char *path, int number, struct err *err)
+{
+    const char *remedy = number == ENOSPC || number == EDQUOT ? "free space there or give -o DIR"
+                         : number == EROFS ? "the file system is read-only; give -o DIR"
+                                           : "give -o DIR with a directory that can be written";
+    err_set(err, err_kind_of(number), number, "cannot write %s: %s (%s); %s", path,
+            strerror(number), err_name(number), remedy);
+    return false;
+}
+
+static bool flush_pending(struct file_writer *w, struct err *err)
+{
+    size_t len = w->used;
+    w->used = 0;
+    return write_all(w->fd, w->pending, len) || write_error(w->path, errno, err);
+}
+
+bool file_create_atomic(struct file_writer *w, const char *path, struct err *err)
+{
+    w->used = 0;
+    w->is_stdout = strcmp(path, "-") == 0;
+    if ((size_t)snprintf(w->path, sizeof w->path, "%s", w->is_stdout ? "standard output" : path) >=
+        sizeof w->path) {
+        return err_set(err, ERR_LIMIT, ENAMETOOLONG, "the path %.60s… is too long", path);
+    }
+    if (w->is_stdout) {
+        w->fd = STDOUT_FILENO;
+        return true;
+    }
+    /* the pid keeps two profilers that share a directory apart; O_TRUNC takes over a leftover */
+    snprintf(w->temporary, sizeof w->temporary, "%s.%ld.tmp", w->path, (long)getpid());
+    w->fd = open(w->temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
+    return w->fd >= 0 || write_error(w->path, errno, err);
+}
+
+static bool sink_to_file(void *context, const void *ptr, size_t len, struct err *err)
+{
+    struct file_writer *w = context;
+    if (len > sizeof w->pending - w->used && !flush_pending(w, err)) {
+        return false;
+    }
+    if (len > sizeof w->pending) {
+        return write_all(w->fd, ptr, len) || write_error(w->path, errno, err);
+    }
+    memcpy(w->pending + w->used, ptr, len);
+    w->used += len;
+    return true;
+}
+
+struct sink file_sink(struct file_writer *w)
+{
+    return (struct sink){sink_to_file, w};
+}
+
+bool file_commit(struct file_writer *w, struct err *err)
+{
+    if (!flush_pending(w, err)) {
+        file_abandon(w);
+        return false;
+    }
+    if (w->is_stdout) {
+        return true;
+    }
+    /* close may report what a network or quota file system refused */
+    int failed = close(w->fd) < 0 ? errno : 0;
+    w->fd = -1;
+    if (failed == 0 && rename(w->temporary, w->path) < 0) {
+        failed = errno;
+    }
+    if (failed != 0) {
+        unlink(w->temporary);
+        return write_error(w->path, failed, err);
+    }
+    return true;
+}
+
+void file_abandon(struct file_writer *w)
+{
+    if (w->is_stdout) {
+        return;
+    }
+    if (w->fd >= 0) {
+        close(w->fd);
+        w->fd = -1;
+    }
+    unlink(w->temporary);
+}
+
+static bool make_parents(const char *dir, struct err *err)
+{
+    char path[4096];
+    if ((size_t)snprintf(path, sizeof path, "%s", dir) >= sizeof path) {
+        return err_set(err, ERR_LIMIT, ENAMETOOLONG, "the path %.60s… is too long", dir);
+    }
+    for (char *at = path + 1; at[-1] != '\0'; at++) {
+        if (*at != '/' && *at != '\0') {
+            continue;
+        }
+        char kept = *at;
+        *at = '\0';
+        struct stat st;
+        if (mkdir(path, 0755) < 0 && (stat(path, &st) < 0 || !S_ISDIR(st.st_mode))) {
+            return write_error(path, errno, err);
+        }
+        *at = kept;
+    }
+    return true;
+}
+
+bool file_prepare_dir(const char *dir, struct err *err)
+{
+    if (!make_parents(dir, err)) {
+        return false;
+    }
+    char probe[4096];
+    snprintf(probe, sizeof probe, "%s/.pillion.%ld.tmp", dir, (long)getpid());
+    int fd = open(probe, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0) {
+        return write_error(dir, errno, err);
+    }
+    close(fd);
+    unlink(probe);
+    return true;
+}
+
+bool file_link(const char *dir, const char *name, const char *target, struct err *err)
+{
+    char path[4096], temporary[4096 + 32];
+    if ((size_t)snprintf(path, sizeof path, "%s/%s", dir, name) >= sizeof path) {
+        return err_set(err, ERR_LIMIT, ENAMETOOLONG, "the path %.60s… is too long", dir);
+    }
+    snprintf(temporary, sizeof temporary, "%s.%ld.tmp", path, (long)getpid());
+    unlink(temporary); /* a killed run may have left one */
+    if (symlink(target, temporary) < 0 || rename(temporary, path) < 0) {
+        int number = errno;
+        unlink(temporary);
+        return write_error(path, number, err);
+    }
+    return true;
+}
+
+bool file_read_link(const char *path, char *out, size_t out_bytes)
+{
+    ssize_t len = readlink(path, out, out_bytes - 1);
+    if (len < 0) {
+        return false;
+    }
+    out[len] = '\0';
+    return true;
+}
+
+bool file_exists(const char *path)
+{
+    struct stat st;
+    return lstat(path, &st) == 0;
+}
+
+bool file_remove(const char *path, struct err *err)
+{
+    if (unlink(path) < 0 && errno != ENOENT) {
+        return err_errno(err, errno, "cannot remove %s", path);
+    }
+    return true;
+}
+
+bool file_list(const char *dir, void (*each)(void *context, const char *name), void *context,
+               struct err *err)
+{
+    DIR *stream = opendir(dir);
+    if (stream == NULL) {
+        return err_errno(err, errno, "cannot list %s", dir);
+    }
+    for (struct dirent *entry; (entry = readdir(stream)) != NULL;) {
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) {
+            each(context, entry->d_name);
+        }
+    }
+    closedir(stream);
+    return true;
+}
+
+static bool copy_fd(int from, struct file_writer *w, struct err *err)
+{
+    for (;;) {
+        char chunk[16 * 1024];
+        ssize_t got = read(from, chunk, sizeof chunk);
+        if (got < 0 && errno == EINTR) {
+            continue;
+        }
+        if (got < 0) {
+            return err_errno(err, errno, "cannot read this program's own file");
+        }
+        if (got == 0) {
+            return true;
+        }
+        if (!sink_to_file(w, chunk, (size_t)got, err)) {
+            return false;
+        }
+    }
+}
+
+bool file_copy_self(const char *dir, struct buf *path_out, struct err *err)
+{
+    int self = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+    if (self < 0) {
+        return err_errno(err, errno, "cannot open /proc/self/exe; is /proc mounted?");
+    }
+    char path[4096];
+    struct file_writer w;
+    bool ok = (size_t)snprintf(path, sizeof path, "%s/pillion", dir) < sizeof path;
+    ok = ok ? make_parents(dir, err) && file_create_atomic(&w, path, err)
+            : err_set(err, ERR_LIMIT, ENAMETOOLONG, "the path %.60s… is too long", dir);
+    if (ok) {
+        ok = copy_fd(self, &w, err) && (fchmod(w.fd, 0755) == 0 || write_error(path, errno, err));
+        if (!ok) {
+            file_abandon(&w);
+        }
+        ok = ok && file_commit(&w, err);
+    }
+    close(self);
+    if (ok) {
+        buf_text(path_out, path);
+    }
+    return ok;
+}
+
+bool file_is_terminal(int fd)
+{
+    return isatty(fd) == 1;
+}

@@ -1,0 +1,62 @@
+/*
+ * file: whole files in, whole files out.
+ *
+ * Reading: file_read_all takes everything up to a maximum; a longer file is an error (ERR_LIMIT),
+ * never a silent cut. It works for /proc and for pipes, where the size is not known before.
+ *
+ * Writing: file_create_atomic opens a temporary file beside the final name; bytes go through
+ * file_sink; file_commit gives it the final name in one step (rename), so that a reader sees the old
+ * file or the whole new one; file_abandon removes it. One of the two ends every writer. A leftover
+ * temporary file of a killed run never blocks the next one. "-" as a path means standard output and
+ * is not atomic.
+ *
+ * Errors name the file as given and say what helps: ENOSPC, EROFS, EACCES.
+ */
+#ifndef OS_FILE_H
+#define OS_FILE_H
+
+#include "base/err.h"
+#include "base/iface.h"
+#include "base/str.h"
+
+bool file_read_all(const char *path, size_t max_bytes, struct buf *out, struct err *err);
+
+struct file_writer {
+    int fd;
+    size_t used;
+    bool is_stdout;
+    char path[4096];
+    char temporary[4096 + 32];
+    char pending[16 * 1024];
+};
+
+bool file_create_atomic(struct file_writer *w, const char *path, struct err *err);
+struct sink file_sink(struct file_writer *w);
+bool file_commit(struct file_writer *w, struct err *err);
+void file_abandon(struct file_writer *w);
+
+/* Makes DIR and its parents as needed and proves that files can be made in it (a probe file is
+ * created and removed). */
+bool file_prepare_dir(const char *dir, struct err *err);
+
+/* Points the symbolic link DIR/name at `target` (relative), replacing what is there in one step. */
+bool file_link(const char *dir, const char *name, const char *target, struct err *err);
+
+/* Reads a symbolic link's target into `out`; false when there is none. */
+bool file_read_link(const char *path, char *out, size_t out_bytes);
+
+bool file_exists(const char *path);
+
+/* Removes a file; a file that is not there is no error. */
+bool file_remove(const char *path, struct err *err);
+
+/* Calls `each` with the name of every entry of `dir` (without . and ..), in no order. */
+bool file_list(const char *dir, void (*each)(void *context, const char *name), void *context,
+               struct err *err);
+
+/* Copies this program into DIR under the name "pillion", mode 755, atomically. */
+bool file_copy_self(const char *dir, struct buf *path_out, struct err *err);
+
+bool file_is_terminal(int fd);
+
+#endif

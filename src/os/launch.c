@@ -1,0 +1,491 @@
+#include "os/launch.h"
+#include "base/str.h"
+#include "base/time.h"
+#include "os/clock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+enum {
+    OWN_FD_LEAST = 10, /* our descriptors stay clear of a caller's closed 0, 1, 2 */
+    BACKOFF_FIRST_S = 1,
+    BACKOFF_MAX_S = 60,
+};
+
+/* ---- finding the command ---- */
+
+static bool is_runnable_file(const char *path, int *number)
+{
+    struct stat st;
+    if (stat(path, &st) < 0) {
+        *number = errno;
+        return false;
+    }
+    if (S_ISDIR(st.st_mode)) {
+        *number = EISDIR;
+        return false;
+    }
+    *number = access(path, X_OK) == 0 ? 0 : errno;
+    return *number == 0;
+}
+
+static int not_runnable(const char *argv0, int number, struct err *err)
+{
+    if (number == ENOENT || number == ENOTDIR || number == 0) {
+        err_set(err, ERR_GONE, number, "%s: not found", argv0);
+        return LAUNCH_NOT_FOUND;
+    }
+    if (number == EISDIR) {
+        err_set(err, ERR_DENIED, number, "%s: not executable, it is a directory", argv0);
+    } else if (number == EACCES) {
+        err_set(err, ERR_DENIED, number, "%s: not executable; try: chmod +x %s", argv0, argv0);
+    } else {
+        err_errno(err, number, "%s: not executable", argv0);
+    }
+    return LAUNCH_NOT_EXECUTABLE;
+}
+
+int launch_find(const char *argv0, char *path, size_t path_bytes, struct err *err)
+{
+    int number = ENOENT;
+    if (strchr(argv0, '/') != NULL) {
+        snprintf(path, path_bytes, "%s", argv0);
+        return is_runnable_file(path, &number) ? 0 : not_runnable(argv0, number, err);
+    }
+    const char *search = getenv("PATH");
+    struct str rest = str_of(search != NULL ? search : "/usr/local/bin:/bin:/usr/bin");
+    int seen = ENOENT; /* a file without the right to run it explains more than "not found" */
+    bool more = argv0[0] != '\0';
+    while (more) {
+        more = str_find(rest, ':') < rest.len;
+        struct str dir = str_cut(&rest, ':');
+        int len = snprintf(path, path_bytes, "%.*s%s%s", (int)dir.len, dir.ptr,
+                           dir.len > 0 ? "/" : "", argv0);
+        if (len > 0 && (size_t)len < path_bytes && is_runnable_file(path, &number)) {
+            return 0;
+        }
+        seen = number == EACCES ? EACCES : seen;
+    }
+    return not_runnable(argv0, seen, err);
+}
+
+/* Does not return when it works. A script without a #! line runs in the shell, as execvp has it. */
+static void exec_command(const char *path, char *const *argv)
+{
+    execve(path, argv, environ);
+    if (errno != ENOEXEC) {
+        return;
+    }
+    size_t count = 0;
+    while (argv[count] != NULL) {
+        count++;
+    }
+    char **with_shell = calloc(count + 2, sizeof *with_shell);
+    if (with_shell != NULL) {
+        with_shell[0] = argv[0];
+        memcpy(&with_shell[1], argv, (count + 1) * sizeof *argv);
+        union {
+            const char *text;
+            char *arg;
+        } script = {path}; /* execve takes but does not change its arguments */
+        with_shell[1] = script.arg;
+        execve("/bin/sh", with_shell, environ);
+        free(with_shell);
+        errno = ENOEXEC;
+    }
+}
+
+/* ---- descriptors ---- */
+
+static int high_fd(int fd)
+{
+    if (fd < 0 || fd >= OWN_FD_LEAST) {
+        return fd;
+    }
+    int moved = fcntl(fd, F_DUPFD_CLOEXEC, OWN_FD_LEAST);
+    close(fd);
+    return moved;
+}
+
+static bool make_pipe(int fds[static 2])
+{
+    if (pipe2(fds, O_CLOEXEC) < 0) {
+        return false;
+    }
+    fds[0] = high_fd(fds[0]);
+    fds[1] = high_fd(fds[1]);
+    return fds[0] >= 0 && fds[1] >= 0;
+}
+
+/* Puts /dev/null in place of a standard descriptor; in a root without /dev it is only closed. */
+static void discard(int fd)
+{
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (null < 0) {
+        close(fd);
+    } else if (null != fd) {
+        dup2(null, fd);
+        close(null);
+    }
+}
+
+static bool close_span(unsigned from, unsigned to)
+{
+    return from > to || syscall(SYS_close_range, from, to, 0) == 0;
+}
+
+/* Closes every descriptor from `from` on but `keep` (below `from`: none is kept). */
+static void close_from(int from, int keep)
+{
+    bool closed = keep < from ? close_span((unsigned)from, ~0u)
+                              : close_span((unsigned)from, (unsigned)keep - 1) &&
+                                    close_span((unsigned)keep + 1, ~0u);
+    long limit = closed ? 0 : sysconf(_SC_OPEN_MAX); /* kernels before 5.9 */
+    for (int fd = from; fd < limit && fd < 65536; fd++) {
+        if (fd != keep) {
+            close(fd);
+        }
+    }
+}
+
+/* ---- the profiler's process ---- */
+
+static void default_signals(void)
+{
+    struct sigaction plain = {.sa_handler = SIG_DFL};
+    for (int sig = 1; sig < NSIG; sig++) {
+        (void)sigaction(sig, &plain, NULL);
+    }
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+__attribute__((noreturn)) static void become_profiler(const struct launch *launch,
+                                                      struct launch_target target)
+{
+    setsid();
+    prctl(PR_SET_NAME, "pillion");
+    discard(STDIN_FILENO);
+    discard(STDOUT_FILENO);
+    if (fcntl(STDERR_FILENO, F_GETFD) < 0) {
+        discard(STDERR_FILENO);
+    }
+    close_from(STDERR_FILENO + 1, target.ready_fd);
+    default_signals();
+    _exit(launch->run(launch->context, &target));
+}
+
+void launch_ready(struct launch_target *target)
+{
+    if (target->ready_fd < 0) {
+        return;
+    }
+    int32_t pid = (int32_t)getpid();
+    ssize_t put = write(target->ready_fd, &pid, sizeof pid);
+    (void)put; /* a command that no longer waits does not need the answer */
+    close(target->ready_fd);
+    target->ready_fd = -1;
+}
+
+/* Waits for launch_ready, the profiler's death, or the bound. Returns the profiler's pid or 0. */
+static pid_t await_ready(int fd)
+{
+    struct pollfd one = {.fd = fd, .events = POLLIN};
+    uint64_t end_ns = clock_mono_ns() + LAUNCH_READY_MAX_MS * NS_PER_MS;
+    int32_t pid = 0;
+    for (;;) {
+        uint64_t now_ns = clock_mono_ns();
+        int left_ms = now_ns >= end_ns ? 0 : (int)((end_ns - now_ns) / NS_PER_MS) + 1;
+        int ready = poll(&one, 1, left_ms);
+        if (ready < 0 && errno == EINTR) {
+            continue;
+        }
+        if (ready <= 0 || read(fd, &pid, sizeof pid) != sizeof pid) {
+            pid = 0;
+        }
+        close(fd);
+        return pid;
+    }
+}
+
+/* ---- exec: this process becomes the command ---- */
+
+static int run_exec(const struct launch *launch, const char *path, struct err *err)
+{
+    int ready[2];
+    pid_t self = getpid();
+    pid_t middle = make_pipe(ready) ? fork() : -1;
+    if (middle == 0) {
+        if (fork() == 0) {
+            become_profiler(launch, (struct launch_target){.pid = (uint32_t)self,
+                                                           .fresh = true,
+                                                           .ready_fd = ready[1]});
+        }
+        _exit(0);
+    }
+    if (middle > 0) {
+        close(ready[1]);
+        while (waitpid(middle, NULL, 0) < 0 && errno == EINTR) {
+        }
+        pid_t profiler = await_ready(ready[0]);
+        if (profiler > 0) {
+            (void)prctl(PR_SET_PTRACER, (unsigned long)profiler);
+        }
+    }
+    exec_command(path, launch->argv);
+    return not_runnable(launch->argv[0], errno, err);
+}
+
+/* ---- init: this process stays ---- */
+
+struct init {
+    const struct launch *launch;
+    pid_t command, profiler;
+    bool command_ended;
+    uint64_t restart_at_ns; /* 0: the profiler runs, or is not wanted any more */
+    unsigned backoff_s;
+};
+
+static void start_profiler(struct init *init, bool fresh, int ready_fd)
+{
+    init->restart_at_ns = 0;
+    init->profiler = fork();
+    if (init->profiler == 0) {
+        become_profiler(init->launch, (struct launch_target){.pid = (uint32_t)init->command,
+                                                             .fresh = fresh,
+                                                             .has_init = true,
+                                                             .ready_fd = ready_fd});
+    }
+}
+
+static int exit_code(int status)
+{
+    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+/* A profiler that ended by itself with 0 or 1 had nothing more to do; any other end is a crash. */
+static void note_profiler_end(struct init *init, int status)
+{
+    init->profiler = 0;
+    if (init->command_ended || (WIFEXITED(status) && WEXITSTATUS(status) <= 1)) {
+        return;
+    }
+    init->restart_at_ns = clock_mono_ns() + init->backoff_s * NS_PER_S;
+    init->backoff_s = init->backoff_s * 2 > BACKOFF_MAX_S ? BACKOFF_MAX_S : init->backoff_s * 2;
+}
+
+static bool take_child(struct init *init, const siginfo_t *child)
+{
+    if (child->si_code == CLD_STOPPED || child->si_code == CLD_CONTINUED) {
+        (void)waitpid(child->si_pid, NULL, WNOHANG | WUNTRACED | WCONTINUED);
+        /* the shell that waits for us must see its job stop; PID 1 cannot be stopped */
+        if (child->si_code == CLD_STOPPED && child->si_pid == init->command && getpid() != 1) {
+            raise(SIGSTOP);
+        }
+        return true;
+    }
+    if (child->si_pid == init->command) {
+        /* stays a zombie while the profiler reads its final CPU times */
+        init->command_ended = true;
+        return false;
+    }
+    int status = 0;
+    (void)waitpid(child->si_pid, &status, WNOHANG);
+    if (child->si_pid == init->profiler) {
+        note_profiler_end(init, status);
+    }
+    return true;
+}
+
+static void reap(struct init *init)
+{
+    siginfo_t child;
+    do {
+        child.si_pid = 0;
+    } while (waitid(P_ALL, 0, &child, WEXITED | WSTOPPED | WNOHANG | WNOWAIT) == 0 &&
+             child.si_pid != 0 && take_child(init, &child));
+}
+
+/* The terminal sends its signals to the whole foreground group, hence to the command as well; only
+ * what was sent to this process alone is passed on. A hang-up goes to the session's leader alone. */
+static void forward(const struct init *init, const siginfo_t *info)
+{
+    bool from_terminal = info->si_code == SI_KERNEL;
+    if (from_terminal && !(info->si_signo == SIGHUP && getsid(0) == getpid())) {
+        return;
+    }
+    if (info->si_code == SI_QUEUE || info->si_signo >= SIGRTMIN) {
+        sigqueue(init->command, info->si_signo, info->si_value);
+    } else {
+        kill(init->command, info->si_signo);
+    }
+}
+
+/* One signal, or the time until `until_ns` (0: no bound). */
+static void serve_one(struct init *init, const sigset_t *all, uint64_t until_ns)
+{
+    uint64_t now_ns = clock_mono_ns();
+    uint64_t left_ns = until_ns > now_ns ? until_ns - now_ns : 0;
+    struct timespec left = {(time_t)(left_ns / NS_PER_S), (long)(left_ns % NS_PER_S)};
+    siginfo_t info;
+    int sig = until_ns == 0 ? sigwaitinfo(all, &info) : sigtimedwait(all, &info, &left);
+    if (init->command_ended) {
+        return; /* the command's zombie would be found first again and again */
+    }
+    if (sig == SIGCHLD) {
+        reap(init);
+    } else if (sig > 0) {
+        forward(init, &info);
+    }
+}
+
+static void serve_command(struct init *init, const sigset_t *all)
+{
+    while (!init->command_ended) {
+        serve_one(init, all, init->restart_at_ns);
+        if (init->restart_at_ns != 0 && clock_mono_ns() >= init->restart_at_ns) {
+            start_profiler(init, false, -1);
+        }
+    }
+}
+
+static void reap_profiler(struct init *init)
+{
+    int status;
+    if (init->profiler > 0 && waitpid(init->profiler, &status, WNOHANG) == init->profiler) {
+        note_profiler_end(init, status);
+    }
+}
+
+/* The command's status, after the profiler has had its time to write the last window. */
+static int await_flush(struct init *init, const sigset_t *all)
+{
+    uint64_t bound_ms = getpid() == 1 ? LAUNCH_FLUSH_PID1_MAX_MS : LAUNCH_FLUSH_MAX_MS;
+    uint64_t end_ns = clock_mono_ns() + bound_ms * NS_PER_MS;
+    if (init->profiler > 0) {
+        kill(init->profiler, SIGTERM);
+    }
+    for (reap_profiler(init); init->profiler > 0 && clock_mono_ns() < end_ns;
+         reap_profiler(init)) {
+        serve_one(init, all, end_ns);
+    }
+    int status = 0;
+    (void)waitpid(init->command, &status, 0);
+    return exit_code(status);
+}
+
+/* In the command's process: waits for the profiler, then becomes the command. */
+__attribute__((noreturn)) static void become_command(const struct launch *launch, const char *path,
+                                                     int ready_fd, const sigset_t *mask,
+                                                     const struct sigaction *child_action)
+{
+    (void)await_ready(ready_fd);
+    (void)prctl(PR_SET_PTRACER, (unsigned long)getppid()); /* and what descends from it */
+    sigaction(SIGCHLD, child_action, NULL);
+    sigprocmask(SIG_SETMASK, mask, NULL);
+    exec_command(path, launch->argv);
+    struct err err;
+    int status = not_runnable(launch->argv[0], errno, &err);
+    fprintf(stderr, "pillion: %s\n", err.text);
+    _exit(status);
+}
+
+static int run_init(const struct launch *launch, const char *path, struct err *err)
+{
+    struct init init = {.launch = launch, .backoff_s = BACKOFF_FIRST_S};
+    sigset_t all, before;
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, &before);
+    /* a caller's SIG_IGN would make the kernel reap our children before we can */
+    struct sigaction plain = {.sa_handler = SIG_DFL}, child_action;
+    sigaction(SIGCHLD, &plain, &child_action);
+    int ready[2];
+    init.command = make_pipe(ready) ? fork() : -1;
+    if (init.command < 0) {
+        err_errno(err, errno, "%s: cannot start a process", launch->argv[0]);
+        return LAUNCH_NOT_EXECUTABLE;
+    }
+    if (init.command == 0) {
+        close(ready[1]);
+        become_command(launch, path, ready[0], &before, &child_action);
+    }
+    close(ready[0]);
+    start_profiler(&init, true, ready[1]);
+    close(ready[1]);
+    discard(STDIN_FILENO); /* so that the command alone holds its pipes open */
+    discard(STDOUT_FILENO);
+    serve_command(&init, &all);
+    return await_flush(&init, &all);
+}
+
+bool launch_prefers_init(void)
+{
+    return getpid() == 1 || isatty(STDERR_FILENO) == 1;
+}
+
+int launch_run(const struct launch *launch, struct err *err)
+{
+    char path[4096];
+    int status = launch_find(launch->argv[0], path, sizeof path, err);
+    if (status != 0) {
+        return status;
+    }
+    return launch->init ? run_init(launch, path, err) : run_exec(launch, path, err);
+}
+
+/* ---- signals to the profiler ---- */
+
+int signals_open(void)
+{
+    struct sigaction ignore = {.sa_handler = SIG_IGN};
+    sigaction(SIGPIPE, &ignore, NULL);
+    sigaction(SIGXFSZ, &ignore, NULL);
+    sigset_t wanted;
+    sigemptyset(&wanted);
+    sigaddset(&wanted, SIGTERM);
+    sigaddset(&wanted, SIGINT);
+    sigaddset(&wanted, SIGHUP);
+    sigaddset(&wanted, SIGUSR1);
+    sigaddset(&wanted, SIGUSR2);
+    sigprocmask(SIG_BLOCK, &wanted, NULL);
+    return signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+int signals_next(int fd)
+{
+    struct signalfd_siginfo info;
+    return fd >= 0 && read(fd, &info, sizeof info) == sizeof info ? (int)info.ssi_signo : 0;
+}
+
+void signals_default(void)
+{
+    struct sigaction plain = {.sa_handler = SIG_DFL};
+    sigset_t ending;
+    sigemptyset(&ending);
+    sigaddset(&ending, SIGTERM);
+    sigaddset(&ending, SIGINT);
+    sigaction(SIGTERM, &plain, NULL);
+    sigaction(SIGINT, &plain, NULL);
+    sigprocmask(SIG_UNBLOCK, &ending, NULL);
+}
+
+void signals_wait(int fd, uint64_t timeout_ns)
+{
+    struct pollfd one = {.fd = fd, .events = POLLIN};
+    struct timespec timeout = {(time_t)(timeout_ns / NS_PER_S), (long)(timeout_ns % NS_PER_S)};
+    (void)ppoll(&one, fd >= 0, &timeout, NULL);
+}

@@ -1,0 +1,80 @@
+/*
+ * launch: starting a command with a profiler beside it, so that the command cannot tell.
+ *
+ * Two shapes (DESIGN 1.4):
+ *
+ *   exec   this process becomes the command and keeps its PID. The profiler is a grandchild in a
+ *          session of its own, so it is neither the command's child nor in its process group.
+ *   init   this process stays, does nothing but forward signals, reap children and return the
+ *          command's status; command and profiler are its children. A profiler that dies is started
+ *          again with back-off (1 s doubling to 60 s).
+ *
+ * In both the command waits, before its exec, until the profiler is ready, has died, or a bound
+ * (LAUNCH_READY_MAX_MS) has passed: profiling never prevents a start. The command keeps its
+ * environment, descriptors, signal mask and dispositions, limits, process group and directory. It
+ * names the profiler with PR_SET_PTRACER, so that Yama's scope 1 lets the profiler read it.
+ *
+ * The profiler process gets /dev/null as standard input and output, keeps standard error, closes
+ * every other descriptor, and runs `run`; what it returns is its exit status. It calls launch_ready
+ * once when sampling is armed. In init mode it is sent SIGTERM when the command has ended, and has
+ * LAUNCH_FLUSH_MAX_MS (LAUNCH_FLUSH_PID1_MAX_MS as PID 1, within a container's stop grace) to end.
+ *
+ * launch_run returns the exit status for this process: 127 and 126 for a command that cannot be
+ * started (the sentence is in `err`), 128 + signal for one that was killed. In exec mode it returns
+ * only in these error cases.
+ */
+#ifndef OS_LAUNCH_H
+#define OS_LAUNCH_H
+
+#include "base/err.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    LAUNCH_READY_MAX_MS = 1000,
+    LAUNCH_FLUSH_MAX_MS = 2000,
+    LAUNCH_FLUSH_PID1_MAX_MS = 5000,
+    LAUNCH_NOT_EXECUTABLE = 126,
+    LAUNCH_NOT_FOUND = 127,
+};
+
+struct launch_target {
+    uint32_t pid;  /* the command's */
+    bool fresh;    /* it has not been exec'd yet: arm sampling for its exec. False: it runs already */
+    bool has_init; /* a parent waits for this profiler's last window */
+    int ready_fd;
+};
+
+struct launch {
+    char *const *argv; /* NULL-terminated, argv[0] is searched in PATH like execvp does */
+    bool init;         /* the shape */
+    int (*run)(void *context, struct launch_target *target);
+    void *context;
+};
+
+/* The shape that `auto` means here: init when this is PID 1 or standard error is a terminal. */
+bool launch_prefers_init(void);
+
+int launch_run(const struct launch *launch, struct err *err);
+
+/* Tells the waiting command that it may start. */
+void launch_ready(struct launch_target *target);
+
+/* Finds what argv0 would run: 0 and the path, or 126 / 127 and the sentence why. */
+int launch_find(const char *argv0, char *path, size_t path_bytes, struct err *err);
+
+/* The signals of a profiler process, as a descriptor to wait for. Blocks TERM, INT, HUP, USR1 and
+ * USR2 and ignores PIPE and XFSZ. Returns -1 when the system has none. */
+int signals_open(void);
+
+/* Gives TERM and INT their default effect back: the next one ends this process at once. */
+void signals_default(void);
+
+/* Waits until a signal is pending or the time is up. */
+void signals_wait(int fd, uint64_t timeout_ns);
+
+/* The next pending signal's number, or 0. */
+int signals_next(int fd);
+
+#endif

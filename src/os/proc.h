@@ -1,0 +1,75 @@
+/*
+ * proc: the text files of /proc, and files as another process sees them.
+ *
+ * The texts are handed to target/ for parsing; nothing is interpreted here. A process that is gone
+ * gives ERR_GONE, a missing right ERR_DENIED. All calls are bounded: a file longer than the
+ * buffer's maximum is cut there (maps of a hostile process have no natural end).
+ */
+#ifndef OS_PROC_H
+#define OS_PROC_H
+
+#include "base/err.h"
+#include "base/iface.h"
+#include "base/vec.h"
+
+/* Replaces `out` by /proc/PID/NAME, or /proc/PID/task/TID/NAME when tid is not 0. */
+bool proc_read(uint32_t pid, uint32_t tid, const char *name, struct buf *out, struct err *err);
+
+struct pid_list {
+    VEC(uint32_t) ids;
+};
+
+/* Replaces the list by all processes visible in this PID namespace. */
+bool proc_list_processes(struct pid_list *out, struct err *err);
+
+/* Replaces the list by the threads of a process. */
+bool proc_list_threads(uint32_t pid, struct pid_list *out, struct err *err);
+
+/* The target of /proc/PID/exe, without a " (deleted)" suffix. */
+bool proc_exe(uint32_t pid, char *out, size_t out_bytes);
+
+/*
+ * Opens the file that a process has mapped at `path` (as maps or an MMAP2 record name it, hence
+ * relative to the process's root), for reading. `inode` identifies it: a file of another inode is
+ * not what is mapped and is refused, except on overlay file systems, whose mappings name the inode
+ * of a lower layer. Tried in order: /proc/PID/exe, PATH under /proc/PID/root, PATH here; the last
+ * helps when the process is gone already. Returns the descriptor, which the caller closes.
+ */
+bool proc_open_mapped(uint32_t pid, struct str path, uint64_t inode, int *out, struct err *err);
+
+/* Identity and size of an open file. */
+struct file_identity {
+    uint64_t device, inode, size_bytes, modified_ns;
+};
+bool proc_identify(int fd, struct file_identity *out);
+
+void proc_close(int fd);
+
+/* Reads an open file at offsets; the descriptor stays the caller's. */
+struct memory_reader proc_file_reader(int fd);
+
+/* Opens /proc/kallsyms; proc_read_next hands out its text in order, 0 bytes at the end. */
+bool proc_open_kernel_symbols(int *out, struct err *err);
+bool proc_read_next(int fd, void *out, size_t max_bytes, size_t *len, struct err *err);
+
+/* Resident memory of this process. */
+uint64_t proc_own_rss_bytes(void);
+
+/* Length of the ticks that stat counts in. */
+uint64_t proc_tick_ns(void);
+
+uint64_t proc_page_bytes(void);
+
+/* The vdso that the kernel mapped into this process: the same bytes as in every 64-bit process.
+ * {NULL, 0} when there is none. */
+struct str proc_own_vdso(void);
+
+bool proc_exists(uint32_t pid);
+
+/* The host's name as this UTS namespace has it; "" when there is none. */
+void proc_host_name(char *out, size_t out_bytes);
+
+uint32_t proc_own_pid(void);
+uint32_t proc_own_uid(void);
+
+#endif

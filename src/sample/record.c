@@ -1,0 +1,162 @@
+#include "sample/record.h"
+#include "base/cursor.h"
+
+#include <linux/perf_event.h>
+
+enum {
+    CHAIN_MAX = 8192, /* far above sysctl perf_event_max_stack's usual 127 */
+};
+
+#define FIELDS_KNOWN                                                                               \
+    (PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME |                \
+     PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD | PERF_SAMPLE_CALLCHAIN)
+#define FIELDS_NEEDED (PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU)
+
+static void take_chain(struct cursor *c, struct record *out)
+{
+    uint64_t count = cursor_u64(c);
+    if (count > CHAIN_MAX) {
+        c->short_read = true;
+        return;
+    }
+    out->as.sample.chain = cursor_take(c, count * sizeof(uint64_t));
+    out->as.sample.chain_len = out->as.sample.chain == NULL ? 0 : count;
+}
+
+static void take_sample(struct cursor *c, uint64_t type, uint16_t misc, struct record *out)
+{
+    out->kind = RECORD_SAMPLE;
+    out->user = (misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_USER;
+    if (type & PERF_SAMPLE_IDENTIFIER) {
+        cursor_skip(c, 8);
+    }
+    if (type & PERF_SAMPLE_IP) {
+        out->as.sample.ip = cursor_u64(c);
+    }
+    out->pid = cursor_u32(c);
+    out->tid = cursor_u32(c);
+    out->time_ns = cursor_u64(c);
+    out->cpu = cursor_u32(c);
+    cursor_skip(c, 4);
+    if (type & PERF_SAMPLE_PERIOD) {
+        out->as.sample.period_ns = cursor_u64(c);
+    }
+    if (type & PERF_SAMPLE_CALLCHAIN) {
+        take_chain(c, out);
+    }
+}
+
+static void take_mmap2(struct cursor *c, uint16_t misc, struct record *out)
+{
+    out->kind = RECORD_MMAP;
+    out->pid = cursor_u32(c);
+    out->tid = cursor_u32(c);
+    out->as.mmap.start = cursor_u64(c);
+    out->as.mmap.bytes = cursor_u64(c);
+    out->as.mmap.file_offset = cursor_u64(c);
+    if (misc & PERF_RECORD_MISC_MMAP_BUILD_ID) {
+        cursor_skip(c, 24); /* the build id stands where the inode would */
+    } else {
+        out->as.mmap.major = cursor_u32(c);
+        out->as.mmap.minor = cursor_u32(c);
+        out->as.mmap.inode = cursor_u64(c);
+        cursor_skip(c, 8); /* inode generation */
+    }
+    enum { PROT_EXEC_BIT = 4 };
+    out->as.mmap.executable = (cursor_u32(c) & PROT_EXEC_BIT) != 0;
+    cursor_skip(c, 4); /* flags */
+    out->as.mmap.path = cursor_cstr(c);
+}
+
+static void take_comm(struct cursor *c, uint16_t misc, struct record *out)
+{
+    out->kind = RECORD_COMM;
+    out->pid = cursor_u32(c);
+    out->tid = cursor_u32(c);
+    out->as.comm.exec = (misc & PERF_RECORD_MISC_COMM_EXEC) != 0;
+    out->as.comm.name = cursor_cstr(c);
+}
+
+static void take_task(struct cursor *c, enum record_kind kind, struct record *out)
+{
+    out->kind = kind;
+    out->pid = cursor_u32(c);
+    out->as.fork.parent_pid = cursor_u32(c);
+    out->tid = cursor_u32(c);
+    out->as.fork.parent_tid = cursor_u32(c);
+    cursor_skip(c, 8); /* time: the id tail has it too */
+}
+
+/* The id tail ends every record that is no sample: TID, TIME, CPU, IDENTIFIER, in this order. */
+static bool take_tail(struct str bytes, uint64_t type, struct record *out)
+{
+    size_t tail = 24 + (type & PERF_SAMPLE_IDENTIFIER ? 8 : 0);
+    if (bytes.len < tail) {
+        return false;
+    }
+    struct cursor c = cursor_of(bytes.ptr + bytes.len - tail, tail);
+    uint32_t pid = cursor_u32(&c), tid = cursor_u32(&c);
+    out->time_ns = cursor_u64(&c);
+    out->cpu = cursor_u32(&c);
+    if (out->kind == RECORD_LOST || out->kind == RECORD_THROTTLE) {
+        out->pid = pid;
+        out->tid = tid;
+    }
+    return true;
+}
+
+static void take_body(struct cursor *c, uint32_t type, uint16_t misc, struct record *out)
+{
+    switch (type) {
+    case PERF_RECORD_MMAP2:
+        take_mmap2(c, misc, out);
+        break;
+    case PERF_RECORD_COMM:
+        take_comm(c, misc, out);
+        break;
+    case PERF_RECORD_FORK:
+        take_task(c, RECORD_FORK, out);
+        break;
+    case PERF_RECORD_EXIT:
+        take_task(c, RECORD_EXIT, out);
+        break;
+    case PERF_RECORD_LOST:
+        out->kind = RECORD_LOST;
+        cursor_skip(c, 8); /* id */
+        out->as.lost.count = cursor_u64(c);
+        break;
+    case PERF_RECORD_THROTTLE:
+        out->kind = RECORD_THROTTLE;
+        break;
+    default:
+        break;
+    }
+}
+
+bool record_parse(const void *ptr, size_t len, uint64_t sample_type, struct record *out,
+                  struct err *err)
+{
+    if ((sample_type & ~(uint64_t)FIELDS_KNOWN) != 0 ||
+        (sample_type & FIELDS_NEEDED) != FIELDS_NEEDED) {
+        return err_set(err, ERR_UNSUPPORTED, 0, "sample type 0x%llx cannot be decoded",
+                       (unsigned long long)sample_type);
+    }
+    struct cursor c = cursor_of(ptr, len);
+    uint32_t type = cursor_u32(&c);
+    uint16_t misc = cursor_u16(&c);
+    uint16_t size = cursor_u16(&c);
+    struct record record = {.kind = RECORD_OTHER};
+    bool ok = !c.short_read && size == len;
+    if (ok && type == PERF_RECORD_SAMPLE) {
+        take_sample(&c, sample_type, misc, &record);
+    } else if (ok) {
+        take_body(&c, type, misc, &record);
+        ok = take_tail((struct str){ptr, len}, sample_type, &record);
+    }
+    if (!ok || c.short_read) {
+        return err_set(err, ERR_MALFORMED, 0, "perf record of type %u and %zu bytes is cut", type,
+                       len);
+    }
+    *out = record;
+    return true;
+}
