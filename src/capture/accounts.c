@@ -1,0 +1,323 @@
+#include "capture/accounts.h"
+#include "base/err.h"
+#include "base/time.h"
+#include "target/stat.h"
+
+#include <stdlib.h>
+
+enum {
+    TEXT_MAX = 64 * 1024,
+    STRANGERS_KEPT_S = 5, /* pids are reused: what was no child may become one */
+};
+
+void accounts_init(struct accounts *a, struct targets *targets, uint64_t period_ns,
+                   bool follow_all)
+{
+    *a = (struct accounts){.targets = targets,
+                           .tick_ns = proc_tick_ns(),
+                           .period_ns = period_ns,
+                           .follow_all = follow_all};
+    buf_init(&a->text, TEXT_MAX);
+}
+
+void accounts_release(struct accounts *a)
+{
+    buf_release(&a->text);
+    vec_release(&a->pids.ids);
+    map_release(&a->strangers);
+}
+
+static bool read_stat(struct accounts *a, uint32_t pid, uint32_t tid, struct proc_stat *out)
+{
+    return proc_read(pid, tid, "stat", &a->text, NULL) &&
+           stat_parse(buf_slice(&a->text), out, NULL);
+}
+
+static struct cpu_times times_of(const struct accounts *a, const struct proc_stat *stat)
+{
+    return (struct cpu_times){
+        .user_ns = stat->utime_ticks * a->tick_ns,
+        .system_ns = stat->stime_ticks * a->tick_ns,
+        .children_ns = (stat->cutime_ticks + stat->cstime_ticks) * a->tick_ns,
+    };
+}
+
+static uint64_t beyond(uint64_t value, uint64_t base)
+{
+    return value > base ? value - base : 0;
+}
+
+static uint64_t sum_of(const struct cpu_times *times)
+{
+    return times->user_ns + times->system_ns;
+}
+
+/* Reads the present times; notes the end of the process. A zombie's times are final and readable; what
+ * is known to have ended and is no zombie is another process under the same pid. */
+static bool update_times(struct accounts *a, struct target *target)
+{
+    struct proc_stat stat;
+    if (targets_find(a->targets, target->pid) != target || !read_stat(a, target->pid, 0, &stat) ||
+        (target->start_ticks != 0 && stat.start_ticks != target->start_ticks) ||
+        (target->ended && stat.state != 'Z')) {
+        target->ended = true;
+        return false;
+    }
+    target->start_ticks = stat.start_ticks;
+    target->last = times_of(a, &stat);
+    target->threads_seen = stat.num_threads;
+    target->ended = stat.state == 'Z' || stat.state == 'X';
+    return true;
+}
+
+bool accounts_adopt(struct accounts *a, struct target *target)
+{
+    if (!update_times(a, target)) {
+        return false;
+    }
+    target->before = target->last;
+    return true;
+}
+
+bool accounts_any_alive(struct accounts *a)
+{
+    vec_each(&a->targets->all, target)
+    {
+        struct proc_stat stat;
+        if (!(*target)->ended && read_stat(a, (*target)->pid, 0, &stat) && stat.state != 'Z' &&
+            stat.state != 'X') {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ---- rung 4: accounting from /proc ---- */
+
+static void consider(struct accounts *a, uint32_t pid)
+{
+    struct proc_stat stat;
+    if (targets_find(a->targets, pid) != NULL || map_find(&a->strangers, pid) != NULL ||
+        pid == proc_own_pid() || !read_stat(a, pid, 0, &stat)) {
+        return;
+    }
+    struct target *parent = targets_find(a->targets, stat.ppid);
+    bool ours = parent != NULL && parent->rung == RUNG_PROC;
+    if ((!ours && !a->follow_all) || stat_is_kernel_thread(&stat)) {
+        (void)map_put(&a->strangers, pid, 1);
+        return;
+    }
+    struct target *target = targets_get(a->targets, pid);
+    if (target != NULL) {
+        target->rung = RUNG_PROC;
+        target->parent_pid = stat.ppid;
+        target->start_ticks = stat.start_ticks;
+    }
+}
+
+void accounts_discover(struct accounts *a, uint64_t now_ns)
+{
+    if (now_ns >= a->strangers_until_ns) {
+        map_clear(&a->strangers);
+        a->strangers_until_ns = now_ns + STRANGERS_KEPT_S * NS_PER_S;
+    }
+    if (proc_list_processes(&a->pids, NULL)) {
+        vec_each(&a->pids.ids, pid)
+        {
+            consider(a, *pid);
+        }
+    }
+}
+
+static void account_thread(struct accounts *a, struct profile *p, struct target *target,
+                           uint32_t tid, uint64_t user_ns, uint64_t system_ns)
+{
+    uint32_t thread = targets_thread_id(a->targets, p, target, tid);
+    profile_account(p, thread, ACCOUNT_NATIVE_NO_PERF, user_ns);
+    profile_account(p, thread, ACCOUNT_KERNEL_HIDDEN, system_ns);
+}
+
+/* A thread's CPU time since it was read last. */
+static uint64_t thread_delta_ns(struct accounts *a, const struct target *target, uint32_t tid)
+{
+    struct target_thread *thread = targets_thread(a->targets, target->pid, tid);
+    struct proc_schedstat sched = {0};
+    if (thread == NULL || !proc_read(target->pid, tid, "schedstat", &a->text, NULL) ||
+        !schedstat_parse(buf_slice(&a->text), &sched, NULL)) {
+        return 0;
+    }
+    uint64_t delta = beyond(sched.cpu_ns, thread->cpu_ns);
+    thread->cpu_ns = sched.cpu_ns;
+    return delta;
+}
+
+/* Shares the process's new time out among its threads in the proportion of their own clocks, which
+ * are exact where the process's books count in ticks. */
+static void share_out(struct accounts *a, struct profile *p, struct target *target,
+                      uint64_t user_ns, uint64_t system_ns)
+{
+    uint64_t total_ns = user_ns + system_ns, left_user = user_ns, left_system = system_ns;
+    if (target->threads_seen > 1 && proc_list_threads(target->pid, &a->pids, NULL)) {
+        vec_each(&a->pids.ids, tid)
+        {
+            uint64_t delta = thread_delta_ns(a, target, *tid);
+            delta = delta < total_ns ? delta : total_ns;
+            uint64_t user = (uint64_t)((double)user_ns * (double)delta / (double)total_ns);
+            uint64_t system = delta - user;
+            user = user < left_user ? user : left_user;
+            system = system < left_system ? system : left_system;
+            account_thread(a, p, target, *tid, user, system);
+            left_user -= user;
+            left_system -= system;
+        }
+    }
+    account_thread(a, p, target, target->pid, left_user, left_system); /* and ended threads' */
+}
+
+/* Time of children that ended between two looks: it stands in the parent's books once they were
+ * waited for, beyond what was already attributed to children that were seen. */
+static uint64_t unseen_children_ns(struct target *target, const struct cpu_times *was)
+{
+    uint64_t waited_for = beyond(target->last.children_ns, was->children_ns);
+    uint64_t known = waited_for < target->lost_children_ns ? waited_for : target->lost_children_ns;
+    target->lost_children_ns -= known;
+    return waited_for - known;
+}
+
+static void poll_target(struct accounts *a, struct profile *p, struct target *target)
+{
+    struct cpu_times was = target->last;
+    if (update_times(a, target)) {
+        targets_rename(a->targets, target); /* no record tells of an exec here */
+        uint64_t user_ns = beyond(target->last.user_ns, was.user_ns);
+        uint64_t system_ns = beyond(target->last.system_ns, was.system_ns);
+        uint64_t children_ns = unseen_children_ns(target, &was);
+        if (user_ns + system_ns > 0) {
+            share_out(a, p, target, user_ns, system_ns);
+        }
+        if (children_ns > 0) {
+            account_thread(a, p, target, target->pid, children_ns, 0);
+        }
+        target->accounted_ns += user_ns + system_ns + children_ns;
+        target->lifetime_ns += user_ns + system_ns + children_ns;
+    }
+    if (target->ended) {
+        struct target *parent = targets_find(a->targets, target->parent_pid);
+        if (parent != NULL) {
+            parent->lost_children_ns += target->lifetime_ns;
+        }
+    }
+}
+
+void accounts_poll(struct accounts *a, struct profile *p)
+{
+    /* children first: a parent's books may already hold what a child's end has not yet told */
+    for (size_t i = a->targets->all.len; i-- > 0;) {
+        struct target *target = a->targets->all.at[i];
+        if (target->rung == RUNG_PROC && !target->ended) {
+            poll_target(a, p, target);
+        }
+    }
+}
+
+/* ---- closing the window ---- */
+
+static void explain_rest(struct accounts *a, struct profile *p, struct target *target,
+                         uint64_t cpu_ns, uint64_t system_ns)
+{
+    uint64_t rest = beyond(cpu_ns, target->sampled_ns);
+    uint64_t threads = target->threads_seen > 0 ? target->threads_seen : 1;
+    uint64_t noise = threads * (a->period_ns + a->tick_ns);
+    uint32_t thread = targets_thread_id(a->targets, p, target, target->pid);
+    if (target->rung == RUNG_PERF_USER) {
+        uint64_t hidden = rest < system_ns ? rest : system_ns;
+        profile_account(p, thread, ACCOUNT_KERNEL_HIDDEN, hidden);
+        rest -= hidden;
+    }
+    /* sampling noise is a fluctuation of one period per thread; a long window has no more of it */
+    if (rest > noise) {
+        profile_account(p, thread, ACCOUNT_LOST, rest);
+    }
+}
+
+static void close_living(struct accounts *a, struct profile *p, struct target *target)
+{
+    uint64_t user_ns = beyond(target->last.user_ns, target->before.user_ns);
+    uint64_t system_ns = beyond(target->last.system_ns, target->before.system_ns);
+    target->before = target->last;
+    if (user_ns + system_ns == 0 && target->sampled_ns == 0) {
+        return;
+    }
+    uint32_t process = targets_process_id(a->targets, p, target);
+    p->processes.at[process].cpu_ns = user_ns + system_ns;
+    explain_rest(a, p, target, user_ns + system_ns, system_ns);
+}
+
+/* How much of the unexplained time a process that ended may have used: at most what it lived, and
+ * hardly more than one period, because beyond that it would have been sampled. */
+static uint64_t short_life_ns(const struct accounts *a, const struct target *target)
+{
+    uint64_t lived = beyond(target->ended_ns, target->began_ns);
+    return target->began_ns == 0 || lived > a->period_ns ? a->period_ns : lived + 1;
+}
+
+static void close_ended(struct accounts *a, struct profile *p, struct target *target,
+                        uint64_t share_ns)
+{
+    if (target->sampled_ns + share_ns == 0) {
+        return;
+    }
+    uint32_t process = targets_process_id(a->targets, p, target);
+    p->processes.at[process].cpu_ns += target->sampled_ns + share_ns;
+    profile_account(p, targets_thread_id(a->targets, p, target, target->pid),
+                    target->rung == RUNG_PERF_USER ? ACCOUNT_KERNEL_HIDDEN : ACCOUNT_LOST,
+                    share_ns);
+}
+
+static void close_on_perf(struct accounts *a, struct profile *p, uint64_t counted_ns)
+{
+    uint64_t explained_ns = 0, lives_ns = 0;
+    vec_each(&a->targets->all, slot)
+    {
+        struct target *target = *slot;
+        if (target->rung == RUNG_PROC) {
+            continue;
+        }
+        target->final_known = update_times(a, target);
+        if (target->final_known) {
+            explained_ns += beyond(sum_of(&target->last), sum_of(&target->before));
+            close_living(a, p, target);
+        } else {
+            explained_ns += target->sampled_ns;
+            lives_ns += short_life_ns(a, target);
+        }
+    }
+    uint64_t rest_ns = beyond(counted_ns, explained_ns);
+    vec_each(&a->targets->all, slot)
+    {
+        struct target *target = *slot;
+        if (target->rung != RUNG_PROC && !target->final_known) {
+            double part = (double)short_life_ns(a, target) / (double)lives_ns;
+            close_ended(a, p, target, (uint64_t)((double)rest_ns * part));
+        }
+    }
+}
+
+void accounts_close(struct accounts *a, struct profile *p, struct perf *perf, uint64_t lost_records)
+{
+    p->meta.lost_records = lost_records;
+    if (perf != NULL) {
+        uint64_t now_ns = perf_count_ns(perf);
+        close_on_perf(a, p, beyond(now_ns, a->counted_ns));
+        a->counted_ns = now_ns;
+    }
+    accounts_poll(a, p);
+    vec_each(&a->targets->all, slot)
+    {
+        struct target *target = *slot;
+        if (target->rung == RUNG_PROC && target->accounted_ns > 0) {
+            p->processes.at[targets_process_id(a->targets, p, target)].cpu_ns =
+                target->accounted_ns;
+        }
+    }
+}

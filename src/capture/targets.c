@@ -1,0 +1,515 @@
+#include "capture/targets.h"
+#include "base/err.h"
+#include "base/time.h"
+#include "os/proc.h"
+#include "target/cgroup.h"
+#include "target/maps.h"
+#include "target/stat.h"
+
+#include <stdlib.h>
+
+enum {
+    PROC_TEXT_MAX = 32 * 1024 * 1024, /* maps of a process with 65,530 mappings is about 6 MB */
+    MAPS_WAIT_FIRST_MS = 100,
+    MAPS_WAIT_MAX_MS = 10000,
+};
+
+void targets_init(struct targets *t, struct images *images, bool container_names)
+{
+    *t = (struct targets){.images = images, .window = 1, .container_names = container_names};
+    buf_init(&t->text, PROC_TEXT_MAX);
+}
+
+static void free_target(struct target *target)
+{
+    vec_release(&target->maps);
+    free(target);
+}
+
+void targets_release(struct targets *t)
+{
+    vec_each(&t->all, target)
+    {
+        free_target(*target);
+    }
+    vec_release(&t->all);
+    vec_release(&t->threads);
+    map_release(&t->by_pid);
+    map_release(&t->by_tid);
+    buf_release(&t->text);
+}
+
+static void drop_target(struct targets *t, size_t index)
+{
+    struct target *target = t->all.at[index];
+    struct map_slot *slot = map_find(&t->by_pid, target->pid);
+    if (slot != NULL && slot->value == index) {
+        map_remove(&t->by_pid, slot);
+    }
+    free_target(target);
+    vec_swap_out(&t->all, index);
+    if (index < t->all.len) {
+        slot = map_find(&t->by_pid, t->all.at[index]->pid);
+        if (slot != NULL && slot->value == t->all.len) {
+            slot->value = index;
+        }
+    }
+}
+
+static void drop_thread(struct targets *t, size_t index)
+{
+    struct map_slot *slot = map_find(&t->by_tid, t->threads.at[index].tid);
+    if (slot != NULL && slot->value == index) {
+        map_remove(&t->by_tid, slot);
+    }
+    vec_swap_out(&t->threads, index);
+    if (index < t->threads.len) {
+        slot = map_find(&t->by_tid, t->threads.at[index].tid);
+        if (slot != NULL && slot->value == t->threads.len) {
+            slot->value = index;
+        }
+    }
+}
+
+void targets_end_window(struct targets *t)
+{
+    for (size_t i = 0; i < t->all.len;) {
+        struct target *target = t->all.at[i];
+        if (target->ended) {
+            drop_target(t, i);
+        } else {
+            target->sampled_ns = target->accounted_ns = 0;
+            i++;
+        }
+    }
+    for (size_t i = 0; i < t->threads.len;) {
+        const struct target_thread *thread = &t->threads.at[i];
+        if (thread->ended || targets_find(t, thread->pid) == NULL) {
+            drop_thread(t, i);
+        } else {
+            i++;
+        }
+    }
+    t->window++;
+}
+
+struct target *targets_find(struct targets *t, uint32_t pid)
+{
+    struct map_slot *slot = map_find(&t->by_pid, pid);
+    return slot == NULL ? NULL : t->all.at[slot->value];
+}
+
+static void set_name(char name[static COMM_MAX], struct str text)
+{
+    size_t len = text.len < COMM_MAX - 1 ? text.len : COMM_MAX - 1;
+    if (len > 0) {
+        memcpy(name, text.ptr, len);
+    }
+    name[len] = '\0';
+}
+
+static struct target *make_target(struct targets *t, uint32_t pid)
+{
+    struct target *target = calloc(1, sizeof *target);
+    struct target **place = target == NULL ? NULL : vec_push(&t->all);
+    if (place == NULL || !map_put(&t->by_pid, pid, t->all.len - 1)) {
+        t->all.len -= place != NULL;
+        free(target);
+        return NULL;
+    }
+    *place = target;
+    target->pid = pid;
+    target->maps_wait_ns = MAPS_WAIT_FIRST_MS * NS_PER_MS;
+    return target;
+}
+
+static void name_from_proc(struct targets *t, struct target *target)
+{
+    struct str name = {NULL, 0};
+    if (proc_read(target->pid, 0, "comm", &t->text, NULL)) {
+        name = str_trim(buf_slice(&t->text));
+    }
+    if (name.len > 0) { /* a zombie may have none any more */
+        set_name(target->name, name);
+    }
+    if (target->name[0] == '\0') {
+        set_name(target->name, STR("[unknown]"));
+    }
+}
+
+struct target *targets_get(struct targets *t, uint32_t pid)
+{
+    struct target *target = targets_find(t, pid);
+    if (target == NULL) {
+        target = make_target(t, pid);
+        if (target != NULL) {
+            name_from_proc(t, target);
+        }
+    }
+    return target;
+}
+
+static struct target_thread *find_thread(struct targets *t, uint32_t tid)
+{
+    struct map_slot *slot = map_find(&t->by_tid, tid);
+    return slot == NULL ? NULL : &t->threads.at[slot->value];
+}
+
+struct target_thread *targets_thread(struct targets *t, uint32_t pid, uint32_t tid)
+{
+    struct target_thread *thread = find_thread(t, tid);
+    if (thread != NULL && thread->pid == pid) {
+        return thread;
+    }
+    if (thread == NULL) {
+        thread = vec_push(&t->threads);
+        if (thread == NULL || !map_put(&t->by_tid, tid, t->threads.len - 1)) {
+            t->threads.len -= thread != NULL;
+            return NULL;
+        }
+    }
+    *thread = (struct target_thread){.tid = tid, .pid = pid};
+    return thread;
+}
+
+static void name_thread(struct targets *t, struct target_thread *thread, const struct target *target)
+{
+    if (thread->named) {
+        return;
+    }
+    thread->named = true;
+    set_name(thread->name, str_of(target->name));
+    if (thread->tid != thread->pid &&
+        proc_read(thread->pid, thread->tid, "comm", &t->text, NULL)) {
+        set_name(thread->name, str_trim(buf_slice(&t->text)));
+    }
+}
+
+/* ---- what records say ---- */
+
+static void inherit_maps(struct target *child, struct target *parent)
+{
+    vec_clear(&child->maps);
+    vec_each(&parent->maps, mapping)
+    {
+        struct mapping *copy = vec_push(&child->maps);
+        if (copy != NULL) {
+            *copy = *mapping;
+        }
+    }
+    child->maps_read = parent->maps_read;
+}
+
+/* Its last thread has ended: only what the books need is kept. */
+static void end_target(struct target *target)
+{
+    target->ended = true;
+    vec_release(&target->maps);
+}
+
+/* A pid that comes again is another process: the old one's samples of this window keep their rows
+ * in the profile, which are told apart by the start time. */
+static struct target *fresh_target(struct targets *t, uint32_t pid)
+{
+    struct target *old = targets_find(t, pid);
+    if (old != NULL) {
+        end_target(old);
+        map_remove(&t->by_pid, map_find(&t->by_pid, pid));
+    }
+    return make_target(t, pid);
+}
+
+void targets_fork(struct targets *t, uint32_t pid, uint32_t tid, uint32_t parent_pid,
+                  uint32_t parent_tid, uint64_t time_ns)
+{
+    struct target_thread *parent_thread = find_thread(t, parent_tid);
+    char name[COMM_MAX] = "";
+    if (parent_thread != NULL && parent_thread->named) {
+        memcpy(name, parent_thread->name, COMM_MAX);
+    }
+    if (pid != parent_pid) {
+        struct target *parent = targets_find(t, parent_pid);
+        struct target *child = fresh_target(t, pid);
+        if (child == NULL) {
+            return;
+        }
+        child->began_ns = time_ns;
+        child->alive = 1;
+        child->parent_pid = parent_pid;
+        if (parent != NULL) {
+            memcpy(child->name, name[0] != '\0' ? name : parent->name, COMM_MAX);
+            child->rung = parent->rung;
+            inherit_maps(child, parent);
+        } else {
+            name_from_proc(t, child);
+        }
+        memcpy(name, child->name, COMM_MAX);
+    }
+    struct target *target = targets_find(t, pid);
+    struct target_thread *thread = targets_thread(t, pid, tid);
+    if (thread != NULL) {
+        *thread = (struct target_thread){.tid = tid, .pid = pid};
+        thread->named = name[0] != '\0';
+        memcpy(thread->name, name, COMM_MAX);
+    }
+    if (target != NULL) {
+        target->threads_seen++;
+        target->alive += target->alive > 0 && pid == parent_pid;
+    }
+}
+
+void targets_comm(struct targets *t, uint32_t pid, uint32_t tid, struct str name, bool exec)
+{
+    struct target *target = targets_get(t, pid);
+    struct target_thread *thread = targets_thread(t, pid, tid);
+    if (target == NULL || thread == NULL) {
+        return;
+    }
+    set_name(thread->name, name);
+    thread->named = true;
+    thread->window = 0; /* a renamed thread is a new row */
+    if (pid == tid || exec) {
+        set_name(target->name, name);
+        target->window = 0;
+    }
+    if (exec) {
+        vec_clear(&target->maps);
+        target->maps_read = true; /* every later mapping has its record */
+        target->alive = target->alive > 0; /* exec ends all other threads */
+    }
+}
+
+void targets_rename(struct targets *t, struct target *target)
+{
+    char before[COMM_MAX];
+    memcpy(before, target->name, COMM_MAX);
+    name_from_proc(t, target);
+    struct target_thread *thread = find_thread(t, target->pid);
+    if (strcmp(before, target->name) != 0 && thread != NULL && thread->pid == target->pid) {
+        thread->named = false;
+        thread->window = target->window = 0;
+    }
+}
+
+void targets_exit(struct targets *t, uint32_t pid, uint32_t tid, uint64_t time_ns)
+{
+    struct target_thread *thread = find_thread(t, tid);
+    if (thread != NULL && thread->pid == pid) {
+        thread->ended = true;
+    }
+    struct target *target = targets_find(t, pid);
+    if (target == NULL) {
+        return;
+    }
+    target->ended_ns = time_ns; /* the last thread's counts */
+    if (target->alive > 0 && --target->alive == 0) {
+        end_target(target);
+    }
+}
+
+/* ---- mappings ---- */
+
+/* Index of the first mapping that ends behind `address`. */
+static size_t first_ending_behind(const struct target *target, uint64_t address)
+{
+    size_t low = 0, high = target->maps.len;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (target->maps.at[middle].limit > address) {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    return low;
+}
+
+static bool insert_mapping(struct target *target, size_t at, struct mapping mapping)
+{
+    if (vec_push(&target->maps) == NULL) {
+        return false;
+    }
+    struct mapping *place = &target->maps.at[at];
+    memmove(place + 1, place, (target->maps.len - 1 - at) * sizeof *place);
+    *place = mapping;
+    return true;
+}
+
+/* Cuts [start, limit) out of what is mapped: a new mapping replaces what it covers. */
+static void cut_out(struct target *target, uint64_t start, uint64_t limit)
+{
+    size_t at = first_ending_behind(target, start);
+    while (at < target->maps.len && target->maps.at[at].start < limit) {
+        struct mapping *old = &target->maps.at[at];
+        struct mapping behind = *old;
+        if (old->limit > limit) { /* the part behind stays */
+            behind.file_offset += limit - behind.start;
+            behind.start = limit;
+            if (old->start >= start) {
+                *old = behind;
+                return;
+            }
+            old->limit = start;
+            (void)insert_mapping(target, at + 1, behind);
+            return;
+        }
+        if (old->start < start) {
+            old->limit = start;
+            at++;
+            continue;
+        }
+        memmove(old, old + 1, (target->maps.len - 1 - at) * sizeof *old);
+        target->maps.len--;
+    }
+}
+
+static uint64_t image_of(struct targets *t, const struct target *target,
+                         const struct mapped_file *file)
+{
+    switch (mapping_kind_of(file->path)) {
+    case MAPPING_VDSO:
+        return IMAGE_VDSO;
+    case MAPPING_FILE:
+    case MAPPING_MEMFD:
+        return images_file(t->images, target->pid, file->path, file->major, file->minor,
+                           file->inode);
+    default:
+        return IMAGE_ANON;
+    }
+}
+
+void targets_map(struct targets *t, struct target *target, const struct mapped_file *file)
+{
+    if (file->limit <= file->start) {
+        return;
+    }
+    struct mapping mapping = {.start = file->start,
+                              .limit = file->limit,
+                              .file_offset = file->file_offset,
+                              .image = image_of(t, target, file)};
+    mapping.bias = images_bias(t->images, mapping.image, file->start, file->file_offset);
+    cut_out(target, file->start, file->limit);
+    (void)insert_mapping(target, first_ending_behind(target, file->start), mapping);
+}
+
+static void read_maps(struct targets *t, struct target *target)
+{
+    if (!proc_read(target->pid, 0, "maps", &t->text, NULL)) {
+        return;
+    }
+    struct str rest = buf_slice(&t->text);
+    struct map_line line;
+    vec_clear(&target->maps);
+    while (maps_next(&rest, &line)) {
+        if ((line.prot & MAPPING_EXEC) != 0) {
+            targets_map(t, target,
+                        &(struct mapped_file){line.start, line.limit, line.file_offset, line.inode,
+                                              line.dev_major, line.dev_minor, line.path});
+        }
+    }
+    target->maps_read = true;
+}
+
+static struct mapping *holding(struct target *target, uint64_t address)
+{
+    size_t at = first_ending_behind(target, address);
+    struct mapping *mapping = &target->maps.at[at];
+    return at < target->maps.len && mapping->start <= address ? mapping : NULL;
+}
+
+struct mapping *targets_mapping(struct targets *t, struct target *target, uint64_t address,
+                                uint64_t now_ns)
+{
+    struct mapping *mapping = holding(target, address);
+    if (mapping != NULL || target->ended || now_ns < target->maps_retry_ns) {
+        return mapping;
+    }
+    if (target->maps_read) { /* a miss after the first reading: rarely worth reading again */
+        target->maps_retry_ns = now_ns + target->maps_wait_ns;
+        target->maps_wait_ns *= 2;
+        if (target->maps_wait_ns > MAPS_WAIT_MAX_MS * NS_PER_MS) {
+            target->maps_wait_ns = MAPS_WAIT_MAX_MS * NS_PER_MS;
+        }
+    }
+    read_maps(t, target);
+    return holding(target, address);
+}
+
+/* ---- ids in the running profile ---- */
+
+static uint32_t container_of(struct targets *t, struct profile *p, uint32_t pid)
+{
+    char id[CONTAINER_ID_MAX];
+    if (!t->container_names || !proc_read(pid, 0, "cgroup", &t->text, NULL) ||
+        !cgroup_container_id(buf_slice(&t->text), id)) {
+        return 0;
+    }
+    return profile_cstring(p, id);
+}
+
+static void learn_start(struct targets *t, struct target *target)
+{
+    struct proc_stat stat;
+    if (target->start_ticks == 0 && proc_read(target->pid, 0, "stat", &t->text, NULL) &&
+        stat_parse(buf_slice(&t->text), &stat, NULL)) {
+        target->start_ticks = stat.start_ticks;
+    }
+    if (target->start_ticks == 0) {
+        /* gone already: the time of its fork tells it from an earlier owner of the pid */
+        target->start_ticks = target->began_ns / proc_tick_ns();
+    }
+}
+
+uint32_t targets_process_id(struct targets *t, struct profile *p, struct target *target)
+{
+    if (target->window == t->window) {
+        return target->process;
+    }
+    learn_start(t, target);
+    struct process process = {
+        .pid = target->pid,
+        .start_ticks = target->start_ticks,
+        .name = profile_cstring(p, target->name),
+        .container = container_of(t, p, target->pid),
+        .rung = target->rung,
+    };
+    target->process = profile_process(p, &process);
+    target->window = t->window;
+    if (target->process != 0) {
+        p->processes.at[target->process].name = process.name; /* an exec renames it */
+    }
+    return target->process;
+}
+
+uint32_t targets_thread_id(struct targets *t, struct profile *p, struct target *target,
+                           uint32_t tid)
+{
+    struct target_thread *thread = targets_thread(t, target->pid, tid);
+    if (thread == NULL) {
+        return 0;
+    }
+    if (thread->window != t->window) {
+        name_thread(t, thread, target);
+        thread->thread = profile_thread(p, targets_process_id(t, p, target), tid,
+                                        profile_cstring(p, thread->name));
+        thread->window = t->window;
+    }
+    return thread->thread;
+}
+
+uint32_t targets_module_id(struct targets *t, struct profile *p, struct mapping *mapping)
+{
+    if (mapping->window != t->window) {
+        struct module module = {
+            .path = profile_string(p, images_path(t->images, mapping->image)),
+            .start = mapping->start,
+            .limit = mapping->limit,
+            .file_offset = mapping->file_offset,
+            .bias = mapping->bias,
+            .image = mapping->image,
+        };
+        mapping->module = profile_module(p, &module);
+        mapping->window = t->window;
+    }
+    return mapping->module;
+}

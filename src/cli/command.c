@@ -1,0 +1,22 @@
+#include "cli/command.h"
+
+#include <string.h>
+
+const struct command_info command_table[COMMAND_COUNT] = {
+    [COMMAND_DOCTOR] = {"doctor", true, "[-p PID] [--json]",
+                        "what works here, what does not, and what to change"},
+    [COMMAND_RENDER] = {"render", false, "FILE... -o OUT [--diff BASE]",
+                        "turn saved profiles (.col, .pprof) into html, pprof, col or speedscope; "
+                        "several are merged, --diff compares"},
+    [COMMAND_UPLOAD] = {"upload", true, "FILE...", "send saved profiles later"},
+    [COMMAND_INSTALL] = {"install", false, "DIR", "copy this program into DIR"},
+    [COMMAND_HELP] = {"help", false, "[TOPIC]", "this help, or one about a topic"},
+};
+
+enum command_id command_find(const char *word)
+{
+    for (enum command_id id = 0; id < COMMAND_COUNT; id++)
+        if (command_table[id].word && strcmp(command_table[id].word, word) == 0)
+            return id;
+    return COMMAND_RUN;
+}

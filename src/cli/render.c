@@ -1,0 +1,122 @@
+#include "cli/render.h"
+
+#include "cli/say.h"
+#include "cli/value.h"
+#include "encode/encode.h"
+#include "encode/flame.h"
+#include "os/file.h"
+
+#define PROFILE_MAX_BYTES (UINT64_C(4) << 30)
+
+/* --format's choice for its bit; NULL when it is not exactly one. The names are the encoders'. */
+static const char *format_name(unsigned format)
+{
+    struct option_match match =
+        option_find("format", strlen("format"), COMMAND_BIT(COMMAND_RENDER));
+    for (const struct choice *c = match.row->choices; c->name; c++)
+        if ((unsigned)c->value == format)
+            return c->name;
+    return NULL;
+}
+
+/* The encoder that is wanted, or a null pointer and the sentence why there is none. */
+static const struct encoder *choose_encoder(const struct request *request, struct err *err)
+{
+    const struct encoder *encoder = NULL;
+    if (request->render_format == 0) {
+        encoder = encoder_by_extension(str_of(request->render_output));
+        if (!encoder)
+            err_set(err, ERR_USAGE, 0, "no form is called like %.200s; give --format",
+                    request->render_output);
+    } else {
+        const char *name = format_name(request->render_format);
+        encoder = name ? encoder_by_name(str_of(name)) : NULL;
+        if (!encoder)
+            err_set(err, ERR_USAGE, 0, "--format wants one form here");
+    }
+    if (encoder && request->diff_base && encoder->write != flame_write) {
+        err_set(err, ERR_USAGE, 0, "--diff makes a flame graph; give -o NAME.html");
+        encoder = NULL;
+    }
+    return encoder;
+}
+
+/* Adds the file to the profile. */
+static bool load(struct profile *p, const char *path, struct err *err)
+{
+    struct buf file;
+    struct err why;
+    struct collapsed_damage damage = {0};
+    buf_init(&file, RENDER_INPUT_MAX_BYTES);
+    bool ok = file_read_all(path, RENDER_INPUT_MAX_BYTES, &file, err);
+    if (ok && !profile_read(p, buf_slice(&file), &damage, &why))
+        ok = err_set(err, why.kind, why.number, "%.200s: %s", path, why.text);
+    buf_release(&file);
+    if (ok && damage.lines > 0)
+        say("warning: %s: %llu lines are no stacks and were left out, the first is line %llu", path,
+            (unsigned long long)damage.lines, (unsigned long long)damage.first_line);
+    return ok;
+}
+
+static bool load_all(struct profile *p, char *const *paths, size_t count, struct err *err)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!load(p, paths[i], err))
+            return false;
+    if (p->dropped > 0)
+        say("warning: the profile is too large; %llu stacks count as [lost]",
+            (unsigned long long)p->dropped);
+    return true;
+}
+
+static bool save(const struct encoder *encoder, struct profile *p, struct profile *base,
+                 const char *path, struct err *err)
+{
+    struct file_writer writer;
+    if (!file_create_atomic(&writer, path, err))
+        return false;
+    struct sink sink = file_sink(&writer);
+    bool ok = base ? flame_write_diff(p, base, &sink, err) : encoder->write(p, &sink, err);
+    if (!ok) {
+        file_abandon(&writer);
+        return false;
+    }
+    return file_commit(&writer, err);
+}
+
+static bool render_compared(const struct request *request, const struct encoder *encoder,
+                            struct profile *p, struct err *err)
+{
+    struct profile base;
+    if (!profile_init(&base, PROFILE_MAX_BYTES, err))
+        return false;
+    char *const path = (char *)request->diff_base;
+    bool ok = load_all(&base, &path, 1, err) &&
+              save(encoder, p, &base, request->render_output, err);
+    profile_release(&base);
+    return ok;
+}
+
+static bool render(const struct request *request, const struct encoder *encoder, struct err *err)
+{
+    struct profile p;
+    if (!profile_init(&p, PROFILE_MAX_BYTES, err))
+        return false;
+    bool ok = load_all(&p, request->words, request->word_count, err);
+    if (ok && request->diff_base)
+        ok = render_compared(request, encoder, &p, err);
+    else if (ok)
+        ok = save(encoder, &p, NULL, request->render_output, err);
+    profile_release(&p);
+    return ok;
+}
+
+int render_run(const struct request *request)
+{
+    struct err err;
+    const struct encoder *encoder = choose_encoder(request, &err);
+    int status = !encoder ? EXIT_USAGE : render(request, encoder, &err) ? 0 : 1;
+    if (status != 0)
+        say("%s", err.text);
+    return status;
+}

@@ -1,0 +1,20 @@
+/*
+ * render: `pillion render FILE... -o OUT [--diff BASE]`, from saved profiles to other forms.
+ *
+ * Inputs are collapsed stacks (also those of other tools) and pprof files, recognised by their
+ * content, not by their names; several are added up. The output's form follows from its extension
+ * (.html, .pprof, .col, .speedscope.json) or from --format; "-"
+ * writes to standard output and needs --format. With --diff a flame graph is coloured by the
+ * difference to BASE. A file is written whole or not at all.
+ */
+#ifndef CLI_RENDER_H
+#define CLI_RENDER_H
+
+#include "cli/request.h"
+
+enum { RENDER_INPUT_MAX_BYTES = 1 << 30 };
+
+/* Returns the exit status: 0, 1 when a file could not be read or written, 2 for a wrong call. */
+int render_run(const struct request *request);
+
+#endif

@@ -1,0 +1,563 @@
+#include "cli/request.h"
+
+#include "cli/nearest.h"
+#include "cli/value.h"
+
+#include <stdio.h>
+
+enum { WARNINGS_MAX = 16 * 1024, SPELLED_MAX = 100 };
+
+struct parser {
+    struct request *out;
+    char **argv;
+    int argc;
+    int next;          /* index of the argument to be read next */
+    unsigned commands; /* options of which commands are known here */
+    bool only_words;   /* behind "--" */
+};
+
+static size_t row_index(const struct option *row)
+{
+    return (size_t)(row - option_table);
+}
+
+static bool was_given(const struct request *out, const char *name, enum source source)
+{
+    struct option_match match = option_find(name, strlen(name), COMMAND_BIT(out->command));
+    return match.row && out->source[row_index(match.row)] >= source;
+}
+
+static void warn(struct request *out, const char *subject, const char *text)
+{
+    buf_printf(&out->warnings, "%s %s\n", subject, text);
+}
+
+/* A flag as it is when nobody says anything, before it is negated for storage. */
+static bool flag_default(const struct option *row)
+{
+    bool value = false;
+    if (row->fallback)
+        value_flag(row->fallback, &value);
+    return value;
+}
+
+static void set_defaults(struct request *out)
+{
+    for (size_t i = 0; i < option_count; i++) {
+        const struct option *row = &option_table[i];
+        if (row->kind == KIND_FLAG)
+            value_store_flag(row, flag_default(row), out);
+        else if (row->fallback)
+            value_store(row, row->fallback, out, NULL);
+    }
+}
+
+/* How a match is said: --no-python, -f, --no-verify. */
+static void spell(const struct option_match *match, bool letter, char out[static SPELLED_MAX])
+{
+    const char *name = match->alias ? match->alias->name : match->row->name;
+    if (letter)
+        snprintf(out, SPELLED_MAX, "-%c",
+                 match->alias ? match->alias->letter : match->row->letter);
+    else
+        snprintf(out, SPELLED_MAX, "--%s%s", match->negated ? "no-" : "", name);
+}
+
+static const char *spelled_name(const struct option_match *match, char out[static SPELLED_MAX])
+{
+    spell(match, false, out);
+    return out;
+}
+
+static void explain(struct request *out, const struct option_match *match, const char *spelled)
+{
+    if (out->source[row_index(match->row)] == SOURCE_DEFAULT)
+        buf_printf(&out->warnings, "%s has no effect: %s\n", spelled, match->row->help);
+}
+
+static void note_source(struct request *out, const struct option *row, enum source source)
+{
+    if (row->kind == KIND_PIDS && out->source[row_index(row)] != source)
+        out->settings.pid_count = 0;
+    out->source[row_index(row)] = (unsigned char)source;
+}
+
+static bool apply_flag(struct request *out, const struct option_match *match, bool value,
+                       const char *spelled, enum source source, struct err *err)
+{
+    const struct option *row = match->row;
+    if (row->state == STATE_NOT_YET && value != flag_default(row))
+        return err_set(err, ERR_UNSUPPORTED, 0, "%s is not available yet", spelled);
+    if (row->state == STATE_NO_EFFECT)
+        explain(out, match, spelled);
+    note_source(out, row, source);
+    value_store_flag(row, value, out);
+    return true;
+}
+
+static bool apply_value(struct request *out, const struct option_match *match, const char *text,
+                        const char *spelled, enum source source, struct err *err)
+{
+    const struct option *row = match->row;
+    if (row->state == STATE_NOT_YET)
+        return err_set(err, ERR_UNSUPPORTED, 0, "%s is not available yet", spelled);
+    if (row->state == STATE_NO_EFFECT)
+        explain(out, match, spelled);
+    size_t pids = out->settings.pid_count;
+    enum source before = out->source[row_index(row)];
+    note_source(out, row, source);
+    struct err why;
+    if (value_store(row, text, out, &why))
+        return true;
+    out->source[row_index(row)] = (unsigned char)before;
+    out->settings.pid_count = pids;
+    return err_set(err, why.kind, 0, "%s %s", spelled, why.text);
+}
+
+/* ---- environment ---- */
+
+static bool from_backend(enum source source)
+{
+    return source == SOURCE_BACKEND;
+}
+
+/* One variable whose option is known. What is wrong with it is a warning, or nothing where the
+ * variable is the profiled program's own as well. */
+static void apply_variable(struct request *out, const struct option_match *match,
+                           const char *variable, const char *text, enum source source)
+{
+    struct err why;
+    bool value, ok;
+    if (match->row->kind == KIND_ACTION || text[0] == '\0')
+        return;
+    if (option_takes_value(match)) {
+        ok = apply_value(out, match, text, variable, source, &why);
+    } else if (!value_flag(text, &value)) {
+        struct buf quoted;
+        buf_init(&quoted, SPELLED_MAX);
+        value_quote(text, &quoted);
+        ok = err_set(&why, ERR_USAGE, 0, "%s wants 1 or 0, got %s", variable, buf_cstr(&quoted));
+        buf_release(&quoted);
+    } else if (match->alias && match->alias->value) {
+        ok = !value || apply_value(out, match, match->alias->value, variable, source, &why);
+    } else {
+        ok = apply_flag(out, match, value != match->negated, variable, source, &why);
+    }
+    if (!ok && !from_backend(source))
+        warn(out, why.text, "(ignored)");
+}
+
+static void offer_env_name(void *context, const char *name)
+{
+    char env[OPTION_NAME_MAX + 1];
+    option_env_name(name, env);
+    nearest_offer(context, env);
+}
+
+static void warn_unknown_variable(struct request *out, const char *variable, const char *name)
+{
+    struct nearest near = nearest_to(name, strlen(name));
+    option_each_name(COMMAND_ALL, offer_env_name, &near);
+    if (near.count)
+        buf_printf(&out->warnings, "%s is no setting; did you mean PILLION_%s?\n", variable,
+                   near.word[0]);
+    else
+        buf_printf(&out->warnings, "%s is no setting; see pillion help environment\n", variable);
+}
+
+/* "PROFILING_FREQUENCY" -> profiling-frequency; the table knows '_' as '-'. */
+static struct option_match find_variable(const char *name)
+{
+    char lower[OPTION_NAME_MAX + 1];
+    size_t len = 0;
+    for (; name[len] && len < OPTION_NAME_MAX; len++)
+        lower[len] = (char)(name[len] >= 'A' && name[len] <= 'Z' ? name[len] + 32 : name[len]);
+    return option_find(lower, len, COMMAND_ALL);
+}
+
+static void read_prefixed(struct request *out, char *const *environment, const char *prefix,
+                          enum source source)
+{
+    size_t prefix_len = strlen(prefix);
+    for (; *environment; environment++) {
+        const char *equals = strchr(*environment, '=');
+        char variable[SPELLED_MAX];
+        if (!equals || strncmp(*environment, prefix, prefix_len) != 0)
+            continue;
+        snprintf(variable, sizeof variable, "%.*s", (int)(equals - *environment), *environment);
+        struct option_match match = find_variable(variable + prefix_len);
+        bool gprofiler = match.alias ? match.alias->gprofiler : match.row && match.row->gprofiler;
+        if (match.row && (source == SOURCE_PILLION || gprofiler))
+            apply_variable(out, &match, variable, equals + 1, source);
+        else if (source == SOURCE_PILLION)
+            warn_unknown_variable(out, variable, variable + prefix_len);
+    }
+}
+
+static const char *look_up(char *const *environment, struct str name)
+{
+    for (; *environment; environment++)
+        if (strncmp(*environment, name.ptr, name.len) == 0 && (*environment)[name.len] == '=' &&
+            (*environment)[name.len + 1] != '\0')
+            return *environment + name.len + 1;
+    return NULL;
+}
+
+static void read_backend_variables(struct request *out, char *const *environment)
+{
+    for (size_t i = 0; i < option_count; i++) {
+        struct str names = str_of(option_table[i].env);
+        const char *text = NULL;
+        while (names.len > 0 && !text)
+            text = look_up(environment, str_cut(&names, ' '));
+        if (text)
+            apply_variable(out, &(struct option_match){.row = &option_table[i]}, "", text,
+                           SOURCE_BACKEND);
+    }
+}
+
+/* ---- arguments ---- */
+
+static void offer_option(void *context, const char *name)
+{
+    nearest_offer(context, name);
+}
+
+/* An option of another of pillion's commands. */
+static bool misplaced_option(const struct parser *p, const struct option *row, const char *spelled,
+                             struct err *err)
+{
+    const char *word = command_table[p->out->command].word;
+    if (row->state == STATE_NOT_YET)
+        return err_set(err, ERR_UNSUPPORTED, 0, "%s is not available yet", spelled);
+    if (word)
+        return err_set(err, ERR_USAGE, 0, "%s means nothing to %s", spelled, word);
+    for (enum command_id id = 0; id < COMMAND_COUNT && !word; id++)
+        if (command_table[id].word && (option_commands(row) & COMMAND_BIT(id)))
+            word = command_table[id].word;
+    return err_set(err, ERR_USAGE, 0, "%s belongs behind the word: pillion %s ... %s", spelled,
+                   word ? word : "help", spelled);
+}
+
+/* "; did you mean" with at most two names, each with its letter. */
+static bool unknown_option(const struct parser *p, const char *name, size_t len, struct err *err)
+{
+    char spelled[SPELLED_MAX];
+    struct option_match elsewhere = option_find(name, len, COMMAND_ALL);
+    if (elsewhere.row)
+        return misplaced_option(p, elsewhere.row, spelled_name(&elsewhere, spelled), err);
+    struct nearest near = nearest_to(name, len);
+    option_each_name(p->commands, offer_option, &near);
+    struct buf hint;
+    buf_init(&hint, ERR_TEXT_MAX);
+    for (size_t i = 0; i < near.count; i++) {
+        struct option_match match = option_find(near.word[i], strlen(near.word[i]), p->commands);
+        buf_printf(&hint, "%s--%s", i ? " or " : "; did you mean ", near.word[i]);
+        if (match.row && !match.alias && !match.negated && match.row->letter)
+            buf_printf(&hint, " (-%c)", match.row->letter);
+    }
+    err_set(err, ERR_USAGE, 0, "unknown option --%.*s%s%s", (int)(len < 80 ? len : 80), name,
+            buf_cstr(&hint), near.count ? "?" : "; see pillion help options");
+    buf_release(&hint);
+    return false;
+}
+
+static bool unknown_letter(const struct parser *p, char letter, struct err *err)
+{
+    char spelled[SPELLED_MAX];
+    struct option_match elsewhere = option_find_letter(letter, COMMAND_ALL);
+    if (!elsewhere.row)
+        return err_set(err, ERR_USAGE, 0, "unknown option -%c; see pillion -h", letter);
+    spell(&elsewhere, true, spelled);
+    return misplaced_option(p, elsewhere.row, spelled, err);
+}
+
+static bool act(struct parser *p, const struct option *row, bool letter)
+{
+    struct request *out = p->out;
+    if (strcmp(row->name, "version") == 0) {
+        out->command = COMMAND_VERSION;
+    } else {
+        out->help_for = out->command == COMMAND_HELP ? COMMAND_RUN : out->command;
+        out->command = COMMAND_HELP;
+        out->long_help = !letter;
+        out->word_count = 0;
+    }
+    p->next = p->argc;
+    return true;
+}
+
+/* The value of an option: the rest of its own argument or the next argument. */
+static const char *take_value(struct parser *p, const char *attached)
+{
+    if (attached)
+        return attached;
+    return p->next < p->argc ? p->argv[p->next++] : NULL;
+}
+
+static bool apply(struct parser *p, const struct option_match *match, bool letter,
+                  const char *attached, struct err *err)
+{
+    char spelled[SPELLED_MAX];
+    spell(match, letter, spelled);
+    if (option_takes_value(match)) {
+        const char *text = take_value(p, attached);
+        if (!text)
+            return err_set(err, ERR_USAGE, 0, "%s wants a value: %s %s", spelled, spelled,
+                           match->row->value);
+        return apply_value(p->out, match, text, spelled, SOURCE_ARGUMENT, err);
+    }
+    if (match->row->kind == KIND_ACTION)
+        return act(p, match->row, letter);
+    if (match->alias && match->alias->value)
+        return apply_value(p->out, match, match->alias->value, spelled, SOURCE_ARGUMENT, err);
+    return apply_flag(p->out, match, !match->negated, spelled, SOURCE_ARGUMENT, err);
+}
+
+static bool long_option(struct parser *p, const char *text, struct err *err)
+{
+    size_t len = strcspn(text, "=");
+    struct option_match match = option_find(text, len, p->commands);
+    if (!match.row)
+        return unknown_option(p, text, len, err);
+    const char *attached = text[len] == '=' ? text + len + 1 : NULL;
+    if (attached && !option_takes_value(&match)) {
+        bool value;
+        bool settable = match.row->kind == KIND_FLAG && !match.negated;
+        if (!settable || !value_flag(attached, &value))
+            return err_set(err, ERR_USAGE, 0, "--%.*s takes no value", (int)len, text);
+        match.negated = !value;
+    }
+    return apply(p, &match, false, attached, err);
+}
+
+static bool letters(struct parser *p, const char *text, struct err *err)
+{
+    while (*text) {
+        struct option_match match = option_find_letter(*text, p->commands);
+        if (!match.row)
+            return unknown_letter(p, *text, err);
+        text++;
+        bool valued = option_takes_value(&match);
+        if (!apply(p, &match, true, valued && *text ? text : NULL, err))
+            return false;
+        if (valued || match.row->kind == KIND_ACTION)
+            return true;
+    }
+    return true;
+}
+
+static bool is_option(const char *argument)
+{
+    return argument[0] == '-' && argument[1] != '\0';
+}
+
+/* One of pillion's own commands: is it built, and were the options before it meant for it? */
+static bool enter_command(struct parser *p, enum command_id id, struct err *err)
+{
+    struct request *out = p->out;
+    if (command_table[id].not_yet)
+        return err_set(err, ERR_UNSUPPORTED, 0, "%s is not available yet",
+                       command_table[id].word);
+    out->command = id;
+    p->commands = COMMAND_BIT(id);
+    for (size_t i = 0; i < option_count; i++)
+        if (out->source[i] == SOURCE_ARGUMENT && !(option_commands(&option_table[i]) & p->commands))
+            return err_set(err, ERR_USAGE, 0, "--%s means nothing to %s; its own options stand "
+                           "behind the word", option_table[i].name, command_table[id].word);
+    return true;
+}
+
+/* The first word that is no option. */
+static bool first_word(struct parser *p, struct err *err)
+{
+    enum command_id id = p->only_words ? COMMAND_RUN : command_find(p->argv[p->next]);
+    if (id != COMMAND_RUN) {
+        p->next++;
+        p->out->words = p->argv;
+        return enter_command(p, id, err);
+    }
+    p->out->settings.command = p->argv + p->next;
+    p->next = p->argc;
+    return true;
+}
+
+static bool word(struct parser *p, struct err *err)
+{
+    if (p->out->command == COMMAND_RUN)
+        return first_word(p, err);
+    p->out->words[p->out->word_count++] = p->argv[p->next++];
+    return true;
+}
+
+static bool read_argument(struct parser *p, struct err *err)
+{
+    const char *argument = p->argv[p->next];
+    if (p->only_words || !is_option(argument))
+        return word(p, err);
+    p->next++;
+    if (strcmp(argument, "--") == 0) {
+        p->only_words = true;
+        return true;
+    }
+    return argument[1] == '-' ? long_option(p, argument + 2, err)
+                              : letters(p, argument + 1, err);
+}
+
+/* After an error at argument `at`: does the line also name a command to be profiled? An unknown
+ * option is taken to have a value when the nearest known one has. */
+static bool option_uses_next(const char *argument)
+{
+    struct option_match match = {0};
+    if (argument[1] != '-') {
+        for (const char *c = argument + 1; *c; c++) {
+            match = option_find_letter(*c, COMMAND_ALL);
+            if (match.row && option_takes_value(&match))
+                return c[1] == '\0';
+        }
+        return false;
+    }
+    if (strchr(argument, '='))
+        return false;
+    size_t len = strlen(argument + 2);
+    match = option_find(argument + 2, len, COMMAND_ALL);
+    if (!match.row) {
+        struct nearest near = nearest_to(argument + 2, len);
+        option_each_name(COMMAND_ALL, offer_option, &near);
+        if (near.count)
+            match = option_find(near.word[0], strlen(near.word[0]), COMMAND_ALL);
+    }
+    return match.row && option_takes_value(&match);
+}
+
+static bool names_command(const struct parser *p, int at)
+{
+    for (; at < p->argc; at++) {
+        const char *argument = p->argv[at];
+        if (strcmp(argument, "--") == 0)
+            return at + 1 < p->argc;
+        if (!is_option(argument))
+            return command_find(argument) == COMMAND_RUN;
+        at += option_uses_next(argument);
+    }
+    return false;
+}
+
+/* ---- what depends on what ---- */
+
+static bool resolve_target(struct request *out, struct err *err)
+{
+    struct settings *s = &out->settings;
+    bool pids = was_given(out, "pids", SOURCE_ARGUMENT);
+    bool all = was_given(out, "all", SOURCE_ARGUMENT) && out->all;
+    if (s->command && (pids || all))
+        return err_set(err, ERR_USAGE, 0, "-%c and a command exclude each other; use one",
+                       pids ? 'p' : 'a');
+    if (pids && all)
+        return err_set(err, ERR_USAGE, 0, "-p and -a exclude each other; use one");
+    if (s->command)
+        s->target = TARGET_COMMAND;
+    else if (s->pid_count > 0 && !all)
+        s->target = TARGET_PIDS;
+    else
+        s->target = TARGET_ALL;
+    return true;
+}
+
+/* "pillion doctr": sent to the shell's kind of answer, "not found", with what was probably meant. */
+static void hint_at_command(struct settings *s)
+{
+    static const char *const hints[COMMAND_COUNT] = {
+        [COMMAND_DOCTOR] = "did you mean: pillion doctor?",
+        [COMMAND_RENDER] = "did you mean: pillion render?",
+        [COMMAND_UPLOAD] = "did you mean: pillion upload?",
+        [COMMAND_INSTALL] = "did you mean: pillion install?",
+        [COMMAND_HELP] = "did you mean: pillion help?",
+    };
+    struct nearest near = nearest_to(s->command[0], strlen(s->command[0]));
+    for (enum command_id id = 0; id < COMMAND_COUNT; id++)
+        if (hints[id] && !command_table[id].not_yet)
+            nearest_offer(&near, command_table[id].word);
+    if (near.count)
+        s->command_hint = hints[command_find(near.word[0])];
+}
+
+static void resolve_log_level(struct request *out)
+{
+    struct settings *s = &out->settings;
+    if (was_given(out, "log-level", SOURCE_ARGUMENT))
+        return;
+    if (s->verbose)
+        s->log_level = LOG_DEBUG;
+    else if (s->quiet)
+        s->log_level = LOG_ERROR;
+}
+
+static bool resolve_run(struct request *out, struct err *err)
+{
+    struct settings *s = &out->settings;
+    if (!resolve_target(out, err))
+        return false;
+    if (!was_given(out, "continuous", SOURCE_BACKEND))
+        s->continuous = s->target == TARGET_COMMAND;
+    if (!out->flamegraph)
+        s->formats &= ~(unsigned)FORMAT_HTML;
+    if (s->formats == 0)
+        return err_set(err, ERR_USAGE, 0, "--format html and --no-flamegraph leave nothing to "
+                       "write");
+    resolve_log_level(out);
+    if (s->target == TARGET_COMMAND)
+        hint_at_command(s);
+    return true;
+}
+
+static bool wrong_count(const struct request *out, struct err *err)
+{
+    const struct command_info *info = &command_table[out->command];
+    return err_set(err, ERR_USAGE, 0, "%s wants: pillion %s %s", info->word, info->word,
+                   info->usage);
+}
+
+static bool resolve_own(struct request *out, struct err *err)
+{
+    switch (out->command) {
+    case COMMAND_RENDER:
+        return (out->word_count > 0 && out->render_output) || wrong_count(out, err);
+    case COMMAND_INSTALL:
+        return out->word_count == 1 || wrong_count(out, err);
+    case COMMAND_HELP:
+        return out->word_count <= 1 || wrong_count(out, err);
+    default:
+        return true;
+    }
+}
+
+bool request_parse(struct request *out, int argc, char **argv, char *const *environment,
+                   struct err *err)
+{
+    *out = (struct request){.command = COMMAND_RUN};
+    buf_init(&out->warnings, WARNINGS_MAX);
+    set_defaults(out);
+    read_backend_variables(out, environment);
+    read_prefixed(out, environment, "GPROFILER_", SOURCE_GPROFILER);
+    read_prefixed(out, environment, "PILLION_", SOURCE_PILLION);
+
+    struct parser p = {out, argv, argc, 1, option_commands(&(struct option){0}), false};
+    int at = 1;
+    bool ok = true;
+    while (ok && p.next < argc) {
+        at = p.next;
+        ok = read_argument(&p, err);
+    }
+    if (ok)
+        ok = out->command == COMMAND_RUN ? resolve_run(out, err) : resolve_own(out, err);
+    bool own = out->command != COMMAND_RUN;
+    bool command = out->settings.command || (!own && !p.only_words && names_command(&p, at));
+    out->exit_status = ok ? 0 : command ? EXIT_USAGE_COMMAND : EXIT_USAGE;
+    return ok;
+}
+
+void request_release(struct request *request)
+{
+    buf_release(&request->warnings);
+}

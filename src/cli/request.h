@@ -1,0 +1,69 @@
+/*
+ * request: what the command line and the environment ask for.
+ *
+ * request_parse turns both into one struct request. It is pure: it prints nothing, so what is to be
+ * said comes back as an error (the run ends) or in `warnings` (it goes on).
+ *
+ * Precedence: command line, PILLION_*, GPROFILER_*, the variables of the back ends (DD_*, OTEL_*,
+ * PYROSCOPE_*), default. On the command line the last one wins; process ids add up. A bad value in
+ * the environment, or a misspelt PILLION_* name, is a warning only: a variable may be set for a
+ * whole fleet and must never keep a command from starting. The variables that belong to back ends
+ * also belong to the profiled program, so where they mean nothing here nothing is said.
+ *
+ * Syntax: --name=value, --name value, -f99, -f 99, grouped letters (-cq), "--" ends the options,
+ * --no-x negates every flag. Names are never completed. The first word that is no option begins the
+ * command to be profiled, or is a command of pillion's own; options and words may then mix.
+ */
+#ifndef CLI_REQUEST_H
+#define CLI_REQUEST_H
+
+#include "base/err.h"
+#include "base/str.h"
+#include "capture/settings.h"
+#include "cli/command.h"
+#include "cli/option.h"
+
+enum source {
+    SOURCE_DEFAULT,
+    SOURCE_BACKEND,   /* DD_*, OTEL_*, PYROSCOPE_* */
+    SOURCE_GPROFILER, /* GPROFILER_* */
+    SOURCE_PILLION,   /* PILLION_* */
+    SOURCE_ARGUMENT,
+};
+
+enum { EXIT_USAGE = 2, EXIT_USAGE_COMMAND = 125 };
+
+struct request {
+    enum command_id command;
+    struct settings settings; /* COMMAND_RUN */
+
+    /* Words of pillion's own commands: files of render, directory of install, topic of help.
+     * Borrowed: request_parse moves them to the front of argv. */
+    char **words;
+    size_t word_count;
+    bool long_help; /* --help rather than -h */
+    enum command_id help_for; /* COMMAND_HELP by -h behind another command's word */
+
+    /* render */
+    const char *render_output; /* NULL = not given; "-" = standard output */
+    const char *diff_base;
+    unsigned render_format; /* FORMAT_ bits, 0 = by the extension */
+
+    /* Values that steer nothing but their own checks, and halves of what is resolved. */
+    bool all, flamegraph, ignored_flag;
+    const char *ignored_text;
+    int ignored_choice;
+    uint64_t ignored_amount;
+
+    unsigned char source[OPTION_MAX]; /* enum source, by row */
+    struct buf warnings;              /* one sentence per line */
+    int exit_status;                  /* of a failed request_parse: EXIT_USAGE… */
+};
+
+/* False: the command line is wrong, err says how and out->exit_status with what to exit. Release
+ * the request in either case. `environment` is NULL-terminated "NAME=value" texts. */
+bool request_parse(struct request *out, int argc, char **argv, char *const *environment,
+                   struct err *err);
+void request_release(struct request *request);
+
+#endif

@@ -1,0 +1,136 @@
+#include "encode/collapsed.h"
+#include "encode/utf8.h"
+
+/* What marks a kind in gProfiler's files beside our own suffixes. A name that carries one of these
+ * keeps it: it says more than the kind. */
+static const struct {
+    struct str suffix;
+    enum frame_kind kind;
+} more_suffixes[] = {
+    {STR("_[i]"), FRAME_JVM},  /* inlined */
+    {STR("_[1]"), FRAME_JVM},  /* compiled by C1 */
+    {STR("_[0]"), FRAME_JVM},  /* interpreted */
+    {STR("_[pe]"), FRAME_PYTHON}, /* an error of the reader */
+};
+
+/* V8 tells in its perf map what it compiled; gProfiler's files have no suffix for it. */
+static const struct str v8_prefixes[] = {
+    STR("LazyCompile:"),
+    STR("InterpretedFunction:"),
+};
+
+static enum frame_kind suffix_kind(struct str frame, struct str *suffix)
+{
+    for (unsigned k = 0; k < FRAME_KIND_COUNT; k++) {
+        *suffix = str_of(frame_kind_suffix((enum frame_kind)k));
+        if (suffix->len > 0 && frame.len > suffix->len && str_ends(frame, *suffix)) {
+            return (enum frame_kind)k;
+        }
+    }
+    *suffix = STR("");
+    return FRAME_NATIVE;
+}
+
+static enum frame_kind mark_kind(struct str frame)
+{
+    for (size_t i = 0; i < sizeof more_suffixes / sizeof more_suffixes[0]; i++) {
+        if (frame.len > more_suffixes[i].suffix.len && str_ends(frame, more_suffixes[i].suffix)) {
+            return more_suffixes[i].kind;
+        }
+    }
+    for (size_t i = 0; i < sizeof v8_prefixes / sizeof v8_prefixes[0]; i++) {
+        if (str_starts(frame, v8_prefixes[i])) {
+            return FRAME_JS;
+        }
+    }
+    return FRAME_NATIVE;
+}
+
+enum frame_kind collapsed_kind(struct str *frame)
+{
+    struct str suffix;
+    enum frame_kind kind = suffix_kind(*frame, &suffix);
+    if (suffix.len == 0) {
+        return mark_kind(*frame);
+    }
+    frame->len -= suffix.len;
+    return kind;
+}
+
+static bool is_separator(uint32_t c)
+{
+    /* everything that some reader takes for the end of a line, and other controls with it */
+    return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x2028 || c == 0x2029;
+}
+
+static bool is_plain(struct str text)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        unsigned char c = (unsigned char)text.ptr[i];
+        if (c < 0x20 || c >= 0x7f || c == ';') {
+            return false;
+        }
+    }
+    return text.len > 0 && text.ptr[0] != ' ' && text.ptr[text.len - 1] != ' ';
+}
+
+void collapsed_field(struct buf *out, struct str text)
+{
+    if (is_plain(text)) {
+        buf_str(out, text);
+        return;
+    }
+    size_t start = out->len, end = out->len;
+    while (text.len > 0 && !out->failed) {
+        uint32_t c = utf8_take(&text);
+        bool blank = c == ' ' || is_separator(c);
+        if (blank && out->len == start) {
+            continue;
+        }
+        utf8_put(out, blank ? ' ' : c == ';' ? ':' : c);
+        end = blank ? end : out->len;
+    }
+    if (!out->failed) {
+        out->len = end;
+    }
+    if (end == start) {
+        buf_text(out, "[unknown]");
+    }
+}
+
+/* "f_[k]" to "f_(k)". */
+static void disarm(struct buf *out, size_t start)
+{
+    for (size_t i = out->len; i > start; i--) {
+        char *c = &out->ptr[i - 1];
+        if (*c == ']') {
+            *c = ')';
+        } else if (*c == '[') {
+            *c = '(';
+            return;
+        }
+    }
+}
+
+void collapsed_frame(struct buf *out, struct str name, enum frame_kind kind)
+{
+    size_t start = out->len;
+    collapsed_field(out, name);
+    if (out->failed) {
+        return;
+    }
+    struct str written = {out->ptr + start, out->len - start};
+    struct str wanted = str_of(frame_kind_suffix(kind));
+    if (wanted.len > 0) {
+        if (mark_kind(written) != kind) {
+            buf_str(out, wanted);
+        }
+        return;
+    }
+    struct str suffix;
+    suffix_kind(written, &suffix);
+    bool is_v8 = mark_kind(written) == FRAME_JS; /* what V8 calls so is V8's */
+    if (suffix.len > 0 || (mark_kind(written) != FRAME_NATIVE && !is_v8)) {
+        disarm(out, start);
+    }
+}

@@ -1,0 +1,160 @@
+#include "base/time.h"
+#include "base/version.h"
+#include "encode/collapsed.h"
+#include "encode/json.h"
+
+/* Performance Studio skips its process bookkeeping for agents it takes to be older than 1.2.3; our
+ * own version stands in run_arguments and below "pillion". */
+#define STUDIO_AGENT_VERSION "1.2.3"
+
+uint64_t collapsed_period(const struct profile *p)
+{
+    if (p->meta.period_ns != 0) {
+        return p->meta.period_ns;
+    }
+    return p->meta.frequency_hz != 0 ? NS_PER_S / p->meta.frequency_hz : COLLAPSED_PERIOD_NS;
+}
+
+static uint64_t frequency(const struct profile *p)
+{
+    if (p->meta.frequency_hz != 0) {
+        return p->meta.frequency_hz;
+    }
+    uint64_t period = collapsed_period(p);
+    return (NS_PER_S + period / 2) / period;
+}
+
+static void text_or_null(struct buf *out, struct str text)
+{
+    if (text.len == 0) {
+        buf_text(out, "null");
+    } else {
+        json_text(out, text);
+    }
+}
+
+static void moment(struct buf *out, uint64_t wall_ns)
+{
+    char text[TIME_TEXT_MAX];
+    time_iso_seconds(wall_ns, text);
+    buf_printf(out, "\"%s\"", text);
+}
+
+static bool is_first_with_container(const struct profile *p, size_t process)
+{
+    for (size_t i = 1; i < process; i++) {
+        if (p->processes.at[i].container == p->processes.at[process].container) {
+            return false;
+        }
+    }
+    return p->processes.at[process].container != 0;
+}
+
+static void containers(struct buf *out, const struct profile *p)
+{
+    bool any = false;
+    buf_text(out, "\"containers\": [");
+    for (size_t i = 1; i < p->processes.len; i++) {
+        if (is_first_with_container(p, i)) {
+            buf_text(out, any ? ", " : "");
+            json_text(out, profile_text(p, p->processes.at[i].container));
+            any = true;
+        }
+    }
+    buf_text(out, "], \"container_names_enabled\": true");
+}
+
+/* What the window itself knows; the facts of the machine are added where they are known. */
+static void metadata(struct buf *out, const struct profile *p)
+{
+    const struct profile_meta *m = &p->meta;
+    buf_text(out, ", \"metadata\": {\"current_time\": ");
+    moment(out, m->end_wall_ns);
+    buf_text(out, ", \"hostname\": ");
+    text_or_null(out, profile_text(p, m->host));
+    buf_text(out, ", \"agent_version\": \"" STUDIO_AGENT_VERSION "\", \"profiling_mode\": \"cpu\"");
+    buf_printf(out, ", \"continuous\": %s", m->continuous ? "true" : "false");
+    buf_text(out, ", \"run_arguments\": {\"service_name\": ");
+    text_or_null(out, profile_text(p, m->service));
+    uint64_t span = m->end_wall_ns > m->start_wall_ns ? m->end_wall_ns - m->start_wall_ns : 0;
+    buf_printf(out, ", \"frequency\": %llu, \"duration\": %llu", (unsigned long long)frequency(p),
+               (unsigned long long)((span + NS_PER_S / 2) / NS_PER_S));
+    buf_text(out, ", \"profile_api_version\": null, \"profiler\": \"pillion " PILLION_VERSION "\"}}");
+}
+
+static void process_entry(struct buf *out, const struct profile *p, const struct process *t)
+{
+    buf_printf(out, ", {\"pid\": %u, \"start_ticks\": %llu, \"comm\": ", t->pid,
+               (unsigned long long)t->start_ticks);
+    json_text(out, profile_text(p, t->name));
+    buf_text(out, ", \"runtime\": ");
+    text_or_null(out, profile_text(p, t->runtime));
+    buf_printf(out, ", \"cpu_ns\": %llu}", (unsigned long long)t->cpu_ns);
+}
+
+static void application_metadata(struct buf *out, const struct profile *p, uint32_t *index)
+{
+    uint32_t used = 0;
+    buf_text(out, ", \"application_metadata\": [null");
+    for (size_t i = 0; i < p->processes.len; i++) {
+        bool described = p->processes.at[i].pid != 0 && used < COLLAPSED_PROCESSES_MAX;
+        index[i] = described ? ++used : 0;
+        if (described) {
+            process_entry(out, p, &p->processes.at[i]);
+        }
+    }
+    buf_text(out, "], \"application_metadata_enabled\": true");
+}
+
+static void own_totals(struct buf *out, const struct profile *p)
+{
+    struct profile_totals sum = profile_sum(p);
+    buf_printf(out, ", \"pillion\": {\"version\": \"%s\", \"period_ns\": %llu, \"cpu_ns\": %llu",
+               PILLION_VERSION, (unsigned long long)collapsed_period(p),
+               (unsigned long long)sum.cpu_ns);
+    buf_printf(out, ", \"process_cpu_ns\": %llu, \"samples\": %llu, \"lost_records\": %llu",
+               (unsigned long long)sum.process_cpu_ns, (unsigned long long)sum.count,
+               (unsigned long long)p->meta.lost_records);
+    buf_text(out, ", \"mode\": ");
+    text_or_null(out, profile_text(p, p->meta.mode));
+    buf_text(out, ", \"leaf_ns\": {");
+    const char *comma = "";
+    for (unsigned k = 0; k < FRAME_ACCOUNT; k++) {
+        if (sum.leaf_ns[k] > 0) {
+            buf_printf(out, "%s\"%s\": %llu", comma, frame_kind_name((enum frame_kind)k),
+                       (unsigned long long)sum.leaf_ns[k]);
+            comma = ", ";
+        }
+    }
+    buf_text(out, "}, \"not_seen\": {");
+    comma = "";
+    for (unsigned a = 0; a < ACCOUNT_COUNT; a++) {
+        if (sum.account_ns[a] > 0) {
+            buf_printf(out, "%s\"%s\": %llu", comma, account_name((enum account)a),
+                       (unsigned long long)sum.account_ns[a]);
+            comma = ", ";
+        }
+    }
+    buf_text(out, "}, \"reason\": ");
+    text_or_null(out, profile_text(p, p->meta.reason));
+    buf_text(out, "}");
+}
+
+void collapsed_header(struct buf *out, const struct profile *p, uint32_t *index_of_process)
+{
+    buf_text(out, "# {");
+    containers(out, p);
+    metadata(out, p);
+    buf_text(out, ", \"metrics\": {\"cpu_avg\": null, \"mem_avg\": null}");
+    application_metadata(out, p, index_of_process);
+    buf_text(out, ", \"profiling_mode\": \"cpu\", \"sampling_event\": \"cpu-time\"");
+    buf_printf(out, ", \"sampling_mode\": \"frequency\", \"sampling_frequency\": %llu",
+               (unsigned long long)frequency(p));
+    buf_text(out, ", \"hwmetrics\": null, \"htmlblob\": null, \"flamegraph_html\": null");
+    buf_text(out, ", \"start_time\": ");
+    moment(out, p->meta.start_wall_ns);
+    buf_text(out, ", \"end_time\": ");
+    moment(out, p->meta.end_wall_ns);
+    own_totals(out, p);
+    buf_text(out, "}");
+}

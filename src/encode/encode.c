@@ -1,0 +1,99 @@
+#include "encode/encode.h"
+
+#include "encode/collapsed.h"
+#include "encode/flame.h"
+#include "encode/gzip.h"
+#include "encode/pprof.h"
+#include "encode/pprof_read.h"
+#include "encode/speedscope.h"
+
+const struct encoder encoders[ENCODER_COUNT] = {
+    {"col", ".col", ".collapsed .folded", "text/plain; charset=utf-8", collapsed_write,
+     "collapsed stacks, one line per stack, as gProfiler and Performance Studio use them"},
+    {"html", ".html", ".htm", "text/html; charset=utf-8", flame_write,
+     "a flame graph, one page that needs nothing else"},
+    {"pprof", ".pprof", ".pprof.gz .pb.gz .pb", "application/vnd.google.protobuf+gzip", pprof_write,
+     "pprof, for `go tool pprof` and most profiling services"},
+    {"speedscope", ".speedscope.json", ".speedscope .json", "application/json", speedscope_write,
+     "JSON for speedscope"},
+};
+
+const struct encoder *encoder_by_name(struct str name)
+{
+    for (size_t i = 0; i < ENCODER_COUNT; i++) {
+        if (str_eq(name, str_of(encoders[i].name))) {
+            return &encoders[i];
+        }
+    }
+    return NULL;
+}
+
+/* How long the format's ending of `path` is, 0 without one. */
+static size_t ending_of(struct str path, const struct encoder *encoder)
+{
+    size_t longest = 0;
+    struct str more = str_of(encoder->extensions);
+    for (struct str e = str_of(encoder->extension); e.len > 0; e = str_cut(&more, ' ')) {
+        if (e.len > longest && path.len > e.len && str_ends(path, e)) {
+            longest = e.len;
+        }
+    }
+    return longest;
+}
+
+const struct encoder *encoder_by_extension(struct str path)
+{
+    const struct encoder *best = NULL;
+    size_t longest = 0;
+    for (size_t i = 0; i < ENCODER_COUNT; i++) {
+        size_t ending = ending_of(path, &encoders[i]);
+        if (ending > longest) {
+            best = &encoders[i];
+            longest = ending;
+        }
+    }
+    return best;
+}
+
+/* Text has no control characters but blanks; a protocol buffer soon has one. */
+static bool is_text(struct str file)
+{
+    enum { PROBE_BYTES = 4096 };
+    size_t probe = file.len < PROBE_BYTES ? file.len : PROBE_BYTES;
+    for (size_t i = 0; i < probe; i++) {
+        unsigned char c = (unsigned char)file.ptr[i];
+        if (c < ' ' && c != '\n' && c != '\r' && c != '\t') {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool read_plain(struct profile *into, struct str file, struct collapsed_damage *damage,
+                       struct err *err)
+{
+    if (file.len == 0) {
+        return err_set(err, ERR_MALFORMED, 0, "the file is empty");
+    }
+    if (str_starts(file, STR("<")) || str_starts(file, STR("{"))) {
+        return err_set(err, ERR_UNSUPPORTED, 0,
+                       "%s cannot be read; collapsed stacks (.col) and pprof can",
+                       file.ptr[0] == '<' ? "HTML" : "JSON");
+    }
+    return is_text(file) ? collapsed_read(into, file, damage, err) : pprof_read(into, file, err);
+}
+
+bool profile_read(struct profile *into, struct str file, struct collapsed_damage *damage,
+                  struct err *err)
+{
+    *damage = (struct collapsed_damage){0};
+    if (!gzip_is(file.ptr, file.len)) {
+        return read_plain(into, file, damage, err);
+    }
+    struct buf plain;
+    buf_init(&plain, PPROF_READ_MAX_BYTES);
+    bool ok = gzip_inflate(file.ptr, file.len, &plain, err) &&
+              read_plain(into, buf_slice(&plain), damage, err);
+    buf_release(&plain);
+    return ok;
+}

@@ -1,0 +1,40 @@
+/*
+ * encode: the registry of the formats a profile is written in and read from.
+ *
+ * One row per format. A format is found by its name (`--format`) or by a file name's ending, of
+ * which the longest known one decides: "x.speedscope.json", "x.pprof", "x.pb.gz". Writers stream
+ * through a sink and never change the profile's samples; frames must be named (profile.h).
+ *
+ * Reading goes by content, not by name: pprof (gzip'd or not) and collapsed stacks (also gzip'd)
+ * are told apart by their first bytes. What is read is added to the profile.
+ */
+#ifndef ENCODE_ENCODE_H
+#define ENCODE_ENCODE_H
+
+#include "base/iface.h"
+#include "encode/collapsed_read.h"
+#include "profile/profile.h"
+
+struct encoder {
+    const char *name;       /* "col" */
+    const char *extension;  /* ".col": what files get */
+    const char *extensions; /* further endings that mean it, separated by blanks */
+    const char *mime;
+    bool (*write)(struct profile *p, struct sink *out, struct err *err);
+    const char *description; /* in words, for help and lists */
+};
+
+enum { ENCODER_COUNT = 4 };
+extern const struct encoder encoders[ENCODER_COUNT];
+
+/* Null when no format has this name, or this ending. */
+const struct encoder *encoder_by_name(struct str name);
+const struct encoder *encoder_by_extension(struct str path);
+
+/* Reads a profile file of any format that can be read. `damage` counts lines that were skipped
+ * (collapsed stacks only). Errors are as in pprof_read.h and collapsed_read.h and do not name the
+ * file; ERR_UNSUPPORTED when it is of no such format. */
+bool profile_read(struct profile *into, struct str file, struct collapsed_damage *damage,
+                  struct err *err);
+
+#endif

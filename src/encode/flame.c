@@ -1,0 +1,706 @@
+#include "encode/flame.h"
+
+#include <bearssl_hash.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/time.h"
+#include "base/version.h"
+#include "encode/flame_data.h"
+#include "encode/flame_text.h"
+#include "encode/json.h"
+
+/* The constant script and style, embedded by the build. */
+extern const unsigned char flame_js[], flame_js_end[], flame_css[], flame_css_end[];
+
+enum { TOP_FUNCTIONS = 20, PROCESS_ROWS_MAX = 100, HEADER_MAX_BYTES = 16 << 20 };
+
+/* What the page is made from. */
+struct flame {
+    struct profile *p;
+    struct profile *base; /* null unless two profiles are compared */
+    struct profile_totals sum, base_sum;
+    struct fold fold, base_fold;
+    struct flame_tally tally;
+    uint32_t *heaviest;    /* process ids, heaviest first */
+    uint64_t *sampled_ns;  /* per process id */
+    size_t process_count;
+    uint64_t unit_ns;
+    bool exact; /* every weight is a whole number of units */
+};
+
+#define DOT " \xc2\xb7 "
+#define DASH " \xe2\x80\x93 "
+
+static uint64_t window_ns(const struct profile *p)
+{
+    return p->meta.end_wall_ns > p->meta.start_wall_ns
+               ? p->meta.end_wall_ns - p->meta.start_wall_ns
+               : 0;
+}
+
+static struct str service_of(const struct profile *p)
+{
+    return p->meta.service != 0 ? profile_text(p, p->meta.service) : STR("profile");
+}
+
+/* Sections of the page, in their order. */
+
+static void put_moment(struct page *page, uint64_t wall_ns)
+{
+    char text[TIME_TEXT_MAX];
+    time_iso_seconds(wall_ns, text);
+    text[10] = ' ';
+    page_markup(page, text);
+}
+
+static void put_hash(struct page *page, const unsigned char *from, const unsigned char *end)
+{
+    unsigned char hash[br_sha256_SIZE];
+    br_sha256_context context;
+    br_sha256_init(&context);
+    br_sha256_update(&context, from, (size_t)(end - from));
+    br_sha256_out(&context, hash);
+    page_base64(page, hash, sizeof hash);
+}
+
+static void put_title(struct page *page, const struct flame *f)
+{
+    const struct profile *p = f->p;
+    page_markup(page, "pillion" DOT);
+    page_escaped(page, service_of(p));
+    if (p->meta.end_wall_ns != 0) {
+        page_markup(page, DOT);
+        put_moment(page, p->meta.end_wall_ns);
+        page_markup(page, " UTC" DOT);
+        page_seconds(page, window_ns(p));
+    }
+}
+
+static void put_head(struct page *page, const struct flame *f)
+{
+    page_markup(page, "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+                      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
+                      "script-src 'sha256-");
+    put_hash(page, flame_js, flame_js_end);
+    page_markup(page, "'; style-src 'sha256-");
+    put_hash(page, flame_css, flame_css_end);
+    page_markup(page, "'; base-uri 'none'; form-action 'none'\">\n"
+                      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+                      "<meta name=\"color-scheme\" content=\"light dark\">\n"
+                      "<meta name=\"referrer\" content=\"no-referrer\">\n<title>");
+    put_title(page, f);
+    page_markup(page, "</title>\n<style>");
+    page_bytes(page, flame_css, (size_t)(flame_css_end - flame_css));
+    page_markup(page, "</style>\n</head>\n<body>\n");
+}
+
+static void begin_fact(struct page *page, const char *term)
+{
+    page_printf(page, "<div><dt>%s</dt><dd>", term);
+}
+
+static void end_fact(struct page *page)
+{
+    page_markup(page, "</dd></div>\n");
+}
+
+static void put_fact(struct page *page, const char *term, struct str text)
+{
+    if (text.len > 0) {
+        begin_fact(page, term);
+        page_escaped(page, text);
+        end_fact(page);
+    }
+}
+
+static void put_count_fact(struct page *page, const char *term, uint64_t count)
+{
+    if (count > 0) {
+        begin_fact(page, term);
+        page_count(page, count);
+        end_fact(page);
+    }
+}
+
+static void put_window_facts(struct page *page, const struct profile *p)
+{
+    if (window_ns(p) == 0) {
+        return;
+    }
+    begin_fact(page, "Window, UTC");
+    put_moment(page, p->meta.start_wall_ns);
+    char end[TIME_TEXT_MAX];
+    time_iso_seconds(p->meta.end_wall_ns, end);
+    page_printf(page, DASH "%s (", end + 11);
+    page_seconds(page, window_ns(p));
+    page_markup(page, ")");
+    end_fact(page);
+}
+
+static void put_facts(struct page *page, const struct flame *f)
+{
+    const struct profile *p = f->p;
+    page_markup(page, "<dl>\n");
+    begin_fact(page, "CPU time");
+    page_seconds(page, f->sum.cpu_ns);
+    end_fact(page);
+    if (window_ns(p) != 0) {
+        begin_fact(page, "Cores in use");
+        page_printf(page, "%.2f", (double)f->sum.cpu_ns / (double)window_ns(p));
+        end_fact(page);
+    }
+    put_count_fact(page, "Processes", p->processes.len - 1);
+    put_count_fact(page, "Threads", p->threads.len - 1);
+    if (p->meta.frequency_hz != 0) {
+        begin_fact(page, "Rate");
+        page_printf(page, "%u Hz", p->meta.frequency_hz);
+        end_fact(page);
+    }
+    put_fact(page, "Host", profile_text(p, p->meta.host));
+    put_fact(page, "How", profile_text(p, p->meta.mode));
+    put_window_facts(page, p);
+    page_markup(page, "</dl>\n");
+}
+
+static void put_share(struct page *page, uint64_t part_ns, uint64_t whole_ns, const char *what)
+{
+    page_seconds(page, part_ns);
+    page_printf(page, " %s (", what);
+    page_percent(page, part_ns, whole_ns);
+    page_markup(page, ")");
+}
+
+/* "[kernel, hidden]" as a word of a sentence. */
+static void put_accounts(struct page *page, const struct flame *f, uint64_t whole_ns,
+                         uint64_t unclaimed_ns)
+{
+    const char *between = ": ";
+    for (unsigned a = 0; a < ACCOUNT_COUNT; a++) {
+        if (f->sum.account_ns[a] != 0) {
+            char word[32];
+            const char *name = account_name((enum account)a);
+            snprintf(word, sizeof word, "%.*s", (int)strlen(name) - 2, name + 1);
+            page_markup(page, between);
+            put_share(page, f->sum.account_ns[a], whole_ns, word);
+            between = DOT;
+        }
+    }
+    if (unclaimed_ns != 0) {
+        page_markup(page, between);
+        put_share(page, unclaimed_ns, whole_ns, "in no sample");
+    }
+}
+
+/* Always there: what the reader must know before believing the picture. */
+static void put_not_seen(struct page *page, const struct flame *f)
+{
+    uint64_t lost_ns = f->sum.leaf_ns[FRAME_ACCOUNT], whole_ns = f->sum.cpu_ns, unclaimed_ns = 0;
+    /* The kernel's books may hold a little more or less than the samples: ticks. */
+    if (f->sum.process_cpu_ns > whole_ns + whole_ns / 32 + 20 * NS_PER_MS) {
+        unclaimed_ns = f->sum.process_cpu_ns - whole_ns;
+        whole_ns += unclaimed_ns;
+        lost_ns += unclaimed_ns;
+    }
+    const char *level = lost_ns * 5 > whole_ns ? "red" : lost_ns * 20 > whole_ns ? "amber" : "ok";
+    page_printf(page, "<p id=\"unseen\" class=\"%s\"><b>Not seen:</b> ", level);
+    if (lost_ns == 0) {
+        page_markup(page, "nothing missing (100.0 % of ");
+        page_seconds(page, whole_ns);
+        page_markup(page, ")");
+    } else {
+        put_share(page, lost_ns, whole_ns, "of the CPU time");
+        put_accounts(page, f, whole_ns, unclaimed_ns);
+    }
+    if (f->p->meta.lost_records != 0) {
+        page_markup(page, DOT);
+        page_count(page, f->p->meta.lost_records);
+        page_markup(page, " records lost");
+    }
+    if (f->p->meta.reason != 0 && f->sum.cpu_ns != 0) {
+        page_markup(page, ". <span>");
+        page_escaped(page, profile_text(f->p, f->p->meta.reason));
+        page_markup(page, "</span>");
+    }
+    page_markup(page, "</p>\n");
+}
+
+static void put_compared(struct page *page, const struct flame *f)
+{
+    if (f->base == NULL) {
+        return;
+    }
+    page_markup(page, "<p>Compared with ");
+    page_escaped(page, service_of(f->base));
+    if (f->base->meta.end_wall_ns != 0) {
+        page_markup(page, " of ");
+        put_moment(page, f->base->meta.end_wall_ns);
+        page_markup(page, " UTC");
+    }
+    page_markup(page, " (");
+    page_seconds(page, f->base_sum.cpu_ns);
+    page_markup(page, " CPU), relative to equal totals: "
+                      "<b>&#8722; blue</b> takes a smaller share than before, "
+                      "<b>+ orange</b> a larger one.</p>\n");
+}
+
+static void put_header(struct page *page, const struct flame *f)
+{
+    page_markup(page, "<header>\n<h1><small>pillion</small> ");
+    page_escaped(page, service_of(f->p));
+    page_markup(page, "</h1>\n");
+    put_facts(page, f);
+    put_not_seen(page, f);
+    put_compared(page, f);
+    page_markup(page, "</header>\n");
+}
+
+static void put_empty(struct page *page, const struct flame *f)
+{
+    page_markup(page, "<section id=\"graph\" class=\"empty\">\n<h2>No CPU time was seen");
+    if (window_ns(f->p) != 0) {
+        page_markup(page, " in ");
+        page_seconds(page, window_ns(f->p));
+    }
+    page_markup(page, "</h2>\n<p>");
+    if (f->p->meta.reason != 0) {
+        page_escaped(page, profile_text(f->p, f->p->meta.reason));
+    } else {
+        page_markup(page, "Nothing ran: the processes were idle, and waiting takes no CPU time.");
+    }
+    page_markup(page, "</p>\n<p>What can be seen here, and what would have to change to see more: "
+                      "<code>pillion doctor</code></p>\n</section>\n");
+}
+
+/* The controls that the script brings to life. */
+static const char graph_markup[] =
+    "<section id=\"graph\" aria-label=\"Flame graph\">\n"
+    "<div id=\"bar\" class=\"bar\">\n"
+    "<span class=\"group\"><input id=\"query\" type=\"search\" placeholder=\"Search  /\" "
+    "aria-label=\"Search functions\" autocomplete=\"off\" spellcheck=\"false\">"
+    "<button id=\"regex\" aria-pressed=\"false\" title=\"Regular expression\">.*</button></span>\n"
+    "<output id=\"found\"></output>\n"
+    "<span id=\"views\" class=\"group\" role=\"group\" aria-label=\"View\">"
+    "<button id=\"graphview\" title=\"Callers above, callees below (g)\">Graph</button>"
+    "<button id=\"bottom\" title=\"Own time first, then its callers (b)\">Bottom-up</button>"
+    "<button id=\"sandwich\" title=\"Callers and callees of one function (w)\">Sandwich</button>"
+    "<button id=\"table\" title=\"All functions (t)\">Table</button></span>\n"
+    "<span class=\"group\"><button id=\"flip\" title=\"Upside down (i)\">Flip</button>"
+    "<button id=\"filter\" aria-expanded=\"false\" aria-controls=\"chips\" "
+    "title=\"By process, thread, container (p)\">Filter</button>"
+    "<button id=\"colour\" title=\"Colour by (c)\">Colour</button>"
+    "<button id=\"more\" aria-haspopup=\"menu\">More</button>"
+    "<button id=\"keys\" title=\"Keys (?)\" aria-label=\"Keys\">?</button></span>\n"
+    "</div>\n"
+    "<div id=\"legend\" class=\"bar\" role=\"group\" aria-label=\"Kinds of code shown\"></div>\n"
+    "<div id=\"chips\" hidden></div>\n"
+    "<div id=\"crumbs\" class=\"bar\" hidden></div>\n"
+    "<div id=\"scroll\"><div id=\"tall\"><canvas id=\"canvas\" tabindex=\"0\" role=\"application\" "
+    "aria-label=\"Flame graph: arrow keys move, Enter zooms, question mark lists the keys. The "
+    "table view is the text alternative.\" aria-describedby=\"status\"></canvas></div></div>\n"
+    "<div id=\"list\" hidden></div>\n"
+    "<p id=\"status\" role=\"status\" aria-live=\"polite\">The graph appears here once the page's "
+    "script has run. The tables below need no script.</p>\n"
+    "</section>\n";
+
+static const char closing_markup[] =
+    "<div id=\"menu\" role=\"menu\" hidden></div>\n"
+    "<dialog id=\"help\" aria-label=\"Keys\"></dialog>\n";
+
+static bool is_function(const struct flame_entry *e)
+{
+    return e->kind < FRAME_KIND_COUNT && e->kind != FRAME_ACCOUNT;
+}
+
+static bool heavier(const struct flame *f, const struct flame_entry *a, const struct flame_entry *b)
+{
+    if (a->self_ns != b->self_ns) {
+        return a->self_ns > b->self_ns;
+    }
+    return str_compare(profile_text(f->p, a->name), profile_text(f->p, b->name)) < 0;
+}
+
+static size_t find_top(const struct flame *f, const struct flame_entry *top[TOP_FUNCTIONS])
+{
+    size_t count = 0;
+    for (size_t i = 0; i < f->tally.entries.len; i++) {
+        const struct flame_entry *e = &f->tally.entries.at[i];
+        if (!is_function(e) || e->self_ns == 0) {
+            continue;
+        }
+        size_t at = count;
+        while (at > 0 && heavier(f, e, top[at - 1])) {
+            at--;
+        }
+        if (at < TOP_FUNCTIONS) {
+            size_t kept = count < TOP_FUNCTIONS ? count : TOP_FUNCTIONS - 1;
+            memmove(top + at + 1, top + at, (kept - at) * sizeof *top);
+            top[at] = e;
+            count = kept + 1;
+        }
+    }
+    return count;
+}
+
+static void put_number_cells(struct page *page, uint64_t ns, uint64_t whole_ns)
+{
+    page_markup(page, "<td>");
+    page_percent(page, ns, whole_ns);
+    page_markup(page, "<td>");
+    page_seconds(page, ns);
+}
+
+static void put_top_functions(struct page *page, const struct flame *f)
+{
+    const struct flame_entry *top[TOP_FUNCTIONS + 1];
+    size_t count = find_top(f, top);
+    page_markup(page, "<section>\n<h2>Heaviest functions by their own time</h2>\n");
+    if (count == 0) {
+        page_markup(page, "<p>No function was seen.</p>\n</section>\n");
+        return;
+    }
+    page_markup(page, "<table>\n<thead><tr><th scope=\"col\" colspan=\"2\">Own time"
+                      "<th scope=\"col\" colspan=\"2\">With callees<th scope=\"col\">Kind"
+                      "<th scope=\"col\">Function</thead>\n<tbody>\n");
+    for (size_t i = 0; i < count; i++) {
+        page_markup(page, "<tr>");
+        put_number_cells(page, top[i]->self_ns, f->sum.cpu_ns);
+        put_number_cells(page, top[i]->total_ns, f->sum.cpu_ns);
+        page_printf(page, "<td>%s<td>", frame_kind_name((enum frame_kind)top[i]->kind));
+        page_escaped(page, profile_text(f->p, top[i]->name));
+        page_markup(page, "\n");
+    }
+    page_markup(page, "</tbody>\n</table>\n</section>\n");
+}
+
+/* Columns that no process fills are left out: a collapsed file knows neither pids nor rungs. */
+struct columns {
+    bool pid, container, runtime, rung, remedy;
+};
+
+static struct columns find_columns(const struct profile *p)
+{
+    struct columns c = {0};
+    for (size_t i = 1; i < p->processes.len; i++) {
+        const struct process *process = &p->processes.at[i];
+        c.pid |= process->pid != 0;
+        c.container |= process->container != 0;
+        c.runtime |= process->runtime != 0;
+        c.rung |= process->rung != RUNG_UNKNOWN;
+        c.remedy |= process->remedy != 0;
+    }
+    return c;
+}
+
+static void put_text_cell(struct page *page, const struct flame *f, bool wanted, uint32_t text)
+{
+    if (wanted) {
+        page_markup(page, "<td>");
+        page_escaped(page, profile_text(f->p, text));
+    }
+}
+
+static uint64_t process_ns(const struct flame *f, uint32_t id)
+{
+    uint64_t cpu_ns = f->p->processes.at[id].cpu_ns;
+    return cpu_ns != 0 ? cpu_ns : f->sampled_ns[id];
+}
+
+static void put_process(struct page *page, const struct flame *f, struct columns c, uint32_t id)
+{
+    const struct process *process = &f->p->processes.at[id];
+    page_markup(page, "<tr>");
+    put_number_cells(page, process_ns(f, id),
+                     f->sum.process_cpu_ns != 0 ? f->sum.process_cpu_ns : f->sum.cpu_ns);
+    if (c.pid) {
+        page_printf(page, "<td>%u", process->pid);
+    }
+    put_text_cell(page, f, true, process->name);
+    put_text_cell(page, f, c.container, process->container);
+    put_text_cell(page, f, c.runtime, process->runtime);
+    if (c.rung) {
+        page_printf(page, "<td>%s", rung_name((enum rung)process->rung));
+    }
+    put_text_cell(page, f, c.remedy, process->remedy);
+    page_markup(page, "\n");
+}
+
+static void put_processes(struct page *page, const struct flame *f)
+{
+    struct columns c = find_columns(f->p);
+    if (f->process_count == 0) {
+        return;
+    }
+    page_markup(page, "<section>\n<h2>Processes</h2>\n<table>\n<thead><tr>"
+                      "<th scope=\"col\" colspan=\"2\">CPU time");
+    page_markup(page, c.pid ? "<th scope=\"col\">PID" : "");
+    page_markup(page, "<th scope=\"col\">Process");
+    page_markup(page, c.container ? "<th scope=\"col\">Container" : "");
+    page_markup(page, c.runtime ? "<th scope=\"col\">Runtime" : "");
+    page_markup(page, c.rung ? "<th scope=\"col\">How" : "");
+    page_markup(page, c.remedy ? "<th scope=\"col\">To see more" : "");
+    page_markup(page, "</thead>\n<tbody>\n");
+    size_t rows = f->process_count < PROCESS_ROWS_MAX ? f->process_count : PROCESS_ROWS_MAX;
+    for (size_t i = 0; i < rows; i++) {
+        put_process(page, f, c, f->heaviest[i]);
+    }
+    page_markup(page, "</tbody>\n</table>\n");
+    if (rows < f->process_count) {
+        page_printf(page, "<p>%zu more processes used less.</p>\n", f->process_count - rows);
+    }
+    page_markup(page, "</section>\n");
+}
+
+static void put_footer(struct page *page, const struct flame *f)
+{
+    page_markup(page, "<footer><p>Width is CPU time, not wall time. Order from left to right is by "
+                      "weight, not by time.</p>\n<p>");
+    if (f->p->meta.own_cpu_ns != 0) {
+        page_markup(page, "The profiler itself took ");
+        page_seconds(page, f->p->meta.own_cpu_ns);
+        page_printf(page, " CPU and %.1f MB" DOT, (double)f->p->meta.own_rss_bytes / 1e6);
+    }
+    page_printf(page, "pillion " PILLION_VERSION DOT "page format %d</p></footer>\n",
+                FLAME_FORMAT_VERSION);
+}
+
+/* The header of the data block. */
+
+static void json_key(struct buf *json, const char *key)
+{
+    buf_printf(json, ",\n\"%s\":", key);
+}
+
+static void json_member_text(struct buf *json, const char *key, struct str text)
+{
+    json_key(json, key);
+    json_text(json, text);
+}
+
+static void json_number(struct buf *json, const char *key, uint64_t value)
+{
+    json_key(json, key);
+    buf_printf(json, "%llu", (unsigned long long)value);
+}
+
+/* [[name, suffix of collapsed stacks], …] by kind */
+static void json_kinds(struct buf *json)
+{
+    json_key(json, "kinds");
+    for (unsigned kind = 0; kind < FRAME_KIND_COUNT; kind++) {
+        buf_printf(json, "%s[\"%s\",\"%s\"]", kind == 0 ? "[" : ",",
+                   frame_kind_name((enum frame_kind)kind),
+                   frame_kind_suffix((enum frame_kind)kind));
+    }
+    buf_text(json, "]");
+}
+
+/* [[label, name, container], …] one per process node of the tree, in its order */
+static void json_processes(struct buf *json, const struct flame *f)
+{
+    const struct fold_node *at = f->fold.nodes.at;
+    json_key(json, "processes");
+    buf_text(json, "[");
+    for (uint32_t n = at[0].first_child; n != 0; n = at[n].next_sibling) {
+        const struct process *process = &f->p->processes.at[at[n].process];
+        buf_text(json, n == at[0].first_child ? "\n[" : ",\n[");
+        json_text(json, profile_text(f->p, at[n].name));
+        buf_text(json, ",");
+        json_text(json, profile_text(f->p, process->name));
+        buf_text(json, ",");
+        json_text(json, profile_text(f->p, process->container));
+        buf_text(json, "]");
+    }
+    buf_text(json, "]");
+}
+
+static void write_header(struct buf *json, const struct flame *f)
+{
+    const struct profile_meta *meta = &f->p->meta;
+    buf_printf(json, "{\"format\":%d", FLAME_FORMAT_VERSION);
+    json_member_text(json, "version", STR(PILLION_VERSION));
+    json_member_text(json, "service", service_of(f->p));
+    json_member_text(json, "host", profile_text(f->p, meta->host));
+    json_number(json, "start_ms", meta->start_wall_ns / NS_PER_MS);
+    json_number(json, "end_ms", meta->end_wall_ns / NS_PER_MS);
+    json_number(json, "hz", meta->frequency_hz);
+    json_number(json, "unit_ns", f->unit_ns);
+    json_key(json, "exact");
+    buf_text(json, f->exact ? "true" : "false");
+    json_key(json, "compared");
+    buf_text(json, f->base != NULL ? "true" : "false");
+    json_kinds(json);
+    json_processes(json, f);
+    buf_text(json, "}");
+}
+
+static bool put_data(struct page *page, struct flame *f)
+{
+    struct buf json;
+    buf_init(&json, HEADER_MAX_BYTES);
+    write_header(&json, f);
+    if (json.failed) {
+        buf_release(&json);
+        return err_set(page->err, ERR_MEMORY, 0, "no memory to write the flame graph");
+    }
+    page_markup(page, "<script type=\"application/octet-stream\" id=\"data\">\n");
+    bool ok = flame_data_write(&f->tally, buf_slice(&json), f->unit_ns, f->exact, page);
+    buf_release(&json);
+    page_markup(page, "</script>\n<script>");
+    page_bytes(page, flame_js, (size_t)(flame_js_end - flame_js));
+    page_markup(page, "</script>\n</body>\n</html>\n");
+    return ok;
+}
+
+static bool put_page(struct flame *f, struct sink *out, struct err *err)
+{
+    struct page page;
+    page_begin(&page, out, err);
+    put_head(&page, f);
+    put_header(&page, f);
+    if (f->sum.cpu_ns == 0) {
+        put_empty(&page, f);
+    } else {
+        page_markup(&page, graph_markup);
+    }
+    page_markup(&page, "<div id=\"tables\">\n");
+    put_top_functions(&page, f);
+    put_processes(&page, f);
+    page_markup(&page, "</div>\n");
+    put_footer(&page, f);
+    page_markup(&page, closing_markup);
+    bool ok = put_data(&page, f);
+    return page_end(&page) && ok;
+}
+
+/* Preparation. */
+
+static bool weigh_processes(struct flame *f)
+{
+    const struct profile *p = f->p;
+    f->sampled_ns = calloc(p->processes.len, sizeof *f->sampled_ns);
+    f->heaviest = calloc(PROCESS_ROWS_MAX + 1, sizeof *f->heaviest);
+    if (f->sampled_ns == NULL || f->heaviest == NULL) {
+        return false;
+    }
+    for (size_t i = 1; i < p->samples.len; i++) {
+        const struct sample *s = &p->samples.at[i];
+        f->sampled_ns[p->threads.at[s->thread].process] += s->cpu_ns;
+    }
+    f->process_count = p->processes.len - 1;
+    size_t kept = 0;
+    for (uint32_t id = 1; id < p->processes.len; id++) {
+        size_t at = kept;
+        while (at > 0 && process_ns(f, f->heaviest[at - 1]) < process_ns(f, id)) {
+            at--;
+        }
+        memmove(f->heaviest + at + 1, f->heaviest + at, (kept - at) * sizeof *f->heaviest);
+        f->heaviest[at] = id;
+        kept += kept < PROCESS_ROWS_MAX;
+    }
+    return true;
+}
+
+static bool all_whole(const struct fold *fold, uint64_t unit_ns)
+{
+    for (size_t i = 0; i < fold->nodes.len; i++) {
+        if (fold->nodes.at[i].self_ns % unit_ns != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void choose_unit(struct flame *f)
+{
+    const struct profile_meta *meta = &f->p->meta;
+    f->unit_ns = meta->period_ns != 0 ? meta->period_ns
+                 : meta->frequency_hz != 0 ? NS_PER_S / meta->frequency_hz : 1;
+    f->exact = all_whole(&f->fold, f->unit_ns) && all_whole(&f->base_fold, f->unit_ns);
+}
+
+static void find_places(struct flame *f, const struct profile *p, const uint32_t *ids)
+{
+    for (size_t i = 1; i < p->frames.len; i++) {
+        const struct frame *frame = &p->frames.at[i];
+        uint32_t place = frame->module != 0 ? p->modules.at[frame->module].path : frame->file;
+        flame_tally_place(&f->tally, ids ? ids[frame->name] : frame->name,
+                          (enum frame_kind)frame->kind, ids ? ids[place] : place);
+    }
+}
+
+/* The ids that base's strings have in p. */
+static uint32_t *adopt_strings(struct profile *p, const struct profile *base)
+{
+    uint32_t *ids = calloc(base->strings.len, sizeof *ids);
+    for (size_t i = 1; ids != NULL && i < base->strings.len; i++) {
+        ids[i] = profile_string(p, base->strings.at[i]);
+    }
+    return ids;
+}
+
+/* Pids differ from run to run, so a comparison is by container and thread name. */
+static bool prepare_diff(struct flame *f, struct err *err)
+{
+    if (!fold_build(&f->fold, f->p, FOLD_BY_COMM, err) ||
+        !fold_build(&f->base_fold, f->base, FOLD_BY_COMM, err)) {
+        return false;
+    }
+    uint32_t *ids = adopt_strings(f->p, f->base);
+    if (ids == NULL) {
+        return err_set(err, ERR_MEMORY, 0, "no memory to compare two profiles");
+    }
+    vec_each(&f->base_fold.nodes, n)
+    {
+        n->name = ids[n->name];
+    }
+    bool ok = flame_tally_init(&f->tally, f->p, &f->fold, &f->base_fold, err);
+    if (ok) {
+        find_places(f, f->base, ids);
+    }
+    free(ids);
+    return ok;
+}
+
+static bool prepare(struct flame *f, struct err *err)
+{
+    f->sum = profile_sum(f->p);
+    if (f->base != NULL) {
+        f->base_sum = profile_sum(f->base);
+        if (!prepare_diff(f, err)) {
+            return false;
+        }
+    } else if (!fold_build(&f->fold, f->p, FOLD_BY_PROCESS, err) ||
+               !flame_tally_init(&f->tally, f->p, &f->fold, NULL, err)) {
+        return false;
+    }
+    if (!weigh_processes(f)) {
+        return err_set(err, ERR_MEMORY, 0, "no memory to write the flame graph");
+    }
+    find_places(f, f->p, NULL);
+    choose_unit(f);
+    return true;
+}
+
+static bool write_page(struct flame *f, struct sink *out, struct err *err)
+{
+    bool ok = prepare(f, err) && put_page(f, out, err);
+    flame_tally_release(&f->tally);
+    fold_release(&f->fold);
+    fold_release(&f->base_fold);
+    free(f->sampled_ns);
+    free(f->heaviest);
+    return ok;
+}
+
+bool flame_write(struct profile *p, struct sink *out, struct err *err)
+{
+    struct flame f = {.p = p};
+    return write_page(&f, out, err);
+}
+
+bool flame_write_diff(struct profile *p, struct profile *base, struct sink *out, struct err *err)
+{
+    struct flame f = {.p = p, .base = base};
+    return write_page(&f, out, err);
+}

@@ -1,0 +1,65 @@
+/*
+ * flame: a profile as one self-contained HTML page with an interactive flame graph.
+ *
+ * The page needs no network, no other file and no server. What a reader sees without running its
+ * script (header, what was not seen, the 20 heaviest functions, the processes) is written as plain
+ * HTML; the call tree follows as one block of data, and a constant script draws it.
+ *
+ * flame_write writes one profile, flame_write_diff compares `p` with `base` relative to equal
+ * totals. Frames must be named. Both add a few strings to the profiles (process labels) and change
+ * nothing else in them. They build a fold (40 bytes per node, profile/fold.h) and stream it out:
+ * beyond the fold they need about 0.4 MB, 60 bytes per distinct name and 12 per distinct (caller,
+ * callee) pair, never the file as a whole.
+ *
+ * Errors: ERR_MEMORY, or whatever the sink reports; part of the file may have been written then.
+ *
+ * Safety. Names come from foreign processes. In the data block they are base64, which no HTML
+ * parser can misread; in the static part they pass through one escape function. The page carries a
+ * content security policy that allows exactly the embedded script and style, by hash, and no
+ * connection to anywhere.
+ *
+ * The data block, version 1: base64 (with line feeds) of a raw deflate stream of
+ *
+ *     header   length, JSON text (UTF-8; invalid bytes are replaced by the reader)
+ *     places   count, then each front-coded: length of the prefix shared with the one before,
+ *              length of the rest, the rest. Files and libraries; place 0 is not stored: unknown
+ *     names    count, then each front-coded in byte order, followed by kind and place
+ *     tree     node count n without the root, then four lists, nodes in pre-order, heaviest child
+ *              first:
+ *       shape     n numbers: levels to climb from the previous node (at first the root) before this
+ *                 node is its child
+ *       weight    n numbers: 0 for no time of its own, else 1 + whole units
+ *       rest      only if the header's "exact" is false: per node with own time, nanoseconds beyond
+ *                 the whole units
+ *       name      n numbers: the place (from 1) of the name in the list of names known below the same
+ *                 caller *name*, anywhere in the tree; 0 for one not in the list, followed by the
+ *                 index of the name. The root counts as the name after the last
+ *
+ * The lists of callees are learnt alike by writer and reader. Each entry counts its uses. A name not
+ * in the list is appended with count 1, or replaces the last entry of a list that has
+ * FLAME_CALLEES_MAX. A name found is counted and moves forward past all with a smaller count.
+ *
+ * All numbers are unsigned LEB128. A comparison has a second tree, that of `base`; the name lists
+ * learnt from the first go on. Kinds: enum frame_kind, then FLAME_KIND_PROCESS … Header fields are
+ * listed where they are written, in flame.c. A tree deeper than FLAME_DEPTH_MAX is cut: what lies
+ * below becomes one frame "[truncated]" per cut, with the time of everything under it.
+ */
+#ifndef ENCODE_FLAME_H
+#define ENCODE_FLAME_H
+
+#include "base/iface.h"
+#include "profile/profile.h"
+
+enum {
+    FLAME_FORMAT_VERSION = 1,
+    FLAME_KIND_PROCESS = 64,
+    FLAME_KIND_THREAD,
+    FLAME_KIND_CONTAINER,
+    FLAME_DEPTH_MAX = 65535,
+    FLAME_CALLEES_MAX = 127,
+};
+
+bool flame_write(struct profile *p, struct sink *out, struct err *err);
+bool flame_write_diff(struct profile *p, struct profile *base, struct sink *out, struct err *err);
+
+#endif

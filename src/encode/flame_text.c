@@ -1,0 +1,128 @@
+#include "encode/flame_text.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "encode/utf8.h"
+
+void page_begin(struct page *page, struct sink *out, struct err *err)
+{
+    page->out = out;
+    page->err = err;
+    page->ok = true;
+    page->len = 0;
+}
+
+static void flush(struct page *page)
+{
+    page->ok = page->ok && sink_write(page->out, page->block, page->len, page->err);
+    page->len = 0;
+}
+
+bool page_end(struct page *page)
+{
+    flush(page);
+    return page->ok;
+}
+
+void page_bytes(struct page *page, const void *ptr, size_t len)
+{
+    if (len > sizeof page->block - page->len) {
+        flush(page);
+    }
+    if (len > sizeof page->block) {
+        page->ok = page->ok && sink_write(page->out, ptr, len, page->err);
+    } else if (len > 0) {
+        memcpy(page->block + page->len, ptr, len);
+        page->len += len;
+    }
+}
+
+void page_markup(struct page *page, const char *text)
+{
+    page_bytes(page, text, strlen(text));
+}
+
+void page_printf(struct page *page, const char *format, ...)
+{
+    char text[201];
+    va_list args;
+    va_start(args, format);
+    int len = vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    if (len > 0) {
+        page_bytes(page, text, (size_t)len < sizeof text ? (size_t)len : sizeof text - 1);
+    }
+}
+
+static bool is_control(uint32_t code)
+{
+    return code < 0x20 || (code >= 0x7f && code <= 0x9f);
+}
+
+/* Characters that show nothing themselves but change how others are shown. flame.js has the same
+ * list. */
+static bool is_invisible(uint32_t code)
+{
+    return (code >= 0x200b && code <= 0x200f) || (code >= 0x2028 && code <= 0x202e) ||
+           (code >= 0x2060 && code <= 0x206f) || code == 0x061c || code == 0x00ad ||
+           code == 0xfeff || (code >= 0xfff9 && code <= 0xfffb);
+}
+
+void page_escaped(struct page *page, struct str text)
+{
+    for (size_t chars = 0; text.len > 0; chars++) {
+        if (chars == FLAME_TEXT_MAX) {
+            page_markup(page, "\xe2\x80\xa6");
+            return;
+        }
+        const char *from = text.ptr;
+        uint32_t c = utf8_take(&text);
+        size_t used = (size_t)(text.ptr - from);
+        if ((c == 0xfffd && used == 1) || is_control(c)) {
+            page_printf(page, "\\x%02x", used == 1 ? (unsigned char)*from : (unsigned)c);
+        } else if (is_invisible(c)) {
+            page_printf(page, "\\u%04x", (unsigned)c);
+        } else if (c < 0x80 && strchr("&<>\"'", (int)c) != NULL) {
+            page_printf(page, "&#%u;", (unsigned)c);
+        } else {
+            page_bytes(page, from, used);
+        }
+    }
+}
+
+void page_count(struct page *page, uint64_t count)
+{
+    char digits[24];
+    int len = snprintf(digits, sizeof digits, "%llu", (unsigned long long)count);
+    for (int i = 0; i < len; i++) {
+        if (i > 0 && (len - i) % 3 == 0) {
+            page_markup(page, ",");
+        }
+        page_bytes(page, digits + i, 1);
+    }
+}
+
+void page_seconds(struct page *page, uint64_t ns)
+{
+    double s = (double)ns / 1e9;
+    page_printf(page, "%.*f s", s == 0 || s >= 9.995 ? 1 : s >= 0.0995 ? 2 : 3, s);
+}
+
+void page_percent(struct page *page, uint64_t part, uint64_t whole)
+{
+    page_printf(page, "%.1f %%", whole == 0 ? 0.0 : 100.0 * (double)part / (double)whole);
+}
+
+void page_base64(struct page *page, const unsigned char *ptr, size_t len)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    for (size_t i = 0; i < len; i += 3) {
+        size_t left = len - i;
+        uint32_t bits = (uint32_t)ptr[i] << 16 | (left > 1 ? (uint32_t)ptr[i + 1] << 8 : 0) |
+                        (left > 2 ? ptr[i + 2] : 0u);
+        char four[4] = {digits[bits >> 18], digits[bits >> 12 & 63],
+                        left > 1 ? digits[bits >> 6 & 63] : '=', left > 2 ? digits[bits & 63] : '='};
+        page_bytes(page, four, sizeof four);
+    }
+}

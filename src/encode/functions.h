@@ -1,0 +1,27 @@
+/*
+ * functions: the frames of a profile as functions.
+ *
+ * Two addresses of one function are two frames; formats that keep a table of functions want them
+ * once. A function is (name, system name, source file, kind); `of_frame` gives each frame's place in
+ * `list`. Memory: 4 bytes per frame, about 22 per function.
+ */
+#ifndef ENCODE_FUNCTIONS_H
+#define ENCODE_FUNCTIONS_H
+
+#include "profile/profile.h"
+
+struct function {
+    uint32_t name, system_name, file; /* string ids of the profile */
+    uint8_t kind;                     /* enum frame_kind */
+};
+
+struct functions {
+    VEC(struct function) list; /* element 0 is unused */
+    uint32_t *of_frame;        /* by frame id */
+    struct intern ids;
+};
+
+bool functions_init(struct functions *f, const struct profile *p, struct err *err);
+void functions_release(struct functions *f);
+
+#endif

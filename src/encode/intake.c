@@ -1,0 +1,91 @@
+#include "encode/intake.h"
+
+void intake_init(struct intake *in, struct profile *p)
+{
+    struct profile_totals sum = profile_sum(p);
+    *in = (struct intake){.profile = p, .total_ns = sum.cpu_ns, .count = sum.count};
+}
+
+uint32_t intake_text(struct intake *in, struct str text, bool *fits)
+{
+    uint32_t id = profile_string(in->profile, text);
+    *fits &= id != 0 || text.len == 0;
+    return id;
+}
+
+/* Stands in for the start time of a process that the file has no id of. */
+static uint64_t key_of_names(const struct intake_origin *o)
+{
+    return hash_u64(str_hash(o->container) ^ hash_u64(str_hash(o->comm))) ^ str_hash(o->appid);
+}
+
+uint32_t intake_thread(struct intake *in, const struct intake_origin *o)
+{
+    bool fits = true;
+    struct str comm = o->comm.len > 0 ? o->comm : o->thread_name;
+    struct process process = {
+        .pid = o->pid,
+        .start_ticks = o->pid != 0 ? o->start_ticks : key_of_names(o),
+        .name = intake_text(in, comm, &fits),
+        .container = intake_text(in, o->container, &fits),
+        .appid = intake_text(in, o->appid, &fits),
+        .runtime = intake_text(in, o->runtime, &fits),
+    };
+    uint32_t name = o->thread_name.len > 0 ? intake_text(in, o->thread_name, &fits) : process.name;
+    uint32_t id = fits ? profile_process(in->profile, &process) : 0;
+    return id == 0 ? 0 : profile_thread(in->profile, id, o->tid, name);
+}
+
+uint32_t intake_frame(struct intake *in, struct str name, enum frame_kind kind)
+{
+    bool fits = true;
+    struct frame frame = {.name = intake_text(in, name, &fits), .kind = (uint8_t)kind};
+    return fits ? profile_frame(in->profile, &frame) : 0;
+}
+
+static uint32_t leaf_of(struct intake *in, const uint32_t *frames, size_t depth)
+{
+    uint32_t node = 0;
+    if (depth > INTAKE_DEPTH_MAX) {
+        node = profile_child(in->profile, 0, intake_frame(in, STR("[truncated]"), FRAME_NATIVE));
+        frames += depth - INTAKE_DEPTH_MAX;
+        depth = INTAKE_DEPTH_MAX;
+        if (node == 0) {
+            return 0;
+        }
+    }
+    for (size_t i = 0; i < depth; i++) {
+        node = profile_child(in->profile, node, frames[i]);
+        if (node == 0) {
+            return 0;
+        }
+    }
+    return node;
+}
+
+bool intake_add(struct intake *in, uint32_t thread, const uint32_t *frames, size_t depth,
+                uint64_t cpu_ns, uint64_t count, struct err *err)
+{
+    if (cpu_ns > INTAKE_TOTAL_MAX_NS - in->total_ns || count > INTAKE_TOTAL_MAX_NS - in->count) {
+        return err_set(err, ERR_LIMIT, 0, "the weights add up to more than 146 years of CPU time");
+    }
+    struct profile *p = in->profile;
+    in->total_ns += cpu_ns;
+    in->count += count;
+    uint32_t process = p->threads.at[thread].process;
+    if (process != 0) {
+        p->processes.at[process].cpu_ns += cpu_ns;
+    }
+    profile_add(p, thread, leaf_of(in, frames, depth), cpu_ns, count);
+    return true;
+}
+
+enum frame_kind intake_plain_kind(struct str name)
+{
+    for (unsigned a = 0; a < ACCOUNT_COUNT; a++) {
+        if (str_eq(name, str_of(account_name((enum account)a)))) {
+            return FRAME_ACCOUNT;
+        }
+    }
+    return FRAME_NATIVE;
+}

@@ -1,0 +1,57 @@
+/*
+ * intake: how the readers of profile files put what they read into a profile.
+ *
+ * Call order: intake_init; per thread intake_thread; per stack intake_frame for each frame and
+ * intake_add; intake_release. The profile may hold samples already: what is read is added to it.
+ *
+ * A file that knows no process ids gets one process per (container, name, application id), with pid
+ * 0; the same names in a second file are then the same process.
+ *
+ * Limits: a stack keeps its INTAKE_DEPTH_MAX innermost frames below a frame "[truncated]"; the
+ * weights of one profile sum up to at most INTAKE_TOTAL_MAX_NS (146 years of CPU time), which leaves
+ * no room for overflow anywhere behind. Beyond the profile's own budget weight goes to "[lost]".
+ */
+#ifndef ENCODE_INTAKE_H
+#define ENCODE_INTAKE_H
+
+#include "profile/profile.h"
+
+enum { INTAKE_DEPTH_MAX = 16384 };
+#define INTAKE_TOTAL_MAX_NS (UINT64_C(1) << 62)
+
+/* Where a stack was sampled; unknown numbers are 0, unknown texts empty. */
+struct intake_origin {
+    uint32_t pid, tid;
+    uint64_t start_ticks;
+    struct str comm; /* of the process; empty: the thread's */
+    struct str thread_name;
+    struct str container;
+    struct str appid;
+    struct str runtime;
+};
+
+struct intake {
+    struct profile *profile;
+    uint64_t total_ns, count;
+};
+
+void intake_init(struct intake *in, struct profile *p);
+
+/* The thread's id in the profile; 0 when it does not fit. */
+uint32_t intake_thread(struct intake *in, const struct intake_origin *origin);
+
+/* The text's id; *fits becomes false when the profile has no room for it. */
+uint32_t intake_text(struct intake *in, struct str text, bool *fits);
+
+/* A frame of this kind with this name and no address. 0 when it does not fit. */
+uint32_t intake_frame(struct intake *in, struct str name, enum frame_kind kind);
+
+/* Adds `cpu_ns` (and the same to the process's own books) for a stack, root first; a frame 0 did
+ * not fit. Fails only when the total would pass its limit. */
+bool intake_add(struct intake *in, uint32_t thread, const uint32_t *frames, size_t depth,
+                uint64_t cpu_ns, uint64_t count, struct err *err);
+
+/* Which account a frame's name stands for: its ordinary code is FRAME_NATIVE. */
+enum frame_kind intake_plain_kind(struct str name);
+
+#endif

@@ -1,0 +1,380 @@
+#include "encode/pprof.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/version.h"
+#include "encode/functions.h"
+#include "encode/gzip.h"
+#include "encode/pprof_mapping.h"
+#include "encode/protobuf.h"
+#include "encode/utf8.h"
+
+/* Strings of the format itself, the first of the string table. */
+enum word {
+    WORD_EMPTY, WORD_SAMPLES, WORD_COUNT, WORD_CPU, WORD_NANOSECONDS, WORD_PROCESS_ID,
+    WORD_THREAD_ID, WORD_THREAD_NAME, WORD_COMM, WORD_CONTAINER, WORD_KERNEL, WORD_KIND,
+    WORD_UNKNOWN = WORD_KIND + FRAME_KIND_COUNT, WORD_COMMENT,
+};
+
+static const char *const words[WORD_KIND] = {
+    "", "samples", "count", "cpu", "nanoseconds", "process_id", "thread id", "thread name", "comm",
+    "container", PPROF_KERNEL_MAPPING,
+};
+
+/* The string table in order: words, comments, process ids, thread ids, used texts of the profile.
+ * Only the last need a table; the others are numbered by where they stand. */
+struct writer {
+    const struct profile *p;
+    struct sink *out;
+    struct err *err;
+    struct functions functions;
+    struct pprof_mappings mappings;
+    struct buf comments; /* each ended by a line end */
+    uint32_t comment_count;
+    uint32_t *string_of_text; /* by string id of the profile, 0 unused */
+    struct buf message, part, prefix;
+};
+
+static uint32_t process_string(const struct writer *w, size_t process)
+{
+    return (uint32_t)(WORD_COMMENT + w->comment_count + process);
+}
+
+static uint32_t thread_string(const struct writer *w, size_t thread)
+{
+    return (uint32_t)(process_string(w, w->p->processes.len) + thread);
+}
+
+/* --- what is said in words --- */
+
+static void comment(struct writer *w, const char *what, struct str text)
+{
+    if (text.len > 0) {
+        size_t start = w->comments.len;
+        buf_text(&w->comments, what);
+        buf_str(&w->comments, text);
+        for (size_t i = start; i < w->comments.len; i++) {
+            char *c = &w->comments.ptr[i];
+            *c = *c == '\n' || *c == '\r' || *c == '\0' ? ' ' : *c;
+        }
+        buf_byte(&w->comments, '\n');
+        w->comment_count++;
+    }
+}
+
+static void comment_not_seen(struct writer *w)
+{
+    struct profile_totals sum = profile_sum(w->p);
+    for (unsigned a = 0; a < ACCOUNT_COUNT; a++) {
+        if (sum.account_ns[a] > 0) {
+            char text[96];
+            snprintf(text, sizeof text, "%s %.3f s of %.3f s CPU time",
+                     account_name((enum account)a), (double)sum.account_ns[a] / 1e9,
+                     (double)sum.cpu_ns / 1e9);
+            comment(w, "not seen: ", str_of(text));
+        }
+    }
+}
+
+static void collect_comments(struct writer *w)
+{
+    const struct profile_meta *m = &w->p->meta;
+    comment(w, "made by: ", STR("pillion " PILLION_VERSION));
+    comment(w, "service: ", profile_text(w->p, m->service));
+    comment(w, "host: ", profile_text(w->p, m->host));
+    comment(w, "mode: ", profile_text(w->p, m->mode));
+    comment_not_seen(w);
+    comment(w, "reason: ", profile_text(w->p, m->reason));
+}
+
+/* --- which texts are used --- */
+
+static void use(struct writer *w, uint32_t text)
+{
+    w->string_of_text[text] = text != 0;
+}
+
+static void number_texts(struct writer *w)
+{
+    const struct profile *p = w->p;
+    vec_each(&w->functions.list, f)
+    {
+        use(w, f->name);
+        use(w, f->system_name);
+        use(w, f->file);
+    }
+    vec_each(&p->modules, m)
+    {
+        use(w, m->path);
+        use(w, m->build_id);
+    }
+    vec_each(&p->processes, t)
+    {
+        use(w, t->name);
+        use(w, t->container);
+    }
+    vec_each(&p->threads, t)
+    {
+        use(w, t->name);
+    }
+    uint32_t next = thread_string(w, p->threads.len);
+    for (size_t i = 1; i < p->strings.len; i++) {
+        if (w->string_of_text[i] != 0) {
+            w->string_of_text[i] = next++;
+        }
+    }
+}
+
+/* --- messages --- */
+
+static bool send(struct writer *w, unsigned field, const struct buf *message)
+{
+    buf_clear(&w->prefix);
+    protobuf_varint(&w->prefix, (uint64_t)field << 3 | PROTOBUF_BYTES);
+    protobuf_varint(&w->prefix, message->len);
+    if (message->failed || w->prefix.failed) {
+        return err_set(w->err, ERR_LIMIT, 0, "one record is larger than %zu bytes", message->max);
+    }
+    return sink_write(w->out, w->prefix.ptr, w->prefix.len, w->err) &&
+           sink_write(w->out, message->ptr, message->len, w->err);
+}
+
+static bool send_type(struct writer *w, unsigned field, enum word name, enum word unit)
+{
+    buf_clear(&w->message);
+    protobuf_u64(&w->message, PPROF_TYPE_NAME, name);
+    protobuf_u64(&w->message, PPROF_TYPE_UNIT, unit);
+    return send(w, field, &w->message);
+}
+
+static void add_label(struct writer *w, enum word key, uint32_t string)
+{
+    buf_clear(&w->part);
+    protobuf_u64(&w->part, PPROF_LABEL_KEY, key);
+    protobuf_u64(&w->part, PPROF_LABEL_TEXT, string);
+    if (string != 0) {
+        protobuf_message(&w->message, PPROF_SAMPLE_LABEL, &w->part);
+    }
+}
+
+static void add_labels(struct writer *w, uint32_t thread_id)
+{
+    const struct thread *thread = &w->p->threads.at[thread_id];
+    const struct process *process = &w->p->processes.at[thread->process];
+    add_label(w, WORD_PROCESS_ID, process->pid != 0 ? process_string(w, thread->process) : 0);
+    add_label(w, WORD_THREAD_ID, thread->tid != 0 ? thread_string(w, thread_id) : 0);
+    add_label(w, WORD_THREAD_NAME, w->string_of_text[thread->name]);
+    add_label(w, WORD_COMM, w->string_of_text[process->name]);
+    add_label(w, WORD_CONTAINER, w->string_of_text[process->container]);
+}
+
+static bool send_sample(struct writer *w, const struct sample *s)
+{
+    buf_clear(&w->message);
+    buf_clear(&w->part);
+    for (uint32_t n = s->node; n != 0; n = w->p->nodes.at[n].parent) {
+        protobuf_varint(&w->part, w->p->nodes.at[n].frame);
+    }
+    protobuf_message(&w->message, PPROF_SAMPLE_LOCATION, &w->part);
+    buf_clear(&w->part);
+    protobuf_varint(&w->part, s->count);
+    protobuf_varint(&w->part, s->cpu_ns);
+    protobuf_message(&w->message, PPROF_SAMPLE_VALUE, &w->part);
+    add_labels(w, s->thread);
+    return send(w, PPROF_SAMPLE, &w->message);
+}
+
+static uint32_t mapping_file(const struct writer *w, uint32_t number)
+{
+    if (number >= w->p->modules.len) {
+        return (uint32_t)(WORD_KIND + number - w->p->modules.len);
+    }
+    uint32_t path = w->p->modules.at[number].path;
+    bool is_kernel = str_eq(profile_text(w->p, path), STR("[kernel]"));
+    return is_kernel ? WORD_KERNEL : w->string_of_text[path];
+}
+
+static bool send_mapping(struct writer *w, uint32_t number)
+{
+    const struct pprof_mapping *m = &w->mappings.at[number];
+    uint32_t build_id = number < w->p->modules.len ? w->p->modules.at[number].build_id : 0;
+    buf_clear(&w->message);
+    protobuf_u64(&w->message, PPROF_MAPPING_ID, number);
+    protobuf_u64(&w->message, PPROF_MAPPING_START, m->start);
+    protobuf_u64(&w->message, PPROF_MAPPING_LIMIT, m->limit);
+    protobuf_u64(&w->message, PPROF_MAPPING_OFFSET, m->file_offset);
+    protobuf_u64(&w->message, PPROF_MAPPING_FILE, mapping_file(w, number));
+    protobuf_u64(&w->message, PPROF_MAPPING_BUILD_ID, w->string_of_text[build_id]);
+    protobuf_u64(&w->message, PPROF_MAPPING_HAS_FUNCTIONS, m->has_functions);
+    protobuf_u64(&w->message, PPROF_MAPPING_HAS_FILES, m->has_files);
+    protobuf_u64(&w->message, PPROF_MAPPING_HAS_LINES, m->has_lines);
+    return send(w, PPROF_MAPPING, &w->message);
+}
+
+static bool send_location(struct writer *w, uint32_t id)
+{
+    const struct frame *f = &w->p->frames.at[id];
+    buf_clear(&w->message);
+    buf_clear(&w->part);
+    protobuf_u64(&w->message, PPROF_LOCATION_ID, id);
+    protobuf_u64(&w->message, PPROF_LOCATION_MAPPING, pprof_mapping_of(w->p, f));
+    protobuf_u64(&w->message, PPROF_LOCATION_ADDRESS, pprof_address_of(w->p, f));
+    protobuf_u64(&w->part, PPROF_LINE_FUNCTION, w->functions.of_frame[id]);
+    protobuf_u64(&w->part, PPROF_LINE_NUMBER, f->line);
+    protobuf_message(&w->message, PPROF_LOCATION_LINE, &w->part);
+    return send(w, PPROF_LOCATION, &w->message);
+}
+
+static bool send_function(struct writer *w, size_t id)
+{
+    const struct function *f = &w->functions.list.at[id];
+    uint32_t name = f->name != 0 ? w->string_of_text[f->name] : WORD_UNKNOWN;
+    buf_clear(&w->message);
+    protobuf_u64(&w->message, PPROF_FUNCTION_ID, id);
+    protobuf_u64(&w->message, PPROF_FUNCTION_NAME, name);
+    protobuf_u64(&w->message, PPROF_FUNCTION_SYSTEM_NAME,
+                 f->system_name != 0 ? w->string_of_text[f->system_name] : name);
+    protobuf_u64(&w->message, PPROF_FUNCTION_FILE, w->string_of_text[f->file]);
+    return send(w, PPROF_FUNCTION, &w->message);
+}
+
+static bool send_string(struct writer *w, struct str text)
+{
+    buf_clear(&w->message);
+    utf8_add(&w->message, text);
+    return send(w, PPROF_STRING, &w->message);
+}
+
+static bool send_number_string(struct writer *w, uint32_t number)
+{
+    char text[16];
+    snprintf(text, sizeof text, "%u", number);
+    return send_string(w, str_of(text));
+}
+
+static bool send_words(struct writer *w)
+{
+    for (unsigned i = 0; i < WORD_KIND; i++) {
+        if (!send_string(w, str_of(words[i]))) {
+            return false;
+        }
+    }
+    for (unsigned k = 0; k < FRAME_KIND_COUNT; k++) {
+        if (!send_string(w, str_of(pprof_kind_mapping((enum frame_kind)k)))) {
+            return false;
+        }
+    }
+    if (!send_string(w, STR("[unknown]"))) {
+        return false;
+    }
+    struct str comments = buf_slice(&w->comments);
+    for (uint32_t i = 0; i < w->comment_count; i++) {
+        if (!send_string(w, str_cut(&comments, '\n'))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool send_strings(struct writer *w)
+{
+    const struct profile *p = w->p;
+    bool ok = send_words(w);
+    for (size_t i = 0; ok && i < p->processes.len; i++) {
+        ok = send_number_string(w, p->processes.at[i].pid);
+    }
+    for (size_t i = 0; ok && i < p->threads.len; i++) {
+        ok = send_number_string(w, p->threads.at[i].tid);
+    }
+    for (size_t i = 1; ok && i < p->strings.len; i++) {
+        ok = w->string_of_text[i] == 0 || send_string(w, p->strings.at[i]);
+    }
+    return ok;
+}
+
+static bool send_numbers(struct writer *w)
+{
+    const struct profile_meta *m = &w->p->meta;
+    uint64_t span = m->end_wall_ns > m->start_wall_ns ? m->end_wall_ns - m->start_wall_ns : 0;
+    struct buf *out = &w->message;
+    buf_clear(out);
+    protobuf_u64(out, PPROF_TIME, m->start_wall_ns);
+    protobuf_u64(out, PPROF_DURATION, span);
+    protobuf_u64(out, PPROF_PERIOD, m->period_ns);
+    for (uint32_t i = 0; i < w->comment_count; i++) {
+        protobuf_u64(out, PPROF_COMMENT, WORD_COMMENT + i);
+    }
+    protobuf_u64(out, PPROF_DEFAULT_TYPE, WORD_CPU);
+    return sink_write(w->out, out->ptr, out->len, w->err);
+}
+
+static bool send_all(struct writer *w)
+{
+    const struct profile *p = w->p;
+    bool ok = send_type(w, PPROF_SAMPLE_TYPE, WORD_SAMPLES, WORD_COUNT) &&
+              send_type(w, PPROF_SAMPLE_TYPE, WORD_CPU, WORD_NANOSECONDS) &&
+              send_type(w, PPROF_PERIOD_TYPE, WORD_CPU, WORD_NANOSECONDS) && send_numbers(w);
+    for (size_t i = 1; ok && i < p->samples.len; i++) {
+        ok = send_sample(w, &p->samples.at[i]);
+    }
+    for (size_t i = 0; ok && i < w->mappings.used; i++) {
+        ok = send_mapping(w, w->mappings.order[i]);
+    }
+    for (size_t i = 1; ok && i < p->frames.len; i++) {
+        ok = send_location(w, (uint32_t)i);
+    }
+    for (size_t i = 1; ok && i < w->functions.list.len; i++) {
+        ok = send_function(w, i);
+    }
+    return ok && send_strings(w);
+}
+
+static bool prepare(struct writer *w)
+{
+    enum { RECORD_MAX = 64 * 1024 * 1024 };
+    buf_init(&w->message, RECORD_MAX);
+    buf_init(&w->part, RECORD_MAX);
+    buf_init(&w->prefix, 32);
+    buf_init(&w->comments, 64 * 1024);
+    collect_comments(w);
+    w->string_of_text = calloc(w->p->strings.len, sizeof *w->string_of_text);
+    if (w->string_of_text == NULL || w->comments.failed) {
+        return err_set(w->err, ERR_MEMORY, 0, "no memory for a table of %zu strings",
+                       w->p->strings.len);
+    }
+    return functions_init(&w->functions, w->p, w->err) &&
+           pprof_mappings_init(&w->mappings, w->p, w->err);
+}
+
+bool pprof_write_plain(struct profile *p, struct sink *out, struct err *err)
+{
+    struct writer w = {.p = p, .out = out, .err = err};
+    bool ok = prepare(&w);
+    if (ok) {
+        number_texts(&w);
+        ok = send_all(&w);
+    }
+    functions_release(&w.functions);
+    pprof_mappings_release(&w.mappings);
+    free(w.string_of_text);
+    buf_release(&w.comments);
+    buf_release(&w.message);
+    buf_release(&w.part);
+    buf_release(&w.prefix);
+    return ok;
+}
+
+bool pprof_write(struct profile *p, struct sink *out, struct err *err)
+{
+    struct gzip *gzip = malloc(sizeof *gzip);
+    if (gzip == NULL || !gzip_open(gzip, out, err)) {
+        free(gzip);
+        return err_set(err, ERR_MEMORY, 0, "no memory to compress with");
+    }
+    struct sink plain = gzip_sink(gzip);
+    bool ok = pprof_write_plain(p, &plain, err) && gzip_finish(gzip, err);
+    gzip_release(gzip);
+    free(gzip);
+    return ok;
+}

@@ -1,0 +1,38 @@
+/*
+ * pprof_read: a pprof file, ours or any other tool's, into a profile.
+ *
+ * The bytes may be gzip'd or plain. Which value of a sample is its CPU time: the one of type
+ * cpu/nanoseconds, else the first whose unit is a time, else a count times the period when the
+ * period is a time or not given (then the profile's, else 99 samples per second). A file with none
+ * of these, such as a heap profile, is ERR_UNSUPPORTED and the message names what it holds; so is
+ * zstd compression, which pprof itself does not read either.
+ *
+ * Frames. A location with several lines is that many frames (inlined code). Its kind comes from its
+ * mapping ("[kernel.kallsyms]", a kernel module, ours of pprof_kind_mapping) or the source file's
+ * name. Addresses are kept relative to the file; a location without a name is "[file+0xoffset]".
+ * Labels "process_id", "pid", "thread id", "tid", "thread name", "comm", "process_name",
+ * "container" … are taken, others are not. Without a process label the main mapping's name is used.
+ *
+ * Refused as ERR_MALFORMED, as pprof does: an empty file, two files in one, a string table that does
+ * not begin with "", references to strings, locations or functions that do not exist, ids that are 0
+ * or double, samples whose values are not as many as the sample types. Refused as ERR_UNSUPPORTED:
+ * negative values (a difference of two profiles).
+ *
+ * Limits: PPROF_READ_MAX_BYTES unpacked and PPROF_READ_MAX_ROWS strings, mappings, functions,
+ * locations and lines each, PPROF_READ_MAX_STEPS frames in all stacks together; beyond them
+ * ERR_LIMIT. Nothing of the file is kept.
+ */
+#ifndef ENCODE_PPROF_READ_H
+#define ENCODE_PPROF_READ_H
+
+#include "profile/profile.h"
+
+enum {
+    PPROF_READ_MAX_BYTES = 256 * 1024 * 1024,
+    PPROF_READ_MAX_ROWS = 4 * 1024 * 1024,
+    PPROF_READ_MAX_STEPS = 256 * 1024 * 1024,
+};
+
+bool pprof_read(struct profile *p, struct str file, struct err *err);
+
+#endif

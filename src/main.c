@@ -1,0 +1,46 @@
+/* pillion: parse the command line, choose the command's row, run it, return its exit status. */
+#include "capture/capture.h"
+#include "cli/help.h"
+#include "cli/install.h"
+#include "cli/render.h"
+#include "cli/say.h"
+#include "cli/version.h"
+
+#include <unistd.h>
+
+static int profile(const struct request *request)
+{
+    return capture_run(&request->settings);
+}
+
+static int version(const struct request *request)
+{
+    (void)request;
+    return version_run();
+}
+
+/* A command that is not built yet has no row: request_parse refuses it. */
+static int (*const commands[COMMAND_COUNT])(const struct request *) = {
+    [COMMAND_RUN] = profile,
+    [COMMAND_RENDER] = render_run,
+    [COMMAND_INSTALL] = install_run,
+    [COMMAND_HELP] = help_run,
+    [COMMAND_VERSION] = version,
+};
+
+int main(int argc, char **argv)
+{
+    struct request request;
+    struct err err;
+    int status;
+    if (request_parse(&request, argc, argv, environ, &err)) {
+        if (request.command == COMMAND_RUN && !request.settings.quiet)
+            say_warnings(buf_slice(&request.warnings));
+        status = commands[request.command](&request);
+    } else {
+        say("%s", err.text);
+        status = request.exit_status;
+    }
+    request_release(&request);
+    return status;
+}
