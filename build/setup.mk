@@ -9,9 +9,9 @@ demo:
 	@sh build/setup.sh build demo
 	+@$(MAKE) product
 	@mkdir -p $(DEMO)
-	cc -O2 -fno-omit-frame-pointer -g -o $(DEMO)/workload tests/live/programs/demo.c -lm -pthread
-	$(OUT)/pillion -d 5 -o $(DEMO) -- $(DEMO)/workload
+	cc -O2 -fno-omit-frame-pointer -mno-omit-leaf-frame-pointer -g -o $(DEMO)/workload \
+		tests/live/programs/demo.c -lm -pthread
+	$(OUT)/pillion --launch init -o $(DEMO) -- $(DEMO)/workload
 	@echo
-	@echo 'flame graph   $(CURDIR)/$(DEMO)/last_flamegraph.html'
-	@echo 'collapsed     $(CURDIR)/$(DEMO)/last_profile.col'
-	@echo 'pprof         $(CURDIR)/$(DEMO)/last_profile.pprof'
+	@for f in last_flamegraph.html last_profile.col last_profile.pprof; do \
+		test -s $(DEMO)/$$f && echo "$(CURDIR)/$(DEMO)/$$f" || exit 1; done

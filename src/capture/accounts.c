@@ -253,8 +253,8 @@ static void close_living(struct accounts *a, struct profile *p, struct target *t
     explain_rest(a, p, target, user_ns + system_ns, system_ns);
 }
 
-/* How much of the unexplained time a process that ended may have used: at most what it lived, and
- * hardly more than one period, because beyond that it would have been sampled. */
+/* How much a process that ended without a sample may have used: at most what it lived, and hardly
+ * more than one period, because beyond that it would have been sampled. */
 static uint64_t short_life_ns(const struct accounts *a, const struct target *target)
 {
     uint64_t lived = beyond(target->ended_ns, target->began_ns);
@@ -274,9 +274,39 @@ static void close_ended(struct accounts *a, struct profile *p, struct target *ta
                     share_ns);
 }
 
-static void close_on_perf(struct accounts *a, struct profile *p, uint64_t counted_ns)
+/* Processes that ended and cannot be asked any more. Their books are known only as a sum: what the
+ * counters have beyond the living. */
+struct ended {
+    uint64_t sampled_ns, noise_ns; /* of those with samples */
+    uint64_t lives_ns;             /* of those without, at most */
+    uint64_t to_short_ns, to_sampled_ns;
+};
+
+static void divide_rest(struct ended *e, uint64_t rest_ns, bool kernel_hidden)
 {
-    uint64_t explained_ns = 0, lives_ns = 0;
+    bool no_sampled = e->sampled_ns == 0;
+    e->to_short_ns = rest_ns < e->lives_ns || no_sampled ? rest_ns : e->lives_ns;
+    e->to_sampled_ns = rest_ns - e->to_short_ns;
+    if (e->to_sampled_ns <= e->noise_ns && !kernel_hidden) {
+        e->to_sampled_ns = 0;
+    }
+}
+
+static uint64_t share_of(const struct accounts *a, const struct ended *e,
+                         const struct target *target)
+{
+    if (target->sampled_ns > 0) {
+        return (uint64_t)((double)e->to_sampled_ns * (double)target->sampled_ns /
+                          (double)e->sampled_ns);
+    }
+    return (uint64_t)((double)e->to_short_ns * (double)short_life_ns(a, target) /
+                      (double)e->lives_ns);
+}
+
+/* Settles the living; returns the time that they and all samples of the ended explain. */
+static uint64_t close_all_living(struct accounts *a, struct profile *p, struct ended *e)
+{
+    uint64_t explained_ns = 0;
     vec_each(&a->targets->all, slot)
     {
         struct target *target = *slot;
@@ -287,18 +317,28 @@ static void close_on_perf(struct accounts *a, struct profile *p, uint64_t counte
         if (target->final_known) {
             explained_ns += beyond(sum_of(&target->last), sum_of(&target->before));
             close_living(a, p, target);
-        } else {
+        } else if (target->sampled_ns > 0) {
             explained_ns += target->sampled_ns;
-            lives_ns += short_life_ns(a, target);
+            e->sampled_ns += target->sampled_ns;
+            e->noise_ns += a->period_ns + a->tick_ns;
+        } else {
+            e->lives_ns += short_life_ns(a, target);
         }
     }
-    uint64_t rest_ns = beyond(counted_ns, explained_ns);
+    return explained_ns;
+}
+
+static void close_on_perf(struct accounts *a, struct profile *p, uint64_t counted_ns,
+                          bool kernel_hidden)
+{
+    struct ended e = {0};
+    uint64_t explained_ns = close_all_living(a, p, &e);
+    divide_rest(&e, beyond(counted_ns, explained_ns), kernel_hidden);
     vec_each(&a->targets->all, slot)
     {
         struct target *target = *slot;
         if (target->rung != RUNG_PROC && !target->final_known) {
-            double part = (double)short_life_ns(a, target) / (double)lives_ns;
-            close_ended(a, p, target, (uint64_t)((double)rest_ns * part));
+            close_ended(a, p, target, share_of(a, &e, target));
         }
     }
 }
@@ -308,7 +348,7 @@ void accounts_close(struct accounts *a, struct profile *p, struct perf *perf, ui
     p->meta.lost_records = lost_records;
     if (perf != NULL) {
         uint64_t now_ns = perf_count_ns(perf);
-        close_on_perf(a, p, beyond(now_ns, a->counted_ns));
+        close_on_perf(a, p, beyond(now_ns, a->counted_ns), !perf->kernel);
         a->counted_ns = now_ns;
     }
     accounts_poll(a, p);

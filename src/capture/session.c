@@ -174,10 +174,15 @@ static void mode_words(const struct session *s, char out[static MODE_TEXT_MAX])
         snprintf(out, MODE_TEXT_MAX, "no perf: CPU time from /proc, no stacks");
         return;
     }
-    bool as_asked = s->settings->perf_mode == PERF_FP;
-    snprintf(out, MODE_TEXT_MAX, "perf, %s; stacks by frame pointers%s",
+    static const char *const runs_as_fp[] = {
+        [PERF_SMART] = " (smart runs as fp for now)",
+        [PERF_DWARF] = " (dwarf runs as fp for now)",
+        [PERF_FP] = "",
+        [PERF_DISABLED] = "",
+    };
+    snprintf(out, MODE_TEXT_MAX, "perf, %s%s",
              s->access.kernel ? "user and kernel" : "user only, kernel time counted",
-             as_asked ? "" : " (unwind tables are not read yet)");
+             runs_as_fp[s->settings->perf_mode]);
 }
 
 static const char *base_name(const char *path)

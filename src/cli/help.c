@@ -27,7 +27,7 @@ const char help_signals[] =
     "  HUP         open the log file again\n"
     "  USR1        write the running window now and go on\n"
     "  USR2        print the state\n"
-    "  TERM, INT   write the last window and end; a second one ends at once\n"
+    "  TERM, INT   write the last window and end\n"
     "\n"
     "With --launch init, signals sent to pillion itself go to the command.\n";
 

@@ -1,7 +1,6 @@
 #include "cli/render.h"
 
 #include "cli/say.h"
-#include "cli/value.h"
 #include "encode/encode.h"
 #include "encode/flame.h"
 #include "os/file.h"
@@ -53,7 +52,7 @@ static bool load(struct profile *p, const char *path, struct err *err)
         ok = err_set(err, why.kind, why.number, "%.200s: %s", path, why.text);
     buf_release(&file);
     if (ok && damage.lines > 0)
-        say("warning: %s: %llu lines are no stacks and were left out, the first is line %llu", path,
+        say("warning: %s: lines left out that are no stacks: %llu, the first is line %llu", path,
             (unsigned long long)damage.lines, (unsigned long long)damage.first_line);
     return ok;
 }

@@ -408,8 +408,11 @@ static int run_init(const struct launch *launch, const char *path, struct err *e
 {
     struct init init = {.launch = launch, .backoff_s = BACKOFF_FIRST_S};
     sigset_t all, before;
-    sigfillset(&all);
-    sigprocmask(SIG_SETMASK, &all, &before);
+    /* Every number, also 32 to 34, which the C library keeps for itself: a command built with another
+     * library has its first real-time signals there. Hence not sigfillset and sigprocmask. */
+    memset(&all, 0xff, sizeof all);
+    sigemptyset(&before);
+    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, _NSIG / 8);
     /* a caller's SIG_IGN would make the kernel reap our children before we can */
     struct sigaction plain = {.sa_handler = SIG_DFL}, child_action;
     sigaction(SIGCHLD, &plain, &child_action);

@@ -11,9 +11,10 @@ void kallsyms_init(struct kallsyms *k, struct symbols *symbols)
     *k = (struct kallsyms){.symbols = symbols};
 }
 
-static bool is_padding(struct str name)
+static bool is_no_function(struct str name)
 {
-    return str_starts(name, STR("__pfx_")) || str_starts(name, STR("__cfi_"));
+    return str_starts(name, STR("__pfx_")) || str_starts(name, STR("__cfi_")) ||
+           str_starts(name, STR(".L")) || name.ptr[0] == '$';
 }
 
 /* "name" or "name [module]", NUL-terminated; its place, or UINT32_MAX when full. */
@@ -45,30 +46,30 @@ static bool add_function(struct symbols *s, uint64_t address, char type, struct 
     return symbol.name != UINT32_MAX && symbols_add(s, &symbol);
 }
 
-/* False when the table is full. */
-static bool take_line(struct kallsyms *k, struct str line)
+static void take_line(struct kallsyms *k, struct str line)
 {
     uint64_t address;
     struct str number = str_cut(&line, ' '), type = str_cut(&line, ' ');
     struct str name = str_trim(str_cut(&line, '\t'));
     if (!str_hex(number, &address) || type.len != 1 || memchr("tTwW", type.ptr[0], 4) == NULL ||
-        name.len == 0 || is_padding(name)) {
-        return true;
+        name.len == 0 || is_no_function(name)) {
+        return;
     }
     k->seen++;
     if (address == 0) {
         k->hidden++;
-        return true;
+    } else if (!add_function(k->symbols, address, type.ptr[0], name, str_trim(line))) {
+        k->full = true;
     }
-    return add_function(k->symbols, address, type.ptr[0], name, str_trim(line));
 }
 
-static bool end_line(struct kallsyms *k)
+static void end_line(struct kallsyms *k)
 {
-    bool good = k->line_too_long || take_line(k, (struct str){k->line, k->line_len});
+    if (!k->line_too_long) {
+        take_line(k, (struct str){k->line, k->line_len});
+    }
     k->line_len = 0;
     k->line_too_long = false;
-    return good;
 }
 
 static void extend_line(struct kallsyms *k, struct str piece)
@@ -81,24 +82,24 @@ static void extend_line(struct kallsyms *k, struct str piece)
     k->line_len += piece.len;
 }
 
-static bool full(const struct kallsyms *k, struct err *err)
+static bool check_room(const struct kallsyms *k, struct err *err)
 {
-    return err_set(err, ERR_LIMIT, 0, "the kernel's symbols need more than %zu bytes",
-                   k->symbols->max_bytes);
+    return !k->full || err_set(err, ERR_LIMIT, 0, "the kernel's symbols need more than %zu bytes",
+                               k->symbols->max_bytes);
 }
 
 bool kallsyms_feed(struct kallsyms *k, const void *ptr, size_t len, struct err *err)
 {
     struct str rest = {ptr, len};
-    while (rest.len > 0) {
+    while (rest.len > 0 && !k->full) {
         size_t end = str_find(rest, '\n');
         extend_line(k, str_sub(rest, 0, end));
-        if (end < rest.len && !end_line(k)) {
-            return full(k, err);
+        if (end < rest.len) {
+            end_line(k);
         }
         rest = str_sub(rest, end + 1, rest.len);
     }
-    return true;
+    return check_room(k, err);
 }
 
 /* Among aliases of equal rank the names decide; here they are at hand, so one is kept. */
@@ -121,7 +122,8 @@ static void drop_aliases(struct symbols *s)
 bool kallsyms_finish(struct kallsyms *k, struct err *err)
 {
     struct symbols *s = k->symbols;
-    bool good = end_line(k) || full(k, err);
+    end_line(k);
+    bool good = check_room(k, err);
     if (good && k->seen > 0 && k->hidden == k->seen) {
         good = err_set(err, ERR_DENIED, 0,
                        "the kernel hides its addresses (kernel.kptr_restrict or "

@@ -78,13 +78,13 @@ struct kallsyms {
     struct symbols *symbols;
     char line[KALLSYMS_LINE_MAX];
     size_t line_len;
-    bool line_too_long;
+    bool line_too_long, full;
     uint64_t seen, hidden; /* code symbols, and those of them at address 0 */
 };
 
 void kallsyms_init(struct kallsyms *k, struct symbols *symbols);
 
-/* False when the table is full; the pieces after that are ignored. */
+/* False when the table is full; later pieces are ignored and kallsyms_finish fails too. */
 bool kallsyms_feed(struct kallsyms *k, const void *ptr, size_t len, struct err *err);
 bool kallsyms_finish(struct kallsyms *k, struct err *err);
 

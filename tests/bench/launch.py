@@ -1,0 +1,39 @@
+"""What pillion adds to the start of a command: wall time until the command has ended, paired with a plain run."""
+import statistics
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from lab import process  # noqa: E402
+
+ROOT = Path(__file__).resolve().parents[2]
+PILLION = next((ROOT / "build" / "out").glob("*/pillion"))
+ROUNDS = 60
+
+
+def measure(launch, command):
+    with tempfile.TemporaryDirectory() as out:
+        prefix = [PILLION, "-q", "--launch", launch, "-o", out, "--"]
+        plain, profiled = [], []
+        for _ in range(ROUNDS):
+            for before, times in (([], plain), (prefix, profiled)):
+                started = process.start([*before, *command])
+                started.wait()
+                times.append(started.seconds * 1000)
+                started.finish()
+            process.settle(15)
+    added = sorted(b - a for a, b in zip(plain, profiled))
+    print(f"{launch} {' '.join(command)}: {statistics.median(added):.1f} ms added, median of {ROUNDS} pairs "
+          f"(90 % below {added[ROUNDS * 9 // 10]:.1f} ms; plain {statistics.median(plain):.1f} ms)")
+
+
+def main():
+    process.become_subreaper()
+    for command in (["/bin/true"], ["/bin/sh", "-c", "echo hello >/dev/null"]):
+        measure("exec", command)
+    measure("init", ["/bin/true"])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,168 @@
+"""The frame of all tests: `/usr/bin/python3 -m pytest tests`.
+
+It collects the C unit programs beside the Python tests, skips a tier with its reason, takes care
+that no test leaves a process behind, and ends with the line `N passed, N failed, N skipped`.
+tests/README.md says how to run a part and how to write a test.
+"""
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).parent))
+
+from lab import compiler, process, tiers  # noqa: E402
+
+REPOSITORY = Path(__file__).parent.parent
+PROGRAMS = Path(__file__).parent / "live" / "programs"
+ARCH = os.environ.get("ARCH") or platform.machine()
+OUT = REPOSITORY / "build" / "out"
+
+
+# ---- The frame
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config):
+    config.option.reportchars = "rs" if config.option.reportchars in ("", "fE") else config.option.reportchars
+    config.addinivalue_line("markers", "root: wants root (runc, namespaces); skipped with the reason otherwise")
+    config.addinivalue_line("markers", "net: wants a package mirror once, then works from the cache in build/lab")
+    process.become_subreaper()
+
+
+def pytest_runtest_setup(item):
+    for name, missing in (("root", tiers.root_missing), ("net", tiers.net_missing)):
+        if item.get_closest_marker(name):
+            reason = missing()
+            if reason:
+                pytest.skip(f"tier {name}: {reason}")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_unconfigure(config):
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is None or config.option.collectonly:
+        return
+    count = {name: len(reporter.stats.get(name, [])) for name in ("passed", "failed", "error", "skipped")}
+    print(f"{count['passed']} passed, {count['failed'] + count['error']} failed, {count['skipped']} skipped",
+          flush=True)
+
+
+# ---- C unit programs: tests/unit/X_test.c is built to build/out/host/unit/X_test by `make unit`
+
+def pytest_collect_file(file_path, parent):
+    if file_path.suffix == ".c" and file_path.stem.endswith("_test") and file_path.parent.name == "unit":
+        return UnitFile.from_parent(parent, path=file_path)
+    return None
+
+
+class UnitFile(pytest.File):
+    def collect(self):
+        self.program = OUT / "host" / "unit" / self.path.stem
+        self.results = None
+        if not self.program.exists():
+            yield UnitTest.from_parent(self, name="is built")
+            return
+        listed = subprocess.run([self.program, "--list"], stdout=subprocess.PIPE, check=True, text=True)
+        for name in listed.stdout.splitlines():
+            yield UnitTest.from_parent(self, name=name)
+
+    def outcome(self, name):
+        """Runs the program once; returns (state, detail) of one test."""
+        if self.results is None:
+            done = process.run([self.program], cwd=REPOSITORY, timeout=300)
+            self.results, notes = {}, []
+            for line in done.out.splitlines():
+                for state in ("ok", "not ok", "skip"):
+                    if line.startswith(state + " "):
+                        test, _, reason = line[len(state) + 1:].partition(": ")
+                        self.results[test if state == "skip" else line[len(state) + 1:]] = (
+                            state, reason if state == "skip" else "\n".join(notes))
+                        notes = []
+                        break
+                else:
+                    notes.append(line)
+            if done.status != 0 and not any(state == "not ok" for state, _ in self.results.values()):
+                self.results = {}
+            self.rest = "\n".join(notes + [f"the program ended with status {done.status}", done.err])
+        return self.results.get(name, ("not ok", self.rest))
+
+
+class UnitFailure(Exception):
+    pass
+
+
+class UnitTest(pytest.Item):
+    def runtest(self):
+        if not self.parent.program.exists():
+            raise UnitFailure(f"{self.parent.program} is missing; run make unit")
+        state, detail = self.parent.outcome(self.name)
+        if state == "skip":
+            pytest.skip(detail)
+        if state != "ok":
+            raise UnitFailure(detail)
+
+    def repr_failure(self, excinfo):
+        return str(excinfo.value) if isinstance(excinfo.value, UnitFailure) else super().repr_failure(excinfo)
+
+    def reportinfo(self):
+        return self.path, 0, f"{self.path.stem}: {self.name}"
+
+
+# ---- Fixtures
+
+@pytest.fixture(scope="session")
+def repository():
+    return REPOSITORY
+
+
+@pytest.fixture(scope="session")
+def out():
+    """Where `make` puts what it builds: build/out."""
+    return OUT
+
+
+@pytest.fixture(scope="session")
+def pillion():
+    """The built program. Missing is a failure, not a skip: it is what all this is about."""
+    path = OUT / ARCH / "pillion"
+    if not path.exists():
+        pytest.fail(f"{path} is missing; run make", pytrace=False)
+    return path
+
+
+@pytest.fixture
+def workdir(tmp_path_factory):
+    """An empty folder that any uid may enter, below a short path; removed after the test."""
+    path = Path(tmp_path_factory.mktemp("t", numbered=True))
+    for folder in (path.parent.parent, path.parent, path):
+        folder.chmod(0o755)
+    yield path
+    shutil.rmtree(path, ignore_errors=True)
+
+
+@pytest.fixture
+def run():
+    """run(argv, timeout=30, stdin=b"", env=None, cwd=None, ...) -> process.Done; see lab/process.py."""
+    return process.run
+
+
+@pytest.fixture(scope="session")
+def program():
+    """program("shares") -> path of tests/live/programs/shares.{c,cc,rs}, compiled once per content and flags."""
+    def build(name, *flags, **options):
+        return compiler.program(PROGRAMS, name, *flags, **options)
+    return build
+
+
+@pytest.fixture(autouse=True)
+def nothing_left_behind(request):
+    """Ends, by id, every process a test left running, and says so: a leftover profiler is a defect."""
+    yield
+    left = process.end_leftovers()
+    if left and not request.node.get_closest_marker("leaves_processes"):
+        pytest.fail("the test left processes behind: " + ", ".join(left), pytrace=False)

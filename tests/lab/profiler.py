@@ -1,0 +1,94 @@
+"""Running pillion: what several live tests do with it and look at afterwards."""
+import os
+import re
+import shutil
+from pathlib import Path
+
+from . import col, pprof, process
+
+NOBODY = 65534
+
+
+def as_nobody(*argv):
+    """The command line that runs argv as uid 65534 without groups and capabilities."""
+    return ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", *argv]
+
+
+class Session:
+    """What a finished run left: `done`, its windows, and the sums over them."""
+
+    def __init__(self, done, folder):
+        self.done, self.folder = done, Path(folder)
+        self.windows = col.every(folder)
+
+    @property
+    def col(self):
+        assert self.windows, f"no .col in {self.folder}: {sorted(p.name for p in self.folder.iterdir())}\n{self.done}"
+        return self.windows[-1]
+
+    @property
+    def pprof(self):
+        return pprof.last(self.folder)
+
+    def seconds(self, hz=99, comm=None):
+        return sum(window.seconds(hz, comm) for window in self.windows)
+
+    def share(self, frame):
+        total = sum(window.total for window in self.windows)
+        return sum(window.counted(frame) for window in self.windows) / max(total, 1)
+
+    def frames(self):
+        return set().union(*(window.frames() for window in self.windows)) if self.windows else set()
+
+
+def profile(pillion, folder, command, *options, launch="exec", prefix=(), timeout=60, **more):
+    """Profiles a command to its end and waits for the detached profiler.
+
+    In exec mode `done.cpu_seconds` is the command's alone; in init mode it includes the profiler's.
+    """
+    Path(folder).mkdir(exist_ok=True)
+    done = process.run([*prefix, pillion, "-o", folder, "--launch", launch, *options, "--", *command],
+                       timeout=timeout, **more)
+    process.settle(15)
+    return Session(done, folder)
+
+
+def find(started, pillion, timeout=5):
+    """The profiler process that belongs to a started pillion: below it (init) or given to us (exec)."""
+    binary = os.path.realpath(pillion)
+
+    def running():
+        for pid in process.descendants_of(started.pid) + process.leftovers():
+            try:
+                same = os.path.samefile(f"/proc/{pid}/exe", binary)
+            except OSError:
+                continue
+            # The profiler leads its own session; a fork on its way to become the command does not.
+            if same and pid != started.pid and process.state_of(pid) not in (None, "Z") and os.getsid(pid) == pid:
+                return pid
+        return None
+    return process.until(running, timeout, "the profiler runs")
+
+
+def wait_for(path, timeout=10):
+    """Until a file exists; its path."""
+    process.until(lambda: os.path.exists(path), timeout, f"{path} exists")
+    return Path(path)
+
+
+def copy(pillion, folder):
+    """A copy of the binary where every uid can run it."""
+    target = Path(folder) / "pillion"
+    shutil.copy2(pillion, target)
+    target.chmod(0o755)
+    return target
+
+
+def lines(text):
+    """The profiler's own messages on standard error: one per event; continuation lines are indented."""
+    return [line for line in text.splitlines() if re.match(r"pillion( |:)", line)]
+
+
+def within(measured, truth, relative, absolute=0.0):
+    """Whether two sums agree within a relative or an absolute bound, whichever is wider."""
+    return abs(measured - truth) <= max(relative * truth, absolute)

@@ -1,0 +1,145 @@
+"""The parent that stays: signals, orphans, PID 1, terminals."""
+import os
+import re
+import signal
+import time
+
+import pytest
+
+from lab import process, profiler, terminal
+
+
+def start_signals(pillion, program, workdir, *options, prefix=()):
+    started = process.start([*prefix, pillion, "--launch", "init", "-o", workdir, *options, "--", program("act"), "signals"])
+    process.until(lambda: "ready" in started.out, 10, lambda: started.err)
+    return started
+
+
+def test_every_signal_reaches_the_command_in_init_mode(pillion, program, workdir):
+    started = start_signals(pillion, program, workdir, "-q")
+    wanted = ["HUP", "INT", "QUIT", "USR1", "USR2", "ALRM", "WINCH", "CONT", "RTMIN+0", "RTMIN+5", "RTMIN+30"]
+    for name in wanted:
+        number = signal.SIGRTMIN + int(name[6:]) if name.startswith("RTMIN") else getattr(signal, "SIG" + name)
+        started.signal(number)
+        process.until(lambda: name in started.out.split(), 5, f"{name} arrived in {started.out!r}")
+    started.signal(signal.SIGTERM)
+    done = started.finish()
+    assert done.status == 7
+    assert done.out.split()[2:] == [*wanted, "TERM"]
+
+
+def test_a_command_that_stops_itself_is_seen_as_stopped(pillion, workdir):
+    started = process.start([pillion, "-q", "--launch", "init", "-o", workdir, "--", "sh", "-c", "kill -STOP $$; exit 4"])
+    process.until(lambda: process.state_of(started.pid) == "T", 5, "the parent stops with its command")
+    started.signal(signal.SIGCONT)
+    assert started.finish().status == 4
+
+
+def test_orphans_are_reaped_and_the_status_is_the_commands(pillion, program, workdir):
+    done = process.run([pillion, "-q", "--launch", "init", "-o", workdir, "--", program("act"), "leave", "2", "0.2"])
+    assert done.status == 3
+    process.settle(10)
+
+
+PID1 = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"]
+
+
+def pid1_of(started):
+    """The pid, seen from here, of the first process in the namespace."""
+    return process.until(lambda: (process.children_of(started.pid) or [None])[0], 5, "a process 1")
+
+
+@pytest.mark.root
+def test_as_pid_1_orphans_are_reaped(pillion, program, workdir):
+    done = process.run([*PID1, pillion, "-q", "-o", workdir, "--", program("act"), "orphans", "5"])
+    assert (done.status, done.out) == (0, "zombies 0\n"), done
+
+
+@pytest.mark.root
+def test_as_pid_1_term_reaches_the_command_and_the_last_window_is_on_disk(pillion, program, workdir):
+    started = process.start([*PID1, pillion, "-d", "60", "-o", workdir, "--", "sh", "-c",
+                             'trap "exit 9" TERM; echo ready; "$0" spin 30 & wait', program("act")])
+    process.until(lambda: "ready" in started.out, 10)
+    time.sleep(1.0)
+    begin = time.monotonic()
+    os.kill(pid1_of(started), signal.SIGTERM)
+    done = started.finish()
+    assert done.status == 9, done
+    assert time.monotonic() - begin < 6
+    session = profiler.Session(done, workdir)
+    assert len(session.windows) == 1
+    assert session.share("spin") > 0.8
+    assert 0.5 < session.seconds() < 2.5
+
+
+@pytest.mark.root
+def test_as_pid_1_in_auto_mode_the_parent_stays(pillion, program, workdir):
+    done = process.run([*PID1, pillion, "-q", "-o", workdir, "--", program("act"), "ids"])
+    assert re.match(r"pid (\d+) parent 1 ", done.out) and not done.out.startswith("pid 1 "), done
+
+
+# ---- On a terminal: a real shell in a pseudo terminal
+
+@pytest.fixture
+def shell(workdir, pillion, program):
+    bash = terminal.Shell(workdir, {"PILLION": str(pillion), "ACT": str(program("act"))})
+    yield bash
+    bash.close()
+
+
+def test_on_a_terminal_the_summary_comes_before_the_prompt(shell, workdir):
+    text = shell.command('"$PILLION" -- "$ACT" spin 0.5')
+    first, last = text.find("profiling"), text.find("CPU in 1 process")
+    assert 0 <= first < last, text
+    assert "last_flamegraph.html" in text
+    assert shell.status() == 0
+    # Nothing is printed over the prompt afterwards.
+    assert shell.quiet(0.5) == ""
+
+
+def test_ctrl_c_ends_the_command_and_the_summary_is_still_told(shell):
+    shell.send('"$PILLION" -- "$ACT" spin 60\n')
+    shell.expect("profiling")
+    time.sleep(0.7)
+    shell.send("\x03")
+    text = shell.prompt()
+    assert "CPU in 1 process" in text, text
+    assert shell.status() == 130
+
+
+def test_ctrl_z_and_fg_work_as_without(shell):
+    shell.send('"$PILLION" -- "$ACT" wait 1.5 5\n')
+    shell.expect("profiling")
+    time.sleep(0.3)
+    shell.send("\x1a")
+    assert "Stopped" in shell.prompt()
+    text = shell.command("fg")
+    assert "CPU" in text, text
+    assert shell.status() == 5
+
+
+def test_a_stop_signal_to_the_parent_stops_the_command_and_cont_goes_on(shell):
+    """kill -TSTP of the job's first process alone, as a supervisor does it."""
+    shell.command('"$PILLION" -q -- sh -c "echo began; sleep 1.2; exit 4" &')
+    shell.expect("began")
+    shell.command("kill -TSTP $!")
+    time.sleep(0.3)
+    assert "Stopped" in shell.command("jobs")
+    stat = shell.command("ps -o stat=,args= --ppid $!")
+    assert re.search(r"^T\S* +sh -c", stat, re.M), stat
+    shell.command("kill -CONT $!")
+    shell.command("wait $!")
+    assert shell.status() == 4
+
+
+def test_a_full_screen_program_owns_the_terminal(shell):
+    """Raw mode, the size and the foreground group are the command's own."""
+    text = shell.command('"$PILLION" -q -- sh -c "stty -a | head -1; stty raw; stty cooked; tty >/dev/null && echo tty"')
+    assert "rows" in text and "tty" in text
+    assert shell.status() == 0
+
+
+def test_a_missing_command_on_a_terminal_is_one_line(shell):
+    text = shell.command('"$PILLION" -- ./nothing-here')
+    assert "pillion: ./nothing-here: not found" in text
+    assert shell.status() == 127

@@ -1,0 +1,154 @@
+"""When less is allowed: every rung of the ladder keeps the totals true and names the gate that was closed."""
+import re
+import subprocess
+
+import pytest
+
+from lab import compiler, process, profiler
+
+pytestmark = pytest.mark.root
+TICK = 1 / 100
+
+
+@pytest.fixture(scope="session")
+def refuse(repository):
+    return compiler.compile_file(repository / "tests" / "lab" / "refuse.c", "refuse", "-static")
+
+
+@pytest.fixture
+def place(workdir, pillion, program):
+    """A folder any uid can use: the binary, the program of small deeds, an output folder."""
+    class Place:
+        folder = workdir
+        pillion = profiler.copy(pillion, workdir)
+        act = workdir / "act"
+        out = workdir / "out"
+    Place.act.write_bytes(program("act").read_bytes())
+    Place.act.chmod(0o755)
+    Place.out.mkdir()
+    Place.out.chmod(0o777)
+    return Place
+
+
+def paranoid(level, *argv):
+    """Runs argv where /proc/sys/kernel/perf_event_paranoid reads `level`: what a program sees of such a kernel."""
+    script = 'mount -t tmpfs none /mnt && echo "$0" > /mnt/level && mount --bind /mnt/level ' \
+             '/proc/sys/kernel/perf_event_paranoid && umount -l /mnt && exec "$@"'
+    return ["unshare", "--mount", "sh", "-c", script, str(level), *argv]
+
+
+def true_totals(session, least):
+    truth = session.done.cpu_seconds
+    assert truth > least
+    assert profiler.within(session.seconds(), truth, 0.03, 3 * TICK), (session.seconds(), truth, session.done)
+
+
+def said(session):
+    """What the profiler wrote, as one text."""
+    return " ".join(session.done.err.split())
+
+
+def test_paranoid_2_without_rights_is_user_code_with_the_kernels_share_accounted(place):
+    session = profiler.profile(place.pillion, place.out, [place.act, "kernel", "1.5"],
+                               prefix=paranoid(2, *profiler.as_nobody()))
+    true_totals(session, 1.4)
+    hidden = session.share("[kernel, hidden]")
+    kernel = session.done.usage.ru_stime / session.done.cpu_seconds
+    assert abs(hidden - kernel) < 0.05, (hidden, kernel, session.frames())
+    assert not [n for n in session.frames() if n.endswith("_[k]")]
+    assert re.search(r"user (code )?only|paranoid 2", said(session)), session.done
+
+
+def test_paranoid_2_without_rights_names_user_code(place):
+    session = profiler.profile(place.pillion, place.out, [place.act, "threads", "2", "0.8"],
+                               prefix=paranoid(2, *profiler.as_nobody()))
+    true_totals(session, 1.5)
+    assert session.share("spin") > 0.9
+
+
+GATES = {
+    "EPERM": r"EPERM.*seccomp|seccomp.*EPERM",
+    "ENOSYS": r"ENOSYS",
+    "EACCES": r"EACCES",
+}
+
+
+@pytest.mark.parametrize("error", GATES)
+@pytest.mark.parametrize("who", ["root", "nobody"])
+def test_perf_refused_by_a_filter_is_accounted_from_proc(place, refuse, error, who):
+    prefix = [*(profiler.as_nobody() if who == "nobody" else []), refuse, error, "perf_event_open", "--"]
+    session = profiler.profile(place.pillion, place.out, [place.act, "threads", "2", "0.6"], prefix=prefix)
+    assert session.done.status == 0
+    true_totals(session, 1.1)
+    assert session.share("[native, no perf]") > 0.95, session.frames()
+    assert "worker" in session.col.comms(), session.col.comms()
+    assert re.search(GATES[error], said(session)), session.done
+    # One sentence, not one per process or thread.
+    assert len([line for line in profiler.lines(session.done.err) if error in line]) == 1, session.done
+
+
+def test_paranoid_3_is_named_as_such(place, refuse):
+    """Debian's level 3 as a program sees it: the file says 3 and the call answers EACCES."""
+    prefix = paranoid(3, *profiler.as_nobody(refuse, "EACCES", "perf_event_open", "--"))
+    session = profiler.profile(place.pillion, place.out, [place.act, "spin", "1"], prefix=prefix)
+    true_totals(session, 0.9)
+    assert re.search(r"perf_event_paranoid", said(session)) and "3" in said(session), session.done
+
+
+def test_perf_mode_disabled_is_a_choice_not_a_failure(place):
+    session = profiler.profile(place.pillion, place.out, [place.act, "processes", "2", "0.6"], "--perf-mode", "disabled")
+    true_totals(session, 1.1)
+    assert session.share("[native, no perf]") > 0.95
+    assert "seccomp" not in said(session) and "paranoid" not in said(session)
+
+
+@pytest.mark.parametrize("calls", ["perf_event_open,memfd_create,close_range,clone3", "timerfd_create,signalfd4",
+                                   "setsid,prctl", "epoll_create1,statx,renameat2,sched_setaffinity,pidfd_open"])
+def test_with_any_mechanism_broken_the_command_is_the_same(place, refuse, calls):
+    for launch in ("exec", "init"):
+        done = process.run([refuse, "EPERM", calls, "--", place.pillion, "--launch", launch, "-o", place.out, "--",
+                            "sh", "-c", "echo out; exit 9"])
+        assert (done.status, done.out) == (9, "out\n"), done
+        process.settle(15)
+
+
+def test_attach_to_a_process_of_another_uid_counts_its_time(place):
+    target = process.start([place.act, "spin", "2.5"])
+    done = process.run([*paranoid(2, *profiler.as_nobody()), place.pillion, "-p", target.pid, "-d", "2", "-o", place.out])
+    session = profiler.Session(done, place.out)
+    assert 1.5 < session.seconds() < 2.3, (session.seconds(), done)
+    assert "uid" in said(session), done
+    target.end()
+
+
+def test_as_uid_65534_with_nothing_else(place):
+    session = profiler.profile(place.pillion, place.out, [place.act, "spin", "0.6", "4"], prefix=profiler.as_nobody("env", "-i"))
+    assert session.done.status == 4
+    assert session.share("spin") > 0.9
+    assert (place.out / "last_flamegraph.html").exists() and (place.out / "last_profile.pprof").exists()
+
+
+@pytest.fixture
+def empty_root(workdir, pillion, program):
+    """A root that holds only the binary, a static program, /proc and a writable output folder."""
+    root = workdir / "root"
+    for name in ("proc", "out"):
+        (root / name).mkdir(parents=True)
+    (root / "out").chmod(0o777)
+    profiler.copy(pillion, root)
+    (root / "act").write_bytes(program("act", "-static").read_bytes())
+    (root / "act").chmod(0o755)
+    subprocess.run(["mount", "-t", "proc", "proc", root / "proc"], check=True)
+    yield root
+    subprocess.run(["umount", root / "proc"], check=True)
+
+
+@pytest.mark.parametrize("who", ["root", "nobody"])
+def test_in_an_empty_root_without_an_environment(empty_root, who):
+    user = [] if who == "root" else [f"--userspec={profiler.NOBODY}:{profiler.NOBODY}"]
+    done = process.run(["env", "-i", "/usr/sbin/chroot", *user, empty_root, "/pillion", "-o", "/out", "--",
+                        "/act", "spin", "0.6", "3"])
+    process.settle(15)
+    session = profiler.Session(done, empty_root / "out")
+    assert done.status == 3, done
+    assert session.share("spin") > 0.9, session.frames()

@@ -1,0 +1,221 @@
+"""Files: names, links, rotation, atomicity, full and read-only folders."""
+import base64
+import ctypes
+import os
+import re
+import struct
+import subprocess
+import time
+
+import pytest
+
+from lab import process, profiler
+
+NAME = r"profile_\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:[._-]\d+)?"
+LINKS = {"last_profile.col": "col", "last_flamegraph.html": "html", "last_profile.pprof": "pprof"}
+
+
+def names(folder):
+    return sorted(p.name for p in folder.iterdir())
+
+
+def check_folder(folder, sets, kinds=("col", "html", "pprof")):
+    """`sets` windows of files, links to the newest of each, nothing else."""
+    files = [n for n in names(folder) if n not in LINKS]
+    for name in files:
+        assert re.fullmatch(NAME + r"\.(col|html|pprof)", name), names(folder)
+    for kind in kinds:
+        assert len([n for n in files if n.endswith("." + kind)]) == sets, names(folder)
+    assert len(files) == sets * len(kinds), names(folder)
+    for link, kind in LINKS.items():
+        if kind in kinds:
+            target = os.readlink(folder / link)
+            assert "/" not in target, f"{link} -> {target}"
+            assert target == max(n for n in files if n.endswith("." + kind))
+        else:
+            assert not (folder / link).is_symlink()
+
+
+def test_names_and_links(pillion, program, workdir):
+    before = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime())
+    session = profiler.profile(pillion, workdir, [program("act"), "spin", "0.4"])
+    after = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime())
+    check_folder(workdir, 1)
+    ended = os.readlink(workdir / "last_profile.col")[len("profile_"):][:19]
+    assert before <= ended <= after, "the name is the window's end in UTC"
+    header = session.col.header
+    assert header["start_time"] <= header["end_time"]
+
+
+def test_the_output_folder_is_made(pillion, program, workdir):
+    session = profiler.profile(pillion, workdir, [program("act"), "spin", "0.2"], "-o", workdir / "a" / "b")
+    assert session.done.status == 0
+    check_folder(workdir / "a" / "b", 1)
+
+
+def test_without_o_the_files_come_into_the_current_folder(run, pillion, program, workdir):
+    run([pillion, "--launch", "init", "-q", "--", program("act"), "spin", "0.2"], cwd=workdir)
+    check_folder(workdir, 1)
+
+
+def test_windows_follow_each_other_and_lose_nothing(pillion, program, workdir):
+    session = profiler.profile(pillion, workdir, [program("act"), "spin", "3.4"], "-d", "1")
+    assert 3 <= len(session.windows) <= 5
+    check_folder(workdir, len(session.windows))
+    assert profiler.within(session.seconds(), session.done.cpu_seconds, 0.03, 0.05)
+
+
+def test_no_continuous_is_one_window(pillion, program, workdir):
+    session = profiler.profile(pillion, workdir, [program("act"), "spin", "2.2", "5"], "-d", "1", "--no-continuous")
+    assert session.done.status == 5
+    assert len(session.windows) == 1
+    assert 0.8 < session.seconds() < 1.3
+
+
+def test_rotation_keeps_the_newest_set(pillion, program, workdir):
+    profiler.profile(pillion, workdir, [program("act"), "spin", "2.5"], "-d", "1", "--rotating-output")
+    check_folder(workdir, 1)
+
+
+def test_at_most_n_sets_of_files_also_those_of_an_earlier_run(pillion, program, workdir):
+    for age in (1, 2, 3):
+        (workdir / f"profile_2020-01-0{age}T00:00:00.col").write_text("# {}")
+    (workdir / "profile_of_somebody_else.col").write_text("mine")
+    profiler.profile(pillion, workdir, [program("act"), "spin", "2.5"], "-d", "1", "--max-output-files", "2")
+    assert (workdir / "profile_of_somebody_else.col").exists()
+    (workdir / "profile_of_somebody_else.col").unlink()
+    check_folder(workdir, 2)
+
+
+@pytest.mark.parametrize("options,kinds", [
+    (["--format", "col"], ["col"]),
+    (["--no-flamegraph"], ["col", "pprof"]),
+    (["--format", "pprof,html"], ["html", "pprof"]),
+])
+def test_only_what_was_asked_for(pillion, program, workdir, options, kinds):
+    profiler.profile(pillion, workdir, [program("act"), "spin", "0.2"], *options)
+    check_folder(workdir, 1, kinds)
+
+
+IN_MODIFY, IN_MOVED_TO, IN_CREATE = 0x2, 0x80, 0x100
+
+
+class Watch:
+    """What happens to the names of a folder, in order, from the kernel."""
+
+    def __init__(self, folder):
+        self.libc = ctypes.CDLL(None, use_errno=True)
+        self.fd = self.libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+        assert self.libc.inotify_add_watch(self.fd, os.fsencode(folder), IN_MODIFY | IN_MOVED_TO | IN_CREATE) >= 0
+
+    def events(self):
+        found = []
+        while True:
+            try:
+                data = os.read(self.fd, 65536)
+            except BlockingIOError:
+                return found
+            at = 0
+            while at < len(data):
+                _, mask, _, length = struct.unpack_from("iIII", data, at)
+                found.append((mask, os.fsdecode(data[at + 16:at + 16 + length].rstrip(b"\0"))))
+                at += 16 + length
+
+
+def test_files_appear_whole_and_stale_temporary_files_do_not_matter(pillion, program, workdir):
+    watch = Watch(workdir)
+    profiler.profile(pillion, workdir, [program("act"), "spin", "1.5"], "-d", "1")
+    events = watch.events()
+    final = [(mask, name) for mask, name in events if re.fullmatch(NAME + r"\.\w+", name) or name in LINKS]
+    assert final
+    assert {mask for mask, _ in final} == {IN_MOVED_TO}, events
+    temporary = {name for mask, name in events if mask == IN_CREATE}
+    assert temporary
+    for name in names(workdir):
+        (workdir / name).unlink()
+    # A killed run's leftovers under the very names, and under names of other programs' habits.
+    for name in temporary | {link + ".tmp" for link in LINKS}:
+        (workdir / name).write_text("left by a killed run")
+    profiler.profile(pillion, workdir, [program("act"), "spin", "0.3"])
+    for name in temporary | {link + ".tmp" for link in LINKS}:
+        if (workdir / name).exists():
+            (workdir / name).unlink()
+    check_folder(workdir, 1)
+
+
+def test_the_flame_graph_is_one_file_with_its_data_as_inert_text(pillion, program, workdir):
+    profiler.profile(pillion, workdir, [program("act"), "spin", "0.5"])
+    page = (workdir / "last_flamegraph.html").read_text(encoding="utf-8")
+    blocks = re.findall(r"<script\b([^>]*)>(.*?)</script>", page, re.S)
+    data = [text for attributes, text in blocks if re.search(r'type="?(?!text/javascript|module)[\w/+.-]+', attributes)]
+    assert len(data) == 1, [a for a, _ in blocks]
+    assert re.fullmatch(r"[A-Za-z0-9+/=\n]*", data[0]) and len(base64.b64decode(data[0])) > 100
+    # Nothing is fetched from anywhere.
+    assert not re.search(r"(?:src|href)\s*=\s*[\"']?(?:https?:)?//", page)
+    assert not re.search(r"@import|url\(\s*[\"']?(?!data:|#)", page)
+    assert page.count("<script") == len(blocks) == 2
+
+
+def test_the_same_totals_in_every_file(pillion, program, workdir):
+    session = profiler.profile(pillion, workdir, [program("act"), "threads", "2", "0.6"])
+    assert profiler.within(session.pprof.total("cpu") / 1e9, session.seconds(), 0.001, 0.03)
+    assert [name for name, _ in session.pprof.sample_types] == ["samples", "cpu"]
+    assert dict(session.pprof.sample_types) == {"samples": "count", "cpu": "nanoseconds"}
+
+
+# ---- Folders that take nothing
+
+@pytest.fixture
+def small(workdir):
+    """A file system with room for next to nothing."""
+    folder = workdir / "small"
+    folder.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4k,mode=1777", "none", folder], check=True)
+    yield folder
+    subprocess.run(["umount", folder], check=True)
+
+
+def complaints(done):
+    return [line for line in profiler.lines(done.err) if re.search(r"cannot write|No space|ENOSPC|EROFS|read-only|EACCES", line)]
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("launch", ["exec", "init"])
+def test_a_full_disk_is_one_clear_line(pillion, program, small, launch):
+    (small / "filler").write_bytes(b"x" * 4096)
+    session = profiler.profile(pillion, small, [program("act"), "spin", "2.5", "6"], "-d", "1", launch=launch)
+    assert session.done.status == 6
+    said = complaints(session.done)
+    assert len(said) == 1, session.done
+    assert re.search(r"ENOSPC|full|[Nn]o space", said[0]) and str(small) in said[0], said
+    assert names(small) == ["filler"], names(small)
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("launch", ["exec", "init"])
+def test_a_read_only_folder_is_one_clear_line(pillion, program, small, launch):
+    subprocess.run(["mount", "-o", "remount,ro", small], check=True)
+    session = profiler.profile(pillion, small, [program("act"), "spin", "1.5", "6"], "-d", "1", launch=launch)
+    assert session.done.status == 6
+    said = complaints(session.done)
+    assert len(said) == 1, session.done
+    assert re.match(rf"pillion: cannot write {re.escape(str(small))} \(read-only, EROFS\)", said[0]), said
+
+
+@pytest.mark.root
+def test_a_folder_of_somebody_else_is_one_clear_line(pillion, program, workdir):
+    theirs = workdir / "theirs"
+    theirs.mkdir(mode=0o755)
+    copy = profiler.copy(pillion, workdir)
+    session = profiler.profile(copy, theirs, ["true"], prefix=profiler.as_nobody(), launch="init")
+    assert session.done.status == 0
+    assert len(complaints(session.done)) == 1 and "EACCES" in session.done.err, session.done
+
+
+@pytest.mark.root
+def test_attaching_with_nowhere_to_write_is_status_1(pillion, program, small):
+    subprocess.run(["mount", "-o", "remount,ro", small], check=True)
+    target = process.start([program("act"), "spin", "3"])
+    done = process.run([pillion, "-p", target.pid, "-d", "1", "-o", small])
+    assert done.status == 1 and len(complaints(done)) == 1, done
+    target.end()

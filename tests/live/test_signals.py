@@ -1,0 +1,107 @@
+"""Signals to the profiler's own process, whose pid the first line names."""
+import os
+import re
+import signal
+import time
+
+import pytest
+
+from lab import process, profiler
+
+
+@pytest.fixture
+def running(pillion, program, workdir):
+    """A command profiled in one long window; the profiler's pid."""
+    started = process.start([pillion, "--launch", "exec", "-d", "60", "-o", workdir, "--log-file", workdir / "log", "--",
+                             program("act"), "spin", "4", "7"])
+    started.profiler = profiler.find(started, pillion)
+    time.sleep(0.5)
+    return started
+
+
+def test_usr1_writes_the_window_now_and_nothing_is_counted_twice(running, workdir):
+    for _ in range(3):
+        before = len(list(workdir.glob("profile_*.col")))
+        os.kill(running.profiler, signal.SIGUSR1)
+        process.until(lambda: len(list(workdir.glob("profile_*.col"))) > before, 3, "a window at USR1")
+    assert running.poll() is None
+    done = running.finish()
+    process.settle(15)
+    session = profiler.Session(done, workdir)
+    assert len(session.windows) >= 4
+    assert profiler.within(session.seconds(), done.cpu_seconds, 0.03, 0.05), (session.seconds(), done.cpu_seconds)
+
+
+def test_hup_opens_the_log_again(running, workdir):
+    log = profiler.wait_for(workdir / "log")
+    log.rename(workdir / "log.1")
+    os.kill(running.profiler, signal.SIGHUP)
+    profiler.wait_for(log, 3)
+    os.kill(running.profiler, signal.SIGUSR1)
+    process.until(lambda: log.read_text(), 3, "the window's line in the new log")
+    assert running.finish().status == 7
+    process.settle(15)
+
+
+def test_usr2_tells_the_state(running, workdir):
+    log = profiler.wait_for(workdir / "log")
+    before = log.read_text()
+    os.kill(running.profiler, signal.SIGUSR2)
+    process.until(lambda: log.read_text() != before, 3, "a line at USR2")
+    assert running.poll() is None
+    running.end()
+    process.settle(15)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_term_and_int_end_the_profiler_after_a_flush_and_not_the_command(running, workdir, number):
+    begin = time.monotonic()
+    os.kill(running.profiler, number)
+    process.until(lambda: process.state_of(running.profiler) in (None, "Z"), 3, "the profiler ends")
+    assert time.monotonic() - begin < 2
+    session = profiler.Session(None, workdir)
+    assert session.share("spin") > 0.9
+    assert running.finish().status == 7
+    process.settle(5)
+    assert len(list(workdir.glob("profile_*.col"))) == 1
+
+
+def test_term_twice_leaves_at_once(running, workdir):
+    begin = time.monotonic()
+    os.kill(running.profiler, signal.SIGTERM)
+    try:
+        os.kill(running.profiler, signal.SIGTERM)
+    except ProcessLookupError:
+        pass
+    process.until(lambda: process.state_of(running.profiler) in (None, "Z"), 2, "the profiler ends")
+    assert time.monotonic() - begin < 1
+    assert running.finish().status == 7
+    # Whatever was written is whole.
+    for path in workdir.glob("profile_*.col"):
+        profiler.Session(None, workdir)
+        assert path.stat().st_size
+
+
+def test_ctrl_c_while_attached_ends_early_and_writes(pillion, program, workdir):
+    target = process.start([program("act"), "spin", "5"])
+    attached = process.start([pillion, "-p", target.pid, "-d", "30", "-o", workdir])
+    time.sleep(1.0)
+    attached.signal(signal.SIGINT)
+    done = attached.finish(5)
+    assert done.status == 0, done
+    session = profiler.Session(done, workdir)
+    assert session.share("spin") > 0.9
+    assert 0.4 < session.seconds() < 1.5
+    target.end()
+
+
+def test_the_first_line_names_the_command_and_its_pid(pillion, program, workdir):
+    session = profiler.profile(pillion, workdir, [program("act"), "spin", "0.3"], "--launch", "exec")
+    first = profiler.lines(session.done.err)[0]
+    assert str(session.done.pid) in first and "99 Hz" in first and "perf" in first, first
+    assert re.search(r"cpu|CPU", profiler.lines(session.done.err)[-1]), session.done
+
+
+def test_quiet_says_nothing_at_all(pillion, program, workdir):
+    session = profiler.profile(pillion, workdir, [program("act"), "spin", "0.3"], "-q")
+    assert session.done.err == ""

@@ -1,0 +1,202 @@
+"""Is the profile true? Shares and sums against clocks that have nothing to do with the profiler.
+
+These runs measure CPU shares: nothing else runs beside them.
+"""
+import os
+import re
+import shutil
+import subprocess
+import time
+
+import pytest
+
+from lab import process, profiler
+
+HZ = 99
+TICK = 1 / 100
+
+
+def test_three_functions_at_60_30_10_percent(pillion, program, workdir):
+    """Shares within 2 points over 20 s at 99 Hz, in the .col and in the pprof; totals within 3 %."""
+    session = profiler.profile(pillion, workdir, [program("shares"), "20"], "-f", HZ)
+    truth = dict(zip(*[iter(session.done.out.split())] * 2))
+    assert len(session.windows) == 1
+    for name in ("sixty", "thirty", "ten"):
+        expected = float(truth[name])
+        assert abs(session.col.share(name) - expected) < 0.02, (name, expected, session.col.share(name))
+        assert abs(session.pprof.share(name) - expected) < 0.02, (name, expected, session.pprof.share(name))
+    spent = float(truth["seconds"])
+    assert profiler.within(session.seconds(HZ), spent, 0.03), (session.seconds(HZ), spent)
+    assert profiler.within(session.pprof.total("cpu") / 1e9, spent, 0.03), (session.pprof.total("cpu"), spent)
+    # The whole way from the start of the thread, and the stack is named to the leaf.
+    heavy = max(session.col.stacks, key=lambda s: s.count)
+    assert heavy.frames[-2:] == ["main", "sixty"], heavy.frames
+    assert heavy.comm == "shares"
+
+
+@pytest.mark.parametrize("deed,seconds", [
+    (["processes", "4", "1.2"], 4.8),
+    (["threads", "4", "1.2"], 4.8),
+    (["processes", "-150", "0.01"], 1.5),
+    (["kernel", "2"], 2.0),
+])
+def test_totals_are_the_kernels_own(pillion, program, workdir, deed, seconds):
+    """The sum of a profile is utime + stime within 3 % or one tick per thread."""
+    session = profiler.profile(pillion, workdir, [program("act"), *deed])
+    truth = session.done.cpu_seconds
+    assert truth > seconds * 0.9
+    threads = abs(int(deed[1])) if len(deed) > 2 else 1
+    # A tick for each of a hundred short processes would be a wide gate: three ticks in all then.
+    assert profiler.within(session.seconds(), truth, 0.03, TICK * min(threads, 5) + 0.02), (session.seconds(), truth)
+
+
+def test_totals_of_a_program_that_mostly_sleeps(pillion, program, workdir):
+    session = profiler.profile(pillion, workdir, [program("act"), "sleepy", "6"])
+    truth = session.done.cpu_seconds
+    assert 1 < truth < 4
+    assert profiler.within(session.seconds(), truth, 0.03, TICK), (session.seconds(), truth)
+    assert session.share("doze") > 0.8
+
+
+def test_each_thread_has_its_name_and_share(pillion, program, workdir):
+    session = profiler.profile(pillion, workdir, [program("act"), "threads", "4", "0.8"])
+    worker = session.seconds(comm="worker") + session.seconds(comm="act")
+    assert profiler.within(worker, session.done.cpu_seconds, 0.03, 4 * TICK)
+    assert session.seconds(comm="worker") > 0.9 * session.done.cpu_seconds
+    threads = {s.labels["thread id"] for s in session.pprof.samples if s.labels.get("thread name") == "worker"}
+    assert len(threads) == 4
+    assert {s.labels.get("process_id") for s in session.pprof.samples} == {min(threads) - 1} or len(
+        {s.labels.get("process_id") for s in session.pprof.samples}) == 1
+
+
+def test_cplusplus_names_are_read_back(pillion, program, workdir):
+    session = profiler.profile(pillion, workdir, [program("cxx"), "2"])
+    names = session.frames()
+    assert any(re.match(r"shop::Money::operator\+\(shop::Money const&\) const$", n) for n in names), names
+    assert any(n.startswith("shop::Basket<shop::Money, 16>::total(") for n in names), names
+    assert not [n for n in names if n.startswith("_Z")], names
+    plus = next(n for n in names if "operator+" in n)
+    assert session.share(plus) > 0.9
+
+
+def test_rust_names_are_read_back(pillion, program, workdir):
+    session = profiler.profile(pillion, workdir, [program("rusty"), "2"])
+    names = session.frames()
+    assert {"rusty::Ledger::balance", "rusty::main"} <= names, names
+    assert not [n for n in names if n.startswith(("_ZN", "_R")) or re.search(r"::h[0-9a-f]{16}", n)], names
+    assert session.share("rusty::Ledger::balance") > 0.9
+
+
+def test_a_deleted_binary_keeps_its_names(pillion, program, workdir):
+    copy = workdir / "vanishing"
+    shutil.copy2(program("act"), copy)
+    session = profiler.profile(pillion, workdir / "out", [copy, "unlink", copy, "1.5"])
+    assert not copy.exists()
+    assert session.share("spin") > 0.9, session.frames()
+
+
+def test_a_stripped_binary_is_file_and_offset(pillion, program, workdir):
+    copy = workdir / "bare"
+    subprocess.run(["strip", "-s", "-o", copy, program("act")], check=True)
+    session = profiler.profile(pillion, workdir / "out", [copy, "spin", "1"])
+    unnamed = [n for n in session.frames() if re.match(r"\[bare\+0x[0-9a-f]+\]$", n)]
+    assert unnamed, session.frames()
+    assert sum(session.share(n) for n in unnamed) > 0.9
+
+
+def test_time_in_the_vdso_is_named(pillion, program, workdir):
+    """Reading the clock happens in code that is in no file."""
+    session = profiler.profile(pillion, workdir, [program("act"), "clock", "1.5"])
+    leaves = {}
+    for stack in session.col.stacks:
+        leaves[stack.frames[-1]] = leaves.get(stack.frames[-1], 0) + stack.count
+    vdso = sum(count for name, count in leaves.items() if "vdso" in name)
+    assert vdso > 0.5 * session.col.total, leaves
+
+
+def test_kernel_frames_are_marked_and_named(pillion, program, workdir):
+    if int(open("/proc/sys/kernel/kptr_restrict").read()) > 1 or os.geteuid() != 0:
+        pytest.skip("kernel names are hidden on this machine")
+    session = profiler.profile(pillion, workdir, [program("act"), "kernel", "1"])
+    kernel = sum(s.count for s in session.col.stacks if s.frames[-1].endswith("_[k]"))
+    assert kernel > 0.9 * session.col.total
+    assert not [n for n in session.frames() if n.startswith("_[k]") or re.match(r"\[?0x[0-9a-f]+\]?_\[k\]", n)]
+
+
+def test_attach_sees_threads_from_before_and_children_from_after(pillion, program, workdir):
+    target = process.start([program("act"), "grow", "4.5"])
+    process.until(lambda: "ready" in target.out, 5)
+    time.sleep(0.6)
+    before = process.cpu_seconds(target.pid)
+    done = process.run([pillion, "-p", target.pid, "-d", "3", "-o", workdir])
+    after = process.cpu_seconds(target.pid)
+    assert done.status == 0, done
+    session = profiler.Session(done, workdir)
+    assert len(session.windows) == 1
+    for name in ("thread_before", "thread_after", "child_after"):
+        assert session.share(name) > 0.03, (name, session.frames())
+    assert {"earlier", "later", "act"} <= session.col.comms()
+    children = [s for s in session.pprof.samples if s.labels["process_id"] != target.pid]
+    own = [s for s in session.pprof.samples if s.labels["process_id"] == target.pid]
+    assert children and own
+    # The difference of the two readings includes the start and the end of pillion, well below half a second.
+    measured = sum(s.values[session.pprof.column("cpu")] for s in own) / 1e9
+    assert measured < (after - before) * 1.03 + 2 * TICK and measured > (after - before) * 0.97 - 0.15, (
+        measured, after - before)
+    assert target.finish().status == 0
+
+
+def test_attach_to_a_process_that_ends_early_ends_too(pillion, program, workdir):
+    target = process.start([program("act"), "spin", "1.5"])
+    begin = time.monotonic()
+    done = process.run([pillion, "-p", target.pid, "-d", "30", "-o", workdir])
+    assert done.status == 0, done
+    assert time.monotonic() - begin < 6
+    assert profiler.Session(done, workdir).share("spin") > 0.9
+    target.finish()
+
+
+def test_attach_to_nothing_says_what_is_visible(pillion, workdir):
+    done = process.run([pillion, "-p", "4000000", "-d", "1", "-o", workdir])
+    assert done.status == 1
+    assert re.match(r"pillion: no process 4000000 in this PID namespace", done.err), done
+    assert not list(workdir.iterdir())
+
+
+def test_all_processes_of_the_namespace(pillion, program, workdir):
+    """-a, which is also what happens without a target; two unrelated programs are seen with their full time."""
+    targets = [process.start([program("act", called=name), "spin", "2.0"]) for name in ("first", "second")]
+    done = process.run([pillion, "-a", "-d", "2", "-o", workdir], timeout=20)
+    assert done.status == 0, done
+    session = profiler.Session(done, workdir)
+    for target in targets:
+        target.finish()
+    for name in ("first", "second"):
+        assert session.seconds(comm=name) > 0.5, session.col.comms()
+    assert session.share("spin") > 0.5
+
+
+@pytest.mark.root
+def test_a_real_server_under_load(pillion, workdir):
+    """redis-server and redis-benchmark for 20 s: at least 90 % of the CPU time in named frames, totals within 3 %."""
+    socket = workdir / "redis.sock"
+    server = process.start([pillion, "--launch", "exec", "-o", workdir / "out", "--", "redis-server", "--port", "0",
+                            "--unixsocket", socket, "--save", "", "--appendonly", "no", "--dir", workdir,
+                            "--daemonize", "no"])
+    profiler.wait_for(socket)
+    end = time.monotonic() + 20
+    while time.monotonic() < end:
+        load = process.run(["redis-benchmark", "-s", socket, "-q", "-n", "150000", "-c", "20", "-t",
+                            "set,get,lpush,lrange_100,zadd"], timeout=90)
+        assert load.status == 0, load
+    process.run(["redis-cli", "-s", socket, "shutdown", "nosave"])
+    done = server.finish()
+    process.settle(15)
+    assert done.status == 0, done
+    session = profiler.Session(done, workdir / "out")
+    assert session.seconds() > 8
+    unnamed = sum(s.count for w in session.windows for s in w.stacks
+                  if re.match(r"\[.*(\+0x|unknown|lost|unreadable|partial|hidden|no perf)", s.frames[-1]))
+    named = 1 - unnamed / sum(w.total for w in session.windows)
+    assert named >= 0.90, named
+    assert profiler.within(session.seconds(), done.cpu_seconds, 0.03, TICK), (session.seconds(), done.cpu_seconds)

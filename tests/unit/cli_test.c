@@ -1,0 +1,692 @@
+/* The command line: parsing, the environment, messages, and the texts made from the table. */
+#include "test.h"
+
+#include "base/time.h"
+#include "cli/help.h"
+#include "cli/nearest.h"
+#include "cli/say.h"
+#include "cli/value.h"
+
+#include <stdarg.h>
+
+enum { WORDS_MAX = 24 };
+
+/* A parsed line, kept together with what it borrows. */
+struct line {
+    char *argv[WORDS_MAX + 2];
+    char *environment[WORDS_MAX + 1];
+    char text[1000];
+    struct request request;
+    struct err err;
+    bool ok;
+};
+
+/* Splits at blanks; "''" is the empty word. */
+static int split(char *text, char **words)
+{
+    int n = 0;
+    for (char *word = strtok(text, " "); word && n < WORDS_MAX; word = strtok(NULL, " "))
+        words[n++] = strcmp(word, "''") == 0 ? word + 2 : word;
+    words[n] = NULL;
+    return n;
+}
+
+static struct line *parse_with(const char *environment, const char *arguments)
+{
+    struct line *l = calloc(1, sizeof *l);
+    char *second = l->text + sizeof l->text / 2;
+    snprintf(l->text, sizeof l->text / 2, "%s", arguments);
+    snprintf(second, sizeof l->text / 2, "%s", environment);
+    l->argv[0] = "pillion";
+    int argc = 1 + split(l->text, l->argv + 1);
+    split(second, l->environment);
+    l->ok = request_parse(&l->request, argc, l->argv, l->environment, &l->err);
+    return l;
+}
+
+static struct line *parse(const char *arguments)
+{
+    return parse_with("", arguments);
+}
+
+static void done(struct line *l)
+{
+    request_release(&l->request);
+    free(l);
+}
+
+/* The line is refused with this sentence and exit status. */
+static void refused(const char *arguments, int status, const char *sentence)
+{
+    struct line *l = parse(arguments);
+    CHECK(!l->ok);
+    if (!l->ok)
+        CHECK_TEXT(l->err.text, sentence);
+    CHECK_INT(l->request.exit_status, status);
+    done(l);
+}
+
+static void defaults(void)
+{
+    struct line *l = parse("");
+    const struct settings *s = &l->request.settings;
+    CHECK(l->ok);
+    CHECK_INT(l->request.command, COMMAND_RUN);
+    CHECK_INT(s->target, TARGET_ALL);
+    CHECK_INT(s->frequency_hz, 99);
+    CHECK(s->window_ns == 60 * NS_PER_S);
+    CHECK(!s->continuous);
+    CHECK(s->min_duration_ns == 0);
+    CHECK_INT(s->perf_mode, PERF_SMART);
+    CHECK_INT(s->runtime_mode[LANGUAGE_GO], RUNTIME_AUTO);
+    CHECK_INT(s->launch, LAUNCH_AUTO);
+    CHECK(s->output_dir == NULL && s->service_name == NULL && s->log_file == NULL);
+    CHECK_INT(s->formats, FORMAT_COL | FORMAT_HTML | FORMAT_PPROF);
+    CHECK_INT(s->max_output_files, 0);
+    CHECK(s->container_names && s->application_identifiers && !s->insert_dso_name);
+    CHECK(s->max_memory_bytes == 64 << 20);
+    CHECK(s->max_cpu_percent == 1.0);
+    CHECK_INT(s->log_level, LOG_INFO);
+    CHECK_INT(l->request.warnings.len, 0);
+    done(l);
+}
+
+static void every_default_parses(void)
+{
+    for (size_t i = 0; i < option_count; i++) {
+        struct request r = {0};
+        struct err err;
+        const struct option *row = &option_table[i];
+        if (row->fallback && row->kind != KIND_ACTION)
+            CHECK(value_store(row, row->fallback, &r, &err));
+    }
+}
+
+static void command_begins_at_first_word(void)
+{
+    struct line *l = parse("-S svc ./run.sh -f 1 --bogus");
+    CHECK(l->ok);
+    CHECK_INT(l->request.settings.target, TARGET_COMMAND);
+    CHECK_INT(l->request.settings.frequency_hz, 99);
+    CHECK_TEXT(l->request.settings.service_name, "svc");
+    CHECK_TEXT(l->request.settings.command[0], "./run.sh");
+    CHECK_TEXT(l->request.settings.command[3], "--bogus");
+    CHECK(l->request.settings.command[4] == NULL);
+    CHECK(l->request.settings.continuous);
+    done(l);
+}
+
+static void two_dashes_end_options(void)
+{
+    struct line *l = parse("-q -- doctor -x");
+    CHECK(l->ok);
+    CHECK_INT(l->request.command, COMMAND_RUN);
+    CHECK_TEXT(l->request.settings.command[0], "doctor");
+    done(l);
+    l = parse("-- -weird");
+    CHECK(l->ok);
+    CHECK_TEXT(l->request.settings.command[0], "-weird");
+    done(l);
+    l = parse("--");
+    CHECK(l->ok);
+    CHECK_INT(l->request.settings.target, TARGET_ALL);
+    done(l);
+}
+
+static void four_ways_to_give_a_value(void)
+{
+    static const char *const lines[] = {"-f 250", "-f250", "--profiling-frequency 250",
+                                        "--profiling-frequency=250", "-cqf250", "-cf 250",
+                                        "--profiling_frequency=250"};
+    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
+        struct line *l = parse(lines[i]);
+        CHECK(l->ok);
+        CHECK_INT(l->request.settings.frequency_hz, 250);
+        done(l);
+    }
+}
+
+static void last_wins(void)
+{
+    struct line *l = parse("-f 5 --no-continuous -c -f 7 --perf-mode fp --no-perf ./x");
+    CHECK(l->ok);
+    CHECK_INT(l->request.settings.frequency_hz, 7);
+    CHECK(l->request.settings.continuous);
+    CHECK_INT(l->request.settings.perf_mode, PERF_DISABLED);
+    done(l);
+    l = parse("-c --no-continuous ./x");
+    CHECK(!l->request.settings.continuous);
+    done(l);
+}
+
+static void flags_negate(void)
+{
+    struct line *l = parse("--no-flamegraph --disable-container-names --continuous=1");
+    CHECK(l->ok);
+    CHECK_INT(l->request.settings.formats, FORMAT_COL | FORMAT_PPROF);
+    CHECK(!l->request.settings.container_names);
+    CHECK(l->request.settings.continuous);
+    done(l);
+    l = parse("--no-flamegraph --flamegraph --disable-container-names "
+              "--no-disable-container-names");
+    CHECK_INT(l->request.settings.formats, FORMAT_COL | FORMAT_HTML | FORMAT_PPROF);
+    CHECK(l->request.settings.container_names);
+    done(l);
+}
+
+static void names_are_never_completed(void)
+{
+    refused("--profiling-freq 9", 2,
+            "unknown option --profiling-freq; did you mean --profiling-frequency (-f)?");
+}
+
+static void units(void)
+{
+    static const struct {
+        const char *line;
+        uint64_t window_s;
+    } windows[] = {{"-d 30", 30},   {"-d 30s", 30},  {"-d 5m", 300}, {"-d 2h", 7200},
+                   {"-d 1d", 86400}, {"-d 1.5m", 90}, {"-d 2000ms", 2}};
+    for (size_t i = 0; i < sizeof windows / sizeof windows[0]; i++) {
+        struct line *l = parse(windows[i].line);
+        CHECK(l->ok);
+        CHECK_INT(l->request.settings.window_ns / NS_PER_S, windows[i].window_s);
+        done(l);
+    }
+    static const struct {
+        const char *line;
+        uint64_t kilobytes;
+    } sizes[] = {{"--max-memory 32", 32 << 10},     {"--max-memory 32MB", 32 << 10},
+                 {"--max-memory=8192K", 8 << 10},   {"--max-memory 1g", 1 << 20},
+                 {"--max-memory 0.5GiB", 512 << 10}, {"--max-memory 33554432B", 32 << 10}};
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        struct line *l = parse(sizes[i].line);
+        CHECK(l->ok);
+        CHECK_INT(l->request.settings.max_memory_bytes >> 10, sizes[i].kilobytes);
+        done(l);
+    }
+    struct line *l = parse("--max-cpu 2.5%");
+    CHECK(l->request.settings.max_cpu_percent == 2.5);
+    done(l);
+}
+
+static void values_are_bounded(void)
+{
+    refused("-f 10k", 2, "-f wants 1 to 10000 samples per second, got \"10k\"");
+    refused("-f 0", 2, "-f wants 1 to 10000 samples per second, got \"0\"");
+    refused("-f -5", 2, "-f wants 1 to 10000 samples per second, got \"-5\"");
+    refused("-f 10001", 2, "-f wants 1 to 10000 samples per second, got \"10001\"");
+    refused("-f 18446744073709551617", 2,
+            "-f wants 1 to 10000 samples per second, got \"18446744073709551617\"");
+    refused("--profiling-duration=0.5", 2, "--profiling-duration wants 1 s to 24 h, got \"0.5\"");
+    refused("-d 99999999999999999999d", 2,
+            "-d wants 1 s to 24 h, got \"99999999999999999999d\"");
+    refused("--max-memory 1", 2, "--max-memory wants 8 MB to 16 GB, got \"1\"");
+    refused("--max-cpu 101", 2, "--max-cpu wants 0.1 to 100 percent, got \"101\"");
+    refused("-p 0", 2, "-p wants process ids, such as 812,813, got \"0\"");
+    refused("-p 1,,2", 2, "-p wants process ids, such as 812,813, got \"1,,2\"");
+    refused("-S ''", 2, "-S wants NAME, got \"\"");
+    refused("-f", 2, "-f wants a value: -f HZ");
+    refused("--quiet=3", 2, "--quiet takes no value");
+}
+
+static void ids_add_up(void)
+{
+    struct line *l = parse("-p 12,13 --pid 14 -p12");
+    CHECK(l->ok);
+    CHECK_INT(l->request.settings.target, TARGET_PIDS);
+    CHECK_INT(l->request.settings.pid_count, 3);
+    CHECK_INT(l->request.settings.pids[2], 14);
+    CHECK(!l->request.settings.continuous);
+    done(l);
+    char many[2000] = "-p 1";
+    for (int i = 2; i <= SETTINGS_PIDS_MAX + 1; i++)
+        snprintf(many + strlen(many), sizeof many - strlen(many), ",%d", i);
+    struct request r;
+    struct err err;
+    char *argv[] = {"pillion", "-p", many + 3, NULL}, *environment[] = {NULL};
+    CHECK(!request_parse(&r, 3, argv, environment, &err));
+    CHECK_TEXT(err.text, "-p takes at most 256 processes; -a takes all");
+    request_release(&r);
+}
+
+static void targets_exclude_each_other(void)
+{
+    refused("-p 812 ./x", 125, "-p and a command exclude each other; use one");
+    refused("-a ./x", 125, "-a and a command exclude each other; use one");
+    refused("-a -p 812", 2, "-p and -a exclude each other; use one");
+    struct line *l = parse("-a --no-all ./x");
+    CHECK(l->ok);
+    done(l);
+}
+
+static void nearest_names_are_proposed(void)
+{
+    refused("--profiling-freqency 99", 2,
+            "unknown option --profiling-freqency; did you mean --profiling-frequency (-f)?");
+    refused("--no-pyhton", 2, "unknown option --no-pyhton; did you mean --no-python?");
+    refused("--no-flamegarph", 2,
+            "unknown option --no-flamegarph; did you mean --no-flamegraph?");
+    refused("--xyzzy", 2, "unknown option --xyzzy; see pillion help options");
+    refused("-X", 2, "unknown option -X; see pillion -h");
+    refused("--perf-mode dwrf", 2,
+            "--perf-mode wants smart, fp, dwarf, disabled or none, got \"dwrf\"; did you mean "
+            "dwarf?");
+    refused("--format col,ppof", 2,
+            "--format wants col, html, pprof, speedscope, got \"col,ppof\"; did you mean pprof?");
+    refused("--launch fork", 2, "--launch wants auto, exec or init, got \"fork\"");
+}
+
+static void usage_with_a_command_is_125(void)
+{
+    refused("--profiling-freqency 99 ./x", 125,
+            "unknown option --profiling-freqency; did you mean --profiling-frequency (-f)?");
+    refused("--bogus ./x", 125, "unknown option --bogus; see pillion help options");
+    refused("-f 10k -- ./x", 125, "-f wants 1 to 10000 samples per second, got \"10k\"");
+    refused("-f 10k -d 5", 2, "-f wants 1 to 10000 samples per second, got \"10k\"");
+    refused("-f 10k render", 2, "-f wants 1 to 10000 samples per second, got \"10k\"");
+    refused("-f 10k -d 5 --", 2, "-f wants 1 to 10000 samples per second, got \"10k\"");
+    refused("-u ./x", 125, "-u is not available yet");
+}
+
+static void what_is_not_built_says_so(void)
+{
+    static const char *const lines[] = {
+        "-u",           "--backend studio", "--server-host x",  "--token x", "--token-file x",
+        "--ca-file x",  "--no-verify",      "--spool-dir x",    "-E x",      "-V x",
+        "-T a:b",       "-U x",             "-H x",             "-P 1",      "-n 5",
+        "-e hCPU",      "--client-cert=x",  "--spool-max 5",    "-I",        "--no-enable",
+    };
+    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
+        struct line *l = parse(lines[i]);
+        CHECK(!l->ok);
+        CHECK(l->ok || strstr(l->err.text, "is not available yet"));
+        CHECK_INT(l->request.exit_status, 2);
+        done(l);
+    }
+    refused("doctor --json", 2, "doctor is not available yet");
+    refused("upload x.pprof", 2, "upload is not available yet");
+    refused("--python-mode pyspy", 2,
+            "--python-mode pyspy is not available yet, use auto or disabled");
+    struct line *l = parse("--verify --no-upload-results --python-mode auto --mode cpu");
+    CHECK(l->ok); /* what asks for the default asks for nothing that is missing */
+    done(l);
+}
+
+static void other_profilers_options_are_explained(void)
+{
+    struct line *l = parse("--disable-pidns-check --java-safemode= --disable-pidns-check");
+    CHECK(!l->ok);
+    done(l);
+    l = parse("--disable-pidns-check --java-safemode hserr --disable-pidns-check -f 11 ./x");
+    CHECK(l->ok);
+    CHECK_TEXT(buf_cstr(&l->request.warnings),
+               "--disable-pidns-check has no effect: the host's PID namespace is not needed\n"
+               "--java-safemode has no effect: nothing is loaded into a Java process\n");
+    CHECK_INT(l->request.settings.frequency_hz, 11);
+    CHECK_TEXT(l->request.settings.command[0], "./x");
+    done(l);
+}
+
+static void command_lines_of_others_work(void)
+{
+    struct line *l = parse("-cf 11 -d 30 -o /tmp --no-java --no-php --perf-mode=fp --pids 5,6 "
+                           "--rotating-output --service-name x --log-file /tmp/l -v");
+    CHECK(l->ok);
+    CHECK_INT(l->request.settings.runtime_mode[LANGUAGE_JAVA], RUNTIME_DISABLED);
+    CHECK_INT(l->request.settings.runtime_mode[LANGUAGE_RUBY], RUNTIME_AUTO);
+    CHECK_INT(l->request.settings.perf_mode, PERF_FP);
+    CHECK_INT(l->request.settings.log_level, LOG_DEBUG);
+    CHECK(l->request.settings.rotating);
+    done(l);
+    l = parse("--service x --log_level warn --preset cpu_only --upload-period 59 -g");
+    CHECK(l->ok);
+    CHECK_INT(l->request.settings.log_level, LOG_WARNING);
+    CHECK_INT(l->request.settings.window_ns / NS_PER_S, 59);
+    CHECK_INT(l->request.settings.target, TARGET_ALL);
+    done(l);
+}
+
+static void precedence(void)
+{
+    const char *all = "PILLION_SERVICE_NAME=b GPROFILER_SERVICE_NAME=c DD_SERVICE=d "
+                      "OTEL_SERVICE_NAME=e";
+    struct line *l = parse_with(all, "-S a");
+    CHECK_TEXT(l->request.settings.service_name, "a");
+    done(l);
+    l = parse_with(all, "");
+    CHECK_TEXT(l->request.settings.service_name, "b");
+    done(l);
+    l = parse_with("OTEL_SERVICE_NAME=e DD_SERVICE=d GPROFILER_SERVICE_NAME=c", "");
+    CHECK_TEXT(l->request.settings.service_name, "c");
+    done(l);
+    l = parse_with("OTEL_SERVICE_NAME=e DD_SERVICE=d", "");
+    CHECK_TEXT(l->request.settings.service_name, "d");
+    done(l);
+    l = parse_with("OTEL_SERVICE_NAME=e DD_SERVICE=", "");
+    CHECK_TEXT(l->request.settings.service_name, "e");
+    done(l);
+}
+
+static void environment_alone_suffices(void)
+{
+    struct line *l = parse_with("PILLION_PIDS=7,8 PILLION_NO_FLAMEGRAPH=1 PILLION_CONTINUOUS=yes "
+                                "GPROFILER_NO_PYTHON=true PILLION_NO_RUBY=0 PILLION_FORMAT=col",
+                                "");
+    CHECK(l->ok);
+    CHECK_INT(l->request.settings.target, TARGET_PIDS);
+    CHECK_INT(l->request.settings.pid_count, 2);
+    CHECK_INT(l->request.settings.formats, FORMAT_COL);
+    CHECK(l->request.settings.continuous);
+    CHECK_INT(l->request.settings.runtime_mode[LANGUAGE_PYTHON], RUNTIME_DISABLED);
+    CHECK_INT(l->request.settings.runtime_mode[LANGUAGE_RUBY], RUNTIME_AUTO);
+    CHECK_INT(l->request.warnings.len, 0);
+    done(l);
+}
+
+static void command_line_target_beats_environment(void)
+{
+    struct line *l = parse_with("PILLION_PIDS=7", "./x");
+    CHECK(l->ok);
+    CHECK_INT(l->request.settings.target, TARGET_COMMAND);
+    done(l);
+    l = parse_with("PILLION_PIDS=7 PILLION_ALL=1", "-p 9");
+    CHECK(l->ok);
+    CHECK_INT(l->request.settings.target, TARGET_PIDS);
+    CHECK_INT(l->request.settings.pid_count, 1);
+    CHECK_INT(l->request.settings.pids[0], 9);
+    done(l);
+}
+
+static void bad_variables_only_warn(void)
+{
+    struct line *l = parse_with("PILLION_PROFILING_FREQUENCY=fast PILLION_PERF_MOED=fp "
+                                "PILLION_BACKEND=studio PILLION_QUIET=maybe GPROFILER_PIDS=1,x "
+                                "PILLION_HELP=1",
+                                "./x");
+    CHECK(l->ok);
+    CHECK_TEXT(buf_cstr(&l->request.warnings),
+               "GPROFILER_PIDS wants process ids, such as 812,813, got \"1,x\" (ignored)\n"
+               "PILLION_PROFILING_FREQUENCY wants 1 to 10000 samples per second, got \"fast\" "
+               "(ignored)\n"
+               "PILLION_PERF_MOED is no setting; did you mean PILLION_PERF_MODE?\n"
+               "PILLION_BACKEND is not available yet (ignored)\n"
+               "PILLION_QUIET wants 1 or 0, got \"maybe\" (ignored)\n");
+    CHECK_INT(l->request.settings.frequency_hz, 99);
+    CHECK_INT(l->request.settings.pid_count, 0);
+    done(l);
+}
+
+static void the_programs_own_variables_are_left_alone(void)
+{
+    struct line *l = parse_with("DD_API_KEY=secret DD_PROFILING_ENABLED=false DD_ENV=prod "
+                                "DD_PROFILING_UPLOAD_PERIOD=often OTEL_RESOURCE_ATTRIBUTES=a=b "
+                                "GPROFILER_IN_K8S=1 PYROSCOPE_SERVER_ADDRESS=http://x",
+                                "./x");
+    CHECK(l->ok);
+    CHECK_INT(l->request.warnings.len, 0);
+    CHECK_INT(l->request.settings.window_ns / NS_PER_S, 60);
+    done(l);
+}
+
+static void secrets_are_not_repeated(void)
+{
+    static const char *const lines[] = {"--token hunter2", "--token=hunter2", "--tokne=hunter2",
+                                        "--api-key hunter2", "--quiet=hunter2"};
+    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
+        struct line *l = parse(lines[i]);
+        CHECK(!l->ok && !strstr(l->err.text, "hunter2"));
+        done(l);
+    }
+    struct line *l = parse_with("PILLION_TOKEN=hunter2 GPROFILER_TOKEN=hunter2", "");
+    CHECK(l->ok && !strstr(buf_cstr(&l->request.warnings), "hunter2"));
+    done(l);
+}
+
+static void own_commands_mix_words_and_options(void)
+{
+    struct line *l = parse("render a.col -o out.html b.col --diff=base.col -- -c.col");
+    CHECK(l->ok);
+    CHECK_INT(l->request.command, COMMAND_RENDER);
+    CHECK_INT(l->request.word_count, 3);
+    CHECK_TEXT(l->request.words[1], "b.col");
+    CHECK_TEXT(l->request.words[2], "-c.col");
+    CHECK_TEXT(l->request.render_output, "out.html");
+    CHECK_TEXT(l->request.diff_base, "base.col");
+    CHECK_INT(l->request.render_format, 0);
+    done(l);
+    l = parse("render a.col -o - --format pprof");
+    CHECK(l->ok);
+    CHECK_INT(l->request.render_format, FORMAT_PPROF);
+    done(l);
+    refused("render a.col", 2,
+            "render wants: pillion render FILE... -o OUT [--diff BASE]");
+    refused("install", 2, "install wants: pillion install DIR");
+    refused("install a b", 2, "install wants: pillion install DIR");
+    refused("render a.col -f 5 -o x", 2,
+            "-f means nothing to render");
+    refused("-o x render a.col", 2,
+            "--output-dir means nothing to render; its own options stand behind the word");
+    refused("--diff x", 2, "--diff belongs behind the word: pillion render ... --diff");
+}
+
+static void help_is_found_everywhere(void)
+{
+    struct line *l = parse("-h --bogus");
+    CHECK(l->ok);
+    CHECK_INT(l->request.command, COMMAND_HELP);
+    CHECK(!l->request.long_help);
+    done(l);
+    l = parse("-q --help");
+    CHECK(l->ok && l->request.long_help);
+    done(l);
+    l = parse("render --help");
+    CHECK(l->ok);
+    CHECK_INT(l->request.command, COMMAND_HELP);
+    CHECK_INT(l->request.help_for, COMMAND_RENDER);
+    done(l);
+    l = parse("--version");
+    CHECK_INT(l->request.command, COMMAND_VERSION);
+    done(l);
+    l = parse("./x --help");
+    CHECK_INT(l->request.command, COMMAND_RUN);
+    done(l);
+}
+
+static void a_mistyped_word_is_hinted_at(void)
+{
+    struct line *l = parse("rendr a.col");
+    CHECK(l->ok);
+    CHECK_TEXT(l->request.settings.command_hint, "did you mean: pillion render?");
+    done(l);
+    l = parse("./serve.sh");
+    CHECK(l->ok && l->request.settings.command_hint == NULL);
+    done(l);
+}
+
+static void messages_break_on_a_terminal_only(void)
+{
+    struct str text = STR("unknown option --profiling-freqency; did you mean "
+                          "--profiling-frequency (-f)?");
+    struct buf out;
+    buf_init(&out, 1000);
+    say_format(text, SAY_COLUMNS, &out);
+    CHECK_TEXT(buf_cstr(&out), "pillion: unknown option --profiling-freqency; did you mean\n"
+                               "  --profiling-frequency (-f)?\n");
+    buf_clear(&out);
+    say_format(text, 0, &out);
+    CHECK_TEXT(buf_cstr(&out), "pillion: unknown option --profiling-freqency; did you mean "
+                               "--profiling-frequency (-f)?\n");
+    buf_clear(&out);
+    say_format(STR("\xc3\xa4\xc3\xb6\xc3\xbc b"), 13, &out); /* 8 + 4 columns, then 2 more */
+    CHECK_TEXT(buf_cstr(&out), "pillion: \xc3\xa4\xc3\xb6\xc3\xbc\n  b\n");
+    buf_release(&out);
+}
+
+static size_t distance(const char *a, const char *b)
+{
+    return edit_distance(a, strlen(a), b, strlen(b));
+}
+
+static void distances(void)
+{
+    CHECK_INT(distance("", "abc"), 3);
+    CHECK_INT(distance("abc", "abc"), 0);
+    CHECK_INT(distance("abc", "acb"), 1);
+    CHECK_INT(distance("kitten", "sitting"), 3);
+    CHECK_INT(distance("fp", "pf"), 1);
+    char longer[200];
+    memset(longer, 'x', sizeof longer);
+    CHECK_INT(edit_distance(longer, sizeof longer, "x", 1), NEAREST_WORD_MAX - 1);
+}
+
+static void at_most_two_proposals(void)
+{
+    struct nearest n = nearest_to("cat", 3);
+    const char *words[] = {"bat", "hat", "rat", "catalogue"};
+    for (size_t i = 0; i < 4; i++)
+        nearest_offer(&n, words[i]);
+    CHECK_INT(n.count, 2);
+    CHECK_TEXT(n.word[0], "bat");
+    n = nearest_to("x", 1);
+    nearest_offer(&n, "y"); /* one letter is not meant by another */
+    CHECK_INT(n.count, 0);
+}
+
+static void control_characters_do_not_reach_the_terminal(void)
+{
+    struct line *l = parse("-f \x1b[31m9\n");
+    CHECK_TEXT(l->err.text, "-f wants 1 to 10000 samples per second, got \"?[31m9?\"");
+    done(l);
+    l = parse("--\x1b[31m");
+    struct buf out;
+    buf_init(&out, 1000);
+    say_format(str_of(l->err.text), 0, &out);
+    CHECK_TEXT(buf_cstr(&out), "pillion: unknown option --?[31m; see pillion help options\n");
+    buf_release(&out);
+    done(l);
+}
+
+static bool contains(const char *text, const char *what)
+{
+    return strstr(text, what) != NULL;
+}
+
+static void every_option_is_in_every_text(void)
+{
+    static const char *const topics[] = {"options", "man", "markdown"};
+    for (size_t t = 0; t < 3; t++) {
+        struct buf out, name;
+        buf_init(&out, HELP_MAX_BYTES);
+        buf_init(&name, 200);
+        CHECK(help_topic(topics[t], &out, NULL));
+        CHECK(!out.failed);
+        for (size_t i = 0; i < option_count; i++) {
+            buf_clear(&name);
+            for (const char *c = option_table[i].name; *c; c++)
+                buf_printf(&name, "%s%c", *c == '-' && t == 1 ? "\\" : "", *c);
+            CHECK(contains(buf_cstr(&out), buf_cstr(&name)));
+        }
+        buf_release(&out);
+        buf_release(&name);
+    }
+}
+
+static void texts_fit_80_columns(void)
+{
+    static const char *const topics[] = {"options", "environment", "output", "signals", "status",
+                                         "render",  "install",     "help"};
+    for (size_t t = 0; t < sizeof topics / sizeof topics[0] + 2; t++) {
+        struct buf out;
+        buf_init(&out, HELP_MAX_BYTES);
+        if (t == 0)
+            help_screen(&out);
+        else if (t == 1)
+            help_everything(&out);
+        else
+            CHECK(help_topic(topics[t - 2], &out, NULL));
+        struct str rest = buf_slice(&out);
+        size_t lines = 0;
+        for (; rest.len > 0; lines++) {
+            struct str line = str_cut(&rest, '\n');
+            CHECK(line.len <= HELP_COLUMNS);
+            CHECK(line.len == 0 || line.ptr[line.len - 1] != ' ');
+        }
+        if (t == 0)
+            CHECK(lines <= 24);
+        buf_release(&out);
+    }
+}
+
+/* Names must be unique among the rows and aliases that one command knows. */
+static void names_and_letters_are_unique(void)
+{
+    for (enum command_id id = 0; id < COMMAND_COUNT; id++) {
+        for (size_t i = 0; i < option_count; i++) {
+            const struct option *row = &option_table[i];
+            if (!(option_commands(row) & COMMAND_BIT(id)))
+                continue;
+            CHECK(option_find(row->name, strlen(row->name), COMMAND_BIT(id)).row == row);
+            CHECK(!row->letter || option_find_letter(row->letter, COMMAND_BIT(id)).row == row);
+            CHECK(strlen(row->name) + 3 < OPTION_NAME_MAX);
+        }
+        for (size_t i = 0; i < option_alias_count; i++) {
+            const struct option_alias *alias = &option_aliases[i];
+            struct option_match match =
+                option_find(alias->name, strlen(alias->name), COMMAND_BIT(id));
+            CHECK(match.row == NULL || match.alias == alias);
+        }
+    }
+    for (size_t i = 0; i < option_alias_count; i++)
+        CHECK(option_find(option_aliases[i].name, strlen(option_aliases[i].name), COMMAND_ALL).row);
+}
+
+static void unknown_topics_name_the_nearest(void)
+{
+    struct buf out;
+    struct err err;
+    buf_init(&out, HELP_MAX_BYTES);
+    CHECK(!help_topic("optoins", &out, &err));
+    CHECK_TEXT(err.text, "no help about optoins; did you mean options?");
+    CHECK(!help_topic("doctor", &out, &err));
+    buf_release(&out);
+}
+
+TESTS({"without arguments every process is profiled with the documented defaults", defaults},
+      {"every default is a valid value of its option", every_default_parses},
+      {"the first word begins the command and ends the options", command_begins_at_first_word},
+      {"two dashes end the options", two_dashes_end_options},
+      {"a value may be attached or follow, for letters and names", four_ways_to_give_a_value},
+      {"the last of several options wins", last_wins},
+      {"--no- negates every flag", flags_negate},
+      {"names are never completed", names_are_never_completed},
+      {"times, sizes and percentages take units", units},
+      {"values are bounded and the bounds are said", values_are_bounded},
+      {"process ids add up, each once, to a maximum", ids_add_up},
+      {"command, -p and -a exclude each other", targets_exclude_each_other},
+      {"the nearest name is proposed", nearest_names_are_proposed},
+      {"a usage error with a command word is 125, else 2", usage_with_a_command_is_125},
+      {"what is not built yet says so and is refused", what_is_not_built_says_so},
+      {"other profilers' options are accepted and explained once",
+       other_profilers_options_are_explained},
+      {"command lines of gProfiler and ddprof work", command_lines_of_others_work},
+      {"command line before PILLION_ before GPROFILER_ before back ends", precedence},
+      {"everything can be set by the environment", environment_alone_suffices},
+      {"a target on the command line replaces the environment's",
+       command_line_target_beats_environment},
+      {"bad and misspelt variables only warn", bad_variables_only_warn},
+      {"variables of the profiled program are left alone",
+       the_programs_own_variables_are_left_alone},
+      {"a secret is not repeated in messages", secrets_are_not_repeated},
+      {"words and options of own commands mix", own_commands_mix_words_and_options},
+      {"help and version are found before the command only", help_is_found_everywhere},
+      {"a mistyped own command leaves a hint for 'not found'", a_mistyped_word_is_hinted_at},
+      {"messages are broken on a terminal only", messages_break_on_a_terminal_only},
+      {"edit distance counts a swap as one", distances},
+      {"at most two words are proposed", at_most_two_proposals},
+      {"control characters do not reach the terminal",
+       control_characters_do_not_reach_the_terminal},
+      {"every option is in every text", every_option_is_in_every_text},
+      {"help texts fit 80 columns and the first 24 lines", texts_fit_80_columns},
+      {"names and letters are unique", names_and_letters_are_unique},
+      {"an unknown topic names the nearest", unknown_topics_name_the_nearest})

@@ -1,0 +1,413 @@
+/* ELF files: hand-made ones, spoiled ones, this program and the C library. */
+#include "elf/elf.h"
+#include "elf_image.h"
+#include "test.h"
+
+#include <fcntl.h>
+#include <link.h>
+#include <sys/auxv.h>
+#include <unistd.h>
+
+static const struct image_symbol sample[] = {
+    {"main", 0x2010, 0x20, STB_GLOBAL, STT_FUNC, 1},
+    {"helper", 0x2030, 0x10, STB_LOCAL, STT_FUNC, 1},
+    {"memcpy@@GLIBC_2.14", 0x2040, 0x10, STB_WEAK, STT_GNU_IFUNC, 1},
+    {"asm_entry", 0x2800, 0, STB_LOCAL, STT_NOTYPE, 2},
+    {"$x", 0x2000, 0, STB_LOCAL, STT_NOTYPE, 1},
+    {"$d.7", 0x2100, 0, STB_LOCAL, STT_NOTYPE, 1},
+    {".Ltmp3", 0x2120, 0, STB_LOCAL, STT_NOTYPE, 1},
+    {"imported", 0, 0, STB_GLOBAL, STT_FUNC, SHN_UNDEF},
+    {"a_variable", 0x2200, 8, STB_GLOBAL, STT_OBJECT, 3},
+    {"a_label_in_data", 0x2200, 0, STB_LOCAL, STT_NOTYPE, 3},
+    {"below_the_text", 0x100, 4, STB_GLOBAL, STT_FUNC, 1},
+    {"behind_the_text", 0x3000, 4, STB_GLOBAL, STT_FUNC, 1},
+    {"huge", 0x2ff0, UINT64_MAX, STB_GLOBAL, STT_FUNC, 2},
+};
+
+static struct elf_image image;
+
+static void make_sample(void)
+{
+    elf_image_make(&image, sample, sizeof sample / sizeof sample[0]);
+}
+
+struct seen {
+    struct elf *elf;
+    char text[2000]; /* "name address size; …" */
+    unsigned count;
+};
+
+static bool note_symbol(void *context, const struct elf_symbol *s)
+{
+    struct seen *seen = context;
+    struct str name = STR("?");
+    elf_name(seen->elf, s->table, s->name, &name);
+    size_t len = strlen(seen->text);
+    snprintf(seen->text + len, sizeof seen->text - len, "%.*s %llx %llx %d; ", (int)name.len,
+             name.ptr, (unsigned long long)s->address, (unsigned long long)s->size, s->binding);
+    seen->count++;
+    return true;
+}
+
+static void functions_of_a_table(void)
+{
+    struct elf e;
+    make_sample();
+    CHECK(elf_open_bytes(&e, image.bytes, image.len, NULL));
+    struct seen seen = {.elf = &e};
+    CHECK(elf_each_function(&e, ELF_SYMTAB, note_symbol, &seen, NULL));
+    CHECK_TEXT(seen.text, "main 2010 20 2; helper 2030 10 0; memcpy 2040 10 1; asm_entry 2800 0 0; "
+                          "huge 2ff0 10 2; ");
+    CHECK(elf_each_function(&e, ELF_DYNSYM, note_symbol, &seen, NULL));
+    CHECK_INT(seen.count, 5);
+    elf_release(&e);
+}
+
+static void headers(void)
+{
+    struct elf e;
+    char id[2 * ELF_BUILD_ID_MAX + 1];
+    make_sample();
+    CHECK(elf_open_bytes(&e, image.bytes, image.len, NULL));
+    CHECK(e.machine == ELF_X86_64 && e.is_pie && !e.is_32bit && e.entry == 0x2000);
+    CHECK_INT(e.load_count, 2);
+    CHECK(e.text_start == 0x2000 && e.text_limit == 0x3000);
+    elf_build_id_text(&e, id);
+    CHECK_TEXT(id, "deadbeef");
+    const struct elf_section *text = elf_section(&e, ".text");
+    CHECK(text != NULL && text->address == 0x2000 && text->executable);
+    CHECK(elf_section(&e, ".tex") == NULL && elf_section(&e, ".bss") == NULL);
+    uint64_t offset;
+    CHECK(elf_offset_of(&e, 0x2fff, &offset) && offset == 0x1fff);
+    CHECK(!elf_offset_of(&e, 0x3000, &offset) && !elf_offset_of(&e, 0x1000, &offset));
+    elf_release(&e);
+}
+
+static void build_id_by_section(void)
+{
+    struct elf e;
+    make_sample();
+    image_put(IMAGE_SEGMENT(&image, 2, p_type), PT_NULL, 4);
+    image_put(IMAGE_SECTION(&image, 3, sh_type), SHT_NOTE, 4);
+    image_put(IMAGE_SECTION(&image, 3, sh_offset), IMAGE_NOTE, 8);
+    image_put(IMAGE_SECTION(&image, 3, sh_size), 40, 8);
+    CHECK(elf_open_bytes(&e, image.bytes, image.len, NULL));
+    CHECK_INT(e.build_id_bytes, 4);
+    elf_release(&e);
+}
+
+static void bias_of_mappings(void)
+{
+    struct elf e;
+    uint64_t bias = 7;
+    make_sample();
+    CHECK(elf_open_bytes(&e, image.bytes, image.len, NULL));
+    /* the executable segment: offset 0x1000 is address 0x2000 */
+    CHECK(elf_bias(&e, 0x7f0000002000, 0x1000, 4096, &bias) && bias == 0x7f0000000000);
+    /* split by mprotect: its second half */
+    CHECK(elf_bias(&e, 0x7f0000002800, 0x1800, 4096, &bias) && bias == 0x7f0000000000);
+    /* only the first segment holds offset 0 */
+    CHECK(elf_bias(&e, 0x7f0000000000, 0, 4096, &bias) && bias == 0x7f0000000000);
+    bias = 7;
+    CHECK(!elf_bias(&e, 0x7f0000000000, 0x2000, 4096, &bias) && bias == 7);
+    elf_release(&e);
+    /* segments that share a page of the file: the executable one begins within it */
+    image_put(IMAGE_SEGMENT(&image, 1, p_offset), 0xe80, 8);
+    image_put(IMAGE_SEGMENT(&image, 1, p_vaddr), 0x1e80, 8);
+    CHECK(elf_open_bytes(&e, image.bytes, image.len, NULL));
+    CHECK(elf_bias(&e, 0x555555001000, 0, 4096, &bias) && bias == 0x555555000000);
+    elf_release(&e);
+}
+
+static void refused(const char *what, enum err_kind kind)
+{
+    struct elf e;
+    struct err err = {0};
+    bool opened = elf_open_bytes(&e, image.bytes, image.len, &err);
+    if (opened || err.kind != kind || err.text[0] == '\0') {
+        printf("# %s: opened %d, kind %d, '%s'\n", what, opened, err.kind, err.text);
+        test_failures++;
+    }
+    if (opened) {
+        elf_release(&e);
+    }
+    make_sample();
+}
+
+static void refused_by_name(void)
+{
+    make_sample();
+    image.bytes[0] = 'X';
+    refused("no magic", ERR_MALFORMED);
+    image.bytes[EI_CLASS] = 3;
+    refused("class 3", ERR_MALFORMED);
+    image.bytes[EI_DATA] = ELFDATA2MSB;
+    refused("big endian", ERR_UNSUPPORTED);
+    image_put(IMAGE_HEADER(&image, e_machine), EM_PPC64, 2);
+    refused("PowerPC", ERR_UNSUPPORTED);
+    image_put(IMAGE_HEADER(&image, e_type), ET_CORE, 2);
+    refused("a core dump", ERR_UNSUPPORTED);
+    image_put(IMAGE_HEADER(&image, e_phnum), 0, 2);
+    refused("no program headers", ERR_MALFORMED);
+    image_put(IMAGE_HEADER(&image, e_phnum), 0xffff, 2);
+    refused("65,535 program headers", ERR_LIMIT);
+    image_put(IMAGE_HEADER(&image, e_phentsize), 32, 2);
+    refused("program headers of another size", ERR_MALFORMED);
+    image_put(IMAGE_HEADER(&image, e_shentsize), 1, 2);
+    refused("section headers of another size", ERR_MALFORMED);
+    image_put(IMAGE_HEADER(&image, e_phoff), UINT64_MAX - 8, 8);
+    refused("program headers that wrap around", ERR_MALFORMED);
+    image_put(IMAGE_HEADER(&image, e_phoff), 1 << 20, 8);
+    refused("program headers behind the end", ERR_MALFORMED);
+    image_put(IMAGE_SEGMENT(&image, 1, p_vaddr), UINT64_MAX - 8, 8);
+    refused("a segment that wraps around", ERR_MALFORMED);
+    image_put(IMAGE_SEGMENT(&image, 1, p_filesz), 0x2000, 8);
+    refused("a segment with more in the file than in memory", ERR_MALFORMED);
+    image.len = 20;
+    refused("cut in the identification", ERR_MALFORMED);
+    image.len = 60;
+    refused("cut in the header", ERR_MALFORMED);
+    image.len = IMAGE_PHDRS + 60;
+    refused("cut in the program headers", ERR_MALFORMED);
+}
+
+static void sections_are_optional(void)
+{
+    struct elf e;
+    make_sample();
+    image_put(IMAGE_HEADER(&image, e_shoff), 1 << 20, 8);
+    CHECK(elf_open_bytes(&e, image.bytes, image.len, NULL));
+    CHECK_INT(e.sections.len, 0);
+    CHECK_INT(e.tables[ELF_SYMTAB].count, 0);
+    CHECK(elf_section(&e, ".text") == NULL);
+    elf_release(&e);
+    make_sample();
+    image_put(IMAGE_HEADER(&image, e_shnum), 0xfeff, 2);
+    CHECK(elf_open_bytes(&e, image.bytes, image.len, NULL));
+    CHECK_INT(e.sections.len, 0);
+    elf_release(&e);
+    make_sample();
+    image_put(IMAGE_HEADER(&image, e_shstrndx), 0xffff, 2);
+    CHECK(elf_open_bytes(&e, image.bytes, image.len, NULL));
+    CHECK(elf_section(&e, ".text") == NULL);
+    elf_release(&e);
+}
+
+/* Opens, walks and names whatever is there; only the absence of a crash is checked by callers. */
+static unsigned use_all(const void *bytes, size_t len)
+{
+    struct elf e;
+    if (!elf_open_bytes(&e, bytes, len, NULL)) {
+        return 0;
+    }
+    static struct seen seen;
+    seen = (struct seen){.elf = &e};
+    for (int t = 0; t < ELF_TABLE_COUNT; t++) {
+        (void)elf_each_function(&e, (enum elf_table)t, note_symbol, &seen, NULL);
+    }
+    (void)elf_section(&e, ".none");
+    elf_release(&e);
+    return seen.count;
+}
+
+static void hostile_tables(void)
+{
+    make_sample();
+    image_put(IMAGE_SECTION(&image, 4, sh_size), UINT64_MAX, 8);
+    CHECK_INT(use_all(image.bytes, image.len), 0); /* wraps: no such section */
+    make_sample();
+    image_put(IMAGE_SECTION(&image, 4, sh_size), UINT32_MAX, 8);
+    CHECK_INT(use_all(image.bytes, image.len), 0); /* more symbols than any file has */
+    make_sample();
+    image_put(IMAGE_SECTION(&image, 4, sh_size), 24 * 600, 8);
+    CHECK_INT(use_all(image.bytes, image.len), 0); /* reaches behind the file's end */
+    make_sample();
+    image_put(IMAGE_SECTION(&image, 4, sh_link), 99, 4);
+    CHECK_INT(use_all(image.bytes, image.len), 0);
+    make_sample();
+    image_put(IMAGE_SECTION(&image, 5, sh_size), 3, 8); /* names end within the first: none is readable */
+    CHECK_INT(use_all(image.bytes, image.len), 4);
+    make_sample();
+    image_put(IMAGE_SECTION(&image, 5, sh_offset), 1 << 20, 8);
+    CHECK_INT(use_all(image.bytes, image.len), 4); /* functions stay, names and labels go */
+}
+
+static void every_cut(void)
+{
+    make_sample();
+    for (size_t len = 0; len <= image.len; len++) {
+        unsigned char *exact = malloc(len + 1); /* so that AddressSanitizer sees one byte too many */
+        memcpy(exact, image.bytes, len);
+        (void)use_all(exact, len);
+        free(exact);
+    }
+    CHECK_INT(use_all(image.bytes, image.len), 5);
+}
+
+static void every_byte_spoiled(void)
+{
+    make_sample();
+    for (size_t at = 0; at < image.len; at++) {
+        static const unsigned char values[] = {0, 1, 0x7f, 0x80, 0xff};
+        unsigned char was = image.bytes[at];
+        for (size_t v = 0; v < sizeof values; v++) {
+            image.bytes[at] = values[v];
+            (void)use_all(image.bytes, image.len);
+        }
+        image.bytes[at] = was;
+    }
+    CHECK_INT(use_all(image.bytes, image.len), 5);
+}
+
+static void long_names(void)
+{
+    static char name[6000];
+    memset(name, 'n', sizeof name - 1);
+    struct image_symbol symbols[] = {{name, 0x2000, 8, STB_GLOBAL, STT_FUNC, 1},
+                                     {"after", 0x2008, 8, STB_GLOBAL, STT_FUNC, 1}};
+    elf_image_make(&image, symbols, 2);
+    struct elf e;
+    struct str got;
+    CHECK(elf_open_bytes(&e, image.bytes, image.len, NULL));
+    CHECK(elf_name(&e, ELF_SYMTAB, 1, &got) && got.len == ELF_NAME_MAX);
+    CHECK(elf_name(&e, ELF_SYMTAB, 1 + sizeof name, &got));
+    CHECK_STR(got, "after");
+    CHECK(!elf_name(&e, ELF_SYMTAB, 0, &got)); /* empty */
+    CHECK(!elf_name(&e, ELF_SYMTAB, 1 << 20, &got));
+    elf_release(&e);
+}
+
+static void i386(void)
+{
+    /* header, one PT_LOAD RX (address 0x8048000, offset 0), .text, .symtab with one symbol, .strtab */
+    static unsigned char b[600];
+    Elf32_Ehdr h = {.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS32, ELFDATA2LSB, EV_CURRENT},
+                    .e_type = ET_EXEC, .e_machine = EM_386, .e_phoff = 52, .e_shoff = 100,
+                    .e_phentsize = sizeof(Elf32_Phdr), .e_phnum = 1,
+                    .e_shentsize = sizeof(Elf32_Shdr), .e_shnum = 4};
+    Elf32_Phdr p = {.p_type = PT_LOAD, .p_vaddr = 0x8048000, .p_filesz = 0x1000, .p_memsz = 0x1000,
+                    .p_flags = PF_R | PF_X};
+    Elf32_Shdr s[4] = {{0},
+                       {.sh_type = SHT_PROGBITS, .sh_flags = SHF_EXECINSTR, .sh_addr = 0x8048000,
+                        .sh_size = 0x1000},
+                       {.sh_type = SHT_SYMTAB, .sh_offset = 300, .sh_size = 32, .sh_link = 3},
+                       {.sh_type = SHT_STRTAB, .sh_offset = 400, .sh_size = 6}};
+    Elf32_Sym y = {.st_name = 1, .st_value = 0x8048100, .st_size = 4,
+                   .st_info = STB_GLOBAL << 4 | STT_FUNC, .st_shndx = 1};
+    memcpy(b, &h, sizeof h);
+    memcpy(b + 52, &p, sizeof p);
+    memcpy(b + 100, s, sizeof s);
+    memcpy(b + 316, &y, sizeof y);
+    memcpy(b + 401, "main", 5);
+    struct elf e;
+    CHECK(elf_open_bytes(&e, b, sizeof b, NULL));
+    CHECK(e.machine == ELF_I386 && e.is_32bit && !e.is_pie && e.text_start == 0x8048000);
+    struct seen seen = {.elf = &e};
+    CHECK(elf_each_function(&e, ELF_SYMTAB, note_symbol, &seen, NULL));
+    CHECK_TEXT(seen.text, "main 8048100 4 2; ");
+    elf_release(&e);
+}
+
+/* ---- real files ---- */
+
+static bool read_fd(void *context, uint64_t address, void *out, size_t len, struct err *err)
+{
+    return pread(*(int *)context, out, len, (off_t)address) == (ssize_t)len ||
+           err_set(err, ERR_IO, 0, "short read");
+}
+
+struct wanted {
+    struct elf *elf;
+    const char *name;
+    uint64_t address;
+};
+
+static bool want_symbol(void *context, const struct elf_symbol *s)
+{
+    struct wanted *w = context;
+    struct str name;
+    if (elf_name(w->elf, s->table, s->name, &name) && str_eq(name, str_of(w->name))) {
+        w->address = s->address;
+    }
+    return w->address == 0;
+}
+
+static int own_base(struct dl_phdr_info *info, size_t size, void *out)
+{
+    (void)size;
+    *(uint64_t *)out = info->dlpi_addr; /* the first is the program itself */
+    return 1;
+}
+
+static void own_program(void)
+{
+    int fd = open("/proc/self/exe", O_RDONLY);
+    struct memory_reader file = {read_fd, &fd};
+    struct elf e;
+    uint64_t base = 0;
+    dl_iterate_phdr(own_base, &base);
+    CHECK(fd >= 0 && elf_open(&e, &file, NULL));
+    struct wanted w = {&e, "own_program", 0};
+    CHECK(elf_each_function(&e, ELF_SYMTAB, want_symbol, &w, NULL));
+    CHECK(w.address + base == (uint64_t)(uintptr_t)&own_program);
+    CHECK(w.address >= e.text_start && w.address < e.text_limit && e.eh_frame_hdr.bytes > 0);
+    elf_release(&e);
+    close(fd);
+}
+
+static void c_library_without_sections(void)
+{
+    int fd = open("/lib/x86_64-linux-gnu/libc.so.6", O_RDONLY);
+    fd = fd >= 0 ? fd : open("/lib/aarch64-linux-gnu/libc.so.6", O_RDONLY);
+    if (fd < 0) {
+        SKIP("no C library where Debian has it");
+    }
+    struct memory_reader file = {read_fd, &fd};
+    struct elf e, bare;
+    CHECK(elf_open(&e, &file, NULL) && e.build_id_bytes == 20);
+    size_t len = (size_t)lseek(fd, 0, SEEK_END);
+    unsigned char *bytes = malloc(len);
+    CHECK(pread(fd, bytes, len, 0) == (ssize_t)len);
+    memset(bytes + offsetof(Elf64_Ehdr, e_shoff), 0, 8);
+    CHECK(elf_open_bytes(&bare, bytes, len, NULL) && bare.sections.len == 0);
+    CHECK(bare.tables[ELF_DYNSYM].count > 1000);
+    CHECK_INT(bare.tables[ELF_DYNSYM].count, e.tables[ELF_DYNSYM].count);
+    CHECK_INT(bare.tables[ELF_DYNSYM].names_bytes, e.tables[ELF_DYNSYM].names_bytes);
+    struct wanted w = {&bare, "qsort", 0};
+    CHECK(elf_each_function(&bare, ELF_DYNSYM, want_symbol, &w, NULL) && w.address != 0);
+    free(bytes);
+    elf_release(&e);
+    elf_release(&bare);
+    close(fd);
+}
+
+static void own_vdso(void)
+{
+    const void *vdso = (const void *)(uintptr_t)getauxval(AT_SYSINFO_EHDR);
+    if (vdso == NULL) {
+        SKIP("this machine has no vdso");
+    }
+    struct elf e;
+    CHECK(elf_open_bytes(&e, vdso, 2 * 4096, NULL));
+    struct wanted w = {&e, "__vdso_clock_gettime", 0};
+    if (e.machine == ELF_AARCH64) {
+        w.name = "__kernel_clock_gettime";
+    }
+    CHECK(elf_each_function(&e, ELF_DYNSYM, want_symbol, &w, NULL) && w.address != 0);
+    elf_release(&e);
+}
+
+TESTS({"functions are those that can be code, without versions and marks", functions_of_a_table},
+      {"headers give machine, segments, build id and sections", headers},
+      {"a build id is found by section when no segment holds it", build_id_by_section},
+      {"the bias of a mapping follows from the segment that holds its offset", bias_of_mappings},
+      {"what is no program for this profiler is refused with its reason", refused_by_name},
+      {"a section table that is cut, too long or nameless is as none", sections_are_optional},
+      {"hostile tables cost nothing and find nothing", hostile_tables},
+      {"a file cut at any byte is read up to there", every_cut},
+      {"a file spoiled at any byte never crashes", every_byte_spoiled},
+      {"names above the maximum are cut", long_names},
+      {"a 32-bit program is read too", i386},
+      {"the test program finds its own function where it runs", own_program},
+      {"the C library has the same dynamic symbols without its section table", c_library_without_sections},
+      {"the vdso's functions are found in memory", own_vdso})
