@@ -17,13 +17,14 @@ commit_sources := $(shell grep -rl --include='*.c' PILLION_COMMIT src 2>/dev/nul
 
 # The hot paths for speed, the rest for size.
 optimise = $(if $(filter src/sample/% src/unwind/% src/profile/%,$1),-O2,-Os)
-commit_flag = $(if $(filter $1,$(commit_sources)),-DPILLION_COMMIT='"$(commit)"')
+libraries := $(shell awk '/^[a-z]/ {printf "%s%s %s", n++ ? ", " : "", $$1, $$2}' vendor/manifest)
+commit_flag = $(if $(filter $1,$(commit_sources)),-DPILLION_COMMIT='"$(commit)"' -DPILLION_LIBRARIES='"$(libraries)"')
 
 compile_flags = -std=gnu11 $(CPPFLAGS) $(WARNINGS)
 
 # A source that goes away relinks, a new commit compiles one file.
 $(call note,$(OUT)/objects.list,$(objects))
-$(call note,$(OUT)/commit,$(commit))
+$(call note,$(OUT)/commit,$(commit) $(libraries))
 
 product: $(OUT)/pillion
 

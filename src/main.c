@@ -34,7 +34,7 @@ int main(int argc, char **argv)
     struct err err;
     int status;
     if (request_parse(&request, argc, argv, environ, &err)) {
-        if (request.command == COMMAND_RUN && !request.settings.quiet)
+        if (request.command == COMMAND_RUN && !request.quiet)
             say_warnings(buf_slice(&request.warnings));
         status = commands[request.command](&request);
     } else {

@@ -1,9 +1,12 @@
 #include "capture/capture.h"
+#include "base/nearest.h"
 #include "capture/session.h"
 #include "os/console.h"
+#include "os/file.h"
 #include "os/launch.h"
 
 #include <stdio.h>
+#include <string.h>
 
 enum { STDERR_FD = 2, EXIT_NO_PROFILE = 1 };
 
@@ -12,11 +15,41 @@ static int profile_command(void *context, struct launch_target *target)
     return session_command(context, target);
 }
 
-/* Shell-style: one line, before 126 or 127. */
-static void say_unstartable(const struct settings *settings, const struct err *err)
+struct neighbours {
+    struct nearest nearest;
+};
+
+static void offer(void *context, const char *name)
 {
-    char line[ERR_TEXT_MAX + 256];
+    struct neighbours *n = context;
+    nearest_offer(&n->nearest, name);
+}
+
+/* The file beside a mistyped path that was probably meant: "./serve.sh exists". */
+static bool find_neighbour(const char *typed, char *out, size_t out_bytes)
+{
+    const char *slash = strrchr(typed, '/');
+    char dir[256];
+    if (slash == NULL ||
+        (size_t)snprintf(dir, sizeof dir, "%.*s", (int)(slash - typed + 1), typed) >= sizeof dir) {
+        return false;
+    }
+    struct neighbours n = {nearest_to(slash + 1, strlen(slash + 1))};
+    if (!file_list(dir, offer, &n, NULL) || n.nearest.count == 0) {
+        return false;
+    }
+    return (size_t)snprintf(out, out_bytes, "%s%s exists", dir, n.nearest.word[0]) < out_bytes;
+}
+
+/* Shell-style: one line, before 126 or 127. */
+static void say_unstartable(const struct settings *settings, int status, const struct err *err)
+{
+    char line[ERR_TEXT_MAX + 512], neighbour[400];
     const char *hint = settings->command_hint;
+    if (hint == NULL && status == LAUNCH_NOT_FOUND && !file_exists(settings->command[0]) &&
+        find_neighbour(settings->command[0], neighbour, sizeof neighbour)) {
+        hint = neighbour;
+    }
     int len = snprintf(line, sizeof line, "pillion: %s%s%s\n", err->text, hint != NULL ? "; " : "",
                        hint != NULL ? hint : "");
     console_write(STDERR_FD, line, len > 0 && (size_t)len < sizeof line ? (size_t)len : 0);
@@ -41,7 +74,7 @@ int capture_run(const struct settings *settings)
     struct err err = {0};
     int status = launch_run(&launch, &err);
     if (err.kind != ERR_NONE) {
-        say_unstartable(settings, &err);
+        say_unstartable(settings, status, &err);
     }
     return status;
 }

@@ -1,13 +1,19 @@
 #include "capture/log.h"
 #include "base/err.h"
 #include "base/time.h"
+#include "encode/utf8.h"
 #include "os/clock.h"
 #include "os/console.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 
-enum { LINE_MAX_BYTES = 4096, STDERR_FD = 2, CAUSES_MAX = 256 };
+enum {
+    TEXT_MAX_BYTES = 4096,
+    LINE_MAX_BYTES = 8 * TEXT_MAX_BYTES, /* escaping makes up to six bytes of one */
+    STDERR_FD = 2,
+    CAUSES_MAX = 256,
+};
 
 static const char *const level_names[] = {"error", "warning", "info", "debug"};
 
@@ -42,47 +48,70 @@ void log_close(struct log *log)
 
 void log_reopen(struct log *log)
 {
-    int fd = log->path == NULL ? -1 : console_open(log->path, NULL);
-    if (fd >= 0) {
-        if (log->owned) {
-            console_close(log->fd);
-        }
-        log->fd = fd;
-        log->owned = true;
+    if (log->owned) {
+        (void)console_reopen(log->fd, log->path, NULL);
+    } else if (log->path != NULL) {
+        int fd = console_open(log->path, NULL);
+        log->owned = fd >= 0;
+        log->fd = fd >= 0 ? fd : log->fd;
     }
 }
 
-/* Control characters would let a process name move the cursor or forge a line. */
-static void add_visible(struct buf *line, struct str text, bool keep_lines)
+/* C0, DEL and C1: what moves a terminal's cursor. */
+static bool is_control(uint32_t character)
 {
-    for (size_t i = 0; i < text.len; i++) {
-        unsigned char byte = (unsigned char)text.ptr[i];
-        if ((byte >= 0x20 && byte != 0x7f) || (keep_lines && byte == '\n')) {
-            buf_byte(line, (char)byte);
-        } else {
-            buf_printf(line, "\\x%02x", byte);
+    return character < 0x20 || (character >= 0x7f && character < 0xa0);
+}
+
+static bool is_malformed(struct str taken, uint32_t character)
+{
+    return character == 0xfffd && taken.len == 1;
+}
+
+/* Control characters would let a process name move the cursor or forge a line; `blocks` keeps the
+ * line ends that are followed by an indent. */
+static void add_visible(struct buf *line, struct str text, bool blocks)
+{
+    while (text.len > 0) {
+        struct str taken = text;
+        uint32_t character = utf8_take(&text);
+        taken.len -= text.len;
+        bool kept = character == '\n' && blocks && str_starts(text, STR("  "));
+        if (kept || (!is_control(character) && !is_malformed(taken, character))) {
+            buf_str(line, taken);
+            continue;
+        }
+        for (size_t i = 0; i < taken.len; i++) {
+            buf_printf(line, "\\x%02x", (unsigned char)taken.ptr[i]);
         }
     }
+}
+
+static size_t columns_of(struct str text)
+{
+    size_t columns = 0;
+    for (size_t i = 0; i < text.len; i++) {
+        columns += ((unsigned char)text.ptr[i] & 0xc0) != 0x80; /* one per UTF-8 character */
+    }
+    return columns;
 }
 
 /* Column 76 and a hanging indent, on terminals only: collectors split at line ends. */
 static void add_wrapped(struct buf *line, struct str text)
 {
-    enum { COLUMNS = 76 };
+    enum { COLUMNS = 76, INDENT = 2 };
     size_t column = 0;
     while (text.len > 0) {
         struct str word = str_cut(&text, ' ');
-        size_t first = str_find(word, '\n');
-        if (column > 2 && column + 1 + (first < word.len ? first : word.len) > COLUMNS) {
+        if (column > INDENT && column + 1 + columns_of(word) > COLUMNS) {
             buf_text(line, "\n  ");
-            column = 2;
-        } else if (column > 0 && (line->len == 0 || line->ptr[line->len - 1] != ' ')) {
+            column = INDENT;
+        } else if (column > INDENT) {
             buf_byte(line, ' ');
             column++;
         }
-        add_visible(line, word, true);
-        size_t last = str_find_last(word, '\n');
-        column = last < word.len ? word.len - last - 1 : column + word.len;
+        buf_str(line, word);
+        column += columns_of(word);
     }
 }
 
@@ -96,30 +125,30 @@ static void text_line(const struct log *log, enum log_level level, struct str te
     struct buf whole;
     buf_init(&whole, LINE_MAX_BYTES);
     buf_text(&whole, level == LOG_INFO && str_starts(text, STR("pillion ")) ? "" : "pillion: ");
-    buf_text(&whole, level == LOG_ERROR     ? "error: "
-                     : level == LOG_WARNING ? "warning: "
-                                            : "");
-    buf_str(&whole, text);
-    if (log->terminal && memchr(text.ptr, '\n', text.len) == NULL) {
-        add_wrapped(line, buf_slice(&whole));
+    buf_text(&whole, level == LOG_WARNING ? "warning: " : "");
+    add_visible(&whole, text, log->terminal);
+    struct str visible = buf_slice(&whole);
+    if (log->terminal && str_find(visible, '\n') == visible.len) {
+        add_wrapped(line, visible);
     } else {
-        add_visible(line, buf_slice(&whole), log->terminal);
+        buf_str(line, visible);
     }
     buf_release(&whole);
 }
 
+/* A JSON string; logfmt quotes alike. What is no UTF-8 becomes U+FFFD: the line stays valid. */
 static void add_quoted(struct buf *line, struct str value)
 {
     buf_byte(line, '"');
-    for (size_t i = 0; i < value.len; i++) {
-        unsigned char byte = (unsigned char)value.ptr[i];
-        if (byte == '"' || byte == '\\') {
+    while (value.len > 0) {
+        uint32_t character = utf8_take(&value);
+        if (character == '"' || character == '\\') {
             buf_byte(line, '\\');
-            buf_byte(line, (char)byte);
-        } else if (byte < 0x20 || byte == 0x7f) {
-            buf_printf(line, "\\u%04x", byte);
+            buf_byte(line, (char)character);
+        } else if (is_control(character)) {
+            buf_printf(line, "\\u%04x", character);
         } else {
-            buf_byte(line, (char)byte);
+            utf8_put(line, character);
         }
     }
     buf_byte(line, '"');
@@ -127,10 +156,10 @@ static void add_quoted(struct buf *line, struct str value)
 
 static void logfmt_field(struct buf *line, const char *key, struct str value)
 {
-    bool plain = value.len > 0;
+    bool plain = value.len > 0 && utf8_valid(value);
     for (size_t i = 0; i < value.len; i++) {
         unsigned char byte = (unsigned char)value.ptr[i];
-        plain = plain && byte > 0x20 && byte != '"' && byte != '=' && byte != '\\' && byte != 0x7f;
+        plain = plain && byte > 0x20 && byte != '"' && byte != '=' && byte != '\\' && byte < 0x7f;
     }
     buf_printf(line, "%s%s=", line->len > 0 ? " " : "", key);
     if (plain) {
@@ -175,7 +204,7 @@ static void write_event(struct log *log, enum log_level level, const char *event
         return;
     }
     struct buf line;
-    buf_init(&line, 2 * LINE_MAX_BYTES);
+    buf_init(&line, LINE_MAX_BYTES);
     if (log->format == LOG_TEXT) {
         text_line(log, level, text, &line);
     } else {
@@ -191,7 +220,7 @@ static void write_event(struct log *log, enum log_level level, const char *event
 void log_event(struct log *log, enum log_level level, const char *event,
                const struct log_field *fields, size_t count, const char *format, ...)
 {
-    char text[LINE_MAX_BYTES];
+    char text[TEXT_MAX_BYTES];
     va_list args;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
@@ -201,7 +230,7 @@ void log_event(struct log *log, enum log_level level, const char *event,
 
 void log_say(struct log *log, enum log_level level, const char *format, ...)
 {
-    char text[LINE_MAX_BYTES];
+    char text[TEXT_MAX_BYTES];
     va_list args;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
@@ -209,9 +238,9 @@ void log_say(struct log *log, enum log_level level, const char *format, ...)
     write_event(log, level, "message", NULL, 0, str_of(text));
 }
 
-void log_once(struct log *log, const char *format, ...)
+void log_once(struct log *log, enum log_level level, const char *format, ...)
 {
-    char text[LINE_MAX_BYTES];
+    char text[TEXT_MAX_BYTES];
     va_list args;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
@@ -225,6 +254,6 @@ void log_once(struct log *log, const char *format, ...)
     }
     pthread_mutex_unlock(&log->lock);
     if (first) {
-        write_event(log, LOG_WARNING, "message", NULL, 0, str_of(text));
+        write_event(log, level, "message", NULL, 0, str_of(text));
     }
 }

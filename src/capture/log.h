@@ -7,8 +7,10 @@
  *
  *     log_event(log, LOG_INFO, "window", fields, count, "%s", sentence);
  *
- * A warning is said once per cause: log_once counts repeats of the same key instead of printing.
- * Texts of foreign origin (process names, paths) are printed with control characters as \xNN.
+ * A warning or error is said once per cause: log_once counts repeats of the same key instead of printing.
+ * Texts of foreign origin (process names, paths) are printed with control characters and what is no
+ * UTF-8 as \xNN; logfmt and json have \uNNNN and U+FFFD. A line end in the text is kept on terminals
+ * only, and only when two blanks follow it: a name cannot forge a line.
  *
  * A log is used by the sampler and the publisher; one event is one write, so lines never mix.
  */
@@ -54,7 +56,8 @@ void log_event(struct log *log, enum log_level level, const char *event,
 void log_say(struct log *log, enum log_level level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* A warning whose repeats (same format and first 60 bytes of text) are only counted. */
-void log_once(struct log *log, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* A message whose repeats (the same first 60 bytes of text) are only counted. */
+void log_once(struct log *log, enum log_level level, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 #endif

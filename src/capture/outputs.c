@@ -41,45 +41,81 @@ struct stems {
     VEC(struct str) names; /* each owned */
 };
 
-/* "profile_<19 characters of time>" and, for several in one second, "-N". */
-static size_t stem_bytes(struct str name)
+static bool is_number(struct str text)
 {
-    enum { STEM_BYTES = sizeof "profile_2026-11-20T10:31:04" - 1 };
-    if (!str_starts(name, STR("profile_20")) || name.len <= STEM_BYTES) {
-        return 0;
+    uint64_t value;
+    return str_u64(text, &value);
+}
+
+/* The stem of a file of our naming, "profile_<19 characters of time>" and, for several in one second,
+ * "-N"; 0 for every other name. *rest is what follows. */
+static size_t stem_bytes(struct str name, struct str *rest)
+{
+    static const char form[] = "profile_2000-00-00T00:00:00";
+    enum { STEM_BYTES = sizeof form - 1 };
+    for (size_t i = 0; i < STEM_BYTES; i++) {
+        bool digit = i < name.len && name.ptr[i] >= '0' && name.ptr[i] <= '9';
+        if (i >= name.len || (form[i] == '0' ? !digit : name.ptr[i] != form[i])) {
+            return 0;
+        }
     }
     size_t dot = str_find(name, '.');
-    return dot < name.len && dot >= STEM_BYTES && name.ptr[18] == 'T' ? dot : 0;
+    struct str number = str_sub(name, STEM_BYTES, dot - STEM_BYTES);
+    if (number.len > 0 && (number.ptr[0] != '-' || !is_number(str_sub(number, 1, number.len)))) {
+        return 0;
+    }
+    *rest = str_sub(name, dot, name.len);
+    return dot;
+}
+
+static bool is_ours(struct str extension)
+{
+    for (unsigned i = 0; i < ROW_COUNT; i++) {
+        if (str_eq(extension, str_of(encoder_by_name(str_of(rows[i].encoder))->extension))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool knows(const struct stems *stems, struct str name)
+{
+    vec_each(&stems->names, known)
+    {
+        if (str_eq(*known, name)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static void note_stem(void *context, const char *file)
 {
     struct stems *stems = context;
-    struct str name = str_of(file);
-    name.len = stem_bytes(name);
-    if (name.len == 0) {
+    struct str name = str_of(file), rest;
+    name.len = stem_bytes(name, &rest);
+    if (name.len == 0 || !is_ours(rest) || knows(stems, name)) {
         return;
     }
-    vec_each(&stems->names, known)
-    {
-        if (str_eq(*known, name)) {
-            return;
-        }
+    char *copy = malloc(name.len + 1);
+    struct str *place = copy == NULL ? NULL : vec_push(&stems->names);
+    if (place == NULL) {
+        free(copy);
+        return;
     }
-    struct str *place = vec_push(&stems->names);
-    if (place != NULL) {
-        char *copy = malloc(name.len + 1);
-        *place = (struct str){copy, copy == NULL ? 0 : name.len};
-        if (copy != NULL) {
-            memcpy(copy, name.ptr, name.len);
-            copy[name.len] = '\0';
-        }
-    }
+    memcpy(copy, name.ptr, name.len);
+    copy[name.len] = '\0';
+    *place = (struct str){copy, name.len};
 }
 
-static int by_name(const void *left, const void *right)
+/* By time, then by number: a longer number is a larger one. */
+static int by_age(const void *left, const void *right)
 {
-    return str_compare(*(const struct str *)left, *(const struct str *)right);
+    const struct str *a = left, *b = right;
+    if (a->len != b->len && memcmp(a->ptr, b->ptr, sizeof "profile_2000-00-00T00:00:00" - 1) == 0) {
+        return a->len < b->len ? -1 : 1;
+    }
+    return str_compare(*a, *b);
 }
 
 static void remove_set(const struct outputs *o, const char *stem)
@@ -93,19 +129,43 @@ static void remove_set(const struct outputs *o, const char *stem)
     }
 }
 
-static void remove_old_sets(const struct outputs *o)
+struct leftovers {
+    const struct outputs *o;
+    struct str oldest; /* set that stays */
+};
+
+/* A killed run's temporary file of a set that is gone. */
+static void remove_leftover(void *context, const char *file)
+{
+    const struct leftovers *l = context;
+    struct str name = str_of(file), stem = name, rest;
+    char path[PATH_MAX_BYTES];
+    stem.len = stem_bytes(name, &rest);
+    if (stem.len > 0 && str_ends(rest, STR(".tmp")) && by_age(&stem, &l->oldest) < 0 &&
+        path_of(l->o, file, "", path)) {
+        (void)file_remove(path, NULL);
+    }
+}
+
+static void remove_old_sets(const struct outputs *o, const char *newest)
 {
     struct stems stems = {0};
-    if (o->max_sets > 0 && file_list(o->dir, note_stem, &stems, NULL)) {
-        qsort(stems.names.at, stems.names.len, sizeof *stems.names.at, by_name);
-        for (size_t i = 0; i + o->max_sets < stems.names.len; i++) {
-            if (stems.names.at[i].ptr != NULL) {
+    if (o->max_sets > 0 && file_list(o->dir, note_stem, &stems, NULL) && stems.names.len > 0) {
+        qsort(stems.names.at, stems.names.len, sizeof *stems.names.at, by_age);
+        size_t excess = stems.names.len > o->max_sets ? stems.names.len - o->max_sets : 0;
+        struct leftovers leftovers = {o, stems.names.at[excess]};
+        for (size_t i = 0; excess > 0 && i < stems.names.len; i++) {
+            /* a clock that was set back must not cost what was just written */
+            if (!str_eq(stems.names.at[i], str_of(newest))) {
                 remove_set(o, stems.names.at[i].ptr);
+                excess--;
             }
         }
+        (void)file_list(o->dir, remove_leftover, &leftovers, NULL);
     }
-    for (size_t i = 0; i < stems.names.len; i++) {
-        free((char *)(uintptr_t)stems.names.at[i].ptr);
+    vec_each(&stems.names, name)
+    {
+        free((char *)(uintptr_t)name->ptr);
     }
     vec_release(&stems.names);
 }
@@ -170,6 +230,6 @@ bool outputs_write(const struct outputs *o, struct profile *p, struct outputs_wr
             ok = false;
         }
     }
-    remove_old_sets(o);
+    remove_old_sets(o, written->stem);
     return ok;
 }

@@ -6,7 +6,8 @@
  * the same second get "-2", "-3" … behind the time instead of overwriting each other.
  *
  * Rotation: `rotating` keeps only the newest set, `max_sets` that many (0: all). What is removed are
- * files of this naming in DIR, the oldest names first, those of earlier runs included.
+ * files of this naming in DIR, the oldest names first, those of earlier runs included, and temporary
+ * files that killed runs left of sets that are gone. The set just written always stays.
  *
  * A format that cannot be written is an error of that format alone; the others are still written.
  */

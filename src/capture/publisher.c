@@ -35,7 +35,7 @@ static void publish(struct publisher *pub, struct profile *p)
     struct err err = {0};
     struct outputs_written written;
     if (!namer_run(&pub->namer, p, &err)) {
-        log_once(pub->log, "%s; some frames stay unnamed", err.text);
+        log_once(pub->log, LOG_WARNING, "%s; some frames stay unnamed", err.text);
     }
     uint64_t own_ns = clock_own_cpu_ns();
     p->meta.own_cpu_ns = own_ns - pub->own_cpu_ns;

@@ -248,7 +248,7 @@ static void say_on_proc(struct session *s, const struct err *why)
     if (s->access.why.kind == ERR_NONE) {
         s->access.why = *why;
     }
-    log_once(&s->log, "%s. CPU time per thread is counted from /proc, without stacks", why->text);
+    log_once(&s->log, LOG_WARNING, "%s. CPU time per thread is counted from /proc, without stacks", why->text);
 }
 
 /* Takes a running process in, on the highest rung it allows. */
@@ -262,6 +262,8 @@ static void adopt(struct session *s, uint32_t pid)
     target->rung = RUNG_PROC;
     if (s->perf_on && perf_follow_process(&s->perf, pid, &err)) {
         target->rung = (uint8_t)perf_rung(s);
+        perf_enable(&s->perf);
+        (void)targets_read_maps(&s->targets, target);
     } else if (s->perf_on && err.kind != ERR_GONE) {
         say_on_proc(s, &err);
     }
@@ -429,7 +431,6 @@ static void look_around(struct session *s, uint64_t now_ns)
     s->next_scan_ns = now_ns + (many ? SCAN_MANY_MS : SCAN_MS) * NS_PER_MS;
     if (s->settings->target == TARGET_ALL && s->perf_on) {
         scan_processes(s, true);
-        perf_enable(&s->perf);
     }
     if (s->perf_on && perf_reap(&s->perf) == 0 && s->settings->target != TARGET_ALL) {
         drain(s, true);
@@ -529,7 +530,8 @@ static int finish(struct session *s)
         signals_default(); /* a second TERM ends at once; init's first must not */
     }
     unsigned failed = release(s);
-    return failed > 0 || (s->any_cpu && !s->any_stack);
+    bool refused = s->access.why.kind != ERR_NONE;
+    return failed > 0 || (refused && s->any_cpu && !s->any_stack);
 }
 
 static int abandon(struct session *s)
@@ -561,7 +563,6 @@ static void adopt_command(struct session *s, const struct launch_target *target)
     if (!target->fresh) {
         adopt(s, target->pid);
         scan_processes(s, false);
-        perf_enable(&s->perf);
         return;
     }
     struct target *command = targets_get(&s->targets, target->pid);
@@ -584,12 +585,15 @@ int session_command(const struct settings *settings, struct launch_target *targe
     open_perf(&s);
     follow_command(&s, target);
     if (!setup(&s)) {
-        launch_ready(target);
+        (void)launch_ready(target);
         return 1;
     }
     adopt_command(&s, target);
     begin_window(&s);
-    launch_ready(target);
+    if (!launch_ready(target)) {
+        (void)release(&s);
+        return 0;
+    }
     char what[ERR_TEXT_MAX];
     snprintf(what, sizeof what, format, settings->command[0], target->pid);
     return run(&s, what);
@@ -652,9 +656,6 @@ int session_attach(const struct settings *settings)
         ok = adopt_pids(&s, &what);
     }
     begin_window(&s);
-    if (s.perf_on) {
-        perf_enable(&s.perf);
-    }
     int status = ok ? run(&s, buf_cstr(&what)) : abandon(&s);
     buf_release(&what);
     return status;

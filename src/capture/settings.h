@@ -88,7 +88,7 @@ enum { SETTINGS_PIDS_MAX = 256 };
 struct settings {
     /* What is profiled. */
     enum target_mode target;
-    char *const *command;     /* TARGET_COMMAND: its argv, NULL-terminated, never empty; else NULL */
+    char *const *command;     /* TARGET_COMMAND: its argv, NULL-terminated; else NULL */
     const char *command_hint; /* NULL, or one sentence to add when the command is not found, such as
                                * "did you mean: pillion doctor?" */
     int pids[SETTINGS_PIDS_MAX]; /* TARGET_PIDS: in the order given, each once, each > 0 */
@@ -122,11 +122,10 @@ struct settings {
     double max_cpu_percent;    /* of one core, > 0 … 100; 1 */
 
     /* What it says. */
-    enum log_level log_level;   /* LOG_INFO; --quiet has made it LOG_ERROR, --verbose LOG_DEBUG */
+    enum log_level log_level;   /* LOG_INFO; -q has made it LOG_ERROR (no first line, no summary),
+                                 * -v LOG_DEBUG */
     const char *log_file;       /* NULL = standard error */
     enum log_format log_format; /* LOG_TEXT */
-    bool quiet;                 /* -q: errors only, no first line, no summary */
-    bool verbose;               /* -v */
     enum color_mode color;      /* COLOR_AUTO */
 };
 

@@ -29,55 +29,63 @@ static struct halves split(const struct record *sample)
     return halves;
 }
 
-/* Enters the user half below `node`. Looks mappings up from the leaf, because the leaf is certain and
- * everything beyond the first unmapped address is not. */
-static uint32_t add_user(struct stacks *s, struct profile *p, struct target *target,
-                         const struct halves *halves, uint64_t now_ns)
+/* One frame deeper. False when the profile is full: the path must not go on from the root then. */
+static bool descend(struct profile *p, uint32_t *node, const struct frame *frame)
 {
-    uint32_t frames[DEPTH_MAX];
+    *node = profile_child(p, *node, profile_frame(p, frame));
+    return *node != 0;
+}
+
+/* Enters the user half from the root. Looks mappings up from the leaf, because the leaf is certain
+ * and everything beyond the first unmapped address is not. */
+static bool add_user(struct stacks *s, struct profile *p, struct target *target,
+                     const struct halves *halves, uint64_t now_ns, uint32_t *node)
+{
+    struct frame frames[DEPTH_MAX];
     size_t depth = 0;
     for (; depth < halves->user_len; depth++) {
-        uint64_t address = halves->user[depth] - (depth > 0);
-        struct mapping *mapping = address < ADDRESS_LEAST ? NULL
-                                                          : targets_mapping(s->targets, target,
-                                                                            address, now_ns);
+        uint64_t address = halves->user[depth];
+        if (address < ADDRESS_LEAST) {
+            break; /* the outermost frame returns to 0 */
+        }
+        address -= depth > 0;
+        struct mapping *mapping = depth == 0
+                                      ? targets_mapping(s->targets, target, address, now_ns)
+                                      : targets_known_mapping(target, address);
         if (mapping == NULL) {
             s->cut++;
             break;
         }
-        struct frame frame = {.address = address - mapping->bias,
-                              .module = targets_module_id(s->targets, p, mapping),
-                              .kind = FRAME_NATIVE};
-        frames[depth] = profile_frame(p, &frame);
-        if (frames[depth] == 0) {
-            return 0; /* the profile is full */
-        }
+        frames[depth] = (struct frame){.address = address - mapping->bias,
+                                       .module = targets_module_id(s->targets, p, mapping),
+                                       .kind = FRAME_NATIVE};
     }
-    uint32_t node = 0;
-    for (size_t i = depth; i-- > 0;) {
-        node = profile_child(p, node, frames[i]);
+    bool fits = true;
+    while (fits && depth > 0) {
+        fits = descend(p, node, &frames[--depth]);
     }
-    return node;
+    return fits;
 }
 
-static uint32_t add_kernel(struct profile *p, uint32_t node, const struct halves *halves)
+static bool add_kernel(struct profile *p, const struct halves *halves, uint32_t *node)
 {
     struct module module = {.path = profile_cstring(p, "[kernel]"), .image = IMAGE_KERNEL};
     uint32_t id = halves->kernel_len == 0 ? 0 : profile_module(p, &module);
-    for (size_t i = halves->kernel_len; i-- > 0;) {
-        struct frame frame = {.address = halves->kernel[i] - (i > 0),
+    bool fits = true;
+    for (size_t i = halves->kernel_len; fits && i > 0; i--) {
+        struct frame frame = {.address = halves->kernel[i - 1] - (i > 1),
                               .module = id,
                               .kind = FRAME_KERNEL};
-        node = profile_child(p, node, profile_frame(p, &frame));
+        fits = descend(p, node, &frame);
     }
-    return node;
+    return fits;
 }
 
 /* A sample without any address: an exiting thread, or code outside every mapping. */
-static uint32_t add_unknown(struct profile *p)
+static bool add_unknown(struct profile *p, uint32_t *node)
 {
     struct frame frame = {.name = profile_cstring(p, "[unknown]"), .kind = FRAME_NATIVE};
-    return profile_child(p, 0, profile_frame(p, &frame));
+    return descend(p, node, &frame);
 }
 
 void stacks_add(struct stacks *s, struct profile *p, const struct record *sample)
@@ -88,12 +96,10 @@ void stacks_add(struct stacks *s, struct profile *p, const struct record *sample
     }
     uint32_t thread = targets_thread_id(s->targets, p, target, sample->tid);
     struct halves halves = split(sample);
-    uint32_t node = add_user(s, p, target, &halves, sample->time_ns);
-    node = add_kernel(p, node, &halves);
-    if (node == 0) {
-        node = add_unknown(p);
-    }
-    profile_add(p, thread, node, sample->as.sample.period_ns, 1);
+    uint32_t node = 0;
+    bool fits = add_user(s, p, target, &halves, sample->time_ns, &node) &&
+                add_kernel(p, &halves, &node) && (node != 0 || add_unknown(p, &node));
+    profile_add(p, thread, fits ? node : 0, sample->as.sample.period_ns, 1);
     target->sampled_ns += sample->as.sample.period_ns;
     s->samples++;
 }

@@ -227,7 +227,7 @@ static bool is_empty(const struct profile_totals *sum)
 static void say_empty(struct log *log, const struct profile *p, const struct profile_totals *sum)
 {
     struct str reason = profile_text(p, p->meta.reason);
-    log_once(log, "EMPTY: %.1f s CPU, no stack readable: %.*s", seconds(sum->cpu_ns),
+    log_once(log, LOG_WARNING, "EMPTY: %.1f s CPU, no stack readable: %.*s", seconds(sum->cpu_ns),
             (int)reason.len, reason.ptr);
 }
 
@@ -246,11 +246,11 @@ void summary_window(struct log *log, const struct profile *p, const struct outpu
     }
     fill_fields(&fields, p, &sum);
     log_event(log, LOG_INFO, "window", fields.at, fields.count, "%s", buf_cstr(&text));
-    if (is_empty(&sum)) {
+    if (is_empty(&sum) && p->meta.reason != 0) {
         say_empty(log, p, &sum);
     }
     if (problem != NULL) {
-        log_once(log, "%s", problem);
+        log_once(log, LOG_ERROR, "%s", problem);
     }
     buf_release(&text);
     buf_release(&fields.text);

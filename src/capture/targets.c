@@ -267,7 +267,8 @@ void targets_comm(struct targets *t, uint32_t pid, uint32_t tid, struct str name
     }
     set_name(thread->name, name);
     thread->named = true;
-    thread->window = 0; /* a renamed thread is a new row */
+    thread->ended = false; /* a thread that execs takes the first thread's tid over */
+    thread->window = 0;    /* a renamed thread is a new row */
     if (pid == tid || exec) {
         set_name(target->name, name);
         target->window = 0;
@@ -368,7 +369,8 @@ static uint64_t image_of(struct targets *t, const struct target *target,
 {
     switch (mapping_kind_of(file->path)) {
     case MAPPING_VDSO:
-        return IMAGE_VDSO;
+        /* below 4 GiB it is that of a 32-bit process, which is not the one mapped here */
+        return file->start >> 32 != 0 ? IMAGE_VDSO : IMAGE_ANON;
     case MAPPING_FILE:
     case MAPPING_MEMFD:
         return images_file(t->images, target->pid, file->path, file->major, file->minor,
@@ -392,10 +394,11 @@ void targets_map(struct targets *t, struct target *target, const struct mapped_f
     (void)insert_mapping(target, first_ending_behind(target, file->start), mapping);
 }
 
-static void read_maps(struct targets *t, struct target *target)
+bool targets_read_maps(struct targets *t, struct target *target)
 {
-    if (!proc_read(target->pid, 0, "maps", &t->text, NULL)) {
-        return;
+    /* a process that is ending has an empty text: what is known of it is worth more */
+    if (!proc_read(target->pid, 0, "maps", &t->text, NULL) || t->text.len == 0) {
+        return false;
     }
     struct str rest = buf_slice(&t->text);
     struct map_line line;
@@ -408,13 +411,19 @@ static void read_maps(struct targets *t, struct target *target)
         }
     }
     target->maps_read = true;
+    return true;
 }
 
 static struct mapping *holding(struct target *target, uint64_t address)
 {
     size_t at = first_ending_behind(target, address);
-    struct mapping *mapping = &target->maps.at[at];
-    return at < target->maps.len && mapping->start <= address ? mapping : NULL;
+    return at < target->maps.len && target->maps.at[at].start <= address ? &target->maps.at[at]
+                                                                         : NULL;
+}
+
+struct mapping *targets_known_mapping(struct target *target, uint64_t address)
+{
+    return holding(target, address);
 }
 
 struct mapping *targets_mapping(struct targets *t, struct target *target, uint64_t address,
@@ -424,14 +433,15 @@ struct mapping *targets_mapping(struct targets *t, struct target *target, uint64
     if (mapping != NULL || target->ended || now_ns < target->maps_retry_ns) {
         return mapping;
     }
-    if (target->maps_read) { /* a miss after the first reading: rarely worth reading again */
+    bool again = target->maps_read;
+    if (!targets_read_maps(t, target) || again) {
+        /* a miss after the first reading is rarely worth another, and a refusal stays one */
         target->maps_retry_ns = now_ns + target->maps_wait_ns;
         target->maps_wait_ns *= 2;
         if (target->maps_wait_ns > MAPS_WAIT_MAX_MS * NS_PER_MS) {
             target->maps_wait_ns = MAPS_WAIT_MAX_MS * NS_PER_MS;
         }
     }
-    read_maps(t, target);
     return holding(target, address);
 }
 

@@ -115,10 +115,17 @@ struct mapped_file {
 };
 void targets_map(struct targets *t, struct target *target, const struct mapped_file *file);
 
+/* Takes the mappings of a process that ran before us from /proc/PID/maps; false when it may not be
+ * read or has none any more. Later ones come by records, so this is called after sampling began. */
+bool targets_read_maps(struct targets *t, struct target *target);
+
 /* The mapping that holds an address, or null. May read /proc/PID/maps (with back-off) when there is
  * none. */
 struct mapping *targets_mapping(struct targets *t, struct target *target, uint64_t address,
                                 uint64_t now_ns);
+
+/* The same among the mappings that are known: for an address that may well be no code. */
+struct mapping *targets_known_mapping(struct target *target, uint64_t address);
 
 /* Ids in the running profile, made on first use in a window. */
 uint32_t targets_process_id(struct targets *t, struct profile *p, struct target *target);

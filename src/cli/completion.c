@@ -77,18 +77,10 @@ static void bash_values(struct buf *out)
     }
 }
 
-void completion_bash(struct buf *out)
+/* Finds the word that begins the command, at COMP_WORDS[i]. */
+static void bash_find_word(struct buf *out)
 {
-    buf_text(out, "# bash completion of pillion: source <(pillion help bash)\n"
-                  "_pillion() {\n"
-                  "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} i\n"
-                  "    if [[ $cur == = ]]; then\n"
-                  "        cur=\n"
-                  "    elif [[ $prev == = ]]; then\n"
-                  "        prev=${COMP_WORDS[COMP_CWORD-2]}\n"
-                  "    fi\n"
-                  "    COMPREPLY=()\n"
-                  "    for ((i = 1; i < COMP_CWORD; i++)); do\n"
+    buf_text(out, "    for ((i = 1; i < COMP_CWORD; i++)); do\n"
                   "        case ${COMP_WORDS[i]} in\n"
                   "        --) ((i++)); break ;;\n"
                   "        ");
@@ -105,8 +97,13 @@ void completion_bash(struct buf *out)
                   "        -*) ;;\n"
                   "        *) break ;;\n"
                   "        esac\n"
-                  "    done\n"
-                  "    if ((i < COMP_CWORD)); then\n"
+                  "    done\n");
+}
+
+/* Behind a command that is not pillion's own, its own completion is asked. */
+static void bash_behind_word(struct buf *out)
+{
+    buf_text(out, "    if ((i < COMP_CWORD)); then\n"
                   "        case ${COMP_WORDS[i]} in\n        ");
     add_words('|', out);
     buf_text(out, ") ;;\n"
@@ -117,12 +114,11 @@ void completion_bash(struct buf *out)
                   "           fi\n"
                   "           return ;;\n"
                   "        esac\n"
-                  "    fi\n"
-                  "    case $prev in\n");
-    bash_values(out);
-    buf_text(out, "    esac\n"
-                  "    if [[ $cur == -* ]]; then\n"
-                  "        COMPREPLY=($(compgen -W '");
+                  "    fi\n");
+}
+
+static void bash_options(struct buf *out)
+{
     for (size_t i = 0; i < option_count; i++) {
         const struct option *row = &option_table[i];
         if (!offered(row))
@@ -132,6 +128,27 @@ void completion_bash(struct buf *out)
         if (row->label != LABEL_PLAIN)
             buf_printf(out, "--no-%s ", row->name);
     }
+}
+
+void completion_bash(struct buf *out)
+{
+    buf_text(out, "# bash completion of pillion: source <(pillion help bash)\n"
+                  "_pillion() {\n"
+                  "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} i\n"
+                  "    if [[ $cur == = ]]; then\n"
+                  "        cur=\n"
+                  "    elif [[ $prev == = ]]; then\n"
+                  "        prev=${COMP_WORDS[COMP_CWORD-2]}\n"
+                  "    fi\n"
+                  "    COMPREPLY=()\n");
+    bash_find_word(out);
+    bash_behind_word(out);
+    buf_text(out, "    case $prev in\n");
+    bash_values(out);
+    buf_text(out, "    esac\n"
+                  "    if [[ $cur == -* ]]; then\n"
+                  "        COMPREPLY=($(compgen -W '");
+    bash_options(out);
     buf_text(out, "' -- \"$cur\"))\n"
                   "    elif ((i < COMP_CWORD)); then\n"
                   "        COMPREPLY=($(compgen -f -- \"$cur\"))\n"

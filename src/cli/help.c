@@ -1,6 +1,6 @@
 #include "cli/help.h"
 
-#include "cli/nearest.h"
+#include "base/nearest.h"
 #include "cli/say.h"
 #include "cli/value.h"
 

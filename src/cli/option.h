@@ -38,7 +38,7 @@ enum option_kind {
 enum option_state {
     STATE_WORKS,
     STATE_NOT_YET,   /* in the table because command lines and later versions need it; refused */
-    STATE_NO_EFFECT, /* other profilers' options that need nothing here; accepted, `help` says why */
+    STATE_NO_EFFECT, /* other profilers', needing nothing here; accepted, `help` says why */
 };
 
 enum option_group {
@@ -87,7 +87,7 @@ struct option {
     const struct choice *choices;
     const char *fallback; /* default, NULL = zero of the type */
     const char *shown;    /* what help shows as default instead; "" = nothing */
-    const char *help;     /* what it is, no capital, no full stop; STATE_NO_EFFECT: why it has none */
+    const char *help;     /* what it is, or why it has no effect; no capital, no full stop */
     const char *env;      /* further variables, blank-separated, the first that is set wins */
 };
 

@@ -3,9 +3,9 @@
  *
  * Inputs are collapsed stacks (also those of other tools) and pprof files, recognised by their
  * content, not by their names; several are added up. The output's form follows from its extension
- * (.html, .pprof, .col, .speedscope.json) or from --format; "-" writes to standard output and needs
- * --format. With --diff a flame graph is coloured by the difference to BASE. A file is written whole
- * or not at all.
+ * (.html, .pprof, .col, .speedscope.json) or from --format; "-" writes to standard output and
+ * needs --format. With --diff a flame graph is coloured by the difference to BASE. A file is
+ * written whole or not at all.
  */
 #ifndef CLI_RENDER_H
 #define CLI_RENDER_H

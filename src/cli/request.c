@@ -1,6 +1,6 @@
 #include "cli/request.h"
 
-#include "cli/nearest.h"
+#include "base/nearest.h"
 #include "cli/value.h"
 
 #include <stdio.h>
@@ -464,7 +464,7 @@ static bool resolve_target(struct request *out, struct err *err)
     return true;
 }
 
-/* "pillion doctr": sent to the shell's kind of answer, "not found", with what was probably meant. */
+/* "pillion doctr": goes on to "not found", with what was probably meant. */
 static void hint_at_command(struct settings *s)
 {
     static const char *const hints[COMMAND_COUNT] = {
@@ -487,9 +487,9 @@ static void resolve_log_level(struct request *out)
     struct settings *s = &out->settings;
     if (was_given(out, "log-level", SOURCE_ARGUMENT))
         return;
-    if (s->verbose)
+    if (out->verbose)
         s->log_level = LOG_DEBUG;
-    else if (s->quiet)
+    else if (out->quiet)
         s->log_level = LOG_ERROR;
 }
 

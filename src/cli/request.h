@@ -50,7 +50,7 @@ struct request {
     unsigned render_format; /* FORMAT_ bits, 0 = by the extension */
 
     /* Values that steer nothing but their own checks, and halves of what is resolved. */
-    bool all, flamegraph, ignored_flag;
+    bool all, flamegraph, quiet, verbose, ignored_flag;
     const char *ignored_text;
     int ignored_choice;
     uint64_t ignored_amount;

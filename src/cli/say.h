@@ -2,8 +2,8 @@
  * say: pillion's own sentences on standard error.
  *
  * "pillion: " comes first. On a terminal lines are broken at 76 columns with the rest indented by
- * two; elsewhere a message is one line, as collectors of logs want it. Control characters are shown as '?'.
- * One message is one write.
+ * two; elsewhere a message is one line, as collectors of logs want it. Control characters are
+ * shown as '?'. One message is one write.
  */
 #ifndef CLI_SAY_H
 #define CLI_SAY_H

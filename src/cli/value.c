@@ -1,7 +1,7 @@
 #include "cli/value.h"
 
 #include "base/time.h"
-#include "cli/nearest.h"
+#include "base/nearest.h"
 
 #include <stdio.h>
 #include <strings.h>

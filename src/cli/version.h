@@ -1,5 +1,5 @@
-/* version: `pillion --version`. The first line is name and number only, for scripts; what follows is
- * what a report of a problem needs, in one paste. */
+/* version: `pillion --version`. The first line is name and number only, for scripts; what follows
+ * is what a report of a problem needs, in one paste. */
 #ifndef CLI_VERSION_H
 #define CLI_VERSION_H
 

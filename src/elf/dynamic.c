@@ -60,7 +60,8 @@ static void read_dynamic(const struct elf *e, struct dynamic *d)
     }
 }
 
-/* Calls `each` with the 32-bit words at `offset` until it returns false; false when the file ends. */
+/* Calls `each` with the 32-bit words at `offset` until it returns false; false when the file ends
+ * first. */
 static bool each_word(const struct elf *e, uint64_t offset, uint64_t count,
                       bool (*each)(uint32_t *state, uint32_t word), uint32_t *state)
 {

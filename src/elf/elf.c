@@ -58,7 +58,8 @@ static bool set_machine(struct elf *e, unsigned type, unsigned machine, struct e
         return true;
     default:
         return err_set(err, ERR_UNSUPPORTED, 0,
-                       "ELF machine %u, known are x86-64 (62), AArch64 (183) and i386 (3)", machine);
+                       "ELF machine %u, known are x86-64 (62), AArch64 (183) and i386 (3)",
+                       machine);
     }
 }
 
@@ -136,7 +137,7 @@ static bool add_load(struct elf *e, const struct program_header *p, struct err *
 {
     if (wraps(p->address, p->memory_bytes) || wraps(p->offset, p->file_bytes) ||
         p->file_bytes > p->memory_bytes) {
-        return err_set(err, ERR_MALFORMED, 0, "ELF segment at %#llx: its sizes contradict each other",
+        return err_set(err, ERR_MALFORMED, 0, "ELF segment at %#llx with impossible sizes",
                        (unsigned long long)p->address);
     }
     if (e->load_count == ELF_LOADS_MAX) {

@@ -10,18 +10,19 @@
  * Addresses here are the file's own (p_vaddr, st_value). runtime address = ELF address + bias, and
  * elf_bias finds the bias of a mapping.
  *
- * Call order. elf_open or elf_open_bytes; any of the others; elf_release. A struct elf must not move
- * between elf_open_bytes and elf_release. The reader is borrowed until elf_release, its owner closes
- * what is behind it.
+ * Call order. elf_open or elf_open_bytes; any of the others; elf_release. A struct elf must not
+ * move between elf_open_bytes and elf_release. The reader is borrowed until elf_release, its owner
+ * closes what is behind it.
  *
  * What is accepted: little-endian ET_EXEC and ET_DYN for x86-64, AArch64 and i386 (also x32). What
  * is refused is named: ERR_UNSUPPORTED for another machine, type or byte order, ERR_MALFORMED for
  * no ELF or contradictory headers, ERR_LIMIT beyond the maxima below. A section table that is
  * missing, cut off or too long is treated as absent; .dynsym is then found by PT_DYNAMIC.
  *
- * Not over libelf's elf_begin: it allocates about 230 bytes for each section a file claims before
- * anything can be asked, reads tables whole and keeps every piece it read until the end. libdw,
- * for inlined functions, gets a handle of its own after elf_open has found the headers sane.
+ * Not over libelf's elf_begin: it takes 200 bytes for each section that a file claims before
+ * anything can be asked (a sparse file of 4 KiB on disk makes it take 800 MB), reads tables whole
+ * and keeps every piece it read until the end. libdw, for inlined functions, gets a handle of its
+ * own after elf_open has found the headers sane.
  *
  * Formats: System V gABI chapters 4 and 5, x86-64 and AArch64 psABI, elf(5). ".note.gnu.build-id":
  * note type 3, owner "GNU". DT_GNU_HASH: the layout ld and lld write.
@@ -37,11 +38,11 @@ enum {
     ELF_LOADS_MAX = 64,           /* PT_LOAD segments; real files have 2 to 12 */
     ELF_PROGRAM_HEADERS_MAX = 512,
     ELF_SECTIONS_MAX = 4096,      /* 40 bytes each here; real files have 20 to 100 */
-    ELF_SYMBOLS_MAX = 8 << 20,    /* of one table; the largest browsers have 3 million */
+    ELF_SYMBOLS_MAX = 4 << 20,    /* of one table; the largest browsers have 3 million */
     ELF_NOTES_MAX_BYTES = 64 * 1024,
     ELF_BUILD_ID_MAX = 64,        /* SHA-1 is 20 bytes, others 8 to 32 */
     ELF_NAME_MAX = 4096,          /* longer symbol names are cut */
-    ELF_WINDOW_BYTES = 16 * 1024, /* of names kept at hand */
+    ELF_WINDOW_BYTES = 4096,      /* of names kept at hand; one name at least */
 };
 
 enum elf_machine { ELF_X86_64, ELF_AARCH64, ELF_I386 };
@@ -90,6 +91,7 @@ struct elf {
     char *window;                     /* the last piece of names that was read */
     uint64_t window_offset;
     size_t window_bytes;
+    uint32_t window_reads;
     struct str bytes;                 /* of elf_open_bytes */
 };
 
@@ -129,15 +131,16 @@ struct elf_symbol {
 /*
  * Calls `each` for every symbol that can be code, in the order of the table: STT_FUNC,
  * STT_GNU_IFUNC, and STT_NOTYPE in an executable section (assembler), defined, within the text, and
- * not one of the marks "$x", "$d", ".L…". `each` ends the walk by returning false. A table that
- * reaches beyond the end of the file gives the reader's error; no table is no error.
+ * not one of the marks "$x", "$d", ".L…" (to tell, names of STT_NOTYPE are read; in a file that
+ * scatters them over the disk only the first 200,000). `each` ends the walk by returning false. A
+ * table that reaches beyond the end of the file gives the reader's error; no table is no error.
  */
 bool elf_each_function(struct elf *e, enum elf_table table,
                        bool (*each)(void *context, const struct elf_symbol *symbol), void *context,
                        struct err *err);
 
-/* The name as it stands in the table, without "@VERSION", at most ELF_NAME_MAX bytes. Borrowed until
- * the next call with this struct elf; false when it cannot be read or is empty. */
+/* The name as it stands in the table, without "@VERSION", at most ELF_NAME_MAX bytes. Borrowed
+ * until the next call with this struct elf; false when it cannot be read or is empty. */
 bool elf_name(struct elf *e, enum elf_table table, uint32_t name, struct str *out);
 
 /* The build id in lower-case hexadecimal; "" without one. */

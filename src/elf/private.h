@@ -16,8 +16,8 @@ void elf_find_tables(struct elf *e);
 /* dynamic.c: .dynsym of a file without section headers. */
 void elf_find_dynamic_table(struct elf *e, struct elf_symbol_table *out);
 
-/* table.c: the NUL-terminated text at `offset` within `bytes` of texts that start at `base`, borrowed
- * from the window; false when it cannot be read. */
+/* table.c: the NUL-terminated text at `offset` within `bytes` of texts that start at `base`,
+ * borrowed from the window; false when it cannot be read. */
 bool elf_text(struct elf *e, uint64_t base, uint64_t bytes, uint64_t offset, struct str *out);
 
 #endif

@@ -5,7 +5,10 @@
 #include "base/cursor.h"
 #include "elf/private.h"
 
-enum { SYMBOLS_PER_READ = 512 };
+enum {
+    SYMBOLS_PER_READ = 512,
+    MARK_READS_MAX = 200000, /* real tables keep names in order and need one read per 100 */
+};
 
 static size_t symbol_bytes(const struct elf *e)
 {
@@ -48,8 +51,9 @@ void elf_find_tables(struct elf *e)
 /* Makes [from, from + want) part of the window, or as much of it as [from, limit) has. */
 static bool fill_window(struct elf *e, uint64_t from, uint64_t limit, size_t want)
 {
+    uint64_t need = want < limit - from ? want : limit - from;
     if (from >= e->window_offset && from - e->window_offset <= e->window_bytes &&
-        e->window_bytes - (from - e->window_offset) >= (want < limit - from ? want : limit - from)) {
+        e->window_bytes - (from - e->window_offset) >= need) {
         return true;
     }
     if (e->window == NULL) {
@@ -57,6 +61,7 @@ static bool fill_window(struct elf *e, uint64_t from, uint64_t limit, size_t wan
     }
     size_t bytes = limit - from < ELF_WINDOW_BYTES ? (size_t)(limit - from) : ELF_WINDOW_BYTES;
     e->window_bytes = 0;
+    e->window_reads++;
     if (e->window == NULL || !elf_read(e, from, e->window, bytes, NULL)) {
         return false;
     }
@@ -130,7 +135,8 @@ static struct raw_symbol take_symbol(struct cursor *c, bool is_32bit)
 static bool is_mark(struct elf *e, enum elf_table table, uint32_t name)
 {
     struct str text;
-    return !elf_name(e, table, name, &text) || text.ptr[0] == '$' || str_starts(text, STR(".L"));
+    return e->window_reads > MARK_READS_MAX || !elf_name(e, table, name, &text) ||
+           text.ptr[0] == '$' || str_starts(text, STR(".L"));
 }
 
 static enum elf_binding binding_of(uint8_t info)

@@ -37,7 +37,7 @@ static void moment(struct buf *out, uint64_t wall_ns)
 {
     char text[TIME_TEXT_MAX];
     time_iso_seconds(wall_ns, text);
-    buf_printf(out, "\"%s\"", text);
+    text_or_null(out, wall_ns == 0 ? STR("") : str_of(text)); /* 0: stacks of unknown date */
 }
 
 static bool is_first_with_container(const struct profile *p, size_t process)

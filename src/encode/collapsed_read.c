@@ -101,6 +101,9 @@ static void read_meta(struct reader *r, struct str header)
     uint64_t frequency;
     struct profile_meta meta = {.start_wall_ns = moment_of(json_member(header, "start_time")),
                                 .end_wall_ns = moment_of(json_member(header, "end_time"))};
+    if (meta.end_wall_ns == 0) {
+        meta.end_wall_ns = moment_of(json_member(metadata, "current_time"));
+    }
     meta.period_ns = header_period(header, arguments, &frequency);
     meta.frequency_hz = (uint32_t)frequency;
     meta.service = header_text(r, json_member(arguments, "service_name"));

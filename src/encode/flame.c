@@ -32,6 +32,28 @@ struct flame {
 #define DOT " \xc2\xb7 "
 #define DASH " \xe2\x80\x93 "
 
+/* Unpacks the script, which is in the page deflated because it is constant and repeats in every
+ * profile. The browser runs it only if its hash is the one the policy names. */
+static const char loader[] =
+    "'use strict';\n"
+    "const unpack = async id => {\n"
+    "  const packed = atob(document.getElementById(id).textContent);\n"
+    "  const bytes = new Uint8Array(packed.length);\n"
+    "  for (let i = 0; i < bytes.length; i++) bytes[i] = packed.charCodeAt(i);\n"
+    "  const inflate = new DecompressionStream('deflate-raw');\n"
+    "  const stream = new Blob([bytes]).stream().pipeThrough(inflate);\n"
+    "  return new Uint8Array(await new Response(stream).arrayBuffer());\n"
+    "};\n"
+    "unpack('code').then(bytes => {\n"
+    "  const script = document.createElement('script');\n"
+    "  script.textContent = new TextDecoder().decode(bytes);\n"
+    "  document.body.append(script);\n"
+    "}).catch(() => {\n"
+    "  const status = document.getElementById('status');\n"
+    "  if (status) status.textContent = 'This browser cannot unpack the graph; Chromium 103, '\n"
+    "    + 'Firefox 113, Safari 16.4 and later can. The tables below hold the essence.';\n"
+    "});\n";
+
 static uint64_t window_ns(const struct profile *p)
 {
     return p->meta.end_wall_ns > p->meta.start_wall_ns
@@ -82,6 +104,8 @@ static void put_head(struct page *page, const struct flame *f)
     page_markup(page, "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
                       "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
                       "script-src 'sha256-");
+    put_hash(page, (const unsigned char *)loader, (const unsigned char *)loader + strlen(loader));
+    page_markup(page, "' 'sha256-");
     put_hash(page, flame_js, flame_js_end);
     page_markup(page, "'; style-src 'sha256-");
     put_hash(page, flame_css, flame_css_end);
@@ -202,9 +226,14 @@ static void put_not_seen(struct page *page, const struct flame *f)
         whole_ns += unclaimed_ns;
         lost_ns += unclaimed_ns;
     }
-    const char *level = lost_ns * 5 > whole_ns ? "red" : lost_ns * 20 > whole_ns ? "amber" : "ok";
+    const char *level = lost_ns > whole_ns / 5 ? "red" : lost_ns > whole_ns / 20 ? "amber" : "ok";
+    if (whole_ns == 0 && f->p->meta.reason != 0) {
+        level = "red";
+    }
     page_printf(page, "<p id=\"unseen\" class=\"%s\"><b>Not seen:</b> ", level);
-    if (lost_ns == 0) {
+    if (whole_ns == 0) {
+        page_markup(page, "no CPU time was used, or none could be seen; the reason stands below");
+    } else if (lost_ns == 0) {
         page_markup(page, "nothing missing (100.0 % of ");
         page_seconds(page, whole_ns);
         page_markup(page, ")");
@@ -292,9 +321,10 @@ static const char graph_markup[] =
     "<button id=\"more\" aria-haspopup=\"menu\">More</button>"
     "<button id=\"keys\" title=\"Keys (?)\" aria-label=\"Keys\">?</button></span>\n"
     "</div>\n"
-    "<div id=\"legend\" class=\"bar\" role=\"group\" aria-label=\"Kinds of code shown\"></div>\n"
+    "<div id=\"legendbar\" class=\"bar\"><span id=\"legend\" role=\"group\" "
+    "aria-label=\"Kinds of code shown\"></span><span id=\"crumbs\" role=\"group\" "
+    "aria-label=\"What is left out\"></span></div>\n"
     "<div id=\"chips\" hidden></div>\n"
-    "<div id=\"crumbs\" class=\"bar\" hidden></div>\n"
     "<div id=\"scroll\"><div id=\"tall\"><canvas id=\"canvas\" tabindex=\"0\" role=\"application\" "
     "aria-label=\"Flame graph: arrow keys move, Enter zooms, question mark lists the keys. The "
     "table view is the text alternative.\" aria-describedby=\"status\"></canvas></div></div>\n"
@@ -495,7 +525,7 @@ static void json_kinds(struct buf *json)
     buf_text(json, "]");
 }
 
-/* [[label, name, container], …] one per process node of the tree, in its order */
+/* [[name, container], …] one per node below the root, in their order */
 static void json_processes(struct buf *json, const struct flame *f)
 {
     const struct fold_node *at = f->fold.nodes.at;
@@ -504,8 +534,6 @@ static void json_processes(struct buf *json, const struct flame *f)
     for (uint32_t n = at[0].first_child; n != 0; n = at[n].next_sibling) {
         const struct process *process = &f->p->processes.at[at[n].process];
         buf_text(json, n == at[0].first_child ? "\n[" : ",\n[");
-        json_text(json, profile_text(f->p, at[n].name));
-        buf_text(json, ",");
         json_text(json, profile_text(f->p, process->name));
         buf_text(json, ",");
         json_text(json, profile_text(f->p, process->container));
@@ -546,8 +574,10 @@ static bool put_data(struct page *page, struct flame *f)
     page_markup(page, "<script type=\"application/octet-stream\" id=\"data\">\n");
     bool ok = flame_data_write(&f->tally, buf_slice(&json), f->unit_ns, f->exact, page);
     buf_release(&json);
+    page_markup(page, "</script>\n<script type=\"application/octet-stream\" id=\"code\">\n");
+    ok = ok && flame_data_pack(page, flame_js, (size_t)(flame_js_end - flame_js));
     page_markup(page, "</script>\n<script>");
-    page_bytes(page, flame_js, (size_t)(flame_js_end - flame_js));
+    page_markup(page, loader);
     page_markup(page, "</script>\n</body>\n</html>\n");
     return ok;
 }

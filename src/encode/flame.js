@@ -1,10 +1,10 @@
 'use strict';
 /* pillion's flame graph: decodes the data block above, draws it, answers to mouse and keys. Nothing here makes markup or
-   code out of text: names reach the page through textContent and fillText only. */
+   code out of text: names reach the page through textContent and fillText only. The loader in flame.c provides unpack. */
 (async () => {
 const $ = id => document.getElementById(id);
 const canvas = $('canvas'), scroll = $('scroll'), status = $('status'), query = $('query'), list = $('list');
-const PROCESS = 64, THREAD = 65, ACCOUNT = 9, DROP = -1, SPLICE = -2;
+const PYTHON = 4, JS = 8, PROCESS = 64, THREAD = 65, CONTAINER = 66, ACCOUNT = 9, DROP = -1, SPLICE = -2;
 
 function make(tag, text, on, attributes) {
   const e = document.createElement(tag);
@@ -34,11 +34,6 @@ function switchTheme() {
 }
 applyTheme();
 if (!canvas) return; /* an empty profile has no graph */
-if (typeof DecompressionStream === 'undefined') {
-  status.textContent = 'This browser cannot unpack the graph: Chromium 103, Firefox 113, Safari 16.4 and later can. The tables below hold the essence.';
-  return;
-}
-
 /* ---- Data: see flame.h for the format. */
 const CALLEES_MAX = 127;
 /* Characters that are invisible or reorder others are shown as escapes, as the tables do. */
@@ -48,15 +43,8 @@ const show = text => text.replace(/[\0-\x1f\x7f-\x9f\xad\u061c\u200b-\u200f\u202
 });
 let head, names, kinds, places, placeOf, file;
 
-async function unpack(text) {
-  const packed = atob(text), bytes = new Uint8Array(packed.length);
-  for (let i = 0; i < bytes.length; i++) bytes[i] = packed.charCodeAt(i);
-  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('deflate-raw'));
-  return new Uint8Array(await new Response(stream).arrayBuffer());
-}
-
 function decode(bytes) {
-  const text = new TextDecoder();
+  const text = new TextDecoder('utf-8', {ignoreBOM: true});
   let at = 0;
   const number = () => {
     let c = bytes[at++];
@@ -359,64 +347,976 @@ function childrenOf(t, i) {
 
 
 /* ---- What is shown. The hash of the address holds all of it by names, so that a link works in another profile too. */
-const VIEWS = ['graph', 'bottom', 'sandwich', 'table'], COLOURS = ['kind', 'module', 'own time'];
+const COLOURS = ['kind', 'module', 'own time'], SETS = ['kind', 'hide', 'proc', 'thread', 'box'];
 const S = {view: 'graph', name: '', flip: false, colour: 0, query: '', regex: false, focus: '', recursion: false,
   modules: false, kind: new Set(), hide: new Set(), proc: new Set(), thread: new Set(), box: new Set()};
-const SETS = ['kind', 'hide', 'proc', 'thread', 'box'];
-let base, parts = [], hit, hits = null, selected = null, hovered = null, sortBy = 'self', note = '';
-const rowOfLabel = new Map(), moduleName = [];
+let base, parts = [], hit, hits = null, hitAt = -1, selected = null, hovered = null, sortBy = 'self', note = '', toPivot = false;
+const rowOfLabel = new Map(), moduleNames = new Map(), moduleName = [];
+const kindName = x => kinds[x] < PROCESS ? (head.kinds[kinds[x]] || ['other'])[0] : ['process', 'thread', 'container'][kinds[x] - PROCESS];
 
-/* The last resort for a name without a file: its package, class or namespace. */
-function moduleOf(x) {
-  if (places[placeOf[x]]) return places[placeOf[x]];
-  const name = names[x], file = /\(([^()]*?)(:\d+)?[^()]*\)$/.exec(name);
-  if (kinds[x] === 4 && file) return file[1];
-  const bare = short(name)[1], cut = Math.max(bare.lastIndexOf('/'), bare.lastIndexOf('::'), bare.lastIndexOf('.'));
-  return cut > 0 ? bare.slice(0, cut) : '[' + kindName(x) + ']';
+/* Ever shorter forms: without parameters and template arguments, then without leading packages and paths. */
+const formsOf = [];
+function forms(x) {
+  if (formsOf[x]) return formsOf[x];
+  const name = names[x], all = formsOf[x] = [name];
+  if (kinds[x] >= PROCESS || name[0] === '[') return all;
+  let bare = '', depth = 0, last = '';
+  for (const c of name) {
+    if (c === '(' || c === '<' && (depth || /\w/.test(last))) depth++;
+    if (!depth) bare += c;
+    if (depth && (c === ')' || c === '>')) depth--;
+    last = c;
+  }
+  bare = bare.trim();
+  if (kinds[x] === JS) bare = bare.split(' ')[0]; /* "function file:line" */
+  if (depth || !bare) return all;
+  all.push(bare);
+  for (let cut; all.length < 12 && (cut = /^[^]*?(?:::|[/.])(?=.)/.exec(bare));) all.push(bare = bare.slice(cut[0].length));
+  return all;
 }
-const kindName = x => kinds[x] < PROCESS ? head.kinds[kinds[x]][0] : ['process', 'thread', 'container'][kinds[x] - PROCESS];
 
-/* A name for each module, made when first wanted. */
+function fit(x, chars) {
+  const all = forms(x), found = all.find(form => form.length <= chars);
+  return found || (chars < 3 ? '' : all[all.length - 1].slice(0, chars - 1) + '\u2026');
+}
+
+/* Without a known file: the file a Python name tells, else the package, class or namespace. */
+function moduleOf(x) {
+  const place = places[placeOf[x]], file = /\(([^()]*?)(:\d+)?( [^()]*)?\)$/.exec(names[x]);
+  if (place) return place;
+  if (kinds[x] === PYTHON && file) return file[1];
+  const bare = forms(x)[1] || '', cut = Math.max(bare.lastIndexOf('/'), bare.lastIndexOf('::'), bare.lastIndexOf('.'));
+  return cut > 0 ? bare.slice(0, cut) : '(' + kindName(x) + ')';
+}
+
+/* A module as a name of its own, for the collapsed tree. */
 function moduleAsName(x) {
   if (kinds[x] >= PROCESS || kinds[x] === ACCOUNT) return x;
   if (moduleName[x] === undefined) {
     const text = moduleOf(x), key = kinds[x] + text;
-    if (!moduleName.made) moduleName.made = new Map();
-    if (!moduleName.made.has(key)) {
-      moduleName.made.set(key, names.push(text) - 1);
+    if (!moduleNames.has(key)) {
+      moduleNames.set(key, names.push(text) - 1);
       kinds.push(kinds[x]);
       placeOf.push(placeOf[x]);
     }
-    moduleName[x] = moduleName.made.get(key);
+    moduleName[x] = moduleNames.get(key);
   }
   return moduleName[x];
 }
 
-function nameOf(text) {
-  const x = names.indexOf(text);
-  return x;
-}
-
 function derive() {
-  const filtered = S.proc.size || S.thread.size || S.box.size;
-  if (!filtered && !S.kind.size && !S.hide.size && !S.focus && !S.recursion && !S.modules) return file;
-  const focus = S.focus ? nameOf(S.focus) : -1;
+  const tops = S.proc.size || S.thread.size || S.box.size;
+  if (!tops && !S.kind.size && !S.hide.size && !S.focus && !S.recursion && !S.modules) return file;
+  const f = folder(file.n, file.name[0], file.before);
   const place = (t, i, p, name) => {
-    const x = t.name[i], k = kinds[x], above = t.name[t.parent[i]];
-    if (k === PROCESS) {
-      const row = rowOfLabel.get(names[x]) || ['', '', ''];
-      return S.proc.size && !S.proc.has(names[x]) || S.box.size && !S.box.has(row[2]) ? DROP : x;
+    const x = t.name[i], k = kinds[x], above = t.name[t.parent[i]], top = kinds[above] >= PROCESS;
+    if (tops && top) {
+      const row = rowOfLabel.get(names[k === PROCESS ? x : above]);
+      if (k === PROCESS && S.proc.size && !S.proc.has(names[x])) return DROP;
+      if (!t.parent[i] && S.box.size && !S.box.has(k === PROCESS ? row[1] : k === CONTAINER ? names[x] : '')) return DROP;
+      const thread = k === THREAD ? names[x] : k < PROCESS && row ? row[0] : null;
+      if (S.thread.size && thread !== null && !S.thread.has(thread)) return DROP;
     }
     if (S.hide.has(names[x])) return DROP;
-    if (S.thread.size && (k === THREAD || kinds[above] === PROCESS)) {
-      const thread = k === THREAD ? names[x] : (rowOfLabel.get(names[above]) || ['', ''])[1];
-      if (!S.thread.has(thread)) return DROP;
-    }
     if (S.kind.has(k)) return k === ACCOUNT ? DROP : SPLICE;
     const made = S.modules ? moduleAsName(x) : x;
     return (S.recursion || S.modules) && name[p] === made ? SPLICE : made;
   };
-  const f = folder(file.n, file.name[0], file.before);
-  f.add(file, place, focus);
+  f.add(file, place, S.focus ? names.indexOf(S.focus) : -1);
   return f.done();
 }
+
+/* Own and total time per function; a recursive function's total counts once. Only below node z. */
+function tally(t, z = 0) {
+  const n = names.length, self = new Float64Array(n), total = new Float64Array(n), was = t.before && new Float64Array(n);
+  const until = new Int32Array(n);
+  for (let i = z || 1; i < t.end[z]; i++) {
+    const x = t.name[i];
+    self[x] += t.self[i];
+    if (was) was[x] += t.before[i];
+    if (i >= until[x]) {
+      total[x] += t.total[i];
+      until[x] = t.end[i];
+    }
+  }
+  return {self, total, was};
+}
+
+const pathOf = (t, i) => {
+  const path = [];
+  for (; i > 0; i = t.parent[i]) path.push(names[t.name[i]]);
+  return path.reverse();
+};
+
+function follow(part, path) {
+  let i = 0;
+  for (const name of path) {
+    const next = childrenOf(part.tree, i).find(c => names[part.tree.name[c]] === name);
+    if (next === undefined) {
+      note = 'Not in this profile, so left out of the link: ' + name;
+      break;
+    }
+    i = next;
+  }
+  return i;
+}
+
+function outermost(t, x) {
+  const found = {cur: [], w: [], b: []};
+  for (let i = 1; i < t.n;) {
+    if (x < 0 ? t.self[i] > 0 : t.name[i] === x) {
+      found.cur.push(i);
+      found.w.push(x < 0 ? t.self[i] : t.total[i]);
+      if (t.before) found.b.push(x < 0 ? t.before[i] : t.wasTotal[i]);
+    }
+    i = x >= 0 && t.name[i] === x ? t.end[i] : i + 1;
+  }
+  return found;
+}
+
+function arrangeView() {
+  const part = (tree, up) => ({tree, up, zoom: 0, deep: 0});
+  const t = base;
+  hovered = selected = null;
+  if (S.view === 'bottom') {
+    parts = [part(lazy(t, t.name[0], true, outermost(t, -1), true))];
+  } else if (S.view === 'sandwich') {
+    let x = names.indexOf(S.name);
+    if (x < 0) {
+      const {self} = tally(t);
+      x = self.indexOf(Math.max(...self));
+      S.name = names[x];
+    }
+    const items = outermost(t, x);
+    parts = [part(lazy(t, x, false, items)), part(lazy(t, x, true, items), true)];
+    selected = {part: parts[0], i: 0};
+    toPivot = true;
+  } else {
+    parts = [part(t)];
+  }
+  toPivot = toPivot || S.flip;
+}
+
+function rebuild(path) {
+  base = derive();
+  arrangeView();
+  if (path && path.length) parts[0].zoom = follow(parts[0], path);
+  search();
+  recolour();
+  drawControls();
+}
+
+function setView(view, name) {
+  const path = view === S.view && !name ? pathOf(parts[0].tree, parts[0].zoom) : [];
+  S.view = view;
+  if (name) S.name = name;
+  rebuild(path);
+  save(true);
+}
+
+/* After a change of filters: the same place, if it is still there. */
+function refilter() {
+  const path = pathOf(parts[0].tree, parts[0].zoom);
+  rebuild(path);
+  note = '';
+  save();
+}
+
+function toggle(set, value) {
+  if (!set.delete(value)) set.add(value);
+  refilter();
+}
+
+function zoomTo(part, i, push = true) {
+  part.zoom = i;
+  hits = null;
+  hitAt = -1;
+  search.share = null;
+  save(push);
+  drawControls();
+  redraw();
+}
+
+function save(push) {
+  const h = new URLSearchParams(), t = parts[0].tree;
+  if (S.view !== 'graph') h.set('v', S.view);
+  if (S.view === 'sandwich') h.set('n', S.name);
+  for (const flag of ['query', 'regex', 'flip', 'colour', 'focus', 'recursion', 'modules']) if (S[flag]) h.set(flag, +S[flag] || S[flag]);
+  for (const set of SETS) for (const value of S[set]) h.append(set, set === 'kind' ? head.kinds[value][0] : value);
+  for (const name of pathOf(t, parts[0].zoom).slice(0, 500)) h.append('z', name);
+  const address = '#' + h;
+  if (address === (location.hash || '#')) return;
+  try {
+    history[push ? 'pushState' : 'replaceState'](null, '', address);
+  } catch (e) { /* too often or not allowed here: then without a link */ }
+}
+
+function restore() {
+  const h = new URLSearchParams(location.hash.slice(1)), text = key => h.get(key) || '';
+  S.view = ['bottom', 'sandwich', 'table'].includes(text('v')) ? text('v') : 'graph';
+  S.name = text('n');
+  S.query = query.value = text('query');
+  S.focus = text('focus');
+  S.colour = +text('colour') % COLOURS.length || 0;
+  for (const flag of ['regex', 'flip', 'recursion', 'modules']) S[flag] = text(flag) === '1';
+  for (const set of SETS) S[set] = new Set(h.getAll(set));
+  S.kind = new Set([...S.kind].map(name => head.kinds.findIndex(kind => kind[0] === name)).filter(k => k >= 0));
+  note = '';
+  for (const name of [S.focus, S.name]) if (name && !names.includes(name)) note = 'Not in this profile, so left out of the link: ' + name;
+  rebuild(h.getAll('z'));
+}
+
+/* ---- Colours, as 0xrrggbb. By kind of code: pairwise told apart also with red-green blindness. */
+const LIGHT = [0xe9e1c3, 0xfd8d42, 0xbceefd, 0x88ef7f, 0xb5cffd, 0xf3877b, 0xc99cfe, 0xc99cfe, 0xcef528, 0xc4c7cc];
+const DARK = [0x8b6901, 0x7f5c29, 0x005775, 0x3e7752, 0x0a45bb, 0x58272c, 0x580087, 0x580087, 0x333b07, 0x4d5258];
+let bg, fg, tint, T;
+const mix = (a, b, part) => [16, 8, 0].reduce((sum, s) => sum | Math.round((a >> s & 255) * (1 - part) + (b >> s & 255) * part) << s, 0);
+const css = colour => '#' + colour.toString(16).padStart(6, '0');
+const pixel = c => (0xff000000 | (c & 255) << 16 | c & 0xff00 | c >> 16) >>> 0;
+const rgb = text => text.match(/\d+/g).slice(0, 3).reduce((sum, v) => sum << 8 | v, 0);
+
+function hash(text) {
+  let h = 0x811c9dc5;
+  for (let i = 0; i < text.length; i++) h = Math.imul(h ^ text.charCodeAt(i), 0x01000193);
+  return (h ^ h >>> 15) >>> 0;
+}
+
+function hue(h) {
+  const lightness = dark ? .24 : .8, a = .5 * Math.min(lightness, 1 - lightness);
+  const channel = n => {
+    const k = (n + h % 360 / 30) % 12;
+    return Math.round(255 * (lightness - a * Math.max(-1, Math.min(k - 3, 9 - k, 1))));
+  };
+  return channel(0) << 16 | channel(8) << 8 | channel(4);
+}
+
+const kindColour = k => k >= PROCESS ? T.top : (dark ? DARK : LIGHT)[k] ?? T.top;
+
+function recolour() {
+  if (!themeSet) dark = systemDark.matches;
+  const style = getComputedStyle(canvas);
+  bg = rgb(style.backgroundColor);
+  fg = rgb(style.color);
+  T = dark ? {top: 0x30353c, hit: 0xc800a0, less: 0x1f5fbf, more: 0x9a4a00, same: 0x3a3f46, heat: 0xa84300}
+    : {top: 0xdde2e8, hit: 0xff4fd8, less: 0x7fb2ff, more: 0xfd8d42, same: 0xe4e6e9, heat: 0xf0702a};
+  const {self} = S.colour === 2 ? tally(base) : {}, most = self && Math.max(...self);
+  tint = new Uint32Array(names.length);
+  for (let x = 0; x < names.length; x++) {
+    const h = hash(names[x]), shade = (h % 9 - 4) / 100, top = kinds[x] >= PROCESS || kinds[x] === ACCOUNT;
+    let colour = kindColour(kinds[x]);
+    if (!top && S.colour === 1) colour = hue(hash(moduleOf(x)));
+    if (!top && self) colour = mix(T.same, T.heat, Math.sqrt(self[x] / most));
+    tint[x] = mix(colour, dark || shade < 0 ? 0 : 0xffffff, dark ? shade / 2 + .02 : Math.abs(shade));
+  }
+  drawLegend();
+  redraw();
+}
+
+function colourOf(t, i) {
+  if (!t.wasTotal || S.colour || kinds[t.name[i]] >= PROCESS) return tint[t.name[i]];
+  const change = t.total[i] ? 1 - 2 * t.wasTotal[i] / t.total[i] : 0;
+  return mix(T.same, change > 0 ? T.more : T.less, Math.sqrt(Math.abs(change)));
+}
+
+/* ---- Drawing. The canvas has the size of the window onto the graph; per row and pixel at most one box is looked at, so
+   the cost does not grow with the tree. Boxes are painted as runs of pixels, then the labels over them. */
+const ctx = canvas.getContext('2d', {alpha: false});
+let W = 0, H = 0, dpr = 1, rowHeight = 17, font = '', charWidth = 7, waiting = 0, hatch;
+
+function redraw() {
+  if (!waiting && base) waiting = requestAnimationFrame(draw);
+}
+
+const upRows = () => parts[1] ? parts[1].deep : 0;
+const rowCount = () => upRows() + parts[0].deep + 1;
+function rowOf(part, depth) {
+  const r = part.up ? upRows() - depth : upRows() + depth;
+  return S.flip ? rowCount() - 1 - r : r;
+}
+function atRow(row) {
+  const r = (S.flip ? rowCount() - 1 - row : row) - upRows();
+  return r < 0 ? [parts[1], -r] : [parts[0], r];
+}
+
+/* The first place in row d, from `lo` on, whose box ends (or begins) right of `edge`. */
+function seek(t, d, lo, edge, begins) {
+  let hi = t.start[d + 1];
+  while (lo < hi) {
+    const mid = lo + hi >> 1, i = t.row[mid];
+    if (begins ? t.left[i] >= edge : t.left[i] + t.total[i] > edge) hi = mid;
+    else lo = mid + 1;
+  }
+  return lo;
+}
+
+/* The deepest row with anything below the zoomed node. */
+function deepest(part) {
+  const t = part.tree, z = part.zoom, edge = t.left[z] + t.total[z];
+  let d = t.depth[z];
+  while (d < t.deepest) {
+    const j = seek(t, d + 1, t.start[d + 1], t.left[z]);
+    if (j >= t.start[d + 2] || t.left[t.row[j]] >= edge) break;
+    d++;
+  }
+  return d;
+}
+
+/* Calls each(from, to, node, hit, above) for the boxes of one row, in pixels of the canvas. Boxes narrower than a pixel
+   share one: the first of them stands for all, and is a hit if any is. */
+function scan(part, d, each) {
+  const t = part.tree, z = part.zoom, end = t.start[d + 1], marks = hit && marksOf(t);
+  if (d <= t.depth[z]) {
+    let i = z;
+    while (t.depth[i] > d) i = t.parent[i];
+    each(0, W, i, hit && hit[t.name[i]], i !== z);
+    return;
+  }
+  const x0 = t.left[z], k = W / t.total[z], x1 = x0 + t.total[z];
+  for (let j = seek(t, d, t.start[d], x0); j < end;) {
+    const i = t.row[j], a = (t.left[i] - x0) * k, b = a + t.total[i] * k;
+    if (t.left[i] >= x1) break;
+    if (b - a >= 1) {
+      each(Math.max(0, Math.round(a)), Math.min(W, Math.round(b)), i, hit && hit[t.name[i]], false);
+      j++;
+    } else {
+      const column = Math.min(W - 1, Math.floor(a));
+      let next = seek(t, d, j + 1, x0 + (column + 1) / k, true);
+      if (next - 1 > j && t.total[t.row[next - 1]] * k >= 1) next--; /* the last to begin in this pixel may be a wide one */
+      each(column, column + 1, i, marks && marks[next] > marks[j], false);
+      j = next;
+    }
+  }
+}
+
+/* How many hits come before each place of the rows. */
+function marksOf(t) {
+  if (!t.marks) {
+    t.marks = new Int32Array(t.n + 1);
+    for (let j = 0; j < t.n; j++) t.marks[j + 1] = t.marks[j] + hit[t.name[t.row[j]]];
+  }
+  return t.marks;
+}
+
+function measure() {
+  const scale = parseFloat(getComputedStyle(root).fontSize) / 16;
+  dpr = devicePixelRatio || 1;
+  rowHeight = Math.round((coarse.matches ? 24 : 17) * scale);
+  const w = scroll.clientWidth, h = scroll.clientHeight;
+  if (W !== Math.round(w * dpr) || H !== Math.round(h * dpr)) {
+    W = canvas.width = Math.round(w * dpr);
+    H = canvas.height = Math.round(h * dpr);
+    canvas.style.width = w + 'px';
+    canvas.style.height = h + 'px';
+  }
+  font = ctx.font = 12 * scale * dpr + 'px ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace';
+  charWidth = ctx.measureText('mmmmmmmmmm').width / 10;
+}
+
+/* Gives the graph what the window has left, or less when the tree is flat. */
+function layout() {
+  const rows = (file.deepest + 2) * rowHeight, room = innerHeight - scroll.parentNode.offsetTop - status.offsetHeight -
+    (scroll.hidden ? list : scroll).offsetTop + scroll.parentNode.offsetTop - 8;
+  scroll.style.height = Math.min(Math.max(innerHeight / 2, room), rows) + 'px';
+  list.style.height = Math.max(innerHeight / 2, room) + 'px';
+}
+
+function draw() {
+  waiting = 0;
+  layout();
+  if (S.view === 'table') return;
+  measure();
+  if (!W || !H) return;
+  for (const part of parts) {
+    widen(part, W);
+    part.deep = deepest(part);
+  }
+  const height = Math.max(rowCount() * rowHeight, scroll.clientHeight);
+  $('tall').style.height = height + 'px';
+  if (toPivot) scroll.scrollTop = rowOf(parts[0], 0) * rowHeight - scroll.clientHeight / (parts[1] ? 2 : 1);
+  toPivot = false;
+  const top = scroll.scrollTop, image = ctx.createImageData(W, H), pixels = new Uint32Array(image.data.buffer);
+  const empty = pixel(bg), ink = pixel(fg), line = new Uint32Array(W), under = new Uint32Array(W), labels = [];
+  const offset = S.flip ? height - rowCount() * rowHeight : 0, gap = Math.max(1, Math.round(dpr));
+  pixels.fill(empty);
+  for (let row = Math.max(0, Math.floor((top - offset) / rowHeight)); row < rowCount(); row++) {
+    const y0 = Math.round((row * rowHeight + offset - top) * dpr), y1 = y0 + Math.round(rowHeight * dpr) - gap;
+    if (y0 >= H) break;
+    const [part, d] = atRow(row), t = part.tree;
+    let lined = forced.matches;
+    line.fill(empty);
+    under.fill(empty);
+    scan(part, d, (from, to, i, found, above) => {
+      const x = t.name[i], wide = to - from >= 3 * gap ? to - gap : to;
+      let colour = found ? T.hit : colourOf(t, i);
+      if (above) colour = mix(colour, bg, .6);
+      if (hovered && x === hovered.part.tree.name[hovered.i]) colour = mix(colour, fg, .22);
+      if (forced.matches) {
+        colour = bg;
+        under.fill(ink, from, wide);
+      }
+      line.fill(pixel(colour), from, wide);
+      if (!forced.matches) under.fill(found ? ink : pixel(colour), from, wide);
+      else line[from] = ink;
+      if (found) lined = true;
+      if (to - from >= charWidth * 3 + 6 * dpr || sameNode(selected, part, i)) labels.push([from, to, y0, y1, part, i, above]);
+    });
+    const rule = y1 - (forced.matches ? gap : 2 * gap);
+    for (let y = Math.max(0, y0); y < Math.min(H, y1); y++) pixels.set(lined && y >= rule ? under : line, y * W);
+  }
+  ctx.putImageData(image, 0, 0);
+  for (const label of labels) drawLabel(...label);
+  $('found').textContent = foundText();
+  if (!root.dataset.drawn) {
+    root.dataset.drawn = Math.round(performance.now()); /* milliseconds until the first complete graph */
+    performance.mark('graph');
+  }
+}
+
+const sameNode = (a, part, i) => a && a.part === part && a.i === i;
+const signed = (t, i) => !t.wasTotal || kinds[t.name[i]] >= PROCESS ? '' : t.total[i] > 2 * t.wasTotal[i] ? '+' : t.total[i] < 2 * t.wasTotal[i] ? '\u2212' : '';
+
+function drawLabel(from, to, y0, y1, part, i) {
+  const t = part.tree, x = t.name[i], pad = 3 * dpr;
+  if (kinds[x] === ACCOUNT && !forced.matches) {
+    ctx.fillStyle = hatch = hatch || ctx.createPattern(stripes(), 'repeat');
+    ctx.fillRect(from, y0, to - from - 1, y1 - y0);
+  }
+  ctx.fillStyle = css(forced.matches ? fg : dark ? 0xf4f4f4 : 0x111111);
+  ctx.font = font;
+  ctx.textBaseline = 'middle';
+  const sign = signed(t, i) && signed(t, i) + ' ', text = fit(x, Math.floor((to - from - 2 * pad) / charWidth) - sign.length);
+  if (text) ctx.fillText(sign + text, from + pad, (y0 + y1 + dpr) / 2, to - from - pad);
+  if (sameNode(selected, part, i)) {
+    const b = 2 * dpr, w = Math.max(to - from, 3 * b);
+    ctx.fillStyle = css(fg);
+    for (const [x1, y, wide, high] of [[0, 0, w, b], [0, y1 - y0 - b, w, b], [0, 0, b, y1 - y0], [w - b, 0, b, y1 - y0]]) ctx.fillRect(from + x1, y0 + y, wide, high);
+  }
+}
+
+function stripes() {
+  const tile = make('canvas'), size = tile.width = tile.height = Math.round(6 * dpr), c = tile.getContext('2d');
+  c.strokeStyle = dark ? '#ffffff22' : '#00000022';
+  c.lineWidth = 1.5 * dpr;
+  for (const x of [-size, 0, size]) {
+    c.moveTo(x, size);
+    c.lineTo(x + size, 0);
+  }
+  c.stroke();
+  return tile;
+}
+
+/* ---- Numbers in words. */
+function time(ns) {
+  if (!head.hz) return Math.round(ns / head.unit_ns).toLocaleString('en') + ' samples';
+  const s = ns / 1e9;
+  return s.toFixed(s === 0 || s >= 9.995 ? 1 : s >= .0995 ? 2 : 3) + ' s';
+}
+const percent = share => (100 * (share || 0)).toFixed(1) + ' %';
+
+function describe({part, i}) {
+  const t = part.tree, x = t.name[i], z = part.zoom, all = file.total[0];
+  const facts = [kindName(x)];
+  if (places[placeOf[x]]) facts.push(places[placeOf[x]]);
+  if (t.wasTotal) {
+    const now = 2 * (t.total[i] - t.wasTotal[i]), was = 2 * t.wasTotal[i], points = 100 * (now - was) / all;
+    facts.push(percent(was / all) + ' before, ' + percent(now / all) + ' now (' + (points < 0 ? '\u2212' : '+') + Math.abs(points).toFixed(1) + ' points)');
+  } else {
+    facts.push('total ' + time(t.total[i]) + ', ' + percent(t.total[i] / all) + ' of all' +
+      (z || base !== file ? ', ' + percent(t.total[i] / t.total[z]) + ' of view' : ''));
+    if (t.self) facts.push('own ' + time(t.self[i]));
+    if (head.hz) facts.push(Math.round(t.total[i] / head.unit_ns).toLocaleString('en') + ' samples');
+  }
+  return [names[x], facts.join(' \u00b7 ')];
+}
+
+function showStatus(text) {
+  const at = hovered || selected, [name, facts] = text ? ['', text] : at ? describe(at) : ['', note || S.hint];
+  status.replaceChildren(make('b', name), make('span', facts));
+}
+
+/* ---- Search: each name is tested once. */
+function search() {
+  const text = S.query, slashed = /^\/(.+)\/$/.exec(text);
+  let test = null;
+  query.removeAttribute('aria-invalid');
+  search.problem = '';
+  if (text) {
+    const exact = /[A-Z]/.test(text);
+    if (S.regex || slashed) {
+      try {
+        const re = new RegExp(slashed ? slashed[1] : text, exact ? '' : 'i');
+        test = name => re.test(name);
+      } catch (e) {
+        query.setAttribute('aria-invalid', 'true');
+        search.problem = 'not a regular expression';
+      }
+    } else {
+      const wanted = exact ? text : text.toLowerCase();
+      test = name => (exact ? name : name.toLowerCase()).includes(wanted);
+    }
+  }
+  hit = test && Uint8Array.from(names, name => test(name) ? 1 : 0);
+  hits = null;
+  hitAt = -1;
+  search.share = null;
+  for (const part of parts) part.tree.marks = null;
+  if (S.view === 'table') drawTable();
+  redraw();
+}
+
+/* The union of what matches, below the zoomed node: nested matches count once. */
+function foundText() {
+  if (search.problem || !hit) return search.problem;
+  if (!search.share) {
+    const t = base, z = S.view === 'graph' ? parts[0].zoom : 0;
+    let sum = 0, count = 0, inside = false;
+    for (let i = z; i; i = t.parent[i]) inside = inside || hit[t.name[i]];
+    for (let i = z; i < t.end[z];) {
+      if (hit[t.name[i]] || inside) {
+        sum += t.total[i];
+        count++;
+        i = t.end[i];
+      } else {
+        i++;
+      }
+    }
+    search.share = percent(sum / t.total[z]) + ' in ' + count.toLocaleString('en') + (count === 1 ? ' place' : ' places');
+  }
+  return (hitAt >= 0 ? hitAt + 1 + ' of ' : '') + search.share;
+}
+
+function nextHit(step) {
+  if (!hit) return;
+  const part = parts[0], t = part.tree;
+  if (!hits) {
+    hits = [];
+    for (let i = 1; i < t.n; i++) {
+      let p = t.parent[i];
+      if (!hit[t.name[i]]) continue;
+      while (p && !hit[t.name[p]]) p = t.parent[p];
+      if (!p) hits.push(i);
+    }
+    hits.sort((a, b) => t.total[b] - t.total[a] || a - b);
+    hitAt = -1;
+  }
+  if (!hits.length) return;
+  hitAt = (hitAt + step + hits.length + (hitAt < 0 && step < 0)) % hits.length;
+  const i = hits[hitAt], kept = hits, at = hitAt, share = search.share;
+  let up = i;
+  while (up && t.total[i] / t.total[up] > .05) up = t.parent[up];
+  if (up !== part.zoom && (t.total[i] / t.total[part.zoom] < .01 || t.left[i] < t.left[part.zoom] ||
+      t.left[i] >= t.left[part.zoom] + t.total[part.zoom])) {
+    zoomTo(part, up, false);
+    hits = kept;
+    hitAt = at;
+    search.share = up ? search.share : share;
+  }
+  select(part, i);
+}
+
+/* ---- Selecting and moving. */
+function select(part, i) {
+  selected = {part, i};
+  hovered = null;
+  widen(part, W || 1);
+  const y = rowOf(part, part.tree.depth[i]) * rowHeight;
+  if (y < scroll.scrollTop || y + rowHeight > scroll.scrollTop + scroll.clientHeight) scroll.scrollTop = y - scroll.clientHeight / 2;
+  showStatus();
+  redraw();
+}
+
+function nodeAt(event) {
+  const box = canvas.getBoundingClientRect(), x = (event.clientX - box.left) / box.width;
+  const offset = S.flip ? Math.max(0, scroll.clientHeight - rowCount() * rowHeight) : 0;
+  const row = Math.floor((event.clientY - box.top + scroll.scrollTop - offset) / rowHeight);
+  if (row < 0 || row >= rowCount() || x < 0 || x >= 1) return null;
+  const [part, d] = atRow(row), t = part.tree, z = part.zoom;
+  if (d <= t.depth[z]) {
+    let i = z;
+    while (t.depth[i] > d) i = t.parent[i];
+    return {part, i};
+  }
+  if (d > t.deepest) return null;
+  const edge = t.left[z] + x * t.total[z], j = seek(t, d, t.start[d], edge);
+  return j < t.start[d + 1] && t.left[t.row[j]] <= edge ? {part, i: t.row[j]} : null;
+}
+
+/* Arrow keys: up and down as seen on the screen. */
+function move(key) {
+  const {part, i} = selected || {part: parts[0], i: parts[0].zoom}, t = part.tree;
+  if (!selected) return select(part, i);
+  if (key === 'ArrowLeft' || key === 'ArrowRight') {
+    const row = childrenOf(t, t.parent[i]), at = row.indexOf(i) + (key === 'ArrowLeft' ? -1 : 1);
+    if (i && row[at] !== undefined) select(part, row[at]);
+    return;
+  }
+  const deeper = (key === 'ArrowDown') !== (S.flip !== !!part.up), other = parts[part.up ? 0 : 1];
+  if (!deeper && i) return select(part.up && !t.parent[i] ? parts[0] : part, t.parent[i]);
+  const into = deeper ? part : other, child = into && childrenOf(into.tree, deeper ? i : 0)[0];
+  if (child !== undefined) select(into, child);
+}
+
+const target = () => hovered || selected;
+const targetName = () => target() && names[target().part.tree.name[target().i]];
+function onFunction(act) {
+  const name = targetName();
+  if (name && target().i > 0 || S.view === 'sandwich' && name) act(name);
+  else showStatus('Point at a function, or move to one with the arrow keys, first.');
+}
+
+/* ---- Taking things out. */
+async function copy(text, what) {
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch (e) {
+    const area = make('textarea');
+    area.value = text;
+    document.body.append(area);
+    area.select();
+    document.execCommand('copy');
+    area.remove();
+  }
+  showStatus('Copied: ' + what);
+}
+
+const clean = name => name.replace(/[;\r\n]/g, ':');
+function collapsed(t, i, from = []) {
+  for (; i > 0; i = t.parent[i]) {
+    const x = t.name[i], row = kinds[x] === PROCESS && rowOfLabel.get(names[x]);
+    if (row) {
+      if (!from.thread) from.push(clean(row[0]));
+      from.push(clean(row[1]));
+    } else {
+      from.thread = from.thread || kinds[x] === THREAD;
+      from.push(clean(names[x]) + (head.kinds[kinds[x]] || [0, ''])[1]);
+    }
+  }
+  return from.reverse().join(';');
+}
+
+function copyStack() {
+  if (!target()) return onFunction();
+  const {part: {tree: t, up}, i} = target(), path = [];
+  if (t === base) return copy(collapsed(t, i) + ' ' + Math.round(t.total[i] / head.unit_ns), 'the stack');
+  for (let n = i; n > 0 || n === 0 && !t.fresh; n = t.parent[n]) {
+    path.push(clean(names[t.name[n]]) + (head.kinds[kinds[t.name[n]]] || [0, ''])[1]);
+    if (!n) break;
+  }
+  if (!up) path.reverse();
+  copy(path.join(';') + ' ' + Math.round(t.total[i] / head.unit_ns), 'the stack');
+}
+
+function download(lines, type, name) {
+  const link = make('a'), url = URL.createObjectURL(new Blob(lines, {type}));
+  link.href = url;
+  link.download = (head.service.replace(/[^\w.-]+/g, '_') || 'profile') + name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(url), 60000);
+}
+
+/* Counts are rounded so that the totals are kept. */
+function saveCollapsed() {
+  const lines = ['# ' + JSON.stringify({containers: [...new Set(head.processes.map(row => row[1]).filter(box => box))],
+    container_names_enabled: true, application_metadata: [null], application_metadata_enabled: false, profiling_mode: 'cpu',
+    metadata: {hostname: head.host, run_arguments: {service_name: head.service, profile_api_version: null}},
+    sampling_mode: 'frequency', sampling_frequency: head.hz, start_time: new Date(head.start_ms).toISOString(), end_time: new Date(head.end_ms).toISOString()}) + '\n'];
+  let owed = 0;
+  for (let i = 1; i < file.n; i++) {
+    if (!file.self[i]) continue;
+    owed += file.self[i] / head.unit_ns;
+    const count = Math.round(owed);
+    owed -= count;
+    if (count > 0) lines.push(collapsed(file, i) + ' ' + count + '\n');
+  }
+  download(lines, 'text/plain', '.col');
+}
+
+function saveSvg() {
+  const xml = text => text.replace(/[&<>"]/g, c => '&#' + c.charCodeAt(0) + ';'), h = rowHeight * dpr, out = [];
+  out.push(`<svg xmlns="http://www.w3.org/2000/svg" width="${W / dpr}" height="${rowCount() * rowHeight}" viewBox="0 0 ${W} ${rowCount() * h}" font-family="monospace" font-size="${12 * h / 17}"><rect width="100%" height="100%" fill="${css(bg)}"/>\n`);
+  for (let row = 0; row < rowCount(); row++) {
+    const [part, d] = atRow(row), t = part.tree;
+    scan(part, d, (from, to, i, found) => {
+      const w = to - from, text = fit(t.name[i], Math.floor((w - 6 * dpr) / charWidth));
+      out.push(`<g><title>${xml(describe({part, i}).join(' \u00b7 '))}</title><rect x="${from}" y="${row * h}" width="${Math.max(w - (w > 2), 1)}" height="${h - dpr}" fill="${css(found ? T.hit : colourOf(t, i))}"/>` +
+        (text && w > 20 * dpr ? `<text x="${from + 3 * dpr}" y="${(row + .75) * h}" fill="${css(fg)}">${xml(text)}</text>` : '') + '</g>\n');
+    });
+  }
+  out.push('</svg>\n');
+  download(out, 'image/svg+xml', '.svg');
+}
+
+/* ---- The controls. */
+function hideKind(name) {
+  const k = head.kinds.findIndex(kind => kind[0] === name);
+  toggle(S.kind, k);
+}
+function flag(name) {
+  S[name] = !S[name];
+  refilter();
+}
+function leave() {
+  for (const part of parts) part.zoom = 0;
+  zoomTo(parts[0], 0);
+}
+const VIEWS = {graphview: 'graph', bottom: 'bottom', sandwich: 'sandwich', table: 'table'};
+
+/* key: [what it does, how, in the context menu?] */
+const KEYS = {
+  Enter: ['Zoom to this frame', () => target() && zoomTo(target().part, target().i), 1],
+  Escape: ['Leave the zoom (also 0)', leave],
+  Backspace: ['One caller up', () => zoomTo(parts[0], parts[0].tree.parent[parts[0].zoom])],
+  w: ['Sandwich: callers and callees of this function', () => setView('sandwich', targetName()), 1],
+  f: ['Only stacks with this function', () => onFunction(name => { S.focus = name; refilter(); }), 1],
+  x: ['Hide stacks with this function', () => onFunction(name => toggle(S.hide, name)), 1],
+  y: ['Copy this stack as a collapsed line', copyStack, 1],
+  o: ['Copy this name', () => onFunction(name => copy(name, name)), 1],
+  g: ['Graph: callers above, callees below', () => setView('graph')],
+  b: ['Bottom-up: own time, then who called', () => setView('bottom')],
+  t: ['Table of all functions', () => setView('table')],
+  i: ['Turn upside down: icicle or flame', () => { S.flip = !S.flip; toPivot = true; save(); drawControls(); redraw(); }],
+  c: ['Colour by kind, module or own time', () => { S.colour = (S.colour + 1) % COLOURS.length; save(); recolour(); drawControls(); }],
+  p: ['Filter by process, thread, container', () => $('filter').click()],
+  r: ['Collapse direct recursion', () => flag('recursion'), 2],
+  m: ['Collapse to modules', () => flag('modules'), 2],
+  k: ['Kernel frames on or off', () => hideKind('kernel')],
+  n: ['Native frames on or off', () => hideKind('native')],
+  a: ['Time not seen on or off', () => hideKind(head.kinds[ACCOUNT][0])],
+  u: ['Undo all filters', () => { for (const set of SETS) S[set].clear(); S.focus = ''; S.recursion = S.modules = false; refilter(); }, 2],
+  l: ['Copy a link to this view', () => copy(location.href, 'link'), 2],
+  s: ['Save this view as SVG', saveSvg, 2],
+  e: ['Save the profile as collapsed stacks', saveCollapsed, 2],
+  d: ['Light or dark', switchTheme, 2],
+  '/': ['Search (also Ctrl-F); Enter and Shift-Enter walk through the hits', () => query.focus()],
+  '?': ['This list', () => $('help').showModal()],
+};
+
+function pressed(id, on) {
+  $(id).setAttribute('aria-pressed', on);
+}
+
+function drawControls() {
+  for (const id in VIEWS) pressed(id, S.view === VIEWS[id]);
+  pressed('flip', S.flip);
+  pressed('regex', S.regex);
+  $('colour').textContent = 'Colour: ' + (S.colour || !file.before ? COLOURS[S.colour] : 'change');
+  scroll.hidden = S.view === 'table';
+  list.hidden = !scroll.hidden;
+  drawChips();
+  const crumbs = [], part = parts[0], crumb = (text, undo) => crumbs.push(make('button', text + ' \u00d7', undo));
+  if (part.zoom) crumb('zoom: ' + fit(part.tree.name[part.zoom], 40), leave);
+  if (S.view === 'sandwich') crumb('function: ' + S.name, () => setView('graph'));
+  if (S.focus) crumb('only: ' + S.focus, () => { S.focus = ''; refilter(); });
+  for (const set of ['hide', 'proc', 'thread', 'box']) for (const value of S[set]) crumb((set === 'hide' ? 'without: ' : 'only: ') + (value || 'no container'), () => toggle(S[set], value));
+  if (S.recursion) crumb('recursion collapsed', KEYS.r[1]);
+  if (S.modules) crumb('modules', KEYS.m[1]);
+  $('crumbs').replaceChildren(...crumbs);
+  showStatus();
+}
+
+/* Kinds of code with their share of own time; a click takes the kind out. */
+function drawLegend() {
+  const share = new Float64Array(head.kinds.length), here = new Set(kinds);
+  for (let i = 1; i < file.n; i++) share[kinds[file.name[i]]] += file.self[i];
+  const order = [...share.keys()].filter(k => here.has(k)).sort((a, b) => share[b] - share[a]);
+  $('legend').replaceChildren(...order.map(k => {
+    const button = make('button', undefined, () => toggle(S.kind, k), {'aria-pressed': !S.kind.has(k), title: 'Show or leave out ' + head.kinds[k][0]});
+    if (S.colour === 0 && !file.before) button.append(make('i'));
+    if (button.firstChild) button.firstChild.style.background = css(kindColour(k));
+    button.append(head.kinds[k][0], make('small', percent(share[k] / file.total[0])));
+    return button;
+  }));
+}
+
+function drawChips() {
+  const groups = {proc: new Map(), thread: new Map(), box: new Map()};
+  const count = (set, key, t) => groups[set].set(key, (groups[set].get(key) || 0) + t);
+  for (let i = 1; i < file.n;) {
+    const x = file.name[i], k = kinds[x], row = rowOfLabel.get(names[x]), up = rowOfLabel.get(names[file.name[file.parent[i]]]);
+    if (k === PROCESS) {
+      count('proc', names[x], file.total[i]);
+      count('box', row[1], file.total[i]);
+    } else if (k === CONTAINER) {
+      count('box', names[x], file.total[i]);
+    } else {
+      count('thread', k === THREAD ? names[x] : up ? up[0] : '', file.total[i]);
+    }
+    i = k === PROCESS || k === CONTAINER ? i + 1 : file.end[i];
+  }
+  const rows = [];
+  for (const [set, title] of [['proc', 'Process'], ['thread', 'Thread'], ['box', 'Container']]) {
+    const all = [...groups[set]].sort((a, b) => b[1] - a[1]);
+    if (all.length < 2) continue;
+    const row = make('div', '', null, {role: 'group', 'aria-label': title, class: 'bar'});
+    row.append(make('span', title), ...all.slice(0, 40).map(([value, time]) => {
+      const chip = make('button', value || '(none)', () => toggle(S[set], value), {'aria-pressed': S[set].has(value)});
+      chip.append(make('small', percent(time / file.total[0])));
+      return chip;
+    }));
+    rows.push(row);
+  }
+  if (!rows.length) rows.push(make('p', 'One process with one thread: nothing to choose from.'));
+  $('chips').replaceChildren(...rows);
+}
+
+let tableRows = 200;
+function drawTable() {
+  const z = 0, {self, total, was} = tally(base, z), all = base.total[z], rows = [];
+  for (let x = 0; x < names.length; x++) if (total[x] > 0 && kinds[x] < PROCESS && (!hit || hit[x])) rows.push(x);
+  const by = {self: (a, b) => self[b] - self[a], total: (a, b) => total[b] - total[a], name: (a, b) => names[a] < names[b] ? -1 : 1,
+    kind: (a, b) => kindName(a) < kindName(b) ? -1 : kindName(a) > kindName(b) ? 1 : self[b] - self[a],
+    change: (a, b) => 2 * (was[a] - was[b]) - self[a] + self[b]}[sortBy];
+  rows.sort((a, b) => by(a, b) || a - b);
+  const table = make('table'), top = table.createTHead().insertRow(), body = table.createTBody();
+  const columns = [['self', 'Own time', 2], ['total', 'With callees', 2], ['kind', 'Kind', 1], ['name', 'Function', 1]];
+  if (was) columns.splice(2, 0, ['change', 'Own change', 1]);
+  for (const [key, title, span] of columns) {
+    const cell = make('th', undefined, null, {scope: 'col', colspan: span, 'aria-sort': key === sortBy ? key === 'name' || key === 'kind' ? 'ascending' : 'descending' : 'none'});
+    cell.append(make('button', title, () => { sortBy = key; drawTable(); list.querySelector('[aria-sort*=cending] button').focus(); }));
+    top.append(cell);
+  }
+  for (const x of rows.slice(0, tableRows)) {
+    const row = body.insertRow(), cell = text => { row.insertCell().textContent = text; };
+    cell(percent(self[x] / all));
+    cell(time(self[x]));
+    cell(percent(total[x] / all));
+    cell(time(total[x]));
+    if (was) cell((self[x] < 2 * was[x] ? '\u2212' : '+') + percent(Math.abs(2 * was[x] - self[x]) * 2 / all));
+    cell(kindName(x));
+    row.insertCell().append(make('button', names[x], () => setView('sandwich', names[x]), {title: places[placeOf[x]]}));
+  }
+  list.replaceChildren(table);
+  if (rows.length > tableRows) list.append(make('button', 'Show all ' + rows.length.toLocaleString('en') + ' functions', () => { tableRows = Infinity; drawTable(); }));
+}
+
+/* Menus: a list of keys of KEYS at a place. */
+const menu = $('menu');
+function popup(group, x, y, from) {
+  menu.replaceChildren(...Object.keys(KEYS).filter(key => KEYS[key][2] === group).map(key => {
+    const item = make('button', KEYS[key][0], () => {
+      closeMenu();
+      KEYS[key][1]();
+    }, {role: 'menuitem'});
+    item.append(make('kbd', key));
+    return item;
+  }));
+  menu.hidden = false;
+  menu.style.left = Math.max(0, Math.min(x, innerWidth - menu.offsetWidth - 8)) + scrollX + 'px';
+  menu.style.top = Math.max(0, Math.min(y, innerHeight - menu.offsetHeight - 8)) + scrollY + 'px';
+  menu.from = from;
+  menu.firstChild.focus();
+}
+function closeMenu() {
+  if (menu.hidden) return;
+  menu.hidden = true;
+  menu.from.focus();
+}
+
+/* ---- Events. */
+canvas.addEventListener('pointermove', event => {
+  const at = nodeAt(event);
+  if (at ? hovered && sameNode(hovered, at.part, at.i) : !hovered) return;
+  hovered = at;
+  canvas.style.cursor = at ? 'pointer' : '';
+  showStatus();
+  redraw();
+});
+canvas.addEventListener('pointerleave', () => {
+  hovered = menu.hidden ? null : hovered;
+  showStatus();
+  redraw();
+});
+canvas.addEventListener('click', event => {
+  const at = nodeAt(event);
+  if (!at) return;
+  selected = at;
+  hovered = null;
+  zoomTo(at.part, at.i);
+});
+canvas.addEventListener('contextmenu', event => {
+  const at = event.button === 2 ? nodeAt(event) : selected;
+  if (!at) return;
+  event.preventDefault();
+  selected = at;
+  hovered = null;
+  const box = canvas.getBoundingClientRect(), keyed = event.button !== 2;
+  const y = box.top + (rowOf(at.part, at.part.tree.depth[at.i]) + 1) * rowHeight - scroll.scrollTop;
+  popup(1, keyed ? box.left + 20 : event.clientX, keyed ? y : event.clientY, canvas);
+  redraw();
+});
+menu.addEventListener('keydown', event => {
+  const step = {ArrowDown: 1, ArrowUp: -1}[event.key], items = [...menu.children];
+  if (step) items[(items.indexOf(document.activeElement) + step + items.length) % items.length].focus();
+  if (event.key === 'Escape' || event.key === 'Tab') closeMenu();
+  if (event.key !== 'Enter' && event.key !== ' ') event.preventDefault();
+  event.stopPropagation();
+});
+document.addEventListener('pointerdown', event => { if (!menu.contains(event.target)) menu.hidden = true; });
+query.addEventListener('input', () => {
+  S.query = query.value;
+  search();
+  save();
+});
+query.addEventListener('keydown', event => {
+  if (event.key === 'Enter') {
+    nextHit(event.shiftKey ? -1 : 1);
+    showStatus();
+  }
+  if (event.key === 'Escape') canvas.focus();
+});
+document.addEventListener('keydown', event => {
+  const typing = event.target === query, {key} = event;
+  if ((event.ctrlKey || event.metaKey) && key === 'f' && !typing) {
+    event.preventDefault(); /* pressed again inside the field it is the browser's own search */
+    query.focus();
+    query.select();
+    return;
+  }
+  if (typing || event.ctrlKey || event.metaKey || event.altKey || $('help').open) return;
+  const onControl = event.target.closest('button, a, input, summary');
+  if (/^Arrow/.test(key) && event.target === canvas) move(key);
+  else if (key === '0') leave();
+  else if (KEYS[key] && !(onControl && key === 'Enter')) KEYS[key][1]();
+  else return;
+  event.preventDefault();
+});
+for (const id in VIEWS) $(id).addEventListener('click', () => setView(VIEWS[id], id === 'sandwich' ? targetName() : ''));
+for (const [id, key] of [['flip', 'i'], ['colour', 'c'], ['keys', '?']]) $(id).addEventListener('click', KEYS[key][1]);
+$('regex').addEventListener('click', () => {
+  S.regex = !S.regex;
+  search();
+  save();
+  drawControls();
+});
+$('filter').addEventListener('click', () => {
+  $('chips').hidden = !$('chips').hidden;
+  $('filter').setAttribute('aria-expanded', !$('chips').hidden);
+  redraw();
+});
+$('more').addEventListener('click', () => {
+  const box = $('more').getBoundingClientRect();
+  popup(2, box.left, box.bottom + 2, $('more'));
+});
+scroll.addEventListener('scroll', redraw);
+new ResizeObserver(redraw).observe(scroll);
+addEventListener('resize', redraw);
+for (const query of [systemDark, forced, coarse]) query.addEventListener('change', () => { hatch = null; recolour(); });
+addEventListener('popstate', restore);
+addEventListener('hashchange', restore);
+
+/* ---- Start. */
+try {
+  decode(await unpack('data'));
+} catch (e) {
+  status.textContent = 'The graph cannot be shown (' + e.message + '). The tables below hold the essence.';
+  return;
+}
+for (let i = 1, k = 0; i < file.n; i = file.end[i]) rowOfLabel.set(names[file.name[i]], head.processes[k++]);
+S.hint = 'Click a frame to zoom, right-click for more, / to search, ? for all keys.';
+const keyList = make('dl');
+for (const key in KEYS) keyList.append(make('dt', key), make('dd', KEYS[key][0]));
+keyList.append(make('dt', 'Arrows'), make('dd', 'Move from frame to frame'));
+$('help').append(make('h2', 'Keys'), keyList, make('button', 'Close', () => $('help').close()));
+root.classList.add('ready');
+restore();
+})();

@@ -14,9 +14,9 @@ uint32_t intake_text(struct intake *in, struct str text, bool *fits)
 }
 
 /* Stands in for the start time of a process that the file has no id of. */
-static uint64_t key_of_names(const struct intake_origin *o)
+static uint64_t key_of_names(const struct intake_origin *o, struct str comm)
 {
-    return hash_u64(str_hash(o->container) ^ hash_u64(str_hash(o->comm))) ^ str_hash(o->appid);
+    return hash_u64(str_hash(o->container) ^ hash_u64(str_hash(comm))) ^ str_hash(o->appid);
 }
 
 uint32_t intake_thread(struct intake *in, const struct intake_origin *o)
@@ -25,7 +25,7 @@ uint32_t intake_thread(struct intake *in, const struct intake_origin *o)
     struct str comm = o->comm.len > 0 ? o->comm : o->thread_name;
     struct process process = {
         .pid = o->pid,
-        .start_ticks = o->pid != 0 ? o->start_ticks : key_of_names(o),
+        .start_ticks = o->pid != 0 ? o->start_ticks : key_of_names(o, comm),
         .name = intake_text(in, comm, &fits),
         .container = intake_text(in, o->container, &fits),
         .appid = intake_text(in, o->appid, &fits),

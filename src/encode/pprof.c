@@ -13,13 +13,13 @@
 /* Strings of the format itself, the first of the string table. */
 enum word {
     WORD_EMPTY, WORD_SAMPLES, WORD_COUNT, WORD_CPU, WORD_NANOSECONDS, WORD_PROCESS_ID,
-    WORD_THREAD_ID, WORD_THREAD_NAME, WORD_COMM, WORD_CONTAINER, WORD_KERNEL, WORD_KIND,
+    WORD_THREAD_ID, WORD_THREAD_NAME, WORD_COMM, WORD_CONTAINER, WORD_APPID, WORD_KERNEL, WORD_KIND,
     WORD_UNKNOWN = WORD_KIND + FRAME_KIND_COUNT, WORD_COMMENT,
 };
 
 static const char *const words[WORD_KIND] = {
     "", "samples", "count", "cpu", "nanoseconds", "process_id", "thread id", "thread name", "comm",
-    "container", PPROF_KERNEL_MAPPING,
+    "container", "appid", PPROF_KERNEL_MAPPING,
 };
 
 /* The string table in order: words, comments, process ids, thread ids, used texts of the profile.
@@ -113,6 +113,7 @@ static void number_texts(struct writer *w)
     {
         use(w, t->name);
         use(w, t->container);
+        use(w, t->appid);
     }
     vec_each(&p->threads, t)
     {
@@ -167,6 +168,7 @@ static void add_labels(struct writer *w, uint32_t thread_id)
     add_label(w, WORD_THREAD_NAME, w->string_of_text[thread->name]);
     add_label(w, WORD_COMM, w->string_of_text[process->name]);
     add_label(w, WORD_CONTAINER, w->string_of_text[process->container]);
+    add_label(w, WORD_APPID, w->string_of_text[process->appid]);
 }
 
 static bool send_sample(struct writer *w, const struct sample *s)
@@ -229,12 +231,13 @@ static bool send_location(struct writer *w, uint32_t id)
 static bool send_function(struct writer *w, size_t id)
 {
     const struct function *f = &w->functions.list.at[id];
-    uint32_t name = f->name != 0 ? w->string_of_text[f->name] : WORD_UNKNOWN;
     buf_clear(&w->message);
     protobuf_u64(&w->message, PPROF_FUNCTION_ID, id);
-    protobuf_u64(&w->message, PPROF_FUNCTION_NAME, name);
-    protobuf_u64(&w->message, PPROF_FUNCTION_SYSTEM_NAME,
-                 f->system_name != 0 ? w->string_of_text[f->system_name] : name);
+    protobuf_u64(&w->message, PPROF_FUNCTION_NAME,
+                 f->name != 0 ? w->string_of_text[f->name] : WORD_UNKNOWN);
+    /* Where both names are the same, pprof takes the name for a C++ one and cuts out what stands
+     * in brackets: Python's "<module>" would be nothing. */
+    protobuf_u64(&w->message, PPROF_FUNCTION_SYSTEM_NAME, w->string_of_text[f->system_name]);
     protobuf_u64(&w->message, PPROF_FUNCTION_FILE, w->string_of_text[f->file]);
     return send(w, PPROF_FUNCTION, &w->message);
 }

@@ -12,9 +12,10 @@
  *                  the range it was seen with.
  *   locations      one per frame; its address is the one at run time. Callers hold the return
  *                  address - 1, as pprof expects
- *   functions      (name, system name, file); accounting frames such as "[lost]" are functions too
- *   labels         process_id, thread id, thread name, comm, container, all texts; unknown ones are
- *                  left out
+ *   functions      (name, system name, file); the system name only where it is another one;
+ *                  accounting frames such as "[lost]" are functions too
+ *   labels         process_id, thread id, thread name, comm, container, appid, all texts; unknown
+ *                  ones are left out
  *   comments       program, service, mode, what was not seen and why
  *
  * The file is deterministic and is written field by field through the compressor: beside the

@@ -84,6 +84,22 @@ static struct cursor cursor_of_bytes(const struct protobuf_field *field)
     return cursor_of(field->bytes.ptr, field->bytes.len);
 }
 
+/* The numbers of a message by field, 0 where a field is absent; of a repeated field the last. */
+enum { FIELDS_MAX = 8 };
+
+static bool numbers_of(struct reader *r, struct cursor message, uint64_t value[static FIELDS_MAX],
+                       const char *what)
+{
+    struct protobuf_field f;
+    memset(value, 0, FIELDS_MAX * sizeof *value);
+    while (protobuf_next(&message, &f)) {
+        if (f.number < FIELDS_MAX) {
+            value[f.number] = f.value;
+        }
+    }
+    return !message.short_read || malformed(r, what);
+}
+
 /* One row of a table under its id. */
 static bool add_id(struct reader *r, struct map *ids, uint64_t id, size_t row)
 {
@@ -97,16 +113,12 @@ static bool add_id(struct reader *r, struct map *ids, uint64_t id, size_t row)
 
 static bool read_type(struct reader *r, struct cursor message, struct value_type *type)
 {
-    struct protobuf_field f;
-    *type = (struct value_type){0};
-    while (protobuf_next(&message, &f)) {
-        if (f.number == PPROF_TYPE_NAME) {
-            type->name = f.value;
-        } else if (f.number == PPROF_TYPE_UNIT) {
-            type->unit = f.value;
-        }
+    uint64_t value[FIELDS_MAX];
+    if (!numbers_of(r, message, value, "a sample type is cut off")) {
+        return false;
     }
-    return !message.short_read || malformed(r, "a sample type is cut off");
+    *type = (struct value_type){value[PPROF_TYPE_NAME], value[PPROF_TYPE_UNIT]};
+    return true;
 }
 
 static bool add_string(struct reader *r, struct str text)
@@ -220,46 +232,22 @@ static void add_module(struct reader *r, struct mapping_row *row, uint64_t limit
 
 static bool add_mapping(struct reader *r, struct cursor message)
 {
-    struct protobuf_field f;
-    uint64_t id = 0, limit = 0, file = 0, build = 0;
-    struct mapping_row row = {.kind = FRAME_NATIVE};
+    uint64_t value[FIELDS_MAX];
+    struct mapping_row row = {0};
     struct str build_id;
-    while (protobuf_next(&message, &f)) {
-        switch (f.number) {
-        case PPROF_MAPPING_ID:
-            id = f.value;
-            break;
-        case PPROF_MAPPING_START:
-            row.start = f.value;
-            break;
-        case PPROF_MAPPING_LIMIT:
-            limit = f.value;
-            break;
-        case PPROF_MAPPING_OFFSET:
-            row.file_offset = f.value;
-            break;
-        case PPROF_MAPPING_FILE:
-            file = f.value;
-            break;
-        case PPROF_MAPPING_BUILD_ID:
-            build = f.value;
-            break;
-        default:
-            break;
-        }
-    }
-    if (message.short_read) {
-        return malformed(r, "a mapping is cut off");
-    }
-    if (!text_at(r, file, &row.file) || !text_at(r, build, &build_id) ||
-        !add_id(r, &r->mapping_ids, id, r->mappings.len)) {
+    if (!numbers_of(r, message, value, "a mapping is cut off") ||
+        !text_at(r, value[PPROF_MAPPING_FILE], &row.file) ||
+        !text_at(r, value[PPROF_MAPPING_BUILD_ID], &build_id) ||
+        !add_id(r, &r->mapping_ids, value[PPROF_MAPPING_ID], r->mappings.len)) {
         return false;
     }
     if (r->mappings.len >= PPROF_READ_MAX_ROWS) {
         return full(r, "mappings");
     }
+    row.start = value[PPROF_MAPPING_START];
+    row.file_offset = value[PPROF_MAPPING_OFFSET];
     row.kind = (uint8_t)kind_of_mapping(row.file);
-    add_module(r, &row, limit, build_id);
+    add_module(r, &row, value[PPROF_MAPPING_LIMIT], build_id);
     struct mapping_row *added = vec_push(&r->mappings);
     if (added == NULL) {
         return no_memory(r);
@@ -270,32 +258,13 @@ static bool add_mapping(struct reader *r, struct cursor message)
 
 static bool add_function(struct reader *r, struct cursor message)
 {
-    struct protobuf_field f;
-    uint64_t id = 0, name = 0, system_name = 0, file = 0;
-    while (protobuf_next(&message, &f)) {
-        switch (f.number) {
-        case PPROF_FUNCTION_ID:
-            id = f.value;
-            break;
-        case PPROF_FUNCTION_NAME:
-            name = f.value;
-            break;
-        case PPROF_FUNCTION_SYSTEM_NAME:
-            system_name = f.value;
-            break;
-        case PPROF_FUNCTION_FILE:
-            file = f.value;
-            break;
-        default:
-            break;
-        }
-    }
+    uint64_t value[FIELDS_MAX];
     struct function_row row;
-    if (message.short_read) {
-        return malformed(r, "a function is cut off");
-    }
-    if (!text_at(r, name, &row.name) || !text_at(r, system_name, &row.system_name) ||
-        !text_at(r, file, &row.file) || !add_id(r, &r->function_ids, id, r->functions.len)) {
+    if (!numbers_of(r, message, value, "a function is cut off") ||
+        !text_at(r, value[PPROF_FUNCTION_NAME], &row.name) ||
+        !text_at(r, value[PPROF_FUNCTION_SYSTEM_NAME], &row.system_name) ||
+        !text_at(r, value[PPROF_FUNCTION_FILE], &row.file) ||
+        !add_id(r, &r->function_ids, value[PPROF_FUNCTION_ID], r->functions.len)) {
         return false;
     }
     if (r->functions.len >= PPROF_READ_MAX_ROWS) {
@@ -365,10 +334,11 @@ static struct str name_of_address(const struct location *l, char *out, size_t si
     struct str file = l->mapping != NULL ? base_name(l->mapping->file) : STR("");
     uint64_t offset = l->mapping != NULL ? l->address - l->mapping->start + l->mapping->file_offset
                                          : l->address;
-    int len = snprintf(out, size, "[%.*s+0x%" PRIx64 "]",
-                       (int)(file.len < 200 ? file.len : 200), file.len > 0 ? file.ptr : "", offset);
-    return file.len > 0 ? (struct str){out, (size_t)len}
-                        : (struct str){out, (size_t)snprintf(out, size, "0x%" PRIx64, offset)};
+    file = str_sub(file, 0, 200);
+    int len = file.len == 0 ? snprintf(out, size, "0x%" PRIx64, offset)
+                            : snprintf(out, size, "[%.*s+0x%" PRIx64 "]", (int)file.len, file.ptr,
+                                       offset);
+    return (struct str){out, (size_t)len};
 }
 
 /* The frame of one line; the location's address belongs to the last, which is the real function. */
@@ -417,47 +387,40 @@ static bool push_frame(struct reader *r, struct location_row *row, uint32_t fram
 static bool read_line(struct reader *r, struct cursor message, const struct function_row **function,
                       uint64_t *line)
 {
-    struct protobuf_field f;
-    uint64_t id = 0;
-    *line = 0;
-    while (protobuf_next(&message, &f)) {
-        if (f.number == PPROF_LINE_FUNCTION) {
-            id = f.value;
-        } else if (f.number == PPROF_LINE_NUMBER) {
-            *line = f.value;
-        }
+    uint64_t value[FIELDS_MAX];
+    if (!numbers_of(r, message, value, "a line is cut off")) {
+        return false;
     }
-    const struct map_slot *slot = map_find(&r->function_ids, id);
-    if (message.short_read || slot == NULL) {
-        return malformed(r, message.short_read ? "a line is cut off"
-                                               : "a line of a function that does not exist");
+    const struct map_slot *slot = map_find(&r->function_ids, value[PPROF_LINE_FUNCTION]);
+    if (slot == NULL) {
+        return malformed(r, "a line of a function that does not exist");
     }
     *function = &r->functions.at[slot->value];
+    *line = value[PPROF_LINE_NUMBER];
     return true;
 }
 
-/* What the location is, and how many lines it has. */
-static bool read_location(struct reader *r, struct cursor message, struct location *l,
-                          size_t *lines)
+static bool read_location(struct reader *r, struct cursor message, struct location *l)
+{
+    uint64_t value[FIELDS_MAX];
+    if (!numbers_of(r, message, value, "a location is cut off")) {
+        return false;
+    }
+    const struct map_slot *slot = map_find(&r->mapping_ids, value[PPROF_LOCATION_MAPPING]);
+    l->id = value[PPROF_LOCATION_ID];
+    l->address = value[PPROF_LOCATION_ADDRESS];
+    l->mapping = slot != NULL ? &r->mappings.at[slot->value] : NULL;
+    return true;
+}
+
+static size_t count_lines(struct cursor location)
 {
     struct protobuf_field f;
-    uint64_t mapping = 0;
-    *l = (struct location){0};
-    *lines = 0;
-    while (protobuf_next(&message, &f)) {
-        if (f.number == PPROF_LOCATION_ID) {
-            l->id = f.value;
-        } else if (f.number == PPROF_LOCATION_MAPPING) {
-            mapping = f.value;
-        } else if (f.number == PPROF_LOCATION_ADDRESS) {
-            l->address = f.value;
-        } else if (f.number == PPROF_LOCATION_LINE) {
-            ++*lines;
-        }
+    size_t lines = 0;
+    while (protobuf_next(&location, &f)) {
+        lines += f.number == PPROF_LOCATION_LINE;
     }
-    const struct map_slot *slot = map_find(&r->mapping_ids, mapping);
-    l->mapping = slot != NULL ? &r->mappings.at[slot->value] : NULL;
-    return !message.short_read || malformed(r, "a location is cut off");
+    return lines;
 }
 
 static void turn_round(uint32_t *at, size_t count)
@@ -474,8 +437,8 @@ static bool add_location(struct reader *r, struct cursor message)
     struct location l;
     struct protobuf_field f;
     struct location_row row = {.first = (uint32_t)r->frames.len};
-    size_t lines, line_number = 0;
-    if (!read_location(r, message, &l, &lines)) {
+    size_t lines = count_lines(message), line_number = 0;
+    if (!read_location(r, message, &l)) {
         return false;
     }
     while (protobuf_next(&message, &f)) {
@@ -658,22 +621,13 @@ struct label {
 
 static bool read_label(struct reader *r, struct cursor message, struct label *label)
 {
-    struct protobuf_field f;
-    uint64_t key = 0, text = 0;
-    *label = (struct label){0};
-    while (protobuf_next(&message, &f)) {
-        if (f.number == PPROF_LABEL_KEY) {
-            key = f.value;
-        } else if (f.number == PPROF_LABEL_TEXT) {
-            text = f.value;
-        } else if (f.number == PPROF_LABEL_NUMBER) {
-            label->number = f.value;
-        }
+    uint64_t value[FIELDS_MAX];
+    if (!numbers_of(r, message, value, "a label is cut off")) {
+        return false;
     }
-    if (message.short_read) {
-        return malformed(r, "a label is cut off");
-    }
-    return text_at(r, key, &label->key) && text_at(r, text, &label->text);
+    label->number = value[PPROF_LABEL_NUMBER];
+    return text_at(r, value[PPROF_LABEL_KEY], &label->key) &&
+           text_at(r, value[PPROF_LABEL_TEXT], &label->text);
 }
 
 static uint32_t id_number(const struct label *label)
@@ -685,39 +639,54 @@ static uint32_t id_number(const struct label *label)
     return number <= UINT32_MAX ? (uint32_t)number : 0;
 }
 
-static void take_label(struct intake_origin *o, const struct label *label)
+enum label_meaning { LABEL_PID, LABEL_TID, LABEL_THREAD, LABEL_COMM, LABEL_CONTAINER, LABEL_APPID,
+                     LABEL_OTHER };
+
+static enum label_meaning meaning_of(struct str key)
 {
     static const struct {
         struct str key;
-        enum { PID, TID, THREAD, COMM, CONTAINER } what;
+        enum label_meaning meaning;
     } keys[] = {
-        {STR("process_id"), PID},   {STR("pid"), PID},
-        {STR("thread id"), TID},    {STR("thread_id"), TID},        {STR("tid"), TID},
-        {STR("thread name"), THREAD}, {STR("thread_name"), THREAD}, {STR("thread"), THREAD},
-        {STR("comm"), COMM},        {STR("process_name"), COMM},
-        {STR("container"), CONTAINER}, {STR("container_id"), CONTAINER},
+        {STR("process_id"), LABEL_PID},       {STR("pid"), LABEL_PID},
+        {STR("thread id"), LABEL_TID},        {STR("thread_id"), LABEL_TID},
+        {STR("tid"), LABEL_TID},              {STR("thread name"), LABEL_THREAD},
+        {STR("thread_name"), LABEL_THREAD},   {STR("thread"), LABEL_THREAD},
+        {STR("comm"), LABEL_COMM},            {STR("process_name"), LABEL_COMM},
+        {STR("container"), LABEL_CONTAINER},  {STR("container_id"), LABEL_CONTAINER},
+        {STR("appid"), LABEL_APPID},
     };
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
-        if (!str_eq(label->key, keys[i].key)) {
-            continue;
+        if (str_eq(key, keys[i].key)) {
+            return keys[i].meaning;
         }
-        switch (keys[i].what) {
-        case PID:
-            o->pid = id_number(label);
-            break;
-        case TID:
-            o->tid = id_number(label);
-            break;
-        case THREAD:
-            o->thread_name = label->text;
-            break;
-        case COMM:
-            o->comm = label->text;
-            break;
-        case CONTAINER:
-            o->container = label->text;
-            break;
-        }
+    }
+    return LABEL_OTHER;
+}
+
+static void take_label(struct intake_origin *o, const struct label *label)
+{
+    switch (meaning_of(label->key)) {
+    case LABEL_PID:
+        o->pid = id_number(label);
+        break;
+    case LABEL_TID:
+        o->tid = id_number(label);
+        break;
+    case LABEL_THREAD:
+        o->thread_name = label->text;
+        break;
+    case LABEL_COMM:
+        o->comm = label->text;
+        break;
+    case LABEL_CONTAINER:
+        o->container = label->text;
+        break;
+    case LABEL_APPID:
+        o->appid = label->text;
+        break;
+    case LABEL_OTHER:
+        break;
     }
 }
 
@@ -797,7 +766,8 @@ static bool fourth_field(struct reader *r, const struct protobuf_field *f)
 
 /* --- the whole --- */
 
-static bool each_field(struct reader *r, bool (*take)(struct reader *, const struct protobuf_field *))
+static bool each_field(struct reader *r,
+                       bool (*take)(struct reader *, const struct protobuf_field *))
 {
     struct cursor message = cursor_of(r->file.ptr, r->file.len);
     struct protobuf_field f;

@@ -103,8 +103,9 @@ static bool write_thread(struct writer *w, const struct thread_row *row, bool is
     buf_text(&w->text, is_first ? "\n{\"type\":\"sampled\",\"name\":"
                                 : ",\n{\"type\":\"sampled\",\"name\":");
     thread_label(w, &w->p->threads.at[row->thread]);
-    buf_printf(&w->text, ",\"unit\":\"nanoseconds\",\"startValue\":0,\"endValue\":%llu,\"samples\":[",
+    buf_printf(&w->text, ",\"unit\":\"nanoseconds\",\"startValue\":0,\"endValue\":%llu",
                (unsigned long long)row->cpu_ns);
+    buf_text(&w->text, ",\"samples\":[");
     for (uint32_t i = 0; i < row->count; i++) {
         if (!write_stack(w, &w->p->samples.at[w->order[row->first + i]], i == 0)) {
             return false;

@@ -2,19 +2,35 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+enum { WRITE_WAIT_MS = 1000 };
+
 int console_open(const char *path, struct err *err)
 {
-    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0644);
+    /* non-blocking because the name may be a pipe's that nobody reads */
+    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0644);
     if (fd < 0) {
         err_errno(err, errno, "cannot open the log file %s", path);
     }
     return fd;
+}
+
+bool console_reopen(int fd, const char *path, struct err *err)
+{
+    int fresh = console_open(path, err);
+    if (fresh < 0) {
+        return false;
+    }
+    bool ok = dup3(fresh, fd, O_CLOEXEC) >= 0 ||
+              err_errno(err, errno, "cannot replace the log file %s", path);
+    close(fresh);
+    return ok;
 }
 
 void console_close(int fd)
@@ -24,9 +40,11 @@ void console_close(int fd)
 
 void console_write(int fd, const char *ptr, size_t len)
 {
+    /* a pipe that nobody empties and a stopped terminal must not hold the profiler up */
+    struct pollfd one = {.fd = fd, .events = POLLOUT};
     ssize_t put;
     do {
-        put = write(fd, ptr, len);
+        put = poll(&one, 1, WRITE_WAIT_MS) == 0 ? 0 : write(fd, ptr, len);
     } while (put < 0 && errno == EINTR);
 }
 

@@ -10,7 +10,12 @@
 int console_open(const char *path, struct err *err);
 void console_close(int fd);
 
-/* One write, so that lines of several writers do not mix. What cannot be written is lost. */
+/* Makes `fd` the file that has this name now, in one step: a writer in another thread meets the old
+ * file or the new one. On failure `fd` stays as it is. */
+bool console_reopen(int fd, const char *path, struct err *err);
+
+/* One write, so that lines of several writers do not mix. What cannot be written within a second is
+ * lost. */
 void console_write(int fd, const char *ptr, size_t len);
 
 /* Standard error is the journal's stream (systemd's JOURNAL_STREAM names its device and inode). */

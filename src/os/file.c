@@ -23,7 +23,9 @@ static bool read_fd(int fd, const char *path, size_t max_bytes, struct buf *out,
             return true;
         }
         if ((size_t)got > max_bytes - out->len) {
-            return err_set(err, ERR_LIMIT, 0, "%s is larger than %zu MB", path, max_bytes >> 20);
+            bool large = max_bytes >= 1 << 20;
+            return err_set(err, ERR_LIMIT, 0, "%s is larger than %zu %s", path,
+                           large ? max_bytes >> 20 : max_bytes, large ? "MB" : "bytes");
         }
         buf_add(out, chunk, (size_t)got);
         if (out->failed) {
@@ -63,14 +65,26 @@ static bool write_all(int fd, const char *ptr, size_t len)
     return true;
 }
 
+static const char *write_reason(int number)
+{
+    switch (number) {
+    case EROFS:
+        return "read-only";
+    case ENOSPC:
+        return "disk full";
+    case EDQUOT:
+        return "quota used up";
+    default:
+        return strerror(number);
+    }
+}
+
 static bool write_error(const char *path, int number, struct err *err)
 {
-    const char *remedy = number == ENOSPC || number == EDQUOT ? "free space there or give -o DIR"
-                         : number == EROFS ? "the file system is read-only; give -o DIR"
-                                           : "give -o DIR with a directory that can be written";
-    err_set(err, err_kind_of(number), number, "cannot write %s: %s (%s); %s", path,
-            strerror(number), err_name(number), remedy);
-    return false;
+    bool full = number == ENOSPC || number == EDQUOT;
+    return err_set(err, err_kind_of(number), number, "cannot write %s (%s, %s); %s", path,
+                   write_reason(number), err_name(number),
+                   full ? "free space there or give -o DIR" : "give -o DIR");
 }
 
 static bool flush_pending(struct file_writer *w, struct err *err)
@@ -92,9 +106,11 @@ bool file_create_atomic(struct file_writer *w, const char *path, struct err *err
         w->fd = STDOUT_FILENO;
         return true;
     }
-    /* the pid keeps two profilers that share a directory apart; O_TRUNC takes over a leftover */
+    /* the pid keeps two profilers that share a directory apart; what is there was left by a killed
+     * run, or planted in a directory that others can write: it is not written through */
     snprintf(w->temporary, sizeof w->temporary, "%s.%ld.tmp", w->path, (long)getpid());
-    w->fd = open(w->temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
+    (void)unlink(w->temporary);
+    w->fd = open(w->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
     return w->fd >= 0 || write_error(w->path, errno, err);
 }
 

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -82,6 +83,32 @@ int launch_find(const char *argv0, char *path, size_t path_bytes, struct err *er
     return not_runnable(argv0, seen, err);
 }
 
+/* The file is there and may be run, yet the kernel says ENOENT: what the file itself asks for is not. */
+static int lacks_interpreter(const char *path, const char *argv0, struct err *err)
+{
+    char head[256] = "";
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t got = fd < 0 ? -1 : read(fd, head, sizeof head - 1);
+    if (fd >= 0) {
+        close(fd);
+    }
+    if (got > 2 && memcmp(head, "#!", 2) == 0) {
+        char *name = head + 2 + strspn(head + 2, " \t");
+        name[strcspn(name, " \t\r\n")] = '\0';
+        err_set(err, ERR_GONE, ENOENT, "%s: its interpreter %s is not there", argv0, name);
+    } else {
+        err_set(err, ERR_GONE, ENOENT,
+                "%s: its loader is not there; was it built for another C library?", argv0);
+    }
+    return LAUNCH_NOT_FOUND;
+}
+
+static int not_started(const char *path, const char *argv0, int number, struct err *err)
+{
+    return number == ENOENT && access(path, X_OK) == 0 ? lacks_interpreter(path, argv0, err)
+                                                       : not_runnable(argv0, number, err);
+}
+
 /* Does not return when it works. A script without a #! line runs in the shell, as execvp has it. */
 static void exec_command(const char *path, char *const *argv)
 {
@@ -120,9 +147,11 @@ static int high_fd(int fd)
     return moved;
 }
 
-static bool make_pipe(int fds[static 2])
+/* [0] is the command's end, [1] the profiler's. The profiler says that it is ready; the end closes by
+ * itself when the command is exec'd, and carries one byte when that failed. */
+static bool make_link(int fds[static 2])
 {
-    if (pipe2(fds, O_CLOEXEC) < 0) {
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) < 0) {
         return false;
     }
     fds[0] = high_fd(fds[0]);
@@ -184,29 +213,16 @@ __attribute__((noreturn)) static void become_profiler(const struct launch *launc
     if (fcntl(STDERR_FILENO, F_GETFD) < 0) {
         discard(STDERR_FILENO);
     }
-    close_from(STDERR_FILENO + 1, target.ready_fd);
+    close_from(STDERR_FILENO + 1, target.link_fd);
     default_signals();
     _exit(launch->run(launch->context, &target));
 }
 
-void launch_ready(struct launch_target *target)
-{
-    if (target->ready_fd < 0) {
-        return;
-    }
-    int32_t pid = (int32_t)getpid();
-    ssize_t put = write(target->ready_fd, &pid, sizeof pid);
-    (void)put; /* a command that no longer waits does not need the answer */
-    close(target->ready_fd);
-    target->ready_fd = -1;
-}
-
-/* Waits for launch_ready, the profiler's death, or the bound. Returns the profiler's pid or 0. */
-static pid_t await_ready(int fd)
+/* Reads up to `len` bytes within the bound: their number, 0 at the other's end, -1 when time is up. */
+static ssize_t read_within(int fd, void *out, size_t len, uint64_t bound_ms)
 {
     struct pollfd one = {.fd = fd, .events = POLLIN};
-    uint64_t end_ns = clock_mono_ns() + LAUNCH_READY_MAX_MS * NS_PER_MS;
-    int32_t pid = 0;
+    uint64_t end_ns = clock_mono_ns() + bound_ms * NS_PER_MS;
     for (;;) {
         uint64_t now_ns = clock_mono_ns();
         int left_ms = now_ns >= end_ns ? 0 : (int)((end_ns - now_ns) / NS_PER_MS) + 1;
@@ -214,40 +230,67 @@ static pid_t await_ready(int fd)
         if (ready < 0 && errno == EINTR) {
             continue;
         }
-        if (ready <= 0 || read(fd, &pid, sizeof pid) != sizeof pid) {
-            pid = 0;
-        }
-        close(fd);
-        return pid;
+        return ready <= 0 ? -1 : read(fd, out, len);
     }
+}
+
+bool launch_ready(struct launch_target *target)
+{
+    if (target->link_fd < 0) {
+        return true;
+    }
+    int32_t pid = (int32_t)getpid();
+    char failed;
+    bool told = send(target->link_fd, &pid, sizeof pid, MSG_NOSIGNAL) == sizeof pid;
+    bool started = !told || read_within(target->link_fd, &failed, 1, LAUNCH_READY_MAX_MS) <= 0;
+    close(target->link_fd);
+    target->link_fd = -1;
+    return started;
+}
+
+/* Waits for launch_ready, the profiler's death, or the bound. Returns the profiler's pid or 0. */
+static pid_t await_ready(int fd)
+{
+    int32_t pid = 0;
+    return read_within(fd, &pid, sizeof pid, LAUNCH_READY_MAX_MS) == sizeof pid ? pid : 0;
+}
+
+/* ---- the command's process ---- */
+
+/* Becomes the command; on failure tells the profiler that there is none, and returns 126 or 127. */
+static int start_command(const struct launch *launch, const char *path, int link, struct err *err)
+{
+    exec_command(path, launch->argv);
+    int number = errno;
+    (void)send(link, "x", 1, MSG_NOSIGNAL);
+    return not_started(path, launch->argv[0], number, err);
 }
 
 /* ---- exec: this process becomes the command ---- */
 
 static int run_exec(const struct launch *launch, const char *path, struct err *err)
 {
-    int ready[2];
+    int link[2] = {-1, -1};
     pid_t self = getpid();
-    pid_t middle = make_pipe(ready) ? fork() : -1;
+    pid_t middle = make_link(link) ? fork() : -1;
     if (middle == 0) {
         if (fork() == 0) {
             become_profiler(launch, (struct launch_target){.pid = (uint32_t)self,
                                                            .fresh = true,
-                                                           .ready_fd = ready[1]});
+                                                           .link_fd = link[1]});
         }
         _exit(0);
     }
     if (middle > 0) {
-        close(ready[1]);
+        close(link[1]);
         while (waitpid(middle, NULL, 0) < 0 && errno == EINTR) {
         }
-        pid_t profiler = await_ready(ready[0]);
+        pid_t profiler = await_ready(link[0]);
         if (profiler > 0) {
             (void)prctl(PR_SET_PTRACER, (unsigned long)profiler);
         }
     }
-    exec_command(path, launch->argv);
-    return not_runnable(launch->argv[0], errno, err);
+    return start_command(launch, path, link[0], err);
 }
 
 /* ---- init: this process stays ---- */
@@ -260,7 +303,7 @@ struct init {
     unsigned backoff_s;
 };
 
-static void start_profiler(struct init *init, bool fresh, int ready_fd)
+static void start_profiler(struct init *init, bool fresh, int link_fd)
 {
     init->restart_at_ns = 0;
     init->profiler = fork();
@@ -268,7 +311,7 @@ static void start_profiler(struct init *init, bool fresh, int ready_fd)
         become_profiler(init->launch, (struct launch_target){.pid = (uint32_t)init->command,
                                                              .fresh = fresh,
                                                              .has_init = true,
-                                                             .ready_fd = ready_fd});
+                                                             .link_fd = link_fd});
     }
 }
 
@@ -390,17 +433,16 @@ static int await_flush(struct init *init, const sigset_t *all)
 
 /* In the command's process: waits for the profiler, then becomes the command. */
 __attribute__((noreturn)) static void become_command(const struct launch *launch, const char *path,
-                                                     int ready_fd, const sigset_t *mask,
+                                                     int link, const sigset_t *mask,
                                                      const struct sigaction *child_action)
 {
-    (void)await_ready(ready_fd);
+    (void)await_ready(link);
     (void)prctl(PR_SET_PTRACER, (unsigned long)getppid()); /* and what descends from it */
     sigaction(SIGCHLD, child_action, NULL);
     sigprocmask(SIG_SETMASK, mask, NULL);
-    exec_command(path, launch->argv);
     struct err err;
-    int status = not_runnable(launch->argv[0], errno, &err);
-    fprintf(stderr, "pillion: %s\n", err.text);
+    int status = start_command(launch, path, link, &err);
+    dprintf(STDERR_FILENO, "pillion: %s\n", err.text);
     _exit(status);
 }
 
@@ -416,19 +458,19 @@ static int run_init(const struct launch *launch, const char *path, struct err *e
     /* a caller's SIG_IGN would make the kernel reap our children before we can */
     struct sigaction plain = {.sa_handler = SIG_DFL}, child_action;
     sigaction(SIGCHLD, &plain, &child_action);
-    int ready[2];
-    init.command = make_pipe(ready) ? fork() : -1;
+    int link[2];
+    init.command = make_link(link) ? fork() : -1;
     if (init.command < 0) {
         err_errno(err, errno, "%s: cannot start a process", launch->argv[0]);
         return LAUNCH_NOT_EXECUTABLE;
     }
     if (init.command == 0) {
-        close(ready[1]);
-        become_command(launch, path, ready[0], &before, &child_action);
+        close(link[1]);
+        become_command(launch, path, link[0], &before, &child_action);
     }
-    close(ready[0]);
-    start_profiler(&init, true, ready[1]);
-    close(ready[1]);
+    close(link[0]);
+    start_profiler(&init, true, link[1]);
+    close(link[1]);
     discard(STDIN_FILENO); /* so that the command alone holds its pipes open */
     discard(STDOUT_FILENO);
     serve_command(&init, &all);

@@ -43,7 +43,7 @@ struct launch_target {
     uint32_t pid;  /* the command's */
     bool fresh;    /* it has not been exec'd yet: arm sampling for its exec. False: it runs already */
     bool has_init; /* a parent waits for this profiler's last window */
-    int ready_fd;
+    int link_fd;   /* to the waiting command; launch_ready closes it */
 };
 
 struct launch {
@@ -58,8 +58,9 @@ bool launch_prefers_init(void);
 
 int launch_run(const struct launch *launch, struct err *err);
 
-/* Tells the waiting command that it may start. */
-void launch_ready(struct launch_target *target);
+/* Tells the waiting command that it may start, and waits until it has. False when it could not be
+ * started: there is nothing to profile then. */
+bool launch_ready(struct launch_target *target);
 
 /* Finds what argv0 would run: 0 and the path, or 126 / 127 and the sentence why. */
 int launch_find(const char *argv0, char *path, size_t path_bytes, struct err *err);

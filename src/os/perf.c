@@ -5,6 +5,7 @@
 #include "target/cpulist.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/perf_event.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -86,18 +87,31 @@ const char *perf_gate_name(enum perf_gate gate)
         [PERF_GATE_GVISOR] = "gVisor sandbox",
         [PERF_GATE_MEMLOCK] = "locked-memory limit",
         [PERF_GATE_TARGET] = "rights on the target",
+        [PERF_GATE_MODULE] = "seccomp filter or security module",
         [PERF_GATE_OTHER] = "unknown gate",
     };
     return names[gate];
 }
 
-static enum perf_gate gate_of(int number)
+/* Without the right, level 2 refuses kernel code, and a level above refuses all. */
+static bool paranoid_refuses(bool kernel)
+{
+    char text[16] = "";
+    int fd = open("/proc/sys/kernel/perf_event_paranoid", O_RDONLY | O_CLOEXEC);
+    ssize_t got = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+    if (fd >= 0) {
+        close(fd);
+    }
+    return got <= 0 || atoi(text) > (kernel ? 1 : 2);
+}
+
+static enum perf_gate gate_of(int number, bool kernel)
 {
     switch (number) {
     case EPERM:
         return PERF_GATE_SECCOMP;
     case EACCES:
-        return PERF_GATE_PARANOID;
+        return paranoid_refuses(kernel) ? PERF_GATE_PARANOID : PERF_GATE_MODULE;
     case ENOSYS:
         /* a filter may answer ENOSYS as well as a kernel built without perf; the kernel shows
          * this file exactly when it has perf */
@@ -118,6 +132,9 @@ static const char *remedy_of(enum perf_gate gate)
         return "allow perf_event_open in the container's seccomp profile, or add CAP_PERFMON";
     case PERF_GATE_PARANOID:
         return "set kernel.perf_event_paranoid to 2 or less on the host";
+    case PERF_GATE_MODULE:
+        return "the paranoid level is not the cause: allow perf_event_open in the seccomp profile or "
+               "the security module's policy";
     case PERF_GATE_NO_KERNEL_SUPPORT:
         return "this kernel cannot be changed for it";
     case PERF_GATE_GVISOR:
@@ -130,7 +147,7 @@ static const char *remedy_of(enum perf_gate gate)
 static void explain_refusal(struct perf_access *out, int number)
 {
     out->number = number;
-    out->gate = gate_of(number);
+    out->gate = gate_of(number, false);
     err_set(&out->why, err_kind_of(number), number, "perf events refused (%s: %s); %s",
             err_name(number), perf_gate_name(out->gate), remedy_of(out->gate));
 }
@@ -155,7 +172,7 @@ void perf_probe(struct perf_access *out)
     if (number == 0) {
         return;
     }
-    out->kernel_gate = gate_of(number);
+    out->kernel_gate = gate_of(number, true);
     number = try_sampling(false);
     out->user = number == 0;
     if (!out->user) {

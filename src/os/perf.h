@@ -41,6 +41,7 @@ enum perf_gate {
     PERF_GATE_GVISOR,
     PERF_GATE_MEMLOCK,
     PERF_GATE_TARGET,    /* uid, capabilities or dumpable flag of the target */
+    PERF_GATE_MODULE,    /* EACCES although the paranoid level allows it */
     PERF_GATE_OTHER,
 };
 

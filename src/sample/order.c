@@ -42,7 +42,8 @@ static int by_time(const void *left, const void *right)
     if (a->time_ns != b->time_ns) {
         return a->time_ns < b->time_ns ? -1 : 1;
     }
-    return (int32_t)(a->sequence - b->sequence) < 0 ? -1 : 1;
+    int32_t apart = (int32_t)(a->sequence - b->sequence); /* the counter may have wrapped */
+    return (apart > 0) - (apart < 0);
 }
 
 /* Moves the waiting records [from, …) to the front; their bytes are few. */

@@ -10,9 +10,10 @@
  *                 order_round(...)            hands out what is safe
  *     at the end: order_flush(...)            hands out the rest
  *
- * Records are copied in and live until they were handed out. The memory is bounded by max_bytes:
- * a round that would pass it hands out everything early, which can misplace a record in time but
- * loses none; `early` counts these rounds. order_push is false only when memory ends.
+ * Records are copied in, aligned to 8, and live until they were handed out. The memory is bounded by
+ * max_bytes: a round that has filled more than half of it hands out everything early, which can
+ * misplace a record in time but loses none; `early` counts these rounds. order_push is false when
+ * max_bytes or the memory ends; after order_flush there is room again.
  */
 #ifndef SAMPLE_ORDER_H
 #define SAMPLE_ORDER_H

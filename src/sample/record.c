@@ -5,6 +5,7 @@
 
 enum {
     CHAIN_MAX = 8192, /* far above sysctl perf_event_max_stack's usual 127 */
+    RECORD_ALIGNMENT = 8, /* every record is padded to whole 64-bit words */
 };
 
 #define FIELDS_KNOWN                                                                               \
@@ -87,22 +88,22 @@ static void take_task(struct cursor *c, enum record_kind kind, struct record *ou
     cursor_skip(c, 8); /* time: the id tail has it too */
 }
 
-/* The id tail ends every record that is no sample: TID, TIME, CPU, IDENTIFIER, in this order. */
-static bool take_tail(struct str bytes, uint64_t type, struct record *out)
+/* The id tail ends every record that is no sample: TID, TIME, CPU, IDENTIFIER, in this order. It is
+ * taken off the cursor, so that a text without its NUL cannot run into it. The ids are those of the
+ * task that was running, which a body that names its own task replaces. */
+static void take_tail(struct cursor *c, uint64_t type, struct record *out)
 {
-    size_t tail = 24 + (type & PERF_SAMPLE_IDENTIFIER ? 8 : 0);
-    if (bytes.len < tail) {
-        return false;
+    size_t bytes = 24 + (type & PERF_SAMPLE_IDENTIFIER ? 8 : 0);
+    if (c->len < bytes) {
+        c->short_read = true;
+        return;
     }
-    struct cursor c = cursor_of(bytes.ptr + bytes.len - tail, tail);
-    uint32_t pid = cursor_u32(&c), tid = cursor_u32(&c);
-    out->time_ns = cursor_u64(&c);
-    out->cpu = cursor_u32(&c);
-    if (out->kind == RECORD_LOST || out->kind == RECORD_THROTTLE) {
-        out->pid = pid;
-        out->tid = tid;
-    }
-    return true;
+    c->len -= bytes;
+    struct cursor tail = cursor_of(c->ptr + c->len, bytes);
+    out->pid = cursor_u32(&tail);
+    out->tid = cursor_u32(&tail);
+    out->time_ns = cursor_u64(&tail);
+    out->cpu = cursor_u32(&tail);
 }
 
 static void take_body(struct cursor *c, uint32_t type, uint16_t misc, struct record *out)
@@ -146,14 +147,14 @@ bool record_parse(const void *ptr, size_t len, uint64_t sample_type, struct reco
     uint16_t misc = cursor_u16(&c);
     uint16_t size = cursor_u16(&c);
     struct record record = {.kind = RECORD_OTHER};
-    bool ok = !c.short_read && size == len;
-    if (ok && type == PERF_RECORD_SAMPLE) {
+    c.short_read = c.short_read || size != len || len % RECORD_ALIGNMENT != 0;
+    if (!c.short_read && type == PERF_RECORD_SAMPLE) {
         take_sample(&c, sample_type, misc, &record);
-    } else if (ok) {
+    } else if (!c.short_read) {
+        take_tail(&c, sample_type, &record);
         take_body(&c, type, misc, &record);
-        ok = take_tail((struct str){ptr, len}, sample_type, &record);
     }
-    if (!ok || c.short_read) {
+    if (c.short_read) {
         return err_set(err, ERR_MALFORMED, 0, "perf record of type %u and %zu bytes is cut", type,
                        len);
     }

@@ -2,9 +2,10 @@
  * record: the bytes of one perf ring record, decoded.
  *
  * Pure: (pointer, length, sample_type) in, a struct record out. Texts and the call chain are
- * borrowed from the bytes. sample_type is the PERF_SAMPLE_* mask the events were opened with; it
- * must hold TID, TIME and CPU and may hold IDENTIFIER, IP, PERIOD, CALLCHAIN; a mask with other
- * fields is refused, because their lengths are not read here.
+ * borrowed from the bytes, which therefore must be aligned to 8 (rings and order.h give them so).
+ * sample_type is the PERF_SAMPLE_* mask the events were opened with; it must hold TID, TIME and CPU
+ * and may hold IDENTIFIER, IP, PERIOD, CALLCHAIN; a mask with other fields is refused, because
+ * their lengths are not read here.
  *
  * A record that is too short for what it claims is ERR_MALFORMED: the caller counts it and goes on.
  * Kinds not needed are RECORD_OTHER. Context marks (-128 kernel, -512 user …) stay in the chain.
@@ -35,7 +36,8 @@ enum record_kind {
 
 struct record {
     enum record_kind kind;
-    uint32_t pid, tid; /* 0: not visible in our PID namespace; 0xffffffff: already reaped */
+    uint32_t pid, tid; /* whom it is about; LOST, THROTTLE and OTHER: the task that was running.
+                        * 0: not visible in our PID namespace; 0xffffffff: already reaped */
     uint32_t cpu;
     uint64_t time_ns;  /* CLOCK_MONOTONIC */
     bool user;         /* SAMPLE: taken in user code */
@@ -58,7 +60,7 @@ struct record {
         } comm;
         struct {
             uint32_t parent_pid, parent_tid;
-        } fork; /* FORK and EXIT; pid == parent_pid: a thread */
+        } fork; /* FORK and EXIT; in FORK, pid == parent_pid: a thread */
         struct {
             uint64_t count;
         } lost;

@@ -5,10 +5,13 @@
 #include <stdlib.h>
 
 enum {
-    /* A D name's back references expand like a tree, and d-demangle.c has no bound of its own: 20 of
-     * them give at most about e^(20/e) = 1,600 copies of a part of the name. */
+    /* d-demangle.c has no bounds of its own. A name's back references expand like a tree: 20 of
+     * them give at most about e^(20/e) = 1,600 copies of a part of the name. And where an
+     * identifier is followed by what may be a function's type, it tries both ways, so that each
+     * doubles the time. */
     D_INPUT_MAX = 1024,
     D_BACK_REFERENCES_MAX = 20,
+    D_BRANCHES_MAX = 6,
     RUST_HASH_LEN = 19, /* "::h" and 16 hexadecimal digits */
 };
 
@@ -58,13 +61,36 @@ static bool print_with(printer *print, bool holds_memory, const char *mangled, s
     return print(mangled, DMGL_NO_OPTS, take_printed, &p) != 0 && !out->failed;
 }
 
+static bool is_digit(char byte)
+{
+    return byte >= '0' && byte <= '9';
+}
+
+/* If an identifier (its length, then its bytes) begins at `at`: may a function's type follow it?
+ * The letters are those of calling conventions, and M in front of one. */
+static bool is_d_branch(struct str name, size_t at)
+{
+    size_t len = 0;
+    while (at < name.len && is_digit(name.ptr[at]) && len <= name.len) {
+        len = len * 10 + (size_t)(name.ptr[at++] - '0');
+    }
+    return len < name.len - at && memchr("FUWVRYM", name.ptr[at + len], 7) != NULL;
+}
+
+static bool is_cheap_d_name(struct str name)
+{
+    size_t references = 0, branches = 0;
+    for (size_t i = 0; i < name.len; i++) {
+        references += name.ptr[i] == 'Q';
+        branches += is_digit(name.ptr[i]) && is_d_branch(name, i);
+    }
+    return name.len <= D_INPUT_MAX && references <= D_BACK_REFERENCES_MAX &&
+           branches <= D_BRANCHES_MAX;
+}
+
 static bool print_d(const char *mangled, struct buf *out)
 {
-    size_t len = 0, references = 0;
-    for (; mangled[len] != '\0'; len++) {
-        references += mangled[len] == 'Q';
-    }
-    if (len > D_INPUT_MAX || references > D_BACK_REFERENCES_MAX) {
+    if (!is_cheap_d_name(str_of(mangled))) {
         return false;
     }
     char *text = dlang_demangle(mangled, DMGL_NO_OPTS);
@@ -92,11 +118,6 @@ static bool print_readable(const char *mangled, struct buf *out)
         return print_with(cplus_demangle_v3_callback, false, mangled, out);
     }
     return mangled[1] == 'D' && print_d(mangled, out);
-}
-
-static bool is_digit(char byte)
-{
-    return byte >= '0' && byte <= '9';
 }
 
 static bool is_clone_word(struct str word)

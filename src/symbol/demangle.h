@@ -18,11 +18,11 @@
 enum {
     DEMANGLE_INPUT_MAX = 4096,
     DEMANGLE_OUTPUT_MAX = 8192,
-    DEMANGLE_STACK_BYTES = 512 * 1024, /* free stack a caller must have; musl's threads have 128 KiB */
+    DEMANGLE_STACK_BYTES = 512 * 1024, /* a caller's free stack; musl's threads have 128 KiB */
 };
 
-/* Appends the readable form to `out` and returns true; false, with `out` as it was, when the name is
- * of no known scheme, beyond the limits, or its readable form is the name itself. */
+/* Appends the readable form to `out` and returns true; false, with `out` as it was, when the name
+ * is of no known scheme, beyond the limits, or its readable form is the name itself. */
 bool demangle(struct str mangled, struct buf *out);
 
 #endif

@@ -17,21 +17,7 @@ static bool is_no_function(struct str name)
            str_starts(name, STR(".L")) || name.ptr[0] == '$';
 }
 
-/* "name" or "name [module]", NUL-terminated; its place, or UINT32_MAX when full. */
-static uint32_t store_name(struct buf *names, struct str name, struct str module)
-{
-    size_t at = names->len;
-    buf_str(names, name);
-    if (module.len > 0) {
-        buf_byte(names, ' ');
-        buf_str(names, module);
-    }
-    buf_byte(names, '\0');
-    return names->failed || at > UINT32_MAX - 1 ? UINT32_MAX : (uint32_t)at;
-}
-
-static bool add_function(struct symbols *s, uint64_t address, char type, struct str name,
-                         struct str module)
+static bool add_function(struct symbols *s, uint64_t address, char type, struct str name)
 {
     if (s->table.len == 0) {
         s->base = address > REACH_BYTES ? address - REACH_BYTES : 0;
@@ -39,18 +25,17 @@ static bool add_function(struct symbols *s, uint64_t address, char type, struct 
     struct elf_symbol symbol = {
         .address = address,
         .limit = s->base + 2 * REACH_BYTES - 1,
-        .name = store_name(&s->names, name, module),
         .table = ELF_SYMTAB,
         .binding = type == 'T' ? ELF_GLOBAL : type == 't' ? ELF_LOCAL : ELF_WEAK,
     };
-    return symbol.name != UINT32_MAX && symbols_add(s, &symbol);
+    return words_add(&s->names, name, &symbol.name) && symbols_add(s, &symbol);
 }
 
 static void take_line(struct kallsyms *k, struct str line)
 {
     uint64_t address;
     struct str number = str_cut(&line, ' '), type = str_cut(&line, ' ');
-    struct str name = str_trim(str_cut(&line, '\t'));
+    struct str name = str_trim(line);
     if (!str_hex(number, &address) || type.len != 1 || memchr("tTwW", type.ptr[0], 4) == NULL ||
         name.len == 0 || is_no_function(name)) {
         return;
@@ -58,13 +43,17 @@ static void take_line(struct kallsyms *k, struct str line)
     k->seen++;
     if (address == 0) {
         k->hidden++;
-    } else if (!add_function(k->symbols, address, type.ptr[0], name, str_trim(line))) {
+    } else if (!add_function(k->symbols, address, type.ptr[0], name)) {
         k->full = true;
     }
 }
 
 static void end_line(struct kallsyms *k)
 {
+    char *tab = memchr(k->line, '\t', k->line_len);
+    if (tab != NULL) {
+        *tab = ' '; /* in front of a module */
+    }
     if (!k->line_too_long) {
         take_line(k, (struct str){k->line, k->line_len});
     }
@@ -106,17 +95,25 @@ bool kallsyms_feed(struct kallsyms *k, const void *ptr, size_t len, struct err *
 static void drop_aliases(struct symbols *s)
 {
     size_t kept = 0;
+    struct buf best, next;
+    buf_init(&best, KALLSYMS_LINE_MAX);
+    buf_init(&next, KALLSYMS_LINE_MAX);
     for (size_t i = 0; i < s->table.len; i++) {
-        struct symbol *last = kept > 0 ? &s->table.at[kept - 1] : NULL;
-        const struct symbol *next = &s->table.at[i];
-        if (last == NULL || last->start != next->start) {
-            s->table.at[kept++] = *next;
-        } else if (symbols_prefers(str_of(s->names.ptr + next->name),
-                                   str_of(s->names.ptr + last->name))) {
-            *last = *next;
+        if (kept == 0 || s->table.at[kept - 1].start != s->table.at[i].start) {
+            s->table.at[kept++] = s->table.at[i];
+            continue;
+        }
+        buf_clear(&best);
+        buf_clear(&next);
+        words_get(&s->names, s->table.at[kept - 1].name, &best);
+        words_get(&s->names, s->table.at[i].name, &next);
+        if (symbols_prefers(buf_slice(&next), buf_slice(&best))) {
+            s->table.at[kept - 1] = s->table.at[i];
         }
     }
     s->table.len = kept;
+    buf_release(&best);
+    buf_release(&next);
 }
 
 bool kallsyms_finish(struct kallsyms *k, struct err *err)
@@ -132,10 +129,10 @@ bool kallsyms_finish(struct kallsyms *k, struct err *err)
         good = err_set(err, ERR_UNSUPPORTED, 0, "/proc/kallsyms lists no functions");
     }
     if (!good) {
-        vec_release(&s->table);
-        buf_release(&s->names);
+        symbols_release(s);
         return false;
     }
+    words_finish(&s->names);
     drop_aliases(s);
     return true;
 }

@@ -331,8 +331,8 @@ static bool name_jobs(struct namer *n, struct profile *p, const struct namer_ima
     return good;
 }
 
-/* Names the frames of one image. The file is opened even when its table is here, for the names; when
- * it cannot be opened any more, there still are the names made before. */
+/* Names the frames of one image. The file is opened even when its table is here, for the names;
+ * when it cannot be opened any more, there still are the names made before. */
 static bool name_image(struct namer *n, struct profile *p, const struct job *jobs, size_t count,
                        struct err *err)
 {

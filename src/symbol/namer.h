@@ -10,11 +10,12 @@
  *     [unknown+0x7f21c0de]   code of no known module
  *     [kernel]               kernel code, when its symbols cannot be read: one frame for all
  *
- * After namer_run every frame has a name. Modules whose image has a build id get it if they had none.
+ * After namer_run every frame has a name. Modules whose image has a build id get it if they had
+ * none.
  *
  * Images. capture numbers the files it keeps open for a window (module.image, never 0, never used
- * again for another file) and hands in a symbol_source that opens them. The namer opens each at most
- * once per run and closes it before the next.
+ * again for another file) and hands in a symbol_source that opens them. The namer opens each at
+ * most once per run and closes it before the next.
  *
  * Ownership. One thread uses a namer (the publisher). Nothing of the profile is kept.
  *
@@ -81,8 +82,8 @@ bool namer_run(struct namer *n, struct profile *p, struct err *err);
 /* Memory held between runs. */
 size_t namer_bytes(const struct namer *n);
 
-/* The reason why the image's symbols could not be used, for the summary and the doctor; null when they
- * could or were not asked for. Borrowed until the next run. */
+/* The reason why the image's symbols could not be used, for the summary and the doctor; null when
+ * they could or were not asked for. Borrowed until the next run. */
 const char *namer_image_problem(const struct namer *n, uint64_t image);
 
 #endif

@@ -10,6 +10,12 @@ bool symbols_add(struct symbols *s, const struct elf_symbol *symbol);
 /* Sorts and thins out what symbols_add collected. False when nothing is left. */
 bool symbols_finish(struct symbols *s);
 
+/* By address, the best of one address first. */
+int symbols_compare(const void *left, const void *right);
+
+/* sort.c */
+void symbols_sort(struct symbol *at, size_t len);
+
 /* Of two names of one function, is `a` the one for people? */
 bool symbols_prefers(struct str a, struct str b);
 

@@ -13,24 +13,24 @@ enum {
     FLAG_NESTED = 1 << 29,          /* an earlier symbol reaches over this one's start */
     FLAG_DYNSYM = 1 << 30,          /* the name is in the names of .dynsym */
     NESTING_MAX = 64,               /* look-ups step back over at most that many */
-    ALIASES_MAX = 32,               /* names compared of one address */
+    ALIASES_MAX = 32,               /* of one address are kept */
 };
 
 void symbols_init(struct symbols *s, size_t max_bytes)
 {
     *s = (struct symbols){.max_bytes = max_bytes};
-    buf_init(&s->names, max_bytes);
+    words_init(&s->names, max_bytes);
 }
 
 void symbols_release(struct symbols *s)
 {
     vec_release(&s->table);
-    buf_release(&s->names);
+    words_release(&s->names);
 }
 
 size_t symbols_bytes(const struct symbols *s)
 {
-    return s->table.cap * sizeof *s->table.at + s->names.cap;
+    return s->table.cap * sizeof *s->table.at + words_bytes(&s->names);
 }
 
 static uint32_t size_of(const struct symbol *symbol)
@@ -51,30 +51,7 @@ static uint32_t rank_of(const struct symbol *symbol)
     return sized << 3 | (binding >> FLAG_SHIFT) << 1 | in_symtab;
 }
 
-bool symbols_add(struct symbols *s, const struct elf_symbol *symbol)
-{
-    if (symbol->address < s->base || symbol->address - s->base > UINT32_MAX) {
-        return true; /* not within what this table covers */
-    }
-    if ((s->table.len + 1) * sizeof *s->table.at + s->names.len > s->max_bytes) {
-        return false;
-    }
-    struct symbol *stored = vec_push(&s->table);
-    if (stored == NULL) {
-        return false;
-    }
-    uint64_t size = symbol->size != 0 ? symbol->size : symbol->limit - symbol->address;
-    *stored = (struct symbol){
-        .start = (uint32_t)(symbol->address - s->base),
-        .size = (uint32_t)(size < SIZE_MAX_BYTES ? size : SIZE_MAX_BYTES) |
-                (uint32_t)symbol->binding << FLAG_SHIFT | (symbol->size != 0 ? FLAG_SIZED : 0) |
-                (symbol->table == ELF_DYNSYM ? FLAG_DYNSYM : 0),
-        .name = symbol->name,
-    };
-    return true;
-}
-
-static int by_start_then_rank(const void *left, const void *right)
+int symbols_compare(const void *left, const void *right)
 {
     const struct symbol *a = left, *b = right;
     if (a->start != b->start) {
@@ -97,7 +74,8 @@ static size_t run_end(const struct symbols *s, size_t from)
 }
 
 /* Keeps of each address the best rank and its aliases; drops those without size that stand within a
- * sized symbol; lets the others without size end at the next start. Sorted input. */
+ * sized symbol; lets the others without size end at the next start. Sorted input. What is kept can
+ * be sorted and thinned out again with more symbols. */
 static void compact(struct symbols *s)
 {
     size_t kept = 0;
@@ -107,18 +85,19 @@ static void compact(struct symbols *s)
         struct symbol best = s->table.at[i];
         bool sized = (best.size & FLAG_SIZED) != 0;
         bool within = best.start < covered;
+        size_t first = kept;
         uint32_t room = end < s->table.len ? s->table.at[end].start - best.start : UINT32_MAX;
         for (; i < end; i++) {
             struct symbol alias = s->table.at[i];
             if (rank_of(&alias) != rank_of(&best) || (within && !sized) ||
-                (kept > 0 && s->table.at[kept - 1].start == alias.start &&
-                 s->table.at[kept - 1].name == alias.name)) {
+                kept - first == ALIASES_MAX ||
+                (kept > first && s->table.at[kept - 1].name == alias.name)) {
                 continue;
             }
             if (!sized && size_of(&alias) > room) {
                 alias.size = (alias.size & ~(uint32_t)SIZE_MAX_BYTES) | room;
             }
-            alias.size |= within ? FLAG_NESTED : 0;
+            alias.size = within ? alias.size | FLAG_NESTED : alias.size & ~(uint32_t)FLAG_NESTED;
             s->table.at[kept++] = alias;
         }
         covered = sized && end_of(&best) > covered ? end_of(&best) : covered;
@@ -126,13 +105,57 @@ static void compact(struct symbols *s)
     s->table.len = kept;
 }
 
+static void thin_out(struct symbols *s)
+{
+    if (s->table.len == 0) {
+        return;
+    }
+    symbols_sort(s->table.at, s->table.len);
+    compact(s);
+}
+
+static bool has_room(const struct symbols *s)
+{
+    return (s->table.len + 1) * sizeof *s->table.at + words_bytes(&s->names) <= s->max_bytes;
+}
+
+/* Room for one more, if need be by thinning out; but not again and again for a few. */
+static bool make_room(struct symbols *s)
+{
+    size_t before = s->table.len;
+    if (has_room(s)) {
+        return true;
+    }
+    thin_out(s);
+    return before - s->table.len > before / 8;
+}
+
+bool symbols_add(struct symbols *s, const struct elf_symbol *symbol)
+{
+    if (symbol->address < s->base || symbol->address - s->base > UINT32_MAX) {
+        return true; /* not within what this table covers */
+    }
+    struct symbol *stored = make_room(s) ? vec_push(&s->table) : NULL;
+    if (stored == NULL) {
+        return false;
+    }
+    uint64_t size = symbol->size != 0 ? symbol->size : symbol->limit - symbol->address;
+    *stored = (struct symbol){
+        .start = (uint32_t)(symbol->address - s->base),
+        .size = (uint32_t)(size < SIZE_MAX_BYTES ? size : SIZE_MAX_BYTES) |
+                (uint32_t)symbol->binding << FLAG_SHIFT | (symbol->size != 0 ? FLAG_SIZED : 0) |
+                (symbol->table == ELF_DYNSYM ? FLAG_DYNSYM : 0),
+        .name = symbol->name,
+    };
+    return true;
+}
+
 bool symbols_finish(struct symbols *s)
 {
     if (s->table.len == 0) {
         return false;
     }
-    qsort(s->table.at, s->table.len, sizeof *s->table.at, by_start_then_rank);
-    compact(s);
+    thin_out(s);
     void *shrunk = realloc(s->table.at, s->table.len * sizeof *s->table.at);
     if (shrunk != NULL) {
         s->table.at = shrunk;
@@ -160,6 +183,7 @@ static bool load_tables(struct symbols *s, struct elf *elf, struct err *err)
         if (!elf_each_function(elf, (enum elf_table)table, take_function, &load, err)) {
             return false;
         }
+        thin_out(s); /* most of .dynsym is in .symtab too: room for it is not needed twice */
     }
     if (load.full) {
         return err_set(err, ERR_LIMIT, 0, "function table larger than %zu bytes", s->max_bytes);
@@ -241,33 +265,32 @@ bool symbols_prefers(struct str a, struct str b)
     return a.len != b.len ? a.len < b.len : str_compare(a, b) < 0;
 }
 
-static bool read_name(const struct symbols *s, struct elf *elf, const struct symbol *symbol,
-                      struct str *out)
-{
-    if (s->names.len > 0) {
-        *out = str_of(s->names.ptr + symbol->name);
-        return true;
-    }
-    if (elf == NULL) {
-        return false;
-    }
-    enum elf_table table = symbol->size & FLAG_DYNSYM ? ELF_DYNSYM : ELF_SYMTAB;
-    return elf_name(elf, table, symbol->name, out);
-}
-
-bool symbols_name(const struct symbols *s, struct elf *elf, const struct symbol_hit *hit,
-                  struct buf *out)
+/* Of an ELF's symbols, the name that symbols_prefers; *out untouched when none can be read. */
+static bool best_name(const struct symbols *s, struct elf *elf, const struct symbol_hit *hit,
+                      struct buf *out)
 {
     size_t start = out->len, end = run_end(s, hit->index);
     bool found = false;
-    for (size_t i = hit->index; i < end && i < hit->index + ALIASES_MAX; i++) {
+    for (size_t i = hit->index; i < end; i++) {
+        const struct symbol *symbol = &s->table.at[i];
         struct str name;
-        if (read_name(s, elf, &s->table.at[i], &name) &&
+        if (elf_name(elf, symbol->size & FLAG_DYNSYM ? ELF_DYNSYM : ELF_SYMTAB, symbol->name,
+                     &name) &&
             (!found || symbols_prefers(name, str_sub(buf_slice(out), start, out->len)))) {
             out->len = start;
             buf_str(out, name);
             found = true;
         }
     }
-    return found && !out->failed;
+    return found;
+}
+
+bool symbols_name(const struct symbols *s, struct elf *elf, const struct symbol_hit *hit,
+                  struct buf *out)
+{
+    if (s->names.names.len > 0) {
+        words_get(&s->names, s->table.at[hit->index].name, out);
+        return !out->failed;
+    }
+    return elf != NULL && best_name(s, elf, hit, out) && !out->failed;
 }

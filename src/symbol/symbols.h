@@ -2,8 +2,9 @@
  * symbols: the functions of one image, ready for look-up by address.
  *
  * Concept. A sorted table of 12 bytes per symbol: start relative to a base, size with flags, name.
- * Names of an ELF image stay in its file and are read when a symbol is hit, because they are most of
- * the volume and a profile hits a few hundred of 100,000; names of the kernel are kept here.
+ * Names of an ELF image stay in its file and are read when a symbol is hit, because they are most
+ * of the volume and a profile hits a few hundred of 100,000; names of the kernel are kept here, in
+ * 12 more bytes per symbol.
  *
  * Call order.
  *     symbols_init(&s, max_bytes);
@@ -15,7 +16,8 @@
  * Which symbol wins. Of those at one address: with a size before without, GLOBAL before WEAK before
  * LOCAL, then fewer leading underscores, then the shorter name, then byte order. A symbol without a
  * size reaches to the next symbol or its section's end, and is dropped within a sized one. Where
- * sized ones nest, the inner one wins within its own range. .dynsym adds what .symtab does not have.
+ * sized ones nest, the inner one wins within its own range. .dynsym adds what .symtab does not
+ * have.
  *
  * Limits. A table beyond max_bytes is ERR_LIMIT. Text longer than 4 GiB is ERR_LIMIT; a size above
  * 64 MiB counts as 64 MiB.
@@ -26,17 +28,18 @@
 #define SYMBOL_SYMBOLS_H
 
 #include "elf/elf.h"
+#include "symbol/words.h"
 
 struct symbol {
     uint32_t start; /* relative to symbols.base */
     uint32_t size;  /* low 26 bits: bytes; above: flags of symbols.c */
-    uint32_t name;  /* offset in the ELF's string table, or in symbols.names */
+    uint32_t name;  /* offset in the ELF's string table, or place in symbols.names */
 };
 
 struct symbols {
     uint64_t base;
     VEC(struct symbol) table;
-    struct buf names; /* NUL-terminated, for tables that are not an ELF's */
+    struct words names; /* of a table that is not an ELF's */
     size_t max_bytes;
 };
 
@@ -65,9 +68,9 @@ bool symbols_name(const struct symbols *s, struct elf *elf, const struct symbol_
 /*
  * kallsyms: the kernel's own table, from the text of /proc/kallsyms in pieces of any size.
  *
- * Lines are "address type name[<tab>[module]]"; only types t T w W (code) count. Left out: "__pfx_…"
- * and "__cfi_…", padding in front of a function that never runs. A module's function is named
- * "function [module]". Format: kernel/kallsyms.c s_show.
+ * Lines are "address type name[<tab>[module]]"; only types t T w W (code) count. Left out:
+ * "__pfx_…" and "__cfi_…", padding in front of a function that never runs. A module's function is
+ * named "function [module]". Format: kernel/kallsyms.c s_show.
  *
  * The kernel writes 0 as every address for readers without the right (kptr_restrict,
  * perf_event_paranoid, CAP_SYSLOG): kallsyms_finish then fails with ERR_DENIED.

@@ -22,7 +22,7 @@
 
 /* What a mapping's name says it is. */
 enum mapping_kind {
-    MAPPING_ANON,     /* no name, "//anon" (perf's spelling), "[anon:NAME]", /dev/zero, SysV memory */
+    MAPPING_ANON,     /* no name, "//anon" (perf), "[anon:NAME]", /dev/zero, SysV memory */
     MAPPING_FILE,     /* a file with a path */
     MAPPING_MEMFD,    /* "/memfd:NAME": a file without a path */
     MAPPING_HEAP,     /* "[heap]" */

@@ -35,7 +35,8 @@ bool stat_parse(struct str text, struct proc_stat *out, struct err *err)
     uint64_t field[FIELD_COUNT] = {0}, pid;
     struct str line = str_trim(text);
     size_t open = str_find(line, '('), close = str_find_last(line, ')');
-    if (open >= close || close + 3 >= line.len || !str_u64(str_trim(str_sub(line, 0, open)), &pid)) {
+    if (open >= close || close + 3 >= line.len ||
+        !str_u64(str_trim(str_sub(line, 0, open)), &pid)) {
         return err_set(err, ERR_MALFORMED, 0, "stat: no process id and name at its start");
     }
     struct str rest = str_sub(line, close + 2, line.len);

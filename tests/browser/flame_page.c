@@ -18,9 +18,8 @@
  *     deep     NS DEPTH NAME            a stack of DEPTH frames NAME0, NAME1 …
  *
  * Standard output: one line of JSON with what was measured. extra_bytes is the most memory that was
- * in use at any write of the page, beyond the profile and the fold.
+ * resident at any write of the page, beyond the profile and the nodes of the fold.
  */
-#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -347,23 +346,28 @@ static double now_s(void)
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-static size_t in_use_bytes(void)
+static size_t resident_bytes(void)
 {
-    struct mallinfo2 info = mallinfo2();
-    return info.uordblks + info.hblkhd;
+    unsigned long pages = 0;
+    FILE *statm = fopen("/proc/self/statm", "r");
+    if (statm == NULL || fscanf(statm, "%*u %lu", &pages) != 1) {
+        die("/proc/self/statm cannot be read");
+    }
+    fclose(statm);
+    return pages * 4096;
 }
 
 struct file {
     FILE *out;
-    size_t bytes, most_in_use;
+    size_t bytes, most_bytes;
 };
 
 static bool write_file(void *context, const void *ptr, size_t len, struct err *err)
 {
     struct file *file = context;
-    size_t in_use = in_use_bytes();
+    size_t resident = resident_bytes();
     file->bytes += len;
-    file->most_in_use = in_use > file->most_in_use ? in_use : file->most_in_use;
+    file->most_bytes = resident > file->most_bytes ? resident : file->most_bytes;
     return fwrite(ptr, 1, len, file->out) == len || err_set(err, ERR_IO, 0, "cannot write");
 }
 
@@ -408,7 +412,7 @@ static void write_page(struct profile *p, struct profile *base, const char *path
         die(err.text);
     }
     double fold_s = now_s() - start;
-    size_t nodes = fold.nodes.len - 1, fold_bytes = fold.nodes.cap * sizeof *fold.nodes.at;
+    size_t nodes = fold.nodes.len - 1, fold_bytes = fold.nodes.len * sizeof *fold.nodes.at;
     if (tree != NULL) {
         write_tree(p, &fold, tree);
     }
@@ -418,14 +422,14 @@ static void write_page(struct profile *p, struct profile *base, const char *path
         die(path);
     }
     struct sink sink = {write_file, &file};
-    size_t before = in_use_bytes();
+    size_t before = resident_bytes();
     start = now_s();
     if (!(base ? flame_write_diff(p, base, &sink, &err) : flame_write(p, &sink, &err))) {
         die(err.text);
     }
     double write_s = now_s() - start;
     fclose(file.out);
-    long long extra = (long long)file.most_in_use - (long long)before - (long long)fold_bytes;
+    long long extra = (long long)file.most_bytes - (long long)before - (long long)fold_bytes;
     printf("{\"nodes\": %zu, \"samples\": %zu, \"profile_nodes\": %zu, \"bytes\": %zu, "
            "\"fold_s\": %.4f, \"write_s\": %.4f, \"fold_bytes\": %zu, \"extra_bytes\": %lld}\n",
            nodes, p->samples.len - 1, p->nodes.len - 1, file.bytes, fold_s, write_s, fold_bytes,

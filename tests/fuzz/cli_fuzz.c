@@ -1,5 +1,5 @@
-/* Any command line and any environment: the input is lines, those before an empty line are arguments,
- * those behind it are variables. What is parsed must satisfy what capture/ relies on. */
+/* Any command line and any environment: the input is lines, those before an empty line are
+ * arguments, those behind it are variables. What is parsed must satisfy what capture/ relies on. */
 #include "cli/help.h"
 #include "cli/say.h"
 

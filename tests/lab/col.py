@@ -63,4 +63,5 @@ def last(folder):
 
 def every(folder):
     """All windows of a folder, oldest first."""
-    return [read(path) for path in sorted(Path(folder).glob("profile_*.col"))]
+    found = sorted(Path(folder).glob("profile_[0-9]*.col"), key=lambda path: path.stat().st_mtime_ns)
+    return [read(path) for path in found]

@@ -50,7 +50,7 @@ def test_mistakes_on_a_terminal_are_broken_between_words(pillion, workdir, name,
 
 def test_variables_only_warn_and_quiet_silences_them(run, pillion, workdir):
     variables = {"PATH": os.environ["PATH"], "PILLION_FORMAT": "cll", "PILLION_COLRO": "never",
-                 "GPROFILER_UPLOAD_RESULTS": "1", "DD_API_KEY": "x", "PILLION_MAX_CPU": "much"}
+                 "GPROFILER_UPLOAD_RESULTS": "1", "DD_API_KEY": "x", "PILLION_MAX_MEMORY": "much"}
     done = run([pillion, "-o", workdir, "--rootless", "--", "sh", "-c", "exit 3"], env=variables)
     assert done.status == 3
     warnings = [line for line in done.err.splitlines() if line.startswith("pillion: warning: ")]
@@ -58,7 +58,7 @@ def test_variables_only_warn_and_quiet_silences_them(run, pillion, workdir):
             'PILLION_FORMAT wants col, html, pprof, speedscope, got "cll"; did you mean col? (ignored)',
             "PILLION_COLRO is no setting; did you mean PILLION_COLOR?",
             "GPROFILER_UPLOAD_RESULTS is not available yet (ignored)",
-            'PILLION_MAX_CPU wants 0.1 to 100 percent, got "much" (ignored)',
+            'PILLION_MAX_MEMORY wants 8 MB to 16 GB, got "much" (ignored)',
             "--rootless has no effect: root is used where there is, and not needed"):
         assert "pillion: warning: " + expected in warnings
     assert "DD_API_KEY" not in done.err
@@ -97,6 +97,23 @@ def test_the_libraries_in_version_are_the_manifests(run, pillion, repository):
     rows = [line.split() for line in (repository / "vendor/manifest").read_text().splitlines()]
     known = {f"{row[0]} {row[1]}" for row in rows if row and row[0] != "#"}
     assert set(named) <= known and {"musl", "zlib"} <= {name.split()[0] for name in named}
+
+
+# What capture/ need not read yet: there is nothing that could be switched off.
+NOTHING_TO_SWITCH_OFF = {"runtime_mode", "application_identifiers", "color"}
+
+
+def test_no_setting_is_silently_ignored(run, pillion, repository):
+    """A field of struct settings is read by capture/, or its option says that it is not available yet."""
+    header = (repository / "src/capture/settings.h").read_text()
+    body = re.sub(r"/\*.*?\*/", "", header[header.index("struct settings {"):], flags=re.DOTALL)
+    fields = set(re.findall(r"(\w+)(?:\[\w+\])?;", body))
+    code = "".join(path.read_text() for path in (repository / "src/capture").glob("*.c"))
+    assert {"frequency_hz", "window_ns", "pids", "runtime_mode"} <= fields
+    for field in sorted(fields - NOTHING_TO_SWITCH_OFF):
+        if not re.search(rf"(settings|s)(->|\.){field}\b", code):
+            option = "--" + re.sub("_(ns|bytes|percent)$", "", field).replace("_", "-")
+            assert run([pillion, option, "1"]).err == f"pillion: {option} is not available yet\n", field
 
 
 def test_options_page_is_what_the_table_prints(run, pillion, repository):

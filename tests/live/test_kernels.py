@@ -43,10 +43,13 @@ def test_paranoid_3_of_a_real_kernel(pillion, program):
     assert status == 0, text
     assert re.search(r"kernel 6\.1\.\S+ paranoid 3", text), text
     nobody, root = text.split("nobody status 5")
-    assert "perf_event_paranoid" in nobody and "EACCES" in nobody, nobody
+    assert re.search(r"EACCES.*perf_event_paranoid", nobody), nobody
     refused, allowed = counts(root.split("root status 6")[0]), counts(root.split("root status 6")[1])
     assert refused and allowed, text
-    assert all("[native, no perf]" in stack for stack, _ in refused), text
-    assert sum(n for stack, n in allowed if "spin" in stack) > 0.8 * sum(n for _, n in allowed), text
+    assert all(re.search(r"\[native, no perf\]|\[kernel, hidden\]", stack) for stack, _ in refused), text
+    # An emulated processor is late with its timer: what it loses is shown as such.
+    named = sum(n for stack, n in allowed if ";main;deed_spin" in stack)
+    lost = sum(n for stack, n in allowed if stack.endswith("[lost]"))
+    assert named > 50 and named + lost > 0.95 * sum(n for _, n in allowed), text
     for found in (refused, allowed):
         assert 100 < sum(n for _, n in found) < 220, text

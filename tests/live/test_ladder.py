@@ -1,6 +1,7 @@
 """When less is allowed: every rung of the ladder keeps the totals true and names the gate that was closed."""
 import re
 import subprocess
+import types
 
 import pytest
 
@@ -18,16 +19,12 @@ def refuse(repository):
 @pytest.fixture
 def place(workdir, pillion, program):
     """A folder any uid can use: the binary, the program of small deeds, an output folder."""
-    class Place:
-        folder = workdir
-        pillion = profiler.copy(pillion, workdir)
-        act = workdir / "act"
-        out = workdir / "out"
-    Place.act.write_bytes(program("act").read_bytes())
-    Place.act.chmod(0o755)
-    Place.out.mkdir()
-    Place.out.chmod(0o777)
-    return Place
+    place = types.SimpleNamespace(pillion=profiler.copy(pillion, workdir), act=workdir / "act", out=workdir / "out")
+    place.act.write_bytes(program("act").read_bytes())
+    place.act.chmod(0o755)
+    place.out.mkdir()
+    place.out.chmod(0o777)
+    return place
 
 
 def paranoid(level, *argv):
@@ -41,6 +38,11 @@ def true_totals(session, least):
     truth = session.done.cpu_seconds
     assert truth > least
     assert profiler.within(session.seconds(), truth, 0.03, 3 * TICK), (session.seconds(), truth, session.done)
+
+
+def unseen(session):
+    """The share that is counted from /proc: user time, and system time as such."""
+    return session.share("[native, no perf]") + session.share("[kernel, hidden]")
 
 
 def said(session):
@@ -68,8 +70,9 @@ def test_paranoid_2_without_rights_names_user_code(place):
 
 GATES = {
     "EPERM": r"EPERM.*seccomp|seccomp.*EPERM",
-    "ENOSYS": r"ENOSYS",
-    "EACCES": r"EACCES",
+    "ENOSYS": r"ENOSYS.*seccomp|seccomp.*ENOSYS",
+    # The level is 2 here and would not answer so: naming it would send people to the wrong gate.
+    "EACCES": r"EACCES.*(seccomp|security)",
 }
 
 
@@ -77,28 +80,40 @@ GATES = {
 @pytest.mark.parametrize("who", ["root", "nobody"])
 def test_perf_refused_by_a_filter_is_accounted_from_proc(place, refuse, error, who):
     prefix = [*(profiler.as_nobody() if who == "nobody" else []), refuse, error, "perf_event_open", "--"]
-    session = profiler.profile(place.pillion, place.out, [place.act, "threads", "2", "0.6"], prefix=prefix)
+    session = profiler.profile(place.pillion, place.out, [place.act, "threads", "2", "0.6"],
+                               prefix=paranoid(2, *prefix), launch="init")
     assert session.done.status == 0
-    true_totals(session, 1.1)
-    assert session.share("[native, no perf]") > 0.95, session.frames()
+    # In init mode the parent's usage has the profiler's in it; the program itself spends 2 x 0.6 s.
+    assert profiler.within(session.seconds(), 1.2, 0.03, 3 * TICK), (session.seconds(), session.done)
+    assert unseen(session) > 0.99, session.frames()
     assert "worker" in session.col.comms(), session.col.comms()
     assert re.search(GATES[error], said(session)), session.done
-    # One sentence, not one per process or thread.
-    assert len([line for line in profiler.lines(session.done.err) if error in line]) == 1, session.done
+    # Told at the start and, as the reason, with the empty window; not once per process or thread.
+    told = [line for line in profiler.lines(session.done.err) if error in line]
+    assert len(told) <= 2 and len([line for line in told if "EMPTY" in line]) <= 1, session.done
+
+
+def test_without_perf_a_detached_profiler_counts_to_the_end(place, refuse):
+    """Nobody keeps the ended command for the profiler to read; 4 s of two threads and two processes."""
+    session = profiler.profile(place.pillion, place.out, ["sh", "-c", '"$0" threads 2 1.5; "$0" processes 2 1', place.act],
+                               prefix=[refuse, "EPERM", "perf_event_open", "--"])
+    true_totals(session, 4.9)
+    assert unseen(session) > 0.99
 
 
 def test_paranoid_3_is_named_as_such(place, refuse):
     """Debian's level 3 as a program sees it: the file says 3 and the call answers EACCES."""
     prefix = paranoid(3, *profiler.as_nobody(refuse, "EACCES", "perf_event_open", "--"))
-    session = profiler.profile(place.pillion, place.out, [place.act, "spin", "1"], prefix=prefix)
-    true_totals(session, 0.9)
-    assert re.search(r"perf_event_paranoid", said(session)) and "3" in said(session), session.done
+    session = profiler.profile(place.pillion, place.out, [place.act, "spin", "1"], prefix=prefix, launch="init")
+    assert profiler.within(session.seconds(), 1.0, 0.03, TICK), (session.seconds(), session.done)
+    assert re.search(r"EACCES: kernel.perf_event_paranoid\); set kernel.perf_event_paranoid to 2", said(session)), session.done
 
 
 def test_perf_mode_disabled_is_a_choice_not_a_failure(place):
-    session = profiler.profile(place.pillion, place.out, [place.act, "processes", "2", "0.6"], "--perf-mode", "disabled")
-    true_totals(session, 1.1)
-    assert session.share("[native, no perf]") > 0.95
+    session = profiler.profile(place.pillion, place.out, [place.act, "processes", "2", "0.6"], "--perf-mode", "disabled",
+                               launch="init")
+    assert profiler.within(session.seconds(), 1.2, 0.03, 3 * TICK), (session.seconds(), session.done)
+    assert unseen(session) > 0.99
     assert "seccomp" not in said(session) and "paranoid" not in said(session)
 
 
@@ -113,12 +128,15 @@ def test_with_any_mechanism_broken_the_command_is_the_same(place, refuse, calls)
 
 
 def test_attach_to_a_process_of_another_uid_counts_its_time(place):
-    target = process.start([place.act, "spin", "2.5"])
+    target = process.start([place.act, "spin", "6"])
+    before = process.cpu_seconds(target.pid)
     done = process.run([*paranoid(2, *profiler.as_nobody()), place.pillion, "-p", target.pid, "-d", "2", "-o", place.out])
-    session = profiler.Session(done, place.out)
-    assert 1.5 < session.seconds() < 2.3, (session.seconds(), done)
-    assert "uid" in said(session), done
+    after = process.cpu_seconds(target.pid)
     target.end()
+    session = profiler.Session(done, place.out)
+    # Between the two readings lie the start and the end of pillion too.
+    assert after - before - 0.2 < session.seconds() <= after - before + 2 * TICK, (session.seconds(), after - before, done)
+    assert "uid" in said(session), done
 
 
 def test_as_uid_65534_with_nothing_else(place):
@@ -151,4 +169,6 @@ def test_in_an_empty_root_without_an_environment(empty_root, who):
     process.settle(15)
     session = profiler.Session(done, empty_root / "out")
     assert done.status == 3, done
-    assert session.share("spin") > 0.9, session.frames()
+    # The C library's own code has no frame pointers: a sample in its clock_gettime lacks the caller.
+    assert session.share("spin") > 0.75 and session.share("deed_spin") > 0.95, session.frames()
+    assert session.share("[unknown]") < 0.02

@@ -137,7 +137,10 @@ def files(repository):
 
 
 def texts(repository):
+    """All that people wrote; the inputs that fuzzing found are what they are."""
     for path in files(repository):
+        if "fuzz" in path.parts and path.suffix != ".c":
+            continue
         data = path.read_bytes()
         if b"\0" not in data:
             yield path, data.decode("utf-8", "replace")
@@ -155,7 +158,7 @@ def test_no_paths_of_somebodys_machine(repository):
 
 def test_no_unfinished_business(repository):
     """Nothing says it is a stub; the words are put together here so that this file passes."""
-    words = re.compile("|".join(("TO" + "DO", "FIX" + "ME", "XX" + "X\\b", "HA" + "CK\\b")))
+    words = re.compile("|".join(("TO" + "DO", "FIX" + "ME", "\\bXX" + "X\\b", "HA" + "CK\\b")))
     wrong = [f"{path.relative_to(repository)}:{number}: {line.strip()[:80]}" for path, text in texts(repository)
              for number, line in enumerate(text.splitlines(), 1) if words.search(line)]
     assert not wrong, "\n".join(wrong)

@@ -31,7 +31,8 @@ def check_folder(folder, sets, kinds=("col", "html", "pprof")):
         if kind in kinds:
             target = os.readlink(folder / link)
             assert "/" not in target, f"{link} -> {target}"
-            assert target == max(n for n in files if n.endswith("." + kind))
+            newest = max((folder / n for n in files if n.endswith("." + kind)), key=lambda f: f.stat().st_mtime_ns)
+            assert target == newest.name
         else:
             assert not (folder / link).is_symlink()
 

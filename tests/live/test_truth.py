@@ -63,20 +63,18 @@ def test_each_thread_has_its_name_and_share(pillion, program, workdir):
     worker = session.seconds(comm="worker") + session.seconds(comm="act")
     assert profiler.within(worker, session.done.cpu_seconds, 0.03, 4 * TICK)
     assert session.seconds(comm="worker") > 0.9 * session.done.cpu_seconds
-    threads = {s.labels["thread id"] for s in session.pprof.samples if s.labels.get("thread name") == "worker"}
+    threads = {int(s.labels["thread id"]) for s in session.pprof.samples if s.labels["thread name"] == "worker"}
     assert len(threads) == 4
-    assert {s.labels.get("process_id") for s in session.pprof.samples} == {min(threads) - 1} or len(
-        {s.labels.get("process_id") for s in session.pprof.samples}) == 1
+    assert {int(s.labels["process_id"]) for s in session.pprof.samples} == {session.done.pid}
+    assert session.done.pid not in threads
 
 
 def test_cplusplus_names_are_read_back(pillion, program, workdir):
     session = profiler.profile(pillion, workdir, [program("cxx"), "2"])
     names = session.frames()
-    assert any(re.match(r"shop::Money::operator\+\(shop::Money const&\) const$", n) for n in names), names
-    assert any(n.startswith("shop::Basket<shop::Money, 16>::total(") for n in names), names
+    assert {"shop::Money::operator+", "shop::Basket<shop::Money, 16>::total"} <= names, names
     assert not [n for n in names if n.startswith("_Z")], names
-    plus = next(n for n in names if "operator+" in n)
-    assert session.share(plus) > 0.9
+    assert session.share("shop::Money::operator+") > 0.9
 
 
 def test_rust_names_are_read_back(pillion, program, workdir):
@@ -136,8 +134,8 @@ def test_attach_sees_threads_from_before_and_children_from_after(pillion, progra
     for name in ("thread_before", "thread_after", "child_after"):
         assert session.share(name) > 0.03, (name, session.frames())
     assert {"earlier", "later", "act"} <= session.col.comms()
-    children = [s for s in session.pprof.samples if s.labels["process_id"] != target.pid]
-    own = [s for s in session.pprof.samples if s.labels["process_id"] == target.pid]
+    children = [s for s in session.pprof.samples if int(s.labels["process_id"]) != target.pid]
+    own = [s for s in session.pprof.samples if int(s.labels["process_id"]) == target.pid]
     assert children and own
     # The difference of the two readings includes the start and the end of pillion, well below half a second.
     measured = sum(s.values[session.pprof.column("cpu")] for s in own) / 1e9

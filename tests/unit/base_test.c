@@ -161,7 +161,7 @@ static void a_cursor_stops_at_the_end(void)
 
 static void a_cursor_reads_both_byte_orders(void)
 {
-    struct cursor c = cursor_of("\x01\x02\x03\x04\x01\x02\x03\x04\x88\x77\x66\x55\x44\x33\x22\x11", 16);
+    struct cursor c = cursor_of("\1\2\3\4\1\2\3\4\x88\x77\x66\x55\x44\x33\x22\x11", 16);
     CHECK_INT(cursor_u32(&c), 0x04030201);
     CHECK_INT(cursor_u32_be(&c), 0x01020304);
     CHECK(cursor_u64(&c) == 0x1122334455667788);
@@ -170,7 +170,8 @@ static void a_cursor_reads_both_byte_orders(void)
 
 static void leb128(void)
 {
-    struct cursor c = cursor_of("\xe5\x8e\x26\x7f\x80\x7f\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 16);
+    struct cursor c = cursor_of("\xe5\x8e\x26" "\x7f" "\x80\x7f"
+                                "\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 16);
     CHECK_INT(cursor_uleb(&c), 624485);
     CHECK_INT(cursor_sleb(&c), -1);
     CHECK_INT(cursor_sleb(&c), -128);

@@ -3,7 +3,7 @@
 
 #include "base/time.h"
 #include "cli/help.h"
-#include "cli/nearest.h"
+#include "base/nearest.h"
 #include "cli/say.h"
 #include "cli/value.h"
 
@@ -205,9 +205,13 @@ static void units(void)
         CHECK_INT(l->request.settings.max_memory_bytes >> 10, sizes[i].kilobytes);
         done(l);
     }
-    struct line *l = parse("--max-cpu 2.5%");
-    CHECK(l->request.settings.max_cpu_percent == 2.5);
-    done(l);
+    struct request r = {0};
+    const struct option *cpu = option_find("max-cpu", 7, COMMAND_ALL).row;
+    CHECK(value_store(cpu, "2.5%", &r, NULL) && r.settings.max_cpu_percent == 2.5);
+    CHECK(value_store(cpu, "0.1", &r, NULL) && r.settings.max_cpu_percent == 0.1);
+    struct err err;
+    CHECK(!value_store(cpu, "101", &r, &err));
+    CHECK_TEXT(err.text, "wants 0.1 to 100 percent, got \"101\"");
 }
 
 static void values_are_bounded(void)
@@ -222,7 +226,6 @@ static void values_are_bounded(void)
     refused("-d 99999999999999999999d", 2,
             "-d wants 1 s to 24 h, got \"99999999999999999999d\"");
     refused("--max-memory 1", 2, "--max-memory wants 8 MB to 16 GB, got \"1\"");
-    refused("--max-cpu 101", 2, "--max-cpu wants 0.1 to 100 percent, got \"101\"");
     refused("-p 0", 2, "-p wants process ids, such as 812,813, got \"0\"");
     refused("-p 1,,2", 2, "-p wants process ids, such as 812,813, got \"1,,2\"");
     refused("-S ''", 2, "-S wants NAME, got \"\"");
@@ -296,6 +299,7 @@ static void what_is_not_built_says_so(void)
         "--ca-file x",  "--no-verify",      "--spool-dir x",    "-E x",      "-V x",
         "-T a:b",       "-U x",             "-H x",             "-P 1",      "-n 5",
         "-e hCPU",      "--client-cert=x",  "--spool-max 5",    "-I",        "--no-enable",
+        "--max-cpu 1",  "--min-duration 5", "--insert-dso-name",
     };
     for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
         struct line *l = parse(lines[i]);

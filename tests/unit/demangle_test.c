@@ -116,8 +116,8 @@ static const char *cpp_bomb(int levels)
     return strcat(text, "Evv");
 }
 
-/* a::f::<(i32, i32), ((i32, i32), (i32, i32)), …>: "B" and a position behind "_R" repeat a type; the
- * position is in base 62 less one, the lower-case digits first. */
+/* a::f::<(i32, i32), ((i32, i32), (i32, i32)), …>: "B" and a position behind "_R" repeat a type;
+ * the position is in base 62 less one, the lower-case digits first. */
 static const char *rust_bomb(int levels)
 {
     static const char digit62[] = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
@@ -155,6 +155,7 @@ static void bombs(void)
     CHECK(seconds_of("_RMC0FGZZZZZZZZZZ_Eu") < 0.5);
     CHECK(seconds_of(repeat("_D1aF", "QaQaQaQb", 500, "Zv")) < 0.5);
     CHECK(seconds_of(repeat("_D1aFA", "A", 5000, "iZv")) < 0.5);
+    CHECK(seconds_of(repeat("_D1a", "FS1a", 200, "")) < 0.5);
     buf_release(&out);
 }
 
@@ -195,8 +196,8 @@ static void *on_small_stack(void *unused)
     return NULL;
 }
 
-/* The sanitizers make frames several times larger, so this stack is 4 times the one that is asked of
- * callers. */
+/* The sanitizers make frames several times larger, so this stack is 4 times the one that is asked
+ * of callers. */
 static void deep_names(void)
 {
     pthread_attr_t attributes;

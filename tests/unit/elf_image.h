@@ -1,9 +1,9 @@
 /*
  * elf_image: hand-made ELF files for tests.
  *
- * elf_image_make writes a 64-bit x86-64 shared object: a read-only segment (address 0, offset 0), an
- * executable one (address 0x2000 … 0x3000, offset 0x1000), a note segment with the build id
- * de ad be ef, and these sections:
+ * elf_image_make writes a 64-bit x86-64 shared object: a read-only segment (address 0, offset 0),
+ * an executable one (address 0x2000 … 0x3000, offset 0x1000), a note segment with the build id de
+ * ad be ef, and these sections:
  *     [1] .text at 0x2000, 0x800 bytes   [2] .asm at 0x2800, 0x800 bytes   [3] .data, not executable
  *     [4] .symtab   [5] .strtab   [6] .shstrtab
  * Only headers and tables have bytes; tests spoil single ones at the offsets named below.
@@ -54,7 +54,8 @@ static void image_headers(struct elf_image *image)
         .e_shentsize = sizeof(Elf64_Shdr), .e_shnum = IMAGE_SECTION_COUNT, .e_shstrndx = 6,
     };
     Elf64_Phdr p[IMAGE_PHDR_COUNT] = {
-        {.p_type = PT_LOAD, .p_flags = PF_R, .p_filesz = 0x1000, .p_memsz = 0x1000, .p_align = 4096},
+        {.p_type = PT_LOAD, .p_flags = PF_R, .p_filesz = 0x1000, .p_memsz = 0x1000,
+         .p_align = 4096},
         {.p_type = PT_LOAD, .p_flags = PF_R | PF_X, .p_offset = 0x1000, .p_vaddr = 0x2000,
          .p_filesz = 0x1000, .p_memsz = 0x1000, .p_align = 4096},
         {.p_type = PT_NOTE, .p_flags = PF_R, .p_offset = IMAGE_NOTE, .p_vaddr = IMAGE_NOTE,
@@ -70,7 +71,8 @@ static void image_headers(struct elf_image *image)
     memcpy(image->bytes + IMAGE_SECTION_NAMES, image_section_names, sizeof image_section_names);
 }
 
-static void elf_image_make(struct elf_image *image, const struct image_symbol *symbols, size_t count)
+static void elf_image_make(struct elf_image *image, const struct image_symbol *symbols,
+                           size_t count)
 {
     memset(image, 0, sizeof *image);
     image_headers(image);
@@ -93,7 +95,8 @@ static void elf_image_make(struct elf_image *image, const struct image_symbol *s
                   .sh_flags = SHF_ALLOC | SHF_EXECINSTR, .sh_addr = 0x2800, .sh_offset = 0x1800,
                   .sh_size = 0x800});
     image_section(image, 3, (Elf64_Shdr){.sh_name = 12, .sh_type = SHT_PROGBITS,
-                  .sh_flags = SHF_ALLOC, .sh_addr = 0x2000, .sh_offset = 0x1000, .sh_size = 0x1000});
+                  .sh_flags = SHF_ALLOC, .sh_addr = 0x2000, .sh_offset = 0x1000,
+                  .sh_size = 0x1000});
     image_section(image, 4, (Elf64_Shdr){.sh_name = 18, .sh_type = SHT_SYMTAB, .sh_link = 5,
                   .sh_offset = IMAGE_SYMBOLS, .sh_size = (count + 1) * sizeof(Elf64_Sym),
                   .sh_entsize = sizeof(Elf64_Sym)});

@@ -225,7 +225,7 @@ static void hostile_tables(void)
     image_put(IMAGE_SECTION(&image, 4, sh_link), 99, 4);
     CHECK_INT(use_all(image.bytes, image.len), 0);
     make_sample();
-    image_put(IMAGE_SECTION(&image, 5, sh_size), 3, 8); /* names end within the first: none is readable */
+    image_put(IMAGE_SECTION(&image, 5, sh_size), 3, 8); /* names end within the first one */
     CHECK_INT(use_all(image.bytes, image.len), 4);
     make_sample();
     image_put(IMAGE_SECTION(&image, 5, sh_offset), 1 << 20, 8);
@@ -236,7 +236,7 @@ static void every_cut(void)
 {
     make_sample();
     for (size_t len = 0; len <= image.len; len++) {
-        unsigned char *exact = malloc(len + 1); /* so that AddressSanitizer sees one byte too many */
+        unsigned char *exact = malloc(len == 0 ? 1 : len); /* AddressSanitizer sees its end */
         memcpy(exact, image.bytes, len);
         (void)use_all(exact, len);
         free(exact);
@@ -279,7 +279,7 @@ static void long_names(void)
 
 static void i386(void)
 {
-    /* header, one PT_LOAD RX (address 0x8048000, offset 0), .text, .symtab with one symbol, .strtab */
+    /* header, one PT_LOAD RX (address 0x8048000, offset 0), .text, .symtab of one symbol, .strtab */
     static unsigned char b[600];
     Elf32_Ehdr h = {.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS32, ELFDATA2LSB, EV_CURRENT},
                     .e_type = ET_EXEC, .e_machine = EM_386, .e_phoff = 52, .e_shoff = 100,
@@ -409,5 +409,6 @@ TESTS({"functions are those that can be code, without versions and marks", funct
       {"names above the maximum are cut", long_names},
       {"a 32-bit program is read too", i386},
       {"the test program finds its own function where it runs", own_program},
-      {"the C library has the same dynamic symbols without its section table", c_library_without_sections},
+      {"the C library has the same dynamic symbols without its section table",
+       c_library_without_sections},
       {"the vdso's functions are found in memory", own_vdso})

@@ -58,7 +58,8 @@ static void a_failed_part_fails_the_whole(void)
 
 static void every_wire_type_is_read(void)
 {
-    struct cursor c = cursor_of("\x08\x96\x01" "\x11\1\0\0\0\0\0\0\x80" "\x1a\2hi" "\x25\1\0\0\x80", 21);
+    struct cursor c = cursor_of("\x08\x96\x01" "\x11\1\0\0\0\0\0\0\x80" "\x1a\2hi"
+                                "\x25\1\0\0\x80", 21);
     struct protobuf_field f;
     CHECK(protobuf_next(&c, &f) && f.number == 1 && f.value == 150);
     CHECK(protobuf_next(&c, &f) && f.number == 2 && f.value == 0x8000000000000001);

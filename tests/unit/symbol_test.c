@@ -140,7 +140,8 @@ static void dynamic_adds(void)
     struct loaded l;
     elf_image_make(&image, list, 2);
     /* the section of data becomes a .dynsym: the same table, but only from its second symbol on */
-    memcpy(IMAGE_SECTION(&image, 3, sh_name), IMAGE_SECTION(&image, 4, sh_name), sizeof(Elf64_Shdr));
+    memcpy(IMAGE_SECTION(&image, 3, sh_name), IMAGE_SECTION(&image, 4, sh_name),
+           sizeof(Elf64_Shdr));
     image_put(IMAGE_SECTION(&image, 3, sh_type), SHT_DYNSYM, 4);
     image_put(IMAGE_SECTION(&image, 4, sh_size), 2 * sizeof(Elf64_Sym), 8);
     symbols_init(&l.symbols, 1 << 20);
@@ -253,7 +254,7 @@ static bool fake_open(void *context, uint64_t key, struct symbol_image *out, str
         .text = read_kernel,
         .text_context = fake,
     };
-    fake->elf = key == 4 ? STR("#!/bin/sh\n--------------------------------------------------------")
+    fake->elf = key == 4 ? STR("#!/bin/sh\n------------------------------------------------------")
                          : (struct str){(const char *)image.bytes, image.len};
     return true;
 }
@@ -270,7 +271,8 @@ static uint32_t add_module(struct profile *p, const char *path, uint64_t key)
     return profile_module(p, &m);
 }
 
-static uint32_t add_frame(struct profile *p, uint32_t module, uint64_t address, enum frame_kind kind)
+static uint32_t add_frame(struct profile *p, uint32_t module, uint64_t address,
+                          enum frame_kind kind)
 {
     struct frame f = {.address = address, .module = module, .kind = (uint8_t)kind};
     return profile_frame(p, &f);
@@ -295,7 +297,8 @@ static void names_of_a_profile(void)
     CHECK(profile_init(&p, 1 << 20, NULL));
     for (int run = 0; run < 2; run++) {
         uint32_t app = add_module(&p, "/usr/bin/app", 1), kernel = add_module(&p, "[kernel]", 2);
-        uint32_t gone = add_module(&p, "/tmp/x/gone.so", 3), script = add_module(&p, "/bin/script", 4);
+        uint32_t gone = add_module(&p, "/tmp/x/gone.so", 3);
+        uint32_t script = add_module(&p, "/bin/script", 4);
         uint32_t anon = add_module(&p, "//anon", 0);
         uint32_t f[] = {
             add_frame(&p, app, 0x2010, FRAME_NATIVE), add_frame(&p, app, 0x20ff, FRAME_NATIVE),

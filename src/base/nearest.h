@@ -1,13 +1,14 @@
 /*
  * nearest: which of the known words was meant.
  *
- * Feed every known word to nearest_offer, then ask for the proposals. A word qualifies when its edit
- * distance (insert, delete, replace, swap of neighbours: 1 each) is at most a third of the length of
- * what was typed, and at least one edit is forgiven; or, when none does, when the typed word of three
- * letters or more is how it begins. Only the best distance is kept, at most two words of it.
+ * Feed every known word to nearest_offer, then ask for the proposals. A word qualifies when its
+ * edit distance (insert, delete, replace, swap of neighbours: 1 each) is at most a third of the
+ * length of what was typed, and at least one edit is forgiven; or, when none does, when the typed
+ * word of three letters or more is how it begins. Only the best distance is kept, at most two words
+ * of it.
  */
-#ifndef CLI_NEAREST_H
-#define CLI_NEAREST_H
+#ifndef BASE_NEAREST_H
+#define BASE_NEAREST_H
 
 #include <stddef.h>
 

@@ -1,0 +1,624 @@
+/* src/encode/pprof*.c: written, read, and what must be refused. */
+#include "encode/collapsed.h"
+#include "encode/collapsed_read.h"
+#include "encode/gzip.h"
+#include "encode/pprof.h"
+#include "encode/pprof_read.h"
+#include "encode/protobuf.h"
+#include "sample_profile.h"
+#include "test.h"
+
+struct bench {
+    struct profile p;
+    struct buf bytes, text;
+    struct err err;
+};
+
+static struct bench *set_up(void)
+{
+    struct bench *b = calloc(1, sizeof *b);
+    CHECK(profile_init(&b->p, SAMPLE_MAX_BYTES, NULL));
+    buf_init(&b->bytes, SAMPLE_MAX_BYTES);
+    buf_init(&b->text, SAMPLE_MAX_BYTES);
+    return b;
+}
+
+static void tear_down(struct bench *b)
+{
+    profile_release(&b->p);
+    buf_release(&b->bytes);
+    buf_release(&b->text);
+    free(b);
+}
+
+static struct str write_plain(struct bench *b)
+{
+    struct sink sink = sink_of_buf(&b->bytes);
+    buf_clear(&b->bytes);
+    CHECK(pprof_write_plain(&b->p, &sink, &b->err));
+    return buf_slice(&b->bytes);
+}
+
+static const char *lines_of(struct bench *b)
+{
+    struct sink sink = sink_of_buf(&b->text);
+    buf_clear(&b->text);
+    CHECK(collapsed_write(&b->p, &sink, &b->err));
+    const char *lines = strchr(buf_cstr(&b->text), '\n');
+    return lines == NULL ? "" : lines + 1;
+}
+
+/* A second look at what was written, independent of the reader: top-level fields by number. */
+struct seen {
+    struct str strings[200], record[6][200];
+    unsigned string_count, count[6];
+    uint64_t number[16];
+};
+
+static struct seen *look(struct str bytes)
+{
+    struct seen *seen = calloc(1, sizeof *seen);
+    struct cursor c = cursor_of(bytes.ptr, bytes.len);
+    struct protobuf_field f;
+    while (protobuf_next(&c, &f)) {
+        if (f.number == PPROF_STRING) {
+            seen->strings[seen->string_count++] = f.bytes;
+        } else if (f.number < 6) {
+            seen->record[f.number][seen->count[f.number]++] = f.bytes;
+        } else if (f.number < 16) {
+            seen->number[f.number] = f.value;
+        }
+    }
+    CHECK(!c.short_read);
+    return seen;
+}
+
+/* The n-th value of a field within a record; 0 when it is not there. */
+static uint64_t value_of(struct str record, unsigned number)
+{
+    struct cursor c = cursor_of(record.ptr, record.len);
+    struct protobuf_field f;
+    while (protobuf_next(&c, &f)) {
+        if (f.number == number) {
+            return f.value;
+        }
+    }
+    return 0;
+}
+
+static struct str text_of(const struct seen *seen, struct str record, unsigned number)
+{
+    return seen->strings[value_of(record, number)];
+}
+
+static void the_frame_of_the_file(void)
+{
+    struct bench *b = set_up();
+    fill_sample(&b->p);
+    struct seen *s = look(write_plain(b));
+    CHECK_STR(s->strings[0], "");
+    CHECK_INT(s->count[PPROF_SAMPLE_TYPE], 2);
+    CHECK_STR(text_of(s, s->record[1][0], 1), "samples");
+    CHECK_STR(text_of(s, s->record[1][0], 2), "count");
+    CHECK_STR(text_of(s, s->record[1][1], 1), "cpu");
+    CHECK_STR(text_of(s, s->record[1][1], 2), "nanoseconds");
+    CHECK_STR(s->strings[s->number[PPROF_DEFAULT_TYPE]], "cpu");
+    CHECK_INT(s->number[PPROF_PERIOD], SAMPLE_PERIOD_NS);
+    CHECK_INT(s->number[PPROF_TIME], UINT64_C(1795169464) * 1000000000);
+    CHECK_INT(s->number[PPROF_DURATION], UINT64_C(60000000000));
+    CHECK_INT(s->count[PPROF_SAMPLE], b->p.samples.len - 1);
+    CHECK_INT(s->count[PPROF_LOCATION], b->p.frames.len - 1);
+    CHECK_INT(s->count[PPROF_FUNCTION], 6);
+    free(s);
+    tear_down(b);
+}
+
+static void mappings_begin_with_the_program(void)
+{
+    struct bench *b = set_up();
+    fill_sample(&b->p);
+    struct seen *s = look(write_plain(b));
+    CHECK_INT(s->count[PPROF_MAPPING], 6);
+    struct str first = s->record[PPROF_MAPPING][0];
+    CHECK_STR(text_of(s, first, PPROF_MAPPING_FILE), "/usr/bin/web");
+    CHECK_STR(text_of(s, first, PPROF_MAPPING_BUILD_ID), "abcdef0123456789");
+    CHECK_INT(value_of(first, PPROF_MAPPING_START), 0x55550000);
+    CHECK_INT(value_of(first, PPROF_MAPPING_OFFSET), 0x1000);
+    CHECK_INT(value_of(first, PPROF_MAPPING_HAS_FUNCTIONS), 1);
+    CHECK_STR(text_of(s, s->record[PPROF_MAPPING][1], PPROF_MAPPING_FILE), "/lib/libc.so.6");
+    CHECK_STR(text_of(s, s->record[PPROF_MAPPING][2], PPROF_MAPPING_FILE), "[kernel.kallsyms]");
+    CHECK_STR(text_of(s, s->record[PPROF_MAPPING][3], PPROF_MAPPING_FILE), "[go]");
+    CHECK_STR(text_of(s, s->record[PPROF_MAPPING][4], PPROF_MAPPING_FILE), "[python]");
+    CHECK_STR(text_of(s, s->record[PPROF_MAPPING][5], PPROF_MAPPING_FILE), "[not seen]");
+    free(s);
+    tear_down(b);
+}
+
+static void addresses_lie_inside_their_mapping(void)
+{
+    struct bench *b = set_up();
+    fill_sample(&b->p);
+    /* one outside the range that the module was seen with, on either side */
+    uint32_t thread = b->p.samples.at[1].thread;
+    profile_add(&b->p, thread, add_address(&b->p, 0, 2, 0x90000, "far", FRAME_NATIVE), 1, 1);
+    profile_add(&b->p, thread, add_address(&b->p, 0, 2, 0x10, "near", FRAME_NATIVE), 1, 1);
+    struct seen *s = look(write_plain(b));
+    unsigned checked = 0;
+    for (unsigned i = 0; i < s->count[PPROF_LOCATION]; i++) {
+        struct str location = s->record[PPROF_LOCATION][i];
+        uint64_t address = value_of(location, PPROF_LOCATION_ADDRESS);
+        for (unsigned k = 0; address != 0 && k < s->count[PPROF_MAPPING]; k++) {
+            struct str mapping = s->record[PPROF_MAPPING][k];
+            if (value_of(mapping, 1) == value_of(location, PPROF_LOCATION_MAPPING)) {
+                CHECK(address >= value_of(mapping, PPROF_MAPPING_START) &&
+                      address < value_of(mapping, PPROF_MAPPING_LIMIT));
+                checked++;
+            }
+        }
+    }
+    CHECK_INT(checked, 6);
+    CHECK_INT(value_of(s->record[PPROF_MAPPING][0], PPROF_MAPPING_START), 0x5554f000);
+    CHECK_INT(value_of(s->record[PPROF_MAPPING][0], PPROF_MAPPING_OFFSET), 0);
+    free(s);
+    tear_down(b);
+}
+
+static void samples_carry_values_and_labels(void)
+{
+    struct bench *b = set_up();
+    fill_sample(&b->p);
+    struct seen *s = look(write_plain(b));
+    /* the third sample is the worker's: locations, values and five labels */
+    struct cursor c = cursor_of(s->record[2][2].ptr, s->record[2][2].len);
+    struct protobuf_field f;
+    static const char *const labels[] = {"process_id", "12", "thread id", "14", "thread name",
+                                         "worker", "comm", "web", "container", "shop"};
+    unsigned at = 0;
+    CHECK(protobuf_next(&c, &f) && f.number == PPROF_SAMPLE_LOCATION && f.bytes.len == 2);
+    CHECK_INT(f.bytes.ptr[1], 1); /* the root, main, stands last */
+    CHECK(protobuf_next(&c, &f) && f.number == PPROF_SAMPLE_VALUE);
+    CHECK(f.bytes.len == 5 && memcmp(f.bytes.ptr, "\x10\x80\xd0\xa5\x4c", 5) == 0); /* 16, 16e7 */
+    while (at < 10 && protobuf_next(&c, &f)) {
+        CHECK_STR(text_of(s, f.bytes, PPROF_LABEL_KEY), labels[at]);
+        CHECK_STR(text_of(s, f.bytes, PPROF_LABEL_TEXT), labels[at + 1]);
+        at += 2;
+    }
+    CHECK(at == 10 && !protobuf_next(&c, &f));
+    free(s);
+    tear_down(b);
+}
+
+static void comments_say_what_was_not_seen(void)
+{
+    struct bench *b = set_up();
+    fill_sample(&b->p);
+    b->p.meta.reason = profile_cstring(&b->p, "line\nbreak");
+    struct seen *s = look(write_plain(b));
+    unsigned found = 0;
+    for (unsigned i = 0; i < s->string_count; i++) {
+        found += str_eq(s->strings[i], STR("mode: perf, user and kernel"));
+        found += str_eq(s->strings[i], STR("not seen: [lost] 0.025 s of 0.485 s CPU time"));
+        found += str_eq(s->strings[i], STR("reason: line break"));
+        found += str_eq(s->strings[i], STR("service: shop-web"));
+    }
+    CHECK_INT(found, 4);
+    free(s);
+    tear_down(b);
+}
+
+static void the_same_profile_gives_the_same_bytes(void)
+{
+    struct bench *a = set_up(), *b = set_up();
+    fill_sample(&a->p);
+    fill_sample(&b->p);
+    profile_cstring(&b->p, "a string nothing refers to");
+    CHECK(str_eq(write_plain(a), write_plain(b)));
+    tear_down(a);
+    tear_down(b);
+}
+
+static void what_is_written_is_read_back(void)
+{
+    struct bench *a = set_up(), *b = set_up();
+    fill_sample(&a->p);
+    struct sink sink = sink_of_buf(&a->bytes);
+    CHECK(pprof_write(&a->p, &sink, &a->err));
+    CHECK(gzip_is(a->bytes.ptr, a->bytes.len));
+    CHECK(pprof_read(&b->p, buf_slice(&a->bytes), &b->err));
+    struct profile_totals before = profile_sum(&a->p), after = profile_sum(&b->p);
+    CHECK_INT(after.cpu_ns, before.cpu_ns);
+    CHECK_INT(after.count, before.count);
+    CHECK_INT(after.account_ns[ACCOUNT_LOST], before.account_ns[ACCOUNT_LOST]);
+    for (unsigned k = 0; k < FRAME_KIND_COUNT; k++) {
+        CHECK_INT(after.leaf_ns[k], before.leaf_ns[k]);
+    }
+    for (size_t i = 1; i < a->p.processes.len; i++) {
+        a->p.processes.at[i].start_ticks = 0; /* pprof has no place for it */
+    }
+    char *lines = strdup(lines_of(a));
+    CHECK_TEXT(lines_of(b), lines);
+    free(lines);
+    CHECK_INT(b->p.meta.start_wall_ns, a->p.meta.start_wall_ns);
+    CHECK_INT(b->p.meta.end_wall_ns, a->p.meta.end_wall_ns);
+    CHECK_INT(b->p.meta.period_ns, SAMPLE_PERIOD_NS);
+    CHECK_STR(profile_text(&b->p, b->p.meta.service), "shop-web");
+    CHECK_INT(b->p.processes.at[1].pid, 12);
+    CHECK_STR(profile_text(&b->p, b->p.processes.at[1].container), "shop");
+    CHECK_STR(profile_text(&b->p, b->p.threads.at[2].name), "worker");
+    CHECK_INT(b->p.threads.at[2].tid, 14);
+    tear_down(a);
+    tear_down(b);
+}
+
+static void addresses_survive_a_second_writing(void)
+{
+    struct bench *a = set_up(), *b = set_up(), *c = set_up();
+    fill_sample(&a->p);
+    CHECK(pprof_read(&b->p, write_plain(a), &b->err));
+    CHECK(pprof_read(&c->p, write_plain(b), &c->err));
+    CHECK_INT(b->bytes.len, a->bytes.len);
+    struct seen *first = look(buf_slice(&a->bytes)), *second = look(write_plain(c));
+    uint64_t sum[2] = {0};
+    for (unsigned i = 0; i < first->count[PPROF_LOCATION]; i++) {
+        sum[0] += value_of(first->record[PPROF_LOCATION][i], PPROF_LOCATION_ADDRESS);
+        sum[1] += value_of(second->record[PPROF_LOCATION][i], PPROF_LOCATION_ADDRESS);
+    }
+    CHECK(sum[0] != 0 && sum[0] == sum[1]);
+    free(first);
+    free(second);
+    tear_down(a);
+    tear_down(b);
+    tear_down(c);
+}
+
+/* col -> profile -> pprof -> profile -> col */
+static void stacks_survive_the_way_through_all_formats(void)
+{
+    static const char text[] =
+        "# {\"sampling_frequency\": 100}\n"
+        ";app;main;[lost];f 1\n;app;[lost] 4\n;java;appid: java: x;a.b(I)V_[j];c_[i] 2\n"
+        ";node;LazyCompile:f 3\n"
+        ";perl;p_[pl];q_[js] 1\n;py;m (a.py:1)_[p];e_[pe];read_[k] 5\nc1;ruby;r_[rb];s_[php] 6";
+    struct bench *a = set_up(), *b = set_up();
+    struct collapsed_damage damage;
+    CHECK(collapsed_read(&a->p, str_of(text), &damage, &a->err));
+    CHECK(pprof_read(&b->p, write_plain(a), &b->err));
+    char *lines = strdup(lines_of(a));
+    CHECK_TEXT(lines_of(b), lines);
+    CHECK_TEXT(lines, "0;;app;[lost] 4\n0;;app;main;[lost];f 1\n"
+                      "0;;java;appid: java: x;a.b(I)V_[j];c_[i] 2\n"
+                      "0;;node;LazyCompile:f 3\n0;;perl;p_[pl];q_[js] 1\n"
+                      "0;;py;m (a.py:1)_[p];e_[pe];read_[k] 5\n0;c1;ruby;r_[rb];s_[php] 6");
+    free(lines);
+    CHECK_INT(profile_sum(&b->p).account_ns[ACCOUNT_LOST], 40000000);
+    tear_down(a);
+    tear_down(b);
+}
+
+/* --- files of other tools, by hand --- */
+
+/* Appends a record whose numbers are given as field, value pairs ended by 0. */
+static void record(struct buf *out, unsigned field, const unsigned *pairs)
+{
+    struct buf message;
+    buf_init(&message, 1000);
+    for (; pairs[0] != 0; pairs += 2) {
+        protobuf_u64(&message, pairs[0], pairs[1]);
+    }
+    protobuf_message(out, field, &message);
+    buf_release(&message);
+}
+
+#define RECORD(out, field, ...) record((out), (field), (const unsigned[]){__VA_ARGS__, 0})
+
+static void strings(struct buf *out, const char *const *list)
+{
+    struct buf text;
+    buf_init(&text, 1000);
+    protobuf_message(out, PPROF_STRING, &text);
+    for (; *list != NULL; list++) {
+        buf_clear(&text);
+        buf_text(&text, *list);
+        protobuf_message(out, PPROF_STRING, &text);
+    }
+    buf_release(&text);
+}
+
+#define STRINGS(out, ...) strings((out), (const char *const[]){__VA_ARGS__, NULL})
+
+/* Go's layout: numbers packed, the line a message within the location. */
+static void location(struct buf *out, unsigned id, unsigned mapping, unsigned address,
+                     const unsigned *functions)
+{
+    struct buf message, line;
+    buf_init(&message, 1000);
+    buf_init(&line, 1000);
+    protobuf_u64(&message, PPROF_LOCATION_ID, id);
+    protobuf_u64(&message, PPROF_LOCATION_MAPPING, mapping);
+    protobuf_u64(&message, PPROF_LOCATION_ADDRESS, address);
+    for (; *functions != 0; functions++) {
+        buf_clear(&line);
+        protobuf_u64(&line, PPROF_LINE_FUNCTION, *functions);
+        protobuf_message(&message, PPROF_LOCATION_LINE, &line);
+    }
+    protobuf_message(out, PPROF_LOCATION, &message);
+    buf_release(&message);
+    buf_release(&line);
+}
+
+#define LOCATION(out, id, mapping, address, ...)                                                   \
+    location((out), (id), (mapping), (address), (const unsigned[]){__VA_ARGS__})
+
+static void goes_own_cpu_profile_is_read(void)
+{
+    struct bench *b = set_up();
+    struct buf *out = &b->bytes;
+    RECORD(out, PPROF_SAMPLE_TYPE, 1, 1, 2, 2);
+    RECORD(out, PPROF_SAMPLE_TYPE, 1, 3, 2, 4);
+    RECORD(out, PPROF_SAMPLE, 1, 2, 1, 1, 2, 3, 2, 30);
+    RECORD(out, PPROF_SAMPLE, 1, 3, 1, 1, 2, 1, 2, 10);
+    RECORD(out, PPROF_MAPPING, 1, 1, 2, 0x400000, 3, 0x500000, 5, 5);
+    LOCATION(out, 1, 1, 0x401000, 1, 0);
+    LOCATION(out, 2, 1, 0x402000, 3, 2, 0); /* 3 is inlined into 2 */
+    LOCATION(out, 3, 1, 0x403010, 0);
+    RECORD(out, PPROF_FUNCTION, 1, 1, 2, 6);
+    RECORD(out, PPROF_FUNCTION, 1, 2, 2, 7, 4, 8);
+    RECORD(out, PPROF_FUNCTION, 1, 3, 2, 9);
+    STRINGS(out, "samples", "count", "cpu", "nanoseconds", "/srv/app", "main.main", "main.work",
+            "/src/work.go", "main.add");
+    RECORD(out, PPROF_PERIOD_TYPE, 1, 3, 2, 4);
+    protobuf_u64(out, PPROF_PERIOD, 10);
+    CHECK(pprof_read(&b->p, buf_slice(out), &b->err));
+    CHECK_TEXT(lines_of(b), "0;;app;main.main;[app+0x3010] 1\n"
+                            "0;;app;main.main;main.work;main.add 3");
+    CHECK_INT(profile_sum(&b->p).count, 4);
+    CHECK_INT(b->p.meta.period_ns, 10);
+    tear_down(b);
+}
+
+/* One sample "f" with the given types and values, as field, value pairs. */
+static bool read_values(struct bench *b, const char *types, const char *period_unit, unsigned period,
+                        const unsigned *values)
+{
+    struct buf *out = &b->bytes;
+    const char *list[32] = {"f", period_unit};
+    char *words = strdup(types);
+    unsigned count = 2;
+    for (char *w = strtok(words, "/ "); w != NULL; w = strtok(NULL, "/ ")) {
+        list[count++] = w;
+    }
+    list[count] = NULL;
+    strings(out, list);
+    for (unsigned i = 2; i < count; i += 2) {
+        RECORD(out, PPROF_SAMPLE_TYPE, 1, i + 1, 2, i + 2);
+    }
+    RECORD(out, PPROF_PERIOD_TYPE, 1, 2, 2, 2);
+    protobuf_u64(out, PPROF_PERIOD, period);
+    record(out, PPROF_SAMPLE, values);
+    LOCATION(out, 1, 0, 0, 1, 0);
+    RECORD(out, PPROF_FUNCTION, 1, 1, 2, 1);
+    bool ok = pprof_read(&b->p, buf_slice(out), &b->err);
+    free(words);
+    return ok;
+}
+
+static void cpu_time_is(const char *types, const char *unit, unsigned period, uint64_t cpu_ns,
+                        const unsigned *values)
+{
+    struct bench *b = set_up();
+    CHECK(read_values(b, types, unit, period, values));
+    CHECK_INT(profile_sum(&b->p).cpu_ns, cpu_ns);
+    tear_down(b);
+}
+
+#define SAMPLE(...) (const unsigned[]){1, 1, __VA_ARGS__, 0}
+
+static void the_value_that_is_cpu_time_is_found(void)
+{
+    cpu_time_is("samples/count cpu/nanoseconds", "nanoseconds", 5, 70, SAMPLE(2, 3, 2, 70));
+    cpu_time_is("wall/nanoseconds cpu/nanoseconds", "nanoseconds", 5, 70, SAMPLE(2, 3, 2, 70));
+    cpu_time_is("cpu/nanoseconds wall/nanoseconds", "nanoseconds", 5, 3, SAMPLE(2, 3, 2, 70));
+    cpu_time_is("contentions/count delay/nanoseconds off/nanoseconds", "count", 1, 70,
+                SAMPLE(2, 3, 2, 70, 2, 9));
+    cpu_time_is("cpu/microseconds", "", 0, 3000, SAMPLE(2, 3));
+    cpu_time_is("samples/count", "nanoseconds", 50, 150, SAMPLE(2, 3));
+    cpu_time_is("samples/count", "milliseconds", 2, 6000000, SAMPLE(2, 3));
+    cpu_time_is("samples/count", "", 0, 3 * COLLAPSED_PERIOD_NS, SAMPLE(2, 3));
+}
+
+static void other_kinds_of_profile_are_named(void)
+{
+    struct bench *b = set_up();
+    CHECK(!read_values(b, "inuse_objects/count inuse_space/bytes", "bytes", 512,
+                       SAMPLE(2, 3, 2, 70)));
+    CHECK_INT(b->err.kind, ERR_UNSUPPORTED);
+    CHECK_TEXT(b->err.text, "this pprof file holds no CPU time: its values are "
+                            "inuse_objects/count, inuse_space/bytes");
+    tear_down(b);
+}
+
+static void labels_of_other_tools_are_taken(void)
+{
+    struct bench *b = set_up();
+    struct buf *out = &b->bytes, sample, label;
+    buf_init(&sample, 1000);
+    buf_init(&label, 1000);
+    STRINGS(out, "cpu", "ns", "pid", "thread_name", "pool-1", "unknown key");
+    RECORD(out, PPROF_SAMPLE_TYPE, 1, 1, 2, 2);
+    protobuf_u64(&sample, PPROF_SAMPLE_VALUE, 20000000);
+    protobuf_u64(&label, PPROF_LABEL_KEY, 3);
+    protobuf_u64(&label, PPROF_LABEL_NUMBER, 77);
+    protobuf_message(&sample, PPROF_SAMPLE_LABEL, &label);
+    buf_clear(&label);
+    protobuf_u64(&label, PPROF_LABEL_KEY, 4);
+    protobuf_u64(&label, PPROF_LABEL_TEXT, 5);
+    protobuf_message(&sample, PPROF_SAMPLE_LABEL, &label);
+    buf_clear(&label);
+    protobuf_u64(&label, PPROF_LABEL_KEY, 6);
+    protobuf_message(&sample, PPROF_SAMPLE_LABEL, &label);
+    protobuf_message(out, PPROF_SAMPLE, &sample);
+    CHECK(pprof_read(&b->p, buf_slice(out), &b->err));
+    CHECK_INT(b->p.processes.at[1].pid, 77);
+    CHECK_STR(profile_text(&b->p, b->p.threads.at[1].name), "pool-1");
+    CHECK(strstr(lines_of(b), "pool-1;[unknown]") != NULL);
+    buf_release(&sample);
+    buf_release(&label);
+    tear_down(b);
+}
+
+/* --- what must be refused --- */
+
+static void refused(struct buf *bytes, enum err_kind kind, const char *sentence)
+{
+    struct bench *b = set_up();
+    CHECK(!pprof_read(&b->p, buf_slice(bytes), &b->err));
+    CHECK_INT(b->err.kind, kind);
+    CHECK(strstr(b->err.text, sentence) != NULL);
+    if (strstr(b->err.text, sentence) == NULL) {
+        printf("# said: %s\n", b->err.text);
+    }
+    buf_clear(bytes);
+    tear_down(b);
+}
+
+/* The smallest valid file; a test then makes one thing wrong. */
+static void start(struct buf *out)
+{
+    STRINGS(out, "cpu", "nanoseconds", "f");
+    RECORD(out, PPROF_SAMPLE_TYPE, 1, 1, 2, 2);
+    RECORD(out, PPROF_FUNCTION, 1, 1, 2, 3);
+    LOCATION(out, 1, 0, 0, 1, 0);
+    RECORD(out, PPROF_SAMPLE, 1, 1, 2, 5);
+}
+
+static void what_pprof_refuses_is_refused(void)
+{
+    struct buf out;
+    buf_init(&out, 100000);
+    struct bench *good = set_up();
+    start(&out);
+    CHECK(pprof_read(&good->p, buf_slice(&out), &good->err));
+    tear_down(good);
+    buf_clear(&out);
+
+    refused(&out, ERR_MALFORMED, "it is empty");
+    protobuf_text(&out, PPROF_STRING, STR("x"));
+    refused(&out, ERR_MALFORMED, "does not begin with the empty string");
+    RECORD(&out, PPROF_SAMPLE_TYPE, 1, 0, 2, 0);
+    refused(&out, ERR_MALFORMED, "no string table");
+    start(&out);
+    protobuf_u64(&out, PPROF_TIME, 7);
+    protobuf_u64(&out, PPROF_TIME, 7);
+    refused(&out, ERR_MALFORMED, "two profiles");
+    start(&out);
+    RECORD(&out, PPROF_SAMPLE_TYPE, 1, 1, 2, 9);
+    refused(&out, ERR_MALFORMED, "string that does not exist");
+    start(&out);
+    RECORD(&out, PPROF_FUNCTION, 1, 2, 2, 4);
+    refused(&out, ERR_MALFORMED, "string that does not exist");
+    start(&out);
+    RECORD(&out, PPROF_SAMPLE_TYPE, 1, 1, 2, 2);
+    refused(&out, ERR_MALFORMED, "as many values");
+    start(&out);
+    RECORD(&out, PPROF_SAMPLE, 1, 2, 2, 5);
+    refused(&out, ERR_MALFORMED, "location that does not exist");
+    start(&out);
+    LOCATION(&out, 2, 0, 0, 2, 0);
+    refused(&out, ERR_MALFORMED, "function that does not exist");
+    start(&out);
+    RECORD(&out, PPROF_FUNCTION, 1, 0, 2, 3);
+    refused(&out, ERR_MALFORMED, "id 0");
+    start(&out);
+    LOCATION(&out, 1, 0, 0, 1, 0);
+    refused(&out, ERR_MALFORMED, "same id");
+    start(&out);
+    RECORD(&out, PPROF_MAPPING, 1, 1);
+    RECORD(&out, PPROF_MAPPING, 1, 1);
+    refused(&out, ERR_MALFORMED, "same id");
+    STRINGS(&out, "f");
+    RECORD(&out, PPROF_FUNCTION, 1, 1, 2, 1);
+    LOCATION(&out, 1, 0, 0, 1, 0);
+    RECORD(&out, PPROF_SAMPLE, 1, 1, 2, 5);
+    refused(&out, ERR_MALFORMED, "no sample types");
+    start(&out);
+    protobuf_u64(&out, PPROF_SAMPLE, 5);
+    refused(&out, ERR_MALFORMED, "a record is a number");
+    buf_release(&out);
+}
+
+static void what_we_cannot_read_is_named(void)
+{
+    struct buf out, sample;
+    buf_init(&out, 100000);
+    buf_init(&sample, 100);
+    buf_add(&out, "\x28\xb5\x2f\xfd....", 8);
+    refused(&out, ERR_UNSUPPORTED, "zstd");
+    start(&out);
+    protobuf_u64(&sample, PPROF_SAMPLE_LOCATION, 1);
+    protobuf_u64(&sample, PPROF_SAMPLE_VALUE, (uint64_t)-5);
+    protobuf_message(&out, PPROF_SAMPLE, &sample);
+    refused(&out, ERR_UNSUPPORTED, "negative");
+    start(&out);
+    buf_clear(&sample);
+    protobuf_u64(&sample, PPROF_SAMPLE_LOCATION, 1);
+    protobuf_u64(&sample, PPROF_SAMPLE_VALUE, INT64_MAX);
+    protobuf_message(&out, PPROF_SAMPLE, &sample);
+    refused(&out, ERR_LIMIT, "146 years");
+    buf_release(&sample);
+    buf_release(&out);
+}
+
+/* Whatever is cut off or flipped, the reader ends, with an error or a profile. */
+static void every_cut_and_every_flipped_bit_is_survived(void)
+{
+    struct bench *a = set_up();
+    fill_sample(&a->p);
+    struct str bytes = write_plain(a);
+    char *copy = malloc(bytes.len);
+    unsigned refusals = 0;
+    for (size_t i = 0; i < bytes.len; i++) {
+        struct bench *b = set_up();
+        memcpy(copy, bytes.ptr, i);
+        refusals += !pprof_read(&b->p, (struct str){copy, i}, &b->err);
+        memcpy(copy, bytes.ptr, bytes.len);
+        copy[i] = (char)(copy[i] ^ 1 << i % 8);
+        refusals += !pprof_read(&b->p, (struct str){copy, bytes.len}, &b->err);
+        tear_down(b);
+    }
+    CHECK(refusals > bytes.len / 2);
+    free(copy);
+    tear_down(a);
+}
+
+static void a_full_sink_is_an_error(void)
+{
+    struct bench *b = set_up();
+    fill_sample(&b->p);
+    size_t whole = write_plain(b).len;
+    for (size_t max = 1; max < whole; max += 31) {
+        struct buf small;
+        buf_init(&small, max);
+        struct sink sink = sink_of_buf(&small);
+        CHECK(!pprof_write_plain(&b->p, &sink, &b->err));
+        buf_release(&small);
+    }
+    tear_down(b);
+}
+
+TESTS({"the frame of the file: types, times, tables", the_frame_of_the_file},
+      {"mappings begin with the program", mappings_begin_with_the_program},
+      {"addresses lie inside their mapping", addresses_lie_inside_their_mapping},
+      {"samples carry values and labels", samples_carry_values_and_labels},
+      {"comments say what was not seen", comments_say_what_was_not_seen},
+      {"the same profile gives the same bytes", the_same_profile_gives_the_same_bytes},
+      {"what is written is read back", what_is_written_is_read_back},
+      {"addresses survive a second writing", addresses_survive_a_second_writing},
+      {"stacks survive the way through all formats", stacks_survive_the_way_through_all_formats},
+      {"Go's own CPU profile is read, inlined code too", goes_own_cpu_profile_is_read},
+      {"the value that is CPU time is found", the_value_that_is_cpu_time_is_found},
+      {"other kinds of profile are named", other_kinds_of_profile_are_named},
+      {"labels of other tools are taken", labels_of_other_tools_are_taken},
+      {"what pprof refuses is refused", what_pprof_refuses_is_refused},
+      {"what we cannot read is named", what_we_cannot_read_is_named},
+      {"every cut and every flipped bit is survived", every_cut_and_every_flipped_bit_is_survived},
+      {"a full sink is an error", a_full_sink_is_an_error})

@@ -1,0 +1,141 @@
+/* src/encode/speedscope. */
+#include "encode/json.h"
+#include "encode/speedscope.h"
+#include "sample_profile.h"
+#include "test.h"
+
+struct bench {
+    struct profile p;
+    struct buf text;
+    struct err err;
+};
+
+static struct bench *set_up(void)
+{
+    struct bench *b = calloc(1, sizeof *b);
+    CHECK(profile_init(&b->p, SAMPLE_MAX_BYTES, NULL));
+    buf_init(&b->text, SAMPLE_MAX_BYTES);
+    return b;
+}
+
+static void tear_down(struct bench *b)
+{
+    profile_release(&b->p);
+    buf_release(&b->text);
+    free(b);
+}
+
+static struct str write_json(struct bench *b)
+{
+    struct sink sink = sink_of_buf(&b->text);
+    buf_clear(&b->text);
+    CHECK(speedscope_write(&b->p, &sink, &b->err));
+    CHECK(json_valid(buf_slice(&b->text)));
+    return buf_slice(&b->text);
+}
+
+static struct str element(struct str array, unsigned index)
+{
+    struct str value = {NULL, 0};
+    for (unsigned i = 0; i <= index; i++) {
+        if (!json_next(&array, NULL, &value)) {
+            return (struct str){NULL, 0};
+        }
+    }
+    return value;
+}
+
+static unsigned length(struct str array)
+{
+    unsigned count = 0;
+    struct str value;
+    while (json_next(&array, NULL, &value)) {
+        count++;
+    }
+    return count;
+}
+
+static void the_document_follows_the_schema(void)
+{
+    struct bench *b = set_up();
+    fill_sample(&b->p);
+    struct str json = write_json(b);
+    CHECK_STR(json_member(json, "$schema"),
+              "\"https://www.speedscope.app/file-format-schema.json\"");
+    CHECK_STR(json_member(json, "name"), "\"shop-web\"");
+    struct str frames = json_member(json_member(json, "shared"), "frames");
+    CHECK_INT(length(frames), 6); /* two addresses of memcpy are one function */
+    CHECK_STR(json_member(element(frames, 0), "name"), "\"main\"");
+    CHECK_INT(length(json_member(json, "profiles")), 3);
+    tear_down(b);
+}
+
+static void threads_are_profiles_heaviest_first(void)
+{
+    struct bench *b = set_up();
+    fill_sample(&b->p);
+    struct str profiles = json_member(write_json(b), "profiles");
+    static const struct {
+        const char *name, *end, *samples, *weights;
+    } rows[] = {
+        {"\"db (pid 30)\"", "175000000", "[[3,4],[5]]", "[150000000,25000000]"},
+        {"\"web (pid 12) worker (tid 14)\"", "160000000", "[[0,2]]", "[160000000]"},
+        {"\"web (pid 12)\"", "150000000", "[[0,1],[0,1]]", "[100000000,50000000]"},
+    };
+    for (unsigned i = 0; i < 3; i++) {
+        struct str profile = element(profiles, i);
+        CHECK_STR(json_member(profile, "type"), "\"sampled\"");
+        CHECK_STR(json_member(profile, "unit"), "\"nanoseconds\"");
+        CHECK_STR(json_member(profile, "startValue"), "0");
+        CHECK_STR(json_member(profile, "name"), rows[i].name);
+        CHECK_STR(json_member(profile, "endValue"), rows[i].end);
+        CHECK_STR(json_member(profile, "samples"), rows[i].samples);
+        CHECK_STR(json_member(profile, "weights"), rows[i].weights);
+    }
+    tear_down(b);
+}
+
+static void an_empty_profile_is_a_document(void)
+{
+    struct bench *b = set_up();
+    struct str json = write_json(b);
+    CHECK_STR(json_member(json, "profiles"), "[]");
+    CHECK_STR(json_member(json_member(json, "shared"), "frames"), "[]");
+    tear_down(b);
+}
+
+static void names_of_any_bytes_are_valid_json(void)
+{
+    struct bench *b = set_up();
+    uint32_t thread = add_thread(&b->p, add_process(&b->p, 1, "a\"b", ""), 1, "\xff\n");
+    char name[260];
+    for (unsigned i = 0; i < 255; i++) {
+        name[i] = (char)(i + 1);
+    }
+    name[255] = '\0';
+    profile_add(&b->p, thread, add_name(&b->p, 0, name, FRAME_NATIVE), 1, 1);
+    CHECK_STR(json_member(element(json_member(write_json(b), "profiles"), 0), "name"),
+              "\"a\\\"b (pid 1) \\ufffd\\n\"");
+    tear_down(b);
+}
+
+static void a_full_sink_is_an_error(void)
+{
+    struct bench *b = set_up();
+    fill_sample(&b->p);
+    size_t whole = write_json(b).len;
+    for (size_t max = 1; max < whole; max += 53) {
+        struct buf small;
+        buf_init(&small, max);
+        struct sink sink = sink_of_buf(&small);
+        CHECK(!speedscope_write(&b->p, &sink, &b->err));
+        buf_release(&small);
+    }
+    tear_down(b);
+}
+
+TESTS({"the document follows the schema", the_document_follows_the_schema},
+      {"threads are profiles, the heaviest first", threads_are_profiles_heaviest_first},
+      {"an empty profile is a document", an_empty_profile_is_a_document},
+      {"names of any bytes are valid JSON", names_of_any_bytes_are_valid_json},
+      {"a full sink is an error", a_full_sink_is_an_error})

@@ -1,0 +1,370 @@
+/* Call chains as the kernel gives them, leaf first, and the paths they become, root first. */
+#include "capture/stacks.h"
+#include "test.h"
+
+enum { PID = 0x7ffffff0, PERIOD = 10101010 };
+
+#define KERNEL CHAIN_MARK_KERNEL
+#define USER CHAIN_MARK_USER
+
+struct scene {
+    struct images images;
+    struct targets targets;
+    struct target *target;
+    struct stacks stacks;
+    struct profile profile;
+};
+
+/* Code at 0x400000 from file offset 0 and at 0x7f0000000000 from file offset 0x1000. */
+static void begin(struct scene *s)
+{
+    *s = (struct scene){0};
+    images_init(&s->images);
+    targets_init(&s->targets, &s->images, false);
+    s->stacks.targets = &s->targets;
+    CHECK(profile_init(&s->profile, 1 << 22, NULL));
+    targets_comm(&s->targets, PID, PID, STR("app"), true);
+    s->target = targets_find(&s->targets, PID);
+    targets_map(&s->targets, s->target,
+                &(struct mapped_file){0x400000, 0x500000, 0, 11, 8, 1, STR("/nowhere/app")});
+    targets_map(&s->targets, s->target,
+                &(struct mapped_file){0x7f0000000000, 0x7f0000100000, 0x1000, 12, 8, 1,
+                                      STR("/nowhere/lib.so")});
+}
+
+static void end(struct scene *s)
+{
+    profile_release(&s->profile);
+    targets_release(&s->targets);
+    images_release(&s->images);
+}
+
+static void add_chain(struct scene *s, bool user, const uint64_t *chain, size_t len)
+{
+    /* on the heap, so that a step outside the chain is seen */
+    uint64_t *exact = malloc(len * sizeof *exact + 1);
+    if (len > 0) {
+        memcpy(exact, chain, len * sizeof *exact);
+    }
+    struct record record = {.kind = RECORD_SAMPLE,
+                            .pid = PID,
+                            .tid = PID + 1,
+                            .time_ns = 1000,
+                            .user = user,
+                            .as.sample = {.period_ns = PERIOD, .chain = exact, .chain_len = len}};
+    stacks_add(&s->stacks, &s->profile, &record);
+    free(exact);
+}
+
+#define ADD(scene, user, ...)                                                                      \
+    do {                                                                                           \
+        static const uint64_t chain_[] = {__VA_ARGS__};                                            \
+        add_chain(scene, user, chain_, sizeof chain_ / sizeof chain_[0]);                          \
+    } while (0)
+
+static size_t write_path(const struct profile *p, uint32_t node, char *out, size_t max)
+{
+    const struct node *n = &p->nodes.at[node];
+    size_t used = n->parent == 0 ? 0 : write_path(p, n->parent, out, max);
+    const struct frame *f = &p->frames.at[n->frame];
+    struct str path = profile_text(p, p->modules.at[f->module].path);
+    struct str name = profile_text(p, f->name);
+    if (f->address != 0) {
+        used += (size_t)snprintf(out + used, max - used, "%s%.*s+%llx", used > 0 ? ";" : "",
+                                 (int)path.len, path.ptr, (unsigned long long)f->address);
+    } else {
+        used += (size_t)snprintf(out + used, max - used, "%s%.*s", used > 0 ? ";" : "",
+                                 (int)name.len, name.ptr);
+    }
+    return used;
+}
+
+/* The path of the newest sample: "file+address;…" from the root. */
+static const char *newest(const struct scene *s)
+{
+    static char text[2048];
+    text[0] = '\0';
+    const struct sample *sample = &s->profile.samples.at[s->profile.samples.len - 1];
+    (void)write_path(&s->profile, sample->node, text, sizeof text);
+    return text;
+}
+
+static void both_halves(void)
+{
+    struct scene s;
+    begin(&s);
+    ADD(&s, false, KERNEL, 0xffffffff81000010, 0xffffffff81000201, USER, 0x401000, 0x7f0000000101,
+        0x402001);
+    CHECK_TEXT(newest(&s), "/nowhere/app+2000;/nowhere/lib.so+1100;/nowhere/app+1000;"
+                           "[kernel]+ffffffff81000200;[kernel]+ffffffff81000010");
+    const struct sample *sample = &s.profile.samples.at[1];
+    CHECK_INT(sample->cpu_ns, PERIOD);
+    CHECK_INT(sample->count, 1);
+    CHECK_INT(s.profile.threads.at[sample->thread].tid, PID + 1);
+    const struct node *leaf = &s.profile.nodes.at[sample->node];
+    CHECK_INT(s.profile.frames.at[leaf->frame].kind, FRAME_KERNEL);
+    CHECK_INT(s.target->sampled_ns, PERIOD);
+    CHECK_INT(s.stacks.samples, 1);
+    CHECK_INT(s.stacks.cut, 0);
+    end(&s);
+}
+
+static void user_only(void)
+{
+    struct scene s;
+    begin(&s);
+    ADD(&s, true, USER, 0x401000, 0x402001);
+    CHECK_TEXT(newest(&s), "/nowhere/app+2000;/nowhere/app+1000");
+    ADD(&s, true, 0x401005, 0x402001); /* a kernel that writes no mark */
+    CHECK_TEXT(newest(&s), "/nowhere/app+2000;/nowhere/app+1005");
+    end(&s);
+}
+
+static void kernel_only(void)
+{
+    struct scene s;
+    begin(&s);
+    ADD(&s, false, KERNEL, 0xffffffff81000010);
+    CHECK_TEXT(newest(&s), "[kernel]+ffffffff81000010");
+    CHECK_INT(s.stacks.cut, 0);
+    end(&s);
+}
+
+static void no_address(void)
+{
+    struct scene s;
+    begin(&s);
+    add_chain(&s, true, NULL, 0);
+    CHECK_TEXT(newest(&s), "[unknown]");
+    ADD(&s, false, KERNEL, USER);
+    CHECK_TEXT(newest(&s), "[unknown]");
+    CHECK_INT(s.profile.samples.len, 2); /* the same row twice */
+    CHECK_INT(s.profile.samples.at[1].count, 2);
+    end(&s);
+}
+
+static void leaves_mapped_code(void)
+{
+    struct scene s;
+    begin(&s);
+    ADD(&s, true, USER, 0x401000, 0x402001, 0xdeadbeef0000, 0x403001);
+    CHECK_TEXT(newest(&s), "/nowhere/app+2000;/nowhere/app+1000");
+    CHECK_INT(s.stacks.cut, 1);
+    ADD(&s, true, USER, 0xdeadbeef0000, 0x402001); /* not even the leaf is known code */
+    CHECK_TEXT(newest(&s), "[unknown]");
+    CHECK_INT(s.stacks.cut, 2);
+    ADD(&s, false, KERNEL, 0xffffffff81000010, USER, 0xdeadbeef0000);
+    CHECK_TEXT(newest(&s), "[kernel]+ffffffff81000010");
+    CHECK_INT(s.target->sampled_ns, 3 * PERIOD); /* none is dropped */
+    end(&s);
+}
+
+static void ends_at_zero(void)
+{
+    struct scene s;
+    begin(&s);
+    s.target->maps_retry_ns = 0;
+    ADD(&s, true, USER, 0x401000, 0x402001, 0);
+    ADD(&s, true, USER, 0x401000, 0x402001, 1);
+    CHECK_TEXT(newest(&s), "/nowhere/app+2000;/nowhere/app+1000");
+    CHECK_INT(s.profile.samples.at[1].count, 2);
+    CHECK_INT(s.stacks.cut, 0);            /* this is an end, not a wrong turn … */
+    CHECK_INT(s.target->maps_retry_ns, 0); /* … and no reason to read the maps */
+    end(&s);
+}
+
+static void call_at_the_edge(void)
+{
+    struct scene s;
+    begin(&s);
+    /* a call that is the last instruction of the mapping returns to its limit */
+    ADD(&s, true, USER, 0x401000, 0x500000);
+    CHECK_TEXT(newest(&s), "/nowhere/app+fffff;/nowhere/app+1000");
+    /* but an instruction there is outside */
+    ADD(&s, true, USER, 0x500000, 0x402001);
+    CHECK_TEXT(newest(&s), "[unknown]");
+    end(&s);
+}
+
+static void recursion(void)
+{
+    struct scene s;
+    begin(&s);
+    ADD(&s, true, USER, 0x401001, 0x401002, 0x401002, 0x401002);
+    CHECK_TEXT(newest(&s),
+               "/nowhere/app+1001;/nowhere/app+1001;/nowhere/app+1001;/nowhere/app+1001");
+    end(&s);
+}
+
+static void deep_chain(void)
+{
+    enum { DEEP = 8192, KEPT = 1024 };
+    struct scene s;
+    begin(&s);
+    static uint64_t chain[2 * DEEP + 2];
+    size_t len = 0;
+    chain[len++] = KERNEL;
+    for (unsigned i = 0; i < DEEP; i++) {
+        chain[len++] = 0xffffffff81000000 + i;
+    }
+    chain[len++] = USER;
+    for (unsigned i = 0; i < DEEP; i++) {
+        chain[len++] = 0x400001 + i;
+    }
+    add_chain(&s, false, chain, len);
+    size_t depth = 0;
+    for (uint32_t node = s.profile.samples.at[1].node; node != 0;
+         node = s.profile.nodes.at[node].parent) {
+        depth++;
+    }
+    CHECK_INT(depth, 2 * KEPT);
+    end(&s);
+}
+
+static void odd_marks(void)
+{
+    struct scene s;
+    begin(&s);
+    uint64_t seed = 7;
+    for (unsigned round = 0; round < 2000; round++) {
+        uint64_t chain[24];
+        size_t len = round % 25;
+        for (size_t i = 0; i < len; i++) {
+            seed = seed * 6364136223846793005u + 1442695040888963407u;
+            static const uint64_t parts[] = {KERNEL,     USER,     0x401000, 0xffffffff81000010,
+                                             UINT64_MAX, 0x402000, 0,        (uint64_t)-4095};
+            chain[i] = parts[seed >> 61];
+        }
+        add_chain(&s, round % 2 == 0, chain, len);
+    }
+    CHECK_INT(s.stacks.samples, 2000);
+    struct profile_totals sum = profile_sum(&s.profile);
+    CHECK(sum.cpu_ns == (uint64_t)2000 * PERIOD);
+    CHECK_INT(sum.count, 2000);
+    end(&s);
+}
+
+/* ---- a full profile ---- */
+
+static void full_profile(void)
+{
+    struct scene s;
+    begin(&s);
+    ADD(&s, false, KERNEL, 0xffffffff81000010, USER, 0x401000, 0x402001);
+    ADD(&s, false, KERNEL, 0xffffffff81000010, 0xffffffff81000201);
+    uint32_t nodes = (uint32_t)s.profile.nodes.len;
+    s.profile.max_bytes = 0; /* from now on only what is known can be found */
+    ADD(&s, false, KERNEL, 0xffffffff81000010, USER, 0x401000, 0x402001); /* known */
+    CHECK_INT(s.profile.samples.at[1].count, 2);
+    /* unknown from the root on, in the middle and in the kernel: never a path that begins lower */
+    ADD(&s, false, KERNEL, 0xffffffff81000010, 0xffffffff81000201, USER, 0x401000, 0x403001);
+    ADD(&s, true, USER, 0x402000, 0x402001);
+    ADD(&s, false, KERNEL, 0xffffffff81000777, USER, 0x401000, 0x402001);
+    struct profile_totals sum = profile_sum(&s.profile);
+    CHECK_INT(sum.cpu_ns, 6 * PERIOD);
+    CHECK_INT(sum.account_ns[ACCOUNT_LOST], 3 * PERIOD);
+    CHECK_INT(s.profile.dropped, 3);
+    CHECK_INT(s.target->sampled_ns, 6 * PERIOD);
+    CHECK_INT(s.profile.nodes.len, nodes + 1); /* "[lost]" */
+    end(&s);
+}
+
+static void every_budget(void)
+{
+    for (size_t budget = 0; budget < 4000; budget += 16) {
+        struct scene s;
+        begin(&s);
+        s.profile.max_bytes = budget;
+        for (unsigned i = 0; i < 10; i++) {
+            uint64_t chain[] = {KERNEL, 0xffffffff81000010 + i, USER, 0x401000 + i, 0x402001};
+            add_chain(&s, false, chain, 5);
+        }
+        struct profile_totals sum = profile_sum(&s.profile);
+        CHECK_INT(sum.cpu_ns, 10 * PERIOD);
+        CHECK_INT(sum.count + s.profile.dropped, 10);
+        /* a path that was taken is whole: kernel above the whole user half */
+        for (size_t i = 1; i < s.profile.samples.len; i++) {
+            if (s.profile.samples.at[i].count > 0) {
+                size_t depth = 0;
+                for (uint32_t n = s.profile.samples.at[i].node; n != 0;
+                     n = s.profile.nodes.at[n].parent) {
+                    depth++;
+                }
+                CHECK_INT(depth, 3);
+            }
+        }
+        end(&s);
+    }
+}
+
+/* ---- allocations ---- */
+
+int __sanitizer_install_malloc_and_free_hooks(void (*allocated)(const volatile void *, size_t),
+                                              void (*freed)(const volatile void *))
+    __attribute__((weak));
+
+static volatile size_t allocations; /* the compiler knows that malloc changes nothing of ours */
+
+static void count_allocation(const volatile void *ptr, size_t bytes)
+{
+    (void)ptr;
+    allocations += bytes > 0;
+}
+
+static void ignore_free(const volatile void *ptr)
+{
+    (void)ptr;
+}
+
+static void steady_state(void)
+{
+    static bool installed;
+    if (__sanitizer_install_malloc_and_free_hooks == NULL) {
+        SKIP("built without AddressSanitizer");
+    }
+    installed = installed ||
+                __sanitizer_install_malloc_and_free_hooks(count_allocation, ignore_free) != 0;
+    CHECK(installed);
+    static const uint64_t chain[] = {KERNEL,        0xffffffff81000010, 0xffffffff81000201, USER,
+                                     0x401000,      0x7f0000000101,     0x402001,           0};
+    struct record record = {.kind = RECORD_SAMPLE,
+                            .pid = PID,
+                            .tid = PID + 1,
+                            .time_ns = 1000,
+                            .as.sample = {.period_ns = PERIOD, .chain = chain, .chain_len = 8}};
+    struct scene s;
+    begin(&s);
+    for (unsigned window = 0; window < 3; window++) {
+        if (window > 0) {
+            profile_clear(&s.profile);
+            targets_end_window(&s.targets);
+        }
+        stacks_add(&s.stacks, &s.profile, &record); /* the first of a window may read /proc */
+        allocations = 0;
+        for (unsigned i = 0; i < 10000; i++) {
+            record.tid = PID + 1 - i % 2;
+            stacks_add(&s.stacks, &s.profile, &record);
+            allocations = i < 2 ? 0 : allocations;
+        }
+        CHECK_INT(allocations, 0);
+    }
+    allocations = 0;
+    void *volatile held = malloc(1);
+    free(held);
+    CHECK_INT(allocations, 1); /* the counter counts */
+    end(&s);
+}
+
+TESTS({"a sample becomes one path: user half from the root, kernel half above it", both_halves},
+      {"a sample in user code has no kernel half", user_only},
+      {"a sample of the kernel alone begins at the root", kernel_only},
+      {"a sample without any address is counted as [unknown]", no_address},
+      {"a walk that leaves mapped code is cut there and keeps its weight", leaves_mapped_code},
+      {"a chain that ends in zero ends there, without a look at the maps", ends_at_zero},
+      {"a caller is looked up by its call, not by its return", call_at_the_edge},
+      {"recursion keeps every level", recursion},
+      {"a chain deeper than the limit is cut at its outer end", deep_chain},
+      {"marks in any order stay within the chain and lose no weight", odd_marks},
+      {"a full profile takes known paths and counts the rest as lost", full_profile},
+      {"at every budget the weights sum up and no path lacks its root", every_budget},
+      {"the steady state allocates nothing per sample", steady_state})

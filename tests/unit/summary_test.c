@@ -1,0 +1,316 @@
+/* What people are told of a window, as golden text: user-experience 8.1 (a terminal) and 8.2 (a log). */
+#include "capture/summary.h"
+#include "test.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define SECOND UINT64_C(1000000000)
+#define MS UINT64_C(1000000)
+/* 2026-11-20T10:31:04 UTC */
+#define WALL (UINT64_C(1795170664) * SECOND)
+
+struct scene {
+    struct profile profile;
+    uint32_t thread;
+    struct log log;
+    struct outputs outputs;
+    struct outputs_written written;
+};
+
+static void begin(struct scene *s, bool terminal)
+{
+    *s = (struct scene){.outputs = {.dir = ".", .formats = FORMAT_COL | FORMAT_HTML | FORMAT_PPROF},
+                        .written = {.stem = "profile_2026-11-20T10:31:04",
+                                    .formats = FORMAT_COL | FORMAT_HTML | FORMAT_PPROF}};
+    s->log = (struct log){
+        .fd = memfd_create("log", MFD_CLOEXEC), .level = LOG_INFO, .terminal = terminal};
+    pthread_mutex_init(&s->log.lock, NULL);
+    CHECK(profile_init(&s->profile, 1 << 20, NULL));
+    s->profile.meta.end_wall_ns = WALL;
+}
+
+static void last(struct scene *s, uint64_t window_ns)
+{
+    s->profile.meta.start_wall_ns = WALL - window_ns;
+}
+
+static void add_process(struct scene *s, uint32_t pid)
+{
+    struct process process = {.pid = pid, .start_ticks = 1, .cpu_ns = 1};
+    s->thread = profile_thread(&s->profile, profile_process(&s->profile, &process), pid, 0);
+}
+
+static void add(struct scene *s, enum frame_kind kind, uint64_t cpu_ns)
+{
+    struct frame frame = {.name = profile_cstring(&s->profile, "f"), .kind = (uint8_t)kind};
+    uint32_t node = profile_child(&s->profile, 0, profile_frame(&s->profile, &frame));
+    profile_add(&s->profile, s->thread, node, cpu_ns, cpu_ns / (10 * MS));
+}
+
+static void cost(struct scene *s, uint64_t cpu_ns, uint64_t rss_bytes)
+{
+    s->profile.meta.own_cpu_ns = cpu_ns;
+    s->profile.meta.own_rss_bytes = rss_bytes;
+}
+
+static const char *told(struct scene *s, const char *problem)
+{
+    static char text[8192];
+    summary_window(&s->log, &s->profile, &s->outputs, &s->written, problem);
+    ssize_t len = pread(s->log.fd, text, sizeof text - 1, 0);
+    text[len < 0 ? 0 : len] = '\0';
+    CHECK_INT(ftruncate(s->log.fd, 0), 0);
+    CHECK_INT(lseek(s->log.fd, 0, SEEK_SET), 0);
+    return text;
+}
+
+static void end(struct scene *s)
+{
+    profile_release(&s->profile);
+    s->log.owned = true;
+    log_close(&s->log);
+}
+
+/* The window of 8.1: 61.8 s of CPU in 42.3 s, five processes. */
+static void busy_window(struct scene *s)
+{
+    last(s, 42300 * MS);
+    for (uint32_t pid = 1; pid <= 5; pid++) {
+        add_process(s, pid);
+    }
+    add(s, FRAME_PYTHON, 43878 * MS);
+    add(s, FRAME_NATIVE, 11186 * MS);
+    add(s, FRAME_KERNEL, 6366 * MS);
+    profile_account(&s->profile, s->thread, ACCOUNT_LOST, 270 * MS);
+    profile_account(&s->profile, s->thread, ACCOUNT_UNREADABLE, 100 * MS);
+    cost(s, 90 * MS, 8 << 20);
+}
+
+static void block(void)
+{
+    struct scene s;
+    begin(&s, true);
+    busy_window(&s);
+    CHECK_TEXT(told(&s, NULL),
+               "pillion: 42.3 s, 61.8 s CPU in 5 processes (1.46 cores)\n"
+               "  python 71.0 %   native 18.1 %   kernel 10.3 %\n"
+               "  not seen: 0.4 s (0.6 %): 0.3 s lost, 0.1 s unreadable\n"
+               "  cost: 0.09 s CPU (0.2 % of one core), 8 MB\n"
+               "  ./last_flamegraph.html  (also .col, .pprof: profile_2026-11-20T10:31:04.*)\n");
+    end(&s);
+}
+
+static void line(void)
+{
+    struct scene s;
+    begin(&s, false);
+    busy_window(&s);
+    s.outputs.dir = "/out";
+    CHECK_TEXT(told(&s, NULL),
+               "pillion: 10:31 cpu=61.8s procs=5 python=71% native=18% kernel=10% unreadable=0% "
+               "lost=0.3s own=0.09s/8MB to /out/profile_2026-11-20T10:31:04\n");
+    end(&s);
+}
+
+static void all_seen(void)
+{
+    struct scene s;
+    begin(&s, true);
+    last(&s, 10 * SECOND);
+    add_process(&s, 1);
+    add(&s, FRAME_NATIVE, 10 * SECOND);
+    cost(&s, 10 * MS, 3 << 20);
+    CHECK_TEXT(told(&s, NULL),
+               "pillion: 10.0 s, 10.0 s CPU in 1 process (1.00 cores)\n"
+               "  native 100.0 %\n"
+               "  nothing missing (100.0 % of 10.0 s)\n"
+               "  cost: 0.01 s CPU (0.1 % of one core), 3 MB\n"
+               "  ./last_flamegraph.html  (also .col, .pprof: profile_2026-11-20T10:31:04.*)\n");
+    s.log.terminal = false;
+    CHECK_TEXT(told(&s, NULL), "pillion: 10:31 cpu=10.0s procs=1 native=100% lost=0 own=0.01s/3MB "
+                               "to ./profile_2026-11-20T10:31:04\n");
+    end(&s);
+}
+
+static void shares_sum_up(void)
+{
+    struct scene s;
+    begin(&s, true);
+    last(&s, 60 * SECOND);
+    add_process(&s, 1);
+    add(&s, FRAME_KERNEL, 1 * SECOND);
+    add(&s, FRAME_JVM, 7 * SECOND);
+    add(&s, FRAME_NATIVE, 2 * SECOND);
+    profile_account(&s.profile, s.thread, ACCOUNT_KERNEL_HIDDEN, 4 * SECOND);
+    profile_account(&s.profile, s.thread, ACCOUNT_NATIVE_NO_PERF, 5 * SECOND);
+    profile_account(&s.profile, s.thread, ACCOUNT_PARTIAL, 1 * SECOND);
+    const char *text = told(&s, NULL);
+    CHECK(strstr(text, "\n  java 35.0 %   native 10.0 %   kernel 5.0 %\n") != NULL); /* by size */
+    CHECK(strstr(text, "\n  not seen: 10.0 s (50.0 %): 4.0 s kernel, hidden, "
+                       "5.0 s native without perf, 1.0 s partial\n") != NULL);
+    s.log.terminal = false;
+    CHECK(strstr(told(&s, NULL), " java=35% native=10% kernel=5% kernel_hidden=20% "
+                                 "native_noperf=25% partial=5% lost=0 ") != NULL);
+    end(&s);
+}
+
+static void files(void)
+{
+    static const struct {
+        unsigned formats;
+        const char *line;
+    } rows[] = {
+        {FORMAT_HTML, "\n  ./last_flamegraph.html\n"},
+        {FORMAT_HTML | FORMAT_COL,
+         "\n  ./last_flamegraph.html  (also .col: profile_2026-11-20T10:31:04.*)\n"},
+        {FORMAT_COL, "\n  ./profile_2026-11-20T10:31:04.col\n"},
+        {FORMAT_COL | FORMAT_PPROF, "\n  ./profile_2026-11-20T10:31:04.col, .pprof\n"},
+        {FORMAT_SPEEDSCOPE, "\n  ./profile_2026-11-20T10:31:04.speedscope.json\n"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct scene s;
+        begin(&s, true);
+        last(&s, SECOND);
+        s.written.formats = rows[i].formats;
+        const char *text = told(&s, NULL);
+        size_t len = strlen(text), expected = strlen(rows[i].line);
+        CHECK_TEXT(len > expected ? text + len - expected : text, rows[i].line);
+        end(&s);
+    }
+}
+
+static void nothing_written(void)
+{
+    struct scene s;
+    begin(&s, true);
+    last(&s, SECOND);
+    add_process(&s, 1);
+    add(&s, FRAME_NATIVE, SECOND);
+    s.written.formats = 0;
+    CHECK_TEXT(told(&s, "cannot write /app (read-only, EROFS); give -o DIR"),
+               "pillion: 1.0 s, 1.0 s CPU in 1 process (1.00 cores)\n"
+               "  native 100.0 %\n"
+               "  nothing missing (100.0 % of 1.0 s)\n"
+               "  cost: 0.00 s CPU (0.0 % of one core), 0 MB\n"
+               "pillion: cannot write /app (read-only, EROFS); give -o DIR\n");
+    s.log.terminal = false;
+    const char *text = told(&s, "cannot write /app (read-only, EROFS); give -o DIR");
+    CHECK(strstr(text, "cannot write") == NULL); /* once per cause */
+    CHECK(strstr(text, " to ") == NULL);         /* and no path that is not there */
+    end(&s);
+}
+
+static void empty_profile(void)
+{
+    struct scene s;
+    begin(&s, false);
+    last(&s, 60 * SECOND);
+    add_process(&s, 1);
+    profile_account(&s.profile, s.thread, ACCOUNT_NATIVE_NO_PERF, 58 * SECOND);
+    s.profile.meta.reason = profile_cstring(&s.profile, "perf events refused (EPERM: seccomp filter)");
+    const char *text = told(&s, NULL);
+    CHECK(strstr(text, "\npillion: warning: EMPTY: 58.0 s CPU, no stack readable: perf events "
+                       "refused (EPERM: seccomp filter)\n") != NULL);
+    CHECK(strstr(text, "native_noperf=100%") != NULL);
+    CHECK(strstr(told(&s, NULL), "EMPTY") == NULL); /* once */
+    end(&s);
+}
+
+static void idle_window(void)
+{
+    struct scene s;
+    begin(&s, false);
+    last(&s, 60 * SECOND);
+    const char *text = told(&s, NULL);
+    CHECK(strstr(text, "cpu=0.0s procs=0 lost=0") != NULL);
+    CHECK(strstr(text, "warning") == NULL); /* no error */
+    CHECK(strstr(text, "nan") == NULL && strstr(text, "inf") == NULL);
+    s.log.terminal = true;
+    text = told(&s, NULL);
+    CHECK(strstr(text, "60.0 s, 0.0 s CPU") != NULL);
+    CHECK(strstr(text, "warning") == NULL && strstr(text, "nan") == NULL);
+    end(&s);
+}
+
+static void odd_times(void)
+{
+    struct scene s;
+    begin(&s, true);
+    s.profile.meta.start_wall_ns = WALL + SECOND; /* it ends before it began */
+    add_process(&s, 1);
+    add(&s, FRAME_NATIVE, UINT64_MAX / 2);
+    cost(&s, UINT64_MAX, UINT64_MAX);
+    for (unsigned terminal = 0; terminal < 2; terminal++) {
+        s.log.terminal = terminal;
+        const char *text = told(&s, NULL);
+        CHECK(strstr(text, "nan") == NULL && strstr(text, "inf") == NULL && strlen(text) < 1000);
+    }
+    end(&s);
+}
+
+static void fields(void)
+{
+    struct scene s;
+    begin(&s, false);
+    busy_window(&s);
+    s.log.format = LOG_LOGFMT;
+    const char *text = told(&s, NULL);
+    CHECK_TEXT(strstr(text, " level="),
+               " level=info event=window cpu_s=61.80 window_s=42.30 procs=5 python_percent=71.0 "
+               "native_percent=18.1 kernel_percent=10.3 lost_percent=0.4 unreadable_percent=0.2 "
+               "samples=6142 own_cpu_s=0.090 own_rss_mb=8\n");
+    s.log.format = LOG_JSON;
+    s.log.terminal = true; /* json stays one line there too */
+    text = told(&s, NULL);
+    CHECK(strchr(text, '\n') == text + strlen(text) - 1);
+    CHECK(strstr(text, "\"event\":\"window\"") != NULL);
+    end(&s);
+}
+
+static void every_kind_and_account(void)
+{
+    struct scene s;
+    begin(&s, false);
+    last(&s, 60 * SECOND);
+    add_process(&s, 1);
+    for (unsigned kind = 0; kind < FRAME_ACCOUNT; kind++) {
+        add(&s, (enum frame_kind)kind, SECOND);
+    }
+    for (unsigned a = 0; a < ACCOUNT_COUNT; a++) {
+        profile_account(&s.profile, s.thread, (enum account)a, SECOND);
+    }
+    s.log.format = LOG_LOGFMT;
+    const char *text = told(&s, NULL);
+    double sum = 0;
+    for (const char *at = text; (at = strstr(at, "_percent=")) != NULL;) {
+        at += 9;
+        sum += atof(at);
+    }
+    CHECK(sum > 99.0 && sum < 101.0); /* each kind and each account has its key */
+    CHECK(strstr(text, "own_rss_mb=") != NULL);
+    end(&s);
+}
+
+static void quiet(void)
+{
+    struct scene s;
+    begin(&s, true);
+    busy_window(&s);
+    s.log.level = LOG_ERROR;
+    CHECK_TEXT(told(&s, NULL), "");
+    end(&s);
+}
+
+TESTS({"a terminal gets the block of lines", block},
+      {"a log gets one line of keys and values", line},
+      {"a window that saw everything says so", all_seen},
+      {"what was seen, by size, and what was not sum up to the whole", shares_sum_up},
+      {"the last line names the files that were written", files},
+      {"files that could not be written are told once, and not named", nothing_written},
+      {"an empty profile is a loud warning with its reason", empty_profile},
+      {"an idle window is no error", idle_window},
+      {"odd times give numbers", odd_times},
+      {"logfmt and json carry the same numbers", fields},
+      {"every kind of code and of loss has its key", every_kind_and_account},
+      {"quiet is silent", quiet})

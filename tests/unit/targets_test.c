@@ -1,0 +1,557 @@
+/* The table of followed processes, fed as records feed it. Pids that cannot exist stand for processes
+ * that are gone; our own stands for one whose /proc can be read. */
+#include "capture/targets.h"
+#include "test.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { GONE = 0x7ffffff0 }; /* above the kernel's highest pid */
+
+struct table {
+    struct images images;
+    struct targets t;
+};
+
+static void begin(struct table *table)
+{
+    images_init(&table->images);
+    targets_init(&table->t, &table->images, false);
+}
+
+static void end(struct table *table)
+{
+    targets_release(&table->t);
+    images_release(&table->images);
+}
+
+static void map(struct targets *t, struct target *target, uint64_t start, uint64_t limit,
+                uint64_t offset)
+{
+    targets_map(t, target,
+                &(struct mapped_file){.start = start,
+                                      .limit = limit,
+                                      .file_offset = offset,
+                                      .path = STR("//anon")});
+}
+
+/* ---- mappings ---- */
+
+enum { PAGES = 8, PAGE = 0x1000, BASE = 0x10000 };
+
+/* What is mapped, page by page: the file offset, or 0 for nothing. */
+struct model {
+    uint64_t offset[PAGES];
+};
+
+static void map_both(struct targets *t, struct target *target, struct model *model, unsigned from,
+                     unsigned to, uint64_t offset)
+{
+    map(t, target, BASE + from * PAGE, BASE + to * PAGE, offset);
+    for (unsigned i = from; i < to; i++) {
+        model->offset[i] = offset + (uint64_t)(i - from) * PAGE;
+    }
+}
+
+static bool sorted(const struct target *target)
+{
+    for (size_t i = 0; i < target->maps.len; i++) {
+        const struct mapping *m = &target->maps.at[i];
+        if (m->start >= m->limit || (i > 0 && m[-1].limit > m->start)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool agrees(struct targets *t, struct target *target, const struct model *model)
+{
+    for (unsigned i = 0; i < PAGES; i++) {
+        for (unsigned at = 0; at < PAGE; at += PAGE - 1) { /* the first and the last byte */
+            uint64_t address = BASE + i * PAGE + at;
+            const struct mapping *m = targets_mapping(t, target, address, 0);
+            uint64_t offset = m == NULL ? 0 : m->file_offset + (address - m->start) - at;
+            if (offset != model->offset[i]) {
+                return false;
+            }
+        }
+    }
+    return targets_mapping(t, target, BASE - 1, 0) == NULL &&
+           targets_mapping(t, target, BASE + PAGES * PAGE, 0) == NULL && sorted(target);
+}
+
+static void every_overlap(void)
+{
+    struct table table;
+    begin(&table);
+    struct target *target = targets_get(&table.t, GONE);
+    target->maps_retry_ns = UINT64_MAX; /* only what is told here */
+    unsigned wrong = 0, shapes = 0;
+    for (unsigned a = 0; a < PAGES; a++)
+        for (unsigned b = a + 1; b <= PAGES; b++)
+            for (unsigned c = 0; c < PAGES; c++)
+                for (unsigned d = c + 1; d <= PAGES; d++)
+                    for (unsigned e = 0; e < PAGES; e++)
+                        for (unsigned f = e + 1; f <= PAGES; f++) {
+                            struct model model = {{0}};
+                            vec_clear(&target->maps);
+                            map_both(&table.t, target, &model, a, b, 0x100000);
+                            map_both(&table.t, target, &model, c, d, 0x200000);
+                            map_both(&table.t, target, &model, e, f, 0x300000);
+                            wrong += !agrees(&table.t, target, &model);
+                            shapes++;
+                        }
+    CHECK_INT(shapes, 36 * 36 * 36);
+    CHECK_INT(wrong, 0);
+    end(&table);
+}
+
+static void empty_mapping(void)
+{
+    struct table table;
+    begin(&table);
+    struct target *target = targets_get(&table.t, GONE);
+    target->maps_retry_ns = UINT64_MAX;
+    map(&table.t, target, 0x5000, 0x6000, 0);
+    map(&table.t, target, 0x5800, 0x5800, 0);
+    map(&table.t, target, 0x5800, 0x5000, 0);
+    CHECK_INT(target->maps.len, 1);
+    map(&table.t, target, UINT64_MAX - 0xfff, UINT64_MAX, 0);
+    CHECK(targets_mapping(&table.t, target, UINT64_MAX - 1, 0) != NULL);
+    CHECK(targets_mapping(&table.t, target, UINT64_MAX, 0) == NULL);
+    CHECK(targets_mapping(&table.t, target, 0, 0) == NULL);
+    end(&table);
+}
+
+static void split_keeps_bias(void)
+{
+    struct table table;
+    begin(&table);
+    struct target *target = targets_get(&table.t, GONE);
+    targets_map(&table.t, target,
+                &(struct mapped_file){.start = 0x10000,
+                                      .limit = 0x20000,
+                                      .file_offset = 0x3000,
+                                      .inode = 99,
+                                      .path = STR("/nowhere/gone.so")});
+    map(&table.t, target, 0x14000, 0x15000, 0);
+    struct mapping *low = targets_mapping(&table.t, target, 0x10000, 0);
+    struct mapping *high = targets_mapping(&table.t, target, 0x15000, 0);
+    CHECK(low != NULL && high != NULL && low != high);
+    CHECK_INT(high->file_offset, 0x8000);
+    CHECK(low->bias == high->bias && low->image == high->image);
+    CHECK(low->image >= IMAGE_FIRST_FILE);
+    CHECK_INT(0x15000 - high->bias, 0x8000); /* without headers: where in the file */
+    CHECK_STR(images_path(&table.images, low->image), "/nowhere/gone.so");
+    end(&table);
+}
+
+static void vdso_of_32_bits(void)
+{
+    struct table table;
+    begin(&table);
+    struct target *target = targets_get(&table.t, GONE);
+    targets_map(&table.t, target,
+                &(struct mapped_file){
+                    .start = 0xf7fc0000, .limit = 0xf7fc2000, .path = STR("[vdso]")});
+    targets_map(&table.t, target,
+                &(struct mapped_file){
+                    .start = 0x7fff00000000, .limit = 0x7fff00002000, .path = STR("[vdso]")});
+    CHECK_INT(target->maps.at[0].image, IMAGE_ANON);
+    CHECK_INT(target->maps.at[1].image, IMAGE_VDSO);
+    end(&table);
+}
+
+/* ---- reading /proc/PID/maps ---- */
+
+static void own_maps(void)
+{
+    struct table table;
+    begin(&table);
+    struct target *target = targets_get(&table.t, (uint32_t)getpid());
+    struct mapping *m = targets_mapping(&table.t, target, (uint64_t)(uintptr_t)own_maps, 0);
+    CHECK(m != NULL);
+    if (m != NULL) {
+        char exe[4096] = "";
+        CHECK(readlink("/proc/self/exe", exe, sizeof exe - 1) > 0);
+        CHECK_STR(images_path(&table.images, m->image), exe);
+        static int data;
+        CHECK(targets_mapping(&table.t, target, (uint64_t)(uintptr_t)&data, 0) == NULL);
+    }
+    end(&table);
+}
+
+static void *map_code(void)
+{
+    void *at = mmap(NULL, PAGE, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(at != MAP_FAILED);
+    return at;
+}
+
+static void reading_again_waits(void)
+{
+    enum { MS = 1000000 };
+    struct table table;
+    begin(&table);
+    struct target *target = targets_get(&table.t, (uint32_t)getpid());
+    CHECK(targets_mapping(&table.t, target, 0x1000, 1) == NULL);
+    CHECK(target->maps_read);
+    void *code = map_code();
+    uint64_t address = (uint64_t)(uintptr_t)code;
+    CHECK(targets_mapping(&table.t, target, address, 1) != NULL); /* the second reading is allowed */
+    void *more = map_code();
+    uint64_t other = (uint64_t)(uintptr_t)more;
+    munmap(code, PAGE);
+    CHECK(targets_mapping(&table.t, target, other, 50 * MS) == NULL); /* the third has to wait */
+    CHECK(targets_mapping(&table.t, target, other, 101 * MS) != NULL);
+    CHECK(targets_mapping(&table.t, target, address, 102 * MS) == NULL);
+    munmap(more, PAGE);
+    uint64_t now = 103 * MS, readings = 0, before = target->maps_retry_ns;
+    for (unsigned i = 0; i < 36000; i++, now += 100 * MS) { /* an hour of misses */
+        CHECK(targets_mapping(&table.t, target, 0x1000, now) == NULL);
+        readings += target->maps_retry_ns != before;
+        before = target->maps_retry_ns;
+    }
+    CHECK(readings > 300 && readings < 400); /* every 10 s at last */
+    end(&table);
+}
+
+static void refused_maps_wait_too(void)
+{
+    struct table table;
+    begin(&table);
+    struct target *target = targets_get(&table.t, GONE);
+    CHECK(targets_mapping(&table.t, target, 0x1000, 5) == NULL);
+    CHECK(target->maps_retry_ns > 5);
+    uint64_t until = target->maps_retry_ns;
+    CHECK(targets_mapping(&table.t, target, 0x1000, until - 1) == NULL);
+    CHECK_INT(target->maps_retry_ns, until);
+    end(&table);
+}
+
+/* ---- processes ---- */
+
+static void fork_inherits(void)
+{
+    struct table table;
+    begin(&table);
+    struct targets *t = &table.t;
+    targets_comm(t, GONE, GONE, STR("parent"), true);
+    struct target *parent = targets_find(t, GONE);
+    parent->rung = RUNG_PERF;
+    map(t, parent, 0x10000, 0x20000, 0x1000);
+    targets_fork(t, GONE + 1, GONE + 1, GONE, GONE, 77);
+    struct target *child = targets_find(t, GONE + 1);
+    CHECK(child != NULL);
+    CHECK_TEXT(child->name, "parent");
+    CHECK_INT(child->rung, RUNG_PERF);
+    CHECK_INT(child->began_ns, 77);
+    CHECK_INT(child->parent_pid, GONE);
+    CHECK_INT(child->alive, 1);
+    CHECK(child->maps_read);
+    CHECK(targets_mapping(t, child, 0x11000, 0) != NULL);
+    map(t, child, 0x10000, 0x12000, 0x9000); /* what it maps now is its own */
+    CHECK_INT(targets_mapping(t, child, 0x11000, 0)->file_offset, 0x9000);
+    CHECK_INT(targets_mapping(t, parent, 0x11000, 0)->file_offset, 0x1000);
+    end(&table);
+}
+
+static void fork_takes_the_threads_name(void)
+{
+    struct table table;
+    begin(&table);
+    struct targets *t = &table.t;
+    targets_comm(t, GONE, GONE, STR("server"), true);
+    targets_fork(t, GONE, GONE + 5, GONE, GONE, 1);
+    targets_comm(t, GONE, GONE + 5, STR("worker"), false);
+    CHECK_TEXT(targets_find(t, GONE)->name, "server"); /* a thread's name is its own */
+    targets_fork(t, GONE + 6, GONE + 6, GONE, GONE + 5, 2);
+    CHECK_TEXT(targets_find(t, GONE + 6)->name, "worker");
+    end(&table);
+}
+
+static void exec_clears(void)
+{
+    struct table table;
+    begin(&table);
+    struct targets *t = &table.t;
+    targets_comm(t, GONE, GONE, STR("sh"), true);
+    struct target *target = targets_find(t, GONE);
+    map(t, target, 0x10000, 0x20000, 0);
+    targets_comm(t, GONE, GONE, STR("renamed"), false);
+    CHECK_INT(target->maps.len, 1);
+    CHECK_TEXT(target->name, "renamed");
+    targets_comm(t, GONE, GONE, STR("a-name-longer-than-the-kernel's"), true);
+    CHECK_INT(target->maps.len, 0);
+    CHECK_TEXT(target->name, "a-name-longer-t");
+    CHECK(target->maps_read); /* whatever comes has its record */
+    end(&table);
+}
+
+static void alive_counts(void)
+{
+    struct table table;
+    begin(&table);
+    struct targets *t = &table.t;
+    targets_get(t, GONE);
+    targets_fork(t, GONE + 1, GONE + 1, GONE, GONE, 1);
+    struct target *child = targets_find(t, GONE + 1);
+    map(t, child, 0x1000, 0x2000, 0);
+    targets_fork(t, GONE + 1, GONE + 2, GONE + 1, GONE + 1, 2);
+    targets_fork(t, GONE + 1, GONE + 3, GONE + 1, GONE + 1, 3);
+    CHECK_INT(child->alive, 3);
+    targets_exit(t, GONE + 1, GONE + 1, 10); /* the first thread may end first */
+    CHECK(!child->ended);
+    targets_exit(t, GONE + 1, GONE + 3, 11);
+    CHECK(!child->ended);
+    targets_exit(t, GONE + 1, GONE + 2, 12);
+    CHECK(child->ended);
+    CHECK_INT(child->ended_ns, 12);
+    CHECK_INT(child->maps.len, 0);
+    CHECK(targets_find(t, GONE + 1) == child); /* until the window ends */
+    CHECK(targets_mapping(t, child, 0x1000, 0) == NULL);
+    targets_exit(t, GONE + 1, GONE + 2, 13); /* once too often */
+    targets_exit(t, GONE + 9, GONE + 9, 13); /* never seen */
+    CHECK_INT(child->alive, 0);
+    end(&table);
+}
+
+static void exec_by_another_thread(void)
+{
+    struct table table;
+    begin(&table);
+    struct targets *t = &table.t;
+    targets_get(t, GONE);
+    targets_fork(t, GONE + 1, GONE + 1, GONE, GONE, 1);
+    targets_fork(t, GONE + 1, GONE + 2, GONE + 1, GONE + 1, 2);
+    targets_exit(t, GONE + 1, GONE + 1, 3); /* the kernel ends the first thread … */
+    targets_comm(t, GONE + 1, GONE + 1, STR("new"), true); /* … and gives its tid to the other */
+    struct target *target = targets_find(t, GONE + 1);
+    CHECK_INT(target->alive, 1);
+    CHECK(!target->ended);
+    CHECK(!targets_thread(t, GONE + 1, GONE + 1)->ended);
+    targets_end_window(t);
+    CHECK_TEXT(targets_thread(t, GONE + 1, GONE + 1)->name, "new");
+    targets_exit(t, GONE + 1, GONE + 1, 4);
+    CHECK(target->ended);
+    end(&table);
+}
+
+static void ran_before(void)
+{
+    struct table table;
+    begin(&table);
+    struct targets *t = &table.t;
+    struct target *target = targets_get(t, GONE);
+    targets_fork(t, GONE, GONE + 1, GONE, GONE, 1);
+    targets_exit(t, GONE, GONE + 1, 2); /* other threads, never told of, may live */
+    targets_exit(t, GONE, GONE, 3);
+    CHECK(!target->ended);
+    end(&table);
+}
+
+static void pid_reuse(void)
+{
+    struct table table;
+    begin(&table);
+    struct targets *t = &table.t;
+    targets_get(t, GONE);
+    targets_fork(t, GONE + 1, GONE + 1, GONE, GONE, 10);
+    struct target *old = targets_find(t, GONE + 1);
+    map(t, old, 0x10000, 0x20000, 0);
+    old->sampled_ns = 5;
+    targets_exit(t, GONE + 1, GONE + 1, 20);
+    targets_fork(t, GONE + 1, GONE + 1, GONE, GONE, 30000000000);
+    struct target *fresh = targets_find(t, GONE + 1);
+    CHECK(fresh != old && !fresh->ended && old->ended);
+    CHECK_INT(fresh->maps.len, 0);
+    CHECK_INT(fresh->sampled_ns, 0);
+    CHECK_INT(old->sampled_ns, 5); /* its samples stay in the window's books */
+    CHECK_INT(t->all.len, 3);
+
+    struct profile p;
+    CHECK(profile_init(&p, 1 << 20, NULL));
+    uint32_t a = targets_process_id(t, &p, old), b = targets_process_id(t, &p, fresh);
+    CHECK(a != 0 && b != 0 && a != b);
+    profile_release(&p);
+
+    targets_end_window(t);
+    CHECK(targets_find(t, GONE + 1) == fresh);
+    CHECK_INT(t->all.len, 2);
+    end(&table);
+}
+
+static void end_of_window(void)
+{
+    struct table table;
+    begin(&table);
+    struct targets *t = &table.t;
+    enum { MANY = 500 };
+    targets_get(t, GONE);
+    for (uint32_t i = 1; i <= MANY; i++) {
+        targets_fork(t, GONE - i, GONE - i, GONE, GONE, i);
+        if (i % 3 != 0) {
+            targets_exit(t, GONE - i, GONE - i, i);
+        }
+    }
+    CHECK_INT(t->all.len, MANY + 1);
+    targets_find(t, GONE - 3)->sampled_ns = 7;
+    uint32_t window = t->window;
+    targets_end_window(t);
+    CHECK_INT(t->window, window + 1);
+    CHECK_INT(t->all.len, MANY / 3 + 1);
+    CHECK_INT(t->threads.len, MANY / 3);
+    for (uint32_t i = 1; i <= MANY; i++) {
+        struct target *target = targets_find(t, GONE - i);
+        CHECK((target != NULL) == (i % 3 == 0));
+        CHECK(target == NULL || (target->pid == GONE - i && target->sampled_ns == 0));
+    }
+    targets_end_window(t);
+    CHECK_INT(t->all.len, MANY / 3 + 1);
+    end(&table);
+}
+
+static void unknown_parent(void)
+{
+    struct table table;
+    begin(&table);
+    struct targets *t = &table.t;
+    targets_fork(t, GONE + 1, GONE + 1, GONE, GONE, 1);
+    struct target *child = targets_find(t, GONE + 1);
+    CHECK(child != NULL);
+    CHECK_TEXT(child->name, "[unknown]");
+    CHECK(!child->maps_read); /* so /proc may be asked */
+    targets_fork(t, GONE + 7, GONE + 8, GONE + 7, GONE + 7, 1); /* a thread of nobody known */
+    CHECK(targets_find(t, GONE + 7) == NULL);
+    targets_end_window(t);
+    CHECK_INT(t->threads.len, 1); /* such a thread does not stay */
+    end(&table);
+}
+
+static void own_name(void)
+{
+    struct table table;
+    begin(&table);
+    FILE *file = fopen("/proc/self/comm", "r");
+    char name[32] = "";
+    CHECK(file != NULL && fscanf(file, "%31[^\n]", name) == 1);
+    fclose(file);
+    struct target *target = targets_get(&table.t, (uint32_t)getpid());
+    CHECK_TEXT(target->name, name);
+    CHECK(targets_get(&table.t, (uint32_t)getpid()) == target);
+    end(&table);
+}
+
+/* ---- rows of the profile ---- */
+
+static void rename_is_a_row(void)
+{
+    struct table table;
+    struct profile p;
+    begin(&table);
+    CHECK(profile_init(&p, 1 << 20, NULL));
+    struct targets *t = &table.t;
+    targets_comm(t, GONE, GONE, STR("sh"), true);
+    struct target *target = targets_find(t, GONE);
+    uint32_t before = targets_thread_id(t, &p, target, GONE);
+    CHECK_INT(targets_thread_id(t, &p, target, GONE), before);
+    targets_comm(t, GONE, GONE, STR("redis"), true);
+    uint32_t after = targets_thread_id(t, &p, target, GONE);
+    CHECK(before != 0 && after != 0 && before != after);
+    CHECK_STR(profile_text(&p, p.threads.at[before].name), "sh");
+    CHECK_STR(profile_text(&p, p.threads.at[after].name), "redis");
+    uint32_t process = p.threads.at[after].process;
+    CHECK_INT(process, p.threads.at[before].process); /* one process, by its last name */
+    CHECK_STR(profile_text(&p, p.processes.at[process].name), "redis");
+    profile_release(&p);
+    end(&table);
+}
+
+static void renamed_by_proc(void)
+{
+    struct table table;
+    struct profile p;
+    begin(&table);
+    CHECK(profile_init(&p, 1 << 20, NULL));
+    uint32_t pid = (uint32_t)getpid();
+    struct target *target = targets_get(&table.t, pid);
+    char name[COMM_MAX];
+    memcpy(name, target->name, COMM_MAX);
+    uint32_t same = targets_thread_id(&table.t, &p, target, pid);
+    targets_rename(&table.t, target);
+    CHECK_INT(targets_thread_id(&table.t, &p, target, pid), same);
+    memcpy(target->name, "before-exec", 12);
+    targets_rename(&table.t, target);
+    CHECK_TEXT(target->name, name);
+    profile_release(&p);
+    end(&table);
+}
+
+static void ids_per_window(void)
+{
+    struct table table;
+    struct profile p;
+    begin(&table);
+    CHECK(profile_init(&p, 1 << 20, NULL));
+    struct targets *t = &table.t;
+    targets_comm(t, GONE, GONE, STR("x"), true);
+    struct target *target = targets_find(t, GONE);
+    map(t, target, 0x10000, 0x20000, 0);
+    for (unsigned window = 0; window < 3; window++) {
+        /* other strings first, so that an id of the window before would name something else */
+        for (unsigned i = 0; i < window; i++) {
+            char other[16];
+            snprintf(other, sizeof other, "other %u", i);
+            (void)profile_cstring(&p, other);
+        }
+        struct mapping *m = targets_mapping(t, target, 0x10000, 0);
+        uint32_t thread = targets_thread_id(t, &p, target, GONE);
+        uint32_t module = targets_module_id(t, &p, m);
+        CHECK_INT(targets_module_id(t, &p, m), module);
+        CHECK_STR(profile_text(&p, p.threads.at[thread].name), "x");
+        CHECK_STR(profile_text(&p, p.modules.at[module].path), "[anon]");
+        CHECK_INT(p.processes.at[p.threads.at[thread].process].pid, GONE);
+        profile_clear(&p);
+        targets_end_window(t);
+    }
+    profile_release(&p);
+    end(&table);
+}
+
+static void tid_of_another(void)
+{
+    struct table table;
+    begin(&table);
+    struct targets *t = &table.t;
+    struct target_thread *thread = targets_thread(t, GONE, GONE + 1);
+    memcpy(thread->name, "old", 4);
+    thread->named = true;
+    thread->cpu_ns = 99;
+    thread = targets_thread(t, GONE + 2, GONE + 1); /* the tid belongs to another process now */
+    CHECK(!thread->named && thread->cpu_ns == 0 && thread->pid == GONE + 2);
+    CHECK_INT(t->threads.len, 1);
+    end(&table);
+}
+
+TESTS({"a new mapping replaces exactly what it covers, in every shape of overlap", every_overlap},
+      {"empty and backward mappings change nothing", empty_mapping},
+      {"both parts of a split mapping keep file and bias", split_keeps_bias},
+      {"the vdso of a 32-bit process is not taken for ours", vdso_of_32_bits},
+      {"what ran before us is found in its maps, code only", own_maps},
+      {"maps are read again ever more rarely", reading_again_waits},
+      {"maps that may not be read are not asked for per sample", refused_maps_wait_too},
+      {"a forked process inherits name, rung and a copy of the mappings", fork_inherits},
+      {"a process forked by a thread has the thread's name", fork_takes_the_threads_name},
+      {"exec forgets all mappings, a rename none", exec_clears},
+      {"a process ends with its last thread, whichever that is", alive_counts},
+      {"an exec by another thread than the first leaves one living thread",
+       exec_by_another_thread},
+      {"a process that ran before us is not ended by counting", ran_before},
+      {"a pid that comes again is another process", pid_reuse},
+      {"the end of a window drops what ended and nothing else", end_of_window},
+      {"records of an unknown parent make a process of its own", unknown_parent},
+      {"a process that ran before us has its name from /proc", own_name},
+      {"a renamed thread is a new row of the same process", rename_is_a_row},
+      {"a name that did not change in /proc keeps its row", renamed_by_proc},
+      {"ids of a window are not used in the next", ids_per_window},
+      {"a tid that comes again belongs to its new process", tid_of_another})
