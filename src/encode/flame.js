@@ -1311,7 +1311,9 @@ try {
   status.textContent = 'The graph cannot be shown (' + e.message + '). The tables below hold the essence.';
   return;
 }
-for (let i = 1, k = 0; i < file.n; i = file.end[i]) rowOfLabel.set(names[file.name[i]], head.processes[k++]);
+for (let i = 1, k = 0; i < file.n; i = file.end[i], k++) {
+  if (kinds[file.name[i]] === PROCESS) rowOfLabel.set(names[file.name[i]], head.processes[k]);
+}
 S.hint = 'Click a frame to zoom, right-click for more, / to search, ? for all keys.';
 const keyList = make('dl');
 for (const key in KEYS) keyList.append(make('dt', key), make('dd', KEYS[key][0]));

@@ -1,0 +1,733 @@
+"""What a user does with a flame graph: zoom, search, filter, other views, links, copies, keys."""
+import json
+import re
+import urllib.parse
+import xml.etree.ElementTree as ElementTree
+
+import pytest
+from pages import Description, make
+
+# 10 s of web (6 s main thread, 2 s worker) and db (2 s):
+#
+#   web (pid 1)                            8.0
+#     main                                 6.0
+#       parse 3.0   (own 1.0)
+#         lex 2.0
+#       render 2.0
+#         lex 0.5 (own 0.5)   escape 1.5
+#       [kernel read] 1.0
+#     worker (thread)                      2.0
+#       fib 2.0 > fib 1.5 > fib 1.0 > add 0.5
+#   db (pid 2)                             2.0
+#     query 1.2 > lex 0.7 > sys_read 0.4 (kernel)
+#     [lost] 0.8
+
+
+def shop(scale=1, **meta):
+    description = Description(**meta)
+    add = description.stack
+    description.process("web", pid=1, container="front", cpu=8 * scale)
+    add(1.0 * scale, "python:main (app.py:1)", "parse @ /usr/bin/web")
+    add(2.0 * scale, "python:main (app.py:1)", "parse @ /usr/bin/web", "lex @ /lib/liblex.so")
+    add(0.5 * scale, "python:main (app.py:1)", "render @ /usr/bin/web", "lex @ /lib/liblex.so")
+    add(1.5 * scale, "python:main (app.py:1)", "render @ /usr/bin/web", "escape @ /usr/bin/web")
+    add(1.0 * scale, "python:main (app.py:1)", "kernel:sys_read")
+    description.thread("worker")
+    add(0.5 * scale, "fib")
+    add(0.5 * scale, "fib", "fib")
+    add(0.5 * scale, "fib", "fib", "fib")
+    add(0.5 * scale, "fib", "fib", "fib", "add")
+    description.process("db", pid=2, container="back", cpu=2 * scale)
+    add(0.5 * scale, "go:query")
+    add(0.3 * scale, "go:query", "lex @ /lib/liblex.so")
+    add(0.4 * scale, "go:query", "lex @ /lib/liblex.so", "kernel:sys_read")
+    add(0.8 * scale, "not seen:[lost]")
+    return description
+
+
+@pytest.fixture
+def graph(view, page_of):
+    return view.open(page_of(shop()))
+
+
+def test_every_row_is_where_its_weight_puts_it(graph):
+    assert graph.row_names(0) == ["all"]
+    assert graph.row_names(1) == ["web (pid 1)", "db (pid 2)"]
+    assert graph.row_names(2) == ["main (app.py:1)", "worker", "query", "[lost]"]
+    assert graph.row_names(3) == ["parse", "render", "sys_read", "fib", "lex"]
+    name, facts = graph.at(.1, 3)
+    assert (name, facts) == ("parse", "native \u00b7 /usr/bin/web \u00b7 total 3.00 s, 30.0 % of all \u00b7 own 1.00 s \u00b7 300 samples")
+    assert graph.at(.78, 1)[0] == "web (pid 1)" and graph.at(.82, 1)[0] == "db (pid 2)"
+
+
+def test_a_click_zooms_and_the_callers_stay(graph):
+    graph.zoom(.4, 3)
+    assert graph.row_names(0) == ["all"] and graph.row_names(2) == ["main (app.py:1)"]
+    assert graph.row_names(3) == ["render"] and graph.row_names(4) == ["escape", "lex"]
+    assert "75.0 % of view" in graph.at(.2, 4)[1]
+    graph.zoom(.5, 2)
+    assert graph.row_names(3) == ["parse", "render", "sys_read"]
+    graph.key("Escape")
+    assert graph.row_names(1) == ["web (pid 1)", "db (pid 2)"]
+
+
+def test_back_and_forward_leave_and_return_to_a_zoom(graph):
+    graph.zoom(.1, 3)
+    graph.zoom(.1, 4)
+    assert graph.row_names(3) == ["parse"] and graph.row_names(4) == ["lex"]
+    graph.js("history.back()")
+    graph.until("!location.hash.includes('lex')")
+    graph.settle()
+    assert graph.row_names(4, 10) == ["lex"] and graph.at(.9, 4)[0] == ""
+    graph.js("history.back()")
+    graph.until("!location.hash.includes('parse')")
+    graph.settle()
+    assert graph.row_names(1) == ["web (pid 1)", "db (pid 2)"]
+    graph.js("history.forward()")
+    graph.until("location.hash.includes('parse')")
+    graph.settle()
+    assert graph.row_names(3) == ["parse"]
+
+
+@pytest.mark.parametrize("text, found", [
+    ("lex", "32.0 % in 3 places"),          # 2.0 + 0.5 + 0.7
+    ("LEX", "0.0 % in 0 places"),           # capitals count when there are any
+    ("Web", "0.0 % in 0 places"),
+    ("web", "80.0 % in 1 place"),           # what lies below a hit counts once
+    ("fib", "20.0 % in 1 place"),
+    ("fib|main", "0.0 % in 0 places"),
+    ("/fib|main/", "80.0 % in 2 places"),
+    ("/^l.x$/", "32.0 % in 3 places"),
+    ("(app.py:1)", "60.0 % in 1 place"),
+    ("/(/", "not a regular expression"),
+    ("", ""),
+])
+def test_search_tells_the_share_of_what_matches(graph, text, found):
+    assert (graph.search(text) or "") == found
+
+
+def test_the_switch_makes_it_a_regular_expression(graph):
+    assert graph.search("l.x") == "0.0 % in 0 places"
+    graph.click("#regex")
+    assert graph.text("#found") == "32.0 % in 3 places"
+    assert graph.search("l(x") == "not a regular expression"
+    assert graph.js("document.getElementById('query').getAttribute('aria-invalid')") == "true"
+
+
+def test_the_share_is_of_what_the_zoom_shows(graph):
+    graph.search("lex")
+    graph.zoom(.4, 3)
+    assert graph.text("#found") == "25.0 % in 1 place"
+    graph.zoom(.9, 4)
+    assert graph.text("#found") == "100.0 % in 1 place"
+
+
+def test_enter_walks_through_the_hits_by_weight(graph):
+    graph.search("lex")
+    seen = []
+    for _ in range(4):
+        graph.key("Enter")
+        seen.append(re.search(r"total ([\d.]+) s", graph.status()[1]).group(1))
+    assert seen == ["2.00", "0.70", "0.50", "2.00"]
+    assert graph.text("#found").startswith("1 of 32.0 %")
+    graph.key("Enter", shift=True)
+    assert "0.50 s" in graph.status()[1] and graph.text("#found").startswith("3 of")
+
+
+def test_a_tiny_hit_is_painted_and_found(view, page_of):
+    description = Description().process("p")
+    for i in range(3000):
+        description.stack(1, "many", f"f{i}")
+    description.stack(.01, "many", "f500", "needle")
+    view.open(page_of(description))
+    colour = "[...document.getElementById('canvas').getContext('2d').getImageData(0, 17 * 4 + 6, canvas.width, 1).data]"
+    assert view.search("needle") == "0.0 % in 1 place"
+    pixels = view.js(colour)
+    assert [255, 79, 216] in [pixels[i:i + 3] for i in range(0, len(pixels), 4)]
+    view.key("Enter")
+    assert view.status()[0] == "needle" and "f500" in urllib.parse.unquote_plus(view.hash())
+
+
+def chip(view, text):
+    view.js(f"[...document.querySelectorAll('#chips button')].find(b => b.firstChild.data === {json.dumps(text)}).click()")
+    view.settle()
+
+
+def test_filters_by_process_thread_and_container(graph):
+    graph.key("p")
+    chips = graph.js("[...document.querySelectorAll('#chips .bar')].map(r => [...r.children].map(c => c.textContent))")
+    assert chips == [["Process", "web (pid 1)80.0 %", "db (pid 2)20.0 %"],
+                     ["Thread", "web60.0 %", "worker20.0 %", "db20.0 %"],
+                     ["Container", "front80.0 %", "back20.0 %"]]
+    chip(graph, "db (pid 2)")
+    assert graph.row_names(1) == ["db (pid 2)"] and "100.0 % of view" in graph.at(.5, 1)[1]
+    chip(graph, "db (pid 2)")
+    chip(graph, "worker")
+    assert graph.row_names(2) == ["worker"]
+    chip(graph, "web")
+    assert graph.row_names(2) == ["main (app.py:1)", "worker"]
+    graph.key("u")
+    chip(graph, "back")
+    assert graph.row_names(2) == ["query", "[lost]"]
+    assert "only: back" in graph.text("#crumbs")
+    graph.click("#crumbs button")
+    assert graph.row_names(1) == ["web (pid 1)", "db (pid 2)"]
+
+
+def test_kinds_can_be_left_out(graph):
+    legend = graph.js("[...document.querySelectorAll('#legend button')].map(b => b.textContent)")
+    assert legend == ["native73.0 %", "kernel14.0 %", "not seen8.0 %", "go5.0 %", "python0.0 %"]
+    graph.key("k")
+    # the kernel's time goes to its callers
+    assert graph.at(.1, 2)[1].split(" \u00b7 ")[1:3] == ["total 6.00 s, 60.0 % of all, 60.0 % of view", "own 1.00 s"]
+    assert "sys_read" not in graph.row_names(3)
+    graph.key("a")
+    assert graph.row_names(2) == ["main (app.py:1)", "worker", "query"]
+    assert "total 1.20 s" in graph.at(.99, 2)[1] and "total 9.20 s" in graph.at(.5, 0)[1]
+    graph.key("n")
+    assert graph.row_names(2) == ["main (app.py:1)", "worker", "query"] and graph.row_names(3) == []
+    graph.key("u")
+    assert graph.row_names(3) == ["parse", "render", "sys_read", "fib", "lex"]
+
+
+def test_frames_that_meet_when_others_go_are_merged(view, page_of):
+    description = Description().process("p")
+    description.stack(1, "python:a", "left", "python:b").stack(2, "python:a", "right", "python:b", "deep")
+    view.open(page_of(description))
+    view.key("n")
+    assert view.row_names(3) == ["b"] and "total 3.00 s" in view.at(.5, 3)[1] and "own 3.00 s" in view.status()[1]
+
+
+def test_focus_keeps_only_stacks_with_the_function(graph):
+    graph.at(.05, 4)
+    graph.key("f")
+    assert "total 3.20 s" in graph.at(.5, 0)[1]
+    assert graph.row_names(3) == ["parse", "render", "lex"] and graph.row_names(4) == ["lex", "sys_read"]
+    assert "own 0.0 s" in graph.at(.1, 3)[1]
+    assert "only: lex" in graph.text("#crumbs")
+
+
+def test_hiding_removes_the_stacks_of_a_function(graph):
+    graph.at(.05, 4)
+    graph.key("x")
+    assert "total 6.80 s" in graph.at(.5, 0)[1]
+    # children stand by weight again
+    assert graph.row_names(3) == ["render", "parse", "sys_read", "fib"]
+
+
+def test_direct_recursion_collapses(graph):
+    graph.key("r")
+    assert graph.row_names(4) == ["lex", "escape", "lex", "add", "sys_read"]
+    name, facts = graph.at(.7, 3)
+    assert name == "fib" and "total 2.00 s" in facts and "own 1.50 s" in facts
+
+
+def test_functions_collapse_to_their_modules(graph):
+    graph.key("m")
+    assert graph.row_names(2) == ["app.py", "worker", "(go)", "[lost]"]
+    assert graph.row_names(3) == ["/usr/bin/web", "(kernel)", "(native)", "/lib/liblex.so"]
+    assert "total 5.00 s" in graph.at(.1, 3)[1]
+    graph.key("m")
+    assert graph.row_names(3) == ["parse", "render", "sys_read", "fib", "lex"]
+
+
+def test_bottom_up_begins_with_own_time(graph):
+    graph.key("b")
+    own = {name: graph.status()[1] for name in graph.row_names(1, 200)}
+    assert graph.row_names(1, 200) == ["lex", "escape", "fib", "sys_read", "parse", "[lost]", "add", "query"]
+    assert graph.at(.1, 1)[1].startswith("native \u00b7 /lib/liblex.so \u00b7 total 2.80 s, 28.0 %")
+    assert graph.row_names(2, 200)[:3] == ["parse", "render", "query"]
+    assert own
+    graph.zoom(.1, 1)
+    assert graph.row_names(2) == ["parse", "render", "query"]
+    assert graph.row_names(3) == ["main (app.py:1)", "db (pid 2)"]
+    assert graph.row_names(4) == ["web (pid 1)"]
+    shares = [graph.share_of(graph.at(x, 2)[1]) for x in (.3, .8, .97)]
+    assert shares == [20.0, 5.0, 3.0]
+
+
+def test_a_sandwich_has_callers_above_and_callees_below(graph):
+    graph.at(.05, 4)
+    graph.key("w")
+    assert "function: lex" in graph.text("#crumbs")
+    assert graph.row_names(0) == ["web (pid 1)"] and graph.row_names(1) == ["main (app.py:1)", "db (pid 2)"]
+    assert graph.row_names(2) == ["parse", "query", "render"]
+    assert graph.row_names(3) == ["lex"] and "total 3.20 s" in graph.at(.5, 3)[1]
+    assert graph.row_names(4) == ["sys_read"] and "total 0.40 s" in graph.at(.01, 4)[1]
+
+
+def test_recursion_counts_once_in_a_sandwich(graph):
+    graph.at(.7, 3)
+    graph.key("w")
+    assert "total 2.00 s, 20.0 % of all" in graph.status()[1]
+    assert graph.row_names(3) == ["fib"] or graph.row_names(2) == ["fib"]
+
+
+def table(view):
+    return view.js("[...document.querySelectorAll('#list tbody tr')].map(r => [...r.cells].map(c => c.textContent))")
+
+
+def test_the_table_sorts_and_follows_search_and_filters(graph):
+    graph.key("t")
+    rows = table(graph)
+    assert rows[0] == ["28.0 %", "2.80 s", "32.0 %", "3.20 s", "native", "lex"]
+    assert [r[-1] for r in rows] == ["lex", "escape", "fib", "sys_read", "parse", "[lost]", "add", "query",
+                                     "main (app.py:1)", "render"]
+    assert ["15.0 %", "1.50 s", "20.0 %", "2.00 s", "native", "fib"] in rows
+    graph.js("[...document.querySelectorAll('#list th button')].find(b => b.textContent === 'With callees').click()")
+    assert [r[-1] for r in table(graph)][:3] == ["main (app.py:1)", "lex", "parse"]
+    assert graph.js("[...document.querySelectorAll('#list th')].map(h => h.getAttribute('aria-sort'))") == [
+        "none", "descending", "none", "none"]
+    assert graph.js("document.activeElement.textContent") == "With callees"
+    graph.search("e")
+    assert [r[-1] for r in table(graph)] == ["lex", "parse", "render", "escape", "sys_read", "query"]
+    graph.search("")
+    graph.key("Escape")
+    graph.js("document.activeElement.blur()")
+    graph.key("k")
+    assert "sys_read" not in [r[-1] for r in table(graph)]
+    graph.click("#list td button")
+    assert "function: main (app.py:1)" in graph.text("#crumbs")
+
+
+def test_a_link_restores_the_view_in_another_profile(graph, look, page_of):
+    graph.zoom(.1, 3)
+    graph.search("lex")
+    graph.click("#canvas")
+    graph.key("k")
+    graph.key("i")
+    link = graph.hash()
+    other = look()
+    other.open(page_of(shop(3, service="later"), name="later.html").as_uri() + link)
+    assert other.js("document.getElementById('query').value") == "lex"
+    assert other.js("document.getElementById('flip').getAttribute('aria-pressed')") == "true"
+    assert other.js("document.querySelectorAll('#legend button[aria-pressed=false]')[0].textContent").startswith("kernel")
+    assert "zoom: " in other.text("#crumbs")
+    assert other.hash() == link
+
+
+def test_unknown_names_of_a_link_are_left_out_with_a_note(look, page_of):
+    view = look()
+    view.open(page_of(shop()).as_uri() + "#z=web+(pid+1)&z=main+(app.py%3A1)&z=no+longer&z=lex&focus=nowhere&v=bogus&colour=99")
+    assert "Not in this profile, so left out of the link: " in view.status()[1]
+    view.open(page_of(shop()).as_uri() + "#z=web+(pid+1)&z=main+(app.py%3A1)&z=no+longer&z=lex")
+    assert "no longer" in view.status()[1]
+    assert view.row_names(2) == ["main (app.py:1)"]
+
+
+@pytest.mark.parametrize("link", ["#", "#z", "#z=%", "#%FF%00=&&==&z=&z=", "#v=table&v=bottom", "#query=%28&regex=1",
+                                  "#kind=nothing&proc=&thread=&box=", "#v=sandwich", "#v=sandwich&n=", "#flip=2"])
+def test_a_broken_link_opens_the_graph(view, page_of, link):
+    view.open(page_of(shop()).as_uri() + link, drawn="table" not in link)
+
+
+def copied(view):
+    return view.js("window.copied")
+
+
+@pytest.fixture
+def clipboard(graph):
+    graph.js("window.copied = null; Object.defineProperty(navigator, 'clipboard', "
+             "{value: {writeText: async t => { window.copied = t; }}})")
+    return graph
+
+
+def test_a_stack_is_copied_as_a_collapsed_line(clipboard):
+    clipboard.at(.05, 4)
+    clipboard.key("y")
+    assert copied(clipboard) == "front;web;main (app.py:1)_[p];parse;lex 200"
+    clipboard.at(.7, 4)
+    clipboard.key("y")
+    assert copied(clipboard) == "front;worker;fib;fib 150"
+    clipboard.key("o")
+    assert copied(clipboard) == "fib"
+    clipboard.key("l")
+    assert copied(clipboard).startswith("file:///")
+    clipboard.key("b")
+    clipboard.at(.05, 2)
+    clipboard.key("y")
+    assert copied(clipboard) == "parse;lex 200"
+
+
+def test_copying_works_without_the_clipboard_interface(graph):
+    graph.js("Object.defineProperty(navigator, 'clipboard', {value: undefined}); window.commands = [];"
+             "document.execCommand = c => window.commands.push(c + ' ' + getSelection() + document.activeElement.value)")
+    graph.at(.05, 4)
+    graph.key("o")
+    assert graph.js("window.commands") == ["copy lex"] or graph.js("window.commands")[0].endswith("lex")
+    assert graph.status()[1] == "Copied: lex"
+
+
+def saved(view, key):
+    view.js("window.saved = null; URL.createObjectURL = b => { b.text().then(t => { window.saved = t; }); return '#'; };"
+            "HTMLAnchorElement.prototype.click = function () { window.savedAs = this.download; }")
+    view.key(key)
+    view.until("window.saved !== null")
+    return view.js("window.saved"), view.js("window.savedAs")
+
+
+def test_the_profile_is_saved_as_collapsed_stacks(graph):
+    text, name = saved(graph, "e")
+    header, *lines = text.splitlines()
+    assert name == "shop.col" and header.startswith("# ")
+    facts = json.loads(header[2:])
+    assert facts["container_names_enabled"] is True and facts["application_metadata_enabled"] is False
+    assert sorted(facts["containers"]) == ["back", "front"] and facts["sampling_frequency"] == 100
+    stacks = dict(line.rsplit(" ", 1) for line in lines)
+    assert stacks["front;web;main (app.py:1)_[p];parse;lex"] == "200"
+    assert stacks["front;web;main (app.py:1)_[p];sys_read_[k]"] == "100"
+    assert stacks["front;worker;fib;fib;fib;add"] == "50"
+    assert stacks["back;db;[lost]"] == "80"
+    assert sum(map(int, stacks.values())) == 1000
+
+
+def test_saved_counts_add_up_when_samples_are_fractions(view, page_of):
+    description = Description().process("p")
+    for i in range(300):
+        description.stack(.0033, f"f{i % 7}", f"g{i}")
+    view.open(page_of(description))
+    text, _ = saved(view, "e")
+    assert sum(int(line.rsplit(" ", 1)[1]) for line in text.splitlines()[1:]) == 99
+
+
+def test_the_view_is_saved_as_svg(graph):
+    graph.zoom(.1, 3)
+    text, name = saved(graph, "s")
+    root = ElementTree.fromstring(text)
+    titles = [e.text for e in root.iter("{http://www.w3.org/2000/svg}title")]
+    assert name == "shop.svg" and any(t.startswith("lex \u00b7 native") for t in titles)
+    assert not any(t.startswith("render") for t in titles)
+    assert "parse" in [e.text for e in root.iter("{http://www.w3.org/2000/svg}text")]
+
+
+def test_files_really_come_down(graph, browser):
+    graph.key("e")
+    path = browser.downloads / "shop.col"
+    graph.until("true")
+    for _ in range(200):
+        if path.exists() and path.stat().st_size > 100:
+            break
+        graph.settle()
+    assert path.read_text().startswith("# {")
+
+
+def test_everything_can_be_done_with_the_keyboard(graph):
+    # from the top of the page to the graph by Tab alone
+    reached = []
+    for _ in range(40):
+        graph.key("Tab")
+        reached.append(graph.js("document.activeElement.id || document.activeElement.textContent"))
+        if reached[-1] == "canvas":
+            break
+    assert reached[:6] == ["query", "regex", "graphview", "bottom", "sandwich", "table"] and reached[-1] == "canvas"
+    outline = graph.js("getComputedStyle(document.activeElement).outlineStyle")
+    assert outline == "solid"
+    walk = []
+    for key in ("ArrowDown", "ArrowDown", "ArrowDown", "ArrowDown", "ArrowRight", "ArrowDown", "ArrowRight", "ArrowLeft", "ArrowUp"):
+        graph.key(key)
+        walk.append(graph.status()[0])
+    assert walk == ["all", "web (pid 1)", "main (app.py:1)", "parse", "render", "escape", "lex", "escape", "render"]
+    graph.key("Enter")
+    assert graph.row_names(4) == ["escape", "lex"]
+    graph.page.mouse("mouseMoved", 5, 5)
+    graph.key("Backspace")
+    assert graph.row_names(3) == ["parse", "render", "sys_read"]
+    graph.page.mouse("mouseMoved", 5, 5)
+    graph.key("0")
+    graph.key("/")
+    assert graph.js("document.activeElement.id") == "query"
+    graph.type("kernel")
+    graph.key("Escape")
+    assert graph.js("document.activeElement.id") == "canvas"
+    graph.key("f", ctrl=True)
+    assert graph.js("document.activeElement.id") == "query"
+
+
+def test_arrows_follow_the_picture_when_it_stands_on_its_head(graph):
+    graph.key("i")
+    graph.js("document.getElementById('canvas').focus()")
+    walk = []
+    for key in ("ArrowUp", "ArrowUp", "ArrowUp", "ArrowDown"):
+        graph.key(key)
+        walk.append(graph.status()[0])
+    assert walk == ["all", "web (pid 1)", "main (app.py:1)", "web (pid 1)"]
+
+
+def test_the_context_menu_opens_by_mouse_and_by_key(graph):
+    graph.page.click_at(*graph.place(.05, 4), "right")
+    items = graph.js("[...document.querySelectorAll('#menu button')].map(b => b.textContent)")
+    assert items[0].startswith("Zoom to this frame") and len(items) == 6
+    assert graph.js("document.activeElement.parentNode.id") == "menu"
+    graph.key("ArrowDown")
+    graph.key("ArrowDown")
+    assert graph.js("document.activeElement.textContent").startswith("Only stacks")
+    graph.key("Enter")
+    assert "only: lex" in graph.text("#crumbs") and graph.js("document.getElementById('menu').hidden")
+    graph.key("u")
+    graph.js("document.getElementById('canvas').focus()")
+    graph.page.mouse("mouseMoved", 5, 5)
+    for _ in range(3):
+        graph.key("ArrowDown")
+    graph.js("document.getElementById('canvas').dispatchEvent(new MouseEvent('contextmenu', {bubbles: true, button: 0}))")
+    assert not graph.js("document.getElementById('menu').hidden")
+    graph.key("Escape")
+    assert graph.js("document.getElementById('menu').hidden") and graph.js("document.activeElement.id") == "canvas"
+
+
+def test_the_list_of_keys_names_what_works(graph):
+    graph.key("?")
+    keys = graph.js("[...document.querySelectorAll('#help dt')].map(e => e.textContent)")
+    assert graph.js("document.getElementById('help').open")
+    assert {"Enter", "Escape", "Backspace", "w", "f", "x", "y", "b", "t", "i", "c", "r", "m", "/", "?"} <= set(keys)
+    graph.key("b")
+    graph.key("Escape")
+    assert not graph.js("document.getElementById('help').open") and graph.hash() in ("", "#")
+
+
+def test_the_flame_orientation_has_its_root_at_the_bottom(graph):
+    graph.key("i")
+    bottom = graph.js("document.getElementById('canvas').getBoundingClientRect().bottom")
+    graph.page.hover(800, bottom - 8)
+    assert graph.status()[0] == "all"
+    graph.page.hover(800, bottom - 8 - 17)
+    assert graph.status()[0] == "web (pid 1)"
+    graph.page.click_at(800, bottom - 8 - 34)
+    graph.page.hover(100, bottom - 8 - 51)
+    assert graph.status()[0] == "parse"
+
+
+def test_ten_thousand_rows_scroll(view, page_of):
+    view.open(page_of(Description().process("p").add("deep", 1_000_000_000, 10_000, "f")))
+    height = view.js("document.getElementById('scroll').scrollHeight")
+    assert height == 10_002 * 17
+    view.js("document.getElementById('scroll').scrollTop = 1e9")
+    view.settle()
+    assert view.name_at(.5, 10_001) == "f9999" and view.name_at(.5, 9_990) == "f9988"
+    view.key("i")
+    view.settle()
+    assert view.name_at(.5, 10_001) == "all"
+    view.js("document.getElementById('scroll').scrollTop = 0")
+    view.settle()
+    assert view.name_at(.5, 0) == "f9999"
+    view.key("b")
+    assert view.row_names(1, 5) != []
+
+
+def test_sixty_five_thousand_rows_open(view, page_of):
+    view.open(page_of(Description().process("p").add("deep", 1_000_000_000, 70_000, "f")))
+    view.js("document.getElementById('scroll').scrollTop = 1e9")
+    view.settle()
+    assert view.name_at(.5, 65_535) == "[truncated]"
+
+
+def test_the_graph_follows_the_window(graph):
+    graph.page.resize(700, 900)
+    graph.settle()
+    width = graph.js("document.getElementById('canvas').getBoundingClientRect().width")
+    assert width == graph.js("document.getElementById('scroll').clientWidth") <= 700
+    assert graph.row_names(1) == ["web (pid 1)", "db (pid 2)"]
+    graph.page.resize(700, 900, scale=2.5)
+    graph.settle()
+    assert graph.js("canvas.width") == round(width * 2.5)
+    assert graph.row_names(3) == ["parse", "render", "sys_read", "fib", "lex"]
+
+
+def luminance(colour):
+    return sum(w * ((c / 255 + .055) / 1.055) ** 2.4 if c / 255 > .04045 else w * c / 255 / 12.92
+               for w, c in zip((.2126, .7152, .0722), colour))
+
+
+def contrast(a, b):
+    a, b = sorted((luminance(a), luminance(b)))
+    return (b + .05) / (a + .05)
+
+
+@pytest.mark.parametrize("scheme, ink", [("light", (17, 17, 17)), ("dark", (244, 244, 244))])
+@pytest.mark.parametrize("colour", [0, 1, 2])
+def test_labels_can_be_read_on_every_colour(look, page_of, scheme, ink, colour):
+    from pages import KINDS
+    description = Description().process("p")
+    for kind in KINDS:
+        for i in range(24):
+            description.stack(1 + i / 10, f"{kind}:module{i}/{kind}{i}")
+    view = look(media=[("prefers-color-scheme", scheme)])
+    view.open(page_of(description))
+    for _ in range(colour):
+        view.key("c")
+    view.search("native1")
+    view.page.mouse("mouseMoved", 5, 5)
+    # the colours of boxes: everything in the row but ink, which is thin, and the gaps
+    pixels = view.js("[...document.getElementById('canvas').getContext('2d').getImageData(0, 17 * 2 + 2, canvas.width, 1).data]")
+    colours = {tuple(pixels[i:i + 3]) for i in range(0, len(pixels), 4)}
+    background = tuple(map(int, re.findall(r"\d+", view.js("getComputedStyle(canvas).backgroundColor"))[:3]))
+    assert len(colours) > 10
+    assert min(contrast(c, ink) for c in colours - {background}) >= 4.5
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_of_the_page_can_be_read(look, page_of, scheme):
+    view = look(media=[("prefers-color-scheme", scheme)])
+    view.open(page_of(shop(reason="perf: EPERM")))
+    found = view.js("""(() => {
+      const bad = [], rgb = c => c.match(/[\\d.]+/g).map(Number);
+      const lum = c => c.slice(0, 3).map(v => v / 255).map(v => v > .04045 ? ((v + .055) / 1.055) ** 2.4 : v / 12.92)
+        .reduce((s, v, i) => s + v * [.2126, .7152, .0722][i], 0);
+      for (const e of document.querySelectorAll('body *')) {
+        const own = [...e.childNodes].some(n => n.nodeType === 3 && n.data.trim());
+        if (!own || !e.offsetParent || e.closest('script')) continue;
+        let b = e;
+        while (b && rgb(getComputedStyle(b).backgroundColor)[3] === 0) b = b.parentElement;
+        const [x, y] = [lum(rgb(getComputedStyle(e).color)), lum(rgb(getComputedStyle(b).backgroundColor))];
+        const ratio = (Math.max(x, y) + .05) / (Math.min(x, y) + .05);
+        if (ratio < 4.5) bad.push(e.localName + '#' + e.id + ' ' + e.textContent.slice(0, 20) + ' ' + ratio.toFixed(1));
+      }
+      return bad; })()""")
+    assert found == []
+
+
+def test_the_theme_can_be_switched_and_is_kept(graph, page_of):
+    background = "getComputedStyle(document.body).backgroundColor"
+    assert graph.js(background) == "rgb(255, 255, 255)"
+    graph.key("d")
+    assert graph.js(background) == "rgb(22, 24, 28)"
+    graph.open(page_of(shop(), name="again.html"))
+    assert graph.js(background) == "rgb(22, 24, 28)"
+    graph.js("localStorage.clear()")
+
+
+def test_storage_that_throws_is_lived_with(look, page_of):
+    view = look()
+    view.call("Page.addScriptToEvaluateOnNewDocument",
+              source="Object.defineProperty(window, 'localStorage', {get() { throw new Error('SecurityError'); }})")
+    view.open(page_of(shop()))
+    view.key("d")
+    assert view.js("document.documentElement.dataset.theme") == "dark"
+
+
+def test_forced_colours_draw_outlines_only(look, page_of):
+    view = look(media=[("forced-colors", "active")])
+    view.open(page_of(shop()))
+    pixels = view.js("[...document.getElementById('canvas').getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data]")
+    colours = {}
+    for i in range(0, len(pixels), 4):
+        colours[tuple(pixels[i:i + 3])] = colours.get(tuple(pixels[i:i + 3]), 0) + 1
+    two = sorted(colours.values())[-2:]
+    assert sum(two) > .985 * sum(colours.values())  # the rest is the smooth edge of letters
+
+
+@pytest.mark.parametrize("width", [1600, 420])
+def test_controls_are_large_enough_to_touch(look, page_of, width):
+    view = look(width=width, height=800)
+    view.open(page_of(shop()))
+    view.key("p")
+    small = view.js("""[...document.querySelectorAll('button, input')].filter(e => e.offsetParent).filter(e => {
+      const b = e.getBoundingClientRect(); return b.width < 24 || b.height < 24; }).map(e => e.id + e.textContent)""")
+    assert small == []
+    assert view.js("document.documentElement.scrollWidth") <= width
+
+
+def test_without_script_the_page_still_tells_the_essence(look, page_of):
+    view = look()
+    view.call("Emulation.setScriptExecutionDisabled", value=True)
+    path = page_of(shop(reason="perf: EPERM"))
+    view.call("Page.navigate", url=path.as_uri())
+    for _ in range(200):
+        if view.page.loaded:
+            break
+        view.call("Page.getLayoutMetrics")
+    view.call("Emulation.setScriptExecutionDisabled", value=False)
+    text = view.text("body")
+    assert "CPU time\n10.0 s" in text and "Not seen: 0.80 s of the CPU time (8.0 %)" in text and "perf: EPERM" in text
+    assert "The tables below need no script." in text
+    assert re.search(r"28\.0 %\s+2\.80 s\s+32\.0 %\s+3\.20 s\s+native\s+lex", text)
+    assert re.search(r"80\.0 %\s+8\.00 s\s+1\s+web\s+front", text)
+    assert not view.js("document.getElementById('bar').offsetParent")
+
+
+def test_an_old_browser_is_told_which_ones_can(look, page_of):
+    view = look()
+    view.call("Page.addScriptToEvaluateOnNewDocument", source="delete window.DecompressionStream")
+    view.page.open(page_of(shop()), drawn=False)
+    view.until("document.getElementById('status').textContent.includes('Chromium 103')")
+    assert view.text("#tables tbody td:last-child") == "lex"
+
+
+def test_an_empty_profile_shows_the_reason_in_the_graphs_place(look, page_of):
+    description = Description(reason="perf_event_open: EPERM (seccomp); allow it", start_ns=0, end_ns=60_000_000_000)
+    description.process("sleep", pid=5, rung=4)
+    view = look()
+    view.page.open(page_of(description), drawn=False)
+    view.settle()
+    text = view.text("body")
+    assert "No CPU time was seen in 60.0 s" in text and "perf_event_open: EPERM (seccomp); allow it" in text
+    assert "pillion doctor" in text and not view.js("!!document.querySelector('canvas')")
+
+
+def test_it_is_one_file_that_needs_no_place(view, page_of, tmp_path):
+    odd = tmp_path / "a #?%20 \u00e4\u4e16.html"
+    odd.write_bytes(page_of(shop()).read_bytes())
+    view.open(odd)
+    view.zoom(.1, 3)
+    assert view.row_names(3) == ["parse"] and "z=parse" in view.hash()
+
+
+def test_a_page_without_a_frequency_counts_samples(view, page_of):
+    description = Description(period_ns=1, hz=0)
+    description.process("p").add("stack", 1500, "native:f")
+    view.open(page_of(description))
+    assert "total 1,500 samples, 100.0 % of all" in view.at(.5, 2)[1]
+
+
+# ---- Two profiles
+
+def changed():
+    """As shop(), with half the time in all, render gone and escape new elsewhere."""
+    description = Description()
+    add = description.stack
+    description.process("web", pid=71, container="front")
+    add(2.0, "python:main (app.py:1)", "parse @ /usr/bin/web")
+    add(1.0, "python:main (app.py:1)", "parse @ /usr/bin/web", "lex @ /lib/liblex.so")
+    add(1.5, "python:main (app.py:1)", "old")
+    description.process("db", pid=72, container="back")
+    add(0.5, "go:query")
+    return description
+
+
+def test_a_comparison_is_relative_to_equal_totals(view, page_of):
+    view.open(page_of(shop(), changed()))
+    assert view.row_names(1) == ["front", "back"]
+    # 8 of 10 s now, 4.5 of 5 s before
+    assert "90.0 % before, 80.0 % now (\u221210.0 points)" in view.at(.1, 1)[1]
+    assert "10.0 % before, 20.0 % now (+10.0 points)" in view.at(.95, 1)[1]
+    names = view.row_names(4, 400)
+    assert "old" in names and "render" in names  # what is gone and what is new are both there
+    for name, text in (("old", "30.0 % before, 0.0 % now"), ("render", "0.0 % before, 20.0 % now (+20.0 points)"),
+                       ("parse", "60.0 % before, 30.0 % now (\u221230.0 points)")):
+        view.at(next((i + .5) / 400 for i in range(400) if view.name_at((i + .5) / 400, 4) == name), 4)
+        assert text in view.status()[1]
+    view.key("t")
+    rows = {r[-1]: r for r in table(view)}
+    assert rows["parse"][4] == "\u221230.0 %" and rows["escape"][4] == "+15.0 %"
+
+
+def test_a_comparison_says_more_and_less_in_colour_and_sign(view, page_of):
+    view.open(page_of(shop(), changed()))
+    row = view.js("[...document.getElementById('canvas').getContext('2d').getImageData(0, 17 * 4 + 2, canvas.width, 1).data]")
+    left = row[400:403]
+    assert left[2] > left[0]  # parse: less, blue
+    text, _ = saved(view, "s")
+    labels = [e.text for e in ElementTree.fromstring(text).iter("{http://www.w3.org/2000/svg}text")]
+    assert "\u2212 parse" in labels and "+ render" in labels
+    for key in ("b", "w", "k", "r", "g"):
+        view.key(key)
+
+
+def test_the_synthetic_profile_decodes_to_its_total(view, workdir):
+    path, tree = workdir / "s.html", workdir / "s.tsv"
+    make("synthetic", 10_000, path, tree)
+    view.open(path)
+    text, _ = saved(view, "e")
+    counts = [int(line.rsplit(" ", 1)[1]) for line in text.splitlines()[1:]]
+    own = [int(line.split("\t")[2]) for line in tree.read_text().splitlines()]
+    assert sum(counts) * 10101010 == sum(own)
+    assert len(counts) == sum(1 for ns in own if ns)
