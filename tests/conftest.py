@@ -32,6 +32,7 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "root: wants root (runc, namespaces); skipped with the reason otherwise")
     config.addinivalue_line("markers", "net: wants a package mirror once, then works from the cache in build/lab")
     process.become_subreaper()
+    process.take_default_signals()
 
 
 def pytest_runtest_setup(item):
@@ -124,6 +125,12 @@ def repository():
 def out():
     """Where `make` puts what it builds: build/out."""
     return OUT
+
+
+@pytest.fixture(scope="session")
+def arch():
+    """The processor the product under test is for, as in build/out/ARCH."""
+    return ARCH
 
 
 @pytest.fixture(scope="session")

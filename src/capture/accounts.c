@@ -8,7 +8,14 @@
 enum {
     TEXT_MAX = 64 * 1024,
     STRANGERS_KEPT_S = 5, /* pids are reused: what was no child may become one */
+    GENERATIONS_MAX = 64,
 };
+
+static bool read_stat(struct accounts *a, uint32_t pid, uint32_t tid, struct proc_stat *out)
+{
+    return proc_read(pid, tid, "stat", &a->text, NULL) &&
+           stat_parse(buf_slice(&a->text), out, NULL);
+}
 
 void accounts_init(struct accounts *a, struct targets *targets, uint64_t period_ns,
                    bool follow_all)
@@ -18,6 +25,8 @@ void accounts_init(struct accounts *a, struct targets *targets, uint64_t period_
                            .period_ns = period_ns,
                            .follow_all = follow_all};
     buf_init(&a->text, TEXT_MAX);
+    struct proc_stat own;
+    a->began_ticks = read_stat(a, proc_own_pid(), 0, &own) ? own.start_ticks : 0;
 }
 
 void accounts_release(struct accounts *a)
@@ -27,10 +36,10 @@ void accounts_release(struct accounts *a)
     map_release(&a->strangers);
 }
 
-static bool read_stat(struct accounts *a, uint32_t pid, uint32_t tid, struct proc_stat *out)
+/* A first thread that has ended is shown as a zombie while the others run on. */
+static bool has_ended(const struct proc_stat *stat)
 {
-    return proc_read(pid, tid, "stat", &a->text, NULL) &&
-           stat_parse(buf_slice(&a->text), out, NULL);
+    return stat->state == 'X' || (stat->state == 'Z' && stat->num_threads <= 1);
 }
 
 static struct cpu_times times_of(const struct accounts *a, const struct proc_stat *stat)
@@ -59,14 +68,15 @@ static bool update_times(struct accounts *a, struct target *target)
     struct proc_stat stat;
     if (targets_find(a->targets, target->pid) != target || !read_stat(a, target->pid, 0, &stat) ||
         (target->start_ticks != 0 && stat.start_ticks != target->start_ticks) ||
-        (target->ended && stat.state != 'Z')) {
+        (target->ended && !has_ended(&stat))) {
         target->ended = true;
         return false;
     }
     target->start_ticks = stat.start_ticks;
     target->last = times_of(a, &stat);
     target->threads_seen = stat.num_threads;
-    target->ended = stat.state == 'Z' || stat.state == 'X';
+    target->parent_pid = stat.ppid; /* an orphan's next parent waits for it */
+    target->ended = has_ended(&stat);
     return true;
 }
 
@@ -76,6 +86,7 @@ bool accounts_adopt(struct accounts *a, struct target *target)
         return false;
     }
     target->before = target->last;
+    target->lifetime_ns = sum_of(&target->last) + target->last.children_ns;
     return true;
 }
 
@@ -84,8 +95,7 @@ bool accounts_any_alive(struct accounts *a)
     vec_each(&a->targets->all, target)
     {
         struct proc_stat stat;
-        if (!(*target)->ended && read_stat(a, (*target)->pid, 0, &stat) && stat.state != 'Z' &&
-            stat.state != 'X') {
+        if (!(*target)->ended && read_stat(a, (*target)->pid, 0, &stat) && !has_ended(&stat)) {
             return true;
         }
     }
@@ -108,10 +118,14 @@ static void consider(struct accounts *a, uint32_t pid)
         return;
     }
     struct target *target = targets_get(a->targets, pid);
-    if (target != NULL) {
-        target->rung = RUNG_PROC;
-        target->parent_pid = stat.ppid;
-        target->start_ticks = stat.start_ticks;
+    if (target == NULL) {
+        return;
+    }
+    target->rung = RUNG_PROC;
+    target->parent_pid = stat.ppid;
+    target->start_ticks = stat.start_ticks;
+    if (stat.start_ticks < a->began_ticks) {
+        (void)accounts_adopt(a, target); /* what it used before us is not this window's */
     }
 }
 
@@ -151,8 +165,8 @@ static uint64_t thread_delta_ns(struct accounts *a, const struct target *target,
     return delta;
 }
 
-/* Shares the process's new time out among its threads in the proportion of their own clocks, which
- * are exact where the process's books count in ticks. */
+/* Shares the process's new time out among its threads by their own clocks, which are exact where the
+ * process's books count in ticks. The first thread has the rest, and ended threads' time with it. */
 static void share_out(struct accounts *a, struct profile *p, struct target *target,
                       uint64_t user_ns, uint64_t system_ns)
 {
@@ -160,6 +174,9 @@ static void share_out(struct accounts *a, struct profile *p, struct target *targ
     if (target->threads_seen > 1 && proc_list_threads(target->pid, &a->pids, NULL)) {
         vec_each(&a->pids.ids, tid)
         {
+            if (*tid == target->pid) {
+                continue;
+            }
             uint64_t delta = thread_delta_ns(a, target, *tid);
             delta = delta < total_ns ? delta : total_ns;
             uint64_t user = (uint64_t)((double)user_ns * (double)delta / (double)total_ns);
@@ -171,7 +188,7 @@ static void share_out(struct accounts *a, struct profile *p, struct target *targ
             left_system -= system;
         }
     }
-    account_thread(a, p, target, target->pid, left_user, left_system); /* and ended threads' */
+    account_thread(a, p, target, target->pid, left_user, left_system);
 }
 
 /* Time of children that ended between two looks: it stands in the parent's books once they were
@@ -181,13 +198,25 @@ static uint64_t unseen_children_ns(struct target *target, const struct cpu_times
     uint64_t waited_for = beyond(target->last.children_ns, was->children_ns);
     uint64_t known = waited_for < target->lost_children_ns ? waited_for : target->lost_children_ns;
     target->lost_children_ns -= known;
+    target->lifetime_ns += known; /* it stands in its parent's books in turn */
     return waited_for - known;
+}
+
+/* Whose books hold an ended process's time: its parent's, or those of that one's parent. */
+static struct target *heir_of(struct accounts *a, const struct target *target)
+{
+    struct target *heir = targets_find(a->targets, target->parent_pid);
+    for (unsigned i = 0; heir != NULL && heir->ended && i < GENERATIONS_MAX; i++) {
+        heir = targets_find(a->targets, heir->parent_pid);
+    }
+    return heir;
 }
 
 static void poll_target(struct accounts *a, struct profile *p, struct target *target)
 {
     struct cpu_times was = target->last;
-    if (update_times(a, target)) {
+    bool known = update_times(a, target);
+    if (known) {
         targets_rename(a->targets, target); /* no record tells of an exec here */
         uint64_t user_ns = beyond(target->last.user_ns, was.user_ns);
         uint64_t system_ns = beyond(target->last.system_ns, was.system_ns);
@@ -201,11 +230,10 @@ static void poll_target(struct accounts *a, struct profile *p, struct target *ta
         target->accounted_ns += user_ns + system_ns + children_ns;
         target->lifetime_ns += user_ns + system_ns + children_ns;
     }
-    if (target->ended) {
-        struct target *parent = targets_find(a->targets, target->parent_pid);
-        if (parent != NULL) {
-            parent->lost_children_ns += target->lifetime_ns;
-        }
+    struct target *heir = target->ended ? heir_of(a, target) : NULL;
+    if (heir != NULL) {
+        /* a zombie has told which children it waited for; of one that is gone all are supposed to be */
+        heir->lost_children_ns += target->lifetime_ns + (known ? 0 : target->lost_children_ns);
     }
 }
 
@@ -240,6 +268,16 @@ static void explain_rest(struct accounts *a, struct profile *p, struct target *t
     }
 }
 
+/* 0 is no process: the profile is full, and element 0 stays as it is. */
+static void add_to_process(struct accounts *a, struct profile *p, struct target *target,
+                           uint64_t cpu_ns)
+{
+    uint32_t process = targets_process_id(a->targets, p, target);
+    if (process != 0) {
+        p->processes.at[process].cpu_ns += cpu_ns;
+    }
+}
+
 static void close_living(struct accounts *a, struct profile *p, struct target *target)
 {
     uint64_t user_ns = beyond(target->last.user_ns, target->before.user_ns);
@@ -248,8 +286,7 @@ static void close_living(struct accounts *a, struct profile *p, struct target *t
     if (user_ns + system_ns == 0 && target->sampled_ns == 0) {
         return;
     }
-    uint32_t process = targets_process_id(a->targets, p, target);
-    p->processes.at[process].cpu_ns = user_ns + system_ns;
+    add_to_process(a, p, target, user_ns + system_ns);
     explain_rest(a, p, target, user_ns + system_ns, system_ns);
 }
 
@@ -267,8 +304,7 @@ static void close_ended(struct accounts *a, struct profile *p, struct target *ta
     if (target->sampled_ns + share_ns == 0) {
         return;
     }
-    uint32_t process = targets_process_id(a->targets, p, target);
-    p->processes.at[process].cpu_ns += target->sampled_ns + share_ns;
+    add_to_process(a, p, target, target->sampled_ns + share_ns);
     profile_account(p, targets_thread_id(a->targets, p, target, target->pid),
                     target->rung == RUNG_PERF_USER ? ACCOUNT_KERNEL_HIDDEN : ACCOUNT_LOST,
                     share_ns);
@@ -355,9 +391,9 @@ void accounts_close(struct accounts *a, struct profile *p, struct perf *perf, ui
     vec_each(&a->targets->all, slot)
     {
         struct target *target = *slot;
-        if (target->rung == RUNG_PROC && target->accounted_ns > 0) {
-            p->processes.at[targets_process_id(a->targets, p, target)].cpu_ns =
-                target->accounted_ns;
+        uint64_t cpu_ns = target->accounted_ns + target->sampled_ns; /* it may have changed the rung */
+        if (target->rung == RUNG_PROC && cpu_ns > 0) {
+            add_to_process(a, p, target, cpu_ns);
         }
     }
 }

@@ -33,6 +33,7 @@ struct accounts {
     uint64_t tick_ns;
     uint64_t period_ns;      /* of sampling */
     uint64_t counted_ns;     /* perf counters at the beginning of the window */
+    uint64_t began_ticks;    /* our own start: processes that are older had a life before */
     struct buf text;         /* scratch */
     struct pid_list pids;    /* scratch */
     struct map strangers;    /* pids seen and found not to be ours */

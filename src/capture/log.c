@@ -13,6 +13,7 @@ enum {
     LINE_MAX_BYTES = 8 * TEXT_MAX_BYTES, /* escaping makes up to six bytes of one */
     STDERR_FD = 2,
     CAUSES_MAX = 256,
+    CAUSE_BYTES = 120,
 };
 
 static const char *const level_names[] = {"error", "warning", "info", "debug"};
@@ -238,6 +239,19 @@ void log_say(struct log *log, enum log_level level, const char *format, ...)
     write_event(log, level, "message", NULL, 0, str_of(text));
 }
 
+/* Figures change from time to time and from process to process; the cause is the same. */
+static uint64_t cause_of(struct str text)
+{
+    char words[CAUSE_BYTES];
+    size_t len = 0;
+    for (size_t i = 0; i < text.len && len < sizeof words; i++) {
+        if (text.ptr[i] < '0' || text.ptr[i] > '9') {
+            words[len++] = text.ptr[i];
+        }
+    }
+    return str_hash((struct str){words, len});
+}
+
 void log_once(struct log *log, enum log_level level, const char *format, ...)
 {
     char text[TEXT_MAX_BYTES];
@@ -245,7 +259,7 @@ void log_once(struct log *log, enum log_level level, const char *format, ...)
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    uint64_t cause = str_hash(str_sub(str_of(text), 0, 60));
+    uint64_t cause = cause_of(str_of(text));
     pthread_mutex_lock(&log->lock);
     struct map_slot *seen = map_find(&log->said, cause);
     bool first = seen == NULL && log->said.len < CAUSES_MAX && map_put(&log->said, cause, 1);

@@ -7,7 +7,7 @@
  *
  *     log_event(log, LOG_INFO, "window", fields, count, "%s", sentence);
  *
- * A warning or error is said once per cause: log_once counts repeats of the same key instead of printing.
+ * A warning or error is said once per cause: log_once counts repeats instead of printing them.
  * Texts of foreign origin (process names, paths) are printed with control characters and what is no
  * UTF-8 as \xNN; logfmt and json have \uNNNN and U+FFFD. A line end in the text is kept on terminals
  * only, and only when two blanks follow it: a name cannot forge a line.
@@ -56,7 +56,7 @@ void log_event(struct log *log, enum log_level level, const char *event,
 void log_say(struct log *log, enum log_level level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* A message whose repeats (the same first 60 bytes of text) are only counted. */
+/* A message whose repeats (the same text but for its figures, up to 120 bytes) are only counted. */
 void log_once(struct log *log, enum log_level level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

@@ -248,7 +248,8 @@ static void say_on_proc(struct session *s, const struct err *why)
     if (s->access.why.kind == ERR_NONE) {
         s->access.why = *why;
     }
-    log_once(&s->log, LOG_WARNING, "%s. CPU time per thread is counted from /proc, without stacks", why->text);
+    log_once(&s->log, LOG_WARNING, "%s. CPU time per thread is counted from /proc, without stacks",
+             why->text);
 }
 
 /* Takes a running process in, on the highest rung it allows. */

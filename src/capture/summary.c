@@ -237,7 +237,7 @@ void summary_window(struct log *log, const struct profile *p, const struct outpu
     struct profile_totals sum = profile_sum(p);
     struct buf text;
     struct fields fields = {0};
-    buf_init(&text, 2 * TEXT_MAX);
+    buf_init(&text, 4 * TEXT_MAX); /* paths are long */
     buf_init(&fields.text, TEXT_MAX);
     if (log->terminal && log->format == LOG_TEXT) {
         terminal_block(p, &sum, outputs, written, &text);

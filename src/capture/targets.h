@@ -53,7 +53,7 @@ struct target {
     struct cpu_times last;   /* as read last */
     uint64_t sampled_ns;     /* weight of this window's samples */
     uint64_t accounted_ns;   /* attributed from /proc in this window */
-    uint64_t lifetime_ns;    /* attributed over its life, for its parent's children_ns */
+    uint64_t lifetime_ns;    /* its own and its children's that its parent's children_ns will hold */
     uint32_t parent_pid;
     uint64_t lost_children_ns; /* CPU of tracked children that ended, to be taken off children_ns */
     uint32_t threads_seen;

@@ -37,7 +37,8 @@ if (!canvas) return; /* an empty profile has no graph */
 /* ---- Data: see flame.h for the format. */
 const CALLEES_MAX = 127;
 /* Characters that are invisible or reorder others are shown as escapes, as the tables do. */
-const show = text => text.replace(/[\0-\x1f\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g, c => {
+const UNSEEN = /[\0-\x1f\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g;
+const show = text => text.replace(UNSEEN, c => {
   const hex = c.charCodeAt(0).toString(16);
   return c < '\x80' || c <= '\x9f' ? '\\x' + hex.padStart(2, '0') : '\\u' + hex.padStart(4, '0');
 });
@@ -166,13 +167,16 @@ function index(t) {
   for (let d = 0; d <= deepest; d++) start[d + 1] += start[d];
   const next = start.slice();
   for (let i = 0; i < n; i++) row[next[depth[i]]++] = i;
-  if (t.items) for (let d = 0; d <= deepest; d++) row.subarray(start[d], start[d + 1]).sort((a, b) => t.left[a] - t.left[b]);
+  for (let d = 0; t.items && d <= deepest; d++) {
+    row.subarray(start[d], start[d + 1]).sort((a, b) => t.left[a] - t.left[b]);
+  }
   return Object.assign(t, {deepest, start, row, marks: null});
 }
 
 /* Puts nodes whose parents come before them into pre-order, heaviest child first; those without time are left out. */
 function arrange(n, parent, name, self, before) {
-  const total = self.slice(0, n), first = new Int32Array(n + 2), order = new Int32Array(n), to = new Int32Array(n);
+  const total = self.slice(0, n), first = new Int32Array(n + 2);
+  const order = new Int32Array(n), to = new Int32Array(n);
   for (let i = n - 1; i > 0; i--) total[parent[i]] += total[i];
   for (let i = 1; i < n; i++) if (total[i] > 0) first[parent[i] + 2]++;
   for (let i = 0; i < n; i++) first[i + 2] += first[i + 1];
@@ -209,8 +213,9 @@ function arrange(n, parent, name, self, before) {
 }
 
 /* Folds nodes into a new tree. place(src, i, p, name) says what becomes of node i below the new node p: its name, SPLICE
-   (its time and children go to p) or DROP (gone with all below). Only time under `focus` counts, unless it is -1. */
-function folder(size, rootName, compared) {
+   (its time and children go to p) or DROP (gone with all below). Only time under `focus` counts, unless it is -1.
+   Where nothing is spliced or renamed, siblings stay different and need not be looked up (merging). */
+function folder(size, rootName, compared, merging = true) {
   const mask = (1 << (33 - Math.clz32(size))) - 1, slot = new Int32Array(mask + 1);
   const parent = new Int32Array(size), name = new Int32Array(size), self = new Float64Array(size);
   const before = compared && new Float64Array(size);
@@ -230,9 +235,11 @@ function folder(size, rootName, compared) {
         }
         if (x !== SPLICE) {
           let h = (Math.imul(p, 0x9e3779b1) ^ Math.imul(x, 0x85ebca6b)) >>> 7 & mask;
-          while ((c = slot[h]) && (parent[c] !== p || name[c] !== x)) h = h + 1 & mask;
+          c = 0;
+          while (merging && (c = slot[h]) && (parent[c] !== p || name[c] !== x)) h = h + 1 & mask;
           if (!c) {
-            c = slot[h] = made++;
+            c = made++;
+            if (merging) slot[h] = c;
             parent[c] = p;
             name[c] = x;
           }
@@ -264,7 +271,8 @@ function mergeTrees(now, was) {
 /* A tree that is opened node by node when one is wide enough to be seen. A node's items are the nodes of `src` it
    stands for; it opens to their callers (up) or callees. */
 function lazy(src, name, up, items, fresh) {
-  const t = {src, up, fresh, n: 1, name: [name], parent: [0], depth: [0], left: [0], total: [0], items: [items], kids: [null], waiting: [0]};
+  const t = {src, up, fresh, n: 1, name: [name], parent: [0], depth: [0], left: [0], total: [0], items: [items],
+    kids: [null], waiting: [0]};
   if (src.before) t.wasTotal = [0];
   for (let k = 0; k < items.w.length; k++) {
     t.total[0] += items.w[k];
@@ -279,7 +287,8 @@ function open(t, i) {
   const {src} = t, {cur, w, b} = t.items[i], groups = [];
   const add = (c, weight, was) => {
     const x = src.name[c];
-    const g = groupOf[x] || (groups.push(groupOf[x] = {x, sum: 0, was: 0, cur: [], w: [], b: []}), groupOf[x]);
+    let g = groupOf[x];
+    if (!g) groups.push(g = groupOf[x] = {x, sum: 0, was: 0, cur: [], w: [], b: []});
     g.sum += weight;
     g.cur.push(c);
     g.w.push(weight);
@@ -293,7 +302,8 @@ function open(t, i) {
       const c = t.fresh && i === 0 ? cur[k] : src.parent[cur[k]];
       if (c > 0) add(c, w[k], src.before && b[k]);
     } else {
-      for (let c = cur[k] + 1; c < src.end[cur[k]]; c = src.end[c]) add(c, src.total[c], src.before && src.wasTotal[c]);
+      const end = src.end[cur[k]];
+      for (let c = cur[k] + 1; c < end; c = src.end[c]) add(c, src.total[c], src.before && src.wasTotal[c]);
     }
   }
   groups.sort((g, h) => h.sum - g.sum || g.x - h.x);
@@ -348,11 +358,18 @@ function childrenOf(t, i) {
 
 /* ---- What is shown. The hash of the address holds all of it by names, so that a link works in another profile too. */
 const COLOURS = ['kind', 'module', 'own time'], SETS = ['kind', 'hide', 'proc', 'thread', 'box'];
+const FLAGS = ['regex', 'flip', 'recursion', 'modules'];
 const S = {view: 'graph', name: '', flip: false, colour: 0, query: '', regex: false, focus: '', recursion: false,
   modules: false, kind: new Set(), hide: new Set(), proc: new Set(), thread: new Set(), box: new Set()};
 let base, parts = [], hit, hits = null, hitAt = -1, selected = null, hovered = null, sortBy = 'self', note = '', toPivot = false;
 const rowOfLabel = new Map(), moduleNames = new Map(), moduleName = [];
-const kindName = x => kinds[x] < PROCESS ? (head.kinds[kinds[x]] || ['other'])[0] : ['process', 'thread', 'container'][kinds[x] - PROCESS];
+const suffix = x => (head.kinds[kinds[x]] || ['', ''])[1];
+function kindName(x) {
+  const k = kinds[x];
+  return k < PROCESS ? (head.kinds[k] || ['other'])[0] : ['process', 'thread', 'container'][k - PROCESS];
+}
+
+const kindNumber = name => head.kinds.findIndex(kind => kind[0] === name);
 
 /* Ever shorter forms: without parameters and template arguments, then without leading packages and paths. */
 const formsOf = [];
@@ -371,7 +388,9 @@ function forms(x) {
   if (kinds[x] === JS) bare = bare.split(' ')[0]; /* "function file:line" */
   if (depth || !bare) return all;
   all.push(bare);
-  for (let cut; all.length < 12 && (cut = /^[^]*?(?:::|[/.])(?=.)/.exec(bare));) all.push(bare = bare.slice(cut[0].length));
+  for (let cut; all.length < 12 && (cut = /^[^]*?(?:::|[/.])(?=.)/.exec(bare));) {
+    all.push(bare = bare.slice(cut[0].length));
+  }
   return all;
 }
 
@@ -407,13 +426,15 @@ function moduleAsName(x) {
 function derive() {
   const tops = S.proc.size || S.thread.size || S.box.size;
   if (!tops && !S.kind.size && !S.hide.size && !S.focus && !S.recursion && !S.modules) return file;
-  const f = folder(file.n, file.name[0], file.before);
+  const merging = S.recursion || S.modules || [...S.kind].some(k => k !== ACCOUNT);
+  const f = folder(file.n, file.name[0], file.before, merging);
   const place = (t, i, p, name) => {
     const x = t.name[i], k = kinds[x], above = t.name[t.parent[i]], top = kinds[above] >= PROCESS;
     if (tops && top) {
       const row = rowOfLabel.get(names[k === PROCESS ? x : above]);
+      const box = k === PROCESS ? row[1] : k === CONTAINER ? names[x] : '';
       if (k === PROCESS && S.proc.size && !S.proc.has(names[x])) return DROP;
-      if (!t.parent[i] && S.box.size && !S.box.has(k === PROCESS ? row[1] : k === CONTAINER ? names[x] : '')) return DROP;
+      if (!t.parent[i] && S.box.size && !S.box.has(box)) return DROP;
       const thread = k === THREAD ? names[x] : k < PROCESS && row ? row[0] : null;
       if (S.thread.size && thread !== null && !S.thread.has(thread)) return DROP;
     }
@@ -428,8 +449,8 @@ function derive() {
 
 /* Own and total time per function; a recursive function's total counts once. Only below node z. */
 function tally(t, z = 0) {
-  const n = names.length, self = new Float64Array(n), total = new Float64Array(n), was = t.before && new Float64Array(n);
-  const until = new Int32Array(n);
+  const n = names.length, self = new Float64Array(n), total = new Float64Array(n), until = new Int32Array(n);
+  const was = t.before && new Float64Array(n);
   for (let i = z || 1; i < t.end[z]; i++) {
     const x = t.name[i];
     self[x] += t.self[i];
@@ -448,12 +469,13 @@ const pathOf = (t, i) => {
   return path.reverse();
 };
 
+const UNKNOWN = 'Not in this profile, so left out of the link: ';
 function follow(part, path) {
   let i = 0;
   for (const name of path) {
     const next = childrenOf(part.tree, i).find(c => names[part.tree.name[c]] === name);
     if (next === undefined) {
-      note = 'Not in this profile, so left out of the link: ' + name;
+      note = UNKNOWN + name;
       break;
     }
     i = next;
@@ -541,7 +563,8 @@ function save(push) {
   const h = new URLSearchParams(), t = parts[0].tree;
   if (S.view !== 'graph') h.set('v', S.view);
   if (S.view === 'sandwich') h.set('n', S.name);
-  for (const flag of ['query', 'regex', 'flip', 'colour', 'focus', 'recursion', 'modules']) if (S[flag]) h.set(flag, +S[flag] || S[flag]);
+  for (const key of ['query', 'colour', 'focus']) if (S[key]) h.set(key, S[key]);
+  for (const key of FLAGS) if (S[key]) h.set(key, 1);
   for (const set of SETS) for (const value of S[set]) h.append(set, set === 'kind' ? head.kinds[value][0] : value);
   for (const name of pathOf(t, parts[0].zoom).slice(0, 500)) h.append('z', name);
   const address = '#' + h;
@@ -558,11 +581,11 @@ function restore() {
   S.query = query.value = text('query');
   S.focus = text('focus');
   S.colour = +text('colour') % COLOURS.length || 0;
-  for (const flag of ['regex', 'flip', 'recursion', 'modules']) S[flag] = text(flag) === '1';
+  for (const key of FLAGS) S[key] = text(key) === '1';
   for (const set of SETS) S[set] = new Set(h.getAll(set));
-  S.kind = new Set([...S.kind].map(name => head.kinds.findIndex(kind => kind[0] === name)).filter(k => k >= 0));
+  S.kind = new Set([...S.kind].map(kindNumber).filter(k => k >= 0));
   note = '';
-  for (const name of [S.focus, S.name]) if (name && !names.includes(name)) note = 'Not in this profile, so left out of the link: ' + name;
+  for (const name of [S.focus, S.name]) if (name && !names.includes(name)) note = UNKNOWN + name;
   rebuild(h.getAll('z'));
 }
 
@@ -570,7 +593,10 @@ function restore() {
 const LIGHT = [0xe9e1c3, 0xfd8d42, 0xbceefd, 0x88ef7f, 0xb5cffd, 0xf3877b, 0xc99cfe, 0xc99cfe, 0xcef528, 0xc4c7cc];
 const DARK = [0x8b6901, 0x7f5c29, 0x005775, 0x3e7752, 0x0a45bb, 0x58272c, 0x580087, 0x580087, 0x333b07, 0x4d5258];
 let bg, fg, tint, T;
-const mix = (a, b, part) => [16, 8, 0].reduce((sum, s) => sum | Math.round((a >> s & 255) * (1 - part) + (b >> s & 255) * part) << s, 0);
+function mix(a, b, part) {
+  const channel = s => Math.round((a >> s & 255) * (1 - part) + (b >> s & 255) * part) << s;
+  return channel(16) | channel(8) | channel(0);
+}
 const css = colour => '#' + colour.toString(16).padStart(6, '0');
 const pixel = c => (0xff000000 | (c & 255) << 16 | c & 0xff00 | c >> 16) >>> 0;
 const rgb = text => text.match(/\d+/g).slice(0, 3).reduce((sum, v) => sum << 8 | v, 0);
@@ -714,8 +740,8 @@ function measure() {
 
 /* Gives the graph what the window has left, or less when the tree is flat. */
 function layout() {
-  const rows = (file.deepest + 2) * rowHeight, room = innerHeight - scroll.parentNode.offsetTop - status.offsetHeight -
-    (scroll.hidden ? list : scroll).offsetTop + scroll.parentNode.offsetTop - 8;
+  const rows = (file.deepest + 2) * rowHeight;
+  const room = innerHeight - (scroll.hidden ? list : scroll).offsetTop - status.offsetHeight - 8;
   scroll.style.height = Math.min(Math.max(innerHeight / 2, room), rows) + 'px';
   list.style.height = Math.max(innerHeight / 2, room) + 'px';
 }
@@ -732,10 +758,10 @@ function draw() {
   }
   const height = Math.max(rowCount() * rowHeight, scroll.clientHeight);
   $('tall').style.height = height + 'px';
-  if (toPivot) scroll.scrollTop = rowOf(parts[0], 0) * rowHeight - scroll.clientHeight / (parts[1] ? 2 : 1);
+  if (toPivot) scroll.scrollTop = (rowOf(parts[0], 0) + 1) * rowHeight - scroll.clientHeight / (parts[1] ? 2 : 1);
   toPivot = false;
   const top = scroll.scrollTop, image = ctx.createImageData(W, H), pixels = new Uint32Array(image.data.buffer);
-  const empty = pixel(bg), ink = pixel(fg), line = new Uint32Array(W), under = new Uint32Array(W), labels = [];
+  const empty = pixel(bg), drawn = pixel(fg), line = new Uint32Array(W), under = new Uint32Array(W), labels = [];
   const offset = S.flip ? height - rowCount() * rowHeight : 0, gap = Math.max(1, Math.round(dpr));
   pixels.fill(empty);
   for (let row = Math.max(0, Math.floor((top - offset) / rowHeight)); row < rowCount(); row++) {
@@ -752,13 +778,13 @@ function draw() {
       if (hovered && x === hovered.part.tree.name[hovered.i]) colour = mix(colour, fg, .22);
       if (forced.matches) {
         colour = bg;
-        under.fill(ink, from, wide);
+        under.fill(drawn, from, wide);
       }
       line.fill(pixel(colour), from, wide);
-      if (!forced.matches) under.fill(found ? ink : pixel(colour), from, wide);
-      else line[from] = ink;
+      if (!forced.matches) under.fill(found ? drawn : pixel(colour), from, wide);
+      else line[from] = drawn;
       if (found) lined = true;
-      if (to - from >= charWidth * 3 + 6 * dpr || sameNode(selected, part, i)) labels.push([from, to, y0, y1, part, i, above]);
+      if (to - from >= charWidth * 3 + 6 * dpr || sameNode(selected, part, i)) labels.push([from, to, y0, y1, part, i]);
     });
     const rule = y1 - (forced.matches ? gap : 2 * gap);
     for (let y = Math.max(0, y0); y < Math.min(H, y1); y++) pixels.set(lined && y >= rule ? under : line, y * W);
@@ -773,7 +799,15 @@ function draw() {
 }
 
 const sameNode = (a, part, i) => a && a.part === part && a.i === i;
-const signed = (t, i) => !t.wasTotal || kinds[t.name[i]] >= PROCESS ? '' : t.total[i] > 2 * t.wasTotal[i] ? '+' : t.total[i] < 2 * t.wasTotal[i] ? '\u2212' : '';
+/* Of the labels in boxes. */
+const ink = () => forced.matches ? fg : dark ? 0xf4f4f4 : 0x111111;
+
+/* A comparison's labels begin with a sign, as colour must not be the only carrier. */
+function labelOf(t, i, width) {
+  const more = t.wasTotal && kinds[t.name[i]] < PROCESS ? t.total[i] - 2 * t.wasTotal[i] : 0;
+  const sign = more > 0 ? '+ ' : more < 0 ? '\u2212 ' : '', text = fit(t.name[i], Math.floor(width / charWidth) - sign.length);
+  return text && sign + text;
+}
 
 function drawLabel(from, to, y0, y1, part, i) {
   const t = part.tree, x = t.name[i], pad = 3 * dpr;
@@ -781,15 +815,17 @@ function drawLabel(from, to, y0, y1, part, i) {
     ctx.fillStyle = hatch = hatch || ctx.createPattern(stripes(), 'repeat');
     ctx.fillRect(from, y0, to - from - 1, y1 - y0);
   }
-  ctx.fillStyle = css(forced.matches ? fg : dark ? 0xf4f4f4 : 0x111111);
+  ctx.fillStyle = css(ink());
   ctx.font = font;
   ctx.textBaseline = 'middle';
-  const sign = signed(t, i) && signed(t, i) + ' ', text = fit(x, Math.floor((to - from - 2 * pad) / charWidth) - sign.length);
-  if (text) ctx.fillText(sign + text, from + pad, (y0 + y1 + dpr) / 2, to - from - pad);
+  const text = labelOf(t, i, to - from - 2 * pad);
+  if (text) ctx.fillText(text, from + pad, (y0 + y1 + dpr) / 2, to - from - pad);
   if (sameNode(selected, part, i)) {
-    const b = 2 * dpr, w = Math.max(to - from, 3 * b);
+    const b = 2 * dpr, w = Math.max(to - from, 3 * b), h = y1 - y0;
     ctx.fillStyle = css(fg);
-    for (const [x1, y, wide, high] of [[0, 0, w, b], [0, y1 - y0 - b, w, b], [0, 0, b, y1 - y0], [w - b, 0, b, y1 - y0]]) ctx.fillRect(from + x1, y0 + y, wide, high);
+    for (const [left, top, wide, high] of [[0, 0, w, b], [0, h - b, w, b], [0, 0, b, h], [w - b, 0, b, h]]) {
+      ctx.fillRect(from + left, y0 + top, wide, high);
+    }
   }
 }
 
@@ -819,7 +855,8 @@ function describe({part, i}) {
   if (places[placeOf[x]]) facts.push(places[placeOf[x]]);
   if (t.wasTotal) {
     const now = 2 * (t.total[i] - t.wasTotal[i]), was = 2 * t.wasTotal[i], points = 100 * (now - was) / all;
-    facts.push(percent(was / all) + ' before, ' + percent(now / all) + ' now (' + (points < 0 ? '\u2212' : '+') + Math.abs(points).toFixed(1) + ' points)');
+    const change = (points < 0 ? '\u2212' : '+') + Math.abs(points).toFixed(1);
+    facts.push(percent(was / all) + ' before, ' + percent(now / all) + ' now (' + change + ' points)');
   } else {
     facts.push('total ' + time(t.total[i]) + ', ' + percent(t.total[i] / all) + ' of all' +
       (z || base !== file ? ', ' + percent(t.total[i] / t.total[z]) + ' of view' : ''));
@@ -880,7 +917,8 @@ function foundText() {
         i++;
       }
     }
-    search.share = percent(sum / t.total[z]) + ' in ' + count.toLocaleString('en') + (count === 1 ? ' place' : ' places');
+    const places = count.toLocaleString('en') + (count === 1 ? ' place' : ' places');
+    search.share = percent(sum / t.total[z]) + ' in ' + places;
   }
   return (hitAt >= 0 ? hitAt + 1 + ' of ' : '') + search.share;
 }
@@ -920,7 +958,9 @@ function select(part, i) {
   hovered = null;
   widen(part, W || 1);
   const y = rowOf(part, part.tree.depth[i]) * rowHeight;
-  if (y < scroll.scrollTop || y + rowHeight > scroll.scrollTop + scroll.clientHeight) scroll.scrollTop = y - scroll.clientHeight / 2;
+  if (y < scroll.scrollTop || y + rowHeight > scroll.scrollTop + scroll.clientHeight) {
+    scroll.scrollTop = y - scroll.clientHeight / 2;
+  }
   showStatus();
   redraw();
 }
@@ -988,7 +1028,7 @@ function collapsed(t, i, from = []) {
       from.push(clean(row[1]));
     } else {
       from.thread = from.thread || kinds[x] === THREAD;
-      from.push(clean(names[x]) + (head.kinds[kinds[x]] || [0, ''])[1]);
+      from.push(clean(names[x]) + suffix(x));
     }
   }
   return from.reverse().join(';');
@@ -996,13 +1036,13 @@ function collapsed(t, i, from = []) {
 
 function copyStack() {
   if (!target()) return onFunction();
-  const {part: {tree: t, up}, i} = target(), path = [];
+  const {part: {tree: t}, i} = target(), path = [];
   if (t === base) return copy(collapsed(t, i) + ' ' + Math.round(t.total[i] / head.unit_ns), 'the stack');
   for (let n = i; n > 0 || n === 0 && !t.fresh; n = t.parent[n]) {
-    path.push(clean(names[t.name[n]]) + (head.kinds[kinds[t.name[n]]] || [0, ''])[1]);
+    path.push(clean(names[t.name[n]]) + suffix(t.name[n]));
     if (!n) break;
   }
-  if (!up) path.reverse();
+  if (!t.up) path.reverse();
   copy(path.join(';') + ' ' + Math.round(t.total[i] / head.unit_ns), 'the stack');
 }
 
@@ -1016,10 +1056,19 @@ function download(lines, type, name) {
 
 /* Counts are rounded so that the totals are kept. */
 function saveCollapsed() {
-  const lines = ['# ' + JSON.stringify({containers: [...new Set(head.processes.map(row => row[1]).filter(box => box))],
-    container_names_enabled: true, application_metadata: [null], application_metadata_enabled: false, profiling_mode: 'cpu',
+  const when = ms => new Date(ms).toISOString();
+  const lines = ['# ' + JSON.stringify({
+    containers: [...new Set(head.processes.map(row => row[1]).filter(box => box))],
+    container_names_enabled: true,
+    application_metadata: [null],
+    application_metadata_enabled: false,
+    profiling_mode: 'cpu',
     metadata: {hostname: head.host, run_arguments: {service_name: head.service, profile_api_version: null}},
-    sampling_mode: 'frequency', sampling_frequency: head.hz, start_time: new Date(head.start_ms).toISOString(), end_time: new Date(head.end_ms).toISOString()}) + '\n'];
+    sampling_mode: 'frequency',
+    sampling_frequency: head.hz,
+    start_time: when(head.start_ms),
+    end_time: when(head.end_ms),
+  }) + '\n'];
   let owed = 0;
   for (let i = 1; i < file.n; i++) {
     if (!file.self[i]) continue;
@@ -1032,14 +1081,18 @@ function saveCollapsed() {
 }
 
 function saveSvg() {
-  const xml = text => text.replace(/[&<>"]/g, c => '&#' + c.charCodeAt(0) + ';'), h = rowHeight * dpr, out = [];
-  out.push(`<svg xmlns="http://www.w3.org/2000/svg" width="${W / dpr}" height="${rowCount() * rowHeight}" viewBox="0 0 ${W} ${rowCount() * h}" font-family="monospace" font-size="${12 * h / 17}"><rect width="100%" height="100%" fill="${css(bg)}"/>\n`);
+  const xml = text => text.replace(/[&<>"]/g, c => '&#' + c.charCodeAt(0) + ';');
+  const h = rowHeight * dpr, high = rowCount() * h, out = [];
+  out.push(`<svg xmlns="http://www.w3.org/2000/svg" width="${W / dpr}" height="${high / dpr}" viewBox="0 0 ${W} ${high}"`,
+    ` font-family="monospace" font-size="${12 * h / 17}"><rect width="100%" height="100%" fill="${css(bg)}"/>\n`);
   for (let row = 0; row < rowCount(); row++) {
     const [part, d] = atRow(row), t = part.tree;
     scan(part, d, (from, to, i, found) => {
-      const w = to - from, text = fit(t.name[i], Math.floor((w - 6 * dpr) / charWidth));
-      out.push(`<g><title>${xml(describe({part, i}).join(' \u00b7 '))}</title><rect x="${from}" y="${row * h}" width="${Math.max(w - (w > 2), 1)}" height="${h - dpr}" fill="${css(found ? T.hit : colourOf(t, i))}"/>` +
-        (text && w > 20 * dpr ? `<text x="${from + 3 * dpr}" y="${(row + .75) * h}" fill="${css(fg)}">${xml(text)}</text>` : '') + '</g>\n');
+      const w = to - from, text = labelOf(t, i, w - 6 * dpr), y = row * h, wide = Math.max(w - (w > 2), 1);
+      const title = xml(describe({part, i}).join(' \u00b7 ')), colour = css(found ? T.hit : colourOf(t, i));
+      out.push(`<g><title>${title}</title><rect x="${from}" y="${y}" width="${wide}" height="${h - dpr}" fill="${colour}"/>`);
+      if (text) out.push(`<text x="${from + 3 * dpr}" y="${y + .75 * h}" fill="${css(ink())}">${xml(text)}</text>`);
+      out.push('</g>\n');
     });
   }
   out.push('</svg>\n');
@@ -1047,12 +1100,27 @@ function saveSvg() {
 }
 
 /* ---- The controls. */
-function hideKind(name) {
-  const k = head.kinds.findIndex(kind => kind[0] === name);
-  toggle(S.kind, k);
-}
 function flag(name) {
   S[name] = !S[name];
+  refilter();
+}
+function flip() {
+  S.flip = !S.flip;
+  toPivot = true;
+  save();
+  drawControls();
+  redraw();
+}
+function nextColour() {
+  S.colour = (S.colour + 1) % COLOURS.length;
+  save();
+  recolour();
+  drawControls();
+}
+function undoFilters() {
+  for (const set of SETS) S[set].clear();
+  S.focus = '';
+  S.recursion = S.modules = false;
   refilter();
 }
 function leave() {
@@ -1074,15 +1142,15 @@ const KEYS = {
   g: ['Graph: callers above, callees below', () => setView('graph')],
   b: ['Bottom-up: own time, then who called', () => setView('bottom')],
   t: ['Table of all functions', () => setView('table')],
-  i: ['Turn upside down: icicle or flame', () => { S.flip = !S.flip; toPivot = true; save(); drawControls(); redraw(); }],
-  c: ['Colour by kind, module or own time', () => { S.colour = (S.colour + 1) % COLOURS.length; save(); recolour(); drawControls(); }],
+  i: ['Turn upside down: icicle or flame', flip],
+  c: ['Colour by kind, module or own time', nextColour],
   p: ['Filter by process, thread, container', () => $('filter').click()],
   r: ['Collapse direct recursion', () => flag('recursion'), 2],
   m: ['Collapse to modules', () => flag('modules'), 2],
-  k: ['Kernel frames on or off', () => hideKind('kernel')],
-  n: ['Native frames on or off', () => hideKind('native')],
-  a: ['Time not seen on or off', () => hideKind(head.kinds[ACCOUNT][0])],
-  u: ['Undo all filters', () => { for (const set of SETS) S[set].clear(); S.focus = ''; S.recursion = S.modules = false; refilter(); }, 2],
+  k: ['Kernel frames on or off', () => toggle(S.kind, kindNumber('kernel'))],
+  n: ['Native frames on or off', () => toggle(S.kind, kindNumber('native'))],
+  a: ['Time not seen on or off', () => toggle(S.kind, ACCOUNT)],
+  u: ['Undo all filters', undoFilters, 2],
   l: ['Copy a link to this view', () => copy(location.href, 'link'), 2],
   s: ['Save this view as SVG', saveSvg, 2],
   e: ['Save the profile as collapsed stacks', saveCollapsed, 2],
@@ -1107,7 +1175,9 @@ function drawControls() {
   if (part.zoom) crumb('zoom: ' + fit(part.tree.name[part.zoom], 40), leave);
   if (S.view === 'sandwich') crumb('function: ' + S.name, () => setView('graph'));
   if (S.focus) crumb('only: ' + S.focus, () => { S.focus = ''; refilter(); });
-  for (const set of ['hide', 'proc', 'thread', 'box']) for (const value of S[set]) crumb((set === 'hide' ? 'without: ' : 'only: ') + (value || 'no container'), () => toggle(S[set], value));
+  for (const set of SETS.slice(1)) {
+    for (const value of S[set]) crumb((set === 'hide' ? 'without: ' : 'only: ') + (value || '(none)'), () => toggle(S[set], value));
+  }
   if (S.recursion) crumb('recursion collapsed', KEYS.r[1]);
   if (S.modules) crumb('modules', KEYS.m[1]);
   $('crumbs').replaceChildren(...crumbs);
@@ -1120,7 +1190,8 @@ function drawLegend() {
   for (let i = 1; i < file.n; i++) share[kinds[file.name[i]]] += file.self[i];
   const order = [...share.keys()].filter(k => here.has(k)).sort((a, b) => share[b] - share[a]);
   $('legend').replaceChildren(...order.map(k => {
-    const button = make('button', undefined, () => toggle(S.kind, k), {'aria-pressed': !S.kind.has(k), title: 'Show or leave out ' + head.kinds[k][0]});
+    const button = make('button', undefined, () => toggle(S.kind, k),
+      {'aria-pressed': !S.kind.has(k), title: 'Show or leave out ' + head.kinds[k][0]});
     if (S.colour === 0 && !file.before) button.append(make('i'));
     if (button.firstChild) button.firstChild.style.background = css(kindColour(k));
     button.append(head.kinds[k][0], make('small', percent(share[k] / file.total[0])));
@@ -1132,7 +1203,8 @@ function drawChips() {
   const groups = {proc: new Map(), thread: new Map(), box: new Map()};
   const count = (set, key, t) => groups[set].set(key, (groups[set].get(key) || 0) + t);
   for (let i = 1; i < file.n;) {
-    const x = file.name[i], k = kinds[x], row = rowOfLabel.get(names[x]), up = rowOfLabel.get(names[file.name[file.parent[i]]]);
+    const x = file.name[i], k = kinds[x], row = rowOfLabel.get(names[x]);
+    const up = rowOfLabel.get(names[file.name[file.parent[i]]]);
     if (k === PROCESS) {
       count('proc', names[x], file.total[i]);
       count('box', row[1], file.total[i]);
@@ -1160,33 +1232,48 @@ function drawChips() {
 }
 
 let tableRows = 200;
+function sortedFunctions({self, total, was}) {
+  const order = {
+    self: (a, b) => self[b] - self[a],
+    total: (a, b) => total[b] - total[a],
+    change: (a, b) => 2 * (was[a] - was[b]) - self[a] + self[b],
+    kind: (a, b) => kindName(a).localeCompare(kindName(b)) || self[b] - self[a],
+    name: (a, b) => names[a] < names[b] ? -1 : 1,
+  }[sortBy];
+  const found = [];
+  for (let x = 0; x < names.length; x++) if (total[x] > 0 && kinds[x] < PROCESS && (!hit || hit[x])) found.push(x);
+  return found.sort((a, b) => order(a, b) || a - b);
+}
+
 function drawTable() {
-  const z = 0, {self, total, was} = tally(base, z), all = base.total[z], rows = [];
-  for (let x = 0; x < names.length; x++) if (total[x] > 0 && kinds[x] < PROCESS && (!hit || hit[x])) rows.push(x);
-  const by = {self: (a, b) => self[b] - self[a], total: (a, b) => total[b] - total[a], name: (a, b) => names[a] < names[b] ? -1 : 1,
-    kind: (a, b) => kindName(a) < kindName(b) ? -1 : kindName(a) > kindName(b) ? 1 : self[b] - self[a],
-    change: (a, b) => 2 * (was[a] - was[b]) - self[a] + self[b]}[sortBy];
-  rows.sort((a, b) => by(a, b) || a - b);
+  const sums = tally(base), {self, total, was} = sums, all = base.total[0], found = sortedFunctions(sums);
   const table = make('table'), top = table.createTHead().insertRow(), body = table.createTBody();
   const columns = [['self', 'Own time', 2], ['total', 'With callees', 2], ['kind', 'Kind', 1], ['name', 'Function', 1]];
   if (was) columns.splice(2, 0, ['change', 'Own change', 1]);
   for (const [key, title, span] of columns) {
-    const cell = make('th', undefined, null, {scope: 'col', colspan: span, 'aria-sort': key === sortBy ? key === 'name' || key === 'kind' ? 'ascending' : 'descending' : 'none'});
-    cell.append(make('button', title, () => { sortBy = key; drawTable(); list.querySelector('[aria-sort*=cending] button').focus(); }));
+    const direction = key !== sortBy ? 'none' : key === 'name' || key === 'kind' ? 'ascending' : 'descending';
+    const cell = make('th', undefined, null, {scope: 'col', colspan: span, 'aria-sort': direction});
+    cell.append(make('button', title, () => {
+      sortBy = key;
+      drawTable();
+      list.querySelector('[aria-sort*=cending] button').focus();
+    }));
     top.append(cell);
   }
-  for (const x of rows.slice(0, tableRows)) {
-    const row = body.insertRow(), cell = text => { row.insertCell().textContent = text; };
-    cell(percent(self[x] / all));
-    cell(time(self[x]));
-    cell(percent(total[x] / all));
-    cell(time(total[x]));
-    if (was) cell((self[x] < 2 * was[x] ? '\u2212' : '+') + percent(Math.abs(2 * was[x] - self[x]) * 2 / all));
-    cell(kindName(x));
+  for (const x of found.slice(0, tableRows)) {
+    const row = body.insertRow(), change = was && 2 * (self[x] - 2 * was[x]) / all;
+    const cells = [percent(self[x] / all), time(self[x]), percent(total[x] / all), time(total[x])];
+    if (was) cells.push((change < 0 ? '\u2212' : '+') + percent(Math.abs(change)));
+    for (const text of [...cells, kindName(x)]) row.insertCell().textContent = text;
     row.insertCell().append(make('button', names[x], () => setView('sandwich', names[x]), {title: places[placeOf[x]]}));
   }
   list.replaceChildren(table);
-  if (rows.length > tableRows) list.append(make('button', 'Show all ' + rows.length.toLocaleString('en') + ' functions', () => { tableRows = Infinity; drawTable(); }));
+  if (found.length > tableRows) {
+    list.append(make('button', 'Show all ' + found.length.toLocaleString('en') + ' functions', () => {
+      tableRows = Infinity;
+      drawTable();
+    }));
+  }
 }
 
 /* Menus: a list of keys of KEYS at a place. */
@@ -1300,7 +1387,13 @@ $('more').addEventListener('click', () => {
 scroll.addEventListener('scroll', redraw);
 new ResizeObserver(redraw).observe(scroll);
 addEventListener('resize', redraw);
-for (const query of [systemDark, forced, coarse]) query.addEventListener('change', () => { hatch = null; recolour(); });
+(function watchRatio() { /* moved to another screen */
+  matchMedia(`(resolution: ${devicePixelRatio}dppx)`).addEventListener('change', () => {
+    watchRatio();
+    redraw();
+  }, {once: true});
+})();
+for (const condition of [systemDark, forced, coarse]) condition.addEventListener('change', () => { hatch = null; recolour(); });
 addEventListener('popstate', restore);
 addEventListener('hashchange', restore);
 

@@ -63,7 +63,9 @@ int launch_find(const char *argv0, char *path, size_t path_bytes, struct err *er
 {
     int number = ENOENT;
     if (strchr(argv0, '/') != NULL) {
-        snprintf(path, path_bytes, "%s", argv0);
+        if ((size_t)snprintf(path, path_bytes, "%s", argv0) >= path_bytes) {
+            return not_runnable(argv0, ENAMETOOLONG, err);
+        }
         return is_runnable_file(path, &number) ? 0 : not_runnable(argv0, number, err);
     }
     const char *search = getenv("PATH");
@@ -268,11 +270,18 @@ static int start_command(const struct launch *launch, const char *path, int link
 
 /* ---- exec: this process becomes the command ---- */
 
+/* A child whose end sends no signal: the command's mask may block SIGCHLD, and would then be born with
+ * one pending for a child it never had. What runs in the child may only fork and exit. */
+static pid_t fork_unheard(void)
+{
+    return (pid_t)syscall(SYS_clone, 0L, 0L, 0L, 0L, 0L);
+}
+
 static int run_exec(const struct launch *launch, const char *path, struct err *err)
 {
     int link[2] = {-1, -1};
     pid_t self = getpid();
-    pid_t middle = make_link(link) ? fork() : -1;
+    pid_t middle = make_link(link) ? fork_unheard() : -1;
     if (middle == 0) {
         if (fork() == 0) {
             become_profiler(launch, (struct launch_target){.pid = (uint32_t)self,
@@ -283,7 +292,7 @@ static int run_exec(const struct launch *launch, const char *path, struct err *e
     }
     if (middle > 0) {
         close(link[1]);
-        while (waitpid(middle, NULL, 0) < 0 && errno == EINTR) {
+        while (waitpid(middle, NULL, __WALL) < 0 && errno == EINTR) {
         }
         pid_t profiler = await_ready(link[0]);
         if (profiler > 0) {
@@ -334,7 +343,8 @@ static void note_profiler_end(struct init *init, int status)
 static bool take_child(struct init *init, const siginfo_t *child)
 {
     if (child->si_code == CLD_STOPPED || child->si_code == CLD_CONTINUED) {
-        (void)waitpid(child->si_pid, NULL, WNOHANG | WUNTRACED | WCONTINUED);
+        siginfo_t taken; /* without WEXITED: it may have been killed since, and that must stay */
+        (void)waitid(P_PID, (id_t)child->si_pid, &taken, WSTOPPED | WCONTINUED | WNOHANG);
         /* the shell that waits for us must see its job stop; PID 1 cannot be stopped */
         if (child->si_code == CLD_STOPPED && child->si_pid == init->command && getpid() != 1) {
             raise(SIGSTOP);
@@ -458,11 +468,12 @@ static int run_init(const struct launch *launch, const char *path, struct err *e
     /* a caller's SIG_IGN would make the kernel reap our children before we can */
     struct sigaction plain = {.sa_handler = SIG_DFL}, child_action;
     sigaction(SIGCHLD, &plain, &child_action);
-    int link[2];
+    int link[2] = {-1, -1};
     init.command = make_link(link) ? fork() : -1;
-    if (init.command < 0) {
-        err_errno(err, errno, "%s: cannot start a process", launch->argv[0]);
-        return LAUNCH_NOT_EXECUTABLE;
+    if (init.command < 0) { /* a limit of processes or descriptors: the command comes first */
+        sigaction(SIGCHLD, &child_action, NULL);
+        syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, _NSIG / 8);
+        return start_command(launch, path, link[0], err);
     }
     if (init.command == 0) {
         close(link[1]);
@@ -471,8 +482,9 @@ static int run_init(const struct launch *launch, const char *path, struct err *e
     close(link[0]);
     start_profiler(&init, true, link[1]);
     close(link[1]);
-    discard(STDIN_FILENO); /* so that the command alone holds its pipes open */
+    discard(STDIN_FILENO); /* so that the command alone holds its pipes and locks */
     discard(STDOUT_FILENO);
+    close_from(STDERR_FILENO + 1, -1);
     serve_command(&init, &all);
     return await_flush(&init, &all);
 }

@@ -4,6 +4,7 @@ CPU is the profiler's own utime + stime over its whole life (sampling, symbols, 
 it has ended; the same work under `perf record -g` plus `perf script` is the yardstick where perf is installed.
 """
 import os
+import platform
 import shutil
 import statistics
 import sys
@@ -15,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from lab import compiler, process, profiler  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
-PILLION = next((ROOT / "build" / "out").glob("*/pillion"))
+PILLION = ROOT / "build" / "out" / platform.machine() / "pillion"
 SECONDS = 10
 
 

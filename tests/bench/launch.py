@@ -1,4 +1,5 @@
 """What pillion adds to the start of a command: wall time until the command has ended, paired with a plain run."""
+import platform
 import statistics
 import sys
 import tempfile
@@ -8,7 +9,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from lab import process  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
-PILLION = next((ROOT / "build" / "out").glob("*/pillion"))
+PILLION = ROOT / "build" / "out" / platform.machine() / "pillion"
 ROUNDS = 60
 
 

@@ -67,13 +67,14 @@ class View:
         return self.at(x, row)[0]
 
     def row_names(self, row, steps=100):
-        """The names of a row from left to right."""
-        names = []
-        for i in range(steps):
-            name = self.name_at((i + .5) / steps, row)
-            if name and (not names or names[-1] != name):
-                names.append(name)
-        return names
+        """The names of a row from left to right, at so many places."""
+        x0, y = self.place(0, row)
+        names = self.js(f"""Array.from({{length: {steps}}}, (_, i) => {{
+            const canvas = document.getElementById('canvas'), width = canvas.getBoundingClientRect().width;
+            canvas.dispatchEvent(new PointerEvent('pointermove', {{clientX: {x0} + (i + .5) / {steps} * width, clientY: {y}}}));
+            return canvas.style.cursor && document.querySelector('#status b').textContent; }})""")
+        self.js("document.getElementById('canvas').dispatchEvent(new PointerEvent('pointerleave'))")
+        return [name for name, before in zip(names, [""] + names) if name and name != before]
 
     def zoom(self, x, row):
         self.page.click_at(*self.place(x, row))

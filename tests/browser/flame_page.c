@@ -17,7 +17,7 @@
  *     stack    NS FRAME…                root first; FRAME is KIND ":" NAME [" @ " library]
  *     deep     NS DEPTH NAME            a stack of DEPTH frames NAME0, NAME1 …
  *
- * Standard output: one line of JSON with what was measured. extra_bytes is the most memory that was
+ * Standard output: one line of JSON with what was measured; times are CPU time. extra_bytes is the most memory that was
  * resident at any write of the page, beyond the profile and the nodes of the fold.
  */
 #include <stdio.h>
@@ -339,10 +339,10 @@ static void read_description(struct profile *p, const char *path)
 
 /* ---- Writing and measuring. */
 
-static double now_s(void)
+static double cpu_s(void)
 {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
@@ -407,11 +407,11 @@ static void write_page(struct profile *p, struct profile *base, const char *path
 {
     struct err err = {0};
     struct fold fold;
-    double start = now_s();
+    double start = cpu_s();
     if (!fold_build(&fold, p, base ? FOLD_BY_COMM : FOLD_BY_PROCESS, &err)) {
         die(err.text);
     }
-    double fold_s = now_s() - start;
+    double fold_s = cpu_s() - start;
     size_t nodes = fold.nodes.len - 1, fold_bytes = fold.nodes.len * sizeof *fold.nodes.at;
     if (tree != NULL) {
         write_tree(p, &fold, tree);
@@ -423,11 +423,11 @@ static void write_page(struct profile *p, struct profile *base, const char *path
     }
     struct sink sink = {write_file, &file};
     size_t before = resident_bytes();
-    start = now_s();
+    start = cpu_s();
     if (!(base ? flame_write_diff(p, base, &sink, &err) : flame_write(p, &sink, &err))) {
         die(err.text);
     }
-    double write_s = now_s() - start;
+    double write_s = cpu_s() - start;
     fclose(file.out);
     long long extra = (long long)file.most_bytes - (long long)before - (long long)fold_bytes;
     printf("{\"nodes\": %zu, \"samples\": %zu, \"profile_nodes\": %zu, \"bytes\": %zu, "

@@ -24,6 +24,13 @@ def become_subreaper():
     ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
+def take_default_signals():
+    """A run started in the background or by nohup ignores some signals, and what we start would inherit that."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number in (signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU):
+        signal.signal(number, signal.SIG_DFL)
+
+
 class Done:
     """What came of a run. `status` is the shell's view: 0-255, or 128 + n when signal n killed it."""
 
@@ -63,6 +70,7 @@ class Process:
             self.popen.stdin.write(stdin)
             self.popen.stdin.close()
         self.buffers = {stream: bytearray() for stream in (self.popen.stdout, self.popen.stderr) if stream}
+        self.ending = os.pidfd_open(self.pid)
         self.selector = selectors.DefaultSelector()
         for stream in self.buffers:
             os.set_blocking(stream.fileno(), False)
@@ -87,6 +95,8 @@ class Process:
     def pump(self, seconds):
         """Reads what the pipes hold, waiting at most `seconds` for something."""
         for key, _ in self.selector.select(seconds):
+            if key.fileobj == self.ending:
+                continue
             data = key.fileobj.read(1 << 16)
             if data:
                 self.buffers[key.fileobj] += data
@@ -113,15 +123,14 @@ class Process:
     def wait(self, timeout=30):
         """Until the process itself has ended; its pipes may still be held by others."""
         deadline = time.monotonic() + timeout
-        pause = 0.001
-        while self.poll() is None:
-            if time.monotonic() > deadline:
-                raise TimeoutError(f"{' '.join(self.argv)} still runs after {timeout} s\n{self.err}")
-            if self.open_pipes:
-                self.pump(pause)
-            else:
-                time.sleep(pause)
-            pause = min(pause * 2, 0.02)
+        self.selector.register(self.ending, selectors.EVENT_READ)
+        try:
+            while self.poll() is None:
+                if time.monotonic() > deadline:
+                    raise TimeoutError(f"{' '.join(self.argv)} still runs after {timeout} s\n{self.err}")
+                self.pump(0.5)
+        finally:
+            self.selector.unregister(self.ending)
         return self.status
 
     def finish(self, timeout=30):
@@ -142,6 +151,9 @@ class Process:
         self.pump(0)
         for stream in self.buffers:
             stream.close()
+        if self.ending >= 0:
+            os.close(self.ending)
+            self.ending = -1
         return Done(self, self.status, self.usage, bytes(self.buffers.get(self.popen.stdout, b"")),
                     bytes(self.buffers.get(self.popen.stderr, b"")), self.seconds)
 

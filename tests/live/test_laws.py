@@ -78,9 +78,10 @@ def test_law_1_a_file_includes_its_own_folder_and_lower_levels_only(repository):
     assert not wrong, "\n".join(wrong)
 
 
-def objects(out):
-    from conftest import ARCH
-    folder, listed = out / ARCH / "obj", out / ARCH / "objects.list"
+@pytest.fixture(scope="module")
+def built(out, arch):
+    """The folder of the objects, and those that are linked into the product."""
+    folder, listed = out / arch / "obj", out / arch / "objects.list"
     # What is linked: an object of a source that is gone may still lie there. The embedded assets are not ours to judge.
     found = [out.parents[1] / name for name in listed.read_text().split()] if listed.exists() else []
     found = [path for path in found if path.name != "assets.o"]
@@ -89,8 +90,8 @@ def objects(out):
     return folder, found
 
 
-def test_law_2_system_calls_live_in_os_alone(out):
-    folder, found = objects(out)
+def test_law_2_system_calls_live_in_os_alone(built):
+    folder, found = built
     wrong = []
     listing = subprocess.run(["nm", "-A", "-u", *found], stdout=subprocess.PIPE, text=True, check=True).stdout
     for line in listing.splitlines():
@@ -101,17 +102,17 @@ def test_law_2_system_calls_live_in_os_alone(out):
     assert not wrong, "\n".join(wrong)
 
 
-def test_law_2_is_able_to_find_a_call(out):
+def test_law_2_is_able_to_find_a_call(built):
     """The check itself: os/ does use many of the listed names."""
-    folder, found = objects(out)
+    folder, found = built
     own = [p for p in found if folder_of(p, folder) == "os"]
     listing = subprocess.run(["nm", "-u", *own], stdout=subprocess.PIPE, text=True, check=True).stdout
     used = {line.split()[-1] for line in listing.splitlines() if line.strip().startswith("U ")}
     assert len(used & SYSTEM_CALLS) > 20
 
 
-def test_law_3_no_mutable_globals_outside_main_and_cli(out):
-    folder, found = objects(out)
+def test_law_3_no_mutable_globals_outside_main_and_cli(built):
+    folder, found = built
     wrong = []
     for path in found:
         if folder_of(path, folder) in MUTABLE_ALLOWED:

@@ -310,11 +310,29 @@ static void once_per_cause(void)
     end(&log);
 }
 
+static void figures_are_no_cause(void)
+{
+    struct log log = log_to_memory();
+    for (unsigned i = 0; i < 100; i++) {
+        log_once(&log, LOG_WARNING, "EMPTY: %u.%u s CPU, pid %u (sh) refuses", i, i % 10, i * 7);
+    }
+    CHECK_TEXT(said(&log), "pillion: warning: EMPTY: 0.0 s CPU, pid 0 (sh) refuses\n");
+    log_once(&log, LOG_WARNING, "EMPTY: 0.0 s CPU, pid 0 (nc) refuses");
+    CHECK_TEXT(said(&log), "pillion: warning: EMPTY: 0.0 s CPU, pid 0 (nc) refuses\n");
+    /* a long path in front does not hide that the reason is another */
+    log_once(&log, LOG_ERROR, "cannot write /var/lib/a/directory/whose/name/is/long/enough (EROFS)");
+    log_once(&log, LOG_ERROR, "cannot write /var/lib/a/directory/whose/name/is/long/enough (ENOSPC)");
+    CHECK_TEXT(said(&log),
+               "pillion: cannot write /var/lib/a/directory/whose/name/is/long/enough (EROFS)\n"
+               "pillion: cannot write /var/lib/a/directory/whose/name/is/long/enough (ENOSPC)\n");
+    end(&log);
+}
+
 static void causes_are_bounded(void)
 {
     struct log log = log_to_memory();
-    for (unsigned i = 0; i < 10000; i++) {
-        log_once(&log, LOG_WARNING, "cause %u", i);
+    for (int i = 0; i < 10000; i++) {
+        log_once(&log, LOG_WARNING, "cause %c%c%c", 'a' + i % 26, 'a' + i / 26 % 26, 'a' + i / 676);
     }
     unsigned lines = 0;
     for (const char *at = said(&log); (at = strchr(at, '\n')) != NULL; at++) {
@@ -424,6 +442,7 @@ TESTS({"text lines begin with the program's name and the level of a warning", te
       {"json has stamp, level, event and fields", json_lines},
       {"hostile values are quoted in logfmt and json", hostile_values},
       {"a warning is written once per cause and its repeats are counted", once_per_cause},
+      {"figures do not make another cause, words do", figures_are_no_cause},
       {"the number of remembered causes is bounded", causes_are_bounded},
       {"a log file that was renamed is opened again, under the same descriptor", reopened},
       {"a log file is appended to", appended},

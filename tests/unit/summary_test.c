@@ -259,7 +259,7 @@ static void fields(void)
     CHECK_TEXT(strstr(text, " level="),
                " level=info event=window cpu_s=61.80 window_s=42.30 procs=5 python_percent=71.0 "
                "native_percent=18.1 kernel_percent=10.3 lost_percent=0.4 unreadable_percent=0.2 "
-               "samples=6142 own_cpu_s=0.090 own_rss_mb=8\n");
+               "samples=6141 own_cpu_s=0.090 own_rss_mb=8\n");
     s.log.format = LOG_JSON;
     s.log.terminal = true; /* json stays one line there too */
     text = told(&s, NULL);
