@@ -13,7 +13,7 @@ HOST_OUT := build/out/host
 FUZZ_OUT := build/out/fuzz
 
 # As many jobs as processors, unless the caller said otherwise.
-ifeq ($(filter -j% --jobserver%,$(MAKEFLAGS)),)
+ifeq ($(MAKELEVEL)$(filter -j% --jobserver%,$(MAKEFLAGS)),0)
 MAKEFLAGS += -j$(shell nproc)
 endif
 

@@ -167,9 +167,9 @@ def program():
 
 
 @pytest.fixture(autouse=True)
-def nothing_left_behind(request):
+def nothing_left_behind():
     """Ends, by id, every process a test left running, and says so: a leftover profiler is a defect."""
     yield
     left = process.end_leftovers()
-    if left and not request.node.get_closest_marker("leaves_processes"):
+    if left:
         pytest.fail("the test left processes behind: " + ", ".join(left), pytrace=False)

@@ -31,12 +31,12 @@
  *       weight    n numbers: 0 for no time of its own, else 1 + whole units
  *       rest      only if the header's "exact" is false: per node with own time, nanoseconds beyond
  *                 the whole units
- *       name      n numbers: the place (from 1) of the name in the list of names known below the same
- *                 caller *name*, anywhere in the tree; 0 for one not in the list, followed by the
- *                 index of the name. The root counts as the name after the last
+ *       name      n numbers: the place (from 1) of the name in the list of names known below the
+ *                 same caller *name*, anywhere in the tree; 0 for one not in the list, followed by
+ *                 the index of the name. The root counts as the name after the last
  *
- * The lists of callees are learnt alike by writer and reader. Each entry counts its uses. A name not
- * in the list is appended with count 1, or replaces the last entry of a list that has
+ * The lists of callees are learnt alike by writer and reader. Each entry counts its uses. A name
+ * not in the list is appended with count 1, or replaces the last entry of a list that has
  * FLAME_CALLEES_MAX. A name found is counted and moves forward past all with a smaller count.
  *
  * All numbers are unsigned LEB128. A comparison has a second tree, that of `base`; the name lists

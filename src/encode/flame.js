@@ -1,6 +1,10 @@
 'use strict';
-/* pillion's flame graph: decodes the data block above, draws it, answers to mouse and keys. Nothing here makes markup or
-   code out of text: names reach the page through textContent and fillText only. The loader in flame.c provides unpack. */
+/* pillion's flame graph: decodes the data block of the page, draws it, answers to mouse and keys. Nothing here makes
+   markup or code out of text: names reach the page through textContent and fillText only. The loader in flame.c
+   provides unpack().
+
+   Sections: theme, data, trees, what is shown, colours, drawing, numbers in words, search, selecting and moving,
+   taking things out, controls, events, start. */
 (async () => {
 const $ = id => document.getElementById(id);
 const canvas = $('canvas'), scroll = $('scroll'), status = $('status'), query = $('query'), list = $('list');
@@ -136,7 +140,8 @@ function decode(bytes) {
 
 /* ---- Trees. Nodes are numbers in pre-order, 0 is the root. Per node: name, parent, own time `self`, `total`, `left`
    edge in nanoseconds, `depth`, `end` of its subtree; in a comparison `before` and `wasTotal`, the other profile's part
-   of self and total, scaled to equal sums. `row` has the nodes by depth, then by left edge; row d begins at start[d]. */
+   of self and total, scaled to equal sums. `row` has the nodes by depth, then by left edge; row d begins at
+   start[d]. */
 function complete(t) {
   const {n, parent} = t, depth = t.depth = new Int32Array(n), end = t.end = new Int32Array(n);
   const total = t.total = t.self.slice(), left = t.left = new Float64Array(n), edge = new Float64Array(n);
@@ -212,8 +217,9 @@ function arrange(n, parent, name, self, before) {
   return complete(t);
 }
 
-/* Folds nodes into a new tree. place(src, i, p, name) says what becomes of node i below the new node p: its name, SPLICE
-   (its time and children go to p) or DROP (gone with all below). Only time under `focus` counts, unless it is -1.
+/* Folds nodes into a new tree. place(src, i, p, name) says what becomes of node i below the new node p: its name,
+   SPLICE (its time and children go to p) or DROP (gone with all below). Only time under `focus` counts, unless it
+   is -1.
    Where nothing is spliced or renamed, siblings stay different and need not be looked up (merging). */
 function folder(size, rootName, compared, merging = true) {
   const mask = (1 << (33 - Math.clz32(size))) - 1, slot = new Int32Array(mask + 1);
@@ -361,7 +367,9 @@ const COLOURS = ['kind', 'module', 'own time'], SETS = ['kind', 'hide', 'proc', 
 const FLAGS = ['regex', 'flip', 'recursion', 'modules'];
 const S = {view: 'graph', name: '', flip: false, colour: 0, query: '', regex: false, focus: '', recursion: false,
   modules: false, kind: new Set(), hide: new Set(), proc: new Set(), thread: new Set(), box: new Set()};
-let base, parts = [], hit, hits = null, hitAt = -1, selected = null, hovered = null, sortBy = 'self', note = '', toPivot = false;
+let base, parts = []; /* the tree after filtering; what is drawn of it: one part, or callees and callers */
+let hit = null, hits = null, hitAt = -1; /* by name; nodes by weight once walked through; the present one */
+let selected = null, hovered = null, sortBy = 'self', note = '', toPivot = false;
 const rowOfLabel = new Map(), moduleNames = new Map(), moduleName = [];
 const suffix = x => (head.kinds[kinds[x]] || ['', ''])[1];
 function kindName(x) {
@@ -644,8 +652,8 @@ function colourOf(t, i) {
   return mix(T.same, change > 0 ? T.more : T.less, Math.sqrt(Math.abs(change)));
 }
 
-/* ---- Drawing. The canvas has the size of the window onto the graph; per row and pixel at most one box is looked at, so
-   the cost does not grow with the tree. Boxes are painted as runs of pixels, then the labels over them. */
+/* ---- Drawing. The canvas has the size of the window onto the graph; per row and pixel at most one box is looked at,
+   so the cost does not grow with the tree. Boxes are painted as runs of pixels, then the labels over them. */
 const ctx = canvas.getContext('2d', {alpha: false});
 let W = 0, H = 0, dpr = 1, rowHeight = 17, font = '', charWidth = 7, waiting = 0, hatch;
 
@@ -707,7 +715,8 @@ function scan(part, d, each) {
     } else {
       const column = Math.min(W - 1, Math.floor(a));
       let next = seek(t, d, j + 1, x0 + (column + 1) / k, true);
-      if (next - 1 > j && t.total[t.row[next - 1]] * k >= 1) next--; /* the last to begin in this pixel may be a wide one */
+      /* the last to begin in this pixel may be a wide one */
+      if (next - 1 > j && t.total[t.row[next - 1]] * k >= 1) next--;
       each(column, column + 1, i, marks && marks[next] > marks[j], false);
       j = next;
     }
@@ -805,7 +814,8 @@ const ink = () => forced.matches ? fg : dark ? 0xf4f4f4 : 0x111111;
 /* A comparison's labels begin with a sign, as colour must not be the only carrier. */
 function labelOf(t, i, width) {
   const more = t.wasTotal && kinds[t.name[i]] < PROCESS ? t.total[i] - 2 * t.wasTotal[i] : 0;
-  const sign = more > 0 ? '+ ' : more < 0 ? '\u2212 ' : '', text = fit(t.name[i], Math.floor(width / charWidth) - sign.length);
+  const sign = more > 0 ? '+ ' : more < 0 ? '\u2212 ' : '';
+  const text = fit(t.name[i], Math.floor(width / charWidth) - sign.length);
   return text && sign + text;
 }
 
@@ -1068,6 +1078,7 @@ function saveCollapsed() {
     sampling_frequency: head.hz,
     start_time: when(head.start_ms),
     end_time: when(head.end_ms),
+    pillion: {version: head.version, period_ns: head.unit_ns},
   }) + '\n'];
   let owed = 0;
   for (let i = 1; i < file.n; i++) {
@@ -1083,14 +1094,16 @@ function saveCollapsed() {
 function saveSvg() {
   const xml = text => text.replace(/[&<>"]/g, c => '&#' + c.charCodeAt(0) + ';');
   const h = rowHeight * dpr, high = rowCount() * h, out = [];
-  out.push(`<svg xmlns="http://www.w3.org/2000/svg" width="${W / dpr}" height="${high / dpr}" viewBox="0 0 ${W} ${high}"`,
-    ` font-family="monospace" font-size="${12 * h / 17}"><rect width="100%" height="100%" fill="${css(bg)}"/>\n`);
+  out.push(`<svg xmlns="http://www.w3.org/2000/svg" width="${W / dpr}" height="${high / dpr}"`,
+    ` viewBox="0 0 ${W} ${high}" font-family="monospace" font-size="${12 * h / 17}">`,
+    `<rect width="100%" height="100%" fill="${css(bg)}"/>\n`);
   for (let row = 0; row < rowCount(); row++) {
     const [part, d] = atRow(row), t = part.tree;
     scan(part, d, (from, to, i, found) => {
       const w = to - from, text = labelOf(t, i, w - 6 * dpr), y = row * h, wide = Math.max(w - (w > 2), 1);
       const title = xml(describe({part, i}).join(' \u00b7 ')), colour = css(found ? T.hit : colourOf(t, i));
-      out.push(`<g><title>${title}</title><rect x="${from}" y="${y}" width="${wide}" height="${h - dpr}" fill="${colour}"/>`);
+      out.push(`<g><title>${title}</title>`);
+      out.push(`<rect x="${from}" y="${y}" width="${wide}" height="${h - dpr}" fill="${colour}"/>`);
       if (text) out.push(`<text x="${from + 3 * dpr}" y="${y + .75 * h}" fill="${css(ink())}">${xml(text)}</text>`);
       out.push('</g>\n');
     });
@@ -1176,7 +1189,8 @@ function drawControls() {
   if (S.view === 'sandwich') crumb('function: ' + S.name, () => setView('graph'));
   if (S.focus) crumb('only: ' + S.focus, () => { S.focus = ''; refilter(); });
   for (const set of SETS.slice(1)) {
-    for (const value of S[set]) crumb((set === 'hide' ? 'without: ' : 'only: ') + (value || '(none)'), () => toggle(S[set], value));
+    const word = set === 'hide' ? 'without: ' : 'only: ';
+    for (const value of S[set]) crumb(word + (value || '(none)'), () => toggle(S[set], value));
   }
   if (S.recursion) crumb('recursion collapsed', KEYS.r[1]);
   if (S.modules) crumb('modules', KEYS.m[1]);
@@ -1367,7 +1381,9 @@ document.addEventListener('keydown', event => {
   else return;
   event.preventDefault();
 });
-for (const id in VIEWS) $(id).addEventListener('click', () => setView(VIEWS[id], id === 'sandwich' ? targetName() : ''));
+for (const id in VIEWS) {
+  $(id).addEventListener('click', () => setView(VIEWS[id], id === 'sandwich' ? targetName() : ''));
+}
 for (const [id, key] of [['flip', 'i'], ['colour', 'c'], ['keys', '?']]) $(id).addEventListener('click', KEYS[key][1]);
 $('regex').addEventListener('click', () => {
   S.regex = !S.regex;
@@ -1393,7 +1409,12 @@ addEventListener('resize', redraw);
     redraw();
   }, {once: true});
 })();
-for (const condition of [systemDark, forced, coarse]) condition.addEventListener('change', () => { hatch = null; recolour(); });
+for (const condition of [systemDark, forced, coarse]) {
+  condition.addEventListener('change', () => {
+    hatch = null;
+    recolour();
+  });
+}
 addEventListener('popstate', restore);
 addEventListener('hashchange', restore);
 

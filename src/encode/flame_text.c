@@ -122,7 +122,8 @@ void page_base64(struct page *page, const unsigned char *ptr, size_t len)
         uint32_t bits = (uint32_t)ptr[i] << 16 | (left > 1 ? (uint32_t)ptr[i + 1] << 8 : 0) |
                         (left > 2 ? ptr[i + 2] : 0u);
         char four[4] = {digits[bits >> 18], digits[bits >> 12 & 63],
-                        left > 1 ? digits[bits >> 6 & 63] : '=', left > 2 ? digits[bits & 63] : '='};
+                        left > 1 ? digits[bits >> 6 & 63] : '=',
+                        left > 2 ? digits[bits & 63] : '='};
         page_bytes(page, four, sizeof four);
     }
 }

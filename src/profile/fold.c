@@ -5,8 +5,8 @@
 
 /*
  * How. Interning a node per frame of every stack costs a hash look-up, that is a cache miss, per
- * frame. Instead the profile's own tree is walked once per top node: the nodes its samples touch are
- * marked and chained under their parents; then, parent by parent, the children of all profile nodes
+ * frame. Instead the profile's own tree is walked once per top node: the nodes its samples touch
+ * are marked and chained under their parents; then, parent by parent, the children of all profile nodes
  * that became one fold node are dealt out by name. Which child of this parent has the name is
  * remembered beside the name, so the working set is the names, not the nodes. Every (top, profile
  * node) is visited once however many samples pass through it.

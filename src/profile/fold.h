@@ -9,8 +9,8 @@
  * FOLD_BY_PROCESS puts two levels below the root: the process, named "comm (pid N)", or where the
  * profile does not know pids "comm (container)" or "comm", then, only where it differs from the
  * process's name, the thread's name. FOLD_BY_COMM puts the container name (only when not empty) and
- * the thread's comm, as collapsed files do. These extra levels have kind FOLD_KIND_PROCESS, _THREAD,
- * _CONTAINER.
+ * the thread's comm, as collapsed files do. These extra levels have kind FOLD_KIND_PROCESS,
+ * _THREAD, _CONTAINER.
  *
  * Names are string ids of the profile. Memory: 40 bytes per node, and while fold_build runs 8 per
  * node of the profile's tree and 4 per sample, frame and string. The fold borrows nothing but the

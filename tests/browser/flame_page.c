@@ -17,8 +17,8 @@
  *     stack    NS FRAME…                root first; FRAME is KIND ":" NAME [" @ " library]
  *     deep     NS DEPTH NAME            a stack of DEPTH frames NAME0, NAME1 …
  *
- * Standard output: one line of JSON with what was measured; times are CPU time. extra_bytes is the most memory that was
- * resident at any write of the page, beyond the profile and the nodes of the fold.
+ * Standard output: one line of JSON with what was measured; times are CPU time. extra_bytes is the
+ * most memory that was resident at any write of the page, beyond the profile and the fold's nodes.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -439,7 +439,8 @@ static void write_page(struct profile *p, struct profile *base, const char *path
 int main(int argc, char **argv)
 {
     struct profile p, base;
-    if (!profile_init(&p, PROFILE_MAX_BYTES, NULL) || !profile_init(&base, PROFILE_MAX_BYTES, NULL)) {
+    if (!profile_init(&p, PROFILE_MAX_BYTES, NULL) ||
+        !profile_init(&base, PROFILE_MAX_BYTES, NULL)) {
         die("no memory");
     }
     if (argc >= 4 && strcmp(argv[1], "synthetic") == 0) {

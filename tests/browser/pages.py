@@ -135,24 +135,42 @@ class Decoded:
             before = before[:shared] + self.take(rest)
             yield before
 
+    def numbers(self, count):
+        """The next `count` numbers: one loop, as there are millions."""
+        data, at, values = self.bytes, self.at, []
+        for _ in range(count):
+            value = data[at]
+            at += 1
+            if value > 127:
+                shift, value, byte = 7, value & 127, value
+                while byte > 127:
+                    byte = data[at]
+                    at += 1
+                    value |= (byte & 127) << shift
+                    shift += 7
+            values.append(value)
+        self.at = at
+        return values
+
     def tree(self):
-        number, n = self.number, self.number()
+        n = self.number()
         parent, depth, last = [0] * (n + 1), [0] * (n + 1), 0
-        for i in range(1, n + 1):
-            for _ in range(number()):
+        for i, climb in enumerate(self.numbers(n), 1):
+            while climb:
                 last = parent[last]
+                climb -= 1
             parent[i], depth[i], last = last, depth[last] + 1, i
-        units = [0] + [number() for _ in range(n)]
-        unit = self.header["unit_ns"]
+        unit, units = self.header["unit_ns"], [0] + self.numbers(n)
         own = [(u - 1) * unit if u else 0 for u in units]
         if not self.header["exact"]:
-            own = [ns + number() if u else 0 for ns, u in zip(own, units)]
+            own = [ns + self.number() if u else 0 for ns, u in zip(own, units)]
         name, known = [len(self.names)] + [0] * n, {}
         for i in range(1, n + 1):
             callees = known.setdefault(name[parent[i]], [])
-            rank = number() - 1
+            rank = self.bytes[self.at] - 1  # at most 127: one byte
+            self.at += 1
             if rank < 0:
-                entry = [number(), 1]
+                entry = [self.number(), 1]
                 callees[len(callees) if len(callees) < 127 else 126:] = [entry]
             else:
                 entry = callees[rank]

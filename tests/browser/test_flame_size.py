@@ -19,7 +19,8 @@ def test_every_node_of_a_large_profile_is_in_a_small_page(workdir, stacks, page_
     assert len(decoded.nodes) == measured["nodes"] == len(wanted)
     for (depth, own, name), want in zip(decoded.nodes, wanted):
         text, kind, _ = decoded.names[name]
-        assert (depth, kind, own, text) == want
+        if (depth, kind, own, text) != want:
+            raise AssertionError(f"{(depth, kind, own, text)} instead of {want}")
 
 
 def test_the_same_profile_gives_the_same_page(workdir):

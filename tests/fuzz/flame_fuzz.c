@@ -1,5 +1,5 @@
 /* Any bytes as names, titles and labels of a flame graph page: its elements are those that harmless
- * names give, no byte of a name is left that could act, and the data block holds nothing but base64. */
+ * names give, no byte of a name is left that could act, and the data block is nothing but base64. */
 #include "encode/flame.h"
 
 #include <stdio.h>

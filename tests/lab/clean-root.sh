@@ -63,6 +63,8 @@ for goal; do
     # A PID namespace of its own: when its first process ends, everything started inside ends.
     unshare --mount --pid --fork --ipc --kill-child --propagation private sh -c '
         root=$1 goal=$2
+        # A mount of its own: container runtimes cannot pivot out of a plain folder.
+        mount --bind "$root" "$root"
         mount --rbind /dev "$root/dev"
         mount -t proc proc "$root/proc"
         mount --rbind /sys "$root/sys"

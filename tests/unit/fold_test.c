@@ -179,8 +179,9 @@ static uint32_t below(uint32_t bound)
 
 static uint32_t find_child(const struct fold *fold, uint32_t parent, uint32_t name, uint8_t kind)
 {
-    for (uint32_t c = fold->nodes.at[parent].first_child; c != 0; c = fold->nodes.at[c].next_sibling) {
-        if (fold->nodes.at[c].name == name && fold->nodes.at[c].kind == kind) {
+    const struct fold_node *at = fold->nodes.at;
+    for (uint32_t c = at[parent].first_child; c != 0; c = at[c].next_sibling) {
+        if (at[c].name == name && at[c].kind == kind) {
             return c;
         }
     }

@@ -197,6 +197,9 @@ static void alignment(void)
         }
         order_round(&order, hear, &heard);
     }
+    for (size_t len = 12; len < 80; len++, number++) { /* and such as never had to wait */
+        CHECK(push_long(&order, number, number, len));
+    }
     order_flush(&order, hear, &heard);
     CHECK_INT(heard.list.len, number);
     CHECK(heard.aligned);

@@ -375,7 +375,7 @@ static void fill(const char *dir, size_t leave_bytes)
     char path[512], page[4096] = {0};
     snprintf(path, sizeof path, "%s/filling", dir);
     int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
-    off_t size = 0;
+    off_t size = lseek(fd, 0, SEEK_END);
     for (ssize_t put; (put = write(fd, page, sizeof page)) > 0;) {
         size += put;
     }
@@ -404,6 +404,12 @@ static bool write_full(void *context)
     CHECK_TEXT(names_in(p->dir), "filling last_profile.col last_profile.pprof "
                                  "profile_2026-11-20T10:31:04.col profile_2026-11-20T10:31:04.pprof");
     CHECK(holds(p, "last_profile.col", "# {"));
+
+    fill(p->dir, 0); /* nothing fits: the first failure is the one that is told */
+    CHECK(!outputs_write(&p->outputs, &p->profile, &written, &err));
+    CHECK(strstr(err.text, "-2.col (disk full, ENOSPC)") != NULL);
+    CHECK_INT(written.formats, 0);
+    CHECK(holds(p, "last_profile.col", "# {")); /* the links stay on what is whole */
     return true;
 }
 

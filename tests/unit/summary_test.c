@@ -217,6 +217,16 @@ static void empty_profile(void)
     end(&s);
 }
 
+static void not_empty(void)
+{
+    struct scene s;
+    begin(&s, false);
+    busy_window(&s);
+    s.profile.meta.reason = profile_cstring(&s.profile, "kernel code is hidden");
+    CHECK(strstr(told(&s, NULL), "EMPTY") == NULL);
+    end(&s);
+}
+
 static void idle_window(void)
 {
     struct scene s;
@@ -309,6 +319,7 @@ TESTS({"a terminal gets the block of lines", block},
       {"the last line names the files that were written", files},
       {"files that could not be written are told once, and not named", nothing_written},
       {"an empty profile is a loud warning with its reason", empty_profile},
+      {"a profile with stacks is not called empty", not_empty},
       {"an idle window is no error", idle_window},
       {"odd times give numbers", odd_times},
       {"logfmt and json carry the same numbers", fields},

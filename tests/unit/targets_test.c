@@ -332,8 +332,30 @@ static void exec_by_another_thread(void)
     CHECK(!targets_thread(t, GONE + 1, GONE + 1)->ended);
     targets_end_window(t);
     CHECK_TEXT(targets_thread(t, GONE + 1, GONE + 1)->name, "new");
-    targets_exit(t, GONE + 1, GONE + 1, 4);
+    targets_fork(t, GONE + 1, GONE + 3, GONE + 1, GONE + 1, 5);
+    targets_fork(t, GONE + 1, GONE + 4, GONE + 1, GONE + 1, 6);
+    targets_comm(t, GONE + 1, GONE + 1, STR("newer"), true); /* their ends got lost */
+    CHECK_INT(target->alive, 1);
+    targets_exit(t, GONE + 1, GONE + 1, 7);
     CHECK(target->ended);
+    end(&table);
+}
+
+static void ended_thread(void)
+{
+    struct table table;
+    begin(&table);
+    struct targets *t = &table.t;
+    targets_comm(t, GONE, GONE, STR("x"), true);
+    targets_fork(t, GONE, GONE + 1, GONE, GONE, 1);
+    targets_fork(t, GONE, GONE + 2, GONE, GONE, 2);
+    targets_exit(t, GONE, GONE + 1, 3);
+    targets_exit(t, GONE + 7, GONE + 2, 3); /* of another process: not this one */
+    CHECK_INT(t->threads.len, 3);
+    targets_end_window(t);
+    CHECK_INT(t->threads.len, 2);
+    CHECK_INT(targets_thread(t, GONE, GONE + 2)->tid, GONE + 2); /* found where it moved to */
+    CHECK_INT(t->threads.len, 2);
     end(&table);
 }
 
@@ -546,6 +568,7 @@ TESTS({"a new mapping replaces exactly what it covers, in every shape of overlap
       {"a process ends with its last thread, whichever that is", alive_counts},
       {"an exec by another thread than the first leaves one living thread",
        exec_by_another_thread},
+      {"a thread that ended stays to the end of the window", ended_thread},
       {"a process that ran before us is not ended by counting", ran_before},
       {"a pid that comes again is another process", pid_reuse},
       {"the end of a window drops what ended and nothing else", end_of_window},

@@ -27,13 +27,13 @@ static double clock_of(clockid_t id)
 
 static volatile uint64_t sink;
 
-/* About 0.2 ms of arithmetic. A function that never touches the stack gets no frame pointer from gcc, whatever the
+/* About 2 ms of arithmetic. A function that never touches the stack gets no frame pointer from gcc, whatever the
  * flags say, and its caller would be missed: hence the volatile. */
 __attribute__((noipa)) static void burn(void)
 {
     volatile uint64_t seed = sink;
     uint64_t x = seed;
-    for (int i = 0; i < 100000; i++)
+    for (int i = 0; i < 1000000; i++)
         x = x * 6364136223846793005u + 1442695040888963407u + (x >> 33);
     sink = x;
 }
