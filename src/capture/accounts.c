@@ -7,8 +7,12 @@
 
 enum {
     TEXT_MAX = 64 * 1024,
+    GLANCE_ALL_MAX = 16,  /* beyond, only targets that were sampled since are read again */
+    WEIGH_MAX_PERCENT = 15,
     STRANGERS_KEPT_S = 5, /* pids are reused: what was no child may become one */
     GENERATIONS_MAX = 64,
+    IDLE_POLLS = 10,
+    THREADS_PER_POLL = 4,
 };
 
 static bool read_stat(struct accounts *a, uint32_t pid, uint32_t tid, struct proc_stat *out)
@@ -77,6 +81,9 @@ static bool update_times(struct accounts *a, struct target *target)
     target->threads_seen = stat.num_threads;
     target->parent_pid = stat.ppid; /* an orphan's next parent waits for it */
     target->ended = has_ended(&stat);
+    if (target->rung == RUNG_PROC && !str_eq(stat.comm, str_of(target->name))) {
+        targets_rename(a->targets, target); /* no record tells of an exec here */
+    }
     return true;
 }
 
@@ -167,10 +174,15 @@ static uint64_t thread_delta_ns(struct accounts *a, const struct target *target,
 
 /* Shares the process's new time out among its threads by their own clocks, which are exact where the
  * process's books count in ticks. The first thread has the rest, and ended threads' time with it. */
-static void share_out(struct accounts *a, struct profile *p, struct target *target,
-                      uint64_t user_ns, uint64_t system_ns)
+static void share_out(struct accounts *a, struct profile *p, struct target *target)
 {
-    uint64_t total_ns = user_ns + system_ns, left_user = user_ns, left_system = system_ns;
+    uint64_t user_ns = target->pending_user_ns, left_user = user_ns;
+    uint64_t system_ns = target->pending_system_ns, left_system = system_ns;
+    uint64_t total_ns = user_ns + system_ns;
+    target->pending_user_ns = target->pending_system_ns = 0;
+    if (total_ns == 0) {
+        return;
+    }
     if (target->threads_seen > 1 && proc_list_threads(target->pid, &a->pids, NULL)) {
         vec_each(&a->pids.ids, tid)
         {
@@ -212,23 +224,38 @@ static struct target *heir_of(struct accounts *a, const struct target *target)
     return heir;
 }
 
-static void poll_target(struct accounts *a, struct profile *p, struct target *target)
+/* The cost follows what runs: an idle process is looked at ten times more rarely, and of a process's
+ * threads about forty per second are read. */
+static bool is_due(const struct accounts *a, const struct target *target)
+{
+    return target->idle_polls < IDLE_POLLS || (a->polls + target->pid) % IDLE_POLLS == 0;
+}
+
+static bool threads_are_due(const struct accounts *a, const struct target *target)
+{
+    uint32_t every = target->threads_seen / THREADS_PER_POLL + 1;
+    return target->ended || (a->polls + target->pid) % every == 0;
+}
+
+static void poll_target(struct accounts *a, struct profile *p, struct target *target, bool last)
 {
     struct cpu_times was = target->last;
     bool known = update_times(a, target);
     if (known) {
-        targets_rename(a->targets, target); /* no record tells of an exec here */
         uint64_t user_ns = beyond(target->last.user_ns, was.user_ns);
         uint64_t system_ns = beyond(target->last.system_ns, was.system_ns);
         uint64_t children_ns = unseen_children_ns(target, &was);
-        if (user_ns + system_ns > 0) {
-            share_out(a, p, target, user_ns, system_ns);
-        }
+        target->idle_polls = user_ns + system_ns > 0 ? 0 : target->idle_polls + 1;
+        target->pending_user_ns += user_ns;
+        target->pending_system_ns += system_ns;
         if (children_ns > 0) {
             account_thread(a, p, target, target->pid, children_ns, 0);
         }
         target->accounted_ns += user_ns + system_ns + children_ns;
         target->lifetime_ns += user_ns + system_ns + children_ns;
+    }
+    if (last || threads_are_due(a, target)) {
+        share_out(a, p, target);
     }
     struct target *heir = target->ended ? heir_of(a, target) : NULL;
     if (heir != NULL) {
@@ -237,33 +264,63 @@ static void poll_target(struct accounts *a, struct profile *p, struct target *ta
     }
 }
 
-void accounts_poll(struct accounts *a, struct profile *p)
+static void poll_all(struct accounts *a, struct profile *p, bool last)
 {
+    a->polls++;
     /* children first: a parent's books may already hold what a child's end has not yet told */
     for (size_t i = a->targets->all.len; i-- > 0;) {
         struct target *target = a->targets->all.at[i];
-        if (target->rung == RUNG_PROC && !target->ended) {
-            poll_target(a, p, target);
+        if (target->rung == RUNG_PROC && !target->ended && (last || is_due(a, target))) {
+            poll_target(a, p, target, last);
+        }
+    }
+}
+
+void accounts_poll(struct accounts *a, struct profile *p)
+{
+    poll_all(a, p, false);
+}
+
+void accounts_glance(struct accounts *a, uint64_t now_ns)
+{
+    bool many = a->targets->all.len > GLANCE_ALL_MAX;
+    vec_each(&a->targets->all, slot)
+    {
+        struct target *target = *slot;
+        bool worth = !many || target->since_glance_ns > 0 || target->glanced_at_ns == 0;
+        if (target->rung != RUNG_PROC && !target->ended && worth && update_times(a, target)) {
+            target->glanced_at_ns = now_ns;
+            target->since_glance_ns = 0;
         }
     }
 }
 
 /* ---- closing the window ---- */
 
+/* The weight of a process's samples against its books. The sampling clock and the books do not run
+ * in step: it stands still inside context switches and runs on during interrupts, and both amount to
+ * a few per cent of a busy server. Within WEIGH_MAX_PERCENT, and when nothing was lost, the period is
+ * taken as the books measure it; what remains beyond has a name of its own. */
 static void explain_rest(struct accounts *a, struct profile *p, struct target *target,
                          uint64_t cpu_ns, uint64_t system_ns)
 {
-    uint64_t rest = beyond(cpu_ns, target->sampled_ns);
-    uint64_t threads = target->threads_seen > 0 ? target->threads_seen : 1;
-    uint64_t noise = threads * (a->period_ns + a->tick_ns);
+    uint64_t sampled_ns = target->sampled_ns;
+    uint64_t rest = beyond(cpu_ns, sampled_ns);
     uint32_t thread = targets_thread_id(a->targets, p, target, target->pid);
     if (target->rung == RUNG_PERF_USER) {
         uint64_t hidden = rest < system_ns ? rest : system_ns;
         profile_account(p, thread, ACCOUNT_KERNEL_HIDDEN, hidden);
         rest -= hidden;
+        cpu_ns -= hidden;
     }
-    /* sampling noise is a fluctuation of one period per thread; a long window has no more of it */
-    if (rest > noise) {
+    bool in_step = rest <= sampled_ns / 100 * WEIGH_MAX_PERCENT && a->lost_records == 0;
+    if (cpu_ns < sampled_ns || in_step) {
+        profile_weigh(p, targets_process_id(a->targets, p, target), sampled_ns, cpu_ns);
+        return;
+    }
+    /* one period per thread is the noise of sampling; a long window has no more of it */
+    uint64_t threads = target->threads_seen > 0 ? target->threads_seen : 1;
+    if (rest > threads * (a->period_ns + a->tick_ns)) {
         profile_account(p, thread, ACCOUNT_LOST, rest);
     }
 }
@@ -295,42 +352,59 @@ static void close_living(struct accounts *a, struct profile *p, struct target *t
 static uint64_t short_life_ns(const struct accounts *a, const struct target *target)
 {
     uint64_t lived = beyond(target->ended_ns, target->began_ns);
+    if (target->rung == RUNG_PERF_USER && lived > 0) {
+        return lived; /* kernel code is not sampled however long it runs */
+    }
     return target->began_ns == 0 || lived > a->period_ns ? a->period_ns : lived + 1;
+}
+
+/* What the books are known to hold of a process that ended: up to the last glance the kernel's own
+ * figure, from there on the samples. */
+static uint64_t known_ns(const struct target *target)
+{
+    return target->glanced_at_ns == 0 ? target->sampled_ns
+                                      : beyond(sum_of(&target->last), sum_of(&target->before)) +
+                                            target->since_glance_ns;
 }
 
 static void close_ended(struct accounts *a, struct profile *p, struct target *target,
                         uint64_t share_ns)
 {
-    if (target->sampled_ns + share_ns == 0) {
+    uint64_t cpu_ns = known_ns(target) + share_ns;
+    if (cpu_ns == 0) {
         return;
     }
-    add_to_process(a, p, target, target->sampled_ns + share_ns);
-    profile_account(p, targets_thread_id(a->targets, p, target, target->pid),
-                    target->rung == RUNG_PERF_USER ? ACCOUNT_KERNEL_HIDDEN : ACCOUNT_LOST,
-                    share_ns);
+    add_to_process(a, p, target, cpu_ns);
+    if (target->sampled_ns == 0) {
+        profile_account(p, targets_thread_id(a->targets, p, target, target->pid),
+                        target->rung == RUNG_PERF_USER ? ACCOUNT_KERNEL_HIDDEN : ACCOUNT_LOST,
+                        cpu_ns);
+        return;
+    }
+    uint64_t system_ns = beyond(target->last.system_ns, target->before.system_ns);
+    explain_rest(a, p, target, cpu_ns, target->glanced_at_ns == 0 ? cpu_ns : system_ns + share_ns);
 }
 
-/* Processes that ended and cannot be asked any more. Their books are known only as a sum: what the
- * counters have beyond the living. */
+/* Processes that ended before anybody looked at their books, which are known only as a sum: what the
+ * counters have beyond the others. */
 struct ended {
-    uint64_t sampled_ns, noise_ns; /* of those with samples */
-    uint64_t lives_ns;             /* of those without, at most */
+    uint64_t sampled_ns; /* of those with samples */
+    uint64_t lives_ns;   /* of those without, at most */
     uint64_t to_short_ns, to_sampled_ns;
 };
 
-static void divide_rest(struct ended *e, uint64_t rest_ns, bool kernel_hidden)
+static void divide_rest(struct ended *e, uint64_t rest_ns)
 {
-    bool no_sampled = e->sampled_ns == 0;
-    e->to_short_ns = rest_ns < e->lives_ns || no_sampled ? rest_ns : e->lives_ns;
-    e->to_sampled_ns = rest_ns - e->to_short_ns;
-    if (e->to_sampled_ns <= e->noise_ns && !kernel_hidden) {
-        e->to_sampled_ns = 0;
-    }
+    e->to_short_ns = rest_ns < e->lives_ns ? rest_ns : e->lives_ns;
+    e->to_sampled_ns = e->sampled_ns == 0 ? 0 : rest_ns - e->to_short_ns;
 }
 
 static uint64_t share_of(const struct accounts *a, const struct ended *e,
                          const struct target *target)
 {
+    if (target->glanced_at_ns != 0) {
+        return 0;
+    }
     if (target->sampled_ns > 0) {
         return (uint64_t)((double)e->to_sampled_ns * (double)target->sampled_ns /
                           (double)e->sampled_ns);
@@ -353,23 +427,22 @@ static uint64_t close_all_living(struct accounts *a, struct profile *p, struct e
         if (target->final_known) {
             explained_ns += beyond(sum_of(&target->last), sum_of(&target->before));
             close_living(a, p, target);
-        } else if (target->sampled_ns > 0) {
-            explained_ns += target->sampled_ns;
+            continue;
+        }
+        explained_ns += known_ns(target);
+        if (target->glanced_at_ns == 0) {
             e->sampled_ns += target->sampled_ns;
-            e->noise_ns += a->period_ns + a->tick_ns;
-        } else {
-            e->lives_ns += short_life_ns(a, target);
+            e->lives_ns += target->sampled_ns == 0 ? short_life_ns(a, target) : 0;
         }
     }
     return explained_ns;
 }
 
-static void close_on_perf(struct accounts *a, struct profile *p, uint64_t counted_ns,
-                          bool kernel_hidden)
+static void close_on_perf(struct accounts *a, struct profile *p, uint64_t counted_ns)
 {
     struct ended e = {0};
     uint64_t explained_ns = close_all_living(a, p, &e);
-    divide_rest(&e, beyond(counted_ns, explained_ns), kernel_hidden);
+    divide_rest(&e, beyond(counted_ns, explained_ns));
     vec_each(&a->targets->all, slot)
     {
         struct target *target = *slot;
@@ -381,13 +454,14 @@ static void close_on_perf(struct accounts *a, struct profile *p, uint64_t counte
 
 void accounts_close(struct accounts *a, struct profile *p, struct perf *perf, uint64_t lost_records)
 {
-    p->meta.lost_records = lost_records;
+    p->meta.lost_records = a->lost_records = lost_records;
     if (perf != NULL) {
         uint64_t now_ns = perf_count_ns(perf);
-        close_on_perf(a, p, beyond(now_ns, a->counted_ns), !perf->kernel);
+        close_on_perf(a, p, beyond(now_ns, a->counted_ns));
         a->counted_ns = now_ns;
     }
-    accounts_poll(a, p);
+    profile_apply_weights(p);
+    poll_all(a, p, true);
     vec_each(&a->targets->all, slot)
     {
         struct target *target = *slot;

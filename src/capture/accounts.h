@@ -2,18 +2,21 @@
  * accounts: the kernel's books against our samples.
  *
  * The kernel counts every process's CPU time (utime + stime of /proc/PID/stat); samples explain most
- * of it. What they do not explain is added to the profile under its name, so that per process and
- * window the parts sum to the books:
+ * of it. The sampling clock and these books do not run quite in step: the clock stands still within a
+ * context switch and goes on during interrupts, a few per cent of a busy server either way. Up to 15 %
+ * the samples of a process therefore weigh their period as the books measure it. What is missing
+ * beyond that is added to the profile under its name, so that per process and window the parts sum to
+ * the books:
  *
  *   user code only may be sampled  the rest is "[kernel, hidden]", up to the system time
- *   records were lost, ticks were late, a process lived shorter than a sample   "[lost]"
+ *   records were lost, many ticks were late, a process lived shorter than a sample   "[lost]"
  *   perf is refused (rung 4)       user time is "[native, no perf]", system time "[kernel, hidden]",
  *                                  per thread, by polling /proc
  *
- * A difference within one sampling period and one tick per thread is the noise of sampling and left
- * alone. Processes that ended cannot be asked any more: with perf their time is what the events'
- * own counters say beyond the living; without, it is found in their parent's times of waited-for
- * children.
+ * Processes that ended cannot be asked any more. accounts_glance reads the books of the living four
+ * times a second, so that only the rest of such a process's life is by its samples. Of those that
+ * came and went between two glances the events' own counters tell the sum; without perf it stands in
+ * their parents' times of waited-for children.
  *
  * Call order: accounts_init; accounts_adopt for each process that ran before us; during the window
  * accounts_poll (rung 4 only, every ACCOUNTS_POLL_MS); accounts_close at its end, before the profile
@@ -33,9 +36,11 @@ struct accounts {
     uint64_t tick_ns;
     uint64_t period_ns;      /* of sampling */
     uint64_t counted_ns;     /* perf counters at the beginning of the window */
+    uint64_t lost_records;   /* of the window that is being closed */
     uint64_t began_ticks;    /* our own start: processes that are older had a life before */
     struct buf text;         /* scratch */
     struct pid_list pids;    /* scratch */
+    uint32_t polls;
     struct map strangers;    /* pids seen and found not to be ours */
     uint64_t strangers_until_ns;
     bool follow_all;         /* -a: every process is a target */
@@ -53,6 +58,10 @@ void accounts_discover(struct accounts *a, uint64_t now_ns);
 
 /* Adds the CPU time that targets on rung 4 used since the last poll. */
 void accounts_poll(struct accounts *a, struct profile *p);
+
+/* Reads the books of targets on perf, so that they are known up to now when a target ends before the
+ * window does and can no longer be asked. Called every second or so; now_ns is monotonic. */
+void accounts_glance(struct accounts *a, uint64_t now_ns);
 
 /* Closes the window's books. perf may be null. */
 void accounts_close(struct accounts *a, struct profile *p, struct perf *perf,

@@ -15,7 +15,8 @@ struct image {
 
 void images_init(struct images *images)
 {
-    *images = (struct images){0};
+    uint64_t share = proc_descriptor_limit() / 8; /* perf events and output files need some, too */
+    *images = (struct images){.open_max = share < IMAGES_OPEN_MAX ? share : IMAGES_OPEN_MAX};
     pthread_mutex_init(&images->lock, NULL);
 }
 
@@ -71,7 +72,7 @@ static uint64_t find_image(struct images *images, uint64_t identity, uint32_t ma
 
 static void open_image(struct images *images, struct image *image, uint32_t pid, struct str path)
 {
-    if (images->open_count >= IMAGES_OPEN_MAX ||
+    if (images->open_count >= images->open_max ||
         !proc_open_mapped(pid, path, image->inode, &image->fd, NULL)) {
         images->unopened++;
         return;

@@ -6,7 +6,8 @@
  * as long as we run. An image is made by the sampler when a mapping appears and read by the
  * publisher through images_source. Images live until images_release.
  *
- * Descriptors are bounded (IMAGES_OPEN_MAX); later images are kept without one and their code stays
+ * Descriptors are bounded (IMAGES_OPEN_MAX, an eighth of the limit); later images are kept without one
+ * and their code stays
  * "[file+0xoffset]", which images_unopened counts.
  */
 #ifndef CAPTURE_IMAGES_H
@@ -35,7 +36,7 @@ struct images {
     pthread_mutex_t lock;
     VEC(struct image *) files; /* image key - IMAGE_FIRST_FILE */
     struct map by_identity;
-    size_t open_count;
+    size_t open_count, open_max;
     uint64_t unopened;
 };
 

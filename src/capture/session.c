@@ -47,7 +47,7 @@ struct session {
     struct profile *profile;
 
     uint64_t window_start_ns, window_start_wall_ns;
-    uint64_t next_poll_ns, next_scan_ns;
+    uint64_t next_poll_ns, next_scan_ns, next_glance_ns;
     uint64_t lost_records;   /* of the window */
     uint64_t malformed, invisible, records;
     bool any_on_proc;        /* some target is on rung 4 */
@@ -265,6 +265,9 @@ static void adopt(struct session *s, uint32_t pid)
         target->rung = (uint8_t)perf_rung(s);
         perf_enable(&s->perf);
         (void)targets_read_maps(&s->targets, target);
+        if (err.kind == ERR_LIMIT) {
+            log_once(&s->log, LOG_WARNING, "%s; what these threads use is counted as lost", err.text);
+        }
     } else if (s->perf_on && err.kind != ERR_GONE) {
         say_on_proc(s, &err);
     }
@@ -475,10 +478,16 @@ static uint64_t round_ns(const struct session *s, bool idle)
 
 static void wait_round(struct session *s, uint64_t wait_ns)
 {
-    if (s->perf_on) {
-        perf_wait(&s->perf, s->signals, wait_ns);
-    } else {
+    if (!s->perf_on) {
         signals_wait(s->signals, wait_ns);
+        return;
+    }
+    bool ended = perf_wait(&s->perf, s->signals, wait_ns);
+    uint64_t now_ns = clock_mono_ns();
+    if (ended || now_ns >= s->next_glance_ns) {
+        /* at the command's end its books can be read for a moment, until its parent has waited */
+        accounts_glance(&s->accounts, now_ns);
+        s->next_glance_ns = now_ns + ROUND_MS * NS_PER_MS;
     }
 }
 
@@ -594,6 +603,10 @@ int session_command(const struct settings *settings, struct launch_target *targe
     if (!launch_ready(target)) {
         (void)release(&s);
         return 0;
+    }
+    if (target->late) { /* its exec came before the events that waited for it */
+        target->fresh = false;
+        adopt_command(&s, target);
     }
     char what[ERR_TEXT_MAX];
     snprintf(what, sizeof what, format, settings->command[0], target->pid);

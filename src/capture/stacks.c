@@ -101,5 +101,8 @@ void stacks_add(struct stacks *s, struct profile *p, const struct record *sample
                 add_kernel(p, &halves, &node) && (node != 0 || add_unknown(p, &node));
     profile_add(p, thread, fits ? node : 0, sample->as.sample.period_ns, 1);
     target->sampled_ns += sample->as.sample.period_ns;
+    if (sample->time_ns > target->glanced_at_ns) {
+        target->since_glance_ns += sample->as.sample.period_ns;
+    }
     s->samples++;
 }

@@ -78,7 +78,7 @@ void targets_end_window(struct targets *t)
         if (target->ended) {
             drop_target(t, i);
         } else {
-            target->sampled_ns = target->accounted_ns = 0;
+            target->sampled_ns = target->accounted_ns = target->since_glance_ns = 0;
             i++;
         }
     }

@@ -52,7 +52,11 @@ struct target {
     struct cpu_times before; /* at the beginning of the window */
     struct cpu_times last;   /* as read last */
     uint64_t sampled_ns;     /* weight of this window's samples */
+    uint64_t glanced_at_ns;  /* monotonic: when `last` was read; 0 never */
+    uint64_t since_glance_ns; /* weight of the samples taken later than that */
     uint64_t accounted_ns;   /* attributed from /proc in this window */
+    uint64_t pending_user_ns, pending_system_ns; /* of it, not yet shared out among the threads */
+    uint32_t idle_polls;     /* since it used CPU time last */
     uint64_t lifetime_ns;    /* its own and its children's that its parent's children_ns will hold */
     uint32_t parent_pid;
     uint64_t lost_children_ns; /* CPU of tracked children that ended, to be taken off children_ns */

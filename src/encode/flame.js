@@ -784,7 +784,7 @@ function draw() {
       const x = t.name[i], wide = to - from >= 3 * gap ? to - gap : to;
       let colour = found ? T.hit : colourOf(t, i);
       if (above) colour = mix(colour, bg, .6);
-      if (hovered && x === hovered.part.tree.name[hovered.i]) colour = mix(colour, fg, .22);
+      if (hovered && x === hovered.part.tree.name[hovered.i]) colour = mix(colour, 0, dark ? .4 : .14);
       if (forced.matches) {
         colour = bg;
         under.fill(drawn, from, wide);

@@ -243,8 +243,8 @@ bool launch_ready(struct launch_target *target)
     }
     int32_t pid = (int32_t)getpid();
     char failed;
-    bool told = send(target->link_fd, &pid, sizeof pid, MSG_NOSIGNAL) == sizeof pid;
-    bool started = !told || read_within(target->link_fd, &failed, 1, LAUNCH_READY_MAX_MS) <= 0;
+    target->late = send(target->link_fd, &pid, sizeof pid, MSG_NOSIGNAL) != sizeof pid;
+    bool started = read_within(target->link_fd, &failed, 1, LAUNCH_READY_MAX_MS) <= 0;
     close(target->link_fd);
     target->link_fd = -1;
     return started;

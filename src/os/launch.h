@@ -43,6 +43,7 @@ struct launch_target {
     uint32_t pid;  /* the command's */
     bool fresh;    /* it has not been exec'd yet: arm sampling for its exec. False: it runs already */
     bool has_init; /* a parent waits for this profiler's last window */
+    bool late;     /* set by launch_ready: the command did not wait any longer, its exec is past */
     int link_fd;   /* to the waiting command; launch_ready closes it */
 };
 

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/perf_event.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -270,19 +271,22 @@ static bool list_cpus(struct perf *p, struct err *err)
     return true;
 }
 
-static void raise_descriptor_limit(void)
+/* Raises the limit of descriptors as far as allowed; what events may use of it. */
+static int raise_descriptor_limit(void)
 {
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
         limit.rlim_cur = limit.rlim_max;
         (void)setrlimit(RLIMIT_NOFILE, &limit);
     }
+    uint64_t most = proc_descriptor_limit();
+    return most > INT_MAX ? INT_MAX : (int)(most - most / 4);
 }
 
 bool perf_open(struct perf *p, uint32_t frequency_hz, bool kernel, struct err *err)
 {
     *p = (struct perf){.frequency_hz = frequency_hz, .kernel = kernel};
-    raise_descriptor_limit();
+    p->fd_limit = raise_descriptor_limit();
     size_t pages = RING_FIRST_PAGES;
     unsigned opened = 0;
     bool ok = list_cpus(p, err);
@@ -363,7 +367,10 @@ static bool follow_on_cpu(struct perf *p, struct perf_follower *f, unsigned i,
     if (fd < 0) {
         return refuse_target(f->tid, errno, err);
     }
-    f->fds[i] = fd;
+    f->fds[i] = fd; /* closed with the others if this fails */
+    if (fd >= p->fd_limit) {
+        return refuse_target(f->tid, EMFILE, err);
+    }
     if (ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, p->rings[i].fd) < 0) {
         return err_errno(err, errno, "cannot send thread %u's samples to CPU %u's ring", f->tid,
                          p->rings[i].cpu);
@@ -392,10 +399,22 @@ bool perf_follow(struct perf *p, uint32_t tid, bool on_exec, struct err *err)
     return ok;
 }
 
-static bool is_followed(const struct perf *p, size_t from, uint32_t tid)
+static bool has_ended(const struct perf *p, const struct perf_follower *f)
 {
-    for (size_t i = from; i < p->followers.len; i++) {
-        if (p->followers.at[i].tid == tid) {
+    for (unsigned i = 0; i < p->ring_count; i++) {
+        if (f->fds[i] >= 0) {
+            struct pollfd one = {.fd = f->fds[i]};
+            return poll(&one, 1, 0) == 1 && (one.revents & POLLHUP) != 0;
+        }
+    }
+    return true;
+}
+
+static bool is_followed(const struct perf *p, uint32_t tid)
+{
+    vec_each(&p->followers, f)
+    {
+        if (f->tid == tid && !has_ended(p, f)) {
             return true;
         }
     }
@@ -405,17 +424,16 @@ static bool is_followed(const struct perf *p, size_t from, uint32_t tid)
 bool perf_follow_process(struct perf *p, uint32_t pid, struct err *err)
 {
     struct pid_list threads = {0};
-    size_t first = p->followers.len;
+    bool any = false;
     bool listed = proc_list_threads(pid, &threads, err);
     for (unsigned round = 0; listed && round < LIST_AGAIN_MAX; round++) {
         size_t before = p->followers.len;
         vec_each(&threads.ids, tid)
         {
             struct err one;
-            if (is_followed(p, first, *tid) || perf_follow(p, *tid, false, &one)) {
-                continue;
-            }
-            if (one.number != ESRCH && err != NULL) {
+            if (is_followed(p, *tid) || perf_follow(p, *tid, false, &one)) {
+                any = true;
+            } else if (one.number != ESRCH && err != NULL) {
                 *err = one;
             }
         }
@@ -425,10 +443,10 @@ bool perf_follow_process(struct perf *p, uint32_t pid, struct err *err)
         }
     }
     vec_release(&threads.ids);
-    if (listed && p->followers.len == first && (err == NULL || err->number == 0)) {
+    if (listed && !any && (err == NULL || err->number == 0)) {
         return err_set(err, ERR_GONE, ESRCH, "pid %u ended before it could be followed", pid);
     }
-    return p->followers.len > first;
+    return any;
 }
 
 void perf_enable(struct perf *p)
@@ -466,7 +484,7 @@ uint64_t perf_count_ns(struct perf *p)
     return sum;
 }
 
-void perf_wait(struct perf *p, int extra_fd, uint64_t timeout_ns)
+bool perf_wait(struct perf *p, int extra_fd, uint64_t timeout_ns)
 {
     struct pollfd fds[CPU_COUNT_MAX + 2];
     nfds_t count = 0;
@@ -478,12 +496,13 @@ void perf_wait(struct perf *p, int extra_fd, uint64_t timeout_ns)
     if (extra_fd >= 0) {
         fds[count++] = (struct pollfd){.fd = extra_fd, .events = POLLIN};
     }
-    if (p->followers.len == 1) {
-        /* a single launched command: its end is an event to wake for */
+    bool single = p->followers.len == 1; /* a launched command: its end is an event to wake for */
+    if (single) {
         fds[count++] = (struct pollfd){.fd = p->followers.at[0].fds[0]};
     }
     struct timespec timeout = {(time_t)(timeout_ns / NS_PER_S), (long)(timeout_ns % NS_PER_S)};
-    (void)ppoll(fds, count, &timeout, NULL);
+    return ppoll(fds, count, &timeout, NULL) > 0 && single &&
+           (fds[count - 1].revents & POLLHUP) != 0;
 }
 
 /* A record that wraps around the end of the ring, made contiguous. */
@@ -533,17 +552,6 @@ void perf_drain(struct perf *p,
             drain_ring(p, i, each, context);
         }
     }
-}
-
-static bool has_ended(const struct perf *p, const struct perf_follower *f)
-{
-    for (unsigned i = 0; i < p->ring_count; i++) {
-        if (f->fds[i] >= 0) {
-            struct pollfd one = {.fd = f->fds[i]};
-            return poll(&one, 1, 0) == 1 && (one.revents & POLLHUP) != 0;
-        }
-    }
-    return true;
 }
 
 size_t perf_reap(struct perf *p)

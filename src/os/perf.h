@@ -17,7 +17,8 @@
  * perf_sample_type names the fields that were asked for.
  *
  * Limits. Rings start at 512 KiB and are halved, down to 32 KiB, while the kernel refuses the locked
- * memory (EPERM); perf_ring_bytes tells what was got. Descriptors: threads x CPUs + CPUs.
+ * memory (EPERM); perf_ring_bytes tells what was got. Descriptors: threads x CPUs + CPUs, of which at
+ * most three quarters of what this process may have are used (the limit is raised as far as allowed).
  *
  * Errors name the gate (perf-refusal table of the kernel's checks): EPERM is a seccomp filter, EACCES
  * on ourselves the paranoid level or an LSM, EACCES on a target its uid, capabilities or dumpable
@@ -70,6 +71,7 @@ struct perf {
     bool kernel;
     struct perf_ring *rings;
     unsigned ring_count;
+    int fd_limit; /* events have lower numbers: some are left for images and output files */
     VEC(struct perf_follower) followers;
     unsigned char *scratch;
     uint64_t ended_count_ns; /* final counter values of reaped followers */
@@ -90,7 +92,7 @@ uint64_t perf_period_ns(const struct perf *p);
 bool perf_follow(struct perf *p, uint32_t tid, bool on_exec, struct err *err);
 
 /* Follows all threads of a process, listing them again until no new one appears. Threads that end
- * meanwhile are no error; false when none could be followed. */
+ * meanwhile are no error; false when none could be followed. True with `err` set: not all could. */
 bool perf_follow_process(struct perf *p, uint32_t pid, struct err *err);
 
 /* Starts what was followed without on_exec since the last call. */
@@ -100,8 +102,9 @@ void perf_enable(struct perf *p);
  * ended children included, sampled or not. */
 uint64_t perf_count_ns(struct perf *p);
 
-/* Waits until a ring wants to be read, extra_fd (-1: none) is readable, or timeout. */
-void perf_wait(struct perf *p, int extra_fd, uint64_t timeout_ns);
+/* Waits until a ring wants to be read, extra_fd (-1: none) is readable, or timeout. True when it was
+ * the end of the only task that is followed (and of all it started). */
+bool perf_wait(struct perf *p, int extra_fd, uint64_t timeout_ns);
 
 /* Hands every complete record of every ring to `each`, ring by ring, and frees its space. */
 void perf_drain(struct perf *p,

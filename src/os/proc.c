@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/auxv.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -232,6 +233,12 @@ uint64_t proc_tick_ns(void)
 uint64_t proc_page_bytes(void)
 {
     return (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+uint64_t proc_descriptor_limit(void)
+{
+    struct rlimit limit;
+    return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : 0;
 }
 
 /* The vdso is an ELF image of a page or two; its section table ends it. */

@@ -60,6 +60,9 @@ uint64_t proc_tick_ns(void);
 
 uint64_t proc_page_bytes(void);
 
+/* How many descriptors this process may have open. */
+uint64_t proc_descriptor_limit(void);
+
 /* The vdso that the kernel mapped into this process: the same bytes as in every 64-bit process.
  * {NULL, 0} when there is none. */
 struct str proc_own_vdso(void);

@@ -332,6 +332,27 @@ void profile_account(struct profile *p, uint32_t thread, enum account account, u
     }
 }
 
+void profile_weigh(struct profile *p, uint32_t process, uint64_t nominal_ns, uint64_t cpu_ns)
+{
+    if (process != 0 && nominal_ns > 0) {
+        p->processes.at[process].weight = (double)cpu_ns / (double)nominal_ns;
+    }
+}
+
+void profile_apply_weights(struct profile *p)
+{
+    for (size_t i = 1; i < p->samples.len; i++) {
+        struct sample *s = &p->samples.at[i];
+        double weight = p->processes.at[p->threads.at[s->thread].process].weight;
+        if (weight > 0 && s->count > 0) {
+            s->cpu_ns = (uint64_t)((double)s->cpu_ns * weight + 0.5);
+        }
+    }
+    for (size_t i = 1; i < p->processes.len; i++) {
+        p->processes.at[i].weight = 0;
+    }
+}
+
 const char *account_name(enum account account)
 {
     static const char *const names[ACCOUNT_COUNT] = {

@@ -98,6 +98,7 @@ struct process {
     uint32_t runtime;     /* "CPython 3.11.9", 0: native or unknown */
     uint32_t remedy;      /* what would let more be seen, 0 nothing */
     uint64_t cpu_ns;      /* utime + stime within the window, by the kernel's books */
+    double weight;        /* of its samples against their nominal period; 0 is 1 */
     uint8_t rung;         /* enum rung */
 };
 
@@ -185,6 +186,11 @@ void profile_add(struct profile *p, uint32_t thread, uint32_t node, uint64_t cpu
 
 /* Adds CPU time without a stack, on the given thread. */
 void profile_account(struct profile *p, uint32_t thread, enum account account, uint64_t cpu_ns);
+
+/* Notes that the samples of a process, nominal_ns in sum, stand for cpu_ns by the kernel's books;
+ * profile_apply_weights then scales all noted ones in one pass. Accounting is not scaled. */
+void profile_weigh(struct profile *p, uint32_t process, uint64_t nominal_ns, uint64_t cpu_ns);
+void profile_apply_weights(struct profile *p);
 
 /* "[lost]" …; static text. */
 const char *account_name(enum account account);

@@ -163,7 +163,8 @@ class Page:
             self.complaints.append(details.get("exception", {}).get("description", details["text"]))
         elif method == "Runtime.consoleAPICalled":
             self.complaints.append(" ".join(str(a.get("value")) for a in params["args"]))
-        elif method == "Log.entryAdded":
+        elif method == "Log.entryAdded" and "willReadFrequently" not in params["entry"]["text"]:
+            # that one is about our own looking at the canvas
             self.complaints.append(params["entry"]["text"])
 
     def resize(self, width, height, scale=1):

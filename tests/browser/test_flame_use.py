@@ -566,10 +566,14 @@ def test_labels_can_be_read_on_every_colour(look, page_of, scheme, ink, colour):
     for _ in range(colour):
         view.key("c")
     view.search("native1")
-    view.page.mouse("mouseMoved", 5, 5)
-    # the colours of boxes: everything in the row but ink, which is thin, and the gaps
-    pixels = view.js("[...document.getElementById('canvas').getContext('2d').getImageData(0, 17 * 2 + 2, canvas.width, 1).data]")
-    colours = {tuple(pixels[i:i + 3]) for i in range(0, len(pixels), 4)}
+    # the colours of boxes: everything in the row but ink, which is thin, and the gaps; also with the highlight
+    colours = set()
+    for x in (None, .03, .3, .6, .97):
+        if x:
+            view.at(x, 2)
+        pixels = view.js("[...document.getElementById('canvas').getContext('2d')"
+                         ".getImageData(0, 17 * 2 + 2, canvas.width, 1).data]")
+        colours |= {tuple(pixels[i:i + 3]) for i in range(0, len(pixels), 4)}
     background = tuple(map(int, re.findall(r"\d+", view.js("getComputedStyle(canvas).backgroundColor"))[:3]))
     assert len(colours) > 10
     assert min(contrast(c, ink) for c in colours - {background}) >= 4.5

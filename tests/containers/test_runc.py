@@ -38,7 +38,7 @@ def test_where_perf_is_allowed_a_scratch_image_is_named(image):
     done = start(image, ["-o", "/out", "--", "/act", "spin", "0.8", "5"],
                  capabilities=container.CAPABILITIES + ["CAP_SYS_ADMIN"]).finish()
     assert done.status == 5, done
-    assert profiler.Session(done, image.parent / "out").share("spin") > 0.9
+    assert profiler.Session(done, image.parent / "out").share("spin") > 0.7
 
 
 @pytest.mark.parametrize("profile", ["docker", "containers-common"])
@@ -79,8 +79,9 @@ def test_a_sidecar_that_shares_the_pid_namespace_attaches(image, program):
         done = start(image, ["-p", "1", "-d", "2", "-o", "/out"], pid_of=app.pid(), profile="off").finish()
         assert done.status == 0, done
         session = profiler.Session(done, image.parent / "out")
-        assert session.share("spin") > 0.9, session.frames()
-        assert 1.0 < session.seconds() < 2.3
+        # The C library's clock_gettime has no frame pointers: a sample in it lacks spin().
+        assert session.share("spin") > 0.7, session.frames()
+        assert 0.3 < session.seconds() < 2.3
     finally:
         app.remove()
 

@@ -91,7 +91,7 @@ def test_ctrl_c_while_attached_ends_early_and_writes(pillion, program, workdir):
     assert done.status == 0, done
     session = profiler.Session(done, workdir)
     assert session.share("spin") > 0.9
-    assert 0.4 < session.seconds() < 1.5
+    assert 0.1 < session.seconds() < 1.5
     target.end()
 
 

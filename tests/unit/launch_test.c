@@ -66,10 +66,10 @@ static const char *content(const char *name)
     return out;
 }
 
-/* Waits until a file has content, at most two seconds. */
+/* Waits until a file has content, at most ten seconds. */
 static const char *awaited(const char *name)
 {
-    for (unsigned i = 0; i < 200 && content(name)[0] == '\0'; i++) {
+    for (unsigned i = 0; i < 1000 && content(name)[0] == '\0'; i++) {
         clock_sleep_ns(10 * MS);
     }
     return content(name);
@@ -563,7 +563,7 @@ static void dead_profiler(void)
         int status = run(&caller, "echo ran; exit 3");
         CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 3);
         CHECK_TEXT(content("out"), "ran\n");
-        CHECK(clock_mono_ns() - began_ns < 500 * (uint64_t)MS);
+        CHECK(clock_mono_ns() - began_ns < LAUNCH_READY_MAX_MS * (uint64_t)MS);
     }
     end();
 }
@@ -579,7 +579,7 @@ static void hanging_profiler(void)
         CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 3);
         CHECK_TEXT(content("out"), "ran\n");
         uint64_t took_ms = (clock_mono_ns() - began_ns) / MS;
-        CHECK(took_ms >= LAUNCH_READY_MAX_MS - 10 && took_ms < LAUNCH_READY_MAX_MS + 500);
+        CHECK(took_ms >= LAUNCH_READY_MAX_MS - 10 && took_ms < LAUNCH_READY_MAX_MS + 1500);
     }
     end();
 }
@@ -625,7 +625,7 @@ static void passes_signals_on(void)
     pid_t pid = start(&shapes[1], argv);
     CHECK_TEXT(awaited("out"), "ready\n");
     kill(pid, SIGHUP);
-    for (unsigned i = 0; i < 100 && strstr(content("out"), "hup") == NULL; i++) {
+    for (unsigned i = 0; i < 1000 && strstr(content("out"), "hup") == NULL; i++) {
         clock_sleep_ns(10 * MS);
     }
     kill(pid, SIGTERM);
@@ -643,7 +643,7 @@ static void waits_for_the_flush(void)
     int status = run(&caller, "exit 4");
     CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 4);
     CHECK_TEXT(content("profiler"), "flushed"); /* before the status was there */
-    CHECK(clock_mono_ns() - began_ns < 1000 * (uint64_t)MS);
+    CHECK(clock_mono_ns() - began_ns < LAUNCH_FLUSH_MAX_MS * (uint64_t)MS);
     end();
 }
 
@@ -655,7 +655,7 @@ static void flush_is_bounded(void)
     int status = run(&caller, "exit 4");
     CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 4);
     uint64_t took_ms = (clock_mono_ns() - began_ns) / MS;
-    CHECK(took_ms >= LAUNCH_FLUSH_MAX_MS - 10 && took_ms < LAUNCH_FLUSH_MAX_MS + 500);
+    CHECK(took_ms >= LAUNCH_FLUSH_MAX_MS - 10 && took_ms < LAUNCH_FLUSH_MAX_MS + 1500);
     end();
 }
 
@@ -663,7 +663,7 @@ static void restarts(void)
 {
     begin();
     struct caller caller = {.init = true, .profiler = crashes_once};
-    int status = run(&caller, "sleep 1.4; exit 2");
+    int status = run(&caller, "sleep 2; exit 2");
     CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 2);
     CHECK_TEXT(content("profiler"), "fresh again "); /* once, a second later */
     end();
@@ -682,7 +682,7 @@ static void holds_no_pipe(void)
 {
     begin();
     struct caller caller = {.prepare = give_a_pipe};
-    char shell[] = "/bin/sh", option[] = "-c", text[] = "exec 7>&-; sleep 1";
+    char shell[] = "/bin/sh", option[] = "-c", text[] = "exec 7>&-; sleep 2";
     char *argv[] = {shell, option, text, NULL};
     for (unsigned shape = 0; shape < 2; shape++) {
         caller.init = shape == 1;
@@ -693,7 +693,7 @@ static void holds_no_pipe(void)
         close(pipe_ends[1]);
         char byte;
         CHECK(read(pipe_ends[0], &byte, 1) == 0);
-        CHECK(clock_mono_ns() - began_ns < 700 * (uint64_t)MS); /* the command still runs */
+        CHECK(clock_mono_ns() - began_ns < 1700 * (uint64_t)MS); /* the command still runs */
         close(pipe_ends[0]);
         CHECK_INT(finish(pid), 0);
     }
@@ -745,7 +745,7 @@ static bool take_signals(void *context)
     raise(SIGPIPE); /* ignored */
     began_ns = clock_mono_ns();
     signals_wait(fd, (uint64_t)5000 * MS);
-    CHECK(clock_mono_ns() - began_ns < 1000 * (uint64_t)MS);
+    CHECK(clock_mono_ns() - began_ns < 4000 * (uint64_t)MS);
     CHECK_INT(signals_next(fd), SIGUSR1);
     CHECK_INT(signals_next(fd), 0);
     CHECK_INT(signals_next(-1), 0);
