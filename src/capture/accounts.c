@@ -73,7 +73,7 @@ static bool update_times(struct accounts *a, struct target *target)
     if (targets_find(a->targets, target->pid) != target || !read_stat(a, target->pid, 0, &stat) ||
         (target->start_ticks != 0 && stat.start_ticks != target->start_ticks) ||
         (target->ended && !has_ended(&stat))) {
-        target->ended = true;
+        target->ended = target->ended || a->began_ticks != 0;
         return false;
     }
     target->start_ticks = stat.start_ticks;

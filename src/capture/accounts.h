@@ -37,7 +37,8 @@ struct accounts {
     uint64_t period_ns;      /* of sampling */
     uint64_t counted_ns;     /* perf counters at the beginning of the window */
     uint64_t lost_records;   /* of the window that is being closed */
-    uint64_t began_ticks;    /* our own start: processes that are older had a life before */
+    uint64_t began_ticks;    /* our own start: processes that are older had a life before. 0: there
+                              * is no /proc, and only records tell what has ended */
     struct buf text;         /* scratch */
     struct pid_list pids;    /* scratch */
     uint32_t polls;

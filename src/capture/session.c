@@ -271,7 +271,7 @@ static void adopt(struct session *s, uint32_t pid)
     } else if (s->perf_on && err.kind != ERR_GONE) {
         say_on_proc(s, &err);
     }
-    target->ended = !accounts_adopt(&s->accounts, target);
+    (void)accounts_adopt(&s->accounts, target); /* notes its end, too */
     s->any_on_proc = s->any_on_proc || target->rung == RUNG_PROC;
 }
 
@@ -580,7 +580,7 @@ static void adopt_command(struct session *s, const struct launch_target *target)
         command->rung = (uint8_t)(s->perf_on ? perf_rung(s) : RUNG_PROC);
         s->any_on_proc = !s->perf_on;
         command->alive = 1;
-        command->ended = !accounts_adopt(&s->accounts, command);
+        (void)accounts_adopt(&s->accounts, command);
     }
 }
 

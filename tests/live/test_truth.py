@@ -173,7 +173,8 @@ def test_all_processes_of_the_namespace(pillion, program, workdir):
         target.finish()
     for name in ("first", "second"):
         assert session.seconds(comm=name) > 0.2, session.col.comms()
-    assert session.share("spin") > 0.5
+        spinning = sum(stack.count for stack in session.col.stacks if stack.comm == name and "spin" in stack.frames)
+        assert spinning / 99 > 0.7 * session.seconds(comm=name)
 
 
 def free_port():
@@ -207,7 +208,7 @@ def test_a_real_server_under_load(pillion, workdir):
     unnamed = sum(s.count for w in session.windows for s in w.stacks
                   if re.match(r"\[.*(\+0x|unknown|lost|unreadable|partial|hidden|no perf)", s.frames[-1]))
     named = 1 - unnamed / sum(w.total for w in session.windows)
-    print(f"named: {100 * named:.1f} % of {session.seconds():.1f} s CPU")
+    print(f"named: {100 * named:.1f} % of {session.seconds():.2f} s CPU; the kernel says {done.cpu_seconds:.2f} s")
     assert named >= 0.90, named
     assert profiler.within(session.seconds(), done.cpu_seconds, 0.03, TICK, session.stolen), (
         session.seconds(), done.cpu_seconds)

@@ -189,7 +189,7 @@ static void begin(struct books *b)
     targets_init(&b->targets, &b->images, false);
     accounts_init(&b->accounts, &b->targets, PERIOD, false);
     CHECK(b->accounts.began_ticks > 0);
-    b->accounts.began_ticks = 0; /* as if started before all of the test's processes */
+    b->accounts.began_ticks = 1; /* as if started before all of the test's processes */
     CHECK(profile_init(&b->profile, 1 << 22, NULL));
     b->perf.kernel = true;
 }
@@ -514,6 +514,23 @@ static void gone(void)
     end(&b);
 }
 
+static void no_proc(void)
+{
+    struct books b;
+    begin(&b);
+    b.accounts.began_ticks = 0; /* our own could not be read */
+    struct target *target = targets_get(&b.targets, GONE);
+    target->rung = RUNG_PERF;
+    CHECK(!accounts_adopt(&b.accounts, target));
+    CHECK(!target->ended);
+    accounts_close(&b.accounts, &b.profile, &b.perf, 0);
+    profile_clear(&b.profile);
+    targets_end_window(&b.targets);
+    CHECK(targets_find(&b.targets, GONE) == target); /* and keeps its mappings */
+    CHECK(!accounts_any_alive(&b.accounts));
+    end(&b);
+}
+
 static void pid_of_another(void)
 {
     struct books b;
@@ -739,6 +756,7 @@ TESTS({"a process's time counts from its adoption", since_adoption},
       {"following all takes every process but ourselves, from now on", all_processes},
       {"windows add up to the whole", windows_add_up},
       {"a process that is gone is no error", gone},
+      {"without /proc a process goes on until a record ends it", no_proc},
       {"a pid that belongs to another process now is not asked", pid_of_another},
       {"samples weigh their period as the books measure it", all_sampled},
       {"what samples do not explain is lost, and the parts sum up", partly_lost},
