@@ -23,6 +23,7 @@ archive=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' | g
 archive=${DEBIAN_MIRROR:-${archive%/}}
 kept=$repository/build/lab/debootstrap
 mkdir -p "$kept" "$root"
+chmod 755 "$root" # mktemp makes it 700, and in the root that would be "/" for every other user
 [ -e "$repository/build/lab/.gitignore" ] || echo '*' >"$repository/build/lab/.gitignore"
 
 cleanup() { [ -n "$keep" ] || rm -rf --one-file-system "$root"; }
