@@ -207,12 +207,6 @@ def cpu_seconds(pid):
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def stolen_seconds():
-    """CPU time a hypervisor gave to others so far. A sampling timer runs through it, the kernel's books leave it out."""
-    with open("/proc/stat") as text:
-        return int(text.readline().split()[8]) / os.sysconf("SC_CLK_TCK")
-
-
 def children_of(pid):
     return [int(p.name) for p in Path("/proc").iterdir() if p.name.isdigit() and parent_of(int(p.name)) == pid]
 

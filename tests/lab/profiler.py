@@ -17,8 +17,8 @@ def as_nobody(*argv):
 class Session:
     """What a finished run left: `done`, its windows, and the sums over them."""
 
-    def __init__(self, done, folder, stolen=0.0):
-        self.done, self.folder, self.stolen = done, Path(folder), stolen
+    def __init__(self, done, folder):
+        self.done, self.folder = done, Path(folder)
         self.windows = col.every(folder)
 
     @property
@@ -47,11 +47,10 @@ def profile(pillion, folder, command, *options, launch="exec", prefix=(), timeou
     In exec mode `done.cpu_seconds` is the command's alone; in init mode it includes the profiler's.
     """
     Path(folder).mkdir(exist_ok=True)
-    stolen = process.stolen_seconds()
     done = process.run([*prefix, pillion, "-o", folder, "--launch", launch, *options, "--", *command],
                        timeout=timeout, **more)
     process.settle(15)
-    return Session(done, folder, process.stolen_seconds() - stolen)
+    return Session(done, folder)
 
 
 def find(started, pillion, timeout=5):
@@ -90,7 +89,6 @@ def lines(text):
     return [line for line in text.splitlines() if re.match(r"pillion( |:)", line)]
 
 
-def within(measured, truth, relative, absolute=0.0, stolen=0.0):
-    """Whether two sums agree within a relative or an absolute bound, whichever is wider. Stolen time may be on top."""
-    bound = max(relative * truth, absolute)
-    return -bound <= measured - truth <= bound + stolen
+def within(measured, truth, relative, absolute=0.0):
+    """Whether two sums agree within a relative or an absolute bound, whichever is wider."""
+    return abs(measured - truth) <= max(relative * truth, absolute)

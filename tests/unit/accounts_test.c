@@ -577,6 +577,25 @@ static uint64_t sampled_part(struct books *b, struct target *target, uint64_t cp
     return cpu_ns;
 }
 
+/* Nobody can ask a process that was waited for; the last glance has. */
+static void glanced_at(void)
+{
+    struct books b;
+    struct worker worker;
+    struct target *target = after_work(&b, &worker, RUNG_PERF, 200, 0);
+    sampled_part(&b, target, 185 * MS);
+    accounts_glance(&b.accounts, 1);
+    CHECK_INT(target->glanced_at_ns, 1);
+    uint64_t booked_ns = target->last.user_ns + target->last.system_ns - target->before.user_ns -
+                         target->before.system_ns;
+    target->since_glance_ns = 10 * MS; /* one sample later than the glance */
+    dismiss(&worker);
+    accounts_close(&b.accounts, &b.profile, &b.perf, 0);
+    CHECK_INT(attributed(&b), booked_ns + 10 * MS);
+    CHECK_INT(attributed(&b), profile_sum(&b.profile).process_cpu_ns);
+    end(&b);
+}
+
 static void all_sampled(void)
 {
     struct books b;
@@ -758,6 +777,7 @@ TESTS({"a process's time counts from its adoption", since_adoption},
       {"a process that is gone is no error", gone},
       {"without /proc a process goes on until a record ends it", no_proc},
       {"a pid that belongs to another process now is not asked", pid_of_another},
+      {"a process that ended has the books of the last glance and its samples since", glanced_at},
       {"samples weigh their period as the books measure it", all_sampled},
       {"what samples do not explain is lost, and the parts sum up", partly_lost},
       {"unseen kernel time is hidden, up to the system time", kernel_hidden},

@@ -4,6 +4,7 @@
 #include "test.h"
 
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { GONE = 0x7ffffff0 }; /* above the kernel's highest pid */
@@ -341,6 +342,26 @@ static void exec_by_another_thread(void)
     end(&table);
 }
 
+/* The maps of a zombie open and are empty, as are those of any process that is ending. */
+static void maps_of_a_zombie(void)
+{
+    struct table table;
+    begin(&table);
+    pid_t child = fork();
+    if (child == 0) {
+        _exit(0);
+    }
+    siginfo_t info;
+    CHECK(waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT) == 0);
+    struct target *target = targets_get(&table.t, (uint32_t)child);
+    map(&table.t, target, 0x10000, 0x20000, 0);
+    CHECK(!targets_read_maps(&table.t, target));
+    CHECK_INT(target->maps.len, 1);
+    CHECK(targets_mapping(&table.t, target, 0x10000, 0) != NULL);
+    CHECK(waitpid(child, NULL, 0) == child);
+    end(&table);
+}
+
 static void ended_thread(void)
 {
     struct table table;
@@ -555,7 +576,8 @@ static void tid_of_another(void)
     end(&table);
 }
 
-TESTS({"a new mapping replaces exactly what it covers, in every shape of overlap", every_overlap},
+TESTS({"a process that is ending keeps the mappings that are known", maps_of_a_zombie},
+      {"a new mapping replaces exactly what it covers, in every shape of overlap", every_overlap},
       {"empty and backward mappings change nothing", empty_mapping},
       {"both parts of a split mapping keep file and bias", split_keeps_bias},
       {"the vdso of a 32-bit process is not taken for ours", vdso_of_32_bits},
