@@ -11,6 +11,7 @@ endif
 OUT := build/out/$(ARCH)
 HOST_OUT := build/out/host
 FUZZ_OUT := build/out/fuzz
+UNIT_AARCH64_OUT := build/out/host-aarch64
 
 # As many jobs as processors, unless the caller said otherwise.
 ifeq ($(MAKELEVEL)$(filter -j% --jobserver%,$(MAKEFLAGS)),0)
@@ -24,6 +25,9 @@ TARGET_GCC := $(CROSS_COMPILE)gcc
 TARGET_BINUTILS := $(CROSS_COMPILE)
 HOST_GCC := gcc
 CLANG := clang
+# The tests cross-compile for aarch64 whatever ARCH is. On an aarch64 machine these are the names of its own tools.
+AARCH64_TOOLS := aarch64-linux-gnu-
+AARCH64_GCC := $(AARCH64_TOOLS)gcc
 
 # What makes two builds in two folders the same bytes.
 DETERMINISTIC = -ffile-prefix-map=$(CURDIR)/= -ffile-prefix-map=$(CURDIR)=. -fno-ident
@@ -42,6 +46,11 @@ HOST_SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=undefined
 HOST_CFLAGS = -g -O1 -fno-omit-frame-pointer
 FUZZ_SANITIZE := -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined
 FUZZ_CFLAGS = -g -O1 -fno-omit-frame-pointer
+
+# And for the unit tests as aarch64 programs: static, so that the emulator needs no root to find libraries in, which
+# rules AddressSanitizer out.
+UNIT_AARCH64_SANITIZE := -fsanitize=undefined -fno-sanitize-recover=undefined
+UNIT_AARCH64_CFLAGS = -g -O1
 
 WARNINGS := -Wall -Wextra -Wshadow -Wmissing-prototypes -Wstrict-prototypes -Wvla -Werror
 CPPFLAGS := -Isrc -D_GNU_SOURCE=

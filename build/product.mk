@@ -4,7 +4,9 @@
 other_arch = $(filter-out $1,x86_64 aarch64)
 find_sources = $(sort $(shell find src -name '*.c' $(foreach a,$(call other_arch,$1),-not -path '*/$a/*') 2>/dev/null))
 sources := $(call find_sources,$(ARCH))
-host_sources := $(filter-out src/main.c,$(call find_sources,$(shell uname -m)))
+# All but main.c: what the unit tests of a processor link.
+library_sources = $(filter-out src/main.c,$(call find_sources,$1))
+host_sources := $(call library_sources,$(shell uname -m))
 
 # What is embedded as bytes: see build/assets.S.
 assets := $(wildcard src/encode/flame.js src/encode/flame.css)

@@ -8,8 +8,13 @@ wanted=$(for purpose in "$@"; do
     awk -v purpose="$purpose" '!/^#/ && NF && ($1 == purpose || purpose == "all" && $1 !~ /-/) {
         for (i = 2; i <= NF; i++) print $i }' build/packages.txt
 done | sort -u)
-[ "${ARCH:-$(uname -m)}" = "$(uname -m)" ] ||
-    wanted="$wanted $(awk -v purpose="build-$ARCH" '$1 == purpose { $1 = ""; print }' build/packages.txt)"
+# The compiler for another processor: of the product, and for the tests, which build for aarch64 too.
+tested=
+case " $* " in *" test "* | *" all "*) tested=aarch64 ;; esac
+for arch in ${ARCH:-} $tested; do
+    [ "$arch" = "$(uname -m)" ] ||
+        wanted="$wanted $(awk -v purpose="build-$arch" '$1 == purpose { $1 = ""; print }' build/packages.txt)"
+done
 
 if ! command -v dpkg-query >/dev/null; then
     echo "setup: not a Debian system; needed here are the equivalents of:" $wanted

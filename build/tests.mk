@@ -1,27 +1,27 @@
 # What the tests need built, and the goals that run them. pytest finds the programs in build/out and runs the unit
 # tests with the rest; tests/README.md says more.
 
-# $1 tool chain's folder, $2 CC, $3 flags: every source but main.c, as an archive.
+# $1 tool chain's folder, $2 CC, $3 AR, $4 flags, $5 sources: every source but main.c, as an archive.
 define test_library
 $1/obj/%.o: src/%.c build/tests.mk $1/vendor.flags | $(call vendor_archives,$1)
 	$$(call say,CC,$$< in $1)
 	@mkdir -p $$(@D)
-	$$(Q)$2 $$(compile_base) $3 -I$1/vendor/include $$(call commit_flag,$$<) -MMD -MP -c -o $$@ $$<
+	$$(Q)$2 $$(compile_base) $4 -I$1/vendor/include $$(call commit_flag,$$<) -MMD -MP -c -o $$@ $$<
 
 $1/obj/assets.o: build/assets.S $(assets)
 	@mkdir -p $$(@D)
 	$$(Q)$2 -c -o $$@ $$<
 
-$1/libpillion.a: $(host_sources:src/%.c=$1/obj/%.o) $(if $(assets),$1/obj/assets.o)
+$1/libpillion.a: $(5:src/%.c=$1/obj/%.o) $(if $(assets),$1/obj/assets.o)
 	@rm -f $$@
-	$$(Q)ar Dcrs $$@ $$^
+	$$(Q)$3 Dcrs $$@ $$^
 
--include $(host_sources:src/%.c=$1/obj/%.d)
+-include $(5:src/%.c=$1/obj/%.d)
 endef
 compile_base = -std=gnu11 $(CPPFLAGS)
-$(eval $(call test_library,$(HOST_OUT),$(HOST_GCC),$$(WARNINGS) $$(HOST_CFLAGS) $$(HOST_SANITIZE)))
+$(eval $(call test_library,$(HOST_OUT),$(HOST_GCC),ar,$$(WARNINGS) $$(HOST_CFLAGS) $$(HOST_SANITIZE),$(host_sources)))
 # gcc has judged these sources; clang's other opinions are not asked for.
-$(eval $(call test_library,$(FUZZ_OUT),$(CLANG),-w $$(FUZZ_CFLAGS) $$(FUZZ_SANITIZE)))
+$(eval $(call test_library,$(FUZZ_OUT),$(CLANG),ar,-w $$(FUZZ_CFLAGS) $$(FUZZ_SANITIZE),$(host_sources)))
 
 unit_programs := $(patsubst tests/%.c,$(HOST_OUT)/%,$(wildcard tests/unit/*_test.c))
 fuzz_programs := $(patsubst tests/fuzz/%.c,$(FUZZ_OUT)/%,$(wildcard tests/fuzz/*_fuzz.c))
@@ -41,8 +41,35 @@ $(FUZZ_OUT)/%_fuzz: tests/fuzz/%_fuzz.c $(FUZZ_OUT)/libpillion.a
 		$(FUZZ_OUT)/libpillion.a $(call vendor_archives,$(FUZZ_OUT)) -lpthread
 -include $(fuzz_programs:=.d)
 
-.PHONY: unit fuzz fuzz-run test bench
+# The unit tests once more as aarch64 programs, which a Debian machine runs under qemu-user. Their libraries are built
+# with no sanitizer: it would say what the host's has said.
+aarch64_programs := $(unit_programs:$(HOST_OUT)/%=$(UNIT_AARCH64_OUT)/%)
+$(call note,$(UNIT_AARCH64_OUT)/vendor.flags,$(AARCH64_GCC) $(UNIT_AARCH64_CFLAGS) $(UNIT_AARCH64_SANITIZE))
+$(foreach l,$(VENDOR_LIBRARIES),$(eval $(call vendor_rule,$(UNIT_AARCH64_OUT),$l,,$(AARCH64_GCC),$(AARCH64_TOOLS)ar,$$(UNIT_AARCH64_CFLAGS))))
+$(eval $(call test_library,$(UNIT_AARCH64_OUT),$(AARCH64_GCC),$(AARCH64_TOOLS)ar,$$(WARNINGS) $$(UNIT_AARCH64_CFLAGS) \
+	$$(UNIT_AARCH64_SANITIZE),$(call library_sources,aarch64)))
+
+$(UNIT_AARCH64_OUT)/unit/%: tests/unit/%.c $(UNIT_AARCH64_OUT)/libpillion.a
+	$(call say,TEST,$@)
+	@mkdir -p $(@D)
+	$(Q)$(AARCH64_GCC) $(compile_base) $(WARNINGS) -Itests/unit -I$(UNIT_AARCH64_OUT)/vendor/include \
+		$(UNIT_AARCH64_CFLAGS) $(UNIT_AARCH64_SANITIZE) -static -Wl,--eh-frame-hdr -MMD -MP -MF $@.d -o $@ $< \
+		$(UNIT_AARCH64_OUT)/libpillion.a $(call vendor_archives,$(UNIT_AARCH64_OUT)) -lpthread
+-include $(aarch64_programs:=.d)
+
+.PHONY: unit unit-aarch64 product-aarch64 fuzz fuzz-run test bench
 unit: $(unit_programs)
+
+ifeq ($(shell command -v $(AARCH64_GCC)),)
+unit-aarch64 product-aarch64:
+	@echo 'aarch64 is not tested: no $(AARCH64_GCC) here (make setup installs it)'
+else
+unit-aarch64: $(aarch64_programs)
+
+# A make of its own: ARCH decides what the rest of these files is about.
+product-aarch64:
+	+@$(MAKE) ARCH=aarch64 CROSS_COMPILE=$(AARCH64_TOOLS) product
+endif
 
 FUZZ_SECONDS ?= 5
 ifeq ($(shell command -v $(CLANG)),)
@@ -64,7 +91,8 @@ $(fuzz_programs:=.run): $(FUZZ_OUT)/%_fuzz.run: $(FUZZ_OUT)/%_fuzz
 
 test:
 	@sh build/setup.sh build test
-	+@$(MAKE) product unit fuzz
+	+@$(MAKE) product unit unit-aarch64 fuzz
+	+@$(MAKE) product-aarch64
 	+@$(MAKE) fuzz-run
 	ARCH=$(ARCH) /usr/bin/python3 -m pytest tests
 

@@ -3,6 +3,7 @@
 #include "cli/help.h"
 #include "cli/install.h"
 #include "cli/render.h"
+#include "cli/replay.h"
 #include "cli/say.h"
 #include "cli/version.h"
 
@@ -26,6 +27,7 @@ static int (*const commands[COMMAND_COUNT])(const struct request *) = {
     [COMMAND_INSTALL] = install_run,
     [COMMAND_HELP] = help_run,
     [COMMAND_VERSION] = version,
+    [COMMAND_REPLAY] = replay_fixture_run,
 };
 
 int main(int argc, char **argv)

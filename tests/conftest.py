@@ -16,7 +16,7 @@ import pytest
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
 
-from lab import compiler, process, tiers  # noqa: E402
+from lab import compiler, emulate, process, tiers  # noqa: E402
 
 REPOSITORY = Path(__file__).parent.parent
 PROGRAMS = Path(__file__).parent / "live" / "programs"
@@ -53,7 +53,8 @@ def pytest_unconfigure(config):
           flush=True)
 
 
-# ---- C unit programs: tests/unit/X_test.c is built to build/out/host/unit/X_test by `make unit`
+# ---- C unit programs: tests/unit/X_test.c is built to build/out/host/unit/X_test by `make unit`, and by `make
+# unit-aarch64` to build/out/host-aarch64/unit/X_test, whose tests are named "aarch64: ..." and run under qemu-user
 
 def pytest_collect_file(file_path, parent):
     if file_path.suffix == ".c" and file_path.stem.endswith("_test") and file_path.parent.name == "unit":
@@ -63,19 +64,37 @@ def pytest_collect_file(file_path, parent):
 
 class UnitFile(pytest.File):
     def collect(self):
-        self.program = OUT / "host" / "unit" / self.path.stem
-        self.results = None
-        if not self.program.exists():
-            yield UnitTest.from_parent(self, name="is built")
+        yield from self.tests("", UnitProgram(OUT / "host" / "unit" / self.path.stem, []), {})
+        if emulate.HERE == "aarch64":
             return
-        listed = subprocess.run([self.program, "--list"], stdout=subprocess.PIPE, check=True, text=True)
-        for name in listed.stdout.splitlines():
-            yield UnitTest.from_parent(self, name=name)
+        reason = emulate.compiler_missing("aarch64") or emulate.missing("aarch64")
+        reason = reason or emulate.UNIT_SKIPS.get((self.path.stem, None))
+        if reason:
+            yield UnitTest.from_parent(self, name="aarch64: all", program=None, test=None, reason=reason)
+            return
+        program = UnitProgram(OUT / "host-aarch64" / "unit" / self.path.stem, emulate.prefix("aarch64"))
+        yield from self.tests("aarch64: ", program, emulate.UNIT_SKIPS)
+
+    def tests(self, prefix, program, skips):
+        if not program.path.exists():
+            yield UnitTest.from_parent(self, name=f"{prefix}is built", program=program, test=None)
+            return
+        for test in program.listed():
+            yield UnitTest.from_parent(self, name=prefix + test, program=program, test=test,
+                                       reason=skips.get((self.path.stem, test)))
+
+
+class UnitProgram:
+    def __init__(self, path, prefix):
+        self.path, self.command, self.results = path, [*prefix, path], None
+
+    def listed(self):
+        return subprocess.run([*self.command, "--list"], stdout=subprocess.PIPE, check=True, text=True).stdout.splitlines()
 
     def outcome(self, name):
         """Runs the program once; returns (state, detail) of one test."""
         if self.results is None:
-            done = process.run([self.program], cwd=REPOSITORY, timeout=300)
+            done = process.run(self.command, cwd=REPOSITORY, timeout=300)
             self.results, notes = {}, []
             for line in done.out.splitlines():
                 for state in ("ok", "not ok", "skip"):
@@ -98,10 +117,16 @@ class UnitFailure(Exception):
 
 
 class UnitTest(pytest.Item):
+    def __init__(self, *, program, test, reason=None, **more):
+        super().__init__(**more)
+        self.program, self.test, self.reason = program, test, reason
+
     def runtest(self):
-        if not self.parent.program.exists():
-            raise UnitFailure(f"{self.parent.program} is missing; run make unit")
-        state, detail = self.parent.outcome(self.name)
+        if self.reason:
+            pytest.skip(self.reason)
+        if self.test is None:
+            raise UnitFailure(f"{self.program.path} is missing; run make unit unit-aarch64")
+        state, detail = self.program.outcome(self.test)
         if state == "skip":
             pytest.skip(detail)
         if state != "ok":
@@ -140,6 +165,29 @@ def pillion():
     if not path.exists():
         pytest.fail(f"{path} is missing; run make", pytrace=False)
     return path
+
+
+@pytest.fixture(scope="session")
+def pillion_for():
+    """pillion_for("aarch64") -> the program built for that processor, whatever this machine is."""
+    def find(arch):
+        path = OUT / arch / "pillion"
+        if not path.exists():
+            reason = emulate.compiler_missing(arch)
+            (pytest.skip if reason else pytest.fail)(reason or f"{path} is missing; run make ARCH={arch}")
+        return path
+    return find
+
+
+@pytest.fixture(scope="session")
+def emulated(pillion_for):
+    """emulated("aarch64") -> how that program is called here: [emulator, program], or [program] for our own processor."""
+    def command(arch):
+        reason = emulate.missing(arch)
+        if reason:
+            pytest.skip(reason)
+        return [*emulate.prefix(arch), pillion_for(arch)]
+    return command
 
 
 @pytest.fixture

@@ -1,33 +1,80 @@
 #include "capture/images.h"
 #include "base/err.h"
+#include "base/time.h"
 #include "elf/elf.h"
+#include "elf/memory.h"
 #include "os/proc.h"
+#include "symbol/jit.h"
 
 #include <stdlib.h>
+
+enum {
+    TABLE_MAX_BYTES = 4 << 20,         /* of unwind rules per image; all of cc1plus takes 3 MB */
+    NAMING_TABLE_MAX_BYTES = 512 << 10,
+    PERF_MAP_RETRY_S = 1,
+    FEED_BYTES = 64 * 1024,
+};
 
 struct image {
     char *path;
     uint32_t major, minor;
     uint64_t inode;
-    int fd;             /* -1: could not be opened */
-    struct elf *loads;  /* its headers, for the bias of mappings; null without */
+    bool is_open, is_generated;
+    struct world_file file;      /* its reader is null when there is nothing to read */
+    struct elf_memory loaded;    /* without is_open: what `file` reads from */
+    void *root;                  /* of the process that mapped it first */
+
+    /* the sampler's */
+    struct elf *loads;           /* its headers, for the bias of mappings; null without */
+    struct unwind_table *table;
+    bool table_made, frame_pointers;
+    uint64_t perf_map_retry_ns;
+
+    /* the publisher's */
+    struct elf *naming_elf;
+    struct unwind_table *naming_table; /* the extents of functions without symbols */
+    struct jit_names *names;
+    uint64_t map_fed, dump_fed;  /* bytes */
+
+    /* of a generated image; written by the sampler, with the lock */
+    uint32_t pid;
+    bool has_map;
+    struct world_file map;
+    uint64_t jitdump;            /* image key, 0 none */
 };
 
-void images_init(struct images *images)
+void images_init(struct images *images, const struct world *world)
 {
     uint64_t share = proc_descriptor_limit() / 8; /* perf events and output files need some, too */
-    *images = (struct images){.open_max = share < IMAGES_OPEN_MAX ? share : IMAGES_OPEN_MAX};
+    *images = (struct images){.world = world,
+                              .open_max = share < IMAGES_OPEN_MAX ? share : IMAGES_OPEN_MAX};
     pthread_mutex_init(&images->lock, NULL);
 }
 
-static void free_image(struct image *image)
+static void free_elf(struct elf *elf)
 {
-    if (image->fd >= 0) {
-        proc_close(image->fd);
+    if (elf != NULL) {
+        elf_release(elf);
+        free(elf);
     }
-    if (image->loads != NULL) {
-        elf_release(image->loads);
-        free(image->loads);
+}
+
+static void free_image(const struct world *world, struct image *image)
+{
+    if (image == NULL) {
+        return;
+    }
+    elf_memory_release(&image->loaded);
+    unwind_table_free(image->table);
+    unwind_table_free(image->naming_table);
+    free_elf(image->loads);
+    free_elf(image->naming_elf);
+    jit_names_free(image->names);
+    if (image->is_open) {
+        world->close(world->context, &image->file);
+    }
+    if (image->has_map) {
+        world->close(world->context, &image->map);
     }
     free(image->path);
     free(image);
@@ -37,9 +84,17 @@ void images_release(struct images *images)
 {
     vec_each(&images->files, image)
     {
-        free_image(*image);
+        free_image(images->world, *image);
     }
+    vec_each(&images->roots, root)
+    {
+        if (root->handle != NULL) {
+            images->world->close_root(images->world->context, root->handle);
+        }
+    }
+    free_image(images->world, images->vdso);
     vec_release(&images->files);
+    vec_release(&images->roots);
     map_release(&images->by_identity);
     pthread_mutex_destroy(&images->lock);
 }
@@ -56,6 +111,14 @@ static struct image *image_at(struct images *images, uint64_t key)
     return key >= IMAGE_FIRST_FILE && index < images->files.len ? images->files.at[index] : NULL;
 }
 
+static struct image *locked_image_at(struct images *images, uint64_t key)
+{
+    pthread_mutex_lock(&images->lock);
+    struct image *image = image_at(images, key);
+    pthread_mutex_unlock(&images->lock);
+    return image;
+}
+
 /* The same file under another name (a hard link, another mount namespace) is the same image. */
 static uint64_t find_image(struct images *images, uint64_t identity, uint32_t major, uint32_t minor,
                            uint64_t inode)
@@ -63,30 +126,96 @@ static uint64_t find_image(struct images *images, uint64_t identity, uint32_t ma
     for (struct map_slot *slot = map_find(&images->by_identity, identity); slot != NULL;
          slot = map_next(&images->by_identity, slot)) {
         const struct image *image = image_at(images, slot->value);
-        if (image->inode == inode && image->major == major && image->minor == minor) {
+        if (!image->is_generated && image->inode == inode && image->major == major &&
+            image->minor == minor) {
             return slot->value;
         }
     }
     return IMAGE_NONE;
 }
 
-static void open_image(struct images *images, struct image *image, uint32_t pid, struct str path)
+static bool same_root(const struct world_root *a, const struct world_root *b)
 {
-    if (images->open_count >= images->open_max ||
-        !proc_open_mapped(pid, path, image->inode, &image->fd, NULL)) {
+    return a->device == b->device && a->inode == b->inode && a->mounts == b->mounts;
+}
+
+/* Distinct roots are few: containers of a task. */
+static void *root_of(struct images *images, uint32_t pid)
+{
+    const struct world *world = images->world;
+    struct world_root root, own;
+    if (!world->root_of(world->context, pid, &root)) {
+        return NULL;
+    }
+    vec_each(&images->roots, known)
+    {
+        if (same_root(&known->root, &root)) {
+            return known->handle;
+        }
+    }
+    struct images_root *fresh = vec_push(&images->roots);
+    if (fresh == NULL) {
+        return NULL;
+    }
+    *fresh = (struct images_root){.root = root};
+    bool ours = world->root_of(world->context, proc_own_pid(), &own) && same_root(&own, &root);
+    if (!ours && !world->open_root(world->context, pid, &fresh->handle)) {
+        fresh->handle = NULL;
+    }
+    return fresh->handle;
+}
+
+/* Go's compiler keeps frame pointers and writes no .eh_frame. */
+static bool is_go(struct elf *elf)
+{
+    return elf_section(elf, ".gopclntab") != NULL ||
+           elf_section(elf, ".data.rel.ro.gopclntab") != NULL ||
+           elf_section(elf, ".note.go.buildid") != NULL;
+}
+
+static struct elf *headers_of(const struct memory_reader *file)
+{
+    struct elf *elf = calloc(1, sizeof *elf);
+    if (elf != NULL && !elf_open(elf, file, NULL)) {
+        free(elf);
+        return NULL;
+    }
+    return elf;
+}
+
+/* The file itself; or, deleted or replaced since, what the process has loaded of it. */
+static bool open_file(struct images *images, struct image *image, uint32_t pid,
+                      const struct mapped_file *file)
+{
+    const struct world *world = images->world;
+    const struct world_mapping mapping = {file->path, file->inode, file->start, file->limit};
+    if (images->open_count < images->open_max &&
+        world->mapped(world->context, pid, &mapping, &image->file, NULL)) {
+        image->is_open = true;
+        images->open_count++;
+        return true;
+    }
+    struct memory_reader memory = world->memory(world->context, pid, 0);
+    if (file->base == 0 || !elf_memory_copy(&image->loaded, &memory, file->base, NULL)) {
+        return false;
+    }
+    image->file.reader = elf_memory_reader(&image->loaded);
+    return true;
+}
+
+static void open_image(struct images *images, struct image *image, uint32_t pid,
+                       const struct mapped_file *file)
+{
+    if (!open_file(images, image, pid, file)) {
         images->unopened++;
         return;
     }
-    images->open_count++;
-    image->loads = calloc(1, sizeof *image->loads);
-    struct memory_reader reader = proc_file_reader(image->fd);
-    if (image->loads != NULL && !elf_open(image->loads, &reader, NULL)) {
-        free(image->loads);
-        image->loads = NULL;
-    }
+    image->root = root_of(images, pid);
+    image->loads = headers_of(&image->file.reader);
+    image->frame_pointers = image->loads != NULL && is_go(image->loads);
 }
 
-static struct image *make_image(struct str path, uint32_t major, uint32_t minor, uint64_t inode)
+static struct image *make_image(struct str path)
 {
     struct image *image = calloc(1, sizeof *image);
     char *copy = image == NULL ? NULL : malloc(path.len + 1);
@@ -96,52 +225,158 @@ static struct image *make_image(struct str path, uint32_t major, uint32_t minor,
     }
     memcpy(copy, path.ptr, path.len);
     copy[path.len] = '\0';
-    *image = (struct image){.path = copy, .major = major, .minor = minor, .inode = inode, .fd = -1};
+    image->path = copy;
     return image;
 }
 
+/* The key of an image made just now; IMAGE_ANON, and the image is gone, when memory ends. */
 static uint64_t add_image(struct images *images, struct image *image, uint64_t identity)
 {
+    pthread_mutex_lock(&images->lock);
     uint64_t key = IMAGE_FIRST_FILE + images->files.len;
     struct image **place = vec_push(&images->files);
-    if (place == NULL || !map_add(&images->by_identity, identity, key)) {
+    bool good = place != NULL && map_add(&images->by_identity, identity, key);
+    if (good) {
+        *place = image;
+    } else {
         images->files.len -= place != NULL;
-        return IMAGE_ANON;
     }
-    *place = image;
-    return key;
+    pthread_mutex_unlock(&images->lock);
+    if (!good) {
+        free_image(images->world, image);
+    }
+    return good ? key : (uint64_t)IMAGE_ANON;
 }
 
-uint64_t images_file(struct images *images, uint32_t pid, struct str path, uint32_t major,
-                     uint32_t minor, uint64_t inode)
+uint64_t images_file(struct images *images, uint32_t pid, const struct mapped_file *file)
 {
-    uint64_t identity = identity_of(path, major, minor, inode);
+    uint64_t identity = identity_of(file->path, file->major, file->minor, file->inode);
     pthread_mutex_lock(&images->lock);
-    uint64_t key = find_image(images, identity, major, minor, inode);
+    uint64_t key = find_image(images, identity, file->major, file->minor, file->inode);
     pthread_mutex_unlock(&images->lock);
     if (key != IMAGE_NONE) {
         return key;
     }
-    struct image *image = make_image(path, major, minor, inode);
+    struct image *image = make_image(file->path);
     if (image == NULL) {
         return IMAGE_ANON;
     }
-    open_image(images, image, pid, path);
+    image->major = file->major;
+    image->minor = file->minor;
+    image->inode = file->inode;
+    open_image(images, image, pid, file);
+    return add_image(images, image, identity);
+}
+
+/* ---- generated code ---- */
+
+uint64_t images_generated(struct images *images, uint32_t pid, uint64_t started)
+{
+    uint64_t identity = hash_u64((uint64_t)pid << 32 ^ hash_u64(started) ^ IMAGE_ANON);
     pthread_mutex_lock(&images->lock);
-    key = add_image(images, image, identity);
-    pthread_mutex_unlock(&images->lock);
-    if (key == IMAGE_ANON) {
-        free_image(image);
+    struct map_slot *slot = map_find(&images->by_identity, identity);
+    while (slot != NULL) {
+        const struct image *image = image_at(images, slot->value);
+        if (image->is_generated && image->pid == pid && image->inode == started) {
+            break;
+        }
+        slot = map_next(&images->by_identity, slot);
     }
-    return key;
+    uint64_t key = slot == NULL ? (uint64_t)IMAGE_NONE : slot->value;
+    pthread_mutex_unlock(&images->lock);
+    if (key != IMAGE_NONE) {
+        return key;
+    }
+    struct image *image = make_image(STR("[anon]"));
+    if (image == NULL) {
+        return IMAGE_ANON;
+    }
+    image->is_generated = image->frame_pointers = true;
+    image->pid = pid;
+    image->inode = started;
+    return add_image(images, image, identity);
+}
+
+void images_find_perf_map(struct images *images, uint64_t key, uint64_t now_ns)
+{
+    struct image *image = locked_image_at(images, key);
+    if (image == NULL || !image->is_generated || image->has_map ||
+        now_ns < image->perf_map_retry_ns) {
+        return;
+    }
+    struct world_file map;
+    image->perf_map_retry_ns = now_ns + PERF_MAP_RETRY_S * NS_PER_S;
+    if (images->world->perf_map(images->world->context, image->pid, &map)) {
+        pthread_mutex_lock(&images->lock);
+        image->map = map;
+        image->has_map = true;
+        pthread_mutex_unlock(&images->lock);
+    }
+}
+
+void images_set_jitdump(struct images *images, uint64_t generated, uint64_t dump)
+{
+    pthread_mutex_lock(&images->lock);
+    struct image *image = image_at(images, generated);
+    if (image != NULL && image->is_generated) {
+        image->jitdump = dump;
+    }
+    pthread_mutex_unlock(&images->lock);
+}
+
+bool images_is_generated(struct images *images, uint64_t key)
+{
+    const struct image *image = locked_image_at(images, key);
+    return image != NULL && image->is_generated;
+}
+
+/* ---- for the sampler ---- */
+
+static bool read_vdso(void *context, uint64_t offset, void *out, size_t len, struct err *err)
+{
+    const struct images *images = context;
+    struct str vdso = images->world->vdso;
+    if (offset > vdso.len || len > vdso.len - offset) {
+        return err_set(err, ERR_MALFORMED, 0, "the vdso ends before offset %llu",
+                       (unsigned long long)offset + len);
+    }
+    memcpy(out, vdso.ptr + offset, len);
+    return true;
+}
+
+static struct image *vdso_image(struct images *images)
+{
+    if (images->vdso == NULL && (images->vdso = make_image(STR("[vdso]"))) != NULL) {
+        struct memory_reader reader = {read_vdso, images};
+        images->vdso->loads = headers_of(&reader);
+    }
+    return images->vdso;
+}
+
+struct unwind_table *images_table(struct images *images, uint64_t key)
+{
+    struct image *image =
+        key == IMAGE_VDSO ? vdso_image(images) : locked_image_at(images, key);
+    if (image == NULL || image->loads == NULL) {
+        return NULL;
+    }
+    if (!image->table_made) {
+        image->table_made = true;
+        image->table = unwind_table_new(image->loads, TABLE_MAX_BYTES);
+    }
+    return image->table;
+}
+
+bool images_has_frame_pointers(struct images *images, uint64_t key)
+{
+    const struct image *image = locked_image_at(images, key);
+    return image != NULL && image->frame_pointers;
 }
 
 uint64_t images_bias(struct images *images, uint64_t key, uint64_t map_start, uint64_t file_offset)
 {
-    pthread_mutex_lock(&images->lock);
-    const struct image *image = image_at(images, key);
+    const struct image *image = locked_image_at(images, key);
     const struct elf *loads = image == NULL ? NULL : image->loads;
-    pthread_mutex_unlock(&images->lock);
     uint64_t bias = 0;
     if (loads != NULL && elf_bias(loads, map_start, file_offset, proc_page_bytes(), &bias)) {
         return bias;
@@ -150,7 +385,8 @@ uint64_t images_bias(struct images *images, uint64_t key, uint64_t map_start, ui
         return map_start; /* the vdso is linked at 0 */
     }
     /* without headers an address can at least say where in the file it is */
-    return key == IMAGE_ANON ? 0 : map_start - file_offset;
+    bool has_file = key >= IMAGE_FIRST_FILE && image != NULL && !image->is_generated;
+    return has_file ? map_start - file_offset : 0;
 }
 
 struct str images_path(struct images *images, uint64_t key)
@@ -166,26 +402,11 @@ struct str images_path(struct images *images, uint64_t key)
     default:
         break;
     }
-    pthread_mutex_lock(&images->lock);
-    const struct image *image = image_at(images, key);
-    struct str path = image == NULL ? STR("[unknown]") : str_of(image->path);
-    pthread_mutex_unlock(&images->lock);
-    return path;
+    const struct image *image = locked_image_at(images, key);
+    return image == NULL ? STR("[unknown]") : str_of(image->path);
 }
 
 /* ---- for the publisher ---- */
-
-static bool read_vdso(void *context, uint64_t offset, void *out, size_t len, struct err *err)
-{
-    (void)context;
-    struct str vdso = proc_own_vdso();
-    if (offset > vdso.len || len > vdso.len - offset) {
-        return err_set(err, ERR_MALFORMED, 0, "the vdso ends before offset %llu",
-                       (unsigned long long)offset + len);
-    }
-    memcpy(out, vdso.ptr + offset, len);
-    return true;
-}
 
 static bool read_kernel_text(void *context, void *out, size_t max, size_t *len, struct err *err)
 {
@@ -212,17 +433,14 @@ static bool source_open(void *context, uint64_t key, struct symbol_image *out, s
         return open_kernel(out, err);
     }
     if (key == IMAGE_VDSO) {
-        *out = (struct symbol_image){.file = {read_vdso, NULL}};
+        *out = (struct symbol_image){.file = {read_vdso, images}};
         return true;
     }
-    pthread_mutex_lock(&images->lock);
-    const struct image *image = image_at(images, key);
-    int fd = image == NULL ? -1 : image->fd;
-    pthread_mutex_unlock(&images->lock);
-    if (fd < 0) {
+    const struct image *image = locked_image_at(images, key);
+    if (image == NULL || image->file.reader.read == NULL) {
         return err_set(err, ERR_GONE, 0, "the file was gone before it could be opened");
     }
-    *out = (struct symbol_image){.kind = SYMBOL_IMAGE_ELF, .file = proc_file_reader(fd)};
+    *out = (struct symbol_image){.kind = SYMBOL_IMAGE_ELF, .file = image->file.reader};
     return true;
 }
 
@@ -237,4 +455,38 @@ static void source_close(void *context, struct symbol_image *image)
 struct symbol_source images_source(struct images *images)
 {
     return (struct symbol_source){source_open, source_close, images};
+}
+
+static bool debug_open(void *context, uint64_t key, const char *path, struct memory_reader *out,
+                       void **handle)
+{
+    struct images *images = context;
+    const struct world *world = images->world;
+    const struct image *image = locked_image_at(images, key);
+    struct world_file file;
+    if (image == NULL ||
+        (!world->under(world->context, image->root, path, &file) &&
+         (image->root == NULL || !world->under(world->context, NULL, path, &file)))) {
+        return false;
+    }
+    *out = file.reader;
+    *handle = file.handle;
+    return true;
+}
+
+static void debug_close(void *context, void *handle)
+{
+    const struct images *images = context;
+    struct world_file file = {.handle = handle};
+    images->world->close(images->world->context, &file);
+}
+
+static struct str debug_path(void *context, uint64_t key)
+{
+    return images_path(context, key);
+}
+
+struct debug_source images_debug_source(struct images *images)
+{
+    return (struct debug_source){debug_open, debug_close, debug_path, images};
 }

@@ -3,19 +3,30 @@
  *
  * A process may be gone, and its file deleted, before its profile is symbolised; an open descriptor
  * is all that is needed then, and it pins the inode, so that device and inode identify the file for
- * as long as we run. An image is made by the sampler when a mapping appears and read by the
- * publisher through images_source. Images live until images_release.
+ * as long as we run. The root a process sees is kept open as well, for the debug files that belong to
+ * its libraries. An image is made by the sampler when a mapping appears; the sampler uses its headers
+ * and unwind tables, the publisher reads the file through images_source, and each keeps what it
+ * derives to itself.
  *
- * Descriptors are bounded (IMAGES_OPEN_MAX, an eighth of the limit); later images are kept without one
- * and their code stays
- * "[file+0xoffset]", which images_unopened counts.
+ * A file that no path leads to any more is read back from the memory of a process that has it mapped
+ * (elf/memory.h), as far as it was loaded.
+ *
+ * Code that a process generates has no file: all of it is one image per process, whose names come from
+ * the process's perf map or jitdump. The perf map appears when the program likes, so it is looked for when
+ * code of the image is sampled (images_find_perf_map, with back-off), while the process is there.
+ *
+ * Descriptors are bounded (IMAGES_OPEN_MAX, an eighth of the limit); later images are kept without
+ * one and their code stays "[file+0xoffset]", which `unopened` counts. Images live until images_release.
  */
 #ifndef CAPTURE_IMAGES_H
 #define CAPTURE_IMAGES_H
 
 #include "base/map.h"
 #include "base/vec.h"
+#include "capture/world.h"
+#include "symbol/files.h"
 #include "symbol/namer.h"
+#include "unwind/table.h"
 
 #include <pthread.h>
 
@@ -26,27 +37,61 @@ enum {
     IMAGE_NONE = 0,
     IMAGE_KERNEL = 1,
     IMAGE_VDSO = 2,
-    IMAGE_ANON = 3, /* memory without a file: generated code */
+    IMAGE_ANON = 3, /* code that cannot be told apart: of another processor mode, or memory ended */
     IMAGE_FIRST_FILE = 4,
 };
 
 struct image;
 
+struct images_root {
+    struct world_root root;
+    void *handle; /* null: it is our own */
+};
+
 struct images {
+    const struct world *world;
     pthread_mutex_t lock;
     VEC(struct image *) files; /* image key - IMAGE_FIRST_FILE */
+    VEC(struct images_root) roots;
+    struct image *vdso;
     struct map by_identity;
     size_t open_count, open_max;
     uint64_t unopened;
 };
 
-void images_init(struct images *images);
+/* `world` is borrowed. */
+void images_init(struct images *images, const struct world *world);
 void images_release(struct images *images);
 
 /* The image of a file that process `pid` has mapped; opens it when it is new. IMAGE_ANON when memory
  * ends. `path` is the mapping's name. */
-uint64_t images_file(struct images *images, uint32_t pid, struct str path, uint32_t major,
-                     uint32_t minor, uint64_t inode);
+struct mapped_file {
+    uint64_t start, limit, file_offset, inode; /* of an executable mapping */
+    uint32_t major, minor;
+    struct str path;
+    uint64_t base; /* where the file's beginning is mapped; 0 not known */
+};
+uint64_t images_file(struct images *images, uint32_t pid, const struct mapped_file *file);
+
+/* The image of all code that process `pid` generates. A process that took a dead one's pid gets another
+ * by another start. */
+uint64_t images_generated(struct images *images, uint32_t pid, uint64_t started);
+
+/* Looks for the perf map of a generated image, unless it is known or was looked for less than a second
+ * ago. */
+void images_find_perf_map(struct images *images, uint64_t image, uint64_t now_ns);
+
+/* The file `image` is the jitdump of the code that `generated` stands for. */
+void images_set_jitdump(struct images *images, uint64_t generated, uint64_t image);
+
+bool images_is_generated(struct images *images, uint64_t image);
+
+/* The unwind rules of an image, made on first use; null when it has none (no file, no ELF). For the
+ * sampler. */
+struct unwind_table *images_table(struct images *images, uint64_t image);
+
+/* True for code that is known to keep frame pointers although it has no unwind tables. */
+bool images_has_frame_pointers(struct images *images, uint64_t image);
 
 /* What to subtract from a runtime address in the mapping to get an ELF address. */
 uint64_t images_bias(struct images *images, uint64_t image, uint64_t map_start,
@@ -55,7 +100,8 @@ uint64_t images_bias(struct images *images, uint64_t image, uint64_t map_start,
 /* The name shown for an image: a path, "[kernel]", "[vdso]", "[anon]". Borrowed. */
 struct str images_path(struct images *images, uint64_t image);
 
-/* How the publisher reads images. */
+/* How the publisher reads images, and the debug files beside them. */
+struct debug_source images_debug_source(struct images *images);
 struct symbol_source images_source(struct images *images);
 
 #endif

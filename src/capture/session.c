@@ -2,8 +2,10 @@
 #include "base/time.h"
 #include "base/version.h"
 #include "capture/accounts.h"
+#include "capture/dumps.h"
 #include "capture/log.h"
 #include "capture/publisher.h"
+#include "capture/recording.h"
 #include "capture/stacks.h"
 #include "os/clock.h"
 #include "os/console.h"
@@ -24,7 +26,10 @@ enum {
     MANY_FOLLOWERS = 64,
     SCAN_MANY_MS = 5000,
     ORDER_MAX_BYTES = 8 << 20,
+    ADAPT_MS = 1000,
     MODE_TEXT_MAX = 160,
+    STACK_SMALL_BYTES = 8 * 1024,
+    STACK_LEAST_BYTES = 512,
 };
 
 struct session {
@@ -38,16 +43,20 @@ struct session {
     struct perf_access access;
     bool perf_on;
     struct perf perf;
+    struct record_format format; /* of its records */
     struct order order;
+    struct world world;
+    struct recorder *recorder; /* null: the run is not recorded */
     struct images images;
     struct targets targets;
+    struct unwinder unwinder;
     struct stacks stacks;
     struct accounts accounts;
     struct publisher *publisher;
     struct profile *profile;
 
     uint64_t window_start_ns, window_start_wall_ns;
-    uint64_t next_poll_ns, next_scan_ns, next_glance_ns;
+    uint64_t next_poll_ns, next_scan_ns, next_glance_ns, next_adapt_ns;
     uint64_t lost_records;   /* of the window */
     uint64_t malformed, invisible, records;
     bool any_on_proc;        /* some target is on rung 4 */
@@ -67,39 +76,17 @@ static void on_sample(struct session *s, const struct record *record)
     s->any_stack = true;
 }
 
-static void on_mmap(struct session *s, const struct record *record)
-{
-    struct target *target = targets_get(&s->targets, record->pid);
-    if (target != NULL && record->as.mmap.executable) {
-        targets_map(&s->targets, target,
-                    &(struct mapped_file){record->as.mmap.start,
-                                          record->as.mmap.start + record->as.mmap.bytes,
-                                          record->as.mmap.file_offset, record->as.mmap.inode,
-                                          record->as.mmap.major, record->as.mmap.minor,
-                                          record->as.mmap.path});
-    }
-}
-
 static enum rung perf_rung(const struct session *s)
 {
     return s->access.kernel ? RUNG_PERF : RUNG_PERF_USER;
 }
 
-static void on_comm(struct session *s, const struct record *record)
+/* What a followed process starts, or becomes, is followed as it was. */
+static void on_task(struct session *s, const struct record *record)
 {
-    targets_comm(&s->targets, record->pid, record->tid, record->as.comm.name, record->as.comm.exec);
+    targets_take(&s->targets, record);
     struct target *target = targets_find(&s->targets, record->pid);
-    if (target != NULL && target->rung == RUNG_UNKNOWN) {
-        target->rung = (uint8_t)perf_rung(s);
-    }
-}
-
-static void on_fork(struct session *s, const struct record *record)
-{
-    targets_fork(&s->targets, record->pid, record->tid, record->as.fork.parent_pid,
-                 record->as.fork.parent_tid, record->time_ns);
-    struct target *target = targets_find(&s->targets, record->pid);
-    if (target != NULL) {
+    if (target != NULL && (record->kind == RECORD_FORK || target->rung == RUNG_UNKNOWN)) {
         target->rung = (uint8_t)perf_rung(s);
     }
 }
@@ -108,29 +95,22 @@ static void on_record(void *context, const void *ptr, size_t len)
 {
     struct session *s = context;
     struct record record;
-    if (!record_parse(ptr, len, perf_sample_type(), &record, NULL)) {
+    if (!record_parse(ptr, len, &s->format, &record, NULL)) {
         return; /* was counted when it was pushed */
     }
     switch (record.kind) {
     case RECORD_SAMPLE:
         on_sample(s, &record);
         break;
-    case RECORD_MMAP:
-        on_mmap(s, &record);
-        break;
     case RECORD_COMM:
-        on_comm(s, &record);
-        break;
     case RECORD_FORK:
-        on_fork(s, &record);
-        break;
-    case RECORD_EXIT:
-        targets_exit(&s->targets, record.pid, record.tid, record.time_ns);
+        on_task(s, &record);
         break;
     case RECORD_LOST:
         s->lost_records += record.as.lost.count;
         break;
     default:
+        targets_take(&s->targets, &record);
         break;
     }
 }
@@ -141,14 +121,22 @@ static void on_ring_record(void *context, unsigned ring, const void *ptr, size_t
     struct record record;
     (void)ring;
     s->records++;
-    if (!record_parse(ptr, len, perf_sample_type(), &record, NULL)) {
+    if (!record_parse(ptr, len, &s->format, &record, NULL)) {
         s->malformed++;
         return;
     }
-    if (!order_push(&s->order, record.time_ns, ptr, len)) {
+    size_t kept = record_trimmed_bytes(&record, len);
+    void *room = order_room(&s->order, record.time_ns, kept);
+    if (room == NULL) {
         order_flush(&s->order, on_record, s);
-        if (!order_push(&s->order, record.time_ns, ptr, len)) {
-            s->lost_records++;
+        room = order_room(&s->order, record.time_ns, kept);
+    }
+    if (room == NULL) {
+        s->lost_records++;
+    } else {
+        record_trim(ptr, len, &record, room);
+        if (s->recorder != NULL) {
+            recorder_ring(s->recorder, room, kept);
         }
     }
 }
@@ -159,6 +147,9 @@ static void drain(struct session *s, bool all)
         return;
     }
     perf_drain(&s->perf, on_ring_record, s);
+    if (s->recorder != NULL) {
+        recorder_round(s->recorder, all);
+    }
     if (all) {
         order_flush(&s->order, on_record, s);
     } else {
@@ -174,15 +165,15 @@ static void mode_words(const struct session *s, char out[static MODE_TEXT_MAX])
         snprintf(out, MODE_TEXT_MAX, "no perf: CPU time from /proc, no stacks");
         return;
     }
-    static const char *const runs_as_fp[] = {
-        [PERF_SMART] = " (smart runs as fp for now)",
-        [PERF_DWARF] = " (dwarf runs as fp for now)",
-        [PERF_FP] = "",
+    static const char *const stacks_by[] = {
+        [PERF_SMART] = "",
+        [PERF_DWARF] = ", unwind tables only",
+        [PERF_FP] = ", frame pointers only",
         [PERF_DISABLED] = "",
     };
     snprintf(out, MODE_TEXT_MAX, "perf, %s%s",
              s->access.kernel ? "user and kernel" : "user only, kernel time counted",
-             runs_as_fp[s->settings->perf_mode]);
+             stacks_by[s->settings->perf_mode]);
 }
 
 static const char *base_name(const char *path)
@@ -233,6 +224,7 @@ static void begin_window(struct session *s)
 static void end_window(struct session *s)
 {
     drain(s, true);
+    stacks_end_window(&s->stacks, s->profile);
     accounts_close(&s->accounts, s->profile, s->perf_on ? &s->perf : NULL, s->lost_records);
     s->any_cpu = s->any_cpu || s->profile->samples.len > 1;
     fill_meta(s);
@@ -261,10 +253,13 @@ static void adopt(struct session *s, uint32_t pid)
         return;
     }
     target->rung = RUNG_PROC;
-    if (s->perf_on && perf_follow_process(&s->perf, pid, &err)) {
+    if (s->perf_on && perf_follow_process(&s->perf, pid, s->perf.sampling.stack_bytes, &err)) {
         target->rung = (uint8_t)perf_rung(s);
         perf_enable(&s->perf);
         (void)targets_read_maps(&s->targets, target);
+        if (s->recorder != NULL) {
+            recorder_target(s->recorder, pid, true);
+        }
         if (err.kind == ERR_LIMIT) {
             log_once(&s->log, LOG_WARNING, "%s; what these threads use is counted as lost", err.text);
         }
@@ -313,17 +308,52 @@ static void session_init(struct session *s, const struct settings *settings)
     s->signals = signals_open();
 }
 
+/* Whatever samples carry is what stacks are made of. */
+static bool prepare_stacks(struct session *s, struct err *err)
+{
+    bool unwinds = s->perf_on && s->perf.sampling.stack_bytes > 0;
+    enum unwind_method method =
+        s->settings->perf_mode == PERF_DWARF ? UNWIND_CFI_ONLY : UNWIND_HYBRID;
+    if (unwinds && !unwinder_init(&s->unwinder, method, err)) {
+        return false;
+    }
+    return stacks_init(&s->stacks, &s->targets, unwinds ? &s->unwinder : NULL,
+                       s->perf.sampling.registers) ||
+           err_set(err, ERR_MEMORY, 0, "no memory to unwind stacks");
+}
+
+static bool begin_recording(struct session *s, struct err *err)
+{
+    const struct recording_format format = {
+        .frequency_hz = s->settings->frequency_hz,
+        .sample_type = s->format.sample_type,
+        .registers = s->format.registers,
+        .cfi_only = s->settings->perf_mode == PERF_DWARF,
+    };
+    if (!s->perf_on) {
+        return err_set(err, ERR_USAGE, 0, "without perf events there is nothing to record: %s",
+                       s->access.why.text);
+    }
+    s->recorder = recorder_open(s->settings->recording, &s->world, &format, err);
+    return s->recorder != NULL;
+}
+
 static bool setup(struct session *s)
 {
     const struct settings *settings = s->settings;
     struct err err = {0};
     log_open(&s->log, settings);
-    images_init(&s->images);
+    s->world = world_here();
+    if (settings->recording != NULL && !begin_recording(s, &err)) {
+        log_say(&s->log, LOG_ERROR, "%s", err.text);
+        return false;
+    }
+    images_init(&s->images, s->recorder != NULL ? recorder_world(s->recorder) : &s->world);
     targets_init(&s->targets, &s->images, settings->container_names);
+    s->targets.stack_bytes = s->perf_on ? s->perf.sampling.stack_bytes : 0;
     order_init(&s->order, ORDER_MAX_BYTES);
     accounts_init(&s->accounts, &s->targets, NS_PER_S / settings->frequency_hz,
                   settings->target == TARGET_ALL);
-    s->stacks = (struct stacks){.targets = &s->targets};
     /* two profiles, tables beside them, symbols: a quarter each leaves the rest for the rings */
     s->publisher = publisher_start(settings, &s->images, &s->log, settings->max_memory_bytes / 4,
                                    &err);
@@ -332,7 +362,26 @@ static bool setup(struct session *s)
         return false;
     }
     s->profile = publisher_submit(s->publisher, NULL);
+    if (!prepare_stacks(s, &err)) {
+        log_say(&s->log, LOG_ERROR, "%s", err.text);
+        return false;
+    }
     return true;
+}
+
+/* What is copied of a stack per sample, to begin with: as much as lets a ring hold a third of a second
+ * of samples, because the kernel copies what there is, not what was asked for, and a stack read later
+ * from memory may have changed. */
+static uint32_t first_stack_bytes(const struct settings *settings, uint64_t ring_bytes)
+{
+    uint64_t wanted = settings->stack_bytes;
+    if (wanted == 0) {
+        wanted = ring_bytes * 3 / settings->frequency_hz;
+        wanted = wanted > STACK_SMALL_BYTES ? wanted : STACK_SMALL_BYTES;
+        wanted = wanted < ring_bytes / 8 ? wanted : ring_bytes / 8;
+    }
+    wanted = wanted < PERF_STACK_MAX ? wanted : PERF_STACK_MAX;
+    return wanted < STACK_LEAST_BYTES ? STACK_LEAST_BYTES : (uint32_t)wanted & ~7u;
 }
 
 /* Opens perf as far as it is allowed. What is refused is a sentence, never the end of the run. */
@@ -344,8 +393,18 @@ static void open_perf(struct session *s)
     }
     perf_probe(&s->access);
     struct err err = {0};
-    s->perf_on = s->access.user &&
-                 perf_open(&s->perf, s->settings->frequency_hz, s->access.kernel, &err);
+    bool chains = s->settings->perf_mode == PERF_FP;
+    const struct perf_sampling sampling = {
+        .frequency_hz = s->settings->frequency_hz,
+        .kernel = s->access.kernel,
+        .stack_bytes = chains ? 0 : STACK_SMALL_BYTES,
+        .registers = unwind_perf_mask(),
+    };
+    s->perf_on = s->access.user && perf_open(&s->perf, &sampling, &err);
+    if (s->perf_on && !chains) {
+        s->perf.sampling.stack_bytes = first_stack_bytes(s->settings, perf_ring_bytes(&s->perf));
+    }
+    s->format = (struct record_format){perf_sample_type(&s->perf), sampling.registers};
     if (err.kind != ERR_NONE) {
         s->access.why = err;
     }
@@ -420,8 +479,23 @@ static void keep_unfollowed(struct session *s)
     }
 }
 
+static void adapt_dumps(struct session *s, uint64_t now_ns)
+{
+    if (!s->perf_on || s->perf.sampling.stack_bytes == 0 || now_ns < s->next_adapt_ns) {
+        return;
+    }
+    s->next_adapt_ns = now_ns + ADAPT_MS * NS_PER_MS;
+    uint32_t pid = dumps_adapt(&s->perf, &s->targets);
+    const struct target *target = pid == 0 ? NULL : targets_find(&s->targets, pid);
+    if (target != NULL) {
+        log_say(&s->log, LOG_DEBUG, "pid %u (%s): samples copy %u KiB of the stack from now on", pid,
+                target->name, target->stack_bytes / 1024);
+    }
+}
+
 static void look_around(struct session *s, uint64_t now_ns)
 {
+    adapt_dumps(s, now_ns);
     if (s->any_on_proc && now_ns >= s->next_poll_ns) {
         s->next_poll_ns = now_ns + ACCOUNTS_POLL_MS * NS_PER_MS;
         accounts_discover(&s->accounts, now_ns);
@@ -526,9 +600,16 @@ static unsigned release(struct session *s)
         perf_close(&s->perf);
     }
     order_release(&s->order);
+    stacks_release(&s->stacks);
+    unwinder_release(&s->unwinder);
     accounts_release(&s->accounts);
     targets_release(&s->targets);
     images_release(&s->images);
+    struct err err;
+    if (s->recorder != NULL && !recorder_close(s->recorder, &err)) {
+        log_say(&s->log, LOG_ERROR, "%s", err.text);
+        failed++;
+    }
     log_close(&s->log);
     return failed;
 }

@@ -24,12 +24,11 @@ enum target_mode {
     TARGET_ALL,     /* every process visible in this PID namespace */
 };
 
-/* How native stacks are read. Until tables of call frame information are read, SMART and DWARF run
- * as FP, and the first line of the run says so. */
+/* How native stacks are read. */
 enum perf_mode {
-    PERF_SMART, /* frame pointers and unwind tables, whichever holds, per frame */
-    PERF_FP,
-    PERF_DWARF,
+    PERF_SMART, /* unwind tables first, frame pointers and the code itself where there are none */
+    PERF_FP,    /* frame pointers, followed by the kernel: cheapest, and blind to code without them */
+    PERF_DWARF, /* unwind tables only */
     PERF_DISABLED, /* no perf events: runtime readers and /proc accounting only */
 };
 
@@ -99,9 +98,12 @@ struct settings {
     uint64_t window_ns;       /* 1 s … 24 h; 60 s */
     bool continuous;          /* window after window. Resolved: as given, else true for a command,
                                * false for pids and all */
+    uint64_t stack_bytes;     /* of a stack that a sample copies, to begin with; 0 = by frequency */
     uint64_t min_duration_ns; /* processes younger than this are left out; 0 = none */
     enum perf_mode perf_mode; /* PERF_SMART */
     enum runtime_mode runtime_mode[LANGUAGE_COUNT]; /* RUNTIME_AUTO */
+
+    const char *recording;    /* NULL, or the file to record the run's raw inputs in */
 
     /* How a command is started. */
     enum launch_mode launch; /* LAUNCH_AUTO */
@@ -114,6 +116,7 @@ struct settings {
     unsigned max_output_files; /* keep this many sets of files, the oldest go first; 0 = all */
     const char *service_name;  /* as given; NULL = the command's or the program's name */
     bool insert_dso_name;      /* "symbol (file)" in native frames; false */
+    bool inlines;              /* inlined functions and lines from debug information; false */
     bool container_names;      /* container frame and label; true */
     bool application_identifiers; /* "[appid: …]" frames where known; true */
 

@@ -87,6 +87,17 @@ static void add_not_seen(struct buf *out, const struct profile_totals *sum)
     }
 }
 
+/* Share of the stacks unwound here that reached their thread's first function. */
+static bool stacks_complete(const struct profile *p, double *out)
+{
+    uint64_t all = 0;
+    for (unsigned i = 0; i < STACK_END_COUNT; i++) {
+        all += p->meta.stack_ends[i];
+    }
+    *out = percent(p->meta.stack_ends[STACK_COMPLETE], all);
+    return all > 0;
+}
+
 static void add_files(struct buf *out, const struct outputs *o, const struct outputs_written *w)
 {
     if (w->formats == 0) {
@@ -131,6 +142,10 @@ static void terminal_block(const struct profile *p, const struct profile_totals 
     if (sum->cpu_ns > 0) {
         add_not_seen(out, sum);
     }
+    double complete;
+    if (stacks_complete(p, &complete)) {
+        buf_printf(out, "\n  stacks: %.1f %% complete", complete);
+    }
     buf_printf(out, "\n  cost: %.2f s CPU (%.1f %% of one core), %.0f MB",
                seconds(p->meta.own_cpu_ns), percent(p->meta.own_cpu_ns, length),
                (double)p->meta.own_rss_bytes / 1048576.0);
@@ -138,7 +153,7 @@ static void terminal_block(const struct profile *p, const struct profile_totals 
 }
 
 struct fields {
-    struct log_field at[24];
+    struct log_field at[32];
     size_t count;
     struct buf text; /* of the values */
 };
@@ -182,6 +197,13 @@ static void fill_fields(struct fields *f, const struct profile *p, const struct 
             field(f, missing[a], "%.1f", percent(sum->account_ns[a], sum->cpu_ns));
         }
     }
+    static const char *const ends[STACK_END_COUNT] = {
+        "stacks_complete", "stacks_truncated", "stacks_no_rule", "stacks_bad_memory",
+        "stacks_guessed"};
+    double complete;
+    for (unsigned i = 0; stacks_complete(p, &complete) && i < STACK_END_COUNT; i++) {
+        field(f, ends[i], "%.0f", (double)p->meta.stack_ends[i]);
+    }
     field(f, "samples", "%.0f", (double)sum->count);
     field(f, "own_cpu_s", "%.3f", seconds(p->meta.own_cpu_ns));
     field(f, "own_rss_mb", "%.0f", (double)p->meta.own_rss_bytes / 1048576.0);
@@ -210,6 +232,10 @@ static void log_line(const struct profile *p, const struct profile_totals *sum,
         buf_text(out, " lost=0");
     } else {
         buf_printf(out, " lost=%.1fs", seconds(lost));
+    }
+    double complete;
+    if (stacks_complete(p, &complete)) {
+        buf_printf(out, " stacks=%.1f%%", complete);
     }
     buf_printf(out, " own=%.2fs/%.0fMB", seconds(p->meta.own_cpu_ns),
                (double)p->meta.own_rss_bytes / 1048576.0);

@@ -14,6 +14,13 @@ enum {
     MAPS_WAIT_MAX_MS = 10000,
 };
 
+/* Replaces t->text by a text of /proc. */
+static bool read_text(struct targets *t, uint32_t pid, uint32_t tid, const char *name)
+{
+    const struct world *world = t->images->world;
+    return world->text(world->context, pid, tid, name, &t->text, NULL);
+}
+
 void targets_init(struct targets *t, struct images *images, bool container_names)
 {
     *t = (struct targets){.images = images, .window = 1, .container_names = container_names};
@@ -119,6 +126,8 @@ static struct target *make_target(struct targets *t, uint32_t pid)
     }
     *place = target;
     target->pid = pid;
+    target->space = ++t->spaces;
+    target->stack_bytes = t->stack_bytes;
     target->maps_wait_ns = MAPS_WAIT_FIRST_MS * NS_PER_MS;
     return target;
 }
@@ -126,7 +135,7 @@ static struct target *make_target(struct targets *t, uint32_t pid)
 static void name_from_proc(struct targets *t, struct target *target)
 {
     struct str name = {NULL, 0};
-    if (proc_read(target->pid, 0, "comm", &t->text, NULL)) {
+    if (read_text(t, target->pid, 0, "comm")) {
         name = str_trim(buf_slice(&t->text));
     }
     if (name.len > 0) { /* a zombie may have none any more */
@@ -180,7 +189,7 @@ static void name_thread(struct targets *t, struct target_thread *thread, const s
     thread->named = true;
     set_name(thread->name, str_of(target->name));
     if (thread->tid != thread->pid &&
-        proc_read(thread->pid, thread->tid, "comm", &t->text, NULL)) {
+        read_text(t, thread->pid, thread->tid, "comm")) {
         set_name(thread->name, str_trim(buf_slice(&t->text)));
     }
 }
@@ -198,6 +207,7 @@ static void inherit_maps(struct target *child, struct target *parent)
         }
     }
     child->maps_read = parent->maps_read;
+    child->generated = IMAGE_NONE; /* what it generates from now on is its own */
 }
 
 /* Its last thread has ended: only what the books need is kept. */
@@ -239,6 +249,7 @@ void targets_fork(struct targets *t, uint32_t pid, uint32_t tid, uint32_t parent
         if (parent != NULL) {
             memcpy(child->name, name[0] != '\0' ? name : parent->name, COMM_MAX);
             child->rung = parent->rung;
+            child->stack_bytes = parent->stack_bytes; /* with the events it inherited */
             inherit_maps(child, parent);
         } else {
             name_from_proc(t, child);
@@ -275,6 +286,8 @@ void targets_comm(struct targets *t, uint32_t pid, uint32_t tid, struct str name
     }
     if (exec) {
         vec_clear(&target->maps);
+        target->space = ++t->spaces;
+        target->generated = IMAGE_NONE;
         target->maps_read = true; /* every later mapping has its record */
         target->alive = target->alive > 0; /* exec ends all other threads */
     }
@@ -309,6 +322,25 @@ void targets_exit(struct targets *t, uint32_t pid, uint32_t tid, uint64_t time_n
 }
 
 /* ---- mappings ---- */
+
+static void learn_start(struct targets *t, struct target *target)
+{
+    struct proc_stat stat;
+    if (target->start_ticks == 0 && read_text(t, target->pid, 0, "stat") &&
+        stat_parse(buf_slice(&t->text), &stat, NULL)) {
+        target->start_ticks = stat.start_ticks;
+    }
+    if (target->start_ticks == 0) {
+        /* gone already: the time of its fork tells it from an earlier owner of the pid */
+        target->start_ticks = target->began_ns / proc_tick_ns();
+    }
+}
+
+/* What is remembered about the addresses of the process holds no more. */
+static void changed_space(struct targets *t, struct target *target)
+{
+    target->space = ++t->spaces;
+}
 
 /* Index of the first mapping that ends behind `address`. */
 static size_t first_ending_behind(const struct target *target, uint64_t address)
@@ -364,8 +396,25 @@ static void cut_out(struct target *target, uint64_t start, uint64_t limit)
     }
 }
 
-static uint64_t image_of(struct targets *t, const struct target *target,
-                         const struct mapped_file *file)
+/* Code without a file is the process's own making. */
+static uint64_t generated_image(struct targets *t, struct target *target)
+{
+    if (target->generated == IMAGE_NONE) {
+        learn_start(t, target);
+        target->generated = images_generated(t->images, target->pid, target->start_ticks);
+    }
+    return target->generated;
+}
+
+/* "…/jit-PID.dump", mapped executable only to be noticed. */
+static bool is_jitdump(struct str path)
+{
+    size_t slash = str_find_last(path, '/');
+    struct str name = slash == path.len ? path : str_sub(path, slash + 1, path.len);
+    return str_starts(name, STR("jit-")) && str_ends(name, STR(".dump"));
+}
+
+static uint64_t image_of(struct targets *t, struct target *target, const struct mapped_file *file)
 {
     switch (mapping_kind_of(file->path)) {
     case MAPPING_VDSO:
@@ -373,10 +422,9 @@ static uint64_t image_of(struct targets *t, const struct target *target,
         return file->start >> 32 != 0 ? IMAGE_VDSO : IMAGE_ANON;
     case MAPPING_FILE:
     case MAPPING_MEMFD:
-        return images_file(t->images, target->pid, file->path, file->major, file->minor,
-                           file->inode);
+        return images_file(t->images, target->pid, file);
     default:
-        return IMAGE_ANON;
+        return generated_image(t, target);
     }
 }
 
@@ -389,7 +437,12 @@ void targets_map(struct targets *t, struct target *target, const struct mapped_f
                               .limit = file->limit,
                               .file_offset = file->file_offset,
                               .image = image_of(t, target, file)};
+    if (is_jitdump(file->path)) {
+        images_set_jitdump(t->images, generated_image(t, target), mapping.image);
+        return;
+    }
     mapping.bias = images_bias(t->images, mapping.image, file->start, file->file_offset);
+    changed_space(t, target);
     cut_out(target, file->start, file->limit);
     (void)insert_mapping(target, first_ending_behind(target, file->start), mapping);
 }
@@ -397,17 +450,20 @@ void targets_map(struct targets *t, struct target *target, const struct mapped_f
 bool targets_read_maps(struct targets *t, struct target *target)
 {
     /* a process that is ending has an empty text: what is known of it is worth more */
-    if (!proc_read(target->pid, 0, "maps", &t->text, NULL) || t->text.len == 0) {
+    if (!read_text(t, target->pid, 0, "maps") || t->text.len == 0) {
         return false;
     }
     struct str rest = buf_slice(&t->text);
     struct map_line line;
+    struct mapped_file file = {0};
     vec_clear(&target->maps);
     while (maps_next(&rest, &line)) {
+        bool same = line.inode != 0 && line.inode == file.inode;
+        uint64_t base = line.file_offset == 0 ? line.start : same ? file.base : 0;
+        file = (struct mapped_file){line.start,     line.limit,     line.file_offset, line.inode,
+                                    line.dev_major, line.dev_minor, line.path,        base};
         if ((line.prot & MAPPING_EXEC) != 0) {
-            targets_map(t, target,
-                        &(struct mapped_file){line.start, line.limit, line.file_offset, line.inode,
-                                              line.dev_major, line.dev_minor, line.path});
+            targets_map(t, target, &file);
         }
     }
     target->maps_read = true;
@@ -445,29 +501,52 @@ struct mapping *targets_mapping(struct targets *t, struct target *target, uint64
     return holding(target, address);
 }
 
+/* ---- by record ---- */
+
+static void take_mapping(struct targets *t, const struct record *record)
+{
+    struct target *target = targets_get(t, record->pid);
+    if (target != NULL && record->as.mmap.executable) {
+        targets_map(t, target,
+                    &(struct mapped_file){record->as.mmap.start,
+                                          record->as.mmap.start + record->as.mmap.bytes,
+                                          record->as.mmap.file_offset, record->as.mmap.inode,
+                                          record->as.mmap.major, record->as.mmap.minor,
+                                          record->as.mmap.path, 0});
+    }
+}
+
+void targets_take(struct targets *t, const struct record *record)
+{
+    switch (record->kind) {
+    case RECORD_MMAP:
+        take_mapping(t, record);
+        break;
+    case RECORD_COMM:
+        targets_comm(t, record->pid, record->tid, record->as.comm.name, record->as.comm.exec);
+        break;
+    case RECORD_FORK:
+        targets_fork(t, record->pid, record->tid, record->as.fork.parent_pid,
+                     record->as.fork.parent_tid, record->time_ns);
+        break;
+    case RECORD_EXIT:
+        targets_exit(t, record->pid, record->tid, record->time_ns);
+        break;
+    default:
+        break;
+    }
+}
+
 /* ---- ids in the running profile ---- */
 
 static uint32_t container_of(struct targets *t, struct profile *p, uint32_t pid)
 {
     char id[CONTAINER_ID_MAX];
-    if (!t->container_names || !proc_read(pid, 0, "cgroup", &t->text, NULL) ||
+    if (!t->container_names || !read_text(t, pid, 0, "cgroup") ||
         !cgroup_container_id(buf_slice(&t->text), id)) {
         return 0;
     }
     return profile_cstring(p, id);
-}
-
-static void learn_start(struct targets *t, struct target *target)
-{
-    struct proc_stat stat;
-    if (target->start_ticks == 0 && proc_read(target->pid, 0, "stat", &t->text, NULL) &&
-        stat_parse(buf_slice(&t->text), &stat, NULL)) {
-        target->start_ticks = stat.start_ticks;
-    }
-    if (target->start_ticks == 0) {
-        /* gone already: the time of its fork tells it from an earlier owner of the pid */
-        target->start_ticks = target->began_ns / proc_tick_ns();
-    }
 }
 
 uint32_t targets_process_id(struct targets *t, struct profile *p, struct target *target)

@@ -19,6 +19,7 @@
 #include "base/vec.h"
 #include "capture/images.h"
 #include "profile/profile.h"
+#include "sample/record.h"
 
 enum { COMM_MAX = 16 };
 
@@ -42,6 +43,12 @@ struct target {
     char name[COMM_MAX];
     VEC(struct mapping) maps; /* by start, not overlapping, executable ones only */
     bool maps_read;          /* from /proc, or complete because all records since exec were seen */
+    uint64_t space;          /* names the mappings as they are now: changes with them, never 0 */
+    uint32_t stack_bytes;    /* that its samples copy (dumps.h) */
+    uint32_t stacks_seen, stacks_short; /* since that was set: unwound, and cut where the copy ends */
+    uint32_t stacks_half;    /* of those seen: larger than half of the copy */
+    uint32_t stack_changes;  /* of stack_bytes, so far */
+    uint64_t generated;      /* image of the code it generates; IMAGE_NONE: not seen yet */
     uint64_t maps_retry_ns;  /* monotonic; not before this is /proc/PID/maps read again */
     uint64_t maps_wait_ns;   /* back-off of these retries */
     uint8_t rung;            /* enum rung */
@@ -86,6 +93,8 @@ struct targets {
     struct images *images;
     struct buf text;         /* scratch for /proc texts */
     uint32_t window;         /* of the running profile, from 1 */
+    uint64_t spaces;         /* given out so far */
+    uint32_t stack_bytes;    /* of a process that is new here */
     bool container_names;
 };
 
@@ -112,11 +121,9 @@ void targets_exit(struct targets *t, uint32_t pid, uint32_t tid, uint64_t time_n
 /* Reads the process's name again from /proc. */
 void targets_rename(struct targets *t, struct target *target);
 
-struct mapped_file {
-    uint64_t start, limit, file_offset, inode;
-    uint32_t major, minor;
-    struct str path;
-};
+/* The same by record: MMAP, COMM, FORK, EXIT; others change nothing. */
+void targets_take(struct targets *t, const struct record *record);
+
 void targets_map(struct targets *t, struct target *target, const struct mapped_file *file);
 
 /* Takes the mappings of a process that ran before us from /proc/PID/maps; false when it may not be

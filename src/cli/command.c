@@ -11,6 +11,7 @@ const struct command_info command_table[COMMAND_COUNT] = {
     [COMMAND_UPLOAD] = {"upload", true, "FILE...", "send saved profiles later"},
     [COMMAND_INSTALL] = {"install", false, "DIR", "copy this program into DIR"},
     [COMMAND_HELP] = {"help", false, "[TOPIC]", "this help, or one about a topic"},
+    [COMMAND_REPLAY] = {"replay-fixture", false, "FILE", NULL},
 };
 
 enum command_id command_find(const char *word)
@@ -19,4 +20,10 @@ enum command_id command_find(const char *word)
         if (command_table[id].word && strcmp(command_table[id].word, word) == 0)
             return id;
     return COMMAND_RUN;
+}
+
+bool command_is_shown(enum command_id id)
+{
+    const struct command_info *info = &command_table[id];
+    return info->word && !info->not_yet && info->help;
 }

@@ -17,6 +17,7 @@ enum command_id {
     COMMAND_INSTALL,
     COMMAND_HELP,
     COMMAND_VERSION, /* no word either: --version */
+    COMMAND_REPLAY,  /* replay-fixture, for our own tests: no help tells of it */
     COMMAND_COUNT,
 };
 
@@ -27,12 +28,15 @@ struct command_info {
     const char *word; /* NULL = not called by a word */
     bool not_yet;
     const char *usage; /* what follows the word */
-    const char *help;
+    const char *help;  /* NULL = not shown anywhere */
 };
 
 extern const struct command_info command_table[COMMAND_COUNT];
 
 /* The command called by this word, COMMAND_RUN when it is none. */
 enum command_id command_find(const char *word);
+
+/* Has a word that help, completions and the manual tell of. */
+bool command_is_shown(enum command_id id);
 
 #endif

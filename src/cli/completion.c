@@ -16,7 +16,7 @@ static void add_words(char separator, struct buf *out)
 {
     bool first = true;
     for (enum command_id id = 0; id < COMMAND_COUNT; id++) {
-        if (!command_table[id].word || command_table[id].not_yet)
+        if (!command_is_shown(id))
             continue;
         if (!first)
             buf_byte(out, separator);
@@ -282,7 +282,7 @@ void completion_fish(struct buf *out)
             (option_commands(&option_table[i]) & COMMAND_BIT(COMMAND_RUN)))
             fish_option(&option_table[i], out);
     for (enum command_id id = 0; id < COMMAND_COUNT; id++) {
-        if (!command_table[id].word || command_table[id].not_yet)
+        if (!command_is_shown(id))
             continue;
         buf_printf(out, "complete -c pillion -n __fish_use_subcommand -a %s -d ",
                    command_table[id].word);

@@ -215,7 +215,7 @@ static void add_introduction(struct buf *out)
     const char *before = "  pillion ";
     for (enum command_id id = 0; id < COMMAND_COUNT; id++) {
         const struct command_info *info = &command_table[id];
-        if (!info->word || info->not_yet)
+        if (!command_is_shown(id))
             continue;
         buf_printf(out, "%s%s%s", before, info->word, id == COMMAND_HELP ? " TOPIC" : "");
         before = " | ";
@@ -354,7 +354,7 @@ static bool unknown_topic(const char *topic, struct err *err)
     for (size_t i = 0; i < TOPIC_COUNT; i++)
         nearest_offer(&near, topics[i].name);
     for (enum command_id id = 0; id < COMMAND_COUNT; id++)
-        if (command_table[id].word && !command_table[id].not_yet)
+        if (command_is_shown(id))
             nearest_offer(&near, command_table[id].word);
     return err_set(err, ERR_USAGE, 0, "no help about %.60s; %s%s%s", topic,
                    near.count ? "did you mean " : "topics: pillion help help",
@@ -370,7 +370,7 @@ bool help_topic(const char *topic, struct buf *out, struct err *err)
         }
     }
     enum command_id id = command_find(topic);
-    if (id == COMMAND_RUN || command_table[id].not_yet)
+    if (!command_is_shown(id))
         return unknown_topic(topic, err);
     add_command(id, out);
     return true;

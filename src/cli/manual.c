@@ -86,7 +86,7 @@ void manual_roff(struct buf *out)
                   "pillion [options] \\-p PID[,PID...]\n"
                   "pillion [options] \\-a\n");
     for (enum command_id id = 0; id < COMMAND_COUNT; id++) {
-        if (command_table[id].word && !command_table[id].not_yet) {
+        if (command_is_shown(id)) {
             buf_printf(out, "pillion %s ", command_table[id].word);
             roff_text(str_of(command_table[id].usage), out);
             buf_byte(out, '\n');

@@ -524,6 +524,7 @@ static bool resolve_own(struct request *out, struct err *err)
     case COMMAND_RENDER:
         return (out->word_count > 0 && out->render_output) || wrong_count(out, err);
     case COMMAND_INSTALL:
+    case COMMAND_REPLAY:
         return out->word_count == 1 || wrong_count(out, err);
     case COMMAND_HELP:
         return out->word_count <= 1 || wrong_count(out, err);
@@ -542,8 +543,12 @@ bool request_parse(struct request *out, int argc, char **argv, char *const *envi
     read_prefixed(out, environment, "GPROFILER_", SOURCE_GPROFILER);
     read_prefixed(out, environment, "PILLION_", SOURCE_PILLION);
 
-    struct parser p = {out, argv, argc, 1, option_commands(&(struct option){0}), false};
     int at = 1;
+    if (argc > 2 && strcmp(argv[1], "record-fixture") == 0) { /* a run like any other, written down */
+        out->settings.recording = argv[2];
+        at = 3;
+    }
+    struct parser p = {out, argv, argc, at, option_commands(&(struct option){0}), false};
     bool ok = true;
     while (ok && p.next < argc) {
         at = p.next;

@@ -10,12 +10,14 @@
 
 enum {
     DYNAMIC_ENTRIES_MAX = 512,   /* real files have 20 to 60 */
+    DYNAMIC_ENTRIES_PER_READ = 64,
     HASH_BUCKETS_MAX = 1 << 20,  /* 4 MiB of file, read in pieces */
     HASH_WORDS_PER_READ = 256,
 };
 
 struct dynamic {
     uint64_t symbols, names, names_bytes, hash, gnu_hash; /* addresses, 0: absent */
+    uint64_t relocations, relative_count;
 };
 
 static void take_entry(struct dynamic *d, uint64_t tag, uint64_t value)
@@ -36,28 +38,54 @@ static void take_entry(struct dynamic *d, uint64_t tag, uint64_t value)
     case DT_GNU_HASH:
         d->gnu_hash = value;
         break;
+    case DT_RELA:
+        d->relocations = value;
+        break;
+    case DT_RELACOUNT:
+        d->relative_count = value;
+        break;
     default:
         break;
     }
 }
 
-static void read_dynamic(const struct elf *e, struct dynamic *d)
+/* Takes the entries of one piece; false at DT_NULL. */
+static bool take_entries(const struct elf *e, struct dynamic *d, struct cursor *c)
 {
-    size_t each = e->is_32bit ? sizeof(Elf32_Dyn) : sizeof(Elf64_Dyn);
-    uint64_t count = e->dynamic.bytes / each;
-    for (uint64_t i = 0; i < count && i < DYNAMIC_ENTRIES_MAX; i++) {
-        unsigned char bytes[sizeof(Elf64_Dyn)];
-        if (!elf_read(e, e->dynamic.offset + i * each, bytes, each, NULL)) {
-            return;
-        }
-        struct cursor c = cursor_of(bytes, each);
-        uint64_t tag = e->is_32bit ? cursor_u32(&c) : cursor_u64(&c);
-        uint64_t value = e->is_32bit ? cursor_u32(&c) : cursor_u64(&c);
+    while (c->len > 0) {
+        uint64_t tag = e->is_32bit ? cursor_u32(c) : cursor_u64(c);
+        uint64_t value = e->is_32bit ? cursor_u32(c) : cursor_u64(c);
         if (tag == DT_NULL) {
-            return;
+            return false;
         }
         take_entry(d, tag, value);
     }
+    return true;
+}
+
+static void read_dynamic(const struct elf *e, struct dynamic *d)
+{
+    unsigned char bytes[DYNAMIC_ENTRIES_PER_READ * sizeof(Elf64_Dyn)];
+    size_t each = e->is_32bit ? sizeof(Elf32_Dyn) : sizeof(Elf64_Dyn);
+    uint64_t count = e->dynamic.bytes / each;
+    count = count < DYNAMIC_ENTRIES_MAX ? count : DYNAMIC_ENTRIES_MAX;
+    for (uint64_t done = 0, now; done < count; done += now) {
+        now = count - done < DYNAMIC_ENTRIES_PER_READ ? count - done : DYNAMIC_ENTRIES_PER_READ;
+        if (!elf_read(e, e->dynamic.offset + done * each, bytes, (size_t)now * each, NULL)) {
+            return;
+        }
+        struct cursor c = cursor_of(bytes, (size_t)now * each);
+        if (!take_entries(e, d, &c)) {
+            return;
+        }
+    }
+}
+
+uint64_t elf_relative_count(const struct elf *e, const struct elf_section *section)
+{
+    struct dynamic d = {0};
+    read_dynamic(e, &d);
+    return d.relocations == section->address ? d.relative_count : 0;
 }
 
 /* Calls `each` with the 32-bit words at `offset` until it returns false; false when the file ends

@@ -6,6 +6,8 @@
 #include "base/cursor.h"
 #include "elf/private.h"
 
+enum { HEADERS_PER_READ = 32 };
+
 struct elf_header {
     uint64_t program_headers, section_headers; /* offsets */
     uint32_t program_header_count, section_count;
@@ -179,23 +181,43 @@ static bool take_segment(struct elf *e, const struct program_header *p, struct e
     }
 }
 
+/* Calls `take` with each entry of a table of headers, which is read in pieces. */
+static bool each_header(struct elf *e, uint64_t offset, uint32_t count, size_t bytes,
+                        bool (*take)(struct elf *e, struct cursor *c, struct err *err),
+                        struct err *err)
+{
+    unsigned char chunk[HEADERS_PER_READ * sizeof(Elf64_Shdr)];
+    for (uint32_t done = 0, now; done < count; done += now) {
+        now = count - done < HEADERS_PER_READ ? count - done : HEADERS_PER_READ;
+        if (!elf_read(e, offset + done * bytes, chunk, now * bytes, err)) {
+            return false;
+        }
+        for (uint32_t i = 0; i < now; i++) {
+            struct cursor c = cursor_of(chunk + i * bytes, bytes);
+            if (!take(e, &c, err)) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+static bool take_segment_header(struct elf *e, struct cursor *c, struct err *err)
+{
+    struct program_header p = take_program_header(c, e->is_32bit);
+    return take_segment(e, &p, err);
+}
+
 static bool read_segments(struct elf *e, const struct elf_header *h, struct err *err)
 {
-    unsigned char bytes[sizeof(Elf64_Phdr)];
     size_t each = e->is_32bit ? sizeof(Elf32_Phdr) : sizeof(Elf64_Phdr);
     if (wraps(h->program_headers, h->program_header_count * each)) {
         return err_set(err, ERR_MALFORMED, 0, "ELF program headers beyond the end of the file");
     }
     e->text_start = UINT64_MAX;
-    for (uint32_t i = 0; i < h->program_header_count; i++) {
-        if (!elf_read(e, h->program_headers + i * each, bytes, each, err)) {
-            return false;
-        }
-        struct cursor c = cursor_of(bytes, each);
-        struct program_header p = take_program_header(&c, e->is_32bit);
-        if (!take_segment(e, &p, err)) {
-            return false;
-        }
+    if (!each_header(e, h->program_headers, h->program_header_count, each, take_segment_header,
+                     err)) {
+        return false;
     }
     if (e->text_start > e->text_limit) {
         e->text_start = e->text_limit = 0; /* a file of data only */
@@ -221,24 +243,26 @@ static bool section_makes_sense(const struct elf_section *s)
     return !wraps(s->address, s->bytes) && !wraps(s->offset, s->bytes);
 }
 
+static bool take_section_header(struct elf *e, struct cursor *c, struct err *err)
+{
+    struct elf_section s = take_section(c, e->is_32bit);
+    struct elf_section *stored = vec_push(&e->sections);
+    if (stored == NULL) {
+        return err_set(err, ERR_MEMORY, 0, "no memory for ELF sections");
+    }
+    if (section_makes_sense(&s)) {
+        *stored = s; /* else a null section, so that indices stay right */
+    }
+    return true;
+}
+
 /* Sections are a convenience: programs run without, so any fault means that there are none. */
 static void read_sections(struct elf *e, const struct elf_header *h)
 {
-    unsigned char bytes[sizeof(Elf64_Shdr)];
     size_t each = e->is_32bit ? sizeof(Elf32_Shdr) : sizeof(Elf64_Shdr);
-    bool good = h->section_headers != 0 && h->section_count <= ELF_SECTIONS_MAX &&
-                !wraps(h->section_headers, h->section_count * each);
-    for (uint32_t i = 0; good && i < h->section_count; i++) {
-        good = elf_read(e, h->section_headers + i * each, bytes, each, NULL);
-        struct cursor c = cursor_of(bytes, each);
-        struct elf_section s = take_section(&c, e->is_32bit);
-        struct elf_section *stored = good ? vec_push(&e->sections) : NULL;
-        good = stored != NULL;
-        if (good && section_makes_sense(&s)) {
-            *stored = s; /* else a null section, so that indices stay right */
-        }
-    }
-    if (!good) {
+    if (h->section_headers == 0 || h->section_count > ELF_SECTIONS_MAX ||
+        wraps(h->section_headers, h->section_count * each) ||
+        !each_header(e, h->section_headers, h->section_count, each, take_section_header, NULL)) {
         vec_release(&e->sections);
     }
     e->section_names = h->section_names;
@@ -291,17 +315,21 @@ void elf_release(struct elf *e)
     e->window_bytes = 0;
 }
 
-const struct elf_section *elf_section(struct elf *e, const char *name)
+bool elf_section_name(struct elf *e, const struct elf_section *section, struct str *out)
 {
     if (e->section_names >= e->sections.len) {
-        return NULL;
+        return false;
     }
     const struct elf_section *names = &e->sections.at[e->section_names];
+    return section->name < names->bytes &&
+           elf_text(e, names->offset, names->bytes, section->name, out);
+}
+
+const struct elf_section *elf_section(struct elf *e, const char *name)
+{
     vec_each(&e->sections, s) {
         struct str text;
-        if (s->type != SHT_NULL && s->name < names->bytes &&
-            elf_text(e, names->offset, names->bytes, s->name, &text) &&
-            str_eq(text, str_of(name))) {
+        if (s->type != SHT_NULL && elf_section_name(e, s, &text) && str_eq(text, str_of(name))) {
             return s;
         }
     }

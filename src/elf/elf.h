@@ -1,5 +1,6 @@
 /*
- * elf: what a profiler asks of an ELF file: identity, load addresses, function symbols.
+ * elf: what a profiler asks of an ELF file: identity, load addresses, function symbols, sections,
+ * relocations.
  *
  * Concept. The bytes come through a `struct memory_reader` whose addresses are offsets in the file
  * (os/ reads with pread, tests from an array); nothing is mapped, so a file that is cut short while
@@ -25,7 +26,9 @@
  * own after elf_open has found the headers sane.
  *
  * Formats: System V gABI chapters 4 and 5, x86-64 and AArch64 psABI, elf(5). ".note.gnu.build-id":
- * note type 3, owner "GNU". DT_GNU_HASH: the layout ld and lld write.
+ * note type 3, owner "GNU". DT_GNU_HASH: the layout ld and lld write. Compressed sections:
+ * SHF_COMPRESSED with Elf32_Chdr or Elf64_Chdr; before it, a name ".zdebug_…" and contents that
+ * begin with "ZLIB" and the length as 64 bits, big-endian. Read is the method zlib (1), not zstd.
  */
 #ifndef ELF_ELF_H
 #define ELF_ELF_H
@@ -43,6 +46,7 @@ enum {
     ELF_BUILD_ID_MAX = 64,        /* SHA-1 is 20 bytes, others 8 to 32 */
     ELF_NAME_MAX = 4096,          /* longer symbol names are cut */
     ELF_WINDOW_BYTES = 4096,      /* of names kept at hand; one name at least */
+    ELF_RELOCATIONS_MAX = 1 << 20, /* of one section; 24 MiB of file, the largest browsers' */
 };
 
 enum elf_machine { ELF_X86_64, ELF_AARCH64, ELF_I386 };
@@ -107,6 +111,19 @@ bool elf_read(const struct elf *e, uint64_t offset, void *out, size_t len, struc
 /* The section of this name, or null. */
 const struct elf_section *elf_section(struct elf *e, const char *name);
 
+/* Its name, borrowed until the next call with this struct elf. */
+bool elf_section_name(struct elf *e, const struct elf_section *section, struct str *out);
+
+/* Appends the section's contents, unpacked, to `out`, whose maximum bounds them (ERR_LIMIT). A
+ * section without bytes in this file (.bss, all code of a debug file) and one packed with a method
+ * not known here are ERR_UNSUPPORTED. `out` is as it was when this fails. */
+bool elf_section_read(struct elf *e, const struct elf_section *section, struct buf *out,
+                      struct err *err);
+
+/* How many bytes elf_section_read would append, as the section itself claims. */
+bool elf_section_size(struct elf *e, const struct elf_section *section, uint64_t *bytes,
+                      struct err *err);
+
 /* The bias of an executable mapping: map_start - (p_vaddr + (map_file_offset - p_offset)) for the
  * PT_LOAD that holds the offset, executable ones first because neighbours share a page of the file.
  * False when no segment holds it: then the file is not the one that was mapped. `page_size` is the
@@ -142,6 +159,30 @@ bool elf_each_function(struct elf *e, enum elf_table table,
 /* The name as it stands in the table, without "@VERSION", at most ELF_NAME_MAX bytes. Borrowed
  * until the next call with this struct elf; false when it cannot be read or is empty. */
 bool elf_name(struct elf *e, enum elf_table table, uint32_t name, struct str *out);
+
+/* The same for symbol number `index` of the table. */
+bool elf_name_of(struct elf *e, enum elf_table table, uint32_t index, struct str *out);
+
+enum elf_relocation_kind {
+    ELF_RELOCATION_OTHER,
+    ELF_RELOCATION_FUNCTION, /* the slot gets a symbol's address: JUMP_SLOT, GLOB_DAT */
+    ELF_RELOCATION_RESOLVED, /* the slot gets what the function at `addend` returns: IRELATIVE */
+};
+
+struct elf_relocation {
+    uint64_t slot; /* the address that is written to */
+    uint64_t addend;
+    uint32_t symbol; /* its number in .dynsym; 0: none */
+    uint32_t index;  /* in this section */
+    enum elf_relocation_kind kind;
+};
+
+/* Calls `each` for the first ELF_RELOCATIONS_MAX relocations of a section of type SHT_RELA or
+ * SHT_REL (which has no addends: they are 0 here), until it returns false. Those that DT_RELACOUNT
+ * tells to be RELATIVE are passed over. A section of another type has none. */
+bool elf_each_relocation(struct elf *e, const struct elf_section *section,
+                         bool (*each)(void *context, const struct elf_relocation *relocation),
+                         void *context, struct err *err);
 
 /* The build id in lower-case hexadecimal; "" without one. */
 void elf_build_id_text(const struct elf *e, char out[static 2 * ELF_BUILD_ID_MAX + 1]);

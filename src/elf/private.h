@@ -20,4 +20,8 @@ void elf_find_dynamic_table(struct elf *e, struct elf_symbol_table *out);
  * borrowed from the window; false when it cannot be read. */
 bool elf_text(struct elf *e, uint64_t base, uint64_t bytes, uint64_t offset, struct str *out);
 
+/* dynamic.c: how many relocations at the start of the section are known to be RELATIVE, which name
+ * no symbol: most of them in large programs. */
+uint64_t elf_relative_count(const struct elf *e, const struct elf_section *section);
+
 #endif

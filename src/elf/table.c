@@ -78,6 +78,9 @@ bool elf_text(struct elf *e, uint64_t base, uint64_t bytes, uint64_t offset, str
         return false;
     }
     uint64_t from = base + offset, limit = base + bytes;
+    if (bytes <= ELF_WINDOW_BYTES && !fill_window(e, base, limit, ELF_WINDOW_BYTES)) {
+        return false; /* a small table, of sections, is read once and not again from each name on */
+    }
     for (size_t i = 0; i < sizeof tries / sizeof tries[0]; i++) {
         if (!fill_window(e, from, limit, tries[i])) {
             return false;
@@ -105,6 +108,18 @@ bool elf_name(struct elf *e, enum elf_table table, uint32_t name, struct str *ou
     size_t at = str_find(text, '@');
     *out = at == 0 ? text : str_sub(text, 0, at);
     return true;
+}
+
+bool elf_name_of(struct elf *e, enum elf_table table, uint32_t index, struct str *out)
+{
+    const struct elf_symbol_table *t = &e->tables[table];
+    unsigned char bytes[4]; /* st_name is the first field in both classes */
+    if (index >= t->count ||
+        !elf_read(e, t->offset + (uint64_t)index * symbol_bytes(e), bytes, sizeof bytes, NULL)) {
+        return false;
+    }
+    struct cursor c = cursor_of(bytes, sizeof bytes);
+    return elf_name(e, table, cursor_u32(&c), out);
 }
 
 struct raw_symbol {

@@ -136,6 +136,19 @@ static uint32_t spelled_child(struct writer *w, uint32_t parent, uint32_t text)
     return intern_add(&w->tree_ids, &node_ops, w, hash, id) ? id : 0;
 }
 
+/* The spelled node of a frame below `parent`, through what it is inlined into. */
+static uint32_t spelled_frame(struct writer *w, uint32_t parent, uint32_t frame)
+{
+    uint32_t chain[PROFILE_INLINES_MAX], at = parent;
+    for (size_t i = profile_expand(w->p, frame, chain); i-- > 0;) {
+        at = spelled_child(w, at, w->text_of_frame[chain[i]]);
+        if (at == 0) {
+            return 0;
+        }
+    }
+    return at;
+}
+
 /* A parent always comes before its children. */
 static bool build_tree(struct writer *w)
 {
@@ -144,8 +157,7 @@ static bool build_tree(struct writer *w)
     }
     for (size_t i = 1; i < w->p->nodes.len; i++) {
         const struct node *n = &w->p->nodes.at[i];
-        w->spelled_of_node[i] =
-            spelled_child(w, w->spelled_of_node[n->parent], w->text_of_frame[n->frame]);
+        w->spelled_of_node[i] = spelled_frame(w, w->spelled_of_node[n->parent], n->frame);
         if (w->spelled_of_node[i] == 0) {
             return false;
         }

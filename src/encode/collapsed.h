@@ -10,7 +10,7 @@
  * points into the header's "application_metadata" (0 is null). Our own keys are below "pillion" in
  * the header, which other readers ignore.
  *
- * Frames. Names are UTF-8 (malformed bytes become U+FFFD); ';' becomes ':', control characters and
+ * Frames. Inlined functions are frames like others. Names are UTF-8 (malformed bytes become U+FFFD); ';' becomes ':', control characters and
  * line separators become blanks, blanks at the ends are dropped, and what is then empty is
  * "[unknown]". The kind of code is a suffix: frame_kind_suffix. A name of a kind without suffix that
  * happens to end in one gets round brackets: "f_[k]" of a C library is written "f_(k)".

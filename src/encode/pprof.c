@@ -33,6 +33,7 @@ struct writer {
     struct buf comments; /* each ended by a line end */
     uint32_t comment_count;
     uint32_t *string_of_text; /* by string id of the profile, 0 unused */
+    bool *is_location;        /* by frame id: a node has it */
     struct buf message, part, prefix;
 };
 
@@ -211,20 +212,30 @@ static bool send_mapping(struct writer *w, uint32_t number)
     protobuf_u64(&w->message, PPROF_MAPPING_HAS_FUNCTIONS, m->has_functions);
     protobuf_u64(&w->message, PPROF_MAPPING_HAS_FILES, m->has_files);
     protobuf_u64(&w->message, PPROF_MAPPING_HAS_LINES, m->has_lines);
+    protobuf_u64(&w->message, PPROF_MAPPING_HAS_INLINES, m->has_inlines);
     return send(w, PPROF_MAPPING, &w->message);
+}
+
+static void add_line(struct writer *w, uint32_t frame)
+{
+    buf_clear(&w->part);
+    protobuf_u64(&w->part, PPROF_LINE_FUNCTION, w->functions.of_frame[frame]);
+    protobuf_u64(&w->part, PPROF_LINE_NUMBER, w->p->frames.at[frame].line);
+    protobuf_message(&w->message, PPROF_LOCATION_LINE, &w->part);
 }
 
 static bool send_location(struct writer *w, uint32_t id)
 {
     const struct frame *f = &w->p->frames.at[id];
+    uint32_t chain[PROFILE_INLINES_MAX];
+    size_t count = profile_expand(w->p, id, chain);
     buf_clear(&w->message);
-    buf_clear(&w->part);
     protobuf_u64(&w->message, PPROF_LOCATION_ID, id);
     protobuf_u64(&w->message, PPROF_LOCATION_MAPPING, pprof_mapping_of(w->p, f));
     protobuf_u64(&w->message, PPROF_LOCATION_ADDRESS, pprof_address_of(w->p, f));
-    protobuf_u64(&w->part, PPROF_LINE_FUNCTION, w->functions.of_frame[id]);
-    protobuf_u64(&w->part, PPROF_LINE_NUMBER, f->line);
-    protobuf_message(&w->message, PPROF_LOCATION_LINE, &w->part);
+    for (size_t i = 0; i < count; i++) {
+        add_line(w, chain[i]);
+    }
     return send(w, PPROF_LOCATION, &w->message);
 }
 
@@ -325,12 +336,20 @@ static bool send_all(struct writer *w)
         ok = send_mapping(w, w->mappings.order[i]);
     }
     for (size_t i = 1; ok && i < p->frames.len; i++) {
-        ok = send_location(w, (uint32_t)i);
+        ok = !w->is_location[i] || send_location(w, (uint32_t)i);
     }
     for (size_t i = 1; ok && i < w->functions.list.len; i++) {
         ok = send_function(w, i);
     }
     return ok && send_strings(w);
+}
+
+/* Callers of inlined functions are lines of another frame's location, and seldom locations. */
+static void find_locations(struct writer *w)
+{
+    for (size_t i = 1; i < w->p->nodes.len; i++) {
+        w->is_location[w->p->nodes.at[i].frame] = true;
+    }
 }
 
 static bool prepare(struct writer *w)
@@ -342,10 +361,12 @@ static bool prepare(struct writer *w)
     buf_init(&w->comments, 64 * 1024);
     collect_comments(w);
     w->string_of_text = calloc(w->p->strings.len, sizeof *w->string_of_text);
-    if (w->string_of_text == NULL || w->comments.failed) {
+    w->is_location = calloc(w->p->frames.len, sizeof *w->is_location);
+    if (w->string_of_text == NULL || w->is_location == NULL || w->comments.failed) {
         return err_set(w->err, ERR_MEMORY, 0, "no memory for a table of %zu strings",
                        w->p->strings.len);
     }
+    find_locations(w);
     return functions_init(&w->functions, w->p, w->err) &&
            pprof_mappings_init(&w->mappings, w->p, w->err);
 }
@@ -361,6 +382,7 @@ bool pprof_write_plain(struct profile *p, struct sink *out, struct err *err)
     functions_release(&w.functions);
     pprof_mappings_release(&w.mappings);
     free(w.string_of_text);
+    free(w.is_location);
     buf_release(&w.comments);
     buf_release(&w.message);
     buf_release(&w.part);

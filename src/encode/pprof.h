@@ -8,10 +8,11 @@
  *                  the processes with the most CPU time are. "[kernel]" is called
  *                  "[kernel.kallsyms]". Frames that lie in no module, such as a script's functions,
  *                  get a mapping "[python]", "[java]" …, so that the kind of code is not lost:
- *                  pprof_kind_mapping. A mapping is widened where a frame lies outside
+ *                  pprof_kind_mapping; so does code that their runtimes generated. A mapping is widened where a frame lies outside
  *                  the range it was seen with.
- *   locations      one per frame; its address is the one at run time. Callers hold the return
- *                  address - 1, as pprof expects
+ *   locations      one per frame of a stack; its address is the one at run time. Callers hold the
+ *                  return address - 1, as pprof expects. One line per function inlined there,
+ *                  innermost first, the function that really exists last
  *   functions      (name, system name, file); the system name only where it is another one;
  *                  accounting frames such as "[lost]" are functions too
  *   labels         process_id, thread id, thread name, comm, container, appid, all texts; unknown
@@ -19,7 +20,7 @@
  *   comments       program, service, mode, what was not seen and why
  *
  * The file is deterministic and is written field by field through the compressor: beside the
- * profile it takes about 4 bytes per frame, node and string, and the compressor's 270 KB.
+ * profile it takes about 5 bytes per frame, 4 per node and string, and the compressor's 270 KB.
  *
  * Format: https://github.com/google/pprof/blob/main/proto/profile.proto
  */
@@ -40,7 +41,7 @@ enum {
     PPROF_LABEL_KEY = 1, PPROF_LABEL_TEXT, PPROF_LABEL_NUMBER,
     PPROF_MAPPING_ID = 1, PPROF_MAPPING_START, PPROF_MAPPING_LIMIT, PPROF_MAPPING_OFFSET,
     PPROF_MAPPING_FILE, PPROF_MAPPING_BUILD_ID, PPROF_MAPPING_HAS_FUNCTIONS,
-    PPROF_MAPPING_HAS_FILES, PPROF_MAPPING_HAS_LINES,
+    PPROF_MAPPING_HAS_FILES, PPROF_MAPPING_HAS_LINES, PPROF_MAPPING_HAS_INLINES,
     PPROF_LOCATION_ID = 1, PPROF_LOCATION_MAPPING, PPROF_LOCATION_ADDRESS, PPROF_LOCATION_LINE,
     PPROF_LINE_FUNCTION = 1, PPROF_LINE_NUMBER,
     PPROF_FUNCTION_ID = 1, PPROF_FUNCTION_NAME, PPROF_FUNCTION_SYSTEM_NAME, PPROF_FUNCTION_FILE,

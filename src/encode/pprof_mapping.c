@@ -18,9 +18,15 @@ const char *pprof_kind_mapping(enum frame_kind kind)
     return names[kind];
 }
 
+/* Functions of a script, wherever in memory their code was generated. */
+static bool is_script(enum frame_kind kind)
+{
+    return kind >= FRAME_JVM && kind < FRAME_ACCOUNT;
+}
+
 uint32_t pprof_mapping_of(const struct profile *p, const struct frame *frame)
 {
-    if (frame->module != 0) {
+    if (frame->module != 0 && !is_script((enum frame_kind)frame->kind)) {
         return frame->module;
     }
     return frame->kind == FRAME_NATIVE ? 0 : (uint32_t)p->modules.len + frame->kind;
@@ -63,6 +69,7 @@ static void note_frame(struct pprof_mappings *m, const struct profile *p, const 
     mapping->has_functions &= f->name != 0;
     mapping->has_files |= f->file != 0;
     mapping->has_lines |= f->line != 0;
+    mapping->has_inlines |= f->caller != 0;
     if (f->address != 0) {
         widen(mapping, pprof_address_of(p, f));
     }

@@ -12,7 +12,7 @@
 
 struct pprof_mapping {
     uint64_t start, limit, file_offset;
-    bool used, has_functions, has_files, has_lines;
+    bool used, has_functions, has_files, has_lines, has_inlines;
 };
 
 struct pprof_mappings {

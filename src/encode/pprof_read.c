@@ -341,13 +341,19 @@ static struct str name_of_address(const struct location *l, char *out, size_t si
     return (struct str){out, (size_t)len};
 }
 
-/* The frame of one line; the location's address belongs to the last, which is the real function. */
-static uint32_t frame_of(struct reader *r, const struct location *l,
-                         const struct function_row *function, uint64_t line, bool has_address)
+struct line {
+    const struct function_row *function; /* null: unknown */
+    uint64_t number;
+};
+
+/* The frame of one line, inlined into `caller`. The location's address belongs to the innermost. */
+static uint32_t frame_of(struct reader *r, const struct location *l, const struct line *line,
+                         bool has_address, uint32_t caller)
 {
     char unnamed[256];
     bool fits = true;
-    struct frame f = {.kind = (uint8_t)kind_of(l, function)};
+    const struct function_row *function = line->function;
+    struct frame f = {.kind = (uint8_t)kind_of(l, function), .caller = caller};
     struct str name = function != NULL ? function->name : STR("");
     if (name.len == 0 && function != NULL) {
         name = function->system_name;
@@ -361,7 +367,7 @@ static uint32_t frame_of(struct reader *r, const struct location *l,
                             ? 0
                             : intake_text(&r->in, function->system_name, &fits);
         f.file = intake_text(&r->in, function->file, &fits);
-        f.line = line <= UINT32_MAX ? (uint32_t)line : 0;
+        f.line = line->number <= UINT32_MAX ? (uint32_t)line->number : 0;
     }
     f.module = l->mapping != NULL ? l->mapping->module : 0;
     if (has_address) {
@@ -384,8 +390,7 @@ static bool push_frame(struct reader *r, struct location_row *row, uint32_t fram
     return true;
 }
 
-static bool read_line(struct reader *r, struct cursor message, const struct function_row **function,
-                      uint64_t *line)
+static bool read_line(struct reader *r, struct cursor message, struct line *line)
 {
     uint64_t value[FIELDS_MAX];
     if (!numbers_of(r, message, value, "a line is cut off")) {
@@ -395,8 +400,7 @@ static bool read_line(struct reader *r, struct cursor message, const struct func
     if (slot == NULL) {
         return malformed(r, "a line of a function that does not exist");
     }
-    *function = &r->functions.at[slot->value];
-    *line = value[PPROF_LINE_NUMBER];
+    *line = (struct line){&r->functions.at[slot->value], value[PPROF_LINE_NUMBER]};
     return true;
 }
 
@@ -413,16 +417,6 @@ static bool read_location(struct reader *r, struct cursor message, struct locati
     return true;
 }
 
-static size_t count_lines(struct cursor location)
-{
-    struct protobuf_field f;
-    size_t lines = 0;
-    while (protobuf_next(&location, &f)) {
-        lines += f.number == PPROF_LOCATION_LINE;
-    }
-    return lines;
-}
-
 static void turn_round(uint32_t *at, size_t count)
 {
     for (size_t i = 0; i < count / 2; i++) {
@@ -432,31 +426,52 @@ static void turn_round(uint32_t *at, size_t count)
     }
 }
 
-static bool add_location(struct reader *r, struct cursor message)
+/* The frame of lines that are inlined into one another, innermost first; 0 when it does not fit. */
+static uint32_t inlined_frame(struct reader *r, const struct location *l, const struct line *lines,
+                              size_t count)
 {
-    struct location l;
+    uint32_t caller = 0;
+    for (size_t i = count; i-- > 1;) {
+        caller = frame_of(r, l, &lines[i], false, caller);
+        if (caller == 0) {
+            return 0;
+        }
+    }
+    return frame_of(r, l, &lines[0], true, caller);
+}
+
+/* Lines beyond PROFILE_INLINES_MAX, which no compiler makes, become frames of their own. */
+static bool read_lines(struct reader *r, struct cursor message, const struct location *l,
+                       struct location_row *row)
+{
     struct protobuf_field f;
-    struct location_row row = {.first = (uint32_t)r->frames.len};
-    size_t lines = count_lines(message), line_number = 0;
-    if (!read_location(r, message, &l)) {
+    struct line lines[PROFILE_INLINES_MAX] = {{NULL, 0}}, beyond;
+    size_t count = 0;
+    if (!push_frame(r, row, 0)) {
         return false;
     }
     while (protobuf_next(&message, &f)) {
-        const struct function_row *function = NULL;
-        uint64_t line = 0;
+        bool fits = count < PROFILE_INLINES_MAX;
         if (f.number != PPROF_LOCATION_LINE) {
             continue;
         }
-        bool is_last = ++line_number == lines;
-        if (!read_line(r, cursor_of_bytes(&f), &function, &line) ||
-            !push_frame(r, &row, frame_of(r, &l, function, line, is_last))) {
+        if (!read_line(r, cursor_of_bytes(&f), fits ? &lines[count++] : &beyond) ||
+            (!fits && !push_frame(r, row, frame_of(r, l, &beyond, false, 0)))) {
             return false;
         }
     }
-    if (lines == 0 && !push_frame(r, &row, frame_of(r, &l, NULL, 0, true))) {
+    r->frames.at[row->first] = inlined_frame(r, l, lines, count > 0 ? count : 1);
+    turn_round(&r->frames.at[row->first], row->count);
+    return true;
+}
+
+static bool add_location(struct reader *r, struct cursor message)
+{
+    struct location l;
+    struct location_row row = {.first = (uint32_t)r->frames.len};
+    if (!read_location(r, message, &l) || !read_lines(r, message, &l, &row)) {
         return false;
     }
-    turn_round(&r->frames.at[row.first], row.count);
     if (!add_id(r, &r->location_ids, l.id, r->locations.len)) {
         return false;
     }

@@ -7,7 +7,8 @@
  * of these, such as a heap profile, is ERR_UNSUPPORTED and the message names what it holds; so is
  * zstd compression, which pprof itself does not read either.
  *
- * Frames. A location with several lines is that many frames (inlined code). Its kind comes from its
+ * Frames. A location is one frame; several lines of it are functions inlined into one another, those
+ * beyond PROFILE_INLINES_MAX frames of their own. Its kind comes from its
  * mapping ("[kernel.kallsyms]", a kernel module, ours of pprof_kind_mapping) or the source file's
  * name. Addresses are kept relative to the file; a location without a name is "[file+0xoffset]".
  * Labels "process_id", "pid", "thread id", "tid", "thread name", "comm", "process_name",

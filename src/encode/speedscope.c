@@ -57,17 +57,30 @@ static bool write_frames(struct writer *w)
     return flush(w);
 }
 
+/* The functions from a node to the root. */
+static bool climb(struct writer *w, uint32_t node)
+{
+    uint32_t chain[PROFILE_INLINES_MAX];
+    vec_clear(&w->path);
+    for (uint32_t n = node; n != 0; n = w->p->nodes.at[n].parent) {
+        size_t count = profile_expand(w->p, w->p->nodes.at[n].frame, chain);
+        for (size_t i = 0; i < count; i++) {
+            uint32_t *step = vec_push(&w->path);
+            if (step == NULL) {
+                return err_set(w->err, ERR_MEMORY, 0, "no memory for a stack of %zu frames",
+                               w->path.len);
+            }
+            *step = w->functions.of_frame[chain[i]] - 1;
+        }
+    }
+    return true;
+}
+
 /* One stack, root first. */
 static bool write_stack(struct writer *w, const struct sample *s, bool is_first)
 {
-    vec_clear(&w->path);
-    for (uint32_t n = s->node; n != 0; n = w->p->nodes.at[n].parent) {
-        uint32_t *step = vec_push(&w->path);
-        if (step == NULL) {
-            return err_set(w->err, ERR_MEMORY, 0, "no memory for a stack of %zu frames",
-                           w->path.len);
-        }
-        *step = w->functions.of_frame[w->p->nodes.at[n].frame] - 1;
+    if (!climb(w, s->node)) {
+        return false;
     }
     buf_text(&w->text, is_first ? "[" : ",[");
     for (size_t i = w->path.len; i-- > 0;) {

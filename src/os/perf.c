@@ -20,6 +20,8 @@
 
 enum {
     RING_FIRST_PAGES = 128, /* 512 KiB with 4 KiB pages */
+    RING_STACK_PAGES = 512, /* with copies of stacks; on more CPUs less, so that all rings together */
+    RING_STACK_PAGES_SUM = 2048, /* take 8 MiB, until each has its least */
     RING_LEAST_PAGES = 8,
     RECORD_MAX_BYTES = 65536, /* header.size is 16 bits */
     LIST_AGAIN_MAX = 8, /* rounds of listing threads while new ones keep appearing */
@@ -33,15 +35,23 @@ struct perf_ring {
     bool open; /* false: this CPU went away */
 };
 
-uint64_t perf_sample_type(void)
+static uint64_t sample_type_of(const struct perf_sampling *sampling)
 {
+    uint64_t stacks = sampling->stack_bytes > 0
+                          ? (uint64_t)(PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER)
+                          : 0;
     return PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU |
-           PERF_SAMPLE_PERIOD | PERF_SAMPLE_CALLCHAIN;
+           PERF_SAMPLE_PERIOD | PERF_SAMPLE_CALLCHAIN | stacks;
+}
+
+uint64_t perf_sample_type(const struct perf *p)
+{
+    return sample_type_of(&p->sampling);
 }
 
 uint64_t perf_period_ns(const struct perf *p)
 {
-    return NS_PER_S / p->frequency_hz;
+    return NS_PER_S / p->sampling.frequency_hz;
 }
 
 static int open_event(const struct perf_event_attr *attr, int tid, int cpu)
@@ -51,18 +61,21 @@ static int open_event(const struct perf_event_attr *attr, int tid, int cpu)
 
 /* The software clock counts in nanoseconds, so a fixed period is exact where `freq` would only be
  * converted into one. */
-static struct perf_event_attr sampling_attr(uint64_t period_ns, bool kernel, bool on_exec)
+static struct perf_event_attr sampling_attr(const struct perf_sampling *sampling, bool on_exec)
 {
     return (struct perf_event_attr){
         .type = PERF_TYPE_SOFTWARE,
         .size = sizeof(struct perf_event_attr),
         .config = PERF_COUNT_SW_CPU_CLOCK,
-        .sample_period = period_ns,
-        .sample_type = perf_sample_type(),
+        .sample_period = NS_PER_S / sampling->frequency_hz,
+        .sample_type = sample_type_of(sampling),
+        .sample_regs_user = sampling->stack_bytes > 0 ? sampling->registers : 0,
+        .sample_stack_user = sampling->stack_bytes,
         .disabled = 1,
         .inherit = 1,
-        .exclude_kernel = !kernel,
-        .exclude_callchain_kernel = !kernel,
+        .exclude_kernel = !sampling->kernel,
+        .exclude_callchain_kernel = !sampling->kernel,
+        .exclude_callchain_user = sampling->stack_bytes > 0,
         .exclude_hv = 1,
         .sample_id_all = 1,
         .mmap = 1,
@@ -156,7 +169,8 @@ static void explain_refusal(struct perf_access *out, int number)
 /* 0, or the errno of the refusal. */
 static int try_sampling(bool kernel)
 {
-    struct perf_event_attr attr = sampling_attr(NS_PER_S, kernel, false);
+    const struct perf_sampling sampling = {.frequency_hz = 1, .kernel = kernel};
+    struct perf_event_attr attr = sampling_attr(&sampling, false);
     int fd = open_event(&attr, 0, -1);
     if (fd < 0) {
         return errno;
@@ -195,13 +209,14 @@ static bool map_ring(struct perf_ring *ring, size_t pages)
 
 /* The dummy event exists only to own the ring: it never fires, and it lives as long as we do. The
  * ring takes its wake-up mark from it, hence a new event for every size that is tried. */
-static int open_owner(const struct perf_ring *ring, size_t pages)
+static int open_owner(const struct perf *p, const struct perf_ring *ring, size_t pages)
 {
     struct perf_event_attr attr = {
         .type = PERF_TYPE_SOFTWARE,
         .size = sizeof attr,
         .config = PERF_COUNT_SW_DUMMY,
-        .sample_type = perf_sample_type(),
+        .sample_type = perf_sample_type(p) & ~(uint64_t)(PERF_SAMPLE_REGS_USER |
+                                                         PERF_SAMPLE_STACK_USER),
         .exclude_kernel = 1,
         .exclude_hv = 1,
         .sample_id_all = 1,
@@ -213,10 +228,11 @@ static int open_owner(const struct perf_ring *ring, size_t pages)
     return open_event(&attr, 0, (int)ring->cpu);
 }
 
-static bool open_ring(struct perf_ring *ring, size_t *pages, struct err *err)
+static bool open_ring(const struct perf *p, struct perf_ring *ring, size_t *pages,
+                      struct err *err)
 {
     for (;; *pages /= 2) {
-        ring->fd = open_owner(ring, *pages);
+        ring->fd = open_owner(p, ring, *pages);
         if (ring->fd < 0) {
             bool absent = errno == ENODEV || errno == EINVAL; /* the CPU went off-line */
             return absent || err_errno(err, errno, "cannot open perf events on CPU %u", ring->cpu);
@@ -283,15 +299,18 @@ static int raise_descriptor_limit(void)
     return most > INT_MAX ? INT_MAX : (int)(most - most / 4);
 }
 
-bool perf_open(struct perf *p, uint32_t frequency_hz, bool kernel, struct err *err)
+bool perf_open(struct perf *p, const struct perf_sampling *sampling, struct err *err)
 {
-    *p = (struct perf){.frequency_hz = frequency_hz, .kernel = kernel};
+    *p = (struct perf){.sampling = *sampling};
     p->fd_limit = raise_descriptor_limit();
-    size_t pages = RING_FIRST_PAGES;
     unsigned opened = 0;
     bool ok = list_cpus(p, err);
+    size_t pages = sampling->stack_bytes > 0 ? RING_STACK_PAGES : RING_FIRST_PAGES;
+    while (pages > RING_FIRST_PAGES && pages * p->ring_count > RING_STACK_PAGES_SUM) {
+        pages /= 2;
+    }
     for (unsigned i = 0; ok && i < p->ring_count; i++) {
-        ok = open_ring(&p->rings[i], &pages, err);
+        ok = open_ring(p, &p->rings[i], &pages, err);
         opened += p->rings[i].open;
     }
     if (ok && opened == 0) {
@@ -378,25 +397,36 @@ static bool follow_on_cpu(struct perf *p, struct perf_follower *f, unsigned i,
     return true;
 }
 
-bool perf_follow(struct perf *p, uint32_t tid, bool on_exec, struct err *err)
+static bool follow(struct perf *p, uint32_t pid, uint32_t tid, const struct perf_event_attr *attr,
+                   struct err *err)
 {
-    struct perf_event_attr attr = sampling_attr(perf_period_ns(p), p->kernel, on_exec);
     struct perf_follower *f = vec_push(&p->followers);
     if (f == NULL || (f->fds = malloc(p->ring_count * sizeof *f->fds)) == NULL) {
         p->followers.len -= f != NULL;
         return err_set(err, ERR_MEMORY, 0, "no memory to follow thread %u", tid);
     }
+    f->pid = pid;
     f->tid = tid;
     memset(f->fds, -1, p->ring_count * sizeof *f->fds);
     bool ok = true;
     for (unsigned i = 0; ok && i < p->ring_count; i++) {
-        ok = !p->rings[i].open || follow_on_cpu(p, f, i, &attr, err);
+        ok = !p->rings[i].open || follow_on_cpu(p, f, i, attr, err);
     }
     if (!ok) {
         close_follower(p, f);
         p->followers.len--;
     }
     return ok;
+}
+
+bool perf_follow(struct perf *p, uint32_t tid, bool on_exec, struct err *err)
+{
+    struct perf_event_attr attr = sampling_attr(&p->sampling, on_exec);
+    if (!follow(p, tid, tid, &attr, err)) {
+        return false;
+    }
+    p->followers.at[p->followers.len - 1].enabled = on_exec; /* the exec does it */
+    return true;
 }
 
 static bool has_ended(const struct perf *p, const struct perf_follower *f)
@@ -414,15 +444,29 @@ static bool is_followed(const struct perf *p, uint32_t tid)
 {
     vec_each(&p->followers, f)
     {
-        if (f->tid == tid && !has_ended(p, f)) {
+        if (f->tid == tid && !f->retired && !has_ended(p, f)) {
             return true;
         }
     }
     return false;
 }
 
-bool perf_follow_process(struct perf *p, uint32_t pid, struct err *err)
+bool perf_is_followed(const struct perf *p, uint32_t pid)
 {
+    vec_each(&p->followers, f)
+    {
+        if (f->pid == pid) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool perf_follow_process(struct perf *p, uint32_t pid, uint32_t stack_bytes, struct err *err)
+{
+    struct perf_sampling sampling = p->sampling;
+    sampling.stack_bytes = stack_bytes;
+    struct perf_event_attr attr = sampling_attr(&sampling, false);
     struct pid_list threads = {0};
     bool any = false;
     bool listed = proc_list_threads(pid, &threads, err);
@@ -431,7 +475,7 @@ bool perf_follow_process(struct perf *p, uint32_t pid, struct err *err)
         vec_each(&threads.ids, tid)
         {
             struct err one;
-            if (is_followed(p, *tid) || perf_follow(p, *tid, false, &one)) {
+            if (is_followed(p, *tid) || follow(p, pid, *tid, &attr, &one)) {
                 any = true;
             } else if (one.number != ESRCH && err != NULL) {
                 *err = one;
@@ -472,6 +516,48 @@ static uint64_t follower_count_ns(const struct perf *p, const struct perf_follow
         }
     }
     return sum;
+}
+
+void perf_retire(struct perf *p, uint32_t pid)
+{
+    vec_each(&p->followers, f)
+    {
+        f->retired = f->retired || f->pid == pid;
+    }
+}
+
+static void disable(const struct perf *p, const struct perf_follower *f)
+{
+    for (unsigned i = 0; i < p->ring_count; i++) {
+        if (f->fds[i] >= 0) {
+            (void)ioctl(f->fds[i], PERF_EVENT_IOC_DISABLE, 0);
+        }
+    }
+}
+
+void perf_replace(struct perf *p, bool keep)
+{
+    vec_each(&p->followers, f)
+    {
+        if (f->retired && !keep) {
+            disable(p, f);
+        }
+    }
+    if (!keep) {
+        perf_enable(p);
+    }
+    for (size_t i = 0; i < p->followers.len;) {
+        struct perf_follower *f = &p->followers.at[i];
+        bool ends = keep ? !f->enabled && !f->retired : f->retired;
+        f->retired = false;
+        if (!ends) {
+            i++;
+            continue;
+        }
+        p->ended_count_ns += follower_count_ns(p, f);
+        close_follower(p, f);
+        vec_swap_out(&p->followers, i);
+    }
 }
 
 uint64_t perf_count_ns(struct perf *p)

@@ -16,8 +16,14 @@
  * buffer first) and valid during the call. Their format is a matter of sample/record.h;
  * perf_sample_type names the fields that were asked for.
  *
- * Limits. Rings start at 512 KiB and are halved, down to 32 KiB, while the kernel refuses the locked
- * memory (EPERM); perf_ring_bytes tells what was got. Descriptors: threads x CPUs + CPUs, of which at
+ * Stacks. With stack_bytes 0 the kernel follows the user's frame pointers (a call chain); otherwise a
+ * sample carries the user's registers and a copy of the stack's top, to be unwound here, and the call
+ * chain holds kernel addresses only. The size is an event's for its life: to change it for a process,
+ * perf_retire its followers, follow it (and the children that inherited from them) with another size,
+ * then perf_replace, which loses and doubles no sample but the one or two of that moment.
+ *
+ * Limits. Rings start at 512 KiB (with stacks and few CPUs, at 2 MiB) and are halved, down to 32 KiB,
+ * while the kernel refuses the locked memory (EPERM); perf_ring_bytes tells what was got. Descriptors: threads x CPUs + CPUs, of which at
  * most three quarters of what this process may have are used (the limit is raised as far as allowed).
  *
  * Errors name the gate (perf-refusal table of the kernel's checks): EPERM is a seccomp filter, EACCES
@@ -61,14 +67,24 @@ void perf_probe(struct perf_access *out);
 struct perf_ring;
 
 struct perf_follower {
-    uint32_t tid;
+    uint32_t pid, tid;
     int *fds; /* one per CPU, -1 where that CPU has none */
     bool enabled;
+    bool retired; /* to be replaced by others that are not enabled yet */
 };
 
-struct perf {
+struct perf_sampling {
     uint32_t frequency_hz;
-    bool kernel;
+    bool kernel;          /* kernel code, too */
+    uint32_t stack_bytes; /* to begin with: a multiple of 8, at most PERF_STACK_MAX; 0: frame
+                           * pointers */
+    uint64_t registers;   /* mask of PERF_REG_*, with stack_bytes */
+};
+
+enum { PERF_STACK_MAX = 63 * 1024 }; /* a record with registers and chain has at most 64 KiB */
+
+struct perf {
+    struct perf_sampling sampling;
     struct perf_ring *rings;
     unsigned ring_count;
     int fd_limit; /* events have lower numbers: some are left for images and output files */
@@ -77,11 +93,11 @@ struct perf {
     uint64_t ended_count_ns; /* final counter values of reaped followers */
 };
 
-bool perf_open(struct perf *p, uint32_t frequency_hz, bool kernel, struct err *err);
+bool perf_open(struct perf *p, const struct perf_sampling *sampling, struct err *err);
 void perf_close(struct perf *p);
 
 /* The PERF_SAMPLE_* mask of every record, and of the id tail of those that are no samples. */
-uint64_t perf_sample_type(void);
+uint64_t perf_sample_type(const struct perf *p);
 
 /* Bytes of one ring. */
 uint64_t perf_ring_bytes(const struct perf *p);
@@ -91,9 +107,18 @@ uint64_t perf_period_ns(const struct perf *p);
 /* Follows one thread and all it will start. on_exec: sampling begins at its next exec. */
 bool perf_follow(struct perf *p, uint32_t tid, bool on_exec, struct err *err);
 
+/* Whether a process has followers of its own; children of a followed one have none. */
+bool perf_is_followed(const struct perf *p, uint32_t pid);
+
+void perf_retire(struct perf *p, uint32_t pid);
+
+/* Starts what was followed since, and ends what was retired; with `keep`, the other way round: what was
+ * followed since is given up. */
+void perf_replace(struct perf *p, bool keep);
+
 /* Follows all threads of a process, listing them again until no new one appears. Threads that end
  * meanwhile are no error; false when none could be followed. True with `err` set: not all could. */
-bool perf_follow_process(struct perf *p, uint32_t pid, struct err *err);
+bool perf_follow_process(struct perf *p, uint32_t pid, uint32_t stack_bytes, struct err *err);
 
 /* Starts what was followed without on_exec since the last call. */
 void perf_enable(struct perf *p);

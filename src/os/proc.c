@@ -1,15 +1,18 @@
 #include "os/proc.h"
 #include "base/time.h"
+#include "target/status.h"
 
 #include <dirent.h>
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/auxv.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -118,22 +121,135 @@ static int open_if_same(const char *path, uint64_t inode, bool by_name)
     return -1;
 }
 
-bool proc_open_mapped(uint32_t pid, struct str path, uint64_t inode, int *out, struct err *err)
+static int open_by_path(uint32_t pid, struct str path, uint64_t inode)
 {
     char name[4096 + 64];
-    proc_path(name, pid, 0, "exe");
-    int fd = open_if_same(name, inode, false);
-    if (fd < 0 && path.len > 0 && path.len < 4096 && path.ptr[0] == '/') {
-        snprintf(name, sizeof name, "/proc/%u/root%.*s", pid, (int)path.len, path.ptr);
+    if (path.len == 0 || path.len >= 4096 || path.ptr[0] != '/') {
+        errno = ENOENT;
+        return -1;
+    }
+    snprintf(name, sizeof name, "/proc/%u/root%.*s", pid, (int)path.len, path.ptr);
+    int fd = open_if_same(name, inode, true);
+    if (fd < 0) {
+        snprintf(name, sizeof name, "%.*s", (int)path.len, path.ptr);
         fd = open_if_same(name, inode, true);
-        if (fd < 0) {
-            snprintf(name, sizeof name, "%.*s", (int)path.len, path.ptr);
-            fd = open_if_same(name, inode, true);
-        }
+    }
+    return fd;
+}
+
+bool proc_open_mapped(uint32_t pid, const struct proc_mapping *mapping, int *out, struct err *err)
+{
+    char name[PROC_PATH_MAX];
+    proc_path(name, pid, 0, "exe");
+    int fd = open_if_same(name, mapping->inode, false);
+    if (fd < 0) {
+        fd = open_by_path(pid, mapping->path, mapping->inode);
+    }
+    int number = errno;
+    if (fd < 0) {
+        snprintf(name, sizeof name, "/proc/%u/map_files/%llx-%llx", pid,
+                 (unsigned long long)mapping->start, (unsigned long long)mapping->limit);
+        fd = open_if_same(name, mapping->inode, true);
     }
     if (fd < 0) {
-        return err_errno(err, errno, "cannot open %.*s as mapped by pid %u", (int)path.len,
-                         path.ptr, pid);
+        return err_errno(err, number, "cannot open %.*s as mapped by pid %u",
+                         (int)mapping->path.len, mapping->path.ptr, pid);
+    }
+    *out = fd;
+    return true;
+}
+
+bool proc_root_of(uint32_t pid, struct proc_root *out)
+{
+    char path[PROC_PATH_MAX];
+    struct stat root, mounts;
+    proc_path(path, pid, 0, "root");
+    if (stat(path, &root) < 0) {
+        return false;
+    }
+    proc_path(path, pid, 0, "ns/mnt");
+    if (stat(path, &mounts) < 0) {
+        return false;
+    }
+    *out = (struct proc_root){root.st_dev, root.st_ino, mounts.st_ino};
+    return true;
+}
+
+bool proc_open_root(uint32_t pid, int *out)
+{
+    char path[PROC_PATH_MAX];
+    proc_path(path, pid, 0, "root");
+    int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) {
+        return false;
+    }
+    *out = fd;
+    return true;
+}
+
+/* Links must not lead out of the root; kernels before 5.6 and some filters have no openat2, where an
+ * absolute link does. What is opened is then checked by its build id or owner all the same. */
+static int open_within(int root, const char *path)
+{
+    struct open_how how = {.flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY,
+                           .resolve = RESOLVE_IN_ROOT};
+    if (root < 0) {
+        return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    }
+    int fd = (int)syscall(SYS_openat2, root, path, &how, sizeof how);
+    if (fd < 0 && (errno == ENOSYS || errno == EPERM)) {
+        fd = openat(root, path + 1, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    }
+    return fd;
+}
+
+bool proc_open_under(int root, const char *path, int *out)
+{
+    struct stat st;
+    int fd = path[0] == '/' ? open_within(root, path) : -1;
+    if (fd < 0) {
+        return false;
+    }
+    if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
+        close(fd);
+        return false;
+    }
+    *out = fd;
+    return true;
+}
+
+/* The pid as the process itself knows it, and its user. */
+static uint32_t innermost_pid(uint32_t pid, uint32_t *uid)
+{
+    struct buf text;
+    struct proc_status status;
+    buf_init(&text, 4 * READ_CHUNK);
+    bool good = proc_read(pid, 0, "status", &text, NULL) &&
+                status_parse(buf_slice(&text), &status, NULL);
+    buf_release(&text);
+    if (!good) {
+        return 0;
+    }
+    *uid = status.uid.effective;
+    return status.ns_pid != 0 ? status.ns_pid : pid;
+}
+
+bool proc_open_perf_map(uint32_t pid, int *out)
+{
+    char path[PROC_PATH_MAX + 32];
+    struct stat st;
+    uint32_t uid = 0, inner = innermost_pid(pid, &uid);
+    if (inner == 0) {
+        return false;
+    }
+    snprintf(path, sizeof path, "/proc/%u/root/tmp/perf-%u.map", pid, inner);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW);
+    if (fd < 0) {
+        return false;
+    }
+    if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || (st.st_uid != uid && st.st_uid != 0)) {
+        close(fd);
+        return false;
     }
     *out = fd;
     return true;

@@ -10,6 +10,9 @@
  * that became one fold node are dealt out by name. Which child of this parent has the name is
  * remembered beside the name, so the working set is the names, not the nodes. Every (top, profile
  * node) is visited once however many samples pass through it.
+ *
+ * Where frames stand for several functions, the walk is over a copy of the tree in which each of
+ * them is a node; that equal ones stand in it more than once does not matter to the dealing out.
  */
 
 enum { UNUSED = UINT32_MAX };
@@ -30,7 +33,11 @@ struct builder {
     uint32_t *top_of;     /* per thread: its fold node, or UNUSED */
     uint32_t *sample_next;/* per sample: another sample of the same top node, 0 none */
     uint32_t *rank;       /* per string: its place in byte order */
-    /* Per node of the profile. `first` is UNUSED when no sample of this top touches the node, then
+    const struct node *nodes; /* the profile's, or those of `expanded` */
+    size_t node_count;
+    VEC(struct node) expanded;
+    uint32_t *leaf_of; /* per node of the profile: its innermost expanded one; null: itself */
+    /* Per node. `first` is UNUSED when no sample of this top touches the node, then
      * its first touched child, and once that list is dealt out, the node's fold node. `next` is the
      * next touched sibling, and once dealt out, the next profile node of the same fold node. */
     uint32_t *first, *next;
@@ -43,6 +50,8 @@ static void builder_release(struct builder *b)
     free(b->top_of);
     free(b->sample_next);
     free(b->rank);
+    vec_release(&b->expanded);
+    free(b->leaf_of);
     free(b->first);
     free(b->next);
 }
@@ -56,14 +65,68 @@ static uint32_t *unused_array(size_t count)
     return array;
 }
 
+static bool has_inlined(const struct profile *p)
+{
+    for (size_t i = 1; i < p->frames.len; i++) {
+        if (p->frames.at[i].caller != 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool expand_node(struct builder *b, size_t node)
+{
+    uint32_t chain[PROFILE_INLINES_MAX];
+    const struct node *n = &b->profile->nodes.at[node];
+    uint32_t above = b->leaf_of[n->parent];
+    for (size_t i = profile_expand(b->profile, n->frame, chain); i-- > 0;) {
+        struct node *made = vec_push(&b->expanded);
+        if (made == NULL) {
+            return false;
+        }
+        *made = (struct node){above, chain[i]};
+        above = (uint32_t)(b->expanded.len - 1);
+    }
+    b->leaf_of[node] = above;
+    return true;
+}
+
+/* A parent always comes before its children. */
+static bool find_nodes(struct builder *b)
+{
+    const struct profile *p = b->profile;
+    b->nodes = p->nodes.at;
+    b->node_count = p->nodes.len;
+    if (!has_inlined(p)) {
+        return true;
+    }
+    b->leaf_of = calloc(p->nodes.len, sizeof *b->leaf_of);
+    bool ok = b->leaf_of != NULL && vec_push(&b->expanded) != NULL;
+    for (size_t i = 1; ok && i < p->nodes.len; i++) {
+        ok = expand_node(b, i);
+    }
+    b->nodes = b->expanded.at;
+    b->node_count = b->expanded.len;
+    return ok;
+}
+
+static uint32_t leaf_node(const struct builder *b, const struct sample *s)
+{
+    return b->leaf_of != NULL ? b->leaf_of[s->node] : s->node;
+}
+
 static bool builder_init(struct builder *b, struct fold *fold, struct profile *p)
 {
     *b = (struct builder){.fold = fold, .profile = p};
+    if (!find_nodes(b)) {
+        return false;
+    }
     b->key_of = calloc(p->frames.len, sizeof *b->key_of);
     b->top_of = unused_array(p->threads.len);
     b->sample_next = calloc(p->samples.len, sizeof *b->sample_next);
-    b->first = unused_array(p->nodes.len);
-    b->next = calloc(p->nodes.len, sizeof *b->next);
+    b->first = unused_array(b->node_count);
+    b->next = calloc(b->node_count, sizeof *b->next);
     return b->key_of != NULL && b->top_of != NULL && b->sample_next != NULL && b->first != NULL &&
            b->next != NULL && vec_push(&b->keys) != NULL && vec_push(&fold->nodes) != NULL;
 }
@@ -244,7 +307,7 @@ static void mark(struct builder *b, uint32_t n)
         b->first[n] = 0;
     }
     while (fresh) { /* the root is always marked */
-        uint32_t parent = b->profile->nodes.at[n].parent;
+        uint32_t parent = b->nodes[n].parent;
         fresh = b->first[parent] == UNUSED;
         if (fresh) {
             b->first[parent] = 0;
@@ -259,17 +322,17 @@ static void unmark(struct builder *b, uint32_t n)
 {
     while (n != 0 && b->first[n] != UNUSED) {
         b->first[n] = UNUSED;
-        n = b->profile->nodes.at[n].parent;
+        n = b->nodes[n].parent;
     }
 }
 
-/* Deals the touched children of profile node n out to children of fold node f. New ones go on the
+/* Deals the touched children of node n out to children of fold node f. New ones go on the
  * list of nodes to fill, linked by next_sibling; their profile nodes hang on first_child. */
 static bool deal(struct builder *b, uint32_t f, uint32_t n, uint32_t *todo)
 {
     for (uint32_t c = b->first[n], following; c != 0; c = following) {
         following = b->next[c];
-        struct key *key = &b->keys.at[b->key_of[b->profile->nodes.at[c].frame]];
+        struct key *key = &b->keys.at[b->key_of[b->nodes[c].frame]];
         if (key->parent != f) {
             struct fold_node *made = vec_push(&b->fold->nodes);
             if (made == NULL) {
@@ -311,16 +374,16 @@ static bool fold_top(struct builder *b, uint32_t top)
     uint32_t head = b->fold->nodes.at[top].next_sibling;
     b->first[0] = 0;
     for (uint32_t s = head; s != 0; s = b->sample_next[s]) {
-        mark(b, samples[s].node);
+        mark(b, leaf_node(b, &samples[s]));
     }
     if (!fill(b, top)) {
         return false;
     }
     for (uint32_t s = head; s != 0; s = b->sample_next[s]) {
-        b->fold->nodes.at[b->first[samples[s].node]].self_ns += samples[s].cpu_ns;
+        b->fold->nodes.at[b->first[leaf_node(b, &samples[s])]].self_ns += samples[s].cpu_ns;
     }
     for (uint32_t s = head; s != 0; s = b->sample_next[s]) {
-        unmark(b, samples[s].node);
+        unmark(b, leaf_node(b, &samples[s]));
     }
     return true;
 }

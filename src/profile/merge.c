@@ -49,7 +49,17 @@ void profile_merge_meta(struct profile *into, const struct profile_meta *meta)
         m->own_rss_bytes = meta->own_rss_bytes;
     }
     m->lost_records += meta->lost_records;
+    for (unsigned i = 0; i < STACK_END_COUNT; i++) {
+        m->stack_ends[i] += meta->stack_ends[i];
+    }
     m->continuous |= meta->continuous;
+}
+
+/* Lines say which build it is too, where both know theirs. */
+static bool same_source(const struct frame *a, const struct frame *b)
+{
+    return a->name == b->name && a->file == b->file && a->caller == b->caller &&
+           (a->line == b->line || a->line == 0 || b->line == 0);
 }
 
 uint32_t profile_named_frame(struct profile *p, const struct frame *frame)
@@ -58,8 +68,7 @@ uint32_t profile_named_frame(struct profile *p, const struct frame *frame)
     if (id == 0 || frame->address == 0) {
         return id;
     }
-    const struct frame *known = &p->frames.at[id];
-    if (known->name == frame->name && known->file == frame->file) {
+    if (same_source(&p->frames.at[id], frame)) {
         return id;
     }
     struct frame plain = *frame;
@@ -78,17 +87,30 @@ static void merge_modules(struct profile *into, const struct profile *from, stru
     }
 }
 
+static uint32_t merged_frame(struct profile *into, const struct profile *from,
+                             const struct ids *ids, uint32_t frame)
+{
+    struct frame f = from->frames.at[frame];
+    uint32_t old_name = f.name, old_caller = f.caller;
+    f.module = ids->module[f.module];
+    f.name = text(into, from, f.name);
+    f.system_name = text(into, from, f.system_name);
+    f.file = text(into, from, f.file);
+    f.caller = ids->frame[f.caller];
+    bool fits = (f.name != 0 || old_name == 0) && (f.caller != 0 || old_caller == 0);
+    return fits ? profile_named_frame(into, &f) : 0;
+}
+
+/* What a frame is inlined into may stand behind it, and goes first. */
 static void merge_frames(struct profile *into, const struct profile *from, struct ids *ids)
 {
+    uint32_t chain[PROFILE_INLINES_MAX];
     for (size_t i = 1; i < from->frames.len; i++) {
-        struct frame f = from->frames.at[i];
-        uint32_t old_name = f.name;
-        f.module = ids->module[f.module];
-        f.name = text(into, from, f.name);
-        f.system_name = text(into, from, f.system_name);
-        f.file = text(into, from, f.file);
-        bool fits = f.name != 0 || old_name == 0;
-        ids->frame[i] = fits ? profile_named_frame(into, &f) : 0;
+        for (size_t at = profile_expand(from, (uint32_t)i, chain); at-- > 0;) {
+            if (ids->frame[chain[at]] == 0) {
+                ids->frame[chain[at]] = merged_frame(into, from, ids, chain[at]);
+            }
+        }
     }
 }
 

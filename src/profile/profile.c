@@ -38,8 +38,11 @@ static bool module_same(const void *owner, uint32_t id, const void *key)
 
 static uint64_t hash_frame(const struct frame *f)
 {
-    return f->address != 0 ? mix(mix(f->address, f->module), f->kind)
-                           : mix(mix(mix(f->name, f->file), f->line), f->kind + 1000u);
+    if (f->address != 0) {
+        return mix(mix(f->address, f->module), f->kind);
+    }
+    uint64_t source = mix(mix(mix(f->name, f->file), f->line), f->kind + 1000u);
+    return f->module == 0 && f->caller == 0 ? source : mix(source, mix(f->module, f->caller));
 }
 
 static uint64_t frame_hash(const void *owner, uint32_t id)
@@ -53,8 +56,9 @@ static bool frame_same(const void *owner, uint32_t id, const void *key)
     if (a->kind != b->kind || a->address != b->address) {
         return false;
     }
-    return a->address != 0 ? a->module == b->module
-                           : a->name == b->name && a->file == b->file && a->line == b->line;
+    return a->module == b->module &&
+           (a->address != 0 || (a->name == b->name && a->file == b->file && a->line == b->line &&
+                                a->caller == b->caller));
 }
 
 static uint64_t hash_process(const struct process *t)
@@ -271,6 +275,68 @@ void profile_name_frame(struct profile *p, uint32_t frame, struct str name, stru
     struct frame *f = &p->frames.at[frame];
     f->name = profile_string(p, name);
     f->system_name = str_eq(name, system_name) ? 0 : profile_string(p, system_name);
+}
+
+static void name_line(struct profile *p, uint32_t frame, const struct source_line *line,
+                      uint32_t caller)
+{
+    profile_name_frame(p, frame, line->name, line->system_name);
+    struct frame *f = &p->frames.at[frame];
+    f->file = profile_string(p, line->file);
+    f->line = line->line;
+    f->caller = caller;
+}
+
+/* A function that others are inlined into at the address of `frame`; 0 when it does not fit. */
+static uint32_t caller_frame(struct profile *p, uint32_t frame, const struct source_line *line,
+                             uint32_t caller)
+{
+    struct frame f = {.module = p->frames.at[frame].module,
+                      .kind = p->frames.at[frame].kind,
+                      .name = profile_string(p, line->name),
+                      .file = profile_string(p, line->file),
+                      .line = line->line,
+                      .caller = caller};
+    f.system_name = str_eq(line->name, line->system_name) ? 0 : profile_string(p, line->system_name);
+    return f.name == 0 ? 0 : profile_frame(p, &f);
+}
+
+void profile_name_inlined(struct profile *p, uint32_t frame, const struct source_line *inlined,
+                          size_t count)
+{
+    if (count == 0) {
+        return;
+    }
+    const struct source_line *last = &inlined[count - 1];
+    size_t shown = count < PROFILE_INLINES_MAX ? count : PROFILE_INLINES_MAX;
+    uint32_t caller = 0;
+    for (size_t i = shown; i-- > 1;) {
+        caller = caller_frame(p, frame, i == shown - 1 ? last : &inlined[i], caller);
+        if (caller == 0) {
+            name_line(p, frame, last, 0);
+            return;
+        }
+    }
+    name_line(p, frame, &inlined[0], caller);
+    if (p->frames.at[frame].name == 0) {
+        name_line(p, frame, last, 0);
+    }
+}
+
+void profile_set_kind(struct profile *p, uint32_t frame, enum frame_kind kind)
+{
+    p->frames.at[frame].kind = (uint8_t)kind;
+}
+
+size_t profile_expand(const struct profile *p, uint32_t frame,
+                      uint32_t out[static PROFILE_INLINES_MAX])
+{
+    size_t count = 0;
+    do {
+        out[count++] = frame;
+        frame = p->frames.at[frame].caller;
+    } while (frame != 0 && count < PROFILE_INLINES_MAX);
+    return count;
 }
 
 uint32_t profile_child(struct profile *p, uint32_t parent, uint32_t frame)

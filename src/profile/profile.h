@@ -11,6 +11,10 @@
  * named later, off the hot path: profile_name_frame. A frame that never was an address enters with
  * its name. After naming, every frame has a name: code without a symbol is "[file+0xoffset]".
  *
+ * One address can be code of several functions, inlined into one another. Its frame then is the
+ * innermost of them, and frame.caller leads outwards to the function that really exists there.
+ * Whoever shows a node shows profile_expand of its frame.
+ *
  * What was not seen is a sample too: its stack is a single frame of kind FRAME_ACCOUNT named
  * "[lost]", "[kernel, hidden]" … (enum account), so that per process
  *     sum of all samples = cpu_ns of the process (utime + stime of the window).
@@ -59,6 +63,16 @@ enum account {
     ACCOUNT_COUNT,
 };
 
+/* How a native stack ended. Only a complete one reached the thread's first function. */
+enum stack_end {
+    STACK_COMPLETE,
+    STACK_TRUNCATED,  /* at the end of the memory that was sampled, or of the frames allowed */
+    STACK_NO_RULE,    /* at code without unwind tables and without frame pointers */
+    STACK_BAD_MEMORY, /* at memory that could not be read, or that contradicts itself */
+    STACK_GUESSED,    /* some frames come from scanning the stack */
+    STACK_END_COUNT,
+};
+
 /* Which rung of the ladder served a process (DESIGN 1.5). */
 enum rung {
     RUNG_UNKNOWN,
@@ -68,6 +82,8 @@ enum rung {
     RUNG_PROC,       /* /proc accounting */
 };
 
+enum { PROFILE_INLINES_MAX = 32 }; /* inlined functions shown at one address */
+
 struct frame {
     uint64_t address;     /* in the module's ELF address space; kernel: as sampled; 0: none.
                              A caller's frame holds the return address - 1 */
@@ -76,6 +92,8 @@ struct frame {
     uint32_t system_name; /* as in the symbol table when it differs from name, else 0 */
     uint32_t file;        /* source file, 0 unknown */
     uint32_t line;        /* 0 unknown */
+    uint32_t caller;      /* the frame this one is inlined into, 0: none. Such a frame has a name and
+                             no address; chains end, and are at most PROFILE_INLINES_MAX long */
     uint8_t kind;         /* enum frame_kind */
 };
 
@@ -132,6 +150,7 @@ struct profile_meta {
     uint64_t own_cpu_ns;      /* the profiler's own cost within the window */
     uint64_t own_rss_bytes;
     uint64_t lost_records;    /* perf records lost in the rings */
+    uint64_t stack_ends[STACK_END_COUNT]; /* native stacks by how they ended; all 0: not unwound here */
     bool continuous;
 };
 
@@ -170,11 +189,33 @@ uint32_t profile_thread(struct profile *p, uint32_t process, uint32_t tid, uint3
 /* Identity: path, image and build id. */
 uint32_t profile_module(struct profile *p, const struct module *module);
 
-/* Identity: kind, module and address when there is an address; else kind, name, file and line. */
+/* Identity: kind, module and address when there is an address; else kind, name, file, line, module
+ * and caller. */
 uint32_t profile_frame(struct profile *p, const struct frame *frame);
 
 /* Fills in a name found later; does not change the frame's identity. */
 void profile_name_frame(struct profile *p, uint32_t frame, struct str name, struct str system_name);
+
+/* Says what is known of the source behind an address: `inlined` functions innermost first, the last
+ * one is the function that really exists there. Sets name, file and line of `frame` to the first and
+ * hangs the others behind it as callers, frames of the same kind and module without an address. Of
+ * more than PROFILE_INLINES_MAX those next to the last are left out; when the profile has no room for
+ * the callers, the frame is named by the last alone. */
+struct source_line {
+    struct str name, system_name, file;
+    uint32_t line;
+};
+void profile_name_inlined(struct profile *p, uint32_t frame, const struct source_line *inlined,
+                          size_t count);
+
+/* Says, once sampling has ended, that an address is code of another kind than it entered with. The
+ * frame's identity changes with it: profile_frame with the first kind would make a new frame. */
+void profile_set_kind(struct profile *p, uint32_t frame, enum frame_kind kind);
+
+/* The functions that a frame stands for, innermost first: itself, then what it is inlined into.
+ * Their number is at least 1. */
+size_t profile_expand(const struct profile *p, uint32_t frame,
+                      uint32_t out[static PROFILE_INLINES_MAX]);
 
 /* The child of `parent` with this frame, made when new. parent 0 is the root. Frame 0 (did not fit)
  * gives 0. */

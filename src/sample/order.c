@@ -14,25 +14,34 @@ void order_release(struct order *order)
     buf_release(&order->bytes);
 }
 
-bool order_push(struct order *order, uint64_t time_ns, const void *record, size_t len)
+void *order_room(struct order *order, uint64_t time_ns, size_t len)
 {
     size_t padded = (len + 7) & ~(size_t)7; /* call chains are read as aligned 64-bit words */
     char *room = buf_room(&order->bytes, padded);
     if (room == NULL) {
         order->bytes.failed = false;
-        return false;
+        return NULL;
     }
     struct order_entry *entry = vec_push(&order->entries);
     if (entry == NULL) {
-        return false;
+        return NULL;
     }
-    memcpy(room, record, len);
     *entry = (struct order_entry){time_ns, (uint32_t)order->bytes.len, (uint32_t)len,
                                   order->sequence++};
     order->bytes.len += padded;
     if (time_ns > order->newest_ns) {
         order->newest_ns = time_ns;
     }
+    return room;
+}
+
+bool order_push(struct order *order, uint64_t time_ns, const void *record, size_t len)
+{
+    void *room = order_room(order, time_ns, len);
+    if (room == NULL) {
+        return false;
+    }
+    memcpy(room, record, len);
     return true;
 }
 

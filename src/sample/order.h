@@ -39,6 +39,10 @@ struct order {
 void order_init(struct order *order, size_t max_bytes);
 void order_release(struct order *order);
 
+/* Room for a record of `len` bytes, which the caller fills before the next call; null is as false
+ * for order_push. */
+void *order_room(struct order *order, uint64_t time_ns, size_t len);
+
 bool order_push(struct order *order, uint64_t time_ns, const void *record, size_t len);
 
 void order_round(struct order *order,

@@ -2,6 +2,7 @@
 #include "base/cursor.h"
 
 #include <linux/perf_event.h>
+#include <string.h>
 
 enum {
     CHAIN_MAX = 8192, /* far above sysctl perf_event_max_stack's usual 127 */
@@ -10,7 +11,8 @@ enum {
 
 #define FIELDS_KNOWN                                                                               \
     (PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME |                \
-     PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD | PERF_SAMPLE_CALLCHAIN)
+     PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD | PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_REGS_USER |         \
+     PERF_SAMPLE_STACK_USER)
 #define FIELDS_NEEDED (PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU)
 
 static void take_chain(struct cursor *c, struct record *out)
@@ -24,8 +26,38 @@ static void take_chain(struct cursor *c, struct record *out)
     out->as.sample.chain_len = out->as.sample.chain == NULL ? 0 : count;
 }
 
-static void take_sample(struct cursor *c, uint64_t type, uint16_t misc, struct record *out)
+static void take_registers(struct cursor *c, uint64_t mask, struct record *out)
 {
+    uint64_t abi = cursor_u64(c);
+    if (abi != PERF_SAMPLE_REGS_ABI_NONE) {
+        out->as.sample.is_32bit = abi == PERF_SAMPLE_REGS_ABI_32;
+        out->as.sample.registers =
+            cursor_take(c, (size_t)__builtin_popcountll(mask) * sizeof(uint64_t));
+    }
+}
+
+/* The last field: what was asked for, the bytes, and how many of them the kernel could copy. */
+static void take_stack(struct cursor *c, struct record *out)
+{
+    uint64_t room = cursor_u64(c);
+    if (room == 0) {
+        return;
+    }
+    const void *bytes = room % RECORD_ALIGNMENT == 0 ? cursor_take(c, room) : NULL;
+    uint64_t copied = cursor_u64(c);
+    if (bytes == NULL || copied > room) {
+        c->short_read = true;
+        return;
+    }
+    out->as.sample.stack = bytes;
+    out->as.sample.stack_len = copied;
+    out->as.sample.stack_room = room;
+}
+
+static void take_sample(struct cursor *c, const struct record_format *format, uint16_t misc,
+                        struct record *out)
+{
+    uint64_t type = format->sample_type;
     out->kind = RECORD_SAMPLE;
     out->user = (misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_USER;
     if (type & PERF_SAMPLE_IDENTIFIER) {
@@ -44,6 +76,12 @@ static void take_sample(struct cursor *c, uint64_t type, uint16_t misc, struct r
     }
     if (type & PERF_SAMPLE_CALLCHAIN) {
         take_chain(c, out);
+    }
+    if (type & PERF_SAMPLE_REGS_USER) {
+        take_registers(c, format->registers, out);
+    }
+    if (type & PERF_SAMPLE_STACK_USER) {
+        take_stack(c, out);
     }
 }
 
@@ -134,9 +172,10 @@ static void take_body(struct cursor *c, uint32_t type, uint16_t misc, struct rec
     }
 }
 
-bool record_parse(const void *ptr, size_t len, uint64_t sample_type, struct record *out,
-                  struct err *err)
+bool record_parse(const void *ptr, size_t len, const struct record_format *format,
+                  struct record *out, struct err *err)
 {
+    uint64_t sample_type = format->sample_type;
     if ((sample_type & ~(uint64_t)FIELDS_KNOWN) != 0 ||
         (sample_type & FIELDS_NEEDED) != FIELDS_NEEDED) {
         return err_set(err, ERR_UNSUPPORTED, 0, "sample type 0x%llx cannot be decoded",
@@ -149,7 +188,7 @@ bool record_parse(const void *ptr, size_t len, uint64_t sample_type, struct reco
     struct record record = {.kind = RECORD_OTHER};
     c.short_read = c.short_read || size != len || len % RECORD_ALIGNMENT != 0;
     if (!c.short_read && type == PERF_RECORD_SAMPLE) {
-        take_sample(&c, sample_type, misc, &record);
+        take_sample(&c, format, misc, &record);
     } else if (!c.short_read) {
         take_tail(&c, sample_type, &record);
         take_body(&c, type, misc, &record);
@@ -160,4 +199,34 @@ bool record_parse(const void *ptr, size_t len, uint64_t sample_type, struct reco
     }
     *out = record;
     return true;
+}
+
+static size_t stack_kept(const struct record *record)
+{
+    return (record->as.sample.stack_len + RECORD_ALIGNMENT - 1) & ~(size_t)(RECORD_ALIGNMENT - 1);
+}
+
+size_t record_trimmed_bytes(const struct record *record, size_t len)
+{
+    bool has_stack = record->kind == RECORD_SAMPLE && record->as.sample.stack_room > 0;
+    return has_stack ? len - (record->as.sample.stack_room - stack_kept(record)) : len;
+}
+
+void record_trim(const void *ptr, size_t len, const struct record *record, void *out)
+{
+    size_t trimmed = record_trimmed_bytes(record, len);
+    if (trimmed == len) {
+        memcpy(out, ptr, len);
+        return;
+    }
+    unsigned char *to = out;
+    uint64_t kept = stack_kept(record), copied = record->as.sample.stack_len;
+    size_t before = (size_t)(record->as.sample.stack - (const unsigned char *)ptr);
+    struct perf_event_header header;
+    memcpy(&header, ptr, sizeof header);
+    header.size = (uint16_t)trimmed;
+    memcpy(to, ptr, before + kept);
+    memcpy(to, &header, sizeof header);
+    memcpy(to + before - sizeof kept, &kept, sizeof kept);
+    memcpy(to + before + kept, &copied, sizeof copied);
 }

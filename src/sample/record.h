@@ -1,11 +1,14 @@
 /*
  * record: the bytes of one perf ring record, decoded.
  *
- * Pure: (pointer, length, sample_type) in, a struct record out. Texts and the call chain are
- * borrowed from the bytes, which therefore must be aligned to 8 (rings and order.h give them so).
- * sample_type is the PERF_SAMPLE_* mask the events were opened with; it must hold TID, TIME and CPU
- * and may hold IDENTIFIER, IP, PERIOD, CALLCHAIN; a mask with other fields is refused, because
- * their lengths are not read here.
+ * Pure: (pointer, length, format) in, a struct record out. Texts, the call chain, registers and the
+ * copy of the stack are borrowed from the bytes, which therefore must be aligned to 8 (rings and
+ * order.h give them so). The format is what the events were opened with: the PERF_SAMPLE_* mask must
+ * hold TID, TIME and CPU and may hold IDENTIFIER, IP, PERIOD, CALLCHAIN, REGS_USER, STACK_USER; a mask
+ * with other fields is refused, because their lengths are not read here.
+ *
+ * A sample's stack takes the full requested size in the ring, whatever the kernel could copy.
+ * record_trim copies a record without the rest, so that what waits (order.h) is what was copied.
  *
  * A record that is too short for what it claims is ERR_MALFORMED: the caller counts it and goes on.
  * Kinds not needed are RECORD_OTHER. Context marks (-128 kernel, -512 user …) stay in the chain.
@@ -34,6 +37,11 @@ enum record_kind {
 #define CHAIN_MARK_KERNEL ((uint64_t)-128)
 #define CHAIN_MARK_USER ((uint64_t)-512)
 
+struct record_format {
+    uint64_t sample_type; /* PERF_SAMPLE_* */
+    uint64_t registers;   /* mask of PERF_REG_*, with REGS_USER */
+};
+
 struct record {
     enum record_kind kind;
     uint32_t pid, tid; /* whom it is about; LOST, THROTTLE and OTHER: the task that was running.
@@ -47,6 +55,12 @@ struct record {
             uint64_t period_ns;
             const uint64_t *chain; /* leaf first, with context marks */
             size_t chain_len;
+            const uint64_t *registers; /* the user's, in the order of the mask's bits; null: none
+                                        * were taken (a kernel thread, an exiting one) */
+            bool is_32bit;
+            const unsigned char *stack; /* from the user's SP upwards */
+            size_t stack_len;
+            size_t stack_room;          /* bytes that were asked for; 0: no stack was taken */
         } sample;
         struct {
             uint64_t start, bytes, file_offset, inode;
@@ -67,7 +81,14 @@ struct record {
     } as;
 };
 
-bool record_parse(const void *ptr, size_t len, uint64_t sample_type, struct record *out,
-                  struct err *err);
+bool record_parse(const void *ptr, size_t len, const struct record_format *format,
+                  struct record *out, struct err *err);
+
+/* Bytes of the record without the part of its stack that the kernel left empty; len for others. */
+size_t record_trimmed_bytes(const struct record *record, size_t len);
+
+/* Copies a record that record_parse accepted to `out`, of record_trimmed_bytes; the copy is a record
+ * of the same format. */
+void record_trim(const void *ptr, size_t len, const struct record *record, void *out);
 
 #endif

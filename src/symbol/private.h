@@ -16,6 +16,10 @@ int symbols_compare(const void *left, const void *right);
 /* sort.c */
 void symbols_sort(struct symbol *at, size_t len);
 
+/* xz.c: appends what the .xz stream in the section unpacks to; partly so when it fails. */
+bool unpack_xz(const struct elf *e, const struct elf_section *section, size_t memory_max,
+               struct buf *out, struct err *err);
+
 /* Of two names of one function, is `a` the one for people? */
 bool symbols_prefers(struct str a, struct str b);
 

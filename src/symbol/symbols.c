@@ -1,7 +1,9 @@
 #include "symbol/symbols.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
+#include "symbol/plt.h"
 #include "symbol/private.h"
 
 /* struct symbol.size: 26 bits of bytes below these flags. */
@@ -15,6 +17,10 @@ enum {
     NESTING_MAX = 64,               /* look-ups step back over at most that many */
     ALIASES_MAX = 32,               /* of one address are kept */
 };
+
+/* A linkage stub: `name` is the number in .dynsym of the function it calls (FLAG_DYNSYM), 0 for
+ * none, or the start of the one that chooses which function is called. */
+#define FLAG_STUB (UINT32_C(1) << 31)
 
 void symbols_init(struct symbols *s, size_t max_bytes)
 {
@@ -47,6 +53,9 @@ static uint64_t end_of(const struct symbol *symbol)
 static uint32_t rank_of(const struct symbol *symbol)
 {
     uint32_t sized = (symbol->size & FLAG_SIZED) != 0, binding = symbol->size & FLAG_BINDING;
+    if ((symbol->size & FLAG_STUB) != 0) {
+        return 0;
+    }
     uint32_t in_symtab = (symbol->size & FLAG_DYNSYM) == 0;
     return sized << 3 | (binding >> FLAG_SHIFT) << 1 | in_symtab;
 }
@@ -176,36 +185,105 @@ static bool take_function(void *context, const struct elf_symbol *symbol)
     return !load->full;
 }
 
-static bool load_tables(struct symbols *s, struct elf *elf, struct err *err)
+/* False, with the table empty, when the file cannot be read. */
+static bool load_table(struct symbols *s, struct elf *elf, enum elf_table table, struct err *err)
 {
     struct load load = {.symbols = s};
-    for (int table = 0; table < ELF_TABLE_COUNT && !load.full; table++) {
-        if (!elf_each_function(elf, (enum elf_table)table, take_function, &load, err)) {
-            return false;
-        }
-        thin_out(s); /* most of .dynsym is in .symtab too: room for it is not needed twice */
+    if (!elf_each_function(elf, table, take_function, &load, err)) {
+        return false;
     }
-    if (load.full) {
-        return err_set(err, ERR_LIMIT, 0, "function table larger than %zu bytes", s->max_bytes);
+    s->tables[table] = elf->tables[table];
+    return !load.full ||
+           err_set(err, ERR_LIMIT, 0, "function table larger than %zu bytes", s->max_bytes);
+}
+
+static bool add_stub(struct symbols *s, const struct plt_stub *stub)
+{
+    if (stub->address < s->base || stub->address - s->base > UINT32_MAX) {
+        return true;
+    }
+    struct symbol *stored = has_room(s) ? vec_push(&s->table) : NULL;
+    if (stored == NULL) {
+        return false;
+    }
+    bool chosen = stub->resolver != 0 && stub->resolver >= s->base &&
+                  stub->resolver - s->base <= UINT32_MAX;
+    *stored = (struct symbol){
+        .start = (uint32_t)(stub->address - s->base),
+        .size = stub->bytes | FLAG_SIZED | FLAG_STUB | (chosen ? 0 : FLAG_DYNSYM),
+        .name = chosen ? (uint32_t)(stub->resolver - s->base) : stub->symbol,
+    };
+    return true;
+}
+
+/* Names for stubs are a bonus: what cannot be read, or has no room, goes without. */
+static void load_stubs(struct symbols *s, struct elf *elf)
+{
+    struct plt plt;
+    if (!plt_read(&plt, elf, NULL)) {
+        return;
+    }
+    for (size_t i = 0; i < plt.stubs.len && add_stub(s, &plt.stubs.at[i]); i++) {
+    }
+    plt_release(&plt);
+}
+
+/* The tables of `main`, with .symtab from `with_symtab` (may be null). */
+static bool load_tables(struct symbols *s, struct elf *main, struct elf *with_symtab,
+                        struct err *err)
+{
+    if (with_symtab != NULL && !load_table(s, with_symtab, ELF_SYMTAB, err)) {
+        return false;
+    }
+    thin_out(s); /* most of .dynsym is in .symtab too: room for it is not needed twice */
+    if (!load_table(s, main, ELF_DYNSYM, err)) {
+        return false;
+    }
+    load_stubs(s, main);
+    return symbols_finish(s) ||
+           err_set(err, ERR_UNSUPPORTED, 0, "the file has no function symbols");
+}
+
+static bool load_images(struct symbols *s, struct elf *main, struct elf *with_symtab,
+                        struct err *err)
+{
+    s->base = main->text_start;
+    if (main->text_limit - main->text_start > UINT32_MAX) {
+        return err_set(err, ERR_LIMIT, 0, "more than 4 GiB of code");
+    }
+    if (!load_tables(s, main, with_symtab, err)) {
+        vec_release(&s->table);
+        return false;
     }
     return true;
 }
 
 bool symbols_load_elf(struct symbols *s, struct elf *elf, struct err *err)
 {
-    bool good;
-    s->base = elf->text_start;
-    if (elf->text_limit - elf->text_start > UINT32_MAX) {
-        return err_set(err, ERR_LIMIT, 0, "more than 4 GiB of code");
+    s->symtab_file = FILE_MAIN;
+    return load_images(s, elf, elf, err);
+}
+
+/* Where to look for .symtab when that of `file` cannot be used; FILE_COUNT: nowhere. */
+static enum symbol_file next_symtab(struct symbol_files *files, enum symbol_file file)
+{
+    return file == FILE_DEBUG ? symbol_files_symtab(files, true) : FILE_COUNT;
+}
+
+bool symbols_load_files(struct symbols *s, struct symbol_files *files, struct err *err)
+{
+    struct elf *main = &files->elf[FILE_MAIN];
+    struct err reason = {0};
+    s->symtab_file = symbol_files_symtab(files, false);
+    while (!load_images(s, main, symbol_files_elf(files, s->symtab_file), &reason)) {
+        if (s->symtab_file == FILE_MAIN || s->symtab_file == FILE_COUNT) {
+            return err_set(err, reason.kind, reason.number, "%s", reason.text);
+        }
+        snprintf(files->problem, sizeof files->problem, "%s: %.350s",
+                 s->symtab_file == FILE_DEBUG ? "debug file" : ".gnu_debugdata", reason.text);
+        s->symtab_file = next_symtab(files, s->symtab_file);
     }
-    good = load_tables(s, elf, err);
-    if (good && !symbols_finish(s)) {
-        good = err_set(err, ERR_UNSUPPORTED, 0, "the file has no function symbols");
-    }
-    if (!good) {
-        vec_release(&s->table);
-    }
-    return good;
+    return true;
 }
 
 /* The number of symbols that start at or below `offset`. */
@@ -265,17 +343,38 @@ bool symbols_prefers(struct str a, struct str b)
     return a.len != b.len ? a.len < b.len : str_compare(a, b) < 0;
 }
 
+/* Where the names of a table are. */
+struct name_files {
+    struct elf *main;
+    struct elf *with_symtab; /* null: it is not there any more */
+};
+
+/* Is it the table that was loaded? A debug file may have been replaced since. */
+static bool is_same_table(const struct symbols *s, const struct elf *elf, enum elf_table table)
+{
+    const struct elf_symbol_table *a = &s->tables[table], *b = &elf->tables[table];
+    return a->count == b->count && a->offset == b->offset && a->names_offset == b->names_offset &&
+           a->names_bytes == b->names_bytes;
+}
+
+static bool read_name(const struct symbols *s, const struct name_files *files,
+                      const struct symbol *symbol, struct str *out)
+{
+    enum elf_table table = symbol->size & FLAG_DYNSYM ? ELF_DYNSYM : ELF_SYMTAB;
+    struct elf *elf = table == ELF_DYNSYM ? files->main : files->with_symtab;
+    return elf != NULL && is_same_table(s, elf, table) && elf_name(elf, table, symbol->name, out);
+}
+
 /* Of an ELF's symbols, the name that symbols_prefers; *out untouched when none can be read. */
-static bool best_name(const struct symbols *s, struct elf *elf, const struct symbol_hit *hit,
+static bool best_name(const struct symbols *s, const struct name_files *files, size_t index,
                       struct buf *out)
 {
-    size_t start = out->len, end = run_end(s, hit->index);
+    size_t start = out->len, end = run_end(s, index);
     bool found = false;
-    for (size_t i = hit->index; i < end; i++) {
+    for (size_t i = index; i < end; i++) {
         const struct symbol *symbol = &s->table.at[i];
         struct str name;
-        if (elf_name(elf, symbol->size & FLAG_DYNSYM ? ELF_DYNSYM : ELF_SYMTAB, symbol->name,
-                     &name) &&
+        if ((symbol->size & FLAG_STUB) == 0 && read_name(s, files, symbol, &name) &&
             (!found || symbols_prefers(name, str_sub(buf_slice(out), start, out->len)))) {
             out->len = start;
             buf_str(out, name);
@@ -285,12 +384,70 @@ static bool best_name(const struct symbols *s, struct elf *elf, const struct sym
     return found;
 }
 
-bool symbols_name(const struct symbols *s, struct elf *elf, const struct symbol_hit *hit,
-                  struct buf *out)
+/* The name of the function that a stub calls, or of the one that chooses it. */
+static bool called_name(const struct symbols *s, const struct name_files *files,
+                        const struct symbol *stub, struct buf *out)
+{
+    struct symbol_hit hit;
+    struct str name;
+    if ((stub->size & FLAG_DYNSYM) == 0) {
+        return symbols_find(s, s->base + stub->name, &hit) &&
+               hit.start == s->base + stub->name && best_name(s, files, hit.index, out);
+    }
+    if (stub->name == 0 || !is_same_table(s, files->main, ELF_DYNSYM) ||
+        !elf_name_of(files->main, ELF_DYNSYM, stub->name, &name)) {
+        return false;
+    }
+    buf_str(out, name);
+    return true;
+}
+
+static bool any_name(const struct symbols *s, const struct name_files *files,
+                     const struct symbol_hit *hit, struct buf *out)
+{
+    const struct symbol *symbol = &s->table.at[hit->index];
+    if ((symbol->size & FLAG_STUB) == 0) {
+        return best_name(s, files, hit->index, out) && !out->failed;
+    }
+    buf_text(out, called_name(s, files, symbol, out) ? "@plt" : "[plt]");
+    return !out->failed;
+}
+
+static bool kept_name(const struct symbols *s, const struct symbol_hit *hit, struct buf *out)
+{
+    words_get(&s->names, s->table.at[hit->index].name, out);
+    return !out->failed;
+}
+
+bool symbols_name_of_elf(const struct symbols *s, struct elf *elf, const struct symbol_hit *hit,
+                         struct buf *out)
 {
     if (s->names.names.len > 0) {
-        words_get(&s->names, s->table.at[hit->index].name, out);
-        return !out->failed;
+        return kept_name(s, hit, out);
     }
-    return elf != NULL && best_name(s, elf, hit, out) && !out->failed;
+    struct name_files files = {elf, s->symtab_file == FILE_MAIN ? elf : NULL};
+    return elf != NULL && any_name(s, &files, hit, out);
+}
+
+/* May the name be in the file with .symtab? That one may have to be unpacked for it. */
+static bool needs_symtab(const struct symbols *s, const struct symbol_hit *hit)
+{
+    return (s->table.at[hit->index].size & FLAG_DYNSYM) == 0 ||
+           run_end(s, hit->index) > hit->index + 1;
+}
+
+bool symbols_name_of_files(const struct symbols *s, struct symbol_files *files,
+                           const struct symbol_hit *hit, struct buf *out)
+{
+    if (s->names.names.len > 0) {
+        return kept_name(s, hit, out);
+    }
+    if (files == NULL) {
+        return false;
+    }
+    struct name_files both = {.main = &files->elf[FILE_MAIN]};
+    if (needs_symtab(s, hit)) {
+        both.with_symtab = symbol_files_elf(files, s->symtab_file);
+    }
+    return any_name(s, &both, hit, out);
 }

@@ -2,32 +2,37 @@
  * symbols: the functions of one image, ready for look-up by address.
  *
  * Concept. A sorted table of 12 bytes per symbol: start relative to a base, size with flags, name.
- * Names of an ELF image stay in its file and are read when a symbol is hit, because they are most
+ * Names of an ELF image stay in its files and are read when a symbol is hit, because they are most
  * of the volume and a profile hits a few hundred of 100,000; names of the kernel are kept here, in
  * 12 more bytes per symbol.
  *
+ * Where an image's symbols are from: one .symtab, that of the file, of its debug file or of its
+ * .gnu_debugdata (symbol_files_symtab chooses); .dynsym of the file; and its linkage stubs, whose
+ * names are made up: "memcpy@plt", after the function they jump to, or "[plt]" (plt.h).
+ *
  * Call order.
  *     symbols_init(&s, max_bytes);
- *     symbols_load_elf(&s, elf, err);            or: kallsyms_init, kallsyms_feed …, kallsyms_finish
- *     if (symbols_find(&s, address, &hit)) symbols_name(&s, elf, &hit, out);
+ *     symbols_load_files(&s, files, err);    or: kallsyms_init, kallsyms_feed …, kallsyms_finish
+ *     if (symbols_find(&s, address, &hit)) symbols_name(&s, files, &hit, out);
  *     symbols_release(&s);
- * A failed load leaves the table empty.
+ * A failed load leaves the table empty. The files may be closed in between and opened anew; where
+ * the debug file is another one then, its names are not read.
  *
  * Which symbol wins. Of those at one address: with a size before without, GLOBAL before WEAK before
  * LOCAL, then fewer leading underscores, then the shorter name, then byte order. A symbol without a
  * size reaches to the next symbol or its section's end, and is dropped within a sized one. Where
  * sized ones nest, the inner one wins within its own range. .dynsym adds what .symtab does not
- * have.
+ * have; a linkage stub's made-up name comes last.
  *
  * Limits. A table beyond max_bytes is ERR_LIMIT. Text longer than 4 GiB is ERR_LIMIT; a size above
- * 64 MiB counts as 64 MiB.
+ * 64 MiB counts as 64 MiB. Linkage stubs beyond max_bytes are left out.
  *
  * Errors. ERR_UNSUPPORTED: the image has no function symbols at all, or kallsyms hides addresses.
  */
 #ifndef SYMBOL_SYMBOLS_H
 #define SYMBOL_SYMBOLS_H
 
-#include "elf/elf.h"
+#include "symbol/files.h"
 #include "symbol/words.h"
 
 struct symbol {
@@ -41,6 +46,8 @@ struct symbols {
     VEC(struct symbol) table;
     struct words names; /* of a table that is not an ELF's */
     size_t max_bytes;
+    enum symbol_file symtab_file; /* which file's .symtab was loaded */
+    struct elf_symbol_table tables[ELF_TABLE_COUNT]; /* what was loaded, to know it again */
 };
 
 struct symbol_hit {
@@ -55,15 +62,27 @@ void symbols_release(struct symbols *s);
 /* Memory held, in bytes. */
 size_t symbols_bytes(const struct symbols *s);
 
+/* `files` is not const because it unpacks .gnu_debugdata when that is first needed, here or in
+ * symbols_name. Where the symbols beside the main file cannot be read, or do not fit, they are passed
+ * over and files->problem says so. */
+bool symbols_load_files(struct symbols *s, struct symbol_files *files, struct err *err);
+
+/* From this file alone. */
 bool symbols_load_elf(struct symbols *s, struct elf *elf, struct err *err);
 
 bool symbols_find(const struct symbols *s, uint64_t address, struct symbol_hit *out);
 
-/* Appends the name of a hit as it stands in the image (mangled). `elf` is the image the table was
- * loaded from, opened again if need be; null for the kernel. False when it cannot be read, also
- * when `elf` is null because the image could not be opened again. */
-bool symbols_name(const struct symbols *s, struct elf *elf, const struct symbol_hit *hit,
-                  struct buf *out);
+/* Appends the name of a hit as it stands in the image (mangled). `image` is what the table was
+ * loaded from, a struct symbol_files or a struct elf, opened again if need be; null for the kernel.
+ * False when it cannot be read, also when `image` is null because it could not be opened again. */
+#define symbols_name(symbols, image, hit, out)                                                     \
+    _Generic((image), struct symbol_files *: symbols_name_of_files,                               \
+             default: symbols_name_of_elf)(symbols, image, hit, out)
+
+bool symbols_name_of_files(const struct symbols *s, struct symbol_files *files,
+                           const struct symbol_hit *hit, struct buf *out);
+bool symbols_name_of_elf(const struct symbols *s, struct elf *elf, const struct symbol_hit *hit,
+                         struct buf *out);
 
 /*
  * kallsyms: the kernel's own table, from the text of /proc/kallsyms in pieces of any size.

@@ -17,7 +17,7 @@ static void check(bool condition)
 }
 
 struct state {
-    uint64_t sample_type;
+    struct record_format format;
     struct order order;
     uint64_t pushed, heard;
     uint64_t sum_pushed, sum_heard; /* of all bytes */
@@ -41,6 +41,9 @@ static void touch(const void *ptr, size_t len)
 static void check_record(const struct record *r, size_t len)
 {
     if (r->kind == RECORD_SAMPLE) {
+        check(r->as.sample.stack_len <= r->as.sample.stack_room);
+        touch(r->as.sample.stack, r->as.sample.stack_len);
+        touch(r->as.sample.registers, r->as.sample.registers == NULL ? 0 : 3 * sizeof(uint64_t));
         check(r->as.sample.chain_len * sizeof(uint64_t) <= len);
         check(r->as.sample.chain_len == 0 || (uintptr_t)r->as.sample.chain % 8 == 0);
         touch(r->as.sample.chain, r->as.sample.chain_len * sizeof(uint64_t));
@@ -58,7 +61,7 @@ static void hear(void *context, const void *ptr, size_t len)
     struct state *s = context;
     struct record record;
     check((uintptr_t)ptr % 8 == 0);
-    check(record_parse(ptr, len, s->sample_type, &record, NULL)); /* it was, before it was pushed */
+    check(record_parse(ptr, len, &s->format, &record, NULL)); /* it was, before it was pushed */
     check_record(&record, len);
     check(record.time_ns >= s->last_ns);
     s->last_ns = record.time_ns;
@@ -86,14 +89,18 @@ static void take_record(struct state *s, const void *bytes, size_t len)
     if (len > 0) {
         memcpy(exact, bytes, len);
     }
-    if (record_parse(exact, len, s->sample_type, &record, NULL)) {
+    if (record_parse(exact, len, &s->format, &record, NULL)) {
         check_record(&record, len);
-        if (!order_push(&s->order, record.time_ns, exact, len)) {
+        size_t trimmed = record_trimmed_bytes(&record, len);
+        void *room = order_room(&s->order, record.time_ns, trimmed);
+        if (room == NULL) {
             finish_round(s, true);
-            check(order_push(&s->order, record.time_ns, exact, len));
+            room = order_room(&s->order, record.time_ns, trimmed);
         }
+        check(room != NULL);
+        record_trim(exact, len, &record, room);
         s->pushed++;
-        s->sum_pushed += sum_of(exact, len);
+        s->sum_pushed += sum_of(room, trimmed);
     }
     free(exact);
 }
@@ -102,13 +109,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const uint64_t needed = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU;
     static const uint64_t optional[] = {PERF_SAMPLE_IP, PERF_SAMPLE_PERIOD, PERF_SAMPLE_CALLCHAIN,
-                                        PERF_SAMPLE_IDENTIFIER};
-    struct state s = {.sample_type = needed};
+                                        PERF_SAMPLE_IDENTIFIER, PERF_SAMPLE_REGS_USER,
+                                        PERF_SAMPLE_STACK_USER};
+    struct state s = {.format = {needed, 0x1c0}};
     if (size == 0) {
         return 0;
     }
-    for (unsigned i = 0; i < 4; i++) {
-        s.sample_type |= (data[0] >> i & 1) == 0 ? optional[i] : 0;
+    for (unsigned i = 0; i < 6; i++) {
+        s.format.sample_type |= (data[0] >> i & 1) == 0 ? optional[i] : 0;
     }
     order_init(&s.order, (size_t)65536 << (data[0] >> 6)); /* a record has at most 64 KiB */
     for (size_t at = 1; at + 3 <= size;) {

@@ -1,16 +1,20 @@
 #!/usr/bin/python3
 """Other kernels: Debian's cloud kernels under qemu's own processor emulation (TCG), from an initramfs.
 
-    tests/lab/kernel.py SUITE SCRIPT [FILE...]
+    tests/lab/kernel.py [--arch aarch64] [--take FOLDER] SUITE SCRIPT [FILE...]
 
-boots the suite's cloud kernel with busybox and the FILEs in /, runs the shell script SCRIPT there
-and prints what it printed. 4-8 s per boot. Under TCG counts and outcomes mean something, times do
-not. KVM is not used even where its device exists: a guest may hang there.
+boots the suite's cloud kernel with busybox, the FILEs in / and a FILE that is a folder unpacked
+over /, runs the shell script SCRIPT there as root and prints what it printed; what the script left
+in /out comes back into FOLDER. 4-8 s per boot, of either processor. Under TCG counts and outcomes
+mean something, times do not. KVM is not used even where its device exists: a guest may hang there.
 """
+import argparse
 import gzip
 import io
 import os
+import platform
 import re
+import shutil
 import stat
 import subprocess
 import sys
@@ -18,53 +22,103 @@ import tempfile
 from pathlib import Path
 
 if __package__:
-    from . import cache, process, root as roots
+    from . import cache, process, root as roots, tiers
 else:
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-    from lab import cache, process, root as roots
+    from lab import cache, process, root as roots, tiers
+
+
+class Machine:
+    """What differs between processors: Debian's name, the emulator and its board, the console."""
+
+    def __init__(self, debian, emulator, console):
+        self.debian, self.emulator, self.console = debian, emulator, console
+
+
+MACHINES = {
+    "x86_64": Machine("amd64", ["qemu-system-x86_64", "-M", "q35"], "ttyS0"),
+    # A Cortex-A57 has a counting unit, so hardware events work there.
+    "aarch64": Machine("arm64", ["qemu-system-aarch64", "-M", "virt", "-cpu", "cortex-a57"], "ttyAMA0"),
+}
+HERE = platform.machine()
+TAKEN_MAX = 1 << 30
 
 BEGIN, END = "=== lab begin ===", "=== lab end, status "
-INIT = f"""#!/bin/sh
-export PATH=/bin
+INIT = """#!/bin/sh
+export PATH=/bin:/sbin:/usr/bin:/usr/sbin HOME=/
+/bin/busybox --install -s /bin
 mount -t proc proc /proc
 mount -t sysfs sys /sys
 mount -t devtmpfs dev /dev
 mount -t securityfs security /sys/kernel/security 2>/dev/null
 mount -t tmpfs -o mode=1777 tmp /tmp
-stty -F /dev/ttyS0 -onlcr 2>/dev/null
-echo '{BEGIN}'
+mkdir -p /out
+stty -F /dev/{console} -onlcr 2>/dev/null
+echo '{begin}'
 sh /script 2>&1
-echo "{END}$?"
+status=$?
+if [ -b /dev/nvme0n1 ]; then
+    tar -c -C /out . >/dev/nvme0n1 || status=files-not-taken
+fi
+echo "{end}$status"
 sync
 echo o > /proc/sysrq-trigger
 sleep 10
 """
 
 
-def kernel(suite="bookworm"):
+def missing(arch=HERE):
+    """Why no guest of this processor can be booted here: None, or the reason in words."""
+    return tiers.tool_missing(MACHINES[arch].emulator[0])
+
+
+def kernel(suite="bookworm", arch=HERE):
     """vmlinuz of the suite's cloud kernel, kept in build/lab/kernel."""
-    folder = cache.folder("kernel", suite)
+    debian = MACHINES[arch].debian
+    folder = cache.folder("kernel", suite if debian == "amd64" else f"{suite}-{debian}")
     image = folder / "vmlinuz"
     if image.exists():
         return image
-    apt = roots.Apt(suite)
+    apt = roots.Apt(suite, debian)
     apt.update()
-    shown = subprocess.run(["apt-cache", "-c", apt.configuration, "show", "linux-image-cloud-amd64"],
+    shown = subprocess.run(["apt-cache", "-c", apt.configuration, "show", f"linux-image-cloud-{debian}"],
                            stdout=subprocess.PIPE, text=True).stdout
     named = re.search(r"^Depends: (linux-image-\S+)", shown, re.M)
     if not named:
-        raise roots.Unreachable(f"{suite} has no cloud kernel")
+        raise roots.Unreachable(f"{suite} has no cloud kernel for {debian}")
     deb = apt.one(named.group(1))
-    tar = subprocess.run(["dpkg-deb", "--fsys-tarfile", deb], stdout=subprocess.PIPE, check=True).stdout
     with tempfile.TemporaryDirectory() as unpacked:
-        subprocess.run(["tar", "-x", "-C", unpacked, "--wildcards", "./boot/vmlinuz-*"], input=tar, check=True)
-        found = next(Path(unpacked, "boot").glob("vmlinuz-*"))
+        found = next(Path(_unpacked(deb, unpacked, "./boot/vmlinuz-*"), "boot").glob("vmlinuz-*"))
         (folder / "version").write_text(found.name[len("vmlinuz-"):])
-        part = folder / "vmlinuz.part"
-        part.write_bytes(found.read_bytes())
-        part.rename(image)
+        _keep(found, image)
     deb.unlink()
     return image
+
+
+def busybox(folder, arch=HERE):
+    """A root with busybox and nothing else, for either processor."""
+    roots.busybox(folder)
+    debian = MACHINES[arch].debian
+    if arch != HERE:
+        kept = cache.folder("busybox") / debian
+        if not kept.exists():
+            deb = roots.Apt("bookworm", debian).one("busybox-static")
+            with tempfile.TemporaryDirectory() as unpacked:
+                _keep(Path(_unpacked(deb, unpacked, "./bin/busybox"), "bin", "busybox"), kept)
+        shutil.copy2(kept, Path(folder) / "bin" / "busybox")
+    return folder
+
+
+def _unpacked(deb, folder, pattern):
+    tar = subprocess.run(["dpkg-deb", "--fsys-tarfile", deb], stdout=subprocess.PIPE, check=True).stdout
+    subprocess.run(["tar", "-x", "-C", folder, "--wildcards", pattern], input=tar, check=True)
+    return folder
+
+
+def _keep(found, kept):
+    part = kept.with_name(f"{kept.name}.{os.getpid()}.part")
+    shutil.copy2(found, part)
+    part.rename(kept)
 
 
 class Archive:
@@ -100,34 +154,65 @@ class Archive:
         return gzip.compress(self.data.getvalue(), 1)
 
 
-def boot(image, script, files=(), *, memory=384, processors=2, arguments="", clock=None, timeout=120):
-    """Runs a shell script as root in the guest: (status, text). The guest powers off by itself."""
+def initramfs(target, init, script, files, arch):
     with tempfile.TemporaryDirectory() as work:
-        root = roots.busybox(Path(work, "root"))
         archive = Archive()
-        archive.tree(root)
-        archive.add("init", stat.S_IFREG | 0o755, INIT.encode())
-        archive.add("script", stat.S_IFREG | 0o755, script.encode())
-        for file in files:
-            archive.add(Path(file).name, stat.S_IFREG | 0o755, Path(file).read_bytes())
-        initramfs = Path(work, "initramfs")
-        initramfs.write_bytes(archive.packed())
+        # busybox first: the /bin of a merged root is a link, which the kernel does not put in place of a full folder.
+        for folder in [busybox(Path(work, "root"), arch)] + [f for f in map(Path, files) if f.is_dir()]:
+            archive.tree(folder)
+    archive.add("init", stat.S_IFREG | 0o755, init.encode())
+    archive.add("script", stat.S_IFREG | 0o755, script.encode())
+    for file in map(Path, files):
+        if not file.is_dir():
+            archive.add(file.name, stat.S_IFREG | 0o755, file.read_bytes())
+    target.write_bytes(archive.packed())
+
+
+def boot(image, script, files=(), *, arch=HERE, take=None, memory=384, processors=2, arguments="", clock=None,
+         timeout=120):
+    """Runs a shell script as root in the guest: (status, text). The guest powers off by itself.
+
+    A file lies in /, executable; a folder's content is unpacked over /. What the script leaves in /out is brought
+    back into the folder `take`: as a tar archive on an NVMe disk, the one kind these kernels need no module for.
+    """
+    machine = MACHINES[arch]
+    init = INIT.format(begin=BEGIN, end=END, console=machine.console)
+    with tempfile.TemporaryDirectory() as work:
+        first, disk = Path(work, "initramfs"), Path(work, "disk")
+        initramfs(first, init, script, files, arch)
+        if take:
+            disk.touch()
+            os.truncate(disk, TAKEN_MAX)
         done = process.run(
-            ["qemu-system-x86_64", "-M", "q35", "-accel", "tcg,thread=multi", "-m", memory, "-smp", processors,
-             "-nographic", "-nodefaults", "-no-reboot", "-serial", "stdio", *(["-rtc", f"base={clock}"] if clock else []),
-             "-kernel", image, "-initrd", initramfs, "-append", f"console=ttyS0 panic=-1 quiet {arguments}"],
-            timeout=timeout)
-    text = done.out.replace("\r\n", "\n")
-    ended = re.search(re.escape(END) + r"(\d+)", text)
-    if BEGIN not in text or not ended:
-        raise RuntimeError(f"the guest did not finish its script:\n{text[-3000:]}\n{done.err}")
+            [*machine.emulator, "-accel", "tcg,thread=multi", "-m", memory, "-smp", processors, "-nographic", "-nodefaults",
+             "-no-reboot", "-serial", "stdio",
+             *(["-drive", f"if=none,id=disk,format=raw,file={disk}", "-device", "nvme,drive=disk,serial=1"] if take else []),
+             *(["-rtc", f"base={clock}"] if clock else []), "-kernel", image, "-initrd", first,
+             "-append", f"console={machine.console} panic=-1 quiet {arguments}"], timeout=timeout)
+        text = done.out.replace("\r\n", "\n")
+        ended = re.search(re.escape(END) + r"(\d+)", text)
+        if BEGIN not in text or not ended:
+            raise RuntimeError(f"the guest did not finish its script:\n{text[-3000:]}\n{done.err}")
+        if take:
+            Path(take).mkdir(parents=True, exist_ok=True)
+            subprocess.run(["tar", "-x", "--no-same-owner", "-C", take, "-f", disk], check=True)
     return int(ended.group(1)), text[text.index(BEGIN) + len(BEGIN) + 1:ended.start()]
 
 
-if __name__ == "__main__":
-    if len(sys.argv) < 3:
-        sys.exit(__doc__.split("\n\n")[1])
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--arch", choices=MACHINES, default=HERE)
+    parser.add_argument("--take", metavar="FOLDER")
+    parser.add_argument("suite")
+    parser.add_argument("script", type=Path)
+    parser.add_argument("files", nargs="*", metavar="FILE")
+    given = parser.parse_args()
     process.become_subreaper()
-    status, text = boot(kernel(sys.argv[1]), Path(sys.argv[2]).read_text(), sys.argv[3:])
+    status, text = boot(kernel(given.suite, given.arch), given.script.read_text(), given.files, arch=given.arch,
+                        take=given.take)
     print(text, end="")
-    sys.exit(status)
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

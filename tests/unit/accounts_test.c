@@ -175,6 +175,7 @@ static uint32_t child_of(pid_t pid)
 /* ---- the books ---- */
 
 struct books {
+    struct world world;
     struct images images;
     struct targets targets;
     struct accounts accounts;
@@ -185,13 +186,14 @@ struct books {
 static void begin(struct books *b)
 {
     *b = (struct books){0};
-    images_init(&b->images);
+    b->world = world_here();
+    images_init(&b->images, &b->world);
     targets_init(&b->targets, &b->images, false);
     accounts_init(&b->accounts, &b->targets, PERIOD, false);
     CHECK(b->accounts.began_ticks > 0);
     b->accounts.began_ticks = 1; /* as if started before all of the test's processes */
     CHECK(profile_init(&b->profile, 1 << 22, NULL));
-    b->perf.kernel = true;
+    b->perf.sampling.kernel = true;
 }
 
 static void end(struct books *b)
@@ -629,7 +631,7 @@ static void kernel_hidden(void)
     struct target *target = after_work(&b, &worker, RUNG_PERF_USER, 100, 300);
     uint64_t system_ns = target->before.system_ns;
     sampled_part(&b, target, 20 * MS); /* and most user code was lost */
-    b.perf.kernel = false;
+    b.perf.sampling.kernel = false;
     close_books(&b, &worker);
     CHECK_INT(account(&b, ACCOUNT_KERNEL_HIDDEN), target->last.system_ns - system_ns);
     CHECK(near(account(&b, ACCOUNT_KERNEL_HIDDEN), 300 * MS, 90 * MS));

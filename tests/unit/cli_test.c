@@ -298,7 +298,7 @@ static void what_is_not_built_says_so(void)
         "-u",           "--backend studio", "--server-host x",  "--token x", "--token-file x",
         "--ca-file x",  "--no-verify",      "--spool-dir x",    "-E x",      "-V x",
         "-T a:b",       "-U x",             "-H x",             "-P 1",      "-n 5",
-        "-e hCPU",      "--client-cert=x",  "--spool-max 5",    "-I",        "--no-enable",
+        "-e hCPU",      "--client-cert=x",  "--spool-max 5",    "--no-enable",
         "--max-cpu 1",  "--min-duration 5", "--insert-dso-name",
     };
     for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {

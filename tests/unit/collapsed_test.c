@@ -3,6 +3,7 @@
 #include "encode/collapsed_read.h"
 #include "encode/intake.h"
 #include "encode/json.h"
+#include "inlined_frame.h"
 #include "sample_profile.h"
 #include "test.h"
 
@@ -50,6 +51,20 @@ static bool read_col(struct bench *b, const char *text)
 }
 
 /* --- writing --- */
+
+static void inlined_functions_are_frames(void)
+{
+    struct bench *b = set_up();
+    uint32_t t = add_thread(&b->p, add_process(&b->p, 1, "app", ""), 1, "app");
+    uint32_t leaf = inlined_frame(&b->p, 0, 0x20, "leaf", 2, "middle", 3, "real", 4, NULL);
+    uint32_t node = profile_child(&b->p, add_name(&b->p, 0, "main", FRAME_NATIVE), leaf);
+    profile_add(&b->p, t, add_name(&b->p, node, "below", FRAME_KERNEL), SAMPLE_PERIOD_NS, 1);
+    profile_add(&b->p, t, node, 2 * SAMPLE_PERIOD_NS, 2);
+    b->p.meta.period_ns = SAMPLE_PERIOD_NS;
+    CHECK_TEXT(write_lines(b), "1;;app;main;real;middle;leaf 2\n"
+                               "1;;app;main;real;middle;leaf;below_[k] 1");
+    tear_down(b);
+}
 
 static void lines_are_as_gprofiler_writes_them(void)
 {
@@ -496,7 +511,8 @@ static void a_small_budget_loses_nothing_but_names(void)
     tear_down(b);
 }
 
-TESTS({"lines are as gProfiler writes them", lines_are_as_gprofiler_writes_them},
+TESTS({"inlined functions are frames, outermost first", inlined_functions_are_frames},
+      {"lines are as gProfiler writes them", lines_are_as_gprofiler_writes_them},
       {"the header says what the file is", the_header_says_what_the_file_is},
       {"an empty profile is a header", an_empty_profile_is_a_header},
       {"fields never break a line", fields_never_break_a_line},

@@ -1,5 +1,6 @@
 /* ELF files: hand-made ones, spoiled ones, this program and the C library. */
 #include "elf/elf.h"
+#include "elf_build.h"
 #include "elf_image.h"
 #include "test.h"
 
@@ -308,6 +309,230 @@ static void i386(void)
     elf_release(&e);
 }
 
+/* ---- sections ---- */
+
+static struct elf_build built;
+
+/* What elf_section_read gives for ".it", or the kind of its error: "4 cut". */
+static const char *content_of(size_t max_bytes)
+{
+    static char text[200];
+    struct elf e;
+    struct err err = {0};
+    struct buf out;
+    buf_init(&out, max_bytes);
+    buf_text(&out, "> ");
+    CHECK(elf_open_bytes(&e, built.bytes, built.len, NULL));
+    const struct elf_section *section = elf_section(&e, ".it");
+    section = section == NULL ? elf_section(&e, ".zdebug_it") : section;
+    if (section == NULL) {
+        snprintf(text, sizeof text, "no section");
+    } else if (elf_section_read(&e, section, &out, &err)) {
+        snprintf(text, sizeof text, "%s", buf_cstr(&out));
+    } else {
+        CHECK_STR(buf_slice(&out), "> "); /* nothing is appended by a failure */
+        CHECK(err.text[0] != '\0' && !out.failed);
+        snprintf(text, sizeof text, "error %d", err.kind);
+    }
+    elf_release(&e);
+    buf_release(&out);
+    return text;
+}
+
+static const char *content(const char *name, uint32_t type, uint64_t flags, const void *ptr,
+                           size_t len)
+{
+    build_start(&built, EM_X86_64);
+    build_section(&built, (struct build_row){name, type, flags, 0, ptr, len, 0});
+    build_end(&built);
+    return content_of(100);
+}
+
+#define WORDS "the same words, the same words, the same words" /* 46 bytes */
+/* zlib.compress(WORDS, 9) of Python: 27 bytes */
+#define PACKED_WORDS                                                                               \
+    "\x78\xda\x2b\xc9\x48\x55\x28\x4e\xcc\x4d\x55\x28\xcf\x2f\x4a\x29\xd6\x51\x28\xc1\xcb\x07"     \
+    "\x00\x83\xe7\x10\x9b"
+#define COMPRESSED(bytes)                                                                          \
+    content(".it", SHT_PROGBITS, SHF_COMPRESSED, bytes, sizeof(bytes) - 1)
+#define ZDEBUG(bytes) content(".zdebug_it", SHT_PROGBITS, 0, bytes, sizeof(bytes) - 1)
+/* Elf64_Chdr: method, reserved, length, alignment */
+#define HEADER(method, bytes) method "\0\0\0\0\0\0\0" bytes "\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0"
+
+static void contents(void)
+{
+    CHECK_TEXT(content(".it", SHT_PROGBITS, 0, "as it is", 8), "> as it is");
+    CHECK_TEXT(content(".it", SHT_PROGBITS, 0, "", 0), "> ");
+    CHECK_TEXT(COMPRESSED(HEADER("\1", "\x2e") PACKED_WORDS), "> " WORDS);
+    CHECK_TEXT(ZDEBUG("ZLIB\0\0\0\0\0\0\0\x2e" PACKED_WORDS), "> " WORDS);
+    /* only the name allows that meaning, and only these four bytes have it */
+    CHECK_TEXT(content(".it", SHT_PROGBITS, 0, "ZLIB\0\0\0\0\0\0\0\1", 12), "> ZLIB");
+    CHECK_TEXT(ZDEBUG("zlib bytes as they are"), "> zlib bytes as they are");
+    CHECK_TEXT(ZDEBUG("ZLIB"), "> ZLIB");
+}
+
+static void refused_contents(void)
+{
+    char text[20];
+    snprintf(text, sizeof text, "error %d", ERR_UNSUPPORTED);
+    CHECK_TEXT(content(".it", SHT_NOBITS, 0, NULL, 8), text);
+    CHECK_TEXT(COMPRESSED(HEADER("\2", "\x2e") PACKED_WORDS), text); /* zstd */
+    snprintf(text, sizeof text, "error %d", ERR_MALFORMED);
+    CHECK_TEXT(COMPRESSED("\1\0\0\0"), text); /* the header is cut off */
+    CHECK_TEXT(COMPRESSED(HEADER("\1", "\x2d") PACKED_WORDS), text); /* one byte less than there is */
+    CHECK_TEXT(COMPRESSED(HEADER("\1", "\x2f") PACKED_WORDS), text); /* one more */
+    CHECK_TEXT(COMPRESSED(HEADER("\1", "\x2e") "\x78\xda\x2b\xc9\x48"), text); /* cut off */
+    /* all bytes are there, but not their checksum's last byte */
+    (void)COMPRESSED(HEADER("\1", "\x2e") PACKED_WORDS);
+    size_t header = built.len - 2 * sizeof(Elf64_Shdr); /* in front of .shstrtab's */
+    image_put(built.bytes + header + offsetof(Elf64_Shdr, sh_size), sizeof(Elf64_Chdr) + 26, 8);
+    CHECK_TEXT(content_of(100), text);
+    CHECK_TEXT(COMPRESSED(HEADER("\1", "\x2e") "no zlib"), text);
+    CHECK_TEXT(ZDEBUG("ZLIB\0\0\0\0\0\0\0\x2e" "no zlib"), text);
+    /* the section claims 99 bytes more than the file has */
+    (void)content(".it", SHT_PROGBITS, 0, "12345678", 8);
+    image_put(built.bytes + built.len - 2 * sizeof(Elf64_Shdr) + offsetof(Elf64_Shdr, sh_offset),
+              built.len - 1, 8);
+    CHECK_TEXT(content_of(100), text);
+}
+
+static void too_much_content(void)
+{
+    char text[20];
+    snprintf(text, sizeof text, "error %d", ERR_LIMIT);
+    (void)COMPRESSED(HEADER("\1", "\x2e") PACKED_WORDS);
+    CHECK_TEXT(content_of(2 + 45), text);
+    CHECK_TEXT(content_of(2 + 46), "> " WORDS);
+    (void)content(".it", SHT_PROGBITS, 0, WORDS, 46);
+    CHECK_TEXT(content_of(2 + 45), text);
+    CHECK_TEXT(content_of(2 + 46), "> " WORDS);
+    /* 2^56 bytes and more, by the header alone */
+    CHECK_TEXT(COMPRESSED("\1\0\0\0\0\0\0\0\0\0\0\0\0\0\0\1\1\0\0\0\0\0\0\0" PACKED_WORDS), text);
+    CHECK_TEXT(ZDEBUG("ZLIB\1\0\0\0\0\0\0\0" PACKED_WORDS), text);
+}
+
+static void content_32bit(void)
+{
+    /* Elf32_Chdr has no reserved word: method 1, 46 bytes, alignment 1 */
+    static unsigned char b[400];
+    Elf32_Ehdr h = {.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS32, ELFDATA2LSB, EV_CURRENT},
+                    .e_type = ET_EXEC, .e_machine = EM_386, .e_phoff = 52, .e_shoff = 100,
+                    .e_phentsize = sizeof(Elf32_Phdr), .e_phnum = 1,
+                    .e_shentsize = sizeof(Elf32_Shdr), .e_shnum = 2, .e_shstrndx = 0};
+    Elf32_Phdr p = {.p_type = PT_LOAD, .p_memsz = 0x1000, .p_flags = PF_R | PF_X};
+    Elf32_Shdr s = {.sh_type = SHT_PROGBITS, .sh_flags = SHF_COMPRESSED, .sh_offset = 300,
+                    .sh_size = 12 + 27};
+    memcpy(b, &h, sizeof h);
+    memcpy(b + 52, &p, sizeof p);
+    memcpy(b + 140, &s, sizeof s);
+    memcpy(b + 300, "\1\0\0\0\x2e\0\0\0\1\0\0\0" PACKED_WORDS, 12 + 27);
+    struct elf e;
+    struct buf out;
+    uint64_t bytes;
+    buf_init(&out, 100);
+    CHECK(elf_open_bytes(&e, b, sizeof b, NULL) && e.sections.len == 2);
+    CHECK(elf_section_size(&e, &e.sections.at[1], &bytes, NULL) && bytes == 46);
+    CHECK(elf_section_read(&e, &e.sections.at[1], &out, NULL));
+    CHECK_STR(buf_slice(&out), WORDS);
+    buf_release(&out);
+    elf_release(&e);
+}
+
+static void section_names(void)
+{
+    struct elf e;
+    make_sample();
+    /* the first section has a name that stands behind the others' */
+    image_put(IMAGE_SECTION(&image, 1, sh_name), 26, 4);
+    image_put(IMAGE_SECTION(&image, 5, sh_name), 1, 4);
+    CHECK(elf_open_bytes(&e, image.bytes, image.len, NULL));
+    uint32_t before = e.window_reads;
+    CHECK(elf_section(&e, ".strtab") == &e.sections.at[1]);
+    CHECK(elf_section(&e, ".text") == &e.sections.at[5]);
+    CHECK(elf_section(&e, ".none") == NULL);
+    CHECK_INT(e.window_reads - before, 1);
+    elf_release(&e);
+}
+
+/* ---- relocations ---- */
+
+static bool note_relocation(void *context, const struct elf_relocation *r)
+{
+    char *text = context;
+    size_t len = strlen(text);
+    snprintf(text + len, 500 - len, "%u: %llx %u %llx %d; ", r->index, (unsigned long long)r->slot,
+             r->symbol, (unsigned long long)r->addend, r->kind);
+    return r->slot != 0x99;
+}
+
+static const char *relocations(const char *name)
+{
+    static char text[500];
+    struct elf e;
+    text[0] = '\0';
+    CHECK(elf_open_bytes(&e, built.bytes, built.len, NULL));
+    const struct elf_section *section = elf_section(&e, name);
+    CHECK(section != NULL && elf_each_relocation(&e, section, note_relocation, text, NULL));
+    elf_release(&e);
+    return text;
+}
+
+static void relocation_tables(void)
+{
+    static const Elf64_Rela with[] = {{0x10, ELF64_R_INFO(3, R_X86_64_GLOB_DAT), 0},
+                                      {0x18, ELF64_R_INFO(0, R_X86_64_IRELATIVE), 0x1234},
+                                      {0x20, ELF64_R_INFO(4, R_X86_64_64), 1},
+                                      {0x99, ELF64_R_INFO(5, R_X86_64_JUMP_SLOT), 0},
+                                      {0x28, 0, 0}};
+    static const Elf64_Rel without[] = {{0x30, ELF64_R_INFO(6, R_X86_64_JUMP_SLOT)}};
+    build_start(&built, EM_X86_64);
+    build_section(&built, (struct build_row){".rela", SHT_RELA, 0, 0, with, sizeof with, 0});
+    build_section(&built, (struct build_row){".rel", SHT_REL, 0, 0, without, sizeof without, 0});
+    build_section(&built, (struct build_row){".no", SHT_PROGBITS, 0, 0, with, sizeof with, 0});
+    build_end(&built);
+    CHECK_TEXT(relocations(".rela"), "0: 10 3 0 1; 1: 18 0 1234 2; 2: 20 4 1 0; 3: 99 5 0 1; ");
+    CHECK_TEXT(relocations(".rel"), "0: 30 6 0 1; ");
+    CHECK_TEXT(relocations(".no"), "");
+}
+
+static void relative_relocations(void)
+{
+    /* PT_DYNAMIC says: relocations at 0x400, of which the first two are RELATIVE */
+    static const Elf64_Dyn dynamic[] = {{DT_RELA, {0x400}}, {DT_RELACOUNT, {2}}, {DT_NULL, {0}}};
+    static const Elf64_Rela rela[] = {{0x10, R_X86_64_RELATIVE, 7},
+                                      {0x18, R_X86_64_RELATIVE, 8},
+                                      {0x20, ELF64_R_INFO(3, R_X86_64_GLOB_DAT), 0}};
+    build_start(&built, EM_X86_64);
+    build_section(&built, (struct build_row){".dynamic", SHT_DYNAMIC, 0, 0, dynamic,
+                  sizeof dynamic, 0});
+    build_section(&built, (struct build_row){".rela.dyn", SHT_RELA, 0, 0x400, rela, sizeof rela, 0});
+    build_section(&built, (struct build_row){".rela.plt", SHT_RELA, 0, 0x500, rela, sizeof rela, 0});
+    build_end(&built);
+    Elf64_Phdr p = {.p_type = PT_DYNAMIC, .p_offset = built.sections[1].sh_offset,
+                    .p_filesz = sizeof dynamic, .p_memsz = sizeof dynamic};
+    memcpy(built.bytes + sizeof(Elf64_Ehdr), &p, sizeof p);
+    CHECK_TEXT(relocations(".rela.dyn"), "2: 20 3 0 1; ");
+    CHECK_TEXT(relocations(".rela.plt"), "0: 10 0 7 0; 1: 18 0 8 0; 2: 20 3 0 1; ");
+}
+
+static void names_by_number(void)
+{
+    struct elf e;
+    struct str name;
+    make_sample();
+    CHECK(elf_open_bytes(&e, image.bytes, image.len, NULL));
+    CHECK(elf_name_of(&e, ELF_SYMTAB, 3, &name));
+    CHECK_STR(name, "memcpy");
+    CHECK(!elf_name_of(&e, ELF_SYMTAB, 0, &name)); /* the null symbol */
+    CHECK(!elf_name_of(&e, ELF_DYNSYM, 1, &name));
+    elf_release(&e);
+    image_put(IMAGE_SECTION(&image, 4, sh_size), 3 * sizeof(Elf64_Sym), 8);
+    CHECK(elf_open_bytes(&e, image.bytes, image.len, NULL));
+    CHECK(elf_name_of(&e, ELF_SYMTAB, 2, &name));
+    CHECK(!elf_name_of(&e, ELF_SYMTAB, 3, &name)); /* behind the last now */
+    elf_release(&e);
+}
+
 /* ---- real files ---- */
 
 static bool read_fd(void *context, uint64_t address, void *out, size_t len, struct err *err)
@@ -408,6 +633,14 @@ TESTS({"functions are those that can be code, without versions and marks", funct
       {"a file spoiled at any byte never crashes", every_byte_spoiled},
       {"names above the maximum are cut", long_names},
       {"a 32-bit program is read too", i386},
+      {"the contents of a section are read, unpacked if need be", contents},
+      {"contents that are missing, damaged or of an unknown kind are refused", refused_contents},
+      {"contents beyond the maximum are refused by their claim", too_much_content},
+      {"a 32-bit file's compressed section is read too", content_32bit},
+      {"the names of sections are read from the file once", section_names},
+      {"relocations are read with and without addends, until told to stop", relocation_tables},
+      {"relocations known to name no symbol are passed over", relative_relocations},
+      {"a symbol's name is found by its number", names_by_number},
       {"the test program finds its own function where it runs", own_program},
       {"the C library has the same dynamic symbols without its section table",
        c_library_without_sections},

@@ -1,5 +1,6 @@
 /* src/profile/fold: the call tree as people read it. */
 #include "profile/fold.h"
+#include "inlined_frame.h"
 #include "sample_profile.h"
 #include "test.h"
 
@@ -167,6 +168,30 @@ static void process_nodes_name_their_process(void)
     drop(p);
 }
 
+/* leaf is inlined into middle, that into real; the same real calls itself at another address. */
+static void inlined_functions_are_nodes(void)
+{
+    struct profile *p = make();
+    uint32_t t = add_thread(p, add_process(p, 7, "x", ""), 7, "x");
+    uint32_t plain = profile_child(p, 0, inlined_frame(p, 0, 0x10, "real", 1, NULL));
+    uint32_t inner = profile_child(
+        p, plain, inlined_frame(p, 0, 0x20, "leaf", 2, "middle", 3, "real", 4, NULL));
+    uint32_t other = profile_child(
+        p, plain, inlined_frame(p, 0, 0x30, "leaf", 9, "middle", 3, "real", 5, NULL));
+    uint32_t below = add_address(p, inner, 0, 0x40, "called", FRAME_NATIVE);
+    uint32_t short_one = profile_child(p, plain, inlined_frame(p, 0, 0x50, "middle", 8, "real", 6,
+                                                               NULL));
+    profile_add(p, t, inner, 1, 1);
+    profile_add(p, t, other, 2, 1);
+    profile_add(p, t, below, 4, 1);
+    profile_add(p, t, plain, 8, 1);
+    profile_add(p, t, short_one, 16, 1);
+    check_tree(p, FOLD_BY_PROCESS,
+               "0  0 31\n1 x (pid 7) 0 31\n2 real 8 31\n3 real 0 23\n4 middle 16 23\n5 leaf 3 7\n"
+               "6 called 4 4\n");
+    drop(p);
+}
+
 /* A second opinion on random profiles: the total of every path, found by walking each stack. */
 
 static uint64_t seed;
@@ -197,9 +222,12 @@ static void subtract_sample(const struct profile *p, struct fold *fold, const st
     }
     CHECK(at != 0);
     while (at != 0 && depth > 0) {
-        const struct frame *f = &p->frames.at[path[--depth]];
-        at = find_child(fold, at, f->name, f->kind);
-        CHECK(at != 0);
+        uint32_t chain[PROFILE_INLINES_MAX];
+        for (size_t i = profile_expand(p, path[--depth], chain); at != 0 && i-- > 0;) {
+            const struct frame *f = &p->frames.at[chain[i]];
+            at = find_child(fold, at, f->name, f->kind);
+            CHECK(at != 0);
+        }
     }
     CHECK(fold->nodes.at[at].self_ns >= s->cpu_ns);
     fold->nodes.at[at].self_ns -= s->cpu_ns;
@@ -214,12 +242,19 @@ static void every_sample_is_found_on_its_path(void)
         for (unsigned i = 0; i < 5; i++) {
             threads[i] = add_thread(p, process, i, (char[]){(char)('a' + i), 0});
         }
+        for (uint64_t a = 1; a < 10; a++) {
+            static const char *const names[] = {"a", "b", "c"};
+            inlined_frame(p, 0, 0x100 + a, names[below(3)], 1, names[below(3)], 2,
+                          below(2) == 0 ? "d" : NULL, 3, NULL);
+        }
         for (unsigned i = 0; i < 400; i++) {
             uint32_t node = 0;
             for (uint32_t depth = 1 + below(12); depth > 0; depth--) {
                 char name[] = {(char)('a' + below(4)), 0};
-                node = below(3) == 0 ? add_name(p, node, name, (enum frame_kind)below(3))
-                                     : add_address(p, node, 0, 1 + below(9), "addressed", 0);
+                struct frame inlined = {.address = 0x101 + below(9)};
+                node = below(3) == 0   ? add_name(p, node, name, (enum frame_kind)below(3))
+                       : below(2) == 0 ? add_address(p, node, 0, 1 + below(9), "addressed", 0)
+                                       : profile_child(p, node, profile_frame(p, &inlined));
             }
             profile_add(p, threads[below(5)], node, 1 + below(100), 1);
         }
@@ -263,6 +298,7 @@ TESTS({"two addresses of one function are one node", two_addresses_of_one_functi
        processes_of_one_name_are_told_apart_by_pid_or_container},
       {"an empty profile is a root without time", an_empty_profile_is_a_root_without_time},
       {"process nodes name their process", process_nodes_name_their_process},
+      {"inlined functions are nodes", inlined_functions_are_nodes},
       {"every sample is found on its path", every_sample_is_found_on_its_path},
       {"a stack of a hundred thousand frames needs no recursion",
        a_stack_of_a_hundred_thousand_frames_needs_no_recursion})

@@ -5,6 +5,7 @@
 #include "encode/pprof.h"
 #include "encode/pprof_read.h"
 #include "encode/protobuf.h"
+#include "inlined_frame.h"
 #include "sample_profile.h"
 #include "test.h"
 
@@ -271,6 +272,96 @@ static void addresses_survive_a_second_writing(void)
     tear_down(c);
 }
 
+/* The n-th message of a field within a record. */
+static struct str part_of(struct str record, unsigned number, unsigned n)
+{
+    struct cursor c = cursor_of(record.ptr, record.len);
+    struct protobuf_field f;
+    while (protobuf_next(&c, &f)) {
+        if (f.number == number && n-- == 0) {
+            return f.bytes;
+        }
+    }
+    return (struct str){NULL, 0};
+}
+
+static void fill_inlined(struct profile *p)
+{
+    struct module m = {.path = profile_cstring(p, "/bin/app"), .start = 0x400000,
+                       .limit = 0x500000, .bias = 0x400000};
+    uint32_t app = profile_module(p, &m);
+    uint32_t t = add_thread(p, add_process(p, 1, "app", ""), 1, "app");
+    uint32_t start = profile_child(p, 0, inlined_frame(p, app, 0x10, "main", 50, NULL));
+    uint32_t leaf = inlined_frame(p, app, 0x20, "leaf", 2, "middle", 3, "real", 4, NULL);
+    profile_add(p, t, profile_child(p, start, leaf), SAMPLE_PERIOD_NS, 1);
+    p->meta.period_ns = SAMPLE_PERIOD_NS;
+}
+
+static void inlined_functions_are_lines_of_one_location(void)
+{
+    static const char *const names[] = {"leaf", "middle", "real"};
+    static const char *const files[] = {"/src/leaf.c", "/src/middle.c", "/src/real.c"};
+    struct bench *b = set_up();
+    fill_inlined(&b->p);
+    struct seen *s = look(write_plain(b));
+    CHECK_INT(s->count[PPROF_LOCATION], 2);
+    CHECK_INT(s->count[PPROF_FUNCTION], 4);
+    CHECK_INT(part_of(s->record[PPROF_SAMPLE][0], PPROF_SAMPLE_LOCATION, 0).len, 2);
+    CHECK_INT(value_of(s->record[PPROF_MAPPING][0], PPROF_MAPPING_HAS_LINES), 1);
+    CHECK_INT(value_of(s->record[PPROF_MAPPING][0], PPROF_MAPPING_HAS_FILES), 1);
+    CHECK_INT(value_of(s->record[PPROF_MAPPING][0], PPROF_MAPPING_HAS_INLINES), 1);
+    struct str location = s->record[PPROF_LOCATION][1];
+    CHECK_INT(value_of(location, PPROF_LOCATION_ADDRESS), 0x400020);
+    for (unsigned i = 0; i < 3; i++) {
+        struct str line = part_of(location, PPROF_LOCATION_LINE, i);
+        CHECK_INT(value_of(line, PPROF_LINE_NUMBER), 2 + i);
+        struct str function = {NULL, 0};
+        for (unsigned k = 0; k < s->count[PPROF_FUNCTION]; k++) {
+            if (value_of(s->record[PPROF_FUNCTION][k], PPROF_FUNCTION_ID) ==
+                value_of(line, PPROF_LINE_FUNCTION)) {
+                function = s->record[PPROF_FUNCTION][k];
+            }
+        }
+        CHECK_STR(text_of(s, function, PPROF_FUNCTION_NAME), names[i]);
+        CHECK_STR(text_of(s, function, PPROF_FUNCTION_FILE), files[i]);
+    }
+    CHECK_INT(part_of(location, PPROF_LOCATION_LINE, 3).len, 0);
+    free(s);
+    tear_down(b);
+}
+
+static void inlined_functions_are_read_back(void)
+{
+    struct bench *a = set_up(), *b = set_up();
+    fill_inlined(&a->p);
+    CHECK(pprof_read(&b->p, write_plain(a), &b->err));
+    uint32_t frame = b->p.nodes.at[b->p.samples.at[1].node].frame;
+    CHECK_TEXT(inlined_text(&b->p, frame),
+               "leaf:2@/src/leaf.c < middle:3@/src/middle.c < real:4@/src/real.c");
+    CHECK_INT(b->p.frames.at[frame].address, 0x20);
+    CHECK_INT(b->p.nodes.len, 3);
+    CHECK_INT(write_plain(b).len, a->bytes.len);
+    tear_down(a);
+    tear_down(b);
+}
+
+/* A function compiled at run time lies in memory of no file: what tells it is its kind. */
+static void generated_code_keeps_its_kind(void)
+{
+    struct bench *a = set_up(), *b = set_up();
+    struct module m = {.path = profile_cstring(&a->p, "[anon]")};
+    uint32_t t = add_thread(&a->p, add_process(&a->p, 1, "node", ""), 1, "node");
+    uint32_t f = add_address(&a->p, 0, profile_module(&a->p, &m), 0x7f0000001000, "f", FRAME_JS);
+    profile_add(&a->p, t, f, SAMPLE_PERIOD_NS, 1);
+    CHECK(pprof_read(&b->p, write_plain(a), &b->err));
+    const struct frame *frame = &b->p.frames.at[b->p.nodes.at[b->p.samples.at[1].node].frame];
+    CHECK_INT(frame->kind, FRAME_JS);
+    CHECK_INT(frame->address, 0x7f0000001000);
+    CHECK_STR(profile_text(&b->p, frame->name), "f");
+    tear_down(a);
+    tear_down(b);
+}
+
 /* col -> profile -> pprof -> profile -> col */
 static void stacks_survive_the_way_through_all_formats(void)
 {
@@ -373,6 +464,34 @@ static void goes_own_cpu_profile_is_read(void)
                             "0;;app;main.main;main.work;main.add 3");
     CHECK_INT(profile_sum(&b->p).count, 4);
     CHECK_INT(b->p.meta.period_ns, 10);
+    uint32_t frame = b->p.nodes.at[b->p.samples.at[1].node].frame;
+    CHECK_TEXT(inlined_text(&b->p, frame), "main.add:0@ < main.work:0@/src/work.go");
+    tear_down(b);
+}
+
+/* 40 lines: 32 are one frame, the outer 8 frames of their own, and none is lost. */
+static void more_lines_than_any_compiler_makes_are_all_shown(void)
+{
+    struct bench *b = set_up();
+    struct buf *out = &b->bytes;
+    const char *names[43] = {"cpu", "nanoseconds"};
+    char text[40][8];
+    unsigned functions[41] = {0};
+    for (unsigned i = 0; i < 40; i++) {
+        snprintf(text[i], sizeof text[i], "f%u", i);
+        names[2 + i] = text[i];
+        functions[i] = i + 1;
+        RECORD(out, PPROF_FUNCTION, 1, i + 1, 2, i + 3);
+    }
+    strings(out, names);
+    RECORD(out, PPROF_SAMPLE_TYPE, 1, 1, 2, 2);
+    RECORD(out, PPROF_SAMPLE, 1, 1, 2, 10101010);
+    location(out, 1, 0, 0x1000, functions);
+    CHECK(pprof_read(&b->p, buf_slice(out), &b->err));
+    CHECK_TEXT(lines_of(b), "0;;all;f39;f38;f37;f36;f35;f34;f33;f32;f31;f30;f29;f28;f27;f26;f25;f24;"
+                            "f23;f22;f21;f20;f19;f18;f17;f16;f15;f14;f13;f12;f11;f10;f9;f8;f7;f6;"
+                            "f5;f4;f3;f2;f1;f0 1");
+    CHECK_INT(b->p.nodes.len, 1 + 9);
     tear_down(b);
 }
 
@@ -613,6 +732,12 @@ TESTS({"the frame of the file: types, times, tables", the_frame_of_the_file},
       {"the same profile gives the same bytes", the_same_profile_gives_the_same_bytes},
       {"what is written is read back", what_is_written_is_read_back},
       {"addresses survive a second writing", addresses_survive_a_second_writing},
+      {"inlined functions are lines of one location, innermost first",
+       inlined_functions_are_lines_of_one_location},
+      {"inlined functions are read back", inlined_functions_are_read_back},
+      {"generated code keeps its kind", generated_code_keeps_its_kind},
+      {"more lines than any compiler makes are all shown",
+       more_lines_than_any_compiler_makes_are_all_shown},
       {"stacks survive the way through all formats", stacks_survive_the_way_through_all_formats},
       {"Go's own CPU profile is read, inlined code too", goes_own_cpu_profile_is_read},
       {"the value that is CPU time is found", the_value_that_is_cpu_time_is_found},

@@ -1,6 +1,7 @@
 /* src/profile: interning, weights, the budget, merging. */
 #include "profile/merge.h"
 #include "profile/profile.h"
+#include "inlined_frame.h"
 #include "sample_profile.h"
 #include "test.h"
 
@@ -214,14 +215,17 @@ static void merging_spans_both_windows(void)
 {
     struct profile *a = make(SAMPLE_MAX_BYTES), *b = make(SAMPLE_MAX_BYTES);
     a->meta = (struct profile_meta){.start_wall_ns = 50, .end_wall_ns = 60, .own_cpu_ns = 1,
-                                    .lost_records = 2};
+                                    .lost_records = 2, .stack_ends = {5, 1}};
     b->meta = (struct profile_meta){.start_wall_ns = 10, .end_wall_ns = 20, .own_cpu_ns = 3,
-                                    .lost_records = 5, .period_ns = 7, .frequency_hz = 9};
+                                    .lost_records = 5, .period_ns = 7, .frequency_hz = 9,
+                                    .stack_ends = {6}};
     CHECK(profile_merge(a, b, NULL));
     CHECK_INT(a->meta.start_wall_ns, 10);
     CHECK_INT(a->meta.end_wall_ns, 60);
     CHECK_INT(a->meta.own_cpu_ns, 4);
     CHECK_INT(a->meta.lost_records, 7);
+    CHECK_INT(a->meta.stack_ends[STACK_COMPLETE], 11);
+    CHECK_INT(a->meta.stack_ends[STACK_TRUNCATED], 1);
     CHECK_INT(a->meta.period_ns, 7);
     CHECK_INT(a->meta.frequency_hz, 9);
     drop(a);
@@ -235,6 +239,125 @@ static void merging_into_a_full_profile_keeps_the_total(void)
     CHECK(profile_merge(a, b, NULL));
     CHECK_INT(profile_sum(a).cpu_ns, profile_sum(b).cpu_ns);
     CHECK(a->dropped > 0);
+    drop(a);
+    drop(b);
+}
+
+/* ---- inlined functions ---- */
+
+static void an_address_leads_outwards_through_its_inlined_functions(void)
+{
+    struct profile *p = make(SAMPLE_MAX_BYTES);
+    struct module m = {.path = profile_cstring(p, "/app")};
+    uint32_t app = profile_module(p, &m);
+    uint32_t f = inlined_frame(p, app, 0x40, "leaf", 3, "middle", 7, "real", 20, NULL);
+    CHECK_TEXT(inlined_text(p, f),
+               "leaf:3@/src/leaf.c < middle:7@/src/middle.c < real:20@/src/real.c");
+    uint32_t middle = p->frames.at[f].caller;
+    CHECK_INT(p->frames.at[f].address, 0x40);
+    CHECK_INT(p->frames.at[middle].address, 0);
+    CHECK_INT(p->frames.at[middle].module, app);
+    /* the address is found again whatever it is called */
+    struct frame key = {.module = app, .address = 0x40};
+    CHECK_INT(profile_frame(p, &key), f);
+    /* what stands around another address in the same place is the same frame */
+    uint32_t g = inlined_frame(p, app, 0x48, "other", 4, "middle", 7, "real", 20, NULL);
+    CHECK_INT(p->frames.at[g].caller, middle);
+    uint32_t h = inlined_frame(p, app, 0x50, "other", 4, "middle", 7, "real", 21, NULL);
+    CHECK(p->frames.at[h].caller != middle);
+    uint32_t in_other = inlined_frame(p, 0, 0x48, "other", 4, "middle", 7, "real", 20, NULL);
+    CHECK(p->frames.at[in_other].caller != middle);
+    uint32_t alone = inlined_frame(p, app, 0x58, "real", 22, NULL);
+    CHECK_TEXT(inlined_text(p, alone), "real:22@/src/real.c");
+    drop(p);
+}
+
+static void a_chain_too_long_keeps_both_ends(void)
+{
+    struct profile *p = make(SAMPLE_MAX_BYTES);
+    struct source_line lines[40];
+    char names[40][8];
+    for (unsigned i = 0; i < 40; i++) {
+        snprintf(names[i], sizeof names[i], "f%u", i);
+        lines[i] = (struct source_line){.name = str_of(names[i]), .line = i};
+    }
+    struct frame key = {.address = 0x10};
+    uint32_t f = profile_frame(p, &key), chain[PROFILE_INLINES_MAX];
+    profile_name_inlined(p, f, lines, 40);
+    CHECK_INT(profile_expand(p, f, chain), 32);
+    CHECK_STR(profile_text(p, p->frames.at[chain[0]].name), "f0");
+    CHECK_STR(profile_text(p, p->frames.at[chain[30]].name), "f30");
+    CHECK_STR(profile_text(p, p->frames.at[chain[31]].name), "f39");
+    profile_name_inlined(p, f, lines, 0); /* nothing known changes nothing */
+    CHECK_INT(profile_expand(p, f, chain), 32);
+    drop(p);
+}
+
+/* Whatever the budget: the whole chain, the real function alone, or no name at all. */
+static void without_room_the_real_function_names_the_address(void)
+{
+    unsigned whole = 0, alone = 0, unnamed = 0;
+    for (size_t budget = 0; budget < 1200; budget += 4) {
+        struct profile *p = make(budget);
+        uint32_t f = inlined_frame(p, 0, 0x40, "a_long_leaf_name", 3, "a_long_middle_name", 7,
+                                   "real", 20, NULL);
+        bool named = f != 0 && p->frames.at[f].name != 0;
+        const char *text = named ? inlined_text(p, f) : "";
+        bool is_alone = strncmp(text, "real:20@", 8) == 0;
+        whole += named && !is_alone;
+        alone += is_alone;
+        unnamed += !named;
+        CHECK(!named || is_alone || (strstr(text, "leaf_name:3@") != NULL &&
+                                     strstr(text, " < a_long_middle_name:7@") != NULL &&
+                                     strstr(text, " < real:20@") != NULL));
+        drop(p);
+    }
+    CHECK(whole > 0 && alone > 0 && unnamed > 0);
+}
+
+static void merging_keeps_inlined_functions(void)
+{
+    struct profile *a = make(SAMPLE_MAX_BYTES), *b = make(SAMPLE_MAX_BYTES);
+    struct profile *both[] = {a, b};
+    for (int i = 0; i < 2; i++) {
+        struct profile *p = both[i];
+        add_name(p, 0, i == 0 ? "shifts" : "all", FRAME_PYTHON);
+        struct module m = {.path = profile_cstring(p, "/app")};
+        uint32_t thread = add_thread(p, add_process(p, 1, "app", ""), 1, "app");
+        uint32_t f = inlined_frame(p, profile_module(p, &m), 0x40, "leaf", 3, "middle", 7, "real",
+                                   20, NULL);
+        profile_add(p, thread, profile_child(p, 0, f), 10, 1);
+    }
+    size_t frames = a->frames.len;
+    CHECK(profile_merge(a, b, NULL));
+    CHECK_INT(a->samples.len, 2);
+    CHECK_INT(a->samples.at[1].cpu_ns, 20);
+    CHECK_INT(a->frames.len, frames + 1); /* "all" */
+    CHECK_TEXT(inlined_text(a, a->nodes.at[a->samples.at[1].node].frame),
+               "leaf:3@/src/leaf.c < middle:7@/src/middle.c < real:20@/src/real.c");
+    drop(a);
+    drop(b);
+}
+
+/* Another build inlined the same function at the same address into something else. */
+static void merging_never_moves_a_function_into_another(void)
+{
+    struct profile *a = make(SAMPLE_MAX_BYTES), *b = make(SAMPLE_MAX_BYTES);
+    struct profile *both[] = {a, b};
+    for (int i = 0; i < 2; i++) {
+        struct profile *p = both[i];
+        struct module m = {.path = profile_cstring(p, "/app")};
+        uint32_t thread = add_thread(p, add_process(p, 1, "app", ""), 1, "app");
+        uint32_t f = inlined_frame(p, profile_module(p, &m), 0x40, "leaf", 3,
+                                   i == 0 ? "old" : "new", 7, NULL);
+        profile_add(p, thread, profile_child(p, 0, f), 10, 1);
+    }
+    CHECK(profile_merge(a, b, NULL));
+    CHECK_INT(a->samples.len, 3);
+    CHECK_TEXT(inlined_text(a, a->nodes.at[a->samples.at[1].node].frame),
+               "leaf:3@/src/leaf.c < old:7@/src/old.c");
+    CHECK_TEXT(inlined_text(a, a->nodes.at[a->samples.at[2].node].frame),
+               "leaf:3@/src/leaf.c < new:7@/src/new.c");
     drop(a);
     drop(b);
 }
@@ -253,4 +376,12 @@ TESTS({"equal content has equal ids", equal_content_has_equal_ids},
       {"merging never renames an address", merging_never_renames_an_address},
       {"merging spans both windows", merging_spans_both_windows},
       {"merging into a full profile keeps the total",
-       merging_into_a_full_profile_keeps_the_total})
+       merging_into_a_full_profile_keeps_the_total},
+      {"an address leads outwards through its inlined functions",
+       an_address_leads_outwards_through_its_inlined_functions},
+      {"a chain too long keeps both ends", a_chain_too_long_keeps_both_ends},
+      {"without room the real function names the address",
+       without_room_the_real_function_names_the_address},
+      {"merging keeps inlined functions", merging_keeps_inlined_functions},
+      {"merging never moves a function into another",
+       merging_never_moves_a_function_into_another})

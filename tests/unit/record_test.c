@@ -24,7 +24,8 @@ static bool parse_as(uint64_t mask, const char *bytes, size_t len, struct record
     free(held);
     held = malloc(len == 0 ? 1 : len);
     memcpy(held, bytes, len);
-    return record_parse(held, len, mask, out, err);
+    const struct record_format format = {mask, 0x1c0}; /* BP, SP, IP */
+    return record_parse(held, len, &format, out, err);
 }
 
 static bool parse(const char *bytes, size_t len, struct record *out)
@@ -33,6 +34,79 @@ static bool parse(const char *bytes, size_t len, struct record *out)
     bool ok = parse_as(MASK, bytes, len, out, &err);
     CHECK_INT(err.kind, ok ? ERR_NONE : ERR_MALFORMED);
     return ok;
+}
+
+/* ---- stacks ---- */
+
+#define STACK_MASK (MASK | PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER)
+
+#define STACK_SAMPLE(size, dyn)                                                                    \
+    "\x09\0\0\0\x02\0" size             /* SAMPLE, in user code */                                 \
+    "\0\x10\x40\0\0\0\0\0"               /* ip */                                                  \
+    "\x07\0\0\0\x08\0\0\0"               /* pid, tid */                                            \
+    "\x55\x44\x33\x22\x11\0\0\0"         /* time */                                                \
+    "\x03\0\0\0\0\0\0\0"                 /* cpu, reserved */                                       \
+    "\x75\x23\x9a\0\0\0\0\0"             /* period 10101621 */                                     \
+    "\0\0\0\0\0\0\0\0"                   /* no kernel frames */                                    \
+    "\x02\0\0\0\0\0\0\0"                 /* registers of a 64-bit task */                          \
+    "\x01\0\0\0\0\0\0\0"                 /* BP */                                                  \
+    "\0\x80\xff\xff\xff\x7f\0\0"         /* SP */                                                  \
+    "\0\x10\x40\0\0\0\0\0"               /* IP */                                                  \
+    "\x20\0\0\0\0\0\0\0"                 /* 32 bytes of stack were asked for */                    \
+    "abcdefgh" "ijklmnop" "\0\0\0\0\0\0\0\0" "\0\0\0\0\0\0\0\0"                                  \
+    dyn "\0\0\0\0\0\0\0"                /* of which so many could be copied */
+
+static void registers_and_stack_are_borrowed(void)
+{
+    struct record r;
+    struct err err = {0};
+    CHECK(parse_as(STACK_MASK, BYTES(STACK_SAMPLE("\x88\0", "\x10")), &r, &err));
+    CHECK_INT(r.as.sample.registers[0], 1);
+    CHECK_INT(r.as.sample.registers[1], 0x7fffffff8000);
+    CHECK_INT(r.as.sample.registers[2], 0x401000);
+    CHECK_INT(r.as.sample.stack_len, 16);
+    CHECK_INT(r.as.sample.stack_room, 32);
+    CHECK(memcmp(r.as.sample.stack, "abcdefghijklmnop", 16) == 0);
+    CHECK(!r.as.sample.is_32bit);
+}
+
+static void a_copied_size_beyond_the_dump_is_refused(void)
+{
+    struct record r;
+    struct err err = {0};
+    CHECK(!parse_as(STACK_MASK, BYTES(STACK_SAMPLE("\x88\0", "\x28")), &r, &err));
+    CHECK_INT(err.kind, ERR_MALFORMED);
+}
+
+static void a_trimmed_sample_is_the_same_without_the_empty_part(void)
+{
+    struct record r, again;
+    struct err err = {0};
+    _Alignas(8) char sample[] = STACK_SAMPLE("\x88\0", "\x0c");
+    _Alignas(8) char copy[sizeof sample];
+    const struct record_format format = {STACK_MASK, 0x1c0};
+    CHECK(record_parse(sample, sizeof sample - 1, &format, &r, &err));
+    size_t len = record_trimmed_bytes(&r, sizeof sample - 1);
+    CHECK_INT(len, 0x88 - 16); /* 12 bytes are kept in 16 of 32 */
+    record_trim(sample, sizeof sample - 1, &r, copy);
+    CHECK(record_parse(copy, len, &format, &again, &err));
+    CHECK_INT(again.as.sample.stack_len, 12);
+    CHECK(memcmp(again.as.sample.stack, "abcdefghijkl", 12) == 0);
+    CHECK_INT(again.as.sample.registers[2], 0x401000);
+    CHECK_INT(again.time_ns, r.time_ns);
+}
+
+static void a_trimmed_sample_may_have_no_stack_at_all(void)
+{
+    struct record r, again;
+    struct err err = {0};
+    _Alignas(8) char sample[] = STACK_SAMPLE("\x88\0", "\0");
+    _Alignas(8) char copy[sizeof sample];
+    const struct record_format format = {STACK_MASK, 0x1c0};
+    CHECK(record_parse(sample, sizeof sample - 1, &format, &r, &err));
+    record_trim(sample, sizeof sample - 1, &r, copy);
+    CHECK(record_parse(copy, record_trimmed_bytes(&r, sizeof sample - 1), &format, &again, &err));
+    CHECK_INT(again.as.sample.stack_len, 0);
 }
 
 /* ---- samples ---- */
@@ -389,4 +463,10 @@ TESTS({"a sample gives its kernel and its user half with their marks", sample_wi
       {"a record cut at any length is refused and nothing is written", cut_records},
       {"a size that is not the record's is refused", wrong_sizes},
       {"no flipped bit leads outside the record", every_flipped_byte},
-      {"a sample type with fields not known here is refused", masks_not_known})
+      {"a sample type with fields not known here is refused", masks_not_known},
+      {"registers and the copied stack are borrowed", registers_and_stack_are_borrowed},
+      {"a copied size beyond the stack that was asked for is refused",
+       a_copied_size_beyond_the_dump_is_refused},
+      {"a trimmed sample is the same record without the empty part of its stack",
+       a_trimmed_sample_is_the_same_without_the_empty_part},
+      {"a trimmed sample may have no stack at all", a_trimmed_sample_may_have_no_stack_at_all})

@@ -1,6 +1,7 @@
 /* src/encode/speedscope. */
 #include "encode/json.h"
 #include "encode/speedscope.h"
+#include "inlined_frame.h"
 #include "sample_profile.h"
 #include "test.h"
 
@@ -95,6 +96,21 @@ static void threads_are_profiles_heaviest_first(void)
     tear_down(b);
 }
 
+static void inlined_functions_are_frames(void)
+{
+    struct bench *b = set_up();
+    uint32_t t = add_thread(&b->p, add_process(&b->p, 1, "app", ""), 1, "app");
+    uint32_t main_node = add_name(&b->p, 0, "main", FRAME_NATIVE); /* function 0 */
+    uint32_t f = inlined_frame(&b->p, 0, 0x20, "leaf", 2, "real", 4, NULL); /* 1 and 2 */
+    profile_add(&b->p, t, profile_child(&b->p, main_node, f), 5, 1);
+    struct str json = write_json(b);
+    struct str frames = json_member(json_member(json, "shared"), "frames");
+    CHECK_STR(element(frames, 1), "{\"name\":\"leaf\",\"file\":\"/src/leaf.c\"}");
+    CHECK_STR(element(frames, 2), "{\"name\":\"real\",\"file\":\"/src/real.c\"}");
+    CHECK_STR(json_member(element(json_member(json, "profiles"), 0), "samples"), "[[0,2,1]]");
+    tear_down(b);
+}
+
 static void an_empty_profile_is_a_document(void)
 {
     struct bench *b = set_up();
@@ -134,7 +150,8 @@ static void a_full_sink_is_an_error(void)
     tear_down(b);
 }
 
-TESTS({"the document follows the schema", the_document_follows_the_schema},
+TESTS({"inlined functions are frames, outermost first", inlined_functions_are_frames},
+      {"the document follows the schema", the_document_follows_the_schema},
       {"threads are profiles, the heaviest first", threads_are_profiles_heaviest_first},
       {"an empty profile is a document", an_empty_profile_is_a_document},
       {"names of any bytes are valid JSON", names_of_any_bytes_are_valid_json},

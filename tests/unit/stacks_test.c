@@ -8,6 +8,7 @@ enum { PID = 0x7ffffff0, PERIOD = 10101010 };
 #define USER CHAIN_MARK_USER
 
 struct scene {
+    struct world world;
     struct images images;
     struct targets targets;
     struct target *target;
@@ -19,21 +20,23 @@ struct scene {
 static void begin(struct scene *s)
 {
     *s = (struct scene){0};
-    images_init(&s->images);
+    s->world = world_here();
+    images_init(&s->images, &s->world);
     targets_init(&s->targets, &s->images, false);
-    s->stacks.targets = &s->targets;
+    CHECK(stacks_init(&s->stacks, &s->targets, NULL, 0));
     CHECK(profile_init(&s->profile, 1 << 22, NULL));
     targets_comm(&s->targets, PID, PID, STR("app"), true);
     s->target = targets_find(&s->targets, PID);
     targets_map(&s->targets, s->target,
-                &(struct mapped_file){0x400000, 0x500000, 0, 11, 8, 1, STR("/nowhere/app")});
+                &(struct mapped_file){0x400000, 0x500000, 0, 11, 8, 1, STR("/nowhere/app"), 0});
     targets_map(&s->targets, s->target,
                 &(struct mapped_file){0x7f0000000000, 0x7f0000100000, 0x1000, 12, 8, 1,
-                                      STR("/nowhere/lib.so")});
+                                      STR("/nowhere/lib.so"), 0});
 }
 
 static void end(struct scene *s)
 {
+    stacks_release(&s->stacks);
     profile_release(&s->profile);
     targets_release(&s->targets);
     images_release(&s->images);

@@ -10,13 +10,15 @@
 enum { GONE = 0x7ffffff0 }; /* above the kernel's highest pid */
 
 struct table {
+    struct world world;
     struct images images;
     struct targets t;
 };
 
 static void begin(struct table *table)
 {
-    images_init(&table->images);
+    table->world = world_here();
+    images_init(&table->images, &table->world);
     targets_init(&table->t, &table->images, false);
 }
 

@@ -1,0 +1,32 @@
+/*
+ * dumps: how much of its stack each process copies with a sample.
+ *
+ * A copy that is too small cuts stacks whose rest cannot be read from memory; one that is too large
+ * takes room in the rings that other samples need. So each process begins with the same size, doubles it
+ * while more than 2 % of its stacks end where the copy ends, and halves it when not 1 % of them need
+ * half of it. A process that inherited its events from an ancestor takes the ancestor and its other
+ * children along: from then on each has its own.
+ *
+ * At most one change a second, and DUMPS_CHANGES_MAX in a process's life.
+ */
+#ifndef CAPTURE_DUMPS_H
+#define CAPTURE_DUMPS_H
+
+#include "capture/targets.h"
+#include "os/perf.h"
+
+enum {
+    DUMPS_LEAST_BYTES = 4 * 1024,
+    DUMPS_MOST_BYTES = PERF_STACK_MAX,
+    DUMPS_SEEN_LEAST = 50,  /* stacks before a size is thought too small */
+    DUMPS_SPARE_LEAST = 500, /* or too large */
+    DUMPS_CHANGES_MAX = 8,
+};
+
+/* The size that a process's stacks ask for; its present one when it fits. Pure. */
+uint32_t dumps_wanted(const struct target *target);
+
+/* Changes the one that needs it most. The pid that was changed, 0: none. */
+uint32_t dumps_adapt(struct perf *perf, struct targets *targets);
+
+#endif

@@ -1,0 +1,75 @@
+#include "symbol/generated.h"
+
+static const struct str v8_kinds[] = {
+    STR("JS:"),       STR("LazyCompile:"), STR("InterpretedFunction:"),
+    STR("Function:"), STR("Script:"),      STR("Eval:"),
+};
+
+/* Takes ":digits" off the end. */
+static bool take_number(struct str *text, uint32_t *number)
+{
+    uint64_t value;
+    size_t colon = str_find_last(*text, ':');
+    if (colon == text->len || !str_u64(str_sub(*text, colon + 1, text->len), &value) ||
+        value > UINT32_MAX) {
+        return false;
+    }
+    *number = (uint32_t)value;
+    text->len = colon;
+    return true;
+}
+
+/* "name place:line[:column]"; a name has no blanks, a place may. Without a name it is a script's outer
+ * code or a function nobody named. */
+static struct generated v8_name(struct str text, struct buf *out)
+{
+    static const struct str scheme = STR("file://");
+    uint32_t number = 0, line = 0;
+    if (text.len > 0 && strchr("~^+*", text.ptr[0]) != NULL) {
+        text = str_sub(text, 1, text.len);
+    }
+    struct str place = text, name = str_cut(&place, ' ');
+    if (take_number(&place, &number)) {
+        line = number;
+        line = take_number(&place, &number) ? number : line;
+    }
+    if (str_starts(place, scheme)) {
+        place = str_sub(place, scheme.len, place.len);
+    }
+    buf_str(out, name.len > 0 ? name : STR("(anonymous)"));
+    if (place.len > 0) {
+        buf_printf(out, " %.*s", (int)str_sub(place, 0, 4096).len, place.ptr);
+    }
+    if (line > 0) {
+        buf_printf(out, ":%u", line);
+    }
+    return (struct generated){FRAME_JS, place, line};
+}
+
+/* "name:file"; neither is without colons by law, but names are. */
+static struct generated python_name(struct str text, struct buf *out)
+{
+    struct str file = text, name = str_cut(&file, ':');
+    buf_str(out, name.len > 0 ? name : STR("[unknown]"));
+    if (file.len > 0) {
+        buf_text(out, " (");
+        buf_str(out, file);
+        buf_byte(out, ')');
+    }
+    return (struct generated){FRAME_PYTHON, file, 0};
+}
+
+struct generated generated_name(struct str raw, struct buf *out)
+{
+    static const struct str python = STR("py::");
+    for (size_t i = 0; i < sizeof v8_kinds / sizeof v8_kinds[0]; i++) {
+        if (str_starts(raw, v8_kinds[i])) {
+            return v8_name(str_sub(raw, v8_kinds[i].len, raw.len), out);
+        }
+    }
+    if (str_starts(raw, python)) {
+        return python_name(str_sub(raw, python.len, raw.len), out);
+    }
+    buf_str(out, raw);
+    return (struct generated){FRAME_NATIVE, STR(""), 0};
+}

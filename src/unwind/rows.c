@@ -1,0 +1,127 @@
+/* Rows of 64 KiB of code, and the rules they name. */
+#include "unwind/private.h"
+
+#include <stdlib.h>
+
+static uint64_t hash_of_rule(const struct unwind_rule *rule)
+{
+    uint64_t words[2];
+    memcpy(words, rule, sizeof words);
+    return hash_u64(words[0] ^ words[1] * 0x9e3779b97f4a7c15);
+}
+
+static uint64_t hash_of_id(const void *owner, uint32_t id)
+{
+    const struct unwind_table *table = owner;
+    return hash_of_rule(&table->rules.at[id]);
+}
+
+static bool same_rule(const void *owner, uint32_t id, const void *key)
+{
+    const struct unwind_table *table = owner;
+    return memcmp(&table->rules.at[id], key, sizeof(struct unwind_rule)) == 0;
+}
+
+static const struct intern_owner rule_owner = {hash_of_id, same_rule};
+
+/* The number of a rule; RULE_GAP when there are too many different ones. */
+static uint16_t rule_id(struct unwind_table *table, const struct unwind_rule *rule)
+{
+    uint64_t hash = hash_of_rule(rule);
+    uint32_t id = intern_find(&table->rule_ids, &rule_owner, table, hash, rule);
+    if (id != 0 || table->rules.len == UNWIND_RULES_MAX) {
+        return (uint16_t)id;
+    }
+    struct unwind_rule *stored = vec_push(&table->rules);
+    if (stored == NULL) {
+        return RULE_GAP;
+    }
+    *stored = *rule;
+    id = (uint32_t)(table->rules.len - 1);
+    if (!intern_add(&table->rule_ids, &rule_owner, table, hash, id)) {
+        table->rules.len--;
+        return RULE_GAP;
+    }
+    return (uint16_t)id;
+}
+
+void rows_begin(struct row_builder *b, struct unwind_table *table, uint64_t start)
+{
+    *b = (struct row_builder){
+        .table = table, .start = start, .limit = start + UNWIND_PAGE_BYTES, .clip = UINT64_MAX};
+    rows_gap(b, start);
+}
+
+static uint16_t low_of(const struct row_builder *b, uint64_t address)
+{
+    return (uint16_t)(address < b->start ? 0 : address - b->start);
+}
+
+static void add_id(struct row_builder *b, uint64_t address, uint16_t id)
+{
+    size_t len = b->low.len;
+    uint16_t low = low_of(b, address);
+    if (len > 0 && b->low.at[len - 1] == low) {
+        b->low.len = b->rule.len = --len;
+    }
+    if (len > 0 && b->rule.at[len - 1] == id) {
+        return; /* says what the row before says */
+    }
+    uint16_t *to_low = len < UNWIND_PAGE_ROWS_MAX ? vec_push(&b->low) : NULL;
+    uint16_t *to_rule = to_low == NULL ? NULL : vec_push(&b->rule);
+    b->failed |= to_rule == NULL;
+    if (to_rule != NULL) {
+        *to_low = low;
+        *to_rule = id;
+    }
+}
+
+void rows_add(struct row_builder *b, uint64_t address, const struct unwind_rule *rule)
+{
+    if (b->last_id == RULE_GAP || memcmp(rule, &b->last, sizeof *rule) != 0) {
+        b->last = *rule;
+        b->last_id = rule_id(b->table, rule);
+    }
+    add_id(b, address, b->last_id);
+}
+
+void rows_gap(struct row_builder *b, uint64_t address)
+{
+    if (address < b->limit) {
+        add_id(b, address, RULE_GAP);
+    }
+}
+
+void rows_revert(struct row_builder *b, uint64_t address)
+{
+    while (b->low.len > 0 && b->low.at[b->low.len - 1] >= low_of(b, address)) {
+        b->low.len = --b->rule.len;
+    }
+    rows_gap(b, address);
+}
+
+bool rows_end(struct row_builder *b, struct rows *out)
+{
+    size_t count = b->low.len, bytes = count * sizeof *b->low.at;
+    uint16_t *stored = b->failed ? NULL : malloc(2 * bytes);
+    if (stored != NULL) {
+        memcpy(stored, b->low.at, bytes);
+        memcpy(stored + count, b->rule.at, bytes);
+        *out = (struct rows){stored, (uint32_t)count};
+    }
+    vec_release(&b->low);
+    vec_release(&b->rule);
+    return stored != NULL;
+}
+
+uint16_t rows_find(const struct rows *rows, uint16_t low, size_t *row)
+{
+    const uint16_t *base = rows->at;
+    for (size_t len = rows->count; len > 1;) {
+        size_t half = len / 2;
+        base += base[half] <= low ? half : 0;
+        len -= half;
+    }
+    *row = (size_t)(base - rows->at);
+    return base[rows->count];
+}

@@ -1,0 +1,78 @@
+/*
+ * table: the unwind rules of one image (an ELF file, the vdso), compiled on demand.
+ *
+ * Concept. Nothing is read when a table is made. The first look-up in a 64 KiB page of text compiles
+ * the CFI of that page into rows of 4 bytes, {u16 address within the page, u16 number of the rule},
+ * sorted, with the rules interned once per table; a second look-up there is a binary search. Where the
+ * CFI leaves a gap (musl, hand-written assembler) the first look-up in that gap has its code analysed
+ * (analyse.h), as far as UNWIND_ANALYSE_MAX goes for the image; `analysed` tells such rules apart. Go
+ * programs are not analysed: they keep frame pointers.
+ *
+ * CFI comes from .eh_frame through PT_GNU_EH_FRAME's sorted table, from .eh_frame scanned where there
+ * is no such table, and from .debug_frame (plain or compressed) where there is no FDE otherwise. The
+ * result for an address outside all of them is RULE_NONE: the walker then tries frame pointers.
+ *
+ * Call order. unwind_table_new; unwind_table_rule as often as wanted; unwind_table_free. One thread.
+ *
+ * Ownership. `elf` is borrowed for the table's life: its reader is used at any look-up.
+ *
+ * Limits. A table takes at most max_bytes: when a new page would pass it, the pages not used for the
+ * longest go first. A page costs 4 bytes per row, at most UNWIND_PAGE_ROWS_MAX rows.
+ *
+ * Errors. CFI that contradicts itself loses its FDE, never more; `malformed` counts them. A file that
+ * cannot be read gives RULE_NONE.
+ *
+ * Format: LSB Core 5.0 chapter 10 (.eh_frame, .eh_frame_hdr), DWARF 5 section 6.4.1.
+ */
+#ifndef UNWIND_TABLE_H
+#define UNWIND_TABLE_H
+
+#include "elf/elf.h"
+#include "unwind/rule.h"
+
+enum {
+    UNWIND_PAGE_BYTES = 64 * 1024,
+    UNWIND_PAGE_ROWS_MAX = 64 * 1024 - 1,
+    UNWIND_RULES_MAX = 64 * 1024 - 1, /* different rules of one image */
+    UNWIND_ANALYSE_MAX = 4 << 20,     /* bytes of code without CFI that are analysed */
+};
+
+struct unwind_table;
+
+struct unwind_table_stats {
+    uint64_t pages, rows, rules, fdes;
+    uint64_t text_bytes; /* of the pages that were compiled */
+    uint64_t bytes;      /* memory held */
+    uint64_t analysed;   /* rows that come from the code, not from CFI */
+    uint64_t malformed;  /* FDEs that were refused */
+    uint64_t evicted;    /* pages dropped for max_bytes */
+};
+
+/* Null only when memory ends. */
+struct unwind_table *unwind_table_new(struct elf *elf, size_t max_bytes);
+void unwind_table_free(struct unwind_table *table);
+
+/* The rule for an instruction (its ELF address). *analysed: the rule was concluded from the code.
+ * Outside of everything known: a rule of kind RULE_NONE. */
+struct unwind_rule unwind_table_rule(struct unwind_table *table, uint64_t address, bool *analysed);
+
+/* From now on, code without CFI is not analysed: for images whose code keeps frame pointers. */
+void unwind_table_no_analysis(struct unwind_table *table);
+
+/* A program that the Go tool chain linked: its code keeps frame pointers, across stacks too. */
+bool unwind_table_is_go(const struct unwind_table *table);
+
+/* Start and end of the function that holds `address`, as the CFI tells (an FDE's range); false where
+ * it tells nothing. For stripped images this is what gives all frames of a function one name. */
+bool unwind_table_function(struct unwind_table *table, uint64_t address, uint64_t *start,
+                           uint64_t *limit);
+
+/* `len` bytes of the image's code at an ELF address, from the file. */
+bool unwind_table_code(const struct unwind_table *table, uint64_t address, void *out, size_t len);
+
+/* Compiles every page of the text, as far as max_bytes goes: for tests and benchmarks. */
+void unwind_table_compile_all(struct unwind_table *table);
+
+struct unwind_table_stats unwind_table_stats(const struct unwind_table *table);
+
+#endif

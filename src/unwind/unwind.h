@@ -1,0 +1,139 @@
+/*
+ * unwind: from the registers and stack of one moment to the addresses of all callers.
+ *
+ * Concept. Pure: registers, a copy of the stack's top, a reader for the rest of memory and a function
+ * that tells what is mapped where go in; frames and a verdict come out. Per frame the unwinder finds
+ * the rule of the instruction (rule cache, then the image's table), computes CFA, return address and
+ * frame pointer, checks them, and goes on until an end that it knows:
+ *
+ *     CFI first; where an image has no rule for the address, the frame pointer; where that is
+ *     impossible (it does not point above SP into the stack), a scan of the stack for something that
+ *     was called, whose frames are marked FRAME_GUESSED and whose stack's verdict is STACK_GUESSED.
+ *
+ * Known ends: CFI says that the return address is undefined (_start, clone); the return address is
+ * 0; the frame pointer is 0 under the frame-pointer rule; the code is an entry sequence
+ * (arch.h). Anything else that stops the walk is no complete stack, and its verdict says why.
+ *
+ * Checks per step: the CFA lies above the previous SP (equal is allowed for one leaf that keeps its
+ * return address in a register), is aligned, and within the same stack unless a signal frame lies
+ * between; the return address is in executable code. At most max_frames. No step without progress.
+ *
+ * Callers are looked up with return address - 1, so that the frame is the call instruction's; a frame
+ * that a signal interrupted is looked up exactly.
+ *
+ * Memory. The dump [base, base + len) is what the kernel copied at the sample; what lies above is read
+ * through `beyond`, if there is one: those frames are old and stable as long as the thread has not
+ * returned to them, which is verified once per sample by comparing the dump's last bytes with the
+ * memory as it is then. Frames found that way are marked FRAME_CONTINUED. Without it, or when the
+ * bytes differ, the stack is STACK_TRUNCATED.
+ *
+ * The rule cache is direct-mapped over (space, address) and remembers the place found as well, so a
+ * hit costs neither a search of mappings nor of rows. `space` is any number that names an address space
+ * and changes with its mappings (a generation); 0 is never used.
+ *
+ * Call order. unwinder_init; unwind per sample; unwinder_release. One thread.
+ */
+#ifndef UNWIND_UNWIND_H
+#define UNWIND_UNWIND_H
+
+#include "base/iface.h"
+#include "profile/profile.h"
+#include "unwind/table.h"
+
+enum {
+    UNWIND_REGISTERS = 33, /* DWARF numbers: x86-64 0–16 (16 is IP), AArch64 0–32 (32 is PC) */
+    UNWIND_FRAMES_MAX = 4096, /* 63 KiB of the smallest frames */
+};
+
+struct unwind_registers {
+    uint64_t at[UNWIND_REGISTERS];
+    uint64_t known; /* bit per register */
+};
+
+/* Puts the registers of a perf sample, values in the order of the mask's bits, into DWARF order.
+ * False when IP or SP is missing. */
+bool unwind_registers_of_perf(struct unwind_registers *out, uint64_t mask, const uint64_t *values);
+
+uint64_t unwind_ip(const struct unwind_registers *registers);
+uint64_t unwind_sp(const struct unwind_registers *registers);
+
+/* The PERF_REG_* mask to sample with on this processor. */
+uint64_t unwind_perf_mask(void);
+
+/* Strips what the hardware keeps in the upper bits of a code address (AArch64 pointer
+ * authentication); the address itself on x86-64. */
+uint64_t unwind_code_address(uint64_t address);
+
+/* What is mapped at an address. */
+struct unwind_place {
+    uint64_t start, limit;      /* of the executable mapping */
+    uint64_t bias;              /* runtime address - ELF address */
+    uint64_t image;             /* the caller's name for it; handed back in the frame */
+    struct unwind_table *table; /* null: no tables (generated code, unreadable file) */
+    bool frame_pointers;        /* its code keeps frame pointers (Go, V8): tried before guesses, and
+                                 * prologues are told by analyse_leaf */
+};
+
+struct unwind_space {
+    uint64_t id; /* for the cache: names the space and the state of its mappings */
+    /* The executable mapping that holds `address`; false: there is none. */
+    bool (*find)(void *context, uint64_t address, struct unwind_place *out);
+    /* Code bytes, for analyse_leaf and for telling calls; null when they cannot be had. */
+    struct memory_reader *code;
+    void *context;
+};
+
+struct unwind_stack {
+    uint64_t base;              /* address of dump[0]: the sampled SP */
+    const unsigned char *dump;
+    size_t len;
+    struct memory_reader *beyond; /* null: only the dump */
+};
+
+enum unwind_frame_flag {
+    FRAME_BY_FP = 1,     /* found by frame pointer, not by a rule of its image */
+    FRAME_ANALYSED = 2,  /* the rule was concluded from code */
+    FRAME_GUESSED = 4,   /* found by scanning */
+    FRAME_CONTINUED = 8, /* found in memory read after the sample */
+    FRAME_EXACT = 16,    /* address is that of the instruction itself: the leaf, and what a signal
+                          * interrupted */
+};
+
+struct unwind_frame {
+    uint64_t address;     /* runtime address, for look-up: return address - 1 for callers */
+    uint64_t elf_address; /* the same in its image */
+    uint64_t image;       /* unwind_place.image; 0: mapped nowhere (a leaf only) */
+    uint8_t flags;        /* how *this* frame was found */
+};
+
+struct unwind_result {
+    struct unwind_frame frame[UNWIND_FRAMES_MAX]; /* leaf first */
+    size_t count;
+    enum stack_end end;
+};
+
+struct unwind_counters { /* since unwinder_init */
+    uint64_t stacks[STACK_END_COUNT];
+    uint64_t frames, hits; /* frames stepped over; of those, from the rule cache */
+    uint64_t by_fp, analysed, guessed, continued;
+};
+
+enum unwind_method { UNWIND_HYBRID, UNWIND_CFI_ONLY };
+
+struct unwind_slot;
+
+struct unwinder {
+    struct unwind_slot *cache;
+    enum unwind_method method; /* UNWIND_CFI_ONLY: no frame pointers outside JIT code, no guesses */
+    struct unwind_counters counters;
+};
+
+bool unwinder_init(struct unwinder *u, enum unwind_method method, struct err *err);
+void unwinder_release(struct unwinder *u);
+
+/* Fills `out`; never fails: a leaf without anything known is a stack of one frame. */
+void unwind(struct unwinder *u, const struct unwind_registers *registers,
+            const struct unwind_stack *stack, const struct unwind_space *space, size_t max_frames,
+            struct unwind_result *out);
+
+#endif

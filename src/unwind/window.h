@@ -1,0 +1,33 @@
+/*
+ * window: a part of a file at hand, so that small fields do not cost a read each.
+ *
+ * A window is moved by asking for bytes outside of it. It reads `ahead` bytes, or as many as are
+ * asked for, and never past `limit`, the end of what may be asked for.
+ */
+#ifndef UNWIND_WINDOW_H
+#define UNWIND_WINDOW_H
+
+#include "base/iface.h"
+
+enum { WINDOW_BYTES = 64 * 1024 }; /* generated code has FDEs of 20 KiB */
+
+struct window {
+    const struct memory_reader *file;
+    uint64_t limit;  /* offset in the file */
+    size_t ahead;
+    uint64_t offset; /* of bytes[0] */
+    size_t len;
+    unsigned char bytes[WINDOW_BYTES];
+};
+
+/* Empty, over the file's bytes before `limit`; `ahead` is at most WINDOW_BYTES. */
+void window_init(struct window *w, const struct memory_reader *file, uint64_t limit, size_t ahead);
+
+/* `len` bytes at `offset`, valid until the next call; null where they cannot be read or are more
+ * than WINDOW_BYTES. */
+const unsigned char *window_at(struct window *w, uint64_t offset, size_t len);
+
+/* As many of them as there are before the limit: *have tells. Null when there are none. */
+const unsigned char *window_some(struct window *w, uint64_t offset, size_t len, size_t *have);
+
+#endif

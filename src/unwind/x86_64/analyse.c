@@ -1,0 +1,872 @@
+#include "unwind/analyse.h"
+
+#include <string.h>
+
+#include "unwind/state.h"
+#include "unwind/x86_64/decode.h"
+
+enum { AX, CX, DX, BX, SP, FP, SI, DI, R8, R9, R10, R11 };
+enum {
+    WORD = 8,
+    RED_ZONE_BYTES = 128, /* below SP, which signal handlers leave alone */
+    RA_OFFSET = -8,       /* from the CFA */
+    OPCODE_PUSH_IMMEDIATE = 0x6a,
+};
+
+static const uint32_t call_clobbers = 1 << AX | 1 << CX | 1 << DX | 1 << SI | 1 << DI | 1 << R8 |
+                                      1 << R9 | 1 << R10 | 1 << R11;
+
+static const uint8_t dwarf_number[16] = {0, 2, 1, 3, 7, 6, 4, 5, 8, 9, 10, 11, 12, 13, 14, 15};
+
+const struct state arch_entry_state = {
+    .reg[SP] = {VALUE_CFA, RA_OFFSET},
+    .reg[FP] = {VALUE_CALLER_FP, 0},
+    .slot[0] = {{VALUE_CFA, RA_OFFSET}, {VALUE_RETURN, 0}},
+};
+const uint8_t arch_sp_number = SP;
+const uint32_t arch_code_alignment = 1;
+
+static const struct value unknown;
+
+static void forget(struct state *s, uint32_t registers)
+{
+    for (uint32_t left = registers & 0xffff; left != 0; left &= left - 1) {
+        s->reg[__builtin_ctz(left)] = unknown;
+    }
+}
+
+/* The stack address a memory operand names; a word that moves with an index is none we follow. */
+static struct value operand_address(const struct state *s, const struct instruction *in)
+{
+    return in->base >= 0 && in->index < 0 ? value_plus(s->reg[in->base], in->disp) : unknown;
+}
+
+static struct value operand(const struct state *s, const struct instruction *in)
+{
+    return in->mod == 3 ? s->reg[in->rm] : state_load(s, operand_address(s, in));
+}
+
+static void assign_operand(struct state *s, const struct instruction *in, struct value value,
+                           int bytes)
+{
+    if (in->mod == 3) {
+        s->reg[in->rm] = value;
+    } else {
+        state_store(s, operand_address(s, in), value, bytes);
+    }
+}
+
+static int stack_operand_bytes(const struct instruction *in)
+{
+    return in->operand_bytes == 2 ? 2 : WORD;
+}
+
+static void push(struct state *s, const struct instruction *in, struct value value)
+{
+    s->reg[SP] = value_plus(s->reg[SP], -stack_operand_bytes(in));
+    state_store(s, s->reg[SP], value, stack_operand_bytes(in));
+}
+
+static struct value pop(struct state *s, const struct instruction *in)
+{
+    struct value value = state_load(s, s->reg[SP]);
+    s->reg[SP] = value_plus(s->reg[SP], stack_operand_bytes(in));
+    return value;
+}
+
+/* add, sub and the alignment of SP; everything else that computes a register loses it. */
+static struct value computed(const struct state *s, const struct instruction *in)
+{
+    struct value before = s->reg[in->rm];
+    if (in->operand_bytes != 8) {
+        return unknown;
+    }
+    switch (in->reg & 7) {
+    case 0:
+        return value_plus(before, in->imm);
+    case 5:
+        return value_plus(before, -in->imm);
+    case 4:
+        return in->rm == SP && before.kind == VALUE_CFA && in->imm < 0
+                   ? (struct value){VALUE_ALIGNED, 0}
+                   : unknown;
+    default:
+        return unknown;
+    }
+}
+
+static void lea(struct state *s, const struct instruction *in)
+{
+    s->reg[in->reg] = in->operand_bytes == 8 ? operand_address(s, in) : unknown;
+}
+
+static void leave(struct state *s, const struct instruction *in)
+{
+    s->reg[SP] = s->reg[FP];
+    s->reg[FP] = pop(s, in);
+}
+
+static void enter(struct state *s, const struct instruction *in)
+{
+    push(s, in, s->reg[FP]);
+    s->reg[FP] = s->reg[SP];
+    s->reg[SP] = value_plus(s->reg[SP], -in->imm);
+}
+
+static bool frame_is_gone(const struct state *s)
+{
+    return s->reg[SP].kind == VALUE_CFA && s->reg[SP].off == RA_OFFSET;
+}
+
+bool arch_is_entry_like(const struct state *s)
+{
+    return frame_is_gone(s) && s->reg[FP].kind == VALUE_CALLER_FP;
+}
+
+/* Code that sets FP to 0 where nobody's FP has been saved begins a stack: _start, a new thread. */
+static void clear(struct state *s, const struct instruction *in)
+{
+    s->end = s->end || (in->rm == FP && arch_is_entry_like(s) && !s->no_end);
+    s->reg[in->rm] = unknown;
+}
+
+/* Known not to be as it was at the function's start. */
+static bool frame_stands(const struct state *s)
+{
+    return (s->reg[SP].kind != VALUE_UNKNOWN && !frame_is_gone(s)) ||
+           s->reg[FP].kind == VALUE_CFA || s->reg[FP].kind == VALUE_ALIGNED;
+}
+
+static void return_from(struct state *s, struct step *out)
+{
+    out->flow = FLOW_RETURN;
+    out->broken = s->end || frame_stands(s);
+}
+
+/* The callee may use all that is below SP, and the registers that the convention gives it. */
+static void call(struct state *s, struct step *out)
+{
+    out->flow = FLOW_CALL;
+    state_drop_below(s, s->reg[SP]);
+    forget(s, call_clobbers);
+}
+
+/* A call through the global offset table is known by its slot. */
+static bool names_slot(const struct instruction *in)
+{
+    return in->mod != 3 && in->rip_relative;
+}
+
+static uint64_t slot_of(const struct instruction *in, uint64_t next)
+{
+    return next + (uint64_t)(int64_t)in->disp;
+}
+
+static void group_ff(struct state *s, const struct instruction *in, uint64_t next,
+                     struct step *out)
+{
+    switch (in->reg & 7) {
+    case 2:
+    case 3:
+        call(s, out);
+        out->has_target = out->through_pointer = names_slot(in);
+        out->target = slot_of(in, next);
+        break;
+    case 4:
+    case 5:
+        out->flow = FLOW_INDIRECT;
+        break;
+    case 6:
+        push(s, in, operand(s, in));
+        break;
+    default:
+        forget(s, x86_writes(in));
+        break;
+    }
+}
+
+/* `cmp SP, register`: a loop that touches the pages of a large frame ends when they are equal. */
+static void compare(struct state *s, const struct instruction *in)
+{
+    bool wide = in->mod == 3 && in->operand_bytes == 8;
+    s->compared = 0;
+    if (wide && in->rm == SP) {
+        s->compared = (uint8_t)(1 + in->reg);
+    } else if (wide && in->reg == SP) {
+        s->compared = (uint8_t)(1 + in->rm);
+    }
+}
+
+static void move(struct state *s, const struct instruction *in)
+{
+    bool wide = in->operand_bytes == 8, to_register = in->opcode == 0x8b;
+    struct value value = to_register ? operand(s, in) : s->reg[in->reg];
+    value = wide ? value : unknown;
+    if (to_register) {
+        s->reg[in->reg] = value;
+    } else {
+        assign_operand(s, in, value, in->operand_bytes);
+    }
+}
+
+static void branch(const struct instruction *in, enum flow flow, uint64_t next, struct step *out)
+{
+    out->flow = (uint8_t)flow;
+    out->has_target = true;
+    out->target = next + (uint64_t)in->imm;
+}
+
+/* `call` of the next instruction, which pops: only fetches the instruction pointer. */
+static bool fetches_ip(const struct instruction *in, const unsigned char *next, size_t len)
+{
+    return in->map == MAP_ONE && in->opcode == 0xe8 && !in->vector && in->imm == 0 && len >= 2 &&
+           ((next[0] & 0xf8) == 0x58 || (next[0] == 0x41 && (next[1] & 0xf8) == 0x58));
+}
+
+static bool is_jcc(const struct instruction *in)
+{
+    return (in->map == MAP_ONE && in->opcode >= 0x70 && in->opcode <= 0x7f) ||
+           (in->map == MAP_0F && in->opcode >= 0x80 && in->opcode <= 0x8f);
+}
+
+static void apply_one_byte(struct state *s, const struct instruction *in, uint64_t next,
+                           struct step *out)
+{
+    switch (in->opcode) {
+    case 0x31:
+    case 0x33:
+        if (in->mod == 3 && in->reg == in->rm) {
+            clear(s, in);
+            return;
+        }
+        break;
+    case 0x39:
+    case 0x3b:
+        compare(s, in);
+        return;
+    case 0x50 ... 0x57:
+        push(s, in, s->reg[in->rm]);
+        return;
+    case 0x58 ... 0x5f:
+        s->reg[in->rm] = pop(s, in);
+        return;
+    case 0x68:
+    case 0x6a:
+    case 0x9c:
+        push(s, in, unknown);
+        return;
+    case 0x81:
+    case 0x83:
+        if (in->mod == 3 && (in->reg & 7) != 7) {
+            s->reg[in->rm] = computed(s, in);
+            return;
+        }
+        break;
+    case 0x89:
+    case 0x8b:
+        move(s, in);
+        return;
+    case 0x8d:
+        lea(s, in);
+        return;
+    case 0x8f:
+        assign_operand(s, in, pop(s, in), stack_operand_bytes(in));
+        return;
+    case 0x9d:
+        (void)pop(s, in);
+        return;
+    case 0xc7:
+        if (in->mod == 3 && (in->reg & 7) == 7) { /* xbegin */
+            branch(in, FLOW_BRANCH, next, out);
+            return;
+        }
+        assign_operand(s, in, unknown, in->operand_bytes);
+        return;
+    case 0x88:
+    case 0xc6:
+        if (in->mod != 3) {
+            assign_operand(s, in, unknown, 1);
+            return;
+        }
+        break;
+    case 0xc2:
+    case 0xc3:
+    case 0xca:
+    case 0xcb:
+    case 0xcf:
+        return_from(s, out);
+        return;
+    case 0xc8:
+        enter(s, in);
+        return;
+    case 0xc9:
+        leave(s, in);
+        return;
+    case 0xcc:
+        out->flow = FLOW_TRAP;
+        return;
+    case 0xf4: /* how libc stops; its compiler may think that control comes back */
+        out->flow = s->end ? FLOW_TRAP : FLOW_CALL;
+        return;
+    case 0xe0 ... 0xe3:
+        branch(in, FLOW_BRANCH, next, out);
+        break;
+    case 0xe8:
+        call(s, out);
+        branch(in, FLOW_CALL, next, out);
+        return;
+    case 0xe9:
+    case 0xeb:
+        branch(in, FLOW_JUMP, next, out);
+        return;
+    case 0xff:
+        group_ff(s, in, next, out);
+        return;
+    default:
+        break;
+    }
+    forget(s, x86_writes(in));
+}
+
+static void apply_0f(struct state *s, const struct instruction *in, struct step *out)
+{
+    switch (in->opcode) {
+    case 0x05:
+        out->flow = s->signal ? FLOW_TRAP : FLOW_NEXT;
+        forget(s, 1 << AX | 1 << CX | 1 << R11);
+        return;
+    case 0x0b:
+    case 0xff:
+        out->flow = FLOW_TRAP;
+        return;
+    case 0xa0:
+    case 0xa8:
+        push(s, in, unknown);
+        return;
+    case 0xa1:
+    case 0xa9:
+        (void)pop(s, in);
+        return;
+    default:
+        forget(s, x86_writes(in));
+        return;
+    }
+}
+
+static bool is_padding(const struct instruction *in)
+{
+    if (in->map == MAP_0F) {
+        return in->opcode == 0x1f;
+    }
+    if (in->map != MAP_ONE) {
+        return false;
+    }
+    return (in->opcode == 0x90 && in->rm == 0 && in->prefix != 0xf3) || in->opcode == 0xcc ||
+           (in->opcode == 0x8d && in->mod != 3 && !in->rip_relative && in->index < 0 &&
+            in->disp == 0 && in->base == in->reg) ||
+           (in->opcode == 0x87 && in->mod == 3 && in->reg == in->rm);
+}
+
+/* mov $15, %rax (%eax); syscall: rt_sigreturn, whose stack pointer is at a signal frame. */
+static bool begins_signal_return(const unsigned char *bytes, size_t len)
+{
+    static const unsigned char wide[] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05};
+    static const unsigned char narrow[] = {0xb8, 0x0f, 0, 0, 0, 0x0f, 0x05};
+    return (len >= sizeof wide && memcmp(bytes, wide, sizeof wide) == 0) ||
+           (len >= sizeof narrow && memcmp(bytes, narrow, sizeof narrow) == 0);
+}
+
+static const unsigned char endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
+
+static bool begins_with_endbr64(const unsigned char *bytes, size_t len)
+{
+    return len >= sizeof endbr64 && memcmp(bytes, endbr64, sizeof endbr64) == 0;
+}
+
+/* xor FP, FP, perhaps behind endbr64. */
+static bool begins_stack(const unsigned char *bytes, size_t len)
+{
+    size_t at = begins_with_endbr64(bytes, len) ? sizeof endbr64 : 0;
+    at += len > at && bytes[at] == 0x48;
+    return len - at >= 2 && (bytes[at] == 0x31 || bytes[at] == 0x33) && bytes[at + 1] == 0xed;
+}
+
+void arch_look_ahead(const unsigned char *bytes, size_t len, struct state *s)
+{
+    s->signal = s->signal || begins_signal_return(bytes, len);
+    s->end = s->end || (!s->no_end && arch_is_entry_like(s) && begins_stack(bytes, len));
+}
+
+static void apply(struct state *s, const struct instruction *in, uint64_t next, struct step *out)
+{
+    uint8_t compared = s->compared;
+    s->compared = 0;
+    if (is_padding(in) && in->opcode != 0xcc) {
+        return;
+    }
+    if (is_jcc(in)) {
+        bool not_equal = (in->opcode & 15) == 5;
+        branch(in, FLOW_BRANCH, next, out);
+        out->sp_equals = not_equal ? compared : 0;
+        s->compared = compared;
+    } else if (in->vector) {
+        forget(s, x86_writes(in));
+    } else if (in->map == MAP_ONE) {
+        apply_one_byte(s, in, next, out);
+    } else if (in->map == MAP_0F) {
+        apply_0f(s, in, out);
+    } else {
+        forget(s, x86_writes(in));
+    }
+}
+
+bool arch_step(const unsigned char *bytes, size_t len, uint64_t address, struct state *s,
+               struct step *out)
+{
+    struct instruction in;
+    *out = (struct step){.flow = FLOW_NEXT};
+    if (!x86_decode(bytes, len, &in)) {
+        return false;
+    }
+    out->len = in.len;
+    out->padding = is_padding(&in);
+    if (fetches_ip(&in, bytes + in.len, len - in.len)) {
+        in.opcode = OPCODE_PUSH_IMMEDIATE;
+    }
+    apply(s, &in, address + in.len, out);
+    return true;
+}
+
+static enum flow flow_of(const struct instruction *in)
+{
+    if (in->vector || in->map > MAP_0F) {
+        return FLOW_NEXT;
+    }
+    if (is_jcc(in)) {
+        return FLOW_BRANCH;
+    }
+    if (in->map == MAP_0F) {
+        return in->opcode == 0x0b || in->opcode == 0xff ? FLOW_TRAP : FLOW_NEXT;
+    }
+    switch (in->opcode) {
+    case 0xe0 ... 0xe3:
+        return FLOW_BRANCH;
+    case 0xe9:
+    case 0xeb:
+        return FLOW_JUMP;
+    case 0xe8:
+        return FLOW_CALL;
+    case 0xc2:
+    case 0xc3:
+    case 0xca:
+    case 0xcb:
+    case 0xcc:
+    case 0xcf:
+        return FLOW_TRAP;
+    case 0xff:
+        return (in->reg & 6) == 2 ? FLOW_CALL : (in->reg & 6) == 4 ? FLOW_TRAP : FLOW_NEXT;
+    default:
+        return FLOW_NEXT;
+    }
+}
+
+static bool is_one_of(uint8_t number, uint32_t registers)
+{
+    return (registers >> number & 1) != 0;
+}
+
+/* Neither SP nor FP goes in or out, nor a sum of them that is worth following. */
+static bool is_plain(const struct instruction *in)
+{
+    static const uint32_t followed = 1 << SP | 1 << FP, summed = 1 << R10 | 1 << R11;
+    bool memory = in->mod != 3;
+    bool frame_memory = memory && in->base >= 0 && is_one_of((uint8_t)in->base, followed);
+    if (in->vector || in->map >= MAP_0F38) {
+        return true;
+    }
+    if (in->map == MAP_0F) {
+        return in->opcode != 0x05 && in->opcode != 0xa0 && in->opcode != 0xa1 &&
+               in->opcode != 0xa8 && in->opcode != 0xa9;
+    }
+    switch (in->opcode) {
+    case 0x39:
+    case 0x3b:
+        return memory || !is_one_of(in->reg, followed | summed);
+    case 0x50 ... 0x5f:
+    case 0x68:
+    case 0x6a:
+    case 0x8f:
+    case 0x9c:
+    case 0x9d:
+    case 0xc8:
+    case 0xc9:
+    case 0xf4:
+    case 0xff:
+        return false;
+    case 0x81:
+    case 0x83:
+        return memory || !is_one_of(in->rm, followed | summed);
+    case 0x89:
+    case 0x8b:
+        return (memory || in->operand_bytes != 8) && !frame_memory && !is_one_of(in->reg, followed);
+    case 0x88:
+    case 0xc6:
+    case 0xc7:
+        return !frame_memory && (in->opcode == 0x88 || (in->reg & 7) == 0);
+    case 0x8d:
+        return !frame_memory;
+    default:
+        return true;
+    }
+}
+
+/* Immediates count too: in programs that do not move they are how a function's address is taken. */
+static uint64_t referred(const struct instruction *in, uint64_t next)
+{
+    if (in->vector || in->map != MAP_ONE) {
+        return 0;
+    }
+    switch (in->opcode) {
+    case 0x8d:
+        return in->rip_relative ? slot_of(in, next) : 0;
+    case 0x68:
+    case 0xb8 ... 0xbf:
+    case 0xc7:
+        return (uint64_t)in->imm;
+    default:
+        return 0;
+    }
+}
+
+bool arch_glance(const unsigned char *bytes, size_t len, uint64_t address, struct glance *out)
+{
+    struct instruction in;
+    if (!x86_decode(bytes, len, &in)) {
+        return false;
+    }
+    uint64_t next = address + in.len;
+    *out = (struct glance){.len = in.len, .flow = (uint8_t)flow_of(&in), .padding = is_padding(&in)};
+    if (out->flow == FLOW_NEXT) {
+        out->forgets = x86_writes(&in);
+        out->plain = !out->padding && is_plain(&in) && (out->forgets & (1 << SP | 1 << FP)) == 0;
+        out->refers = referred(&in, next);
+    } else if (in.map == MAP_ONE && in.opcode == 0xff) {
+        out->has_target = out->through_pointer = out->flow == FLOW_CALL && names_slot(&in);
+        out->target = slot_of(&in, next);
+    } else if (out->flow != FLOW_TRAP) {
+        out->has_target = true;
+        out->target = next + (uint64_t)in.imm;
+    }
+    return true;
+}
+
+bool arch_looks_like_start(const unsigned char *bytes, size_t len)
+{
+    struct instruction in;
+    if (begins_with_endbr64(bytes, len)) {
+        return true;
+    }
+    if (!x86_decode(bytes, len, &in) || in.map != MAP_ONE || in.vector) {
+        return false;
+    }
+    bool pushes = in.opcode >= 0x50 && in.opcode <= 0x57;
+    bool lowers_sp = (in.opcode == 0x81 || in.opcode == 0x83) && in.mod == 3 && in.rm == SP &&
+                     (in.reg & 7) == 5;
+    return pushes || lowers_sp;
+}
+
+static bool fits(int32_t off)
+{
+    return off >= INT16_MIN && off <= INT16_MAX;
+}
+
+static bool cfa_by_register(const struct state *s, uint8_t number, struct unwind_rule *rule)
+{
+    if (s->reg[number].kind != VALUE_CFA) {
+        return false;
+    }
+    rule->kind = RULE_CFA;
+    rule->cfa_reg = dwarf_number[number];
+    rule->cfa = -s->reg[number].off;
+    return true;
+}
+
+/* push FP; mov SP, FP: what the frame's end is known by as long as FP stays. */
+static bool has_frame_pointer(const struct state *s)
+{
+    const struct value at = {VALUE_CFA, 2 * RA_OFFSET};
+    return value_equal(s->reg[FP], at) && state_load(s, at).kind == VALUE_CALLER_FP;
+}
+
+/* The CFA is kept in a word of a realigned frame. */
+static bool cfa_by_word(const struct state *s, uint8_t number, struct unwind_rule *rule)
+{
+    const struct slot *slot = state_find(s, VALUE_ALIGNED, VALUE_CFA);
+    if (slot == NULL || s->reg[number].kind != VALUE_ALIGNED) {
+        return false;
+    }
+    rule->kind = RULE_DEREF;
+    rule->cfa_reg = dwarf_number[number];
+    rule->cfa = slot->at.off - s->reg[number].off;
+    rule->addend = -slot->holds.off;
+    return true;
+}
+
+/* A register that a callee may change serves a leaf frame only, so it comes last. */
+static bool find_cfa(const struct state *s, struct unwind_rule *rule)
+{
+    if ((has_frame_pointer(s) && cfa_by_register(s, FP, rule)) || cfa_by_register(s, SP, rule) ||
+        cfa_by_register(s, FP, rule) || cfa_by_word(s, FP, rule) || cfa_by_word(s, SP, rule)) {
+        return true;
+    }
+    for (uint8_t number = 15;; number--) {
+        if (cfa_by_register(s, number, rule)) {
+            return true;
+        }
+        if (number == 0) {
+            return false;
+        }
+    }
+}
+
+static bool is_kept(const struct state *s, const struct slot *slot, int32_t red_zone)
+{
+    return slot != NULL && fits(slot->at.off) &&
+           (s->reg[SP].kind != slot->at.kind || slot->at.off >= s->reg[SP].off - red_zone);
+}
+
+static bool find_ra(const struct state *s, struct unwind_rule *rule)
+{
+    const struct slot *slot = state_find(s, VALUE_CFA, VALUE_RETURN);
+    if (is_kept(s, slot, 0)) {
+        rule->ra_place = RA_AT_CFA;
+        rule->ra = (int16_t)slot->at.off;
+        return true;
+    }
+    for (uint8_t i = 0; i < 16; i++) {
+        if (s->reg[i].kind == VALUE_RETURN) {
+            rule->ra_place = RA_REGISTER;
+            rule->ra = dwarf_number[i];
+            return true;
+        }
+    }
+    return false;
+}
+
+static void find_fp(const struct state *s, struct unwind_rule *rule)
+{
+    const struct slot *slot = state_find(s, VALUE_CFA, VALUE_CALLER_FP);
+    bool same = s->reg[FP].kind == VALUE_CALLER_FP;
+    rule->fp_place = same ? FP_SAME : FP_UNKNOWN;
+    if (is_kept(s, slot, same ? 0 : RED_ZONE_BYTES)) {
+        rule->fp_place = FP_AT_CFA;
+        rule->fp = (int16_t)slot->at.off;
+        return;
+    }
+    slot = state_find(s, VALUE_ALIGNED, VALUE_CALLER_FP);
+    if (!same && is_kept(s, slot, RED_ZONE_BYTES) && s->reg[FP].kind == VALUE_ALIGNED &&
+        fits(slot->at.off - s->reg[FP].off)) {
+        rule->fp_place = FP_AT_FP;
+        rule->fp = (int16_t)(slot->at.off - s->reg[FP].off);
+    }
+}
+
+struct unwind_rule arch_rule(const struct state *s)
+{
+    struct unwind_rule rule = {.kind = RULE_NONE};
+    if (s->signal || s->end) {
+        rule.kind = s->signal ? RULE_SIGNAL : RULE_END;
+        return rule;
+    }
+    if (!find_cfa(s, &rule) || !find_ra(s, &rule)) {
+        return (struct unwind_rule){.kind = RULE_NONE};
+    }
+    find_fp(s, &rule);
+    return rule;
+}
+
+/*
+ * Prologues and epilogues of code with frame pointers: bytes before `|` stand before the address, those
+ * behind it at the address, `?` is any digit. `cfa` is from SP, `fp_saved` tells that the caller's FP
+ * is at CFA - 16.
+ */
+struct pattern {
+    const char *bytes;
+    uint8_t cfa;
+    bool fp_saved;
+};
+
+static const struct pattern patterns[] = {
+    {"|554889e5", 8, false},         /* push FP; mov SP, FP */
+    {"|55488bec", 8, false},
+    {"|f30f1efa554889e5", 8, false}, /* endbr64 before it */
+    {"|f30f1efa55488bec", 8, false},
+    {"55|4889e5", 16, true},
+    {"55|488bec", 16, true},
+    {"c9|e9", 8, false},             /* leave, or pop FP; a tail call */
+    {"5d|e9", 8, false},
+    {"c9|ff2", 8, false},
+    {"5d|ff2", 8, false},
+    {"c9|ffe", 8, false},
+    {"5d|ffe", 8, false},
+    {"|493b661076", 8, false},       /* Go: cmp 16(R14), SP; jbe */
+    {"|493b66100f86", 8, false},
+    {"493b6610|76", 8, false},
+    {"493b6610|0f86", 8, false},
+    {"|4c8d6424??4d3b6610", 8, false}, /* Go, large frames: lea -n(SP), R12; cmp 16(R14), R12; jbe */
+    {"4c8d6424??|4d3b6610", 8, false},
+    {"|4c8da424????????4d3b6610", 8, false},
+    {"4c8da424????????|4d3b6610", 8, false},
+    {"4d3b6610|76", 8, false},
+    {"4d3b6610|0f86", 8, false},
+    {"|64488b0c25f8ffffff483b6110", 8, false}, /* Go before 1.17: mov FS:-8, CX; cmp 16(CX), SP */
+    {"64488b0c25f8ffffff|483b6110", 8, false},
+    {"483b6110|76", 8, false},
+    {"483b6110|0f86", 8, false},
+};
+
+static int digit_value(char digit)
+{
+    return digit <= '9' ? digit - '0' : digit - 'a' + 10;
+}
+
+/* The bytes at `at` as digits; fewer than the digits ask for: no match. An odd digit is the first of
+ * its byte. */
+static bool digits_match(const struct code *code, size_t at, const char *digits, size_t count)
+{
+    if (at > code->len || (count + 1) / 2 > code->len - at) {
+        return false;
+    }
+    for (size_t i = 0; i < count; i++) {
+        int half = code->bytes[at + i / 2] >> (i % 2 == 0 ? 4 : 0) & 15;
+        if (digits[i] != '?' && digit_value(digits[i]) != half) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool pattern_matches(const struct code *code, size_t at, const char *bytes)
+{
+    size_t before = (size_t)(strchr(bytes, '|') - bytes);
+    const char *behind = bytes + before + 1;
+    return before / 2 <= at && digits_match(code, at - before / 2, bytes, before) &&
+           digits_match(code, at, behind, strlen(behind));
+}
+
+static struct unwind_rule frame_rule(int64_t cfa, bool fp_saved)
+{
+    struct unwind_rule rule = {
+        .kind = RULE_CFA,
+        .cfa_reg = dwarf_number[SP],
+        .cfa = (int32_t)cfa,
+        .ra_place = RA_AT_CFA,
+        .ra = RA_OFFSET,
+        .fp_place = fp_saved ? FP_AT_CFA : FP_SAME,
+        .fp = fp_saved ? 2 * RA_OFFSET : 0,
+    };
+    return rule;
+}
+
+static bool decode_at(const struct code *code, size_t at, struct instruction *in)
+{
+    return at < code->len && x86_decode(code->bytes + at, code->len - at, in);
+}
+
+static bool moves_fp(const struct instruction *in, uint8_t opcode)
+{
+    return !in->vector && in->map == MAP_ONE && in->opcode == opcode && in->operand_bytes == 8 &&
+           in->reg == FP && in->mod != 3 && in->base == SP && in->index < 0 && in->disp >= 0;
+}
+
+/* Go before 1.21: sub $n, SP; mov FP, n-8(SP); lea n-8(SP), FP. */
+static bool go_prologue(const struct code *code, size_t at, struct unwind_rule *rule)
+{
+    struct instruction in, next;
+    if (!decode_at(code, at, &in)) {
+        return false;
+    }
+    if (moves_fp(&in, 0x89) && decode_at(code, at + in.len, &next) && moves_fp(&next, 0x8d) &&
+        next.disp == in.disp) {
+        *rule = frame_rule((int64_t)in.disp + 16, false);
+        return true;
+    }
+    bool lowers_sp = in.map == MAP_ONE && (in.opcode == 0x81 || in.opcode == 0x83) &&
+                     in.mod == 3 && in.rm == SP && (in.reg & 7) == 5;
+    if (lowers_sp && decode_at(code, at + in.len, &next) && moves_fp(&next, 0x89) &&
+        next.disp == in.imm - WORD) {
+        *rule = frame_rule(WORD, false);
+        return true;
+    }
+    size_t store_bytes = in.disp == (int8_t)in.disp ? 5 : 8;
+    if (moves_fp(&in, 0x8d) && at >= store_bytes && decode_at(code, at - store_bytes, &next) &&
+        next.len == store_bytes && moves_fp(&next, 0x89) && next.disp == in.disp) {
+        *rule = frame_rule((int64_t)in.disp + 16, true);
+        return true;
+    }
+    return false;
+}
+
+/* From here to a return in a straight line, without a change of FP: its frame is gone, or there is
+ * none, and SP tells the caller. */
+static bool straight_to_return(const struct code *code, size_t at, struct unwind_rule *rule)
+{
+    enum { STRAIGHT_MAX = 16 };
+    struct state s = {.reg[SP] = {VALUE_ALIGNED, 0}, .reg[FP] = {VALUE_CALLER_FP, 0}};
+    for (int i = 0; i < STRAIGHT_MAX && at < code->len; i++) {
+        struct step step;
+        struct value sp = s.reg[SP];
+        if (!arch_step(code->bytes + at, code->len - at, code->address + at, &s, &step)) {
+            return false;
+        }
+        if (step.flow == FLOW_RETURN) {
+            bool known = sp.kind == VALUE_ALIGNED && sp.off >= 0 &&
+                         s.reg[FP].kind == VALUE_CALLER_FP;
+            *rule = known ? frame_rule((int64_t)sp.off + WORD, false) : *rule;
+            return known;
+        }
+        if (step.flow != FLOW_NEXT) {
+            return false;
+        }
+        at += step.len;
+    }
+    return false;
+}
+
+struct unwind_rule analyse_leaf(const struct code *code, uint64_t address)
+{
+    struct unwind_rule rule = {.kind = RULE_NONE};
+    uint64_t at = address - code->address;
+    if (at >= code->len) {
+        return rule;
+    }
+    for (size_t i = 0; i < sizeof patterns / sizeof patterns[0]; i++) {
+        if (pattern_matches(code, at, patterns[i].bytes)) {
+            return frame_rule(patterns[i].cfa, patterns[i].fp_saved);
+        }
+    }
+    if (!go_prologue(code, at, &rule)) {
+        (void)straight_to_return(code, at, &rule);
+    }
+    return rule;
+}
+
+bool analyse_is_behind_call(const struct code *code, uint64_t address)
+{
+    enum { BEFORE = 8, DIRECT_BYTES = 5, INDIRECT_MIN = 2, INDIRECT_MAX = 7 };
+    uint64_t at = address - code->address;
+    if (at < BEFORE || at > code->len) {
+        return false;
+    }
+    if (code->bytes[at - DIRECT_BYTES] == 0xe8) {
+        return true;
+    }
+    for (size_t len = INDIRECT_MIN; len <= INDIRECT_MAX; len++) {
+        struct instruction in;
+        if (code->bytes[at - len] == 0xff && x86_decode(code->bytes + at - len, len, &in) &&
+            in.len == len && (in.reg & 7) == 2) {
+            return true;
+        }
+    }
+    return false;
+}

@@ -1,0 +1,65 @@
+"""Programs for the other processor, under qemu's user emulation.
+
+    reason = emulate.missing("aarch64")                       None, or why it cannot be done here
+    process.run([*emulate.prefix("aarch64"), program, ...])   the prefix is empty for this machine's own
+
+Instructions are emulated, system calls go to this machine's kernel: files, pipes, signals and
+threads work. perf_event_open, process_vm_readv and ptrace are refused, /proc shows the emulator, and
+an instruction costs what it costs: what is live or measured belongs into a guest (lab/kernel.py).
+"""
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+from pathlib import Path
+
+from . import cache, compiler, tiers
+
+HERE = platform.machine()
+# The names under which Debian has them: linked with the machine's libraries, or static.
+EMULATORS = ("qemu-{}", "qemu-{}-static")
+
+# What a unit program cannot keep under the emulator, with the reason; None is the whole program. What is not marked
+# so is run, and has to pass.
+UNIT_SKIPS = {
+    ("accounts_test", None): "compares processor time with clock ticks, and the emulator's own work is in it",
+    ("launch_test", None): "starts programs and looks at what they inherit, and would see the emulator's (runs in a guest)",
+    ("stacks_test", "the steady state allocates nothing per sample"): "counts by AddressSanitizer",
+    ("target_test", "the test's own stat is its own"): "/proc shows the emulator (runs in a guest)",
+    ("target_test", "the test's own status is its own"): "/proc shows the emulator (runs in a guest)",
+}
+# These run in the guest of live/test_aarch64.py, where they find a kernel of their own.
+UNIT_IN_GUEST = ("launch_test", "target_test")
+
+
+def emulator(arch):
+    return next((found for name in EMULATORS if (found := shutil.which(name.format(arch)))), None)
+
+
+def missing(arch):
+    """Why a program for this processor cannot be run here: None, or the reason in words."""
+    return None if arch == HERE or emulator(arch) else f"not installed: {EMULATORS[0].format(arch)}"
+
+
+def prefix(arch):
+    """What stands before such a program's command line."""
+    return [] if arch == HERE else [emulator(arch)]
+
+
+def compiler_missing(arch):
+    """Why nothing is built for this processor here."""
+    return None if arch == HERE else tiers.tool_missing(f"{arch}-linux-gnu-gcc")
+
+
+def program(source, arch):
+    """The path of a bundled C program as a static one for this processor, kept in build/lab as by lab/compiler.py."""
+    source = Path(source)
+    command = [f"{arch}-linux-gnu-gcc", "-std=gnu11", *compiler.C_FLAGS, "-static"]
+    identity = hashlib.sha256(source.read_bytes() + repr(command).encode()).hexdigest()[:16]
+    target = cache.folder("programs", identity) / source.stem
+    if not target.exists():
+        part = target.with_name(f"{target.name}.{os.getpid()}.part")
+        subprocess.run([*command, "-o", part, source, "-lm"], check=True)
+        part.rename(target)
+    return target

@@ -1,0 +1,111 @@
+"""The program built for aarch64: under qemu-user what needs no kernel of its own, the rest in an aarch64 guest."""
+import re
+
+import pytest
+
+from lab import emulate, kernel, profiler, root as roots
+
+
+# ---- Under qemu-user
+
+@pytest.fixture(scope="module")
+def command(emulated):
+    return emulated("aarch64")
+
+
+def test_version_names_the_processor(run, command):
+    done = run([*command, "--version"])
+    assert done.status == 0 and done.err == "", done
+    assert re.match(r"pillion \d+\.\d+\.\d+\naarch64 static musl, ", done.out), done
+
+
+def test_help_and_mistakes_are_those_of_the_other_processor(run, command, pillion):
+    for arguments in (["--help"], ["help", "man"], ["help", "zsh"], ["--frequncy", "9"], ["render"]):
+        done, same = run([*command, *arguments]), run([pillion, *arguments])
+        assert (done.status, done.out, done.err) == (same.status, same.out, same.err), arguments
+
+
+@pytest.mark.parametrize("name, form", [("collapsed_read/gprofiler.col", "html"), ("collapsed_read/pillion.col", "pprof"),
+                                        ("pprof_read/pillion.pprof", "col"), ("pprof_read/pillion.pprof", "speedscope.json")])
+def test_render_gives_the_same_bytes_on_both_processors(run, command, pillion, repository, workdir, name, form):
+    """The byte order is the same; signedness of char, alignment, float conversion and the libraries are not."""
+    for called, out in ((command, "there"), ([pillion], "here")):
+        done = run([*called, "render", repository / "tests" / "fuzz" / name, "-o", workdir / f"{out}.{form}"])
+        assert done.status == 0, done
+    there, here = ((workdir / f"{out}.{form}").read_bytes() for out in ("there", "here"))
+    assert there == here and len(there) > 100
+
+
+def test_every_skip_of_the_unit_tests_still_names_one(repository):
+    for program, test in emulate.UNIT_SKIPS:
+        assert (repository / "tests" / "unit" / f"{program}.c").exists(), program
+        if test is not None:
+            assert f'"{test}"' in (repository / "tests" / "unit" / f"{program}.c").read_text(), test
+
+
+# ---- In a guest: a kernel, perf events and /proc of its own
+
+@pytest.fixture(scope="module")
+def guest(tmp_path_factory):
+    """guest(script, files, folder) -> what the script printed; the folder receives what it left in /out."""
+    reason = kernel.missing("aarch64")
+    if reason:
+        pytest.skip(reason)
+    try:
+        image = kernel.kernel("bookworm", "aarch64")
+        kernel.busybox(tmp_path_factory.mktemp("busybox"), "aarch64")
+    except roots.Unreachable as error:
+        pytest.skip(f"tier net: {error}")
+
+    def run(script, files, folder=None):
+        status, text = kernel.boot(image, script, files, arch="aarch64", take=folder, timeout=240)
+        assert status == 0, text
+        return text
+    return run
+
+
+PROFILE = """
+echo "paranoid $(cat /proc/sys/kernel/perf_event_paranoid)"
+/pillion --launch init --perf-mode fp -o /out -- /act spin 1.5 6
+echo "status $?"
+"""
+
+
+@pytest.mark.net
+@pytest.mark.root
+def test_frame_pointer_stacks_on_an_aarch64_kernel(guest, pillion_for, repository, workdir):
+    act = emulate.program(repository / "tests" / "live" / "programs" / "act.c", "aarch64")
+    text = guest(PROFILE, [pillion_for("aarch64"), act], workdir)
+    assert "paranoid 3\n" in text and "status 6\n" in text, text
+    stacks = profiler.Session(text, workdir).col.stacks
+    total = sum(s.count for s in stacks)
+    assert 120 < total < 200, text  # 1.5 s at 99 Hz
+    stack = ["_start", "__libc_start_main", "__libc_start_call_main", "main", "deed_spin", "spin", "burn"]
+    burning = [s for s in stacks if "burn" in s.frames]
+    assert all(s.comm == "act" and s.frames[:7] == stack for s in burning), [s.frames for s in burning]
+    # An emulated processor is late with its timer: what it loses is shown as such.
+    named = sum(s.count for s in burning)
+    lost = sum(s.count for s in stacks if s.frames == ["[lost]"])
+    assert named > 50 and named + lost > 0.9 * total, [(s.frames, s.count) for s in stacks]
+
+
+# busybox has no `nice`, which one of the tests asks.
+UNIT = """
+printf '#!/bin/sh\ncut -d " " -f 19 /proc/self/stat\n' >/bin/nice
+chmod 755 /bin/nice
+cd /tmp
+for program in {}; do echo "# $program"; /$program 2>&1 || echo "# $program failed"; done
+"""
+
+
+@pytest.mark.net
+@pytest.mark.root
+def test_unit_programs_that_want_a_kernel_of_their_own(guest, out):
+    programs = [out / "host-aarch64" / "unit" / name for name in emulate.UNIT_IN_GUEST]
+    if not all(program.exists() for program in programs):
+        reason = emulate.compiler_missing("aarch64")
+        (pytest.skip if reason else pytest.fail)(reason or "the unit programs are missing; run make unit-aarch64")
+    text = guest(UNIT.format(" ".join(emulate.UNIT_IN_GUEST)), programs)
+    for name in emulate.UNIT_IN_GUEST:
+        assert f"# {name}\n" in text and f"# {name} failed" not in text, text
+    assert len(re.findall("^ok ", text, re.M)) > 40, text

@@ -1,0 +1,41 @@
+/* How much of its stack a process's samples should copy, from how its stacks ended. */
+#include "capture/dumps.h"
+#include "test.h"
+
+static uint32_t wanted(uint32_t bytes, uint32_t seen, uint32_t cut, uint32_t half)
+{
+    const struct target target = {
+        .stack_bytes = bytes, .stacks_seen = seen, .stacks_short = cut, .stacks_half = half};
+    return dumps_wanted(&target);
+}
+
+static void grows_when_stacks_are_cut(void)
+{
+    CHECK_INT(wanted(16384, 100, 3, 50), 32768);
+    CHECK_INT(wanted(16384, 100, 2, 50), 16384); /* 2 % are not more than 2 % */
+}
+
+static void few_stacks_prove_nothing(void)
+{
+    CHECK_INT(wanted(16384, 49, 49, 49), 16384);
+    CHECK_INT(wanted(16384, 499, 0, 0), 16384);
+}
+
+static void shrinks_when_not_needed(void)
+{
+    CHECK_INT(wanted(16384, 500, 0, 4), 8192);
+    CHECK_INT(wanted(16384, 500, 0, 5), 16384); /* 1 % need half of it */
+}
+
+static void has_ends(void)
+{
+    CHECK_INT(wanted(DUMPS_MOST_BYTES, 100, 100, 100), DUMPS_MOST_BYTES);
+    CHECK_INT(wanted(40960, 100, 100, 100), DUMPS_MOST_BYTES);
+    CHECK_INT(wanted(DUMPS_LEAST_BYTES, 500, 0, 0), DUMPS_LEAST_BYTES);
+    CHECK_INT(DUMPS_MOST_BYTES % 8, 0); /* the kernel refuses other sizes */
+}
+
+TESTS({"a size doubles when more than 2 % of the stacks are cut", grows_when_stacks_are_cut},
+      {"few stacks prove nothing", few_stacks_prove_nothing},
+      {"a size is halved when not 1 % of the stacks need half of it", shrinks_when_not_needed},
+      {"sizes stay between their least and their most", has_ends})
