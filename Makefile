@@ -4,6 +4,7 @@
 #   build/vendor.mk   the foreign libraries, from vendor/manifest and vendor/*.mk
 #   build/product.mk  src/ and the linked program
 #   build/tests.mk    unit tests, fuzz targets, test and bench goals
+#   build/bench.mk    the programs of the measurements
 #   build/setup.mk    packages of the machine that builds; the demo
 #
 # Everything made goes below build/out/. Nothing here runs a compiler before a goal needs it: `make setup` and
@@ -15,6 +16,7 @@ include build/config.mk
 include build/vendor.mk
 include build/product.mk
 include build/tests.mk
+include build/bench.mk
 include build/setup.mk
 
 .PHONY: all product clean distclean help

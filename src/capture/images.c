@@ -195,8 +195,10 @@ static bool open_file(struct images *images, struct image *image, uint32_t pid,
         images->open_count++;
         return true;
     }
+    /* a record tells of code only: linkers lay out what comes before it as it is in the file */
+    uint64_t base = file->base != 0 ? file->base : file->start - file->file_offset;
     struct memory_reader memory = world->memory(world->context, pid, 0);
-    if (file->base == 0 || !elf_memory_copy(&image->loaded, &memory, file->base, NULL)) {
+    if (!elf_memory_copy(&image->loaded, &memory, base, NULL)) {
         return false;
     }
     image->file.reader = elf_memory_reader(&image->loaded);
@@ -426,6 +428,59 @@ static bool open_kernel(struct symbol_image *out, struct err *err)
     return true;
 }
 
+/* Bytes of a file from *fed on, in pieces, until there are no more. A piece that is not there whole is
+ * asked for in halves, down to a byte: the reader knows no file size. */
+static bool feed_rest(struct image *image, const struct memory_reader *file, uint64_t *fed,
+                      bool (*feed)(struct jit_names *names, const void *ptr, size_t len))
+{
+    char *bytes = malloc(FEED_BYTES);
+    bool good = bytes != NULL;
+    for (size_t len = FEED_BYTES; good && len > 0;) {
+        if (file->read(file->context, *fed, bytes, len, NULL)) {
+            good = feed(image->names, bytes, len);
+            *fed += len;
+        } else {
+            len /= 2;
+        }
+    }
+    free(bytes);
+    return good;
+}
+
+static bool feed_map(struct jit_names *names, const void *ptr, size_t len)
+{
+    jit_feed_map(names, ptr, len);
+    return true;
+}
+
+static bool feed_dump(struct jit_names *names, const void *ptr, size_t len)
+{
+    return jit_feed_dump(names, ptr, len, NULL);
+}
+
+/* What the program has written since the last time. */
+static bool open_generated(struct images *images, struct image *image, struct symbol_image *out)
+{
+    pthread_mutex_lock(&images->lock);
+    struct image *dump = image_at(images, image->jitdump);
+    struct memory_reader map = image->has_map ? image->map.reader : (struct memory_reader){0};
+    pthread_mutex_unlock(&images->lock);
+    if (image->names == NULL) {
+        image->names = jit_names_new(JIT_NAMES_MAX_BYTES);
+    }
+    if (image->names != NULL && map.read != NULL) {
+        (void)feed_rest(image, &map, &image->map_fed, feed_map);
+    }
+    if (image->names != NULL && dump != NULL && dump->file.reader.read != NULL &&
+        !feed_rest(image, &dump->file.reader, &image->dump_fed, feed_dump)) {
+        pthread_mutex_lock(&images->lock);
+        image->jitdump = IMAGE_NONE; /* it is none */
+        pthread_mutex_unlock(&images->lock);
+    }
+    *out = (struct symbol_image){.kind = SYMBOL_IMAGE_JIT, .names = image->names};
+    return true;
+}
+
 static bool source_open(void *context, uint64_t key, struct symbol_image *out, struct err *err)
 {
     struct images *images = context;
@@ -436,7 +491,10 @@ static bool source_open(void *context, uint64_t key, struct symbol_image *out, s
         *out = (struct symbol_image){.file = {read_vdso, images}};
         return true;
     }
-    const struct image *image = locked_image_at(images, key);
+    struct image *image = locked_image_at(images, key);
+    if (image != NULL && image->is_generated) {
+        return open_generated(images, image, out);
+    }
     if (image == NULL || image->file.reader.read == NULL) {
         return err_set(err, ERR_GONE, 0, "the file was gone before it could be opened");
     }
@@ -452,9 +510,25 @@ static void source_close(void *context, struct symbol_image *image)
     }
 }
 
+/* Unwind tables know the extents of functions that have no symbols. The sampler's own tables are not
+ * the publisher's to use. */
+static bool source_function(void *context, uint64_t key, uint64_t address, uint64_t *start,
+                            uint64_t *limit)
+{
+    struct image *image = locked_image_at(context, key);
+    if (image == NULL || image->file.reader.read == NULL) {
+        return false;
+    }
+    if (image->naming_elf == NULL && (image->naming_elf = headers_of(&image->file.reader)) != NULL) {
+        image->naming_table = unwind_table_new(image->naming_elf, NAMING_TABLE_MAX_BYTES);
+    }
+    return image->naming_table != NULL &&
+           unwind_table_function(image->naming_table, address, start, limit);
+}
+
 struct symbol_source images_source(struct images *images)
 {
-    return (struct symbol_source){source_open, source_close, images};
+    return (struct symbol_source){source_open, source_close, images, source_function};
 }
 
 static bool debug_open(void *context, uint64_t key, const char *path, struct memory_reader *out,

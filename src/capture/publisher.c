@@ -12,6 +12,7 @@
 enum {
     STACK_BYTES = 1 << 20, /* the demangler recurses; musl's default of 128 KiB is too little */
     NAMER_MAX_BYTES = 16 << 20,
+    INLINES_BUDGET_S = 5, /* of CPU-hungry DWARF per window; what is late has its symbol */
 };
 
 struct publisher {
@@ -26,6 +27,8 @@ struct publisher {
     struct log *log;
     struct outputs outputs;
     struct symbol_source source;
+    struct debug_source debug;
+    struct clock clock;
     struct namer namer;
     uint64_t own_cpu_ns; /* of the process, when the window before was closed */
 };
@@ -93,7 +96,13 @@ struct publisher *publisher_start(const struct settings *settings, struct images
     pthread_mutex_init(&pub->lock, NULL);
     pthread_cond_init(&pub->changed, NULL);
     pub->source = images_source(images);
+    pub->debug = images_debug_source(images);
+    pub->clock = clock_system();
     namer_init(&pub->namer, &pub->source, NAMER_MAX_BYTES);
+    pub->namer.debug = &pub->debug;
+    pub->namer.clock = &pub->clock;
+    pub->namer.inlines = settings->inlines;
+    pub->namer.inlines_budget_ns = INLINES_BUDGET_S * NS_PER_S;
     pthread_attr_t attr;
     pthread_attr_init(&attr);
     pthread_attr_setstacksize(&attr, STACK_BYTES);

@@ -26,6 +26,7 @@ struct replay {
     struct profile profile;
     struct namer namer;
     struct symbol_source source;
+    struct debug_source debug;
 };
 
 /* ---- steps ---- */
@@ -197,7 +198,9 @@ static bool begin(struct replay *r, struct err *err)
     targets_init(&r->targets, &r->images, false);
     order_init(&r->order, REPLAY_ORDER_MAX_BYTES);
     r->source = images_source(&r->images);
+    r->debug = images_debug_source(&r->images);
     namer_init(&r->namer, &r->source, REPLAY_NAMER_MAX_BYTES);
+    r->namer.debug = &r->debug;
     return profile_init(&r->profile, REPLAY_PROFILE_MAX_BYTES, err) &&
            (!stacks || unwinder_init(&r->unwinder,
                                      format->cfi_only ? UNWIND_CFI_ONLY : UNWIND_HYBRID, err)) &&

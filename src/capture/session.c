@@ -398,7 +398,7 @@ static void open_perf(struct session *s)
         .frequency_hz = s->settings->frequency_hz,
         .kernel = s->access.kernel,
         .stack_bytes = chains ? 0 : STACK_SMALL_BYTES,
-        .registers = unwind_perf_mask(),
+        .registers = chains ? 0 : unwind_perf_mask(),
     };
     s->perf_on = s->access.user && perf_open(&s->perf, &sampling, &err);
     if (s->perf_on && !chains) {

@@ -50,6 +50,37 @@ static bool is_wanted(const Elf64_Phdr *segment, size_t left)
     return (segment->p_flags & PF_X) == 0 || segment->p_filesz <= ELF_MEMORY_CODE_MAX_BYTES;
 }
 
+static bool is_pointer(uint64_t tag)
+{
+    return tag == DT_HASH || tag == DT_STRTAB || tag == DT_SYMTAB || tag == DT_RELA ||
+           tag == DT_JMPREL || tag == DT_GNU_HASH;
+}
+
+/* glibc's loader adds the bias to these pointers where they stand; others leave them as in the file. */
+static void restore_pointers(struct elf_memory_piece *piece, uint64_t bias)
+{
+    for (size_t at = 0; at + sizeof(Elf64_Dyn) <= piece->bytes; at += sizeof(Elf64_Dyn)) {
+        Elf64_Dyn entry;
+        memcpy(&entry, piece->data + at, sizeof entry);
+        if (is_pointer((uint64_t)entry.d_tag) && entry.d_un.d_ptr >= bias) {
+            entry.d_un.d_ptr -= bias;
+            memcpy(piece->data + at, &entry, sizeof entry);
+        }
+    }
+}
+
+/* The dynamic section stands in writable memory, but is not written to once the file is loaded. */
+static void copy_dynamic(struct elf_memory *m, const struct memory_reader *process,
+                         const Elf64_Phdr *segment, uint64_t bias)
+{
+    enum { DYNAMIC_MAX_BYTES = 64 * 1024 };
+    if (segment->p_filesz > 0 && segment->p_filesz <= DYNAMIC_MAX_BYTES &&
+        copy_piece(m, process, bias + segment->p_vaddr, segment->p_offset,
+                   (size_t)segment->p_filesz, NULL)) {
+        restore_pointers(&m->pieces.at[m->pieces.len - 1], bias);
+    }
+}
+
 bool elf_memory_copy(struct elf_memory *m, const struct memory_reader *process, uint64_t base,
                      struct err *err)
 {
@@ -68,10 +99,13 @@ bool elf_memory_copy(struct elf_memory *m, const struct memory_reader *process, 
         if (segment.p_type == PT_LOAD && first == UINT64_MAX) {
             first = segment.p_vaddr - segment.p_offset;
         }
-        if (is_wanted(&segment, left) &&
+        if (first != UINT64_MAX && is_wanted(&segment, left) &&
             copy_piece(m, process, base + (segment.p_vaddr - first), segment.p_offset,
                        (size_t)segment.p_filesz, NULL)) {
             left -= (size_t)segment.p_filesz;
+        }
+        if (segment.p_type == PT_DYNAMIC && first != UINT64_MAX) {
+            copy_dynamic(m, process, &segment, base - first);
         }
     }
     return true;

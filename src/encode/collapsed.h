@@ -10,10 +10,11 @@
  * points into the header's "application_metadata" (0 is null). Our own keys are below "pillion" in
  * the header, which other readers ignore.
  *
- * Frames. Inlined functions are frames like others. Names are UTF-8 (malformed bytes become U+FFFD); ';' becomes ':', control characters and
- * line separators become blanks, blanks at the ends are dropped, and what is then empty is
- * "[unknown]". The kind of code is a suffix: frame_kind_suffix. A name of a kind without suffix that
- * happens to end in one gets round brackets: "f_[k]" of a C library is written "f_(k)".
+ * Frames. Inlined functions are frames like others. Names are UTF-8 (malformed bytes become
+ * U+FFFD); ';' becomes ':', control characters and line separators become blanks, blanks at the
+ * ends are dropped, and what is then empty is "[unknown]". The kind of code is a suffix:
+ * frame_kind_suffix. A name of a kind without suffix that happens to end in one gets round
+ * brackets: "f_[k]" of a C library is written "f_(k)".
  *
  * Counts. The count is the line's CPU time divided by the profile's period. Lines are sorted
  * field by field, and each gets what is still owed of the running total, rounded to nearest: the
@@ -51,7 +52,8 @@ void collapsed_frame(struct buf *out, struct str name, enum frame_kind kind);
  * (gProfiler's "_[i]" is inlined Java). Frames without one are FRAME_NATIVE. */
 enum frame_kind collapsed_kind(struct str *frame);
 
-/* The header line, without its line end. index_of_process[id] is filled with each process's index. */
+/* The header line, without its line end. index_of_process[id] is filled with each process's
+ * index. */
 void collapsed_header(struct buf *out, const struct profile *p, uint32_t *index_of_process);
 
 /* meta.period_ns, or what stands for it when it is not known. */

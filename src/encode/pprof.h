@@ -8,8 +8,8 @@
  *                  the processes with the most CPU time are. "[kernel]" is called
  *                  "[kernel.kallsyms]". Frames that lie in no module, such as a script's functions,
  *                  get a mapping "[python]", "[java]" …, so that the kind of code is not lost:
- *                  pprof_kind_mapping; so does code that their runtimes generated. A mapping is widened where a frame lies outside
- *                  the range it was seen with.
+ *                  pprof_kind_mapping; so does code that their runtimes generated. A mapping is
+ *                  widened where a frame lies outside the range it was seen with
  *   locations      one per frame of a stack; its address is the one at run time. Callers hold the
  *                  return address - 1, as pprof expects. One line per function inlined there,
  *                  innermost first, the function that really exists last

@@ -7,17 +7,17 @@
  * of these, such as a heap profile, is ERR_UNSUPPORTED and the message names what it holds; so is
  * zstd compression, which pprof itself does not read either.
  *
- * Frames. A location is one frame; several lines of it are functions inlined into one another, those
- * beyond PROFILE_INLINES_MAX frames of their own. Its kind comes from its
- * mapping ("[kernel.kallsyms]", a kernel module, ours of pprof_kind_mapping) or the source file's
- * name. Addresses are kept relative to the file; a location without a name is "[file+0xoffset]".
- * Labels "process_id", "pid", "thread id", "tid", "thread name", "comm", "process_name",
- * "container" … are taken, others are not. Without a process label the main mapping's name is used.
+ * Frames. A location is one frame; several lines of it are functions inlined into one another,
+ * those beyond PROFILE_INLINES_MAX frames of their own. Its kind comes from its mapping
+ * ("[kernel.kallsyms]", a kernel module, ours of pprof_kind_mapping) or the source file's name.
+ * Addresses are kept relative to the file; a location without a name is "[file+0xoffset]". Labels
+ * "process_id", "pid", "thread id", "tid", "thread name", "comm", "process_name", "container" … are
+ * taken, others are not. Without a process label the main mapping's name is used.
  *
- * Refused as ERR_MALFORMED, as pprof does: an empty file, two files in one, a string table that does
- * not begin with "", references to strings, locations or functions that do not exist, ids that are 0
- * or double, samples whose values are not as many as the sample types. Refused as ERR_UNSUPPORTED:
- * negative values (a difference of two profiles).
+ * Refused as ERR_MALFORMED, as pprof does: an empty file, two files in one, a string table that
+ * does not begin with "", references to strings, locations or functions that do not exist, ids that
+ * are 0 or double, samples whose values are not as many as the sample types. Refused as
+ * ERR_UNSUPPORTED: negative values (a difference of two profiles).
  *
  * Limits: PPROF_READ_MAX_BYTES unpacked and PPROF_READ_MAX_ROWS strings, mappings, functions,
  * locations and lines each, PPROF_READ_MAX_STEPS frames in all stacks together; beyond them

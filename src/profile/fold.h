@@ -14,9 +14,9 @@
  *
  * Names are string ids of the profile. Inlined functions are nodes below the one they are inlined
  * into. Memory: 40 bytes per node, and while fold_build runs 8 per node of the profile's tree (with
- * inlined functions 4 more, and 16 per function of a node) and 4 per sample, frame and string. The fold borrows nothing but the
- * ids. Time: one visit per (process or thread, node of the profile) and a sort of every list of
- * siblings.
+ * inlined functions 4 more, and 16 per function of a node) and 4 per sample, frame and string. The
+ * fold borrows nothing but the ids. Time: one visit per (process or thread, node of the profile)
+ * and a sort of every list of siblings.
  */
 #ifndef PROFILE_FOLD_H
 #define PROFILE_FOLD_H

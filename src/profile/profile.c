@@ -297,7 +297,9 @@ static uint32_t caller_frame(struct profile *p, uint32_t frame, const struct sou
                       .file = profile_string(p, line->file),
                       .line = line->line,
                       .caller = caller};
-    f.system_name = str_eq(line->name, line->system_name) ? 0 : profile_string(p, line->system_name);
+    if (!str_eq(line->name, line->system_name)) {
+        f.system_name = profile_string(p, line->system_name);
+    }
     return f.name == 0 ? 0 : profile_frame(p, &f);
 }
 

@@ -7,9 +7,9 @@
  * threads are interned: equal content, equal id. Ids are 32-bit, 0 means "none" (the empty string,
  * the root node), and stay valid until profile_clear.
  *
- * A native frame enters as an address (module, address in the module's own ELF address space) and is
- * named later, off the hot path: profile_name_frame. A frame that never was an address enters with
- * its name. After naming, every frame has a name: code without a symbol is "[file+0xoffset]".
+ * A native frame enters as an address (module, address in the module's own ELF address space) and
+ * is named later, off the hot path: profile_name_frame. A frame that never was an address enters
+ * with its name. After naming, every frame has a name: code without a symbol is "[file+0xoffset]".
  *
  * One address can be code of several functions, inlined into one another. Its frame then is the
  * innermost of them, and frame.caller leads outwards to the function that really exists there.
@@ -27,8 +27,8 @@
  * Ownership. One thread at a time owns a profile. Pointers into its arrays move on the next
  * insertion: keep ids. profile_text borrows until profile_clear.
  *
- * Limits. `max_bytes` bounds the memory. When it is reached (or memory ends) interning returns 0 and
- * a sample's weight goes to "[lost]" of its process; `dropped` counts such samples.
+ * Limits. `max_bytes` bounds the memory. When it is reached (or memory ends) interning returns 0
+ * and a sample's weight goes to "[lost]" of its process; `dropped` counts such samples.
  */
 #ifndef PROFILE_PROFILE_H
 #define PROFILE_PROFILE_H
@@ -196,11 +196,11 @@ uint32_t profile_frame(struct profile *p, const struct frame *frame);
 /* Fills in a name found later; does not change the frame's identity. */
 void profile_name_frame(struct profile *p, uint32_t frame, struct str name, struct str system_name);
 
-/* Says what is known of the source behind an address: `inlined` functions innermost first, the last
- * one is the function that really exists there. Sets name, file and line of `frame` to the first and
- * hangs the others behind it as callers, frames of the same kind and module without an address. Of
- * more than PROFILE_INLINES_MAX those next to the last are left out; when the profile has no room for
- * the callers, the frame is named by the last alone. */
+/* Says what is known of the source behind an address: `inlined` functions innermost first, the
+ * last one is the function that really exists there. Sets name, file and line of `frame` to the
+ * first and hangs the others behind it as callers, frames of the same kind and module without an
+ * address. Of more than PROFILE_INLINES_MAX those next to the last are left out; when the
+ * profile has no room for the callers, the frame is named by the last alone. */
 struct source_line {
     struct str name, system_name, file;
     uint32_t line;

@@ -1,23 +1,24 @@
 /*
  * dwarf: the debugging information of one ELF file, read where and when it is asked for.
  *
- * Concept. .debug_info is a row of units, each one source file's worth (or a library's), each a tree
- * of entries written in order; an entry is a number that selects an abbreviation (tag, attributes,
- * forms) and the attributes' values. dwarf_units lists the units by reading their first entry only;
- * dwarf_load brings one whole unit into memory; dwarf_entry decodes one entry of a loaded unit.
- * Strings, address ranges and line tables are in other sections and are read in pieces.
+ * Concept. .debug_info is a row of units, each one source file's worth (or a library's), each a
+ * tree of entries written in order; an entry is a number that selects an abbreviation (tag,
+ * attributes, forms) and the attributes' values. dwarf_units lists the units by reading their first
+ * entry only; dwarf_load brings one whole unit into memory; dwarf_entry decodes one entry of a
+ * loaded unit. Strings, address ranges and line tables are in other sections and are read in
+ * pieces.
  *
  * Not over libdw: it wants every section whole in memory (a browser's are a gigabyte), keeps what
- * it allocates until the end and ends the program when memory does, opens files that the image names
- * (split units, alternate files), and in its line tables follows lengths that nobody checked.
+ * it allocates until the end and ends the program when memory does, opens files that the image
+ * names (split units, alternate files), and in its line tables follows lengths that nobody checked.
  *
- * Costs. Plain sections stay in the file; packed ones are unpacked whole, once, when first used. What
- * is held is bounded by `max_bytes`, units beside the one in use by DWARF_UNITS_KEPT_BYTES: those not
- * used the longest go.
+ * Costs. Plain sections stay in the file; packed ones are unpacked whole, once, when first used.
+ * What is held is bounded by `max_bytes`, units beside the one in use by DWARF_UNITS_KEPT_BYTES:
+ * those not used the longest go.
  *
- * Bounds. Every walk goes forward in its section, counts its steps in struct dwarf_time and ends when
- * the time is over; counts are capped below. Addresses, offsets and references are foreign: each is
- * checked by the read that uses it, and a wrong one is a miss.
+ * Bounds. Every walk goes forward in its section, counts its steps in struct dwarf_time and ends
+ * when the time is over; counts are capped below. Addresses, offsets and references are foreign:
+ * each is checked by the read that uses it, and a wrong one is a miss.
  *
  * Not read: split units (.dwo; their skeletons have no functions), type units.
  *
@@ -183,8 +184,8 @@ struct dwarf {
     uint64_t text_start, text_limit;
 };
 
-/* ERR_UNSUPPORTED: there is none, or it is packed in an unknown way. `elf` is borrowed. [text_start,
- * text_limit) is the code that is asked for: other addresses are passed over. */
+/* ERR_UNSUPPORTED: there is none, or it is packed in an unknown way. `elf` is borrowed.
+ * [text_start, text_limit) is the code that is asked for: other addresses are passed over. */
 bool dwarf_open(struct dwarf *d, struct elf *elf, uint64_t text_start, uint64_t text_limit,
                 size_t max_bytes, struct err *err);
 void dwarf_release(struct dwarf *d);
@@ -217,8 +218,8 @@ bool dwarf_sibling(const struct dwarf_unit *unit, const struct dwarf_entry *e, u
 struct str dwarf_text(struct dwarf *d, const struct dwarf_unit *unit,
                       const struct dwarf_value *value);
 
-/* Calls `each` for every range of code of an entry until it returns false. An entry without addresses
- * has none. */
+/* Calls `each` for every range of code of an entry until it returns false. An entry without
+ * addresses has none. */
 void dwarf_each_range(struct dwarf *d, const struct dwarf_unit *unit,
                       const struct dwarf_entry *entry,
                       bool (*each)(void *context, uint64_t start, uint64_t limit), void *context,
@@ -235,7 +236,8 @@ bool dwarf_read_lines(struct dwarf *d, struct dwarf_unit *unit, struct dwarf_tim
 bool dwarf_find_line(const struct dwarf *d, const struct dwarf_unit *unit, uint64_t address,
                      uint32_t *file, uint32_t *line);
 
-/* The path of a source file by its number in the unit's line table; borrowed until dwarf_release. */
+/* The path of a source file by its number in the unit's line table; borrowed until
+ * dwarf_release. */
 struct str dwarf_file(struct dwarf *d, struct dwarf_unit *unit, uint64_t file);
 
 /* Memory held. */
@@ -277,11 +279,11 @@ int dwarf_form_bytes(const struct dwarf_unit *unit, uint16_t form);
 bool dwarf_address(struct dwarf *d, const struct dwarf_unit *unit, const struct dwarf_value *value,
                    uint64_t *out);
 
-/* The abbreviation at *at in .debug_abbrev, and its specifications; moves *at behind it. False at the
- * end of the list (code 0) or where it is damaged. */
+/* The abbreviation at *at in .debug_abbrev, and its specifications; moves *at behind it. False
+ * at the end of the list (code 0) or where it is damaged. */
 bool dwarf_take_abbreviation(struct dwarf *d, const struct dwarf_unit *unit, uint64_t *at,
                              struct dwarf_abbreviation *out,
-                             struct dwarf_specification specifications[static DWARF_ATTRIBUTES_MAX]);
+                             struct dwarf_specification specs[static DWARF_ATTRIBUTES_MAX]);
 
 /* Decodes the values of an entry behind its code. */
 void dwarf_take_values(struct cursor *c, const struct dwarf_unit *unit, uint64_t at,

@@ -185,7 +185,7 @@ static int32_t fixed_bytes(const struct dwarf_unit *unit,
 
 bool dwarf_take_abbreviation(struct dwarf *d, const struct dwarf_unit *unit, uint64_t *at,
                              struct dwarf_abbreviation *out,
-                             struct dwarf_specification specifications[static DWARF_ATTRIBUTES_MAX])
+                             struct dwarf_specification specs[static DWARF_ATTRIBUTES_MAX])
 {
     struct cursor c = dwarf_bytes(d, DWARF_ABBREV, *at, ABBREVIATION_MAX_BYTES);
     size_t before = c.len;
@@ -201,11 +201,11 @@ bool dwarf_take_abbreviation(struct dwarf *d, const struct dwarf_unit *unit, uin
         if (out->count == DWARF_ATTRIBUTES_MAX || form > UINT16_MAX) {
             return false;
         }
-        specifications[out->count++] =
+        specs[out->count++] =
             (struct dwarf_specification){(uint16_t)form, attribute_of(name), constant};
     }
     *at += before - c.len;
-    out->fixed_bytes = fixed_bytes(unit, specifications, out->count);
+    out->fixed_bytes = fixed_bytes(unit, specs, out->count);
     return code != 0 && code <= UINT32_MAX && tag != 0 && tag <= UINT16_MAX && !c.short_read;
 }
 
@@ -341,8 +341,8 @@ static struct str indexed_text(struct dwarf *d, const struct dwarf_unit *unit, u
 {
     unsigned char bytes[8];
     if (index > UINT32_MAX ||
-        !dwarf_copy(d, DWARF_STR_OFFSETS, unit->str_offsets_base + index * unit->offset_bytes, bytes,
-                    unit->offset_bytes)) {
+        !dwarf_copy(d, DWARF_STR_OFFSETS, unit->str_offsets_base + index * unit->offset_bytes,
+                    bytes, unit->offset_bytes)) {
         return STR("");
     }
     struct cursor c = cursor_of(bytes, sizeof bytes);

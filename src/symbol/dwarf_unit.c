@@ -8,7 +8,8 @@ enum { HEADER_MAX_BYTES = 48 };
 
 /* ---- listing ---- */
 
-/* The header at `at` (DWARF 5, 7.5.1). `*next` is where the unit behind it begins; false: no more. */
+/* The header at `at` (DWARF 5, 7.5.1). `*next` is where the unit behind it begins; false: no
+ * more. */
 static bool read_header(struct dwarf *d, uint64_t at, struct dwarf_unit *unit, uint64_t *next,
                         bool *usable)
 {
@@ -216,7 +217,8 @@ size_t dwarf_held_bytes(const struct dwarf *d)
            d->ranges.cap * sizeof *d->ranges.at + d->texts.used_bytes + units_bytes(d);
 }
 
-/* Gives back units not used the longest, none that this look-up has used, until `more` bytes fit. */
+/* Gives back units not used the longest, none that this look-up has used, until `more` bytes
+ * fit. */
 static void make_room(struct dwarf *d, uint64_t more)
 {
     while (d->loaded.len > 0 && (d->loaded.len >= DWARF_LOADED_MAX ||

@@ -11,8 +11,8 @@
  * .symtab and .debug_info itself.
  *
  * A debug file is believed when its build id equals the main file's, or, where one of the two has
- * none, when its CRC is the one in .gnu_debuglink. It must have symbols or DWARF (else it may be the
- * stripped file itself, which a name beside it can lead to) and be for the same machine and
+ * none, when its CRC is the one in .gnu_debuglink. It must have symbols or DWARF (else it may be
+ * the stripped file itself, which a name beside it can lead to) and be for the same machine and
  * addresses. Paths are those of the process that had the file mapped (its root), then ours: what
  * opens them is the caller's matter (struct debug_source), also that it is a regular file and that
  * a link does not lead out of the root.

@@ -19,8 +19,26 @@ static bool take_number(struct str *text, uint32_t *number)
     return true;
 }
 
-/* "name place:line[:column]"; a name has no blanks, a place may. Without a name it is a script's outer
- * code or a function nobody named. */
+/* Cuts the name off the front of "name place". Both may have blanks in them ("get size", a folder's
+ * name): the place begins at the first blank before what looks like one, else at the last. */
+static struct str cut_name(struct str *text)
+{
+    size_t cut = str_find_last(*text, ' ');
+    for (size_t i = 0; i < text->len; i++) {
+        struct str rest = str_sub(*text, i + 1, text->len);
+        if (text->ptr[i] == ' ' && (str_starts(rest, STR("/")) || str_starts(rest, STR("file:")) ||
+                                    str_starts(rest, STR("node:")))) {
+            cut = i;
+            break;
+        }
+    }
+    struct str name = str_sub(*text, 0, cut);
+    *text = str_sub(*text, cut + 1, text->len);
+    return name;
+}
+
+/* "name place:line[:column]". Without a name it is a script's outer code or a function nobody
+ * named. */
 static struct generated v8_name(struct str text, struct buf *out)
 {
     static const struct str scheme = STR("file://");
@@ -28,7 +46,7 @@ static struct generated v8_name(struct str text, struct buf *out)
     if (text.len > 0 && strchr("~^+*", text.ptr[0]) != NULL) {
         text = str_sub(text, 1, text.len);
     }
-    struct str place = text, name = str_cut(&place, ' ');
+    struct str place = text, name = cut_name(&place);
     if (take_number(&place, &number)) {
         line = number;
         line = take_number(&place, &number) ? number : line;

@@ -7,6 +7,8 @@
 
 enum {
     HEADER_BYTES = 8,
+    PROT_WRITE = 2, /* of elf_load.prot */
+    PROT_EXECUTE = 4,
     PIECE_BYTES = 64 * 1024,
     CANDIDATES_MAX = 4096, /* magic numbers that stand in the data for something else */
 };
@@ -14,10 +16,12 @@ enum {
 /* Go 1.9 to 1.11, 1.12, and 1.13 to 1.15 share a magic and number their arrays differently. */
 static const struct go_format formats[] = {
     {0xfffffffb, 1, false, false, false, 0,
-     {{2, 4, 20, 2, 12, 16, false}, {1, 2, 20, 2, 12, 16, false}, {1, 2, 16, 4, 12, 0, true}}},
-    {0xfffffffa, 7, false, true, false, 0, {{2, 3, 20, 2, 12, 16, false}}},
-    {0xfffffff0, 8, true, true, false, 38, {{2, 3, 20, 2, 12, 16, false}}},
-    {0xfffffff1, 8, true, true, true, 40, {{2, 3, 16, 0, 4, 8, false}}},
+     {{1, 2, 16, 4, 12, 8, 0, true},
+      {1, 2, 20, 2, 12, 8, 16, false},
+      {2, 4, 20, 2, 12, 8, 16, false}}},
+    {0xfffffffa, 7, false, true, false, 0, {{2, 3, 20, 2, 12, 8, 16, false}}},
+    {0xfffffff0, 8, true, true, false, 38, {{2, 3, 20, 2, 12, 8, 16, false}}},
+    {0xfffffff1, 8, true, true, true, 40, {{2, 3, 16, 0, 4, 12, 8, false}}},
 };
 
 static const struct go_format *format_of(uint32_t magic)
@@ -86,11 +90,11 @@ static bool take_header(struct go_table *t, uint64_t address, struct go_span who
                         struct err *err)
 {
     unsigned char header[HEADER_BYTES];
-    struct cursor c = cursor_of(header, sizeof header);
     if (!go_read(&t->reader, whole, 0, header, sizeof header)) {
         return err_set(err, ERR_MALFORMED, 0, "Go symbol table of %llu bytes",
                        (unsigned long long)whole.bytes);
     }
+    struct cursor c = cursor_of(header, sizeof header);
     uint32_t magic = cursor_u32(&c);
     t->format = format_of(magic);
     if (t->format == NULL) {
@@ -134,14 +138,16 @@ static bool scan_load(struct elf *elf, const struct elf_load *load, unsigned cha
 bool go_scan(struct elf *elf, bool (*each)(void *context, const struct go_piece *piece),
              void *context)
 {
+    static const uint8_t passes[] = {PROT_WRITE, 0, PROT_EXECUTE};
     uint64_t left = GO_SCAN_MAX_BYTES;
     unsigned char *buffer = malloc(PIECE_BYTES);
     bool found = false;
-    for (int executable = 0; executable < 2 && buffer != NULL; executable++) {
+    for (size_t pass = 0; pass < sizeof passes && buffer != NULL; pass++) {
         for (uint32_t i = 0; !found && i < elf->load_count; i++) {
-            const struct elf_load *load = &elf->loads[i];
-            if (((load->prot & 4) != 0) == (executable == 1)) {
-                found = scan_load(elf, load, buffer, &left, each, context);
+            uint8_t prot = elf->loads[i].prot;
+            prot &= prot & PROT_EXECUTE ? PROT_EXECUTE : PROT_WRITE;
+            if (prot == passes[pass]) {
+                found = scan_load(elf, &elf->loads[i], buffer, &left, each, context);
             }
         }
     }

@@ -113,6 +113,12 @@ bool go_inline_tree(struct go_table *t, const struct go_inline_layout *layout,
            go_span_of(t->reader.elf, address, out);
 }
 
+static int32_t number_at(const unsigned char *raw, size_t at)
+{
+    struct cursor c = cursor_of(raw + at, 4);
+    return (int32_t)cursor_u32(&c);
+}
+
 bool go_inlined_at(struct go_table *t, const struct go_inline_layout *layout, struct go_span tree,
                    uint32_t index, struct go_inlined *out)
 {
@@ -121,19 +127,16 @@ bool go_inlined_at(struct go_table *t, const struct go_inline_layout *layout, st
                  layout->entry_bytes)) {
         return false;
     }
-    struct cursor c = cursor_of(raw, sizeof raw);
-    *out = (struct go_inlined){.parent = -1, .parent_pc = -1};
+    *out = (struct go_inlined){
+        .parent = -1,
+        .parent_pc = layout->parent_pc_at > 0 ? number_at(raw, layout->parent_pc_at) : -1,
+        .line = number_at(raw, layout->line_at),
+        .name = (uint32_t)number_at(raw, layout->name_at),
+    };
     if (layout->parent_bytes > 0) {
-        int32_t first = (int32_t)cursor_u32(&c);
-        out->parent = layout->parent_bytes == 2 ? (int16_t)first : first;
-        out->file = (int32_t)cursor_u32(&c);
-        out->line = (int32_t)cursor_u32(&c);
-    }
-    c = cursor_of(raw + layout->name_at, 4);
-    out->name = cursor_u32(&c);
-    if (layout->parent_pc_at > 0) {
-        c = cursor_of(raw + layout->parent_pc_at, 4);
-        out->parent_pc = (int32_t)cursor_u32(&c);
+        int32_t parent = number_at(raw, 0);
+        out->parent = layout->parent_bytes == 2 ? (int16_t)parent : parent;
+        out->file = number_at(raw, 4);
     }
     return true;
 }

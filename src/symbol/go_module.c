@@ -13,6 +13,7 @@ enum {
     MODULE_FUNCDATA_FIRST = 32, /* where a later version may have it */
     MODULE_FUNCDATA_LAST = 48,
     CANDIDATES_MAX = 4096,
+    TEXT_NAMES_MAX = 1 << 18,
     FITS_WANTED = 32,     /* functions with inlined calls that have to make sense */
     FITS_TRIED = 8192,    /* functions looked at for them */
     BUILD_INFO_BYTES = 32,
@@ -69,10 +70,9 @@ static bool find_module(void *context, const struct go_piece *piece)
 static bool find_module_by_relocation(struct go_table *t)
 {
     unsigned candidates = 0;
-    for (uint64_t i = 0; i < t->relocations.count && candidates < CANDIDATES_MAX; i++) {
-        uint64_t address, value;
-        if (go_relocation(&t->reader, &t->relocations, i, &address, &value) &&
-            value == t->address && ++candidates && module_fits(t, address)) {
+    uint64_t address, value;
+    for (uint64_t i = 0; go_relocation(&t->reader, &t->relocations, i, &address, &value); i++) {
+        if (value == t->address && candidates++ < CANDIDATES_MAX && module_fits(t, address)) {
             return true;
         }
     }
@@ -102,35 +102,37 @@ static bool starts_at_a_function(struct go_table *t, uint64_t text)
     return false;
 }
 
-static bool take_text_symbol(void *context, const struct elf_symbol *symbol)
+struct text_search {
+    struct elf *elf;
+    uint64_t text; /* 0: not found */
+    unsigned names;
+};
+
+static bool find_text_symbol(void *context, const struct elf_symbol *symbol)
 {
-    struct go_table *t = context;
+    struct text_search *s = context;
     struct str name;
-    if (elf_name(t->reader.elf, (enum elf_table)symbol->table, symbol->name, &name) &&
+    if (elf_name(s->elf, (enum elf_table)symbol->table, symbol->name, &name) &&
         str_eq(name, STR("runtime.text"))) {
-        t->text = symbol->address;
+        s->text = symbol->address;
         return false;
     }
-    return true;
+    return ++s->names < TEXT_NAMES_MAX;
 }
 
 /* Without module data: the header (until Go 1.25), the symbol, the section. */
 static bool guess_text(struct go_table *t)
 {
-    struct elf *elf = t->reader.elf;
-    uint64_t word = go_word_bytes(elf), text;
-    if (go_word(&t->reader, t->whole, 8 + 2 * word, &text) && text != 0) {
-        t->text = text;
+    struct text_search search = {.elf = t->reader.elf};
+    if (go_word(&t->reader, t->whole, 8 + 2 * go_word_bytes(search.elf), &t->text) &&
+        t->text != 0) {
         return true;
     }
-    (void)elf_each_function(elf, ELF_SYMTAB, take_text_symbol, t, NULL);
-    const struct elf_section *s = t->text == 0 ? elf_section(elf, ".text") : NULL;
-    if (s != NULL && starts_at_a_function(t, s->address)) {
-        t->text = s->address;
-    } else if (t->text == 0 && starts_at_a_function(t, elf->text_start)) {
-        t->text = elf->text_start;
-    }
-    return t->text != 0;
+    (void)elf_each_function(search.elf, ELF_SYMTAB, find_text_symbol, &search, NULL);
+    const struct elf_section *section = elf_section(search.elf, ".text");
+    uint64_t start = section != NULL ? section->address : search.elf->text_start;
+    t->text = search.text != 0 ? search.text : start;
+    return search.text != 0 || starts_at_a_function(t, start);
 }
 
 bool go_find_text(struct go_table *t, struct err *err)
@@ -163,14 +165,14 @@ static bool name_fits(struct go_table *t, uint32_t at)
     return true;
 }
 
-/* The first entry of a tree has no parent, and its call is in the function. */
+/* The first entry of a tree has no parent, its call is in the function, and lines count from 1. */
 static bool tree_fits(struct go_table *t, const struct go_inline_layout *layout,
                       const struct go_function *f, struct go_span tree)
 {
     struct go_inlined first;
     return go_inlined_at(t, layout, tree, 0, &first) && first.parent == -1 &&
-           first.parent_pc >= -1 && first.parent_pc < (int64_t)(f->limit - f->start) &&
-           name_fits(t, first.name);
+           first.line > 0 && first.parent_pc >= -1 &&
+           first.parent_pc < (int64_t)(f->limit - f->start) && name_fits(t, first.name);
 }
 
 static bool layout_fits(struct go_table *t, const struct go_inline_layout *layout)
@@ -193,7 +195,7 @@ static bool layout_fits(struct go_table *t, const struct go_inline_layout *layou
 static bool take_funcdata(struct go_table *t, unsigned word)
 {
     struct go_span span;
-    if (!module_word(t, t->module, word, &t->funcdata) ||
+    if (!module_word(t, t->module, word, &t->funcdata) || t->funcdata == 0 ||
         !go_span_of(t->reader.elf, t->funcdata, &span) ||
         !layout_fits(t, &t->format->layouts[0])) {
         return false;
@@ -231,21 +233,21 @@ static bool version_by_pointer(struct go_table *t, struct go_span info, struct g
     if (!go_word(&t->reader, info, 16, &header) ||
         !go_pointer(&t->reader, &t->relocations, header, &text) ||
         !go_pointer(&t->reader, &t->relocations, header + word, &len) ||
-        !go_span_of(t->reader.elf, text, out)) {
+        !go_span_of(t->reader.elf, text, out) || len > out->bytes) {
         return false;
     }
-    out->bytes = len < out->bytes ? len : out->bytes;
+    out->bytes = len;
     return true;
 }
 
 static bool version_behind(struct go_table *t, struct go_span info, struct go_span *out)
 {
-    unsigned char len; /* below 128: the first byte of a LEB128 is all of it */
+    unsigned char len; /* a LEB128, of one byte below GO_VERSION_MAX */
     *out = go_from(info, BUILD_INFO_BYTES + 1);
-    if (!go_read(&t->reader, info, BUILD_INFO_BYTES, &len, 1) || len >= GO_VERSION_MAX) {
+    if (!go_read(&t->reader, info, BUILD_INFO_BYTES, &len, 1) || len > out->bytes) {
         return false;
     }
-    out->bytes = len < out->bytes ? len : out->bytes;
+    out->bytes = len;
     return true;
 }
 

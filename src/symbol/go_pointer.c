@@ -38,20 +38,24 @@ bool go_relocation(struct go_reader *r, const struct go_relocations *all, uint64
     *address = cursor_u64(&c);
     uint64_t type = cursor_u64(&c);
     *value = cursor_u64(&c);
-    return type == (r->elf->machine == ELF_AARCH64 ? R_AARCH64_RELATIVE : R_X86_64_RELATIVE);
+    if (type != (r->elf->machine == ELF_AARCH64 ? R_AARCH64_RELATIVE : R_X86_64_RELATIVE)) {
+        *address = UINT64_MAX;
+    }
+    return true;
 }
 
-/* The relative ones come first, those of other kinds behind them count as beyond every address. */
 uint64_t go_relocation_of(struct go_reader *r, const struct go_relocations *all, uint64_t address)
 {
     uint64_t low = 0, high = all->count, at = 0, value;
     while (low < high) {
         uint64_t middle = low + (high - low) / 2;
-        bool relative = go_relocation(r, all, middle, &at, &value);
-        if (relative && at == address) {
+        if (!go_relocation(r, all, middle, &at, &value)) {
+            break;
+        }
+        if (at == address) {
             return middle;
         }
-        if (relative && at < address) {
+        if (at < address) {
             low = middle + 1;
         } else {
             high = middle;

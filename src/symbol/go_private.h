@@ -1,6 +1,6 @@
 /*
- * What the files of the Go symbol table share: reading through a small cache, where the table is, and
- * what the Go versions do differently.
+ * What the files of the Go symbol table share: reading through a small cache, where the table is,
+ * and what the Go versions do differently.
  *
  * go_read.c reads, go_pointer.c follows pointers that the loader would relocate, go_find.c finds
  * the table and go_module.c what belongs to it, go_function.c takes its records apart, golang.c
@@ -14,12 +14,12 @@
 
 enum {
     GO_BLOCK_BYTES = 1024,
-    GO_BLOCKS = 32,              /* a binary search touches 10 to 20 of them, the first ones always */
-    GO_FUNCTIONS_MAX = 1 << 23,  /* large Go programs have 500,000 */
-    GO_STEPS_MAX = 1 << 20,      /* of one pc-value stream: 2 MiB or more of it */
-    GO_SCAN_MAX_BYTES = 256 << 20, /* of a file without sections */
-    GO_RELOCATIONS_MAX = 16 << 20,
-    GO_NAME_MAX = 4096,          /* longer names are cut */
+    GO_BLOCKS = 32,             /* a binary search touches 10 to 20, the first ones every time */
+    GO_FUNCTIONS_MAX = 1 << 23, /* large Go programs have 500,000 */
+    GO_STEPS_MAX = 4 << 20,     /* through pc-value streams in one look-up */
+    GO_SCAN_MAX_BYTES = 256 << 20,
+    GO_RELOCATIONS_MAX = 4 << 20,
+    GO_NAME_MAX = 4096,         /* longer names are cut */
     GO_VERSION_MAX = 128,
 };
 
@@ -82,6 +82,8 @@ void go_relocations_find(struct go_reader *r, struct go_relocations *out);
 
 /* The index of the relocation of this address; count when there is none. */
 uint64_t go_relocation_of(struct go_reader *r, const struct go_relocations *all, uint64_t address);
+
+/* False when it cannot be read. One of another kind has address UINT64_MAX: they come last. */
 bool go_relocation(struct go_reader *r, const struct go_relocations *all, uint64_t index,
                    uint64_t *address, uint64_t *value);
 
@@ -94,14 +96,14 @@ struct go_inline_layout {
     uint8_t pcdata, funcdata; /* indices of the stream of indices and of the tree */
     uint8_t entry_bytes;
     uint8_t parent_bytes; /* of the parent's index, at the entry's start; 0: not there */
-    uint8_t name_at;
+    uint8_t name_at, line_at;
     uint8_t parent_pc_at; /* 0: not there, the entry holds the call's file and line */
     bool wide_count;      /* the number of funcdata is 32 bits, later 8 */
 };
 
 struct go_inlined {
     int32_t parent, parent_pc;
-    int32_t file, line; /* of the call, when there is no parent_pc */
+    int32_t file, line; /* of the call; since Go 1.20 only the line where the function starts */
     uint32_t name;
 };
 
@@ -132,7 +134,8 @@ struct go_table {
     uint64_t first_relocation; /* of the list's addresses, when the file has 0 there */
     uint64_t funcdata;         /* what relative funcdata count from */
     struct go_inline_layout inlines; /* entry_bytes 0: none known */
-    struct arena texts;          /* of the last look-up */
+    struct arena texts;              /* of the last look-up */
+    uint32_t steps;                  /* it may still take through streams */
     char version[GO_VERSION_MAX];
     size_t version_len;
     uint64_t damaged;
@@ -152,8 +155,9 @@ struct go_function {
 bool go_find(struct go_table *t, struct err *err);
 
 /*
- * go_find.c: calls `each` for pieces of the segments' bytes, at addresses that are multiples of 8,
- * those of the executable segments last. Ends with true when `each` returns true.
+ * go_find.c: calls `each` for pieces of the segments' bytes, at addresses that are multiples of 8:
+ * first of the writable segments, which are small, last of the executable ones. Ends with true when
+ * `each` returns true.
  */
 struct go_piece {
     const unsigned char *bytes;

@@ -111,9 +111,9 @@ static int32_t value_at(struct go_table *t, uint32_t stream, const struct go_fun
     struct stream s = {.table = t, .at = stream};
     uint32_t value = UINT32_MAX;
     uint64_t end = f->start;
-    for (uint32_t step = 0; stream != 0 && step < GO_STEPS_MAX; step++) {
+    for (bool first = true; stream != 0 && t->steps > 0; first = false, t->steps--) {
         uint32_t change = take_number(&s);
-        if (change == 0 && step > 0 && !s.failed) {
+        if (change == 0 && !first && !s.failed) {
             return -1;
         }
         value += (change & 1) != 0 ? ~(change >> 1) : change >> 1;
@@ -176,7 +176,9 @@ static void add_frame(struct go_table *t, const struct go_function *f, uint32_t 
     };
 }
 
-/* The inlined calls at the address, innermost first; returns where the function itself is. */
+/* The inlined calls at the address, innermost first; returns where the function itself is. A tree
+ * lists callers before what is inlined into them. Package initialisers of real programs hold calls
+ * that name themselves as caller: there the chain ends, and the line in the function is unknown. */
 static struct place add_inlined(struct go_table *t, const struct go_function *f, uint64_t address,
                                 struct go_frames *out)
 {
@@ -197,12 +199,15 @@ static struct place add_inlined(struct go_table *t, const struct go_function *f,
         add_frame(t, f, call.name, place, out);
         if (layout->parent_pc_at == 0) {
             place = (struct place){call.file, call.line};
-            index = call.parent;
         } else {
             uint64_t caller = f->start + (uint64_t)(int64_t)call.parent_pc;
             place = place_at(t, f, caller);
-            index = value_at(t, stream, f, caller);
+            call.parent = value_at(t, stream, f, caller);
         }
+        if (call.parent >= index) {
+            return (struct place){-1, -1};
+        }
+        index = call.parent;
     }
     return place;
 }
@@ -211,6 +216,7 @@ bool go_table_lookup(struct go_table *table, uint64_t address, struct go_frames 
 {
     struct go_function f;
     arena_clear(&table->texts);
+    table->steps = GO_STEPS_MAX;
     out->count = 0;
     if (!find_function(table, address, &f)) {
         return false;
@@ -225,6 +231,7 @@ bool go_table_lookup(struct go_table *table, uint64_t address, struct go_frames 
 bool go_table_sp_delta(struct go_table *table, uint64_t address, int32_t *bytes)
 {
     struct go_function f;
+    table->steps = GO_STEPS_MAX;
     if (!find_function(table, address, &f) || (f.last & FLAG_SP_WRITE) != 0) {
         return false;
     }

@@ -1,6 +1,7 @@
 #include "symbol/inlines.h"
 
 #include <dwarf.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/map.h"
@@ -8,7 +9,7 @@
 
 enum {
     HOPS_MAX = 8,               /* from an entry to the one that has the name */
-    OVERLAPS_MAX = 32,          /* ranges that begin before an address, looked at for one that holds it */
+    OVERLAPS_MAX = 32,          /* ranges that begin before an address: so many are looked at */
     ALTERNATE_PATH_MAX = 4096,
     DEPTH_MAX = 2 * PROFILE_INLINES_MAX, /* inlined functions nested in one another */
 };
@@ -23,7 +24,7 @@ struct inlines {
     struct dwarf main, alternate;
     struct elf alternate_elf;
     bool has_alternate;
-    char alternate_path[ALTERNATE_PATH_MAX];
+    char alternate_path[INLINES_ALTERNATE_ATTEMPTS][ALTERNATE_PATH_MAX];
     unsigned char alternate_id[ELF_BUILD_ID_MAX];
     size_t alternate_id_bytes;
     VEC(struct name) names;
@@ -46,6 +47,20 @@ static struct elf *elf_with_dwarf(struct symbol_files *files)
     return NULL;
 }
 
+/* The texts are zero before. */
+static void set_alternate_paths(struct inlines *in, struct str path)
+{
+    if (path.len > 0 && path.ptr[0] == '/') {
+        memcpy(in->alternate_path[0], path.ptr, path.len);
+    }
+    char *out = in->alternate_path[1];
+    size_t len = (size_t)sprintf(out, "/usr/lib/debug/.build-id/%02x/", in->alternate_id[0]);
+    for (size_t i = 1; i < in->alternate_id_bytes; i++) {
+        len += (size_t)sprintf(out + len, "%02x", in->alternate_id[i]);
+    }
+    strcpy(out + len, ".debug");
+}
+
 static void read_alternate_link(struct inlines *in, struct elf *elf)
 {
     struct buf link;
@@ -54,10 +69,10 @@ static void read_alternate_link(struct inlines *in, struct elf *elf)
     if (section != NULL && elf_section_read(elf, section, &link, NULL)) {
         struct cursor c = cursor_of(link.ptr, link.len);
         struct str path = cursor_cstr(&c);
-        if (!c.short_read && c.len > 0 && c.len <= sizeof in->alternate_id) {
-            memcpy(in->alternate_path, path.ptr, path.len); /* its NUL is there already */
+        if (!c.short_read && c.len > 1 && c.len <= sizeof in->alternate_id) {
             memcpy(in->alternate_id, c.ptr, c.len);
             in->alternate_id_bytes = c.len;
+            set_alternate_paths(in, path);
         }
     }
     buf_release(&link);
@@ -84,9 +99,9 @@ struct inlines *inlines_open(struct symbol_files *files, struct err *err)
     return in;
 }
 
-const char *inlines_alternate_path(const struct inlines *in)
+const char *inlines_alternate_path(const struct inlines *in, unsigned attempt)
 {
-    return in->alternate_path;
+    return attempt < INLINES_ALTERNATE_ATTEMPTS ? in->alternate_path[attempt] : "";
 }
 
 bool inlines_alternate(struct inlines *in, const struct memory_reader *file, struct err *err)
@@ -97,8 +112,8 @@ bool inlines_alternate(struct inlines *in, const struct memory_reader *file, str
     struct elf *elf = &in->alternate_elf;
     bool good = elf->build_id_bytes == in->alternate_id_bytes &&
                 memcmp(elf->build_id, in->alternate_id, in->alternate_id_bytes) == 0;
-    good = good || err_set(err, ERR_UNSUPPORTED, 0, "%s has another build id than was asked for",
-                           in->alternate_path);
+    good = good || err_set(err, ERR_UNSUPPORTED, 0,
+                           "the file with shared DWARF has another build id than was asked for");
     good = good && dwarf_open(&in->alternate, elf, 0, 0, INLINES_MAX_BYTES, err);
     if (!good) {
         elf_release(elf);
@@ -172,8 +187,8 @@ static bool follow(struct dwarf **d, struct dwarf_unit **unit, struct dwarf_entr
            dwarf_read_entry(*d, *unit, offset, e, time);
 }
 
-/* The names of an entry, its own or those of what it is an instance of. Null: time is over, or memory
- * has ended. */
+/* The names of an entry, its own or those of what it is an instance of. Null: time is over, or
+ * memory has ended. */
 static const struct name *name_of(struct inlines *in, struct dwarf_unit *unit,
                                   const struct dwarf_entry *entry, struct dwarf_time *time)
 {
@@ -235,11 +250,12 @@ struct chain {
 };
 
 /*
- * Below the function's entry, which is at.[0]: entries stand in the order of a walk down the tree, so
- * one pass forward finds the way. `level` counts lists of children entered since the innermost inlined
- * function that holds the address. Entries of the level `open` are looked at: that function's own, and
- * those in blocks that hold the address or tell none; the rest is passed over. That a block holds
- * the address decides nothing: compilers let it overlap with what stands beside it.
+ * Below the function's entry, which is at.[0]: entries stand in the order of a walk down the tree,
+ * so one pass forward finds the way. `level` counts lists of children entered since the innermost
+ * inlined function that holds the address. Entries of the level `open` are looked at: that
+ * function's own, and those in blocks that hold the address or tell none; the rest is passed over.
+ * That a block holds the address decides nothing: compilers let it overlap with what stands beside
+ * it.
  */
 static bool descend(struct inlines *in, const struct dwarf_unit *unit, uint64_t address,
                     struct chain *chain, struct dwarf_time *time)

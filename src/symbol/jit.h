@@ -28,8 +28,9 @@
  * fails and what was learned stays.
  *
  * What producers do. CPython leaves the jitdump's machine 0. V8 counts the addresses of its debug
- * info from an ELF header that is not there (64 bytes too high), and those of baseline code ("^")
- * are offsets in the bytecode: the first is corrected, the second left without lines. A producer
+ * info from an ELF header that is not there (64 bytes too high), those of baseline code ("^") are
+ * offsets in the bytecode, and node 20 writes freed memory where names of files outside node itself
+ * should be: the first is corrected, the others are left without lines and not counted. A producer
  * whose times are a processor's counter (header flag 1) is read as if it told none.
  *
  * Formats: Linux tools/perf/Documentation/jit-interface.txt and jitdump-specification.txt.

@@ -17,7 +17,6 @@ enum { CODE_LOAD = 0, CODE_MOVE = 1, DEBUG_INFO = 2 }; /* 3 close, 4 unwinding i
 enum {
     LOAD_BYTES = 40, /* before the name */
     MOVE_BYTES = 48,
-    DEBUG_BYTES = 16,
     ELF_HEADER_BYTES = 0x40,
 };
 
@@ -72,16 +71,21 @@ static bool take_header(struct jit_dump *dump, struct cursor *c, struct err *err
     return true;
 }
 
+static uint64_t smaller(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
 /* How much of a body is looked at. */
-static size_t wanted_of(uint32_t record)
+static size_t wanted_of(uint32_t record, uint64_t body_bytes)
 {
     switch (record) {
     case CODE_LOAD:
-        return LOAD_BYTES + JIT_LINE_MAX + 1;
+        return (size_t)smaller(body_bytes, LOAD_BYTES + JIT_LINE_MAX + 1);
     case CODE_MOVE:
-        return MOVE_BYTES;
+        return (size_t)smaller(body_bytes, MOVE_BYTES);
     case DEBUG_INFO:
-        return JIT_DEBUG_MAX_BYTES;
+        return body_bytes <= JIT_DEBUG_MAX_BYTES ? (size_t)body_bytes : 0;
     default:
         return 0;
     }
@@ -93,7 +97,8 @@ static bool take_prefix(struct jit_dump *dump, struct cursor *c, struct err *err
     uint32_t bytes = cursor_u32(c);
     uint64_t time_ns = cursor_u64(c);
     if (bytes < PREFIX_BYTES) {
-        return err_set(err, ERR_MALFORMED, 0, "jitdump record of %u bytes; the rest is lost", bytes);
+        return err_set(err, ERR_MALFORMED, 0, "jitdump record of %u bytes: the rest is lost",
+                       bytes);
     }
     dump->time_ns = dump->dated ? time_ns : 0;
     dump->body_bytes = bytes - PREFIX_BYTES;
@@ -134,9 +139,8 @@ static bool take_move(struct jit_names *names, struct cursor *c)
     return !c->short_read && jit_index_move(&names->index, from, to, names->dump.time_ns);
 }
 
-/* One entry. V8 counts its addresses from an ELF header that perf would put before the code, others
- * from the code: an entry within the first 0x40 bytes tells that the dump is of the others. */
-static void take_line_entry(struct jit_dump *dump, struct cursor *c, struct str *file)
+/* True when the entry is of the code's first bytes. */
+static bool take_line_entry(struct jit_dump *dump, struct cursor *c, struct str *file)
 {
     uint64_t address = cursor_u64(c);
     uint32_t line = cursor_u32(c);
@@ -144,42 +148,54 @@ static void take_line_entry(struct jit_dump *dump, struct cursor *c, struct str 
     struct str name = cursor_cstr(c);
     bool same = str_eq(name, STR("\xff")) || (file->ptr != NULL && str_eq(name, *file));
     if (c->short_read || address < dump->lines_of) {
-        return;
-    }
-    if (address - dump->lines_of < ELF_HEADER_BYTES) {
-        dump->line_bias = 0;
+        return false;
     }
     jit_lines_add(&dump->lines, address - dump->lines_of, line, same ? NULL : &name);
     *file = same ? *file : name;
+    return address - dump->lines_of < ELF_HEADER_BYTES;
 }
 
-/* False when entries are missing. */
-static bool take_debug_info(struct jit_dump *dump, struct cursor *c)
+/* Whether nothing is left but the zeros that pad a record to 8 bytes. */
+static bool at_padding(const struct cursor *c)
+{
+    static const unsigned char zeros[8];
+    return !c->short_read && c->len < sizeof zeros && memcmp(c->ptr, zeros, c->len) == 0;
+}
+
+/* The lines of the code that comes next. Node 20 writes freed memory where file names should be,
+ * zeros in it, which shows in that the entries do not fill the record: then there are no lines.
+ * V8 counts the addresses from an ELF header that perf would put before the code, others from the
+ * code: an entry of the code's first 0x40 bytes tells that the dump is of the others. */
+static void take_debug_info(struct jit_dump *dump, struct cursor *c)
 {
     struct str file = {0};
+    bool near_start = false;
     jit_lines_clear(&dump->lines);
     dump->lines_of = cursor_u64(c);
     uint64_t count = cursor_u64(c);
-    while (count > 0 && c->len > 0) {
-        take_line_entry(dump, c, &file);
-        count--;
+    for (; count > 0 && c->len > 0; count--) {
+        near_start = take_line_entry(dump, c, &file) || near_start;
     }
-    return !c->short_read && count == 0;
+    if (count > 0 || !at_padding(c)) {
+        jit_lines_clear(&dump->lines);
+    } else if (near_start) {
+        dump->line_bias = 0;
+    }
 }
 
 static void take_body(struct jit_names *names, struct cursor *c)
 {
     struct jit_dump *dump = &names->dump;
-    bool whole = c->len == dump->body_bytes, good = true;
+    bool good = true;
     switch (dump->record) {
     case CODE_LOAD:
-        good = take_load(names, c, whole);
+        good = take_load(names, c, c->len == dump->body_bytes);
         break;
     case CODE_MOVE:
         good = take_move(names, c);
         break;
     case DEBUG_INFO:
-        good = take_debug_info(dump, c) || !whole;
+        take_debug_info(dump, c);
         break;
     default:
         break;
@@ -196,8 +212,7 @@ static void expect(struct jit_dump *dump, enum jit_dump_part part, size_t wanted
 
 static void expect_body(struct jit_dump *dump)
 {
-    size_t wanted = wanted_of(dump->record);
-    wanted = wanted < dump->body_bytes ? wanted : (size_t)dump->body_bytes;
+    size_t wanted = wanted_of(dump->record, dump->body_bytes);
     if (wanted == 0) {
         dump->skip = dump->body_bytes;
         expect(dump, JIT_DUMP_PREFIX, PREFIX_BYTES);
@@ -231,7 +246,7 @@ static bool take_part(struct jit_names *names, struct cursor part, struct err *e
 
 static void skip_some(struct jit_dump *dump, struct cursor *rest)
 {
-    size_t len = dump->skip < rest->len ? (size_t)dump->skip : rest->len;
+    size_t len = (size_t)smaller(dump->skip, rest->len);
     cursor_skip(rest, len);
     dump->skip -= len;
 }

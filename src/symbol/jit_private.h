@@ -44,7 +44,7 @@ struct jit_dump {
     bool dated;
     struct jit_lines lines; /* of the code that the next load announces */
     uint64_t lines_of;      /* where that code starts */
-    uint64_t line_bias;     /* see take_line_entry */
+    uint64_t line_bias;     /* see take_debug_info */
 };
 
 /* What the two buffers of a jit_dump may grow to: buffers grow by halves. */

@@ -1,25 +1,33 @@
 #include "symbol/namer.h"
-#include "symbol/demangle.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+
+#include "symbol/demangle.h"
+#include "symbol/generated.h"
+#include "symbol/golang.h"
+#include "symbol/inlines.h"
 
 enum {
     RAW_NAME_MAX = 8 * ELF_NAME_MAX,
     PLACE_NAME_MAX = 256 + 64, /* "[file+0x…]"; a path's last part is at most 255 bytes */
     KALLSYMS_CHUNK_BYTES = 64 * 1024,
     NAMES_SHARE = 4, /* of max_bytes, 1/4 is for names */
+    CHAIN_MAX_BYTES = PROFILE_INLINES_MAX * 2 * (DEMANGLE_OUTPUT_MAX + DEMANGLE_INPUT_MAX),
 };
 
 struct namer_image {
     uint64_t key;
     uint64_t used_run; /* the last run that asked for it */
     struct symbols symbols;
+    bool symbols_loaded; /* or could not be */
+    bool is_go;
     char build_id[2 * ELF_BUILD_ID_MAX + 1];
-    char *problem; /* why there are no symbols; null: there are */
+    char *problem; /* why there are no symbols; null: there are, or were not needed */
 };
 
-/* The name of the function at `start` in an image: two texts, one after the other. */
+/* The name of the function at `start` in an image, or with image 0 of an inlined one with the
+ * linkage name of which `start` is the hash: two texts, one after the other. */
 struct namer_name {
     uint64_t image, start;
     uint32_t text;                  /* in name_text */
@@ -42,6 +50,7 @@ void namer_init(struct namer *n, const struct symbol_source *source, size_t max_
     buf_init(&n->name_text, max_bytes / NAMES_SHARE);
     buf_init(&n->raw, RAW_NAME_MAX);
     buf_init(&n->readable, DEMANGLE_OUTPUT_MAX + DEMANGLE_INPUT_MAX);
+    buf_init(&n->chain, CHAIN_MAX_BYTES);
 }
 
 static void release_image(struct namer_image *image)
@@ -61,6 +70,7 @@ void namer_release(struct namer *n)
     buf_release(&n->name_text);
     buf_release(&n->raw);
     buf_release(&n->readable);
+    buf_release(&n->chain);
 }
 
 static size_t tables_bytes(const struct namer *n)
@@ -80,7 +90,7 @@ static size_t names_bytes(const struct namer *n)
 
 size_t namer_bytes(const struct namer *n)
 {
-    return tables_bytes(n) + names_bytes(n) + n->raw.cap + n->readable.cap;
+    return tables_bytes(n) + names_bytes(n) + n->raw.cap + n->readable.cap + n->chain.cap;
 }
 
 /* ---- images ---- */
@@ -117,25 +127,96 @@ static void shrink_tables(struct namer *n, size_t max_bytes)
     }
 }
 
-/* An image for as long as its frames are named. */
+/* An image for as long as its frames are named; each part is opened when it is first needed. */
 struct opened {
+    struct namer *namer;
+    uint64_t key;
+    bool tried, is_open, is_elf;
     struct symbol_image source;
-    struct elf elf;
-    bool is_open, is_elf;
+    struct symbol_files files;
+    bool go_tried;
+    struct go_table *go;
+    bool inlines_tried;
+    struct inlines *inlines;
+    struct memory_reader alternate;
+    void *alternate_handle;
     struct err err; /* why it is not open, or no ELF */
 };
 
-static void open_source(struct namer *n, uint64_t key, struct opened *o)
+static bool open_source(struct opened *o)
 {
-    o->is_open = n->source->open(n->source->context, key, &o->source, &o->err);
-    o->is_elf = o->is_open && o->source.kind == SYMBOL_IMAGE_ELF &&
-                elf_open(&o->elf, &o->source.file, &o->err);
+    struct namer *n = o->namer;
+    if (!o->tried) {
+        o->tried = true;
+        o->is_open = n->source->open(n->source->context, o->key, &o->source, &o->err);
+        o->is_elf = o->is_open && o->source.kind == SYMBOL_IMAGE_ELF &&
+                    symbol_files_open(&o->files, &o->source.file, o->key, n->debug, &o->err);
+    }
+    return o->is_open;
 }
 
-static void close_source(struct namer *n, struct opened *o)
+/* Null: it is not open, or no ELF. */
+static struct symbol_files *files_of(struct opened *o)
 {
+    (void)open_source(o);
+    return o->is_elf ? &o->files : NULL;
+}
+
+/* Null: no Go program. */
+static struct go_table *go_of(struct opened *o)
+{
+    if (!o->go_tried && files_of(o) != NULL) {
+        o->go = go_table_open(&o->files.elf[FILE_MAIN], NULL);
+    }
+    o->go_tried = true;
+    return o->go;
+}
+
+/* The file with what dwz moved out of this one. */
+static void open_alternate(struct opened *o)
+{
+    const struct debug_source *debug = o->namer->debug;
+    for (unsigned i = 0; debug != NULL && i < INLINES_ALTERNATE_ATTEMPTS; i++) {
+        const char *path = inlines_alternate_path(o->inlines, i);
+        if (path[0] == '\0' ||
+            !debug->open(debug->context, o->key, path, &o->alternate, &o->alternate_handle)) {
+            continue;
+        }
+        if (inlines_alternate(o->inlines, &o->alternate, NULL)) {
+            return;
+        }
+        debug->close(debug->context, o->alternate_handle);
+        o->alternate_handle = NULL;
+    }
+}
+
+/* Null: DWARF is not wanted, there is none, or time is over. */
+static struct inlines *inlines_of(struct opened *o)
+{
+    const struct namer *n = o->namer;
+    bool wanted = n->inlines && n->clock != NULL;
+    if (!o->inlines_tried && wanted && n->clock->mono_ns(n->clock->context) < n->deadline_ns) {
+        o->inlines = files_of(o) != NULL ? inlines_open(&o->files, NULL) : NULL;
+        if (o->inlines != NULL) {
+            open_alternate(o);
+        }
+        o->inlines_tried = true;
+    }
+    return o->inlines;
+}
+
+static void close_source(struct opened *o)
+{
+    struct namer *n = o->namer;
+    if (o->inlines != NULL) {
+        inlines_release(o->inlines);
+        if (o->alternate_handle != NULL) {
+            n->debug->close(n->debug->context, o->alternate_handle);
+        }
+    }
+    go_table_release(o->go);
     if (o->is_elf) {
-        elf_release(&o->elf);
+        symbol_files_release(&o->files);
     }
     if (o->is_open) {
         n->source->close(n->source->context, &o->source);
@@ -158,8 +239,8 @@ static bool load_kallsyms(struct symbols *symbols, struct symbol_image *source, 
 
 static bool load_symbols(struct symbols *symbols, struct opened *o, struct err *err)
 {
-    if (o->is_elf) {
-        return symbols_load_elf(symbols, &o->elf, err);
+    if (files_of(o) != NULL) {
+        return symbols_load_files(symbols, &o->files, err);
     }
     if (o->is_open && o->source.kind == SYMBOL_IMAGE_KALLSYMS) {
         return load_kallsyms(symbols, &o->source, err);
@@ -168,23 +249,35 @@ static bool load_symbols(struct symbols *symbols, struct opened *o, struct err *
     return false;
 }
 
-static struct namer_image *load_image(struct namer *n, uint64_t key, struct opened *o)
+/* The table of an image, loaded at the first address that nothing before it in order tells. */
+static const struct symbols *symbols_of(struct namer_image *image, struct opened *o)
 {
     struct err err = {0};
-    struct namer_image *image = vec_push(&n->images);
-    if (image == NULL) {
-        return NULL;
+    struct namer *n = o->namer;
+    if (image->symbols_loaded) {
+        return &image->symbols;
     }
-    image->key = key;
-    symbols_init(&image->symbols, n->max_bytes - n->max_bytes / NAMES_SHARE);
-    if (o->is_elf) {
-        elf_build_id_text(&o->elf, image->build_id);
-    }
+    image->symbols_loaded = true;
     if (load_symbols(&image->symbols, o, &err)) {
         n->stats.images_loaded++;
     } else {
         image->problem = strdup(err.text);
         n->stats.images_failed++;
+    }
+    return &image->symbols;
+}
+
+static struct namer_image *add_image(struct namer *n, struct opened *o)
+{
+    struct namer_image *image = vec_push(&n->images);
+    if (image == NULL) {
+        return NULL;
+    }
+    image->key = o->key;
+    symbols_init(&image->symbols, n->max_bytes - n->max_bytes / NAMES_SHARE);
+    if (files_of(o) != NULL) {
+        elf_build_id_text(&o->files.elf[FILE_MAIN], image->build_id);
+        image->is_go = go_of(o) != NULL;
     }
     return image;
 }
@@ -206,6 +299,19 @@ static const struct namer_name *find_name(const struct namer *n, uint64_t image,
         }
     }
     return NULL;
+}
+
+static struct str readable_of(const struct namer *n, const struct namer_name *name)
+{
+    return str_sub(buf_slice(&n->name_text), name->text, name->readable_len);
+}
+
+/* As in the file; the same as the readable one where it is plain. */
+static struct str raw_of(const struct namer *n, const struct namer_name *name)
+{
+    struct str raw = str_sub(buf_slice(&n->name_text), (size_t)name->text + name->readable_len,
+                             name->raw_len);
+    return raw.len > 0 ? raw : readable_of(n, name);
 }
 
 /* All at once: what a busy program uses is back after one window. */
@@ -239,13 +345,18 @@ static const struct namer_name *keep_name(struct namer *n, uint64_t image, uint6
     return name;
 }
 
-/* Reads and demangles the name of a function that is met for the first time. */
-static const struct namer_name *make_name(struct namer *n, const struct namer_image *image,
-                                          struct elf *elf, const struct symbol_hit *hit)
+/* The name of a function, read and demangled when it is met for the first time; null when it cannot
+ * be read. */
+static const struct namer_name *symbol_name(struct namer *n, const struct namer_image *image,
+                                            struct opened *o, const struct symbol_hit *hit)
 {
+    const struct namer_name *known = find_name(n, image->key, hit->start);
+    if (known != NULL) {
+        return known;
+    }
     buf_clear(&n->raw);
     buf_clear(&n->readable);
-    if (!symbols_name(&image->symbols, elf, hit, &n->raw)) {
+    if (!symbols_name(&image->symbols, files_of(o), hit, &n->raw)) {
         return NULL;
     }
     struct str raw = buf_slice(&n->raw);
@@ -254,16 +365,21 @@ static const struct namer_name *make_name(struct namer *n, const struct namer_im
                      differs ? raw : STR(""));
 }
 
-/* ---- frames ---- */
-
-static bool name_frame(struct namer *n, struct profile *p, uint32_t frame, struct str name,
-                       struct str raw, struct err *err)
+/* The same for a linkage name from elsewhere; null when it means nothing but itself. */
+static const struct namer_name *linkage_name(struct namer *n, struct str linkage)
 {
-    profile_name_frame(p, frame, name, raw);
-    n->stats.frames++;
-    return p->frames.at[frame].name != 0 ||
-           err_set(err, ERR_LIMIT, 0, "the profile has no room for the names of its frames");
+    uint64_t hash = str_hash(linkage);
+    const struct namer_name *known = find_name(n, 0, hash);
+    if (known != NULL && str_eq(raw_of(n, known), linkage)) {
+        return known;
+    }
+    buf_clear(&n->readable);
+    return demangle(linkage, &n->readable)
+               ? keep_name(n, 0, hash, buf_slice(&n->readable), linkage)
+               : NULL;
 }
+
+/* ---- frames ---- */
 
 static struct str last_part(struct str path)
 {
@@ -271,42 +387,207 @@ static struct str last_part(struct str path)
     return slash == path.len ? path : str_sub(path, slash + 1, path.len);
 }
 
-/* A name that is the place itself. */
-static bool name_by_place(struct namer *n, struct profile *p, uint32_t frame, struct err *err)
+/* Where the function begins, if somebody knows. */
+static uint64_t function_start(const struct namer *n, const struct job *job)
 {
-    const struct frame *f = &p->frames.at[frame];
-    char text[PLACE_NAME_MAX];
+    uint64_t start, limit;
+    const struct symbol_source *source = n->source;
+    bool known = source->function != NULL && job->image != 0 &&
+                 source->function(source->context, job->image, job->address, &start, &limit);
+    return known && start <= job->address ? start : job->address;
+}
+
+/* A name that is the place itself. */
+static struct str place_name(struct namer *n, const struct profile *p, const struct job *job,
+                             char text[static PLACE_NAME_MAX])
+{
+    const struct frame *f = &p->frames.at[job->frame];
     n->stats.without_symbol++;
     if (f->kind == FRAME_KERNEL) {
-        return name_frame(n, p, frame, STR("[kernel]"), STR("[kernel]"), err);
+        return STR("[kernel]");
     }
     struct str file = last_part(profile_text(p, p->modules.at[f->module].path));
     bool bracketed = file.len > 2 && file.ptr[0] == '[' && file.ptr[file.len - 1] == ']';
     file = file.len == 0 ? STR("unknown") : bracketed ? str_sub(file, 1, file.len - 2) : file;
-    int len = snprintf(text, sizeof text, "[%.*s+0x%llx]", (int)(file.len < 255 ? file.len : 255),
-                       file.ptr, (unsigned long long)f->address);
-    struct str name = {text, (size_t)len};
-    return name_frame(n, p, frame, name, name, err);
+    int len = snprintf(text, PLACE_NAME_MAX, "[%.*s+0x%llx]",
+                       (int)(file.len < 255 ? file.len : 255), file.ptr,
+                       (unsigned long long)function_start(n, job));
+    return (struct str){text, (size_t)len};
 }
 
-static bool name_by_symbol(struct namer *n, struct profile *p, const struct namer_image *image,
-                           struct elf *elf, const struct job *job, struct err *err)
+/* Innermost first, at least one. */
+static bool name_frame(struct namer *n, struct profile *p, uint32_t frame,
+                       const struct source_line *lines, size_t count, struct err *err)
 {
+    profile_name_inlined(p, frame, lines, count);
+    n->stats.frames++;
+    n->stats.lines += lines[0].line != 0;
+    return p->frames.at[frame].name != 0 ||
+           err_set(err, ERR_LIMIT, 0, "the profile has no room for the names of its frames");
+}
+
+static bool name_by_place(struct namer *n, struct profile *p, const struct job *job,
+                          struct err *err)
+{
+    char text[PLACE_NAME_MAX];
+    struct str place = place_name(n, p, job, text);
+    struct source_line line = {.name = place, .system_name = place};
+    return name_frame(n, p, job->frame, &line, 1, err);
+}
+
+static bool name_by_symbol(struct namer *n, struct profile *p, const struct namer_name *name,
+                           const struct job *job, struct err *err)
+{
+    struct source_line line = {.name = readable_of(n, name), .system_name = raw_of(n, name)};
+    return name_frame(n, p, job->frame, &line, 1, err);
+}
+
+/* ---- frames of Go code ---- */
+
+static bool name_by_go(struct namer *n, struct profile *p, const struct go_frames *frames,
+                       const struct job *job, struct err *err)
+{
+    struct source_line lines[PROFILE_INLINES_MAX];
+    for (size_t i = 0; i < frames->count; i++) {
+        lines[i] = (struct source_line){.name = frames->at[i].name,
+                                        .system_name = frames->at[i].name,
+                                        .file = frames->at[i].file,
+                                        .line = frames->at[i].line};
+    }
+    profile_set_kind(p, job->frame, FRAME_GO);
+    return name_frame(n, p, job->frame, lines, frames->count, err);
+}
+
+/* ---- frames with functions inlined at them ---- */
+
+/* A text in n->chain, which moves while it grows. */
+struct span {
+    size_t at, len;
+};
+
+static struct span keep_span(struct namer *n, struct str text)
+{
+    struct span span = {n->chain.len, text.len};
+    buf_str(&n->chain, text);
+    return span;
+}
+
+static struct str text_of(const struct namer *n, struct span span)
+{
+    return str_sub(buf_slice(&n->chain), span.at, span.len);
+}
+
+/* Readable names and linkage names of a chain. */
+struct spans {
+    struct span readable[PROFILE_INLINES_MAX], raw[PROFILE_INLINES_MAX];
+};
+
+/* By the linkage name when it tells more than the plain one, which has no class and no
+ * arguments. */
+static void keep_line(struct namer *n, const struct source_line *line, struct spans *out, size_t i)
+{
+    const struct namer_name *name =
+        line->system_name.len > 0 ? linkage_name(n, line->system_name) : NULL;
+    struct str plain = line->name.len > 0 ? line->name : line->system_name;
+    out->readable[i] = keep_span(n, name != NULL ? readable_of(n, name) : plain);
+    out->raw[i] = keep_span(n, line->system_name.len > 0 ? line->system_name : plain);
+}
+
+/* The last function is called as its symbol is: other addresses of it may not have been looked
+ * up. */
+static void keep_last(struct namer *n, const struct profile *p, const struct namer_name *symbol,
+                      const struct source_line *line, const struct job *job, struct spans *out,
+                      size_t i)
+{
+    char text[PLACE_NAME_MAX];
+    if (symbol != NULL) {
+        out->readable[i] = keep_span(n, readable_of(n, symbol));
+        out->raw[i] = keep_span(n, raw_of(n, symbol));
+    } else if (line->name.len > 0 || line->system_name.len > 0) {
+        keep_line(n, line, out, i);
+    } else {
+        out->readable[i] = out->raw[i] = keep_span(n, place_name(n, p, job, text));
+    }
+}
+
+static bool name_by_lines(struct namer *n, struct profile *p, const struct namer_name *symbol,
+                          struct source_line *lines, size_t count, const struct job *job,
+                          struct err *err)
+{
+    struct spans spans;
+    buf_clear(&n->chain);
+    keep_last(n, p, symbol, &lines[count - 1], job, &spans, count - 1);
+    for (size_t i = 0; i + 1 < count; i++) {
+        keep_line(n, &lines[i], &spans, i);
+    }
+    for (size_t i = 0; i < count; i++) {
+        lines[i].name = text_of(n, spans.readable[i]);
+        lines[i].system_name = text_of(n, spans.raw[i]);
+    }
+    if (n->chain.failed) {
+        return err_set(err, ERR_MEMORY, 0, "no memory for the names of inlined functions");
+    }
+    return name_frame(n, p, job->frame, lines, count, err);
+}
+
+/* How many functions are inlined into one another here; 0: not known. */
+static size_t lines_at(struct opened *o, uint64_t address,
+                       struct source_line lines[static PROFILE_INLINES_MAX])
+{
+    struct namer *n = o->namer;
+    struct inlines *inlines = inlines_of(o);
+    if (inlines == NULL) {
+        n->stats.late += n->inlines && n->clock != NULL && !o->inlines_tried;
+        return 0;
+    }
+    uint64_t late = inlines_late(inlines);
+    size_t count =
+        inlines_lookup(inlines, address, n->deadline_ns, n->clock, lines, PROFILE_INLINES_MAX);
+    n->stats.late += inlines_late(inlines) - late;
+    return count;
+}
+
+/* ---- one address ---- */
+
+static bool name_in_image(struct namer *n, struct profile *p, struct namer_image *image,
+                          struct opened *o, const struct job *job, struct err *err)
+{
+    struct go_frames go;
     struct symbol_hit hit;
-    if (image == NULL || !symbols_find(&image->symbols, job->address, &hit)) {
-        return name_by_place(n, p, job->frame, err);
+    struct source_line lines[PROFILE_INLINES_MAX];
+    if (image->is_go && go_of(o) != NULL && go_table_lookup(o->go, job->address, &go) &&
+        go.count > 0) {
+        return name_by_go(n, p, &go, job, err);
     }
-    const struct namer_name *name = find_name(n, image->key, hit.start);
-    if (name == NULL) {
-        name = make_name(n, image, elf, &hit);
+    bool has_symbol = symbols_find(symbols_of(image, o), job->address, &hit);
+    size_t count = lines_at(o, job->address, lines);
+    const struct namer_name *name = has_symbol ? symbol_name(n, image, o, &hit) : NULL;
+    if (count > 0) {
+        return name_by_lines(n, p, name, lines, count, job, err);
     }
-    if (name == NULL) {
-        return name_by_place(n, p, job->frame, err);
+    return name != NULL ? name_by_symbol(n, p, name, job, err) : name_by_place(n, p, job, err);
+}
+
+static bool name_generated(struct namer *n, struct profile *p, struct opened *o,
+                           const struct job *job, struct err *err)
+{
+    struct jit_hit hit;
+    struct jit_names *names = o->source.names;
+    if (names == NULL || !jit_lookup(names, job->address, UINT64_MAX, &hit) || hit.name.len == 0) {
+        return name_by_place(n, p, job, err);
     }
-    struct str readable = str_sub(buf_slice(&n->name_text), name->text, name->readable_len);
-    struct str raw = str_sub(buf_slice(&n->name_text), (size_t)name->text + name->readable_len,
-                             name->raw_len);
-    return name_frame(n, p, job->frame, readable, raw.len > 0 ? raw : readable, err);
+    buf_clear(&n->readable);
+    struct generated g = generated_name(hit.name, &n->readable);
+    struct str name = buf_slice(&n->readable);
+    struct source_line line = {.name = name, .system_name = name, .file = g.file, .line = g.line};
+    if (hit.file.len > 0) {
+        line.file = hit.file;
+        line.line = hit.line;
+    }
+    if (g.kind != FRAME_NATIVE) {
+        profile_set_kind(p, job->frame, g.kind);
+    }
+    return name_frame(n, p, job->frame, &line, 1, err);
 }
 
 static void set_build_id(struct profile *p, uint32_t module, const char *build_id)
@@ -318,38 +599,33 @@ static void set_build_id(struct profile *p, uint32_t module, const char *build_i
     }
 }
 
-static bool name_jobs(struct namer *n, struct profile *p, const struct namer_image *image,
-                      struct elf *elf, const struct job *jobs, size_t count, struct err *err)
-{
-    bool good = true;
-    for (size_t i = 0; good && i < count; i++) {
-        if (image != NULL) {
-            set_build_id(p, p->frames.at[jobs[i].frame].module, image->build_id);
-        }
-        good = name_by_symbol(n, p, image, elf, &jobs[i], err);
-    }
-    return good;
-}
+/* ---- the run ---- */
 
-/* Names the frames of one image. The file is opened even when its table is here, for the names;
+/* Names the frames of one image. What is needed of the file may be at hand from an earlier run;
  * when it cannot be opened any more, there still are the names made before. */
 static bool name_image(struct namer *n, struct profile *p, const struct job *jobs, size_t count,
                        struct err *err)
 {
-    struct opened o = {0};
-    if (jobs[0].image == 0) {
-        return name_jobs(n, p, NULL, NULL, jobs, count, err);
-    }
-    open_source(n, jobs[0].image, &o);
-    struct namer_image *image = find_image(n, jobs[0].image);
-    if (image == NULL) {
-        image = load_image(n, jobs[0].image, &o);
+    bool good = true;
+    struct opened o = {.namer = n, .key = jobs[0].image};
+    struct namer_image *image = o.key == 0 ? NULL : find_image(n, o.key);
+    bool generated = image == NULL && o.key != 0 && open_source(&o) &&
+                     o.source.kind == SYMBOL_IMAGE_JIT;
+    if (image == NULL && o.key != 0 && !generated) {
+        image = add_image(n, &o);
     }
     if (image != NULL) {
         image->used_run = n->run;
     }
-    bool good = name_jobs(n, p, image, o.is_elf ? &o.elf : NULL, jobs, count, err);
-    close_source(n, &o);
+    for (size_t i = 0; good && i < count; i++) {
+        if (image != NULL) {
+            set_build_id(p, p->frames.at[jobs[i].frame].module, image->build_id);
+        }
+        good = image != NULL ? name_in_image(n, p, image, &o, &jobs[i], err)
+               : generated   ? name_generated(n, p, &o, &jobs[i], err)
+                             : name_by_place(n, p, &jobs[i], err);
+    }
+    close_source(&o);
     return good;
 }
 
@@ -397,6 +673,8 @@ bool namer_run(struct namer *n, struct profile *p, struct err *err)
 {
     struct jobs jobs = {0};
     n->run++;
+    n->deadline_ns = n->clock == NULL ? 0 : n->clock->mono_ns(n->clock->context) +
+                                                n->inlines_budget_ns;
     bool good = collect_jobs(p, &jobs, err);
     if (good && jobs.list.len > 0) {
         qsort(jobs.list.at, jobs.list.len, sizeof *jobs.list.at, by_image_then_address);

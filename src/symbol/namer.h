@@ -3,10 +3,21 @@
  *
  * Concept. The namer gathers the unnamed frames of a finished window by image, loads the function
  * table of each image (kept for the next window, least recently used first out), and writes names
- * with profile_name_frame. Where an address has no symbol the name says where it is:
+ * into the profile. What an image is asked for, in this order:
+ *
+ *     its Go table   functions, lines and inlined calls of Go code; the frame becomes FRAME_GO
+ *     its symbols    of the file, its debug file or what is packed in it (files.h)
+ *     its DWARF      where `inlines` is set: inlined functions and source lines (inlines.h), the
+ *                    function that really exists being named by its symbol, as everywhere else
+ *
+ * Code that was generated at run time has its names from a perf map or jitdump (jit.h); what they
+ * mean, and which kind of frame it is, says generated.h.
+ *
+ * Where an address has no symbol the name says where it is:
  *
  *     [libfoo.so.1+0x1f20]   code of a file: its last path part and the ELF address, as addr2line
- *                            and objdump take it
+ *                            and objdump take it; the start of the function where the source knows
+ *                            it, so that all of one function is one name
  *     [unknown+0x7f21c0de]   code of no known module
  *     [kernel]               kernel code, when its symbols cannot be read: one frame for all
  *
@@ -15,24 +26,29 @@
  *
  * Images. capture numbers the files it keeps open for a window (module.image, never 0, never used
  * again for another file) and hands in a symbol_source that opens them. The namer opens each at
- * most once per run and closes it before the next.
+ * most once per run, when something of it is needed that is not at hand, and closes it before the
+ * next.
  *
  * Ownership. One thread uses a namer (the publisher). Nothing of the profile is kept.
  *
  * Limits. `max_bytes` bounds what is kept between runs: function tables (12 bytes per function) and
  * names already demangled (a quarter of it). A table that does not fit alone leaves its module's
- * frames unnamed.
+ * frames unnamed. DWARF is read anew in each run, INLINES_MAX_BYTES of it at a time, until
+ * `inlines_budget_ns` of the run have passed; later addresses have their symbol only, and
+ * stats.late counts them.
  */
 #ifndef SYMBOL_NAMER_H
 #define SYMBOL_NAMER_H
 
 #include "base/map.h"
 #include "profile/profile.h"
+#include "symbol/jit.h"
 #include "symbol/symbols.h"
 
 enum symbol_image_kind {
     SYMBOL_IMAGE_ELF,      /* `file` reads at an offset in the file (or the vdso's bytes) */
     SYMBOL_IMAGE_KALLSYMS, /* `text` reads /proc/kallsyms from its start, in order */
+    SYMBOL_IMAGE_JIT,      /* `names` has what was generated; addresses are those at run time */
 };
 
 struct symbol_image {
@@ -41,6 +57,7 @@ struct symbol_image {
     /* Up to `max` next bytes; *len 0 at the end. */
     bool (*text)(void *context, void *out, size_t max, size_t *len, struct err *err);
     void *text_context;
+    struct jit_names *names; /* null: none are known */
     void *handle; /* the source's own */
 };
 
@@ -49,25 +66,39 @@ struct symbol_source {
     bool (*open)(void *context, uint64_t image, struct symbol_image *out, struct err *err);
     void (*close)(void *context, struct symbol_image *image);
     void *context;
+    /* Null, or the bounds of the function that holds an ELF address, from other tables than those
+     * of symbols (unwinding's). Asked only where there is no symbol. */
+    bool (*function)(void *context, uint64_t image, uint64_t address, uint64_t *start,
+                     uint64_t *limit);
 };
 
 struct namer_image;
 struct namer_name;
 
 struct namer_stats { /* since namer_init */
-    uint64_t frames;        /* named by this namer, places included */
+    uint64_t frames;         /* named by this namer, places included */
     uint64_t without_symbol; /* of those, named by their place */
     uint64_t images_loaded, images_failed, images_dropped;
+    uint64_t lines;          /* frames whose source line is known */
+    uint64_t late;           /* frames that were not looked up in DWARF for want of time */
 };
 
 struct namer {
     const struct symbol_source *source;
     size_t max_bytes;
+    /* To be set, if wanted, between namer_init and the first run; borrowed. */
+    const struct debug_source *debug; /* opens separate debug files; null: none */
+    const struct clock *clock;        /* for the budget; null: `inlines` is as if not set */
+    bool inlines;                     /* read DWARF */
+    uint64_t inlines_budget_ns;       /* of one run */
+
     VEC(struct namer_image) images;
     VEC(struct namer_name) names; /* what was demangled already */
     struct map name_ids;
     struct buf name_text;
     struct buf raw, readable; /* of the symbol at hand */
+    struct buf chain;         /* texts of the inlined functions at hand */
+    uint64_t deadline_ns;     /* of this run */
     uint64_t run;
     struct namer_stats stats;
 };

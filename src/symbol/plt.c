@@ -77,9 +77,10 @@ static bool decode_x86(const unsigned char *code, size_t len, uint64_t address, 
 
 #define AARCH64_BTI_C UINT32_C(0xd503245f)
 #define AARCH64_PUSH UINT32_C(0xa9bf7bf0) /* stp x16, x30, [sp, #-16]!: the first stub only */
+#define AARCH64_PUSH_TLS UINT32_C(0xa9bf0fe2) /* stp x2, x3, [sp, #-16]!: of thread-local data */
 
 /* An ADRP to x16 and an LDR of x17 from there; "bti c" may stand in front, and the first stub's
- * push. */
+ * push. The last one may be no call but what finds a thread's data. */
 static bool decode_aarch64(const unsigned char *code, size_t len, uint64_t address, uint64_t *key)
 {
     struct cursor c = cursor_of(code, len);
@@ -93,6 +94,10 @@ static bool decode_aarch64(const unsigned char *code, size_t len, uint64_t addre
         is_first = true;
         adrp = cursor_u32(&c);
         address += 4;
+    }
+    if (adrp == AARCH64_PUSH_TLS) {
+        *key = BY_NOTHING;
+        return true;
     }
     uint32_t ldr = cursor_u32(&c);
     if (c.short_read || (adrp & 0x9f00001f) != 0x90000010 || (ldr & 0xffc003ff) != 0xf9400211) {

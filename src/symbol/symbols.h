@@ -63,8 +63,8 @@ void symbols_release(struct symbols *s);
 size_t symbols_bytes(const struct symbols *s);
 
 /* `files` is not const because it unpacks .gnu_debugdata when that is first needed, here or in
- * symbols_name. Where the symbols beside the main file cannot be read, or do not fit, they are passed
- * over and files->problem says so. */
+ * symbols_name. Where the symbols beside the main file cannot be read, or do not fit, they are
+ * passed over and files->problem says so. */
 bool symbols_load_files(struct symbols *s, struct symbol_files *files, struct err *err);
 
 /* From this file alone. */

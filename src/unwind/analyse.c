@@ -66,14 +66,24 @@ static void drain(struct text *text, size_t max_functions)
     vec_clear(&text->queue);
 }
 
+static bool is_zero(const struct code *code, size_t at)
+{
+    for (size_t i = 0; i < arch_code_alignment; i++) {
+        if (at + i >= code->len || code->bytes[at + i] != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* The first offset from `at` on that is free and no padding; the text's length without one. */
 static size_t next_gap(const struct text *text, size_t at)
 {
     const struct code *code = &text->code;
     struct glance glance;
     while (at < code->len) {
-        if (text->cells[at] != CELL_FREE || code->bytes[at] == 0) {
-            at++;
+        if (text->cells[at] != CELL_FREE || is_zero(code, at)) {
+            at += arch_code_alignment;
         } else if (arch_glance(code->bytes + at, code->len - at, code->address + at, &glance) &&
                    glance.padding) {
             at += glance.len;
@@ -84,14 +94,9 @@ static size_t next_gap(const struct text *text, size_t at)
     return code->len;
 }
 
-static bool start_between(const struct text *text, size_t from, size_t to)
+static bool start_between(const struct text *text, uint32_t from, uint32_t to)
 {
-    for (size_t at = from; at < to; at++) {
-        if (text->marks[at] & (MARK_START | MARK_CALLED | MARK_TAILED)) {
-            return true;
-        }
-    }
-    return false;
+    return text_next_start(text, from) < to;
 }
 
 /* What an indirect jump of the same function leads to has the state of that jump. */
@@ -190,10 +195,9 @@ static bool append_rows(const struct text *text, struct analysed *out)
 static void explore_starts(struct text *text, bool discovering, size_t max_functions)
 {
     text_clear(text, discovering);
-    for (size_t i = 0; i < text->code.len; i++) {
-        if (text->marks[i] & (MARK_START | MARK_CALLED | MARK_TAILED)) {
-            text_queue(text, (uint32_t)i);
-        }
+    for (uint32_t at = text_next_start(text, 0); at < text->code.len;
+         at = text_next_start(text, at + 1)) {
+        text_queue(text, at);
     }
     drain(text, max_functions);
 }
@@ -202,8 +206,7 @@ static void run(struct text *text, const uint64_t *starts, size_t count, size_t 
 {
     for (size_t i = 0; i < count; i++) {
         if (starts[i] - text->code.address < text->code.len) {
-            uint32_t at = (uint32_t)(starts[i] - text->code.address);
-            text->marks[at] |= MARK_START;
+            text_mark(text, (uint32_t)(starts[i] - text->code.address), MARK_START);
         }
     }
     for (int i = 0; i < DISCOVERIES_MAX && (i == 0 || text->again); i++) {
@@ -256,7 +259,7 @@ bool analyse_function(const struct code *code, uint64_t start, uint64_t limit,
         return false;
     }
     survey(&text);
-    text.marks[0] |= MARK_START;
+    text_mark(&text, 0, MARK_START);
     (void)text_explore(&text, 0, &arch_entry_state, EVIDENCE_START);
     return finish(&text, out);
 }

@@ -637,22 +637,47 @@ static bool is_advance(struct cursor *c, uint8_t op, uint64_t *delta)
     }
 }
 
-static bool set_ra(const struct cfi_state *s, struct unwind_rule *out)
+static bool fits16(int64_t value)
 {
-    int64_t at = s->ra.offset;
-    if (s->ra.kind == CFI_IN_REGISTER) {
-        out->ra_place = RA_REGISTER;
-        out->ra = s->ra.reg;
+    return value >= INT16_MIN && value <= INT16_MAX;
+}
+
+/* The distance of a saved register from the CFA; false where it stands by another base. */
+static bool distance(const struct cfi_state *s, const struct cfi_place *place, int64_t *out)
+{
+    *out = place->offset;
+    if (place->kind == CFI_AT_REGISTER && s->cfa_kind == RULE_CFA && place->reg == s->cfa_reg) {
+        *out -= s->cfa;
         return true;
     }
-    if (s->ra.kind == CFI_AT_REGISTER && s->cfa_kind == RULE_CFA && s->ra.reg == s->cfa_reg) {
-        at -= s->cfa;
-    } else if (s->ra.kind != CFI_AT_CFA) {
+    return place->kind == CFI_AT_CFA;
+}
+
+/* From the register that the CFA is computed from, where the CFA is too far away. */
+static bool is_near_base(const struct cfi_state *s, int64_t at)
+{
+    return s->cfa_kind == RULE_CFA && fits16(at + s->cfa);
+}
+
+static bool set_ra(const struct cfi_state *s, const struct cfi_place *ra, struct unwind_rule *out)
+{
+    int64_t at;
+    if (ra->kind == CFI_IN_REGISTER) {
+        out->ra_place = RA_REGISTER;
+        out->ra = ra->reg;
+        return true;
+    }
+    if (!distance(s, ra, &at)) {
         return false;
     }
-    out->ra_place = RA_AT_CFA;
-    out->ra = (int16_t)at;
-    return at >= INT16_MIN && at <= INT16_MAX;
+    if (fits16(at)) {
+        out->ra_place = RA_AT_CFA;
+        out->ra = (int16_t)at;
+        return true;
+    }
+    out->ra_place = RA_AT_BASE;
+    out->ra = (int16_t)(at + s->cfa);
+    return is_near_base(s, at);
 }
 
 /* Compilers leave the rule of a register in place when an epilogue has popped it: a slot below SP
@@ -662,35 +687,31 @@ static bool is_popped(const struct cfi_machine *machine, const struct cfi_state 
     return s->cfa_kind == RULE_CFA && s->cfa_reg == machine->sp && at + s->cfa < 0;
 }
 
+static void set_saved_fp(const struct cfi_machine *machine, const struct cfi_state *s, int64_t at,
+                         struct unwind_rule *out)
+{
+    if (is_popped(machine, s, at)) {
+        out->fp_place = FP_SAME;
+    } else if (fits16(at)) {
+        out->fp_place = FP_AT_CFA;
+        out->fp = (int16_t)at;
+    } else if (is_near_base(s, at)) {
+        out->fp_place = FP_AT_BASE;
+        out->fp = (int16_t)(at + s->cfa);
+    }
+}
+
 static void set_fp(const struct cfi_machine *machine, const struct cfi_state *s,
                    struct unwind_rule *out)
 {
-    int64_t at = s->fp.offset;
+    int64_t at;
     out->fp_place = FP_UNKNOWN;
-    switch (s->fp.kind) {
-    case CFI_UNSPECIFIED: /* a callee-saved register that was not mentioned was not touched */
-    case CFI_SAME:
-        out->fp_place = FP_SAME;
-        return;
-    case CFI_AT_CFA:
-        break;
-    case CFI_AT_REGISTER:
-        if (s->cfa_kind == RULE_CFA && s->fp.reg == s->cfa_reg) {
-            at -= s->cfa;
-            break;
-        }
-        if (s->fp.reg == machine->fp && at >= INT16_MIN && at <= INT16_MAX) {
-            out->fp_place = FP_AT_FP;
-            out->fp = (int16_t)at;
-        }
-        return;
-    default:
-        return;
-    }
-    if (is_popped(machine, s, at)) {
-        out->fp_place = FP_SAME;
-    } else if (at >= INT16_MIN && at <= INT16_MAX) {
-        out->fp_place = FP_AT_CFA;
+    if (s->fp.kind == CFI_UNSPECIFIED || s->fp.kind == CFI_SAME) {
+        out->fp_place = FP_SAME; /* a callee-saved register that was not mentioned was not touched */
+    } else if (distance(s, &s->fp, &at)) {
+        set_saved_fp(machine, s, at, out);
+    } else if (s->fp.kind == CFI_AT_REGISTER && s->fp.reg == machine->fp && fits16(at)) {
+        out->fp_place = FP_AT_FP;
         out->fp = (int16_t)at;
     }
 }
@@ -700,7 +721,7 @@ static struct unwind_rule rule_of(const struct machine_run *r)
     const struct cfi_state *s = r->state;
     struct unwind_rule rule = {.kind = s->cfa_kind, .cfa_reg = s->cfa_reg, .cfa = s->cfa,
                                .addend = s->addend};
-    struct cfi_state in_register = *s;
+    struct cfi_place ra = s->ra;
     if (r->cie->is_signal) {
         return (struct unwind_rule){.kind = RULE_SIGNAL};
     }
@@ -708,9 +729,9 @@ static struct unwind_rule rule_of(const struct machine_run *r)
         return (struct unwind_rule){.kind = RULE_END};
     }
     if (s->ra.kind <= CFI_SAME && r->machine->ra_is_register) {
-        in_register.ra = place_of(CFI_IN_REGISTER, r->cie->ra_column, 0);
+        ra = place_of(CFI_IN_REGISTER, r->cie->ra_column, 0);
     }
-    if (s->cfa_kind == RULE_NONE || !set_ra(&in_register, &rule)) {
+    if (s->cfa_kind == RULE_NONE || !set_ra(s, &ra, &rule)) {
         return (struct unwind_rule){.kind = RULE_NONE};
     }
     set_fp(r->machine, s, &rule);

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { WORD_BITS = 64, START_MARKS = MARK_START | MARK_CALLED | MARK_TAILED };
+
 /* An instruction and the number of its rule. */
 struct seen {
     uint32_t at;
@@ -39,6 +41,7 @@ struct walk {
     size_t steps_left;
     uint16_t rule;     /* of the last instruction seen */
     bool stale;        /* the state has changed since */
+    bool strict;       /* see begins_another */
     bool restart;
     bool no_end;       /* what looked like a thread's first function returns */
     bool returns;      /* or leaves otherwise */
@@ -81,9 +84,10 @@ bool text_init(struct text *text, const struct code *code, uint64_t steps)
     text->marks = calloc(code->len + 1, sizeof *text->marks);
     text->cells = calloc(code->len + 1, sizeof *text->cells);
     struct unwind_rule *none = vec_push(&text->rules); /* zeroed: RULE_NONE */
+    text->starts = calloc(code->len / WORD_BITS + 1, sizeof *text->starts);
     text->notes = calloc(code->len + 1, sizeof *text->notes);
     text->walk = calloc(1, sizeof *text->walk);
-    return text->marks != NULL && text->cells != NULL && text->notes != NULL &&
+    return text->marks != NULL && text->cells != NULL && text->starts != NULL && text->notes != NULL &&
            text->walk != NULL && none != NULL;
 }
 
@@ -94,6 +98,7 @@ void text_release(struct text *text)
     }
     free(text->walk);
     free(text->notes);
+    free(text->starts);
     free(text->marks);
     free(text->cells);
     vec_release(&text->rules);
@@ -106,14 +111,51 @@ void text_release(struct text *text)
     map_release(&text->callees);
 }
 
+static bool is_start(const struct text *text, uint32_t at)
+{
+    return (text->starts[at / WORD_BITS] >> at % WORD_BITS & 1) != 0;
+}
+
+uint32_t text_next_start(const struct text *text, uint32_t at)
+{
+    uint32_t len = (uint32_t)text->code.len, word = at / WORD_BITS;
+    uint64_t bits = at < len ? text->starts[word] >> at % WORD_BITS << at % WORD_BITS : 0;
+    while (bits == 0) {
+        if (++word > len / WORD_BITS) {
+            return len;
+        }
+        bits = text->starts[word];
+    }
+    return word * WORD_BITS + (uint32_t)__builtin_ctzll(bits);
+}
+
+void text_mark(struct text *text, uint32_t at, uint16_t marks)
+{
+    text->marks[at] |= marks;
+    if (marks & START_MARKS) {
+        text->starts[at / WORD_BITS] |= (uint64_t)1 << at % WORD_BITS;
+    }
+}
+
+static void unmark(struct text *text, uint32_t at, uint16_t marks)
+{
+    text->marks[at] &= (uint16_t)~marks;
+    if ((text->marks[at] & START_MARKS) == 0) {
+        text->starts[at / WORD_BITS] &= ~((uint64_t)1 << at % WORD_BITS);
+    }
+}
+
 void text_clear(struct text *text, bool discovering)
 {
     text->discovering = discovering;
     memset(text->cells, 0, text->code.len * sizeof *text->cells);
-    uint16_t forget = MARK_TRIED | MARK_EXPLORED | (discovering ? MARK_TAILED | MARK_DEAD : 0);
-    for (size_t i = 0; i < text->code.len; i++) {
+    for (uint32_t i = 0; i < text->code.len; i++) {
         uint16_t mark = text->marks[i];
-        text->marks[i] = (uint16_t)((mark & ~forget) | (mark & MARK_TAILED ? MARK_WAS_TAILED : 0));
+        text->marks[i] = (uint16_t)(mark & ~(MARK_TRIED | MARK_EXPLORED));
+        if (discovering && mark & (MARK_TAILED | MARK_DEAD)) {
+            unmark(text, i, MARK_TAILED | MARK_DEAD);
+            text->marks[i] |= mark & MARK_TAILED ? MARK_WAS_TAILED : 0;
+        }
     }
     vec_clear(&text->queue);
     vec_clear(&text->functions);
@@ -214,11 +256,6 @@ static bool known_conflict(const struct state *a, const struct state *b)
     return left.kind != VALUE_UNKNOWN && right.kind != VALUE_UNKNOWN && !value_equal(left, right);
 }
 
-static bool is_start(const struct text *text, uint32_t at)
-{
-    return (text->marks[at] & (MARK_START | MARK_CALLED | MARK_TAILED)) != 0;
-}
-
 static void call_does_not_return(struct walk *w, uint32_t behind)
 {
     struct text *text = w->text;
@@ -309,6 +346,9 @@ static bool goes_on(struct walk *w, uint32_t at, const struct state *s, uint32_t
 {
     struct text *text = w->text;
     if (at != w->start && is_start(text, at)) {
+        if (s->end) {
+            return false; /* behind the system call that ends a thread */
+        }
         if (arch_is_entry_like(s)) {
             w->confirmed = w->confirmed || behind == 0;
             w->returns = w->returns || behind == 0;
@@ -511,13 +551,22 @@ static bool step_in_block(struct walk *w, uint32_t number, uint32_t at, struct s
 }
 
 /* Padding behind a call, and no branch leads to what it aligns: that is another function. A single
- * byte may also be what compilers that do not optimise leave behind a call. */
-static bool begins_another(const struct text *text, uint32_t at, uint32_t behind)
+ * byte may also be what compilers that do not optimise leave there. Without padding only a walk that
+ * has led to a contradiction otherwise takes an aligned address for a function. */
+static bool begins_another(const struct walk *w, uint32_t at, uint32_t behind)
 {
-    return behind != 0 && at > behind && at % FUNCTION_ALIGNMENT == 0 &&
+    const struct text *text = w->text;
+    return behind != 0 && at % FUNCTION_ALIGNMENT == 0 &&
            (text->marks[at] & MARK_TARGET) == 0 &&
-           (at > behind + arch_code_alignment ||
-            arch_looks_like_start(text->code.bytes + at, text->code.len - at));
+           (at > behind + arch_code_alignment || (w->strict && at > behind) ||
+            ((w->strict || at > behind) &&
+             arch_looks_like_start(text->code.bytes + at, text->code.len - at)));
+}
+
+/* An assumption is given up at the first contradiction. */
+static bool is_refuted(const struct walk *w)
+{
+    return w->assumed && w->contradicted;
 }
 
 static void walk_block(struct walk *w, uint32_t number)
@@ -531,12 +580,12 @@ static void walk_block(struct walk *w, uint32_t number)
     w->leaders.at[number].first_seen = (uint32_t)w->seen.len;
     w->leaders.at[number].seen_count = 0;
     w->stale = true;
-    while (on && !w->restart && !text->failed) {
+    while (on && !w->restart && !text->failed && !is_refuted(w)) {
         struct step step;
         if (at >= text->code.len || (!first && !goes_on(w, at, &s, behind))) {
             return;
         }
-        if (begins_another(text, at, behind)) {
+        if (begins_another(w, at, behind)) {
             call_does_not_return(w, behind);
             return;
         }
@@ -579,7 +628,7 @@ static void publish_labels(struct walk *w)
     }
     vec_each(&w->labels, label) {
         text->again = text->again || (text->marks[*label] & (MARK_START | MARK_TAILED)) != 0;
-        text->marks[*label] &= (uint16_t)~(MARK_START | MARK_TAILED);
+        unmark(text, *label, MARK_START | MARK_TAILED);
     }
 }
 
@@ -589,7 +638,7 @@ static void publish_starts(struct walk *w, const struct offsets *starts, enum ma
         if (!is_start(w->text, *start) && (w->text->marks[*start] & MARK_WAS_TAILED) == 0) {
             w->text->again = true; /* whoever ran across it has to stop there */
         }
-        w->text->marks[*start] |= (uint16_t)mark;
+        text_mark(w->text, *start, (uint16_t)mark);
         text_queue(w->text, *start);
     }
 }
@@ -669,7 +718,7 @@ static void explore(struct walk *w, const struct state *state)
         struct state first = *state;
         first.no_end = w->no_end;
         add_leader(w, w->start, &first, 0);
-        while (w->work.len > 0 && !w->restart && !w->text->failed) {
+        while (w->work.len > 0 && !w->restart && !w->text->failed && !is_refuted(w)) {
             walk_block(w, w->work.at[--w->work.len]);
         }
         if (!w->restart) {
@@ -677,15 +726,6 @@ static void explore(struct walk *w, const struct state *state)
         }
     }
     w->cut = w->contradicted = true;
-}
-
-static uint32_t next_start(const struct text *text, uint32_t start)
-{
-    uint32_t at = start + 1;
-    while (at < text->code.len && !is_start(text, at)) {
-        at++;
-    }
-    return at;
 }
 
 bool text_explore(struct text *text, uint32_t start, const struct state *state,
@@ -696,12 +736,16 @@ bool text_explore(struct text *text, uint32_t start, const struct state *state,
     size_t allowed = text->steps_left < most ? (size_t)text->steps_left : most;
     w->text = text;
     w->start = start;
-    w->next_start = next_start(text, start);
+    w->next_start = text_next_start(text, start + 1);
     w->evidence = evidence;
     w->assumed = evidence != EVIDENCE_START;
-    w->no_end = false;
+    w->no_end = w->strict = false;
     w->steps_left = allowed;
     explore(w, state);
+    if (w->broken && !w->assumed) {
+        w->strict = true;
+        explore(w, state);
+    }
     text->steps_left -= allowed - w->steps_left;
     bool good = !text->failed && (evidence == EVIDENCE_START || !w->contradicted) &&
                 (evidence <= EVIDENCE_HINT || w->confirmed);
@@ -712,7 +756,7 @@ bool text_explore(struct text *text, uint32_t start, const struct state *state,
     }
     *function = start;
     text->marks[start] |= MARK_EXPLORED;
-    if (!text->discovering) {
+    if (!text->discovering && !w->broken) { /* nobody can say which part of it went wrong */
         put_function(w);
     }
     publish(w);

@@ -49,6 +49,7 @@ struct indirect_jump {
 struct text {
     struct code code;
     uint16_t *marks;
+    uint64_t *starts;              /* a bit per byte: MARK_START, MARK_CALLED or MARK_TAILED */
     uint16_t *cells;
     VEC(struct unwind_rule) rules; /* [0] is RULE_NONE */
     struct map rule_index;         /* hash of a rule → its number */
@@ -102,6 +103,12 @@ size_t text_jumps_up_to(const struct text *text, uint32_t at);
 
 /* Counts a call of something outside the text. */
 void text_note_callee(struct text *text, uint64_t callee);
+
+/* The first start of a function from `at` on; the text's length without one. */
+uint32_t text_next_start(const struct text *text, uint32_t at);
+
+/* Adds marks. */
+void text_mark(struct text *text, uint32_t at, uint16_t marks);
 
 /* Queues the function at an offset unless it has been. */
 void text_queue(struct text *text, uint32_t start);

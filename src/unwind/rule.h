@@ -31,6 +31,7 @@ enum rule_kind {
 enum ra_place {
     RA_AT_CFA,   /* *(CFA + ra) */
     RA_REGISTER, /* in register number `ra` (AArch64's link register; __vfork): leaf only */
+    RA_AT_BASE,  /* RULE_CFA: *(register + ra): at the lower end of a frame of more than 32 KiB */
 };
 
 /* Where the caller's frame pointer is. */
@@ -39,6 +40,7 @@ enum fp_place {
     FP_AT_CFA,  /* *(CFA + fp) */
     FP_AT_FP,   /* *(this frame's FP + fp): realigned stacks */
     FP_UNKNOWN, /* lost; a later rule that needs it ends the stack */
+    FP_AT_BASE, /* RULE_CFA: *(register + fp), as RA_AT_BASE */
 };
 
 struct unwind_rule {

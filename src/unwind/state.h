@@ -21,6 +21,7 @@ enum value_kind {
     VALUE_ALIGNED,   /* the stack pointer as it was after its alignment, + off */
     VALUE_CALLER_FP, /* what the frame pointer register held at the function's start */
     VALUE_RETURN,    /* the return address */
+    VALUE_NUMBER,    /* off itself */
 };
 
 struct value {

@@ -234,6 +234,22 @@ static void fill(const struct walk *w, struct unwind_slot *slot, const struct un
     };
 }
 
+/* A trampoline may be the first code of its mapping; the byte before it, by which callers are looked
+ * up, is then outside. */
+static struct unwind_slot *fill_from_next(const struct walk *w, struct unwind_slot *slot)
+{
+    struct unwind_place place;
+    if (w->exact || !w->space->find(w->space->context, w->address + 1, &place)) {
+        return NULL;
+    }
+    fill(w, slot, &place, w->address);
+    if (slot->rule.kind == RULE_SIGNAL) {
+        return slot;
+    }
+    slot->space = 0;
+    return NULL;
+}
+
 /* The slot of the walk's address, filled; null when nothing executable is mapped there. */
 static inline struct unwind_slot *look_up(struct walk *w)
 {
@@ -244,11 +260,11 @@ static inline struct unwind_slot *look_up(struct walk *w)
         return slot;
     }
     struct unwind_place place;
-    if (!w->space->find(w->space->context, w->address, &place)) {
-        return NULL;
+    if (w->space->find(w->space->context, w->address, &place)) {
+        fill(w, slot, &place, w->address);
+        return slot;
     }
-    fill(w, slot, &place, w->address);
-    return slot;
+    return fill_from_next(w, slot);
 }
 
 _Static_assert(SLOTS == 1 << (64 - 52), "the hash's upper bits number the slots");
@@ -333,17 +349,20 @@ static inline bool register_value(struct walk *w, uint8_t reg, uint64_t *out)
     return known;
 }
 
-/* A caller's return address is not in a register any more: its callee's took that place. */
+/* A caller's return address is not in LR any more: its callee's took that place. Assembler that
+ * keeps it in another register calls only what leaves that alone. */
 static inline bool find_ra(struct walk *w, const struct unwind_rule *rule, uint64_t cfa,
                            uint64_t *ra)
 {
     if (rule->ra_place == RA_REGISTER) {
-        if (!w->exact) {
+        if (!w->exact && rule->ra == arch_cfi.ra) {
             w->why = STACK_NO_RULE;
+            return false;
         }
-        return w->exact && register_value(w, (uint8_t)rule->ra, ra);
+        return register_value(w, (uint8_t)rule->ra, ra);
     }
-    uint64_t at = cfa + (uint64_t)(int64_t)rule->ra;
+    uint64_t at = rule->ra_place == RA_AT_BASE ? cfa - (uint64_t)(int64_t)rule->cfa : cfa;
+    at += (uint64_t)(int64_t)rule->ra;
     bool good = load(w, at, ra);
     w->last_ra = w->continued ? w->last_ra : at;
     return good;
@@ -385,6 +404,9 @@ static inline bool find_fp(struct walk *w, const struct unwind_rule *rule, uint6
     case FP_SAME:
         return true;
     case FP_AT_CFA:
+        break;
+    case FP_AT_BASE:
+        at = cfa - (uint64_t)(int64_t)rule->cfa;
         break;
     case FP_AT_FP:
         if (!w->fp_known) {
@@ -603,15 +625,19 @@ static inline struct unwind_slot *advance(struct walk *w, const struct unwind_sl
     return w->u->method == UNWIND_HYBRID ? scan(w) : NULL;
 }
 
+/* The trampoline that returns from a signal was never called: its address is the one that will be
+ * returned to, and what stands before it is another function. */
 static void add_frame(struct walk *w, struct unwind_result *out, const struct unwind_slot *slot,
                       uint8_t flags)
 {
     uint64_t bias = slot == NULL ? 0 : slot->bias;
+    bool uncalled = slot != NULL && slot->rule.kind == RULE_SIGNAL && !w->exact;
+    uint64_t address = w->address + uncalled;
     out->frame[out->count++] = (struct unwind_frame){
-        .address = w->address,
-        .elf_address = w->address - bias,
+        .address = address,
+        .elf_address = address - bias,
         .image = slot == NULL ? 0 : slot->image,
-        .flags = (uint8_t)(flags | (w->exact ? FRAME_EXACT : 0) |
+        .flags = (uint8_t)(flags | (w->exact || uncalled ? FRAME_EXACT : 0) |
                            (w->continued ? FRAME_CONTINUED : 0)),
     };
 }

@@ -95,8 +95,8 @@ enum unwind_frame_flag {
     FRAME_ANALYSED = 2,  /* the rule was concluded from code */
     FRAME_GUESSED = 4,   /* found by scanning */
     FRAME_CONTINUED = 8, /* found in memory read after the sample */
-    FRAME_EXACT = 16,    /* address is that of the instruction itself: the leaf, and what a signal
-                          * interrupted */
+    FRAME_EXACT = 16,    /* address is that of the instruction itself: the leaf, what a signal
+                          * interrupted, and the trampoline that returns from it */
 };
 
 struct unwind_frame {

@@ -1,7 +1,7 @@
 /*
  * Any bytes as an image and its debug file: opened, all sections read, symbols tabled, looked up
- * and named, also after the files were opened anew. The input: how long the image is (32 bits, little
- * endian), the image, the debug file.
+ * and named, also after the files were opened anew. The input: how long the image is (32 bits,
+ * little-endian), the image, the debug file.
  */
 #include "symbol/plt.h"
 #include "symbol/symbols.h"

@@ -8,6 +8,7 @@
  *       middle  0x1010 … 0x1050, inlined at /src/a.c:20
  *         (a block 0x1020 … 0x1030)
  *           leaf  0x1020 … 0x1030, linkage name _Z4leafv, inlined at /inc/b.h:7
+ *         leaf  0x1044 … 0x1048, behind the block, inlined at /src/a.c:8
  *     plain   0x1100 … 0x1140
  *
  *     lines   0x1000 a.c:10   0x1010 b.h:30   0x1020 b.h:40   0x1030 b.h:31   0x1050 a.c:21
@@ -27,7 +28,7 @@
 
 enum {
     PART_INFO, PART_ABBREV, PART_STR, PART_LINE, PART_LINE_STR, PART_RANGES, PART_RNGLISTS,
-    PART_ADDR, PART_STR_OFFSETS, PART_ALT, PART_COUNT,
+    PART_ADDR, PART_STR_OFFSETS, PART_ALT, PART_SYMBOLS, PART_NAMES, PART_COUNT,
     IMAGE_MAX_BYTES = 1 << 20,
 };
 
@@ -39,6 +40,7 @@ struct dwarf_image {
 static const char *const dwarf_part_names[PART_COUNT] = {
     ".debug_info", ".debug_abbrev", ".debug_str", ".debug_line", ".debug_line_str",
     ".debug_ranges", ".debug_rnglists", ".debug_addr", ".debug_str_offsets", ".gnu_debugaltlink",
+    ".symtab", ".strtab",
 };
 
 static void dwarf_image_init(struct dwarf_image *image)
@@ -253,13 +255,20 @@ static void put_unit_4(struct dwarf_image *image)
     put(out, 0x1020, 8);
     put(out, 0x10, 4);
     put_bytes(out, 2, 7, -1);
-    put_bytes(out, 0, 0, 0, 0, -1); /* ends of leaf, the block, middle and outer */
+    put_bytes(out, 0, 0, ABBREV_INLINED, -1); /* the ends of leaf and the block */
+    size_t second = out->len;
+    put(out, 0, 4);
+    put(out, 0x1044, 8);
+    put(out, 4, 4);
+    put_bytes(out, 1, 8, -1);
+    put_bytes(out, 0, 0, 0, -1); /* the ends of leaf, middle and outer */
     patch(out, sibling, out->len - start, 4);
     buf_byte(out, ABBREV_FUNCTION);
     put_text(out, "plain");
     put(out, 0x1100, 8);
     put(out, 0x40, 4);
     patch(out, leaf, out->len - start, 4);
+    patch(out, second, out->len - start, 4);
     buf_byte(out, ABBREV_NAMES);
     put_text(out, "leaf");
     put_text(out, "_Z4leafv");
@@ -313,7 +322,7 @@ static void put_texts_5(struct dwarf_image *image)
 
 static void put_addresses_5(struct dwarf_image *image)
 {
-    static const uint64_t addresses[] = {0x1000, 0x1100, 0x1010, 0x1020, 0x1800};
+    static const uint64_t addresses[] = {0x1000, 0x1100, 0x1010, 0x1020, 0x1800, 0x1044};
     struct buf *out = &image->part[PART_ADDR], *lists = &image->part[PART_RNGLISTS];
     put(out, 4 + sizeof addresses, 4);
     put(out, 5, 2);
@@ -354,9 +363,12 @@ static void put_unit_5(struct dwarf_image *image)
     put_bytes(out, 0, 2, 0x40, 20, ABBREV_BLOCK, ABBREV_TYPE, -1);
     size_t leaf = out->len;
     put(out, 0, 4);
-    put_bytes(out, 3, 0x10, 2, 7, 0, 0, 0, 0, -1);
+    put_bytes(out, 3, 0x10, 2, 7, 0, 0, ABBREV_INLINED, -1);
+    size_t second = out->len;
+    put_bytes(out, 0, 5, 4, 8, 0, 0, 0, -1);
     put_bytes(out, ABBREV_FUNCTION, 2, 1, 0x40, -1);
     patch(out, leaf, out->len, 4); /* from the section's start */
+    patch(out, second, out->len - start, 1);
     put_bytes(out, ABBREV_NAMES, 3, -1);
     put(out, 4 + 6 + 6 + 5 + 7, 4);
     put_bytes(out, DW_FORM_data1, 3, -1);
@@ -380,6 +392,68 @@ static void dwarf_image_fill(struct dwarf_image *image, unsigned version)
         put_unit_4(image);
     }
     put_lines(image, version);
+}
+
+/* A global function in .symtab. */
+__attribute__((unused)) static void dwarf_image_symbol(struct dwarf_image *image, const char *name,
+                                                       uint64_t address, uint64_t size)
+{
+    struct buf *symbols = &image->part[PART_SYMBOLS], *names = &image->part[PART_NAMES];
+    Elf64_Sym none = {0};
+    if (symbols->len == 0) {
+        buf_add(symbols, &none, sizeof none);
+        put_text(names, "");
+    }
+    Elf64_Sym symbol = {.st_name = (uint32_t)names->len, .st_shndx = 1, .st_value = address,
+                        .st_info = STB_GLOBAL << 4 | STT_FUNC, .st_size = size};
+    buf_add(symbols, &symbol, sizeof symbol);
+    put_text(names, name);
+}
+
+/* A file whose function at 0x1010 … 0x1020 has its names in another one, which dwz moved them to. */
+__attribute__((unused)) static void dwarf_image_fill_shared(struct dwarf_image *image,
+                                                            struct dwarf_image *shared)
+{
+    struct buf *abbrev = &image->part[PART_ABBREV], *info = &image->part[PART_INFO];
+    put_abbreviation(abbrev, 1, DW_TAG_compile_unit, true, DW_AT_low_pc, DW_FORM_addr,
+                     DW_AT_high_pc, DW_FORM_data4, 0);
+    put_abbreviation(abbrev, 2, DW_TAG_subprogram, false, DW_AT_name, DW_FORM_GNU_strp_alt,
+                     DW_AT_specification, DW_FORM_GNU_ref_alt, DW_AT_low_pc, DW_FORM_addr,
+                     DW_AT_high_pc, DW_FORM_data4, 0);
+    buf_byte(abbrev, 0);
+    put(info, 7 + 1 + 12 + 1 + 4 + 4 + 12 + 1, 4);
+    put(info, 4, 2);
+    put(info, 0, 4);
+    put_bytes(info, 8, 1, -1);
+    put(info, 0x1000, 8);
+    put(info, 0x100, 4);
+    buf_byte(info, 2);
+    put(info, 2, 4);
+    put(info, 11 + 1, 4); /* the entry behind the header and the unit's own */
+    put(info, 0x1010, 8);
+    put(info, 0x10, 4);
+    buf_byte(info, 0);
+    put_text(&image->part[PART_ALT], "/usr/lib/debug/.dwz/x.debug");
+    put(&image->part[PART_ALT], 0xefbeadde, 4); /* its build id */
+
+    put_text(&shared->part[PART_STR], "? far_name");
+    abbrev = &shared->part[PART_ABBREV];
+    info = &shared->part[PART_INFO];
+    put_abbreviation(abbrev, 1, DW_TAG_partial_unit, true, 0);
+    put_abbreviation(abbrev, 2, DW_TAG_subprogram, false, DW_AT_linkage_name, DW_FORM_string, 0);
+    buf_byte(abbrev, 0);
+    put(info, 7 + 1 + 1 + 10 + 1, 4);
+    put(info, 4, 2);
+    put(info, 0, 4);
+    put_bytes(info, 8, 1, 2, -1);
+    put_text(info, "_Z3fari12");
+    buf_byte(info, 0);
+}
+
+static Elf64_Shdr *section_header(struct dwarf_image *image, int part)
+{
+    Elf64_Ehdr *e = (void *)image->file.ptr;
+    return (Elf64_Shdr *)(void *)(image->file.ptr + e->e_shoff) + part + 1;
 }
 
 static void dwarf_image_make(struct dwarf_image *image)
@@ -406,7 +480,12 @@ static void dwarf_image_make(struct dwarf_image *image)
         put_text(&names, i < PART_COUNT ? dwarf_part_names[i] : ".shstrtab");
         struct buf *from = i < PART_COUNT ? &image->part[i] : &names;
         sections[i + 1].sh_size = from->len;
-        sections[i + 1].sh_type = from->len > 0 ? SHT_PROGBITS : SHT_NULL;
+        sections[i + 1].sh_type = from->len == 0       ? SHT_NULL
+                                  : i == PART_SYMBOLS ? SHT_SYMTAB
+                                  : i == PART_NAMES   ? SHT_STRTAB
+                                                      : SHT_PROGBITS;
+        sections[i + 1].sh_link = i == PART_SYMBOLS ? PART_NAMES + 1 : 0;
+        sections[i + 1].sh_entsize = i == PART_SYMBOLS ? sizeof(Elf64_Sym) : 0;
         buf_add(out, from->ptr, from->len);
     }
     while (out->len % 8 != 0) {
@@ -417,6 +496,16 @@ static void dwarf_image_make(struct dwarf_image *image)
     memcpy(out->ptr, &e, sizeof e);
     buf_release(&names);
     CHECK(!out->failed);
+}
+
+/* Gives a made file the build id de ad be ef: a note takes the place of its alternate link. */
+__attribute__((unused)) static void dwarf_image_identify(struct dwarf_image *image)
+{
+    struct buf *note = &image->part[PART_ALT];
+    buf_clear(note);
+    buf_add(note, "\x04\0\0\0\x04\0\0\0\x03\0\0\0GNU\0\xde\xad\xbe\xef", 20);
+    dwarf_image_make(image);
+    section_header(image, PART_ALT)->sh_type = SHT_NOTE;
 }
 
 #endif

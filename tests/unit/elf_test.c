@@ -379,7 +379,7 @@ static void refused_contents(void)
     CHECK_TEXT(COMPRESSED(HEADER("\2", "\x2e") PACKED_WORDS), text); /* zstd */
     snprintf(text, sizeof text, "error %d", ERR_MALFORMED);
     CHECK_TEXT(COMPRESSED("\1\0\0\0"), text); /* the header is cut off */
-    CHECK_TEXT(COMPRESSED(HEADER("\1", "\x2d") PACKED_WORDS), text); /* one byte less than there is */
+    CHECK_TEXT(COMPRESSED(HEADER("\1", "\x2d") PACKED_WORDS), text); /* one byte less than it has */
     CHECK_TEXT(COMPRESSED(HEADER("\1", "\x2f") PACKED_WORDS), text); /* one more */
     CHECK_TEXT(COMPRESSED(HEADER("\1", "\x2e") "\x78\xda\x2b\xc9\x48"), text); /* cut off */
     /* all bytes are there, but not their checksum's last byte */
@@ -505,8 +505,10 @@ static void relative_relocations(void)
     build_start(&built, EM_X86_64);
     build_section(&built, (struct build_row){".dynamic", SHT_DYNAMIC, 0, 0, dynamic,
                   sizeof dynamic, 0});
-    build_section(&built, (struct build_row){".rela.dyn", SHT_RELA, 0, 0x400, rela, sizeof rela, 0});
-    build_section(&built, (struct build_row){".rela.plt", SHT_RELA, 0, 0x500, rela, sizeof rela, 0});
+    build_section(&built, (struct build_row){".rela.dyn", SHT_RELA, 0, 0x400, rela, sizeof rela,
+                  0});
+    build_section(&built, (struct build_row){".rela.plt", SHT_RELA, 0, 0x500, rela, sizeof rela,
+                  0});
     build_end(&built);
     Elf64_Phdr p = {.p_type = PT_DYNAMIC, .p_offset = built.sections[1].sh_offset,
                     .p_filesz = sizeof dynamic, .p_memsz = sizeof dynamic};

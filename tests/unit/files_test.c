@@ -1,5 +1,6 @@
 /* The files beside an image, and the symbols and names they add to it. */
 #include "elf_build.h"
+#include "symbol/private.h"
 #include "symbol/symbols.h"
 #include "test.h"
 
@@ -469,9 +470,9 @@ static size_t put_number(unsigned char *xz, size_t at, size_t number)
 }
 
 /*
- * An .xz stream that holds the bytes as they are (at most 65,536 of them). Format: the .xz file
- * format 1.2.1: header with check CRC-32; one block with the LZMA2 filter and a dictionary of 4 KiB;
- * one chunk that is not compressed (1, length - 1, bytes), 0; the index; the footer.
+ * An .xz stream that holds the bytes as they are (at most 65,536 of them). The .xz file format,
+ * 1.2.1: header with check CRC-32; one block with the LZMA2 filter and a dictionary of 4 KiB; one
+ * chunk that is not compressed (1, length - 1, bytes), 0; the index; the footer.
  */
 static size_t store_xz(const struct elf_build *b, unsigned char *xz)
 {
@@ -628,7 +629,8 @@ static void damaged_packing(void)
                ".gnu_debugdata: needs too much memory to be unpacked");
     packed[12 + 2] = 3; /* the filter "delta" */
     put_crc(packed, 12, 20);
-    CHECK_TEXT(packed_problem(packed, len), ".gnu_debugdata: packed with a filter other than LZMA2");
+    CHECK_TEXT(packed_problem(packed, len),
+               ".gnu_debugdata: packed with a filter other than LZMA2");
     build_start(&debug, EM_X86_64);
     debug.bytes[0] = 'X';
     CHECK_TEXT(packed_problem(packed, store_xz(&debug, packed)), ".gnu_debugdata: not an ELF file");
@@ -640,6 +642,27 @@ static void damaged_packing(void)
     cut_symtab(&debug);
     const char *cut = packed_problem(packed, store_xz(&debug, packed));
     CHECK(strncmp(cut, ".gnu_debugdata: 72 bytes at ", 28) == 0); /* three symbols of 24 */
+}
+
+static void unpacking_is_bounded(void)
+{
+    struct elf e;
+    struct err err = {0};
+    struct buf out;
+    make_debug(&debug, 0, EM_X86_64);
+    make_image(0);
+    end_packed(packed, store_xz(&debug, packed));
+    CHECK(elf_open_bytes(&e, image.bytes, image.len, NULL));
+    const struct elf_section *section = elf_section(&e, ".gnu_debugdata");
+    buf_init(&out, debug.len - 1);
+    CHECK(!unpack_xz(&e, section, FILES_XZ_MAX_BYTES, &out, &err) && err.kind == ERR_LIMIT);
+    buf_release(&out);
+    buf_init(&out, debug.len + 1);
+    CHECK(unpack_xz(&e, section, FILES_XZ_MAX_BYTES, &out, NULL) && out.len == debug.len);
+    buf_release(&out);
+    CHECK(!unpack_xz(&e, section, 1024, &out, &err) && err.kind == ERR_LIMIT); /* its memory */
+    buf_release(&out);
+    elf_release(&e);
 }
 
 /* ---- names of linkage stubs ---- */
@@ -660,8 +683,8 @@ static void add_stubs(void)
         {0x4010, ELF64_R_INFO(0, R_X86_64_IRELATIVE), 0x3000},
         {0x4018, ELF64_R_INFO(0, R_X86_64_IRELATIVE), 0x3008},
     };
-    build_section(&image, (struct build_row){".plt", SHT_PROGBITS, SHF_ALLOC | SHF_EXECINSTR, 0x2800,
-                  stubs, sizeof stubs - 1, 0});
+    build_section(&image, (struct build_row){".plt", SHT_PROGBITS, SHF_ALLOC | SHF_EXECINSTR,
+                  0x2800, stubs, sizeof stubs - 1, 0});
     build_section(&image, (struct build_row){".rela.plt", SHT_RELA, SHF_ALLOC, 0, slots,
                   sizeof slots, 2});
 }
@@ -749,6 +772,7 @@ TESTS({"a debug file is found by build id", by_build_id},
       {"packed symbols are left alone beside a debug file", packed_not_needed},
       {"packed symbols take the place of damaged ones", packed_behind_damaged},
       {"damaged packing leaves .dynsym, and it is said", damaged_packing},
+      {"unpacking ends at its maxima", unpacking_is_bounded},
       {"stubs are named after what they call, in 12 bytes each", stub_names},
       {"stubs give way to symbols and to the memory limit", stubs_come_last},
       {"an ELF alone names its stubs too", one_elf})

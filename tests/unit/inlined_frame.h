@@ -7,8 +7,8 @@
 
 #include "sample_profile.h"
 
-/* A frame at `address`, named by (name, line) pairs innermost first, ended by NULL; "/src/NAME.c" is
- * the source file of each. */
+/* A frame at `address`, named by (name, line) pairs innermost first, ended by NULL;
+ * "/src/NAME.c" is the source file of each. */
 __attribute__((unused)) static uint32_t inlined_frame(struct profile *p, uint32_t module,
                                                       uint64_t address, ...)
 {

@@ -94,8 +94,8 @@ static void any_order(void)
 
 static void second_table(void)
 {
-    /* with -z ibt: .plt only pushes the relocation's number, .plt.sec jumps: 0x2000: endbr64, jmp
-     * (as bnd jmp it has f2 in front) *0x200b + 0x1ffd = 0x4008; 0x2010: *0x201a + 0x1ff6 = 0x4010 */
+    /* with -z ibt: .plt only pushes the relocation's number, .plt.sec jumps behind endbr64:
+     * *0x200b + 0x1ffd = 0x4008 (as bnd jmp, which has f2 in front), *0x201a + 0x1ff6 = 0x4010 */
     static const Elf64_Rela slots[] = {SLOT(0x4008, 3), SLOT(0x4010, 1)};
     start(EM_X86_64);
     CODE(".plt", 0x1800, "\xff\x35\xf2\x1f\0\0" "\xf2\xff\x25\xf4\x1f\0\0" "\x0f\x1f\0"
@@ -156,7 +156,7 @@ static void resolved(void)
 
 static void aarch64(void)
 {
-    /* adrp x16, 3 pages on: 0x5000; ldr x17, [x16] and [x16, #8]; the last adrp goes one page back */
+    /* adrp x16, 3 pages on: 0x5000; ldr x17, [x16] and [x16, #8]; the last adrp one page back */
     static const Elf64_Rela slots[] = {{0x5000, ELF64_R_INFO(2, R_AARCH64_JUMP_SLOT), 0},
                                        {0x5008, ELF64_R_INFO(1, R_AARCH64_JUMP_SLOT), 0},
                                        {0x1010, ELF64_R_INFO(3, R_AARCH64_GLOB_DAT), 0},
@@ -166,10 +166,13 @@ static void aarch64(void)
          "\x10\0\0\xf0" "\x11\x02\x40\xf9" "\x10\x02\0\x91" "\x20\x02\x1f\xd6"
          "\x10\0\0\xf0" "\x11\x06\x40\xf9" "\x10\x22\0\x91" "\x20\x02\x1f\xd6"
          "\xf0\xff\xff\xf0" "\x11\x0a\x40\xf9" "\x10\x42\0\x91" "\x20\x02\x1f\xd6"
-         "\xf0\xff\xff\xf0" "\x11\x0e\x40\xf9" "\x10\x62\0\x91" "\x20\x02\x1f\xd6");
+         "\xf0\xff\xff\xf0" "\x11\x0e\x40\xf9" "\x10\x62\0\x91" "\x20\x02\x1f\xd6"
+         /* of thread-local data: stp x2, x3, [sp, #-16]!; adrp x2; adrp x3; ldr x2, [x2, #0xfe0] */
+         "\xe2\x0f\xbf\xa9" "\x82\x0b\0\xd0" "\x83\x0b\0\xd0" "\x42\xf0\x47\xf9");
     RELA(".rela.plt", slots);
     build_end(&image);
-    CHECK_TEXT(stubs(), "2000+32 -; 2020+16 write; 2030+16 read; 2040+16 close; 2050+16 @1700; ");
+    CHECK_TEXT(stubs(), "2000+32 -; 2020+16 write; 2030+16 read; 2040+16 close; 2050+16 @1700; "
+                        "2060+16 -; ");
 }
 
 static void aarch64_hardened(void)

@@ -289,7 +289,7 @@ static const struct image_symbol program[] = {
 static void names_of_a_profile(void)
 {
     struct fake_source fake = {.kernel = "ffffffff81000000 T do_syscall_64\n"};
-    struct symbol_source source = {fake_open, fake_close, &fake};
+    struct symbol_source source = {.open = fake_open, .close = fake_close, .context = &fake};
     struct namer n;
     struct profile p;
     elf_image_make(&image, program, COUNT(program));
@@ -342,7 +342,7 @@ static void names_of_a_profile(void)
 static void hidden_kernel(void)
 {
     struct fake_source fake = {.kernel = "0000000000000000 T do_syscall_64\n"};
-    struct symbol_source source = {fake_open, fake_close, &fake};
+    struct symbol_source source = {.open = fake_open, .close = fake_close, .context = &fake};
     struct namer n;
     struct profile p;
     namer_init(&n, &source, 1 << 20);
@@ -361,7 +361,7 @@ static void hidden_kernel(void)
 static void file_lost_later(void)
 {
     struct fake_source fake = {0};
-    struct symbol_source source = {fake_open, fake_close, &fake};
+    struct symbol_source source = {.open = fake_open, .close = fake_close, .context = &fake};
     struct namer n;
     struct profile p;
     elf_image_make(&image, program, COUNT(program));
@@ -397,7 +397,7 @@ static void bounded_memory(void)
         many[i] = (struct image_symbol){names[i], 0x2000 + i * 16, 16, STB_GLOBAL, STT_FUNC, 1};
     }
     struct fake_source fake = {0};
-    struct symbol_source source = {open_many, fake_close, &fake};
+    struct symbol_source source = {.open = open_many, .close = fake_close, .context = &fake};
     struct namer n;
     struct profile p;
     const size_t max_bytes = 64 * 1024;
@@ -426,7 +426,7 @@ static void bounded_memory(void)
 static void full_profile(void)
 {
     struct fake_source fake = {0};
-    struct symbol_source source = {fake_open, fake_close, &fake};
+    struct symbol_source source = {.open = fake_open, .close = fake_close, .context = &fake};
     struct namer n;
     struct profile p;
     struct err err = {0};

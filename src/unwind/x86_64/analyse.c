@@ -332,7 +332,7 @@ static void apply_0f(struct state *s, const struct instruction *in, struct step 
 {
     switch (in->opcode) {
     case 0x05:
-        out->flow = s->signal ? FLOW_TRAP : FLOW_NEXT;
+        out->flow = s->signal || s->end ? FLOW_TRAP : FLOW_NEXT; /* a thread's end: exit */
         forget(s, 1 << AX | 1 << CX | 1 << R11);
         return;
     case 0x0b:
@@ -430,10 +430,14 @@ bool arch_step(const unsigned char *bytes, size_t len, uint64_t address, struct 
     }
     out->len = in.len;
     out->padding = is_padding(&in);
+    struct value sp = s->reg[SP];
     if (fetches_ip(&in, bytes + in.len, len - in.len)) {
         in.opcode = OPCODE_PUSH_IMMEDIATE;
     }
     apply(s, &in, address + in.len, out);
+    if (!value_equal(sp, s->reg[SP])) {
+        state_drop_below(s, s->reg[SP]); /* what was popped may be overwritten at any time */
+    }
     return true;
 }
 

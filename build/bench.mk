@@ -1,0 +1,53 @@
+# The programs of the measurements (tests/bench) and of the cross-check (tests/lab/stacks_of.c).
+#
+# What is timed is compiled by the host's compiler as the product is by its own, without sanitizers. The peer that the
+# unwinder is measured against is the distribution's libdw, a shared library that brings its own libelf, zlib and
+# liblzma: our archives of the same names stay hidden from it. Without its headers there is no peer.
+
+BENCH_OUT := build/out/bench
+BENCH_CFLAGS = -g -O2
+$(call note,$(BENCH_OUT)/vendor.flags,$(HOST_GCC) $(BENCH_CFLAGS))
+$(foreach l,$(VENDOR_LIBRARIES),$(eval $(call vendor_rule,$(BENCH_OUT),$l,,$(HOST_GCC),ar,$$(BENCH_CFLAGS))))
+$(eval $(call test_library,$(BENCH_OUT),$(HOST_GCC),ar,$$(WARNINGS) -g $$(call optimise,$$<),$(host_sources)))
+
+bench_compile = $(HOST_GCC) $(compile_base) $(WARNINGS) -Itests/lab -MMD -MP
+bench_programs := $(BENCH_OUT)/unwind $(BENCH_OUT)/tables
+lab_programs := $(HOST_OUT)/lab/stacks_of
+peer_link = $(if $(wildcard /usr/include/elfutils/libdwfl.h),-ldw)
+
+$(BENCH_OUT)/lab/%.o: tests/lab/%.c build/bench.mk | $(call vendor_archives,$(BENCH_OUT))
+	$(call say,CC,$<)
+	@mkdir -p $(@D)
+	$(Q)$(bench_compile) $(BENCH_CFLAGS) -I$(BENCH_OUT)/vendor/include -c -o $@ $<
+
+# Without our own libdw's headers: the peer is another version.
+$(BENCH_OUT)/bench/%.o: tests/bench/%.c build/bench.mk | $(call vendor_archives,$(BENCH_OUT))
+	$(call say,CC,$<)
+	@mkdir -p $(@D)
+	$(Q)$(bench_compile) $(BENCH_CFLAGS) -c -o $@ $<
+
+$(BENCH_OUT)/unwind: $(BENCH_OUT)/bench/unwind.o $(BENCH_OUT)/bench/files.o $(BENCH_OUT)/bench/peer.o $(BENCH_OUT)/lab/samples.o $(BENCH_OUT)/libpillion.a
+	$(call say,LINK,$@)
+	$(Q)$(HOST_GCC) $(BENCH_CFLAGS) -Wl,--exclude-libs,ALL -o $@ $^ $(call vendor_archives,$(BENCH_OUT)) \
+		$(peer_link) -lpthread
+
+$(BENCH_OUT)/tables: $(BENCH_OUT)/bench/tables.o $(BENCH_OUT)/bench/files.o $(BENCH_OUT)/libpillion.a
+	$(call say,LINK,$@)
+	$(Q)$(HOST_GCC) $(BENCH_CFLAGS) -o $@ $^ $(call vendor_archives,$(BENCH_OUT)) -lpthread
+
+# For a test, hence with the sanitizers.
+$(HOST_OUT)/lab/%.o: tests/lab/%.c build/bench.mk | $(call vendor_archives,$(HOST_OUT))
+	@mkdir -p $(@D)
+	$(Q)$(bench_compile) $(HOST_CFLAGS) $(HOST_SANITIZE) -I$(HOST_OUT)/vendor/include -c -o $@ $<
+
+$(HOST_OUT)/lab/stacks_of: $(HOST_OUT)/lab/stacks_of.o $(HOST_OUT)/lab/samples.o $(HOST_OUT)/libpillion.a
+	$(call say,LINK,$@)
+	$(Q)$(HOST_GCC) $(HOST_CFLAGS) $(HOST_SANITIZE) -o $@ $^ \
+		$(call vendor_archives,$(HOST_OUT)) -lpthread
+
+-include $(wildcard $(BENCH_OUT)/bench/*.d $(BENCH_OUT)/lab/*.d $(HOST_OUT)/lab/*.d)
+
+.PHONY: bench-programs lab-programs
+bench-programs: $(bench_programs)
+lab-programs: $(lab_programs)
+unit: $(lab_programs)

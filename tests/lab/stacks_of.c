@@ -1,0 +1,115 @@
+/*
+ * stacks_of RECORDING: unwinds the samples of a recording, as the product does, and prints a line for each:
+ *
+ *     TIME PID TID END FRAME...
+ *
+ * TIME is the record's, in ns; END is complete, truncated, no-rule, bad-memory or guessed. A FRAME, leaf
+ * first, is ADDRESS[FLAGS]@MODULE+OFFSET: the runtime address (a caller's less one), how the frame was found
+ * (f frame pointer, a code analysed, g guessed, c memory read later, x exact), the module's file name (with
+ * %20 for a blank) and the address in it, hexadecimal.
+ *
+ * The rules come from the recording, not from the files of this machine.
+ */
+#include "samples.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+struct run {
+    struct samples samples;
+    struct unwinder unwinder;
+    const struct lab_sample *at;
+    struct unwind_result result;
+};
+
+static bool find_place(void *context, uint64_t address, struct unwind_place *out)
+{
+    struct run *run = context;
+    const struct mapping *m = samples_mapping(&run->samples, run->at, address);
+    if (m == NULL) {
+        return false;
+    }
+    *out = (struct unwind_place){
+        .start = m->start,
+        .limit = m->limit,
+        .bias = m->bias,
+        .image = m->image,
+        .table = images_table(&run->samples.images, m->image),
+        .frame_pointers = images_has_frame_pointers(&run->samples.images, m->image),
+    };
+    return true;
+}
+
+static void unwind_one(struct run *run, const struct lab_sample *sample)
+{
+    run->at = sample;
+    struct memory_reader memory = samples_memory(&run->samples, sample);
+    const struct unwind_space space = {sample->life + 1, find_place, &memory, run};
+    const struct unwind_stack stack = {unwind_sp(&sample->registers), sample->stack,
+                                       sample->stack_len, &memory};
+    unwind(&run->unwinder, &sample->registers, &stack, &space, UNWIND_FRAMES_MAX, &run->result);
+}
+
+static void print_module(struct str path)
+{
+    size_t slash = str_find_last(path, '/');
+    struct str name = slash < path.len ? str_sub(path, slash + 1, path.len) : path;
+    for (size_t i = 0; i < name.len; i++) {
+        fputs(name.ptr[i] == ' ' ? "%20" : (char[2]){name.ptr[i], '\0'}, stdout);
+    }
+}
+
+static void print_frame(struct run *run, const struct unwind_frame *frame)
+{
+    static const char letters[] = "fagcx";
+    char flags[sizeof letters] = "";
+    size_t count = 0;
+    for (size_t bit = 0; letters[bit] != '\0'; bit++) {
+        if ((frame->flags >> bit & 1) != 0) {
+            flags[count++] = letters[bit];
+        }
+    }
+    printf(" %" PRIx64 "[%s]@", frame->address, flags);
+    print_module(images_path(&run->samples.images, frame->image));
+    printf("+%" PRIx64, frame->elf_address);
+}
+
+static void print_stack(struct run *run, const struct lab_sample *sample)
+{
+    static const char *const ends[STACK_END_COUNT] = {"complete", "truncated", "no-rule",
+                                                      "bad-memory", "guessed"};
+    printf("%" PRIu64 " %u %u %s", sample->time_ns, sample->pid, sample->tid,
+           ends[run->result.end]);
+    for (size_t i = 0; i < run->result.count; i++) {
+        print_frame(run, &run->result.frame[i]);
+    }
+    putchar('\n');
+}
+
+int main(int argc, char **argv)
+{
+    static struct run run;
+    struct err err;
+    if (argc != 2) {
+        fprintf(stderr, "usage: stacks_of RECORDING\n");
+        return 2;
+    }
+    if (!samples_load(&run.samples, argv[1], &err)) {
+        fprintf(stderr, "stacks_of: %s\n", err.text);
+        return 1;
+    }
+    enum unwind_method method =
+        recording_format(run.samples.recording)->cfi_only ? UNWIND_CFI_ONLY : UNWIND_HYBRID;
+    if (!unwinder_init(&run.unwinder, method, &err)) {
+        fprintf(stderr, "stacks_of: %s\n", err.text);
+        return 1;
+    }
+    vec_each(&run.samples.all, sample) {
+        unwind_one(&run, sample);
+        print_stack(&run, sample);
+    }
+    unwinder_release(&run.unwinder);
+    samples_release(&run.samples);
+    return 0;
+}

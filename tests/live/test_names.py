@@ -1,0 +1,118 @@
+"""A profile is named as well when what it names is gone, hidden or elsewhere as when it lies open."""
+import os
+import shutil
+
+import pytest
+
+from lab import process, profiler
+
+# Not as the other programs are: without frame pointers, so that the whole path is the unwinder's work.
+BARE = ("-fomit-frame-pointer", "-momit-leaf-frame-pointer")
+STACK = ["main", "worker_turn", "hidden_spin"]
+
+
+def build(program, folder):
+    """The host and a library of its own, which the test may take away."""
+    folder.chmod(0o755)
+    library = folder / "libworker.so"
+    shutil.copy(program("worker", "-shared", "-fPIC", *BARE), library)
+    host = folder / "host"
+    shutil.copy(program("hosting", *BARE, "-ldl"), host)
+    return host, library
+
+
+def seen(session):
+    """The share of samples whose innermost functions are the expected ones, and which start at _start."""
+    stacks = [s for w in session.windows for s in w.stacks]
+    total = sum(s.count for s in stacks)
+    named = sum(s.count for s in stacks if s.frames[0] == "_start" and
+                [f for f in s.frames if not f.endswith("_[k]")][-3:] == STACK)
+    return named / max(total, 1)
+
+
+@pytest.mark.parametrize("deed", ["keep", "remove", "replace"])
+def test_a_library_that_goes_away_keeps_its_names(pillion, program, workdir, deed):
+    """All of this is symbolised after the process has ended."""
+    host, library = build(program, workdir)
+    session = profiler.profile(pillion, workdir / "out", [host, library, "1.5", deed])
+    assert seen(session) > 0.9, session.frames()
+
+
+def attach(pillion, workdir, host, library, deed, *options, prefix=()):
+    started = process.start([*prefix, host, library, "6", deed])
+    process.until(lambda: "ready" in started.out, 10, "the library is loaded, and its file as wanted")
+    out = workdir / "out"
+    out.mkdir(exist_ok=True)
+    out.chmod(0o777)
+    done = process.run([*prefix, pillion, "-p", str(started.pid), "-d", "2", "-o", out, *options])
+    started.end()
+    return profiler.Session(done, out)
+
+
+@pytest.mark.parametrize("deed", ["remove", "replace"])
+def test_attaching_finds_a_library_without_a_path(pillion, program, workdir, deed):
+    """With the right to open what is mapped, by that: every name is there."""
+    host, library = build(program, workdir)
+    session = attach(pillion, workdir, host, library, deed)
+    assert seen(session) > 0.9, session.frames()
+
+
+def test_attaching_without_rights_reads_it_from_memory(pillion, program, workdir):
+    """What was loaded are the unwind tables and the exported names."""
+    host, library = build(program, workdir)
+    workdir.chmod(0o777)
+    session = attach(profiler.copy(pillion, workdir), workdir, host, library, "remove",
+                     prefix=profiler.as_nobody())
+    total = sum(s.count for s in session.col.stacks)
+    whole = sum(s.count for s in session.col.stacks if s.frames[0] == "_start" and "main" in s.frames)
+    assert whole > 0.95 * total, session.frames()
+    assert session.share("worker_turn") > 0.9, session.frames()
+
+
+def make_root(program, folder):
+    """A root with the host, its library and the C library."""
+    host, library = build(program, folder)
+    for path in ("/lib64/ld-linux-x86-64.so.2", "/lib/x86_64-linux-gnu/libc.so.6"):
+        target = folder / path[1:]
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(os.path.realpath(path), target)
+    return host, library
+
+
+def test_a_program_in_another_root_is_named(pillion, program, workdir):
+    make_root(program, workdir)
+    session = profiler.profile(pillion, workdir / "out", ["chroot", workdir, "/host", "/libworker.so", "1.5"])
+    assert seen_below(session) > 0.9, session.frames()
+
+
+def seen_below(session):
+    """As seen, for the samples of the host alone."""
+    stacks = [s for w in session.windows for s in w.stacks if s.comm == "host"]
+    total = sum(s.count for s in stacks)
+    named = sum(s.count for s in stacks if s.frames[0] == "_start" and
+                [f for f in s.frames if not f.endswith("_[k]")][-3:] == STACK)
+    return named / max(total, 1)
+
+
+def test_a_program_in_a_pivoted_mount_namespace_is_named(pillion, program, workdir):
+    """The namespace, and with it every path, is gone when names are looked up."""
+    make_root(program, workdir)
+    script = f"""mount --bind {workdir} {workdir} && cd {workdir} && mkdir -p old && pivot_root . old &&
+        exec /host /libworker.so 1.5"""
+    session = profiler.profile(pillion, "/tmp/" + workdir.name + "-out", ["unshare", "-m", "sh", "-c", script])
+    try:
+        assert seen_below(session) > 0.9, session.frames()
+    finally:
+        shutil.rmtree("/tmp/" + workdir.name + "-out")
+
+
+def test_a_deleted_executable_is_named(pillion, program, workdir):
+    host, library = build(program, workdir)
+    started = process.start([host, library, "6"])
+    process.until(lambda: "ready" in started.out, 10, "the library is loaded")
+    host.unlink()
+    out = workdir / "out"
+    out.mkdir()
+    done = process.run([pillion, "-p", str(started.pid), "-d", "2", "-o", out])
+    started.end()
+    assert seen(profiler.Session(done, out)) > 0.9, done

@@ -1,0 +1,93 @@
+#!/usr/bin/python3
+"""Makes the recordings anew: NAME.rec, and NAME.txt with what its replay prints. Needs perf events.
+
+    tests/recordings/make.py [NAME...]
+
+A recording holds the top of the stacks it sampled, which at the very top is the environment: programs are run with an
+empty one, in a folder of their own. What was made is to be read before it is kept: NAME.txt is what the tests
+believe from then on.
+"""
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+PILLION = ROOT / "build/out/x86_64/pillion"
+WORK = Path("/tmp/recordings")
+MUSL = ROOT / "build/out/x86_64/vendor/lib/musl-gcc.specs"
+
+NO_FRAMES = ["-O2", "-fomit-frame-pointer"]
+FRAMES = ["-O2", "-fno-omit-frame-pointer", "-mno-omit-leaf-frame-pointer"]
+
+
+def c(source, *flags, strip=False, compiler="gcc"):
+    def build(target):
+        subprocess.run([compiler, *flags, "-o", target, HERE / "programs" / source], check=True, cwd=ROOT)
+        if strip:
+            subprocess.run(["strip", target], check=True)
+    return build
+
+
+def rust(target):
+    subprocess.run(["rustc", "-O", "-o", target, HERE / "programs/shapes.rs"], check=True)
+
+
+def go(target):
+    subprocess.run(["go", "build", "-ldflags=-s -w", "-o", target, HERE / "programs/shapes.go"], check=True)
+
+
+def node(target):
+    subprocess.run(["strip", "-o", target, os.path.realpath(shutil.which("node"))], check=True)
+
+
+def system(path):
+    return lambda target: shutil.copy(path, target)
+
+
+# name: how the program is made, its arguments, pillion's options
+ROWS = {
+    "frames": (c("frames.c", *FRAMES), [], []),
+    "no-frames": (c("frames.c", *NO_FRAMES), [], []),
+    "frames-by-kernel": (c("frames.c", *FRAMES), [], ["--perf-mode", "fp"]),
+    "stripped": (c("frames.c", *NO_FRAMES, strip=True), [], []),
+    "musl": (c("frames.c", *NO_FRAMES, f"-specs={MUSL.relative_to(ROOT)}", "-static"), [], []),
+    "deep": (c("deep.c", "-O2", "-fno-optimize-sibling-calls"), [], ["--perf-dwarf-stack-size", "4096"]),
+    "handler": (c("handler.c", *NO_FRAMES), [], []),
+    "exceptions": (c("exceptions.cc", "-O2", compiler="g++"), [], []),
+    "rust": (rust, [], []),
+    "go": (go, [], []),
+    "python3.11": (system("/usr/bin/python3.11"), [HERE / "programs/shapes.py"], []),
+    "node": (node, ["--perf-basic-prof", "--interpreted-frames-native-stack", HERE / "programs/shapes.js"],
+             ["-f", "19"]),
+}
+
+
+def record(name):
+    build, arguments, options = ROWS[name]
+    program = WORK / name
+    build(program)
+    recording = HERE / f"{name}.rec"
+    copies = []
+    for argument in arguments:
+        if isinstance(argument, Path): # under a name that is nobody's
+            copies.append(shutil.copy(argument, WORK / argument.name))
+        else:
+            copies.append(argument)
+    subprocess.run([PILLION, "record-fixture", recording, "-f", "49", *options, "--launch", "init", "-o", WORK / "out",
+                    "--format", "col", "-q", "--", f"./{name}", *[str(a) for a in copies]], check=True, cwd=WORK,
+                   env={"PATH": "/usr/bin:/bin"})
+    text = subprocess.run([PILLION, "replay-fixture", recording], check=True, stdout=subprocess.PIPE).stdout
+    (HERE / f"{name}.txt").write_bytes(text)
+    print(f"{name}: {recording.stat().st_size} bytes, {text.count(b'%c' % 10)} lines")
+
+
+def main(names):
+    WORK.mkdir(exist_ok=True)
+    for name in names or ROWS:
+        record(name)
+
+
+main(sys.argv[1:])

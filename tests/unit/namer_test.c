@@ -1,0 +1,372 @@
+/* src/symbol/namer: Go tables, DWARF, generated code and places; names by symbol are in
+ * symbol_test.c. */
+#include "symbol/namer.h"
+
+#include "dwarf_image.h"
+#include "inlined_frame.h"
+#include "symbol/generated.h"
+#include "test.h"
+
+enum { KEY_PROGRAM = 10, KEY_JIT, KEY_GONE };
+
+struct bench {
+    struct dwarf_image image, shared;
+    struct jit_names *names;
+    struct symbol_source source;
+    struct debug_source debug;
+    struct clock clock;
+    uint64_t now_ns, tick_ns;
+    unsigned opens, closes, debug_opens, debug_closes;
+    struct namer namer;
+    struct profile p;
+    uint32_t program, generated;
+};
+
+static bool read_buf(void *context, uint64_t address, void *out, size_t len, struct err *err)
+{
+    const struct buf *bytes = context;
+    if (address > bytes->len || len > bytes->len - address) {
+        return err_set(err, ERR_IO, 0, "beyond the end");
+    }
+    memcpy(out, bytes->ptr + address, len);
+    return true;
+}
+
+static bool open_image(void *context, uint64_t key, struct symbol_image *out, struct err *err)
+{
+    struct bench *b = context;
+    if (key == KEY_GONE) {
+        return err_set(err, ERR_GONE, 0, "the file is gone");
+    }
+    b->opens++;
+    *out = (struct symbol_image){.kind = key == KEY_JIT ? SYMBOL_IMAGE_JIT : SYMBOL_IMAGE_ELF,
+                                 .file = {read_buf, &b->image.file},
+                                 .names = b->names};
+    return true;
+}
+
+static void close_image(void *context, struct symbol_image *image)
+{
+    (void)image;
+    ((struct bench *)context)->closes++;
+}
+
+/* The only debug file is the alternate one, in our own root. */
+static bool open_debug(void *context, uint64_t image, const char *path, struct memory_reader *out,
+                       void **handle)
+{
+    struct bench *b = context;
+    CHECK_INT(image, KEY_PROGRAM);
+    if (strcmp(path, "/usr/lib/debug/.build-id/de/adbeef.debug") != 0) {
+        return false;
+    }
+    b->debug_opens++;
+    *out = (struct memory_reader){read_buf, &b->shared.file};
+    *handle = b;
+    return true;
+}
+
+static void close_debug(void *context, void *handle)
+{
+    CHECK(handle == context);
+    ((struct bench *)context)->debug_closes++;
+}
+
+static struct str debug_path(void *context, uint64_t image)
+{
+    (void)context;
+    (void)image;
+    return STR("/usr/bin/app");
+}
+
+static uint64_t look(void *context)
+{
+    struct bench *b = context;
+    return b->now_ns += b->tick_ns;
+}
+
+/* Unwind tables know one function, 0x1900 … 0x1a00. */
+static bool find_function(void *context, uint64_t image, uint64_t address, uint64_t *start,
+                          uint64_t *limit)
+{
+    (void)context;
+    *start = 0x1900;
+    *limit = 0x1a00;
+    return image == KEY_PROGRAM && address >= *start && address < *limit;
+}
+
+static uint32_t add_module(struct profile *p, const char *path, uint64_t key)
+{
+    struct module m = {.path = profile_cstring(p, path), .image = key};
+    return profile_module(p, &m);
+}
+
+static struct bench *set_up(unsigned version)
+{
+    struct bench *b = calloc(1, sizeof *b);
+    dwarf_image_init(&b->image);
+    dwarf_image_init(&b->shared);
+    if (version > 0) {
+        dwarf_image_fill(&b->image, version);
+    }
+    b->source = (struct symbol_source){.open = open_image, .close = close_image, .context = b};
+    b->debug = (struct debug_source){
+        .open = open_debug, .close = close_debug, .path = debug_path, .context = b};
+    b->clock = (struct clock){look, look, b};
+    namer_init(&b->namer, &b->source, 1 << 20);
+    b->namer.clock = &b->clock;
+    b->namer.inlines = true;
+    b->namer.inlines_budget_ns = 1000;
+    CHECK(profile_init(&b->p, 1 << 20, NULL));
+    b->program = add_module(&b->p, "/usr/bin/app", KEY_PROGRAM);
+    b->generated = add_module(&b->p, "[anon]", KEY_JIT);
+    return b;
+}
+
+static void tear_down(struct bench *b)
+{
+    CHECK_INT(b->opens, b->closes);
+    CHECK_INT(b->debug_opens, b->debug_closes);
+    namer_release(&b->namer);
+    profile_release(&b->p);
+    jit_names_free(b->names);
+    dwarf_image_release(&b->image);
+    dwarf_image_release(&b->shared);
+    free(b);
+}
+
+static uint32_t add_frame(struct bench *b, uint32_t module, uint64_t address)
+{
+    struct frame f = {.address = address, .module = module};
+    return profile_frame(&b->p, &f);
+}
+
+#define NAME(frame) profile_text(&b->p, b->p.frames.at[frame].name)
+#define SYSTEM_NAME(frame) profile_text(&b->p, b->p.frames.at[frame].system_name)
+#define FILE_OF(frame) profile_text(&b->p, b->p.frames.at[frame].file)
+
+/* ---- DWARF ---- */
+
+static void inlined_functions_are_named(void)
+{
+    struct bench *b = set_up(4);
+    dwarf_image_symbol(&b->image, "_Z5outeri", 0x1000, 0x100);
+    dwarf_image_make(&b->image);
+    uint32_t leaf = add_frame(b, b->program, 0x1024), outer = add_frame(b, b->program, 0x1050);
+    uint32_t plain = add_frame(b, b->program, 0x1110);
+    CHECK(namer_run(&b->namer, &b->p, NULL));
+    /* the last one by its symbol, the others by DWARF; _Z4leafv is readable as "leaf" */
+    CHECK_TEXT(inlined_text(&b->p, leaf), "leaf:40@/inc/b.h < middle:7@/inc/b.h < "
+                                          "outer:20@/src/a.c");
+    CHECK_STR(SYSTEM_NAME(leaf), "_Z4leafv");
+    CHECK_STR(SYSTEM_NAME(outer), "_Z5outeri");
+    CHECK_TEXT(inlined_text(&b->p, outer), "outer:21@/src/a.c");
+    CHECK_TEXT(inlined_text(&b->p, plain), "plain:50@/src/a.c"); /* no symbol: DWARF's name */
+    CHECK_INT(b->namer.stats.frames, 3);
+    CHECK_INT(b->namer.stats.lines, 3);
+    CHECK_INT(b->namer.stats.without_symbol, 0);
+    CHECK_INT(b->namer.stats.late, 0);
+    tear_down(b);
+}
+
+static void without_the_option_dwarf_is_not_read(void)
+{
+    for (int with_clock = 0; with_clock < 2; with_clock++) {
+        struct bench *b = set_up(5);
+        dwarf_image_symbol(&b->image, "outer_symbol", 0x1000, 0x100);
+        dwarf_image_make(&b->image);
+        b->namer.inlines = with_clock == 0;
+        b->namer.clock = with_clock ? &b->clock : NULL;
+        uint32_t leaf = add_frame(b, b->program, 0x1024);
+        uint32_t plain = add_frame(b, b->program, 0x1110);
+        CHECK(namer_run(&b->namer, &b->p, NULL));
+        CHECK_TEXT(inlined_text(&b->p, leaf), "outer_symbol:0@");
+        CHECK_TEXT(inlined_text(&b->p, plain), "[app+0x1110]:0@");
+        CHECK_INT(b->namer.stats.late, 0);
+        tear_down(b);
+    }
+}
+
+static void when_time_is_over_there_still_are_symbols(void)
+{
+    struct bench *b = set_up(5);
+    dwarf_image_symbol(&b->image, "outer_symbol", 0x1000, 0x100);
+    dwarf_image_make(&b->image);
+    b->namer.inlines_budget_ns = 3; /* the start, the image, the first look-up */
+    b->tick_ns = 1;
+    uint32_t first = add_frame(b, b->program, 0x1010), second = add_frame(b, b->program, 0x1024);
+    uint32_t third = add_frame(b, b->program, 0x1025);
+    CHECK(namer_run(&b->namer, &b->p, NULL));
+    CHECK_TEXT(inlined_text(&b->p, first), "middle:30@/inc/b.h < outer_symbol:20@/src/a.c");
+    CHECK_TEXT(inlined_text(&b->p, second), "outer_symbol:0@");
+    CHECK_TEXT(inlined_text(&b->p, third), "outer_symbol:0@");
+    CHECK_INT(b->namer.stats.late, 2);
+    /* the budget is each run's own */
+    profile_clear(&b->p);
+    uint32_t module = add_module(&b->p, "/usr/bin/app", KEY_PROGRAM);
+    uint32_t again = add_frame(b, module, 0x1010);
+    CHECK(namer_run(&b->namer, &b->p, NULL));
+    CHECK_TEXT(inlined_text(&b->p, again), "middle:30@/inc/b.h < outer_symbol:20@/src/a.c");
+    tear_down(b);
+}
+
+static void names_that_dwz_moved_are_found(void)
+{
+    struct bench *b = set_up(0);
+    dwarf_image_fill_shared(&b->image, &b->shared);
+    dwarf_image_make(&b->image);
+    dwarf_image_identify(&b->shared);
+    b->namer.debug = &b->debug;
+    uint32_t f = add_frame(b, b->program, 0x1010);
+    CHECK(namer_run(&b->namer, &b->p, NULL));
+    CHECK_STR(NAME(f), "far");
+    CHECK_STR(SYSTEM_NAME(f), "_Z3fari12");
+    CHECK_INT(b->debug_opens, 1);
+    tear_down(b);
+}
+
+static void a_profile_without_room_says_so(void)
+{
+    for (size_t budget = 600; budget < 3000; budget += 50) {
+        struct bench *b = set_up(5);
+        struct err err = {0};
+        dwarf_image_make(&b->image);
+        profile_release(&b->p);
+        CHECK(profile_init(&b->p, budget, NULL));
+        uint32_t module = add_module(&b->p, "/usr/bin/app", KEY_PROGRAM);
+        uint32_t f = add_frame(b, module, 0x1024);
+        bool good = namer_run(&b->namer, &b->p, &err);
+        CHECK(f == 0 || good == (NAME(f).len > 0));
+        CHECK(good || err.kind == ERR_LIMIT);
+        tear_down(b);
+    }
+}
+
+/* ---- places ---- */
+
+static void all_of_a_function_without_a_symbol_is_one_name(void)
+{
+    struct bench *b = set_up(0);
+    dwarf_image_make(&b->image);
+    uint32_t gone = add_module(&b->p, "/lib/gone.so", KEY_GONE);
+    uint32_t in[] = {add_frame(b, b->program, 0x1900), add_frame(b, b->program, 0x19ff),
+                     add_frame(b, b->program, 0x1a00), add_frame(b, gone, 0x1910),
+                     add_frame(b, 0, 0x1910)};
+    b->source.function = find_function;
+    CHECK(namer_run(&b->namer, &b->p, NULL));
+    CHECK_STR(NAME(in[0]), "[app+0x1900]");
+    CHECK_STR(NAME(in[1]), "[app+0x1900]");
+    CHECK_STR(NAME(in[2]), "[app+0x1a00]");
+    CHECK_STR(NAME(in[3]), "[gone.so+0x1910]");
+    CHECK_STR(NAME(in[4]), "[unknown+0x1910]");
+    CHECK_TEXT(namer_image_problem(&b->namer, KEY_GONE), "the file is gone");
+    tear_down(b);
+}
+
+static void what_is_at_hand_opens_no_file(void)
+{
+    struct bench *b = set_up(0);
+    dwarf_image_symbol(&b->image, "outer", 0x1000, 0x100);
+    dwarf_image_symbol(&b->image, "other", 0x1100, 0x100);
+    dwarf_image_make(&b->image);
+    b->namer.inlines = false;
+    static const uint64_t addresses[] = {0x1010, 0x1020, 0x1110};
+    static const unsigned opens[] = {1, 1, 2}; /* only a name not met yet is read */
+    for (int run = 0; run < 3; run++) {
+        uint32_t module = add_module(&b->p, "/usr/bin/app", KEY_PROGRAM);
+        uint32_t f = add_frame(b, module, addresses[run]);
+        CHECK(namer_run(&b->namer, &b->p, NULL));
+        CHECK_STR(NAME(f), run < 2 ? "outer" : "other");
+        CHECK_INT(b->opens, opens[run]);
+        profile_clear(&b->p);
+    }
+    CHECK_INT(b->namer.stats.images_loaded, 1);
+    tear_down(b);
+}
+
+/* ---- generated code ---- */
+
+static void generated_code_is_named_by_its_runtime(void)
+{
+    static const char map[] = "7f0000001000 100 JS:*handle file:///srv/app.js:12:5\n"
+                              "7f0000001100 100 py::Server.run:/srv/app.py\n"
+                              "7f0000001200 100 Builtin:ArrayMap\n"
+                              "7f0000001300 100 JS:~handle file:///srv/app.js:12:5\n";
+    struct bench *b = set_up(0);
+    b->names = jit_names_new(JIT_NAMES_MAX_BYTES);
+    jit_feed_map(b->names, map, sizeof map - 1);
+    uint32_t f[6];
+    for (uint64_t i = 0; i < 6; i++) {
+        f[i] = add_frame(b, b->generated, 0x7f0000001010 + i * 0x100);
+    }
+    CHECK(namer_run(&b->namer, &b->p, NULL));
+    CHECK_STR(NAME(f[0]), "handle /srv/app.js:12");
+    CHECK_STR(FILE_OF(f[0]), "/srv/app.js");
+    CHECK_INT(b->p.frames.at[f[0]].line, 12);
+    CHECK_INT(b->p.frames.at[f[0]].kind, FRAME_JS);
+    CHECK_STR(NAME(f[1]), "Server.run (/srv/app.py)");
+    CHECK_INT(b->p.frames.at[f[1]].kind, FRAME_PYTHON);
+    CHECK_STR(NAME(f[2]), "Builtin:ArrayMap");
+    CHECK_INT(b->p.frames.at[f[2]].kind, FRAME_NATIVE);
+    CHECK_INT(b->p.frames.at[f[3]].name, b->p.frames.at[f[0]].name); /* however compiled */
+    CHECK_STR(NAME(f[4]), "[anon+0x7f0000001410]");
+    CHECK_INT(b->namer.stats.without_symbol, 2);
+    CHECK_INT(b->namer.stats.images_failed, 0);
+    tear_down(b);
+}
+
+static void generated_code_without_names_is_its_place(void)
+{
+    struct bench *b = set_up(0);
+    uint32_t f = add_frame(b, b->generated, 0x7f0000001010);
+    CHECK(namer_run(&b->namer, &b->p, NULL));
+    CHECK_STR(NAME(f), "[anon+0x7f0000001010]");
+    tear_down(b);
+}
+
+static void check_generated(const char *raw, const char *name, enum frame_kind kind,
+                            const char *file, uint32_t line)
+{
+    struct buf out;
+    buf_init(&out, 1000);
+    struct generated g = generated_name(str_of(raw), &out);
+    CHECK_TEXT(buf_cstr(&out), name);
+    CHECK_INT(g.kind, kind);
+    CHECK_STR(g.file, file);
+    CHECK_INT(g.line, line);
+    buf_release(&out);
+}
+
+static void each_runtimes_manner_of_names_is_read(void)
+{
+    check_generated("LazyCompile:*f /a/b.js:7", "f /a/b.js:7", FRAME_JS, "/a/b.js", 7);
+    check_generated("LazyCompile:~f b.js:7", "f b.js:7", FRAME_JS, "b.js", 7);
+    check_generated("JS:^get size file:///a b/c.js:7:9", "get size /a b/c.js:7", FRAME_JS,
+                    "/a b/c.js", 7);
+    check_generated("JS:~ node:internal/main:1:1", "(anonymous) node:internal/main:1", FRAME_JS,
+                    "node:internal/main", 1);
+    check_generated("JS:+f", "f", FRAME_JS, "", 0);
+    check_generated("JS:", "(anonymous)", FRAME_JS, "", 0);
+    check_generated("Function:~g /x.js:1:2", "g /x.js:1", FRAME_JS, "/x.js", 1);
+    check_generated("Eval:~ /x.js:99999999999", "(anonymous) /x.js:99999999999", FRAME_JS,
+                    "/x.js:99999999999", 0);
+    check_generated("py::<module>:/a:b.py", "<module> (/a:b.py)", FRAME_PYTHON, "/a:b.py", 0);
+    check_generated("py::f", "f", FRAME_PYTHON, "", 0);
+    check_generated("py::", "[unknown]", FRAME_PYTHON, "", 0);
+    check_generated("RegExp:a(b|c)+d", "RegExp:a(b|c)+d", FRAME_NATIVE, "", 0);
+    check_generated("void Foo.Bar::Baz(int)", "void Foo.Bar::Baz(int)", FRAME_NATIVE, "", 0);
+    check_generated("", "", FRAME_NATIVE, "", 0);
+}
+
+TESTS({"inlined functions are named by DWARF, the real one by its symbol",
+       inlined_functions_are_named},
+      {"without the option DWARF is not read", without_the_option_dwarf_is_not_read},
+      {"when time is over there still are symbols", when_time_is_over_there_still_are_symbols},
+      {"names that dwz moved are found", names_that_dwz_moved_are_found},
+      {"a profile without room says so, and never half", a_profile_without_room_says_so},
+      {"all of a function without a symbol is one name",
+       all_of_a_function_without_a_symbol_is_one_name},
+      {"what is at hand opens no file", what_is_at_hand_opens_no_file},
+      {"generated code is named by its runtime", generated_code_is_named_by_its_runtime},
+      {"generated code without names is its place", generated_code_without_names_is_its_place},
+      {"each runtime's manner of names is read", each_runtimes_manner_of_names_is_read})
