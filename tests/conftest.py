@@ -214,6 +214,12 @@ def program():
     return build
 
 
+@pytest.fixture(scope="session")
+def refuse(repository):
+    """lab/refuse.c: runs a program whose system calls are refused by name."""
+    return compiler.compile_file(repository / "tests" / "lab" / "refuse.c", "refuse", "-static")
+
+
 @pytest.fixture(autouse=True)
 def nothing_left_behind():
     """Ends, by id, every process a test left running, and says so: a leftover profiler is a defect."""

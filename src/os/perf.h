@@ -23,8 +23,9 @@
  * then perf_replace, which loses and doubles no sample but the one or two of that moment.
  *
  * Limits. Rings start at 512 KiB (with stacks and few CPUs, at 2 MiB) and are halved, down to 32 KiB,
- * while the kernel refuses the locked memory (EPERM); perf_ring_bytes tells what was got. Descriptors: threads x CPUs + CPUs, of which at
- * most three quarters of what this process may have are used (the limit is raised as far as allowed).
+ * while the kernel refuses the locked memory (EPERM); perf_ring_bytes tells what was got. Descriptors:
+ * threads x CPUs + CPUs, of which at most three quarters of what this process may have are used (the
+ * limit is raised as far as allowed).
  *
  * Errors name the gate (perf-refusal table of the kernel's checks): EPERM is a seccomp filter, EACCES
  * on ourselves the paranoid level or an LSM, EACCES on a target its uid, capabilities or dumpable

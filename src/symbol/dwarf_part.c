@@ -14,9 +14,10 @@ static const char *const part_names[DWARF_PART_COUNT] = {
 
 bool dwarf_step(struct dwarf_time *time)
 {
-    if (time->clock == NULL || time->over || ++time->steps % DWARF_STEPS_PER_LOOK != 0) {
+    if (time->clock == NULL || time->over || ++time->steps < DWARF_STEPS_PER_LOOK) {
         return !time->over;
     }
+    time->steps = 0;
     time->over = time->clock->mono_ns(time->clock->context) >= time->deadline_ns;
     return !time->over;
 }

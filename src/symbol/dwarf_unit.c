@@ -247,6 +247,9 @@ static bool load_bytes(struct dwarf *d, const struct dwarf_unit *unit, struct dw
     if (l->bytes != NULL) {
         return true;
     }
+    if (len > d->max_bytes) {
+        return false;
+    }
     make_room(d, len);
     if (dwarf_held_bytes(d) + len > d->max_bytes) {
         return false;

@@ -1,6 +1,7 @@
 #include "symbol/inlines.h"
 
 #include <dwarf.h>
+#include <elf.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -23,6 +24,8 @@ struct name {
 struct inlines {
     struct dwarf main, alternate;
     struct elf alternate_elf;
+    struct memory_reader alternate_file;
+    Elf64_Ehdr alternate_header;
     bool has_alternate;
     char alternate_path[INLINES_ALTERNATE_ATTEMPTS][ALTERNATE_PATH_MAX];
     unsigned char alternate_id[ELF_BUILD_ID_MAX];
@@ -104,9 +107,45 @@ const char *inlines_alternate_path(const struct inlines *in, unsigned attempt)
     return attempt < INLINES_ALTERNATE_ATTEMPTS ? in->alternate_path[attempt] : "";
 }
 
+/* dwz writes a relocatable file without segments, and elf_open takes none of these. Only sections
+ * matter here, so the header is shown as that of a shared object whose one program header is of the
+ * type PT_NULL: within the ELF header itself, from the zeros behind the identification on. */
+static void adapt_header(Elf64_Ehdr *header)
+{
+    enum { ZEROS_AT = EI_ABIVERSION };
+    if (header->e_type == ET_REL && header->e_phnum == 0) {
+        memset(header->e_ident + ZEROS_AT, 0, EI_NIDENT - ZEROS_AT);
+        header->e_type = ET_DYN;
+        header->e_phoff = ZEROS_AT;
+        header->e_phentsize = sizeof(Elf64_Phdr);
+        header->e_phnum = 1;
+    }
+}
+
+static bool read_alternate(void *context, uint64_t address, void *out, size_t len, struct err *err)
+{
+    struct inlines *in = context;
+    if (address < sizeof in->alternate_header && len <= sizeof in->alternate_header - address) {
+        memcpy(out, (const char *)&in->alternate_header + address, len);
+        return true;
+    }
+    return in->alternate_file.read(in->alternate_file.context, address, out, len, err);
+}
+
+static bool open_alternate(struct inlines *in, const struct memory_reader *file, struct err *err)
+{
+    struct memory_reader reader = {read_alternate, in};
+    in->alternate_file = *file;
+    if (!file->read(file->context, 0, &in->alternate_header, sizeof in->alternate_header, err)) {
+        return false;
+    }
+    adapt_header(&in->alternate_header);
+    return elf_open(&in->alternate_elf, &reader, err);
+}
+
 bool inlines_alternate(struct inlines *in, const struct memory_reader *file, struct err *err)
 {
-    if (in->has_alternate || !elf_open(&in->alternate_elf, file, err)) {
+    if (in->has_alternate || !open_alternate(in, file, err)) {
         return in->has_alternate;
     }
     struct elf *elf = &in->alternate_elf;

@@ -12,7 +12,7 @@ enum {
     RAW_NAME_MAX = 8 * ELF_NAME_MAX,
     PLACE_NAME_MAX = 256 + 64, /* "[file+0x…]"; a path's last part is at most 255 bytes */
     KALLSYMS_CHUNK_BYTES = 64 * 1024,
-    NAMES_SHARE = 4, /* of max_bytes, 1/4 is for names */
+    NAMES_SHARE = 4, /* of max_bytes, 1/4 is for names, and as much for lines where wanted */
     CHAIN_MAX_BYTES = PROFILE_INLINES_MAX * 2 * (DEMANGLE_OUTPUT_MAX + DEMANGLE_INPUT_MAX),
 };
 
@@ -51,6 +51,7 @@ void namer_init(struct namer *n, const struct symbol_source *source, size_t max_
     buf_init(&n->raw, RAW_NAME_MAX);
     buf_init(&n->readable, DEMANGLE_OUTPUT_MAX + DEMANGLE_INPUT_MAX);
     buf_init(&n->chain, CHAIN_MAX_BYTES);
+    kept_lines_init(&n->kept, max_bytes / NAMES_SHARE);
 }
 
 static void release_image(struct namer_image *image)
@@ -71,6 +72,7 @@ void namer_release(struct namer *n)
     buf_release(&n->raw);
     buf_release(&n->readable);
     buf_release(&n->chain);
+    kept_lines_release(&n->kept);
 }
 
 static size_t tables_bytes(const struct namer *n)
@@ -88,9 +90,15 @@ static size_t names_bytes(const struct namer *n)
            n->name_text.cap;
 }
 
+static size_t tables_max_bytes(const struct namer *n)
+{
+    return n->max_bytes - n->max_bytes / NAMES_SHARE * (n->inlines ? 2 : 1);
+}
+
 size_t namer_bytes(const struct namer *n)
 {
-    return tables_bytes(n) + names_bytes(n) + n->raw.cap + n->readable.cap + n->chain.cap;
+    return tables_bytes(n) + names_bytes(n) + kept_lines_bytes(&n->kept) + n->raw.cap +
+           n->readable.cap + n->chain.cap;
 }
 
 /* ---- images ---- */
@@ -190,12 +198,16 @@ static void open_alternate(struct opened *o)
     }
 }
 
-/* Null: DWARF is not wanted, there is none, or time is over. */
+static bool wants_lines(const struct namer *n)
+{
+    return n->inlines && n->clock != NULL;
+}
+
+/* Null: there is no DWARF, or time is over. */
 static struct inlines *inlines_of(struct opened *o)
 {
     const struct namer *n = o->namer;
-    bool wanted = n->inlines && n->clock != NULL;
-    if (!o->inlines_tried && wanted && n->clock->mono_ns(n->clock->context) < n->deadline_ns) {
+    if (!o->inlines_tried && n->clock->mono_ns(n->clock->context) < n->deadline_ns) {
         o->inlines = files_of(o) != NULL ? inlines_open(&o->files, NULL) : NULL;
         if (o->inlines != NULL) {
             open_alternate(o);
@@ -274,7 +286,7 @@ static struct namer_image *add_image(struct namer *n, struct opened *o)
         return NULL;
     }
     image->key = o->key;
-    symbols_init(&image->symbols, n->max_bytes - n->max_bytes / NAMES_SHARE);
+    symbols_init(&image->symbols, tables_max_bytes(n));
     if (files_of(o) != NULL) {
         elf_build_id_text(&o->files.elf[FILE_MAIN], image->build_id);
         image->is_go = go_of(o) != NULL;
@@ -530,42 +542,77 @@ static bool name_by_lines(struct namer *n, struct profile *p, const struct namer
     return name_frame(n, p, job->frame, lines, count, err);
 }
 
-/* How many functions are inlined into one another here; 0: not known. */
+/* How many functions are inlined into one another here; 0: not known, or *late: not looked up. */
 static size_t lines_at(struct opened *o, uint64_t address,
-                       struct source_line lines[static PROFILE_INLINES_MAX])
+                       struct source_line lines[static PROFILE_INLINES_MAX], bool *late)
 {
     struct namer *n = o->namer;
     struct inlines *inlines = inlines_of(o);
+    *late = inlines == NULL && !o->inlines_tried;
     if (inlines == NULL) {
-        n->stats.late += n->inlines && n->clock != NULL && !o->inlines_tried;
         return 0;
     }
-    uint64_t late = inlines_late(inlines);
+    uint64_t before = inlines_late(inlines);
     size_t count =
         inlines_lookup(inlines, address, n->deadline_ns, n->clock, lines, PROFILE_INLINES_MAX);
-    n->stats.late += inlines_late(inlines) - late;
+    *late = inlines_late(inlines) > before;
     return count;
 }
 
 /* ---- one address ---- */
 
+static bool name_by_symbols(struct namer *n, struct profile *p, struct namer_image *image,
+                            struct opened *o, const struct job *job, struct err *err)
+{
+    struct symbol_hit hit;
+    bool has_symbol = symbols_find(symbols_of(image, o), job->address, &hit);
+    const struct namer_name *name = has_symbol ? symbol_name(n, image, o, &hit) : NULL;
+    return name != NULL ? name_by_symbol(n, p, name, job, err) : name_by_place(n, p, job, err);
+}
+
+static bool name_by_dwarf(struct namer *n, struct profile *p, struct namer_image *image,
+                          struct opened *o, const struct job *job, struct err *err)
+{
+    bool late = false, good;
+    struct source_line lines[PROFILE_INLINES_MAX];
+    size_t count = lines_at(o, job->address, lines, &late);
+    if (count > 0) {
+        struct symbol_hit hit;
+        bool has_symbol = symbols_find(symbols_of(image, o), job->address, &hit);
+        const struct namer_name *name = has_symbol ? symbol_name(n, image, o, &hit) : NULL;
+        good = name_by_lines(n, p, name, lines, count, job, err);
+    } else {
+        good = name_by_symbols(n, p, image, o, job, err);
+    }
+    n->stats.late += late;
+    if (good && !late) {
+        kept_lines_add(&n->kept, job->image, job->address, lines, count);
+    }
+    return good;
+}
+
+static bool name_with_lines(struct namer *n, struct profile *p, struct namer_image *image,
+                            struct opened *o, const struct job *job, struct err *err)
+{
+    size_t count = 0;
+    struct source_line lines[PROFILE_INLINES_MAX];
+    if (!kept_lines_find(&n->kept, job->image, job->address, lines, &count)) {
+        return name_by_dwarf(n, p, image, o, job, err);
+    }
+    return count > 0 ? name_frame(n, p, job->frame, lines, count, err)
+                     : name_by_symbols(n, p, image, o, job, err);
+}
+
 static bool name_in_image(struct namer *n, struct profile *p, struct namer_image *image,
                           struct opened *o, const struct job *job, struct err *err)
 {
     struct go_frames go;
-    struct symbol_hit hit;
-    struct source_line lines[PROFILE_INLINES_MAX];
     if (image->is_go && go_of(o) != NULL && go_table_lookup(o->go, job->address, &go) &&
         go.count > 0) {
         return name_by_go(n, p, &go, job, err);
     }
-    bool has_symbol = symbols_find(symbols_of(image, o), job->address, &hit);
-    size_t count = lines_at(o, job->address, lines);
-    const struct namer_name *name = has_symbol ? symbol_name(n, image, o, &hit) : NULL;
-    if (count > 0) {
-        return name_by_lines(n, p, name, lines, count, job, err);
-    }
-    return name != NULL ? name_by_symbol(n, p, name, job, err) : name_by_place(n, p, job, err);
+    return wants_lines(n) ? name_with_lines(n, p, image, o, job, err)
+                          : name_by_symbols(n, p, image, o, job, err);
 }
 
 static bool name_generated(struct namer *n, struct profile *p, struct opened *o,
@@ -663,7 +710,7 @@ static bool run_jobs(struct namer *n, struct profile *p, const struct jobs *jobs
             end++;
         }
         good = name_image(n, p, &jobs->list.at[i], end - i, err);
-        shrink_tables(n, n->max_bytes - n->max_bytes / NAMES_SHARE);
+        shrink_tables(n, tables_max_bytes(n));
         i = end;
     }
     return good;

@@ -32,8 +32,9 @@
  * Ownership. One thread uses a namer (the publisher). Nothing of the profile is kept.
  *
  * Limits. `max_bytes` bounds what is kept between runs: function tables (12 bytes per function) and
- * names already demangled (a quarter of it). A table that does not fit alone leaves its module's
- * frames unnamed. DWARF is read anew in each run, INLINES_MAX_BYTES of it at a time, until
+ * names already demangled (a quarter of it), and a quarter for what DWARF told of addresses. A table
+ * that does not fit alone leaves its module's frames unnamed. DWARF itself is read anew in each run
+ * that meets an address for the first time, INLINES_MAX_BYTES of it at a time, until
  * `inlines_budget_ns` of the run have passed; later addresses have their symbol only, and
  * stats.late counts them.
  */
@@ -43,6 +44,7 @@
 #include "base/map.h"
 #include "profile/profile.h"
 #include "symbol/jit.h"
+#include "symbol/kept_lines.h"
 #include "symbol/symbols.h"
 
 enum symbol_image_kind {
@@ -98,6 +100,7 @@ struct namer {
     struct buf name_text;
     struct buf raw, readable; /* of the symbol at hand */
     struct buf chain;         /* texts of the inlined functions at hand */
+    struct kept_lines kept;
     uint64_t deadline_ns;     /* of this run */
     uint64_t run;
     struct namer_stats stats;

@@ -1,30 +1,44 @@
 #include "unwind/analyse.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "unwind/explore.h"
 
 enum {
-    STEPS_PER_BYTE = 4,  /* a text costs at most that many instructions for each byte */
-    FUNCTION_MAX = 64 * 1024, /* bytes of one function */
+    STEPS_PER_BYTE = 3, /* a text costs at most that many instructions for each byte */
     DISCOVERIES_MAX = 3,
     GAP_ROUNDS_MAX = 3,
 };
 
-static bool in_code(const struct code *code, uint64_t address)
+struct analysis {
+    struct text text;
+    struct explorer *explorer;
+    size_t max_functions;
+    bool alone; /* one function only: what it calls are others */
+};
+
+static bool init(struct analysis *a, const struct code *code, uint64_t steps, size_t max_functions)
 {
-    return address - code->address < code->len;
+    *a = (struct analysis){.max_functions = max_functions};
+    bool good = text_init(&a->text, code, steps);
+    a->explorer = good ? explorer_new(&a->text) : NULL;
+    return a->explorer != NULL;
+}
+
+static void release(struct analysis *a)
+{
+    explorer_free(a->explorer);
+    text_release(&a->text);
 }
 
 static void survey_instruction(struct text *text, uint32_t at, const struct glance *glance)
 {
     const struct code *code = &text->code;
-    bool inside = in_code(code, glance->target) && !glance->through_pointer;
+    bool inside = text_holds(text, glance->target) && !glance->through_pointer;
     if (glance->plain) {
         text_note_plain(text, at, glance);
     }
-    if (glance->refers != 0 && in_code(code, glance->refers)) {
+    if (glance->refers != 0 && text_holds(text, glance->refers)) {
         text->marks[glance->refers - code->address] |= MARK_REFERRED;
     }
     if (!glance->has_target) {
@@ -37,8 +51,8 @@ static void survey_instruction(struct text *text, uint32_t at, const struct glan
     }
 }
 
-/* Reads the code from its start to its end. Where data stands in between that reads nonsense for some
- * bytes: the marks it leaves do no harm, and its notes are met by nobody. */
+/* Reads the code from its start to its end. Where data stands in between that reads nonsense for
+ * some bytes: the marks it leaves do no harm, and its notes are met by nobody. */
 static void survey(struct text *text)
 {
     const struct code *code = &text->code;
@@ -52,15 +66,19 @@ static void survey(struct text *text)
     }
 }
 
-static void drain(struct text *text, size_t max_functions)
+static bool is_over(const struct analysis *a)
 {
-    for (size_t next = 0; next < text->queue.len && text->functions.len < max_functions; next++) {
-        if (text->failed || text->steps_left == 0) {
-            return;
-        }
+    const struct text *text = &a->text;
+    return text->failed || text->steps_left == 0 || text->functions.len >= a->max_functions;
+}
+
+static void drain(struct analysis *a)
+{
+    struct text *text = &a->text;
+    for (size_t next = 0; next < text->queue.len && !is_over(a) && !a->alone; next++) {
         uint32_t start = text->queue.at[next];
         if ((text->marks[start] & MARK_EXPLORED) == 0) {
-            (void)text_explore(text, start, &arch_entry_state, EVIDENCE_START);
+            (void)explorer_run(a->explorer, start, &arch_entry_state, EVIDENCE_START);
         }
     }
     vec_clear(&text->queue);
@@ -94,67 +112,68 @@ static size_t next_gap(const struct text *text, size_t at)
     return code->len;
 }
 
-static bool start_between(const struct text *text, uint32_t from, uint32_t to)
+/* The jump before `at` or behind it belongs to the same function, as far as is known. */
+static bool explore_like(struct analysis *a, uint32_t at, const struct indirect_jump *jump)
 {
-    return text_next_start(text, from) < to;
+    struct text *text = &a->text;
+    uint32_t from = jump->at < at ? jump->at : at, to = jump->at < at ? at : jump->at;
+    if (to - from > FUNCTION_REACH || text_next_start(text, from, to) < to) {
+        return false;
+    }
+    struct state state = text->jump_states.at[jump->state];
+    return explorer_run(a->explorer, at, &state, EVIDENCE_JUMP);
 }
 
 /* What an indirect jump of the same function leads to has the state of that jump. */
-static bool explore_as_target(struct text *text, uint32_t at)
+static bool explore_as_target(struct analysis *a, uint32_t at)
 {
+    struct text *text = &a->text;
     size_t next = text_jumps_up_to(text, at);
-    const struct indirect_jump *jump = text->jumps.at;
-    if (next > 0 && !start_between(text, jump[next - 1].at, at)) {
-        struct state before = text->jump_states.at[jump[next - 1].state];
-        if (text_explore(text, at, &before, EVIDENCE_JUMP)) {
-            return true;
-        }
-    }
-    if (next < text->jumps.len && !start_between(text, at, jump[next].at)) {
-        struct state behind = text->jump_states.at[jump[next].state];
-        return text_explore(text, at, &behind, EVIDENCE_JUMP);
-    }
-    return false;
+    return (next > 0 && explore_like(a, at, &text->jumps.at[next - 1])) ||
+           (next < text->jumps.len && explore_like(a, at, &text->jumps.at[next]));
 }
 
-static bool fill_gap(struct text *text, uint32_t at)
+static bool explore_as_start(struct analysis *a, uint32_t at, enum evidence evidence)
 {
-    const unsigned char *bytes = text->code.bytes + at;
-    if (text->marks[at] & MARK_REFERRED &&
-        text_explore(text, at, &arch_entry_state, EVIDENCE_HINT)) {
-        return true;
-    }
-    bool start_first =
-        at % FUNCTION_ALIGNMENT == 0 && arch_looks_like_start(bytes, text->code.len - at);
-    return (start_first && text_explore(text, at, &arch_entry_state, EVIDENCE_NONE)) ||
-           explore_as_target(text, at) ||
-           (!start_first && text_explore(text, at, &arch_entry_state, EVIDENCE_NONE));
+    return explorer_run(a->explorer, at, &arch_entry_state, evidence);
 }
 
-/* Where to look next behind a gap that nothing could be concluded about: where a branch leads to, or
- * behind what ends its first block. */
+static bool fill_gap(struct analysis *a, uint32_t at)
+{
+    const struct text *text = &a->text;
+    bool looks = at % FUNCTION_ALIGNMENT == 0 &&
+                 arch_looks_like_start(text->code.bytes + at, text->code.len - at);
+    return (text->marks[at] & MARK_REFERRED && explore_as_start(a, at, EVIDENCE_HINT)) ||
+           (looks && explore_as_start(a, at, EVIDENCE_NONE)) || explore_as_target(a, at) ||
+           (!looks && explore_as_start(a, at, EVIDENCE_NONE));
+}
+
+/* Where to look next behind a gap that nothing could be concluded about: where a branch leads to,
+ * or behind what ends its first block. */
 static size_t behind_gap(const struct text *text, size_t at)
 {
     const struct code *code = &text->code;
     struct glance glance;
-    do {
+    bool on = true;
+    while (on) {
         if (!arch_glance(code->bytes + at, code->len - at, code->address + at, &glance)) {
             return at + arch_code_alignment;
         }
         at += glance.len;
-    } while (at < code->len && text->cells[at] == CELL_FREE && (glance.flow == FLOW_NEXT || glance.flow == FLOW_BRANCH) &&
-             (text->marks[at] & MARK_TARGET) == 0);
+        on = at < code->len && text->cells[at] == CELL_FREE &&
+             (text->marks[at] & MARK_TARGET) == 0 &&
+             (glance.flow == FLOW_NEXT || glance.flow == FLOW_BRANCH);
+    }
     return at;
 }
 
-static void fill_gaps(struct text *text, size_t max_functions)
+static void fill_gaps(struct analysis *a, bool (*fill)(struct analysis *a, uint32_t at))
 {
-    for (size_t at = next_gap(text, 0); at < text->code.len; at = next_gap(text, at)) {
-        if (text->failed || text->steps_left == 0 || text->functions.len >= max_functions) {
-            return;
-        }
-        if (fill_gap(text, (uint32_t)at)) {
-            drain(text, max_functions);
+    const struct text *text = &a->text;
+    for (size_t at = next_gap(text, 0); at < text->code.len && !is_over(a);
+         at = next_gap(text, at)) {
+        if (fill(a, (uint32_t)at)) {
+            drain(a);
         } else {
             at = behind_gap(text, at);
         }
@@ -178,7 +197,7 @@ static bool append(struct analysed *out, uint64_t address, const struct unwind_r
 static bool append_rows(const struct text *text, struct analysed *out)
 {
     static const struct unwind_rule none = {.kind = RULE_NONE};
-    bool good = append(out, text->code.address, &none);
+    bool good = true;
     for (size_t at = 0; good && at < text->code.len; at++) {
         uint16_t cell = text->cells[at];
         if (cell != CELL_INSIDE) {
@@ -192,56 +211,59 @@ static bool append_rows(const struct text *text, struct analysed *out)
     return good;
 }
 
-static void explore_starts(struct text *text, bool discovering, size_t max_functions)
+static void explore_starts(struct analysis *a, bool discovering)
 {
+    struct text *text = &a->text;
+    const uint64_t all = text->code.len;
     text_clear(text, discovering);
-    for (uint32_t at = text_next_start(text, 0); at < text->code.len;
-         at = text_next_start(text, at + 1)) {
+    for (uint32_t at = text_next_start(text, 0, all); at < all;
+         at = text_next_start(text, at + 1, all)) {
         text_queue(text, at);
     }
-    drain(text, max_functions);
+    drain(a);
 }
 
-static void run(struct text *text, const uint64_t *starts, size_t count, size_t max_functions)
+static void run(struct analysis *a, const uint64_t *starts, size_t count)
 {
+    struct text *text = &a->text;
+    size_t before = SIZE_MAX;
+    survey(text);
     for (size_t i = 0; i < count; i++) {
-        if (starts[i] - text->code.address < text->code.len) {
+        if (text_holds(text, starts[i])) {
             text_mark(text, (uint32_t)(starts[i] - text->code.address), MARK_START);
         }
     }
     for (int i = 0; i < DISCOVERIES_MAX && (i == 0 || text->again); i++) {
-        explore_starts(text, true, max_functions);
+        explore_starts(a, true);
     }
-    explore_starts(text, false, max_functions);
-    size_t before;
-    int rounds = 0;
-    do { /* what one gap held may be what another one waits for */
+    explore_starts(a, false);
+    /* what one gap held may be what another one waits for */
+    for (int i = 0; i < GAP_ROUNDS_MAX && before != text->functions.len; i++) {
         before = text->functions.len;
-        fill_gaps(text, max_functions);
-    } while (text->functions.len > before && ++rounds < GAP_ROUNDS_MAX);
+        fill_gaps(a, fill_gap);
+    }
 }
 
-static bool finish(struct text *text, struct analysed *out)
+static bool finish(struct analysis *a, struct analysed *out)
 {
-    bool good = !text->failed && append_rows(text, out);
-    text_release(text);
+    bool good = !a->text.failed && append_rows(&a->text, out);
+    release(a);
     return good;
 }
 
 bool analyse_text(const struct code *code, const uint64_t *starts, size_t start_count,
                   size_t max_functions, struct analysed *out)
 {
-    struct text text;
+    struct analysis a;
     if (code->len > UINT32_MAX / 2) {
         return true;
     }
-    if (!text_init(&text, code, (uint64_t)code->len * STEPS_PER_BYTE)) {
-        text_release(&text);
+    if (!init(&a, code, (uint64_t)code->len * STEPS_PER_BYTE, max_functions)) {
+        release(&a);
         return false;
     }
-    survey(&text);
-    run(&text, starts, start_count, max_functions);
-    return finish(&text, out);
+    run(&a, starts, start_count);
+    return finish(&a, out);
 }
 
 bool analyse_function(const struct code *code, uint64_t start, uint64_t limit,
@@ -252,14 +274,16 @@ bool analyse_function(const struct code *code, uint64_t start, uint64_t limit,
         return true;
     }
     size_t len = limit - start < code->len - offset ? limit - start : code->len - offset;
-    struct code window = {start, code->bytes + offset, len < FUNCTION_MAX ? len : FUNCTION_MAX};
-    struct text text;
-    if (!text_init(&text, &window, FUNCTION_STEPS_MAX)) {
-        text_release(&text);
+    struct code window = {start, code->bytes + offset, len < FUNCTION_REACH ? len : FUNCTION_REACH};
+    struct analysis a;
+    if (!init(&a, &window, FUNCTION_STEPS_MAX, SIZE_MAX)) {
+        release(&a);
         return false;
     }
-    survey(&text);
-    text_mark(&text, 0, MARK_START);
-    (void)text_explore(&text, 0, &arch_entry_state, EVIDENCE_START);
-    return finish(&text, out);
+    a.alone = true;
+    survey(&a.text);
+    text_mark(&a.text, 0, MARK_START);
+    (void)explore_as_start(&a, 0, EVIDENCE_START);
+    fill_gaps(&a, explore_as_target);
+    return finish(&a, out);
 }

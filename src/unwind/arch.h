@@ -1,5 +1,5 @@
 /*
- * arch: what differs between processors while walking. x86_64/arch.c and aarch64/arch.c implement it;
+ * arch: what differs between processors while walking. x86_64/arch.c and aarch64/arch.c hold it;
  * callers have no #if.
  */
 #ifndef UNWIND_ARCH_H

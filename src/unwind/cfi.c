@@ -263,7 +263,8 @@ bool cfi_fde_read(const struct cfi_cie *cie, const struct cfi_entry *entry, stru
 {
     struct cursor c = entry->body;
     struct cfi_fde fde = {0};
-    if (entry->kind != CFI_FDE || !cfi_pointer(&c, entry->body_address, 0, cie->encoding, &fde.start)) {
+    if (entry->kind != CFI_FDE ||
+        !cfi_pointer(&c, entry->body_address, 0, cie->encoding, &fde.start)) {
         return false;
     }
     uint64_t len = take_form(&c, cie->encoding & PE_FORM);
@@ -707,7 +708,7 @@ static void set_fp(const struct cfi_machine *machine, const struct cfi_state *s,
     int64_t at;
     out->fp_place = FP_UNKNOWN;
     if (s->fp.kind == CFI_UNSPECIFIED || s->fp.kind == CFI_SAME) {
-        out->fp_place = FP_SAME; /* a callee-saved register that was not mentioned was not touched */
+        out->fp_place = FP_SAME; /* a callee-saved register that is not mentioned is not touched */
     } else if (distance(s, &s->fp, &at)) {
         set_saved_fp(machine, s, at, out);
     } else if (s->fp.kind == CFI_AT_REGISTER && s->fp.reg == machine->fp && fits16(at)) {
@@ -742,7 +743,12 @@ static bool run(const struct cfi_machine *machine, const struct cfi_cie *cie, st
                 struct cfi_state *state, uint64_t start, uint64_t limit,
                 bool (*row)(void *, uint64_t, const struct unwind_rule *), void *context)
 {
-    struct machine_run r = {.machine = machine, .cie = cie, .state = state};
+    struct machine_run r;
+    r.machine = machine;
+    r.cie = cie;
+    r.state = state;
+    r.depth = 0; /* so that what is remembered need not be cleared */
+    r.broken = false;
     struct cursor c = program;
     uint64_t at = start, delta;
     while (c.len > 0 && !r.broken) {

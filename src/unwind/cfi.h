@@ -17,7 +17,7 @@
  * The machine is a value, so that either processor's CFI can be read anywhere (tests).
  *
  * Formats: DWARF 5 section 6.4 and 7.24 (.debug_frame: versions 1, 3, 4); LSB Core 5.0 chapter 10
- * (.eh_frame: version 1, augmentations "zPLRSBG", pointer encodings); the GNU operations 0x2d–0x2f.
+ * (.eh_frame: version 1, augmentations "zPLRSBG", pointer encodings); GNU's operations 0x2d–0x2f.
  * remember_state and restore_state cover the CFA too, as GNU tools have it.
  */
 #ifndef UNWIND_CFI_H

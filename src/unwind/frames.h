@@ -6,7 +6,7 @@
  * such a table, and .debug_frame, is scanned once into an index of 12 bytes per FDE.
  *
  * Call order. frames_open_eh or frames_open_debug; then any number of times frames_begin, the
- * look-ups, frames_end; frames_release. Between begin and end windows on the file are held (128 KiB).
+ * look-ups, frames_end; frames_release. Between begin and end windows on the file are held.
  *
  * Limits. FRAMES_MAX FDEs are indexed; an entry of more than WINDOW_BYTES is refused; a compressed
  * section is unpacked up to FRAMES_UNPACKED_MAX.
@@ -21,7 +21,7 @@
 enum {
     FRAMES_MAX = 1 << 20, /* the largest browsers have 0.7 million */
     FRAMES_SECTION_MAX = 256 << 20,
-    FRAMES_CIES = 8,      /* kept decoded; images use 1 to 5 */
+    FRAMES_CIES = 16,     /* kept decoded; images use 1 to 14 */
     FRAMES_UNPACKED_MAX = 16 << 20,
 };
 

@@ -255,7 +255,7 @@ static void add_analysed(struct row_builder *b, uint64_t address, const struct u
     }
 }
 
-/* The rows of the 64 KiB from `start`, of which *next is the first; the one before it may reach in. */
+/* The rows of the 64 KiB from `start`: *next is their first, and the one before it may reach in. */
 static bool keep_part(struct gap_analysis *a, uint64_t start, size_t *next, struct rows *out)
 {
     struct row_builder b;

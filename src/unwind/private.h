@@ -52,16 +52,20 @@ struct unwind_table {
     struct unwind_table_stats stats;
 };
 
+struct row {
+    uint16_t low, rule;
+};
+
+enum { RECENT_RULES = 256 };
+
 /* Rows while they are collected, in rising order of addresses. */
 struct row_builder {
     struct unwind_table *table;
     uint64_t start, limit; /* of the 64 KiB */
     uint64_t clip;         /* rows from here on belong to the next FDE */
-    struct unwind_rule last;
-    uint16_t last_id;
     bool failed;
-    VEC(uint16_t) low;
-    VEC(uint16_t) rule;
+    VEC(struct row) rows;
+    uint16_t recent[RECENT_RULES]; /* numbers of rules, by a part of their hash; RULE_GAP: none */
 };
 
 static inline uint64_t page_key(uint64_t address, enum page_kind kind)
@@ -91,7 +95,7 @@ void unwind_table_drop(struct unwind_table *table, enum page_kind kind);
 bool unwind_table_make_room(struct unwind_table *table, const struct rows *rows);
 void unwind_table_account(struct unwind_table *table, const struct rows *rows);
 
-/* gaps.c: finds the code that .eh_frame does not describe, and opens .debug_frame. Once per table. */
+/* gaps.c: finds the code that .eh_frame does not describe, and opens .debug_frame. Once. */
 void unwind_table_find_gaps(struct unwind_table *table);
 
 /* gaps.c: the number of the rule that an analysis of the code finds, where that is allowed. */

@@ -7,7 +7,8 @@ static uint64_t hash_of_rule(const struct unwind_rule *rule)
 {
     uint64_t words[2];
     memcpy(words, rule, sizeof words);
-    return hash_u64(words[0] ^ words[1] * 0x9e3779b97f4a7c15);
+    uint64_t hash = (words[0] ^ words[1] << 17) * 0x9e3779b97f4a7c15;
+    return hash ^ hash >> 32;
 }
 
 static uint64_t hash_of_id(const void *owner, uint32_t id)
@@ -25,9 +26,9 @@ static bool same_rule(const void *owner, uint32_t id, const void *key)
 static const struct intern_owner rule_owner = {hash_of_id, same_rule};
 
 /* The number of a rule; RULE_GAP when there are too many different ones. */
-static uint16_t rule_id(struct unwind_table *table, const struct unwind_rule *rule)
+static uint16_t intern_rule(struct unwind_table *table, const struct unwind_rule *rule,
+                            uint64_t hash)
 {
-    uint64_t hash = hash_of_rule(rule);
     uint32_t id = intern_find(&table->rule_ids, &rule_owner, table, hash, rule);
     if (id != 0 || table->rules.len == UNWIND_RULES_MAX) {
         return (uint16_t)id;
@@ -45,6 +46,18 @@ static uint16_t rule_id(struct unwind_table *table, const struct unwind_rule *ru
     return (uint16_t)id;
 }
 
+/* The few rules that most rows have are found without the interning table. */
+static uint16_t rule_id(struct row_builder *b, const struct unwind_rule *rule)
+{
+    uint64_t hash = hash_of_rule(rule);
+    uint16_t *recent = &b->recent[hash % RECENT_RULES];
+    if (*recent == RULE_GAP ||
+        memcmp(&b->table->rules.at[*recent], rule, sizeof *rule) != 0) {
+        *recent = intern_rule(b->table, rule, hash);
+    }
+    return *recent;
+}
+
 void rows_begin(struct row_builder *b, struct unwind_table *table, uint64_t start)
 {
     *b = (struct row_builder){
@@ -59,30 +72,24 @@ static uint16_t low_of(const struct row_builder *b, uint64_t address)
 
 static void add_id(struct row_builder *b, uint64_t address, uint16_t id)
 {
-    size_t len = b->low.len;
+    size_t len = b->rows.len;
     uint16_t low = low_of(b, address);
-    if (len > 0 && b->low.at[len - 1] == low) {
-        b->low.len = b->rule.len = --len;
+    if (len > 0 && b->rows.at[len - 1].low == low) {
+        b->rows.len = --len;
     }
-    if (len > 0 && b->rule.at[len - 1] == id) {
+    if (len > 0 && b->rows.at[len - 1].rule == id) {
         return; /* says what the row before says */
     }
-    uint16_t *to_low = len < UNWIND_PAGE_ROWS_MAX ? vec_push(&b->low) : NULL;
-    uint16_t *to_rule = to_low == NULL ? NULL : vec_push(&b->rule);
-    b->failed |= to_rule == NULL;
-    if (to_rule != NULL) {
-        *to_low = low;
-        *to_rule = id;
+    struct row *row = len < UNWIND_PAGE_ROWS_MAX ? vec_push(&b->rows) : NULL;
+    b->failed |= row == NULL;
+    if (row != NULL) {
+        *row = (struct row){low, id};
     }
 }
 
 void rows_add(struct row_builder *b, uint64_t address, const struct unwind_rule *rule)
 {
-    if (b->last_id == RULE_GAP || memcmp(rule, &b->last, sizeof *rule) != 0) {
-        b->last = *rule;
-        b->last_id = rule_id(b->table, rule);
-    }
-    add_id(b, address, b->last_id);
+    add_id(b, address, rule_id(b, rule));
 }
 
 void rows_gap(struct row_builder *b, uint64_t address)
@@ -94,23 +101,24 @@ void rows_gap(struct row_builder *b, uint64_t address)
 
 void rows_revert(struct row_builder *b, uint64_t address)
 {
-    while (b->low.len > 0 && b->low.at[b->low.len - 1] >= low_of(b, address)) {
-        b->low.len = --b->rule.len;
+    while (b->rows.len > 0 && b->rows.at[b->rows.len - 1].low >= low_of(b, address)) {
+        b->rows.len--;
     }
     rows_gap(b, address);
 }
 
 bool rows_end(struct row_builder *b, struct rows *out)
 {
-    size_t count = b->low.len, bytes = count * sizeof *b->low.at;
-    uint16_t *stored = b->failed ? NULL : malloc(2 * bytes);
+    size_t count = b->rows.len;
+    uint16_t *stored = b->failed ? NULL : malloc(2 * count * sizeof *stored);
+    for (size_t i = 0; stored != NULL && i < count; i++) {
+        stored[i] = b->rows.at[i].low;
+        stored[count + i] = b->rows.at[i].rule;
+    }
+    vec_release(&b->rows);
     if (stored != NULL) {
-        memcpy(stored, b->low.at, bytes);
-        memcpy(stored + count, b->rule.at, bytes);
         *out = (struct rows){stored, (uint32_t)count};
     }
-    vec_release(&b->low);
-    vec_release(&b->rule);
     return stored != NULL;
 }
 

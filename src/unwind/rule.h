@@ -1,8 +1,8 @@
 /*
  * rule: how to step from one frame to its caller, as data.
  *
- * A rule holds for a range of instructions. It says how to compute the canonical frame address (CFA:
- * the stack pointer before the call), and from it where the caller's three registers are: return
+ * A rule holds for a range of instructions. It says how to compute the canonical frame address
+ * (CFA: the stack pointer before the call), and from it where the caller's three registers are: return
  * address, stack pointer (always the CFA), frame pointer. Nothing else is recovered, so a rule that
  * needs another register can be applied to the leaf frame (and to the frame a signal interrupted)
  * only, where all registers are known.

@@ -1,10 +1,10 @@
 /*
  * state: what is known about a frame before an instruction, and how one instruction changes it.
  *
- * The registers and a few words of the stack are known as sums: the CFA, or a stack pointer that was
- * aligned by an unknown amount, plus a constant. So one mechanism follows pushes, frame pointers,
- * realigned stacks, and assembler that keeps the old stack pointer in any register or in memory.
- * Where two ways into an instruction disagree about a value it is unknown from there on.
+ * The registers and a few words of the stack are known as sums: the CFA, or a stack pointer that
+ * was aligned by an unknown amount, plus a constant. So one mechanism follows pushes, frame
+ * pointers, realigned stacks, and assembler that keeps the old stack pointer in any register or in
+ * memory. Where two ways into an instruction disagree about a value it is unknown from there on.
  *
  * The functions arch_* are those of x86_64/analyse.c and aarch64/analyse.c.
  */
@@ -110,9 +110,15 @@ static inline bool value_equal(struct value a, struct value b)
 /* The slot, relative to `at`, that holds a value of this kind, or null. */
 const struct slot *state_find(const struct state *s, enum value_kind at, enum value_kind holds);
 
+/* How to step to the caller from here. */
+struct unwind_rule state_rule(const struct state *s);
+
 /* At a function's first instruction. */
 extern const struct state arch_entry_state;
-extern const uint8_t arch_sp_number; /* in struct state.reg */
+extern const uint8_t arch_sp_number, arch_fp_number;           /* in struct state.reg */
+extern const uint8_t arch_dwarf_number[STATE_REGISTERS];
+extern const uint8_t arch_register_count;
+extern const uint32_t arch_red_zone;       /* bytes below SP that signal handlers leave alone */
 extern const uint32_t arch_code_alignment; /* of instructions, bytes */
 
 /* Decodes the instruction at `bytes` and applies it. False when it is none, or cut. */
@@ -120,8 +126,6 @@ bool arch_step(const unsigned char *bytes, size_t len, uint64_t address, struct 
                struct step *out);
 
 bool arch_glance(const unsigned char *bytes, size_t len, uint64_t address, struct glance *out);
-
-struct unwind_rule arch_rule(const struct state *s);
 
 /* The frame is as at the function's start: what holds at a return and at a tail call. */
 bool arch_is_entry_like(const struct state *s);

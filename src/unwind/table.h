@@ -1,26 +1,33 @@
 /*
  * table: the unwind rules of one image (an ELF file, the vdso), compiled on demand.
  *
- * Concept. Nothing is read when a table is made. The first look-up in a 64 KiB page of text compiles
- * the CFI of that page into rows of 4 bytes, {u16 address within the page, u16 number of the rule},
- * sorted, with the rules interned once per table; a second look-up there is a binary search. Where the
- * CFI leaves a gap (musl, hand-written assembler) the first look-up in that gap has its code analysed
- * (analyse.h), as far as UNWIND_ANALYSE_MAX goes for the image; `analysed` tells such rules apart. Go
- * programs are not analysed: they keep frame pointers.
+ * Concept. Nothing but headers is read when a table is made. The first look-up in a 64 KiB page of
+ * text compiles the CFI of that page into rows of 4 bytes, {u16 address within the page, u16 number
+ * of the rule}, sorted, with the rules interned once per table; a second look-up there is a binary
+ * search. Where the CFI leaves a gap (musl, hand-written assembler) the first look-up in that gap
+ * has its code analysed (analyse.h), as far as UNWIND_ANALYSE_MAX goes for the image; `analysed`
+ * tells such rules apart. Go programs are not analysed: they keep frame pointers.
  *
- * CFI comes from .eh_frame through PT_GNU_EH_FRAME's sorted table, from .eh_frame scanned where there
- * is no such table, and from .debug_frame (plain or compressed) where there is no FDE otherwise. The
- * result for an address outside all of them is RULE_NONE: the walker then tries frame pointers.
+ * CFI comes from .eh_frame through PT_GNU_EH_FRAME's sorted table, from .eh_frame scanned where
+ * there is no such table or where it does not know all, and from .debug_frame (plain or compressed)
+ * where there is no FDE otherwise. The result for an address outside all of them is RULE_NONE: the
+ * walker then tries frame pointers.
  *
- * Call order. unwind_table_new; unwind_table_rule as often as wanted; unwind_table_free. One thread.
+ * Cost. About 1 ms per MiB of text, 60 us per page. The first look-up in a gap of the image scans
+ * all of .eh_frame (some 0.1 us per FDE); analysing takes some 60 ms per MiB of the gap.
+ *
+ * Call order. unwind_table_new; unwind_table_rule as often as wanted; unwind_table_free. One
+ * thread.
  *
  * Ownership. `elf` is borrowed for the table's life: its reader is used at any look-up.
  *
- * Limits. A table takes at most max_bytes: when a new page would pass it, the pages not used for the
- * longest go first. A page costs 4 bytes per row, at most UNWIND_PAGE_ROWS_MAX rows.
+ * Limits. A table takes at most max_bytes: when a new page would pass it, the pages not used for
+ * the longest go first, but one page there always is. A page costs 4 bytes per row, at most
+ * UNWIND_PAGE_ROWS_MAX rows. What cannot be had again cheaply stays: analysed rows, and those of a
+ * compressed .debug_frame, of which at most 16 MiB are unpacked.
  *
- * Errors. CFI that contradicts itself loses its FDE, never more; `malformed` counts them. A file that
- * cannot be read gives RULE_NONE.
+ * Errors. CFI that contradicts itself loses its FDE, never more; `malformed` counts them. A file
+ * that cannot be read gives RULE_NONE.
  *
  * Format: LSB Core 5.0 chapter 10 (.eh_frame, .eh_frame_hdr), DWARF 5 section 6.4.1.
  */
@@ -62,8 +69,8 @@ void unwind_table_no_analysis(struct unwind_table *table);
 /* A program that the Go tool chain linked: its code keeps frame pointers, across stacks too. */
 bool unwind_table_is_go(const struct unwind_table *table);
 
-/* Start and end of the function that holds `address`, as the CFI tells (an FDE's range); false where
- * it tells nothing. For stripped images this is what gives all frames of a function one name. */
+/* Start and end of the function that holds `address`, as the CFI tells (an FDE's range); false
+ * where it tells nothing. For stripped images this is what gives all frames of a function one name. */
 bool unwind_table_function(struct unwind_table *table, uint64_t address, uint64_t *start,
                            uint64_t *limit);
 

@@ -1,37 +1,45 @@
 /*
  * unwind: from the registers and stack of one moment to the addresses of all callers.
  *
- * Concept. Pure: registers, a copy of the stack's top, a reader for the rest of memory and a function
- * that tells what is mapped where go in; frames and a verdict come out. Per frame the unwinder finds
- * the rule of the instruction (rule cache, then the image's table), computes CFA, return address and
- * frame pointer, checks them, and goes on until an end that it knows:
+ * Concept. Pure: registers, a copy of the stack's top, a reader for the rest of memory and a
+ * function that tells what is mapped where go in; frames and a verdict come out. Per frame the
+ * unwinder finds the rule of the instruction (rule cache, then the image's table), computes CFA,
+ * return address and frame pointer, checks them, and goes on until an end that it knows:
  *
  *     CFI first; where an image has no rule for the address, the frame pointer; where that is
- *     impossible (it does not point above SP into the stack), a scan of the stack for something that
- *     was called, whose frames are marked FRAME_GUESSED and whose stack's verdict is STACK_GUESSED.
+ *     impossible (it does not point above SP into the stack, or not to a call), a scan of the stack
+ *     for something that was called, whose frames are marked FRAME_GUESSED and whose stack's
+ *     verdict is STACK_GUESSED. Go's callers go by frame pointer alone.
  *
  * Known ends: CFI says that the return address is undefined (_start, clone); the return address is
- * 0; the frame pointer is 0 under the frame-pointer rule; the code is an entry sequence
+ * 0; the frame pointer is 0 in code that keeps frame pointers; the code is an entry sequence
  * (arch.h). Anything else that stops the walk is no complete stack, and its verdict says why.
  *
  * Checks per step: the CFA lies above the previous SP (equal is allowed for one leaf that keeps its
- * return address in a register), is aligned, and within the same stack unless a signal frame lies
- * between; the return address is in executable code. At most max_frames. No step without progress.
+ * return address in a register), is aligned, at most 64 MiB away unless a signal frame lies between
+ * or Go changes stacks; the return address is in executable code. Behind a frame pointer, a
+ * register that no rule follows (rbx, r10, rax: hand-written assembler) or memory of after the
+ * sample it must be behind a call, too. At most max_frames.
  *
- * Callers are looked up with return address - 1, so that the frame is the call instruction's; a frame
- * that a signal interrupted is looked up exactly.
+ * Callers are looked up with return address - 1, so that the frame is the call instruction's; a
+ * frame that a signal interrupted is looked up exactly.
  *
- * Memory. The dump [base, base + len) is what the kernel copied at the sample; what lies above is read
- * through `beyond`, if there is one: those frames are old and stable as long as the thread has not
- * returned to them, which is verified once per sample by comparing the dump's last bytes with the
- * memory as it is then. Frames found that way are marked FRAME_CONTINUED. Without it, or when the
- * bytes differ, the stack is STACK_TRUNCATED.
+ * Memory. The dump [base, base + len) is what the kernel copied at the sample; what lies above is
+ * read through `beyond`, if there is one: those frames are old and stable as long as the thread has
+ * not returned to them, which is verified once per sample by comparing the dump's last bytes and
+ * its outermost return address with the memory as it is then. Frames found that way are marked
+ * FRAME_CONTINUED. Without it, when the bytes differ, or where such memory leads nowhere, the stack
+ * is STACK_TRUNCATED. It is read in whole pages (4 KiB), each once.
+ *
+ * A handler's alternate stack and Go's system stack hold the dump while the rest is elsewhere: what
+ * they interrupted needs `beyond` at once, because their bytes stay as they are when left.
  *
  * The rule cache is direct-mapped over (space, address) and remembers the place found as well, so a
- * hit costs neither a search of mappings nor of rows. `space` is any number that names an address space
- * and changes with its mappings (a generation); 0 is never used.
+ * hit costs neither a search of mappings nor of rows. `space` is any number that names an address
+ * space and changes with its mappings (a generation); 0 is never used.
  *
- * Call order. unwinder_init; unwind per sample; unwinder_release. One thread.
+ * Call order. unwinder_init; unwind per sample; unwinder_release. One thread. Memory is taken by
+ * unwinder_init (256 KiB) and by the tables, none per sample.
  */
 #ifndef UNWIND_UNWIND_H
 #define UNWIND_UNWIND_H

@@ -13,8 +13,18 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { CHOOSE_HEADER = 1, CHOOSE_SECTIONS = 2, CHOOSE_DEBUG = 4, CHOOSE_ZLIB = 8, CHOOSE_ZDEBUG = 16,
-       CHOOSE_GO = 32, CHOOSE_FP = 64, CHOOSE_SMALL = 128, MAPPED_AT = 0x400000, STACK_AT = 0x7000000 };
+enum {
+    CHOOSE_HEADER = 1,
+    CHOOSE_SECTIONS = 2,
+    CHOOSE_DEBUG = 4,
+    CHOOSE_ZLIB = 8,
+    CHOOSE_ZDEBUG = 16,
+    CHOOSE_GO = 32,
+    CHOOSE_FP = 64,
+    CHOOSE_SMALL = 128, /* little memory, and an analysis of the code */
+    MAPPED_AT = 0x400000,
+    STACK_AT = 0x7000000,
+};
 
 struct walked {
     struct unwind_table *table;

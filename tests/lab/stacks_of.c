@@ -4,9 +4,9 @@
  *     TIME PID TID END FRAME...
  *
  * TIME is the record's, in ns; END is complete, truncated, no-rule, bad-memory or guessed. A FRAME, leaf
- * first, is ADDRESS[FLAGS]@MODULE+OFFSET: the runtime address (a caller's less one), how the frame was found
- * (f frame pointer, a code analysed, g guessed, c memory read later, x exact), the module's file name (with
- * %20 for a blank) and the address in it, hexadecimal.
+ * first, is OFFSET[FLAGS]@FILE: where the instruction stands in its file (a caller's address less one),
+ * hexadecimal, or its runtime address when there is no file; how the frame was found (f frame pointer,
+ * a code analysed, g guessed, c memory read later, x exact); the file's path, with %20 for a blank.
  *
  * The rules come from the recording, not from the files of this machine.
  */
@@ -51,16 +51,15 @@ static void unwind_one(struct run *run, const struct lab_sample *sample)
     unwind(&run->unwinder, &sample->registers, &stack, &space, UNWIND_FRAMES_MAX, &run->result);
 }
 
-static void print_module(struct str path)
+static void print_path(struct str path)
 {
-    size_t slash = str_find_last(path, '/');
-    struct str name = slash < path.len ? str_sub(path, slash + 1, path.len) : path;
-    for (size_t i = 0; i < name.len; i++) {
-        fputs(name.ptr[i] == ' ' ? "%20" : (char[2]){name.ptr[i], '\0'}, stdout);
+    for (size_t i = 0; i < path.len; i++) {
+        fputs(path.ptr[i] == ' ' ? "%20" : (char[2]){path.ptr[i], '\0'}, stdout);
     }
 }
 
-static void print_frame(struct run *run, const struct unwind_frame *frame)
+static void print_frame(struct run *run, const struct lab_sample *sample,
+                        const struct unwind_frame *frame)
 {
     static const char letters[] = "fagcx";
     char flags[sizeof letters] = "";
@@ -70,9 +69,12 @@ static void print_frame(struct run *run, const struct unwind_frame *frame)
             flags[count++] = letters[bit];
         }
     }
-    printf(" %" PRIx64 "[%s]@", frame->address, flags);
-    print_module(images_path(&run->samples.images, frame->image));
-    printf("+%" PRIx64, frame->elf_address);
+    struct str path = images_path(&run->samples.images, frame->image);
+    const struct mapping *m = samples_mapping(&run->samples, sample, frame->address);
+    bool has_file = m != NULL && path.len > 0 && path.ptr[0] != '[';
+    uint64_t offset = has_file ? frame->address - m->start + m->file_offset : frame->address;
+    printf(" %" PRIx64 "[%s]@", offset, flags);
+    print_path(path);
 }
 
 static void print_stack(struct run *run, const struct lab_sample *sample)
@@ -82,7 +84,7 @@ static void print_stack(struct run *run, const struct lab_sample *sample)
     printf("%" PRIu64 " %u %u %s", sample->time_ns, sample->pid, sample->tid,
            ends[run->result.end]);
     for (size_t i = 0; i < run->result.count; i++) {
-        print_frame(run, &run->result.frame[i]);
+        print_frame(run, sample, &run->result.frame[i]);
     }
     putchar('\n');
 }

@@ -5,15 +5,10 @@ import types
 
 import pytest
 
-from lab import compiler, process, profiler
+from lab import process, profiler
 
 pytestmark = pytest.mark.root
 TICK = 1 / 100
-
-
-@pytest.fixture(scope="session")
-def refuse(repository):
-    return compiler.compile_file(repository / "tests" / "lab" / "refuse.c", "refuse", "-static")
 
 
 @pytest.fixture

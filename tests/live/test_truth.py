@@ -5,13 +5,12 @@ These runs measure CPU shares: nothing else runs beside them.
 import os
 import re
 import shutil
-import socket
 import subprocess
 import time
 
 import pytest
 
-from lab import process, profiler
+from lab import process, profiler, workloads
 
 HZ = 99
 TICK = 1 / 100
@@ -177,19 +176,13 @@ def test_all_processes_of_the_namespace(pillion, program, workdir):
         assert spinning / 99 > 0.7 * session.seconds(comm=name)
 
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return str(probe.getsockname()[1])
-
-
 def test_a_real_server_under_load(pillion, workdir):
     """redis-server and redis-benchmark for 20 s: at least 90 % of the CPU time in named frames, totals within 3 %.
 
     Debian's binaries are stripped and built without frame pointers: a leaf is named where the file exports a symbol
     for it, and most of a server's time is in the kernel, which names all.
     """
-    port = free_port()
+    port = str(workloads.free_port())
     server = process.start([pillion, "--launch", "exec", "-o", workdir / "out", "--", "redis-server", "--port", port,
                             "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", workdir,
                             "--daemonize", "no"])

@@ -26,7 +26,7 @@ static bool append_row(void *context, uint64_t address, const struct unwind_rule
     return true;
 }
 
-/* The rows of a function at 0x1000 … 0x1100, one a line; "refused" for a program that is no good. */
+/* The rows of a function at 0x1000 … 0x1100, one a line; "refused" for a bad program. */
 static const char *rows_of(const struct cfi_machine *machine, int64_t data_align,
                            const char *initial, size_t initial_len, const char *program, size_t len)
 {
@@ -142,7 +142,7 @@ static void expressions(void)
 
 static void aarch64(void)
 {
-    /* stp x29,x30,[sp,#-32]!; mov x29,sp; …; ldp; ret. Before the first, LR is the return address */
+    /* stp x29,x30,[sp,#-32]!; mov x29,sp; …; ldp; ret. Around them the return address is in LR */
     CHECK_TEXT(ARM_ROWS("\x44\x0e\x20\x9d\x04\x9e\x03\x44\x0d\x1d\x48\xdd\xde\x0c\x1f\x00"),
                "1000: r31+0 ra:r30 fp=\n1004: r31+32 ra-24 fp-32\n1008: r29+32 ra-24 fp-32\n"
                "1010: r31+0 ra:r30 fp=\n");
@@ -193,7 +193,8 @@ static void entries(void)
 
 static bool read_cie(struct cfi_cie *out, const char *bytes, size_t len)
 {
-    struct cfi_entry entry = {.kind = CFI_CIE, .body = cursor_of(bytes, len), .body_address = 0x108};
+    struct cfi_entry entry = {.kind = CFI_CIE, .body = cursor_of(bytes, len)};
+    entry.body_address = 0x108;
     return cfi_cie_read(&x86, &entry, out);
 }
 
@@ -520,7 +521,7 @@ static bool read_fd(void *context, uint64_t address, void *out, size_t len, stru
            err_set(err, ERR_IO, 0, "short read");
 }
 
-/* A location of libdw in rule_text's words: "ra-8", "ra:r5", "fp*+0" …; `same` for no operations. */
+/* A location of libdw in rule_text's words: "ra-8", "ra:r5", "fp*+0"; `same` for no operations. */
 static void place_text(char *out, size_t room, const char *name, int result, const Dwarf_Op *op,
                        size_t count, const char *same)
 {

@@ -410,7 +410,7 @@ __attribute__((unused)) static void dwarf_image_symbol(struct dwarf_image *image
     put_text(names, name);
 }
 
-/* A file whose function at 0x1010 … 0x1020 has its names in another one, which dwz moved them to. */
+/* A file whose function at 0x1010 … 0x1020 has its names in another one, as dwz leaves them. */
 __attribute__((unused)) static void dwarf_image_fill_shared(struct dwarf_image *image,
                                                             struct dwarf_image *shared)
 {
@@ -506,6 +506,14 @@ __attribute__((unused)) static void dwarf_image_identify(struct dwarf_image *ima
     buf_add(note, "\x04\0\0\0\x04\0\0\0\x03\0\0\0GNU\0\xde\xad\xbe\xef", 20);
     dwarf_image_make(image);
     section_header(image, PART_ALT)->sh_type = SHT_NOTE;
+}
+
+/* Makes it what dwz writes: a relocatable file without segments. */
+__attribute__((unused)) static void dwarf_image_unload(struct dwarf_image *image)
+{
+    Elf64_Ehdr *e = (void *)image->file.ptr;
+    e->e_type = ET_REL;
+    e->e_phoff = e->e_phnum = 0;
 }
 
 #endif

@@ -3,8 +3,8 @@
  *
  * frame_image_begin starts a 64-bit shared object of this processor; frame_image_code adds bytes to
  * its text at IMAGE_TEXT; frame_image_cie and frame_image_fde write into .eh_frame (or, with
- * IMAGE_DEBUG, into .debug_frame) one after the other; frame_image_end writes the headers and says in
- * its flags how the CFI can be found. FDE addresses are written pcrel|sdata4 in .eh_frame.
+ * IMAGE_DEBUG, into .debug_frame) one after the other; frame_image_end writes the headers and
+ * says in its flags how the CFI can be found. FDE addresses are written pcrel|sdata4 in .eh_frame.
  *
  *     struct frame_image *image = frame_image_begin(0);
  *     uint64_t cie = frame_image_cie(image, "zR", program, sizeof program);
@@ -102,8 +102,8 @@ static inline void frame_entry_end(struct frame_image *image, uint64_t at)
     memcpy(image->bytes + IMAGE_CFI_OFFSET + at, &len, sizeof len);
 }
 
-/* Code alignment 1, data alignment -8. `augmentation` may be "", "z…" with letters R and S. Returns
- * its place in the section. */
+/* Code alignment 1, data alignment -8. `augmentation` is "", or "z" and letters of which R has its
+ * byte. Returns its place in the section. */
 static inline uint64_t frame_image_cie(struct frame_image *image, const char *augmentation,
                                        const void *program, size_t len)
 {

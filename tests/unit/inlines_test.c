@@ -244,13 +244,18 @@ static void shared_names(void)
     CHECK(in != NULL && !inlines_alternate(in, &reader, &err));
     close_bytes(in);
     id[3] = (char)0xef;
-    in = open_bytes(image.file.ptr, image.file.len);
-    CHECK(in != NULL);
-    if (in != NULL) {
-        CHECK(inlines_alternate(in, &reader, &err));
-        CHECK_TEXT(at(in, 0x1010), "far_name(_Z3fari12) :0");
+    for (int relocatable = 0; relocatable < 2; relocatable++) {
+        if (relocatable) {
+            dwarf_image_unload(&shared);
+        }
+        in = open_bytes(image.file.ptr, image.file.len);
+        CHECK(in != NULL);
+        if (in != NULL) {
+            CHECK(inlines_alternate(in, &reader, &err));
+            CHECK_TEXT(at(in, 0x1010), "far_name(_Z3fari12) :0");
+        }
+        close_bytes(in);
     }
-    close_bytes(in);
     dwarf_image_release(&image);
     dwarf_image_release(&shared);
 }

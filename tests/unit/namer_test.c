@@ -284,6 +284,59 @@ static void what_is_at_hand_opens_no_file(void)
     tear_down(b);
 }
 
+static void what_dwarf_told_is_kept(void)
+{
+    struct bench *b = set_up(4);
+    dwarf_image_symbol(&b->image, "outer_symbol", 0x1000, 0x100);
+    dwarf_image_make(&b->image);
+    for (int run = 0; run < 3; run++) {
+        uint32_t module = add_module(&b->p, "/usr/bin/app", KEY_PROGRAM);
+        uint32_t leaf = add_frame(b, module, 0x1024), nothing = add_frame(b, module, 0x1f00);
+        CHECK(namer_run(&b->namer, &b->p, NULL));
+        CHECK_TEXT(inlined_text(&b->p, leaf), "leaf:40@/inc/b.h < middle:7@/inc/b.h < "
+                                              "outer_symbol:20@/src/a.c");
+        CHECK_STR(SYSTEM_NAME(leaf), "_Z4leafv");
+        CHECK_STR(NAME(nothing), "[app+0x1f00]");
+        CHECK_INT(b->opens, 1); /* it is known of both, also that there is nothing */
+        profile_clear(&b->p);
+    }
+    uint32_t module = add_module(&b->p, "/usr/bin/app", KEY_PROGRAM);
+    (void)add_frame(b, module, 0x1025);
+    CHECK(namer_run(&b->namer, &b->p, NULL));
+    CHECK_INT(b->opens, 2);
+    tear_down(b);
+}
+
+/* 5,000 addresses of 100 images in room for a few hundred: kept right, or not at all. */
+static void what_is_kept_stays_within_its_room(void)
+{
+    enum { MAX_BYTES = 32 * 1024 };
+    struct kept_lines k;
+    struct source_line out[PROFILE_INLINES_MAX];
+    char name[32], file[32];
+    size_t count, found = 0;
+    kept_lines_init(&k, MAX_BYTES);
+    for (uint64_t i = 0; i < 5000; i++) {
+        snprintf(name, sizeof name, "function_%d", (int)(i % 700));
+        snprintf(file, sizeof file, "/src/%d.c", (int)(i % 30));
+        struct source_line lines[2] = {
+            {.name = str_of(name), .file = str_of(file), .line = (uint32_t)i},
+            {.name = STR("main"), .system_name = str_of(name)}};
+        kept_lines_add(&k, i % 100, i / 100, lines, i % 3);
+        CHECK(kept_lines_bytes(&k) <= 2 * MAX_BYTES); /* the growth of arrays is let pass */
+        uint64_t earlier = i - i % 7;
+        if (kept_lines_find(&k, earlier % 100, earlier / 100, out, &count)) {
+            CHECK_INT(count, earlier % 3);
+            CHECK(count == 0 || out[0].line == earlier);
+            CHECK(count < 2 || str_eq(out[1].name, STR("main")));
+            found++;
+        }
+    }
+    CHECK(found > 4000);
+    CHECK(!kept_lines_find(&k, 0, 0, out, &count));
+    kept_lines_release(&k);
+}
+
 /* ---- generated code ---- */
 
 static void generated_code_is_named_by_its_runtime(void)
@@ -367,6 +420,8 @@ TESTS({"inlined functions are named by DWARF, the real one by its symbol",
       {"all of a function without a symbol is one name",
        all_of_a_function_without_a_symbol_is_one_name},
       {"what is at hand opens no file", what_is_at_hand_opens_no_file},
+      {"what DWARF told is kept, also that it told nothing", what_dwarf_told_is_kept},
+      {"what is kept stays within its room", what_is_kept_stays_within_its_room},
       {"generated code is named by its runtime", generated_code_is_named_by_its_runtime},
       {"generated code without names is its place", generated_code_without_names_is_its_place},
       {"each runtime's manner of names is read", each_runtimes_manner_of_names_is_read})

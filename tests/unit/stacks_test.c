@@ -358,6 +358,86 @@ static void steady_state(void)
     end(&s);
 }
 
+/* ---- unwound here ---- */
+
+#if defined(__x86_64__)
+
+/* A stack of three frames with frame pointers, in code without tables: main's frame pointer is 0. */
+enum { STACK_BASE = 0x7ffe0000, WORDS = 8 };
+static const uint64_t frames[WORDS] = {
+    /* the leaf's frame at +0 */ STACK_BASE + 0x20, 0x400200, 0, 0,
+    /* its caller's at +0x20 */ 0, 0x400300, 0, 0};
+
+static void add_stack(struct scene *s, size_t copied)
+{
+    uint64_t registers[17] = {0};
+    registers[6] = STACK_BASE;  /* BP */
+    registers[7] = STACK_BASE;  /* SP */
+    registers[8] = 0x400100;    /* IP */
+    struct record record = {.kind = RECORD_SAMPLE,
+                            .pid = PID,
+                            .tid = PID + 1,
+                            .time_ns = 1000,
+                            .user = true,
+                            .as.sample = {.period_ns = PERIOD,
+                                          .registers = registers,
+                                          .stack = (const unsigned char *)frames,
+                                          .stack_len = copied,
+                                          .stack_room = sizeof frames}};
+    stacks_add(&s->stacks, &s->profile, &record);
+}
+
+static void begin_unwinding(struct scene *s, struct unwinder *unwinder)
+{
+    begin(s);
+    stacks_release(&s->stacks);
+    CHECK(unwinder_init(unwinder, UNWIND_HYBRID, NULL));
+    CHECK(stacks_init(&s->stacks, &s->targets, unwinder, unwind_perf_mask()));
+}
+
+static void frame_pointers_to_the_end(void)
+{
+    struct scene s;
+    struct unwinder unwinder;
+    begin_unwinding(&s, &unwinder);
+    add_stack(&s, sizeof frames);
+    CHECK_TEXT(newest(&s), "/nowhere/app+2ff;/nowhere/app+1ff;/nowhere/app+100");
+    stacks_end_window(&s.stacks, &s.profile);
+    CHECK_INT(s.profile.meta.stack_ends[STACK_COMPLETE], 1);
+    end(&s);
+    unwinder_release(&unwinder);
+}
+
+static void a_cut_stack_says_so(void)
+{
+    struct scene s;
+    struct unwinder unwinder;
+    begin_unwinding(&s, &unwinder);
+    add_stack(&s, 0x10);
+    CHECK_TEXT(newest(&s), "[truncated];/nowhere/app+1ff;/nowhere/app+100");
+    CHECK_INT(s.target->stacks_short, 1);
+    stacks_end_window(&s.stacks, &s.profile);
+    CHECK_INT(s.profile.meta.stack_ends[STACK_TRUNCATED], 1);
+    stacks_end_window(&s.stacks, &s.profile);
+    CHECK_INT(s.profile.meta.stack_ends[STACK_TRUNCATED], 0); /* counted per window */
+    end(&s);
+    unwinder_release(&unwinder);
+}
+
+#else
+
+static void frame_pointers_to_the_end(void)
+{
+    SKIP("the stack in this test is x86-64's");
+}
+
+static void a_cut_stack_says_so(void)
+{
+    SKIP("the stack in this test is x86-64's");
+}
+
+#endif
+
 TESTS({"a sample becomes one path: user half from the root, kernel half above it", both_halves},
       {"a sample in user code has no kernel half", user_only},
       {"a sample of the kernel alone begins at the root", kernel_only},
@@ -370,4 +450,6 @@ TESTS({"a sample becomes one path: user half from the root, kernel half above it
       {"marks in any order stay within the chain and lose no weight", odd_marks},
       {"a full profile takes known paths and counts the rest as lost", full_profile},
       {"at every budget the weights sum up and no path lacks its root", every_budget},
-      {"the steady state allocates nothing per sample", steady_state})
+      {"the steady state allocates nothing per sample", steady_state},
+      {"a sample with its stack is unwound to the thread's first function", frame_pointers_to_the_end},
+      {"a stack that is cut begins with [truncated]", a_cut_stack_says_so})

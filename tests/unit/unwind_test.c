@@ -123,7 +123,7 @@ static void world_close(struct world *w)
 static const struct unwind_result *walk(struct world *w, uint64_t ip, size_t sp, uint64_t fp,
                                         size_t max)
 {
-    struct unwind_registers r = {.known = UINT64_C(1) << IP | UINT64_C(1) << SP | UINT64_C(1) << FP};
+    struct unwind_registers r = {.known = 1ull << IP | 1ull << SP | 1ull << FP};
     struct memory_reader memory = {read_memory, w};
     struct unwind_space space = {.id = 7, .find = find_place, .code = &memory, .context = w};
     struct unwind_stack stack = {.base = STACK + sp * 8,
@@ -140,8 +140,8 @@ static const struct unwind_result *walk(struct world *w, uint64_t ip, size_t sp,
 /* The return address behind the call in function `n`. */
 #define RA(n) (BIAS + IMAGE_TEXT + 0x100 * (uint64_t)(n) + 0x20)
 
-/* "1+21! 2+1f 3+1f: complete": function, offset, and marks: ! exact, f by frame pointer, a analysed,
- * ? guessed, > continued. Functions of generated code are "jit". */
+/* "1+21! 2+1f 3+1f: complete": function, offset, and marks: ! exact, f by frame pointer,
+ * a analysed, ? guessed, > continued. Functions of generated code are "jit". */
 static const char *stack_text(const struct unwind_result *r)
 {
     static char text[2000];
@@ -156,10 +156,16 @@ static const char *stack_text(const struct unwind_result *r)
         } else {
             len += (size_t)sprintf(text + len, f->image == 2 ? "jit" : "nowhere");
         }
-        len += (size_t)sprintf(text + len, "%s%s%s%s%s ", f->flags & FRAME_EXACT ? "!" : "",
-                               f->flags & FRAME_BY_FP ? "f" : "", f->flags & FRAME_ANALYSED ? "a" : "",
-                               f->flags & FRAME_GUESSED ? "?" : "",
-                               f->flags & FRAME_CONTINUED ? ">" : "");
+        static const struct {
+            uint8_t flag;
+            char mark;
+        } marks[] = {{FRAME_EXACT, '!'}, {FRAME_BY_FP, 'f'}, {FRAME_ANALYSED, 'a'},
+                     {FRAME_GUESSED, '?'}, {FRAME_CONTINUED, '>'}};
+        for (size_t m = 0; m < COUNT(marks); m++) {
+            text[len] = marks[m].mark;
+            len += (f->flags & marks[m].flag) != 0;
+        }
+        text[len++] = ' ';
     }
     text[len > 0 ? len - 1 : 0] = 0;
     sprintf(text + strlen(text), ": %s", ends[r->end]);
@@ -183,7 +189,7 @@ static const char *const programs[] = {
     "\x0c\x03\x10",             /* 7: CFA = rbx + 16 */
     "\x0f\x03\x76\x78\x06\x10\x06\x02\x76\x00", /* 8: CFA = *(rbp - 8), rbp at *(rbp) */
     "\x0e\x08",                 /* 9: as after a call */
-    "\x0e\xc0\xb8\x02\x86\x88\x27\x90\x87\x27", /* a: CFA = rsp + 40000, rbp at rsp, RA at rsp + 8 */
+    "\x0e\xc0\xb8\x02\x86\x88\x27\x90\x87\x27", /* a: CFA = rsp + 40000, rbp at rsp, RA behind */
 };
 static const size_t lens[] = {2, 5, 2, 2, 4, 3, 3, 10, 2, 10};
 
@@ -466,7 +472,8 @@ static void first_code(void)
     open_usual(&w);
     /* xor %rbp,%rbp; mov %rsp,%rdi; lea 0(%rip),%rsi; and $-16,%rsp; call */
     frame_image_code(w.image, IMAGE_TEXT + 0x4000,
-                     "\x48\x31\xed\x48\x89\xe7\x48\x8d\x35\0\0\0\0\x48\x83\xe4\xf0\xe8\0\0\0\0", 22);
+                     "\x48\x31\xed\x48\x89\xe7\x48\x8d\x35\0\0\0\0\x48\x83\xe4\xf0\xe8\0\0\0\0",
+                     22);
     w.words[3] = BIAS + IMAGE_TEXT + 0x4000 + 22;
     CHECK_TEXT(WALK(&w, RA(1), 0, 0x77), "1+20! 40+15: complete");
     /* clone: xor %ebp,%ebp; pop %rdi; call *%r9 */
@@ -530,8 +537,8 @@ static bool read_fd(void *context, uint64_t address, void *out, size_t len, stru
            err_set(err, ERR_IO, 0, "short read");
 }
 
-/* Through a pipe: the kernel tells what is mapped, and the sanitizer does not mind what lies between
- * variables. */
+/* Through a pipe: the kernel tells what is mapped, and the sanitizer does not mind what lies
+ * between variables. */
 static bool read_self(void *context, uint64_t address, void *out, size_t len, struct err *err)
 {
     int ends[2];
@@ -544,6 +551,7 @@ static bool read_self(void *context, uint64_t address, void *out, size_t len, st
     return good || err_set(err, ERR_GONE, 0, "not mapped");
 }
 
+/* The vdso has no file, but all of it stands in memory. */
 static int add_module(struct dl_phdr_info *info, size_t size, void *context)
 {
     struct self *s = context;
@@ -556,8 +564,9 @@ static int add_module(struct dl_phdr_info *info, size_t size, void *context)
         }
         m->fd = open(info->dlpi_name[0] == 0 ? "/proc/self/exe" : info->dlpi_name, O_RDONLY);
         struct memory_reader file = {read_fd, (void *)(intptr_t)m->fd};
-        if (m->fd < 0 || !elf_open(&m->elf, &file, NULL)) {
-            continue; /* the vdso has no file */
+        if (m->fd < 0 ? !elf_open_bytes(&m->elf, (void *)info->dlpi_addr, p->p_memsz, NULL)
+                      : !elf_open(&m->elf, &file, NULL)) {
+            continue;
         }
         m->table = unwind_table_new(&m->elf, 4 << 20);
         m->bias = info->dlpi_addr;
@@ -569,7 +578,7 @@ static int add_module(struct dl_phdr_info *info, size_t size, void *context)
     return 0;
 }
 
-/* Executable memory that is no file's: the vdso, or an emulator's trampoline. */
+/* Executable memory that is no file's: an emulator's trampoline. */
 static bool find_other(uint64_t address, struct unwind_place *out)
 {
     FILE *maps = fopen("/proc/self/maps", "r");
@@ -583,7 +592,9 @@ static bool find_other(uint64_t address, struct unwind_place *out)
     if (found) {
         *out = (struct unwind_place){.start = start, .limit = limit, .image = LOADED_MAX + 1};
     }
-    fclose(maps);
+    if (maps != NULL) {
+        fclose(maps);
+    }
     return found;
 }
 
@@ -613,7 +624,9 @@ static void self_close(struct self *s)
     for (size_t i = 0; i < s->count; i++) {
         unwind_table_free(s->loaded[i].table);
         elf_release(&s->loaded[i].elf);
-        close(s->loaded[i].fd);
+        if (s->loaded[i].fd >= 0) {
+            close(s->loaded[i].fd);
+        }
     }
     unwinder_release(&s->unwinder);
     free(s);

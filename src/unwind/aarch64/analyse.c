@@ -16,7 +16,12 @@ const struct state arch_entry_state = {
     .reg[FP] = {VALUE_CALLER_FP, 0},
     .reg[LR] = {VALUE_RETURN, 0},
 };
-const uint8_t arch_sp_number = SP;
+const uint8_t arch_sp_number = SP, arch_fp_number = FP;
+const uint8_t arch_register_count = 31; /* without SP, which is looked at before */
+const uint8_t arch_dwarf_number[STATE_REGISTERS] = {
+    0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15,
+    16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31};
+const uint32_t arch_red_zone = 0;
 const uint32_t arch_code_alignment = INSTRUCTION_BYTES;
 
 static const struct value unknown;
@@ -62,8 +67,11 @@ static void set_number(struct state *s, const struct instruction *in)
 static void keep_number(struct state *s, const struct instruction *in)
 {
     struct value before = s->reg[in->rd];
-    int64_t kept = before.off & ~((int64_t)0xffff << in->shift);
-    s->reg[in->rd] = before.kind == VALUE_NUMBER && in->shift < 32 ? number(kept | in->imm) : unknown;
+    if (before.kind != VALUE_NUMBER || in->shift >= 32) {
+        s->reg[in->rd] = unknown;
+        return;
+    }
+    s->reg[in->rd] = number((before.off & ~((int64_t)0xffff << in->shift)) | in->imm);
 }
 
 static void add_register(struct state *s, const struct instruction *in)
@@ -298,85 +306,9 @@ bool arch_looks_like_start(const unsigned char *bytes, size_t len)
     return lowers_sp || saves || is_entry_mark(word_at(bytes, len));
 }
 
-static bool fits(int32_t off)
-{
-    return off >= INT16_MIN && off <= INT16_MAX;
-}
-
-static bool cfa_by_register(const struct state *s, uint8_t number_, struct unwind_rule *rule)
-{
-    if (s->reg[number_].kind != VALUE_CFA) {
-        return false;
-    }
-    rule->kind = RULE_CFA;
-    rule->cfa_reg = number_;
-    rule->cfa = -s->reg[number_].off;
-    return true;
-}
-
-/* A register that a callee may change serves a leaf frame only, so it comes last. */
-static bool find_cfa(const struct state *s, struct unwind_rule *rule)
-{
-    bool found = cfa_by_register(s, SP, rule) || cfa_by_register(s, FP, rule);
-    for (uint8_t i = 28; !found && i > 0; i--) {
-        found = cfa_by_register(s, i, rule);
-    }
-    return found;
-}
-
-static bool is_kept(const struct state *s, const struct slot *slot)
-{
-    return slot != NULL && fits(slot->at.off) &&
-           (s->reg[SP].kind != slot->at.kind || slot->at.off >= s->reg[SP].off);
-}
-
-static bool find_ra(const struct state *s, struct unwind_rule *rule)
-{
-    const struct slot *slot = state_find(s, VALUE_CFA, VALUE_RETURN);
-    if (is_kept(s, slot)) {
-        rule->ra_place = RA_AT_CFA;
-        rule->ra = (int16_t)slot->at.off;
-        return true;
-    }
-    for (uint8_t i = LR;; i--) {
-        if (s->reg[i].kind == VALUE_RETURN) {
-            rule->ra_place = RA_REGISTER;
-            rule->ra = i;
-            return true;
-        }
-        if (i == 0) {
-            return false;
-        }
-    }
-}
-
-static void find_fp(const struct state *s, struct unwind_rule *rule)
-{
-    const struct slot *slot = state_find(s, VALUE_CFA, VALUE_CALLER_FP);
-    rule->fp_place = s->reg[FP].kind == VALUE_CALLER_FP ? FP_SAME : FP_UNKNOWN;
-    if (is_kept(s, slot)) {
-        rule->fp_place = FP_AT_CFA;
-        rule->fp = (int16_t)slot->at.off;
-    }
-}
-
-struct unwind_rule arch_rule(const struct state *s)
-{
-    struct unwind_rule rule = {.kind = RULE_NONE};
-    if (s->signal || s->end) {
-        rule.kind = s->signal ? RULE_SIGNAL : RULE_END;
-        return rule;
-    }
-    if (!find_cfa(s, &rule) || !find_ra(s, &rule)) {
-        return (struct unwind_rule){.kind = RULE_NONE};
-    }
-    find_fp(s, &rule);
-    return rule;
-}
-
 /*
- * Prologues of code with frame pointers: words under masks. An address within one of them, after its
- * first `marks` (paciasp, bti), has the rule that following it from its start gives.
+ * Prologues of code with frame pointers: words under masks. An address within one of them, after
+ * its first `marks` (paciasp, bti), has the rule that following it from its start gives.
  */
 enum { PATTERN_WORDS = 4 };
 
@@ -441,7 +373,7 @@ static struct unwind_rule follow(const struct code *code, size_t at, size_t coun
             return (struct unwind_rule){.kind = RULE_NONE};
         }
     }
-    return arch_rule(&s);
+    return state_rule(&s);
 }
 
 static bool in_prologue(const struct code *code, size_t at, struct unwind_rule *rule)
@@ -458,8 +390,8 @@ static bool in_prologue(const struct code *code, size_t at, struct unwind_rule *
     return false;
 }
 
-/* From here to a return in a straight line, without a change of FP or the link register: the frame is
- * gone, or there is none. */
+/* From here to a return in a straight line, without a change of FP or the link register: the frame
+ * is gone, or there is none. */
 static bool straight_to_return(const struct code *code, size_t at, struct unwind_rule *rule)
 {
     enum { STRAIGHT_MAX = 16 };

@@ -31,8 +31,8 @@ const struct unwind_rule arch_fp_rule = {
 };
 const bool arch_fp_gives_sp = false;
 
-/* SP points at the siginfo (128 bytes), then the ucontext, whose sigcontext stands at 176: the fault
- * address, then the registers. Later records (SVE, SME) follow and move nothing. */
+/* SP points at the siginfo (128 bytes); then the ucontext, whose sigcontext stands at 176: the
+ * fault address, then the registers. Later records (SVE, SME) follow and move nothing. */
 #define REG(index) (128 + 176 + 8 + 8 * (index))
 #define REG8(index)                                                                                \
     [index] = REG(index), [(index) + 1] = REG((index) + 1), [(index) + 2] = REG((index) + 2),      \

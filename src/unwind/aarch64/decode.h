@@ -21,7 +21,7 @@ enum operation {
     OP_ADD_REG,  /* rd = rn + rm, or - rm when imm is negative; 31 is SP in rd and rn */
     OP_MOVE,     /* rd = rm */
     OP_NUMBER,   /* rd = imm */
-    OP_KEEP,     /* movk: rd = rd with 16 bits replaced; imm holds them in place, shift tells where */
+    OP_KEEP,     /* movk: rd = rd with 16 bits replaced by those of imm, from bit `shift` on */
     OP_ADDRESS,  /* rd = address of something: imm is the distance from this instruction */
     OP_STORE,    /* [rn + imm] = rt, and rt2 behind it if `pair` */
     OP_LOAD,

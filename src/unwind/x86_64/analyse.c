@@ -8,7 +8,6 @@
 enum { AX, CX, DX, BX, SP, FP, SI, DI, R8, R9, R10, R11 };
 enum {
     WORD = 8,
-    RED_ZONE_BYTES = 128, /* below SP, which signal handlers leave alone */
     RA_OFFSET = -8,       /* from the CFA */
     OPCODE_PUSH_IMMEDIATE = 0x6a,
 };
@@ -16,14 +15,16 @@ enum {
 static const uint32_t call_clobbers = 1 << AX | 1 << CX | 1 << DX | 1 << SI | 1 << DI | 1 << R8 |
                                       1 << R9 | 1 << R10 | 1 << R11;
 
-static const uint8_t dwarf_number[16] = {0, 2, 1, 3, 7, 6, 4, 5, 8, 9, 10, 11, 12, 13, 14, 15};
-
 const struct state arch_entry_state = {
     .reg[SP] = {VALUE_CFA, RA_OFFSET},
     .reg[FP] = {VALUE_CALLER_FP, 0},
     .slot[0] = {{VALUE_CFA, RA_OFFSET}, {VALUE_RETURN, 0}},
 };
-const uint8_t arch_sp_number = SP;
+const uint8_t arch_sp_number = SP, arch_fp_number = FP;
+const uint8_t arch_register_count = 16;
+const uint8_t arch_dwarf_number[STATE_REGISTERS] = {0, 2, 1,  3,  7,  6,  4,  5,
+                                                    8, 9, 10, 11, 12, 13, 14, 15};
+const uint32_t arch_red_zone = 128;
 const uint32_t arch_code_alignment = 1;
 
 static const struct value unknown;
@@ -549,10 +550,12 @@ bool arch_glance(const unsigned char *bytes, size_t len, uint64_t address, struc
         return false;
     }
     uint64_t next = address + in.len;
-    *out = (struct glance){.len = in.len, .flow = (uint8_t)flow_of(&in), .padding = is_padding(&in)};
+    *out = (struct glance){
+        .len = in.len, .flow = (uint8_t)flow_of(&in), .padding = is_padding(&in)};
     if (out->flow == FLOW_NEXT) {
         out->forgets = x86_writes(&in);
-        out->plain = !out->padding && is_plain(&in) && (out->forgets & (1 << SP | 1 << FP)) == 0;
+        out->plain = !out->padding && is_plain(&in) && (out->forgets & (1 << SP | 1 << FP)) == 0 &&
+                     !begins_signal_return(bytes, len);
         out->refers = referred(&in, next);
     } else if (in.map == MAP_ONE && in.opcode == 0xff) {
         out->has_target = out->through_pointer = out->flow == FLOW_CALL && names_slot(&in);
@@ -579,120 +582,10 @@ bool arch_looks_like_start(const unsigned char *bytes, size_t len)
     return pushes || lowers_sp;
 }
 
-static bool fits(int32_t off)
-{
-    return off >= INT16_MIN && off <= INT16_MAX;
-}
-
-static bool cfa_by_register(const struct state *s, uint8_t number, struct unwind_rule *rule)
-{
-    if (s->reg[number].kind != VALUE_CFA) {
-        return false;
-    }
-    rule->kind = RULE_CFA;
-    rule->cfa_reg = dwarf_number[number];
-    rule->cfa = -s->reg[number].off;
-    return true;
-}
-
-/* push FP; mov SP, FP: what the frame's end is known by as long as FP stays. */
-static bool has_frame_pointer(const struct state *s)
-{
-    const struct value at = {VALUE_CFA, 2 * RA_OFFSET};
-    return value_equal(s->reg[FP], at) && state_load(s, at).kind == VALUE_CALLER_FP;
-}
-
-/* The CFA is kept in a word of a realigned frame. */
-static bool cfa_by_word(const struct state *s, uint8_t number, struct unwind_rule *rule)
-{
-    const struct slot *slot = state_find(s, VALUE_ALIGNED, VALUE_CFA);
-    if (slot == NULL || s->reg[number].kind != VALUE_ALIGNED) {
-        return false;
-    }
-    rule->kind = RULE_DEREF;
-    rule->cfa_reg = dwarf_number[number];
-    rule->cfa = slot->at.off - s->reg[number].off;
-    rule->addend = -slot->holds.off;
-    return true;
-}
-
-/* A register that a callee may change serves a leaf frame only, so it comes last. */
-static bool find_cfa(const struct state *s, struct unwind_rule *rule)
-{
-    if ((has_frame_pointer(s) && cfa_by_register(s, FP, rule)) || cfa_by_register(s, SP, rule) ||
-        cfa_by_register(s, FP, rule) || cfa_by_word(s, FP, rule) || cfa_by_word(s, SP, rule)) {
-        return true;
-    }
-    for (uint8_t number = 15;; number--) {
-        if (cfa_by_register(s, number, rule)) {
-            return true;
-        }
-        if (number == 0) {
-            return false;
-        }
-    }
-}
-
-static bool is_kept(const struct state *s, const struct slot *slot, int32_t red_zone)
-{
-    return slot != NULL && fits(slot->at.off) &&
-           (s->reg[SP].kind != slot->at.kind || slot->at.off >= s->reg[SP].off - red_zone);
-}
-
-static bool find_ra(const struct state *s, struct unwind_rule *rule)
-{
-    const struct slot *slot = state_find(s, VALUE_CFA, VALUE_RETURN);
-    if (is_kept(s, slot, 0)) {
-        rule->ra_place = RA_AT_CFA;
-        rule->ra = (int16_t)slot->at.off;
-        return true;
-    }
-    for (uint8_t i = 0; i < 16; i++) {
-        if (s->reg[i].kind == VALUE_RETURN) {
-            rule->ra_place = RA_REGISTER;
-            rule->ra = dwarf_number[i];
-            return true;
-        }
-    }
-    return false;
-}
-
-static void find_fp(const struct state *s, struct unwind_rule *rule)
-{
-    const struct slot *slot = state_find(s, VALUE_CFA, VALUE_CALLER_FP);
-    bool same = s->reg[FP].kind == VALUE_CALLER_FP;
-    rule->fp_place = same ? FP_SAME : FP_UNKNOWN;
-    if (is_kept(s, slot, same ? 0 : RED_ZONE_BYTES)) {
-        rule->fp_place = FP_AT_CFA;
-        rule->fp = (int16_t)slot->at.off;
-        return;
-    }
-    slot = state_find(s, VALUE_ALIGNED, VALUE_CALLER_FP);
-    if (!same && is_kept(s, slot, RED_ZONE_BYTES) && s->reg[FP].kind == VALUE_ALIGNED &&
-        fits(slot->at.off - s->reg[FP].off)) {
-        rule->fp_place = FP_AT_FP;
-        rule->fp = (int16_t)(slot->at.off - s->reg[FP].off);
-    }
-}
-
-struct unwind_rule arch_rule(const struct state *s)
-{
-    struct unwind_rule rule = {.kind = RULE_NONE};
-    if (s->signal || s->end) {
-        rule.kind = s->signal ? RULE_SIGNAL : RULE_END;
-        return rule;
-    }
-    if (!find_cfa(s, &rule) || !find_ra(s, &rule)) {
-        return (struct unwind_rule){.kind = RULE_NONE};
-    }
-    find_fp(s, &rule);
-    return rule;
-}
-
 /*
- * Prologues and epilogues of code with frame pointers: bytes before `|` stand before the address, those
- * behind it at the address, `?` is any digit. `cfa` is from SP, `fp_saved` tells that the caller's FP
- * is at CFA - 16.
+ * Prologues and epilogues of code with frame pointers: bytes before `|` stand before the address,
+ * those behind it at the address, `?` is any digit. `cfa` is from SP, `fp_saved` tells that the
+ * caller's FP is at CFA - 16.
  */
 struct pattern {
     const char *bytes;
@@ -717,7 +610,7 @@ static const struct pattern patterns[] = {
     {"|493b66100f86", 8, false},
     {"493b6610|76", 8, false},
     {"493b6610|0f86", 8, false},
-    {"|4c8d6424??4d3b6610", 8, false}, /* Go, large frames: lea -n(SP), R12; cmp 16(R14), R12; jbe */
+    {"|4c8d6424??4d3b6610", 8, false}, /* large frames: lea -n(SP), R12; cmp 16(R14), R12 */
     {"4c8d6424??|4d3b6610", 8, false},
     {"|4c8da424????????4d3b6610", 8, false},
     {"4c8da424????????|4d3b6610", 8, false},
@@ -734,8 +627,8 @@ static int digit_value(char digit)
     return digit <= '9' ? digit - '0' : digit - 'a' + 10;
 }
 
-/* The bytes at `at` as digits; fewer than the digits ask for: no match. An odd digit is the first of
- * its byte. */
+/* The bytes at `at` as digits; fewer than the digits ask for: no match. An odd digit is the first
+ * of its byte. */
 static bool digits_match(const struct code *code, size_t at, const char *digits, size_t count)
 {
     if (at > code->len || (count + 1) / 2 > code->len - at) {
@@ -762,7 +655,7 @@ static struct unwind_rule frame_rule(int64_t cfa, bool fp_saved)
 {
     struct unwind_rule rule = {
         .kind = RULE_CFA,
-        .cfa_reg = dwarf_number[SP],
+        .cfa_reg = arch_dwarf_number[SP],
         .cfa = (int32_t)cfa,
         .ra_place = RA_AT_CFA,
         .ra = RA_OFFSET,

@@ -26,7 +26,7 @@ const struct unwind_rule arch_fp_rule = {
 };
 const bool arch_fp_gives_sp = true;
 
-/* uc_mcontext stands 40 bytes into the ucontext, at which SP points when the handler has returned. */
+/* uc_mcontext stands 40 bytes into the ucontext, to which SP points when the handler returned. */
 #define GREG(index) (40 + 8 * (index))
 const uint16_t arch_signal_offset[UNWIND_REGISTERS] = {
     [R8] = GREG(0),   [R9] = GREG(1),   [R10] = GREG(2),  [R11] = GREG(3),  [R12] = GREG(4),

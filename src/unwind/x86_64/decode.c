@@ -48,9 +48,9 @@ static const char form_0f[256 + 1] =
     "MMMMMMMMMMMMMMMM";
 
 /*
- * Which general register an opcode writes: - none, r ModRM.reg, m ModRM.rm when it is a register, 2
- * both, + the one in the opcode's low bits, a implied ones (any of the first eight but SP and FP), c
- * ModRM.rm and implied ones, g a group that written_by_group knows.
+ * Which general register an opcode writes: - none, r ModRM.reg, m ModRM.rm when it is a register,
+ * 2 both, + the one in the opcode's low bits, a implied ones (any of the first eight but SP and
+ * FP), c ModRM.rm and implied ones, g a group that written_by_group knows.
  */
 static const char one_byte_write[256 + 1] =
     "mmrraa--mmrraa--" /* 00 */
@@ -90,8 +90,8 @@ static const char write_0f[256 + 1] =
 
 static const uint32_t implied_registers = 0xcf; /* AX CX DX BX SI DI */
 
-/* Reading needs no checks: the longest run of prefixes and operands ends within the copy, and what lies
- * behind the instruction's maximum is judged once, at the end. */
+/* Reading needs no checks: the longest run of prefixes and operands ends within the copy, and what
+ * lies behind the instruction's maximum is judged once, at the end. */
 struct reader {
     unsigned char bytes[48];
     size_t at;
@@ -348,7 +348,7 @@ static uint32_t written_by_group(const struct instruction *in, bool byte_operand
         return reg == 4 ? 0 : written_rm(in, false); /* bt only tests */
     }
     if (in->map == MAP_0F) {
-        return in->prefix == 0xf3 ? 0 : written_rm(in, false); /* 7E: movq between vectors, or movd */
+        return in->prefix == 0xf3 ? 0 : written_rm(in, false); /* 7E: movq of vectors, or movd */
     }
     if (in->opcode <= 0x83) {
         return reg == 7 ? 0 : written_rm(in, byte_operand); /* cmp */

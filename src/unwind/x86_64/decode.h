@@ -1,9 +1,9 @@
 /*
  * decode: lengths and operands of x86-64 instructions, as far as following a function needs them.
  *
- * Every encoding that compilers and libraries' assembler use has its length here: legacy prefixes and
- * REX, the one-byte map, 0F, 0F 38, 0F 3A, 3DNow, VEX, EVEX and XOP. What an instruction computes is
- * the caller's business; `writes` tells which general register it may change.
+ * Every encoding that compilers and libraries' assembler use has its length here: legacy prefixes
+ * and REX, the one-byte map, 0F, 0F 38, 0F 3A, 3DNow, VEX, EVEX and XOP. What an instruction
+ * computes is the caller's business; `writes` tells which general register it may change.
  *
  * Source: Intel SDM volume 2, chapter 2 and appendix A; AMD APM volume 3 for 3DNow and XOP.
  */

@@ -1,0 +1,160 @@
+/* The rule of a frame: from its image's table, or from what the code there looks like. */
+#include "unwind/analyse.h"
+#include "unwind/walk.h"
+
+enum {
+    LEAF_CODE_BYTES = 32, /* on either side, for analyse_leaf */
+    CALL_BYTES = 8,       /* before a return address, for analyse_is_behind_call */
+};
+
+/* Code bytes: an image's from its file, which costs no access to the process. */
+static bool read_code(const struct walk *w, const struct unwind_place *place, uint64_t address,
+                      void *out, size_t len)
+{
+    if (place->table != NULL) {
+        return unwind_table_code(place->table, address - place->bias, out, len);
+    }
+    const struct memory_reader *code = w->space->code;
+    return code != NULL && code->read(code->context, address, out, len, NULL);
+}
+
+/* As much of [address - before, address + after) as the mapping holds. */
+static bool read_around(const struct walk *w, const struct unwind_place *place, uint64_t address,
+                        size_t before, size_t after, unsigned char *bytes, struct code *out)
+{
+    if (address < place->start || address > place->limit) {
+        return false;
+    }
+    uint64_t start = address - place->start < before ? place->start : address - before;
+    uint64_t limit = place->limit - address < after ? place->limit : address + after;
+    *out = (struct code){start, bytes, (size_t)(limit - start)};
+    return out->len > 0 && read_code(w, place, start, bytes, out->len);
+}
+
+/* Rules that only the code tells, and that an analysis of it gets wrong: the trampoline that
+ * returns from signals, whose stack is the kernel's, and first functions, which align their SP. A
+ * return address at the trampoline points at its first byte: what stands before is not it. */
+static bool is_special(const struct walk *w, const struct unwind_place *place,
+                       struct unwind_rule *rule)
+{
+    unsigned char bytes[ARCH_ENTRY_CODE_BYTES + ARCH_SIGNAL_CODE_BYTES];
+    struct code code;
+    uint64_t next = w->exact ? w->address : w->address + 1;
+    if (!read_around(w, place, next, ARCH_ENTRY_CODE_BYTES, ARCH_SIGNAL_CODE_BYTES, bytes, &code)) {
+        return false;
+    }
+    size_t before = (size_t)(next - code.address), back = w->exact && before > 8 ? 8 : 0;
+    for (size_t i = before - back; i <= before; i++) {
+        if (arch_is_signal_return(bytes + i, code.len - i)) {
+            *rule = (struct unwind_rule){.kind = RULE_SIGNAL};
+            return true;
+        }
+    }
+    if (!w->exact && arch_is_entry(bytes, before)) {
+        *rule = (struct unwind_rule){.kind = RULE_END};
+        return true;
+    }
+    return false;
+}
+
+/* The rule that the image has. Go's callers go by frame pointer though they may have CFI: its
+ * runtime changes stacks below a call (systemstack), of which CFI knows nothing. */
+static void image_rule(const struct walk *w, const struct unwind_place *place, struct method *m)
+{
+    bool analysed;
+    m->is_go = unwind_table_is_go(place->table);
+    m->keeps_fp = place->frame_pointers || m->is_go;
+    if (place->frame_pointers || w->u->method == UNWIND_CFI_ONLY) {
+        unwind_table_no_analysis(place->table);
+    }
+    if (w->exact || !m->is_go) {
+        m->rule = unwind_table_rule(place->table, w->address - place->bias, &analysed);
+        m->flags = analysed ? FRAME_ANALYSED : 0;
+    }
+    if (m->rule.kind == RULE_NONE || m->flags != 0) {
+        (void)is_special(w, place, &m->rule);
+    }
+}
+
+/* The rule where no table describes the address. */
+static void fall_back(const struct walk *w, const struct unwind_place *place, struct method *m)
+{
+    unsigned char bytes[2 * LEAF_CODE_BYTES];
+    struct code code;
+    if (w->u->method == UNWIND_CFI_ONLY && !m->keeps_fp) {
+        return;
+    }
+    if (w->exact &&
+        read_around(w, place, w->address, LEAF_CODE_BYTES, LEAF_CODE_BYTES, bytes, &code)) {
+        m->rule = analyse_leaf(&code, w->address);
+        m->flags = FRAME_ANALYSED;
+    }
+    if (m->rule.kind == RULE_NONE) {
+        m->rule = arch_fp_rule;
+        m->flags = FRAME_BY_FP;
+    }
+}
+
+static void fill(const struct walk *w, struct unwind_slot *slot, const struct unwind_place *place)
+{
+    struct method m = {.rule = {.kind = RULE_NONE}, .keeps_fp = true};
+    if (place->table != NULL) {
+        image_rule(w, place, &m);
+    }
+    if (m.rule.kind == RULE_NONE) {
+        fall_back(w, place, &m);
+    }
+    *slot = (struct unwind_slot){
+        .space = w->space->id,
+        .address = w->address,
+        .bias = place->bias,
+        .image = place->image,
+        .method = m,
+    };
+}
+
+/* A trampoline may be the first code of its mapping; the byte before it, by which callers are
+ * looked up, is then outside. */
+static struct unwind_slot *fill_trampoline(const struct walk *w, struct unwind_slot *slot)
+{
+    struct unwind_place place;
+    struct unwind_rule rule;
+    if (w->exact || !w->space->find(w->space->context, w->address + 1, &place) ||
+        !is_special(w, &place, &rule) || rule.kind != RULE_SIGNAL) {
+        return NULL;
+    }
+    *slot = (struct unwind_slot){
+        .space = w->space->id,
+        .address = w->address,
+        .bias = place.bias,
+        .image = place.image,
+        .method = {.rule = rule},
+    };
+    return slot;
+}
+
+struct unwind_slot *slot_fill(const struct walk *w, struct unwind_slot *slot)
+{
+    struct unwind_place place;
+    if (!w->space->find(w->space->context, w->address, &place)) {
+        return fill_trampoline(w, slot);
+    }
+    fill(w, slot, &place);
+    return slot;
+}
+
+bool slot_is_in_call(const struct walk *w, struct unwind_slot *slot)
+{
+    unsigned char bytes[CALL_BYTES];
+    struct unwind_place place;
+    struct code code;
+    if (slot->call == CALL_UNKNOWN) {
+        slot->call = CALL_YES;
+        if (w->space->find(w->space->context, slot->address, &place) &&
+            read_around(w, &place, slot->address + 1, CALL_BYTES, 0, bytes, &code) &&
+            !analyse_is_behind_call(&code, slot->address + 1)) {
+            slot->call = CALL_NO;
+        }
+    }
+    return slot->call == CALL_YES;
+}

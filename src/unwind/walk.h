@@ -1,0 +1,92 @@
+/*
+ * walk: what the files of the walker share. unwind.c steps from frame to frame, lookup.c finds the
+ * rule of a frame, stack.c reads the stack behind the dump.
+ */
+#ifndef UNWIND_WALK_H
+#define UNWIND_WALK_H
+
+#include "unwind/arch.h"
+#include "unwind/unwind.h"
+
+enum {
+    SLOT_BITS = 12,
+    SLOTS = 1 << SLOT_BITS,
+    CHUNK_BYTES = 4096,   /* of memory beyond the dump: a page is there as a whole or not */
+    WORD = 8,
+    BELOW_SP = 2 * WORD,  /* where Go on AArch64 keeps the caller's frame pointer */
+};
+
+/* How to step from a frame. */
+struct method {
+    struct unwind_rule rule;
+    uint8_t flags; /* of the frame that it leads to */
+    bool keeps_fp; /* the code keeps frame pointers: no table, or unwind_place.frame_pointers */
+    bool is_go;    /* and links them across stacks */
+};
+
+enum call_state { CALL_UNKNOWN, CALL_YES, CALL_NO };
+
+/* A line of the processor's cache. */
+struct unwind_slot {
+    uint64_t space, address; /* the key; space 0: empty */
+    uint64_t bias, image;
+    struct method method;
+    uint8_t call; /* enum call_state: is the address within a call? */
+};
+
+_Static_assert(sizeof(struct unwind_slot) <= 64, "a slot is a line of the cache");
+
+/* One stack's walk: the frame's registers and how to read memory. */
+struct walk {
+    struct unwinder *u;
+    const struct unwind_space *space;
+    const struct unwind_stack *stack;
+    uint64_t address;        /* for look-up */
+    uint64_t sp, fp;
+    bool sp_known, fp_known; /* sp is a lower bound when it is not known */
+    bool exact;              /* the sample's or a signal's frame: address is the instruction's */
+    bool continued;          /* this step read beyond the dump */
+    bool borrowed;           /* this step used a register that no rule has followed */
+    bool switched;           /* the memory may be another stack's than the dump */
+    bool verified, differs;  /* the dump was compared with the memory; it is not the same */
+    unsigned scans;
+    enum stack_end why;      /* after a step that failed: how the stack ends */
+    uint64_t last_ra;        /* where the last return address of the dump stands; 0: none yet */
+    const struct unwind_registers *full; /* of the last exact frame */
+    struct unwind_registers interrupted; /* which is this one behind a signal frame */
+    uint64_t chunk_address;              /* of chunk; 1: empty */
+    unsigned char chunk[CHUNK_BYTES];
+};
+
+/* stack.c: a word that is not in the dump. When it fails, w->why says what that means. */
+bool stack_load_beyond(struct walk *w, uint64_t address, uint64_t *out);
+
+static inline bool stack_load(struct walk *w, uint64_t address, uint64_t *out)
+{
+    uint64_t at = address - w->stack->base;
+    if (w->stack->len >= WORD && at <= w->stack->len - WORD) {
+        memcpy(out, w->stack->dump + at, WORD);
+        return true;
+    }
+    return stack_load_beyond(w, address, out);
+}
+
+/* lookup.c: fills the slot for the walk's address; null when nothing executable is mapped there. */
+struct unwind_slot *slot_fill(const struct walk *w, struct unwind_slot *slot);
+
+static inline struct unwind_slot *slot_of(struct walk *w)
+{
+    uint64_t hash = (w->address ^ w->space->id << 40) * 0x9e3779b97f4a7c15;
+    struct unwind_slot *slot = &w->u->cache[hash >> (64 - SLOT_BITS)];
+    if (slot->address == w->address && slot->space == w->space->id) {
+        w->u->counters.hits++;
+        return slot;
+    }
+    return slot_fill(w, slot);
+}
+
+/* lookup.c: whether the slot's address looks like one within a call; true when its code cannot be
+ * had. */
+bool slot_is_in_call(const struct walk *w, struct unwind_slot *slot);
+
+#endif

@@ -1,0 +1,377 @@
+"""Go programs tell, through their own runtime, what stands at thousands of addresses: the symbol table reader agrees."""
+import os
+import random
+import shutil
+import subprocess
+import textwrap
+
+import pytest
+
+from lab import cache, process, tiers
+
+# One release for each version of the table, besides the Go that is here (half a gigabyte each in build/lab).
+FETCHED = ["go1.15.15", "go1.17.13", "go1.18.10", "go1.22.12"]
+MODES = {
+    "plain": [],
+    "stripped": ["-ldflags=-s -w"],
+    "pie": ["-buildmode=pie"],
+    "external": ["-ldflags=-linkmode=external"],
+    "external pie": ["-buildmode=pie", "-ldflags=-linkmode=external"],
+}
+PER_FUNCTION = 3
+
+# Reads addresses, writes "address<TAB>SP delta<TAB>name|file|line<TAB>..." innermost first.
+READER = r"""
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include "symbol/golang.h"
+
+static bool read_fd(void *context, uint64_t address, void *out, size_t len, struct err *err)
+{
+    return pread((int)(intptr_t)context, out, len, (off_t)address) == (ssize_t)len ||
+           err_set(err, ERR_IO, 0, "short read");
+}
+
+int main(int argc, char **argv)
+{
+    static struct go_frames frames;
+    struct elf elf;
+    struct err err = {0};
+    char line[64];
+    struct memory_reader file = {read_fd, (void *)(intptr_t)open(argv[argc - 1], O_RDONLY)};
+    struct go_table *table = elf_open(&elf, &file, &err) ? go_table_open(&elf, &err) : NULL;
+    if (table == NULL) {
+        fprintf(stderr, "%s\n", err.text);
+        elf_release(&elf);
+        return 1;
+    }
+    struct str version = go_table_version(table);
+    fprintf(stderr, "%.*s", (int)version.len, version.ptr);
+    while (fgets(line, sizeof line, stdin) != NULL) {
+        uint64_t address = strtoull(line, NULL, 16);
+        int32_t bytes;
+        bool known = go_table_sp_delta(table, address, &bytes);
+        printf("%" PRIx64, address);
+        known ? printf("\t%d", bytes) : printf("\t?");
+        for (size_t i = 0; go_table_lookup(table, address, &frames) && i < frames.count; i++) {
+            struct go_frame *f = &frames.at[i];
+            printf("\t%.*s|%.*s|%u", (int)f->name.len, f->name.ptr, (int)f->file.len, f->file.ptr, f->line);
+        }
+        putchar('\n');
+    }
+    int status = go_table_damaged(table) != 0;
+    go_table_release(table);
+    elf_release(&elf);
+    return status;
+}
+"""
+
+# Writes the same of itself. `chain` is by version. Addresses are the ELF's: main.main's is the argument.
+PROGRAM = """
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"reflect"
+	"runtime"
+	"sort"
+	"strconv"
+	"strings"
+	"unsafe"
+)
+
+var _, _ = unsafe.Pointer(nil), runtime.NumCPU
+
+type shape interface{ area() float64 }
+type square struct{ side float64 }
+
+func (q square) area() float64 { return q.side * q.side }
+
+type box struct {
+	*square
+	n int
+}
+
+func leaf(a, b int) int { return a*3 + b }
+func middle(a int) int  { return leaf(a, 2) + leaf(a+1, 3) }
+func outer(a int) int   { return middle(a) + middle(a*2) }
+
+func show(name, file string, line int) string {
+	if file == "?" || file == "" {
+		file, line = "", 0
+	}
+	return fmt.Sprintf("%s|%s|%d", name, file, line)
+}
+
+func main() {
+	base, _ := strconv.ParseUint(os.Args[1], 16, 64)
+	bias := uint64(reflect.ValueOf(main).Pointer()) - base
+	words := strings.Fields("c b a")
+	sort.Strings(words)
+	var s shape = box{&square{float64(outer(len(words)))}, 1}
+	fmt.Fprintln(os.Stderr, s.area())
+	in := bufio.NewScanner(os.Stdin)
+	out := bufio.NewWriter(os.Stdout)
+	for in.Scan() {
+		address, _ := strconv.ParseUint(in.Text(), 16, 64)
+		fmt.Fprintf(out, "%x%s\\n", address, chain(uintptr(address+bias)))
+	}
+	out.Flush()
+}
+"""
+
+# The whole chain and the SP delta, by the runtime's own walk of inlined calls.
+WHOLE = """
+type funcInfo struct{ f, module unsafe.Pointer }
+type unwinder struct {
+	f    funcInfo
+	tree unsafe.Pointer
+}
+type inlineFrame struct {
+	pc    uintptr
+	index int32
+}
+type srcFunc struct {
+	module          unsafe.Pointer
+	name, startLine int32
+	id              uint8
+}
+
+//go:linkname findfunc runtime.findfunc
+func findfunc(pc uintptr) funcInfo
+
+//go:linkname funcline1 runtime.funcline1
+func funcline1(f funcInfo, pc uintptr, strict bool) (string, int32)
+
+//go:linkname newInlineUnwinder runtime.newInlineUnwinder
+func newInlineUnwinder(f funcInfo, pc uintptr) (unwinder, inlineFrame)
+
+//go:linkname next runtime.(*inlineUnwinder).next
+func next(u *unwinder, f inlineFrame) inlineFrame
+
+//go:linkname srcFuncOf runtime.(*inlineUnwinder).srcFunc
+func srcFuncOf(u *unwinder, f inlineFrame) srcFunc
+
+//go:linkname nameOf runtime.(*moduledata).funcName
+func nameOf(module unsafe.Pointer, at int32) string
+
+//go:linkname funcspdelta runtime.funcspdelta
+func funcspdelta(f funcInfo, pc uintptr) int32
+
+func chain(pc uintptr) string {
+	f := findfunc(pc)
+	if f.f == nil {
+		return ""
+	}
+	text := fmt.Sprintf("\\t%d", funcspdelta(f, pc))
+	for u, at := newInlineUnwinder(f, pc); at.pc != 0; at = next(&u, at) {
+		s := srcFuncOf(&u, at)
+		file, line := funcline1(f, at.pc, false)
+		text += "\\t" + show(nameOf(s.module, s.name), file, int(line))
+	}
+	return text
+}
+"""
+
+# Older: the public function. It takes return addresses, and since Go 1.12 tells the innermost call only.
+INNERMOST = """
+func chain(pc uintptr) string {
+	text := "\\t?"
+	frames := runtime.CallersFrames([]uintptr{pc + 1})
+	for more := true; more; {
+		var f runtime.Frame
+		f, more = frames.Next()
+		text += "\\t" + show(f.Function, f.File, f.Line)
+	}
+	return text
+}
+"""
+
+
+def number_of(version):
+    return tuple(int(part) for part in version.removeprefix("go").split("-")[0].split(".")[:2])
+
+
+class Go:
+    """A release of Go; others than the one here are fetched by it, once, into build/lab."""
+
+    def __init__(self, version):
+        home = cache.folder("go")
+        self.environment = {"PATH": os.environ["PATH"], "HOME": str(home), "GOPATH": str(home / "path"),
+                            "GOTOOLCHAIN": version, "CGO_ENABLED": "1",
+                            "GOCACHE": str(cache.folder("go", "built", version))}
+        for name in ("GOPROXY", "GOSUMDB"):  # where the user lets Go fetch from; other settings are not for old releases
+            self.environment[name] = subprocess.run(["go", "env", name], stdout=subprocess.PIPE, text=True).stdout.strip()
+        told = self.run("version", timeout=600)
+        if told.status:
+            pytest.skip(f"{version} cannot be fetched: {told.err.strip().splitlines()[-1]}")
+        self.version = told.out.split()[2]
+        if version not in ("local", self.version):
+            pytest.skip(f"{self.version} is here and cannot fetch {version}")
+        for path in (home / "path").glob("pkg/mod/**/"):
+            path.chmod(0o755)  # else only root can remove build/lab
+
+    def run(self, *arguments, timeout=900, **options):
+        return process.run(["go", *arguments], timeout=timeout, env=self.environment, **options)
+
+    def build(self, folder, name, flags):
+        if number_of(self.version) >= (1, 23):
+            linker = [flag.removeprefix("-ldflags=") for flag in flags if flag.startswith("-ldflags=")]
+            flags = [flag for flag in flags if not flag.startswith("-ldflags=")]
+            flags.append(" ".join(["-ldflags=-checklinkname=0", *linker]))
+        (folder / "main.go").write_text(PROGRAM + (WHOLE if self.tells_all else INNERMOST))
+        (folder / "go.mod").write_text("module program\n\ngo 1.15\n")
+        (folder / "empty.s").write_text("")  # lets functions have no body
+        done = self.run("build", *flags, "-o", name, ".", cwd=folder)
+        assert done.status == 0, done
+        return folder / name
+
+    @property
+    def tells_all(self):
+        return number_of(self.version) >= (1, 22)
+
+
+@pytest.fixture(scope="session")
+def reader(repository, out, tmp_path_factory):
+    library = out / "host" / "libpillion.a"
+    if not library.exists():
+        pytest.fail(f"{library} is missing; run make unit", pytrace=False)
+    folder = tmp_path_factory.mktemp("go-reader")
+    (folder / "reader.c").write_text(READER)
+    done = process.run(["gcc", "-std=gnu11", "-fsanitize=address,undefined", f"-I{repository}/src", "-o",
+                        folder / "reader", folder / "reader.c", library], timeout=120)
+    assert done.status == 0, done
+    return folder / "reader"
+
+
+@pytest.fixture(scope="session")
+def go_of():
+    known = {}
+
+    def get(version):
+        reason = tiers.tool_missing("go", "gcc", "nm")
+        if reason:
+            pytest.skip(reason)
+        if version not in known:
+            known[version] = Go(version)
+        return known[version]
+    return get
+
+
+def functions(program):
+    """(address, bytes, name) of the functions, from the symbols."""
+    for line in subprocess.run(["nm", "-S", "--defined-only", program], stdout=subprocess.PIPE, text=True).stdout.splitlines():
+        parts = line.split(None, 3)
+        if len(parts) == 4 and parts[2] in "tT" and int(parts[1], 16) > 1:
+            yield int(parts[0], 16), int(parts[1], 16), parts[3]
+
+
+def addresses(program):
+    """Starts and places within functions; never the last byte, because CallersFrames takes the address behind."""
+    chosen = random.Random(1)
+    found = {start for start, _, _ in functions(program)}
+    for start, size, _ in functions(program):
+        found |= {start + chosen.randrange(size - 1) for _ in range(PER_FUNCTION)}
+    return sorted(found)
+
+
+def ask(command, places, folder):
+    (folder / "places").write_text("".join(f"{place:x}\n" for place in places))
+    with open(folder / "places", "rb") as file:
+        done = process.run(command, timeout=120, stdin=file)
+    assert done.status == 0, done
+    return [line.split("\t") for line in done.out.splitlines()], done.err
+
+
+def shorter(name):
+    """Go prints the type arguments of a generic function as "[...]"."""
+    return name[:name.index("[")] + "[...]" + name[name.rindex("]") + 1:] if "[" in name and "]" in name else name
+
+
+def same_frame(ours, theirs):
+    """The runtime has no name for the function whose name comes first in its table."""
+    our_name, our_place = ours.split("|", 1)
+    their_name, their_place = theirs.split("|", 1)
+    return our_place == their_place and (their_name == "" or their_name in (our_name, shorter(our_name)))
+
+
+def same(ours, theirs, whole):
+    if whole:
+        return len(ours) == len(theirs) and ours[1] in (theirs[1], "?") and all(map(same_frame, ours[2:], theirs[2:]))
+    return len(ours) > 2 and same_frame(ours[2], theirs[2])
+
+
+def compare(reader, go, mode, folder):
+    """Number of addresses compared and of those with inlined calls; fails at the first difference."""
+    program = go.build(folder, "program", MODES[mode])
+    symbols = go.build(folder, "symbols", MODES["plain"]) if mode == "stripped" else program
+    main = next(start for start, _, name in functions(symbols) if name == "main.main")
+    places = addresses(symbols)
+    ours, told = ask([reader, program], places, folder)
+    theirs, _ = ask([program, f"{main:x}"], places, folder)
+    assert len(ours) == len(theirs) == len(places)
+    assert told in (go.version, "") and (told or number_of(go.version) < (1, 13))
+    go_places = [pair for pair in zip(ours, theirs) if len(pair[1]) > 2 and pair[1][2] != "||0"]
+    different = [pair for pair in go_places if not same(*pair, go.tells_all)]
+    assert not different, f"{len(different)} of {len(go_places)}, first: {different[0]}"
+    return len(go_places), sum(len(pair[0]) > 3 for pair in go_places)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_addresses_have_the_names_lines_and_inlined_calls_the_runtime_tells(mode, reader, go_of, workdir):
+    compared, inlined = compare(reader, go_of("local"), mode, workdir)
+    assert compared > 4000 and inlined > 400, (compared, inlined)
+
+
+@pytest.mark.net
+@pytest.mark.parametrize("version", FETCHED)
+def test_other_releases_of_go_are_read_as_their_runtime_does(version, reader, go_of, workdir):
+    compared, inlined = compare(reader, go_of(version), "plain", workdir)
+    assert compared > 4000 and inlined > 100, (compared, inlined)
+
+
+@pytest.mark.parametrize("mode", ["plain", "external pie"])
+def test_a_program_without_section_headers_is_read_the_same(mode, reader, go_of, workdir):
+    program = go_of("local").build(workdir, "program", MODES[mode])
+    places = addresses(program)
+    image = bytearray(program.read_bytes())
+    image[0x28:0x30] = bytes(8)  # e_shoff
+    image[0x3c:0x40] = bytes(4)  # e_shnum, e_shstrndx
+    (workdir / "bare").write_bytes(image)
+    assert ask([reader, workdir / "bare"], places, workdir) == ask([reader, program], places, workdir)
+
+
+def test_an_image_that_is_not_go_is_said_to_be_none(reader, run):
+    done = run([reader, shutil.which("true")])
+    assert (done.status, done.err.strip()) == (1, "not a Go program")
+
+
+def test_an_inlined_call_is_told_with_the_lines_of_all_callers(reader, go_of, workdir):
+    go = go_of("local")
+    (workdir / "main.go").write_text(textwrap.dedent("""\
+        package main
+
+        func innermost(x []int) int { return x[0] }
+
+        func middle(x []int) int {
+            return innermost(x)
+        }
+
+        //go:noinline
+        func outermost(x []int) int {
+            return middle(x)
+        }
+
+        func main() { println(outermost([]int{1})) }
+        """))
+    done = go.run("build", "-o", "program", "main.go", cwd=workdir)
+    assert done.status == 0, done
+    start, size, _ = next(f for f in functions(workdir / "program") if f[2] == "main.outermost")
+    told, _ = ask([reader, workdir / "program"], range(start, start + size), workdir)
+    file = workdir / "main.go"
+    assert [f"main.innermost|{file}|3", f"main.middle|{file}|6", f"main.outermost|{file}|11"] in [row[2:] for row in told]

@@ -1,0 +1,65 @@
+"""Whole stacks of programs without frame pointers, and what is said when one is not whole."""
+import json
+
+import pytest
+
+from lab import compiler, profiler
+
+BARE = ("-fomit-frame-pointer", "-momit-leaf-frame-pointer", "-fno-optimize-sibling-calls")
+
+
+def window(session):
+    """The counts of the last window's line."""
+    events = [json.loads(line) for line in session.done.err.splitlines() if line.startswith("{")]
+    return next(e for e in reversed(events) if e["event"] == "window")
+
+
+def profile(pillion, folder, command, *options, **more):
+    return profiler.profile(pillion, folder, command, "--log-format", "json", "--launch", "init", *options, **more)
+
+
+def test_callers_are_there_without_frame_pointers(pillion, program, workdir):
+    session = profile(pillion, workdir, [program("shares", *BARE), "3"])
+    counts = window(session)
+    whole, all_of_them = int(counts["stacks_complete"]), sum(int(v) for k, v in counts.items() if k.startswith("stacks_"))
+    assert all_of_them > 250
+    assert whole > 0.99 * all_of_them, counts
+    heavy = max(session.col.stacks, key=lambda s: s.count)
+    assert heavy.frames[0] == "_start" and heavy.frames[-2:] == ["main", "sixty"], heavy.frames
+
+
+def test_only_tables_where_only_tables_are_asked_for(pillion, program, workdir):
+    """Frame pointers are no help in dwarf mode, and not asked for in fp mode."""
+    bare = program("shares", *BARE, "-fno-asynchronous-unwind-tables", "-fno-unwind-tables")
+    by_table = profile(pillion, workdir / "dwarf", [bare, "1"], "--perf-mode", "dwarf")
+    assert int(window(by_table)["stacks_complete"]) == 0, window(by_table)
+    assert "[truncated]" in by_table.frames()
+    by_pointer = profile(pillion, workdir / "fp", [program("shares"), "1"], "--perf-mode", "fp")
+    assert "stacks_complete" not in window(by_pointer)
+    assert by_pointer.share("main") > 0.9
+
+
+@pytest.fixture
+def deep(repository):
+    return compiler.compile_file(repository / "tests/recordings/programs/deep.c", "deep", *BARE)
+
+
+def depth(session):
+    """The share of samples with all of the recursion, and the program's start."""
+    stacks = [s for w in session.windows for s in w.stacks]
+    whole = sum(s.count for s in stacks if s.frames[0] == "_start" and s.frames.count("descend") > 140)
+    return whole / max(sum(s.count for s in stacks), 1)
+
+
+def test_a_stack_beyond_its_copy_is_read_on_from_memory(pillion, workdir, deep):
+    session = profile(pillion, workdir, [deep, "3000000000"], "--perf-dwarf-stack-size", "4096")
+    assert depth(session) > 0.8, session.frames() # what was sampled last is read when the process is gone
+
+
+def test_where_memory_may_not_be_read_copies_grow(pillion, workdir, deep, refuse):
+    """The rest is not to be had: samples ask for more, and say so."""
+    session = profile(pillion, workdir, [deep, "6000000000"], "--perf-dwarf-stack-size", "4096", "-v",
+                      prefix=[refuse, "EPERM", "process_vm_readv", "--"])
+    assert "samples copy" in session.done.err
+    assert depth(session) > 0.4, window(session)
+    assert any(s.frames[0] == "[truncated]" for s in session.col.stacks) # the first ones
