@@ -7,6 +7,9 @@ uint32_t dumps_wanted(const struct target *target)
     uint32_t now = target->stack_bytes;
     if (target->stacks_seen >= DUMPS_SEEN_LEAST &&
         target->stacks_short * 50 > target->stacks_seen) {
+        if (target->stacks_short * 2 > target->stacks_seen) {
+            return DUMPS_MOST_BYTES;
+        }
         return now * 2 < DUMPS_MOST_BYTES ? now * 2 : DUMPS_MOST_BYTES;
     }
     if (target->stacks_seen >= DUMPS_SPARE_LEAST &&

@@ -2,10 +2,10 @@
  * dumps: how much of its stack each process copies with a sample.
  *
  * A copy that is too small cuts stacks whose rest cannot be read from memory; one that is too large
- * takes room in the rings that other samples need. So each process begins with the same size, doubles it
- * while more than 2 % of its stacks end where the copy ends, and halves it when not 1 % of them need
- * half of it. A process that inherited its events from an ancestor takes the ancestor and its other
- * children along: from then on each has its own.
+ * takes room in the rings that other samples need. So each process begins with the same size, doubles
+ * it while more than 2 % of its stacks end where the copy ends (takes the most at once when half of them
+ * do), and halves it when not 1 % of them need half of it. A process that inherited its events from an
+ * ancestor takes the ancestor and its other children along: from then on each has its own.
  *
  * At most one change a second, and DUMPS_CHANGES_MAX in a process's life.
  */

@@ -22,8 +22,7 @@
  *
  * Not over libelf's elf_begin: it takes 200 bytes for each section that a file claims before
  * anything can be asked (a sparse file of 4 KiB on disk makes it take 800 MB), reads tables whole
- * and keeps every piece it read until the end. libdw, for inlined functions, gets a handle of its
- * own after elf_open has found the headers sane.
+ * and keeps every piece it read until the end. Why not libdw either: symbol/dwarf.h.
  *
  * Formats: System V gABI chapters 4 and 5, x86-64 and AArch64 psABI, elf(5). ".note.gnu.build-id":
  * note type 3, owner "GNU". DT_GNU_HASH: the layout ld and lld write. Compressed sections:

@@ -1,9 +1,9 @@
 /*
  * kept_lines: what DWARF told of addresses, kept from one window to the next.
  *
- * A program that runs on is sampled at the same addresses again, and reading DWARF is the dearest part
- * of naming them. Kept is the finished answer per (image, address), also that there is none. Texts
- * are interned, so an address costs 24 bytes and 16 per function inlined at it.
+ * A program that runs on is sampled at the same addresses again, and reading DWARF is the dearest
+ * part of naming them. Kept is the finished answer per (image, address), also that there is none.
+ * Texts are interned, so an address costs 24 bytes and 16 per function inlined at it.
  *
  * Limits. Beyond `max_bytes` everything is forgotten at once: what a program uses is back after one
  * window. An answer that does not fit is not kept.

@@ -32,9 +32,9 @@
  * Ownership. One thread uses a namer (the publisher). Nothing of the profile is kept.
  *
  * Limits. `max_bytes` bounds what is kept between runs: function tables (12 bytes per function) and
- * names already demangled (a quarter of it), and a quarter for what DWARF told of addresses. A table
- * that does not fit alone leaves its module's frames unnamed. DWARF itself is read anew in each run
- * that meets an address for the first time, INLINES_MAX_BYTES of it at a time, until
+ * names already demangled (a quarter of it), and a quarter for what DWARF told of addresses. A
+ * table that does not fit alone leaves its module's frames unnamed. DWARF itself is read anew in
+ * each run that meets an address for the first time, INLINES_MAX_BYTES of it at a time, until
  * `inlines_budget_ns` of the run have passed; later addresses have their symbol only, and
  * stats.late counts them.
  */

@@ -233,7 +233,7 @@ static void run(struct analysis *a, const uint64_t *starts, size_t count)
             text_mark(text, (uint32_t)(starts[i] - text->code.address), MARK_START);
         }
     }
-    for (int i = 0; i < DISCOVERIES_MAX && (i == 0 || text->again); i++) {
+    for (int i = 0; i < DISCOVERIES_MAX && (i == 0 || text->misled); i++) {
         explore_starts(a, true);
     }
     explore_starts(a, false);

@@ -247,14 +247,8 @@ static bool comes_back(struct explorer *w, const struct step *step, uint32_t nex
     if (step->has_target && (step->through_pointer || !text_holds(text, step->target))) {
         return text_callee_returns(text, step->target, next);
     }
-    if (step->has_target) {
-        uint16_t *mark = &text->marks[step->target - text->code.address];
-        if (*mark & MARK_NO_RETURN) {
-            return false;
-        }
-        *mark |= MARK_RELIED;
-    }
-    return true;
+    return !step->has_target ||
+           (text->marks[step->target - text->code.address] & MARK_NO_RETURN) == 0;
 }
 
 static void note_jump(struct explorer *w, uint32_t behind, const struct state *s)
@@ -438,7 +432,7 @@ static void publish_labels(struct explorer *w)
         return; /* this walk itself was wrong somewhere */
     }
     vec_each(&w->labels, label) {
-        text->again = text->again || (text->marks[*label] & (MARK_START | MARK_TAILED)) != 0;
+        text->misled = text->misled || (text->marks[*label] & MARK_START) != 0;
         text_unmark(text, *label, MARK_START | MARK_TAILED);
     }
 }
@@ -446,9 +440,6 @@ static void publish_labels(struct explorer *w)
 static void publish_starts(struct explorer *w, const struct offsets *starts, enum mark mark)
 {
     vec_each(starts, start) {
-        if (!text_is_start(w->text, *start) && (w->text->marks[*start] & MARK_WAS_TAILED) == 0) {
-            w->text->again = true; /* whoever ran across it has to stop there */
-        }
         text_mark(w->text, *start, mark);
         text_queue(w->text, *start);
     }
@@ -463,15 +454,10 @@ static void publish_jumps(struct explorer *w)
 
 static void publish_return(struct explorer *w)
 {
-    struct text *text = w->text;
-    bool never = !w->returns && !w->cut && !w->clash && !w->assumed;
-    uint16_t *mark = &text->marks[w->start];
-    if (never && (*mark & MARK_NO_RETURN) == 0) {
-        text->again = text->again || (*mark & MARK_RELIED) != 0;
-        *mark |= MARK_NO_RETURN;
-    } else if (!never && (*mark & MARK_NO_RETURN) != 0) {
-        text->again = true;
-        *mark &= (uint16_t)~MARK_NO_RETURN;
+    if (!w->returns && !w->cut && !w->clash && !w->assumed) {
+        w->text->marks[w->start] |= MARK_NO_RETURN;
+    } else {
+        w->text->marks[w->start] &= (uint16_t)~MARK_NO_RETURN;
     }
 }
 

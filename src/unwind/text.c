@@ -35,12 +35,10 @@ void text_release(struct text *text)
 
 void text_clear(struct text *text, bool discovering)
 {
+    unsigned forget = MARK_QUEUED | MARK_EXPLORED | (discovering ? MARK_TAILED | MARK_DEAD : 0);
     for (uint32_t at = 0; at < text->code.len; at++) {
-        uint16_t mark = text->marks[at];
-        text->marks[at] = (uint16_t)(mark & ~(MARK_QUEUED | MARK_EXPLORED));
-        if (discovering && (mark & (MARK_TAILED | MARK_DEAD)) != 0) {
-            text_unmark(text, at, MARK_TAILED | MARK_DEAD);
-            text->marks[at] |= mark & MARK_TAILED ? MARK_WAS_TAILED : 0;
+        if ((text->marks[at] & forget) != 0) {
+            text_unmark(text, at, forget);
         }
     }
     memset(text->cells, 0, text->code.len * sizeof *text->cells);
@@ -50,7 +48,7 @@ void text_clear(struct text *text, bool discovering)
     vec_clear(&text->jump_states);
     text->given_up = 0;
     text->discovering = discovering;
-    text->again = false;
+    text->misled = false;
 }
 
 void text_mark(struct text *text, uint32_t at, enum mark mark)
@@ -146,10 +144,8 @@ void text_note_dead(struct text *text, uint32_t behind)
     const struct map_slot *slot = map_find(&text->callee_at, behind);
     if (slot != NULL && (text->marks[behind] & MARK_VOTED) == 0) {
         struct callee callee = callee_of(text, slot->value);
-        bool before = never_returns(callee);
         callee.dead++;
         put_callee(text, slot->value, callee);
-        text->again = text->again || before != never_returns(callee);
     }
     text->marks[behind] |= MARK_DEAD | MARK_VOTED;
 }

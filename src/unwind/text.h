@@ -23,18 +23,16 @@ enum {
 };
 
 enum mark {
-    MARK_TARGET = 1 << 0,     /* of a branch; or where the walk began */
-    MARK_START = 1 << 1,      /* a symbol says that a function begins here */
-    MARK_CALLED = 1 << 2,     /* a call says so */
-    MARK_TAILED = 1 << 3,     /* a jump out of another function, whose frame is gone by then */
-    MARK_WAS_TAILED = 1 << 4, /* the same, found by the discovery before */
-    MARK_NO_RETURN = 1 << 5,  /* the function that begins here does not return */
-    MARK_RELIED = 1 << 6,     /* and somebody has taken it for one that does */
-    MARK_DEAD = 1 << 7,       /* the call before this address does not return */
-    MARK_VOTED = 1 << 8,      /* and has been counted against its callee */
-    MARK_REFERRED = 1 << 9,   /* some instruction computes this address */
-    MARK_QUEUED = 1 << 10,
-    MARK_EXPLORED = 1 << 11,  /* as a function's start */
+    MARK_TARGET = 1 << 0,    /* of a branch; or where the walk began */
+    MARK_START = 1 << 1,     /* a symbol says that a function begins here */
+    MARK_CALLED = 1 << 2,    /* a call says so */
+    MARK_TAILED = 1 << 3,    /* a jump out of another function, whose frame is gone by then */
+    MARK_NO_RETURN = 1 << 4, /* the function that begins here does not return */
+    MARK_DEAD = 1 << 5,      /* the call before this address does not return */
+    MARK_VOTED = 1 << 6,     /* and has been counted against its callee */
+    MARK_REFERRED = 1 << 7,  /* some instruction computes this address */
+    MARK_QUEUED = 1 << 8,
+    MARK_EXPLORED = 1 << 9,  /* as a function's start */
 };
 
 enum { START_MARKS = MARK_START | MARK_CALLED | MARK_TAILED };
@@ -64,15 +62,15 @@ struct text {
     struct map callees;   /* address → how often it was called, and spoken against */
     uint64_t steps_left, given_up;
     bool discovering; /* marks are made, nothing is put into the cells */
-    bool again;       /* a mark has changed what was explored before */
+    bool misled;      /* a symbol that begins no function was explored as if it did */
     bool failed;      /* memory has ended */
 };
 
 bool text_init(struct text *text, const struct code *code, uint64_t steps);
 void text_release(struct text *text);
 
-/* Forgets what was explored. A further discovery also forgets the marks that only followed from
- * taking something for a function. */
+/* Forgets what was explored. A further discovery also forgets the marks that follow from taking a
+ * symbol for a function. */
 void text_clear(struct text *text, bool discovering);
 
 static inline bool text_holds(const struct text *text, uint64_t address)

@@ -372,7 +372,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: unwind RECORDING\n");
         return 2;
     }
-    if (!samples_load(&b.samples, argv[1], &err) ||
+    if (!samples_load(&b.samples, argv[1], NULL, NULL, &err) ||
         !unwinder_init(&b.unwinder, UNWIND_HYBRID, &err)) {
         fprintf(stderr, "unwind: %s\n", err.text);
         return 1;

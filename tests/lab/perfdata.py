@@ -6,7 +6,9 @@ The ring records of a recording are what the kernel wrote, each with the stack's
 into the file as they are, in time order. What a live `perf record` adds for processes that already run, COMM and
 MMAP2 records made from /proc, is made here from the recorded texts. We record executable mappings only; perf's unwinder
 reads unwind tables through the mappings of a file's other segments, so those are added from the file's headers. perf
-finds the mapped files on this machine, so this is for recordings made here and now.
+does not forget a process's mappings when it execs, and then finds the tables of a library where the parent had it; so a
+fork that leads to an exec gets the mark (PERF_RECORD_MISC_FORK_EXEC) by which perf does not copy the parent's mappings.
+perf finds the mapped files on this machine, so this is for recordings made here and now.
 
 Formats: tools/perf/Documentation/perf.data-file-format.txt, linux/perf_event.h (struct perf_event_attr up to version
 5, 112 bytes); ours is src/capture/recording_chunks.h.
@@ -21,7 +23,8 @@ from pathlib import Path
 
 MAGIC = b"PILLREC1"
 FORMAT, VDSO, TEXT, MAPPED, UNDER, PERF_MAP, PAGE, MEMORY, TARGET, RING, ROUND = range(11)
-RECORD_MMAP2, RECORD_COMM, RECORD_SAMPLE = 10, 3, 9
+RECORD_MMAP2, RECORD_COMM, RECORD_FORK, RECORD_SAMPLE = 10, 3, 7, 9
+MISC_COMM_EXEC = MISC_FORK_EXEC = MISC_MMAP_DATA = 0x2000
 TYPE_IP, TYPE_TID, TYPE_TIME, TYPE_CPU, TYPE_PERIOD, TYPE_CALLCHAIN = 1, 2, 4, 1 << 7, 1 << 8, 1 << 5
 TYPE_REGS_USER, TYPE_STACK_USER = 1 << 12, 1 << 13
 KNOWN = TYPE_IP | TYPE_TID | TYPE_TIME | TYPE_CPU | TYPE_PERIOD | TYPE_CALLCHAIN | TYPE_REGS_USER | TYPE_STACK_USER
@@ -119,8 +122,7 @@ def _other_segments(record, time):
         skipped, prot = at % page, (flags & 4) >> 2 | (flags & 2)
         size = (size + skipped + page - 1) // page * page
         body = struct.pack(MMAP2, pid, pid, bias[0] + at - skipped, size, begin - skipped, major, minor, inode, 0, prot, 2)
-        # misc 0x2000: a mapping of data
-        yield time, _record(RECORD_MMAP2, 0x2002, body + _padded(name), pid, pid, time)
+        yield time, _record(RECORD_MMAP2, MISC_MMAP_DATA | 2, body + _padded(name), pid, pid, time)
 
 
 def _mmap2(pid, line, time):
@@ -149,6 +151,22 @@ def _synthesised(recording, time):
                 yield moment, _mmap2(pid, line, moment)
 
 
+def _marked_forks(records):
+    """The records, in time order, with the forks marked whose processes exec."""
+    execs, out = set(), []
+    for record in reversed(records):
+        kind, misc, _ = struct.unpack_from("<IHH", record)
+        if kind == RECORD_COMM and misc & MISC_COMM_EXEC:
+            execs.add(struct.unpack_from("<I", record, 8)[0])
+        elif kind == RECORD_FORK:
+            pid, parent = struct.unpack_from("<II", record, 8)
+            if pid != parent and pid in execs:
+                record = record[:4] + struct.pack("<H", misc | MISC_FORK_EXEC) + record[6:]
+                execs.discard(pid)
+        out.append(record)
+    return out[::-1]
+
+
 def _attr(recording):
     flags = sum(1 << bit for bit in FLAGS.values())
     # type 1: software; config 0: cpu-clock; clockid 1: CLOCK_MONOTONIC
@@ -164,7 +182,7 @@ def write(recording, path):
         if record and struct.unpack_from("<I", record)[0] == RECORD_MMAP2:
             made += _other_segments(record, moment)
     made.sort(key=lambda entry: entry[0])
-    data = b"".join(record for _, record in made)
+    data = b"".join(_marked_forks([record for _, record in made if record]))
     attr_at = HEADER_BYTES
     data_at = attr_at + ATTR_BYTES + 16
     header = b"PERFILE2" + struct.pack("<QQQQQQQQ4Q", HEADER_BYTES, ATTR_BYTES + 16, attr_at, ATTR_BYTES + 16, data_at,

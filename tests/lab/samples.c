@@ -71,6 +71,9 @@ static void keep(struct samples *s, const struct record *record)
                                   .registers = registers,
                                   .stack = stack,
                                   .stack_len = len};
+    if (s->each != NULL) {
+        s->each(s->context, sample);
+    }
 }
 
 static bool begins_life(const struct record *record)
@@ -124,13 +127,20 @@ static void on_target(void *context, uint32_t pid, bool running)
     }
 }
 
-bool samples_load(struct samples *s, const char *path, struct err *err)
+bool samples_load(struct samples *s, const char *path,
+                  void (*each)(void *context, const struct lab_sample *sample), void *context,
+                  struct err *err)
 {
-    *s = (struct samples){.recording = recording_open(path, err)};
+    *s = (struct samples){
+        .recording = recording_open(path, err), .each = each, .context = context};
     if (s->recording == NULL) {
         return false;
     }
     const struct recording_format *format = recording_format(s->recording);
+    if (format->registers != unwind_perf_mask()) {
+        recording_release(s->recording);
+        return err_set(err, ERR_UNSUPPORTED, 0, "%s holds no stacks of this processor", path);
+    }
     s->format = (struct record_format){format->sample_type, format->registers};
     s->world = recording_world(s->recording);
     images_init(&s->images, &s->world);
@@ -139,10 +149,6 @@ bool samples_load(struct samples *s, const char *path, struct err *err)
     const struct recording_steps steps = {on_target, on_ring, on_round, s};
     recording_replay(s->recording, &steps);
     order_flush(&s->order, on_ordered, s);
-    if (format->registers != unwind_perf_mask()) {
-        samples_release(s);
-        return err_set(err, ERR_UNSUPPORTED, 0, "%s holds no stacks of this processor", path);
-    }
     return true;
 }
 

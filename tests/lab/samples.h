@@ -5,8 +5,9 @@
  * then every sample stays, with its registers, its copy of the stack and its process's mappings, and can
  * be unwound as often as wanted and by whomever.
  *
- * A life is a process from one exec to the next. Its mappings are those at its last sample: code that was
- * unloaded and replaced within a life is seen as what replaced it.
+ * A life is a process from one exec to the next. Its mappings are those of the sample at hand while the
+ * recording is played, later those of its last sample: code that was unloaded and replaced within a life
+ * is then seen as what replaced it.
  */
 #ifndef LAB_SAMPLES_H
 #define LAB_SAMPLES_H
@@ -41,9 +42,14 @@ struct samples {
     VEC(struct lab_life) lives;
     VEC(struct lab_sample) all; /* in time order; those with registers of a 64-bit process */
     uint64_t without;           /* samples that have none */
+    void (*each)(void *context, const struct lab_sample *sample);
+    void *context;
 };
 
-bool samples_load(struct samples *s, const char *path, struct err *err);
+/* With `each`, hands every sample out at its place in the recording. */
+bool samples_load(struct samples *s, const char *path,
+                  void (*each)(void *context, const struct lab_sample *sample), void *context,
+                  struct err *err);
 void samples_release(struct samples *s);
 
 /* The executable mapping of the sample's process that holds `address`, or null. */

@@ -45,7 +45,8 @@ static void unwind_one(struct run *run, const struct lab_sample *sample)
 {
     run->at = sample;
     struct memory_reader memory = samples_memory(&run->samples, sample);
-    const struct unwind_space space = {sample->life + 1, find_place, &memory, run};
+    const struct lab_life *life = &run->samples.lives.at[sample->life];
+    const struct unwind_space space = {life->space, find_place, &memory, run};
     const struct unwind_stack stack = {unwind_sp(&sample->registers), sample->stack,
                                        sample->stack_len, &memory};
     unwind(&run->unwinder, &sample->registers, &stack, &space, UNWIND_FRAMES_MAX, &run->result);
@@ -71,7 +72,7 @@ static void print_frame(struct run *run, const struct lab_sample *sample,
     }
     struct str path = images_path(&run->samples.images, frame->image);
     const struct mapping *m = samples_mapping(&run->samples, sample, frame->address);
-    bool has_file = m != NULL && path.len > 0 && path.ptr[0] != '[';
+    bool has_file = m != NULL && (frame->image == IMAGE_VDSO || path.ptr[0] == '/');
     uint64_t offset = has_file ? frame->address - m->start + m->file_offset : frame->address;
     printf(" %" PRIx64 "[%s]@", offset, flags);
     print_path(path);
@@ -89,6 +90,19 @@ static void print_stack(struct run *run, const struct lab_sample *sample)
     putchar('\n');
 }
 
+static void on_sample(void *context, const struct lab_sample *sample)
+{
+    struct run *run = context;
+    if (run->unwinder.cache == NULL) {
+        bool cfi_only = recording_format(run->samples.recording)->cfi_only;
+        if (!unwinder_init(&run->unwinder, cfi_only ? UNWIND_CFI_ONLY : UNWIND_HYBRID, NULL)) {
+            abort();
+        }
+    }
+    unwind_one(run, sample);
+    print_stack(run, sample);
+}
+
 int main(int argc, char **argv)
 {
     static struct run run;
@@ -97,19 +111,9 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: stacks_of RECORDING\n");
         return 2;
     }
-    if (!samples_load(&run.samples, argv[1], &err)) {
+    if (!samples_load(&run.samples, argv[1], on_sample, &run, &err)) {
         fprintf(stderr, "stacks_of: %s\n", err.text);
         return 1;
-    }
-    enum unwind_method method =
-        recording_format(run.samples.recording)->cfi_only ? UNWIND_CFI_ONLY : UNWIND_HYBRID;
-    if (!unwinder_init(&run.unwinder, method, &err)) {
-        fprintf(stderr, "stacks_of: %s\n", err.text);
-        return 1;
-    }
-    vec_each(&run.samples.all, sample) {
-        unwind_one(&run, sample);
-        print_stack(&run, sample);
     }
     unwinder_release(&run.unwinder);
     samples_release(&run.samples);

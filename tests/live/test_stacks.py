@@ -7,6 +7,8 @@ from lab import compiler, profiler
 
 BARE = ("-fomit-frame-pointer", "-momit-leaf-frame-pointer", "-fno-optimize-sibling-calls")
 
+UNTABLED = ("-fno-asynchronous-unwind-tables", "-fno-unwind-tables")
+
 
 def window(session):
     """The counts of the last window's line."""
@@ -30,13 +32,20 @@ def test_callers_are_there_without_frame_pointers(pillion, program, workdir):
 
 def test_only_tables_where_only_tables_are_asked_for(pillion, program, workdir):
     """Frame pointers are no help in dwarf mode, and not asked for in fp mode."""
-    bare = program("shares", *BARE, "-fno-asynchronous-unwind-tables", "-fno-unwind-tables")
+    bare = program("shares", *BARE, *UNTABLED, "-g0")
     by_table = profile(pillion, workdir / "dwarf", [bare, "1"], "--perf-mode", "dwarf")
     assert int(window(by_table)["stacks_complete"]) == 0, window(by_table)
     assert "[truncated]" in by_table.frames()
     by_pointer = profile(pillion, workdir / "fp", [program("shares"), "1"], "--perf-mode", "fp")
     assert "stacks_complete" not in window(by_pointer)
     assert by_pointer.share("main") > 0.9
+
+
+def test_tables_of_the_debugger_serve_as_well(pillion, program, workdir):
+    """.debug_frame, which -g leaves in a program without .eh_frame."""
+    session = profile(pillion, workdir, [program("shares", *BARE, *UNTABLED), "1"], "--perf-mode", "dwarf")
+    assert int(window(session)["stacks_complete"]) > 80, window(session)
+    assert session.share("main") > 0.9
 
 
 @pytest.fixture

@@ -13,6 +13,8 @@ static void grows_when_stacks_are_cut(void)
 {
     CHECK_INT(wanted(16384, 100, 3, 50), 32768);
     CHECK_INT(wanted(16384, 100, 2, 50), 16384); /* 2 % are not more than 2 % */
+    CHECK_INT(wanted(16384, 100, 50, 50), 32768);
+    CHECK_INT(wanted(16384, 100, 51, 50), DUMPS_MOST_BYTES); /* most of them: no time for steps */
 }
 
 static void few_stacks_prove_nothing(void)
