@@ -171,7 +171,7 @@ def pillion():
 def pillion_for():
     """pillion_for("aarch64") -> the program built for that processor, whatever this machine is."""
     def find(arch):
-        path = OUT / arch / "pillion"
+        path = emulate.binary(arch)
         if not path.exists():
             reason = emulate.compiler_missing(arch)
             (pytest.skip if reason else pytest.fail)(reason or f"{path} is missing; run make ARCH={arch}")

@@ -5,7 +5,8 @@
 #include "unwind/explore.h"
 
 enum {
-    STEPS_PER_BYTE = 3, /* a text costs at most that many instructions for each byte */
+    STEPS_PER_BYTE = 3, /* a text costs at most that many instructions for each byte, and */
+    STEPS_MIN = 1024,   /* these for the repetitions of short ones */
     DISCOVERIES_MAX = 3,
     GAP_ROUNDS_MAX = 3,
 };
@@ -258,7 +259,7 @@ bool analyse_text(const struct code *code, const uint64_t *starts, size_t start_
     if (code->len > UINT32_MAX / 2) {
         return true;
     }
-    if (!init(&a, code, (uint64_t)code->len * STEPS_PER_BYTE, max_functions)) {
+    if (!init(&a, code, STEPS_MIN + (uint64_t)code->len * STEPS_PER_BYTE, max_functions)) {
         release(&a);
         return false;
     }

@@ -1,7 +1,8 @@
 """Programs for the other processor, under qemu's user emulation.
 
     reason = emulate.missing("aarch64")                       None, or why it cannot be done here
-    process.run([*emulate.prefix("aarch64"), program, ...])   the prefix is empty for this machine's own
+    process.run([*emulate.prefix("aarch64"), emulate.binary("aarch64"), ...])
+                                                              the prefix is empty for this machine's own
 
 Instructions are emulated, system calls go to this machine's kernel: files, pipes, signals and
 threads work. perf_event_open, process_vm_readv and ptrace are refused, /proc shows the emulator, and
@@ -38,8 +39,15 @@ def emulator(arch):
 
 
 def missing(arch):
-    """Why a program for this processor cannot be run here: None, or the reason in words."""
-    return None if arch == HERE or emulator(arch) else f"not installed: {EMULATORS[0].format(arch)}"
+    """Why a program for this processor cannot be run here, or was not built: None, or the reason in words."""
+    if arch != HERE and not emulator(arch):
+        return f"not installed: {EMULATORS[0].format(arch)}"
+    return None if binary(arch).exists() else compiler_missing(arch)
+
+
+def binary(arch):
+    """pillion for this processor. When it is not there and `missing` names no reason, that is a failure."""
+    return Path(__file__).resolve().parents[2] / "build" / "out" / arch / "pillion"
 
 
 def prefix(arch):

@@ -90,7 +90,7 @@ MAPS_LINE = re.compile(rb"([0-9a-f]+)-([0-9a-f]+) (..(.).) ([0-9a-f]+) ([0-9a-f]
 
 
 @functools.lru_cache(maxsize=None)
-def _segments(path):
+def segments(path):
     """The PT_LOADs of an ELF file as (offset, address, bytes, flags); none when it is no 64-bit ELF file."""
     try:
         with open(path, "rb") as file:
@@ -112,11 +112,11 @@ def _other_segments(record, time):
     """MMAP2 records of the segments that are not executable, after the MMAP2 record of one that is."""
     pid, _, start, _, offset, major, minor, inode, _, _, _ = struct.unpack_from(MMAP2, record, 8)
     name = record[8 + struct.calcsize(MMAP2):].partition(b"\0")[0]
-    segments = _segments(name.decode(errors="surrogateescape")) if name.startswith(b"/") else []
+    loads = segments(name.decode(errors="surrogateescape")) if name.startswith(b"/") else []
     page = 4096
-    bias = [start - (at - at % page) - (offset - (begin - begin % page)) for begin, at, size, flags in segments
+    bias = [start - (at - at % page) - (offset - (begin - begin % page)) for begin, at, size, flags in loads
             if flags & 1 and begin - begin % page <= offset < begin + size]
-    for begin, at, size, flags in segments if bias else []:
+    for begin, at, size, flags in loads if bias else []:
         if flags & 1:
             continue
         skipped, prot = at % page, (flags & 4) >> 2 | (flags & 2)
@@ -197,9 +197,12 @@ FRAME = re.compile(r"\s+([0-9a-f]+) (.*) \((.*)\)$")
 
 
 def script(path):
-    """perf script's user frames: {(tid, ns): [(address, symbol, dso), ...]}, leaf first, callers' addresses less one."""
+    """perf script's user frames, leaf first: {(tid, ns): [(offset in the file, function+distance, path), ...]}.
+
+    A caller's offset is that of its return address less one. Code without a file has its runtime address.
+    """
     done = subprocess.run(["perf", "script", "-i", path, "--ns", "--no-inline", "--max-stack", "4096", "-F",
-                           "pid,tid,time,ip,sym,dso"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                           "pid,tid,time,ip,sym,symoff,dso"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                           errors="replace", env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"})
     if done.returncode:
         raise RuntimeError(f"perf script: {done.stderr.strip()[-400:]}")

@@ -1,4 +1,4 @@
-"""Go programs tell, through their own runtime, what stands at thousands of addresses: the symbol table reader agrees."""
+"""Go programs tell by their own runtime what stands at thousands of addresses; the reader of their table agrees."""
 import os
 import random
 import shutil
@@ -205,8 +205,10 @@ class Go:
         self.environment = {"PATH": os.environ["PATH"], "HOME": str(home), "GOPATH": str(home / "path"),
                             "GOTOOLCHAIN": version, "CGO_ENABLED": "1",
                             "GOCACHE": str(cache.folder("go", "built", version))}
-        for name in ("GOPROXY", "GOSUMDB"):  # where the user lets Go fetch from; other settings are not for old releases
-            self.environment[name] = subprocess.run(["go", "env", name], stdout=subprocess.PIPE, text=True).stdout.strip()
+        # Where the user lets Go fetch from; the other settings are not for old releases.
+        for name in ("GOPROXY", "GOSUMDB"):
+            told = subprocess.run(["go", "env", name], stdout=subprocess.PIPE, text=True)
+            self.environment[name] = told.stdout.strip()
         told = self.run("version", timeout=600)
         if told.status:
             pytest.skip(f"{version} cannot be fetched: {told.err.strip().splitlines()[-1]}")
@@ -265,7 +267,8 @@ def go_of():
 
 def functions(program):
     """(address, bytes, name) of the functions, from the symbols."""
-    for line in subprocess.run(["nm", "-S", "--defined-only", program], stdout=subprocess.PIPE, text=True).stdout.splitlines():
+    told = subprocess.run(["nm", "-S", "--defined-only", program], stdout=subprocess.PIPE, text=True)
+    for line in told.stdout.splitlines():
         parts = line.split(None, 3)
         if len(parts) == 4 and parts[2] in "tT" and int(parts[1], 16) > 1:
             yield int(parts[0], 16), int(parts[1], 16), parts[3]
@@ -374,4 +377,5 @@ def test_an_inlined_call_is_told_with_the_lines_of_all_callers(reader, go_of, wo
     start, size, _ = next(f for f in functions(workdir / "program") if f[2] == "main.outermost")
     told, _ = ask([reader, workdir / "program"], range(start, start + size), workdir)
     file = workdir / "main.go"
-    assert [f"main.innermost|{file}|3", f"main.middle|{file}|6", f"main.outermost|{file}|11"] in [row[2:] for row in told]
+    chain = [f"main.innermost|{file}|3", f"main.middle|{file}|6", f"main.outermost|{file}|11"]
+    assert chain in [row[2:] for row in told]

@@ -90,6 +90,19 @@ static const char disagree[] =
     "\x1f\x20\x03\xd5"  /*  8: nop */
     "\xc0\x03\x5f\xd6"; /*  c: ret */
 
+/* A call takes the link register; were the return address not in the frame, it is lost. */
+static void lost_return_address(void)
+{
+    static const char bytes[] = "\xff\x43\x00\xd1"  /*  0: sub sp, sp, #0x10 */
+                                "\x00\x04\x00\x94"  /*  4: bl 1004 */
+                                "\x1f\x00\x00\x71"  /*  8: cmp w0, #0x0 */
+                                "\xfd\xff\xff\x17"; /*  c: b 0 */
+    CHECK_TEXT(text_rows(BYTES(bytes)), "0: none\n");
+    CHECK_TEXT(function_rows(BYTES(bytes), 0, 12), "0: r31+0 ra:r30 fp=\n"
+                                                   "4: r31+16 ra:r30 fp=\n"
+                                                   "8: none\n");
+}
+
 static void disagreement(void)
 {
     /* at 8 SP and SP + 16 meet */
@@ -318,6 +331,7 @@ static void agrees_with_cfi(void)
 TESTS({"the return address is followed from its register to the frame and back", frame_record},
       {"a frame pointer tells the CFA where the stack pointer is computed", computed_stack},
       {"a frame moved by a number in a register is followed", large_frame},
+      {"a return address that is not stored is lost with the first call", lost_return_address},
       {"where two ways do not agree nothing is known", disagreement},
       {"what a jump table leads to has the frame of the jump", jump_table},
       {"a program's and a thread's first code is an end", ends},

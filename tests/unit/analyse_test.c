@@ -146,6 +146,39 @@ static void call_without_return(void)
                "2a: none\n");
 }
 
+static const char votes[] =
+    "\x50"                  /*  0: push %rax */
+    "\xe8\x0c\x00\x00\x00"  /*  1: call 0x12 */
+    "\xe8\x0d\x00\x00\x00"  /*  6: call 0x18 */
+    "\xe8\x0e\x00\x00\x00"  /*  b: call 0x1e */
+    "\x58"                  /* 10: pop %rax */
+    "\xc3"                  /* 11: ret */
+    "\x53"                  /* 12: push %rbx */
+    "\xe8\xfb\x0f\x00\x00"  /* 13: call X */
+    "\x55"                  /* 18: push %rbp */
+    "\xe8\xf5\x0f\x00\x00"  /* 19: call X */
+    "\x41\x54"              /* 1e: push %r12 */
+    "\xe8\xee\x0f\x00\x00"  /* 20: call X */
+    "\x31\xc0"              /* 25: xor %eax,%eax */
+    "\xc3";                 /* 27: ret */
+
+/* Behind two of three calls of X something begins that is called itself: X never returns. So the
+ * third call is an end too, and what stands behind it a function of its own. */
+static void judged_by_others(void)
+{
+    CHECK_TEXT(text_rows(BYTES(votes)),
+               "0: r7+8 ra-8 fp=\n"
+               "1: r7+16 ra-8 fp=\n"
+               "11: r7+8 ra-8 fp=\n"
+               "13: r7+16 ra-8 fp=\n"
+               "18: r7+8 ra-8 fp=\n"
+               "19: r7+16 ra-8 fp-16\n"
+               "1e: r7+8 ra-8 fp=\n"
+               "20: r7+16 ra-8 fp=\n"
+               "25: r7+8 ra-8 fp=\n"
+               "28: none\n");
+}
+
 static const char table[] =
     "\x53"                          /*  0: push %rbx */
     "\x83\xff\x03"                  /*  1: cmp $0x3,%edi */
@@ -298,6 +331,23 @@ static void functions_found(void)
                "28: none\n");
 }
 
+static const char tail_target[] =
+    "\xeb\x02"  /*  0: jmp 0x4 */
+    "\x90"      /*  2: nop */
+    "\x90"      /*  3: nop */
+    "\x50"      /*  4: push %rax */
+    "\xeb\xfe"; /*  5: jmp 0x5 */
+
+/* The target neither returns nor calls, so that nothing but the jump tells what it is. */
+static void tail_call(void)
+{
+    CHECK_TEXT(text_rows(BYTES(tail_target)), "0: r7+8 ra-8 fp=\n"
+                                              "2: none\n"
+                                              "4: r7+8 ra-8 fp=\n"
+                                              "5: r7+16 ra-8 fp=\n"
+                                              "7: none\n");
+}
+
 /* What is no code, or not followed, has no rule; and the function behind it has its own. */
 static void data_between(void)
 {
@@ -358,9 +408,12 @@ static void leaf_frames(void)
     CHECK_TEXT(leaf_rule(BYTES(usual), 0xf), "none");
     CHECK_TEXT(leaf_rule(BYTES(usual), 0x10), "r7+8 ra-8 fp=");
     CHECK_TEXT(leaf_rule(BYTES(usual), 0x11), "none"); /* not among the bytes */
-    static const char tail_call[] = "\xc9"                  /* 0: leave */
-                                    "\xe9\x00\x10\x00\x00"; /* 1: jmp */
-    CHECK_TEXT(leaf_rule(BYTES(tail_call), 1), "r7+8 ra-8 fp=");
+    static const char left[] = "\xc9"                  /* 0: leave */
+                               "\xe9\x00\x10\x00\x00"; /* 1: jmp */
+    CHECK_TEXT(leaf_rule(BYTES(left), 1), "r7+8 ra-8 fp=");
+    static const char popped[] = "\x5d"      /* 0: pop %rbp */
+                                 "\xff\xe0"; /* 1: jmp *%rax */
+    CHECK_TEXT(leaf_rule(BYTES(popped), 1), "r7+8 ra-8 fp=");
     static const char no_frame[] = "\x31\xc0"          /* 0: xor %eax,%eax */
                                    "\x48\x83\xc4\x18"  /* 2: add $0x18,%rsp */
                                    "\xc3";             /* 6: ret */
@@ -382,16 +435,16 @@ static void go_leaf_frames(void)
     static const char before_1_21[] = "\x48\x83\xec\x20"      /* 0: sub $0x20,%rsp */
                                       "\x48\x89\x6c\x24\x18"  /* 4: mov %rbp,0x18(%rsp) */
                                       "\x48\x8d\x6c\x24\x18"  /* 9: lea 0x18(%rsp),%rbp */
-                                      "\x90"                  /* e: nop */
-                                      "\x48\x8b\x6c\x24\x18"  /* f: mov 0x18(%rsp),%rbp */
-                                      "\x48\x83\xc4\x20"      /* 14: add $0x20,%rsp */
-                                      "\xc3";                 /* 18: ret */
+                                      "\xe8\x00\x10\x00\x00"  /* e: call */
+                                      "\x48\x8b\x6c\x24\x18"  /* 13: mov 0x18(%rsp),%rbp */
+                                      "\x48\x83\xc4\x20"      /* 18: add $0x20,%rsp */
+                                      "\xc3";                 /* 1c: ret */
     CHECK_TEXT(leaf_rule(BYTES(before_1_21), 0), "r7+8 ra-8 fp=");
     CHECK_TEXT(leaf_rule(BYTES(before_1_21), 4), "r7+40 ra-8 fp=");
     CHECK_TEXT(leaf_rule(BYTES(before_1_21), 9), "r7+40 ra-8 fp-16");
     CHECK_TEXT(leaf_rule(BYTES(before_1_21), 0xe), "none");
-    CHECK_TEXT(leaf_rule(BYTES(before_1_21), 0x14), "r7+40 ra-8 fp=");
-    CHECK_TEXT(leaf_rule(BYTES(before_1_21), 0x18), "r7+8 ra-8 fp=");
+    CHECK_TEXT(leaf_rule(BYTES(before_1_21), 0x18), "r7+40 ra-8 fp=");
+    CHECK_TEXT(leaf_rule(BYTES(before_1_21), 0x1c), "r7+8 ra-8 fp=");
 }
 
 static void return_addresses(void)
@@ -556,12 +609,14 @@ TESTS({"pushes, pops and subtractions move the CFA by what they move", stack_dep
       {"a realigned frame is left by the word that keeps its CFA", realigned_stack},
       {"where two ways do not agree nothing is known", disagreement},
       {"a call that never returns is found by what begins behind it", call_without_return},
+      {"a function elsewhere is judged by what stands behind all calls of it", judged_by_others},
       {"what a jump table leads to has the frame of the jump", jump_table},
       {"a program's and a thread's first code is an end", ends},
       {"the signal return is told by its bytes", signal_return},
       {"a return address taken into a register is known there", vfork_register},
       {"a loop that probes a large frame has the frame's end in a register", probed_frame},
       {"functions are found by calls, by tail calls and behind padding", functions_found},
+      {"a jump whose frame is gone leads to a function", tail_call},
       {"data between functions has no rules", data_between},
       {"a function whose return finds no frame gives no rules", broken_return},
       {"one function is analysed within its limits", one_function},

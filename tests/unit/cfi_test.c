@@ -184,6 +184,9 @@ static void entries(void)
     CHECK(ENTRY(CFI_DEBUG_FRAME, 0, "\xff\xff\xff\xff\x0a\0\0\0\0\0\0\0"
                                     "\xff\xff\xff\xff\xff\xff\xff\xff\x01\0"));
     CHECK(entry.kind == CFI_CIE && entry.bytes == 22 && entry.body.len == 2);
+    CHECK(ENTRY(CFI_EH_FRAME, 0x120, "\xff\xff\xff\xff\x0a\0\0\0\0\0\0\0"
+                                     "\x2c\0\0\0\0\0\0\0\x01\0"));
+    CHECK(entry.kind == CFI_FDE && entry.cie == 0x100); /* 0x2c before its place at 0x12c */
     CHECK(ENTRY(CFI_EH_FRAME, 0, "\0\0\0\0") && entry.kind == CFI_TERMINATOR);
     /* cut: how long it is can be told, unless even that is cut */
     CHECK(!ENTRY(CFI_EH_FRAME, 0, "\x20\0\0\0\0\0\0\0") && entry.bytes == 0x24);
@@ -415,7 +418,8 @@ static void overlapping_and_malformed(void)
     uint64_t cie = frame_image_cie(f.image, "zR", BYTES(USUAL));
     frame_image_fde(f.image, cie, IMAGE_TEXT + 0x100, 0x100, BYTES("\x0e\x10"));
     frame_image_fde(f.image, cie, IMAGE_TEXT + 0x140, 0x40, BYTES("\x0e\x20"));
-    frame_image_fde(f.image, cie, IMAGE_TEXT + 0x200, 0x40, BYTES("\x48\x0e\x30\x3f"));
+    frame_image_fde(f.image, cie, IMAGE_TEXT + 0x200, 0x40,
+                    BYTES("\x48\x0e\x30\x48\x0e\x38\x48\x0e\x40\x48\x0e\x48\x3f"));
     frame_image_fde(f.image, cie, IMAGE_TEXT + 0x240, 0x40, BYTES("\x0e\x40"));
     frame_image_fde(f.image, cie, IMAGE_TEXT + 0x280, 0, BYTES("\x0e\x50"));
     frame_image_end(f.image, IMAGE_HEADER);
@@ -423,8 +427,9 @@ static void overlapping_and_malformed(void)
     CHECK_TEXT(rule_at(&f, IMAGE_TEXT + 0x13f), "r7+16 ra-8 fp=");
     CHECK_TEXT(rule_at(&f, IMAGE_TEXT + 0x140), "r7+32 ra-8 fp="); /* the later start wins */
     CHECK_TEXT(rule_at(&f, IMAGE_TEXT + 0x17f), "r7+32 ra-8 fp=");
-    CHECK_TEXT(rule_at(&f, IMAGE_TEXT + 0x200), "none"); /* a bad operation at its end voids it */
-    CHECK_TEXT(rule_at(&f, IMAGE_TEXT + 0x210), "none");
+    for (unsigned i = 0; i < 0x40; i += 4) { /* a bad operation at its end voids all of it */
+        CHECK_TEXT(rule_at(&f, IMAGE_TEXT + 0x200 + i), "none");
+    }
     CHECK_TEXT(rule_at(&f, IMAGE_TEXT + 0x240), "r7+64 ra-8 fp=");
     CHECK_TEXT(rule_at(&f, IMAGE_TEXT + 0x280), "none");
     CHECK_INT(unwind_table_stats(f.table).malformed, 1);
@@ -454,29 +459,96 @@ static void eviction(void)
     struct fixture f;
     f.image = frame_image_begin(0);
     uint64_t cie = frame_image_cie(f.image, "zR", BYTES(USUAL));
-    for (unsigned i = 0; i < 400; i++) { /* 200 in each page */
-        uint64_t start = IMAGE_TEXT + (i < 200 ? 0 : 0x10000) + 0x10 * (i % 200 + 1);
+    for (unsigned i = 0; i < 600; i++) { /* 200 in each page */
+        uint64_t start = IMAGE_TEXT + i / 200 * 0x10000 + 0x10 * (i % 200 + 1);
         frame_image_fde(f.image, cie, start, 0x10, BYTES(PUSHED "\x41\x0e\x20"));
     }
     frame_image_end(f.image, IMAGE_HEADER);
     fixture_open(&f, 1 << 20);
     unwind_table_compile_all(f.table);
-    struct unwind_table_stats both = unwind_table_stats(f.table);
-    CHECK_INT(both.pages, 2);
-    CHECK_INT(both.rows, 2 * (2 + 3 * 200));
-    CHECK_INT(both.text_bytes, 2 * 65536);
+    struct unwind_table_stats all = unwind_table_stats(f.table);
+    CHECK_INT(all.pages, 3);
+    CHECK_INT(all.rows, 3 * (2 + 3 * 200));
+    CHECK_INT(all.text_bytes, 3 * 65536);
     unwind_table_free(f.table);
-    f.table = unwind_table_new(&f.elf, both.bytes - 1000);
+    f.table = unwind_table_new(&f.elf, all.bytes - 1000); /* room for two */
     unwind_table_no_analysis(f.table);
-    for (int i = 0; i < 3; i++) {
-        CHECK_TEXT(rule_at(&f, IMAGE_TEXT + 0x10), "r7+8 ra-8 fp=");
-        CHECK_TEXT(rule_at(&f, IMAGE_TEXT + 0x10012), "r7+32 ra-8 fp=");
-    }
-    CHECK_INT(unwind_table_stats(f.table).pages, 1);
-    CHECK_INT(unwind_table_stats(f.table).evicted, 5);
-    CHECK(unwind_table_stats(f.table).bytes < both.bytes - 1000);
+    CHECK_TEXT(rule_at(&f, IMAGE_TEXT + 0x10), "r7+8 ra-8 fp=");
+    CHECK_TEXT(rule_at(&f, IMAGE_TEXT + 0x10012), "r7+32 ra-8 fp=");
+    CHECK_TEXT(rule_at(&f, IMAGE_TEXT + 0x10), "r7+8 ra-8 fp=");
+    CHECK_INT(unwind_table_stats(f.table).evicted, 0);
+    CHECK_TEXT(rule_at(&f, IMAGE_TEXT + 0x20012), "r7+32 ra-8 fp="); /* the second goes */
+    CHECK_TEXT(rule_at(&f, IMAGE_TEXT + 0x11), "r7+16 ra-8 fp=");
+    CHECK_INT(unwind_table_stats(f.table).evicted, 1);
+    CHECK_TEXT(rule_at(&f, IMAGE_TEXT + 0x10011), "r7+16 ra-8 fp="); /* the third goes */
+    CHECK_TEXT(rule_at(&f, IMAGE_TEXT + 0x12), "r7+32 ra-8 fp=");
+    CHECK_INT(unwind_table_stats(f.table).evicted, 2);
+    CHECK_INT(unwind_table_stats(f.table).pages, 2);
+    CHECK(unwind_table_stats(f.table).bytes <= all.bytes - 1000);
+    fixture_close(&f);
+    /* one page there always is */
+    f.image = frame_image_begin(0);
+    cie = frame_image_cie(f.image, "zR", BYTES(USUAL));
+    frame_image_fde(f.image, cie, IMAGE_TEXT + 0x100, 0x40, BYTES(PUSHED));
+    frame_image_end(f.image, IMAGE_HEADER);
+    fixture_open(&f, 1);
+    CHECK_TEXT(rule_at(&f, IMAGE_TEXT + 0x101), "r7+16 ra-8 fp=");
     fixture_close(&f);
 }
+
+#if !defined __aarch64__
+/* sub rsp,24; nop; nop; add rsp,24; ret */
+#define FUNCTION "\x48\x83\xec\x18\x90\x90\x48\x83\xc4\x18\xc3"
+
+static void open_with_code(struct fixture *f, unsigned flags)
+{
+    f->image = frame_image_begin(0);
+    uint64_t cie = frame_image_cie(f->image, "zR", BYTES(USUAL));
+    frame_image_fde(f->image, cie, IMAGE_TEXT + 0x100, 0x40, BYTES(PUSHED));
+    frame_image_fde(f->image, cie, IMAGE_TEXT + 0x148, 0x40, BYTES(PUSHED));
+    frame_image_code(f->image, IMAGE_TEXT + 0x140, "\x90\x90\x90\x90\x90\x90\x90\x90", 8);
+    frame_image_code(f->image, IMAGE_TEXT + 0x1000, BYTES(FUNCTION));
+    frame_image_code(f->image, IMAGE_TEXT + 0x15000, BYTES(FUNCTION));
+    frame_image_symbol(f->image, "first", IMAGE_TEXT + 0x1000, 11);
+    frame_image_symbol(f->image, "second", IMAGE_TEXT + 0x15000, 11);
+    frame_image_end(f->image, flags | IMAGE_HEADER | IMAGE_SECTIONS);
+    CHECK(elf_open_bytes(&f->elf, f->image->bytes, f->image->len, NULL));
+    f->table = unwind_table_new(&f->elf, 1 << 20);
+}
+
+static const char *analysed_at(struct fixture *f, uint64_t address)
+{
+    bool analysed = false;
+    struct unwind_rule rule = unwind_table_rule(f->table, address, &analysed);
+    CHECK_INT(analysed, rule.kind != RULE_NONE);
+    return rule_text(rule);
+}
+
+static void code_without_cfi(void)
+{
+    struct fixture f;
+    open_with_code(&f, 0);
+    CHECK_TEXT(rule_at(&f, IMAGE_TEXT + 0x101), "r7+16 ra-8 fp=");
+    CHECK_TEXT(rule_at(&f, IMAGE_TEXT + 0x144), "none"); /* padding asks for no analysis */
+    CHECK_INT(unwind_table_stats(f.table).analysed, 0);
+    CHECK_TEXT(analysed_at(&f, IMAGE_TEXT + 0x1000), "r7+8 ra-8 fp=");
+    CHECK_TEXT(analysed_at(&f, IMAGE_TEXT + 0x1004), "r7+32 ra-8 fp=");
+    CHECK_TEXT(analysed_at(&f, IMAGE_TEXT + 0x100a), "r7+8 ra-8 fp=");
+    CHECK_TEXT(analysed_at(&f, IMAGE_TEXT + 0x1010), "none");
+    CHECK_TEXT(analysed_at(&f, IMAGE_TEXT + 0x15005), "r7+32 ra-8 fp=");
+    CHECK_TEXT(rule_at(&f, IMAGE_TEXT + 0x101), "r7+16 ra-8 fp=");
+    CHECK_INT(unwind_table_stats(f.table).analysed, 6);
+    fixture_close(&f);
+    open_with_code(&f, 0);
+    unwind_table_no_analysis(f.table);
+    CHECK_TEXT(rule_at(&f, IMAGE_TEXT + 0x1004), "none");
+    fixture_close(&f);
+    open_with_code(&f, IMAGE_GO);
+    CHECK(unwind_table_is_go(f.table));
+    CHECK_TEXT(rule_at(&f, IMAGE_TEXT + 0x1004), "none");
+    fixture_close(&f);
+}
+#endif
 
 static void functions(void)
 {
@@ -663,6 +735,9 @@ TESTS({"prologue and epilogue become rows", prologue_and_epilogue},
       {"a later FDE wins, a malformed one is lost alone and counted", overlapping_and_malformed},
       {"neighbouring rows that say the same are one", equal_rows},
       {"pages that were not used for long make room", eviction},
+#if !defined __aarch64__
+      {"code without CFI is analysed, unless it keeps frame pointers", code_without_cfi},
+#endif
       {"an FDE's range is told as a function", functions},
       {"spoiled bytes neither crash nor hang", hostile_headers},
       {"every row of the C library is libdw's", c_library},

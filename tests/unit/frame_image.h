@@ -26,10 +26,10 @@
 #define IMAGE_MACHINE EM_X86_64
 #endif
 
-/* The text: one page of a table and a half, unless the including file wants another. */
+/* The text: two and a half pages of a table, unless the including file wants another. */
 #ifndef FRAME_IMAGE_TEXT
 #define FRAME_IMAGE_TEXT 0x10000
-#define FRAME_IMAGE_TEXT_BYTES 0x18000
+#define FRAME_IMAGE_TEXT_BYTES 0x28000
 #endif
 
 enum {
@@ -41,7 +41,7 @@ enum {
     IMAGE_CFI_OFFSET = IMAGE_HEADER_OFFSET + IMAGE_HEADER_MAX,
     IMAGE_CFI_MAX = 0x20000,
     IMAGE_DATA_BIAS = 0x100000, /* ELF address - file offset of everything but the text */
-    IMAGE_FDES_MAX = 512,
+    IMAGE_FDES_MAX = 640,
     IMAGE_SHDRS = 0x200,
     IMAGE_NAMES = 0x400,
     IMAGE_SYMBOLS = 0x500,

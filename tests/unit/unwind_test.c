@@ -317,7 +317,10 @@ static void contradictions(void)
     w.words[11] = RA(3);
     CHECK_TEXT(WALK(&w, RA(6), 4, STACK + 8), "6+20!: bad memory"); /* CFA below SP */
     CHECK_TEXT(WALK(&w, RA(6), 4, STACK + 16), "6+20!: bad memory"); /* CFA at SP */
+    const uint64_t ra = RA(3);
+    memcpy((char *)w.words + 81 + 8, &ra, sizeof ra);
     CHECK_TEXT(WALK(&w, RA(6), 4, STACK + 81), "6+20!: bad memory"); /* not aligned */
+    w.words[11] = RA(3);
     CHECK_TEXT(WALK(&w, RA(6), 4, STACK + (65 << 20)), "6+20!: bad memory"); /* too far */
     CHECK_TEXT(WALK(&w, RA(6), 4, UINT64_MAX), "6+20!: bad memory"); /* once overflowed elsewhere */
     CHECK_TEXT(WALK(&w, RA(6), 4, STACK + 80), "6+20! 3+1f: complete");
