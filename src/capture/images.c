@@ -11,7 +11,8 @@
 enum {
     TABLE_MAX_BYTES = 4 << 20,         /* of unwind rules per image; all of cc1plus takes 3 MB */
     NAMING_TABLE_MAX_BYTES = 512 << 10,
-    PERF_MAP_RETRY_S = 1,
+    PERF_MAP_FIRST_MS = 10, /* until a perf map is looked for again; doubles up to */
+    PERF_MAP_MOST_MS = 1000,
     FEED_BYTES = 64 * 1024,
 };
 
@@ -28,7 +29,7 @@ struct image {
     struct elf *loads;           /* its headers, for the bias of mappings; null without */
     struct unwind_table *table;
     bool table_made, frame_pointers;
-    uint64_t perf_map_retry_ns;
+    uint64_t perf_map_retry_ns, perf_map_wait_ns;
 
     /* the publisher's */
     struct elf *naming_elf;
@@ -294,9 +295,28 @@ uint64_t images_generated(struct images *images, uint32_t pid, uint64_t started)
         return IMAGE_ANON;
     }
     image->is_generated = image->frame_pointers = true;
+    image->perf_map_wait_ns = PERF_MAP_FIRST_MS * NS_PER_MS;
     image->pid = pid;
     image->inode = started;
     return add_image(images, image, identity);
+}
+
+static void open_perf_map(struct images *images, struct image *image)
+{
+    struct world_file map;
+    if (!images->world->perf_map(images->world->context, image->pid, &map)) {
+        return;
+    }
+    pthread_mutex_lock(&images->lock);
+    bool late = image->has_map; /* the other thread was first */
+    if (!late) {
+        image->map = map;
+        image->has_map = true;
+    }
+    pthread_mutex_unlock(&images->lock);
+    if (late) {
+        images->world->close(images->world->context, &map);
+    }
 }
 
 void images_find_perf_map(struct images *images, uint64_t key, uint64_t now_ns)
@@ -306,14 +326,9 @@ void images_find_perf_map(struct images *images, uint64_t key, uint64_t now_ns)
         now_ns < image->perf_map_retry_ns) {
         return;
     }
-    struct world_file map;
-    image->perf_map_retry_ns = now_ns + PERF_MAP_RETRY_S * NS_PER_S;
-    if (images->world->perf_map(images->world->context, image->pid, &map)) {
-        pthread_mutex_lock(&images->lock);
-        image->map = map;
-        image->has_map = true;
-        pthread_mutex_unlock(&images->lock);
-    }
+    image->perf_map_retry_ns = now_ns + image->perf_map_wait_ns;
+    image->perf_map_wait_ns *= image->perf_map_wait_ns < PERF_MAP_MOST_MS * NS_PER_MS ? 2 : 1;
+    open_perf_map(images, image);
 }
 
 void images_set_jitdump(struct images *images, uint64_t generated, uint64_t dump)
@@ -415,9 +430,12 @@ static bool read_kernel_text(void *context, void *out, size_t max, size_t *len, 
     return proc_read_next((int)(intptr_t)context, out, max, len, err);
 }
 
-static bool open_kernel(struct symbol_image *out, struct err *err)
+static bool open_kernel(const struct world *world, struct symbol_image *out, struct err *err)
 {
     int fd;
+    if (!world->kernel_symbols) {
+        return err_set(err, ERR_GONE, 0, "a recording has no kernel symbols");
+    }
     if (!proc_open_kernel_symbols(&fd, err)) {
         return false;
     }
@@ -461,6 +479,9 @@ static bool feed_dump(struct jit_names *names, const void *ptr, size_t len)
 /* What the program has written since the last time. */
 static bool open_generated(struct images *images, struct image *image, struct symbol_image *out)
 {
+    if (!image->has_map) { /* of code that was met once and is remembered, nobody asked again */
+        open_perf_map(images, image);
+    }
     pthread_mutex_lock(&images->lock);
     struct image *dump = image_at(images, image->jitdump);
     struct memory_reader map = image->has_map ? image->map.reader : (struct memory_reader){0};
@@ -485,7 +506,7 @@ static bool source_open(void *context, uint64_t key, struct symbol_image *out, s
 {
     struct images *images = context;
     if (key == IMAGE_KERNEL) {
-        return open_kernel(out, err);
+        return open_kernel(images->world, out, err);
     }
     if (key == IMAGE_VDSO) {
         *out = (struct symbol_image){.file = {read_vdso, images}};

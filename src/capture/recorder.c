@@ -306,6 +306,7 @@ struct recorder *recorder_open(const char *path, const struct world *world,
                               .close = record_close,
                               .memory = record_memory,
                               .vdso = world->vdso,
+                              .kernel_symbols = world->kernel_symbols,
                               .context = r};
     r->file_sink = file_sink(&r->writer);
     pthread_mutex_init(&r->lock, NULL);

@@ -21,6 +21,7 @@
 
 enum {
     ROUND_MS = 250,          /* between two drains when no ring asks for one */
+    ROUND_STACKS_MS = 100,   /* with stacks: what is not in the copy is read while it is there */
     ROUND_IDLE_MS = 1000,    /* when the last one found nothing */
     SCAN_MS = 1000,          /* between two looks for new processes and ended followers */
     MANY_FOLLOWERS = 64,
@@ -547,7 +548,8 @@ static uint64_t round_ns(const struct session *s, bool idle)
     if (s->any_on_proc) {
         return ACCOUNTS_POLL_MS * NS_PER_MS;
     }
-    return (idle ? ROUND_IDLE_MS : ROUND_MS) * NS_PER_MS;
+    uint64_t busy_ms = s->stacks.unwinder != NULL ? ROUND_STACKS_MS : ROUND_MS;
+    return (idle ? ROUND_IDLE_MS : busy_ms) * NS_PER_MS;
 }
 
 static void wait_round(struct session *s, uint64_t wait_ns)
@@ -577,6 +579,9 @@ static void run_windows(struct session *s)
         uint64_t before = s->records;
         drain(s, false);
         idle = s->records == before;
+        if (!idle) {
+            drain(s, false); /* all rings once more: what came before is now safe to hand out */
+        }
         now_ns = clock_mono_ns();
         look_around(s, now_ns);
         serve_signals(s);

@@ -120,5 +120,6 @@ struct world world_here(void)
         .close = here_close,
         .memory = here_memory,
         .vdso = proc_own_vdso(),
+        .kernel_symbols = true,
     };
 }

@@ -52,6 +52,7 @@ struct world {
      * call. */
     struct memory_reader (*memory)(void *context, uint32_t pid, uint64_t moment_ns);
     struct str vdso;
+    bool kernel_symbols; /* the kernel's symbols are those of this machine */
     void *context;
 };
 

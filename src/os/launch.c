@@ -124,12 +124,12 @@ static void exec_command(const char *path, char *const *argv)
     }
     char **with_shell = calloc(count + 2, sizeof *with_shell);
     if (with_shell != NULL) {
-        with_shell[0] = argv[0];
         memcpy(&with_shell[1], argv, (count + 1) * sizeof *argv);
         union {
             const char *text;
             char *arg;
-        } script = {path}; /* execve takes but does not change its arguments */
+        } name = {"sh"}, script = {path}; /* execve takes but does not change its arguments */
+        with_shell[0] = name.arg; /* busybox is what it is called */
         with_shell[1] = script.arg;
         execve("/bin/sh", with_shell, environ);
         free(with_shell);

@@ -18,6 +18,7 @@ ROOT = HERE.parents[1]
 PILLION = ROOT / "build/out/x86_64/pillion"
 WORK = Path("/tmp/recordings")
 MUSL = ROOT / "build/out/x86_64/vendor/lib/musl-gcc.specs"
+CROSS_MUSL = ROOT / "build/out/aarch64/vendor/lib/musl-gcc.specs"
 
 NO_FRAMES = ["-O2", "-fomit-frame-pointer"]
 FRAMES = ["-O2", "-fno-omit-frame-pointer", "-mno-omit-leaf-frame-pointer"]
@@ -36,7 +37,7 @@ def rust(target):
 
 
 def go(target):
-    subprocess.run(["go", "build", "-ldflags=-s -w", "-o", target, HERE / "programs/shapes.go"], check=True)
+    subprocess.run(["go", "build", "-trimpath", "-ldflags=-s -w", "-o", target, HERE / "programs/shapes.go"], check=True)
 
 
 def node(target):
@@ -65,6 +66,49 @@ ROWS = {
 }
 
 
+# The same on the other processor, in a guest: name, its arguments. Emulated, so they do less.
+CROSS = {
+    "aarch64-frames": (c("frames.c", *FRAMES, "-static", compiler="aarch64-linux-gnu-gcc"), ["12"]),
+    "aarch64-no-frames": (c("frames.c", *NO_FRAMES, "-static", "-Wl,--eh-frame-hdr", compiler="aarch64-linux-gnu-gcc"),
+                          ["12"]),
+    "aarch64-handler": (c("handler.c", *NO_FRAMES, "-static", "-Wl,--eh-frame-hdr", compiler="aarch64-linux-gnu-gcc"),
+                        ["40"]),
+    "aarch64-musl": (c("frames.c", *NO_FRAMES, f"-specs={CROSS_MUSL.relative_to(ROOT)}", "-static",
+                       compiler="aarch64-linux-gnu-gcc"), ["12"]),
+}
+
+GUEST = """
+cd /tmp
+for row in {rows}; do
+    name=${{row%%:*}}
+    cp /$name . && env -i PATH=/bin /pillion record-fixture /out/$name.rec -f 99 --launch init -o /tmp/out --format col -q \
+        -- ./$name ${{row#*:}} && rm -r /tmp/out
+done
+"""
+
+
+def record_in_guest(names):
+    sys.path.insert(0, str(ROOT / "tests"))
+    from lab import emulate, kernel
+    for name in names:
+        CROSS[name][0](WORK / name)
+    rows = " ".join(f"{name}:{' '.join(CROSS[name][1])}" for name in names)
+    files = [emulate.binary("aarch64"), *[WORK / name for name in names]]
+    status, text = kernel.boot(kernel.kernel("bookworm", "aarch64"), GUEST.format(rows=rows), files, arch="aarch64", take=HERE,
+                               timeout=600)
+    if status:
+        sys.exit(text)
+    for name in names:
+        keep_text(name, [*emulate.prefix("aarch64"), emulate.binary("aarch64")])
+
+
+def keep_text(name, pillion):
+    recording = HERE / f"{name}.rec"
+    text = subprocess.run([*pillion, "replay-fixture", recording], check=True, stdout=subprocess.PIPE).stdout
+    (HERE / f"{name}.txt").write_bytes(text)
+    print(f"{name}: {recording.stat().st_size} bytes, {text.count(b'%c' % 10)} lines")
+
+
 def record(name):
     build, arguments, options = ROWS[name]
     program = WORK / name
@@ -76,18 +120,20 @@ def record(name):
             copies.append(shutil.copy(argument, WORK / argument.name))
         else:
             copies.append(argument)
-    subprocess.run([PILLION, "record-fixture", recording, "-f", "49", *options, "--launch", "init", "-o", WORK / "out",
+    subprocess.run([PILLION, "record-fixture", recording, "-f", "99", *options, "--launch", "init", "-o", WORK / "out",
                     "--format", "col", "-q", "--", f"./{name}", *[str(a) for a in copies]], check=True, cwd=WORK,
                    env={"PATH": "/usr/bin:/bin"})
-    text = subprocess.run([PILLION, "replay-fixture", recording], check=True, stdout=subprocess.PIPE).stdout
-    (HERE / f"{name}.txt").write_bytes(text)
-    print(f"{name}: {recording.stat().st_size} bytes, {text.count(b'%c' % 10)} lines")
+    keep_text(name, [PILLION])
 
 
 def main(names):
     WORK.mkdir(exist_ok=True)
     for name in names or ROWS:
-        record(name)
+        if name in ROWS:
+            record(name)
+    cross = [name for name in names or CROSS if name in CROSS]
+    if cross:
+        record_in_guest(cross)
 
 
 main(sys.argv[1:])

@@ -16,12 +16,12 @@ def architecture(recording):
     return "aarch64" if recording.stem.startswith("aarch64") else "x86_64"
 
 
-def replay(recording):
+def replay(recording, folder):
     arch = architecture(recording)
     reason = emulate.missing(arch)
     if reason:
         pytest.skip(reason)
-    binary = profiler.binary() if arch == emulate.HERE else emulate.binary(arch)
+    binary = profiler.copy(emulate.binary(arch), folder)
     done = subprocess.run([*emulate.prefix(arch), binary, "replay-fixture", "/dev/stdin"], stdin=recording.open("rb"),
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, user=NOBODY, group=NOBODY, extra_groups=[])
     assert done.returncode == 0, done.stderr.decode()
@@ -29,9 +29,9 @@ def replay(recording):
 
 
 @pytest.mark.parametrize("recording", RECORDINGS, ids=lambda r: r.stem)
-def test_a_recording_gives_the_stacks_it_gave_when_it_was_made(recording):
+def test_a_recording_gives_the_stacks_it_gave_when_it_was_made(recording, workdir):
     expected = recording.with_suffix(".txt").read_text().splitlines()
-    assert replay(recording) == expected
+    assert replay(recording, workdir) == expected
 
 
 def test_every_kind_of_program_is_recorded():

@@ -1,7 +1,6 @@
 /* src/symbol/inlines and dwarf_*: functions and lines from hand-made and from real DWARF. */
 #include "symbol/inlines.h"
 
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <link.h>
 #include <unistd.h>
@@ -438,16 +437,22 @@ static bool read_fd(void *context, uint64_t address, void *out, size_t len, stru
            err_set(err, ERR_IO, 0, "short read");
 }
 
+static int own_base(struct dl_phdr_info *info, size_t size, void *out)
+{
+    (void)size;
+    *(uint64_t *)out = info->dlpi_addr; /* the first is the program itself */
+    return 1;
+}
+
 static void a_compilers_own(void)
 {
     int fd = open("/proc/self/exe", O_RDONLY);
     struct memory_reader file = {read_fd, &fd};
-    Dl_info info;
-    struct link_map *map = NULL;
+    uint64_t base = 0;
     files = (struct symbol_files){0};
     outer_function();
-    CHECK(dladdr1(spot, &info, (void **)&map, RTLD_DL_LINKMAP) != 0);
-    uint64_t address = (uint64_t)(uintptr_t)spot - map->l_addr - 1; /* within the call */
+    dl_iterate_phdr(own_base, &base);
+    uint64_t address = (uint64_t)(uintptr_t)spot - base - 1; /* within the call */
     files.has[FILE_MAIN] = elf_open(&files.elf[FILE_MAIN], &file, NULL);
     struct inlines *in = inlines_open(&files, NULL);
     CHECK(in != NULL);

@@ -20,4 +20,4 @@ def main(rounds):
         re.sub("a+", "b", "xaaay" * 2000)
 
 
-main(int(sys.argv[1]) if len(sys.argv) > 1 else 150)
+main(int(sys.argv[1]) if len(sys.argv) > 1 else 400)
