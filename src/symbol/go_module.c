@@ -195,7 +195,7 @@ static bool layout_fits(struct go_table *t, const struct go_inline_layout *layou
 static bool take_funcdata(struct go_table *t, unsigned word)
 {
     struct go_span span;
-    if (!module_word(t, t->module, word, &t->funcdata) || t->funcdata == 0 ||
+    if (!module_word(t, t->module, word, &t->funcdata) ||
         !go_span_of(t->reader.elf, t->funcdata, &span) ||
         !layout_fits(t, &t->format->layouts[0])) {
         return false;

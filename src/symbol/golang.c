@@ -145,7 +145,7 @@ static struct str text_at(struct go_table *t, struct go_span span, uint64_t at)
 /* File numbers count from 1 before Go 1.16: the first word is how many there are. */
 static struct str file_of(struct go_table *t, const struct go_function *f, int32_t number)
 {
-    bool known = number >= (t->format->has_units ? 0 : 1) && f->unit != UINT32_MAX;
+    bool known = number >= (t->format->has_units ? 0 : 1);
     uint32_t count, at;
     if (known && !t->format->has_units) {
         known = go_u32(&t->reader, t->units, 0, &count) && (uint32_t)number < count;

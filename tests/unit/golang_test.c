@@ -27,9 +27,10 @@ static struct elf_image image;
 
 struct made { /* where things are in the image, for tests that spoil them */
     enum version version;
+    unsigned quantum; /* instructions are multiples of so many bytes */
     size_t names, units, files, streams, list, records;
     size_t outer;      /* its record */
-    size_t line, index; /* outer's streams */
+    size_t file, line, index; /* outer's streams */
     size_t at;         /* where the next part goes */
 };
 
@@ -67,7 +68,7 @@ static size_t put_stream(struct made *m, const struct run *runs)
     for (; runs->bytes > 0; runs++) {
         int change = runs->value - last;
         put_varint(m, change < 0 ? ((uint32_t)-change << 1) - 1 : (uint32_t)change << 1);
-        put_varint(m, runs->bytes);
+        put_varint(m, runs->bytes / m->quantum);
         last = runs->value;
     }
     image.bytes[m->at++] = 0;
@@ -132,7 +133,7 @@ static void put_functions(struct made *m, const size_t names[3])
     static const struct run index[] = {{-1, 0x10}, {0, 4}, {1, 4}, {0, 8}, {-1, 0x20}, {0, 0}};
     int first = has_parts(m) ? 0 : 1; /* file numbers counted from 1 */
     const struct run file[] = {{first, 0x14}, {first + 1, 4}, {first, 0x28}, {0, 0}};
-    struct record outer = {0, names[0], put_stream(m, sp), put_stream(m, file),
+    struct record outer = {0, names[0], put_stream(m, sp), m->file = put_stream(m, file),
                            m->line = put_stream(m, line), m->index = put_stream(m, index), 0};
     struct record gogo = {0x40, names[1], put_stream(m, leaf), 0, 0, 0, 2};
     struct record goexit = {0x50, names[2], put_stream(m, leaf), 0, 0, 0, 1};
@@ -179,7 +180,8 @@ static void put_header(struct made *m)
                                              0xfffffffa, 0xfffffff0, 0xfffffff1};
     const size_t parts[] = {m->names, m->units, m->files, m->streams, m->list};
     put(TABLE, magic[m->version], 4);
-    put(TABLE + 4, 0x08010000, 4); /* instructions of any length, pointers of 8 bytes */
+    put(TABLE + 6, m->quantum, 1);
+    put(TABLE + 7, 8, 1); /* bytes of a pointer */
     put(TABLE + 8, 3, 8);
     size_t at = TABLE + 24 + (relative(m) ? 8 : 0); /* behind the file count and the text's start */
     for (size_t i = 0; has_parts(m) && i < 5; i++) {
@@ -207,10 +209,12 @@ static void name_section(const char *name)
     put(IMAGE_SHDRS + 3 * sizeof(Elf64_Shdr) + offsetof(Elf64_Shdr, sh_name), EXTRA_NAME, 4);
 }
 
-static struct made make(enum version version)
+static struct made make_for(enum version version, unsigned machine)
 {
     struct made m = {.version = version, .at = TABLE + 0x50};
+    m.quantum = machine == EM_AARCH64 ? 4 : 1;
     elf_image_make(&image, NULL, 0);
+    image_put(IMAGE_HEADER(&image, e_machine), machine, 2);
     image.len = IMAGE_BYTES;
     m.list = TABLE + 16;
     if (!has_parts(&m)) {
@@ -245,6 +249,11 @@ static struct made make(enum version version)
     put(IMAGE_SHDRS + 3 * sizeof(Elf64_Shdr) + offsetof(Elf64_Shdr, sh_offset), TABLE, 8);
     put(IMAGE_SHDRS + 3 * sizeof(Elf64_Shdr) + offsetof(Elf64_Shdr, sh_size), TREE - TABLE, 8);
     return m;
+}
+
+static struct made make(enum version version)
+{
+    return make_for(version, EM_X86_64);
 }
 
 static struct elf elf;
@@ -282,10 +291,12 @@ static const char *at(uint64_t address)
     return text;
 }
 
+enum { UNKNOWN = -1000 };
+
 static int sp_delta(uint64_t address)
 {
     int32_t bytes;
-    return go_table_sp_delta(table, address, &bytes) ? bytes : -1;
+    return go_table_sp_delta(table, address, &bytes) ? bytes : UNKNOWN;
 }
 
 static const char in_outer[] = "main.outer /src/main.go:9";
@@ -315,6 +326,42 @@ static void every_version(void)
     }
 }
 
+static void other_machine(void)
+{
+    for (enum version v = 0; v < VERSIONS; v++) {
+        (void)make_for(v, EM_AARCH64);
+        CHECK(open_table());
+        CHECK_TEXT(at(0x2010), in_middle);
+        CHECK_TEXT(at(0x2014), in_leaf);
+        CHECK_INT(sp_delta(0x2038), 24);
+        CHECK_INT(sp_delta(0x203c), 0);
+        close_table();
+        put(TABLE + 6, 1, 1); /* the instructions of another machine */
+        CHECK(!open_table() && err.kind == ERR_MALFORMED);
+        close_table();
+    }
+}
+
+static void unknown_files(void)
+{
+    struct made m = make(GO_1_13);
+    CHECK_INT(image.bytes[m.file], 4); /* from -1 to 1, the first number, in zigzag */
+    image.bytes[m.file] = 2;           /* number 0 is how many there are */
+    CHECK(open_table());
+    CHECK_TEXT(at(0x2000), "main.outer :9");
+    close_table();
+    image.bytes[m.file] = 8; /* there are two */
+    CHECK(open_table());
+    CHECK_TEXT(at(0x2000), "main.outer :9");
+    close_table();
+    m = make(GO_1_16);
+    put(m.units, UINT32_MAX, 4); /* the linker dropped the file */
+    CHECK(open_table());
+    CHECK_TEXT(at(0x2000), "main.outer :9");
+    CHECK_INT(go_table_damaged(table), 0);
+    close_table();
+}
+
 static void outside(void)
 {
     struct go_frames frames;
@@ -325,7 +372,7 @@ static void outside(void)
         CHECK_TEXT(at(0x2060), "(none)");
         CHECK_TEXT(at(0), "(none)");
         CHECK_TEXT(at(UINT64_MAX), "(none)");
-        CHECK_INT(sp_delta(0x2060), -1);
+        CHECK_INT(sp_delta(0x2060), UNKNOWN);
         CHECK(go_table_lookup(table, 0x2045, &frames));
         CHECK_INT(frames.start, 0x2040);
         CHECK_INT(frames.limit, 0x2050);
@@ -336,14 +383,18 @@ static void outside(void)
 
 static void frame_sizes(void)
 {
-    (void)make(GO_1_20);
+    struct made m = make(GO_1_20);
     CHECK(open_table());
     CHECK_INT(sp_delta(0x2003), 0);
     CHECK_INT(sp_delta(0x2004), 24);
     CHECK_INT(sp_delta(0x203b), 24);
     CHECK_INT(sp_delta(0x203c), 0);
-    CHECK_INT(sp_delta(0x2044), -1); /* runtime.gogo has the flag "writes SP" */
+    CHECK_INT(sp_delta(0x2044), UNKNOWN); /* runtime.gogo has the flag "writes SP" */
     CHECK_INT(sp_delta(0x2054), 0);
+    close_table();
+    put(m.outer + 16, 0, 4); /* no stream: C code that Go's linker listed */
+    CHECK(open_table());
+    CHECK_INT(sp_delta(0x2004), UNKNOWN);
     close_table();
 }
 
@@ -372,6 +423,10 @@ static void no_module(void)
 {
     (void)make(GO_1_20);
     image_put(IMAGE_HEADER(&image, e_entry), TEXT + 0x51, 8);
+    put(MODULE + 8 * 20, TEXT + 4, 8); /* the first function's start, which is elsewhere */
+    CHECK(!open_table() && err.kind == ERR_UNSUPPORTED);
+    close_table();
+    put(MODULE + 8 * 20, TEXT, 8);
     put(MODULE + 16, 99, 8); /* a length that is not the capacity: other data */
     CHECK(!open_table() && err.kind == ERR_UNSUPPORTED);
     close_table();
@@ -413,7 +468,7 @@ static void has_relocations(unsigned count)
     put(DYNAMIC, DT_RELA, 8);
     put(DYNAMIC + 8, RELOCATIONS, 8);
     put(DYNAMIC + 16, DT_RELASZ, 8);
-    put(DYNAMIC + 24, 24 * count, 8);
+    put(DYNAMIC + 24, 24 * (count + 6), 8); /* behind them six of another kind, at address 0 */
     put(DYNAMIC + 32, DT_NULL, 8);
     image_put(IMAGE_SEGMENT(&image, 2, p_type), PT_DYNAMIC, 4);
     image_put(IMAGE_SEGMENT(&image, 2, p_offset), DYNAMIC, 8);
@@ -472,6 +527,14 @@ static void versions(void)
     CHECK_STR(go_table_version(table), "go1.17");
     close_table();
     put(0xf88, 4000, 8);
+    CHECK(open_table());
+    CHECK_STR(go_table_version(table), "");
+    close_table();
+    (void)make(GO_1_20);
+    image_put(IMAGE_HEADER(&image, e_shoff), 0, 8);
+    memcpy(image.bytes + 0xfd0, inlined, sizeof inlined);
+    image.bytes[0xff0] = 40; /* more than the segment has */
+    image.len = 0x2000;
     CHECK(open_table());
     CHECK_STR(go_table_version(table), "");
     close_table();
@@ -619,6 +682,8 @@ static void long_name(void)
 
 TESTS({"an address gives the calls inlined there, innermost first, in every version's table",
        every_version},
+      {"instructions of four bytes count in fours", other_machine},
+      {"a file that the table does not name is no file", unknown_files},
       {"addresses before the first and behind the last function are no function", outside},
       {"the frame's size follows the instruction and is unknown where SP is set", frame_sizes},
       {"a table without sections is found by its first bytes", no_sections},
