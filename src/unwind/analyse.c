@@ -46,7 +46,8 @@ static void survey_instruction(struct text *text, uint32_t at, const struct glan
         return;
     }
     if (glance->flow != FLOW_CALL && inside) {
-        text->marks[glance->target - code->address] |= MARK_TARGET;
+        text->marks[glance->target - code->address] |=
+            glance->flow == FLOW_BRANCH ? MARK_TARGET | MARK_INNER : MARK_TARGET;
     } else if (glance->flow == FLOW_CALL && !inside) {
         text_note_callee(text, glance->target);
     }
@@ -142,11 +143,12 @@ static bool explore_as_start(struct analysis *a, uint32_t at, enum evidence evid
 static bool fill_gap(struct analysis *a, uint32_t at)
 {
     const struct text *text = &a->text;
-    bool looks = at % FUNCTION_ALIGNMENT == 0 &&
+    bool may_start = (text->marks[at] & MARK_INNER) == 0;
+    bool looks = may_start && at % FUNCTION_ALIGNMENT == 0 &&
                  arch_looks_like_start(text->code.bytes + at, text->code.len - at);
     return (text->marks[at] & MARK_REFERRED && explore_as_start(a, at, EVIDENCE_HINT)) ||
            (looks && explore_as_start(a, at, EVIDENCE_NONE)) || explore_as_target(a, at) ||
-           (!looks && explore_as_start(a, at, EVIDENCE_NONE));
+           (may_start && !looks && explore_as_start(a, at, EVIDENCE_NONE));
 }
 
 /* Where to look next behind a gap that nothing could be concluded about: where a branch leads to,
@@ -163,7 +165,7 @@ static size_t behind_gap(const struct text *text, size_t at)
         at += glance.len;
         on = at < code->len && text->cells[at] == CELL_FREE &&
              (text->marks[at] & MARK_TARGET) == 0 &&
-             (glance.flow == FLOW_NEXT || glance.flow == FLOW_BRANCH);
+             glance.flow != FLOW_JUMP && glance.flow != FLOW_TRAP;
     }
     return at;
 }

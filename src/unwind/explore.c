@@ -7,6 +7,7 @@ enum {
     GUESS_STEPS_MAX = 1 << 12, /* of what is only assumed to be a function */
     GUESS_COST = 8,            /* steps that a guess costs at least */
     RESTARTS_MAX = 64,
+    LEADERS_MAX = 1 << 15, /* 200 bytes each; the largest interpreters have some 10,000 */
 };
 
 /* An instruction and the number of its rule. */
@@ -128,13 +129,14 @@ static struct leader *leader_at(const struct explorer *w, uint32_t at)
 
 static void add_leader(struct explorer *w, uint32_t at, const struct state *s, uint32_t behind)
 {
-    struct leader *leader = vec_push(&w->leaders);
+    struct leader *leader = w->leaders.len < LEADERS_MAX ? vec_push(&w->leaders) : NULL;
     if (leader == NULL) {
-        w->text->failed = true;
+        w->text->failed = w->text->failed || w->leaders.len < LEADERS_MAX;
+        w->cut = w->contradicted = true;
         return;
     }
     *leader = (struct leader){.state = *s, .at = at, .behind = behind};
-    w->text->marks[at] |= MARK_TARGET;
+    w->text->marks[at] |= at == w->start ? MARK_BEGUN : MARK_TARGET;
     w->text->notes[at] = (uint32_t)(w->leaders.len - 1);
     queue_leader(w, (uint32_t)(w->leaders.len - 1));
 }
@@ -292,8 +294,8 @@ static bool follow(struct explorer *w, uint32_t at, struct state *s, const struc
         w->broken = w->broken || step->broken;
         w->confirmed = w->confirmed || arch_is_entry_like(s);
         return false;
-    case FLOW_INDIRECT:
-        w->returns = true;
+    case FLOW_INDIRECT: /* with a stack pointer from elsewhere it is longjmp's */
+        w->returns = w->returns || s->reg[arch_sp_number].kind != VALUE_UNKNOWN;
         note_jump(w, at + step->len, s);
         return false;
     case FLOW_TRAP:
@@ -405,7 +407,7 @@ static void walk_block(struct explorer *w, uint32_t number)
             text_note_dead(w->text, behind);
             return;
         }
-        if (!first && text->marks[at] & MARK_TARGET) {
+        if (!first && text->marks[at] & (MARK_TARGET | MARK_BEGUN)) {
             join(w, at, &s, behind);
             return;
         }

@@ -2,10 +2,10 @@
  * rule: how to step from one frame to its caller, as data.
  *
  * A rule holds for a range of instructions. It says how to compute the canonical frame address
- * (CFA: the stack pointer before the call), and from it where the caller's three registers are: return
- * address, stack pointer (always the CFA), frame pointer. Nothing else is recovered, so a rule that
- * needs another register can be applied to the leaf frame (and to the frame a signal interrupted)
- * only, where all registers are known.
+ * (CFA: the stack pointer before the call), and from it where the caller's three registers are:
+ * return address, stack pointer (always the CFA), frame pointer. Nothing else is followed. A rule
+ * that needs another register is sure where all are known, at the leaf and in the frame that a
+ * signal interrupted; elsewhere the walker has to find its value (recover.c).
  *
  * Rules come from three sources, all of the same form: CFI (cfi.h), the instructions themselves
  * (analyse.h), and the fallback of frame pointers. Real files have at most some 700 different ones.

@@ -6,6 +6,7 @@
 
 enum {
     SMALL_GAP = 16,           /* bytes: compilers align functions to it */
+    ENTRY_BYTES = 16,         /* of a program's first code, before anything else can begin */
     PAGE_FDES_MAX = 64 * 1024 /* one per byte of the page */
 };
 
@@ -281,6 +282,13 @@ static uint16_t find_elsewhere(struct unwind_table *table, uint64_t address)
     return id == RULE_GAP && table->analyses ? unwind_table_gap_rule(table, address) : id;
 }
 
+/* Nothing returns from the first code that runs; the dynamic linker's has no CFI. */
+static bool is_entry(const struct unwind_table *table, uint64_t address)
+{
+    return address >= table->elf->entry && address - table->elf->entry < ENTRY_BYTES &&
+           table->elf->entry != 0;
+}
+
 struct unwind_rule unwind_table_rule(struct unwind_table *table, uint64_t address, bool *analysed)
 {
     bool padding;
@@ -295,7 +303,58 @@ struct unwind_rule unwind_table_rule(struct unwind_table *table, uint64_t addres
     struct unwind_rule rule = table->rules.at[id];
     *analysed = (rule.kind & RULE_ANALYSED) != 0;
     rule.kind &= (uint8_t)~RULE_ANALYSED;
+    if ((id == RULE_GAP || *analysed) && is_entry(table, address)) {
+        rule = (struct unwind_rule){.kind = RULE_END};
+        *analysed = false;
+    }
     return rule;
+}
+
+struct row_search {
+    uint64_t address;
+    struct unwind_rule found;
+};
+
+static bool take_row_before(void *context, uint64_t address, const struct unwind_rule *rule)
+{
+    struct row_search *search = context;
+    if (address > search->address) {
+        return false;
+    }
+    search->found = *rule;
+    return true;
+}
+
+static bool register_in(struct frames *frames, uint64_t address, uint8_t reg,
+                        struct unwind_rule *out)
+{
+    const struct cfi_cie *kept;
+    struct cfi_fde fde;
+    struct row_search search = {.address = address, .found = {.kind = RULE_NONE}};
+    struct cfi_machine machine = arch_cfi;
+    uint64_t number = frames_before(frames, address);
+    machine.fp = reg;
+    if (number == 0 || !frames_fde(frames, number - 1, &kept, &fde) || address < fde.start ||
+        address >= fde.limit) {
+        return false;
+    }
+    struct cfi_cie cie = *kept;
+    cie.initial.fp = (struct cfi_place){.kind = CFI_UNSPECIFIED}; /* CIEs tell of none but RA */
+    bool good = cfi_each_row(&machine, &cie, &fde, take_row_before, &search);
+    *out = search.found;
+    return good && search.found.kind != RULE_NONE;
+}
+
+bool unwind_table_register(struct unwind_table *table, uint64_t address, uint8_t reg,
+                           struct unwind_rule *out)
+{
+    struct frames *frames = &table->frames[PAGE_EH];
+    if (!table->usable || frames_count(frames) == 0 || !frames_begin(frames)) {
+        return false;
+    }
+    bool found = register_in(frames, address, reg, out);
+    frames_end(frames);
+    return found;
 }
 
 static bool function_in(struct frames *frames, uint64_t address, uint64_t *start, uint64_t *limit)

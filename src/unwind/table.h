@@ -70,9 +70,15 @@ void unwind_table_no_analysis(struct unwind_table *table);
 bool unwind_table_is_go(const struct unwind_table *table);
 
 /* Start and end of the function that holds `address`, as the CFI tells (an FDE's range); false
- * where it tells nothing. For stripped images this is what gives all frames of a function one name. */
+ * where it tells nothing. For stripped images this gives all frames of a function one name. */
 bool unwind_table_function(struct unwind_table *table, uint64_t address, uint64_t *start,
                            uint64_t *limit);
+
+/* The rule for an instruction with register `reg` in the place of the frame pointer: where the
+ * caller's value of it is. Decoded anew at each call, for the few frames that need one. False where
+ * CFI does not tell. */
+bool unwind_table_register(struct unwind_table *table, uint64_t address, uint8_t reg,
+                           struct unwind_rule *out);
 
 /* `len` bytes of the image's code at an ELF address, from the file. */
 bool unwind_table_code(const struct unwind_table *table, uint64_t address, void *out, size_t len);

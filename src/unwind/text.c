@@ -135,8 +135,10 @@ static bool never_returns(struct callee callee)
 void text_note_callee(struct text *text, uint64_t address)
 {
     struct callee callee = callee_of(text, address);
-    callee.sites++;
-    put_callee(text, address, callee);
+    if (callee.sites > 0 || text->callees.len < TEXT_CALLEES_MAX) {
+        callee.sites++;
+        put_callee(text, address, callee);
+    }
 }
 
 void text_note_dead(struct text *text, uint32_t behind)
@@ -152,7 +154,9 @@ void text_note_dead(struct text *text, uint32_t behind)
 
 bool text_callee_returns(struct text *text, uint64_t address, uint32_t behind)
 {
-    text->failed = !map_put(&text->callee_at, behind, address) || text->failed;
+    if (text->callee_at.len < TEXT_CALLEES_MAX) {
+        text->failed = !map_put(&text->callee_at, behind, address) || text->failed;
+    }
     return !never_returns(callee_of(text, address));
 }
 

@@ -18,12 +18,13 @@
 
 enum {
     TEXT_JUMPS_MAX = 4096,      /* indirect jumps whose states are kept, 190 bytes each */
+    TEXT_CALLEES_MAX = 1 << 16, /* calls out of the text that are judged; twice 24 bytes each */
     FUNCTION_REACH = 64 * 1024, /* bytes; further away is another function if nothing tells */
     FUNCTION_ALIGNMENT = 16,    /* bytes; what compilers for speed use */
 };
 
 enum mark {
-    MARK_TARGET = 1 << 0,    /* of a branch; or where the walk began */
+    MARK_TARGET = 1 << 0,    /* of a branch */
     MARK_START = 1 << 1,     /* a symbol says that a function begins here */
     MARK_CALLED = 1 << 2,    /* a call says so */
     MARK_TAILED = 1 << 3,    /* a jump out of another function, whose frame is gone by then */
@@ -33,6 +34,8 @@ enum mark {
     MARK_REFERRED = 1 << 7,  /* some instruction computes this address */
     MARK_QUEUED = 1 << 8,
     MARK_EXPLORED = 1 << 9,  /* as a function's start */
+    MARK_BEGUN = 1 << 10,    /* a walk has begun here, be it in vain */
+    MARK_INNER = 1 << 11,    /* a conditional branch leads here: the middle of a function */
 };
 
 enum { START_MARKS = MARK_START | MARK_CALLED | MARK_TAILED };
@@ -88,13 +91,13 @@ uint32_t text_next_start(const struct text *text, uint32_t at, uint64_t limit);
 /* Queues the function at an offset unless it has been. */
 void text_queue(struct text *text, uint32_t start);
 
-/* Notes a plain instruction. Where MARK_TARGET is set no such note is read: there stands the number
- * of the walk's block that begins there, if one does. */
+/* Notes a plain instruction. Where a block can begin no such note is read: there stands the number
+ * of the walk's block that does, if one does. */
 void text_note_plain(struct text *text, uint32_t at, const struct glance *glance);
 
 static inline bool text_has_note(const struct text *text, uint32_t at)
 {
-    return text->notes[at] != 0 && (text->marks[at] & MARK_TARGET) == 0;
+    return text->notes[at] != 0 && (text->marks[at] & (MARK_TARGET | MARK_BEGUN)) == 0;
 }
 
 /* Functions outside the text, say in the procedure linkage table, are judged by what stands behind

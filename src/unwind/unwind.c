@@ -81,7 +81,8 @@ static enum stack_end failure_of(const struct walk *w, const struct method *m)
 }
 
 /* Registers that rules do not follow are as the sample, or the signal's frame, has them; a caller
- * that needs one is believed only if that leads behind a call. */
+ * that needs one is believed only if that leads behind a call. When it does not, walk_recover finds
+ * out what has become of it. */
 static inline bool register_value(struct walk *w, uint8_t reg, uint64_t *out)
 {
     bool known;
@@ -93,8 +94,9 @@ static inline bool register_value(struct walk *w, uint8_t reg, uint64_t *out)
         known = w->fp_known;
     } else {
         known = reg < UNWIND_REGISTERS && (w->full->known >> reg & 1) != 0;
-        *out = known ? w->full->at[reg] : 0;
+        *out = w->recovered ? w->recovered_value : known ? w->full->at[reg] : 0;
         w->borrowed |= !w->exact;
+        w->borrowed_reg = reg;
     }
     return known || fail(w, STACK_NO_RULE);
 }
@@ -128,14 +130,19 @@ static inline uint64_t base_of(const struct unwind_rule *rule, uint64_t cfa)
     return cfa - (uint64_t)(int64_t)rule->cfa;
 }
 
-/* A caller's return address is not in LR any more: its callee's took that place. Assembler that
+/* A caller's return address is not in LR any more: its callee's took that place. (It called what
+ * does not return; the frame pointer then is of the next frame above that has one.) Assembler that
  * keeps it in another register calls only what leaves that alone. */
+static inline bool is_ra_gone(const struct walk *w, const struct unwind_rule *rule)
+{
+    return rule->ra_place == RA_REGISTER && !w->exact && rule->ra == arch_cfi.ra;
+}
+
 static inline bool find_ra(struct walk *w, const struct unwind_rule *rule, uint64_t cfa,
                            uint64_t *ra)
 {
     if (rule->ra_place == RA_REGISTER) {
-        bool gone = !w->exact && rule->ra == arch_cfi.ra;
-        return gone ? fail(w, STACK_NO_RULE) : register_value(w, (uint8_t)rule->ra, ra);
+        return register_value(w, (uint8_t)rule->ra, ra);
     }
     uint64_t at = rule->ra_place == RA_AT_BASE ? base_of(rule, cfa) : cfa;
     at += (uint64_t)(int64_t)rule->ra;
@@ -244,6 +251,9 @@ static inline bool step_over(struct walk *w, const struct method *m)
     if (by_fp && w->fp_known && w->fp == 0) {
         return fail(w, m->keeps_fp ? STACK_COMPLETE : STACK_NO_RULE);
     }
+    if (is_ra_gone(w, &m->rule)) {
+        return fail(w, STACK_NO_RULE);
+    }
     if (!find_cfa(w, &m->rule, &cfa)) {
         return false;
     }
@@ -264,6 +274,11 @@ static inline bool step_over(struct walk *w, const struct method *m)
     w->fp_known = fp_known;
     w->exact = false;
     return true;
+}
+
+bool walk_step(struct walk *w, const struct method *m)
+{
+    return step_over(w, m);
 }
 
 /* Where the step led: what is less than certain must lead behind a call. */
@@ -331,18 +346,31 @@ static struct unwind_slot *scan(struct walk *w)
     return NULL;
 }
 
+/* Once more, with the right value of the register that the rule needs. */
+static struct unwind_slot *step_recovered(struct walk *w, const struct method *m)
+{
+    if (!walk_recover(w)) {
+        return NULL;
+    }
+    w->recovered = true;
+    struct unwind_slot *next = step_to(w, m);
+    w->recovered = false;
+    return next;
+}
+
 /* After a step that failed: the frame pointer, if that was not it, and a scan at last. */
 static struct unwind_slot *try_harder(struct walk *w, struct method *m)
 {
     bool may_guess = w->u->method == UNWIND_HYBRID;
     bool certain = m->flags == 0 && m->rule.kind != RULE_NONE && w->why != STACK_NO_RULE;
-    if (certain || !(may_guess || m->keeps_fp)) {
-        return NULL;
+    struct unwind_slot *next = w->borrowed ? step_recovered(w, m) : NULL;
+    if (next != NULL || certain || !(may_guess || m->keeps_fp)) {
+        return next;
     }
     if ((m->flags & FRAME_BY_FP) == 0 && !(w->fp_known && w->fp == 0)) {
         m->rule = arch_fp_rule;
         m->flags = FRAME_BY_FP;
-        struct unwind_slot *next = step_to(w, m);
+        next = step_to(w, m);
         if (next != NULL || w->why <= STACK_TRUNCATED) {
             return next;
         }
@@ -406,7 +434,7 @@ static void walk_begin(struct walk *w, struct unwinder *u, const struct unwind_r
     w->sp_known = (r->known >> arch_cfi.sp & 1) != 0;
     w->fp_known = (r->known >> arch_cfi.fp & 1) != 0;
     w->exact = true;
-    w->continued = w->borrowed = w->switched = w->verified = w->differs = false;
+    w->continued = w->borrowed = w->recovered = w->switched = w->verified = w->differs = false;
     w->scans = 0;
     w->why = STACK_NO_RULE;
     w->last_ra = 0;

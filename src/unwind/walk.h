@@ -46,7 +46,10 @@ struct walk {
     bool sp_known, fp_known; /* sp is a lower bound when it is not known */
     bool exact;              /* the sample's or a signal's frame: address is the instruction's */
     bool continued;          /* this step read beyond the dump */
-    bool borrowed;           /* this step used a register that no rule has followed */
+    bool borrowed;           /* this step used a register that no rule has followed, */
+    uint8_t borrowed_reg;    /* this one, */
+    bool recovered;          /* whose value has since been found: */
+    uint64_t recovered_value;
     bool switched;           /* the memory may be another stack's than the dump */
     bool verified, differs;  /* the dump was compared with the memory; it is not the same */
     unsigned scans;
@@ -70,6 +73,12 @@ static inline bool stack_load(struct walk *w, uint64_t address, uint64_t *out)
     }
     return stack_load_beyond(w, address, out);
 }
+
+/* unwind.c: moves to the caller's frame; when it fails, nothing has moved and w->why says why. */
+bool walk_step(struct walk *w, const struct method *m);
+
+/* recover.c: follows w->borrowed_reg from the last exact frame to this one. */
+bool walk_recover(struct walk *w);
 
 /* lookup.c: fills the slot for the walk's address; null when nothing executable is mapped there. */
 struct unwind_slot *slot_fill(const struct walk *w, struct unwind_slot *slot);

@@ -3,6 +3,7 @@
 #include "analysed_text.h"
 #include "unwind/aarch64/analyse.c"
 #include "unwind/aarch64/decode.c"
+#include "unwind/aarch64/leaf.c"
 
 static const char record[] =
     "\xfd\x7b\xbd\xa9"  /*  0: stp x29, x30, [sp, #-48]! */

@@ -3,6 +3,7 @@
 #include "analysed_text.h"
 #include "unwind/x86_64/analyse.c"
 #include "unwind/x86_64/decode.c"
+#include "unwind/x86_64/leaf.c"
 
 static const char saves[] =
     "\x55"              /*  0: push %rbp */
@@ -147,20 +148,19 @@ static void call_without_return(void)
 }
 
 static const char votes[] =
-    "\x50"                  /*  0: push %rax */
-    "\xe8\x0c\x00\x00\x00"  /*  1: call 0x12 */
-    "\xe8\x0d\x00\x00\x00"  /*  6: call 0x18 */
-    "\xe8\x0e\x00\x00\x00"  /*  b: call 0x1e */
-    "\x58"                  /* 10: pop %rax */
-    "\xc3"                  /* 11: ret */
-    "\x53"                  /* 12: push %rbx */
-    "\xe8\xfb\x0f\x00\x00"  /* 13: call X */
-    "\x55"                  /* 18: push %rbp */
-    "\xe8\xf5\x0f\x00\x00"  /* 19: call X */
-    "\x41\x54"              /* 1e: push %r12 */
-    "\xe8\xee\x0f\x00\x00"  /* 20: call X */
-    "\x31\xc0"              /* 25: xor %eax,%eax */
-    "\xc3";                 /* 27: ret */
+    "\x74\x04"              /*  0: je 0x6 */
+    "\x7f\x07"              /*  2: jg 0xb */
+    "\xeb\x16"              /*  4: jmp 0x1c */
+    "\xe8\x05\x00\x00\x00"  /*  6: call 0x10 */
+    "\xe8\x06\x00\x00\x00"  /*  b: call 0x16 */
+    "\x53"                  /* 10: push %rbx */
+    "\xe8\xfb\x0f\x00\x00"  /* 11: call X */
+    "\x55"                  /* 16: push %rbp */
+    "\xe8\xf5\x0f\x00\x00"  /* 17: call X */
+    "\x41\x54"              /* 1c: push %r12 */
+    "\xe8\xee\x0f\x00\x00"  /* 1e: call X */
+    "\x31\xc0"              /* 23: xor %eax,%eax */
+    "\xc3";                 /* 25: ret */
 
 /* Behind two of three calls of X something begins that is called itself: X never returns. So the
  * third call is an end too, and what stands behind it a function of its own. */
@@ -168,15 +168,13 @@ static void judged_by_others(void)
 {
     CHECK_TEXT(text_rows(BYTES(votes)),
                "0: r7+8 ra-8 fp=\n"
-               "1: r7+16 ra-8 fp=\n"
-               "11: r7+8 ra-8 fp=\n"
-               "13: r7+16 ra-8 fp=\n"
-               "18: r7+8 ra-8 fp=\n"
-               "19: r7+16 ra-8 fp-16\n"
-               "1e: r7+8 ra-8 fp=\n"
-               "20: r7+16 ra-8 fp=\n"
-               "25: r7+8 ra-8 fp=\n"
-               "28: none\n");
+               "11: r7+16 ra-8 fp=\n"
+               "16: r7+8 ra-8 fp=\n"
+               "17: r7+16 ra-8 fp-16\n"
+               "1c: r7+8 ra-8 fp=\n"
+               "1e: r7+16 ra-8 fp=\n"
+               "23: r7+8 ra-8 fp=\n"
+               "26: none\n");
 }
 
 static const char table[] =

@@ -459,9 +459,11 @@ static void eviction(void)
     struct fixture f;
     f.image = frame_image_begin(0);
     uint64_t cie = frame_image_cie(f.image, "zR", BYTES(USUAL));
-    for (unsigned i = 0; i < 600; i++) { /* 200 in each page */
+    for (unsigned i = 0; i < 600; i++) { /* 200 in each page, and in each a third rule of its own */
         uint64_t start = IMAGE_TEXT + i / 200 * 0x10000 + 0x10 * (i % 200 + 1);
-        frame_image_fde(f.image, cie, start, 0x10, BYTES(PUSHED "\x41\x0e\x20"));
+        char program[] = PUSHED "\x41\x0e\x20";
+        program[5] = (char)(program[5] + 8 * (i / 200));
+        frame_image_fde(f.image, cie, start, 0x10, BYTES(program));
     }
     frame_image_end(f.image, IMAGE_HEADER);
     fixture_open(&f, 1 << 20);
@@ -473,15 +475,16 @@ static void eviction(void)
     unwind_table_free(f.table);
     f.table = unwind_table_new(&f.elf, all.bytes - 1000); /* room for two */
     unwind_table_no_analysis(f.table);
-    CHECK_TEXT(rule_at(&f, IMAGE_TEXT + 0x10), "r7+8 ra-8 fp=");
-    CHECK_TEXT(rule_at(&f, IMAGE_TEXT + 0x10012), "r7+32 ra-8 fp=");
-    CHECK_TEXT(rule_at(&f, IMAGE_TEXT + 0x10), "r7+8 ra-8 fp=");
-    CHECK_INT(unwind_table_stats(f.table).evicted, 0);
-    CHECK_TEXT(rule_at(&f, IMAGE_TEXT + 0x20012), "r7+32 ra-8 fp="); /* the second goes */
-    CHECK_TEXT(rule_at(&f, IMAGE_TEXT + 0x11), "r7+16 ra-8 fp=");
-    CHECK_INT(unwind_table_stats(f.table).evicted, 1);
-    CHECK_TEXT(rule_at(&f, IMAGE_TEXT + 0x10011), "r7+16 ra-8 fp="); /* the third goes */
     CHECK_TEXT(rule_at(&f, IMAGE_TEXT + 0x12), "r7+32 ra-8 fp=");
+    CHECK_TEXT(rule_at(&f, IMAGE_TEXT + 0x10012), "r7+40 ra-8 fp=");
+    CHECK_TEXT(rule_at(&f, IMAGE_TEXT + 0x12), "r7+32 ra-8 fp=");
+    CHECK_INT(unwind_table_stats(f.table).evicted, 0);
+    CHECK_TEXT(rule_at(&f, IMAGE_TEXT + 0x20012), "r7+48 ra-8 fp="); /* the second goes */
+    CHECK_TEXT(rule_at(&f, IMAGE_TEXT + 0x12), "r7+32 ra-8 fp=");
+    CHECK_INT(unwind_table_stats(f.table).evicted, 1);
+    CHECK_TEXT(rule_at(&f, IMAGE_TEXT + 0x20012), "r7+48 ra-8 fp=");
+    CHECK_TEXT(rule_at(&f, IMAGE_TEXT + 0x10012), "r7+40 ra-8 fp="); /* the first goes */
+    CHECK_TEXT(rule_at(&f, IMAGE_TEXT + 0x20012), "r7+48 ra-8 fp=");
     CHECK_INT(unwind_table_stats(f.table).evicted, 2);
     CHECK_INT(unwind_table_stats(f.table).pages, 2);
     CHECK(unwind_table_stats(f.table).bytes <= all.bytes - 1000);
@@ -508,9 +511,10 @@ static void open_with_code(struct fixture *f, unsigned flags)
     frame_image_fde(f->image, cie, IMAGE_TEXT + 0x148, 0x40, BYTES(PUSHED));
     frame_image_code(f->image, IMAGE_TEXT + 0x140, "\x90\x90\x90\x90\x90\x90\x90\x90", 8);
     frame_image_code(f->image, IMAGE_TEXT + 0x1000, BYTES(FUNCTION));
-    frame_image_code(f->image, IMAGE_TEXT + 0x15000, BYTES(FUNCTION));
+    /* the gap begins at 0x188, so that this one is cut in two by its second 64 KiB */
+    frame_image_code(f->image, IMAGE_TEXT + 0x10180, BYTES(FUNCTION));
     frame_image_symbol(f->image, "first", IMAGE_TEXT + 0x1000, 11);
-    frame_image_symbol(f->image, "second", IMAGE_TEXT + 0x15000, 11);
+    frame_image_symbol(f->image, "second", IMAGE_TEXT + 0x10180, 11);
     frame_image_end(f->image, flags | IMAGE_HEADER | IMAGE_SECTIONS);
     CHECK(elf_open_bytes(&f->elf, f->image->bytes, f->image->len, NULL));
     f->table = unwind_table_new(&f->elf, 1 << 20);
@@ -529,15 +533,22 @@ static void code_without_cfi(void)
     struct fixture f;
     open_with_code(&f, 0);
     CHECK_TEXT(rule_at(&f, IMAGE_TEXT + 0x101), "r7+16 ra-8 fp=");
-    CHECK_TEXT(rule_at(&f, IMAGE_TEXT + 0x144), "none"); /* padding asks for no analysis */
+    uint64_t bytes = unwind_table_stats(f.table).bytes;
+    CHECK_TEXT(rule_at(&f, IMAGE_TEXT + 0x144), "none"); /* padding has no gaps looked for */
+    CHECK_INT(unwind_table_stats(f.table).bytes, bytes);
     CHECK_INT(unwind_table_stats(f.table).analysed, 0);
     CHECK_TEXT(analysed_at(&f, IMAGE_TEXT + 0x1000), "r7+8 ra-8 fp=");
     CHECK_TEXT(analysed_at(&f, IMAGE_TEXT + 0x1004), "r7+32 ra-8 fp=");
     CHECK_TEXT(analysed_at(&f, IMAGE_TEXT + 0x100a), "r7+8 ra-8 fp=");
     CHECK_TEXT(analysed_at(&f, IMAGE_TEXT + 0x1010), "none");
-    CHECK_TEXT(analysed_at(&f, IMAGE_TEXT + 0x15005), "r7+32 ra-8 fp=");
+    CHECK_TEXT(analysed_at(&f, IMAGE_TEXT + 0x10187), "r7+32 ra-8 fp=");
+    CHECK_TEXT(analysed_at(&f, IMAGE_TEXT + 0x10188), "r7+32 ra-8 fp=");
+    CHECK_TEXT(analysed_at(&f, IMAGE_TEXT + 0x1018a), "r7+8 ra-8 fp=");
     CHECK_TEXT(rule_at(&f, IMAGE_TEXT + 0x101), "r7+16 ra-8 fp=");
-    CHECK_INT(unwind_table_stats(f.table).analysed, 6);
+    CHECK_INT(unwind_table_stats(f.table).analysed, 3 + 2 + 2);
+    uint64_t rows = unwind_table_stats(f.table).rows;
+    CHECK_TEXT(analysed_at(&f, IMAGE_TEXT + 0x1004), "r7+32 ra-8 fp=");
+    CHECK_INT(unwind_table_stats(f.table).rows, rows); /* once */
     fixture_close(&f);
     open_with_code(&f, 0);
     unwind_table_no_analysis(f.table);
@@ -549,6 +560,19 @@ static void code_without_cfi(void)
     fixture_close(&f);
 }
 #endif
+
+static void program_entry(void)
+{
+    struct fixture f;
+    for (int at_entry = 0; at_entry < 2; at_entry++) {
+        three_functions(&f, 0, IMAGE_HEADER | (at_entry ? IMAGE_ENTRY : 0));
+        CHECK_TEXT(rule_at(&f, IMAGE_TEXT + 0xfff), "none");
+        CHECK_TEXT(rule_at(&f, IMAGE_TEXT + 0x1000), at_entry ? "end" : "none");
+        CHECK_TEXT(rule_at(&f, IMAGE_TEXT + 0x100f), at_entry ? "end" : "none");
+        CHECK_TEXT(rule_at(&f, IMAGE_TEXT + 0x1010), "none");
+        fixture_close(&f);
+    }
+}
 
 static void functions(void)
 {
@@ -738,6 +762,7 @@ TESTS({"prologue and epilogue become rows", prologue_and_epilogue},
 #if !defined __aarch64__
       {"code without CFI is analysed, unless it keeps frame pointers", code_without_cfi},
 #endif
+      {"a program's first code without CFI is the end of a stack", program_entry},
       {"an FDE's range is told as a function", functions},
       {"spoiled bytes neither crash nor hang", hostile_headers},
       {"every row of the C library is libdw's", c_library},

@@ -54,6 +54,7 @@ enum {
     IMAGE_ZLIB = 8,     /* .debug_frame's bytes were replaced by a compressed section's */
     IMAGE_ZDEBUG = 16,  /* they were replaced by a .zdebug_frame's */
     IMAGE_GO = 32,      /* a section .gopclntab */
+    IMAGE_ENTRY = 64,   /* the program begins 0x1000 into its text */
 };
 
 struct frame_image {
@@ -205,6 +206,7 @@ static inline void frame_image_end(struct frame_image *image, unsigned flags)
     Elf64_Ehdr e = {
         .e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT},
         .e_type = ET_DYN, .e_machine = IMAGE_MACHINE, .e_version = EV_CURRENT, .e_phoff = 64,
+        .e_entry = flags & IMAGE_ENTRY ? IMAGE_TEXT + 0x1000 : 0,
         .e_shoff = sections ? IMAGE_SHDRS : 0, .e_ehsize = sizeof e,
         .e_phentsize = sizeof(Elf64_Phdr), .e_phnum = flags & IMAGE_HEADER ? 3 : 2,
         .e_shentsize = sizeof(Elf64_Shdr), .e_shnum = sections ? 7 : 0, .e_shstrndx = 2,

@@ -46,6 +46,7 @@ struct world {
     size_t readable;             /* of them, how many memory has; 0: no memory but the dump */
     unsigned finds, reads;
     bool frame_pointers;
+    uint64_t lr; /* AArch64 */
 };
 
 static bool find_place(void *context, uint64_t address, struct unwind_place *out)
@@ -133,6 +134,10 @@ static const struct unwind_result *walk(struct world *w, uint64_t ip, size_t sp,
     r.at[IP] = ip;
     r.at[SP] = stack.base;
     r.at[FP] = fp;
+#if defined __aarch64__
+    r.at[30] = w->lr;
+    r.known |= 1 << 30;
+#endif
     unwind(&w->unwinder, &r, &stack, &space, max, &w->result);
     return &w->result;
 }
@@ -190,8 +195,9 @@ static const char *const programs[] = {
     "\x0f\x03\x76\x78\x06\x10\x06\x02\x76\x00", /* 8: CFA = *(rbp - 8), rbp at *(rbp) */
     "\x0e\x08",                 /* 9: as after a call */
     "\x0e\xc0\xb8\x02\x86\x88\x27\x90\x87\x27", /* a: CFA = rsp + 40000, rbp at rsp, RA behind */
+    "\x0e\x18\x83\x02",         /* b: CFA = rsp + 24, rbx at CFA - 16 */
 };
-static const size_t lens[] = {2, 5, 2, 2, 4, 3, 3, 10, 2, 10};
+static const size_t lens[] = {2, 5, 2, 2, 4, 3, 3, 10, 2, 10, 4};
 
 static void open_usual(struct world *w)
 {
@@ -282,6 +288,34 @@ static void other_registers(void)
     w.words[1] = BIAS + IMAGE_TEXT + 0x740;
     unwind(&w.unwinder, &r, &stack, &space, 100, &w.result);
     CHECK_TEXT(stack_text(&w.result), "4+20! 7+3f: no rule");
+    r.known |= 1 << FP; /* and a zero in rbp proves nothing in code that has a rule */
+    unwind(&w.unwinder, &r, &stack, &space, 100, &w.result);
+    CHECK_TEXT(stack_text(&w.result), "4+20! 7+3f: no rule");
+    world_close(&w);
+}
+
+/* The dynamic linker's resolver counts from rbx, which what it calls has saved and overwritten. */
+static void saved_registers(void)
+{
+    struct world w;
+    open_usual(&w);
+    struct unwind_registers r = {.known = 0x10088};
+    struct unwind_space space = {.id = 1, .find = find_place, .context = &w};
+    struct unwind_stack stack = {.base = STACK, .dump = (unsigned char *)w.words, .len = 512};
+    w.words[3] = RA(11);             /* 1: words 0 … 3 */
+    w.words[5] = STACK + 8 * 12;     /* 11: words 4 … 6, rbx in 5 */
+    w.words[6] = RA(4);
+    w.words[8] = RA(7);              /* 4: words 7, 8; 7's CFA = rbx + 16 */
+    w.words[13] = RA(3);
+    r.at[IP] = RA(1);
+    r.at[SP] = STACK;
+    r.at[OTHER] = 0x4141;
+    unwind(&w.unwinder, &r, &stack, &space, 100, &w.result);
+    CHECK_TEXT(stack_text(&w.result), "1+20! b+1f 4+1f 7+1f 3+1f: complete");
+    w.words[5] = 0x4141;
+    w.words[13] = 0;
+    unwind(&w.unwinder, &r, &stack, &space, 100, &w.result);
+    CHECK_TEXT(stack_text(&w.result), "1+20! b+1f 4+1f 7+1f: no rule");
     world_close(&w);
 }
 
@@ -432,6 +466,11 @@ static void guesses(void)
     w.words[5] = 0;
     w.words[7] = 0;
     CHECK_TEXT(WALK(&w, BIAS + IMAGE_TEXT + 0x2000, 0, 1), "20+0!: no rule");
+    /* a zero frame pointer is the end, if nothing above says otherwise: the code may use rbp for
+     * something else */
+    CHECK_TEXT(WALK(&w, BIAS + IMAGE_TEXT + 0x2000, 0, 0), "20+0!: complete");
+    w.words[5] = RA(3);
+    CHECK_TEXT(WALK(&w, BIAS + IMAGE_TEXT + 0x2000, 0, 0), "20+0! 3+1f?: guessed");
     /* not asked for: neither guesses nor frame pointers */
     unwinder_release(&w.unwinder);
     CHECK(unwinder_init(&w.unwinder, UNWIND_CFI_ONLY, NULL));
@@ -479,6 +518,11 @@ static void first_code(void)
                      22);
     w.words[3] = BIAS + IMAGE_TEXT + 0x4000 + 22;
     CHECK_TEXT(WALK(&w, RA(1), 0, 0x77), "1+20! 40+15: complete");
+    /* the dynamic linker has it the other way round: and $-16,%rsp; …; xor %ebp,%ebp; call */
+    frame_image_code(w.image, IMAGE_TEXT + 0x6000,
+                     "\x48\x83\xe4\xf0\x49\x8d\x55\x08\x31\xed\xe8\0\0\0\0", 15);
+    w.words[3] = BIAS + IMAGE_TEXT + 0x600f;
+    CHECK_TEXT(WALK(&w, RA(1), 0, 0x77), "1+20! 60+e: complete");
     /* clone: xor %ebp,%ebp; pop %rdi; call *%r9 */
     frame_image_code(w.image, IMAGE_TEXT + 0x5000, "\x31\xed\x5f\x41\xff\xd1", 6);
     w.words[3] = BIAS + IMAGE_TEXT + 0x5006;
@@ -507,6 +551,57 @@ static void go_stacks(void)
     /* without the memory of the other stack */
     w.readable = 0;
     CHECK_TEXT(WALK(&w, RA(9), 200, STACK + 8 * 210), "9+20! 1+1f 4+1ff: truncated");
+    world_close(&w);
+}
+#else
+/*
+ * AArch64. Function 1 is a leaf that keeps its return address in LR, 2 has a frame of 32 bytes with
+ * the record {x29, x30} at its lower end, 3 is the outermost.
+ */
+static const char *const programs[] = {
+    "\0",
+    "\x0e\x20\x9d\x04\x9e\x03",
+    "\x07\x1e",
+};
+static const size_t lens[] = {1, 6, 2};
+
+static void open_usual(struct world *w)
+{
+    world_open(w, programs, lens, COUNT(programs), 0);
+}
+
+static void link_register(void)
+{
+    struct world w;
+    open_usual(&w);
+    w.lr = RA(2);
+    w.words[0] = STACK + 8 * 40;
+    w.words[1] = RA(3);
+    CHECK_TEXT(WALK(&w, RA(1), 0, STACK), "1+20! 2+1f 3+1f: complete"); /* CFA at SP, once */
+    w.words[1] = RA(3) | UINT64_C(0x00a5) << 48; /* signed */
+    CHECK_TEXT(WALK(&w, RA(1), 0, STACK), "1+20! 2+1f 3+1f: complete");
+    /* a caller has called: LR is not its return address; the frame pointer is of the next frame */
+    w.words[1] = RA(1);
+    w.words[40] = STACK + 8 * 50;
+    w.words[41] = RA(3);
+    CHECK_TEXT(WALK(&w, RA(1), 0, STACK), "1+20! 2+1f 1+1f 3+1ff: complete");
+    w.words[0] = 1;
+    w.words[41] = 0;
+    CHECK_TEXT(WALK(&w, RA(1), 0, STACK), "1+20! 2+1f 1+1f: no rule");
+    world_close(&w);
+}
+
+static void frame_records(void)
+{
+    struct world w;
+    open_usual(&w);
+    /* generated code, of whose frame only the record is known: SP is not known above it, so that 2
+     * is left by its record too, though its rule counts from SP */
+    w.words[4] = STACK + 8 * 10;
+    w.words[5] = RA(2);
+    w.words[10] = 0;
+    w.words[11] = RA(3);
+    CHECK_TEXT(WALK(&w, JIT + 0x80, 0, STACK + 32), "jit! 2+1ff 3+1ff: complete");
     world_close(&w);
 }
 #endif
@@ -860,6 +955,7 @@ TESTS({"perf's registers get their DWARF numbers", perf_registers},
       {"a stack's end is named", ends},
       {"a lost frame pointer is not used", lost_frame_pointer},
       {"rules that need other registers work where these are known", other_registers},
+      {"a register that a callee has saved is found again", saved_registers},
       {"a realigned stack is followed", realigned},
       {"a frame of more than 32 KiB is followed by its lower end", large_frame},
       {"a frame that is not above its callee is refused", contradictions},
@@ -871,6 +967,9 @@ TESTS({"perf's registers get their DWARF numbers", perf_registers},
       {"a signal frame gives all registers back, from another stack too", signal_frame},
       {"first functions without CFI end a stack", first_code},
       {"Go's frame pointers lead across its stacks", go_stacks},
+#else
+      {"a leaf's return address is in LR, a caller's is not", link_register},
+      {"a frame record does not tell SP", frame_records},
 #endif
       {"this stack is the one libgcc sees", own_stack},
       {"a stack deeper than the dump is continued in memory", own_deep_stack},

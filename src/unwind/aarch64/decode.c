@@ -200,14 +200,28 @@ static void decode_sve(uint32_t word, struct instruction *in)
     in->writes = adds_length ? 1u << rd : rd < 29 ? 1u << rd : 0;
 }
 
+uint32_t a64_word(const unsigned char *bytes, size_t len)
+{
+    return len < INSTRUCTION_BYTES ? 0
+                                   : bytes[0] | (uint32_t)bytes[1] << 8 | (uint32_t)bytes[2] << 16 |
+                                         (uint32_t)bytes[3] << 24;
+}
+
+bool a64_is_bti(uint32_t word)
+{
+    return (word & 0xffffff3f) == 0xd503241f;
+}
+
+bool a64_is_entry_mark(uint32_t word)
+{
+    static const uint32_t paciasp = 0xd503233f, pacibsp = 0xd503237f;
+    return word == paciasp || word == pacibsp || a64_is_bti(word);
+}
+
 bool a64_decode(const unsigned char *bytes, size_t len, struct instruction *out)
 {
     struct instruction in = {.operation = OP_OTHER};
-    if (len < INSTRUCTION_BYTES) {
-        return false;
-    }
-    uint32_t word = bytes[0] | (uint32_t)bytes[1] << 8 | (uint32_t)bytes[2] << 16 |
-                    (uint32_t)bytes[3] << 24;
+    uint32_t word = a64_word(bytes, len);
     switch (field(word, 25, 4)) {
     case 0x0: /* udf; also SME */
         if (word >> 16 == 0) {

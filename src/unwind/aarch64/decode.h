@@ -13,7 +13,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { INSTRUCTION_BYTES = 4, SP_NUMBER = 31 };
+enum { INSTRUCTION_BYTES = 4 };
+
+/* General registers, as instructions number them; 31 is SP only where it is said to be. */
+enum { FP = 29, LR = 30, SP = 31 };
 
 enum operation {
     OP_OTHER,
@@ -52,5 +55,13 @@ struct instruction {
 
 /* False: fewer than 4 bytes, or a word that no processor executes. */
 bool a64_decode(const unsigned char *bytes, size_t len, struct instruction *out);
+
+/* The instruction's word; 0, which is none, when fewer bytes are left. */
+uint32_t a64_word(const unsigned char *bytes, size_t len);
+
+bool a64_is_bti(uint32_t word);
+
+/* bti and pacia(b)sp, with which functions begin; they do not change the frame. */
+bool a64_is_entry_mark(uint32_t word);
 
 #endif

@@ -45,24 +45,22 @@ bool arch_is_signal_return(const unsigned char *code, size_t len)
 }
 
 /* The psABI (3.4.1) has the outermost frame marked by a zero RBP. A _start does so and aligns SP
- * before its call; musl's clone does so, pops the argument and calls %r9. Neither order of
- * instructions occurs in other code. */
+ * before its call, in either order; musl's clone does so, pops the argument and calls %r9. Other
+ * code has no reason to do both. */
 bool arch_is_entry(const unsigned char *code, size_t len)
 {
     static const unsigned char clone[] = {0x31, 0xed, 0x5f, 0x41, 0xff, 0xd1};
     static const unsigned char align[] = {0x48, 0x83, 0xe4, 0xf0};
-    bool aligned = false;
+    bool aligned = false, zeroed = false;
     if (len >= sizeof clone && memcmp(code + len - sizeof clone, clone, sizeof clone) == 0) {
         return true;
     }
     for (size_t i = sizeof align; i <= len; i++) {
         const unsigned char *p = code + len - i;
         aligned |= memcmp(p, align, sizeof align) == 0;
-        if (aligned && p[0] == 0x31 && p[1] == 0xed) {
-            return true;
-        }
+        zeroed |= p[0] == 0x31 && p[1] == 0xed;
     }
-    return false;
+    return aligned && zeroed;
 }
 
 /* A multi-byte nop: 66 prefixes, perhaps a segment, 0f 1f and its operand. */

@@ -16,6 +16,11 @@
 
 enum { INSTRUCTION_BYTES_MAX = 15 };
 
+/* General registers, as instructions number them. */
+enum { AX, CX, DX, BX, SP, FP, SI, DI, R8, R9, R10, R11 };
+
+enum { WORD = 8, RA_OFFSET = -8 /* of the return address from the CFA */ };
+
 enum opcode_map { MAP_ONE, MAP_0F, MAP_0F38, MAP_0F3A, MAP_OTHER };
 
 struct instruction {
