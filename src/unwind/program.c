@@ -183,6 +183,19 @@ static bool is_plt(const struct cfi_machine *machine, struct cursor c, uint8_t *
            p[8] == EX_LIT0 + 3 && p[9] == 0x24 && p[10] == EX_PLUS;
 }
 
+/* `*(SP + k + index * 8) + addend`, where a register holds the index (OpenSSL's multiplications). Rules
+ * have no room for it; the word is found by what it is. */
+static bool is_indexed(const struct cfi_machine *machine, struct cursor c, int64_t *addend)
+{
+    enum { LIT8_MUL_PLUS_DEREF = 0x06221e38 };
+    bool by_sp = cursor_u8(&c) == EX_BREG0 + machine->sp && cursor_sleb(&c) >= 0;
+    uint8_t index = cursor_u8(&c);
+    bool by_index = index >= EX_BREG0 && index < EX_BREG0 + 32 && cursor_sleb(&c) == 0;
+    bool counted = cursor_u32(&c) == LIT8_MUL_PLUS_DEREF && cursor_u8(&c) == EX_PLUS_UCONST;
+    *addend = (int64_t)cursor_uleb(&c);
+    return by_sp && by_index && counted && !c.short_read && c.len == 0 && *addend <= INT16_MAX;
+}
+
 static void set_cfa(struct cfi_state *s, uint64_t reg, int64_t offset)
 {
     bool fits = reg <= UINT8_MAX && fits32(offset);
@@ -199,6 +212,13 @@ static void set_cfa_expression(const struct cfi_machine *machine, struct cfi_sta
     if (is_plt(machine, expression, &threshold)) {
         set_cfa(s, machine->sp, threshold);
         s->cfa_kind = RULE_PLT;
+        return;
+    }
+    int64_t addend;
+    if (is_indexed(machine, expression, &addend)) {
+        set_cfa(s, machine->sp, RULE_CFA_SOMEWHERE);
+        s->cfa_kind = RULE_DEREF;
+        s->addend = (int32_t)addend;
         return;
     }
     struct form f = form_of(expression);

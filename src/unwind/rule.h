@@ -18,6 +18,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* RULE_DEREF by SP, where the word is not in the copied stack at a place that is known: it is
+ * below SP (any negative cfa), or a register counts its place. */
+#define RULE_CFA_SOMEWHERE INT32_MIN
+
 enum rule_kind {
     RULE_NONE,   /* nothing is known about this address */
     RULE_CFA,    /* CFA = register + cfa */

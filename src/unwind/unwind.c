@@ -71,9 +71,19 @@ static bool fail(struct walk *w, enum stack_end why)
     return false;
 }
 
+/* OpenSSL keeps the CFA of some loops below SP, where the kernel copies nothing and what is read later
+ * is of another turn of the loop; or at a place that a register counts. */
+static bool is_somewhere(const struct unwind_rule *rule)
+{
+    return rule->kind == RULE_DEREF && rule->cfa_reg == arch_cfi.sp && rule->cfa < 0;
+}
+
 /* What it means that a step led nowhere. Memory of after the sample contradicts nothing. */
 static enum stack_end failure_of(const struct walk *w, const struct method *m)
 {
+    if (is_somewhere(&m->rule)) {
+        return STACK_NO_RULE;
+    }
     if (w->continued) {
         return STACK_TRUNCATED;
     }
@@ -101,6 +111,42 @@ static inline bool register_value(struct walk *w, uint8_t reg, uint64_t *out)
     return known || fail(w, STACK_NO_RULE);
 }
 
+/* The slot of a word of the stack, if it looks like a return address. */
+static struct unwind_slot *slot_of_word(struct walk *w, uint64_t word)
+{
+    struct unwind_place place;
+    w->address = (word & arch_code_mask) - 1;
+    if (word == 0 || !w->space->find(w->space->context, w->address, &place)) {
+        return NULL; /* most words, without costing a slot */
+    }
+    struct unwind_slot *slot = slot_of(w);
+    return slot != NULL && slot_is_in_call(w, slot) ? slot : NULL;
+}
+
+/* Wherever it is, and the copies of it that a loop leaves behind as it moves SP down: it is a word of the
+ * frame that points up to a return address. Both together do not stand there by chance. */
+static bool find_cfa_somewhere(struct walk *w, const struct unwind_rule *rule, uint64_t *cfa)
+{
+    uint64_t address = w->address, word, ra;
+    bool exact = w->exact, found = false;
+    for (size_t i = 0; i < SCAN_WORDS && !found; i++) {
+        uint64_t at = w->sp + i * WORD;
+        if (at - w->stack->base >= w->stack->len || !stack_load(w, at, &word)) {
+            break;
+        }
+        uint64_t slot = word + (uint64_t)(int64_t)rule->addend - WORD;
+        if (slot > at && slot - w->stack->base < w->stack->len && slot % WORD == 0 &&
+            stack_load(w, slot, &ra)) {
+            w->exact = false;
+            found = slot_of_word(w, ra) != NULL;
+            w->exact = exact;
+        }
+    }
+    w->address = address;
+    *cfa = found ? word + (uint64_t)(int64_t)rule->addend : 0;
+    return found;
+}
+
 static inline bool find_cfa(struct walk *w, const struct unwind_rule *rule, uint64_t *cfa)
 {
     uint64_t base;
@@ -116,6 +162,9 @@ static inline bool find_cfa(struct walk *w, const struct unwind_rule *rule, uint
         return known;
     }
     if (rule->kind == RULE_DEREF) {
+        if (is_somewhere(rule)) {
+            return find_cfa_somewhere(w, rule, cfa) || fail(w, STACK_NO_RULE);
+        }
         bool known = register_value(w, rule->cfa_reg, &base) &&
                      stack_load(w, base + (uint64_t)(int64_t)rule->cfa, cfa);
         *cfa = known ? *cfa + (uint64_t)(int64_t)rule->addend : 0;
@@ -311,18 +360,6 @@ static inline struct unwind_slot *step_to(struct walk *w, const struct method *m
         w->why = failure_of(w, m);
     }
     return next;
-}
-
-/* The slot of a word of the stack, if it looks like a return address. */
-static struct unwind_slot *slot_of_word(struct walk *w, uint64_t word)
-{
-    struct unwind_place place;
-    w->address = (word & arch_code_mask) - 1;
-    if (word == 0 || !w->space->find(w->space->context, w->address, &place)) {
-        return NULL; /* most words, without costing a slot */
-    }
-    struct unwind_slot *slot = slot_of(w);
-    return slot != NULL && slot_is_in_call(w, slot) ? slot : NULL;
 }
 
 /* The first word of the stack that is an address behind a call. */

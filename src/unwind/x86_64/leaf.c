@@ -23,12 +23,6 @@ static const struct pattern patterns[] = {
     {"|f30f1efa55488bec", 8, false},
     {"55|4889e5", 16, true},
     {"55|488bec", 16, true},
-    {"c9|e9", 8, false},             /* leave, or pop FP; a tail call */
-    {"5d|e9", 8, false},
-    {"c9|ff2", 8, false},
-    {"5d|ff2", 8, false},
-    {"c9|ffe", 8, false},
-    {"5d|ffe", 8, false},
     {"|493b661076", 8, false},       /* Go: cmp 16(R14), SP; jbe */
     {"|493b66100f86", 8, false},
     {"493b6610|76", 8, false},
@@ -43,6 +37,12 @@ static const struct pattern patterns[] = {
     {"64488b0c25f8ffffff|483b6110", 8, false},
     {"483b6110|76", 8, false},
     {"483b6110|0f86", 8, false},
+};
+
+/* leave, or pop FP; a tail call. */
+static const struct pattern tail_calls[] = {
+    {"c9|e9", 8, false},  {"5d|e9", 8, false},  {"c9|ff2", 8, false},
+    {"5d|ff2", 8, false}, {"c9|ffe", 8, false}, {"5d|ffe", 8, false},
 };
 
 static int digit_value(char digit)
@@ -74,6 +74,24 @@ static bool pattern_matches(const struct code *code, size_t at, const char *byte
            digits_match(code, at, behind, strlen(behind));
 }
 
+static bool decode_at(const struct code *code, size_t at, struct instruction *in)
+{
+    return at < code->len && x86_decode(code->bytes + at, code->len - at, in);
+}
+
+/* leave and pop FP are single bytes, which may as well end another instruction, say xor CX, CX. */
+static bool is_end_of_another(const struct code *code, size_t at)
+{
+    enum { LONGEST = 4 };
+    for (size_t len = 2; len <= LONGEST && len <= at; len++) {
+        struct instruction in;
+        if (decode_at(code, at - len, &in) && in.len == len && in.has_modrm && in.mod == 3) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static struct unwind_rule frame_rule(int64_t cfa, bool fp_saved)
 {
     struct unwind_rule rule = {
@@ -86,11 +104,6 @@ static struct unwind_rule frame_rule(int64_t cfa, bool fp_saved)
         .fp = fp_saved ? 2 * RA_OFFSET : 0,
     };
     return rule;
-}
-
-static bool decode_at(const struct code *code, size_t at, struct instruction *in)
-{
-    return at < code->len && x86_decode(code->bytes + at, code->len - at, in);
 }
 
 static bool moves_fp(const struct instruction *in, uint8_t opcode)
@@ -153,6 +166,21 @@ static bool straight_to_return(const struct code *code, size_t at, struct unwind
     return false;
 }
 
+static const struct pattern *find_pattern(const struct code *code, size_t at)
+{
+    for (size_t i = 0; i < sizeof patterns / sizeof patterns[0]; i++) {
+        if (pattern_matches(code, at, patterns[i].bytes)) {
+            return &patterns[i];
+        }
+    }
+    for (size_t i = 0; i < sizeof tail_calls / sizeof tail_calls[0]; i++) {
+        if (pattern_matches(code, at, tail_calls[i].bytes) && !is_end_of_another(code, at)) {
+            return &tail_calls[i];
+        }
+    }
+    return NULL;
+}
+
 struct unwind_rule analyse_leaf(const struct code *code, uint64_t address)
 {
     struct unwind_rule rule = {.kind = RULE_NONE};
@@ -160,10 +188,9 @@ struct unwind_rule analyse_leaf(const struct code *code, uint64_t address)
     if (at >= code->len) {
         return rule;
     }
-    for (size_t i = 0; i < sizeof patterns / sizeof patterns[0]; i++) {
-        if (pattern_matches(code, at, patterns[i].bytes)) {
-            return frame_rule(patterns[i].cfa, patterns[i].fp_saved);
-        }
+    const struct pattern *pattern = find_pattern(code, at);
+    if (pattern != NULL) {
+        return frame_rule(pattern->cfa, pattern->fp_saved);
     }
     if (!go_prologue(code, at, &rule)) {
         (void)straight_to_return(code, at, &rule);
