@@ -412,6 +412,9 @@ static void leaf_frames(void)
     static const char popped[] = "\x5d"      /* 0: pop %rbp */
                                  "\xff\xe0"; /* 1: jmp *%rax */
     CHECK_TEXT(leaf_rule(BYTES(popped), 1), "r7+8 ra-8 fp=");
+    static const char cleared[] = "\x31\xc9"              /* 0: xor %ecx,%ecx; the byte of leave */
+                                  "\xe9\x00\x10\x00\x00"; /* 2: jmp */
+    CHECK_TEXT(leaf_rule(BYTES(cleared), 2), "none");
     static const char no_frame[] = "\x31\xc0"          /* 0: xor %eax,%eax */
                                    "\x48\x83\xc4\x18"  /* 2: add $0x18,%rsp */
                                    "\xc3";             /* 6: ret */

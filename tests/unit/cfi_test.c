@@ -129,7 +129,10 @@ static void expressions(void)
     CHECK_TEXT(ROWS("\x0f\x02\x77\x20"), "1000: r7+32 ra-8 fp=\n");
     CHECK_TEXT(ROWS("\x0f\x03\x92\x03\x10"), "1000: r3+16 ra-8 fp=\n");
     CHECK_TEXT(ROWS("\x0e\x20\x10\x06\x02\x77\x10"), "1000: r7+32 ra-8 fp-16\n");
-    /* OpenSSL's bn_mul_mont multiplies a register: not expressed, and only these rows are lost */
+    /* OpenSSL's bn_mul_mont counts the place in a register: *(SP + 8 + r9 * 8) + 8 is somewhere */
+    CHECK_TEXT(ROWS("\x0f\x0a\x77\x08\x79\x00\x38\x1e\x22\x06\x23\x08"),
+               "1000: *(r7-2147483648)+8 ra-8 fp=\n");
+    /* other multiplications are not expressed, and only these rows are lost */
     CHECK_TEXT(ROWS("\x0a\x0f\x0a\x77\x08\x79\x00\x38\x1e\x22\x06\x38\x22\x41\x0b"),
                "1000: none\n1001: r7+8 ra-8 fp=\n");
     CHECK_TEXT(ROWS("\x0f\x04\x77\x08\x06\x06"), "1000: none\n"); /* two dereferences */

@@ -196,8 +196,9 @@ static const char *const programs[] = {
     "\x0e\x08",                 /* 9: as after a call */
     "\x0e\xc0\xb8\x02\x86\x88\x27\x90\x87\x27", /* a: CFA = rsp + 40000, rbp at rsp, RA behind */
     "\x0e\x18\x83\x02",         /* b: CFA = rsp + 24, rbx at CFA - 16 */
+    "\x0f\x05\x77\x78\x06\x23\x08", /* c: CFA = *(rsp - 8) + 8 */
 };
-static const size_t lens[] = {2, 5, 2, 2, 4, 3, 3, 10, 2, 10, 4};
+static const size_t lens[] = {2, 5, 2, 2, 4, 3, 3, 10, 2, 10, 4, 7};
 
 static void open_usual(struct world *w)
 {
@@ -329,6 +330,21 @@ static void realigned(void)
     w.words[19] = RA(6);            /* 6 goes by it: CFA = word 32 */
     w.words[31] = RA(3);
     CHECK_TEXT(WALK(&w, RA(1), 0, STACK + 80), "1+20! 8+1f 6+1f 3+1f: complete");
+    world_close(&w);
+}
+
+static void below_sp(void)
+{
+    struct world w;
+    open_usual(&w);
+    w.words[2] = STACK + 8 * 10; /* points up, but to no return address */
+    w.words[10] = 1234;
+    w.words[5] = STACK + 8 * 20; /* the copy that was left behind */
+    w.words[20] = RA(3);
+    CHECK_TEXT(WALK(&w, RA(12), 0, 0), "c+20! 3+1f: complete");
+    w.words[5] = 0;
+    w.words[20] = 0;
+    CHECK_TEXT(WALK(&w, RA(12), 0, 0), "c+20!: no rule");
     world_close(&w);
 }
 
@@ -957,6 +973,7 @@ TESTS({"perf's registers get their DWARF numbers", perf_registers},
       {"rules that need other registers work where these are known", other_registers},
       {"a register that a callee has saved is found again", saved_registers},
       {"a realigned stack is followed", realigned},
+      {"a CFA that stands below SP is found by what it is, or not at all", below_sp},
       {"a frame of more than 32 KiB is followed by its lower end", large_frame},
       {"a frame that is not above its callee is refused", contradictions},
       {"what lies beyond the dump is read, a page at a time", beyond_the_dump},
