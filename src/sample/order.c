@@ -6,12 +6,14 @@ void order_init(struct order *order, size_t max_bytes)
 {
     *order = (struct order){0};
     buf_init(&order->bytes, max_bytes);
+    buf_init(&order->spare, max_bytes);
 }
 
 void order_release(struct order *order)
 {
     vec_release(&order->entries);
     buf_release(&order->bytes);
+    buf_release(&order->spare);
 }
 
 void *order_room(struct order *order, uint64_t time_ns, size_t len)
@@ -55,16 +57,16 @@ static int by_time(const void *left, const void *right)
     return (apart > 0) - (apart < 0);
 }
 
-/* Moves the waiting records [from, …) to the front; their bytes are few. */
+/* Moves the waiting records [from, …) to the front, and their bytes to the other buffer. */
 static void keep_rest(struct order *order, size_t from)
 {
-    size_t rest = order->entries.len - from;
-    size_t bytes = 0;
+    size_t rest = order->entries.len - from, bytes = 0;
     for (size_t i = 0; i < rest; i++) {
         bytes += (order->entries.at[from + i].len + 7u) & ~(size_t)7;
     }
-    char *copy = rest == 0 ? NULL : malloc(bytes);
-    if (rest > 0 && copy == NULL) {
+    char *copy = bytes == 0 ? NULL : buf_room(&order->spare, bytes);
+    if (bytes > 0 && copy == NULL) {
+        order->spare.failed = false;
         memmove(order->entries.at, order->entries.at + from, rest * sizeof *order->entries.at);
         order->entries.len = rest; /* the handed-out bytes stay in the way until the next round */
         return;
@@ -77,12 +79,16 @@ static void keep_rest(struct order *order, size_t from)
         used += (entry.len + 7u) & ~(size_t)7;
         order->entries.at[i] = entry;
     }
-    if (rest > 0) {
-        memcpy(order->bytes.ptr, copy, used);
-    }
-    free(copy);
     order->entries.len = rest;
+    if (rest == 0) {
+        order->bytes.len = 0;
+        return;
+    }
+    struct buf full = order->bytes;
+    order->bytes = order->spare;
     order->bytes.len = used;
+    order->spare = full;
+    order->spare.len = 0;
 }
 
 static void hand_out(struct order *order, uint64_t until_ns,

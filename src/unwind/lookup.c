@@ -104,6 +104,9 @@ static void fill(const struct walk *w, struct unwind_slot *slot, const struct un
     if (m.rule.kind == RULE_NONE) {
         fall_back(w, place, &m);
     }
+    if (rule_is_somewhere(&m.rule)) {
+        m.flags |= FRAME_ANALYSED; /* the CFA is concluded from what stands in the frame */
+    }
     *slot = (struct unwind_slot){
         .space = w->space->id,
         .address = w->address,

@@ -71,17 +71,10 @@ static bool fail(struct walk *w, enum stack_end why)
     return false;
 }
 
-/* OpenSSL keeps the CFA of some loops below SP, where the kernel copies nothing and what is read later
- * is of another turn of the loop; or at a place that a register counts. */
-static bool is_somewhere(const struct unwind_rule *rule)
-{
-    return rule->kind == RULE_DEREF && rule->cfa_reg == arch_cfi.sp && rule->cfa < 0;
-}
-
 /* What it means that a step led nowhere. Memory of after the sample contradicts nothing. */
 static enum stack_end failure_of(const struct walk *w, const struct method *m)
 {
-    if (is_somewhere(&m->rule)) {
+    if (rule_is_somewhere(&m->rule)) {
         return STACK_NO_RULE;
     }
     if (w->continued) {
@@ -162,7 +155,7 @@ static inline bool find_cfa(struct walk *w, const struct unwind_rule *rule, uint
         return known;
     }
     if (rule->kind == RULE_DEREF) {
-        if (is_somewhere(rule)) {
+        if (rule_is_somewhere(rule)) {
             return find_cfa_somewhere(w, rule, cfa) || fail(w, STACK_NO_RULE);
         }
         bool known = register_value(w, rule->cfa_reg, &base) &&

@@ -100,7 +100,7 @@ struct unwind_stack {
 
 enum unwind_frame_flag {
     FRAME_BY_FP = 1,     /* found by frame pointer, not by a rule of its image */
-    FRAME_ANALYSED = 2,  /* the rule was concluded from code */
+    FRAME_ANALYSED = 2,  /* the rule was concluded from code, or the CFA from the frame */
     FRAME_GUESSED = 4,   /* found by scanning */
     FRAME_CONTINUED = 8, /* found in memory read after the sample */
     FRAME_EXACT = 16,    /* address is that of the instruction itself: the leaf, what a signal

@@ -61,6 +61,13 @@ struct walk {
     unsigned char chunk[CHUNK_BYTES];
 };
 
+/* OpenSSL keeps the CFA of some loops below SP, where the kernel copies nothing and what is read later
+ * is of another turn of the loop; or at a place that a register counts. */
+static inline bool rule_is_somewhere(const struct unwind_rule *rule)
+{
+    return rule->kind == RULE_DEREF && rule->cfa_reg == arch_cfi.sp && rule->cfa < 0;
+}
+
 /* stack.c: a word that is not in the dump. When it fails, w->why says what that means. */
 bool stack_load_beyond(struct walk *w, uint64_t address, uint64_t *out);
 

@@ -1,84 +1,206 @@
-"""What the profiler itself uses: CPU and memory beside two busy threads, and what the target loses.
+"""What profiling costs: the profiler's CPU and memory, what the target loses, how soon it begins; perf on the same work.
 
-CPU is the profiler's own utime + stime over its whole life (sampling, symbols, encoding, writing), read by wait4 when
-it has ended; the same work under `perf record -g` plus `perf script` is the yardstick where perf is installed.
+The profiler's CPU is its utime + stime over its whole life (sampling, unwinding, symbols, encoding, writing), read by
+wait4 when it has ended; what it says of itself stands beside. perf's is that of `perf record` without the command's own,
+and of the `perf script` that makes text of its file. The target counts its own work (work_count.c), so that its loss is
+pieces of work per CPU second, which other load of the machine changes little; runs with and without take turns.
+
+    tests/bench/cost.py [--quick]
 """
+import json
 import os
 import platform
 import shutil
 import statistics
+import struct
 import sys
 import tempfile
 import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from lab import compiler, process, profiler  # noqa: E402
+from lab import compiler, perfdata, process, profiler, workloads  # noqa: E402
+import rows  # noqa: E402
 
-ROOT = Path(__file__).resolve().parents[2]
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
 PILLION = ROOT / "build" / "out" / platform.machine() / "pillion"
-SECONDS = 10
+QUICK = "--quick" in sys.argv
+BARE = ("-fomit-frame-pointer", "-momit-leaf-frame-pointer")
 
 
-def orphan_usage(pid):
-    """Waits for a profiler that came to us and returns its resource usage."""
-    return os.wait4(pid, 0)[2]
+def work_count(*arguments):
+    return [compiler.compile_file(HERE / "work_count.c", "work_count", *BARE), *arguments]
 
 
-def own_cost(command, hz):
-    """(CPU seconds, peak RSS in MB, wall seconds) of a detached profiler."""
+class Profiled:
+    """A command under a detached pillion: what each of the two used."""
+
+    def __init__(self, command, hz, *options):
+        with tempfile.TemporaryDirectory() as out:
+            begin = time.monotonic()
+            started = process.start([PILLION, "--log-format", "json", "--launch", "exec", "-f", hz, *options, "-o", out, "--", *command])
+            pid = profiler.find(started, PILLION)
+            process.foreign.add(pid)
+            done = started.finish(180)
+            usage = os.wait4(pid, 0)[2]
+            process.foreign.discard(pid)
+            self.seconds = time.monotonic() - begin
+        self.cpu, self.rss = usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
+        self.out = done.out
+        self.windows = [event for event in map(json.loads, filter(None, done.err.splitlines())) if event.get("event") == "window"]
+
+    def total(self, field):
+        return sum(float(window.get(field, 0)) for window in self.windows)
+
+
+class Perf:
+    """The same under perf record and perf script. `cpu` is None when perf is not there."""
+
+    def __init__(self, command, hz, graph):
+        with tempfile.TemporaryDirectory() as out:
+            data = f"{out}/data"
+            record = process.run(["perf", "record", "-q", "-e", "cpu-clock", "--call-graph", graph, "-F", hz, "-o", data, "--", *command],
+                                 timeout=180)
+            # kptr and frequency warnings go to standard error; the text itself goes nowhere
+            script = process.run(["sh", "-c", f"exec perf script -i {data} --no-inline -F comm,pid,tid,time,ip,sym,dso >/dev/null"],
+                                 timeout=300)
+            if record.status or script.status:
+                raise RuntimeError(f"perf {graph}: {record} {script}")
+            own = int(record.out.split()[1]) / 1e9
+            self.record, self.script = max(record.cpu_seconds - own, 0), script.cpu_seconds
+            self.cpu, self.mb = self.record + self.script, os.path.getsize(data) / 1e6
+            self.rss = max(record.usage.ru_maxrss, script.usage.ru_maxrss) / 1024
+
+
+def own_cost():
+    """Two busy threads, 25 frames without frame pointers."""
+    for hz, seconds in ((99, 20), (999, 10)):
+        seconds = 4 if QUICK else seconds
+        ours = Profiled(work_count(2, seconds), hz)
+        spent = int(ours.out.split()[1]) / 1e9
+        peers = {graph: Perf(work_count(2, seconds), hz, graph) for graph in ("dwarf", "fp")} if shutil.which("perf") else {}
+        print(f"  {hz} Hz: {ours.total('samples'):.0f} samples of {spent:.1f} CPU s in {ours.seconds:.1f} s, "
+              f"own CPU {ours.cpu:.3f} s by wait4, {ours.total('own_cpu_s'):.3f} s by itself")
+        for graph, peer in peers.items():
+            print(f"  {hz} Hz: perf {graph} {peer.record:.3f} s to record, {peer.script:.3f} s to script, {peer.mb:.1f} MB, "
+                  f"{peer.rss:.0f} MB RSS")
+        if peers:
+            rows.add(f"own CPU, {hz} Hz, 2 busy threads, all of a {seconds} s run", ours.cpu * 1000, "ms", times=5,
+                     peer="perf record --call-graph dwarf, perf script", peer_value=peers["dwarf"].cpu * 1000)
+            rows.add(f"the same against frame pointers, {hz} Hz", ours.cpu * 1000, "ms", peer="perf record -g, perf script",
+                     peer_value=peers["fp"].cpu * 1000, note="perf's stacks end at the first function without one")
+        if hz == 999:
+            lost = ours.total("lost_percent")
+            rows.add(f"lost samples, {hz} Hz", lost, "%", most=0, note=f"{ours.total('samples'):.0f} samples")
+            rows.add(f"whole stacks, {hz} Hz", 100 * ours.total("stacks_complete") / max(ours.total("samples"), 1), "%", least=99.8)
+    seconds = 6 if QUICK else 60
+    ours = Profiled(work_count(2, seconds), 99)
+    rows.add(f"own CPU, 99 Hz, 2 busy threads, one window of {seconds} s", 100 * ours.cpu / ours.seconds, "% of a core", most=.3,
+             note=f"{ours.cpu:.3f} s; flame graph, pprof and collapsed stacks written")
+
+
+def memory():
+    seconds = 3 if QUICK else 6
+    node = workloads.named("node")
+    if node.needs() is None:
+        with tempfile.TemporaryDirectory(prefix="n") as folder:
+            command = ["timeout", str(seconds), *map(str, node.command(Path(folder)))]
+            ours = Profiled(command, 99)
+        rows.add("RSS beside node (a program of 98 MB)", ours.rss, "MB", most=12)
+    act = compiler.program(ROOT / "tests" / "live" / "programs", "act")
+    ours = Profiled([act, "processes", "200", ".05"], 99)
+    rows.add("RSS beside 200 processes", ours.rss, "MB", most=32)
+
+
+def thread_seconds(pid):
+    """CPU time of the threads that a process has now, by the scheduler's count of nanoseconds."""
+    return sum(int(Path(task, "schedstat").read_text().split()[0]) for task in Path(f"/proc/{pid}/task").iterdir()) / 1e9
+
+
+def steady_share(command, seconds):
+    """Percent of a core that the profiler uses while it samples: nothing of its start, and no window ends meanwhile."""
     with tempfile.TemporaryDirectory() as out:
-        begin = time.monotonic()
-        started = process.start([PILLION, "-q", "--launch", "exec", "-f", hz, "-o", out, "--", *command])
+        started = process.start([PILLION, "-q", "--launch", "exec", "-d", "600", "-o", out, "--", *command])
         pid = profiler.find(started, PILLION)
-        process.foreign.add(pid)
-        started.finish(SECONDS * 4)
-        usage = orphan_usage(pid)
-        process.foreign.discard(pid)
-        return usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024, time.monotonic() - begin
+        time.sleep(2)
+        before, begin = thread_seconds(pid), time.monotonic()
+        time.sleep(seconds)
+        share = 100 * (thread_seconds(pid) - before) / (time.monotonic() - begin)
+        started.finish(60)
+        process.settle(15)
+        return share
 
 
-def perf_cost(command, hz):
-    """The same by perf: recorder and script, without the command's own time."""
+def steady():
+    count, seconds, rounds = 2000, 3 if QUICK else 8, 1 if QUICK else 3
+    busy = steady_share(work_count(2, seconds + 3), seconds)
+    rows.add("own CPU, 99 Hz, 2 busy threads, while sampling", busy, "% of a core", most=.3, note="without start and files")
+    shares = [(steady_share(work_count(1, seconds + 3, 0), seconds), steady_share(work_count(1, seconds + 3, count), seconds))
+              for _ in range(rounds)]
+    rows.add(f"own CPU that {count} idle threads add", statistics.median(many - few for few, many in shares), "% of a core", most=.2,
+             note=f"{statistics.median(few for few, _ in shares):.2f} without, one busy thread")
+
+
+def pieces_per_second(prefix, seconds):
+    started = process.start([*prefix, *work_count(2, seconds)])
+    started.wait(60)
+    done = started.finish(60)
+    process.settle(15)
+    count, cpu_ns = map(int, done.out.split())
+    return count / cpu_ns * 1e9
+
+
+def slowdown():
+    seconds, rounds = (1, 4) if QUICK else (1.5, 10)
     with tempfile.TemporaryDirectory() as out:
-        alone = process.run(command, timeout=SECONDS * 4).cpu_seconds
-        record = process.run(["perf", "record", "-q", "-g", "-F", hz, "-o", out + "/data", "--", *command], timeout=SECONDS * 4)
-        script = process.run(["perf", "script", "-i", out + "/data"], timeout=SECONDS * 4)
-        return max(record.cpu_seconds - alone, 0) + script.cpu_seconds
+        profiled = {hz: [PILLION, "-q", "--launch", "exec", "-f", hz, "-o", out, "--"] for hz in (99, 999)}
+        losses, floor = {hz: [] for hz in profiled}, []
+        for turn in range(rounds):
+            speed = {}
+            # each order as often as its reverse
+            order = [None, 99, 999, "again"]
+            for what in order if turn % 2 == 0 else order[::-1]:
+                speed[what] = pieces_per_second(profiled.get(what, []), seconds)
+            bare = (speed[None] + speed["again"]) / 2
+            floor.append(100 * (1 - speed["again"] / speed[None]))
+            for hz, of in losses.items():
+                of.append(100 * (1 - speed[hz] / bare))
+    noise = statistics.median(map(abs, floor))
+    for hz, limit in ((99, .5), (999, None)):
+        spread = statistics.quantiles(losses[hz], n=4)
+        rows.add(f"what the target loses, {hz} Hz", statistics.median(losses[hz]), "%", most=limit,
+                 note=f"median of {rounds} turns, half of them within {spread[0]:.2f} to {spread[2]:.2f}; "
+                      f"two bare runs differ by {noise:.2f}")
 
 
-def slowdown(command, rounds=5):
-    """Wall time of a fixed amount of work with and without, as a ratio of medians of paired runs."""
-    ratios = []
+def first_sample():
+    """From the exec to the first sample, by the kernel's own times of the two records."""
+    waits = []
     with tempfile.TemporaryDirectory() as out:
-        for _ in range(rounds):
-            times = []
-            for prefix in ([], [PILLION, "-q", "--launch", "exec", "-o", out, "--"]):
-                started = process.start([*prefix, *command])
-                started.wait(60)
-                times.append(started.seconds)
-                started.finish()
-                process.settle(15)
-            ratios.append(times[1] / times[0])
-    return statistics.median(ratios)
+        for i in range(5 if QUICK else 20):
+            path = Path(out) / f"{i}.recording"
+            process.run([PILLION, "record-fixture", path, "--launch", "init", "-q", "-o", out, "--", *work_count(1, .1)])
+            process.settle(15)
+            recording = perfdata.Recording(path)
+            kinds = [(struct.unpack_from("<IHH", record), recording.time_of(record)) for record in recording.records]
+            kinds.sort(key=lambda entry: entry[1])
+            execs = [when for (kind, misc, _), when in kinds if kind == perfdata.RECORD_COMM and misc & perfdata.MISC_COMM_EXEC]
+            samples = [when for (kind, _, _), when in kinds if kind == perfdata.RECORD_SAMPLE and when >= execs[0]]
+            waits.append((samples[0] - execs[0]) / 1e6)
+    waits.sort()
+    rows.add("first sample after exec, 99 Hz", statistics.median(waits), "ms", most=20,
+             note=f"median of {len(waits)}, latest {waits[-1]:.1f}; one every 10.1 ms of CPU time")
 
 
 def main():
     process.become_subreaper()
-    act = compiler.program(ROOT / "tests" / "live" / "programs", "act")
-    threads = [act, "threads", "2", str(SECONDS)]
-    for hz in (99, 999):
-        cpu, rss, wall = own_cost(threads, hz)
-        print(f"own CPU at {hz} Hz, 2 busy threads: {cpu:.3f} s in {wall:.1f} s = {100 * cpu / wall:.2f} % of one core; "
-              f"peak RSS {rss:.1f} MB")
-    if shutil.which("perf"):
-        yardstick = perf_cost(threads, 99)
-        cpu, _, _ = own_cost(threads, 99)
-        print(f"against perf record -g and perf script: {cpu:.3f} s to {yardstick:.3f} s = 1/{yardstick / max(cpu, 1e-3):.1f}")
-    cpu, rss, wall = own_cost([act, "wait", str(SECONDS)], 99)
-    print(f"own CPU beside a sleeping process: {cpu:.3f} s in {wall:.1f} s; peak RSS {rss:.1f} MB")
-    loop = ["sh", "-c", "i=0; while [ $i -lt 2500000 ]; do i=$((i + 1)); done"]
-    print(f"wall time of a fixed piece of work with pillion: x {slowdown(loop):.4f}")
+    rows.add("binary", os.path.getsize(PILLION) / 1e6, "MB", most=1.5)
+    own_cost()
+    memory()
+    steady()
+    slowdown()
+    first_sample()
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-/* files: the unwind tables of the files a recording names, opened on this machine as the product does. */
+/* files: the unwind tables of files, opened as the product opens them. */
 #ifndef BENCH_FILES_H
 #define BENCH_FILES_H
 

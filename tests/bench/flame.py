@@ -12,6 +12,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "browser"))
 import chromium  # noqa: E402
 import pages  # noqa: E402
 
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+import rows  # noqa: E402
+
 ROUNDS = 5
 SIZES = {"S0.1": 100, "S10": 10_000, "S100": 100_000}
 # what: (unit, demand at S10, demand at S100)
@@ -110,6 +113,11 @@ def main():
         demand = ", ".join("-" if d is None else f"{d:g}" for d in (small, large))
         print(f"{what:{width}}" + "".join(f"{v:>10.{0 if v >= 20 else 2}f}" for v in values)
               + f"  {unit:6} {demand if (small, large) != (None, None) else '':14}{'  MISSED' if missed else ''}")
+    for what in ("page", "CPU to make it, fold included", "graph"):
+        value = results["S100"].get(what)
+        if value is not None:
+            unit, _, large = DEMANDS[what]
+            rows.add(f"flame graph of 100,000 stacks, {what}", value, unit, most=large)
 
 
 if __name__ == "__main__":

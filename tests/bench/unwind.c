@@ -1,16 +1,17 @@
 /*
- * unwind RECORDING: unwinds the samples of a recording over and over, by pillion and by the peer, and
- * prints one object of JSON.
+ * unwind RECORDING: unwinds the samples of a recording over and over, by pillion and by the peer,
+ * and prints one object of JSON.
  *
- * The samples are in memory before the first is unwound; the rules come from the files themselves, read
- * as the product reads them. Each sample's stack is copied to one place before it is unwound, because the
- * product has just copied it from a ring: it is in the processor's cache then. Stacks that go on beyond
- * their copy count for how stacks end; they are not timed, because their time is that of reading another
- * process's memory.
+ * The samples are in memory before the first is unwound; the rules come from the files themselves,
+ * read as the product reads them. Each sample's stack is copied to one place before it is unwound,
+ * because the product has just copied it from a ring: it is in the processor's cache then. Stacks
+ * that go on beyond their copy count for how stacks end; they are not timed, because their time is
+ * that of reading another process's memory.
  *
- * Every stack is timed alone by the wall clock, once per pass over all of them, and its median over the
- * passes counts: what else the machine does interrupts few of them, and not the same ones each time. What
- * reading the clock takes is taken off. Warm is every pass but the first; passes of the two take turns.
+ * Every stack is timed alone by the wall clock, once per pass over all of them, and its median
+ * over the passes counts: what else the machine does interrupts few of them, and not the same ones
+ * each time. What reading the clock takes is taken off. Warm is every pass but the first; passes
+ * of the two take turns.
  */
 #include "files.h"
 #include "peer.h"

@@ -29,7 +29,8 @@ CLASSES = {
     "same": "every frame",
     "trampoline": "the same; perf names the signal trampoline by the address less one, where no instruction begins",
     "beyond the copy": "pillion right: perf has the copy of the stack only, pillion goes on in the process's memory",
-    "no tables, perf stops": "pillion right: code without CFI, which pillion analyses or follows by frame pointer",
+    "no tables, perf stops": "pillion right: code without CFI, or whose CFA the copy does not hold, which pillion analyses or "
+                             "follows by frame pointer",
     "no tables, perf leaves callers out": "pillion right: in code without CFI perf takes the frame pointer, which is an outer frame's",
     "no mappings": "perf did not see what the process had mapped (between fork and exec)",
     "guessed": "pillion says that it guesses; perf may be right",

@@ -25,6 +25,7 @@ EMULATORS = ("qemu-{}", "qemu-{}-static")
 # so is run, and has to pass.
 UNIT_SKIPS = {
     ("accounts_test", None): "compares processor time with clock ticks, and the emulator's own work is in it",
+    ("analyse_test", None): "is about x86-64's instructions; analyse_aarch64_test is this processor's",
     ("launch_test", None): "starts programs and looks at what they inherit, and would see the emulator's (runs in a guest)",
     ("stacks_test", "the steady state allocates nothing per sample"): "counts by AddressSanitizer",
     ("target_test", "the test's own stat is its own"): "/proc shows the emulator (runs in a guest)",

@@ -1,13 +1,13 @@
 /*
  * samples: the samples of a recording, kept in memory with what was mapped where.
  *
- * For measurements and comparisons. The records go through the product's own order, targets and images;
- * then every sample stays, with its registers, its copy of the stack and its process's mappings, and can
- * be unwound as often as wanted and by whomever.
+ * For measurements and comparisons. The records go through the product's own order, targets and
+ * images; then every sample stays, with its registers, its copy of the stack and its process's
+ * mappings, and can be unwound as often as wanted and by whomever.
  *
- * A life is a process from one exec to the next. Its mappings are those of the sample at hand while the
- * recording is played, later those of its last sample: code that was unloaded and replaced within a life
- * is then seen as what replaced it.
+ * A life is a process from one exec to the next. Its mappings are those of the sample at hand
+ * while the recording is played, later those of its last sample: code that was unloaded and
+ * replaced within a life is then seen as what replaced it.
  */
 #ifndef LAB_SAMPLES_H
 #define LAB_SAMPLES_H

@@ -1,12 +1,14 @@
 /*
- * stacks_of RECORDING: unwinds the samples of a recording, as the product does, and prints a line for each:
+ * stacks_of RECORDING: unwinds the samples of a recording, as the product does, and prints a line
+ * for each:
  *
  *     TIME PID TID END FRAME...
  *
- * TIME is the record's, in ns; END is complete, truncated, no-rule, bad-memory or guessed. A FRAME, leaf
- * first, is OFFSET[FLAGS]@FILE: where the instruction stands in its file (a caller's address less one),
- * hexadecimal, or its runtime address when there is no file; how the frame was found (f frame pointer,
- * a code analysed, g guessed, c memory read later, x exact); the file's path, with %20 for a blank.
+ * TIME is the record's, in ns; END is complete, truncated, no-rule, bad-memory or guessed. A
+ * FRAME, leaf first, is OFFSET[FLAGS]@FILE: where the instruction stands in its file (a caller's
+ * address less one), hexadecimal, or its runtime address when there is no file; how the frame was
+ * found (f frame pointer, a code analysed, g guessed, c memory read later, x exact); the file's
+ * path, with %20 for a blank.
  *
  * The rules come from the recording, not from the files of this machine.
  */

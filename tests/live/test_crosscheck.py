@@ -3,8 +3,8 @@ import pytest
 
 from lab import crosscheck, process, workloads
 
-HZ, SECONDS = "399", 5
-LEAST = 500
+HZ, SECONDS = "999", 4
+LEAST = 300
 
 
 @pytest.fixture(autouse=True)

@@ -17,6 +17,13 @@ static const struct cfi_machine arm = {
 
 /* What x86-64 CIEs say: CFA = rsp + 8, return address at CFA - 8. */
 #define USUAL "\x0c\x07\x08\x90\x01"
+
+/* The same for this processor's tables: their return address column. */
+#if defined __aarch64__
+#define USUAL_HERE "\x0c\x07\x08\x9e\x01"
+#else
+#define USUAL_HERE USUAL
+#endif
 #define BYTES(text) text, sizeof(text) - 1
 
 static bool append_row(void *context, uint64_t address, const struct unwind_rule *rule)
@@ -304,7 +311,7 @@ static void three_functions(struct fixture *f, unsigned begin, unsigned end)
 {
     f->image = frame_image_begin(begin);
     const char *augmentation = begin & IMAGE_DEBUG ? "" : "zR";
-    uint64_t cie = frame_image_cie(f->image, augmentation, BYTES(USUAL));
+    uint64_t cie = frame_image_cie(f->image, augmentation, BYTES(USUAL_HERE));
     frame_image_fde(f->image, cie, IMAGE_TEXT + 0x100, 0x40, BYTES(PUSHED));
     frame_image_fde(f->image, cie, IMAGE_TEXT + 0x140, 0x40, BYTES("\x0e\x20"));
     frame_image_fde(f->image, cie, IMAGE_TEXT + 0xfff0, 0x20, BYTES("\x58\x0e\x30"));
@@ -356,7 +363,7 @@ static void incomplete_sorted_table(void)
 {
     struct fixture f;
     f.image = frame_image_begin(0);
-    uint64_t cie = frame_image_cie(f.image, "zR", BYTES(USUAL));
+    uint64_t cie = frame_image_cie(f.image, "zR", BYTES(USUAL_HERE));
     frame_image_fde(f.image, cie, IMAGE_TEXT + 0x100, 0x40, BYTES(PUSHED));
     frame_image_fde(f.image, cie, IMAGE_TEXT + 0x200, 0x40, BYTES("\x0e\x20"));
     f.image->in_table = 1;
@@ -418,7 +425,7 @@ static void overlapping_and_malformed(void)
 {
     struct fixture f;
     f.image = frame_image_begin(0);
-    uint64_t cie = frame_image_cie(f.image, "zR", BYTES(USUAL));
+    uint64_t cie = frame_image_cie(f.image, "zR", BYTES(USUAL_HERE));
     frame_image_fde(f.image, cie, IMAGE_TEXT + 0x100, 0x100, BYTES("\x0e\x10"));
     frame_image_fde(f.image, cie, IMAGE_TEXT + 0x140, 0x40, BYTES("\x0e\x20"));
     frame_image_fde(f.image, cie, IMAGE_TEXT + 0x200, 0x40,
@@ -443,7 +450,7 @@ static void equal_rows(void)
 {
     struct fixture f;
     f.image = frame_image_begin(0);
-    uint64_t cie = frame_image_cie(f.image, "zR", BYTES(USUAL));
+    uint64_t cie = frame_image_cie(f.image, "zR", BYTES(USUAL_HERE));
     for (unsigned i = 0; i < 100; i++) { /* neighbours that say the same, in three rows each */
         frame_image_fde(f.image, cie, IMAGE_TEXT + 0x100 + i * 0x10, 0x10,
                         BYTES("\x41\x83\x02\x41\x8c\x03"));
@@ -461,7 +468,7 @@ static void eviction(void)
 {
     struct fixture f;
     f.image = frame_image_begin(0);
-    uint64_t cie = frame_image_cie(f.image, "zR", BYTES(USUAL));
+    uint64_t cie = frame_image_cie(f.image, "zR", BYTES(USUAL_HERE));
     for (unsigned i = 0; i < 600; i++) { /* 200 in each page, and in each a third rule of its own */
         uint64_t start = IMAGE_TEXT + i / 200 * 0x10000 + 0x10 * (i % 200 + 1);
         char program[] = PUSHED "\x41\x0e\x20";
@@ -494,7 +501,7 @@ static void eviction(void)
     fixture_close(&f);
     /* one page there always is */
     f.image = frame_image_begin(0);
-    cie = frame_image_cie(f.image, "zR", BYTES(USUAL));
+    cie = frame_image_cie(f.image, "zR", BYTES(USUAL_HERE));
     frame_image_fde(f.image, cie, IMAGE_TEXT + 0x100, 0x40, BYTES(PUSHED));
     frame_image_end(f.image, IMAGE_HEADER);
     fixture_open(&f, 1);
@@ -509,7 +516,7 @@ static void eviction(void)
 static void open_with_code(struct fixture *f, unsigned flags)
 {
     f->image = frame_image_begin(0);
-    uint64_t cie = frame_image_cie(f->image, "zR", BYTES(USUAL));
+    uint64_t cie = frame_image_cie(f->image, "zR", BYTES(USUAL_HERE));
     frame_image_fde(f->image, cie, IMAGE_TEXT + 0x100, 0x40, BYTES(PUSHED));
     frame_image_fde(f->image, cie, IMAGE_TEXT + 0x148, 0x40, BYTES(PUSHED));
     frame_image_code(f->image, IMAGE_TEXT + 0x140, "\x90\x90\x90\x90\x90\x90\x90\x90", 8);

@@ -341,7 +341,7 @@ static void below_sp(void)
     w.words[10] = 1234;
     w.words[5] = STACK + 8 * 20; /* the copy that was left behind */
     w.words[20] = RA(3);
-    CHECK_TEXT(WALK(&w, RA(12), 0, 0), "c+20! 3+1f: complete");
+    CHECK_TEXT(WALK(&w, RA(12), 0, 0), "c+20! 3+1fa: complete");
     w.words[5] = 0;
     w.words[20] = 0;
     CHECK_TEXT(WALK(&w, RA(12), 0, 0), "c+20!: no rule");

@@ -1,0 +1,96 @@
+/*
+ * work_count THREADS SECONDS [IDLE]: that many threads busy 25 calls deep, for SECONDS by the wall
+ * clock, beside IDLE ones that sleep. Prints the pieces of work that were done and the CPU time of
+ * the process in ns: a piece is always the same work, so pieces per CPU second tell what sampling
+ * takes from the program itself.
+ */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { DEPTH = 22, THREADS_MAX = 4096, IDLE_STACK_BYTES = 64 * 1024 };
+
+static atomic_bool over;
+static atomic_uint_fast64_t pieces;
+static volatile unsigned sink;
+
+/* Some 20 microseconds. */
+__attribute__((noipa)) static unsigned piece(unsigned number)
+{
+    for (unsigned i = 0; i < 10000; i++) {
+        number = number * 1103515245u + 12345u;
+        number ^= number >> 13;
+    }
+    return number;
+}
+
+__attribute__((noipa)) static unsigned descend(unsigned depth, unsigned number)
+{
+    volatile unsigned char room[96];
+    room[depth] = (unsigned char)number;
+    unsigned deeper = depth > 0 ? descend(depth - 1, number) : piece(number);
+    return deeper + room[depth];
+}
+
+static void *work(void *unused)
+{
+    uint64_t done = 0;
+    (void)unused;
+    while (!atomic_load_explicit(&over, memory_order_relaxed)) {
+        sink += descend(DEPTH, sink);
+        done++;
+    }
+    atomic_fetch_add(&pieces, done);
+    return NULL;
+}
+
+static void *idle(void *unused)
+{
+    (void)unused;
+    pause();
+    return NULL;
+}
+
+static void nap(double seconds)
+{
+    struct timespec t = {(time_t)seconds, (long)((seconds - (double)(time_t)seconds) * 1e9)};
+    nanosleep(&t, NULL);
+}
+
+static uint64_t cpu_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+int main(int argc, char **argv)
+{
+    static pthread_t thread[THREADS_MAX];
+    int busy = argc > 1 ? atoi(argv[1]) : 2, sleeping = argc > 3 ? atoi(argv[3]) : 0;
+    double seconds = argc > 2 ? atof(argv[2]) : 1;
+    pthread_attr_t small;
+    pthread_attr_init(&small);
+    pthread_attr_setstacksize(&small, IDLE_STACK_BYTES);
+    for (int i = 0; i < sleeping && i < THREADS_MAX; i++) {
+        pthread_create(&thread[0], &small, idle, NULL);
+    }
+    uint64_t before = cpu_ns();
+    for (int i = 0; i < busy && i < THREADS_MAX; i++) {
+        pthread_create(&thread[i], NULL, work, NULL);
+    }
+    nap(seconds);
+    atomic_store(&over, true);
+    for (int i = 0; i < busy && i < THREADS_MAX; i++) {
+        pthread_join(thread[i], NULL);
+    }
+    printf("%llu %llu\n", (unsigned long long)pieces, (unsigned long long)(cpu_ns() - before));
+    fflush(stdout);
+    _exit(0);
+}
