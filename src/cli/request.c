@@ -544,7 +544,8 @@ bool request_parse(struct request *out, int argc, char **argv, char *const *envi
     read_prefixed(out, environment, "PILLION_", SOURCE_PILLION);
 
     int at = 1;
-    if (argc > 2 && strcmp(argv[1], "record-fixture") == 0) { /* a run like any other, written down */
+    if (argc > 2 && strcmp(argv[1], "record-fixture") == 0 && argv[2][0] != '-') {
+        /* a run like any other, written down */
         out->settings.recording = argv[2];
         at = 3;
     }

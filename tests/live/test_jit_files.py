@@ -1,7 +1,9 @@
 """Perf maps and jitdumps of real runtimes, read by the product's reader and by one that shares nothing with it."""
 import bisect
+import functools
 import json
 import os
+import re
 import shutil
 import struct
 import subprocess
@@ -9,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from lab import process
+from lab import process, root as roots, tiers
 
 SOURCE = Path(__file__).parent / "jit_reader.c"
 
@@ -138,7 +140,7 @@ def lines_of_dump(path):
             entries = {}
         elif kind == 0:
             start, code_bytes = struct.unpack_from("<QQ", data, at + 32)
-            if not data[at + 56:at + 60].startswith(b"JS:^"):
+            if not re.match(rb"[A-Za-z]+:\^", data[at + 56:at + 80]):
                 found += [(time, address, *rest) for address, rest in entries.items() if start <= address < start + code_bytes]
             entries = {}
         at = end
@@ -176,17 +178,40 @@ def node(workdir, *options):
     return int(done.out)
 
 
-def python(workdir, option, minor):
-    """The pid of a CPython of 3.minor or later that has run with -X option."""
-    versions = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
-    names = [f"python3.{n}" for n in range(minor, 20)]
-    found = [path for name in names for path in [shutil.which(name, path="/usr/local/bin:/usr/bin"),
-                                                 *sorted(versions.glob(f"*/bin/{name}"))] if path]
-    for program in found:
-        done = process.run([program, "-X", option, "-c", PYTHON_PROGRAM], cwd=workdir, timeout=60)
-        if done.status == 0 and not done.err:
-            return int(done.out)
-    pytest.skip(f"no CPython from 3.{minor} on with -X {option} here (tried: {', '.join(map(str, found)) or 'none'})")
+@pytest.fixture(scope="session")
+def newer_python(tmp_path_factory):
+    """A root with CPython 3.13, for machines that have none."""
+    def make():
+        reason = tiers.root_missing() or tiers.net_missing()
+        if reason:
+            pytest.skip(reason)
+        try:
+            return roots.make("python3.13", tmp_path_factory.mktemp("python3.13"))
+        except roots.Unreachable as error:
+            pytest.skip(f"tier net: {error}")
+    return functools.cache(make)
+
+
+@pytest.fixture
+def python(workdir, newer_python):
+    """python(option, minor, name) -> the file NAME % pid that a CPython of 3.minor or later has left in /tmp, taken away
+    from there; run with -X option."""
+    def run(option, minor, name):
+        versions = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
+        names = [f"python3.{n}" for n in range(minor, 20)]
+        found = [([path], Path("/tmp")) for name_ in names
+                 for path in [shutil.which(name_, path="/usr/local/bin:/usr/bin"), *sorted(versions.glob(f"*/bin/{name_}"))]
+                 if path]
+        if not found:
+            root = newer_python()
+            (root / "tmp").mkdir(exist_ok=True)
+            found = [(["chroot", root, "/usr/bin/python3.13"], root / "tmp")]
+        for program, folder in found:
+            done = process.run([*program, "-X", option, "-c", PYTHON_PROGRAM], cwd=workdir, timeout=60)
+            if done.status == 0 and not done.err:
+                return Path(shutil.move(folder / (name % int(done.out)), workdir))
+        pytest.skip(f"no CPython from 3.{minor} on with -X {option} here (tried: {', '.join(str(p[-1]) for p, _ in found)})")
+    return run
 
 
 @pytest.fixture
@@ -209,12 +234,12 @@ def test_perf_map_of_node(reader, workdir, take):
     stats = check(reader, "map", path, table)
     assert stats["names"] > 1000 and stats["replaced"] > 0
     optimised = [name for name in hits(reader, "map", path, table, "fibonacci") if "*fibonacci " in name]
-    assert optimised and "program.js:2:" in optimised[0], optimised
+    assert optimised and "program.js:2" in optimised[0], optimised
     assert hits(reader, "map", path, table, "total ") and hits(reader, "map", path, table, "Builtin:")
 
 
-def test_perf_map_of_python(reader, workdir, take):
-    path = take(f"/tmp/perf-{python(workdir, 'perf', 12)}.map")
+def test_perf_map_of_python(reader, python):
+    path = python("perf", 12, "perf-%d.map")
     table = table_of_map(path)
     check(reader, "map", path, table)
     assert hits(reader, "map", path, table, "fibonacci") == ["py::fibonacci:<string>"]
@@ -234,7 +259,8 @@ def test_jitdump_of_node(reader, workdir):
     answers, _ = reader("dump", path, [(start, time) for time, start, _, _ in asked])
     for (time, start, size, name), answer in zip(asked, answers):
         assert answer and (answer[0], answer[4]) == (start, name), (time, hex(start), name, answer)
-    lines = lines_of_dump(path)[-10000:]
+    # V8 writes freed memory as some file names: what is no text is nobody's truth.
+    lines = [entry for entry in lines_of_dump(path) if "\ufffd" not in entry[3]][-10000:]
     answers, _ = reader("dump", path, [(address, time) for time, address, _, _ in lines])
     for (time, address, line, file), answer in zip(lines, answers):
         assert answer and answer[2:4] == (line, file), (time, hex(address), line, file, answer)
@@ -242,8 +268,8 @@ def test_jitdump_of_node(reader, workdir):
     assert lines
 
 
-def test_jitdump_of_python(reader, workdir, take):
-    path = take(f"/tmp/jit-{python(workdir, 'perf_jit', 13)}.dump")
+def test_jitdump_of_python(reader, python):
+    path = python("perf_jit", 13, "jit-%d.dump")
     table = Table()
     for _, start, size, name in loads_of_dump(path):
         table.add(start, size, name)
