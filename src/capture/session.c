@@ -21,7 +21,7 @@
 
 enum {
     ROUND_MS = 250,          /* between two drains when no ring asks for one */
-    ROUND_STACKS_MS = 100,   /* with stacks: what is not in the copy is read while it is there */
+    ROUND_STACKS_MS = 100,   /* with small copies of stacks: the rest is read while it is there */
     ROUND_IDLE_MS = 1000,    /* when the last one found nothing */
     SCAN_MS = 1000,          /* between two looks for new processes and ended followers */
     MANY_FOLLOWERS = 64,
@@ -30,6 +30,7 @@ enum {
     ADAPT_MS = 1000,
     MODE_TEXT_MAX = 160,
     STACK_SMALL_BYTES = 8 * 1024,
+    STACK_LARGE_BYTES = 32 * 1024,
     STACK_LEAST_BYTES = 512,
 };
 
@@ -548,7 +549,8 @@ static uint64_t round_ns(const struct session *s, bool idle)
     if (s->any_on_proc) {
         return ACCOUNTS_POLL_MS * NS_PER_MS;
     }
-    uint64_t busy_ms = s->stacks.unwinder != NULL ? ROUND_STACKS_MS : ROUND_MS;
+    bool small = s->perf_on && s->perf.sampling.stack_bytes < STACK_LARGE_BYTES;
+    uint64_t busy_ms = s->stacks.unwinder != NULL && small ? ROUND_STACKS_MS : ROUND_MS;
     return (idle ? ROUND_IDLE_MS : busy_ms) * NS_PER_MS;
 }
 

@@ -23,6 +23,7 @@ enum {
     RING_STACK_PAGES = 512, /* with copies of stacks; on more CPUs less, so that all rings together */
     RING_STACK_PAGES_SUM = 2048, /* take 8 MiB, until each has its least */
     RING_LEAST_PAGES = 8,
+    RING_WAKE_SHARE = 2, /* a ring that is half full asks to be read: a sixth of a second is left */
     RECORD_MAX_BYTES = 65536, /* header.size is 16 bits */
     LIST_AGAIN_MAX = 8, /* rounds of listing threads while new ones keep appearing */
 };
@@ -221,7 +222,7 @@ static int open_owner(const struct perf *p, const struct perf_ring *ring, size_t
         .exclude_hv = 1,
         .sample_id_all = 1,
         .watermark = 1,
-        .wakeup_watermark = (uint32_t)(pages * proc_page_bytes() / 4),
+        .wakeup_watermark = (uint32_t)(pages * proc_page_bytes() / RING_WAKE_SHARE),
         .use_clockid = 1,
         .clockid = CLOCK_MONOTONIC,
     };

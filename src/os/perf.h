@@ -9,7 +9,7 @@
  *
  * Call order. perf_probe tells what may be used here; perf_open makes the rings; perf_follow adds
  * threads (of a process about to exec: enable_on_exec); perf_enable starts what was added;
- * perf_wait blocks until a ring is a quarter full, a followed task ended, or time is up; perf_drain
+ * perf_wait blocks until a ring is half full, a followed task ended, or time is up; perf_drain
  * hands out raw records; perf_reap drops events whose tasks all ended; perf_close ends it.
  *
  * Records given to perf_drain's callback are contiguous (one that wraps is copied to a scratch

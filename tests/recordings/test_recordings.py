@@ -18,7 +18,7 @@ def architecture(recording):
 
 def replay(recording, folder):
     arch = architecture(recording)
-    reason = emulate.missing(arch)
+    reason = emulate.missing(arch) or (arch != emulate.HERE and emulate.compiler_missing(arch))
     if reason:
         pytest.skip(reason)
     binary = profiler.copy(emulate.binary(arch), folder)
