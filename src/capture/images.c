@@ -154,7 +154,8 @@ static void *root_of(struct images *images, uint32_t pid)
             return known->handle;
         }
     }
-    struct images_root *fresh = vec_push(&images->roots);
+    struct images_root *fresh =
+        images->roots.len < IMAGES_ROOTS_MAX ? vec_push(&images->roots) : NULL;
     if (fresh == NULL) {
         return NULL;
     }
@@ -193,7 +194,9 @@ static bool open_file(struct images *images, struct image *image, uint32_t pid,
     if (images->open_count < images->open_max &&
         world->mapped(world->context, pid, &mapping, &image->file, NULL)) {
         image->is_open = true;
+        pthread_mutex_lock(&images->lock); /* the publisher opens perf maps */
         images->open_count++;
+        pthread_mutex_unlock(&images->lock);
         return true;
     }
     /* a record tells of code only: linkers lay out what comes before it as it is in the file */
@@ -304,12 +307,16 @@ uint64_t images_generated(struct images *images, uint32_t pid, uint64_t started)
 static void open_perf_map(struct images *images, struct image *image)
 {
     struct world_file map;
-    if (!images->world->perf_map(images->world->context, image->pid, &map)) {
+    pthread_mutex_lock(&images->lock);
+    bool full = images->open_count >= images->open_max;
+    pthread_mutex_unlock(&images->lock);
+    if (full || !images->world->perf_map(images->world->context, image->pid, &map)) {
         return;
     }
     pthread_mutex_lock(&images->lock);
     bool late = image->has_map; /* the other thread was first */
     if (!late) {
+        images->open_count++;
         image->map = map;
         image->has_map = true;
     }

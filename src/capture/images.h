@@ -30,7 +30,10 @@
 
 #include <pthread.h>
 
-enum { IMAGES_OPEN_MAX = 4096 };
+enum {
+    IMAGES_OPEN_MAX = 4096, /* files and perf maps */
+    IMAGES_ROOTS_MAX = 64,  /* further ones have no debug files of their own */
+};
 
 /* Keys that are no files; real images follow. */
 enum {
