@@ -1,5 +1,6 @@
 /* Files embedded as bytes. C sees them as
        extern const char flame_js[], flame_js_end[], flame_css[], flame_css_end[];
+       extern const unsigned char trust_roots[], trust_roots_end[];
    paths are relative to the repository's root, where the assembler runs. */
 
     .macro embed name, file
@@ -13,5 +14,6 @@
 
     embed flame_js, "src/encode/flame.js"
     embed flame_css, "src/encode/flame.css"
+    embed trust_roots, "build/out/roots.bin"
 
     .section .note.GNU-stack, "", %progbits

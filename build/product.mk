@@ -8,8 +8,18 @@ sources := $(call find_sources,$(ARCH))
 library_sources = $(filter-out src/main.c,$(call find_sources,$1))
 host_sources := $(call library_sources,$(shell uname -m))
 
+# The authorities that are built in, a table made of Mozilla's list. The parser of certificates is the product's own.
+ROOTS := build/out/roots.bin
+roots_day := $(shell awk '$$1 == "roots" {print $$2}' vendor/manifest)
+$(ROOTS): build/roots.c $(patsubst %,src/%.c,deliver/der deliver/certificate base/str base/utf8 base/err) \
+		src/deliver/certificate.h
+	$(call say,ROOTS,$@)
+	$(Q)$(HOST_GCC) -std=gnu11 $(CPPFLAGS) $(WARNINGS) -O1 -o build/out/roots $(filter %.c,$^)
+	$(Q)build/out/roots $(SOURCES)/roots/mozilla/certdata.txt $(roots_day) >$@
+$(ROOTS): $(SOURCES)/roots.unpacked
+
 # What is embedded as bytes: see build/assets.S.
-assets := $(wildcard src/encode/flame.js src/encode/flame.css)
+assets := $(wildcard src/encode/flame.js src/encode/flame.css) $(ROOTS)
 
 objects := $(sources:src/%.c=$(OUT)/obj/%.o) $(if $(assets),$(OUT)/obj/assets.o)
 

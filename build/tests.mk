@@ -57,7 +57,7 @@ $(UNIT_AARCH64_OUT)/unit/%: tests/unit/%.c $(UNIT_AARCH64_OUT)/libpillion.a
 		$(UNIT_AARCH64_OUT)/libpillion.a $(call vendor_archives,$(UNIT_AARCH64_OUT)) -lpthread
 -include $(aarch64_programs:=.d)
 
-.PHONY: unit unit-aarch64 product-aarch64 fuzz fuzz-run test bench
+.PHONY: unit unit-aarch64 product-aarch64 fuzz fuzz-run test test-backends bench
 unit: $(unit_programs)
 
 ifeq ($(shell command -v $(AARCH64_GCC)),)
@@ -71,7 +71,7 @@ product-aarch64:
 	+@$(MAKE) ARCH=aarch64 CROSS_COMPILE=$(AARCH64_TOOLS) product
 endif
 
-FUZZ_SECONDS ?= 5
+FUZZ_SECONDS ?= 1
 ifeq ($(shell command -v $(CLANG)),)
 fuzz fuzz-run:
 	@echo 'fuzz targets are skipped: no $(CLANG) here (make setup installs it)'
@@ -94,7 +94,12 @@ test:
 	+@$(MAKE) product unit unit-aarch64 fuzz
 	+@$(MAKE) product-aarch64
 	+@$(MAKE) fuzz-run
-	ARCH=$(ARCH) /usr/bin/python3 -m pytest tests
+	@ARCH=$(ARCH) tests/run
+
+# Beside real servers, which whoever asks for them has built: tests/live/real_*.py tell how. One that is not given skips.
+test-backends: product
+	PYROSCOPE=$(PYROSCOPE) COLLECTOR=$(COLLECTOR) DATADOG_AGENT=$(DATADOG_AGENT) DATADOG_TEST_AGENT=$(DATADOG_TEST_AGENT) \
+		/usr/bin/python3 -m pytest -s tests/live/real_pyroscope.py tests/live/real_collector.py tests/live/real_datadog.py
 
 bench:
 	@sh build/setup.sh build bench

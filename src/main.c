@@ -1,11 +1,14 @@
 /* pillion: parse the command line, choose the command's row, run it, return its exit status. */
 #include "capture/capture.h"
+#include "cli/doctor.h"
 #include "cli/help.h"
 #include "cli/install.h"
 #include "cli/render.h"
 #include "cli/replay.h"
 #include "cli/say.h"
+#include "cli/upload.h"
 #include "cli/version.h"
+#include "os/console.h"
 
 #include <unistd.h>
 
@@ -20,10 +23,18 @@ static int version(const struct request *request)
     return version_run();
 }
 
+/* A command is started with the descriptors that we were started with, closed ones included. */
+static bool starts_command(const struct request *request)
+{
+    return request->command == COMMAND_RUN && request->settings.target == TARGET_COMMAND;
+}
+
 /* A command that is not built yet has no row: request_parse refuses it. */
 static int (*const commands[COMMAND_COUNT])(const struct request *) = {
     [COMMAND_RUN] = profile,
+    [COMMAND_DOCTOR] = doctor_run,
     [COMMAND_RENDER] = render_run,
+    [COMMAND_UPLOAD] = upload_run,
     [COMMAND_INSTALL] = install_run,
     [COMMAND_HELP] = help_run,
     [COMMAND_VERSION] = version,
@@ -36,7 +47,10 @@ int main(int argc, char **argv)
     struct err err;
     int status;
     if (request_parse(&request, argc, argv, environ, &err)) {
-        if (request.command == COMMAND_RUN && !request.quiet)
+        if (!starts_command(&request))
+            console_occupy();
+        if ((request.command == COMMAND_RUN && !request.quiet) ||
+            (request.command == COMMAND_DOCTOR && !request.json))
             say_warnings(buf_slice(&request.warnings));
         status = commands[request.command](&request);
     } else {

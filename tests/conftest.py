@@ -4,6 +4,7 @@ It collects the C unit programs beside the Python tests, skips a tier with its r
 that no test leaves a process behind, and ends with the line `N passed, N failed, N skipped`.
 tests/README.md says how to run a part and how to write a test.
 """
+import concurrent.futures
 import os
 import platform
 import shutil
@@ -26,9 +27,35 @@ OUT = REPOSITORY / "build" / "out"
 
 # ---- The frame
 
+# tests/run runs the first two beside each other: guests' clocks count instructions, and the others do not mind company that
+# makes them late. What measures runs alone.
+GUESTS = ("test_catch_kernels.py", "test_kernels.py", "test_doctor_kernel.py", "test_upload_core.py", "test_fleet.py",
+          "test_python_names.py", "test_python_lines.py")
+EASY = ("test_flame_safety.py", "test_flame_use.py", "test_http.py", "test_tls.py", "test_backends.py", "test_datadog.py",
+        "test_otlp.py", "test_origin.py", "test_studio_facts.py", "test_doctor.py", "test_doctor_upload.py", "test_cli.py",
+        "test_outputs.py", "test_readme.py", "test_laws.py", "test_vendor.py", "test_build.py", "test_binary.py")
+PARTS = {"guests": lambda item: item.path.name in GUESTS and not item.get_closest_marker("alone"),
+         "easy": lambda item: item.path.name in EASY}
+
+
+def pytest_addoption(parser):
+    parser.addoption("--part", choices=[*PARTS, "rest"], help="a part of all tests, as tests/run takes them")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config, items):
+    part = config.option.part
+    if not part:
+        return
+    of = {item: next((name for name, has in PARTS.items() if has(item)), "rest") for item in items}
+    config.hook.pytest_deselected(items=[item for item in items if of[item] != part])
+    items[:] = [item for item in items if of[item] == part]
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config):
-    config.option.reportchars = "rs" if config.option.reportchars in ("", "fE") else config.option.reportchars
+    config.option.reportchars = "rsfE" if config.option.reportchars in ("", "fE") else config.option.reportchars
+    config.addinivalue_line("markers", "alone: wants the machine's processors for itself")
     config.addinivalue_line("markers", "root: wants root (runc, namespaces); skipped with the reason otherwise")
     config.addinivalue_line("markers", "net: wants a package mirror once, then works from the cache in build/lab")
     process.become_subreaper()
@@ -43,8 +70,19 @@ def pytest_runtest_setup(item):
                 pytest.skip(f"tier {name}: {reason}")
 
 
+TIME_OF = {}  # file -> s
+
+
+def pytest_runtest_logreport(report):
+    file = report.nodeid.split("::")[0]
+    TIME_OF[file] = TIME_OF.get(file, 0) + report.duration
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_unconfigure(config):
+    if sum(TIME_OF.values()) > 60:
+        slowest = sorted(TIME_OF.items(), key=lambda row: -row[1])[:25]
+        print("seconds by file: " + ", ".join(f"{Path(file).name} {seconds:.0f}" for file, seconds in slowest))
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     if reporter is None or config.option.collectonly:
         return
@@ -92,24 +130,45 @@ class UnitProgram:
         return subprocess.run([*self.command, "--list"], stdout=subprocess.PIPE, check=True, text=True).stdout.splitlines()
 
     def outcome(self, name):
-        """Runs the program once; returns (state, detail) of one test."""
+        """(state, detail) of one test."""
         if self.results is None:
-            done = process.run(self.command, cwd=REPOSITORY, timeout=300)
-            self.results, notes = {}, []
-            for line in done.out.splitlines():
-                for state in ("ok", "not ok", "skip"):
-                    if line.startswith(state + " "):
-                        test, _, reason = line[len(state) + 1:].partition(": ")
-                        self.results[test if state == "skip" else line[len(state) + 1:]] = (
-                            state, reason if state == "skip" else "\n".join(notes))
-                        notes = []
-                        break
-                else:
-                    notes.append(line)
-            if done.status != 0 and not any(state == "not ok" for state, _ in self.results.values()):
-                self.results = {}
-            self.rest = "\n".join(notes + [f"the program ended with status {done.status}", done.err])
+            self.run()
         return self.results.get(name, ("not ok", self.rest))
+
+    def run(self):
+        self.results, notes = {}, []
+        try:
+            done = process.run(self.command, cwd=REPOSITORY, timeout=300)
+        except TimeoutError as late:
+            self.rest = str(late)
+            return
+        for line in done.out.splitlines():
+            for state in ("ok", "not ok", "skip"):
+                if line.startswith(state + " "):
+                    test, _, reason = line[len(state) + 1:].partition(": ")
+                    self.results[test if state == "skip" else line[len(state) + 1:]] = (
+                        state, reason if state == "skip" else "\n".join(notes))
+                    notes = []
+                    break
+            else:
+                notes.append(line)
+        if done.status != 0 and not any(state == "not ok" for state, _ in self.results.values()):
+            self.results = {}
+        self.rest = "\n".join(notes + [f"the program ended with status {done.status}", done.err])
+
+
+UNIT_AT_ONCE = 2
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish(session):
+    """Many unit programs run before all other tests, two at a time: most of them wait a good part of their time."""
+    programs = {item.program for item in session.items if isinstance(item, UnitTest) and item.program and not item.reason}
+    programs = [program for program in programs if program.path.exists()]
+    if session.config.option.collectonly or len(programs) <= UNIT_AT_ONCE:
+        return
+    with concurrent.futures.ThreadPoolExecutor(UNIT_AT_ONCE) as pool:
+        list(pool.map(UnitProgram.run, sorted(programs, key=lambda program: str(program.path))))
 
 
 class UnitFailure(Exception):

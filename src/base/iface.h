@@ -30,6 +30,53 @@ struct memory_reader {
     void *context;
 };
 
+/* Several pieces of another process's memory at once. They are read in the order given, with as few
+ * system calls as can be, so a piece that stands both first and last brackets what lies between. Each
+ * piece's `got` says how many of its bytes could be read; the others are not written. */
+struct memory_piece {
+    uint64_t address;
+    void *out;
+    uint32_t len;
+    uint32_t got;
+};
+
+/* False when nothing can be read at all any more: the process ended or refuses (`err` says which, and
+ * every `got` is 0). A piece that is not mapped is no failure. */
+struct memory_batch {
+    bool (*read)(void *context, struct memory_piece *pieces, size_t count, struct err *err);
+    void *context;
+};
+
+static inline bool memory_batch_read(struct memory_batch *memory, struct memory_piece *pieces,
+                                     size_t count, struct err *err)
+{
+    return memory->read(memory->context, pieces, count, err);
+}
+
+/* A connection. Calls wait until something moved or the deadline (monotonic) passed; a deadline is
+ * ERR_NETWORK with ETIMEDOUT, a connection cut by the other side ERR_NETWORK with its errno. */
+struct stream {
+    /* Bytes read, at least one; 0: the other side ended in order; -1: err. */
+    ptrdiff_t (*read)(void *context, void *to, size_t len, uint64_t deadline_ns, struct err *err);
+    /* Bytes taken, at least one; -1: err. */
+    ptrdiff_t (*write)(void *context, const void *from, size_t len, uint64_t deadline_ns,
+                       struct err *err);
+    /* Is there something to read, or an end, now? Does not wait: a server may answer before it took all. */
+    bool (*readable)(void *context);
+    /* Ends it and frees the context. */
+    void (*close)(void *context);
+    void *context;
+};
+
+/* Where connections come from. `host` is a name, an address (IPv6 without brackets), or the path of a Unix
+ * socket, absolute or, for an abstract one, with a leading "@"; port 0 says that it is a path. A dial that
+ * fails names what was tried: the name, or the address and port. */
+struct dialer {
+    bool (*dial)(void *context, struct str host, uint16_t port, uint64_t deadline_ns,
+                 struct stream *out, struct err *err);
+    void *context;
+};
+
 /* Time. Wall time is nanoseconds since 1970 UTC; monotonic time has no epoch and the same clock as
  * perf samples (CLOCK_MONOTONIC). Never mixed: names say which. */
 struct clock {

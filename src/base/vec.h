@@ -38,6 +38,11 @@ bool vec_grow(void **at, size_t len, size_t *cap, size_t size);
 #define vec_swap_out(vec, i) ((vec)->at[(i)] = (vec)->at[--(vec)->len])
 
 #define vec_clear(vec) ((vec)->len = 0)
+
+/* Gives back the room of elements that are not there. */
+void vec_fit(void **at, size_t len, size_t *cap, size_t size);
+#define vec_shrink(vec)                                                                            \
+    vec_fit((void **)&(vec)->at, (vec)->len, &(vec)->cap, sizeof *(vec)->at)
 #define vec_release(vec) (free((vec)->at), (vec)->at = NULL, (vec)->len = (vec)->cap = 0)
 
 #endif

@@ -1,6 +1,9 @@
 #include "capture/accounts.h"
 #include "base/err.h"
+#include "base/intern.h"
 #include "base/time.h"
+#include "capture/trees.h"
+#include "os/clock.h"
 #include "target/stat.h"
 
 #include <stdlib.h>
@@ -8,10 +11,17 @@
 enum {
     TEXT_MAX = 64 * 1024,
     GLANCE_ALL_MAX = 16,  /* beyond, only targets that were sampled since are read again */
+    GLANCE_US_PER_THREAD = 500, /* between two glances at one target */
+    GLANCE_AGE_SHARE = 16, /* and so small a part of its life, … */
+    GLANCE_MOST_MS = 1000, /* … but at most this: if it ends now, its samples since tell the rest */
     WEIGH_MAX_PERCENT = 15,
-    STRANGERS_KEPT_S = 5, /* pids are reused: what was no child may become one */
+    STRANGER_LOOKS = 3,   /* its parent may stand later in the list, or not yet be a target */
     GENERATIONS_MAX = 64,
+    SPENT_AFTER_MS = 1000, /* records of a process that ended may still wait in a ring */
     IDLE_POLLS = 10,
+    JUDGE_POLLS = 20,
+    SKIPPED_POLLS_MAX = 5, /* a second each */
+    THREADS_PER_LOOK = 250, /* whose times the kernel adds up at a poll, 0.15 to 0.6 us each */
     THREADS_PER_POLL = 4,
 };
 
@@ -29,6 +39,7 @@ void accounts_init(struct accounts *a, struct targets *targets, uint64_t period_
                            .period_ns = period_ns,
                            .follow_all = follow_all};
     buf_init(&a->text, TEXT_MAX);
+    scan_init(&a->scan, targets);
     struct proc_stat own;
     a->began_ticks = read_stat(a, proc_own_pid(), 0, &own) ? own.start_ticks : 0;
 }
@@ -37,13 +48,8 @@ void accounts_release(struct accounts *a)
 {
     buf_release(&a->text);
     vec_release(&a->pids.ids);
-    map_release(&a->strangers);
-}
-
-/* A first thread that has ended is shown as a zombie while the others run on. */
-static bool has_ended(const struct proc_stat *stat)
-{
-    return stat->state == 'X' || (stat->state == 'Z' && stat->num_threads <= 1);
+    scan_release(&a->scan);
+    map_release(&a->folded);
 }
 
 static struct cpu_times times_of(const struct accounts *a, const struct proc_stat *stat)
@@ -65,14 +71,27 @@ static uint64_t sum_of(const struct cpu_times *times)
     return times->user_ns + times->system_ns;
 }
 
+/* Its CPU time comes from /proc, not from events. */
+static bool is_polled(const struct target *target)
+{
+    return target->rung == RUNG_PROC || target->rung == RUNG_RUNTIME;
+}
+
+static void judge(struct accounts *a, struct target *target)
+{
+    if (a->choose != NULL) {
+        choose_judge(a->choose, target, clock_mono_ns());
+    }
+}
+
 /* Reads the present times; notes the end of the process. A zombie's times are final and readable; what
  * is known to have ended and is no zombie is another process under the same pid. */
 static bool update_times(struct accounts *a, struct target *target)
 {
     struct proc_stat stat;
     if (targets_find(a->targets, target->pid) != target || !read_stat(a, target->pid, 0, &stat) ||
-        (target->start_ticks != 0 && stat.start_ticks != target->start_ticks) ||
-        (target->ended && !has_ended(&stat))) {
+        !targets_may_be(target, stat.start_ticks) ||
+        (target->ended && !stat_has_ended(&stat))) {
         target->ended = target->ended || a->began_ticks != 0;
         return false;
     }
@@ -80,9 +99,10 @@ static bool update_times(struct accounts *a, struct target *target)
     target->last = times_of(a, &stat);
     target->threads_seen = stat.num_threads;
     target->parent_pid = stat.ppid; /* an orphan's next parent waits for it */
-    target->ended = has_ended(&stat);
-    if (target->rung == RUNG_PROC && !str_eq(stat.comm, str_of(target->name))) {
+    target->ended = stat_has_ended(&stat);
+    if (is_polled(target) && !str_eq(stat.comm, str_of(target->name))) {
         targets_rename(a->targets, target); /* no record tells of an exec here */
+        judge(a, target);
     }
     return true;
 }
@@ -97,12 +117,24 @@ bool accounts_adopt(struct accounts *a, struct target *target)
     return true;
 }
 
+bool accounts_goes_on(struct accounts *a, const struct target *target)
+{
+    struct proc_stat stat;
+    return read_stat(a, target->pid, 0, &stat) && !stat_is_ending(&stat) &&
+           (target->start_ticks == 0 || target->start_ticks == stat.start_ticks);
+}
+
 bool accounts_any_alive(struct accounts *a)
 {
+    if (a->polled_alive) {
+        a->polled_alive = false;
+        return true;
+    }
     vec_each(&a->targets->all, target)
     {
         struct proc_stat stat;
-        if (!(*target)->ended && read_stat(a, (*target)->pid, 0, &stat) && !has_ended(&stat)) {
+        uint32_t pid = (*target)->pid; /* its first thread's alone: nothing is added up */
+        if (!(*target)->ended && read_stat(a, pid, pid, &stat) && !stat_has_ended(&stat)) {
             return true;
         }
     }
@@ -111,43 +143,43 @@ bool accounts_any_alive(struct accounts *a)
 
 /* ---- rung 4: accounting from /proc ---- */
 
-static void consider(struct accounts *a, uint32_t pid)
+static bool begin_polled(struct accounts *a, const struct proc_stat *stat)
 {
-    struct proc_stat stat;
-    if (targets_find(a->targets, pid) != NULL || map_find(&a->strangers, pid) != NULL ||
-        pid == proc_own_pid() || !read_stat(a, pid, 0, &stat)) {
-        return;
-    }
-    struct target *parent = targets_find(a->targets, stat.ppid);
-    bool ours = parent != NULL && parent->rung == RUNG_PROC;
-    if ((!ours && !a->follow_all) || stat_is_kernel_thread(&stat)) {
-        (void)map_put(&a->strangers, pid, 1);
-        return;
-    }
-    struct target *target = targets_get(a->targets, pid);
+    struct target *target = targets_begin(a->targets, stat->pid);
     if (target == NULL) {
-        return;
+        return false;
     }
+    const struct target *parent = targets_find(a->targets, stat->ppid);
     target->rung = RUNG_PROC;
-    target->parent_pid = stat.ppid;
-    target->start_ticks = stat.start_ticks;
-    if (stat.start_ticks < a->began_ticks) {
+    target->unfollowed = parent != NULL && parent->unfollowed;
+    target->parent_pid = stat->ppid;
+    target->start_ticks = stat->start_ticks;
+    if (stat->start_ticks < a->began_ticks) {
         (void)accounts_adopt(a, target); /* what it used before us is not this window's */
     }
+    judge(a, target);
+    return true;
+}
+
+/* A target's child is one even when it is left out: its time must not pass for its parent's. */
+static enum scan_answer consider(void *context, const struct proc_stat *stat,
+                                 struct scan_known *known)
+{
+    struct accounts *a = context;
+    const struct target *parent = targets_find(a->targets, stat->ppid);
+    bool ours = parent != NULL && is_polled(parent);
+    if (!ours && (!a->follow_all || stat_has_ended(stat))) {
+        return known->looks < STRANGER_LOOKS ? SCAN_LATER : SCAN_NEVER;
+    }
+    if (!ours && a->choose != NULL && !choose_takes(a->choose, stat, known)) {
+        return SCAN_LATER;
+    }
+    return begin_polled(a, stat) ? SCAN_TAKEN : SCAN_LATER;
 }
 
 void accounts_discover(struct accounts *a, uint64_t now_ns)
 {
-    if (now_ns >= a->strangers_until_ns) {
-        map_clear(&a->strangers);
-        a->strangers_until_ns = now_ns + STRANGERS_KEPT_S * NS_PER_S;
-    }
-    if (proc_list_processes(&a->pids, NULL)) {
-        vec_each(&a->pids.ids, pid)
-        {
-            consider(a, *pid);
-        }
-    }
+    scan_round(&a->scan, now_ns, consider, a);
 }
 
 static void account_thread(struct accounts *a, struct profile *p, struct target *target,
@@ -203,6 +235,23 @@ static void share_out(struct accounts *a, struct profile *p, struct target *targ
     account_thread(a, p, target, target->pid, left_user, left_system);
 }
 
+/* A process whose runtime is read has its time by its samples; what they do not explain at the window's
+ * end has a name. */
+static void settle_samples(struct accounts *a, struct profile *p, struct target *target)
+{
+    uint64_t total_ns = target->pending_user_ns + target->pending_system_ns;
+    uint64_t cpu_ns = beyond(total_ns, target->settled_ns), sampled_ns = target->sampled_ns;
+    target->pending_user_ns = target->pending_system_ns = 0;
+    if (cpu_ns == 0 && sampled_ns == 0) {
+        return;
+    }
+    if (cpu_ns <= sampled_ns + sampled_ns / 100 * WEIGH_MAX_PERCENT) {
+        profile_weigh(p, targets_process_id(a->targets, p, target), sampled_ns, cpu_ns);
+    } else {
+        account_thread(a, p, target, target->pid, cpu_ns - sampled_ns, 0);
+    }
+}
+
 /* Time of children that ended between two looks: it stands in the parent's books once they were
  * waited for, beyond what was already attributed to children that were seen. */
 static uint64_t unseen_children_ns(struct target *target, const struct cpu_times *was)
@@ -224,11 +273,13 @@ static struct target *heir_of(struct accounts *a, const struct target *target)
     return heir;
 }
 
-/* The cost follows what runs: an idle process is looked at ten times more rarely, and of a process's
- * threads about forty per second are read. */
+/* The cost follows what runs: an idle process is looked at ten times more rarely, one of thousands of
+ * threads as well, and of a process's threads about forty per second are read. */
 static bool is_due(const struct accounts *a, const struct target *target)
 {
-    return target->idle_polls < IDLE_POLLS || (a->polls + target->pid) % IDLE_POLLS == 0;
+    uint32_t every = target->threads_seen / THREADS_PER_LOOK + 1;
+    every = target->idle_polls >= IDLE_POLLS && every < IDLE_POLLS ? (uint32_t)IDLE_POLLS : every;
+    return (a->polls + target->pid) % every == 0;
 }
 
 static bool threads_are_due(const struct accounts *a, const struct target *target)
@@ -237,24 +288,43 @@ static bool threads_are_due(const struct accounts *a, const struct target *targe
     return target->ended || (a->polls + target->pid) % every == 0;
 }
 
+/* What a target used since it was polled last, and children of it that nobody saw. */
+static void take_polled(struct accounts *a, struct profile *p, struct target *target,
+                        const struct cpu_times *was)
+{
+    uint64_t user_ns = beyond(target->last.user_ns, was->user_ns);
+    uint64_t system_ns = beyond(target->last.system_ns, was->system_ns);
+    uint64_t children_ns = unseen_children_ns(target, was);
+    if (a->choose != NULL && a->choose->filters && (a->polls + target->pid) % JUDGE_POLLS == 0) {
+        judge(a, target); /* an exec that leaves the name as it is */
+    }
+    target->idle_polls = user_ns + system_ns > 0 ? 0 : target->idle_polls + 1;
+    target->lifetime_ns += user_ns + system_ns + children_ns;
+    if (targets_is_left_out(target, a->now_ns)) {
+        return;
+    }
+    target->skipped = false;
+    target->pending_user_ns += user_ns;
+    target->pending_system_ns += system_ns;
+    children_ns = a->choose != NULL && a->choose->active ? 0 : children_ns;
+    if (children_ns > 0) {
+        account_thread(a, p, target, target->pid, children_ns, 0);
+    }
+    target->accounted_ns += user_ns + system_ns + children_ns;
+}
+
 static void poll_target(struct accounts *a, struct profile *p, struct target *target, bool last)
 {
     struct cpu_times was = target->last;
     bool known = update_times(a, target);
     if (known) {
-        uint64_t user_ns = beyond(target->last.user_ns, was.user_ns);
-        uint64_t system_ns = beyond(target->last.system_ns, was.system_ns);
-        uint64_t children_ns = unseen_children_ns(target, &was);
-        target->idle_polls = user_ns + system_ns > 0 ? 0 : target->idle_polls + 1;
-        target->pending_user_ns += user_ns;
-        target->pending_system_ns += system_ns;
-        if (children_ns > 0) {
-            account_thread(a, p, target, target->pid, children_ns, 0);
-        }
-        target->accounted_ns += user_ns + system_ns + children_ns;
-        target->lifetime_ns += user_ns + system_ns + children_ns;
+        take_polled(a, p, target, &was);
+        a->polled_alive = a->polled_alive || !target->ended;
     }
-    if (last || threads_are_due(a, target)) {
+    if (target->rung == RUNG_RUNTIME) {
+        /* of one that has ended there may be samples still */
+        last ? settle_samples(a, p, target) : (void)0;
+    } else if (last || target->ended || threads_are_due(a, target)) {
         share_out(a, p, target);
     }
     struct target *heir = target->ended ? heir_of(a, target) : NULL;
@@ -264,43 +334,213 @@ static void poll_target(struct accounts *a, struct profile *p, struct target *ta
     }
 }
 
+/* One system call in the place of two dozen microseconds of reading. A process that used no CPU time has
+ * neither ended nor become another program nor waited for a child; one that hardly runs, and used less than the
+ * books tell, is read now and then. */
+static bool slept(const struct accounts *a, struct target *target)
+{
+    bool settled = target->pending_user_ns + target->pending_system_ns == 0;
+    uint64_t now_ns = 0;
+    if (target->idle_polls == 0 && target->threads_seen >= THREADS_PER_LOOK) {
+        return false; /* it ran just now, and the kernel would add up its threads' times twice */
+    }
+    if ((!settled && target->rung != RUNG_RUNTIME) ||
+        !clock_process_cpu_ns(target->pid, &now_ns)) {
+        return false;
+    }
+    uint64_t used_ns = beyond(now_ns, target->clock_ns);
+    bool little = target->idle_polls >= IDLE_POLLS && used_ns < a->tick_ns &&
+                  target->skipped_polls < SKIPPED_POLLS_MAX;
+    if (target->clock_ns != 0 && (used_ns == 0 || little)) {
+        target->idle_polls++;
+        target->skipped_polls++;
+        return true;
+    }
+    target->clock_ns = now_ns;
+    target->skipped_polls = 0;
+    return false;
+}
+
 static void poll_all(struct accounts *a, struct profile *p, bool last)
 {
     a->polls++;
+    a->polled_alive = false;
+    a->now_ns = clock_mono_ns();
     /* children first: a parent's books may already hold what a child's end has not yet told */
     for (size_t i = a->targets->all.len; i-- > 0;) {
         struct target *target = a->targets->all.at[i];
-        if (target->rung == RUNG_PROC && !target->ended && (last || is_due(a, target))) {
+        if (is_polled(target) && !target->ended &&
+            (last || (is_due(a, target) && !slept(a, target)))) {
             poll_target(a, p, target, last);
+        } else if (last && target->ended && target->rung == RUNG_RUNTIME) {
+            settle_samples(a, p, target);
         }
     }
+}
+
+/* ---- those that ended ---- */
+
+/* 0 is no process: the profile is full, and element 0 stays as it is. */
+static void add_to_process(struct accounts *a, struct profile *p, struct target *target,
+                           uint64_t cpu_ns)
+{
+    uint32_t process = targets_process_id(a->targets, p, target);
+    if (process != 0) {
+        p->processes.at[process].cpu_ns += cpu_ns;
+    }
+}
+
+/* What the books are known to hold of a process that ended: up to the last glance the kernel's own
+ * figure, from there on the samples. */
+static uint64_t known_ns(const struct target *target)
+{
+    uint64_t own_ns = target->glanced_at_ns == 0
+                          ? target->sampled_ns + target->left_out_ns
+                          : beyond(sum_of(&target->last), sum_of(&target->before)) +
+                                target->since_glance_ns;
+    return own_ns + target->others_known_ns;
+}
+
+/* How much more a process that ended may have used: at most what it lived, and hardly more than one period,
+ * because beyond that it would have been sampled again. The books cut both times to whole ticks. */
+static uint64_t tail_ns(const struct accounts *a, const struct target *target)
+{
+    uint64_t lived = beyond(target->ended_ns, target->began_ns);
+    uint64_t most = a->period_ns + (target->glanced_at_ns == 0 ? 0 : 2 * a->tick_ns);
+    uint64_t own_ns = most;
+    if (target->began_ns != 0) {
+        uint64_t left = beyond(lived, known_ns(target) - target->others_known_ns) + 1;
+        /* kernel code that is not sampled may run however long */
+        own_ns = target->rung == RUNG_PERF_USER || left < most ? left : most;
+    }
+    return own_ns + target->others_tails_ns;
+}
+
+/* Of all of one tree and name that came and went unseen between two glances one stands for the others: what they
+ * used is known as a sum only, and hundreds per second of them would fill window and profile. */
+static bool is_folded(struct accounts *a, struct target *target)
+{
+    uint64_t key = hash_u64(trees_root(a->targets, target)) ^ str_hash(str_of(target->name)) ^
+                   target->rung ^ (uint64_t)target->skipped << 32;
+    struct map_slot *slot = map_find(&a->folded, key);
+    struct target *first = slot == NULL ? NULL : (struct target *)(uintptr_t)slot->value;
+    if (first == NULL) {
+        (void)map_put(&a->folded, key, (uintptr_t)target);
+        return false;
+    }
+    if (first == target || strcmp(first->name, target->name) != 0) {
+        return false;
+    }
+    first->others_tails_ns += tail_ns(a, target);
+    first->others_known_ns += known_ns(target);
+    a->spent_left_out += target->skipped;
+    return true;
+}
+
+struct tidying {
+    struct accounts *accounts;
+    struct profile *profile; /* null: those on perf */
+    uint64_t now_ns;
+};
+
+static bool is_spent(void *context, struct target *target)
+{
+    const struct tidying *t = context;
+    struct accounts *a = t->accounts;
+    bool ran_before = target->start_ticks != 0 && target->start_ticks < a->began_ticks;
+    if (ran_before || target->reader != NULL || target->sampled_ns > 0 || target->settled_ns > 0) {
+        return false;
+    }
+    if (t->profile != NULL) {
+        if (target->rung != RUNG_PROC) {
+            return false;
+        }
+        if (target->accounted_ns > 0) {
+            add_to_process(a, t->profile, target, target->accounted_ns);
+        }
+        /* of age by now, though it slept since */
+        a->spent_left_out += target->skipped && targets_is_left_out(target, a->now_ns);
+        return true;
+    }
+    if (target->ended_ns == 0) {
+        target->ended_ns = t->now_ns; /* no record told yet */
+    }
+    return !is_polled(target) && target->accounted_ns == 0 && target->window != a->targets->window &&
+           t->now_ns >= target->ended_ns + SPENT_AFTER_MS * NS_PER_MS && is_folded(a, target);
+}
+
+static void tidy(struct accounts *a, struct profile *p, uint64_t now_ns)
+{
+    struct tidying context = {a, p, now_ns};
+    targets_drop(a->targets, is_spent, &context); /* none that ended at this very look */
+    targets_set_aside(a->targets);
 }
 
 void accounts_poll(struct accounts *a, struct profile *p)
 {
     poll_all(a, p, false);
+    tidy(a, p, 0);
 }
 
-void accounts_glance(struct accounts *a, uint64_t now_ns)
+/* The kernel asks every thread of a process for its time, 0.15 us each: one of thousands is glanced at
+ * more rarely. */
+static bool may_glance(const struct target *target, uint64_t now_ns)
+{
+    uint64_t threads_ns = target->threads_seen * (uint64_t)GLANCE_US_PER_THREAD * NS_PER_US;
+    uint64_t apart_ns = GLANCE_MOST_MS * NS_PER_MS;
+    if (target->began_ns != 0 && beyond(now_ns, target->began_ns) / GLANCE_AGE_SHARE < apart_ns) {
+        apart_ns = beyond(now_ns, target->began_ns) / GLANCE_AGE_SHARE;
+    }
+    apart_ns = threads_ns > apart_ns ? threads_ns : apart_ns;
+    return target->glanced_at_ns == 0 || beyond(now_ns, target->glanced_at_ns) >= apart_ns;
+}
+
+void accounts_glance(struct accounts *a, uint64_t now_ns, bool last)
 {
     bool many = a->targets->all.len > GLANCE_ALL_MAX;
     vec_each(&a->targets->all, slot)
     {
         struct target *target = *slot;
         bool worth = !many || target->since_glance_ns > 0 || target->glanced_at_ns == 0;
-        if (target->rung != RUNG_PROC && !target->ended && worth && update_times(a, target)) {
+        if (!is_polled(target) && !target->ended && worth && (last || may_glance(target, now_ns)) &&
+            update_times(a, target)) {
             target->glanced_at_ns = now_ns;
             target->since_glance_ns = 0;
         }
     }
+    tidy(a, NULL, now_ns);
+}
+
+void accounts_begin_events(struct accounts *a, struct profile *p, struct target *target)
+{
+    poll_target(a, p, target, false);
+    if (target->rung == RUNG_RUNTIME) {
+        settle_samples(a, p, target);
+    } else {
+        share_out(a, p, target);
+    }
+    if (target->accounted_ns + target->sampled_ns > 0) {
+        add_to_process(a, p, target, target->accounted_ns + target->sampled_ns);
+    }
+    target->accounted_ns = target->settled_ns = target->sampled_ns = target->since_glance_ns = 0;
+    target->before = target->last;
+    target->glanced_at_ns = clock_mono_ns();
 }
 
 /* ---- closing the window ---- */
 
+/* Samples that were taken seldom, for the sake of the profiler's budget, stand for all: whenever the period
+ * changes, and at the end, a part of one has no sample of its own, for each thread and each CPU it ran on. */
+static bool is_between_samples(const struct accounts *a, const struct target *target, uint64_t rest)
+{
+    uint64_t threads = target->threads_seen > 0 ? target->threads_seen : 1;
+    return target->sampled_ns > 0 && a->lost_records == 0 && rest / threads <= a->unsampled_ns;
+}
+
 /* The weight of a process's samples against its books. The sampling clock and the books do not run
  * in step: it stands still inside context switches and runs on during interrupts, and both amount to
- * a few per cent of a busy server. Within WEIGH_MAX_PERCENT, and when nothing was lost, the period is
- * taken as the books measure it; what remains beyond has a name of its own. */
+ * a few per cent of a busy server. Within WEIGH_MAX_PERCENT or the noise, and when nothing was lost, the
+ * period is taken as the books measure it; what remains beyond has a name of its own. */
 static void explain_rest(struct accounts *a, struct profile *p, struct target *target,
                          uint64_t cpu_ns, uint64_t system_ns)
 {
@@ -313,25 +553,18 @@ static void explain_rest(struct accounts *a, struct profile *p, struct target *t
         rest -= hidden;
         cpu_ns -= hidden;
     }
-    bool in_step = rest <= sampled_ns / 100 * WEIGH_MAX_PERCENT && a->lost_records == 0;
+    /* One period per thread is the noise of sampling; a long window has no more of it. A process that ends
+     * leaves the rest of a period unsampled: it did the same then as before. */
+    uint64_t threads = target->ended || target->threads_seen == 0 ? 1 : target->threads_seen;
+    bool is_noise = rest <= threads * (a->period_ns + a->tick_ns);
+    bool in_step = (is_noise && rest <= sampled_ns) ||
+                   rest <= sampled_ns / 100 * WEIGH_MAX_PERCENT;
+    in_step = (in_step && sampled_ns > 0 && a->lost_records == 0) ||
+              is_between_samples(a, target, rest);
     if (cpu_ns < sampled_ns || in_step) {
         profile_weigh(p, targets_process_id(a->targets, p, target), sampled_ns, cpu_ns);
-        return;
-    }
-    /* one period per thread is the noise of sampling; a long window has no more of it */
-    uint64_t threads = target->threads_seen > 0 ? target->threads_seen : 1;
-    if (rest > threads * (a->period_ns + a->tick_ns)) {
+    } else if (!is_noise) {
         profile_account(p, thread, ACCOUNT_LOST, rest);
-    }
-}
-
-/* 0 is no process: the profile is full, and element 0 stays as it is. */
-static void add_to_process(struct accounts *a, struct profile *p, struct target *target,
-                           uint64_t cpu_ns)
-{
-    uint32_t process = targets_process_id(a->targets, p, target);
-    if (process != 0) {
-        p->processes.at[process].cpu_ns += cpu_ns;
     }
 }
 
@@ -339,39 +572,29 @@ static void close_living(struct accounts *a, struct profile *p, struct target *t
 {
     uint64_t user_ns = beyond(target->last.user_ns, target->before.user_ns);
     uint64_t system_ns = beyond(target->last.system_ns, target->before.system_ns);
-    target->before = target->last;
-    if (user_ns + system_ns == 0 && target->sampled_ns == 0) {
+    uint64_t left_out_user_ns = target->left_out_ns < user_ns ? target->left_out_ns : user_ns;
+    if (target->skipped) {
+        target->before = target->last;
+        target->carried_ns = 0;
         return;
     }
+    if (target->sampled_ns == 0 && user_ns + system_ns <= a->period_ns + a->tick_ns) {
+        target->carried_ns = user_ns + system_ns; /* too little to be sampled: for the next window */
+        return;
+    }
+    target->before = target->last;
+    target->carried_ns = 0;
+    system_ns = beyond(system_ns, target->left_out_ns - left_out_user_ns);
+    user_ns -= left_out_user_ns;
     add_to_process(a, p, target, user_ns + system_ns);
     explain_rest(a, p, target, user_ns + system_ns, system_ns);
-}
-
-/* How much a process that ended without a sample may have used: at most what it lived, and hardly
- * more than one period, because beyond that it would have been sampled. */
-static uint64_t short_life_ns(const struct accounts *a, const struct target *target)
-{
-    uint64_t lived = beyond(target->ended_ns, target->began_ns);
-    if (target->rung == RUNG_PERF_USER && lived > 0) {
-        return lived; /* kernel code is not sampled however long it runs */
-    }
-    return target->began_ns == 0 || lived > a->period_ns ? a->period_ns : lived + 1;
-}
-
-/* What the books are known to hold of a process that ended: up to the last glance the kernel's own
- * figure, from there on the samples. */
-static uint64_t known_ns(const struct target *target)
-{
-    return target->glanced_at_ns == 0 ? target->sampled_ns
-                                      : beyond(sum_of(&target->last), sum_of(&target->before)) +
-                                            target->since_glance_ns;
 }
 
 static void close_ended(struct accounts *a, struct profile *p, struct target *target,
                         uint64_t share_ns)
 {
-    uint64_t cpu_ns = known_ns(target) + share_ns;
-    if (cpu_ns == 0) {
+    uint64_t cpu_ns = beyond(known_ns(target) + share_ns, target->left_out_ns);
+    if (target->skipped || cpu_ns == 0) {
         return;
     }
     add_to_process(a, p, target, cpu_ns);
@@ -385,88 +608,88 @@ static void close_ended(struct accounts *a, struct profile *p, struct target *ta
     explain_rest(a, p, target, cpu_ns, target->glanced_at_ns == 0 ? cpu_ns : system_ns + share_ns);
 }
 
-/* Processes that ended before anybody looked at their books, which are known only as a sum: what the
- * counters have beyond the others. */
-struct ended {
-    uint64_t sampled_ns; /* of those with samples */
-    uint64_t lives_ns;   /* of those without, at most */
-    uint64_t to_short_ns, to_sampled_ns;
-};
-
-static void divide_rest(struct ended *e, uint64_t rest_ns)
+/* What is known of it by its samples alone. Where its books were read the counters may have more or less than
+ * they, by some per cent of its whole life, as the sampling clock does; that is not time that is missing. */
+static uint64_t unglanced_ns(const struct target *target)
 {
-    e->to_short_ns = rest_ns < e->lives_ns ? rest_ns : e->lives_ns;
-    e->to_sampled_ns = e->sampled_ns == 0 ? 0 : rest_ns - e->to_short_ns;
+    return target->glanced_at_ns == 0 ? target->sampled_ns + target->left_out_ns : 0;
 }
 
-static uint64_t share_of(const struct accounts *a, const struct ended *e,
+/* Its part of what its tree has for those that ended: for their tails first. */
+static uint64_t share_of(const struct accounts *a, const struct tree *tree,
                          const struct target *target)
 {
-    if (target->glanced_at_ns != 0) {
-        return 0;
+    double share = (double)tree->to_tails_ns * (double)tail_ns(a, target) / (double)tree->tails_ns;
+    uint64_t sampled_ns = unglanced_ns(target);
+    if (sampled_ns > 0) {
+        share += (double)tree->to_sampled_ns * (double)sampled_ns / (double)tree->sampled_ns;
     }
-    if (target->sampled_ns > 0) {
-        return (uint64_t)((double)e->to_sampled_ns * (double)target->sampled_ns /
-                          (double)e->sampled_ns);
-    }
-    return (uint64_t)((double)e->to_short_ns * (double)short_life_ns(a, target) /
-                      (double)e->lives_ns);
+    return (uint64_t)share;
 }
 
-/* Settles the living; returns the time that they and all samples of the ended explain. */
-static uint64_t close_all_living(struct accounts *a, struct profile *p, struct ended *e)
+/* Settles the living; adds up what they and all samples of the ended explain. */
+static void close_all_living(struct accounts *a, struct profile *p, struct trees *trees)
 {
-    uint64_t explained_ns = 0;
     vec_each(&a->targets->all, slot)
     {
         struct target *target = *slot;
-        if (target->rung == RUNG_PROC) {
+        if (is_polled(target)) {
             continue;
         }
-        target->final_known = update_times(a, target);
+        struct tree *tree = trees_of(trees, target);
+        bool stands_for_others = target->others_tails_ns > 0;
+        uint64_t earlier_ns = target->carried_ns;
+        target->final_known = !stands_for_others && update_times(a, target);
         if (target->final_known) {
-            explained_ns += beyond(sum_of(&target->last), sum_of(&target->before));
+            uint64_t booked_ns = beyond(beyond(sum_of(&target->last), sum_of(&target->before)), earlier_ns);
+            uint64_t sampled_ns = target->sampled_ns + target->left_out_ns; /* by the clock that counts */
+            tree->explained_ns += booked_ns > sampled_ns ? booked_ns : sampled_ns;
             close_living(a, p, target);
             continue;
         }
-        explained_ns += known_ns(target);
-        if (target->glanced_at_ns == 0) {
-            e->sampled_ns += target->sampled_ns;
-            e->lives_ns += target->sampled_ns == 0 ? short_life_ns(a, target) : 0;
-        }
+        tree->explained_ns += beyond(known_ns(target), earlier_ns);
+        tree->sampled_ns += unglanced_ns(target);
+        tree->tails_ns += tail_ns(a, target);
     }
-    return explained_ns;
 }
 
-static void close_on_perf(struct accounts *a, struct profile *p, uint64_t counted_ns)
+static void close_on_perf(struct accounts *a, struct profile *p, struct perf *perf,
+                          uint64_t counted_ns)
 {
-    struct ended e = {0};
-    uint64_t explained_ns = close_all_living(a, p, &e);
-    divide_rest(&e, beyond(counted_ns, explained_ns));
+    struct trees trees;
+    if (!trees_begin(&trees, a->targets, perf)) {
+        return;
+    }
+    close_all_living(a, p, &trees);
+    trees_settle(&trees, counted_ns);
     vec_each(&a->targets->all, slot)
     {
         struct target *target = *slot;
-        if (target->rung != RUNG_PROC && !target->final_known) {
-            close_ended(a, p, target, share_of(a, &e, target));
+        if (!is_polled(target) && !target->final_known) {
+            close_ended(a, p, target, share_of(a, trees_of(&trees, target), target));
         }
     }
+    trees_release(&trees);
 }
 
 void accounts_close(struct accounts *a, struct profile *p, struct perf *perf, uint64_t lost_records)
 {
+    targets_recall(a->targets);
+    map_clear(&a->folded);
     p->meta.lost_records = a->lost_records = lost_records;
     if (perf != NULL) {
         uint64_t now_ns = perf_count_ns(perf);
-        close_on_perf(a, p, beyond(now_ns, a->counted_ns));
+        close_on_perf(a, p, perf, beyond(now_ns, a->counted_ns));
         a->counted_ns = now_ns;
     }
-    profile_apply_weights(p);
     poll_all(a, p, true);
+    profile_apply_weights(p);
     vec_each(&a->targets->all, slot)
     {
         struct target *target = *slot;
-        uint64_t cpu_ns = target->accounted_ns + target->sampled_ns; /* it may have changed the rung */
-        if (target->rung == RUNG_PROC && cpu_ns > 0) {
+        /* it may have left perf within the window; without perf samples are part of what was polled */
+        uint64_t cpu_ns = target->accounted_ns + (perf != NULL ? target->sampled_ns : 0);
+        if (is_polled(target) && !target->skipped && cpu_ns > 0) {
             add_to_process(a, p, target, cpu_ns);
         }
     }

@@ -9,14 +9,24 @@
  * the books:
  *
  *   user code only may be sampled  the rest is "[kernel, hidden]", up to the system time
- *   records were lost, many ticks were late, a process lived shorter than a sample   "[lost]"
+ *   records were lost, many ticks were late, a process lived shorter than a sample, nothing was sampled for
+ *   a while (budget.h)   "[lost]"
  *   perf is refused (rung 4)       user time is "[native, no perf]", system time "[kernel, hidden]",
  *                                  per thread, by polling /proc
+ *   perf is refused, and a runtime's stacks are read (rung 3)   the threads' own clocks weigh the samples;
+ *                                  beyond 15 % the rest is "[native, no perf]"
  *
- * Processes that ended cannot be asked any more. accounts_glance reads the books of the living four
- * times a second, so that only the rest of such a process's life is by its samples. Of those that
- * came and went between two glances the events' own counters tell the sum; without perf it stands in
- * their parents' times of waited-for children.
+ * Processes that ended cannot be asked any more. accounts_glance reads the books of the living: of young
+ * processes four times a second, of old ones and those of more than 500 threads more rarely, so that only
+ * the rest of such a process's life is by its samples. Of those that came and went between two glances the
+ * events' own counters tell the sum; without perf it stands in their parents' times of waited-for children.
+ * Of such without a sample only one per name is kept, and has what falls to all of that name: churn costs no
+ * memory.
+ *
+ * Of a target that is left out (choose.h) the books are read all the same, so that the sums stay right, and
+ * nothing of them is attributed. One that was left out for a part of the window has the rest: its books less the
+ * weight of the samples that were dropped. With filters, the time of children that nobody saw alive belongs
+ * to nobody: it cannot be told whether they would fit.
  *
  * Call order: accounts_init; accounts_adopt for each process that ran before us; during the window
  * accounts_poll (rung 4 only, every ACCOUNTS_POLL_MS); accounts_close at its end, before the profile
@@ -25,6 +35,8 @@
 #ifndef CAPTURE_ACCOUNTS_H
 #define CAPTURE_ACCOUNTS_H
 
+#include "capture/choose.h"
+#include "capture/scan.h"
 #include "capture/targets.h"
 #include "os/perf.h"
 #include "os/proc.h"
@@ -35,6 +47,8 @@ struct accounts {
     struct targets *targets;
     uint64_t tick_ns;
     uint64_t period_ns;      /* of sampling */
+    uint64_t unsampled_ns;   /* more than a period of a thread may be without a sample, because it was
+                              * another than period_ns for a while; 0: it was not */
     uint64_t counted_ns;     /* perf counters at the beginning of the window */
     uint64_t lost_records;   /* of the window that is being closed */
     uint64_t began_ticks;    /* our own start: processes that are older had a life before. 0: there
@@ -42,9 +56,13 @@ struct accounts {
     struct buf text;         /* scratch */
     struct pid_list pids;    /* scratch */
     uint32_t polls;
-    struct map strangers;    /* pids seen and found not to be ours */
-    uint64_t strangers_until_ns;
-    bool follow_all;         /* -a: every process is a target */
+    bool polled_alive;       /* the last poll read of one that it lives, and nobody has asked since */
+    uint64_t now_ns;         /* monotonic: of the poll */
+    struct scan scan;
+    struct choose *choose;   /* null: every process fits */
+    uint64_t spent_left_out; /* targets of this window that were dropped, and had been left out */
+    struct map folded;       /* name and rung -> the target that stands for those that ended unseen */
+    bool follow_all;         /* -a without perf: every process that fits is a target */
 };
 
 void accounts_init(struct accounts *a, struct targets *targets, uint64_t period_ns,
@@ -61,14 +79,21 @@ void accounts_discover(struct accounts *a, uint64_t now_ns);
 void accounts_poll(struct accounts *a, struct profile *p);
 
 /* Reads the books of targets on perf, so that they are known up to now when a target ends before the
- * window does and can no longer be asked. Called every second or so; now_ns is monotonic. */
-void accounts_glance(struct accounts *a, uint64_t now_ns);
+ * window does and can no longer be asked. Called four times a second; now_ns is monotonic. `last`: they
+ * are about to go, so that none is left out. */
+void accounts_glance(struct accounts *a, uint64_t now_ns, bool last);
 
 /* Closes the window's books. perf may be null. */
 void accounts_close(struct accounts *a, struct profile *p, struct perf *perf,
                     uint64_t lost_records);
 
-/* Does any target still run? */
+/* A target that was polled gets events: what it used so far is attributed, and its books begin anew. */
+void accounts_begin_events(struct accounts *a, struct profile *p, struct target *target);
+
+/* Does any target still run? Asked right after a poll, by what that read. */
 bool accounts_any_alive(struct accounts *a);
+
+/* Does this one, and goes on? Not while its first thread ends. */
+bool accounts_goes_on(struct accounts *a, const struct target *target);
 
 #endif

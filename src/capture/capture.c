@@ -1,6 +1,6 @@
 #include "capture/capture.h"
 #include "base/nearest.h"
-#include "capture/session.h"
+#include "capture/session/session.h"
 #include "os/console.h"
 #include "os/file.h"
 #include "os/launch.h"
@@ -25,11 +25,15 @@ static void offer(void *context, const char *name)
     nearest_offer(&n->nearest, name);
 }
 
-/* The file beside a mistyped path that was probably meant: "./serve.sh exists". */
+/* The file beside a mistyped path that was probably meant: "./serve.sh exists". So is one that was typed without its
+ * folder: an image of one program has no PATH that leads to it. */
 static bool find_neighbour(const char *typed, char *out, size_t out_bytes)
 {
     const char *slash = strrchr(typed, '/');
     char dir[256];
+    if (slash == NULL && file_exists(typed)) {
+        return (size_t)snprintf(out, out_bytes, "./%s exists", typed) < out_bytes;
+    }
     if (slash == NULL ||
         (size_t)snprintf(dir, sizeof dir, "%.*s", (int)(slash - typed + 1), typed) >= sizeof dir) {
         return false;
@@ -46,7 +50,9 @@ static void say_unstartable(const struct settings *settings, int status, const s
 {
     char line[ERR_TEXT_MAX + 512], neighbour[400];
     const char *hint = settings->command_hint;
-    if (hint == NULL && status == LAUNCH_NOT_FOUND && !file_exists(settings->command[0]) &&
+    bool typed_path = strchr(settings->command[0], '/') != NULL;
+    if (hint == NULL && status == LAUNCH_NOT_FOUND &&
+        !(typed_path && file_exists(settings->command[0])) &&
         find_neighbour(settings->command[0], neighbour, sizeof neighbour)) {
         hint = neighbour;
     }

@@ -4,8 +4,12 @@
  * A copy that is too small cuts stacks whose rest cannot be read from memory; one that is too large
  * takes room in the rings that other samples need. So each process begins with the same size, doubles
  * it while more than 2 % of its stacks end where the copy ends (takes the most at once when half of them
- * do), and halves it when not 1 % of them need half of it. A process that inherited its events from an
+ * do), and halves it when not 1 % of them need half of it, or more when the largest one so far is far
+ * smaller. A process that inherited its events from an
  * ancestor takes the ancestor and its other children along: from then on each has its own.
+ *
+ * A process whose samples are caught (catch.h) copies the most from then on: its rings are emptied after each
+ * sample, and the kernel copies no more than there is.
  *
  * At most one change a second, and DUMPS_CHANGES_MAX in a process's life.
  */
@@ -19,7 +23,7 @@ enum {
     DUMPS_LEAST_BYTES = 4 * 1024,
     DUMPS_MOST_BYTES = PERF_STACK_MAX,
     DUMPS_SEEN_LEAST = 50,  /* stacks before a size is thought too small */
-    DUMPS_SPARE_LEAST = 500, /* or too large */
+    DUMPS_SPARE_LEAST = 200, /* or too large */
     DUMPS_CHANGES_MAX = 8,
 };
 

@@ -26,7 +26,12 @@ struct image {
     void *root;                  /* of the process that mapped it first */
 
     /* the sampler's */
-    struct elf *loads;           /* its headers, for the bias of mappings; null without */
+    uint64_t key, identity;
+    uint64_t mapped;             /* the moment when some process mapped it last, or was found to have */
+    uint64_t marked;             /* the last sweep at which one had it mapped */
+    uint32_t window;             /* the last one whose profile names it */
+    bool has_headers;
+    struct elf *loads;           /* its headers, for the bias of mappings; made again when they are needed */
     struct unwind_table *table;
     bool table_made, frame_pointers;
     uint64_t perf_map_retry_ns, perf_map_wait_ns;
@@ -47,8 +52,11 @@ struct image {
 void images_init(struct images *images, const struct world *world)
 {
     uint64_t share = proc_descriptor_limit() / 8; /* perf events and output files need some, too */
+    size_t most = share < IMAGES_OPEN_MAX ? share : IMAGES_OPEN_MAX;
     *images = (struct images){.world = world,
-                              .open_max = share < IMAGES_OPEN_MAX ? share : IMAGES_OPEN_MAX};
+                              .round = 1,
+                              .open_max = most,
+                              .kept_max = most / 4 < IMAGES_KEPT_MAX ? most / 4 : IMAGES_KEPT_MAX};
     pthread_mutex_init(&images->lock, NULL);
 }
 
@@ -81,11 +89,20 @@ static void free_image(const struct world *world, struct image *image)
     free(image);
 }
 
+/* One that is in no list, or no more. */
+static void close_image(struct images *images, struct image *image)
+{
+    pthread_mutex_lock(&images->lock); /* the publisher opens perf maps */
+    images->open_count -= image->is_open + (size_t)image->has_map;
+    pthread_mutex_unlock(&images->lock);
+    free_image(images->world, image);
+}
+
 void images_release(struct images *images)
 {
-    vec_each(&images->files, image)
+    vec_each(&images->slots, slot)
     {
-        free_image(images->world, *image);
+        free_image(images->world, slot->image);
     }
     vec_each(&images->roots, root)
     {
@@ -94,7 +111,9 @@ void images_release(struct images *images)
         }
     }
     free_image(images->world, images->vdso);
-    vec_release(&images->files);
+    vec_release(&images->slots);
+    vec_release(&images->free_slots);
+    vec_release(&images->unmapped);
     vec_release(&images->roots);
     map_release(&images->by_identity);
     pthread_mutex_destroy(&images->lock);
@@ -108,8 +127,11 @@ static uint64_t identity_of(struct str path, uint32_t major, uint32_t minor, uin
 
 static struct image *image_at(struct images *images, uint64_t key)
 {
-    size_t index = (size_t)(key - IMAGE_FIRST_FILE);
-    return key >= IMAGE_FIRST_FILE && index < images->files.len ? images->files.at[index] : NULL;
+    size_t index = images_place(key) - IMAGE_FIRST_FILE;
+    return key >= IMAGE_FIRST_FILE && index < images->slots.len &&
+                   images->slots.at[index].key == key
+               ? images->slots.at[index].image
+               : NULL;
 }
 
 static struct image *locked_image_at(struct images *images, uint64_t key)
@@ -185,16 +207,25 @@ static struct elf *headers_of(const struct memory_reader *file)
     return elf;
 }
 
+/* The publisher opens perf maps meanwhile: both may think that the last descriptor is theirs, and one more is open. */
+static bool may_open(struct images *images)
+{
+    pthread_mutex_lock(&images->lock);
+    bool may = images->open_count < images->open_max;
+    pthread_mutex_unlock(&images->lock);
+    return may;
+}
+
 /* The file itself; or, deleted or replaced since, what the process has loaded of it. */
 static bool open_file(struct images *images, struct image *image, uint32_t pid,
                       const struct mapped_file *file)
 {
     const struct world *world = images->world;
     const struct world_mapping mapping = {file->path, file->inode, file->start, file->limit};
-    if (images->open_count < images->open_max &&
+    if (may_open(images) &&
         world->mapped(world->context, pid, &mapping, &image->file, NULL)) {
         image->is_open = true;
-        pthread_mutex_lock(&images->lock); /* the publisher opens perf maps */
+        pthread_mutex_lock(&images->lock);
         images->open_count++;
         pthread_mutex_unlock(&images->lock);
         return true;
@@ -218,6 +249,7 @@ static void open_image(struct images *images, struct image *image, uint32_t pid,
     }
     image->root = root_of(images, pid);
     image->loads = headers_of(&image->file.reader);
+    image->has_headers = image->loads != NULL;
     image->frame_pointers = image->loads != NULL && is_go(image->loads);
 }
 
@@ -235,21 +267,34 @@ static struct image *make_image(struct str path)
     return image;
 }
 
+/* Of a new image; 0: there are too many, or memory ends. */
+static uint64_t take_key(struct images *images)
+{
+    if (images->free_slots.len > 0) {
+        size_t index = images->free_slots.at[--images->free_slots.len];
+        return images->slots.at[index].key += IMAGES_MAX;
+    }
+    struct images_slot *slot =
+        images->slots.len < IMAGES_MAX ? vec_push(&images->slots) : NULL;
+    return slot == NULL ? 0 : (slot->key = IMAGE_FIRST_FILE + images->slots.len - 1);
+}
+
 /* The key of an image made just now; IMAGE_ANON, and the image is gone, when memory ends. */
 static uint64_t add_image(struct images *images, struct image *image, uint64_t identity)
 {
     pthread_mutex_lock(&images->lock);
-    uint64_t key = IMAGE_FIRST_FILE + images->files.len;
-    struct image **place = vec_push(&images->files);
-    bool good = place != NULL && map_add(&images->by_identity, identity, key);
+    uint64_t key = take_key(images);
+    bool good = key != 0 && map_add(&images->by_identity, identity, key);
     if (good) {
-        *place = image;
-    } else {
-        images->files.len -= place != NULL;
+        image->key = key;
+        image->identity = identity;
+        image->mapped = ++images->moment;
+        images->slots.at[images_place(key) - IMAGE_FIRST_FILE].image = image;
+        images->count++;
     }
     pthread_mutex_unlock(&images->lock);
     if (!good) {
-        free_image(images->world, image);
+        close_image(images, image);
     }
     return good ? key : (uint64_t)IMAGE_ANON;
 }
@@ -261,6 +306,7 @@ uint64_t images_file(struct images *images, uint32_t pid, const struct mapped_fi
     uint64_t key = find_image(images, identity, file->major, file->minor, file->inode);
     pthread_mutex_unlock(&images->lock);
     if (key != IMAGE_NONE) {
+        image_at(images, key)->mapped = ++images->moment;
         return key;
     }
     struct image *image = make_image(file->path);
@@ -348,12 +394,6 @@ void images_set_jitdump(struct images *images, uint64_t generated, uint64_t dump
     pthread_mutex_unlock(&images->lock);
 }
 
-bool images_is_generated(struct images *images, uint64_t key)
-{
-    const struct image *image = locked_image_at(images, key);
-    return image != NULL && image->is_generated;
-}
-
 /* ---- for the sampler ---- */
 
 static bool read_vdso(void *context, uint64_t offset, void *out, size_t len, struct err *err)
@@ -377,18 +417,50 @@ static struct image *vdso_image(struct images *images)
     return images->vdso;
 }
 
+/* Read again if they were given back. */
+static struct elf *loads_of(struct image *image)
+{
+    if (image->loads == NULL && image->has_headers) {
+        image->loads = headers_of(&image->file.reader);
+    }
+    return image->loads;
+}
+
 struct unwind_table *images_table(struct images *images, uint64_t key)
 {
     struct image *image =
         key == IMAGE_VDSO ? vdso_image(images) : locked_image_at(images, key);
-    if (image == NULL || image->loads == NULL) {
-        return NULL;
+    if (image == NULL || image->table_made) {
+        return image == NULL ? NULL : image->table;
     }
-    if (!image->table_made) {
-        image->table_made = true;
-        image->table = unwind_table_new(image->loads, TABLE_MAX_BYTES);
-    }
+    struct elf *loads = loads_of(image);
+    image->table_made = true;
+    image->table = loads == NULL ? NULL : unwind_table_new(loads, TABLE_MAX_BYTES);
     return image->table;
+}
+
+static void forget_rules_of(struct image *image)
+{
+    if (image != NULL) {
+        unwind_table_free(image->table);
+        image->table = NULL;
+        image->table_made = false;
+    }
+}
+
+void images_forget_rules(struct images *images)
+{
+    vec_each(&images->slots, slot) /* only the sampler changes them */
+    {
+        forget_rules_of(slot->image);
+    }
+    forget_rules_of(images->vdso);
+}
+
+struct elf *images_elf(struct images *images, uint64_t key)
+{
+    struct image *image = locked_image_at(images, key);
+    return image == NULL ? NULL : loads_of(image);
 }
 
 bool images_has_frame_pointers(struct images *images, uint64_t key)
@@ -399,8 +471,8 @@ bool images_has_frame_pointers(struct images *images, uint64_t key)
 
 uint64_t images_bias(struct images *images, uint64_t key, uint64_t map_start, uint64_t file_offset)
 {
-    const struct image *image = locked_image_at(images, key);
-    const struct elf *loads = image == NULL ? NULL : image->loads;
+    struct image *image = locked_image_at(images, key);
+    const struct elf *loads = image == NULL ? NULL : loads_of(image);
     uint64_t bias = 0;
     if (loads != NULL && elf_bias(loads, map_start, file_offset, proc_page_bytes(), &bias)) {
         return bias;
@@ -428,6 +500,179 @@ struct str images_path(struct images *images, uint64_t key)
     }
     const struct image *image = locked_image_at(images, key);
     return image == NULL ? STR("[unknown]") : str_of(image->path);
+}
+
+/* ---- what nobody needs any more ---- */
+
+static void forget_names_of(struct image *image)
+{
+    unwind_table_free(image->naming_table);
+    free_elf(image->naming_elf);
+    jit_names_free(image->names);
+    image->naming_table = NULL;
+    image->naming_elf = NULL;
+    image->names = NULL;
+    image->map_fed = image->dump_fed = 0;
+}
+
+void images_mark(struct images *images, uint64_t key)
+{
+    struct image *image = image_at(images, key); /* only the sampler changes the list */
+    if (image != NULL) {
+        image->mapped = ++images->moment;
+        image->marked = images->round;
+    }
+}
+
+void images_need(struct images *images, uint64_t key, uint32_t window)
+{
+    struct image *image = image_at(images, key);
+    if (image != NULL) {
+        image->window = window;
+    }
+}
+
+bool images_is_gone(struct images *images, uint64_t key)
+{
+    return key >= IMAGE_FIRST_FILE && locked_image_at(images, key) == NULL;
+}
+
+/* A jitdump is needed as long as the code that it describes. */
+static void mark_dump_of(struct images *images, const struct image *image)
+{
+    struct image *dump = image_at(images, image->jitdump);
+    if (dump == NULL) {
+        return;
+    }
+    if (image->marked == images->round) {
+        dump->marked = images->round;
+    }
+    dump->window = dump->window > image->window ? dump->window : image->window;
+}
+
+static bool list_unmapped(struct images *images)
+{
+    vec_clear(&images->unmapped);
+    vec_each(&images->slots, slot)
+    {
+        if (slot->image == NULL || slot->image->marked == images->round) {
+            continue;
+        }
+        struct image **place = vec_push(&images->unmapped);
+        if (place == NULL) {
+            return false;
+        }
+        *place = slot->image;
+    }
+    return true;
+}
+
+static int last_mapped_first(const void *left, const void *right)
+{
+    const struct image *a = *(struct image *const *)left, *b = *(struct image *const *)right;
+    if (a->is_open != b->is_open) {
+        return a->is_open ? -1 : 1;
+    }
+    return (a->mapped < b->mapped) - (a->mapped > b->mapped);
+}
+
+static size_t rules_bytes(const struct image *image)
+{
+    size_t bytes = image->table == NULL ? 0 : unwind_table_stats(image->table).bytes;
+    vec_each(&image->loaded.pieces, piece)
+    {
+        bytes += piece->bytes;
+    }
+    return bytes;
+}
+
+static void remove_image(struct images *images, struct image *image)
+{
+    struct map_slot *slot = map_find(&images->by_identity, image->identity);
+    size_t index = images_place(image->key) - IMAGE_FIRST_FILE;
+    uint32_t *place = vec_push(&images->free_slots);
+    if (place != NULL) { /* else its key is never given out again */
+        *place = (uint32_t)index;
+    }
+    while (slot != NULL && slot->value != image->key) {
+        slot = map_next(&images->by_identity, slot);
+    }
+    if (slot != NULL) {
+        map_remove(&images->by_identity, slot);
+    }
+    images->slots.at[index].image = NULL;
+    images->count--;
+}
+
+/* Roots without an image: containers that are gone. */
+static void close_roots(struct images *images)
+{
+    for (size_t i = images->roots.len; i-- > 0;) {
+        const struct images_root *root = &images->roots.at[i];
+        bool used = root->handle == NULL && images->roots.len <= IMAGES_ROOTS_MAX / 2;
+        for (size_t k = 0; !used && k < images->slots.len; k++) {
+            used = images->slots.at[k].image != NULL &&
+                   images->slots.at[k].image->root == root->handle;
+        }
+        if (!used && root->handle != NULL) {
+            images->world->close_root(images->world->context, root->handle);
+        }
+        if (!used) {
+            vec_swap_out(&images->roots, i);
+        }
+    }
+}
+
+/* Those that were mapped last, as many as may stay, are passed over: an open file only, because without it
+ * nothing keeps its inode's number from being another file's. */
+static size_t release_unmapped(struct images *images, uint32_t since)
+{
+    size_t released = 0, bytes = 0;
+    for (size_t i = 0; i < images->unmapped.len; i++) {
+        struct image *image = images->unmapped.at[i];
+        bytes += rules_bytes(image);
+        if (i < images->kept_max && bytes <= IMAGES_KEPT_BYTES && image->is_open) {
+            if (image->window < since) {
+                pthread_mutex_lock(&images->lock); /* the publisher may be forgetting them, too */
+                forget_names_of(image);
+                pthread_mutex_unlock(&images->lock);
+            }
+            continue;
+        }
+        forget_rules_of(image);
+        free_elf(image->loads);
+        image->loads = NULL;
+        if (image->window < since) {
+            pthread_mutex_lock(&images->lock);
+            remove_image(images, image);
+            pthread_mutex_unlock(&images->lock);
+            close_image(images, image);
+            released++;
+        }
+    }
+    return released;
+}
+
+size_t images_sweep(struct images *images, uint32_t since)
+{
+    pthread_mutex_lock(&images->lock); /* the publisher notes which dump is none */
+    vec_each(&images->slots, slot)
+    {
+        if (slot->image != NULL) {
+            mark_dump_of(images, slot->image);
+        }
+    }
+    pthread_mutex_unlock(&images->lock);
+    bool listed = list_unmapped(images);
+    images->round++;
+    if (!listed || images->unmapped.len == 0) {
+        return 0;
+    }
+    qsort(images->unmapped.at, images->unmapped.len, sizeof *images->unmapped.at,
+          last_mapped_first);
+    size_t released = release_unmapped(images, since);
+    close_roots(images);
+    return released;
 }
 
 /* ---- for the publisher ---- */
@@ -507,6 +752,18 @@ static bool open_generated(struct images *images, struct image *image, struct sy
     }
     *out = (struct symbol_image){.kind = SYMBOL_IMAGE_JIT, .names = image->names};
     return true;
+}
+
+void images_forget_names(struct images *images)
+{
+    pthread_mutex_lock(&images->lock); /* none goes meanwhile */
+    vec_each(&images->slots, slot)
+    {
+        if (slot->image != NULL) {
+            forget_names_of(slot->image);
+        }
+    }
+    pthread_mutex_unlock(&images->lock);
 }
 
 static bool source_open(void *context, uint64_t key, struct symbol_image *out, struct err *err)

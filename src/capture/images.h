@@ -16,7 +16,16 @@
  * code of the image is met (images_find_perf_map, with back-off), while the process is there.
  *
  * Descriptors are bounded (IMAGES_OPEN_MAX, an eighth of the limit); later images are kept without
- * one and their code stays "[file+0xoffset]", which `unopened` counts. Images live until images_release.
+ * one and their code stays "[file+0xoffset]", which `unopened` counts.
+ *
+ * Life. An image is needed while a process has it mapped, and while a profile that names it is filled or
+ * published. images_sweep releases the others, but for those that were mapped last: a compiler that is started
+ * again in a moment has its tables still. What else is derived from an image (stacks.h, readers.h, namer.h)
+ * goes by its key, and keys are never used again; images_place is a small number for tables of it.
+ *
+ * Ownership. The sampler makes, marks and sweeps; it alone changes the list, with the lock. The publisher asks
+ * for images of the profile it has only, and those are not released before it is through: `since` of
+ * images_sweep says so. What it derives (names) is then the sampler's to free.
  */
 #ifndef CAPTURE_IMAGES_H
 #define CAPTURE_IMAGES_H
@@ -33,6 +42,9 @@
 enum {
     IMAGES_OPEN_MAX = 4096, /* files and perf maps */
     IMAGES_ROOTS_MAX = 64,  /* further ones have no debug files of their own */
+    IMAGES_MAX = 1 << 15,   /* at once; code of further ones cannot be told apart */
+    IMAGES_KEPT_MAX = 64,   /* that nobody needs, those that were mapped last, a quarter of the descriptors … */
+    IMAGES_KEPT_BYTES = 8 << 20, /* … with their unwind rules */
 };
 
 /* Keys that are no files; real images follow. */
@@ -51,16 +63,34 @@ struct images_root {
     void *handle; /* null: it is our own */
 };
 
+struct images_slot {
+    struct image *image; /* null: its key may be given out once more, IMAGES_MAX higher */
+    uint64_t key;
+};
+
 struct images {
     const struct world *world;
     pthread_mutex_t lock;
-    VEC(struct image *) files; /* image key - IMAGE_FIRST_FILE */
+    VEC(struct images_slot) slots;
+    VEC(uint32_t) free_slots;
+    size_t count;
+    uint64_t round;         /* the sweep that comes next */
+    uint64_t moment;        /* counts what is mapped */
+    VEC(struct image *) unmapped; /* scratch of images_sweep */
     VEC(struct images_root) roots;
     struct image *vdso;
     struct map by_identity;
-    size_t open_count, open_max;
+    size_t open_count, open_max, kept_max;
     uint64_t unopened;
 };
+
+/* Keys of the images there are at one moment differ in this, too. */
+static inline size_t images_place(uint64_t image)
+{
+    return image < IMAGE_FIRST_FILE
+               ? (size_t)image
+               : (size_t)(IMAGE_FIRST_FILE + (image - IMAGE_FIRST_FILE) % IMAGES_MAX);
+}
 
 /* `world` is borrowed. */
 void images_init(struct images *images, const struct world *world);
@@ -86,11 +116,31 @@ void images_find_perf_map(struct images *images, uint64_t image, uint64_t now_ns
 /* The file `image` is the jitdump of the code that `generated` stands for. */
 void images_set_jitdump(struct images *images, uint64_t generated, uint64_t image);
 
-bool images_is_generated(struct images *images, uint64_t image);
+/* Notes that some process has the image mapped, for the images_sweep that follows. */
+void images_mark(struct images *images, uint64_t image);
+
+/* Notes that the profile of this window names the image. */
+void images_need(struct images *images, uint64_t image, uint32_t window);
+
+/* Releases what is not marked and not named by the profile of window `since` or a later one, but for the
+ * kept_max that were mapped last. The caller holds no key that it has not marked. Returns how many. */
+size_t images_sweep(struct images *images, uint32_t since);
+
+/* Was it released? */
+bool images_is_gone(struct images *images, uint64_t image);
 
 /* The unwind rules of an image, made on first use; null when it has none (no file, no ELF). For the
  * sampler. */
 struct unwind_table *images_table(struct images *images, uint64_t image);
+
+/* Gives back what can be made again. The sampler's: unwind rules; tables that images_table returned are no
+ * more. The publisher's: its own rules and names of generated code, of a perf map or jitdump that it reads
+ * anew. */
+void images_forget_rules(struct images *images);
+void images_forget_names(struct images *images);
+
+/* The headers of an image, for the sampler; null when it has no file or is no ELF. */
+struct elf *images_elf(struct images *images, uint64_t image);
 
 /* True for code that is known to keep frame pointers although it has no unwind tables. */
 bool images_has_frame_pointers(struct images *images, uint64_t image);

@@ -1,7 +1,7 @@
 #include "capture/log.h"
 #include "base/err.h"
 #include "base/time.h"
-#include "encode/utf8.h"
+#include "base/utf8.h"
 #include "os/clock.h"
 #include "os/console.h"
 
@@ -14,6 +14,7 @@ enum {
     STDERR_FD = 2,
     CAUSES_MAX = 256,
     CAUSE_BYTES = 120,
+    STATUS_MAX = 240,
 };
 
 static const char *const level_names[] = {"error", "warning", "info", "debug"};
@@ -33,13 +34,56 @@ void log_open(struct log *log, const struct settings *settings)
     }
     log->terminal = console_is_terminal(log->fd);
     log->journal = console_is_journal(log->fd);
+    log->live = console_is_live(log->fd) && log->level >= LOG_INFO && log->format == LOG_TEXT;
     if (err.kind != ERR_NONE) {
         log_say(log, LOG_WARNING, "%s; messages go to standard error", err.text);
     }
 }
 
+/* Blanks the status line. A terminal that became narrower has broken it: what of it is above stays. */
+static void blank_status(struct log *log)
+{
+    char line[STATUS_MAX + 4];
+    if (log->status_columns > 0) {
+        int len = snprintf(line, sizeof line, "\r%*s\r", (int)log->status_columns, "");
+        console_write(log->fd, line, (size_t)len);
+        log->status_columns = 0;
+    }
+}
+
+void log_status(struct log *log, struct str text, size_t columns)
+{
+    char line[2 * STATUS_MAX + 4];
+    if (!log->live || text.len >= columns || text.len > STATUS_MAX ||
+        pthread_mutex_trylock(&log->lock) != 0) {
+        return;
+    }
+    size_t shown = log->status_columns < columns ? log->status_columns : columns - 1;
+    size_t blanks = shown > text.len ? shown - text.len : 0;
+    int len = snprintf(line, sizeof line, "\r%.*s%*s\r", (int)text.len, text.ptr, (int)blanks, "");
+    if (console_write_now(log->fd, line, (size_t)len)) {
+        log->status_columns = text.len;
+    }
+    pthread_mutex_unlock(&log->lock);
+}
+
+static void write_line(struct log *log, const struct buf *line)
+{
+    if (log->live) {
+        pthread_mutex_lock(&log->lock);
+        blank_status(log);
+    }
+    console_write(log->fd, line->ptr, line->len);
+    if (log->live) {
+        pthread_mutex_unlock(&log->lock);
+    }
+}
+
 void log_close(struct log *log)
 {
+    if (log->fd >= 0) {
+        blank_status(log);
+    }
     if (log->owned) {
         console_close(log->fd);
     }
@@ -55,6 +99,7 @@ void log_reopen(struct log *log)
         int fd = console_open(log->path, NULL);
         log->owned = fd >= 0;
         log->fd = fd >= 0 ? fd : log->fd;
+        log->live = log->live && !log->owned;
     }
 }
 
@@ -97,23 +142,49 @@ static size_t columns_of(struct str text)
     return columns;
 }
 
-/* Column 76 and a hanging indent, on terminals only: collectors split at line ends. */
-static void add_wrapped(struct buf *line, struct str text)
+/* One line of a message, broken with a hanging indent of two more than its own. Runs of blanks are kept. */
+static void add_wrapped_line(struct buf *line, struct str text, size_t columns)
 {
-    enum { COLUMNS = 76, INDENT = 2 };
-    size_t column = 0;
+    size_t indent = 0, column, blanks = 0;
+    while (indent < text.len && text.ptr[indent] == ' ') {
+        indent++;
+    }
+    buf_printf(line, "%*s", (int)indent, "");
+    text = str_sub(text, indent, text.len);
+    column = indent;
     while (text.len > 0) {
         struct str word = str_cut(&text, ' ');
-        if (column > INDENT && column + 1 + columns_of(word) > COLUMNS) {
-            buf_text(line, "\n  ");
-            column = INDENT;
-        } else if (column > INDENT) {
-            buf_byte(line, ' ');
-            column++;
+        if (column > indent && column + blanks + columns_of(word) > columns) {
+            buf_printf(line, "\n%*s", (int)indent + 2, "");
+            column = indent + 2;
+        } else {
+            buf_printf(line, "%*s", (int)blanks, "");
+            column += blanks;
         }
         buf_str(line, word);
         column += columns_of(word);
+        blanks = 1;
+        while (text.len > 0 && text.ptr[0] == ' ') {
+            (void)str_cut(&text, ' ');
+            blanks++;
+        }
     }
+}
+
+/* On terminals only: collectors split at line ends. */
+static void add_wrapped(struct buf *line, struct str text, size_t columns)
+{
+    while (text.len > 0) {
+        add_wrapped_line(line, str_cut(&text, '\n'), columns);
+        buf_text(line, text.len > 0 ? "\n" : "");
+    }
+}
+
+static size_t columns_on(int fd)
+{
+    enum { COLUMNS_MOST = 76, COLUMNS_LEAST = 20 };
+    unsigned wide = console_columns(fd);
+    return wide > COLUMNS_LEAST && wide <= COLUMNS_MOST ? wide - 1 : (size_t)COLUMNS_MOST;
 }
 
 static void text_line(const struct log *log, enum log_level level, struct str text,
@@ -129,8 +200,8 @@ static void text_line(const struct log *log, enum log_level level, struct str te
     buf_text(&whole, level == LOG_WARNING ? "warning: " : "");
     add_visible(&whole, text, log->terminal);
     struct str visible = buf_slice(&whole);
-    if (log->terminal && str_find(visible, '\n') == visible.len) {
-        add_wrapped(line, visible);
+    if (log->terminal) {
+        add_wrapped(line, visible, columns_on(log->fd));
     } else {
         buf_str(line, visible);
     }
@@ -198,9 +269,29 @@ static void keyed_line(const struct log *log, enum log_level level, const char *
     }
 }
 
+void log_hear(struct log *log, struct log_listener listener)
+{
+    pthread_mutex_lock(&log->lock);
+    log->listener = listener;
+    pthread_mutex_unlock(&log->lock);
+}
+
+static void tell_listener(struct log *log, const struct log_heard *heard)
+{
+    if (heard->level > LOG_INFO) {
+        return;
+    }
+    pthread_mutex_lock(&log->lock);
+    if (log->listener.hear != NULL) {
+        log->listener.hear(log->listener.context, heard);
+    }
+    pthread_mutex_unlock(&log->lock);
+}
+
 static void write_event(struct log *log, enum log_level level, const char *event,
                         const struct log_field *fields, size_t count, struct str text)
 {
+    tell_listener(log, &(struct log_heard){level, event, fields, count, text});
     if (log->fd < 0 || level > log->level) {
         return;
     }
@@ -213,7 +304,7 @@ static void write_event(struct log *log, enum log_level level, const char *event
     }
     buf_byte(&line, '\n');
     if (!line.failed) {
-        console_write(log->fd, line.ptr, line.len);
+        write_line(log, &line);
     }
     buf_release(&line);
 }
@@ -252,14 +343,8 @@ static uint64_t cause_of(struct str text)
     return str_hash((struct str){words, len});
 }
 
-void log_once(struct log *log, enum log_level level, const char *format, ...)
+static bool is_first(struct log *log, uint64_t cause)
 {
-    char text[TEXT_MAX_BYTES];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    uint64_t cause = cause_of(str_of(text));
     pthread_mutex_lock(&log->lock);
     struct map_slot *seen = map_find(&log->said, cause);
     bool first = seen == NULL && log->said.len < CAUSES_MAX && map_put(&log->said, cause, 1);
@@ -267,7 +352,29 @@ void log_once(struct log *log, enum log_level level, const char *format, ...)
         seen->value++;
     }
     pthread_mutex_unlock(&log->lock);
-    if (first) {
+    return first;
+}
+
+void log_once(struct log *log, enum log_level level, const char *format, ...)
+{
+    char text[TEXT_MAX_BYTES];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    if (is_first(log, cause_of(str_of(text)))) {
+        write_event(log, level, "message", NULL, 0, str_of(text));
+    }
+}
+
+void log_once_for(struct log *log, enum log_level level, const char *cause, const char *format, ...)
+{
+    char text[TEXT_MAX_BYTES];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    if (is_first(log, cause_of(str_of(cause)))) {
         write_event(log, level, "message", NULL, 0, str_of(text));
     }
 }

@@ -12,7 +12,11 @@
  * UTF-8 as \xNN; logfmt and json have \uNNNN and U+FFFD. A line end in the text is kept on terminals
  * only, and only when two blanks follow it: a name cannot forge a line.
  *
- * A log is used by the sampler and the publisher; one event is one write, so lines never mix.
+ * Whoever asked for it (log_hear) is told of every event of LOG_INFO and above as well, also when it
+ * is not shown here. What is told is what is written, before it is escaped.
+ *
+ * A log is used by the sampler and the publisher; one event is one write, so lines never mix. On a live terminal
+ * the sampler's status line stands below the last event (log_status), and goes away before the next one.
  */
 #ifndef CAPTURE_LOG_H
 #define CAPTURE_LOG_H
@@ -23,21 +27,39 @@
 
 #include <pthread.h>
 
+struct log_field {
+    const char *key;
+    struct str value;
+};
+
+/* An event as it is told: the fields, when there are any, say the same as the text. */
+struct log_heard {
+    enum log_level level;
+    const char *event;
+    const struct log_field *fields;
+    size_t count;
+    struct str text;
+};
+
+/* On whatever thread says something: it must be quick, and say nothing itself. */
+struct log_listener {
+    void (*hear)(void *context, const struct log_heard *heard);
+    void *context;
+};
+
 struct log {
     int fd; /* -1: silent */
     bool owned;
     bool terminal;
+    bool live;            /* a terminal where a status line may be drawn */
+    size_t status_columns; /* of the one that is shown, 0: none */
     bool journal;
     enum log_level level;
     enum log_format format;
     const char *path;
-    pthread_mutex_t lock; /* of `said` */
+    pthread_mutex_t lock; /* of `said`, `listener`, and of a live log's lines */
     struct map said;      /* hash of cause -> times */
-};
-
-struct log_field {
-    const char *key;
-    struct str value;
+    struct log_listener listener;
 };
 
 /* Opens the log that the settings name. A log file that cannot be opened is said on standard error,
@@ -48,6 +70,10 @@ void log_close(struct log *log);
 /* Opens the log file again under its name (HUP, after a rotation by somebody else). */
 void log_reopen(struct log *log);
 
+/* From now on, instead of whoever was told before. {NULL, NULL}: nobody; who was told is not being
+ * told any more when it returns. */
+void log_hear(struct log *log, struct log_listener listener);
+
 void log_event(struct log *log, enum log_level level, const char *event,
                const struct log_field *fields, size_t count, const char *format, ...)
     __attribute__((format(printf, 6, 7)));
@@ -56,8 +82,20 @@ void log_event(struct log *log, enum log_level level, const char *event,
 void log_say(struct log *log, enum log_level level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* A message whose repeats (the same text but for its figures, up to 120 bytes) are only counted. */
+/* A message whose repeats are only counted. A repeat has the same text but for its figures (its first 120 bytes without
+ * them): words are the cause and what helps against it, figures are how much and to whom, which is another tale with
+ * each process. So neither the next pid, CPU or version is said, nor that a loss has grown: amounts are what every
+ * window's summary tells. What is to be said each time is log_say's. Of 256 causes; then no new one is said. */
 void log_once(struct log *log, enum log_level level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* The same, where `cause` without its figures tells repeats apart: for texts that name who it happened to first. */
+void log_once_for(struct log *log, enum log_level level, const char *cause, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+/* Draws the status line, where there may be one: over the last one, without a line end, in less than `columns`; the
+ * cursor stays at its beginning. The next message blanks it. Never waits, neither for the terminal nor for another
+ * thread's message: then it is left out. */
+void log_status(struct log *log, struct str text, size_t columns);
 
 #endif

@@ -28,11 +28,29 @@ void outputs_init(struct outputs *o, const struct settings *settings)
     };
 }
 
+void outputs_name_here(struct outputs *o)
+{
+    if (strcmp(o->dir, ".") == 0) {
+        file_working_dir(o->here, sizeof o->here);
+        o->dir = o->here;
+    }
+}
+
+const char *outputs_slash(const struct outputs *o)
+{
+    return str_ends(str_of(o->dir), STR("/")) ? "" : "/";
+}
+
+bool outputs_try(const struct outputs *o, struct err *err)
+{
+    return o->formats == 0 || file_prepare_dir(o->dir, err);
+}
+
 static bool path_of(const struct outputs *o, const char *stem, const char *extension,
                     char out[static PATH_MAX_BYTES])
 {
-    return (size_t)snprintf(out, PATH_MAX_BYTES, "%s/%s%s", o->dir, stem, extension) <
-           PATH_MAX_BYTES;
+    return (size_t)snprintf(out, PATH_MAX_BYTES, "%s%s%s%s", o->dir, outputs_slash(o), stem,
+                            extension) < PATH_MAX_BYTES;
 }
 
 /* ---- rotation ---- */
@@ -196,7 +214,7 @@ static bool write_one(const struct outputs *o, struct profile *p, const char *st
     char path[PATH_MAX_BYTES], name[128];
     struct file_writer writer;
     if (!path_of(o, stem, encoder->extension, path)) {
-        return err_set(err, ERR_LIMIT, 0, "the path %.60s… is too long", o->dir);
+        return err_set(err, ERR_LIMIT, 0, "the path %.60s... is too long", o->dir);
     }
     if (!file_create_atomic(&writer, path, err)) {
         return false;
@@ -214,7 +232,7 @@ bool outputs_write(const struct outputs *o, struct profile *p, struct outputs_wr
                    struct err *err)
 {
     *written = (struct outputs_written){0};
-    if (o->formats != 0 && !file_prepare_dir(o->dir, err)) {
+    if (!outputs_try(o, err)) {
         return false;
     }
     choose_stem(o, p->meta.end_wall_ns, written->stem);

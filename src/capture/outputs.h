@@ -18,10 +18,13 @@
 #include "capture/settings.h"
 #include "profile/profile.h"
 
+enum { OUTPUTS_DIR_MAX = 4096 };
+
 struct outputs {
     const char *dir; /* "." by default */
     unsigned formats;
     unsigned max_sets; /* 0: all */
+    char here[OUTPUTS_DIR_MAX]; /* after outputs_name_here */
 };
 
 struct outputs_written {
@@ -30,6 +33,15 @@ struct outputs_written {
 };
 
 void outputs_init(struct outputs *o, const struct settings *settings);
+
+/* Calls the default folder by its whole name: a log is read elsewhere. Afterwards the struct stays where it is. */
+void outputs_name_here(struct outputs *o);
+
+/* What stands between the folder and a name in it: "/", or nothing behind a folder that ends in one. */
+const char *outputs_slash(const struct outputs *o);
+
+/* Can they be written? Makes the folder. */
+bool outputs_try(const struct outputs *o, struct err *err);
 
 /* True when everything wanted was written; otherwise err holds the first failure, and `written` tells
  * what was. */

@@ -1,7 +1,7 @@
 #include "capture/recording.h"
 #include "base/map.h"
 #include "capture/recording_chunks.h"
-#include "encode/gzip.h"
+#include "base/gzip.h"
 #include "os/file.h"
 
 #include <pthread.h>

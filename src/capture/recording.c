@@ -3,7 +3,7 @@
 #include "base/map.h"
 #include "base/vec.h"
 #include "capture/recording_chunks.h"
-#include "encode/gzip.h"
+#include "base/gzip.h"
 #include "os/file.h"
 
 #include <stdlib.h>

@@ -39,7 +39,7 @@ static void on_ordered(void *context, const void *ptr, size_t len)
         return;
     }
     if (record.kind == RECORD_SAMPLE) {
-        stacks_add(&r->stacks, &r->profile, &record);
+        stacks_add(&r->stacks, &r->profile, &record, NULL);
     } else {
         targets_take(&r->targets, &record);
     }
@@ -204,7 +204,8 @@ static bool begin(struct replay *r, struct err *err)
     return profile_init(&r->profile, REPLAY_PROFILE_MAX_BYTES, err) &&
            (!stacks || unwinder_init(&r->unwinder,
                                      format->cfi_only ? UNWIND_CFI_ONLY : UNWIND_HYBRID, err)) &&
-           (stacks_init(&r->stacks, &r->targets, stacks ? &r->unwinder : NULL, format->registers) ||
+           (stacks_init(&r->stacks, &r->targets, NULL, stacks ? &r->unwinder : NULL,
+                        format->registers) ||
             err_set(err, ERR_MEMORY, 0, "no memory to unwind"));
 }
 

@@ -13,6 +13,10 @@
 #ifndef CAPTURE_SETTINGS_H
 #define CAPTURE_SETTINGS_H
 
+#include "base/str.h"
+#include "capture/event.h"
+#include "profile/profile.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -37,14 +41,10 @@ enum runtime_mode {
     RUNTIME_DISABLED,
 };
 
-enum runtime_language {
-    LANGUAGE_PYTHON,
-    LANGUAGE_RUBY,
-    LANGUAGE_PHP,
-    LANGUAGE_JAVA,
-    LANGUAGE_NODEJS,
-    LANGUAGE_GO,
-    LANGUAGE_COUNT,
+/* Whether stacks of an interpreter's threads show the native code it calls, in its place. */
+enum native_frames {
+    NATIVE_ON,
+    NATIVE_OFF,
 };
 
 /* Who is whose parent when a command is started. */
@@ -82,7 +82,67 @@ enum color_mode {
     COLOR_NEVER,
 };
 
-enum { SETTINGS_PIDS_MAX = 256 };
+enum { SETTINGS_PIDS_MAX = 256, SETTINGS_PATTERNS_MAX = 32 };
+
+/* What a process can be told by (filter.h). */
+enum filter_kind { FILTER_MATCH, FILTER_EXE, FILTER_CONTAINER, FILTER_KIND_COUNT };
+
+struct pattern {
+    struct str text;
+    bool excludes; /* "!" stood before it */
+};
+
+struct pattern_list {
+    struct pattern at[SETTINGS_PATTERNS_MAX];
+    size_t count;
+};
+
+enum { SETTINGS_HEADERS_MAX = 16 };
+
+/* Bits of upload_settings.backends. */
+enum upload_backend {
+    UPLOAD_STUDIO = 1 << 0,
+    UPLOAD_PYROSCOPE = 1 << 1,
+    UPLOAD_HTTP = 1 << 2,
+    UPLOAD_DATADOG = 1 << 3,
+    UPLOAD_OTLP = 1 << 4,
+};
+
+/* Releases of OpenTelemetry's protocol; what they call a profile cannot be read by each other. */
+enum otlp_schema { OTLP_1_10, OTLP_1_9, OTLP_1_8 };
+
+enum upload_method { UPLOAD_PUT, UPLOAD_POST };
+
+struct secret_list {
+    const char *at[SETTINGS_HEADERS_MAX];
+    size_t count;
+};
+
+/* Where windows are sent. With several back ends, addresses and tokens are lists, NAME=VALUE,NAME=VALUE; one
+ * without a name is of the only back end (capture/upload/sender.h). */
+struct upload_settings {
+    bool wanted;
+    unsigned backends;         /* UPLOAD_ bits; 0: the one that the environment names, else studio */
+    const char *server_host;   /* NULL: the back end's own variables, or its default */
+    const char *api_server;    /* where the studio takes messages; NULL: where it takes windows */
+    const char *token;         /* NULL: token_file, or the back end's own variables */
+    const char *token_file;
+    struct secret_list headers; /* "NAME:VALUE"; with several back ends for UPLOAD_HTTP alone */
+    enum upload_method method;  /* for UPLOAD_HTTP; UPLOAD_PUT */
+    enum otlp_schema otlp_schema; /* for UPLOAD_OTLP; OTLP_1_10 */
+    const char *agent_host;    /* for UPLOAD_DATADOG; NULL: none */
+    unsigned agent_port;       /* likewise; 0: none */
+    bool agent_told;           /* one of them by an option, not only by a variable of Datadog's */
+    bool agentless;            /* to Datadog itself; false */
+    const char *environment, *service_version, *tags; /* NULL: none */
+    uint64_t timeout_ns;       /* of one request; 120 s */
+    bool timeout_given;        /* false: the back end's own variables may say another */
+    const char *ca_file, *client_cert, *client_key; /* NULL: none */
+    const char *pins;          /* "sha256//…", commas between; NULL */
+    bool verify;               /* true */
+    const char *spool_dir;     /* NULL: no spool */
+    uint64_t spool_max_bytes;  /* 64 MiB */
+};
 
 struct settings {
     /* What is profiled. */
@@ -92,6 +152,9 @@ struct settings {
                                * "did you mean: pillion doctor?" */
     int pids[SETTINGS_PIDS_MAX]; /* TARGET_PIDS: in the order given, each once, each > 0 */
     size_t pid_count;
+    bool children;            /* with pids: the children they have already, too; false */
+    struct pattern_list filters[FILTER_KIND_COUNT]; /* empty: everything fits. The command itself and
+                                                     * the pids are profiled whatever they say */
 
     /* How it is sampled. */
     unsigned frequency_hz;    /* 1 … 10000 per thread of CPU time; 99 */
@@ -99,10 +162,17 @@ struct settings {
     bool continuous;          /* window after window. Resolved: as given, else true for a command,
                                * false for pids and all */
     uint64_t stack_bytes;     /* of a stack that a sample copies, to begin with; 0 = by frequency */
-    uint64_t min_duration_ns; /* processes younger than this are left out; 0 = none */
+    uint64_t min_duration_ns; /* processes younger than this are left out, but for the command itself and
+                               * the pids; 0 = none */
     enum perf_mode perf_mode; /* PERF_SMART */
-    enum runtime_mode runtime_mode[LANGUAGE_COUNT]; /* RUNTIME_AUTO */
+    enum runtime_mode runtime_mode[FRAME_KIND_COUNT]; /* RUNTIME_AUTO; by enum frame_kind */
+    enum native_frames python_native; /* NATIVE_ON */
+    bool wall;                /* waiting threads of interpreters, too; false */
+    bool off_cpu;             /* every followed thread, too, by its context switches; false */
+    struct event_list events; /* sampled besides CPU time; none */
 
+    bool fixed_filter;        /* the platform's seccomp filter cannot be changed, nor any capability but
+                               * SYS_PTRACE be added (ECS on Fargate): nothing else is advised */
     const char *recording;    /* NULL, or the file to record the run's raw inputs in */
 
     /* How a command is started. */
@@ -110,8 +180,9 @@ struct settings {
 
     /* What is written. */
     const char *output_dir;    /* as given; NULL = the current directory */
-    unsigned formats;          /* FORMAT_ bits, never 0 unless nothing was wanted:
-                                * COL | HTML | PPROF; --no-flamegraph has taken HTML away */
+    unsigned formats;          /* FORMAT_ bits: COL | HTML | PPROF; --no-flamegraph has taken HTML away. 0 when
+                                * windows are uploaded and neither -o nor --format was given */
+    struct upload_settings upload;
     bool rotating;             /* keep only the newest set of files */
     unsigned max_output_files; /* keep this many sets of files, the oldest go first; 0 = all */
     const char *service_name;  /* as given; NULL = the command's or the program's name */
@@ -119,8 +190,12 @@ struct settings {
     bool inlines;              /* inlined functions and lines from debug information; false */
     bool container_names;      /* container frame and label; true */
     bool application_identifiers; /* "[appid: …]" frames where known; true */
+    bool metadata;             /* facts about the machine and the platform are collected; true */
+    bool metrics;              /* how busy the container or the machine is, is looked at; true */
+    bool send_logs;            /* Performance Studio is sent pillion's messages, too; true */
 
     /* The profiler's own budget. */
+    bool max_memory_given;     /* false: a small container's share of it may be less */
     uint64_t max_memory_bytes; /* 64 MiB; a megabyte on the command line is 1024 * 1024 bytes */
     double max_cpu_percent;    /* of one core, > 0 … 100; 1 */
 

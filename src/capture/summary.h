@@ -12,6 +12,15 @@
 #include "capture/outputs.h"
 #include "profile/profile.h"
 
+struct summary_share {
+    const char *name; /* "python" */
+    uint64_t ns;
+};
+
+/* Shares of what was seen, by the kind of code, largest first: their number. */
+size_t summary_shares(const struct profile_totals *sum,
+                      struct summary_share out[static FRAME_KIND_COUNT]);
+
 /* `problem` (may be null) says why files are missing. */
 void summary_window(struct log *log, const struct profile *p, const struct outputs *outputs,
                     const struct outputs_written *written, const char *problem);

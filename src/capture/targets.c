@@ -1,6 +1,7 @@
 #include "capture/targets.h"
 #include "base/err.h"
 #include "base/time.h"
+#include "os/clock.h"
 #include "os/proc.h"
 #include "target/cgroup.h"
 #include "target/maps.h"
@@ -12,6 +13,8 @@ enum {
     PROC_TEXT_MAX = 32 * 1024 * 1024, /* maps of a process with 65,530 mappings is about 6 MB */
     MAPS_WAIT_FIRST_MS = 100,
     MAPS_WAIT_MAX_MS = 10000,
+    GENERATIONS_MAX = 64,
+    START_LATE_NS = 100000, /* the two clocks are not read at one moment */
 };
 
 /* Replaces t->text by a text of /proc. */
@@ -25,6 +28,7 @@ void targets_init(struct targets *t, struct images *images, bool container_names
 {
     *t = (struct targets){.images = images, .window = 1, .container_names = container_names};
     buf_init(&t->text, PROC_TEXT_MAX);
+    buf_init(&t->path, PROC_TEXT_MAX);
 }
 
 static void free_target(struct target *target)
@@ -35,32 +39,34 @@ static void free_target(struct target *target)
 
 void targets_release(struct targets *t)
 {
+    targets_recall(t);
     vec_each(&t->all, target)
     {
         free_target(*target);
     }
     vec_release(&t->all);
+    vec_release(&t->aside);
     vec_release(&t->threads);
     map_release(&t->by_pid);
+    map_release(&t->gone);
     map_release(&t->by_tid);
     buf_release(&t->text);
+    buf_release(&t->path);
 }
 
-static void drop_target(struct targets *t, size_t index)
+static struct target *target_of(const struct map_slot *slot)
 {
-    struct target *target = t->all.at[index];
+    return (struct target *)(uintptr_t)slot->value;
+}
+
+static void drop_target(struct targets *t, struct target *target)
+{
     struct map_slot *slot = map_find(&t->by_pid, target->pid);
-    if (slot != NULL && slot->value == index) {
+    if (slot != NULL && target_of(slot) == target) {
         map_remove(&t->by_pid, slot);
     }
+    t->unmapped++;
     free_target(target);
-    vec_swap_out(&t->all, index);
-    if (index < t->all.len) {
-        slot = map_find(&t->by_pid, t->all.at[index]->pid);
-        if (slot != NULL && slot->value == t->all.len) {
-            slot->value = index;
-        }
-    }
 }
 
 static void drop_thread(struct targets *t, size_t index)
@@ -78,20 +84,103 @@ static void drop_thread(struct targets *t, size_t index)
     }
 }
 
-void targets_end_window(struct targets *t)
+/* Their order stays: the books of children are looked at before their parents'. */
+void targets_set_aside(struct targets *t)
 {
-    for (size_t i = 0; i < t->all.len;) {
+    size_t kept = 0;
+    for (size_t i = 0; i < t->all.len; i++) {
         struct target *target = t->all.at[i];
-        if (target->ended) {
-            drop_target(t, i);
+        struct target **place = target->ended ? vec_push(&t->aside) : NULL;
+        if (place != NULL) {
+            *place = target;
         } else {
-            target->sampled_ns = target->accounted_ns = target->since_glance_ns = 0;
-            i++;
+            t->all.at[kept++] = target;
         }
     }
+    t->all.len = kept;
+}
+
+void targets_recall(struct targets *t)
+{
+    for (; t->aside.len > 0; t->aside.len--) {
+        struct target **place = vec_push(&t->all);
+        if (place == NULL) {
+            return; /* they are freed with the window */
+        }
+        *place = t->aside.at[t->aside.len - 1];
+    }
+}
+
+/* What stood before a process that was dropped. */
+static uint64_t ancestry_of(const struct target *target)
+{
+    return (uint64_t)target->forked_by << 32 | target->parent_pid;
+}
+
+/* The nearest one that is left: chains of dropped ones are followed. */
+static uint32_t before_gone(const struct map *gone, uint32_t pid, unsigned shift)
+{
+    const struct map_slot *slot = map_find(gone, pid);
+    for (unsigned i = 0; slot != NULL && i < GENERATIONS_MAX; i++) {
+        pid = (uint32_t)(slot->value >> shift);
+        slot = map_find(gone, pid);
+    }
+    return pid;
+}
+
+void targets_drop(struct targets *t, bool (*is_done)(void *context, struct target *target),
+                  void *context)
+{
+    map_clear(&t->gone);
+    for (size_t i = 0; i < t->aside.len;) {
+        struct target *target = t->aside.at[i];
+        if (!is_done(context, target)) {
+            i++;
+            continue;
+        }
+        if (targets_find(t, target->pid) == target) { /* else its pid is another's now */
+            (void)map_put(&t->gone, target->pid, ancestry_of(target));
+        }
+        drop_target(t, target);
+        vec_swap_out(&t->aside, i);
+    }
+    for (size_t i = 0; t->gone.len > 0 && i < t->all.len; i++) {
+        struct target *target = t->all.at[i];
+        target->forked_by = before_gone(&t->gone, target->forked_by, 32);
+        target->parent_pid = before_gone(&t->gone, target->parent_pid, 0);
+    }
+}
+
+static bool is_any(void *context, struct target *target)
+{
+    (void)context;
+    (void)target;
+    return true;
+}
+
+/* No record tells of the end of a thread whose time is read from /proc. */
+static bool has_left(struct targets *t, const struct target_thread *thread)
+{
+    const struct target *target = targets_find(t, thread->pid);
+    if (target == NULL) {
+        return true;
+    }
+    bool polled = target->rung == RUNG_PROC || target->rung == RUNG_RUNTIME;
+    return polled && thread->window != t->window && !proc_thread_exists(thread->pid, thread->tid);
+}
+
+void targets_end_window(struct targets *t)
+{
+    targets_set_aside(t);
+    targets_drop(t, is_any, NULL);
+    vec_each(&t->all, slot)
+    {
+        struct target *target = *slot;
+        target->sampled_ns = target->accounted_ns = target->since_glance_ns = 0;
+        target->settled_ns = target->left_out_ns = 0;
+    }
     for (size_t i = 0; i < t->threads.len;) {
-        const struct target_thread *thread = &t->threads.at[i];
-        if (thread->ended || targets_find(t, thread->pid) == NULL) {
+        if (has_left(t, &t->threads.at[i])) {
             drop_thread(t, i);
         } else {
             i++;
@@ -103,7 +192,26 @@ void targets_end_window(struct targets *t)
 struct target *targets_find(struct targets *t, uint32_t pid)
 {
     struct map_slot *slot = map_find(&t->by_pid, pid);
-    return slot == NULL ? NULL : t->all.at[slot->value];
+    return slot == NULL ? NULL : target_of(slot);
+}
+
+/* The kernel notes the start just before it tells of it. Its clock goes on while the machine sleeps, and the
+ * records' does not. */
+bool targets_may_be(const struct target *target, uint64_t start_ticks)
+{
+    if (target->start_ticks != 0 || target->began_ns == 0) {
+        return target->start_ticks == 0 || target->start_ticks == start_ticks;
+    }
+    uint64_t boot_ns = clock_boot_ns(), mono_ns = clock_mono_ns();
+    uint64_t ahead_ns = boot_ns > mono_ns ? boot_ns - mono_ns : 0;
+    return start_ticks <= (target->began_ns + ahead_ns + START_LATE_NS) / proc_tick_ns();
+}
+
+/* A pid that is younger than what it is said to have started is another's now. */
+struct target *targets_source(struct targets *t, const struct target *target)
+{
+    struct target *source = target->forked_by == 0 ? NULL : targets_find(t, target->forked_by);
+    return source == NULL || source->began_ns > target->began_ns ? NULL : source;
 }
 
 static void set_name(char name[static COMM_MAX], struct str text)
@@ -115,16 +223,26 @@ static void set_name(char name[static COMM_MAX], struct str text)
     name[len] = '\0';
 }
 
+/* Its pid may have been another's, whose first thread had the same id. */
+static void forget_first_thread(struct targets *t, uint32_t pid)
+{
+    struct map_slot *slot = map_find(&t->by_tid, pid);
+    if (slot != NULL && t->threads.at[slot->value].pid == pid) {
+        t->threads.at[slot->value] = (struct target_thread){.tid = pid, .pid = pid};
+    }
+}
+
 static struct target *make_target(struct targets *t, uint32_t pid)
 {
     struct target *target = calloc(1, sizeof *target);
     struct target **place = target == NULL ? NULL : vec_push(&t->all);
-    if (place == NULL || !map_put(&t->by_pid, pid, t->all.len - 1)) {
+    if (place == NULL || !map_put(&t->by_pid, pid, (uintptr_t)target)) {
         t->all.len -= place != NULL;
         free(target);
         return NULL;
     }
     *place = target;
+    forget_first_thread(t, pid);
     target->pid = pid;
     target->space = ++t->spaces;
     target->stack_bytes = t->stack_bytes;
@@ -211,10 +329,22 @@ static void inherit_maps(struct target *child, struct target *parent)
 }
 
 /* Its last thread has ended: only what the books need is kept. */
-static void end_target(struct target *target)
+static void end_target(struct targets *t, struct target *target)
 {
     target->ended = true;
+    t->unmapped++;
     vec_release(&target->maps);
+}
+
+/* The next owner of a pid may have threads of the same ids, and has one at least. */
+static void forget_threads(struct targets *t, uint32_t pid)
+{
+    vec_each(&t->threads, thread)
+    {
+        if (thread->pid == pid) {
+            *thread = (struct target_thread){.tid = thread->tid, .pid = pid};
+        }
+    }
 }
 
 /* A pid that comes again is another process: the old one's samples of this window keep their rows
@@ -222,11 +352,40 @@ static void end_target(struct target *target)
 static struct target *fresh_target(struct targets *t, uint32_t pid)
 {
     struct target *old = targets_find(t, pid);
+    uint32_t owner = old == NULL ? 0 : old->owner + 1;
     if (old != NULL) {
-        end_target(old);
+        end_target(t, old);
         map_remove(&t->by_pid, map_find(&t->by_pid, pid));
+        forget_threads(t, pid);
     }
-    return make_target(t, pid);
+    struct target *target = make_target(t, pid);
+    if (target != NULL) {
+        target->owner = owner;
+    }
+    return target;
+}
+
+struct target *targets_begin(struct targets *t, uint32_t pid)
+{
+    struct target *target = targets_find(t, pid);
+    if (target == NULL || !target->ended) {
+        return targets_get(t, pid);
+    }
+    target = fresh_target(t, pid);
+    if (target != NULL) {
+        name_from_proc(t, target);
+    }
+    return target;
+}
+
+/* It is what its parent is, until it calls exec. */
+static void inherit_answer(const struct targets *t, struct target *child,
+                           const struct target *parent)
+{
+    child->judged = parent->judged;
+    child->misfit = parent->misfit;
+    child->of_age_ns = t->min_duration_ns > 0 ? child->began_ns + t->min_duration_ns : 0;
+    child->skipped = targets_is_left_out(child, child->began_ns);
 }
 
 void targets_fork(struct targets *t, uint32_t pid, uint32_t tid, uint32_t parent_pid,
@@ -245,12 +404,15 @@ void targets_fork(struct targets *t, uint32_t pid, uint32_t tid, uint32_t parent
         }
         child->began_ns = time_ns;
         child->alive = 1;
-        child->parent_pid = parent_pid;
+        child->parent_pid = child->forked_by = parent_pid;
         if (parent != NULL) {
             memcpy(child->name, name[0] != '\0' ? name : parent->name, COMM_MAX);
             child->rung = parent->rung;
             child->stack_bytes = parent->stack_bytes; /* with the events it inherited */
+            child->caught = parent->caught;
+            child->deep = parent->deep;
             inherit_maps(child, parent);
+            inherit_answer(t, child, parent);
         } else {
             name_from_proc(t, child);
         }
@@ -278,7 +440,6 @@ void targets_comm(struct targets *t, uint32_t pid, uint32_t tid, struct str name
     }
     set_name(thread->name, name);
     thread->named = true;
-    thread->ended = false; /* a thread that execs takes the first thread's tid over */
     thread->window = 0;    /* a renamed thread is a new row */
     if (pid == tid || exec) {
         set_name(target->name, name);
@@ -286,6 +447,7 @@ void targets_comm(struct targets *t, uint32_t pid, uint32_t tid, struct str name
     }
     if (exec) {
         vec_clear(&target->maps);
+        t->unmapped++;
         target->space = ++t->spaces;
         target->generated = IMAGE_NONE;
         target->maps_read = true; /* every later mapping has its record */
@@ -309,7 +471,7 @@ void targets_exit(struct targets *t, uint32_t pid, uint32_t tid, uint64_t time_n
 {
     struct target_thread *thread = find_thread(t, tid);
     if (thread != NULL && thread->pid == pid) {
-        thread->ended = true;
+        drop_thread(t, (size_t)(thread - t->threads.at)); /* no sample comes after its end */
     }
     struct target *target = targets_find(t, pid);
     if (target == NULL) {
@@ -317,7 +479,7 @@ void targets_exit(struct targets *t, uint32_t pid, uint32_t tid, uint64_t time_n
     }
     target->ended_ns = time_ns; /* the last thread's counts */
     if (target->alive > 0 && --target->alive == 0) {
-        end_target(target);
+        end_target(t, target);
     }
 }
 
@@ -327,11 +489,11 @@ static void learn_start(struct targets *t, struct target *target)
 {
     struct proc_stat stat;
     if (target->start_ticks == 0 && read_text(t, target->pid, 0, "stat") &&
-        stat_parse(buf_slice(&t->text), &stat, NULL)) {
+        stat_parse(buf_slice(&t->text), &stat, NULL) && targets_may_be(target, stat.start_ticks)) {
         target->start_ticks = stat.start_ticks;
     }
     if (target->start_ticks == 0) {
-        /* gone already: the time of its fork tells it from an earlier owner of the pid */
+        /* gone already: the time of its fork tells it from another owner of the pid */
         target->start_ticks = target->began_ns / proc_tick_ns();
     }
 }
@@ -443,8 +605,21 @@ void targets_map(struct targets *t, struct target *target, const struct mapped_f
     }
     mapping.bias = images_bias(t->images, mapping.image, file->start, file->file_offset);
     changed_space(t, target);
+    size_t count = target->maps.len;
     cut_out(target, file->start, file->limit);
+    t->unmapped += target->maps.len < count;
     (void)insert_mapping(target, first_ending_behind(target, file->start), mapping);
+}
+
+/* The name as the file system has it. Borrowed until the next one. */
+static struct str name_of_file(struct targets *t, struct str path)
+{
+    if (str_find(path, '\\') == path.len) {
+        return path;
+    }
+    buf_clear(&t->path);
+    map_path_decode(path, &t->path);
+    return t->path.failed ? path : buf_slice(&t->path);
 }
 
 bool targets_read_maps(struct targets *t, struct target *target)
@@ -456,6 +631,7 @@ bool targets_read_maps(struct targets *t, struct target *target)
     struct str rest = buf_slice(&t->text);
     struct map_line line;
     struct mapped_file file = {0};
+    t->unmapped += target->maps.len > 0;
     vec_clear(&target->maps);
     while (maps_next(&rest, &line)) {
         bool same = line.inode != 0 && line.inode == file.inode;
@@ -463,11 +639,37 @@ bool targets_read_maps(struct targets *t, struct target *target)
         file = (struct mapped_file){line.start,     line.limit,     line.file_offset, line.inode,
                                     line.dev_major, line.dev_minor, line.path,        base};
         if ((line.prot & MAPPING_EXEC) != 0) {
+            file.path = name_of_file(t, line.path);
             targets_map(t, target, &file);
         }
     }
     target->maps_read = true;
     return true;
+}
+
+/* The last samples of one that has ended may still wait in the rings; its mappings go with its last record,
+ * or with the window. */
+static void mark_images_of(struct images *images, const struct target *target)
+{
+    vec_each(&target->maps, mapping)
+    {
+        images_mark(images, mapping->image);
+    }
+    if (!target->ended) {
+        images_mark(images, target->generated);
+    }
+}
+
+void targets_mark_images(const struct targets *t)
+{
+    vec_each(&t->all, target)
+    {
+        mark_images_of(t->images, *target);
+    }
+    vec_each(&t->aside, target)
+    {
+        mark_images_of(t->images, *target);
+    }
 }
 
 static struct mapping *holding(struct target *target, uint64_t address)
@@ -554,16 +756,19 @@ uint32_t targets_process_id(struct targets *t, struct profile *p, struct target 
     if (target->window == t->window) {
         return target->process;
     }
+    bool needed = profile_need(p, true); /* samples that have no room of their own have it here */
     learn_start(t, target);
     struct process process = {
         .pid = target->pid,
         .start_ticks = target->start_ticks,
+        .owner = target->owner,
         .name = profile_cstring(p, target->name),
         .container = container_of(t, p, target->pid),
         .rung = target->rung,
     };
     target->process = profile_process(p, &process);
     target->window = t->window;
+    (void)profile_need(p, needed);
     if (target->process != 0) {
         p->processes.at[target->process].name = process.name; /* an exec renames it */
     }
@@ -578,9 +783,11 @@ uint32_t targets_thread_id(struct targets *t, struct profile *p, struct target *
         return 0;
     }
     if (thread->window != t->window) {
+        bool needed = profile_need(p, true);
         name_thread(t, thread, target);
         thread->thread = profile_thread(p, targets_process_id(t, p, target), tid,
                                         profile_cstring(p, thread->name));
+        (void)profile_need(p, needed);
         thread->window = t->window;
     }
     return thread->thread;
@@ -589,6 +796,8 @@ uint32_t targets_thread_id(struct targets *t, struct profile *p, struct target *
 uint32_t targets_module_id(struct targets *t, struct profile *p, struct mapping *mapping)
 {
     if (mapping->window != t->window) {
+        bool needed = profile_need(p, true);
+        images_need(t->images, mapping->image, t->window);
         struct module module = {
             .path = profile_string(p, images_path(t->images, mapping->image)),
             .start = mapping->start,
@@ -598,6 +807,7 @@ uint32_t targets_module_id(struct targets *t, struct profile *p, struct mapping 
             .image = mapping->image,
         };
         mapping->module = profile_module(p, &module);
+        (void)profile_need(p, needed);
         mapping->window = t->window;
     }
     return mapping->module;

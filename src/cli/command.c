@@ -3,14 +3,15 @@
 #include <string.h>
 
 const struct command_info command_table[COMMAND_COUNT] = {
-    [COMMAND_DOCTOR] = {"doctor", true, "[-p PID] [--json]",
+    [COMMAND_DOCTOR] = {"doctor", false, "[-p PID] [--json]",
                         "what works here, what does not, and what to change"},
     [COMMAND_RENDER] = {"render", false, "FILE... -o OUT [--diff BASE]",
                         "turn saved profiles (.col, .pprof) into html, pprof, col or speedscope; "
                         "several are merged, --diff compares"},
-    [COMMAND_UPLOAD] = {"upload", true, "FILE...", "send saved profiles later"},
+    [COMMAND_UPLOAD] = {"upload", false, "FILE...",
+                        "send saved profiles (.col, .pprof, files of a spool) to a back end"},
     [COMMAND_INSTALL] = {"install", false, "DIR", "copy this program into DIR"},
-    [COMMAND_HELP] = {"help", false, "[TOPIC]", "this help, or one about a topic"},
+    [COMMAND_HELP] = {"help", false, "[TOPIC]", "this help, or one about a topic, a command or an option"},
     [COMMAND_REPLAY] = {"replay-fixture", false, "FILE", NULL},
 };
 

@@ -104,7 +104,10 @@ static void bash_find_word(struct buf *out)
 static void bash_behind_word(struct buf *out)
 {
     buf_text(out, "    if ((i < COMP_CWORD)); then\n"
-                  "        case ${COMP_WORDS[i]} in\n        ");
+                  "        case ${COMP_WORDS[i]} in\n"
+                  "        help) COMPREPLY=($(compgen -W '");
+    help_topic_names(' ', out);
+    buf_text(out, "' -- \"$cur\")); return ;;\n        ");
     add_words('|', out);
     buf_text(out, ") ;;\n"
                   "        *) if declare -F _command_offset >/dev/null; then\n"
@@ -229,7 +232,9 @@ void completion_zsh(struct buf *out)
                   "word) _alternative 'own:pillion command:(");
     add_words(' ', out);
     buf_text(out, ")' 'commands:command:_path_commands' ;;\n"
-                  "rest) case $words[1] in\n      ");
+                  "rest) case $words[1] in\n      help) compadd ");
+    help_topic_names(' ', out);
+    buf_text(out, " ;;\n      ");
     add_words('|', out);
     buf_text(out, ") _files ;;\n"
                   "      *) _normal ;;\n"
@@ -289,7 +294,9 @@ void completion_fish(struct buf *out)
         fish_text(str_of(command_table[id].help), out);
         buf_byte(out, '\n');
     }
-    buf_text(out, "complete -c pillion -n __fish_use_subcommand -x -a "
+    buf_text(out, "complete -c pillion -n '__fish_seen_subcommand_from help' -x -a '");
+    help_topic_names(' ', out);
+    buf_text(out, "'\ncomplete -c pillion -n __fish_use_subcommand -x -a "
                   "'(__fish_complete_command)'\n"
                   "complete -c pillion -n 'not __fish_use_subcommand' -x -a "
                   "'(__fish_complete_subcommand --fcs-skip=1)'\n");

@@ -24,7 +24,8 @@ const char help_output[] =
 const char help_signals[] =
     "Signals to the profiler's own process, which its first line names:\n"
     "\n"
-    "  HUP         open the log file again\n"
+    "  HUP         open the log file again, read tokens and certificates again, and\n"
+    "              send what waits to be sent\n"
     "  USR1        write the running window now and go on\n"
     "  USR2        print the state\n"
     "  TERM, INT   write the last window and end\n"
@@ -87,6 +88,13 @@ static void add_variable(const char *prefix, const char *name, struct buf *out)
     buf_printf(out, "%s%s%s", out->len ? ", " : "", prefix, env);
 }
 
+/* A variable sets the first row of its name: render has a --format, too. */
+static bool is_set_by_variable(const struct option *row)
+{
+    return row->kind != KIND_ACTION &&
+           option_find(row->name, strlen(row->name), COMMAND_ALL).row == row;
+}
+
 void help_option_variables(const struct option *row, struct buf *out)
 {
     struct buf list;
@@ -94,7 +102,7 @@ void help_option_variables(const struct option *row, struct buf *out)
     char negative[OPTION_NAME_MAX + 4];
     snprintf(negative, sizeof negative, "%s%s", row->label == LABEL_NEGATIVE ? "no-" : "",
              row->name);
-    if (row->kind != KIND_ACTION)
+    if (is_set_by_variable(row))
         add_variable("PILLION_", negative, &list);
     if (row->gprofiler)
         add_variable("GPROFILER_", negative, &list);
@@ -275,7 +283,7 @@ static void topic_environment(struct buf *out)
              "of the back ends. A bad value is a warning and is not used.\n\n");
     for (size_t i = 0; i < option_count; i++) {
         const struct option *row = &option_table[i];
-        if (row->kind == KIND_ACTION || row->state == STATE_NO_EFFECT)
+        if (!is_set_by_variable(row) || row->state == STATE_NO_EFFECT)
             continue;
         struct buf text;
         buf_init(&text, 1024);
@@ -302,29 +310,68 @@ static void topic_output(struct buf *out)
     buf_text(out, help_output);
 }
 
+static void topic_containers(struct buf *out)
+{
+    buf_text(out, help_containers);
+}
+
+static void topic_fargate(struct buf *out)
+{
+    buf_text(out, help_fargate);
+}
+
+static void topic_alpine(struct buf *out)
+{
+    buf_text(out, help_alpine);
+}
+
 static const struct topic {
     const char *name;
     const char *help;
     void (*write)(struct buf *out);
+    const char *also; /* blank-separated words that are looked for, too */
 } topics[] = {
-    {"options", "every option", topic_options},
-    {"environment", "the variables that set them", topic_environment},
-    {"output", "the files of a window", topic_output},
-    {"signals", "what the profiler does on which signal", topic_signals},
-    {"status", "exit statuses", topic_status},
-    {"man", "the manual page: pillion help man | man -l -", manual_roff},
-    {"bash", "completion: source <(pillion help bash)", completion_bash},
-    {"zsh", "completion: a file _pillion in $fpath", completion_zsh},
-    {"fish", "completion: pillion help fish | source", completion_fish},
-    {"markdown", "every option, as docs/options.md", manual_markdown},
+    {"options", "every option", topic_options, ""},
+    {"environment", "the variables that set them", topic_environment, "variables"},
+    {"output", "the files of a window", topic_output, "files"},
+    {"signals", "what the profiler does on which signal", topic_signals, ""},
+    {"status", "exit statuses", topic_status, ""},
+    {"containers", "Docker, Podman, pods", topic_containers, "container docker podman kubernetes"},
+    {"fargate", "ECS with Fargate: three recipes", topic_fargate, "ecs aws"},
+    {"alpine", "Alpine, distroless and scratch images", topic_alpine, "musl scratch distroless"},
+    {"man", "the manual page: pillion help man | man -l -", manual_roff, ""},
+    {"bash", "completion: source <(pillion help bash)", completion_bash, ""},
+    {"zsh", "completion: a file _pillion in $fpath", completion_zsh, ""},
+    {"fish", "completion: pillion help fish | source", completion_fish, ""},
+    {"markdown", "every option, as docs/options.md", manual_markdown, ""},
 };
 enum { TOPIC_COUNT = sizeof topics / sizeof topics[0] };
+
+void help_topic_names(char separator, struct buf *out)
+{
+    for (size_t i = 0; i < TOPIC_COUNT; i++) {
+        if (i > 0)
+            buf_byte(out, separator);
+        buf_text(out, topics[i].name);
+    }
+}
 
 static void add_topics(struct buf *out)
 {
     buf_text(out, "\nTopics of pillion help\n");
     for (size_t i = 0; i < TOPIC_COUNT; i++)
         buf_printf(out, "  %-12s %s\n", topics[i].name, topics[i].help);
+}
+
+/* It takes the options of a profile, whose answer it gives; these are the ones that change it. */
+static void add_doctor(struct buf *out)
+{
+    static const char *const names[] = {"pids", "json", "output-dir", "perf-mode", "python-mode"};
+    buf_byte(out, '\n');
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        add_option(option_find(names[i], strlen(names[i]), COMMAND_BIT(COMMAND_DOCTOR)).row, out);
+    buf_text(out, "\nThe other options of a profile may stand here, too, and change nothing.\n"
+                  "Exit status: 0 some profile can be made, 1 none, 2 the call is wrong.\n");
 }
 
 static void add_command(enum command_id id, struct buf *out)
@@ -336,7 +383,12 @@ static void add_command(enum command_id id, struct buf *out)
     buf_printf(out, "pillion %s %s\n", info->word, info->usage);
     add_wrapped(buf_slice(&text), 0, 2, out);
     buf_release(&text);
-    for (enum option_group g = 0; g < GROUP_COUNT; g++) {
+    if (id == COMMAND_DOCTOR) {
+        add_doctor(out);
+        return;
+    }
+    /* what is taken without effect is no help here; `help options` lists it */
+    for (enum option_group g = 0; g < GROUP_ELSEWHERE; g++) {
         size_t before = out->len;
         buf_byte(out, '\n');
         size_t start = out->len;
@@ -346,6 +398,36 @@ static void add_command(enum command_id id, struct buf *out)
     }
     if (id == COMMAND_HELP)
         add_topics(out);
+}
+
+static void add_facts(const char *title, const struct option *row,
+                      void (*make)(const struct option *, struct buf *), struct buf *out)
+{
+    struct buf text;
+    buf_init(&text, 1024);
+    buf_text(&text, title);
+    size_t bare = text.len;
+    make(row, &text);
+    if (text.len > bare) {
+        buf_printf(out, "%*s", HELP_COLUMN, "");
+        add_wrapped(buf_slice(&text), HELP_COLUMN, HELP_COLUMN, out);
+    }
+    buf_release(&text);
+}
+
+/* All rows of this name: two commands may have an option of one name each. */
+static bool add_named_option(const char *word, struct buf *out)
+{
+    struct option_match match = option_find(word, strlen(word), COMMAND_ALL);
+    for (size_t i = 0; match.row && i < option_count; i++) {
+        const struct option *row = &option_table[i];
+        if (strcmp(row->name, match.row->name) != 0)
+            continue;
+        add_option(row, out);
+        add_facts("also ", row, help_option_aliases, out);
+        add_facts("environment: ", row, help_option_variables, out);
+    }
+    return match.row != NULL;
 }
 
 static bool unknown_topic(const char *topic, struct err *err)
@@ -361,17 +443,26 @@ static bool unknown_topic(const char *topic, struct err *err)
                    near.count ? near.word[0] : "", near.count ? "?" : "");
 }
 
+static bool is_called(const struct topic *topic, const char *word)
+{
+    struct str also = str_of(topic->also);
+    bool found = strcmp(topic->name, word) == 0;
+    while (also.len > 0 && !found)
+        found = str_eq(str_cut(&also, ' '), str_of(word));
+    return found;
+}
+
 bool help_topic(const char *topic, struct buf *out, struct err *err)
 {
     for (size_t i = 0; i < TOPIC_COUNT; i++) {
-        if (strcmp(topics[i].name, topic) == 0) {
+        if (is_called(&topics[i], topic)) {
             topics[i].write(out);
             return true;
         }
     }
     enum command_id id = command_find(topic);
     if (!command_is_shown(id))
-        return unknown_topic(topic, err);
+        return add_named_option(topic, out) || unknown_topic(topic, err);
     add_command(id, out);
     return true;
 }

@@ -17,8 +17,11 @@ void help_screen(struct buf *out);
 /* `pillion --help`: the screen and every further option. */
 void help_everything(struct buf *out);
 
-/* `pillion help TOPIC`. False when there is no such topic. */
+/* `pillion help TOPIC`: a topic, a command or an option's long name. False when it is none. */
 bool help_topic(const char *topic, struct buf *out, struct err *err);
+
+/* "options environment …": what help_topic knows, but for the commands. */
+void help_topic_names(char separator, struct buf *out);
 
 /* `pillion help`, -h and --help in all their forms. Returns the exit status. */
 int help_run(const struct request *request);
@@ -30,6 +33,9 @@ void help_option_default(const struct option *row, struct buf *out);  /* "99" or
 void help_option_variables(const struct option *row, struct buf *out); /* "PILLION_X, DD_X" */
 void help_option_aliases(const struct option *row, struct buf *out);  /* "--service, -g" */
 extern const char help_signals[], help_status[], help_output[];
+
+/* By place (places.c): what to paste there, what is refused there. One screen each. */
+extern const char help_containers[], help_fargate[], help_alpine[];
 
 /* The texts for programs. */
 void manual_roff(struct buf *out);

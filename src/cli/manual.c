@@ -50,11 +50,15 @@ static void roff_option(const struct option *row, struct buf *out)
         roff_made(help_option_aliases, row, out);
         buf_text(out, ".\n");
     }
-    if (row->kind != KIND_ACTION && row->state != STATE_NO_EFFECT) {
+    struct buf variables;
+    buf_init(&variables, 2000);
+    help_option_variables(row, &variables);
+    if (variables.len > 0 && row->state != STATE_NO_EFFECT) {
         buf_text(out, ".br\nEnvironment: ");
-        roff_made(help_option_variables, row, out);
+        roff_text(buf_slice(&variables), out);
         buf_text(out, ".\n");
     }
+    buf_release(&variables);
 }
 
 static void roff_options(struct buf *out)
@@ -102,6 +106,9 @@ void manual_roff(struct buf *out)
     roff_section("FILES", help_output, out);
     roff_section("SIGNALS", help_signals, out);
     roff_section("EXIT STATUS", help_status, out);
+    roff_section("CONTAINERS", help_containers, out);
+    roff_section("FARGATE", help_fargate, out);
+    roff_section("ALPINE", help_alpine, out);
 }
 
 /* Cells of a table: | would end them, < and [ could begin something. */

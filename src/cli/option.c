@@ -14,7 +14,8 @@
 #define RENDER COMMAND_BIT(COMMAND_RENDER)
 #define DOCTOR COMMAND_BIT(COMMAND_DOCTOR)
 #define RUN (COMMAND_BIT(COMMAND_RUN) | DOCTOR)
-#define SENDING (RUN | COMMAND_BIT(COMMAND_UPLOAD))
+#define UPLOAD COMMAND_BIT(COMMAND_UPLOAD)
+#define SENDING (RUN | UPLOAD)
 
 const char *const option_group_title[GROUP_COUNT] = {
     [GROUP_WHAT] = "What and how long",
@@ -29,6 +30,7 @@ const char *const option_group_title[GROUP_COUNT] = {
     [GROUP_TLS] = "TLS and spool",
     [GROUP_RENDER] = "pillion render",
     [GROUP_DOCTOR] = "pillion doctor",
+    [GROUP_UPLOAD] = "pillion upload",
     [GROUP_ELSEWHERE] = "Other profilers' options that need nothing here",
 };
 
@@ -42,8 +44,10 @@ static const struct choice perf_modes[] = {
                          {"none", RUNTIME_DISABLED, 0, 1}
 #define LATER(name) {name, RUNTIME_AUTO, 1, 0}
 static const struct choice python_modes[] = {
-    AUTO_OR_DISABLED, LATER("pyperf"), LATER("pyspy"), LATER("py-spy"), {0},
+    AUTO_OR_DISABLED,           {"pyperf", RUNTIME_AUTO, 0, 1}, {"pyspy", RUNTIME_AUTO, 0, 1},
+    {"py-spy", RUNTIME_AUTO, 0, 1}, {0},
 };
+static const struct choice on_or_off[] = {{"on", NATIVE_ON, 0, 0}, {"off", NATIVE_OFF, 0, 0}, {0}};
 static const struct choice ruby_modes[] = {AUTO_OR_DISABLED, LATER("rbspy"), {0}};
 static const struct choice php_modes[] = {AUTO_OR_DISABLED, LATER("phpspy"), {0}};
 static const struct choice java_modes[] = {AUTO_OR_DISABLED, LATER("ap"), {0}};
@@ -74,9 +78,20 @@ static const struct choice log_formats[] = {
 static const struct choice colors[] = {
     {"auto", COLOR_AUTO, 0, 0}, {"always", COLOR_ALWAYS, 0, 0}, {"never", COLOR_NEVER, 0, 0}, {0},
 };
-static const struct choice backends[] = {
-    {"studio", 0, 0, 0}, {"datadog", 1, 0, 0}, {"pyroscope", 2, 0, 0},
-    {"otlp", 3, 0, 0},   {"http", 4, 0, 0},    {0},
+static const struct choice back_ends[] = {
+    {"studio", UPLOAD_STUDIO, 0, 0},
+    {"pyroscope", UPLOAD_PYROSCOPE, 0, 0},
+    {"http", UPLOAD_HTTP, 0, 0},
+    {"datadog", UPLOAD_DATADOG, 0, 0},
+    {"otlp", UPLOAD_OTLP, 0, 0},
+    {0},
+};
+static const struct choice otlp_schemas[] = {
+    {"1.10", OTLP_1_10, 0, 0}, {"1.9", OTLP_1_9, 0, 0}, {"1.8", OTLP_1_8, 0, 0},
+    {"1.11", OTLP_1_10, 0, 1}, {0},
+};
+static const struct choice http_methods[] = {
+    {"put", UPLOAD_PUT, 0, 0}, {"post", UPLOAD_POST, 0, 0}, {0},
 };
 static const struct choice profiler_modes[] = {
     {"cpu", 0, 0, 0}, {"allocation", 1, 1, 0}, {"none", 2, 1, 0}, {0},
@@ -95,10 +110,10 @@ static const struct choice presets[] = {
 #define UNSTORED_FLAG .at = AT(ignored_flag), .kind = KIND_FLAG
 #define NO_EFFECT .state = STATE_NO_EFFECT, .group = GROUP_ELSEWHERE, .commands = SENDING
 #define GPROFILER .gprofiler = true
-#define LANGUAGE(option_name, language, modes, title)                                              \
+#define LANGUAGE(option_name, language, modes, text)                                               \
     {.name = option_name, .value = "MODE", .kind = KIND_CHOICE, .group = GROUP_STACKS,             \
      .at = AT(settings.runtime_mode[language]), .choices = modes, .fallback = "auto",              \
-     .help = title " code by its own names", GPROFILER}
+     .help = text, GPROFILER}
 
 const struct option option_table[] = {
     /* What and how long */
@@ -117,9 +132,9 @@ const struct option option_table[] = {
     /* Where it goes */
     {.name = "output-dir", .letter = 'o', .value = "DIR", .kind = KIND_DIR, .group = GROUP_WHERE,
      .at = AT(settings.output_dir), .shown = ". unless -u", .help = "files", GPROFILER},
-    {.name = "upload-results", .letter = 'u', .kind = KIND_FLAG, .state = STATE_NOT_YET,
-     .group = GROUP_WHERE, .commands = RUN, .at = AT(ignored_flag), .shown = "see help backends",
-     .help = "send to a back end", GPROFILER},
+    {.name = "upload-results", .letter = 'u', .kind = KIND_FLAG, .group = GROUP_WHERE,
+     .commands = RUN, .at = AT(settings.upload.wanted), .shown = "see --backend",
+     .help = "send to a back end; files only with -o or --format", GPROFILER},
     {.name = "service-name", .letter = 'S', .value = "NAME", .kind = KIND_TEXT,
      .group = GROUP_WHERE, .commands = SENDING, .at = AT(settings.service_name),
      .shown = "from the command", .help = "name shown there", GPROFILER,
@@ -132,9 +147,24 @@ const struct option option_table[] = {
      GPROFILER},
     {.name = "all", .letter = 'a', .kind = KIND_FLAG, .group = GROUP_TARGETS, .at = AT(all),
      .shown = "without a command or -p", .help = "every process visible in this PID namespace"},
-    {.name = "min-duration", .value = "S", .kind = KIND_DURATION, .state = STATE_NOT_YET,
+    {.name = "children", .kind = KIND_FLAG, .group = GROUP_TARGETS, .at = AT(settings.children),
+     .shown = "", .help = "with -p: the children that they have already, too"},
+    {.name = "match", .value = "TEXT[,TEXT...]", .kind = KIND_LIST, .group = GROUP_TARGETS,
+     .at = AT(settings.filters[FILTER_MATCH]), .min = 1, .shown = "",
+     .help = "only processes with this text in their command line; with * or ? a pattern of the "
+             "whole of it. ! before a text leaves out. Like the next two for -a, and for what a "
+             "command or -p starts"},
+    {.name = "exe", .value = "NAME|PATH[,...]", .kind = KIND_LIST, .group = GROUP_TARGETS,
+     .at = AT(settings.filters[FILTER_EXE]), .min = 1, .shown = "",
+     .help = "only processes that run this executable; * and ? as above"},
+    {.name = "container", .value = "ID[,ID...]", .kind = KIND_LIST, .group = GROUP_TARGETS,
+     .at = AT(settings.filters[FILTER_CONTAINER]), .min = 4, .shown = "",
+     .unit = "4 or more characters of a container's id",
+     .help = "only processes of this container; the first 4 or more characters are enough"},
+    {.name = "min-duration", .value = "S", .kind = KIND_DURATION,
      .group = GROUP_TARGETS, .at = AT(settings.min_duration_ns), .max = 86400 * NS_PER_S,
-     .fallback = "0", .help = "leave out processes younger than this", GPROFILER},
+     .fallback = "0", .help = "leave out processes younger than this, but for the command itself "
+     "and -p", GPROFILER},
     {.name = "launch", .value = "MODE", .kind = KIND_CHOICE, .group = GROUP_TARGETS,
      .at = AT(settings.launch), .choices = launch_modes, .fallback = "auto",
      .help = "start the command in pillion's place (exec) or below a tiny parent that forwards "
@@ -173,18 +203,30 @@ const struct option option_table[] = {
      .group = GROUP_STACKS, .at = AT(settings.stack_bytes), .max = 65528,
      .shown = "by need", .help = "how much of a stack a sample copies, to begin with", GPROFILER,
      .env = "DD_PROFILING_SAMPLE_STACK_USER"},
-    LANGUAGE("python-mode", LANGUAGE_PYTHON, python_modes, "Python"),
-    LANGUAGE("ruby-mode", LANGUAGE_RUBY, ruby_modes, "Ruby"),
-    LANGUAGE("php-mode", LANGUAGE_PHP, php_modes, "PHP"),
-    LANGUAGE("java-mode", LANGUAGE_JAVA, java_modes, "Java"),
-    LANGUAGE("nodejs-mode", LANGUAGE_NODEJS, nodejs_modes, "Node.js"),
-    LANGUAGE("go-mode", LANGUAGE_GO, go_modes, "Go"),
+    LANGUAGE("python-mode", FRAME_PYTHON, python_modes, "Python code by its own names"),
+    {.name = "python-native", .value = "ON", .kind = KIND_CHOICE, .group = GROUP_STACKS,
+     .at = AT(settings.python_native), .choices = on_or_off, .fallback = "on",
+     .help = "native code in its place in Python stacks"},
+    {.name = "wall", .kind = KIND_FLAG, .group = GROUP_STACKS, .at = AT(settings.wall), .shown = "",
+     .help = "also where threads of interpreters wait: sample types off_cpu and wall in pprof"},
+    {.name = "off-cpu", .kind = KIND_FLAG, .group = GROUP_STACKS, .at = AT(settings.off_cpu),
+     .shown = "",
+     .help = "also where threads of all kinds do not run: the same sample types, by the kernel's "
+             "context switches (perf events only)"},
+    /* No reader of theirs asks for these yet. */
+    LANGUAGE("ruby-mode", FRAME_RUBY, ruby_modes, "Ruby is seen as native code, either way"),
+    LANGUAGE("php-mode", FRAME_PHP, php_modes, "PHP is seen as native code, either way"),
+    LANGUAGE("java-mode", FRAME_JVM, java_modes, "Java is seen as native code, either way"),
+    LANGUAGE("nodejs-mode", FRAME_JS, nodejs_modes,
+             "Node.js code by the perf map or jitdump that it writes, either way"),
+    LANGUAGE("go-mode", FRAME_GO, go_modes, "Go code by its own table, either way"),
     {.name = "mode", .value = "MODE", .kind = KIND_CHOICE, .group = GROUP_STACKS,
      .at = AT(ignored_choice), .choices = profiler_modes, .fallback = "cpu",
      .help = "what is measured", GPROFILER},
-    {.name = "event", .letter = 'e', .value = "EVENT", .state = STATE_NOT_YET,
-     .group = GROUP_STACKS, UNSTORED_TEXT, .shown = "", .help = "sample at another event than CPU "
-     "time", .env = "DD_PROFILING_NATIVE_EVENTS"},
+    {.name = "event", .letter = 'e', .value = "EVENT", .kind = KIND_EVENTS,
+     .group = GROUP_STACKS, .at = AT(settings.events), .shown = "",
+     .help = "also sample another event, such as page-faults or cycles: a sample type in pprof",
+     .env = "DD_PROFILING_NATIVE_EVENTS"},
     {.name = "preset", .value = "NAME", .kind = KIND_CHOICE, .group = GROUP_STACKS,
      .at = AT(ignored_choice), .choices = presets, .fallback = "cpu_only",
      .help = "a named set of events", .env = "DD_PROFILING_NATIVE_PRESET"},
@@ -213,8 +255,8 @@ const struct option option_table[] = {
     {.name = "max-memory", .value = "MB", .kind = KIND_SIZE, .group = GROUP_BUDGET,
      .at = AT(settings.max_memory_bytes), .min = 8 * MB, .max = 16 * GB, .scale = MB,
      .fallback = "64", .help = "memory; less detail rather than more memory"},
-    {.name = "max-cpu", .value = "PERCENT", .kind = KIND_PERCENT, .state = STATE_NOT_YET,
-     .group = GROUP_BUDGET, .at = AT(settings.max_cpu_percent), .min = 100, .max = 100000,
+    {.name = "max-cpu", .value = "PERCENT", .kind = KIND_PERCENT, .group = GROUP_BUDGET,
+     .at = AT(settings.max_cpu_percent), .min = 100, .max = 100000,
      .fallback = "1", .help = "share of one core; a lower frequency rather than more CPU"},
 
     /* What it says */
@@ -241,48 +283,79 @@ const struct option option_table[] = {
      .help = "the version, and what a report of a problem needs"},
 
     /* Back ends */
-#define BACKEND .state = STATE_NOT_YET, .group = GROUP_BACKEND, .commands = SENDING, .shown = ""
-    {.name = "backend", .value = "NAME", .kind = KIND_CHOICE, .at = AT(ignored_choice),
-     .choices = backends, .help = "where to", BACKEND},
-    {.name = "server-host", .value = "URL", UNSTORED_TEXT, .help = "address of the back end",
-     BACKEND, GPROFILER,
-     .env = "DD_TRACE_AGENT_URL PYROSCOPE_SERVER_ADDRESS OTEL_EXPORTER_OTLP_ENDPOINT"},
-    {.name = "host", .letter = 'H', .value = "HOST", UNSTORED_TEXT,
-     .help = "host of a Datadog agent", BACKEND, .env = "DD_AGENT_HOST"},
-    {.name = "port", .letter = 'P', .value = "PORT", UNSTORED_TEXT,
+#define BACKEND .group = GROUP_BACKEND, .commands = SENDING, .shown = ""
+    {.name = "backend", .value = "LIST", .kind = KIND_FORMATS, .at = AT(settings.upload.backends),
+     .choices = back_ends, .group = GROUP_BACKEND, .commands = SENDING,
+     .shown = "whose variables are set, else studio", .help = "where to, any of"},
+    {.name = "server-host", .value = "URL", .kind = KIND_TEXT,
+     .at = AT(settings.upload.server_host),
+     .help = "address of the back end; of several NAME=URL,NAME=URL", BACKEND, GPROFILER},
+    {.name = "host", .letter = 'H', .value = "HOST", .kind = KIND_TEXT,
+     .at = AT(settings.upload.agent_host), .help = "host of a Datadog agent", BACKEND,
+     .env = "DD_AGENT_HOST"},
+    {.name = "port", .letter = 'P', .value = "PORT", .kind = KIND_NUMBER,
+     .at = AT(settings.upload.agent_port), .min = 1, .max = 65535, .unit = "as a port",
      .help = "port of a Datadog agent", BACKEND, .env = "DD_TRACE_AGENT_PORT"},
-    {.name = "agentless", .kind = KIND_FLAG, .at = AT(ignored_flag),
-     .help = "to Datadog without an agent", BACKEND, .env = "DD_PROFILING_AGENTLESS"},
-    {.name = "token", .value = "TOKEN", .kind = KIND_SECRET, .at = AT(ignored_text),
-     .help = "secret of the back end; rather use --token-file", BACKEND, GPROFILER,
-     .env = "DD_API_KEY PYROSCOPE_AUTH_TOKEN"},
-    {.name = "token-file", .value = "FILE", .kind = KIND_PATH, .at = AT(ignored_text),
-     .help = "file that holds the secret", BACKEND},
-    {.name = "environment", .letter = 'E', .value = "NAME", UNSTORED_TEXT,
-     .help = "tag env, such as staging", BACKEND, .env = "DD_ENV"},
-    {.name = "service-version", .letter = 'V', .value = "VERSION", UNSTORED_TEXT,
-     .help = "tag version", BACKEND, .env = "DD_VERSION"},
-    {.name = "tags", .letter = 'T', .value = "K:V[,K:V...]", UNSTORED_TEXT,
-     .help = "further tags", BACKEND, .env = "DD_TAGS PYROSCOPE_LABELS OTEL_RESOURCE_ATTRIBUTES"},
+    {.name = "agentless", .kind = KIND_FLAG, .at = AT(settings.upload.agentless),
+     .help = "to Datadog itself, with DD_API_KEY and DD_SITE", BACKEND,
+     .env = "DD_PROFILING_AGENTLESS"},
+    {.name = "token", .value = "TOKEN", .kind = KIND_SECRET, .at = AT(settings.upload.token),
+     .help = "secret of the back end; rather use --token-file", BACKEND, GPROFILER},
+    {.name = "token-file", .value = "FILE", .kind = KIND_PATH, .at = AT(settings.upload.token_file),
+     .help = "file that holds the secret; of several back ends NAME=FILE,NAME=FILE", BACKEND},
+    {.name = "header", .value = "NAME:VALUE", .kind = KIND_SECRETS,
+     .at = AT(settings.upload.headers), .help = "a further header of each request; again for more",
+     BACKEND},
+    {.name = "http-method", .value = "METHOD", .kind = KIND_CHOICE,
+     .at = AT(settings.upload.method), .choices = http_methods, .fallback = "put",
+     .group = GROUP_BACKEND, .commands = SENDING,
+     .help = "of --backend http"},
+    {.name = "otlp-schema", .value = "RELEASE", .kind = KIND_CHOICE,
+     .at = AT(settings.upload.otlp_schema), .choices = otlp_schemas, .fallback = "1.10",
+     .group = GROUP_BACKEND, .commands = SENDING, .help = "of OpenTelemetry's protocol"},
+    {.name = "environment", .letter = 'E', .value = "NAME", .kind = KIND_TEXT,
+     .at = AT(settings.upload.environment), .help = "tag env, such as staging", BACKEND,
+     .env = "DD_ENV"},
+    {.name = "service-version", .letter = 'V', .value = "VERSION", .kind = KIND_TEXT,
+     .at = AT(settings.upload.service_version), .help = "tag version", BACKEND,
+     .env = "DD_VERSION"},
+    {.name = "tags", .letter = 'T', .value = "K:V[,K:V...]", .kind = KIND_TEXT,
+     .at = AT(settings.upload.tags), .help = "further tags", BACKEND,
+     .env = "DD_TAGS PYROSCOPE_LABELS OTEL_RESOURCE_ATTRIBUTES"},
     {.name = "server-upload-timeout", .value = "S", .kind = KIND_DURATION,
-     .at = AT(ignored_amount), .min = NS_PER_S, .max = 3600 * NS_PER_S,
-     .help = "patience with one request", BACKEND, GPROFILER},
+     .at = AT(settings.upload.timeout_ns), .min = NS_PER_S, .max = 3600 * NS_PER_S,
+     .fallback = "120", .group = GROUP_BACKEND, .commands = SENDING,
+     .help = "patience with one request", GPROFILER},
+
+    {.name = "disable-metadata-collection", .kind = KIND_FLAG, .at = AT(settings.metadata),
+     .inverse = true, .help = "no facts about the machine, but for the host's name to the studio",
+     BACKEND, GPROFILER},
+    {.name = "disable-metrics-collection", .kind = KIND_FLAG, .at = AT(settings.metrics),
+     .inverse = true, .help = "do not look how busy the container or machine is", BACKEND,
+     GPROFILER},
+    {.name = "dont-send-logs", .kind = KIND_FLAG, .at = AT(settings.send_logs), .inverse = true,
+     .help = "do not send pillion's messages to the studio", BACKEND, GPROFILER},
+    {.name = "api-server", .value = "URL", .kind = KIND_TEXT, .at = AT(settings.upload.api_server),
+     .help = "where the studio takes messages; else where it takes windows", BACKEND, GPROFILER},
 
     /* TLS and spool */
-#define TLS .state = STATE_NOT_YET, .group = GROUP_TLS, .commands = SENDING, .shown = ""
-    {.name = "ca-file", .value = "FILE", .kind = KIND_PATH, .at = AT(ignored_text),
-     .help = "trust these certificate authorities", TLS, .env = "OTEL_EXPORTER_OTLP_CERTIFICATE"},
-    {.name = "client-cert", .value = "FILE", .kind = KIND_PATH, .at = AT(ignored_text),
-     .help = "certificate shown to the server", TLS,
-     .env = "OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE"},
-    {.name = "client-key", .value = "FILE", .kind = KIND_PATH, .at = AT(ignored_text),
-     .help = "its private key", TLS, .env = "OTEL_EXPORTER_OTLP_CLIENT_KEY"},
-    {.name = "verify", .kind = KIND_FLAG, .at = AT(ignored_flag), .label = LABEL_NEGATIVE,
+#define TLS .group = GROUP_TLS, .commands = SENDING, .shown = ""
+    {.name = "ca-file", .value = "FILE", .kind = KIND_PATH, .at = AT(settings.upload.ca_file),
+     .help = "trust these certificate authorities, and no others", TLS},
+    {.name = "pin", .value = "sha256//HASH", .kind = KIND_TEXT, .at = AT(settings.upload.pins),
+     .help = "trust a server with this public key, whoever signed it; commas between several", TLS},
+    {.name = "client-cert", .value = "FILE", .kind = KIND_PATH,
+     .at = AT(settings.upload.client_cert), .help = "certificate shown to the server", TLS},
+    {.name = "client-key", .value = "FILE", .kind = KIND_PATH, .at = AT(settings.upload.client_key),
+     .help = "its private key, when it is not in the same file", TLS},
+    {.name = "verify", .kind = KIND_FLAG, .at = AT(settings.upload.verify), .label = LABEL_NEGATIVE,
      .fallback = "1", .help = "do not check the server's certificate", TLS, GPROFILER},
-    {.name = "spool-dir", .value = "DIR", .kind = KIND_DIR, .at = AT(ignored_text),
-     .help = "keep unsent profiles here", TLS},
-    {.name = "spool-max", .value = "MB", .kind = KIND_SIZE, .at = AT(ignored_amount),
-     .min = MB, .max = 1024 * GB, .scale = MB, .help = "and not more than this", TLS},
+    {.name = "spool-dir", .value = "DIR", .kind = KIND_DIR, .at = AT(settings.upload.spool_dir),
+     .help = "keep unsent windows here, over restarts too", TLS},
+    {.name = "spool-max", .value = "MB", .kind = KIND_SIZE,
+     .at = AT(settings.upload.spool_max_bytes), .min = MB, .max = 1024 * GB, .scale = MB,
+     .fallback = "64", .group = GROUP_TLS, .commands = SENDING,
+     .help = "and not more than this, nor than a tenth of what is free"},
 
     /* pillion's own commands */
     {.name = "output", .letter = 'o', .value = "OUT", .kind = KIND_PATH, .group = GROUP_RENDER,
@@ -292,11 +365,18 @@ const struct option option_table[] = {
     {.name = "format", .value = "FORM", .kind = KIND_FORMATS, .group = GROUP_RENDER,
      .commands = RENDER, .at = AT(render_format), .choices = formats, .shown = "",
      .help = "its form, whatever the extension, one of"},
+    {.name = "type", .value = "NAME", .kind = KIND_TEXT, .group = GROUP_RENDER,
+     .commands = RENDER, .at = AT(render_type), .shown = "cpu",
+     .help = "another value of a pprof file instead of CPU time: off_cpu, wall, page-faults; a name "
+             "that is not there lists those that are"},
     {.name = "diff", .value = "BASE", .kind = KIND_PATH, .group = GROUP_RENDER,
      .commands = RENDER, .at = AT(diff_base), .shown = "",
      .help = "colour by the difference to this profile"},
-    {.name = "json", .kind = KIND_FLAG, .state = STATE_NOT_YET, .group = GROUP_DOCTOR,
-     .commands = DOCTOR, .at = AT(ignored_flag), .shown = "", .help = "for programs"},
+    {.name = "dry-run", .kind = KIND_FLAG, .group = GROUP_UPLOAD, .commands = UPLOAD,
+     .at = AT(dry_run), .shown = "",
+     .help = "print the requests, secrets starred out, and send nothing"},
+    {.name = "json", .kind = KIND_FLAG, .group = GROUP_DOCTOR, .commands = DOCTOR, .at = AT(json),
+     .shown = "", .help = "for programs: one JSON object"},
 
     /* No effect, and why */
 #define TEXT_OF(option_name, placeholder, why)                                                     \
@@ -309,8 +389,6 @@ const struct option option_table[] = {
     FLAG_OF("profile-spawned-processes", "new children are always followed"),
     TEXT_OF("max-processes-runtime-profiler", "N", "what is read at once is bounded"),
     TEXT_OF("skip-system-profilers-above", "N", "events are opened per process"),
-    FLAG_OF("disable-metadata-collection", "no facts about the machine are collected"),
-    FLAG_OF("disable-metrics-collection", "no metrics are collected"),
     FLAG_OF("disable-application-metadata", "no facts about applications are collected"),
     FLAG_OF("enable-hw-metrics-collection", "no hardware metrics are collected"),
     TEXT_OF("perfspect-path", "FILE", "no hardware metrics are collected"),
@@ -348,8 +426,6 @@ const struct option option_table[] = {
      .help = ".NET is seen as native code"},
     TEXT_OF("log-rotate-max-size", "BYTES", "rotate the log from outside, then send HUP"),
     TEXT_OF("log-rotate-backup-count", "N", "rotate the log from outside, then send HUP"),
-    FLAG_OF("dont-send-logs", "logs are not sent"),
-    TEXT_OF("api-server", "URL", "logs are not sent"),
     FLAG_OF("log-usage", "every summary says what the profiler cost"),
     FLAG_OF("diagnostics", "every summary says what the profiler cost"),
     FLAG_OF("curlify-requests", "requests are not logged"),
@@ -357,7 +433,7 @@ const struct option option_table[] = {
     FLAG_OF("enable-heartbeat-server", "no orders are taken from a server"),
     TEXT_OF("heartbeat-interval", "S", "no orders are taken from a server"),
     TEXT_OF("pid-file", "FILE", "the first line names the pid, and several may run"),
-    FLAG_OF("dont-disable-core-files", "core files are left as they are"),
+    FLAG_OF("dont-disable-core-files", "core files are off only for a profiler that knows a token"),
     FLAG_OF("tls-cert-refresh-enabled", "HUP reads certificates again"),
     TEXT_OF("tls-cert-refresh-interval", "S", "HUP reads certificates again"),
     {.name = "timeline", UNSTORED_FLAG, NO_EFFECT, .label = LABEL_BOTH,

@@ -27,12 +27,16 @@ enum option_kind {
     KIND_DURATION, /* uint64_t, ns         number with ms s m h d; plain numbers are seconds */
     KIND_SIZE,     /* uint64_t, bytes      number with K M G (KB, KiB: powers of 1024) */
     KIND_CHOICE,   /* int                  one of `choices` */
-    KIND_FORMATS,  /* unsigned             comma-separated names of `choices`, as bits */
+    KIND_FORMATS,  /* unsigned             comma-separated names of `choices`, as bits: formats, back ends */
     KIND_PIDS,     /* settings.pids        comma-separated process ids, repeatable */
+    KIND_LIST,     /* struct pattern_list  comma-separated patterns of `min` bytes at least, "!" before
+                    *                      what excludes; repeatable */
+    KIND_EVENTS,   /* settings.events      events as capture/event.h reads them, repeatable */
     KIND_TEXT,     /* const char *         anything but nothing */
     KIND_PATH,     /* const char *         completed as a file name */
     KIND_DIR,      /* const char *         completed as a directory */
-    KIND_SECRET,   /* const char *         never printed */
+    KIND_SECRET,   /* const char *         never printed; overwritten in argv */
+    KIND_SECRETS,  /* struct secret_list   likewise, repeatable */
 };
 
 enum option_state {
@@ -54,6 +58,7 @@ enum option_group {
     GROUP_TLS,
     GROUP_RENDER,
     GROUP_DOCTOR,
+    GROUP_UPLOAD,
     GROUP_ELSEWHERE,
     GROUP_COUNT,
 };

@@ -3,6 +3,7 @@
 #include "cli/say.h"
 #include "encode/encode.h"
 #include "encode/flame.h"
+#include "encode/value.h"
 #include "os/file.h"
 
 #define PROFILE_MAX_BYTES (UINT64_C(4) << 30)
@@ -41,14 +42,15 @@ static const struct encoder *choose_encoder(const struct request *request, struc
 }
 
 /* Adds the file to the profile. */
-static bool load(struct profile *p, const char *path, struct err *err)
+static bool load(struct profile *p, const char *path, const char *type, struct err *err)
 {
     struct buf file;
     struct err why;
     struct collapsed_damage damage = {0};
     buf_init(&file, RENDER_INPUT_MAX_BYTES);
     bool ok = file_read_all(path, RENDER_INPUT_MAX_BYTES, &file, err);
-    if (ok && !profile_read(p, buf_slice(&file), &damage, &why))
+    struct str wanted = type ? str_of(type) : STR("");
+    if (ok && !profile_read_type(p, buf_slice(&file), wanted, &damage, &why))
         ok = err_set(err, why.kind, why.number, "%.200s: %s", path, why.text);
     buf_release(&file);
     if (ok && damage.lines > 0)
@@ -57,10 +59,11 @@ static bool load(struct profile *p, const char *path, struct err *err)
     return ok;
 }
 
-static bool load_all(struct profile *p, char *const *paths, size_t count, struct err *err)
+static bool load_all(struct profile *p, char *const *paths, size_t count, const char *type,
+                     struct err *err)
 {
     for (size_t i = 0; i < count; i++)
-        if (!load(p, paths[i], err))
+        if (!load(p, paths[i], type, err))
             return false;
     if (p->dropped > 0)
         say("warning: the profile is too large; %llu stacks count as [lost]",
@@ -72,7 +75,7 @@ static bool save(const struct encoder *encoder, struct profile *p, struct profil
                  const char *path, struct err *err)
 {
     struct file_writer writer;
-    if (!file_create_atomic(&writer, path, err))
+    if (!file_create_named(&writer, path, err))
         return false;
     struct sink sink = file_sink(&writer);
     bool ok = base ? flame_write_diff(p, base, &sink, err) : encoder->write(p, &sink, err);
@@ -83,6 +86,16 @@ static bool save(const struct encoder *encoder, struct profile *p, struct profil
     return file_commit(&writer, err);
 }
 
+/* Without --type a collapsed file may tell of something else than CPU time. */
+static bool is_comparable(const struct profile *p, const struct profile *base, struct err *err)
+{
+    struct str value = value_name(p), other = value_name(base);
+    return str_eq(value, other) ||
+           err_set(err, ERR_UNSUPPORTED, 0, "%.*s cannot be compared with %.*s",
+                   (int)str_sub(value, 0, 40).len, value.ptr, (int)str_sub(other, 0, 40).len,
+                   other.ptr);
+}
+
 static bool render_compared(const struct request *request, const struct encoder *encoder,
                             struct profile *p, struct err *err)
 {
@@ -90,7 +103,8 @@ static bool render_compared(const struct request *request, const struct encoder 
     if (!profile_init(&base, PROFILE_MAX_BYTES, err))
         return false;
     char *const path = (char *)request->diff_base;
-    bool ok = load_all(&base, &path, 1, err) &&
+    bool ok = load_all(&base, &path, 1, request->render_type, err) &&
+              is_comparable(p, &base, err) &&
               save(encoder, p, &base, request->render_output, err);
     profile_release(&base);
     return ok;
@@ -101,7 +115,7 @@ static bool render(const struct request *request, const struct encoder *encoder,
     struct profile p;
     if (!profile_init(&p, PROFILE_MAX_BYTES, err))
         return false;
-    bool ok = load_all(&p, request->words, request->word_count, err);
+    bool ok = load_all(&p, request->words, request->word_count, request->render_type, err);
     if (ok && request->diff_base)
         ok = render_compared(request, encoder, &p, err);
     else if (ok)

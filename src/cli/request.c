@@ -2,6 +2,7 @@
 
 #include "base/nearest.h"
 #include "cli/value.h"
+#include "os/secret.h"
 
 #include <stdio.h>
 
@@ -79,6 +80,12 @@ static void note_source(struct request *out, const struct option *row, enum sour
 {
     if (row->kind == KIND_PIDS && out->source[row_index(row)] != source)
         out->settings.pid_count = 0;
+    if (row->kind == KIND_LIST && out->source[row_index(row)] != source)
+        ((struct pattern_list *)((char *)out + row->at))->count = 0;
+    if (row->kind == KIND_SECRETS && out->source[row_index(row)] != source)
+        ((struct secret_list *)((char *)out + row->at))->count = 0;
+    if (row->kind == KIND_EVENTS && out->source[row_index(row)] != source)
+        out->settings.events = (struct event_list){0};
     out->source[row_index(row)] = (unsigned char)source;
 }
 
@@ -92,6 +99,7 @@ static bool apply_flag(struct request *out, const struct option_match *match, bo
         explain(out, match, spelled);
     note_source(out, row, source);
     value_store_flag(row, value, out);
+    out->given[row_index(row)] = (struct given){.text = value ? "on" : "off"};
     return true;
 }
 
@@ -104,13 +112,17 @@ static bool apply_value(struct request *out, const struct option_match *match, c
     if (row->state == STATE_NO_EFFECT)
         explain(out, match, spelled);
     size_t pids = out->settings.pid_count;
+    struct event_list events = out->settings.events;
     enum source before = out->source[row_index(row)];
     note_source(out, row, source);
     struct err why;
-    if (value_store(row, text, out, &why))
+    if (value_store(row, text, out, &why)) {
+        out->given[row_index(row)] = (struct given){.text = text};
         return true;
+    }
     out->source[row_index(row)] = (unsigned char)before;
     out->settings.pid_count = pids;
+    out->settings.events = events;
     return err_set(err, why.kind, 0, "%s %s", spelled, why.text);
 }
 
@@ -145,6 +157,14 @@ static void apply_variable(struct request *out, const struct option_match *match
     }
     if (!ok && !from_backend(source))
         warn(out, why.text, "(ignored)");
+}
+
+/* After a variable was applied, if it was: then the row has a text without a name so far. */
+static void note_variable(struct request *out, const struct option *row, struct str variable)
+{
+    struct given *given = &out->given[row_index(row)];
+    if (given->text && given->variable.len == 0)
+        given->variable = variable;
 }
 
 static void offer_env_name(void *context, const char *name)
@@ -187,9 +207,10 @@ static void read_prefixed(struct request *out, char *const *environment, const c
         snprintf(variable, sizeof variable, "%.*s", (int)(equals - *environment), *environment);
         struct option_match match = find_variable(variable + prefix_len);
         bool gprofiler = match.alias ? match.alias->gprofiler : match.row && match.row->gprofiler;
-        if (match.row && (source == SOURCE_PILLION || gprofiler))
+        if (match.row && (source == SOURCE_PILLION || gprofiler)) {
             apply_variable(out, &match, variable, equals + 1, source);
-        else if (source == SOURCE_PILLION)
+            note_variable(out, match.row, (struct str){*environment, (size_t)(equals - *environment)});
+        } else if (source == SOURCE_PILLION)
             warn_unknown_variable(out, variable, variable + prefix_len);
     }
 }
@@ -206,14 +227,25 @@ static const char *look_up(char *const *environment, struct str name)
 static void read_backend_variables(struct request *out, char *const *environment)
 {
     for (size_t i = 0; i < option_count; i++) {
-        struct str names = str_of(option_table[i].env);
+        struct str names = str_of(option_table[i].env), name = {0};
         const char *text = NULL;
-        while (names.len > 0 && !text)
-            text = look_up(environment, str_cut(&names, ' '));
-        if (text)
-            apply_variable(out, &(struct option_match){.row = &option_table[i]}, "", text,
-                           SOURCE_BACKEND);
+        while (names.len > 0 && !text) {
+            name = str_cut(&names, ' ');
+            text = look_up(environment, name);
+        }
+        if (!text)
+            continue;
+        apply_variable(out, &(struct option_match){.row = &option_table[i]}, "", text, SOURCE_BACKEND);
+        note_variable(out, &option_table[i], name);
     }
+}
+
+/* The agent of ECS sets it; there a task's seccomp profile cannot be chosen, and of capabilities only
+ * SYS_PTRACE can be added. */
+static bool is_fargate(char *const *environment)
+{
+    const char *place = look_up(environment, STR("AWS_EXECUTION_ENV"));
+    return place && strcmp(place, "AWS_ECS_FARGATE") == 0;
 }
 
 /* ---- arguments ---- */
@@ -230,6 +262,9 @@ static bool misplaced_option(const struct parser *p, const struct option *row, c
     const char *word = command_table[p->out->command].word;
     if (row->state == STATE_NOT_YET)
         return err_set(err, ERR_UNSUPPORTED, 0, "%s is not available yet", spelled);
+    if (p->out->command == COMMAND_HELP)
+        return err_set(err, ERR_USAGE, 0, "%s means nothing to help; try: pillion help %s", spelled,
+                       row->name);
     if (word)
         return err_set(err, ERR_USAGE, 0, "%s means nothing to %s", spelled, word);
     for (enum command_id id = 0; id < COMMAND_COUNT && !word; id++)
@@ -288,23 +323,48 @@ static bool act(struct parser *p, const struct option *row, bool letter)
 }
 
 /* The value of an option: the rest of its own argument or the next argument. */
-static const char *take_value(struct parser *p, const char *attached)
+static char *take_value(struct parser *p, char *attached)
 {
     if (attached)
         return attached;
     return p->next < p->argc ? p->argv[p->next++] : NULL;
 }
 
+/* Argv can be read in /proc by whoever sees the process: what stands there is overwritten, and the
+ * copy is used. */
+static const char *hide_secret(struct request *out, char *text, struct err *err)
+{
+    if (text[0] == '\0')
+        return text;
+    bool room = out->secret_count < REQUEST_SECRETS_MAX;
+    char *copy = secret_take(text);
+    if (!copy || !room) {
+        secret_forget(copy);
+        err_set(err, ERR_LIMIT, 0, "too many secrets");
+        return NULL;
+    }
+    out->secrets[out->secret_count++] = copy;
+    return copy;
+}
+
+static bool is_secret(const struct option *row)
+{
+    return row->kind == KIND_SECRET || row->kind == KIND_SECRETS;
+}
+
 static bool apply(struct parser *p, const struct option_match *match, bool letter,
-                  const char *attached, struct err *err)
+                  char *attached, struct err *err)
 {
     char spelled[SPELLED_MAX];
     spell(match, letter, spelled);
     if (option_takes_value(match)) {
-        const char *text = take_value(p, attached);
-        if (!text)
+        char *typed = take_value(p, attached);
+        if (!typed)
             return err_set(err, ERR_USAGE, 0, "%s wants a value: %s %s", spelled, spelled,
                            match->row->value);
+        const char *text = is_secret(match->row) ? hide_secret(p->out, typed, err) : typed;
+        if (!text)
+            return false;
         return apply_value(p->out, match, text, spelled, SOURCE_ARGUMENT, err);
     }
     if (match->row->kind == KIND_ACTION)
@@ -314,13 +374,13 @@ static bool apply(struct parser *p, const struct option_match *match, bool lette
     return apply_flag(p->out, match, !match->negated, spelled, SOURCE_ARGUMENT, err);
 }
 
-static bool long_option(struct parser *p, const char *text, struct err *err)
+static bool long_option(struct parser *p, char *text, struct err *err)
 {
     size_t len = strcspn(text, "=");
     struct option_match match = option_find(text, len, p->commands);
     if (!match.row)
         return unknown_option(p, text, len, err);
-    const char *attached = text[len] == '=' ? text + len + 1 : NULL;
+    char *attached = text[len] == '=' ? text + len + 1 : NULL;
     if (attached && !option_takes_value(&match)) {
         bool value;
         bool settable = match.row->kind == KIND_FLAG && !match.negated;
@@ -331,7 +391,7 @@ static bool long_option(struct parser *p, const char *text, struct err *err)
     return apply(p, &match, false, attached, err);
 }
 
-static bool letters(struct parser *p, const char *text, struct err *err)
+static bool letters(struct parser *p, char *text, struct err *err)
 {
     while (*text) {
         struct option_match match = option_find_letter(*text, p->commands);
@@ -392,7 +452,7 @@ static bool word(struct parser *p, struct err *err)
 
 static bool read_argument(struct parser *p, struct err *err)
 {
-    const char *argument = p->argv[p->next];
+    char *argument = p->argv[p->next];
     if (p->only_words || !is_option(argument))
         return word(p, err);
     p->next++;
@@ -493,6 +553,41 @@ static void resolve_log_level(struct request *out)
         s->log_level = LOG_ERROR;
 }
 
+/* An option of one back end alone names it. Datadog's variables do not: they are the profiled
+ * program's, too. */
+static void resolve_agent(struct request *out)
+{
+    struct upload_settings *upload = &out->settings.upload;
+    upload->agent_told = was_given(out, "host", SOURCE_GPROFILER) ||
+                         was_given(out, "port", SOURCE_GPROFILER);
+    bool agentless = upload->agentless && was_given(out, "agentless", SOURCE_GPROFILER);
+    if (upload->backends == 0 && (upload->agent_told || agentless))
+        upload->backends = UPLOAD_DATADOG;
+    upload->timeout_given = was_given(out, "server-upload-timeout", SOURCE_GPROFILER);
+}
+
+/* --format html and --no-flamegraph contradict each other. Both on the command line are an error; of a
+ * variable and the command line the variable yields, and of two variables the one that leaves nothing:
+ * they may be a whole fleet's, and must not keep a command from starting. */
+static bool resolve_flamegraph(struct request *out, struct err *err)
+{
+    struct settings *s = &out->settings;
+    unsigned others = s->formats & ~(unsigned)FORMAT_HTML;
+    if (out->flamegraph || others != 0) {
+        s->formats = out->flamegraph ? s->formats : others;
+        return true;
+    }
+    bool refused = was_given(out, "flamegraph", SOURCE_ARGUMENT);
+    if (refused && was_given(out, "format", SOURCE_ARGUMENT))
+        return err_set(err, ERR_USAGE, 0, "--format html and --no-flamegraph leave nothing to "
+                       "write");
+    if (refused)
+        s->formats = FORMAT_COL | FORMAT_PPROF;
+    warn(out, "--format html and --no-flamegraph leave nothing to write;",
+         refused ? "col and pprof are written" : "html is written");
+    return true;
+}
+
 static bool resolve_run(struct request *out, struct err *err)
 {
     struct settings *s = &out->settings;
@@ -500,12 +595,16 @@ static bool resolve_run(struct request *out, struct err *err)
         return false;
     if (!was_given(out, "continuous", SOURCE_BACKEND))
         s->continuous = s->target == TARGET_COMMAND;
-    if (!out->flamegraph)
-        s->formats &= ~(unsigned)FORMAT_HTML;
-    if (s->formats == 0)
-        return err_set(err, ERR_USAGE, 0, "--format html and --no-flamegraph leave nothing to "
-                       "write");
+    if (s->events.cpu_hz != 0 && !was_given(out, "profiling-frequency", SOURCE_BACKEND))
+        s->frequency_hz = s->events.cpu_hz;
+    if (!resolve_flamegraph(out, err))
+        return false;
+    bool upload_only = s->upload.wanted && !was_given(out, "output-dir", SOURCE_BACKEND) &&
+                       !was_given(out, "format", SOURCE_BACKEND);
+    if (upload_only)
+        s->formats = 0;
     resolve_log_level(out);
+    s->max_memory_given = was_given(out, "max-memory", SOURCE_BACKEND);
     if (s->target == TARGET_COMMAND)
         hint_at_command(s);
     return true;
@@ -521,11 +620,18 @@ static bool wrong_count(const struct request *out, struct err *err)
 static bool resolve_own(struct request *out, struct err *err)
 {
     switch (out->command) {
+    case COMMAND_UPLOAD:
+        out->settings.target = TARGET_ALL; /* there is no command to be named after */
+        return out->word_count > 0 || wrong_count(out, err);
     case COMMAND_RENDER:
         return (out->word_count > 0 && out->render_output) || wrong_count(out, err);
     case COMMAND_INSTALL:
     case COMMAND_REPLAY:
         return out->word_count == 1 || wrong_count(out, err);
+    case COMMAND_DOCTOR:
+        return (out->word_count == 0 && !(out->settings.pid_count > 1 &&
+                                          was_given(out, "pids", SOURCE_ARGUMENT))) ||
+               wrong_count(out, err);
     case COMMAND_HELP:
         return out->word_count <= 1 || wrong_count(out, err);
     default:
@@ -539,6 +645,7 @@ bool request_parse(struct request *out, int argc, char **argv, char *const *envi
     *out = (struct request){.command = COMMAND_RUN};
     buf_init(&out->warnings, WARNINGS_MAX);
     set_defaults(out);
+    out->settings.fixed_filter = is_fargate(environment);
     read_backend_variables(out, environment);
     read_prefixed(out, environment, "GPROFILER_", SOURCE_GPROFILER);
     read_prefixed(out, environment, "PILLION_", SOURCE_PILLION);
@@ -549,12 +656,13 @@ bool request_parse(struct request *out, int argc, char **argv, char *const *envi
         out->settings.recording = argv[2];
         at = 3;
     }
-    struct parser p = {out, argv, argc, at, option_commands(&(struct option){0}), false};
+    struct parser p = {out, argv, argc, at, COMMAND_BIT(COMMAND_RUN), false};
     bool ok = true;
     while (ok && p.next < argc) {
         at = p.next;
         ok = read_argument(&p, err);
     }
+    resolve_agent(out);
     if (ok)
         ok = out->command == COMMAND_RUN ? resolve_run(out, err) : resolve_own(out, err);
     bool own = out->command != COMMAND_RUN;
@@ -565,5 +673,8 @@ bool request_parse(struct request *out, int argc, char **argv, char *const *envi
 
 void request_release(struct request *request)
 {
+    for (size_t i = 0; i < request->secret_count; i++)
+        secret_forget(request->secrets[i]);
+    request->secret_count = 0;
     buf_release(&request->warnings);
 }

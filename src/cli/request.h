@@ -2,10 +2,11 @@
  * request: what the command line and the environment ask for.
  *
  * request_parse turns both into one struct request. It is pure: it prints nothing, so what is to be
- * said comes back as an error (the run ends) or in `warnings` (it goes on).
+ * said comes back as an error (the run ends) or in `warnings` (it goes on). What it changes is argv: words are moved,
+ * and a secret is overwritten where it stands, as argv is what others see of us in /proc.
  *
  * Precedence: command line, PILLION_*, GPROFILER_*, the variables of the back ends (DD_*, OTEL_*,
- * PYROSCOPE_*), default. On the command line the last one wins; process ids add up. A bad value in
+ * PYROSCOPE_*), default. On the command line the last one wins; process ids, events and patterns add up. A bad value in
  * the environment, or a misspelt PILLION_* name, is a warning only: a variable may be set for a
  * whole fleet and must never keep a command from starting. The variables that belong to back ends
  * also belong to the profiled program, so where they mean nothing here nothing is said.
@@ -31,7 +32,13 @@ enum source {
     SOURCE_ARGUMENT,
 };
 
-enum { EXIT_USAGE = 2, EXIT_USAGE_COMMAND = 125 };
+/* What an option was last given as. */
+struct given {
+    const char *text;    /* "on" and "off" for flags; NULL: it was not given. Borrowed */
+    struct str variable; /* that it came from; empty: the command line */
+};
+
+enum { EXIT_USAGE = 2, EXIT_USAGE_COMMAND = 125, REQUEST_SECRETS_MAX = 64 };
 
 struct request {
     enum command_id command;
@@ -47,7 +54,15 @@ struct request {
     /* render */
     const char *render_output; /* NULL = not given; "-" = standard output */
     const char *diff_base;
+    const char *render_type; /* a sample type's name; NULL = CPU time */
     unsigned render_format; /* FORMAT_ bits, 0 = by the extension */
+
+    bool json;    /* doctor */
+    bool dry_run; /* upload */
+
+    /* Copies of secrets whose place in argv was overwritten; wiped and freed by request_release. */
+    char *secrets[REQUEST_SECRETS_MAX];
+    size_t secret_count;
 
     /* Values that steer nothing but their own checks, and halves of what is resolved. */
     bool all, flamegraph, quiet, verbose, ignored_flag;
@@ -56,6 +71,7 @@ struct request {
     uint64_t ignored_amount;
 
     unsigned char source[OPTION_MAX]; /* enum source, by row */
+    struct given given[OPTION_MAX];   /* by row */
     struct buf warnings;              /* one sentence per line */
     int exit_status;                  /* of a failed request_parse: EXIT_USAGE… */
 };

@@ -87,6 +87,8 @@ static bool wants(const struct option *row, const char *text, const char *more, 
     buf_init(&b, TEXT_MAX);
     if (row->kind == KIND_PIDS)
         buf_text(&b, "process ids, such as 812,813");
+    else if (row->kind == KIND_LIST)
+        buf_text(&b, row->unit ? row->unit : row->value);
     else if (row->choices)
         value_choices(row, true, row->kind == KIND_FORMATS ? ", " : " or ", &b);
     else if (row->max)
@@ -95,7 +97,7 @@ static bool wants(const struct option *row, const char *text, const char *more, 
         buf_text(&b, "1 or 0");
     else
         buf_text(&b, row->value);
-    if (row->kind != KIND_SECRET) {
+    if (row->kind != KIND_SECRET && row->kind != KIND_SECRETS) {
         buf_text(&b, ", got ");
         value_quote(text, &b);
     }
@@ -263,6 +265,8 @@ static bool store_formats(const struct option *row, const char *text, unsigned *
         const struct choice *choice = find_choice(row->choices, name);
         if (!choice)
             return unknown_choice(row, name, text, err);
+        if (choice->not_yet)
+            return later_choice(row, choice, err);
         bits |= (unsigned)choice->value;
     }
     if (bits == 0)
@@ -299,12 +303,58 @@ static bool store_pids(const struct option *row, const char *text, struct settin
     return true;
 }
 
+static bool add_pattern(const struct option *row, struct str text, struct pattern_list *list,
+                        struct err *err)
+{
+    struct pattern pattern = {text, text.len > 0 && text.ptr[0] == '!'};
+    if (pattern.excludes)
+        pattern.text = str_trim(str_sub(text, 1, text.len));
+    if (pattern.text.len < row->min)
+        return false;
+    if (list->count == SETTINGS_PATTERNS_MAX)
+        return err_set(err, ERR_LIMIT, 0, "takes at most %d patterns", SETTINGS_PATTERNS_MAX);
+    list->at[list->count++] = pattern;
+    return true;
+}
+
+static bool store_list(const struct option *row, const char *text, struct pattern_list *list,
+                       struct err *err)
+{
+    struct str rest = str_of(text);
+    size_t before = list->count;
+    do {
+        struct err why = {0};
+        if (!add_pattern(row, str_trim(str_cut(&rest, ',')), list, &why)) {
+            list->count = before;
+            return why.kind == ERR_NONE ? wants(row, text, "", err)
+                                        : err_set(err, why.kind, 0, "%s", why.text);
+        }
+    } while (rest.len > 0);
+    return true;
+}
+
+static bool store_events(const char *text, struct event_list *out, struct err *err)
+{
+    return event_parse(str_of(text), out, err);
+}
+
 static bool store_text(const struct option *row, const char *text, const char **out,
                        struct err *err)
 {
     if (text[0] == '\0')
         return wants(row, text, "", err);
     *out = text;
+    return true;
+}
+
+static bool store_secret(const struct option *row, const char *text, struct secret_list *list,
+                         struct err *err)
+{
+    if (text[0] == '\0')
+        return wants(row, text, "", err);
+    if (list->count == SETTINGS_HEADERS_MAX)
+        return err_set(err, ERR_LIMIT, 0, "takes at most %d values", SETTINGS_HEADERS_MAX);
+    list->at[list->count++] = text;
     return true;
 }
 
@@ -349,11 +399,17 @@ bool value_store(const struct option *row, const char *text, struct request *out
         return store_formats(row, text, slot(row, out), err);
     case KIND_PIDS:
         return store_pids(row, text, &out->settings, err);
+    case KIND_LIST:
+        return store_list(row, text, slot(row, out), err);
+    case KIND_EVENTS:
+        return store_events(text, slot(row, out), err);
     case KIND_TEXT:
     case KIND_PATH:
     case KIND_DIR:
     case KIND_SECRET:
         return store_text(row, text, slot(row, out), err);
+    case KIND_SECRETS:
+        return store_secret(row, text, slot(row, out), err);
     case KIND_ACTION:
         break;
     }

@@ -15,14 +15,14 @@ enum {
     HASH_WORDS_PER_READ = 256,
 };
 
-struct dynamic {
-    uint64_t symbols, names, names_bytes, hash, gnu_hash; /* addresses, 0: absent */
-    uint64_t relocations, relative_count;
-};
-
-static void take_entry(struct dynamic *d, uint64_t tag, uint64_t value)
+static void take_entry(struct elf_dynamic *d, uint64_t tag, uint64_t value)
 {
     switch (tag) {
+    case DT_NEEDED:
+        if (d->needed_count < ELF_NEEDED_MAX) {
+            d->needed[d->needed_count++] = value;
+        }
+        break;
     case DT_SYMTAB:
         d->symbols = value;
         break;
@@ -50,7 +50,7 @@ static void take_entry(struct dynamic *d, uint64_t tag, uint64_t value)
 }
 
 /* Takes the entries of one piece; false at DT_NULL. */
-static bool take_entries(const struct elf *e, struct dynamic *d, struct cursor *c)
+static bool take_entries(const struct elf *e, struct elf_dynamic *d, struct cursor *c)
 {
     while (c->len > 0) {
         uint64_t tag = e->is_32bit ? cursor_u32(c) : cursor_u64(c);
@@ -63,7 +63,7 @@ static bool take_entries(const struct elf *e, struct dynamic *d, struct cursor *
     return true;
 }
 
-static void read_dynamic(const struct elf *e, struct dynamic *d)
+void elf_read_dynamic(const struct elf *e, struct elf_dynamic *d)
 {
     unsigned char bytes[DYNAMIC_ENTRIES_PER_READ * sizeof(Elf64_Dyn)];
     size_t each = e->is_32bit ? sizeof(Elf32_Dyn) : sizeof(Elf64_Dyn);
@@ -83,8 +83,8 @@ static void read_dynamic(const struct elf *e, struct dynamic *d)
 
 uint64_t elf_relative_count(const struct elf *e, const struct elf_section *section)
 {
-    struct dynamic d = {0};
-    read_dynamic(e, &d);
+    struct elf_dynamic d = {0};
+    elf_read_dynamic(e, &d);
     return d.relocations == section->address ? d.relative_count : 0;
 }
 
@@ -162,10 +162,10 @@ static uint64_t count_by_hash(const struct elf *e, uint64_t offset)
 
 void elf_find_dynamic_table(struct elf *e, struct elf_symbol_table *out)
 {
-    struct dynamic d = {0};
+    struct elf_dynamic d = {0};
     struct elf_symbol_table t = {0};
     uint64_t hash;
-    read_dynamic(e, &d);
+    elf_read_dynamic(e, &d);
     if (!elf_offset_of(e, d.symbols, &t.offset) || !elf_offset_of(e, d.names, &t.names_offset)) {
         return;
     }

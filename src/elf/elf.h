@@ -155,6 +155,18 @@ bool elf_each_function(struct elf *e, enum elf_table table,
                        bool (*each)(void *context, const struct elf_symbol *symbol), void *context,
                        struct err *err);
 
+/* The defined dynamic symbol of this name, of any type, by the file's own hash table: a dozen small
+ * reads whatever the file's size. False when there is none, or no hash table. */
+bool elf_find_dynamic(struct elf *e, const char *name, struct elf_symbol *out);
+
+/* The same in any table, .symtab among them, by reading all of its names (the first 16 MiB: some
+ * 0.3 ms per MiB) and, when the name is among them, the symbols. */
+bool elf_find_symbol(struct elf *e, enum elf_table table, const char *name,
+                     struct elf_symbol *out);
+
+/* Does the file ask for a library whose name begins so (DT_NEEDED)? */
+bool elf_needs(struct elf *e, const char *prefix);
+
 /* The name as it stands in the table, without "@VERSION", at most ELF_NAME_MAX bytes. Borrowed
  * until the next call with this struct elf; false when it cannot be read or is empty. */
 bool elf_name(struct elf *e, enum elf_table table, uint32_t name, struct str *out);

@@ -10,7 +10,7 @@ enum {
     MARK_READS_MAX = 200000, /* real tables keep names in order and need one read per 100 */
 };
 
-static size_t symbol_bytes(const struct elf *e)
+size_t elf_symbol_bytes(const struct elf *e)
 {
     return e->is_32bit ? sizeof(Elf32_Sym) : sizeof(Elf64_Sym);
 }
@@ -23,7 +23,7 @@ static struct elf_symbol_table table_of_section(const struct elf *e, const struc
     const struct elf_section *names = &e->sections.at[s->link];
     return (struct elf_symbol_table){
         .offset = s->offset,
-        .count = s->bytes / symbol_bytes(e),
+        .count = s->bytes / elf_symbol_bytes(e),
         .names_offset = names->offset,
         .names_bytes = names->type == SHT_STRTAB && !names->compressed ? names->bytes : 0,
     };
@@ -115,23 +115,17 @@ bool elf_name_of(struct elf *e, enum elf_table table, uint32_t index, struct str
     const struct elf_symbol_table *t = &e->tables[table];
     unsigned char bytes[4]; /* st_name is the first field in both classes */
     if (index >= t->count ||
-        !elf_read(e, t->offset + (uint64_t)index * symbol_bytes(e), bytes, sizeof bytes, NULL)) {
+        !elf_read(e, t->offset + (uint64_t)index * elf_symbol_bytes(e), bytes, sizeof bytes,
+                  NULL)) {
         return false;
     }
     struct cursor c = cursor_of(bytes, sizeof bytes);
     return elf_name(e, table, cursor_u32(&c), out);
 }
 
-struct raw_symbol {
-    uint32_t name;
-    uint8_t info;
-    uint16_t section;
-    uint64_t value, size;
-};
-
-static struct raw_symbol take_symbol(struct cursor *c, bool is_32bit)
+struct elf_raw_symbol elf_take_symbol(struct cursor *c, bool is_32bit)
 {
-    struct raw_symbol s = {.name = cursor_u32(c)};
+    struct elf_raw_symbol s = {.name = cursor_u32(c)};
     if (is_32bit) {
         s.value = cursor_u32(c);
         s.size = cursor_u32(c);
@@ -154,7 +148,7 @@ static bool is_mark(struct elf *e, enum elf_table table, uint32_t name)
            text.ptr[0] == '$' || str_starts(text, STR(".L"));
 }
 
-static enum elf_binding binding_of(uint8_t info)
+enum elf_binding elf_binding_of(uint8_t info)
 {
     switch (info >> 4) {
     case STB_LOCAL:
@@ -167,7 +161,7 @@ static enum elf_binding binding_of(uint8_t info)
 }
 
 /* Translates; false when the symbol is no code of this file. */
-static bool is_function(struct elf *e, enum elf_table table, const struct raw_symbol *raw,
+static bool is_function(struct elf *e, enum elf_table table, const struct elf_raw_symbol *raw,
                         struct elf_symbol *out)
 {
     unsigned type = raw->info & 15;
@@ -188,7 +182,7 @@ static bool is_function(struct elf *e, enum elf_table table, const struct raw_sy
         .limit = in_code ? section->address + section->bytes : e->text_limit,
         .name = raw->name,
         .table = (uint8_t)table,
-        .binding = (uint8_t)binding_of(raw->info),
+        .binding = (uint8_t)elf_binding_of(raw->info),
     };
     return raw->name != 0;
 }
@@ -198,7 +192,7 @@ bool elf_each_function(struct elf *e, enum elf_table table,
                        struct err *err)
 {
     const struct elf_symbol_table *t = &e->tables[table];
-    size_t bytes = symbol_bytes(e);
+    size_t bytes = elf_symbol_bytes(e);
     unsigned char *chunk = malloc(SYMBOLS_PER_READ * bytes);
     bool good = chunk != NULL || err_set(err, ERR_MEMORY, 0, "no memory to read symbols");
     for (uint64_t done = 0; good && done < t->count;) {
@@ -207,7 +201,7 @@ bool elf_each_function(struct elf *e, enum elf_table table,
         good = elf_read(e, t->offset + done * bytes, chunk, count * bytes, err);
         struct cursor c = cursor_of(chunk, good ? count * bytes : 0);
         for (size_t i = 0; good && i < count; i++) {
-            struct raw_symbol raw = take_symbol(&c, e->is_32bit);
+            struct elf_raw_symbol raw = elf_take_symbol(&c, e->is_32bit);
             struct elf_symbol symbol;
             if (is_function(e, table, &raw, &symbol) && !each(context, &symbol)) {
                 free(chunk);

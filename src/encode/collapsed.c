@@ -196,38 +196,28 @@ static bool rank_texts(struct texts *texts)
     return true;
 }
 
-struct ranked_node {
-    uint32_t parent, text_rank, id;
-};
-
-static int by_parent_and_text(const void *left, const void *right)
-{
-    const struct ranked_node *a = left, *b = right;
-    if (a->parent != b->parent) {
-        return a->parent < b->parent ? -1 : 1;
-    }
-    return (a->text_rank > b->text_rank) - (a->text_rank < b->text_rank);
-}
-
+/* Nodes by the rank of their text, from the last one on, each before the siblings that it has so far. No parent has
+ * two children of one text. */
 static bool link_children(struct writer *w)
 {
-    size_t count = w->tree.len;
-    struct ranked_node *order = calloc(count, sizeof *order);
-    if (order == NULL) {
-        return false;
+    size_t ranks = w->texts.list.len, count = w->tree.len;
+    uint32_t *first = calloc(ranks, sizeof *first), *next = calloc(count, sizeof *next);
+    bool ok = first != NULL && next != NULL;
+    for (size_t i = 1; ok && i < count; i++) {
+        uint32_t *head = &first[w->texts.rank[w->tree.at[i].text]];
+        next[i] = *head;
+        *head = (uint32_t)i;
     }
-    for (size_t i = 1; i < count; i++) {
-        const struct spelled_node *n = &w->tree.at[i];
-        order[i] = (struct ranked_node){n->parent, w->texts.rank[n->text], (uint32_t)i};
+    for (size_t rank = ranks; ok && rank-- > 1;) {
+        for (uint32_t id = first[rank]; id != 0; id = next[id]) {
+            struct spelled_node *parent = &w->tree.at[w->tree.at[id].parent];
+            w->tree.at[id].sibling = parent->child;
+            parent->child = id;
+        }
     }
-    qsort(order + 1, count - 1, sizeof *order, by_parent_and_text);
-    for (size_t i = count; i-- > 1;) {
-        struct spelled_node *parent = &w->tree.at[order[i].parent];
-        w->tree.at[order[i].id].sibling = parent->child;
-        parent->child = order[i].id;
-    }
-    free(order);
-    return true;
+    free(first);
+    free(next);
+    return ok;
 }
 
 /* Numbers the nodes in the order in which a walk from the root meets them. */

@@ -1,5 +1,5 @@
 #include "encode/collapsed.h"
-#include "encode/utf8.h"
+#include "base/utf8.h"
 
 /* What marks a kind in gProfiler's files beside our own suffixes. A name that carries one of these
  * keeps it: it says more than the kind. */

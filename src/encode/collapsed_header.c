@@ -1,7 +1,8 @@
 #include "base/time.h"
 #include "base/version.h"
 #include "encode/collapsed.h"
-#include "encode/json.h"
+#include "base/json.h"
+#include "encode/value.h"
 
 /* Performance Studio skips its process bookkeeping for agents it takes to be older than 1.2.3; our
  * own version stands in run_arguments and below "pillion". */
@@ -64,7 +65,48 @@ static void containers(struct buf *out, const struct profile *p)
     buf_text(out, "], \"container_names_enabled\": true");
 }
 
-/* What the window itself knows; the facts of the machine are added where they are known. */
+static void fact(struct buf *out, const char *key, struct str text)
+{
+    if (text.len > 0) {
+        buf_printf(out, ", \"%s\": ", key);
+        json_text(out, text);
+    }
+}
+
+static void number(struct buf *out, const char *key, uint64_t value)
+{
+    if (value > 0) {
+        buf_printf(out, ", \"%s\": %llu", key, (unsigned long long)value);
+    }
+}
+
+/* By Performance Studio's names, so that a file that is sent later from elsewhere tells where it was made. What
+ * is not known is not told: who sends it may know more. */
+static void machine(struct buf *out, const struct profile_machine *m)
+{
+    number(out, "pid", m->pid);
+    if (m->spawn_wall_ns > 0) {
+        buf_text(out, ", \"spawn_time\": ");
+        moment(out, m->spawn_wall_ns);
+    }
+    number(out, "spawn_uptime_ms", m->boot_ns / NS_PER_MS);
+    fact(out, "private_ip", m->private_ip);
+    fact(out, "mac_address", m->mac_address);
+    number(out, "processors", m->processors);
+    number(out, "memory_capacity_mb", m->memory_bytes >> 20);
+    fact(out, "system_name", STR("Linux"));
+    fact(out, "os_name", m->os_name);
+    fact(out, "os_release", m->os_release);
+    fact(out, "kernel_release", m->kernel_release);
+    fact(out, "kernel_version", m->kernel_version);
+    fact(out, "hardware_type", m->hardware_type);
+    fact(out, "libc_type", m->libc_type);
+    fact(out, "libc_version", m->libc_version);
+    fact(out, "run_mode", m->run_mode);
+    fact(out, "deployment_type", m->deployment_type);
+}
+
+/* What the window itself knows, and the machine's facts as far as they are told. */
 static void metadata(struct buf *out, const struct profile *p)
 {
     const struct profile_meta *m = &p->meta;
@@ -72,6 +114,9 @@ static void metadata(struct buf *out, const struct profile *p)
     moment(out, m->end_wall_ns);
     buf_text(out, ", \"hostname\": ");
     text_or_null(out, profile_text(p, m->host));
+    if (m->machine != NULL) {
+        machine(out, m->machine);
+    }
     buf_text(out, ", \"agent_version\": \"" STUDIO_AGENT_VERSION "\", \"profiling_mode\": \"cpu\"");
     buf_printf(out, ", \"continuous\": %s", m->continuous ? "true" : "false");
     buf_text(out, ", \"run_arguments\": {\"service_name\": ");
@@ -106,6 +151,30 @@ static void application_metadata(struct buf *out, const struct profile *p, uint3
     buf_text(out, "], \"application_metadata_enabled\": true");
 }
 
+/* What the profiler itself took. */
+static void own_cost(struct buf *out, const struct profile *p)
+{
+    const struct profile_meta *m = &p->meta;
+    buf_printf(out, ", \"own\": {\"cpu_ns\": %llu, \"rss_bytes\": %llu, \"rss_peak_bytes\": %llu",
+               (unsigned long long)m->own_cpu_ns, (unsigned long long)m->own_rss_bytes,
+               (unsigned long long)m->own_rss_peak_bytes);
+    buf_printf(out, ", \"frequency\": %.3f, \"budget\": ",
+               m->mean_hz > 0 ? m->mean_hz : (double)frequency(p));
+    text_or_null(out, profile_text(p, m->budget));
+    buf_text(out, "}");
+}
+
+static void uploads(struct buf *out, const struct profile_uploads *u)
+{
+    if (u->any) {
+        buf_printf(out, ", \"uploads\": {\"sent\": %llu, \"waiting\": %llu, \"dropped\": %llu",
+                   (unsigned long long)u->sent, (unsigned long long)u->waiting,
+                   (unsigned long long)u->dropped);
+        buf_printf(out, ", \"failures\": %llu, \"cpu_ns\": %llu}",
+                   (unsigned long long)u->failures, (unsigned long long)u->cpu_ns);
+    }
+}
+
 static void own_totals(struct buf *out, const struct profile *p)
 {
     struct profile_totals sum = profile_sum(p);
@@ -137,7 +206,26 @@ static void own_totals(struct buf *out, const struct profile *p)
     }
     buf_text(out, "}, \"reason\": ");
     text_or_null(out, profile_text(p, p->meta.reason));
+    if (value_is_other(p)) {
+        buf_text(out, ", \"value\": ");
+        json_text(out, profile_text(p, p->meta.value));
+        buf_text(out, ", \"unit\": ");
+        json_text(out, profile_text(p, p->meta.unit));
+    }
+    own_cost(out, p);
+    uploads(out, &p->meta.uploads);
     buf_text(out, "}");
+}
+
+/* Both or none: Performance Studio keeps them only so. */
+static void metrics(struct buf *out, const struct profile_usage *u)
+{
+    if (!u->any) {
+        buf_text(out, ", \"metrics\": {\"cpu_avg\": null, \"mem_avg\": null}");
+        return;
+    }
+    buf_printf(out, ", \"metrics\": {\"cpu_avg\": %.2f, \"mem_avg\": %.2f}", u->cpu_percent,
+               u->memory_percent);
 }
 
 void collapsed_header(struct buf *out, const struct profile *p, uint32_t *index_of_process)
@@ -145,7 +233,7 @@ void collapsed_header(struct buf *out, const struct profile *p, uint32_t *index_
     buf_text(out, "# {");
     containers(out, p);
     metadata(out, p);
-    buf_text(out, ", \"metrics\": {\"cpu_avg\": null, \"mem_avg\": null}");
+    metrics(out, &p->meta.usage);
     application_metadata(out, p, index_of_process);
     buf_text(out, ", \"profiling_mode\": \"cpu\", \"sampling_event\": \"cpu-time\"");
     buf_printf(out, ", \"sampling_mode\": \"frequency\", \"sampling_frequency\": %llu",

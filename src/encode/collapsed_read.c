@@ -5,7 +5,8 @@
 #include "base/time.h"
 #include "encode/collapsed.h"
 #include "encode/intake.h"
-#include "encode/json.h"
+#include "base/json.h"
+#include "encode/value.h"
 #include "profile/merge.h"
 
 enum {
@@ -28,6 +29,7 @@ struct reader {
     struct collapsed_damage *damage;
     bool has_index, has_container, is_nameless;
     uint64_t period_ns;
+    struct str wanted; /* a sample type's name; "": whatever it holds */
     uint64_t line, good;
     VEC(struct described) described; /* element 0 stands for null */
     VEC(uint32_t) frames;
@@ -93,6 +95,27 @@ static uint64_t header_period(struct str header, struct str arguments, uint64_t 
     return period;
 }
 
+/* Whose weights the lines have, by our own header or without one. */
+static bool read_value(struct reader *r, struct str own, struct err *err)
+{
+    struct str name = STR(""), unit = STR("");
+    buf_clear(&r->comm);
+    buf_clear(&r->runtime);
+    if (json_text_of(json_member(own, "value"), &r->comm) &&
+        json_text_of(json_member(own, "unit"), &r->runtime) && !r->comm.failed &&
+        !r->runtime.failed) {
+        name = buf_slice(&r->comm);
+        unit = buf_slice(&r->runtime);
+    }
+    struct str held = name.len > 0 ? str_sub(name, 0, 40) : STR("cpu");
+    if (r->wanted.len > 0 && !str_eq(r->wanted, name.len > 0 ? name : held)) {
+        struct str wanted = str_sub(r->wanted, 0, 40);
+        return err_set(err, ERR_USAGE, 0, "there is no sample type %.*s in it; there is: %.*s",
+                       (int)wanted.len, wanted.ptr, (int)held.len, held.ptr);
+    }
+    return intake_value(&r->in, name, unit, err);
+}
+
 static void read_meta(struct reader *r, struct str header)
 {
     struct str metadata = json_member(header, "metadata");
@@ -111,7 +134,16 @@ static void read_meta(struct reader *r, struct str header)
     meta.mode = header_text(r, json_member(own, "mode"));
     meta.reason = header_text(r, json_member(own, "reason"));
     json_u64_of(json_member(own, "lost_records"), &meta.lost_records);
+    struct str cost = json_member(own, "own");
+    json_u64_of(json_member(cost, "cpu_ns"), &meta.own_cpu_ns);
+    json_u64_of(json_member(cost, "rss_bytes"), &meta.own_rss_bytes);
+    json_u64_of(json_member(cost, "rss_peak_bytes"), &meta.own_rss_peak_bytes);
+    meta.budget = header_text(r, json_member(cost, "budget"));
     json_bool_of(json_member(metadata, "continuous"), &meta.continuous);
+    if (value_is_counted(r->in.profile)) {
+        meta.period_ns = 1;
+        meta.frequency_hz = 0;
+    }
     if (meta.period_ns != 0) {
         r->period_ns = meta.period_ns;
     }
@@ -142,6 +174,9 @@ static bool read_header(struct reader *r, struct str header, struct err *err)
     if (!json_valid(header)) {
         return err_set(err, ERR_MALFORMED, 0,
                        "line 1: the header behind \"# \" is not valid JSON");
+    }
+    if (!read_value(r, json_member(header, "pillion"), err)) {
+        return false;
     }
     read_meta(r, header);
     struct str arguments = json_member(json_member(header, "metadata"), "run_arguments");
@@ -355,8 +390,10 @@ static bool read_all(struct reader *r, struct str file, struct err *err)
         }
         r->line = 2;
         file = rest;
-    } else {
+    } else if (read_value(r, STR(""), err)) {
         judge_plain(r, file);
+    } else {
+        return false;
     }
     if (!read_lines(r, file, err)) {
         return false;
@@ -371,10 +408,10 @@ static bool read_all(struct reader *r, struct str file, struct err *err)
     return true;
 }
 
-bool collapsed_read(struct profile *p, struct str file, struct collapsed_damage *damage,
-                    struct err *err)
+bool collapsed_read_type(struct profile *p, struct str file, struct str type,
+                         struct collapsed_damage *damage, struct err *err)
 {
-    struct reader r = {.damage = damage, .period_ns = collapsed_period(p)};
+    struct reader r = {.damage = damage, .wanted = type, .period_ns = collapsed_period(p)};
     intake_init(&r.in, p);
     buf_init(&r.comm, TEXT_MAX);
     buf_init(&r.runtime, TEXT_MAX);
@@ -388,4 +425,10 @@ bool collapsed_read(struct profile *p, struct str file, struct collapsed_damage 
     vec_release(&r.described);
     vec_release(&r.frames);
     return ok;
+}
+
+bool collapsed_read(struct profile *p, struct str file, struct collapsed_damage *damage,
+                    struct err *err)
+{
+    return collapsed_read_type(p, file, STR(""), damage, err);
 }

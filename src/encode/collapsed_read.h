@@ -32,4 +32,9 @@ struct collapsed_damage {
 bool collapsed_read(struct profile *p, struct str file, struct collapsed_damage *damage,
                     struct err *err);
 
+/* The same, if it holds this sample type: "cpu" unless our own header names another one; "" is collapsed_read. Else
+ * ERR_USAGE, and the sentence says which it holds. */
+bool collapsed_read_type(struct profile *p, struct str file, struct str type,
+                         struct collapsed_damage *damage, struct err *err);
+
 #endif

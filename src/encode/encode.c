@@ -2,7 +2,8 @@
 
 #include "encode/collapsed.h"
 #include "encode/flame.h"
-#include "encode/gzip.h"
+#include "base/gzip.h"
+#include "encode/otlp.h"
 #include "encode/pprof.h"
 #include "encode/pprof_read.h"
 #include "encode/speedscope.h"
@@ -16,6 +17,8 @@ const struct encoder encoders[ENCODER_COUNT] = {
      "pprof, for `go tool pprof` and most profiling services"},
     {"speedscope", ".speedscope.json", ".speedscope .json", "application/json", speedscope_write,
      "JSON for speedscope"},
+    {"otlp", ".otlp", "", "application/x-protobuf", otlp_write,
+     "OpenTelemetry's protocol, which is sent and not kept"},
 };
 
 const struct encoder *encoder_by_name(struct str name)
@@ -69,8 +72,8 @@ static bool is_text(struct str file)
     return true;
 }
 
-static bool read_plain(struct profile *into, struct str file, struct collapsed_damage *damage,
-                       struct err *err)
+static bool read_plain(struct profile *into, struct str file, struct str type,
+                       struct collapsed_damage *damage, struct err *err)
 {
     if (file.len == 0) {
         return err_set(err, ERR_MALFORMED, 0, "the file is empty");
@@ -80,20 +83,27 @@ static bool read_plain(struct profile *into, struct str file, struct collapsed_d
                        "%s cannot be read; collapsed stacks (.col) and pprof can",
                        file.ptr[0] == '<' ? "HTML" : "JSON");
     }
-    return is_text(file) ? collapsed_read(into, file, damage, err) : pprof_read(into, file, err);
+    return is_text(file) ? collapsed_read_type(into, file, type, damage, err)
+                         : pprof_read_type(into, file, type, err);
+}
+
+bool profile_read_type(struct profile *into, struct str file, struct str type,
+                       struct collapsed_damage *damage, struct err *err)
+{
+    *damage = (struct collapsed_damage){0};
+    if (!gzip_is(file.ptr, file.len)) {
+        return read_plain(into, file, type, damage, err);
+    }
+    struct buf plain;
+    buf_init(&plain, PPROF_READ_MAX_BYTES);
+    bool ok = gzip_inflate(file.ptr, file.len, &plain, err) &&
+              read_plain(into, buf_slice(&plain), type, damage, err);
+    buf_release(&plain);
+    return ok;
 }
 
 bool profile_read(struct profile *into, struct str file, struct collapsed_damage *damage,
                   struct err *err)
 {
-    *damage = (struct collapsed_damage){0};
-    if (!gzip_is(file.ptr, file.len)) {
-        return read_plain(into, file, damage, err);
-    }
-    struct buf plain;
-    buf_init(&plain, PPROF_READ_MAX_BYTES);
-    bool ok = gzip_inflate(file.ptr, file.len, &plain, err) &&
-              read_plain(into, buf_slice(&plain), damage, err);
-    buf_release(&plain);
-    return ok;
+    return profile_read_type(into, file, STR(""), damage, err);
 }

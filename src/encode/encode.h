@@ -24,7 +24,7 @@ struct encoder {
     const char *description; /* in words, for help and lists */
 };
 
-enum { ENCODER_COUNT = 4 };
+enum { ENCODER_COUNT = 5 };
 extern const struct encoder encoders[ENCODER_COUNT];
 
 /* Null when no format has this name, or this ending. */
@@ -36,5 +36,9 @@ const struct encoder *encoder_by_extension(struct str path);
  * file; ERR_UNSUPPORTED when it is of no such format. */
 bool profile_read(struct profile *into, struct str file, struct collapsed_damage *damage,
                   struct err *err);
+
+/* The same of one sample type, by its name; "" is profile_read. ERR_USAGE when the file holds none of that name. */
+bool profile_read_type(struct profile *into, struct str file, struct str type,
+                       struct collapsed_damage *damage, struct err *err);
 
 #endif

@@ -8,7 +8,8 @@
 #include "base/version.h"
 #include "encode/flame_data.h"
 #include "encode/flame_text.h"
-#include "encode/json.h"
+#include "base/json.h"
+#include "encode/value.h"
 
 /* The constant script and style, embedded by the build. */
 extern const unsigned char flame_js[], flame_js_end[], flame_css[], flame_css_end[];
@@ -66,6 +67,16 @@ static struct str service_of(const struct profile *p)
     return p->meta.service != 0 ? profile_text(p, p->meta.service) : STR("profile");
 }
 
+/* "3.42 s" of a time, "1,234" of what is counted. */
+static void put_weight(struct page *page, const struct flame *f, uint64_t weight)
+{
+    if (value_is_counted(f->p)) {
+        page_count(page, weight);
+    } else {
+        page_seconds(page, weight);
+    }
+}
+
 /* Sections of the page, in their order. */
 
 static void put_moment(struct page *page, uint64_t wall_ns)
@@ -91,6 +102,10 @@ static void put_title(struct page *page, const struct flame *f)
     const struct profile *p = f->p;
     page_markup(page, "pillion" DOT);
     page_escaped(page, service_of(p));
+    if (value_is_other(p)) {
+        page_markup(page, DOT);
+        page_escaped(page, value_name(p));
+    }
     if (p->meta.end_wall_ns != 0) {
         page_markup(page, DOT);
         put_moment(page, p->meta.end_wall_ns);
@@ -166,16 +181,18 @@ static void put_facts(struct page *page, const struct flame *f)
 {
     const struct profile *p = f->p;
     page_markup(page, "<dl>\n");
-    begin_fact(page, "CPU time");
-    page_seconds(page, f->sum.cpu_ns);
+    page_markup(page, "<div><dt>");
+    page_escaped(page, value_name(p));
+    page_markup(page, "</dt><dd>");
+    put_weight(page, f, f->sum.cpu_ns);
     end_fact(page);
-    if (window_ns(p) != 0) {
+    if (window_ns(p) != 0 && !value_is_other(p)) {
         begin_fact(page, "Cores in use");
         page_printf(page, "%.2f", (double)f->sum.cpu_ns / (double)window_ns(p));
         end_fact(page);
     }
     put_count_fact(page, "Processes", p->processes.len - 1);
-    put_count_fact(page, "Threads", p->threads.len - 1);
+    put_count_fact(page, "Threads", profile_thread_count(p));
     if (p->meta.frequency_hz != 0) {
         begin_fact(page, "Rate");
         page_printf(page, "%u Hz", p->meta.frequency_hz);
@@ -183,13 +200,15 @@ static void put_facts(struct page *page, const struct flame *f)
     }
     put_fact(page, "Host", profile_text(p, p->meta.host));
     put_fact(page, "How", profile_text(p, p->meta.mode));
+    put_fact(page, "Budget", profile_text(p, p->meta.budget));
     put_window_facts(page, p);
     page_markup(page, "</dl>\n");
 }
 
-static void put_share(struct page *page, uint64_t part_ns, uint64_t whole_ns, const char *what)
+static void put_share(struct page *page, const struct flame *f, uint64_t part_ns, uint64_t whole_ns,
+                      const char *what)
 {
-    page_seconds(page, part_ns);
+    put_weight(page, f, part_ns);
     page_printf(page, " %s (", what);
     page_percent(page, part_ns, whole_ns);
     page_markup(page, ")");
@@ -206,13 +225,13 @@ static void put_accounts(struct page *page, const struct flame *f, uint64_t whol
             const char *name = account_name((enum account)a);
             snprintf(word, sizeof word, "%.*s", (int)strlen(name) - 2, name + 1);
             page_markup(page, between);
-            put_share(page, f->sum.account_ns[a], whole_ns, word);
+            put_share(page, f, f->sum.account_ns[a], whole_ns, word);
             between = DOT;
         }
     }
     if (unclaimed_ns != 0) {
         page_markup(page, between);
-        put_share(page, unclaimed_ns, whole_ns, "in no sample");
+        put_share(page, f, unclaimed_ns, whole_ns, "in no sample");
     }
 }
 
@@ -232,13 +251,16 @@ static void put_not_seen(struct page *page, const struct flame *f)
     }
     page_printf(page, "<p id=\"unseen\" class=\"%s\"><b>Not seen:</b> ", level);
     if (whole_ns == 0) {
-        page_markup(page, "no CPU time was used, or none could be seen; the reason stands below");
+        page_markup(page, value_is_other(f->p) ? "nothing of it is in these files"
+                                               : "no CPU time was used, or none could be seen; the "
+                                                 "reason stands below");
     } else if (lost_ns == 0) {
         page_markup(page, "nothing missing (100.0 % of ");
-        page_seconds(page, whole_ns);
+        put_weight(page, f, whole_ns);
         page_markup(page, ")");
     } else {
-        put_share(page, lost_ns, whole_ns, "of the CPU time");
+        put_share(page, f, lost_ns, whole_ns,
+                  value_is_other(f->p) ? "of all" : "of the CPU time");
         put_accounts(page, f, whole_ns, unclaimed_ns);
     }
     if (f->p->meta.lost_records != 0) {
@@ -267,8 +289,9 @@ static void put_compared(struct page *page, const struct flame *f)
         page_markup(page, " UTC");
     }
     page_markup(page, " (");
-    page_seconds(page, f->base_sum.cpu_ns);
-    page_markup(page, " CPU), relative to equal totals: "
+    put_weight(page, f, f->base_sum.cpu_ns);
+    page_markup(page, value_is_other(f->p) ? "" : " CPU");
+    page_markup(page, "), relative to equal totals: "
                       "<b>&#8722; blue</b> takes a smaller share than before, "
                       "<b>+ orange</b> a larger one.</p>\n");
 }
@@ -286,7 +309,9 @@ static void put_header(struct page *page, const struct flame *f)
 
 static void put_empty(struct page *page, const struct flame *f)
 {
-    page_markup(page, "<section id=\"graph\" class=\"empty\">\n<h2>No CPU time was seen");
+    page_markup(page, "<section id=\"graph\" class=\"empty\">\n<h2>No ");
+    page_escaped(page, value_name(f->p));
+    page_markup(page, " was seen");
     if (window_ns(f->p) != 0) {
         page_markup(page, " in ");
         page_seconds(page, window_ns(f->p));
@@ -294,7 +319,7 @@ static void put_empty(struct page *page, const struct flame *f)
     page_markup(page, "</h2>\n<p>");
     if (f->p->meta.reason != 0) {
         page_escaped(page, profile_text(f->p, f->p->meta.reason));
-    } else {
+    } else if (!value_is_other(f->p)) {
         page_markup(page, "Nothing ran: the processes were idle, and waiting takes no CPU time.");
     }
     page_markup(page, "</p>\n<p>What can be seen here, and what would have to change to see more: "
@@ -372,12 +397,13 @@ static size_t find_top(const struct flame *f, const struct flame_entry *top[TOP_
     return count;
 }
 
-static void put_number_cells(struct page *page, uint64_t ns, uint64_t whole_ns)
+static void put_number_cells(struct page *page, const struct flame *f, uint64_t ns,
+                             uint64_t whole_ns)
 {
     page_markup(page, "<td>");
     page_percent(page, ns, whole_ns);
     page_markup(page, "<td>");
-    page_seconds(page, ns);
+    put_weight(page, f, ns);
 }
 
 static void put_top_functions(struct page *page, const struct flame *f)
@@ -394,8 +420,8 @@ static void put_top_functions(struct page *page, const struct flame *f)
                       "<th scope=\"col\">Function</thead>\n<tbody>\n");
     for (size_t i = 0; i < count; i++) {
         page_markup(page, "<tr>");
-        put_number_cells(page, top[i]->self_ns, f->sum.cpu_ns);
-        put_number_cells(page, top[i]->total_ns, f->sum.cpu_ns);
+        put_number_cells(page, f, top[i]->self_ns, f->sum.cpu_ns);
+        put_number_cells(page, f, top[i]->total_ns, f->sum.cpu_ns);
         page_printf(page, "<td>%s<td>", frame_kind_name((enum frame_kind)top[i]->kind));
         page_escaped(page, profile_text(f->p, top[i]->name));
         page_markup(page, "\n");
@@ -440,7 +466,7 @@ static void put_process(struct page *page, const struct flame *f, struct columns
 {
     const struct process *process = &f->p->processes.at[id];
     page_markup(page, "<tr>");
-    put_number_cells(page, process_ns(f, id),
+    put_number_cells(page, f, process_ns(f, id),
                      f->sum.process_cpu_ns != 0 ? f->sum.process_cpu_ns : f->sum.cpu_ns);
     if (c.pid) {
         page_printf(page, "<td>%u", process->pid);
@@ -462,7 +488,8 @@ static void put_processes(struct page *page, const struct flame *f)
         return;
     }
     page_markup(page, "<section>\n<h2>Processes</h2>\n<table>\n<thead><tr>"
-                      "<th scope=\"col\" colspan=\"2\">CPU time");
+                      "<th scope=\"col\" colspan=\"2\">");
+    page_escaped(page, value_name(f->p));
     page_markup(page, c.pid ? "<th scope=\"col\">PID" : "");
     page_markup(page, "<th scope=\"col\">Process");
     page_markup(page, c.container ? "<th scope=\"col\">Container" : "");
@@ -483,8 +510,10 @@ static void put_processes(struct page *page, const struct flame *f)
 
 static void put_footer(struct page *page, const struct flame *f)
 {
-    page_markup(page, "<footer><p>Width is CPU time, not wall time. Order from left to right is by "
-                      "weight, not by time.</p>\n<p>");
+    page_markup(page, "<footer><p>Width is ");
+    page_escaped(page, value_name(f->p));
+    page_markup(page, value_is_other(f->p) ? "" : ", not wall time");
+    page_markup(page, ". Order from left to right is by weight, not by time.</p>\n<p>");
     if (f->p->meta.own_cpu_ns != 0) {
         page_markup(page, "The profiler itself took ");
         page_seconds(page, f->p->meta.own_cpu_ns);
@@ -553,6 +582,11 @@ static void write_header(struct buf *json, const struct flame *f)
     json_number(json, "end_ms", meta->end_wall_ns / NS_PER_MS);
     json_number(json, "hz", meta->frequency_hz);
     json_number(json, "unit_ns", f->unit_ns);
+    if (value_is_other(f->p)) {
+        json_member_text(json, "value", value_name(f->p));
+        json_member_text(json, "unit", profile_text(f->p, meta->unit));
+        json_member_text(json, "noun", value_is_counted(f->p) ? value_noun(f->p) : STR(""));
+    }
     json_key(json, "exact");
     buf_text(json, f->exact ? "true" : "false");
     json_key(json, "compared");

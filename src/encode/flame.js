@@ -853,7 +853,7 @@ function stripes() {
 
 /* ---- Numbers in words. */
 function time(ns) {
-  if (!head.hz) return Math.round(ns / head.unit_ns).toLocaleString('en') + ' samples';
+  if (head.noun || !head.hz && !head.value) return Math.round(ns / head.unit_ns).toLocaleString('en') + ' ' + (head.noun || 'samples');
   const s = ns / 1e9;
   return s.toFixed(s === 0 || s >= 9.995 ? 1 : s >= .0995 ? 2 : 3) + ' s';
 }
@@ -871,7 +871,7 @@ function describe({part, i}) {
     facts.push('total ' + time(t.total[i]) + ', ' + percent(t.total[i] / all) + ' of all' +
       (z || base !== file ? ', ' + percent(t.total[i] / t.total[z]) + ' of view' : ''));
     if (t.self) facts.push('own ' + time(t.self[i]));
-    if (head.hz) facts.push(Math.round(t.total[i] / head.unit_ns).toLocaleString('en') + ' samples');
+    if (head.hz && !head.value) facts.push(Math.round(t.total[i] / head.unit_ns).toLocaleString('en') + ' samples');
   }
   return [names[x], facts.join(' \u00b7 ')];
 }
@@ -1078,7 +1078,7 @@ function saveCollapsed() {
     sampling_frequency: head.hz,
     start_time: when(head.start_ms),
     end_time: when(head.end_ms),
-    pillion: {version: head.version, period_ns: head.unit_ns},
+    pillion: {version: head.version, period_ns: head.unit_ns, value: head.value, unit: head.unit},
   }) + '\n'];
   let owed = 0;
   for (let i = 1; i < file.n; i++) {

@@ -3,7 +3,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "encode/utf8.h"
+#include "base/utf8.h"
 
 void page_begin(struct page *page, struct sink *out, struct err *err)
 {

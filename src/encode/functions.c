@@ -46,7 +46,8 @@ bool functions_init(struct functions *f, const struct profile *p, struct err *er
     bool ok = f->of_frame != NULL && vec_push(&f->list) != NULL;
     for (size_t i = 1; ok && i < p->frames.len; i++) {
         const struct frame *frame = &p->frames.at[i];
-        struct function key = {frame->name, frame->system_name, frame->file, frame->kind};
+        struct function key = {frame->name, frame->system_name, frame->file, frame->first_line,
+                               frame->kind};
         f->of_frame[i] = place_of(f, &key);
         ok = f->of_frame[i] != 0;
     }

@@ -12,6 +12,7 @@
 
 struct function {
     uint32_t name, system_name, file; /* string ids of the profile */
+    uint32_t first_line;              /* of the first frame met; 0 unknown */
     uint8_t kind;                     /* enum frame_kind */
 };
 

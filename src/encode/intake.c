@@ -1,5 +1,7 @@
 #include "encode/intake.h"
 
+#include "encode/value.h"
+
 void intake_init(struct intake *in, struct profile *p)
 {
     struct profile_totals sum = profile_sum(p);
@@ -11,6 +13,23 @@ uint32_t intake_text(struct intake *in, struct str text, bool *fits)
     uint32_t id = profile_string(in->profile, text);
     *fits &= id != 0 || text.len == 0;
     return id;
+}
+
+bool intake_value(struct intake *in, struct str name, struct str unit, struct err *err)
+{
+    enum { SHOWN_MAX = 40 };
+    struct profile *p = in->profile;
+    if (p->samples.len > 1 && !str_eq(name, profile_text(p, p->meta.value))) {
+        struct str this = name.len > 0 ? str_sub(name, 0, SHOWN_MAX) : STR("CPU time");
+        struct str that = str_sub(value_name(p), 0, SHOWN_MAX);
+        return err_set(err, ERR_UNSUPPORTED, 0,
+                       "%.*s cannot be added to %.*s, which the files before it hold",
+                       (int)this.len, this.ptr, (int)that.len, that.ptr);
+    }
+    bool fits = true;
+    p->meta.value = intake_text(in, name, &fits);
+    p->meta.unit = intake_text(in, unit, &fits);
+    return fits || err_set(err, ERR_MEMORY, 0, "no memory for the name of a sample type");
 }
 
 /* Stands in for the start time of a process that the file has no id of. */
@@ -33,7 +52,8 @@ uint32_t intake_thread(struct intake *in, const struct intake_origin *o)
     };
     uint32_t name = o->thread_name.len > 0 ? intake_text(in, o->thread_name, &fits) : process.name;
     uint32_t id = fits ? profile_process(in->profile, &process) : 0;
-    return id == 0 ? 0 : profile_thread(in->profile, id, o->tid, name);
+    uint32_t thread = id == 0 ? 0 : profile_thread(in->profile, id, o->tid, name);
+    return thread == 0 ? 0 : profile_labelled(in->profile, thread, o->labels);
 }
 
 uint32_t intake_frame(struct intake *in, struct str name, enum frame_kind kind)

@@ -1,8 +1,8 @@
 /*
  * intake: how the readers of profile files put what they read into a profile.
  *
- * Call order: intake_init; per thread intake_thread; per stack intake_frame for each frame and
- * intake_add; intake_release. The profile may hold samples already: what is read is added to it.
+ * Call order: intake_init; intake_value; per thread intake_thread; per stack intake_frame for each frame and
+ * intake_add. There is nothing to release. The profile may hold samples already: what is read is added to it.
  *
  * A file that knows no process ids gets one process per (container, name, application id), with pid
  * 0; the same names in a second file are then the same process.
@@ -28,6 +28,7 @@ struct intake_origin {
     struct str container;
     struct str appid;
     struct str runtime;
+    struct str labels[PROFILE_LABELS];
 };
 
 struct intake {
@@ -36,6 +37,10 @@ struct intake {
 };
 
 void intake_init(struct intake *in, struct profile *p);
+
+/* Says what the weights are that will be added: "" and "" CPU time, else a sample type's name and unit. Fails when the
+ * profile holds others already: nanoseconds and page faults have no sum. */
+bool intake_value(struct intake *in, struct str name, struct str unit, struct err *err);
 
 /* The thread's id in the profile; 0 when it does not fit. */
 uint32_t intake_thread(struct intake *in, const struct intake_origin *origin);

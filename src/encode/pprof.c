@@ -5,21 +5,23 @@
 
 #include "base/version.h"
 #include "encode/functions.h"
-#include "encode/gzip.h"
+#include "base/gzip.h"
 #include "encode/pprof_mapping.h"
-#include "encode/protobuf.h"
-#include "encode/utf8.h"
+#include "base/protobuf.h"
+#include "encode/value.h"
+#include "base/utf8.h"
 
 /* Strings of the format itself, the first of the string table. */
 enum word {
     WORD_EMPTY, WORD_SAMPLES, WORD_COUNT, WORD_CPU, WORD_NANOSECONDS, WORD_PROCESS_ID,
-    WORD_THREAD_ID, WORD_THREAD_NAME, WORD_COMM, WORD_CONTAINER, WORD_APPID, WORD_KERNEL, WORD_KIND,
+    WORD_THREAD_ID, WORD_THREAD_NAME, WORD_COMM, WORD_CONTAINER, WORD_APPID, WORD_OFF_CPU,
+    WORD_WALL, WORD_KERNEL, WORD_LABEL, WORD_KIND = WORD_LABEL + PROFILE_LABELS,
     WORD_UNKNOWN = WORD_KIND + FRAME_KIND_COUNT, WORD_COMMENT,
 };
 
-static const char *const words[WORD_KIND] = {
+static const char *const words[WORD_LABEL] = {
     "", "samples", "count", "cpu", "nanoseconds", "process_id", "thread id", "thread name", "comm",
-    "container", "appid", PPROF_KERNEL_MAPPING,
+    "container", "appid", "off_cpu", "wall", PPROF_KERNEL_MAPPING,
 };
 
 /* The string table in order: words, comments, process ids, thread ids, used texts of the profile.
@@ -67,6 +69,9 @@ static void comment(struct writer *w, const char *what, struct str text)
 static void comment_not_seen(struct writer *w)
 {
     struct profile_totals sum = profile_sum(w->p);
+    if (value_is_other(w->p)) {
+        return;
+    }
     for (unsigned a = 0; a < ACCOUNT_COUNT; a++) {
         if (sum.account_ns[a] > 0) {
             char text[96];
@@ -78,6 +83,23 @@ static void comment_not_seen(struct writer *w)
     }
 }
 
+/* What the profiler itself took. */
+static void comment_own(struct writer *w)
+{
+    const struct profile_meta *m = &w->p->meta;
+    char text[160];
+    if (m->own_cpu_ns == 0) {
+        return;
+    }
+    int len = snprintf(text, sizeof text, "%.3f s CPU, %.1f MB, at most %.1f MB",
+                       (double)m->own_cpu_ns / 1e9, (double)m->own_rss_bytes / 1048576.0,
+                       (double)m->own_rss_peak_bytes / 1048576.0);
+    if (m->mean_hz > 0) {
+        snprintf(text + len, sizeof text - (size_t)len, "; sampled at %.1f Hz", m->mean_hz);
+    }
+    comment(w, "own cost: ", str_of(text));
+}
+
 static void collect_comments(struct writer *w)
 {
     const struct profile_meta *m = &w->p->meta;
@@ -87,6 +109,8 @@ static void collect_comments(struct writer *w)
     comment(w, "mode: ", profile_text(w->p, m->mode));
     comment_not_seen(w);
     comment(w, "reason: ", profile_text(w->p, m->reason));
+    comment(w, "budget: ", profile_text(w->p, m->budget));
+    comment_own(w);
 }
 
 /* --- which texts are used --- */
@@ -119,7 +143,17 @@ static void number_texts(struct writer *w)
     vec_each(&p->threads, t)
     {
         use(w, t->name);
+        for (unsigned i = 0; i < PROFILE_LABELS; i++) {
+            use(w, t->label[i]);
+        }
     }
+    vec_each(&p->event_types, t)
+    {
+        use(w, t->name);
+        use(w, t->unit);
+    }
+    use(w, p->meta.value);
+    use(w, p->meta.unit);
     uint32_t next = thread_string(w, p->threads.len);
     for (size_t i = 1; i < p->strings.len; i++) {
         if (w->string_of_text[i] != 0) {
@@ -142,7 +176,7 @@ static bool send(struct writer *w, unsigned field, const struct buf *message)
            sink_write(w->out, message->ptr, message->len, w->err);
 }
 
-static bool send_type(struct writer *w, unsigned field, enum word name, enum word unit)
+static bool send_type(struct writer *w, unsigned field, uint32_t name, uint32_t unit)
 {
     buf_clear(&w->message);
     protobuf_u64(&w->message, PPROF_TYPE_NAME, name);
@@ -170,9 +204,38 @@ static void add_labels(struct writer *w, uint32_t thread_id)
     add_label(w, WORD_COMM, w->string_of_text[process->name]);
     add_label(w, WORD_CONTAINER, w->string_of_text[process->container]);
     add_label(w, WORD_APPID, w->string_of_text[process->appid]);
+    for (unsigned i = 0; i < PROFILE_LABELS; i++) {
+        add_label(w, (enum word)(WORD_LABEL + i), w->string_of_text[thread->label[i]]);
+    }
 }
 
-static bool send_sample(struct writer *w, const struct sample *s)
+static bool has_waits(const struct profile *p)
+{
+    return p->watches_waits || p->waits.len > 0;
+}
+
+/* What a stack counts beside CPU time. */
+struct besides {
+    uint64_t wait_ns;
+    uint32_t event;
+    uint64_t amount; /* of this event; 0: of none */
+};
+
+/* Wall time is CPU time and time spent waiting; a profile that looked at no waiting thread has neither. */
+static void add_values(struct writer *w, const struct sample *s, const struct besides *besides)
+{
+    protobuf_varint(&w->part, s->count);
+    protobuf_varint(&w->part, s->cpu_ns);
+    if (has_waits(w->p)) {
+        protobuf_varint(&w->part, besides->wait_ns);
+        protobuf_varint(&w->part, s->cpu_ns + besides->wait_ns);
+    }
+    for (size_t i = 0; i < w->p->event_types.len; i++) {
+        protobuf_varint(&w->part, i == besides->event ? besides->amount : 0);
+    }
+}
+
+static bool send_sample(struct writer *w, const struct sample *s, const struct besides *besides)
 {
     buf_clear(&w->message);
     buf_clear(&w->part);
@@ -181,11 +244,59 @@ static bool send_sample(struct writer *w, const struct sample *s)
     }
     protobuf_message(&w->message, PPROF_SAMPLE_LOCATION, &w->part);
     buf_clear(&w->part);
-    protobuf_varint(&w->part, s->count);
-    protobuf_varint(&w->part, s->cpu_ns);
+    add_values(w, s, besides);
     protobuf_message(&w->message, PPROF_SAMPLE_VALUE, &w->part);
     add_labels(w, s->thread);
     return send(w, PPROF_SAMPLE, &w->message);
+}
+
+static bool send_samples(struct writer *w)
+{
+    const struct profile *p = w->p;
+    bool ok = true;
+    for (size_t i = 1; ok && i < p->samples.len; i++) {
+        ok = send_sample(w, &p->samples.at[i], &(struct besides){0});
+    }
+    for (size_t i = 0; ok && i < p->waits.len; i++) {
+        const struct wait *wait = &p->waits.at[i];
+        const struct sample sample = {.thread = wait->thread, .node = wait->node};
+        ok = send_sample(w, &sample, &(struct besides){.wait_ns = wait->wait_ns});
+    }
+    for (size_t i = 0; ok && i < p->occurrences.len; i++) {
+        const struct occurrence *o = &p->occurrences.at[i];
+        const struct sample sample = {.thread = o->thread, .node = o->node};
+        const struct besides besides = {.event = o->event, .amount = o->amount};
+        ok = send_sample(w, &sample, &besides);
+    }
+    return ok;
+}
+
+static bool send_event_types(struct writer *w)
+{
+    bool ok = true;
+    for (size_t i = 0; ok && i < w->p->event_types.len; i++) {
+        const struct event_type *type = &w->p->event_types.at[i];
+        ok = send_type(w, PPROF_SAMPLE_TYPE, w->string_of_text[type->name],
+                       w->string_of_text[type->unit]);
+    }
+    return ok;
+}
+
+static bool send_types(struct writer *w)
+{
+    const uint32_t *texts = w->string_of_text;
+    const struct profile_meta *m = &w->p->meta;
+    if (value_is_other(w->p)) {
+        return send_type(w, PPROF_SAMPLE_TYPE, WORD_SAMPLES, WORD_COUNT) &&
+               send_type(w, PPROF_SAMPLE_TYPE, texts[m->value], texts[m->unit]);
+    }
+    return send_type(w, PPROF_SAMPLE_TYPE, WORD_SAMPLES, WORD_COUNT) &&
+           send_type(w, PPROF_SAMPLE_TYPE, WORD_CPU, WORD_NANOSECONDS) &&
+           (!has_waits(w->p) ||
+            (send_type(w, PPROF_SAMPLE_TYPE, WORD_OFF_CPU, WORD_NANOSECONDS) &&
+             send_type(w, PPROF_SAMPLE_TYPE, WORD_WALL, WORD_NANOSECONDS))) &&
+           send_event_types(w) &&
+           send_type(w, PPROF_PERIOD_TYPE, WORD_CPU, WORD_NANOSECONDS);
 }
 
 static uint32_t mapping_file(const struct writer *w, uint32_t number)
@@ -242,14 +353,19 @@ static bool send_location(struct writer *w, uint32_t id)
 static bool send_function(struct writer *w, size_t id)
 {
     const struct function *f = &w->functions.list.at[id];
+    /* a runtime's name for people holds the file and first line, which have fields of their own here */
+    bool told_apart = f->first_line != 0 && f->system_name != 0;
+    uint32_t name = told_apart ? f->system_name : f->name;
     buf_clear(&w->message);
     protobuf_u64(&w->message, PPROF_FUNCTION_ID, id);
     protobuf_u64(&w->message, PPROF_FUNCTION_NAME,
-                 f->name != 0 ? w->string_of_text[f->name] : WORD_UNKNOWN);
+                 name != 0 ? w->string_of_text[name] : WORD_UNKNOWN);
     /* Where both names are the same, pprof takes the name for a C++ one and cuts out what stands
      * in brackets: Python's "<module>" would be nothing. */
-    protobuf_u64(&w->message, PPROF_FUNCTION_SYSTEM_NAME, w->string_of_text[f->system_name]);
+    protobuf_u64(&w->message, PPROF_FUNCTION_SYSTEM_NAME,
+                 told_apart ? 0 : w->string_of_text[f->system_name]);
     protobuf_u64(&w->message, PPROF_FUNCTION_FILE, w->string_of_text[f->file]);
+    protobuf_u64(&w->message, PPROF_FUNCTION_START_LINE, f->first_line);
     return send(w, PPROF_FUNCTION, &w->message);
 }
 
@@ -270,7 +386,9 @@ static bool send_number_string(struct writer *w, uint32_t number)
 static bool send_words(struct writer *w)
 {
     for (unsigned i = 0; i < WORD_KIND; i++) {
-        if (!send_string(w, str_of(words[i]))) {
+        const char *word = i < WORD_LABEL ? words[i]
+                                          : profile_label_name((enum profile_label)(i - WORD_LABEL));
+        if (!send_string(w, str_of(word))) {
             return false;
         }
     }
@@ -315,23 +433,21 @@ static bool send_numbers(struct writer *w)
     buf_clear(out);
     protobuf_u64(out, PPROF_TIME, m->start_wall_ns);
     protobuf_u64(out, PPROF_DURATION, span);
-    protobuf_u64(out, PPROF_PERIOD, m->period_ns);
+    if (!value_is_other(w->p)) {
+        protobuf_u64(out, PPROF_PERIOD, m->period_ns);
+    }
     for (uint32_t i = 0; i < w->comment_count; i++) {
         protobuf_u64(out, PPROF_COMMENT, WORD_COMMENT + i);
     }
-    protobuf_u64(out, PPROF_DEFAULT_TYPE, WORD_CPU);
+    protobuf_u64(out, PPROF_DEFAULT_TYPE,
+                 value_is_other(w->p) ? w->string_of_text[m->value] : WORD_CPU);
     return sink_write(w->out, out->ptr, out->len, w->err);
 }
 
 static bool send_all(struct writer *w)
 {
     const struct profile *p = w->p;
-    bool ok = send_type(w, PPROF_SAMPLE_TYPE, WORD_SAMPLES, WORD_COUNT) &&
-              send_type(w, PPROF_SAMPLE_TYPE, WORD_CPU, WORD_NANOSECONDS) &&
-              send_type(w, PPROF_PERIOD_TYPE, WORD_CPU, WORD_NANOSECONDS) && send_numbers(w);
-    for (size_t i = 1; ok && i < p->samples.len; i++) {
-        ok = send_sample(w, &p->samples.at[i]);
-    }
+    bool ok = send_types(w) && send_numbers(w) && send_samples(w);
     for (size_t i = 0; ok && i < w->mappings.used; i++) {
         ok = send_mapping(w, w->mappings.order[i]);
     }

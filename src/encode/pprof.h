@@ -15,8 +15,8 @@
  *                  innermost first, the function that really exists last
  *   functions      (name, system name, file); the system name only where it is another one;
  *                  accounting frames such as "[lost]" are functions too
- *   labels         process_id, thread id, thread name, comm, container, appid, all texts; unknown
- *                  ones are left out
+ *   labels         process_id, thread id, thread name, comm, container, appid and what a runtime
+ *                  tells (enum profile_label), all texts; unknown ones are left out
  *   comments       program, service, mode, what was not seen and why
  *
  * The file is deterministic and is written field by field through the compressor: beside the
@@ -45,6 +45,7 @@ enum {
     PPROF_LOCATION_ID = 1, PPROF_LOCATION_MAPPING, PPROF_LOCATION_ADDRESS, PPROF_LOCATION_LINE,
     PPROF_LINE_FUNCTION = 1, PPROF_LINE_NUMBER,
     PPROF_FUNCTION_ID = 1, PPROF_FUNCTION_NAME, PPROF_FUNCTION_SYSTEM_NAME, PPROF_FUNCTION_FILE,
+    PPROF_FUNCTION_START_LINE,
 };
 
 #define PPROF_KERNEL_MAPPING "[kernel.kallsyms]"

@@ -36,4 +36,9 @@ enum {
 
 bool pprof_read(struct profile *p, struct str file, struct err *err);
 
+/* The same with the values of another sample type in the place of CPU time, by its name ("off_cpu"), whatever it
+ * counts (encode/value.h); "" is pprof_read, and "cpu" is where the file has it. ERR_USAGE when there is none of that
+ * name: the sentence lists those there are. Stacks where it is 0 are left out. */
+bool pprof_read_type(struct profile *p, struct str file, struct str type, struct err *err);
+
 #endif

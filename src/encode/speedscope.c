@@ -4,7 +4,8 @@
 
 #include "base/version.h"
 #include "encode/functions.h"
-#include "encode/json.h"
+#include "encode/value.h"
+#include "base/json.h"
 
 enum { TEXT_MAX = 16 * 1024 * 1024 };
 
@@ -116,8 +117,8 @@ static bool write_thread(struct writer *w, const struct thread_row *row, bool is
     buf_text(&w->text, is_first ? "\n{\"type\":\"sampled\",\"name\":"
                                 : ",\n{\"type\":\"sampled\",\"name\":");
     thread_label(w, &w->p->threads.at[row->thread]);
-    buf_printf(&w->text, ",\"unit\":\"nanoseconds\",\"startValue\":0,\"endValue\":%llu",
-               (unsigned long long)row->cpu_ns);
+    buf_printf(&w->text, ",\"unit\":\"%s\",\"startValue\":0,\"endValue\":%llu",
+               value_is_counted(w->p) ? "none" : VALUE_TIME_UNIT, (unsigned long long)row->cpu_ns);
     buf_text(&w->text, ",\"samples\":[");
     for (uint32_t i = 0; i < row->count; i++) {
         if (!write_stack(w, &w->p->samples.at[w->order[row->first + i]], i == 0)) {
@@ -145,12 +146,19 @@ static int by_weight(const void *left, const void *right)
     return (a->thread > b->thread) - (a->thread < b->thread);
 }
 
+/* Whatever its labels. */
+static struct thread_row *row_of(struct writer *w, const struct sample *s)
+{
+    uint32_t plain = w->p->threads.at[s->thread].plain;
+    return &w->threads[plain != 0 ? plain : s->thread];
+}
+
 /* Puts the samples of each thread together, and the heaviest thread first. */
 static void group(struct writer *w)
 {
     const struct profile *p = w->p;
     for (size_t i = 1; i < p->samples.len; i++) {
-        struct thread_row *row = &w->threads[p->samples.at[i].thread];
+        struct thread_row *row = row_of(w, &p->samples.at[i]);
         row->count++;
         row->cpu_ns += p->samples.at[i].cpu_ns;
     }
@@ -163,7 +171,7 @@ static void group(struct writer *w)
         row->count = 0;
     }
     for (size_t i = 1; i < p->samples.len; i++) {
-        struct thread_row *row = &w->threads[p->samples.at[i].thread];
+        struct thread_row *row = row_of(w, &p->samples.at[i]);
         w->order[row->first + row->count++] = (uint32_t)i;
     }
     qsort(w->threads, p->threads.len, sizeof *w->threads, by_weight);

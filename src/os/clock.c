@@ -20,9 +20,32 @@ uint64_t clock_wall_ns(void)
     return now_of(CLOCK_REALTIME);
 }
 
+uint64_t clock_boot_ns(void)
+{
+    return now_of(CLOCK_BOOTTIME);
+}
+
 uint64_t clock_own_cpu_ns(void)
 {
     return now_of(CLOCK_PROCESS_CPUTIME_ID);
+}
+
+uint64_t clock_thread_cpu_ns(pthread_t thread)
+{
+    clockid_t id;
+    return pthread_getcpuclockid(thread, &id) == 0 ? now_of(id) : 0;
+}
+
+bool clock_process_cpu_ns(uint32_t pid, uint64_t *out)
+{
+    enum { CPUCLOCK_SCHED = 2 }; /* clock_getcpuclockid would ask whether there is one, each time */
+    clockid_t id = (clockid_t)(~pid << 3 | CPUCLOCK_SCHED);
+    struct timespec t;
+    if (clock_gettime(id, &t) != 0) {
+        return false;
+    }
+    *out = (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
+    return true;
 }
 
 void clock_sleep_ns(uint64_t ns)

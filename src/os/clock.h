@@ -5,13 +5,25 @@
 
 #include "base/iface.h"
 
+#include <pthread.h>
+
 struct clock clock_system(void);
 
 uint64_t clock_mono_ns(void);
 uint64_t clock_wall_ns(void);
 
+/* The clock of process start times: CLOCK_BOOTTIME, which unlike the monotonic one counts suspended time. */
+uint64_t clock_boot_ns(void);
+
 /* CPU time of the calling process, all threads. */
 uint64_t clock_own_cpu_ns(void);
+
+/* CPU time of one of our threads, which has not been joined. */
+uint64_t clock_thread_cpu_ns(pthread_t thread);
+
+/* CPU time of another process, all threads, ended ones included; false when it is gone or the kernel does not
+ * tell. The kernel adds its threads up: 0.3 µs, and 10 to 200 ns for each thread. */
+bool clock_process_cpu_ns(uint32_t pid, uint64_t *out);
 
 void clock_sleep_ns(uint64_t ns);
 

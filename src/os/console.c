@@ -5,11 +5,23 @@
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 enum { WRITE_WAIT_MS = 1000 };
+
+void console_occupy(void)
+{
+    int fd;
+    do {
+        fd = open("/", O_PATH | O_CLOEXEC); /* is there also where /dev/null is not */
+    } while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd >= 0) {
+        close(fd);
+    }
+}
 
 int console_open(const char *path, struct err *err)
 {
@@ -48,6 +60,13 @@ void console_write(int fd, const char *ptr, size_t len)
     } while (put < 0 && errno == EINTR);
 }
 
+bool console_write_now(int fd, const char *ptr, size_t len)
+{
+    struct pollfd one = {.fd = fd, .events = POLLOUT};
+    return poll(&one, 1, 0) == 1 && (one.revents & POLLOUT) != 0 &&
+           write(fd, ptr, len) == (ssize_t)len;
+}
+
 bool console_is_journal(int fd)
 {
     const char *stream = getenv("JOURNAL_STREAM");
@@ -73,4 +92,23 @@ unsigned console_columns(int fd)
 {
     struct winsize size;
     return ioctl(fd, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
+static bool is_set(const char *name)
+{
+    const char *value = getenv(name);
+    return value != NULL && value[0] != '\0';
+}
+
+bool console_is_live(int fd)
+{
+    const char *kind = getenv("TERM");
+    return console_is_terminal(fd) && !is_set("CI") &&
+           (kind == NULL || strcmp(kind, "dumb") != 0);
+}
+
+unsigned console_live_columns(int fd)
+{
+    pid_t front = tcgetpgrp(fd); /* -1: it is not the one we belong to, and has no jobs of ours */
+    return front < 0 || front == getpgrp() ? console_columns(fd) : 0;
 }

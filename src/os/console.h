@@ -6,6 +6,11 @@
 
 #include <stddef.h>
 
+/* Closed standard descriptors are taken by one that can be neither read nor written: else the next
+ * file, event or socket of ours has number 2, and what is said goes there. To be called before
+ * anything is opened, and not where a command inherits what we have. */
+void console_occupy(void);
+
 /* Opens a log file for appending, made with mode 644 when new; -1 on failure. */
 int console_open(const char *path, struct err *err);
 void console_close(int fd);
@@ -25,6 +30,16 @@ bool console_is_terminal(int fd);
 
 /* Is it a pipe or socket, whose reader waits for the last writer to close it? */
 bool console_is_pipe(int fd);
+
+/* May a line there be drawn over again and again? Not on what is no terminal, or a dumb one, nor in a job whose
+ * output is kept (CI). */
+bool console_is_live(int fd);
+
+/* As console_columns; 0 also while another job has the terminal. */
+unsigned console_live_columns(int fd);
+
+/* As console_write, but without waiting: false when it could not be written at once. */
+bool console_write_now(int fd, const char *ptr, size_t len);
 
 /* Columns of a terminal, or 0. */
 unsigned console_columns(int fd);

@@ -87,20 +87,28 @@ static bool write_error(const char *path, int number, struct err *err)
                    full ? "free space there or give -o DIR" : "give -o DIR");
 }
 
+/* A folder to give does not help standard output. */
+static bool writer_error(const struct file_writer *w, int number, struct err *err)
+{
+    return w->is_stdout ? err_errno(err, number, "cannot write %s", w->path)
+                        : write_error(w->path, number, err);
+}
+
 static bool flush_pending(struct file_writer *w, struct err *err)
 {
     size_t len = w->used;
     w->used = 0;
-    return write_all(w->fd, w->pending, len) || write_error(w->path, errno, err);
+    return write_all(w->fd, w->pending, len) || writer_error(w, errno, err);
 }
 
 bool file_create_atomic(struct file_writer *w, const char *path, struct err *err)
 {
     w->used = 0;
+    w->is_in_place = false;
     w->is_stdout = strcmp(path, "-") == 0;
     if ((size_t)snprintf(w->path, sizeof w->path, "%s", w->is_stdout ? "standard output" : path) >=
         sizeof w->path) {
-        return err_set(err, ERR_LIMIT, ENAMETOOLONG, "the path %.60s… is too long", path);
+        return err_set(err, ERR_LIMIT, ENAMETOOLONG, "the path %.60s... is too long", path);
     }
     if (w->is_stdout) {
         w->fd = STDOUT_FILENO;
@@ -114,6 +122,23 @@ bool file_create_atomic(struct file_writer *w, const char *path, struct err *err
     return w->fd >= 0 || write_error(w->path, errno, err);
 }
 
+bool file_create_named(struct file_writer *w, const char *path, struct err *err)
+{
+    struct stat st;
+    bool is_special = strcmp(path, "-") != 0 && stat(path, &st) == 0 && !S_ISREG(st.st_mode) &&
+                      !S_ISDIR(st.st_mode);
+    if (!is_special) {
+        return file_create_atomic(w, path, err);
+    }
+    w->used = 0;
+    w->is_stdout = false;
+    w->is_in_place = true;
+    w->temporary[0] = '\0';
+    snprintf(w->path, sizeof w->path, "%s", path); /* stat took it, so it is shorter */
+    w->fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+    return w->fd >= 0 || write_error(path, errno, err);
+}
+
 static bool sink_to_file(void *context, const void *ptr, size_t len, struct err *err)
 {
     struct file_writer *w = context;
@@ -121,7 +146,7 @@ static bool sink_to_file(void *context, const void *ptr, size_t len, struct err 
         return false;
     }
     if (len > sizeof w->pending) {
-        return write_all(w->fd, ptr, len) || write_error(w->path, errno, err);
+        return write_all(w->fd, ptr, len) || writer_error(w, errno, err);
     }
     memcpy(w->pending + w->used, ptr, len);
     w->used += len;
@@ -145,11 +170,11 @@ bool file_commit(struct file_writer *w, struct err *err)
     /* close may report what a network or quota file system refused */
     int failed = close(w->fd) < 0 ? errno : 0;
     w->fd = -1;
-    if (failed == 0 && rename(w->temporary, w->path) < 0) {
+    if (failed == 0 && !w->is_in_place && rename(w->temporary, w->path) < 0) {
         failed = errno;
     }
     if (failed != 0) {
-        unlink(w->temporary);
+        file_abandon(w);
         return write_error(w->path, failed, err);
     }
     return true;
@@ -164,14 +189,16 @@ void file_abandon(struct file_writer *w)
         close(w->fd);
         w->fd = -1;
     }
-    unlink(w->temporary);
+    if (!w->is_in_place) {
+        unlink(w->temporary);
+    }
 }
 
 static bool make_parents(const char *dir, struct err *err)
 {
     char path[4096];
     if ((size_t)snprintf(path, sizeof path, "%s", dir) >= sizeof path) {
-        return err_set(err, ERR_LIMIT, ENAMETOOLONG, "the path %.60s… is too long", dir);
+        return err_set(err, ERR_LIMIT, ENAMETOOLONG, "the path %.60s... is too long", dir);
     }
     for (char *at = path + 1; at[-1] != '\0'; at++) {
         if (*at != '/' && *at != '\0') {
@@ -180,12 +207,21 @@ static bool make_parents(const char *dir, struct err *err)
         char kept = *at;
         *at = '\0';
         struct stat st;
-        if (mkdir(path, 0755) < 0 && (stat(path, &st) < 0 || !S_ISDIR(st.st_mode))) {
-            return write_error(path, errno, err);
+        int number = mkdir(path, 0755) < 0 ? errno : 0;
+        if (number != 0 && (stat(path, &st) < 0 || !S_ISDIR(st.st_mode))) {
+            return write_error(path, number, err); /* stat would say of each that it is not there */
         }
         *at = kept;
     }
     return true;
+}
+
+void file_working_dir(char *out, size_t out_bytes)
+{
+    /* "(unreachable)": outside of our root. A folder above it may be closed to us */
+    if (getcwd(out, out_bytes) == NULL || out[0] != '/' || access(out, F_OK) < 0) {
+        snprintf(out, out_bytes, ".");
+    }
 }
 
 bool file_prepare_dir(const char *dir, struct err *err)
@@ -195,7 +231,8 @@ bool file_prepare_dir(const char *dir, struct err *err)
     }
     char probe[4096];
     snprintf(probe, sizeof probe, "%s/.pillion.%ld.tmp", dir, (long)getpid());
-    int fd = open(probe, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+    (void)unlink(probe); /* a pipe that somebody planted there would be waited for */
+    int fd = open(probe, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0) {
         return write_error(dir, errno, err);
     }
@@ -208,7 +245,7 @@ bool file_link(const char *dir, const char *name, const char *target, struct err
 {
     char path[4096], temporary[4096 + 32];
     if ((size_t)snprintf(path, sizeof path, "%s/%s", dir, name) >= sizeof path) {
-        return err_set(err, ERR_LIMIT, ENAMETOOLONG, "the path %.60s… is too long", dir);
+        return err_set(err, ERR_LIMIT, ENAMETOOLONG, "the path %.60s... is too long", dir);
     }
     snprintf(temporary, sizeof temporary, "%s.%ld.tmp", path, (long)getpid());
     unlink(temporary); /* a killed run may have left one */
@@ -217,16 +254,6 @@ bool file_link(const char *dir, const char *name, const char *target, struct err
         unlink(temporary);
         return write_error(path, number, err);
     }
-    return true;
-}
-
-bool file_read_link(const char *path, char *out, size_t out_bytes)
-{
-    ssize_t len = readlink(path, out, out_bytes - 1);
-    if (len < 0) {
-        return false;
-    }
-    out[len] = '\0';
     return true;
 }
 
@@ -290,7 +317,7 @@ bool file_copy_self(const char *dir, struct buf *path_out, struct err *err)
     struct file_writer w;
     bool ok = (size_t)snprintf(path, sizeof path, "%s/pillion", dir) < sizeof path;
     ok = ok ? make_parents(dir, err) && file_create_atomic(&w, path, err)
-            : err_set(err, ERR_LIMIT, ENAMETOOLONG, "the path %.60s… is too long", dir);
+            : err_set(err, ERR_LIMIT, ENAMETOOLONG, "the path %.60s... is too long", dir);
     if (ok) {
         ok = copy_fd(self, &w, err) && (fchmod(w.fd, 0755) == 0 || write_error(path, errno, err));
         if (!ok) {
@@ -303,9 +330,4 @@ bool file_copy_self(const char *dir, struct buf *path_out, struct err *err)
         buf_text(path_out, path);
     }
     return ok;
-}
-
-bool file_is_terminal(int fd)
-{
-    return isatty(fd) == 1;
 }

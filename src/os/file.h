@@ -8,7 +8,10 @@
  * file_sink; file_commit gives it the final name in one step (rename), so that a reader sees the old
  * file or the whole new one; file_abandon removes it. One of the two ends every writer. A leftover
  * temporary file of a killed run never blocks the next one. "-" as a path means standard output and
- * is not atomic.
+ * is not atomic. file_create_named does the same for a path that the user wrote down: a device or a
+ * pipe with this name (/dev/stdout, /dev/null, a shell's >(command)) is written into, as by the
+ * shell's >; a rename would put a file in its place. It is not for names in folders of others, who
+ * could plant a pipe there that is waited for.
  *
  * Errors name the file as given and say what helps: ENOSPC, EROFS, EACCES.
  */
@@ -25,12 +28,14 @@ struct file_writer {
     int fd;
     size_t used;
     bool is_stdout;
+    bool is_in_place; /* a device or a pipe: closed at the end, but neither renamed nor removed */
     char path[4096];
     char temporary[4096 + 32];
     char pending[16 * 1024];
 };
 
 bool file_create_atomic(struct file_writer *w, const char *path, struct err *err);
+bool file_create_named(struct file_writer *w, const char *path, struct err *err);
 struct sink file_sink(struct file_writer *w);
 bool file_commit(struct file_writer *w, struct err *err);
 void file_abandon(struct file_writer *w);
@@ -39,11 +44,12 @@ void file_abandon(struct file_writer *w);
  * created and removed). */
 bool file_prepare_dir(const char *dir, struct err *err);
 
+/* The folder that relative names are below, as an absolute one; "." when it has none here, or none
+ * that leads there with our rights. */
+void file_working_dir(char *out, size_t out_bytes);
+
 /* Points the symbolic link DIR/name at `target` (relative), replacing what is there in one step. */
 bool file_link(const char *dir, const char *name, const char *target, struct err *err);
-
-/* Reads a symbolic link's target into `out`; false when there is none. */
-bool file_read_link(const char *path, char *out, size_t out_bytes);
 
 bool file_exists(const char *path);
 
@@ -56,7 +62,5 @@ bool file_list(const char *dir, void (*each)(void *context, const char *name), v
 
 /* Copies this program into DIR under the name "pillion", mode 755, atomically. */
 bool file_copy_self(const char *dir, struct buf *path_out, struct err *err);
-
-bool file_is_terminal(int fd);
 
 #endif

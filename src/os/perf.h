@@ -1,11 +1,11 @@
 /*
  * perf: per-process sampling events and their rings.
  *
- * Concept. One ring per online CPU, owned by a dummy event on ourselves so that it outlives every
- * target. A target thread is followed by one cpu-clock event per CPU, with `inherit`, redirected
+ * Concept. One ring per online CPU (and for a few CPUs that are present and off-line: they may come back),
+ * owned by a dummy event on ourselves so that it outlives every target. A target thread is followed by one
+ * cpu-clock event per CPU, with `inherit`, redirected
  * into that CPU's ring: new threads and children are covered by the kernel. cpu-clock is an hrtimer
- * that runs only while the task runs, so a sample is a fixed amount of CPU time (perf_period_ns)
- * and needs no PMU.
+ * that runs only while the task runs, so a sample is a fixed amount of CPU time and needs no PMU.
  *
  * Call order. perf_probe tells what may be used here; perf_open makes the rings; perf_follow adds
  * threads (of a process about to exec: enable_on_exec); perf_enable starts what was added;
@@ -16,20 +16,46 @@
  * buffer first) and valid during the call. Their format is a matter of sample/record.h;
  * perf_sample_type names the fields that were asked for.
  *
+ * Caught rings. Processes whose samples are to be looked at one by one, at once, have a second set of rings,
+ * made by perf_open_caught and owned like the first. Each of their samples wakes the reader of its CPU's
+ * ring, once; other records do not, until half a ring has been written. Where the kernel can (4.3),
+ * sampling.switches is then true, and these rings also say when a followed thread left its CPU and came
+ * back (PERF_RECORD_SWITCH). A ring is waited for with poll on perf_caught_fd, for POLLIN, and is emptied by
+ * perf_drain_caught; each has one reader thread, which may be another than the one that does all the rest
+ * with a struct perf. Children of a caught process are caught as well. A process goes from one set of
+ * rings to the other like it changes the size of its stacks (below). Followed threads cost a little at
+ * each other's samples: the kernel wakes along the list of all events of a ring.
+ *
+ * Two events at once. A thread inherits what its starter has, and whether that was before or after the
+ * starter was followed cannot be seen: a thread found by listing again may be followed although it has
+ * inherited an event already, and has twice as many samples. Each sample tells its event's id, so that this is
+ * seen then (perf_follower_of). Of the two the one that was followed later is to end: what has inherited its
+ * events has the other's as well, because it descends from the same thread.
+ *
  * Stacks. With stack_bytes 0 the kernel follows the user's frame pointers (a call chain); otherwise a
  * sample carries the user's registers and a copy of the stack's top, to be unwound here, and the call
  * chain holds kernel addresses only. The size is an event's for its life: to change it for a process,
  * perf_retire its followers, follow it (and the children that inherited from them) with another size,
- * then perf_replace, which loses and doubles no sample but the one or two of that moment.
+ * then perf_replace, which loses and doubles no sample but the one or two of that moment. The same for
+ * another frequency (PERF_EVENT_IOC_PERIOD does not reach what inherited the event); each sample tells the
+ * period that it was taken with.
  *
- * Limits. Rings start at 512 KiB (with stacks and few CPUs, at 2 MiB) and are halved, down to 32 KiB,
- * while the kernel refuses the locked memory (EPERM); perf_ring_bytes tells what was got. Descriptors:
- * threads x CPUs + CPUs, of which at most three quarters of what this process may have are used (the
- * limit is raised as far as allowed).
+ * Other events. What else is sampled of every followed thread (perf_open_others) has a third set of rings, so
+ * that it cannot crowd out the CPU clock, and is off when the clock is off. Its samples have the stacks that
+ * the clock's have, if they fit: a thirty-second of a ring at most; records of mappings, names, starts and ends come
+ * from the clock alone. One such event may be one that samples nothing and tells of context switches.
  *
- * Errors name the gate (perf-refusal table of the kernel's checks): EPERM is a seccomp filter, EACCES
- * on ourselves the paranoid level or an LSM, EACCES on a target its uid, capabilities or dumpable
- * flag, ENOSYS a kernel without perf or a filter, ENODEV gVisor.
+ * Limits. Rings start at 512 KiB (with stacks and few CPUs, at 2 MiB; on more than 16 CPUs, at up to 250 Hz,
+ * at what makes 8 MiB of all of them, but 128 KiB at least) and are halved, down to 32 KiB, while the kernel
+ * refuses the locked memory (EPERM); perf_ring_bytes tells what was got. Caught rings start at 256 KiB, less on
+ * many CPUs. Descriptors: threads x CPUs + CPUs, and one more for each caught thread, of
+ * which at most three quarters of what this process may have are used (the
+ * limit is raised as far as allowed). Of a process whose threads need more the hottest are followed, and
+ * `left` names the others, which perf_follow_thread may take in later. Other events have as many each, and
+ * less than all where they end.
+ *
+ * Errors name the gate: of events on ourselves that of perf_gate.h, of EACCES on a target its uid,
+ * capabilities or dumpable flag (access.h).
  *
  * Source of the format: linux/perf_event.h, perf_event_open(2).
  */
@@ -38,20 +64,10 @@
 
 #include "base/err.h"
 #include "base/vec.h"
+#include "os/perf_gate.h"
+#include "os/proc.h"
 
 #include <stdint.h>
-
-enum perf_gate {
-    PERF_GATE_NONE,      /* open */
-    PERF_GATE_SECCOMP,
-    PERF_GATE_PARANOID,
-    PERF_GATE_NO_KERNEL_SUPPORT,
-    PERF_GATE_GVISOR,
-    PERF_GATE_MEMLOCK,
-    PERF_GATE_TARGET,    /* uid, capabilities or dumpable flag of the target */
-    PERF_GATE_MODULE,    /* EACCES although the paranoid level allows it */
-    PERF_GATE_OTHER,
-};
 
 struct perf_access {
     bool user;              /* own user code may be sampled */
@@ -60,6 +76,8 @@ struct perf_access {
     enum perf_gate kernel_gate; /* why not, when !kernel */
     struct err why;         /* the sentence with the remedy, when !user */
     int number;             /* errno of the refusal */
+    int kernel_number;      /* of the event that samples kernel code as well */
+    struct perf_around around; /* what decided besides, when something was refused */
 };
 
 /* Opens events on ourselves and closes them again: attempts, does not deduce. */
@@ -70,28 +88,52 @@ struct perf_ring;
 struct perf_follower {
     uint32_t pid, tid;
     int *fds; /* one per CPU, -1 where that CPU has none */
+    int end_fd; /* tells its end, when caught; else -1: the others do */
+    struct perf_other_fds *others; /* null: it has none (perf_event.c) */
     bool enabled;
+    bool idle;          /* it and what it started hardly ran between the last two marks */
+    uint64_t marked_ns; /* its count, then */
+    uint64_t recent_ns; /* what it counted between the last two marks */
+    uint32_t marks;     /* so far */
+    uint64_t told_ns;   /* its count, as perf_each_count told it last */
     bool retired; /* to be replaced by others that are not enabled yet */
+    bool doubles; /* all its samples are another's as well */
+    uint64_t first_id, last_id; /* of its events: what lies between is its own, too */
+    uint32_t frequency_hz; /* that it samples at, for its life */
 };
 
 struct perf_sampling {
-    uint32_t frequency_hz;
+    uint32_t frequency_hz; /* of events that are made from now on; 0: they count, and take no sample */
     bool kernel;          /* kernel code, too */
     uint32_t stack_bytes; /* to begin with: a multiple of 8, at most PERF_STACK_MAX; 0: frame
                            * pointers */
     uint64_t registers;   /* mask of PERF_REG_*, with stack_bytes */
+    bool switches;        /* caught events tell of switches; perf_open_caught finds it out */
+    bool others;          /* perf_open_others follows: the first rings leave room for its own */
 };
+
+struct perf_count {
+    uint32_t pid;
+    uint64_t count_ns;
+};
+
+enum { PERF_EXTRA_FDS = 2 }; /* that perf_wait waits for besides */
 
 enum { PERF_STACK_MAX = 63 * 1024 }; /* a record with registers and chain has at most 64 KiB */
 
 struct perf {
     struct perf_sampling sampling;
     struct perf_ring *rings;
-    unsigned ring_count;
+    struct perf_ring *caught; /* null until perf_open_caught */
+    unsigned ring_count;      /* of each set, one per CPU */
     int fd_limit; /* events have lower numbers: some are left for images and output files */
-    VEC(struct perf_follower) followers;
+    VEC(struct perf_follower) followers; /* by their ids */
+    uint32_t awaited_pid; /* of several followed, the process whose end perf_wait tells; 0: none */
     unsigned char *scratch;
+    struct perf_others *others; /* null until perf_open_others */
     uint64_t ended_count_ns; /* final counter values of reaped followers */
+    VEC(struct perf_count) ended; /* their parts since perf_each_count */
+    struct pid_list left;    /* threads that the last perf_follow_process had no descriptors for */
 };
 
 bool perf_open(struct perf *p, const struct perf_sampling *sampling, struct err *err);
@@ -103,13 +145,37 @@ uint64_t perf_sample_type(const struct perf *p);
 /* Bytes of one ring. */
 uint64_t perf_ring_bytes(const struct perf *p);
 
-uint64_t perf_period_ns(const struct perf *p);
+/* Whether the rings are smaller than the limits of locked memory would make them, because other processes
+ * of this user hold some of it (ring_memory.h); `why` is then the sentence, with the figures. */
+bool perf_rings_are_short(const struct perf *p, struct err *why);
+
+/* How the CPUs that are on-line now differ from those with rings. An event stays when its CPU goes, and waits; a CPU
+ * that comes has no ring, and the samples of what runs there are missing. */
+struct perf_cpus {
+    unsigned online;       /* 0: /sys does not tell, and nothing else is known either */
+    unsigned absent_count; /* have a ring, and are off-line */
+    unsigned new_count;    /* are on-line, and have none … */
+    unsigned without_ring; /* … the first of them */
+};
+void perf_look_at_cpus(const struct perf *p, struct perf_cpus *out);
+
+/* A process whose events have another frequency than `sampling` says; 0: there is none. */
+uint32_t perf_outdated(const struct perf *p);
 
 /* Follows one thread and all it will start. on_exec: sampling begins at its next exec. */
 bool perf_follow(struct perf *p, uint32_t tid, bool on_exec, struct err *err);
 
 /* Whether a process has followers of its own; children of a followed one have none. */
 bool perf_is_followed(const struct perf *p, uint32_t pid);
+
+/* The follower that an event's id belongs to (PERF_SAMPLE_IDENTIFIER in what it, or what inherited from it,
+ * writes); null: it has been ended. Valid until the next call that follows or ends one. */
+struct perf_follower *perf_follower_of(struct perf *p, uint64_t id);
+
+/* Stops those marked `doubles`: what they have written is still in the rings. Then perf_end_doubles ends
+ * them, and their counts are nobody's. */
+void perf_stop_doubles(struct perf *p);
+void perf_end_doubles(struct perf *p);
 
 void perf_retire(struct perf *p, uint32_t pid);
 
@@ -118,8 +184,82 @@ void perf_retire(struct perf *p, uint32_t pid);
 void perf_replace(struct perf *p, bool keep);
 
 /* Follows all threads of a process, listing them again until no new one appears. Threads that end
- * meanwhile are no error; false when none could be followed. True with `err` set: not all could. */
-bool perf_follow_process(struct perf *p, uint32_t pid, uint32_t stack_bytes, struct err *err);
+ * meanwhile are no error; false when none could be followed. True with `err` set: not all could; with
+ * ERR_LIMIT for want of descriptors, the sentence tells how many, and p->left which. */
+struct perf_how {
+    uint32_t stack_bytes; /* when caught, as many of them as let two records fit a ring */
+    bool caught;          /* after perf_open_caught */
+};
+bool perf_follow_process(struct perf *p, uint32_t pid, const struct perf_how *how, struct err *err);
+
+/* Follows one thread more. */
+bool perf_follow_thread(struct perf *p, uint32_t pid, uint32_t tid, const struct perf_how *how,
+                        struct err *err);
+
+/* Notes what each follower of a process (0: of all) has counted. One that counted at most idle_ns since the mark
+ * before is idle. */
+void perf_mark(struct perf *p, uint32_t pid, uint64_t idle_ns);
+
+/* Gives a thread up that is idle, and all that it started. False: none was. The
+ * first thread never is: it started most others. */
+bool perf_give_up_idle(struct perf *p, uint32_t pid, uint32_t *tid);
+
+/* The process whose followers, with what they started, counted least between the last two marks, among those that
+ * were followed all the time between, but for one; 0: there is none. */
+uint32_t perf_coolest(const struct perf *p, uint32_t except, uint64_t *recent_ns);
+
+/* Gives a process up, and what inherited its events. */
+void perf_give_up(struct perf *p, uint32_t pid);
+
+/* Makes the caught rings; later calls are nothing. */
+bool perf_open_caught(struct perf *p, struct err *err);
+
+/* A caught ring's descriptor and CPU, ring < ring_count. -1: none on this CPU. */
+int perf_caught_fd(const struct perf *p, unsigned ring);
+unsigned perf_caught_cpu(const struct perf *p, unsigned ring);
+
+/* Bytes of one caught ring; 0: there are none. */
+uint64_t perf_caught_bytes(const struct perf *p);
+
+/* Whether a caught ring holds no record now. */
+bool perf_caught_is_empty(const struct perf *p, unsigned ring);
+
+/* As perf_drain, one ring; by its reader's thread only. */
+void perf_drain_caught(struct perf *p, unsigned ring,
+                       void (*each)(void *context, unsigned ring, const void *record, size_t len),
+                       void *context);
+
+enum { PERF_OTHERS_MAX = 6 };
+
+struct perf_other {
+    const char *name;       /* for messages */
+    uint32_t type;          /* PERF_TYPE_* */
+    uint64_t config;
+    uint64_t period;        /* 0: by frequency */
+    uint32_t frequency_hz;
+    bool switches;          /* no samples, but PERF_RECORD_SWITCH */
+    struct err refused;     /* why there is none of it here; ERR_NONE, and then it is asked for */
+};
+
+/* Finds out which of these there are here, and makes the rings for them; at most PERF_OTHERS_MAX. False when
+ * none can be had: all then say why. Once, before anything is followed. */
+bool perf_open_others(struct perf *p, struct perf_other *others, size_t count);
+
+/* The PERF_SAMPLE_* mask of its records; all begin (samples) or end (others) with PERF_SAMPLE_IDENTIFIER. */
+uint64_t perf_other_sample_type(const struct perf *p, unsigned other);
+
+/* As perf_drain, with the place of the event that a record comes from; PERF_OTHERS_MAX: of one that ended
+ * long ago. */
+void perf_drain_others(struct perf *p,
+                       void (*each)(void *context, unsigned other, const void *record, size_t len),
+                       void *context);
+
+/* How often it happened in all followed tasks since this was asked last: the kernel's own count, sampled or
+ * not. `pid`: of the followed process in which (with what it started) it happened most; 0 in none. */
+uint64_t perf_take_other_count(struct perf *p, unsigned other, uint32_t *pid);
+
+/* Threads that have fewer of these events than they should, because descriptors ran out. */
+uint64_t perf_others_short(const struct perf *p);
 
 /* Starts what was followed without on_exec since the last call. */
 void perf_enable(struct perf *p);
@@ -128,9 +268,14 @@ void perf_enable(struct perf *p);
  * ended children included, sampled or not. */
 uint64_t perf_count_ns(struct perf *p);
 
-/* Waits until a ring wants to be read, extra_fd (-1: none) is readable, or timeout. True when it was
- * the end of the only task that is followed (and of all it started). */
-bool perf_wait(struct perf *p, int extra_fd, uint64_t timeout_ns);
+/* The same since the last call, one follower after the other; what a followed process started counts with it. */
+void perf_each_count(struct perf *p,
+                     void (*each)(void *context, uint32_t pid, uint64_t count_ns), void *context);
+
+/* Waits until a ring wants to be read, one of extra_fds (-1: none) is readable, or timeout. True when it was
+ * the end of the only task that is followed, or of the first thread of the awaited process (and of all it
+ * started with the same event): perf_reap is then due, else the next wait is none. */
+bool perf_wait(struct perf *p, const int extra_fds[static PERF_EXTRA_FDS], uint64_t timeout_ns);
 
 /* Hands every complete record of every ring to `each`, ring by ring, and frees its space. */
 void perf_drain(struct perf *p,
@@ -140,8 +285,5 @@ void perf_drain(struct perf *p,
 /* Closes the events of followers whose tasks and all their children have ended. Returns how many
  * followers are left. */
 size_t perf_reap(struct perf *p);
-
-/* Text and remedy of a gate, for people: "seccomp filter". */
-const char *perf_gate_name(enum perf_gate gate);
 
 #endif

@@ -1,5 +1,7 @@
 #include "os/proc.h"
 #include "base/time.h"
+#include "os/identity.h"
+#include "target/cgroup.h"
 #include "target/status.h"
 
 #include <dirent.h>
@@ -27,13 +29,56 @@ static void proc_path(char out[static PROC_PATH_MAX], uint32_t pid, uint32_t tid
     }
 }
 
-bool proc_read(uint32_t pid, uint32_t tid, const char *name, struct buf *out, struct err *err)
+/* A C library that is made for old kernels, too, sets close-on-exec by a call of its own. */
+static int open_text(const char *path)
 {
-    char path[PROC_PATH_MAX];
-    proc_path(path, pid, tid, name);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    return (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+}
+
+/* Below /proc/PID some things are shown to the process's own user only. */
+static int open_of(uint32_t pid, const char *path, int flags)
+{
+    int fd = open(path, flags);
+    if (fd < 0 && identity_visit(pid, errno)) {
+        fd = open(path, flags);
+        identity_return();
+    }
+    return fd;
+}
+
+static bool stat_of(uint32_t pid, const char *path, struct stat *out)
+{
+    int failed = stat(path, out);
+    if (failed < 0 && identity_visit(pid, errno)) {
+        failed = stat(path, out);
+        identity_return();
+    }
+    return failed == 0;
+}
+
+static ssize_t read_link_of(uint32_t pid, const char *path, char *out, size_t max_bytes)
+{
+    ssize_t len = readlink(path, out, max_bytes);
+    if (len < 0 && identity_visit(pid, errno)) {
+        len = readlink(path, out, max_bytes);
+        identity_return();
+    }
+    return len;
+}
+
+/* These come whole with the first read, if there is room; of longer ones a read may give less than there is. */
+static bool is_one_record(const char *name)
+{
+    return strcmp(name, "stat") == 0 || strcmp(name, "schedstat") == 0;
+}
+
+/* 0, or an errno; `opened` tells what failed. */
+static int read_text(const char *path, bool once, struct buf *out, bool *opened)
+{
+    int fd = open_text(path);
+    *opened = fd >= 0;
     if (fd < 0) {
-        return err_errno(err, errno, "cannot open %s", path);
+        return errno;
     }
     buf_clear(out);
     ssize_t got = 0;
@@ -43,9 +88,71 @@ bool proc_read(uint32_t pid, uint32_t tid, const char *name, struct buf *out, st
         got = room == NULL ? 0 : read(fd, room, READ_CHUNK);
         failed = got < 0 ? errno : 0;
         out->len += got > 0 ? (size_t)got : 0;
-    } while (got > 0 || failed == EINTR);
+    } while ((got > 0 && (!once || got == READ_CHUNK)) || failed == EINTR);
     close(fd);
-    return failed == 0 || err_errno(err, failed, "cannot read %s", path);
+    return failed;
+}
+
+bool proc_read(uint32_t pid, uint32_t tid, const char *name, struct buf *out, struct err *err)
+{
+    char path[PROC_PATH_MAX];
+    bool opened, once = is_one_record(name);
+    proc_path(path, pid, tid, name);
+    int failed = read_text(path, once, out, &opened);
+    if (failed != 0 && identity_visit(pid, failed)) {
+        failed = read_text(path, once, out, &opened);
+        identity_return();
+    }
+    return failed == 0 || err_errno(err, failed, "cannot %s %s", opened ? "read" : "open", path);
+}
+
+uint32_t proc_last_id(void)
+{
+    char text[128];
+    int fd = open_text("/proc/loadavg");
+    size_t len = fd >= 0 ? proc_read_start(fd, text, sizeof text) : 0;
+    struct str line = str_trim((struct str){text, len});
+    size_t blank = str_find_last(line, ' ');
+    uint64_t id = 0;
+    proc_close(fd);
+    return blank < line.len && str_u64(str_sub(line, blank + 1, line.len), &id) ? (uint32_t)id : 0;
+}
+
+int proc_open_stat(uint32_t pid, uint32_t tid)
+{
+    char path[PROC_PATH_MAX];
+    proc_path(path, pid, tid, "stat");
+    return open_text(path);
+}
+
+int proc_open_schedstat(uint32_t pid, uint32_t tid)
+{
+    char path[PROC_PATH_MAX];
+    proc_path(path, pid, tid, "schedstat");
+    return open_text(path);
+}
+
+int proc_open_sched(uint32_t pid, uint32_t tid)
+{
+    char path[PROC_PATH_MAX];
+    proc_path(path, pid, tid, "sched");
+    return open_text(path);
+}
+
+int proc_open_own_sched(void)
+{
+    return open_text("/proc/thread-self/sched");
+}
+
+int proc_open_own_schedstat(void)
+{
+    return open_text("/proc/thread-self/schedstat");
+}
+
+size_t proc_read_start(int fd, void *out, size_t max_bytes)
+{
+    ssize_t got = pread(fd, out, max_bytes, 0);
+    return got > 0 ? (size_t)got : 0;
 }
 
 static bool list_numbers(const char *dir, struct pid_list *out, struct err *err)
@@ -80,11 +187,20 @@ bool proc_list_threads(uint32_t pid, struct pid_list *out, struct err *err)
     return list_numbers(path, out, err);
 }
 
+/* A folder has a link for each folder in it, and two of its own. */
+uint32_t proc_count_threads(uint32_t pid)
+{
+    char path[PROC_PATH_MAX];
+    struct stat st;
+    proc_path(path, pid, 0, "task");
+    return stat(path, &st) == 0 && st.st_nlink > 2 ? (uint32_t)st.st_nlink - 2 : 0;
+}
+
 bool proc_exe(uint32_t pid, char *out, size_t out_bytes)
 {
     char path[PROC_PATH_MAX];
     proc_path(path, pid, 0, "exe");
-    ssize_t len = readlink(path, out, out_bytes - 1);
+    ssize_t len = read_link_of(pid, path, out, out_bytes - 1);
     if (len < 0) {
         return false;
     }
@@ -105,9 +221,9 @@ static bool is_overlay(int fd)
 
 /* Opens a regular file and proves that it is the mapped one; -1 when not. O_NONBLOCK because a
  * hostile process may have put a pipe at the path meanwhile. */
-static int open_if_same(const char *path, uint64_t inode, bool by_name)
+static int open_if_same(uint32_t pid, const char *path, uint64_t inode, bool by_name)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    int fd = open_of(pid, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0) {
         return -1;
     }
@@ -129,10 +245,10 @@ static int open_by_path(uint32_t pid, struct str path, uint64_t inode)
         return -1;
     }
     snprintf(name, sizeof name, "/proc/%u/root%.*s", pid, (int)path.len, path.ptr);
-    int fd = open_if_same(name, inode, true);
+    int fd = open_if_same(pid, name, inode, true);
     if (fd < 0) {
         snprintf(name, sizeof name, "%.*s", (int)path.len, path.ptr);
-        fd = open_if_same(name, inode, true);
+        fd = open_if_same(pid, name, inode, true);
     }
     return fd;
 }
@@ -141,7 +257,7 @@ bool proc_open_mapped(uint32_t pid, const struct proc_mapping *mapping, int *out
 {
     char name[PROC_PATH_MAX];
     proc_path(name, pid, 0, "exe");
-    int fd = open_if_same(name, mapping->inode, false);
+    int fd = open_if_same(pid, name, mapping->inode, false);
     if (fd < 0) {
         fd = open_by_path(pid, mapping->path, mapping->inode);
     }
@@ -149,7 +265,7 @@ bool proc_open_mapped(uint32_t pid, const struct proc_mapping *mapping, int *out
     if (fd < 0) {
         snprintf(name, sizeof name, "/proc/%u/map_files/%llx-%llx", pid,
                  (unsigned long long)mapping->start, (unsigned long long)mapping->limit);
-        fd = open_if_same(name, mapping->inode, true);
+        fd = open_if_same(pid, name, mapping->inode, true);
     }
     if (fd < 0) {
         return err_errno(err, number, "cannot open %.*s as mapped by pid %u",
@@ -164,11 +280,11 @@ bool proc_root_of(uint32_t pid, struct proc_root *out)
     char path[PROC_PATH_MAX];
     struct stat root, mounts;
     proc_path(path, pid, 0, "root");
-    if (stat(path, &root) < 0) {
+    if (!stat_of(pid, path, &root)) {
         return false;
     }
     proc_path(path, pid, 0, "ns/mnt");
-    if (stat(path, &mounts) < 0) {
+    if (!stat_of(pid, path, &mounts)) {
         return false;
     }
     *out = (struct proc_root){root.st_dev, root.st_ino, mounts.st_ino};
@@ -179,7 +295,7 @@ bool proc_open_root(uint32_t pid, int *out)
 {
     char path[PROC_PATH_MAX];
     proc_path(path, pid, 0, "root");
-    int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    int fd = open_of(pid, path, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0) {
         return false;
     }
@@ -243,7 +359,7 @@ bool proc_open_perf_map(uint32_t pid, int *out)
         return false;
     }
     snprintf(path, sizeof path, "/proc/%u/root/tmp/perf-%u.map", pid, inner);
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW);
+    int fd = open_of(pid, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW);
     if (fd < 0) {
         return false;
     }
@@ -252,21 +368,6 @@ bool proc_open_perf_map(uint32_t pid, int *out)
         return false;
     }
     *out = fd;
-    return true;
-}
-
-bool proc_identify(int fd, struct file_identity *out)
-{
-    struct stat st;
-    if (fstat(fd, &st) < 0) {
-        return false;
-    }
-    *out = (struct file_identity){
-        .device = st.st_dev,
-        .inode = st.st_ino,
-        .size_bytes = (uint64_t)st.st_size,
-        .modified_ns = (uint64_t)st.st_mtim.tv_sec * NS_PER_S + (uint64_t)st.st_mtim.tv_nsec,
-    };
     return true;
 }
 
@@ -341,6 +442,57 @@ uint64_t proc_own_rss_bytes(void)
     return pages * proc_page_bytes();
 }
 
+uint64_t proc_own_rss_peak_bytes(void)
+{
+    struct rusage usage;
+    return getrusage(RUSAGE_SELF, &usage) == 0 ? (uint64_t)usage.ru_maxrss * 1024 : 0;
+}
+
+/* 0: there is no limit, or it cannot be read. Version 1 writes "none" as a number near 2^63. */
+static uint64_t limit_in(const char *path)
+{
+    char text[32] = "";
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t got = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+    uint64_t limit = 0;
+    if (fd >= 0) {
+        close(fd);
+    }
+    bool number = got > 0 && str_u64(str_trim((struct str){text, (size_t)got}), &limit);
+    return number && limit < UINT64_C(1) << 60 ? limit : 0;
+}
+
+static void take_least(uint64_t *least, uint64_t limit)
+{
+    if (limit != 0 && (*least == 0 || limit < *least)) {
+        *least = limit;
+    }
+}
+
+uint64_t proc_own_memory_limit_bytes(void)
+{
+    static const char *const mounts[] = {"/sys/fs/cgroup/memory", "/sys/fs/cgroup"};
+    static const char *const files[] = {"memory.limit_in_bytes", "memory.max"};
+    struct buf text;
+    struct str group = {0};
+    unsigned version;
+    uint64_t least = 0;
+    buf_init(&text, 4 * READ_CHUNK);
+    bool known = proc_read(proc_own_pid(), 0, "cgroup", &text, NULL) &&
+                 cgroup_of_memory(buf_slice(&text), &version, &group);
+    while (known) { /* from the group up to the root that is mounted here */
+        char path[PROC_PATH_MAX + 1024];
+        snprintf(path, sizeof path, "%s%.*s/%s", mounts[version - 1], (int)group.len, group.ptr,
+                 files[version - 1]);
+        take_least(&least, limit_in(path));
+        known = group.len > 0;
+        while (group.len > 0 && group.ptr[--group.len] != '/') {
+        }
+    }
+    buf_release(&text);
+    return least;
+}
+
 uint64_t proc_tick_ns(void)
 {
     return NS_PER_S / (uint64_t)sysconf(_SC_CLK_TCK);
@@ -373,6 +525,13 @@ bool proc_exists(uint32_t pid)
 {
     char path[PROC_PATH_MAX];
     proc_path(path, pid, 0, "stat");
+    return access(path, F_OK) == 0;
+}
+
+bool proc_thread_exists(uint32_t pid, uint32_t tid)
+{
+    char path[PROC_PATH_MAX];
+    proc_path(path, pid, tid, "");
     return access(path, F_OK) == 0;
 }
 

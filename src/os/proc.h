@@ -4,6 +4,8 @@
  * The texts are handed to target/ for parsing; nothing is interpreted here. A process that is gone
  * gives ERR_GONE, a missing right ERR_DENIED. All calls are bounded: a file longer than the
  * buffer's maximum is cut there (maps of a hostile process have no natural end).
+ *
+ * What is shown to a process's own user only is asked for as that user when we are refused (identity.h).
  */
 #ifndef OS_PROC_H
 #define OS_PROC_H
@@ -15,15 +17,33 @@
 /* Replaces `out` by /proc/PID/NAME, or /proc/PID/task/TID/NAME when tid is not 0. */
 bool proc_read(uint32_t pid, uint32_t tid, const char *name, struct buf *out, struct err *err);
 
+/* Opens a thread's stat, to be read again and again while that thread lives; -1: it is gone. */
+int proc_open_stat(uint32_t pid, uint32_t tid);
+
+/* Likewise its schedstat, and its sched, which some kernels do not have. */
+int proc_open_schedstat(uint32_t pid, uint32_t tid);
+int proc_open_sched(uint32_t pid, uint32_t tid);
+int proc_open_own_sched(void); /* of the calling thread */
+int proc_open_own_schedstat(void);
+
+/* Reads an open file from its start; 0 bytes when there is nothing (any more). */
+size_t proc_read_start(int fd, void *out, size_t max_bytes);
+
 struct pid_list {
     VEC(uint32_t) ids;
 };
+
+/* The id that was given out last; 0: not known. While it stays the same nothing new has begun. */
+uint32_t proc_last_id(void);
 
 /* Replaces the list by all processes visible in this PID namespace. */
 bool proc_list_processes(struct pid_list *out, struct err *err);
 
 /* Replaces the list by the threads of a process. */
 bool proc_list_threads(uint32_t pid, struct pid_list *out, struct err *err);
+
+/* How many threads a process has, without listing them; 0: not told. */
+uint32_t proc_count_threads(uint32_t pid);
 
 /* The target of /proc/PID/exe, without a " (deleted)" suffix. */
 bool proc_exe(uint32_t pid, char *out, size_t out_bytes);
@@ -59,12 +79,6 @@ bool proc_open_under(int root, const char *path, int *out);
  * user or root owns it: anybody may write to /tmp. */
 bool proc_open_perf_map(uint32_t pid, int *out);
 
-/* Identity and size of an open file. */
-struct file_identity {
-    uint64_t device, inode, size_bytes, modified_ns;
-};
-bool proc_identify(int fd, struct file_identity *out);
-
 void proc_close(int fd);
 
 /* Reads an open file at offsets; the descriptor stays the caller's. */
@@ -76,6 +90,20 @@ bool proc_read_next(int fd, void *out, size_t max_bytes, size_t *len, struct err
 
 /* Resident memory of this process. */
 uint64_t proc_own_rss_bytes(void);
+
+/* The most that it ever was; 0: not told. */
+uint64_t proc_own_rss_peak_bytes(void);
+
+/* How much memory the container that we run in may have: the least limit of our control group and those
+ * above it, as far as they are visible here. 0: none is. */
+uint64_t proc_own_memory_limit_bytes(void);
+
+/* The same for CPU time, in thousandths of a processor. 0: no limit is. */
+uint64_t proc_own_cpu_limit_millis(void);
+
+/* The inode of our control group, which tells containers of a machine apart where their ids are hidden. 0: it cannot
+ * be had, or we are in no control-group namespace of our own. */
+uint64_t proc_own_cgroup_inode(void);
 
 /* Length of the ticks that stat counts in. */
 uint64_t proc_tick_ns(void);
@@ -90,6 +118,7 @@ uint64_t proc_descriptor_limit(void);
 struct str proc_own_vdso(void);
 
 bool proc_exists(uint32_t pid);
+bool proc_thread_exists(uint32_t pid, uint32_t tid);
 
 /* The host's name as this UTS namespace has it; "" when there is none. */
 void proc_host_name(char *out, size_t out_bytes);

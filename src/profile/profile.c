@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+enum { NEED_SHARE = 8 };
+
 static uint64_t mix(uint64_t a, uint64_t b)
 {
     return hash_u64(a * 0x9e3779b97f4a7c15u + b);
@@ -63,7 +65,7 @@ static bool frame_same(const void *owner, uint32_t id, const void *key)
 
 static uint64_t hash_process(const struct process *t)
 {
-    return mix(t->pid, t->start_ticks);
+    return mix(mix(t->pid, t->start_ticks), t->owner);
 }
 
 static uint64_t process_hash(const void *owner, uint32_t id)
@@ -74,12 +76,16 @@ static uint64_t process_hash(const void *owner, uint32_t id)
 static bool process_same(const void *owner, uint32_t id, const void *key)
 {
     const struct process *a = &((const struct profile *)owner)->processes.at[id], *b = key;
-    return a->pid == b->pid && a->start_ticks == b->start_ticks;
+    return a->pid == b->pid && a->start_ticks == b->start_ticks && a->owner == b->owner;
 }
 
 static uint64_t hash_thread(const struct thread *t)
 {
-    return mix(mix(t->process, t->tid), t->name);
+    uint64_t hash = mix(mix(t->process, t->tid), t->name);
+    for (unsigned i = 0; t->plain != 0 && i < PROFILE_LABELS; i++) {
+        hash = mix(hash, t->label[i]);
+    }
+    return hash;
 }
 
 static uint64_t thread_hash(const void *owner, uint32_t id)
@@ -90,7 +96,8 @@ static uint64_t thread_hash(const void *owner, uint32_t id)
 static bool thread_same(const void *owner, uint32_t id, const void *key)
 {
     const struct thread *a = &((const struct profile *)owner)->threads.at[id], *b = key;
-    return a->process == b->process && a->tid == b->tid && a->name == b->name;
+    return a->process == b->process && a->tid == b->tid && a->name == b->name &&
+           memcmp(a->label, b->label, sizeof a->label) == 0;
 }
 
 static uint64_t hash_node(const struct node *n)
@@ -133,15 +140,32 @@ static const struct intern_owner thread_ops = {thread_hash, thread_same};
 static const struct intern_owner node_ops = {node_hash, node_same};
 static const struct intern_owner sample_ops = {sample_hash, sample_same};
 
-/* The budget: array elements in use plus text. Tables of ids add about a quarter on top. */
+/* Array elements in use plus text. Tables of ids add about a quarter on top. */
+size_t profile_bytes(const struct profile *p)
+{
+    return p->text.used_bytes + p->strings.len * sizeof *p->strings.at +
+           p->modules.len * sizeof *p->modules.at + p->frames.len * sizeof *p->frames.at +
+           p->processes.len * sizeof *p->processes.at + p->threads.len * sizeof *p->threads.at +
+           p->nodes.len * sizeof *p->nodes.at +
+           p->samples.len * sizeof *p->samples.at + p->waits.len * sizeof *p->waits.at +
+           p->occurrences.len * sizeof *p->occurrences.at;
+}
+
 static bool has_room(const struct profile *p)
 {
-    size_t bytes = p->text.used_bytes + p->strings.len * sizeof *p->strings.at +
-                   p->modules.len * sizeof *p->modules.at + p->frames.len * sizeof *p->frames.at +
-                   p->processes.len * sizeof *p->processes.at +
-                   p->threads.len * sizeof *p->threads.at + p->nodes.len * sizeof *p->nodes.at +
-                   p->samples.len * sizeof *p->samples.at;
-    return bytes < p->max_bytes;
+    return profile_bytes(p) < p->limit_bytes + (p->in_need ? p->max_bytes / NEED_SHARE : 0);
+}
+
+void profile_limit(struct profile *p, size_t bytes)
+{
+    p->limit_bytes = bytes < p->max_bytes ? bytes : p->max_bytes;
+}
+
+bool profile_need(struct profile *p, bool in_need)
+{
+    bool before = p->in_need;
+    p->in_need = in_need;
+    return before;
 }
 
 /* Finds `key` in an interned array or appends it; the element's id, or 0 when it does not fit. */
@@ -180,8 +204,8 @@ static bool push_zeros(struct profile *p)
 
 bool profile_init(struct profile *p, size_t max_bytes, struct err *err)
 {
-    *p = (struct profile){.max_bytes = max_bytes};
-    arena_init(&p->text, max_bytes);
+    *p = (struct profile){.max_bytes = max_bytes, .limit_bytes = max_bytes};
+    arena_init(&p->text, max_bytes + max_bytes / NEED_SHARE);
     if (!push_zeros(p)) {
         profile_release(p);
         return err_set(err, ERR_MEMORY, 0, "no memory for a profile");
@@ -198,6 +222,14 @@ void profile_release(struct profile *p)
     vec_release(&p->threads);
     vec_release(&p->nodes);
     vec_release(&p->samples);
+    vec_release(&p->waits);
+    map_release(&p->wait_ids);
+    vec_release(&p->event_types);
+    vec_release(&p->occurrences);
+    for (unsigned i = 0; i < PROFILE_EVENTS_MAX; i++) {
+        map_release(&p->occurrence_ids[i]);
+    }
+    map_release(&p->label_ids);
     intern_release(&p->string_ids);
     intern_release(&p->module_ids);
     intern_release(&p->frame_ids);
@@ -213,6 +245,16 @@ void profile_clear(struct profile *p)
     /* element 0 of each array stays as it is */
     p->strings.len = p->modules.len = p->frames.len = p->processes.len = 1;
     p->threads.len = p->nodes.len = p->samples.len = 1;
+    vec_clear(&p->waits);
+    p->watches_waits = false;
+    map_clear(&p->wait_ids);
+    vec_clear(&p->event_types);
+    vec_clear(&p->occurrences);
+    for (unsigned i = 0; i < PROFILE_EVENTS_MAX; i++) {
+        map_clear(&p->occurrence_ids[i]);
+    }
+    map_clear(&p->label_ids);
+    memset(p->label_values, 0, sizeof p->label_values);
     intern_clear(&p->string_ids);
     intern_clear(&p->module_ids);
     intern_clear(&p->frame_ids);
@@ -222,7 +264,32 @@ void profile_clear(struct profile *p)
     intern_clear(&p->sample_ids);
     arena_clear(&p->text);
     p->meta = (struct profile_meta){0};
-    p->dropped = 0;
+    p->dropped = p->collapsed = 0;
+    p->limit_bytes = p->max_bytes;
+    p->in_need = false;
+}
+
+void profile_shrink(struct profile *p)
+{
+    vec_shrink(&p->strings);
+    vec_shrink(&p->modules);
+    vec_shrink(&p->frames);
+    vec_shrink(&p->processes);
+    vec_shrink(&p->threads);
+    vec_shrink(&p->nodes);
+    vec_shrink(&p->samples);
+    vec_shrink(&p->waits);
+    vec_shrink(&p->occurrences);
+    map_release(&p->wait_ids);
+    map_release(&p->label_ids);
+    intern_release(&p->string_ids);
+    intern_release(&p->module_ids);
+    intern_release(&p->frame_ids);
+    intern_release(&p->process_ids);
+    intern_release(&p->thread_ids);
+    intern_release(&p->node_ids);
+    intern_release(&p->sample_ids);
+    arena_release(&p->text);
 }
 
 uint32_t profile_string(struct profile *p, struct str text)
@@ -256,8 +323,64 @@ uint32_t profile_process(struct profile *p, const struct process *process)
 
 uint32_t profile_thread(struct profile *p, uint32_t process, uint32_t tid, uint32_t name)
 {
-    struct thread key = {process, tid, name};
+    struct thread key = {.process = process, .tid = tid, .name = name};
     return INTERN(p, threads, thread_ids, thread_ops, hash_thread(&key), &key);
+}
+
+/* A server may make a task, with a name of its own, for each request: all but the first texts are one. 0: no
+ * room. */
+static uint32_t label_text(struct profile *p, enum profile_label label, struct str text)
+{
+    uint64_t hash = str_hash(text);
+    uint32_t id = intern_find(&p->string_ids, &string_ops, p, hash, &text);
+    if (id != 0 && map_find(&p->label_ids, (uint64_t)(label + 1) << 32 | id) != NULL) {
+        return id;
+    }
+    if (p->label_values[label] == PROFILE_LABEL_VALUES) {
+        return profile_cstring(p, "(other)");
+    }
+    id = profile_string(p, text);
+    if (id == 0 || !map_put(&p->label_ids, (uint64_t)(label + 1) << 32 | id, 1)) {
+        return 0;
+    }
+    p->label_values[label]++;
+    return id;
+}
+
+uint32_t profile_labelled(struct profile *p, uint32_t thread,
+                          const struct str labels[static PROFILE_LABELS])
+{
+    struct thread key = p->threads.at[thread];
+    bool told = false;
+    for (unsigned i = 0; thread != 0 && i < PROFILE_LABELS; i++) {
+        key.label[i] = labels[i].len == 0 ? 0 : label_text(p, (enum profile_label)i, labels[i]);
+        told |= key.label[i] != 0;
+    }
+    if (!told) {
+        return thread;
+    }
+    key.plain = thread;
+    uint32_t id = INTERN(p, threads, thread_ids, thread_ops, hash_thread(&key), &key);
+    return id != 0 ? id : thread;
+}
+
+const char *profile_label_name(enum profile_label label)
+{
+    static const char *const names[PROFILE_LABELS] = {
+        [PROFILE_LABEL_GIL] = "gil",
+        [PROFILE_LABEL_TASK] = "asyncio task",
+        [PROFILE_LABEL_INTERPRETER] = "interpreter",
+    };
+    return names[label];
+}
+
+size_t profile_thread_count(const struct profile *p)
+{
+    size_t count = 0;
+    for (size_t i = 1; i < p->threads.len; i++) {
+        count += p->threads.at[i].plain == 0;
+    }
+    return count;
 }
 
 uint32_t profile_module(struct profile *p, const struct module *module)
@@ -367,6 +490,25 @@ static void add_sample(struct profile *p, bool room, uint32_t thread, uint32_t n
     }
 }
 
+void profile_add_wait(struct profile *p, uint32_t thread, uint32_t node, uint64_t wait_ns)
+{
+    uint64_t key = (uint64_t)thread << 32 | node;
+    const struct map_slot *slot = map_find(&p->wait_ids, key);
+    if (slot != NULL) {
+        p->waits.at[slot->value].wait_ns += wait_ns;
+        return;
+    }
+    if (node == 0 || wait_ns == 0 || !has_room(p) || !map_put(&p->wait_ids, key, p->waits.len)) {
+        return;
+    }
+    struct wait *wait = vec_push(&p->waits);
+    if (wait == NULL) {
+        map_remove(&p->wait_ids, map_find(&p->wait_ids, key));
+        return;
+    }
+    *wait = (struct wait){thread, node, wait_ns};
+}
+
 void profile_add(struct profile *p, uint32_t thread, uint32_t node, uint64_t cpu_ns, uint64_t count)
 {
     if (node == 0) {
@@ -398,6 +540,49 @@ void profile_account(struct profile *p, uint32_t thread, enum account account, u
     if (node != 0) {
         add_sample(p, true, thread, node, cpu_ns, 0);
     }
+}
+
+uint32_t profile_event_type(struct profile *p, const char *name, const char *unit)
+{
+    struct event_type *type =
+        p->event_types.len < PROFILE_EVENTS_MAX ? vec_push(&p->event_types) : NULL;
+    if (type == NULL) {
+        return PROFILE_EVENTS_MAX;
+    }
+    *type = (struct event_type){profile_cstring(p, name), profile_cstring(p, unit)};
+    return (uint32_t)(p->event_types.len - 1);
+}
+
+static bool add_occurrence(struct profile *p, bool room, const struct occurrence *o)
+{
+    uint64_t key = (uint64_t)o->thread << 32 | o->node;
+    struct map *ids = &p->occurrence_ids[o->event];
+    const struct map_slot *slot = map_find(ids, key);
+    if (slot != NULL) {
+        p->occurrences.at[slot->value].amount += o->amount;
+        return true;
+    }
+    if (!room || o->node == 0 || !map_put(ids, key, p->occurrences.len)) {
+        return false;
+    }
+    struct occurrence *place = vec_push(&p->occurrences);
+    if (place == NULL) {
+        map_remove(ids, map_find(ids, key));
+        return false;
+    }
+    *place = *o;
+    return true;
+}
+
+void profile_add_event(struct profile *p, uint32_t event, uint32_t thread, uint32_t node,
+                       uint64_t amount)
+{
+    struct occurrence o = {thread, node, event, amount};
+    if (event >= p->event_types.len || amount == 0 || add_occurrence(p, has_room(p), &o)) {
+        return;
+    }
+    o.node = account_node(p, ACCOUNT_LOST);
+    (void)add_occurrence(p, true, &o);
 }
 
 void profile_weigh(struct profile *p, uint32_t process, uint64_t nominal_ns, uint64_t cpu_ns)

@@ -8,7 +8,7 @@
  * the root node), and stay valid until profile_clear.
  *
  * A native frame enters as an address (module, address in the module's own ELF address space) and
- * is named later, off the hot path: profile_name_frame. A frame that never was an address enters
+ * is named later, off the hot path: profile_name_inlined. A frame that never was an address enters
  * with its name. After naming, every frame has a name: code without a symbol is "[file+0xoffset]".
  *
  * One address can be code of several functions, inlined into one another. Its frame then is the
@@ -28,7 +28,9 @@
  * insertion: keep ids. profile_text borrows until profile_clear.
  *
  * Limits. `max_bytes` bounds the memory. When it is reached (or memory ends) interning returns 0
- * and a sample's weight goes to "[lost]" of its process; `dropped` counts such samples.
+ * and a sample's weight goes to "[lost]" of its process; `dropped` counts such samples. profile_limit
+ * lowers the bound for a while; what stands for many (a leaf in the place of all stacks that lead to it,
+ * a process) may take an eighth more, between profile_need(p, true) and profile_need(p, false).
  */
 #ifndef PROFILE_PROFILE_H
 #define PROFILE_PROFILE_H
@@ -36,6 +38,7 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/intern.h"
+#include "base/map.h"
 #include "base/vec.h"
 
 /* What kind of code a frame is. The order is part of the flame graph's format: append only. */
@@ -55,7 +58,7 @@ enum frame_kind {
 
 /* CPU time that is known to have been used but whose stack is not known. */
 enum account {
-    ACCOUNT_LOST,          /* "[lost]": ring overrun, throttling, our own limits */
+    ACCOUNT_LOST,          /* "[lost]": too short for a sample, ring overrun, throttling, our limits */
     ACCOUNT_KERNEL_HIDDEN, /* "[kernel, hidden]": system time while only user code may be sampled */
     ACCOUNT_NATIVE_NO_PERF,/* "[native, no perf]": known from /proc only */
     ACCOUNT_UNREADABLE,    /* "[unreadable]": memory or maps could not be read */
@@ -73,6 +76,20 @@ enum stack_end {
     STACK_END_COUNT,
 };
 
+/* What became of the samples of processes whose runtime is read (capture/catch/catch.h). */
+enum runtime_share {
+    SHARE_PROVEN,      /* read at the sample's moment: exact */
+    SHARE_LATE,        /* read later than the proof allows */
+    SHARE_ELSEWHERE,   /* the thread, or the reader, was on another CPU */
+    SHARE_RAN_ON,      /* the thread was not stopped for the whole read */
+    SHARE_UNREAD,      /* not read: several samples at once, reading was given up */
+    SHARE_TORN,        /* contradicted itself, or could not be read */
+    SHARE_COUNT,
+};
+
+/* How the stacks of both kinds were joined (weave.h). */
+enum woven_share { WOVEN_EXACT, WOVEN_ONE_MORE, WOVEN_UNMERGED, WOVEN_APART, WOVEN_COUNT };
+
 /* Which rung of the ladder served a process (DESIGN 1.5). */
 enum rung {
     RUNG_UNKNOWN,
@@ -84,14 +101,26 @@ enum rung {
 
 enum { PROFILE_INLINES_MAX = 32 }; /* inlined functions shown at one address */
 
+/* What a runtime tells of a thread at a sample beside its stack: texts, which only pprof shows. */
+enum profile_label {
+    PROFILE_LABEL_GIL,         /* "held", "waiting" */
+    PROFILE_LABEL_TASK,        /* the asyncio task that it ran */
+    PROFILE_LABEL_INTERPRETER, /* which one of several that its process has */
+    PROFILE_LABELS,
+};
+enum { PROFILE_LABEL_VALUES = 128 }; /* of one label in a window; what comes later is "(other)" */
+
 struct frame {
     uint64_t address;     /* in the module's ELF address space; kernel: as sampled; 0: none.
                              A caller's frame holds the return address - 1 */
     uint32_t module;
-    uint32_t name;        /* for people, demangled; 0 until named */
-    uint32_t system_name; /* as in the symbol table when it differs from name, else 0 */
+    uint32_t name;        /* for people, demangled; 0 until named. A runtime's: "func (file:first line)",
+                             so that files and graphs tell functions of one name apart */
+    uint32_t system_name; /* as in the symbol table when it differs from name, else 0; a runtime's:
+                             "func" alone */
     uint32_t file;        /* source file, 0 unknown */
-    uint32_t line;        /* 0 unknown */
+    uint32_t line;        /* being executed; 0 unknown */
+    uint32_t first_line;  /* of the function; 0 unknown. No part of the identity */
     uint32_t caller;      /* the frame this one is inlined into, 0: none. Such a frame has a name and
                              no address; chains end, and are at most PROFILE_INLINES_MAX long */
     uint8_t kind;         /* enum frame_kind */
@@ -109,7 +138,8 @@ struct module {
 
 struct process {
     uint32_t pid;
-    uint64_t start_ticks; /* field 22 of /proc/PID/stat; pid and this identify a process */
+    uint64_t start_ticks; /* field 22 of /proc/PID/stat; pid and this identify a process, … */
+    uint32_t owner;       /* … or, where one pid has several owners within a tick, this as well */
     uint32_t name;        /* comm of the main thread */
     uint32_t container;   /* container name or id, 0 none */
     uint32_t appid;       /* "appid: …" text, 0 none */
@@ -120,10 +150,13 @@ struct process {
     uint8_t rung;         /* enum rung */
 };
 
+/* A thread under other labels is a row of its own. */
 struct thread {
     uint32_t process;
     uint32_t tid;
     uint32_t name;
+    uint32_t plain;                 /* the same thread without labels; 0: it is this row */
+    uint32_t label[PROFILE_LABELS]; /* 0: not told */
 };
 
 struct node {
@@ -138,6 +171,54 @@ struct sample {
     uint64_t count; /* how many samples were taken; 0 for accounting */
 };
 
+/* Time that a thread spent waiting with this stack: no CPU time, and in no sum with it. Only views of wall
+ * time show it. */
+struct wait {
+    uint32_t thread;
+    uint32_t node;
+    uint64_t wait_ns;
+};
+
+enum { PROFILE_EVENTS_MAX = 8 };
+
+/* Something else than CPU time that was sampled, such as page faults. */
+struct event_type {
+    uint32_t name, unit; /* "page-faults", "count" */
+};
+
+/* How often that happened at this stack: in no sum with CPU time. Only pprof shows it. */
+struct occurrence {
+    uint32_t thread;
+    uint32_t node;
+    uint32_t event; /* its place in event_types */
+    uint64_t amount;
+};
+
+/* What had become of the run's windows before this one, when it ended: those that back ends took (of
+ * them `fresh` since the window before), that wait, that never arrive; and the attempts that failed. */
+struct profile_uploads {
+    bool any; /* windows are uploaded at all */
+    uint64_t sent, fresh, waiting, dropped, failures;
+    uint64_t cpu_ns; /* of the threads that send, since they began */
+};
+
+/* The machine that a profile was made on, and the profiler there. Empty texts and zeros: not known. */
+struct profile_machine {
+    struct str private_ip, mac_address;
+    struct str os_name, os_release, kernel_release, kernel_version, hardware_type;
+    struct str libc_type, libc_version, run_mode, deployment_type;
+    unsigned processors;
+    uint64_t memory_bytes;
+    uint32_t pid;
+    uint64_t spawn_wall_ns, boot_ns; /* when the profiler began, and how long the machine was up then */
+};
+
+/* How busy the container that the profiler runs in was, or else the machine: means of the window. */
+struct profile_usage {
+    bool any; /* it was looked at, and both are known */
+    double cpu_percent, memory_percent; /* of what there is, 0 … 100 */
+};
+
 /* What people are told about the window. Strings are ids of the profile. */
 struct profile_meta {
     uint64_t start_wall_ns, end_wall_ns;
@@ -146,11 +227,22 @@ struct profile_meta {
     uint32_t service;         /* service name or command */
     uint32_t host;
     uint32_t mode;            /* in words: "perf, user and kernel" */
+    uint32_t value, unit;     /* of the weights when they are not CPU time (encode/value.h); 0, 0: they are */
     uint32_t reason;          /* why something is missing, with its remedy; 0 nothing missing */
     uint64_t own_cpu_ns;      /* the profiler's own cost within the window */
     uint64_t own_rss_bytes;
+    uint64_t own_rss_peak_bytes; /* since it began */
+    double mean_hz;           /* what was sampled at, over the window; 0 not told: frequency_hz */
+    uint32_t budget;          /* what was done without to stay within the profiler's budget, 0 nothing */
     uint64_t lost_records;    /* perf records lost in the rings */
     uint64_t stack_ends[STACK_END_COUNT]; /* native stacks by how they ended; all 0: not unwound here */
+    uint64_t shares[SHARE_COUNT]; /* samples of threads with a runtime's stack */
+    uint64_t woven[WOVEN_COUNT];  /* of these, with native stacks */
+    uint64_t left_out;        /* processes that the run was not to be about */
+    uint64_t unfollowed;      /* processes that have no events for want of descriptors */
+    struct profile_uploads uploads;
+    struct profile_usage usage;
+    const struct profile_machine *machine; /* not the profile's, but of who writes it; null: not told */
     bool continuous;
 };
 
@@ -163,10 +255,21 @@ struct profile {
     VEC(struct thread) threads;
     VEC(struct node) nodes;
     VEC(struct sample) samples;
+    VEC(struct wait) waits; /* from 0; empty unless waiting threads are looked at */
+    bool watches_waits;     /* they are, though perhaps none waits: views of wall time are wanted */
+    struct map wait_ids;
+    VEC(struct event_type) event_types;    /* from 0; empty unless other events are sampled */
+    VEC(struct occurrence) occurrences;    /* from 0 */
+    struct map occurrence_ids[PROFILE_EVENTS_MAX];
+    struct map label_ids;   /* label and text -> 1 */
+    uint32_t label_values[PROFILE_LABELS];
     struct intern string_ids, module_ids, frame_ids, process_ids, thread_ids, node_ids, sample_ids;
     struct arena text;
     size_t max_bytes;
+    size_t limit_bytes; /* <= max_bytes */
+    bool in_need;
     uint64_t dropped; /* samples whose stack did not fit */
+    uint64_t collapsed; /* samples whose stack is its leaf alone, below "[budget]" */
 };
 
 bool profile_init(struct profile *p, size_t max_bytes, struct err *err);
@@ -175,16 +278,39 @@ void profile_release(struct profile *p);
 /* Empties it for the next window and keeps the memory. */
 void profile_clear(struct profile *p);
 
+/* Gives back what an empty profile (after profile_clear) keeps. */
+void profile_shrink(struct profile *p);
+
+/* Memory in use, as it counts against the bound. */
+size_t profile_bytes(const struct profile *p);
+
+/* At most max_bytes; what is there stays. */
+void profile_limit(struct profile *p, size_t bytes);
+
+/* Returns what held before. */
+bool profile_need(struct profile *p, bool in_need);
+
 uint32_t profile_string(struct profile *p, struct str text);
 uint32_t profile_cstring(struct profile *p, const char *text);
 struct str profile_text(const struct profile *p, uint32_t string);
 
-/* Identity: pid and start_ticks. The other fields are taken from the first call; later ones update
+/* Identity: pid, start_ticks and owner. The other fields are taken from the first call; later ones update
  * through p->processes.at[id]. */
 uint32_t profile_process(struct profile *p, const struct process *process);
 
 /* Identity: process, tid and name (a thread that renames itself is two rows). */
 uint32_t profile_thread(struct profile *p, uint32_t process, uint32_t tid, uint32_t name);
+
+/* The thread (a row without labels) under these; an empty text is not told. The thread itself when none is,
+ * or when there is no room for another row. */
+uint32_t profile_labelled(struct profile *p, uint32_t thread,
+                          const struct str labels[static PROFILE_LABELS]);
+
+/* "gil" …: as pprof calls it. */
+const char *profile_label_name(enum profile_label label);
+
+/* How many threads there are, whatever their labels. */
+size_t profile_thread_count(const struct profile *p);
 
 /* Identity: path, image and build id. */
 uint32_t profile_module(struct profile *p, const struct module *module);
@@ -224,6 +350,16 @@ uint32_t profile_child(struct profile *p, uint32_t parent, uint32_t frame);
 /* Adds a sample. Node 0 counts as dropped and goes to "[lost]". */
 void profile_add(struct profile *p, uint32_t thread, uint32_t node, uint64_t cpu_ns,
                  uint64_t count);
+
+/* Adds time spent waiting. What does not fit is left out: it is part of no sum. */
+void profile_add_wait(struct profile *p, uint32_t thread, uint32_t node, uint64_t wait_ns);
+
+/* Declares a sample type of the window; its place, or PROFILE_EVENTS_MAX when there are as many. */
+uint32_t profile_event_type(struct profile *p, const char *name, const char *unit);
+
+/* Adds what happened at a stack. Node 0, and what does not fit, stand as "[lost]". */
+void profile_add_event(struct profile *p, uint32_t event, uint32_t thread, uint32_t node,
+                       uint64_t amount);
 
 /* Adds CPU time without a stack, on the given thread. */
 void profile_account(struct profile *p, uint32_t thread, enum account account, uint64_t cpu_ns);

@@ -105,13 +105,25 @@ static void hand_out(struct order *order, uint64_t until_ns,
     keep_rest(order, done);
 }
 
+void order_pass(struct order *order)
+{
+    order->newest_before_ns = order->newest_ns;
+}
+
+void order_round_until(struct order *order, uint64_t drained_ns,
+                       void (*each)(void *context, const void *record, size_t len), void *context)
+{
+    bool crowded = order->bytes.len > order->bytes.max / 2;
+    uint64_t safe_ns = drained_ns < order->newest_before_ns ? drained_ns : order->newest_before_ns;
+    order->early += crowded;
+    hand_out(order, crowded ? UINT64_MAX : safe_ns, each, context);
+    order_pass(order);
+}
+
 void order_round(struct order *order, void (*each)(void *context, const void *record, size_t len),
                  void *context)
 {
-    bool crowded = order->bytes.len > order->bytes.max / 2;
-    order->early += crowded;
-    hand_out(order, crowded ? UINT64_MAX : order->newest_before_ns, each, context);
-    order->newest_before_ns = order->newest_ns;
+    order_round_until(order, UINT64_MAX, each, context);
 }
 
 void order_flush(struct order *order, void (*each)(void *context, const void *record, size_t len),

@@ -48,6 +48,14 @@ bool order_push(struct order *order, uint64_t time_ns, const void *record, size_
 
 void order_round(struct order *order,
                  void (*each)(void *context, const void *record, size_t len), void *context);
+
+/* Ends a round without handing out, when the next one follows at once: what waits is moved once less. */
+void order_pass(struct order *order);
+
+/* As order_round when a ring has only been drained up to `drained_ns`: nothing newer is handed out. */
+void order_round_until(struct order *order, uint64_t drained_ns,
+                       void (*each)(void *context, const void *record, size_t len), void *context);
+
 void order_flush(struct order *order,
                  void (*each)(void *context, const void *record, size_t len), void *context);
 

@@ -7,6 +7,8 @@
 enum {
     CHAIN_MAX = 8192, /* far above sysctl perf_event_max_stack's usual 127 */
     RECORD_ALIGNMENT = 8, /* every record is padded to whole 64-bit words */
+    TYPE_BITS = 16,       /* of 32: the kernel knows some twenty types */
+    TYPE_MASK = (1 << TYPE_BITS) - 1,
 };
 
 #define FIELDS_KNOWN                                                                               \
@@ -61,7 +63,7 @@ static void take_sample(struct cursor *c, const struct record_format *format, ui
     out->kind = RECORD_SAMPLE;
     out->user = (misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_USER;
     if (type & PERF_SAMPLE_IDENTIFIER) {
-        cursor_skip(c, 8);
+        out->event = cursor_u64(c);
     }
     if (type & PERF_SAMPLE_IP) {
         out->as.sample.ip = cursor_u64(c);
@@ -164,6 +166,11 @@ static void take_body(struct cursor *c, uint32_t type, uint16_t misc, struct rec
         cursor_skip(c, 8); /* id */
         out->as.lost.count = cursor_u64(c);
         break;
+    case PERF_RECORD_SWITCH: /* whom it is about stands in the tail */
+        out->kind = RECORD_SWITCH;
+        out->as.sched.out = (misc & PERF_RECORD_MISC_SWITCH_OUT) != 0;
+        out->as.sched.preempt = (misc & PERF_RECORD_MISC_SWITCH_OUT_PREEMPT) != 0;
+        break;
     case PERF_RECORD_THROTTLE:
         out->kind = RECORD_THROTTLE;
         break;
@@ -182,7 +189,7 @@ bool record_parse(const void *ptr, size_t len, const struct record_format *forma
                        (unsigned long long)sample_type);
     }
     struct cursor c = cursor_of(ptr, len);
-    uint32_t type = cursor_u32(&c);
+    uint32_t type = cursor_u32(&c) & TYPE_MASK;
     uint16_t misc = cursor_u16(&c);
     uint16_t size = cursor_u16(&c);
     struct record record = {.kind = RECORD_OTHER};
@@ -199,6 +206,36 @@ bool record_parse(const void *ptr, size_t len, const struct record_format *forma
     }
     *out = record;
     return true;
+}
+
+void record_set_tag(void *ptr, size_t len, unsigned tag)
+{
+    struct perf_event_header header;
+    if (len >= sizeof header) {
+        memcpy(&header, ptr, sizeof header);
+        header.type = (header.type & TYPE_MASK) | tag << TYPE_BITS;
+        memcpy(ptr, &header, sizeof header);
+    }
+}
+
+unsigned record_tag(const void *ptr, size_t len)
+{
+    struct perf_event_header header;
+    if (len < sizeof header) {
+        return 0;
+    }
+    memcpy(&header, ptr, sizeof header);
+    return header.type >> TYPE_BITS;
+}
+
+size_t record_bytes(const void *ptr, size_t len)
+{
+    struct perf_event_header header;
+    if (len < sizeof header) {
+        return len;
+    }
+    memcpy(&header, ptr, sizeof header);
+    return header.size < len ? header.size : len;
 }
 
 static size_t stack_kept(const struct record *record)

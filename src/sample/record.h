@@ -30,6 +30,7 @@ enum record_kind {
     RECORD_EXIT,
     RECORD_LOST,
     RECORD_THROTTLE,
+    RECORD_SWITCH,
 };
 
 /* Call chain entries at or above this (as unsigned) are context marks, not addresses. */
@@ -44,10 +45,12 @@ struct record_format {
 
 struct record {
     enum record_kind kind;
-    uint32_t pid, tid; /* whom it is about; LOST, THROTTLE and OTHER: the task that was running.
+    uint32_t pid, tid; /* whom it is about; LOST, THROTTLE, OTHER: the task that was running.
                         * 0: not visible in our PID namespace; 0xffffffff: already reaped */
     uint32_t cpu;
     uint64_t time_ns;  /* CLOCK_MONOTONIC */
+    uint64_t event;    /* SAMPLE: whose sample it is: the event that was opened, also where a child inherited it; 0:
+                        * the format has no IDENTIFIER */
     bool user;         /* SAMPLE: taken in user code */
     union {
         struct {
@@ -78,11 +81,23 @@ struct record {
         struct {
             uint64_t count;
         } lost;
+        struct {
+            bool out;     /* the task leaves its CPU, else it comes back */
+            bool preempt; /* out although it could go on */
+        } sched;          /* SWITCH */
     } as;
 };
 
 bool record_parse(const void *ptr, size_t len, const struct record_format *format,
                   struct record *out, struct err *err);
+
+/* A number of the reader's own that a record carries, up to 0xffff, in what the kernel leaves of the type's
+ * word: record_parse ignores it. 0 at first. */
+void record_set_tag(void *ptr, size_t len, unsigned tag);
+unsigned record_tag(const void *ptr, size_t len);
+
+/* How long the record at `ptr` says it is; at most `len`. */
+size_t record_bytes(const void *ptr, size_t len);
 
 /* Bytes of the record without the part of its stack that the kernel left empty; len for others. */
 size_t record_trimmed_bytes(const struct record *record, size_t len);

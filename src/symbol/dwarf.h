@@ -3,8 +3,8 @@
  *
  * Concept. .debug_info is a row of units, each one source file's worth (or a library's), each a
  * tree of entries written in order; an entry is a number that selects an abbreviation (tag,
- * attributes, forms) and the attributes' values. dwarf_units lists the units by reading their first
- * entry only; dwarf_load brings one whole unit into memory; dwarf_entry decodes one entry of a
+ * attributes, forms) and the attributes' values. dwarf_list_units reads the units' first entries
+ * only; dwarf_load brings one whole unit into memory; dwarf_read_entry decodes one entry of a
  * loaded unit. Strings, address ranges and line tables are in other sections and are read in
  * pieces.
  *
@@ -156,7 +156,7 @@ struct dwarf_loaded {
     const unsigned char *bytes; /* of the unit, from its header on */
     unsigned char *owned;       /* null when they belong to an unpacked section */
     struct dwarf_abbreviations abbreviations;
-    VEC(struct dwarf_function) functions; /* by start; filled by dwarf_functions */
+    VEC(struct dwarf_function) functions; /* by start; filled by dwarf_find_functions */
     enum { FUNCTIONS_UNKNOWN, FUNCTIONS_OUTER, FUNCTIONS_ALL } functions_known;
     struct dwarf_lines line_table;
     struct str directory; /* of the compilation; in the texts */
@@ -271,9 +271,6 @@ static inline uint64_t dwarf_offset(struct cursor *c, unsigned offset_bytes)
  * short_read. */
 struct dwarf_value dwarf_take_value(struct cursor *c, const struct dwarf_unit *unit, uint16_t form,
                                     int64_t constant, uint64_t at);
-
-/* Its size in bytes, -1 when it varies. */
-int dwarf_form_bytes(const struct dwarf_unit *unit, uint16_t form);
 
 /* The address an attribute holds. */
 bool dwarf_address(struct dwarf *d, const struct dwarf_unit *unit, const struct dwarf_value *value,

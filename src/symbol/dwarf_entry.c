@@ -44,7 +44,8 @@ static uint8_t attribute_of(uint64_t name)
     }
 }
 
-int dwarf_form_bytes(const struct dwarf_unit *unit, uint16_t form)
+/* The size in bytes of a value of this form, -1 when it varies. */
+static int form_bytes(const struct dwarf_unit *unit, uint16_t form)
 {
     switch (form) {
     case DW_FORM_flag_present:
@@ -160,7 +161,7 @@ struct dwarf_value dwarf_take_value(struct cursor *c, const struct dwarf_unit *u
         }
         at += before - c->len;
     }
-    int bytes = dwarf_form_bytes(unit, form);
+    int bytes = form_bytes(unit, form);
     struct dwarf_value value = {.form = form};
     value.number = form == DW_FORM_implicit_const ? (uint64_t)constant
                    : form == DW_FORM_flag_present ? 1
@@ -174,7 +175,7 @@ static int32_t fixed_bytes(const struct dwarf_unit *unit,
 {
     int32_t sum = 0;
     for (size_t i = 0; i < count; i++) {
-        int bytes = dwarf_form_bytes(unit, specifications[i].form);
+        int bytes = form_bytes(unit, specifications[i].form);
         if (bytes < 0) {
             return -1;
         }

@@ -31,8 +31,8 @@
  * FILES_PACKED_MAX_BYTES, with FILES_XZ_MAX_BYTES of memory for that.
  *
  * Errors. Only the main file's headers can fail the call. What is missing or damaged beside it is
- * no error; `problem` says it for the doctor ("debug file … has another build id"), of the first
- * such file, and is empty when a debug file was found.
+ * no error; `problem` says it ("debug file … has another build id"), of the first such file, and is
+ * empty when a debug file was found.
  *
  * Formats: GDB manual, "Separate Debug Files" and "MiniDebugInfo"; .gnu_debuglink: a name, zeros up
  * to a multiple of 4, the CRC-32 of zlib.

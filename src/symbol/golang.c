@@ -64,7 +64,7 @@ static bool find_function(struct go_table *t, uint64_t address, struct go_functi
 
 /* ---- pc-value streams ---- */
 
-struct stream {
+struct pairs {
     struct go_table *table;
     uint64_t at;
     const unsigned char *ptr;
@@ -72,7 +72,7 @@ struct stream {
     bool failed;
 };
 
-static unsigned take_byte(struct stream *s)
+static unsigned take_byte(struct pairs *s)
 {
     if (s->have == 0) {
         s->ptr = go_view(&s->table->reader, s->table->streams, s->at, &s->have);
@@ -88,7 +88,7 @@ static unsigned take_byte(struct stream *s)
 }
 
 /* LEB128 of 32 bits. */
-static uint32_t take_number(struct stream *s)
+static uint32_t take_number(struct pairs *s)
 {
     uint32_t value = 0;
     for (unsigned shift = 0; shift < 35; shift += 7) {
@@ -108,7 +108,7 @@ static uint32_t take_number(struct stream *s)
 static int32_t value_at(struct go_table *t, uint32_t stream, const struct go_function *f,
                         uint64_t address)
 {
-    struct stream s = {.table = t, .at = stream};
+    struct pairs s = {.table = t, .at = stream};
     uint32_t value = UINT32_MAX;
     uint64_t end = f->start;
     for (bool first = true; stream != 0 && t->steps > 0; first = false, t->steps--) {

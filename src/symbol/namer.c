@@ -135,6 +135,17 @@ static void shrink_tables(struct namer *n, size_t max_bytes)
     }
 }
 
+void namer_drop(struct namer *n, bool (*is_gone)(void *context, uint64_t image), void *context)
+{
+    for (size_t i = n->images.len; i-- > 0;) {
+        if (is_gone(context, n->images.at[i].key)) {
+            release_image(&n->images.at[i]);
+            vec_swap_out(&n->images, i);
+            n->stats.images_dropped++;
+        }
+    }
+}
+
 /* An image for as long as its frames are named; each part is opened when it is first needed. */
 struct opened {
     struct namer *namer;

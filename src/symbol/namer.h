@@ -113,11 +113,14 @@ void namer_release(struct namer *n);
  * cannot be read is no failure. */
 bool namer_run(struct namer *n, struct profile *p, struct err *err);
 
+/* Forgets what is kept of images for which `is_gone` says so: they will not be asked for again. */
+void namer_drop(struct namer *n, bool (*is_gone)(void *context, uint64_t image), void *context);
+
 /* Memory held between runs. */
 size_t namer_bytes(const struct namer *n);
 
-/* The reason why the image's symbols could not be used, for the summary and the doctor; null when
- * they could or were not asked for. Borrowed until the next run. */
+/* The reason why the image's symbols could not be used; null when they could or were not asked for.
+ * Borrowed until the next run. Neither the summary nor the doctor says it yet. */
 const char *namer_image_problem(const struct namer *n, uint64_t image);
 
 #endif

@@ -69,7 +69,27 @@ static void sort_from(struct symbol *at, size_t len, int shift)
     }
 }
 
+/* Where addresses rise already, as the kernel's do but for modules, only those of one address are
+ * left to sort. False, with nothing lost, where they do not. */
+static bool sort_risen(struct symbol *at, size_t len)
+{
+    for (size_t i = 1; i < len; i++) {
+        if (at[i].start < at[i - 1].start) {
+            return false;
+        }
+    }
+    for (size_t first = 0, i = 1; i <= len; i++) {
+        if (i == len || at[i].start != at[first].start) {
+            sort_from(at + first, i - first, -1);
+            first = i;
+        }
+    }
+    return true;
+}
+
 void symbols_sort(struct symbol *at, size_t len)
 {
-    sort_from(at, len, TOP_SHIFT);
+    if (!sort_risen(at, len)) {
+        sort_from(at, len, TOP_SHIFT);
+    }
 }

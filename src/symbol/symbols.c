@@ -25,18 +25,18 @@ enum {
 void symbols_init(struct symbols *s, size_t max_bytes)
 {
     *s = (struct symbols){.max_bytes = max_bytes};
-    words_init(&s->names, max_bytes);
+    pairs_init(&s->names, max_bytes);
 }
 
 void symbols_release(struct symbols *s)
 {
     vec_release(&s->table);
-    words_release(&s->names);
+    pairs_release(&s->names);
 }
 
 size_t symbols_bytes(const struct symbols *s)
 {
-    return s->table.cap * sizeof *s->table.at + words_bytes(&s->names);
+    return s->table.cap * sizeof *s->table.at + pairs_bytes(&s->names);
 }
 
 static uint32_t size_of(const struct symbol *symbol)
@@ -125,7 +125,7 @@ static void thin_out(struct symbols *s)
 
 static bool has_room(const struct symbols *s)
 {
-    return (s->table.len + 1) * sizeof *s->table.at + words_bytes(&s->names) <= s->max_bytes;
+    return (s->table.len + 1) * sizeof *s->table.at + pairs_bytes(&s->names) <= s->max_bytes;
 }
 
 /* Room for one more, if need be by thinning out; but not again and again for a few. */
@@ -415,14 +415,14 @@ static bool any_name(const struct symbols *s, const struct name_files *files,
 
 static bool kept_name(const struct symbols *s, const struct symbol_hit *hit, struct buf *out)
 {
-    words_get(&s->names, s->table.at[hit->index].name, out);
+    pairs_get(&s->names, s->table.at[hit->index].name, out);
     return !out->failed;
 }
 
 bool symbols_name_of_elf(const struct symbols *s, struct elf *elf, const struct symbol_hit *hit,
                          struct buf *out)
 {
-    if (s->names.names.len > 0) {
+    if (s->names.bytes.len > 0) {
         return kept_name(s, hit, out);
     }
     struct name_files files = {elf, s->symtab_file == FILE_MAIN ? elf : NULL};
@@ -439,7 +439,7 @@ static bool needs_symtab(const struct symbols *s, const struct symbol_hit *hit)
 bool symbols_name_of_files(const struct symbols *s, struct symbol_files *files,
                            const struct symbol_hit *hit, struct buf *out)
 {
-    if (s->names.names.len > 0) {
+    if (s->names.bytes.len > 0) {
         return kept_name(s, hit, out);
     }
     if (files == NULL) {

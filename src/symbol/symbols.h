@@ -4,7 +4,7 @@
  * Concept. A sorted table of 12 bytes per symbol: start relative to a base, size with flags, name.
  * Names of an ELF image stay in its files and are read when a symbol is hit, because they are most
  * of the volume and a profile hits a few hundred of 100,000; names of the kernel are kept here, in
- * 12 more bytes per symbol.
+ * 14 more bytes per symbol.
  *
  * Where an image's symbols are from: one .symtab, that of the file, of its debug file or of its
  * .gnu_debugdata (symbol_files_symtab chooses); .dynsym of the file; and its linkage stubs, whose
@@ -33,7 +33,7 @@
 #define SYMBOL_SYMBOLS_H
 
 #include "symbol/files.h"
-#include "symbol/words.h"
+#include "symbol/pairs.h"
 
 struct symbol {
     uint32_t start; /* relative to symbols.base */
@@ -44,7 +44,7 @@ struct symbol {
 struct symbols {
     uint64_t base;
     VEC(struct symbol) table;
-    struct words names; /* of a table that is not an ELF's */
+    struct pairs names; /* of a table that is not an ELF's */
     size_t max_bytes;
     enum symbol_file symtab_file; /* which file's .symtab was loaded */
     struct elf_symbol_table tables[ELF_TABLE_COUNT]; /* what was loaded, to know it again */
@@ -98,6 +98,7 @@ enum { KALLSYMS_LINE_MAX = 1024 }; /* KSYM_NAME_LEN is 512, a module's name 56 *
 
 struct kallsyms {
     struct symbols *symbols;
+    struct pairs_code code;
     char line[KALLSYMS_LINE_MAX];
     size_t line_len;
     bool line_too_long, full;

@@ -144,16 +144,100 @@ static struct str runtime_file_root(struct str line)
     return is_runtime_file(str_cut(&line, ' ')) ? root : STR("");
 }
 
-bool mountinfo_container_id(struct str text, char out[static CONTAINER_ID_MAX])
+bool mountinfo_own_container_id(struct str text, char out[static CONTAINER_ID_MAX])
 {
-    struct str pod = STR("");
     while (text.len > 0) {
         struct str root = runtime_file_root(str_cut(&text, '\n'));
         if (store(id_behind(root, STR("containers")), out) ||
             store(id_behind(root, STR("overlay-containers")), out)) {
             return true;
         }
-        pod = pod.len > 0 ? pod : id_behind(root, STR("sandboxes"));
+    }
+    return false;
+}
+
+bool mountinfo_container_id(struct str text, char out[static CONTAINER_ID_MAX])
+{
+    struct str pod = STR("");
+    if (mountinfo_own_container_id(text, out)) {
+        return true;
+    }
+    while (text.len > 0 && pod.len == 0) {
+        pod = id_behind(runtime_file_root(str_cut(&text, '\n')), STR("sandboxes"));
     }
     return store(pod, out);
+}
+
+static bool has_name(struct str controllers, struct str name)
+{
+    while (controllers.len > 0) {
+        if (str_eq(str_cut(&controllers, ','), name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool cgroup_of(struct str text, struct str controller, unsigned *version, struct str *path)
+{
+    unsigned found = 0;
+    while (text.len > 0) {
+        struct str rest = str_cut(&text, '\n'), number = str_cut(&rest, ':');
+        struct str controllers = str_cut(&rest, ':');
+        bool first = has_name(controllers, controller);
+        if (first || (found == 0 && str_eq(number, STR("0")) && controllers.len == 0)) {
+            found = first ? 1 : 2;
+            *path = rest;
+        }
+        if (first) {
+            break; /* where both are mounted, the controller is with version 1 */
+        }
+    }
+    *version = found;
+    return found != 0;
+}
+
+bool cgroup_of_memory(struct str text, unsigned *version, struct str *path)
+{
+    return cgroup_of(text, STR("memory"), version, path);
+}
+
+uint64_t cgroup_cpu_millis(struct str text)
+{
+    uint64_t quota, period;
+    size_t first = 0;
+    text = str_trim(text);
+    while (first < text.len && text.ptr[first] != ' ' && text.ptr[first] != '\n') {
+        first++;
+    }
+    bool known = str_u64(str_sub(text, 0, first), &quota) &&
+                 str_u64(str_trim(str_sub(text, first, text.len)), &period) && period > 0 &&
+                 quota < UINT64_C(1) << 50;
+    return known ? (quota * 1000 + period - 1) / period : 0;
+}
+
+/* The end of the component behind `at`, where a slash is. */
+static size_t component_end(struct str path, size_t at)
+{
+    return at >= path.len ? at : at + 1 + str_find(str_sub(path, at + 1, path.len), '/');
+}
+
+bool cgroup_part(struct str first, struct str second, struct cgroup_parting *out)
+{
+    first = str_eq(first, STR("/")) ? STR("") : first;
+    second = str_eq(second, STR("/")) ? STR("") : second;
+    size_t at = 0;
+    for (;;) {
+        size_t one = component_end(first, at), other = component_end(second, at);
+        bool same = one > at && str_eq(str_sub(first, 0, one), str_sub(second, 0, other));
+        if (!same) {
+            *out = (struct cgroup_parting){
+                .common = str_sub(first, 0, at),
+                .first = str_sub(first, 0, one > at ? one : 0),
+                .second = str_sub(second, 0, other > at ? other : 0),
+            };
+            return one > at || other > at;
+        }
+        at = one;
+    }
 }

@@ -25,12 +25,34 @@ enum { CONTAINER_ID_MAX = 65 };
 /* Writes the id, NUL-terminated, in the case found; false, and `out` untouched, without one. */
 bool cgroup_container_id(struct str text, char out[static CONTAINER_ID_MAX]);
 
+/* The path of the group that a controller ("memory", "cpu") acts on, from the same text: the controller's
+ * line, or with version 2 the line "0::PATH". `version` is 1 or 2. False: there is none. */
+bool cgroup_of(struct str text, struct str controller, unsigned *version, struct str *path);
+
+/* That which bounds a process's memory. */
+bool cgroup_of_memory(struct str text, unsigned *version, struct str *path);
+
+/* How much CPU time a group may use, in thousandths of a processor (rounded up), from the text of cpu.max, or of
+ * cpu.cfs_quota_us and cpu.cfs_period_us one after the other. 0: as much as there is ("max", -1). */
+uint64_t cgroup_cpu_millis(struct str text);
+
+/* Two paths of one controller as far as they are the same, and the component in which each goes on. At
+ * the level where groups part the kernel's scheduler compares them. False: they are the same path. */
+struct cgroup_parting {
+    struct str common;       /* "" or "/a/b": of both */
+    struct str first, second; /* "/a/b/c", "/a/b/d"; empty: it is in the common group itself */
+};
+bool cgroup_part(struct str first, struct str second, struct cgroup_parting *out);
+
 /*
- * The same from the text of /proc/PID/mountinfo: runtimes mount /etc/hostname, /etc/resolv.conf and
+ * A container's id from the text of /proc/PID/mountinfo: runtimes mount /etc/hostname, /etc/resolv.conf and
  * /etc/hosts from the container's own folder, whose name is the id (".../containers/<64 hex>/..."
  * of Docker and Podman; ".../sandboxes/<64 hex>/..." of containerd names the pod, and is taken when
  * there is nothing better). Only the mount points of these three files are looked at.
  */
 bool mountinfo_container_id(struct str text, char out[static CONTAINER_ID_MAX]);
+
+/* The same without the pod's: what is found names the container alone. */
+bool mountinfo_own_container_id(struct str text, char out[static CONTAINER_ID_MAX]);
 
 #endif

@@ -39,7 +39,8 @@ enum mapping_kind mapping_kind_of(struct str path)
     return path.ptr[0] == '/' ? MAPPING_FILE : MAPPING_SPECIAL;
 }
 
-bool map_path_cut_deleted(struct str *path)
+/* If " (deleted)" ends *path, takes it off. */
+static bool cut_deleted(struct str *path)
 {
     const struct str suffix = STR(" (deleted)");
     if (path->len <= suffix.len || !str_ends(*path, suffix)) {
@@ -103,7 +104,7 @@ static bool parse_line(struct str line, struct map_line *out)
         line = str_sub(line, 1, line.len);
     }
     out->path = line;
-    out->deleted = map_path_cut_deleted(&out->path);
+    out->deleted = cut_deleted(&out->path);
     out->kind = (uint8_t)mapping_kind_of(out->path);
     return true;
 }

@@ -58,9 +58,6 @@ bool maps_next(struct str *rest, struct map_line *out);
 /* The kind of a name that stands in maps or in a perf MMAP2 record. */
 enum mapping_kind mapping_kind_of(struct str path);
 
-/* If " (deleted)" ends *path, takes it off and returns true. */
-bool map_path_cut_deleted(struct str *path);
-
 /* Appends the path with "\012" as a newline. Not for perf's names, which are never escaped. */
 void map_path_decode(struct str path, struct buf *out);
 

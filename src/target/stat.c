@@ -10,6 +10,7 @@ enum {
     FIELD_RSS = 24,
     FIELD_PROCESSOR = 39,
     FIELD_COUNT = 40,
+    PF_EXITS = 0x00000004,         /* PF_EXITING */
     PF_KERNEL_THREAD = 0x00200000, /* PF_KTHREAD of include/linux/sched.h */
 };
 
@@ -63,9 +64,40 @@ bool stat_parse(struct str text, struct proc_stat *out, struct err *err)
     return true;
 }
 
+bool stat_where(struct str text, char *state, uint32_t *processor)
+{
+    size_t at = str_find_last(text, ')');
+    if (at + 3 >= text.len || text.ptr[at + 1] != ' ' || text.ptr[at + 3] != ' ') {
+        return false;
+    }
+    char found = text.ptr[at + 2];
+    at += 4;
+    for (unsigned field = FIELD_PPID; field < FIELD_PROCESSOR && at < text.len; at++) {
+        field += text.ptr[at] == ' ';
+    }
+    struct str rest = str_sub(text, at, text.len);
+    uint64_t value;
+    if (!str_u64(str_cut(&rest, ' '), &value) || value > UINT32_MAX) {
+        return false;
+    }
+    *state = found;
+    *processor = (uint32_t)value;
+    return true;
+}
+
 bool stat_is_kernel_thread(const struct proc_stat *stat)
 {
     return (stat->flags & PF_KERNEL_THREAD) != 0;
+}
+
+bool stat_has_ended(const struct proc_stat *stat)
+{
+    return stat->state == 'X' || (stat->state == 'Z' && stat->num_threads <= 1);
+}
+
+bool stat_is_ending(const struct proc_stat *stat)
+{
+    return stat->state == 'X' || (stat->flags & PF_EXITS) != 0;
 }
 
 bool schedstat_parse(struct str text, struct proc_schedstat *out, struct err *err)

@@ -35,8 +35,18 @@ struct proc_stat {
 /* ERR_MALFORMED when a field up to num_threads is missing or no number. */
 bool stat_parse(struct str text, struct proc_stat *out, struct err *err);
 
+/* Fields 3 and 39 alone, quickly: a thread waits while they are asked for. */
+bool stat_where(struct str text, char *state, uint32_t *processor);
+
 /* Is this a thread of the kernel itself (PF_KTHREAD)? */
 bool stat_is_kernel_thread(const struct proc_stat *stat);
+
+/* Has the process ended? A first thread that has ended is shown as a zombie while the others run on. */
+bool stat_has_ended(const struct proc_stat *stat);
+
+/* Has its first thread ended, or is about to? It has lost its events then, shows as running for a moment, and may use
+ * CPU time still. */
+bool stat_is_ending(const struct proc_stat *stat);
 
 struct proc_schedstat {
     uint64_t cpu_ns;  /* on a CPU; exact, unlike ticks */

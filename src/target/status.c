@@ -161,3 +161,36 @@ bool status_parse(struct str text, struct proc_status *out, struct err *err)
     *out = status;
     return true;
 }
+
+/* linux/capability.h, by number. */
+static const char *const capability_names[] = {
+    "CHOWN",           "DAC_OVERRIDE",  "DAC_READ_SEARCH",  "FOWNER",         "FSETID",
+    "KILL",            "SETGID",        "SETUID",           "SETPCAP",        "LINUX_IMMUTABLE",
+    "NET_BIND_SERVICE", "NET_BROADCAST", "NET_ADMIN",        "NET_RAW",        "IPC_LOCK",
+    "IPC_OWNER",       "SYS_MODULE",    "SYS_RAWIO",        "SYS_CHROOT",     "SYS_PTRACE",
+    "SYS_PACCT",       "SYS_ADMIN",     "SYS_BOOT",         "SYS_NICE",       "SYS_RESOURCE",
+    "SYS_TIME",        "SYS_TTY_CONFIG", "MKNOD",            "LEASE",          "AUDIT_WRITE",
+    "AUDIT_CONTROL",   "SETFCAP",       "MAC_OVERRIDE",     "MAC_ADMIN",      "SYSLOG",
+    "WAKE_ALARM",      "BLOCK_SUSPEND", "AUDIT_READ",       "PERFMON",        "BPF",
+    "CHECKPOINT_RESTORE",
+};
+
+void status_capability_names(uint64_t capabilities, unsigned most, struct buf *out)
+{
+    const char *separator = "";
+    for (unsigned i = 0, count = 0; i < 64; i++) {
+        if ((capabilities >> i & 1) == 0) {
+            continue;
+        }
+        if (count++ == most) {
+            buf_text(out, ", ...");
+            return;
+        }
+        if (i < sizeof capability_names / sizeof capability_names[0]) {
+            buf_printf(out, "%s%s", separator, capability_names[i]);
+        } else {
+            buf_printf(out, "%s%u", separator, i);
+        }
+        separator = ", ";
+    }
+}

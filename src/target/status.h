@@ -49,4 +49,8 @@ static inline bool status_has_cap(const struct proc_status *status, unsigned cap
     return capability < 64 && (status->cap_effective >> capability & 1) != 0;
 }
 
+/* "NET_ADMIN, SYS_PTRACE" of a set of capabilities, the first `most`; those that have no name here as their
+ * numbers. */
+void status_capability_names(uint64_t capabilities, unsigned most, struct buf *out);
+
 #endif

@@ -11,8 +11,8 @@ enum {
     ENCODING_OMIT = 0xff,
     ENTRIES_MAX = 2 * FRAMES_MAX, /* FDEs, CIEs and terminators visited by a scan */
     ENTRY_PROBE = 128,            /* bytes; most FDEs have 24 to 72 */
-    SECTION_AHEAD = 8 * 1024,     /* 64 KiB of text have some 6 KiB of CFI */
-    TABLE_AHEAD = 2 * 1024,       /* and 200 FDEs */
+    SECTION_AHEAD = 4 * 1024,     /* 32 KiB of text have some 3 KiB of CFI */
+    TABLE_AHEAD = 1024,           /* and 100 FDEs */
 };
 
 static uint64_t entry_width(uint8_t encoding)
@@ -171,25 +171,17 @@ void frames_release(struct frames *f)
     *f = (struct frames){0};
 }
 
-bool frames_begin(struct frames *f)
+void frames_begin(struct frames *f)
 {
-    f->section = malloc(sizeof *f->section);
-    f->table = malloc(sizeof *f->table);
-    if (f->section == NULL || f->table == NULL) {
-        frames_end(f);
-        return false;
-    }
     uint64_t width = entry_width(f->table_encoding);
-    window_init(f->section, &f->file, f->offset + f->bytes, SECTION_AHEAD);
-    window_init(f->table, &f->file, f->table_offset + f->table_count * 2 * width, TABLE_AHEAD);
-    return true;
+    window_init(&f->section, &f->file, f->offset + f->bytes, SECTION_AHEAD);
+    window_init(&f->table, &f->file, f->table_offset + f->table_count * 2 * width, TABLE_AHEAD);
 }
 
 void frames_end(struct frames *f)
 {
-    free(f->section);
-    free(f->table);
-    f->section = f->table = NULL;
+    window_release(&f->section);
+    window_release(&f->table);
 }
 
 size_t frames_bytes(const struct frames *f)
@@ -204,7 +196,7 @@ static bool entry_at(struct frames *f, uint64_t at, struct cfi_entry *out)
     if (at >= f->bytes) {
         return false;
     }
-    in.bytes = window_some(f->section, offset, ENTRY_PROBE, &in.len);
+    in.bytes = window_some(&f->section, offset, ENTRY_PROBE, &in.len);
     if (in.bytes == NULL || cfi_entry_read(&in, out)) {
         return in.bytes != NULL;
     }
@@ -212,7 +204,7 @@ static bool entry_at(struct frames *f, uint64_t at, struct cfi_entry *out)
         return false;
     }
     in.len = (size_t)out->bytes;
-    in.bytes = window_at(f->section, offset, in.len);
+    in.bytes = window_at(&f->section, offset, in.len);
     return in.bytes != NULL && cfi_entry_read(&in, out);
 }
 
@@ -334,7 +326,7 @@ static bool decode_entry(const struct frames *f, uint64_t offset, const unsigned
 static bool table_entry(struct frames *f, uint64_t number, uint64_t *start, uint64_t *fde)
 {
     uint64_t offset = table_offset(f, number);
-    const unsigned char *p = window_at(f->table, offset, 2 * entry_width(f->table_encoding));
+    const unsigned char *p = window_at(&f->table, offset, 2 * entry_width(f->table_encoding));
     return p != NULL && decode_entry(f, offset, p, start, fde);
 }
 

@@ -57,7 +57,7 @@ struct frames {
     unsigned next_cie;
     uint64_t malformed;
 
-    struct window *section, *table; /* between begin and end */
+    struct window section, table; /* between begin and end */
     struct str unpacked;            /* owned */
 };
 
@@ -66,7 +66,7 @@ bool frames_open_eh(struct frames *f, struct elf *elf);
 bool frames_open_debug(struct frames *f, struct elf *elf);
 void frames_release(struct frames *f);
 
-bool frames_begin(struct frames *f);
+void frames_begin(struct frames *f);
 void frames_end(struct frames *f);
 
 /* Reads the whole section into the index. False when memory ends. */

@@ -12,6 +12,8 @@ enum {
     STARTS_MAX = 1 << 18,    /* function starts known from symbols */
     FUNCTIONS_MAX = 1 << 16, /* analysed at most, per gap */
     PLT_ENTRY_BYTES = 16,
+    WHOLE_MAX = 512 << 10,   /* a larger gap is analysed piece by piece, where symbols tell its */
+    PIECE_BYTES = 128 << 10, /* functions: some 8 bytes of memory per byte of code are needed */
 };
 
 struct code_range {
@@ -144,9 +146,10 @@ static void cut_again(struct search *g, const struct frames *f)
 static void scan_eh(struct unwind_table *table)
 {
     struct frames *f = &table->frames[PAGE_EH];
-    if (f->bytes == 0 || f->indexed || !frames_begin(f)) {
+    if (f->bytes == 0 || f->indexed) {
         return;
     }
+    frames_begin(f);
     if (frames_scan(f) && f->index.len > f->table_count) {
         f->indexed = true;
         unwind_table_drop(table, PAGE_EH);
@@ -157,9 +160,10 @@ static void scan_eh(struct unwind_table *table)
 static void open_debug(struct unwind_table *table)
 {
     struct frames *f = &table->frames[PAGE_DEBUG];
-    if (!frames_open_debug(f, table->elf) || !frames_begin(f)) {
+    if (!frames_open_debug(f, table->elf)) {
         return;
     }
+    frames_begin(f);
     f->indexed = frames_scan(f);
     frames_end(f);
 }
@@ -216,15 +220,54 @@ static void take_plts(struct gap_analysis *a)
     }
 }
 
-static void find_starts(struct gap_analysis *a, uint64_t first)
+static void take_symbols(struct gap_analysis *a)
 {
     (void)elf_each_function(a->table->elf, ELF_SYMTAB, take_symbol, a, NULL);
     (void)elf_each_function(a->table->elf, ELF_DYNSYM, take_symbol, a, NULL);
-    take_plts(a);
-    (void)add_start(a, first);
+}
+
+/* The number of kept starts below `address`. */
+static size_t kept_below(const struct unwind_table *table, uint64_t address)
+{
+    size_t low = 0, high = table->starts.len;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (table->starts.at[middle] < address) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+static void take_kept(struct gap_analysis *a)
+{
+    const struct unwind_table *table = a->table;
+    size_t i = kept_below(table, a->gap->start);
+    while (i < table->starts.len && table->starts.at[i] < a->gap->limit &&
+           add_start(a, table->starts.at[i])) {
+        i++;
+    }
+}
+
+static void sort_starts(struct gap_analysis *a)
+{
     if (a->starts.len > 0) {
         qsort(a->starts.at, a->starts.len, sizeof *a->starts.at, by_address);
     }
+}
+
+static void find_starts(struct gap_analysis *a, uint64_t first)
+{
+    if (a->gap->piece) {
+        take_kept(a);
+    } else {
+        take_symbols(a);
+    }
+    take_plts(a);
+    (void)add_start(a, first);
+    sort_starts(a);
 }
 
 static bool analyse_code(struct gap_analysis *a)
@@ -255,7 +298,7 @@ static void add_analysed(struct row_builder *b, uint64_t address, const struct u
     }
 }
 
-/* The rows of the 64 KiB from `start`: *next is their first, and the one before it may reach in. */
+/* The rows of the page from `start`: *next is their first, and the one before it may reach in. */
 static bool keep_part(struct gap_analysis *a, uint64_t start, size_t *next, struct rows *out)
 {
     struct row_builder b;
@@ -308,6 +351,50 @@ static void analyse_gap(struct unwind_table *table, struct gap *gap)
     vec_release(&a.found.rows);
 }
 
+/* Where the pieces of a gap end, by the starts that are kept. */
+static uint64_t piece_end(const struct unwind_table *table, uint64_t start, uint64_t limit)
+{
+    size_t next = kept_below(table, start + PIECE_BYTES);
+    return next < table->starts.len && table->starts.at[next] < limit ? table->starts.at[next]
+                                                                      : limit;
+}
+
+/* Puts pieces in the place of a gap; true when there are any. */
+static bool cut_gap(struct unwind_table *table, size_t index)
+{
+    struct gap gap = table->gaps.at[index];
+    size_t before = table->gaps.len, pieces = 0;
+    for (uint64_t at = gap.start; at < gap.limit; at = piece_end(table, at, gap.limit)) {
+        if (++pieces > 1 && vec_push(&table->gaps) == NULL) {
+            table->gaps.len = before;
+            return false;
+        }
+    }
+    memmove(table->gaps.at + index + pieces, table->gaps.at + index + 1,
+            (before - index - 1) * sizeof gap);
+    for (uint64_t at = gap.start; at < gap.limit; index++) {
+        uint64_t end = piece_end(table, at, gap.limit);
+        table->gaps.at[index] = (struct gap){.start = at, .limit = end, .piece = true};
+        at = end;
+    }
+    return pieces > 1;
+}
+
+/* Of one gap of an image only: there hardly is a second that large. */
+static bool split_gap(struct unwind_table *table, struct gap *gap)
+{
+    struct gap_analysis a = {.table = table, .gap = gap};
+    if (gap->piece || gap->limit - gap->start <= WHOLE_MAX || table->starts.len > 0) {
+        return false;
+    }
+    take_symbols(&a);
+    sort_starts(&a);
+    table->starts.at = a.starts.at;
+    table->starts.len = a.starts.len;
+    table->starts.cap = a.starts.cap;
+    return a.starts.len > 0 && cut_gap(table, (size_t)(gap - table->gaps.at));
+}
+
 static struct gap *gap_of(struct unwind_table *table, uint64_t address)
 {
     size_t low = 0, high = table->gaps.len;
@@ -329,6 +416,9 @@ uint16_t unwind_table_gap_rule(struct unwind_table *table, uint64_t address)
     struct gap *gap = gap_of(table, address);
     if (gap == NULL) {
         return RULE_GAP;
+    }
+    if (!gap->analysed && split_gap(table, gap)) {
+        gap = gap_of(table, address);
     }
     if (!gap->analysed) {
         analyse_gap(table, gap);

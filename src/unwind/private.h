@@ -16,7 +16,7 @@ enum {
     RULE_ANALYSED = 0x80, /* in the stored rule's kind */
 };
 
-/* Rows of 64 KiB of code: `count` distances from its start, then as many rules' numbers. The first
+/* Rows of a page of code: `count` distances from its start, then as many rules' numbers. The first
  * distance is 0. */
 struct rows {
     uint16_t *at;
@@ -33,7 +33,8 @@ struct page {
 struct gap {
     uint64_t start, limit;
     bool analysed;     /* or not to be */
-    struct rows *part; /* one per 64 KiB from `start`; null: nothing is known */
+    bool piece;        /* of a larger one: table->starts has its functions */
+    struct rows *part; /* one per page from `start`; null: nothing is known */
 };
 
 struct unwind_table {
@@ -45,6 +46,7 @@ struct unwind_table {
     VEC(struct page) pages;
     struct map page_of; /* key to index in pages */
     VEC(struct gap) gaps;
+    VEC(uint64_t) starts; /* of the functions in the pieces of a gap, by address */
     uint64_t analyse_left; /* bytes of code that may still be analysed */
     VEC(struct unwind_rule) rules;
     struct intern rule_ids;
@@ -61,7 +63,7 @@ enum { RECENT_RULES = 256 };
 /* Rows while they are collected, in rising order of addresses. */
 struct row_builder {
     struct unwind_table *table;
-    uint64_t start, limit; /* of the 64 KiB */
+    uint64_t start, limit; /* of the page */
     uint64_t clip;         /* rows from here on belong to the next FDE */
     bool failed;
     VEC(struct row) rows;

@@ -1,4 +1,4 @@
-/* Rows of 64 KiB of code, and the rules they name. */
+/* Rows of a page of code, and the rules they name. */
 #include "unwind/private.h"
 
 #include <stdlib.h>

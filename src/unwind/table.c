@@ -70,6 +70,7 @@ void unwind_table_free(struct unwind_table *table)
     }
     vec_release(&table->pages);
     vec_release(&table->gaps);
+    vec_release(&table->starts);
     vec_release(&table->rules);
     map_release(&table->page_of);
     intern_release(&table->rule_ids);
@@ -87,7 +88,8 @@ static size_t table_bytes(const struct unwind_table *table)
 {
     return sizeof *table + table->row_bytes + table->pages.cap * sizeof *table->pages.at +
            table->page_of.cap * sizeof *table->page_of.slot +
-           table->gaps.cap * sizeof *table->gaps.at + table->rules.cap * sizeof *table->rules.at +
+           table->gaps.cap * sizeof *table->gaps.at +
+           table->starts.cap * sizeof *table->starts.at + table->rules.cap * sizeof *table->rules.at +
            table->rule_ids.cap * sizeof *table->rule_ids.slot +
            frames_bytes(&table->frames[PAGE_EH]) + frames_bytes(&table->frames[PAGE_DEBUG]);
 }
@@ -220,9 +222,7 @@ bool unwind_table_compile(struct unwind_table *table, enum page_kind kind, uint6
     struct row_builder b;
     struct rows rows;
     struct frames *frames = &table->frames[kind];
-    if (!frames_begin(frames)) {
-        return false;
-    }
+    frames_begin(frames);
     rows_begin(&b, table, address - address % UNWIND_PAGE_BYTES);
     compile_fdes(&b, frames);
     frames_end(frames);
@@ -349,9 +349,10 @@ bool unwind_table_register(struct unwind_table *table, uint64_t address, uint8_t
                            struct unwind_rule *out)
 {
     struct frames *frames = &table->frames[PAGE_EH];
-    if (!table->usable || frames_count(frames) == 0 || !frames_begin(frames)) {
+    if (!table->usable || frames_count(frames) == 0) {
         return false;
     }
+    frames_begin(frames);
     bool found = register_in(frames, address, reg, out);
     frames_end(frames);
     return found;
@@ -377,7 +378,8 @@ bool unwind_table_function(struct unwind_table *table, uint64_t address, uint64_
     bool found = false;
     for (int kind = PAGE_EH; kind <= PAGE_DEBUG && !found; kind++) {
         struct frames *frames = &table->frames[kind];
-        if (frames_count(frames) > 0 && frames_begin(frames)) {
+        if (frames_count(frames) > 0) {
+            frames_begin(frames);
             found = function_in(frames, address, start, limit);
             frames_end(frames);
         }

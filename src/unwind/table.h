@@ -1,19 +1,21 @@
 /*
  * table: the unwind rules of one image (an ELF file, the vdso), compiled on demand.
  *
- * Concept. Nothing but headers is read when a table is made. The first look-up in a 64 KiB page of
+ * Concept. Nothing but headers is read when a table is made. The first look-up in a 32 KiB page of
  * text compiles the CFI of that page into rows of 4 bytes, {u16 address within the page, u16 number
  * of the rule}, sorted, with the rules interned once per table; a second look-up there is a binary
  * search. Where the CFI leaves a gap (musl, hand-written assembler) the first look-up in that gap
- * has its code analysed (analyse.h), as far as UNWIND_ANALYSE_MAX goes for the image; `analysed`
- * tells such rules apart. Go programs are not analysed: they keep frame pointers.
+ * has its code analysed (analyse.h), as far as UNWIND_ANALYSE_MAX goes for the image; of a gap above
+ * 512 KiB whose functions have symbols only the 128 KiB around, because an analysis takes 9 bytes of
+ * memory per byte of code (node's built-in functions are a gap of 1.6 MiB). `analysed` tells such
+ * rules apart. Go programs are not analysed: they keep frame pointers.
  *
  * CFI comes from .eh_frame through PT_GNU_EH_FRAME's sorted table, from .eh_frame scanned where
  * there is no such table or where it does not know all, and from .debug_frame (plain or compressed)
  * where there is no FDE otherwise. The result for an address outside all of them is RULE_NONE: the
  * walker then tries frame pointers.
  *
- * Cost. About 1 ms per MiB of text, 60 us per page. The first look-up in a gap of the image scans
+ * Cost. About 1 ms per MiB of text, 35 us per page. The first look-up in a gap of the image scans
  * all of .eh_frame (some 0.1 us per FDE); analysing takes some 60 ms per MiB of the gap.
  *
  * Call order. unwind_table_new; unwind_table_rule as often as wanted; unwind_table_free. One
@@ -38,7 +40,7 @@
 #include "unwind/rule.h"
 
 enum {
-    UNWIND_PAGE_BYTES = 64 * 1024,
+    UNWIND_PAGE_BYTES = 32 * 1024,
     UNWIND_PAGE_ROWS_MAX = 64 * 1024 - 1,
     UNWIND_RULES_MAX = 64 * 1024 - 1, /* different rules of one image */
     UNWIND_ANALYSE_MAX = 4 << 20,     /* bytes of code without CFI that are analysed */

@@ -2,6 +2,7 @@
 #include "unwind/walk.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum {
     SCAN_WORDS = 512,
@@ -47,6 +48,14 @@ bool unwind_registers_of_perf(struct unwind_registers *out, uint64_t mask, const
     }
     *out = r;
     return true;
+}
+
+struct unwind_registers unwind_registers_at(uint64_t ip, uint64_t sp)
+{
+    struct unwind_registers r = {.known = UINT64_C(1) << arch_ip | UINT64_C(1) << arch_cfi.sp};
+    r.at[arch_ip] = ip;
+    r.at[arch_cfi.sp] = sp;
+    return r;
 }
 
 bool unwinder_init(struct unwinder *u, enum unwind_method method, struct err *err)
@@ -444,6 +453,16 @@ static inline void add_frame(struct walk *w, struct unwind_result *out,
     };
 }
 
+/* Makes room by forgetting what is neither near the leaf nor, so far, near the root. */
+static void leave_out(struct unwind_result *out, size_t max)
+{
+    size_t root = max / 4 > 1 ? max / 4 : 2, less = root / 2;
+    out->joint = max - root;
+    memmove(&out->frame[out->joint], &out->frame[out->joint + less],
+            (root - less) * sizeof out->frame[0]);
+    out->count -= less;
+}
+
 static void count_flags(struct unwind_counters *c, uint8_t flags)
 {
     c->by_fp += (flags & FRAME_BY_FP) != 0;
@@ -483,11 +502,16 @@ void unwind(struct unwinder *u, const struct unwind_registers *registers,
     uint8_t flags = 0, all_flags = 0;
     size_t max = max_frames < UNWIND_FRAMES_MAX ? max_frames : UNWIND_FRAMES_MAX;
     walk_begin(&w, u, registers, stack, space);
-    out->count = 0;
+    size_t walked = 1;
+    out->count = out->joint = 0;
     const struct unwind_slot *slot = slot_of(&w);
     slot = slot == NULL ? &nowhere : slot;
     add_frame(&w, out, slot, 0);
-    while ((slot = advance(&w, &slot->method, &flags)) != NULL && out->count < max) {
+    while ((slot = advance(&w, &slot->method, &flags)) != NULL && walked < UNWIND_WALK_MAX) {
+        if (__builtin_expect(out->count == max, 0)) {
+            leave_out(out, max);
+        }
+        walked++;
         add_frame(&w, out, slot, flags);
         uint8_t found = out->frame[out->count - 1].flags;
         if (__builtin_expect(found != 0, 0)) {
@@ -498,6 +522,6 @@ void unwind(struct unwinder *u, const struct unwind_registers *registers,
     out->end = (all_flags & FRAME_GUESSED) != 0 ? STACK_GUESSED
                : slot != NULL                   ? STACK_TRUNCATED
                                                 : w.why;
-    u->counters.frames += out->count;
+    u->counters.frames += walked;
     u->counters.stacks[out->end]++;
 }

@@ -19,7 +19,8 @@
  * return address in a register), is aligned, at most 64 MiB away unless a signal frame lies between
  * or Go changes stacks; the return address is in executable code. Behind a frame pointer, a
  * register that no rule follows (rbx, r10, rax: hand-written assembler) or memory of after the
- * sample it must be behind a call, too. At most max_frames.
+ * sample it must be behind a call, too. Of a stack of more than max_frames the leaf-most three quarters
+ * are kept and the root-most frames, up to a quarter; at most UNWIND_WALK_MAX are followed.
  *
  * Callers are looked up with return address - 1, so that the frame is the call instruction's; a
  * frame that a signal interrupted is looked up exactly.
@@ -51,6 +52,7 @@
 enum {
     UNWIND_REGISTERS = 33, /* DWARF numbers: x86-64 0–16 (16 is IP), AArch64 0–32 (32 is PC) */
     UNWIND_FRAMES_MAX = 4096, /* 63 KiB of the smallest frames */
+    UNWIND_WALK_MAX = 65536,
 };
 
 struct unwind_registers {
@@ -61,6 +63,9 @@ struct unwind_registers {
 /* Puts the registers of a perf sample, values in the order of the mask's bits, into DWARF order.
  * False when IP or SP is missing. */
 bool unwind_registers_of_perf(struct unwind_registers *out, uint64_t mask, const uint64_t *values);
+
+/* Of a thread of which no more is known: one that sleeps in a system call. */
+struct unwind_registers unwind_registers_at(uint64_t ip, uint64_t sp);
 
 uint64_t unwind_ip(const struct unwind_registers *registers);
 uint64_t unwind_sp(const struct unwind_registers *registers);
@@ -117,6 +122,7 @@ struct unwind_frame {
 struct unwind_result {
     struct unwind_frame frame[UNWIND_FRAMES_MAX]; /* leaf first */
     size_t count;
+    size_t joint;    /* behind frame joint - 1 frames are left out; 0: all are here */
     enum stack_end end;
 };
 

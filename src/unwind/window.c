@@ -1,12 +1,16 @@
 #include "unwind/window.h"
 
+#include <stdlib.h>
+
 void window_init(struct window *w, const struct memory_reader *file, uint64_t limit, size_t ahead)
 {
-    w->file = file;
-    w->limit = limit;
-    w->ahead = ahead;
-    w->offset = 0;
-    w->len = 0;
+    *w = (struct window){.file = file, .limit = limit, .ahead = ahead};
+}
+
+void window_release(struct window *w)
+{
+    free(w->bytes);
+    *w = (struct window){0};
 }
 
 static bool holds(const struct window *w, uint64_t offset, size_t len)
@@ -19,7 +23,12 @@ static bool move(struct window *w, uint64_t offset, size_t len)
 {
     w->offset = offset;
     w->len = 0;
-    if (!w->file->read(w->file->context, offset, w->bytes, len, NULL)) {
+    if (len > w->room) {
+        free(w->bytes);
+        w->bytes = malloc(len);
+        w->room = w->bytes == NULL ? 0 : len;
+    }
+    if (w->room < len || !w->file->read(w->file->context, offset, w->bytes, len, NULL)) {
         return false;
     }
     w->len = len;

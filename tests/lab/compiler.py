@@ -3,6 +3,7 @@ import hashlib
 import os
 import shutil
 import subprocess
+import threading
 from pathlib import Path
 
 from . import cache
@@ -30,7 +31,7 @@ def compile_file(source, name, *flags):
     folder = cache.folder("programs", identity)
     target = folder / name
     if not target.exists():
-        part = folder / f"{name}.{os.getpid()}.part"
+        part = folder / f"{name}.{threading.get_native_id()}.part"
         done = subprocess.run([str(a) for a in _command(source, part, flags)], stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, text=True)
         if done.returncode:

@@ -38,11 +38,12 @@ def seccomp(profile, capabilities, architecture="amd64"):
     """The engine's profile in the form the container runtime wants.
 
     A rule counts when its architecture is ours (or any) and the container holds all capabilities it asks for and
-    none it excludes. "docker" answers unknown calls with EPERM, "containers-common" with ENOSYS as its file says.
+    none it excludes; the kernels that rules ask for are older than any here. "containers-common" is this machine's file,
+    "docker" the same with EPERM for unknown calls, a path another file (lab.seccomp).
     """
     if profile == "off":
         return None
-    source = json.loads(PROFILE.read_text())
+    source = json.loads((profile if isinstance(profile, Path) else PROFILE).read_text())
     rules = []
     for rule in source["syscalls"]:
         includes, excludes = rule.get("includes", {}), rule.get("excludes", {})
@@ -66,8 +67,11 @@ def seccomp(profile, capabilities, architecture="amd64"):
 
 
 def configuration(root, command, *, profile="containers-common", capabilities=None, uid=0, writable=False, mounts=(),
-                  pid_of=None, environment=(), terminal=False):
-    """config.json as a dictionary. `mounts` are (from, to, "ro" or "rw")."""
+                  pid_of=None, environment=(), terminal=False, shares=None, memory=None, cgroup=None,
+                  quota=None, cgroups=False):
+    """config.json as a dictionary. `mounts` are (from, to, "ro" or "rw"); `shares` is a CPU weight (1024 is usual),
+    `quota` how many CPUs it may use, `memory` a limit in bytes, `cgroup` the path of its group; `cgroups`: its group can
+    be seen inside, as in engines."""
     held = CAPABILITIES if capabilities is None else capabilities
     # As engines do: a uid other than 0 gets nothing but the bound.
     active = held if uid == 0 else []
@@ -95,6 +99,8 @@ def configuration(root, command, *, profile="containers-common", capabilities=No
             {"destination": "/dev/shm", "type": "tmpfs", "source": "shm", "options": [*plain, "mode=1777", "size=64m"]},
             {"destination": "/sys", "type": "sysfs", "source": "sysfs", "options": [*plain, "ro"]},
             {"destination": "/tmp", "type": "tmpfs", "source": "tmpfs", "options": [*plain, "mode=1777"]},
+            *([{"destination": "/sys/fs/cgroup", "type": "cgroup", "source": "cgroup", "options": [*plain, "ro"]}]
+              if cgroups else []),
             *({"destination": to, "type": "bind", "source": str(source), "options": ["bind", mode]}
               for source, to, mode in mounts),
         ],
@@ -102,6 +108,11 @@ def configuration(root, command, *, profile="containers-common", capabilities=No
             "namespaces": namespaces,
             "maskedPaths": MASKED,
             "readonlyPaths": READ_ONLY,
+            "resources": {**({"cpu": {**({"shares": shares} if shares else {}),
+                                      **({"quota": int(quota * 100000), "period": 100000} if quota else {})}}
+                             if shares or quota else {}),
+                          **({"memory": {"limit": memory}} if memory else {})},
+            **({"cgroupsPath": cgroup} if cgroup else {}),
             **({"seccomp": filters} if filters else {}),
         },
     }

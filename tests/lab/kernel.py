@@ -6,7 +6,7 @@
 boots the suite's cloud kernel with busybox, the FILEs in / and a FILE that is a folder unpacked
 over /, runs the shell script SCRIPT there as root and prints what it printed; what the script left
 in /out comes back into FOLDER. 4-8 s per boot, of either processor. Under TCG counts and outcomes
-mean something, times do not. KVM is not used even where its device exists: a guest may hang there.
+mean something, and times only when they are counted (see boot). KVM is not used even where its device exists: a guest may hang there.
 """
 import argparse
 import gzip
@@ -80,19 +80,40 @@ def kernel(suite="bookworm", arch=HERE):
     if image.exists():
         return image
     apt = roots.Apt(suite, debian)
-    apt.update()
-    shown = subprocess.run(["apt-cache", "-c", apt.configuration, "show", f"linux-image-cloud-{debian}"],
-                           stdout=subprocess.PIPE, text=True).stdout
-    named = re.search(r"^Depends: (linux-image-\S+)", shown, re.M)
-    if not named:
-        raise roots.Unreachable(f"{suite} has no cloud kernel for {debian}")
-    deb = apt.one(named.group(1))
-    with tempfile.TemporaryDirectory() as unpacked:
-        found = next(Path(_unpacked(deb, unpacked, "./boot/vmlinuz-*"), "boot").glob("vmlinuz-*"))
-        (folder / "version").write_text(found.name[len("vmlinuz-"):])
-        _keep(found, image)
-    deb.unlink()
+    try:
+        _fetch(apt, debian, folder)
+    except roots.Unreachable:
+        # The pool of a suite that moves drops a version while our lists still name it.
+        (apt.folder / "updated").unlink(missing_ok=True)
+        _fetch(apt, debian, folder)
     return image
+
+
+def _needs(apt, package, prefix):
+    """The first package of that name that one depends on; None: it is not there, or there is none."""
+    shown = subprocess.run(["apt-cache", "-c", apt.configuration, "show", package], stdout=subprocess.PIPE,
+                           stderr=subprocess.DEVNULL, text=True).stdout
+    found = re.search(rf"^Depends: .*?({prefix}-\d\S*?)[ ,\n]", shown, re.M)
+    return found and found.group(1)
+
+
+def _fetch(apt, debian, folder):
+    """Into the folder: vmlinuz and the version. Up to Debian 13 the image is in linux-image-VERSION; in sid that is
+    empty and needs linux-binary-VERSION, whose vmlinuz lies among the modules."""
+    apt.update()
+    package = _needs(apt, f"linux-image-cloud-{debian}", "linux-image")
+    if not package:
+        raise roots.Unreachable(f"{apt.suite} has no cloud kernel for {debian}")
+    deb = apt.one(_needs(apt, package, "linux-binary") or package)
+    with tempfile.TemporaryDirectory() as unpacked:
+        _unpacked(deb, unpacked, "*/vmlinuz*")
+        found = next((path for path in Path(unpacked).rglob("vmlinuz*") if path.is_file()), None)
+        if not found:
+            raise roots.Unreachable(f"no vmlinuz in {deb.name}")
+        version = found.name[len("vmlinuz-"):] or found.parent.name
+        (folder / "version").write_text(version)
+        _keep(found, folder / "vmlinuz")
+    deb.unlink()
 
 
 def busybox(folder, arch=HERE):
@@ -168,14 +189,38 @@ def initramfs(target, init, script, files, arch):
     target.write_bytes(archive.packed())
 
 
+def run_guest(argv, timeout):
+    """(status, text) of the script. A kernel that dies is booted again, twice at most: on two emulated processors an
+    allocator's compare-and-exchange of 16 bytes is not always atomic, and one may run an instruction that the other is
+    just writing anew (static calls, jump labels). One boot in some hundred; what a program can do to a kernel happens
+    each time.
+    """
+    for _ in range(3):
+        done = process.run(argv, timeout=timeout)
+        text = done.out.replace("\r\n", "\n")
+        begun, ended = text.find(BEGIN), re.search(re.escape(END) + r"(\d+)", text)
+        if begun >= 0 and ended:
+            return int(ended.group(1)), text[begun + len(BEGIN) + 1:ended.start()]
+        if begun >= 0 and "Kernel panic" not in text:
+            break
+    raise RuntimeError(f"the guest did not finish its script:\n{text[-3000:]}\n{done.err}")
+
+
 def boot(image, script, files=(), *, arch=HERE, take=None, memory=384, processors=2, arguments="", clock=None,
-         timeout=120):
+         counted=None, timeout=120):
     """Runs a shell script as root in the guest: (status, text). The guest powers off by itself.
 
     A file lies in /, executable; a folder's content is unpacked over /. What the script leaves in /out is brought
     back into the folder `take`: as a tar archive on an NVMe disk, the one kind these kernels need no module for.
+
+    counted: the guest's clock counts instructions, so many ns each (a power of two), and jumps when nothing runs. What
+    takes how long is then the same on every machine, however busy it is; 4 is a machine ten times slower than a real
+    one. With one processor only: of several just one runs at a time, while the clock goes on for all.
     """
     machine = MACHINES[arch]
+    accelerator = ["-accel", "tcg,thread=multi"]
+    if counted:
+        accelerator = ["-accel", "tcg,thread=single", "-icount", f"shift={counted.bit_length() - 1},sleep=off"]
     init = INIT.format(begin=BEGIN, end=END, console=machine.console)
     with tempfile.TemporaryDirectory() as work:
         first, disk = Path(work, "initramfs"), Path(work, "disk")
@@ -183,20 +228,16 @@ def boot(image, script, files=(), *, arch=HERE, take=None, memory=384, processor
         if take:
             disk.touch()
             os.truncate(disk, TAKEN_MAX)
-        done = process.run(
-            [*machine.emulator, "-accel", "tcg,thread=multi", "-m", memory, "-smp", processors, "-nographic", "-nodefaults",
+        status, text = run_guest(
+            [*machine.emulator, *accelerator, "-m", memory, "-smp", processors, "-nographic", "-nodefaults",
              "-no-reboot", "-serial", "stdio",
              *(["-drive", f"if=none,id=disk,format=raw,file={disk}", "-device", "nvme,drive=disk,serial=1"] if take else []),
              *(["-rtc", f"base={clock}"] if clock else []), "-kernel", image, "-initrd", first,
-             "-append", f"console={machine.console} panic=-1 quiet {arguments}"], timeout=timeout)
-        text = done.out.replace("\r\n", "\n")
-        ended = re.search(re.escape(END) + r"(\d+)", text)
-        if BEGIN not in text or not ended:
-            raise RuntimeError(f"the guest did not finish its script:\n{text[-3000:]}\n{done.err}")
+             "-append", f"console={machine.console} panic=-1 quiet {arguments}"], timeout)
         if take:
             Path(take).mkdir(parents=True, exist_ok=True)
             subprocess.run(["tar", "-x", "--no-same-owner", "-C", take, "-f", disk], check=True)
-    return int(ended.group(1)), text[text.index(BEGIN) + len(BEGIN) + 1:ended.start()]
+    return status, text
 
 
 def main():

@@ -26,7 +26,7 @@ FORMAT, VDSO, TEXT, MAPPED, UNDER, PERF_MAP, PAGE, MEMORY, TARGET, RING, ROUND =
 RECORD_MMAP2, RECORD_COMM, RECORD_FORK, RECORD_SAMPLE = 10, 3, 7, 9
 MISC_COMM_EXEC = MISC_FORK_EXEC = MISC_MMAP_DATA = 0x2000
 TYPE_IP, TYPE_TID, TYPE_TIME, TYPE_CPU, TYPE_PERIOD, TYPE_CALLCHAIN = 1, 2, 4, 1 << 7, 1 << 8, 1 << 5
-TYPE_REGS_USER, TYPE_STACK_USER = 1 << 12, 1 << 13
+TYPE_REGS_USER, TYPE_STACK_USER, TYPE_IDENTIFIER = 1 << 12, 1 << 13, 1 << 16
 KNOWN = TYPE_IP | TYPE_TID | TYPE_TIME | TYPE_CPU | TYPE_PERIOD | TYPE_CALLCHAIN | TYPE_REGS_USER | TYPE_STACK_USER
 ATTR_BYTES, HEADER_BYTES = 112, 104
 FLAGS = {"inherit": 1, "mmap": 8, "comm": 9, "task": 13, "sample_id_all": 18, "exclude_callchain_user": 22, "mmap2": 23,
@@ -50,6 +50,8 @@ class Recording:
     def _take(self, kind, body):
         if kind == FORMAT:
             self.hz, self.sample_type, self.registers, _ = struct.unpack_from("<IQQB", body)
+            self.has_ids = bool(self.sample_type & TYPE_IDENTIFIER)
+            self.sample_type &= ~TYPE_IDENTIFIER
             if self.sample_type & ~KNOWN:
                 raise ValueError(f"sample type {self.sample_type:#x} has fields that are not known here")
         elif kind == TEXT:
@@ -61,7 +63,7 @@ class Recording:
             pid, running = struct.unpack_from("<IB", body)
             self.targets[pid] = bool(running)
         elif kind == RING:
-            self.records.append(body)
+            self.records.append(_without_id(body) if self.has_ids else body)
 
     def time_of(self, record):
         """Nanoseconds: of a sample behind IP and TID, of others in the tail TID, TIME, CPU."""
@@ -71,6 +73,13 @@ class Recording:
 
     def samples(self):
         return sum(struct.unpack_from("<I", record)[0] == RECORD_SAMPLE for record in self.records)
+
+
+def _without_id(record):
+    """The event's id stands first in samples and last in all others; perf is told of one event, which needs none."""
+    kind, misc, size = struct.unpack_from("<IHH", record)
+    rest = record[16:] if kind == RECORD_SAMPLE else record[8:-8]
+    return struct.pack("<IHH", kind, misc, size - 8) + rest
 
 
 def _padded(text):

@@ -68,7 +68,7 @@ class Profile:
 
     def __init__(self, data):
         assert data[:2] == b"\x1f\x8b", "not gzip"
-        top = _message(gzip.decompress(data), repeated=(1, 2, 3, 4, 5, 6))
+        top = _message(gzip.decompress(data), repeated=(1, 2, 3, 4, 5, 6, 13))
         strings = [s.decode("utf-8") for s in top[6]]
         assert strings and strings[0] == "", "string 0 is not empty"
         self.sample_types = [tuple(strings[_message(t).get(n, 0)] for n in (1, 2)) for t in top[1]]
@@ -92,6 +92,7 @@ class Profile:
             self.samples.append(Sample(frames[::-1], [n for value in m[2] for n in _numbers(value)], labels))
         self.time_nanos, self.duration_nanos = top.get(9, 0), top.get(10, 0)
         self.period_type, self.period = top.get(11), top.get(12, 0)
+        self.comments = [strings[n] for value in top[13] for n in _numbers(value)]
 
     def column(self, kind):
         return [name for name, _ in self.sample_types].index(kind)

@@ -228,17 +228,24 @@ def command_line(pid):
 
 
 def leftovers():
-    """Orphans that came to us and still run. Reaps those that have ended."""
-    running = []
-    for pid in children_of(os.getpid()):
-        if pid in owned or pid in foreign:
-            continue
-        try:
-            if os.waitpid(pid, os.WNOHANG)[0] == 0:
-                running.append(pid)
-        except ChildProcessError:
-            pass
-    return running
+    """Orphans that came to us and still run. Reaps those that have ended.
+
+    The children of what was just reaped come to us only now, so one look finds all only when it reaped nothing.
+    """
+    while True:
+        running, reaped = [], False
+        for pid in children_of(os.getpid()):
+            if pid in owned or pid in foreign:
+                continue
+            try:
+                if os.waitpid(pid, os.WNOHANG)[0] == 0:
+                    running.append(pid)
+                else:
+                    reaped = True
+            except ChildProcessError:
+                pass
+        if not reaped:
+            return running
 
 
 def settle(timeout=10, ignore=()):

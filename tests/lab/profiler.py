@@ -14,6 +14,13 @@ def as_nobody(*argv):
     return ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", *argv]
 
 
+def paranoid(level, *argv):
+    """Runs argv where /proc/sys/kernel/perf_event_paranoid reads `level`: what a program sees of such a kernel."""
+    script = 'mount -t tmpfs none /mnt && echo "$0" > /mnt/level && mount --bind /mnt/level ' \
+             '/proc/sys/kernel/perf_event_paranoid && umount -l /mnt && exec "$@"'
+    return ["unshare", "--mount", "sh", "-c", script, str(level), *argv]
+
+
 class Session:
     """What a finished run left: `done`, its windows, and the sums over them."""
 
@@ -53,18 +60,18 @@ def profile(pillion, folder, command, *options, launch="exec", prefix=(), timeou
     return Session(done, folder)
 
 
-def find(started, pillion, timeout=5):
+def find(started, pillion, timeout=20):
     """The profiler process that belongs to a started pillion: below it (init) or given to us (exec)."""
     binary = os.path.realpath(pillion)
 
     def running():
         for pid in process.descendants_of(started.pid) + process.leftovers():
             try:
-                same = os.path.samefile(f"/proc/{pid}/exe", binary)
-            except OSError:
+                # The profiler leads its own session; a fork on its way to become the command does not.
+                found = os.path.samefile(f"/proc/{pid}/exe", binary) and os.getsid(pid) == pid
+            except OSError:  # it has ended meanwhile
                 continue
-            # The profiler leads its own session; a fork on its way to become the command does not.
-            if same and pid != started.pid and process.state_of(pid) not in (None, "Z") and os.getsid(pid) == pid:
+            if found and pid != started.pid and process.state_of(pid) not in (None, "Z"):
                 return pid
         return None
     return process.until(running, timeout, "the profiler runs")

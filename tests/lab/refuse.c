@@ -2,7 +2,7 @@
  * refuse ERRNO SYSCALL[,SYSCALL...] -- COMMAND [ARGS...]
  *
  * Runs COMMAND with a seccomp filter that answers the named system calls with ERRNO (EPERM, ENOSYS,
- * EACCES or a number) and allows all others: what a container engine's profile does to a program,
+ * EACCES, some others, or a number) and allows all others: what a container engine's profile does to a program,
  * without a container. Linked statically so that it works in any root.
  */
 #define _GNU_SOURCE
@@ -46,12 +46,14 @@ static const struct {
     {"statx", SYS_statx},
     {"renameat2", SYS_renameat2},
     {"sched_setaffinity", SYS_sched_setaffinity},
+    {"sched_setattr", SYS_sched_setattr},
 };
 
 static const struct {
     const char *name;
     int number;
-} errors[] = {{"EPERM", EPERM}, {"ENOSYS", ENOSYS}, {"EACCES", EACCES}, {"EINVAL", EINVAL}, {"EMFILE", EMFILE}};
+} errors[] = {{"EPERM", EPERM}, {"ENOSYS", ENOSYS}, {"EACCES", EACCES}, {"EINVAL", EINVAL}, {"EMFILE", EMFILE},
+            {"ENODEV", ENODEV}, {"E2BIG", E2BIG}};
 
 static int fail(const char *what)
 {

@@ -66,16 +66,17 @@ def mirror():
 
 
 class Apt:
-    """A private apt for one suite (and one architecture)."""
+    """A private apt for one suite (and one architecture). Parts of the tests that run beside each other share it."""
 
     def __init__(self, suite, architecture="amd64"):
         self.suite = suite
+        self.lock = f"apt-{suite}-{architecture}"
         self.folder = cache.folder("apt", f"{suite}-{architecture}")
         for part in ("parts", "preferences", "lists/partial", "cache/archives/partial"):
             (self.folder / part).mkdir(parents=True, exist_ok=True)
         (self.folder / "status").touch()
         self.configuration = self.folder / "apt.conf"
-        self.configuration.write_text("".join(f'{key} "{value}";\n' for key, value in {
+        text = ("".join(f'{key} "{value}";\n' for key, value in {
             "Dir::Etc::sourcelist": self.folder / "suite.sources",
             "Dir::Etc::sourceparts": self.folder / "parts",
             "Dir::Etc::preferencesparts": self.folder / "preferences",
@@ -88,13 +89,21 @@ class Apt:
             "APT::Sandbox::User": "root",
             "Acquire::Languages": "none",
             "Acquire::Retries": "2",
+            "Acquire::Check-Valid-Until": "false", # a mirror that stands still still has what is needed
         }.items()) + f'APT::Architectures {{ "{architecture}"; }};\n'
             "APT::Update::Post-Invoke {};\nAPT::Update::Post-Invoke-Success {};\n")
+        with cache.locked(self.lock):
+            if not self.configuration.exists() or self.configuration.read_text() != text:
+                self.configuration.write_text(text)
 
     def get(self, *arguments):
         return _text(["apt-get", "-q", "-q", "-c", self.configuration, *arguments])
 
     def update(self):
+        with cache.locked(self.lock):
+            self._update()
+
+    def _update(self):
         stamp = self.folder / "updated"
         if stamp.exists() and time.time() - stamp.stat().st_mtime < 7 * 86400:
             return
@@ -108,12 +117,16 @@ class Apt:
 
     def closure(self, packages):
         """The .deb files of the packages and all they depend on, downloaded where missing."""
+        with cache.locked(self.lock):
+            return self._closure(packages)
+
+    def _closure(self, packages):
         listed = self.folder / ("closure-" + "+".join(packages).replace("/", "_"))
         if listed.exists():
             files = [self.folder / "cache" / "archives" / name for name in listed.read_text().split()]
             if all(file.exists() for file in files):
                 return files
-        self.update()
+        self._update()
         wanted = self.get("install", "--print-uris", "-y", *packages)
         names = re.findall(r"^'[^']+' (\S+\.deb) ", wanted.stdout, re.M)
         done = self.get("install", "-y", "--download-only", *packages)
@@ -127,8 +140,9 @@ class Apt:
     def one(self, package):
         """One .deb file alone."""
         archives = self.folder / "cache" / "archives"
-        self.update()
-        done = _text(["apt-get", "-q", "-q", "-c", self.configuration, "download", package], cwd=archives)
+        with cache.locked(self.lock):
+            self._update()
+            done = _text(["apt-get", "-q", "-q", "-c", self.configuration, "download", package], cwd=archives)
         if done.returncode:
             raise Unreachable(f"{package} from {self.suite}: {done.stdout.strip().splitlines()[-1:]}")
         return max(archives.glob(package.split("=")[0] + "_*.deb"), key=lambda file: file.stat().st_mtime)

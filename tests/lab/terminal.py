@@ -15,6 +15,17 @@ PROMPT = "lab-prompt> "
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07]*\x07")
 
 
+def shown(text):
+    """What of a text is seen in the end: behind a carriage return what follows is written over the line."""
+    lines = []
+    for line in text.split("\n"):
+        seen = ""
+        for part in line.split("\r"):
+            seen = part + seen[len(part):]
+        lines.append(seen.rstrip(" ") if "\r" in line else line)
+    return "\n".join(lines)
+
+
 class Shell:
     def __init__(self, folder, environment, columns=80):
         self.pid, self.terminal = pty.fork()

@@ -78,7 +78,7 @@ static void defaults(void)
     CHECK(!s->continuous);
     CHECK(s->min_duration_ns == 0);
     CHECK_INT(s->perf_mode, PERF_SMART);
-    CHECK_INT(s->runtime_mode[LANGUAGE_GO], RUNTIME_AUTO);
+    CHECK_INT(s->runtime_mode[FRAME_GO], RUNTIME_AUTO);
     CHECK_INT(s->launch, LAUNCH_AUTO);
     CHECK(s->output_dir == NULL && s->service_name == NULL && s->log_file == NULL);
     CHECK_INT(s->formats, FORMAT_COL | FORMAT_HTML | FORMAT_PPROF);
@@ -289,17 +289,57 @@ static void usage_with_a_command_is_125(void)
     refused("-f 10k -d 5", 2, "-f wants 1 to 10000 samples per second, got \"10k\"");
     refused("-f 10k render", 2, "-f wants 1 to 10000 samples per second, got \"10k\"");
     refused("-f 10k -d 5 --", 2, "-f wants 1 to 10000 samples per second, got \"10k\"");
-    refused("-u ./x", 125, "-u is not available yet");
+    refused("-n 5 ./x", 125, "-n is not available yet");
+}
+
+static void events_add_up(void)
+{
+    struct line *l = parse("-e sPF,p=9 --event=hCMISS;sMig --perf-event cycles ./x");
+    CHECK(l->ok);
+    CHECK_INT(l->request.settings.events.count, 4);
+    CHECK_TEXT(l->request.settings.events.at[0].name, "page-faults");
+    CHECK_INT(l->request.settings.events.at[0].period, 9);
+    CHECK_TEXT(l->request.settings.events.at[3].name, "cycles");
+    CHECK_INT(l->request.settings.frequency_hz, 99);
+    done(l);
+    l = parse("-e sCPU,f=250 ./x");
+    CHECK_INT(l->request.settings.frequency_hz, 250);
+    CHECK_INT(l->request.settings.events.count, 0);
+    done(l);
+    l = parse("-f 50 -e sCPU,f=250 ./x"); /* what is made for it wins */
+    CHECK_INT(l->request.settings.frequency_hz, 50);
+    done(l);
+    refused("-e sPF -e sPF ./x", 125, "-e names page-faults twice");
+    refused("--event sALLOC", 2, "--event sALLOC is not available: no code is put into the program "
+                                 "that could see its allocations");
+}
+
+static void events_of_the_environment(void)
+{
+    struct line *l = parse_with("GPROFILER_PERF_EVENT=cycles DD_PROFILING_NATIVE_EVENTS=sMig", "./x");
+    CHECK_INT(l->request.settings.events.count, 1); /* the command line's, else one source's */
+    CHECK_TEXT(l->request.settings.events.at[0].name, "cycles");
+    done(l);
+    l = parse_with("PILLION_EVENT=cycles", "-e sPF ./x");
+    CHECK_INT(l->request.settings.events.count, 1);
+    CHECK_TEXT(l->request.settings.events.at[0].name, "page-faults");
+    done(l);
+    l = parse_with("DD_PROFILING_NATIVE_EVENTS=sCPU;sALLOC", "./x"); /* the program's own, too */
+    CHECK(l->ok && l->request.warnings.len == 0 && l->request.settings.events.count == 0);
+    done(l);
+    l = parse_with("PILLION_EVENT=cycels DD_PROFILING_NATIVE_EVENTS=sMig", "./x");
+    CHECK(l->ok);
+    CHECK_INT(l->request.settings.events.count, 1); /* a wrong one takes nothing away */
+    CHECK_TEXT(buf_cstr(&l->request.warnings),
+               "PILLION_EVENT wants an event such as page-faults or cycles, got \"cycels\"; did you "
+               "mean cycles? (ignored)\n");
+    done(l);
 }
 
 static void what_is_not_built_says_so(void)
 {
     static const char *const lines[] = {
-        "-u",           "--backend studio", "--server-host x",  "--token x", "--token-file x",
-        "--ca-file x",  "--no-verify",      "--spool-dir x",    "-E x",      "-V x",
-        "-T a:b",       "-U x",             "-H x",             "-P 1",      "-n 5",
-        "-e hCPU",      "--client-cert=x",  "--spool-max 5",    "--no-enable",
-        "--max-cpu 1",  "--min-duration 5", "--insert-dso-name",
+        "-n 5", "--no-enable", "--insert-dso-name",
     };
     for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
         struct line *l = parse(lines[i]);
@@ -308,12 +348,47 @@ static void what_is_not_built_says_so(void)
         CHECK_INT(l->request.exit_status, 2);
         done(l);
     }
-    refused("doctor --json", 2, "doctor is not available yet");
-    refused("upload x.pprof", 2, "upload is not available yet");
-    refused("--python-mode pyspy", 2,
-            "--python-mode pyspy is not available yet, use auto or disabled");
+    refused("--ruby-mode rbspy", 2,
+            "--ruby-mode rbspy is not available yet, use auto or disabled");
     struct line *l = parse("--verify --no-upload-results --python-mode auto --mode cpu");
     CHECK(l->ok); /* what asks for the default asks for nothing that is missing */
+    done(l);
+}
+
+static void doctor_looks_at_one_process(void)
+{
+    struct line *l = parse("doctor -p 812 --json -o /tmp");
+    CHECK(l->ok && l->request.json);
+    CHECK_INT(l->request.command, COMMAND_DOCTOR);
+    CHECK_INT(l->request.settings.pid_count, 1);
+    CHECK_INT(l->request.settings.pids[0], 812);
+    CHECK_TEXT(l->request.settings.output_dir, "/tmp");
+    done(l);
+    refused("doctor -p 1,2", 2, "doctor wants: pillion doctor [-p PID] [--json]");
+    refused("doctor 812", 2, "doctor wants: pillion doctor [-p PID] [--json]");
+    refused("--json", 2, "--json belongs behind the word: pillion doctor ... --json");
+}
+
+static void filters_add_up(void)
+{
+    struct line *l = parse("-a --match web,!debug --exe /usr/bin/python3* --match job --container 0123abcd");
+    const struct pattern_list *list = l->request.settings.filters;
+    CHECK(l->ok);
+    CHECK_INT(list[FILTER_MATCH].count, 3);
+    CHECK_STR(list[FILTER_MATCH].at[0].text, "web");
+    CHECK_STR(list[FILTER_MATCH].at[1].text, "debug");
+    CHECK(!list[FILTER_MATCH].at[0].excludes && list[FILTER_MATCH].at[1].excludes);
+    CHECK_STR(list[FILTER_MATCH].at[2].text, "job");
+    CHECK_STR(list[FILTER_EXE].at[0].text, "/usr/bin/python3*");
+    CHECK_STR(list[FILTER_CONTAINER].at[0].text, "0123abcd");
+    done(l);
+    refused("-a --container abc", 2,
+            "--container wants 4 or more characters of a container's id, got \"abc\"");
+    refused("-a --match web,,job", 2, "--match wants TEXT[,TEXT...], got \"web,,job\"");
+    refused("-a --exe !", 2, "--exe wants NAME|PATH[,...], got \"!\"");
+    l = parse("-p 1 --children --min-duration 2.5");
+    CHECK(l->ok && l->request.settings.children);
+    CHECK_INT(l->request.settings.min_duration_ns, UINT64_C(2500000000));
     done(l);
 }
 
@@ -337,8 +412,8 @@ static void command_lines_of_others_work(void)
     struct line *l = parse("-cf 11 -d 30 -o /tmp --no-java --no-php --perf-mode=fp --pids 5,6 "
                            "--rotating-output --service-name x --log-file /tmp/l -v");
     CHECK(l->ok);
-    CHECK_INT(l->request.settings.runtime_mode[LANGUAGE_JAVA], RUNTIME_DISABLED);
-    CHECK_INT(l->request.settings.runtime_mode[LANGUAGE_RUBY], RUNTIME_AUTO);
+    CHECK_INT(l->request.settings.runtime_mode[FRAME_JVM], RUNTIME_DISABLED);
+    CHECK_INT(l->request.settings.runtime_mode[FRAME_RUBY], RUNTIME_AUTO);
     CHECK_INT(l->request.settings.perf_mode, PERF_FP);
     CHECK_INT(l->request.settings.log_level, LOG_DEBUG);
     CHECK(l->request.settings.rotating);
@@ -382,8 +457,8 @@ static void environment_alone_suffices(void)
     CHECK_INT(l->request.settings.pid_count, 2);
     CHECK_INT(l->request.settings.formats, FORMAT_COL);
     CHECK(l->request.settings.continuous);
-    CHECK_INT(l->request.settings.runtime_mode[LANGUAGE_PYTHON], RUNTIME_DISABLED);
-    CHECK_INT(l->request.settings.runtime_mode[LANGUAGE_RUBY], RUNTIME_AUTO);
+    CHECK_INT(l->request.settings.runtime_mode[FRAME_PYTHON], RUNTIME_DISABLED);
+    CHECK_INT(l->request.settings.runtime_mode[FRAME_RUBY], RUNTIME_AUTO);
     CHECK_INT(l->request.warnings.len, 0);
     done(l);
 }
@@ -405,8 +480,7 @@ static void command_line_target_beats_environment(void)
 static void bad_variables_only_warn(void)
 {
     struct line *l = parse_with("PILLION_PROFILING_FREQUENCY=fast PILLION_PERF_MOED=fp "
-                                "PILLION_BACKEND=studio PILLION_QUIET=maybe GPROFILER_PIDS=1,x "
-                                "PILLION_HELP=1",
+                                "PILLION_QUIET=maybe GPROFILER_PIDS=1,x PILLION_HELP=1",
                                 "./x");
     CHECK(l->ok);
     CHECK_TEXT(buf_cstr(&l->request.warnings),
@@ -414,10 +488,33 @@ static void bad_variables_only_warn(void)
                "PILLION_PROFILING_FREQUENCY wants 1 to 10000 samples per second, got \"fast\" "
                "(ignored)\n"
                "PILLION_PERF_MOED is no setting; did you mean PILLION_PERF_MODE?\n"
-               "PILLION_BACKEND is not available yet (ignored)\n"
                "PILLION_QUIET wants 1 or 0, got \"maybe\" (ignored)\n");
     CHECK_INT(l->request.settings.frequency_hz, 99);
     CHECK_INT(l->request.settings.pid_count, 0);
+    done(l);
+}
+
+static void variables_that_contradict(void)
+{
+    static const struct {
+        const char *environment, *arguments, *warning;
+        unsigned formats;
+    } rows[] = {
+        {"PILLION_FORMAT=html PILLION_NO_FLAMEGRAPH=1", "./x", "html is written", FORMAT_HTML},
+        {"PILLION_NO_FLAMEGRAPH=1", "--format html ./x", "html is written", FORMAT_HTML},
+        {"PILLION_FORMAT=html", "--no-flamegraph ./x", "col and pprof are written",
+         FORMAT_COL | FORMAT_PPROF},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct line *l = parse_with(rows[i].environment, rows[i].arguments);
+        CHECK(l->ok);
+        CHECK(strstr(buf_cstr(&l->request.warnings), rows[i].warning));
+        CHECK_INT(l->request.settings.formats, rows[i].formats);
+        done(l);
+    }
+    struct line *l = parse("--format html --no-flamegraph ./x");
+    CHECK(!l->ok);
+    CHECK_INT(l->request.exit_status, 125);
     done(l);
 }
 
@@ -435,8 +532,8 @@ static void the_programs_own_variables_are_left_alone(void)
 
 static void secrets_are_not_repeated(void)
 {
-    static const char *const lines[] = {"--token hunter2", "--token=hunter2", "--tokne=hunter2",
-                                        "--api-key hunter2", "--quiet=hunter2"};
+    static const char *const lines[] = {"--tokne=hunter2", "--quiet=hunter2", "--token hunter2 -f 0",
+                                        "--header X:hunter2 -f x"};
     for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
         struct line *l = parse(lines[i]);
         CHECK(!l->ok && !strstr(l->err.text, "hunter2"));
@@ -444,6 +541,104 @@ static void secrets_are_not_repeated(void)
     }
     struct line *l = parse_with("PILLION_TOKEN=hunter2 GPROFILER_TOKEN=hunter2", "");
     CHECK(l->ok && !strstr(buf_cstr(&l->request.warnings), "hunter2"));
+    CHECK_TEXT(l->request.settings.upload.token, "hunter2");
+    done(l);
+}
+
+/* What stands in argv can be read in /proc by everybody who sees the process. */
+static void secrets_are_overwritten_in_argv(void)
+{
+    static const char *const lines[] = {"--token hunter2 ./x", "--token=hunter2 ./x", "--api-key=hunter2 ./x",
+                                        "--token first --token hunter2 ./x"};
+    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
+        struct line *l = parse(lines[i]);
+        CHECK(l->ok);
+        CHECK_TEXT(l->request.settings.upload.token, "hunter2");
+        CHECK(memmem(l->text, sizeof l->text, "hunter2", 7) == NULL);
+        CHECK(memmem(l->text, sizeof l->text, "first", 5) == NULL);
+        done(l);
+    }
+    struct line *l = parse("--header X-A:hunter2 --header=X-B:hunter3 ./x --header hunter4");
+    CHECK_INT(l->request.settings.upload.headers.count, 2);
+    CHECK_TEXT(l->request.settings.upload.headers.at[1], "X-B:hunter3");
+    CHECK(memmem(l->text, sizeof l->text, "hunter2", 7) == NULL);
+    CHECK(memmem(l->text, sizeof l->text, "hunter4", 7) != NULL); /* the command's own */
+    done(l);
+}
+
+static void uploading_writes_files_only_when_asked(void)
+{
+    static const struct {
+        const char *line;
+        unsigned formats;
+    } cases[] = {{"-u ./x", 0},
+                 {"-u -o out ./x", FORMAT_COL | FORMAT_HTML | FORMAT_PPROF},
+                 {"-u --format col ./x", FORMAT_COL},
+                 {"--no-upload-results ./x", FORMAT_COL | FORMAT_HTML | FORMAT_PPROF}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct line *l = parse(cases[i].line);
+        CHECK(l->ok);
+        CHECK_INT(l->request.settings.formats, cases[i].formats);
+        done(l);
+    }
+    struct line *l = parse_with("PILLION_OUTPUT_DIR=out PILLION_UPLOAD_RESULTS=1", "./x");
+    CHECK(l->request.settings.upload.wanted && l->request.settings.formats != 0);
+    done(l);
+}
+
+static void back_ends_are_a_list(void)
+{
+    struct line *l = parse("-u --backend http,studio -U http://x --no-verify --spool-dir s --spool-max 5 ./x");
+    const struct upload_settings *u = &l->request.settings.upload;
+    CHECK(l->ok);
+    CHECK_INT(u->backends, UPLOAD_HTTP | UPLOAD_STUDIO);
+    CHECK_TEXT(u->server_host, "http://x");
+    CHECK(!u->verify);
+    CHECK_INT(u->spool_max_bytes, 5 << 20);
+    CHECK(u->timeout_ns == 120 * NS_PER_S);
+    done(l);
+    refused("--backend studoi ./x", 125,
+            "--backend wants studio, pyroscope, http, datadog, otlp, got \"studoi\"; did you mean studio?");
+    refused("upload", 2, "upload wants: pillion upload FILE...");
+    l = parse("upload a.col --dry-run b.pprof --backend pyroscope");
+    CHECK(l->ok && l->request.dry_run);
+    CHECK_INT(l->request.word_count, 2);
+    done(l);
+}
+
+static void an_agents_place_names_datadog(void)
+{
+    static const struct {
+        const char *environment, *line;
+        unsigned backends;
+        bool told, agentless;
+    } cases[] = {
+        {"", "-u -H agent ./x", UPLOAD_DATADOG, true, false},
+        {"", "-u --port 8127 ./x", UPLOAD_DATADOG, true, false},
+        {"PILLION_HOST=agent", "-u ./x", UPLOAD_DATADOG, true, false},
+        {"", "-u --agentless ./x", UPLOAD_DATADOG, false, true},
+        {"", "-u --no-agentless ./x", 0, false, false},
+        {"", "-u --backend http -H agent ./x", UPLOAD_HTTP, true, false},
+        /* the program's own variables choose nothing here; the sender asks whether they may */
+        {"DD_AGENT_HOST=a DD_TRACE_AGENT_PORT=9 DD_PROFILING_AGENTLESS=true", "-u ./x", 0, false,
+         true},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct line *l = parse_with(cases[i].environment, cases[i].line);
+        const struct upload_settings *u = &l->request.settings.upload;
+        CHECK(l->ok);
+        CHECK_INT(u->backends, cases[i].backends);
+        CHECK(u->agent_told == cases[i].told && u->agentless == cases[i].agentless);
+        done(l);
+    }
+    struct line *l = parse_with("DD_AGENT_HOST=a DD_TRACE_AGENT_PORT=none", "-P 9 ./x");
+    CHECK_TEXT(l->request.settings.upload.agent_host, "a");
+    CHECK_INT(l->request.settings.upload.agent_port, 9);
+    CHECK(!l->request.settings.upload.timeout_given);
+    done(l);
+    refused("-P 70000 ./x", 125, "-P wants 1 to 65535 as a port, got \"70000\"");
+    l = parse("--server-upload-timeout 5 ./x");
+    CHECK(l->request.settings.upload.timeout_given);
     done(l);
 }
 
@@ -458,6 +653,10 @@ static void own_commands_mix_words_and_options(void)
     CHECK_TEXT(l->request.render_output, "out.html");
     CHECK_TEXT(l->request.diff_base, "base.col");
     CHECK_INT(l->request.render_format, 0);
+    done(l);
+    l = parse("render a.pprof -o x.html --type off_cpu");
+    CHECK(l->ok);
+    CHECK_TEXT(l->request.render_type, "off_cpu");
     done(l);
     l = parse("render a.col -o - --format pprof");
     CHECK(l->ok);
@@ -598,8 +797,9 @@ static void every_option_is_in_every_text(void)
 
 static void texts_fit_80_columns(void)
 {
-    static const char *const topics[] = {"options", "environment", "output", "signals", "status",
-                                         "render",  "install",     "help"};
+    static const char *const topics[] = {"options", "environment", "output", "signals",
+                                         "status",  "render",      "install", "help",
+                                         "doctor",  "containers",  "fargate", "alpine"};
     for (size_t t = 0; t < sizeof topics / sizeof topics[0] + 2; t++) {
         struct buf out;
         buf_init(&out, HELP_MAX_BYTES);
@@ -645,6 +845,35 @@ static void names_and_letters_are_unique(void)
         CHECK(option_find(option_aliases[i].name, strlen(option_aliases[i].name), COMMAND_ALL).row);
 }
 
+static void places_are_one_screen_by_the_words_people_look_for(void)
+{
+    static const char *const words[][2] = {
+        {"fargate", "ecs"},       {"containers", "docker"}, {"containers", "kubernetes"},
+        {"alpine", "scratch"},    {"alpine", "musl"},       {"alpine", "distroless"},
+        {"containers", "podman"}, {"fargate", "aws"},
+    };
+    enum { LINES_MOST = 40 };
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        struct buf topic, other;
+        buf_init(&topic, HELP_MAX_BYTES);
+        buf_init(&other, HELP_MAX_BYTES);
+        CHECK(help_topic(words[i][0], &topic, NULL) && help_topic(words[i][1], &other, NULL));
+        CHECK_TEXT(buf_cstr(&other), buf_cstr(&topic));
+        size_t lines = 0;
+        for (size_t c = 0; c < topic.len; c++)
+            lines += topic.ptr[c] == '\n';
+        CHECK(lines > 10 && lines <= LINES_MOST);
+        buf_release(&topic);
+        buf_release(&other);
+    }
+    struct buf out;
+    struct err err;
+    buf_init(&out, HELP_MAX_BYTES);
+    CHECK(!help_topic("o", &out, &err)); /* a part of a word is none */
+    CHECK(!help_topic("", &out, &err));
+    buf_release(&out);
+}
+
 static void unknown_topics_name_the_nearest(void)
 {
     struct buf out;
@@ -652,7 +881,23 @@ static void unknown_topics_name_the_nearest(void)
     buf_init(&out, HELP_MAX_BYTES);
     CHECK(!help_topic("optoins", &out, &err));
     CHECK_TEXT(err.text, "no help about optoins; did you mean options?");
-    CHECK(!help_topic("doctor", &out, &err));
+    CHECK(help_topic("upload", &out, &err));
+    CHECK(strstr(buf_cstr(&out), "--dry-run") && !strstr(buf_cstr(&out), "--java-safemode"));
+    out.len = 0;
+    CHECK(help_topic("perf-dwarf-stack-size", &out, &err));
+    CHECK_TEXT(buf_cstr(&out),
+               "      --perf-dwarf-stack-size BYTES\n"
+               "                                 how much of a stack a sample copies, to begin\n"
+               "                                 with (by need)\n"
+               "                                 also --stack-sample-size\n"
+               "                                 environment: PILLION_PERF_DWARF_STACK_SIZE,\n"
+               "                                 GPROFILER_PERF_DWARF_STACK_SIZE,\n"
+               "                                 DD_PROFILING_SAMPLE_STACK_USER\n");
+    out.len = 0;
+    CHECK(help_topic("format", &out, &err)); /* of a profile, and of render */
+    CHECK(strstr(buf_cstr(&out), "--format LIST") && strstr(buf_cstr(&out), "--format FORM"));
+    const char *variable = strstr(buf_cstr(&out), "PILLION_FORMAT"); /* which sets the first alone */
+    CHECK(variable && !strstr(variable + 1, "PILLION_FORMAT"));
     buf_release(&out);
 }
 
@@ -671,6 +916,8 @@ TESTS({"without arguments every process is profiled with the documented defaults
       {"the nearest name is proposed", nearest_names_are_proposed},
       {"a usage error with a command word is 125, else 2", usage_with_a_command_is_125},
       {"what is not built yet says so and is refused", what_is_not_built_says_so},
+      {"the doctor takes one process, and JSON is its own option", doctor_looks_at_one_process},
+      {"filters are lists, repeatable, and refuse what cannot be one", filters_add_up},
       {"other profilers' options are accepted and explained once",
        other_profilers_options_are_explained},
       {"command lines of gProfiler and ddprof work", command_lines_of_others_work},
@@ -679,9 +926,17 @@ TESTS({"without arguments every process is profiled with the documented defaults
       {"a target on the command line replaces the environment's",
        command_line_target_beats_environment},
       {"bad and misspelt variables only warn", bad_variables_only_warn},
+      {"variables that contradict each other keep no command from starting",
+       variables_that_contradict},
       {"variables of the profiled program are left alone",
        the_programs_own_variables_are_left_alone},
+      {"events add up, and leave CPU time as it is", events_add_up},
+      {"events of the environment count when the command line has none", events_of_the_environment},
       {"a secret is not repeated in messages", secrets_are_not_repeated},
+      {"a secret is overwritten in argv", secrets_are_overwritten_in_argv},
+      {"uploading writes files only when asked", uploading_writes_files_only_when_asked},
+      {"back ends are a list", back_ends_are_a_list},
+      {"an agent's place names Datadog, a variable does not", an_agents_place_names_datadog},
       {"words and options of own commands mix", own_commands_mix_words_and_options},
       {"help and version are found before the command only", help_is_found_everywhere},
       {"a mistyped own command leaves a hint for 'not found'", a_mistyped_word_is_hinted_at},
@@ -693,4 +948,6 @@ TESTS({"without arguments every process is profiled with the documented defaults
       {"every option is in every text", every_option_is_in_every_text},
       {"help texts fit 80 columns and the first 24 lines", texts_fit_80_columns},
       {"names and letters are unique", names_and_letters_are_unique},
+      {"a place has one screen, by each word that people look for",
+       places_are_one_screen_by_the_words_people_look_for},
       {"an unknown topic names the nearest", unknown_topics_name_the_nearest})

@@ -2,7 +2,7 @@
 #include "encode/collapsed.h"
 #include "encode/collapsed_read.h"
 #include "encode/intake.h"
-#include "encode/json.h"
+#include "base/json.h"
 #include "inlined_frame.h"
 #include "sample_profile.h"
 #include "test.h"
@@ -81,6 +81,9 @@ static void the_header_says_what_the_file_is(void)
 {
     struct bench *b = set_up();
     fill_sample(&b->p);
+    b->p.meta.own_cpu_ns = 90000000;
+    b->p.meta.own_rss_peak_bytes = 9000000;
+    b->p.meta.mean_hz = 24.25;
     const char *text = write_col(b);
     struct str header = {text + 2, strcspn(text, "\n") - 2};
     CHECK(str_starts(str_of(text), STR("# {")) && json_valid(header));
@@ -104,6 +107,10 @@ static void the_header_says_what_the_file_is(void)
     CHECK_STR(json_member(own, "cpu_ns"), "485000000");
     CHECK_STR(json_member(own, "period_ns"), "10000000");
     CHECK_STR(json_member(json_member(own, "not_seen"), "[lost]"), "25000000");
+    CHECK_STR(json_member(json_member(own, "own"), "cpu_ns"), "90000000");
+    CHECK_STR(json_member(json_member(own, "own"), "rss_peak_bytes"), "9000000");
+    CHECK_STR(json_member(json_member(own, "own"), "frequency"), "24.250");
+    CHECK_STR(json_member(json_member(own, "own"), "budget"), "null");
     CHECK_STR(json_member(json_member(own, "leaf_ns"), "python"), "160000000");
     struct str processes = json_member(header, "application_metadata");
     CHECK(json_next(&processes, NULL, &entry));
@@ -111,6 +118,34 @@ static void the_header_says_what_the_file_is(void)
     CHECK(json_next(&processes, NULL, &entry));
     CHECK_STR(json_member(entry, "pid"), "12");
     CHECK_STR(json_member(entry, "runtime"), "\"CPython 3.11.9\"");
+    tear_down(b);
+}
+
+/* By the studio's names; what is not known is left to who sends it. */
+static void the_header_tells_of_the_machine_as_far_as_it_is_known(void)
+{
+    static const struct profile_machine machine = {
+        .private_ip = {"10.1.2.3", 8}, .os_name = {"A \"B\"", 5}, .processors = 4, .pid = 42,
+        .memory_bytes = UINT64_C(3) << 20, .boot_ns = UINT64_C(5000000000),
+        .spawn_wall_ns = UINT64_C(1763634664) * 1000000000, /* 2025-11-20T10:31:04 */
+    };
+    struct bench *b = set_up();
+    fill_sample(&b->p);
+    b->p.meta.machine = &machine;
+    const char *text = write_col(b);
+    struct str header = {text + 2, strcspn(text, "\n") - 2};
+    CHECK(json_valid(header));
+    struct str metadata = json_member(header, "metadata");
+    CHECK_STR(json_member(metadata, "pid"), "42");
+    CHECK_STR(json_member(metadata, "private_ip"), "\"10.1.2.3\"");
+    CHECK_STR(json_member(metadata, "os_name"), "\"A \\\"B\\\"\"");
+    CHECK_STR(json_member(metadata, "processors"), "4");
+    CHECK_STR(json_member(metadata, "memory_capacity_mb"), "3");
+    CHECK_STR(json_member(metadata, "spawn_uptime_ms"), "5000");
+    CHECK_STR(json_member(metadata, "spawn_time"), "\"2025-11-20T10:31:04\"");
+    CHECK_STR(json_member(metadata, "agent_version"), "\"1.2.3\"");
+    CHECK(json_member(metadata, "mac_address").ptr == NULL);
+    CHECK(json_member(metadata, "libc_type").ptr == NULL);
     tear_down(b);
 }
 
@@ -514,6 +549,8 @@ static void a_small_budget_loses_nothing_but_names(void)
 TESTS({"inlined functions are frames, outermost first", inlined_functions_are_frames},
       {"lines are as gProfiler writes them", lines_are_as_gprofiler_writes_them},
       {"the header says what the file is", the_header_says_what_the_file_is},
+      {"the header tells of the machine as far as it is known",
+       the_header_tells_of_the_machine_as_far_as_it_is_known},
       {"an empty profile is a header", an_empty_profile_is_a_header},
       {"fields never break a line", fields_never_break_a_line},
       {"kinds are suffixes and come back", kinds_are_suffixes_and_come_back},

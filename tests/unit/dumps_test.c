@@ -2,11 +2,20 @@
 #include "capture/dumps.h"
 #include "test.h"
 
+static uint32_t wanted_with(uint32_t bytes, uint32_t seen, uint32_t cut, uint32_t half,
+                            uint32_t most)
+{
+    const struct target target = {.stack_bytes = bytes,
+                                  .stacks_seen = seen,
+                                  .stacks_short = cut,
+                                  .stacks_half = half,
+                                  .stack_most = most};
+    return dumps_wanted(&target);
+}
+
 static uint32_t wanted(uint32_t bytes, uint32_t seen, uint32_t cut, uint32_t half)
 {
-    const struct target target = {
-        .stack_bytes = bytes, .stacks_seen = seen, .stacks_short = cut, .stacks_half = half};
-    return dumps_wanted(&target);
+    return wanted_with(bytes, seen, cut, half, bytes);
 }
 
 static void grows_when_stacks_are_cut(void)
@@ -20,13 +29,23 @@ static void grows_when_stacks_are_cut(void)
 static void few_stacks_prove_nothing(void)
 {
     CHECK_INT(wanted(16384, 49, 49, 49), 16384);
-    CHECK_INT(wanted(16384, 499, 0, 0), 16384);
+    CHECK_INT(wanted(16384, 199, 0, 0), 16384);
 }
 
 static void shrinks_when_not_needed(void)
 {
     CHECK_INT(wanted(16384, 500, 0, 4), 8192);
     CHECK_INT(wanted(16384, 500, 0, 5), 16384); /* 1 % need half of it */
+}
+
+static void shrinks_at_once(void)
+{
+    CHECK_INT(wanted_with(64512, 200, 0, 0, 4000), 8064);
+    CHECK_INT(wanted_with(64512, 200, 0, 0, 5000), 16128); /* twice 5000 would not fit into 8064 */
+    CHECK_INT(wanted_with(32768, 200, 0, 0, 100), DUMPS_LEAST_BYTES);
+    /* what a ring of 2 MiB has room for 33 times: half of it is no multiple of 8, and would be refused */
+    CHECK_INT(wanted_with(63544, 200, 0, 0, 20000), 31768);
+    CHECK_INT(wanted_with(63544, 200, 0, 0, 100), 7936);
 }
 
 static void has_ends(void)
@@ -40,4 +59,5 @@ static void has_ends(void)
 TESTS({"a size doubles when more than 2 % of the stacks are cut", grows_when_stacks_are_cut},
       {"few stacks prove nothing", few_stacks_prove_nothing},
       {"a size is halved when not 1 % of the stacks need half of it", shrinks_when_not_needed},
+      {"a size goes at once to twice the largest stack", shrinks_at_once},
       {"sizes stay between their least and their most", has_ends})

@@ -1,6 +1,7 @@
 /* ELF files: hand-made ones, spoiled ones, this program and the C library. */
 #include "elf/elf.h"
 #include "elf_build.h"
+#include "elf_dynamic.h"
 #include "elf_image.h"
 #include "test.h"
 
@@ -535,6 +536,121 @@ static void names_by_number(void)
     elf_release(&e);
 }
 
+/* ---- by name ---- */
+
+static struct elf_dynamic_image shared;
+
+static const struct dynamic_symbol shared_symbols[] = {
+    {"first", 0x4000, 0x20, STT_FUNC, 0},
+    {"a_table", 0x8400, 0x100, STT_OBJECT, 0},
+    {"in_bss", 0xa010, UINT64_MAX, STT_OBJECT, 0}, /* a size that reaches beyond its segment */
+    {"imported", 0, 0, STT_FUNC, 1},
+    {"nowhere", 0x20000, 8, STT_OBJECT, 0},
+    {"last", 0x4020, 0, STT_FUNC, 0},
+};
+
+static void make_shared(enum dynamic_hash kind)
+{
+    dynamic_make(&shared, EM_X86_64, kind, shared_symbols,
+                 sizeof shared_symbols / sizeof shared_symbols[0], "libwanted.so.6");
+}
+
+static void found_by_hash(void)
+{
+    struct elf e;
+    struct elf_symbol s;
+    for (enum dynamic_hash kind = DYNAMIC_GNU_HASH; kind <= DYNAMIC_HASH; kind++) {
+        make_shared(kind);
+        CHECK(elf_open_bytes(&e, shared.bytes, sizeof shared.bytes, NULL));
+        CHECK(elf_find_dynamic(&e, "first", &s) && s.address == 0x4000 && s.size == 0x20);
+        CHECK(elf_find_dynamic(&e, "a_table", &s) && s.address == 0x8400 && s.limit == 0x10000);
+        CHECK(elf_find_dynamic(&e, "in_bss", &s) && s.size == 0x5ff0);
+        CHECK(elf_find_dynamic(&e, "last", &s) && s.address == 0x4020);
+        CHECK(!elf_find_dynamic(&e, "imported", &s));
+        CHECK(!elf_find_dynamic(&e, "nowhere", &s));
+        CHECK(!elf_find_dynamic(&e, "firs", &s) && !elf_find_dynamic(&e, "", &s));
+        CHECK(elf_needs(&e, "libwanted.so") && !elf_needs(&e, "libc"));
+        elf_release(&e);
+    }
+    make_shared(DYNAMIC_GNU_HASH);
+    dynamic_put(&shared, DYNAMIC_HASH_TABLE + 16, 0, 8); /* a filter that knows no name */
+    CHECK(elf_open_bytes(&e, shared.bytes, sizeof shared.bytes, NULL));
+    CHECK(!elf_find_dynamic(&e, "first", &s));
+    elf_release(&e);
+}
+
+static unsigned reads;
+
+static bool count_reads(void *context, uint64_t address, void *out, size_t len, struct err *err)
+{
+    (void)context;
+    reads++;
+    if (address > sizeof shared.bytes || len > sizeof shared.bytes - address) {
+        return err_set(err, ERR_MALFORMED, 0, "beyond the end");
+    }
+    memcpy(out, shared.bytes + address, len);
+    return true;
+}
+
+static void endless_chains(void)
+{
+    struct memory_reader file = {count_reads, NULL};
+    struct elf e;
+    struct elf_symbol s;
+    make_shared(DYNAMIC_HASH);
+    for (uint32_t i = 0; i < 6; i++) { /* every symbol is followed by the first */
+        dynamic_put(&shared, DYNAMIC_HASH_TABLE + 16 + i * 4, 1, 4);
+    }
+    CHECK(elf_open(&e, &file, NULL));
+    reads = 0;
+    CHECK(!elf_find_dynamic(&e, "absent", &s));
+    CHECK(reads < 20000);
+    elf_release(&e);
+    make_shared(DYNAMIC_GNU_HASH);
+    /* no end, and all of this hash */
+    for (uint32_t at = DYNAMIC_HASH_TABLE + 28; at < 0x8000; at += 4) {
+        dynamic_put(&shared, at, dynamic_gnu_hash("absent") & ~1U, 4);
+    }
+    CHECK(elf_open(&e, &file, NULL));
+    reads = 0;
+    CHECK(!elf_find_dynamic(&e, "absent", &s));
+    CHECK(reads < 2 * 4096 + 100); /* the file has 6,137 such words */
+    elf_release(&e);
+}
+
+static void spoiled_hash_tables(void)
+{
+    struct elf e;
+    struct elf_symbol s;
+    for (size_t at = DYNAMIC_HASH_TABLE; at < DYNAMIC_HASH_TABLE + 64; at++) {
+        for (enum dynamic_hash kind = DYNAMIC_GNU_HASH; kind <= DYNAMIC_HASH; kind++) {
+            make_shared(kind);
+            shared.bytes[at] ^= 0xff;
+            CHECK(elf_open_bytes(&e, shared.bytes, sizeof shared.bytes, NULL));
+            if (elf_find_dynamic(&e, "first", &s)) {
+                CHECK_INT(s.address, 0x4000); /* found rightly or not at all */
+            }
+            elf_release(&e);
+        }
+    }
+}
+
+static void found_by_name(void)
+{
+    struct elf e;
+    struct elf_symbol s;
+    make_sample();
+    CHECK(elf_open_bytes(&e, image.bytes, image.len, NULL));
+    CHECK(elf_find_symbol(&e, ELF_SYMTAB, "a_variable", &s) && s.address == 0x2200);
+    CHECK(elf_find_symbol(&e, ELF_SYMTAB, "helper", &s) && s.address == 0x2030);
+    CHECK(s.binding == ELF_LOCAL && s.size == 0x10);
+    CHECK(!elf_find_symbol(&e, ELF_SYMTAB, "variable", &s)); /* ends a name, names no symbol */
+    CHECK(!elf_find_symbol(&e, ELF_SYMTAB, "imported", &s));
+    CHECK(!elf_find_symbol(&e, ELF_DYNSYM, "helper", &s));
+    CHECK(!elf_find_dynamic(&e, "helper", &s) && !elf_needs(&e, ""));
+    elf_release(&e);
+}
+
 /* ---- real files ---- */
 
 static bool read_fd(void *context, uint64_t address, void *out, size_t len, struct err *err)
@@ -578,6 +694,9 @@ static void own_program(void)
     CHECK(elf_each_function(&e, ELF_SYMTAB, want_symbol, &w, NULL));
     CHECK(w.address + base == (uint64_t)(uintptr_t)&own_program);
     CHECK(w.address >= e.text_start && w.address < e.text_limit && e.eh_frame_hdr.bytes > 0);
+    struct elf_symbol found;
+    CHECK(elf_find_symbol(&e, ELF_SYMTAB, "reads", &found));
+    CHECK(found.address + base == (uint64_t)(uintptr_t)&reads);
     elf_release(&e);
     close(fd);
 }
@@ -601,7 +720,11 @@ static void c_library_without_sections(void)
     CHECK_INT(bare.tables[ELF_DYNSYM].count, e.tables[ELF_DYNSYM].count);
     CHECK_INT(bare.tables[ELF_DYNSYM].names_bytes, e.tables[ELF_DYNSYM].names_bytes);
     struct wanted w = {&bare, "qsort", 0};
+    struct elf_symbol found;
     CHECK(elf_each_function(&bare, ELF_DYNSYM, want_symbol, &w, NULL) && w.address != 0);
+    CHECK(elf_find_dynamic(&bare, "qsort", &found) && found.address == w.address);
+    CHECK(elf_find_dynamic(&e, "stdout", &found) && !elf_find_dynamic(&e, "no_such_name", &found));
+    CHECK(elf_needs(&e, "ld-linux"));
     free(bytes);
     elf_release(&e);
     elf_release(&bare);
@@ -646,4 +769,8 @@ TESTS({"functions are those that can be code, without versions and marks", funct
       {"the test program finds its own function where it runs", own_program},
       {"the C library has the same dynamic symbols without its section table",
        c_library_without_sections},
+      {"a dynamic symbol is found by either hash table", found_by_hash},
+      {"a chain without an end is left", endless_chains},
+      {"a spoiled hash table finds rightly or not at all", spoiled_hash_tables},
+      {"any symbol is found by its whole name", found_by_name},
       {"the vdso's functions are found in memory", own_vdso})

@@ -1,6 +1,6 @@
 /* src/encode/encode: the registry of formats. */
 #include "encode/encode.h"
-#include "encode/gzip.h"
+#include "base/gzip.h"
 #include "sample_profile.h"
 #include "test.h"
 
@@ -19,6 +19,7 @@ static void the_longest_known_ending_decides(void)
     named("x.speedscope.json", "speedscope");
     named("x.json", "speedscope");
     named("stacks.folded", "col");
+    named("x.otlp", "otlp");
     named(".col", "none"); /* a hidden file's name is no ending */
     named("col", "none");
     named("x.svg", "none");

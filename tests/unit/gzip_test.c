@@ -1,5 +1,5 @@
-/* src/encode/gzip. */
-#include "encode/gzip.h"
+/* src/base/gzip. */
+#include "base/gzip.h"
 #include "test.h"
 
 /* gzip -n of "hello\n" and, behind it, of "again\n". */

@@ -1,6 +1,6 @@
-/* src/encode/json and src/encode/utf8. */
-#include "encode/json.h"
-#include "encode/utf8.h"
+/* src/base/json and src/encode/utf8. */
+#include "base/json.h"
+#include "base/utf8.h"
 #include "test.h"
 
 static void replaced(const char *bytes, size_t len, const char *expected)

@@ -196,15 +196,42 @@ static void wrapped_at_76(void)
     end(&log);
 }
 
+/* Each line of a block is broken for itself, and columns that were set apart stay so. */
+static void wrapped_blocks(void)
+{
+    struct log log = log_to_memory();
+    log.terminal = true;
+    log_say(&log, LOG_INFO,
+            "1.0 s\n  python 71.0 %%   native 18.1 %%\n  why: perf events refused (EPERM: seccomp filter); allow "
+            "perf_event_open in the container's profile\n  cost: 8 MB");
+    CHECK_TEXT(said(&log),
+               "pillion: 1.0 s\n"
+               "  python 71.0 %   native 18.1 %\n"
+               "  why: perf events refused (EPERM: seccomp filter); allow perf_event_open in\n"
+               "    the container's profile\n"
+               "  cost: 8 MB\n");
+    end(&log);
+}
+
+static void one_cause_many_names(void)
+{
+    struct log log = log_to_memory();
+    log_once_for(&log, LOG_WARNING, "uid 7", "pid %d (%s) may not be read: uid 7", 1, "web");
+    CHECK_TEXT(said(&log), "pillion: warning: pid 1 (web) may not be read: uid 7\n");
+    log_once_for(&log, LOG_WARNING, "uid 8", "pid %d (%s) may not be read: uid 8", 2, "db"); /* figures */
+    CHECK_TEXT(said(&log), "");
+    log_once_for(&log, LOG_WARNING, "not dumpable", "pid %d (%s) may not be read: not dumpable", 2, "db");
+    CHECK_TEXT(said(&log), "pillion: warning: pid 2 (db) may not be read: not dumpable\n");
+    end(&log);
+}
+
 static void blocks(void)
 {
     struct log log = log_to_memory();
-    const char *block = "10.0 s, 9.9 s CPU\n  native 100.0 %   a line that is wider than the usual "
-                        "seventy-six columns stays as it is\n  cost";
+    const char *block = "10.0 s, 9.9 s CPU\n  native 100.0 %   kernel 0.0 %\n  cost";
     log.terminal = true;
     log_event(&log, LOG_INFO, "window", NULL, 0, "%s", block);
-    CHECK_TEXT(said(&log), "pillion: 10.0 s, 9.9 s CPU\n  native 100.0 %   a line that is wider than "
-                           "the usual seventy-six columns stays as it is\n  cost\n");
+    CHECK_TEXT(said(&log), "pillion: 10.0 s, 9.9 s CPU\n  native 100.0 %   kernel 0.0 %\n  cost\n");
     log.terminal = false;
     log_event(&log, LOG_INFO, "window", NULL, 0, "%s", "a\n  b");
     CHECK_TEXT(said(&log), "pillion: a\\x0a  b\n");
@@ -224,6 +251,115 @@ static void journal(void)
     CHECK_TEXT(said(&log), "<6>pillion: i\n");
     log_say(&log, LOG_DEBUG, "d");
     CHECK_TEXT(said(&log), "<7>pillion: d\n");
+    end(&log);
+}
+
+/* ---- the status line ---- */
+
+static struct log live_log(void)
+{
+    struct log log = log_to_memory();
+    log.terminal = log.live = true;
+    return log;
+}
+
+static void drawn_over_itself(void)
+{
+    struct log log = live_log();
+    log_status(&log, STR("  12 s  9 samples"), 40);
+    CHECK_TEXT(said(&log), "\r  12 s  9 samples\r");
+    log_status(&log, STR("  13 s"), 40); /* what was longer is blanked: 17 - 6 columns */
+    CHECK_TEXT(said(&log), "\r  13 s           \r");
+    log_say(&log, LOG_WARNING, "upload failed");
+    CHECK_TEXT(said(&log), "\r      \rpillion: warning: upload failed\n");
+    log_say(&log, LOG_WARNING, "again"); /* nothing is left to be blanked */
+    CHECK_TEXT(said(&log), "pillion: warning: again\n");
+    log_status(&log, STR("  14 s"), 40);
+    (void)said(&log);
+    log_say(&log, LOG_DEBUG, "not said"); /* and so nothing is blanked */
+    CHECK_TEXT(said(&log), "");
+    end(&log);
+}
+
+static void blanked_at_the_end(void)
+{
+    struct log log = live_log();
+    log_status(&log, STR("  1 s"), 40);
+    int fd = log.fd;
+    (void)said(&log);
+    log_close(&log);
+    struct log closed = {.fd = fd};
+    CHECK_TEXT(said(&closed), "\r     \r");
+    close(fd);
+    pthread_mutex_destroy(&log.lock);
+}
+
+/* A line that filled the terminal would scroll it. */
+static void never_as_wide_as_the_terminal(void)
+{
+    struct log log = live_log();
+    log_status(&log, STR("  12345678"), 10);
+    CHECK_TEXT(said(&log), "");
+    log_status(&log, STR("  1234567"), 10);
+    CHECK_TEXT(said(&log), "\r  1234567\r");
+    log_status(&log, STR("  1"), 6); /* it became narrower: 5 columns at most */
+    CHECK_TEXT(said(&log), "\r  1  \r");
+    log_status(&log, STR("  1"), 0);
+    CHECK_TEXT(said(&log), "");
+    end(&log);
+}
+
+static void only_where_it_may_be_drawn(void)
+{
+    struct log log = log_to_memory();
+    log_status(&log, STR("  1 s"), 80);
+    CHECK_TEXT(said(&log), "");
+    log.terminal = true; /* a dumb one, CI, another format, a quiet run */
+    log_status(&log, STR("  1 s"), 80);
+    CHECK_TEXT(said(&log), "");
+    end(&log);
+}
+
+static void not_while_another_thread_says_something(void)
+{
+    struct log log = live_log();
+    pthread_mutex_lock(&log.lock);
+    log_status(&log, STR("  1 s"), 80);
+    CHECK_TEXT(said(&log), "");
+    pthread_mutex_unlock(&log.lock);
+    log_status(&log, STR("  1 s"), 80);
+    CHECK_TEXT(said(&log), "\r  1 s\r");
+    end(&log);
+}
+
+/* ---- who hears ---- */
+
+static char heard_text[256];
+
+static void hear(void *context, const struct log_heard *heard)
+{
+    CHECK(context == heard_text);
+    size_t len = strlen(heard_text);
+    snprintf(heard_text + len, sizeof heard_text - len, "%d %s %zu %.*s|", (int)heard->level, heard->event,
+             heard->count, (int)heard->text.len, heard->text.ptr);
+}
+
+/* Whatever is shown here, each once per cause. */
+static void a_listener_hears_what_is_said_at_info_and_above(void)
+{
+    struct log log = log_to_memory();
+    struct log_field field = {"cpu_s", STR("1")};
+    log.level = LOG_ERROR;
+    log_hear(&log, (struct log_listener){hear, heard_text});
+    log_say(&log, LOG_INFO, "a\nb");
+    log_event(&log, LOG_WARNING, "window", &field, 1, "c");
+    log_say(&log, LOG_DEBUG, "d");
+    log_once(&log, LOG_ERROR, "e 1");
+    log_once(&log, LOG_ERROR, "e 2");
+    CHECK_TEXT(said(&log), "pillion: e 1\n");
+    log_hear(&log, (struct log_listener){NULL, NULL});
+    log_say(&log, LOG_INFO, "f");
+    CHECK_TEXT(heard_text, "2 message 0 a\nb|1 window 1 c|0 message 0 e 1|");
     end(&log);
 }
 
@@ -442,8 +578,17 @@ TESTS({"text lines begin with the program's name and the level of a warning", te
       {"json has stamp, level, event and fields", json_lines},
       {"hostile values are quoted in logfmt and json", hostile_values},
       {"a warning is written once per cause and its repeats are counted", once_per_cause},
+      {"a cause that many processes have is written once, with the first one's name", one_cause_many_names},
+      {"the lines of a block are wrapped one by one", wrapped_blocks},
       {"figures do not make another cause, words do", figures_are_no_cause},
       {"the number of remembered causes is bounded", causes_are_bounded},
       {"a log file that was renamed is opened again, under the same descriptor", reopened},
       {"a log file is appended to", appended},
-      {"a full pipe loses the message and does not hold the profiler up", full_pipe})
+      {"the status line is drawn over itself and blanked by what is said next", drawn_over_itself},
+      {"the status line is blanked at the end", blanked_at_the_end},
+      {"the status line is narrower than the terminal, whatever was there", never_as_wide_as_the_terminal},
+      {"where no line may be drawn none is", only_where_it_may_be_drawn},
+      {"the status line waits for nobody", not_while_another_thread_says_something},
+      {"a full pipe loses the message and does not hold the profiler up", full_pipe},
+      {"a listener hears what is said at info and above",
+       a_listener_hears_what_is_said_at_info_and_above})

@@ -267,8 +267,42 @@ static void bounded(void)
     vec_release(&heard.list);
 }
 
+static void two_looks(void)
+{
+    struct order order;
+    struct heard heard = {.aligned = true};
+    order_init(&order, 1 << 16);
+    push(&order, 10, 1), push(&order, 30, 3);
+    order_pass(&order);
+    push(&order, 20, 2), push(&order, 40, 4);
+    order_round(&order, hear, &heard);
+    CHECK_TEXT(numbers(&heard), "1 2 3");
+    order_flush(&order, hear, &heard);
+    CHECK_TEXT(numbers(&heard), "4");
+    vec_release(&heard.list);
+    order_release(&order);
+}
+
+static void ring_behind(void)
+{
+    struct order order;
+    struct heard heard = {.aligned = true};
+    order_init(&order, 1 << 16);
+    push(&order, 10, 1), push(&order, 30, 3);
+    order_pass(&order);
+    order_round_until(&order, 25, hear, &heard); /* one ring was drained up to there */
+    CHECK_TEXT(numbers(&heard), "1");
+    push(&order, 26, 2);
+    order_round(&order, hear, &heard);
+    CHECK_TEXT(numbers(&heard), "2 3");
+    vec_release(&heard.list);
+    order_release(&order);
+}
+
 TESTS({"two rings come out as one row in time", two_rings},
       {"a record waits until every ring was read once more", round_rule},
+      {"a round that hands out nothing makes what it brought safe", two_looks},
+      {"nothing is handed out beyond what a ring was drained to", ring_behind},
       {"a child's sample read before its fork comes out behind it", child_before_fork},
       {"equal times keep the order they came in, also when the counter wraps", equal_times},
       {"a crowded buffer hands out early and loses nothing", crowded},

@@ -8,6 +8,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* 2026-11-20T10:31:04 UTC */
 #define WALL UINT64_C(1795170664500000000)
@@ -88,7 +89,9 @@ static const char *link_of(const struct place *p, const char *name)
     static char target[256];
     char path[512];
     snprintf(path, sizeof path, "%s/%s", p->dir, name);
-    return file_read_link(path, target, sizeof target) ? target : "(none)";
+    ssize_t len = readlink(path, target, sizeof target - 1);
+    target[len > 0 ? len : 0] = '\0';
+    return len > 0 ? target : "(none)";
 }
 
 static bool holds(const struct place *p, const char *name, const char *beginning)

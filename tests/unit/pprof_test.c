@@ -1,10 +1,10 @@
 /* src/encode/pprof*.c: written, read, and what must be refused. */
 #include "encode/collapsed.h"
 #include "encode/collapsed_read.h"
-#include "encode/gzip.h"
+#include "base/gzip.h"
 #include "encode/pprof.h"
 #include "encode/pprof_read.h"
-#include "encode/protobuf.h"
+#include "base/protobuf.h"
 #include "inlined_frame.h"
 #include "sample_profile.h"
 #include "test.h"
@@ -114,6 +114,48 @@ static void the_frame_of_the_file(void)
     tear_down(b);
 }
 
+/* The values of a sample, packed. */
+static void values_of(struct str record, uint64_t out[static 8])
+{
+    struct cursor c = cursor_of(record.ptr, record.len);
+    struct protobuf_field f;
+    memset(out, 0, 8 * sizeof *out);
+    while (protobuf_next(&c, &f)) {
+        struct cursor values = cursor_of(f.bytes.ptr, f.bytes.len);
+        for (unsigned i = 0; f.number == PPROF_SAMPLE_VALUE && values.len > 0 && i < 8; i++) {
+            out[i] = cursor_uleb(&values);
+        }
+    }
+}
+
+static void other_events_are_sample_types(void)
+{
+    struct bench *b = set_up();
+    fill_sample(&b->p);
+    size_t samples = b->p.samples.len - 1;
+    uint32_t thread = b->p.samples.at[1].thread, node = b->p.samples.at[1].node;
+    CHECK_INT(profile_event_type(&b->p, "page-faults", "count"), 0);
+    CHECK_INT(profile_event_type(&b->p, "misses", "count"), 1);
+    profile_add_event(&b->p, 0, thread, node, 41);
+    profile_add_event(&b->p, 1, thread, node, 42);
+    struct seen *s = look(write_plain(b));
+    CHECK_INT(s->count[PPROF_SAMPLE_TYPE], 4);
+    CHECK_STR(text_of(s, s->record[1][2], 1), "page-faults");
+    CHECK_STR(text_of(s, s->record[1][3], 1), "misses");
+    CHECK_STR(text_of(s, s->record[1][3], 2), "count");
+    CHECK_STR(s->strings[s->number[PPROF_DEFAULT_TYPE]], "cpu");
+    CHECK_INT(s->count[PPROF_SAMPLE], samples + 2);
+    uint64_t value[8];
+    values_of(s->record[PPROF_SAMPLE][0], value);
+    CHECK(value[1] > 0 && value[2] == 0 && value[3] == 0);
+    values_of(s->record[PPROF_SAMPLE][samples], value);
+    CHECK(value[0] == 0 && value[1] == 0 && value[2] == 41 && value[3] == 0);
+    values_of(s->record[PPROF_SAMPLE][samples + 1], value);
+    CHECK(value[0] == 0 && value[1] == 0 && value[2] == 0 && value[3] == 42);
+    free(s);
+    tear_down(b);
+}
+
 static void mappings_begin_with_the_program(void)
 {
     struct bench *b = set_up();
@@ -194,6 +236,11 @@ static void comments_say_what_was_not_seen(void)
     struct bench *b = set_up();
     fill_sample(&b->p);
     b->p.meta.reason = profile_cstring(&b->p, "line\nbreak");
+    b->p.meta.budget = profile_cstring(&b->p, "sampled at 24.3 Hz instead of 100");
+    b->p.meta.own_cpu_ns = 90000000;
+    b->p.meta.own_rss_bytes = 3 << 20;
+    b->p.meta.own_rss_peak_bytes = 4 << 20;
+    b->p.meta.mean_hz = 24.25;
     struct seen *s = look(write_plain(b));
     unsigned found = 0;
     for (unsigned i = 0; i < s->string_count; i++) {
@@ -201,8 +248,11 @@ static void comments_say_what_was_not_seen(void)
         found += str_eq(s->strings[i], STR("not seen: [lost] 0.025 s of 0.485 s CPU time"));
         found += str_eq(s->strings[i], STR("reason: line break"));
         found += str_eq(s->strings[i], STR("service: shop-web"));
+        found += str_eq(s->strings[i], STR("budget: sampled at 24.3 Hz instead of 100"));
+        found += str_eq(s->strings[i], STR("own cost: 0.090 s CPU, 3.0 MB, at most 4.0 MB; "
+                                           "sampled at 24.2 Hz"));
     }
-    CHECK_INT(found, 4);
+    CHECK_INT(found, 6);
     free(s);
     tear_down(b);
 }
@@ -496,8 +546,8 @@ static void more_lines_than_any_compiler_makes_are_all_shown(void)
 }
 
 /* One sample "f" with the given types and values, as field, value pairs. */
-static bool read_values(struct bench *b, const char *types, const char *period_unit, unsigned period,
-                        const unsigned *values)
+static bool read_type(struct bench *b, const char *type, const char *types, const char *period_unit,
+                      unsigned period, const unsigned *values)
 {
     struct buf *out = &b->bytes;
     const char *list[32] = {"f", period_unit};
@@ -516,9 +566,15 @@ static bool read_values(struct bench *b, const char *types, const char *period_u
     record(out, PPROF_SAMPLE, values);
     LOCATION(out, 1, 0, 0, 1, 0);
     RECORD(out, PPROF_FUNCTION, 1, 1, 2, 1);
-    bool ok = pprof_read(&b->p, buf_slice(out), &b->err);
+    bool ok = pprof_read_type(&b->p, buf_slice(out), str_of(type), &b->err);
     free(words);
     return ok;
+}
+
+static bool read_values(struct bench *b, const char *types, const char *period_unit, unsigned period,
+                        const unsigned *values)
+{
+    return read_type(b, "", types, period_unit, period, values);
 }
 
 static void cpu_time_is(const char *types, const char *unit, unsigned period, uint64_t cpu_ns,
@@ -556,6 +612,70 @@ static void other_kinds_of_profile_are_named(void)
     tear_down(b);
 }
 
+/* What weighs, and what it is called, after reading one sample with these values. */
+static void type_is(const char *type, const char *types, uint64_t weight, const char *value,
+                    const char *unit, const unsigned *values)
+{
+    struct bench *b = set_up();
+    CHECK(read_type(b, type, types, "nanoseconds", 10, values));
+    CHECK_INT(profile_sum(&b->p).cpu_ns, weight);
+    CHECK_STR(profile_text(&b->p, b->p.meta.value), value);
+    CHECK_STR(profile_text(&b->p, b->p.meta.unit), unit);
+    CHECK_INT(b->p.meta.period_ns, strcmp(unit, "count") == 0 ? 1 : 10);
+    tear_down(b);
+}
+
+static void another_type_takes_the_place_of_cpu_time(void)
+{
+    static const char types[] =
+        "samples/count cpu/nanoseconds off_cpu/nanoseconds delay/microseconds page-faults/count";
+    const unsigned *values = SAMPLE(2, 3, 2, 70, 2, 500, 2, 6, 2, 41);
+    type_is("", types, 70, "", "", values);
+    type_is("cpu", types, 70, "", "", values);
+    type_is("off_cpu", types, 500, "off_cpu", "nanoseconds", values);
+    type_is("delay", types, 6000, "delay", "nanoseconds", values);
+    type_is("page-faults", types, 41, "page-faults", "count", values);
+    type_is("samples", types, 3, "samples", "count", values);
+}
+
+static void a_type_that_is_not_there(void)
+{
+    struct bench *b = set_up();
+    CHECK(!read_type(b, "cpu", "samples/count wall/nanoseconds", "", 0, SAMPLE(2, 3, 2, 70)));
+    CHECK_INT(b->err.kind, ERR_USAGE);
+    CHECK_TEXT(b->err.text, "there is no sample type cpu in it; there is: samples, wall");
+    buf_clear(&b->bytes);
+    CHECK(read_type(b, "wall", "samples/count wall/nanoseconds", "", 0, SAMPLE(2, 3, 2, 70)));
+    buf_clear(&b->bytes);
+    CHECK(!read_type(b, "", "samples/count wall/nanoseconds", "", 0, SAMPLE(2, 3, 2, 70)));
+    CHECK_TEXT(b->err.text, "CPU time cannot be added to wall, which the files before it hold");
+    tear_down(b);
+}
+
+/* Through a collapsed file it keeps its name and what a count stands for; pprof has it as its type. */
+static void another_type_is_written_under_its_name(void)
+{
+    struct bench *b = set_up();
+    struct profile again;
+    struct collapsed_damage damage;
+    CHECK(read_type(b, "page-faults", "samples/count page-faults/count", "", 0,
+                    SAMPLE(2, 1, 2, 41)));
+    CHECK_TEXT(lines_of(b), "0;;all;f 41");
+    CHECK(profile_init(&again, SAMPLE_MAX_BYTES, NULL));
+    CHECK(!collapsed_read_type(&again, buf_slice(&b->text), STR("cpu"), &damage, &b->err));
+    CHECK_TEXT(b->err.text, "there is no sample type cpu in it; there is: page-faults");
+    CHECK(collapsed_read_type(&again, buf_slice(&b->text), STR("page-faults"), &damage, &b->err));
+    CHECK_INT(profile_sum(&again).cpu_ns, 41);
+    CHECK_STR(profile_text(&again, again.meta.unit), "count");
+    profile_release(&again);
+    struct seen *s = look(write_plain(b));
+    CHECK_INT(s->count[PPROF_SAMPLE_TYPE], 2);
+    CHECK_STR(text_of(s, s->record[1][1], 1), "page-faults");
+    CHECK_STR(s->strings[s->number[PPROF_DEFAULT_TYPE]], "page-faults");
+    free(s);
+    tear_down(b);
+}
+
 static void labels_of_other_tools_are_taken(void)
 {
     struct bench *b = set_up();
@@ -582,6 +702,30 @@ static void labels_of_other_tools_are_taken(void)
     CHECK(strstr(lines_of(b), "pool-1;[unknown]") != NULL);
     buf_release(&sample);
     buf_release(&label);
+    tear_down(b);
+}
+
+static void what_a_runtime_tells_is_a_label_and_read_back(void)
+{
+    struct bench *a = set_up(), *b = set_up();
+    uint32_t thread = add_thread(&a->p, add_process(&a->p, 5, "x", ""), 6, "n");
+    uint32_t node = add_name(&a->p, 0, "f", FRAME_PYTHON);
+    const struct str labels[PROFILE_LABELS] = {STR("held"), STR("pay; \xc3\xa9"), STR("2")};
+    a->p.meta.period_ns = SAMPLE_PERIOD_NS;
+    profile_add(&a->p, thread, node, 5 * SAMPLE_PERIOD_NS, 5);
+    profile_add(&a->p, profile_labelled(&a->p, thread, labels), node, 7 * SAMPLE_PERIOD_NS, 7);
+    CHECK(pprof_read(&b->p, write_plain(a), &b->err));
+    CHECK_INT(b->p.samples.len, 1 + 2);
+    CHECK_INT(profile_thread_count(&b->p), 1);
+    const struct sample *told = &b->p.samples.at[2];
+    CHECK_INT(told->count, 7);
+    CHECK_INT(b->p.threads.at[b->p.samples.at[1].thread].plain, 0);
+    for (unsigned i = 0; i < PROFILE_LABELS; i++) {
+        uint32_t text = b->p.threads.at[told->thread].label[i];
+        CHECK(str_eq(profile_text(&b->p, text), labels[i]));
+    }
+    CHECK_TEXT(lines_of(b), "1;;n;f_[p] 12"); /* collapsed stacks have no place for them */
+    tear_down(a);
     tear_down(b);
 }
 
@@ -724,7 +868,11 @@ static void a_full_sink_is_an_error(void)
     tear_down(b);
 }
 
-TESTS({"the frame of the file: types, times, tables", the_frame_of_the_file},
+TESTS({"another sample type takes the place of CPU time", another_type_takes_the_place_of_cpu_time},
+      {"a sample type that is not there is told from those that are", a_type_that_is_not_there},
+      {"another sample type is written under its name", another_type_is_written_under_its_name},
+      {"the frame of the file: types, times, tables", the_frame_of_the_file},
+      {"other events are sample types of their own, behind CPU time", other_events_are_sample_types},
       {"mappings begin with the program", mappings_begin_with_the_program},
       {"addresses lie inside their mapping", addresses_lie_inside_their_mapping},
       {"samples carry values and labels", samples_carry_values_and_labels},
@@ -743,6 +891,8 @@ TESTS({"the frame of the file: types, times, tables", the_frame_of_the_file},
       {"the value that is CPU time is found", the_value_that_is_cpu_time_is_found},
       {"other kinds of profile are named", other_kinds_of_profile_are_named},
       {"labels of other tools are taken", labels_of_other_tools_are_taken},
+      {"what a runtime tells of a thread is a label, and is read back",
+       what_a_runtime_tells_is_a_label_and_read_back},
       {"what pprof refuses is refused", what_pprof_refuses_is_refused},
       {"what we cannot read is named", what_we_cannot_read_is_named},
       {"every cut and every flipped bit is survived", every_cut_and_every_flipped_bit_is_survived},

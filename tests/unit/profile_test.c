@@ -155,60 +155,46 @@ static void every_name_table_is_complete(void)
     }
 }
 
-static void merging_sums_what_is_the_same(void)
-{
-    struct profile *a = make(SAMPLE_MAX_BYTES), *b = make(SAMPLE_MAX_BYTES);
-    fill_sample(a);
-    profile_cstring(b, "shifts all ids");
-    add_process(b, 99, "shifts", "ids");
-    fill_sample(b);
-    size_t rows = a->samples.len, processes = a->processes.len;
-    CHECK(profile_merge(a, b, NULL));
-    CHECK_INT(a->samples.len, rows);
-    CHECK_INT(a->processes.len, processes + 1);
-    struct profile_totals sum = profile_sum(a), one = profile_sum(b);
-    CHECK_INT(sum.cpu_ns, 2 * one.cpu_ns);
-    CHECK_INT(sum.count, 2 * one.count);
-    CHECK_INT(sum.process_cpu_ns, 2 * one.process_cpu_ns);
-    CHECK_INT(sum.account_ns[ACCOUNT_LOST], 2 * one.account_ns[ACCOUNT_LOST]);
-    CHECK_INT(sum.leaf_ns[FRAME_PYTHON], 2 * one.leaf_ns[FRAME_PYTHON]);
-    drop(a);
-    drop(b);
-}
-
-static void merging_into_nothing_is_a_copy(void)
-{
-    struct profile *a = make(SAMPLE_MAX_BYTES), *b = make(SAMPLE_MAX_BYTES);
-    fill_sample(b);
-    CHECK(profile_merge(a, b, NULL));
-    CHECK_INT(a->samples.len, b->samples.len);
-    CHECK_INT(a->nodes.len, b->nodes.len);
-    CHECK_INT(a->frames.len, b->frames.len);
-    CHECK_INT(a->meta.start_wall_ns, b->meta.start_wall_ns);
-    CHECK_STR(profile_text(a, a->meta.service), "shop-web");
-    drop(a);
-    drop(b);
-}
-
 /* Two builds of one file without build id: the same address is another function. */
-static void merging_never_renames_an_address(void)
+static void another_build_never_renames_an_address(void)
 {
-    struct profile *a = make(SAMPLE_MAX_BYTES), *b = make(SAMPLE_MAX_BYTES);
-    struct profile *both[] = {a, b};
-    for (int i = 0; i < 2; i++) {
-        struct module m = {.path = profile_cstring(both[i], "/app")};
-        uint32_t thread = add_thread(both[i], add_process(both[i], 1, "app", ""), 1, "app");
-        uint32_t node = add_address(both[i], 0, profile_module(both[i], &m), 0x40,
-                                    i == 0 ? "old" : "new", FRAME_NATIVE);
-        profile_add(both[i], thread, node, 10, 1);
-    }
-    CHECK(profile_merge(a, b, NULL));
-    CHECK_INT(a->samples.len, 3);
-    uint32_t frame = a->nodes.at[a->samples.at[2].node].frame;
-    CHECK_STR(profile_text(a, a->frames.at[frame].name), "new");
-    CHECK_INT(a->frames.at[frame].address, 0);
-    drop(a);
-    drop(b);
+    struct profile *p = make(SAMPLE_MAX_BYTES);
+    struct module m = {.path = profile_cstring(p, "/app")};
+    struct frame f = {.module = profile_module(p, &m), .address = 0x40,
+                      .name = profile_cstring(p, "old"), .line = 7};
+    uint32_t old = profile_named_frame(p, &f);
+    CHECK_INT(p->frames.at[old].address, 0x40);
+    CHECK_INT(profile_named_frame(p, &f), old);
+    f.line = 0; /* the other file has no lines */
+    CHECK_INT(profile_named_frame(p, &f), old);
+    f.line = 8;
+    uint32_t moved = profile_named_frame(p, &f);
+    CHECK(moved != old);
+    CHECK_INT(p->frames.at[moved].address, 0);
+    f.name = profile_cstring(p, "new");
+    uint32_t renamed = profile_named_frame(p, &f);
+    CHECK(renamed != old && renamed != moved);
+    CHECK_INT(p->frames.at[renamed].address, 0);
+    CHECK_STR(profile_text(p, p->frames.at[old].name), "old");
+    drop(p);
+}
+
+/* Another build inlined the same function at the same address into something else. */
+static void another_build_never_moves_a_function_into_another(void)
+{
+    struct profile *p = make(SAMPLE_MAX_BYTES);
+    struct module m = {.path = profile_cstring(p, "/app")};
+    uint32_t app = profile_module(p, &m);
+    uint32_t old = inlined_frame(p, app, 0x40, "leaf", 3, "old", 7, NULL);
+    struct frame same = p->frames.at[old];
+    CHECK_INT(profile_named_frame(p, &same), old);
+    same.caller = inlined_frame(p, app, 0x80, "new", 7, NULL);
+    uint32_t other = profile_named_frame(p, &same);
+    CHECK(other != old);
+    CHECK_INT(p->frames.at[other].address, 0);
+    CHECK_TEXT(inlined_text(p, old), "leaf:3@/src/leaf.c < old:7@/src/old.c");
+    CHECK_TEXT(inlined_text(p, other), "leaf:3@/src/leaf.c < new:7@/src/new.c");
+    drop(p);
 }
 
 static void merging_spans_both_windows(void)
@@ -219,7 +205,7 @@ static void merging_spans_both_windows(void)
     b->meta = (struct profile_meta){.start_wall_ns = 10, .end_wall_ns = 20, .own_cpu_ns = 3,
                                     .lost_records = 5, .period_ns = 7, .frequency_hz = 9,
                                     .stack_ends = {6}};
-    CHECK(profile_merge(a, b, NULL));
+    profile_merge_meta(a, &b->meta);
     CHECK_INT(a->meta.start_wall_ns, 10);
     CHECK_INT(a->meta.end_wall_ns, 60);
     CHECK_INT(a->meta.own_cpu_ns, 4);
@@ -228,17 +214,6 @@ static void merging_spans_both_windows(void)
     CHECK_INT(a->meta.stack_ends[STACK_TRUNCATED], 1);
     CHECK_INT(a->meta.period_ns, 7);
     CHECK_INT(a->meta.frequency_hz, 9);
-    drop(a);
-    drop(b);
-}
-
-static void merging_into_a_full_profile_keeps_the_total(void)
-{
-    struct profile *a = make(1000), *b = make(SAMPLE_MAX_BYTES);
-    fill_sample(b);
-    CHECK(profile_merge(a, b, NULL));
-    CHECK_INT(profile_sum(a).cpu_ns, profile_sum(b).cpu_ns);
-    CHECK(a->dropped > 0);
     drop(a);
     drop(b);
 }
@@ -315,54 +290,196 @@ static void without_room_the_real_function_names_the_address(void)
     CHECK(whole > 0 && alone > 0 && unnamed > 0);
 }
 
-static void merging_keeps_inlined_functions(void)
+static void waiting(void)
 {
-    struct profile *a = make(SAMPLE_MAX_BYTES), *b = make(SAMPLE_MAX_BYTES);
-    struct profile *both[] = {a, b};
-    for (int i = 0; i < 2; i++) {
-        struct profile *p = both[i];
-        add_name(p, 0, i == 0 ? "shifts" : "all", FRAME_PYTHON);
-        struct module m = {.path = profile_cstring(p, "/app")};
-        uint32_t thread = add_thread(p, add_process(p, 1, "app", ""), 1, "app");
-        uint32_t f = inlined_frame(p, profile_module(p, &m), 0x40, "leaf", 3, "middle", 7, "real",
-                                   20, NULL);
-        profile_add(p, thread, profile_child(p, 0, f), 10, 1);
-    }
-    size_t frames = a->frames.len;
-    CHECK(profile_merge(a, b, NULL));
-    CHECK_INT(a->samples.len, 2);
-    CHECK_INT(a->samples.at[1].cpu_ns, 20);
-    CHECK_INT(a->frames.len, frames + 1); /* "all" */
-    CHECK_TEXT(inlined_text(a, a->nodes.at[a->samples.at[1].node].frame),
-               "leaf:3@/src/leaf.c < middle:7@/src/middle.c < real:20@/src/real.c");
-    drop(a);
-    drop(b);
+    struct profile p;
+    CHECK(profile_init(&p, 1 << 20, NULL));
+    uint32_t process = profile_process(&p, &(struct process){.pid = 7});
+    uint32_t thread = profile_thread(&p, process, 7, 0);
+    struct frame frame = {.name = profile_cstring(&p, "read")};
+    uint32_t node = profile_child(&p, 0, profile_frame(&p, &frame));
+    profile_add_wait(&p, thread, node, 5);
+    profile_add_wait(&p, thread, node, 6);
+    profile_add_wait(&p, thread, 0, 7); /* nowhere */
+    CHECK_INT(p.waits.len, 1);
+    CHECK_INT(p.waits.at[0].wait_ns, 11);
+    CHECK_INT(profile_sum(&p).cpu_ns, 0);
+    CHECK_INT(p.samples.len, 1);
+    profile_clear(&p);
+    CHECK_INT(p.waits.len, 0);
+    profile_release(&p);
 }
 
-/* Another build inlined the same function at the same address into something else. */
-static void merging_never_moves_a_function_into_another(void)
+static void other_events(void)
 {
-    struct profile *a = make(SAMPLE_MAX_BYTES), *b = make(SAMPLE_MAX_BYTES);
-    struct profile *both[] = {a, b};
-    for (int i = 0; i < 2; i++) {
-        struct profile *p = both[i];
-        struct module m = {.path = profile_cstring(p, "/app")};
-        uint32_t thread = add_thread(p, add_process(p, 1, "app", ""), 1, "app");
-        uint32_t f = inlined_frame(p, profile_module(p, &m), 0x40, "leaf", 3,
-                                   i == 0 ? "old" : "new", 7, NULL);
-        profile_add(p, thread, profile_child(p, 0, f), 10, 1);
-    }
-    CHECK(profile_merge(a, b, NULL));
-    CHECK_INT(a->samples.len, 3);
-    CHECK_TEXT(inlined_text(a, a->nodes.at[a->samples.at[1].node].frame),
-               "leaf:3@/src/leaf.c < old:7@/src/old.c");
-    CHECK_TEXT(inlined_text(a, a->nodes.at[a->samples.at[2].node].frame),
-               "leaf:3@/src/leaf.c < new:7@/src/new.c");
-    drop(a);
-    drop(b);
+    struct profile p;
+    CHECK(profile_init(&p, 1 << 20, NULL));
+    uint32_t thread = add_thread(&p, add_process(&p, 7, "app", ""), 7, "app");
+    uint32_t node = add_name(&p, 0, "touch", FRAME_NATIVE);
+    CHECK_INT(profile_event_type(&p, "page-faults", "count"), 0);
+    CHECK_INT(profile_event_type(&p, "cycles", "count"), 1);
+    profile_add_event(&p, 0, thread, node, 5);
+    profile_add_event(&p, 1, thread, node, 900);
+    profile_add_event(&p, 0, thread, node, 6);
+    profile_add_event(&p, 0, thread, 0, 3); /* its stack is not known */
+    profile_add_event(&p, 2, thread, node, 3); /* no such type */
+    CHECK_INT(p.occurrences.len, 3);
+    CHECK_INT(p.occurrences.at[0].amount, 11);
+    CHECK_INT(p.occurrences.at[1].amount, 900);
+    CHECK_INT(p.occurrences.at[2].amount, 3);
+    CHECK_STR(profile_text(&p, p.frames.at[p.nodes.at[p.occurrences.at[2].node].frame].name),
+              "[lost]");
+    CHECK_INT(profile_sum(&p).cpu_ns, 0);
+    CHECK_INT(p.samples.len, 1);
+    profile_clear(&p);
+    CHECK_INT(p.occurrences.len, 0);
+    CHECK_INT(p.event_types.len, 0);
+    CHECK_INT(profile_event_type(&p, "cycles", "count"), 0);
+    profile_release(&p);
 }
 
-TESTS({"equal content has equal ids", equal_content_has_equal_ids},
+static void full_of_events(void)
+{
+    struct profile *p = make(20000);
+    uint32_t thread = add_thread(p, add_process(p, 7, "app", ""), 7, "app");
+    (void)profile_event_type(p, "page-faults", "count");
+    for (int i = 0; i < 1000; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "f%d", i);
+        profile_add_event(p, 0, thread, add_name(p, 0, name, FRAME_NATIVE), 2);
+    }
+    uint64_t sum = 0;
+    vec_each(&p->occurrences, o)
+    {
+        sum += o->amount;
+    }
+    CHECK(p->occurrences.len < 1000);
+    CHECK_INT(sum, 2000);
+    for (int i = 1; i < PROFILE_EVENTS_MAX; i++) {
+        CHECK_INT(profile_event_type(p, "one more", "count"), i);
+    }
+    CHECK_INT(profile_event_type(p, "too many", "count"), PROFILE_EVENTS_MAX);
+    drop(p);
+}
+
+static uint32_t add_chain(struct profile *p, unsigned number)
+{
+    char name[32];
+    snprintf(name, sizeof name, "function_%u", number);
+    return add_name(p, add_name(p, 0, "main", FRAME_NATIVE), name, FRAME_NATIVE);
+}
+
+static void a_limit_holds_for_what_is_new(void)
+{
+    struct profile *p = make(64 * 1024);
+    uint32_t known = add_chain(p, 1);
+    profile_limit(p, profile_bytes(p));
+    CHECK(known != 0 && add_chain(p, 1) == known);
+    CHECK_INT(add_chain(p, 2), 0);
+    bool needed = profile_need(p, true);
+    CHECK(!needed && add_chain(p, 2) != 0);
+    unsigned more = 3;
+    while (more < 10000 && add_chain(p, more) != 0) {
+        more++;
+    }
+    CHECK(more > 20 && more < 500); /* an eighth: 8 KiB */
+    CHECK(profile_need(p, needed));
+    CHECK_INT(add_chain(p, more + 1), 0);
+    profile_clear(p);
+    CHECK(add_chain(p, more + 1) != 0);
+    drop(p);
+}
+
+static void an_empty_profile_gives_back_what_it_kept(void)
+{
+    struct profile *p = make(1 << 20);
+    for (unsigned round = 0; round < 3; round++) {
+        for (unsigned i = 0; i < 1000; i++) {
+            uint32_t thread = add_thread(p, add_process(p, 1, "x", ""), 1, "x");
+            profile_add(p, thread, add_chain(p, i), 5, 1);
+        }
+        CHECK_INT(profile_sum(p).cpu_ns, 5000);
+        CHECK_INT(p->samples.len, 1001);
+        profile_clear(p);
+        CHECK(p->samples.cap > 1000);
+        profile_shrink(p);
+        CHECK_INT(p->samples.cap, 8);
+        CHECK_INT(p->node_ids.cap, 0);
+    }
+    drop(p);
+}
+
+/* ---- labels ---- */
+
+static uint32_t labelled(struct profile *p, uint32_t thread, const char *gil, const char *task)
+{
+    const struct str labels[PROFILE_LABELS] = {
+        [PROFILE_LABEL_GIL] = str_of(gil), [PROFILE_LABEL_TASK] = str_of(task)};
+    return profile_labelled(p, thread, labels);
+}
+
+static struct str label_of(const struct profile *p, uint32_t thread, enum profile_label label)
+{
+    return profile_text(p, p->threads.at[thread].label[label]);
+}
+
+static void labels_make_rows_of_a_thread(void)
+{
+    struct profile *p = make(SAMPLE_MAX_BYTES);
+    uint32_t thread = add_thread(p, add_process(p, 5, "x", ""), 6, "n");
+    uint32_t held = labelled(p, thread, "held", ""), task = labelled(p, thread, "held", "pay");
+    CHECK_INT(labelled(p, thread, "", ""), thread);
+    CHECK(held != thread && task != thread && task != held);
+    CHECK_INT(labelled(p, thread, "held", "pay"), task);
+    CHECK_INT(add_thread(p, p->threads.at[thread].process, 6, "n"), thread);
+    CHECK_INT(p->threads.at[task].plain, thread);
+    CHECK_INT(p->threads.at[task].tid, 6);
+    CHECK_STR(label_of(p, task, PROFILE_LABEL_TASK), "pay");
+    CHECK_INT(profile_thread_count(p), 1);
+    CHECK_INT(labelled(p, 0, "held", ""), 0); /* a thread that did not fit */
+    drop(p);
+}
+
+/* 128 texts of a label; those met stay, what comes later is one. */
+static void labels_are_bounded(void)
+{
+    struct profile *p = make(SAMPLE_MAX_BYTES);
+    uint32_t thread = add_thread(p, add_process(p, 5, "x", ""), 6, "n");
+    uint32_t first = labelled(p, thread, "held", "Task-0");
+    for (unsigned i = 1; i < 1000; i++) {
+        char text[16];
+        snprintf(text, sizeof text, "Task-%u", i);
+        CHECK_STR(label_of(p, labelled(p, thread, "held", text), PROFILE_LABEL_TASK),
+                  i < 128 ? text : "(other)");
+    }
+    CHECK_INT(labelled(p, thread, "held", "Task-0"), first);
+    CHECK_INT(p->threads.len, 1 + 1 + 128 + 1);
+    size_t strings = p->strings.len;
+    (void)labelled(p, thread, "held", "Task-1000");
+    CHECK_INT(p->strings.len, strings);
+    profile_clear(p);
+    thread = add_thread(p, add_process(p, 5, "x", ""), 6, "n");
+    CHECK_STR(label_of(p, labelled(p, thread, "", "Task-999"), PROFILE_LABEL_TASK), "Task-999");
+    drop(p);
+}
+
+static void a_full_profile_has_the_thread_without_labels(void)
+{
+    struct profile *p = make(SAMPLE_MAX_BYTES);
+    uint32_t thread = add_thread(p, add_process(p, 5, "x", ""), 6, "n");
+    profile_limit(p, profile_bytes(p));
+    CHECK_INT(labelled(p, thread, "held", ""), thread);
+    drop(p);
+}
+
+TESTS({"a thread under other labels is a row of its own", labels_make_rows_of_a_thread},
+      {"texts of a label are bounded, what comes later is one", labels_are_bounded},
+      {"a full profile has the thread without labels",
+       a_full_profile_has_the_thread_without_labels},
+      {"other events are counted per stack and are in no sum with CPU time", other_events},
+      {"a full profile keeps the sum of other events", full_of_events},
+      {"time spent waiting is in no sum with CPU time", waiting},
+      {"equal content has equal ids", equal_content_has_equal_ids},
       {"an address is one frame whatever it is called",
        an_address_is_one_frame_whatever_it_is_called},
       {"weights of one stack are summed", weights_of_one_stack_are_summed},
@@ -370,18 +487,15 @@ TESTS({"equal content has equal ids", equal_content_has_equal_ids},
       {"what has no stack is lost, not gone", what_has_no_stack_is_lost_not_gone},
       {"a full profile keeps the total", a_full_profile_keeps_the_total},
       {"clearing starts anew", clearing_starts_anew},
+      {"a limit holds for what is new, and need has an eighth more", a_limit_holds_for_what_is_new},
+      {"an empty profile gives back what it kept", an_empty_profile_gives_back_what_it_kept},
       {"every kind, account and rung has a name", every_name_table_is_complete},
-      {"merging sums what is the same", merging_sums_what_is_the_same},
-      {"merging into nothing is a copy", merging_into_nothing_is_a_copy},
-      {"merging never renames an address", merging_never_renames_an_address},
+      {"another build never renames an address", another_build_never_renames_an_address},
       {"merging spans both windows", merging_spans_both_windows},
-      {"merging into a full profile keeps the total",
-       merging_into_a_full_profile_keeps_the_total},
       {"an address leads outwards through its inlined functions",
        an_address_leads_outwards_through_its_inlined_functions},
       {"a chain too long keeps both ends", a_chain_too_long_keeps_both_ends},
       {"without room the real function names the address",
        without_room_the_real_function_names_the_address},
-      {"merging keeps inlined functions", merging_keeps_inlined_functions},
-      {"merging never moves a function into another",
-       merging_never_moves_a_function_into_another})
+      {"another build never moves a function into another",
+       another_build_never_moves_a_function_into_another})

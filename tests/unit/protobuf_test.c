@@ -1,5 +1,5 @@
-/* src/encode/protobuf: literal bytes, written and read. */
-#include "encode/protobuf.h"
+/* src/base/protobuf: literal bytes, written and read. */
+#include "base/protobuf.h"
 #include "test.h"
 
 static bool bytes_are(const struct buf *b, const char *bytes, size_t len)

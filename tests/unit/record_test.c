@@ -191,6 +191,7 @@ static void sample_with_identifier(void)
     CHECK(parse_as(mask, BYTES(bytes), &r, NULL));
     CHECK_INT(r.pid, 7);
     CHECK_INT(r.time_ns, 0x1122334455);
+    CHECK_INT(r.event, 0x9999);
     CHECK_INT(r.as.sample.chain_len, 0);
 }
 
@@ -332,6 +333,48 @@ static void lost_counts(void)
     CHECK_INT(r.tid, 8);
 }
 
+/* Type 14, misc, 32 bytes: nothing but the tail, which names the task that left or came. */
+static void switches(void)
+{
+    static const char in[] = "\x0e\0\0\0\0\0\x20\0" TAIL;
+    static const char slept[] = "\x0e\0\0\0\0\x20\x20\0" TAIL;     /* SWITCH_OUT, 1 << 13 */
+    static const char preempted[] = "\x0e\0\0\0\0\x60\x20\0" TAIL; /* and PREEMPT, 1 << 14 */
+    struct record r;
+    CHECK(parse(BYTES(in), &r));
+    CHECK_INT(r.kind, RECORD_SWITCH);
+    CHECK_INT(r.tid, 8);
+    CHECK(!r.as.sched.out && !r.as.sched.preempt);
+    CHECK(parse(BYTES(slept), &r));
+    CHECK(r.as.sched.out && !r.as.sched.preempt);
+    CHECK(parse(BYTES(preempted), &r));
+    CHECK(r.as.sched.out && r.as.sched.preempt);
+}
+
+static void tags(void)
+{
+    _Alignas(8) char bytes[] = "\x0e\0\0\0\0\0\x20\0" TAIL;
+    struct record r;
+    CHECK_INT(record_tag(bytes, sizeof bytes - 1), 0);
+    record_set_tag(bytes, sizeof bytes - 1, 5);
+    CHECK_INT(record_tag(bytes, sizeof bytes - 1), 5);
+    CHECK_INT(record_bytes(bytes, sizeof bytes), 32);
+    CHECK(parse(bytes, sizeof bytes - 1, &r));
+    CHECK_INT(r.kind, RECORD_SWITCH);
+    CHECK_INT(r.tid, 8);
+    record_set_tag(bytes, sizeof bytes - 1, 0xffff);
+    CHECK_INT(record_tag(bytes, sizeof bytes - 1), 0xffff);
+    CHECK(parse(bytes, sizeof bytes - 1, &r) && r.kind == RECORD_SWITCH);
+    CHECK_INT(record_tag(bytes, 7), 0); /* cut */
+}
+
+static void length_of_a_record(void)
+{
+    static const char bytes[] = "\x0e\0\0\0\0\0\x20\0" TAIL "behind it";
+    CHECK_INT(record_bytes(bytes, sizeof bytes), 32);
+    CHECK_INT(record_bytes(bytes, 24), 24); /* cut: no more than there is */
+    CHECK_INT(record_bytes(bytes, 4), 4);
+}
+
 static void identifier_in_the_tail(void)
 {
     static const char bytes[] = "\x03\0\0\0\0\0\x38\0"
@@ -354,7 +397,9 @@ static void unknown_types(void)
         if (type != PERF_RECORD_SAMPLE && type != PERF_RECORD_MMAP2 && type != PERF_RECORD_COMM &&
             type != PERF_RECORD_FORK && type != PERF_RECORD_EXIT && type != PERF_RECORD_LOST) {
             CHECK(parse(bytes, sizeof bytes - 1, &r));
-            CHECK_INT(r.kind, type == PERF_RECORD_THROTTLE ? RECORD_THROTTLE : RECORD_OTHER);
+            CHECK_INT(r.kind, type == PERF_RECORD_THROTTLE ? RECORD_THROTTLE
+                              : type == PERF_RECORD_SWITCH ? RECORD_SWITCH
+                                                           : RECORD_OTHER);
             CHECK_INT(r.time_ns, 0x1122334455); /* it still takes its place in time */
         }
     }
@@ -458,6 +503,9 @@ TESTS({"a sample gives its kernel and its user half with their marks", sample_wi
       {"a fork names child and parent", fork_names_both},
       {"an exit names the thread", exit_is_the_same_shape},
       {"a loss is counted", lost_counts},
+      {"a switch tells who left its CPU, and whether it was preempted", switches},
+      {"a record carries a tag and is the same record", tags},
+      {"a record says how long it is", length_of_a_record},
       {"an identifier behind the tail is stepped over", identifier_in_the_tail},
       {"unknown kinds keep their time and are no error", unknown_types},
       {"a record cut at any length is refused and nothing is written", cut_records},

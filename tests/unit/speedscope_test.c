@@ -1,5 +1,5 @@
 /* src/encode/speedscope. */
-#include "encode/json.h"
+#include "base/json.h"
 #include "encode/speedscope.h"
 #include "inlined_frame.h"
 #include "sample_profile.h"
@@ -111,6 +111,22 @@ static void inlined_functions_are_frames(void)
     tear_down(b);
 }
 
+/* 7 ns without labels and 5 with one are one profile of 12. */
+static void labels_do_not_divide_a_thread(void)
+{
+    struct bench *b = set_up();
+    uint32_t t = add_thread(&b->p, add_process(&b->p, 1, "app", ""), 1, "app");
+    uint32_t node = add_name(&b->p, 0, "main", FRAME_NATIVE);
+    const struct str labels[PROFILE_LABELS] = {STR("held")};
+    profile_add(&b->p, t, node, 7, 1);
+    profile_add(&b->p, profile_labelled(&b->p, t, labels), node, 5, 1);
+    struct str profiles = json_member(write_json(b), "profiles");
+    CHECK_INT(length(profiles), 1);
+    CHECK_STR(json_member(element(profiles, 0), "weights"), "[7,5]");
+    CHECK_STR(json_member(element(profiles, 0), "endValue"), "12");
+    tear_down(b);
+}
+
 static void an_empty_profile_is_a_document(void)
 {
     struct bench *b = set_up();
@@ -153,6 +169,7 @@ static void a_full_sink_is_an_error(void)
 TESTS({"inlined functions are frames, outermost first", inlined_functions_are_frames},
       {"the document follows the schema", the_document_follows_the_schema},
       {"threads are profiles, the heaviest first", threads_are_profiles_heaviest_first},
+      {"labels do not divide a thread", labels_do_not_divide_a_thread},
       {"an empty profile is a document", an_empty_profile_is_a_document},
       {"names of any bytes are valid JSON", names_of_any_bytes_are_valid_json},
       {"a full sink is an error", a_full_sink_is_an_error})

@@ -23,7 +23,7 @@ static void begin(struct scene *s)
     s->world = world_here();
     images_init(&s->images, &s->world);
     targets_init(&s->targets, &s->images, false);
-    CHECK(stacks_init(&s->stacks, &s->targets, NULL, 0));
+    CHECK(stacks_init(&s->stacks, &s->targets, NULL, NULL, 0));
     CHECK(profile_init(&s->profile, 1 << 22, NULL));
     targets_comm(&s->targets, PID, PID, STR("app"), true);
     s->target = targets_find(&s->targets, PID);
@@ -55,7 +55,7 @@ static void add_chain(struct scene *s, bool user, const uint64_t *chain, size_t 
                             .time_ns = 1000,
                             .user = user,
                             .as.sample = {.period_ns = PERIOD, .chain = exact, .chain_len = len}};
-    stacks_add(&s->stacks, &s->profile, &record);
+    stacks_add(&s->stacks, &s->profile, &record, NULL);
     free(exact);
 }
 
@@ -256,7 +256,7 @@ static void full_profile(void)
     ADD(&s, false, KERNEL, 0xffffffff81000010, USER, 0x401000, 0x402001);
     ADD(&s, false, KERNEL, 0xffffffff81000010, 0xffffffff81000201);
     uint32_t nodes = (uint32_t)s.profile.nodes.len;
-    s.profile.max_bytes = 0; /* from now on only what is known can be found */
+    s.profile.max_bytes = s.profile.limit_bytes = 0; /* only what is known can be found now */
     ADD(&s, false, KERNEL, 0xffffffff81000010, USER, 0x401000, 0x402001); /* known */
     CHECK_INT(s.profile.samples.at[1].count, 2);
     /* unknown from the root on, in the middle and in the kernel: never a path that begins lower */
@@ -272,12 +272,48 @@ static void full_profile(void)
     end(&s);
 }
 
+static struct str first_frame(const struct profile *p, uint32_t node)
+{
+    while (p->nodes.at[node].parent != 0) {
+        node = p->nodes.at[node].parent;
+    }
+    return profile_text(p, p->frames.at[p->nodes.at[node].frame].name);
+}
+
+/* 300 stacks with three leaves, in a profile that takes no more stacks: three paths of two frames. */
+static void limited_profile(void)
+{
+    struct scene s;
+    char path[4096];
+    begin(&s);
+    ADD(&s, false, KERNEL, 0xffffffff81000010, USER, 0x401000, 0x402001);
+    profile_limit(&s.profile, profile_bytes(&s.profile));
+    size_t before = s.profile.nodes.len;
+    for (unsigned i = 0; i < 300; i++) {
+        uint64_t chain[] = {USER, 0x401000 + i % 3, 0x402002 + i};
+        add_chain(&s, true, chain, 3);
+    }
+    ADD(&s, false, KERNEL, 0xffffffff81000020, 0xffffffff81000010, USER, 0x401000, 0x402001);
+    ADD(&s, false, KERNEL, 0xffffffff81000010, USER, 0x401000, 0x402001); /* known: whole */
+    CHECK_INT(s.profile.nodes.len, before + 5); /* "[budget]", its leaves, one in the kernel */
+    CHECK_INT(s.profile.collapsed, 301);
+    CHECK_INT(s.profile.dropped, 0);
+    struct profile_totals sum = profile_sum(&s.profile);
+    CHECK_INT(sum.cpu_ns, 303LL * PERIOD);
+    CHECK_INT(sum.account_ns[ACCOUNT_LOST], 0);
+    CHECK_INT(s.profile.samples.at[1].count, 2);
+    CHECK_INT(s.profile.samples.at[2].count, 100);
+    write_path(&s.profile, s.profile.samples.at[2].node, path, sizeof path);
+    CHECK_TEXT(path, "[budget];/nowhere/app+1000");
+    end(&s);
+}
+
 static void every_budget(void)
 {
     for (size_t budget = 0; budget < 4000; budget += 16) {
         struct scene s;
         begin(&s);
-        s.profile.max_bytes = budget;
+        s.profile.max_bytes = s.profile.limit_bytes = budget;
         for (unsigned i = 0; i < 10; i++) {
             uint64_t chain[] = {KERNEL, 0xffffffff81000010 + i, USER, 0x401000 + i, 0x402001};
             add_chain(&s, false, chain, 5);
@@ -293,7 +329,8 @@ static void every_budget(void)
                      n = s.profile.nodes.at[n].parent) {
                     depth++;
                 }
-                CHECK_INT(depth, 3);
+                struct str first = first_frame(&s.profile, s.profile.samples.at[i].node);
+                CHECK_INT(depth, str_eq(first, STR("[budget]")) ? 2 : 3);
             }
         }
         end(&s);
@@ -342,11 +379,11 @@ static void steady_state(void)
             profile_clear(&s.profile);
             targets_end_window(&s.targets);
         }
-        stacks_add(&s.stacks, &s.profile, &record); /* the first of a window may read /proc */
+        stacks_add(&s.stacks, &s.profile, &record, NULL); /* the first of a window may read /proc */
         allocations = 0;
         for (unsigned i = 0; i < 10000; i++) {
             record.tid = PID + 1 - i % 2;
-            stacks_add(&s.stacks, &s.profile, &record);
+            stacks_add(&s.stacks, &s.profile, &record, NULL);
             allocations = i < 2 ? 0 : allocations;
         }
         CHECK_INT(allocations, 0);
@@ -384,7 +421,7 @@ static void add_stack(struct scene *s, size_t copied)
                                           .stack = (const unsigned char *)frames,
                                           .stack_len = copied,
                                           .stack_room = sizeof frames}};
-    stacks_add(&s->stacks, &s->profile, &record);
+    stacks_add(&s->stacks, &s->profile, &record, NULL);
 }
 
 static void begin_unwinding(struct scene *s, struct unwinder *unwinder)
@@ -392,7 +429,7 @@ static void begin_unwinding(struct scene *s, struct unwinder *unwinder)
     begin(s);
     stacks_release(&s->stacks);
     CHECK(unwinder_init(unwinder, UNWIND_HYBRID, NULL));
-    CHECK(stacks_init(&s->stacks, &s->targets, unwinder, unwind_perf_mask()));
+    CHECK(stacks_init(&s->stacks, &s->targets, NULL, unwinder, unwind_perf_mask()));
 }
 
 static void frame_pointers_to_the_end(void)
@@ -449,6 +486,7 @@ TESTS({"a sample becomes one path: user half from the root, kernel half above it
       {"a chain deeper than the limit is cut at its outer end", deep_chain},
       {"marks in any order stay within the chain and lose no weight", odd_marks},
       {"a full profile takes known paths and counts the rest as lost", full_profile},
+      {"a profile that may not grow takes known paths whole and the leaves of others", limited_profile},
       {"at every budget the weights sum up and no path lacks its root", every_budget},
       {"the steady state allocates nothing per sample", steady_state},
       {"a sample with its stack is unwound to the thread's first function", frame_pointers_to_the_end},

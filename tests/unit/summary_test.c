@@ -113,6 +113,30 @@ static void line(void)
     end(&s);
 }
 
+/* What was done without for the profiler's own budget stands behind its cost. */
+static void budget(void)
+{
+    struct scene s;
+    begin(&s, true);
+    last(&s, 10 * SECOND);
+    add_process(&s, 1);
+    add(&s, FRAME_NATIVE, 10 * SECOND);
+    cost(&s, 10 * MS, 3 << 20);
+    s.profile.meta.own_rss_peak_bytes = 4 << 20;
+    s.profile.meta.mean_hz = 24.25;
+    s.profile.meta.budget = profile_cstring(&s.profile, "sampled at 24.3 Hz instead of 99");
+    CHECK(strstr(told(&s, NULL), "  cost: 0.01 s CPU (0.1 % of one core), 3 MB\n"
+                                 "  budget: sampled at 24.3 Hz instead of 99\n") != NULL);
+    s.log.terminal = false;
+    CHECK_TEXT(told(&s, NULL), "pillion: 10:31 cpu=10.0s procs=1 native=100% lost=0 own=0.01s/3MB "
+                               "(sampled at 24.3 Hz instead of 99) "
+                               "to ./profile_2026-11-20T10:31:04\n");
+    s.log.format = LOG_LOGFMT;
+    CHECK(strstr(told(&s, NULL), "own_rss_mb=3 own_rss_peak_mb=4 sampled_hz=24.2 "
+                                 "budget=\"sampled at 24.3 Hz instead of 99\"\n") != NULL);
+    end(&s);
+}
+
 static void all_seen(void)
 {
     struct scene s;
@@ -147,8 +171,8 @@ static void shares_sum_up(void)
     profile_account(&s.profile, s.thread, ACCOUNT_PARTIAL, 1 * SECOND);
     const char *text = told(&s, NULL);
     CHECK(strstr(text, "\n  java 35.0 %   native 10.0 %   kernel 5.0 %\n") != NULL); /* by size */
-    CHECK(strstr(text, "\n  not seen: 10.0 s (50.0 %): 4.0 s kernel, hidden, "
-                       "5.0 s native without perf, 1.0 s partial\n") != NULL);
+    CHECK(strstr(text, "\n  not seen: 10.0 s (50.0 %): 4.0 s kernel, hidden, 5.0 s native without\n"
+                       "    perf, 1.0 s partial\n") != NULL);
     s.log.terminal = false;
     CHECK(strstr(told(&s, NULL), " java=35% native=10% kernel=5% kernel_hidden=20% "
                                  "native_noperf=25% partial=5% lost=0 ") != NULL);
@@ -193,11 +217,40 @@ static void nothing_written(void)
                "  native 100.0 %\n"
                "  nothing missing (100.0 % of 1.0 s)\n"
                "  cost: 0.00 s CPU (0.0 % of one core), 0 MB\n"
+               "  no files: cannot write /app (read-only, EROFS); give -o DIR\n"
                "pillion: cannot write /app (read-only, EROFS); give -o DIR\n");
     s.log.terminal = false;
     const char *text = told(&s, "cannot write /app (read-only, EROFS); give -o DIR");
     CHECK(strstr(text, "cannot write") == NULL); /* once per cause */
     CHECK(strstr(text, " to ") == NULL);         /* and no path that is not there */
+    CHECK(strstr(text, " (no files)\n") != NULL);
+    s.written.formats = FORMAT_COL;
+    s.outputs.dir = "/"; /* a container's, unless told otherwise */
+    CHECK(strstr(told(&s, NULL), " to /profile_2026") != NULL);
+    end(&s);
+}
+
+/* Its time counts as seen, as native code: that the functions are missing has to be said. */
+static void an_interpreter_that_cannot_be_read(void)
+{
+    struct scene s;
+    begin(&s, true);
+    last(&s, SECOND);
+    add_process(&s, 812);
+    add(&s, FRAME_NATIVE, SECOND);
+    struct process *process = &s.profile.processes.at[1];
+    process->name = profile_cstring(&s.profile, "python3");
+    process->remedy = profile_cstring(&s.profile, "kernel.yama.ptrace_scope is 1; add SYS_PTRACE");
+    process->rung = RUNG_PERF_USER;
+    process->cpu_ns = SECOND;
+    static const char line[] =
+        "\n  native names only: python3 (pid 812): kernel.yama.ptrace_scope is 1; add\n    SYS_PTRACE\n";
+    CHECK(strstr(told(&s, NULL), line) != NULL);
+    process->cpu_ns = SECOND / 20; /* no more than a twentieth */
+    CHECK(strstr(told(&s, NULL), "native names only") == NULL);
+    process->cpu_ns = SECOND;
+    process->rung = RUNG_PROC; /* then nothing of it is seen, and the reason says why */
+    CHECK(strstr(told(&s, NULL), "native names only") == NULL);
     end(&s);
 }
 
@@ -312,16 +365,68 @@ static void quiet(void)
     end(&s);
 }
 
+static void left_out(void)
+{
+    struct scene s;
+    begin(&s, true);
+    busy_window(&s);
+    CHECK(strstr(told(&s, NULL), "left out") == NULL);
+    s.profile.meta.left_out = 12;
+    CHECK(strstr(told(&s, NULL), "\n  left out: 12 processes\n") != NULL);
+    s.profile.meta.left_out = 1;
+    CHECK(strstr(told(&s, NULL), "\n  left out: 1 process\n") != NULL);
+    s.log.terminal = false;
+    CHECK(strstr(told(&s, NULL), " left_out=1 ") != NULL);
+    s.log.format = LOG_LOGFMT;
+    CHECK(strstr(told(&s, NULL), " left_out_procs=1 ") != NULL);
+    s.profile.meta.unfollowed = 34;
+    CHECK(strstr(told(&s, NULL), " unfollowed_procs=34 ") != NULL);
+    end(&s);
+}
+
+/* The gate stands in each window that lacks much; what opens it in the block, in the fields, and once in a log. */
+static void incomplete(void)
+{
+    static const char why[] = "perf events refused (EPERM: seccomp filter); allow perf_event_open in the "
+                              "container's seccomp profile, or add CAP_PERFMON";
+    struct scene s;
+    begin(&s, true);
+    last(&s, 10 * SECOND);
+    add_process(&s, 1);
+    add(&s, FRAME_PYTHON, 6 * SECOND);
+    profile_account(&s.profile, s.thread, ACCOUNT_NATIVE_NO_PERF, 4 * SECOND);
+    s.profile.meta.reason = profile_cstring(&s.profile, why);
+    CHECK(strstr(told(&s, NULL),
+                 "  not seen: 4.0 s (40.0 %): 4.0 s native without perf\n"
+                 "  why: perf events refused (EPERM: seccomp filter); allow perf_event_open in\n"
+                 "    the container's seccomp profile, or add CAP_PERFMON\n"
+                 "  cost: ") != NULL);
+    s.log.terminal = false;
+    CHECK(strstr(told(&s, NULL), " native_noperf=40% lost=0 (perf events refused (EPERM: seccomp filter)) own=") !=
+          NULL);
+    s.log.format = LOG_LOGFMT;
+    char field[sizeof why + 16];
+    snprintf(field, sizeof field, " reason=\"%s\"\n", why);
+    CHECK(strstr(told(&s, NULL), field) != NULL);
+    add(&s, FRAME_PYTHON, 90 * SECOND); /* 4 % */
+    CHECK(strstr(told(&s, NULL), "reason=") == NULL);
+    end(&s);
+}
+
 TESTS({"a terminal gets the block of lines", block},
       {"a log gets one line of keys and values", line},
+      {"an interpreter that cannot be read does not pass for native code", an_interpreter_that_cannot_be_read},
       {"a window that saw everything says so", all_seen},
+      {"what was done without for the profiler's budget stands behind its cost", budget},
       {"what was seen, by size, and what was not sum up to the whole", shares_sum_up},
       {"the last line names the files that were written", files},
       {"files that could not be written are told once, and not named", nothing_written},
       {"an empty profile is a loud warning with its reason", empty_profile},
       {"a profile with stacks is not called empty", not_empty},
+      {"a window that lacks more than a twentieth names the gate and what opens it", incomplete},
       {"an idle window is no error", idle_window},
       {"odd times give numbers", odd_times},
       {"logfmt and json carry the same numbers", fields},
       {"every kind of code and of loss has its key", every_kind_and_account},
+      {"processes that were left out are one number", left_out},
       {"quiet is silent", quiet})

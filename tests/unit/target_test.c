@@ -313,6 +313,80 @@ static void container_ids(void)
     }
 }
 
+static void memory_group(void)
+{
+    static const struct {
+        const char *text;
+        unsigned version;
+        const char *path;
+    } rows[] = {
+        {"0::/kubepods/pod1/c1\n", 2, "/kubepods/pod1/c1"},
+        {"0::/\n", 2, "/"},
+        {"5:cpu,cpuacct:/a\n4:memory:/docker/b\n0::/\n", 1, "/docker/b"},
+        {"0::/init.scope\n7:hugetlb,memory:/c\n", 1, "/c"},
+        {"5:cpu:/a\n1:name=systemd:/\n", 0, NULL},
+        {"memory", 0, NULL},
+        {"", 0, NULL},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct str path = STR("untouched");
+        unsigned version = 9;
+        CHECK_INT(cgroup_of_memory(str_of(rows[i].text), &version, &path), rows[i].path != NULL);
+        CHECK_INT(version, rows[i].version);
+        CHECK_STR(path, rows[i].path != NULL ? rows[i].path : "untouched");
+    }
+}
+
+static void cpu_group(void)
+{
+    struct str path = STR("");
+    unsigned version = 0;
+    CHECK(cgroup_of(STR("5:cpu,cpuacct:/a\n4:memory:/docker/b\n0::/\n"), STR("cpu"), &version, &path));
+    CHECK_INT(version, 1);
+    CHECK_STR(path, "/a");
+    CHECK(cgroup_of(STR("4:cpuset:/b\n0::/c\n"), STR("cpu"), &version, &path)); /* a name is whole */
+    CHECK_INT(version, 2);
+    CHECK_STR(path, "/c");
+}
+
+static void cpu_of_groups(void)
+{
+    CHECK_INT(cgroup_cpu_millis(STR("200000 100000\n")), 2000);
+    CHECK_INT(cgroup_cpu_millis(STR("25000\n100000\n")), 250); /* version 1: two files */
+    CHECK_INT(cgroup_cpu_millis(STR("1 1000000\n")), 1);       /* never nothing */
+    static const char *const none[] = {"max 100000\n", "-1\n100000\n", "", "5", "5 0", "5 x",
+                                       "99999999999999999 1"};
+    for (size_t i = 0; i < sizeof none / sizeof none[0]; i++) {
+        CHECK_INT(cgroup_cpu_millis(str_of(none[i])), 0);
+    }
+}
+
+static void parting_groups(void)
+{
+    static const struct {
+        const char *first, *second;
+        bool parts;
+        const char *common, *one, *other;
+    } rows[] = {
+        {"/", "/", false, NULL, NULL, NULL},
+        {"/a/b", "/a/b", false, NULL, NULL, NULL},
+        {"/a/b/c", "/a/d", true, "/a", "/a/b", "/a/d"},
+        {"/a/b", "/a", true, "/a", "/a/b", ""},
+        {"/", "/x/y", true, "", "", "/x"},
+        {"/ab", "/a", true, "", "/ab", "/a"},
+        {"/", "/../app", true, "", "", "/.."},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct cgroup_parting parting = {0};
+        CHECK_INT(cgroup_part(str_of(rows[i].first), str_of(rows[i].second), &parting), rows[i].parts);
+        if (rows[i].parts) {
+            CHECK_STR(parting.common, rows[i].common);
+            CHECK_STR(parting.first, rows[i].one);
+            CHECK_STR(parting.second, rows[i].other);
+        }
+    }
+}
+
 static void container_id_of_mounts(void)
 {
     char id[CONTAINER_ID_MAX] = "untouched";
@@ -326,6 +400,10 @@ static void container_id_of_mounts(void)
             "583 570 0:1 /containerd/io.containerd.grpc.v1.cri/sandboxes/" HEX64 "/hostname /etc/hostname rw\n"),
         id));
     CHECK_TEXT(id, HEX64);
+    CHECK(!mountinfo_own_container_id(
+        STR("583 570 0:1 /containerd/io.containerd.grpc.v1.cri/sandboxes/" HEX64 "/hostname /etc/hostname rw\n"),
+        id));
+    CHECK(mountinfo_own_container_id(STR("1 2 0:1 /x/containers/" HEX64 "/hosts /etc/hosts rw\n"), id));
     strcpy(id, "untouched");
     CHECK(!mountinfo_container_id(STR("582 570 0:1 /x/containers/" HEX64 "/y /data rw\n\n5 6\n"), id));
     CHECK_TEXT(id, "untouched");
@@ -366,5 +444,9 @@ TESTS({"a mapped library is start, limit, rights, offset, device, inode and path
       {"an overlong name is cut, not overrun", status_long_name},
       {"the test's own status is its own", status_own},
       {"container ids are found in the paths of all runtimes and nowhere else", container_ids},
+      {"the group that bounds memory is found in both versions", memory_group},
+      {"the group that is weighed is found by its whole name", cpu_group},
+      {"two groups part at the first name that differs", parting_groups},
       {"container ids are found by the files the runtime mounts", container_id_of_mounts},
+      {"CPU time of a group is a quota and a period", cpu_of_groups},
       {"CPU lists are rising ranges", cpu_lists})

@@ -1,13 +1,17 @@
 /* The table of followed processes, fed as records feed it. Pids that cannot exist stand for processes
  * that are gone; our own stands for one whose /proc can be read. */
 #include "capture/targets.h"
+#include "os/clock.h"
 #include "test.h"
 
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 enum { GONE = 0x7ffffff0 }; /* above the kernel's highest pid */
+
+#define MS UINT64_C(1000000)
 
 struct table {
     struct world world;
@@ -184,6 +188,32 @@ static void own_maps(void)
     end(&table);
 }
 
+/* The kernel writes it as "\\012", by which name there is no file. */
+static void a_newline_in_a_name(void)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/tmp/targets\n%d\\x", (int)getpid());
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0700);
+    CHECK(fd >= 0 && ftruncate(fd, PAGE) == 0);
+    void *at = mmap(NULL, PAGE, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
+    if (at == MAP_FAILED) {
+        unlink(path);
+        SKIP("no code can be mapped from a file in /tmp here");
+    }
+    struct table table;
+    begin(&table);
+    struct target *target = targets_get(&table.t, (uint32_t)getpid());
+    struct mapping *m = targets_mapping(&table.t, target, (uint64_t)(uintptr_t)at, 0);
+    CHECK(m != NULL);
+    if (m != NULL) {
+        CHECK_STR(images_path(&table.images, m->image), path);
+    }
+    end(&table);
+    munmap(at, PAGE);
+    close(fd);
+    unlink(path);
+}
+
 static void *map_code(void)
 {
     void *at = mmap(NULL, PAGE, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -193,7 +223,6 @@ static void *map_code(void)
 
 static void reading_again_waits(void)
 {
-    enum { MS = 1000000 };
     struct table table;
     begin(&table);
     struct target *target = targets_get(&table.t, (uint32_t)getpid());
@@ -230,6 +259,62 @@ static void refused_maps_wait_too(void)
     CHECK(targets_mapping(&table.t, target, 0x1000, until - 1) == NULL);
     CHECK_INT(target->maps_retry_ns, until);
     end(&table);
+}
+
+/* Readings in [from, to) of one whose mappings read so each time, where a round is each tenth of a second. */
+static unsigned readings(struct maps_pace *pace, struct maps_reading reading, uint64_t from_s, uint64_t to_s)
+{
+    enum { ROUND_MS = 100, BOOT_S = 3 }; /* no clock stands at 0 */
+    unsigned count = 0;
+    for (uint64_t now = (BOOT_S + from_s) * 1000 * MS; now < (BOOT_S + to_s) * 1000 * MS; now += ROUND_MS * MS) {
+        if (now >= pace->again_ns) {
+            maps_pace_next(pace, &reading, now);
+            count++;
+        }
+    }
+    return count;
+}
+
+/* Then every 10 s: 60 in ten minutes. */
+static void often_for_so_long(void)
+{
+    struct maps_pace pace = {0};
+    const struct maps_reading new = {.bytes = 20000, .is_new = true};
+    CHECK_INT(readings(&pace, new, 0, 10), 51); /* 0.0 to 4.9 s, and at 5 s the first with a pause of 10 s */
+    CHECK_INT(readings(&pace, new, 10, 610), 60);
+    const struct maps_reading found = {.bytes = 20000, .is_new = true, .found = true};
+    pace = (struct maps_pace){0};
+    CHECK_INT(readings(&pace, found, 0, 30), 51); /* every half second to 24.5 s, and at 25 s */
+    CHECK_INT(readings(&pace, found, 30, 630), 60);
+    pace = (struct maps_pace){0};
+    CHECK_INT(readings(&pace, new, 0, 2), 20);
+    CHECK_INT(readings(&pace, found, 2, 30), 47); /* its runtime begins at 2 s: to 24.5 s, and at 25 s */
+}
+
+/* 2,000 threads have some 4,000 lines of 50 bytes: a second apart, but not for ten times as long. */
+static void long_maps(void)
+{
+    struct maps_pace pace = {0};
+    const struct maps_reading new = {.bytes = 200000, .is_new = true};
+    CHECK_INT(readings(&pace, new, 0, 10), 6); /* 0 to 4 s, and at 5 s */
+    CHECK_INT(readings(&pace, new, 10, 610), 60);
+    const struct maps_reading found = {.bytes = 200000, .is_new = true, .found = true};
+    pace = (struct maps_pace){0};
+    CHECK_INT(readings(&pace, found, 0, 30), 26); /* 0 to 24 s, and at 25 s */
+    CHECK_INT(readings(&pace, found, 30, 630), 60);
+    const struct maps_reading longest = {.bytes = 4000000, .is_new = true};
+    pace = (struct maps_pace){0};
+    CHECK_INT(readings(&pace, longest, 0, 600), 30); /* every 20 s from the first on */
+}
+
+static void long_running(void)
+{
+    struct maps_pace pace = {0};
+    const struct maps_reading old = {.bytes = 20000, .found = true};
+    CHECK_INT(readings(&pace, old, 0, 600), 60);
+    pace = (struct maps_pace){0};
+    maps_pace_next(&pace, &(struct maps_reading){.passing = true}, 7000 * MS);
+    CHECK_INT(pace.again_ns, 7100 * MS); /* it was becoming another program */
 }
 
 /* ---- processes ---- */
@@ -332,7 +417,6 @@ static void exec_by_another_thread(void)
     struct target *target = targets_find(t, GONE + 1);
     CHECK_INT(target->alive, 1);
     CHECK(!target->ended);
-    CHECK(!targets_thread(t, GONE + 1, GONE + 1)->ended);
     targets_end_window(t);
     CHECK_TEXT(targets_thread(t, GONE + 1, GONE + 1)->name, "new");
     targets_fork(t, GONE + 1, GONE + 3, GONE + 1, GONE + 1, 5);
@@ -372,13 +456,103 @@ static void ended_thread(void)
     targets_comm(t, GONE, GONE, STR("x"), true);
     targets_fork(t, GONE, GONE + 1, GONE, GONE, 1);
     targets_fork(t, GONE, GONE + 2, GONE, GONE, 2);
+    CHECK_INT(t->threads.len, 3);
     targets_exit(t, GONE, GONE + 1, 3);
     targets_exit(t, GONE + 7, GONE + 2, 3); /* of another process: not this one */
-    CHECK_INT(t->threads.len, 3);
-    targets_end_window(t);
     CHECK_INT(t->threads.len, 2);
     CHECK_INT(targets_thread(t, GONE, GONE + 2)->tid, GONE + 2); /* found where it moved to */
     CHECK_INT(t->threads.len, 2);
+    targets_end_window(t);
+    CHECK_INT(t->threads.len, 2);
+    end(&table);
+}
+
+/* Where no record tells of ends: our own process has one thread, whatever is said of another. */
+static void ended_unrecorded_thread(void)
+{
+    struct table table;
+    begin(&table);
+    struct targets *t = &table.t;
+    uint32_t own = (uint32_t)getpid();
+    targets_get(t, own)->rung = RUNG_PROC;
+    targets_thread(t, own, own);
+    targets_thread(t, own, GONE);
+    targets_thread(t, own, GONE + 1)->window = t->window; /* it has a row in this window */
+    targets_end_window(t);
+    CHECK_INT(t->threads.len, 2);
+    targets_end_window(t);
+    CHECK_INT(t->threads.len, 1);
+    CHECK_INT(t->threads.at[0].tid, own);
+    end(&table);
+}
+
+static void set_aside(void)
+{
+    struct table table;
+    begin(&table);
+    struct targets *t = &table.t;
+    targets_get(t, GONE);
+    for (uint32_t i = 1; i <= 6; i++) {
+        targets_fork(t, GONE + i, GONE + i, GONE, GONE, i);
+        if (i % 2 == 0) {
+            targets_exit(t, GONE + i, GONE + i, 10 + i);
+        }
+    }
+    targets_set_aside(t);
+    CHECK_INT(t->all.len, 4);
+    CHECK_INT(t->aside.len, 3);
+    for (size_t i = 1; i < t->all.len; i++) {
+        CHECK(t->all.at[i - 1]->began_ns < t->all.at[i]->began_ns); /* in their order */
+    }
+    CHECK_INT(targets_find(t, GONE + 2)->ended_ns, 12);
+    targets_fork(t, GONE + 2, GONE + 2, GONE, GONE, 20); /* its pid comes again */
+    CHECK(!targets_find(t, GONE + 2)->ended);
+    targets_recall(t);
+    CHECK_INT(t->aside.len, 0);
+    CHECK_INT(t->all.len, 8);
+    targets_end_window(t);
+    CHECK_INT(t->all.len, 5);
+    CHECK(targets_find(t, GONE + 2) != NULL && targets_find(t, GONE + 4) == NULL);
+    end(&table);
+}
+
+static bool is_even(void *context, struct target *target)
+{
+    (*(unsigned *)context)++;
+    return target->pid % 2 == 0;
+}
+
+/* 0 starts 2, which starts 4, which starts 5; 1 is started by 0, and starts 3. GONE is even. */
+static void drop_parents(void)
+{
+    struct table table;
+    begin(&table);
+    struct targets *t = &table.t;
+    unsigned asked = 0;
+    static const uint32_t starts[][2] = {{2, 0}, {4, 2}, {5, 4}, {1, 0}, {3, 1}};
+    targets_get(t, GONE);
+    for (unsigned i = 0; i < 5; i++) {
+        targets_fork(t, GONE + starts[i][0], GONE + starts[i][0], GONE + starts[i][1],
+                     GONE + starts[i][1], i + 1);
+    }
+    for (uint32_t i = 1; i <= 4; i++) {
+        if (i != 3) {
+            targets_exit(t, GONE + i, GONE + i, 10);
+        }
+    }
+    targets_drop(t, is_even, &asked);
+    CHECK_INT(asked, 0); /* only those set aside are dropped */
+    targets_set_aside(t);
+    targets_drop(t, is_even, &asked);
+    CHECK_INT(asked, 3);
+    CHECK(targets_find(t, GONE + 2) == NULL && targets_find(t, GONE + 4) == NULL);
+    CHECK(targets_find(t, GONE + 1) != NULL);
+    CHECK_INT(targets_find(t, GONE + 5)->forked_by, GONE);
+    CHECK_INT(targets_find(t, GONE + 5)->parent_pid, GONE);
+    CHECK_INT(targets_find(t, GONE + 3)->forked_by, GONE + 1);
+    targets_end_window(t);
+    CHECK_INT(targets_find(t, GONE + 3)->forked_by, GONE); /* windows end likewise */
+    CHECK_INT(t->all.len, 3);
     end(&table);
 }
 
@@ -578,21 +752,57 @@ static void tid_of_another(void)
     end(&table);
 }
 
-TESTS({"a process that is ending keeps the mappings that are known", maps_of_a_zombie},
+/* Our own pid, said to have been forked long before we were: /proc shows a later owner. */
+static void next_owner(void)
+{
+    struct table table;
+    struct profile p;
+    uint32_t own = (uint32_t)getpid();
+    begin(&table);
+    CHECK(profile_init(&p, 1 << 20, NULL));
+    targets_fork(&table.t, own, own, GONE, GONE, 20000000);
+    struct target *first = targets_find(&table.t, own);
+    CHECK(!targets_may_be(first, UINT64_MAX));
+    CHECK(targets_may_be(first, 1));
+    uint32_t row = targets_process_id(&table.t, &p, first);
+    CHECK_INT(first->start_ticks, 2); /* by its fork: a tick is 10 ms */
+    targets_exit(&table.t, own, own, 21000000);
+    targets_fork(&table.t, own, own, GONE, GONE, 22000000); /* within the same tick */
+    struct target *second = targets_find(&table.t, own);
+    CHECK(second != first);
+    CHECK(targets_process_id(&table.t, &p, second) != row);
+    CHECK_INT(second->start_ticks, 2);
+    targets_fork(&table.t, own, own, GONE, GONE, clock_mono_ns());
+    struct target *third = targets_find(&table.t, own);
+    (void)targets_process_id(&table.t, &p, third);
+    CHECK(third->start_ticks > 2); /* it may be us */
+    profile_release(&p);
+    end(&table);
+}
+
+TESTS({"a pid's owner is not taken for the one that /proc shows later", next_owner},
+      {"a process that is ending keeps the mappings that are known", maps_of_a_zombie},
       {"a new mapping replaces exactly what it covers, in every shape of overlap", every_overlap},
       {"empty and backward mappings change nothing", empty_mapping},
       {"both parts of a split mapping keep file and bias", split_keeps_bias},
       {"the vdso of a 32-bit process is not taken for ours", vdso_of_32_bits},
       {"what ran before us is found in its maps, code only", own_maps},
+      {"a file whose name has a newline in it is found by that name", a_newline_in_a_name},
       {"maps are read again ever more rarely", reading_again_waits},
       {"maps that may not be read are not asked for per sample", refused_maps_wait_too},
+      {"a new process's mappings are read often for 5 s, or 25 with a runtime, then seldom", often_for_so_long},
+      {"mappings whose text is long are read at longer pauses, and often for no longer", long_maps},
+      {"mappings of what has long been running are read seldom, unless they were refused for a moment", long_running},
       {"a forked process inherits name, rung and a copy of the mappings", fork_inherits},
       {"a process forked by a thread has the thread's name", fork_takes_the_threads_name},
       {"exec forgets all mappings, a rename none", exec_clears},
       {"a process ends with its last thread, whichever that is", alive_counts},
       {"an exec by another thread than the first leaves one living thread",
        exec_by_another_thread},
-      {"a thread that ended stays to the end of the window", ended_thread},
+      {"a thread that ended is not kept", ended_thread},
+      {"a thread that is read from /proc is not kept when it is gone there", ended_unrecorded_thread},
+      {"what ended can be set aside, is found all the same, and comes back", set_aside},
+      {"who was started by a process that is dropped belongs to the one before it", drop_parents},
       {"a process that ran before us is not ended by counting", ran_before},
       {"a pid that comes again is another process", pid_reuse},
       {"the end of a window drops what ended and nothing else", end_of_window},

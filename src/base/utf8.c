@@ -1,0 +1,93 @@
+#include "base/utf8.h"
+
+enum { REPLACEMENT = 0xfffd };
+
+/* How many bytes a sequence has by its first byte, 0 when none begins so. */
+static unsigned length_of(unsigned char first)
+{
+    if (first < 0x80) {
+        return 1;
+    }
+    if (first < 0xc2) {
+        return 0;
+    }
+    return first < 0xe0 ? 2 : first < 0xf0 ? 3 : first < 0xf5 ? 4 : 0;
+}
+
+/* The whole sequence at `bytes`, or REPLACEMENT with *len 1. */
+static uint32_t decode(const unsigned char *bytes, size_t available, unsigned *len)
+{
+    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+    static const unsigned char first_bits[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
+    *len = length_of(bytes[0]);
+    if (*len == 0 || *len > available) {
+        *len = 1;
+        return REPLACEMENT;
+    }
+    uint32_t value = bytes[0] & first_bits[*len];
+    for (unsigned i = 1; i < *len; i++) {
+        if ((bytes[i] & 0xc0) != 0x80) {
+            *len = 1;
+            return REPLACEMENT;
+        }
+        value = value << 6 | (bytes[i] & 0x3f);
+    }
+    if (value < least[*len] || value > 0x10ffff || (value >= 0xd800 && value < 0xe000)) {
+        *len = 1;
+        return REPLACEMENT;
+    }
+    return value;
+}
+
+uint32_t utf8_take(struct str *text)
+{
+    unsigned len;
+    uint32_t character = decode((const unsigned char *)text->ptr, text->len, &len);
+    text->ptr += len;
+    text->len -= len;
+    return character;
+}
+
+bool utf8_valid(struct str text)
+{
+    while (text.len > 0) {
+        unsigned len;
+        uint32_t character = decode((const unsigned char *)text.ptr, text.len, &len);
+        if (character == REPLACEMENT && len == 1) {
+            return false;
+        }
+        text.ptr += len;
+        text.len -= len;
+    }
+    return true;
+}
+
+void utf8_put(struct buf *out, uint32_t c)
+{
+    if (c < 0x80) {
+        buf_byte(out, (char)c);
+    } else if (c < 0x800) {
+        buf_add(out, (char[]){(char)(0xc0 | c >> 6), (char)(0x80 | (c & 0x3f))}, 2);
+    } else if (c < 0x10000) {
+        buf_add(out,
+                (char[]){(char)(0xe0 | c >> 12), (char)(0x80 | (c >> 6 & 0x3f)),
+                         (char)(0x80 | (c & 0x3f))},
+                3);
+    } else {
+        buf_add(out,
+                (char[]){(char)(0xf0 | c >> 18), (char)(0x80 | (c >> 12 & 0x3f)),
+                         (char)(0x80 | (c >> 6 & 0x3f)), (char)(0x80 | (c & 0x3f))},
+                4);
+    }
+}
+
+void utf8_add(struct buf *out, struct str text)
+{
+    if (utf8_valid(text)) {
+        buf_str(out, text);
+        return;
+    }
+    while (text.len > 0) {
+        utf8_put(out, utf8_take(&text));
+    }
+}

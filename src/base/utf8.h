@@ -1,0 +1,26 @@
+/*
+ * utf8: names as every output format may hold them.
+ *
+ * Names come from symbol tables and foreign memory and may be any bytes. Formats that people and
+ * other programs read are UTF-8: each byte that is not part of a well-formed sequence (Unicode
+ * 15.0, table 3-7: no over-long forms, no surrogates, nothing above U+10FFFF) becomes U+FFFD.
+ */
+#ifndef BASE_UTF8_H
+#define BASE_UTF8_H
+
+#include "base/str.h"
+
+/* The character at the front of `text`, taken off it. U+FFFD, and one byte taken, when malformed.
+ * `text` is not empty. */
+uint32_t utf8_take(struct str *text);
+
+/* Whether all of it is well-formed. */
+bool utf8_valid(struct str text);
+
+/* Appends `text` with malformed bytes replaced. */
+void utf8_add(struct buf *out, struct str text);
+
+/* Appends one character, at most U+10FFFF. */
+void utf8_put(struct buf *out, uint32_t character);
+
+#endif

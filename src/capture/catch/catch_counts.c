@@ -1,0 +1,134 @@
+#include "capture/catch/catch_private.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+enum { HOLD_BUCKET_NS = 1024, FAR_PERCENT = 99 };
+
+/* All but the last fields, which say how things are now, are counts. */
+static struct catch_tally tally_of(struct catcher *k)
+{
+    struct catch_tally tally;
+    const uint64_t *from = (const uint64_t *)(const void *)&k->tally;
+    uint64_t *to = (uint64_t *)(void *)&tally;
+    for (size_t i = 0; i < sizeof tally / sizeof *to; i++) {
+        to[i] = __atomic_load_n(&from[i], __ATOMIC_RELAXED);
+    }
+    return tally;
+}
+
+static uint64_t hold_p99_ns(const struct catch_tally *now, const struct catch_tally *told)
+{
+    uint64_t sum = 0, below = 0;
+    for (size_t i = 0; i < CATCH_HOLD_BUCKETS; i++) {
+        sum += now->holds[i] - told->holds[i];
+    }
+    for (size_t i = 0; i < CATCH_HOLD_BUCKETS && sum > 0; i++) {
+        below += now->holds[i] - told->holds[i];
+        if (below * 100 >= sum * FAR_PERCENT) {
+            return (i + 1) * HOLD_BUCKET_NS;
+        }
+    }
+    return 0;
+}
+
+void catch_counts(struct catch *c, size_t cpu, struct catch_counts *out)
+{
+    struct catcher *k = c->catchers[cpu];
+    const struct catch_tally *told = &k->told, now = tally_of(k);
+    *out = (struct catch_counts){
+        .lost = now.lost - told->lost,
+        .wakes = now.wakes - told->wakes,
+        .latency_p10_ns = now.p10_ns,
+        .latency_p50_ns = now.p50_ns,
+        .hold_p99_ns = hold_p99_ns(&now, told),
+        .remote = {.calls = now.calls - told->calls,
+                   .bytes = now.bytes - told->bytes,
+                   .unmapped = now.unmapped - told->unmapped,
+                   .denied = now.denied - told->denied,
+                   .gone = now.gone - told->gone},
+        .bound = now.bound != 0,
+        .starved = now.starved != 0,
+        .given_up = now.given_up != 0,
+    };
+    for (size_t i = 0; i < CATCH_VERDICT_COUNT; i++) {
+        out->verdicts[i] = now.verdicts[i] - told->verdicts[i];
+    }
+    for (size_t i = 0; i < RUNTIME_END_COUNT; i++) {
+        out->ends[i] = now.ends[i] - told->ends[i];
+    }
+    k->told = now;
+}
+
+/* ---- in words ---- */
+
+static void say(const struct catch *c, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static void say(const struct catch *c, const char *format, ...)
+{
+    size_t used = strlen(c->trouble);
+    if (used > 0 && used + 3 <= CATCH_TROUBLE_MAX) {
+        memcpy(c->trouble + used, "; ", 3);
+        used += 2;
+    }
+    va_list arguments;
+    va_start(arguments, format);
+    (void)vsnprintf(c->trouble + used, CATCH_TROUBLE_MAX - used, format, arguments);
+    va_end(arguments);
+}
+
+static void say_unbound(const struct catch *c, size_t unbound)
+{
+    if (unbound > 0) {
+        say(c, "%zu of %zu CPUs are not allowed to the profiler (cpuset, or sched_setaffinity is "
+               "refused), so samples there cannot be proven",
+            unbound, c->catcher_count);
+    }
+}
+
+static void say_starved(const struct catch *c, size_t starved, size_t given_up)
+{
+    if (given_up > 0) {
+        say(c, "on %zu of %zu CPUs less than a fifth was proven, and reading is given up for a "
+               "minute at a time; give the profiler a CPU weight near the target's, or run it in the "
+               "target's container",
+            given_up, c->catcher_count);
+    } else if (starved > 0) {
+        say(c, "on %zu of %zu CPUs the catcher is often late: the CPUs are saturated, or the "
+               "profiler's CPU weight is small",
+            starved, c->catcher_count);
+    }
+}
+
+const char *catch_trouble(const struct catch *c)
+{
+    size_t unbound = 0, starved = 0, given_up = 0;
+    struct catch_tally last = {0};
+    for (size_t i = 0; i < c->catcher_count; i++) {
+        struct catch_tally now = tally_of(c->catchers[i]);
+        unbound += now.bound == 0;
+        starved += now.starved != 0;
+        given_up += now.given_up != 0;
+        if (now.realtime_tid != 0) {
+            last.realtime_tid = now.realtime_tid;
+        }
+        if (now.favoured_tid != 0) {
+            last.favoured_tid = now.favoured_tid;
+            last.favoured_nice = now.favoured_nice;
+        }
+    }
+    c->trouble[0] = '\0';
+    say_unbound(c, unbound);
+    if (last.realtime_tid != 0) {
+        say(c, "thread %u has a realtime policy, which no other thread interrupts",
+            (unsigned)last.realtime_tid);
+    }
+    if (last.favoured_tid != 0) {
+        say(c, "thread %u has the nice value %d, below the profiler's, and is often not interrupted; "
+               "give the profiler CAP_SYS_NICE",
+            (unsigned)last.favoured_tid, (int)last.favoured_nice);
+    }
+    say_starved(c, starved, given_up);
+    return c->trouble;
+}

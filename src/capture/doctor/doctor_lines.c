@@ -1,0 +1,382 @@
+#include "capture/doctor/doctor_private.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+/* ---- lines ---- */
+
+struct doctor_line *doctor_add(struct doctor_report *r, const char *name, const char *label)
+{
+    struct doctor_line *line = &r->line[r->line_count++];
+    *line = (struct doctor_line){.name = name, .label = label, .state = DOCTOR_OK, .gate = ""};
+    return line;
+}
+
+void doctor_say(struct doctor_line *line, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    (void)vsnprintf(line->detail, sizeof line->detail, format, arguments);
+    va_end(arguments);
+}
+
+void doctor_say_more(struct doctor_line *line, const char *text)
+{
+    (void)strncat(line->detail, text, sizeof line->detail - strlen(line->detail) - 1);
+}
+
+void doctor_set_remedy(struct doctor_line *line, const char *remedy)
+{
+    (void)snprintf(line->remedy, sizeof line->remedy, "%s", remedy);
+}
+
+void doctor_refuse(struct doctor_line *line, int number, const char *gate, const char *cause,
+                   const char *remedy)
+{
+    line->state = DOCTOR_BLOCKED;
+    line->number = number;
+    line->gate = gate;
+    doctor_say(line, "%s: %s", err_name(number), cause);
+    doctor_set_remedy(line, remedy);
+}
+
+void doctor_leave_untried(struct doctor_line *line, const char *why)
+{
+    line->state = DOCTOR_UNTRIED;
+    doctor_say(line, "not tried: %s", why);
+}
+
+/* A sentence of a profile's own is "what failed, and why; what helps". */
+static void refuse_by_sentence(struct doctor_line *line, const struct err *err, const char *gate)
+{
+    struct str text = str_of(err->text);
+    size_t end = text.len;
+    for (size_t i = 0; i + 1 < text.len; i++) {
+        end = text.ptr[i] == ';' && text.ptr[i + 1] == ' ' ? i : end;
+    }
+    line->state = DOCTOR_BLOCKED;
+    line->number = err->number;
+    line->gate = gate;
+    doctor_say(line, "%.*s", (int)end, text.ptr);
+    doctor_set_remedy(line, end < text.len ? text.ptr + end + 2 : "");
+}
+
+/* ---- perf events ---- */
+
+static const char *gate_word(enum perf_gate gate)
+{
+    static const char *const words[] = {
+        [PERF_GATE_NONE] = "",
+        [PERF_GATE_SECCOMP] = "seccomp",
+        [PERF_GATE_PARANOID] = "paranoid",
+        [PERF_GATE_NO_KERNEL_SUPPORT] = "kernel",
+        [PERF_GATE_GVISOR] = "gvisor",
+        [PERF_GATE_MEMLOCK] = "memlock",
+        [PERF_GATE_TARGET] = "target",
+        [PERF_GATE_MODULE] = "module",
+        [PERF_GATE_OLD_KERNEL] = "kernel",
+        [PERF_GATE_DESCRIPTORS] = "nofile",
+        [PERF_GATE_HARDWARE] = "hardware",
+        [PERF_GATE_OTHER] = "unknown",
+    };
+    return words[gate];
+}
+
+static void refuse_event(const struct doctor_facts *f, struct doctor_line *line, int number,
+                         enum perf_gate gate, bool kernel)
+{
+    char cause[80];
+    (void)snprintf(cause, sizeof cause, "%s", perf_gate_name(gate));
+    if (gate == PERF_GATE_PARANOID && f->perf.around.paranoid != PERF_PARANOID_UNKNOWN) {
+        (void)snprintf(cause, sizeof cause, "%s is %d", perf_gate_name(gate),
+                       f->perf.around.paranoid);
+    }
+    bool fixed = f->fixed_filter && (gate == PERF_GATE_SECCOMP || gate == PERF_GATE_PARANOID);
+    doctor_refuse(line, number, gate_word(gate), cause,
+                  fixed ? "" : perf_gate_remedy(gate, kernel, &f->perf.around));
+    if (fixed) {
+        doctor_say_more(line, "; Fargate allows no change of it");
+    }
+}
+
+static void judge_events(const struct doctor_facts *f, struct doctor_report *r)
+{
+    struct doctor_line *line = doctor_add(r, "perf_events", "perf events");
+    if (f->perf_off) {
+        doctor_leave_untried(line, "they are off (--perf-mode disabled)");
+    } else if (f->perf.user) {
+        doctor_say(line, "samples of user code, by CPU time");
+    } else {
+        refuse_event(f, line, f->perf.number, f->perf.gate, false);
+    }
+}
+
+static void judge_kernel_code(const struct doctor_facts *f, struct doctor_report *r)
+{
+    struct doctor_line *line = doctor_add(r, "perf_kernel", "kernel code");
+    if (!f->perf.user) {
+        doctor_leave_untried(line, "no perf events");
+    } else if (f->perf.kernel) {
+        doctor_say(line, "samples of kernel code");
+    } else {
+        refuse_event(f, line, f->perf.kernel_number, f->perf.kernel_gate, true);
+        doctor_say_more(line, "; kernel time is counted as one block");
+    }
+}
+
+bool doctor_has_rings(const struct doctor_facts *f)
+{
+    return f->perf.user && f->rings.kind == ERR_NONE;
+}
+
+static void add_to_remedy(struct doctor_line *line, const char *more)
+{
+    (void)strncat(line->remedy, more, sizeof line->remedy - strlen(line->remedy) - 1);
+}
+
+static void judge_rings(const struct doctor_facts *f, struct doctor_report *r)
+{
+    struct doctor_line *line = doctor_add(r, "perf_rings", "perf rings");
+    if (!f->perf.user) {
+        doctor_leave_untried(line, "no perf events");
+    } else if (f->rings.kind != ERR_NONE) {
+        refuse_by_sentence(line, &f->rings, f->rings.number == EPERM ? "memlock" : "unknown");
+    } else if (f->short_rings.kind != ERR_NONE) {
+        refuse_by_sentence(line, &f->short_rings, "memlock");
+        line->state = DOCTOR_PARTIAL;
+    } else {
+        doctor_say(line, "%u x %llu KiB of locked memory", f->ring_count,
+                   (unsigned long long)f->ring_bytes >> 10);
+    }
+    if (line->remedy[0] != '\0' && line->number == EPERM) {
+        add_to_remedy(line, " (ulimit -l, or add IPC_LOCK)");
+    }
+}
+
+/* "pid 812", "a child of ours" */
+static void name_it(const struct doctor_facts *f, char out[static 32])
+{
+    if (f->given) {
+        (void)snprintf(out, 32, "pid %u", f->pid);
+    } else {
+        (void)snprintf(out, 32, "a child of ours");
+    }
+}
+
+static void judge_following(const struct doctor_facts *f, struct doctor_report *r)
+{
+    char it[32];
+    name_it(f, it);
+    struct doctor_line *line = doctor_add(r, "perf_process", "perf on it");
+    if (!doctor_has_rings(f)) {
+        doctor_leave_untried(line, f->perf.user ? "no perf rings" : "no perf events");
+    } else if (f->follow == DOCTOR_NOT_TRIED) {
+        doctor_leave_untried(line, "there is nothing to try it on");
+    } else if (f->follow == EACCES || f->follow == EPERM) {
+        doctor_refuse(line, f->follow, access_gate_name(f->look_why.gate), f->look_why.cause,
+                      f->look_why.remedy);
+    } else if (f->follow != 0) {
+        bool full = f->follow == EMFILE || f->follow == ENFILE;
+        refuse_by_sentence(line, &f->followed, full ? "nofile" : f->follow == ESRCH ? "gone" : "unknown");
+    } else if (f->followed.kind == ERR_LIMIT) {
+        refuse_by_sentence(line, &f->followed, "nofile");
+        line->state = DOCTOR_PARTIAL;
+    } else {
+        doctor_say(line, "%s: %u thread%s, with registers and stacks", it, f->threads,
+                   f->threads == 1 ? "" : "s");
+    }
+}
+
+static void judge_switches(const struct doctor_facts *f, struct doctor_report *r)
+{
+    struct doctor_line *line = doctor_add(r, "perf_switches", "switches");
+    if (!f->perf.user) {
+        doctor_leave_untried(line, "no perf events");
+    } else if (f->switches != 0) {
+        line->state = DOCTOR_ABSENT;
+        line->number = f->switches;
+        line->gate = "kernel";
+        doctor_say(line, "%s: this kernel does not tell of context switches (4.3 could); what is "
+                   "proven is proven by delays alone", err_name(f->switches));
+    } else {
+        doctor_say(line, "records of context switches, which prove stacks");
+    }
+}
+
+static void judge_hardware(const struct doctor_facts *f, struct doctor_report *r)
+{
+    struct doctor_line *line = doctor_add(r, "perf_hardware", "hardware");
+    enum perf_gate gate = perf_gate_of(f->cycles, false, &f->perf.around);
+    if (!f->perf.user) {
+        doctor_leave_untried(line, "no perf events");
+    } else if (f->cycles == 0) {
+        doctor_say(line, "counters (-e cycles)");
+    } else {
+        line->state = DOCTOR_ABSENT;
+        line->number = f->cycles;
+        line->gate = gate_word(gate);
+        doctor_say(line, "%s: %s; CPU time is sampled by the clock", err_name(f->cycles),
+                   perf_gate_name(gate));
+    }
+}
+
+/* ---- memory and files ---- */
+
+static void judge_proc(const struct doctor_facts *f, struct doctor_report *r)
+{
+    struct doctor_line *line = doctor_add(r, "proc", "/proc");
+    if (f->proc != 0) {
+        doctor_refuse(line, f->proc, "mount", "it is not mounted here, or not this PID namespace's",
+                      "mount -t proc proc /proc");
+    } else if (f->first != 0) {
+        doctor_refuse(line, f->first, "mount", "/proc hides other users' processes (hidepid)",
+                      "mount /proc with hidepid=0, or add SYS_PTRACE");
+        line->state = DOCTOR_PARTIAL;
+    } else {
+        size_t count = f->processes.len + f->not_looked_at;
+        if (count == 0 && !f->given) {
+            doctor_say(line, "no other process is visible");
+            return;
+        }
+        doctor_say(line, "%zu process%s %s", count, count == 1 ? "" : "es",
+                   f->given ? "looked at" : "visible");
+    }
+}
+
+bool doctor_is_refusal(int number)
+{
+    return number == EACCES || number == EPERM;
+}
+
+/* What the kernel's ptrace check decides. */
+static void judge_access(struct doctor_line *line, int number, const struct access_verdict *why,
+                         const char *good)
+{
+    if (number == 0) {
+        doctor_say(line, "%s", good);
+    } else if (number == DOCTOR_NOT_TRIED) {
+        doctor_leave_untried(line, "there is nothing to try it on");
+    } else if (doctor_is_refusal(number)) {
+        doctor_refuse(line, number, access_gate_name(why->gate), why->cause, why->remedy);
+    } else if (number == ESRCH || number == ENOENT) {
+        doctor_refuse(line, number, "gone", "the process ended, or /proc does not show it", "");
+    } else {
+        doctor_refuse(line, number, "unknown", "unknown gate", "");
+    }
+}
+
+/* Docker's profile let memory be read by call with SYS_PTRACE only, until 23.0; others still do. */
+static const char *call_remedy(const struct doctor_facts *f)
+{
+    if (f->fixed_filter) {
+        return f->holds_ptrace ? "" : "add SYS_PTRACE";
+    }
+    return f->holds_ptrace
+               ? "allow process_vm_readv in the container's seccomp profile"
+               : "allow process_vm_readv in the container's seccomp profile, or add SYS_PTRACE where "
+                 "the profile opens for it (Docker's before 23 does)";
+}
+
+/* What fails on ourselves is no matter of rights on a process. */
+static void judge_call(const struct doctor_facts *f, struct doctor_report *r)
+{
+    struct doctor_line *line = doctor_add(r, "process_vm_readv", "memory by call");
+    if (f->call_self != 0) {
+        doctor_refuse(line, f->call_self, "seccomp",
+                      f->call_self == ENOSYS ? "seccomp filter, or a kernel without it"
+                                             : "seccomp filter",
+                      call_remedy(f));
+        return;
+    }
+    judge_access(line, f->call, &f->call_why, "process_vm_readv");
+}
+
+static void judge_memory(const struct doctor_facts *f, struct doctor_report *r)
+{
+    judge_call(f, r);
+    struct doctor_line *line = doctor_add(r, "proc_mem", "memory by file");
+    judge_access(line, f->file, &f->memory_why, "/proc/PID/mem");
+}
+
+static void judge_files(const struct doctor_facts *f, struct doctor_report *r)
+{
+    judge_access(doctor_add(r, "maps", "mappings"), f->maps, &f->look_why, "/proc/PID/maps");
+    judge_access(doctor_add(r, "root", "its files"), f->root, &f->look_why, "below /proc/PID/root");
+    struct doctor_line *line = doctor_add(r, "map_files", "deleted files");
+    if (f->map_files == 0 || f->map_files == DOCTOR_NOT_TRIED) {
+        judge_access(line, f->map_files, &f->look_why, "/proc/PID/map_files");
+        return;
+    }
+    line->state = DOCTOR_ABSENT;
+    line->number = f->map_files;
+    line->gate = doctor_is_refusal(f->map_files) ? "capability" : "kernel";
+    doctor_say(line, "%s: map_files wants CHECKPOINT_RESTORE; what is deleted is read back from memory",
+               err_name(f->map_files));
+}
+
+static void judge_clocks(const struct doctor_facts *f, struct doctor_report *r)
+{
+    struct doctor_line *line = doctor_add(r, "schedstat", "thread clocks");
+    judge_access(line, f->schedstat, &f->look_why, "/proc/PID/schedstat");
+    line = doctor_add(r, "sched", "switch counts");
+    if (f->sched == ENOENT || f->sched == ENOSYS) {
+        line->state = DOCTOR_ABSENT;
+        line->number = f->sched;
+        line->gate = "kernel";
+        doctor_say(line, "%s: this kernel has no /proc/PID/sched; more is asked of stat",
+                   err_name(f->sched));
+    } else {
+        judge_access(line, f->sched, &f->look_why, "/proc/PID/sched");
+    }
+}
+
+static void judge_kernel_names(const struct doctor_facts *f, struct doctor_report *r)
+{
+    struct doctor_line *line = doctor_add(r, "kernel_names", "kernel names");
+    if (!f->perf.kernel) {
+        doctor_leave_untried(line, "no kernel code is sampled");
+    } else if (f->kernel_names != 0) {
+        doctor_refuse(line, f->kernel_names, f->kernel_names == ENOENT ? "mount" : "module",
+                      "/proc/kallsyms cannot be read; kernel frames are addresses", "");
+    } else if (f->names_hidden) {
+        line->state = DOCTOR_BLOCKED;
+        line->gate = "sysctl";
+        doctor_say(line, "/proc/kallsyms has no addresses: kernel.kptr_restrict; kernel frames have "
+                   "no names");
+        doctor_set_remedy(line, "add SYSLOG, or set kernel.kptr_restrict to 0 and kernel.perf_event_paranoid "
+                          "to 1 on the host");
+    } else {
+        doctor_say(line, "/proc/kallsyms");
+    }
+}
+
+void doctor_judge_output(const struct doctor_facts *f, struct doctor_report *r)
+{
+    struct doctor_line *line = doctor_add(r, "output", "output folder");
+    if (f->output == 0) {
+        doctor_say(line, "%.200s", f->output_dir);
+        return;
+    }
+    bool mounted = f->output == EROFS;
+    char cause[DOCTOR_TEXT_MAX];
+    (void)snprintf(cause, sizeof cause, "%.200s cannot be written%s", f->output_dir,
+                   mounted ? ": it is mounted read-only" : "");
+    doctor_refuse(line, f->output, mounted ? "mount" : "permission", cause,
+                  "give -o DIR with a folder that can be written");
+}
+
+void doctor_judge_mechanisms(const struct doctor_facts *f, struct doctor_report *r)
+{
+    judge_events(f, r);
+    judge_kernel_code(f, r);
+    judge_rings(f, r);
+    judge_following(f, r);
+    judge_switches(f, r);
+    judge_hardware(f, r);
+    judge_kernel_names(f, r);
+    judge_proc(f, r);
+    judge_memory(f, r);
+    judge_files(f, r);
+    judge_clocks(f, r);
+}

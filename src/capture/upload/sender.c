@@ -1,0 +1,340 @@
+#include "capture/upload/sender.h"
+#include "capture/upload/sender_private.h"
+#include "deliver/shrink.h"
+#include "os/clock.h"
+
+#include <stdio.h>
+
+enum {
+    ATTEMPTS_MAX = 12,
+    MEMORY_SHARE = 4,
+    TEXT_LEAST_BYTES = 16 << 20,
+    REDACTED_LEAST = 4,
+    ADDRESS_MAX_BYTES = 32 * 1024,
+};
+
+/* ---- one request ---- */
+
+/* A server may repeat what it was sent. */
+static void redact(struct err *err, const char *secret)
+{
+    size_t len = secret == NULL ? 0 : strlen(secret);
+    if (len < REDACTED_LEAST) {
+        return;
+    }
+    for (char *at; (at = strstr(err->text, secret)) != NULL;) {
+        memset(at, '*', 3);
+        memmove(at + 3, at + len, strlen(at + len) + 1);
+    }
+}
+
+static void redact_all(const struct sender *sender, struct err *err)
+{
+    redact(err, sender->token);
+    for (size_t i = 0; i < sender->context.header_count; i++) {
+        redact(err, sender->context.headers[i].value.ptr); /* they end with a NUL */
+    }
+}
+
+/* A delivery on its way: what is sent of it may become smaller. */
+struct shipment {
+    struct delivery delivery;
+    struct buf kept;         /* its profile, once it is smaller than it was */
+    struct buf text;         /* of the request */
+    struct http_request request;
+};
+
+static void shipment_init(struct shipment *s, const struct sender *sender,
+                          const struct delivery *delivery)
+{
+    size_t share = sender->settings->max_memory_bytes / MEMORY_SHARE;
+    size_t most = share > TEXT_LEAST_BYTES ? share : TEXT_LEAST_BYTES;
+    *s = (struct shipment){.delivery = *delivery};
+    buf_init(&s->kept, most);
+    buf_init(&s->text, most);
+}
+
+static void shipment_release(struct shipment *s)
+{
+    buf_release(&s->kept);
+    buf_release(&s->text);
+}
+
+static void begin_making(const struct sender *sender)
+{
+    if (sender->making != NULL) {
+        pthread_mutex_lock(sender->making);
+    }
+}
+
+static void end_making(const struct sender *sender)
+{
+    if (sender->making != NULL) {
+        pthread_mutex_unlock(sender->making);
+    }
+}
+
+void sender_take_turns(struct sender *sender, pthread_mutex_t *making)
+{
+    sender->making = making;
+}
+
+static bool build(struct sender *sender, struct shipment *s, struct err *err)
+{
+    sender->context.now_wall_ns = clock_wall_ns();
+    sender->context.origin = sender_origin(sender);
+    s->request = (struct http_request){0};
+    buf_clear(&s->text);
+    begin_making(sender);
+    bool ok = shrink_request(sender->row, &sender->context, &s->delivery, &s->kept, &s->request,
+                             &s->text, err);
+    end_making(sender);
+    return ok;
+}
+
+/* After the service said that it is too large. */
+static bool make_smaller(struct sender *sender, struct shipment *s, struct err *err)
+{
+    struct buf smaller;
+    buf_init(&smaller, s->kept.max);
+    begin_making(sender);
+    bool ok = shrink(&s->delivery, s->request.body.len, 0, &smaller, err);
+    end_making(sender);
+    if (!ok) {
+        buf_release(&smaller);
+        return false;
+    }
+    buf_release(&s->kept);
+    s->kept = smaller;
+    s->delivery.profile = buf_slice(&s->kept);
+    s->delivery.shrunk = true;
+    return true;
+}
+
+static enum verdict exchange(struct sender *sender, struct shipment *s, uint64_t deadline_ns,
+                             struct sender_outcome *out)
+{
+    struct http_answer answer = {0};
+    if (!sender_prepare(sender, &out->err)) {
+        return VERDICT_CONFIG;
+    }
+    if (!build(sender, s, &out->err)) {
+        return out->err.kind == ERR_USAGE ? VERDICT_CONFIG : VERDICT_REFUSED;
+    }
+    if (!client_send(&sender->client, &sender->context.url, &s->request, deadline_ns, &answer,
+                     &out->err)) {
+        return sender->client.config ? VERDICT_CONFIG : VERDICT_LATER;
+    }
+    out->retry_after_ns = answer.retry_after_ns;
+    enum verdict verdict = sender->row->judge(&sender->context, &answer, &out->err);
+    http_answer_release(&answer);
+    return verdict;
+}
+
+static enum verdict ask(struct sender *sender, const struct sender_question *question,
+                        struct shipment *s, uint64_t deadline_ns, struct sender_outcome *out)
+{
+    struct http_answer answer = {0};
+    if (!sender_prepare(sender, &out->err)) {
+        return VERDICT_CONFIG;
+    }
+    if (question->make == NULL) {
+        return VERDICT_TAKEN;
+    }
+    if (!question->make(&sender->context, question->what, &s->request, &s->text, &out->err)) {
+        return VERDICT_CONFIG;
+    }
+    if (!client_send(&sender->client, &sender->context.url, &s->request, deadline_ns, &answer,
+                     &out->err)) {
+        return sender->client.config ? VERDICT_CONFIG : VERDICT_LATER;
+    }
+    out->status = answer.status;
+    out->retry_after_ns = answer.retry_after_ns;
+    enum verdict verdict = question->judge(&sender->context, &answer, &out->err);
+    http_answer_release(&answer);
+    return verdict;
+}
+
+void sender_check_files(struct sender *sender, struct sender_outcome *out)
+{
+    *out = (struct sender_outcome){0};
+    out->verdict = sender_prepare(sender, &out->err) ? VERDICT_TAKEN : VERDICT_CONFIG;
+    redact_all(sender, &out->err);
+}
+
+void sender_ask(struct sender *sender, const struct sender_question *question, uint64_t deadline_ns,
+                struct sender_outcome *out)
+{
+    struct shipment shipment;
+    *out = (struct sender_outcome){0};
+    shipment_init(&shipment, sender, &(struct delivery){0});
+    sender->context.now_wall_ns = clock_wall_ns();
+    sender->context.origin = sender_origin(sender);
+    out->verdict = ask(sender, question, &shipment, deadline_ns, out);
+    shipment_release(&shipment);
+    if (out->verdict == VERDICT_CONFIG) {
+        sender->reread = true; /* a token that was renewed */
+    }
+    redact_all(sender, &out->err);
+}
+
+static bool make_check(struct backend_context *context, const void *what, struct http_request *out,
+                       struct buf *text, struct err *err)
+{
+    const struct backend *row = what;
+    return row->health(context, out, text, err);
+}
+
+void sender_check(struct sender *sender, uint64_t deadline_ns, struct sender_outcome *out)
+{
+    const struct sender_question question = {
+        .make = sender->row->health != NULL ? make_check : NULL,
+        .what = sender->row,
+        .judge = sender->row->judge,
+    };
+    sender_ask(sender, &question, deadline_ns, out);
+}
+
+static enum sender_gate gate_of_answer(enum verdict verdict, unsigned status)
+{
+    if (verdict != VERDICT_CONFIG) {
+        return SENDER_SERVER;
+    }
+    return status == 400 || status == 401 || status == 403 ? SENDER_TOKEN : SENDER_ADDRESS;
+}
+
+static enum sender_gate gate_of(const struct sender *sender, enum verdict verdict, unsigned status)
+{
+    if (status != 0) {
+        return gate_of_answer(verdict, status);
+    }
+    switch (sender->client.stage) {
+    case CLIENT_CONNECT:
+        return net_is_unresolved(sender->net) ? SENDER_NAME : SENDER_CONNECT;
+    case CLIENT_PROXY:
+        return SENDER_PROXY;
+    case CLIENT_TLS:
+        return SENDER_TLS;
+    case CLIENT_ANSWER:
+        return verdict == VERDICT_CONFIG ? SENDER_ADDRESS : SENDER_SERVER;
+    default:
+        return SENDER_SETTING;
+    }
+}
+
+static enum verdict reach(struct sender *sender, uint64_t deadline_ns, struct err *err)
+{
+    bool ok = client_reach(&sender->client, &sender->context.url, deadline_ns, err);
+    return ok ? VERDICT_TAKEN : sender->client.config ? VERDICT_CONFIG : VERDICT_LATER;
+}
+
+void sender_try(struct sender *sender, uint64_t deadline_ns, bool *told, struct sender_outcome *out)
+{
+    *out = (struct sender_outcome){.verdict = VERDICT_CONFIG, .gate = SENDER_SETTING};
+    *told = false;
+    if (!sender_prepare(sender, &out->err)) {
+        redact_all(sender, &out->err);
+        return;
+    }
+    if (sender->row->health != NULL) {
+        sender_check(sender, deadline_ns, out);
+        *told = out->verdict == VERDICT_TAKEN;
+    } else {
+        out->verdict = reach(sender, deadline_ns, &out->err);
+        redact_all(sender, &out->err);
+    }
+    out->gate = out->verdict == VERDICT_TAKEN ? SENDER_OPEN : gate_of(sender, out->verdict, out->status);
+}
+
+/* A row that changes its mind for ever, or a service that takes nothing however small, is given
+ * up for now. */
+static enum verdict bounded(enum verdict verdict, unsigned attempts)
+{
+    bool again = verdict == VERDICT_AGAIN || verdict == VERDICT_SMALLER;
+    return !again || attempts < ATTEMPTS_MAX    ? verdict
+           : verdict == VERDICT_SMALLER         ? VERDICT_REFUSED
+                                                : VERDICT_LATER;
+}
+
+void sender_send(struct sender *sender, const struct delivery *delivery, uint64_t deadline_ns,
+                 struct sender_outcome *out)
+{
+    struct shipment shipment;
+    *out = (struct sender_outcome){.verdict = VERDICT_AGAIN};
+    shipment_init(&shipment, sender, delivery);
+    for (unsigned i = 1; out->verdict == VERDICT_AGAIN || out->verdict == VERDICT_SMALLER; i++) {
+        out->err = (struct err){0};
+        out->verdict = bounded(exchange(sender, &shipment, deadline_ns, out), i);
+        struct err why;
+        if (out->verdict == VERDICT_SMALLER && !make_smaller(sender, &shipment, &why)) {
+            out->verdict = VERDICT_REFUSED; /* the service's sentence says more than ours */
+        }
+    }
+    shipment_release(&shipment);
+    if (out->verdict == VERDICT_CONFIG) {
+        sender->reread = true; /* a token that was renewed */
+    }
+    redact_all(sender, &out->err);
+}
+
+bool sender_show(struct sender *sender, const struct delivery *delivery, struct buf *out,
+                 struct err *err)
+{
+    struct shipment shipment;
+    struct buf address;
+    shipment_init(&shipment, sender, delivery);
+    buf_init(&address, ADDRESS_MAX_BYTES);
+    bool ok = sender_read_token(sender, err) && build(sender, &shipment, err) &&
+              client_address(&sender->context.url, &shipment.request, &address, err);
+    if (ok) {
+        buf_printf(out, "# %s, %s\n", sender->row->name, sender->address);
+        http_show(&shipment.request, out);
+    }
+    buf_release(&address);
+    shipment_release(&shipment);
+    return ok;
+}
+
+void sender_refresh(struct sender *sender)
+{
+    sender->reread = true;
+}
+
+uint64_t sender_timeout_ns(const struct sender *sender)
+{
+    const struct upload_settings *upload = &sender->settings->upload;
+    uint64_t own_ns = sender->context.timeout_ns;
+    return upload->timeout_given || own_ns == 0 ? upload->timeout_ns : own_ns;
+}
+
+const char *sender_name(const struct sender *sender)
+{
+    return sender->row->name;
+}
+
+const char *sender_warning(const struct sender *sender)
+{
+    return sender->warning;
+}
+
+const char *sender_address(const struct sender *sender)
+{
+    return sender->address;
+}
+
+void sender_where(const struct sender *sender, char *out, size_t out_bytes)
+{
+    const struct url *url = &sender->context.url;
+    bool is_v6 = str_find(url->host, ':') < url->host.len;
+    if (url->is_unix) {
+        snprintf(out, out_bytes, "unix:%.*s", (int)url->host.len, url->host.ptr);
+    } else {
+        snprintf(out, out_bytes, is_v6 ? "%s://[%.*s]:%u" : "%s://%.*s:%u", url->tls ? "https" : "http",
+                 (int)url->host.len, url->host.ptr, url->port);
+    }
+}
+
+uint64_t sender_address_hash(const struct sender *sender)
+{
+    return str_hash(str_of(sender->address));
+}

@@ -1,0 +1,45 @@
+/* sender_private: what the files of sender.h share: sender.c sends, sender_open.c finds what is
+ * needed for it, sender_otlp.c what one back end's own variables say, sender_omissions.c says what is
+ * left out. */
+#ifndef CAPTURE_SENDER_PRIVATE_H
+#define CAPTURE_SENDER_PRIVATE_H
+
+#include "capture/upload/sender.h"
+#include "deliver/client.h"
+#include "os/net.h"
+
+struct sender {
+    const struct settings *settings;
+    const struct backend *row;
+    const struct origin_here *here;
+    struct backend_context context;
+    struct origin bare; /* that context.origin is, where the host is not to be named */
+    char *address;    /* that context.url points into */
+    char *token;      /* null: none */
+    char *token_file; /* null: none */
+    char *header_texts[SETTINGS_HEADERS_MAX];
+    pthread_mutex_t *making; /* held while a request is made; null: it is the only one */
+    struct net *net;
+    struct client client;
+    struct trust trust;
+    struct tls_identity *identity;
+    const char *ca_file, *client_cert, *client_key; /* null: none */
+    const char *warning;  /* null: none */
+    bool prepared; /* certificates are read */
+    bool reread;   /* files are read again before they are used */
+};
+
+/* What is known by now of where we are, as far as the back end is to be told. */
+const struct origin *sender_origin(struct sender *sender);
+
+/* Reads what is in files, unless it was; false: someone has to change something. */
+bool sender_prepare(struct sender *sender, struct err *err);
+bool sender_read_token(struct sender *sender, struct err *err);
+
+/* False: it cannot be a header, or there are too many. */
+bool sender_add_header(struct sender *sender, struct str name, struct str value, struct err *err);
+
+/* What OpenTelemetry's variables say. */
+bool sender_open_otlp(struct sender *sender, struct err *err);
+
+#endif

@@ -1,0 +1,317 @@
+#include "base/time.h"
+#include "capture/upload/uploader_private.h"
+#include "os/clock.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum {
+    FILES_MAX = 1000,
+    FREE_SHARE = 10, /* no more than a tenth of what is free */
+};
+#define AGE_MAX_NS (7 * 86400 * NS_PER_S)
+
+struct spool_file {
+    char name[SPOOL_NAME_MAX];
+    struct window_key key;
+    struct str backend; /* in name */
+    uint64_t bytes;
+};
+
+struct spool_list {
+    VEC(struct spool_file) files;
+    uint64_t bytes;
+};
+
+static void note_file(void *context, const char *name, uint64_t bytes)
+{
+    struct spool_list *list = context;
+    struct spool_file file = {.bytes = bytes};
+    if (list->files.len > 2 * FILES_MAX ||
+        !spool_is_name(str_of(name), &file.key.start_ms, &file.key.sequence, &file.backend)) {
+        return;
+    }
+    struct spool_file *place = vec_push(&list->files);
+    if (place != NULL) {
+        *place = file;
+        snprintf(place->name, sizeof place->name, "%s", name);
+        place->backend.ptr = place->name + (file.backend.ptr - name);
+        list->bytes += bytes;
+    }
+}
+
+static int by_age(const void *left, const void *right)
+{
+    const struct spool_file *a = left, *b = right;
+    return window_key_less(a->key, b->key) ? -1 : window_key_less(b->key, a->key);
+}
+
+static void list_spool(struct uploader *up, struct spool_list *list)
+{
+    *list = (struct spool_list){0};
+    store_each(&up->store, note_file, list);
+    if (list->files.len > 0) {
+        qsort(list->files.at, list->files.len, sizeof *list->files.at, by_age);
+    }
+    vec_each(&list->files, file)
+    { /* names moved with their elements */
+        uint64_t ms, sequence;
+        (void)spool_is_name(str_of(file->name), &ms, &sequence, &file->backend);
+    }
+}
+
+uint64_t spool_age_ns(const struct backend *row)
+{
+    return row->most_age_ns > 0 && row->most_age_ns < AGE_MAX_NS ? row->most_age_ns : AGE_MAX_NS;
+}
+
+static bool is_too_old(const struct spool_file *file, uint64_t now_wall_ns)
+{
+    const struct backend *row = backend_by_name(file->backend);
+    uint64_t age_ms = (row != NULL ? spool_age_ns(row) : AGE_MAX_NS) / NS_PER_MS;
+    return file->key.start_ms + age_ms < now_wall_ns / NS_PER_MS;
+}
+
+static struct lane *lane_of(struct uploader *up, struct str backend)
+{
+    for (size_t i = 0; i < up->lane_count; i++) {
+        if (str_eq(str_of(up->lanes[i].row->name), backend)) {
+            return &up->lanes[i];
+        }
+    }
+    return NULL;
+}
+
+/* A window whose copy in memory is left is not lost with its file. With the lock held. */
+static bool is_in_memory(struct lane *lane, const char *name)
+{
+    bool found = false;
+    for (size_t i = 0; i < lane->queued; i++) {
+        if (strcmp(lane->queue[i].name, name) == 0) {
+            lane->queue[i].in_spool = false;
+            found = true;
+        }
+    }
+    if (lane->has_current && strcmp(lane->current.name, name) == 0) {
+        lane->current.in_spool = false;
+        found = true;
+    }
+    return found;
+}
+
+static void evict(struct uploader *up, const struct spool_file *file, const char *why)
+{
+    store_remove(&up->store, file->name);
+    pthread_mutex_lock(&up->lock);
+    struct lane *lane = lane_of(up, file->backend);
+    bool kept = lane != NULL && is_in_memory(lane, file->name);
+    if (lane != NULL) {
+        lane->spooled -= lane->spooled > 0;
+        lane->counts.dropped += !kept;
+    }
+    pthread_mutex_unlock(&up->lock);
+    if (!kept) {
+        log_once_for(up->log, LOG_WARNING, why, "the spool %s gave up a window: %s", up->store.path,
+                     why);
+    }
+}
+
+/* Bytes that all files together may take. */
+static uint64_t most_bytes(struct uploader *up, const struct spool_list *list)
+{
+    uint64_t free_bytes = store_free_bytes(&up->store);
+    uint64_t most = up->settings->upload.spool_max_bytes;
+    if (free_bytes < UINT64_MAX / 2) {
+        uint64_t share = (free_bytes + list->bytes) / FREE_SHARE;
+        most = share < most ? share : most;
+    }
+    return most;
+}
+
+/* The oldest go until `bytes` fit; those of the list that are gone are cut off its front. */
+static bool make_room(struct uploader *up, struct spool_list *list, uint64_t bytes)
+{
+    uint64_t most = most_bytes(up, list), now_wall_ns = clock_wall_ns();
+    size_t count = list->files.len;
+    if (bytes > most) {
+        return false;
+    }
+    vec_each(&list->files, file)
+    {
+        bool is_old = is_too_old(file, now_wall_ns);
+        if (!is_old && list->bytes + bytes <= most && count < FILES_MAX) {
+            continue;
+        }
+        evict(up, file, is_old ? "it is too old for its service"
+                               : "--spool-max is reached, or a tenth of the free disk, or 1000 files");
+        list->bytes -= file->bytes;
+        count--;
+    }
+    return true;
+}
+
+static void count_files(struct uploader *up, const struct spool_list *list)
+{
+    pthread_mutex_lock(&up->lock);
+    for (size_t i = 0; i < up->lane_count; i++) {
+        up->lanes[i].spooled = 0;
+    }
+    vec_each(&list->files, file)
+    {
+        struct lane *lane = lane_of(up, file->backend);
+        if (lane != NULL) {
+            lane->spooled++;
+        }
+    }
+    pthread_mutex_unlock(&up->lock);
+}
+
+void spool_start(struct uploader *up)
+{
+    struct err err;
+    struct spool_list list;
+    if (up->settings->upload.spool_dir == NULL) {
+        return;
+    }
+    up->has_store = store_open(&up->store, up->settings->upload.spool_dir, &err);
+    if (!up->has_store) {
+        log_once(up->log, LOG_WARNING, "%s; what is not sent is kept in memory only", err.text);
+        return;
+    }
+    list_spool(up, &list);
+    count_files(up, &list);
+    (void)make_room(up, &list, 0);
+    vec_release(&list.files);
+}
+
+static bool write_parcel(struct lane *lane, const struct parcel *parcel, struct err *err)
+{
+    struct uploader *up = lane->up;
+    struct spool_list list;
+    struct buf file;
+    buf_init(&file, SPOOL_HEAD_MAX + parcel->delivery.profile.len);
+    bool ok = spool_write(&parcel->delivery, lane->row->name, sender_address_hash(lane->sender),
+                          &file, err);
+    list_spool(up, &list);
+    if (ok && !make_room(up, &list, file.len)) {
+        ok = err_set(err, ERR_LIMIT, 0,
+                     "the spool %s has no room for %zu KB: it takes no more than --spool-max and a "
+                     "tenth of the free disk",
+                     up->store.path, (file.len + 1023) / 1024);
+    }
+    ok = ok && store_put(&up->store, parcel->name, buf_slice(&file), err);
+    vec_release(&list.files);
+    buf_release(&file);
+    return ok;
+}
+
+void spool_keep(struct lane *lane, struct parcel *parcel)
+{
+    struct err err;
+    spool_name(&parcel->delivery, lane->row->name, parcel->name);
+    if (!lane->up->has_store) {
+        return;
+    }
+    parcel->in_spool = write_parcel(lane, parcel, &err);
+    if (parcel->in_spool) {
+        pthread_mutex_lock(&lane->up->lock);
+        lane->spooled++;
+        pthread_mutex_unlock(&lane->up->lock);
+    } else {
+        log_once(lane->up->log, LOG_WARNING, "%s; what is not sent is kept in memory only",
+                 err.text);
+    }
+}
+
+void spool_drop(struct lane *lane, const char *name)
+{
+    store_remove(&lane->up->store, name);
+    pthread_mutex_lock(&lane->up->lock);
+    lane->spooled -= lane->spooled > 0;
+    pthread_mutex_unlock(&lane->up->lock);
+}
+
+bool spool_oldest(struct lane *lane, struct window_key after, struct window_key *key,
+                  char name[static SPOOL_NAME_MAX])
+{
+    struct spool_list list;
+    bool found = false;
+    if (!lane->up->has_store) {
+        return false;
+    }
+    list_spool(lane->up, &list);
+    vec_each(&list.files, file)
+    {
+        if (str_eq(file->backend, str_of(lane->row->name)) && window_key_less(after, file->key) &&
+            map_find(&lane->left_alone, str_hash(str_of(file->name))) == NULL) {
+            *key = file->key;
+            memcpy(name, file->name, SPOOL_NAME_MAX);
+            found = true;
+            break;
+        }
+    }
+    vec_release(&list.files);
+    return found;
+}
+
+static void leave_alone(struct lane *lane, const char *name)
+{
+    if (lane->left_alone.len > FILES_MAX ||
+        !map_put(&lane->left_alone, str_hash(str_of(name)), 1)) {
+        spool_drop(lane, name);
+    }
+}
+
+/* One that a run with more memory has left does not fit into ours. */
+static size_t most_file_bytes(struct uploader *up)
+{
+    pthread_mutex_lock(&up->lock);
+    size_t most = up->most_bytes + SPOOL_HEAD_MAX;
+    pthread_mutex_unlock(&up->lock);
+    return most;
+}
+
+static void skip_unread(struct lane *lane, const char *name, const struct err *err)
+{
+    struct uploader *up = lane->up;
+    leave_alone(lane, name); /* it was evicted, or cannot be read */
+    if (err->kind == ERR_LIMIT) {
+        log_once_for(up->log, LOG_WARNING, "a large file",
+                     "the spool %s holds windows that are larger than an eighth of --max-memory: "
+                     "they stay there; raise it, or send them with pillion upload",
+                     up->store.path);
+    }
+}
+
+bool spool_load(struct lane *lane, const char *name, struct parcel *out)
+{
+    struct uploader *up = lane->up;
+    struct err err;
+    struct str backend;
+    uint64_t hash;
+    *out = (struct parcel){.in_spool = true};
+    snprintf(out->name, sizeof out->name, "%s", name);
+    if (!store_get(&up->store, name, most_file_bytes(up), &out->file, &err)) {
+        skip_unread(lane, name, &err);
+        return false;
+    }
+    bool ok = spool_read(buf_slice(&out->file), &out->delivery, &backend, &hash, &err);
+    if (!ok && err.kind == ERR_MALFORMED) {
+        spool_drop(lane, name);
+        pthread_mutex_lock(&up->lock);
+        lane->counts.dropped++;
+        pthread_mutex_unlock(&up->lock);
+        log_once(up->log, LOG_WARNING, "%s and was removed: %s/%s", err.text, up->store.path, name);
+    } else if (!ok || hash != sender_address_hash(lane->sender)) {
+        leave_alone(lane, name);
+        log_once_for(up->log, LOG_WARNING, "another address",
+                     "the spool %s holds windows for another address of %s, or of a later pillion: "
+                     "they stay there; pillion upload sends such files to where it is told",
+                     up->store.path, lane->row->name);
+        ok = false;
+    }
+    if (!ok) {
+        buf_release(&out->file);
+    }
+    return ok;
+}

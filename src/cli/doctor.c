@@ -1,0 +1,110 @@
+#include "cli/doctor.h"
+
+#include "capture/doctor/doctor.h"
+#include "cli/help.h"
+#include "cli/say.h"
+#include "cli/value.h"
+#include "os/console.h"
+
+#include <stdio.h>
+
+enum { ANSWER_MAX = 1 << 20, STANDARD_OUTPUT = 1 };
+
+static size_t columns(void)
+{
+    unsigned wide = console_is_terminal(STANDARD_OUTPUT) ? console_columns(STANDARD_OUTPUT) : 0;
+    return wide > 0 && wide < HELP_COLUMNS ? wide : HELP_COLUMNS;
+}
+
+/* "set, 40 characters": the rest of a secret is nobody's business. */
+static void hide(struct doctor_setting *setting, const char *text)
+{
+    (void)snprintf(setting->secret, sizeof setting->secret, "set, %zu characters", strlen(text));
+    setting->value = str_of(setting->secret);
+}
+
+/* "https://user:password@host" */
+static bool has_credentials(const char *text)
+{
+    for (const char *at = text; (at = strstr(at, "://")) != NULL;) {
+        at += 3;
+        if (at[strcspn(at, "/@")] == '@')
+            return true;
+    }
+    return false;
+}
+
+static const char *default_of(const struct option *row)
+{
+    bool value = false;
+    if (row->kind != KIND_FLAG)
+        return row->fallback ? row->fallback : "";
+    if (row->fallback)
+        (void)value_flag(row->fallback, &value);
+    return value ? "on" : "off";
+}
+
+static void describe(const struct option *row, const struct given *given,
+                     struct doctor_setting *out)
+{
+    *out = (struct doctor_setting){.name = str_of(row->name), .source = STR("default")};
+    out->value = str_of(given->text ? given->text : default_of(row));
+    if (given->text)
+        out->source = given->variable.len > 0 ? given->variable : STR("command line");
+}
+
+/* Of each option that a profile would go by. */
+static size_t list_settings(const struct request *request,
+                            struct doctor_setting out[static OPTION_MAX])
+{
+    size_t count = 0;
+    for (size_t i = 0; i < option_count; i++) {
+        const struct option *row = &option_table[i];
+        if (row->state != STATE_WORKS || row->kind == KIND_ACTION ||
+            !(option_commands(row) & COMMAND_BIT(COMMAND_RUN)))
+            continue;
+        describe(row, &request->given[i], &out[count]);
+        bool is_secret = row->kind == KIND_SECRET || row->kind == KIND_SECRETS;
+        const char *text = request->given[i].text;
+        if (text && (is_secret || has_credentials(text)))
+            hide(&out[count], text);
+        count++;
+    }
+    return count;
+}
+
+struct told {
+    struct doctor_setting settings[OPTION_MAX];
+    size_t count;
+};
+
+static int answer(const struct request *request, const struct told *told,
+                  const struct doctor_facts *facts)
+{
+    struct doctor_report report;
+    struct buf out;
+    buf_init(&out, ANSWER_MAX);
+    doctor_judge(facts, &report);
+    if (request->json)
+        doctor_json(facts, &report, told->settings, told->count, &out);
+    else
+        doctor_text(facts, &report, columns(), &out);
+    bool said = say_result(buf_slice(&out));
+    buf_release(&out);
+    return said && report.can_profile ? 0 : 1;
+}
+
+int doctor_run(const struct request *request)
+{
+    struct doctor_facts facts;
+    struct told told;
+    struct err err;
+    told.count = list_settings(request, told.settings); /* secrets are overwritten when they were used */
+    if (!doctor_look(&request->settings, &facts, &err)) {
+        say("%s", err.text);
+        return 1;
+    }
+    int status = answer(request, &told, &facts);
+    doctor_release(&facts);
+    return status;
+}

@@ -1,0 +1,165 @@
+/*
+ * backend: the services that a profile can be sent to. One row and one file each.
+ *
+ * Concept. What is kept for a window, in memory or in the spool, is a delivery: its times and one
+ * encoded profile, of the form that the back end's row names. Only when it is sent does the row
+ * make a request of it, so that a token, a process id given by the server, or another address never
+ * lies on a disk. The row also judges the answer. Rows are pure; capture/upload/uploader.h drives them.
+ *
+ *     backend_by_name / backend_from_environment
+ *     row->address(&context, &place, &address, &err)      where there is one: options and variables
+ *     row->request(&context, &delivery, &request, &text, &err)
+ *     row->judge(&context, &answer, &err) → enum verdict
+ *
+ * `request` appends to `text`, which the caller has initialised with the most that a request may
+ * have; the client is given context->url as it is after it. A delivery that is larger than
+ * most_bytes, or that was answered with VERDICT_SMALLER, goes through shrink.h.
+ *
+ * Ownership: texts of the request that are not the delivery's or the context's lie in `text`, which
+ * must outlive it.
+ */
+#ifndef DELIVER_BACKEND_H
+#define DELIVER_BACKEND_H
+
+#include "base/iface.h"
+#include "deliver/http.h"
+#include "deliver/url.h"
+
+struct fact {
+    struct str name, value;
+};
+
+/* Where the profiles come from, by capture/upload/origin.h: from one request to the next there may be another one
+ * that knows more. Empty texts where it is not known. */
+struct origin {
+    struct str service, hostname, private_ip, mac_address;
+    struct str cloud_provider; /* "AWS", "GCP", "Azure", "Unknown" */
+    unsigned processors;   /* that the task or the container may use, else the machine's */
+    uint64_t memory_bytes; /* the same */
+    struct str os_name, os_release, kernel_release, kernel_version, hardware_type;
+    struct str libc_type, libc_version;
+    uint32_t pid;
+    uint64_t spawn_wall_ns, boot_ns; /* when the profiler started; and the machine's uptime then */
+    struct str run_mode, deployment_type;
+    struct fact arguments[64]; /* of the command line, secrets left out */
+    size_t argument_count;
+    struct fact tags[32];      /* --tags, as given */
+    size_t tag_count;
+    struct str container_id;   /* of the container we run in; empty: none, or it is not told */
+    uint64_t cgroup_inode;     /* names the container where its id is hidden; 0: not known */
+    /* What the platform says of this place, by OpenTelemetry's names: "cloud.region",
+     * "aws.ecs.task.arn", "k8s.pod.name" … Each name once, no empty values; numbers are texts. */
+    struct fact resource[48];
+    size_t resource_count;
+};
+
+/* A tag that somebody gave, or a fact of the platform, that no request holds as it is. */
+struct omission {
+    struct fact fact;
+    bool is_tag;
+    const char *why; /* and so what would be taken: "a tag begins with a letter" */
+};
+
+struct omissions {
+    struct omission list[32 + 48 + 1]; /* tags, facts, and the container's id */
+    size_t count;
+};
+
+struct delivery {
+    uint64_t start_wall_ns, end_wall_ns;
+    unsigned frequency_hz;
+    struct str format;  /* "col", "pprof", "otlp": of encode/encode.h */
+    struct str profile; /* as that encoder wrote it: pprof is gzip'd, col is text */
+    uint64_t sequence;  /* of the run: 1, 2 … */
+    bool shrunk;        /* made smaller: shrink.h */
+    double cpu_percent, memory_percent; /* of the machine, as far as known; else < 0 */
+};
+
+struct backend_context {
+    const struct origin *origin;
+    struct str token;
+    struct url url;
+    uint64_t now_wall_ns;
+    char gpid[64];          /* studio: given by the server */
+    bool fallback;          /* pyroscope: the old address, because the new one is not there */
+    struct str method;      /* http: PUT or POST; empty is PUT */
+    struct fact headers[16]; /* as given; none is ever shown */
+    size_t header_count;
+    struct str tenant;      /* pyroscope: one of several that a server keeps apart */
+    struct str path;        /* http, datadog: the address's own, moved here from `url` by a request,
+                             * as it is not simply what stands before the target */
+    bool agentless;         /* datadog: to the service itself, with the token */
+    struct str external_env; /* datadog: names the container to an agent of Kubernetes */
+    uint64_t timeout_ns;    /* of the back end's own variables; 0: none */
+    uint8_t otlp_minor;     /* otlp: of the protocol's release 1.x; 0: the newest known */
+    bool whole_path;        /* otlp: the address's path is all of it, nothing is put behind it */
+    bool service_given;     /* otlp: origin->service was asked for, and is no guess */
+};
+
+/* What an address is found by, where that is more than a variable and a default. */
+struct backend_place {
+    struct str (*variable)(void *context, const char *name); /* empty when it is not set */
+    bool (*exists)(void *context, const char *path);
+    void *context;
+    struct str given;       /* --server-host; empty: it was not given */
+    struct str agent_host;  /* --host, or the variable that means the same */
+    unsigned agent_port;    /* likewise; 0: not given */
+    bool agent_told;        /* one of them by an option of our own */
+    bool agentless;
+};
+
+enum verdict {
+    VERDICT_TAKEN,
+    VERDICT_LATER,    /* trouble that passes: try again with back-off */
+    VERDICT_CONFIG,   /* someone has to change something: 401, 403, 404; said once, tried again slowly */
+    VERDICT_SMALLER,  /* 413: shrink or split, then try again */
+    VERDICT_REFUSED,  /* this one will never be taken: 400, 422; dropped and counted */
+    VERDICT_AGAIN,    /* the context was changed (a fallback): try again at once */
+};
+
+struct backend {
+    const char *name;
+    const char *title;         /* in words */
+    const char *format;        /* that it wants */
+    const char *default_host;  /* URL; null: one has to be given */
+    uint16_t default_port;
+    size_t most_bytes;         /* of a request's body, by what the service's usual set-up takes; 0: any */
+    const char *env_host, *env_token, *env_service; /* its own conventions; blanks between several; null */
+    const char *env_tenant;
+    bool needs_token;
+    bool keeps_token;          /* from agents: it is needed, and sent, agentless alone */
+    bool names_host;           /* whatever facts are told: it refuses a profile without, or the address asks */
+    bool unpacks;              /* making a request takes for a moment several times the profile */
+    bool idempotent;           /* a request that is sent twice counts once */
+    uint64_t most_age_ns;      /* older ones are not taken by the service; 0: any */
+
+    /* Writes the address, and to the context what depends on it. Null: it is the one given, else
+     * that of env_host, else default_host. */
+    bool (*address)(struct backend_context *context, const struct backend_place *place,
+                    struct buf *out, struct err *err);
+    bool (*request)(struct backend_context *context, const struct delivery *delivery,
+                    struct http_request *out, struct buf *text, struct err *err);
+    /* Of an answer to a delivery, or to a question after health. `err` gets the sentence to be
+     * shown unless it was taken, and then perhaps a warning; no secret is in it, though the server
+     * may have said one. */
+    enum verdict (*judge)(struct backend_context *context, const struct http_answer *answer,
+                          struct err *err);
+    /* A request that only asks whether the service is there; null: it has none. */
+    bool (*health)(struct backend_context *context, struct http_request *out, struct buf *text,
+                   struct err *err);
+    /* What a request leaves out of the origin: by the same code that makes it. A tag that says what
+     * is said anyway is none. Null: nothing ever is. */
+    void (*omits)(const struct backend_context *context, struct omissions *out);
+};
+
+enum { BACKEND_COUNT = 5 };
+extern const struct backend backends[BACKEND_COUNT];
+
+/* Null when there is none of this name. */
+const struct backend *backend_by_name(struct str name);
+
+/* The one whose variables are set; null: none is. */
+const struct backend *backend_from_environment(struct str (*get)(void *context, const char *name),
+                                               void *context);
+
+#endif

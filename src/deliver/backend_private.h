@@ -1,0 +1,124 @@
+/*
+ * backend_private: the rows' functions, and what they have in common.
+ *
+ * A request's own texts lie in one buf, which moves while it grows: a `span` remembers where a text
+ * is, and becomes a slice once all is written.
+ */
+#ifndef DELIVER_BACKEND_PRIVATE_H
+#define DELIVER_BACKEND_PRIVATE_H
+
+#include "deliver/backend.h"
+#include "deliver/pprof_cut.h"
+
+bool studio_request(struct backend_context *context, const struct delivery *delivery,
+                    struct http_request *out, struct buf *text, struct err *err);
+enum verdict studio_judge(struct backend_context *context, const struct http_answer *answer,
+                          struct err *err);
+bool studio_health(struct backend_context *context, struct http_request *out, struct buf *text,
+                   struct err *err);
+void studio_omits(const struct backend_context *context, struct omissions *out);
+
+bool pyroscope_request(struct backend_context *context, const struct delivery *delivery,
+                       struct http_request *out, struct buf *text, struct err *err);
+enum verdict pyroscope_judge(struct backend_context *context, const struct http_answer *answer,
+                             struct err *err);
+void pyroscope_omits(const struct backend_context *context, struct omissions *out);
+
+bool plain_request(struct backend_context *context, const struct delivery *delivery,
+                   struct http_request *out, struct buf *text, struct err *err);
+enum verdict plain_judge(struct backend_context *context, const struct http_answer *answer,
+                         struct err *err);
+
+bool datadog_address(struct backend_context *context, const struct backend_place *place,
+                     struct buf *out, struct err *err);
+bool datadog_request(struct backend_context *context, const struct delivery *delivery,
+                     struct http_request *out, struct buf *text, struct err *err);
+enum verdict datadog_judge(struct backend_context *context, const struct http_answer *answer,
+                           struct err *err);
+void datadog_omits(const struct backend_context *context, struct omissions *out);
+
+/* Datadog's event.json: what the profile is of. `attachment` is its file's name. */
+void datadog_event(struct buf *out, const struct backend_context *context,
+                   const struct delivery *delivery, const char *attachment);
+bool otlp_request(struct backend_context *context, const struct delivery *delivery,
+                  struct http_request *out, struct buf *text, struct err *err);
+enum verdict otlp_judge(struct backend_context *context, const struct http_answer *answer,
+                        struct err *err);
+void otlp_omits(const struct backend_context *context, struct omissions *out);
+
+/* The header line of collapsed stacks as the studio wants it: with every fact about where they
+ * come from. `line` is the one that is there, without its line end; empty: there is none. */
+void studio_header(struct buf *out, struct str line, const struct backend_context *context,
+                   const struct delivery *delivery);
+
+/* What is known of the cloud and the container, as an object with the names that it gives them. */
+void studio_cloud(struct buf *out, const struct origin *origin);
+
+struct span {
+    size_t at, len;
+};
+
+/* What was appended to `text` since it was `at` bytes long. */
+static inline struct span span_since(const struct buf *text, size_t at)
+{
+    return (struct span){at, text->len - at};
+}
+
+static inline struct str span_of(const struct buf *text, struct span span)
+{
+    return (struct str){text->ptr + span.at, span.len};
+}
+
+/* Appends the delivery's profile, which has to be pprof, as the service's rules want it. */
+bool backend_fit_pprof(const char *title, const struct delivery *delivery,
+                       const struct pprof_cut_rules *rules, struct buf *out, struct err *err);
+
+/* Makes a POST, as yet without headers, of what stands at these places in `text`; false when that
+ * became larger than it may. */
+bool backend_post(struct http_request *out, const struct buf *text, struct span target,
+                  struct span body, struct err *err);
+
+/* False, with the reason, when a text cannot be a header's value. `what` names it: "the token". */
+bool backend_check_header(const char *what, struct str value, struct err *err);
+
+/* Did the user give this header? */
+bool backend_is_given(const struct backend_context *context, const char *name);
+
+/* Writes what an Authorization header says of the context's token: "user:password" is Basic,
+ * else Bearer; nothing without a token, or where the user gave such a header. */
+struct span backend_authorization(const struct backend_context *context, struct buf *text);
+
+/* Adds the headers that the user gave, the authorization when it is not empty, and a tenant. */
+bool backend_add_headers(const struct backend_context *context, struct http_request *out,
+                         struct str authorization, struct err *err);
+
+/* What the server says in words: the "message" of a JSON object, a JSON string, or a line of
+ * text; "" for a page. The token never stands in it. */
+enum { BACKEND_MESSAGE_MAX = 160 };
+void backend_message(const struct backend_context *context, const struct http_answer *answer,
+                     char out[static BACKEND_MESSAGE_MAX]);
+
+/* Puts stars where the secret stands in what was appended since the text was `from` bytes long. */
+void backend_hide(struct buf *text, size_t from, struct str secret);
+
+/* Do these words stand anywhere in the answer? */
+bool backend_says(const struct http_answer *answer, const char *words);
+
+/* What a status means to most services, and the sentence for it. */
+enum verdict backend_judge(const struct backend_context *context, const char *title,
+                           const struct http_answer *answer, struct err *err);
+
+/* The same verdicts' sentence with a remedy of one's own; "" for none. */
+void backend_blame(const struct backend_context *context, const char *title,
+                   const struct http_answer *answer, const char *remedy, struct err *err);
+
+/* A UUID of these bits; version 8: of one's own making (RFC 9562 5.8). */
+void backend_uuid(char out[static 40], uint64_t one, uint64_t two);
+
+/* Notes that the fact is left out, unless `why` is null; `out` may be null. */
+void backend_omit(struct omissions *out, const struct fact *fact, bool is_tag, const char *why);
+
+/* The value of the named argument or tag; empty when it is not there. */
+const struct fact *backend_fact(const struct fact *facts, size_t count, struct str name);
+
+#endif

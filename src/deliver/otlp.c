@@ -1,0 +1,427 @@
+#include "deliver/backend_private.h"
+
+#include "base/gzip.h"
+#include "base/protobuf.h"
+#include "base/utf8.h"
+#include "deliver/otlp_cut.h"
+#include "deliver/otlp_pass.h"
+
+#include <stdlib.h>
+
+#define TARGET "/v1development/profiles"
+
+/* A collector takes 20 MiB unpacked by its usual set-up. */
+enum { PLAIN_MOST = 16 * 1024 * 1024 };
+
+/* Pyroscope takes 30 labels in all: each resource has up to four of its own, each sample two, and
+ * the server adds four. */
+enum { ATTRIBUTES_MAX = 20, KEY_MAX_BYTES = 128, VALUE_MAX_BYTES = 1024 };
+
+/* ---- where the profiles come from ---- */
+
+/* The attributes, by their places in `text`. */
+struct attributes {
+    struct span keys[ATTRIBUTES_MAX], fields[ATTRIBUTES_MAX];
+    size_t count;
+    struct buf text, value, pair;
+};
+
+/* Its place, or a->count. */
+static size_t key_of(const struct attributes *a, struct str key)
+{
+    size_t i = 0;
+    while (i < a->count && !str_eq(span_of(&a->text, a->keys[i]), key)) {
+        i++;
+    }
+    return i;
+}
+
+/* The value, a KeyValue of it, and that as a field of a resource. */
+static void put_field(struct attributes *a, struct str key, struct str value)
+{
+    struct buf any;
+    buf_init(&any, VALUE_MAX_BYTES * 4);
+    buf_clear(&a->value);
+    utf8_add(&a->value, value);
+    protobuf_text(&any, OTLP_VALUE_TEXT, buf_slice(&a->value));
+    buf_clear(&a->pair);
+    protobuf_text(&a->pair, OTLP_KEY, key);
+    protobuf_message(&a->pair, OTLP_VALUE, &any);
+    protobuf_message(&a->text, OTLP_RESOURCE_ATTRIBUTE, &a->pair);
+    buf_release(&any);
+}
+
+/* What became of an attribute. One without a value is none, and nothing is lost by that. */
+enum fate { ADDED, NAMESAKE, NO_ROOM };
+
+/* The last one that was written is taken back when its name is there already. */
+static enum fate keep(struct attributes *a, struct span key, struct span field)
+{
+    size_t same = key_of(a, span_of(&a->text, key));
+    if (same < a->count) {
+        bool is_said = str_eq(span_of(&a->text, field), span_of(&a->text, a->fields[same]));
+        a->text.len = key.at;
+        return is_said ? ADDED : NAMESAKE;
+    }
+    if (a->count == ATTRIBUTES_MAX) {
+        a->text.len = key.at;
+        return NO_ROOM;
+    }
+    a->keys[a->count] = key;
+    a->fields[a->count++] = field;
+    return ADDED;
+}
+
+static enum fate add(struct attributes *a, struct str name, struct str value)
+{
+    size_t at = a->text.len;
+    char key[KEY_MAX_BYTES * 4];
+    if (name.len == 0 || value.len == 0) {
+        return ADDED;
+    }
+    utf8_add(&a->text, str_sub(name, 0, KEY_MAX_BYTES));
+    struct span span = span_since(&a->text, at);
+    if (a->text.failed) {
+        return ADDED; /* so has the request */
+    }
+    memcpy(key, a->text.ptr + at, span.len);
+    at = a->text.len;
+    put_field(a, (struct str){key, span.len}, str_sub(value, 0, VALUE_MAX_BYTES));
+    return keep(a, span, span_since(&a->text, at));
+}
+
+static unsigned digit_of(char c)
+{
+    return c >= '0' && c <= '9'   ? (unsigned)(c - '0')
+           : c >= 'a' && c <= 'f' ? (unsigned)(c - 'a' + 10)
+           : c >= 'A' && c <= 'F' ? (unsigned)(c - 'A' + 10)
+                                  : 16;
+}
+
+/* OTEL_RESOURCE_ATTRIBUTES, which tags may come from, escapes what it cannot hold. */
+static void unescape(struct buf *out, struct str text)
+{
+    buf_clear(out);
+    for (size_t i = 0; i < text.len; i++) {
+        unsigned high = i + 2 < text.len ? digit_of(text.ptr[i + 1]) : 16;
+        unsigned low = i + 2 < text.len ? digit_of(text.ptr[i + 2]) : 16;
+        bool is_escape = text.ptr[i] == '%' && high < 16 && low < 16;
+        buf_byte(out, is_escape ? (char)(high << 4 | low) : text.ptr[i]);
+        i += is_escape ? 2 : 0;
+    }
+}
+
+static struct str tag_key(struct str name)
+{
+    return str_eq(name, STR("env"))       ? STR("deployment.environment.name")
+           : str_eq(name, STR("version")) ? STR("service.version")
+                                          : name;
+}
+
+/* A service that was named counts more than one among the tags. */
+static void put_service(const struct backend_context *context, struct attributes *a,
+                        struct buf *value)
+{
+    const struct origin *origin = context->origin;
+    const struct fact *tag = backend_fact(origin->tags, origin->tag_count, STR("service.name"));
+    if (tag != NULL && !context->service_given) {
+        unescape(value, tag->value);
+        add(a, STR("service.name"), buf_slice(value));
+    }
+    add(a, STR("service.name"), origin->service);
+}
+
+static const char no_room[] =
+    "a profile has at most twenty attributes that say where it comes from; give fewer tags";
+
+/* Of the service's name put_service has decided. */
+static void put_tag(struct attributes *a, const struct fact *tag, struct buf *value,
+                    struct omissions *left_out)
+{
+    unescape(value, tag->value);
+    enum fate fate = add(a, tag_key(tag->name), buf_slice(value));
+    bool is_service = str_eq(tag->name, STR("service.name"));
+    backend_omit(left_out, tag, true,
+                 fate == NO_ROOM                   ? no_room
+                 : fate == NAMESAKE && !is_service ? "another attribute has this name"
+                                                   : NULL);
+}
+
+/* What is told by somebody counts more than what the platform says by the same name. */
+static void put_fact(struct attributes *a, struct str name, struct str value,
+                     struct omissions *left_out)
+{
+    const struct fact fact = {name, value};
+    backend_omit(left_out, &fact, false, add(a, name, value) == NO_ROOM ? no_room : NULL);
+}
+
+static void put_origin(const struct backend_context *context, struct attributes *a,
+                       struct omissions *left_out)
+{
+    const struct origin *origin = context->origin;
+    struct buf value;
+    buf_init(&value, 64 * 1024);
+    put_service(context, a, &value);
+    add(a, STR("host.name"), origin->hostname);
+    for (size_t i = 0; i < origin->tag_count; i++) {
+        put_tag(a, &origin->tags[i], &value, left_out);
+    }
+    put_fact(a, STR("container.id"), origin->container_id, left_out);
+    for (size_t i = 0; i < origin->resource_count; i++) {
+        put_fact(a, origin->resource[i].name, origin->resource[i].value, left_out);
+    }
+    a->text.failed |= value.failed;
+    buf_release(&value);
+}
+
+static struct attributes *new_attributes(void)
+{
+    struct attributes *a = calloc(1, sizeof *a);
+    if (a != NULL) {
+        buf_init(&a->text, (ATTRIBUTES_MAX + 1) * 8 * (KEY_MAX_BYTES + VALUE_MAX_BYTES));
+        buf_init(&a->value, 4 * VALUE_MAX_BYTES);
+        buf_init(&a->pair, 8 * VALUE_MAX_BYTES);
+    }
+    return a;
+}
+
+static void free_attributes(struct attributes *a)
+{
+    buf_release(&a->text);
+    buf_release(&a->value);
+    buf_release(&a->pair);
+    free(a);
+}
+
+void otlp_omits(const struct backend_context *context, struct omissions *out)
+{
+    struct attributes *a = new_attributes();
+    if (a != NULL) {
+        put_origin(context, a, out);
+        free_attributes(a);
+    }
+}
+
+/* ---- the request ---- */
+
+static bool send_field(struct sink *sink, unsigned field, struct str bytes, struct err *err)
+{
+    struct buf head;
+    buf_init(&head, 16);
+    protobuf_varint(&head, field << 3 | PROTOBUF_BYTES);
+    protobuf_varint(&head, bytes.len);
+    bool ok = sink_write(sink, head.ptr, head.len, err) &&
+              sink_write(sink, bytes.ptr, bytes.len, err);
+    buf_release(&head);
+    return ok;
+}
+
+/* Resources get what is added; the tables have the same numbers in all releases. */
+static bool send_fields(struct otlp_pass *pass, struct str request, struct sink *sink,
+                        struct err *err)
+{
+    struct cursor c = cursor_of(request.ptr, request.len);
+    struct protobuf_field f;
+    struct buf resource;
+    bool ok = true;
+    buf_init(&resource, OTLP_PASS_MAX_BYTES);
+    while (ok && protobuf_next(&c, &f)) {
+        bool is_resource = f.number == OTLP_REQUEST_RESOURCE;
+        buf_clear(&resource);
+        if (is_resource) {
+            otlp_pass_put(pass, OTLP_RESOURCE_PROFILES, f.bytes, &resource);
+        }
+        ok = !resource.failed && !pass->damaged && f.wire == PROTOBUF_BYTES &&
+             send_field(sink, f.number, is_resource ? buf_slice(&resource) : f.bytes, err);
+    }
+    ok = ok && !c.short_read;
+    buf_release(&resource);
+    return ok;
+}
+
+static bool pack(struct otlp_pass *pass, struct str request, struct buf *text, struct err *err)
+{
+    struct gzip *gzip = malloc(sizeof *gzip);
+    struct sink packed = sink_of_buf(text);
+    struct err why = {0};
+    if (gzip == NULL || !gzip_open_quick(gzip, &packed, err)) {
+        free(gzip);
+        return err_set(err, ERR_MEMORY, 0, "no memory to compress with");
+    }
+    struct sink plain = gzip_sink(gzip);
+    bool ok = send_fields(pass, request, &plain, &why) && gzip_finish(gzip, &why);
+    gzip_release(gzip);
+    free(gzip);
+    if (text->failed) {
+        return err_set(err, ERR_LIMIT, 0, "the request is larger than %zu bytes", text->max);
+    }
+    return ok || err_set(err, ERR_MALFORMED, 0, "it is no OpenTelemetry profile, or a damaged one");
+}
+
+static bool put_body(const struct backend_context *context, struct str request, struct buf *text,
+                     struct err *err)
+{
+    struct otlp_pass pass;
+    struct otlp_pass_attribute list[ATTRIBUTES_MAX];
+    struct attributes *a = new_attributes();
+    if (a == NULL) {
+        return err_set(err, ERR_MEMORY, 0, "no memory for a request");
+    }
+    put_origin(context, a, NULL);
+    for (size_t i = 0; i < a->count; i++) {
+        list[i] = (struct otlp_pass_attribute){span_of(&a->text, a->keys[i]),
+                                               span_of(&a->text, a->fields[i])};
+    }
+    otlp_pass_init(&pass);
+    pass.minor = context->otlp_minor != 0 ? context->otlp_minor : 10;
+    pass.attributes = list;
+    pass.attribute_count = a->count;
+    bool ok = pack(&pass, request, text, err);
+    otlp_pass_release(&pass);
+    free_attributes(a);
+    return ok;
+}
+
+/* As large as a collector takes, or smaller. */
+static bool fit(const struct delivery *delivery, struct buf *smaller, struct str *out,
+                struct err *err)
+{
+    *out = delivery->profile;
+    if (out->len <= PLAIN_MOST) {
+        return true;
+    }
+    bool ok = otlp_cut(delivery->profile, PLAIN_MOST, smaller, err);
+    *out = buf_slice(smaller);
+    return ok;
+}
+
+/* The address is what a path is put behind, unless it is the whole of it. */
+static struct str target_of(const struct backend_context *context)
+{
+    bool is_whole = context->whole_path || str_ends(context->url.path, STR(TARGET));
+    return is_whole ? STR("") : STR(TARGET);
+}
+
+bool otlp_request(struct backend_context *context, const struct delivery *delivery,
+                  struct http_request *out, struct buf *text, struct err *err)
+{
+    struct buf smaller;
+    struct str profile;
+    if (!str_eq(delivery->format, STR("otlp"))) {
+        return err_set(err, ERR_USAGE, 0, "OpenTelemetry takes its own form, not %.*s",
+                       (int)delivery->format.len, delivery->format.ptr);
+    }
+    struct span authorization = backend_authorization(context, text);
+    size_t at = text->len;
+    buf_init(&smaller, OTLP_PASS_MAX_BYTES);
+    bool ok = fit(delivery, &smaller, &profile, err) && put_body(context, profile, text, err);
+    buf_release(&smaller);
+    if (!ok) {
+        return false;
+    }
+    *out = (struct http_request){.method = "POST", .target = target_of(context),
+                                 .body = span_of(text, span_since(text, at))};
+    return http_add(out, STR("Content-Type"), STR("application/x-protobuf"), false) &&
+           http_add(out, STR("Content-Encoding"), STR("gzip"), false) &&
+           backend_add_headers(context, out, span_of(text, authorization), err);
+}
+
+/* ---- the answer ---- */
+
+/* The text of a google.rpc.Status; empty when the bytes are none. */
+static struct str status_text(struct str body)
+{
+    enum { CODE = 1, MESSAGE, DETAILS };
+    struct cursor c = cursor_of(body.ptr, body.len);
+    struct protobuf_field f;
+    struct str text = STR("");
+    while (protobuf_next(&c, &f)) {
+        if (f.number > DETAILS || (f.number == CODE) != (f.wire == PROTOBUF_VARINT)) {
+            return STR("");
+        }
+        text = f.number == MESSAGE ? f.bytes : text;
+    }
+    return c.short_read || !utf8_valid(text) ? STR("") : text;
+}
+
+/* As the common sentences want it: words, whatever they came as. */
+static void to_words(const struct http_answer *answer, struct str words, struct http_answer *out)
+{
+    *out = *answer;
+    buf_init(&out->body, HTTP_BODY_MAX);
+    buf_str(&out->body, words.len > 0 ? words : buf_slice(&answer->body));
+}
+
+struct partial {
+    uint64_t rejected;
+    struct str message;
+};
+
+static struct partial partial_of(const struct http_answer *answer)
+{
+    enum { PARTIAL = 1, REJECTED = 1, MESSAGE = 2 };
+    struct partial partial = {0, STR("")};
+    struct cursor c = cursor_of(answer->body.ptr, answer->body.len);
+    struct protobuf_field f, inner;
+    while (protobuf_next(&c, &f)) {
+        struct cursor message = cursor_of(f.bytes.ptr, f.bytes.len);
+        while (f.number == PARTIAL && protobuf_next(&message, &inner)) {
+            partial.rejected = inner.number == REJECTED ? inner.value : partial.rejected;
+            partial.message = inner.number == MESSAGE ? inner.bytes : partial.message;
+        }
+    }
+    return partial;
+}
+
+/* What was taken only in part must not be sent again; words without a number are a warning, which
+ * stands in `err` then. */
+static enum verdict judge_taken(const struct backend_context *context,
+                                const struct http_answer *answer, struct err *err)
+{
+    struct partial partial = partial_of(answer);
+    struct http_answer words;
+    char message[BACKEND_MESSAGE_MAX];
+    if (partial.rejected == 0 && partial.message.len == 0) {
+        return VERDICT_TAKEN;
+    }
+    to_words(answer, partial.message.len > 0 ? partial.message : STR("no reason given"), &words);
+    backend_message(context, &words, message);
+    buf_release(&words.body);
+    err_set(err, ERR_NETWORK, 0, "OpenTelemetry at %.*s: %s%s", (int)context->url.host.len,
+            context->url.host.ptr,
+            partial.rejected != 0 ? "not all profiles of a window were taken: " : "", message);
+    return partial.rejected != 0 ? VERDICT_REFUSED : VERDICT_TAKEN;
+}
+
+/* By the protocol only these pass by themselves. A 500 is no such: Pyroscope answers it to a
+ * profile that it cannot convert, now and ever. */
+static bool may_pass(unsigned status)
+{
+    return status == 429 || status == 502 || status == 503 || status == 504;
+}
+
+static const char *remedy_of(unsigned status)
+{
+    return status == 404   ? "; a collector has profiles only with the feature gate "
+                             "service.profilesSupport and a pipeline for them"
+           : status == 415 ? "; it takes no profiles in this form: is the address right?"
+                           : "";
+}
+
+enum verdict otlp_judge(struct backend_context *context, const struct http_answer *answer,
+                        struct err *err)
+{
+    struct http_answer words;
+    struct err why = {0};
+    to_words(answer, status_text(buf_slice(&answer->body)), &words);
+    enum verdict verdict = backend_judge(context, "OpenTelemetry", &words, &why);
+    buf_release(&words.body);
+    if (verdict == VERDICT_TAKEN) {
+        return judge_taken(context, answer, err);
+    }
+    err_set(err, why.kind, why.number, "%s%s", why.text, remedy_of(answer->status));
+    if (answer->status == 415) {
+        return VERDICT_CONFIG;
+    }
+    return verdict == VERDICT_LATER && !may_pass(answer->status) ? VERDICT_REFUSED : verdict;
+}

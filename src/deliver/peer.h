@@ -1,0 +1,60 @@
+/*
+ * peer: the server's certificates as they come in a handshake, and the verdict on them.
+ *
+ * An X.509 engine for BearSSL, around its own "minimal" one, which checks signatures, dates, the
+ * chain and the
+ * keys' sizes. Added are the check of the name with addresses (certificate.h), extendedKeyUsage,
+ * pins, and what sentences need: the leaf, and the certificate that was the matter.
+ *
+ *     peer_init(&peer, settings, host)
+ *     br_ssl_engine_set_x509(engine, &peer.vtable)
+ *     … handshake …
+ *     peer.verdict, peer.leaf, peer.blamed
+ *
+ * With pins, a leaf with a pinned key is good, and no other is: neither names nor dates nor
+ * authorities matter then.
+ */
+#ifndef DELIVER_PEER_H
+#define DELIVER_PEER_H
+
+#include "deliver/tls_private.h"
+
+enum {
+    PEER_LEAF_MAX = 16 * 1024, /* a longer certificate is not looked into, so refused */
+
+    /* Verdicts besides BearSSL's, which are below 64; alerts are from 256 on. */
+    PEER_NO_SERVER = 200, /* its extendedKeyUsage does not let it be one */
+    PEER_NOT_PINNED,
+    PEER_TOO_LONG,
+};
+
+/* What a sentence tells of one certificate. */
+struct peer_facts {
+    char subject[CERTIFICATE_TEXT_MAX], issuer[CERTIFICATE_TEXT_MAX], names[CERTIFICATE_TEXT_MAX];
+    char oid[48]; /* of a critical extension that is not understood, or of the signature */
+    uint64_t not_before_s, not_after_s;
+    bool self_signed;
+    bool known; /* it could be parsed */
+};
+
+struct peer {
+    const br_x509_class *vtable; /* first: BearSSL knows a peer by this */
+    br_x509_minimal_context minimal;
+    const struct tls_settings *settings;
+    struct str host;
+    unsigned char leaf_der[PEER_LEAF_MAX], der[PEER_LEAF_MAX]; /* the leaf; that which comes in */
+    size_t leaf_len, der_len;
+    bool leaf_too_long, too_long;
+    unsigned count;        /* certificates so far */
+    bool decided;          /* before the one that comes in */
+    bool started;          /* not so in a resumed session */
+    unsigned verdict;      /* 0: good */
+    br_x509_pkey key;      /* the leaf's, when `minimal` does not give it */
+    bool own_key;
+    struct peer_facts leaf, blamed;
+};
+
+/* Settings and host are borrowed for as long as the peer is used. */
+void peer_init(struct peer *peer, const struct tls_settings *settings, struct str host);
+
+#endif

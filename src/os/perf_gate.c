@@ -1,0 +1,104 @@
+#include "os/perf_gate.h"
+#include "os/access.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static const char paranoid_file[] = "/proc/sys/kernel/perf_event_paranoid";
+
+const char *perf_gate_name(enum perf_gate gate)
+{
+    static const char *const names[] = {
+        [PERF_GATE_NONE] = "open",
+        [PERF_GATE_SECCOMP] = "seccomp filter",
+        [PERF_GATE_PARANOID] = "kernel.perf_event_paranoid",
+        [PERF_GATE_NO_KERNEL_SUPPORT] = "kernel without perf events",
+        [PERF_GATE_GVISOR] = "gVisor sandbox",
+        [PERF_GATE_MEMLOCK] = "locked-memory limit",
+        [PERF_GATE_TARGET] = "rights on the target",
+        [PERF_GATE_MODULE] = "seccomp filter or security module",
+        [PERF_GATE_OLD_KERNEL] = "attributes that this kernel does not know",
+        [PERF_GATE_DESCRIPTORS] = "limit of open files",
+        [PERF_GATE_HARDWARE] = "no such hardware counter",
+        [PERF_GATE_OTHER] = "unknown gate",
+    };
+    return names[gate];
+}
+
+void perf_look_around(struct perf_around *out)
+{
+    char text[16] = "";
+    int fd = open(paranoid_file, O_RDONLY | O_CLOEXEC);
+    ssize_t got = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+    if (fd >= 0) {
+        close(fd);
+    }
+    *out = (struct perf_around){
+        .paranoid = got <= 0 ? PERF_PARANOID_UNKNOWN : atoi(text),
+        .has_perf = fd >= 0 || access(paranoid_file, F_OK) == 0,
+        .perfmon = access_holds(CAP_PERFMON),
+    };
+}
+
+/* Without the right, level 2 refuses kernel code, and a level above refuses all. */
+static bool paranoid_refuses(bool kernel, const struct perf_around *around)
+{
+    return around->paranoid == PERF_PARANOID_UNKNOWN || around->paranoid > (kernel ? 1 : 2);
+}
+
+enum perf_gate perf_gate_of(int number, bool kernel, const struct perf_around *around)
+{
+    switch (number) {
+    case 0:
+        return PERF_GATE_NONE;
+    case EPERM:
+        return PERF_GATE_SECCOMP;
+    case EACCES:
+        return paranoid_refuses(kernel, around) ? PERF_GATE_PARANOID : PERF_GATE_MODULE;
+    case ENOSYS: /* a filter may answer so as well as a kernel built without perf */
+        return around->has_perf ? PERF_GATE_SECCOMP : PERF_GATE_NO_KERNEL_SUPPORT;
+    case ENODEV:
+        return PERF_GATE_GVISOR;
+    case EINVAL:
+    case E2BIG:
+        return PERF_GATE_OLD_KERNEL;
+    case EMFILE:
+    case ENFILE:
+        return PERF_GATE_DESCRIPTORS;
+    case ENOENT:
+    case EOPNOTSUPP:
+        return PERF_GATE_HARDWARE;
+    default:
+        return PERF_GATE_OTHER;
+    }
+}
+
+const char *perf_gate_remedy(enum perf_gate gate, bool kernel, const struct perf_around *around)
+{
+    switch (gate) {
+    case PERF_GATE_SECCOMP: /* not every engine's profile opens for the capability */
+        return around->perfmon
+                   ? "allow perf_event_open in the container's seccomp profile; CAP_PERFMON is there and "
+                     "does not open this one"
+                   : "allow perf_event_open in the container's seccomp profile, or add CAP_PERFMON "
+                     "where the profile opens for it (Docker's does from 23 on)";
+    case PERF_GATE_PARANOID:
+        return kernel ? "set kernel.perf_event_paranoid to 1 or less on the host, or add CAP_PERFMON"
+                      : "set kernel.perf_event_paranoid to 2 or less on the host";
+    case PERF_GATE_MODULE:
+        return "the paranoid level is not the cause: allow perf_event_open in the seccomp profile or "
+               "the security module's policy";
+    case PERF_GATE_NO_KERNEL_SUPPORT:
+        return "this kernel cannot be changed for it";
+    case PERF_GATE_GVISOR:
+        return "use a runtime class without gVisor";
+    case PERF_GATE_OLD_KERNEL:
+        return "Linux 4.1 or a later one is needed";
+    case PERF_GATE_DESCRIPTORS:
+        return "raise the limit of open files (ulimit -n)";
+    default:
+        return "";
+    }
+}

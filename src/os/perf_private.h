@@ -1,0 +1,74 @@
+/*
+ * perf_private: what the files of perf share.
+ *
+ *     perf.c         the CPU clock: what may be used, rings, draining
+ *     perf_follow.c  who is followed, from the first to the last event
+ *     perf_event.c   what else is sampled, beside the clock
+ *     perf_cpu.c     which CPUs there are
+ */
+#ifndef OS_PERF_PRIVATE_H
+#define OS_PERF_PRIVATE_H
+
+#include "os/perf.h"
+#include "target/cpulist.h"
+
+#include <linux/perf_event.h>
+
+enum { PERF_RECORD_MAX_BYTES = 65536 }; /* header.size is 16 bits */
+
+struct perf_ring {
+    unsigned cpu;
+    int fd;
+    struct perf_event_mmap_page *page;
+    size_t map_bytes;
+    unsigned char *scratch; /* for records that wrap; PERF_RECORD_MAX_BYTES */
+    bool open; /* false: this CPU went away */
+};
+
+/* The system call; -1 and errno. */
+int perf_open_event(const struct perf_event_attr *attr, int tid, int cpu);
+
+/* The CPU clock of a thread; that of a caught one wakes its ring's reader. */
+struct perf_event_attr perf_plain_attr(const struct perf_sampling *sampling, bool on_exec);
+struct perf_event_attr perf_caught_attr(const struct perf_sampling *sampling);
+
+void perf_close_follower(struct perf *p, struct perf_follower *f);
+
+/* The descriptor that poll finds hung up when its task and all that this has started have ended; -1: it has no
+ * event. */
+int perf_end_of(const struct perf *p, const struct perf_follower *f);
+
+/* All of a set, of one size: `pages`, or as many as are granted. */
+bool perf_open_rings(const struct perf *p, struct perf_ring *rings, size_t *pages,
+                     struct err *err);
+void perf_close_rings(struct perf_ring *rings, unsigned count);
+
+/* What a second or third set of rings would have. */
+size_t perf_wished_pages(const struct perf *p);
+
+/* CPUs to open events on, in rising order: those that are on-line, and few that may come on-line. */
+size_t perf_list_cpus(uint32_t cpus[static CPU_COUNT_MAX]);
+
+void perf_drain_ring(const struct perf_ring *ring, unsigned index,
+                     void (*each)(void *context, unsigned ring, const void *record, size_t len),
+                     void *context);
+
+/* ---- perf_event.c, for the others ---- */
+
+/* Whether rings of this size could be had as well, now. */
+bool perf_others_have_room(struct perf *p, uint64_t least_bytes);
+
+/* Gives a follower the other events: like its clock event, whose attribute is `clock`. */
+void perf_others_follow(struct perf *p, struct perf_follower *f,
+                        const struct perf_event_attr *clock);
+void perf_others_unfollow(struct perf *p, struct perf_follower *f);
+
+/* PERF_EVENT_IOC_ENABLE or _DISABLE for all of a follower's. */
+void perf_others_set(const struct perf *p, const struct perf_follower *f, unsigned long request);
+
+/* A ring's descriptor; -1: there is none. */
+int perf_other_fd(const struct perf *p, unsigned ring);
+
+void perf_close_others(struct perf *p);
+
+#endif

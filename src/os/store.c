@@ -1,0 +1,280 @@
+#include "os/store.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { TEMPORARY_AGE_S = 3600 };
+
+static const char lock_name[] = "lock";
+
+static bool failed(const char *path, int number, const char *what, struct err *err)
+{
+    return err_errno(err, number, "the spool %s cannot be %s", path, what);
+}
+
+/* ---- opening ---- */
+
+static bool make_folder(const char *path)
+{
+    char part[STORE_PATH_MAX];
+    size_t len = (size_t)snprintf(part, sizeof part, "%s", path);
+    while (len > 1 && part[len - 1] == '/') { /* what stands behind is no folder: the last one is not a parent */
+        part[--len] = '\0';
+    }
+    for (char *at = part + 1; *at != '\0'; at++) {
+        if (*at == '/') {
+            *at = '\0';
+            (void)mkdir(part, 0755);
+            *at = '/';
+        }
+    }
+    return mkdir(path, 0700) == 0 || errno == EEXIST;
+}
+
+/* The lock of a folder; -1 with errno, EWOULDBLOCK when it has an owner. */
+static int lock_folder(int dir_fd)
+{
+    int fd = openat(dir_fd, lock_name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0) {
+        int number = errno;
+        close(fd);
+        errno = number;
+        return -1;
+    }
+    return fd;
+}
+
+/* False with errno. */
+static bool take_folder(struct store *store, const char *path)
+{
+    if (!make_folder(path)) {
+        return false;
+    }
+    int dir_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int lock_fd = dir_fd < 0 ? -1 : lock_folder(dir_fd);
+    if (lock_fd < 0) {
+        int number = errno;
+        if (dir_fd >= 0) {
+            close(dir_fd);
+        }
+        errno = number;
+        return false;
+    }
+    store->dir_fd = dir_fd;
+    store->lock_fd = lock_fd;
+    snprintf(store->path, sizeof store->path, "%s", path);
+    return true;
+}
+
+static void folder_of(const char *dir, unsigned number, char out[static STORE_PATH_MAX])
+{
+    if (number <= 1) {
+        snprintf(out, STORE_PATH_MAX, "%s", dir);
+    } else {
+        snprintf(out, STORE_PATH_MAX, "%s/%u", dir, number);
+    }
+}
+
+static bool is_own_name(const char *name)
+{
+    return strcmp(name, lock_name) == 0 || str_ends(str_of(name), STR(".tmp"));
+}
+
+/* Calls `each` with what is in an open folder. */
+static void list(int dir_fd,
+                 void (*each)(void *context, int dir_fd, const char *name, const struct stat *st),
+                 void *context)
+{
+    int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *stream = fd < 0 ? NULL : fdopendir(fd);
+    if (stream == NULL) {
+        if (fd >= 0) {
+            close(fd);
+        }
+        return;
+    }
+    for (struct dirent *entry; (entry = readdir(stream)) != NULL;) {
+        struct stat st;
+        if (fstatat(dir_fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode)) {
+            each(context, dir_fd, entry->d_name, &st);
+        }
+    }
+    closedir(stream);
+}
+
+/* Where the name is there already nothing is lost: it is found at the next start. */
+static void take_over_file(void *context, int from_fd, const char *name, const struct stat *st)
+{
+    const struct store *store = context;
+    (void)st;
+    if (!is_own_name(name) && faccessat(store->dir_fd, name, F_OK, AT_SYMLINK_NOFOLLOW) < 0) {
+        (void)renameat(from_fd, name, store->dir_fd, name);
+    }
+}
+
+static void take_over(struct store *store, const char *path)
+{
+    int dir_fd = strcmp(path, store->path) == 0
+                     ? -1
+                     : open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    if (dir_fd < 0) {
+        return;
+    }
+    int lock_fd = lock_folder(dir_fd);
+    if (lock_fd >= 0) {
+        list(dir_fd, take_over_file, store);
+        close(lock_fd);
+    }
+    close(dir_fd);
+}
+
+static void remove_leftover(void *context, int dir_fd, const char *name, const struct stat *st)
+{
+    const time_t *now = context;
+    if (str_ends(str_of(name), STR(".tmp")) && st->st_mtime + TEMPORARY_AGE_S < *now) {
+        (void)unlinkat(dir_fd, name, 0);
+    }
+}
+
+bool store_open(struct store *store, const char *dir, struct err *err)
+{
+    char path[STORE_PATH_MAX];
+    if (strlen(dir) + 8 > sizeof path) {
+        return err_set(err, ERR_LIMIT, ENAMETOOLONG, "the path %.60s... is too long", dir);
+    }
+    unsigned number = 1;
+    for (folder_of(dir, number, path); !take_folder(store, path); folder_of(dir, number, path)) {
+        if (errno != EWOULDBLOCK) {
+            return failed(path, errno, "used; give another --spool-dir", err);
+        }
+        if (++number > STORE_OWNERS_MAX) {
+            return err_set(err, ERR_LIMIT, 0, "the spool %s has %d owners already", dir,
+                           STORE_OWNERS_MAX);
+        }
+    }
+    for (number = 1; number <= STORE_OWNERS_MAX; number++) {
+        folder_of(dir, number, path);
+        take_over(store, path);
+    }
+    time_t now = time(NULL);
+    list(store->dir_fd, remove_leftover, &now);
+    return true;
+}
+
+void store_close(struct store *store)
+{
+    close(store->dir_fd);
+    close(store->lock_fd);
+}
+
+/* ---- files ---- */
+
+static bool write_all(int fd, struct str bytes)
+{
+    while (bytes.len > 0) {
+        ssize_t put = write(fd, bytes.ptr, bytes.len);
+        if (put < 0 && errno != EINTR) {
+            return false;
+        }
+        if (put > 0) {
+            bytes = str_sub(bytes, (size_t)put, bytes.len);
+        }
+    }
+    return true;
+}
+
+bool store_put(struct store *store, const char *name, struct str bytes, struct err *err)
+{
+    char temporary[300];
+    snprintf(temporary, sizeof temporary, ".%.255s.tmp", name);
+    (void)unlinkat(store->dir_fd, temporary, 0);
+    int fd = openat(store->dir_fd, temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
+                    0600);
+    if (fd < 0) {
+        return failed(store->path, errno, "written to", err);
+    }
+    int number = write_all(fd, bytes) ? 0 : errno;
+    number = close(fd) < 0 && number == 0 ? errno : number;
+    if (number == 0 && renameat(store->dir_fd, temporary, store->dir_fd, name) < 0) {
+        number = errno;
+    }
+    if (number != 0) {
+        (void)unlinkat(store->dir_fd, temporary, 0);
+        return failed(store->path, number, "written to", err);
+    }
+    return true;
+}
+
+bool store_get(struct store *store, const char *name, size_t max_bytes, struct buf *out,
+               struct err *err)
+{
+    struct stat st;
+    int fd = openat(store->dir_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0) {
+        return err_errno(err, errno, "cannot open %s/%s", store->path, name);
+    }
+    char *room = NULL;
+    bool ok = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size >= 0;
+    if (ok && (uint64_t)st.st_size > max_bytes) {
+        close(fd);
+        return err_set(err, ERR_LIMIT, 0, "%s/%s has more than %zu bytes", store->path, name,
+                       max_bytes);
+    }
+    if (ok) {
+        buf_init(out, (size_t)st.st_size + 1);
+        room = buf_room(out, (size_t)st.st_size + 1);
+    }
+    ssize_t got = 0;
+    size_t most = room != NULL ? (size_t)st.st_size + 1 : 0;
+    while (room != NULL && (got = read(fd, room + out->len, most - out->len)) > 0) {
+        out->len += (size_t)got; /* one that grew meanwhile fills the spare byte, and is damaged */
+    }
+    close(fd);
+    if (room == NULL || got < 0) {
+        if (room != NULL) {
+            buf_release(out);
+        }
+        return err_set(err, ERR_IO, 0, "cannot read %s/%s", store->path, name);
+    }
+    return true;
+}
+
+void store_remove(struct store *store, const char *name)
+{
+    (void)unlinkat(store->dir_fd, name, 0);
+}
+
+struct visit {
+    void (*each)(void *context, const char *name, uint64_t bytes);
+    void *context;
+};
+
+static void visit_file(void *context, int dir_fd, const char *name, const struct stat *st)
+{
+    const struct visit *visit = context;
+    (void)dir_fd;
+    if (!is_own_name(name)) {
+        visit->each(visit->context, name, (uint64_t)st->st_size);
+    }
+}
+
+void store_each(struct store *store, void (*each)(void *context, const char *name, uint64_t bytes),
+                void *context)
+{
+    struct visit visit = {each, context};
+    list(store->dir_fd, visit_file, &visit);
+}
+
+uint64_t store_free_bytes(const struct store *store)
+{
+    struct statvfs fs;
+    return fstatvfs(store->dir_fd, &fs) == 0 ? (uint64_t)fs.f_bavail * fs.f_frsize : UINT64_MAX;
+}

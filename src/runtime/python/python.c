@@ -1,0 +1,18 @@
+#include "runtime/python/private.h"
+
+const struct runtime runtime_python = {
+    .name = "python",
+    .kind = FRAME_PYTHON,
+    .extension = "_asyncio.",
+    .recognise = python_recognise,
+    .forget = python_forget,
+    .native_at = python_native_at,
+    .attach = python_attach,
+    .detach = python_detach,
+    .extend = python_extend,
+    .describe = python_describe,
+    .walk = python_walk,
+    .open_names = python_open_names,
+    .close_names = python_close_names,
+    .name_frames = python_name_frames,
+};

@@ -1,0 +1,176 @@
+/*
+ * runtime: programs that keep stacks of their own, read from outside.
+ *
+ * Concept. An interpreter (CPython, Ruby, PHP, Perl …) knows its functions by structures in its own
+ * memory. A runtime here is one row of the registry (runtimes.c): how such a program is recognised,
+ * and how its stacks are read without stopping it, writing to it or running anything in it.
+ *
+ * Three lifetimes:
+ *   binary   what can be told from one ELF file, once per file: is it this runtime, which version,
+ *            where are its tables, which of its code is the interpreter's loop;
+ *   process  where these tables are in one process; found once, checked against the process's memory
+ *            before anything is believed, and constant from then on;
+ *   sample   one thread's stack at one moment.
+ *
+ * Three answers to every question of the first two: no (another program), yes, and "yes but": it is
+ * this runtime, and cannot be read because … (one sentence with the remedy). A version that is not
+ * known is refused by name, never read with the nearest layout.
+ *
+ * Verbs. `walk` reads a thread's frames. (Runtimes whose code is native, which resolve addresses or
+ * collect a profile of their own, get their verbs with their first row.)
+ *
+ * Threads. recognise, attach, name_frames and the releases belong to the sampler. walk runs in catchers, one
+ * per CPU, at the same time, while the sampled thread waits: it takes its time from the target. So
+ * it allocates nothing, takes no lock, reads memory in one batch when its prediction holds and in one
+ * or two more when not, and touches nothing but its arguments: `state` is constant, but for what extend
+ * adds in one atomic store; a plan is one catcher's memory about one thread, zero at first,
+ * RUNTIME_PLAN_MAX bytes at most.
+ *
+ * Everything read is hostile: lengths, counts and links are bounded; a stack that contradicts itself is
+ * RUNTIME_TORN, never a guess.
+ */
+#ifndef RUNTIME_RUNTIME_H
+#define RUNTIME_RUNTIME_H
+
+#include "base/iface.h"
+#include "elf/elf.h"
+#include "profile/profile.h"
+
+enum {
+    RUNTIME_FRAMES_MAX = 1024,  /* kept of a stack: the leaf-most three quarters and the root-most */
+    RUNTIME_WALK_MAX = 65536,   /* followed */
+    RUNTIME_PLAN_MAX = 4096,    /* bytes that one catcher keeps about one thread */
+    RUNTIME_NAME_MAX = 4096,    /* bytes of a function's or file's name; longer ones are cut */
+    RUNTIME_TASK_MAX = 59,      /* of a task's name */
+};
+
+enum runtime_answer { RUNTIME_NO, RUNTIME_YES, RUNTIME_UNSUPPORTED };
+
+/* What a runtime may ask about a file's code beyond its ELF headers and symbols. */
+struct runtime_code {
+    /* The range of the function that unwind tables know at an ELF address (an FDE's); false: none. */
+    bool (*function_at)(void *context, uint64_t address, uint64_t *start, uint64_t *limit);
+    void *context;
+};
+
+/* A line of /proc/PID/maps. */
+struct runtime_map {
+    uint64_t start, limit;
+    uint64_t file_offset;
+    uint8_t prot;  /* read 1, write 2, execute 4 */
+    bool of_binary; /* it maps the recognised file */
+    bool anonymous;
+};
+
+struct runtime_process {
+    uint32_t pid;
+    uint64_t bias;               /* runtime address - ELF address of the recognised file */
+    struct elf *elf;             /* that file */
+    struct memory_batch *memory;
+    const struct runtime_map *maps; /* by start */
+    size_t map_count;
+    const uint32_t *tids;        /* threads at this moment, as the target's own PID namespace numbers
+                                  * them: that is what its memory holds */
+    size_t tid_count;
+};
+
+/* What a native frame inside the recognised file is to this runtime. */
+enum runtime_native {
+    RUNTIME_NATIVE_PLAIN,
+    RUNTIME_NATIVE_LOOP,     /* the interpreter's loop: stands for frames of the runtime */
+    RUNTIME_NATIVE_PLUMBING, /* how the interpreter calls itself; says nothing to anybody */
+};
+
+enum runtime_frame_flag {
+    RUNTIME_FRAME_ENTRY = 1,   /* the outermost of those that one native frame of the loop runs */
+    RUNTIME_FRAME_UNSTARTED = 2, /* pushed, but has not executed an instruction */
+    RUNTIME_FRAME_CUT = 4,     /* frames towards the root are left out here: stack deeper than
+                                * RUNTIME_FRAMES_MAX */
+    RUNTIME_FRAME_COLLECTS = 8, /* its garbage collector runs on top of this frame */
+    RUNTIME_FRAME_SHIM = 16,    /* no function: one native frame of the loop that is just being entered or
+                                 * left has this instead of frames */
+};
+
+struct runtime_frame {
+    uint64_t code;     /* address of what describes the function */
+    uint32_t position; /* in its code, in the runtime's unit */
+    uint32_t flags;
+    uint64_t check;    /* fingerprint of *code at the moment of the walk; 0: not taken */
+};
+
+enum runtime_end {
+    RUNTIME_COMPLETE,   /* down to the thread's first frame */
+    RUNTIME_EMPTY,      /* the runtime knows this thread, and it runs nothing */
+    RUNTIME_NO_THREAD,  /* the runtime does not know this thread */
+    RUNTIME_TORN,       /* contradicts itself: the thread ran on while it was read */
+    RUNTIME_UNREADABLE, /* memory could not be read */
+    RUNTIME_END_COUNT,
+};
+
+enum runtime_mark {
+    RUNTIME_HOLDS_LOCK = 1,  /* holds the interpreter's lock (GIL) */
+    RUNTIME_WAITS_LOCK = 2,  /* waits for it */
+    RUNTIME_IN_GC = 4,
+    RUNTIME_SHORT_LIVED = 8, /* a function was met not long ago whose code is freed once it has run: the
+                              * stack should be named at once */
+};
+
+struct runtime_stack {
+    struct runtime_frame frame[RUNTIME_FRAMES_MAX]; /* leaf first */
+    uint32_t count;
+    uint8_t end;    /* enum runtime_end */
+    uint8_t marks;  /* bits of enum runtime_mark */
+    uint8_t reads;  /* batches it took */
+    uint8_t retries; /* of them, because a stack was torn */
+    uint8_t task_bytes;
+    char task[RUNTIME_TASK_MAX]; /* what the thread's event loop calls the task that it runs: UTF-8 */
+    uint32_t interpreter; /* number + 1 of the one that it runs, where its process has several; else 0 */
+};
+
+/* What a frame is called. Texts are the naming state's until its next name_frames: intern them at once. */
+struct runtime_name {
+    struct str function; /* qualified where the version knows: "Class.method" */
+    struct str file;
+    uint32_t line;       /* being executed; 0 unknown */
+    uint32_t first_line; /* of the function */
+    bool may_change;     /* another function may come to look the same: ask again for each stack */
+};
+
+struct runtime {
+    const char *name;     /* "python": in options and messages */
+    enum frame_kind kind;
+    const char *extension; /* how the name of another file begins that tells more of a process that has
+                            * it mapped; null: there is none */
+
+    /* binary */
+    enum runtime_answer (*recognise)(struct elf *elf, struct str path, const struct runtime_code *code,
+                                     void **binary, struct err *why);
+    void (*forget)(void *binary);
+    enum runtime_native (*native_at)(const void *binary, uint64_t elf_address);
+
+    /* process */
+    enum runtime_answer (*attach)(const void *binary, const struct runtime_process *process,
+                                  void **state, struct err *why);
+    void (*detach)(void *state);
+    /* The process has the extension mapped: it may come long after attach, while catchers walk. */
+    void (*extend)(void *state, struct elf *extension);
+    void (*describe)(const void *state, struct buf *out); /* "CPython 3.11.9" */
+
+    /* sample: in a catcher. `proven_later`: the caller proves that the thread stood still, so a
+     * stack need not be read twice to be believed. */
+    void (*walk)(const void *state, void *plan, uint32_t tid, bool proven_later,
+                 struct memory_batch *memory, struct runtime_stack *out);
+
+    /* names: in the sampler, soon after the walk. Null: no memory. `state` must outlive them. */
+    void *(*open_names)(const void *state);
+    void (*close_names)(void *names);
+    /* Several frames at once, so that what is unknown is read in a few batches; a frame that cannot be
+     * named (its code is gone, or has become other code since `check` was taken) has an empty name. */
+    void (*name_frames)(void *names, const struct runtime_frame *frames, size_t count,
+                        struct memory_batch *memory, struct runtime_name *out);
+};
+
+/* All of them; ends with null. */
+extern const struct runtime *const runtimes[];
+
+#endif

@@ -1,0 +1,108 @@
+/* Much code without call frame information in one place. */
+#define FRAME_IMAGE_TEXT 0x10000
+#define FRAME_IMAGE_TEXT_BYTES 0xc0000
+#include "frame_image.h"
+#include "rule_text.h"
+#include "test.h"
+#include "unwind/table.h"
+
+#define BYTES(text) text, sizeof(text) - 1
+/* sub rsp,24; nop; nop; add rsp,24; ret: three rows */
+#define FUNCTION "\x48\x83\xec\x18\x90\x90\x48\x83\xc4\x18\xc3"
+
+enum {
+    EVERY = 0x8000, /* bytes from one function to the next: 23 of them, behind one with CFI */
+    ROWS = 3,
+};
+
+struct fixture {
+    struct frame_image *image;
+    struct elf elf;
+    struct unwind_table *table;
+};
+
+static void open_fixture(struct fixture *f, bool symbols)
+{
+    f->image = frame_image_begin(0);
+    uint64_t cie = frame_image_cie(f->image, "zR", BYTES("\x0c\x07\x08\x90\x01"));
+    frame_image_fde(f->image, cie, IMAGE_TEXT, 0x40, BYTES("\x41\x0e\x10"));
+    for (uint64_t at = EVERY; at < IMAGE_TEXT_BYTES; at += EVERY) {
+        frame_image_code(f->image, IMAGE_TEXT + at, BYTES(FUNCTION));
+        if (symbols) {
+            frame_image_symbol(f->image, "f", IMAGE_TEXT + at, sizeof FUNCTION - 1);
+        }
+    }
+    frame_image_end(f->image, IMAGE_HEADER | IMAGE_SECTIONS);
+    CHECK(elf_open_bytes(&f->elf, f->image->bytes, f->image->len, NULL));
+    f->table = unwind_table_new(&f->elf, 1 << 20);
+}
+
+static void close_fixture(struct fixture *f)
+{
+    unwind_table_free(f->table);
+    elf_release(&f->elf);
+    free(f->image);
+}
+
+#if !defined __aarch64__
+static const char *analysed_at(struct fixture *f, uint64_t at)
+{
+    bool analysed = false;
+    struct unwind_rule rule = unwind_table_rule(f->table, IMAGE_TEXT + at, &analysed);
+    CHECK_INT(analysed, rule.kind != RULE_NONE);
+    return rule_text(rule);
+}
+
+static void by_pieces(void)
+{
+    struct fixture f;
+    open_fixture(&f, true);
+    CHECK_TEXT(analysed_at(&f, 3 * EVERY + 5), "r7+32 ra-8 fp=");
+    /* 128 KiB from 0x40 on end before the function at 0x28000: four stand in front of it */
+    CHECK_INT(unwind_table_stats(f.table).analysed, 4 * ROWS);
+    CHECK_TEXT(analysed_at(&f, 4 * EVERY + 5), "r7+32 ra-8 fp=");
+    CHECK_INT(unwind_table_stats(f.table).analysed, 4 * ROWS);
+    CHECK_TEXT(analysed_at(&f, 5 * EVERY), "r7+8 ra-8 fp="); /* the next piece, of four as well */
+    CHECK_INT(unwind_table_stats(f.table).analysed, 8 * ROWS);
+    CHECK_TEXT(analysed_at(&f, 23 * EVERY + 4), "r7+32 ra-8 fp=");
+    CHECK_TEXT(analysed_at(&f, 23 * EVERY + 11), "none");
+    for (uint64_t at = EVERY; at < IMAGE_TEXT_BYTES; at += EVERY) {
+        CHECK_TEXT(analysed_at(&f, at + 4), "r7+32 ra-8 fp=");
+        CHECK_TEXT(analysed_at(&f, at + 10), "r7+8 ra-8 fp=");
+    }
+    CHECK_INT(unwind_table_stats(f.table).analysed, 23 * ROWS);
+    CHECK(unwind_table_stats(f.table).bytes >= 23 * sizeof(uint64_t));
+    close_fixture(&f);
+}
+
+static void without_symbols(void)
+{
+    struct fixture f;
+    open_fixture(&f, false);
+    CHECK_TEXT(analysed_at(&f, 3 * EVERY + 5), "r7+32 ra-8 fp=");
+    CHECK_INT(unwind_table_stats(f.table).analysed, 23 * ROWS);
+    close_fixture(&f);
+}
+#endif
+
+static void all_of_it(void)
+{
+    struct fixture f;
+    open_fixture(&f, true);
+    CHECK(unwind_table_function(f.table, IMAGE_TEXT + 1, &(uint64_t){0}, &(uint64_t){0}));
+    unwind_table_compile_all(f.table);
+    unwind_table_compile_all(f.table);
+#if !defined __aarch64__
+    CHECK_TEXT(analysed_at(&f, 3 * EVERY + 5), "r7+32 ra-8 fp=");
+    unwind_table_compile_all(f.table); /* from here on the gaps are known */
+    CHECK_INT(unwind_table_stats(f.table).analysed, 23 * ROWS);
+#endif
+    close_fixture(&f);
+}
+
+TESTS(
+#if !defined __aarch64__
+      {"of a large gap that has symbols only what is asked for is analysed", by_pieces},
+      {"without symbols it is analysed whole", without_symbols},
+#endif
+      {"all pieces of a gap are compiled at once where that is wanted", all_of_it})

@@ -1,0 +1,130 @@
+/* src/capture/labels, and where src/runtime/python/task finds tasks. */
+#include "capture/labels.h"
+#include "elf_build.h"
+#include "runtime/python/private.h"
+#include "sample_profile.h"
+#include "test.h"
+
+static struct caught *caught_of(uint8_t marks, uint32_t interpreter, const char *task)
+{
+    static struct caught caught;
+    caught = (struct caught){.serial = 1, .end = RUNTIME_COMPLETE, .marks = marks,
+                             .interpreter = interpreter, .task_bytes = (uint8_t)strlen(task)};
+    memcpy(caught.task, task, strlen(task));
+    return &caught;
+}
+
+struct bench {
+    struct profile p;
+    uint32_t thread;
+};
+
+static struct bench *set_up(void)
+{
+    struct bench *b = calloc(1, sizeof *b);
+    CHECK(profile_init(&b->p, SAMPLE_MAX_BYTES, NULL));
+    b->thread = add_thread(&b->p, add_process(&b->p, 5, "x", ""), 6, "n");
+    return b;
+}
+
+static void tear_down(struct bench *b)
+{
+    profile_release(&b->p);
+    free(b);
+}
+
+/* "gil|task|interpreter" of the row that it gives. */
+static const char *told(struct bench *b, const struct caught *caught)
+{
+    static char out[200];
+    const struct thread *t = &b->p.threads.at[labels_thread(&b->p, b->thread, caught)];
+    size_t len = 0;
+    out[0] = '\0';
+    for (unsigned i = 0; i < PROFILE_LABELS; i++) {
+        struct str text = profile_text(&b->p, t->label[i]);
+        len += (size_t)snprintf(out + len, sizeof out - len, "%s%.*s", i == 0 ? "" : "|",
+                                (int)text.len, text.ptr);
+    }
+    return out;
+}
+
+static void what_was_caught_is_told(void)
+{
+    struct bench *b = set_up();
+    CHECK_TEXT(told(b, caught_of(0, 0, "")), "||");
+    CHECK_TEXT(told(b, caught_of(RUNTIME_HOLDS_LOCK, 0, "")), "held||");
+    CHECK_TEXT(told(b, caught_of(RUNTIME_HOLDS_LOCK | RUNTIME_IN_GC, 0, "")), "held||");
+    CHECK_TEXT(told(b, caught_of(RUNTIME_WAITS_LOCK, 0, "")), "waiting||");
+    CHECK_TEXT(told(b, caught_of(RUNTIME_HOLDS_LOCK, 1, "pay")), "held|pay|0");
+    CHECK_TEXT(told(b, caught_of(0, UINT32_MAX, "")), "||4294967294");
+    tear_down(b);
+}
+
+static void what_was_not_read_is_not_told(void)
+{
+    struct bench *b = set_up();
+    CHECK_INT(labels_thread(&b->p, b->thread, NULL), b->thread);
+    struct caught *caught = caught_of(RUNTIME_HOLDS_LOCK, 1, "pay");
+    caught->serial = 0;
+    CHECK_INT(labels_thread(&b->p, b->thread, caught), b->thread);
+    for (unsigned end = RUNTIME_COMPLETE + 1; end < RUNTIME_END_COUNT; end++) {
+        caught = caught_of(RUNTIME_HOLDS_LOCK, 1, "pay");
+        caught->end = (uint8_t)end;
+        CHECK_INT(labels_thread(&b->p, b->thread, caught), b->thread);
+    }
+    tear_down(b);
+}
+
+/* ---- where tasks are ---- */
+
+/* .AsyncioDebug of Debian's 3.14.10. */
+static const uint64_t table_3_14[] = {0xa8, 0x88, 0x60, 0x6c, 0x6d, 0x80, 0x98, 0x37248, 0x2a80,
+                                      0x3a8, 0x360, 0x368, 0x370};
+enum { TASK_BYTES, TASK_NAME, THREAD_BYTES = 9, RUNNING = 11 };
+
+static uint64_t fields_of(uint32_t version, const char *name, const uint64_t *table, size_t len)
+{
+    static struct elf_build b;
+    struct elf elf;
+    struct python python = {.layout = {.version = version}};
+    build_start(&b, EM_X86_64);
+    build_section(&b, (struct build_row){name, SHT_PROGBITS, SHF_ALLOC | SHF_WRITE, 0x2000, table,
+                                         len, 0});
+    build_end(&b);
+    CHECK(elf_open_bytes(&elf, b.bytes, b.len, NULL));
+    python_extend(&python, &elf);
+    elf_release(&elf);
+    return python.task_fields;
+}
+
+static uint64_t fields_with(unsigned number, uint64_t value)
+{
+    uint64_t table[13];
+    memcpy(table, table_3_14, sizeof table);
+    table[number] = value;
+    return fields_of(PYTHON_VERSION(3, 14), ".AsyncioDebug", table, sizeof table);
+}
+
+static void asyncio_tells_where_tasks_are(void)
+{
+    CHECK(fields_with(TASK_NAME, 0x88) == ((uint64_t)872 << 32 | 136));
+    CHECK(fields_of(PYTHON_VERSION(3, 14), ".Asyncio", table_3_14, sizeof table_3_14) == 0);
+    CHECK(fields_of(PYTHON_VERSION(3, 13), ".AsyncioDebug", table_3_14, sizeof table_3_14) == 0);
+    CHECK(fields_of(PYTHON_VERSION(3, 14), ".AsyncioDebug", table_3_14, 96) == 0);
+}
+
+static void fields_outside_their_structures_are_not_believed(void)
+{
+    CHECK(fields_with(TASK_NAME, 0xa8) == 0);
+    CHECK(fields_with(TASK_NAME, 0x84) == 0);
+    CHECK(fields_with(TASK_NAME, 0) == 0);
+    CHECK(fields_with(TASK_BYTES, UINT64_MAX) == 0);
+    CHECK(fields_with(RUNNING, UINT64_MAX - 7) == 0);
+    CHECK(fields_with(THREAD_BYTES, 0x368) == 0);
+}
+
+TESTS({"lock, task and interpreter are labels", what_was_caught_is_told},
+      {"of a thread that could not be read nothing is told", what_was_not_read_is_not_told},
+      {"asyncio's own table tells where tasks are, from 3.14 on", asyncio_tells_where_tasks_are},
+      {"a field outside its structure is not believed",
+       fields_outside_their_structures_are_not_believed})

@@ -1,0 +1,221 @@
+/* Finding processes that begin, among real ones: children of this program come and go. */
+#include "capture/scan.h"
+#include "base/time.h"
+#include "os/clock.h"
+#include "test.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static void ids_in_order(void)
+{
+    CHECK(scan_is_new(100, 105, 101));
+    CHECK(scan_is_new(100, 105, 105));
+    CHECK(!scan_is_new(100, 105, 100));
+    CHECK(!scan_is_new(100, 105, 106));
+    /* the ids began again: 32767, then 300 */
+    CHECK(scan_is_new(32760, 310, 32767));
+    CHECK(scan_is_new(32760, 310, 300));
+    CHECK(!scan_is_new(32760, 310, 311));
+    CHECK(!scan_is_new(32760, 310, 32760));
+    CHECK(!scan_is_new(100, 100, 100)); /* nothing began */
+    CHECK(!scan_is_new(0, 105, 101));   /* not known */
+    CHECK(!scan_is_new(100, 0, 101));
+}
+
+struct run {
+    struct world world;
+    struct images images;
+    struct targets targets;
+    struct scan scan;
+    uint32_t wanted;        /* the pid that is watched */
+    unsigned asked, others; /* how often for it, and for others */
+    uint64_t start_ticks;
+    enum scan_answer answer;
+    uint64_t now_ns;
+};
+
+static void begin(struct run *r, enum scan_answer answer)
+{
+    *r = (struct run){.answer = answer, .now_ns = NS_PER_S};
+    r->world = world_here();
+    images_init(&r->images, &r->world);
+    targets_init(&r->targets, &r->images, false);
+    scan_init(&r->scan, &r->targets);
+}
+
+static void end(struct run *r)
+{
+    scan_release(&r->scan);
+    targets_release(&r->targets);
+    images_release(&r->images);
+}
+
+static enum scan_answer ask(void *context, const struct proc_stat *stat, struct scan_known *known)
+{
+    struct run *r = context;
+    CHECK(stat->pid != (uint32_t)getpid());
+    CHECK(!stat_is_kernel_thread(stat));
+    CHECK_INT(stat->pid, known->pid);
+    if (stat->pid != r->wanted) {
+        r->others++;
+        return SCAN_NEVER;
+    }
+    r->asked++;
+    r->start_ticks = stat->start_ticks;
+    if (r->answer == SCAN_TAKEN) {
+        targets_begin(&r->targets, stat->pid)->start_ticks = stat->start_ticks;
+    }
+    known->left_out = r->answer == SCAN_LATER;
+    return r->answer;
+}
+
+static void look(struct run *r, uint64_t later_ms)
+{
+    r->now_ns += later_ms * NS_PER_MS;
+    scan_round(&r->scan, r->now_ns, ask, r);
+}
+
+static pid_t start(void)
+{
+    fflush(stdout);
+    pid_t pid = fork();
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        for (;;) {
+            pause();
+        }
+    }
+    return pid;
+}
+
+static void stop(pid_t pid)
+{
+    kill(pid, SIGKILL);
+    CHECK_INT(waitpid(pid, NULL, 0), pid);
+}
+
+static void new_ones_alone(void)
+{
+    struct run r;
+    begin(&r, SCAN_NEVER);
+    look(&r, 0);
+    CHECK(r.scan.round == 1);
+    pid_t child = start();
+    r.wanted = (uint32_t)child;
+    uint64_t before = r.scan.looks, others = r.others;
+    look(&r, 100);
+    CHECK_INT(r.asked, 1);
+    look(&r, 100);
+    look(&r, SCAN_IDLE_MS);
+    look(&r, 60000);
+    CHECK_INT(r.asked, 1); /* it is remembered, however long */
+    /* others may begin meanwhile; those that were there are not read again */
+    CHECK(r.scan.looks - before < 20 + r.others - others);
+    end(&r);
+    stop(child);
+}
+
+static void taken_ones(void)
+{
+    struct run r;
+    begin(&r, SCAN_TAKEN);
+    pid_t child = start();
+    r.wanted = (uint32_t)child;
+    look(&r, 0);
+    look(&r, 60000);
+    CHECK_INT(r.asked, 1); /* it is a target */
+    kill(child, SIGKILL);
+    siginfo_t info;
+    CHECK_INT(waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT), 0);
+    targets_find(&r.targets, r.wanted)->ended = true; /* as its books said */
+    r.scan.last_id = r.wanted - 1;
+    look(&r, 60000);
+    CHECK_INT(r.asked, 1); /* and it is still the same, until it is waited for … */
+    CHECK_INT(r.targets.all.len, 1);
+    targets_end_window(&r.targets);
+    CHECK(targets_find(&r.targets, r.wanted) == NULL);
+    r.scan.last_id = r.wanted - 1;
+    look(&r, 60000);
+    CHECK_INT(r.asked, 1); /* … also when the target was dropped */
+    end(&r);
+    stop(child);
+}
+
+static void later_ones(void)
+{
+    struct run r;
+    begin(&r, SCAN_LATER);
+    pid_t child = start();
+    r.wanted = (uint32_t)child;
+    look(&r, 0);
+    CHECK_INT(r.asked, 1);
+    CHECK_INT(scan_left_out(&r.scan), 1);
+    for (unsigned i = 0; i < 100; i++) { /* 10 s: asked after 0.25, 0.75, 1.75, 3.75, 7.75 s, or the round behind */
+        look(&r, 100);
+    }
+    CHECK_INT(r.asked, 6);
+    for (unsigned i = 0; i < 600; i++) {
+        look(&r, 1000);
+    }
+    CHECK(r.asked >= 6 + 19 && r.asked <= 6 + 22); /* at most half a minute apart */
+    stop(child);
+    look(&r, SCAN_IDLE_MS + 1);
+    CHECK_INT(scan_left_out(&r.scan), 1); /* of this window */
+    scan_end_window(&r.scan);
+    CHECK_INT(scan_left_out(&r.scan), 0);
+    CHECK(map_find(&r.scan.by_pid, r.wanted) == NULL);
+    end(&r);
+}
+
+static struct scan_known *known_of(struct run *r)
+{
+    return &r->scan.known.at[map_find(&r->scan.by_pid, r->wanted)->value];
+}
+
+/* As when a pid is given out again: what is remembered under it, and a target, are of another start. */
+static void next_owner(void)
+{
+    struct run r;
+    begin(&r, SCAN_NEVER);
+    pid_t child = start();
+    r.wanted = (uint32_t)child;
+    look(&r, 0);
+    CHECK_INT(r.asked, 1);
+    known_of(&r)->start_ticks--;
+    r.scan.last_id = r.wanted - 1; /* as if it had been given out since the last list */
+    look(&r, 100);
+    if (r.scan.last_id == 0) {
+        r.scan.list_ns = 0;
+        look(&r, 60000);
+    }
+    CHECK_INT(r.asked, 2);
+    r.answer = SCAN_TAKEN;
+    known_of(&r)->start_ticks--;
+    r.scan.last_id = r.wanted - 1;
+    look(&r, 100);
+    CHECK_INT(r.asked, 3);
+    struct target *old = targets_find(&r.targets, r.wanted);
+    old->start_ticks--;
+    known_of(&r)->start_ticks--;
+    r.scan.last_id = r.wanted - 1;
+    look(&r, 100);
+    CHECK_INT(r.asked, 4);
+    CHECK(old->ended);
+    CHECK(targets_find(&r.targets, r.wanted) != old);
+    CHECK_INT(targets_find(&r.targets, r.wanted)->start_ticks, r.start_ticks);
+    r.scan.last_id = r.wanted - 1;
+    look(&r, 100);
+    CHECK_INT(r.asked, 4); /* the same process is not asked about */
+    end(&r);
+    stop(child);
+}
+
+TESTS({"the ids given out between two lists are known, also where they begin again", ids_in_order},
+      {"a process that was looked at is not looked at again", new_ones_alone},
+      {"a target is not asked about, nor when it has ended and was not waited for", taken_ones},
+      {"what may change is asked about with growing pauses", later_ones},
+      {"a pid that was given out again is another process", next_owner})
