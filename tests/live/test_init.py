@@ -123,11 +123,12 @@ def test_a_stop_signal_to_the_parent_stops_the_command_and_cont_goes_on(shell):
     shell.command('"$PILLION" -q -- sh -c "echo began; sleep 1.2; exit 4" &')
     shell.expect("began")
     shell.command("kill -TSTP $!")
-    time.sleep(0.3)
-    assert "Stopped" in shell.command("jobs")
+    process.until(lambda: "Stopped" in shell.command("jobs"), 10, "the job has stopped", pause=0.1)
     stat = shell.command("ps -o stat=,args= --ppid $!")
     assert re.search(r"^T\S* +sh -c", stat, re.M), stat
     shell.command("kill -CONT $!")
+    # Until the shell has heard that it goes on, wait answers at once that it is stopped.
+    shell.command("for i in $(seq 100); do jobs | grep -q Stopped || break; sleep 0.05; done")
     shell.command("wait $!")
     assert shell.status() == 4
 

@@ -2,9 +2,9 @@
 import difflib
 import os
 import re
+import select
 import signal
 import statistics
-import time
 
 import pytest
 
@@ -184,7 +184,11 @@ def test_auto_is_exec_without_a_terminal(pillion, program, workdir):
 
 @pytest.mark.parametrize("launch", MODES)
 def test_a_command_of_a_millisecond_is_fine_twenty_times(pillion, workdir, launch):
-    """Status and output are those without pillion; the delay added is at most 10 ms at the median."""
+    """Status and output are those without pillion; the delay added is at most 10 ms at the median.
+
+    Or, where others want the CPUs, as long as four such commands take: a process begins, tells that it is ready, and
+    each of these waits for a CPU.
+    """
     script = workdir / "script"
     script.write_text("#!/bin/sh\necho from a script\nexit 3\n")
     script.chmod(0o755)
@@ -199,8 +203,10 @@ def test_a_command_of_a_millisecond_is_fine_twenty_times(pillion, workdir, launc
                 assert (done.status, done.stdout, done.stderr) == (status, out, b""), done
             process.settle(15)
         if launch == "exec":
-            added = statistics.median(profiled) - statistics.median(plain)
-            assert added <= 0.010, f"{command[0]}: {added * 1000:.1f} ms added"
+            usual = statistics.median(plain)
+            added = statistics.median(profiled) - usual
+            print(f"{command[0]}: {usual * 1000:.1f} ms, and {added * 1000:.1f} ms added")
+            assert added <= max(0.010, 4 * usual), f"{command[0]}: {added * 1000:.1f} ms added to {usual * 1000:.1f}"
 
 
 @pytest.mark.parametrize("launch", MODES)
@@ -226,13 +232,11 @@ def test_a_command_that_closes_every_descriptor_is_profiled(pillion, program, wo
 @pytest.mark.parametrize("launch", MODES)
 def test_a_double_forked_daemon_neither_delays_nor_dies(pillion, program, workdir, launch):
     """The caller gets the status and the end of output at once; the daemon works on."""
-    begin = time.monotonic()
-    started = process.start([pillion, "-q", "--launch", launch, "-o", workdir, "--", program("act"), "daemon", "4"])
+    started = process.start([pillion, "-q", "--launch", launch, "-o", workdir, "--", program("act"), "daemon", "15"])
     started.wait()
-    ended = time.monotonic() - begin
     daemon = int(process.until(lambda: started.out.strip(), 5))
-    assert started.status == 0 and ended < 3.5, f"{ended:.1f} s"
-    assert process.state_of(daemon) in ("R", "S"), "the daemon died"
+    assert started.status == 0
+    assert process.state_of(daemon) in ("R", "S"), "the daemon died, or was waited for"
     os.kill(daemon, signal.SIGKILL)
     process.settle(15)
     started.finish()
@@ -240,25 +244,28 @@ def test_a_double_forked_daemon_neither_delays_nor_dies(pillion, program, workdi
 
 def test_capturing_output_does_not_hang_on_the_profiler_or_a_daemon(run, pillion, program, workdir):
     """$(pillion ...) returns when the command has ended, although the daemon and its profiler live on."""
-    begin = time.monotonic()
-    done = run(["sh", "-c", 'x=$("$@"); echo "captured $?"', "sh", pillion, "-q", "--launch", "exec", "-o", workdir, "--",
-                program("act"), "daemon", "3"], stderr=None)
-    assert done.out == "captured 0\n"
-    assert time.monotonic() - begin < 2.5
+    done = run(["sh", "-c", 'x=$("$@"); echo "captured $? $x"', "sh", pillion, "-q", "--launch", "exec", "-o", workdir, "--",
+                program("act"), "daemon", "15"], stderr=None)
+    captured = re.fullmatch(r"captured 0 (\d+)\n", done.out)
+    assert captured, done
+    assert process.state_of(int(captured[1])) in ("R", "S"), "the daemon died, or was waited for"
+    os.kill(int(captured[1]), signal.SIGKILL)
     process.settle(15)
 
 
 def test_the_profiler_holds_no_descriptor_of_the_command(pillion, program, workdir):
-    """A pipe passed to the command ends when the command closes it, not when the profiler does."""
+    """A pipe passed to the command ends when the command closes it, which then goes on until it is told to end."""
     read_end, write_end = os.pipe()
-    started = process.start([pillion, "-q", "--launch", "exec", "-o", workdir, "--", "sh", "-c", f"exec {write_end}>&-; sleep 1"],
+    go = workdir / "go"
+    script = f'exec {write_end}>&-; for i in {{1..500}}; do [ -e "$0" ] && exit 3; sleep 0.05; done'
+    started = process.start([pillion, "-q", "--launch", "exec", "-o", workdir, "--", "bash", "-c", script, go],
                             pass_fds=[write_end])
     os.close(write_end)
-    begin = time.monotonic()
-    assert os.read(read_end, 1) == b""
-    assert time.monotonic() - begin < 0.9
+    ended, _, _ = select.select([read_end], [], [], 10)
+    assert ended and os.read(read_end, 1) == b"" and started.poll() is None, "somebody holds it"
     os.close(read_end)
-    started.finish()
+    go.touch()
+    assert started.finish().status == 3
     process.settle(15)
 
 

@@ -61,6 +61,14 @@ def test_every_folder_of_src_has_a_level(repository):
     assert found <= set(LEVELS), found - set(LEVELS)
 
 
+def test_the_root_holds_what_is_known_to_be_there(repository):
+    tracked = subprocess.run(["git", "-C", repository, "ls-files", "-z"], capture_output=True, text=True)
+    if tracked.returncode != 0:
+        pytest.skip("no git checkout: nothing tells what belongs to the repository")
+    top = {name.partition("/")[0] for name in tracked.stdout.split("\0") if name}
+    assert top <= {".ci", ".gitignore", "LICENSE", "Makefile", "NOTICE", "README.md", "build", "deploy", "docs", "src", "tests", "vendor"}
+
+
 def test_law_1_a_file_includes_its_own_folder_and_lower_levels_only(repository):
     base, wrong = repository / "src", []
     for path in sources(repository):

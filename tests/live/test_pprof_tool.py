@@ -149,3 +149,18 @@ def test_a_real_program_is_the_main_mapping(pillion, program, workdir, tool):
         start, limit = mappings[mapping]
         assert start <= int(address, 16) < limit, (address, mapping)
     assert re.search(r"process_id:\[\d+\] thread id:\[\d+\] thread name:\[", raw)
+
+
+def test_tags_tell_who_had_pythons_lock(pillion, repository, workdir, tool, run):
+    """From the profiler, and after pprof and pillion have both written the file anew."""
+    script = repository / "tests/live/programs/python/locks.py"
+    session = profiler.profile(pillion, workdir / "out", ["/usr/bin/python3", script, "0.6"], "-f", 499)
+    files = [str(path) for path in session.folder.glob("profile_[0-9]*.pprof")]
+    tool("-proto", f"-output={workdir}/theirs.pb.gz", *files)
+    assert run([pillion, "render", workdir / "theirs.pb.gz", "-o", workdir / "ours.pprof"]).status == 0
+    for written in (files, [workdir / "ours.pprof"]):
+        focused = tool("-top", "-tagfocus=gil=held", "-focus=inside", "-unit=ms", *written)
+        whole = tool("-top", "-focus=inside", "-unit=ms", *written)
+        held, total = (float(re.search(r"nodes accounting for ([\d.]+)ms", text)[1]) for text in (focused, whole))
+        assert held > 0.8 * total > 40, (focused, whole)
+        assert re.search(r"^ gil: Total .*\n +[\d.]+\w+ .*: held$", tool("-tags", *written), re.M)

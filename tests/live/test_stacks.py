@@ -65,10 +65,8 @@ def test_a_stack_beyond_its_copy_is_read_on_from_memory(pillion, workdir, deep):
     assert depth(session) > 0.8, session.frames() # what was sampled last is read when the process is gone
 
 
-def test_where_memory_may_not_be_read_copies_grow(pillion, workdir, deep, refuse):
-    """The rest is not to be had: samples ask for more, and say so."""
+def test_where_one_way_to_memory_is_refused_the_other_is_taken(pillion, workdir, deep, refuse):
+    """A seccomp filter against process_vm_readv: the rest of a stack is read through /proc/PID/mem."""
     session = profile(pillion, workdir, [deep, "6000000000"], "--perf-dwarf-stack-size", "4096", "-v",
                       prefix=[refuse, "EPERM", "process_vm_readv", "--"])
-    assert "samples copy" in session.done.err
-    assert depth(session) > 0.4, window(session)
-    assert any(s.frames[0] == "[truncated]" for s in session.col.stacks) # the first ones
+    assert depth(session) > 0.9, window(session)

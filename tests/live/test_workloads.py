@@ -27,5 +27,5 @@ def test_a_workload_works_and_ends(workdir, name):
         process.until(lambda: cpu_seconds(work) - before > 0.2, 20, "it uses CPU time")
         print(f"{name}: {cpu_seconds(work) - before:.2f} s CPU in {time.monotonic() - begin:.2f} s, {len(work.pids)} processes")
         pids = work.pids
-    # A pid may have ended and been given to somebody else in between: only what descends from us counts.
+    # What is left would have come to us; a pid may long be another program's.
     assert not set(pids) & set(process.descendants_of(os.getpid()))

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -307,6 +308,43 @@ static int deed_grow(char **argv)
     return 0;
 }
 
+static void *crew_member(void *dismissed)
+{
+    while (!__atomic_load_n((bool *)dismissed, __ATOMIC_ACQUIRE)) {
+        burn();
+        nap(0.02);
+    }
+    return NULL;
+}
+
+/* crew COUNT SECONDS: by the wall clock; threads that work a little each until USR1 comes, then alone; prints "ready",
+ * "alone" */
+static int deed_crew(char **argv)
+{
+    static bool dismissed;
+    int count = (int)number(argv, 0, 4);
+    double until = clock_of(CLOCK_MONOTONIC) + number(argv, 1, 1);
+    pthread_t thread[64];
+    sigset_t usr1;
+    int signal_number;
+    sigemptyset(&usr1);
+    sigaddset(&usr1, SIGUSR1);
+    pthread_sigmask(SIG_BLOCK, &usr1, NULL);
+    for (int i = 0; i < count && i < 64; i++)
+        pthread_create(&thread[i], NULL, crew_member, &dismissed);
+    puts("ready");
+    fflush(stdout);
+    sigwait(&usr1, &signal_number);
+    __atomic_store_n(&dismissed, true, __ATOMIC_RELEASE);
+    for (int i = 0; i < count && i < 64; i++)
+        pthread_join(thread[i], NULL);
+    puts("alone");
+    fflush(stdout);
+    while (clock_of(CLOCK_MONOTONIC) < until)
+        doze();
+    return 0;
+}
+
 /* clock SECONDS: reads the wall clock without entering the kernel */
 static int deed_clock(char **argv)
 {
@@ -380,7 +418,7 @@ static const struct {
     {"closeall", deed_closeall}, {"files", deed_files},   {"ids", deed_ids},             {"daemon", deed_daemon},
     {"leave", deed_leave},     {"signals", deed_signals}, {"threads", deed_threads},     {"processes", deed_processes},
     {"sleepy", deed_sleepy},   {"grow", deed_grow},       {"clock", deed_clock},         {"kernel", deed_kernel},
-    {"unlink", deed_unlink},   {"orphans", deed_orphans},
+    {"unlink", deed_unlink},   {"orphans", deed_orphans}, {"crew", deed_crew},
 };
 
 int main(int argc, char **argv)

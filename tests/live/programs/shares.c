@@ -1,10 +1,10 @@
 /*
- * shares SECONDS: spends SECONDS of CPU time, 60 % in sixty(), 30 % in thirty(), 10 % in ten(), by counting
+ * shares SECONDS [TENTH]: SECONDS of CPU time, 60 % in sixty(), 30 % in thirty(), 10 % in ten(), by counting
  * work: each runs the same loop 6, 3 and 1 times as often. At the end it prints the true shares, measured
  * with the thread's CPU clock around each call: "sixty 0.6001 thirty 0.2999 ten 0.1000 seconds 20.01".
  *
- * A call lasts about a second, many sampling periods, so that the error of a correct profile is a fraction of
- * a per cent and not that of drawing lots.
+ * A round of calls lasts about a second (ten times TENTH), many sampling periods, so that the error of a correct
+ * profile is a fraction of a per cent and not that of drawing lots.
  */
 #define _GNU_SOURCE
 #include <stdint.h>
@@ -49,16 +49,17 @@ int main(int argc, char **argv)
 {
     double seconds = argc > 1 ? atof(argv[1]) : 20;
     uint64_t (*const call[3])(uint64_t, uint64_t) = {sixty, thirty, ten};
+    double tenth = argc > 2 ? atof(argv[2]) : 0.1;
     double spent[3] = {0}, total = 0;
-    uint64_t seed = 1, unit = 1 << 20;
+    uint64_t seed = 1, unit = argc > 2 ? 1 << 16 : 1 << 20;
 
-    /* How many rounds are a tenth of a second? Counted as ten()'s own time, so nothing is hidden. */
+    /* How many rounds are a tenth of it? Counted as ten()'s own time, so nothing is hidden. */
     double begin = cpu_now();
     seed = ten(seed, unit);
     double warm = cpu_now() - begin;
     spent[2] += warm;
     total += warm;
-    unit = (uint64_t)((double)unit * 0.1 / (warm > 1e-4 ? warm : 1e-4));
+    unit = (uint64_t)((double)unit * tenth / (warm > 1e-4 ? warm : 1e-4));
 
     while (total < seconds)
         for (int i = 0; i < 3; i++) {

@@ -1,0 +1,99 @@
+"""Profiles that went through Datadog's own programs: `make test-backends DATADOG_AGENT=/path/of/one DATADOG_TEST_AGENT=/path/of/the/other`.
+
+No part of `make test`. One is the receiver of the trace-agent, built from the agent's modules by a Go of its version:
+
+    cp tests/live/programs/datadog_agent.go EMPTY_FOLDER && cd EMPTY_FOLDER && go mod init agent
+    go get github.com/DataDog/datadog-agent/pkg/trace@v0.85.1 && go mod tidy && go build -o datadog_agent .
+
+It passes on what it got, with a key and headers of its own, to an intake, which is the strict reader of lab/datadog_model.
+The other is the agent that Datadog tests its libraries with: Python's package ddapm-test-agent. It shows what it got.
+"""
+import base64
+import json
+import os
+import shutil
+import time
+import urllib.error
+import urllib.request
+
+import pytest
+
+from lab import datadog_model, pprof, process, studio_model, workloads
+from lab.studio_server import Server
+from test_datadog import ambient, profiled  # noqa: F401  (a fixture)
+
+ADDED = {"via", "x-datadog-additional-tags", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "accept-encoding",
+         "datadog-container-tags"}
+
+
+def program_of(variable, name):
+    program = os.environ.get(variable) or shutil.which(name)
+    if not program:
+        pytest.skip(f"{variable} names no {name}, and there is none in PATH")
+    return program
+
+
+def through_the_agent(request):
+    """The intake's answer, without what the agent has added."""
+    headers = {name: value for name, value in request.headers.items() if name not in ADDED}
+    return datadog_model.intake(studio_model.Request(request.method, request.target, headers, request.body), key="agents-own")
+
+
+def is_open(port):
+    try:
+        urllib.request.urlopen(f"http://127.0.0.1:{port}/info", timeout=2).close()
+    except urllib.error.HTTPError:
+        return True
+    except OSError:
+        return False
+    return True
+
+
+def send(pillion, path, variables, *options):
+    return process.run([pillion, "upload", "--backend", "datadog", *options, path], env=ambient(**variables), timeout=60)
+
+
+def test_the_trace_agent_passes_a_profile_on(pillion, profiled, workdir):  # noqa: F811
+    program, port, path = program_of("DATADOG_AGENT", "datadog_agent"), workloads.free_port(), workdir / "apm.socket"
+    whole = pprof.read(profiled)
+    with Server(judge=through_the_agent) as intake:
+        agent = process.start([program, port, path, intake.url + datadog_model.INTAKE, "agents-own"])
+        process.until(lambda: is_open(port), 20, lambda: agent.err, 0.1)
+        tcp = send(pillion, profiled, {"DD_AGENT_HOST": "127.0.0.1", "DD_TRACE_AGENT_PORT": port, "DD_API_KEY": "SECRET-1"})
+        unix = send(pillion, profiled, {"DD_TRACE_AGENT_URL": f"unix://{path}"})
+        assert tcp.status == unix.status == 0 and intake.wait(accepted=2), (tcp, unix, [r.names for r in intake.requests])
+        for upload in intake.accepted:
+            assert upload.profile.total("cpu-time") == whole.total("cpu") > 0
+        assert {request.headers["dd-api-key"] for request in intake.requests} == {"agents-own"}
+        assert all("host:agent-host" in request.headers["x-datadog-additional-tags"] for request in intake.requests)
+        intake.script += [403, (413, {}, b""), "ok"]
+        refused = send(pillion, profiled, {"DD_AGENT_HOST": "127.0.0.1", "DD_TRACE_AGENT_PORT": port})
+        assert refused.status == 1 and "the agent's own API key is not right" in refused.err, refused
+        smaller = send(pillion, profiled, {"DD_AGENT_HOST": "127.0.0.1", "DD_TRACE_AGENT_PORT": port})
+        assert smaller.status == 0 and intake.accepted[-1].tag("profile_dropped_to_fit") == "yes", smaller
+    away = send(pillion, profiled, {"DD_AGENT_HOST": "127.0.0.1", "DD_TRACE_AGENT_PORT": port})
+    assert away.status == 1 and "the Datadog agent at 127.0.0.1 answered 502" in away.err, away
+    agent.end()
+
+
+def test_the_test_agent_shows_what_was_sent(pillion, profiled, workdir):  # noqa: F811
+    program, port, path = program_of("DATADOG_TEST_AGENT", "ddapm-test-agent"), workloads.free_port(), workdir / "apm.socket"
+    agent = process.start([program, "--port", port, "--trace-uds-socket", path, "--otlp-http-port", workloads.free_port(),
+                           "--otlp-grpc-port", workloads.free_port()], cwd=workdir)
+    process.until(lambda: is_open(port), 60, lambda: agent.err, 0.2)
+    url = f"http://127.0.0.1:{port}"
+    for variables in ({"DD_TRACE_AGENT_URL": url, "DD_API_KEY": "SECRET-1"}, {"DD_TRACE_AGENT_URL": f"unix://{path}"}):
+        done = send(pillion, profiled, variables, "-T", "team:pay")
+        assert done.status == 0, done
+    time.sleep(0.2)
+    with urllib.request.urlopen(f"{url}/test/session/requests", timeout=10) as answer:
+        shown = json.loads(answer.read())
+    assert len(shown) == 2
+    for one in shown:
+        headers = {name: value for name, value in one["headers"].items() if name.lower() != "accept-encoding"}
+        request = studio_model.Request(one["method"], "/profiling/v1/input", headers, base64.b64decode(one["body"]))
+        assert one["url"].endswith("/profiling/v1/input")
+        status, why, upload = datadog_model.agent(request)
+        assert status == 200, why
+        assert upload.profile.total("cpu-time") == pprof.read(profiled).total("cpu") and upload.tag("team") == "pay"
+    agent.end()

@@ -1,0 +1,277 @@
+"""Profiles for Datadog, held against a strict reader of its wire format: what is sent, to whom, and what an answer does."""
+import json
+import os
+import re
+import signal
+from pathlib import Path
+
+import pytest
+
+from lab import datadog_model, delivery, pprof, process, profiler, studio_model, uploading
+from lab.studio_server import Server
+
+START = 1763634664 * 10**9  # 2025-11-20T10:31:04
+WINDOW = {"start": START, "end": START + 60 * 10**9, "sequence": 3}
+SECRET = datadog_model.KEY
+
+
+@pytest.fixture(scope="module")
+def profiled(pillion, program, tmp_path_factory):
+    """A pprof file of a real run."""
+    folder = tmp_path_factory.mktemp("profiled")
+    session = profiler.profile(pillion, folder, [program("act"), "spin", "0.5"])
+    assert session.windows
+    return folder / "last_profile.pprof"
+
+
+@pytest.fixture(scope="module")
+def make(out, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("made")
+
+    def of(path, **keys):
+        return delivery.make(out / "host" / "lab" / "backend_request", folder, "datadog", "pprof", path,
+                             **{"resource_of_x": "y", **WINDOW, **keys})
+    return of
+
+
+@pytest.fixture(scope="module")
+def good(make, profiled):
+    """What an agent is sent; not to be changed."""
+    return make(profiled, container="8c046cb0-b72c-4214-ab51-ec1b94b1dd1c", tag_of_env="prod")
+
+
+def ambient(**variables):
+    """An environment without any of Datadog's variables but these."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("DD_", "PILLION_", "GPROFILER_"))}
+    return {**kept, **{name: str(value) for name, value in variables.items()}}
+
+
+# ---- The checker refuses what is not as it should be
+
+def changed(request, body=None, headers=None, target=None):
+    body = request.body if body is None else body
+    merged = {**request.headers, "content-length": str(len(body)), **(headers or {})}
+    return studio_model.Request(request.method, target or request.target,
+                                {name: value for name, value in merged.items() if value is not None}, body)
+
+
+def with_event(request, change):
+    """The request with its event.json changed."""
+    start = request.body.index(b"\r\n\r\n") + 4
+    end = request.body.index(b"\r\n--", start)
+    event = json.loads(request.body[start:end])
+    change(event)
+    return changed(request, request.body[:start] + json.dumps(event).encode() + request.body[end:])
+
+
+def set_to(key, value):
+    return lambda event: event.update({key: value})
+
+
+def tagged(old, new):
+    def change(event):
+        assert re.search(old, event["tags_profiler"])
+        event["tags_profiler"] = re.sub(old, new, event["tags_profiler"])
+    return change
+
+
+def test_the_checker_takes_what_is_right(good):
+    status, answer, upload = datadog_model.agent(good)
+    assert (status, answer) == (200, b"") and upload.sequence == 2
+    assert datadog_model.agent(with_event(good, lambda event: None))[0] == 200
+
+
+@pytest.mark.parametrize("change", [
+    {"target": "/profiling/v1/input/"}, {"headers": {"dd-api-key": "x"}}, {"headers": {"dd-evp-origin": None}},
+    {"headers": {"content-length": None}}, {"headers": {"content-length": "5"}}, {"headers": {"x-more": "1"}},
+    {"headers": {"datadog-entity-id": None}}, {"headers": {"datadog-entity-id": "in-5"}},
+    {"headers": {"datadog-container-id": "short"}}, {"headers": {"content-type": "multipart/form-data"}},
+], ids=str)
+def test_each_header_that_is_wrong_is_refused(good, change):
+    assert datadog_model.agent(changed(good, **change))[0] in (400, 404)
+
+
+@pytest.mark.parametrize("old, new", [
+    (rb"\r\n--(pillion-\w+)--\r\n$", rb"\r\n--\1\r\n"), (rb"^--", rb"\r\n--"), (rb"\r\n$", rb"\r\n\r\n"),
+    (rb'name="event"', rb'name="events"'), (rb'"event.json"', rb'"event"'), (rb"application/json", rb"text/plain"),
+    (rb'filename="profile.pprof"', rb'filename="cpu.pprof"'), (rb"octet-stream\r\n\r\n\x1f", b"octet-stream\r\n\r\n\x1e"),
+    (rb'{"version"', rb'{"version":"4","version"'), (rb'"info":{', rb'"info":{,'),
+])
+def test_each_byte_of_the_form_that_is_wrong_is_refused(good, old, new):
+    body, count = re.subn(old, new, good.body, count=1)
+    assert count == 1 and datadog_model.agent(changed(good, body))[0] == 400
+
+
+@pytest.mark.parametrize("key", sorted(datadog_model.EVENT))
+def test_each_field_that_is_removed_or_of_another_type_is_refused(good, key):
+    assert datadog_model.agent(with_event(good, lambda event: event.pop(key)))[0] == 400
+    assert datadog_model.agent(with_event(good, set_to(key, [5])))[0] == 400
+
+
+@pytest.mark.parametrize("change", [
+    set_to("version", "3"), set_to("family", "go"), set_to("attachments", ["profile.pprof", "more"]), set_to("start", "2025-11-20T10:31:04Z"),
+    set_to("end", "2025-11-20T10:31:03.000000000Z"), set_to("endpoint_counts", {}), set_to("more", 1),
+    tagged("service:[^,]*,", ""), tagged("language:native", "language:native,language:native"), tagged("env:prod", "env:a,env:b"),
+    tagged("env:prod", "env:a b"), tagged("profile_seq:2", "profile_seq:-1"), tagged("runtime-id:[^,]*", "runtime-id:x"), tagged("env:prod", "env:"),
+])
+def test_each_thing_in_the_event_that_is_wrong_is_refused(good, change):
+    assert datadog_model.agent(with_event(good, change))[0] == 400
+
+
+# ---- What is sent
+
+def test_a_profile_arrives_with_its_times_and_sums(good, profiled):
+    upload, whole = datadog_model.agent(good)[2], pprof.read(profiled)
+    assert upload.profile.total("cpu-time") == whole.total("cpu") > 0
+    assert upload.profile.total("cpu-samples") == whole.total("samples") > 0
+    assert (upload.start, upload.end) == (WINDOW["start"], WINDOW["end"])
+    assert upload.profile.time_nanos == whole.time_nanos and upload.profile.duration_nanos == whole.duration_nanos
+    assert {name for sample in upload.profile.samples for name in sample.labels} >= {"process_id", "thread id"}
+    assert not good.secrets and SECRET.encode() not in good.body
+
+
+def test_the_intake_gets_the_key_in_one_header(make, profiled):
+    request = make(profiled, agentless=1)
+    assert request.secrets == {"DD-API-KEY"} and SECRET.encode() not in request.body
+    assert datadog_model.intake(request)[0] == 202
+    assert datadog_model.intake(make(profiled, agentless=1, token="other"))[0] == 403
+
+
+def test_names_of_any_characters_break_nothing(make, profiled):
+    wild = 'a,env:evil"}\r\n--pillion-\\\u00e9\U0001f600\x01 b'
+    request = make(profiled, service=wild, host=wild, external=wild, container=wild, tag_of_env=wild, argument_of_x=wild,
+                   **{"tag_of_k:,\"": wild, "resource_of_k8s.pod.name": wild})
+    status, answer, upload = datadog_model.agent(request)
+    assert status == 200, answer
+    clean = "a_env:evil____--pillion-\\\u00e9\U0001f600__b"
+    assert [upload.tag(key) for key in ("service", "host", "env", "pod_name")] == [clean] * 4
+    assert upload.event["info"]["application"]["service"] == wild
+    assert "datadog-container-id" not in request.headers and "datadog-external-env" not in request.headers
+
+
+def test_what_is_too_large_is_made_smaller_and_says_so(make, profiled):
+    whole = pprof.read(profiled)
+    size = len(make(profiled).body)
+    upload = datadog_model.agent(make(profiled, most=size - 1))[2]
+    assert upload.tag("profile_dropped_to_fit") == "yes" and len(upload.request.body) < size
+    assert upload.profile.total("cpu-time") == whole.total("cpu")
+
+
+# ---- Over an agent
+
+def uploads_of(server, count):
+    assert server.wait(accepted=count), server.statuses
+    return server.accepted
+
+
+@pytest.mark.parametrize("launch", ["exec", "init"])
+def test_windows_arrive_at_an_agent(pillion, program, workdir, launch):
+    """Found by Datadog's own variables. One answer is a failure; the window is sent again, and counts on."""
+    out = workdir / "out"
+    with Server(["ok", 500], judge=datadog_model.agent) as server:
+        env = ambient(DD_AGENT_HOST="127.0.0.1", DD_TRACE_AGENT_PORT=server.port, DD_API_KEY=SECRET, DD_SERVICE="shop",
+                      DD_ENV="prod", DD_VERSION="1.2", DD_TAGS="team:pay bad!:x unit:b", DD_EXTERNAL_ENV="it-false")
+        done = process.run([pillion, "-u", "-d", "1", "-o", out, "--format", "pprof", "--launch", launch, "--",
+                            program("act"), "spin", "2.2"], env=env, timeout=60)
+        process.settle(20)
+        assert done.status == 0, done
+        uploads = sorted(uploads_of(server, 2), key=lambda upload: upload.sequence)
+        assert [upload.sequence for upload in uploads] == list(range(len(uploads))), server.statuses
+        assert server.statuses.count(500) == 1 and set(server.statuses) == {200, 500}
+    kept = [pprof.read(path) for path in out.glob("profile_*.pprof")]
+    assert sum(profile.total("cpu") for profile in kept) == sum(upload.profile.total("cpu-time") for upload in uploads) > 0
+    for key, value in {"service": "shop", "env": "prod", "version": "1.2", "team": "pay", "unit": "b"}.items():
+        assert {upload.tag(key) for upload in uploads} == {value}
+    assert len({upload.tag("runtime-id") for upload in uploads}) == 1 and "bad!" not in uploads[0].tags
+    assert done.err.count('warning: datadog: the tag "bad!:x" is not sent: a tag holds letters, digits') == 1, done.err
+    assert {request.headers["datadog-external-env"] for request in server.requests} == {"it-false"}
+    assert SECRET not in str([request.headers for request in server.requests])
+    assert all(after.start >= before.end for before, after in zip(uploads, uploads[1:]))
+
+
+def test_an_agents_socket(pillion, profiled, workdir):
+    with Server(judge=datadog_model.agent, path=workdir / "apm.socket") as server:
+        for how in ({"DD_TRACE_AGENT_URL": server.url}, {"DD_TRACE_AGENT_URL": str(workdir / "apm.socket")}):
+            done = process.run([pillion, "upload", "--backend", "datadog", profiled], env=ambient(**how))
+            assert done.status == 0, done
+        done = process.run([pillion, "upload", "--backend", "datadog", "-U", server.url, profiled], env=ambient())
+        assert done.status == 0, done
+        assert len(uploads_of(server, 3)) == 3
+        assert {request.headers["host"] for request in server.requests} == {"localhost"}
+
+
+def test_the_options_name_the_agent_and_the_back_end(pillion, profiled):
+    with Server(judge=datadog_model.agent) as server:
+        env = ambient(DD_TRACE_AGENT_URL="http://127.0.0.1:9")
+        done = process.run([pillion, "upload", "-H", "127.0.0.1", "-P", server.port, profiled], env=env)
+        assert done.status == 0 and "sent to datadog" in done.err, done
+        assert len(uploads_of(server, 1)) == 1
+
+
+# ---- Without an agent
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory):
+    return uploading.certificate(tmp_path_factory.mktemp("tls"))
+
+
+def test_the_key_goes_to_the_intake_and_nowhere_else(pillion, workdir, certificate):
+    path, context = certificate
+    echo = (500, {}, f"your key {SECRET} is fine, we are not".encode())
+    with Server([echo], judge=datadog_model.intake, tls=context) as server:
+        env = ambient(DD_PROFILING_AGENTLESS="true", DD_API_KEY=SECRET, DD_PROFILING_URL=server.url, TMPDIR=workdir)
+        target = process.start(["sleep", "60"])
+        run = process.start([pillion, "-p", target.pid, "-c", "-d", "600", "-u", "-v", "--ca-file", path, "--spool-dir",
+                             workdir / "spool", "-o", workdir / "out", "--format", "col,pprof"], env=env)
+        process.until(lambda: " profiles pid " in run.err, 10, lambda: run.err)
+        for name in ("cmdline", "environ"):
+            assert SECRET.encode() not in Path(f"/proc/{run.pid}/{name}").read_bytes(), name
+        run.signal(signal.SIGUSR1)
+        process.until(lambda: "upload to datadog failed" in run.err, 10, lambda: run.err)
+        run.signal(signal.SIGHUP)
+        uploads_of(server, 1)
+        run.signal(signal.SIGTERM)
+        done = run.finish(30)
+        target.end()
+        assert done.status == 0 and SECRET not in done.err, done
+        assert len(uploads_of(server, 2)) == 2 and SECRET not in str([upload.event for upload in server.accepted])
+        assert {request.headers["dd-api-key"] for request in server.requests} == {SECRET}
+    for file in workdir.rglob("*"):
+        assert not file.is_file() or SECRET.encode() not in file.read_bytes(), file
+
+
+def test_a_dry_run_shows_the_site_and_no_key(pillion, profiled):
+    done = process.run([pillion, "upload", "--dry-run", "--agentless", profiled],
+                       env=ambient(DD_API_KEY=SECRET, DD_SITE="datadoghq.eu"))
+    assert done.status == 0, done
+    assert "POST /api/v2/profile HTTP/1.1\nHost: intake.profile.datadoghq.eu\n" in done.out
+    assert "DD-API-KEY: ***\n" in done.out and SECRET not in done.out + done.err
+
+
+@pytest.mark.parametrize("variables, said", [
+    ({}, "datadog wants a token"),
+    ({"DD_API_KEY": SECRET, "DD_SITE": "evil.example/x?"}, "DD_SITE is no name of a host"),
+])
+def test_what_is_missing_without_an_agent_is_said(pillion, profiled, variables, said):
+    done = process.run([pillion, "upload", "--agentless", profiled], env=ambient(**variables))
+    assert done.status == 2 and said in done.err and SECRET not in done.err, done
+
+
+# ---- Answers
+
+@pytest.mark.parametrize("script, status, said", [
+    ([202], 0, "sent to datadog"),
+    ([503], 0, "tried again in"),
+    ([(404, {}, b"404 page not found\n")], 1, "an agent of version 7.20 or later, with APM and profiling on, is needed there"),
+    ([(403, {}, b"")], 1, "the agent's own API key is not right"),
+    ([(400, {}, b"bad form\n")], 1, "the Datadog agent at 127.0.0.1 answered 400: bad form"),
+    ([413, "ok"], 0, "sent to datadog"),
+], ids=["202", "503", "404", "403", "400", "413"])
+def test_an_answer_decides(pillion, profiled, script, status, said):
+    with Server(script, judge=datadog_model.agent) as server:
+        done = process.run([pillion, "upload", "--backend", "datadog", "-U", server.url, profiled], env=ambient(), timeout=60)
+        assert done.status == status and said in done.err, done
+        if script[0] == 413:
+            (upload,) = uploads_of(server, 1)
+            assert upload.tag("profile_dropped_to_fit") == "yes"
+            assert upload.profile.total("cpu-time") == pprof.read(profiled).total("cpu")
