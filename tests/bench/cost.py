@@ -86,7 +86,7 @@ def own_cost():
             print(f"  {hz} Hz: perf {graph} {peer.record:.3f} s to record, {peer.script:.3f} s to script, {peer.mb:.1f} MB, "
                   f"{peer.rss:.0f} MB RSS")
         if peers:
-            rows.add(f"own CPU, {hz} Hz, 2 busy threads, all of a {seconds} s run", ours.cpu * 1000, "ms", times=5,
+            rows.add(f"own CPU, {hz} Hz, 2 busy threads, all of a {seconds} s run", ours.cpu * 1000, "ms",
                      peer="perf record --call-graph dwarf, perf script", peer_value=peers["dwarf"].cpu * 1000)
             rows.add(f"the same against frame pointers, {hz} Hz", ours.cpu * 1000, "ms", peer="perf record -g, perf script",
                      peer_value=peers["fp"].cpu * 1000, note="perf's stacks end at the first function without one")
@@ -94,8 +94,15 @@ def own_cost():
             lost = ours.total("lost_percent")
             rows.add(f"lost samples, {hz} Hz", lost, "%", most=0, note=f"{ours.total('samples'):.0f} samples")
             rows.add(f"whole stacks, {hz} Hz", 100 * ours.total("stacks_complete") / max(ours.total("samples"), 1), "%", least=99.8)
-    seconds = 6 if QUICK else 60
+    one_window(6 if QUICK else 60)
+
+
+def one_window(seconds):
+    """What a run costs by default."""
     ours = Profiled(work_count(2, seconds), 99)
+    if shutil.which("perf"):
+        rows.add(f"own CPU, 99 Hz, 2 busy threads, one window of {seconds} s, in all", ours.cpu * 1000, "ms", times=5,
+                 peer="perf record --call-graph dwarf, perf script", peer_value=Perf(work_count(2, seconds), 99, "dwarf").cpu * 1000)
     rows.add(f"own CPU, 99 Hz, 2 busy threads, one window of {seconds} s", 100 * ours.cpu / ours.seconds, "% of a core", most=.3,
              note=f"{ours.cpu:.3f} s; flame graph, pprof and collapsed stacks written")
 
@@ -133,13 +140,9 @@ def steady_share(command, seconds):
 
 
 def steady():
-    count, seconds, rounds = 2000, 3 if QUICK else 8, 1 if QUICK else 3
+    seconds = 3 if QUICK else 8
     busy = steady_share(work_count(2, seconds + 3), seconds)
     rows.add("own CPU, 99 Hz, 2 busy threads, while sampling", busy, "% of a core", most=.3, note="without start and files")
-    shares = [(steady_share(work_count(1, seconds + 3, 0), seconds), steady_share(work_count(1, seconds + 3, count), seconds))
-              for _ in range(rounds)]
-    rows.add(f"own CPU that {count} idle threads add", statistics.median(many - few for few, many in shares), "% of a core", most=.2,
-             note=f"{statistics.median(few for few, _ in shares):.2f} without, one busy thread")
 
 
 def pieces_per_second(prefix, seconds):

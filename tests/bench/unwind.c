@@ -83,7 +83,7 @@ static void unwind_one(struct bench *b, const struct lab_sample *sample)
 
 static void open_files(struct bench *b)
 {
-    b->file_count = IMAGE_FIRST_FILE + b->samples.images.files.len;
+    b->file_count = IMAGE_FIRST_FILE + b->samples.images.slots.len;
     b->files = calloc(b->file_count, sizeof *b->files);
     if (b->files == NULL) {
         abort();
