@@ -39,20 +39,19 @@ static const struct choice perf_modes[] = {
     {"disabled", PERF_DISABLED, 0, 0}, {"none", PERF_DISABLED, 0, 0}, {0},
 };
 
-/* What gProfiler calls its readers; they will choose among ours. */
+/* What gProfiler calls its readers: its command lines keep working, and ours is what there is. */
 #define AUTO_OR_DISABLED {"auto", RUNTIME_AUTO, 0, 0}, {"disabled", RUNTIME_DISABLED, 0, 0}, \
                          {"none", RUNTIME_DISABLED, 0, 1}
-#define LATER(name) {name, RUNTIME_AUTO, 1, 0}
+#define ITS(name) {name, RUNTIME_AUTO, 0, 1}
 static const struct choice python_modes[] = {
-    AUTO_OR_DISABLED,           {"pyperf", RUNTIME_AUTO, 0, 1}, {"pyspy", RUNTIME_AUTO, 0, 1},
-    {"py-spy", RUNTIME_AUTO, 0, 1}, {0},
+    AUTO_OR_DISABLED, ITS("pyperf"), ITS("pyspy"), ITS("py-spy"), {0},
 };
 static const struct choice on_or_off[] = {{"on", NATIVE_ON, 0, 0}, {"off", NATIVE_OFF, 0, 0}, {0}};
-static const struct choice ruby_modes[] = {AUTO_OR_DISABLED, LATER("rbspy"), {0}};
-static const struct choice php_modes[] = {AUTO_OR_DISABLED, LATER("phpspy"), {0}};
-static const struct choice java_modes[] = {AUTO_OR_DISABLED, LATER("ap"), {0}};
+static const struct choice ruby_modes[] = {AUTO_OR_DISABLED, ITS("rbspy"), {0}};
+static const struct choice php_modes[] = {AUTO_OR_DISABLED, ITS("phpspy"), {0}};
+static const struct choice java_modes[] = {AUTO_OR_DISABLED, ITS("ap"), {0}};
 static const struct choice nodejs_modes[] = {
-    AUTO_OR_DISABLED, LATER("perf"), LATER("attach-maps"), {0},
+    AUTO_OR_DISABLED, ITS("perf"), ITS("attach-maps"), {0},
 };
 static const struct choice go_modes[] = {AUTO_OR_DISABLED, {0}};
 

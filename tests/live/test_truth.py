@@ -182,6 +182,16 @@ def test_attach_to_nothing_says_what_is_visible(pillion, workdir):
     assert not list(workdir.iterdir())
 
 
+def test_of_several_those_that_are_gone_are_named_and_the_others_profiled(pillion, program, workdir):
+    target = process.start([program("act"), "spin", "60"])
+    done = process.run([pillion, "-p", f"4000000,{target.pid},4000001", "-d", "1", "-o", workdir])
+    target.end()
+    target.done()
+    assert done.status == 0, done
+    assert "no process 4000000, 4000001 in this PID namespace" in done.err and "the others are profiled" in done.err, done
+    assert profiler.Session(done, workdir).share("spin") > 0.9
+
+
 def test_all_processes_of_the_namespace(pillion, program, workdir):
     """-a, which is also what happens without a target; two unrelated programs are seen with their full time."""
     targets = [process.start([program("act", called=name), "spin", "2.0"]) for name in ("first", "second")]

@@ -348,11 +348,26 @@ static void what_is_not_built_says_so(void)
         CHECK_INT(l->request.exit_status, 2);
         done(l);
     }
-    refused("--ruby-mode rbspy", 2,
-            "--ruby-mode rbspy is not available yet, use auto or disabled");
+    refused("--mode allocation", 2, "--mode allocation is not available yet, use cpu");
     struct line *l = parse("--verify --no-upload-results --python-mode auto --mode cpu");
     CHECK(l->ok); /* what asks for the default asks for nothing that is missing */
     done(l);
+}
+
+static void gprofilers_readers_are_taken_for_ours(void)
+{
+    static const char *const lines[] = {"--java-mode ap",     "--ruby-mode rbspy",
+                                        "--php-mode phpspy",  "--nodejs-mode attach-maps",
+                                        "--nodejs-mode perf", "--python-mode pyperf",
+                                        "--python-mode pyspy"};
+    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
+        struct line *l = parse(lines[i]);
+        CHECK(l->ok);
+        for (size_t language = 0; language < FRAME_KIND_COUNT; language++) {
+            CHECK_INT(l->request.settings.runtime_mode[language], RUNTIME_AUTO);
+        }
+        done(l);
+    }
 }
 
 static void doctor_looks_at_one_process(void)
@@ -916,6 +931,7 @@ TESTS({"without arguments every process is profiled with the documented defaults
       {"the nearest name is proposed", nearest_names_are_proposed},
       {"a usage error with a command word is 125, else 2", usage_with_a_command_is_125},
       {"what is not built yet says so and is refused", what_is_not_built_says_so},
+      {"names of gProfiler's readers are taken for ours", gprofilers_readers_are_taken_for_ours},
       {"the doctor takes one process, and JSON is its own option", doctor_looks_at_one_process},
       {"filters are lists, repeatable, and refuse what cannot be one", filters_add_up},
       {"other profilers' options are accepted and explained once",

@@ -634,31 +634,44 @@ static void list_visible(struct buf *out)
     vec_release(&pids.ids);
 }
 
+/* Of several, one that has ended meanwhile is no reason to leave the others alone. */
+static void say_gone(struct session *s, const char *gone, bool others)
+{
+    struct buf visible;
+    buf_init(&visible, 256);
+    list_visible(&visible);
+    log_say(&s->log, others ? LOG_WARNING : LOG_ERROR,
+            "no process %s in this PID namespace (visible: %s); %s", gone, buf_cstr(&visible),
+            others ? "the others are profiled"
+                   : "host pids mean nothing here. On Fargate set \"pidMode\": \"task\"");
+    buf_release(&visible);
+}
+
 static bool adopt_pids(struct session *s, struct buf *what)
 {
     const struct settings *settings = s->settings;
+    struct buf gone;
+    bool any = false;
+    buf_init(&gone, 16 * SETTINGS_PIDS_MAX);
     for (size_t i = 0; i < settings->pid_count; i++) {
         uint32_t pid = (uint32_t)settings->pids[i];
         if (!proc_exists(pid)) {
-            struct buf visible;
-            buf_init(&visible, 256);
-            list_visible(&visible);
-            log_say(&s->log, LOG_ERROR,
-                    "no process %u in this PID namespace (visible: %s); host pids mean nothing "
-                    "here. On Fargate set \"pidMode\": \"task\"",
-                    pid, buf_cstr(&visible));
-            buf_release(&visible);
-            return false;
+            buf_printf(&gone, "%s%u", gone.len == 0 ? "" : ", ", pid);
+            continue;
         }
         session_adopt(s, pid, true);
         const struct target *target = targets_find(&s->targets, pid);
-        buf_printf(what, "%s%u %s", i == 0 ? "pid " : ", ", pid,
-                   target != NULL ? target->name : "");
+        buf_printf(what, "%s%u %s", any ? ", " : "pid ", pid, target != NULL ? target->name : "");
+        any = true;
     }
-    if (settings->children) {
+    if (gone.len > 0) {
+        say_gone(s, buf_cstr(&gone), any);
+    }
+    buf_release(&gone);
+    if (any && settings->children) {
         session_adopt_children(s);
     }
-    return true;
+    return any;
 }
 
 static bool adopt_all(struct session *s, struct buf *what)
