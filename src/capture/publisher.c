@@ -161,6 +161,18 @@ static bool make_room(struct publisher *pub)
     return tight;
 }
 
+/* A debug file of another build is a mistake somewhere; where there are no symbols at all, the frames show it. */
+static void tell_problems(struct publisher *pub)
+{
+    struct namer_problem problem;
+    while (namer_next_problem(&pub->namer, &problem)) {
+        struct str path = images_path(pub->images, problem.image);
+        log_once(pub->log, problem.has_symbols ? LOG_INFO : LOG_DEBUG, "%.*s: %s%s", (int)path.len,
+                 path.ptr, problem.why,
+                 problem.has_symbols ? "; its own symbols are used" : "");
+    }
+}
+
 /* True: memory is short, and the profile's is not to be kept. */
 static bool publish(struct publisher *pub, struct profile *p)
 {
@@ -175,6 +187,7 @@ static bool publish(struct publisher *pub, struct profile *p)
     if (!namer_run(&pub->namer, p, &err)) {
         log_once(pub->log, LOG_WARNING, "%s; some frames stay unnamed", err.text);
     }
+    tell_problems(pub);
     uint64_t own_ns = clock_own_cpu_ns();
     p->meta.own_cpu_ns = own_ns - pub->own_cpu_ns;
     p->meta.own_rss_bytes = proc_own_rss_bytes();

@@ -20,10 +20,12 @@ struct namer_image {
     uint64_t key;
     uint64_t used_run; /* the last run that asked for it */
     struct symbols symbols;
-    bool symbols_loaded; /* or could not be */
+    bool symbols_loaded; /* or could not be: */
+    bool has_symbols;
     bool is_go;
     char build_id[2 * ELF_BUILD_ID_MAX + 1];
-    char *problem; /* why there are no symbols; null: there are, or were not needed */
+    char *problem; /* why there are no symbols, or none of its debug file; null: all is well */
+    bool problem_told;
 };
 
 /* The name of the function at `start` in an image, or with image 0 of an inlined one with the
@@ -113,10 +115,17 @@ static struct namer_image *find_image(const struct namer *n, uint64_t key)
     return NULL;
 }
 
-const char *namer_image_problem(const struct namer *n, uint64_t image)
+bool namer_next_problem(struct namer *n, struct namer_problem *out)
 {
-    const struct namer_image *found = find_image(n, image);
-    return found == NULL ? NULL : found->problem;
+    vec_each(&n->images, image)
+    {
+        if (image->problem != NULL && !image->problem_told) {
+            image->problem_told = true;
+            *out = (struct namer_problem){image->key, image->problem, image->has_symbols};
+            return true;
+        }
+    }
+    return false;
 }
 
 /* Drops the tables not asked for the longest, until `max_bytes` are left or none is. */
@@ -281,12 +290,14 @@ static const struct symbols *symbols_of(struct namer_image *image, struct opened
         return &image->symbols;
     }
     image->symbols_loaded = true;
-    if (load_symbols(&image->symbols, o, &err)) {
+    image->has_symbols = load_symbols(&image->symbols, o, &err);
+    if (image->has_symbols) {
         n->stats.images_loaded++;
     } else {
-        image->problem = strdup(err.text);
         n->stats.images_failed++;
     }
+    const char *problem = image->has_symbols && o->is_elf ? o->files.problem : err.text;
+    image->problem = problem[0] != '\0' ? strdup(problem) : NULL;
     return &image->symbols;
 }
 

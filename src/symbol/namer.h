@@ -119,8 +119,15 @@ void namer_drop(struct namer *n, bool (*is_gone)(void *context, uint64_t image),
 /* Memory held between runs. */
 size_t namer_bytes(const struct namer *n);
 
-/* The reason why the image's symbols could not be used; null when they could or were not asked for.
- * Borrowed until the next run. Neither the summary nor the doctor says it yet. */
-const char *namer_image_problem(const struct namer *n, uint64_t image);
+/* What could not be used of an image: its symbols, or a debug file of another build, in whose place the
+ * image's own symbols were taken. */
+struct namer_problem {
+    uint64_t image;
+    const char *why; /* borrowed until the next run */
+    bool has_symbols;
+};
+
+/* Tells each problem once, those of the last run; false: there are no more. */
+bool namer_next_problem(struct namer *n, struct namer_problem *out);
 
 #endif

@@ -116,3 +116,36 @@ def test_a_deleted_executable_is_named(pillion, program, workdir):
     done = process.run([pillion, "-p", str(started.pid), "-d", "2", "-o", out])
     started.end()
     assert seen(profiler.Session(done, out)) > 0.9, done
+
+
+@pytest.mark.parametrize("whose", ["its own", "another's"])
+def test_a_debug_file_is_taken_when_it_is_of_this_build_and_told_when_not(whose, pillion, program, workdir):
+    """A stripped library keeps the names it exports; which others there are is in the file beside it."""
+    host, library = build(program, workdir)
+    other = workdir / "other.so"
+    shutil.copy(library if whose == "its own" else program("worker", "-shared", "-fPIC", "-DOTHER", *BARE), other)
+    if whose != "its own":  # the same sources make the same build id
+        check(["objcopy", "--update-section", f".note.gnu.build-id={other_build_id(workdir)}", other])
+    debug = workdir / "libworker.so.debug"
+    check(["objcopy", "--only-keep-debug", other, debug])
+    check(["strip", "--strip-all", library])
+    check(["objcopy", f"--add-gnu-debuglink={debug}", library])
+    session = profiler.profile(pillion, workdir / "out", [host, library, "1.5", "keep"])
+    text = " ".join(session.done.err.split())
+    if whose == "its own":
+        assert seen(session) > 0.9, session.frames()
+        assert "another build id" not in text, session.done
+    else:
+        assert f"{library}: debug file {debug} has another build id; its own symbols are used" in text, session.done
+        assert "hidden_spin" not in session.frames() and "worker_turn" in session.frames(), session.frames()
+
+
+def check(command):
+    done = process.run([str(word) for word in command])
+    assert done.status == 0, done
+
+
+def other_build_id(workdir):
+    note = workdir / "note"
+    note.write_bytes((4).to_bytes(4, "little") + (20).to_bytes(4, "little") + (3).to_bytes(4, "little") + b"GNU\0" + bytes(range(20)))
+    return note

@@ -259,7 +259,15 @@ static void all_of_a_function_without_a_symbol_is_one_name(void)
     CHECK_STR(NAME(in[2]), "[app+0x1a00]");
     CHECK_STR(NAME(in[3]), "[gone.so+0x1910]");
     CHECK_STR(NAME(in[4]), "[unknown+0x1910]");
-    CHECK_TEXT(namer_image_problem(&b->namer, KEY_GONE), "the file is gone");
+    struct namer_problem problem = {0};
+    CHECK(namer_next_problem(&b->namer, &problem));
+    CHECK_INT(problem.image, KEY_PROGRAM);
+    CHECK_TEXT(problem.why, "the file has no function symbols");
+    CHECK(namer_next_problem(&b->namer, &problem));
+    CHECK_INT(problem.image, KEY_GONE);
+    CHECK_TEXT(problem.why, "the file is gone");
+    CHECK(!problem.has_symbols);
+    CHECK(!namer_next_problem(&b->namer, &problem)); /* each once */
     tear_down(b);
 }
 

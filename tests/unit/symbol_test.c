@@ -325,9 +325,14 @@ static void names_of_a_profile(void)
         CHECK_STR(NAME(named), "f (a.py)");
         CHECK_STR(profile_text(&p, p.modules.at[app].build_id), "deadbeef");
         CHECK_INT(p.modules.at[gone].build_id, 0);
-        CHECK_TEXT(namer_image_problem(&n, 3), "the file is gone");
-        CHECK_TEXT(namer_image_problem(&n, 4), "not an ELF file");
-        CHECK(namer_image_problem(&n, 1) == NULL && namer_image_problem(&n, 99) == NULL);
+        struct namer_problem problem;
+        int told = 0;
+        for (; namer_next_problem(&n, &problem); told++) {
+            CHECK(problem.image == 3 || problem.image == 4);
+            CHECK_TEXT(problem.why, problem.image == 3 ? "the file is gone" : "not an ELF file");
+            CHECK(!problem.has_symbols);
+        }
+        CHECK_INT(told, run == 0 ? 2 : 0);
         profile_clear(&p);
     }
     CHECK_INT(fake.opens, fake.closes);
@@ -353,7 +358,10 @@ static void hidden_kernel(void)
     CHECK(namer_run(&n, &p, NULL));
     CHECK_STR(NAME(a), "[kernel]");
     CHECK_INT(p.frames.at[a].name, p.frames.at[b].name);
-    CHECK(strstr(namer_image_problem(&n, 2), "kptr_restrict") != NULL);
+    struct namer_problem problem = {0};
+    CHECK(namer_next_problem(&n, &problem));
+    CHECK_INT(problem.image, 2);
+    CHECK(strstr(problem.why, "kptr_restrict") != NULL);
     profile_release(&p);
     namer_release(&n);
 }
