@@ -4,6 +4,7 @@
 #include "os/file.h"
 #include "os/secret.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 enum { PEM_MAX_BYTES = 1 << 20, ADDRESS_MAX_BYTES = 8 * 1024 };
@@ -117,16 +118,23 @@ static bool next_name(struct str *rest, char name[static NAME_MAX_BYTES])
     return false;
 }
 
-static struct str value_of_environment(const char *variables)
+/* The first that is set, and its name; else empty. */
+static struct str named_value(const char *variables, char name[static NAME_MAX_BYTES])
 {
-    char name[NAME_MAX_BYTES];
     for (struct str rest = str_of(variables); next_name(&rest, name);) {
         struct str value = sender_variable(NULL, name);
         if (value.len > 0) {
             return value;
         }
     }
+    name[0] = '\0';
     return STR("");
+}
+
+static struct str value_of_environment(const char *variables)
+{
+    char name[NAME_MAX_BYTES];
+    return named_value(variables, name);
 }
 
 static char *copy_of(struct str text)
@@ -168,23 +176,36 @@ static char *address_by_row(struct sender *s, struct str given, struct err *err)
     return address;
 }
 
+/* `from`: who gave the address; empty: one of several variables, or nobody. */
+static bool parse_address(struct sender *s, const char *from, struct err *err)
+{
+    struct err why = {0};
+    if (url_parse(&s->context.url, str_of(s->address), s->row->default_port, &why)) {
+        return true;
+    }
+    return err_set(err, why.kind, why.number, "%s%s%s", from, from[0] != '\0' ? ": " : "", why.text);
+}
+
 static bool find_address(struct sender *s, bool alone, struct err *err)
 {
     struct str wanted = str_of(s->row->name);
     struct str text = value_of(s->settings->upload.server_host, wanted, true);
+    char from[NAME_MAX_BYTES] = "";
+    if (text.len > 0) {
+        (void)snprintf(from, sizeof from, "--server-host");
+    }
     if (s->row->address != NULL) {
         s->address = address_by_row(s, text, err);
-        return s->address != NULL &&
-               url_parse(&s->context.url, str_of(s->address), s->row->default_port, err);
+        return s->address != NULL && parse_address(s, from, err);
     }
-    text = text.len > 0 ? text : value_of_environment(s->row->env_host);
+    text = text.len > 0 ? text : named_value(s->row->env_host, from);
     text = text.len > 0 ? text : str_of(s->row->default_host);
     s->address = copy_of(text);
     if (s->address == NULL) {
         return err_set(err, ERR_USAGE, 0, "%s wants an address: give --server-host %s%sURL",
                        s->row->name, alone ? "" : s->row->name, alone ? "" : "=");
     }
-    return url_parse(&s->context.url, str_of(s->address), s->row->default_port, err);
+    return parse_address(s, from, err);
 }
 
 /* It becomes part of a header's line. */
