@@ -132,10 +132,22 @@ static void refresh_maps(struct session *s, uint64_t now_ns)
     }
 }
 
+/* Without perf no record tells of an exec: what was found may be of a program that the filters leave out, although
+ * the one before it fitted. */
+static bool fits_still(struct session *s, struct target *target)
+{
+    uint64_t now_ns = clock_mono_ns();
+    if (target->rung == RUNG_PROC) {
+        choose_judge(&s->choose, target, now_ns);
+    }
+    return !targets_is_left_out(target, now_ns);
+}
+
 /* Has the samples of a process with a runtime caught; false when there is nothing to do. */
 static bool catch_one(struct session *s, struct target *target)
 {
-    if (target->ended || target->caught || target->catch_refused || !start_catching(s)) {
+    if (target->ended || target->caught || target->catch_refused || !fits_still(s, target) ||
+        !start_catching(s)) {
         return false;
     }
     session_publish_readers(s);
