@@ -23,6 +23,7 @@ enum {
     SKIPPED_POLLS_MAX = 5, /* a second each */
     THREADS_PER_LOOK = 250, /* whose times the kernel adds up at a poll, 0.15 to 0.6 us each */
     THREADS_PER_POLL = 4,
+    BURST_SAMPLES_LEAST = 20,
 };
 
 static bool read_stat(struct accounts *a, uint32_t pid, uint32_t tid, struct proc_stat *out)
@@ -114,6 +115,17 @@ bool accounts_adopt(struct accounts *a, struct target *target)
     }
     target->before = target->last;
     target->lifetime_ns = sum_of(&target->last) + target->last.children_ns;
+    return true;
+}
+
+bool accounts_used(struct accounts *a, struct target *target, uint64_t *cpu_ns)
+{
+    if (target->ended || !update_times(a, target)) {
+        return false;
+    }
+    target->glanced_at_ns = clock_mono_ns();
+    target->since_glance_ns = 0;
+    *cpu_ns = target->last.user_ns + (target->rung == RUNG_PERF_USER ? 0 : target->last.system_ns);
     return true;
 }
 
@@ -540,17 +552,19 @@ static bool is_between_samples(const struct accounts *a, const struct target *ta
 /* The weight of a process's samples against its books. The sampling clock and the books do not run
  * in step: it stands still inside context switches and runs on during interrupts, and both amount to
  * a few per cent of a busy server. Within WEIGH_MAX_PERCENT or the noise, and when nothing was lost, the
- * period is taken as the books measure it; what remains beyond has a name of its own. */
+ * period is taken as the books measure it; what remains beyond has a name of its own. Samples of bursts
+ * (session_burst.c) are drawn by lot and stand for all that it did, however much the books say that was. */
 static void explain_rest(struct accounts *a, struct profile *p, struct target *target,
                          uint64_t cpu_ns, uint64_t system_ns)
 {
     uint64_t sampled_ns = target->sampled_ns;
     uint64_t rest = beyond(cpu_ns, sampled_ns);
     uint32_t thread = targets_thread_id(a->targets, p, target, target->pid);
+    bool bursts = target->burst_samples >= BURST_SAMPLES_LEAST;
     if (target->rung == RUNG_PERF_USER) {
-        uint64_t hidden = rest < system_ns ? rest : system_ns;
+        uint64_t hidden = bursts && cpu_ns > system_ns ? system_ns : rest < system_ns ? rest : system_ns;
         profile_account(p, thread, ACCOUNT_KERNEL_HIDDEN, hidden);
-        rest -= hidden;
+        rest = beyond(rest, hidden);
         cpu_ns -= hidden;
     }
     /* One period per thread is the noise of sampling; a long window has no more of it. A process that ends
@@ -560,7 +574,7 @@ static void explain_rest(struct accounts *a, struct profile *p, struct target *t
     bool in_step = (is_noise && rest <= sampled_ns) ||
                    rest <= sampled_ns / 100 * WEIGH_MAX_PERCENT;
     in_step = (in_step && sampled_ns > 0 && a->lost_records == 0) ||
-              is_between_samples(a, target, rest);
+              is_between_samples(a, target, rest) || bursts;
     if (cpu_ns < sampled_ns || in_step) {
         profile_weigh(p, targets_process_id(a->targets, p, target), sampled_ns, cpu_ns);
     } else if (!is_noise) {

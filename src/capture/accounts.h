@@ -72,6 +72,9 @@ void accounts_release(struct accounts *a);
 /* Takes the present times of a process as the beginning; false when it is gone. */
 bool accounts_adopt(struct accounts *a, struct target *target);
 
+/* Reads the books of one on perf; false when it has ended. `cpu_ns`: what samples can be of, as of its start. */
+bool accounts_used(struct accounts *a, struct target *target, uint64_t *cpu_ns);
+
 /* Finds processes that targets on rung 4 have started (or, with follow_all, all processes). */
 void accounts_discover(struct accounts *a, uint64_t now_ns);
 

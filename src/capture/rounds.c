@@ -9,6 +9,9 @@ static uint64_t not_beyond(uint64_t wait_ns, uint64_t now_ns, uint64_t moment_ns
 uint64_t rounds_wait_ns(uint64_t usual_ns, const struct rounds_due *due)
 {
     uint64_t wait_ns = usual_ns;
+    if (due->slice_ns != 0) {
+        wait_ns = not_beyond(wait_ns, due->now_ns, due->slice_ns);
+    }
     if (due->takes_window) {
         wait_ns = not_beyond(wait_ns, due->now_ns, due->window_end_ns);
     }

@@ -15,6 +15,7 @@ struct rounds_due {
     uint64_t now_ns;        /* monotonic, as the next two */
     uint64_t window_end_ns;
     uint64_t look_ns;       /* at runtimes */
+    uint64_t slice_ns;      /* of bursts: begins or ends; 0: there are none */
     bool takes_window;      /* the publisher is ready */
     bool looks;             /* somebody looks at runtimes */
 };

@@ -210,6 +210,16 @@ static bool read_beyond(void *context, uint64_t address, void *out, size_t len, 
     return err_set(err, ERR_MALFORMED, 0, "%#llx was not read", (unsigned long long)address);
 }
 
+/* What the size of copies is chosen by. */
+static void note_size(struct target *target, const struct record *sample, bool is_cut)
+{
+    size_t len = sample->as.sample.stack_len;
+    target->stacks_seen++;
+    target->stacks_short += is_cut;
+    target->stack_most = len > target->stack_most ? (uint32_t)len : target->stack_most;
+    target->stacks_half += len > target->stack_bytes / 2;
+}
+
 static void take_unwound(struct stacks *s, struct profile *p, struct target *target,
                          const struct record *sample, const struct caught *caught)
 {
@@ -234,12 +244,9 @@ static void take_unwound(struct stacks *s, struct profile *p, struct target *tar
     struct unwind_result *result = &s->scratch->unwound;
     unwind(s->unwinder, &registers, &stack, &space, UNWIND_FRAMES_MAX, result);
     s->ends[result->end]++;
-    target->stacks_seen++;
-    target->stacks_short += result->end == STACK_TRUNCATED;
-    if (sample->as.sample.stack_len > target->stack_most) {
-        target->stack_most = (uint32_t)sample->as.sample.stack_len;
+    if (!sample->as.sample.of_burst) {
+        note_size(target, sample, result->end == STACK_TRUNCATED);
     }
-    target->stacks_half += sample->as.sample.stack_len > target->stack_bytes / 2;
     take_frames(s, p, target);
 }
 

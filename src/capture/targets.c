@@ -177,7 +177,7 @@ void targets_end_window(struct targets *t)
     {
         struct target *target = *slot;
         target->sampled_ns = target->accounted_ns = target->since_glance_ns = 0;
-        target->settled_ns = target->left_out_ns = 0;
+        target->settled_ns = target->left_out_ns = target->burst_samples = 0;
     }
     for (size_t i = 0; i < t->threads.len;) {
         if (has_left(t, &t->threads.at[i])) {

@@ -96,6 +96,14 @@ struct target {
     uint32_t alive;          /* threads that live, by FORK and EXIT; 0: not counted (it ran before) */
     bool final_known;        /* the times in `last` are those of the window's end */
 
+    /* sampled in bursts, see session_burst.c */
+    bool bursts, burst_refused;
+    uint32_t threads_born;   /* since the last look, … */
+    uint32_t burst_looks;    /* … of which so many spoke for the other way to sample it */
+    uint64_t burst_cpu_ns, burst_plain_ns; /* as they were then */
+    uint64_t plain_ns;       /* weight of all samples of the usual kind so far */
+    uint32_t burst_samples;  /* of this window */
+
     /* whether it is profiled, see choose.h */
     bool named;              /* the command itself, or a pid that was given: whatever the filters say */
     bool judged;             /* by the filters */

@@ -505,6 +505,7 @@ void perf_close(struct perf *p)
     free(p->scratch);
     free_caught(p);
     perf_close_others(p);
+    perf_close_bursts(p);
     *p = (struct perf){0};
 }
 

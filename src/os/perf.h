@@ -45,6 +45,13 @@
  * the clock's have, if they fit: a thirty-second of a ring at most; records of mappings, names, starts and ends come
  * from the clock alone. One such event may be one that samples nothing and tells of context switches.
  *
+ * Bursts. A thread's first sample is due when it has run for a period; one that ends before leaves none, and a
+ * program that starts a thread for each request leaves hardly any. perf_burst_follow gives every thread of a
+ * process one event more, which what they start inherits. Its period is a quarter of a millisecond (its samples
+ * tell it by that), and it is off but for the moments between perf_burst_set(p, true) and (p, false): all that
+ * runs in these, however young, is sampled alike. Its samples go to the ring of the process's other ones, with small
+ * copies of stacks. A thread that one starts while they are being listed may have none of it.
+ *
  * Limits. Rings start at 512 KiB (with stacks and few CPUs, at 2 MiB; on more than 16 CPUs, at up to 250 Hz,
  * at what makes 8 MiB of all of them, but 128 KiB at least) and are halved, down to 32 KiB, while the kernel
  * refuses the locked memory (EPERM); perf_ring_bytes tells what was got. Caught rings start at 256 KiB, less on
@@ -117,6 +124,17 @@ struct perf_count {
     uint64_t count_ns;
 };
 
+enum {
+    PERF_BURST_PERIOD_NS = 251000, /* no divisor of a kernel's tick, nor of an usual period */
+    PERF_BURST_THREADS_MAX = 64,   /* of a process, when it is taken in */
+};
+
+struct perf_burst {
+    uint32_t pid;
+    bool caught; /* whose rings its samples go to */
+    VEC(int) fds;
+};
+
 enum { PERF_EXTRA_FDS = 2 }; /* that perf_wait waits for besides */
 
 enum { PERF_STACK_MAX = 63 * 1024 }; /* a record with registers and chain has at most 64 KiB */
@@ -131,6 +149,7 @@ struct perf {
     uint32_t awaited_pid; /* of several followed, the process whose end perf_wait tells; 0: none */
     unsigned char *scratch;
     struct perf_others *others; /* null until perf_open_others */
+    VEC(struct perf_burst) bursts;
     uint64_t ended_count_ns; /* final counter values of reaped followers */
     VEC(struct perf_count) ended; /* their parts since perf_each_count */
     struct pid_list left;    /* threads that the last perf_follow_process had no descriptors for */
@@ -260,6 +279,14 @@ uint64_t perf_take_other_count(struct perf *p, unsigned other, uint32_t *pid);
 
 /* Threads that have fewer of these events than they should, because descriptors ran out. */
 uint64_t perf_others_short(const struct perf *p);
+
+/* Once more for a process changes its rings, and takes in threads that have none. */
+bool perf_burst_follow(struct perf *p, uint32_t pid, bool caught, struct err *err);
+bool perf_burst_is_followed(const struct perf *p, uint32_t pid, bool caught);
+void perf_burst_end(struct perf *p, uint32_t pid);
+
+/* All processes' at once; off at first. */
+void perf_burst_set(struct perf *p, bool on);
 
 /* Starts what was followed without on_exec since the last call. */
 void perf_enable(struct perf *p);

@@ -4,6 +4,7 @@
  *     perf.c         the CPU clock: what may be used, rings, draining
  *     perf_follow.c  who is followed, from the first to the last event
  *     perf_event.c   what else is sampled, beside the clock
+ *     perf_burst.c   short threads
  *     perf_cpu.c     which CPUs there are
  */
 #ifndef OS_PERF_PRIVATE_H
@@ -70,5 +71,9 @@ void perf_others_set(const struct perf *p, const struct perf_follower *f, unsign
 int perf_other_fd(const struct perf *p, unsigned ring);
 
 void perf_close_others(struct perf *p);
+
+/* ---- perf_burst.c, for the others ---- */
+
+void perf_close_bursts(struct perf *p);
 
 #endif

@@ -64,6 +64,7 @@ struct record {
             const unsigned char *stack; /* from the user's SP upwards */
             size_t stack_len;
             size_t stack_room;          /* bytes that were asked for; 0: no stack was taken */
+            bool of_burst;              /* the reader's own note: its copy of the stack is of no size that was chosen */
         } sample;
         struct {
             uint64_t start, bytes, file_offset, inode;

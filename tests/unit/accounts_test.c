@@ -702,6 +702,39 @@ static void kernel_hidden(void)
     end(&b);
 }
 
+/* Drawn by lot, they stand for all; a few of them for nothing but themselves. */
+static void sampled_in_bursts(void)
+{
+    struct books b;
+    struct worker worker;
+    for (uint32_t samples = 5; samples <= 50; samples += 45) {
+        struct target *target = after_work(&b, &worker, RUNG_PERF, 300, 0);
+        uint64_t seen = sampled_part(&b, target, 100 * MS);
+        target->burst_samples = samples;
+        close_books(&b, &worker);
+        CHECK_INT(attributed(&b), profile_sum(&b.profile).process_cpu_ns);
+        CHECK_INT(account(&b, ACCOUNT_LOST), samples < 20 ? attributed(&b) - seen : 0);
+        CHECK(near(attributed(&b), 300 * MS, 2 * TICK));
+        end(&b);
+    }
+}
+
+/* Where kernel code may not be sampled they stand for the user's part. */
+static void user_sampled_in_bursts(void)
+{
+    struct books b;
+    struct worker worker;
+    struct target *target = after_work(&b, &worker, RUNG_PERF_USER, 200, 100);
+    uint64_t system_ns = told_of(&worker).system_ns - target->before.system_ns;
+    (void)sampled_part(&b, target, 500 * MS);
+    target->burst_samples = 50;
+    close_books(&b, &worker);
+    CHECK_INT(attributed(&b), profile_sum(&b.profile).process_cpu_ns);
+    CHECK(near(account(&b, ACCOUNT_KERNEL_HIDDEN), system_ns, 2 * TICK));
+    CHECK(near(attributed(&b), 300 * MS, 3 * TICK));
+    end(&b);
+}
+
 static void more_sampled_than_booked(void)
 {
     struct books b;
@@ -1022,6 +1055,9 @@ TESTS({"what was polled and gets events keeps both parts", events_begin},
       {"a process of many threads is glanced at more rarely, but before its end", rarely_glanced_at},
       {"samples weigh their period as the books measure it", all_sampled},
       {"what samples do not explain is lost, and the parts sum up", partly_lost},
+      {"samples of bursts stand for all of a process, when there are enough", sampled_in_bursts},
+      {"samples of bursts stand for the user's part where the kernel's is hidden",
+       user_sampled_in_bursts},
       {"unseen kernel time is hidden, up to the system time", kernel_hidden},
       {"samples never weigh more than the booked time", more_sampled_than_booked},
       {"times that go back give nothing", times_gone_back},

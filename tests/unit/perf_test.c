@@ -567,7 +567,100 @@ static void other_cpus(void)
     perf_close(&p);
 }
 
-TESTS({"CPUs that came or went since are told apart", other_cpus},
+/* ---- bursts ---- */
+
+static void *short_thread(void *unused)
+{
+    burn(MS / 2);
+    return unused;
+}
+
+static pid_t start_starter(void)
+{
+    fflush(stdout);
+    pid_t parent = getpid(), pid = fork();
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        pthread_t one;
+        while (getppid() == parent && pthread_create(&one, NULL, short_thread, NULL) == 0) {
+            pthread_join(one, NULL);
+        }
+        _exit(0);
+    }
+    return pid;
+}
+
+struct periods {
+    uint64_t usual, burst;
+};
+
+static void count_periods(void *context, unsigned ring, const void *record, size_t len)
+{
+    struct periods *seen = context;
+    struct perf_event_header header;
+    uint64_t period;
+    (void)ring;
+    memcpy(&header, record, sizeof header);
+    if (header.type == PERF_RECORD_SAMPLE && len >= 56) {
+        memcpy(&period, (const char *)record + 48, sizeof period);
+        seen->burst += period == PERF_BURST_PERIOD_NS;
+        seen->usual += period != PERF_BURST_PERIOD_NS;
+    }
+}
+
+/* Of `ns` of time, and how much CPU time it was for the process. */
+static struct periods drain_for(struct perf *p, uint64_t ns, uint64_t *cpu_ns)
+{
+    struct periods seen = {0};
+    uint64_t before_ns = perf_count_ns(p), end_ns = clock_mono_ns() + ns;
+    while (clock_mono_ns() < end_ns) {
+        (void)perf_wait(p, (const int[]){-1, -1}, 5 * MS);
+        perf_drain(p, count_periods, &seen);
+    }
+    *cpu_ns = perf_count_ns(p) - before_ns;
+    return seen;
+}
+
+static void bursts(void)
+{
+    struct perf p;
+    struct err err = {0};
+    uint64_t cpu_ns;
+    perf_probe(&rights);
+    const struct perf_sampling sampling = {.frequency_hz = HZ, .kernel = rights.kernel};
+    if (!rights.kernel || !perf_open(&p, &sampling, &err)) {
+        SKIP("kernel code may not be sampled here");
+    }
+    pid_t pid = start_starter();
+    follow(&p, pid, &in_plain);
+    CHECK(perf_burst_follow(&p, (uint32_t)pid, false, &err));
+    CHECK(perf_burst_is_followed(&p, (uint32_t)pid, false));
+    CHECK(!perf_burst_is_followed(&p, (uint32_t)pid, true)); /* other rings */
+    CHECK(!perf_burst_is_followed(&p, (uint32_t)getpid(), false));
+    perf_enable(&p);
+    struct periods seen = drain_for(&p, 200 * MS, &cpu_ns);
+    CHECK_INT(seen.burst, 0); /* off at first */
+    perf_burst_set(&p, true);
+    seen = drain_for(&p, 300 * MS, &cpu_ns);
+    perf_burst_set(&p, false);
+    /* each thread's last part of a period is missing */
+    uint64_t due = cpu_ns / PERF_BURST_PERIOD_NS;
+    CHECK(seen.burst > due / 2 && seen.burst < due + due / 4);
+    CHECK(cpu_ns < 50 * MS || seen.usual < due / 20);
+    (void)drain_for(&p, 10 * MS, &cpu_ns); /* what was still in the rings */
+    seen = drain_for(&p, 100 * MS, &cpu_ns);
+    CHECK_INT(seen.burst, 0);
+    perf_burst_end(&p, (uint32_t)pid);
+    CHECK(!perf_burst_is_followed(&p, (uint32_t)pid, false));
+    CHECK(!perf_burst_follow(&p, (uint32_t)pid, true, &err)); /* there are no caught rings */
+    kill(pid, SIGKILL);
+    CHECK(waitpid(pid, NULL, 0) == pid);
+    CHECK(!perf_burst_follow(&p, (uint32_t)pid, false, &err));
+    perf_close(&p);
+}
+
+TESTS({"bursts sample threads that are too short for a period", bursts},
+      {"CPUs that came or went since are told apart", other_cpus},
       {"other events tell whose they are, and are counted to the last", other_events},
       {"each caught sample wakes its ring's reader, once, and nothing else does", wakes_once_each},
       {"caught rings tell when a thread left its CPU", tells_of_switches},

@@ -27,7 +27,10 @@ static void what_is_due(void)
     CHECK_INT(wait_ms(due), 20);
     due.window_end_ns = 9999 * MS; /* past */
     CHECK_INT(wait_ms(due), 0);
+    due.slice_ns = 10007 * MS;
     due.window_end_ns = due.look_ns = 20000 * MS; /* beyond the usual wait */
+    CHECK_INT(wait_ms(due), 7);
+    due.slice_ns = 0; /* there is none */
     CHECK_INT(wait_ms(due), USUAL);
 }
 

@@ -199,7 +199,7 @@ static void session_init(struct session *s, const struct settings *settings)
     if (settings->upload.wanted) { /* there may be a secret in our arguments */
         secret_leave_no_core();
     }
-    *s = (struct session){.settings = settings};
+    *s = (struct session){.settings = settings, .slice_seed = clock_mono_ns() | 1};
     s->signals = signals_open();
 }
 
@@ -448,6 +448,7 @@ static void run_windows(struct session *s)
             .now_ns = now_ns,
             .window_end_ns = end_ns,
             .look_ns = s->readers.next_look_ns,
+            .slice_ns = session_slice_due_ns(s),
             .takes_window = publisher_ready(s->publisher),
             .looks = s->reads_runtimes && !session_is_suspended(s),
         };
@@ -457,6 +458,7 @@ static void run_windows(struct session *s)
         idle = !session_drain_round(s);
         now_ns = clock_mono_ns();
         look_around(s, now_ns);
+        session_burst(s, now_ns);
         session_keep_budget(s, now_ns);
         session_release_images(s, now_ns);
         serve_signals(s);

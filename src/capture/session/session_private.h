@@ -10,6 +10,7 @@
  *     session_left.c   who has no events for want of descriptors
  *     session_other.c  what is sampled besides CPU time
  *     session_budget.c what the profiler itself takes, and what is done without for it
+ *     session_burst.c  programs whose threads end before they are sampled
  *     session_cpus.c   CPUs that come and go
  *     session_double.c threads that have events of two followers
  *     session_upload.c where windows go, and how long the end waits for them
@@ -103,6 +104,10 @@ struct session {
     uint64_t next_status_ns;
     bool any_unfollowed;     /* some target has been, so far */
     bool any_double;         /* some thread has events of two followers */
+    bool any_burst;          /* some process is sampled in bursts … */
+    bool in_slice;           /* … and is so now */
+    uint64_t slice_share;    /* one slice in as many is, as of the latest one; 0: none was */
+    uint64_t next_births_ns, next_slice_ns, after_slice_ns, slice_seed;
     uint64_t next_cpus_ns;
     unsigned absent_cpus;    /* that have rings and were off-line at the last look */
     uint64_t news_ns;        /* monotonic: when the number of targets changed last, … */
@@ -124,6 +129,16 @@ bool session_is_double(struct session *s, const struct record *sample);
 
 /* Ends the events that such samples came from. */
 void session_end_doubles(struct session *s);
+
+/* A process's samples are of the usual kind, or in its bursts: of the other kind none is taken. Sets its weight. */
+bool session_takes_sample(struct session *s, struct record *sample);
+
+/* Notes the start of a thread. */
+void session_note_birth(struct session *s, const struct record *fork);
+
+/* Each round: finds out who is to be sampled in bursts, and begins and ends them; when the next is due. */
+void session_burst(struct session *s, uint64_t now_ns);
+uint64_t session_slice_due_ns(const struct session *s);
 
 /* No thread of the process found descriptors for its events: it is counted from /proc until it is hot. */
 void session_leave_unfollowed(struct session *s, struct target *target);

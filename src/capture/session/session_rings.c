@@ -7,13 +7,14 @@ enum {
     FLUSH_MOST_MS = 5, /* for a catcher that does not get its CPU */
 };
 
-static void on_sample(struct session *s, const struct record *record, const struct caught *caught)
+static void on_sample(struct session *s, struct record *record, const struct caught *caught)
 {
     if (record->pid == 0 || record->pid == UINT32_MAX) {
         s->invisible++; /* of another PID namespace, or reaped while it was sampled */
         return;
     }
-    if (session_is_double(s, record) || session_leaves_out(s, record)) {
+    if (session_is_double(s, record) || !session_takes_sample(s, record) ||
+        session_leaves_out(s, record)) {
         return;
     }
     stacks_add(&s->stacks, s->profile, record, caught);
@@ -32,6 +33,9 @@ static void on_task(struct session *s, const struct record *record)
     struct target *target = targets_find(&s->targets, record->pid);
     if (target != NULL && (record->kind == RECORD_FORK || target->rung == RUNG_UNKNOWN)) {
         target->rung = (uint8_t)session_perf_rung(s);
+    }
+    if (record->kind == RECORD_FORK) {
+        session_note_birth(s, record);
     }
     session_judge(s, record);
 }
