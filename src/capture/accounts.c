@@ -24,6 +24,7 @@ enum {
     THREADS_PER_LOOK = 250, /* whose times the kernel adds up at a poll, 0.15 to 0.6 us each */
     THREADS_PER_POLL = 4,
     BURST_SAMPLES_LEAST = 20,
+    RATE_TICKS = 10, /* that make a rate: in fewer one tick is too much of it */
 };
 
 static bool read_stat(struct accounts *a, uint32_t pid, uint32_t tid, struct proc_stat *out)
@@ -118,13 +119,25 @@ bool accounts_adopt(struct accounts *a, struct target *target)
     return true;
 }
 
-bool accounts_used(struct accounts *a, struct target *target, uint64_t *cpu_ns)
+static bool glance(struct accounts *a, struct target *target, uint64_t now_ns)
 {
-    if (target->ended || !update_times(a, target)) {
+    uint64_t used_ns = sum_of(&target->last), apart_ns = beyond(now_ns, target->glanced_at_ns);
+    if (!update_times(a, target)) {
         return false;
     }
-    target->glanced_at_ns = clock_mono_ns();
+    if (target->glanced_at_ns != 0 && apart_ns >= RATE_TICKS * a->tick_ns) {
+        target->ran_permille = beyond(sum_of(&target->last), used_ns) * 1000 / apart_ns;
+    }
+    target->glanced_at_ns = now_ns;
     target->since_glance_ns = 0;
+    return true;
+}
+
+bool accounts_used(struct accounts *a, struct target *target, uint64_t *cpu_ns)
+{
+    if (target->ended || !glance(a, target, clock_mono_ns())) {
+        return false;
+    }
     *cpu_ns = target->last.user_ns + (target->rung == RUNG_PERF_USER ? 0 : target->last.system_ns);
     return true;
 }
@@ -402,6 +415,14 @@ static void add_to_process(struct accounts *a, struct profile *p, struct target 
     }
 }
 
+/* By the samples; of those of bursts there are few, and what it did before the glance says more. */
+static uint64_t since_glance_ns(const struct target *target)
+{
+    return target->burst_samples == 0
+               ? target->since_glance_ns
+               : beyond(target->ended_ns, target->glanced_at_ns) * target->ran_permille / 1000;
+}
+
 /* What the books are known to hold of a process that ended: up to the last glance the kernel's own
  * figure, from there on the samples. */
 static uint64_t known_ns(const struct target *target)
@@ -409,7 +430,7 @@ static uint64_t known_ns(const struct target *target)
     uint64_t own_ns = target->glanced_at_ns == 0
                           ? target->sampled_ns + target->left_out_ns
                           : beyond(sum_of(&target->last), sum_of(&target->before)) +
-                                target->since_glance_ns;
+                                since_glance_ns(target);
     return own_ns + target->others_known_ns;
 }
 
@@ -514,10 +535,8 @@ void accounts_glance(struct accounts *a, uint64_t now_ns, bool last)
     {
         struct target *target = *slot;
         bool worth = !many || target->since_glance_ns > 0 || target->glanced_at_ns == 0;
-        if (!is_polled(target) && !target->ended && worth && (last || may_glance(target, now_ns)) &&
-            update_times(a, target)) {
-            target->glanced_at_ns = now_ns;
-            target->since_glance_ns = 0;
+        if (!is_polled(target) && !target->ended && worth && (last || may_glance(target, now_ns))) {
+            (void)glance(a, target, now_ns);
         }
     }
     tidy(a, NULL, now_ns);

@@ -503,7 +503,7 @@ void stacks_add(struct stacks *s, struct profile *p, const struct record *sample
     profile_add(p, labels_thread(p, thread, caught), node, sample->as.sample.period_ns, 1);
     (void)profile_need(p, needed);
     target->sampled_ns += sample->as.sample.period_ns;
-    if (sample->time_ns > target->glanced_at_ns) {
+    if (sample->time_ns > target->glanced_at_ns && !sample->as.sample.of_burst) {
         target->since_glance_ns += sample->as.sample.period_ns;
     }
     s->samples++;

@@ -80,6 +80,7 @@ struct target {
     uint64_t sampled_ns;     /* weight of this window's samples */
     uint64_t glanced_at_ns;  /* monotonic: when `last` was read; 0 never */
     uint64_t since_glance_ns; /* weight of the samples taken later than that */
+    uint64_t ran_permille;   /* CPU time of all its threads between the last two glances, of the time between */
     uint64_t accounted_ns;   /* attributed from /proc in this window */
     uint64_t settled_ns;     /* of it, by its threads' own clocks, without a stack (rung 3) */
     uint64_t pending_user_ns, pending_system_ns; /* of it, not yet shared out among the threads */

@@ -529,10 +529,37 @@ static const struct perf_follower *awaited(const struct perf *p)
     return NULL;
 }
 
+static nfds_t add_extra(struct pollfd *fds, const int extra_fds[static PERF_EXTRA_FDS])
+{
+    nfds_t count = 0;
+    for (unsigned i = 0; i < PERF_EXTRA_FDS; i++) {
+        if (extra_fds[i] >= 0) {
+            fds[count++] = (struct pollfd){.fd = extra_fds[i], .events = POLLIN};
+        }
+    }
+    return count;
+}
+
+static int wait_for(struct pollfd *fds, nfds_t count, uint64_t timeout_ns)
+{
+    struct timespec timeout = {(time_t)(timeout_ns / NS_PER_S), (long)(timeout_ns % NS_PER_S)};
+    return ppoll(fds, count, &timeout, NULL);
+}
+
+bool perf_wait_aside(struct perf *p, const int extra_fds[static PERF_EXTRA_FDS], uint64_t timeout_ns)
+{
+    struct pollfd fds[PERF_EXTRA_FDS];
+    nfds_t count = add_extra(fds, extra_fds);
+    (void)wait_for(fds, count, timeout_ns);
+    const struct perf_follower *end = awaited(p);
+    struct pollfd one = {.fd = end == NULL ? -1 : perf_end_of(p, end)};
+    return end != NULL && wait_for(&one, 1, 0) > 0 && (one.revents & POLLHUP) != 0;
+}
+
 bool perf_wait(struct perf *p, const int extra_fds[static PERF_EXTRA_FDS], uint64_t timeout_ns)
 {
     struct pollfd fds[2 * CPU_COUNT_MAX + PERF_EXTRA_FDS + 1];
-    nfds_t count = 0;
+    nfds_t count = add_extra(fds, extra_fds);
     for (unsigned i = 0; i < p->ring_count; i++) {
         if (p->rings[i].open) {
             fds[count++] = (struct pollfd){.fd = p->rings[i].fd, .events = POLLIN};
@@ -541,17 +568,11 @@ bool perf_wait(struct perf *p, const int extra_fds[static PERF_EXTRA_FDS], uint6
             fds[count++] = (struct pollfd){.fd = perf_other_fd(p, i), .events = POLLIN};
         }
     }
-    for (unsigned i = 0; i < PERF_EXTRA_FDS; i++) {
-        if (extra_fds[i] >= 0) {
-            fds[count++] = (struct pollfd){.fd = extra_fds[i], .events = POLLIN};
-        }
-    }
     const struct perf_follower *end = awaited(p);
     if (end != NULL) {
         fds[count++] = (struct pollfd){.fd = perf_end_of(p, end)};
     }
-    struct timespec timeout = {(time_t)(timeout_ns / NS_PER_S), (long)(timeout_ns % NS_PER_S)};
-    return ppoll(fds, count, &timeout, NULL) > 0 && end != NULL &&
+    return wait_for(fds, count, timeout_ns) > 0 && end != NULL &&
            (fds[count - 1].revents & POLLHUP) != 0;
 }
 

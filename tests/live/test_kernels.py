@@ -27,7 +27,7 @@ POLL = 0.1 + 2 * TICK  # without perf, of a command whose parent does not keep i
 
 SCRIPT = """
 echo "kernel $(uname -r), paranoid $(cat /proc/sys/kernel/perf_event_paranoid)"
-chmod 755 / /pillion /act /shares /ranked /peer
+chmod 755 / /pillion /act /shares /requests /ranked /peer
 PILLION="/pillion --launch exec -f 499 --format col -o /tmp/o"
 paranoid() { echo $1 >/proc/sys/kernel/perf_event_paranoid; }
 yama() { echo $1 >/proc/sys/kernel/yama/ptrace_scope; }
@@ -54,6 +54,9 @@ profiled user $PILLION -- /act exit 3
 
 cell launch
 profiled $PILLION -- /shares 0.5 0.05
+
+cell requests
+profiled /pillion --launch exec -f 99 --format col -o /tmp/o -- /requests 5
 
 # It stands still until it is followed, so that what it used before is known.
 cell attach
@@ -186,7 +189,7 @@ def boots(request, tmp_path_factory, pillion, pillion_for, repository):
             more = [pythons.little(PYTHONS[name], tmp_path_factory.mktemp("python"), arch)] if name in PYTHONS else []
         except (roots.Unreachable, pythons.Missing) as error:
             pytest.skip(f"tier net: no kernel {name}: {error}")
-        files = [emulate.program(programs / f"{each}.c", arch) for each in ("act", "shares", "ranked")]
+        files = [emulate.program(programs / f"{each}.c", arch) for each in ("act", "shares", "requests", "ranked")]
         files += [linked.program("tests/live/programs/peer.c", arch, pillion_for(arch)), pillion_for(arch),
                   programs / "python" / "hot.py", *more]
         status, text = kernel.boot(image, f"EVENTS={events}\n{SCRIPT}", files, arch=arch, arguments=QUICKER, processors=1,
@@ -250,6 +253,20 @@ def test_a_launched_command_has_its_stacks_shares_and_time(guest):
     assert stacks == {("main", "sixty"), ("main", "thirty"), ("main", "ten")}, stacks
     assert all(stack.frames[0] == "_start" for stack in cell.col.stacks if "main" in stack.frames), cell.text
     assert guest.cells["nothing"].status == 3
+
+
+def test_threads_shorter_than_a_period_are_sampled_in_bursts(guest):
+    cell = guest.cells["requests"]
+    share, seconds = map(float, re.search(r"seventy ([\d.]+) seconds ([\d.]+)", cell.text).groups())
+    seventy, thirty = cell.col.counted("seventy") / 99, cell.col.counted("thirty") / 99
+    lost = cell.col.counted("[lost]") / 99
+    print(guest.name, f"{seventy:.2f} {thirty:.2f} lost {lost:.2f} of {seconds} s, share {share}")
+    # In an emulated machine starting a thread takes as long as its work.
+    assert cell.status == 0 and seventy + thirty > 0.35 * seconds and lost < 0.1 * seconds, cell.text
+    assert abs(seventy / (seventy + thirty) - share) < 0.25, (seventy, thirty, share)
+    truth = seconds - guest.cells["nothing"].cpu
+    # Its last moments are counted as those before them, in which pillion may have taken the only processor for itself.
+    assert profiler.within(cell.col.seconds(99), truth, 0.1), (cell.col.seconds(99), truth, cell.text)
 
 
 def test_threads_of_a_running_process_are_taken_in_all(guest):

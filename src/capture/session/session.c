@@ -17,6 +17,9 @@ enum {
     ROUND_MS = 250,          /* between two drains when no ring asks for one */
     ROUND_STACKS_MS = 100,   /* with small copies of stacks: the rest is read while it is there */
     ROUND_IDLE_MS = 1000,    /* when the last one found nothing */
+    CHURN_LEAST = 100,       /* tasks per second that make waiting for rings dear, … */
+    ASIDE_LEAST_MS = 20,     /* … if not waiting for them spares enough … */
+    ASIDE_MOST_MS = 100,     /* … and the end is seen soon enough */
     SCAN_MS = 1000,          /* between two looks for new processes and ended followers */
     MANY_FOLLOWERS = 64,
     SCAN_MANY_MS = 5000,
@@ -416,6 +419,32 @@ static uint64_t slowest_round_ns(const struct session *s)
     return (s->any_on_proc ? 2 * ACCOUNTS_POLL_MS : ROUND_IDLE_MS) * NS_PER_MS;
 }
 
+/* How long nobody need look at the rings: a quarter of what fills one with the largest records. */
+static uint64_t unattended_ns(const struct session *s)
+{
+    enum { RECORD_REST_BYTES = 2048 };
+    uint64_t record = RECORD_REST_BYTES + (s->perf.sampling.stack_bytes > 0 ? PERF_STACK_MAX : 0);
+    uint64_t hz = s->perf.sampling.frequency_hz;
+    return perf_ring_bytes(&s->perf) / 4 * NS_PER_S / (record * (hz > 0 ? hz : 1));
+}
+
+/* Where hundreds of tasks per second end, each would wake us. */
+static bool waits_aside(struct session *s, uint64_t *wait_ns)
+{
+    uint64_t now_ns = clock_mono_ns(), most_ns = unattended_ns(s);
+    if (now_ns >= s->next_churn_ns) {
+        s->churns = s->tasks_born >= CHURN_LEAST;
+        s->tasks_born = 0;
+        s->next_churn_ns = now_ns + NS_PER_S;
+    }
+    if (!s->churns || s->in_slice || s->perf.sampling.others || most_ns < ASIDE_LEAST_MS * NS_PER_MS) {
+        return false;
+    }
+    most_ns = most_ns < ASIDE_MOST_MS * NS_PER_MS ? most_ns : ASIDE_MOST_MS * NS_PER_MS;
+    *wait_ns = *wait_ns < most_ns ? *wait_ns : most_ns;
+    return true;
+}
+
 static void wait_round(struct session *s, uint64_t wait_ns)
 {
     int half_full = s->catch != NULL ? catch_fd(s->catch) : -1;
@@ -428,7 +457,8 @@ static void wait_round(struct session *s, uint64_t wait_ns)
         return;
     }
     const int others[PERF_EXTRA_FDS] = {s->signals, half_full};
-    bool ended = perf_wait(&s->perf, others, wait_ns);
+    bool ended = waits_aside(s, &wait_ns) ? perf_wait_aside(&s->perf, others, wait_ns)
+                                          : perf_wait(&s->perf, others, wait_ns);
     uint64_t now_ns = clock_mono_ns();
     s->end_told = ended;
     if (ended || now_ns >= s->next_glance_ns) {

@@ -157,9 +157,25 @@ static void change_copies(struct session *s)
     }
 }
 
+/* Each end of a task wakes the reader of its events' ring: with thousands per second that alone may be too much. Of the
+ * other rings nobody is woken (perf_wait_aside); they are caught again once something is sampled (catch_one). */
+static void let_go_of_caught(struct session *s)
+{
+    vec_each(&s->targets.all, slot)
+    {
+        struct target *target = *slot;
+        if (is_on_perf(target) && target->reader != NULL) {
+            target->caught = false;
+        }
+    }
+}
+
 static void apply(struct session *s)
 {
     const struct budget *b = &s->budget;
+    if (session_is_suspended(s)) {
+        let_go_of_caught(s);
+    }
     if (b->measure != BUDGET_NOTHING && b->frequency_hz > 0 && s->perf_on) {
         s->accounts.unsampled_ns += NS_PER_S / b->frequency_hz * s->perf.ring_count;
     }

@@ -12,8 +12,8 @@
  */
 enum {
     LOOK_MS = 1000,
-    SLICE_MS = 10,
-    SHARE_LEAST = 2,     /* one slice in as many: what is sampled nearly as closely needs no bursts */
+    SLICE_MS = 4,
+    SHARE_LEAST = 3,     /* one slice in as many: what is sampled nearly as closely needs no bursts */
     BIRTHS_LEAST = 16,   /* threads per look */
     CPU_LEAST_MS = 50,   /* per look */
     MISSING_PERIODS = 3, /* that may be missing anyway */
@@ -55,6 +55,10 @@ bool session_takes_sample(struct session *s, struct record *sample)
     bool bursts = target != NULL && target->bursts;
     if (!of_burst && target != NULL) {
         target->plain_ns += sample->as.sample.period_ns;
+    }
+    if (of_burst && !s->in_slice && sample->time_ns > s->slice_end_ns) {
+        s->runs_on = true;
+        return false;
     }
     if (of_burst && bursts) {
         sample->as.sample.of_burst = true;
@@ -135,6 +139,14 @@ static void end_those_that_ended(struct session *s)
     }
 }
 
+static void end_all(struct session *s)
+{
+    for (size_t i = 0; s->any_burst && i < s->targets.all.len; i++) {
+        end(s, s->targets.all.at[i]);
+    }
+    s->any_burst = false;
+}
+
 static void look_at_all(struct session *s)
 {
     s->any_burst = false;
@@ -179,8 +191,17 @@ static void begin_slice(struct session *s, uint64_t now_ns)
 static void end_slice(struct session *s)
 {
     perf_burst_set(&s->perf, false);
+    s->slice_end_ns = clock_mono_ns();
     s->in_slice = false;
     s->next_slice_ns = s->after_slice_ns;
+}
+
+static void stop_again(struct session *s)
+{
+    if (s->runs_on && !s->in_slice) {
+        perf_burst_set(&s->perf, false);
+    }
+    s->runs_on = false;
 }
 
 void session_burst(struct session *s, uint64_t now_ns)
@@ -191,7 +212,9 @@ void session_burst(struct session *s, uint64_t now_ns)
         }
         return;
     }
+    stop_again(s);
     if (!may_burst(s)) {
+        end_all(s);
         return;
     }
     if (now_ns >= s->next_births_ns) {

@@ -146,8 +146,8 @@ static bool fits_still(struct session *s, struct target *target)
 /* Has the samples of a process with a runtime caught; false when there is nothing to do. */
 static bool catch_one(struct session *s, struct target *target)
 {
-    if (target->ended || target->caught || target->catch_refused || !fits_still(s, target) ||
-        !start_catching(s)) {
+    if (target->ended || target->caught || target->catch_refused || session_is_suspended(s) ||
+        !fits_still(s, target) || !start_catching(s)) {
         return false;
     }
     session_publish_readers(s);

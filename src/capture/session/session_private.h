@@ -106,7 +106,12 @@ struct session {
     bool any_double;         /* some thread has events of two followers */
     bool any_burst;          /* some process is sampled in bursts … */
     bool in_slice;           /* … and is so now */
+    bool runs_on;            /* some of its events are on although they were stopped … */
+    uint64_t slice_end_ns;   /* … then */
     uint64_t slice_share;    /* one slice in as many is, as of the latest one; 0: none was */
+    bool churns;             /* hundreds of tasks per second begin and end … */
+    uint32_t tasks_born;     /* … so many since the last look */
+    uint64_t next_churn_ns;
     uint64_t next_births_ns, next_slice_ns, after_slice_ns, slice_seed;
     uint64_t next_cpus_ns;
     unsigned absent_cpus;    /* that have rings and were off-line at the last look */

@@ -35,6 +35,7 @@ static void on_task(struct session *s, const struct record *record)
         target->rung = (uint8_t)session_perf_rung(s);
     }
     if (record->kind == RECORD_FORK) {
+        s->tasks_born++;
         session_note_birth(s, record);
     }
     session_judge(s, record);

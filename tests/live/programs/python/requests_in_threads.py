@@ -22,10 +22,12 @@ def thirty():
     spent["thirty"] += time.thread_time()
 
 
+turns = 0
 end = time.monotonic() + float(sys.argv[1])
 while time.monotonic() < end:
+    turns += 1
     for handle in (seventy, thirty):
         one = threading.Thread(target=handle)
         one.start()
         one.join()
-print("seventy %.4f seconds %.2f" % (spent["seventy"] / sum(spent.values()), time.process_time()))
+print("seventy %.4f seconds %.2f turns %d" % (spent["seventy"] / sum(spent.values()), time.process_time(), turns))
