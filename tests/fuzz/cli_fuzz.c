@@ -20,7 +20,7 @@ static void check_settings(const struct settings *s)
     check(s->frequency_hz >= 1 && s->frequency_hz <= 10000);
     check(s->window_ns >= 1000000000 && s->window_ns <= UINT64_C(86400) * 1000000000);
     check((s->formats != 0 || s->upload.wanted) && s->formats < 16);
-    check(s->upload.backends < 8 && s->upload.timeout_ns >= 1000000000);
+    check(s->upload.backends < 2 * UPLOAD_OTLP && s->upload.timeout_ns >= 1000000000);
     check(s->upload.headers.count <= SETTINGS_HEADERS_MAX);
     check(s->max_memory_bytes >= 8 << 20 && s->max_cpu_percent > 0 && s->max_cpu_percent <= 100);
     check((s->target == TARGET_COMMAND) == (s->command != NULL));

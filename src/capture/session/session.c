@@ -419,25 +419,29 @@ static uint64_t slowest_round_ns(const struct session *s)
     return (s->any_on_proc ? 2 * ACCOUNTS_POLL_MS : ROUND_IDLE_MS) * NS_PER_MS;
 }
 
-/* How long nobody need look at the rings: a quarter of what fills one with the largest records. */
+/* How long nobody need look at the rings: a quarter of what fills one with the largest records of now. */
 static uint64_t unattended_ns(const struct session *s)
 {
     enum { RECORD_REST_BYTES = 2048 };
-    uint64_t record = RECORD_REST_BYTES + (s->perf.sampling.stack_bytes > 0 ? PERF_STACK_MAX : 0);
-    uint64_t hz = s->perf.sampling.frequency_hz;
-    return perf_ring_bytes(&s->perf) / 4 * NS_PER_S / (record * (hz > 0 ? hz : 1));
+    uint64_t stack = s->perf.sampling.stack_bytes, hz = s->perf.sampling.frequency_hz;
+    vec_each(&s->targets.all, target)
+    {
+        stack = (*target)->stack_bytes > stack ? (*target)->stack_bytes : stack;
+    }
+    return perf_ring_bytes(&s->perf) / 4 * NS_PER_S / ((stack + RECORD_REST_BYTES) * (hz > 0 ? hz : 1));
 }
 
 /* Where hundreds of tasks per second end, each would wake us. */
 static bool waits_aside(struct session *s, uint64_t *wait_ns)
 {
-    uint64_t now_ns = clock_mono_ns(), most_ns = unattended_ns(s);
+    uint64_t now_ns = clock_mono_ns();
     if (now_ns >= s->next_churn_ns) {
         s->churns = s->tasks_born >= CHURN_LEAST;
         s->tasks_born = 0;
         s->next_churn_ns = now_ns + NS_PER_S;
     }
-    if (!s->churns || s->in_slice || s->perf.sampling.others || most_ns < ASIDE_LEAST_MS * NS_PER_MS) {
+    uint64_t most_ns = s->churns && !s->in_slice && !s->perf.sampling.others ? unattended_ns(s) : 0;
+    if (most_ns < ASIDE_LEAST_MS * NS_PER_MS) {
         return false;
     }
     most_ns = most_ns < ASIDE_MOST_MS * NS_PER_MS ? most_ns : ASIDE_MOST_MS * NS_PER_MS;
