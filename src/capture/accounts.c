@@ -379,6 +379,8 @@ static bool slept(const struct accounts *a, struct target *target)
     if (target->clock_ns != 0 && (used_ns == 0 || little)) {
         target->idle_polls++;
         target->skipped_polls++;
+        /* it lives, and may end asleep: of age it was in, though it has no CPU time */
+        target->skipped = target->skipped && targets_is_left_out(target, a->now_ns);
         return true;
     }
     target->clock_ns = now_ns;

@@ -17,9 +17,10 @@ SECRET = datadog_model.KEY
 
 @pytest.fixture(scope="module")
 def profiled(pillion, program, tmp_path_factory):
-    """A pprof file of a real run."""
+    """A pprof file of a real run, of stacks enough that it can be made smaller."""
     folder = tmp_path_factory.mktemp("profiled")
-    session = profiler.profile(pillion, folder, [program("act"), "spin", "0.5"])
+    work = "import json, re\nfor i in range(300): re.sub('a|b', 'c', json.dumps([json.loads('[1, {}]')] * i))"
+    session = profiler.profile(pillion, folder, ["/usr/bin/python3", "-c", work])
     assert session.windows
     return folder / "last_profile.pprof"
 

@@ -87,12 +87,12 @@ def test_stacks_are_those_the_interpreter_tells(name, mode, profile, script, pyt
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", EACH)
 def test_three_functions_at_50_30_20_percent(name, mode, profile, script, python_of):
-    session = profile(python_of(name).command(script("shares"), 1), "-f", 499, *MODES[mode])
+    session = profile(python_of(name).command(script("shares"), 1, 0.2), "-f", 499, *MODES[mode])
     told = {function: float(share) for function, share in zip(*[iter(session.done.out.split())] * 2)}
     told.pop("seconds")
     shares = {function: python_share(session, function) for function in told}
-    # The interpreter's start is in the profile too.
-    assert sum(shares.values()) > 0.85, (session.done, session.frames())
+    # The interpreter's start and warm() are in the profile too.
+    assert sum(shares.values()) > 0.7, (session.done, session.frames())
     for function, true in told.items():
         share = shares[function] / sum(shares.values())
         print(f"{name} {mode}: {function} {share:.3f}, true {true:.3f}")

@@ -1,6 +1,8 @@
 /* The kernel's books against what is attributed. The processes are real: children of this program that
  * burn CPU time on request. Where perf's counters matter, a struct perf holds a number. */
 #include "capture/accounts.h"
+#include "base/time.h"
+#include "os/clock.h"
 #include "test.h"
 
 #include <errno.h>
@@ -959,6 +961,31 @@ static void left_out_without_perf(void)
     end(&b);
 }
 
+/* One that came of age asleep, and was gone before anybody looked again. */
+static void of_age_asleep(void)
+{
+    struct books b;
+    begin(&b);
+    struct worker worker = hire();
+    struct target *target = follow(&b, (uint32_t)worker.pid, RUNG_PROC);
+    uint64_t now_ns = clock_mono_ns();
+    target->of_age_ns = now_ns + 3600 * NS_PER_S;
+    target->skipped = true;
+    while (target->skipped_polls == 0) {
+        look(&b); /* until it sleeps */
+    }
+    CHECK(target->skipped);
+    target->of_age_ns = now_ns;
+    for (unsigned i = 0; i < 20; i++) {
+        look(&b);
+    }
+    dismiss(&worker);
+    target->ended = true;
+    choose_close_window(&b.targets, clock_mono_ns());
+    CHECK(!target->skipped);
+    end(&b);
+}
+
 static void left_out_on_perf(void)
 {
     struct books b;
@@ -1034,6 +1061,7 @@ TESTS({"what was polled and gets events keeps both parts", events_begin},
       {"a process's time counts from its adoption", since_adoption},
       {"without perf nothing of what is left out is attributed, and what fits again is",
        left_out_without_perf},
+      {"a process that came of age asleep is not left out", of_age_asleep},
       {"the books of a process that is left out are no part of the profile", left_out_on_perf},
       {"a process that was left out for a part of the window has the rest", left_out_for_a_part},
       {"what ended and was left out takes nothing from the others, nor gives", left_out_and_ended},
