@@ -240,7 +240,7 @@ def test_python_called_by_c_called_by_python_is_in_the_order_of_calls(profile, s
 def test_a_numpy_job_has_numpys_code_on_its_functions(profile, script):
     if subprocess.run(["/usr/bin/python3", "-c", "import numpy"], stderr=subprocess.DEVNULL).returncode:
         pytest.skip("not installed: python3-numpy")
-    session = profile(["/usr/bin/env", "OPENBLAS_NUM_THREADS=1", "/usr/bin/python3", script("numbers_job"), 2])
+    session = profile(["/usr/bin/env", "OPENBLAS_NUM_THREADS=1", "/usr/bin/python3", script("numbers_job"), 2], "-f", 999)
     stacks = pystacks.of_col(session)
     for name in ("multiply", "order", "transform"):
         mine = [stack for stack in stacks if name in [frame.name for frame in stack.python]]
