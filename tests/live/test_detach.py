@@ -3,6 +3,7 @@ the profiler when they end: nothing."""
 import os
 import re
 import signal
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -24,7 +25,11 @@ def status_of(pid):
 
 
 def descriptors_of(pid):
-    return {int(fd): os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")}
+    links = {}
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        with suppress(FileNotFoundError):  # closed meanwhile
+            links[int(fd)] = os.readlink(f"/proc/{pid}/fd/{fd}")
+    return links
 
 
 def traces_in(pid, memory):
