@@ -18,17 +18,26 @@ $(ROOTS): build/roots.c $(patsubst %,src/%.c,deliver/der deliver/certificate bas
 	$(Q)build/out/roots $(SOURCES)/roots/mozilla/certdata.txt $(roots_day) >$@
 $(ROOTS): $(SOURCES)/roots.unpacked
 
-# What is embedded as bytes: see build/assets.S.
-assets := $(wildcard src/encode/flame.js src/encode/flame.css) $(ROOTS)
+# The page's script as the page has it: gzip's output without its header and its check sum. The page allows it by its
+# hash, before it is unpacked.
+SCRIPT := build/out/flame.js
+$(SCRIPT).deflate: src/encode/flame.js build/product.mk
+	$(call say,DEFLATE,$@)
+	$(Q)gzip -9nc <$< | tail -c +11 | head -c -8 >$@
+$(SCRIPT).sha256: src/encode/flame.js build/product.mk
+	$(Q)sha256sum <$< | cut -c1-64 >$@
 
-objects := $(sources:src/%.c=$(OUT)/obj/%.o) $(if $(assets),$(OUT)/obj/assets.o)
+# What is embedded as bytes: see build/assets.S.
+assets := $(SCRIPT).deflate $(SCRIPT).sha256 src/encode/flame.css $(ROOTS)
+
+objects := $(sources:src/%.c=$(OUT)/obj/%.o) $(OUT)/obj/assets.o
 
 # The commit is known to the one object that prints it. A tarball without git builds, and says "unknown".
 commit := $(or $(shell git rev-parse --short=12 HEAD 2>/dev/null),unknown)
 commit_sources := $(shell grep -rl --include='*.c' PILLION_COMMIT src 2>/dev/null)
 
 # The hot paths for speed, the rest for size.
-optimise = $(if $(filter src/base/% src/elf/% src/sample/% src/unwind/% src/profile/%,$1),-O2,-Os)
+optimise = $(if $(filter src/base/% src/capture/catch/% src/capture/stacks.c src/capture/targets.c src/elf/% src/os/perf% src/sample/% src/symbol/% src/unwind/% src/profile/%,$1),-O2,-Os)
 libraries := $(shell awk '/^[a-z]/ {printf "%s%s %s", n++ ? ", " : "", $$1, $$2}' vendor/manifest)
 commit_flag = $(if $(filter $1,$(commit_sources)),-DPILLION_COMMIT='"$(commit)"' -DPILLION_LIBRARIES='"$(libraries)"')
 

@@ -1,5 +1,7 @@
 #include "base/cursor.h"
 
+#include <endian.h>
+
 const void *cursor_take(struct cursor *c, size_t len)
 {
     if (len > c->len) {
@@ -14,34 +16,42 @@ const void *cursor_take(struct cursor *c, size_t len)
     return taken;
 }
 
-static uint64_t little_endian(struct cursor *c, size_t bytes)
+/* The next bytes, or zeros. By memcpy, which becomes one load: a loop over bytes does not, and every sample is
+ * read with these. */
+static inline void load(struct cursor *c, void *out, size_t len)
 {
-    const unsigned char *p = cursor_take(c, bytes);
-    uint64_t value = 0;
-    for (size_t i = bytes; p != NULL && i > 0; i--) {
-        value = value << 8 | p[i - 1];
+    const void *p = cursor_take(c, len);
+    if (p != NULL) {
+        memcpy(out, p, len);
     }
-    return value;
 }
 
 uint8_t cursor_u8(struct cursor *c)
 {
-    return (uint8_t)little_endian(c, 1);
+    uint8_t value = 0;
+    load(c, &value, sizeof value);
+    return value;
 }
 
 uint16_t cursor_u16(struct cursor *c)
 {
-    return (uint16_t)little_endian(c, 2);
+    uint16_t value = 0;
+    load(c, &value, sizeof value);
+    return le16toh(value);
 }
 
 uint32_t cursor_u32(struct cursor *c)
 {
-    return (uint32_t)little_endian(c, 4);
+    uint32_t value = 0;
+    load(c, &value, sizeof value);
+    return le32toh(value);
 }
 
 uint64_t cursor_u64(struct cursor *c)
 {
-    return little_endian(c, 8);
+    uint64_t value = 0;
+    load(c, &value, sizeof value);
+    return le64toh(value);
 }
 
 uint32_t cursor_u32_be(struct cursor *c)

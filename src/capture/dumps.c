@@ -19,6 +19,14 @@ static uint32_t smaller(uint32_t now, uint32_t most)
     return now;
 }
 
+/* A quarter more than the largest stack so far, if that is at least a quarter less than now. */
+static uint32_t fitting(uint32_t now, uint32_t most)
+{
+    uint32_t bytes = (most + most / 4 + 7) & ~7U;
+    bytes = bytes > DUMPS_LEAST_BYTES ? bytes : (uint32_t)DUMPS_LEAST_BYTES;
+    return bytes <= now - now / 4 ? bytes : now;
+}
+
 uint32_t dumps_wanted(const struct target *target)
 {
     uint32_t now = target->stack_bytes;
@@ -29,11 +37,13 @@ uint32_t dumps_wanted(const struct target *target)
         }
         return now * 2 < DUMPS_MOST_BYTES ? now * 2 : DUMPS_MOST_BYTES;
     }
-    if (target->stacks_seen >= DUMPS_SPARE_LEAST &&
-        target->stacks_half * 100 < target->stacks_seen && half(now) >= DUMPS_LEAST_BYTES) {
-        return smaller(now, target->stack_most);
+    if (target->stacks_seen < DUMPS_SPARE_LEAST) {
+        return now;
     }
-    return now;
+    if (now <= DUMPS_CHEAP_BYTES) {
+        return fitting(now, target->stack_most);
+    }
+    return target->stacks_half * 100 < target->stacks_seen ? smaller(now, target->stack_most) : now;
 }
 
 static bool may_change(const struct target *target)

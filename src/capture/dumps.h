@@ -5,7 +5,8 @@
  * takes room in the rings that other samples need. So each process begins with the same size, doubles
  * it while more than 2 % of its stacks end where the copy ends (takes the most at once when half of them
  * do), and halves it when not 1 % of them need half of it, or more when the largest one so far is far
- * smaller. A process that inherited its events from an
+ * smaller. What a stack needs ends with its outermost frame. From DUMPS_CHEAP_BYTES down, where there is little left
+ * to be saved, a size becomes what the largest stack so far needed and a quarter more. A process that inherited its events from an
  * ancestor takes the ancestor and its other children along: from then on each has its own.
  *
  * A process whose samples are caught (catch.h) copies the most from then on: its rings are emptied after each
@@ -20,8 +21,9 @@
 #include "os/perf.h"
 
 enum {
-    DUMPS_LEAST_BYTES = 4 * 1024,
     DUMPS_MOST_BYTES = PERF_STACK_MAX,
+    DUMPS_CHEAP_BYTES = 8 * 1024,
+    DUMPS_LEAST_BYTES = DUMPS_MOST_BYTES / 16,
     DUMPS_SEEN_LEAST = 50,  /* stacks before a size is thought too small */
     DUMPS_SPARE_LEAST = 200, /* or too large */
     DUMPS_CHANGES_MAX = 8,

@@ -210,12 +210,16 @@ static bool read_beyond(void *context, uint64_t address, void *out, size_t len, 
     return err_set(err, ERR_MALFORMED, 0, "%#llx was not read", (unsigned long long)address);
 }
 
-/* What the size of copies is chosen by. */
-static void note_size(struct target *target, const struct record *sample, bool is_cut)
+/* What the size of copies is chosen by. Above the outermost frame stands what no unwinder reads: a thread's own data, a
+ * process's arguments and environment. */
+static void note_size(struct target *target, const struct record *sample,
+                      const struct unwind_result *result)
 {
-    size_t len = sample->as.sample.stack_len;
+    enum { BEYOND_BYTES = 256 }; /* that the end of the frames is told by */
+    size_t copied = sample->as.sample.stack_len, len = result->reach + BEYOND_BYTES;
+    len = len < copied ? len : copied;
     target->stacks_seen++;
-    target->stacks_short += is_cut;
+    target->stacks_short += result->end == STACK_TRUNCATED;
     target->stack_most = len > target->stack_most ? (uint32_t)len : target->stack_most;
     target->stacks_half += len > target->stack_bytes / 2;
 }
@@ -245,7 +249,7 @@ static void take_unwound(struct stacks *s, struct profile *p, struct target *tar
     unwind(s->unwinder, &registers, &stack, &space, UNWIND_FRAMES_MAX, result);
     s->ends[result->end]++;
     if (!sample->as.sample.of_burst) {
-        note_size(target, sample, result->end == STACK_TRUNCATED);
+        note_size(target, sample, result);
     }
     take_frames(s, p, target);
 }

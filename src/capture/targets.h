@@ -52,9 +52,9 @@ struct target {
     uint64_t space;          /* names the mappings as they are now: changes with them, never 0 */
     uint32_t stack_bytes;    /* that its samples copy (dumps.h) */
     uint32_t stacks_seen, stacks_short; /* since that was set: unwound, and cut where the copy ends */
-    uint32_t stacks_half;    /* of those seen: larger than half of the copy */
+    uint32_t stacks_half;    /* of those seen: needed more than half of the copy */
     uint32_t stack_changes;  /* of stack_bytes, so far */
-    uint32_t stack_most;     /* bytes of the largest stack so far, as far as it was copied */
+    uint32_t stack_most;     /* bytes that the largest stack so far needed, as far as it was copied */
     uint64_t generated;      /* image of the code it generates; IMAGE_NONE: not seen yet */
     uint64_t looked_space;   /* the `space` in which a runtime was looked for (readers.h) */
     uint64_t look_again_ns;  /* monotonic: when it is looked for again; 0: when `space` changes */

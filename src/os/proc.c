@@ -427,18 +427,17 @@ bool proc_read_next(int fd, void *out, size_t max_bytes, size_t *len, struct err
     return true;
 }
 
+/* Asked every second: no memory is got and given back for it. */
 uint64_t proc_own_rss_bytes(void)
 {
-    struct buf text;
-    buf_init(&text, 4 * READ_CHUNK);
+    char path[PROC_PATH_MAX], text[128];
+    proc_path(path, proc_own_pid(), 0, "statm");
+    int fd = open_text(path);
+    struct str rest = {text, fd >= 0 ? proc_read_start(fd, text, sizeof text) : 0};
     uint64_t pages = 0;
-    char name[] = "statm";
-    if (proc_read(proc_own_pid(), 0, name, &text, NULL)) {
-        struct str rest = buf_slice(&text);
-        (void)str_cut(&rest, ' ');
-        (void)str_u64(str_cut(&rest, ' '), &pages);
-    }
-    buf_release(&text);
+    (void)str_cut(&rest, ' ');
+    (void)str_u64(str_cut(&rest, ' '), &pages);
+    proc_close(fd);
     return pages * proc_page_bytes();
 }
 

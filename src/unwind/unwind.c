@@ -274,7 +274,7 @@ static bool step_over_signal(struct walk *w)
  * return address. Go's frame pointers may lead to another stack. */
 static inline bool is_progress(struct walk *w, const struct method *m, uint64_t cfa)
 {
-    if (cfa % arch_cfa_alignment != 0) {
+    if ((cfa & (arch_cfa_alignment - 1)) != 0) {
         return false;
     }
     if (cfa > w->sp && cfa - w->sp <= FRAME_BYTES_MAX) {
@@ -522,6 +522,8 @@ void unwind(struct unwinder *u, const struct unwind_registers *registers,
     out->end = (all_flags & FRAME_GUESSED) != 0 ? STACK_GUESSED
                : slot != NULL                   ? STACK_TRUNCATED
                                                 : w.why;
+    bool within = out->end == STACK_COMPLETE && !w.switched && w.sp - stack->base <= stack->len;
+    out->reach = within ? (size_t)(w.sp - stack->base) : stack->len;
     u->counters.frames += walked;
     u->counters.stacks[out->end]++;
 }

@@ -42,10 +42,20 @@ static void shrinks_at_once(void)
 {
     CHECK_INT(wanted_with(64512, 200, 0, 0, 4000), 8064);
     CHECK_INT(wanted_with(64512, 200, 0, 0, 5000), 16128); /* twice 5000 would not fit into 8064 */
-    CHECK_INT(wanted_with(32768, 200, 0, 0, 100), DUMPS_LEAST_BYTES);
+    CHECK_INT(wanted_with(32768, 200, 0, 0, 100), 4096);
     /* what a ring of 2 MiB has room for 33 times: half of it is no multiple of 8, and would be refused */
     CHECK_INT(wanted_with(63544, 200, 0, 0, 20000), 31768);
     CHECK_INT(wanted_with(63544, 200, 0, 0, 100), 7936);
+}
+
+static void fits_where_it_is_small(void)
+{
+    CHECK_INT(wanted_with(8064, 500, 0, 0, 100), DUMPS_LEAST_BYTES);
+    CHECK_INT(wanted_with(8064, 500, 0, 500, 4100), 5128);
+    CHECK_INT(wanted_with(8064, 500, 0, 500, 4838), 6048); /* a quarter less than before */
+    CHECK_INT(wanted_with(8064, 500, 0, 500, 4840), 8064); /* one was larger, be it 1 of 10,000 */
+    CHECK_INT(wanted_with(8064, 199, 0, 0, 100), 8064);
+    CHECK_INT(wanted_with(DUMPS_LEAST_BYTES, 500, 0, 0, 100), DUMPS_LEAST_BYTES);
 }
 
 static void has_ends(void)
@@ -60,4 +70,5 @@ TESTS({"a size doubles when more than 2 % of the stacks are cut", grows_when_sta
       {"few stacks prove nothing", few_stacks_prove_nothing},
       {"a size is halved when not 1 % of the stacks need half of it", shrinks_when_not_needed},
       {"a size goes at once to twice the largest stack", shrinks_at_once},
+      {"a small copy is one that every stack so far fits into, and more", fits_where_it_is_small},
       {"sizes stay between their least and their most", has_ends})
