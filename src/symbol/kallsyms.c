@@ -34,19 +34,35 @@ static bool is_no_function(struct str name)
     return name.ptr[0] == '$' || str_starts(name, STR(".L"));
 }
 
-static bool add_function(struct kallsyms *k, uint64_t address, char type, struct str name)
+static uint8_t binding_of(char type)
+{
+    return type == 'T' ? ELF_GLOBAL : type == 't' ? ELF_LOCAL : ELF_WEAK;
+}
+
+bool kallsyms_keep(struct kallsyms *k, uint64_t address, uint64_t limit, uint8_t binding, struct str name)
 {
     struct symbols *s = k->symbols;
-    if (s->table.len == 0) {
-        s->base = address > REACH_BYTES ? address - REACH_BYTES : 0;
-    }
     struct elf_symbol symbol = {
         .address = address,
-        .limit = s->base + 2 * REACH_BYTES - 1,
+        .limit = limit,
         .table = ELF_SYMTAB,
-        .binding = type == 'T' ? ELF_GLOBAL : type == 't' ? ELF_LOCAL : ELF_WEAK,
+        .binding = binding,
     };
     return pairs_add(&s->names, &k->code, name, &symbol.name) && symbols_add(s, &symbol);
+}
+
+static bool take_function(struct kallsyms *k, uint64_t address, char type, struct str name)
+{
+    struct symbols *s = k->symbols;
+    if (!k->has_base) {
+        k->has_base = true;
+        s->base = address > REACH_BYTES ? address - REACH_BYTES : 0;
+    }
+    if (address < s->base || address - s->base > UINT32_MAX) {
+        return true;
+    }
+    return k->few.gap != NULL ? kallsyms_few_take(k, address, binding_of(type), name)
+                              : kallsyms_keep(k, address, UINT64_MAX, binding_of(type), name);
 }
 
 /* Eight bytes as one number, the first lowest. */
@@ -96,7 +112,7 @@ static void take_line(struct kallsyms *k, struct str line)
     k->seen++;
     if (address == 0) {
         k->hidden++;
-    } else if (!add_function(k, address, rest.ptr[0], name)) {
+    } else if (!take_function(k, address, rest.ptr[0], name)) {
         k->full = true;
     }
 }
@@ -160,7 +176,7 @@ static size_t line_end(struct str rest)
 bool kallsyms_feed(struct kallsyms *k, const void *ptr, size_t len, struct err *err)
 {
     struct str rest = {ptr, len};
-    while (rest.len > 0 && !k->full) {
+    while (rest.len > 0 && !k->full && !k->few.over) {
         size_t end = line_end(rest);
         struct str line = str_sub(rest, 0, end);
         if (end < rest.len && is_plain(k, line)) {
@@ -205,12 +221,15 @@ bool kallsyms_finish(struct kallsyms *k, struct err *err)
 {
     struct symbols *s = k->symbols;
     end_line(k);
+    bool few = k->few.gap != NULL;
+    k->full = k->full || (few && !kallsyms_few_finish(k));
+    kallsyms_few_release(k);
     bool good = check_room(k, err);
     if (good && k->seen > 0 && k->hidden == k->seen) {
         good = err_set(err, ERR_DENIED, 0,
                        "the kernel hides its addresses (kernel.kptr_restrict or "
                        "kernel.perf_event_paranoid); CAP_SYSLOG or kptr_restrict=0 shows them");
-    } else if (good && !symbols_finish(s)) {
+    } else if (good && !symbols_finish(s) && !(few && k->seen > 0)) {
         good = err_set(err, ERR_UNSUPPORTED, 0, "/proc/kallsyms lists no functions");
     }
     if (!good) {

@@ -27,7 +27,8 @@
  * Images. capture numbers the files it keeps open for a window (module.image, never 0, never used
  * again for another file) and hands in a symbol_source that opens them. The namer opens each at
  * most once per run, when something of it is needed that is not at hand, and closes it before the
- * next.
+ * next. Of the kernel's table the first run keeps what it asks for; a later run that asks for more
+ * reads all of it, which is when an image may be opened twice.
  *
  * Ownership. One thread uses a namer (the publisher). Nothing of the profile is kept.
  *

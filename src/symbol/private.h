@@ -20,6 +20,15 @@ void symbols_sort(struct symbol *at, size_t len);
 bool unpack_xz(const struct elf *e, const struct elf_section *section, size_t memory_max,
                struct buf *out, struct err *err);
 
+/* kallsyms.c: adds a function that ends at `limit`, or where the next begins. False when the table is full. */
+bool kallsyms_keep(struct kallsyms *k, uint64_t address, uint64_t limit, uint8_t binding, struct str name);
+
+/* kallsyms_few.c: the functions at the addresses of kallsyms_only. Taken from each line; at the end, kept. False: no
+ * memory. */
+bool kallsyms_few_take(struct kallsyms *k, uint64_t address, uint8_t binding, struct str name);
+bool kallsyms_few_finish(struct kallsyms *k);
+void kallsyms_few_release(struct kallsyms *k);
+
 /* Of two names of one function, is `a` the one for people? */
 bool symbols_prefers(struct str a, struct str b);
 

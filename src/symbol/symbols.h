@@ -12,7 +12,7 @@
  *
  * Call order.
  *     symbols_init(&s, max_bytes);
- *     symbols_load_files(&s, files, err);    or: kallsyms_init, kallsyms_feed …, kallsyms_finish
+ *     symbols_load_files(&s, files, err);    or: kallsyms_init, [kallsyms_only], kallsyms_feed …, kallsyms_finish
  *     if (symbols_find(&s, address, &hit)) symbols_name(&s, files, &hit, out);
  *     symbols_release(&s);
  * A failed load leaves the table empty. The files may be closed in between and opened anew; where
@@ -94,18 +94,38 @@ bool symbols_name_of_elf(const struct symbols *s, struct elf *elf, const struct 
  * The kernel writes 0 as every address for readers without the right (kptr_restrict,
  * perf_event_paranoid, CAP_SYSLOG): kallsyms_finish then fails with ERR_DENIED.
  */
-enum { KALLSYMS_LINE_MAX = 1024 }; /* KSYM_NAME_LEN is 512, a module's name 56 */
+enum {
+    KALLSYMS_LINE_MAX = 1024, /* KSYM_NAME_LEN is 512, a module's name 56 */
+    KALLSYMS_FEW_MAX = 4096,
+};
+
+struct kallsyms_gap;
+
+/* Where only some functions are wanted. */
+struct kallsyms_few {
+    const uint64_t *address;
+    size_t count, at;         /* `at`: where the last line belonged */
+    struct kallsyms_gap *gap; /* one more than addresses; null: all functions are wanted */
+    uint64_t first, last;     /* addresses of lines */
+    bool rising, over;
+};
 
 struct kallsyms {
     struct symbols *symbols;
     struct pairs_code code;
     char line[KALLSYMS_LINE_MAX];
     size_t line_len;
-    bool line_too_long, full;
+    bool line_too_long, full, has_base;
+    struct kallsyms_few few;
     uint64_t seen, hidden; /* code symbols, and those of them at address 0 */
 };
 
 void kallsyms_init(struct kallsyms *k, struct symbols *symbols);
+
+/* Before the first text: the table gets the functions at these addresses and no others, which costs a fifth of the
+ * time. `address` rises, and stays the caller's until kallsyms_finish. Once few.over is set, no more text is needed.
+ * False, and all functions are kept: they are more than KALLSYMS_FEW_MAX, or there is no memory. */
+bool kallsyms_only(struct kallsyms *k, const uint64_t *address, size_t count);
 
 /* False when the table is full; later pieces are ignored and kallsyms_finish fails too. */
 bool kallsyms_feed(struct kallsyms *k, const void *ptr, size_t len, struct err *err);

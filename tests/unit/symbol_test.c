@@ -366,6 +366,62 @@ static void hidden_kernel(void)
     namer_release(&n);
 }
 
+/* The first run loads what it asks for, the first that asks for more all there is. */
+static void kernel_by_need(void)
+{
+    struct fake_source fake = {.kernel = "ffffffff81000000 T first\nffffffff81000100 t second\n"
+                                         "ffffffff81000200 T third\n"};
+    struct symbol_source source = {.open = fake_open, .close = fake_close, .context = &fake};
+    struct namer n;
+    struct profile p;
+    namer_init(&n, &source, 1 << 20);
+    CHECK(profile_init(&p, 1 << 20, NULL));
+    static const struct {
+        uint64_t address;
+        const char *name;
+        int opens; /* so far */
+    } runs[] = {{0xffffffff81000110, "second", 1}, {0xffffffff81000120, "second", 1},
+                {0xffffffff81000010, "first", 2},  {0xffffffff81000210, "third", 3},
+                {0xffffffff80000000, "[kernel]", 3}};
+    for (size_t i = 0; i < COUNT(runs); i++) {
+        uint32_t kernel = add_module(&p, "[kernel]", 2);
+        uint32_t frame = add_frame(&p, kernel, runs[i].address, FRAME_KERNEL);
+        CHECK(namer_run(&n, &p, NULL));
+        CHECK_STR(NAME(frame), runs[i].name);
+        CHECK_INT(fake.opens, runs[i].opens);
+        profile_clear(&p);
+    }
+    CHECK_INT(fake.closes, fake.opens);
+    CHECK_INT(fake.kernel_at, 0); /* opened, and not read again */
+    namer_release(&n);
+
+    /* an address that no function has is not looked for twice */
+    namer_init(&n, &source, 1 << 20);
+    fake.opens = 0;
+    uint32_t kernel = add_module(&p, "[kernel]", 2);
+    uint32_t nowhere = add_frame(&p, kernel, 0xffffffff80000000, FRAME_KERNEL);
+    uint32_t known = add_frame(&p, kernel, 0xffffffff81000210, FRAME_KERNEL);
+    CHECK(namer_run(&n, &p, NULL));
+    CHECK_STR(NAME(nowhere), "[kernel]");
+    CHECK_STR(NAME(known), "third");
+    CHECK_INT(fake.opens, 1);
+
+    /* the rest cannot be had: what is known stays */
+    profile_clear(&p);
+    fake.kernel = "0000000000000000 T first\n";
+    kernel = add_module(&p, "[kernel]", 2);
+    uint32_t fresh = add_frame(&p, kernel, 0xffffffff81000010, FRAME_KERNEL);
+    known = add_frame(&p, kernel, 0xffffffff81000220, FRAME_KERNEL);
+    struct namer_problem problem = {0};
+    CHECK(!namer_next_problem(&n, &problem));
+    CHECK(namer_run(&n, &p, NULL));
+    CHECK_STR(NAME(fresh), "[kernel]");
+    CHECK_STR(NAME(known), "third");
+    CHECK(namer_next_problem(&n, &problem) && strstr(problem.why, "kptr_restrict") != NULL);
+    profile_release(&p);
+    namer_release(&n);
+}
+
 static void file_lost_later(void)
 {
     struct fake_source fake = {0};
@@ -456,6 +512,7 @@ TESTS({"an address is within a function or in none", ranges},
       {"the C library takes 12 bytes per function and is in order", c_library},
       {"every frame gets a name: its symbol, or its place", names_of_a_profile},
       {"a kernel that hides its symbols is one frame, with the reason", hidden_kernel},
+      {"a second run gets the rest of the kernel, a third finds it there", kernel_by_need},
       {"a file lost later leaves the names already made", file_lost_later},
       {"many images stay within the memory they are given", bounded_memory},
       {"a profile without room says so", full_profile})

@@ -1,0 +1,96 @@
+#include "symbol/private.h"
+
+#include <stdlib.h>
+
+/* The functions that start above one address that is wanted, and not above the next. The highest of them is where
+ * the next is in; the lowest is where the function before them ends. */
+struct kallsyms_gap {
+    uint64_t lowest, highest; /* 0: there is none */
+    uint8_t binding;          /* of the one that names the highest */
+    struct buf name;
+};
+
+bool kallsyms_only(struct kallsyms *k, const uint64_t *address, size_t count)
+{
+    struct kallsyms_few *few = &k->few;
+    *few = (struct kallsyms_few){.address = address, .count = count, .rising = true};
+    few->gap = count <= KALLSYMS_FEW_MAX ? calloc(count + 1, sizeof *few->gap) : NULL;
+    for (size_t i = 0; few->gap != NULL && i <= count; i++) {
+        buf_init(&few->gap[i].name, KALLSYMS_LINE_MAX);
+    }
+    return few->gap != NULL;
+}
+
+/* The last gap is above all that is wanted. Lines come in the order of their addresses, almost all of them, so that
+ * it most often is where it was. */
+static size_t gap_of(struct kallsyms_few *few, uint64_t address)
+{
+    size_t low = 0, high = few->count, at = few->at;
+    if ((at == 0 || few->address[at - 1] < address) &&
+        (at == few->count || address <= few->address[at])) {
+        return at;
+    }
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (few->address[middle] < address) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return few->at = low;
+}
+
+static bool is_better(const struct kallsyms_gap *gap, uint64_t address, uint8_t binding, struct str name)
+{
+    if (address != gap->highest) {
+        return address > gap->highest;
+    }
+    return binding != gap->binding ? binding > gap->binding
+                                   : symbols_prefers(name, buf_slice(&gap->name));
+}
+
+bool kallsyms_few_take(struct kallsyms *k, uint64_t address, uint8_t binding, struct str name)
+{
+    struct kallsyms_few *few = &k->few;
+    struct kallsyms_gap *gap = &few->gap[gap_of(few, address)];
+    few->first = few->first == 0 ? address : few->first;
+    few->rising = few->rising && address >= few->last;
+    few->last = address;
+    gap->lowest = gap->lowest == 0 || address < gap->lowest ? address : gap->lowest;
+    if (few->at == few->count) {
+        /* the kernel itself is one piece in rising order; modules, in any order, are above or below all of it */
+        few->over = few->rising && few->first <= few->address[0];
+    } else if (is_better(gap, address, binding, name)) {
+        gap->highest = address;
+        gap->binding = binding;
+        buf_clear(&gap->name);
+        buf_str(&gap->name, name);
+    }
+    return !gap->name.failed;
+}
+
+bool kallsyms_few_finish(struct kallsyms *k)
+{
+    struct kallsyms_few *few = &k->few;
+    bool good = true;
+    for (size_t i = 0, next; good && i < few->count; i = next) {
+        for (next = i + 1; next <= few->count && few->gap[next].lowest == 0; next++) {
+        }
+        uint64_t limit = next <= few->count ? few->gap[next].lowest : UINT64_MAX;
+        const struct kallsyms_gap *gap = &few->gap[i];
+        good = gap->highest == 0 ||
+               kallsyms_keep(k, gap->highest, limit, gap->binding, buf_slice(&gap->name));
+    }
+    return good;
+}
+
+void kallsyms_few_release(struct kallsyms *k)
+{
+    struct kallsyms_few *few = &k->few;
+    for (size_t i = 0; few->gap != NULL && i <= few->count; i++) {
+        buf_release(&few->gap[i].name);
+    }
+    free(few->gap);
+    few->gap = NULL;
+}
