@@ -12,7 +12,7 @@ $1/obj/assets.o: build/assets.S $(assets)
 	@mkdir -p $$(@D)
 	$$(Q)$2 -c -o $$@ $$<
 
-$1/libpillion.a: $(5:src/%.c=$1/obj/%.o) $(if $(assets),$1/obj/assets.o)
+$1/libpillion.a: $(5:src/%.c=$1/obj/%.o) $1/obj/assets.o
 	@rm -f $$@
 	$$(Q)$3 Dcrs $$@ $$^
 

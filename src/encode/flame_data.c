@@ -467,16 +467,3 @@ bool flame_data_write(struct flame_tally *tally, struct str header, uint64_t uni
     free(k);
     return ok || (page->ok ? no_memory(page->err) : false);
 }
-
-bool flame_data_pack(struct page *page, const void *ptr, size_t len)
-{
-    struct packer *k = malloc(sizeof *k);
-    if (k == NULL || !packer_begin(k, page)) {
-        free(k);
-        return no_memory(page->err);
-    }
-    pack_bytes(k, ptr, len);
-    bool ok = packer_end(k);
-    free(k);
-    return ok || (page->ok ? no_memory(page->err) : false);
-}

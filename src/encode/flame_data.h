@@ -50,7 +50,4 @@ void flame_tally_place(struct flame_tally *tally, uint32_t name, enum frame_kind
 bool flame_data_write(struct flame_tally *tally, struct str header, uint64_t unit_ns, bool exact,
                       struct page *page);
 
-/* Any bytes, deflated, as base64 lines. */
-bool flame_data_pack(struct page *page, const void *ptr, size_t len);
-
 #endif

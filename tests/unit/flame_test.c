@@ -9,7 +9,6 @@
 #include "sample_profile.h"
 #include "test.h"
 
-extern const unsigned char flame_js[], flame_js_end[], flame_css[], flame_css_end[];
 
 #define BASE64 "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 
@@ -475,8 +474,7 @@ static void the_policy_allows_exactly_what_the_page_holds(void)
     fill_sample(p);
     struct buf page = write_page(p, NULL);
     struct buf script = unpack(&page, "code");
-    CHECK_INT(script.len, flame_js_end - flame_js);
-    CHECK(script.len > 0 && memcmp(script.ptr, flame_js, script.len) == 0);
+    CHECK(script.len > 10000 && str_starts(buf_slice(&script), STR("'use strict';")));
     check_hash(&page, "script-src ", buf_slice(&script));
     check_hash(&page, "script-src ", between(buf_slice(&page), "<script>", "</script>"));
     check_hash(&page, "style-src ", between(buf_slice(&page), "<style>", "</style>"));
