@@ -3,14 +3,19 @@
 The profiler's CPU is its utime + stime over its whole life (sampling, unwinding, symbols, encoding, writing), read by
 wait4 when it has ended; what it says of itself stands beside. perf's is that of `perf record` without the command's own,
 and of the `perf script` that makes text of its file. The target counts its own work (work_count.c), so that its loss is
-pieces of work per CPU second, which other load of the machine changes little; runs with and without take turns.
+pieces of work per CPU second.
+
+A machine's speed drifts: the longer apart two moments are, the more it differs, some percent within a minute. So all
+targets of one comparison live at once and run by turns of a tenth of a second, the others stopped meanwhile.
 
     tests/bench/cost.py [--quick]
 """
 import json
 import os
 import platform
+import random
 import shutil
+import signal
 import statistics
 import struct
 import sys
@@ -33,6 +38,12 @@ def work_count(*arguments):
     return [compiler.compile_file(HERE / "work_count.c", "work_count", *BARE), *arguments]
 
 
+def windows_in(log):
+    """The windows that a log in JSON tells of; whatever else wrote there is passed over."""
+    lines = [line for line in log.splitlines() if line.startswith("{")]
+    return [event for event in map(json.loads, lines) if event.get("event") == "window"]
+
+
 class Profiled:
     """A command under a detached pillion: what each of the two used."""
 
@@ -48,7 +59,7 @@ class Profiled:
             self.seconds = time.monotonic() - begin
         self.cpu, self.rss = usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
         self.out = done.out
-        self.windows = [event for event in map(json.loads, filter(None, done.err.splitlines())) if event.get("event") == "window"]
+        self.windows = windows_in(done.err)
 
     def total(self, field):
         return sum(float(window.get(field, 0)) for window in self.windows)
@@ -145,36 +156,71 @@ def steady():
     rows.add("own CPU, 99 Hz, 2 busy threads, while sampling", busy, "% of a core", most=.3, note="without start and files")
 
 
-def pieces_per_second(prefix, seconds):
-    started = process.start([*prefix, *work_count(2, seconds)])
-    started.wait(60)
-    done = started.finish(60)
-    process.settle(15)
-    count, cpu_ns = map(int, done.out.split())
-    return count / cpu_ns * 1e9
+class Turns:
+    """A busy target that runs in its turns only."""
+
+    def __init__(self, prefix, show):
+        self.show = show
+        self.started = process.start([*prefix, *work_count(2, 3600, 0, show)])
+        process.until(lambda: show.exists() and show.stat().st_size and self.numbers()[0], 20, "the target runs")
+        self.pid = self.numbers()[0]
+        self.stop()
+
+    def numbers(self):
+        return struct.unpack("<3Q", b"".join(self.show.read_bytes()[at:at + 8] for at in (0, 64, 128)))
+
+    def stop(self):
+        os.kill(self.pid, signal.SIGSTOP)
+        process.until(lambda: all(" T " in Path(task, "stat").read_text().split(")")[-1][:3]
+                                  for task in Path(f"/proc/{self.pid}/task").iterdir()), 20, "the target has stopped", .0005)
+
+    def speed(self, seconds):
+        """Pieces of work per CPU second in a turn."""
+        pieces, cpu = sum(self.numbers()[1:]), thread_seconds(self.pid)
+        os.kill(self.pid, signal.SIGCONT)
+        time.sleep(seconds)
+        self.stop()
+        return (sum(self.numbers()[1:]) - pieces) / (thread_seconds(self.pid) - cpu)
+
+    def end(self):
+        """Samples per CPU second, by pillion's own count; 0: it was not there."""
+        cpu = thread_seconds(self.pid)
+        os.kill(self.pid, signal.SIGTERM)
+        os.kill(self.pid, signal.SIGCONT)
+        done = self.started.finish(60)
+        return sum(float(window["samples"]) for window in windows_in(done.err)) / cpu
 
 
 def slowdown():
-    seconds, rounds = (1, 4) if QUICK else (1.5, 10)
+    rounds, seconds = 40 if QUICK else 400, .1
     with tempfile.TemporaryDirectory() as out:
-        profiled = {hz: [PILLION, "-q", "--launch", "exec", "-f", hz, "-o", out, "--"] for hz in (99, 999)}
-        losses, floor = {hz: [] for hz in profiled}, []
-        for turn in range(rounds):
-            speed = {}
-            # each order as often as its reverse
-            order = [None, 99, 999, "again"]
-            for what in order if turn % 2 == 0 else order[::-1]:
-                speed[what] = pieces_per_second(profiled.get(what, []), seconds)
-            bare = (speed[None] + speed["again"]) / 2
-            floor.append(100 * (1 - speed["again"] / speed[None]))
-            for hz, of in losses.items():
-                of.append(100 * (1 - speed[hz] / bare))
-    noise = statistics.median(map(abs, floor))
+        out = Path(out)
+        prefixes = {"bare": [], "again": []}
+        for hz in (99, 999):
+            prefixes[hz] = [PILLION, "--log-format", "json", "--launch", "exec", "-f", hz, "-d", 3600, "-o", out, "--"]
+            if shutil.which("perf"):
+                prefixes[f"perf {hz}"] = ["perf", "record", "-q", "-e", "cpu-clock", "-F", hz, "-o", out / f"{hz}.data", "--"]
+        targets = {name: Turns(prefix, out / f"{name}.shown") for name, prefix in prefixes.items()}
+        time.sleep(1)
+        losses = {name: [] for name in targets}
+        for _ in range(rounds):
+            speed = {name: targets[name].speed(seconds) for name in random.sample(list(targets), len(targets))}
+            bare = (speed["bare"] + speed["again"]) / 2
+            for name in targets:
+                losses[name].append(100 * (1 - speed[name] / bare))
+        rates = {name: target.end() for name, target in targets.items()}
+        process.settle(30)
+    # of a median of n nearly normal values
+    error = {name: 1.25 * statistics.stdev(of) / len(of) ** .5 for name, of in losses.items()}
     for hz, limit in ((99, .5), (999, None)):
-        spread = statistics.quantiles(losses[hz], n=4)
+        peer = f"perf {hz}" if f"perf {hz}" in losses else None
+        if abs(rates[hz] / hz - 1) > .05:
+            raise RuntimeError(f"{rates[hz]:.1f} samples per CPU second at {hz} Hz")
         rows.add(f"what the target loses, {hz} Hz", statistics.median(losses[hz]), "%", most=limit,
-                 note=f"median of {rounds} turns, half of them within {spread[0]:.2f} to {spread[2]:.2f}; "
-                      f"two bare runs differ by {noise:.2f}")
+                 peer="perf record without stacks" if peer else None,
+                 peer_value=statistics.median(losses[peer]) if peer else None,
+                 note=f"± {error[hz]:.2f}, median of {rounds} turns of {seconds} s; bare against bare "
+                      f"{statistics.median(losses['again']):.2f} ± {error['again']:.2f}")
 
 
 def first_sample():
