@@ -6,8 +6,10 @@
  * it while more than 2 % of its stacks end where the copy ends (takes the most at once when half of them
  * do), and halves it when not 1 % of them need half of it, or more when the largest one so far is far
  * smaller. What a stack needs ends with its outermost frame. From DUMPS_CHEAP_BYTES down, where there is little left
- * to be saved, a size becomes what the largest stack so far needed and a quarter more. A process that inherited its events from an
- * ancestor takes the ancestor and its other children along: from then on each has its own.
+ * to be saved, a size becomes what the largest stack so far needed and a quarter more.
+ *
+ * A process that inherited its events from an ancestor takes the ancestor and its other children along: from then on
+ * each has its own.
  *
  * A process whose samples are caught (catch.h) copies the most from then on: its rings are emptied after each
  * sample, and the kernel copies no more than there is.
