@@ -13,37 +13,38 @@ static uint32_t half(uint32_t bytes)
 static uint32_t smaller(uint32_t now, uint32_t most)
 {
     now = half(now);
-    while (half(now) >= DUMPS_LEAST_BYTES && most <= now / 4) {
+    while (half(now) >= DUMPS_CHEAP_BYTES && most <= now / 4) {
         now = half(now);
     }
     return now;
 }
 
-/* A quarter more than the largest stack so far, if that is at least a quarter less than now. */
-static uint32_t fitting(uint32_t now, uint32_t most)
+static bool is_too_small(const struct target *target)
 {
-    uint32_t bytes = (most + most / 4 + 7) & ~7U;
-    bytes = bytes > DUMPS_LEAST_BYTES ? bytes : (uint32_t)DUMPS_LEAST_BYTES;
-    return bytes <= now - now / 4 ? bytes : now;
+    uint32_t seen = target->stacks_seen, cut = target->stacks_short;
+    return (seen >= DUMPS_SEEN_LEAST && cut * 50 > seen) ||
+           (target->stack_bytes < DUMPS_CHEAP_BYTES && cut >= DUMPS_CUT_FEW);
+}
+
+static bool is_too_large(const struct target *target)
+{
+    uint32_t left = half(target->stack_bytes);
+    if (left < DUMPS_CHEAP_BYTES) {
+        return left >= DUMPS_LEAST_BYTES && target->stacks_fit >= DUMPS_FIT_LEAST &&
+               target->stack_most <= left;
+    }
+    return target->stacks_seen >= DUMPS_SPARE_LEAST &&
+           target->stacks_half * 100 < target->stacks_seen;
 }
 
 uint32_t dumps_wanted(const struct target *target)
 {
     uint32_t now = target->stack_bytes;
-    if (target->stacks_seen >= DUMPS_SEEN_LEAST &&
-        target->stacks_short * 50 > target->stacks_seen) {
-        if (target->stacks_short * 2 > target->stacks_seen) {
-            return DUMPS_MOST_BYTES;
-        }
-        return now * 2 < DUMPS_MOST_BYTES ? now * 2 : DUMPS_MOST_BYTES;
+    if (is_too_small(target)) {
+        bool most_are = target->stacks_short * 2 > target->stacks_seen;
+        return !most_are && now * 2 < DUMPS_MOST_BYTES ? now * 2 : DUMPS_MOST_BYTES;
     }
-    if (target->stacks_seen < DUMPS_SPARE_LEAST) {
-        return now;
-    }
-    if (now <= DUMPS_CHEAP_BYTES) {
-        return fitting(now, target->stack_most);
-    }
-    return target->stacks_half * 100 < target->stacks_seen ? smaller(now, target->stack_most) : now;
+    return is_too_large(target) ? smaller(now, target->stack_most) : now;
 }
 
 static bool may_change(const struct target *target)
@@ -80,7 +81,7 @@ static bool resize(struct perf *perf, struct family *family, uint32_t wanted)
     {
         struct target *one = *slot;
         one->stack_bytes = good ? wanted : one->stack_bytes;
-        one->stacks_seen = one->stacks_short = one->stacks_half = 0;
+        one->stacks_seen = one->stacks_short = one->stacks_half = one->stacks_fit = 0;
         one->stack_changes++;
     }
     return good;

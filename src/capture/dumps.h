@@ -5,8 +5,9 @@
  * takes room in the rings that other samples need. So each process begins with the same size, doubles
  * it while more than 2 % of its stacks end where the copy ends (takes the most at once when half of them
  * do), and halves it when not 1 % of them need half of it, or more when the largest one so far is far
- * smaller. What a stack needs ends with its outermost frame. From DUMPS_CHEAP_BYTES down, where there is little left
- * to be saved, a size becomes what the largest stack so far needed and a quarter more.
+ * smaller. What a stack needs ends with its outermost frame. Below DUMPS_CHEAP_BYTES it goes only when none ever
+ * needed more than what is left, the last DUMPS_FIT_LEAST included, for programs have phases; and a few that are cut
+ * there are enough to grow again.
  *
  * A process that inherited its events from an ancestor takes the ancestor and its other children along: from then on
  * each has its own.
@@ -23,11 +24,13 @@
 #include "os/perf.h"
 
 enum {
+    DUMPS_LEAST_BYTES = 4 * 1024,
     DUMPS_MOST_BYTES = PERF_STACK_MAX,
-    DUMPS_CHEAP_BYTES = 8 * 1024,
-    DUMPS_LEAST_BYTES = DUMPS_MOST_BYTES / 16,
     DUMPS_SEEN_LEAST = 50,  /* stacks before a size is thought too small */
     DUMPS_SPARE_LEAST = 200, /* or too large */
+    DUMPS_CHEAP_BYTES = 12 * 1024,
+    DUMPS_FIT_LEAST = 2000,
+    DUMPS_CUT_FEW = 3,
     DUMPS_CHANGES_MAX = 8,
 };
 

@@ -221,7 +221,9 @@ static void note_size(struct target *target, const struct record *sample,
     target->stacks_seen++;
     target->stacks_short += result->end == STACK_TRUNCATED;
     target->stack_most = len > target->stack_most ? (uint32_t)len : target->stack_most;
-    target->stacks_half += len > target->stack_bytes / 2;
+    bool needs_half = len > target->stack_bytes / 2;
+    target->stacks_half += needs_half;
+    target->stacks_fit = needs_half ? 0 : target->stacks_fit + 1;
 }
 
 static void take_unwound(struct stacks *s, struct profile *p, struct target *target,
@@ -526,7 +528,7 @@ uint32_t stacks_node_of_event(struct stacks *s, struct profile *p, const struct 
     uint64_t ends[STACK_END_COUNT];
     memcpy(ends, s->ends, sizeof ends);
     uint32_t seen = target->stacks_seen, cut = target->stacks_short, half = target->stacks_half;
-    uint32_t most = target->stack_most;
+    uint32_t most = target->stack_most, fit = target->stacks_fit;
     *thread = targets_thread_id(s->targets, p, target, sample->tid);
     uint32_t node = node_of(s, p, target, sample, NULL);
     memcpy(s->ends, ends, sizeof ends);
@@ -534,6 +536,7 @@ uint32_t stacks_node_of_event(struct stacks *s, struct profile *p, const struct 
     target->stacks_short = cut;
     target->stacks_half = half;
     target->stack_most = most;
+    target->stacks_fit = fit;
     return node;
 }
 

@@ -53,6 +53,7 @@ struct target {
     uint32_t stack_bytes;    /* that its samples copy (dumps.h) */
     uint32_t stacks_seen, stacks_short; /* since that was set: unwound, and cut where the copy ends */
     uint32_t stacks_half;    /* of those seen: needed more than half of the copy */
+    uint32_t stacks_fit;     /* of those seen: since the last that did */
     uint32_t stack_changes;  /* of stack_bytes, so far */
     uint32_t stack_most;     /* bytes that the largest stack so far needed, as far as it was copied */
     uint64_t generated;      /* image of the code it generates; IMAGE_NONE: not seen yet */

@@ -34,28 +34,40 @@ static void few_stacks_prove_nothing(void)
 
 static void shrinks_when_not_needed(void)
 {
-    CHECK_INT(wanted(16384, 500, 0, 4), 8192);
-    CHECK_INT(wanted(16384, 500, 0, 5), 16384); /* 1 % need half of it */
+    CHECK_INT(wanted(32768, 500, 0, 4), 16384);
+    CHECK_INT(wanted(32768, 500, 0, 5), 32768); /* 1 % need half of it */
+}
+
+static uint32_t wanted_of_fitting(uint32_t bytes, uint32_t fit, uint32_t most, uint32_t cut)
+{
+    const struct target target = {.stack_bytes = bytes,
+                                  .stacks_seen = 5000,
+                                  .stacks_short = cut,
+                                  .stacks_fit = fit,
+                                  .stack_most = most};
+    return dumps_wanted(&target);
+}
+
+/* A program that ciphers for a second may sign with larger frames in the next. */
+static void is_small_only_after_long(void)
+{
+    CHECK_INT(wanted_of_fitting(15880, 2000, 7936, 0), 7936);
+    CHECK_INT(wanted_of_fitting(15880, 1999, 7936, 0), 15880);
+    CHECK_INT(wanted_of_fitting(15880, 2000, 7944, 0), 15880); /* one needed more, once */
+    CHECK_INT(wanted_of_fitting(7936, 5000, 100, 0), 7936);
+    CHECK_INT(wanted_of_fitting(7936, 5000, 7936, 2), 7936);
+    CHECK_INT(wanted_of_fitting(7936, 5000, 7936, 3), 15872);
+    CHECK_INT(wanted_of_fitting(15872, 5000, 9000, 3), 15872); /* 2 % are asked for from here on */
 }
 
 static void shrinks_at_once(void)
 {
-    CHECK_INT(wanted_with(64512, 200, 0, 0, 4000), 8064);
-    CHECK_INT(wanted_with(64512, 200, 0, 0, 5000), 16128); /* twice 5000 would not fit into 8064 */
-    CHECK_INT(wanted_with(32768, 200, 0, 0, 100), 4096);
+    CHECK_INT(wanted_with(64512, 200, 0, 0, 8000), 16128);
+    CHECK_INT(wanted_with(64512, 200, 0, 0, 9000), 32256); /* twice 9000 would not fit into 16128 */
+    CHECK_INT(wanted_with(32768, 200, 0, 0, 100), 16384);
     /* what a ring of 2 MiB has room for 33 times: half of it is no multiple of 8, and would be refused */
     CHECK_INT(wanted_with(63544, 200, 0, 0, 20000), 31768);
-    CHECK_INT(wanted_with(63544, 200, 0, 0, 100), 7936);
-}
-
-static void fits_where_it_is_small(void)
-{
-    CHECK_INT(wanted_with(8064, 500, 0, 0, 100), DUMPS_LEAST_BYTES);
-    CHECK_INT(wanted_with(8064, 500, 0, 500, 4100), 5128);
-    CHECK_INT(wanted_with(8064, 500, 0, 500, 4838), 6048); /* a quarter less than before */
-    CHECK_INT(wanted_with(8064, 500, 0, 500, 4840), 8064); /* one was larger, be it 1 of 10,000 */
-    CHECK_INT(wanted_with(8064, 199, 0, 0, 100), 8064);
-    CHECK_INT(wanted_with(DUMPS_LEAST_BYTES, 500, 0, 0, 100), DUMPS_LEAST_BYTES);
+    CHECK_INT(wanted_with(63544, 200, 0, 0, 100), 15880);
 }
 
 static void has_ends(void)
@@ -70,5 +82,5 @@ TESTS({"a size doubles when more than 2 % of the stacks are cut", grows_when_sta
       {"few stacks prove nothing", few_stacks_prove_nothing},
       {"a size is halved when not 1 % of the stacks need half of it", shrinks_when_not_needed},
       {"a size goes at once to twice the largest stack", shrinks_at_once},
-      {"a small copy is one that every stack so far fits into, and more", fits_where_it_is_small},
+      {"a size is small only after a long time in which nothing needed more", is_small_only_after_long},
       {"sizes stay between their least and their most", has_ends})
