@@ -59,7 +59,7 @@ cell ticks     ticking  0.6 ""         $NOBODY nice 0 /counter 60
 cell threads   catching 0.8 ""         $NOBODY nice 0 /counter 60 4
 cell burst30   catching 1.5 "--hz 997" $NOBODY nice 0 /burst 60 30 200
 cell burst100  catching 0.8 "--hz 997" $NOBODY nice 0 /burst 60 100 200
-cell favoured  catching 0.8 ""         $NOBODY nice -10 /counter 60
+cell favoured  catching 2   ""         $NOBODY nice -10 /counter 60
 /counter 60 2 >/dev/null & hogs=$!
 cell hogs      catching 2   ""         $NOBODY nice 0 /counter 60
 cell tickhogs  ticking  1   ""         $NOBODY nice 0 /counter 60
