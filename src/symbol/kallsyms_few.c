@@ -7,6 +7,7 @@
 struct kallsyms_gap {
     uint64_t lowest, highest; /* 0: there is none */
     uint8_t binding;          /* of the one that names the highest */
+    unsigned aliases;         /* of that address and binding so far */
     struct buf name;
 };
 
@@ -41,13 +42,18 @@ static size_t gap_of(struct kallsyms_few *few, uint64_t address)
     return few->at = low;
 }
 
-static bool is_better(const struct kallsyms_gap *gap, uint64_t address, uint8_t binding, struct str name)
+static void name_highest(struct kallsyms_gap *gap, uint64_t address, uint8_t binding, struct str name)
 {
-    if (address != gap->highest) {
-        return address > gap->highest;
+    bool again = address == gap->highest && binding == gap->binding;
+    bool higher = address != gap->highest ? address > gap->highest : binding > gap->binding;
+    gap->aliases = again ? gap->aliases + 1 : higher ? 1 : gap->aliases;
+    /* as many are asked as the whole table keeps: a function has one name in all windows of a run */
+    if (higher || (again && gap->aliases <= SYMBOLS_ALIASES_MAX && symbols_prefers(name, buf_slice(&gap->name)))) {
+        gap->highest = address;
+        gap->binding = binding;
+        buf_clear(&gap->name);
+        buf_str(&gap->name, name);
     }
-    return binding != gap->binding ? binding > gap->binding
-                                   : symbols_prefers(name, buf_slice(&gap->name));
 }
 
 bool kallsyms_few_take(struct kallsyms *k, uint64_t address, uint8_t binding, struct str name)
@@ -61,11 +67,8 @@ bool kallsyms_few_take(struct kallsyms *k, uint64_t address, uint8_t binding, st
     if (few->at == few->count) {
         /* the kernel itself is one piece in rising order; modules, in any order, are above or below all of it */
         few->over = few->rising && few->first <= few->address[0];
-    } else if (is_better(gap, address, binding, name)) {
-        gap->highest = address;
-        gap->binding = binding;
-        buf_clear(&gap->name);
-        buf_str(&gap->name, name);
+    } else {
+        name_highest(gap, address, binding, name);
     }
     return !gap->name.failed;
 }

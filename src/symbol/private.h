@@ -4,6 +4,10 @@
 
 #include "symbol/symbols.h"
 
+enum {
+    SYMBOLS_ALIASES_MAX = 32, /* names of one address and rank: the first that come */
+};
+
 /* Appends to the table, unsorted. False when it is full. */
 bool symbols_add(struct symbols *s, const struct elf_symbol *symbol);
 

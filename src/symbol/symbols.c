@@ -15,7 +15,6 @@ enum {
     FLAG_NESTED = 1 << 29,          /* an earlier symbol reaches over this one's start */
     FLAG_DYNSYM = 1 << 30,          /* the name is in the names of .dynsym */
     NESTING_MAX = 64,               /* look-ups step back over at most that many */
-    ALIASES_MAX = 32,               /* of one address are kept */
 };
 
 /* A linkage stub: `name` is the number in .dynsym of the function it calls (FLAG_DYNSYM), 0 for
@@ -99,7 +98,7 @@ static void compact(struct symbols *s)
         for (; i < end; i++) {
             struct symbol alias = s->table.at[i];
             if (rank_of(&alias) != rank_of(&best) || (within && !sized) ||
-                kept - first == ALIASES_MAX ||
+                kept - first == SYMBOLS_ALIASES_MAX ||
                 (kept > first && s->table.at[kept - 1].name == alias.name)) {
                 continue;
             }
