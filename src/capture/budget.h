@@ -17,7 +17,9 @@
  *
  * What lowering the frequency cannot save is saved by measures, one after the other, once it is
  * BUDGET_FLOOR_HZ, the account stays overdrawn and more than a quarter too much is used: coarser
- * stacks (small copies, nothing read beyond them), then no samples at all until the next window.
+ * stacks (small copies, nothing read beyond them), then no samples at all until the next window. This
+ * comes at once where four times too much is used although the frequency has fallen fourfold and more:
+ * what costs is not the samples (tens of thousands of threads that end each second, for one).
  *
  * Writing a window's files is no sampling: a frequency changes little of it, and it comes all at
  * once. What it took the last time (at first a guess) is set aside from the budget, spread over a
@@ -74,7 +76,8 @@ struct budget {
     uint64_t seen_most_ns;   /* the dearest second of them: a burst is no rate */
     uint64_t quiet_ns, patience_s; /* since the last change; and to be before one for the better */
     bool rose;               /* the last change was for the better */
-    double judged_rate;      /* that led to the last change */
+    double judged_rate;      /* that led to the last change, … */
+    uint32_t judged_hz;      /* … and at which frequency */
     bool settling;           /* the change itself costs something: the second after it tells nothing */
     /* of the window */
     uint64_t window_began_ns, window_publish_ns; /* publish_ns then */

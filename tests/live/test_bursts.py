@@ -1,7 +1,10 @@
 """Programs whose threads end before a sample is due: without bursts nearly all of their CPU time would be "[lost]"."""
+import time
+from pathlib import Path
+
 import pytest
 
-from lab import profiler
+from lab import process, profiler
 
 SECONDS = 8
 # Slices are drawn by lot, some twenty of them with five to ten threads each.
@@ -37,3 +40,49 @@ def test_a_thread_for_each_request(name, pillion, program, repository, workdir):
 def test_threads_that_live_longer_are_sampled_as_ever(pillion, program, workdir):
     session = profiler.profile(pillion, workdir, [program("act"), "threads", "2", "2.5"])
     assert "starts threads" not in session.done.err, session.done
+
+
+def switches(pid):
+    """How often the threads of this process have gone to sleep: each time something had woken them."""
+    return sum(int(line.split()[1]) for status in Path(f"/proc/{pid}/task").glob("*/status")
+               for line in status.read_text().splitlines() if line.startswith("voluntary_ctxt_switches"))
+
+
+@pytest.mark.root
+def test_nobody_is_woken_by_threads_that_end(pillion, program, workdir):
+    """Each end of a thread wakes who waits for the ring of an event that it inherited."""
+    target = process.start([program("requests"), "7"])
+    done = process.run([pillion, "-p", target.pid, "-d", "5", "-o", workdir])
+    turns = int(target.finish().out.split()[-1])
+    started = 2 * turns * 5 / 7
+    print(done.usage.ru_nvcsw, started)
+    assert done.usage.ru_nvcsw < started / 3, (done, started)
+
+
+STORM = """
+import sys, threading, time
+count, end = 0, time.monotonic() + float(sys.argv[1])
+while time.monotonic() < end:
+    one = threading.Thread(target=int)
+    one.start()
+    one.join()
+    count += 1
+print(count)
+"""
+
+
+@pytest.mark.root
+def test_who_is_suspended_is_not_woken_by_a_storm(pillion, workdir):
+    """What the budget has stopped costs nothing, though a Python's samples are caught one by one otherwise."""
+    seconds = 14
+    target = process.start(["/usr/bin/python3", "-c", STORM, seconds])
+    own = process.start([pillion, "-p", target.pid, "-d", "60", "--max-cpu", "0.2", "-o", workdir])
+    process.until(lambda: "SUSPENDED" in own.err, what="the budget's last measure", timeout=seconds - 4)
+    time.sleep(1)
+    before, begun = switches(own.pid), time.monotonic()
+    time.sleep(2)
+    woken = (switches(own.pid) - before) / (time.monotonic() - begun)
+    own.end()
+    started = int(target.finish().out) / seconds
+    print(woken, started)
+    assert started > 500 and woken < started / 10, (woken, started)

@@ -159,6 +159,42 @@ static void fixed_cost(void)
     CHECK_INT(s.budget.measure, BUDGET_NOTHING);
 }
 
+/* A third of a core whatever the frequency: it is noticed in seconds, in the next window in two. */
+static void storm(void)
+{
+    struct simulation s = begin(1, 99, 60);
+    s.fixed_ns = 330 * NS_PER_MS;
+    s.sample_ns = 10 * US;
+    s.threads = 1;
+    pass(&s, 6);
+    CHECK_INT(s.budget.measure, BUDGET_SUSPENDED);
+    CHECK_INT(s.changes, 2);
+    s.fixed_ns = 0;
+    pass(&s, 54);
+    (void)end_window(&s, 0);
+    CHECK_INT(s.budget.frequency_hz, BUDGET_FLOOR_HZ);
+    s.fixed_ns = 330 * NS_PER_MS;
+    pass(&s, 2);
+    CHECK_INT(s.budget.measure, BUDGET_SUSPENDED);
+    s.fixed_ns = 0;
+    pass(&s, 58);
+    (void)end_window(&s, 0);
+    pass(&s, 200);
+    CHECK_INT(s.budget.frequency_hz, 99);
+}
+
+/* 64 threads take 16 times too much, and all of it is samples: none of it is a reason to stop. */
+static void many_samples(void)
+{
+    struct simulation s = begin(1, 999, 60);
+    s.sample_ns = 25 * US;
+    s.threads = 64;
+    pass(&s, 120);
+    CHECK(s.budget.measure < BUDGET_SUSPENDED);
+    CHECK(s.budget.frequency_hz >= BUDGET_FLOOR_HZ);
+    CHECK_INT(end_window(&s, 0).suspended_ns, 0);
+}
+
 static void files(void)
 {
     struct simulation s = overloaded(1);
@@ -208,6 +244,8 @@ TESTS({"a profiler within its budget keeps its frequency", within},
       {"when the load goes, the frequency comes back slowly, and never above the one asked for",
        load_goes},
       {"where a lower frequency does not help, sampling stops until the next window", fixed_cost},
+      {"what costs far too much beside the samples is stopped within seconds", storm},
+      {"samples of many threads are made fewer, not stopped", many_samples},
       {"what files take is set aside", files},
       {"files of short windows take at most half of what sampling has", short_windows},
       {"a window's mean frequency is told", window_means})
