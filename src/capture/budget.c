@@ -138,18 +138,16 @@ static bool is_far_above(const struct budget *b)
 /* What costs so much is not the samples, as the last fall has shown. */
 static bool is_beside_samples(const struct budget *b)
 {
-    return b->measure == BUDGET_SLOWER && b->frequency_hz * FALL_TOLD <= b->judged_hz &&
-           budget_rate(b) > b->judged_rate / 2 && is_far_above(b);
+    return b->frequency_hz * FALL_TOLD <= b->judged_hz && budget_rate(b) > b->judged_rate / 2 &&
+           is_far_above(b);
 }
 
 static void use_less(struct budget *b)
 {
     note_direction(b, false);
-    if (is_beside_samples(b)) {
-        change(b, 0, BUDGET_SUSPENDED);
-    } else if (b->frequency_hz > floor_of(b)) {
+    if (b->frequency_hz > floor_of(b)) {
         change(b, lowered(b), BUDGET_SLOWER);
-    } else if (b->measure < BUDGET_COARSE) {
+    } else if (b->measure < BUDGET_COARSE && !is_beside_samples(b)) {
         change(b, b->frequency_hz, BUDGET_COARSE);
     } else {
         change(b, 0, BUDGET_SUSPENDED);

@@ -17,9 +17,10 @@
  *
  * What lowering the frequency cannot save is saved by measures, one after the other, once it is
  * BUDGET_FLOOR_HZ, the account stays overdrawn and more than a quarter too much is used: coarser
- * stacks (small copies, nothing read beyond them), then no samples at all until the next window. This
- * comes at once where four times too much is used although the frequency has fallen fourfold and more:
- * what costs is not the samples (tens of thousands of threads that end each second, for one).
+ * stacks (small copies, nothing read beyond them), then no samples at all until the next window. Where
+ * four times too much is used at BUDGET_FLOOR_HZ, each is taken after a second, not three; and copies are left
+ * as they are when the frequency has just fallen fourfold and spared nothing: what costs is not the samples
+ * (tens of thousands of threads that end each second, for one).
  *
  * Writing a window's files is no sampling: a frequency changes little of it, and it comes all at
  * once. What it took the last time (at first a guess) is set aside from the budget, spread over a
