@@ -3,10 +3,7 @@
 The profiler's CPU is its utime + stime over its whole life (sampling, unwinding, symbols, encoding, writing), read by
 wait4 when it has ended; what it says of itself stands beside. perf's is that of `perf record` without the command's own,
 and of the `perf script` that makes text of its file. The target counts its own work (work_count.c), so that its loss is
-pieces of work per CPU second.
-
-A machine's speed drifts: the longer apart two moments are, the more it differs, some percent within a minute. So all
-targets of one comparison live at once and run by turns of a tenth of a second, the others stopped meanwhile.
+pieces of work per CPU second; all targets of one comparison live at once and run by turns (turns.py).
 
     tests/bench/cost.py [--quick]
 """
@@ -26,6 +23,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from lab import compiler, perfdata, process, profiler, workloads  # noqa: E402
 import rows  # noqa: E402
+import turns  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -164,35 +162,28 @@ class Turns:
         self.started = process.start([*prefix, *work_count(2, 3600, 0, show)])
         process.until(lambda: show.exists() and show.stat().st_size and self.numbers()[0], 20, "the target runs")
         self.pid = self.numbers()[0]
-        self.stop()
+        turns.stop(self.pid)
 
     def numbers(self):
         return struct.unpack("<3Q", b"".join(self.show.read_bytes()[at:at + 8] for at in (0, 64, 128)))
 
-    def stop(self):
-        os.kill(self.pid, signal.SIGSTOP)
-        process.until(lambda: all(" T " in Path(task, "stat").read_text().split(")")[-1][:3]
-                                  for task in Path(f"/proc/{self.pid}/task").iterdir()), 20, "the target has stopped", .0005)
-
-    def speed(self, seconds):
+    def speed(self):
         """Pieces of work per CPU second in a turn."""
         pieces, cpu = sum(self.numbers()[1:]), thread_seconds(self.pid)
-        os.kill(self.pid, signal.SIGCONT)
-        time.sleep(seconds)
-        self.stop()
+        turns.take(self.pid)
         return (sum(self.numbers()[1:]) - pieces) / (thread_seconds(self.pid) - cpu)
 
     def end(self):
         """Samples per CPU second, by pillion's own count; 0: it was not there."""
         cpu = thread_seconds(self.pid)
         os.kill(self.pid, signal.SIGTERM)
-        os.kill(self.pid, signal.SIGCONT)
+        turns.go_on(self.pid)
         done = self.started.finish(60)
         return sum(float(window["samples"]) for window in windows_in(done.err)) / cpu
 
 
 def slowdown():
-    rounds, seconds = 40 if QUICK else 400, .1
+    rounds = 40 if QUICK else 400
     with tempfile.TemporaryDirectory() as out:
         out = Path(out)
         prefixes = {"bare": [], "again": []}
@@ -204,14 +195,13 @@ def slowdown():
         time.sleep(1)
         losses = {name: [] for name in targets}
         for _ in range(rounds):
-            speed = {name: targets[name].speed(seconds) for name in random.sample(list(targets), len(targets))}
+            speed = {name: targets[name].speed() for name in random.sample(list(targets), len(targets))}
             bare = (speed["bare"] + speed["again"]) / 2
             for name in targets:
                 losses[name].append(100 * (1 - speed[name] / bare))
         rates = {name: target.end() for name, target in targets.items()}
         process.settle(30)
-    # of a median of n nearly normal values
-    error = {name: 1.25 * statistics.stdev(of) / len(of) ** .5 for name, of in losses.items()}
+    error = {name: turns.error(of) for name, of in losses.items()}
     for hz, limit in ((99, .5), (999, None)):
         peer = f"perf {hz}" if f"perf {hz}" in losses else None
         if abs(rates[hz] / hz - 1) > .05:
@@ -219,7 +209,7 @@ def slowdown():
         rows.add(f"what the target loses, {hz} Hz", statistics.median(losses[hz]), "%", most=limit,
                  peer="perf record without stacks" if peer else None,
                  peer_value=statistics.median(losses[peer]) if peer else None,
-                 note=f"± {error[hz]:.2f}, median of {rounds} turns of {seconds} s; bare against bare "
+                 note=f"± {error[hz]:.2f}, median of {rounds} turns of {turns.SECONDS} s; bare against bare "
                       f"{statistics.median(losses['again']):.2f} ± {error['again']:.2f}")
 
 

@@ -4,14 +4,16 @@ austin and py-spy attached to the very same process in turns.
 The peers come from the Python package index, once, into build/lab/bench; without them their columns stay empty.
 LAB_OFFLINE=1: nothing is fetched.
 
-    tests/bench/python.py [--quick] [walk|cost|calls|torn]...
+    tests/bench/python.py [--quick] [walk|cost|loss|calls|torn]...
 """
 import functools
 import itertools
 import json
+import math
 import mmap
 import os
 import platform
+import random
 import re
 import shutil
 import signal
@@ -26,6 +28,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from lab import cache, col, compiler, process, pythons  # noqa: E402
 import rows  # noqa: E402
 import torn  # noqa: E402
+import turns  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -213,17 +216,6 @@ class Work:
         self.started.done()
 
 
-class Pace:
-    """Pieces per CPU second over a while."""
-
-    def __init__(self, work):
-        self.work, self.before = work, work.told()
-
-    def value(self):
-        pieces, cpu_ns = (now - before for now, before in zip(self.work.told(), self.before))
-        return pieces / max(cpu_ns, 1) * 1e9
-
-
 # ---- One walk
 
 def interpreters():
@@ -275,7 +267,7 @@ class Cost:
     """Figures of one profiler at one rate, over the turns."""
 
     def __init__(self):
-        self.of_core, self.of_target, self.rate, self.loss = [], [], [], []
+        self.of_core, self.of_target, self.rate = [], [], []
 
     def add(self, profiler, used):
         samples = profiler.stop()
@@ -295,31 +287,17 @@ def attached(kind, work, hz, seconds, folder, cpu_only=False):
     return profiler, [now - then for now, then in zip(after, before)]
 
 
-def bare(work, seconds):
-    pace = Pace(work)
-    time.sleep(seconds)
-    return pace.value()
-
-
 def one_thread(folder):
-    """{(kind, hz): Cost}: the profilers take turns, with a while of nothing between two of them. Ours have more of them:
-    what they cost is less, and harder to tell."""
-    turns, seconds = (1, 1) if QUICK else (4, 2)
-    costs, floor = {}, []
+    """{(kind, hz): Cost}: the profilers take turns at the same process. Ours have more of them: what they cost is less, and
+    harder to tell."""
+    rounds, seconds = (1, 1) if QUICK else (4, 2)
+    costs = {}
     with Work([PYTHON], folder) as work:
-        before = bare(work, 1)
-        for turn in range(turns):
+        for turn in range(rounds):
             order = [each for each in itertools.product(profilers(), (100, 1000)) if turn % 2 == 0 or issubclass(each[0], Pillion)]
             for kind, hz in order if turn % 4 < 2 else order[::-1]:
-                pace = Pace(work)
-                profiler, used = attached(kind, work, hz, seconds, folder)
-                during = pace.value()
-                costs.setdefault((kind, hz), Cost()).add(profiler, used)
-                after = bare(work, 1)
-                costs[kind, hz].loss.append(100 * (1 - during / ((before + after) / 2)))
-                floor.append(100 * abs(1 - after / before))
-                before = after
-    return costs, statistics.median(floor)
+                costs.setdefault((kind, hz), Cost()).add(*attached(kind, work, hz, seconds, folder))
+    return costs
 
 
 def many_threads(folder, busy, idle):
@@ -356,12 +334,55 @@ def report_share(costs, what, figure, unit, most, times):
                      note=seen(costs, each, hz))
 
 
-def report_loss(costs, floor):
+def speed(work, beside):
+    """Pieces per CPU second in a turn; the processes `beside` go on and stop with it."""
+    before = work.told()
+    for pid in beside:
+        turns.go_on(pid)
+    turns.take(work.pid)
+    for pid in beside:
+        turns.stop(pid)
+    pieces, cpu_ns = (now - then for now, then in zip(work.told(), before))
+    return pieces / cpu_ns
+
+
+def slower(kind, hz, one, other, folder):
+    """By how much `one`, profiled, is slower than `other`, as logarithms of each pair of turns."""
+    profiler = kind and kind(one.pid, hz, folder)
+    time.sleep(SETTLE)
+    # a peer wakes up whatever its target does: it would take from the other's turns as well
+    beside = [profiler.pid] if profiler is not None and not isinstance(profiler, Pillion) else []
+    for pid in (one.pid, other.pid, *beside):
+        turns.stop(pid)
+    logs = []
+    for _ in range(10 if QUICK else 100):
+        of = {each: speed(each, beside if each is one else []) for each in random.sample([one, other], 2)}
+        logs.append(math.log(of[other] / of[one]))
+    for pid in (one.pid, other.pid, *beside):
+        turns.go_on(pid)
+    if profiler is not None and profiler.stop() < hz / 2:
+        raise RuntimeError(f"{profiler.name} at {hz} Hz took hardly a sample: {profiler.done}")
+    return logs
+
+
+def loss(kind, hz, folder):
+    """(percent, error). Two processes of one program differ in speed: each is the profiled one in half of the turns."""
+    with Work([PYTHON], folder) as one, Work([PYTHON], folder) as other:
+        halves = [slower(kind, hz, *pair, folder) for pair in ((one, other), (other, one))]
+    middle = statistics.mean(map(statistics.median, halves))
+    return 100 * (1 - math.exp(-middle)), 100 * math.hypot(*map(turns.error, halves)) / 2
+
+
+def losses(folder):
+    of = {each: loss(*each, folder) for each in [(None, 0), *itertools.product([Perf, Perfless], (100, 1000)),
+                                                 *((kind, 100) for kind in (Austin, FreeSpy) if kind in profilers())]}
+    peers = "".join(f"; {kind.name} {percent:.2f}" for (kind, _), (percent, _) in of.items() if kind in (Austin, FreeSpy))
+    bare, bare_error = of[None, 0]
     for hz, kind in itertools.product((100, 1000), (Perf, Perfless)):
-        loss, peers = costs[kind, hz].loss, others(costs, lambda each: statistics.median(each.loss), hz)
-        rows.add(f"what a Python target loses, {hz} Hz, {HOW[kind]}", statistics.median(loss), "%", most=.5 if hz == 100 else None,
-                 note=f"median of {len(loss)} turns, {min(loss):.2f} to {max(loss):.2f}; two bare whiles differ by {floor:.2f}"
-                      + "".join(f"; {each.name} {theirs:.2f}" for each, theirs in peers.items()))
+        percent, error = of[kind, hz]
+        rows.add(f"what a Python target loses, {hz} Hz, {HOW[kind]}", percent, "%", most=.5 if hz == 100 else None,
+                 note=f"± {error:.2f}, turns of {turns.SECONDS} s; bare against bare {bare:.2f} ± {bare_error:.2f}"
+                      + (peers if hz == 100 else ""))
 
 
 def waking_up(folder):
@@ -376,10 +397,9 @@ def waking_up(folder):
 
 def cost(folder):
     waking_up(folder)
-    costs, floor = one_thread(folder)
+    costs = one_thread(folder)
     report_share(costs, "one thread", lambda each: statistics.median(each.of_target), "% of the target's",
                  {(Perf, 100): .5, (Perfless, 100): .1}, 5)
-    report_loss(costs, floor)
     for busy, idle, what in ((1, 63, "1 of 64 threads busy"), (64, 0, "64 threads that work and sleep")):
         report_share(many_threads(folder, busy, idle), what, lambda each: statistics.median(each.of_core), "% of a core", {}, None)
 
@@ -447,7 +467,7 @@ def torn_stacks(folder):
 
 
 def main():
-    parts = {"walk": walking, "cost": cost, "calls": calls, "torn": torn_stacks}
+    parts = {"walk": walking, "cost": cost, "loss": losses, "calls": calls, "torn": torn_stacks}
     asked = [argument for argument in sys.argv[1:] if argument in parts] or list(parts)
     if not WALK.exists():
         sys.exit(f"{WALK.relative_to(ROOT)} is missing; run make bench-programs")
