@@ -7,7 +7,6 @@ enum {
     RAISE_S = 9,   /* without a change, before one for the better … */
     PATIENCE_MOST_S = 140, /* … and when such had to be taken back */
     FALL_MOST = 16, /* times lower, in one step */
-    FALL_TOLD = 4,  /* times lower, and half of the rate at least has stayed: it was not the samples */
     FAR = 4,        /* times the share */
 };
 
@@ -86,7 +85,6 @@ void budget_init(struct budget *b, double percent, uint32_t asked_hz, uint64_t w
 static void change(struct budget *b, uint32_t hz, enum budget_measure measure)
 {
     b->judged_rate = budget_rate(b);
-    b->judged_hz = b->frequency_hz;
     b->frequency_hz = hz;
     b->measure = measure;
     b->seen_ns = b->seen_used_ns = b->seen_most_ns = b->quiet_ns = 0;
@@ -129,25 +127,12 @@ static uint32_t lowered(const struct budget *b)
     return hz > floor_of(b) ? hz : floor_of(b);
 }
 
-/* No more may be owed, and it goes on: each further second of looking is too dear. */
-static bool is_far_above(const struct budget *b)
-{
-    return b->account_ns <= -account_most(b) / 2 && budget_rate(b) > budget_sampling_share(b) * FAR;
-}
-
-/* What costs so much is not the samples, as the last fall has shown. */
-static bool is_beside_samples(const struct budget *b)
-{
-    return b->frequency_hz * FALL_TOLD <= b->judged_hz && budget_rate(b) > b->judged_rate / 2 &&
-           is_far_above(b);
-}
-
 static void use_less(struct budget *b)
 {
     note_direction(b, false);
     if (b->frequency_hz > floor_of(b)) {
         change(b, lowered(b), BUDGET_SLOWER);
-    } else if (b->measure < BUDGET_COARSE && !is_beside_samples(b)) {
+    } else if (b->measure < BUDGET_COARSE) {
         change(b, b->frequency_hz, BUDGET_COARSE);
     } else {
         change(b, 0, BUDGET_SUSPENDED);
@@ -210,6 +195,12 @@ static void note_rate(struct budget *b, uint64_t passed_ns, uint64_t used_ns)
         b->seen_used_ns /= 2;
         b->seen_most_ns /= 2;
     }
+}
+
+/* No more may be owed, and it goes on: each further second of looking is too dear. */
+static bool is_far_above(const struct budget *b)
+{
+    return b->account_ns <= -account_most(b) / 2 && budget_rate(b) > budget_sampling_share(b) * FAR;
 }
 
 static bool uses_too_much(const struct budget *b)

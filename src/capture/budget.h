@@ -18,9 +18,8 @@
  * What lowering the frequency cannot save is saved by measures, one after the other, once it is
  * BUDGET_FLOOR_HZ, the account stays overdrawn and more than a quarter too much is used: coarser
  * stacks (small copies, nothing read beyond them), then no samples at all until the next window. Where
- * four times too much is used at BUDGET_FLOOR_HZ, each is taken after a second, not three; and copies are left
- * as they are when the frequency has just fallen fourfold and spared nothing: what costs is not the samples
- * (tens of thousands of threads that end each second, for one).
+ * four times too much is used (tens of thousands of threads that end each second, for one, whatever the
+ * frequency), each is taken after a second, not three.
  *
  * Writing a window's files is no sampling: a frequency changes little of it, and it comes all at
  * once. What it took the last time (at first a guess) is set aside from the budget, spread over a
@@ -77,8 +76,7 @@ struct budget {
     uint64_t seen_most_ns;   /* the dearest second of them: a burst is no rate */
     uint64_t quiet_ns, patience_s; /* since the last change; and to be before one for the better */
     bool rose;               /* the last change was for the better */
-    double judged_rate;      /* that led to the last change, … */
-    uint32_t judged_hz;      /* … and at which frequency */
+    double judged_rate;      /* that led to the last change */
     bool settling;           /* the change itself costs something: the second after it tells nothing */
     /* of the window */
     uint64_t window_began_ns, window_publish_ns; /* publish_ns then */

@@ -7,7 +7,7 @@
 struct kallsyms_gap {
     uint64_t lowest, highest; /* 0: there is none */
     uint8_t binding;          /* of the one that names the highest */
-    unsigned aliases;         /* of that address and binding so far */
+    unsigned aliases;         /* of that address and binding, so far */
     struct buf name;
 };
 
@@ -42,15 +42,17 @@ static size_t gap_of(struct kallsyms_few *few, uint64_t address)
     return few->at = low;
 }
 
+/* Of aliases as many are asked as the whole table keeps: a function has one name in all windows of a run. */
 static void name_highest(struct kallsyms_gap *gap, uint64_t address, uint8_t binding, struct str name)
 {
-    bool again = address == gap->highest && binding == gap->binding;
-    bool higher = address != gap->highest ? address > gap->highest : binding > gap->binding;
-    gap->aliases = again ? gap->aliases + 1 : higher ? 1 : gap->aliases;
-    /* as many are asked as the whole table keeps: a function has one name in all windows of a run */
-    if (higher || (again && gap->aliases <= SYMBOLS_ALIASES_MAX && symbols_prefers(name, buf_slice(&gap->name)))) {
+    if (address != gap->highest ? address > gap->highest : binding > gap->binding) {
         gap->highest = address;
         gap->binding = binding;
+        gap->aliases = 0;
+    } else if (address != gap->highest || binding != gap->binding || gap->aliases == SYMBOLS_ALIASES_MAX) {
+        return;
+    }
+    if (gap->aliases++ == 0 || symbols_prefers(name, buf_slice(&gap->name))) {
         buf_clear(&gap->name);
         buf_str(&gap->name, name);
     }

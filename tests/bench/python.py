@@ -348,7 +348,7 @@ def speed(work, beside):
 
 def slower(kind, hz, one, other, folder):
     """By how much `one`, profiled, is slower than `other`, as logarithms of each pair of turns."""
-    profiler = kind and kind(one.pid, hz, folder)
+    profiler, begun = kind and kind(one.pid, hz, folder), cpu_seconds(one.pid)
     time.sleep(SETTLE)
     # a peer wakes up whatever its target does: it would take from the other's turns as well
     beside = [profiler.pid] if profiler is not None and not isinstance(profiler, Pillion) else []
@@ -358,10 +358,12 @@ def slower(kind, hz, one, other, folder):
     for _ in range(10 if QUICK else 100):
         of = {each: speed(each, beside if each is one else []) for each in random.sample([one, other], 2)}
         logs.append(math.log(of[other] / of[one]))
+    seconds = cpu_seconds(one.pid) - begun
     for pid in (one.pid, other.pid, *beside):
         turns.go_on(pid)
-    if profiler is not None and profiler.stop() < hz / 2:
-        raise RuntimeError(f"{profiler.name} at {hz} Hz took hardly a sample: {profiler.done}")
+    samples = profiler.stop() if profiler is not None else 0
+    if samples < .7 * hz * seconds:
+        raise RuntimeError(f"{profiler.name} took {samples:.0f} samples of {seconds:.1f} s at {hz} Hz: {profiler.done}")
     return logs
 
 

@@ -74,10 +74,10 @@ print(count)
 @pytest.mark.root
 def test_who_is_suspended_is_not_woken_by_a_storm(pillion, workdir):
     """What the budget has stopped costs nothing, though a Python's samples are caught one by one otherwise."""
-    seconds = 14
+    seconds = 18
     target = process.start(["/usr/bin/python3", "-c", STORM, seconds])
     own = process.start([pillion, "-p", target.pid, "-d", "60", "--max-cpu", "0.2", "-o", workdir])
-    process.until(lambda: "SUSPENDED" in own.err, what="the budget's last measure", timeout=seconds - 4)
+    process.until(lambda: "SUSPENDED" in own.err, what="the budget's last measure", timeout=seconds - 5)
     time.sleep(1)
     before, begun = switches(own.pid), time.monotonic()
     time.sleep(2)

@@ -10,7 +10,6 @@ import resource
 import signal
 import sys
 import time
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -447,17 +446,28 @@ def test_no_process_of_a_run_shows_the_secret(pillion, workdir, launch):
                                  SECRET, "--launch", launch, "--", "sleep", "2"], cwd=workdir)
         found = profiler.find(started, pillion)
         cores = resource.getrlimit(resource.RLIMIT_CORE)
-        for pid in {started.pid, found, *process.descendants_of(started.pid)}:
-            # one that pillion starts for a moment may have ended, the two that were named may not
-            with suppress(*(() if pid in (started.pid, found) else (FileNotFoundError, ProcessLookupError))):
+
+        def all_of_them():
+            return {started.pid, found, *process.descendants_of(started.pid)}
+
+        process.until(lambda: "sleep 2" in map(process.command_line, all_of_them()), what="the command")
+        commands = []
+        for pid in all_of_them():
+            try:
                 for name, text in places_of(pid):
                     assert SECRET.encode() not in text, (pid, name)
-            if process.command_line(pid) == "sleep 2":
+            except (FileNotFoundError, ProcessLookupError):
+                # one that pillion starts for a moment may have ended, the command and the profiler may not
+                assert pid not in (started.pid, found)
+                continue
+            commands.append(process.command_line(pid))
+            if commands[-1] == "sleep 2":
                 limits = Path(f"/proc/{pid}/limits").read_text()
                 soft = "unlimited" if cores[0] < 0 else str(cores[0])
                 assert re.search(rf"Max core file size +{soft} ", limits), limits
         done = started.finish()
         process.settle(15)
+        assert "sleep 2" in commands
         assert SECRET not in done.err and sequences(sink) == [1], done
 
 
