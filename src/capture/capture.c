@@ -1,6 +1,6 @@
 #include "capture/capture.h"
 #include "base/nearest.h"
-#include "capture/session/session.h"
+#include "capture/run/run.h"
 #include "os/console.h"
 #include "os/file.h"
 #include "os/launch.h"

@@ -1,6 +1,6 @@
 /* Whom a run is about: patterns against what is known of a process, and the answers that targets get. The
  * processes that are asked about are this program and children of it. */
-#include "capture/choose.h"
+#include "capture/follow/selection.h"
 #include "base/time.h"
 #include "os/clock.h"
 #include "test.h"

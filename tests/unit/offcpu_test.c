@@ -1,5 +1,5 @@
 /* Time off the CPU, by records of switches. The threads are none of this machine's, so that none has a stack. */
-#include "capture/offcpu.h"
+#include "capture/stacks/offcpu.h"
 #include "os/clock.h"
 #include "os/proc.h"
 #include "test.h"

@@ -3,7 +3,7 @@
  * frames are an array of numbers in a child process. That this file and its row are all that a
  * runtime takes is part of what is tested.
  */
-#include "capture/readers.h"
+#include "capture/stacks/readers.h"
 #include "test.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* Finding processes that begin, among real ones: children of this program come and go. */
-#include "capture/scan.h"
+#include "capture/follow/scan.h"
 #include "base/time.h"
 #include "os/clock.h"
 #include "test.h"

@@ -1,5 +1,5 @@
 /* Call chains as the kernel gives them, leaf first, and the paths they become, root first. */
-#include "capture/stacks.h"
+#include "capture/stacks/stacks.h"
 #include "test.h"
 
 enum { PID = 0x7ffffff0, PERIOD = 10101010 };

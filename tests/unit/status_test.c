@@ -2,7 +2,7 @@
 #include "test.h"
 
 #include "base/time.h"
-#include "capture/status.h"
+#include "capture/window/status.h"
 
 static struct profile_totals seen(void)
 {

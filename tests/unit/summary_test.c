@@ -1,5 +1,5 @@
 /* What people are told of a window, as golden text: user-experience 8.1 (a terminal) and 8.2 (a log). */
-#include "capture/summary.h"
+#include "capture/window/summary.h"
 #include "test.h"
 
 #include <sys/mman.h>

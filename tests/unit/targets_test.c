@@ -1,6 +1,6 @@
 /* The table of followed processes, fed as records feed it. Pids that cannot exist stand for processes
  * that are gone; our own stands for one whose /proc can be read. */
-#include "capture/targets.h"
+#include "capture/follow/targets.h"
 #include "os/clock.h"
 #include "test.h"
 

@@ -2,7 +2,7 @@
  * Samples of a thread that runs an interpreter, with what a catcher read: the paths they become, root first.
  * The interpreter is a row of this file's own: its loop is the code at 0x408000 to 0x409000.
  */
-#include "capture/stacks.h"
+#include "capture/stacks/stacks.h"
 #include "test.h"
 
 enum { PID = 0x7ffffff0, PERIOD = 10101010, SERIAL = 5, FRAMES_MAX = 8 };

@@ -26,7 +26,7 @@
 #define CAPTURE_DOCTOR_H
 
 #include "capture/settings.h"
-#include "capture/targets.h"
+#include "capture/follow/targets.h"
 #include "capture/upload/sender.h"
 #include "os/access.h"
 #include "os/perf.h"

@@ -1,6 +1,6 @@
 #include "base/time.h"
 #include "capture/doctor/doctor_private.h"
-#include "capture/readers.h"
+#include "capture/stacks/readers.h"
 #include "os/clock.h"
 #include "os/file.h"
 #include "os/proc.h"

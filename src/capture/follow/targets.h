@@ -1,0 +1,228 @@
+/*
+ * targets: the processes and threads that are followed, as the records tell of them.
+ *
+ * The table is fed in time order by perf's COMM, FORK, MMAP2 and EXIT records, or, for what ran
+ * before us, from /proc (comm and maps). It answers two questions per sample: which thread of the
+ * profile is this, and which mapping holds this address.
+ *
+ * A target whose process ended stays until targets_end_window, because its samples and its share of
+ * the books belong to the window that is running; targets_set_aside takes it out of the way of those
+ * who look at all that live. Of thousands of short processes per minute only what the books need is
+ * kept: the one that was never sampled is dropped earlier (targets_drop), a thread with its end.
+ * Profile ids cached here (process, thread, module) are valid for one window: `window` counts them.
+ *
+ * Used by the sampler alone. Pointers to a target stay valid until targets_end_window or targets_drop;
+ * pointers to mappings until the next change of that target's mappings.
+ */
+#ifndef CAPTURE_TARGETS_H
+#define CAPTURE_TARGETS_H
+
+#include "base/map.h"
+#include "base/vec.h"
+#include "capture/follow/images.h"
+#include "capture/follow/maps_pace.h"
+#include "profile/profile.h"
+#include "sample/record.h"
+
+enum { COMM_MAX = 16 };
+
+struct reader;
+
+struct mapping {
+    uint64_t start, limit, file_offset;
+    uint64_t image;         /* images.h; IMAGE_NONE for anonymous memory */
+    uint64_t bias;          /* runtime address - ELF address */
+    uint32_t module;        /* in the profile of window `window` */
+    uint32_t window;
+};
+
+/* CPU time as the kernel's books have it: utime and stime of /proc/PID/stat. */
+struct cpu_times {
+    uint64_t user_ns, system_ns;
+    uint64_t children_ns; /* of children that ended and were waited for */
+};
+
+struct target {
+    uint32_t pid;
+    uint64_t start_ticks;    /* 0: not known yet */
+    uint32_t owner;          /* of the pid: how many others had it before in this window */
+    char name[COMM_MAX];
+    VEC(struct mapping) maps; /* by start, not overlapping, executable ones only */
+    bool maps_read;          /* from /proc, or complete because all records since exec were seen */
+    uint64_t space;          /* names the mappings as they are now: changes with them, never 0 */
+    uint32_t stack_bytes;    /* that its samples copy (dumps.h) */
+    uint32_t stacks_seen, stacks_short; /* since that was set: unwound, and cut where the copy ends */
+    uint32_t stacks_half;    /* of those seen: needed more than half of the copy */
+    uint32_t stacks_fit;     /* of those seen: since the last that did */
+    uint32_t stack_changes;  /* of stack_bytes, so far */
+    uint32_t stack_most;     /* bytes that the largest stack so far needed, as far as it was copied */
+    uint64_t generated;      /* image of the code it generates; IMAGE_NONE: not seen yet */
+    uint64_t looked_space;   /* the `space` in which a runtime was looked for (readers.h) */
+    uint64_t look_again_ns;  /* monotonic: when it is looked for again; 0: when `space` changes */
+    uint64_t look_since_ns;  /* monotonic: the first of the looks in vain; 0: none was */
+    struct reader *reader;   /* of its runtime's stacks; null: it has none that can be read */
+    bool caught;             /* its samples go to the catchers (catch.h) */
+    bool catch_refused;
+    uint64_t followed_ns;    /* monotonic: when it got events of its own; 0: with those it inherited */
+    bool deep;               /* because its stacks are larger than a sample can copy */
+    struct maps_pace maps_pace; /* of /proc/PID/maps, where no record tells of mappings */
+    bool was_hidden;         /* the last such reading was refused, and nothing explained it */
+    uint64_t maps_retry_ns;  /* monotonic; not before this is /proc/PID/maps read again */
+    uint64_t maps_wait_ns;   /* back-off of these retries */
+    uint8_t rung;            /* enum rung */
+    bool unfollowed;         /* it found no descriptors for its events: on RUNG_PROC until it is hot */
+    uint64_t asked_cpu_ns, asked_ns; /* such a one, when it was asked last; 0: not yet */
+    bool ended;
+    uint64_t began_ns, ended_ns; /* monotonic, by FORK and EXIT records; 0 unknown */
+
+    /* the books, see accounts.h */
+    struct cpu_times before; /* at the beginning of the window */
+    struct cpu_times last;   /* as read last */
+    uint64_t sampled_ns;     /* weight of this window's samples */
+    uint64_t glanced_at_ns;  /* monotonic: when `last` was read; 0 never */
+    uint64_t since_glance_ns; /* weight of the samples taken later than that */
+    uint64_t ran_permille;   /* CPU time of all its threads between the last two glances, of the time between */
+    uint64_t accounted_ns;   /* attributed from /proc in this window */
+    uint64_t settled_ns;     /* of it, by its threads' own clocks, without a stack (rung 3) */
+    uint64_t pending_user_ns, pending_system_ns; /* of it, not yet shared out among the threads */
+    uint32_t idle_polls;     /* since it used CPU time last */
+    uint64_t lifetime_ns;    /* its own and its children's that its parent's children_ns will hold */
+    uint32_t parent_pid;     /* who waits for it: another one when its parent has ended */
+    uint32_t forked_by;      /* whose events it inherited; 0: nobody's, as far as we know */
+    uint64_t others_known_ns, others_tails_ns; /* of dropped ones of its name, see accounts.c */
+    uint64_t carried_ns;     /* used in earlier windows, and not yet shown */
+    uint64_t clock_ns;       /* its CPU clock when the books were read last, */
+    uint32_t skipped_polls;  /* and how often they were not since */
+    uint64_t lost_children_ns; /* CPU of tracked children that ended, to be taken off children_ns */
+    uint32_t threads_seen;
+    uint32_t alive;          /* threads that live, by FORK and EXIT; 0: not counted (it ran before) */
+    bool final_known;        /* the times in `last` are those of the window's end */
+
+    /* sampled in bursts, see session_burst.c */
+    bool bursts, burst_refused;
+    uint32_t threads_born;   /* since the last look, … */
+    uint32_t burst_looks;    /* … of which so many spoke for the other way to sample it */
+    uint64_t burst_cpu_ns, burst_plain_ns; /* as they were then */
+    uint64_t plain_ns;       /* weight of all samples of the usual kind so far */
+    uint32_t burst_samples;  /* of this window */
+
+    /* whether it is profiled, see choose.h */
+    bool named;              /* the command itself, or a pid that was given: whatever the filters say */
+    bool judged;             /* by the filters */
+    bool misfit;             /* they leave it out, as it is now */
+    bool exe_unknown;        /* its executable could not be read: the next file that it maps is that */
+    bool skipped;            /* left out, for the whole window so far */
+    uint64_t of_age_ns;      /* monotonic: before this it is too young; 0: it never is */
+    uint64_t left_out_ns;    /* weight of this window's samples that were dropped */
+
+    uint32_t process;        /* in the profile of window `window` */
+    uint32_t window;
+};
+
+struct target_thread {
+    uint32_t tid, pid;
+    char name[COMM_MAX];
+    bool named;
+    uint64_t cpu_ns;         /* schedstat, as read last; for accounting from /proc */
+    uint64_t event, event_before; /* the first of the follower's that its samples come from, and came from before
+                                   * (session_double.c); 0: none */
+    uint32_t thread;         /* in the profile of window `window` */
+    uint32_t window;
+};
+
+struct targets {
+    VEC(struct target *) all;   /* but those set aside; older ones first */
+    VEC(struct target *) aside; /* they have ended */
+    struct map by_pid;       /* pid -> target, of both */
+    struct map gone;         /* scratch of targets_drop */
+    VEC(struct target_thread) threads;
+    struct map by_tid;       /* tid -> index into threads */
+    struct images *images;
+    struct buf text;         /* scratch for /proc texts */
+    struct buf path;         /* and for a name of theirs that is not as it stands there */
+    uint32_t window;         /* of the running profile, from 1 */
+    uint64_t spaces;         /* given out so far */
+    uint64_t unmapped;       /* how often mappings went away: their images may be of no use any more */
+    uint32_t stack_bytes;    /* of a process that is new here */
+    uint64_t min_duration_ns; /* what a target starts is left out while it is younger than this */
+    bool container_names;
+};
+
+void targets_init(struct targets *t, struct images *images, bool container_names);
+void targets_release(struct targets *t);
+
+/* Drops what ended and makes all cached profile ids invalid. */
+void targets_end_window(struct targets *t);
+
+/* Takes those that ended out of `all`; targets_find still finds them. */
+void targets_set_aside(struct targets *t);
+
+/* Puts them back, behind the others. */
+void targets_recall(struct targets *t);
+
+/* Drops those set aside for which `is_done` says so. Who was started by one of them counts as started by
+ * the one before it: the events that it inherits are the same, and so are the books that end up with
+ * its time. */
+void targets_drop(struct targets *t, bool (*is_done)(void *context, struct target *target),
+                  void *context);
+
+struct target *targets_find(struct targets *t, uint32_t pid);
+
+/* May this be the process that /proc says began then, or is that the next owner of its pid? */
+bool targets_may_be(const struct target *target, uint64_t start_ticks);
+
+/* Whose events it inherited when it was started; null: nobody's that is known. Its parent of now may be
+ * another. */
+struct target *targets_source(struct targets *t, const struct target *target);
+
+/* The target of a process that may be new here; null only when memory ends. A new one takes its name
+ * from /proc. */
+struct target *targets_get(struct targets *t, uint32_t pid);
+
+/* The same for a process that is known to run now: a target of this pid that has ended was another one. */
+struct target *targets_begin(struct targets *t, uint32_t pid);
+
+/* Is it left out at this moment? */
+static inline bool targets_is_left_out(const struct target *target, uint64_t time_ns)
+{
+    return !target->named && (target->misfit || time_ns < target->of_age_ns);
+}
+
+struct target_thread *targets_thread(struct targets *t, uint32_t pid, uint32_t tid);
+
+/* What records say. */
+void targets_fork(struct targets *t, uint32_t pid, uint32_t tid, uint32_t parent_pid,
+                  uint32_t parent_tid, uint64_t time_ns);
+void targets_comm(struct targets *t, uint32_t pid, uint32_t tid, struct str name, bool exec);
+void targets_exit(struct targets *t, uint32_t pid, uint32_t tid, uint64_t time_ns);
+
+/* Reads the process's name again from /proc. */
+void targets_rename(struct targets *t, struct target *target);
+
+/* The same by record: MMAP, COMM, FORK, EXIT; others change nothing. */
+void targets_take(struct targets *t, const struct record *record);
+
+void targets_map(struct targets *t, struct target *target, const struct mapped_file *file);
+
+/* Takes the mappings of a process that ran before us from /proc/PID/maps; false when it may not be
+ * read or has none any more. Later ones come by records, so this is called after sampling began. */
+bool targets_read_maps(struct targets *t, struct target *target);
+
+/* The mapping that holds an address, or null. May read /proc/PID/maps (with back-off) when there is
+ * none. */
+struct mapping *targets_mapping(struct targets *t, struct target *target, uint64_t address,
+                                uint64_t now_ns);
+
+/* The same among the mappings that are known: for an address that may well be no code. */
+struct mapping *targets_known_mapping(struct target *target, uint64_t address);
+
+/* Marks the images of all that is mapped (images_sweep). */
+void targets_mark_images(const struct targets *t);
+
+/* Ids in the running profile, made on first use in a window. */
+uint32_t targets_process_id(struct targets *t, struct profile *p, struct target *target);
+uint32_t targets_thread_id(struct targets *t, struct profile *p, struct target *target,
+                           uint32_t tid);
+uint32_t targets_module_id(struct targets *t, struct profile *p, struct mapping *mapping);
+
+#endif
