@@ -591,7 +591,7 @@ static uint64_t sampled_part(struct books *b, struct target *target, uint64_t cp
     uint32_t node = profile_child(&b->profile, 0, profile_frame(&b->profile, &frame));
     profile_add(&b->profile, targets_thread_id(&b->targets, &b->profile, target, target->pid), node,
                 cpu_ns, 1);
-    target->sampled_ns += cpu_ns;
+    target->account.sampled_ns += cpu_ns;
     return cpu_ns;
 }
 
@@ -603,10 +603,10 @@ static void glanced_at(void)
     struct target *target = after_work(&b, &worker, RUNG_PERF, 200, 0);
     sampled_part(&b, target, 185 * MS);
     accounts_glance(&b.accounts, 1, false);
-    CHECK_INT(target->glanced_at_ns, 1);
-    uint64_t booked_ns = target->last.user_ns + target->last.system_ns - target->before.user_ns -
-                         target->before.system_ns;
-    target->since_glance_ns = 10 * MS; /* one sample later than the glance */
+    CHECK_INT(target->account.read_ns, 1);
+    uint64_t booked_ns = target->account.last.user_ns + target->account.last.system_ns - target->account.before.user_ns -
+                         target->account.before.system_ns;
+    target->account.since_read_ns = 10 * MS; /* one sample later than the glance */
     dismiss(&worker);
     accounts_close(&b.accounts, &b.profile, &b.perf, 0);
     CHECK_INT(attributed(&b), booked_ns + 10 * MS);
@@ -622,8 +622,8 @@ static void counters_beyond_the_books(void)
     struct target *target = after_work(&b, &worker, RUNG_PERF, 200, 0);
     sampled_part(&b, target, 220 * MS);
     accounts_glance(&b.accounts, 1, false);
-    uint64_t booked_ns = target->last.user_ns + target->last.system_ns - target->before.user_ns -
-                         target->before.system_ns;
+    uint64_t booked_ns = target->account.last.user_ns + target->account.last.system_ns - target->account.before.user_ns -
+                         target->account.before.system_ns;
     dismiss(&worker);
     targets_exit(&b.targets, target->pid, target->pid, 300 * MS);
     b.perf.ended_count_ns = 290 * MS;
@@ -641,21 +641,21 @@ static void rarely_glanced_at(void)
     struct worker worker;
     struct target *target = after_work(&b, &worker, RUNG_PERF, 50, 0);
     accounts_glance(&b.accounts, 1000 * MS, false);
-    CHECK_INT(target->glanced_at_ns, 1000 * MS);
+    CHECK_INT(target->account.read_ns, 1000 * MS);
     target->threads_seen = 2000; /* half a millisecond each: once a second */
     accounts_glance(&b.accounts, 1999 * MS, false);
-    CHECK_INT(target->glanced_at_ns, 1000 * MS);
+    CHECK_INT(target->account.read_ns, 1000 * MS);
     accounts_glance(&b.accounts, 1999 * MS, true); /* it is about to end */
-    CHECK_INT(target->glanced_at_ns, 1999 * MS);
+    CHECK_INT(target->account.read_ns, 1999 * MS);
     CHECK_INT(target->threads_seen, 1); /* as the books say */
     target->began_ns = 1000 * MS; /* a sixteenth of its life */
     accounts_glance(&b.accounts, 2050 * MS, false);
-    CHECK_INT(target->glanced_at_ns, 1999 * MS);
+    CHECK_INT(target->account.read_ns, 1999 * MS);
     accounts_glance(&b.accounts, 2249 * MS, false);
-    CHECK_INT(target->glanced_at_ns, 2249 * MS);
+    CHECK_INT(target->account.read_ns, 2249 * MS);
     target->threads_seen = 2000;
     accounts_glance(&b.accounts, 3249 * MS, false);
-    CHECK_INT(target->glanced_at_ns, 3249 * MS);
+    CHECK_INT(target->account.read_ns, 3249 * MS);
     dismiss(&worker);
     end(&b);
 }
@@ -691,13 +691,13 @@ static void kernel_hidden(void)
     struct books b;
     struct worker worker;
     struct target *target = after_work(&b, &worker, RUNG_PERF_USER, 100, 300);
-    uint64_t system_ns = target->before.system_ns;
+    uint64_t system_ns = target->account.before.system_ns;
     sampled_part(&b, target, 20 * MS); /* and most user code was lost */
     b.perf.sampling.kernel = false;
     struct cpu_times told = told_of(&worker);
-    uint64_t user_ns = told.user_ns - target->before.user_ns;
+    uint64_t user_ns = told.user_ns - target->account.before.user_ns;
     close_books(&b, &worker);
-    CHECK_INT(account(&b, ACCOUNT_KERNEL_HIDDEN), target->last.system_ns - system_ns);
+    CHECK_INT(account(&b, ACCOUNT_KERNEL_HIDDEN), target->account.last.system_ns - system_ns);
     CHECK(near(account(&b, ACCOUNT_KERNEL_HIDDEN), told.system_ns - system_ns, 2 * TICK));
     CHECK(near(account(&b, ACCOUNT_LOST), user_ns > 20 * MS ? user_ns - 20 * MS : 0, 4 * TICK));
     CHECK(near(attributed(&b), 400 * MS, 3 * TICK));
@@ -712,7 +712,7 @@ static void sampled_in_bursts(void)
     for (uint32_t samples = 5; samples <= 50; samples += 45) {
         struct target *target = after_work(&b, &worker, RUNG_PERF, 300, 0);
         uint64_t seen = sampled_part(&b, target, 100 * MS);
-        target->burst_samples = samples;
+        target->bursts.samples = samples;
         close_books(&b, &worker);
         CHECK_INT(attributed(&b), profile_sum(&b.profile).process_cpu_ns);
         CHECK_INT(account(&b, ACCOUNT_LOST), samples < 20 ? attributed(&b) - seen : 0);
@@ -727,9 +727,9 @@ static void user_sampled_in_bursts(void)
     struct books b;
     struct worker worker;
     struct target *target = after_work(&b, &worker, RUNG_PERF_USER, 200, 100);
-    uint64_t system_ns = told_of(&worker).system_ns - target->before.system_ns;
+    uint64_t system_ns = told_of(&worker).system_ns - target->account.before.system_ns;
     (void)sampled_part(&b, target, 500 * MS);
-    target->burst_samples = 50;
+    target->bursts.samples = 50;
     close_books(&b, &worker);
     CHECK_INT(attributed(&b), profile_sum(&b.profile).process_cpu_ns);
     CHECK(near(account(&b, ACCOUNT_KERNEL_HIDDEN), system_ns, 2 * TICK));
@@ -754,8 +754,8 @@ static void times_gone_back(void)
     struct books b;
     struct worker worker;
     struct target *target = after_work(&b, &worker, RUNG_PERF, 30, 0);
-    target->before.user_ns = UINT64_MAX; /* as if the books had been larger */
-    target->before.system_ns = UINT64_MAX / 2;
+    target->account.before.user_ns = UINT64_MAX; /* as if the books had been larger */
+    target->account.before.system_ns = UINT64_MAX / 2;
     b.accounts.counted_ns = UINT64_MAX; /* and the counters too */
     close_books(&b, &worker);
     CHECK_INT(attributed(&b), 0);
@@ -933,7 +933,7 @@ static void left_out_without_perf(void)
     begin(&b);
     struct worker worker = hire();
     struct target *target = follow(&b, (uint32_t)worker.pid, RUNG_PROC);
-    target->misfit = target->skipped = true;
+    target->filter.excluded = target->filter.skipped = true;
     tell(&worker, "b", 100);
     look(&b);
     tell(&worker, "f", 0);
@@ -947,12 +947,12 @@ static void left_out_without_perf(void)
     CHECK(read(worker.answers, &answer, 1) == 1);
     look(&b);
     CHECK(near(attributed(&b), 100 * MS, 2 * TICK)); /* the child's own; nothing of it stands for the parent */
-    target->misfit = false;
+    target->filter.excluded = false;
     tell(&worker, "b", 150);
     look(&b);
     CHECK(near(attributed(&b), 250 * MS, 4 * TICK));
-    CHECK(!target->skipped);
-    target->misfit = true;
+    CHECK(!target->filter.skipped);
+    target->filter.excluded = true;
     tell(&worker, "b", 100);
     accounts_close(&b.accounts, &b.profile, NULL, 0);
     CHECK(near(attributed(&b), 250 * MS, 4 * TICK));
@@ -969,20 +969,20 @@ static void of_age_asleep(void)
     struct worker worker = hire();
     struct target *target = follow(&b, (uint32_t)worker.pid, RUNG_PROC);
     uint64_t now_ns = clock_mono_ns();
-    target->of_age_ns = now_ns + 3600 * NS_PER_S;
-    target->skipped = true;
-    while (target->skipped_polls == 0) {
+    target->filter.of_age_ns = now_ns + 3600 * NS_PER_S;
+    target->filter.skipped = true;
+    while (target->account.skipped_polls == 0) {
         look(&b); /* until it sleeps */
     }
-    CHECK(target->skipped);
-    target->of_age_ns = now_ns;
+    CHECK(target->filter.skipped);
+    target->filter.of_age_ns = now_ns;
     for (unsigned i = 0; i < 20; i++) {
         look(&b);
     }
     dismiss(&worker);
     target->ended = true;
     choose_close_window(&b.targets, clock_mono_ns());
-    CHECK(!target->skipped);
+    CHECK(!target->filter.skipped);
     end(&b);
 }
 
@@ -991,8 +991,8 @@ static void left_out_on_perf(void)
     struct books b;
     struct worker worker;
     struct target *target = after_work(&b, &worker, RUNG_PERF, 200, 0);
-    target->misfit = target->skipped = true;
-    target->left_out_ns = 190 * MS;
+    target->filter.excluded = target->filter.skipped = true;
+    target->filter.excluded_ns = 190 * MS;
     close_books(&b, &worker);
     CHECK_INT(attributed(&b), 0);
     CHECK_INT(b.profile.processes.len, 1); /* it has no row */
@@ -1005,7 +1005,7 @@ static void left_out_for_a_part(void)
     struct books b;
     struct worker worker;
     struct target *target = after_work(&b, &worker, RUNG_PERF, 300, 0);
-    target->left_out_ns = 100 * MS;
+    target->filter.excluded_ns = 100 * MS;
     sampled_part(&b, target, 195 * MS);
     close_books(&b, &worker);
     CHECK(near(attributed(&b), 200 * MS, 2 * TICK));
@@ -1023,8 +1023,8 @@ static void left_out_and_ended(void)
     struct target *in = targets_get(&b.targets, GONE), *out = targets_get(&b.targets, GONE + 1);
     in->rung = out->rung = RUNG_PERF;
     in->ended = out->ended = true;
-    out->misfit = out->skipped = true;
-    out->left_out_ns = 300 * MS;
+    out->filter.excluded = out->filter.skipped = true;
+    out->filter.excluded_ns = 300 * MS;
     sampled_part(&b, in, 100 * MS);
     b.perf.ended_count_ns = 440 * MS; /* a tenth more than was sampled */
     accounts_close(&b.accounts, &b.profile, &b.perf, 0);

@@ -258,7 +258,7 @@ static void what_is_named(void)
     target->named = true;
     choose_judge(&r.choose, target, clock_mono_ns());
     CHECK(!is_out(target));
-    CHECK(!target->skipped);
+    CHECK(!target->filter.skipped);
     targets_fork(&r.targets, 77777777, 77777777, (uint32_t)copy, (uint32_t)copy, clock_mono_ns());
     CHECK(is_out(targets_find(&r.targets, 77777777))); /* what it starts is judged */
     CHECK_INT(choose_left_out(&r.targets), 1);
@@ -278,21 +278,21 @@ static void gone_before_its_exec_was_read(void)
     targets_comm(&r.targets, GONE, GONE, STR("as"), true);
     choose_judge(&r.choose, target, 2);
     CHECK(is_out(target));
-    CHECK(target->skipped); /* nothing was sampled while it was in … */
+    CHECK(target->filter.skipped); /* nothing was sampled while it was in … */
     targets_comm(&r.targets, GONE, GONE, STR("gcc"), true);
     choose_judge(&r.choose, target, 3);
-    CHECK(!target->skipped);
-    target->sampled_ns = 1;
+    CHECK(!target->filter.skipped);
+    target->account.sampled_ns = 1;
     targets_comm(&r.targets, GONE, GONE, STR("as"), true);
     choose_judge(&r.choose, target, 4);
-    CHECK(is_out(target) && !target->skipped); /* … or some was */
+    CHECK(is_out(target) && !target->filter.skipped); /* … or some was */
     end(&r);
     begin(&r, FILTER_EXE, "/usr/bin/gcc", 0);
     target = targets_get(&r.targets, GONE);
     choose_judge(&r.choose, target, 1);
-    CHECK(is_out(target) && target->exe_unknown && target->skipped);
+    CHECK(is_out(target) && target->filter.exe_unknown && target->filter.skipped);
     choose_judge_by_path(&r.choose, target, STR("/usr/bin/gcc"), 2); /* the first file it mapped */
-    CHECK(!is_out(target) && !target->exe_unknown && !target->skipped);
+    CHECK(!is_out(target) && !target->filter.exe_unknown && !target->filter.skipped);
     end(&r);
 }
 
@@ -304,18 +304,18 @@ static void young(void)
     CHECK(r.choose.active && !r.choose.filters);
     targets_fork(&r.targets, 77777777, 77777777, (uint32_t)getpid(), (uint32_t)getpid(), now_ns);
     struct target *child = targets_find(&r.targets, 77777777);
-    CHECK(child != NULL && child->of_age_ns == 0); /* an unknown parent's: judged by itself */
+    CHECK(child != NULL && child->filter.of_age_ns == 0); /* an unknown parent's: judged by itself */
     (void)targets_get(&r.targets, (uint32_t)getpid());
     targets_fork(&r.targets, 77777778, 77777778, (uint32_t)getpid(), (uint32_t)getpid(), now_ns);
     child = targets_find(&r.targets, 77777778);
-    CHECK_INT(child->of_age_ns, now_ns + hour_ns);
+    CHECK_INT(child->filter.of_age_ns, now_ns + hour_ns);
     CHECK(targets_is_left_out(child, now_ns + hour_ns - 1));
     CHECK(!targets_is_left_out(child, now_ns + hour_ns));
-    CHECK(child->skipped);
+    CHECK(child->filter.skipped);
     choose_close_window(&r.targets, now_ns + hour_ns - 1);
-    CHECK(child->skipped);
+    CHECK(child->filter.skipped);
     choose_close_window(&r.targets, now_ns + hour_ns);
-    CHECK(!child->skipped); /* it came of age in this window */
+    CHECK(!child->filter.skipped); /* it came of age in this window */
     end(&r);
 }
 

@@ -5,11 +5,11 @@
 static uint32_t wanted_with(uint32_t bytes, uint32_t seen, uint32_t cut, uint32_t half,
                             uint32_t most)
 {
-    const struct target target = {.stack_bytes = bytes,
-                                  .stacks_seen = seen,
-                                  .stacks_short = cut,
-                                  .stacks_half = half,
-                                  .stack_most = most};
+    const struct target target = {.copy.bytes = bytes,
+                                  .copy.seen = seen,
+                                  .copy.cut = cut,
+                                  .copy.half = half,
+                                  .copy.most = most};
     return dumps_wanted(&target);
 }
 
@@ -40,11 +40,11 @@ static void shrinks_when_not_needed(void)
 
 static uint32_t wanted_of_fitting(uint32_t bytes, uint32_t fit, uint32_t most, uint32_t cut)
 {
-    const struct target target = {.stack_bytes = bytes,
-                                  .stacks_seen = 5000,
-                                  .stacks_short = cut,
-                                  .stacks_fit = fit,
-                                  .stack_most = most};
+    const struct target target = {.copy.bytes = bytes,
+                                  .copy.seen = 5000,
+                                  .copy.cut = cut,
+                                  .copy.fit = fit,
+                                  .copy.most = most};
     return dumps_wanted(&target);
 }
 

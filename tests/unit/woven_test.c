@@ -68,7 +68,7 @@ static void begin(struct scene *s)
                                 .serial = SERIAL,
                                 .image = targets_known_mapping(s->target, 0x400000)->image,
                                 .runtime = &row};
-    s->target->reader = &s->reader;
+    s->target->runtime.reader = &s->reader;
 }
 
 static void end(struct scene *s)
@@ -254,12 +254,12 @@ static void ticks(void)
     CHECK(stacks_add_tick(&s.stacks, &s.profile, &caught.caught));
     CHECK_TEXT(newest(&s), "main (a.py:10);work (a.py:20)");
     CHECK_INT(s.profile.samples.at[1].cpu_ns, 3000000); /* what the thread used, not a period */
-    CHECK_INT(s.target->sampled_ns, 3000000);
+    CHECK_INT(s.target->account.sampled_ns, 3000000);
     caught.caught.end = RUNTIME_NO_THREAD;
     CHECK(!stacks_add_tick(&s.stacks, &s.profile, &caught.caught));
     CHECK_TEXT(newest(&s), "[native, no perf]");
-    CHECK_INT(s.target->settled_ns, 3000000);
-    CHECK_INT(s.target->sampled_ns, 3000000);
+    CHECK_INT(s.target->account.settled_ns, 3000000);
+    CHECK_INT(s.target->account.sampled_ns, 3000000);
     end(&s);
 }
 

@@ -98,7 +98,7 @@ static bool update_times(struct accounts *a, struct target *target)
         return false;
     }
     target->start_ticks = stat.start_ticks;
-    target->last = times_of(a, &stat);
+    target->account.last = times_of(a, &stat);
     target->threads_seen = stat.num_threads;
     target->parent_pid = stat.ppid; /* an orphan's next parent waits for it */
     target->ended = stat_has_ended(&stat);
@@ -114,22 +114,22 @@ bool accounts_adopt(struct accounts *a, struct target *target)
     if (!update_times(a, target)) {
         return false;
     }
-    target->before = target->last;
-    target->lifetime_ns = sum_of(&target->last) + target->last.children_ns;
+    target->account.before = target->account.last;
+    target->account.lifetime_ns = sum_of(&target->account.last) + target->account.last.children_ns;
     return true;
 }
 
 static bool glance(struct accounts *a, struct target *target, uint64_t now_ns)
 {
-    uint64_t used_ns = sum_of(&target->last), apart_ns = beyond(now_ns, target->glanced_at_ns);
+    uint64_t used_ns = sum_of(&target->account.last), apart_ns = beyond(now_ns, target->account.read_ns);
     if (!update_times(a, target)) {
         return false;
     }
-    if (target->glanced_at_ns != 0 && apart_ns >= RATE_TICKS * a->tick_ns) {
-        target->ran_permille = beyond(sum_of(&target->last), used_ns) * 1000 / apart_ns;
+    if (target->account.read_ns != 0 && apart_ns >= RATE_TICKS * a->tick_ns) {
+        target->account.ran_permille = beyond(sum_of(&target->account.last), used_ns) * 1000 / apart_ns;
     }
-    target->glanced_at_ns = now_ns;
-    target->since_glance_ns = 0;
+    target->account.read_ns = now_ns;
+    target->account.since_read_ns = 0;
     return true;
 }
 
@@ -138,7 +138,7 @@ bool accounts_used(struct accounts *a, struct target *target, uint64_t *cpu_ns)
     if (target->ended || !glance(a, target, clock_mono_ns())) {
         return false;
     }
-    *cpu_ns = target->last.user_ns + (target->rung == RUNG_PERF_USER ? 0 : target->last.system_ns);
+    *cpu_ns = target->account.last.user_ns + (target->rung == RUNG_PERF_USER ? 0 : target->account.last.system_ns);
     return true;
 }
 
@@ -176,7 +176,7 @@ static bool begin_polled(struct accounts *a, const struct proc_stat *stat)
     }
     const struct target *parent = targets_find(a->targets, stat->ppid);
     target->rung = RUNG_PROC;
-    target->unfollowed = parent != NULL && parent->unfollowed;
+    target->unsampled.is = parent != NULL && parent->unsampled.is;
     target->parent_pid = stat->ppid;
     target->start_ticks = stat->start_ticks;
     if (stat->start_ticks < a->began_ticks) {
@@ -233,10 +233,10 @@ static uint64_t thread_delta_ns(struct accounts *a, const struct target *target,
  * process's books count in ticks. The first thread has the rest, and ended threads' time with it. */
 static void share_out(struct accounts *a, struct profile *p, struct target *target)
 {
-    uint64_t user_ns = target->pending_user_ns, left_user = user_ns;
-    uint64_t system_ns = target->pending_system_ns, left_system = system_ns;
+    uint64_t user_ns = target->account.pending_user_ns, left_user = user_ns;
+    uint64_t system_ns = target->account.pending_system_ns, left_system = system_ns;
     uint64_t total_ns = user_ns + system_ns;
-    target->pending_user_ns = target->pending_system_ns = 0;
+    target->account.pending_user_ns = target->account.pending_system_ns = 0;
     if (total_ns == 0) {
         return;
     }
@@ -264,9 +264,9 @@ static void share_out(struct accounts *a, struct profile *p, struct target *targ
  * end has a name. */
 static void settle_samples(struct accounts *a, struct profile *p, struct target *target)
 {
-    uint64_t total_ns = target->pending_user_ns + target->pending_system_ns;
-    uint64_t cpu_ns = beyond(total_ns, target->settled_ns), sampled_ns = target->sampled_ns;
-    target->pending_user_ns = target->pending_system_ns = 0;
+    uint64_t total_ns = target->account.pending_user_ns + target->account.pending_system_ns;
+    uint64_t cpu_ns = beyond(total_ns, target->account.settled_ns), sampled_ns = target->account.sampled_ns;
+    target->account.pending_user_ns = target->account.pending_system_ns = 0;
     if (cpu_ns == 0 && sampled_ns == 0) {
         return;
     }
@@ -281,10 +281,10 @@ static void settle_samples(struct accounts *a, struct profile *p, struct target 
  * waited for, beyond what was already attributed to children that were seen. */
 static uint64_t unseen_children_ns(struct target *target, const struct cpu_times *was)
 {
-    uint64_t waited_for = beyond(target->last.children_ns, was->children_ns);
-    uint64_t known = waited_for < target->lost_children_ns ? waited_for : target->lost_children_ns;
-    target->lost_children_ns -= known;
-    target->lifetime_ns += known; /* it stands in its parent's books in turn */
+    uint64_t waited_for = beyond(target->account.last.children_ns, was->children_ns);
+    uint64_t known = waited_for < target->account.lost_children_ns ? waited_for : target->account.lost_children_ns;
+    target->account.lost_children_ns -= known;
+    target->account.lifetime_ns += known; /* it stands in its parent's books in turn */
     return waited_for - known;
 }
 
@@ -303,7 +303,7 @@ static struct target *heir_of(struct accounts *a, const struct target *target)
 static bool is_due(const struct accounts *a, const struct target *target)
 {
     uint32_t every = target->threads_seen / THREADS_PER_LOOK + 1;
-    every = target->idle_polls >= IDLE_POLLS && every < IDLE_POLLS ? (uint32_t)IDLE_POLLS : every;
+    every = target->account.idle_polls >= IDLE_POLLS && every < IDLE_POLLS ? (uint32_t)IDLE_POLLS : every;
     return (a->polls + target->pid) % every == 0;
 }
 
@@ -317,30 +317,30 @@ static bool threads_are_due(const struct accounts *a, const struct target *targe
 static void take_polled(struct accounts *a, struct profile *p, struct target *target,
                         const struct cpu_times *was)
 {
-    uint64_t user_ns = beyond(target->last.user_ns, was->user_ns);
-    uint64_t system_ns = beyond(target->last.system_ns, was->system_ns);
+    uint64_t user_ns = beyond(target->account.last.user_ns, was->user_ns);
+    uint64_t system_ns = beyond(target->account.last.system_ns, was->system_ns);
     uint64_t children_ns = unseen_children_ns(target, was);
     if (a->choose != NULL && a->choose->filters && (a->polls + target->pid) % JUDGE_POLLS == 0) {
         judge(a, target); /* an exec that leaves the name as it is */
     }
-    target->idle_polls = user_ns + system_ns > 0 ? 0 : target->idle_polls + 1;
-    target->lifetime_ns += user_ns + system_ns + children_ns;
+    target->account.idle_polls = user_ns + system_ns > 0 ? 0 : target->account.idle_polls + 1;
+    target->account.lifetime_ns += user_ns + system_ns + children_ns;
     if (targets_is_left_out(target, a->now_ns)) {
         return;
     }
-    target->skipped = false;
-    target->pending_user_ns += user_ns;
-    target->pending_system_ns += system_ns;
+    target->filter.skipped = false;
+    target->account.pending_user_ns += user_ns;
+    target->account.pending_system_ns += system_ns;
     children_ns = a->choose != NULL && a->choose->active ? 0 : children_ns;
     if (children_ns > 0) {
         account_thread(a, p, target, target->pid, children_ns, 0);
     }
-    target->accounted_ns += user_ns + system_ns + children_ns;
+    target->account.attributed_ns += user_ns + system_ns + children_ns;
 }
 
 static void poll_target(struct accounts *a, struct profile *p, struct target *target, bool last)
 {
-    struct cpu_times was = target->last;
+    struct cpu_times was = target->account.last;
     bool known = update_times(a, target);
     if (known) {
         take_polled(a, p, target, &was);
@@ -355,7 +355,7 @@ static void poll_target(struct accounts *a, struct profile *p, struct target *ta
     struct target *heir = target->ended ? heir_of(a, target) : NULL;
     if (heir != NULL) {
         /* a zombie has told which children it waited for; of one that is gone all are supposed to be */
-        heir->lost_children_ns += target->lifetime_ns + (known ? 0 : target->lost_children_ns);
+        heir->account.lost_children_ns += target->account.lifetime_ns + (known ? 0 : target->account.lost_children_ns);
     }
 }
 
@@ -364,27 +364,27 @@ static void poll_target(struct accounts *a, struct profile *p, struct target *ta
  * books tell, is read now and then. */
 static bool slept(const struct accounts *a, struct target *target)
 {
-    bool settled = target->pending_user_ns + target->pending_system_ns == 0;
+    bool settled = target->account.pending_user_ns + target->account.pending_system_ns == 0;
     uint64_t now_ns = 0;
-    if (target->idle_polls == 0 && target->threads_seen >= THREADS_PER_LOOK) {
+    if (target->account.idle_polls == 0 && target->threads_seen >= THREADS_PER_LOOK) {
         return false; /* it ran just now, and the kernel would add up its threads' times twice */
     }
     if ((!settled && target->rung != RUNG_RUNTIME) ||
         !clock_process_cpu_ns(target->pid, &now_ns)) {
         return false;
     }
-    uint64_t used_ns = beyond(now_ns, target->clock_ns);
-    bool little = target->idle_polls >= IDLE_POLLS && used_ns < a->tick_ns &&
-                  target->skipped_polls < SKIPPED_POLLS_MAX;
-    if (target->clock_ns != 0 && (used_ns == 0 || little)) {
-        target->idle_polls++;
-        target->skipped_polls++;
+    uint64_t used_ns = beyond(now_ns, target->account.clock_ns);
+    bool little = target->account.idle_polls >= IDLE_POLLS && used_ns < a->tick_ns &&
+                  target->account.skipped_polls < SKIPPED_POLLS_MAX;
+    if (target->account.clock_ns != 0 && (used_ns == 0 || little)) {
+        target->account.idle_polls++;
+        target->account.skipped_polls++;
         /* it lives, and may end asleep: of age it was in, though it has no CPU time */
-        target->skipped = target->skipped && targets_is_left_out(target, a->now_ns);
+        target->filter.skipped = target->filter.skipped && targets_is_left_out(target, a->now_ns);
         return true;
     }
-    target->clock_ns = now_ns;
-    target->skipped_polls = 0;
+    target->account.clock_ns = now_ns;
+    target->account.skipped_polls = 0;
     return false;
 }
 
@@ -420,20 +420,20 @@ static void add_to_process(struct accounts *a, struct profile *p, struct target 
 /* By the samples; of those of bursts there are few, and what it did before the glance says more. */
 static uint64_t since_glance_ns(const struct target *target)
 {
-    return target->burst_samples == 0
-               ? target->since_glance_ns
-               : beyond(target->ended_ns, target->glanced_at_ns) * target->ran_permille / 1000;
+    return target->bursts.samples == 0
+               ? target->account.since_read_ns
+               : beyond(target->ended_ns, target->account.read_ns) * target->account.ran_permille / 1000;
 }
 
 /* What the books are known to hold of a process that ended: up to the last glance the kernel's own
  * figure, from there on the samples. */
 static uint64_t known_ns(const struct target *target)
 {
-    uint64_t own_ns = target->glanced_at_ns == 0
-                          ? target->sampled_ns + target->left_out_ns
-                          : beyond(sum_of(&target->last), sum_of(&target->before)) +
+    uint64_t own_ns = target->account.read_ns == 0
+                          ? target->account.sampled_ns + target->filter.excluded_ns
+                          : beyond(sum_of(&target->account.last), sum_of(&target->account.before)) +
                                 since_glance_ns(target);
-    return own_ns + target->others_known_ns;
+    return own_ns + target->account.others_known_ns;
 }
 
 /* How much more a process that ended may have used: at most what it lived, and hardly more than one period,
@@ -441,14 +441,14 @@ static uint64_t known_ns(const struct target *target)
 static uint64_t tail_ns(const struct accounts *a, const struct target *target)
 {
     uint64_t lived = beyond(target->ended_ns, target->began_ns);
-    uint64_t most = a->period_ns + (target->glanced_at_ns == 0 ? 0 : 2 * a->tick_ns);
+    uint64_t most = a->period_ns + (target->account.read_ns == 0 ? 0 : 2 * a->tick_ns);
     uint64_t own_ns = most;
     if (target->began_ns != 0) {
-        uint64_t left = beyond(lived, known_ns(target) - target->others_known_ns) + 1;
+        uint64_t left = beyond(lived, known_ns(target) - target->account.others_known_ns) + 1;
         /* kernel code that is not sampled may run however long */
         own_ns = target->rung == RUNG_PERF_USER || left < most ? left : most;
     }
-    return own_ns + target->others_tails_ns;
+    return own_ns + target->account.others_tails_ns;
 }
 
 /* Of all of one tree and name that came and went unseen between two glances one stands for the others: what they
@@ -456,7 +456,7 @@ static uint64_t tail_ns(const struct accounts *a, const struct target *target)
 static bool is_folded(struct accounts *a, struct target *target)
 {
     uint64_t key = hash_u64(trees_root(a->targets, target)) ^ str_hash(str_of(target->name)) ^
-                   target->rung ^ (uint64_t)target->skipped << 32;
+                   target->rung ^ (uint64_t)target->filter.skipped << 32;
     struct map_slot *slot = map_find(&a->folded, key);
     struct target *first = slot == NULL ? NULL : (struct target *)(uintptr_t)slot->value;
     if (first == NULL) {
@@ -466,9 +466,9 @@ static bool is_folded(struct accounts *a, struct target *target)
     if (first == target || strcmp(first->name, target->name) != 0) {
         return false;
     }
-    first->others_tails_ns += tail_ns(a, target);
-    first->others_known_ns += known_ns(target);
-    a->spent_left_out += target->skipped;
+    first->account.others_tails_ns += tail_ns(a, target);
+    first->account.others_known_ns += known_ns(target);
+    a->spent_left_out += target->filter.skipped;
     return true;
 }
 
@@ -483,24 +483,24 @@ static bool is_spent(void *context, struct target *target)
     const struct tidying *t = context;
     struct accounts *a = t->accounts;
     bool ran_before = target->start_ticks != 0 && target->start_ticks < a->began_ticks;
-    if (ran_before || target->reader != NULL || target->sampled_ns > 0 || target->settled_ns > 0) {
+    if (ran_before || target->runtime.reader != NULL || target->account.sampled_ns > 0 || target->account.settled_ns > 0) {
         return false;
     }
     if (t->profile != NULL) {
         if (target->rung != RUNG_PROC) {
             return false;
         }
-        if (target->accounted_ns > 0) {
-            add_to_process(a, t->profile, target, target->accounted_ns);
+        if (target->account.attributed_ns > 0) {
+            add_to_process(a, t->profile, target, target->account.attributed_ns);
         }
         /* of age by now, though it slept since */
-        a->spent_left_out += target->skipped && targets_is_left_out(target, a->now_ns);
+        a->spent_left_out += target->filter.skipped && targets_is_left_out(target, a->now_ns);
         return true;
     }
     if (target->ended_ns == 0) {
         target->ended_ns = t->now_ns; /* no record told yet */
     }
-    return !is_polled(target) && target->accounted_ns == 0 && target->window != a->targets->window &&
+    return !is_polled(target) && target->account.attributed_ns == 0 && target->window != a->targets->window &&
            t->now_ns >= target->ended_ns + SPENT_AFTER_MS * NS_PER_MS && is_folded(a, target);
 }
 
@@ -527,7 +527,7 @@ static bool may_glance(const struct target *target, uint64_t now_ns)
         apart_ns = beyond(now_ns, target->began_ns) / GLANCE_AGE_SHARE;
     }
     apart_ns = threads_ns > apart_ns ? threads_ns : apart_ns;
-    return target->glanced_at_ns == 0 || beyond(now_ns, target->glanced_at_ns) >= apart_ns;
+    return target->account.read_ns == 0 || beyond(now_ns, target->account.read_ns) >= apart_ns;
 }
 
 void accounts_glance(struct accounts *a, uint64_t now_ns, bool last)
@@ -536,7 +536,7 @@ void accounts_glance(struct accounts *a, uint64_t now_ns, bool last)
     vec_each(&a->targets->all, slot)
     {
         struct target *target = *slot;
-        bool worth = !many || target->since_glance_ns > 0 || target->glanced_at_ns == 0;
+        bool worth = !many || target->account.since_read_ns > 0 || target->account.read_ns == 0;
         if (!is_polled(target) && !target->ended && worth && (last || may_glance(target, now_ns))) {
             (void)glance(a, target, now_ns);
         }
@@ -552,12 +552,12 @@ void accounts_begin_events(struct accounts *a, struct profile *p, struct target 
     } else {
         share_out(a, p, target);
     }
-    if (target->accounted_ns + target->sampled_ns > 0) {
-        add_to_process(a, p, target, target->accounted_ns + target->sampled_ns);
+    if (target->account.attributed_ns + target->account.sampled_ns > 0) {
+        add_to_process(a, p, target, target->account.attributed_ns + target->account.sampled_ns);
     }
-    target->accounted_ns = target->settled_ns = target->sampled_ns = target->since_glance_ns = 0;
-    target->before = target->last;
-    target->glanced_at_ns = clock_mono_ns();
+    target->account.attributed_ns = target->account.settled_ns = target->account.sampled_ns = target->account.since_read_ns = 0;
+    target->account.before = target->account.last;
+    target->account.read_ns = clock_mono_ns();
 }
 
 /* ---- closing the window ---- */
@@ -567,7 +567,7 @@ void accounts_begin_events(struct accounts *a, struct profile *p, struct target 
 static bool is_between_samples(const struct accounts *a, const struct target *target, uint64_t rest)
 {
     uint64_t threads = target->threads_seen > 0 ? target->threads_seen : 1;
-    return target->sampled_ns > 0 && a->lost_records == 0 && rest / threads <= a->unsampled_ns;
+    return target->account.sampled_ns > 0 && a->lost_records == 0 && rest / threads <= a->unsampled_ns;
 }
 
 /* The weight of a process's samples against its books. The sampling clock and the books do not run
@@ -578,10 +578,10 @@ static bool is_between_samples(const struct accounts *a, const struct target *ta
 static void explain_rest(struct accounts *a, struct profile *p, struct target *target,
                          uint64_t cpu_ns, uint64_t system_ns)
 {
-    uint64_t sampled_ns = target->sampled_ns;
+    uint64_t sampled_ns = target->account.sampled_ns;
     uint64_t rest = beyond(cpu_ns, sampled_ns);
     uint32_t thread = targets_thread_id(a->targets, p, target, target->pid);
-    bool bursts = target->burst_samples >= BURST_SAMPLES_LEAST;
+    bool bursts = target->bursts.samples >= BURST_SAMPLES_LEAST;
     if (target->rung == RUNG_PERF_USER) {
         uint64_t hidden = bursts && cpu_ns > system_ns ? system_ns : rest < system_ns ? rest : system_ns;
         profile_account(p, thread, ACCOUNT_KERNEL_HIDDEN, hidden);
@@ -605,21 +605,21 @@ static void explain_rest(struct accounts *a, struct profile *p, struct target *t
 
 static void close_living(struct accounts *a, struct profile *p, struct target *target)
 {
-    uint64_t user_ns = beyond(target->last.user_ns, target->before.user_ns);
-    uint64_t system_ns = beyond(target->last.system_ns, target->before.system_ns);
-    uint64_t left_out_user_ns = target->left_out_ns < user_ns ? target->left_out_ns : user_ns;
-    if (target->skipped) {
-        target->before = target->last;
-        target->carried_ns = 0;
+    uint64_t user_ns = beyond(target->account.last.user_ns, target->account.before.user_ns);
+    uint64_t system_ns = beyond(target->account.last.system_ns, target->account.before.system_ns);
+    uint64_t left_out_user_ns = target->filter.excluded_ns < user_ns ? target->filter.excluded_ns : user_ns;
+    if (target->filter.skipped) {
+        target->account.before = target->account.last;
+        target->account.carried_ns = 0;
         return;
     }
-    if (target->sampled_ns == 0 && user_ns + system_ns <= a->period_ns + a->tick_ns) {
-        target->carried_ns = user_ns + system_ns; /* too little to be sampled: for the next window */
+    if (target->account.sampled_ns == 0 && user_ns + system_ns <= a->period_ns + a->tick_ns) {
+        target->account.carried_ns = user_ns + system_ns; /* too little to be sampled: for the next window */
         return;
     }
-    target->before = target->last;
-    target->carried_ns = 0;
-    system_ns = beyond(system_ns, target->left_out_ns - left_out_user_ns);
+    target->account.before = target->account.last;
+    target->account.carried_ns = 0;
+    system_ns = beyond(system_ns, target->filter.excluded_ns - left_out_user_ns);
     user_ns -= left_out_user_ns;
     add_to_process(a, p, target, user_ns + system_ns);
     explain_rest(a, p, target, user_ns + system_ns, system_ns);
@@ -628,26 +628,26 @@ static void close_living(struct accounts *a, struct profile *p, struct target *t
 static void close_ended(struct accounts *a, struct profile *p, struct target *target,
                         uint64_t share_ns)
 {
-    uint64_t cpu_ns = beyond(known_ns(target) + share_ns, target->left_out_ns);
-    if (target->skipped || cpu_ns == 0) {
+    uint64_t cpu_ns = beyond(known_ns(target) + share_ns, target->filter.excluded_ns);
+    if (target->filter.skipped || cpu_ns == 0) {
         return;
     }
     add_to_process(a, p, target, cpu_ns);
-    if (target->sampled_ns == 0) {
+    if (target->account.sampled_ns == 0) {
         profile_account(p, targets_thread_id(a->targets, p, target, target->pid),
                         target->rung == RUNG_PERF_USER ? ACCOUNT_KERNEL_HIDDEN : ACCOUNT_LOST,
                         cpu_ns);
         return;
     }
-    uint64_t system_ns = beyond(target->last.system_ns, target->before.system_ns);
-    explain_rest(a, p, target, cpu_ns, target->glanced_at_ns == 0 ? cpu_ns : system_ns + share_ns);
+    uint64_t system_ns = beyond(target->account.last.system_ns, target->account.before.system_ns);
+    explain_rest(a, p, target, cpu_ns, target->account.read_ns == 0 ? cpu_ns : system_ns + share_ns);
 }
 
 /* What is known of it by its samples alone. Where its books were read the counters may have more or less than
  * they, by some per cent of its whole life, as the sampling clock does; that is not time that is missing. */
 static uint64_t unglanced_ns(const struct target *target)
 {
-    return target->glanced_at_ns == 0 ? target->sampled_ns + target->left_out_ns : 0;
+    return target->account.read_ns == 0 ? target->account.sampled_ns + target->filter.excluded_ns : 0;
 }
 
 /* Its part of what its tree has for those that ended: for their tails first. */
@@ -672,12 +672,12 @@ static void close_all_living(struct accounts *a, struct profile *p, struct trees
             continue;
         }
         struct tree *tree = trees_of(trees, target);
-        bool stands_for_others = target->others_tails_ns > 0;
-        uint64_t earlier_ns = target->carried_ns;
-        target->final_known = !stands_for_others && update_times(a, target);
-        if (target->final_known) {
-            uint64_t booked_ns = beyond(beyond(sum_of(&target->last), sum_of(&target->before)), earlier_ns);
-            uint64_t sampled_ns = target->sampled_ns + target->left_out_ns; /* by the clock that counts */
+        bool stands_for_others = target->account.others_tails_ns > 0;
+        uint64_t earlier_ns = target->account.carried_ns;
+        target->account.final_known = !stands_for_others && update_times(a, target);
+        if (target->account.final_known) {
+            uint64_t booked_ns = beyond(beyond(sum_of(&target->account.last), sum_of(&target->account.before)), earlier_ns);
+            uint64_t sampled_ns = target->account.sampled_ns + target->filter.excluded_ns; /* by the clock that counts */
             tree->explained_ns += booked_ns > sampled_ns ? booked_ns : sampled_ns;
             close_living(a, p, target);
             continue;
@@ -700,7 +700,7 @@ static void close_on_perf(struct accounts *a, struct profile *p, struct perf *pe
     vec_each(&a->targets->all, slot)
     {
         struct target *target = *slot;
-        if (!is_polled(target) && !target->final_known) {
+        if (!is_polled(target) && !target->account.final_known) {
             close_ended(a, p, target, share_of(a, trees_of(&trees, target), target));
         }
     }
@@ -723,8 +723,8 @@ void accounts_close(struct accounts *a, struct profile *p, struct perf *perf, ui
     {
         struct target *target = *slot;
         /* it may have left perf within the window; without perf samples are part of what was polled */
-        uint64_t cpu_ns = target->accounted_ns + (perf != NULL ? target->sampled_ns : 0);
-        if (is_polled(target) && !target->skipped && cpu_ns > 0) {
+        uint64_t cpu_ns = target->account.attributed_ns + (perf != NULL ? target->account.sampled_ns : 0);
+        if (is_polled(target) && !target->filter.skipped && cpu_ns > 0) {
             add_to_process(a, p, target, cpu_ns);
         }
     }

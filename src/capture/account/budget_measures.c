@@ -54,11 +54,11 @@ bool session_is_suspended(const struct session *s)
 /* What a process copies of its stacks with a sample; dumps.h goes on from there. */
 static uint32_t stack_bytes_of(const struct session *s, const struct target *target)
 {
-    if (target->stack_bytes == 0) {
+    if (target->copy.bytes == 0) {
         return 0;
     }
     return s->is_coarse                ? (uint32_t)DUMPS_LEAST_BYTES
-           : target->caught            ? (uint32_t)DUMPS_MOST_BYTES
+           : target->runtime.caught            ? (uint32_t)DUMPS_MOST_BYTES
            : s->perf.sampling.stack_bytes;
 }
 
@@ -88,7 +88,7 @@ static bool list_all(struct session *s, struct family *out)
 static bool refollow(struct session *s, const struct family *family)
 {
     for (size_t i = 0; s->resizes && i < family->members.len; i++) {
-        family->members.at[i]->stack_bytes = stack_bytes_of(s, family->members.at[i]);
+        family->members.at[i]->copy.bytes = stack_bytes_of(s, family->members.at[i]);
     }
     return family_refollow(&s->perf, family, 0);
 }
@@ -164,8 +164,8 @@ static void let_go_of_caught(struct session *s)
     vec_each(&s->targets.all, slot)
     {
         struct target *target = *slot;
-        if (is_on_perf(target) && target->reader != NULL) {
-            target->caught = false;
+        if (is_on_perf(target) && target->runtime.reader != NULL) {
+            target->runtime.caught = false;
         }
     }
 }

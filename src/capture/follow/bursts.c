@@ -44,7 +44,7 @@ void session_note_birth(struct session *s, const struct record *fork)
     struct target *target =
         fork->pid == fork->as.fork.parent_pid ? targets_find(&s->targets, fork->pid) : NULL;
     if (target != NULL) {
-        target->threads_born++;
+        target->bursts.threads_born++;
     }
 }
 
@@ -52,9 +52,9 @@ bool session_takes_sample(struct session *s, struct record *sample)
 {
     bool of_burst = sample->as.sample.period_ns == PERF_BURST_PERIOD_NS && s->slice_share > 0;
     struct target *target = targets_find(&s->targets, sample->pid);
-    bool bursts = target != NULL && target->bursts;
+    bool bursts = target != NULL && target->bursts.on;
     if (!of_burst && target != NULL) {
-        target->plain_ns += sample->as.sample.period_ns;
+        target->bursts.plain_ns += sample->as.sample.period_ns;
     }
     if (of_burst && !s->in_slice && sample->time_ns > s->slice_end_ns) {
         s->runs_on = true;
@@ -63,7 +63,7 @@ bool session_takes_sample(struct session *s, struct record *sample)
     if (of_burst && bursts) {
         sample->as.sample.of_burst = true;
         sample->as.sample.period_ns *= s->slice_share;
-        target->burst_samples++;
+        target->bursts.samples++;
     }
     return of_burst == bursts;
 }
@@ -73,13 +73,13 @@ bool session_takes_sample(struct session *s, struct record *sample)
 static void begin(struct session *s, struct target *target)
 {
     struct err err;
-    if (!perf_burst_follow(&s->perf, target->pid, target->caught, &err)) {
-        target->burst_refused = true;
+    if (!perf_burst_follow(&s->perf, target->pid, target->runtime.caught, &err)) {
+        target->bursts.refused = true;
         log_once_for(&s->log, LOG_DEBUG, "burst", "%s", err.text);
         return;
     }
-    target->bursts = s->any_burst = true;
-    target->burst_looks = 0;
+    target->bursts.on = s->any_burst = true;
+    target->bursts.checks = 0;
     log_once_for(&s->log, LOG_INFO, "burst",
                  "pid %u (%s) starts threads that end before they are sampled: from now on it is sampled "
                  "every %.2f ms, in slices of %d ms",
@@ -89,8 +89,8 @@ static void begin(struct session *s, struct target *target)
 static void end(struct session *s, struct target *target)
 {
     perf_burst_end(&s->perf, target->pid);
-    target->bursts = false;
-    target->burst_looks = 0;
+    target->bursts.on = false;
+    target->bursts.checks = 0;
 }
 
 /* One way or the other: is much of what it used since the last look without a sample of the usual kind? */
@@ -100,30 +100,30 @@ static bool is_missing(const struct session *s, const struct target *target, uin
     uint64_t missing_ns = cpu_ns > plain_ns ? cpu_ns - plain_ns : 0;
     return cpu_ns >= CPU_LEAST_MS * NS_PER_MS &&
            missing_ns > MISSING_PERIODS * usual_period_ns(s) &&
-           missing_ns > cpu_ns / (target->bursts ? 8 : 4);
+           missing_ns > cpu_ns / (target->bursts.on ? 8 : 4);
 }
 
 static void look(struct session *s, struct target *target)
 {
-    uint64_t cpu_ns, used_ns = target->burst_cpu_ns, plain_ns = target->burst_plain_ns;
-    bool many = target->threads_born >= BIRTHS_LEAST;
-    target->threads_born = 0;
-    if ((!many && !target->bursts) || target->burst_refused ||
+    uint64_t cpu_ns, used_ns = target->bursts.cpu_ns, plain_ns = target->bursts.plain_before_ns;
+    bool many = target->bursts.threads_born >= BIRTHS_LEAST;
+    target->bursts.threads_born = 0;
+    if ((!many && !target->bursts.on) || target->bursts.refused ||
         !accounts_used(&s->accounts, target, &cpu_ns)) {
-        target->burst_looks = 0;
-        target->burst_cpu_ns = 0;
+        target->bursts.checks = 0;
+        target->bursts.cpu_ns = 0;
         return;
     }
-    target->burst_cpu_ns = cpu_ns;
-    target->burst_plain_ns = target->plain_ns;
+    target->bursts.cpu_ns = cpu_ns;
+    target->bursts.plain_before_ns = target->bursts.plain_ns;
     if (used_ns == 0 || cpu_ns < used_ns) {
         return;
     }
-    bool missing = is_missing(s, target, cpu_ns - used_ns, target->plain_ns - plain_ns);
-    target->burst_looks = missing != target->bursts ? target->burst_looks + 1 : 0;
-    if (!target->bursts && target->burst_looks >= LOOKS_TO_BEGIN) {
+    bool missing = is_missing(s, target, cpu_ns - used_ns, target->bursts.plain_ns - plain_ns);
+    target->bursts.checks = missing != target->bursts.on ? target->bursts.checks + 1 : 0;
+    if (!target->bursts.on && target->bursts.checks >= LOOKS_TO_BEGIN) {
         begin(s, target);
-    } else if (target->bursts && target->burst_looks >= LOOKS_TO_END) {
+    } else if (target->bursts.on && target->bursts.checks >= LOOKS_TO_END) {
         end(s, target);
     }
 }
@@ -133,7 +133,7 @@ static void end_those_that_ended(struct session *s)
     for (size_t i = s->perf.bursts.len; i-- > 0;) {
         uint32_t pid = s->perf.bursts.at[i].pid;
         const struct target *target = targets_find(&s->targets, pid);
-        if (target == NULL || target->ended || !target->bursts) {
+        if (target == NULL || target->ended || !target->bursts.on) {
             perf_burst_end(&s->perf, pid);
         }
     }
@@ -157,7 +157,7 @@ static void look_at_all(struct session *s)
         if (on_perf && !target->ended) {
             look(s, target);
         }
-        s->any_burst = s->any_burst || (target->bursts && !target->ended);
+        s->any_burst = s->any_burst || (target->bursts.on && !target->ended);
     }
     end_those_that_ended(s);
 }
@@ -171,8 +171,8 @@ static void follow_rings(struct session *s)
     {
         struct target *target = *slot;
         struct err err;
-        if (target->bursts && !perf_burst_is_followed(&s->perf, target->pid, target->caught) &&
-            !perf_burst_follow(&s->perf, target->pid, target->caught, &err)) {
+        if (target->bursts.on && !perf_burst_is_followed(&s->perf, target->pid, target->runtime.caught) &&
+            !perf_burst_follow(&s->perf, target->pid, target->runtime.caught, &err)) {
             end(s, target);
         }
     }

@@ -85,11 +85,11 @@ void session_judge(struct session *s, const struct record *record)
     if (target == NULL) {
         return;
     }
-    if (record->kind == RECORD_FORK && !target->judged) {
+    if (record->kind == RECORD_FORK && !target->filter.evaluated) {
         choose_judge(&s->choose, target, record->time_ns);
     } else if (record->kind == RECORD_COMM && record->as.comm.exec) {
         choose_judge(&s->choose, target, record->time_ns);
-    } else if (record->kind == RECORD_MMAP && target->exe_unknown && record->as.mmap.executable &&
+    } else if (record->kind == RECORD_MMAP && target->filter.exe_unknown && record->as.mmap.executable &&
                record->as.mmap.path.len > 0 && record->as.mmap.path.ptr[0] == '/') {
         choose_judge_by_path(&s->choose, target, record->as.mmap.path, record->time_ns);
     }
@@ -101,16 +101,16 @@ bool session_leaves_out(struct session *s, const struct record *sample)
     if (target == NULL) {
         return false;
     }
-    if (!target->judged) {
+    if (!target->filter.evaluated) {
         choose_judge(&s->choose, target, sample->time_ns);
     }
     if (!targets_is_left_out(target, sample->time_ns)) {
-        target->skipped = false;
+        target->filter.skipped = false;
         return false;
     }
-    target->left_out_ns += sample->as.sample.period_ns;
-    if (sample->time_ns > target->glanced_at_ns) {
-        target->since_glance_ns += sample->as.sample.period_ns;
+    target->filter.excluded_ns += sample->as.sample.period_ns;
+    if (sample->time_ns > target->account.read_ns) {
+        target->account.since_read_ns += sample->as.sample.period_ns;
     }
     return true;
 }
@@ -147,7 +147,7 @@ static bool any_fits(struct session *s)
 {
     vec_each(&s->targets.all, slot)
     {
-        if (!(*slot)->skipped) {
+        if (!(*slot)->filter.skipped) {
             return true;
         }
     }

@@ -42,11 +42,11 @@ void family_release(struct family *family)
 
 static bool follow_one(struct perf *perf, struct target *one, uint32_t stack_bytes)
 {
-    const struct perf_how how = {.stack_bytes = stack_bytes > 0 ? stack_bytes : one->stack_bytes,
-                                 .caught = one->caught};
+    const struct perf_how how = {.stack_bytes = stack_bytes > 0 ? stack_bytes : one->copy.bytes,
+                                 .caught = one->runtime.caught};
     struct err err = {0};
     bool good = perf_follow_process(perf, one->pid, &how, &err) || err.kind == ERR_GONE;
-    one->followed_ns = clock_mono_ns();
+    one->runtime.followed_ns = clock_mono_ns();
     return good && err.kind != ERR_LIMIT; /* else not all of its threads */
 }
 
@@ -76,8 +76,8 @@ bool family_refollow(struct perf *perf, const struct family *family, uint32_t st
 static bool is_newborn(const struct perf *perf, struct targets *targets, const struct target *one)
 {
     const struct target *parent = targets_source(targets, one);
-    return !one->ended && one->began_ns != 0 && one->followed_ns == 0 && parent != NULL &&
-           parent != one && one->began_ns < parent->followed_ns &&
+    return !one->ended && one->began_ns != 0 && one->runtime.followed_ns == 0 && parent != NULL &&
+           parent != one && one->began_ns < parent->runtime.followed_ns &&
            !perf_is_followed(perf, one->pid);
 }
 

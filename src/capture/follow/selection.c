@@ -137,23 +137,23 @@ bool choose_takes(struct choose *c, const struct proc_stat *stat, struct scan_kn
 /* Nothing of it is in the profile yet: a child that was in as long as it was its parent's copy is one. */
 static bool is_untold(const struct target *target)
 {
-    return target->sampled_ns == 0 && target->accounted_ns == 0;
+    return target->account.sampled_ns == 0 && target->account.attributed_ns == 0;
 }
 
 static void note_answer(struct target *target, uint64_t now_ns)
 {
     if (!targets_is_left_out(target, now_ns)) {
-        target->skipped = false;
+        target->filter.skipped = false;
     } else if (is_untold(target)) {
-        target->skipped = true;
+        target->filter.skipped = true;
     }
 }
 
 static void judge_by(struct choose *c, struct target *target, const struct filter_facts *facts,
                      uint64_t now_ns)
 {
-    target->judged = true;
-    target->misfit = c->filters && !filter_fits(c->settings->filters, facts);
+    target->filter.evaluated = true;
+    target->filter.excluded = c->filters && !filter_fits(c->settings->filters, facts);
     note_answer(target, now_ns);
 }
 
@@ -163,11 +163,11 @@ void choose_judge(struct choose *c, struct target *target, uint64_t now_ns)
     if (!c->active) {
         return;
     }
-    if (!target->judged && target->of_age_ns == 0) {
-        target->of_age_ns = of_age_ns(c, target->start_ticks);
+    if (!target->filter.evaluated && target->filter.of_age_ns == 0) {
+        target->filter.of_age_ns = of_age_ns(c, target->start_ticks);
     }
     read_facts(c, target->pid, target->parent_pid, str_of(target->name), &facts);
-    target->exe_unknown = asks(c, FILTER_EXE) && facts.filter.exe.len == 0;
+    target->filter.exe_unknown = asks(c, FILTER_EXE) && facts.filter.exe.len == 0;
     judge_by(c, target, &facts.filter, now_ns);
 }
 
@@ -176,7 +176,7 @@ void choose_judge_by_path(struct choose *c, struct target *target, struct str pa
 {
     struct facts facts;
     read_facts(c, target->pid, target->parent_pid, str_of(target->name), &facts);
-    target->exe_unknown = false;
+    target->filter.exe_unknown = false;
     facts.filter.exe = facts.filter.exe.len > 0 ? facts.filter.exe : path;
     judge_by(c, target, &facts.filter, now_ns);
 }
@@ -197,7 +197,7 @@ void choose_close_window(struct targets *targets, uint64_t now_ns)
     vec_each(&targets->all, slot)
     {
         struct target *target = *slot;
-        target->skipped = target->skipped && !is_in_now(target, now_ns);
+        target->filter.skipped = target->filter.skipped && !is_in_now(target, now_ns);
     }
 }
 
@@ -206,7 +206,7 @@ void choose_begin_window(struct targets *targets, uint64_t now_ns)
     vec_each(&targets->all, slot)
     {
         struct target *target = *slot;
-        target->skipped = targets_is_left_out(target, now_ns);
+        target->filter.skipped = targets_is_left_out(target, now_ns);
     }
 }
 
@@ -214,7 +214,7 @@ uint64_t choose_left_out(const struct targets *targets)
 {
     uint64_t count = 0;
     for (size_t i = 0; i < targets->all.len; i++) {
-        count += targets->all.at[i]->skipped;
+        count += targets->all.at[i]->filter.skipped;
     }
     return count;
 }

@@ -21,35 +21,35 @@ static uint32_t smaller(uint32_t now, uint32_t most)
 
 static bool is_too_small(const struct target *target)
 {
-    uint32_t seen = target->stacks_seen, cut = target->stacks_short;
+    uint32_t seen = target->copy.seen, cut = target->copy.cut;
     return (seen >= DUMPS_SEEN_LEAST && cut * 50 > seen) ||
-           (target->stack_bytes < DUMPS_CHEAP_BYTES && cut >= DUMPS_CUT_FEW);
+           (target->copy.bytes < DUMPS_CHEAP_BYTES && cut >= DUMPS_CUT_FEW);
 }
 
 static bool is_too_large(const struct target *target)
 {
-    uint32_t left = half(target->stack_bytes);
+    uint32_t left = half(target->copy.bytes);
     if (left < DUMPS_CHEAP_BYTES) {
-        return left >= DUMPS_LEAST_BYTES && target->stacks_fit >= DUMPS_FIT_LEAST &&
-               target->stack_most <= left;
+        return left >= DUMPS_LEAST_BYTES && target->copy.fit >= DUMPS_FIT_LEAST &&
+               target->copy.most <= left;
     }
-    return target->stacks_seen >= DUMPS_SPARE_LEAST &&
-           target->stacks_half * 100 < target->stacks_seen;
+    return target->copy.seen >= DUMPS_SPARE_LEAST &&
+           target->copy.half * 100 < target->copy.seen;
 }
 
 uint32_t dumps_wanted(const struct target *target)
 {
-    uint32_t now = target->stack_bytes;
+    uint32_t now = target->copy.bytes;
     if (is_too_small(target)) {
-        bool most_are = target->stacks_short * 2 > target->stacks_seen;
+        bool most_are = target->copy.cut * 2 > target->copy.seen;
         return !most_are && now * 2 < DUMPS_MOST_BYTES ? now * 2 : DUMPS_MOST_BYTES;
     }
-    return is_too_large(target) ? smaller(now, target->stack_most) : now;
+    return is_too_large(target) ? smaller(now, target->copy.most) : now;
 }
 
 static bool may_change(const struct target *target)
 {
-    return !target->ended && !target->caught && target->stack_changes < DUMPS_CHANGES_MAX &&
+    return !target->ended && !target->runtime.caught && target->copy.changes < DUMPS_CHANGES_MAX &&
            (target->rung == RUNG_PERF || target->rung == RUNG_PERF_USER);
 }
 
@@ -61,11 +61,11 @@ static struct target *neediest(const struct perf *perf, struct targets *targets)
     vec_each(&targets->all, slot)
     {
         struct target *target = *slot;
-        uint32_t wanted = may_change(target) ? dumps_wanted(target) : target->stack_bytes;
-        if (wanted > target->stack_bytes) {
+        uint32_t wanted = may_change(target) ? dumps_wanted(target) : target->copy.bytes;
+        if (wanted > target->copy.bytes) {
             return target;
         }
-        if (wanted < target->stack_bytes && perf_is_followed(perf, target->pid)) {
+        if (wanted < target->copy.bytes && perf_is_followed(perf, target->pid)) {
             found = target;
         }
     }
@@ -80,9 +80,9 @@ static bool resize(struct perf *perf, struct family *family, uint32_t wanted)
     vec_each(&family->members, slot)
     {
         struct target *one = *slot;
-        one->stack_bytes = good ? wanted : one->stack_bytes;
-        one->stacks_seen = one->stacks_short = one->stacks_half = one->stacks_fit = 0;
-        one->stack_changes++;
+        one->copy.bytes = good ? wanted : one->copy.bytes;
+        one->copy.seen = one->copy.cut = one->copy.half = one->copy.fit = 0;
+        one->copy.changes++;
     }
     return good;
 }

@@ -176,8 +176,8 @@ void targets_end_window(struct targets *t)
     vec_each(&t->all, slot)
     {
         struct target *target = *slot;
-        target->sampled_ns = target->accounted_ns = target->since_glance_ns = 0;
-        target->settled_ns = target->left_out_ns = target->burst_samples = 0;
+        target->account.sampled_ns = target->account.attributed_ns = target->account.since_read_ns = 0;
+        target->account.settled_ns = target->filter.excluded_ns = target->bursts.samples = 0;
     }
     for (size_t i = 0; i < t->threads.len;) {
         if (has_left(t, &t->threads.at[i])) {
@@ -245,8 +245,8 @@ static struct target *make_target(struct targets *t, uint32_t pid)
     forget_first_thread(t, pid);
     target->pid = pid;
     target->space = ++t->spaces;
-    target->stack_bytes = t->stack_bytes;
-    target->maps_wait_ns = MAPS_WAIT_FIRST_MS * NS_PER_MS;
+    target->copy.bytes = t->stack_bytes;
+    target->reread.wait_ns = MAPS_WAIT_FIRST_MS * NS_PER_MS;
     return target;
 }
 
@@ -382,10 +382,10 @@ struct target *targets_begin(struct targets *t, uint32_t pid)
 static void inherit_answer(const struct targets *t, struct target *child,
                            const struct target *parent)
 {
-    child->judged = parent->judged;
-    child->misfit = parent->misfit;
-    child->of_age_ns = t->min_duration_ns > 0 ? child->began_ns + t->min_duration_ns : 0;
-    child->skipped = targets_is_left_out(child, child->began_ns);
+    child->filter.evaluated = parent->filter.evaluated;
+    child->filter.excluded = parent->filter.excluded;
+    child->filter.of_age_ns = t->min_duration_ns > 0 ? child->began_ns + t->min_duration_ns : 0;
+    child->filter.skipped = targets_is_left_out(child, child->began_ns);
 }
 
 void targets_fork(struct targets *t, uint32_t pid, uint32_t tid, uint32_t parent_pid,
@@ -408,9 +408,9 @@ void targets_fork(struct targets *t, uint32_t pid, uint32_t tid, uint32_t parent
         if (parent != NULL) {
             memcpy(child->name, name[0] != '\0' ? name : parent->name, COMM_MAX);
             child->rung = parent->rung;
-            child->stack_bytes = parent->stack_bytes; /* with the events it inherited */
-            child->caught = parent->caught;
-            child->deep = parent->deep;
+            child->copy.bytes = parent->copy.bytes; /* with the events it inherited */
+            child->runtime.caught = parent->runtime.caught;
+            child->runtime.deep = parent->runtime.deep;
             inherit_maps(child, parent);
             inherit_answer(t, child, parent);
         } else {
@@ -688,16 +688,16 @@ struct mapping *targets_mapping(struct targets *t, struct target *target, uint64
                                 uint64_t now_ns)
 {
     struct mapping *mapping = holding(target, address);
-    if (mapping != NULL || target->ended || now_ns < target->maps_retry_ns) {
+    if (mapping != NULL || target->ended || now_ns < target->reread.retry_ns) {
         return mapping;
     }
     bool again = target->maps_read;
     if (!targets_read_maps(t, target) || again) {
         /* a miss after the first reading is rarely worth another, and a refusal stays one */
-        target->maps_retry_ns = now_ns + target->maps_wait_ns;
-        target->maps_wait_ns *= 2;
-        if (target->maps_wait_ns > MAPS_WAIT_MAX_MS * NS_PER_MS) {
-            target->maps_wait_ns = MAPS_WAIT_MAX_MS * NS_PER_MS;
+        target->reread.retry_ns = now_ns + target->reread.wait_ns;
+        target->reread.wait_ns *= 2;
+        if (target->reread.wait_ns > MAPS_WAIT_MAX_MS * NS_PER_MS) {
+            target->reread.wait_ns = MAPS_WAIT_MAX_MS * NS_PER_MS;
         }
     }
     return holding(target, address);

@@ -42,79 +42,107 @@ struct cpu_times {
     uint64_t children_ns; /* of children that ended and were waited for */
 };
 
+/* Copies of its stacks that come with its samples. Written by stack_copy.c, and counted by stacks.c. */
+struct target_copies {
+    uint32_t bytes;      /* that its samples copy */
+    uint32_t seen, cut;  /* since that was set: unwound, and cut where the copy ends */
+    uint32_t half;       /* of those seen: needed more than half of the copy */
+    uint32_t fit;        /* of those seen: since the last that did */
+    uint32_t changes;    /* of `bytes`, so far */
+    uint32_t most;       /* bytes that the largest stack so far needed, as far as it was copied */
+};
+
+/* Its runtime, and whether its samples are caught. Written by readers.c and catching.c. */
+struct target_runtime {
+    uint64_t space;      /* the `space` in which a runtime was looked for */
+    uint64_t again_ns;   /* monotonic: when it is looked for again; 0: when `space` changes */
+    uint64_t since_ns;   /* monotonic: the first search in vain; 0: none was */
+    struct reader *reader; /* of its runtime's stacks; null: it has none that can be read */
+    uint64_t followed_ns; /* monotonic: when it got events of its own; 0: with those it inherited */
+    bool caught;         /* its samples go to the catchers (catch.h) */
+    bool refused;        /* they cannot */
+    bool deep;           /* caught because its stacks are larger than a sample can copy */
+};
+
+/* Reading /proc/PID/maps again. Written by targets.c and maps_pace.c. */
+struct target_rereading {
+    struct maps_pace pace; /* where no record tells of mappings */
+    bool was_hidden;     /* the last reading was refused, and nothing explained it */
+    uint64_t retry_ns;   /* monotonic; not before this is it read again */
+    uint64_t wait_ns;    /* back-off of these retries */
+};
+
+/* It found no descriptors for its events: CAPTURE_PROC until it is hot. Written by unsampled.c. */
+struct target_unsampled {
+    bool is;
+    uint64_t cpu_ns, asked_ns; /* when it was asked last; 0: not yet */
+};
+
+/* Its CPU accounting, see accounting.h. */
+struct target_account {
+    struct cpu_times before; /* at the beginning of the window */
+    struct cpu_times last;   /* as read last */
+    uint64_t read_ns;        /* monotonic: when `last` was read; 0 never */
+    uint64_t sampled_ns;     /* weight of this window's samples */
+    uint64_t since_read_ns;  /* weight of the samples taken later than `last` */
+    uint64_t ran_permille;   /* CPU time of all its threads between the last two readings, of the time between */
+    uint64_t attributed_ns;  /* from /proc in this window */
+    uint64_t settled_ns;     /* of it, by its threads' own clocks, without a stack (CAPTURE_RUNTIME) */
+    uint64_t pending_user_ns, pending_system_ns; /* of it, not yet shared out among the threads */
+    uint32_t idle_polls;     /* since it used CPU time last */
+    uint32_t skipped_polls;  /* how often it was not read since `clock_ns` */
+    uint64_t clock_ns;       /* its CPU clock when it was read last */
+    uint64_t lifetime_ns;    /* its own and its children's that its parent's children_ns will hold */
+    uint64_t lost_children_ns; /* CPU of tracked children that ended, to be taken off children_ns */
+    uint64_t others_known_ns, others_tails_ns; /* of dropped ones of its name, see accounting.c */
+    uint64_t carried_ns;     /* used in earlier windows, and not yet shown */
+    bool final_known;        /* the times in `last` are those of the window's end */
+};
+
+/* Sampled in bursts. Written by bursts.c. */
+struct target_bursts {
+    bool on, refused;
+    uint32_t threads_born;   /* since the last check, … */
+    uint32_t checks;         /* … of which so many spoke for the other way to sample it */
+    uint64_t cpu_ns, plain_before_ns; /* as they were then */
+    uint64_t plain_ns;       /* weight of all samples of the usual kind so far */
+    uint32_t samples;        /* of this window */
+};
+
+/* Whether it is profiled, see selection.h. Written by selection.c. */
+struct target_filter {
+    bool evaluated;
+    bool excluded;           /* by the filters, as it is now */
+    bool exe_unknown;        /* its executable could not be read: the next file that it maps is that */
+    bool skipped;            /* excluded, for the whole window so far */
+    uint64_t of_age_ns;      /* monotonic: before this it is too young; 0: it never is */
+    uint64_t excluded_ns;    /* weight of this window's samples that were dropped */
+};
+
 struct target {
     uint32_t pid;
     uint64_t start_ticks;    /* 0: not known yet */
     uint32_t owner;          /* of the pid: how many others had it before in this window */
     char name[COMM_MAX];
+    bool named;              /* the command itself, or a pid that was given: whatever the filters say */
+    uint8_t rung;            /* enum rung */
+    bool ended;
+    uint64_t began_ns, ended_ns; /* monotonic, by FORK and EXIT records; 0 unknown */
+    uint32_t parent_pid;     /* who waits for it: another one when its parent has ended */
+    uint32_t forked_by;      /* whose events it inherited; 0: nobody's, as far as we know */
+    uint32_t threads_seen;
+    uint32_t alive;          /* threads that live, by FORK and EXIT; 0: not counted (it ran before) */
     VEC(struct mapping) maps; /* by start, not overlapping, executable ones only */
     bool maps_read;          /* from /proc, or complete because all records since exec were seen */
     uint64_t space;          /* names the mappings as they are now: changes with them, never 0 */
-    uint32_t stack_bytes;    /* that its samples copy (dumps.h) */
-    uint32_t stacks_seen, stacks_short; /* since that was set: unwound, and cut where the copy ends */
-    uint32_t stacks_half;    /* of those seen: needed more than half of the copy */
-    uint32_t stacks_fit;     /* of those seen: since the last that did */
-    uint32_t stack_changes;  /* of stack_bytes, so far */
-    uint32_t stack_most;     /* bytes that the largest stack so far needed, as far as it was copied */
     uint64_t generated;      /* image of the code it generates; IMAGE_NONE: not seen yet */
-    uint64_t looked_space;   /* the `space` in which a runtime was looked for (readers.h) */
-    uint64_t look_again_ns;  /* monotonic: when it is looked for again; 0: when `space` changes */
-    uint64_t look_since_ns;  /* monotonic: the first of the looks in vain; 0: none was */
-    struct reader *reader;   /* of its runtime's stacks; null: it has none that can be read */
-    bool caught;             /* its samples go to the catchers (catch.h) */
-    bool catch_refused;
-    uint64_t followed_ns;    /* monotonic: when it got events of its own; 0: with those it inherited */
-    bool deep;               /* because its stacks are larger than a sample can copy */
-    struct maps_pace maps_pace; /* of /proc/PID/maps, where no record tells of mappings */
-    bool was_hidden;         /* the last such reading was refused, and nothing explained it */
-    uint64_t maps_retry_ns;  /* monotonic; not before this is /proc/PID/maps read again */
-    uint64_t maps_wait_ns;   /* back-off of these retries */
-    uint8_t rung;            /* enum rung */
-    bool unfollowed;         /* it found no descriptors for its events: on RUNG_PROC until it is hot */
-    uint64_t asked_cpu_ns, asked_ns; /* such a one, when it was asked last; 0: not yet */
-    bool ended;
-    uint64_t began_ns, ended_ns; /* monotonic, by FORK and EXIT records; 0 unknown */
-
-    /* the books, see accounts.h */
-    struct cpu_times before; /* at the beginning of the window */
-    struct cpu_times last;   /* as read last */
-    uint64_t sampled_ns;     /* weight of this window's samples */
-    uint64_t glanced_at_ns;  /* monotonic: when `last` was read; 0 never */
-    uint64_t since_glance_ns; /* weight of the samples taken later than that */
-    uint64_t ran_permille;   /* CPU time of all its threads between the last two glances, of the time between */
-    uint64_t accounted_ns;   /* attributed from /proc in this window */
-    uint64_t settled_ns;     /* of it, by its threads' own clocks, without a stack (rung 3) */
-    uint64_t pending_user_ns, pending_system_ns; /* of it, not yet shared out among the threads */
-    uint32_t idle_polls;     /* since it used CPU time last */
-    uint64_t lifetime_ns;    /* its own and its children's that its parent's children_ns will hold */
-    uint32_t parent_pid;     /* who waits for it: another one when its parent has ended */
-    uint32_t forked_by;      /* whose events it inherited; 0: nobody's, as far as we know */
-    uint64_t others_known_ns, others_tails_ns; /* of dropped ones of its name, see accounts.c */
-    uint64_t carried_ns;     /* used in earlier windows, and not yet shown */
-    uint64_t clock_ns;       /* its CPU clock when the books were read last, */
-    uint32_t skipped_polls;  /* and how often they were not since */
-    uint64_t lost_children_ns; /* CPU of tracked children that ended, to be taken off children_ns */
-    uint32_t threads_seen;
-    uint32_t alive;          /* threads that live, by FORK and EXIT; 0: not counted (it ran before) */
-    bool final_known;        /* the times in `last` are those of the window's end */
-
-    /* sampled in bursts, see session_burst.c */
-    bool bursts, burst_refused;
-    uint32_t threads_born;   /* since the last look, … */
-    uint32_t burst_looks;    /* … of which so many spoke for the other way to sample it */
-    uint64_t burst_cpu_ns, burst_plain_ns; /* as they were then */
-    uint64_t plain_ns;       /* weight of all samples of the usual kind so far */
-    uint32_t burst_samples;  /* of this window */
-
-    /* whether it is profiled, see choose.h */
-    bool named;              /* the command itself, or a pid that was given: whatever the filters say */
-    bool judged;             /* by the filters */
-    bool misfit;             /* they leave it out, as it is now */
-    bool exe_unknown;        /* its executable could not be read: the next file that it maps is that */
-    bool skipped;            /* left out, for the whole window so far */
-    uint64_t of_age_ns;      /* monotonic: before this it is too young; 0: it never is */
-    uint64_t left_out_ns;    /* weight of this window's samples that were dropped */
-
+    struct target_rereading reread;
+    struct target_copies copy;
+    struct target_runtime runtime;
+    struct target_unsampled unsampled;
+    struct target_account account;
+    struct target_bursts bursts;
+    struct target_filter filter;
     uint32_t process;        /* in the profile of window `window` */
     uint32_t window;
 };
@@ -185,7 +213,7 @@ struct target *targets_begin(struct targets *t, uint32_t pid);
 /* Is it left out at this moment? */
 static inline bool targets_is_left_out(const struct target *target, uint64_t time_ns)
 {
-    return !target->named && (target->misfit || time_ns < target->of_age_ns);
+    return !target->named && (target->filter.excluded || time_ns < target->filter.of_age_ns);
 }
 
 struct target_thread *targets_thread(struct targets *t, uint32_t pid, uint32_t tid);

@@ -26,7 +26,7 @@ size_t session_count_unfollowed(struct session *s)
     size_t count = 0;
     vec_each(&s->targets.all, target)
     {
-        count += s->any_unfollowed && (*target)->unfollowed && !(*target)->ended;
+        count += s->any_unfollowed && (*target)->unsampled.is && !(*target)->ended;
     }
     return count;
 }
@@ -35,8 +35,8 @@ size_t session_count_unfollowed(struct session *s)
 
 static void mark_unfollowed(struct session *s, struct target *target)
 {
-    target->unfollowed = true;
-    target->asked_ns = 0;
+    target->unsampled.is = true;
+    target->unsampled.asked_ns = 0;
     target->rung = RUNG_PROC;
     s->any_on_proc = s->any_unfollowed = true;
 }
@@ -89,7 +89,7 @@ void session_leave_unfollowed(struct session *s, struct target *target)
 
 static bool follow(struct session *s, struct target *target, uint64_t rate_ns)
 {
-    const struct perf_how how = {.stack_bytes = target->stack_bytes, .caught = target->caught};
+    const struct perf_how how = {.stack_bytes = target->copy.bytes, .caught = target->runtime.caught};
     struct err err = {0};
     bool good = perf_follow_process(&s->perf, target->pid, &how, &err);
     for (unsigned i = 0; !good && err.kind == ERR_LIMIT && i < ROOM_ATTEMPTS; i++) {
@@ -99,7 +99,7 @@ static bool follow(struct session *s, struct target *target, uint64_t rate_ns)
         err = (struct err){0};
         good = perf_follow_process(&s->perf, target->pid, &how, &err);
     }
-    target->unfollowed = false; /* or may not be followed at all */
+    target->unsampled.is = false; /* or may not be followed at all */
     if (!good) {
         return true;
     }
@@ -129,18 +129,18 @@ static void note_hot(struct hottest *hottest, struct target *target, uint64_t ra
 static void ask(struct target *target, uint64_t now_ns, struct hottest *hottest)
 {
     uint64_t cpu_ns = 0;
-    if (!target->unfollowed || target->ended || targets_is_left_out(target, now_ns) ||
+    if (!target->unsampled.is || target->ended || targets_is_left_out(target, now_ns) ||
         !clock_process_cpu_ns(target->pid, &cpu_ns)) {
         return;
     }
-    const struct left_thread as_thread = {.cpu_ns = target->asked_cpu_ns,
-                                          .asked_ns = target->asked_ns};
+    const struct left_thread as_thread = {.cpu_ns = target->unsampled.cpu_ns,
+                                          .asked_ns = target->unsampled.asked_ns};
     if (left_out_is_hot(&as_thread, cpu_ns, now_ns)) {
         note_hot(hottest, target,
-                 left_out_rate_ns(cpu_ns - target->asked_cpu_ns, now_ns - target->asked_ns));
+                 left_out_rate_ns(cpu_ns - target->unsampled.cpu_ns, now_ns - target->unsampled.asked_ns));
     }
-    target->asked_cpu_ns = cpu_ns;
-    target->asked_ns = now_ns;
+    target->unsampled.cpu_ns = cpu_ns;
+    target->unsampled.asked_ns = now_ns;
 }
 
 void session_look_at_unfollowed(struct session *s, uint64_t now_ns)

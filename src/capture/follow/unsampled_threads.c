@@ -57,7 +57,7 @@ static void mark_all(struct left_out *l, struct perf *perf, uint64_t now_ns)
 static bool take_in(struct left_out *l, struct left_thread *thread, struct perf *perf,
                     const struct target *target, uint64_t rate_ns, bool *is_free)
 {
-    const struct perf_how how = {.stack_bytes = target->stack_bytes, .caught = target->caught};
+    const struct perf_how how = {.stack_bytes = target->copy.bytes, .caught = target->runtime.caught};
     struct err err = {0};
     uint32_t tid = thread->tid, idle = 0;
     *is_free = true;
@@ -82,7 +82,7 @@ static bool look_at(struct left_out *l, struct left_thread *thread, struct perf 
                     struct targets *targets, uint64_t now_ns, size_t *taken)
 {
     const struct target *target = targets_find(targets, thread->pid);
-    bool known = target != NULL && !target->ended && !target->unfollowed;
+    bool known = target != NULL && !target->ended && !target->unsampled.is;
     uint64_t cpu_ns = known ? hot_thread_ns(thread->pid, thread->tid) : 0;
     bool is_free = cpu_ns == 0;
     if (is_free) {

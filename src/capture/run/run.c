@@ -306,7 +306,7 @@ static void adapt_dumps(struct session *s, uint64_t now_ns)
     if (target != NULL) {
         session_follow_newborn(s);
         log_say(&s->log, LOG_DEBUG, "pid %u (%s): samples copy %u KiB of the stack from now on", pid,
-                target->name, target->stack_bytes / 1024);
+                target->name, target->copy.bytes / 1024);
     }
 }
 
@@ -426,7 +426,7 @@ static uint64_t unattended_ns(const struct session *s)
     uint64_t stack = s->perf.sampling.stack_bytes, hz = s->perf.sampling.frequency_hz;
     vec_each(&s->targets.all, target)
     {
-        stack = (*target)->stack_bytes > stack ? (*target)->stack_bytes : stack;
+        stack = (*target)->copy.bytes > stack ? (*target)->copy.bytes : stack;
     }
     return perf_ring_bytes(&s->perf) / 4 * NS_PER_S / ((stack + RECORD_REST_BYTES) * (hz > 0 ? hz : 1));
 }

@@ -57,19 +57,19 @@ static bool start_catching(struct session *s)
 static void catch_process(struct session *s, struct target *target)
 {
     struct family family;
-    uint32_t before = target->stack_bytes;
-    target->caught = true;
+    uint32_t before = target->copy.bytes;
+    target->runtime.caught = true;
     if (s->perf.sampling.stack_bytes > 0 && !s->is_coarse) {
-        target->stack_bytes = DUMPS_MOST_BYTES;
+        target->copy.bytes = DUMPS_MOST_BYTES;
     }
     bool good = family_list(&s->perf, &s->targets, target, &family) &&
                 family_refollow(&s->perf, &family, 0);
     family_release(&family);
     session_follow_newborn(s);
     if (!good) {
-        target->caught = false;
-        target->stack_bytes = before;
-        target->catch_refused = true;
+        target->runtime.caught = false;
+        target->copy.bytes = before;
+        target->runtime.refused = true;
         log_once_for(&s->log, LOG_WARNING, "descriptors to catch",
                      "%s: not enough descriptors to catch its samples one by one; its stacks are native "
                      "only. Raise ulimit -n",
@@ -98,7 +98,7 @@ static bool is_passing(const struct target *target)
 {
     struct access_verdict verdict;
     access_verdict_of(target->pid, ACCESS_LOOK, &verdict);
-    return verdict.gate == ACCESS_GATE_MODULE && !target->was_hidden;
+    return verdict.gate == ACCESS_GATE_MODULE && !target->reread.was_hidden;
 }
 
 /* Without perf no record tells of mappings: those of a process that runs are read again, at first often
@@ -111,7 +111,7 @@ static void refresh_maps(struct session *s, uint64_t now_ns)
         struct target *target = *slot;
         bool polled = target->rung == RUNG_PROC || target->rung == RUNG_RUNTIME;
         if (!polled || target->ended || targets_is_left_out(target, now_ns) ||
-            target->idle_polls > 0 || now_ns < target->maps_pace.again_ns || left == 0) {
+            target->account.idle_polls > 0 || now_ns < target->reread.pace.again_ns || left == 0) {
             continue;
         }
         left--;
@@ -121,14 +121,14 @@ static void refresh_maps(struct session *s, uint64_t now_ns)
         if (hidden && !passing) {
             say_hidden(s, target);
         }
-        target->was_hidden = hidden;
+        target->reread.was_hidden = hidden;
         const struct maps_reading reading = {
             .bytes = good ? s->targets.text.len : 0, /* a refusal leaves another process's text there */
             .is_new = !has_long_been_running(s, target),
-            .found = target->caught,
+            .found = target->runtime.caught,
             .passing = passing,
         };
-        maps_pace_next(&target->maps_pace, &reading, now_ns);
+        maps_pace_next(&target->reread.pace, &reading, now_ns);
     }
 }
 
@@ -146,14 +146,14 @@ static bool fits_still(struct session *s, struct target *target)
 /* Has the samples of a process with a runtime caught; false when there is nothing to do. */
 static bool catch_one(struct session *s, struct target *target)
 {
-    if (target->ended || target->caught || target->catch_refused || session_is_suspended(s) ||
+    if (target->ended || target->runtime.caught || target->runtime.refused || session_is_suspended(s) ||
         !fits_still(s, target) || !start_catching(s)) {
         return false;
     }
     session_publish_readers(s);
     if (target->rung == RUNG_PROC) {
         target->rung = RUNG_RUNTIME;
-        target->caught = true;
+        target->runtime.caught = true;
     } else {
         catch_process(s, target);
     }
@@ -209,8 +209,8 @@ void session_say_trouble(struct session *s)
 static bool is_deep(const struct target *target)
 {
     bool on_perf = target->rung == RUNG_PERF || target->rung == RUNG_PERF_USER;
-    return on_perf && !target->ended && !target->deep && !target->catch_refused &&
-           target->stack_most > STACK_DEEP_BYTES;
+    return on_perf && !target->ended && !target->runtime.deep && !target->runtime.refused &&
+           target->copy.most > STACK_DEEP_BYTES;
 }
 
 /* Some stacks are larger than any copy: what lies beyond is read at the sample's moment. A program that
@@ -224,14 +224,14 @@ static void catch_deep(struct session *s, struct target *target)
     bool good = family_list(&s->perf, &s->targets, target, &family) && start_catching(s);
     vec_each(&family.members, one)
     {
-        (*one)->deep = (*one)->caught = good;
-        (*one)->looked_space = 0;
+        (*one)->runtime.deep = (*one)->runtime.caught = good;
+        (*one)->runtime.space = 0;
     }
     good = good && family_refollow(&s->perf, &family, 0);
-    target->catch_refused = !good;
+    target->runtime.refused = !good;
     vec_each(&family.members, one)
     {
-        (*one)->deep = (*one)->caught = good;
+        (*one)->runtime.deep = (*one)->runtime.caught = good;
     }
     family_release(&family);
     session_follow_newborn(s);

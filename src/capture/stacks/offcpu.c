@@ -382,7 +382,7 @@ static uint32_t native_node(struct offcpu *o, struct profile *p, struct target *
 static uint32_t runtime_node(struct offcpu *o, struct profile *p, const struct target *target,
                              const struct sleeper *t)
 {
-    struct reader *reader = target->reader;
+    struct reader *reader = target->runtime.reader;
     return o->reads_runtimes && reader != NULL && reader->runtime != NULL
                ? waits_node(&o->waits, p, reader, t->tid)
                : 0;

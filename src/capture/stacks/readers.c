@@ -329,7 +329,7 @@ static bool still_mapped(const struct reader *reader, const struct target *targe
             return true;
         }
     }
-    return reader->runtime == NULL && target->deep;
+    return reader->runtime == NULL && target->runtime.deep;
 }
 
 static void drop_reader(struct readers *r, struct reader *reader)
@@ -343,9 +343,9 @@ static void drop_reader(struct readers *r, struct reader *reader)
     struct reader **place = vec_push(&r->ended);
     if (reader->target->rung == RUNG_RUNTIME && !reader->target->ended) {
         reader->target->rung = RUNG_PROC; /* it goes on as a program without a runtime */
-        reader->target->caught = false;
+        reader->target->runtime.caught = false;
     }
-    reader->target->reader = NULL;
+    reader->target->runtime.reader = NULL;
     reader->target = NULL;
     if (place != NULL) { /* else it is lost: catchers may still use it */
         *place = reader;
@@ -381,7 +381,7 @@ static bool tell_refusal(struct readers *r, struct profile *p, const struct read
 {
     const struct target *target = targets_find(r->targets, refusal->pid);
     if (target == NULL || target->start_ticks != refusal->start_ticks ||
-        target->look_again_ns == 0 || target->looked_space != target->space) {
+        target->runtime.again_ns == 0 || target->runtime.space != target->space) {
         return false;
     }
     if (target->window == r->targets->window && target->process != 0) {
@@ -407,10 +407,10 @@ static bool keep_reader(struct readers *r, struct reader *reader)
         return false;
     }
     *place = reader;
-    reader->target->reader = reader;
+    reader->target->runtime.reader = reader;
     if (reader->runtime != NULL) {
-        reader->target->look_since_ns = 0;
-        reader->target->look_again_ns = 0;
+        reader->target->runtime.since_ns = 0;
+        reader->target->runtime.again_ns = 0;
     }
     return true;
 }
@@ -435,11 +435,11 @@ static void look_later(struct readers *r, struct target *target, const struct ru
     r->refused = *why;
     /* what is no verdict on the version may be different in a moment: a program that is being started */
     bool passing = why->number == EAGAIN || why->kind != ERR_UNSUPPORTED;
-    target->look_since_ns = target->look_since_ns != 0 ? target->look_since_ns : now_ns;
-    uint64_t since_ns = now_ns - target->look_since_ns, wait_ns = LOOK_LEAST_MS * NS_PER_MS;
+    target->runtime.since_ns = target->runtime.since_ns != 0 ? target->runtime.since_ns : now_ns;
+    uint64_t since_ns = now_ns - target->runtime.since_ns, wait_ns = LOOK_LEAST_MS * NS_PER_MS;
     bool starting = passing && since_ns < LOOK_STARTING_MS * NS_PER_MS;
     wait_ns = since_ns / LOOK_SHARE > wait_ns ? since_ns / LOOK_SHARE : wait_ns;
-    target->look_again_ns = now_ns + (starting ? wait_ns : LOOK_AGAIN_MS * NS_PER_MS);
+    target->runtime.again_ns = now_ns + (starting ? wait_ns : LOOK_AGAIN_MS * NS_PER_MS);
     log_say(r->log, LOG_DEBUG, "pid %u (%s): not yet: %s", target->pid, target->name, why->text);
     if (why->kind == ERR_DENIED || (!starting && why->kind != ERR_GONE)) {
         say_refused(r, target, runtime, why);
@@ -462,7 +462,7 @@ static bool add_deep(struct readers *r, struct target *target)
 /* It may be read for its deep stacks alone. */
 static bool has_runtime(const struct target *target)
 {
-    return target->reader != NULL && target->reader->runtime != NULL;
+    return target->runtime.reader != NULL && target->runtime.reader->runtime != NULL;
 }
 
 /* A library that its program has loaded meanwhile, perhaps. */
@@ -484,11 +484,11 @@ static void look_for_extension(struct readers *r, const struct reader *reader)
 static bool look_at(struct readers *r, struct target *target, uint64_t now_ns)
 {
     bool changed = false;
-    target->looked_space = target->space;
-    target->look_again_ns = 0;
-    if (target->reader != NULL &&
-        (target->reader->is_suspect || !still_mapped(target->reader, target))) {
-        drop_reader(r, target->reader);
+    target->runtime.space = target->space;
+    target->runtime.again_ns = 0;
+    if (target->runtime.reader != NULL &&
+        (target->runtime.reader->is_suspect || !still_mapped(target->runtime.reader, target))) {
+        drop_reader(r, target->runtime.reader);
         changed = true;
     }
     for (size_t i = 0; !has_runtime(target) && i < target->maps.len; i++) {
@@ -506,25 +506,25 @@ static bool look_at(struct readers *r, struct target *target, uint64_t now_ns)
         }
         log_say(r->log, LOG_DEBUG, "pid %u (%s): its %s stacks are read from now on", target->pid,
                 target->name, binary->runtime->name);
-        if (target->reader != NULL) {
-            drop_reader(r, target->reader);
+        if (target->runtime.reader != NULL) {
+            drop_reader(r, target->runtime.reader);
         }
         changed = keep_reader(r, reader) || changed;
     }
     if (has_runtime(target)) {
-        look_for_extension(r, target->reader);
+        look_for_extension(r, target->runtime.reader);
     }
-    return (target->deep && target->reader == NULL && add_deep(r, target)) || changed;
+    return (target->runtime.deep && target->runtime.reader == NULL && add_deep(r, target)) || changed;
 }
 
 /* It is looked for again when the process is no longer left out. */
 static bool leave_out(struct readers *r, struct target *target)
 {
-    if (target->reader == NULL) {
+    if (target->runtime.reader == NULL) {
         return false;
     }
-    drop_reader(r, target->reader);
-    target->looked_space = 0;
+    drop_reader(r, target->runtime.reader);
+    target->runtime.space = 0;
     return true;
 }
 
@@ -583,9 +583,9 @@ static bool list_tids_again(struct readers *r, struct reader *reader, uint64_t n
 
 static void note_next_look(struct readers *r, const struct target *target)
 {
-    if (!target->ended && target->maps.len > 0 && target->look_again_ns != 0 &&
-        target->look_again_ns < r->next_look_ns) {
-        r->next_look_ns = target->look_again_ns;
+    if (!target->ended && target->maps.len > 0 && target->runtime.again_ns != 0 &&
+        target->runtime.again_ns < r->next_look_ns) {
+        r->next_look_ns = target->runtime.again_ns;
     }
 }
 
@@ -604,9 +604,9 @@ bool readers_look(struct readers *r, uint64_t now_ns)
             changed = leave_out(r, target) || changed;
             continue;
         }
-        bool due = target->look_again_ns != 0 && now_ns >= target->look_again_ns;
+        bool due = target->runtime.again_ns != 0 && now_ns >= target->runtime.again_ns;
         if (!target->ended && target->maps.len > 0 &&
-            (due || target->looked_space != target->space)) {
+            (due || target->runtime.space != target->space)) {
             changed = look_at(r, target, now_ns) || changed;
         }
         note_next_look(r, target);
@@ -630,7 +630,7 @@ const struct catch_target *readers_table(struct readers *r, size_t *count)
             .state = reader->state,
             .remote = &reader->remote,
             .serial = reader->serial,
-            .deep = reader->target->deep,
+            .deep = reader->target->runtime.deep,
             .tids = reader->tids.list.at,
             .tid_count = reader->tids.list.len,
         };
@@ -644,7 +644,7 @@ const struct catch_target *readers_table(struct readers *r, size_t *count)
 struct reader *readers_of(struct readers *r, const struct target *target, uint64_t serial)
 {
     (void)r;
-    struct reader *reader = target->reader;
+    struct reader *reader = target->runtime.reader;
     return reader != NULL && reader->serial == serial ? reader : NULL;
 }
 
@@ -662,7 +662,7 @@ void readers_walked(struct readers *r, struct reader *reader, enum runtime_end e
     bool failed = end == RUNTIME_UNREADABLE || end == RUNTIME_TORN;
     reader->failed = failed ? reader->failed + 1 : 0;
     if (reader->failed == FAILED_MAX) {
-        reader->target->looked_space = 0; /* it may have become another program unseen */
+        reader->target->runtime.space = 0; /* it may have become another program unseen */
         reader->is_suspect = true;
     }
 }

@@ -218,12 +218,12 @@ static void note_size(struct target *target, const struct record *sample,
     enum { BEYOND_BYTES = 256 }; /* that the end of the frames is told by */
     size_t copied = sample->as.sample.stack_len, len = result->reach + BEYOND_BYTES;
     len = len < copied ? len : copied;
-    target->stacks_seen++;
-    target->stacks_short += result->end == STACK_TRUNCATED;
-    target->stack_most = len > target->stack_most ? (uint32_t)len : target->stack_most;
-    bool needs_half = len > target->stack_bytes / 2;
-    target->stacks_half += needs_half;
-    target->stacks_fit = needs_half ? 0 : target->stacks_fit + 1;
+    target->copy.seen++;
+    target->copy.cut += result->end == STACK_TRUNCATED;
+    target->copy.most = len > target->copy.most ? (uint32_t)len : target->copy.most;
+    bool needs_half = len > target->copy.bytes / 2;
+    target->copy.half += needs_half;
+    target->copy.fit = needs_half ? 0 : target->copy.fit + 1;
 }
 
 static void take_unwound(struct stacks *s, struct profile *p, struct target *target,
@@ -377,8 +377,8 @@ static struct reader *reader_of(struct stacks *s, const struct target *target,
                                 ? NULL
                                 : readers_of(s->readers, target, caught->serial);
     if (reader == NULL || reader->runtime == NULL) {
-        s->shares[SHARE_UNREAD] += caught != NULL && target->reader != NULL &&
-                                   target->reader->runtime != NULL && caught->serial == 0;
+        s->shares[SHARE_UNREAD] += caught != NULL && target->runtime.reader != NULL &&
+                                   target->runtime.reader->runtime != NULL && caught->serial == 0;
         return NULL;
     }
     readers_walked(s->readers, reader, caught->end);
@@ -508,9 +508,9 @@ void stacks_add(struct stacks *s, struct profile *p, const struct record *sample
     }
     profile_add(p, labels_thread(p, thread, caught), node, sample->as.sample.period_ns, 1);
     (void)profile_need(p, needed);
-    target->sampled_ns += sample->as.sample.period_ns;
-    if (sample->time_ns > target->glanced_at_ns && !sample->as.sample.of_burst) {
-        target->since_glance_ns += sample->as.sample.period_ns;
+    target->account.sampled_ns += sample->as.sample.period_ns;
+    if (sample->time_ns > target->account.read_ns && !sample->as.sample.of_burst) {
+        target->account.since_read_ns += sample->as.sample.period_ns;
     }
     s->samples++;
 }
@@ -527,16 +527,16 @@ uint32_t stacks_node_of_event(struct stacks *s, struct profile *p, const struct 
     }
     uint64_t ends[STACK_END_COUNT];
     memcpy(ends, s->ends, sizeof ends);
-    uint32_t seen = target->stacks_seen, cut = target->stacks_short, half = target->stacks_half;
-    uint32_t most = target->stack_most, fit = target->stacks_fit;
+    uint32_t seen = target->copy.seen, cut = target->copy.cut, half = target->copy.half;
+    uint32_t most = target->copy.most, fit = target->copy.fit;
     *thread = targets_thread_id(s->targets, p, target, sample->tid);
     uint32_t node = node_of(s, p, target, sample, NULL);
     memcpy(s->ends, ends, sizeof ends);
-    target->stacks_seen = seen;
-    target->stacks_short = cut;
-    target->stacks_half = half;
-    target->stack_most = most;
-    target->stacks_fit = fit;
+    target->copy.seen = seen;
+    target->copy.cut = cut;
+    target->copy.half = half;
+    target->copy.most = most;
+    target->copy.fit = fit;
     return node;
 }
 
@@ -578,7 +578,7 @@ void stacks_add_settled(struct stacks *s, struct profile *p, uint32_t pid, uint3
     if (target != NULL && cpu_ns > 0) {
         profile_account(p, targets_thread_id(s->targets, p, target, tid), ACCOUNT_NATIVE_NO_PERF,
                         cpu_ns);
-        target->settled_ns += cpu_ns;
+        target->account.settled_ns += cpu_ns;
     }
 }
 
@@ -598,7 +598,7 @@ bool stacks_add_tick(struct stacks *s, struct profile *p, const struct caught *c
     uint32_t thread = targets_thread_id(s->targets, p, target, caught->tid);
     profile_add(p, labels_thread(p, thread, caught), fits ? node : 0, caught->weight_ns, 1);
     (void)profile_need(p, needed);
-    target->sampled_ns += caught->weight_ns;
+    target->account.sampled_ns += caught->weight_ns;
     s->samples++;
     return true;
 }
