@@ -412,7 +412,7 @@ static bool leaves_room(struct perf *p)
     uint64_t wish = perf_wished_pages(p) * proc_page_bytes(), share = perf_ring_bytes(p) / 4;
     uint64_t least = wish < share ? wish : share;
     bool room = perf_open_caught(p, NULL) && perf_caught_bytes(p) >= least &&
-                (!p->sampling.others || perf_others_have_room(p, least));
+                (!p->sampling.extra || perf_extra_have_room(p, least));
     free_caught(p);
     return room;
 }
@@ -504,7 +504,7 @@ void perf_close(struct perf *p)
     free(p->rings);
     free(p->scratch);
     free_caught(p);
-    perf_close_others(p);
+    perf_close_extra(p);
     perf_close_bursts(p);
     *p = (struct perf){0};
 }
@@ -529,10 +529,10 @@ static const struct perf_follower *awaited(const struct perf *p)
     return NULL;
 }
 
-static nfds_t add_extra(struct pollfd *fds, const int extra_fds[static PERF_EXTRA_FDS])
+static nfds_t add_extra(struct pollfd *fds, const int extra_fds[static PERF_WAIT_FDS])
 {
     nfds_t count = 0;
-    for (unsigned i = 0; i < PERF_EXTRA_FDS; i++) {
+    for (unsigned i = 0; i < PERF_WAIT_FDS; i++) {
         if (extra_fds[i] >= 0) {
             fds[count++] = (struct pollfd){.fd = extra_fds[i], .events = POLLIN};
         }
@@ -546,9 +546,9 @@ static int wait_for(struct pollfd *fds, nfds_t count, uint64_t timeout_ns)
     return ppoll(fds, count, &timeout, NULL);
 }
 
-bool perf_wait_aside(struct perf *p, const int extra_fds[static PERF_EXTRA_FDS], uint64_t timeout_ns)
+bool perf_wait_aside(struct perf *p, const int extra_fds[static PERF_WAIT_FDS], uint64_t timeout_ns)
 {
-    struct pollfd fds[PERF_EXTRA_FDS];
+    struct pollfd fds[PERF_WAIT_FDS];
     nfds_t count = add_extra(fds, extra_fds);
     (void)wait_for(fds, count, timeout_ns);
     const struct perf_follower *end = awaited(p);
@@ -556,16 +556,16 @@ bool perf_wait_aside(struct perf *p, const int extra_fds[static PERF_EXTRA_FDS],
     return end != NULL && wait_for(&one, 1, 0) > 0 && (one.revents & POLLHUP) != 0;
 }
 
-bool perf_wait(struct perf *p, const int extra_fds[static PERF_EXTRA_FDS], uint64_t timeout_ns)
+bool perf_wait(struct perf *p, const int extra_fds[static PERF_WAIT_FDS], uint64_t timeout_ns)
 {
-    struct pollfd fds[2 * CPU_COUNT_MAX + PERF_EXTRA_FDS + 1];
+    struct pollfd fds[2 * CPU_COUNT_MAX + PERF_WAIT_FDS + 1];
     nfds_t count = add_extra(fds, extra_fds);
     for (unsigned i = 0; i < p->ring_count; i++) {
         if (p->rings[i].open) {
             fds[count++] = (struct pollfd){.fd = p->rings[i].fd, .events = POLLIN};
         }
-        if (perf_other_fd(p, i) >= 0) {
-            fds[count++] = (struct pollfd){.fd = perf_other_fd(p, i), .events = POLLIN};
+        if (perf_extra_fd(p, i) >= 0) {
+            fds[count++] = (struct pollfd){.fd = perf_extra_fd(p, i), .events = POLLIN};
         }
     }
     const struct perf_follower *end = awaited(p);

@@ -22,24 +22,24 @@ struct perf_ended_count {
 
 /* The rings and what is sampled into them. A record tells by its id which event it comes from;
  * every descriptor has an id of its own, and what it inherits says the same one. */
-struct perf_others {
+struct perf_extras {
     struct perf_ring *rings;
     unsigned char *scratch;
-    struct perf_other event[PERF_OTHERS_MAX];
+    struct perf_extra event[PERF_EXTRA_MAX];
     size_t count;
     struct map ids;       /* id -> place in `event` */
     VEC(uint64_t) closed; /* ids that write no more, until what they wrote was read */
-    struct perf_ended_count ended[PERF_OTHERS_MAX];
+    struct perf_ended_count ended[PERF_EXTRA_MAX];
     uint64_t short_threads;
 };
 
 /* A follower's: one descriptor per event and CPU, -1 where there is none. */
-struct perf_other_fds {
-    uint64_t told[PERF_OTHERS_MAX]; /* of each event's count */
+struct perf_extra_fds {
+    uint64_t told[PERF_EXTRA_MAX]; /* of each event's count */
     int fd[];
 };
 
-static bool is_open(const struct perf_others *o, size_t other)
+static bool is_open(const struct perf_extras *o, size_t other)
 {
     return o->event[other].refused.kind == ERR_NONE;
 }
@@ -49,24 +49,24 @@ static bool is_open(const struct perf_others *o, size_t other)
 /* A software event of fixed period whose samples carry their period is sampled each time it
  * happens, whatever the period (kernel/events/core.c, perf_swevent_event): they go without, and
  * all weigh the same. */
-static uint64_t sample_type_of(const struct perf *p, const struct perf_other *other)
+static uint64_t sample_type_of(const struct perf *p, const struct perf_extra *other)
 {
     uint64_t type = perf_sample_type(p) | PERF_SAMPLE_IDENTIFIER;
     return other->period > 0 ? type & ~(uint64_t)PERF_SAMPLE_PERIOD : type;
 }
 
-uint64_t perf_other_sample_type(const struct perf *p, unsigned other)
+uint64_t perf_extra_sample_type(const struct perf *p, unsigned other)
 {
-    return sample_type_of(p, &p->others->event[other]);
+    return sample_type_of(p, &p->extra->event[other]);
 }
 
 static void set_stack(const struct perf *p, struct perf_event_attr *attr)
 {
     if (attr->sample_stack_user > 0) {
         uint64_t ring_bytes = (uint64_t)perf_wished_pages(p) * proc_page_bytes();
-        for (unsigned i = 0; p->others->rings != NULL && i < p->ring_count; i++) {
-            if (p->others->rings[i].open) {
-                ring_bytes = p->others->rings[i].map_bytes;
+        for (unsigned i = 0; p->extra->rings != NULL && i < p->ring_count; i++) {
+            if (p->extra->rings[i].open) {
+                ring_bytes = p->extra->rings[i].map_bytes;
             }
         }
         uint64_t most = ring_bytes / STACK_SHARE & ~(uint64_t)(STACK_ALIGNMENT - 1);
@@ -77,7 +77,7 @@ static void set_stack(const struct perf *p, struct perf_event_attr *attr)
 
 /* Like the clock's, but for what is counted; what tells of mappings and tasks is left to the
  * clock. */
-static struct perf_event_attr attr_of(const struct perf *p, const struct perf_other *other,
+static struct perf_event_attr attr_of(const struct perf *p, const struct perf_extra *other,
                                       const struct perf_event_attr *clock)
 {
     struct perf_event_attr attr = *clock;
@@ -104,7 +104,7 @@ static struct perf_event_attr attr_of(const struct perf *p, const struct perf_ot
 
 /* ---- what there is ---- */
 
-static void explain(struct perf_other *other, int number)
+static void explain(struct perf_extra *other, int number)
 {
     struct err *err = &other->refused;
     if (number == ENOENT && other->type == PERF_TYPE_HARDWARE) {
@@ -128,7 +128,7 @@ static void explain(struct perf_other *other, int number)
     }
 }
 
-static void probe(const struct perf *p, struct perf_other *other)
+static void probe(const struct perf *p, struct perf_extra *other)
 {
     const struct perf_event_attr clock = {
         .size = sizeof clock,
@@ -152,7 +152,7 @@ static void probe(const struct perf *p, struct perf_other *other)
     }
 }
 
-static bool list_rings(struct perf *p, struct perf_others *o, struct err *err)
+static bool list_rings(struct perf *p, struct perf_extras *o, struct err *err)
 {
     o->rings = calloc(p->ring_count, sizeof *o->rings);
     o->scratch = malloc(PERF_RECORD_MAX_BYTES);
@@ -166,7 +166,7 @@ static bool list_rings(struct perf *p, struct perf_others *o, struct err *err)
     return true;
 }
 
-static void free_others(struct perf *p, struct perf_others *o)
+static void free_others(struct perf *p, struct perf_extras *o)
 {
     if (o == NULL) {
         return;
@@ -181,15 +181,15 @@ static void free_others(struct perf *p, struct perf_others *o)
     free(o);
 }
 
-void perf_close_others(struct perf *p)
+void perf_close_extra(struct perf *p)
 {
-    free_others(p, p->others);
-    p->others = NULL;
+    free_others(p, p->extra);
+    p->extra = NULL;
 }
 
-bool perf_others_have_room(struct perf *p, uint64_t least_bytes)
+bool perf_extra_have_room(struct perf *p, uint64_t least_bytes)
 {
-    struct perf_others *o = calloc(1, sizeof *o);
+    struct perf_extras *o = calloc(1, sizeof *o);
     size_t pages = perf_wished_pages(p);
     bool room = o != NULL && list_rings(p, o, NULL) && perf_open_rings(p, o->rings, &pages, NULL) &&
                 pages * proc_page_bytes() >= least_bytes;
@@ -197,19 +197,19 @@ bool perf_others_have_room(struct perf *p, uint64_t least_bytes)
     return room;
 }
 
-bool perf_open_others(struct perf *p, struct perf_other *others, size_t count)
+bool perf_open_extra(struct perf *p, struct perf_extra *others, size_t count)
 {
     struct err err = {0};
     size_t pages = perf_wished_pages(p);
-    p->others = calloc(1, sizeof *p->others);
-    bool ok = p->others != NULL && list_rings(p, p->others, &err) &&
-              perf_open_rings(p, p->others->rings, &pages, &err);
+    p->extra = calloc(1, sizeof *p->extra);
+    bool ok = p->extra != NULL && list_rings(p, p->extra, &err) &&
+              perf_open_rings(p, p->extra->rings, &pages, &err);
     bool any = false;
     for (size_t i = 0; ok && i < count; i++) {
         if (others[i].refused.kind == ERR_NONE) {
             probe(p, &others[i]);
         }
-        p->others->event[i] = others[i];
+        p->extra->event[i] = others[i];
         any = any || others[i].refused.kind == ERR_NONE;
     }
     for (size_t i = 0; !ok && i < count; i++) {
@@ -217,16 +217,16 @@ bool perf_open_others(struct perf *p, struct perf_other *others, size_t count)
                 "%s cannot be sampled: %s", others[i].name, err.text);
     }
     if (!any) {
-        perf_close_others(p);
+        perf_close_extra(p);
         return false;
     }
-    p->others->count = count;
+    p->extra->count = count;
     return true;
 }
 
-int perf_other_fd(const struct perf *p, unsigned ring)
+int perf_extra_fd(const struct perf *p, unsigned ring)
 {
-    return p->others != NULL && p->others->rings[ring].open ? p->others->rings[ring].fd : -1;
+    return p->extra != NULL && p->extra->rings[ring].open ? p->extra->rings[ring].fd : -1;
 }
 
 /* ---- following ---- */
@@ -240,7 +240,7 @@ static size_t slot_of(const struct perf *p, size_t other, unsigned ring)
 static bool follow_on_ring(struct perf *p, struct perf_follower *f, size_t other, unsigned ring,
                            const struct perf_event_attr *attr)
 {
-    struct perf_others *o = p->others;
+    struct perf_extras *o = p->extra;
     uint64_t id;
     int fd = perf_open_event(attr, (int)f->tid, (int)o->rings[ring].cpu);
     if (fd < 0) {
@@ -251,23 +251,23 @@ static bool follow_on_ring(struct perf *p, struct perf_follower *f, size_t other
         close(fd);
         return false;
     }
-    f->others->fd[slot_of(p, other, ring)] = fd;
+    f->extra->fd[slot_of(p, other, ring)] = fd;
     return true;
 }
 
-void perf_others_follow(struct perf *p, struct perf_follower *f,
+void perf_extra_follow(struct perf *p, struct perf_follower *f,
                         const struct perf_event_attr *clock)
 {
-    struct perf_others *o = p->others;
+    struct perf_extras *o = p->extra;
     if (o == NULL) {
         return;
     }
     size_t slots = o->count * p->ring_count;
-    f->others = malloc(sizeof *f->others + slots * sizeof f->others->fd[0]);
-    bool good = f->others != NULL;
+    f->extra = malloc(sizeof *f->extra + slots * sizeof f->extra->fd[0]);
+    bool good = f->extra != NULL;
     if (good) {
-        memset(f->others->told, 0, sizeof f->others->told);
-        memset(f->others->fd, -1, slots * sizeof f->others->fd[0]);
+        memset(f->extra->told, 0, sizeof f->extra->told);
+        memset(f->extra->fd, -1, slots * sizeof f->extra->fd[0]);
     }
     for (size_t other = 0; good && other < o->count; other++) {
         const struct perf_event_attr attr = attr_of(p, &o->event[other], clock);
@@ -283,7 +283,7 @@ static uint64_t count_of(const struct perf *p, const struct perf_follower *f, si
     uint64_t sum = 0;
     for (unsigned i = 0; i < p->ring_count; i++) {
         uint64_t count = 0;
-        int fd = f->others->fd[slot_of(p, other, i)];
+        int fd = f->extra->fd[slot_of(p, other, i)];
         if (fd >= 0 && read(fd, &count, sizeof count) == sizeof count) {
             sum += count;
         }
@@ -294,8 +294,8 @@ static uint64_t count_of(const struct perf *p, const struct perf_follower *f, si
 /* What a follower has counted since this was called last. */
 static uint64_t take_count(const struct perf *p, struct perf_follower *f, size_t other)
 {
-    uint64_t now = count_of(p, f, other), before = f->others->told[other];
-    f->others->told[other] = now > before ? now : before;
+    uint64_t now = count_of(p, f, other), before = f->extra->told[other];
+    f->extra->told[other] = now > before ? now : before;
     return now > before ? now - before : 0;
 }
 
@@ -308,7 +308,7 @@ static void note_ended(struct perf_ended_count *ended, uint32_t pid, uint64_t co
     }
 }
 
-static void close_event(struct perf_others *o, int fd)
+static void close_event(struct perf_extras *o, int fd)
 {
     uint64_t id;
     if (ioctl(fd, PERF_EVENT_IOC_ID, &id) == 0) {
@@ -320,41 +320,41 @@ static void close_event(struct perf_others *o, int fd)
     close(fd);
 }
 
-void perf_others_unfollow(struct perf *p, struct perf_follower *f)
+void perf_extra_unfollow(struct perf *p, struct perf_follower *f)
 {
-    struct perf_others *o = p->others;
-    if (f->others == NULL) {
+    struct perf_extras *o = p->extra;
+    if (f->extra == NULL) {
         return;
     }
     for (size_t other = 0; other < o->count; other++) {
         note_ended(&o->ended[other], f->pid, take_count(p, f, other));
     }
     for (size_t i = 0; i < o->count * p->ring_count; i++) {
-        if (f->others->fd[i] >= 0) {
-            close_event(o, f->others->fd[i]);
+        if (f->extra->fd[i] >= 0) {
+            close_event(o, f->extra->fd[i]);
         }
     }
-    free(f->others);
-    f->others = NULL;
+    free(f->extra);
+    f->extra = NULL;
 }
 
-void perf_others_set(const struct perf *p, const struct perf_follower *f, unsigned long request)
+void perf_extra_set(const struct perf *p, const struct perf_follower *f, unsigned long request)
 {
-    size_t slots = f->others == NULL ? 0 : p->others->count * p->ring_count;
+    size_t slots = f->extra == NULL ? 0 : p->extra->count * p->ring_count;
     for (size_t i = 0; i < slots; i++) {
-        if (f->others->fd[i] >= 0) {
-            (void)ioctl(f->others->fd[i], request, 0);
+        if (f->extra->fd[i] >= 0) {
+            (void)ioctl(f->extra->fd[i], request, 0);
         }
     }
 }
 
-uint64_t perf_take_other_count(struct perf *p, unsigned other, uint32_t *pid)
+uint64_t perf_take_extra_count(struct perf *p, unsigned other, uint32_t *pid)
 {
-    struct perf_ended_count sum = p->others->ended[other];
-    p->others->ended[other] = (struct perf_ended_count){0};
+    struct perf_ended_count sum = p->extra->ended[other];
+    p->extra->ended[other] = (struct perf_ended_count){0};
     vec_each(&p->followers, f)
     {
-        if (f->others != NULL) {
+        if (f->extra != NULL) {
             note_ended(&sum, f->pid, take_count(p, f, other));
         }
     }
@@ -362,15 +362,15 @@ uint64_t perf_take_other_count(struct perf *p, unsigned other, uint32_t *pid)
     return sum.sum;
 }
 
-uint64_t perf_others_short(const struct perf *p)
+uint64_t perf_extra_short(const struct perf *p)
 {
-    return p->others == NULL ? 0 : p->others->short_threads;
+    return p->extra == NULL ? 0 : p->extra->short_threads;
 }
 
 /* ---- records ---- */
 
 struct drain {
-    const struct perf_others *others;
+    const struct perf_extras *extra;
     void (*each)(void *context, unsigned other, const void *record, size_t len);
     void *context;
 };
@@ -387,12 +387,12 @@ static void on_record(void *context, unsigned ring, const void *record, size_t l
         size_t at = header.type == PERF_RECORD_SAMPLE ? sizeof header : len - sizeof id;
         memcpy(&id, (const char *)record + at, sizeof id);
     }
-    const struct map_slot *slot = map_find(&d->others->ids, id);
-    d->each(d->context, slot == NULL ? PERF_OTHERS_MAX : (unsigned)slot->value, record, len);
+    const struct map_slot *slot = map_find(&d->extra->ids, id);
+    d->each(d->context, slot == NULL ? PERF_EXTRA_MAX : (unsigned)slot->value, record, len);
 }
 
 /* What had been closed before the rings were emptied has no record in them any more. */
-static void forget_closed(struct perf_others *o, size_t count)
+static void forget_closed(struct perf_extras *o, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         struct map_slot *slot = map_find(&o->ids, o->closed.at[i]);
@@ -403,19 +403,19 @@ static void forget_closed(struct perf_others *o, size_t count)
     vec_clear(&o->closed);
 }
 
-void perf_drain_others(struct perf *p,
+void perf_drain_extra(struct perf *p,
                        void (*each)(void *context, unsigned other, const void *record, size_t len),
                        void *context)
 {
-    if (p->others == NULL) {
+    if (p->extra == NULL) {
         return;
     }
-    struct drain drain = {p->others, each, context};
-    size_t closed = p->others->closed.len;
+    struct drain drain = {p->extra, each, context};
+    size_t closed = p->extra->closed.len;
     for (unsigned i = 0; i < p->ring_count; i++) {
-        if (p->others->rings[i].open) {
-            perf_drain_ring(&p->others->rings[i], i, on_record, &drain);
+        if (p->extra->rings[i].open) {
+            perf_drain_ring(&p->extra->rings[i], i, on_record, &drain);
         }
     }
-    forget_closed(p->others, closed);
+    forget_closed(p->extra, closed);
 }

@@ -20,7 +20,7 @@ enum {
 
 void perf_close_follower(struct perf *p, struct perf_follower *f)
 {
-    perf_others_unfollow(p, f);
+    perf_extra_unfollow(p, f);
     for (unsigned i = 0; i < p->ring_count; i++) {
         if (f->fds[i] >= 0) {
             close(f->fds[i]);
@@ -136,7 +136,7 @@ static bool follow(struct perf *p, uint32_t pid, uint32_t tid, const struct perf
     f->tid = tid;
     f->frequency_hz = p->sampling.frequency_hz;
     f->end_fd = -1;
-    f->others = NULL;
+    f->extra = NULL;
     memset(f->fds, -1, p->ring_count * sizeof *f->fds);
     bool ok = !caught || follow_end(p, f, err);
     for (unsigned i = 0; ok && i < p->ring_count; i++) {
@@ -148,7 +148,7 @@ static bool follow(struct perf *p, uint32_t pid, uint32_t tid, const struct perf
         return false;
     }
     note_ids(p, f);
-    perf_others_follow(p, f, attr);
+    perf_extra_follow(p, f, attr);
     return true;
 }
 
@@ -351,7 +351,7 @@ void perf_enable(struct perf *p)
             }
         }
         if (!f->enabled) {
-            perf_others_set(p, f, PERF_EVENT_IOC_ENABLE);
+            perf_extra_set(p, f, PERF_EVENT_IOC_ENABLE);
         }
         f->enabled = true;
     }
@@ -494,7 +494,7 @@ static void disable(const struct perf *p, const struct perf_follower *f)
             (void)ioctl(f->fds[i], PERF_EVENT_IOC_DISABLE, 0);
         }
     }
-    perf_others_set(p, f, PERF_EVENT_IOC_DISABLE);
+    perf_extra_set(p, f, PERF_EVENT_IOC_DISABLE);
 }
 
 void perf_replace(struct perf *p, bool keep)

@@ -57,20 +57,20 @@ void perf_drain_ring(const struct perf_ring *ring, unsigned index,
 /* ---- perf_event.c, for the others ---- */
 
 /* Whether rings of this size could be had as well, now. */
-bool perf_others_have_room(struct perf *p, uint64_t least_bytes);
+bool perf_extra_have_room(struct perf *p, uint64_t least_bytes);
 
 /* Gives a follower the other events: like its clock event, whose attribute is `clock`. */
-void perf_others_follow(struct perf *p, struct perf_follower *f,
+void perf_extra_follow(struct perf *p, struct perf_follower *f,
                         const struct perf_event_attr *clock);
-void perf_others_unfollow(struct perf *p, struct perf_follower *f);
+void perf_extra_unfollow(struct perf *p, struct perf_follower *f);
 
 /* PERF_EVENT_IOC_ENABLE or _DISABLE for all of a follower's. */
-void perf_others_set(const struct perf *p, const struct perf_follower *f, unsigned long request);
+void perf_extra_set(const struct perf *p, const struct perf_follower *f, unsigned long request);
 
 /* A ring's descriptor; -1: there is none. */
-int perf_other_fd(const struct perf *p, unsigned ring);
+int perf_extra_fd(const struct perf *p, unsigned ring);
 
-void perf_close_others(struct perf *p);
+void perf_close_extra(struct perf *p);
 
 /* ---- perf_burst.c, for the others ---- */
 

@@ -180,7 +180,7 @@ struct books {
     struct world world;
     struct images images;
     struct targets targets;
-    struct accounts accounts;
+    struct accounting accounting;
     struct profile profile;
     struct perf perf; /* its counters are one number */
 };
@@ -191,9 +191,9 @@ static void begin(struct books *b)
     b->world = world_here();
     images_init(&b->images, &b->world);
     targets_init(&b->targets, &b->images, false);
-    accounts_init(&b->accounts, &b->targets, PERIOD, false);
-    CHECK(b->accounts.began_ticks > 0);
-    b->accounts.began_ticks = 1; /* as if started before all of the test's processes */
+    accounting_init(&b->accounting, &b->targets, PERIOD, false);
+    CHECK(b->accounting.began_ticks > 0);
+    b->accounting.began_ticks = 1; /* as if started before all of the test's processes */
     CHECK(profile_init(&b->profile, 1 << 22, NULL));
     b->perf.sampling.kernel = true;
 }
@@ -201,16 +201,16 @@ static void begin(struct books *b)
 static void end(struct books *b)
 {
     profile_release(&b->profile);
-    accounts_release(&b->accounts);
+    accounting_release(&b->accounting);
     targets_release(&b->targets);
     images_release(&b->images);
 }
 
-static struct target *follow(struct books *b, uint32_t pid, enum rung rung)
+static struct target *follow(struct books *b, uint32_t pid, enum capture_mode mode)
 {
     struct target *target = targets_get(&b->targets, pid);
-    target->rung = (uint8_t)rung;
-    target->ended = !accounts_adopt(&b->accounts, target);
+    target->capture_mode = (uint8_t)mode;
+    target->ended = !accounting_adopt(&b->accounting, target);
     return target;
 }
 
@@ -248,11 +248,11 @@ static struct cpu_times told_of(const struct worker *worker)
 
 static void look(struct books *b)
 {
-    accounts_discover(&b->accounts, 1);
-    accounts_poll(&b->accounts, &b->profile);
+    accounting_discover(&b->accounting, 1);
+    accounting_poll(&b->accounting, &b->profile);
 }
 
-/* ---- rung 4 ---- */
+/* ---- CAPTURE_PROC ---- */
 
 static void since_adoption(void)
 {
@@ -260,13 +260,13 @@ static void since_adoption(void)
     begin(&b);
     struct worker worker = hire();
     tell(&worker, "b", 150);
-    follow(&b, (uint32_t)worker.pid, RUNG_PROC);
+    follow(&b, (uint32_t)worker.pid, CAPTURE_PROC);
     look(&b);
     CHECK(attributed(&b) <= TICK); /* its life before us is not ours */
     tell(&worker, "b", 200);
     look(&b);
     tell(&worker, "b", 100);
-    accounts_close(&b.accounts, &b.profile, NULL, 7);
+    accounting_close_window(&b.accounting, &b.profile, NULL, 7);
     CHECK(near(attributed(&b), 300 * MS, 3 * TICK));
     CHECK_INT(b.profile.meta.lost_records, 7);
     CHECK_INT(profile_sum(&b.profile).process_cpu_ns, attributed(&b));
@@ -280,7 +280,7 @@ static void user_and_system(void)
     struct books b;
     begin(&b);
     struct worker worker = hire();
-    follow(&b, (uint32_t)worker.pid, RUNG_PROC);
+    follow(&b, (uint32_t)worker.pid, CAPTURE_PROC);
     tell(&worker, "b", 100);
     tell(&worker, "s", 300);
     look(&b);
@@ -298,7 +298,7 @@ static void per_thread(void)
     struct books b;
     begin(&b);
     struct worker worker = hire();
-    struct target *target = follow(&b, (uint32_t)worker.pid, RUNG_PROC);
+    struct target *target = follow(&b, (uint32_t)worker.pid, CAPTURE_PROC);
     tell(&worker, "b", 100);
     look(&b);
     tell(&worker, "t", 200); /* has ended when it is looked at */
@@ -323,7 +323,7 @@ static void many_threads(void)
     struct books b;
     begin(&b);
     struct worker worker = hire();
-    struct target *target = follow(&b, (uint32_t)worker.pid, RUNG_PROC);
+    struct target *target = follow(&b, (uint32_t)worker.pid, CAPTURE_PROC);
     tell(&worker, "i", 100);
     uint64_t seen = 0;
     for (unsigned i = 0; i < 5; i++) { /* fewer looks than it takes to read all threads once */
@@ -332,7 +332,7 @@ static void many_threads(void)
         seen = attributed(&b);
     }
     CHECK(seen < 100 * MS); /* not all is shared out yet … */
-    accounts_close(&b.accounts, &b.profile, NULL, 0);
+    accounting_close_window(&b.accounting, &b.profile, NULL, 0);
     CHECK(near(attributed(&b), 100 * MS, 3 * TICK)); /* … but the window's end leaves nothing */
     CHECK_INT(profile_sum(&b.profile).process_cpu_ns, attributed(&b));
     profile_clear(&b.profile);
@@ -354,7 +354,7 @@ static void idle_then_busy(void)
     struct books b;
     begin(&b);
     struct worker worker = hire();
-    follow(&b, (uint32_t)worker.pid, RUNG_PROC);
+    follow(&b, (uint32_t)worker.pid, CAPTURE_PROC);
     for (unsigned i = 0; i < 30; i++) {
         look(&b);
     }
@@ -372,15 +372,15 @@ static void first_thread_ended(void)
     struct books b;
     begin(&b);
     struct worker worker = hire();
-    struct target *target = follow(&b, (uint32_t)worker.pid, RUNG_PROC);
+    struct target *target = follow(&b, (uint32_t)worker.pid, CAPTURE_PROC);
     tell(&worker, "p", 50);
     look(&b);
     CHECK(!target->ended); /* though /proc shows the process as a zombie */
-    CHECK(accounts_any_alive(&b.accounts));
+    CHECK(accounting_any_alive(&b.accounting));
     kill(worker.pid, SIGKILL);
     siginfo_t info;
     CHECK_INT(waitid(P_PID, (id_t)worker.pid, &info, WEXITED | WNOWAIT), 0);
-    CHECK(!accounts_any_alive(&b.accounts));
+    CHECK(!accounting_any_alive(&b.accounting));
     look(&b);
     CHECK(target->ended);
     CHECK(near(attributed(&b), 50 * MS, 3 * TICK));
@@ -393,7 +393,7 @@ static void children(void)
     struct books b;
     begin(&b);
     struct worker worker = hire(), stranger = hire();
-    follow(&b, (uint32_t)worker.pid, RUNG_PROC);
+    follow(&b, (uint32_t)worker.pid, CAPTURE_PROC);
     tell(&worker, "f", 0);
     uint32_t child = child_of(worker.pid);
     CHECK(child > 0);
@@ -401,7 +401,7 @@ static void children(void)
     tell(&stranger, "b", 50);
     look(&b);
     struct target *found = targets_find(&b.targets, child);
-    CHECK(found != NULL && found->rung == RUNG_PROC);
+    CHECK(found != NULL && found->capture_mode == CAPTURE_PROC);
     CHECK(targets_find(&b.targets, (uint32_t)stranger.pid) == NULL);
     CHECK(targets_find(&b.targets, (uint32_t)getpid()) == NULL);
     CHECK(near(attributed(&b), 120 * MS, 3 * TICK));
@@ -418,7 +418,7 @@ static void generations(unsigned seen)
     struct books b;
     begin(&b);
     struct worker worker = hire();
-    follow(&b, (uint32_t)worker.pid, RUNG_PROC);
+    follow(&b, (uint32_t)worker.pid, CAPTURE_PROC);
     look(&b);
     tell(&worker, "f", 0);
     uint32_t child = child_of(worker.pid);
@@ -442,7 +442,7 @@ static void generations(unsigned seen)
     CHECK(read(worker.answers, &answer, 1) == 1);
     look(&b);
     look(&b);
-    accounts_close(&b.accounts, &b.profile, NULL, 0);
+    accounting_close_window(&b.accounting, &b.profile, NULL, 0);
     if (!near(attributed(&b), 300 * MS, 5 * TICK)) {
         CHECK_INT(seen, -1);
     }
@@ -465,8 +465,8 @@ static void children_before_us(void)
     uint32_t child = child_of(worker.pid);
     tell(&worker, "b", 400);
     begin(&b);
-    b.accounts.began_ticks = UINT64_MAX; /* all of them are older than we */
-    follow(&b, (uint32_t)worker.pid, RUNG_PROC);
+    b.accounting.began_ticks = UINT64_MAX; /* all of them are older than we */
+    follow(&b, (uint32_t)worker.pid, CAPTURE_PROC);
     look(&b);
     CHECK(attributed(&b) <= TICK);
     tell(&worker, "b", 50);
@@ -486,13 +486,13 @@ static void all_processes(void)
 {
     struct books b;
     begin(&b);
-    b.accounts.follow_all = true;
-    b.accounts.began_ticks = UINT64_MAX;
+    b.accounting.follow_all = true;
+    b.accounting.began_ticks = UINT64_MAX;
     struct worker worker = hire();
-    accounts_discover(&b.accounts, 1);
+    accounting_discover(&b.accounting, 1);
     CHECK(targets_find(&b.targets, (uint32_t)worker.pid) != NULL);
     CHECK(targets_find(&b.targets, (uint32_t)getpid()) == NULL); /* but ourselves */
-    accounts_poll(&b.accounts, &b.profile);
+    accounting_poll(&b.accounting, &b.profile);
     CHECK(attributed(&b) < 1000 * MS); /* not what they used since the machine started */
     dismiss(&worker);
     end(&b);
@@ -503,11 +503,11 @@ static void windows_add_up(void)
     struct books b;
     begin(&b);
     struct worker worker = hire();
-    follow(&b, (uint32_t)worker.pid, RUNG_PROC);
+    follow(&b, (uint32_t)worker.pid, CAPTURE_PROC);
     uint64_t sum = 0;
     for (unsigned window = 0; window < 5; window++) {
         tell(&worker, "b", 65);
-        accounts_close(&b.accounts, &b.profile, NULL, 0);
+        accounting_close_window(&b.accounting, &b.profile, NULL, 0);
         sum += attributed(&b);
         CHECK_INT(profile_sum(&b.profile).process_cpu_ns, attributed(&b));
         profile_clear(&b.profile);
@@ -523,11 +523,11 @@ static void gone(void)
     struct books b;
     begin(&b);
     struct target *target = targets_get(&b.targets, GONE);
-    target->rung = RUNG_PROC;
-    CHECK(!accounts_adopt(&b.accounts, target));
-    CHECK(!accounts_any_alive(&b.accounts));
+    target->capture_mode = CAPTURE_PROC;
+    CHECK(!accounting_adopt(&b.accounting, target));
+    CHECK(!accounting_any_alive(&b.accounting));
     look(&b);
-    accounts_close(&b.accounts, &b.profile, NULL, 0);
+    accounting_close_window(&b.accounting, &b.profile, NULL, 0);
     CHECK_INT(attributed(&b), 0);
     end(&b);
 }
@@ -536,16 +536,16 @@ static void no_proc(void)
 {
     struct books b;
     begin(&b);
-    b.accounts.began_ticks = 0; /* our own could not be read */
+    b.accounting.began_ticks = 0; /* our own could not be read */
     struct target *target = targets_get(&b.targets, GONE);
-    target->rung = RUNG_PERF;
-    CHECK(!accounts_adopt(&b.accounts, target));
+    target->capture_mode = CAPTURE_PERF;
+    CHECK(!accounting_adopt(&b.accounting, target));
     CHECK(!target->ended);
-    accounts_close(&b.accounts, &b.profile, &b.perf, 0);
+    accounting_close_window(&b.accounting, &b.profile, &b.perf, 0);
     profile_clear(&b.profile);
     targets_end_window(&b.targets);
     CHECK(targets_find(&b.targets, GONE) == target); /* and keeps its mappings */
-    CHECK(!accounts_any_alive(&b.accounts));
+    CHECK(!accounting_any_alive(&b.accounting));
     end(&b);
 }
 
@@ -554,7 +554,7 @@ static void pid_of_another(void)
     struct books b;
     begin(&b);
     struct worker worker = hire();
-    struct target *target = follow(&b, (uint32_t)worker.pid, RUNG_PROC);
+    struct target *target = follow(&b, (uint32_t)worker.pid, CAPTURE_PROC);
     tell(&worker, "b", 100);
     target->start_ticks += 1000; /* what is there now began later: another process */
     look(&b);
@@ -567,13 +567,13 @@ static void pid_of_another(void)
 /* ---- with perf ---- */
 
 /* A worker that burnt `user_ms` and `system_ms` within the window, and its books. */
-static struct target *after_work(struct books *b, struct worker *worker, enum rung rung,
+static struct target *after_work(struct books *b, struct worker *worker, enum capture_mode mode,
                                  unsigned user_ms, unsigned system_ms)
 {
     begin(b);
     *worker = hire();
     tell(worker, "b", 60); /* before the window */
-    struct target *target = follow(b, (uint32_t)worker->pid, rung);
+    struct target *target = follow(b, (uint32_t)worker->pid, mode);
     tell(worker, "b", user_ms);
     tell(worker, "s", system_ms);
     return target;
@@ -581,7 +581,7 @@ static struct target *after_work(struct books *b, struct worker *worker, enum ru
 
 static void close_books(struct books *b, struct worker *worker)
 {
-    accounts_close(&b->accounts, &b->profile, &b->perf, 0);
+    accounting_close_window(&b->accounting, &b->profile, &b->perf, 0);
     dismiss(worker);
 }
 
@@ -600,15 +600,15 @@ static void glanced_at(void)
 {
     struct books b;
     struct worker worker;
-    struct target *target = after_work(&b, &worker, RUNG_PERF, 200, 0);
+    struct target *target = after_work(&b, &worker, CAPTURE_PERF, 200, 0);
     sampled_part(&b, target, 185 * MS);
-    accounts_glance(&b.accounts, 1, false);
+    accounting_refresh(&b.accounting, 1, false);
     CHECK_INT(target->account.read_ns, 1);
     uint64_t booked_ns = target->account.last.user_ns + target->account.last.system_ns - target->account.before.user_ns -
                          target->account.before.system_ns;
     target->account.since_read_ns = 10 * MS; /* one sample later than the glance */
     dismiss(&worker);
-    accounts_close(&b.accounts, &b.profile, &b.perf, 0);
+    accounting_close_window(&b.accounting, &b.profile, &b.perf, 0);
     CHECK_INT(attributed(&b), booked_ns + 10 * MS);
     CHECK_INT(attributed(&b), profile_sum(&b.profile).process_cpu_ns);
     end(&b);
@@ -619,15 +619,15 @@ static void counters_beyond_the_books(void)
 {
     struct books b;
     struct worker worker;
-    struct target *target = after_work(&b, &worker, RUNG_PERF, 200, 0);
+    struct target *target = after_work(&b, &worker, CAPTURE_PERF, 200, 0);
     sampled_part(&b, target, 220 * MS);
-    accounts_glance(&b.accounts, 1, false);
+    accounting_refresh(&b.accounting, 1, false);
     uint64_t booked_ns = target->account.last.user_ns + target->account.last.system_ns - target->account.before.user_ns -
                          target->account.before.system_ns;
     dismiss(&worker);
     targets_exit(&b.targets, target->pid, target->pid, 300 * MS);
     b.perf.ended_count_ns = 290 * MS;
-    accounts_close(&b.accounts, &b.profile, &b.perf, 0);
+    accounting_close_window(&b.accounting, &b.profile, &b.perf, 0);
     /* a period, and two ticks by which the books may be cut, are all that can be missing */
     CHECK(attributed(&b) <= booked_ns + 31 * MS);
     CHECK(attributed(&b) >= booked_ns);
@@ -639,22 +639,22 @@ static void rarely_glanced_at(void)
 {
     struct books b;
     struct worker worker;
-    struct target *target = after_work(&b, &worker, RUNG_PERF, 50, 0);
-    accounts_glance(&b.accounts, 1000 * MS, false);
+    struct target *target = after_work(&b, &worker, CAPTURE_PERF, 50, 0);
+    accounting_refresh(&b.accounting, 1000 * MS, false);
     CHECK_INT(target->account.read_ns, 1000 * MS);
     target->threads_seen = 2000; /* half a millisecond each: once a second */
-    accounts_glance(&b.accounts, 1999 * MS, false);
+    accounting_refresh(&b.accounting, 1999 * MS, false);
     CHECK_INT(target->account.read_ns, 1000 * MS);
-    accounts_glance(&b.accounts, 1999 * MS, true); /* it is about to end */
+    accounting_refresh(&b.accounting, 1999 * MS, true); /* it is about to end */
     CHECK_INT(target->account.read_ns, 1999 * MS);
     CHECK_INT(target->threads_seen, 1); /* as the books say */
     target->began_ns = 1000 * MS; /* a sixteenth of its life */
-    accounts_glance(&b.accounts, 2050 * MS, false);
+    accounting_refresh(&b.accounting, 2050 * MS, false);
     CHECK_INT(target->account.read_ns, 1999 * MS);
-    accounts_glance(&b.accounts, 2249 * MS, false);
+    accounting_refresh(&b.accounting, 2249 * MS, false);
     CHECK_INT(target->account.read_ns, 2249 * MS);
     target->threads_seen = 2000;
-    accounts_glance(&b.accounts, 3249 * MS, false);
+    accounting_refresh(&b.accounting, 3249 * MS, false);
     CHECK_INT(target->account.read_ns, 3249 * MS);
     dismiss(&worker);
     end(&b);
@@ -664,7 +664,7 @@ static void all_sampled(void)
 {
     struct books b;
     struct worker worker;
-    struct target *target = after_work(&b, &worker, RUNG_PERF, 200, 0);
+    struct target *target = after_work(&b, &worker, CAPTURE_PERF, 200, 0);
     sampled_part(&b, target, 185 * MS); /* less than 15 % below the books */
     close_books(&b, &worker);
     CHECK_INT(attributed(&b), profile_sum(&b.profile).process_cpu_ns);
@@ -677,7 +677,7 @@ static void partly_lost(void)
 {
     struct books b;
     struct worker worker;
-    struct target *target = after_work(&b, &worker, RUNG_PERF, 300, 0);
+    struct target *target = after_work(&b, &worker, CAPTURE_PERF, 300, 0);
     uint64_t seen = sampled_part(&b, target, 100 * MS);
     close_books(&b, &worker);
     CHECK_INT(attributed(&b), profile_sum(&b.profile).process_cpu_ns);
@@ -690,7 +690,7 @@ static void kernel_hidden(void)
 {
     struct books b;
     struct worker worker;
-    struct target *target = after_work(&b, &worker, RUNG_PERF_USER, 100, 300);
+    struct target *target = after_work(&b, &worker, CAPTURE_PERF_USER, 100, 300);
     uint64_t system_ns = target->account.before.system_ns;
     sampled_part(&b, target, 20 * MS); /* and most user code was lost */
     b.perf.sampling.kernel = false;
@@ -710,7 +710,7 @@ static void sampled_in_bursts(void)
     struct books b;
     struct worker worker;
     for (uint32_t samples = 5; samples <= 50; samples += 45) {
-        struct target *target = after_work(&b, &worker, RUNG_PERF, 300, 0);
+        struct target *target = after_work(&b, &worker, CAPTURE_PERF, 300, 0);
         uint64_t seen = sampled_part(&b, target, 100 * MS);
         target->bursts.samples = samples;
         close_books(&b, &worker);
@@ -726,7 +726,7 @@ static void user_sampled_in_bursts(void)
 {
     struct books b;
     struct worker worker;
-    struct target *target = after_work(&b, &worker, RUNG_PERF_USER, 200, 100);
+    struct target *target = after_work(&b, &worker, CAPTURE_PERF_USER, 200, 100);
     uint64_t system_ns = told_of(&worker).system_ns - target->account.before.system_ns;
     (void)sampled_part(&b, target, 500 * MS);
     target->bursts.samples = 50;
@@ -741,7 +741,7 @@ static void more_sampled_than_booked(void)
 {
     struct books b;
     struct worker worker;
-    struct target *target = after_work(&b, &worker, RUNG_PERF, 30, 0);
+    struct target *target = after_work(&b, &worker, CAPTURE_PERF, 30, 0);
     sampled_part(&b, target, 500 * MS);
     close_books(&b, &worker);
     CHECK_INT(attributed(&b), profile_sum(&b.profile).process_cpu_ns);
@@ -753,10 +753,10 @@ static void times_gone_back(void)
 {
     struct books b;
     struct worker worker;
-    struct target *target = after_work(&b, &worker, RUNG_PERF, 30, 0);
+    struct target *target = after_work(&b, &worker, CAPTURE_PERF, 30, 0);
     target->account.before.user_ns = UINT64_MAX; /* as if the books had been larger */
     target->account.before.system_ns = UINT64_MAX / 2;
-    b.accounts.counted_ns = UINT64_MAX; /* and the counters too */
+    b.accounting.counted_ns = UINT64_MAX; /* and the counters too */
     close_books(&b, &worker);
     CHECK_INT(attributed(&b), 0);
     end(&b);
@@ -766,7 +766,7 @@ static struct target *ended(struct books *b, uint32_t pid, uint64_t lived_ns, ui
 {
     targets_fork(&b->targets, pid, pid, GONE, GONE, 1000);
     struct target *target = targets_find(&b->targets, pid);
-    target->rung = RUNG_PERF;
+    target->capture_mode = CAPTURE_PERF;
     if (sampled_ns > 0) {
         sampled_part(b, target, sampled_ns);
     }
@@ -783,7 +783,7 @@ static void ended_between_samples(void)
         ended(&b, GONE + i, i == 10 ? 3 * MS : 1 * MS, 0);
     }
     b.perf.ended_count_ns = 6 * MS; /* what the counters say of all of them */
-    accounts_close(&b.accounts, &b.profile, &b.perf, 0);
+    accounting_close_window(&b.accounting, &b.profile, &b.perf, 0);
     CHECK(near(attributed(&b), 6 * MS, 20)); /* none is dropped, none invented */
     CHECK(near(account(&b, ACCOUNT_LOST), 6 * MS, 20));
     CHECK(near(profile_sum(&b.profile).process_cpu_ns, 6 * MS, 20));
@@ -793,7 +793,7 @@ static void ended_between_samples(void)
         most = cpu_ns > most ? cpu_ns : most;
     }
     CHECK(near(most, 1500000, 1000)); /* the one that lived three times as long has three times */
-    CHECK_INT(b.accounts.counted_ns, 6 * MS);
+    CHECK_INT(b.accounting.counted_ns, 6 * MS);
     end(&b);
 }
 
@@ -802,20 +802,20 @@ static void unseen_ones_are_folded(void)
 {
     struct books b;
     begin(&b);
-    targets_get(&b.targets, GONE)->rung = RUNG_PROC; /* their parent, whom nobody asks here */
+    targets_get(&b.targets, GONE)->capture_mode = CAPTURE_PROC; /* their parent, whom nobody asks here */
     for (uint32_t i = 1; i <= 300; i++) {
         ended(&b, GONE - i, 2 * MS, 0);
     }
     memcpy(ended(&b, GONE - 301, 400 * MS, 0)->name, "other", 6);
     ended(&b, GONE - 302, 900 * MS, 800 * MS);
-    accounts_glance(&b.accounts, 500 * MS, false);
+    accounting_refresh(&b.accounting, 500 * MS, false);
     CHECK_INT(b.targets.aside.len, 302);
-    accounts_glance(&b.accounts, 800 * MS, false); /* their last records may still come */
+    accounting_refresh(&b.accounting, 800 * MS, false); /* their last records may still come */
     CHECK_INT(b.targets.aside.len, 302);
-    accounts_glance(&b.accounts, 3000 * MS, false);
+    accounting_refresh(&b.accounting, 3000 * MS, false);
     CHECK_INT(b.targets.aside.len, 3); /* one of each name, and the sampled one */
     b.perf.ended_count_ns = 800 * MS + 300 * MS + 5 * MS;
-    accounts_close(&b.accounts, &b.profile, &b.perf, 0);
+    accounting_close_window(&b.accounting, &b.profile, &b.perf, 0);
     CHECK(near(attributed(&b), 1105 * MS, 1 * MS));
     CHECK_INT(b.profile.processes.len, 4);
     uint64_t most = 0;
@@ -831,8 +831,8 @@ static void unseen_ones_are_folded(void)
     targets_end_window(&b.targets);
     CHECK_INT(b.targets.aside.len + b.targets.all.len, 0);
     ended(&b, GONE - 1, 2 * MS, 0); /* the next window folds by itself */
-    accounts_glance(&b.accounts, 4000 * MS, false);
-    accounts_glance(&b.accounts, 6000 * MS, false);
+    accounting_refresh(&b.accounting, 4000 * MS, false);
+    accounting_refresh(&b.accounting, 6000 * MS, false);
     CHECK_INT(b.targets.aside.len, 1);
     end(&b);
 }
@@ -843,8 +843,8 @@ static void polled_ones_are_forgotten(void)
     struct books b;
     begin(&b);
     struct worker worker = hire(), older = hire();
-    follow(&b, (uint32_t)worker.pid, RUNG_PROC);
-    follow(&b, (uint32_t)older.pid, RUNG_PROC);
+    follow(&b, (uint32_t)worker.pid, CAPTURE_PROC);
+    follow(&b, (uint32_t)older.pid, CAPTURE_PROC);
     tell(&worker, "b", 100);
     tell(&older, "b", 50);
     look(&b);
@@ -853,7 +853,7 @@ static void polled_ones_are_forgotten(void)
     look(&b);
     CHECK_INT(b.targets.aside.len, 0);
     CHECK_INT(b.targets.all.len, 1);
-    accounts_close(&b.accounts, &b.profile, NULL, 0);
+    accounting_close_window(&b.accounting, &b.profile, NULL, 0);
     CHECK(near(attributed(&b), 150 * MS, 3 * TICK));
     CHECK_INT(profile_sum(&b.profile).process_cpu_ns, attributed(&b));
     dismiss(&older);
@@ -867,7 +867,7 @@ static void ended_with_samples(void)
     ended(&b, GONE + 1, 900 * MS, 800 * MS);
     ended(&b, GONE + 2, 5 * MS, 0);
     b.perf.ended_count_ns = 805 * MS;
-    accounts_close(&b.accounts, &b.profile, &b.perf, 0);
+    accounting_close_window(&b.accounting, &b.profile, &b.perf, 0);
     CHECK(near(attributed(&b), 805 * MS, 1 * MS));
     end(&b);
 }
@@ -877,10 +877,10 @@ static void counters_of_the_window(void)
     struct books b;
     begin(&b);
     b.perf.ended_count_ns = 5000 * MS; /* of windows before */
-    b.accounts.counted_ns = 5000 * MS;
+    b.accounting.counted_ns = 5000 * MS;
     ended(&b, GONE + 1, 1 * MS, 0);
     b.perf.ended_count_ns += 1 * MS;
-    accounts_close(&b.accounts, &b.profile, &b.perf, 0);
+    accounting_close_window(&b.accounting, &b.profile, &b.perf, 0);
     CHECK(near(attributed(&b), 1 * MS, 20));
     end(&b);
 }
@@ -890,7 +890,7 @@ static void idle_target(void)
     struct books b;
     begin(&b);
     struct worker worker = hire();
-    follow(&b, (uint32_t)worker.pid, RUNG_PERF);
+    follow(&b, (uint32_t)worker.pid, CAPTURE_PERF);
     close_books(&b, &worker);
     CHECK_INT(attributed(&b), 0);
     CHECK_INT(b.profile.processes.len, 1); /* no row for who did nothing */
@@ -901,7 +901,7 @@ static void full_profile(void)
 {
     struct books b;
     struct worker worker;
-    struct target *target = after_work(&b, &worker, RUNG_PERF, 100, 0);
+    struct target *target = after_work(&b, &worker, CAPTURE_PERF, 100, 0);
     (void)target;
     b.profile.max_bytes = b.profile.limit_bytes = 0;
     close_books(&b, &worker);
@@ -910,14 +910,14 @@ static void full_profile(void)
     end(&b);
 }
 
-static void rung_changed(void)
+static void mode_changed(void)
 {
     struct books b;
     struct worker worker;
-    struct target *target = after_work(&b, &worker, RUNG_PERF, 100, 0);
+    struct target *target = after_work(&b, &worker, CAPTURE_PERF, 100, 0);
     sampled_part(&b, target, 100 * MS);
-    CHECK(accounts_adopt(&b.accounts, target)); /* a set-uid program took the right away */
-    target->rung = RUNG_PROC;
+    CHECK(accounting_adopt(&b.accounting, target)); /* a set-uid program took the right away */
+    target->capture_mode = CAPTURE_PROC;
     tell(&worker, "b", 100);
     close_books(&b, &worker);
     CHECK(near(attributed(&b), 200 * MS, 3 * TICK));
@@ -932,7 +932,7 @@ static void left_out_without_perf(void)
     struct books b;
     begin(&b);
     struct worker worker = hire();
-    struct target *target = follow(&b, (uint32_t)worker.pid, RUNG_PROC);
+    struct target *target = follow(&b, (uint32_t)worker.pid, CAPTURE_PROC);
     target->filter.excluded = target->filter.skipped = true;
     tell(&worker, "b", 100);
     look(&b);
@@ -954,7 +954,7 @@ static void left_out_without_perf(void)
     CHECK(!target->filter.skipped);
     target->filter.excluded = true;
     tell(&worker, "b", 100);
-    accounts_close(&b.accounts, &b.profile, NULL, 0);
+    accounting_close_window(&b.accounting, &b.profile, NULL, 0);
     CHECK(near(attributed(&b), 250 * MS, 4 * TICK));
     CHECK_INT(profile_sum(&b.profile).process_cpu_ns, attributed(&b));
     dismiss(&worker);
@@ -967,7 +967,7 @@ static void of_age_asleep(void)
     struct books b;
     begin(&b);
     struct worker worker = hire();
-    struct target *target = follow(&b, (uint32_t)worker.pid, RUNG_PROC);
+    struct target *target = follow(&b, (uint32_t)worker.pid, CAPTURE_PROC);
     uint64_t now_ns = clock_mono_ns();
     target->filter.of_age_ns = now_ns + 3600 * NS_PER_S;
     target->filter.skipped = true;
@@ -981,7 +981,7 @@ static void of_age_asleep(void)
     }
     dismiss(&worker);
     target->ended = true;
-    choose_close_window(&b.targets, clock_mono_ns());
+    selection_close_window(&b.targets, clock_mono_ns());
     CHECK(!target->filter.skipped);
     end(&b);
 }
@@ -990,7 +990,7 @@ static void left_out_on_perf(void)
 {
     struct books b;
     struct worker worker;
-    struct target *target = after_work(&b, &worker, RUNG_PERF, 200, 0);
+    struct target *target = after_work(&b, &worker, CAPTURE_PERF, 200, 0);
     target->filter.excluded = target->filter.skipped = true;
     target->filter.excluded_ns = 190 * MS;
     close_books(&b, &worker);
@@ -1004,7 +1004,7 @@ static void left_out_for_a_part(void)
 {
     struct books b;
     struct worker worker;
-    struct target *target = after_work(&b, &worker, RUNG_PERF, 300, 0);
+    struct target *target = after_work(&b, &worker, CAPTURE_PERF, 300, 0);
     target->filter.excluded_ns = 100 * MS;
     sampled_part(&b, target, 195 * MS);
     close_books(&b, &worker);
@@ -1021,13 +1021,13 @@ static void left_out_and_ended(void)
     struct books b;
     begin(&b);
     struct target *in = targets_get(&b.targets, GONE), *out = targets_get(&b.targets, GONE + 1);
-    in->rung = out->rung = RUNG_PERF;
+    in->capture_mode = out->capture_mode = CAPTURE_PERF;
     in->ended = out->ended = true;
     out->filter.excluded = out->filter.skipped = true;
     out->filter.excluded_ns = 300 * MS;
     sampled_part(&b, in, 100 * MS);
     b.perf.ended_count_ns = 440 * MS; /* a tenth more than was sampled */
-    accounts_close(&b.accounts, &b.profile, &b.perf, 0);
+    accounting_close_window(&b.accounting, &b.profile, &b.perf, 0);
     /* 40 ms more than was sampled: a period's tail for each, and a quarter of the rest for 100 of 400 ms */
     CHECK(near(attributed(&b), 115 * MS, MS));
     CHECK_INT(profile_sum(&b.profile).process_cpu_ns, attributed(&b));
@@ -1040,16 +1040,16 @@ static void events_begin(void)
     struct books b;
     begin(&b);
     struct worker worker = hire();
-    struct target *target = follow(&b, (uint32_t)worker.pid, RUNG_PROC);
+    struct target *target = follow(&b, (uint32_t)worker.pid, CAPTURE_PROC);
     tell(&worker, "b", 100);
     look(&b);
     tell(&worker, "b", 50);
-    accounts_begin_events(&b.accounts, &b.profile, target);
-    target->rung = RUNG_PERF;
+    accounting_begin_events(&b.accounting, &b.profile, target);
+    target->capture_mode = CAPTURE_PERF;
     uint64_t polled = account(&b, ACCOUNT_NATIVE_NO_PERF) + account(&b, ACCOUNT_KERNEL_HIDDEN);
     CHECK(near(polled, 150 * MS, 3 * TICK));
     tell(&worker, "b", 200);
-    accounts_close(&b.accounts, &b.profile, &b.perf, 0);
+    accounting_close_window(&b.accounting, &b.profile, &b.perf, 0);
     CHECK(near(account(&b, ACCOUNT_LOST), 200 * MS, 3 * TICK)); /* no sample came here */
     CHECK(near(attributed(&b), 350 * MS, 3 * TICK));
     CHECK_INT(profile_sum(&b.profile).process_cpu_ns, attributed(&b));
@@ -1098,4 +1098,4 @@ TESTS({"what was polled and gets events keeps both parts", events_begin},
       {"the counters count from window to window", counters_of_the_window},
       {"an idle process has no row", idle_target},
       {"a full profile loses no time and makes no row of nothing", full_profile},
-      {"a process that changes its rung keeps both parts", rung_changed})
+      {"a process that changes its capture mode keeps both parts", mode_changed})

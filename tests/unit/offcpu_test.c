@@ -181,7 +181,7 @@ static pid_t start_sleeper(struct scene *s)
         _exit(0);
     }
     struct target *target = targets_get(&s->targets, (uint32_t)child);
-    target->rung = RUNG_PERF;
+    target->capture_mode = CAPTURE_PERF;
     buf_init(&text, 4096);
     for (unsigned i = 0; i < 1000; i++) {
         if (proc_read((uint32_t)child, (uint32_t)child, "syscall", &text, NULL) &&

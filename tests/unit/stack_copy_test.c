@@ -10,7 +10,7 @@ static uint32_t wanted_with(uint32_t bytes, uint32_t seen, uint32_t cut, uint32_
                                   .copy.cut = cut,
                                   .copy.half = half,
                                   .copy.most = most};
-    return dumps_wanted(&target);
+    return stack_copy_wanted(&target);
 }
 
 static uint32_t wanted(uint32_t bytes, uint32_t seen, uint32_t cut, uint32_t half)
@@ -23,7 +23,7 @@ static void grows_when_stacks_are_cut(void)
     CHECK_INT(wanted(16384, 100, 3, 50), 32768);
     CHECK_INT(wanted(16384, 100, 2, 50), 16384); /* 2 % are not more than 2 % */
     CHECK_INT(wanted(16384, 100, 50, 50), 32768);
-    CHECK_INT(wanted(16384, 100, 51, 50), DUMPS_MOST_BYTES); /* most of them: no time for steps */
+    CHECK_INT(wanted(16384, 100, 51, 50), STACK_COPY_MAX_BYTES); /* most of them: no time for steps */
 }
 
 static void few_stacks_prove_nothing(void)
@@ -45,7 +45,7 @@ static uint32_t wanted_of_fitting(uint32_t bytes, uint32_t fit, uint32_t most, u
                                   .copy.cut = cut,
                                   .copy.fit = fit,
                                   .copy.most = most};
-    return dumps_wanted(&target);
+    return stack_copy_wanted(&target);
 }
 
 /* A program that ciphers for a second may sign with larger frames in the next. */
@@ -72,10 +72,10 @@ static void shrinks_at_once(void)
 
 static void has_ends(void)
 {
-    CHECK_INT(wanted(DUMPS_MOST_BYTES, 100, 100, 100), DUMPS_MOST_BYTES);
-    CHECK_INT(wanted(40960, 100, 100, 100), DUMPS_MOST_BYTES);
-    CHECK_INT(wanted(DUMPS_LEAST_BYTES, 500, 0, 0), DUMPS_LEAST_BYTES);
-    CHECK_INT(DUMPS_MOST_BYTES % 8, 0); /* the kernel refuses other sizes */
+    CHECK_INT(wanted(STACK_COPY_MAX_BYTES, 100, 100, 100), STACK_COPY_MAX_BYTES);
+    CHECK_INT(wanted(40960, 100, 100, 100), STACK_COPY_MAX_BYTES);
+    CHECK_INT(wanted(STACK_COPY_MIN_BYTES, 500, 0, 0), STACK_COPY_MIN_BYTES);
+    CHECK_INT(STACK_COPY_MAX_BYTES % 8, 0); /* the kernel refuses other sizes */
 }
 
 TESTS({"a size doubles when more than 2 % of the stacks are cut", grows_when_stacks_are_cut},

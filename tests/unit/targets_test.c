@@ -326,13 +326,13 @@ static void fork_inherits(void)
     struct targets *t = &table.t;
     targets_comm(t, GONE, GONE, STR("parent"), true);
     struct target *parent = targets_find(t, GONE);
-    parent->rung = RUNG_PERF;
+    parent->capture_mode = CAPTURE_PERF;
     map(t, parent, 0x10000, 0x20000, 0x1000);
     targets_fork(t, GONE + 1, GONE + 1, GONE, GONE, 77);
     struct target *child = targets_find(t, GONE + 1);
     CHECK(child != NULL);
     CHECK_TEXT(child->name, "parent");
-    CHECK_INT(child->rung, RUNG_PERF);
+    CHECK_INT(child->capture_mode, CAPTURE_PERF);
     CHECK_INT(child->began_ns, 77);
     CHECK_INT(child->parent_pid, GONE);
     CHECK_INT(child->alive, 1);
@@ -474,7 +474,7 @@ static void ended_unrecorded_thread(void)
     begin(&table);
     struct targets *t = &table.t;
     uint32_t own = (uint32_t)getpid();
-    targets_get(t, own)->rung = RUNG_PROC;
+    targets_get(t, own)->capture_mode = CAPTURE_PROC;
     targets_thread(t, own, own);
     targets_thread(t, own, GONE);
     targets_thread(t, own, GONE + 1)->window = t->window; /* it has a row in this window */
@@ -793,7 +793,7 @@ TESTS({"a pid's owner is not taken for the one that /proc shows later", next_own
       {"a new process's mappings are read often for 5 s, or 25 with a runtime, then seldom", often_for_so_long},
       {"mappings whose text is long are read at longer pauses, and often for no longer", long_maps},
       {"mappings of what has long been running are read seldom, unless they were refused for a moment", long_running},
-      {"a forked process inherits name, rung and a copy of the mappings", fork_inherits},
+      {"a forked process inherits name, capture mode and a copy of the mappings", fork_inherits},
       {"a process forked by a thread has the thread's name", fork_takes_the_threads_name},
       {"exec forgets all mappings, a rename none", exec_clears},
       {"a process ends with its last thread, whichever that is", alive_counts},

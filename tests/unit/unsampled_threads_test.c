@@ -120,13 +120,13 @@ static void hottest_first(void)
 
 static void hot_is_a_hundredth(void)
 {
-    struct left_thread thread = {.cpu_ns = 7 * MS, .asked_ns = 10 * S};
-    CHECK(left_out_is_hot(&thread, 17 * MS, 11 * S));
-    CHECK(!left_out_is_hot(&thread, 16 * MS, 11 * S));
-    CHECK(!left_out_is_hot(&thread, 7 * MS, 10 * S));
-    CHECK(!left_out_is_hot(&thread, 5 * MS, 11 * S)); /* the tid is another thread's now */
+    struct unsampled_thread thread = {.cpu_ns = 7 * MS, .asked_ns = 10 * S};
+    CHECK(unsampled_is_hot(&thread, 17 * MS, 11 * S));
+    CHECK(!unsampled_is_hot(&thread, 16 * MS, 11 * S));
+    CHECK(!unsampled_is_hot(&thread, 7 * MS, 10 * S));
+    CHECK(!unsampled_is_hot(&thread, 5 * MS, 11 * S)); /* the tid is another thread's now */
     thread.asked_ns = 0;
-    CHECK(!left_out_is_hot(&thread, 900 * S, 11 * S)); /* what it used before it was asked tells nothing */
+    CHECK(!unsampled_is_hot(&thread, 900 * S, 11 * S)); /* what it used before it was asked tells nothing */
 }
 
 static bool is_followed(const struct perf *perf, uint32_t tid)
@@ -181,7 +181,7 @@ static bool with_few_descriptors(void *context)
     struct world world = world_here();
     struct images images;
     struct targets targets;
-    struct left_out left = {0};
+    struct unsampled_threads left = {0};
     images_init(&images, &world);
     targets_init(&targets, &images, false);
     targets_get(&targets, own);
@@ -190,11 +190,11 @@ static bool with_few_descriptors(void *context)
         late++;
     }
     size_t followers = perf.followers.len, others = perf.left.ids.len;
-    left_out_take(&left, own, &perf.left);
-    CHECK_INT(left_out_look(&left, &perf, &targets, 1 * S), 0);
+    unsampled_add(&left, own, &perf.left);
+    CHECK_INT(unsampled_check(&left, &perf, &targets, 1 * S), 0);
     have_burn(late, 200);
-    CHECK_INT(left_out_look(&left, &perf, &targets, 1 * S + 1), 0); /* once a second at most */
-    CHECK_INT(left_out_look(&left, &perf, &targets, 7 * S), 1);
+    CHECK_INT(unsampled_check(&left, &perf, &targets, 1 * S + 1), 0); /* once a second at most */
+    CHECK_INT(unsampled_check(&left, &perf, &targets, 7 * S), 1);
     CHECK(is_followed(&perf, hands[late].tid));
     CHECK_INT(perf.followers.len, followers); /* in the place of an idle one */
     CHECK_INT(left.threads.len, others);
@@ -202,9 +202,9 @@ static bool with_few_descriptors(void *context)
     uint64_t counted_ns = perf_count_ns(&perf);
     CHECK(counted_ns > 10 * MS);
     dismiss();
-    (void)left_out_look(&left, &perf, &targets, 20 * S);
+    (void)unsampled_check(&left, &perf, &targets, 20 * S);
     CHECK_INT(left.threads.len, 0); /* gone */
-    left_out_release(&left);
+    unsampled_release(&left);
     targets_release(&targets);
     images_release(&images);
     perf_close(&perf);

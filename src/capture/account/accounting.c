@@ -27,16 +27,16 @@ enum {
     RATE_TICKS = 10, /* that make a rate: in fewer one tick is too much of it */
 };
 
-static bool read_stat(struct accounts *a, uint32_t pid, uint32_t tid, struct proc_stat *out)
+static bool read_stat(struct accounting *a, uint32_t pid, uint32_t tid, struct proc_stat *out)
 {
     return proc_read(pid, tid, "stat", &a->text, NULL) &&
            stat_parse(buf_slice(&a->text), out, NULL);
 }
 
-void accounts_init(struct accounts *a, struct targets *targets, uint64_t period_ns,
+void accounting_init(struct accounting *a, struct targets *targets, uint64_t period_ns,
                    bool follow_all)
 {
-    *a = (struct accounts){.targets = targets,
+    *a = (struct accounting){.targets = targets,
                            .tick_ns = proc_tick_ns(),
                            .period_ns = period_ns,
                            .follow_all = follow_all};
@@ -46,7 +46,7 @@ void accounts_init(struct accounts *a, struct targets *targets, uint64_t period_
     a->began_ticks = read_stat(a, proc_own_pid(), 0, &own) ? own.start_ticks : 0;
 }
 
-void accounts_release(struct accounts *a)
+void accounting_release(struct accounting *a)
 {
     buf_release(&a->text);
     vec_release(&a->pids.ids);
@@ -54,7 +54,7 @@ void accounts_release(struct accounts *a)
     map_release(&a->folded);
 }
 
-static struct cpu_times times_of(const struct accounts *a, const struct proc_stat *stat)
+static struct cpu_times times_of(const struct accounting *a, const struct proc_stat *stat)
 {
     return (struct cpu_times){
         .user_ns = stat->utime_ticks * a->tick_ns,
@@ -76,19 +76,19 @@ static uint64_t sum_of(const struct cpu_times *times)
 /* Its CPU time comes from /proc, not from events. */
 static bool is_polled(const struct target *target)
 {
-    return target->rung == RUNG_PROC || target->rung == RUNG_RUNTIME;
+    return target->capture_mode == CAPTURE_PROC || target->capture_mode == CAPTURE_RUNTIME;
 }
 
-static void judge(struct accounts *a, struct target *target)
+static void judge(struct accounting *a, struct target *target)
 {
-    if (a->choose != NULL) {
-        choose_judge(a->choose, target, clock_mono_ns());
+    if (a->selection != NULL) {
+        selection_evaluate(a->selection, target, clock_mono_ns());
     }
 }
 
 /* Reads the present times; notes the end of the process. A zombie's times are final and readable; what
  * is known to have ended and is no zombie is another process under the same pid. */
-static bool update_times(struct accounts *a, struct target *target)
+static bool update_times(struct accounting *a, struct target *target)
 {
     struct proc_stat stat;
     if (targets_find(a->targets, target->pid) != target || !read_stat(a, target->pid, 0, &stat) ||
@@ -109,7 +109,7 @@ static bool update_times(struct accounts *a, struct target *target)
     return true;
 }
 
-bool accounts_adopt(struct accounts *a, struct target *target)
+bool accounting_adopt(struct accounting *a, struct target *target)
 {
     if (!update_times(a, target)) {
         return false;
@@ -119,7 +119,7 @@ bool accounts_adopt(struct accounts *a, struct target *target)
     return true;
 }
 
-static bool glance(struct accounts *a, struct target *target, uint64_t now_ns)
+static bool glance(struct accounting *a, struct target *target, uint64_t now_ns)
 {
     uint64_t used_ns = sum_of(&target->account.last), apart_ns = beyond(now_ns, target->account.read_ns);
     if (!update_times(a, target)) {
@@ -133,23 +133,24 @@ static bool glance(struct accounts *a, struct target *target, uint64_t now_ns)
     return true;
 }
 
-bool accounts_used(struct accounts *a, struct target *target, uint64_t *cpu_ns)
+bool accounting_cpu_time(struct accounting *a, struct target *target, uint64_t *cpu_ns)
 {
     if (target->ended || !glance(a, target, clock_mono_ns())) {
         return false;
     }
-    *cpu_ns = target->account.last.user_ns + (target->rung == RUNG_PERF_USER ? 0 : target->account.last.system_ns);
+    *cpu_ns = target->account.last.user_ns;
+    *cpu_ns += target->capture_mode == CAPTURE_PERF_USER ? 0 : target->account.last.system_ns;
     return true;
 }
 
-bool accounts_goes_on(struct accounts *a, const struct target *target)
+bool accounting_is_running(struct accounting *a, const struct target *target)
 {
     struct proc_stat stat;
     return read_stat(a, target->pid, 0, &stat) && !stat_is_ending(&stat) &&
            (target->start_ticks == 0 || target->start_ticks == stat.start_ticks);
 }
 
-bool accounts_any_alive(struct accounts *a)
+bool accounting_any_alive(struct accounting *a)
 {
     if (a->polled_alive) {
         a->polled_alive = false;
@@ -166,21 +167,21 @@ bool accounts_any_alive(struct accounts *a)
     return false;
 }
 
-/* ---- rung 4: accounting from /proc ---- */
+/* ---- CAPTURE_PROC: accounting from /proc ---- */
 
-static bool begin_polled(struct accounts *a, const struct proc_stat *stat)
+static bool begin_polled(struct accounting *a, const struct proc_stat *stat)
 {
     struct target *target = targets_begin(a->targets, stat->pid);
     if (target == NULL) {
         return false;
     }
     const struct target *parent = targets_find(a->targets, stat->ppid);
-    target->rung = RUNG_PROC;
+    target->capture_mode = CAPTURE_PROC;
     target->unsampled.is = parent != NULL && parent->unsampled.is;
     target->parent_pid = stat->ppid;
     target->start_ticks = stat->start_ticks;
     if (stat->start_ticks < a->began_ticks) {
-        (void)accounts_adopt(a, target); /* what it used before us is not this window's */
+        (void)accounting_adopt(a, target); /* what it used before us is not this window's */
     }
     judge(a, target);
     return true;
@@ -190,24 +191,24 @@ static bool begin_polled(struct accounts *a, const struct proc_stat *stat)
 static enum scan_answer consider(void *context, const struct proc_stat *stat,
                                  struct scan_known *known)
 {
-    struct accounts *a = context;
+    struct accounting *a = context;
     const struct target *parent = targets_find(a->targets, stat->ppid);
     bool ours = parent != NULL && is_polled(parent);
     if (!ours && (!a->follow_all || stat_has_ended(stat))) {
         return known->looks < STRANGER_LOOKS ? SCAN_LATER : SCAN_NEVER;
     }
-    if (!ours && a->choose != NULL && !choose_takes(a->choose, stat, known)) {
+    if (!ours && a->selection != NULL && !selection_accepts(a->selection, stat, known)) {
         return SCAN_LATER;
     }
     return begin_polled(a, stat) ? SCAN_TAKEN : SCAN_LATER;
 }
 
-void accounts_discover(struct accounts *a, uint64_t now_ns)
+void accounting_discover(struct accounting *a, uint64_t now_ns)
 {
     scan_round(&a->scan, now_ns, consider, a);
 }
 
-static void account_thread(struct accounts *a, struct profile *p, struct target *target,
+static void account_thread(struct accounting *a, struct profile *p, struct target *target,
                            uint32_t tid, uint64_t user_ns, uint64_t system_ns)
 {
     uint32_t thread = targets_thread_id(a->targets, p, target, tid);
@@ -216,7 +217,7 @@ static void account_thread(struct accounts *a, struct profile *p, struct target 
 }
 
 /* A thread's CPU time since it was read last. */
-static uint64_t thread_delta_ns(struct accounts *a, const struct target *target, uint32_t tid)
+static uint64_t thread_delta_ns(struct accounting *a, const struct target *target, uint32_t tid)
 {
     struct target_thread *thread = targets_thread(a->targets, target->pid, tid);
     struct proc_schedstat sched = {0};
@@ -231,7 +232,7 @@ static uint64_t thread_delta_ns(struct accounts *a, const struct target *target,
 
 /* Shares the process's new time out among its threads by their own clocks, which are exact where the
  * process's books count in ticks. The first thread has the rest, and ended threads' time with it. */
-static void share_out(struct accounts *a, struct profile *p, struct target *target)
+static void share_out(struct accounting *a, struct profile *p, struct target *target)
 {
     uint64_t user_ns = target->account.pending_user_ns, left_user = user_ns;
     uint64_t system_ns = target->account.pending_system_ns, left_system = system_ns;
@@ -262,7 +263,7 @@ static void share_out(struct accounts *a, struct profile *p, struct target *targ
 
 /* A process whose runtime is read has its time by its samples; what they do not explain at the window's
  * end has a name. */
-static void settle_samples(struct accounts *a, struct profile *p, struct target *target)
+static void settle_samples(struct accounting *a, struct profile *p, struct target *target)
 {
     uint64_t total_ns = target->account.pending_user_ns + target->account.pending_system_ns;
     uint64_t cpu_ns = beyond(total_ns, target->account.settled_ns), sampled_ns = target->account.sampled_ns;
@@ -289,7 +290,7 @@ static uint64_t unseen_children_ns(struct target *target, const struct cpu_times
 }
 
 /* Whose books hold an ended process's time: its parent's, or those of that one's parent. */
-static struct target *heir_of(struct accounts *a, const struct target *target)
+static struct target *heir_of(struct accounting *a, const struct target *target)
 {
     struct target *heir = targets_find(a->targets, target->parent_pid);
     for (unsigned i = 0; heir != NULL && heir->ended && i < GENERATIONS_MAX; i++) {
@@ -300,45 +301,45 @@ static struct target *heir_of(struct accounts *a, const struct target *target)
 
 /* The cost follows what runs: an idle process is looked at ten times more rarely, one of thousands of
  * threads as well, and of a process's threads about forty per second are read. */
-static bool is_due(const struct accounts *a, const struct target *target)
+static bool is_due(const struct accounting *a, const struct target *target)
 {
     uint32_t every = target->threads_seen / THREADS_PER_LOOK + 1;
     every = target->account.idle_polls >= IDLE_POLLS && every < IDLE_POLLS ? (uint32_t)IDLE_POLLS : every;
     return (a->polls + target->pid) % every == 0;
 }
 
-static bool threads_are_due(const struct accounts *a, const struct target *target)
+static bool threads_are_due(const struct accounting *a, const struct target *target)
 {
     uint32_t every = target->threads_seen / THREADS_PER_POLL + 1;
     return target->ended || (a->polls + target->pid) % every == 0;
 }
 
 /* What a target used since it was polled last, and children of it that nobody saw. */
-static void take_polled(struct accounts *a, struct profile *p, struct target *target,
+static void take_polled(struct accounting *a, struct profile *p, struct target *target,
                         const struct cpu_times *was)
 {
     uint64_t user_ns = beyond(target->account.last.user_ns, was->user_ns);
     uint64_t system_ns = beyond(target->account.last.system_ns, was->system_ns);
     uint64_t children_ns = unseen_children_ns(target, was);
-    if (a->choose != NULL && a->choose->filters && (a->polls + target->pid) % JUDGE_POLLS == 0) {
+    if (a->selection != NULL && a->selection->filters && (a->polls + target->pid) % JUDGE_POLLS == 0) {
         judge(a, target); /* an exec that leaves the name as it is */
     }
     target->account.idle_polls = user_ns + system_ns > 0 ? 0 : target->account.idle_polls + 1;
     target->account.lifetime_ns += user_ns + system_ns + children_ns;
-    if (targets_is_left_out(target, a->now_ns)) {
+    if (targets_is_excluded(target, a->now_ns)) {
         return;
     }
     target->filter.skipped = false;
     target->account.pending_user_ns += user_ns;
     target->account.pending_system_ns += system_ns;
-    children_ns = a->choose != NULL && a->choose->active ? 0 : children_ns;
+    children_ns = a->selection != NULL && a->selection->active ? 0 : children_ns;
     if (children_ns > 0) {
         account_thread(a, p, target, target->pid, children_ns, 0);
     }
     target->account.attributed_ns += user_ns + system_ns + children_ns;
 }
 
-static void poll_target(struct accounts *a, struct profile *p, struct target *target, bool last)
+static void poll_target(struct accounting *a, struct profile *p, struct target *target, bool last)
 {
     struct cpu_times was = target->account.last;
     bool known = update_times(a, target);
@@ -346,7 +347,7 @@ static void poll_target(struct accounts *a, struct profile *p, struct target *ta
         take_polled(a, p, target, &was);
         a->polled_alive = a->polled_alive || !target->ended;
     }
-    if (target->rung == RUNG_RUNTIME) {
+    if (target->capture_mode == CAPTURE_RUNTIME) {
         /* of one that has ended there may be samples still */
         last ? settle_samples(a, p, target) : (void)0;
     } else if (last || target->ended || threads_are_due(a, target)) {
@@ -362,14 +363,14 @@ static void poll_target(struct accounts *a, struct profile *p, struct target *ta
 /* One system call in the place of two dozen microseconds of reading. A process that used no CPU time has
  * neither ended nor become another program nor waited for a child; one that hardly runs, and used less than the
  * books tell, is read now and then. */
-static bool slept(const struct accounts *a, struct target *target)
+static bool slept(const struct accounting *a, struct target *target)
 {
     bool settled = target->account.pending_user_ns + target->account.pending_system_ns == 0;
     uint64_t now_ns = 0;
     if (target->account.idle_polls == 0 && target->threads_seen >= THREADS_PER_LOOK) {
         return false; /* it ran just now, and the kernel would add up its threads' times twice */
     }
-    if ((!settled && target->rung != RUNG_RUNTIME) ||
+    if ((!settled && target->capture_mode != CAPTURE_RUNTIME) ||
         !clock_process_cpu_ns(target->pid, &now_ns)) {
         return false;
     }
@@ -380,7 +381,7 @@ static bool slept(const struct accounts *a, struct target *target)
         target->account.idle_polls++;
         target->account.skipped_polls++;
         /* it lives, and may end asleep: of age it was in, though it has no CPU time */
-        target->filter.skipped = target->filter.skipped && targets_is_left_out(target, a->now_ns);
+        target->filter.skipped = target->filter.skipped && targets_is_excluded(target, a->now_ns);
         return true;
     }
     target->account.clock_ns = now_ns;
@@ -388,7 +389,7 @@ static bool slept(const struct accounts *a, struct target *target)
     return false;
 }
 
-static void poll_all(struct accounts *a, struct profile *p, bool last)
+static void poll_all(struct accounting *a, struct profile *p, bool last)
 {
     a->polls++;
     a->polled_alive = false;
@@ -399,7 +400,7 @@ static void poll_all(struct accounts *a, struct profile *p, bool last)
         if (is_polled(target) && !target->ended &&
             (last || (is_due(a, target) && !slept(a, target)))) {
             poll_target(a, p, target, last);
-        } else if (last && target->ended && target->rung == RUNG_RUNTIME) {
+        } else if (last && target->ended && target->capture_mode == CAPTURE_RUNTIME) {
             settle_samples(a, p, target);
         }
     }
@@ -408,7 +409,7 @@ static void poll_all(struct accounts *a, struct profile *p, bool last)
 /* ---- those that ended ---- */
 
 /* 0 is no process: the profile is full, and element 0 stays as it is. */
-static void add_to_process(struct accounts *a, struct profile *p, struct target *target,
+static void add_to_process(struct accounting *a, struct profile *p, struct target *target,
                            uint64_t cpu_ns)
 {
     uint32_t process = targets_process_id(a->targets, p, target);
@@ -433,30 +434,30 @@ static uint64_t known_ns(const struct target *target)
                           ? target->account.sampled_ns + target->filter.excluded_ns
                           : beyond(sum_of(&target->account.last), sum_of(&target->account.before)) +
                                 since_glance_ns(target);
-    return own_ns + target->account.others_known_ns;
+    return own_ns + target->account.folded_known_ns;
 }
 
 /* How much more a process that ended may have used: at most what it lived, and hardly more than one period,
  * because beyond that it would have been sampled again. The books cut both times to whole ticks. */
-static uint64_t tail_ns(const struct accounts *a, const struct target *target)
+static uint64_t tail_ns(const struct accounting *a, const struct target *target)
 {
     uint64_t lived = beyond(target->ended_ns, target->began_ns);
     uint64_t most = a->period_ns + (target->account.read_ns == 0 ? 0 : 2 * a->tick_ns);
     uint64_t own_ns = most;
     if (target->began_ns != 0) {
-        uint64_t left = beyond(lived, known_ns(target) - target->account.others_known_ns) + 1;
+        uint64_t left = beyond(lived, known_ns(target) - target->account.folded_known_ns) + 1;
         /* kernel code that is not sampled may run however long */
-        own_ns = target->rung == RUNG_PERF_USER || left < most ? left : most;
+        own_ns = target->capture_mode == CAPTURE_PERF_USER || left < most ? left : most;
     }
-    return own_ns + target->account.others_tails_ns;
+    return own_ns + target->account.folded_tails_ns;
 }
 
 /* Of all of one tree and name that came and went unseen between two glances one stands for the others: what they
  * used is known as a sum only, and hundreds per second of them would fill window and profile. */
-static bool is_folded(struct accounts *a, struct target *target)
+static bool is_folded(struct accounting *a, struct target *target)
 {
     uint64_t key = hash_u64(trees_root(a->targets, target)) ^ str_hash(str_of(target->name)) ^
-                   target->rung ^ (uint64_t)target->filter.skipped << 32;
+                   target->capture_mode ^ (uint64_t)target->filter.skipped << 32;
     struct map_slot *slot = map_find(&a->folded, key);
     struct target *first = slot == NULL ? NULL : (struct target *)(uintptr_t)slot->value;
     if (first == NULL) {
@@ -466,14 +467,14 @@ static bool is_folded(struct accounts *a, struct target *target)
     if (first == target || strcmp(first->name, target->name) != 0) {
         return false;
     }
-    first->account.others_tails_ns += tail_ns(a, target);
-    first->account.others_known_ns += known_ns(target);
-    a->spent_left_out += target->filter.skipped;
+    first->account.folded_tails_ns += tail_ns(a, target);
+    first->account.folded_known_ns += known_ns(target);
+    a->ended_excluded += target->filter.skipped;
     return true;
 }
 
 struct tidying {
-    struct accounts *accounts;
+    struct accounting *accounting;
     struct profile *profile; /* null: those on perf */
     uint64_t now_ns;
 };
@@ -481,20 +482,20 @@ struct tidying {
 static bool is_spent(void *context, struct target *target)
 {
     const struct tidying *t = context;
-    struct accounts *a = t->accounts;
+    struct accounting *a = t->accounting;
     bool ran_before = target->start_ticks != 0 && target->start_ticks < a->began_ticks;
     if (ran_before || target->runtime.reader != NULL || target->account.sampled_ns > 0 || target->account.settled_ns > 0) {
         return false;
     }
     if (t->profile != NULL) {
-        if (target->rung != RUNG_PROC) {
+        if (target->capture_mode != CAPTURE_PROC) {
             return false;
         }
         if (target->account.attributed_ns > 0) {
             add_to_process(a, t->profile, target, target->account.attributed_ns);
         }
         /* of age by now, though it slept since */
-        a->spent_left_out += target->filter.skipped && targets_is_left_out(target, a->now_ns);
+        a->ended_excluded += target->filter.skipped && targets_is_excluded(target, a->now_ns);
         return true;
     }
     if (target->ended_ns == 0) {
@@ -504,14 +505,14 @@ static bool is_spent(void *context, struct target *target)
            t->now_ns >= target->ended_ns + SPENT_AFTER_MS * NS_PER_MS && is_folded(a, target);
 }
 
-static void tidy(struct accounts *a, struct profile *p, uint64_t now_ns)
+static void tidy(struct accounting *a, struct profile *p, uint64_t now_ns)
 {
     struct tidying context = {a, p, now_ns};
     targets_drop(a->targets, is_spent, &context); /* none that ended at this very look */
     targets_set_aside(a->targets);
 }
 
-void accounts_poll(struct accounts *a, struct profile *p)
+void accounting_poll(struct accounting *a, struct profile *p)
 {
     poll_all(a, p, false);
     tidy(a, p, 0);
@@ -530,7 +531,7 @@ static bool may_glance(const struct target *target, uint64_t now_ns)
     return target->account.read_ns == 0 || beyond(now_ns, target->account.read_ns) >= apart_ns;
 }
 
-void accounts_glance(struct accounts *a, uint64_t now_ns, bool last)
+void accounting_refresh(struct accounting *a, uint64_t now_ns, bool last)
 {
     bool many = a->targets->all.len > GLANCE_ALL_MAX;
     vec_each(&a->targets->all, slot)
@@ -544,10 +545,10 @@ void accounts_glance(struct accounts *a, uint64_t now_ns, bool last)
     tidy(a, NULL, now_ns);
 }
 
-void accounts_begin_events(struct accounts *a, struct profile *p, struct target *target)
+void accounting_begin_events(struct accounting *a, struct profile *p, struct target *target)
 {
     poll_target(a, p, target, false);
-    if (target->rung == RUNG_RUNTIME) {
+    if (target->capture_mode == CAPTURE_RUNTIME) {
         settle_samples(a, p, target);
     } else {
         share_out(a, p, target);
@@ -564,7 +565,7 @@ void accounts_begin_events(struct accounts *a, struct profile *p, struct target 
 
 /* Samples that were taken seldom, for the sake of the profiler's budget, stand for all: whenever the period
  * changes, and at the end, a part of one has no sample of its own, for each thread and each CPU it ran on. */
-static bool is_between_samples(const struct accounts *a, const struct target *target, uint64_t rest)
+static bool is_between_samples(const struct accounting *a, const struct target *target, uint64_t rest)
 {
     uint64_t threads = target->threads_seen > 0 ? target->threads_seen : 1;
     return target->account.sampled_ns > 0 && a->lost_records == 0 && rest / threads <= a->unsampled_ns;
@@ -574,15 +575,15 @@ static bool is_between_samples(const struct accounts *a, const struct target *ta
  * in step: it stands still inside context switches and runs on during interrupts, and both amount to
  * a few per cent of a busy server. Within WEIGH_MAX_PERCENT or the noise, and when nothing was lost, the
  * period is taken as the books measure it; what remains beyond has a name of its own. Samples of bursts
- * (session_burst.c) are drawn by lot and stand for all that it did, however much the books say that was. */
-static void explain_rest(struct accounts *a, struct profile *p, struct target *target,
+ * (bursts.c) are drawn by lot and stand for all that it did, however much the books say that was. */
+static void explain_rest(struct accounting *a, struct profile *p, struct target *target,
                          uint64_t cpu_ns, uint64_t system_ns)
 {
     uint64_t sampled_ns = target->account.sampled_ns;
     uint64_t rest = beyond(cpu_ns, sampled_ns);
     uint32_t thread = targets_thread_id(a->targets, p, target, target->pid);
     bool bursts = target->bursts.samples >= BURST_SAMPLES_LEAST;
-    if (target->rung == RUNG_PERF_USER) {
+    if (target->capture_mode == CAPTURE_PERF_USER) {
         uint64_t hidden = bursts && cpu_ns > system_ns ? system_ns : rest < system_ns ? rest : system_ns;
         profile_account(p, thread, ACCOUNT_KERNEL_HIDDEN, hidden);
         rest = beyond(rest, hidden);
@@ -603,11 +604,11 @@ static void explain_rest(struct accounts *a, struct profile *p, struct target *t
     }
 }
 
-static void close_living(struct accounts *a, struct profile *p, struct target *target)
+static void close_living(struct accounting *a, struct profile *p, struct target *target)
 {
     uint64_t user_ns = beyond(target->account.last.user_ns, target->account.before.user_ns);
     uint64_t system_ns = beyond(target->account.last.system_ns, target->account.before.system_ns);
-    uint64_t left_out_user_ns = target->filter.excluded_ns < user_ns ? target->filter.excluded_ns : user_ns;
+    uint64_t excluded_user_ns = target->filter.excluded_ns < user_ns ? target->filter.excluded_ns : user_ns;
     if (target->filter.skipped) {
         target->account.before = target->account.last;
         target->account.carried_ns = 0;
@@ -619,13 +620,13 @@ static void close_living(struct accounts *a, struct profile *p, struct target *t
     }
     target->account.before = target->account.last;
     target->account.carried_ns = 0;
-    system_ns = beyond(system_ns, target->filter.excluded_ns - left_out_user_ns);
-    user_ns -= left_out_user_ns;
+    system_ns = beyond(system_ns, target->filter.excluded_ns - excluded_user_ns);
+    user_ns -= excluded_user_ns;
     add_to_process(a, p, target, user_ns + system_ns);
     explain_rest(a, p, target, user_ns + system_ns, system_ns);
 }
 
-static void close_ended(struct accounts *a, struct profile *p, struct target *target,
+static void close_ended(struct accounting *a, struct profile *p, struct target *target,
                         uint64_t share_ns)
 {
     uint64_t cpu_ns = beyond(known_ns(target) + share_ns, target->filter.excluded_ns);
@@ -635,7 +636,7 @@ static void close_ended(struct accounts *a, struct profile *p, struct target *ta
     add_to_process(a, p, target, cpu_ns);
     if (target->account.sampled_ns == 0) {
         profile_account(p, targets_thread_id(a->targets, p, target, target->pid),
-                        target->rung == RUNG_PERF_USER ? ACCOUNT_KERNEL_HIDDEN : ACCOUNT_LOST,
+                        target->capture_mode == CAPTURE_PERF_USER ? ACCOUNT_KERNEL_HIDDEN : ACCOUNT_LOST,
                         cpu_ns);
         return;
     }
@@ -651,7 +652,7 @@ static uint64_t unglanced_ns(const struct target *target)
 }
 
 /* Its part of what its tree has for those that ended: for their tails first. */
-static uint64_t share_of(const struct accounts *a, const struct tree *tree,
+static uint64_t share_of(const struct accounting *a, const struct tree *tree,
                          const struct target *target)
 {
     double share = (double)tree->to_tails_ns * (double)tail_ns(a, target) / (double)tree->tails_ns;
@@ -663,7 +664,7 @@ static uint64_t share_of(const struct accounts *a, const struct tree *tree,
 }
 
 /* Settles the living; adds up what they and all samples of the ended explain. */
-static void close_all_living(struct accounts *a, struct profile *p, struct trees *trees)
+static void close_all_living(struct accounting *a, struct profile *p, struct trees *trees)
 {
     vec_each(&a->targets->all, slot)
     {
@@ -672,9 +673,9 @@ static void close_all_living(struct accounts *a, struct profile *p, struct trees
             continue;
         }
         struct tree *tree = trees_of(trees, target);
-        bool stands_for_others = target->account.others_tails_ns > 0;
+        bool stands_for_folded = target->account.folded_tails_ns > 0;
         uint64_t earlier_ns = target->account.carried_ns;
-        target->account.final_known = !stands_for_others && update_times(a, target);
+        target->account.final_known = !stands_for_folded && update_times(a, target);
         if (target->account.final_known) {
             uint64_t booked_ns = beyond(beyond(sum_of(&target->account.last), sum_of(&target->account.before)), earlier_ns);
             uint64_t sampled_ns = target->account.sampled_ns + target->filter.excluded_ns; /* by the clock that counts */
@@ -688,7 +689,7 @@ static void close_all_living(struct accounts *a, struct profile *p, struct trees
     }
 }
 
-static void close_on_perf(struct accounts *a, struct profile *p, struct perf *perf,
+static void close_on_perf(struct accounting *a, struct profile *p, struct perf *perf,
                           uint64_t counted_ns)
 {
     struct trees trees;
@@ -707,7 +708,7 @@ static void close_on_perf(struct accounts *a, struct profile *p, struct perf *pe
     trees_release(&trees);
 }
 
-void accounts_close(struct accounts *a, struct profile *p, struct perf *perf, uint64_t lost_records)
+void accounting_close_window(struct accounting *a, struct profile *p, struct perf *perf, uint64_t lost_records)
 {
     targets_recall(a->targets);
     map_clear(&a->folded);

@@ -11,29 +11,29 @@
  *   user code only may be sampled  the rest is "[kernel, hidden]", up to the system time
  *   records were lost, many ticks were late, a process lived shorter than a sample, nothing was sampled for
  *   a while (budget.h)   "[lost]"
- *   perf is refused (rung 4)       user time is "[native, no perf]", system time "[kernel, hidden]",
+ *   perf is refused (CAPTURE_PROC) user time is "[native, no perf]", system time "[kernel, hidden]",
  *                                  per thread, by polling /proc
- *   perf is refused, and a runtime's stacks are read (rung 3)   the threads' own clocks weigh the samples;
+ *   perf is refused, and a runtime's stacks are read (CAPTURE_RUNTIME)   the threads' own clocks weigh the samples;
  *                                  beyond 15 % the rest is "[native, no perf]"
  *
- * Processes that ended cannot be asked any more. accounts_glance reads the books of the living: of young
+ * Processes that ended cannot be asked any more. accounting_refresh reads the books of the living: of young
  * processes four times a second, of old ones and those of more than 500 threads more rarely, so that only
  * the rest of such a process's life is by its samples. Of those that came and went between two glances the
  * events' own counters tell the sum; without perf it stands in their parents' times of waited-for children.
  * Of such without a sample only one per name is kept, and has what falls to all of that name: churn costs no
  * memory.
  *
- * Of a target that is left out (choose.h) the books are read all the same, so that the sums stay right, and
+ * Of a target that is left out (selection.h) the books are read all the same, so that the sums stay right, and
  * nothing of them is attributed. One that was left out for a part of the window has the rest: its books less the
  * weight of the samples that were dropped. With filters, the time of children that nobody saw alive belongs
  * to nobody: it cannot be told whether they would fit.
  *
- * Call order: accounts_init; accounts_adopt for each process that ran before us; during the window
- * accounts_poll (rung 4 only, every ACCOUNTS_POLL_MS); accounts_close at its end, before the profile
+ * Call order: accounting_init; accounting_adopt for each process that ran before us; during the window
+ * accounting_poll (CAPTURE_PROC only, every ACCOUNTING_POLL_MS); accounting_close_window at its end, before the profile
  * is handed over and targets_end_window is called.
  */
-#ifndef CAPTURE_ACCOUNTS_H
-#define CAPTURE_ACCOUNTS_H
+#ifndef CAPTURE_ACCOUNT_ACCOUNTING_H
+#define CAPTURE_ACCOUNT_ACCOUNTING_H
 
 #include "capture/follow/selection.h"
 #include "capture/follow/scan.h"
@@ -41,9 +41,9 @@
 #include "os/perf.h"
 #include "os/proc.h"
 
-enum { ACCOUNTS_POLL_MS = 100 };
+enum { ACCOUNTING_POLL_MS = 100 };
 
-struct accounts {
+struct accounting {
     struct targets *targets;
     uint64_t tick_ns;
     uint64_t period_ns;      /* of sampling */
@@ -59,44 +59,44 @@ struct accounts {
     bool polled_alive;       /* the last poll read of one that it lives, and nobody has asked since */
     uint64_t now_ns;         /* monotonic: of the poll */
     struct scan scan;
-    struct choose *choose;   /* null: every process fits */
-    uint64_t spent_left_out; /* targets of this window that were dropped, and had been left out */
-    struct map folded;       /* name and rung -> the target that stands for those that ended unseen */
+    struct selection *selection;   /* null: every process fits */
+    uint64_t ended_excluded; /* targets of this window that were dropped, and had been left out */
+    struct map folded;       /* name and capture mode -> the target that stands for those that ended unseen */
     bool follow_all;         /* -a without perf: every process that fits is a target */
 };
 
-void accounts_init(struct accounts *a, struct targets *targets, uint64_t period_ns,
+void accounting_init(struct accounting *a, struct targets *targets, uint64_t period_ns,
                    bool follow_all);
-void accounts_release(struct accounts *a);
+void accounting_release(struct accounting *a);
 
 /* Takes the present times of a process as the beginning; false when it is gone. */
-bool accounts_adopt(struct accounts *a, struct target *target);
+bool accounting_adopt(struct accounting *a, struct target *target);
 
 /* Reads the books of one on perf; false when it has ended. `cpu_ns`: what samples can be of, as of its start. */
-bool accounts_used(struct accounts *a, struct target *target, uint64_t *cpu_ns);
+bool accounting_cpu_time(struct accounting *a, struct target *target, uint64_t *cpu_ns);
 
-/* Finds processes that targets on rung 4 have started (or, with follow_all, all processes). */
-void accounts_discover(struct accounts *a, uint64_t now_ns);
+/* Finds processes that targets on CAPTURE_PROC have started (or, with follow_all, all processes). */
+void accounting_discover(struct accounting *a, uint64_t now_ns);
 
-/* Adds the CPU time that targets on rung 4 used since the last poll. */
-void accounts_poll(struct accounts *a, struct profile *p);
+/* Adds the CPU time that targets on CAPTURE_PROC used since the last poll. */
+void accounting_poll(struct accounting *a, struct profile *p);
 
 /* Reads the books of targets on perf, so that they are known up to now when a target ends before the
  * window does and can no longer be asked. Called four times a second; now_ns is monotonic. `last`: they
  * are about to go, so that none is left out. */
-void accounts_glance(struct accounts *a, uint64_t now_ns, bool last);
+void accounting_refresh(struct accounting *a, uint64_t now_ns, bool last);
 
 /* Closes the window's books. perf may be null. */
-void accounts_close(struct accounts *a, struct profile *p, struct perf *perf,
+void accounting_close_window(struct accounting *a, struct profile *p, struct perf *perf,
                     uint64_t lost_records);
 
 /* A target that was polled gets events: what it used so far is attributed, and its books begin anew. */
-void accounts_begin_events(struct accounts *a, struct profile *p, struct target *target);
+void accounting_begin_events(struct accounting *a, struct profile *p, struct target *target);
 
 /* Does any target still run? Asked right after a poll, by what that read. */
-bool accounts_any_alive(struct accounts *a);
+bool accounting_any_alive(struct accounting *a);
 
 /* Does this one, and goes on? Not while its first thread ends. */
-bool accounts_goes_on(struct accounts *a, const struct target *target);
+bool accounting_is_running(struct accounting *a, const struct target *target);
 
 #endif

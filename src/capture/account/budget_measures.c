@@ -51,24 +51,24 @@ bool session_is_suspended(const struct session *s)
 
 /* ---- another frequency ---- */
 
-/* What a process copies of its stacks with a sample; dumps.h goes on from there. */
+/* What a process copies of its stacks with a sample; stack_copy.h goes on from there. */
 static uint32_t stack_bytes_of(const struct session *s, const struct target *target)
 {
     if (target->copy.bytes == 0) {
         return 0;
     }
-    return s->is_coarse                ? (uint32_t)DUMPS_LEAST_BYTES
-           : target->runtime.caught            ? (uint32_t)DUMPS_MOST_BYTES
+    return s->is_coarse                ? (uint32_t)STACK_COPY_MIN_BYTES
+           : target->runtime.caught            ? (uint32_t)STACK_COPY_MAX_BYTES
            : s->perf.sampling.stack_bytes;
 }
 
 static bool is_on_perf(const struct target *target)
 {
-    return !target->ended && (target->rung == RUNG_PERF || target->rung == RUNG_PERF_USER);
+    return !target->ended && (target->capture_mode == CAPTURE_PERF || target->capture_mode == CAPTURE_PERF_USER);
 }
 
 /* All that live, whoever they have their events from, and be it a process that is no more. */
-static bool list_all(struct session *s, struct family *out)
+static bool list_all(struct session *s, struct inherit_group *out)
 {
     for (size_t i = 0; i < s->targets.all.len; i++) {
         struct target *one = s->targets.all.at[i];
@@ -85,34 +85,34 @@ static bool list_all(struct session *s, struct family *out)
 }
 
 /* False: they go on as they were. Each sample tells the period that it stands for. */
-static bool refollow(struct session *s, const struct family *family)
+static bool refollow(struct session *s, const struct inherit_group *group)
 {
-    for (size_t i = 0; s->resizes && i < family->members.len; i++) {
-        family->members.at[i]->copy.bytes = stack_bytes_of(s, family->members.at[i]);
+    for (size_t i = 0; s->resizes && i < group->members.len; i++) {
+        group->members.at[i]->copy.bytes = stack_bytes_of(s, group->members.at[i]);
     }
-    return family_refollow(&s->perf, family, 0);
+    return inherit_group_refollow(&s->perf, group, 0);
 }
 
 static bool refollow_all(struct session *s)
 {
-    struct family all = {0};
+    struct inherit_group all = {0};
     bool good = list_all(s, &all);
     for (size_t i = 0; good && i < s->perf.followers.len; i++) {
         s->perf.followers.at[i].retired = true;
     }
     good = good && refollow(s, &all);
-    family_release(&all);
+    inherit_group_release(&all);
     return good;
 }
 
-/* Twice as many descriptors for a moment were too many: one family needs fewer. */
+/* Twice as many descriptors for a moment were too many: one group needs fewer. */
 static bool refollow_family(struct session *s, uint32_t pid)
 {
-    struct family family = {0};
+    struct inherit_group group = {0};
     struct target *target = targets_find(&s->targets, pid);
-    bool good = target != NULL && family_list(&s->perf, &s->targets, target, &family) &&
-                refollow(s, &family);
-    family_release(&family);
+    bool good = target != NULL && inherit_group_list(&s->perf, &s->targets, target, &group) &&
+                refollow(s, &group);
+    inherit_group_release(&group);
     return good;
 }
 
@@ -148,7 +148,7 @@ static void change_copies(struct session *s)
         return;
     }
     s->is_coarse = s->stacks.coarse = coarse;
-    s->targets.stack_bytes = coarse ? (uint32_t)DUMPS_LEAST_BYTES : s->first_stack_bytes;
+    s->targets.stack_bytes = coarse ? (uint32_t)STACK_COPY_MIN_BYTES : s->first_stack_bytes;
     s->perf.sampling.stack_bytes = s->targets.stack_bytes;
     s->resizes = true;
     vec_each(&s->perf.followers, f)
@@ -177,7 +177,7 @@ static void apply(struct session *s)
         let_go_of_caught(s);
     }
     if (b->measure != BUDGET_NOTHING && b->frequency_hz > 0 && s->perf_on) {
-        s->accounts.unsampled_ns += NS_PER_S / b->frequency_hz * s->perf.ring_count;
+        s->accounting.unsampled_ns += NS_PER_S / b->frequency_hz * s->perf.ring_count;
     }
     if (s->perf_on) {
         s->by_families = false;
@@ -368,7 +368,7 @@ void session_close_budget(struct session *s)
     buf_release(&words);
     s->sheds = 0;
     s->is_frozen = s->closes_early = false;
-    s->accounts.unsampled_ns = 0;
+    s->accounting.unsampled_ns = 0;
     apply(s);
     if (resumes) {
         log_say(&s->log, LOG_DEBUG, "budget: a new window, sampled again at %u Hz",

@@ -109,7 +109,7 @@ static void look(struct session *s, struct target *target)
     bool many = target->bursts.threads_born >= BIRTHS_LEAST;
     target->bursts.threads_born = 0;
     if ((!many && !target->bursts.on) || target->bursts.refused ||
-        !accounts_used(&s->accounts, target, &cpu_ns)) {
+        !accounting_cpu_time(&s->accounting, target, &cpu_ns)) {
         target->bursts.checks = 0;
         target->bursts.cpu_ns = 0;
         return;
@@ -153,7 +153,7 @@ static void look_at_all(struct session *s)
     vec_each(&s->targets.all, slot)
     {
         struct target *target = *slot;
-        bool on_perf = target->rung == RUNG_PERF || target->rung == RUNG_PERF_USER;
+        bool on_perf = target->capture_mode == CAPTURE_PERF || target->capture_mode == CAPTURE_PERF_USER;
         if (on_perf && !target->ended) {
             look(s, target);
         }

@@ -17,7 +17,7 @@ enum {
 static bool is_on_perf(const struct target *target)
 {
     return target != NULL && !target->ended &&
-           (target->rung == RUNG_PERF || target->rung == RUNG_PERF_USER);
+           (target->capture_mode == CAPTURE_PERF || target->capture_mode == CAPTURE_PERF_USER);
 }
 
 /* With a parent that is followed by perf a process is covered by inheritance, and only its record has not been
@@ -33,7 +33,7 @@ static enum scan_answer consider(void *context, const struct proc_stat *stat,
         is_on_perf(targets_find(&s->targets, stat->ppid))) {
         return SCAN_LATER;
     }
-    if (!choose_takes(&s->choose, stat, known)) {
+    if (!selection_accepts(&s->selection, stat, known)) {
         return SCAN_LATER;
     }
     session_adopt(s, stat->pid, false);
@@ -81,30 +81,30 @@ void session_adopt_children(struct session *s)
 
 void session_judge(struct session *s, const struct record *record)
 {
-    struct target *target = s->choose.active ? targets_find(&s->targets, record->pid) : NULL;
+    struct target *target = s->selection.active ? targets_find(&s->targets, record->pid) : NULL;
     if (target == NULL) {
         return;
     }
     if (record->kind == RECORD_FORK && !target->filter.evaluated) {
-        choose_judge(&s->choose, target, record->time_ns);
+        selection_evaluate(&s->selection, target, record->time_ns);
     } else if (record->kind == RECORD_COMM && record->as.comm.exec) {
-        choose_judge(&s->choose, target, record->time_ns);
+        selection_evaluate(&s->selection, target, record->time_ns);
     } else if (record->kind == RECORD_MMAP && target->filter.exe_unknown && record->as.mmap.executable &&
                record->as.mmap.path.len > 0 && record->as.mmap.path.ptr[0] == '/') {
-        choose_judge_by_path(&s->choose, target, record->as.mmap.path, record->time_ns);
+        selection_evaluate_path(&s->selection, target, record->as.mmap.path, record->time_ns);
     }
 }
 
 bool session_leaves_out(struct session *s, const struct record *sample)
 {
-    struct target *target = s->choose.active ? targets_get(&s->targets, sample->pid) : NULL;
+    struct target *target = s->selection.active ? targets_get(&s->targets, sample->pid) : NULL;
     if (target == NULL) {
         return false;
     }
     if (!target->filter.evaluated) {
-        choose_judge(&s->choose, target, sample->time_ns);
+        selection_evaluate(&s->selection, target, sample->time_ns);
     }
-    if (!targets_is_left_out(target, sample->time_ns)) {
+    if (!targets_is_excluded(target, sample->time_ns)) {
         target->filter.skipped = false;
         return false;
     }
@@ -115,11 +115,11 @@ bool session_leaves_out(struct session *s, const struct record *sample)
     return true;
 }
 
-bool session_is_left_out(struct session *s, const struct record *record)
+bool session_is_excluded(struct session *s, const struct record *record)
 {
     const struct target *target =
-        s->choose.active ? targets_find(&s->targets, record->pid) : NULL;
-    return target != NULL && targets_is_left_out(target, record->time_ns);
+        s->selection.active ? targets_find(&s->targets, record->pid) : NULL;
+    return target != NULL && targets_is_excluded(target, record->time_ns);
 }
 
 /* ---- who goes on without events ---- */
@@ -131,11 +131,11 @@ bool session_goes_on(struct session *s, const struct record *record)
     struct target *target = targets_find(&s->targets, record->pid);
     struct proc_stat stat;
     if (target == NULL || target->ended || target->alive != 1 || !target->maps_read ||
-        target->maps.len > 0 || !proc_read(record->pid, 0, "stat", &s->choose.text, NULL) ||
-        !stat_parse(buf_slice(&s->choose.text), &stat, NULL) || stat_has_ended(&stat)) {
+        target->maps.len > 0 || !proc_read(record->pid, 0, "stat", &s->selection.text, NULL) ||
+        !stat_parse(buf_slice(&s->selection.text), &stat, NULL) || stat_has_ended(&stat)) {
         return false;
     }
-    target->rung = RUNG_PROC;
+    target->capture_mode = CAPTURE_PROC;
     s->any_on_proc = true;
     session_say_unreadable(s, target);
     return true;
@@ -163,12 +163,12 @@ static size_t describe_some(struct session *s, struct buf *out)
         {
             struct proc_stat stat;
             bool good = *pid != proc_own_pid() &&
-                        proc_read(*pid, 0, "stat", &s->choose.text, NULL) &&
-                        stat_parse(buf_slice(&s->choose.text), &stat, NULL) &&
+                        proc_read(*pid, 0, "stat", &s->selection.text, NULL) &&
+                        stat_parse(buf_slice(&s->selection.text), &stat, NULL) &&
                         !stat_is_kernel_thread(&stat) && !stat_has_ended(&stat);
             if (good && shown < EXAMPLES_MAX) {
                 buf_text(out, shown++ == 0 ? "" : ", ");
-                choose_describe(&s->choose, *pid, out);
+                selection_describe(&s->selection, *pid, out);
             }
             visible += good;
         }
@@ -180,7 +180,7 @@ static size_t describe_some(struct session *s, struct buf *out)
 
 void session_say_unfit(struct session *s)
 {
-    if (s->settings->target != TARGET_ALL || !s->choose.active) {
+    if (s->settings->target != TARGET_ALL || !s->selection.active) {
         return;
     }
     if (any_fits(s)) {
@@ -190,7 +190,7 @@ void session_say_unfit(struct session *s)
     struct buf filters, examples;
     buf_init(&filters, EXAMPLES_BYTES);
     buf_init(&examples, EXAMPLES_BYTES);
-    choose_describe_filters(&s->choose, &filters);
+    selection_describe_filters(&s->selection, &filters);
     size_t visible = describe_some(s, &examples);
     log_once(&s->log, LOG_WARNING, "no process fits %s; %zu are visible: %s", buf_cstr(&filters),
              visible, buf_cstr(&examples));
@@ -202,21 +202,21 @@ void session_say_unfit(struct session *s)
 
 void session_close_choice(struct session *s)
 {
-    if (s->choose.active) {
+    if (s->selection.active) {
         targets_recall(&s->targets);
-        choose_close_window(&s->targets, clock_mono_ns());
+        selection_close_window(&s->targets, clock_mono_ns());
         session_say_unfit(s);
-        s->profile->meta.left_out = choose_left_out(&s->targets) + scan_left_out(&s->scan) +
-                                    scan_left_out(&s->accounts.scan) + s->accounts.spent_left_out;
-        s->accounts.spent_left_out = 0;
+        s->profile->meta.excluded = selection_excluded(&s->targets) + scan_excluded(&s->scan) +
+                                    scan_excluded(&s->accounting.scan) + s->accounting.ended_excluded;
+        s->accounting.ended_excluded = 0;
         scan_end_window(&s->scan);
-        scan_end_window(&s->accounts.scan);
+        scan_end_window(&s->accounting.scan);
     }
 }
 
 void session_begin_choice(struct session *s)
 {
-    if (s->choose.active) {
-        choose_begin_window(&s->targets, clock_mono_ns());
+    if (s->selection.active) {
+        selection_begin_window(&s->targets, clock_mono_ns());
     }
 }

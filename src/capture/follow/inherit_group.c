@@ -5,7 +5,7 @@
 
 enum { GENERATIONS_MAX = 64 };
 
-struct target *family_owner(const struct perf *perf, struct targets *targets, struct target *target)
+struct target *inherit_group_owner(const struct perf *perf, struct targets *targets, struct target *target)
 {
     for (unsigned i = 0; target != NULL && i < GENERATIONS_MAX; i++) {
         if (perf_is_followed(perf, target->pid)) {
@@ -17,13 +17,13 @@ struct target *family_owner(const struct perf *perf, struct targets *targets, st
 }
 
 /* Listed before any of them gets events: the children of one that has some are no longer the owner's. */
-bool family_list(const struct perf *perf, struct targets *targets, struct target *target,
-                 struct family *out)
+bool inherit_group_list(const struct perf *perf, struct targets *targets, struct target *target,
+                 struct inherit_group *out)
 {
-    *out = (struct family){.owner = family_owner(perf, targets, target)};
+    *out = (struct inherit_group){.owner = inherit_group_owner(perf, targets, target)};
     for (size_t i = 0; out->owner != NULL && i < targets->all.len; i++) {
         struct target *one = targets->all.at[i];
-        if (one->ended || family_owner(perf, targets, one) != out->owner) {
+        if (one->ended || inherit_group_owner(perf, targets, one) != out->owner) {
             continue;
         }
         struct target **place = vec_push(&out->members);
@@ -35,9 +35,9 @@ bool family_list(const struct perf *perf, struct targets *targets, struct target
     return true;
 }
 
-void family_release(struct family *family)
+void inherit_group_release(struct inherit_group *group)
 {
-    vec_release(&family->members);
+    vec_release(&group->members);
 }
 
 static bool follow_one(struct perf *perf, struct target *one, uint32_t stack_bytes)
@@ -50,9 +50,9 @@ static bool follow_one(struct perf *perf, struct target *one, uint32_t stack_byt
     return good && err.kind != ERR_LIMIT; /* else not all of its threads */
 }
 
-static bool follow_all(struct perf *perf, const struct family *family, uint32_t stack_bytes)
+static bool follow_all(struct perf *perf, const struct inherit_group *group, uint32_t stack_bytes)
 {
-    vec_each(&family->members, slot)
+    vec_each(&group->members, slot)
     {
         if (!follow_one(perf, *slot, stack_bytes)) {
             return false;
@@ -61,13 +61,13 @@ static bool follow_all(struct perf *perf, const struct family *family, uint32_t 
     return true;
 }
 
-bool family_refollow(struct perf *perf, const struct family *family, uint32_t stack_bytes)
+bool inherit_group_refollow(struct perf *perf, const struct inherit_group *group, uint32_t stack_bytes)
 {
-    if (family->owner == NULL) {
+    if (group->owner == NULL) {
         return false;
     }
-    perf_retire(perf, family->owner->pid);
-    bool good = follow_all(perf, family, stack_bytes);
+    perf_retire(perf, group->owner->pid);
+    bool good = follow_all(perf, group, stack_bytes);
     perf_replace(perf, !good);
     return good;
 }
@@ -81,7 +81,7 @@ static bool is_newborn(const struct perf *perf, struct targets *targets, const s
            !perf_is_followed(perf, one->pid);
 }
 
-size_t family_follow_newborn(struct perf *perf, struct targets *targets)
+size_t inherit_group_follow_newborn(struct perf *perf, struct targets *targets)
 {
     size_t count = 0;
     for (size_t i = 0; i < targets->all.len; i++) {

@@ -53,7 +53,7 @@ static struct scan_known *add_known(struct scan *s, uint32_t pid)
 
 static void drop_known(struct scan *s, size_t index)
 {
-    s->ended_left_out += s->known.at[index].left_out;
+    s->ended_excluded += s->known.at[index].excluded;
     map_remove(&s->by_pid, map_find(&s->by_pid, s->known.at[index].pid));
     vec_swap_out(&s->known, index);
     if (index < s->known.len) {
@@ -92,7 +92,7 @@ static void ask_about(struct scan_known *one, const struct proc_stat *stat, scan
         stat_is_kernel_thread(stat) ? SCAN_NEVER : ask(context, stat, one);
     one->looks++;
     one->settled = answer != SCAN_LATER;
-    one->left_out = one->left_out && answer != SCAN_TAKEN; /* as a target it is counted there */
+    one->excluded = one->excluded && answer != SCAN_TAKEN; /* as a target it is counted there */
 }
 
 /* Reads who that is, and asks about it. */
@@ -110,7 +110,7 @@ static void look_at(struct scan *s, uint32_t pid, uint64_t now_ns, scan_ask *ask
     struct scan_known *known = find_known(s, pid);
     struct scan_known one = known == NULL ? (struct scan_known){.pid = pid} : *known;
     if (one.start_ticks != stat.start_ticks) { /* the pid's next owner, or new here */
-        s->ended_left_out += one.left_out;
+        s->ended_excluded += one.excluded;
         one = (struct scan_known){.pid = pid, .start_ticks = stat.start_ticks};
     }
     one.round = s->round;
@@ -213,17 +213,17 @@ void scan_round(struct scan *s, uint64_t now_ns, scan_ask *ask, void *context)
     }
 }
 
-uint64_t scan_left_out(const struct scan *s)
+uint64_t scan_excluded(const struct scan *s)
 {
-    uint64_t count = s->ended_left_out;
+    uint64_t count = s->ended_excluded;
     vec_each(&s->known, known)
     {
-        count += known->left_out;
+        count += known->excluded;
     }
     return count;
 }
 
 void scan_end_window(struct scan *s)
 {
-    s->ended_left_out = 0;
+    s->ended_excluded = 0;
 }

@@ -43,7 +43,7 @@ struct scan_known {
     uint32_t round;       /* it was listed in */
     uint32_t looks;       /* so far, this one not counted */
     bool settled;         /* it is a target, or never will be */
-    bool left_out;        /* for the one who asks: counted by scan_left_out while it is set */
+    bool excluded;        /* for the one who asks: counted by scan_excluded while it is set */
     uint64_t start_ticks;
     uint64_t again_ns;    /* monotonic: when it is looked at again; 0: never. The one who asks may set an
                            * earlier or later moment */
@@ -62,7 +62,7 @@ struct scan {
     uint32_t last_id;       /* at the last list */
     uint32_t round;
     uint64_t list_ns;       /* monotonic: of the last list */
-    uint64_t ended_left_out; /* in this window */
+    uint64_t ended_excluded; /* in this window */
     uint64_t looks;         /* stat files read so far */
 };
 
@@ -72,7 +72,7 @@ void scan_release(struct scan *s);
 void scan_round(struct scan *s, uint64_t now_ns, scan_ask *ask, void *context);
 
 /* Processes that were left out in this window, ended ones included. */
-uint64_t scan_left_out(const struct scan *s);
+uint64_t scan_excluded(const struct scan *s);
 void scan_end_window(struct scan *s);
 
 /* Was this id given out after `before`, when `last` was the latest one? 0: not known, which is no. */

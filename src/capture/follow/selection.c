@@ -14,10 +14,10 @@ enum {
 static const char *const option_names[FILTER_KIND_COUNT] = {
     [FILTER_MATCH] = "--match", [FILTER_EXE] = "--exe", [FILTER_CONTAINER] = "--container"};
 
-void choose_init(struct choose *c, const struct settings *settings, struct log *log)
+void selection_init(struct selection *c, const struct settings *settings, struct log *log)
 {
     uint64_t boot_ns = clock_boot_ns(), mono_ns = clock_mono_ns();
-    *c = (struct choose){.settings = settings,
+    *c = (struct selection){.settings = settings,
                          .log = log,
                          .filters = filter_any(settings->filters),
                          .ahead_ns = boot_ns > mono_ns ? boot_ns - mono_ns : 0,
@@ -27,7 +27,7 @@ void choose_init(struct choose *c, const struct settings *settings, struct log *
     buf_init(&c->text, TEXT_MAX);
 }
 
-void choose_release(struct choose *c)
+void selection_release(struct selection *c)
 {
     buf_release(&c->line);
     buf_release(&c->text);
@@ -40,12 +40,12 @@ struct facts {
     char exe[PATH_BYTES], container[CONTAINER_ID_MAX];
 };
 
-static bool asks(const struct choose *c, enum filter_kind kind)
+static bool asks(const struct selection *c, enum filter_kind kind)
 {
     return c->settings->filters[kind].count > 0;
 }
 
-static struct str command_line_of(struct choose *c, uint32_t pid, struct str name)
+static struct str command_line_of(struct selection *c, uint32_t pid, struct str name)
 {
     if (!proc_read(pid, 0, "cmdline", &c->line, NULL)) {
         return name;
@@ -54,7 +54,7 @@ static struct str command_line_of(struct choose *c, uint32_t pid, struct str nam
     return c->line.len > 0 ? buf_slice(&c->line) : name;
 }
 
-static bool read_container(struct choose *c, uint32_t pid, char out[static CONTAINER_ID_MAX])
+static bool read_container(struct selection *c, uint32_t pid, char out[static CONTAINER_ID_MAX])
 {
     return (proc_read(pid, 0, "cgroup", &c->text, NULL) &&
             cgroup_container_id(buf_slice(&c->text), out)) ||
@@ -62,7 +62,7 @@ static bool read_container(struct choose *c, uint32_t pid, char out[static CONTA
             mountinfo_container_id(buf_slice(&c->text), out));
 }
 
-static void note_conflict(struct choose *c, const struct pattern *pattern, const char *bound,
+static void note_conflict(struct selection *c, const struct pattern *pattern, const char *bound,
                           const char *id)
 {
     snprintf(c->conflict, sizeof c->conflict,
@@ -72,7 +72,7 @@ static void note_conflict(struct choose *c, const struct pattern *pattern, const
 }
 
 /* The id as the patterns may see it: not when it is the second one of a prefix. */
-static struct str bind_container(struct choose *c, const char *id)
+static struct str bind_container(struct selection *c, const char *id)
 {
     const struct pattern_list *list = &c->settings->filters[FILTER_CONTAINER];
     const struct pattern *pattern = filter_container_of(list, str_of(id));
@@ -90,7 +90,7 @@ static struct str bind_container(struct choose *c, const char *id)
     return str_of(id);
 }
 
-static void read_facts(struct choose *c, uint32_t pid, uint32_t parent_pid, struct str name,
+static void read_facts(struct selection *c, uint32_t pid, uint32_t parent_pid, struct str name,
                        struct facts *out)
 {
     out->filter = (struct filter_facts){0};
@@ -107,7 +107,7 @@ static void read_facts(struct choose *c, uint32_t pid, uint32_t parent_pid, stru
     }
 }
 
-static uint64_t of_age_ns(const struct choose *c, uint64_t start_ticks)
+static uint64_t of_age_ns(const struct selection *c, uint64_t start_ticks)
 {
     uint64_t start_ns = start_ticks * c->tick_ns;
     start_ns = start_ns > c->ahead_ns ? start_ns - c->ahead_ns : 0;
@@ -116,7 +116,7 @@ static uint64_t of_age_ns(const struct choose *c, uint64_t start_ticks)
 
 /* ---- decisions ---- */
 
-bool choose_takes(struct choose *c, const struct proc_stat *stat, struct scan_known *known)
+bool selection_accepts(struct selection *c, const struct proc_stat *stat, struct scan_known *known)
 {
     struct facts facts;
     if (!c->active) {
@@ -125,13 +125,13 @@ bool choose_takes(struct choose *c, const struct proc_stat *stat, struct scan_kn
     uint64_t age_ns = of_age_ns(c, stat->start_ticks);
     if (clock_mono_ns() < age_ns) {
         known->again_ns = age_ns;
-        known->left_out = true;
+        known->excluded = true;
         known->looks = 0;
         return false;
     }
     read_facts(c, stat->pid, stat->ppid, stat->comm, &facts);
-    known->left_out = !filter_fits(c->settings->filters, &facts.filter);
-    return !known->left_out;
+    known->excluded = !filter_fits(c->settings->filters, &facts.filter);
+    return !known->excluded;
 }
 
 /* Nothing of it is in the profile yet: a child that was in as long as it was its parent's copy is one. */
@@ -142,14 +142,14 @@ static bool is_untold(const struct target *target)
 
 static void note_answer(struct target *target, uint64_t now_ns)
 {
-    if (!targets_is_left_out(target, now_ns)) {
+    if (!targets_is_excluded(target, now_ns)) {
         target->filter.skipped = false;
     } else if (is_untold(target)) {
         target->filter.skipped = true;
     }
 }
 
-static void judge_by(struct choose *c, struct target *target, const struct filter_facts *facts,
+static void judge_by(struct selection *c, struct target *target, const struct filter_facts *facts,
                      uint64_t now_ns)
 {
     target->filter.evaluated = true;
@@ -157,7 +157,7 @@ static void judge_by(struct choose *c, struct target *target, const struct filte
     note_answer(target, now_ns);
 }
 
-void choose_judge(struct choose *c, struct target *target, uint64_t now_ns)
+void selection_evaluate(struct selection *c, struct target *target, uint64_t now_ns)
 {
     struct facts facts;
     if (!c->active) {
@@ -171,7 +171,7 @@ void choose_judge(struct choose *c, struct target *target, uint64_t now_ns)
     judge_by(c, target, &facts.filter, now_ns);
 }
 
-void choose_judge_by_path(struct choose *c, struct target *target, struct str path,
+void selection_evaluate_path(struct selection *c, struct target *target, struct str path,
                           uint64_t now_ns)
 {
     struct facts facts;
@@ -189,10 +189,10 @@ static bool is_in_now(const struct target *target, uint64_t now_ns)
     if (target->ended && target->ended_ns == 0) {
         return false;
     }
-    return !targets_is_left_out(target, target->ended_ns != 0 ? target->ended_ns : now_ns);
+    return !targets_is_excluded(target, target->ended_ns != 0 ? target->ended_ns : now_ns);
 }
 
-void choose_close_window(struct targets *targets, uint64_t now_ns)
+void selection_close_window(struct targets *targets, uint64_t now_ns)
 {
     vec_each(&targets->all, slot)
     {
@@ -201,16 +201,16 @@ void choose_close_window(struct targets *targets, uint64_t now_ns)
     }
 }
 
-void choose_begin_window(struct targets *targets, uint64_t now_ns)
+void selection_begin_window(struct targets *targets, uint64_t now_ns)
 {
     vec_each(&targets->all, slot)
     {
         struct target *target = *slot;
-        target->filter.skipped = targets_is_left_out(target, now_ns);
+        target->filter.skipped = targets_is_excluded(target, now_ns);
     }
 }
 
-uint64_t choose_left_out(const struct targets *targets)
+uint64_t selection_excluded(const struct targets *targets)
 {
     uint64_t count = 0;
     for (size_t i = 0; i < targets->all.len; i++) {
@@ -221,7 +221,7 @@ uint64_t choose_left_out(const struct targets *targets)
 
 /* ---- for people ---- */
 
-void choose_describe(struct choose *c, uint32_t pid, struct buf *out)
+void selection_describe(struct selection *c, uint32_t pid, struct buf *out)
 {
     struct facts facts;
     char id[CONTAINER_ID_MAX];
@@ -239,7 +239,7 @@ void choose_describe(struct choose *c, uint32_t pid, struct buf *out)
     }
 }
 
-void choose_describe_filters(const struct choose *c, struct buf *out)
+void selection_describe_filters(const struct selection *c, struct buf *out)
 {
     const char *separator = "";
     for (unsigned kind = 0; kind < FILTER_KIND_COUNT; kind++) {

@@ -17,8 +17,8 @@
  *
  * Used by the sampler alone.
  */
-#ifndef CAPTURE_CHOOSE_H
-#define CAPTURE_CHOOSE_H
+#ifndef CAPTURE_FOLLOW_SELECTION_H
+#define CAPTURE_FOLLOW_SELECTION_H
 
 #include "capture/follow/filter.h"
 #include "capture/log.h"
@@ -26,7 +26,7 @@
 #include "capture/follow/targets.h"
 #include "target/cgroup.h"
 
-struct choose {
+struct selection {
     const struct settings *settings;
     struct log *log;
     bool filters;         /* there are patterns */
@@ -38,31 +38,31 @@ struct choose {
     struct buf line, text; /* scratch */
 };
 
-void choose_init(struct choose *c, const struct settings *settings, struct log *log);
-void choose_release(struct choose *c);
+void selection_init(struct selection *c, const struct settings *settings, struct log *log);
+void selection_release(struct selection *c);
 
 /* Whether a process that is no target is to become one; else says in `known` when that may change. */
-bool choose_takes(struct choose *c, const struct proc_stat *stat, struct scan_known *known);
+bool selection_accepts(struct selection *c, const struct proc_stat *stat, struct scan_known *known);
 
 /* Judges a target by what it is now: one that is new, or has called exec. */
-void choose_judge(struct choose *c, struct target *target, uint64_t now_ns);
+void selection_evaluate(struct selection *c, struct target *target, uint64_t now_ns);
 
 /* The first file that a process mapped after an exec, for one whose executable could not be read. */
-void choose_judge_by_path(struct choose *c, struct target *target, struct str path,
+void selection_evaluate_path(struct selection *c, struct target *target, struct str path,
                           uint64_t now_ns);
 
 /* At the end of a window, before its books are closed: who of the targets came of age in it. And behind it,
  * who begins the next one left out. */
-void choose_close_window(struct targets *targets, uint64_t now_ns);
-void choose_begin_window(struct targets *targets, uint64_t now_ns);
+void selection_close_window(struct targets *targets, uint64_t now_ns);
+void selection_begin_window(struct targets *targets, uint64_t now_ns);
 
 /* Targets that were left out for the whole window. */
-uint64_t choose_left_out(const struct targets *targets);
+uint64_t selection_excluded(const struct targets *targets);
 
 /* "4711 nginx -g daemon off; (/usr/sbin/nginx)": for people. */
-void choose_describe(struct choose *c, uint32_t pid, struct buf *out);
+void selection_describe(struct selection *c, uint32_t pid, struct buf *out);
 
 /* "--match celery --exe !bash" */
-void choose_describe_filters(const struct choose *c, struct buf *out);
+void selection_describe_filters(const struct selection *c, struct buf *out);
 
 #endif

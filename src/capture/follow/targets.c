@@ -165,7 +165,7 @@ static bool has_left(struct targets *t, const struct target_thread *thread)
     if (target == NULL) {
         return true;
     }
-    bool polled = target->rung == RUNG_PROC || target->rung == RUNG_RUNTIME;
+    bool polled = target->capture_mode == CAPTURE_PROC || target->capture_mode == CAPTURE_RUNTIME;
     return polled && thread->window != t->window && !proc_thread_exists(thread->pid, thread->tid);
 }
 
@@ -385,7 +385,7 @@ static void inherit_answer(const struct targets *t, struct target *child,
     child->filter.evaluated = parent->filter.evaluated;
     child->filter.excluded = parent->filter.excluded;
     child->filter.of_age_ns = t->min_duration_ns > 0 ? child->began_ns + t->min_duration_ns : 0;
-    child->filter.skipped = targets_is_left_out(child, child->began_ns);
+    child->filter.skipped = targets_is_excluded(child, child->began_ns);
 }
 
 void targets_fork(struct targets *t, uint32_t pid, uint32_t tid, uint32_t parent_pid,
@@ -407,7 +407,7 @@ void targets_fork(struct targets *t, uint32_t pid, uint32_t tid, uint32_t parent
         child->parent_pid = child->forked_by = parent_pid;
         if (parent != NULL) {
             memcpy(child->name, name[0] != '\0' ? name : parent->name, COMM_MAX);
-            child->rung = parent->rung;
+            child->capture_mode = parent->capture_mode;
             child->copy.bytes = parent->copy.bytes; /* with the events it inherited */
             child->runtime.caught = parent->runtime.caught;
             child->runtime.deep = parent->runtime.deep;
@@ -764,7 +764,7 @@ uint32_t targets_process_id(struct targets *t, struct profile *p, struct target 
         .owner = target->owner,
         .name = profile_cstring(p, target->name),
         .container = container_of(t, p, target->pid),
-        .rung = target->rung,
+        .capture_mode = target->capture_mode,
     };
     target->process = profile_process(p, &process);
     target->window = t->window;

@@ -94,7 +94,7 @@ struct target_account {
     uint64_t clock_ns;       /* its CPU clock when it was read last */
     uint64_t lifetime_ns;    /* its own and its children's that its parent's children_ns will hold */
     uint64_t lost_children_ns; /* CPU of tracked children that ended, to be taken off children_ns */
-    uint64_t others_known_ns, others_tails_ns; /* of dropped ones of its name, see accounting.c */
+    uint64_t folded_known_ns, folded_tails_ns; /* of dropped ones of its name, see accounting.c */
     uint64_t carried_ns;     /* used in earlier windows, and not yet shown */
     bool final_known;        /* the times in `last` are those of the window's end */
 };
@@ -125,7 +125,7 @@ struct target {
     uint32_t owner;          /* of the pid: how many others had it before in this window */
     char name[COMM_MAX];
     bool named;              /* the command itself, or a pid that was given: whatever the filters say */
-    uint8_t rung;            /* enum rung */
+    uint8_t capture_mode;    /* enum capture_mode */
     bool ended;
     uint64_t began_ns, ended_ns; /* monotonic, by FORK and EXIT records; 0 unknown */
     uint32_t parent_pid;     /* who waits for it: another one when its parent has ended */
@@ -153,7 +153,7 @@ struct target_thread {
     bool named;
     uint64_t cpu_ns;         /* schedstat, as read last; for accounting from /proc */
     uint64_t event, event_before; /* the first of the follower's that its samples come from, and came from before
-                                   * (session_double.c); 0: none */
+                                   * (duplicates.c); 0: none */
     uint32_t thread;         /* in the profile of window `window` */
     uint32_t window;
 };
@@ -211,7 +211,7 @@ struct target *targets_get(struct targets *t, uint32_t pid);
 struct target *targets_begin(struct targets *t, uint32_t pid);
 
 /* Is it left out at this moment? */
-static inline bool targets_is_left_out(const struct target *target, uint64_t time_ns)
+static inline bool targets_is_excluded(const struct target *target, uint64_t time_ns)
 {
     return !target->named && (target->filter.excluded || time_ns < target->filter.of_age_ns);
 }

@@ -37,27 +37,27 @@ static void mark_unfollowed(struct session *s, struct target *target)
 {
     target->unsampled.is = true;
     target->unsampled.asked_ns = 0;
-    target->rung = RUNG_PROC;
+    target->capture_mode = CAPTURE_PROC;
     s->any_on_proc = s->any_unfollowed = true;
 }
 
 /* What inherited its events loses them, too. */
 static void give_up(struct session *s, uint32_t pid)
 {
-    struct family family = {0};
+    struct inherit_group group = {0};
     struct target *target = targets_find(&s->targets, pid);
     session_drain(s);
     if (target != NULL) {
-        (void)family_list(&s->perf, &s->targets, target, &family);
+        (void)inherit_group_list(&s->perf, &s->targets, target, &group);
     }
     perf_give_up(&s->perf, pid);
-    vec_each(&family.members, one)
+    vec_each(&group.members, one)
     {
-        if (accounts_adopt(&s->accounts, *one)) {
+        if (accounting_adopt(&s->accounting, *one)) {
             mark_unfollowed(s, *one);
         }
     }
-    family_release(&family);
+    inherit_group_release(&group);
 }
 
 static bool make_room(void *context, uint32_t pid, uint64_t rate_ns)
@@ -65,9 +65,9 @@ static bool make_room(void *context, uint32_t pid, uint64_t rate_ns)
     struct session *s = context;
     uint64_t recent_ns;
     uint32_t coolest = perf_coolest(&s->perf, pid, &recent_ns);
-    uint64_t mark_ns = LEFT_OUT_MARK_MS * NS_PER_MS;
+    uint64_t mark_ns = UNSAMPLED_MARK_MS * NS_PER_MS;
     if (coolest == 0 ||
-        left_out_rate_ns(recent_ns, mark_ns) >= rate_ns / COOLER_SHARE) {
+        unsampled_rate_ns(recent_ns, mark_ns) >= rate_ns / COOLER_SHARE) {
         return false;
     }
     log_say(&s->log, LOG_DEBUG, "pid %u makes room for pid %u, which is hot", coolest, pid);
@@ -103,12 +103,12 @@ static bool follow(struct session *s, struct target *target, uint64_t rate_ns)
     if (!good) {
         return true;
     }
-    accounts_begin_events(&s->accounts, s->profile, target);
-    target->rung = (uint8_t)session_perf_rung(s);
+    accounting_begin_events(&s->accounting, s->profile, target);
+    target->capture_mode = (uint8_t)session_perf_mode(s);
     perf_enable(&s->perf);
     (void)targets_read_maps(&s->targets, target);
     if (err.kind == ERR_LIMIT) {
-        left_out_take(&s->left_out, target->pid, &s->perf.left);
+        unsampled_add(&s->unsampled, target->pid, &s->perf.left);
     }
     return true;
 }
@@ -129,15 +129,15 @@ static void note_hot(struct hottest *hottest, struct target *target, uint64_t ra
 static void ask(struct target *target, uint64_t now_ns, struct hottest *hottest)
 {
     uint64_t cpu_ns = 0;
-    if (!target->unsampled.is || target->ended || targets_is_left_out(target, now_ns) ||
+    if (!target->unsampled.is || target->ended || targets_is_excluded(target, now_ns) ||
         !clock_process_cpu_ns(target->pid, &cpu_ns)) {
         return;
     }
-    const struct left_thread as_thread = {.cpu_ns = target->unsampled.cpu_ns,
+    const struct unsampled_thread as_thread = {.cpu_ns = target->unsampled.cpu_ns,
                                           .asked_ns = target->unsampled.asked_ns};
-    if (left_out_is_hot(&as_thread, cpu_ns, now_ns)) {
+    if (unsampled_is_hot(&as_thread, cpu_ns, now_ns)) {
         note_hot(hottest, target,
-                 left_out_rate_ns(cpu_ns - target->unsampled.cpu_ns, now_ns - target->unsampled.asked_ns));
+                 unsampled_rate_ns(cpu_ns - target->unsampled.cpu_ns, now_ns - target->unsampled.asked_ns));
     }
     target->unsampled.cpu_ns = cpu_ns;
     target->unsampled.asked_ns = now_ns;
@@ -148,10 +148,10 @@ void session_look_at_unfollowed(struct session *s, uint64_t now_ns)
     if (!s->perf_on) {
         return;
     }
-    bool is_short = s->any_unfollowed || s->left_out.threads.len > 0;
-    s->left_out.context = s;
-    s->left_out.make_room = is_short && s->command_pid == 0 ? make_room : NULL;
-    (void)left_out_look(&s->left_out, &s->perf, &s->targets, now_ns);
+    bool is_short = s->any_unfollowed || s->unsampled.threads.len > 0;
+    s->unsampled.context = s;
+    s->unsampled.make_room = is_short && s->command_pid == 0 ? make_room : NULL;
+    (void)unsampled_check(&s->unsampled, &s->perf, &s->targets, now_ns);
     if (!s->any_unfollowed || now_ns < s->next_unfollowed_ns) {
         return;
     }

@@ -4,42 +4,42 @@
 
 #include <stdlib.h>
 
-enum { LOOK_MS = 1000, HOT_SHARE = 100, IDLE_MS = LEFT_OUT_MARK_MS / 1000 };
+enum { LOOK_MS = 1000, HOT_SHARE = 100, IDLE_MS = UNSAMPLED_MARK_MS / 1000 };
 
-void left_out_take(struct left_out *l, uint32_t pid, const struct pid_list *tids)
+void unsampled_add(struct unsampled_threads *l, uint32_t pid, const struct pid_list *tids)
 {
     vec_each(&tids->ids, tid)
     {
-        struct left_thread *thread = vec_push(&l->threads);
+        struct unsampled_thread *thread = vec_push(&l->threads);
         if (thread != NULL) {
-            *thread = (struct left_thread){.pid = pid, .tid = *tid};
+            *thread = (struct unsampled_thread){.pid = pid, .tid = *tid};
         }
     }
 }
 
-void left_out_release(struct left_out *l)
+void unsampled_release(struct unsampled_threads *l)
 {
     vec_release(&l->threads);
 }
 
-bool left_out_is_hot(const struct left_thread *thread, uint64_t cpu_ns, uint64_t now_ns)
+bool unsampled_is_hot(const struct unsampled_thread *thread, uint64_t cpu_ns, uint64_t now_ns)
 {
     return thread->asked_ns != 0 && cpu_ns > thread->cpu_ns && now_ns > thread->asked_ns &&
            (cpu_ns - thread->cpu_ns) * HOT_SHARE >= now_ns - thread->asked_ns;
 }
 
-uint64_t left_out_rate_ns(uint64_t cpu_ns, uint64_t passed_ns)
+uint64_t unsampled_rate_ns(uint64_t cpu_ns, uint64_t passed_ns)
 {
     return passed_ns == 0 ? 0 : (uint64_t)((double)cpu_ns / (double)passed_ns * (double)NS_PER_S);
 }
 
-static void mark_all(struct left_out *l, struct perf *perf, uint64_t now_ns)
+static void mark_all(struct unsampled_threads *l, struct perf *perf, uint64_t now_ns)
 {
     uint32_t last = 0;
     if (now_ns < l->mark_ns) {
         return;
     }
-    l->mark_ns = now_ns + LEFT_OUT_MARK_MS * NS_PER_MS;
+    l->mark_ns = now_ns + UNSAMPLED_MARK_MS * NS_PER_MS;
     if (l->make_room != NULL) {
         perf_mark(perf, 0, IDLE_MS * NS_PER_MS);
         return;
@@ -54,7 +54,7 @@ static void mark_all(struct left_out *l, struct perf *perf, uint64_t now_ns)
 }
 
 /* On success the entry is free, or has the one that made room. */
-static bool take_in(struct left_out *l, struct left_thread *thread, struct perf *perf,
+static bool take_in(struct unsampled_threads *l, struct unsampled_thread *thread, struct perf *perf,
                     const struct target *target, uint64_t rate_ns, bool *is_free)
 {
     const struct perf_how how = {.stack_bytes = target->copy.bytes, .caught = target->runtime.caught};
@@ -73,12 +73,12 @@ static bool take_in(struct left_out *l, struct left_thread *thread, struct perf 
                    perf_follow_thread(perf, thread->pid, tid, &how, NULL);
         return *is_free;
     }
-    *thread = (struct left_thread){.pid = thread->pid, .tid = idle};
+    *thread = (struct unsampled_thread){.pid = thread->pid, .tid = idle};
     return perf_follow_thread(perf, thread->pid, tid, &how, NULL);
 }
 
 /* False: the entry is free. */
-static bool look_at(struct left_out *l, struct left_thread *thread, struct perf *perf,
+static bool look_at(struct unsampled_threads *l, struct unsampled_thread *thread, struct perf *perf,
                     struct targets *targets, uint64_t now_ns, size_t *taken)
 {
     const struct target *target = targets_find(targets, thread->pid);
@@ -88,9 +88,9 @@ static bool look_at(struct left_out *l, struct left_thread *thread, struct perf 
     if (is_free) {
         return false; /* gone: who is seen by others has run; or its whole process was given up */
     }
-    if (left_out_is_hot(thread, cpu_ns, now_ns)) {
+    if (unsampled_is_hot(thread, cpu_ns, now_ns)) {
         uint32_t tid = thread->tid;
-        uint64_t rate_ns = left_out_rate_ns(cpu_ns - thread->cpu_ns, now_ns - thread->asked_ns);
+        uint64_t rate_ns = unsampled_rate_ns(cpu_ns - thread->cpu_ns, now_ns - thread->asked_ns);
         *taken += take_in(l, thread, perf, target, rate_ns, &is_free);
         if (is_free || thread->tid != tid) {
             return !is_free;
@@ -101,7 +101,7 @@ static bool look_at(struct left_out *l, struct left_thread *thread, struct perf 
     return true;
 }
 
-size_t left_out_look(struct left_out *l, struct perf *perf, struct targets *targets,
+size_t unsampled_check(struct unsampled_threads *l, struct perf *perf, struct targets *targets,
                      uint64_t now_ns)
 {
     size_t taken = 0, looks = l->threads.len;
@@ -110,7 +110,7 @@ size_t left_out_look(struct left_out *l, struct perf *perf, struct targets *targ
     }
     l->look_ns = now_ns + LOOK_MS * NS_PER_MS;
     mark_all(l, perf, now_ns);
-    looks = looks < LEFT_OUT_LOOKS_MOST ? looks : (size_t)LEFT_OUT_LOOKS_MOST;
+    looks = looks < UNSAMPLED_CHECKS_MAX ? looks : (size_t)UNSAMPLED_CHECKS_MAX;
     for (; looks > 0 && l->threads.len > 0; looks--) {
         l->next = l->next < l->threads.len ? l->next : 0;
         if (look_at(l, &l->threads.at[l->next], perf, targets, now_ns, &taken)) {

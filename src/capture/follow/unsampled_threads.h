@@ -9,50 +9,50 @@
  * one had started loses its events as well, which is why the first thread always keeps them.
  *
  * Where all descriptors are taken by other processes, `make_room` is asked to give the coolest of them up.
- * Processes of which no thread is followed are session_left.c's.
+ * Processes of which no thread is followed are unsampled.c's.
  *
- * Cost: LEFT_OUT_LOOKS_MOST threads per second, some 5 us each.
+ * Cost: UNSAMPLED_CHECKS_MAX threads per second, some 5 us each.
  *
- * Call order. left_out_take after perf_follow_process has said ERR_LIMIT; left_out_look each round;
- * left_out_release. Used by the sampler alone.
+ * Call order. unsampled_add after perf_follow_process has said ERR_LIMIT; unsampled_check each round;
+ * unsampled_release. Used by the sampler alone.
  */
-#ifndef CAPTURE_LEFT_OUT_H
-#define CAPTURE_LEFT_OUT_H
+#ifndef CAPTURE_FOLLOW_UNSAMPLED_THREADS_H
+#define CAPTURE_FOLLOW_UNSAMPLED_THREADS_H
 
 #include "capture/follow/targets.h"
 #include "os/perf.h"
 
 enum {
-    LEFT_OUT_LOOKS_MOST = 200, /* per second */
-    LEFT_OUT_MARK_MS = 5000,   /* so long a thread must have done next to nothing to be given up */
+    UNSAMPLED_CHECKS_MAX = 200, /* per second */
+    UNSAMPLED_MARK_MS = 5000,   /* so long a thread must have done next to nothing to be given up */
 };
 
-struct left_thread {
+struct unsampled_thread {
     uint32_t pid, tid;
     uint64_t cpu_ns, asked_ns; /* 0: not asked yet */
 };
 
-struct left_out {
+struct unsampled_threads {
     /* Null, or has descriptors of another process closed for a thread that uses rate_ns per second. */
     bool (*make_room)(void *context, uint32_t pid, uint64_t rate_ns);
     void *context;
-    VEC(struct left_thread) threads;
+    VEC(struct unsampled_thread) threads;
     size_t next;               /* to be asked */
     uint64_t look_ns, mark_ns; /* monotonic: not before */
 };
 
-void left_out_take(struct left_out *l, uint32_t pid, const struct pid_list *tids);
+void unsampled_add(struct unsampled_threads *l, uint32_t pid, const struct pid_list *tids);
 
 /* Returns how many threads got events. */
-size_t left_out_look(struct left_out *l, struct perf *perf, struct targets *targets,
+size_t unsampled_check(struct unsampled_threads *l, struct perf *perf, struct targets *targets,
                      uint64_t now_ns);
 
-void left_out_release(struct left_out *l);
+void unsampled_release(struct unsampled_threads *l);
 
 /* Pure: CPU time per second. */
-uint64_t left_out_rate_ns(uint64_t cpu_ns, uint64_t passed_ns);
+uint64_t unsampled_rate_ns(uint64_t cpu_ns, uint64_t passed_ns);
 
 /* Pure: whether it ran for more than a hundredth of the time. */
-bool left_out_is_hot(const struct left_thread *thread, uint64_t cpu_ns, uint64_t now_ns);
+bool unsampled_is_hot(const struct unsampled_thread *thread, uint64_t cpu_ns, uint64_t now_ns);
 
 #endif

@@ -64,10 +64,10 @@ bool session_setup(struct session *s)
     s->targets.min_duration_ns = settings->min_duration_ns;
     uint64_t memory_bytes = session_choose_memory(s);
     order_init(&s->order, memory_bytes / 8 < ORDER_MAX_BYTES ? memory_bytes / 8 : ORDER_MAX_BYTES);
-    accounts_init(&s->accounts, &s->targets, NS_PER_S / settings->frequency_hz,
+    accounting_init(&s->accounting, &s->targets, NS_PER_S / settings->frequency_hz,
                   settings->target == TARGET_ALL && !s->perf_on);
-    choose_init(&s->choose, settings, &s->log);
-    s->accounts.choose = &s->choose;
+    selection_init(&s->selection, settings, &s->log);
+    s->accounting.selection = &s->selection;
     scan_init(&s->scan, &s->targets);
     /* two profiles, tables beside them, symbols: a quarter each leaves the rest for the rings */
     s->publisher = publisher_start(settings, &s->images, &s->log,
@@ -140,13 +140,13 @@ void session_open_perf(struct session *s)
         .kernel = s->access.kernel,
         .stack_bytes = chains ? 0 : STACK_SMALL_BYTES,
         .registers = chains ? 0 : unwind_perf_mask(),
-        .others = s->settings->events.count > 0 || s->settings->off_cpu,
+        .extra = s->settings->events.count > 0 || s->settings->off_cpu,
     };
     s->perf_on = s->access.user && perf_open(&s->perf, &sampling, &err);
     if (s->perf_on && !chains) {
         s->perf.sampling.stack_bytes = first_stack_bytes(s->settings, perf_ring_bytes(&s->perf));
     }
-    session_open_others(s);
+    session_open_extra(s);
     s->format = (struct record_format){perf_sample_type(&s->perf), sampling.registers};
     if (err.kind != ERR_NONE) {
         s->access.why = err;

@@ -124,12 +124,12 @@ static void begin_window(struct session *s)
     s->window_start_ns = clock_mono_ns();
     s->window_start_wall_ns = clock_wall_ns();
     s->lost_records = 0;
-    session_begin_others(s);
+    session_begin_extra(s);
 }
 
 static void end_window(struct session *s)
 {
-    session_count_others(s);
+    session_count_extra(s);
     session_drain(s);
     stacks_end_window(&s->stacks, s->profile);
     session_say_trouble(s);
@@ -139,8 +139,8 @@ static void end_window(struct session *s)
         session_publish_readers(s);
     }
     session_close_choice(s);
-    session_end_others(s);
-    accounts_close(&s->accounts, s->profile, s->perf_on ? &s->perf : NULL, s->lost_records);
+    session_end_extra(s);
+    accounting_close_window(&s->accounting, s->profile, s->perf_on ? &s->perf : NULL, s->lost_records);
     s->any_cpu = s->any_cpu || s->profile->samples.len > 1;
     (void)profile_need(s->profile, true);
     fill_meta(s);
@@ -170,11 +170,11 @@ void session_adopt(struct session *s, uint32_t pid, bool named)
     if (target == NULL) {
         return;
     }
-    target->rung = RUNG_PROC;
+    target->capture_mode = CAPTURE_PROC;
     target->named = named;
     const struct perf_how how = {.stack_bytes = s->perf.sampling.stack_bytes};
     if (s->perf_on && perf_follow_process(&s->perf, pid, &how, &err)) {
-        target->rung = (uint8_t)session_perf_rung(s);
+        target->capture_mode = (uint8_t)session_perf_mode(s);
         perf_enable(&s->perf);
         (void)targets_read_maps(&s->targets, target);
         if (s->recorder != NULL) {
@@ -183,16 +183,16 @@ void session_adopt(struct session *s, uint32_t pid, bool named)
         if (err.kind == ERR_LIMIT) {
             log_once(&s->log, LOG_WARNING, "%s. What they use is counted as lost", err.text);
             unseen_note(&s->unseen, UNSEEN_THREADS, err.text);
-            left_out_take(&s->left_out, pid, &s->perf.left);
+            unsampled_add(&s->unsampled, pid, &s->perf.left);
         }
     } else if (s->perf_on && err.kind == ERR_LIMIT) {
         session_leave_unfollowed(s, target);
     } else if (s->perf_on && err.kind != ERR_GONE) {
         say_on_proc(s, &err, err.text);
     }
-    (void)accounts_adopt(&s->accounts, target); /* notes its end, too */
-    choose_judge(&s->choose, target, clock_mono_ns());
-    s->any_on_proc = s->any_on_proc || target->rung == RUNG_PROC;
+    (void)accounting_adopt(&s->accounting, target); /* notes its end, too */
+    selection_evaluate(&s->selection, target, clock_mono_ns());
+    s->any_on_proc = s->any_on_proc || target->capture_mode == CAPTURE_PROC;
 }
 
 /* ---- the run ---- */
@@ -234,7 +234,7 @@ static void say_start(struct session *s, const char *what)
     } else if (perf_rings_are_short(&s->perf, &why)) {
         log_say(&s->log, LOG_WARNING, "%s", why.text);
     }
-    session_say_others(s);
+    session_log_extra(s);
 }
 
 static void say_state(struct session *s)
@@ -285,9 +285,9 @@ static void keep_unfollowed(struct session *s)
     vec_each(&s->targets.all, slot)
     {
         struct target *target = *slot;
-        if (target->rung != RUNG_PROC && !target->ended && accounts_goes_on(&s->accounts, target) &&
-            accounts_adopt(&s->accounts, target) && !target->ended) {
-            target->rung = RUNG_PROC;
+        if (target->capture_mode != CAPTURE_PROC && !target->ended && accounting_is_running(&s->accounting, target) &&
+            accounting_adopt(&s->accounting, target) && !target->ended) {
+            target->capture_mode = CAPTURE_PROC;
             s->any_on_proc = true;
             session_say_unreadable(s, target);
         }
@@ -301,7 +301,7 @@ static void adapt_dumps(struct session *s, uint64_t now_ns)
         return;
     }
     s->next_adapt_ns = now_ns + ADAPT_MS * NS_PER_MS;
-    uint32_t pid = dumps_adapt(&s->perf, &s->targets);
+    uint32_t pid = stack_copy_adapt(&s->perf, &s->targets);
     const struct target *target = pid == 0 ? NULL : targets_find(&s->targets, pid);
     if (target != NULL) {
         session_follow_newborn(s);
@@ -316,14 +316,14 @@ static uint64_t poll_pause_ns(struct session *s, uint64_t now_ns)
     bool any_polled = false;
     vec_each(&s->targets.all, target)
     {
-        any_polled = any_polled || ((*target)->rung == RUNG_PROC && !(*target)->ended);
+        any_polled = any_polled || ((*target)->capture_mode == CAPTURE_PROC && !(*target)->ended);
     }
     if (s->targets.all.len != s->polled_targets) {
         s->polled_targets = s->targets.all.len;
         s->news_ns = now_ns;
     }
     bool calm = !any_polled && now_ns - s->news_ns > CALM_MS * NS_PER_MS;
-    return (calm ? (uint64_t)POLL_CALM_MS : (uint64_t)ACCOUNTS_POLL_MS) * NS_PER_MS;
+    return (calm ? (uint64_t)POLL_CALM_MS : (uint64_t)ACCOUNTING_POLL_MS) * NS_PER_MS;
 }
 
 static void look_around(struct session *s, uint64_t now_ns)
@@ -333,12 +333,12 @@ static void look_around(struct session *s, uint64_t now_ns)
         s->poll_pause_ns = poll_pause_ns(s, now_ns);
         s->next_poll_ns = now_ns + s->poll_pause_ns;
         if (now_ns >= s->next_discover_ns) { /* a list of /proc is dear where many processes begin */
-            accounts_discover(&s->accounts, now_ns);
+            accounting_discover(&s->accounting, now_ns);
             s->next_discover_ns =
-                now_ns + session_slower_round_ns(s, ACCOUNTS_POLL_MS * NS_PER_MS, SCAN_MS * NS_PER_MS) -
-                ACCOUNTS_POLL_MS * NS_PER_MS;
+                now_ns + session_slower_round_ns(s, ACCOUNTING_POLL_MS * NS_PER_MS, SCAN_MS * NS_PER_MS) -
+                ACCOUNTING_POLL_MS * NS_PER_MS;
         }
-        accounts_poll(&s->accounts, s->profile);
+        accounting_poll(&s->accounting, s->profile);
     }
     if (session_is_suspended(s) && now_ns < s->next_scan_ns && !s->end_told) {
         return;
@@ -371,7 +371,7 @@ static bool targets_are_gone(struct session *s)
     if (s->settings->target == TARGET_ALL || (s->perf_on && s->perf.followers.len > 0)) {
         return false;
     }
-    return !s->any_on_proc || !accounts_any_alive(&s->accounts);
+    return !s->any_on_proc || !accounting_any_alive(&s->accounting);
 }
 
 /* The command has ended but something it started goes on: whoever reads our standard error to its
@@ -395,7 +395,7 @@ static void let_go_of_pipe(struct session *s)
 static uint64_t round_ns(const struct session *s, bool idle)
 {
     if (s->any_on_proc) {
-        return s->poll_pause_ns > 0 ? s->poll_pause_ns : ACCOUNTS_POLL_MS * NS_PER_MS;
+        return s->poll_pause_ns > 0 ? s->poll_pause_ns : ACCOUNTING_POLL_MS * NS_PER_MS;
     }
     if (s->reads_runtimes && s->command_pid != 0 &&
         clock_mono_ns() < s->first_ns + EAGER_MS * NS_PER_MS) {
@@ -416,7 +416,7 @@ static uint64_t round_ns(const struct session *s, bool idle)
 /* Without perf a process that ends takes what it used since it was asked last with it. */
 static uint64_t slowest_round_ns(const struct session *s)
 {
-    return (s->any_on_proc ? 2 * ACCOUNTS_POLL_MS : ROUND_IDLE_MS) * NS_PER_MS;
+    return (s->any_on_proc ? 2 * ACCOUNTING_POLL_MS : ROUND_IDLE_MS) * NS_PER_MS;
 }
 
 /* How long nobody need look at the rings: a quarter of what fills one with the largest records of now. */
@@ -440,7 +440,7 @@ static bool waits_aside(struct session *s, uint64_t *wait_ns)
         s->tasks_born = 0;
         s->next_churn_ns = now_ns + NS_PER_S;
     }
-    uint64_t most_ns = s->churns && !s->in_slice && !s->perf.sampling.others ? unattended_ns(s) : 0;
+    uint64_t most_ns = s->churns && !s->in_slice && !s->perf.sampling.extra ? unattended_ns(s) : 0;
     if (most_ns < ASIDE_LEAST_MS * NS_PER_MS) {
         return false;
     }
@@ -460,14 +460,14 @@ static void wait_round(struct session *s, uint64_t wait_ns)
         signals_wait(s->signals, wait_ns);
         return;
     }
-    const int others[PERF_EXTRA_FDS] = {s->signals, half_full};
+    const int others[PERF_WAIT_FDS] = {s->signals, half_full};
     bool ended = waits_aside(s, &wait_ns) ? perf_wait_aside(&s->perf, others, wait_ns)
                                           : perf_wait(&s->perf, others, wait_ns);
     uint64_t now_ns = clock_mono_ns();
     s->end_told = ended;
     if (ended || now_ns >= s->next_glance_ns) {
         /* at the command's end its books can be read for a moment, until its parent has waited */
-        accounts_glance(&s->accounts, now_ns, ended);
+        accounting_refresh(&s->accounting, now_ns, ended);
         s->next_glance_ns = now_ns + ROUND_MS * NS_PER_MS;
     }
 }
@@ -526,13 +526,13 @@ static unsigned release(struct session *s)
     if (s->perf_on) {
         perf_close(&s->perf);
     }
-    left_out_release(&s->left_out);
+    unsampled_release(&s->unsampled);
     order_release(&s->order);
     stacks_release(&s->stacks);
     unwinder_release(&s->unwinder);
-    accounts_release(&s->accounts);
+    accounting_release(&s->accounting);
     scan_release(&s->scan);
-    choose_release(&s->choose);
+    selection_release(&s->selection);
     targets_release(&s->targets);
     images_release(&s->images);
     session_end_uploads(s); /* nothing is sampled any more: it may take seconds */
@@ -574,7 +574,7 @@ static int finish(struct session *s)
     say_end(s);
     unsigned failed = release(s);
     bool refused = s->access.why.kind != ERR_NONE;
-    bool unfit = s->choose.active && s->settings->target == TARGET_ALL && !s->any_fitted;
+    bool unfit = s->selection.active && s->settings->target == TARGET_ALL && !s->any_fitted;
     return failed > 0 || unfit || (refused && s->any_cpu && !s->any_stack);
 }
 
@@ -616,10 +616,10 @@ static void adopt_command(struct session *s, const struct launch_target *target)
     struct target *command = targets_get(&s->targets, target->pid);
     if (command != NULL) {
         command->named = true;
-        command->rung = (uint8_t)(s->perf_on ? session_perf_rung(s) : RUNG_PROC);
+        command->capture_mode = (uint8_t)(s->perf_on ? session_perf_mode(s) : CAPTURE_PROC);
         s->any_on_proc = !s->perf_on;
         command->alive = 1;
-        (void)accounts_adopt(&s->accounts, command);
+        (void)accounting_adopt(&s->accounting, command);
     }
 }
 
@@ -717,17 +717,17 @@ static bool adopt_all(struct session *s, struct buf *what)
         session_find_processes(s, now_ns);
     } else {
         s->any_on_proc = true;
-        accounts_discover(&s->accounts, now_ns);
+        accounting_discover(&s->accounting, now_ns);
     }
-    if (s->choose.conflict[0] != '\0') {
-        log_say(&s->log, LOG_ERROR, "%s", s->choose.conflict);
+    if (s->selection.conflict[0] != '\0') {
+        log_say(&s->log, LOG_ERROR, "%s", s->selection.conflict);
         return false;
     }
     session_say_unfit(s);
     buf_text(what, "all processes");
-    if (s->choose.active) {
+    if (s->selection.active) {
         buf_text(what, " with ");
-        choose_describe_filters(&s->choose, what);
+        selection_describe_filters(&s->selection, what);
     }
     return true;
 }

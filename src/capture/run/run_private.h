@@ -4,15 +4,15 @@
  *     session.c        the loop: windows, targets coming and going
  *     session_open.c   what is made before anything is followed
  *     session_rings.c  what rings and catchers hand over
- *     session_catch.c  whose samples are caught: runtimes, very deep stacks
+ *     catching.c  whose samples are caught: runtimes, very deep stacks
  *     session_find.c   who is followed, and who of them is left out
  *     session_images.c which files are kept open
- *     session_left.c   who has no events for want of descriptors
+ *     unsampled.c   who has no events for want of descriptors
  *     session_other.c  what is sampled besides CPU time
- *     session_budget.c what the profiler itself takes, and what is done without for it
- *     session_burst.c  programs whose threads end before they are sampled
+ *     budget_measures.c what the profiler itself takes, and what is done without for it
+ *     bursts.c  programs whose threads end before they are sampled
  *     session_cpus.c   CPUs that come and go
- *     session_double.c threads that have events of two followers
+ *     duplicates.c threads that have events of two followers
  *     session_upload.c where windows go, and how long the end waits for them
  *     session_status.c the line on a terminal that tells how it goes
  */
@@ -55,7 +55,7 @@ struct session {
     struct perf_access access;
     bool perf_on;
     struct perf perf;
-    struct left_out left_out;
+    struct unsampled_threads unsampled;
     struct record_format format; /* of its records */
     struct order order;
     struct world world;
@@ -69,11 +69,11 @@ struct session {
     struct stacks stacks;
     bool watches_waits;
     struct waits waits;
-    struct others others;
+    struct extra_events extra;
     bool watches_off_cpu;
     struct offcpu offcpu;
-    struct accounts accounts;
-    struct choose choose;
+    struct accounting accounting;
+    struct selection selection;
     struct scan scan;        /* -a with perf; without, it is that of the accounts */
     struct publisher *publisher;
     struct uploader *uploader; /* null: windows are not uploaded */
@@ -155,9 +155,9 @@ void session_look_at_unfollowed(struct session *s, uint64_t now_ns);
 /* Targets that are so at present. */
 size_t session_count_unfollowed(struct session *s);
 
-enum rung session_perf_rung(const struct session *s);
+enum capture_mode session_perf_mode(const struct session *s);
 
-/* Takes a running process in, on the highest rung it allows. named: whatever the filters say. */
+/* Takes a running process in, in the best capture mode it allows. named: whatever the filters say. */
 void session_adopt(struct session *s, uint32_t pid, bool named);
 
 /* -a with perf: takes in what has begun. */
@@ -173,7 +173,7 @@ void session_judge(struct session *s, const struct record *record);
 bool session_leaves_out(struct session *s, const struct record *sample);
 
 /* The same of another event's sample, which counts nowhere. */
-bool session_is_left_out(struct session *s, const struct record *record);
+bool session_is_excluded(struct session *s, const struct record *record);
 
 /* Does a process that a record says has ended live on, without events? Then it is counted from now on. */
 bool session_goes_on(struct session *s, const struct record *record);
@@ -200,15 +200,15 @@ bool session_drain_round(struct session *s);
 void session_drain(struct session *s);
 
 /* Other events than CPU time: asked for before anything is followed; their records; the window's ends. */
-void session_open_others(struct session *s);
+void session_open_extra(struct session *s);
 void session_prepare_off_cpu(struct session *s);
-void session_say_others(struct session *s);
-void session_drain_others(struct session *s);
+void session_log_extra(struct session *s);
+void session_drain_extra(struct session *s);
 void session_on_other(struct session *s, const void *ptr, size_t len);
 void session_look_off_cpu(struct session *s, uint64_t now_ns);
-void session_begin_others(struct session *s);
-void session_count_others(struct session *s); /* before the window's last records are taken */
-void session_end_others(struct session *s);
+void session_begin_extra(struct session *s);
+void session_count_extra(struct session *s); /* before the window's last records are taken */
+void session_end_extra(struct session *s);
 
 /* Room for a record to wait in the order of time; null, and one more lost record, when there is none. */
 void *session_room(struct session *s, uint64_t time_ns, size_t bytes);

@@ -19,7 +19,7 @@ enum {
 void session_follow_newborn(struct session *s)
 {
     session_drain(s);
-    (void)family_follow_newborn(&s->perf, &s->targets);
+    (void)inherit_group_follow_newborn(&s->perf, &s->targets);
 }
 
 void session_publish_readers(struct session *s)
@@ -56,15 +56,15 @@ static bool start_catching(struct session *s)
 
 static void catch_process(struct session *s, struct target *target)
 {
-    struct family family;
+    struct inherit_group group;
     uint32_t before = target->copy.bytes;
     target->runtime.caught = true;
     if (s->perf.sampling.stack_bytes > 0 && !s->is_coarse) {
-        target->copy.bytes = DUMPS_MOST_BYTES;
+        target->copy.bytes = STACK_COPY_MAX_BYTES;
     }
-    bool good = family_list(&s->perf, &s->targets, target, &family) &&
-                family_refollow(&s->perf, &family, 0);
-    family_release(&family);
+    bool good = inherit_group_list(&s->perf, &s->targets, target, &group) &&
+                inherit_group_refollow(&s->perf, &group, 0);
+    inherit_group_release(&group);
     session_follow_newborn(s);
     if (!good) {
         target->runtime.caught = false;
@@ -79,8 +79,8 @@ static void catch_process(struct session *s, struct target *target)
 
 static bool has_long_been_running(const struct session *s, const struct target *target)
 {
-    uint64_t start_ticks = START_S * NS_PER_S / s->accounts.tick_ns;
-    return target->start_ticks != 0 && target->start_ticks + start_ticks < s->accounts.began_ticks;
+    uint64_t start_ticks = START_S * NS_PER_S / s->accounting.tick_ns;
+    return target->start_ticks != 0 && target->start_ticks + start_ticks < s->accounting.began_ticks;
 }
 
 static void say_hidden(struct session *s, const struct target *target)
@@ -109,8 +109,8 @@ static void refresh_maps(struct session *s, uint64_t now_ns)
     vec_each(&s->targets.all, slot)
     {
         struct target *target = *slot;
-        bool polled = target->rung == RUNG_PROC || target->rung == RUNG_RUNTIME;
-        if (!polled || target->ended || targets_is_left_out(target, now_ns) ||
+        bool polled = target->capture_mode == CAPTURE_PROC || target->capture_mode == CAPTURE_RUNTIME;
+        if (!polled || target->ended || targets_is_excluded(target, now_ns) ||
             target->account.idle_polls > 0 || now_ns < target->reread.pace.again_ns || left == 0) {
             continue;
         }
@@ -137,10 +137,10 @@ static void refresh_maps(struct session *s, uint64_t now_ns)
 static bool fits_still(struct session *s, struct target *target)
 {
     uint64_t now_ns = clock_mono_ns();
-    if (target->rung == RUNG_PROC) {
-        choose_judge(&s->choose, target, now_ns);
+    if (target->capture_mode == CAPTURE_PROC) {
+        selection_evaluate(&s->selection, target, now_ns);
     }
-    return !targets_is_left_out(target, now_ns);
+    return !targets_is_excluded(target, now_ns);
 }
 
 /* Has the samples of a process with a runtime caught; false when there is nothing to do. */
@@ -151,8 +151,8 @@ static bool catch_one(struct session *s, struct target *target)
         return false;
     }
     session_publish_readers(s);
-    if (target->rung == RUNG_PROC) {
-        target->rung = RUNG_RUNTIME;
+    if (target->capture_mode == CAPTURE_PROC) {
+        target->capture_mode = CAPTURE_RUNTIME;
         target->runtime.caught = true;
     } else {
         catch_process(s, target);
@@ -208,7 +208,7 @@ void session_say_trouble(struct session *s)
 
 static bool is_deep(const struct target *target)
 {
-    bool on_perf = target->rung == RUNG_PERF || target->rung == RUNG_PERF_USER;
+    bool on_perf = target->capture_mode == CAPTURE_PERF || target->capture_mode == CAPTURE_PERF_USER;
     return on_perf && !target->ended && !target->runtime.deep && !target->runtime.refused &&
            target->copy.most > STACK_DEEP_BYTES;
 }
@@ -216,24 +216,24 @@ static bool is_deep(const struct target *target)
 /* Some stacks are larger than any copy: what lies beyond is read at the sample's moment. A program that
  * comes to a quarter of the largest copy may well pass it, and when it does, it does so for many samples
  * (a compiler's garbage collector recurses along its lists).
- * What one process of a family needs, the next one of its kind will need: compilers that a build starts
+ * What one process of a group needs, the next one of its kind will need: compilers that a build starts
  * one by one. */
 static void catch_deep(struct session *s, struct target *target)
 {
-    struct family family;
-    bool good = family_list(&s->perf, &s->targets, target, &family) && start_catching(s);
-    vec_each(&family.members, one)
+    struct inherit_group group;
+    bool good = inherit_group_list(&s->perf, &s->targets, target, &group) && start_catching(s);
+    vec_each(&group.members, one)
     {
         (*one)->runtime.deep = (*one)->runtime.caught = good;
         (*one)->runtime.space = 0;
     }
-    good = good && family_refollow(&s->perf, &family, 0);
+    good = good && inherit_group_refollow(&s->perf, &group, 0);
     target->runtime.refused = !good;
-    vec_each(&family.members, one)
+    vec_each(&group.members, one)
     {
         (*one)->runtime.deep = (*one)->runtime.caught = good;
     }
-    family_release(&family);
+    inherit_group_release(&group);
     session_follow_newborn(s);
     log_say(&s->log, LOG_DEBUG, "pid %u (%s): %s", target->pid, target->name,
             good ? "stacks are read beyond their copy from now on" : "deep stacks stay cut");
@@ -244,7 +244,7 @@ void session_catch_deep_stacks(struct session *s)
     for (size_t i = 0; s->reads_runtimes && !s->is_coarse && i < s->targets.all.len; i++) {
         if (is_deep(s->targets.all.at[i])) {
             catch_deep(s, s->targets.all.at[i]);
-            return; /* one family per round */
+            return; /* one group per round */
         }
     }
 }

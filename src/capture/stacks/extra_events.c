@@ -1,14 +1,14 @@
 #include "capture/stacks/extra_events.h"
 
-static bool is_open(const struct others *o, size_t other)
+static bool is_open(const struct extra_events *o, size_t other)
 {
-    return o->perf != NULL && o->perf->others != NULL && o->open[other].refused.kind == ERR_NONE;
+    return o->perf != NULL && o->perf->extra != NULL && o->open[other].refused.kind == ERR_NONE;
 }
 
-static struct perf_other asked_for(const struct event *event, const struct settings *settings)
+static struct perf_extra asked_for(const struct event *event, const struct settings *settings)
 {
     uint32_t hz = event->frequency_hz > 0 ? event->frequency_hz : settings->frequency_hz;
-    return (struct perf_other){.name = event->name,
+    return (struct perf_extra){.name = event->name,
                                .type = event->type,
                                .config = event->config,
                                .period = event->period,
@@ -16,10 +16,10 @@ static struct perf_other asked_for(const struct event *event, const struct setti
 }
 
 /* Without the right to sample kernel code such events open, and never come. */
-static void refuse_hidden(struct others *o)
+static void refuse_hidden(struct extra_events *o)
 {
     for (size_t i = 0; i < o->switches; i++) {
-        struct perf_other *one = &o->open[i];
+        struct perf_extra *one = &o->open[i];
         if (o->events->at[i].in_kernel && !o->perf->sampling.kernel) {
             err_set(&one->refused, ERR_DENIED, 0,
                     "%s happen in the kernel, which may not be sampled here; set "
@@ -29,35 +29,35 @@ static void refuse_hidden(struct others *o)
     }
 }
 
-bool others_open(struct others *o, struct perf *perf, const struct settings *settings)
+bool extra_open(struct extra_events *o, struct perf *perf, const struct settings *settings)
 {
-    *o = (struct others){.perf = perf, .events = &settings->events};
+    *o = (struct extra_events){.perf = perf, .events = &settings->events};
     for (size_t i = 0; i < settings->events.count; i++) {
         o->open[o->count++] = asked_for(&settings->events.at[i], settings);
     }
     o->switches = o->count;
     if (settings->off_cpu) {
-        o->open[o->count++] = (struct perf_other){.name = "context switches", .switches = true};
+        o->open[o->count++] = (struct perf_extra){.name = "context switches", .switches = true};
     }
     refuse_hidden(o);
-    bool any = o->count > 0 && perf_open_others(perf, o->open, o->count);
+    bool any = o->count > 0 && perf_open_extra(perf, o->open, o->count);
     o->perf = any ? perf : NULL;
     return any;
 }
 
-bool others_tell_switches(const struct others *o)
+bool extra_tell_switches(const struct extra_events *o)
 {
     return o->switches < o->count && is_open(o, o->switches);
 }
 
-struct record_format others_format(const struct others *o, unsigned other)
+struct record_format extra_format(const struct extra_events *o, unsigned other)
 {
     unsigned known = other < o->count ? other : 0;
-    return (struct record_format){perf_other_sample_type(o->perf, known),
+    return (struct record_format){perf_extra_sample_type(o->perf, known),
                                   o->perf->sampling.registers};
 }
 
-void others_begin(struct others *o, struct profile *p)
+void extra_begin(struct extra_events *o, struct profile *p)
 {
     for (size_t i = 0; o->perf != NULL && i < o->switches; i++) {
         o->type[i] = is_open(o, i) ? profile_event_type(p, o->events->at[i].label, "count")
@@ -65,24 +65,24 @@ void others_begin(struct others *o, struct profile *p)
     }
 }
 
-static uint64_t scaled(const struct others *o, size_t other, uint64_t amount)
+static uint64_t scaled(const struct extra_events *o, size_t other, uint64_t amount)
 {
     return (uint64_t)((double)amount * o->events->at[other].scale + 0.5);
 }
 
-static uint64_t weight_of(const struct others *o, unsigned other, const struct record *sample)
+static uint64_t weight_of(const struct extra_events *o, unsigned other, const struct record *sample)
 {
     return o->open[other].period > 0 ? o->open[other].period : sample->as.sample.period_ns;
 }
 
-void others_drop(struct others *o, unsigned other, const struct record *sample)
+void extra_drop(struct extra_events *o, unsigned other, const struct record *sample)
 {
     if (other < o->switches) {
         o->weighed[other] += weight_of(o, other, sample);
     }
 }
 
-void others_add(struct others *o, struct stacks *stacks, struct profile *p, unsigned other,
+void extra_add(struct extra_events *o, struct stacks *stacks, struct profile *p, unsigned other,
                 const struct record *sample)
 {
     if (other >= o->switches) {
@@ -102,17 +102,17 @@ static uint32_t thread_in(struct targets *targets, struct profile *p, uint32_t p
     return target != NULL ? targets_thread_id(targets, p, target, pid) : p->threads.len > 1;
 }
 
-void others_count(struct others *o)
+void extra_count(struct extra_events *o)
 {
     for (size_t i = 0; i < o->switches; i++) {
         o->counted[i] =
-            is_open(o, i) ? perf_take_other_count(o->perf, (unsigned)i, &o->pid[i]) : 0;
+            is_open(o, i) ? perf_take_extra_count(o->perf, (unsigned)i, &o->pid[i]) : 0;
     }
 }
 
 /* What the kernel counted and no sample stands for. Samples taken since the count was are the next
  * window's. */
-static void settle(struct others *o, size_t other, uint32_t thread, struct profile *p)
+static void settle(struct extra_events *o, size_t other, uint32_t thread, struct profile *p)
 {
     uint64_t counted = o->counted[other], weighed = o->weighed[other];
     if (counted > weighed) {
@@ -121,7 +121,7 @@ static void settle(struct others *o, size_t other, uint32_t thread, struct profi
     o->weighed[other] = counted > weighed ? 0 : weighed - counted;
 }
 
-void others_end(struct others *o, struct targets *targets, struct profile *p)
+void extra_end(struct extra_events *o, struct targets *targets, struct profile *p)
 {
     for (size_t i = 0; i < o->switches; i++) {
         if (is_open(o, i)) {

@@ -143,7 +143,7 @@ static bool was_read(const struct offcpu *o, const struct sleeper *t, uint64_t u
 static void count(struct offcpu *o, struct profile *p, struct sleeper *t, uint64_t until_ns)
 {
     struct target *target = targets_find(o->targets, t->pid);
-    if (target == NULL || until_ns <= t->since_ns || targets_is_left_out(target, until_ns)) {
+    if (target == NULL || until_ns <= t->since_ns || targets_is_excluded(target, until_ns)) {
         return;
     }
     uint64_t wait_ns = until_ns - t->since_ns;
@@ -313,7 +313,7 @@ static void list_new(struct offcpu *o, uint64_t now_ns)
     unsigned left = LISTED_MOST;
     for (size_t i = 0; i < o->targets->all.len && left > 0; i++) {
         const struct target *target = o->targets->all.at[i];
-        bool on_perf = target->rung == RUNG_PERF || target->rung == RUNG_PERF_USER;
+        bool on_perf = target->capture_mode == CAPTURE_PERF || target->capture_mode == CAPTURE_PERF_USER;
         if (!on_perf || target->ended || map_find(&o->listed, target->pid) != NULL) {
             continue;
         }

@@ -341,8 +341,8 @@ static void drop_reader(struct readers *r, struct reader *reader)
         }
     }
     struct reader **place = vec_push(&r->ended);
-    if (reader->target->rung == RUNG_RUNTIME && !reader->target->ended) {
-        reader->target->rung = RUNG_PROC; /* it goes on as a program without a runtime */
+    if (reader->target->capture_mode == CAPTURE_RUNTIME && !reader->target->ended) {
+        reader->target->capture_mode = CAPTURE_PROC; /* it goes on as a program without a runtime */
         reader->target->runtime.caught = false;
     }
     reader->target->runtime.reader = NULL;
@@ -600,7 +600,7 @@ bool readers_look(struct readers *r, uint64_t now_ns)
     vec_each(&r->targets->all, slot)
     {
         struct target *target = *slot;
-        if (targets_is_left_out(target, now_ns)) {
+        if (targets_is_excluded(target, now_ns)) {
             changed = leave_out(r, target) || changed;
             continue;
         }
@@ -777,7 +777,7 @@ void readers_end_window(struct readers *r, struct profile *p)
         reader->runtime->describe(reader->state, &r->text);
         uint32_t text = profile_string(p, buf_slice(&r->text));
         p->processes.at[target->process].runtime = text;
-        p->processes.at[target->process].rung = target->rung;
+        p->processes.at[target->process].capture_mode = target->capture_mode;
     }
     tell_refusals(r, p);
     for (size_t i = r->all.len; i-- > 0;) {

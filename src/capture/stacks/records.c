@@ -21,9 +21,9 @@ static void on_sample(struct session *s, struct record *record, const struct cau
     s->any_stack = true;
 }
 
-enum rung session_perf_rung(const struct session *s)
+enum capture_mode session_perf_mode(const struct session *s)
 {
-    return s->access.kernel ? RUNG_PERF : RUNG_PERF_USER;
+    return s->access.kernel ? CAPTURE_PERF : CAPTURE_PERF_USER;
 }
 
 /* What a followed process starts, or becomes, is followed as it was. */
@@ -31,8 +31,8 @@ static void on_task(struct session *s, const struct record *record)
 {
     targets_take(&s->targets, record);
     struct target *target = targets_find(&s->targets, record->pid);
-    if (target != NULL && (record->kind == RECORD_FORK || target->rung == RUNG_UNKNOWN)) {
-        target->rung = (uint8_t)session_perf_rung(s);
+    if (target != NULL && (record->kind == RECORD_FORK || target->capture_mode == CAPTURE_UNKNOWN)) {
+        target->capture_mode = (uint8_t)session_perf_mode(s);
     }
     if (record->kind == RECORD_FORK) {
         s->tasks_born++;
@@ -168,7 +168,7 @@ static uint64_t take_rings(struct session *s, bool all)
 {
     uint64_t taken_ns = UINT64_MAX;
     perf_drain(&s->perf, on_ring_record, s);
-    session_drain_others(s);
+    session_drain_extra(s);
     if (s->catch != NULL && all) {
         catch_flush(s->catch, FLUSH_MOST_MS * NS_PER_MS);
     } else if (s->catch != NULL) {

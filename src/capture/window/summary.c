@@ -151,7 +151,7 @@ static void add_unread(struct buf *out, const struct profile *p, const struct pr
     unsigned told = 0;
     for (size_t i = 1; i < p->processes.len && told < UNREAD_MAX; i++) {
         const struct process *process = &p->processes.at[i];
-        bool native = process->rung == RUNG_PERF || process->rung == RUNG_PERF_USER;
+        bool native = process->capture_mode == CAPTURE_PERF || process->capture_mode == CAPTURE_PERF_USER;
         if (process->remedy == 0 || !native || process->cpu_ns <= sum->cpu_ns / UNREAD_SHARE) {
             continue;
         }
@@ -228,9 +228,9 @@ static void terminal_block(const struct profile *p, const struct profile_totals 
     }
     add_shares(out, p);
     add_unread(out, p, sum);
-    if (p->meta.left_out > 0) {
-        buf_printf(out, "\n  left out: %llu process%s", (unsigned long long)p->meta.left_out,
-                   p->meta.left_out == 1 ? "" : "es");
+    if (p->meta.excluded > 0) {
+        buf_printf(out, "\n  left out: %llu process%s", (unsigned long long)p->meta.excluded,
+                   p->meta.excluded == 1 ? "" : "es");
     }
     if (p->meta.unfollowed > 0) {
         buf_printf(out, "\n  too few descriptors: no stacks of %llu processes, the coolest ones",
@@ -316,8 +316,8 @@ static void fill_fields(struct fields *f, const struct profile *p, const struct 
         field(f, woven[i], "%.0f", (double)p->meta.woven[i]);
     }
     field(f, "samples", "%.0f", (double)sum->count);
-    if (p->meta.left_out > 0) {
-        field(f, "left_out_procs", "%.0f", (double)p->meta.left_out);
+    if (p->meta.excluded > 0) {
+        field(f, "left_out_procs", "%.0f", (double)p->meta.excluded);
     }
     if (p->meta.unfollowed > 0) {
         field(f, "unfollowed_procs", "%.0f", (double)p->meta.unfollowed);
@@ -383,8 +383,8 @@ static void log_line(const struct profile *p, const struct profile_totals *sum,
     if (interpreter_samples(p, &read)) {
         buf_printf(out, " proven=%.1f%%", percent(p->meta.shares[SHARE_PROVEN], read));
     }
-    if (p->meta.left_out > 0) {
-        buf_printf(out, " left_out=%llu", (unsigned long long)p->meta.left_out);
+    if (p->meta.excluded > 0) {
+        buf_printf(out, " left_out=%llu", (unsigned long long)p->meta.excluded);
     }
     if (p->meta.unfollowed > 0) {
         buf_printf(out, " unfollowed=%llu", (unsigned long long)p->meta.unfollowed);
