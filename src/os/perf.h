@@ -97,7 +97,7 @@ struct perf_follower {
     uint32_t pid, tid;
     int *fds; /* one per CPU, -1 where that CPU has none */
     int end_fd; /* tells its end, when caught; else -1: the others do */
-    struct perf_extra_fds *extra; /* null: it has none (perf_event.c) */
+    struct perf_extra_fds *extra; /* null: it has none (perf_extra.c) */
     bool enabled;
     bool idle;          /* it and what it started hardly ran between the last two marks */
     uint64_t marked_ns; /* its count, then */

@@ -1,3 +1,5 @@
+/* perf_burst: one event more for every thread of a process, with a short period, that is on for moments only: so that
+ * threads too young for a sample are sampled like the others (perf.h, "Bursts"). */
 #include "os/identity.h"
 #include "os/perf_private.h"
 #include "os/proc.h"

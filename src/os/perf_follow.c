@@ -1,5 +1,8 @@
-#include "base/map.h"
+/* perf_follow: threads that are followed, one event per CPU each: taking them in, with the ids of their process where ours
+ * are refused; what they counted; giving some up; replacing them by others of another size or frequency; their end.
+ * The list stands in the order of the events' ids, which is how a sample's follower is found. */
 #include "os/perf_private.h"
+#include "base/map.h"
 #include "os/access.h"
 #include "os/hot.h"
 #include "os/identity.h"

@@ -32,8 +32,8 @@
  *
  *     budget_init; each second budget_tick; per window budget_end_window
  */
-#ifndef CAPTURE_BUDGET_H
-#define CAPTURE_BUDGET_H
+#ifndef CAPTURE_ACCOUNT_BUDGET_H
+#define CAPTURE_ACCOUNT_BUDGET_H
 
 #include <stdbool.h>
 #include <stdint.h>

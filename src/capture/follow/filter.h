@@ -14,8 +14,8 @@
  *
  * In globs * stands for any bytes and ? for one. A command line is its arguments, one blank between them.
  */
-#ifndef CAPTURE_FILTER_H
-#define CAPTURE_FILTER_H
+#ifndef CAPTURE_FOLLOW_FILTER_H
+#define CAPTURE_FOLLOW_FILTER_H
 
 #include "base/str.h"
 #include "capture/settings.h"

@@ -27,8 +27,8 @@
  * for images of the profile it has only, and those are not released before it is through: `since` of
  * images_sweep says so. What it derives (names) is then the sampler's to free.
  */
-#ifndef CAPTURE_IMAGES_H
-#define CAPTURE_IMAGES_H
+#ifndef CAPTURE_FOLLOW_IMAGES_H
+#define CAPTURE_FOLLOW_IMAGES_H
 
 #include "base/map.h"
 #include "base/vec.h"

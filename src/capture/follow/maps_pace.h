@@ -11,8 +11,8 @@
  * That time is the sum of the pauses as they were chosen: where rounds come late, or a process is not looked at
  * because it sleeps, it goes on later.
  */
-#ifndef CAPTURE_MAPS_PACE_H
-#define CAPTURE_MAPS_PACE_H
+#ifndef CAPTURE_FOLLOW_MAPS_PACE_H
+#define CAPTURE_FOLLOW_MAPS_PACE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -18,8 +18,8 @@
  *
  * Used by the sampler alone. Call order: scan_init; scan_round, often; scan_end_window; scan_release.
  */
-#ifndef CAPTURE_SCAN_H
-#define CAPTURE_SCAN_H
+#ifndef CAPTURE_FOLLOW_SCAN_H
+#define CAPTURE_FOLLOW_SCAN_H
 
 #include "capture/follow/targets.h"
 #include "os/proc.h"

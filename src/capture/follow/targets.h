@@ -14,8 +14,8 @@
  * Used by the sampler alone. Pointers to a target stay valid until targets_end_window or targets_drop;
  * pointers to mappings until the next change of that target's mappings.
  */
-#ifndef CAPTURE_TARGETS_H
-#define CAPTURE_TARGETS_H
+#ifndef CAPTURE_FOLLOW_TARGETS_H
+#define CAPTURE_FOLLOW_TARGETS_H
 
 #include "base/map.h"
 #include "base/vec.h"

@@ -25,8 +25,8 @@
  * Used by the sampler alone. Call order: offcpu_init; in the order of time offcpu_switch,
  * offcpu_exit, offcpu_lost; offcpu_look each OFFCPU_MS; offcpu_end_window; offcpu_release.
  */
-#ifndef CAPTURE_OFFCPU_H
-#define CAPTURE_OFFCPU_H
+#ifndef CAPTURE_STACKS_OFFCPU_H
+#define CAPTURE_STACKS_OFFCPU_H
 
 #include "capture/stacks/waits.h"
 

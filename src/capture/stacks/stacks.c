@@ -1,36 +1,13 @@
-#include "capture/stacks/stacks.h"
+/* stacks: one sample is put together, the native half below the runtime's or woven into it, the kernel's on top, and
+ * added to the profile: of perf's samples, of those of the perf-less sampler, of other events and of threads that
+ * sleep. The halves themselves are the other files' (stacks_private.h). */
+#include "capture/stacks/stacks_private.h"
 #include "capture/stacks/labels.h"
-#include "profile/weave.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    DEPTH_MAX = 1024,      /* of one half of a stack; the kernel gives at most 127 by default */
-    ADDRESS_LEAST = 0x1000, /* the first page is never mapped: such an address is no code */
-    NATIVE_MAX = UNWIND_FRAMES_MAX + 4, /* with marks */
-    RUNTIME_SHOWN_MAX = RUNTIME_FRAMES_MAX,
-    WOVEN_MAX = NATIVE_MAX + RUNTIME_SHOWN_MAX,
-};
-
-/* One stack in the making; lists are leaf first. */
-struct stacks_scratch {
-    struct unwind_result unwound;
-    struct frame native[NATIVE_MAX];
-    uint64_t image[NATIVE_MAX];
-    uint8_t native_kind[NATIVE_MAX];      /* enum weave_native */
-    size_t native_count;
-    uint32_t runtime[RUNTIME_SHOWN_MAX];  /* frames of the profile */
-    uint8_t runtime_kind[RUNTIME_SHOWN_MAX]; /* enum weave_runtime */
-    struct weave_frame woven[WOVEN_MAX];
-};
-
-/* The two halves of a call chain, leaf first. */
-struct halves {
-    const uint64_t *kernel, *user;
-    size_t kernel_len, user_len;
-};
+enum { DEPTH_MAX = 1024 }; /* of one half of a stack; the kernel gives at most 127 by default */
 
 static struct halves split(const struct record *sample)
 {
@@ -50,347 +27,6 @@ static struct halves split(const struct record *sample)
     return halves;
 }
 
-/* One frame deeper. False when the profile is full: the path must not go on from the root then. */
-static bool descend(struct profile *p, uint32_t *node, const struct frame *frame)
-{
-    *node = profile_child(p, *node, profile_frame(p, frame));
-    return *node != 0;
-}
-
-static bool descend_to(struct profile *p, uint32_t *node, uint32_t frame)
-{
-    *node = profile_child(p, *node, frame);
-    return *node != 0;
-}
-
-static bool add_mark(struct profile *p, enum frame_kind kind, const char *name, uint32_t *node)
-{
-    struct frame frame = {.name = profile_cstring(p, name), .kind = (uint8_t)kind};
-    return descend(p, node, &frame);
-}
-
-static void put_native(struct stacks_scratch *to, uint64_t image, struct frame frame)
-{
-    if (to->native_count < NATIVE_MAX) {
-        to->image[to->native_count] = image;
-        to->native_kind[to->native_count] = WEAVE_NATIVE;
-        to->native[to->native_count++] = frame;
-    }
-}
-
-static void put_mark(struct stacks_scratch *to, struct profile *p, const char *name)
-{
-    put_native(to, IMAGE_NONE, (struct frame){.name = profile_cstring(p, name)});
-}
-
-/* ---- the native half, by the kernel's chain ---- */
-
-/* Looks mappings up from the leaf, because the leaf is certain and everything beyond the first
- * unmapped address is not. */
-static void take_chain(struct stacks *s, struct profile *p, struct target *target,
-                       const struct halves *halves, uint64_t now_ns)
-{
-    for (size_t depth = 0; depth < halves->user_len; depth++) {
-        uint64_t address = halves->user[depth];
-        if (address < ADDRESS_LEAST) {
-            break; /* the outermost frame returns to 0 */
-        }
-        address -= depth > 0;
-        struct mapping *mapping = depth == 0
-                                      ? targets_mapping(s->targets, target, address, now_ns)
-                                      : targets_known_mapping(target, address);
-        if (mapping == NULL) {
-            s->cut++;
-            break;
-        }
-        put_native(s->scratch, mapping->image,
-                   (struct frame){.address = address - mapping->bias,
-                                  .module = targets_module_id(s->targets, p, mapping),
-                                  .kind = FRAME_NATIVE});
-    }
-}
-
-/* ---- the native half, by unwinding ---- */
-
-struct lookup {
-    struct stacks *stacks;
-    struct target *target;
-    uint64_t now_ns;
-};
-
-/* Only the leaf is certain to be code: what else is not mapped is no reason to read maps again. */
-static bool find_place(void *context, uint64_t address, struct unwind_place *out)
-{
-    const struct lookup *l = context;
-    struct targets *targets = l->stacks->targets;
-    struct mapping *mapping = targets_known_mapping(l->target, address);
-    if (mapping == NULL) {
-        return false;
-    }
-    *out = (struct unwind_place){
-        .start = mapping->start,
-        .limit = mapping->limit,
-        .bias = mapping->bias,
-        .image = mapping->image,
-        .table = images_table(targets->images, mapping->image),
-        .frame_pointers = images_has_frame_pointers(targets->images, mapping->image),
-    };
-    images_find_perf_map(targets->images, mapping->image, l->now_ns);
-    return true;
-}
-
-static uint32_t module_of(struct stacks *s, struct profile *p, struct target *target,
-                          const struct unwind_frame *frame)
-{
-    size_t place = images_place(frame->image);
-    while (s->modules.len <= place) {
-        if (vec_push(&s->modules) == NULL) {
-            return 0;
-        }
-    }
-    struct stacks_module *memo = &s->modules.at[place];
-    if (memo->window != s->targets->window || memo->image != frame->image) {
-        struct mapping *mapping = targets_known_mapping(target, frame->address);
-        if (mapping == NULL) {
-            return 0;
-        }
-        *memo = (struct stacks_module){frame->image, targets_module_id(s->targets, p, mapping),
-                                       s->targets->window};
-    }
-    return memo->module;
-}
-
-static void take_frames(struct stacks *s, struct profile *p, struct target *target)
-{
-    const struct unwind_result *r = &s->scratch->unwound;
-    bool known = r->count > 0 && r->frame[r->count - 1].image != IMAGE_NONE;
-    for (size_t i = 0; i < r->count; i++) {
-        const struct unwind_frame *at = &r->frame[i];
-        bool guess_begins = i > 0 && (at->flags & FRAME_GUESSED) != 0 &&
-                            (r->frame[i - 1].flags & FRAME_GUESSED) == 0;
-        if (i > 0 && i == r->joint) {
-            put_mark(s->scratch, p, "[frames left out]");
-        }
-        if (guess_begins && at->image != IMAGE_NONE) {
-            put_mark(s->scratch, p, "[guessed]");
-        }
-        if (at->image != IMAGE_NONE) {
-            put_native(s->scratch, at->image,
-                       (struct frame){.address = at->elf_address,
-                                      .module = module_of(s, p, target, at),
-                                      .kind = FRAME_NATIVE});
-        }
-    }
-    if (r->end != STACK_COMPLETE && r->end != STACK_GUESSED && known) {
-        put_mark(s->scratch, p, "[truncated]");
-    }
-}
-
-/* What a catcher read of the stack's far end, as if it were the process's memory now: the end of the copy
- * once more, by which the unwinder tells whether the rest is still that of the sample, and the rest. */
-struct beyond {
-    const struct record *sample;
-    const struct caught *caught;
-    uint64_t base; /* of the copy */
-};
-
-static bool read_beyond(void *context, uint64_t address, void *out, size_t len, struct err *err)
-{
-    const struct beyond *b = context;
-    uint64_t copied = b->sample->as.sample.stack_len, in_copy = address - b->base;
-    uint64_t offset = address - b->caught->memory_address, limit = b->caught->memory_bytes;
-    if (address >= b->caught->memory_address && offset <= limit && len <= limit - offset) {
-        memcpy(out, caught_memory(b->caught) + offset, len);
-        return true;
-    }
-    if (address >= b->base && in_copy <= copied && len <= copied - in_copy) {
-        memcpy(out, b->sample->as.sample.stack + in_copy, len);
-        return true;
-    }
-    return err_set(err, ERR_MALFORMED, 0, "%#llx was not read", (unsigned long long)address);
-}
-
-/* What the size of copies is chosen by. Above the outermost frame stands what no unwinder reads: a thread's own data, a
- * process's arguments and environment. */
-static void note_size(struct target *target, const struct record *sample,
-                      const struct unwind_result *result)
-{
-    enum { BEYOND_BYTES = 256 }; /* that the end of the frames is told by */
-    size_t copied = sample->as.sample.stack_len, len = result->reach + BEYOND_BYTES;
-    len = len < copied ? len : copied;
-    target->copy.seen++;
-    target->copy.cut += result->end == STACK_TRUNCATED;
-    target->copy.most = len > target->copy.most ? (uint32_t)len : target->copy.most;
-    bool needs_half = len > target->copy.bytes / 2;
-    target->copy.half += needs_half;
-    target->copy.fit = needs_half ? 0 : target->copy.fit + 1;
-}
-
-static void take_unwound(struct stacks *s, struct profile *p, struct target *target,
-                         const struct record *sample, const struct caught *caught)
-{
-    struct unwind_registers registers;
-    if (sample->as.sample.is_32bit || sample->as.sample.registers == NULL ||
-        !unwind_registers_of_perf(&registers, s->registers, sample->as.sample.registers)) {
-        return; /* a kernel thread, one that exits, code of the other processor mode */
-    }
-    const struct world *world = s->targets->images->world;
-    struct memory_reader memory = world->memory(world->context, target->pid, sample->time_ns);
-    struct beyond beyond = {sample, caught, unwind_sp(&registers)};
-    struct memory_reader kept = {read_beyond, &beyond};
-    bool has_kept = caught != NULL && caught->memory_bytes > 0;
-    struct lookup lookup = {s, target, sample->time_ns};
-    (void)targets_mapping(s->targets, target, unwind_ip(&registers), sample->time_ns);
-    const struct unwind_space space = {target->space, find_place, &memory, &lookup};
-    const struct unwind_stack stack = {unwind_sp(&registers), sample->as.sample.stack,
-                                       sample->as.sample.stack_len,
-                                       has_kept                     ? &kept
-                                       : target->ended || s->coarse ? NULL
-                                                                    : &memory};
-    struct unwind_result *result = &s->scratch->unwound;
-    unwind(s->unwinder, &registers, &stack, &space, UNWIND_FRAMES_MAX, result);
-    s->ends[result->end]++;
-    if (!sample->as.sample.of_burst) {
-        note_size(target, sample, result);
-    }
-    take_frames(s, p, target);
-}
-
-/* ---- the runtime's half ---- */
-
-static const enum runtime_share share_of[CATCH_VERDICT_COUNT] = {
-    [CATCH_PROVEN] = SHARE_PROVEN,       [CATCH_LATE] = SHARE_LATE,
-    [CATCH_OTHER_CPU] = SHARE_ELSEWHERE, [CATCH_LONG] = SHARE_RAN_ON,
-    [CATCH_MOVED] = SHARE_ELSEWHERE,     [CATCH_ASLEEP] = SHARE_RAN_ON,
-    [CATCH_NOT_PREEMPTED] = SHARE_RAN_ON, [CATCH_UNREAD] = SHARE_UNREAD,
-};
-
-static enum weave_runtime kind_of(const struct runtime_frame *frame)
-{
-    return (frame->flags & RUNTIME_FRAME_SHIM) != 0    ? WEAVE_SHIM
-           : (frame->flags & RUNTIME_FRAME_ENTRY) != 0 ? WEAVE_ENTRY
-                                                       : WEAVE_FRAME;
-}
-
-/* The frames of the profile that were caught; false: the profile is full. */
-static bool take_runtime(struct stacks *s, struct profile *p, struct reader *reader,
-                         const struct caught *caught)
-{
-    struct stacks_scratch *to = s->scratch;
-    readers_frames(s->readers, reader, p, caught->frame, caught->frame_count, to->runtime);
-    for (size_t i = 0; i < caught->frame_count; i++) {
-        to->runtime_kind[i] = (uint8_t)kind_of(&caught->frame[i]);
-        if (to->runtime[i] == 0) {
-            return false;
-        }
-    }
-    return true;
-}
-
-/* What stands above a frame of the runtime on the way to the leaf, and has no frame of its own. */
-static bool add_behind(struct profile *p, const struct reader *reader,
-                       const struct runtime_frame *frame, uint32_t *node)
-{
-    enum frame_kind kind = reader->runtime->kind;
-    bool fits = (frame->flags & RUNTIME_FRAME_CUT) == 0 ||
-                add_mark(p, kind, "[frames left out]", node);
-    return fits && ((frame->flags & RUNTIME_FRAME_COLLECTS) == 0 || add_mark(p, kind, "[gc]", node));
-}
-
-/* `frames` are the runtime's; null: they have no flags. `mark`: the native leaf is of another moment. */
-static bool add_woven(struct stacks *s, struct profile *p, const struct reader *reader,
-                      const struct runtime_frame *frames, size_t count, bool mark, uint32_t *node)
-{
-    const struct stacks_scratch *from = s->scratch;
-    bool fits = true, inside = false;
-    for (size_t i = count; fits && i > 0; i--) {
-        const struct weave_frame *at = &from->woven[i - 1];
-        if (!at->runtime) {
-            if (mark && inside) {
-                mark = false;
-                fits = add_mark(p, FRAME_NATIVE, "[~]", node);
-            }
-            fits = fits && descend(p, node, &from->native[at->index]);
-            continue;
-        }
-        inside = true;
-        fits = descend_to(p, node, from->runtime[at->index]) &&
-               (frames == NULL || add_behind(p, reader, &frames[at->index], node));
-    }
-    return fits;
-}
-
-static void tell_kinds(struct stacks *s, const struct reader *reader)
-{
-    struct stacks_scratch *to = s->scratch;
-    static const uint8_t kinds[] = {
-        [RUNTIME_NATIVE_PLAIN] = WEAVE_NATIVE,
-        [RUNTIME_NATIVE_LOOP] = WEAVE_LOOP,
-        [RUNTIME_NATIVE_PLUMBING] = WEAVE_PLUMBING,
-    };
-    for (size_t i = 0; i < to->native_count; i++) {
-        to->native_kind[i] = kinds[readers_native(reader, to->image[i], to->native[i].address)];
-    }
-}
-
-/* One frame in the place of all: the thread ran on while it was read, or its memory could not be. */
-static void take_failure(struct stacks *s, struct profile *p, const struct reader *reader,
-                         const struct caught *caught)
-{
-    char name[64];
-    snprintf(name, sizeof name, "[%s: %s]", reader->runtime->name,
-             caught->end == RUNTIME_TORN ? "torn" : "unreadable");
-    struct frame frame = {.kind = (uint8_t)reader->runtime->kind, .name = profile_cstring(p, name)};
-    s->scratch->runtime[0] = profile_frame(p, &frame);
-    s->scratch->runtime_kind[0] = WEAVE_ENTRY;
-}
-
-static bool add_both(struct stacks *s, struct profile *p, struct reader *reader,
-                     const struct caught *caught, uint32_t *node)
-{
-    struct stacks_scratch *to = s->scratch;
-    bool whole = caught->end == RUNTIME_COMPLETE;
-    size_t runtime_count = whole ? caught->frame_count : 1, count;
-    if (!whole) {
-        take_failure(s, p, reader, caught);
-    } else if (!take_runtime(s, p, reader, caught)) {
-        return false;
-    }
-    to->native_count = s->runtime_alone ? 0 : to->native_count;
-    tell_kinds(s, reader);
-    if (whole && caught->verdict == CATCH_PROVEN && to->native_count > 0) {
-        s->woven[weave(to->native_kind, to->native_count, to->runtime_kind, runtime_count,
-                       to->woven, &count)]++;
-        return add_woven(s, p, reader, caught->frame, count, false, node);
-    }
-    bool mark = weave_apart(to->native_kind, to->native_count, to->runtime_kind, runtime_count,
-                            to->woven, &count);
-    s->woven[WOVEN_APART] += to->native_count > 0;
-    return add_woven(s, p, reader, whole ? caught->frame : NULL, count, mark, node);
-}
-
-/* Whether the thread runs the runtime at all; counts what became of the reading. */
-static struct reader *reader_of(struct stacks *s, const struct target *target,
-                                const struct caught *caught)
-{
-    struct reader *reader = caught == NULL || s->readers == NULL
-                                ? NULL
-                                : readers_of(s->readers, target, caught->serial);
-    if (reader == NULL || reader->runtime == NULL) {
-        s->shares[SHARE_UNREAD] += caught != NULL && target->runtime.reader != NULL &&
-                                   target->runtime.reader->runtime != NULL && caught->serial == 0;
-        return NULL;
-    }
-    readers_walked(s->readers, reader, caught->end);
-    if (caught->end == RUNTIME_EMPTY || caught->end == RUNTIME_NO_THREAD) {
-        return NULL;
-    }
-    s->shares[caught->end == RUNTIME_COMPLETE ? share_of[caught->verdict] : SHARE_TORN]++;
-    return reader;
-}
-
-/* ---- all of it ---- */
-
 static bool add_native(struct stacks *s, struct profile *p, uint32_t *node)
 {
     bool fits = true;
@@ -406,12 +42,12 @@ static bool add_user(struct stacks *s, struct profile *p, struct target *target,
 {
     s->scratch->native_count = 0;
     if (s->unwinder != NULL) {
-        take_unwound(s, p, target, sample, caught);
+        stacks_take_unwound(s, p, target, sample, caught);
     } else {
-        take_chain(s, p, target, halves, sample->time_ns);
+        stacks_take_chain(s, p, target, halves, sample->time_ns);
     }
-    struct reader *reader = reader_of(s, target, caught);
-    return reader != NULL ? add_both(s, p, reader, caught, node) : add_native(s, p, node);
+    struct reader *reader = stacks_reader_of(s, target, caught);
+    return reader != NULL ? stacks_add_both(s, p, reader, caught, node) : add_native(s, p, node);
 }
 
 static bool add_kernel(struct profile *p, const struct halves *halves, uint32_t *node)
@@ -431,7 +67,7 @@ static bool add_kernel(struct profile *p, const struct halves *halves, uint32_t 
 /* A sample without any address: an exiting thread, or code outside every mapping. */
 static bool add_unknown(struct profile *p, uint32_t *node)
 {
-    return add_mark(p, FRAME_NATIVE, "[unknown]", node);
+    return stacks_mark(p, FRAME_NATIVE, "[unknown]", node);
 }
 
 bool stacks_init(struct stacks *s, struct targets *targets, struct readers *readers,
@@ -480,7 +116,7 @@ static bool collapse(struct stacks *s, struct profile *p, const struct halves *h
     const struct halves leaf = {.kernel = halves->kernel, .kernel_len = halves->kernel_len > 0};
     *node = 0;
     p->collapsed++;
-    if (!add_mark(p, FRAME_NATIVE, "[budget]", node)) {
+    if (!stacks_mark(p, FRAME_NATIVE, "[budget]", node)) {
         return false;
     }
     if (leaf.kernel_len > 0) {
@@ -527,16 +163,11 @@ uint32_t stacks_node_of_event(struct stacks *s, struct profile *p, const struct 
     }
     uint64_t ends[STACK_END_COUNT];
     memcpy(ends, s->ends, sizeof ends);
-    uint32_t seen = target->copy.seen, cut = target->copy.cut, half = target->copy.half;
-    uint32_t most = target->copy.most, fit = target->copy.fit;
+    const struct target_copies copy = target->copy;
     *thread = targets_thread_id(s->targets, p, target, sample->tid);
     uint32_t node = node_of(s, p, target, sample, NULL);
     memcpy(s->ends, ends, sizeof ends);
-    target->copy.seen = seen;
-    target->copy.cut = cut;
-    target->copy.half = half;
-    target->copy.most = most;
-    target->copy.fit = fit;
+    target->copy = copy;
     return node;
 }
 
@@ -546,17 +177,9 @@ uint32_t stacks_node_of_sleeper(struct stacks *s, struct profile *p, struct targ
     uint32_t node = 0;
     s->scratch->native_count = 0;
     if (s->unwinder != NULL) {
-        const struct world *world = s->targets->images->world;
-        struct unwind_registers registers = unwind_registers_at(at->ip, at->sp);
-        struct memory_reader memory = world->memory(world->context, target->pid, at->time_ns);
-        struct lookup lookup = {s, target, at->time_ns};
-        (void)targets_mapping(s->targets, target, at->ip, at->time_ns);
-        const struct unwind_space space = {target->space, find_place, &memory, &lookup};
-        const struct unwind_stack stack = {at->sp, at->stack, at->len, &memory};
-        unwind(s->unwinder, &registers, &stack, &space, UNWIND_FRAMES_MAX, &s->scratch->unwound);
-        take_frames(s, p, target);
+        stacks_take_sleeper(s, p, target, at);
     }
-    return add_native(s, p, &node) && add_mark(p, FRAME_NATIVE, at->leaf, &node) ? node : 0;
+    return add_native(s, p, &node) && stacks_mark(p, FRAME_NATIVE, at->leaf, &node) ? node : 0;
 }
 
 uint32_t stacks_node(struct stacks *s, struct profile *p, struct target *target,
@@ -566,7 +189,7 @@ uint32_t stacks_node(struct stacks *s, struct profile *p, struct target *target,
     uint32_t node = 0;
     s->scratch->native_count = 0;
     return reader != NULL && caught->end == RUNTIME_COMPLETE &&
-                   add_both(s, p, reader, caught, &node)
+                   stacks_add_both(s, p, reader, caught, &node)
                ? node
                : 0;
 }
@@ -585,7 +208,7 @@ void stacks_add_settled(struct stacks *s, struct profile *p, uint32_t pid, uint3
 bool stacks_add_tick(struct stacks *s, struct profile *p, const struct caught *caught)
 {
     struct target *target = targets_find(s->targets, caught->pid);
-    struct reader *reader = target == NULL ? NULL : reader_of(s, target, caught);
+    struct reader *reader = target == NULL ? NULL : stacks_reader_of(s, target, caught);
     if (reader == NULL) {
         stacks_add_settled(s, p, caught->pid, caught->tid, caught->weight_ns);
         return false;
@@ -593,7 +216,7 @@ bool stacks_add_tick(struct stacks *s, struct profile *p, const struct caught *c
     uint32_t node = 0;
     s->scratch->native_count = 0;
     const struct halves none = {0};
-    bool fits = add_both(s, p, reader, caught, &node), needed = profile_need(p, true);
+    bool fits = stacks_add_both(s, p, reader, caught, &node), needed = profile_need(p, true);
     fits = fits || collapse(s, p, &none, s->scratch->runtime[0], &node);
     uint32_t thread = targets_thread_id(s->targets, p, target, caught->tid);
     profile_add(p, labels_thread(p, thread, caught), fits ? node : 0, caught->weight_ns, 1);

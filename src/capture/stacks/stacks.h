@@ -20,8 +20,8 @@
  * callers that were found by scanning the stack stand above a frame "[guessed]". Never is such a frame
  * shown as if it were certain.
  */
-#ifndef CAPTURE_STACKS_H
-#define CAPTURE_STACKS_H
+#ifndef CAPTURE_STACKS_STACKS_H
+#define CAPTURE_STACKS_STACKS_H
 
 #include "capture/stacks/readers.h"
 #include "capture/follow/targets.h"

@@ -14,8 +14,8 @@
  *
  * Used by the sampler alone. Call order: waits_init; waits_look when waits_due; waits_release.
  */
-#ifndef CAPTURE_WAITS_H
-#define CAPTURE_WAITS_H
+#ifndef CAPTURE_STACKS_WAITS_H
+#define CAPTURE_STACKS_WAITS_H
 
 #include "capture/stacks/stacks.h"
 #include "os/proc.h"

@@ -1,5 +1,8 @@
-#include "base/map.h"
+/* perf_extra: events besides the CPU clock (-e, --off-cpu), in rings of their own. Which of them there are here, one
+ * descriptor per event, thread and CPU, the kernel's count of each, and their records, told apart by the events'
+ * ids. */
 #include "os/perf_private.h"
+#include "base/map.h"
 #include "os/proc.h"
 
 #include <errno.h>
@@ -63,7 +66,7 @@ uint64_t perf_extra_sample_type(const struct perf *p, unsigned other)
 static void set_stack(const struct perf *p, struct perf_event_attr *attr)
 {
     if (attr->sample_stack_user > 0) {
-        uint64_t ring_bytes = (uint64_t)perf_wished_pages(p) * proc_page_bytes();
+        uint64_t ring_bytes = (uint64_t)perf_further_pages(p) * proc_page_bytes();
         for (unsigned i = 0; p->extra->rings != NULL && i < p->ring_count; i++) {
             if (p->extra->rings[i].open) {
                 ring_bytes = p->extra->rings[i].map_bytes;
@@ -166,7 +169,7 @@ static bool list_rings(struct perf *p, struct perf_extras *o, struct err *err)
     return true;
 }
 
-static void free_others(struct perf *p, struct perf_extras *o)
+static void free_extra(struct perf *p, struct perf_extras *o)
 {
     if (o == NULL) {
         return;
@@ -183,24 +186,24 @@ static void free_others(struct perf *p, struct perf_extras *o)
 
 void perf_close_extra(struct perf *p)
 {
-    free_others(p, p->extra);
+    free_extra(p, p->extra);
     p->extra = NULL;
 }
 
 bool perf_extra_have_room(struct perf *p, uint64_t least_bytes)
 {
     struct perf_extras *o = calloc(1, sizeof *o);
-    size_t pages = perf_wished_pages(p);
+    size_t pages = perf_further_pages(p);
     bool room = o != NULL && list_rings(p, o, NULL) && perf_open_rings(p, o->rings, &pages, NULL) &&
                 pages * proc_page_bytes() >= least_bytes;
-    free_others(p, o);
+    free_extra(p, o);
     return room;
 }
 
 bool perf_open_extra(struct perf *p, struct perf_extra *others, size_t count)
 {
     struct err err = {0};
-    size_t pages = perf_wished_pages(p);
+    size_t pages = perf_further_pages(p);
     p->extra = calloc(1, sizeof *p->extra);
     bool ok = p->extra != NULL && list_rings(p, p->extra, &err) &&
               perf_open_rings(p, p->extra->rings, &pages, &err);
