@@ -227,6 +227,15 @@ def pillion():
 
 
 @pytest.fixture(scope="session")
+def record():
+    """lab/record.c: FILE [pillion's options] [-- command], a run that is written down."""
+    path = emulate.linked(ARCH, "record")
+    if not path.exists():
+        pytest.fail(f"{path} is missing; run make linked", pytrace=False)
+    return path
+
+
+@pytest.fixture(scope="session")
 def pillion_for():
     """pillion_for("aarch64") -> the program built for that processor, whatever this machine is."""
     def find(arch):

@@ -177,8 +177,8 @@ void session_adopt(struct session *s, uint32_t pid, bool named)
         target->rung = (uint8_t)session_perf_rung(s);
         perf_enable(&s->perf);
         (void)targets_read_maps(&s->targets, target);
-        if (s->recorder != NULL) {
-            recorder_target(s->recorder, pid, true);
+        if (s->observer != NULL) {
+            s->observer->target(s->observer->context, pid, true);
         }
         if (err.kind == ERR_LIMIT) {
             log_once(&s->log, LOG_WARNING, "%s. What they use is counted as lost", err.text);
@@ -197,12 +197,13 @@ void session_adopt(struct session *s, uint32_t pid, bool named)
 
 /* ---- the run ---- */
 
-static void session_init(struct session *s, const struct settings *settings)
+static void session_init(struct session *s, const struct session_input *input)
 {
-    if (settings->upload.wanted) { /* there may be a secret in our arguments */
+    if (input->settings->upload.wanted) { /* there may be a secret in our arguments */
         secret_leave_no_core();
     }
-    *s = (struct session){.settings = settings, .slice_seed = clock_mono_ns() | 1};
+    *s = (struct session){.settings = input->settings, .world = input->world,
+                          .observer = input->observer, .slice_seed = clock_mono_ns() | 1};
     s->signals = signals_open();
 }
 
@@ -537,7 +538,7 @@ static unsigned release(struct session *s)
     images_release(&s->images);
     session_end_uploads(s); /* nothing is sampled any more: it may take seconds */
     struct err err;
-    if (s->recorder != NULL && !recorder_close(s->recorder, &err)) {
+    if (s->observer != NULL && !s->observer->end(s->observer->context, &err)) {
         log_say(&s->log, LOG_ERROR, "%s", err.text);
         failed++;
     }
@@ -623,11 +624,12 @@ static void adopt_command(struct session *s, const struct launch_target *target)
     }
 }
 
-int session_command(const struct settings *settings, struct launch_target *target)
+int session_command(const struct session_input *input, struct launch_target *target)
 {
+    const struct settings *settings = input->settings;
     static const char format[] = "%s (pid %u) and its children";
     struct session s;
-    session_init(&s, settings);
+    session_init(&s, input);
     s.has_init = target->has_init;
     s.command_pid = target->pid;
     /* the command waits: nothing but what arms sampling comes before launch_ready */
@@ -732,11 +734,12 @@ static bool adopt_all(struct session *s, struct buf *what)
     return true;
 }
 
-int session_attach(const struct settings *settings)
+int session_attach(const struct session_input *input)
 {
+    const struct settings *settings = input->settings;
     struct session s;
     struct buf what;
-    session_init(&s, settings);
+    session_init(&s, input);
     session_open_perf(&s);
     if (!session_setup(&s)) {
         return 1;

@@ -11,13 +11,22 @@
 #ifndef CAPTURE_SESSION_H
 #define CAPTURE_SESSION_H
 
+#include "capture/observer.h"
 #include "capture/settings.h"
+#include "capture/world.h"
 #include "os/launch.h"
 
+/* All borrowed. */
+struct session_input {
+    const struct settings *settings;
+    const struct world *world;
+    const struct observer *observer; /* null: nobody observes */
+};
+
 /* The profiler of a launched command: arms sampling, lets the command start, follows it. */
-int session_command(const struct settings *settings, struct launch_target *target);
+int session_command(const struct session_input *input, struct launch_target *target);
 
 /* Profiles settings->pids or every visible process. */
-int session_attach(const struct settings *settings);
+int session_attach(const struct session_input *input);
 
 #endif

@@ -295,8 +295,8 @@ static void look_at_memory(struct session *s, uint64_t now_ns)
 
 void session_keep_budget(struct session *s, uint64_t now_ns)
 {
-    if (s->recorder != NULL) {
-        return; /* a recording is of all there is */
+    if (s->observer != NULL) {
+        return; /* an observer sees all there is */
     }
     if (now_ns >= s->next_budget_ns) {
         s->next_budget_ns = now_ns + LOOK_MS * NS_PER_MS;

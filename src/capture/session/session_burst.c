@@ -33,10 +33,10 @@ static uint64_t share_now(const struct session *s)
     return usual_period_ns(s) / PERF_BURST_PERIOD_NS;
 }
 
-/* A recording has no place for them. */
+/* An observed run has none: they are no part of its ring records. */
 static bool may_burst(const struct session *s)
 {
-    return s->perf_on && s->recorder == NULL && share_now(s) >= SHARE_LEAST;
+    return s->perf_on && s->observer == NULL && share_now(s) >= SHARE_LEAST;
 }
 
 void session_note_birth(struct session *s, const struct record *fork)

@@ -7,8 +7,8 @@ enum { SWEEP_MS = 1000 }; /* between two sweeps: a mapping of a living process c
  * between two rounds but what targets_mark_images marks. */
 void session_release_images(struct session *s, uint64_t now_ns)
 {
-    if (s->recorder != NULL || now_ns < s->next_sweep_ns) {
-        return; /* what is opened again would be recorded again */
+    if (s->observer != NULL || now_ns < s->next_sweep_ns) {
+        return; /* what is opened again would be observed again */
     }
     uint32_t since = s->targets.window - !publisher_ready(s->publisher);
     if (since == s->swept_since && s->targets.unmapped == s->swept_unmapped) {

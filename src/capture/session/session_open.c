@@ -18,7 +18,7 @@ static bool prepare_stacks(struct session *s, struct err *err)
     if (unwinds && !unwinder_init(&s->unwinder, method, err)) {
         return false;
     }
-    s->reads_runtimes = s->recorder == NULL;
+    s->reads_runtimes = s->observer == NULL;
     readers_init(&s->readers, s->settings, &s->targets, &s->log);
     s->readers.unseen = &s->unseen;
     if (!stacks_init(&s->stacks, &s->targets, s->reads_runtimes ? &s->readers : NULL,
@@ -32,20 +32,19 @@ static bool prepare_stacks(struct session *s, struct err *err)
     return true;
 }
 
-static bool begin_recording(struct session *s, struct err *err)
+static bool begin_observation(struct session *s, struct err *err)
 {
-    const struct recording_format format = {
+    const struct observed_format format = {
         .frequency_hz = s->settings->frequency_hz,
         .sample_type = s->format.sample_type,
         .registers = s->format.registers,
         .cfi_only = s->settings->perf_mode == PERF_DWARF,
     };
     if (!s->perf_on) {
-        return err_set(err, ERR_USAGE, 0, "without perf events there is nothing to record: %s",
+        return err_set(err, ERR_USAGE, 0, "without perf events there is nothing to observe: %s",
                        s->access.why.text);
     }
-    s->recorder = recorder_open(s->settings->recording, &s->world, &format, err);
-    return s->recorder != NULL;
+    return s->observer->begin(s->observer->context, &format, err);
 }
 
 bool session_setup(struct session *s)
@@ -53,12 +52,11 @@ bool session_setup(struct session *s)
     const struct settings *settings = s->settings;
     struct err err = {0};
     log_open(&s->log, settings);
-    s->world = world_here();
-    if (settings->recording != NULL && !begin_recording(s, &err)) {
+    if (s->observer != NULL && !begin_observation(s, &err)) {
         log_say(&s->log, LOG_ERROR, "%s", err.text);
         return false;
     }
-    images_init(&s->images, s->recorder != NULL ? recorder_world(s->recorder) : &s->world);
+    images_init(&s->images, s->world);
     targets_init(&s->targets, &s->images, settings->container_names);
     s->targets.stack_bytes = s->perf_on ? s->perf.sampling.stack_bytes : 0;
     s->targets.min_duration_ns = settings->min_duration_ns;

@@ -25,10 +25,10 @@
 #include "capture/left_out.h"
 #include "capture/log.h"
 #include "capture/offcpu.h"
+#include "capture/observer.h"
 #include "capture/others.h"
 #include "capture/publisher.h"
 #include "capture/readers.h"
-#include "capture/recording.h"
 #include "capture/scan.h"
 #include "capture/stacks.h"
 #include "capture/unseen.h"
@@ -58,8 +58,8 @@ struct session {
     struct left_out left_out;
     struct record_format format; /* of its records */
     struct order order;
-    struct world world;
-    struct recorder *recorder; /* null: the run is not recorded */
+    const struct world *world;
+    const struct observer *observer; /* null in the product */
     struct images images;
     struct targets targets;
     struct unwinder unwinder;

@@ -109,8 +109,8 @@ static void on_ring_record(void *context, unsigned ring, const void *ptr, size_t
         return;
     }
     record_trim(ptr, len, &record, room);
-    if (s->recorder != NULL) {
-        recorder_ring(s->recorder, room, kept);
+    if (s->observer != NULL) {
+        s->observer->ring(s->observer->context, room, kept);
     }
 }
 
@@ -177,8 +177,8 @@ static uint64_t take_rings(struct session *s, bool all)
     if (s->catch != NULL) {
         catch_drain(s->catch, on_caught_record, s);
     }
-    if (s->recorder != NULL) {
-        recorder_round(s->recorder, all);
+    if (s->observer != NULL) {
+        s->observer->round(s->observer->context, all);
     }
     return taken_ns;
 }
