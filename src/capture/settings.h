@@ -173,7 +173,6 @@ struct settings {
 
     bool fixed_filter;        /* the platform's seccomp filter cannot be changed, nor any capability but
                                * SYS_PTRACE be added (ECS on Fargate): nothing else is advised */
-    const char *recording;    /* NULL, or the file to record the run's raw inputs in */
 
     /* How a command is started. */
     enum launch_mode launch; /* LAUNCH_AUTO */

@@ -626,7 +626,6 @@ static bool resolve_own(struct request *out, struct err *err)
     case COMMAND_RENDER:
         return (out->word_count > 0 && out->render_output) || wrong_count(out, err);
     case COMMAND_INSTALL:
-    case COMMAND_REPLAY:
         return out->word_count == 1 || wrong_count(out, err);
     case COMMAND_DOCTOR:
         return (out->word_count == 0 && !(out->settings.pid_count > 1 &&
@@ -651,11 +650,6 @@ bool request_parse(struct request *out, int argc, char **argv, char *const *envi
     read_prefixed(out, environment, "PILLION_", SOURCE_PILLION);
 
     int at = 1;
-    if (argc > 2 && strcmp(argv[1], "record-fixture") == 0 && argv[2][0] != '-') {
-        /* a run like any other, written down */
-        out->settings.recording = argv[2];
-        at = 3;
-    }
     struct parser p = {out, argv, argc, at, COMMAND_BIT(COMMAND_RUN), false};
     bool ok = true;
     while (ok && p.next < argc) {

@@ -64,6 +64,11 @@ def binary(arch):
     return Path(__file__).resolve().parents[2] / "build" / "out" / arch / "pillion"
 
 
+def linked(arch, name):
+    """A program of tests/lab that is linked as pillion is, with its objects: record, replay."""
+    return binary(arch).parent / "lab" / name
+
+
 def prefix(arch):
     """What stands before such a program's command line."""
     return [] if arch == HERE else [emulator(arch)]

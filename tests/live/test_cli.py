@@ -9,6 +9,8 @@ import pytest
 
 from lab import terminal
 
+pytestmark = pytest.mark.measures
+
 GOLDEN = Path(__file__).parent.parent / "golden"
 
 
@@ -241,6 +243,7 @@ def two_types():
                      *(field(6, text.encode()) for text in texts)])
 
 
+@pytest.mark.exact
 @pytest.mark.parametrize("arguments, status, shown", [
     (["a.col", "-o", "x.foo"], 2, "no form is called like x.foo; give --format"),
     (["a.col", "-o", "x", "--format", "col,html"], 2, "--format wants one form here"),

@@ -11,6 +11,8 @@ import pytest
 
 from lab import cache, process, tiers
 
+pytestmark = pytest.mark.measures
+
 # One release for each version of the table, besides that of Debian's Go (half a gigabyte each in build/lab).
 FETCHED = ["go1.15.15", "go1.17.13", "go1.22.12"]
 MODES = {

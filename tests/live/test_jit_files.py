@@ -13,6 +13,8 @@ import pytest
 
 from lab import process, root as roots, tiers
 
+pytestmark = pytest.mark.measures
+
 SOURCE = Path(__file__).parent / "jit_reader.c"
 
 NODE_PROGRAM = """

@@ -61,21 +61,18 @@ static void say_unstartable(const struct settings *settings, int status, const s
     console_write(STDERR_FD, line, len > 0 && (size_t)len < sizeof line ? (size_t)len : 0);
 }
 
-int capture_run(const struct settings *settings)
+int capture_run(const struct settings *settings, const struct world *world, const struct observer *observer)
 {
+    struct run_input input = {settings, world, observer};
     if (settings->target != TARGET_COMMAND) {
-        return run_attach(settings);
+        return run_attach(&input);
     }
-    union {
-        const struct settings *settings;
-        void *context;
-    } shared = {settings};
     struct launch launch = {
         .argv = settings->command,
         .init = settings->launch == LAUNCH_INIT ||
                 (settings->launch == LAUNCH_AUTO && launch_prefers_init()),
         .run = profile_command,
-        .context = shared.context,
+        .context = &input,
     };
     struct err err = {0};
     int status = launch_run(&launch, &err);

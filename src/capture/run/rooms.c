@@ -6,7 +6,6 @@
 #include "base/time.h"
 #include "capture/follow/cpus.h"
 #include "capture/follow/stack_sizes.h"
-#include "capture/recording.h"
 #include "capture/window/image_sweep.h"
 #include "capture/window/limits.h"
 #include "capture/window/status_line.h"
@@ -22,12 +21,15 @@ enum {
     STACK_LEAST_BYTES = 512,
 };
 
-void rooms_init(struct rooms *r, const struct settings *settings)
+void rooms_init(struct rooms *r, const struct run_input *input)
 {
+    const struct settings *settings = input->settings;
     if (settings->upload.wanted) { /* there may be a secret in our arguments */
         secret_leave_no_core();
     }
     *r = (struct rooms){.shared = {.settings = settings,
+                                   .world = input->world,
+                                   .observer = input->observer,
                                    .throttle = {.frequency_hz = settings->frequency_hz, .stretch = 1}}};
     r->signals = signals_open();
     r->uploads.shared = &r->shared;
@@ -133,20 +135,19 @@ static bool used(void *context, struct target *target, uint64_t *cpu_ns)
 
 /* ---- the rooms ---- */
 
-static bool begin_recording(struct shared *s, struct err *err)
+static bool begin_observation(struct shared *s, struct err *err)
 {
-    const struct recording_format format = {
+    const struct observed_format format = {
         .frequency_hz = s->settings->frequency_hz,
         .sample_type = s->format.sample_type,
         .registers = s->format.registers,
         .cfi_only = s->settings->perf_mode == PERF_DWARF,
     };
     if (!s->perf_on) {
-        return err_set(err, ERR_USAGE, 0, "without perf events there is nothing to record: %s",
+        return err_set(err, ERR_USAGE, 0, "without perf events there is nothing to observe: %s",
                        s->access.why.text);
     }
-    s->recorder = recorder_open(s->settings->recording, &s->world, &format, err);
-    return s->recorder != NULL;
+    return s->observer->begin(s->observer->context, &format, err);
 }
 
 static bool make_follow(struct rooms *r, struct err *err)
@@ -154,11 +155,10 @@ static bool make_follow(struct rooms *r, struct err *err)
     struct shared *s = &r->shared;
     const struct follow_hooks hooks = {
         .drain = drain, .adopted = adopted, .gets_events = gets_events, .used = used, .context = r};
-    s->world = world_here();
-    if (s->settings->recording != NULL && !begin_recording(s, err)) {
+    if (s->observer != NULL && !begin_observation(s, err)) {
         return false;
     }
-    follow_init(&r->follow, s, s->recorder != NULL ? recorder_world(s->recorder) : &s->world, &hooks);
+    follow_init(&r->follow, s, &hooks);
     r->find = find_new(&r->follow);
     r->bursts = bursts_new(&r->follow);
     r->duplicates = duplicates_new(&r->follow);
@@ -287,7 +287,7 @@ bool rooms_release(struct rooms *r)
     stacks_release(&r->stacks);
     unwinder_release(&r->unwinder);
     follow_release(&r->follow);
-    if (s->recorder != NULL && !recorder_close(s->recorder, &err)) {
+    if (s->observer != NULL && !s->observer->end(s->observer->context, &err)) {
         log_say(&s->log, LOG_ERROR, "%s", err.text);
         return false;
     }

@@ -105,11 +105,12 @@ static void adopt_command(struct rooms *r, const struct launch_target *target)
     }
 }
 
-int run_command(const struct settings *settings, struct launch_target *target)
+int run_command(const struct run_input *input, struct launch_target *target)
 {
+    const struct settings *settings = input->settings;
     static const char format[] = "%s (pid %u) and its children";
     struct rooms r;
-    rooms_init(&r, settings);
+    rooms_init(&r, input);
     r.shared.has_init = target->has_init;
     r.shared.command_pid = target->pid;
     /* the command waits: nothing but what arms sampling comes before launch_ready */
@@ -215,11 +216,12 @@ static bool adopt_all(struct rooms *r, struct buf *what)
     return true;
 }
 
-int run_attach(const struct settings *settings)
+int run_attach(const struct run_input *input)
 {
+    const struct settings *settings = input->settings;
     struct rooms r;
     struct buf what;
-    rooms_init(&r, settings);
+    rooms_init(&r, input);
     rooms_open_perf(&r);
     if (!rooms_make(&r)) {
         return 1;

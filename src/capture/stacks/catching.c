@@ -36,7 +36,7 @@ struct catching *catching_new(struct follow *f, struct accounting *accounting)
     struct shared *s = f->shared;
     if (c != NULL) {
         *c = (struct catching){
-            .follow = f, .shared = s, .accounting = accounting, .reads_runtimes = s->recorder == NULL};
+            .follow = f, .shared = s, .accounting = accounting, .reads_runtimes = s->observer == NULL};
         readers_init(&c->readers, s->settings, &f->targets, &s->log);
         c->readers.unseen = &s->unseen;
     }

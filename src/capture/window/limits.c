@@ -301,8 +301,8 @@ static void check_memory(struct limits *l, uint64_t now_ns)
 static void keep(void *state, uint64_t now_ns)
 {
     struct limits *l = state;
-    if (l->shared->recorder != NULL) {
-        return; /* a recording is of all there is */
+    if (l->shared->observer != NULL) {
+        return; /* an observer sees all there is */
     }
     if (now_ns >= l->next_ns) {
         l->next_ns = now_ns + CHECK_MS * NS_PER_MS;

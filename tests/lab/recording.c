@@ -1,9 +1,13 @@
-#include "capture/recording.h"
+/*
+ * recording: reads what recorder.c wrote, and answers from it as the system answered then. All of it is
+ * unpacked in memory; pages are found by file or process, moment and number.
+ */
+#include "recording.h"
 #include "base/cursor.h"
 #include "base/map.h"
 #include "base/vec.h"
-#include "capture/recording_chunks.h"
 #include "base/gzip.h"
+#include "recording_chunks.h"
 #include "os/file.h"
 
 #include <stdlib.h>
@@ -44,7 +48,7 @@ struct played_file {
 
 struct recording {
     struct buf plain;
-    struct recording_format format;
+    struct observed_format format;
     struct str vdso;
     VEC(struct text_row) texts;
     VEC(struct mapped_row) mapped, under, perf_maps;
@@ -217,7 +221,7 @@ void recording_release(struct recording *r)
     free(r);
 }
 
-const struct recording_format *recording_format(const struct recording *r)
+const struct observed_format *recording_format(const struct recording *r)
 {
     return &r->format;
 }

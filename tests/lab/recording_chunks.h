@@ -1,6 +1,6 @@
 /* The chunks of a recording, for its writer (recorder.c) and its reader (recording.c). */
-#ifndef CAPTURE_RECORDING_CHUNKS_H
-#define CAPTURE_RECORDING_CHUNKS_H
+#ifndef LAB_RECORDING_CHUNKS_H
+#define LAB_RECORDING_CHUNKS_H
 
 #define RECORDING_MAGIC "PILLREC1" /* without its NUL */
 

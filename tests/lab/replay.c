@@ -1,8 +1,17 @@
-#include "capture/replay.h"
-#include "capture/recording.h"
+/*
+ * replay FILE: a recording through the whole pipeline, printed as text.
+ *
+ * No rings, no /proc, no rights. What comes out is the collapsed stacks that a live run would have made of
+ * the same inputs, without header, ordered, each with its number of samples; then a line per kind of ending
+ * ("# complete 120"). The kernel's own symbols are not in a recording, so kernel code is "[kernel]".
+ */
 #include "capture/stacks/stacks.h"
+#include "os/file.h"
 #include "profile/fold.h"
+#include "recording.h"
 #include "sample/order.h"
+
+#include <stdio.h>
 
 #include <stdlib.h>
 #include <string.h>
@@ -187,7 +196,7 @@ static bool print(struct replay *r, struct sink *out, struct err *err)
 
 static bool begin(struct replay *r, struct err *err)
 {
-    const struct recording_format *format = recording_format(r->recording);
+    const struct observed_format *format = recording_format(r->recording);
     bool stacks = format->registers != 0;
     if (stacks && format->registers != unwind_perf_mask()) {
         return err_set(err, ERR_UNSUPPORTED, 0, "the recording was made on another processor");
@@ -220,7 +229,7 @@ static void end(struct replay *r)
     profile_release(&r->profile);
 }
 
-bool replay_run(const char *path, struct sink *out, struct err *err)
+static bool replay(const char *path, struct sink *out, struct err *err)
 {
     struct replay r = {.recording = recording_open(path, err)};
     if (r.recording == NULL) {
@@ -237,4 +246,23 @@ bool replay_run(const char *path, struct sink *out, struct err *err)
     end(&r);
     recording_release(r.recording);
     return good;
+}
+
+int main(int argc, char **argv)
+{
+    struct file_writer writer;
+    struct err err;
+    if (argc != 2) {
+        fprintf(stderr, "usage: replay RECORDING\n");
+        return 2;
+    }
+    bool good = file_create_atomic(&writer, "-", &err);
+    if (good) {
+        struct sink sink = file_sink(&writer);
+        good = replay(argv[1], &sink, &err) && file_commit(&writer, &err);
+    }
+    if (!good) {
+        fprintf(stderr, "replay: %s\n", err.text);
+    }
+    return good ? 0 : 1;
 }

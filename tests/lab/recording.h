@@ -7,9 +7,9 @@
  * same questions with the same bytes, and says of everything else that it is not there. So it holds
  * what the pipeline asked when it was made, no more: a few hundred KiB for a program of 100 MB.
  *
- * Writing. recorder_open; recorder_world in place of world_here; recorder_target, recorder_ring and
- * recorder_round as things happen; recorder_close. The sampler and the publisher may use it at the same
- * time. A full disk ends the recording, never the run: recorder_close says it.
+ * Writing. recorder_new; recorder_world and recorder_observer go to capture_run (capture/observer.h);
+ * recorder_release. The file is made when the observer begins. The sampler and the publisher may use a
+ * recorder at the same time. A full disk ends the recording, never the run: the observer's end reports it.
  *
  * Reading. recording_open takes the whole file; recording_world answers from it; recording_replay hands
  * the steps back in their order. recording_release.
@@ -20,34 +20,21 @@
  * and their fields are the enum and the functions in recording.c. Not for exchange: a recording is
  * read by the version of the format that wrote it.
  */
-#ifndef CAPTURE_RECORDING_H
-#define CAPTURE_RECORDING_H
+#ifndef LAB_RECORDING_H
+#define LAB_RECORDING_H
 
+#include "capture/observer.h"
 #include "capture/world.h"
-
-struct recording_format {
-    uint32_t frequency_hz;
-    uint64_t sample_type, registers; /* the mask of registers tells the processor */
-    uint8_t cfi_only;       /* made with --perf-mode dwarf */
-};
 
 /* ---- writing ---- */
 
 struct recorder;
 
-struct recorder *recorder_open(const char *path, const struct world *world,
-                               const struct recording_format *format, struct err *err);
+/* `path` and `world` are borrowed. */
+struct recorder *recorder_new(const char *path, const struct world *world);
 const struct world *recorder_world(struct recorder *r);
-
-/* A process that is followed from here on; with `running`, one whose mappings are read from /proc. */
-void recorder_target(struct recorder *r, uint32_t pid, bool running);
-void recorder_ring(struct recorder *r, const void *record, size_t len);
-
-/* All rings were drained once; `last`: and what waits was handed out. */
-void recorder_round(struct recorder *r, bool last);
-
-/* False, with the reason, when not everything could be written. `r` is gone in any case. */
-bool recorder_close(struct recorder *r, struct err *err);
+struct observer recorder_observer(struct recorder *r);
+void recorder_release(struct recorder *r);
 
 /* ---- reading ---- */
 
@@ -55,7 +42,7 @@ struct recording;
 
 struct recording *recording_open(const char *path, struct err *err);
 void recording_release(struct recording *r);
-const struct recording_format *recording_format(const struct recording *r);
+const struct observed_format *recording_format(const struct recording *r);
 struct world recording_world(struct recording *r);
 
 struct recording_steps {

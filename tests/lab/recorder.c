@@ -1,7 +1,11 @@
-#include "capture/recording.h"
-#include "base/map.h"
-#include "capture/recording_chunks.h"
+/*
+ * recorder: writes down what passes between capture and the system; recording.h says how to use it. A
+ * struct world that asks the real one and notes the answers, and an observer that notes the ring records.
+ */
+#include "recording.h"
 #include "base/gzip.h"
+#include "base/map.h"
+#include "recording_chunks.h"
 #include "os/file.h"
 
 #include <pthread.h>
@@ -21,6 +25,7 @@ struct recorded_file {
 
 struct recorder {
     pthread_mutex_t lock;
+    const char *path;
     const struct world *real;
     struct world world;
     struct file_writer writer;
@@ -268,8 +273,18 @@ static struct memory_reader record_memory(void *context, uint32_t pid, uint64_t 
     return (struct memory_reader){record_memory_read, r};
 }
 
-static void write_beginning(struct recorder *r, const struct recording_format *format)
+static bool observe_begin(void *context, const struct observed_format *format, struct err *err)
 {
+    struct recorder *r = context;
+    if (!file_create_atomic(&r->writer, r->path, err)) {
+        return false;
+    }
+    r->file_sink = file_sink(&r->writer);
+    if (!gzip_open(&r->gzip, &r->file_sink, err)) {
+        file_abandon(&r->writer);
+        return false;
+    }
+    r->sink = gzip_sink(&r->gzip);
     r->failed = !sink_write(&r->sink, RECORDING_MAGIC, RECORDING_MAGIC_BYTES, &r->err);
     struct buf head = fields();
     put_u32(&head, format->frequency_hz);
@@ -279,22 +294,50 @@ static void write_beginning(struct recorder *r, const struct recording_format *f
     write_chunk(r, CHUNK_FORMAT, &head, NULL, 0);
     head = fields();
     write_chunk(r, CHUNK_VDSO, &head, r->real->vdso.ptr, r->real->vdso.len);
+    return true;
 }
 
-struct recorder *recorder_open(const char *path, const struct world *world,
-                               const struct recording_format *format, struct err *err)
+static void observe_target(void *context, uint32_t pid, bool running)
+{
+    struct buf head = fields();
+    put_u32(&head, pid);
+    buf_byte(&head, (char)running);
+    write_chunk(context, CHUNK_TARGET, &head, NULL, 0);
+}
+
+static void observe_ring(void *context, const void *record, size_t len)
+{
+    struct buf head = fields();
+    write_chunk(context, CHUNK_RING, &head, record, len);
+}
+
+static void observe_round(void *context, bool last)
+{
+    struct buf head = fields();
+    buf_byte(&head, (char)last);
+    write_chunk(context, CHUNK_ROUND, &head, NULL, 0);
+}
+
+static bool observe_end(void *context, struct err *err)
+{
+    struct recorder *r = context;
+    bool good = !r->failed && gzip_finish(&r->gzip, &r->err);
+    if (good) {
+        good = file_commit(&r->writer, &r->err);
+    } else {
+        file_abandon(&r->writer);
+    }
+    gzip_release(&r->gzip);
+    return good || err_set(err, r->err.kind, r->err.number, "the recording is not complete: %s", r->err.text);
+}
+
+struct recorder *recorder_new(const char *path, const struct world *world)
 {
     struct recorder *r = calloc(1, sizeof *r);
     if (r == NULL || (r->pages = malloc((size_t)MOMENT_PAGES * RECORDING_PAGE_BYTES)) == NULL) {
-        free(r);
-        err_set(err, ERR_MEMORY, 0, "no memory to record");
-        return NULL;
+        abort();
     }
-    if (!file_create_atomic(&r->writer, path, err)) {
-        free(r->pages);
-        free(r);
-        return NULL;
-    }
+    r->path = path;
     r->real = world;
     r->world = (struct world){.text = record_text,
                               .mapped = record_mapped,
@@ -308,15 +351,7 @@ struct recorder *recorder_open(const char *path, const struct world *world,
                               .vdso = world->vdso,
                               .kernel_symbols = world->kernel_symbols,
                               .context = r};
-    r->file_sink = file_sink(&r->writer);
     pthread_mutex_init(&r->lock, NULL);
-    if (!gzip_open(&r->gzip, &r->file_sink, &r->err)) {
-        r->failed = true;
-        (void)recorder_close(r, err);
-        return NULL;
-    }
-    r->sink = gzip_sink(&r->gzip);
-    write_beginning(r, format);
     return r;
 }
 
@@ -325,41 +360,14 @@ const struct world *recorder_world(struct recorder *r)
     return &r->world;
 }
 
-void recorder_target(struct recorder *r, uint32_t pid, bool running)
+struct observer recorder_observer(struct recorder *r)
 {
-    struct buf head = fields();
-    put_u32(&head, pid);
-    buf_byte(&head, (char)running);
-    write_chunk(r, CHUNK_TARGET, &head, NULL, 0);
+    return (struct observer){observe_begin, observe_target, observe_ring, observe_round, observe_end, r};
 }
 
-void recorder_ring(struct recorder *r, const void *record, size_t len)
+void recorder_release(struct recorder *r)
 {
-    struct buf head = fields();
-    write_chunk(r, CHUNK_RING, &head, record, len);
-}
-
-void recorder_round(struct recorder *r, bool last)
-{
-    struct buf head = fields();
-    buf_byte(&head, (char)last);
-    write_chunk(r, CHUNK_ROUND, &head, NULL, 0);
-}
-
-bool recorder_close(struct recorder *r, struct err *err)
-{
-    bool good = !r->failed && gzip_finish(&r->gzip, &r->err);
-    if (good) {
-        good = file_commit(&r->writer, &r->err);
-    } else {
-        file_abandon(&r->writer);
-    }
-    gzip_release(&r->gzip);
-    if (!good) {
-        err_set(err, r->err.kind, r->err.number, "the recording is not complete: %s", r->err.text);
-    }
     pthread_mutex_destroy(&r->lock);
     free(r->pages);
     free(r);
-    return good;
 }
