@@ -22,9 +22,9 @@ enum { ROW_COUNT = sizeof rows / sizeof rows[0] };
 void outputs_init(struct outputs *o, const struct settings *settings)
 {
     *o = (struct outputs){
-        .dir = settings->output_dir != NULL ? settings->output_dir : ".",
-        .formats = settings->formats,
-        .max_sets = settings->rotating ? 1 : settings->max_output_files,
+        .dir = settings->output.dir != NULL ? settings->output.dir : ".",
+        .formats = settings->output.formats,
+        .max_sets = settings->output.rotating ? 1 : settings->output.max_files,
     };
 }
 

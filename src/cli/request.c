@@ -79,13 +79,13 @@ static void explain(struct request *out, const struct option_match *match, const
 static void note_source(struct request *out, const struct option *row, enum source source)
 {
     if (row->kind == KIND_PIDS && out->source[row_index(row)] != source)
-        out->settings.pid_count = 0;
+        out->settings.scope.pid_count = 0;
     if (row->kind == KIND_LIST && out->source[row_index(row)] != source)
         ((struct pattern_list *)((char *)out + row->at))->count = 0;
     if (row->kind == KIND_SECRETS && out->source[row_index(row)] != source)
         ((struct secret_list *)((char *)out + row->at))->count = 0;
     if (row->kind == KIND_EVENTS && out->source[row_index(row)] != source)
-        out->settings.events = (struct event_list){0};
+        out->settings.sampling.events = (struct event_list){0};
     out->source[row_index(row)] = (unsigned char)source;
 }
 
@@ -111,8 +111,8 @@ static bool apply_value(struct request *out, const struct option_match *match, c
         return err_set(err, ERR_UNSUPPORTED, 0, "%s is not available yet", spelled);
     if (row->state == STATE_NO_EFFECT)
         explain(out, match, spelled);
-    size_t pids = out->settings.pid_count;
-    struct event_list events = out->settings.events;
+    size_t pids = out->settings.scope.pid_count;
+    struct event_list events = out->settings.sampling.events;
     enum source before = out->source[row_index(row)];
     note_source(out, row, source);
     struct err why;
@@ -121,8 +121,8 @@ static bool apply_value(struct request *out, const struct option_match *match, c
         return true;
     }
     out->source[row_index(row)] = (unsigned char)before;
-    out->settings.pid_count = pids;
-    out->settings.events = events;
+    out->settings.scope.pid_count = pids;
+    out->settings.sampling.events = events;
     return err_set(err, why.kind, 0, "%s %s", spelled, why.text);
 }
 
@@ -437,7 +437,7 @@ static bool first_word(struct parser *p, struct err *err)
         p->out->words = p->argv;
         return enter_command(p, id, err);
     }
-    p->out->settings.command = p->argv + p->next;
+    p->out->settings.scope.command = p->argv + p->next;
     p->next = p->argc;
     return true;
 }
@@ -510,17 +510,17 @@ static bool resolve_target(struct request *out, struct err *err)
     struct settings *s = &out->settings;
     bool pids = was_given(out, "pids", SOURCE_ARGUMENT);
     bool all = was_given(out, "all", SOURCE_ARGUMENT) && out->all;
-    if (s->command && (pids || all))
+    if (s->scope.command && (pids || all))
         return err_set(err, ERR_USAGE, 0, "-%c and a command exclude each other; use one",
                        pids ? 'p' : 'a');
     if (pids && all)
         return err_set(err, ERR_USAGE, 0, "-p and -a exclude each other; use one");
-    if (s->command)
-        s->target = TARGET_COMMAND;
-    else if (s->pid_count > 0 && !all)
-        s->target = TARGET_PIDS;
+    if (s->scope.command)
+        s->scope.mode = TARGET_COMMAND;
+    else if (s->scope.pid_count > 0 && !all)
+        s->scope.mode = TARGET_PIDS;
     else
-        s->target = TARGET_ALL;
+        s->scope.mode = TARGET_ALL;
     return true;
 }
 
@@ -534,12 +534,12 @@ static void hint_at_command(struct settings *s)
         [COMMAND_INSTALL] = "did you mean: pillion install?",
         [COMMAND_HELP] = "did you mean: pillion help?",
     };
-    struct nearest near = nearest_to(s->command[0], strlen(s->command[0]));
+    struct nearest near = nearest_to(s->scope.command[0], strlen(s->scope.command[0]));
     for (enum command_id id = 0; id < COMMAND_COUNT; id++)
         if (hints[id] && !command_table[id].not_yet)
             nearest_offer(&near, command_table[id].word);
     if (near.count)
-        s->command_hint = hints[command_find(near.word[0])];
+        s->scope.command_hint = hints[command_find(near.word[0])];
 }
 
 static void resolve_log_level(struct request *out)
@@ -548,9 +548,9 @@ static void resolve_log_level(struct request *out)
     if (was_given(out, "log-level", SOURCE_ARGUMENT))
         return;
     if (out->verbose)
-        s->log_level = LOG_DEBUG;
+        s->log.level = LOG_DEBUG;
     else if (out->quiet)
-        s->log_level = LOG_ERROR;
+        s->log.level = LOG_ERROR;
 }
 
 /* An option of one back end alone names it. Datadog's variables do not: they are the profiled
@@ -572,9 +572,9 @@ static void resolve_agent(struct request *out)
 static bool resolve_flamegraph(struct request *out, struct err *err)
 {
     struct settings *s = &out->settings;
-    unsigned others = s->formats & ~(unsigned)FORMAT_HTML;
+    unsigned others = s->output.formats & ~(unsigned)FORMAT_HTML;
     if (out->flamegraph || others != 0) {
-        s->formats = out->flamegraph ? s->formats : others;
+        s->output.formats = out->flamegraph ? s->output.formats : others;
         return true;
     }
     bool refused = was_given(out, "flamegraph", SOURCE_ARGUMENT);
@@ -582,7 +582,7 @@ static bool resolve_flamegraph(struct request *out, struct err *err)
         return err_set(err, ERR_USAGE, 0, "--format html and --no-flamegraph leave nothing to "
                        "write");
     if (refused)
-        s->formats = FORMAT_COL | FORMAT_PPROF;
+        s->output.formats = FORMAT_COL | FORMAT_PPROF;
     warn(out, "--format html and --no-flamegraph leave nothing to write;",
          refused ? "col and pprof are written" : "html is written");
     return true;
@@ -594,18 +594,18 @@ static bool resolve_run(struct request *out, struct err *err)
     if (!resolve_target(out, err))
         return false;
     if (!was_given(out, "continuous", SOURCE_BACKEND))
-        s->continuous = s->target == TARGET_COMMAND;
-    if (s->events.cpu_hz != 0 && !was_given(out, "profiling-frequency", SOURCE_BACKEND))
-        s->frequency_hz = s->events.cpu_hz;
+        s->sampling.continuous = s->scope.mode == TARGET_COMMAND;
+    if (s->sampling.events.cpu_hz != 0 && !was_given(out, "profiling-frequency", SOURCE_BACKEND))
+        s->sampling.frequency_hz = s->sampling.events.cpu_hz;
     if (!resolve_flamegraph(out, err))
         return false;
     bool upload_only = s->upload.wanted && !was_given(out, "output-dir", SOURCE_BACKEND) &&
                        !was_given(out, "format", SOURCE_BACKEND);
     if (upload_only)
-        s->formats = 0;
+        s->output.formats = 0;
     resolve_log_level(out);
-    s->max_memory_given = was_given(out, "max-memory", SOURCE_BACKEND);
-    if (s->target == TARGET_COMMAND)
+    s->budget.memory_given = was_given(out, "max-memory", SOURCE_BACKEND);
+    if (s->scope.mode == TARGET_COMMAND)
         hint_at_command(s);
     return true;
 }
@@ -621,7 +621,7 @@ static bool resolve_own(struct request *out, struct err *err)
 {
     switch (out->command) {
     case COMMAND_UPLOAD:
-        out->settings.target = TARGET_ALL; /* there is no command to be named after */
+        out->settings.scope.mode = TARGET_ALL; /* there is no command to be named after */
         return out->word_count > 0 || wrong_count(out, err);
     case COMMAND_RENDER:
         return (out->word_count > 0 && out->render_output) || wrong_count(out, err);
@@ -629,7 +629,7 @@ static bool resolve_own(struct request *out, struct err *err)
     case COMMAND_REPLAY:
         return out->word_count == 1 || wrong_count(out, err);
     case COMMAND_DOCTOR:
-        return (out->word_count == 0 && !(out->settings.pid_count > 1 &&
+        return (out->word_count == 0 && !(out->settings.scope.pid_count > 1 &&
                                           was_given(out, "pids", SOURCE_ARGUMENT))) ||
                wrong_count(out, err);
     case COMMAND_HELP:
@@ -645,7 +645,7 @@ bool request_parse(struct request *out, int argc, char **argv, char *const *envi
     *out = (struct request){.command = COMMAND_RUN};
     buf_init(&out->warnings, WARNINGS_MAX);
     set_defaults(out);
-    out->settings.fixed_filter = is_fargate(environment);
+    out->settings.origin.fixed_filter = is_fargate(environment);
     read_backend_variables(out, environment);
     read_prefixed(out, environment, "GPROFILER_", SOURCE_GPROFILER);
     read_prefixed(out, environment, "PILLION_", SOURCE_PILLION);
@@ -666,7 +666,7 @@ bool request_parse(struct request *out, int argc, char **argv, char *const *envi
     if (ok)
         ok = out->command == COMMAND_RUN ? resolve_run(out, err) : resolve_own(out, err);
     bool own = out->command != COMMAND_RUN;
-    bool command = out->settings.command || (!own && !p.only_words && names_command(&p, at));
+    bool command = out->settings.scope.command || (!own && !p.only_words && names_command(&p, at));
     out->exit_status = ok ? 0 : command ? EXIT_USAGE_COMMAND : EXIT_USAGE;
     return ok;
 }

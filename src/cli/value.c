@@ -277,13 +277,13 @@ static bool store_formats(const struct option *row, const char *text, unsigned *
 
 static bool add_pid(struct settings *settings, int pid, struct err *err)
 {
-    for (size_t i = 0; i < settings->pid_count; i++)
-        if (settings->pids[i] == pid)
+    for (size_t i = 0; i < settings->scope.pid_count; i++)
+        if (settings->scope.pids[i] == pid)
             return true;
-    if (settings->pid_count == SETTINGS_PIDS_MAX)
+    if (settings->scope.pid_count == SETTINGS_PIDS_MAX)
         return err_set(err, ERR_LIMIT, 0, "takes at most %d processes; -a takes all",
                        SETTINGS_PIDS_MAX);
-    settings->pids[settings->pid_count++] = pid;
+    settings->scope.pids[settings->scope.pid_count++] = pid;
     return true;
 }
 
@@ -291,12 +291,12 @@ static bool store_pids(const struct option *row, const char *text, struct settin
                        struct err *err)
 {
     struct str rest = str_of(text);
-    size_t before = settings->pid_count;
+    size_t before = settings->scope.pid_count;
     do {
         uint64_t pid;
         bool ok = str_u64(str_trim(str_cut(&rest, ',')), &pid) && in_range(row, pid);
         if (!ok ? !wants(row, text, "", err) : !add_pid(settings, (int)pid, err)) {
-            settings->pid_count = before;
+            settings->scope.pid_count = before;
             return false;
         }
     } while (rest.len > 0);

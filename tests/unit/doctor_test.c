@@ -323,7 +323,7 @@ static unsigned open_files(void)
 
 static void look_and_leave(void)
 {
-    struct settings settings = {.frequency_hz = 99, .pid_count = 1, .pids = {getpid()}};
+    struct settings settings = {.sampling.frequency_hz = 99, .scope.pid_count = 1, .scope.pids = {getpid()}};
     struct doctor_facts f;
     struct err err = {0};
     unsigned before = open_files();
@@ -332,7 +332,7 @@ static void look_and_leave(void)
     CHECK_INT(f.call, 0); /* who may not read himself may read nobody */
     CHECK_INT(f.maps, 0);
     doctor_release(&f);
-    settings.pid_count = 0;
+    settings.scope.pid_count = 0;
     CHECK(doctor_look(&settings, &f, &err));
     CHECK(f.pid != (uint32_t)getpid() && f.exists);
     doctor_release(&f);

@@ -28,7 +28,7 @@ static void begin(struct place *p, unsigned formats)
     CHECK(profile_init(&p->profile, SAMPLE_MAX_BYTES, NULL));
     fill_sample(&p->profile);
     p->profile.meta.end_wall_ns = WALL;
-    struct settings settings = {.output_dir = p->dir, .formats = formats};
+    struct settings settings = {.output.dir = p->dir, .output.formats = formats};
     outputs_init(&p->outputs, &settings);
 }
 
@@ -231,7 +231,7 @@ static void rotating_keeps_one(void)
     struct place p;
     begin(&p, FORMAT_COL);
     struct settings settings = {
-        .output_dir = p.dir, .formats = FORMAT_COL, .rotating = true, .max_output_files = 7};
+        .output.dir = p.dir, .output.formats = FORMAT_COL, .output.rotating = true, .output.max_files = 7};
     outputs_init(&p.outputs, &settings);
     write_at(&p, WALL);
     write_at(&p, WALL + SECOND);

@@ -9,7 +9,7 @@ static const struct origin_here nowhere;
 static struct settings settings_with(const char *host, const char *token)
 {
     return (struct settings){.upload = {.server_host = host, .token = token, .verify = true},
-                             .max_memory_bytes = 64 << 20};
+                             .budget.memory_bytes = 64 << 20};
 }
 
 static struct sender *made(const struct settings *settings, const char *name, bool alone,
@@ -194,7 +194,7 @@ static void without_facts_the_host_is_named_where_it_must_be(void)
         for (unsigned metadata = 0; metadata < 2; metadata++) {
             struct settings settings = settings_with("http://a", "token");
             struct err err;
-            settings.metadata = metadata;
+            settings.origin.metadata = metadata;
             struct sender *sender = sender_new(&settings, backend_by_name(str_of(rows[i].name)),
                                                true, &here, -1, &err);
             CHECK_STR(sender->context.origin->hostname, metadata || rows[i].names_host ? "web-1" : "");

@@ -52,7 +52,7 @@ static void try_rings(const struct settings *settings, struct doctor_facts *f)
 {
     struct perf perf;
     const struct perf_sampling sampling = {
-        .frequency_hz = settings->frequency_hz,
+        .frequency_hz = settings->sampling.frequency_hz,
         .kernel = f->perf.kernel,
         .stack_bytes = STACK_BYTES,
         .registers = unwind_perf_mask(),
@@ -72,7 +72,7 @@ static void try_rings(const struct settings *settings, struct doctor_facts *f)
 static void try_perf(const struct settings *settings, struct doctor_facts *f)
 {
     f->follow = f->switches = f->cycles = DOCTOR_NOT_TRIED;
-    f->perf_off = settings->perf_mode == PERF_DISABLED;
+    f->perf_off = settings->sampling.perf_mode == PERF_DISABLED;
     if (f->perf_off) {
         return;
     }
@@ -136,8 +136,8 @@ static void ask_why(struct doctor_facts *f)
 static void try_output(const struct settings *settings, struct doctor_facts *f)
 {
     char path[4096];
-    if (settings->output_dir != NULL) {
-        (void)snprintf(path, sizeof path, "%s", settings->output_dir);
+    if (settings->output.dir != NULL) {
+        (void)snprintf(path, sizeof path, "%s", settings->output.dir);
     } else {
         file_working_dir(path, sizeof path);
     }
@@ -258,8 +258,8 @@ static void look_at_all(struct look *l, uint32_t child)
 
 static void look_at_given(struct look *l)
 {
-    for (size_t i = 0; i < l->settings->pid_count; i++) {
-        uint32_t pid = (uint32_t)l->settings->pids[i];
+    for (size_t i = 0; i < l->settings->scope.pid_count; i++) {
+        uint32_t pid = (uint32_t)l->settings->scope.pids[i];
         struct doctor_process *process = proc_exists(pid) ? vec_push(&l->facts->processes) : NULL;
         uint64_t before_ns = 0;
         if (process != NULL) {
@@ -359,11 +359,11 @@ bool doctor_look(const struct settings *settings, struct doctor_facts *out, stru
         .log = {.fd = -1, .level = LOG_ERROR, .lock = PTHREAD_MUTEX_INITIALIZER},
     };
     *out = (struct doctor_facts){
-        .given = settings->pid_count > 0,
-        .fixed_filter = settings->fixed_filter,
+        .given = settings->scope.pid_count > 0,
+        .fixed_filter = settings->origin.fixed_filter,
         .holds_ptrace = access_holds(CAP_SYS_PTRACE),
     };
-    out->pid = out->given ? (uint32_t)settings->pids[0] : 0;
+    out->pid = out->given ? (uint32_t)settings->scope.pids[0] : 0;
     out->exists = out->given && proc_exists(out->pid);
     bool has_child = !out->given && probe_child_start(&child, err);
     if (!out->given && !has_child) {

@@ -66,7 +66,7 @@ void doctor_try_uploads(const struct settings *settings, struct doctor_facts *f)
         return;
     }
     secret_leave_no_core();
-    all.target = TARGET_ALL;
+    all.scope.mode = TARGET_ALL;
     origin_gather(&here, &all, sender_variable, NULL);
     try_all(settings, rows, count, &here, f);
     origin_release(&here);

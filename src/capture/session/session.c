@@ -51,7 +51,7 @@ static void mode_words(const struct session *s, char out[static MODE_TEXT_MAX])
     };
     snprintf(out, MODE_TEXT_MAX, "perf, %s%s",
              s->access.kernel ? "user and kernel" : "user only, kernel time counted",
-             stacks_by[s->settings->perf_mode]);
+             stacks_by[s->settings->sampling.perf_mode]);
 }
 
 static const char *base_name(const char *path)
@@ -66,11 +66,11 @@ static uint32_t service_of(struct session *s)
     if (settings->service_name != NULL) {
         return profile_cstring(s->profile, settings->service_name);
     }
-    if (settings->target == TARGET_COMMAND) {
-        return profile_cstring(s->profile, base_name(settings->command[0]));
+    if (settings->scope.mode == TARGET_COMMAND) {
+        return profile_cstring(s->profile, base_name(settings->scope.command[0]));
     }
     struct target *only =
-        settings->pid_count == 1 ? targets_find(&s->targets, (uint32_t)settings->pids[0]) : NULL;
+        settings->scope.pid_count == 1 ? targets_find(&s->targets, (uint32_t)settings->scope.pids[0]) : NULL;
     return profile_cstring(s->profile, only != NULL ? only->name : "all processes");
 }
 
@@ -109,13 +109,13 @@ static void fill_meta(struct session *s)
     meta->start_wall_ns = s->window_start_wall_ns;
     /* the length is monotonic: a wall clock that was set meanwhile must not stretch the window */
     meta->end_wall_ns = s->window_start_wall_ns + (clock_mono_ns() - s->window_start_ns);
-    meta->frequency_hz = s->settings->frequency_hz;
-    meta->period_ns = NS_PER_S / s->settings->frequency_hz;
+    meta->frequency_hz = s->settings->sampling.frequency_hz;
+    meta->period_ns = NS_PER_S / s->settings->sampling.frequency_hz;
     meta->service = service_of(s);
     meta->host = profile_cstring(s->profile, host);
     meta->mode = profile_cstring(s->profile, mode);
     meta->reason = reason_of(s);
-    meta->continuous = s->settings->continuous;
+    meta->continuous = s->settings->sampling.continuous;
     meta->unfollowed = session_count_unfollowed(s);
 }
 
@@ -216,17 +216,17 @@ static void say_start(struct session *s, const char *what)
         {"version", STR(PILLION_VERSION)}, {"target", str_of(what)}, {"mode", str_of(mode)}};
     if (s->log.terminal) {
         char length[48] = "";
-        if (!settings->continuous) {
-            snprintf(length, sizeof length, " for %g s", (double)settings->window_ns / (double)NS_PER_S);
+        if (!settings->sampling.continuous) {
+            snprintf(length, sizeof length, " for %g s", (double)settings->sampling.window_ns / (double)NS_PER_S);
         }
         log_event(&s->log, LOG_INFO, "start", fields, 3, "profiling %s at %u Hz%s, %s", what,
-                  settings->frequency_hz, length, mode);
+                  settings->sampling.frequency_hz, length, mode);
     } else {
         log_event(&s->log, LOG_INFO, "start", fields, 3,
                   "pillion " PILLION_VERSION ": pid %u profiles %s at %u Hz, %s, to %s %s %g s",
-                  proc_own_pid(), what, settings->frequency_hz, mode, destination,
-                  settings->continuous ? "every" : "for",
-                  (double)settings->window_ns / (double)NS_PER_S);
+                  proc_own_pid(), what, settings->sampling.frequency_hz, mode, destination,
+                  settings->sampling.continuous ? "every" : "for",
+                  (double)settings->sampling.window_ns / (double)NS_PER_S);
     }
     struct err why;
     if (!s->perf_on) {
@@ -360,7 +360,7 @@ static void look_around(struct session *s, uint64_t now_ns)
     }
     bool many = s->perf_on && s->perf.followers.len > MANY_FOLLOWERS;
     s->next_scan_ns = due ? now_ns + (many ? SCAN_MANY_MS : SCAN_MS) * NS_PER_MS : s->next_scan_ns;
-    if (s->perf_on && perf_reap(&s->perf) == 0 && s->settings->target != TARGET_ALL) {
+    if (s->perf_on && perf_reap(&s->perf) == 0 && s->settings->scope.mode != TARGET_ALL) {
         session_drain(s);
         keep_unfollowed(s);
     }
@@ -368,7 +368,7 @@ static void look_around(struct session *s, uint64_t now_ns)
 
 static bool targets_are_gone(struct session *s)
 {
-    if (s->settings->target == TARGET_ALL || (s->perf_on && s->perf.followers.len > 0)) {
+    if (s->settings->scope.mode == TARGET_ALL || (s->perf_on && s->perf.followers.len > 0)) {
         return false;
     }
     return !s->any_on_proc || !accounts_any_alive(&s->accounts);
@@ -409,7 +409,7 @@ static uint64_t round_ns(const struct session *s, bool idle)
     }
     bool small = s->perf_on && s->perf.sampling.stack_bytes < STACK_LARGE_BYTES;
     uint64_t busy_ms = s->stacks.unwinder != NULL && small ? ROUND_STACKS_MS : ROUND_MS;
-    uint64_t idle_ms = s->settings->target == TARGET_ALL ? SESSION_FIND_MS : ROUND_IDLE_MS;
+    uint64_t idle_ms = s->settings->scope.mode == TARGET_ALL ? SESSION_FIND_MS : ROUND_IDLE_MS;
     return (idle ? idle_ms : busy_ms) * NS_PER_MS;
 }
 
@@ -477,7 +477,7 @@ static void run_windows(struct session *s)
     bool idle = false;
     while (!s->finishing) {
         uint64_t now_ns = clock_mono_ns();
-        uint64_t end_ns = s->window_start_ns + s->settings->window_ns;
+        uint64_t end_ns = s->window_start_ns + s->settings->sampling.window_ns;
         const struct rounds_due due = {
             .now_ns = now_ns,
             .window_end_ns = end_ns,
@@ -502,7 +502,7 @@ static void run_windows(struct session *s)
             break;
         }
         if ((now_ns >= end_ns || s->closes_early) && publisher_ready(s->publisher)) {
-            if (!s->settings->continuous) {
+            if (!s->settings->sampling.continuous) {
                 break;
             }
             end_window(s);
@@ -574,7 +574,7 @@ static int finish(struct session *s)
     say_end(s);
     unsigned failed = release(s);
     bool refused = s->access.why.kind != ERR_NONE;
-    bool unfit = s->choose.active && s->settings->target == TARGET_ALL && !s->any_fitted;
+    bool unfit = s->choose.active && s->settings->scope.mode == TARGET_ALL && !s->any_fitted;
     return failed > 0 || unfit || (refused && s->any_cpu && !s->any_stack);
 }
 
@@ -649,7 +649,7 @@ int session_command(const struct settings *settings, struct launch_target *targe
         adopt_command(&s, target);
     }
     char what[ERR_TEXT_MAX];
-    snprintf(what, sizeof what, format, settings->command[0], target->pid);
+    snprintf(what, sizeof what, format, settings->scope.command[0], target->pid);
     session_begin_uploads(&s);
     say_start(&s, what);
     return run(&s);
@@ -689,8 +689,8 @@ static bool adopt_pids(struct session *s, struct buf *what)
     struct buf gone;
     bool any = false;
     buf_init(&gone, 16 * SETTINGS_PIDS_MAX);
-    for (size_t i = 0; i < settings->pid_count; i++) {
-        uint32_t pid = (uint32_t)settings->pids[i];
+    for (size_t i = 0; i < settings->scope.pid_count; i++) {
+        uint32_t pid = (uint32_t)settings->scope.pids[i];
         if (!proc_exists(pid)) {
             buf_printf(&gone, "%s%u", gone.len == 0 ? "" : ", ", pid);
             continue;
@@ -704,7 +704,7 @@ static bool adopt_pids(struct session *s, struct buf *what)
         say_gone(s, buf_cstr(&gone), any);
     }
     buf_release(&gone);
-    if (any && settings->children) {
+    if (any && settings->scope.children) {
         session_adopt_children(s);
     }
     return any;
@@ -743,7 +743,7 @@ int session_attach(const struct settings *settings)
     }
     buf_init(&what, 1024);
     bool ok = true;
-    if (settings->target == TARGET_ALL) {
+    if (settings->scope.mode == TARGET_ALL) {
         ok = adopt_all(&s, &what);
     } else {
         ok = adopt_pids(&s, &what);

@@ -27,7 +27,7 @@ void session_begin_budget(struct session *s)
 {
     const struct settings *settings = s->settings;
     struct budget_used used = used_so_far(s);
-    budget_init(&s->budget, settings->max_cpu_percent, settings->frequency_hz, settings->window_ns,
+    budget_init(&s->budget, settings->budget.cpu_percent, settings->sampling.frequency_hz, settings->sampling.window_ns,
                 clock_mono_ns(), &used);
     s->first_stack_bytes = s->targets.stack_bytes;
 }
@@ -194,7 +194,7 @@ static void apply(struct session *s)
 static void say(struct session *s)
 {
     const struct budget *b = &s->budget;
-    double percent = s->settings->max_cpu_percent;
+    double percent = s->settings->budget.cpu_percent;
     log_say(&s->log, LOG_DEBUG, "budget: %.2f %% of a core of late, %.2f %% may be; %u Hz from now on",
             100 * b->judged_rate, 100 * budget_sampling_share(b), b->frequency_hz);
     if (b->measure == BUDGET_SUSPENDED) {
@@ -227,13 +227,13 @@ uint64_t session_choose_memory(struct session *s)
 {
     const struct settings *settings = s->settings;
     uint64_t limit = proc_own_memory_limit_bytes();
-    uint64_t most = limit / (settings->max_memory_given ? ASKED_SHARE : DEFAULT_SHARE);
-    s->memory_bytes = settings->max_memory_bytes;
+    uint64_t most = limit / (settings->budget.memory_given ? ASKED_SHARE : DEFAULT_SHARE);
+    s->memory_bytes = settings->budget.memory_bytes;
     if (limit != 0 && most < s->memory_bytes) {
         s->memory_bytes = most > MEMORY_LEAST ? most : (uint64_t)MEMORY_LEAST;
         log_say(&s->log, LOG_INFO, "at most %llu MB of memory instead of %llu: this container has %llu",
                 (unsigned long long)s->memory_bytes >> 20,
-                (unsigned long long)settings->max_memory_bytes >> 20, (unsigned long long)limit >> 20);
+                (unsigned long long)settings->budget.memory_bytes >> 20, (unsigned long long)limit >> 20);
     }
     return s->memory_bytes;
 }
@@ -262,7 +262,7 @@ static void stop_growing(struct session *s, uint64_t now_ns)
     if (!worth || !publisher_ready(s->publisher)) {
         return; /* it is not the profile that is large, or soon there is room again */
     }
-    if (s->settings->continuous && now_ns > s->window_start_ns + EARLIEST_MS * NS_PER_MS) {
+    if (s->settings->sampling.continuous && now_ns > s->window_start_ns + EARLIEST_MS * NS_PER_MS) {
         s->closes_early = true;
         log_once(&s->log, LOG_WARNING,
                  "--max-memory %u is nearly used up: the window ends early. Raise --max-memory",
@@ -316,7 +316,7 @@ static void cpu_words(const struct session *s, const struct budget_window *w, st
         return;
     }
     buf_printf(out, "sampled at %.3g Hz instead of %u to stay within --max-cpu %g %%", w->mean_hz,
-               s->settings->frequency_hz, s->settings->max_cpu_percent);
+               s->settings->sampling.frequency_hz, s->settings->budget.cpu_percent);
     if (w->most >= BUDGET_COARSE && s->first_stack_bytes > 0) {
         buf_text(out, ", at last with short copies of stacks");
     }
@@ -325,7 +325,7 @@ static void cpu_words(const struct session *s, const struct budget_window *w, st
     }
     if (budget_windows_are_short(&s->budget)) {
         buf_printf(out, "; writing a window every %g s takes more than half of that, see -d",
-                   (double)s->settings->window_ns / (double)NS_PER_S);
+                   (double)s->settings->sampling.window_ns / (double)NS_PER_S);
     }
 }
 

@@ -42,7 +42,7 @@ static enum scan_answer consider(void *context, const struct proc_stat *stat,
 
 void session_find_processes(struct session *s, uint64_t now_ns)
 {
-    if (s->settings->target != TARGET_ALL || !s->perf_on || now_ns < s->next_find_ns) {
+    if (s->settings->scope.mode != TARGET_ALL || !s->perf_on || now_ns < s->next_find_ns) {
         return;
     }
     s->next_find_ns = now_ns + SESSION_FIND_MS * NS_PER_MS;
@@ -180,7 +180,7 @@ static size_t describe_some(struct session *s, struct buf *out)
 
 void session_say_unfit(struct session *s)
 {
-    if (s->settings->target != TARGET_ALL || !s->choose.active) {
+    if (s->settings->scope.mode != TARGET_ALL || !s->choose.active) {
         return;
     }
     if (any_fits(s)) {

@@ -14,7 +14,7 @@ static bool prepare_stacks(struct session *s, struct err *err)
 {
     bool unwinds = s->perf_on && s->perf.sampling.stack_bytes > 0;
     enum unwind_method method =
-        s->settings->perf_mode == PERF_DWARF ? UNWIND_CFI_ONLY : UNWIND_HYBRID;
+        s->settings->sampling.perf_mode == PERF_DWARF ? UNWIND_CFI_ONLY : UNWIND_HYBRID;
     if (unwinds && !unwinder_init(&s->unwinder, method, err)) {
         return false;
     }
@@ -26,19 +26,19 @@ static bool prepare_stacks(struct session *s, struct err *err)
         return err_set(err, ERR_MEMORY, 0, "no memory to unwind stacks");
     }
     session_prepare_off_cpu(s);
-    s->watches_waits = s->settings->wall && s->reads_runtimes && !s->watches_off_cpu &&
+    s->watches_waits = s->settings->sampling.wall && s->reads_runtimes && !s->watches_off_cpu &&
                        waits_init(&s->waits, &s->stacks, &s->readers, &s->targets, NULL);
-    s->stacks.runtime_alone = s->settings->python_native == NATIVE_OFF;
+    s->stacks.runtime_alone = s->settings->runtime.native_frames == NATIVE_OFF;
     return true;
 }
 
 static bool begin_recording(struct session *s, struct err *err)
 {
     const struct recording_format format = {
-        .frequency_hz = s->settings->frequency_hz,
+        .frequency_hz = s->settings->sampling.frequency_hz,
         .sample_type = s->format.sample_type,
         .registers = s->format.registers,
-        .cfi_only = s->settings->perf_mode == PERF_DWARF,
+        .cfi_only = s->settings->sampling.perf_mode == PERF_DWARF,
     };
     if (!s->perf_on) {
         return err_set(err, ERR_USAGE, 0, "without perf events there is nothing to record: %s",
@@ -59,13 +59,13 @@ bool session_setup(struct session *s)
         return false;
     }
     images_init(&s->images, s->recorder != NULL ? recorder_world(s->recorder) : &s->world);
-    targets_init(&s->targets, &s->images, settings->container_names);
+    targets_init(&s->targets, &s->images, settings->naming.container_names);
     s->targets.stack_bytes = s->perf_on ? s->perf.sampling.stack_bytes : 0;
-    s->targets.min_duration_ns = settings->min_duration_ns;
+    s->targets.min_duration_ns = settings->scope.min_duration_ns;
     uint64_t memory_bytes = session_choose_memory(s);
     order_init(&s->order, memory_bytes / 8 < ORDER_MAX_BYTES ? memory_bytes / 8 : ORDER_MAX_BYTES);
-    accounts_init(&s->accounts, &s->targets, NS_PER_S / settings->frequency_hz,
-                  settings->target == TARGET_ALL && !s->perf_on);
+    accounts_init(&s->accounts, &s->targets, NS_PER_S / settings->sampling.frequency_hz,
+                  settings->scope.mode == TARGET_ALL && !s->perf_on);
     choose_init(&s->choose, settings, &s->log);
     s->accounts.choose = &s->choose;
     scan_init(&s->scan, &s->targets);
@@ -89,9 +89,9 @@ bool session_setup(struct session *s)
  * from memory may have changed. */
 static uint32_t first_stack_bytes(const struct settings *settings, uint64_t ring_bytes)
 {
-    uint64_t wanted = settings->stack_bytes;
+    uint64_t wanted = settings->sampling.stack_bytes;
     if (wanted == 0) {
-        wanted = ring_bytes * 3 / settings->frequency_hz;
+        wanted = ring_bytes * 3 / settings->sampling.frequency_hz;
         wanted = wanted > STACK_SMALL_BYTES ? wanted : STACK_SMALL_BYTES;
         wanted = wanted < ring_bytes / 8 ? wanted : ring_bytes / 8;
     }
@@ -103,7 +103,7 @@ static uint32_t first_stack_bytes(const struct settings *settings, uint64_t ring
 static void leave_advice_out(struct session *s)
 {
     enum perf_gate gate = s->access.gate;
-    if (s->settings->fixed_filter && s->access.why.kind != ERR_NONE &&
+    if (s->settings->origin.fixed_filter && s->access.why.kind != ERR_NONE &&
         (gate == PERF_GATE_SECCOMP || gate == PERF_GATE_PARANOID)) {
         err_set(&s->access.why, s->access.why.kind, s->access.why.number,
                 "perf events refused (%s: %s); Fargate allows no change of it",
@@ -127,20 +127,20 @@ static void note_hidden_kernel(struct session *s)
 /* Opens perf as far as it is allowed. What is refused is a sentence, never the end of the run. */
 void session_open_perf(struct session *s)
 {
-    if (s->settings->perf_mode == PERF_DISABLED) {
+    if (s->settings->sampling.perf_mode == PERF_DISABLED) {
         err_set(&s->access.why, ERR_USAGE, 0, "perf events are off (--perf-mode disabled)");
         return;
     }
     perf_probe(&s->access);
     leave_advice_out(s);
     struct err err = {0};
-    bool chains = s->settings->perf_mode == PERF_FP;
+    bool chains = s->settings->sampling.perf_mode == PERF_FP;
     const struct perf_sampling sampling = {
-        .frequency_hz = s->settings->frequency_hz,
+        .frequency_hz = s->settings->sampling.frequency_hz,
         .kernel = s->access.kernel,
         .stack_bytes = chains ? 0 : STACK_SMALL_BYTES,
         .registers = chains ? 0 : unwind_perf_mask(),
-        .others = s->settings->events.count > 0 || s->settings->off_cpu,
+        .others = s->settings->sampling.events.count > 0 || s->settings->sampling.off_cpu,
     };
     s->perf_on = s->access.user && perf_open(&s->perf, &sampling, &err);
     if (s->perf_on && !chains) {

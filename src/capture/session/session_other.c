@@ -27,10 +27,10 @@ static const char *asked_by(const struct session *s, size_t other)
 
 void session_say_others(struct session *s)
 {
-    if (!s->perf_on && s->settings->events.count > 0) {
+    if (!s->perf_on && s->settings->sampling.events.count > 0) {
         log_say(&s->log, LOG_WARNING, "-e needs perf events: %s", s->access.why.text);
     }
-    if (!s->perf_on && s->settings->off_cpu) {
+    if (!s->perf_on && s->settings->sampling.off_cpu) {
         log_say(&s->log, LOG_WARNING,
                 "--off-cpu needs perf events; --wall shows where threads of interpreters wait");
     }

@@ -8,7 +8,7 @@ enum { COLUMNS_LEAST = 20, COLUMNS_MOST = 100, TEXT_MAX = 128 };
 void session_show_status(struct session *s, uint64_t now_ns)
 {
     if (!s->log.live || s->command_pid != 0 || now_ns < s->next_status_ns ||
-        now_ns >= s->window_start_ns + s->settings->window_ns || s->finishing) {
+        now_ns >= s->window_start_ns + s->settings->sampling.window_ns || s->finishing) {
         return;
     }
     unsigned wide = console_live_columns(s->log.fd);

@@ -47,7 +47,7 @@ void session_destination(const struct session *s, char *out, size_t out_bytes)
     if (s->uploader != NULL) {
         uploader_describe(s->uploader, names, sizeof names);
     }
-    bool writes = settings->formats != 0 || s->uploader == NULL;
+    bool writes = settings->output.formats != 0 || s->uploader == NULL;
     snprintf(out, out_bytes, "%s%s%s", names, writes && names[0] != '\0' ? " and " : "",
              writes ? publisher_dir(s->publisher) : "");
 }

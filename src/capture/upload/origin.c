@@ -283,11 +283,11 @@ static const char *service_of(const struct settings *settings)
     if (settings->service_name != NULL) {
         return settings->service_name;
     }
-    if (settings->target != TARGET_COMMAND) {
+    if (settings->scope.mode != TARGET_COMMAND) {
         return "all processes";
     }
-    const char *slash = strrchr(settings->command[0], '/');
-    return slash != NULL && slash[1] != '\0' ? slash + 1 : settings->command[0];
+    const char *slash = strrchr(settings->scope.command[0], '/');
+    return slash != NULL && slash[1] != '\0' ? slash + 1 : settings->scope.command[0];
 }
 
 static void gather_settings(struct origin_here *here, const struct settings *settings)
@@ -299,14 +299,14 @@ static void gather_settings(struct origin_here *here, const struct settings *set
         [PERF_DISABLED] = "disabled",
     };
     char hz[16], seconds[32];
-    snprintf(hz, sizeof hz, "%u", settings->frequency_hz);
-    snprintf(seconds, sizeof seconds, "%g", (double)settings->window_ns / 1e9);
+    snprintf(hz, sizeof hz, "%u", settings->sampling.frequency_hz);
+    snprintf(seconds, sizeof seconds, "%g", (double)settings->sampling.window_ns / 1e9);
     here->facts.service = keep(here, service_of(settings));
     add_argument(here, "profiling_frequency", hz);
     add_argument(here, "profiling_duration", seconds);
-    add_argument(here, "perf_mode", modes[settings->perf_mode]);
-    add_argument(here, "continuous", settings->continuous ? "true" : "false");
-    add_argument(here, "output_dir", settings->output_dir);
+    add_argument(here, "perf_mode", modes[settings->sampling.perf_mode]);
+    add_argument(here, "continuous", settings->sampling.continuous ? "true" : "false");
+    add_argument(here, "output_dir", settings->output.dir);
 }
 
 void origin_gather(struct origin_here *here, const struct settings *settings,
@@ -317,7 +317,7 @@ void origin_gather(struct origin_here *here, const struct settings *settings,
     arena_init(&here->texts, TEXTS_MAX_BYTES);
     facts_init(&here->place, &here->texts);
     here->facts.spawn_wall_ns = clock_wall_ns();
-    if (settings->metadata) {
+    if (settings->origin.metadata) {
         here->facts.boot_ns = clock_boot_ns();
         gather_machine(here);
         gather_os(here);
@@ -327,7 +327,7 @@ void origin_gather(struct origin_here *here, const struct settings *settings,
         gather_host_name(here);
     }
     gather_settings(here, settings);
-    if (settings->metadata) {
+    if (settings->origin.metadata) {
         gather_place(here, &environment);
         origin_place(here, &here->place, &here->facts);
     }

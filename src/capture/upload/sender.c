@@ -47,7 +47,7 @@ struct shipment {
 static void shipment_init(struct shipment *s, const struct sender *sender,
                           const struct delivery *delivery)
 {
-    size_t share = sender->settings->max_memory_bytes / MEMORY_SHARE;
+    size_t share = sender->settings->budget.memory_bytes / MEMORY_SHARE;
     size_t most = share > TEXT_LEAST_BYTES ? share : TEXT_LEAST_BYTES;
     *s = (struct shipment){.delivery = *delivery};
     buf_init(&s->kept, most);

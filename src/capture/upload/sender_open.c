@@ -314,7 +314,7 @@ static void begin_client(struct sender *s)
 
 const struct origin *sender_origin(struct sender *s)
 {
-    if (s->settings->metadata || s->row->names_host) {
+    if (s->settings->origin.metadata || s->row->names_host) {
         return origin_now(s->here);
     }
     s->bare = *origin_now(s->here);
