@@ -48,7 +48,7 @@ size_t summary_shares(const struct profile_totals *sum,
         for (; at > 0 && out[at - 1].ns < sum->leaf_ns[kind]; at--) {
             out[at] = out[at - 1];
         }
-        out[at] = (struct summary_share){frame_kind_name((enum frame_kind)kind), sum->leaf_ns[kind]};
+        out[at] = (struct summary_share){languages[kind].name, sum->leaf_ns[kind]};
     }
     return count;
 }

@@ -393,7 +393,7 @@ static bool send_words(struct writer *w)
         }
     }
     for (unsigned k = 0; k < FRAME_KIND_COUNT; k++) {
-        if (!send_string(w, str_of(pprof_kind_mapping((enum frame_kind)k)))) {
+        if (!send_string(w, str_of(languages[k].mapping))) {
             return false;
         }
     }
