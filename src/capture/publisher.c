@@ -9,6 +9,7 @@
 #include "os/proc.h"
 #include "os/usage.h"
 #include "symbol/namer.h"
+#include "encode/encode.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -109,7 +110,8 @@ static const struct origin *origin_of(struct publisher *pub)
 /* Whoever sends the file later may be another machine. */
 static void tell_machine(struct publisher *pub, struct profile *p)
 {
-    if (!pub->settings->origin.metadata || (pub->uploader == NULL && (pub->outputs.formats & FORMAT_COL) == 0)) {
+    if (!pub->settings->origin.metadata ||
+        (pub->uploader == NULL && (pub->outputs.formats & encoder_bit("col")) == 0)) {
         return;
     }
     const struct origin *from = origin_of(pub);
@@ -363,7 +365,7 @@ void publisher_upload(struct publisher *pub, struct uploader *up, struct profile
     pub->uploader = up;
     profile_limit(present, next_bytes(pub, present));
     if (up == NULL && pub->outputs.formats == 0) {
-        pub->outputs.formats = FORMAT_COL | FORMAT_HTML | FORMAT_PPROF;
+        pub->outputs.formats = encoder_defaults();
     }
     pthread_mutex_unlock(&pub->lock);
 }

@@ -54,14 +54,6 @@ enum launch_mode {
     LAUNCH_INIT, /* a small parent stays, forwards signals and returns the status */
 };
 
-/* Bits of settings.formats: which files a window leaves. */
-enum output_format {
-    FORMAT_COL = 1 << 0,
-    FORMAT_HTML = 1 << 1,
-    FORMAT_PPROF = 1 << 2,
-    FORMAT_SPEEDSCOPE = 1 << 3,
-};
-
 /* A message is written when its level is <= the chosen one. */
 enum log_level {
     LOG_ERROR,
@@ -99,15 +91,6 @@ struct pattern_list {
 
 enum { SETTINGS_HEADERS_MAX = 16 };
 
-/* Bits of upload_settings.backends. */
-enum upload_backend {
-    UPLOAD_STUDIO = 1 << 0,
-    UPLOAD_PYROSCOPE = 1 << 1,
-    UPLOAD_HTTP = 1 << 2,
-    UPLOAD_DATADOG = 1 << 3,
-    UPLOAD_OTLP = 1 << 4,
-};
-
 /* Releases of OpenTelemetry's protocol; what they call a profile cannot be read by each other. */
 enum otlp_schema { OTLP_1_10, OTLP_1_9, OTLP_1_8 };
 
@@ -122,15 +105,15 @@ struct secret_list {
  * without a name is of the only back end (capture/upload/sender.h). */
 struct upload_settings {
     bool wanted;
-    unsigned backends;         /* UPLOAD_ bits; 0: the one that the environment names, else studio */
+    unsigned backends;         /* bits by backend_bit; 0: the one that the environment names, else studio */
     const char *server_host;   /* NULL: the back end's own variables, or its default */
     const char *api_server;    /* where the studio takes messages; NULL: where it takes windows */
     const char *token;         /* NULL: token_file, or the back end's own variables */
     const char *token_file;
-    struct secret_list headers; /* "NAME:VALUE"; with several back ends for UPLOAD_HTTP alone */
-    enum upload_method method;  /* for UPLOAD_HTTP; UPLOAD_PUT */
-    enum otlp_schema otlp_schema; /* for UPLOAD_OTLP; OTLP_1_10 */
-    const char *agent_host;    /* for UPLOAD_DATADOG; NULL: none */
+    struct secret_list headers; /* "NAME:VALUE"; with several back ends for those that take any */
+    enum upload_method method;  /* for http; UPLOAD_PUT */
+    enum otlp_schema otlp_schema; /* for otlp; OTLP_1_10 */
+    const char *agent_host;    /* for datadog; NULL: none */
     unsigned agent_port;       /* likewise; 0: none */
     bool agent_told;           /* one of them by an option, not only by a variable of Datadog's */
     bool agentless;            /* to Datadog itself; false */
@@ -182,7 +165,7 @@ struct runtime_settings {
 /* What is written into files. */
 struct output_settings {
     const char *dir;          /* as given; NULL = the current directory */
-    unsigned formats;         /* FORMAT_ bits: COL | HTML | PPROF; --no-flamegraph has taken HTML away. 0 when
+    unsigned formats;         /* bits as encode/encode.h says; --no-flamegraph has taken html away. 0 when
                                * windows are uploaded and neither -o nor --format was given */
     bool rotating;            /* keep only the newest set of files */
     unsigned max_files;       /* keep this many sets of files, the oldest go first; 0 = all */

@@ -28,10 +28,11 @@ static void add_words(char separator, struct buf *out)
 static void add_choices(const struct option *row, struct buf *out)
 {
     const char *before = "";
-    for (const struct choice *c = row->choices; c->name; c++) {
-        if (c->hidden || c->not_yet)
+    struct choice c;
+    for (size_t i = 0; option_choice(row, i, &c); i++) {
+        if (c.hidden || c.not_yet)
             continue;
-        buf_printf(out, "%s%s", before, c->name);
+        buf_printf(out, "%s%s", before, c.name);
         before = " ";
     }
 }
@@ -47,7 +48,7 @@ static void add_names(const struct option *row, const char *separator, struct bu
 
 static void bash_value(const struct option *row, struct buf *out)
 {
-    if (row->choices) {
+    if (option_has_choices(row)) {
         buf_text(out, "-W '");
         add_choices(row, out);
         buf_text(out, "'");
@@ -185,7 +186,7 @@ static void zsh_value(const struct option *row, struct buf *out)
     buf_byte(out, ':');
     zsh_text(str_of(row->value), out);
     buf_byte(out, ':');
-    if (row->choices) {
+    if (option_has_choices(row)) {
         buf_text(out, row->kind == KIND_FORMATS ? "_sequence compadd - " : "(");
         add_choices(row, out);
         buf_text(out, row->kind == KIND_FORMATS ? "" : ")");
@@ -261,7 +262,7 @@ static void fish_option(const struct option *row, struct buf *out)
     if (row->letter)
         buf_printf(out, " -s %c", row->letter);
     buf_printf(out, " -l %s%s", row->label == LABEL_NEGATIVE ? "no-" : "", row->name);
-    if (row->choices) {
+    if (option_has_choices(row)) {
         buf_text(out, " -x -a '");
         add_choices(row, out);
         buf_text(out, "'");

@@ -61,13 +61,16 @@ void help_option_label(const struct option *row, struct buf *out)
 void help_option_default(const struct option *row, struct buf *out)
 {
     const char *text = row->shown ? row->shown : row->kind == KIND_FLAG ? NULL : row->fallback;
-    buf_text(out, text ? text : "");
+    if (!text && row->kind == KIND_FORMATS)
+        value_default_choices(row, out);
+    else
+        buf_text(out, text ? text : "");
 }
 
 void help_option_text(const struct option *row, struct buf *out)
 {
     buf_text(out, row->help);
-    if (row->choices) {
+    if (option_has_choices(row)) {
         buf_text(out, ": ");
         value_choices(row, row->state == STATE_WORKS, ", ", out);
     }

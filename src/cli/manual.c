@@ -133,7 +133,7 @@ static void markdown_made(void (*make)(const struct option *, struct buf *),
 static void markdown_help(const struct option *row, struct buf *out)
 {
     buf_text(out, row->help);
-    if (row->choices) {
+    if (option_has_choices(row)) {
         buf_text(out, ": ");
         value_choices(row, row->state == STATE_WORKS, ", ", out);
     } else if (row->max && row->kind != KIND_PIDS) {

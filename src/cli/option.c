@@ -2,6 +2,8 @@
 
 #include "base/time.h"
 #include "cli/request.h"
+#include "deliver/backend.h"
+#include "encode/encode.h"
 
 #include <string.h>
 
@@ -34,73 +36,47 @@ const char *const option_group_title[GROUP_COUNT] = {
     [GROUP_ELSEWHERE] = "Other profilers' options that need nothing here",
 };
 
+#define CHOICE(text, number) {.name = text, .value = number}
+#define ALSO(text, number) {.name = text, .value = number, .hidden = true}
+#define LATER(text, number) {.name = text, .value = number, .not_yet = true}
+
 static const struct choice perf_modes[] = {
-    {"smart", PERF_SMART, 0, 0},       {"fp", PERF_FP, 0, 0},         {"dwarf", PERF_DWARF, 0, 0},
-    {"disabled", PERF_DISABLED, 0, 0}, {"none", PERF_DISABLED, 0, 0}, {0},
+    CHOICE("smart", PERF_SMART),       CHOICE("fp", PERF_FP),         CHOICE("dwarf", PERF_DWARF),
+    CHOICE("disabled", PERF_DISABLED), CHOICE("none", PERF_DISABLED), {0},
 };
 
-/* What gProfiler calls its readers: its command lines keep working, and ours is what there is. */
-#define AUTO_OR_DISABLED {"auto", RUNTIME_AUTO, 0, 0}, {"disabled", RUNTIME_DISABLED, 0, 0}, \
-                         {"none", RUNTIME_DISABLED, 0, 1}
-#define ITS(name) {name, RUNTIME_AUTO, 0, 1}
-static const struct choice python_modes[] = {
-    AUTO_OR_DISABLED, ITS("pyperf"), ITS("pyspy"), ITS("py-spy"), {0},
-};
-static const struct choice on_or_off[] = {{"on", NATIVE_ON, 0, 0}, {"off", NATIVE_OFF, 0, 0}, {0}};
-static const struct choice ruby_modes[] = {AUTO_OR_DISABLED, ITS("rbspy"), {0}};
-static const struct choice php_modes[] = {AUTO_OR_DISABLED, ITS("phpspy"), {0}};
-static const struct choice java_modes[] = {AUTO_OR_DISABLED, ITS("ap"), {0}};
-static const struct choice nodejs_modes[] = {
-    AUTO_OR_DISABLED, ITS("perf"), ITS("attach-maps"), {0},
-};
-static const struct choice go_modes[] = {AUTO_OR_DISABLED, {0}};
-
+static const struct choice on_or_off[] = {CHOICE("on", NATIVE_ON), CHOICE("off", NATIVE_OFF), {0}};
 static const struct choice launch_modes[] = {
-    {"auto", LAUNCH_AUTO, 0, 0}, {"exec", LAUNCH_EXEC, 0, 0}, {"init", LAUNCH_INIT, 0, 0}, {0},
-};
-static const struct choice formats[] = {
-    {"col", FORMAT_COL, 0, 0},
-    {"html", FORMAT_HTML, 0, 0},
-    {"pprof", FORMAT_PPROF, 0, 0},
-    {"speedscope", FORMAT_SPEEDSCOPE, 0, 0},
-    {0},
+    CHOICE("auto", LAUNCH_AUTO), CHOICE("exec", LAUNCH_EXEC), CHOICE("init", LAUNCH_INIT), {0},
 };
 static const struct choice log_levels[] = {
-    {"error", LOG_ERROR, 0, 0},        {"warning", LOG_WARNING, 0, 0},
-    {"info", LOG_INFO, 0, 0},          {"debug", LOG_DEBUG, 0, 0},
-    {"warn", LOG_WARNING, 0, 1},       {"notice", LOG_INFO, 0, 1},
-    {"informational", LOG_INFO, 0, 1}, {0},
+    CHOICE("error", LOG_ERROR),        CHOICE("warning", LOG_WARNING),
+    CHOICE("info", LOG_INFO),          CHOICE("debug", LOG_DEBUG),
+    ALSO("warn", LOG_WARNING),       ALSO("notice", LOG_INFO),
+    ALSO("informational", LOG_INFO), {0},
 };
 static const struct choice log_formats[] = {
-    {"text", LOG_TEXT, 0, 0}, {"logfmt", LOG_LOGFMT, 0, 0}, {"json", LOG_JSON, 0, 0}, {0},
+    CHOICE("text", LOG_TEXT), CHOICE("logfmt", LOG_LOGFMT), CHOICE("json", LOG_JSON), {0},
 };
 static const struct choice colors[] = {
-    {"auto", COLOR_AUTO, 0, 0}, {"always", COLOR_ALWAYS, 0, 0}, {"never", COLOR_NEVER, 0, 0}, {0},
-};
-static const struct choice back_ends[] = {
-    {"studio", UPLOAD_STUDIO, 0, 0},
-    {"pyroscope", UPLOAD_PYROSCOPE, 0, 0},
-    {"http", UPLOAD_HTTP, 0, 0},
-    {"datadog", UPLOAD_DATADOG, 0, 0},
-    {"otlp", UPLOAD_OTLP, 0, 0},
-    {0},
+    CHOICE("auto", COLOR_AUTO), CHOICE("always", COLOR_ALWAYS), CHOICE("never", COLOR_NEVER), {0},
 };
 static const struct choice otlp_schemas[] = {
-    {"1.10", OTLP_1_10, 0, 0}, {"1.9", OTLP_1_9, 0, 0}, {"1.8", OTLP_1_8, 0, 0},
-    {"1.11", OTLP_1_10, 0, 1}, {0},
+    CHOICE("1.10", OTLP_1_10), CHOICE("1.9", OTLP_1_9), CHOICE("1.8", OTLP_1_8),
+    ALSO("1.11", OTLP_1_10), {0},
 };
 static const struct choice http_methods[] = {
-    {"put", UPLOAD_PUT, 0, 0}, {"post", UPLOAD_POST, 0, 0}, {0},
+    CHOICE("put", UPLOAD_PUT), CHOICE("post", UPLOAD_POST), {0},
 };
 static const struct choice profiler_modes[] = {
-    {"cpu", 0, 0, 0}, {"allocation", 1, 1, 0}, {"none", 2, 1, 0}, {0},
+    CHOICE("cpu", 0), LATER("allocation", 1), LATER("none", 2), {0},
 };
 static const struct choice presets[] = {
-    {"cpu_only", 0, 0, 0},
-    {"default", 0, 0, 1},
-    {"alloc_only", 1, 1, 1},
-    {"alloc_live_heap", 2, 1, 1},
-    {"cpu_live_heap", 3, 1, 1},
+    CHOICE("cpu_only", 0),
+    ALSO("default", 0),
+    {.name = "alloc_only", .value = 1, .not_yet = true, .hidden = true},
+    {.name = "alloc_live_heap", .value = 2, .not_yet = true, .hidden = true},
+    {.name = "cpu_live_heap", .value = 3, .not_yet = true, .hidden = true},
     {0},
 };
 
@@ -109,10 +85,58 @@ static const struct choice presets[] = {
 #define UNSTORED_FLAG .at = AT(ignored_flag), .kind = KIND_FLAG
 #define NO_EFFECT .state = STATE_NO_EFFECT, .group = GROUP_ELSEWHERE, .commands = SENDING
 #define GPROFILER .gprofiler = true
-#define LANGUAGE(option_name, language, modes, text)                                               \
-    {.name = option_name, .value = "MODE", .kind = KIND_CHOICE, .group = GROUP_STACKS,             \
-     .at = AT(settings.runtime.mode[language]), .choices = modes, .fallback = "auto",              \
-     .help = text, GPROFILER}
+
+/* ---- choices that are rows of other tables ---- */
+
+/* What gProfiler calls its readers: its command lines keep working, and ours is what there is. */
+static bool language_mode(const struct option *row, size_t i, struct choice *out)
+{
+    static const struct choice modes[] = {
+        {.name = "auto", .value = RUNTIME_AUTO},
+        {.name = "disabled", .value = RUNTIME_DISABLED},
+        {.name = "none", .value = RUNTIME_DISABLED, .hidden = true},
+    };
+    enum { COUNT = sizeof modes / sizeof modes[0] };
+    const char *const *readers = languages[row->language].readers;
+    *out = i < COUNT ? modes[i] : (struct choice){.name = readers[i - COUNT], .hidden = true};
+    return out->name != NULL;
+}
+
+static bool file_format(const struct option *row, size_t i, struct choice *out)
+{
+    (void)row;
+    size_t at = 0;
+    for (; encoders[at] != NULL; at++) {
+        if (encoders[at]->link != NULL && i-- == 0) {
+            break;
+        }
+    }
+    const struct encoder *e = encoders[at];
+    *out = e == NULL ? (struct choice){0}
+                     : (struct choice){.name = e->name, .value = 1 << at, .by_default = e->by_default};
+    return e != NULL;
+}
+
+static bool back_end(const struct option *row, size_t i, struct choice *out)
+{
+    (void)row;
+    const struct backend *b = backends[i];
+    *out = b == NULL ? (struct choice){0} : (struct choice){.name = b->name, .value = 1 << i};
+    return b != NULL;
+}
+
+bool option_choice(const struct option *row, size_t i, struct choice *out)
+{
+    if (row->choice_at)
+        return row->choice_at(row, i, out);
+    *out = row->choices ? row->choices[i] : (struct choice){0};
+    return out->name != NULL;
+}
+
+bool option_has_choices(const struct option *row)
+{
+    return row->choices || row->choice_at;
+}
 
 const struct option option_table[] = {
     /* What and how long */
@@ -179,7 +203,7 @@ const struct option option_table[] = {
 
     /* Files */
     {.name = "format", .value = "LIST", .kind = KIND_FORMATS, .group = GROUP_FILES,
-     .at = AT(settings.output.formats), .choices = formats, .fallback = "col,html,pprof",
+     .at = AT(settings.output.formats), .choice_at = file_format,
      .help = "what is written, any of"},
     {.name = "flamegraph", .kind = KIND_FLAG, .group = GROUP_FILES, .at = AT(flamegraph),
      .label = LABEL_NEGATIVE, .fallback = "1", .shown = "",
@@ -202,7 +226,13 @@ const struct option option_table[] = {
      .group = GROUP_STACKS, .at = AT(settings.sampling.stack_bytes), .max = 65528,
      .shown = "by need", .help = "how much of a stack a sample copies, to begin with", GPROFILER,
      .env = "DD_PROFILING_SAMPLE_STACK_USER"},
-    LANGUAGE("python-mode", FRAME_PYTHON, python_modes, "Python code by its own names"),
+#define LANGUAGE(...)
+#define LANGUAGE_MODE(id, title, option, text, ...)                                                \
+    {.name = option "-mode", .value = "MODE", .kind = KIND_CHOICE, .group = GROUP_STACKS,          \
+     .at = AT(settings.runtime.mode[FRAME_##id]), .choice_at = language_mode,                      \
+     .language = FRAME_##id, .fallback = "auto", .help = text, GPROFILER},
+#include "profile/language.def"
+#undef LANGUAGE_MODE
     {.name = "python-native", .value = "ON", .kind = KIND_CHOICE, .group = GROUP_STACKS,
      .at = AT(settings.runtime.native_frames), .choices = on_or_off, .fallback = "on",
      .help = "native code in its place in Python stacks"},
@@ -212,13 +242,6 @@ const struct option option_table[] = {
      .shown = "",
      .help = "also where threads of all kinds do not run: the same sample types, by the kernel's "
              "context switches (perf events only)"},
-    /* No reader of theirs asks for these yet. */
-    LANGUAGE("ruby-mode", FRAME_RUBY, ruby_modes, "Ruby is seen as native code, either way"),
-    LANGUAGE("php-mode", FRAME_PHP, php_modes, "PHP is seen as native code, either way"),
-    LANGUAGE("java-mode", FRAME_JVM, java_modes, "Java is seen as native code, either way"),
-    LANGUAGE("nodejs-mode", FRAME_JS, nodejs_modes,
-             "Node.js code by the perf map or jitdump that it writes, either way"),
-    LANGUAGE("go-mode", FRAME_GO, go_modes, "Go code by its own table, either way"),
     {.name = "mode", .value = "MODE", .kind = KIND_CHOICE, .group = GROUP_STACKS,
      .at = AT(ignored_choice), .choices = profiler_modes, .fallback = "cpu",
      .help = "what is measured", GPROFILER},
@@ -284,7 +307,7 @@ const struct option option_table[] = {
     /* Back ends */
 #define BACKEND .group = GROUP_BACKEND, .commands = SENDING, .shown = ""
     {.name = "backend", .value = "LIST", .kind = KIND_FORMATS, .at = AT(settings.upload.backends),
-     .choices = back_ends, .group = GROUP_BACKEND, .commands = SENDING,
+     .choice_at = back_end, .group = GROUP_BACKEND, .commands = SENDING,
      .shown = "whose variables are set, else studio", .help = "where to, any of"},
     {.name = "server-host", .value = "URL", .kind = KIND_TEXT,
      .at = AT(settings.upload.server_host),
@@ -359,10 +382,10 @@ const struct option option_table[] = {
     /* pillion's own commands */
     {.name = "output", .letter = 'o', .value = "OUT", .kind = KIND_PATH, .group = GROUP_RENDER,
      .commands = RENDER, .at = AT(render_output), .shown = "",
-     .help = "file to write, its form by its extension: .html .pprof .col .speedscope.json; "
-             "- is standard output and needs --format"},
+     .help = "file to write, its format by its extension (help output); - is standard output and "
+             "needs --format"},
     {.name = "format", .value = "FORM", .kind = KIND_FORMATS, .group = GROUP_RENDER,
-     .commands = RENDER, .at = AT(render_format), .choices = formats, .shown = "",
+     .commands = RENDER, .at = AT(render_format), .choice_at = file_format, .shown = "",
      .help = "its form, whatever the extension, one of"},
     {.name = "type", .value = "NAME", .kind = KIND_TEXT, .group = GROUP_RENDER,
      .commands = RENDER, .at = AT(render_type), .shown = "cpu",
@@ -453,12 +476,9 @@ const struct option_alias option_aliases[] = {
     /* gProfiler */
     {"no-perf", 0, "perf-mode", "disabled", true},
     {"inlined-functions", 0, "inlines", NULL, false},
-    {"no-python", 0, "python-mode", "disabled", true},
-    {"no-ruby", 0, "ruby-mode", "disabled", true},
-    {"no-php", 0, "php-mode", "disabled", true},
-    {"no-java", 0, "java-mode", "disabled", true},
-    {"no-nodejs", 0, "nodejs-mode", "disabled", true},
-    {"no-go", 0, "go-mode", "disabled", false},
+#define LANGUAGE_MODE(id, title, option, ...) {"no-" option, 0, option "-mode", "disabled", true},
+#include "profile/language.def"
+#undef LANGUAGE_MODE
     {"no-dotnet", 0, "dotnet-mode", "disabled", true},
     {"perf-event", 0, "event", NULL, true},
     {"glogger-server", 0, "api-server", NULL, true},

@@ -14,6 +14,8 @@
 #ifndef CLI_OPTION_H
 #define CLI_OPTION_H
 
+#include "profile/language.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -71,6 +73,7 @@ struct choice {
     int value;
     bool not_yet;
     bool hidden; /* another spelling: accepted, not listed */
+    bool by_default; /* of KIND_FORMATS with neither fallback nor `shown` */
 };
 
 /* Small fields share words: there are many rows. */
@@ -90,6 +93,8 @@ struct option {
     uint64_t min, max; /* of numbers, ns, bytes, thousandths of a percent; 0, 0 = any */
     const char *unit;  /* KIND_NUMBER: of what, in messages */
     const struct choice *choices;
+    bool (*choice_at)(const struct option *row, size_t i, struct choice *out); /* of a table elsewhere */
+    enum frame_kind language : 8; /* for its choice_at */
     const char *fallback; /* default, NULL = zero of the type */
     const char *shown;    /* what help shows as default instead; "" = nothing */
     const char *help;     /* what it is, or why it has no effect; no capital, no full stop */
@@ -122,6 +127,10 @@ struct option_match {
 /* By long name, without dashes; '_' counts as '-'. `commands` selects among rows (bit mask). */
 struct option_match option_find(const char *name, size_t len, unsigned commands);
 struct option_match option_find_letter(char letter, unsigned commands);
+
+/* The choices of an option, from 0 on; false behind the last, and where there are none. */
+bool option_choice(const struct option *row, size_t i, struct choice *out);
+bool option_has_choices(const struct option *row);
 
 /* Whether the argument that follows belongs to the option. */
 bool option_takes_value(const struct option_match *match);

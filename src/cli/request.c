@@ -2,6 +2,8 @@
 
 #include "base/nearest.h"
 #include "cli/value.h"
+#include "deliver/backend.h"
+#include "encode/encode.h"
 #include "os/secret.h"
 
 #include <stdio.h>
@@ -42,6 +44,16 @@ static bool flag_default(const struct option *row)
     return value;
 }
 
+static void store_default_choices(const struct option *row, struct request *out)
+{
+    struct buf names;
+    buf_init(&names, SPELLED_MAX * 4);
+    value_default_choices(row, &names);
+    if (names.len > 0)
+        value_store(row, buf_cstr(&names), out, NULL);
+    buf_release(&names);
+}
+
 static void set_defaults(struct request *out)
 {
     for (size_t i = 0; i < option_count; i++) {
@@ -50,6 +62,8 @@ static void set_defaults(struct request *out)
             value_store_flag(row, flag_default(row), out);
         else if (row->fallback)
             value_store(row, row->fallback, out, NULL);
+        else if (row->kind == KIND_FORMATS && !row->shown)
+            store_default_choices(row, out);
     }
 }
 
@@ -562,7 +576,7 @@ static void resolve_agent(struct request *out)
                          was_given(out, "port", SOURCE_GPROFILER);
     bool agentless = upload->agentless && was_given(out, "agentless", SOURCE_GPROFILER);
     if (upload->backends == 0 && (upload->agent_told || agentless))
-        upload->backends = UPLOAD_DATADOG;
+        upload->backends = backend_bit("datadog");
     upload->timeout_given = was_given(out, "server-upload-timeout", SOURCE_GPROFILER);
 }
 
@@ -572,7 +586,7 @@ static void resolve_agent(struct request *out)
 static bool resolve_flamegraph(struct request *out, struct err *err)
 {
     struct settings *s = &out->settings;
-    unsigned others = s->output.formats & ~(unsigned)FORMAT_HTML;
+    unsigned others = s->output.formats & ~encoder_bit("html");
     if (out->flamegraph || others != 0) {
         s->output.formats = out->flamegraph ? s->output.formats : others;
         return true;
@@ -582,7 +596,7 @@ static bool resolve_flamegraph(struct request *out, struct err *err)
         return err_set(err, ERR_USAGE, 0, "--format html and --no-flamegraph leave nothing to "
                        "write");
     if (refused)
-        s->output.formats = FORMAT_COL | FORMAT_PPROF;
+        s->output.formats = encoder_defaults() & ~encoder_bit("html");
     warn(out, "--format html and --no-flamegraph leave nothing to write;",
          refused ? "col and pprof are written" : "html is written");
     return true;

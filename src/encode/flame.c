@@ -10,6 +10,7 @@
 #include "encode/flame_text.h"
 #include "base/json.h"
 #include "encode/value.h"
+#include "encode/encode.h"
 
 /* The constant script and style, embedded by the build. */
 /* build/assets.S: the script is deflated already, its hash 64 digits. */
@@ -784,3 +785,15 @@ bool flame_write_diff(struct profile *p, struct profile *base, struct sink *out,
     struct flame f = {.p = p, .base = base};
     return write_page(&f, out, err);
 }
+
+const struct encoder encoder_html = {
+    .name = "html",
+    .extension = ".html",
+    .extensions = ".htm",
+    .mime = "text/html; charset=utf-8",
+    .description = "flame graph, one file, no network needed",
+    .link = "last_flamegraph.html",
+    .by_default = true,
+    .is_page = true,
+    .write = flame_write,
+};

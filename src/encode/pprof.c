@@ -10,6 +10,7 @@
 #include "base/protobuf.h"
 #include "encode/value.h"
 #include "base/utf8.h"
+#include "encode/encode.h"
 
 /* Strings of the format itself, the first of the string table. */
 enum word {
@@ -519,3 +520,14 @@ bool pprof_write(struct profile *p, struct sink *out, struct err *err)
     free(gzip);
     return ok;
 }
+
+const struct encoder encoder_pprof = {
+    .name = "pprof",
+    .extension = ".pprof",
+    .extensions = ".pprof.gz .pb.gz .pb",
+    .mime = "application/vnd.google.protobuf+gzip",
+    .description = "for go tool pprof and what reads its format",
+    .link = "last_profile.pprof",
+    .by_default = true,
+    .write = pprof_write,
+};

@@ -37,9 +37,9 @@ struct language {
                                 * follows: blanks between several */
     const char *more_prefixes; /* likewise, in front */
     const char *endings;       /* of its source files; null: none */
-    const char *readers;       /* gProfiler's names for what reads it: --X-mode takes them for auto */
     const char *mapping;       /* of its functions in pprof, where they have none of a file */
     const char *otel;          /* OpenTelemetry's profile.frame.type */
+    const char *readers[4];    /* gProfiler's names for what reads it: --X-mode takes them for auto; null ends */
     uint32_t light, dark;      /* 0xrrggbb in the flame graph */
     enum name_form form : 8;
     bool is_script;            /* its functions belong to no mapped file, wherever their code lies */

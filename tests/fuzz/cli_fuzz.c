@@ -2,6 +2,8 @@
  * arguments, those behind it are variables. What is parsed must satisfy what capture/ relies on. */
 #include "cli/help.h"
 #include "cli/say.h"
+#include "deliver/backend.h"
+#include "encode/encode.h"
 
 #include <stdlib.h>
 
@@ -19,8 +21,8 @@ static void check_settings(const struct settings *s)
 {
     check(s->sampling.frequency_hz >= 1 && s->sampling.frequency_hz <= 10000);
     check(s->sampling.window_ns >= 1000000000 && s->sampling.window_ns <= UINT64_C(86400) * 1000000000);
-    check((s->output.formats != 0 || s->upload.wanted) && s->output.formats < 16);
-    check(s->upload.backends < 2 * UPLOAD_OTLP && s->upload.timeout_ns >= 1000000000);
+    check((s->output.formats != 0 || s->upload.wanted) && s->output.formats < 1u << ENCODERS_MAX);
+    check(s->upload.backends < 1u << BACKENDS_MAX && s->upload.timeout_ns >= 1000000000);
     check(s->upload.headers.count <= SETTINGS_HEADERS_MAX);
     check(s->budget.memory_bytes >= 8 << 20 && s->budget.cpu_percent > 0 && s->budget.cpu_percent <= 100);
     check((s->scope.mode == TARGET_COMMAND) == (s->scope.command != NULL));

@@ -202,7 +202,7 @@ static void fill_settings(struct soak *s, const char *dir)
         .log_level = LOG_INFO,
         .log_file = s->log_file,
         .upload = {.wanted = true,
-                   .backends = UPLOAD_HTTP,
+                   .backends = backend_bit("http"),
                    .server_host = s->host,
                    .timeout_ns = 120 * NS_PER_S,
                    .verify = true,

@@ -6,6 +6,8 @@
 #include "base/nearest.h"
 #include "cli/say.h"
 #include "cli/value.h"
+#include "deliver/backend.h"
+#include "encode/encode.h"
 
 #include <stdarg.h>
 
@@ -81,7 +83,7 @@ static void defaults(void)
     CHECK_INT(s->runtime.mode[FRAME_GO], RUNTIME_AUTO);
     CHECK_INT(s->scope.launch, LAUNCH_AUTO);
     CHECK(s->output.dir == NULL && s->service_name == NULL && s->log.file == NULL);
-    CHECK_INT(s->output.formats, FORMAT_COL | FORMAT_HTML | FORMAT_PPROF);
+    CHECK_INT(s->output.formats, encoder_bit("col") | encoder_bit("html") | encoder_bit("pprof"));
     CHECK_INT(s->output.max_files, 0);
     CHECK(s->naming.container_names && s->naming.application_identifiers);
     CHECK(s->budget.memory_bytes == 64 << 20);
@@ -163,13 +165,13 @@ static void flags_negate(void)
 {
     struct line *l = parse("--no-flamegraph --disable-container-names --continuous=1");
     CHECK(l->ok);
-    CHECK_INT(l->request.settings.output.formats, FORMAT_COL | FORMAT_PPROF);
+    CHECK_INT(l->request.settings.output.formats, encoder_bit("col") | encoder_bit("pprof"));
     CHECK(!l->request.settings.naming.container_names);
     CHECK(l->request.settings.sampling.continuous);
     done(l);
     l = parse("--no-flamegraph --flamegraph --disable-container-names "
               "--no-disable-container-names");
-    CHECK_INT(l->request.settings.output.formats, FORMAT_COL | FORMAT_HTML | FORMAT_PPROF);
+    CHECK_INT(l->request.settings.output.formats, encoder_bit("col") | encoder_bit("html") | encoder_bit("pprof"));
     CHECK(l->request.settings.naming.container_names);
     done(l);
 }
@@ -470,7 +472,7 @@ static void environment_alone_suffices(void)
     CHECK(l->ok);
     CHECK_INT(l->request.settings.scope.mode, TARGET_PIDS);
     CHECK_INT(l->request.settings.scope.pid_count, 2);
-    CHECK_INT(l->request.settings.output.formats, FORMAT_COL);
+    CHECK_INT(l->request.settings.output.formats, encoder_bit("col"));
     CHECK(l->request.settings.sampling.continuous);
     CHECK_INT(l->request.settings.runtime.mode[FRAME_PYTHON], RUNTIME_DISABLED);
     CHECK_INT(l->request.settings.runtime.mode[FRAME_RUBY], RUNTIME_AUTO);
@@ -511,14 +513,14 @@ static void bad_variables_only_warn(void)
 
 static void variables_that_contradict(void)
 {
-    static const struct {
+    const struct {
         const char *environment, *arguments, *warning;
         unsigned formats;
     } rows[] = {
-        {"PILLION_FORMAT=html PILLION_NO_FLAMEGRAPH=1", "./x", "html is written", FORMAT_HTML},
-        {"PILLION_NO_FLAMEGRAPH=1", "--format html ./x", "html is written", FORMAT_HTML},
+        {"PILLION_FORMAT=html PILLION_NO_FLAMEGRAPH=1", "./x", "html is written", encoder_bit("html")},
+        {"PILLION_NO_FLAMEGRAPH=1", "--format html ./x", "html is written", encoder_bit("html")},
         {"PILLION_FORMAT=html", "--no-flamegraph ./x", "col and pprof are written",
-         FORMAT_COL | FORMAT_PPROF},
+         encoder_bit("col") | encoder_bit("pprof")},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct line *l = parse_with(rows[i].environment, rows[i].arguments);
@@ -583,13 +585,13 @@ static void secrets_are_overwritten_in_argv(void)
 
 static void uploading_writes_files_only_when_asked(void)
 {
-    static const struct {
+    const struct {
         const char *line;
         unsigned formats;
     } cases[] = {{"-u ./x", 0},
-                 {"-u -o out ./x", FORMAT_COL | FORMAT_HTML | FORMAT_PPROF},
-                 {"-u --format col ./x", FORMAT_COL},
-                 {"--no-upload-results ./x", FORMAT_COL | FORMAT_HTML | FORMAT_PPROF}};
+                 {"-u -o out ./x", encoder_bit("col") | encoder_bit("html") | encoder_bit("pprof")},
+                 {"-u --format col ./x", encoder_bit("col")},
+                 {"--no-upload-results ./x", encoder_bit("col") | encoder_bit("html") | encoder_bit("pprof")}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct line *l = parse(cases[i].line);
         CHECK(l->ok);
@@ -606,7 +608,7 @@ static void back_ends_are_a_list(void)
     struct line *l = parse("-u --backend http,studio -U http://x --no-verify --spool-dir s --spool-max 5 ./x");
     const struct upload_settings *u = &l->request.settings.upload;
     CHECK(l->ok);
-    CHECK_INT(u->backends, UPLOAD_HTTP | UPLOAD_STUDIO);
+    CHECK_INT(u->backends, backend_bit("http") | backend_bit("studio"));
     CHECK_TEXT(u->server_host, "http://x");
     CHECK(!u->verify);
     CHECK_INT(u->spool_max_bytes, 5 << 20);
@@ -623,17 +625,17 @@ static void back_ends_are_a_list(void)
 
 static void an_agents_place_names_datadog(void)
 {
-    static const struct {
+    const struct {
         const char *environment, *line;
         unsigned backends;
         bool told, agentless;
     } cases[] = {
-        {"", "-u -H agent ./x", UPLOAD_DATADOG, true, false},
-        {"", "-u --port 8127 ./x", UPLOAD_DATADOG, true, false},
-        {"PILLION_HOST=agent", "-u ./x", UPLOAD_DATADOG, true, false},
-        {"", "-u --agentless ./x", UPLOAD_DATADOG, false, true},
+        {"", "-u -H agent ./x", backend_bit("datadog"), true, false},
+        {"", "-u --port 8127 ./x", backend_bit("datadog"), true, false},
+        {"PILLION_HOST=agent", "-u ./x", backend_bit("datadog"), true, false},
+        {"", "-u --agentless ./x", backend_bit("datadog"), false, true},
         {"", "-u --no-agentless ./x", 0, false, false},
-        {"", "-u --backend http -H agent ./x", UPLOAD_HTTP, true, false},
+        {"", "-u --backend http -H agent ./x", backend_bit("http"), true, false},
         /* the program's own variables choose nothing here; the sender asks whether they may */
         {"DD_AGENT_HOST=a DD_TRACE_AGENT_PORT=9 DD_PROFILING_AGENTLESS=true", "-u ./x", 0, false,
          true},
@@ -675,7 +677,7 @@ static void own_commands_mix_words_and_options(void)
     done(l);
     l = parse("render a.col -o - --format pprof");
     CHECK(l->ok);
-    CHECK_INT(l->request.render_format, FORMAT_PPROF);
+    CHECK_INT(l->request.render_format, encoder_bit("pprof"));
     done(l);
     refused("render a.col", 2,
             "render wants: pillion render FILE... -o OUT [--diff BASE]");

@@ -3,6 +3,7 @@
 
 #include "capture/tags.h"
 #include "capture/upload/sender_private.h"
+#include "deliver/backend.h"
 
 static const struct origin_here nowhere;
 
@@ -77,7 +78,7 @@ static void variables_of_a_back_end_are_its_own(void)
     CHECK_STR(sender->context.token, "own-secret");
     sender_free(sender);
     CHECK(made(&settings, "http", true, &err) == NULL);
-    const struct backend *rows[BACKEND_COUNT];
+    const struct backend *rows[BACKENDS_MAX];
     size_t count;
     CHECK(sender_choose(&settings.upload, rows, &count, &err));
     CHECK_INT(count, 1);
@@ -94,7 +95,7 @@ static const char *chosen(const char *variable, const char *value, const char *h
                           const char *token)
 {
     struct settings settings = settings_with(host, token);
-    const struct backend *rows[BACKEND_COUNT];
+    const struct backend *rows[BACKENDS_MAX];
     size_t count;
     struct err err;
     setenv(variable, value, 1);
@@ -228,7 +229,7 @@ static void what_breaks_a_header_is_refused(void)
     CHECK_TEXT(sender_warning(sender),
                "--header is not sent: of several back ends http alone gets it");
     sender_free(sender);
-    settings.upload.backends = UPLOAD_HTTP | UPLOAD_PYROSCOPE; /* so it is meant for that one */
+    settings.upload.backends = backend_bit("http") | backend_bit("pyroscope"); /* so it is meant for that one */
     sender = made(&settings, "pyroscope", false, &err);
     CHECK(sender_warning(sender) == NULL);
     sender_free(sender);

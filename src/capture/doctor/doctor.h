@@ -101,7 +101,7 @@ struct doctor_facts {
     int output;
     char output_dir[256];
 
-    struct doctor_upload uploads[BACKEND_COUNT]; /* none unless settings or variables name one */
+    struct doctor_upload uploads[BACKENDS_MAX]; /* none unless settings or variables name one */
     size_t upload_count;
 
     VEC(struct doctor_process) processes; /* those that used most CPU time first */

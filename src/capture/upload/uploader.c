@@ -104,7 +104,7 @@ static void say_warnings(const struct uploader *up, struct buf *left_out)
 
 static bool add_lanes(struct uploader *up, struct err *err)
 {
-    const struct backend *rows[BACKEND_COUNT];
+    const struct backend *rows[BACKENDS_MAX];
     size_t count;
     if (!sender_choose(&up->settings->upload, rows, &count, err)) {
         return false;
@@ -194,7 +194,7 @@ struct uploader *uploader_start(const struct settings *settings, struct log *log
 {
     struct uploader *up = calloc(1, sizeof *up);
     struct buf left_out;
-    buf_init(&left_out, BACKEND_COUNT * SENDER_OMISSIONS_MAX);
+    buf_init(&left_out, BACKENDS_MAX * SENDER_OMISSIONS_MAX);
     if (up == NULL) {
         err_set(err, ERR_MEMORY, 0, "no memory for the uploader");
         return NULL;
@@ -390,7 +390,7 @@ static struct blob *encode_for(struct uploader *up, struct profile *p, const cha
 /* Requests are made from when it is handed over on: then the profile is soon no longer needed. */
 void uploader_submit(struct uploader *up, struct profile *p)
 {
-    struct blob *blobs[BACKEND_COUNT] = {NULL};
+    struct blob *blobs[BACKENDS_MAX] = {NULL};
     up->sequence++;
     for (size_t i = 0; i < up->lane_count; i++) {
         if (is_first_of_format(up, i)) {
