@@ -33,7 +33,6 @@ const char *const option_group_title[GROUP_COUNT] = {
     [GROUP_RENDER] = "pillion render",
     [GROUP_DOCTOR] = "pillion doctor",
     [GROUP_UPLOAD] = "pillion upload",
-    [GROUP_ELSEWHERE] = "Other profilers' options that need nothing here",
 };
 
 #define CHOICE(text, number) {.name = text, .value = number}
@@ -82,8 +81,6 @@ static const struct choice presets[] = {
 
 /* Shorthands for rows that store nothing of their own. */
 #define UNSTORED_TEXT .at = AT(ignored_text), .kind = KIND_TEXT
-#define UNSTORED_FLAG .at = AT(ignored_flag), .kind = KIND_FLAG
-#define NO_EFFECT .state = STATE_NO_EFFECT, .group = GROUP_ELSEWHERE, .commands = SENDING
 #define GPROFILER .gprofiler = true
 
 /* ---- choices that are rows of other tables ---- */
@@ -399,75 +396,6 @@ const struct option option_table[] = {
      .help = "print the requests, secrets starred out, and send nothing"},
     {.name = "json", .kind = KIND_FLAG, .group = GROUP_DOCTOR, .commands = DOCTOR, .at = AT(json),
      .shown = "", .help = "for programs: one JSON object"},
-
-    /* No effect, and why */
-#define TEXT_OF(option_name, placeholder, why)                                                     \
-    {.name = option_name, .value = placeholder, UNSTORED_TEXT, NO_EFFECT, GPROFILER, .help = why}
-#define FLAG_OF(option_name, why)                                                                  \
-    {.name = option_name, UNSTORED_FLAG, NO_EFFECT, GPROFILER, .help = why}
-#define PLAIN_JVM "nothing is loaded into a Java process"
-    FLAG_OF("disable-pidns-check", "the host's PID namespace is not needed"),
-    FLAG_OF("rootless", "root is used where there is, and not needed"),
-    FLAG_OF("profile-spawned-processes", "new children are always followed"),
-    TEXT_OF("max-processes-runtime-profiler", "N", "what is read at once is bounded"),
-    TEXT_OF("skip-system-profilers-above", "N", "events are opened per process"),
-    FLAG_OF("disable-application-metadata", "no facts about applications are collected"),
-    FLAG_OF("enable-hw-metrics-collection", "no hardware metrics are collected"),
-    TEXT_OF("perfspect-path", "FILE", "no hardware metrics are collected"),
-    TEXT_OF("perfspect-duration", "S", "no hardware metrics are collected"),
-    FLAG_OF("perf-no-memory-restart", "there is no perf program to restart"),
-    FLAG_OF("perf-use-cgroups", "events are opened per process"),
-    TEXT_OF("perf-max-cgroups", "N", "events are opened per process"),
-    TEXT_OF("perf-max-docker-containers", "N", "events are opened per process"),
-    {.name = "python-versions", UNSTORED_FLAG, NO_EFFECT, GPROFILER, .label = LABEL_NEGATIVE,
-     .help = "frames carry no package versions"},
-    TEXT_OF("pyperf-user-stacks-pages", "N", "there is no PyPerf"),
-    FLAG_OF("python-pyperf-verbose", "there is no PyPerf"),
-    TEXT_OF("python-skip-pyperf-profiler-above", "N", "there is no PyPerf"),
-    TEXT_OF("python-pyspy-process", "PID[,PID...]", "there is no py-spy"),
-    TEXT_OF("php-proc-filter", "PATTERN", "PHP is told by its program, not by its name"),
-    TEXT_OF("java-async-profiler-mode", "MODE", PLAIN_JVM),
-    TEXT_OF("java-async-profiler-safemode", "N", PLAIN_JVM),
-    TEXT_OF("java-async-profiler-features", "LIST", PLAIN_JVM),
-    TEXT_OF("java-async-profiler-args", "TEXT", PLAIN_JVM),
-    TEXT_OF("java-async-profiler-mcache", "N", PLAIN_JVM),
-    FLAG_OF("java-async-profiler-no-report-meminfo", PLAIN_JVM),
-    {.name = "java-async-profiler-buildids", UNSTORED_FLAG, NO_EFFECT, GPROFILER,
-     .label = LABEL_NEGATIVE, .help = PLAIN_JVM},
-    TEXT_OF("java-safemode", "LIST", PLAIN_JVM),
-    TEXT_OF("java-jattach-timeout", "S", PLAIN_JVM),
-    {.name = "java-version-check", UNSTORED_FLAG, NO_EFFECT, GPROFILER, .label = LABEL_NEGATIVE,
-     .help = PLAIN_JVM},
-    TEXT_OF("java-collect-jvm-flags", "LIST", PLAIN_JVM),
-    FLAG_OF("java-full-hserr", PLAIN_JVM),
-    FLAG_OF("java-include-method-modifiers", PLAIN_JVM),
-    TEXT_OF("java-line-numbers", "MODE", PLAIN_JVM),
-    FLAG_OF("java-collect-spark-app-name-as-appid", PLAIN_JVM),
-    FLAG_OF("java-collect-thread-names", PLAIN_JVM),
-    {.name = "dotnet-mode", .value = "MODE", UNSTORED_TEXT, NO_EFFECT, GPROFILER,
-     .help = ".NET is seen as native code"},
-    TEXT_OF("log-rotate-max-size", "BYTES", "rotate the log from outside, then send HUP"),
-    TEXT_OF("log-rotate-backup-count", "N", "rotate the log from outside, then send HUP"),
-    FLAG_OF("log-usage", "every summary says what the profiler cost"),
-    FLAG_OF("diagnostics", "every summary says what the profiler cost"),
-    FLAG_OF("curlify-requests", "requests are not logged"),
-    TEXT_OF("profile-api-version", "VERSION", "the version is always v2"),
-    FLAG_OF("enable-heartbeat-server", "no orders are taken from a server"),
-    TEXT_OF("heartbeat-interval", "S", "no orders are taken from a server"),
-    TEXT_OF("pid-file", "FILE", "the first line names the pid, and several may run"),
-    FLAG_OF("dont-disable-core-files", "core files are off only for a profiler that knows a token"),
-    FLAG_OF("tls-cert-refresh-enabled", "HUP reads certificates again"),
-    TEXT_OF("tls-cert-refresh-interval", "S", "HUP reads certificates again"),
-    {.name = "timeline", UNSTORED_FLAG, NO_EFFECT, .label = LABEL_BOTH,
-     .help = "samples are added up, not listed by time"},
-    {.name = "reorder-events", UNSTORED_FLAG, NO_EFFECT, .label = LABEL_BOTH,
-     .help = "records are always put in order"},
-    {.name = "maximum-pids", .value = "N", UNSTORED_TEXT, NO_EFFECT,
-     .help = "there is no such limit"},
-    {.name = "worker-period", .value = "N", UNSTORED_TEXT, NO_EFFECT,
-     .help = "there is no worker to renew"},
-    {.name = "log-mode", .value = "MODE", UNSTORED_TEXT, NO_EFFECT,
-     .help = "the log goes to standard error, or to --log-file"},
 };
 const size_t option_count = sizeof option_table / sizeof option_table[0];
 _Static_assert(sizeof option_table / sizeof option_table[0] <= OPTION_MAX, "raise OPTION_MAX");
@@ -479,7 +407,6 @@ const struct option_alias option_aliases[] = {
 #define LANGUAGE_MODE(id, title, option, ...) {"no-" option, 0, option "-mode", "disabled", true},
 #include "profile/language.def"
 #undef LANGUAGE_MODE
-    {"no-dotnet", 0, "dotnet-mode", "disabled", true},
     {"perf-event", 0, "event", NULL, true},
     {"glogger-server", 0, "api-server", NULL, true},
     {"tls-client-cert", 0, "client-cert", NULL, true},
@@ -495,6 +422,11 @@ const struct option_alias option_aliases[] = {
     {"stack-sample-size", 0, "perf-dwarf-stack-size", NULL, false},
 };
 const size_t option_alias_count = sizeof option_aliases / sizeof option_aliases[0];
+
+/* What stands for a row of unused.h. */
+static const struct option unused_flag = {.name = "", .kind = KIND_FLAG, .state = STATE_NO_EFFECT, .commands = SENDING};
+static const struct option unused_text = {
+    .name = "", .value = "VALUE", .kind = KIND_TEXT, .state = STATE_NO_EFFECT, .commands = SENDING};
 
 unsigned option_commands(const struct option *row)
 {
@@ -523,6 +455,18 @@ static const struct option *row_of_alias(const struct option_alias *alias, unsig
     return find_row(alias->option, strlen(alias->option), commands);
 }
 
+static struct option_match find_unused(const char *name, size_t len, unsigned commands)
+{
+    char plain[OPTION_NAME_MAX];
+    size_t kept = len < sizeof plain ? len : 0;
+    for (size_t i = 0; i < kept; i++)
+        plain[i] = name[i] == '_' ? '-' : name[i];
+    const struct unused_option *unused = unused_find((struct str){plain, kept});
+    if (!unused || !(commands & SENDING))
+        return (struct option_match){0};
+    return (struct option_match){.row = unused->value ? &unused_text : &unused_flag, .unused = unused};
+}
+
 struct option_match option_find(const char *name, size_t len, unsigned commands)
 {
     struct option_match match = {.row = find_row(name, len, commands)};
@@ -534,12 +478,12 @@ struct option_match option_find(const char *name, size_t len, unsigned commands)
     }
     if (!match.row && len > 3 && same_name(name, 3, "no-")) {
         struct option_match positive = option_find(name + 3, len - 3, commands);
-        if (positive.row && positive.row->kind == KIND_FLAG && !positive.negated) {
+        if (positive.row && positive.row->kind == KIND_FLAG && !positive.negated && !positive.unused) {
             match = positive;
             match.negated = true;
         }
     }
-    return match;
+    return match.row ? match : find_unused(name, len, commands);
 }
 
 struct option_match option_find_letter(char letter, unsigned commands)
@@ -577,6 +521,8 @@ void option_each_name(unsigned commands, void (*each)(void *context, const char 
     for (size_t i = 0; i < option_alias_count; i++)
         if (row_of_alias(&option_aliases[i], commands))
             each(context, option_aliases[i].name);
+    for (const struct unused_option *u = unused_options; u->name && (commands & SENDING); u++)
+        each(context, u->name);
 }
 
 void option_env_name(const char *name, char out[static OPTION_NAME_MAX + 1])

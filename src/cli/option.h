@@ -9,11 +9,13 @@
  * default that is shown is the default that holds.
  *
  * An option may be known by further names: gProfiler's, ddprof's, or a name that means one value of
- * an option (--no-python is --python-mode disabled). Those are rows of the second table.
+ * an option (--no-python is --python-mode disabled). Those are rows of the second table. Those without a
+ * meaning here are the table of unused.h.
  */
 #ifndef CLI_OPTION_H
 #define CLI_OPTION_H
 
+#include "cli/unused.h"
 #include "profile/language.h"
 
 #include <stdbool.h>
@@ -44,7 +46,7 @@ enum option_kind {
 enum option_state {
     STATE_WORKS,
     STATE_NOT_YET,   /* in the table because command lines and later versions need it; refused */
-    STATE_NO_EFFECT, /* other profilers', needing nothing here; accepted, `help` says why */
+    STATE_NO_EFFECT, /* what stands for a row of unused.h */
 };
 
 enum option_group {
@@ -61,7 +63,6 @@ enum option_group {
     GROUP_RENDER,
     GROUP_DOCTOR,
     GROUP_UPLOAD,
-    GROUP_ELSEWHERE,
     GROUP_COUNT,
 };
 
@@ -97,7 +98,7 @@ struct option {
     enum frame_kind language : 8; /* for its choice_at */
     const char *fallback; /* default, NULL = zero of the type */
     const char *shown;    /* what help shows as default instead; "" = nothing */
-    const char *help;     /* what it is, or why it has no effect; no capital, no full stop */
+    const char *help;     /* what it is; no capital, no full stop */
     const char *env;      /* further variables, blank-separated, the first that is set wins */
 };
 
@@ -122,6 +123,7 @@ struct option_match {
     const struct option *row; /* NULL = unknown */
     const struct option_alias *alias; /* NULL = the row's own name */
     bool negated;             /* --no-x of a flag */
+    const struct unused_option *unused; /* NULL, or what `row` stands for: it is none of option_table then */
 };
 
 /* By long name, without dashes; '_' counts as '-'. `commands` selects among rows (bit mask). */

@@ -70,7 +70,9 @@ static void set_defaults(struct request *out)
 /* How a match is said: --no-python, -f, --no-verify. */
 static void spell(const struct option_match *match, bool letter, char out[static SPELLED_MAX])
 {
-    const char *name = match->alias ? match->alias->name : match->row->name;
+    const char *name = match->unused  ? match->unused->name
+                       : match->alias ? match->alias->name
+                                      : match->row->name;
     if (letter)
         snprintf(out, SPELLED_MAX, "-%c",
                  match->alias ? match->alias->letter : match->row->letter);
@@ -84,10 +86,14 @@ static const char *spelled_name(const struct option_match *match, char out[stati
     return out;
 }
 
-static void explain(struct request *out, const struct option_match *match, const char *spelled)
+/* Once each. */
+static bool explain(struct request *out, const struct option_match *match, const char *spelled)
 {
-    if (out->source[row_index(match->row)] == SOURCE_DEFAULT)
-        buf_printf(&out->warnings, "%s has no effect: %s\n", spelled, match->row->help);
+    char line[ERR_TEXT_MAX];
+    int len = snprintf(line, sizeof line, "%s has no effect: %s\n", spelled, match->unused->why);
+    if (out->warnings.len == 0 || !memmem(out->warnings.ptr, out->warnings.len, line, (size_t)len))
+        buf_text(&out->warnings, line);
+    return true;
 }
 
 static void note_source(struct request *out, const struct option *row, enum source source)
@@ -109,8 +115,8 @@ static bool apply_flag(struct request *out, const struct option_match *match, bo
     const struct option *row = match->row;
     if (row->state == STATE_NOT_YET && value != flag_default(row))
         return err_set(err, ERR_UNSUPPORTED, 0, "%s is not available yet", spelled);
-    if (row->state == STATE_NO_EFFECT)
-        explain(out, match, spelled);
+    if (match->unused)
+        return explain(out, match, spelled);
     note_source(out, row, source);
     value_store_flag(row, value, out);
     out->given[row_index(row)] = (struct given){.text = value ? "on" : "off"};
@@ -123,8 +129,10 @@ static bool apply_value(struct request *out, const struct option_match *match, c
     const struct option *row = match->row;
     if (row->state == STATE_NOT_YET)
         return err_set(err, ERR_UNSUPPORTED, 0, "%s is not available yet", spelled);
-    if (row->state == STATE_NO_EFFECT)
-        explain(out, match, spelled);
+    if (match->unused && text[0] == '\0')
+        return err_set(err, ERR_USAGE, 0, "%s wants %s, got \"\"", spelled, match->unused->value);
+    if (match->unused)
+        return explain(out, match, spelled);
     size_t pids = out->settings.scope.pid_count;
     struct event_list events = out->settings.sampling.events;
     enum source before = out->source[row_index(row)];
@@ -220,10 +228,13 @@ static void read_prefixed(struct request *out, char *const *environment, const c
             continue;
         snprintf(variable, sizeof variable, "%.*s", (int)(equals - *environment), *environment);
         struct option_match match = find_variable(variable + prefix_len);
-        bool gprofiler = match.alias ? match.alias->gprofiler : match.row && match.row->gprofiler;
+        bool gprofiler = match.unused  ? match.unused->gprofiler
+                         : match.alias ? match.alias->gprofiler
+                                       : match.row && match.row->gprofiler;
         if (match.row && (source == SOURCE_PILLION || gprofiler)) {
             apply_variable(out, &match, variable, equals + 1, source);
-            note_variable(out, match.row, (struct str){*environment, (size_t)(equals - *environment)});
+            if (!match.unused)
+                note_variable(out, match.row, (struct str){*environment, (size_t)(equals - *environment)});
         } else if (source == SOURCE_PILLION)
             warn_unknown_variable(out, variable, variable + prefix_len);
     }
@@ -270,15 +281,16 @@ static void offer_option(void *context, const char *name)
 }
 
 /* An option of another of pillion's commands. */
-static bool misplaced_option(const struct parser *p, const struct option *row, const char *spelled,
-                             struct err *err)
+static bool misplaced_option(const struct parser *p, const struct option_match *match,
+                             const char *spelled, struct err *err)
 {
+    const struct option *row = match->row;
     const char *word = command_table[p->out->command].word;
     if (row->state == STATE_NOT_YET)
         return err_set(err, ERR_UNSUPPORTED, 0, "%s is not available yet", spelled);
     if (p->out->command == COMMAND_HELP)
         return err_set(err, ERR_USAGE, 0, "%s means nothing to help; try: pillion help %s", spelled,
-                       row->name);
+                       match->unused ? match->unused->name : row->name);
     if (word)
         return err_set(err, ERR_USAGE, 0, "%s means nothing to %s", spelled, word);
     for (enum command_id id = 0; id < COMMAND_COUNT && !word; id++)
@@ -294,7 +306,7 @@ static bool unknown_option(const struct parser *p, const char *name, size_t len,
     char spelled[SPELLED_MAX];
     struct option_match elsewhere = option_find(name, len, COMMAND_ALL);
     if (elsewhere.row)
-        return misplaced_option(p, elsewhere.row, spelled_name(&elsewhere, spelled), err);
+        return misplaced_option(p, &elsewhere, spelled_name(&elsewhere, spelled), err);
     struct nearest near = nearest_to(name, len);
     option_each_name(p->commands, offer_option, &near);
     struct buf hint;
@@ -318,7 +330,7 @@ static bool unknown_letter(const struct parser *p, char letter, struct err *err)
     if (!elsewhere.row)
         return err_set(err, ERR_USAGE, 0, "unknown option -%c; see pillion -h", letter);
     spell(&elsewhere, true, spelled);
-    return misplaced_option(p, elsewhere.row, spelled, err);
+    return misplaced_option(p, &elsewhere, spelled, err);
 }
 
 static bool act(struct parser *p, const struct option *row, bool letter)
@@ -375,7 +387,7 @@ static bool apply(struct parser *p, const struct option_match *match, bool lette
         char *typed = take_value(p, attached);
         if (!typed)
             return err_set(err, ERR_USAGE, 0, "%s wants a value: %s %s", spelled, spelled,
-                           match->row->value);
+                           match->unused ? match->unused->value : match->row->value);
         const char *text = is_secret(match->row) ? hide_secret(p->out, typed, err) : typed;
         if (!text)
             return false;

@@ -812,10 +812,29 @@ static void every_option_is_in_every_text(void)
     }
 }
 
+static void what_has_no_effect_is_in_one_place(void)
+{
+    struct buf all, list;
+    buf_init(&all, HELP_MAX_BYTES);
+    buf_init(&list, HELP_MAX_BYTES);
+    help_everything(&all);
+    CHECK(help_topic("compatibility", &list, NULL));
+    for (const struct unused_option *u = unused_options; u->name; u++) {
+        char spelled[100];
+        snprintf(spelled, sizeof spelled, "  --%s%s", u->name, u->value ? " " : "\n");
+        CHECK(contains(buf_cstr(&list), spelled) && contains(buf_cstr(&list), u->why));
+        CHECK(!contains(buf_cstr(&all), spelled));
+        struct option_match match = option_find(u->name, strlen(u->name), COMMAND_ALL);
+        CHECK(match.unused == u && option_takes_value(&match) == (u->value != NULL));
+    }
+    buf_release(&all);
+    buf_release(&list);
+}
+
 static void texts_fit_80_columns(void)
 {
     static const char *const topics[] = {"options", "environment", "output", "signals",
-                                         "status",  "render",      "install", "help",
+                                         "status",  "render",      "install", "help",  "compatibility",
                                          "doctor",  "containers",  "fargate", "alpine"};
     for (size_t t = 0; t < sizeof topics / sizeof topics[0] + 2; t++) {
         struct buf out;
@@ -964,6 +983,7 @@ TESTS({"without arguments every process is profiled with the documented defaults
       {"control characters do not reach the terminal",
        control_characters_do_not_reach_the_terminal},
       {"every option is in every text", every_option_is_in_every_text},
+      {"what has no effect is in one place", what_has_no_effect_is_in_one_place},
       {"help texts fit 80 columns and the first 24 lines", texts_fit_80_columns},
       {"names and letters are unique", names_and_letters_are_unique},
       {"a place has one screen, by each word that people look for",
