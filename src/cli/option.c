@@ -157,8 +157,7 @@ const struct option option_table[] = {
      .help = "send to a back end; files only with -o or --format", GPROFILER},
     {.name = "service-name", .letter = 'S', .value = "NAME", .kind = KIND_TEXT,
      .group = GROUP_WHERE, .commands = SENDING, .at = AT(settings.service_name),
-     .shown = "from the command", .help = "name shown there", GPROFILER,
-     .env = "DD_SERVICE OTEL_SERVICE_NAME PYROSCOPE_APPLICATION_NAME"},
+     .shown = "from the command", .help = "name shown there", GPROFILER, .env_of_backends = true},
 
     /* Which processes */
     {.name = "pids", .letter = 'p', .value = "PID[,PID...]", .kind = KIND_PIDS,
@@ -453,6 +452,22 @@ static const struct option *find_row(const char *name, size_t len, unsigned comm
 static const struct option *row_of_alias(const struct option_alias *alias, unsigned commands)
 {
     return find_row(alias->option, strlen(alias->option), commands);
+}
+
+/* GPROFILER_ variables are the option's own name. */
+void option_variables(const struct option *row, struct buf *out)
+{
+    buf_text(out, row->env ? row->env : "");
+    for (size_t i = 0; row->env_of_backends && backends[i]; i++) {
+        struct str names = str_of(backends[i]->env_service);
+        while (names.len > 0) {
+            struct str name = str_cut(&names, ' ');
+            if (!str_starts(name, STR("GPROFILER_"))) {
+                buf_text(out, out->len > 0 ? " " : "");
+                buf_str(out, name);
+            }
+        }
+    }
 }
 
 static struct option_match find_unused(const char *name, size_t len, unsigned commands)

@@ -16,6 +16,7 @@
 #define CLI_OPTION_H
 
 #include "cli/unused.h"
+#include "base/str.h"
 #include "profile/language.h"
 
 #include <stdbool.h>
@@ -85,17 +86,18 @@ struct option {
     enum option_state state : 8;
     enum option_group group : 8;
     enum flag_label label : 8;
+    enum frame_kind language : 8; /* for its choice_at */
     unsigned commands : 8; /* bits of enum command_id that know it; 0 = profiling runs and doctor */
     char letter;           /* 0 = none */
     bool inverse;          /* a flag that is stored negated: --disable-x */
     bool gprofiler;        /* GPROFILER_<NAME> is read too */
+    bool env_of_backends;  /* the back ends' variables for the service's name are read too */
     uint32_t at;           /* offset in struct request */
     uint32_t scale;        /* KIND_SIZE: what a plain number counts; 0 = 1 */
     uint64_t min, max; /* of numbers, ns, bytes, thousandths of a percent; 0, 0 = any */
     const char *unit;  /* KIND_NUMBER: of what, in messages */
     const struct choice *choices;
     bool (*choice_at)(const struct option *row, size_t i, struct choice *out); /* of a table elsewhere */
-    enum frame_kind language : 8; /* for its choice_at */
     const char *fallback; /* default, NULL = zero of the type */
     const char *shown;    /* what help shows as default instead; "" = nothing */
     const char *help;     /* what it is; no capital, no full stop */
@@ -133,6 +135,9 @@ struct option_match option_find_letter(char letter, unsigned commands);
 /* The choices of an option, from 0 on; false behind the last, and where there are none. */
 bool option_choice(const struct option *row, size_t i, struct choice *out);
 bool option_has_choices(const struct option *row);
+
+/* The further variables, blanks between, the first that is set wins: `env` and those of back ends. */
+void option_variables(const struct option *row, struct buf *out);
 
 /* Whether the argument that follows belongs to the option. */
 bool option_takes_value(const struct option_match *match);

@@ -69,13 +69,17 @@ void help_option_variables(const struct option *row, struct buf *out)
     for (size_t i = 0; i < option_alias_count; i++)
         if (strcmp(option_aliases[i].option, row->name) == 0 && option_aliases[i].gprofiler)
             add_variable("GPROFILER_", option_aliases[i].name, &list);
-    struct str names = str_of(row->env);
+    struct buf more;
+    buf_init(&more, 1024);
+    option_variables(row, &more);
+    struct str names = buf_slice(&more);
     while (names.len > 0) {
         buf_text(&list, list.len ? ", " : "");
         buf_str(&list, str_cut(&names, ' '));
     }
     buf_str(out, buf_slice(&list));
     buf_release(&list);
+    buf_release(&more);
 }
 
 void help_option_aliases(const struct option *row, struct buf *out)

@@ -240,28 +240,33 @@ static void read_prefixed(struct request *out, char *const *environment, const c
     }
 }
 
-static const char *look_up(char *const *environment, struct str name)
+/* Its value, and its name as the environment has it. */
+static const char *look_up(char *const *environment, struct str name, struct str *found)
 {
     for (; *environment; environment++)
         if (strncmp(*environment, name.ptr, name.len) == 0 && (*environment)[name.len] == '=' &&
-            (*environment)[name.len + 1] != '\0')
+            (*environment)[name.len + 1] != '\0') {
+            *found = (struct str){*environment, name.len};
             return *environment + name.len + 1;
+        }
     return NULL;
 }
 
 static void read_backend_variables(struct request *out, char *const *environment)
 {
     for (size_t i = 0; i < option_count; i++) {
-        struct str names = str_of(option_table[i].env), name = {0};
+        struct buf list;
+        struct str found = {0};
         const char *text = NULL;
-        while (names.len > 0 && !text) {
-            name = str_cut(&names, ' ');
-            text = look_up(environment, name);
-        }
+        buf_init(&list, 1024);
+        option_variables(&option_table[i], &list);
+        for (struct str names = buf_slice(&list); names.len > 0 && !text;)
+            text = look_up(environment, str_cut(&names, ' '), &found);
+        buf_release(&list);
         if (!text)
             continue;
         apply_variable(out, &(struct option_match){.row = &option_table[i]}, "", text, SOURCE_BACKEND);
-        note_variable(out, &option_table[i], name);
+        note_variable(out, &option_table[i], found);
     }
 }
 
@@ -269,7 +274,8 @@ static void read_backend_variables(struct request *out, char *const *environment
  * SYS_PTRACE can be added. */
 static bool is_fargate(char *const *environment)
 {
-    const char *place = look_up(environment, STR("AWS_EXECUTION_ENV"));
+    struct str name;
+    const char *place = look_up(environment, STR("AWS_EXECUTION_ENV"), &name);
     return place && strcmp(place, "AWS_ECS_FARGATE") == 0;
 }
 

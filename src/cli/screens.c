@@ -1,5 +1,6 @@
-/* The screens of `pillion help` that are not made of options: files, signals, exit statuses, and by place what to paste where
- * pillion is to run. The latter are the recipes of deploy/; a test compares them. */
+/* The screens of `pillion help` that are not made of options: files, signals, exit statuses, and by
+ * place what to paste where pillion is to run. The latter are the recipes of deploy/; a test compares
+ * them. */
 #include "cli/help.h"
 
 #include "encode/encode.h"
