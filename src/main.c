@@ -26,7 +26,7 @@ static int version(const struct request *request)
 /* A command is started with the descriptors that we were started with, closed ones included. */
 static bool starts_command(const struct request *request)
 {
-    return request->command == COMMAND_RUN && request->settings.target == TARGET_COMMAND;
+    return request->command == COMMAND_RUN && request->settings.scope.mode == TARGET_COMMAND;
 }
 
 /* A command that is not built yet has no row: request_parse refuses it. */

@@ -108,7 +108,7 @@ static void add_path(const struct profile *p, uint32_t node, struct buf *out)
     while (depth > 0) {
         const struct frame *frame = &p->frames.at[chain[--depth]];
         buf_str(out, profile_text(p, frame->name));
-        buf_text(out, frame_kind_suffix((enum frame_kind)frame->kind));
+        buf_text(out, languages[frame->kind].suffix);
         buf_text(out, depth > 0 ? ";" : "");
     }
 }

@@ -166,7 +166,7 @@ static struct log_sender *begin(struct log_pace pace)
 {
     struct err err;
     settings = (struct settings){.upload = {.server_host = server.address, .token = "SECRET-1", .verify = true},
-                                 .max_memory_bytes = 64 << 20, .metadata = true};
+                                 .budget.memory_bytes = 64 << 20, .origin.metadata = true};
     spoken = (struct log){.fd = -1, .level = LOG_ERROR};
     pthread_mutex_init(&spoken.lock, NULL);
     struct log_sender *sender = log_sender_new(&settings, true, &spoken, &here, &pace, &err);

@@ -262,7 +262,7 @@ static void switched_off(void)
 {
     struct bench b;
     begin(&b, 1);
-    b.settings.runtime_mode[FRAME_PERL] = RUNTIME_DISABLED;
+    b.settings.runtime.mode[FRAME_PERL] = RUNTIME_DISABLED;
     CHECK(!readers_look(&b.readers, 1));
     CHECK(b.target->runtime.reader == NULL);
     CHECK_INT(toy_asked, 0);

@@ -1,6 +1,53 @@
-/* What to paste where pillion is to run, by place: the recipes of deploy/ on a screen. A test holds them
- * against each other. */
+/* The screens of `pillion help` that are not made of options: files, signals, exit statuses, and by
+ * place what to paste where pillion is to run. The latter are the recipes of deploy/; a test compares
+ * them. */
 #include "cli/help.h"
+
+#include "encode/encode.h"
+
+void help_output(struct buf *out)
+{
+    buf_text(out, "Every window leaves these files in the output directory, named by the UTC time\n"
+                  "of its end:\n\n");
+    for (size_t i = 0; encoders[i]; i++) {
+        const struct encoder *e = encoders[i];
+        if (e->link)
+            buf_printf(out, "  profile_2026-11-20T10:31:04%-8s %s%s\n", e->extension, e->description,
+                       e->by_default ? "" : ", if asked for");
+    }
+    buf_text(out, "\nLinks name the newest:\n\n");
+    for (size_t i = 0; encoders[i]; i++)
+        if (encoders[i]->link)
+            buf_printf(out, "  %s\n", encoders[i]->link);
+    buf_text(out, "\nA file appears under its name only when it is complete.\n\n"
+                  "Every weight is CPU time. Time that was spent and could not be seen is in the\n"
+                  "profile under names in brackets, such as [lost]: the sum is complete.\n");
+}
+
+const char help_signals[] =
+    "Signals to the profiler's own process, which its first line names:\n"
+    "\n"
+    "  HUP         open the log file again, read tokens and certificates again, and\n"
+    "              send what waits to be sent\n"
+    "  USR1        write the running window now and go on\n"
+    "  USR2        print the state\n"
+    "  TERM, INT   write the last window and end\n"
+    "\n"
+    "With --launch init, signals sent to pillion itself go to the command.\n";
+
+const char help_status[] =
+    "With a command, the command's own exit status; besides that\n"
+    "\n"
+    "  125   pillion's command line is wrong\n"
+    "  126   the command cannot be executed\n"
+    "  127   the command was not found\n"
+    "  128+N the command was killed by signal N\n"
+    "\n"
+    "Without a command\n"
+    "\n"
+    "  0     a profile was made\n"
+    "  1     no profile could be made; the last line says why\n"
+    "  2     pillion's command line is wrong\n";
 
 const char help_fargate[] =
     "pillion on ECS with Fargate: three ways. deploy/fargate has each as a whole task\n"
