@@ -1,3 +1,6 @@
+/* Readers: which runtimes each followed process has, attached to when its mappings change, and the frames of the
+ * profile that a walked stack stands for. The sampler alone works here; catchers see of it what readers_table
+ * publishes, and nothing published is freed before readers_sweep. */
 #include "capture/readers.h"
 #include "base/intern.h"
 #include "base/time.h"

@@ -1,3 +1,6 @@
+/* Joins the native and the runtime's frames of one stack, leaf first, by matching native frames of an interpreter's
+ * loop with runs of the runtime's frames (weave.h). Pure: works on lists of kinds, writes a list of indices,
+ * never more than both inputs together. */
 #include "profile/weave.h"
 
 struct weaver {

@@ -1,3 +1,6 @@
+/* Go's own table of functions (pclntab) as a source of names: finds it in a file, loads it, and answers what
+ * function, file, line and inlined calls an address stands for. The parts are in go_*.c; all sizes and
+ * offsets of the file are checked there. */
 #include "symbol/golang.h"
 
 #include <stdlib.h>

@@ -1,3 +1,6 @@
+/* Reads jitdump files (perf's format for generated code) as they grow: loads and moves of code with their names,
+ * and debug entries with lines. A record may come in pieces and is read when it is whole; what is of no use
+ * is skipped by its length. */
 #include <elf.h>
 #include <stdlib.h>
 

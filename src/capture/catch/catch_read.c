@@ -1,3 +1,6 @@
+/* A catcher's own thread: binding it to its CPU and ranking it, sleeping until it is woken, and one read of one
+ * thread's memory with the evidence for its proof. Everything here happens while the target waits, so nothing is
+ * allocated and no lock is taken. */
 #include "base/time.h"
 #include "capture/catch/catch_private.h"
 #include "os/clock.h"
@@ -54,11 +57,11 @@ enum catch_wake catch_wait(struct catcher *k, int fd, uint64_t timeout_ns)
 
 void catch_begin(struct catcher *k)
 {
-    k->begun_ns = clock_mono_ns();
-    __atomic_store_n(&k->in_round, true, __ATOMIC_RELEASE);
+    k->round.begun_ns = clock_mono_ns();
+    __atomic_store_n(&k->round.running, true, __ATOMIC_RELEASE);
     k->table = catch_table_enter(&k->owner->table, k->hazard);
-    k->round_read = false;
-    k->reads = catch_learn_round(&k->learned, k->begun_ns);
+    k->round.has_read = false;
+    k->round.reads = catch_learn_round(&k->learned, k->round.begun_ns);
     catch_add(&k->tally.wakes, 1);
 }
 
@@ -80,9 +83,9 @@ static void ask_for_room(struct catcher *k)
 {
     bool full = is_half_full(&k->buffer) ||
                 is_half_full(__atomic_load_n(&k->deep, __ATOMIC_RELAXED));
-    bool hurries = k->has_short_lived && k->begun_ns - k->hurried_ns >= HURRY_NS;
-    k->hurried_ns = hurries ? k->begun_ns : k->hurried_ns;
-    k->has_short_lived = false;
+    bool hurries = k->hurry.wanted && k->round.begun_ns - k->hurry.latest_ns >= HURRY_NS;
+    k->hurry.latest_ns = hurries ? k->round.begun_ns : k->hurry.latest_ns;
+    k->hurry.wanted = false;
     if ((full || hurries) && !__atomic_exchange_n(&k->asked_for_room, true, __ATOMIC_RELAXED)) {
         waker_set(k->owner->half_full);
     }
@@ -91,21 +94,21 @@ static void ask_for_room(struct catcher *k)
 void catch_end(struct catcher *k)
 {
     ask_for_room(k);
-    __atomic_store_n(&k->taken_ns, k->begun_ns, __ATOMIC_RELEASE);
-    __atomic_store_n(&k->rounds, k->rounds + 1, __ATOMIC_RELEASE);
-    __atomic_store_n(&k->in_round, false, __ATOMIC_RELEASE);
+    __atomic_store_n(&k->round.taken_ns, k->round.begun_ns, __ATOMIC_RELEASE);
+    __atomic_store_n(&k->round.count, k->round.count + 1, __ATOMIC_RELEASE);
+    __atomic_store_n(&k->round.running, false, __ATOMIC_RELEASE);
     k->table = NULL;
     catch_table_leave(k->hazard);
-    catch_set(&k->tally.given_up, !k->reads);
-    if (k->bind_again_ns != 0 && k->begun_ns >= k->bind_again_ns) {
-        bind(k, k->begun_ns);
+    catch_set(&k->tally.given_up, !k->round.reads);
+    if (k->bind_again_ns != 0 && k->round.begun_ns >= k->bind_again_ns) {
+        bind(k, k->round.begun_ns);
     }
-    if (!k->round_read) {
+    if (!k->round.has_read) {
         struct catch_evidence unused; /* the next read's turn is to be the only one */
-        catch_books_note(&k->books, 0, &unused);
+        catch_accounting_note(&k->accounting, 0, &unused);
         return;
     }
-    uint64_t hold_ns = clock_mono_ns() - k->begun_ns;
+    uint64_t hold_ns = clock_mono_ns() - k->round.begun_ns;
     tell_hold(k, hold_ns);
     if (catch_learn_hold(&k->learned, hold_ns) && !k->rank.fifo) {
         rank(k);
@@ -144,7 +147,7 @@ static void take_frames(struct catcher *k, const struct catch_target *target, ui
     out->interpreter = stack->interpreter;
     out->task_bytes = stack->task_bytes;
     memcpy(out->task, stack->task, stack->task_bytes);
-    k->has_short_lived |= (stack->marks & RUNTIME_SHORT_LIVED) != 0;
+    k->hurry.wanted |= (stack->marks & RUNTIME_SHORT_LIVED) != 0;
     out->reads = stack->reads;
     if (stack->end < RUNTIME_END_COUNT) {
         catch_add(&k->tally.ends[stack->end], 1);
@@ -251,10 +254,10 @@ bool catch_read(struct catcher *k, const struct catch_target *target, uint32_t t
     if (!catch_plan_stat(plan, target->pid, tid, &e->state, &e->stat_cpu)) {
         e->state = 0;
     }
-    if (k->books.opened) {
-        catch_books_note(&k->books, k->begun_ns, e);
+    if (k->accounting.opened) {
+        catch_accounting_note(&k->accounting, k->round.begun_ns, e);
     }
     out->serial = target->serial;
-    k->round_read = true;
+    k->round.has_read = true;
     return true;
 }

@@ -1,3 +1,6 @@
+/* The table of readable processes that the sampler publishes and catchers search, without a lock: a catcher
+ * announces which table it uses (hazard pointer), and a replaced table is freed when nobody announces it.
+ * Rows are found by pid, and a thread's inner id by its tid. */
 #include "capture/catch/catch_table.h"
 
 #include <stdlib.h>

@@ -2,7 +2,7 @@
  * catch_table: what catchers may read, published without a lock.
  *
  * The sampler puts a whole new table in the place of the one before. A catcher announces which table it
- * uses (its hazard) before it looks into it, and looks again whether that is still the one in place; so a
+ * uses (its hazard) before it reads it, and then checks that it is still the current one; so a
  * table that was replaced, and that no hazard names, is used by nobody and never will be.
  */
 #ifndef CAPTURE_CATCH_TABLE_H
@@ -11,7 +11,7 @@
 #include "capture/catch/catch.h"
 
 struct catch_table {
-    struct catch_table *older; /* replaced, but still in use when last looked at */
+    struct catch_table *older; /* replaced, but still in use when last checked */
     size_t count;
     struct catch_target target[]; /* by pid */
 };

@@ -1,5 +1,5 @@
 #include "base/time.h"
-#include "capture/catch/ticks.h"
+#include "capture/catch/perfless.h"
 #include "capture/session/session_private.h"
 #include "os/clock.h"
 
@@ -182,7 +182,7 @@ static void begin_slice(struct session *s, uint64_t now_ns)
 {
     follow_rings(s);
     s->slice_share = share_now(s);
-    s->after_slice_ns = ticks_next_ns(now_ns, s->slice_share * SLICE_MS * NS_PER_MS, &s->slice_seed);
+    s->after_slice_ns = perfless_next_ns(now_ns, s->slice_share * SLICE_MS * NS_PER_MS, &s->slice_seed);
     s->next_slice_ns = now_ns + SLICE_MS * NS_PER_MS;
     s->in_slice = true;
     perf_burst_set(&s->perf, true);

@@ -41,7 +41,7 @@ static bool start_catching(struct session *s)
     bool has_rings = s->perf_on && perf_open_caught(&s->perf, &err);
     s->catch = s->perf_on && !has_rings ? NULL : catch_init(s->settings->frequency_hz, &err);
     if (s->catch != NULL && !(has_rings ? catch_on_rings(s->catch, &s->perf, &s->format, &err)
-                                        : catch_on_ticks(s->catch, &err))) {
+                                        : catch_perfless(s->catch, &err))) {
         catch_stop(s->catch);
         s->catch = NULL;
     }

@@ -1,3 +1,6 @@
+/* Reads code objects from a process's memory in batches, each twice where it may be changing: what describes the
+ * function, and which of its parts names.c needs. What was freed meanwhile is recognised by its fingerprint
+ * and its count of references. */
 #include "runtime/python/code.h"
 
 /* Pieces of one batch, and where each one's `got` is wanted. */

@@ -1,3 +1,6 @@
+/* One sample of one thread (walk.h): asks for everything that the plan predicts in one batch, walks the chain,
+ * tries again when the stack was torn, and fills in marks (lock, garbage collector). Runs in catchers while the
+ * thread waits, so it allocates nothing. */
 #include "runtime/python/walk.h"
 
 enum {

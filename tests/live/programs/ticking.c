@@ -124,7 +124,7 @@ static void run(uint32_t pid, double seconds, uint32_t hz, const struct program 
     uint64_t cpu_before_ns = 0, cpu_ns = 0;
     need(remote_open(&remote, pid, program->threads[0].word, &err), &err);
     struct catch *c = catch_init(hz, &err);
-    need(c != NULL && catch_on_ticks(c, &err), &err);
+    need(c != NULL && catch_perfless(c, &err), &err);
     const struct catch_target target = {
         .pid = pid, .runtime = &counting_runtime, .state = program, .remote = &remote, .serial = 1};
     (void)clock_process_cpu_ns(pid, &cpu_before_ns);

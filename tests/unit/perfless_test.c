@@ -1,7 +1,7 @@
-/* Which threads ran, by timers: catchers on ticks read threads of a child that burn CPU time and sleep. The
+/* Which threads ran, by timers: perf-less catchers read threads of a child that burn CPU time and sleep. The
  * runtime is one of this file: a thread's "stack" is one word that says what it does. */
 #include "base/time.h"
-#include "capture/catch/ticks_private.h"
+#include "capture/catch/perfless_private.h"
 #include "child.h"
 #include "os/clock.h"
 #include "test.h"
@@ -259,7 +259,7 @@ static bool begin(struct rig *r, const struct crew *crews, size_t count, unsigne
     if (!remote_open(&r->remote, (uint32_t)r->pid, (uintptr_t)shared, &err)) {
         return false;
     }
-    CHECK(catch_on_ticks(r->catch, &err));
+    CHECK(catch_perfless(r->catch, &err));
     r->used_before_ns = process_ns(r);
     r->own_before_ns = clock_own_cpu_ns();
     r->began_ns = clock_mono_ns();
@@ -374,7 +374,7 @@ static void threads_come_and_go(void)
     BEGIN(&r, crews, 1);
     run_for(&r, 3000);
     uint64_t used_ns = end(&r);
-    CHECK(in_samples(&r) + r.settled <= used_ns + used_ns / 20); /* what was never listed is the books' */
+    CHECK(in_samples(&r) + r.settled <= used_ns + used_ns / 20); /* what was never listed belongs to the CPU accounting */
 }
 
 static void idle_threads_cost_little(void)
@@ -382,7 +382,7 @@ static void idle_threads_cost_little(void)
     static const struct crew crews[] = {{sleeps, 2000}};
     struct rig r;
     BEGIN(&r, crews, 2000);
-    run_for(&r, 2000); /* they are listed, and looked at once */
+    run_for(&r, 2000); /* they are listed, and checked once */
     r.own_before_ns = clock_own_cpu_ns();
     r.began_ns = clock_mono_ns();
     run_for(&r, 5000);
@@ -428,7 +428,7 @@ static void attached_anew(void)
     CHECK(r.samples > before + 10);
     catch_settle(r.catch, on_settled, &r);
     run_for(&r, 100);
-    CHECK_INT(r.catch->ticks->processes.len, 1); /* the others came back */
+    CHECK_INT(r.catch->perfless->processes.len, 1); /* the others came back */
     end(&r);
 }
 
@@ -449,8 +449,8 @@ static void ended_process(void)
     CHECK(in_samples(&r) > used_ns / 2);
     CHECK(catch_publish(r.catch, NULL, 0));
     run_for(&r, 300);
-    CHECK_INT(r.catch->ticks->processes.len, 0);
-    CHECK_INT(r.catch->ticks->files, 0); /* every descriptor was given back */
+    CHECK_INT(r.catch->perfless->processes.len, 0);
+    CHECK_INT(r.catch->perfless->files, 0); /* every descriptor was given back */
     catch_stop(r.catch);
     remote_close(&r.remote);
     has_ended = false;
@@ -461,10 +461,10 @@ static void few_descriptors(void)
     static const struct crew crews[] = {{spins, 3}};
     struct rig r;
     BEGIN(&r, crews, 3);
-    __atomic_store_n(&r.catch->ticks->files_most, 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&r.catch->perfless->files_most, 1, __ATOMIC_RELAXED);
     run_for(&r, 3000);
     /* one, and one per CPU that is being given back */
-    CHECK(__atomic_load_n(&r.catch->ticks->files, __ATOMIC_RELAXED) <= 1 + r.catch->ticks->cpu_count);
+    CHECK(__atomic_load_n(&r.catch->perfless->files, __ATOMIC_RELAXED) <= 1 + r.catch->perfless->cpu_count);
     uint64_t used_ns = end(&r);
     CHECK(is_about(in_samples(&r) + r.settled, used_ns, 15));
     CHECK(r.samples > 20);
@@ -474,7 +474,7 @@ static void few_descriptors(void)
 
 static bool last_ran(const char *text, uint64_t *ns)
 {
-    return ticks_parse_last_ran((struct str){text, strlen(text)}, ns);
+    return perfless_parse_last_ran((struct str){text, strlen(text)}, ns);
 }
 
 static void moments_of_the_scheduler(void)
@@ -500,34 +500,34 @@ static void moments_of_the_scheduler(void)
 
 static void run_times(void)
 {
-    struct ticks t = {.tick_ns = 10 * MS};
+    struct perfless t = {.tick_ns = 10 * MS};
     uint64_t ns;
-    CHECK(ticks_parse_run(&t, STR("201700347 404598475 52633\n"), &ns) && ns == 201700347);
-    CHECK(!ticks_parse_run(&t, STR(""), &ns));
+    CHECK(perfless_parse_run(&t, STR("201700347 404598475 52633\n"), &ns) && ns == 201700347);
+    CHECK(!perfless_parse_run(&t, STR(""), &ns));
     t.by_stat = true;
-    CHECK(ticks_parse_run(&t, STR("5 (a) R 1 1 1 0 -1 0 0 0 0 0 3 4 0 0 20 0 1 0 9 0 0"), &ns));
+    CHECK(perfless_parse_run(&t, STR("5 (a) R 1 1 1 0 -1 0 0 0 0 0 3 4 0 0 20 0 1 0 9 0 0"), &ns));
     CHECK_INT(ns, 70 * MS);
-    CHECK(!ticks_parse_run(&t, STR("201700347 404598475 52633\n"), &ns));
+    CHECK(!perfless_parse_run(&t, STR("201700347 404598475 52633\n"), &ns));
 }
 
 static void pauses(void)
 {
     const uint64_t period_ns = 10 * MS;
-    CHECK_INT(ticks_pause_ns(period_ns, 5, 0, false, 500), period_ns); /* ran, and nobody knows who */
-    CHECK_INT(ticks_pause_ns(period_ns, 5, 2, false, 500), 5 * period_ns);
-    CHECK_INT(ticks_pause_ns(period_ns, 5, 0, true, 500), 100 * MS);
-    CHECK_INT(ticks_pause_ns(period_ns, 5, 5, false, 500), 1000 * MS); /* all are looked at anyway */
-    CHECK_INT(ticks_pause_ns(period_ns, 0, 0, false, 500), period_ns); /* but these are not listed yet */
-    CHECK_INT(ticks_pause_ns(period_ns, 2000, 1, false, 400000), 400 * MS); /* a thousandth */
+    CHECK_INT(perfless_pause_ns(period_ns, 5, 0, false, 500), period_ns); /* ran, and nobody knows who */
+    CHECK_INT(perfless_pause_ns(period_ns, 5, 2, false, 500), 5 * period_ns);
+    CHECK_INT(perfless_pause_ns(period_ns, 5, 0, true, 500), 100 * MS);
+    CHECK_INT(perfless_pause_ns(period_ns, 5, 5, false, 500), 1000 * MS); /* all are checked anyway */
+    CHECK_INT(perfless_pause_ns(period_ns, 0, 0, false, 500), period_ns); /* but these are not listed yet */
+    CHECK_INT(perfless_pause_ns(period_ns, 2000, 1, false, 400000), 400 * MS); /* a thousandth */
     /* 10 ms for 5 threads is not the kernel's adding up: 9 times 300 ns are the most */
-    CHECK_INT(ticks_pause_ns(period_ns, 5, 0, false, 10 * MS), 10 * MS);
+    CHECK_INT(perfless_pause_ns(period_ns, 5, 0, false, 10 * MS), 10 * MS);
 }
 
 static void irregular_ticks(void)
 {
     uint64_t seed = 1, sum = 0, least = UINT64_MAX, most = 0;
     for (unsigned i = 0; i < 10000; i++) {
-        uint64_t step = ticks_next_ns(1000, 10 * MS, &seed) - 1000;
+        uint64_t step = perfless_next_ns(1000, 10 * MS, &seed) - 1000;
         sum += step;
         least = step < least ? step : least;
         most = step > most ? step : most;

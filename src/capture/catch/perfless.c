@@ -1,6 +1,9 @@
-#include "capture/catch/ticks.h"
+/* The sampler's side of the perf-less sampler: makes and frees processes and threads, lists /proc/PID/task when
+ * a process is published and when its number of threads has changed, gives threads to catchers, and settles
+ * CPU time that no sample stands for. */
+#include "capture/catch/perfless.h"
 #include "base/time.h"
-#include "capture/catch/ticks_private.h"
+#include "capture/catch/perfless_private.h"
 #include "os/clock.h"
 #include "os/proc.h"
 #include "target/stat.h"
@@ -26,9 +29,9 @@ static bool has_schedstat(void)
     return schedstat_parse((struct str){text, len}, &own, NULL) && own.slices > 0;
 }
 
-struct ticks *ticks_init(struct catch *c)
+struct perfless *perfless_init(struct catch *c)
 {
-    struct ticks *t = calloc(1, sizeof *t);
+    struct perfless *t = calloc(1, sizeof *t);
     if (t == NULL || (t->cpus = calloc(c->catcher_count, sizeof *t->cpus)) == NULL) {
         free(t);
         return NULL;
@@ -39,23 +42,23 @@ struct ticks *ticks_init(struct catch *c)
     t->period_ns = NS_PER_S / (c->frequency_hz > 0 ? c->frequency_hz : 1);
     t->tick_ns = proc_tick_ns();
     t->by_stat = !has_schedstat();
-    t->files_most = files < TICKS_FILES_MAX ? (uint32_t)files : TICKS_FILES_MAX;
+    t->files_most = files < PERFLESS_FILES_MAX ? (uint32_t)files : PERFLESS_FILES_MAX;
     return t;
 }
 
-void ticks_set_period(struct ticks *t, uint64_t period_ns)
+void perfless_set_period(struct perfless *t, uint64_t period_ns)
 {
     __atomic_store_n(&t->period_ns, period_ns, __ATOMIC_RELAXED);
 }
 
-static void wake_home(struct ticks *t, const struct ticks_process *p)
+static void wake_home(struct perfless *t, const struct perfless_process *p)
 {
     waker_set(t->owner->catchers[p->home]->waker);
 }
 
 /* ---- processes ---- */
 
-static struct ticks_process *find_process(struct ticks *t, const struct catch_target *target)
+static struct perfless_process *find_process(struct perfless *t, const struct catch_target *target)
 {
     vec_each(&t->processes, slot)
     {
@@ -66,10 +69,10 @@ static struct ticks_process *find_process(struct ticks *t, const struct catch_ta
     return NULL;
 }
 
-static struct ticks_process *add_process(struct ticks *t, const struct catch_target *target)
+static struct perfless_process *add_process(struct perfless *t, const struct catch_target *target)
 {
-    struct ticks_process **place = vec_push(&t->processes);
-    struct ticks_process *p = place != NULL ? calloc(1, sizeof *p) : NULL;
+    struct perfless_process **place = vec_push(&t->processes);
+    struct perfless_process *p = place != NULL ? calloc(1, sizeof *p) : NULL;
     if (p == NULL) {
         t->processes.len -= place != NULL;
         return NULL;
@@ -78,11 +81,11 @@ static struct ticks_process *add_process(struct ticks *t, const struct catch_tar
     p->pid = target->pid;
     p->serial = target->serial;
     p->home = t->next_home++ % t->cpu_count;
-    ticks_send(&t->cpus[p->home].process_inbox, p);
+    perfless_send(&t->cpus[p->home].process_inbox, p);
     return p;
 }
 
-static void free_threads(struct ticks_process *p)
+static void free_threads(struct perfless_process *p)
 {
     vec_each(&p->threads, slot)
     {
@@ -98,7 +101,7 @@ static void free_threads(struct ticks_process *p)
     vec_release(&p->left);
 }
 
-void ticks_publish(struct ticks *t, const struct catch_table *table, uint64_t now_ns)
+void perfless_publish(struct perfless *t, const struct catch_table *table, uint64_t now_ns)
 {
     vec_each(&t->processes, slot)
     {
@@ -106,7 +109,7 @@ void ticks_publish(struct ticks *t, const struct catch_table *table, uint64_t no
     }
     for (size_t i = 0; i < table->count; i++) {
         const struct catch_target *target = &table->target[i];
-        struct ticks_process *p = NULL;
+        struct perfless_process *p = NULL;
         if (catch_is_wanted(target, 0)) {
             p = find_process(t, target);
             p = p != NULL ? p : add_process(t, target);
@@ -122,7 +125,7 @@ void ticks_publish(struct ticks *t, const struct catch_table *table, uint64_t no
             wake_home(t, *slot);
         }
     }
-    ticks_round(t, now_ns);
+    perfless_round(t, now_ns);
 }
 
 /* ---- threads ---- */
@@ -133,9 +136,9 @@ static int by_number(const void *a, const void *b)
     return left < right ? -1 : left > right;
 }
 
-static struct ticks_thread *make_thread(struct ticks_process *p, uint32_t tid)
+static struct perfless_thread *make_thread(struct perfless_process *p, uint32_t tid)
 {
-    struct ticks_thread *thread = calloc(1, sizeof *thread);
+    struct perfless_thread *thread = calloc(1, sizeof *thread);
     if (thread != NULL) {
         thread->process = p;
         thread->tid = tid;
@@ -146,18 +149,18 @@ static struct ticks_thread *make_thread(struct ticks_process *p, uint32_t tid)
     return thread;
 }
 
-static void tell_gone(struct ticks_process *p, struct ticks_thread *thread)
+static void tell_gone(struct perfless_process *p, struct perfless_thread *thread)
 {
     __atomic_store_n(&thread->gone, true, __ATOMIC_RELAXED);
     __atomic_store_n(&p->any_gone, true, __ATOMIC_RELEASE);
 }
 
 /* Puts the listed threads beside the known ones; both are in order. True when there are others now. */
-static bool merge(struct ticks *t, struct ticks_process *p)
+static bool merge(struct perfless *t, struct perfless_process *p)
 {
     size_t known_count = p->threads.len, listed_count = t->ids.ids.len, count = 0;
-    struct ticks_thread **known = p->threads.at;
-    struct ticks_thread **merged = malloc((known_count + listed_count + 1) * sizeof *merged);
+    struct perfless_thread **known = p->threads.at;
+    struct perfless_thread **merged = malloc((known_count + listed_count + 1) * sizeof *merged);
     const uint32_t *ids = t->ids.ids.at;
     bool changed = false;
     if (merged == NULL) {
@@ -165,10 +168,10 @@ static bool merge(struct ticks *t, struct ticks_process *p)
     }
     for (size_t i = 0, j = 0; i < known_count || j < listed_count;) {
         if (j < listed_count && (i == known_count || ids[j] < known[i]->tid)) {
-            struct ticks_thread *thread = make_thread(p, ids[j++]);
+            struct perfless_thread *thread = make_thread(p, ids[j++]);
             if (thread != NULL) {
                 merged[count++] = thread;
-                ticks_send(&t->cpus[p->home].inbox, thread);
+                perfless_send(&t->cpus[p->home].inbox, thread);
                 changed = true;
             }
             continue;
@@ -188,7 +191,7 @@ static bool merge(struct ticks *t, struct ticks_process *p)
     return changed;
 }
 
-static void list_threads(struct ticks *t, struct ticks_process *p, uint64_t now_ns)
+static void list_threads(struct perfless *t, struct perfless_process *p, uint64_t now_ns)
 {
     if (!proc_list_threads(p->pid, &t->ids, NULL)) {
         return; /* it ended: its threads come back by themselves */
@@ -204,24 +207,24 @@ static void list_threads(struct ticks *t, struct ticks_process *p, uint64_t now_
     p->listed_ns = now_ns;
 }
 
-static bool is_list_wanted(struct ticks_process *p, uint64_t now_ns)
+static bool is_list_wanted(struct perfless_process *p, uint64_t now_ns)
 {
     uint32_t count = proc_count_threads(p->pid);
     bool unlisted = __atomic_exchange_n(&p->unlisted, false, __ATOMIC_RELAXED);
     return p->listed_ns == 0 || unlisted || (count != 0 && count != p->listed_count) ||
-           now_ns - p->listed_ns >= TICKS_LIST_MOST_MS * NS_PER_MS;
+           now_ns - p->listed_ns >= PERFLESS_LIST_MOST_MS * NS_PER_MS;
 }
 
-/* Their number alone is cheap to learn, so that is looked at more often than it is listed. */
-static void list_when_due(struct ticks *t, struct ticks_process *p, uint64_t now_ns)
+/* Their number alone is cheap to learn, so it is checked more often than threads are listed. */
+static void list_when_due(struct perfless *t, struct perfless_process *p, uint64_t now_ns)
 {
     bool runs = __atomic_load_n(&p->active, __ATOMIC_RELAXED) > 0 ||
                 __atomic_load_n(&p->unlisted, __ATOMIC_RELAXED);
     if (now_ns < p->list_ns ||
-        (!runs && now_ns - p->asked_ns < TICKS_LIST_IDLE_MS * NS_PER_MS)) {
+        (!runs && now_ns - p->asked_ns < PERFLESS_LIST_IDLE_MS * NS_PER_MS)) {
         return;
     }
-    uint64_t pause_ns = TICKS_LIST_MS * NS_PER_MS, began_ns = clock_mono_ns();
+    uint64_t pause_ns = PERFLESS_LIST_MS * NS_PER_MS, began_ns = clock_mono_ns();
     p->asked_ns = now_ns;
     if (is_list_wanted(p, now_ns)) {
         list_threads(t, p, now_ns);
@@ -235,9 +238,9 @@ static void list_when_due(struct ticks *t, struct ticks_process *p, uint64_t now
 
 /* ---- coming back ---- */
 
-static void drop_thread(struct ticks_thread *thread)
+static void drop_thread(struct perfless_thread *thread)
 {
-    struct ticks_process *p = thread->process;
+    struct perfless_process *p = thread->process;
     for (size_t i = 0; i < p->threads.len; i++) {
         if (p->threads.at[i] == thread) {
             p->threads.len--;
@@ -246,7 +249,7 @@ static void drop_thread(struct ticks_thread *thread)
             break;
         }
     }
-    struct ticks_thread **place = thread->pending_ns > 0 ? vec_push(&p->left) : NULL;
+    struct perfless_thread **place = thread->pending_ns > 0 ? vec_push(&p->left) : NULL;
     if (place != NULL) {
         *place = thread;
     } else {
@@ -254,18 +257,18 @@ static void drop_thread(struct ticks_thread *thread)
     }
 }
 
-static void take_back(struct ticks *t)
+static void take_back(struct perfless *t)
 {
-    for (struct ticks_thread *thread = ticks_receive(&t->outbox), *next; thread != NULL;
+    for (struct perfless_thread *thread = perfless_receive(&t->outbox), *next; thread != NULL;
          thread = next) {
         next = thread->next;
         drop_thread(thread);
     }
-    for (struct ticks_process *p = ticks_receive(&t->process_outbox); p != NULL; p = p->next) {
+    for (struct perfless_process *p = perfless_receive(&t->process_outbox); p != NULL; p = p->next) {
         p->returned = true;
     }
     for (size_t i = t->processes.len; i-- > 0;) {
-        struct ticks_process *p = t->processes.at[i];
+        struct perfless_process *p = t->processes.at[i];
         if (p->returned && p->threads.len == 0 && p->left.len == 0) {
             free_threads(p);
             free(p);
@@ -274,7 +277,7 @@ static void take_back(struct ticks *t)
     }
 }
 
-void ticks_round(struct ticks *t, uint64_t now_ns)
+void perfless_round(struct perfless *t, uint64_t now_ns)
 {
     take_back(t);
     vec_each(&t->processes, slot)
@@ -285,16 +288,16 @@ void ticks_round(struct ticks *t, uint64_t now_ns)
     }
 }
 
-void ticks_settle(struct ticks *t,
+void perfless_settle(struct perfless *t,
                   void (*each)(void *context, uint32_t pid, uint32_t tid, uint64_t cpu_ns),
                   void *context)
 {
     take_back(t);
     vec_each(&t->processes, slot)
     {
-        struct ticks_process *p = *slot;
+        struct perfless_process *p = *slot;
         for (size_t i = 0; i < p->threads.len + p->left.len; i++) {
-            struct ticks_thread *thread = i < p->threads.len ? p->threads.at[i]
+            struct perfless_thread *thread = i < p->threads.len ? p->threads.at[i]
                                                              : p->left.at[i - p->threads.len];
             uint64_t pending_ns = __atomic_exchange_n(&thread->pending_ns, 0, __ATOMIC_RELAXED);
             if (pending_ns > 0) {
@@ -309,7 +312,7 @@ void ticks_settle(struct ticks *t,
     }
 }
 
-void ticks_free(struct ticks *t)
+void perfless_free(struct perfless *t)
 {
     if (t == NULL) {
         return;

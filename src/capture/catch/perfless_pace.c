@@ -1,8 +1,8 @@
 #include "base/time.h"
-#include "capture/catch/ticks.h"
+#include "capture/catch/perfless.h"
 
 enum {
-    ACTIVE_TICKS = 5,       /* the threads known are looked at anyway; this is for others */
+    ACTIVE_TICKS = 5,       /* the known threads are checked anyway; this is for the others */
     CLOCK_SHARE = 1000,     /* asking takes at most so small a part of the time */
     THREAD_MOST_NS = 300,   /* for each thread: what took longer was somebody else */
 };
@@ -19,7 +19,7 @@ static bool parse_ms(struct str text, uint64_t *ns)
     return true;
 }
 
-bool ticks_parse_last_ran(struct str text, uint64_t *ns)
+bool perfless_parse_last_ran(struct str text, uint64_t *ns)
 {
     enum { LINES_MAX = 16 }; /* it is in the third; its place has moved before */
     for (unsigned i = 0; i < LINES_MAX && text.len > 0; i++) {
@@ -31,14 +31,14 @@ bool ticks_parse_last_ran(struct str text, uint64_t *ns)
     return false;
 }
 
-uint64_t ticks_pause_ns(uint64_t period_ns, uint32_t threads, uint32_t active, bool idle,
+uint64_t perfless_pause_ns(uint64_t period_ns, uint32_t threads, uint32_t active, bool idle,
                         uint64_t cost_ns)
 {
     uint64_t pause_ns = period_ns;
     if (threads > 0 && threads <= active) { /* 0: they have not been listed yet */
-        pause_ns = TICKS_ACTIVE_MS * NS_PER_MS; /* there is no other */
+        pause_ns = PERFLESS_ACTIVE_MS * NS_PER_MS; /* there is no other */
     } else if (idle) {
-        pause_ns = TICKS_IDLE_MS * NS_PER_MS;
+        pause_ns = PERFLESS_IDLE_MS * NS_PER_MS;
     } else if (active > 0) {
         pause_ns = ACTIVE_TICKS * period_ns;
     }
@@ -47,7 +47,7 @@ uint64_t ticks_pause_ns(uint64_t period_ns, uint32_t threads, uint32_t active, b
     return pause_ns > least_ns ? pause_ns : least_ns;
 }
 
-uint64_t ticks_next_ns(uint64_t now_ns, uint64_t period_ns, uint64_t *seed)
+uint64_t perfless_next_ns(uint64_t now_ns, uint64_t period_ns, uint64_t *seed)
 {
     *seed ^= *seed << 13; /* Marsaglia's xorshift64; the seed is not 0 */
     *seed ^= *seed >> 7;

@@ -1,3 +1,6 @@
+/* The proof that a thread stood still from its sample to the end of the read, as catch.h states it: pure functions
+ * over the evidence of one sample, and over the latest delays of a CPU, from which the limits T, U and D follow.
+ * When in doubt the verdict is not PROVEN. */
 #include "base/time.h"
 #include "capture/catch/catch.h"
 
@@ -15,7 +18,7 @@ enum {
 /* Clocks that disagree make differences that are far too long. */
 static bool began_late(const struct catch_evidence *e, uint64_t late_ns)
 {
-    bool by_time = !e->switches && !e->books;
+    bool by_time = !e->switches && !e->accounting;
     return e->start_ns - e->sample_ns > (by_time ? late_ns : READ_WITHIN_MS * NS_PER_MS);
 }
 
@@ -34,13 +37,13 @@ static bool left_when_woken(const struct catch_evidence *e)
 
 static bool left_at_once(const struct catch_evidence *e, uint64_t late_ns)
 {
-    if (e->books) {
+    if (e->accounting) {
         return took_its_place(e) || left_when_woken(e);
     }
     return !e->switches || e->left_ns - e->sample_ns <= late_ns;
 }
 
-enum catch_verdict catch_judge(const struct catch_evidence *e, uint64_t late_ns)
+enum catch_verdict catch_prove(const struct catch_evidence *e, uint64_t late_ns)
 {
     if (e->cpu_before != e->cpu || e->cpu_after != e->cpu) {
         return CATCH_OTHER_CPU;
@@ -76,7 +79,7 @@ static void put_in_order(uint64_t *values, size_t count)
     }
 }
 
-/* False: they say nothing. */
+/* False: too few, or too scattered. */
 static bool typical(uint64_t *delays_ns, size_t count, uint64_t *p10, bool *starved)
 {
     *starved = false;

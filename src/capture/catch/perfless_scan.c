@@ -1,5 +1,8 @@
+/* A catcher's side of the perf-less sampler: woken by its timer it checks which threads used CPU time, finds the
+ * one that it has just interrupted, reads and proves that one's stack, and moves threads between catchers and
+ * between active and idle. The order of owners and boxes is in perfless.h. */
 #include "base/time.h"
-#include "capture/catch/ticks_private.h"
+#include "capture/catch/perfless_private.h"
 #include "os/clock.h"
 #include "os/proc.h"
 #include "target/stat.h"
@@ -19,7 +22,7 @@ enum {
 
 /* ---- CPU time of a thread ---- */
 
-bool ticks_parse_run(const struct ticks *t, struct str text, uint64_t *run_ns)
+bool perfless_parse_run(const struct perfless *t, struct str text, uint64_t *run_ns)
 {
     struct proc_schedstat sched;
     struct proc_stat stat;
@@ -33,13 +36,13 @@ bool ticks_parse_run(const struct ticks *t, struct str text, uint64_t *run_ns)
     return good;
 }
 
-static int open_file(const struct ticks *t, const struct ticks_thread *thread)
+static int open_file(const struct perfless *t, const struct perfless_thread *thread)
 {
     return t->by_stat ? proc_open_stat(thread->process->pid, thread->tid)
                       : proc_open_schedstat(thread->process->pid, thread->tid);
 }
 
-static void close_one(struct ticks *t, int *kept)
+static void close_one(struct perfless *t, int *kept)
 {
     if (*kept >= 0) {
         proc_close(*kept);
@@ -48,14 +51,14 @@ static void close_one(struct ticks *t, int *kept)
     }
 }
 
-static void close_files(struct ticks *t, struct ticks_thread *thread)
+static void close_files(struct perfless *t, struct perfless_thread *thread)
 {
     close_one(t, &thread->file);
     close_one(t, &thread->sched);
 }
 
 /* Keeps a descriptor that was opened to be read once, if there may be one more; -1: it does not. */
-static int keep(struct ticks *t, int fd)
+static int keep(struct perfless *t, int fd)
 {
     if (__atomic_add_fetch(&t->files, 1, __ATOMIC_RELAXED) <= t->files_most) {
         return fd;
@@ -66,12 +69,12 @@ static int keep(struct ticks *t, int fd)
 }
 
 /* False: the thread is gone. */
-static bool read_run(struct ticks *t, struct ticks_thread *thread, uint64_t *run_ns)
+static bool read_run(struct perfless *t, struct perfless_thread *thread, uint64_t *run_ns)
 {
     char text[TEXT_MAX];
     int fd = thread->file >= 0 ? thread->file : open_file(t, thread);
     size_t len = fd >= 0 ? proc_read_start(fd, text, sizeof text) : 0;
-    bool good = len > 0 && ticks_parse_run(t, (struct str){text, len}, run_ns);
+    bool good = len > 0 && perfless_parse_run(t, (struct str){text, len}, run_ns);
     if (fd < 0 || thread->file >= 0) {
         return good;
     }
@@ -83,16 +86,16 @@ static bool read_run(struct ticks *t, struct ticks_thread *thread, uint64_t *run
     return good;
 }
 
-/* When the file says its thread ran last; 0: it does not say. */
+/* When the thread ran last, by its sched file; 0: unknown. */
 static uint64_t last_ran_ns(int fd)
 {
     char text[TEXT_MAX];
     uint64_t ns = 0;
     size_t len = fd >= 0 ? proc_read_start(fd, text, sizeof text) : 0;
-    return ticks_parse_last_ran((struct str){text, len}, &ns) ? ns : 0;
+    return perfless_parse_last_ran((struct str){text, len}, &ns) ? ns : 0;
 }
 
-static uint64_t thread_ran_ns(struct ticks *t, struct ticks_thread *thread)
+static uint64_t thread_ran_ns(struct perfless *t, struct perfless_thread *thread)
 {
     int fd = thread->sched >= 0 ? thread->sched : proc_open_sched(thread->process->pid, thread->tid);
     uint64_t ns = last_ran_ns(fd);
@@ -103,7 +106,7 @@ static uint64_t thread_ran_ns(struct ticks *t, struct ticks_thread *thread)
 }
 
 /* Of what was guessed. What a sample has taken along already is taken off later times. */
-static void take_off(struct ticks_thread *thread, uint64_t ns)
+static void take_off(struct perfless_thread *thread, uint64_t ns)
 {
     uint64_t pending_ns = __atomic_exchange_n(&thread->pending_ns, 0, __ATOMIC_RELAXED);
     uint64_t off_ns = ns < pending_ns ? ns : pending_ns;
@@ -111,7 +114,7 @@ static void take_off(struct ticks_thread *thread, uint64_t ns)
     __atomic_fetch_add(&thread->pending_ns, pending_ns - off_ns, __ATOMIC_RELAXED);
 }
 
-static void add_used(struct ticks_thread *thread, uint64_t ns)
+static void add_used(struct perfless_thread *thread, uint64_t ns)
 {
     uint64_t owed_ns = ns < thread->owed_ns ? ns : thread->owed_ns;
     thread->owed_ns -= owed_ns;
@@ -119,7 +122,7 @@ static void add_used(struct ticks_thread *thread, uint64_t ns)
 }
 
 /* Since its time was read last: what was guessed of it is known already. */
-static void settle_used(struct ticks_thread *thread, uint64_t used_ns)
+static void settle_used(struct perfless_thread *thread, uint64_t used_ns)
 {
     if (used_ns >= thread->guessed_ns) {
         add_used(thread, used_ns - thread->guessed_ns);
@@ -132,16 +135,16 @@ static void settle_used(struct ticks_thread *thread, uint64_t used_ns)
     thread->guesses = 0;
 }
 
-static void note_ran(struct ticks_thread *thread, uint64_t now_ns)
+static void note_ran(struct perfless_thread *thread, uint64_t now_ns)
 {
     thread->ran_ns = now_ns;
     thread->hops = 0;
 }
 
-/* A thread that had its CPU time and again is taken to have it still: its books are read now and then, for they cost
+/* A thread that had its CPU time and again is taken to have it still: its accounting is read now and then, for they cost
  * a third of a tick. Whether it really was there is proven by the sample itself; if not, they are read the
  * next time. */
-static bool guess(struct ticks_thread *thread, uint64_t could_ns, uint64_t now_ns)
+static bool guess(struct perfless_thread *thread, uint64_t could_ns, uint64_t now_ns)
 {
     if (could_ns == 0 || thread->steady < STEADY_LOOKS || thread->guesses >= GUESSES_MAX) {
         return false;
@@ -158,7 +161,7 @@ static bool guess(struct ticks_thread *thread, uint64_t could_ns, uint64_t now_n
 
 /* It had a CPU all the time since the last round on this one ended, so nobody else had it at the end, or for
  * a moment only. Says nothing of which CPU. */
-static void note_throughout(struct ticks_thread *thread, uint64_t could_ns, uint64_t used_ns)
+static void note_throughout(struct perfless_thread *thread, uint64_t could_ns, uint64_t used_ns)
 {
     uint64_t all_ns = could_ns == 0 ? 0 : thread->could_ns + could_ns;
     thread->throughout = all_ns != 0 && used_ns >= all_ns - all_ns / OTHERS_SHARE;
@@ -168,21 +171,21 @@ static void note_throughout(struct ticks_thread *thread, uint64_t could_ns, uint
     thread->could_ns = 0;
 }
 
-/* How long since it was looked at last it could have had this CPU; 0: it was not looked at in the round before. */
-static uint64_t could_have_ns(const struct ticks_cpu *cpu, const struct ticks_thread *thread,
+/* How long since its last check it could have had this CPU; 0: it was not checked in the previous round. */
+static uint64_t could_have_ns(const struct perfless_cpu *cpu, const struct perfless_thread *thread,
                               uint64_t now_ns)
 {
-    bool is_next = cpu->ended_ns != 0 && thread->looked_ns == cpu->begun_ns;
+    bool is_next = cpu->ended_ns != 0 && thread->checked_ns == cpu->begun_ns;
     return is_next ? now_ns - cpu->ended_ns : 0;
 }
 
-/* Notes what it used since it was looked at last; false: it is gone. */
-static bool look(struct catcher *k, struct ticks_thread *thread, bool *ran)
+/* Notes what it used since its last check; false: it is gone. */
+static bool check(struct catcher *k, struct perfless_thread *thread, bool *ran)
 {
-    struct ticks *t = k->owner->ticks;
-    uint64_t run_ns, now_ns = k->begun_ns;
+    struct perfless *t = k->owner->perfless;
+    uint64_t run_ns, now_ns = k->round.begun_ns;
     uint64_t could_ns = could_have_ns(&t->cpus[k->ring], thread, now_ns);
-    thread->looked_ns = now_ns;
+    thread->checked_ns = now_ns;
     *ran = !t->by_stat && guess(thread, could_ns, now_ns);
     if (*ran) {
         return true;
@@ -190,8 +193,8 @@ static bool look(struct catcher *k, struct ticks_thread *thread, bool *ran)
     if (!read_run(t, thread, &run_ns)) {
         return false;
     }
-    if (!thread->looked) {
-        thread->looked = true;
+    if (!thread->checked) {
+        thread->checked = true;
         thread->run_ns = thread->is_new ? 0 : run_ns;
     }
     /* less than before: the id belongs to a newer thread */
@@ -208,43 +211,43 @@ static bool look(struct catcher *k, struct ticks_thread *thread, bool *ran)
 
 /* ---- where a thread goes ---- */
 
-static struct ticks *ticks_of(const struct catcher *k)
+static struct perfless *perfless_of(const struct catcher *k)
 {
-    return k->owner->ticks;
+    return k->owner->perfless;
 }
 
-static struct ticks_cpu *own_cpu(const struct catcher *k)
+static struct perfless_cpu *own_cpu(const struct catcher *k)
 {
-    return &k->owner->ticks->cpus[k->ring];
+    return &k->owner->perfless->cpus[k->ring];
 }
 
-static void give_back(struct ticks *t, struct ticks_thread *thread)
+static void give_back(struct perfless *t, struct perfless_thread *thread)
 {
     if (!thread->idle) {
         __atomic_fetch_sub(&thread->process->active, 1, __ATOMIC_RELAXED);
     }
     close_files(t, thread);
-    ticks_send(&t->outbox, thread);
+    perfless_send(&t->outbox, thread);
 }
 
-static bool is_gone(const struct ticks_thread *thread)
+static bool is_gone(const struct perfless_thread *thread)
 {
     return __atomic_load_n(&thread->gone, __ATOMIC_RELAXED) ||
            __atomic_load_n(&thread->process->gone, __ATOMIC_ACQUIRE);
 }
 
 /* Idle threads give up the last quarter of the descriptors. */
-static void make_idle(struct ticks *t, struct ticks_thread *thread)
+static void make_idle(struct perfless *t, struct perfless_thread *thread)
 {
     __atomic_fetch_sub(&thread->process->active, 1, __ATOMIC_RELAXED);
     thread->idle = true;
     if (__atomic_load_n(&t->files, __ATOMIC_RELAXED) > t->files_most - t->files_most / 4) {
         close_files(t, thread);
     }
-    ticks_send(&t->cpus[thread->process->home].inbox, thread);
+    perfless_send(&t->cpus[thread->process->home].inbox, thread);
 }
 
-static void make_active(struct ticks_thread *thread)
+static void make_active(struct perfless_thread *thread)
 {
     thread->idle = false;
     __atomic_fetch_add(&thread->process->active, 1, __ATOMIC_RELAXED);
@@ -261,17 +264,17 @@ static struct catcher *catcher_of(const struct catch *c, unsigned cpu)
 }
 
 /* Its catcher reads it at once: it runs there now. */
-static void hand_over(struct ticks *t, struct catcher *to, struct ticks_thread *thread)
+static void hand_over(struct perfless *t, struct catcher *to, struct perfless_thread *thread)
 {
     thread->hops++;
-    ticks_send(&t->cpus[to->ring].inbox, thread);
+    perfless_send(&t->cpus[to->ring].inbox, thread);
     waker_set(to->waker);
 }
 
 /* ---- reading a stack ---- */
 
 static enum catch_verdict read_into(struct catcher *k, const struct catch_target *target,
-                                    const struct ticks_thread *thread, struct caught *out,
+                                    const struct perfless_thread *thread, struct caught *out,
                                     size_t room)
 {
     struct catch_evidence e = {.cpu = k->cpu};
@@ -280,16 +283,16 @@ static enum catch_verdict read_into(struct catcher *k, const struct catch_target
                            .tid = thread->tid,
                            .end = RUNTIME_NO_THREAD};
     if (!catch_read(k, target, thread->tid, 0, out, room, &e)) {
-        out->start_ns = out->end_ns = k->begun_ns;
+        out->start_ns = out->end_ns = k->round.begun_ns;
         return CATCH_UNREAD;
     }
-    e.sample_ns = e.start_ns; /* a tick is when we look: never late */
-    return catch_judge(&e, 0);
+    e.sample_ns = e.start_ns; /* the timer chose the moment: never late */
+    return catch_prove(&e, 0);
 }
 
-/* A thread that fell asleep while it was read has been met where it waits: that says nothing. */
+/* A thread that fell asleep while it was read was met where it waits: no sample of its CPU time. */
 static void keep_sample(struct catcher *k, const struct catch_target *target,
-                        struct ticks_thread *thread, enum catch_verdict verdict, struct caught *out)
+                        struct perfless_thread *thread, enum catch_verdict verdict, struct caught *out)
 {
     catch_add(&k->tally.verdicts[verdict], 1);
     thread->steady = verdict == CATCH_PROVEN ? thread->steady : 0;
@@ -297,7 +300,7 @@ static void keep_sample(struct catcher *k, const struct catch_target *target,
         return;
     }
     if (verdict == CATCH_OTHER_CPU && k->bind_again_ns == 0) {
-        k->bind_again_ns = k->begun_ns; /* somebody bound us to other CPUs */
+        k->bind_again_ns = k->round.begun_ns; /* somebody bound us to other CPUs */
     }
     if (verdict != CATCH_PROVEN && verdict != CATCH_UNREAD) {
         catch_read_again(k, target, thread->tid, out);
@@ -309,7 +312,7 @@ static void keep_sample(struct catcher *k, const struct catch_target *target,
 
 /* `guessed`: it may be on another CPU, and then is not read here after all, which is the answer false. */
 static bool read_here(struct catcher *k, const struct catch_target *target,
-                      struct ticks_thread *thread, bool guessed)
+                      struct perfless_thread *thread, bool guessed)
 {
     size_t room, most = catch_room_for(target);
     struct caught *out = catch_buffer_open(&k->buffer, most, most, &room);
@@ -327,9 +330,9 @@ static bool read_here(struct catcher *k, const struct catch_target *target,
 
 /* Did we take the CPU from this thread, on whichever CPU it is now? Where the kernel does not tell: true.
  * Telling costs it 10 µs each, for it writes down all it knows of a thread. */
-static bool was_interrupted(struct catcher *k, struct ticks_thread *thread)
+static bool was_interrupted(struct catcher *k, struct perfless_thread *thread)
 {
-    struct ticks_cpu *cpu = own_cpu(k);
+    struct perfless_cpu *cpu = own_cpu(k);
     if (cpu->own_sched < 0) {
         return true;
     }
@@ -337,14 +340,14 @@ static bool was_interrupted(struct catcher *k, struct ticks_thread *thread)
         cpu->asked = true;
         cpu->picked_ns = last_ran_ns(cpu->own_sched);
     }
-    uint64_t ran_ns = thread_ran_ns(ticks_of(k), thread);
+    uint64_t ran_ns = thread_ran_ns(perfless_of(k), thread);
     uint64_t apart_ns = ran_ns > cpu->picked_ns ? ran_ns - cpu->picked_ns : cpu->picked_ns - ran_ns;
-    return apart_ns <= TICKS_SAME_US * NS_PER_US;
+    return apart_ns <= PERFLESS_SAME_US * NS_PER_US;
 }
 
-/* Goes by what the kernel tells of the thread. False: it runs elsewhere, and was handed over. */
+/* Decides by the kernel's data of the thread. False: it runs elsewhere, and was handed over. */
 static bool read_if_interrupted(struct catcher *k, const struct catch_target *target,
-                                struct ticks_thread *thread)
+                                struct perfless_thread *thread)
 {
     char state;
     unsigned cpu;
@@ -354,9 +357,9 @@ static bool read_if_interrupted(struct catcher *k, const struct catch_target *ta
     }
     struct catcher *there = cpu == k->cpu ? k : catcher_of(k->owner, cpu);
     if (there != NULL && there != k) {
-        bool goes = thread->hops < TICKS_HOPS;
+        bool goes = thread->hops < PERFLESS_HOPS;
         if (goes) {
-            hand_over(ticks_of(k), there, thread);
+            hand_over(perfless_of(k), there, thread);
         }
         return !goes;
     }
@@ -367,7 +370,7 @@ static bool read_if_interrupted(struct catcher *k, const struct catch_target *ta
 }
 
 /* Reads the thread if we interrupted it. False: it runs elsewhere, and was handed over. */
-static bool take_sample(struct catcher *k, struct ticks_thread *thread)
+static bool take_sample(struct catcher *k, struct perfless_thread *thread)
 {
     const struct catch_target *target = catch_table_find(k->table, thread->process->pid);
     if (target == NULL || target->serial != thread->process->serial ||
@@ -384,63 +387,63 @@ static bool take_sample(struct catcher *k, struct ticks_thread *thread)
 
 /* ---- active threads ---- */
 
-static void look_at_active(struct catcher *k, struct ticks_thread *thread)
+static void check_active(struct catcher *k, struct perfless_thread *thread)
 {
-    struct ticks *t = ticks_of(k);
+    struct perfless *t = perfless_of(k);
     bool ran;
-    if (is_gone(thread) || !look(k, thread, &ran)) {
+    if (is_gone(thread) || !check(k, thread, &ran)) {
         give_back(t, thread);
-    } else if (!ran && k->begun_ns - thread->ran_ns > TICKS_ACTIVE_MS * NS_PER_MS) {
+    } else if (!ran && k->round.begun_ns - thread->ran_ns > PERFLESS_ACTIVE_MS * NS_PER_MS) {
         make_idle(t, thread);
     } else if (!ran || take_sample(k, thread)) {
-        ticks_put(&own_cpu(k)->active, thread);
+        perfless_put(&own_cpu(k)->active, thread);
     }
 }
 
 /* ---- idle threads ---- */
 
-static void look_at_idle(struct catcher *k, struct ticks_thread *thread)
+static void check_idle(struct catcher *k, struct perfless_thread *thread)
 {
-    struct ticks *t = ticks_of(k);
+    struct perfless *t = perfless_of(k);
     bool ran;
-    if (!look(k, thread, &ran)) {
+    if (!check(k, thread, &ran)) {
         give_back(t, thread);
     } else if (!ran) {
-        ticks_put(&thread->process->idle, thread);
+        perfless_put(&thread->process->idle, thread);
     } else {
         make_active(thread);
         if (take_sample(k, thread)) {
-            ticks_put(&own_cpu(k)->active, thread);
+            perfless_put(&own_cpu(k)->active, thread);
         }
     }
 }
 
-static void give_back_gone(struct ticks *t, struct ticks_process *p)
+static void give_back_gone(struct perfless *t, struct perfless_process *p)
 {
     for (size_t i = p->idle.count; i > 0; i--) {
-        struct ticks_thread *thread = ticks_take(&p->idle);
+        struct perfless_thread *thread = perfless_take(&p->idle);
         if (is_gone(thread)) {
             give_back(t, thread);
         } else {
-            ticks_put(&p->idle, thread);
+            perfless_put(&p->idle, thread);
         }
     }
     p->sweep = p->sweep < p->idle.count ? p->sweep : p->idle.count;
 }
 
-/* Used by threads of which none has told. Those that run elsewhere are counted by the kernel late, and
- * looked at a tick apart: so much is no sign, unless it is long since all were asked. */
-static bool is_time_missing(const struct ticks *t, const struct ticks_process *p, uint64_t now_ns)
+/* CPU time that no known thread explains. The kernel counts threads on other CPUs late, and they are
+ * checked a tick apart: so small an amount means nothing, unless the last full check is long ago. */
+static bool is_time_missing(const struct perfless *t, const struct perfless_process *p, uint64_t now_ns)
 {
     uint64_t explained_ns = __atomic_load_n(&p->explained_ns, __ATOMIC_RELAXED);
     uint64_t active = __atomic_load_n(&p->active, __ATOMIC_RELAXED), late_ns = UNSEEN_US * NS_PER_US;
-    if (now_ns - p->swept_ns < TICKS_ACTIVE_MS * NS_PER_MS) {
-        late_ns += active * (ticks_period_ns(t) + KERNEL_TICK_MS * NS_PER_MS);
+    if (now_ns - p->swept_ns < PERFLESS_ACTIVE_MS * NS_PER_MS) {
+        late_ns += active * (perfless_period_ns(t) + KERNEL_TICK_MS * NS_PER_MS);
     }
     return (int64_t)(p->clock_ns - explained_ns - p->base_ns) > (int64_t)late_ns;
 }
 
-static void begin_sweep(struct ticks_process *p, uint64_t now_ns)
+static void begin_sweep(struct perfless_process *p, uint64_t now_ns)
 {
     if (p->sweep == 0 && now_ns >= p->sweep_ns) {
         p->sweep = p->idle.count;
@@ -449,8 +452,8 @@ static void begin_sweep(struct ticks_process *p, uint64_t now_ns)
     }
 }
 
-/* What all threads were asked for and none has told was used by others. */
-static void end_sweep(const struct ticks *t, struct ticks_process *p, uint64_t now_ns)
+/* What remains after all threads were checked was used by threads that are gone or not listed. */
+static void end_sweep(const struct perfless *t, struct perfless_process *p, uint64_t now_ns)
 {
     uint64_t share = p->found ? SWEEP_SHARE : SWEEP_VAIN_SHARE;
     p->swept_ns = now_ns;
@@ -462,27 +465,27 @@ static void end_sweep(const struct ticks *t, struct ticks_process *p, uint64_t n
     p->base_ns = p->clock_ns - __atomic_load_n(&p->explained_ns, __ATOMIC_RELAXED);
 }
 
-static void go_on_sweeping(struct catcher *k, struct ticks_process *p)
+static void go_on_sweeping(struct catcher *k, struct perfless_process *p)
 {
-    struct ticks_cpu *cpu = own_cpu(k);
-    while (p->sweep > 0 && p->idle.count > 0 && cpu->probes < TICKS_PROBES) {
+    struct perfless_cpu *cpu = own_cpu(k);
+    while (p->sweep > 0 && p->idle.count > 0 && cpu->probes < PERFLESS_PROBES) {
         size_t before = p->idle.count;
         p->sweep--;
         cpu->probes++;
-        look_at_idle(k, ticks_take(&p->idle));
+        check_idle(k, perfless_take(&p->idle));
         p->found = p->found || p->idle.count < before;
     }
     p->sweep = p->sweep < p->idle.count ? p->sweep : p->idle.count;
     if (p->sweep == 0 && p->full) {
-        end_sweep(ticks_of(k), p, k->begun_ns);
+        end_sweep(perfless_of(k), p, k->round.begun_ns);
     }
 }
 
-static void ask_clock(struct ticks *t, struct ticks_process *p, uint64_t now_ns)
+static void ask_clock(struct perfless *t, struct perfless_process *p, uint64_t now_ns)
 {
     uint64_t clock_ns, explained_ns = __atomic_load_n(&p->explained_ns, __ATOMIC_RELAXED);
     if (!clock_process_cpu_ns(p->pid, &clock_ns)) {
-        p->ran_ns = now_ns; /* without a clock every thread is looked at, time and again */
+        p->ran_ns = now_ns; /* without a process clock every thread is checked repeatedly */
         begin_sweep(p, now_ns);
         return;
     }
@@ -498,10 +501,10 @@ static void ask_clock(struct ticks *t, struct ticks_process *p, uint64_t now_ns)
     }
 }
 
-static void look_at_process(struct catcher *k, struct ticks_process *p)
+static void check_process(struct catcher *k, struct perfless_process *p)
 {
-    struct ticks *t = ticks_of(k);
-    uint64_t now_ns = k->begun_ns;
+    struct perfless *t = perfless_of(k);
+    uint64_t now_ns = k->round.begun_ns;
     if (__atomic_exchange_n(&p->any_gone, false, __ATOMIC_ACQUIRE)) {
         give_back_gone(t, p);
     }
@@ -509,8 +512,8 @@ static void look_at_process(struct catcher *k, struct ticks_process *p)
         uint64_t before_ns = clock_mono_ns();
         ask_clock(t, p, now_ns);
         uint64_t cost_ns = clock_mono_ns() - before_ns;
-        bool idle = now_ns - p->ran_ns > TICKS_ACTIVE_MS * NS_PER_MS;
-        p->check_ns = now_ns + ticks_pause_ns(ticks_period_ns(t),
+        bool idle = now_ns - p->ran_ns > PERFLESS_ACTIVE_MS * NS_PER_MS;
+        p->check_ns = now_ns + perfless_pause_ns(perfless_period_ns(t),
                                               __atomic_load_n(&p->thread_count, __ATOMIC_RELAXED),
                                               __atomic_load_n(&p->active, __ATOMIC_RELAXED), idle,
                                               cost_ns);
@@ -520,32 +523,32 @@ static void look_at_process(struct catcher *k, struct ticks_process *p)
 
 /* ---- rounds ---- */
 
-static void leave_process(struct ticks *t, struct ticks_process *p)
+static void leave_process(struct perfless *t, struct perfless_process *p)
 {
     give_back_gone(t, p);
-    ticks_send(&t->process_outbox, p);
+    perfless_send(&t->process_outbox, p);
 }
 
-static void look_at_processes(struct catcher *k)
+static void check_processes(struct catcher *k)
 {
-    struct ticks_cpu *cpu = own_cpu(k);
-    struct ticks_process *p = cpu->processes, *next;
+    struct perfless_cpu *cpu = own_cpu(k);
+    struct perfless_process *p = cpu->processes, *next;
     cpu->processes = NULL;
     for (; p != NULL; p = next) {
         next = p->next;
         if (__atomic_load_n(&p->gone, __ATOMIC_ACQUIRE)) {
-            leave_process(ticks_of(k), p);
+            leave_process(perfless_of(k), p);
             continue;
         }
-        look_at_process(k, p);
+        check_process(k, p);
         p->next = cpu->processes;
         cpu->processes = p;
     }
 }
 
-static void take_processes(struct ticks_cpu *cpu)
+static void take_processes(struct perfless_cpu *cpu)
 {
-    struct ticks_process *p = ticks_receive(&cpu->process_inbox), *next;
+    struct perfless_process *p = perfless_receive(&cpu->process_inbox), *next;
     for (; p != NULL; p = next) {
         next = p->next;
         p->next = cpu->processes;
@@ -556,38 +559,38 @@ static void take_processes(struct ticks_cpu *cpu)
 /* Threads: new ones and idle ones of our processes, and active ones that were seen here. */
 static void take_threads(struct catcher *k)
 {
-    struct ticks *t = ticks_of(k);
-    struct ticks_cpu *cpu = own_cpu(k);
-    struct ticks_thread *thread = ticks_receive(&cpu->inbox), *next;
+    struct perfless *t = perfless_of(k);
+    struct perfless_cpu *cpu = own_cpu(k);
+    struct perfless_thread *thread = perfless_receive(&cpu->inbox), *next;
     for (; thread != NULL; thread = next) {
         next = thread->next;
         if (is_gone(thread)) {
             give_back(t, thread);
-        } else if (thread->idle && thread->looked) {
-            ticks_put(&thread->process->idle, thread);
+        } else if (thread->idle && thread->checked) {
+            perfless_put(&thread->process->idle, thread);
         } else if (thread->idle) {
-            ticks_put_first(&thread->process->idle, thread);
+            perfless_put_first(&thread->process->idle, thread);
             thread->process->sweep++;
         } else if (take_sample(k, thread)) {
-            ticks_put(&cpu->active, thread);
+            perfless_put(&cpu->active, thread);
         }
     }
 }
 
-static void look_at_all_active(struct catcher *k)
+static void check_all_active(struct catcher *k)
 {
-    struct ticks_cpu *cpu = own_cpu(k);
+    struct perfless_cpu *cpu = own_cpu(k);
     for (size_t i = cpu->active.count; i > 0; i--) {
-        look_at_active(k, ticks_take(&cpu->active));
+        check_active(k, perfless_take(&cpu->active));
     }
 }
 
 /* A tick while anything is active here, a process's turn else, or nothing until we are woken. */
-static uint64_t next_moment(const struct ticks *t, struct ticks_cpu *cpu, uint64_t now_ns)
+static uint64_t next_moment(const struct perfless *t, struct perfless_cpu *cpu, uint64_t now_ns)
 {
-    uint64_t next_ns = ticks_next_ns(now_ns, ticks_period_ns(t), &cpu->seed);
+    uint64_t next_ns = perfless_next_ns(now_ns, perfless_period_ns(t), &cpu->seed);
     uint64_t first_ns = now_ns + WAIT_MAX_S * NS_PER_S;
-    for (const struct ticks_process *p = cpu->processes; p != NULL; p = p->next) {
+    for (const struct perfless_process *p = cpu->processes; p != NULL; p = p->next) {
         uint64_t own_ns = p->sweep > 0 ? next_ns : p->check_ns;
         first_ns = own_ns < first_ns ? own_ns : first_ns;
     }
@@ -596,20 +599,20 @@ static uint64_t next_moment(const struct ticks *t, struct ticks_cpu *cpu, uint64
 
 static void round_of(struct catcher *k, bool woken)
 {
-    struct ticks_cpu *cpu = own_cpu(k);
+    struct perfless_cpu *cpu = own_cpu(k);
     cpu->probes = 0;
     cpu->asked = false;
     take_processes(cpu); /* before their threads */
     take_threads(k);
     if (!woken) { /* a tick's moment is nobody's doing */
-        look_at_all_active(k);
+        check_all_active(k);
     }
-    look_at_processes(k);
+    check_processes(k);
 }
 
-void ticks_run(struct catcher *k)
+void perfless_run(struct catcher *k)
 {
-    struct ticks_cpu *cpu = own_cpu(k);
+    struct perfless_cpu *cpu = own_cpu(k);
     catch_settle_in(k);
     cpu->seed = (uint64_t)k->cpu * 2654435761u + 88172645463325252u;
     cpu->own_sched = proc_open_own_sched();
@@ -624,12 +627,12 @@ void ticks_run(struct catcher *k)
             break;
         }
         catch_begin(k);
-        bool woken = k->begun_ns < cpu->next_ns;
+        bool woken = k->round.begun_ns < cpu->next_ns;
         round_of(k, woken);
         catch_end(k);
-        cpu->begun_ns = k->begun_ns;
+        cpu->begun_ns = k->round.begun_ns;
         cpu->ended_ns = clock_mono_ns();
-        uint64_t next_ns = next_moment(ticks_of(k), cpu, k->begun_ns);
+        uint64_t next_ns = next_moment(perfless_of(k), cpu, k->round.begun_ns);
         cpu->next_ns = woken && cpu->next_ns < next_ns ? cpu->next_ns : next_ns;
     }
     proc_close(cpu->own_sched);

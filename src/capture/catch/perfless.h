@@ -1,8 +1,8 @@
 /*
- * ticks: which threads ran, and when to read their stacks, without perf.
+ * perfless: which threads ran, and when to read their stacks, without perf.
  *
  * Concept. A catcher per CPU is woken by a timer, the session's frequency of times a second. It asks the
- * kernel which of the threads that were last seen on its CPU have used CPU time since it looked last, and
+ * kernel which of the threads last seen on its CPU have used CPU time since its last check, and
  * reads the stack of the one that it has just interrupted. So stacks are samples of where CPU time is
  * used, never of where a thread waits. A sample stands for all that its thread used since its last one
  * (caught.weight_ns), to the nanosecond, as the scheduler counted it. What a thread used that was never
@@ -26,24 +26,24 @@
  *           interrupted it;
  *   idle    to its process's home, a catcher chosen once. It costs nothing there: the home compares the
  *           process's own clock with what its threads have explained, and only when something is
- *           missing looks at the idle threads, a few at a time.
+ *           missing checks the idle threads, a few at a time.
  *
  * They are handed over through inboxes that take no lock. A thread that ended goes back to the sampler.
  *
- * A thread that had its CPU throughout at four looks in a row is taken to have it at four more: its books cost a third
+ * A thread that had its CPU throughout at four checks in a row is taken to have it at four more: reading its accounting costs a third
  * of a tick (a pread of schedstat 11 µs beside a busy Python, which has just filled all caches). Where the
- * sample itself then does not prove it, they are read at the next tick; and in any case at the fifth,
- * and what was guessed too much is taken off again. So sums stay exact.
+ * sample itself then does not prove it, it is read at the next tick, and in any case at the fifth; what was
+ * guessed too much is subtracted again. So sums stay exact.
  *
  * Cost follows what runs: a catcher with nothing active sleeps for a tenth of a second (a home) or for
- * seconds; the process clock is asked the less often the longer that takes, for the kernel adds up all
+ * seconds; the process clock is read the less often the longer reading it takes, because the kernel adds up all
  * threads.
  *
  * Descriptors: schedstat and sched are kept open for threads that are or were active, at most a quarter of
  * what may be open and 1024 (each costs the kernel a page); idle ones close theirs first. Without schedstat
  * (gVisor, a kernel without it) times come from stat, in clock ticks.
  *
- * Call order, by catch.c alone: ticks_init; ticks_publish; ticks_round, often; ticks_settle; ticks_free when
+ * Call order, by catch.c alone: perfless_init; perfless_publish; perfless_round, often; perfless_settle; perfless_free when
  * the catchers have ended.
  */
 #ifndef CAPTURE_TICKS_H
@@ -53,49 +53,49 @@
 #include "capture/catch/catch_table.h"
 
 enum {
-    TICKS_ACTIVE_MS = 1000, /* so long after it ran a thread is looked at at each tick */
-    TICKS_IDLE_MS = 100,    /* between two looks at a process that did not run for that long */
-    TICKS_LIST_MS = 100,    /* between two looks at the number of threads of a process that runs */
-    TICKS_LIST_IDLE_MS = 1000,
-    TICKS_LIST_MOST_MS = 10000, /* task/ is listed that often for no reason */
-    TICKS_FILES_MAX = 1024,
-    TICKS_PROBES = 32,      /* idle threads looked at in one tick … */
-    TICKS_HOPS = 2,         /* hand-overs without running in between */
-    TICKS_SAME_US = 50,     /* two moments of the scheduler, so near to each other, are one switch */
+    PERFLESS_ACTIVE_MS = 1000, /* so long after it ran a thread is checked at each tick */
+    PERFLESS_IDLE_MS = 100,    /* between two checks of a process that did not run for that long */
+    PERFLESS_LIST_MS = 100,    /* between two checks of the number of threads of a running process */
+    PERFLESS_LIST_IDLE_MS = 1000,
+    PERFLESS_LIST_MOST_MS = 10000, /* task/ is listed that often for no reason */
+    PERFLESS_FILES_MAX = 1024,
+    PERFLESS_PROBES = 32,      /* idle threads checked in one tick … */
+    PERFLESS_HOPS = 2,         /* hand-overs without running in between */
+    PERFLESS_SAME_US = 50,     /* two moments of the scheduler, so near to each other, are one switch */
 };
 
-struct ticks;
+struct perfless;
 
-struct ticks *ticks_init(struct catch *c);
+struct perfless *perfless_init(struct catch *c);
 
-/* The threads of these are looked at from now on, and no others. */
-void ticks_publish(struct ticks *t, const struct catch_table *table, uint64_t now_ns);
+/* From now on the threads of these, and no others, are checked. */
+void perfless_publish(struct perfless *t, const struct catch_table *table, uint64_t now_ns);
 
 /* Lists threads where it is due, takes back what has ended. */
-void ticks_round(struct ticks *t, uint64_t now_ns);
+void perfless_round(struct perfless *t, uint64_t now_ns);
 
-/* How often catchers look from now on. Weights are by the threads' own clocks, whatever it is. */
-void ticks_set_period(struct ticks *t, uint64_t period_ns);
+/* How often catchers check from now on. Weights are by the threads' own clocks, whatever it is. */
+void perfless_set_period(struct perfless *t, uint64_t period_ns);
 
-void ticks_settle(struct ticks *t,
+void perfless_settle(struct perfless *t,
                   void (*each)(void *context, uint32_t pid, uint32_t tid, uint64_t cpu_ns),
                   void *context);
 
-void ticks_free(struct ticks *t);
+void perfless_free(struct perfless *t);
 
 /* ---- pure ---- */
 
 /* When a thread ran last, on the scheduler's own clock, from the text of its sched file:
- * "se.exec_start   :   14828795.741711", in milliseconds. False: it does not say. */
-bool ticks_parse_last_ran(struct str text, uint64_t *ns);
+ * "se.exec_start   :   14828795.741711", in milliseconds. False: the line is missing. */
+bool perfless_parse_last_ran(struct str text, uint64_t *ns);
 
 /* How long until a process's clock is asked again, when asking took `cost_ns` this time: some 10 ns for each
  * thread, and 200 when nothing of them is in a cache. */
-uint64_t ticks_pause_ns(uint64_t period_ns, uint32_t threads, uint32_t active, bool idle,
+uint64_t perfless_pause_ns(uint64_t period_ns, uint32_t threads, uint32_t active, bool idle,
                         uint64_t cost_ns);
 
 /* A moment about a period after `now_ns`: never quite regular, or a program with a rhythm of its own would
  * always be met at the same point of it. */
-uint64_t ticks_next_ns(uint64_t now_ns, uint64_t period_ns, uint64_t *seed);
+uint64_t perfless_next_ns(uint64_t now_ns, uint64_t period_ns, uint64_t *seed);
 
 #endif

@@ -9,15 +9,15 @@ enum {
     LEARN_FIRST = CATCH_LATENCIES, /* … once there are enough */
 };
 
-void catch_books_open(struct catch_books *b)
+void catch_accounting_open(struct catch_accounting *b)
 {
     struct catch_evidence unused;
     b->file = proc_open_own_schedstat();
     b->opened = b->file >= 0;
-    catch_books_note(b, UINT64_MAX, &unused);
+    catch_accounting_note(b, UINT64_MAX, &unused);
 }
 
-void catch_books_close(struct catch_books *b)
+void catch_accounting_close(struct catch_accounting *b)
 {
     if (b->opened) {
         proc_close(b->file);
@@ -25,7 +25,7 @@ void catch_books_close(struct catch_books *b)
     b->opened = false;
 }
 
-/* The books of a thread that runs stand as they were when it got its CPU. When a tick has set them since,
+/* The accounting of a thread that runs stand as they were when it got its CPU. When a tick has set them since,
  * that moment lies within the round, and the other is not known: 0. */
 static uint64_t turn_began_ns(const struct proc_schedstat *now, uint64_t round_ns)
 {
@@ -34,13 +34,13 @@ static uint64_t turn_began_ns(const struct proc_schedstat *now, uint64_t round_n
     return began_ns <= round_ns ? began_ns : 0;
 }
 
-void catch_books_note(struct catch_books *b, uint64_t round_ns, struct catch_evidence *e)
+void catch_accounting_note(struct catch_accounting *b, uint64_t round_ns, struct catch_evidence *e)
 {
     char text[TEXT_MAX];
     struct proc_schedstat now;
     size_t len = b->opened ? proc_read_start(b->file, text, sizeof text) : 0;
-    e->books = schedstat_parse((struct str){text, len}, &now, NULL) && now.slices > 0;
-    if (!e->books) {
+    e->accounting = schedstat_parse((struct str){text, len}, &now, NULL) && now.slices > 0;
+    if (!e->accounting) {
         return;
     }
     e->turns = now.slices - b->last.slices;
