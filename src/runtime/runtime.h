@@ -78,13 +78,13 @@ struct runtime_process {
 enum runtime_native {
     RUNTIME_NATIVE_PLAIN,
     RUNTIME_NATIVE_LOOP,     /* the interpreter's loop: stands for frames of the runtime */
-    RUNTIME_NATIVE_PLUMBING, /* how the interpreter calls itself; says nothing to anybody */
+    RUNTIME_NATIVE_PLUMBING, /* how the interpreter calls itself; of no use to a reader */
 };
 
 enum runtime_frame_flag {
     RUNTIME_FRAME_ENTRY = 1,   /* the outermost of those that one native frame of the loop runs */
     RUNTIME_FRAME_UNSTARTED = 2, /* pushed, but has not executed an instruction */
-    RUNTIME_FRAME_CUT = 4,     /* frames towards the root are left out here: stack deeper than
+    RUNTIME_FRAME_CUT = 4,     /* frames towards the root are omitted here: stack deeper than
                                 * RUNTIME_FRAMES_MAX */
     RUNTIME_FRAME_COLLECTS = 8, /* its garbage collector runs on top of this frame */
     RUNTIME_FRAME_SHIM = 16,    /* no function: one native frame of the loop that is just being entered or

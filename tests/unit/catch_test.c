@@ -826,7 +826,7 @@ static void set_up(struct ring_test *r, bool switches, uint32_t pid)
                             .now_ns = 1000000000};
     r->k.owner = &r->c;
     r->k.table = r->table;
-    r->k.reads = true;
+    r->k.round.reads = true;
     catch_learn_init(&r->k.learned, switches);
     CHECK(catch_buffer_init(&r->k.buffer, 4096));
 }
@@ -970,10 +970,10 @@ static void others_pass(void)
     give(&r, PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER, 101);
     give_comm(&r, "b");
     give_comm(&r, "c");
-    CHECK(r.k.aside_bytes > 0);
+    CHECK(r.k.aside.bytes > 0);
     read_in_time(&r);
     CHECK_TEXT(handed_over(&r), "a 101:0 b c ");
-    CHECK_INT(r.k.aside_bytes, 0);
+    CHECK_INT(r.k.aside.bytes, 0);
     tear_down(&r);
 }
 
@@ -981,7 +981,7 @@ static void many_aside(void)
 {
     struct ring_test r;
     set_up(&r, false, 100);
-    r.k.aside_bytes = 0;
+    r.k.aside.bytes = 0;
     give(&r, PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER, 101);
     unsigned records = 0;
     while (r.k.open.is && records < 10000) { /* the last one that has no place settles the sample */

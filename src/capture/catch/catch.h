@@ -17,9 +17,9 @@
  * is so if the thread left its CPU for that wake-up's sake. the kernel's accounting of the catcher itself
  * (schedstat: how often it got its CPU, how long it had waited) tell:
  *
- *   it did not wait, to the nanosecond: a wake-up that preempts somebody makes the scheduler skip its next clock
- *   update (rq_clock_skip_update), while a timer tick, or any other interrupt, does update it. So
- *   nothing came in between.
+ *   it did not wait, to the nanosecond: a wake-up that preempts somebody makes the scheduler skip its next
+ *   clock update (rq_clock_skip_update), while a timer tick, or any other interrupt, does update it. So nothing
+ *   came in between.
  *
  *   it did wait, because a third thread ran first; but where the ring reports switches, the sampled one left
  *   at most U after the catcher was woken, by preemption, did not come back before the end, and the read began
@@ -28,7 +28,8 @@
  *   catcher always waits, for some microseconds, and this alone proves.)
  *
  * A time from the sample on cannot tell: copying a stack takes an interrupt 20 to 50 µs, and a thread that goes
- * on and is interrupted by the next tick leaves within as many. Where there are no such accounting, there is nothing else:
+ * on and is interrupted by the next tick leaves within as many. Where there is no such accounting, nothing else
+ * is known:
  *
  *   where the ring reports switches, the thread left its CPU by preemption at most D after the sample: per CPU,
  *   size of stack copied and 64 samples, D = p10 + 20 µs or five thirds of p10, whichever is more, if the median is
@@ -38,9 +39,9 @@
  *   else the read began at most T after the sample, T = min(p10 + 60 µs, 150 µs) of these delays in the
  *   same way, from 100 µs.
  *
- * Measured with threads that count (two CPUs, load 8 to 35, groups of weights 40 to 1024 against 1024): of 68,873
- * proven by accounting none had gone on. Of 11,531 that had left within D 11 had, for 0.3 to 12 µs: where the catcher
- * has little weight and does not win its wake-up, the next tick is as likely as any.
+ * Measured with threads that count (two CPUs, load 8 to 35, groups of weights 40 to 1024 against 1024): of
+ * 68,873 proven by accounting none had gone on. Of 11,531 that had left within D 11 had, for 0.3 to 12 µs:
+ * where the catcher has little weight and does not win its wake-up, the next tick is as likely as any.
  *
  * For a timer: (b), and (c) before and after the read, of the thread that was interrupted.
  *
@@ -223,8 +224,8 @@ struct catch_evidence {
 /* `late_ns` is D where the ring reports switches, else T. Unused where there is accounting. */
 enum catch_verdict catch_prove(const struct catch_evidence *e, uint64_t late_ns);
 
-/* T, U and D of the latest `count` delays (which are put in order); `before` when they are too few or too scattered. Of a CPU that
- * is starved T stays and D is 0. */
+/* T, U and D of the latest `count` delays (which are put in order); `before` when they are too few or too
+ * scattered. Of a CPU that is starved T stays and D is 0. */
 uint64_t catch_late_after(uint64_t *delays_ns, size_t count, uint64_t before, bool *starved);
 uint64_t catch_soon_after(uint64_t *delays_ns, size_t count, uint64_t before);
 uint64_t catch_left_after(uint64_t *delays_ns, size_t count, uint64_t before, bool *starved);

@@ -30,10 +30,10 @@
  *
  * They are handed over through inboxes that take no lock. A thread that ended goes back to the sampler.
  *
- * A thread that had its CPU throughout at four checks in a row is taken to have it at four more: reading its accounting costs a third
- * of a tick (a pread of schedstat 11 µs beside a busy Python, which has just filled all caches). Where the
- * sample itself then does not prove it, it is read at the next tick, and in any case at the fifth; what was
- * guessed too much is subtracted again. So sums stay exact.
+ * A thread that had its CPU throughout at four checks in a row is taken to have it at four more: reading its
+ * accounting costs a third of a tick (a pread of schedstat 11 µs beside a busy Python, which has just filled
+ * all caches). Where the sample itself then does not prove it, it is read at the next tick, and in any case at
+ * the fifth; what was guessed too much is subtracted again. So sums stay exact.
  *
  * Cost follows what runs: a catcher with nothing active sleeps for a tenth of a second (a home) or for
  * seconds; the process clock is read the less often the longer reading it takes, because the kernel adds up all
@@ -43,8 +43,8 @@
  * what may be open and 1024 (each costs the kernel a page); idle ones close theirs first. Without schedstat
  * (gVisor, a kernel without it) times come from stat, in clock ticks.
  *
- * Call order, by catch.c alone: perfless_init; perfless_publish; perfless_round, often; perfless_settle; perfless_free when
- * the catchers have ended.
+ * Call order, by catch.c alone: perfless_init; perfless_publish; perfless_round, often; perfless_settle;
+ * perfless_free when the catchers have ended.
  */
 #ifndef CAPTURE_TICKS_H
 #define CAPTURE_TICKS_H

@@ -141,9 +141,9 @@ static void note_ran(struct perfless_thread *thread, uint64_t now_ns)
     thread->hops = 0;
 }
 
-/* A thread that had its CPU time and again is taken to have it still: its accounting is read now and then, for they cost
- * a third of a tick. Whether it really was there is proven by the sample itself; if not, they are read the
- * next time. */
+/* A thread that had its CPU time and again is taken to have it still: its accounting is read now and then, for
+ * they cost a third of a tick. Whether it really was there is proven by the sample itself; if not, they are
+ * read the next time. */
 static bool guess(struct perfless_thread *thread, uint64_t could_ns, uint64_t now_ns)
 {
     if (could_ns == 0 || thread->steady < STEADY_LOOKS || thread->guesses >= GUESSES_MAX) {

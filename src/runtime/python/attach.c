@@ -2,7 +2,7 @@
  * Where one process has its interpreters and threads. Every link found is held against another one
  * before it is believed: a thread's state points back to its interpreter, the numbers it has are
  * threads of the process, its frames lead to code objects. The process runs on meanwhile, so a
- * contradiction is looked at again before it counts.
+ * contradiction is read again before it counts.
  */
 #include "runtime/python/find.h"
 
@@ -16,7 +16,7 @@ enum {
     TAGS = 3, /* low bits of a reference in a frame, 3.13 on */
 };
 
-/* ---- what to say ---- */
+/* ---- errors ---- */
 
 static bool starting(struct find *f)
 {
@@ -24,7 +24,7 @@ static bool starting(struct find *f)
                    "CPython %s has not started its interpreter yet", f->python->version_text);
 }
 
-/* Worth another look: what changes while it is read says the same. */
+/* Worth another attempt: what changes while it is read contradicts itself as well. */
 static bool unlike(struct find *f, const char *what)
 {
     return err_set(f->err, ERR_UNSUPPORTED, EAGAIN,
@@ -75,7 +75,7 @@ static bool layout_by_version(struct find *f)
     python_version_text(version, f->python->version_text);
     if (version == 0) {
         return err_set(f->err, ERR_UNSUPPORTED, EAGAIN,
-                       "which version of CPython this is cannot be told");
+                       "which version of CPython this is, is not known");
     }
     bool trace_refs = has_trace_refs(f, version);
     f->python->debug |= trace_refs && version < PYTHON_VERSION(3, 8);

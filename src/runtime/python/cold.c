@@ -14,7 +14,7 @@
 enum {
     PART_MAX_BYTES = 1 << 20,
     CANDIDATES = 64,
-    LOOK_UPS_MAX = 65536,
+    LOOKUPS_MAX = 65536,
     BACK_JUMPS = 2, /* that prove a part */
 };
 
@@ -29,7 +29,7 @@ struct search {
     uint64_t start, limit; /* of the main part */
     struct part parts[CANDIDATES];
     size_t count;
-    unsigned look_ups;
+    unsigned lookups;
     unsigned back; /* jumps into the middle of the main part */
 };
 
@@ -107,7 +107,7 @@ static struct part *part_of(struct search *s, uint64_t address)
             return &s->parts[i];
         }
     }
-    if (s->count == CANDIDATES || s->look_ups++ >= LOOK_UPS_MAX ||
+    if (s->count == CANDIDATES || s->lookups++ >= LOOKUPS_MAX ||
         !s->code->function_at(s->code->context, address, &found.start, &found.limit) ||
         found.start >= found.limit || address < found.start || address >= found.limit ||
         is_inside(s, found.start) || (found.start <= s->start && found.limit > s->start)) {

@@ -7,8 +7,8 @@
 #include "runtime/python/binary.h"
 
 enum {
-    FIND_THREADS_MAX = 64,  /* looked at closely */
-    FIND_READS_MAX = 32768, /* of one attach: 8192 threads looked at three times, some 30 ms */
+    FIND_THREADS_MAX = 64,  /* checked closely */
+    FIND_READS_MAX = 32768, /* of one attach: 8192 threads checked three times, some 30 ms */
 };
 
 struct found_thread {
@@ -58,9 +58,9 @@ struct find_piece {
 bool find_scan(struct find *f, size_t overlap,
                bool (*each)(void *context, const struct find_piece *piece), void *context);
 
-/* scan.c: shows `judge` the places of pointers that could be the one to the first interpreter, by
- * what they lead to, until it says yes. */
-bool find_head_by_scan(struct find *f, bool (*judge)(struct find *f, uint64_t head));
+/* scan.c: shows `accept` the places of pointers that could be the one to the first interpreter, by
+ * what they lead to, until it returns true. */
+bool find_head_by_scan(struct find *f, bool (*accept)(struct find *f, uint64_t head));
 
 /* scan.c: PY_VERSION_HEX from the text that Py_GetVersion gives; 0: there is none. */
 uint32_t find_version_text(struct find *f);

@@ -47,7 +47,7 @@ struct python {
     uint64_t head;             /* address of the pointer to the first interpreter */
     uint64_t current;          /* address of the pointer to the GIL's holder; 0: none */
     uint64_t interp;           /* the main interpreter */
-    uint64_t code_type;        /* PyCode_Type; 0: not known, type checks are left out */
+    uint64_t code_type;        /* PyCode_Type; 0: not known, there are no type checks */
     uint64_t str_type, int_type; /* PyUnicode_Type, PyLong_Type; 0: not known */
     uint64_t task_fields;      /* where a thread's asyncio task and a task's name are (task.c); 0: not known.
                                 * Filled late: to be loaded and stored atomically */
@@ -58,11 +58,11 @@ struct python {
 uint32_t python_minor(uint32_t version);
 void python_version_text(uint32_t version, char out[static PYTHON_VERSION_TEXT]);
 
-/* layout.c: says that a version is not known; returns false. */
+/* layout.c: the error for a version that is not known; returns false. */
 bool python_refuse(uint32_t version, struct err *err);
 
 /* layout.c: a layout of a version, every field LAYOUT_NONE; then, once the fields are there, the masks of
- * str objects and the numbers of bytes to read (false: more than a layout may say). */
+ * str objects and the numbers of bytes to read (false: more than a layout may hold). */
 void python_layout_start(struct python_layout *layout, uint32_t version, bool free_threaded);
 void python_layout_kinds(struct python_layout *layout);
 bool python_layout_sizes(struct python_layout *layout);

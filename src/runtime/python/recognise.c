@@ -1,5 +1,5 @@
 /*
- * Is a file CPython? Told by what it defines, never by its name. Asked of every file that any
+ * Is a file CPython? Known by what it defines, never by its name. Asked of every file that any
  * process runs, so a file that is none costs a few look-ups in its own hash table of dynamic
  * symbols; static programs, which may have none, cost a search through their names.
  *
@@ -210,7 +210,7 @@ static bool refuse_others(struct elf *elf, struct err *why)
     return true;
 }
 
-/* From 3.13 on the process says itself how it is to be read. */
+/* From 3.13 on the process itself declares its layout. */
 static bool refuse_version(const struct python_binary *b, struct err *why)
 {
     struct python_layout layout;

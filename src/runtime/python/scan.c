@@ -1,4 +1,4 @@
-/* What stripped programs have no symbols for is looked for in their writable data. */
+/* What stripped programs have no symbols for is searched for in their writable data. */
 #include "runtime/python/find.h"
 
 #include <stdlib.h>
@@ -7,7 +7,7 @@ enum {
     PIECE_BYTES = 64 * 1024,
     SCAN_MAX_BYTES = 16 << 20,
     CANDIDATES = 256, /* pointers followed at once */
-    JUDGED_MAX = 256, /* that pass, and are looked at closely */
+    ACCEPTS_MAX = 256, /* that pass, and are checked closely */
     VERSION_BYTES = 32,
     PROT_WRITE = 2,
 };
@@ -82,8 +82,8 @@ struct head_scan {
     struct candidate all[CANDIDATES];
     struct memory_piece pieces[CANDIDATES];
     size_t count;
-    bool (*judge)(struct find *f, uint64_t head);
-    unsigned judgements;
+    bool (*accept)(struct find *f, uint64_t head);
+    unsigned accepts;
 };
 
 static bool read_pieces(struct head_scan *s)
@@ -120,10 +120,10 @@ static bool follow_threads(struct head_scan *s)
     return read_pieces(s);
 }
 
-/* Rings of two, of which a process has many, pass this as well: the judge decides. */
+/* Rings of two, of which a process has many, pass this as well: `accept` decides. */
 static bool is_head(struct head_scan *s, const struct candidate *c)
 {
-    return c->back == c->interp && s->judgements++ < JUDGED_MAX && s->judge(s->find, c->at);
+    return c->back == c->interp && s->accepts++ < ACCEPTS_MAX && s->accept(s->find, c->at);
 }
 
 static bool test_candidates(struct head_scan *s)
@@ -154,15 +154,15 @@ static bool take_pointers(void *context, const struct find_piece *piece)
     return s->count > 0 && test_candidates(s);
 }
 
-bool find_head_by_scan(struct find *f, bool (*judge)(struct find *f, uint64_t head))
+bool find_head_by_scan(struct find *f, bool (*accept)(struct find *f, uint64_t head))
 {
     struct head_scan *s = malloc(sizeof *s);
     bool found = false;
     if (s != NULL) {
         s->find = f;
-        s->judge = judge;
+        s->accept = accept;
         s->count = 0;
-        s->judgements = 0;
+        s->accepts = 0;
         found = find_scan(f, 0, take_pointers, s);
     }
     free(s);
