@@ -5,6 +5,7 @@
 #define RUNTIME_PYTHON_PRIVATE_H
 
 #include "base/str.h"
+#include "runtime/common/ranges.h"
 #include "runtime/python/layout.h"
 #include "runtime/python/python.h"
 
@@ -13,11 +14,6 @@ enum {
     PYTHON_INTERPRETERS_MAX = 256,
     PYTHON_THREADS_MAX = 8192,
     PYTHON_VERSION_TEXT = 32, /* bytes of "3.13.0rc1" */
-};
-
-struct python_range {
-    uint64_t start, limit; /* ELF addresses */
-    uint8_t native;        /* enum runtime_native */
 };
 
 /* What a file tells. Addresses are the file's own; 0: not known. */
@@ -33,8 +29,7 @@ struct python_binary {
     bool musl;                 /* linked against musl */
     bool debug;                /* built with Py_DEBUG */
     enum elf_machine machine;
-    struct python_range *ranges; /* by start, not overlapping: loop and plumbing */
-    size_t range_count;
+    struct code_ranges ranges; /* loop and plumbing */
 };
 
 /* One process; constant once attach has returned. Addresses are runtime addresses. */

@@ -5,7 +5,7 @@
  * of the main part, which no other function ever does. Instructions are not decoded: bytes that
  * only look like a jump lead to places that do not jump back.
  */
-#include "runtime/python/binary.h"
+#include "runtime/common/ranges.h"
 
 #include "base/cursor.h"
 
@@ -134,8 +134,8 @@ static void take_returning(struct search *s, uint64_t target)
     s->back += is_inside(s, target);
 }
 
-size_t python_find_cold(struct elf *elf, const struct runtime_code *code, uint64_t start,
-                        uint64_t limit, struct python_range *out, size_t max)
+size_t code_find_cold(struct elf *elf, const struct runtime_code *code, uint64_t start,
+                        uint64_t limit, struct code_range *out, size_t max)
 {
     struct search s = {.elf = elf, .code = code, .start = start, .limit = limit};
     size_t count = 0;
@@ -145,7 +145,7 @@ size_t python_find_cold(struct elf *elf, const struct runtime_code *code, uint64
         each_jump(&s, s.parts[i].start, s.parts[i].limit, take_returning);
         if (s.back >= BACK_JUMPS) {
             out[count++] =
-                (struct python_range){s.parts[i].start, s.parts[i].limit, RUNTIME_NATIVE_LOOP};
+                (struct code_range){s.parts[i].start, s.parts[i].limit, RUNTIME_NATIVE_LOOP};
         }
     }
     return count;

@@ -1,8 +1,8 @@
 /*
  * image: a file's constants and pointers, for what no symbol names.
  */
-#ifndef RUNTIME_PYTHON_IMAGE_H
-#define RUNTIME_PYTHON_IMAGE_H
+#ifndef RUNTIME_COMMON_IMAGE_H
+#define RUNTIME_COMMON_IMAGE_H
 
 #include "elf/elf.h"
 
@@ -18,10 +18,10 @@ struct image_piece {
     uint64_t address;
 };
 
-/* Shows `look` the segments of this protection (but for reading), as the file has them, in pieces
+/* Shows `each` the segments of this protection (but for reading), as the file has them, in pieces
  * that overlap, until it returns true; false when it never does. Reads 64 MiB at most. */
-bool python_image_scan(struct elf *elf, uint8_t prot,
-                       bool (*look)(void *context, const struct image_piece *piece), void *context);
+bool image_scan(struct elf *elf, uint8_t prot,
+                       bool (*each)(void *context, const struct image_piece *piece), void *context);
 
 /* The pointers that stand in a file's data once it is loaded: those it has in place, and those that
  * relative relocations put there (x86-64 and AArch64 psABI: R_X86_64_RELATIVE, R_AARCH64_RELATIVE;
@@ -34,13 +34,13 @@ struct image_pointers {
     struct image_pointer *relocated; /* by `at` */
     size_t count;
 };
-void python_pointers_open(struct image_pointers *p, struct elf *elf);
-void python_pointers_close(struct image_pointers *p);
+void image_pointers_open(struct image_pointers *p, struct elf *elf);
+void image_pointers_close(struct image_pointers *p);
 
 /* 0: none, or not known. */
-uint64_t python_pointer_at(const struct image_pointers *p, uint64_t address);
+uint64_t image_pointer_at(const struct image_pointers *p, uint64_t address);
 
 /* Where pointers to `to` stand: the first `max` of them. */
-size_t python_pointers_to(const struct image_pointers *p, uint64_t to, uint64_t *at, size_t max);
+size_t image_pointers_to(const struct image_pointers *p, uint64_t to, uint64_t *at, size_t max);
 
 #endif

@@ -1,73 +1,17 @@
-/* What stripped programs have no symbols for is searched for in their writable data. */
+/*
+ * What a stripped CPython has no symbols for, in its writable data: the pointer to its first interpreter,
+ * known by what it leads to (an interpreter leads to a thread, and that back to it), and the text of
+ * its version. Everything read is checked before it is followed.
+ */
 #include "runtime/python/find.h"
 
 #include <stdlib.h>
 
 enum {
-    PIECE_BYTES = 64 * 1024,
-    SCAN_MAX_BYTES = 16 << 20,
     CANDIDATES = 256, /* pointers followed at once */
     ACCEPTS_MAX = 256, /* that pass, and are checked closely */
     VERSION_BYTES = 32,
-    PROT_WRITE = 2,
 };
-
-/* ---- pieces ---- */
-
-/* .bss is the end of the file's writable mapping and the nameless memory right behind it. */
-static bool is_bss(const struct runtime_process *process, size_t index)
-{
-    const struct runtime_map *map = &process->maps[index];
-    const struct runtime_map *before = index > 0 ? map - 1 : NULL;
-    return (map->prot & PROT_WRITE) != 0 && map->anonymous && before != NULL &&
-           before->limit == map->start && before->of_binary;
-}
-
-static bool is_data(const struct runtime_process *process, size_t index)
-{
-    const struct runtime_map *map = &process->maps[index];
-    return (map->prot & PROT_WRITE) != 0 && map->of_binary;
-}
-
-static bool scan_map(struct find *f, const struct runtime_map *map, size_t overlap,
-                     unsigned char *buffer, uint64_t *left,
-                     bool (*each)(void *, const struct find_piece *), void *context)
-{
-    uint64_t at = map->start;
-    while (at < map->limit && *left >= PIECE_BYTES) {
-        uint64_t len = map->limit - at < PIECE_BYTES ? map->limit - at : PIECE_BYTES;
-        struct memory_piece read = {.address = at, .out = buffer, .len = (uint32_t)len};
-        if (!memory_batch_read(f->process->memory, &read, 1, f->unread)) {
-            return false;
-        }
-        struct find_piece piece = {buffer, read.got, at};
-        *left -= PIECE_BYTES;
-        if (each(context, &piece)) {
-            return true;
-        }
-        if (read.got < len || len < PIECE_BYTES) {
-            return false;
-        }
-        at += len - overlap;
-    }
-    return false;
-}
-
-bool find_scan(struct find *f, size_t overlap,
-               bool (*each)(void *context, const struct find_piece *piece), void *context)
-{
-    unsigned char *buffer = malloc(PIECE_BYTES);
-    uint64_t left = SCAN_MAX_BYTES;
-    bool found = false;
-    for (unsigned pass = 0; pass < 2; pass++) { /* .bss is smaller, and mostly what is wanted */
-        for (size_t i = 0; buffer != NULL && !found && i < f->process->map_count; i++) {
-            found = (pass == 0 ? is_bss(f->process, i) : is_data(f->process, i)) &&
-                    scan_map(f, &f->process->maps[i], overlap, buffer, &left, each, context);
-        }
-    }
-    free(buffer);
-    return found;
-}
 
 /* ---- the first interpreter ---- */
 
@@ -78,17 +22,17 @@ struct candidate {
 };
 
 struct head_scan {
-    struct find *find;
+    struct python_find *find;
     struct candidate all[CANDIDATES];
     struct memory_piece pieces[CANDIDATES];
     size_t count;
-    bool (*accept)(struct find *f, uint64_t head);
+    bool (*accept)(struct python_find *f, uint64_t head);
     unsigned accepts;
 };
 
 static bool read_pieces(struct head_scan *s)
 {
-    return memory_batch_read(s->find->process->memory, s->pieces, s->count, s->find->unread);
+    return memory_batch_read(s->find->in.process->memory, s->pieces, s->count, s->find->in.unread);
 }
 
 static bool follow_interpreters(struct head_scan *s)
@@ -101,7 +45,7 @@ static bool follow_interpreters(struct head_scan *s)
     }
     bool good = read_pieces(s);
     for (size_t i = 0; good && i < s->count; i++) {
-        if (s->pieces[i].got == 8 && find_is_data(s->find, s->all[i].thread)) {
+        if (s->pieces[i].got == 8 && find_is_data(&s->find->in, s->all[i].thread)) {
             s->all[kept++] = s->all[i];
         }
     }
@@ -143,7 +87,7 @@ static bool take_pointers(void *context, const struct find_piece *piece)
     struct head_scan *s = context;
     for (size_t at = 0; at + 8 <= piece->len; at += 8) {
         uint64_t value = find_number(piece->bytes, (uint32_t)at, 8);
-        if (!find_is_data(s->find, value)) {
+        if (!find_is_data(&s->find->in, value)) {
             continue;
         }
         s->all[s->count++] = (struct candidate){.at = piece->address + at, .interp = value};
@@ -154,7 +98,7 @@ static bool take_pointers(void *context, const struct find_piece *piece)
     return s->count > 0 && test_candidates(s);
 }
 
-bool find_head_by_scan(struct find *f, bool (*accept)(struct find *f, uint64_t head))
+bool python_find_head(struct python_find *f, bool (*accept)(struct python_find *f, uint64_t head))
 {
     struct head_scan *s = malloc(sizeof *s);
     bool found = false;
@@ -163,7 +107,7 @@ bool find_head_by_scan(struct find *f, bool (*accept)(struct find *f, uint64_t h
         s->accept = accept;
         s->count = 0;
         s->accepts = 0;
-        found = find_scan(f, 0, take_pointers, s);
+        found = find_scan(&f->in, 0, take_pointers, s);
     }
     free(s);
     return found;
@@ -188,8 +132,8 @@ static bool take_version(void *context, const struct find_piece *piece)
     return false;
 }
 
-uint32_t find_version_text(struct find *f)
+uint32_t python_find_version(struct python_find *f)
 {
     uint32_t version = 0;
-    return find_scan(f, VERSION_BYTES, take_version, &version) ? version : 0;
+    return find_scan(&f->in, VERSION_BYTES, take_version, &version) ? version : 0;
 }

@@ -1,6 +1,4 @@
-#include "runtime/python/find.h"
-
-#include "base/cursor.h"
+#include "runtime/common/find.h"
 
 enum { TEXT_BYTES = 32, PROT_READ_WRITE = 3 };
 
@@ -38,7 +36,7 @@ bool find_is_text(struct find *f, uint64_t address, const char *text)
            memcmp(bytes, text, len) == 0;
 }
 
-bool find_is_data(struct find *f, uint64_t address)
+bool find_is_data(const struct find *f, uint64_t address)
 {
     const struct runtime_map *maps = f->process->maps;
     size_t low = 0, high = f->process->map_count;
@@ -54,7 +52,7 @@ bool find_is_data(struct find *f, uint64_t address)
            address >= maps[low].start && (maps[low].prot & PROT_READ_WRITE) == PROT_READ_WRITE;
 }
 
-bool find_is_tid(struct find *f, uint64_t tid)
+bool find_is_tid(const struct find *f, uint64_t tid)
 {
     for (size_t i = 0; i < f->process->tid_count; i++) {
         if (f->process->tids[i] == tid) {

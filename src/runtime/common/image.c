@@ -1,4 +1,4 @@
-#include "runtime/python/image.h"
+#include "runtime/common/image.h"
 
 #include "base/cursor.h"
 
@@ -14,10 +14,10 @@ enum {
 
 /* ---- bytes ---- */
 
-typedef bool look_at(void *context, const struct image_piece *piece);
+typedef bool visit(void *context, const struct image_piece *piece);
 
 static bool scan_load(struct elf *elf, const struct elf_load *load, unsigned char *buffer,
-                      uint64_t *left, look_at *look, void *context)
+                      uint64_t *left, visit *each, void *context)
 {
     for (uint64_t at = 0; at < load->file_bytes && *left >= PIECE_BYTES;
          at += PIECE_BYTES - IMAGE_OVERLAP_BYTES, *left -= PIECE_BYTES) {
@@ -27,15 +27,15 @@ static bool scan_load(struct elf *elf, const struct elf_load *load, unsigned cha
         if (!elf_read(elf, load->offset + at, buffer, len, NULL)) {
             return false;
         }
-        if (look(context, &piece)) {
+        if (each(context, &piece)) {
             return true;
         }
     }
     return false;
 }
 
-bool python_image_scan(struct elf *elf, uint8_t prot,
-                       bool (*look)(void *context, const struct image_piece *piece), void *context)
+bool image_scan(struct elf *elf, uint8_t prot,
+                       bool (*each)(void *context, const struct image_piece *piece), void *context)
 {
     unsigned char *buffer = malloc(PIECE_BYTES);
     uint64_t left = SCAN_MAX_BYTES;
@@ -43,7 +43,7 @@ bool python_image_scan(struct elf *elf, uint8_t prot,
     for (uint32_t i = 0; buffer != NULL && !found && i < elf->load_count; i++) {
         const struct elf_load *load = &elf->loads[i];
         found = (load->prot & ~PROT_READ) == prot &&
-                scan_load(elf, load, buffer, &left, look, context);
+                scan_load(elf, load, buffer, &left, each, context);
     }
     free(buffer);
     return found;
@@ -71,7 +71,7 @@ static int by_place(const void *left, const void *right)
     return (a->at > b->at) - (a->at < b->at);
 }
 
-void python_pointers_open(struct image_pointers *p, struct elf *elf)
+void image_pointers_open(struct image_pointers *p, struct elf *elf)
 {
     const struct elf_section *s = elf_section(elf, ".rela.dyn");
     uint64_t count = s != NULL && s->type == SHT_RELA ? s->bytes / sizeof(Elf64_Rela) : 0;
@@ -89,7 +89,7 @@ void python_pointers_open(struct image_pointers *p, struct elf *elf)
     free(bytes);
 }
 
-void python_pointers_close(struct image_pointers *p)
+void image_pointers_close(struct image_pointers *p)
 {
     free(p->relocated);
     *p = (struct image_pointers){0};
@@ -107,7 +107,7 @@ static uint64_t in_place(const struct image_pointers *p, uint64_t address)
     return cursor_u64(&c);
 }
 
-uint64_t python_pointer_at(const struct image_pointers *p, uint64_t address)
+uint64_t image_pointer_at(const struct image_pointers *p, uint64_t address)
 {
     const struct image_pointer wanted = {.at = address};
     const struct image_pointer *found =
@@ -135,7 +135,7 @@ static bool find_in_place(void *context, const struct image_piece *piece)
     return s->count == s->max;
 }
 
-size_t python_pointers_to(const struct image_pointers *p, uint64_t to, uint64_t *at, size_t max)
+size_t image_pointers_to(const struct image_pointers *p, uint64_t to, uint64_t *at, size_t max)
 {
     struct pointer_search s = {to, at, 0, max};
     for (size_t i = 0; i < p->count && s.count < max; i++) {
@@ -144,7 +144,7 @@ size_t python_pointers_to(const struct image_pointers *p, uint64_t to, uint64_t 
         }
     }
     if (s.count == 0) {
-        (void)python_image_scan(p->elf, IMAGE_WRITE, find_in_place, &s);
+        (void)image_scan(p->elf, IMAGE_WRITE, find_in_place, &s);
     }
     return s.count;
 }
