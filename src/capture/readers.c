@@ -117,7 +117,8 @@ static void ask_runtimes(struct readers *r, uint64_t image, struct readers_binar
     out->image = image;
     for (size_t i = 0; elf != NULL && runtimes[i] != NULL; i++) {
         struct err why = {0};
-        if (r->settings->runtime_mode[runtimes[i]->kind] == RUNTIME_DISABLED) {
+        if (runtimes[i]->recognise == NULL ||
+            r->settings->runtime_mode[runtimes[i]->kind] == RUNTIME_DISABLED) {
             continue;
         }
         enum runtime_answer answer =

@@ -79,17 +79,17 @@ static const struct counting *thread_of(const struct program *program, uint32_t 
     return NULL;
 }
 
-static void walk(const void *state, void *plan, uint32_t tid, bool proven_later,
+static void walk(const void *state, void *plan, const struct runtime_thread *thread,
                  struct memory_batch *memory, struct runtime_stack *out)
 {
     const struct program *program = state;
-    const struct counting *thread = thread_of(program, tid);
+    const struct counting *counting = thread_of(program, thread->tid);
     uint64_t until = clock_mono_ns() + program->work_ns, value = 0, *first = plan; /* a plan is ours to write */
     out->end = RUNTIME_NO_THREAD;
-    if (thread == NULL) {
+    if (counting == NULL) {
         return;
     }
-    if (!proven_later) { /* again, because it was not proven: the report is about the first time */
+    if (!thread->proven_later) { /* again, because it was not proven: the report is about the first time */
         out->frame[0] = (struct runtime_frame){.code = *first};
         out->count = 1;
         out->end = RUNTIME_COMPLETE;
@@ -97,7 +97,7 @@ static void walk(const void *state, void *plan, uint32_t tid, bool proven_later,
     }
     while (clock_mono_ns() < until) {
     }
-    struct memory_piece piece = {.address = thread->word, .out = &value, .len = sizeof value};
+    struct memory_piece piece = {.address = counting->word, .out = &value, .len = sizeof value};
     out->reads = 1;
     out->end = RUNTIME_UNREADABLE;
     if (memory_batch_read(memory, &piece, 1, NULL) && piece.got == sizeof value) {

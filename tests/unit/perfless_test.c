@@ -163,13 +163,13 @@ static bool read_slot(const struct slot *slot, struct memory_batch *memory, stru
 
 /* Reads twice, some 30 µs apart: a thread that stands still has made no turn in between. A process may end
  * at any moment of it. */
-static void walk(const void *state, void *plan, uint32_t tid, bool proven_later,
+static void walk(const void *state, void *plan, const struct runtime_thread *thread,
                  struct memory_batch *memory, struct runtime_stack *out)
 {
-    (void)state, (void)plan, (void)proven_later;
+    (void)state, (void)plan, (void)thread;
     out->end = RUNTIME_NO_THREAD;
     for (uint32_t i = 0; i < shared->next && i < SLOTS; i++) {
-        if (shared->slots[i].tid != tid) {
+        if (shared->slots[i].tid != thread->tid) {
             continue;
         }
         struct slot first, last;

@@ -84,14 +84,13 @@ static void toy_describe(const void *state, struct buf *out)
     buf_text(out, "toy 1");
 }
 
-static void toy_walk(const void *state, void *plan, uint32_t tid, bool proven_later,
+static void toy_walk(const void *state, void *plan, const struct runtime_thread *thread,
                      struct memory_batch *memory, struct runtime_stack *out)
 {
     struct toy now;
     (void)state;
     (void)plan;
-    (void)tid;
-    (void)proven_later;
+    (void)thread;
     out->end = toy_read(memory, &now) ? RUNTIME_COMPLETE : RUNTIME_UNREADABLE;
     for (out->count = 0; out->end == RUNTIME_COMPLETE && out->count < TOY_FRAMES; out->count++) {
         out->frame[out->count] = (struct runtime_frame){.code = now.frames[out->count]};
@@ -221,7 +220,8 @@ static void found_and_named(void)
     if (reader == NULL) {
         return end(&b);
     }
-    reader->runtime->walk(reader->state, NULL, 1, false, &reader->memory, &stack);
+    reader->runtime->walk(reader->state, NULL, &(struct runtime_thread){.tid = 1}, &reader->memory,
+                          &stack);
     CHECK_INT(stack.end, RUNTIME_COMPLETE);
     CHECK_INT(stack.count, TOY_FRAMES);
     readers_frames(&b.readers, reader, &b.profile, stack.frame, stack.count, frames);

@@ -137,8 +137,8 @@ static void take_frames(struct catcher *k, const struct catch_target *target, ui
     stack->end = RUNTIME_UNREADABLE;
     stack->marks = stack->reads = stack->retries = stack->task_bytes = 0;
     stack->interpreter = 0;
-    target->runtime->walk(target->state, plan->bytes, catch_table_inner_tid(target, tid), stands,
-                          memory, stack);
+    const struct runtime_thread thread = {.tid = catch_table_inner_tid(target, tid), .proven_later = stands};
+    target->runtime->walk(target->state, plan->bytes, &thread, memory, stack);
     uint32_t count = stack->count < RUNTIME_FRAMES_MAX ? stack->count : RUNTIME_FRAMES_MAX;
     memcpy(out->frame, stack->frame, count * sizeof stack->frame[0]);
     out->frame_count = count;

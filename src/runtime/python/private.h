@@ -79,8 +79,11 @@ void python_describe(const void *state, struct buf *out);
 /* task.c: learns where tasks are from asyncio's own list, if `elf` is the file that has it. */
 void python_extend(void *state, struct elf *elf);
 
-void python_walk(const void *state, void *plan, uint32_t tid, bool proven_later,
+void python_walk(const void *state, void *plan, const struct runtime_thread *thread,
                  struct memory_batch *memory, struct runtime_stack *out);
+
+/* generated.c: names in perf maps. */
+bool python_read_name(struct str raw, struct buf *out, struct runtime_named *named);
 
 /* What runtime_frame.check holds: a hash of a code object's first layout.code.bytes bytes, over the
  * fields that tell one function from another (first line, flags, file, names, table of lines). Never 0. */

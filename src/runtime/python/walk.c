@@ -373,7 +373,7 @@ static void finish(struct walk *w, enum runtime_end end)
     }
 }
 
-void python_walk(const void *state, void *plan, uint32_t tid, bool proven_later,
+void python_walk(const void *state, void *plan, const struct runtime_thread *thread,
                  struct memory_batch *memory, struct runtime_stack *out)
 {
     struct walk w;
@@ -383,8 +383,8 @@ void python_walk(const void *state, void *plan, uint32_t tid, bool proven_later,
     w.plan = plan;
     w.memory = memory;
     w.out = out;
-    w.tid = tid;
-    w.twice = !proven_later;
+    w.tid = thread->tid;
+    w.twice = !thread->proven_later;
     w.unreadable = false;
     w.batches = 0;
     walk_begin_codes(&w);

@@ -1,4 +1,4 @@
-#include "symbol/jit_private.h"
+#include "runtime/generated/jit_private.h"
 
 /* An entry is three numbers as LEB128, the first two as differences to the entry before, zigzag:
  * offset, line, and the length of the file's name plus one, which then follows, or 0 for the file of

@@ -1,4 +1,8 @@
-#include "symbol/generated.h"
+/* What V8 calls the code it generates, in perf maps and jitdumps: a kind, how far it was compiled, a name and a place.
+ * Its own "Builtin:", "BytecodeHandler:" and "RegExp:" are no functions of a program and stay as they are:
+ * another row takes them. How far a function was compiled is omitted, so it stays one frame. */
+#include "runtime/v8/v8.h"
+
 
 static const struct str v8_kinds[] = {
     STR("JS:"),       STR("LazyCompile:"), STR("InterpretedFunction:"),
@@ -39,7 +43,7 @@ static struct str cut_name(struct str *text)
 
 /* "name place:line[:column]". Without a name it is a script's outer code or a function nobody
  * named. */
-static struct generated v8_name(struct str text, struct buf *out)
+static struct runtime_named named_by(struct str text, struct buf *out)
 {
     static const struct str scheme = STR("file://");
     uint32_t number = 0, line = 0;
@@ -61,33 +65,22 @@ static struct generated v8_name(struct str text, struct buf *out)
     if (line > 0) {
         buf_printf(out, ":%u", line);
     }
-    return (struct generated){FRAME_JS, place, line};
+    return (struct runtime_named){FRAME_JS, place, line};
 }
 
-/* "name:file"; neither is without colons by law, but names are. */
-static struct generated python_name(struct str text, struct buf *out)
+static bool v8_read_name(struct str raw, struct buf *out, struct runtime_named *named)
 {
-    struct str file = text, name = str_cut(&file, ':');
-    buf_str(out, name.len > 0 ? name : STR("[unknown]"));
-    if (file.len > 0) {
-        buf_text(out, " (");
-        buf_str(out, file);
-        buf_byte(out, ')');
-    }
-    return (struct generated){FRAME_PYTHON, file, 0};
-}
-
-struct generated generated_name(struct str raw, struct buf *out)
-{
-    static const struct str python = STR("py::");
     for (size_t i = 0; i < sizeof v8_kinds / sizeof v8_kinds[0]; i++) {
         if (str_starts(raw, v8_kinds[i])) {
-            return v8_name(str_sub(raw, v8_kinds[i].len, raw.len), out);
+            *named = named_by(str_sub(raw, v8_kinds[i].len, raw.len), out);
+            return true;
         }
     }
-    if (str_starts(raw, python)) {
-        return python_name(str_sub(raw, python.len, raw.len), out);
-    }
-    buf_str(out, raw);
-    return (struct generated){FRAME_NATIVE, STR(""), 0};
+    return false;
 }
+
+const struct runtime runtime_v8 = {
+    .name = "v8",
+    .kind = FRAME_JS,
+    .read_name = v8_read_name,
+};

@@ -4,7 +4,7 @@
 #include <elf.h>
 #include <stdlib.h>
 
-#include "symbol/jit_private.h"
+#include "runtime/generated/jit_private.h"
 
 enum {
     MAGIC = 0x4a695444,         /* "JiTD" as a number */

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "base/cursor.h"
-#include "symbol/go_private.h"
+#include "runtime/go/private.h"
 
 enum {
     HEADER_BYTES = 8,

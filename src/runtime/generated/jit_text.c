@@ -1,7 +1,7 @@
 /* Texts of generated code (a name, and lines where there are some), each kept once: one growing piece of memory with
  * a hash table over it. A text is named by its place there; what no code uses any more is reclaimed when
  * room is needed. */
-#include "symbol/jit_text.h"
+#include "runtime/generated/jit_text.h"
 
 #include <stdlib.h>
 

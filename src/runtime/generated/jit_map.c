@@ -1,4 +1,4 @@
-#include "symbol/jit_private.h"
+#include "runtime/generated/jit_private.h"
 
 /* A word of a line; some runtimes align their numbers with blanks. */
 static struct str take_word(struct str *line)

@@ -1,5 +1,5 @@
 /*
- * golang: functions, lines and inlined calls of Go programs, from the table their runtime carries.
+ * table: functions, lines and inlined calls of Go programs, from the table their runtime carries.
  *
  * Concept. Every Go binary, stripped or not, holds its pclntab: a sorted table of functions with
  * names, files, lines and the tree of inlined calls, because the Go runtime prints stack traces
@@ -31,8 +31,8 @@
  *
  * Format: Go source src/debug/gosym, src/runtime/symtab.go, src/internal/abi/symtab.go.
  */
-#ifndef SYMBOL_GOLANG_H
-#define SYMBOL_GOLANG_H
+#ifndef RUNTIME_GO_TABLE_H
+#define RUNTIME_GO_TABLE_H
 
 #include "elf/elf.h"
 #include "profile/profile.h"

@@ -35,8 +35,8 @@
  *
  * Formats: Linux tools/perf/Documentation/jit-interface.txt and jitdump-specification.txt.
  */
-#ifndef SYMBOL_JIT_H
-#define SYMBOL_JIT_H
+#ifndef RUNTIME_GENERATED_JIT_H
+#define RUNTIME_GENERATED_JIT_H
 
 #include "base/err.h"
 #include "base/str.h"

@@ -1,6 +1,6 @@
 /* Reading a Go symbol table: blocks of the file kept at hand, bounded by spans. */
 #include "base/cursor.h"
-#include "symbol/go_private.h"
+#include "runtime/go/private.h"
 
 void go_reader_init(struct go_reader *r, struct elf *elf)
 {

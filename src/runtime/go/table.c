@@ -1,11 +1,11 @@
 /* Go's own table of functions (pclntab) as a source of names: finds it in a file, loads it, and answers what
- * function, file, line and inlined calls an address stands for. The parts are in go_*.c; all sizes and
+ * function, file, line and inlined calls an address stands for. The parts are in the other files of this folder; all sizes and
  * offsets of the file are checked there. */
-#include "symbol/golang.h"
+#include "runtime/go/table.h"
 
 #include <stdlib.h>
 
-#include "symbol/go_private.h"
+#include "runtime/go/private.h"
 
 enum {
     TEXTS_MAX_BYTES = 2 * PROFILE_INLINES_MAX * (GO_NAME_MAX + 16),

@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 #include "base/cursor.h"
-#include "symbol/go_private.h"
+#include "runtime/go/private.h"
 
 /* Words of runtime.moduledata since Go 1.18 (1.20 moved what follows the bss addresses by two). */
 enum {

@@ -8,8 +8,8 @@
  * Unused texts are given back all at once: jit_text_mark every place in use, jit_texts_sweep, ask
  * jit_text_moved for each place, jit_texts_settle. Borrowed texts end with the next add or sweep.
  */
-#ifndef SYMBOL_JIT_TEXT_H
-#define SYMBOL_JIT_TEXT_H
+#ifndef RUNTIME_GENERATED_JIT_TEXT_H
+#define RUNTIME_GENERATED_JIT_TEXT_H
 
 #include "base/intern.h"
 #include "base/str.h"

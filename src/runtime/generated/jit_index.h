@@ -14,10 +14,10 @@
  * forgotten, blocks are joined and unused texts given back; when that does not help, additions are
  * refused until enough was replaced.
  */
-#ifndef SYMBOL_JIT_INDEX_H
-#define SYMBOL_JIT_INDEX_H
+#ifndef RUNTIME_GENERATED_JIT_INDEX_H
+#define RUNTIME_GENERATED_JIT_INDEX_H
 
-#include "symbol/jit_text.h"
+#include "runtime/generated/jit_text.h"
 
 enum { JIT_PAST_MAX = 16384 };
 

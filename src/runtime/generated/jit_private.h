@@ -1,10 +1,10 @@
 /* What the files of jit share among themselves. */
-#ifndef SYMBOL_JIT_PRIVATE_H
-#define SYMBOL_JIT_PRIVATE_H
+#ifndef RUNTIME_GENERATED_JIT_PRIVATE_H
+#define RUNTIME_GENERATED_JIT_PRIVATE_H
 
 #include "base/cursor.h"
-#include "symbol/jit.h"
-#include "symbol/jit_index.h"
+#include "runtime/generated/jit.h"
+#include "runtime/generated/jit_index.h"
 
 /* A line of the perf map that the pieces have not yet ended. */
 struct jit_map {

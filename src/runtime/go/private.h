@@ -2,15 +2,15 @@
  * What the files of the Go symbol table share: reading through a small cache, where the table is,
  * and what the Go versions do differently.
  *
- * go_read.c reads, go_pointer.c follows pointers that the loader would relocate, go_find.c finds
- * the table and go_module.c what belongs to it, go_function.c takes its records apart, golang.c
+ * read.c reads, pointer.c follows pointers that the loader would relocate, find.c finds
+ * the table and module.c what belongs to it, function.c takes its records apart, table.c
  * answers.
  */
-#ifndef SYMBOL_GO_PRIVATE_H
-#define SYMBOL_GO_PRIVATE_H
+#ifndef RUNTIME_GO_PRIVATE_H
+#define RUNTIME_GO_PRIVATE_H
 
 #include "base/arena.h"
-#include "symbol/golang.h"
+#include "runtime/go/table.h"
 
 enum {
     GO_BLOCK_BYTES = 1024,
@@ -151,11 +151,11 @@ struct go_function {
     uint32_t last; /* word with flags and the number of funcdata */
 };
 
-/* go_find.c: the header, and what its offsets name. */
+/* find.c: the header, and what its offsets name. */
 bool go_find(struct go_table *t, struct err *err);
 
 /*
- * go_find.c: calls `each` for pieces of the segments' bytes, at addresses that are multiples of 8:
+ * find.c: calls `each` for pieces of the segments' bytes, at addresses that are multiples of 8:
  * first of the writable segments, which are small, last of the executable ones. Ends with true when
  * `each` returns true.
  */
@@ -167,19 +167,19 @@ struct go_piece {
 bool go_scan(struct elf *elf, bool (*each)(void *context, const struct go_piece *piece),
              void *context);
 
-/* go_module.c: where relative addresses count from; the layout of inlined calls; the version. */
+/* module.c: where relative addresses count from; the layout of inlined calls; the version. */
 bool go_find_text(struct go_table *t, struct err *err);
 void go_find_inlines(struct go_table *t);
 void go_find_version(struct go_table *t);
 
-/* go_function.c: the address where function `index` starts, or, of the count, the last one ends. */
+/* function.c: the address where function `index` starts, or, of the count, the last one ends. */
 bool go_function_start(struct go_table *t, uint64_t index, uint64_t *out);
 bool go_function_at(struct go_table *t, uint64_t index, struct go_function *out);
 
-/* go_function.c: the stream of pcdata number `index`; 0: none. */
+/* function.c: the stream of pcdata number `index`; 0: none. */
 uint32_t go_pcdata(struct go_table *t, const struct go_function *f, uint32_t index);
 
-/* go_function.c: the function's tree of inlined calls; false when it has none. */
+/* function.c: the function's tree of inlined calls; false when it has none. */
 bool go_inline_tree(struct go_table *t, const struct go_inline_layout *layout,
                     const struct go_function *f, struct go_span *out);
 bool go_inlined_at(struct go_table *t, const struct go_inline_layout *layout, struct go_span tree,

@@ -1,8 +1,8 @@
-#include "symbol/jit.h"
+#include "runtime/generated/jit.h"
 
 #include <stdlib.h>
 
-#include "symbol/jit_private.h"
+#include "runtime/generated/jit_private.h"
 
 struct jit_names *jit_names_new(size_t max_bytes)
 {

@@ -1,7 +1,7 @@
 /* Generated code by address and time: an ordered list of blocks of the code that is there now, a list of what was
  * overwritten (the same address may hold other code later), and their texts. All of it stays within a
  * limit in bytes; the past goes first. */
-#include "symbol/jit_index.h"
+#include "runtime/generated/jit_index.h"
 
 #include <stdlib.h>
 

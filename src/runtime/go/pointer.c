@@ -2,7 +2,7 @@
 #include <elf.h>
 
 #include "base/cursor.h"
-#include "symbol/go_private.h"
+#include "runtime/go/private.h"
 
 /* DT_RELA with its size. i386 has DT_REL, which leaves every value in the file. */
 void go_relocations_find(struct go_reader *r, struct go_relocations *out)

@@ -1,6 +1,6 @@
 /* The records of a Go symbol table: its list of functions, a function, its inlined calls. */
 #include "base/cursor.h"
-#include "symbol/go_private.h"
+#include "runtime/go/private.h"
 
 static size_t list_width(const struct go_table *t)
 {
