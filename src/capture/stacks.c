@@ -10,8 +10,22 @@ enum {
     DEPTH_MAX = 1024,      /* of one half of a stack; the kernel gives at most 127 by default */
     ADDRESS_LEAST = 0x1000, /* the first page is never mapped: such an address is no code */
     NATIVE_MAX = UNWIND_FRAMES_MAX + 4, /* with marks */
-    RUNTIME_SHOWN_MAX = RUNTIME_FRAMES_MAX,
+    RUNTIME_SHOWN_MAX = WEAVE_RUNTIMES_MAX * RUNTIME_FRAMES_MAX,
     WOVEN_MAX = NATIVE_MAX + RUNTIME_SHOWN_MAX,
+    RESOLVED_MAX = 256, /* frames of one stack that runtimes resolved */
+};
+
+/* The frames of one of the runtimes that the thread runs. */
+struct walked {
+    struct reader *reader;
+    const struct caught *caught;
+    size_t from; /* in scratch.runtime */
+};
+
+/* Functions that a runtime told of an address: `count` of scratch.function from `from` on, innermost first. */
+struct resolved {
+    uint64_t address;
+    size_t from, count;
 };
 
 /* One stack in the making; lists are leaf first. */
@@ -21,6 +35,15 @@ struct stacks_scratch {
     uint64_t image[NATIVE_MAX];
     uint8_t native_kind[NATIVE_MAX];      /* enum weave_native */
     size_t native_count;
+    struct resolved resolved[RESOLVED_MAX];
+    size_t resolved_count;
+    struct frame function[RESOLVED_MAX];
+    size_t function_count;
+    struct runtime_resolved answer;
+    struct walked walked[WEAVE_RUNTIMES_MAX];
+    struct weave_stack stack[WEAVE_RUNTIMES_MAX]; /* of these */
+    size_t walked_count;
+    uint8_t verdict; /* on the sample that they were read at */
     uint32_t runtime[RUNTIME_SHOWN_MAX];  /* frames of the profile */
     uint8_t runtime_kind[RUNTIME_SHOWN_MAX]; /* enum weave_runtime */
     struct weave_frame woven[WOVEN_MAX];
@@ -114,8 +137,10 @@ static void take_chain(struct stacks *s, struct profile *p, struct target *targe
 
 struct lookup {
     struct stacks *stacks;
+    struct profile *profile;
     struct target *target;
     uint64_t now_ns;
+    const struct memory_reader *memory;
 };
 
 /* Only the leaf is certain to be code: what else is not mapped is no reason to read maps again. */
@@ -137,6 +162,90 @@ static bool find_place(void *context, uint64_t address, struct unwind_place *out
     };
     images_find_perf_map(targets->images, mapping->image, l->now_ns);
     return true;
+}
+
+static void keep_functions(struct stacks_scratch *to, struct profile *p, uint64_t address,
+                           const struct code_lines *lines)
+{
+    if (to->resolved_count == RESOLVED_MAX || to->function_count + lines->count > RESOLVED_MAX) {
+        return; /* it is shown by its address */
+    }
+    to->resolved[to->resolved_count++] = (struct resolved){address, to->function_count, lines->count};
+    for (size_t i = 0; i < lines->count; i++) {
+        const struct source_line *line = &lines->line[i];
+        to->function[to->function_count++] = (struct frame){.name = profile_string(p, line->name),
+                                                            .system_name = profile_string(p, line->system_name),
+                                                            .file = profile_string(p, line->file),
+                                                            .line = line->line,
+                                                            .kind = lines->kind};
+    }
+}
+
+static bool take_answer(const struct runtime_caller *caller, struct unwind_answer *out)
+{
+    static const enum unwind_way ways[] = {
+        [RUNTIME_RULE_FRAME_POINTER] = UNWIND_BY_FRAME_POINTER,
+        [RUNTIME_RULE_FRAME_SIZE] = UNWIND_BY_SIZE,
+        [RUNTIME_RULE_CFA] = UNWIND_BY_CFA,
+    };
+    *out = (struct unwind_answer){ways[caller->rule], caller->value, caller->saved_fp};
+    return caller->rule != RUNTIME_RULE_NONE;
+}
+
+/* Asks the process's runtimes about code that has no rule of its own. Their names are kept at once: such code comes
+ * and goes. */
+static bool resolve(void *context, const struct unwind_question *question, struct unwind_answer *out)
+{
+    const struct lookup *l = context;
+    struct stacks_scratch *to = l->stacks->scratch;
+    const struct runtime_registers registers = {question->ip, question->sp, question->fp};
+    const struct runtime_place at = {question->address, &registers, l->memory};
+    for (const struct reader *reader = l->target->reader; reader != NULL; reader = reader->next) {
+        to->answer.lines.count = 0;
+        if (reader->runtime != NULL && reader->runtime->resolve != NULL &&
+            reader->runtime->resolve(reader->state, &at, &to->answer)) {
+            keep_functions(to, l->profile, question->address, &to->answer.lines);
+            return take_answer(&to->answer.caller, out);
+        }
+    }
+    return false;
+}
+
+/* Else the unwinder need not ask. */
+static bool resolves(const struct target *target)
+{
+    const struct reader *reader = target->reader;
+    while (reader != NULL && (reader->runtime == NULL || reader->runtime->resolve == NULL)) {
+        reader = reader->next;
+    }
+    return reader != NULL;
+}
+
+static struct unwind_space space_of(struct lookup *l, struct memory_reader *memory)
+{
+    l->memory = memory;
+    return (struct unwind_space){
+        .id = l->target->space,
+        .find = find_place,
+        .resolve = resolves(l->target) ? resolve : NULL,
+        .code = memory,
+        .context = l,
+    };
+}
+
+/* Puts the functions that a runtime told of this frame in its place. */
+static bool put_resolved(struct stacks_scratch *to, uint64_t address)
+{
+    for (size_t i = 0; i < to->resolved_count; i++) {
+        const struct resolved *r = &to->resolved[i];
+        if (r->address == address && r->count > 0) {
+            for (size_t k = 0; k < r->count; k++) {
+                put_native(to, IMAGE_NONE, to->function[r->from + k]);
+            }
+            return true;
+        }
+    }
+    return false;
 }
 
 static uint32_t module_of(struct stacks *s, struct profile *p, struct target *target,
@@ -174,7 +283,7 @@ static void take_frames(struct stacks *s, struct profile *p, struct target *targ
         if (guess_begins && at->image != IMAGE_NONE) {
             put_mark(s->scratch, p, "[guessed]");
         }
-        if (at->image != IMAGE_NONE) {
+        if (!put_resolved(s->scratch, at->address) && at->image != IMAGE_NONE) {
             put_native(s->scratch, at->image,
                        (struct frame){.address = at->elf_address,
                                       .module = module_of(s, p, target, at),
@@ -239,15 +348,16 @@ static void take_unwound(struct stacks *s, struct profile *p, struct target *tar
     struct beyond beyond = {sample, caught, unwind_sp(&registers)};
     struct memory_reader kept = {read_beyond, &beyond};
     bool has_kept = caught != NULL && caught->memory_bytes > 0;
-    struct lookup lookup = {s, target, sample->time_ns};
+    struct lookup lookup = {s, p, target, sample->time_ns, NULL};
     (void)targets_mapping(s->targets, target, unwind_ip(&registers), sample->time_ns);
-    const struct unwind_space space = {target->space, find_place, &memory, &lookup};
+    const struct unwind_space space = space_of(&lookup, &memory);
     const struct unwind_stack stack = {unwind_sp(&registers), sample->as.sample.stack,
                                        sample->as.sample.stack_len,
                                        has_kept                     ? &kept
                                        : target->ended || s->coarse ? NULL
                                                                     : &memory};
     struct unwind_result *result = &s->scratch->unwound;
+    s->scratch->resolved_count = s->scratch->function_count = 0;
     unwind(s->unwinder, &registers, &stack, &space, UNWIND_FRAMES_MAX, result);
     s->ends[result->end]++;
     if (!sample->as.sample.of_burst) {
@@ -273,16 +383,53 @@ static enum weave_runtime kind_of(const struct runtime_frame *frame)
 }
 
 /* The frames of the profile that were caught; false: the profile is full. */
-static bool take_runtime(struct stacks *s, struct profile *p, struct reader *reader,
-                         const struct caught *caught)
+static bool take_runtime(struct stacks *s, struct profile *p, const struct walked *walked)
 {
-    struct stacks_scratch *to = s->scratch;
-    readers_frames(s->readers, reader, p, caught->frame, caught->frame_count, to->runtime);
+    uint32_t *frames = &s->scratch->runtime[walked->from];
+    uint8_t *kinds = &s->scratch->runtime_kind[walked->from];
+    const struct caught *caught = walked->caught;
+    readers_frames(s->readers, walked->reader, p, caught->frame, caught->frame_count, frames);
     for (size_t i = 0; i < caught->frame_count; i++) {
-        to->runtime_kind[i] = (uint8_t)kind_of(&caught->frame[i]);
-        if (to->runtime[i] == 0) {
+        kinds[i] = (uint8_t)kind_of(&caught->frame[i]);
+        if (frames[i] == 0) {
             return false;
         }
+    }
+    return true;
+}
+
+/* One frame in the place of all: the thread ran on while it was read, or its memory could not be. */
+static void take_failure(struct stacks *s, struct profile *p, const struct walked *walked)
+{
+    const struct runtime *runtime = walked->reader->runtime;
+    char name[64];
+    snprintf(name, sizeof name, "[%s: %s]", runtime->name,
+             walked->caught->end == RUNTIME_TORN ? "torn" : "unreadable");
+    struct frame frame = {.kind = (uint8_t)runtime->kind, .name = profile_cstring(p, name)};
+    s->scratch->runtime[walked->from] = profile_frame(p, &frame);
+    s->scratch->runtime_kind[walked->from] = WEAVE_ENTRY;
+}
+
+static bool is_whole(const struct walked *walked)
+{
+    return walked->caught->end == RUNTIME_COMPLETE;
+}
+
+/* The frames of all runtimes that the thread runs, one behind the other. */
+static bool take_runtimes(struct stacks *s, struct profile *p)
+{
+    struct stacks_scratch *to = s->scratch;
+    size_t from = 0;
+    for (size_t i = 0; i < to->walked_count; i++) {
+        struct walked *walked = &to->walked[i];
+        walked->from = from;
+        if (!is_whole(walked)) {
+            take_failure(s, p, walked);
+        } else if (!take_runtime(s, p, walked)) {
+            return false;
+        }
+        to->stack[i] = (struct weave_stack){&to->runtime_kind[from], is_whole(walked) ? walked->caught->frame_count : 1};
+        from += to->stack[i].count;
     }
     return true;
 }
@@ -297,96 +444,102 @@ static bool add_behind(struct profile *p, const struct reader *reader,
     return fits && ((frame->flags & RUNTIME_FRAME_COLLECTS) == 0 || add_mark(p, kind, "[gc]", node));
 }
 
-/* `frames` are the runtime's; null: they have no flags. `mark`: the native leaf is of another moment. */
-static bool add_woven(struct stacks *s, struct profile *p, const struct reader *reader,
-                      const struct runtime_frame *frames, size_t count, bool mark, uint32_t *node)
+static bool add_runtime_frame(struct stacks *s, struct profile *p, const struct weave_frame *at, uint32_t *node)
+{
+    const struct walked *walked = &s->scratch->walked[at->runtime - 1];
+    return descend_to(p, node, s->scratch->runtime[walked->from + at->index]) &&
+           (!is_whole(walked) || add_behind(p, walked->reader, &walked->caught->frame[at->index], node));
+}
+
+/* `mark`: the native leaf is of another moment. */
+static bool add_woven(struct stacks *s, struct profile *p, size_t count, bool mark, uint32_t *node)
 {
     const struct stacks_scratch *from = s->scratch;
     bool fits = true, inside = false;
     for (size_t i = count; fits && i > 0; i--) {
         const struct weave_frame *at = &from->woven[i - 1];
-        if (!at->runtime) {
-            if (mark && inside) {
-                mark = false;
-                fits = add_mark(p, FRAME_NATIVE, "[~]", node);
-            }
-            fits = fits && descend(p, node, &from->native[at->index]);
+        if (at->runtime != 0) {
+            inside = true;
+            fits = add_runtime_frame(s, p, at, node);
             continue;
         }
-        inside = true;
-        fits = descend_to(p, node, from->runtime[at->index]) &&
-               (frames == NULL || add_behind(p, reader, &frames[at->index], node));
+        if (mark && inside) {
+            mark = false;
+            fits = add_mark(p, FRAME_NATIVE, "[~]", node);
+        }
+        fits = fits && descend(p, node, &from->native[at->index]);
     }
     return fits;
 }
 
-static void tell_kinds(struct stacks *s, const struct reader *reader)
+/* What a native frame is to the runtimes that the thread runs. */
+static uint8_t native_kind_of(const struct stacks_scratch *from, size_t native)
 {
-    struct stacks_scratch *to = s->scratch;
-    static const uint8_t kinds[] = {
-        [RUNTIME_NATIVE_PLAIN] = WEAVE_NATIVE,
-        [RUNTIME_NATIVE_LOOP] = WEAVE_LOOP,
-        [RUNTIME_NATIVE_PLUMBING] = WEAVE_PLUMBING,
-    };
-    for (size_t i = 0; i < to->native_count; i++) {
-        to->native_kind[i] = kinds[readers_native(reader, to->image[i], to->native[i].address)];
+    for (size_t i = 0; i < from->walked_count; i++) {
+        enum runtime_native kind =
+            readers_native(from->walked[i].reader, from->image[native], from->native[native].address);
+        if (kind != RUNTIME_NATIVE_PLAIN) {
+            return (uint8_t)(kind == RUNTIME_NATIVE_LOOP ? WEAVE_LOOP + i : WEAVE_PLUMBING);
+        }
     }
+    return WEAVE_NATIVE;
 }
 
-/* One frame in the place of all: the thread ran on while it was read, or its memory could not be. */
-static void take_failure(struct stacks *s, struct profile *p, const struct reader *reader,
-                         const struct caught *caught)
-{
-    char name[64];
-    snprintf(name, sizeof name, "[%s: %s]", reader->runtime->name,
-             caught->end == RUNTIME_TORN ? "torn" : "unreadable");
-    struct frame frame = {.kind = (uint8_t)reader->runtime->kind, .name = profile_cstring(p, name)};
-    s->scratch->runtime[0] = profile_frame(p, &frame);
-    s->scratch->runtime_kind[0] = WEAVE_ENTRY;
-}
-
-static bool add_both(struct stacks *s, struct profile *p, struct reader *reader,
-                     const struct caught *caught, uint32_t *node)
+static bool add_both(struct stacks *s, struct profile *p, uint32_t *node)
 {
     struct stacks_scratch *to = s->scratch;
-    bool whole = caught->end == RUNTIME_COMPLETE;
-    size_t runtime_count = whole ? caught->frame_count : 1, count;
-    if (!whole) {
-        take_failure(s, p, reader, caught);
-    } else if (!take_runtime(s, p, reader, caught)) {
+    bool proven = to->verdict == CATCH_PROVEN;
+    size_t count;
+    if (!take_runtimes(s, p)) {
         return false;
     }
     to->native_count = s->runtime_alone ? 0 : to->native_count;
-    tell_kinds(s, reader);
-    if (whole && caught->verdict == CATCH_PROVEN && to->native_count > 0) {
-        s->woven[weave(to->native_kind, to->native_count, to->runtime_kind, runtime_count,
-                       to->woven, &count)]++;
-        return add_woven(s, p, reader, caught->frame, count, false, node);
+    for (size_t i = 0; i < to->native_count; i++) {
+        to->native_kind[i] = native_kind_of(to, i);
     }
-    bool mark = weave_apart(to->native_kind, to->native_count, to->runtime_kind, runtime_count,
-                            to->woven, &count);
+    for (size_t i = 0; i < to->walked_count; i++) {
+        proven = proven && is_whole(&to->walked[i]);
+    }
+    if (proven && to->native_count > 0) {
+        s->woven[weave(to->native_kind, to->native_count, to->stack, to->walked_count, to->woven, &count)]++;
+        return add_woven(s, p, count, false, node);
+    }
+    bool mark = weave_apart(to->native_kind, to->native_count, to->stack, to->walked_count, to->woven, &count);
     s->woven[WOVEN_APART] += to->native_count > 0;
-    return add_woven(s, p, reader, whole ? caught->frame : NULL, count, mark, node);
+    return add_woven(s, p, count, mark, node);
 }
 
-/* Whether the thread runs the runtime at all; counts what became of the reading. */
-static struct reader *reader_of(struct stacks *s, const struct target *target,
-                                const struct caught *caught)
+static bool runs(enum runtime_end end)
 {
-    struct reader *reader = caught == NULL || s->readers == NULL
-                                ? NULL
-                                : readers_of(s->readers, target, caught->serial);
-    if (reader == NULL || reader->runtime == NULL) {
-        s->shares[SHARE_UNREAD] += caught != NULL && target->reader != NULL &&
-                                   target->reader->runtime != NULL && caught->serial == 0;
-        return NULL;
+    return end != RUNTIME_EMPTY && end != RUNTIME_NO_THREAD;
+}
+
+/* The runtimes that the thread runs; counts what became of the reading. `first` tells of the sample. */
+static void take_walked(struct stacks *s, const struct target *target, const struct caught *first)
+{
+    struct stacks_scratch *to = s->scratch;
+    to->walked_count = 0;
+    if (first == NULL || s->readers == NULL) {
+        return;
     }
-    readers_walked(s->readers, reader, caught->end);
-    if (caught->end == RUNTIME_EMPTY || caught->end == RUNTIME_NO_THREAD) {
-        return NULL;
+    const struct reader *any = target->reader;
+    s->shares[SHARE_UNREAD] += first->serial == 0 && any != NULL && any->runtime != NULL && any->runtime->walk != NULL;
+    bool good = true;
+    to->verdict = first->verdict;
+    for (const struct caught *caught = first; caught != NULL; caught = caught_next(caught)) {
+        struct reader *reader = caught->serial == 0 ? NULL : readers_of(s->readers, target, caught->serial);
+        if (reader == NULL || reader->runtime == NULL) {
+            continue;
+        }
+        readers_walked(s->readers, reader, caught->end);
+        if (runs(caught->end) && to->walked_count < WEAVE_RUNTIMES_MAX) {
+            to->walked[to->walked_count++] = (struct walked){reader, caught, 0};
+            good = good && caught->end == RUNTIME_COMPLETE;
+        }
     }
-    s->shares[caught->end == RUNTIME_COMPLETE ? share_of[caught->verdict] : SHARE_TORN]++;
-    return reader;
+    if (to->walked_count > 0) {
+        s->shares[good ? share_of[first->verdict] : SHARE_TORN]++;
+    }
 }
 
 /* ---- all of it ---- */
@@ -410,8 +563,8 @@ static bool add_user(struct stacks *s, struct profile *p, struct target *target,
     } else {
         take_chain(s, p, target, halves, sample->time_ns);
     }
-    struct reader *reader = reader_of(s, target, caught);
-    return reader != NULL ? add_both(s, p, reader, caught, node) : add_native(s, p, node);
+    take_walked(s, target, caught);
+    return s->scratch->walked_count > 0 ? add_both(s, p, node) : add_native(s, p, node);
 }
 
 static bool add_kernel(struct profile *p, const struct halves *halves, uint32_t *node)
@@ -549,10 +702,11 @@ uint32_t stacks_node_of_sleeper(struct stacks *s, struct profile *p, struct targ
         const struct world *world = s->targets->images->world;
         struct unwind_registers registers = unwind_registers_at(at->ip, at->sp);
         struct memory_reader memory = world->memory(world->context, target->pid, at->time_ns);
-        struct lookup lookup = {s, target, at->time_ns};
+        struct lookup lookup = {s, p, target, at->time_ns, NULL};
         (void)targets_mapping(s->targets, target, at->ip, at->time_ns);
-        const struct unwind_space space = {target->space, find_place, &memory, &lookup};
+        const struct unwind_space space = space_of(&lookup, &memory);
         const struct unwind_stack stack = {at->sp, at->stack, at->len, &memory};
+        s->scratch->resolved_count = s->scratch->function_count = 0;
         unwind(s->unwinder, &registers, &stack, &space, UNWIND_FRAMES_MAX, &s->scratch->unwound);
         take_frames(s, p, target);
     }
@@ -562,13 +716,17 @@ uint32_t stacks_node_of_sleeper(struct stacks *s, struct profile *p, struct targ
 uint32_t stacks_node(struct stacks *s, struct profile *p, struct target *target,
                      const struct caught *caught)
 {
+    struct stacks_scratch *to = s->scratch;
     struct reader *reader = readers_of(s->readers, target, caught->serial);
     uint32_t node = 0;
-    s->scratch->native_count = 0;
-    return reader != NULL && caught->end == RUNTIME_COMPLETE &&
-                   add_both(s, p, reader, caught, &node)
-               ? node
-               : 0;
+    if (reader == NULL || caught->end != RUNTIME_COMPLETE) {
+        return 0;
+    }
+    to->native_count = 0;
+    to->walked[0] = (struct walked){reader, caught, 0};
+    to->walked_count = 1;
+    to->verdict = caught->verdict;
+    return add_both(s, p, &node) ? node : 0;
 }
 
 void stacks_add_settled(struct stacks *s, struct profile *p, uint32_t pid, uint32_t tid,
@@ -585,15 +743,18 @@ void stacks_add_settled(struct stacks *s, struct profile *p, uint32_t pid, uint3
 bool stacks_add_tick(struct stacks *s, struct profile *p, const struct caught *caught)
 {
     struct target *target = targets_find(s->targets, caught->pid);
-    struct reader *reader = target == NULL ? NULL : reader_of(s, target, caught);
-    if (reader == NULL) {
+    s->scratch->walked_count = 0;
+    if (target != NULL) {
+        take_walked(s, target, caught);
+    }
+    if (s->scratch->walked_count == 0) {
         stacks_add_settled(s, p, caught->pid, caught->tid, caught->weight_ns);
         return false;
     }
     uint32_t node = 0;
     s->scratch->native_count = 0;
     const struct halves none = {0};
-    bool fits = add_both(s, p, reader, caught, &node), needed = profile_need(p, true);
+    bool fits = add_both(s, p, &node), needed = profile_need(p, true);
     fits = fits || collapse(s, p, &none, s->scratch->runtime[0], &node);
     uint32_t thread = targets_thread_id(s->targets, p, target, caught->tid);
     profile_add(p, labels_thread(p, thread, caught), fits ? node : 0, caught->weight_ns, 1);

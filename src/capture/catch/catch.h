@@ -90,7 +90,7 @@ enum catch_verdict {
     CATCH_VERDICT_COUNT,
 };
 
-/* A process that may be read. Borrowed until catch_publish returned without it. */
+/* A process that may be read, by one of its runtimes. Borrowed until catch_publish returned without it. */
 struct catch_target {
     uint32_t pid;            /* as records and /proc here number it */
     const struct runtime *runtime; /* null: only native stacks are to be read */
@@ -98,6 +98,7 @@ struct catch_target {
     const struct remote *remote;
     uint64_t serial;         /* names this attachment; never 0, never used again */
     bool deep;               /* read native stacks beyond their copy */
+    bool more;               /* in a table: the next row is of the same process, another of its runtimes */
     /* A thread's id as the target numbers it in its own PID namespace. Null: as here. */
     const struct catch_tid *tids; /* by tid */
     size_t tid_count;
@@ -107,10 +108,12 @@ struct catch_tid {
     uint32_t tid, inner;
 };
 
-/* What a catcher hands over beside the ring's record: this, then `frame_count` frames, then
- * `memory_bytes` of the target's memory from `memory_address`. */
+/* What a catcher hands over beside the ring's record: this, then `frame_count` frames; in a process of several
+ * runtimes the same for each other one (caught_next), by serial; then `memory_bytes` of the target's memory
+ * from `memory_address`. What is about the sample or the memory is told by the first. */
 struct caught {
-    uint32_t bytes;       /* all of it, a multiple of 8 */
+    uint32_t bytes;       /* all of it, to the end of the memory, a multiple of 8 */
+    uint32_t next_at;     /* where the next runtime's begins, in bytes from here; 0: this is the last */
     uint32_t frame_count;
     uint32_t pid, tid;    /* whom it is about: without perf there is no record */
     uint64_t serial;      /* of the target; 0: nothing was read */
@@ -128,8 +131,17 @@ struct caught {
     struct runtime_frame frame[];
 };
 
+/* Null: there is none. */
+static inline const struct caught *caught_next(const struct caught *caught)
+{
+    return caught->next_at == 0 ? NULL : (const void *)((const unsigned char *)caught + caught->next_at);
+}
+
 static inline const unsigned char *caught_memory(const struct caught *caught)
 {
+    while (caught->next_at != 0) {
+        caught = caught_next(caught);
+    }
     return (const unsigned char *)&caught->frame[caught->frame_count];
 }
 

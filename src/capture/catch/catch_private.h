@@ -107,6 +107,8 @@ struct catch_open {
     uint64_t time_ns;
     size_t copied;          /* of its stack */
     uint64_t beyond;        /* where its stack goes on behind a full copy; 0: all was copied */
+    struct runtime_registers registers;
+    bool has_registers;     /* some runtime wants them, and the sample has them */
     bool wanted, was_read;
     struct catch_evidence evidence;
 };
@@ -160,7 +162,7 @@ struct catcher {
     struct catch_tally tally;          /* shared, atomic words */
     struct catch_round round;
     struct catch_flush flush;          /* the sampler's */
-    struct catch_tally reported;           /* the sampler's: as it was when asked last */
+    struct catch_tally reported;       /* the sampler's: as it was when asked last */
     const struct catch_table *table;   /* as entered */
     struct catch_plans plans;
     struct catch_learned learned;
@@ -199,7 +201,7 @@ struct catch {
     } left;
     size_t plan_count, at_once_most;
     char *trouble;                 /* CATCH_TROUBLE_MAX bytes */
-    struct perfless *perfless;           /* null: on rings */
+    struct perfless *perfless;     /* null: on rings */
 };
 
 /* Counts: one writer, so no atomic addition is needed. */
@@ -231,7 +233,7 @@ bool catch_is_wanted(const struct catch_target *target, uint64_t beyond);
 /* The most that struct caught may need without memory beyond the copy. */
 size_t catch_room_for(const struct catch_target *target);
 
-/* Reads thread `tid` of `target`: fills `out`, at most `room` bytes, but for its verdict, and all of the
+/* Reads thread `tid` of `target`, by all of its runtimes: fills `out`, at most `room` bytes, but for its verdict, and all of the
  * evidence but what a record tells. False when it is none that can stand still for us. */
 bool catch_read(struct catcher *k, const struct catch_target *target, uint32_t tid, uint64_t beyond,
                 struct caught *out, size_t room, struct catch_evidence *e);

@@ -124,23 +124,33 @@ bool catch_is_wanted(const struct catch_target *target, uint64_t beyond)
 
 size_t catch_room_for(const struct catch_target *target)
 {
-    size_t frames = target != NULL && target->runtime != NULL ? RUNTIME_FRAMES_MAX : 0;
-    return sizeof(struct caught) + frames * sizeof(struct runtime_frame);
+    const size_t one = sizeof(struct caught) + RUNTIME_FRAMES_MAX * sizeof(struct runtime_frame);
+    size_t room = 0;
+    for (; target != NULL && target->runtime != NULL; target = target->more ? target + 1 : NULL) {
+        room += one;
+    }
+    return room > 0 ? room : sizeof(struct caught);
 }
 
-static void take_frames(struct catcher *k, const struct catch_target *target, uint32_t tid,
-                        struct catch_plan *plan, bool stands, struct memory_batch *memory,
-                        struct caught *out)
+/* Walks the thread as one runtime has it; returns how many bytes that takes of `out`. */
+static size_t take_frames(struct catcher *k, const struct catch_target *target, uint32_t tid, bool stands,
+                          struct memory_batch *memory, struct caught *out)
 {
     struct runtime_stack *stack = &k->stack;
+    const struct runtime_thread thread = {
+        .tid = catch_table_inner_tid(target, tid),
+        .registers = target->runtime->wants_registers && k->open.has_registers ? &k->open.registers : NULL,
+        .proven_later = stands,
+    };
     stack->count = 0;
     stack->end = RUNTIME_UNREADABLE;
     stack->marks = stack->reads = stack->retries = stack->task_bytes = 0;
     stack->interpreter = 0;
-    const struct runtime_thread thread = {.tid = catch_table_inner_tid(target, tid), .proven_later = stands};
-    target->runtime->walk(target->state, plan->bytes, &thread, memory, stack);
+    target->runtime->walk(target->state, catch_plans_get(&k->plans, target, tid)->bytes, &thread, memory, stack);
     uint32_t count = stack->count < RUNTIME_FRAMES_MAX ? stack->count : RUNTIME_FRAMES_MAX;
     memcpy(out->frame, stack->frame, count * sizeof stack->frame[0]);
+    out->serial = target->serial;
+    out->next_at = 0;
     out->frame_count = count;
     out->end = stack->end;
     out->marks = stack->marks;
@@ -152,6 +162,23 @@ static void take_frames(struct catcher *k, const struct catch_target *target, ui
     if (stack->end < RUNTIME_END_COUNT) {
         catch_add(&k->tally.ends[stack->end], 1);
     }
+    return sizeof *out + count * sizeof out->frame[0];
+}
+
+/* By every runtime of the process that walks, one behind the other; returns how many bytes they take. */
+static size_t take_all_frames(struct catcher *k, const struct catch_target *target, uint32_t tid, bool stands,
+                              struct memory_batch *memory, struct caught *out)
+{
+    size_t used = take_frames(k, target, tid, stands, memory, out);
+    for (struct caught *last = out; target->more;) {
+        target++;
+        struct caught *next = (struct caught *)(void *)((unsigned char *)out + used);
+        *next = (struct caught){.pid = out->pid, .tid = out->tid};
+        last->next_at = (uint32_t)((unsigned char *)next - (unsigned char *)last);
+        used += take_frames(k, target, tid, stands, memory, next);
+        last = next;
+    }
+    return used;
 }
 
 static void count_calls(struct catcher *k, const struct remote_counts *counts)
@@ -163,18 +190,25 @@ static void count_calls(struct catcher *k, const struct remote_counts *counts)
     catch_add(&k->tally.gone, counts->gone);
 }
 
+static bool any_complete(const struct caught *caught)
+{
+    while (caught != NULL && caught->end != RUNTIME_COMPLETE) {
+        caught = caught_next(caught);
+    }
+    return caught != NULL;
+}
+
 /* The thread was not proven to stand still, so what was read once may be of several moments. */
 void catch_read_again(struct catcher *k, const struct catch_target *target, uint32_t tid,
                       struct caught *out)
 {
-    if (target->runtime == NULL || out->end != RUNTIME_COMPLETE) {
+    if (target->runtime == NULL || !any_complete(out)) {
         return;
     }
     struct remote_caller caller = {.remote = target->remote};
     struct memory_batch memory = remote_batch(&caller);
-    take_frames(k, target, tid, catch_plans_get(&k->plans, target, tid), false, &memory, out);
+    out->bytes = (uint32_t)take_all_frames(k, target, tid, false, &memory, out);
     out->memory_bytes = 0; /* it would stand behind other frames now */
-    out->bytes = (uint32_t)(sizeof *out + out->frame_count * sizeof out->frame[0]);
     count_calls(k, &caller.counts);
 }
 
@@ -183,7 +217,7 @@ void catch_read_again(struct catcher *k, const struct catch_target *target, uint
 static void take_beyond(uint64_t from, uint64_t most_us, struct memory_batch *memory,
                         struct caught *out, size_t room)
 {
-    unsigned char *to = (unsigned char *)&out->frame[out->frame_count];
+    unsigned char *to = (unsigned char *)(uintptr_t)caught_memory(out);
     size_t got = 0, most = room < CATCH_MEMORY_MAX ? room : CATCH_MEMORY_MAX;
     uint64_t before_ns = out->start_ns, now_ns = clock_mono_ns();
     uint64_t until_ns = out->start_ns + most_us * NS_PER_US;
@@ -206,14 +240,11 @@ static void take_beyond(uint64_t from, uint64_t most_us, struct memory_batch *me
 }
 
 static void take_memory(struct catcher *k, const struct catch_target *target, uint32_t tid,
-                        struct catch_plan *plan, uint64_t beyond, struct caught *out, size_t room)
+                        uint64_t beyond, struct caught *out, size_t room)
 {
     struct remote_caller caller = {.remote = target->remote};
     struct memory_batch memory = remote_batch(&caller);
-    if (target->runtime != NULL) {
-        take_frames(k, target, tid, plan, true, &memory, out);
-    }
-    size_t used = sizeof *out + out->frame_count * sizeof out->frame[0];
+    size_t used = target->runtime != NULL ? take_all_frames(k, target, tid, true, &memory, out) : sizeof *out;
     if (beyond != 0 && used < room) {
         take_beyond(beyond, target->runtime != NULL ? DEEP_READ_MAX_US : DEEP_ALONE_MAX_US,
                     &memory, out, room - used);
@@ -248,9 +279,10 @@ bool catch_read(struct catcher *k, const struct catch_target *target, uint32_t t
     }
     e->cpu_before = thread_cpu();
     e->start_ns = out->start_ns = clock_mono_ns();
-    take_memory(k, target, tid, plan, beyond, out, room);
+    take_memory(k, target, tid, beyond, out, room);
     e->end_ns = out->end_ns = clock_mono_ns();
     e->cpu_after = thread_cpu();
+    plan = target->more ? catch_plans_get(&k->plans, target, tid) : plan;
     if (!catch_plan_stat(plan, target->pid, tid, &e->state, &e->stat_cpu)) {
         e->state = 0;
     }

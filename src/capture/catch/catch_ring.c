@@ -69,13 +69,32 @@ void catch_close(struct catcher *k)
     put_aside_back(k);
 }
 
+static bool registers_of(const struct catcher *k, const struct record *r, struct unwind_registers *out)
+{
+    return r->as.sample.registers != NULL && !r->as.sample.is_32bit &&
+           unwind_registers_of_perf(out, k->owner->format.registers, r->as.sample.registers);
+}
+
+static void take_registers(struct catcher *k, const struct record *r)
+{
+    struct catch_open *open = &k->open;
+    struct unwind_registers registers;
+    bool wanted = false;
+    for (const struct catch_target *t = open->target; t != NULL; t = t->more ? t + 1 : NULL) {
+        wanted |= t->runtime != NULL && t->runtime->wants_registers;
+    }
+    if (wanted && registers_of(k, r, &registers)) {
+        open->registers = (struct runtime_registers){unwind_ip(&registers), unwind_sp(&registers),
+                                                     unwind_fp(&registers)};
+        open->has_registers = true;
+    }
+}
+
 static uint64_t end_of_copy(const struct catcher *k, const struct record *r)
 {
     struct unwind_registers registers;
     if (r->as.sample.stack_room == 0 || r->as.sample.stack_len < r->as.sample.stack_room ||
-        r->as.sample.registers == NULL || r->as.sample.is_32bit ||
-        !unwind_registers_of_perf(&registers, k->owner->format.registers,
-                                  r->as.sample.registers)) {
+        !registers_of(k, r, &registers)) {
         return 0;
     }
     /* the copy's last page is read again: where it is still the same, so is what lies beyond */
@@ -115,6 +134,7 @@ static void open_sample(struct catcher *k, const void *record, size_t len, const
     };
     open->beyond = open->target != NULL && open->target->deep ? end_of_copy(k, r) : 0;
     open->wanted = catch_is_wanted(open->target, open->beyond);
+    take_registers(k, r);
     make_room(k, open, open->record_bytes + catch_room_for(open->wanted ? open->target : NULL));
     if (open->record == NULL) {
         catch_add(&k->tally.lost, 1);

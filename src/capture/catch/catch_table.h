@@ -13,7 +13,7 @@
 struct catch_table {
     struct catch_table *older; /* replaced, but still in use when last checked */
     size_t count;
-    struct catch_target target[]; /* by pid */
+    struct catch_target target[]; /* by pid, then by serial */
 };
 
 /* One per catcher, each in a cache line of its own. */
@@ -30,7 +30,7 @@ const struct catch_table *catch_table_enter(struct catch_table *const *place,
                                             struct catch_hazard *hazard);
 void catch_table_leave(struct catch_hazard *hazard);
 
-/* Null: nobody may read it. */
+/* The first row of the process; null: nobody may read it. */
 const struct catch_target *catch_table_find(const struct catch_table *table, uint32_t pid);
 
 /* The thread's id as the target numbers it. */

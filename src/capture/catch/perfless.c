@@ -110,7 +110,8 @@ void perfless_publish(struct perfless *t, const struct catch_table *table, uint6
     for (size_t i = 0; i < table->count; i++) {
         const struct catch_target *target = &table->target[i];
         struct perfless_process *p = NULL;
-        if (catch_is_wanted(target, 0)) {
+        bool again = i > 0 && target[-1].more; /* the same process, another of its runtimes */
+        if (!again && catch_is_wanted(target, 0)) {
             p = find_process(t, target);
             p = p != NULL ? p : add_process(t, target);
         }

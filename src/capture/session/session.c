@@ -481,7 +481,7 @@ static void run_windows(struct session *s)
         const struct rounds_due due = {
             .now_ns = now_ns,
             .window_end_ns = end_ns,
-            .look_ns = s->readers.next_look_ns,
+            .look_ns = s->readers.next_refresh_ns,
             .slice_ns = session_slice_due_ns(s),
             .takes_window = publisher_ready(s->publisher),
             .looks = s->reads_runtimes && !session_is_suspended(s),

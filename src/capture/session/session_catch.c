@@ -168,7 +168,7 @@ void session_look_for_runtimes(struct session *s, uint64_t now_ns)
     if (s->any_on_proc) {
         refresh_maps(s, now_ns);
     }
-    if (readers_look(&s->readers, now_ns)) {
+    if (readers_refresh(&s->readers, now_ns)) {
         session_publish_readers(s);
     }
     unsigned count = 0;
