@@ -28,7 +28,7 @@ UNIT_SKIPS = {
     ("accounting_test", None): "compares processor time with clock ticks, and the emulator's own work is in it",
     ("analyse_test", None): "is about x86-64's instructions; analyse_aarch64_test is this processor's",
     ("readers_test", None): "reads programs that are the emulator's threads, in memory that is the emulator's, too",
-    ("ticks_test", None): "reads programs that are the emulator's threads, in memory that is the emulator's, too",
+    ("perfless_test", None): "reads programs that are the emulator's threads, in memory that is the emulator's, too",
     ("doctor_test", "a look leaves no child and no open file"): "the emulator has no process_vm_readv",
     ("filter_test", "targets are judged by what /proc says of them"): "/proc shows the emulator",
     ("filter_test", "a young stranger is asked about again when it is of age"): "/proc shows the emulator",

@@ -182,7 +182,7 @@ static void find_runtime(struct look *l, struct targets *targets, const struct t
 {
     struct readers readers;
     readers_init(&readers, l->settings, targets, &l->log);
-    (void)readers_look(&readers, clock_mono_ns());
+    (void)readers_refresh(&readers, clock_mono_ns());
     if (target->runtime.reader != NULL && target->runtime.reader->runtime != NULL) {
         note_reader(target->runtime.reader, out);
     } else {
