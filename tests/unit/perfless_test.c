@@ -375,7 +375,7 @@ static void threads_come_and_go(void)
     BEGIN(&r, crews, 1);
     run_for(&r, 3000);
     uint64_t used_ns = end(&r);
-    CHECK(in_samples(&r) + r.settled <= used_ns + used_ns / 20); /* what was never listed belongs to the CPU accounting */
+    CHECK(in_samples(&r) + r.settled <= used_ns + used_ns / 20); /* what was never listed is for accounting */
 }
 
 static void idle_threads_cost_little(void)
