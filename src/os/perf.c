@@ -69,20 +69,34 @@ static bool open_plain(struct perf *p, size_t pages, struct err *err)
     return false;
 }
 
+const struct perf_sampling *perf_sampling(const struct perf *p)
+{
+    return &p->sampling;
+}
+
+void perf_set_frequency(struct perf *p, uint32_t frequency_hz)
+{
+    p->sampling.frequency_hz = frequency_hz;
+}
+
+void perf_set_stack_bytes(struct perf *p, uint32_t stack_bytes)
+{
+    p->sampling.stack_bytes = stack_bytes;
+}
+
+unsigned perf_ring_count(const struct perf *p)
+{
+    return p->ring_count;
+}
+
+void perf_await(struct perf *p, uint32_t pid)
+{
+    p->awaited_pid = pid;
+}
+
 static bool any_open(const struct perf *p)
 {
     return perf_rings_bytes(p->rings, p->ring_count) > 0;
-}
-
-uint32_t perf_outdated(const struct perf *p)
-{
-    vec_each(&p->followers, f)
-    {
-        if (f->frequency_hz != p->sampling.frequency_hz) {
-            return f->pid;
-        }
-    }
-    return 0;
 }
 
 bool perf_open(struct perf *p, const struct perf_sampling *sampling, struct err *err)
@@ -106,7 +120,7 @@ void perf_close(struct perf *p)
         perf_close_follower(p, f);
     }
     vec_release(&p->followers);
-    vec_release(&p->left.ids);
+    vec_release(&p->unsampled.ids);
     vec_release(&p->ended);
     perf_close_rings(p->rings, p->ring_count);
     free(p->rings);

@@ -59,7 +59,7 @@
  * many CPUs. Descriptors: threads x CPUs + CPUs, and one more for each caught thread, of
  * which at most three quarters of what this process may have are used (the
  * limit is raised as far as allowed). Of a process whose threads need more the hottest are followed, and
- * `left` names the others, which perf_follow_thread may take in later. Other events have as many each, and
+ * perf_unsampled names the others, which perf_follow_thread may take in later. Other events have as many each, and
  * less than all where they end.
  *
  * Errors name the gate: of events on ourselves that of perf_gate.h, of EACCES on a target its uid,
@@ -153,11 +153,22 @@ struct perf {
     VEC(struct perf_burst) bursts;
     uint64_t ended_count_ns; /* final counter values of reaped followers */
     VEC(struct perf_count) ended; /* their parts since perf_each_count */
-    struct pid_list left;    /* threads that the last perf_follow_process had no descriptors for */
+    struct pid_list unsampled; /* threads that the last perf_follow_process had no descriptors for */
 };
 
 bool perf_open(struct perf *p, const struct perf_sampling *sampling, struct err *err);
 void perf_close(struct perf *p);
+
+/* What events that are made from now on do; both setters leave those that there are as they are (perf_outdated). */
+const struct perf_sampling *perf_sampling(const struct perf *p);
+void perf_set_frequency(struct perf *p, uint32_t frequency_hz);
+void perf_set_stack_bytes(struct perf *p, uint32_t stack_bytes);
+
+/* Rings of a set, one per CPU. */
+unsigned perf_ring_count(const struct perf *p);
+
+/* Of several followed, the process whose end perf_wait reports; 0: none. */
+void perf_await(struct perf *p, uint32_t pid);
 
 /* The PERF_SAMPLE_* mask of every record, and of the id tail of those that are no samples. */
 uint64_t perf_sample_type(const struct perf *p);
@@ -179,11 +190,20 @@ struct perf_cpus {
 };
 void perf_look_at_cpus(const struct perf *p, struct perf_cpus *out);
 
-/* A process whose events have another frequency than `sampling` says; 0: there is none. */
+/* A process whose events have another frequency than those that are made now; 0: there is none. */
 uint32_t perf_outdated(const struct perf *p);
+
+/* All events count as outdated: another property of them than the frequency has changed. */
+void perf_outdate(struct perf *p);
+
+/* Those of this process are left as they are, and no longer outdated. */
+void perf_accept_outdated(struct perf *p, uint32_t pid);
 
 /* Follows one thread and all it will start. on_exec: sampling begins at its next exec. */
 bool perf_follow(struct perf *p, uint32_t tid, bool on_exec, struct err *err);
+
+/* Threads that are followed; what they start is not counted. */
+size_t perf_follower_count(const struct perf *p);
 
 /* Whether a process has followers of its own; children of a followed one have none. */
 bool perf_is_followed(const struct perf *p, uint32_t pid);
@@ -197,6 +217,7 @@ struct perf_follower *perf_follower_of(struct perf *p, uint64_t id);
 void perf_stop_doubles(struct perf *p);
 void perf_end_doubles(struct perf *p);
 
+/* The followers of a process (0: of all) are to be replaced. */
 void perf_retire(struct perf *p, uint32_t pid);
 
 /* Starts what was followed since, and ends what was retired; with `keep`, the other way round: what was
@@ -205,12 +226,15 @@ void perf_replace(struct perf *p, bool keep);
 
 /* Follows all threads of a process, listing them again until no new one appears. Threads that end
  * meanwhile are no error; false when none could be followed. True with `err` set: not all could; with
- * ERR_LIMIT for want of descriptors, the sentence tells how many, and p->left which. */
+ * ERR_LIMIT for want of descriptors, the sentence tells how many, and perf_unsampled which. */
 struct perf_how {
     uint32_t stack_bytes; /* when caught, as many of them as let two records fit a ring */
     bool caught;          /* after perf_open_caught */
 };
 bool perf_follow_process(struct perf *p, uint32_t pid, const struct perf_how *how, struct err *err);
+
+/* The threads that the last perf_follow_process had no descriptors for. Borrowed. */
+const struct pid_list *perf_unsampled(const struct perf *p);
 
 /* Follows one thread more. */
 bool perf_follow_thread(struct perf *p, uint32_t pid, uint32_t tid, const struct perf_how *how,
@@ -265,6 +289,9 @@ struct perf_extra {
  * none can be had: all then say why. Once, before anything is followed. */
 bool perf_open_extra(struct perf *p, struct perf_extra *others, size_t count);
 
+/* Were there any, when they were opened? */
+bool perf_has_extra(const struct perf *p);
+
 /* The PERF_SAMPLE_* mask of its records; all begin (samples) or end (others) with PERF_SAMPLE_IDENTIFIER. */
 uint64_t perf_extra_sample_type(const struct perf *p, unsigned other);
 
@@ -285,6 +312,9 @@ uint64_t perf_extra_short(const struct perf *p);
 bool perf_burst_follow(struct perf *p, uint32_t pid, bool caught, struct err *err);
 bool perf_burst_is_followed(const struct perf *p, uint32_t pid, bool caught);
 void perf_burst_end(struct perf *p, uint32_t pid);
+
+/* The processes that have such events: the pid at a place, from 0 on; 0: there are no more. */
+uint32_t perf_burst_pid(const struct perf *p, size_t place);
 
 /* All processes' at once; off at first. */
 void perf_burst_set(struct perf *p, bool on);

@@ -227,6 +227,11 @@ bool perf_open_extra(struct perf *p, struct perf_extra *others, size_t count)
     return true;
 }
 
+bool perf_has_extra(const struct perf *p)
+{
+    return p->extra != NULL;
+}
+
 int perf_extra_fd(const struct perf *p, unsigned ring)
 {
     return p->extra != NULL && p->extra->rings[ring].open ? p->extra->rings[ring].fd : -1;

@@ -191,6 +191,11 @@ static bool is_followed(const struct perf *p, uint32_t tid)
     return false;
 }
 
+size_t perf_follower_count(const struct perf *p)
+{
+    return p->followers.len;
+}
+
 bool perf_is_followed(const struct perf *p, uint32_t pid)
 {
     vec_each(&p->followers, f)
@@ -275,7 +280,7 @@ static void follow_listed(struct perf *p, uint32_t pid, const struct pid_list *t
             continue;
         }
         all->full = all->full || one.kind == ERR_LIMIT;
-        uint32_t *left = all->full ? vec_push(&p->left.ids) : NULL;
+        uint32_t *left = all->full ? vec_push(&p->unsampled.ids) : NULL;
         if (left != NULL) {
             *left = *tid;
         } else if (one.number != ESRCH && err != NULL) {
@@ -290,13 +295,13 @@ static void tell_left(const struct perf *p, uint32_t pid, size_t threads, struct
     err_set(err, ERR_LIMIT, EMFILE,
             "%zu of the %zu threads of pid %u, those that used the least CPU time, have no events: %zu "
             "descriptors are needed, and %llu files may be open; raise the hard limit (ulimit -Hn)",
-            p->left.ids.len, threads, pid, threads * open_count(p),
+            p->unsampled.ids.len, threads, pid, threads * open_count(p),
             (unsigned long long)proc_descriptor_limit());
 }
 
 bool perf_follow_process(struct perf *p, uint32_t pid, const struct perf_how *how, struct err *err)
 {
-    vec_clear(&p->left.ids);
+    vec_clear(&p->unsampled.ids);
     if (how->caught && p->caught == NULL) {
         return err_set(err, ERR_UNSUPPORTED, 0, "no rings to catch the samples of pid %u", pid);
     }
@@ -332,6 +337,38 @@ bool perf_follow_process(struct perf *p, uint32_t pid, const struct perf_how *ho
         return refuse_process(pid, err->number, err);
     }
     return all.any;
+}
+
+const struct pid_list *perf_unsampled(const struct perf *p)
+{
+    return &p->unsampled;
+}
+
+uint32_t perf_outdated(const struct perf *p)
+{
+    vec_each(&p->followers, f)
+    {
+        if (f->frequency_hz != p->sampling.frequency_hz) {
+            return f->pid;
+        }
+    }
+    return 0;
+}
+
+void perf_outdate(struct perf *p)
+{
+    vec_each(&p->followers, f)
+    {
+        f->frequency_hz = UINT32_MAX; /* no events have this one */
+    }
+}
+
+void perf_accept_outdated(struct perf *p, uint32_t pid)
+{
+    vec_each(&p->followers, f)
+    {
+        f->frequency_hz = f->pid == pid ? p->sampling.frequency_hz : f->frequency_hz;
+    }
 }
 
 bool perf_follow_thread(struct perf *p, uint32_t pid, uint32_t tid, const struct perf_how *how,
@@ -486,7 +523,7 @@ void perf_retire(struct perf *p, uint32_t pid)
 {
     vec_each(&p->followers, f)
     {
-        f->retired = f->retired || f->pid == pid;
+        f->retired = f->retired || pid == 0 || f->pid == pid;
     }
 }
 

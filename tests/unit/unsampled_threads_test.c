@@ -171,8 +171,8 @@ static bool with_few_descriptors(void *context)
     CHECK(perf_follow_process(&perf, own, &(struct perf_how){0}, &err));
     CHECK_INT(err.kind, ERR_LIMIT);
     CHECK(strstr(err.text, "of the 41 threads of pid") != NULL);
-    CHECK_INT(perf.left.ids.len + perf.followers.len, THREADS + 1);
-    CHECK(perf.followers.len >= HOT && perf.left.ids.len > THREADS / 2);
+    CHECK_INT(perf_unsampled(&perf)->ids.len + perf.followers.len, THREADS + 1);
+    CHECK(perf.followers.len >= HOT && perf_unsampled(&perf)->ids.len > THREADS / 2);
     for (unsigned i = THREADS - HOT; i < THREADS; i++) {
         CHECK(is_followed(&perf, hands[i].tid));
     }
@@ -189,8 +189,8 @@ static bool with_few_descriptors(void *context)
     while (is_followed(&perf, hands[late].tid)) {
         late++;
     }
-    size_t followers = perf.followers.len, others = perf.left.ids.len;
-    unsampled_add(&left, own, &perf.left);
+    size_t followers = perf.followers.len, others = perf_unsampled(&perf)->ids.len;
+    unsampled_add(&left, own, perf_unsampled(&perf));
     CHECK_INT(unsampled_check(&left, &perf, &targets, 1 * S), 0);
     have_burn(late, 200);
     CHECK_INT(unsampled_check(&left, &perf, &targets, 1 * S + 1), 0); /* once a second at most */

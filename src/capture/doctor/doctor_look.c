@@ -45,7 +45,7 @@ static void follow_it(struct doctor_facts *f, struct perf *perf)
     if (!perf_follow_process(perf, f->pid, &how, &f->followed)) {
         f->follow = f->followed.number != 0 ? f->followed.number : ESRCH;
     }
-    f->threads = (uint32_t)perf->followers.len;
+    f->threads = (uint32_t)perf_follower_count(perf);
 }
 
 static void try_rings(const struct settings *settings, struct doctor_facts *f)
@@ -61,7 +61,7 @@ static void try_rings(const struct settings *settings, struct doctor_facts *f)
         return;
     }
     f->ring_bytes = perf_ring_bytes(&perf);
-    f->ring_count = perf.ring_count;
+    f->ring_count = perf_ring_count(&perf);
     (void)perf_rings_are_short(&perf, &f->short_rings);
     if (f->exists) {
         follow_it(f, &perf);

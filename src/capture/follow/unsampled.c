@@ -108,7 +108,7 @@ static bool follow(struct session *s, struct target *target, uint64_t rate_ns)
     perf_enable(&s->perf);
     (void)targets_read_maps(&s->targets, target);
     if (err.kind == ERR_LIMIT) {
-        unsampled_add(&s->unsampled, target->pid, &s->perf.left);
+        unsampled_add(&s->unsampled, target->pid, perf_unsampled(&s->perf));
     }
     return true;
 }

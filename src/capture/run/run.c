@@ -183,7 +183,7 @@ void session_adopt(struct session *s, uint32_t pid, bool named)
         if (err.kind == ERR_LIMIT) {
             log_once(&s->log, LOG_WARNING, "%s. What they use is counted as lost", err.text);
             unseen_note(&s->unseen, UNSEEN_THREADS, err.text);
-            unsampled_add(&s->unsampled, pid, &s->perf.left);
+            unsampled_add(&s->unsampled, pid, perf_unsampled(&s->perf));
         }
     } else if (s->perf_on && err.kind == ERR_LIMIT) {
         session_leave_unfollowed(s, target);
