@@ -29,7 +29,7 @@ static enum scan_answer consider(void *context, const struct proc_stat *stat,
     if (stat_has_ended(stat)) {
         return SCAN_NEVER;
     }
-    if (s->window_start_ns != 0 && known->looks < LOOKED_LATER &&
+    if (s->window_start_ns != 0 && known->checks < LOOKED_LATER &&
         is_on_perf(targets_find(&s->targets, stat->ppid))) {
         return SCAN_LATER;
     }
