@@ -1,5 +1,5 @@
 /* Why a window lacks stacks: which sentences stand together, and which are news. */
-#include "capture/account/unseen.h"
+#include "capture/unseen.h"
 #include "test.h"
 
 #include <string.h>

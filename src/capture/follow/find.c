@@ -1,5 +1,9 @@
+/*
+ * The search for new processes (-a with perf), and what filters make of targets: evaluated by record, their samples
+ * dropped, their number told. selection.c holds the rules, scan.c the list of processes.
+ */
+#include "capture/follow/find.h"
 #include "base/time.h"
-#include "capture/run/run_private.h"
 #include "os/clock.h"
 #include "os/proc.h"
 #include "target/stat.h"
@@ -9,100 +13,97 @@
 enum {
     EXAMPLES_MAX = 5,
     EXAMPLES_BYTES = 1024,
-    LOOKED_LATER = 2, /* by the third look, 0.75 s after the first, what its start left in a ring was read */
+    LATER_SCANS = 2, /* by the third, 0.75 s after the first, what its start left in a ring was read */
 };
 
-/* ---- processes that begin ---- */
+struct find {
+    struct follow *follow;
+    struct scan scan;
+    uint64_t next_ns;  /* of the next search */
+    bool any_selected;
+};
 
-static bool is_on_perf(const struct target *target)
+struct find *find_new(struct follow *f)
 {
-    return target != NULL && !target->ended &&
-           (target->capture_mode == CAPTURE_PERF || target->capture_mode == CAPTURE_PERF_USER);
+    struct find *find = calloc(1, sizeof *find);
+    if (find != NULL) {
+        find->follow = f;
+        scan_init(&find->scan, &f->targets);
+    }
+    return find;
 }
+
+static void release(void *state)
+{
+    struct find *find = state;
+    scan_release(&find->scan);
+    free(find);
+}
+
+/* ---- processes that begin ---- */
 
 /* With a parent that is followed by perf a process is covered by inheritance, and only its record has not been
  * read; but not while everything is taken in for the first time, and when no record comes. */
 static enum scan_answer consider(void *context, const struct proc_stat *stat,
                                  struct scan_known *known)
 {
-    struct session *s = context;
+    struct find *find = context;
+    struct follow *f = find->follow;
     if (stat_has_ended(stat)) {
         return SCAN_NEVER;
     }
-    if (s->window_start_ns != 0 && known->checks < LOOKED_LATER &&
-        is_on_perf(targets_find(&s->targets, stat->ppid))) {
+    if (f->shared->window.start_ns != 0 && known->checks < LATER_SCANS &&
+        follow_is_on_perf(targets_find(&f->targets, stat->ppid))) {
         return SCAN_LATER;
     }
-    if (!selection_accepts(&s->selection, stat, known)) {
+    if (!selection_accepts(&f->selection, stat, known)) {
         return SCAN_LATER;
     }
-    session_adopt(s, stat->pid, false);
+    follow_adopt(f, stat->pid, false);
     return SCAN_TAKEN;
 }
 
-void session_find_processes(struct session *s, uint64_t now_ns)
+void find_first(struct find *find, uint64_t now_ns)
 {
-    if (s->settings->target != TARGET_ALL || !s->perf_on || now_ns < s->next_find_ns) {
-        return;
+    const struct shared *s = find->follow->shared;
+    if (s->settings->target == TARGET_ALL && s->perf_on && now_ns >= find->next_ns) {
+        find->next_ns = now_ns + FIND_MS * NS_PER_MS;
+        scan_round(&find->scan, now_ns, consider, find);
     }
-    s->next_find_ns = now_ns + SESSION_FIND_MS * NS_PER_MS;
-    scan_round(&s->scan, now_ns, consider, s);
 }
 
-/* Children stand earlier in the list than their parents when ids have begun again from the lowest. */
-static bool adopt_listed(struct session *s, const struct pid_list *pids, struct buf *text)
+static void search(void *state, uint64_t now_ns)
 {
-    bool any = false;
-    for (size_t i = 0; i < pids->ids.len; i++) {
-        uint32_t pid = pids->ids.at[i];
-        struct proc_stat stat;
-        if (pid != proc_own_pid() && targets_find(&s->targets, pid) == NULL &&
-            proc_read(pid, 0, "stat", text, NULL) && stat_parse(buf_slice(text), &stat, NULL) &&
-            !stat_has_ended(&stat) && targets_find(&s->targets, stat.ppid) != NULL) {
-            session_adopt(s, pid, false);
-            any = true;
-        }
-    }
-    return any;
+    find_first(state, now_ns);
 }
 
-void session_adopt_children(struct session *s)
-{
-    struct pid_list pids = {0};
-    struct buf text;
-    buf_init(&text, 64 * 1024);
-    while (proc_list_processes(&pids, NULL) && adopt_listed(s, &pids, &text)) {
-    }
-    vec_release(&pids.ids);
-    buf_release(&text);
-}
+/* ---- who is excluded ---- */
 
-/* ---- who is left out ---- */
-
-void session_judge(struct session *s, const struct record *record)
+void find_evaluate(struct find *find, const struct record *record)
 {
-    struct target *target = s->selection.active ? targets_find(&s->targets, record->pid) : NULL;
+    struct selection *selection = &find->follow->selection;
+    struct target *target = selection->active ? targets_find(&find->follow->targets, record->pid) : NULL;
     if (target == NULL) {
         return;
     }
-    if (record->kind == RECORD_FORK && !target->filter.evaluated) {
-        selection_evaluate(&s->selection, target, record->time_ns);
-    } else if (record->kind == RECORD_COMM && record->as.comm.exec) {
-        selection_evaluate(&s->selection, target, record->time_ns);
+    if ((record->kind == RECORD_FORK && !target->filter.evaluated) ||
+        (record->kind == RECORD_COMM && record->as.comm.exec)) {
+        selection_evaluate(selection, target, record->time_ns);
     } else if (record->kind == RECORD_MMAP && target->filter.exe_unknown && record->as.mmap.executable &&
                record->as.mmap.path.len > 0 && record->as.mmap.path.ptr[0] == '/') {
-        selection_evaluate_path(&s->selection, target, record->as.mmap.path, record->time_ns);
+        selection_evaluate_path(selection, target, record->as.mmap.path, record->time_ns);
     }
 }
 
-bool session_leaves_out(struct session *s, const struct record *sample)
+bool find_excludes(struct find *find, const struct record *sample)
 {
-    struct target *target = s->selection.active ? targets_get(&s->targets, sample->pid) : NULL;
+    struct selection *selection = &find->follow->selection;
+    struct target *target = selection->active ? targets_get(&find->follow->targets, sample->pid) : NULL;
     if (target == NULL) {
         return false;
     }
     if (!target->filter.evaluated) {
-        selection_evaluate(&s->selection, target, sample->time_ns);
+        selection_evaluate(selection, target, sample->time_ns);
     }
     if (!targets_is_excluded(target, sample->time_ns)) {
         target->filter.skipped = false;
@@ -115,37 +116,18 @@ bool session_leaves_out(struct session *s, const struct record *sample)
     return true;
 }
 
-bool session_is_excluded(struct session *s, const struct record *record)
+bool find_is_excluded(struct find *find, const struct record *record)
 {
     const struct target *target =
-        s->selection.active ? targets_find(&s->targets, record->pid) : NULL;
+        find->follow->selection.active ? targets_find(&find->follow->targets, record->pid) : NULL;
     return target != NULL && targets_is_excluded(target, record->time_ns);
 }
 
-/* ---- who goes on without events ---- */
+/* ---- nothing is selected ---- */
 
-/* The kernel takes its events away from a program that may not be read (a set-uid file) within its exec, and
- * says that it ended. Nothing is mapped at that moment: no process ends so by itself. */
-bool session_goes_on(struct session *s, const struct record *record)
+static bool any_selected_now(struct follow *f)
 {
-    struct target *target = targets_find(&s->targets, record->pid);
-    struct proc_stat stat;
-    if (target == NULL || target->ended || target->alive != 1 || !target->maps_read ||
-        target->maps.len > 0 || !proc_read(record->pid, 0, "stat", &s->selection.text, NULL) ||
-        !stat_parse(buf_slice(&s->selection.text), &stat, NULL) || stat_has_ended(&stat)) {
-        return false;
-    }
-    target->capture_mode = CAPTURE_PROC;
-    s->any_on_proc = true;
-    session_say_unreadable(s, target);
-    return true;
-}
-
-/* ---- nothing fits ---- */
-
-static bool any_fits(struct session *s)
-{
-    vec_each(&s->targets.all, slot)
+    vec_each(&f->targets.all, slot)
     {
         if (!(*slot)->filter.skipped) {
             return true;
@@ -154,21 +136,25 @@ static bool any_fits(struct session *s)
     return false;
 }
 
-static size_t describe_some(struct session *s, struct buf *out)
+static bool is_worth_showing(struct follow *f, uint32_t pid)
+{
+    struct proc_stat stat;
+    return pid != proc_own_pid() && proc_read(pid, 0, "stat", &f->selection.text, NULL) &&
+           stat_parse(buf_slice(&f->selection.text), &stat, NULL) && !stat_is_kernel_thread(&stat) &&
+           !stat_has_ended(&stat);
+}
+
+static size_t describe_some(struct follow *f, struct buf *out)
 {
     struct pid_list pids = {0};
     size_t visible = 0, shown = 0;
     if (proc_list_processes(&pids, NULL)) {
         vec_each(&pids.ids, pid)
         {
-            struct proc_stat stat;
-            bool good = *pid != proc_own_pid() &&
-                        proc_read(*pid, 0, "stat", &s->selection.text, NULL) &&
-                        stat_parse(buf_slice(&s->selection.text), &stat, NULL) &&
-                        !stat_is_kernel_thread(&stat) && !stat_has_ended(&stat);
+            bool good = is_worth_showing(f, *pid);
             if (good && shown < EXAMPLES_MAX) {
                 buf_text(out, shown++ == 0 ? "" : ", ");
-                selection_describe(&s->selection, *pid, out);
+                selection_describe(&f->selection, *pid, out);
             }
             visible += good;
         }
@@ -178,45 +164,61 @@ static size_t describe_some(struct session *s, struct buf *out)
     return visible;
 }
 
-void session_say_unfit(struct session *s)
+void find_report_none(struct find *find)
 {
-    if (s->settings->target != TARGET_ALL || !s->selection.active) {
+    struct follow *f = find->follow;
+    if (f->shared->settings->target != TARGET_ALL || !f->selection.active) {
         return;
     }
-    if (any_fits(s)) {
-        s->any_fitted = true;
+    if (any_selected_now(f)) {
+        find->any_selected = true;
         return;
     }
     struct buf filters, examples;
     buf_init(&filters, EXAMPLES_BYTES);
     buf_init(&examples, EXAMPLES_BYTES);
-    selection_describe_filters(&s->selection, &filters);
-    size_t visible = describe_some(s, &examples);
-    log_once(&s->log, LOG_WARNING, "no process fits %s; %zu are visible: %s", buf_cstr(&filters),
+    selection_describe_filters(&f->selection, &filters);
+    size_t visible = describe_some(f, &examples);
+    log_once(&f->shared->log, LOG_WARNING, "no process fits %s; %zu are visible: %s", buf_cstr(&filters),
              visible, buf_cstr(&examples));
     buf_release(&filters);
     buf_release(&examples);
 }
 
+bool find_any_selected(const struct find *find)
+{
+    const struct follow *f = find->follow;
+    return !f->selection.active || f->shared->settings->target != TARGET_ALL || find->any_selected;
+}
+
 /* ---- windows ---- */
 
-void session_close_choice(struct session *s)
+static void window_end(void *state)
 {
-    if (s->selection.active) {
-        targets_recall(&s->targets);
-        selection_close_window(&s->targets, clock_mono_ns());
-        session_say_unfit(s);
-        s->profile->meta.excluded = selection_excluded(&s->targets) + scan_excluded(&s->scan) +
-                                    scan_excluded(&s->accounting.scan) + s->accounting.ended_excluded;
-        s->accounting.ended_excluded = 0;
-        scan_end_window(&s->scan);
-        scan_end_window(&s->accounting.scan);
+    struct find *find = state;
+    struct follow *f = find->follow;
+    if (f->selection.active) {
+        targets_recall(&f->targets);
+        selection_close_window(&f->targets, clock_mono_ns());
+        find_report_none(find);
+        f->shared->window.profile->meta.excluded = selection_excluded(&f->targets) + scan_excluded(&find->scan);
+        scan_end_window(&find->scan);
     }
 }
 
-void session_begin_choice(struct session *s)
+static void window_begin(void *state)
 {
-    if (s->selection.active) {
-        selection_begin_window(&s->targets, clock_mono_ns());
+    struct find *find = state;
+    if (find->follow->selection.active) {
+        selection_begin_window(&find->follow->targets, clock_mono_ns());
     }
 }
+
+const struct concern find_concern = {
+    .name = "find",
+    .while_suspended = true,
+    .round = search,
+    .window_begin = window_begin,
+    .window_end = window_end,
+    .release = release,
+};

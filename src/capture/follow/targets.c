@@ -168,6 +168,12 @@ static bool has_left(struct targets *t, const struct target_thread *thread)
     return polled && thread->window != t->window && !proc_thread_exists(thread->pid, thread->tid);
 }
 
+void targets_set_mode(struct targets *t, struct target *target, enum capture_mode mode)
+{
+    target->capture_mode = (uint8_t)mode;
+    t->any_on_proc = t->any_on_proc || mode == CAPTURE_PROC;
+}
+
 void targets_end_window(struct targets *t)
 {
     targets_set_aside(t);

@@ -174,10 +174,14 @@ struct targets {
     uint32_t stack_bytes;    /* of a process that is new here */
     uint64_t min_duration_ns; /* what a target starts is excluded while it is younger than this */
     bool container_names;
+    bool any_on_proc;        /* some target has been in CAPTURE_PROC so far */
 };
 
 void targets_init(struct targets *t, struct images *images, bool container_names);
 void targets_release(struct targets *t);
+
+/* The one place where a target's capture mode changes. */
+void targets_set_mode(struct targets *t, struct target *target, enum capture_mode mode);
 
 /* Drops what ended and makes all cached profile ids invalid. */
 void targets_end_window(struct targets *t);

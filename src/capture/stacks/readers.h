@@ -23,7 +23,7 @@
 #include "capture/log.h"
 #include "capture/settings.h"
 #include "capture/follow/targets.h"
-#include "capture/account/unseen.h"
+#include "capture/unseen.h"
 
 struct readers_binary { /* what an image is to the runtimes */
     uint64_t image;               /* that was asked about; IMAGE_NONE: none was */

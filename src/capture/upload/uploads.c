@@ -1,8 +1,6 @@
+#include "capture/upload/uploads.h"
 #include "base/time.h"
-#include "capture/run/run_private.h"
 #include "os/clock.h"
-
-#include <stdio.h>
 
 enum {
     GRACE_MS = 5000,
@@ -10,44 +8,37 @@ enum {
     LEAST_MS = 500,
 };
 
-void session_begin_uploads(struct session *s)
+bool uploads_begin(struct uploads *u)
 {
+    struct shared *s = u->shared;
     struct err err = {0};
     if (!s->settings->upload.wanted) {
-        return;
+        return true;
     }
-    s->uploader = uploader_start(s->settings, &s->log, &err);
-    if (s->uploader != NULL) {
-        uploader_limit(s->uploader, s->memory_bytes);
-    }
-    publisher_upload(s->publisher, s->uploader, s->profile);
-    if (s->uploader == NULL) {
+    u->uploader = uploader_start(s->settings, &s->log, &err);
+    if (u->uploader == NULL) {
         log_say(&s->log, LOG_WARNING, "%s; windows are written to files instead", err.text);
+        return false;
     }
+    uploader_limit(u->uploader, s->memory_bytes);
+    return true;
 }
 
-void session_end_uploads(struct session *s)
+void uploads_end(struct uploads *u, uint64_t finish_ns)
 {
     uint64_t grace_ms = GRACE_MS;
-    if (s->uploader == NULL) {
+    if (u->uploader == NULL) {
         return;
     }
-    if (s->has_init) {
-        uint64_t passed_ms = (clock_mono_ns() - s->finish_ns) / NS_PER_MS;
+    if (u->shared->has_init) {
+        uint64_t passed_ms = (clock_mono_ns() - finish_ns) / NS_PER_MS;
         grace_ms = passed_ms + LEAST_MS < INIT_GRACE_MS ? INIT_GRACE_MS - passed_ms : LEAST_MS;
     }
-    (void)uploader_stop(s->uploader, grace_ms * NS_PER_MS);
-    s->uploader = NULL;
+    (void)uploader_stop(u->uploader, grace_ms * NS_PER_MS);
+    u->uploader = NULL;
 }
 
-void session_destination(const struct session *s, char *out, size_t out_bytes)
+uint64_t uploads_cpu_ns(const struct uploads *u)
 {
-    const struct settings *settings = s->settings;
-    char names[64] = "";
-    if (s->uploader != NULL) {
-        uploader_describe(s->uploader, names, sizeof names);
-    }
-    bool writes = settings->formats != 0 || s->uploader == NULL;
-    snprintf(out, out_bytes, "%s%s%s", names, writes && names[0] != '\0' ? " and " : "",
-             writes ? publisher_dir(s->publisher) : "");
+    return u->uploader != NULL ? uploader_cpu_ns(u->uploader) : 0;
 }

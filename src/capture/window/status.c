@@ -60,7 +60,7 @@ static bool add_share(struct buf *out, size_t columns, const char *name, uint64_
     return add_part(out, columns, part);
 }
 
-void status_line(const struct profile_totals *sum, uint64_t elapsed_ns, size_t columns,
+void status_text(const struct profile_totals *sum, uint64_t elapsed_ns, size_t columns,
                  struct buf *out)
 {
     struct summary_share shares[FRAME_KIND_COUNT];

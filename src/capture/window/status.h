@@ -14,7 +14,7 @@
 
 /* What was seen so far, after `elapsed_ns` of the window, in less than `columns`: what does not fit is left
  * out, the last parts first. ASCII; nothing in it is foreign. */
-void status_line(const struct profile_totals *sum, uint64_t elapsed_ns, size_t columns,
+void status_text(const struct profile_totals *sum, uint64_t elapsed_ns, size_t columns,
                  struct buf *out);
 
 /* How long the next one waits: a second, more where counting takes longer. */

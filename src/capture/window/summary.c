@@ -1,6 +1,6 @@
 #include "capture/window/summary.h"
 #include "base/time.h"
-#include "capture/account/unseen.h"
+#include "capture/unseen.h"
 
 #include <stdio.h>
 

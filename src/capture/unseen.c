@@ -1,4 +1,4 @@
-#include "capture/account/unseen.h"
+#include "capture/unseen.h"
 #include "base/time.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-#include "capture/capture.h"
+#include "capture/run/capture.h"
 #include "base/nearest.h"
 #include "capture/run/run.h"
 #include "os/console.h"
@@ -12,7 +12,7 @@ enum { STDERR_FD = 2, EXIT_NO_PROFILE = 1 };
 
 static int profile_command(void *context, struct launch_target *target)
 {
-    return session_command(context, target);
+    return run_command(context, target);
 }
 
 struct neighbours {
@@ -64,7 +64,7 @@ static void say_unstartable(const struct settings *settings, int status, const s
 int capture_run(const struct settings *settings)
 {
     if (settings->target != TARGET_COMMAND) {
-        return session_attach(settings);
+        return run_attach(settings);
     }
     union {
         const struct settings *settings;
