@@ -43,7 +43,7 @@ struct shared {
     struct recorder *recorder;   /* null: the run is not recorded */
     struct perf_access access;
     bool perf_on;
-    struct perf perf;
+    struct perf *perf;           /* not opened while perf_on is false */
     struct record_format format; /* of its records */
     uint32_t command_pid;        /* 0: attached */
     bool has_init;               /* a parent waits for the last window */

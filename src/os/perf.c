@@ -99,6 +99,15 @@ static bool any_open(const struct perf *p)
     return perf_rings_bytes(p->rings, p->ring_count) > 0;
 }
 
+struct perf *perf_new(struct err *err)
+{
+    struct perf *p = calloc(1, sizeof *p);
+    if (p == NULL) {
+        (void)err_set(err, ERR_MEMORY, 0, "no memory for perf events");
+    }
+    return p;
+}
+
 bool perf_open(struct perf *p, const struct perf_sampling *sampling, struct err *err)
 {
     *p = (struct perf){.sampling = *sampling};
@@ -129,6 +138,14 @@ void perf_close(struct perf *p)
     perf_close_extra(p);
     perf_close_bursts(p);
     *p = (struct perf){0};
+}
+
+void perf_free(struct perf *p)
+{
+    if (p != NULL) {
+        perf_close(p);
+        free(p);
+    }
 }
 
 /* Whose end is an event to wake for: the only one's, or the launched command's, also when each of its threads has

@@ -28,8 +28,8 @@
  *
  * Two events at once. A thread inherits what its starter has, and whether that was before or after the
  * starter was followed cannot be seen: a thread found by listing again may be followed although it has
- * inherited an event already, and has twice as many samples. Each sample tells its event's id, so that this is
- * seen then (perf_follower_of). Of the two the one that was followed later is to end: what has inherited its
+ * inherited an event already, and has twice as many samples. Each sample has its event's id, by which this is
+ * found (perf_follower_of). Of the two the one that was followed later is to end: what has inherited its
  * events has the other's as well, because it descends from the same thread.
  *
  * Stacks. With stack_bytes 0 the kernel follows the user's frame pointers (a call chain); otherwise a
@@ -91,25 +91,6 @@ struct perf_access {
 /* Opens events on ourselves and closes them again: attempts, does not deduce. */
 void perf_probe(struct perf_access *out);
 
-struct perf_ring;
-
-struct perf_follower {
-    uint32_t pid, tid;
-    int *fds; /* one per CPU, -1 where that CPU has none */
-    int end_fd; /* tells its end, when caught; else -1: the others do */
-    struct perf_extra_fds *extra; /* null: it has none (perf_extra.c) */
-    bool enabled;
-    bool idle;          /* it and what it started hardly ran between the last two marks */
-    uint64_t marked_ns; /* its count, then */
-    uint64_t recent_ns; /* what it counted between the last two marks */
-    uint32_t marks;     /* so far */
-    uint64_t told_ns;   /* its count, as perf_each_count told it last */
-    bool retired; /* to be replaced by others that are not enabled yet */
-    bool doubles; /* all its samples are another's as well */
-    uint64_t first_id, last_id; /* of its events: what lies between is its own, too */
-    uint32_t frequency_hz; /* that it samples at, for its life */
-};
-
 struct perf_sampling {
     uint32_t frequency_hz; /* of events that are made from now on; 0: they count, and take no sample */
     bool kernel;          /* kernel code, too */
@@ -120,41 +101,21 @@ struct perf_sampling {
     bool extra;           /* perf_open_extra follows: the first rings leave room for its own */
 };
 
-struct perf_count {
-    uint32_t pid;
-    uint64_t count_ns;
-};
-
 enum {
     PERF_BURST_PERIOD_NS = 101000, /* no divisor of a kernel's tick, nor of an usual period */
     PERF_BURST_THREADS_MAX = 64,   /* of a process, when it is taken in */
-};
-
-struct perf_burst {
-    uint32_t pid;
-    bool caught; /* whose rings its samples go to */
-    VEC(int) fds;
 };
 
 enum { PERF_WAIT_FDS = 2 }; /* that perf_wait waits for besides */
 
 enum { PERF_STACK_MAX = 63 * 1024 }; /* a record with registers and chain has at most 64 KiB */
 
-struct perf {
-    struct perf_sampling sampling;
-    struct perf_ring *rings;
-    struct perf_ring *caught; /* null until perf_open_caught */
-    unsigned ring_count;      /* of each set, one per CPU */
-    int fd_limit; /* events have lower numbers: some are left for images and output files */
-    VEC(struct perf_follower) followers; /* by their ids */
-    uint32_t awaited_pid; /* of several followed, the process whose end perf_wait tells; 0: none */
-    unsigned char *scratch;
-    struct perf_extras *extra; /* null until perf_open_extra */
-    VEC(struct perf_burst) bursts;
-    uint64_t ended_count_ns; /* final counter values of reaped followers */
-    VEC(struct perf_count) ended; /* their parts since perf_each_count */
-    struct pid_list unsampled; /* threads that the last perf_follow_process had no descriptors for */
-};
+struct perf;
+
+/* One that nothing is sampled with until perf_open, and after perf_close: it has no rings and no followers, and
+ * perf_wait waits for the extra descriptors alone. Null when memory ends. perf_free closes it; null is nothing. */
+struct perf *perf_new(struct err *err);
+void perf_free(struct perf *p);
 
 bool perf_open(struct perf *p, const struct perf_sampling *sampling, struct err *err);
 void perf_close(struct perf *p);
@@ -188,7 +149,7 @@ struct perf_cpus {
     unsigned new_count;    /* are on-line, and have none … */
     unsigned without_ring; /* … the first of them */
 };
-void perf_look_at_cpus(const struct perf *p, struct perf_cpus *out);
+void perf_check_cpus(const struct perf *p, struct perf_cpus *out);
 
 /* A process whose events have another frequency than those that are made now; 0: there is none. */
 uint32_t perf_outdated(const struct perf *p);
@@ -208,14 +169,18 @@ size_t perf_follower_count(const struct perf *p);
 /* Whether a process has followers of its own; children of a followed one have none. */
 bool perf_is_followed(const struct perf *p, uint32_t pid);
 
-/* The follower that an event's id belongs to (PERF_SAMPLE_IDENTIFIER in what it, or what inherited from it,
- * writes); null: it has been ended. Valid until the next call that follows or ends one. */
-struct perf_follower *perf_follower_of(struct perf *p, uint64_t id);
+/* The follower that an event's id belongs to (PERF_SAMPLE_IDENTIFIER in what it, or what inherited from it, writes), by
+ * the first id of its own events: of two followers the one that was followed later has the larger one. 0: it has been
+ * ended. `duplicate`: perf_set_duplicate was called for it. */
+uint64_t perf_follower_of(const struct perf *p, uint64_t event, bool *duplicate);
 
-/* Stops those marked `doubles`: what they have written is still in the rings. Then perf_end_doubles ends
- * them, and their counts are nobody's. */
-void perf_stop_doubles(struct perf *p);
-void perf_end_doubles(struct perf *p);
+/* All samples of this follower are another's as well. */
+void perf_set_duplicate(struct perf *p, uint64_t follower);
+
+/* Stops the duplicates: what they have written is still in the rings. Then perf_end_duplicates ends them, and their
+ * counts are nobody's. */
+void perf_stop_duplicates(struct perf *p);
+void perf_end_duplicates(struct perf *p);
 
 /* The followers of a process (0: of all) are to be replaced. */
 void perf_retire(struct perf *p, uint32_t pid);

@@ -426,10 +426,10 @@ void perf_mark(struct perf *p, uint32_t pid, uint64_t idle_ns)
 /* Leaves its place empty: remove_ended comes after the last one. */
 static void end_follower(struct perf *p, struct perf_follower *f)
 {
-    uint64_t count_ns = f->doubles ? f->told_ns : follower_count_ns(p, f);
-    struct perf_count *ended = count_ns > f->told_ns ? vec_push(&p->ended) : NULL;
+    uint64_t count_ns = f->duplicate ? f->reported_ns : follower_count_ns(p, f);
+    struct perf_count *ended = count_ns > f->reported_ns ? vec_push(&p->ended) : NULL;
     if (ended != NULL) {
-        *ended = (struct perf_count){f->pid, count_ns - f->told_ns};
+        *ended = (struct perf_count){f->pid, count_ns - f->reported_ns};
     }
     p->ended_count_ns += count_ns;
     perf_close_follower(p, f);
@@ -504,7 +504,7 @@ void perf_give_up(struct perf *p, uint32_t pid)
     remove_ended(p);
 }
 
-struct perf_follower *perf_follower_of(struct perf *p, uint64_t id)
+static struct perf_follower *find(const struct perf *p, uint64_t id)
 {
     size_t from = 0, to = p->followers.len;
     while (from < to) {
@@ -517,6 +517,21 @@ struct perf_follower *perf_follower_of(struct perf *p, uint64_t id)
     }
     bool found = from < p->followers.len && p->followers.at[from].first_id <= id;
     return found ? &p->followers.at[from] : NULL;
+}
+
+uint64_t perf_follower_of(const struct perf *p, uint64_t event, bool *duplicate)
+{
+    const struct perf_follower *f = find(p, event);
+    *duplicate = f != NULL && f->duplicate;
+    return f == NULL ? 0 : f->first_id;
+}
+
+void perf_set_duplicate(struct perf *p, uint64_t follower)
+{
+    struct perf_follower *f = find(p, follower);
+    if (f != NULL) {
+        f->duplicate = true;
+    }
 }
 
 void perf_retire(struct perf *p, uint32_t pid)
@@ -559,21 +574,21 @@ void perf_replace(struct perf *p, bool keep)
     remove_ended(p);
 }
 
-void perf_stop_doubles(struct perf *p)
+void perf_stop_duplicates(struct perf *p)
 {
     vec_each(&p->followers, f)
     {
-        if (f->doubles) {
+        if (f->duplicate) {
             disable(p, f);
         }
     }
 }
 
-void perf_end_doubles(struct perf *p)
+void perf_end_duplicates(struct perf *p)
 {
     vec_each(&p->followers, f)
     {
-        if (f->doubles) {
+        if (f->duplicate) {
             end_follower(p, f);
         }
     }
@@ -601,9 +616,9 @@ void perf_each_count(struct perf *p,
     vec_each(&p->followers, f)
     {
         uint64_t count_ns = follower_count_ns(p, f);
-        if (count_ns > f->told_ns) {
-            each(context, f->pid, count_ns - f->told_ns);
-            f->told_ns = count_ns;
+        if (count_ns > f->reported_ns) {
+            each(context, f->pid, count_ns - f->reported_ns);
+            f->reported_ns = count_ns;
         }
     }
 }

@@ -50,23 +50,22 @@ static void follow_it(struct doctor_facts *f, struct perf *perf)
 
 static void try_rings(const struct settings *settings, struct doctor_facts *f)
 {
-    struct perf perf;
+    struct perf *perf = perf_new(&f->rings);
     const struct perf_sampling sampling = {
         .frequency_hz = settings->frequency_hz,
         .kernel = f->perf.kernel,
         .stack_bytes = STACK_BYTES,
         .registers = unwind_perf_mask(),
     };
-    if (!perf_open(&perf, &sampling, &f->rings)) {
-        return;
+    if (perf != NULL && perf_open(perf, &sampling, &f->rings)) {
+        f->ring_bytes = perf_ring_bytes(perf);
+        f->ring_count = perf_ring_count(perf);
+        (void)perf_rings_are_short(perf, &f->short_rings);
+        if (f->exists) {
+            follow_it(f, perf);
+        }
     }
-    f->ring_bytes = perf_ring_bytes(&perf);
-    f->ring_count = perf_ring_count(&perf);
-    (void)perf_rings_are_short(&perf, &f->short_rings);
-    if (f->exists) {
-        follow_it(f, &perf);
-    }
-    perf_close(&perf);
+    perf_free(perf);
 }
 
 static void try_perf(const struct settings *settings, struct doctor_facts *f)
