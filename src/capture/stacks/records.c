@@ -238,7 +238,7 @@ static uint64_t take_rings(struct records *r, bool all)
 {
     uint64_t taken_ns = UINT64_MAX;
     struct catch *catch = catching_catchers(r->path.catching);
-    perf_drain(&r->shared->perf, on_ring_record, r);
+    perf_drain(r->shared->perf, on_ring_record, r);
     extra_records_drain(r->path.extra);
     if (catch != NULL && all) {
         catch_flush(catch, FLUSH_MOST_MS * NS_PER_MS);

@@ -151,8 +151,8 @@ void stacks_add(struct stacks *s, struct profile *p, const struct record *sample
     s->samples++;
 }
 
-/* What decides how much of a stack the clock's samples copy is told by them alone: another event's copies
- * may be smaller, and its stacks of another kind. */
+/* How much of a stack is copied is decided by the clock's samples alone: another event's copies may be smaller, and its
+ * stacks of another kind. */
 uint32_t stacks_node_of_event(struct stacks *s, struct profile *p, const struct record *sample,
                               uint32_t *thread)
 {

@@ -59,7 +59,7 @@ void stacks_release(struct stacks *s);
 void stacks_add(struct stacks *s, struct profile *p, const struct record *sample,
                 const struct caught *caught);
 
-/* The node and thread of a sample of another event than CPU time, which the books and counts of stacks leave
+/* The node and thread of a sample of another event than CPU time, which accounting and counts of stacks leave
  * out. Its stack is native, of interpreters as well. 0: no room. */
 uint32_t stacks_node_of_event(struct stacks *s, struct profile *p, const struct record *sample,
                               uint32_t *thread);
