@@ -582,14 +582,16 @@ void stacks_add_settled(struct stacks *s, struct profile *p, uint32_t pid, uint3
     }
 }
 
-bool stacks_add_tick(struct stacks *s, struct profile *p, const struct caught *caught)
+/* Without a native half only the time is known of a stack that was not read whole. */
+static void account_unread(struct stacks *s, struct profile *p, struct target *target, const struct caught *caught)
 {
-    struct target *target = targets_find(s->targets, caught->pid);
-    struct reader *reader = target == NULL ? NULL : reader_of(s, target, caught);
-    if (reader == NULL) {
-        stacks_add_settled(s, p, caught->pid, caught->tid, caught->weight_ns);
-        return false;
-    }
+    enum account account = caught->end == RUNTIME_TORN ? ACCOUNT_PARTIAL : ACCOUNT_UNREADABLE;
+    profile_account(p, targets_thread_id(s->targets, p, target, caught->tid), account, caught->weight_ns);
+}
+
+static void add_read(struct stacks *s, struct profile *p, struct target *target, struct reader *reader,
+                     const struct caught *caught)
+{
     uint32_t node = 0;
     s->scratch->native_count = 0;
     const struct halves none = {0};
@@ -598,6 +600,21 @@ bool stacks_add_tick(struct stacks *s, struct profile *p, const struct caught *c
     uint32_t thread = targets_thread_id(s->targets, p, target, caught->tid);
     profile_add(p, labels_thread(p, thread, caught), fits ? node : 0, caught->weight_ns, 1);
     (void)profile_need(p, needed);
+}
+
+bool stacks_add_tick(struct stacks *s, struct profile *p, const struct caught *caught)
+{
+    struct target *target = targets_find(s->targets, caught->pid);
+    struct reader *reader = target == NULL ? NULL : reader_of(s, target, caught);
+    if (reader == NULL) {
+        stacks_add_settled(s, p, caught->pid, caught->tid, caught->weight_ns);
+        return false;
+    }
+    if (caught->end == RUNTIME_COMPLETE) {
+        add_read(s, p, target, reader, caught);
+    } else {
+        account_unread(s, p, target, caught);
+    }
     target->sampled_ns += caught->weight_ns;
     s->samples++;
     return true;
