@@ -110,11 +110,11 @@ $(fuzz_programs:=.run): $(FUZZ_OUT)/%_fuzz.run: $(FUZZ_OUT)/%_fuzz
 		$(FUZZ_OUT)/found/$* $(wildcard tests/fuzz/$*) >$(FUZZ_OUT)/$*.log 2>&1 && \
 		echo '  FUZZED  $* for $(FUZZ_SECONDS) s' || { tail -n 60 $(FUZZ_OUT)/$*.log; exit 1; }
 
+# The product first: it unpacks what all tool chains compile. Then these beside each other, in any order.
 test:
 	@sh build/setup.sh build test
-	+@$(MAKE) product linked unit unit-aarch64 fuzz
-	+@$(MAKE) product-aarch64
-	+@$(MAKE) fuzz-run
+	+@$(MAKE) product linked
+	+@$(MAKE) unit unit-aarch64 product-aarch64 fuzz-run
 	@ARCH=$(ARCH) tests/run
 
 # Beside real servers, which whoever asks for them has built: tests/live/real_*.py tell how. One that is not given skips.

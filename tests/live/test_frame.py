@@ -11,18 +11,36 @@ HEAD = "import pytest\n"
 MEASURES, EXACT = "@pytest.mark.measures\n", "@pytest.mark.exact\n"
 
 
+def run_part(repository, folder, part, path):
+    """(how pytest ended, the tests that it lists for a second try)"""
+    cache = folder / f"cache.{part}"
+    done = subprocess.run([sys.executable, "-m", "pytest", "-p", "conftest", "--part", part, "-o", f"cache_dir={cache}", path],
+                          cwd=folder, env={**os.environ, "PYTHONPATH": str(repository / "tests")}, stdout=subprocess.PIPE, text=True)
+    listed = cache / "again"
+    return done, [line.partition("::")[2] for line in listed.read_text().splitlines()] if listed.exists() else []
+
+
 @pytest.fixture
 def again(repository, tmp_path):
     """again(text of a test module) -> the tests that are listed for a second try."""
     def run(text):
-        module, cache = tmp_path / "test_made.py", tmp_path / "cache"
+        module = tmp_path / "test_made.py"
         module.write_text(HEAD + text)
-        done = subprocess.run([sys.executable, "-m", "pytest", "-p", "conftest", "--part", "rest", "-o", f"cache_dir={cache}", module],
-                              cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(repository / "tests")}, stdout=subprocess.PIPE, text=True)
+        done, again = run_part(repository, tmp_path, "rest", module)
         assert done.returncode == 1, done.stdout
-        listed = cache / "again"
-        return [line.partition("::")[2] for line in listed.read_text().splitlines()] if listed.exists() else []
+        return again
     return run
+
+
+@pytest.mark.parametrize("end, part", [("TESTS(", "plain"), ("TESTS_THAT_MEASURE(", "rest")])
+def test_a_c_program_says_that_it_measures(repository, tmp_path, end, part):
+    """The program is not built, which is a failed test of its part: of no other, and tried again where it measures."""
+    (tmp_path / "unit").mkdir()
+    (tmp_path / "unit/made_test.c").write_text(f"\n{end})\n")
+    for name in ("guests", "plain", "easy", "rest"):
+        done, again = run_part(repository, tmp_path, name, tmp_path / "unit")
+        assert ("made_test is missing" in done.stdout) == (name == part), done.stdout
+        assert ("is built" in again) == (name == part == "rest"), done.stdout
 
 
 def test_a_failed_measurement_is_tried_once_more(again):
@@ -59,12 +77,6 @@ def compiled(repository, out, folder, text):
 
 def results(program, *options):
     return subprocess.run([program, *options], stdout=subprocess.PIPE, text=True).stdout.splitlines()
-
-
-@pytest.mark.parametrize("macro, mark", [("TESTS", ""), ("TESTS_THAT_MEASURE", "\tmeasures")])
-def test_a_c_program_lists_its_tests_with_their_mark(repository, out, tmp_path, macro, mark):
-    text = f'#include "test.h"\nstatic void a(void)\n{{\n    CHECK(true);\n}}\n{macro}({{"a promise", a}})\n'
-    assert results(compiled(repository, out, tmp_path, text), "--list") == ["a promise" + mark]
 
 
 def test_the_unit_test_of_the_readme_runs_and_can_fail(repository, out, tmp_path):
