@@ -407,14 +407,14 @@ static void walks_in_vain(void)
 }
 
 TESTS_THAT_MEASURE({"a runtime is found, walked and named, with one row", found_and_named},
-                    {"a file is asked about once, a process for itself", asked_once_per_file},
-                    {"a runtime that is switched off is not looked for", switched_off},
-                    {"a process that is starting is looked at again soon", starting},
-                    {"deep stacks are read before the runtime is there, and do not hide it", starting_deep},
-                    {"a start that takes long is looked at by its own length", starting_slowly},
-                    {"an unknown version is said once and looked at rarely", unknown_version},
-                    {"an exec ends a reader, which lives until it is swept", other_program},
-                    {"a reader outlives its process for its last samples", ended},
-                    {"the profile names the runtime of a process", told_in_the_profile},
-                    {"a runtime that cannot be read is told with its process, as long as it is there", refusals_are_told},
-                    {"walks that all fail make the process be attached to anew", walks_in_vain})
+      {"a file is asked about once, a process for itself", asked_once_per_file},
+      {"a runtime that is switched off is not looked for", switched_off},
+      {"a process that is starting is looked at again soon", starting},
+      {"deep stacks are read before the runtime is there, and do not hide it", starting_deep},
+      {"a start that takes long is looked at by its own length", starting_slowly},
+      {"an unknown version is said once and looked at rarely", unknown_version},
+      {"an exec ends a reader, which lives until it is swept", other_program},
+      {"a reader outlives its process for its last samples", ended},
+      {"the profile names the runtime of a process", told_in_the_profile},
+      {"a runtime that cannot be read is told with its process, as long as it is there", refusals_are_told},
+      {"walks that all fail make the process be attached to anew", walks_in_vain})
