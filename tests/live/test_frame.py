@@ -63,6 +63,72 @@ def test_no_other_failure_has_a_second_try(again, text):
     assert again(text) == []
 
 
+# ---- The sum of all parts
+
+PYTEST = """#!/bin/sh
+# In the place of pytest: prints what is planned for a part, and leaves the list of what may be tried again.
+while [ $# -gt 0 ]; do
+    case $1 in
+    --part) part=$2 ;;
+    cache_dir=*) cache=${1#cache_dir=} ;;
+    --lf) again=.again ;;
+    esac
+    shift
+done
+plan=PLANS/$part$again
+if [ -e "$plan.list" ]; then mkdir -p "$cache" && cp "$plan.list" "$cache/again"; fi
+[ -e "$plan" ] || { echo "5 passed, 0 failed, 1 skipped"; exit 0; }
+cat "$plan"
+! grep -q FAILED "$plan" && grep -q passed "$plan"
+"""
+
+
+@pytest.fixture
+def run_all(repository, tmp_path):
+    """run_all({part: text, ...}) -> (status, what tests/run prints) when pytest prints these texts; others pass."""
+    def run(plans):
+        (tmp_path / "tests").mkdir()
+        pytest_here = tmp_path / "pytest"
+        pytest_here.write_text(PYTEST.replace("PLANS", str(tmp_path)))
+        pytest_here.chmod(0o755)
+        script = (repository / "tests/run").read_text().replace("/usr/bin/python3", str(pytest_here))
+        (tmp_path / "tests/run").write_text(script)
+        for name, text in plans.items():
+            (tmp_path / name).write_text(text)
+        done = subprocess.run(["sh", tmp_path / "tests/run"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        return done.returncode, done.stdout.splitlines()
+    return run
+
+
+FAILED = "FAILED tests/live/test_x.py::test_x\n4 passed, 1 failed, 1 skipped\n"
+
+
+def test_all_parts_are_added_up(run_all):
+    status, lines = run_all({})
+    assert status == 0 and lines[-1] == "20 passed, 0 failed, 4 skipped"
+
+
+def test_a_part_that_fails_is_the_end_of_it(run_all):
+    status, lines = run_all({"easy": FAILED})
+    assert status != 0 and lines[-2:] == ["FAILED tests/live/test_x.py::test_x", "19 passed, 1 failed, 4 skipped"]
+
+
+def test_what_may_be_tried_again_is_and_counts_once(run_all):
+    status, lines = run_all({"plain": FAILED, "plain.list": "test_x\n", "plain.again": "1 passed, 0 failed, 0 skipped\n"})
+    assert status == 0 and lines[-1] == "20 passed, 0 failed, 4 skipped" and "once more, alone:" in lines
+
+
+def test_what_fails_twice_fails_once(run_all):
+    again = FAILED.replace("4 passed, 1 failed, 1", "0 passed, 1 failed, 0")
+    status, lines = run_all({"rest": FAILED, "rest.list": "test_x\n", "rest.again": again})
+    assert status != 0 and lines[-1] == "19 passed, 1 failed, 4 skipped"
+
+
+def test_a_part_that_breaks_off_is_a_failure(run_all):
+    status, lines = run_all({"guests": "Traceback\n"})
+    assert status != 0 and lines[-1] == "15 passed, 1 failed, 3 skipped"
+
+
 # ---- C programs
 
 def compiled(repository, out, folder, text):
