@@ -129,6 +129,16 @@ def test_a_part_that_breaks_off_is_a_failure(run_all):
     assert status != 0 and lines[-1] == "15 passed, 1 failed, 3 skipped"
 
 
+def test_each_part_is_looked_for_where_its_files_are(repository):
+    conftest, script = ((repository / "tests" / name).read_text() for name in ("conftest.py", "run"))
+    for part in ("GUESTS", "EASY", "PLAIN"):
+        names = re.findall(r'"(test_\w+\.py)"', re.search(rf"^{part} = \((.*?)\)$", conftest, re.S | re.M)[1])
+        folders = re.search(rf"^tests {part.lower()} \w+ ([^>&\n]*)", script, re.M)[1].split()
+        assert len(names) > 3
+        for name in names:
+            assert any((repository / folder / name).exists() for folder in folders), (part, name)
+
+
 # ---- C programs
 
 def compiled(repository, out, folder, text):
