@@ -100,7 +100,7 @@ def may_be_tried_again(item):
 def pytest_sessionfinish(session, exitstatus):
     """Leaves the file `again` in the cache's folder when the failed tests may be run a second time (--lf)."""
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
-    if reporter is None or not session.config.option.part:
+    if reporter is None or not session.config.option.part or not session.config.pluginmanager.has_plugin("cacheprovider"):
         return
     failed = [report for state in ("failed", "error") for report in reporter.stats.get(state, [])]
     of = {item.nodeid: item for item in session.items}
