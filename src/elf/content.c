@@ -1,4 +1,7 @@
-/* What is in a section, unpacked. */
+/*
+ * content: what is in a section, unpacked: plain, compressed with a header of the format's own, or the
+ * older .zdebug. Sizes are bounded before memory is asked for; a stream that ends early is an error.
+ */
 #include <elf.h>
 #include <stdlib.h>
 #include <zlib.h>

@@ -1,3 +1,7 @@
+/*
+ * memory: an ELF file put together from the memory of a process, for code that has no file any more. Its
+ * loaded pieces are copied once and answer reads by offset, as the file would.
+ */
 #include "elf/memory.h"
 #include "elf/elf.h"
 

@@ -485,7 +485,7 @@ static void walks_in_vain(void)
     end(&b);
 }
 
-TESTS({"a runtime is found, walked and named, with one row", found_and_named},
+TESTS_THAT_MEASURE({"a runtime is found, walked and named, with one row", found_and_named},
       {"a file is asked about once, a process for itself", asked_once_per_file},
       {"a runtime that is switched off is not searched for", switched_off},
       {"a process that is starting is tried again soon", starting},

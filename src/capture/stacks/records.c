@@ -213,7 +213,7 @@ static void on_tick(void *context, unsigned cpu, const void *record, size_t len,
     (void)record;
     (void)len;
     r->counts.records++;
-    r->counts.any_stack = stacks_add_tick(r->path.stacks, r->shared->window.profile, caught) || r->counts.any_stack;
+    r->counts.any_stack = stacks_add_perfless(r->path.stacks, r->shared->window.profile, caught) || r->counts.any_stack;
 }
 
 static void on_settled(void *context, uint32_t pid, uint32_t tid, uint64_t cpu_ns)

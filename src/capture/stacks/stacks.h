@@ -76,9 +76,10 @@ struct stacks_sleeper {
 uint32_t stacks_node_of_sleeper(struct stacks *s, struct profile *p, struct target *target,
                                 const struct stacks_sleeper *at);
 
-/* The same without perf: what a tick caught, with the weight that it tells. Of a thread that runs nothing of a
- * runtime only the time is known. False for such a one. */
-bool stacks_add_tick(struct stacks *s, struct profile *p, const struct caught *caught);
+/* The same without perf: what a catcher read, with the weight that it tells. Of a stack that contradicts itself
+ * only the time is known, "[partial]", and of one whose memory was refused, "[unreadable]". Of a thread that
+ * runs nothing of a runtime, too: "[native, no perf]"; false for such a one. */
+bool stacks_add_perfless(struct stacks *s, struct profile *p, const struct caught *caught);
 
 /* The node of a runtime's stack alone, that counts for nothing: where a thread waits. 0 when there is none, or no
  * room. */
