@@ -1,3 +1,6 @@
+/* gzip over zlib: a compressor in front of a sink, and a decompressor into a bounded buffer. Output
+ * is the same bytes for the same input. Input is foreign: a stream that is cut, damaged or larger
+ * than the buffer may grow is an error. */
 #include "base/gzip.h"
 
 enum {

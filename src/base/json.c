@@ -1,3 +1,6 @@
+/* A JSON reader that works on slices of the text, without a tree and without allocation, and the
+ * quoting that a writer needs. One pass checks the whole document, with bounded depth; all other
+ * functions rely on that. */
 #include "base/json.h"
 
 #include "base/utf8.h"

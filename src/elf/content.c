@@ -1,4 +1,6 @@
-/* What is in a section, unpacked. */
+/* The contents of a section: read from the file, unpacked with zlib when it is compressed (both
+ * forms, SHF_COMPRESSED and .zdebug). Sizes that a file claims are checked against a maximum before
+ * anything is allocated. */
 #include <elf.h>
 #include <stdlib.h>
 #include <zlib.h>

@@ -1,3 +1,6 @@
+/* Opens an ELF file: checks its headers, notes its loaded segments, sections and build id, and
+ * computes the load bias of a mapping. Every count that the file claims is bounded here, so the other
+ * files of elf/ can rely on it. */
 #include "elf/elf.h"
 
 #include <elf.h>

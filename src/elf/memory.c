@@ -1,3 +1,6 @@
+/* Rebuilds an ELF file from the memory of a process that has it mapped, for files that were deleted
+ * or replaced while they run. Loaded segments go back to their file offsets; what was never loaded is
+ * a hole, and reading it is an error. */
 #include "elf/memory.h"
 #include "elf/elf.h"
 

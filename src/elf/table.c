@@ -1,4 +1,6 @@
-/* Symbol tables: where they are, their functions, their names. */
+/* Symbol tables: where .symtab, .dynsym and their strings are, and a walk over the functions in them.
+ * Symbols are read in pieces of a few KiB and handed to the caller; nothing is kept. Labels and
+ * mapping symbols of assemblers are passed over. */
 #include <elf.h>
 #include <stdlib.h>
 

@@ -1,3 +1,6 @@
+/* Explains a refusal to look into a process: collects what the kernel's ptrace check compares (ids,
+ * dumpable flag, capabilities, Yama) and applies the check's rules in the kernel's order. The first
+ * rule that fails names the gate and its remedy. */
 #include "os/access.h"
 #include "os/identity.h"
 #include "os/proc.h"

@@ -1,3 +1,6 @@
+/* Starts a command with a profiler beside it. In `exec` mode this process becomes the command; in
+ * `init` mode it stays, forwards signals, reaps children and restarts a profiler that died. Nothing
+ * that fails on the profiler's side may stop the command. */
 #include "os/launch.h"
 #include "base/str.h"
 #include "base/time.h"

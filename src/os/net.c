@@ -1,3 +1,6 @@
+/* Connections with deadlines to names, addresses and Unix sockets, and the streams over them. Every
+ * wait ends at its deadline or when the waker is set, so an upload thread never hangs at the end of a
+ * run. TLS is not here: deliver/ puts it on top. */
 #include "os/net.h"
 #include "base/time.h"
 #include "os/clock.h"

@@ -1,3 +1,6 @@
+/* Host names to addresses. The C library's resolver cannot be interrupted, so each look-up runs on a
+ * thread of its own and the dialer waits for it up to a deadline. Results are kept for a minute,
+ * shared by all that dial the same name. */
 #include "base/time.h"
 #include "os/clock.h"
 #include "os/net_private.h"

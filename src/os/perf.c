@@ -1,3 +1,6 @@
+/* The CPU clock event and its rings: probes what the kernel allows, opens and maps one ring per CPU
+ * within the locked memory that may be used, waits for records and drains them. A second set, the
+ * caught rings, wakes a reader per CPU at each sample. */
 #include "os/perf_private.h"
 #include "base/time.h"
 #include "os/access.h"

@@ -1,3 +1,6 @@
+/* Samples threads that end before their first sample is due. Every thread of a process gets a second
+ * event with a short period, which is enabled for short moments only; what runs in them is sampled
+ * alike, however young it is. */
 #include "os/identity.h"
 #include "os/perf_private.h"
 #include "os/proc.h"

@@ -1,3 +1,6 @@
+/* Extra events: whatever is sampled besides the CPU clock (page faults, cycles, context switches).
+ * They have rings of their own, so that they cannot crowd out CPU samples, and their counts are read
+ * to account for what no sample shows. */
 #include "base/map.h"
 #include "os/perf_private.h"
 #include "os/proc.h"

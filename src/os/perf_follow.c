@@ -1,3 +1,6 @@
+/* Which threads have events, from the first to the last: opening events on the threads of a process,
+ * keeping within the limit of open files, replacing events when the stack size or the frequency
+ * changes, and closing events whose threads have ended. */
 #include "base/map.h"
 #include "os/perf_private.h"
 #include "os/access.h"

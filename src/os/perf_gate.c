@@ -1,3 +1,6 @@
+/* From the errno of perf_event_open to the gate that closed it (seccomp, paranoid level, gVisor,
+ * limits …) and the one change that opens it. The errno and a few facts of the system decide, so the
+ * table is tested without such kernels. */
 #include "os/perf_gate.h"
 #include "os/access.h"
 

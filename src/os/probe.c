@@ -1,3 +1,6 @@
+/* Single attempts for the doctor: each function does one thing that a profile needs, on ourselves, on
+ * a child or on a process, undoes it, and returns the errno. What the errno means is decided by
+ * os/access and os/perf_gate. */
 #include "os/probe.h"
 #include "os/identity.h"
 #include "os/perf_private.h"

@@ -1,3 +1,6 @@
+/* Reads another process's memory while it runs: by process_vm_readv, many pieces in one call, else by
+ * /proc/PID/mem. Finds out once per process which of the two is allowed, and names the gate when
+ * neither is. */
 #include "os/remote.h"
 #include "os/access.h"
 #include "os/identity.h"

@@ -1,3 +1,6 @@
+/* The files of a spool: windows that wait to be uploaded. Each owner has a folder with a lock, files
+ * appear whole by a rename, and the folders of owners that have ended are taken over. What a file
+ * contains is deliver/spool's matter. */
 #include "os/store.h"
 
 #include <dirent.h>

@@ -1,3 +1,6 @@
+/* What catching needs of a thread: being bound to one CPU, a rank that preempts the sampled thread
+ * (FIFO, or a short slice), precise sleeping, and a waker that ends another thread's wait. Refusals
+ * are kept as sentences, never fatal. */
 #include "os/thread.h"
 #include "base/time.h"
 

@@ -1,3 +1,6 @@
+/* Reads how busy the container or the machine is: the control groups that are ours and visible, else
+ * /proc/stat and /proc/meminfo. The tightest quota and the tightest limit count. target/usage parses
+ * the texts and does the arithmetic. */
 #include "os/usage.h"
 
 #include "os/clock.h"

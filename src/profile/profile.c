@@ -1,3 +1,6 @@
+/* Everything that one window saw: interned strings, modules, frames, processes and threads, the call
+ * tree, and samples with their weights. Bounded by max_bytes; what does not fit is counted as lost,
+ * so totals stay right. */
 #include "profile/profile.h"
 
 #include <stdlib.h>

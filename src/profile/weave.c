@@ -1,3 +1,6 @@
+/* Merges the native stack and the runtime's stack of one moment into one: frames of the interpreter's
+ * loop are replaced by the functions that they run. Where the two do not match, the runtime's frames
+ * stand whole, and the stack is marked. */
 #include "profile/weave.h"
 
 struct weaver {

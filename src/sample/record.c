@@ -1,3 +1,6 @@
+/* Decodes one record of a perf ring: samples with registers, call chain and stack copy, mappings,
+ * names, starts, ends, switches and losses. Texts and stacks are borrowed from the record's bytes. A
+ * record that is too short is an error. */
 #include "sample/record.h"
 #include "base/cursor.h"
 

@@ -1,3 +1,6 @@
+/* Parses /proc/PID/cgroup and mountinfo: the container id in a control group's path or in the files
+ * that a container engine mounts, and the paths by which quotas are looked up. Pure text in, slices
+ * out. */
 #include "target/cgroup.h"
 
 enum { DOCKER_ID_DIGITS = 64, FARGATE_HEX_DIGITS = 32, UUID_LEN = 36 };

@@ -1,3 +1,6 @@
+/* Parses /proc/PID/maps line by line: addresses, rights, offset, device, inode and path, with the
+ * kernel's escapes and " (deleted)" undone. Tells files from special mappings such as [vdso], devices
+ * and shared memory. */
 #include "target/maps.h"
 
 static bool starts_with_any(struct str path, const struct str *names, size_t count)

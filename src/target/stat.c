@@ -1,3 +1,6 @@
+/* Parses /proc/PID/stat, its threads' stat, and schedstat: name, state, parent, CPU times, start
+ * time. Fields are counted from behind the last ')', since a name may contain anything. A field that
+ * is missing is an error. */
 #include "target/stat.h"
 
 enum {

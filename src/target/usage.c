@@ -1,3 +1,6 @@
+/* How busy a machine or container is: parses /proc/stat, meminfo and the files of control groups, and
+ * turns two readings into percentages of the time between them. Pure: os/usage reads the files.
+ * A group's quota counts as 100 %. */
 #include "target/usage.h"
 
 /* Guests' times stand behind, and are part of the first two. */

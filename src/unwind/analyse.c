@@ -1,3 +1,6 @@
+/* Analyses a range of machine code that has no unwind tables: surveys it for calls, branches and
+ * function starts, then follows each function (explore.c) until the callees' behaviour is settled.
+ * What an instruction means is the processor's file's matter. */
 #include "unwind/analyse.h"
 
 #include <string.h>

@@ -1,3 +1,6 @@
+/* Decodes the entries of .eh_frame and .debug_frame: CIEs, FDEs, augmentations and pointer encodings.
+ * What they leave to be executed is program.c's matter. An entry that contradicts its format is
+ * refused; its neighbours are not affected. */
 #include "unwind/cfi.h"
 #include "unwind/program.h"
 

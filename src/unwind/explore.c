@@ -1,3 +1,6 @@
+/* Follows one function of machine code along all branches with what is known of its frame, until
+ * nothing changes, and stores the resulting rules. Where two paths disagree, the value is unknown; a
+ * function that cannot be right gets no rules. */
 #include "unwind/explore.h"
 
 #include <stdlib.h>

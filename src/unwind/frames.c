@@ -1,3 +1,6 @@
+/* Finds the FDE of an address in a CFI section: by the sorted table of .eh_frame_hdr where there is
+ * one, else by an index made in one scan. Reads the file through a window, so a section of any size
+ * costs little memory. */
 #include "unwind/frames.h"
 #include "unwind/arch.h"
 

@@ -1,3 +1,6 @@
+/* The unwind rules of an image, compiled page by page when an address in it is first looked up. Pages
+ * least recently used are dropped when the memory limit is reached. .eh_frame comes first, then
+ * .debug_frame, then analysis (gaps.c). */
 #include "unwind/table.h"
 #include "unwind/arch.h"
 #include "unwind/private.h"

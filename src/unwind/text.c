@@ -1,3 +1,6 @@
+/* The notes of an analysis about a range of code: marks per byte (starts, targets, calls that do not
+ * return), rules per instruction, the list of functions still to be followed, and indirect
+ * jumps. Memory is bounded by the code's size. */
 #include "unwind/text.h"
 
 #include <stdlib.h>

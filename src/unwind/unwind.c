@@ -1,3 +1,6 @@
+/* Walks a stack: from the sampled registers, frame by frame, by the cached rule of each address, with
+ * checks at every step. Ends at a known end of the stack, or with a verdict that says why it could
+ * not go on. */
 #include "unwind/unwind.h"
 #include "unwind/walk.h"
 

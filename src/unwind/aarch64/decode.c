@@ -1,3 +1,6 @@
+/* Decodes AArch64 instructions as far as frames need it: which kind it is (moves SP, saves, loads,
+ * branches) and which registers it changes. Everything else is one kind, with the register it
+ * writes. Tables follow the Arm manual's encoding index. */
 #include "unwind/aarch64/decode.h"
 
 static uint32_t field(uint32_t word, unsigned low, unsigned bits)

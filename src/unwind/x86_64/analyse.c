@@ -1,3 +1,6 @@
+/* What one x86-64 instruction does to the state of a frame: pushes, pops, moves of SP, alignment,
+ * branches, calls, traps. Also recognises function starts, padding and entry code. explore.c
+ * and analyse.c call it for every instruction. */
 #include "unwind/analyse.h"
 
 #include <string.h>

@@ -1,3 +1,6 @@
+/* Decodes the length and the operands of x86-64 instructions: prefixes, opcode maps, ModRM, VEX and
+ * EVEX. Lengths must be right for everything, meanings only for what moves the stack. Bytes that are
+ * no instruction are refused. */
 #include "unwind/x86_64/decode.h"
 
 #include <string.h>

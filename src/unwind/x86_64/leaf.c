@@ -1,3 +1,6 @@
+/* Code without tables, at the sampled instruction: is this a prologue or an epilogue, in which the
+ * frame pointer does not (or no longer) lead to the caller? Looks at a few x86-64 instructions
+ * around it. Used for generated code. */
 #include "unwind/analyse.h"
 
 #include <string.h>
