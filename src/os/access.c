@@ -79,7 +79,7 @@ static void say_capabilities(uint64_t missing, char out[static ACCESS_CAUSE_MAX]
     if (more > 0) {
         snprintf(rest, sizeof rest, " and %d more", more);
     }
-    snprintf(out, ACCESS_CAUSE_MAX, "it has capabilities that pillion has not (%s%s)",
+    snprintf(out, ACCESS_CAUSE_MAX, "it has capabilities that pillion lacks (%s%s)",
              buf_cstr(&first), rest);
     buf_release(&first);
 }
@@ -91,8 +91,8 @@ static void set_remedy(struct access_verdict *out, const char *remedy)
 
 static void judge_yama(int scope, struct access_verdict *out)
 {
-    static const char *const who[] = {"only its parents may, and who has SYS_PTRACE",
-                                      "only who has SYS_PTRACE may", "nobody may until the next boot"};
+    static const char *const who[] = {"only its parents and processes with SYS_PTRACE may",
+                                      "only processes with SYS_PTRACE may", "no process may until the next boot"};
     static const char *const remedies[] = {
         "start the program with pillion, add SYS_PTRACE, or set kernel.yama.ptrace_scope to 0",
         "add SYS_PTRACE", ""};
@@ -124,7 +124,7 @@ static bool judge_identity(const struct access_facts *facts, struct access_verdi
                  "it is not dumpable (file capabilities, set-uid or prctl)");
     } else if (missing != 0) {
         out->gate = ACCESS_GATE_CAPABILITIES;
-        set_remedy(out, "give pillion the same or add SYS_PTRACE");
+        set_remedy(out, "give pillion the same capabilities or add SYS_PTRACE");
         say_capabilities(missing, out->cause);
     } else {
         return false;
@@ -168,7 +168,7 @@ static void judge(const struct access_facts *facts, enum access_kind kind,
     out->gate = ACCESS_GATE_MODULE;
     set_remedy(out, may_trace ? "" : "add SYS_PTRACE");
     snprintf(out->cause, sizeof out->cause,
-             "it is of another user namespace, or a security module forbids it");
+             "it is in another user namespace, or a security module forbids it");
 }
 
 void access_judge(const struct access_facts *facts, enum access_kind kind,
@@ -178,7 +178,7 @@ void access_judge(const struct access_facts *facts, enum access_kind kind,
     if (was_added_in_vain(&facts->own) && str_ends(str_of(out->remedy), STR("SYS_PTRACE"))) {
         size_t len = strlen(out->remedy);
         snprintf(out->remedy + len, sizeof out->remedy - len,
-                 ", which was added but is given to root only: run pillion as root");
+                 ", which was added but takes effect for root only: run pillion as root");
     }
 }
 

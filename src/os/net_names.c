@@ -142,7 +142,7 @@ static struct lookup *start_lookup(const char *host, struct err *err)
         number = start_thread(l);
     }
     if (number != 0) {
-        (void)err_set(err, ERR_NETWORK, number, "a name cannot be resolved: %s", strerror(number));
+        (void)err_set(err, ERR_NETWORK, number, "cannot resolve a name: %s", strerror(number));
         if (l->done >= 0) {
             close(l->done);
         }
@@ -220,8 +220,8 @@ static struct lookup **lookup_for(struct net_names *names, const char *host, str
     }
     if (empty == NULL) {
         (void)err_set(err, ERR_NETWORK, EAGAIN,
-                      "the name %s is not resolved: %d others are still being asked for; no name "
-                      "server in resolv.conf seems to answer",
+                      "cannot resolve the name %s: %d other look-ups are still waiting; check the name "
+                      "servers in resolv.conf",
                       host, NET_LOOKUPS_MAX);
         return NULL;
     }
@@ -233,11 +233,10 @@ static bool not_resolved(const char *host, int result, struct err *err)
 {
     if (result == EAI_AGAIN) {
         return err_set(err, ERR_NETWORK, 0,
-                       "the name %s cannot be resolved now: no name server in resolv.conf gave an "
-                       "answer",
+                       "cannot resolve the name %s now: no name server in resolv.conf responded",
                        host);
     }
-    return err_set(err, ERR_NETWORK, 0, "the name %s cannot be resolved: %s; is it spelled well?",
+    return err_set(err, ERR_NETWORK, 0, "cannot resolve the name %s: %s; check the spelling",
                    host, gai_strerror(result));
 }
 
@@ -253,8 +252,8 @@ static struct net_addresses *resolve_anew(struct net_names *names, const char *h
     uint64_t until_ns = deadline_ns < latest_ns ? deadline_ns : latest_ns;
     if (!net_wait((*slot)->done, POLLIN, wake, until_ns, &why)) {
         bool late = why.number == ETIMEDOUT;
-        (void)err_set(err, ERR_NETWORK, why.number, "the name %s is not yet resolved: %s", host,
-                      late ? "no name server in resolv.conf answered in time" : why.text);
+        (void)err_set(err, ERR_NETWORK, why.number, "cannot resolve the name %s yet: %s", host,
+                      late ? "no name server in resolv.conf responded in time" : why.text);
         return NULL; /* it goes on, and the next dial may find it done */
     }
     struct lookup *l = *slot;

@@ -60,8 +60,8 @@ static void say_limits(const struct ring_memory *m, char out[static LIMITS_TEXT_
         snprintf(own, sizeof own, "%llu KiB", (unsigned long long)m->own_kib);
     }
     snprintf(out, LIMITS_TEXT_MAX,
-             "uid %u may lock %u x %llu KiB for all its processes (kernel.perf_event_mlock_kb) and %s for "
-             "each (ulimit -l)",
+             "uid %u may lock %u x %llu KiB in all its processes together (kernel.perf_event_mlock_kb) and %s "
+             "in each of them (ulimit -l)",
              m->uid, m->cpus - m->absent, (unsigned long long)m->purse_kib, own);
 }
 
@@ -72,14 +72,14 @@ bool ring_memory_refused(const struct ring_memory *m, uint64_t ring_kib, uint64_
     uint64_t wanted = ring_kib * m->cpus, all = ring_memory_kib(m);
     say_limits(m, limits);
     if (held_kib > 0) {
-        snprintf(held, sizeof held, " beside the %llu KiB it has", (unsigned long long)held_kib);
+        snprintf(held, sizeof held, " beside the %llu KiB it holds", (unsigned long long)held_kib);
     }
     if (all != UINT64_MAX && all >= wanted + held_kib) {
-        snprintf(others, sizeof others, ", of which others hold more than %llu KiB",
+        snprintf(others, sizeof others, ", and other processes hold more than %llu KiB of it",
                  (unsigned long long)(all - wanted - held_kib));
     }
     return err_set(err, ERR_DENIED, EPERM,
-                   "no locked memory for perf rings of %u x %llu KiB%s (EPERM): %s%s; end the other "
+                   "cannot lock memory for perf rings of %u x %llu KiB%s (EPERM): %s%s; stop the other "
                    "profiler or raise a limit",
                    m->cpus, (unsigned long long)ring_kib, held, limits, others);
 }
@@ -90,7 +90,7 @@ void ring_memory_is_short(const struct ring_memory *m, uint64_t ring_kib, uint64
     char limits[LIMITS_TEXT_MAX];
     say_limits(m, limits);
     err_set(why, ERR_LIMIT, EPERM,
-            "perf rings are %u x %llu KiB, not %u x %llu KiB: %s, and others hold some of it. Deep "
-            "stacks may be cut and samples lost; end the other profiler or raise a limit",
+            "perf rings have %u x %llu KiB instead of %u x %llu KiB, so deep stacks may be truncated and "
+            "samples lost: %s, and other processes hold part of it; stop the other profiler or raise a limit",
             m->cpus, (unsigned long long)ring_kib, m->cpus, (unsigned long long)wished_kib, limits);
 }

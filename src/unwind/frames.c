@@ -95,7 +95,7 @@ static bool read_unpacked(void *context, uint64_t address, void *out, size_t len
 {
     const struct str *bytes = context;
     if (address > bytes->len || len > bytes->len - address) {
-        return err_set(err, ERR_MALFORMED, 0, "beyond the end of an unpacked section");
+        return err_set(err, ERR_MALFORMED, 0, "offset lies beyond the end of the decompressed section");
     }
     memcpy(out, bytes->ptr + address, len);
     return true;

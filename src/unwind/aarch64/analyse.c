@@ -1,5 +1,5 @@
 /* What one AArch64 instruction does to the state of a frame: stack pointer, saved registers, branches
- * and calls, signed return addresses. Also recognises function starts and entry code. explore.c and
+ * and calls. Also recognises function starts and entry code. explore.c and
  * analyse.c call it for every instruction. */
 #include "unwind/analyse.h"
 
