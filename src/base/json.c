@@ -276,7 +276,7 @@ struct str json_member(struct str object, const char *key)
     return (struct str){NULL, 0};
 }
 
-/* The character behind a backslash; takes the second half of a surrogate pair as well. */
+/* The character after a backslash; takes the second half of a surrogate pair as well. */
 static uint32_t unescape(struct str *text)
 {
     char kind = peek(*text);

@@ -13,7 +13,7 @@ enum {
     ZDEBUG_HEADER_BYTES = 12, /* "ZLIB" and the length */
 };
 
-/* Where the contents begin behind a header of their own, and what they unpack to. */
+/* Where the contents begin after a header of their own, and what they unpack to. */
 struct content {
     uint64_t offset, bytes;
     uint64_t unpacked;

@@ -299,7 +299,7 @@ static bool read_bytes(void *context, uint64_t address, void *out, size_t len, s
 
 bool elf_open_bytes(struct elf *e, const void *ptr, size_t len, struct err *err)
 {
-    /* elf_open resets *e, so the slice is set once behind it and once for its own reads. */
+    /* elf_open resets *e, so the slice is set once after it and once for its own reads. */
     struct str bytes = {ptr, len};
     struct memory_reader reader = {read_bytes, &bytes};
     if (!elf_open(e, &reader, err)) {

@@ -1,4 +1,4 @@
-/* console: where messages go: a descriptor that is appended to, never buffered. */
+/* console: where messages go: a descriptor, written to without buffering. */
 #ifndef OS_CONSOLE_H
 #define OS_CONSOLE_H
 
@@ -7,7 +7,7 @@
 #include <stddef.h>
 
 /* Closed standard descriptors are taken by one that can be neither read nor written: else the next
- * file, event or socket of ours has number 2, and what is said goes there. To be called before
+ * file, event or socket of ours has number 2, and messages go there. To be called before
  * anything is opened, and not where a command inherits what we have. */
 void console_occupy(void);
 

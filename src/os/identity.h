@@ -1,13 +1,13 @@
 /*
- * identity: doing one thing as the user of the process that is looked at.
+ * identity: making single calls as the user of the process that is profiled.
  *
  * Root without SYS_PTRACE (a stock container) may not look into a process of another user: the kernel's check
  * asks that the caller's user and group are those of the process, all of them (real, effective, saved). With
  * SETUID and SETGID, which such a container has, a thread can make its own so for a moment:
  *
- *   opening below /proc/PID (maps, mem, exe, root, …) looks at the FILE SYSTEM ids: identity_visit. What is
+ *   opening below /proc/PID (maps, mem, exe, root, …) is checked against the FILE SYSTEM ids: identity_visit. What is
  *   open stays readable whoever reads it, /proc/PID/mem included, so nothing else is done meanwhile.
- *   perf_event_open and process_vm_readv look at the REAL ids: identity_take_real.
+ *   perf_event_open and process_vm_readv are checked against the REAL ids: identity_take_real.
  *
  * The effective and saved ids stay ours, so no capability is lost for good. While a thread visits it has no
  * right to pass over file permissions, and while it has taken real ids the process's user may send us signals: both

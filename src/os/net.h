@@ -4,11 +4,11 @@
  * net_dialer connects to names, addresses and Unix sockets with deadlines; its streams do not block longer than
  * asked, raise no SIGPIPE, and send without delay. Names are resolved by the C library (/etc/hosts, resolv.conf;
  * TCP for truncated answers): never on the sampler's thread. Addresses of a name are kept for 60 s. Addresses are
- * tried in their order, families in turn, 3 s each.
+ * tried in their order, IPv4 and IPv6 alternating, 3 s each.
  *
- * The C library cannot be told to stop, so it resolves on a thread of its own, for which a dial waits 5 s at most.
- * What comes later is there for the next dial. That thread takes no signals, and outlives net_free by what it still
- * has to wait; at most NET_LOOKUPS_MAX are under way. Addresses in figures need none.
+ * The C library's resolver cannot be interrupted, so it runs on a thread of its own, for which a dial waits 5 s
+ * at most; a later result serves the next dial. That thread takes no signals and outlives net_free for as long as it
+ * still waits; at most NET_LOOKUPS_MAX run at once. Addresses in figures need none.
  *
  * A stream tries before it waits: what is there is read after the deadline, too. A dial that could reach none of its
  * addresses forgets them; the one that was reached is the first of the next dial.
@@ -27,8 +27,8 @@ enum { NET_LOOKUPS_MAX = 4 };
 
 struct net;
 
-/* wake: a descriptor that ends all waits once it is readable, or -1. Fails when there are no random bytes to
- * be had, either: whoever connects needs them. */
+/* wake: a descriptor that ends all waits once it is readable, or -1. Also fails when the kernel
+ * gives no random bytes: every connection needs them. */
 struct net *net_new(int wake, struct err *err);
 void net_free(struct net *net);
 struct dialer net_dialer(struct net *net);

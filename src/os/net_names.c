@@ -57,8 +57,8 @@ static const struct addrinfo *next_of(const struct addrinfo *info, int family, b
     return info;
 }
 
-/* In the resolver's order, but families in turn: of a family that leads nowhere one address is tried before the other
- * family has its chance. */
+/* In the resolver's order, but IPv4 and IPv6 alternate: of a family without a route one address is tried
+ * before the other family has its chance. */
 static void take_list(const struct addrinfo *info, struct net_addresses *out)
 {
     out->count = 0;

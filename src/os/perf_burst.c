@@ -27,7 +27,7 @@ static struct perf_burst *find(const struct perf *p, uint32_t pid)
     return NULL;
 }
 
-/* Mappings, names, starts and ends are told by the process's other events. */
+/* Mappings, names, starts and ends are recorded by the process's other events. */
 static struct perf_event_attr attr_of(const struct perf *p, bool caught)
 {
     struct perf_sampling sampling = p->sampling;

@@ -78,7 +78,7 @@ static void set_stack(const struct perf *p, struct perf_event_attr *attr)
     }
 }
 
-/* Like the clock's, but for what is counted; what tells of mappings and tasks is left to the
+/* Like the clock's, except for what is counted; records of mappings and tasks are left to the
  * clock. */
 static struct perf_event_attr attr_of(const struct perf *p, const struct perf_other *other,
                                       const struct perf_event_attr *clock)

@@ -30,7 +30,7 @@ const char *perf_gate_name(enum perf_gate gate)
     return names[gate];
 }
 
-void perf_look_around(struct perf_around *out)
+void perf_read_around(struct perf_around *out)
 {
     char text[16] = "";
     int fd = open(paranoid_file, O_RDONLY | O_CLOEXEC);

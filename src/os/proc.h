@@ -42,7 +42,7 @@ bool proc_list_processes(struct pid_list *out, struct err *err);
 /* Replaces the list by the threads of a process. */
 bool proc_list_threads(uint32_t pid, struct pid_list *out, struct err *err);
 
-/* How many threads a process has, without listing them; 0: not told. */
+/* How many threads a process has, without listing them; 0: unknown. */
 uint32_t proc_count_threads(uint32_t pid);
 
 /* The target of /proc/PID/exe, without a " (deleted)" suffix. */
@@ -91,7 +91,7 @@ bool proc_read_next(int fd, void *out, size_t max_bytes, size_t *len, struct err
 /* Resident memory of this process. */
 uint64_t proc_own_rss_bytes(void);
 
-/* The most that it ever was; 0: not told. */
+/* Its peak; 0: unknown. */
 uint64_t proc_own_rss_peak_bytes(void);
 
 /* How much memory the container that we run in may have: the least limit of our control group and those

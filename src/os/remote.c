@@ -189,7 +189,7 @@ static bool batch_by_file(struct remote_caller *caller, struct memory_piece *pie
 }
 
 /* A call's worth of parts: pieces that follow each other upwards are one, and what lies between them
- * goes nowhere. `single`: a part for each piece and page, since faults are told by whole parts. */
+ * goes nowhere. `single`: a part for each piece and page, since faults are reported by whole parts. */
 struct parts {
     struct iovec local[PARTS_MAX], remote[PARTS_MAX];
     unsigned locals, remotes;

@@ -30,7 +30,7 @@ static bool make_folder(const char *path)
 {
     char part[STORE_PATH_MAX];
     size_t len = (size_t)snprintf(part, sizeof part, "%s", path);
-    while (len > 1 && part[len - 1] == '/') { /* what stands behind is no folder: the last one is not a parent */
+    while (len > 1 && part[len - 1] == '/') { /* what stands after is no folder: the last one is not a parent */
         part[--len] = '\0';
     }
     for (char *at = part + 1; *at != '\0'; at++) {

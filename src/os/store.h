@@ -47,7 +47,7 @@ void store_remove(struct store *store, const char *name);
 void store_each(struct store *store, void (*each)(void *context, const char *name, uint64_t bytes),
                 void *context);
 
-/* Bytes that are free in its file system for us; UINT64_MAX when that is not told. */
+/* Bytes that are free in its file system for us; UINT64_MAX when that is unknown. */
 uint64_t store_free_bytes(const struct store *store);
 
 #endif

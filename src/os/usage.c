@@ -107,7 +107,7 @@ static bool read_cpu_ns(const struct group *group, uint64_t *out)
     return true;
 }
 
-/* With version 1 quotas and counters are different controllers': they tell of the same processes
+/* With version 1 quotas and counters belong to different controllers: they describe the same processes
  * only where both have the same group. */
 static bool group_of_cpu(struct str groups, struct group *out)
 {
@@ -174,7 +174,7 @@ static unsigned look_at_machine(const char *root, struct usage *out)
     return machine.processors;
 }
 
-void usage_look(const char *root, struct usage *out)
+void usage_read(const char *root, struct usage *out)
 {
     struct buf groups;
     *out = (struct usage){0};

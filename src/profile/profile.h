@@ -101,7 +101,7 @@ enum rung {
 
 enum { PROFILE_INLINES_MAX = 32 }; /* inlined functions shown at one address */
 
-/* What a runtime tells of a thread at a sample beside its stack: texts, which only pprof shows. */
+/* What a runtime reports of a thread at a sample besides its stack: texts, shown by pprof only. */
 enum profile_label {
     PROFILE_LABEL_GIL,         /* "held", "waiting" */
     PROFILE_LABEL_TASK,        /* the asyncio task that it ran */
@@ -156,7 +156,7 @@ struct thread {
     uint32_t tid;
     uint32_t name;
     uint32_t plain;                 /* the same thread without labels; 0: it is this row */
-    uint32_t label[PROFILE_LABELS]; /* 0: not told */
+    uint32_t label[PROFILE_LABELS]; /* 0: none */
 };
 
 struct node {
@@ -215,11 +215,11 @@ struct profile_machine {
 
 /* How busy the container that the profiler runs in was, or else the machine: means of the window. */
 struct profile_usage {
-    bool any; /* it was looked at, and both are known */
+    bool any; /* it was read, and both are known */
     double cpu_percent, memory_percent; /* of what there is, 0 … 100 */
 };
 
-/* What people are told about the window. Strings are ids of the profile. */
+/* What is reported about the window. Strings are ids of the profile. */
 struct profile_meta {
     uint64_t start_wall_ns, end_wall_ns;
     uint64_t period_ns;       /* CPU time one sample stands for: 1e9 / frequency */
@@ -232,7 +232,7 @@ struct profile_meta {
     uint64_t own_cpu_ns;      /* the profiler's own cost within the window */
     uint64_t own_rss_bytes;
     uint64_t own_rss_peak_bytes; /* since it began */
-    double mean_hz;           /* what was sampled at, over the window; 0 not told: frequency_hz */
+    double mean_hz;           /* what was sampled at, over the window; 0 unknown: frequency_hz */
     uint32_t budget;          /* what was done without to stay within the profiler's budget, 0 nothing */
     uint64_t lost_records;    /* perf records lost in the rings */
     uint64_t stack_ends[STACK_END_COUNT]; /* native stacks by how they ended; all 0: not unwound here */
@@ -242,7 +242,7 @@ struct profile_meta {
     uint64_t unfollowed;      /* processes that have no events for want of descriptors */
     struct profile_uploads uploads;
     struct profile_usage usage;
-    const struct profile_machine *machine; /* not the profile's, but of who writes it; null: not told */
+    const struct profile_machine *machine; /* not the profile's, but of who writes it; null: unknown */
     bool continuous;
 };
 
@@ -255,7 +255,7 @@ struct profile {
     VEC(struct thread) threads;
     VEC(struct node) nodes;
     VEC(struct sample) samples;
-    VEC(struct wait) waits; /* from 0; empty unless waiting threads are looked at */
+    VEC(struct wait) waits; /* from 0; empty unless waiting threads are profiled */
     bool watches_waits;     /* they are, though perhaps none waits: views of wall time are wanted */
     struct map wait_ids;
     VEC(struct event_type) event_types;    /* from 0; empty unless other events are sampled */
@@ -301,7 +301,7 @@ uint32_t profile_process(struct profile *p, const struct process *process);
 /* Identity: process, tid and name (a thread that renames itself is two rows). */
 uint32_t profile_thread(struct profile *p, uint32_t process, uint32_t tid, uint32_t name);
 
-/* The thread (a row without labels) under these; an empty text is not told. The thread itself when none is,
+/* The thread (a row without labels) under these; an empty text is no label. The thread itself when none is,
  * or when there is no room for another row. */
 uint32_t profile_labelled(struct profile *p, uint32_t thread,
                           const struct str labels[static PROFILE_LABELS]);
@@ -324,7 +324,7 @@ void profile_name_frame(struct profile *p, uint32_t frame, struct str name, stru
 
 /* Says what is known of the source behind an address: `inlined` functions innermost first, the
  * last one is the function that really exists there. Sets name, file and line of `frame` to the
- * first and hangs the others behind it as callers, frames of the same kind and module without an
+ * first and hangs the others after it as callers, frames of the same kind and module without an
  * address. Of more than PROFILE_INLINES_MAX those next to the last are left out; when the
  * profile has no room for the callers, the frame is named by the last alone. */
 struct source_line {

@@ -1,10 +1,10 @@
 /* Parses /proc/PID/stat, its threads' stat, and schedstat: name, state, parent, CPU times, start
- * time. Fields are counted from behind the last ')', since a name may contain anything. A field that
+ * time. Fields are counted from after the last ')', since a name may contain anything. A field that
  * is missing is an error. */
 #include "target/stat.h"
 
 enum {
-    FIELD_STATE = 3, /* the first one behind the name */
+    FIELD_STATE = 3, /* the first one after the name */
     FIELD_PPID = 4,
     FIELD_FLAGS = 9,
     FIELD_UTIME = 14,

@@ -1,5 +1,5 @@
 /* Parses /proc/PID/status: name, ids, capabilities, seccomp mode, namespaces, caught signals and
- * memory in use. A missing line leaves a documented default, but for the user ids. Also names
+ * memory in use. A missing line leaves a documented default, except for the user ids. Also names
  * capabilities, for messages. */
 #include "target/status.h"
 

@@ -342,7 +342,7 @@ static bool register_in(struct frames *frames, uint64_t address, uint8_t reg,
         return false;
     }
     struct cfi_cie cie = *kept;
-    cie.initial.fp = (struct cfi_place){.kind = CFI_UNSPECIFIED}; /* CIEs tell of none but RA */
+    cie.initial.fp = (struct cfi_place){.kind = CFI_UNSPECIFIED}; /* CIEs specify none but RA */
     bool good = cfi_each_row(&machine, &cie, &fde, take_row_before, &search);
     *out = search.found;
     return good && search.found.kind != RULE_NONE;

@@ -96,7 +96,7 @@ static enum stack_end failure_of(const struct walk *w, const struct method *m)
 }
 
 /* Registers that rules do not follow are as the sample, or the signal's frame, has them; a caller
- * that needs one is believed only if that leads behind a call. When it does not, walk_recover finds
+ * that needs one is believed only if that leads after a call. When it does not, walk_recover finds
  * out what has become of it. */
 static inline bool register_value(struct walk *w, uint8_t reg, uint64_t *out)
 {
@@ -335,7 +335,7 @@ bool walk_step(struct walk *w, const struct method *m)
     return step_over(w, m);
 }
 
-/* Where the step led: what is less than certain must lead behind a call. */
+/* Where the step led: what is less than certain must lead after a call. */
 static inline struct unwind_slot *arrive(struct walk *w, const struct method *m)
 {
     struct unwind_slot *next = slot_of(w);
@@ -367,7 +367,7 @@ static inline struct unwind_slot *step_to(struct walk *w, const struct method *m
     return next;
 }
 
-/* The first word of the stack that is an address behind a call. */
+/* The first word of the stack that is an address after a call. */
 static struct unwind_slot *scan(struct walk *w)
 {
     uint64_t address = w->address, start = (w->sp + WORD - 1) & ~(uint64_t)(WORD - 1), word;

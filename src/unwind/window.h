@@ -3,7 +3,7 @@
  *
  * A window is moved by asking for bytes outside of it. It reads `ahead` bytes, or as many as are
  * asked for, and never past `limit`, the end of what may be asked for. It holds memory from the first
- * look until window_release.
+ * request until window_release.
  */
 #ifndef UNWIND_WINDOW_H
 #define UNWIND_WINDOW_H
