@@ -1,5 +1,5 @@
 /* pillion: parse the command line, choose the command's row, run it, return its exit status. */
-#include "capture/capture.h"
+#include "capture/run/capture.h"
 #include "cli/doctor.h"
 #include "cli/help.h"
 #include "cli/install.h"

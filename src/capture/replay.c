@@ -1,6 +1,6 @@
 #include "capture/replay.h"
 #include "capture/recording.h"
-#include "capture/stacks.h"
+#include "capture/stacks/stacks.h"
 #include "profile/fold.h"
 #include "sample/order.h"
 

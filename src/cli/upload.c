@@ -1,7 +1,7 @@
 #include "cli/upload.h"
 
 #include "base/time.h"
-#include "capture/tags.h"
+#include "capture/upload/tags.h"
 #include "capture/upload/origin.h"
 #include "capture/upload/sender.h"
 #include "cli/say.h"

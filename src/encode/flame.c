@@ -444,9 +444,9 @@ static void put_top_functions(struct page *page, const struct flame *f)
     page_markup(page, "</tbody>\n</table>\n</section>\n");
 }
 
-/* Columns that no process fills are left out: a collapsed file knows neither pids nor rungs. */
+/* Columns that no process fills are left out: a collapsed file knows neither pids nor capture modes. */
 struct columns {
-    bool pid, container, runtime, rung, remedy;
+    bool pid, container, runtime, mode, remedy;
 };
 
 static struct columns find_columns(const struct profile *p)
@@ -457,7 +457,7 @@ static struct columns find_columns(const struct profile *p)
         c.pid |= process->pid != 0;
         c.container |= process->container != 0;
         c.runtime |= process->runtime != 0;
-        c.rung |= process->rung != RUNG_UNKNOWN;
+        c.mode |= process->capture_mode != CAPTURE_UNKNOWN;
         c.remedy |= process->remedy != 0;
     }
     return c;
@@ -489,8 +489,8 @@ static void put_process(struct page *page, const struct flame *f, struct columns
     put_text_cell(page, f, true, process->name);
     put_text_cell(page, f, c.container, process->container);
     put_text_cell(page, f, c.runtime, process->runtime);
-    if (c.rung) {
-        page_printf(page, "<td>%s", rung_name((enum rung)process->rung));
+    if (c.mode) {
+        page_printf(page, "<td>%s", capture_mode_name((enum capture_mode)process->capture_mode));
     }
     put_text_cell(page, f, c.remedy, process->remedy);
     page_markup(page, "\n");
@@ -509,7 +509,7 @@ static void put_processes(struct page *page, const struct flame *f)
     page_markup(page, "<th scope=\"col\">Process");
     page_markup(page, c.container ? "<th scope=\"col\">Container" : "");
     page_markup(page, c.runtime ? "<th scope=\"col\">Runtime" : "");
-    page_markup(page, c.rung ? "<th scope=\"col\">How" : "");
+    page_markup(page, c.mode ? "<th scope=\"col\">How" : "");
     page_markup(page, c.remedy ? "<th scope=\"col\">To see more" : "");
     page_markup(page, "</thead>\n<tbody>\n");
     size_t rows = f->process_count < PROCESS_ROWS_MAX ? f->process_count : PROCESS_ROWS_MAX;

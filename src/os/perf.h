@@ -16,7 +16,7 @@
  * buffer first) and valid during the call. Their format is a matter of sample/record.h;
  * perf_sample_type names the fields that were asked for.
  *
- * Caught rings. Processes whose samples must each be handled at once have a second set of rings,
+ * Caught rings. Processes whose samples are to be looked at one by one, at once, have a second set of rings,
  * made by perf_open_caught and owned like the first. Each of their samples wakes the reader of its CPU's
  * ring, once; other records do not, until half a ring has been written. Where the kernel can (4.3),
  * sampling.switches is then true, and these rings also say when a followed thread left its CPU and came
@@ -40,15 +40,15 @@
  * another frequency (PERF_EVENT_IOC_PERIOD does not reach what inherited the event); each sample tells the
  * period that it was taken with.
  *
- * Other events. What else is sampled of every followed thread (perf_open_others) has a third set of rings, so
+ * Other events. What else is sampled of every followed thread (perf_open_extra) has a third set of rings, so
  * that it cannot crowd out the CPU clock, and is off when the clock is off. Its samples have the stacks that
  * the clock's have, if they fit: a thirty-second of a ring at most; records of mappings, names, starts and ends come
- * from the clock alone. One such event may be one that takes no samples and records context switches.
+ * from the clock alone. One such event may be one that samples nothing and tells of context switches.
  *
  * Bursts. A thread's first sample is due when it has run for a period; one that ends before leaves none, and a
  * program that starts a thread for each request leaves hardly any. perf_burst_follow gives every thread of a
  * process one event more, which what they start inherits. Its period is short (its samples tell it by that), and it
- * is off except in the moments between perf_burst_set(p, true) and (p, false): all that runs in these is sampled alike,
+ * is off but for the moments between perf_burst_set(p, true) and (p, false): all that runs in these is sampled alike,
  * however young it is. Its samples go to the ring of the process's other ones, with small copies of stacks. A thread
  * that one starts while they are being listed may have none of it. (PERF_EVENT_IOC_PERIOD reaches neither what has
  * inherited the event nor, at least on Linux 6.18, what will.)
@@ -97,13 +97,13 @@ struct perf_follower {
     uint32_t pid, tid;
     int *fds; /* one per CPU, -1 where that CPU has none */
     int end_fd; /* tells its end, when caught; else -1: the others do */
-    struct perf_other_fds *others; /* null: it has none (perf_event.c) */
+    struct perf_extra_fds *extra; /* null: it has none (perf_extra.c) */
     bool enabled;
     bool idle;          /* it and what it started hardly ran between the last two marks */
     uint64_t marked_ns; /* its count, then */
     uint64_t recent_ns; /* what it counted between the last two marks */
     uint32_t marks;     /* so far */
-    uint64_t told_ns;   /* its count, as perf_each_count last reported it */
+    uint64_t told_ns;   /* its count, as perf_each_count told it last */
     bool retired; /* to be replaced by others that are not enabled yet */
     bool doubles; /* all its samples are another's as well */
     uint64_t first_id, last_id; /* of its events: what lies between is its own, too */
@@ -116,8 +116,8 @@ struct perf_sampling {
     uint32_t stack_bytes; /* to begin with: a multiple of 8, at most PERF_STACK_MAX; 0: frame
                            * pointers */
     uint64_t registers;   /* mask of PERF_REG_*, with stack_bytes */
-    bool switches;        /* caught events record switches; set by perf_open_caught */
-    bool others;          /* perf_open_others follows: the first rings leave room for its own */
+    bool switches;        /* caught events tell of switches; perf_open_caught finds it out */
+    bool extra;           /* perf_open_extra follows: the first rings leave room for its own */
 };
 
 struct perf_count {
@@ -136,7 +136,7 @@ struct perf_burst {
     VEC(int) fds;
 };
 
-enum { PERF_EXTRA_FDS = 2 }; /* that perf_wait waits for besides */
+enum { PERF_WAIT_FDS = 2 }; /* that perf_wait waits for besides */
 
 enum { PERF_STACK_MAX = 63 * 1024 }; /* a record with registers and chain has at most 64 KiB */
 
@@ -149,7 +149,7 @@ struct perf {
     VEC(struct perf_follower) followers; /* by their ids */
     uint32_t awaited_pid; /* of several followed, the process whose end perf_wait tells; 0: none */
     unsigned char *scratch;
-    struct perf_others *others; /* null until perf_open_others */
+    struct perf_extras *extra; /* null until perf_open_extra */
     VEC(struct perf_burst) bursts;
     uint64_t ended_count_ns; /* final counter values of reaped followers */
     VEC(struct perf_count) ended; /* their parts since perf_each_count */
@@ -225,7 +225,7 @@ void perf_mark(struct perf *p, uint32_t pid, uint64_t idle_ns);
 bool perf_give_up_idle(struct perf *p, uint32_t pid, uint32_t *tid);
 
 /* The process whose followers, with what they started, counted least between the last two marks, among those that
- * were followed all the time between, except one; 0: there is none. */
+ * were followed all the time between, but for one; 0: there is none. */
 uint32_t perf_coolest(const struct perf *p, uint32_t except, uint64_t *recent_ns);
 
 /* Gives a process up, and what inherited its events. */
@@ -249,9 +249,9 @@ void perf_drain_caught(struct perf *p, unsigned ring,
                        void (*each)(void *context, unsigned ring, const void *record, size_t len),
                        void *context);
 
-enum { PERF_OTHERS_MAX = 6 };
+enum { PERF_EXTRA_MAX = 6 };
 
-struct perf_other {
+struct perf_extra {
     const char *name;       /* for messages */
     uint32_t type;          /* PERF_TYPE_* */
     uint64_t config;
@@ -261,25 +261,25 @@ struct perf_other {
     struct err refused;     /* why there is none of it here; ERR_NONE, and then it is asked for */
 };
 
-/* Finds out which of these there are here, and makes the rings for them; at most PERF_OTHERS_MAX. False when
+/* Finds out which of these there are here, and makes the rings for them; at most PERF_EXTRA_MAX. False when
  * none can be had: all then say why. Once, before anything is followed. */
-bool perf_open_others(struct perf *p, struct perf_other *others, size_t count);
+bool perf_open_extra(struct perf *p, struct perf_extra *others, size_t count);
 
 /* The PERF_SAMPLE_* mask of its records; all begin (samples) or end (others) with PERF_SAMPLE_IDENTIFIER. */
-uint64_t perf_other_sample_type(const struct perf *p, unsigned other);
+uint64_t perf_extra_sample_type(const struct perf *p, unsigned other);
 
-/* As perf_drain, with the place of the event that a record comes from; PERF_OTHERS_MAX: of one that ended
+/* As perf_drain, with the place of the event that a record comes from; PERF_EXTRA_MAX: of one that ended
  * long ago. */
-void perf_drain_others(struct perf *p,
+void perf_drain_extra(struct perf *p,
                        void (*each)(void *context, unsigned other, const void *record, size_t len),
                        void *context);
 
 /* How often it happened in all followed tasks since this was asked last: the kernel's own count, sampled or
  * not. `pid`: of the followed process in which (with what it started) it happened most; 0 in none. */
-uint64_t perf_take_other_count(struct perf *p, unsigned other, uint32_t *pid);
+uint64_t perf_take_extra_count(struct perf *p, unsigned other, uint32_t *pid);
 
 /* Threads that have fewer of these events than they should, because descriptors ran out. */
-uint64_t perf_others_short(const struct perf *p);
+uint64_t perf_extra_short(const struct perf *p);
 
 /* Once more for a process changes its rings, and takes in threads that have none. */
 bool perf_burst_follow(struct perf *p, uint32_t pid, bool caught, struct err *err);
@@ -303,12 +303,12 @@ void perf_each_count(struct perf *p,
 /* Waits until a ring wants to be read, one of extra_fds (-1: none) is readable, or timeout. True when it was
  * the end of the only task that is followed, or of the first thread of the awaited process (and of all it
  * started with the same event): perf_reap is then due, else the next wait is none. */
-bool perf_wait(struct perf *p, const int extra_fds[static PERF_EXTRA_FDS], uint64_t timeout_ns);
+bool perf_wait(struct perf *p, const int extra_fds[static PERF_WAIT_FDS], uint64_t timeout_ns);
 
 /* The same, not waiting for rings: a task that ends wakes whoever waits for the ring of an event that it inherited
  * (kernel/events/core.c, perf_event_exit_event), so that where hundreds per second end nothing else is done. The end
  * is looked for when the time is up. */
-bool perf_wait_aside(struct perf *p, const int extra_fds[static PERF_EXTRA_FDS], uint64_t timeout_ns);
+bool perf_wait_aside(struct perf *p, const int extra_fds[static PERF_WAIT_FDS], uint64_t timeout_ns);
 
 /* Hands every complete record of every ring to `each`, ring by ring, and frees its space. */
 void perf_drain(struct perf *p,

@@ -1,8 +1,8 @@
-/* Which threads have events, from the first to the last: opening events on the threads of a process,
- * keeping within the limit of open files, replacing events when the stack size or the frequency
- * changes, and closing events whose threads have ended. */
-#include "base/map.h"
+/* perf_follow: threads that are followed, one event per CPU each: taking them in, with the ids of their process where ours
+ * are refused; what they counted; giving some up; replacing them by others of another size or frequency; their end.
+ * The list stands in the order of the events' ids, which is how a sample's follower is found. */
 #include "os/perf_private.h"
+#include "base/map.h"
 #include "os/access.h"
 #include "os/hot.h"
 #include "os/identity.h"
@@ -23,7 +23,7 @@ enum {
 
 void perf_close_follower(struct perf *p, struct perf_follower *f)
 {
-    perf_others_unfollow(p, f);
+    perf_extra_unfollow(p, f);
     for (unsigned i = 0; i < p->ring_count; i++) {
         if (f->fds[i] >= 0) {
             close(f->fds[i]);
@@ -39,7 +39,7 @@ static bool refuse_target(uint32_t tid, int number, struct err *err)
 {
     if (number == EACCES || number == EPERM) {
         return err_set(err, ERR_DENIED, number,
-                       "perf events refused on thread %u (%s: other uid, more capabilities or not "
+                       "thread %u refuses perf events (%s: other uid, more capabilities or not "
                        "dumpable); run as its user or add SYS_PTRACE",
                        tid, err_name(number));
     }
@@ -55,7 +55,7 @@ static bool refuse_process(uint32_t pid, int number, struct err *err)
 {
     char why[ACCESS_TEXT_MAX];
     access_refusal(pid, ACCESS_LOOK, why);
-    return err_set(err, ERR_DENIED, number, "perf events refused on pid %u (%s): %s", pid,
+    return err_set(err, ERR_DENIED, number, "pid %u refuses perf events (%s): %s", pid,
                    err_name(number), why);
 }
 
@@ -108,7 +108,7 @@ static bool follow_end(struct perf *p, struct perf_follower *f, struct err *err)
         return refuse_target(f->tid, EMFILE, err);
     }
     return ioctl(f->end_fd, PERF_EVENT_IOC_SET_OUTPUT, ring->fd) == 0 ||
-           err_errno(err, errno, "cannot watch for the end of thread %u", f->tid);
+           err_errno(err, errno, "cannot see the end of thread %u", f->tid);
 }
 
 /* Ids grow, and nobody else here opens events meanwhile. */
@@ -139,7 +139,7 @@ static bool follow(struct perf *p, uint32_t pid, uint32_t tid, const struct perf
     f->tid = tid;
     f->frequency_hz = p->sampling.frequency_hz;
     f->end_fd = -1;
-    f->others = NULL;
+    f->extra = NULL;
     memset(f->fds, -1, p->ring_count * sizeof *f->fds);
     bool ok = !caught || follow_end(p, f, err);
     for (unsigned i = 0; ok && i < p->ring_count; i++) {
@@ -151,7 +151,7 @@ static bool follow(struct perf *p, uint32_t pid, uint32_t tid, const struct perf
         return false;
     }
     note_ids(p, f);
-    perf_others_follow(p, f, attr);
+    perf_extra_follow(p, f, attr);
     return true;
 }
 
@@ -288,8 +288,8 @@ static void follow_listed(struct perf *p, uint32_t pid, const struct pid_list *t
 static void tell_left(const struct perf *p, uint32_t pid, size_t threads, struct err *err)
 {
     err_set(err, ERR_LIMIT, EMFILE,
-            "%zu of the %zu threads of pid %u are unsampled, those with the least CPU time: their events need "
-            "%zu descriptors, but only %llu files may be open; raise the hard limit (ulimit -Hn)",
+            "%zu of the %zu threads of pid %u, those that used the least CPU time, have no events: %zu "
+            "descriptors are needed, and %llu files may be open; raise the hard limit (ulimit -Hn)",
             p->left.ids.len, threads, pid, threads * open_count(p),
             (unsigned long long)proc_descriptor_limit());
 }
@@ -298,7 +298,7 @@ bool perf_follow_process(struct perf *p, uint32_t pid, const struct perf_how *ho
 {
     vec_clear(&p->left.ids);
     if (how->caught && p->caught == NULL) {
-        return err_set(err, ERR_UNSUPPORTED, 0, "cannot catch the samples of pid %u: there are no rings for it", pid);
+        return err_set(err, ERR_UNSUPPORTED, 0, "no rings to catch the samples of pid %u", pid);
     }
     struct perf_sampling sampling = p->sampling;
     sampling.stack_bytes = fitting_stack(p, how);
@@ -354,7 +354,7 @@ void perf_enable(struct perf *p)
             }
         }
         if (!f->enabled) {
-            perf_others_set(p, f, PERF_EVENT_IOC_ENABLE);
+            perf_extra_set(p, f, PERF_EVENT_IOC_ENABLE);
         }
         f->enabled = true;
     }
@@ -497,7 +497,7 @@ static void disable(const struct perf *p, const struct perf_follower *f)
             (void)ioctl(f->fds[i], PERF_EVENT_IOC_DISABLE, 0);
         }
     }
-    perf_others_set(p, f, PERF_EVENT_IOC_DISABLE);
+    perf_extra_set(p, f, PERF_EVENT_IOC_DISABLE);
 }
 
 void perf_replace(struct perf *p, bool keep)

@@ -1,11 +1,13 @@
 /*
- * perf_private: what the files of perf share.
+ * perf_private: what the files of perf share. Each calls those above it only.
  *
- *     perf.c         the CPU clock: what may be used, rings, draining
- *     perf_follow.c  who is followed, from the first to the last event
- *     perf_event.c   what else is sampled, beside the clock
- *     perf_burst.c   short threads
  *     perf_cpu.c     which CPUs there are
+ *     perf_attr.c    the event: attributes, the system call, what may be used here
+ *     perf_ring.c    rings, and reading them
+ *     perf_extra.c   what else is sampled, beside the clock
+ *     perf_burst.c   short threads
+ *     perf_follow.c  who is followed, from the first to the last event
+ *     perf.c         all of it: opening, waiting, closing
  */
 #ifndef OS_PERF_PRIVATE_H
 #define OS_PERF_PRIVATE_H
@@ -26,6 +28,13 @@ struct perf_ring {
     bool open; /* false: this CPU went away */
 };
 
+/* ---- perf_cpu.c ---- */
+
+/* CPUs to open events on, in rising order: those that are on-line, and few that may come on-line. */
+size_t perf_list_cpus(uint32_t cpus[static CPU_COUNT_MAX]);
+
+/* ---- perf_attr.c ---- */
+
 /* The system call; -1 and errno. */
 int perf_open_event(const struct perf_event_attr *attr, int tid, int cpu);
 
@@ -33,47 +42,55 @@ int perf_open_event(const struct perf_event_attr *attr, int tid, int cpu);
 struct perf_event_attr perf_plain_attr(const struct perf_sampling *sampling, bool on_exec);
 struct perf_event_attr perf_caught_attr(const struct perf_sampling *sampling);
 
-void perf_close_follower(struct perf *p, struct perf_follower *f);
+/* ---- perf_ring.c ---- */
 
-/* The descriptor that poll finds hung up when its task and all that this has started have ended; -1: it has no
- * event. */
-int perf_end_of(const struct perf *p, const struct perf_follower *f);
+enum { PERF_RING_MIN_PAGES = 8 };
 
 /* All of a set, of one size: `pages`, or as many as are granted. */
-bool perf_open_rings(const struct perf *p, struct perf_ring *rings, size_t *pages,
-                     struct err *err);
+bool perf_open_rings(const struct perf *p, struct perf_ring *rings, size_t *pages, struct err *err);
 void perf_close_rings(struct perf_ring *rings, unsigned count);
+void perf_close_caught(struct perf *p);
 
-/* What a second or third set of rings would have. */
-size_t perf_wished_pages(const struct perf *p);
+/* Bytes of one ring of a set. */
+uint64_t perf_rings_bytes(const struct perf_ring *rings, unsigned count);
 
-/* CPUs to open events on, in rising order: those that are on-line, and few that may come on-line. */
-size_t perf_list_cpus(uint32_t cpus[static CPU_COUNT_MAX]);
+/* What the first set of rings would have, and a second or third one. */
+size_t perf_first_pages(const struct perf *p);
+size_t perf_further_pages(const struct perf *p);
 
 void perf_drain_ring(const struct perf_ring *ring, unsigned index,
                      void (*each)(void *context, unsigned ring, const void *record, size_t len),
                      void *context);
 
-/* ---- perf_event.c, for the others ---- */
+/* ---- perf_extra.c ---- */
 
 /* Whether rings of this size could be had as well, now. */
-bool perf_others_have_room(struct perf *p, uint64_t least_bytes);
+bool perf_extra_have_room(struct perf *p, uint64_t least_bytes);
 
-/* Gives a follower the other events: like its clock event, whose attribute is `clock`. */
-void perf_others_follow(struct perf *p, struct perf_follower *f,
-                        const struct perf_event_attr *clock);
-void perf_others_unfollow(struct perf *p, struct perf_follower *f);
+/* Gives a follower the extra events: like its clock event, whose attribute is `clock`. */
+void perf_extra_follow(struct perf *p, struct perf_follower *f, const struct perf_event_attr *clock);
+
+/* Ends a follower's; its counts are kept. */
+void perf_extra_unfollow(struct perf *p, struct perf_follower *f);
 
 /* PERF_EVENT_IOC_ENABLE or _DISABLE for all of a follower's. */
-void perf_others_set(const struct perf *p, const struct perf_follower *f, unsigned long request);
+void perf_extra_set(const struct perf *p, const struct perf_follower *f, unsigned long request);
 
 /* A ring's descriptor; -1: there is none. */
-int perf_other_fd(const struct perf *p, unsigned ring);
+int perf_extra_fd(const struct perf *p, unsigned ring);
 
-void perf_close_others(struct perf *p);
+void perf_close_extra(struct perf *p);
 
-/* ---- perf_burst.c, for the others ---- */
+/* ---- perf_burst.c ---- */
 
 void perf_close_bursts(struct perf *p);
+
+/* ---- perf_follow.c ---- */
+
+void perf_close_follower(struct perf *p, struct perf_follower *f);
+
+/* The descriptor that poll finds hung up when its task and all that this has started have ended; -1: it has no
+ * event. */
+int perf_end_of(const struct perf *p, const struct perf_follower *f);
 
 #endif

@@ -643,16 +643,16 @@ const char *frame_kind_name(enum frame_kind kind)
     return names[kind];
 }
 
-const char *rung_name(enum rung rung)
+const char *capture_mode_name(enum capture_mode mode)
 {
     static const char *const names[] = {
-        [RUNG_UNKNOWN] = "not seen",
-        [RUNG_PERF] = "perf",
-        [RUNG_PERF_USER] = "perf, user only",
-        [RUNG_RUNTIME] = "runtime reader",
-        [RUNG_PROC] = "/proc only",
+        [CAPTURE_UNKNOWN] = "not seen",
+        [CAPTURE_PERF] = "perf",
+        [CAPTURE_PERF_USER] = "perf, user only",
+        [CAPTURE_RUNTIME] = "runtime reader",
+        [CAPTURE_PROC] = "/proc only",
     };
-    return names[rung];
+    return names[mode];
 }
 
 static enum account account_of(const struct profile *p, uint32_t name)

@@ -90,13 +90,13 @@ enum runtime_share {
 /* How the stacks of both kinds were joined (weave.h). */
 enum woven_share { WOVEN_EXACT, WOVEN_ONE_MORE, WOVEN_UNMERGED, WOVEN_APART, WOVEN_COUNT };
 
-/* Which rung of the ladder served a process (DESIGN 1.5). */
-enum rung {
-    RUNG_UNKNOWN,
-    RUNG_PERF,       /* user and kernel stacks */
-    RUNG_PERF_USER,  /* user stacks; kernel share accounted */
-    RUNG_RUNTIME,    /* a runtime reader weighted by thread CPU time */
-    RUNG_PROC,       /* /proc accounting */
+/* How a process is captured: the step of the ladder that it allowed (DESIGN 1.5). */
+enum capture_mode {
+    CAPTURE_UNKNOWN,
+    CAPTURE_PERF,       /* user and kernel stacks */
+    CAPTURE_PERF_USER,  /* user stacks; kernel share accounted */
+    CAPTURE_RUNTIME,    /* a runtime reader weighted by thread CPU time */
+    CAPTURE_PROC,       /* /proc accounting */
 };
 
 enum { PROFILE_INLINES_MAX = 32 }; /* inlined functions shown at one address */
@@ -147,7 +147,7 @@ struct process {
     uint32_t remedy;      /* what would let more be seen, 0 nothing */
     uint64_t cpu_ns;      /* utime + stime within the window, by the kernel's books */
     double weight;        /* of its samples against their nominal period; 0 is 1 */
-    uint8_t rung;         /* enum rung */
+    uint8_t capture_mode; /* enum capture_mode */
 };
 
 /* A thread under other labels is a row of its own. */
@@ -238,7 +238,7 @@ struct profile_meta {
     uint64_t stack_ends[STACK_END_COUNT]; /* native stacks by how they ended; all 0: not unwound here */
     uint64_t shares[SHARE_COUNT]; /* samples of threads with a runtime's stack */
     uint64_t woven[WOVEN_COUNT];  /* of these, with native stacks */
-    uint64_t left_out;        /* processes that the run was not to be about */
+    uint64_t excluded;        /* processes that the run was not to be about */
     uint64_t unfollowed;      /* processes that have no events for want of descriptors */
     struct profile_uploads uploads;
     struct profile_usage usage;
@@ -379,7 +379,7 @@ const char *frame_kind_suffix(enum frame_kind kind);
 const char *frame_kind_name(enum frame_kind kind);
 
 /* "perf, user and kernel stacks" … */
-const char *rung_name(enum rung rung);
+const char *capture_mode_name(enum capture_mode mode);
 
 /* Sums over all samples. */
 struct profile_totals {

@@ -152,7 +152,7 @@ def test_each_remedy_that_is_followed_ends_its_line_until_none_is_left(image, ap
         answer = judged(image, pid, profile=profile, capabilities=capabilities)
         for remedy, name in printed.items():
             assert remedy not in remedies(answer) and answer.lines[name]["state"] == "ok", (remedy, answer.lines[name])
-    assert not remedies(answer) and answer.row["rung"] == "perf", answer.all
+    assert not remedies(answer) and answer.row["capture_mode"] == "perf", answer.all
     assert {line["state"] for line in answer.lines.values()} <= {"ok", "absent", "untried"}, answer.lines
 
 
@@ -187,7 +187,7 @@ def test_the_right_and_a_profile_that_opens_for_it_end_the_line(image, app):
     for options in ({"capabilities": [*STOCK, "CAP_SYS_ADMIN"]}, {"profile": "off"}):
         after = judged(image, app(), **options)
         assert after.lines["perf_events"]["works"] and after.lines["perf_process"]["works"], after.lines
-        assert after.status == 0 and after.row["rung"] == "perf"
+        assert after.status == 0 and after.row["capture_mode"] == "perf"
 
 
 def test_another_users_application(image, app):

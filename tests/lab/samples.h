@@ -13,7 +13,7 @@
 #define LAB_SAMPLES_H
 
 #include "capture/recording.h"
-#include "capture/targets.h"
+#include "capture/follow/targets.h"
 #include "sample/order.h"
 #include "unwind/unwind.h"
 

@@ -393,8 +393,8 @@ def test_all_processes_have_a_row_with_their_runtime(place, target):
     rows = {row["pid"]: row for row in answer.all["processes"]}
     version = subprocess.run([*PYTHON, "-V"], capture_output=True, text=True, check=True).stdout.split()[1]
     assert rows[python]["runtime"] == f"CPython {version}", rows[python]
-    assert rows[python]["rung"] == "perf+reader" and rows[python]["cpu_share"] > 0, rows[python]
-    assert rows[native]["rung"] == "proc" and rows[native]["gate"] == "uid", rows[native]
+    assert rows[python]["capture_mode"] == "perf+reader" and rows[python]["cpu_share"] > 0, rows[python]
+    assert rows[native]["capture_mode"] == "proc" and rows[native]["gate"] == "uid", rows[native]
     assert answer["perf_process"]["works"] and answer.done.status == 0
     assert sum(row["cpu_share"] for row in rows.values()) < 1.01
 
@@ -404,7 +404,7 @@ def test_python_without_perf_is_read_and_one_block_otherwise(place, target, refu
     process.until(lambda: process.cpu_seconds(pid) > 0.3, 20)
     answer = ask(place, nobody(refuse, "EPERM", "perf_event_open", "--"), "-p", pid)
     row = answer.all["processes"][0]
-    assert (row["rung"], row["how"]) == ("reader", "python reader; native as one block"), row
+    assert (row["capture_mode"], row["how"]) == ("reader", "python reader; native as one block"), row
     assert "the functions of CPython 3" in answer.all["verdict"] and answer.done.status == 0
 
 

@@ -1,4 +1,4 @@
-"""When less is allowed: every rung of the ladder keeps the totals true and names the gate that was closed."""
+"""When less is allowed: every capture mode keeps the totals true and names the gate that was closed."""
 import re
 import subprocess
 import types

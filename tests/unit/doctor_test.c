@@ -446,7 +446,7 @@ static void a_native_process_wants_no_memory(void)
     apps[1].memory_why =
         (struct access_verdict){.cause = "it is not dumpable", .remedy = "add SYS_PTRACE"};
     doctor_row(&f, &apps[1], &row);
-    CHECK_TEXT(row.rung, "perf");
+    CHECK_TEXT(row.capture_mode, "perf");
     CHECK_TEXT(row.remedy, "");
     apps[1].mapped = false; /* then it may have a runtime */
     doctor_row(&f, &apps[1], &row);

@@ -1,5 +1,5 @@
 /* The files of a window, in real directories. */
-#include "capture/outputs.h"
+#include "capture/window/outputs.h"
 #include "child.h"
 #include "os/file.h"
 #include "sample_profile.h"

@@ -390,20 +390,20 @@ __attribute__((noreturn)) static void touch_and_nap(int go)
     _exit(0);
 }
 
-static bool open_with_others(struct perf *p, struct perf_other *others)
+static bool open_with_others(struct perf *p, struct perf_extra *others)
 {
     struct err err = {0};
     struct perf_sampling sampling = plain;
     perf_probe(&rights);
     sampling.kernel = rights.kernel;
-    sampling.others = true;
-    return perf_open(p, &sampling, &err) && perf_open_others(p, others, OTHERS);
+    sampling.extra = true;
+    return perf_open(p, &sampling, &err) && perf_open_extra(p, others, OTHERS);
 }
 
 static void other_events(void)
 {
     struct perf p;
-    struct perf_other others[OTHERS] = {
+    struct perf_extra others[OTHERS] = {
         [OTHER_FAULTS] = {.name = "page-faults", .type = PERF_TYPE_SOFTWARE,
                           .config = PERF_COUNT_SW_PAGE_FAULTS, .period = 4},
         [OTHER_SWITCHES] = {.name = "switches", .switches = true},
@@ -427,15 +427,15 @@ static void other_events(void)
     CHECK(waitpid(pid, NULL, 0) == pid);
     CHECK_INT(perf_reap(&p), 0); /* what was written before is told all the same */
     struct others_seen seen = {0};
-    perf_drain_others(&p, count_other, &seen);
+    perf_drain_extra(&p, count_other, &seen);
     uint32_t most;
-    uint64_t counted = perf_take_other_count(&p, OTHER_FAULTS, &most);
+    uint64_t counted = perf_take_extra_count(&p, OTHER_FAULTS, &most);
     CHECK(counted >= PAGES && counted < PAGES + 100); /* and a few of its own */
     CHECK_INT(most, pid);
     /* each CPU on which it ran counts for itself */
     CHECK(seen.samples[OTHER_FAULTS] <= counted / 4 &&
           seen.samples[OTHER_FAULTS] + p.ring_count >= counted / 4);
-    CHECK_INT(perf_take_other_count(&p, OTHER_FAULTS, &most), 0);
+    CHECK_INT(perf_take_extra_count(&p, OTHER_FAULTS, &most), 0);
     CHECK(seen.switches >= 2 * NAPS);
     CHECK_INT(seen.samples[OTHER_SWITCHES] + seen.samples[OTHER_NONE] + seen.strangers, 0);
     perf_close(&p);

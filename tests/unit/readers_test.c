@@ -3,7 +3,7 @@
  * frames are an array of numbers in a child process. That this file and its row are all that a
  * runtime takes is part of what is tested.
  */
-#include "capture/readers.h"
+#include "capture/stacks/readers.h"
 #include "test.h"
 
 #include <errno.h>
@@ -216,7 +216,7 @@ static void found_and_named(void)
     begin(&b, 1);
     CHECK(readers_look(&b.readers, 1));
     CHECK(!readers_look(&b.readers, 2)); /* nothing changed */
-    struct reader *reader = b.target->reader;
+    struct reader *reader = b.target->runtime.reader;
     CHECK(reader != NULL && reader->serial != 0);
     if (reader == NULL) {
         return end(&b);
@@ -254,7 +254,7 @@ static void asked_once_per_file(void)
     (void)readers_look(&b.readers, 1);
     CHECK_INT(toy_asked, 1); /* both have the same file mapped */
     CHECK_INT(toy_attached, 1);
-    CHECK(self->reader == NULL); /* its toy says version 77 */
+    CHECK(self->runtime.reader == NULL); /* its toy says version 77 */
     end(&b);
 }
 
@@ -264,7 +264,7 @@ static void switched_off(void)
     begin(&b, 1);
     b.settings.runtime_mode[FRAME_PERL] = RUNTIME_DISABLED;
     CHECK(!readers_look(&b.readers, 1));
-    CHECK(b.target->reader == NULL);
+    CHECK(b.target->runtime.reader == NULL);
     CHECK_INT(toy_asked, 0);
     end(&b);
 }
@@ -274,11 +274,11 @@ static void starting(void)
     struct bench b;
     begin(&b, 0);
     CHECK(!readers_look(&b.readers, 1));
-    CHECK(b.target->reader == NULL);
+    CHECK(b.target->runtime.reader == NULL);
     set_version(&b, 1);
     CHECK(!readers_look(&b.readers, 2)); /* 20 ms are not over */
     CHECK(readers_look(&b.readers, 21000000));
-    CHECK(b.target->reader != NULL);
+    CHECK(b.target->runtime.reader != NULL);
     end(&b);
 }
 
@@ -287,12 +287,12 @@ static void starting_deep(void)
 {
     struct bench b;
     begin(&b, 0);
-    b.target->deep = true;
+    b.target->runtime.deep = true;
     CHECK(readers_look(&b.readers, 1));
-    CHECK(b.target->reader != NULL && b.target->reader->runtime == NULL);
+    CHECK(b.target->runtime.reader != NULL && b.target->runtime.reader->runtime == NULL);
     set_version(&b, 1);
     CHECK(readers_look(&b.readers, 21000000));
-    CHECK(b.target->reader != NULL && b.target->reader->runtime == runtimes[0]);
+    CHECK(b.target->runtime.reader != NULL && b.target->runtime.reader->runtime == runtimes[0]);
     CHECK_INT(b.readers.all.len, 1);
     end(&b);
 }
@@ -304,7 +304,7 @@ static void starting_slowly(void)
     begin(&b, 0);
     CHECK(!readers_look(&b.readers, 1000000000));
     CHECK_INT(b.readers.next_look_ns, 1020000000);
-    b.target->looked_space = 0; /* a library was mapped */
+    b.target->runtime.space = 0; /* a library was mapped */
     CHECK(!readers_look(&b.readers, 1001000000));
     CHECK_INT(b.readers.next_look_ns, 1021000000);
     CHECK(!readers_look(&b.readers, 1400000000));
@@ -319,7 +319,7 @@ static void unknown_version(void)
     CHECK(!readers_look(&b.readers, 1));
     CHECK(!readers_look(&b.readers, 29000000000));
     CHECK(readers_look(&b.readers, 31000000000) == false);
-    CHECK_INT(b.target->look_again_ns, 61000000000);
+    CHECK_INT(b.target->runtime.again_ns, 61000000000);
     CHECK_INT(b.log.said.len, 1); /* said once, with the reason */
     end(&b);
 }
@@ -331,13 +331,13 @@ static void other_program(void)
     begin(&b, 1);
     CHECK(readers_look(&b.readers, 1));
     CHECK_INT((readers_table(&b.readers, &count), count), 1);
-    uint64_t serial = b.target->reader->serial;
+    uint64_t serial = b.target->runtime.reader->serial;
     CHECK(readers_of(&b.readers, b.target, serial) != NULL);
     targets_comm(&b.targets, b.target->pid, b.target->pid, STR("other"), true); /* an exec */
     targets_map(&b.targets, b.target,
                 &(struct mapped_file){.start = 0x1000, .limit = 0x2000, .path = STR("//anon")});
     CHECK(readers_look(&b.readers, 2));
-    CHECK(b.target->reader == NULL);
+    CHECK(b.target->runtime.reader == NULL);
     CHECK(readers_of(&b.readers, b.target, serial) == NULL);
     CHECK_INT((readers_table(&b.readers, &count), count), 0);
     CHECK_INT(toy_detached, 0); /* catchers may still use it */
@@ -353,9 +353,9 @@ static void ended(void)
     CHECK(readers_look(&b.readers, 1));
     b.target->ended = true;
     CHECK(!readers_look(&b.readers, 2));
-    CHECK(b.target->reader != NULL); /* its last samples may still come */
+    CHECK(b.target->runtime.reader != NULL); /* its last samples may still come */
     CHECK(readers_look(&b.readers, 2000000000));
-    CHECK(b.target->reader == NULL);
+    CHECK(b.target->runtime.reader == NULL);
     end(&b);
 }
 
@@ -395,14 +395,14 @@ static void walks_in_vain(void)
     struct bench b;
     begin(&b, 1);
     CHECK(readers_look(&b.readers, 1));
-    for (unsigned i = 0; b.target->reader != NULL && i < 63; i++) {
-        readers_walked(&b.readers, b.target->reader, RUNTIME_UNREADABLE);
+    for (unsigned i = 0; b.target->runtime.reader != NULL && i < 63; i++) {
+        readers_walked(&b.readers, b.target->runtime.reader, RUNTIME_UNREADABLE);
     }
-    CHECK(b.target->looked_space == b.target->space);
-    readers_walked(&b.readers, b.target->reader, RUNTIME_TORN);
-    uint64_t serial = b.target->reader->serial;
+    CHECK(b.target->runtime.space == b.target->space);
+    readers_walked(&b.readers, b.target->runtime.reader, RUNTIME_TORN);
+    uint64_t serial = b.target->runtime.reader->serial;
     CHECK(readers_look(&b.readers, 2));
-    CHECK(b.target->reader != NULL && b.target->reader->serial != serial);
+    CHECK(b.target->runtime.reader != NULL && b.target->runtime.reader->serial != serial);
     end(&b);
 }
 

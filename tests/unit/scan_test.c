@@ -1,5 +1,5 @@
 /* Finding processes that begin, among real ones: children of this program come and go. */
-#include "capture/scan.h"
+#include "capture/follow/scan.h"
 #include "base/time.h"
 #include "os/clock.h"
 #include "test.h"
@@ -69,7 +69,7 @@ static enum scan_answer ask(void *context, const struct proc_stat *stat, struct 
     if (r->answer == SCAN_TAKEN) {
         targets_begin(&r->targets, stat->pid)->start_ticks = stat->start_ticks;
     }
-    known->left_out = r->answer == SCAN_LATER;
+    known->excluded = r->answer == SCAN_LATER;
     return r->answer;
 }
 
@@ -153,7 +153,7 @@ static void later_ones(void)
     r.wanted = (uint32_t)child;
     look(&r, 0);
     CHECK_INT(r.asked, 1);
-    CHECK_INT(scan_left_out(&r.scan), 1);
+    CHECK_INT(scan_excluded(&r.scan), 1);
     for (unsigned i = 0; i < 100; i++) { /* 10 s: asked after 0.25, 0.75, 1.75, 3.75, 7.75 s, or the round behind */
         look(&r, 100);
     }
@@ -164,9 +164,9 @@ static void later_ones(void)
     CHECK(r.asked >= 6 + 19 && r.asked <= 6 + 22); /* at most half a minute apart */
     stop(child);
     look(&r, SCAN_IDLE_MS + 1);
-    CHECK_INT(scan_left_out(&r.scan), 1); /* of this window */
+    CHECK_INT(scan_excluded(&r.scan), 1); /* of this window */
     scan_end_window(&r.scan);
-    CHECK_INT(scan_left_out(&r.scan), 0);
+    CHECK_INT(scan_excluded(&r.scan), 0);
     CHECK(map_find(&r.scan.by_pid, r.wanted) == NULL);
     end(&r);
 }

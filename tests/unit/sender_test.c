@@ -1,7 +1,7 @@
 /* What the options and the environment mean for a back end, before anything is sent. */
 #include "test.h"
 
-#include "capture/tags.h"
+#include "capture/upload/tags.h"
 #include "capture/upload/sender_private.h"
 
 static const struct origin_here nowhere;

@@ -1,5 +1,5 @@
 /* What people are told of a window, as golden text: user-experience 8.1 (a terminal) and 8.2 (a log). */
-#include "capture/summary.h"
+#include "capture/window/summary.h"
 #include "test.h"
 
 #include <sys/mman.h>
@@ -241,7 +241,7 @@ static void an_interpreter_that_cannot_be_read(void)
     struct process *process = &s.profile.processes.at[1];
     process->name = profile_cstring(&s.profile, "python3");
     process->remedy = profile_cstring(&s.profile, "kernel.yama.ptrace_scope is 1; add SYS_PTRACE");
-    process->rung = RUNG_PERF_USER;
+    process->capture_mode = CAPTURE_PERF_USER;
     process->cpu_ns = SECOND;
     static const char line[] =
         "\n  native names only: python3 (pid 812): kernel.yama.ptrace_scope is 1; add\n    SYS_PTRACE\n";
@@ -249,7 +249,7 @@ static void an_interpreter_that_cannot_be_read(void)
     process->cpu_ns = SECOND / 20; /* no more than a twentieth */
     CHECK(strstr(told(&s, NULL), "native names only") == NULL);
     process->cpu_ns = SECOND;
-    process->rung = RUNG_PROC; /* then nothing of it is seen, and the reason says why */
+    process->capture_mode = CAPTURE_PROC; /* then nothing of it is seen, and the reason says why */
     CHECK(strstr(told(&s, NULL), "native names only") == NULL);
     end(&s);
 }
@@ -371,9 +371,9 @@ static void left_out(void)
     begin(&s, true);
     busy_window(&s);
     CHECK(strstr(told(&s, NULL), "left out") == NULL);
-    s.profile.meta.left_out = 12;
+    s.profile.meta.excluded = 12;
     CHECK(strstr(told(&s, NULL), "\n  left out: 12 processes\n") != NULL);
-    s.profile.meta.left_out = 1;
+    s.profile.meta.excluded = 1;
     CHECK(strstr(told(&s, NULL), "\n  left out: 1 process\n") != NULL);
     s.log.terminal = false;
     CHECK(strstr(told(&s, NULL), " left_out=1 ") != NULL);

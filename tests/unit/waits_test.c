@@ -1,5 +1,5 @@
 /* What a thread waits for, as its syscall file tells. Numbers are those of this processor. */
-#include "capture/waits.h"
+#include "capture/stacks/waits.h"
 #include "test.h"
 
 #include <sys/syscall.h>

@@ -2,7 +2,7 @@
  * Samples of a thread that runs an interpreter, with what a catcher read: the paths they become, root first.
  * The interpreter is a row of this file's own: its loop is the code at 0x408000 to 0x409000.
  */
-#include "capture/stacks.h"
+#include "capture/stacks/stacks.h"
 #include "test.h"
 
 enum { PID = 0x7ffffff0, PERIOD = 10101010, SERIAL = 5, FRAMES_MAX = 8 };
@@ -68,7 +68,7 @@ static void begin(struct scene *s)
                                 .serial = SERIAL,
                                 .image = targets_known_mapping(s->target, 0x400000)->image,
                                 .runtime = &row};
-    s->target->reader = &s->reader;
+    s->target->runtime.reader = &s->reader;
 }
 
 static void end(struct scene *s)
@@ -254,12 +254,12 @@ static void ticks(void)
     CHECK(stacks_add_tick(&s.stacks, &s.profile, &caught.caught));
     CHECK_TEXT(newest(&s), "main (a.py:10);work (a.py:20)");
     CHECK_INT(s.profile.samples.at[1].cpu_ns, 3000000); /* what the thread used, not a period */
-    CHECK_INT(s.target->sampled_ns, 3000000);
+    CHECK_INT(s.target->account.sampled_ns, 3000000);
     caught.caught.end = RUNTIME_NO_THREAD;
     CHECK(!stacks_add_tick(&s.stacks, &s.profile, &caught.caught));
     CHECK_TEXT(newest(&s), "[native, no perf]");
-    CHECK_INT(s.target->settled_ns, 3000000);
-    CHECK_INT(s.target->sampled_ns, 3000000);
+    CHECK_INT(s.target->account.settled_ns, 3000000);
+    CHECK_INT(s.target->account.sampled_ns, 3000000);
     end(&s);
 }
 

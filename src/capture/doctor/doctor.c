@@ -9,10 +9,10 @@ static bool can_sample(const struct doctor_facts *f)
     return doctor_has_rings(f) && !f->perf_off;
 }
 
-static void describe_rung(const struct doctor_row *row, const struct doctor_process *p,
+static void describe_mode(const struct doctor_row *row, const struct doctor_process *p,
                           char out[static 64])
 {
-    bool perf = strncmp(row->rung, "perf", 4) == 0;
+    bool perf = strncmp(row->capture_mode, "perf", 4) == 0;
     if (p->reader != NULL) {
         (void)snprintf(out, 64, perf ? "perf + %s reader" : "%s reader; native as one block",
                        p->reader);
@@ -38,9 +38,9 @@ void doctor_row(const struct doctor_facts *f, const struct doctor_process *p, st
     bool perf = can_sample(f) && p->perf == 0;
     bool wants_memory = p->reader == NULL && (!p->mapped || p->runtime_why.kind != ERR_NONE);
     *out = (struct doctor_row){.gate = "", .cause = "", .remedy = ""};
-    out->rung = perf ? p->reader != NULL ? "perf+reader" : "perf"
+    out->capture_mode = perf ? p->reader != NULL ? "perf+reader" : "perf"
                      : p->reader != NULL ? "reader" : "proc";
-    describe_rung(out, p, out->how);
+    describe_mode(out, p, out->how);
     if (can_sample(f) && p->perf != 0) {
         take_cause(out, p->perf, &p->look_why);
     } else if (wants_memory && p->memory != 0) {
@@ -64,7 +64,7 @@ static struct counts count(const struct doctor_facts *f)
     {
         struct doctor_row row;
         doctor_row(f, process, &row);
-        counts.sampled += row.rung[0] == 'p' && row.rung[1] == 'e';
+        counts.sampled += row.capture_mode[0] == 'p' && row.capture_mode[1] == 'e';
         counts.read += process->reader != NULL;
     }
     return counts;
@@ -78,7 +78,7 @@ static const char *kind_of_stacks(const struct doctor_facts *f)
 static void judge_one(const struct doctor_facts *f, struct doctor_report *r)
 {
     const struct doctor_process *p = f->processes.len > 0 ? &f->processes.at[0] : NULL;
-    struct doctor_row row = {.rung = "proc"};
+    struct doctor_row row = {.capture_mode = "proc"};
     if (!f->exists || p == NULL) {
         (void)snprintf(r->verdict, sizeof r->verdict,
                        "No process %u is visible in this PID namespace; host pids mean nothing here. On "
@@ -86,7 +86,7 @@ static void judge_one(const struct doctor_facts *f, struct doctor_report *r)
         return;
     }
     doctor_row(f, p, &row);
-    bool perf = row.rung[0] == 'p' && row.rung[1] == 'e';
+    bool perf = row.capture_mode[0] == 'p' && row.capture_mode[1] == 'e';
     char functions[DOCTOR_RUNTIME_MAX + 48] = "";
     if (p->reader != NULL) {
         (void)snprintf(functions, sizeof functions, perf ? ", with the functions of %s woven in"

@@ -26,7 +26,7 @@
 #define CAPTURE_DOCTOR_H
 
 #include "capture/settings.h"
-#include "capture/targets.h"
+#include "capture/follow/targets.h"
 #include "capture/upload/sender.h"
 #include "os/access.h"
 #include "os/perf.h"
@@ -142,7 +142,7 @@ void doctor_judge(const struct doctor_facts *facts, struct doctor_report *out);
 
 /* What works for one process. */
 struct doctor_row {
-    const char *rung;  /* "perf+reader", "perf", "reader", "proc" */
+    const char *capture_mode; /* "perf+reader", "perf", "reader", "proc" */
     char how[64];      /* "perf + python reader" */
     int number;        /* of what its own rights refuse; 0 */
     const char *gate, *cause, *remedy;

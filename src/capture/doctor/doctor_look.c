@@ -1,6 +1,6 @@
 #include "base/time.h"
 #include "capture/doctor/doctor_private.h"
-#include "capture/readers.h"
+#include "capture/stacks/readers.h"
 #include "os/clock.h"
 #include "os/file.h"
 #include "os/proc.h"
@@ -182,8 +182,8 @@ static void find_runtime(struct look *l, struct targets *targets, const struct t
     struct readers readers;
     readers_init(&readers, l->settings, targets, &l->log);
     (void)readers_look(&readers, clock_mono_ns());
-    if (target->reader != NULL && target->reader->runtime != NULL) {
-        note_reader(target->reader, out);
+    if (target->runtime.reader != NULL && target->runtime.reader->runtime != NULL) {
+        note_reader(target->runtime.reader, out);
     } else {
         out->runtime_why = readers.refused;
     }

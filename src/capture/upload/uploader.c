@@ -1,5 +1,5 @@
 #include "base/time.h"
-#include "capture/tags.h"
+#include "capture/upload/tags.h"
 #include "capture/upload/origin_ask.h"
 #include "capture/upload/uploader_private.h"
 #include "encode/encode.h"

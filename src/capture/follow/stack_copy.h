@@ -1,0 +1,43 @@
+/*
+ * dumps: how much of its stack each process copies with a sample.
+ *
+ * A copy that is too small cuts stacks whose rest cannot be read from memory; one that is too large
+ * takes room in the rings that other samples need. So each process begins with the same size, doubles
+ * it while more than 2 % of its stacks end where the copy ends (takes the most at once when half of them
+ * do), and halves it when not 1 % of them need half of it, or more when the largest one so far is far
+ * smaller. What a stack needs ends with its outermost frame. Below STACK_COPY_CHEAP_BYTES it goes only when none ever
+ * needed more than what is left, the last STACK_COPY_FIT_MIN included, for programs have phases; and a few that are cut
+ * there are enough to grow again.
+ *
+ * A process that inherited its events from an ancestor takes the ancestor and its other children along: from then on
+ * each has its own.
+ *
+ * A process whose samples are caught (catch.h) copies the most from then on: its rings are emptied after each
+ * sample, and the kernel copies no more than there is.
+ *
+ * At most one change a second, and STACK_COPY_CHANGES_MAX in a process's life.
+ */
+#ifndef CAPTURE_FOLLOW_STACK_COPY_H
+#define CAPTURE_FOLLOW_STACK_COPY_H
+
+#include "capture/follow/targets.h"
+#include "os/perf.h"
+
+enum {
+    STACK_COPY_MIN_BYTES = 4 * 1024,
+    STACK_COPY_MAX_BYTES = PERF_STACK_MAX,
+    STACK_COPY_SEEN_MIN = 50,  /* stacks before a size is thought too small */
+    STACK_COPY_SPARE_MIN = 200, /* or too large */
+    STACK_COPY_CHEAP_BYTES = 12 * 1024,
+    STACK_COPY_FIT_MIN = 2000,
+    STACK_COPY_CUT_FEW = 3,
+    STACK_COPY_CHANGES_MAX = 8,
+};
+
+/* The size that a process's stacks ask for; its present one when it fits. Pure. */
+uint32_t stack_copy_wanted(const struct target *target);
+
+/* Changes the one that needs it most. The pid that was changed, 0: none. */
+uint32_t stack_copy_adapt(struct perf *perf, struct targets *targets);
+
+#endif

@@ -1,0 +1,253 @@
+#include "capture/window/outputs.h"
+#include "base/time.h"
+#include "encode/encode.h"
+#include "os/file.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { PATH_MAX_BYTES = 4096, SAME_SECOND_MAX = 1000 };
+
+static const struct {
+    unsigned format;
+    const char *encoder, *link;
+} rows[] = {
+    {FORMAT_COL, "col", "last_profile.col"},
+    {FORMAT_HTML, "html", "last_flamegraph.html"},
+    {FORMAT_PPROF, "pprof", "last_profile.pprof"},
+    {FORMAT_SPEEDSCOPE, "speedscope", "last_profile.speedscope.json"},
+};
+enum { ROW_COUNT = sizeof rows / sizeof rows[0] };
+
+void outputs_init(struct outputs *o, const struct settings *settings)
+{
+    *o = (struct outputs){
+        .dir = settings->output_dir != NULL ? settings->output_dir : ".",
+        .formats = settings->formats,
+        .max_sets = settings->rotating ? 1 : settings->max_output_files,
+    };
+}
+
+void outputs_name_here(struct outputs *o)
+{
+    if (strcmp(o->dir, ".") == 0) {
+        file_working_dir(o->here, sizeof o->here);
+        o->dir = o->here;
+    }
+}
+
+const char *outputs_slash(const struct outputs *o)
+{
+    return str_ends(str_of(o->dir), STR("/")) ? "" : "/";
+}
+
+bool outputs_try(const struct outputs *o, struct err *err)
+{
+    return o->formats == 0 || file_prepare_dir(o->dir, err);
+}
+
+static bool path_of(const struct outputs *o, const char *stem, const char *extension,
+                    char out[static PATH_MAX_BYTES])
+{
+    return (size_t)snprintf(out, PATH_MAX_BYTES, "%s%s%s%s", o->dir, outputs_slash(o), stem,
+                            extension) < PATH_MAX_BYTES;
+}
+
+/* ---- rotation ---- */
+
+struct stems {
+    VEC(struct str) names; /* each owned */
+};
+
+static bool is_number(struct str text)
+{
+    uint64_t value;
+    return str_u64(text, &value);
+}
+
+/* The stem of a file of our naming, "profile_<19 characters of time>" and, for several in one second,
+ * "-N"; 0 for every other name. *rest is what follows. */
+static size_t stem_bytes(struct str name, struct str *rest)
+{
+    static const char form[] = "profile_2000-00-00T00:00:00";
+    enum { STEM_BYTES = sizeof form - 1 };
+    for (size_t i = 0; i < STEM_BYTES; i++) {
+        bool digit = i < name.len && name.ptr[i] >= '0' && name.ptr[i] <= '9';
+        if (i >= name.len || (form[i] == '0' ? !digit : name.ptr[i] != form[i])) {
+            return 0;
+        }
+    }
+    size_t dot = str_find(name, '.');
+    struct str number = str_sub(name, STEM_BYTES, dot - STEM_BYTES);
+    if (number.len > 0 && (number.ptr[0] != '-' || !is_number(str_sub(number, 1, number.len)))) {
+        return 0;
+    }
+    *rest = str_sub(name, dot, name.len);
+    return dot;
+}
+
+static bool is_ours(struct str extension)
+{
+    for (unsigned i = 0; i < ROW_COUNT; i++) {
+        if (str_eq(extension, str_of(encoder_by_name(str_of(rows[i].encoder))->extension))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool knows(const struct stems *stems, struct str name)
+{
+    vec_each(&stems->names, known)
+    {
+        if (str_eq(*known, name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void note_stem(void *context, const char *file)
+{
+    struct stems *stems = context;
+    struct str name = str_of(file), rest;
+    name.len = stem_bytes(name, &rest);
+    if (name.len == 0 || !is_ours(rest) || knows(stems, name)) {
+        return;
+    }
+    char *copy = malloc(name.len + 1);
+    struct str *place = copy == NULL ? NULL : vec_push(&stems->names);
+    if (place == NULL) {
+        free(copy);
+        return;
+    }
+    memcpy(copy, name.ptr, name.len);
+    copy[name.len] = '\0';
+    *place = (struct str){copy, name.len};
+}
+
+/* By time, then by number: a longer number is a larger one. */
+static int by_age(const void *left, const void *right)
+{
+    const struct str *a = left, *b = right;
+    if (a->len != b->len && memcmp(a->ptr, b->ptr, sizeof "profile_2000-00-00T00:00:00" - 1) == 0) {
+        return a->len < b->len ? -1 : 1;
+    }
+    return str_compare(*a, *b);
+}
+
+static void remove_set(const struct outputs *o, const char *stem)
+{
+    for (unsigned i = 0; i < ROW_COUNT; i++) {
+        char path[PATH_MAX_BYTES];
+        const struct encoder *encoder = encoder_by_name(str_of(rows[i].encoder));
+        if (path_of(o, stem, encoder->extension, path)) {
+            (void)file_remove(path, NULL);
+        }
+    }
+}
+
+struct leftovers {
+    const struct outputs *o;
+    struct str oldest; /* set that stays */
+};
+
+/* A killed run's temporary file of a set that is gone. */
+static void remove_leftover(void *context, const char *file)
+{
+    const struct leftovers *l = context;
+    struct str name = str_of(file), stem = name, rest;
+    char path[PATH_MAX_BYTES];
+    stem.len = stem_bytes(name, &rest);
+    if (stem.len > 0 && str_ends(rest, STR(".tmp")) && by_age(&stem, &l->oldest) < 0 &&
+        path_of(l->o, file, "", path)) {
+        (void)file_remove(path, NULL);
+    }
+}
+
+static void remove_old_sets(const struct outputs *o, const char *newest)
+{
+    struct stems stems = {0};
+    if (o->max_sets > 0 && file_list(o->dir, note_stem, &stems, NULL) && stems.names.len > 0) {
+        qsort(stems.names.at, stems.names.len, sizeof *stems.names.at, by_age);
+        size_t excess = stems.names.len > o->max_sets ? stems.names.len - o->max_sets : 0;
+        struct leftovers leftovers = {o, stems.names.at[excess]};
+        for (size_t i = 0; excess > 0 && i < stems.names.len; i++) {
+            /* a clock that was set back must not cost what was just written */
+            if (!str_eq(stems.names.at[i], str_of(newest))) {
+                remove_set(o, stems.names.at[i].ptr);
+                excess--;
+            }
+        }
+        (void)file_list(o->dir, remove_leftover, &leftovers, NULL);
+    }
+    vec_each(&stems.names, name)
+    {
+        free((char *)(uintptr_t)name->ptr);
+    }
+    vec_release(&stems.names);
+}
+
+/* ---- writing ---- */
+
+static void choose_stem(const struct outputs *o, uint64_t end_wall_ns, char stem[static 64])
+{
+    char time[TIME_TEXT_MAX], path[PATH_MAX_BYTES];
+    time_iso_seconds(end_wall_ns, time);
+    snprintf(stem, 64, "profile_%s", time);
+    for (unsigned n = 2; n < SAME_SECOND_MAX; n++) {
+        bool taken = false;
+        for (unsigned i = 0; i < ROW_COUNT && !taken; i++) {
+            taken = path_of(o, stem, encoder_by_name(str_of(rows[i].encoder))->extension, path) &&
+                    file_exists(path);
+        }
+        if (!taken) {
+            return;
+        }
+        snprintf(stem, 64, "profile_%s-%u", time, n);
+    }
+}
+
+static bool write_one(const struct outputs *o, struct profile *p, const char *stem,
+                      const struct encoder *encoder, const char *link, struct err *err)
+{
+    char path[PATH_MAX_BYTES], name[128];
+    struct file_writer writer;
+    if (!path_of(o, stem, encoder->extension, path)) {
+        return err_set(err, ERR_LIMIT, 0, "the path %.60s... is too long", o->dir);
+    }
+    if (!file_create_atomic(&writer, path, err)) {
+        return false;
+    }
+    struct sink sink = file_sink(&writer);
+    if (!encoder->write(p, &sink, err)) {
+        file_abandon(&writer);
+        return false;
+    }
+    snprintf(name, sizeof name, "%s%s", stem, encoder->extension);
+    return file_commit(&writer, err) && file_link(o->dir, link, name, err);
+}
+
+bool outputs_write(const struct outputs *o, struct profile *p, struct outputs_written *written,
+                   struct err *err)
+{
+    *written = (struct outputs_written){0};
+    if (!outputs_try(o, err)) {
+        return false;
+    }
+    choose_stem(o, p->meta.end_wall_ns, written->stem);
+    bool ok = true;
+    for (unsigned i = 0; i < ROW_COUNT; i++) {
+        if ((o->formats & rows[i].format) == 0) {
+            continue;
+        }
+        if (write_one(o, p, written->stem, encoder_by_name(str_of(rows[i].encoder)), rows[i].link,
+                      ok ? err : NULL)) {
+            written->formats |= rows[i].format;
+        } else {
+            ok = false;
+        }
+    }
+    remove_old_sets(o, written->stem);
+    return ok;
+}
