@@ -9,7 +9,6 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").g
 # Names with a placeholder are for the reader to fill in.
 NAMED = re.compile(r"`((?:src|tests|build|vendor|docs|deploy)/[\w./-]*[\w/])`")
 PLACEHOLDER = re.compile(r"NAME|CPU|build/out")
-OWN = ("base", "elf", "os", "sample", "unwind", "target", "profile")
 
 
 def page(path):
@@ -45,14 +44,3 @@ def test_a_page_on_how_to_add_something_is_one_page():
     pages = sorted((ROOT / "docs").glob("add-*.md"))
     assert {p.stem for p in pages} >= {f"add-{what}" for what in ("a-runtime", "a-back-end", "a-format", "an-option", "a-processor")}
     assert not [p.name for p in pages if len(p.read_text().splitlines()) > 40]
-
-
-@pytest.mark.parametrize("folder", OWN)
-def test_a_longer_file_begins_by_saying_what_it_is_for(folder):
-    without = []
-    for path in (ROOT / "src" / folder).rglob("*.c"):
-        text = path.read_text()
-        opening = re.match(r"/\*.*?\*/", text, re.S)
-        if text.count("\n") > 100 and (not opening or opening.group(0).count("\n") < 2):
-            without.append(str(path.relative_to(ROOT)))
-    assert not without
