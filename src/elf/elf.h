@@ -113,9 +113,9 @@ const struct elf_section *elf_section(struct elf *e, const char *name);
 /* Its name, borrowed until the next call with this struct elf. */
 bool elf_section_name(struct elf *e, const struct elf_section *section, struct str *out);
 
-/* Appends the section's contents, unpacked, to `out`, whose maximum bounds them (ERR_LIMIT). A
- * section without bytes in this file (.bss, all code of a debug file) and one packed with a method
- * not known here are ERR_UNSUPPORTED. `out` is as it was when this fails. */
+/* Appends the section's contents, unpacked, to `out`, whose maximum bounds them (ERR_LIMIT). A section
+ * without bytes in this file (.bss, all code of a debug file) and one compressed with an unsupported
+ * method are ERR_UNSUPPORTED. `out` is as it was when this fails. */
 bool elf_section_read(struct elf *e, const struct elf_section *section, struct buf *out,
                       struct err *err);
 

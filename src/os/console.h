@@ -31,7 +31,7 @@ bool console_is_terminal(int fd);
 /* Is it a pipe or socket, whose reader waits for the last writer to close it? */
 bool console_is_pipe(int fd);
 
-/* May a line there be drawn over again and again? Not on what is no terminal, or a dumb one, nor in a job whose
+/* May a line there be redrawn? Only on a terminal that is not a dumb one, and not in a job whose
  * output is kept (CI). */
 bool console_is_live(int fd);
 

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 enum {
-    PURSE_KIB = 516, /* where /proc/sys does not tell: the kernel's default, 512 KiB and a page */
+    ALLOWANCE_KIB = 516, /* where /proc/sys does not tell: the kernel's default, 512 KiB and a page */
     LIMITS_TEXT_MAX = 160,
 };
 
@@ -36,10 +36,10 @@ static uint64_t own_limit_kib(void)
 
 struct ring_memory ring_memory_here(unsigned cpus)
 {
-    long purse = sysctl_number("/proc/sys/kernel/perf_event_mlock_kb", PURSE_KIB);
+    long allowance = sysctl_number("/proc/sys/kernel/perf_event_mlock_kb", ALLOWANCE_KIB);
     return (struct ring_memory){
         .cpus = cpus,
-        .purse_kib = purse > 0 ? (uint64_t)purse : 0,
+        .allowance_kib = allowance > 0 ? (uint64_t)allowance : 0,
         .own_kib = own_limit_kib(),
         .uid = proc_own_uid(),
         .unlimited = access_holds(CAP_IPC_LOCK) ||
@@ -50,7 +50,7 @@ struct ring_memory ring_memory_here(unsigned cpus)
 uint64_t ring_memory_kib(const struct ring_memory *m)
 {
     bool any = m->unlimited || m->own_kib == UINT64_MAX;
-    return any ? UINT64_MAX : m->purse_kib * (m->cpus - m->absent) + m->own_kib;
+    return any ? UINT64_MAX : m->allowance_kib * (m->cpus - m->absent) + m->own_kib;
 }
 
 static void say_limits(const struct ring_memory *m, char out[static LIMITS_TEXT_MAX])
@@ -62,7 +62,7 @@ static void say_limits(const struct ring_memory *m, char out[static LIMITS_TEXT_
     snprintf(out, LIMITS_TEXT_MAX,
              "uid %u may lock %u x %llu KiB in all its processes together (kernel.perf_event_mlock_kb) and %s "
              "in each of them (ulimit -l)",
-             m->uid, m->cpus - m->absent, (unsigned long long)m->purse_kib, own);
+             m->uid, m->cpus - m->absent, (unsigned long long)m->allowance_kib, own);
 }
 
 bool ring_memory_refused(const struct ring_memory *m, uint64_t ring_kib, uint64_t held_kib,

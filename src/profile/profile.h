@@ -90,7 +90,7 @@ enum runtime_share {
 /* How the stacks of both kinds were joined (weave.h). */
 enum woven_share { WOVEN_EXACT, WOVEN_ONE_MORE, WOVEN_UNMERGED, WOVEN_APART, WOVEN_COUNT };
 
-/* How a process is captured: the step of the ladder that it allowed (DESIGN 1.5). */
+/* How a process is profiled: the best mode that it allowed (DESIGN 1.5). */
 enum capture_mode {
     CAPTURE_UNKNOWN,
     CAPTURE_PERF,       /* user and kernel stacks */
@@ -194,15 +194,15 @@ struct occurrence {
     uint64_t amount;
 };
 
-/* What had become of the run's windows before this one, when it ended: those that back ends took (of
- * them `fresh` since the window before), that wait, that never arrive; and the attempts that failed. */
+/* What had become of the run's earlier windows when this one ended: accepted by back ends (of these, `fresh` since
+ * the window before), waiting, never to arrive; and the attempts that failed. */
 struct profile_uploads {
     bool any; /* windows are uploaded at all */
     uint64_t sent, fresh, waiting, dropped, failures;
     uint64_t cpu_ns; /* of the threads that send, since they began */
 };
 
-/* The machine that a profile was made on, and the profiler there. Empty texts and zeros: not known. */
+/* The machine that a profile was made on, and the profiler there. Empty texts and zeros: unknown. */
 struct profile_machine {
     struct str private_ip, mac_address;
     struct str os_name, os_release, kernel_release, kernel_version, hardware_type;
@@ -322,7 +322,7 @@ uint32_t profile_frame(struct profile *p, const struct frame *frame);
 /* Fills in a name found later; does not change the frame's identity. */
 void profile_name_frame(struct profile *p, uint32_t frame, struct str name, struct str system_name);
 
-/* Says what is known of the source behind an address: `inlined` functions innermost first, the
+/* Sets what is known of the source behind an address: `inlined` functions innermost first, the
  * last one is the function that really exists there. Sets name, file and line of `frame` to the
  * first and hangs the others after it as callers, frames of the same kind and module without an
  * address. Of more than PROFILE_INLINES_MAX those next to the last are left out; when the
@@ -334,7 +334,7 @@ struct source_line {
 void profile_name_inlined(struct profile *p, uint32_t frame, const struct source_line *inlined,
                           size_t count);
 
-/* Says, once sampling has ended, that an address is code of another kind than it entered with. The
+/* Sets, once sampling has ended, another kind for an address than it entered with. The
  * frame's identity changes with it: profile_frame with the first kind would make a new frame. */
 void profile_set_kind(struct profile *p, uint32_t frame, enum frame_kind kind);
 
@@ -351,7 +351,7 @@ uint32_t profile_child(struct profile *p, uint32_t parent, uint32_t frame);
 void profile_add(struct profile *p, uint32_t thread, uint32_t node, uint64_t cpu_ns,
                  uint64_t count);
 
-/* Adds time spent waiting. What does not fit is left out: it is part of no sum. */
+/* Adds time spent waiting. What does not fit is dropped: it is part of no sum. */
 void profile_add_wait(struct profile *p, uint32_t thread, uint32_t node, uint64_t wait_ns);
 
 /* Declares a sample type of the window; its place, or PROFILE_EVENTS_MAX when there are as many. */
@@ -364,8 +364,8 @@ void profile_add_event(struct profile *p, uint32_t event, uint32_t thread, uint3
 /* Adds CPU time without a stack, on the given thread. */
 void profile_account(struct profile *p, uint32_t thread, enum account account, uint64_t cpu_ns);
 
-/* Notes that the samples of a process, nominal_ns in sum, stand for cpu_ns by the kernel's books;
- * profile_apply_weights then scales all noted ones in one pass. Accounting is not scaled. */
+/* Notes that the samples of a process, nominal_ns in sum, stand for cpu_ns of CPU time as the kernel
+ * counted it; profile_apply_weights then scales all noted ones in one pass. Accounting is not scaled. */
 void profile_weigh(struct profile *p, uint32_t process, uint64_t nominal_ns, uint64_t cpu_ns);
 void profile_apply_weights(struct profile *p);
 

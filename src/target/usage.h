@@ -36,8 +36,8 @@ bool usage_quota(struct str quota_us, struct str period_us, double *cores);
 /* The number of "KEY NUMBER" in a file of such lines (cpu.stat, memory.stat). */
 bool usage_value(struct str text, struct str key, uint64_t *out);
 
-/* A file that holds one number. "max" is none, nor is the number near 2^63 that version 1 writes
- * for it. */
+/* A file that holds one number. "max" does not count as one, nor does the number near 2^63 that version
+ * 1 writes for it. */
 bool usage_number(struct str text, uint64_t *out);
 
 /* One reading. */

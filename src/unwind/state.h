@@ -121,7 +121,7 @@ extern const uint8_t arch_register_count;
 extern const uint32_t arch_red_zone;       /* bytes below SP that signal handlers leave alone */
 extern const uint32_t arch_code_alignment; /* of instructions, bytes */
 
-/* Decodes the instruction at `bytes` and applies it. False when it is none, or cut. */
+/* Decodes the instruction at `bytes` and applies it. False when it is not one, or cut off. */
 bool arch_step(const unsigned char *bytes, size_t len, uint64_t address, struct state *s,
                struct step *out);
 

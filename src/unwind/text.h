@@ -102,7 +102,7 @@ static inline bool text_has_note(const struct text *text, uint32_t at)
 
 /* Functions outside the text, say in the procedure linkage table, are evaluated by what stands after
  * the calls of them: text_note_callee counts a call, text_note_dead one that something else begins
- * after; text_callee_returns tells the verdict. */
+ * after; text_callee_returns gives the verdict. */
 void text_note_callee(struct text *text, uint64_t callee);
 void text_note_dead(struct text *text, uint32_t after);
 bool text_callee_returns(struct text *text, uint64_t callee, uint32_t after);

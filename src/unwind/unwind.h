@@ -64,7 +64,7 @@ struct unwind_registers {
  * False when IP or SP is missing. */
 bool unwind_registers_of_perf(struct unwind_registers *out, uint64_t mask, const uint64_t *values);
 
-/* Of a thread of which no more is known: one that sleeps in a system call. */
+/* Of a thread of which only these are known: one that sleeps in a system call. */
 struct unwind_registers unwind_registers_at(uint64_t ip, uint64_t sp);
 
 uint64_t unwind_ip(const struct unwind_registers *registers);
@@ -91,7 +91,7 @@ struct unwind_space {
     uint64_t id; /* for the cache: names the space and the state of its mappings */
     /* The executable mapping that holds `address`; false: there is none. */
     bool (*find)(void *context, uint64_t address, struct unwind_place *out);
-    /* Code bytes, for analyse_leaf and for telling calls; null when they cannot be had. */
+    /* Code bytes, for analyse_leaf and for recognising calls; null when unavailable. */
     struct memory_reader *code;
     void *context;
 };

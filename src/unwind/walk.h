@@ -62,7 +62,7 @@ struct walk {
 };
 
 /* OpenSSL keeps the CFA of some loops below SP, where the kernel copies nothing and what is read later
- * is of another turn of the loop; or at a place that a register counts. */
+ * is of another iteration of the loop; or at a place that a register counts. */
 static inline bool rule_is_somewhere(const struct unwind_rule *rule)
 {
     return rule->kind == RULE_DEREF && rule->cfa_reg == arch_cfi.sp && rule->cfa < 0;
@@ -101,8 +101,7 @@ static inline struct unwind_slot *slot_of(struct walk *w)
     return slot_fill(w, slot);
 }
 
-/* lookup.c: whether the slot's address looks like one within a call; true when its code cannot be
- * had. */
+/* lookup.c: whether the slot's address looks like one within a call; true when its code is unavailable. */
 bool slot_is_in_call(const struct walk *w, struct unwind_slot *slot);
 
 #endif

@@ -3,7 +3,7 @@
 #include "os/ring_memory.h"
 
 /* The kernel's default on two CPUs, and the limit of a stock container: 2 x 516 + 64 = 1096 KiB. */
-static const struct ring_memory stock = {.cpus = 2, .purse_kib = 516, .own_kib = 64, .uid = 1000};
+static const struct ring_memory stock = {.cpus = 2, .allowance_kib = 516, .own_kib = 64, .uid = 1000};
 
 static void sum(void)
 {
@@ -49,7 +49,7 @@ static void smaller(void)
 static void longest(void)
 {
     const struct ring_memory m = {
-        .cpus = 1024, .purse_kib = 4294967295, .own_kib = 18446744073709551, .uid = 4294967295};
+        .cpus = 1024, .allowance_kib = 4294967295, .own_kib = 18446744073709551, .uid = 4294967295};
     struct err err = {0};
     CHECK(!ring_memory_refused(&m, 2097156, 2147487744, &err));
     CHECK(strstr(err.text, "raise a limit") != NULL); /* nothing is cut off */
