@@ -236,7 +236,7 @@ static bool not_resolved(const char *host, int result, struct err *err)
                        "cannot resolve the name %s now: no name server in resolv.conf responded",
                        host);
     }
-    return err_set(err, ERR_NETWORK, 0, "cannot resolve the name %s: %s; check the spelling",
+    return err_set(err, ERR_NETWORK, 0, "cannot resolve the name %s: %s; check the spelling and resolv.conf",
                    host, gai_strerror(result));
 }
 
