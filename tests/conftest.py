@@ -7,6 +7,7 @@ tests/README.md says how to run a part and how to write a test.
 import concurrent.futures
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -33,7 +34,7 @@ GUESTS = ("test_catch_kernels.py", "test_kernels.py", "test_doctor_kernel.py", "
           "test_python_names.py", "test_python_lines.py")
 EASY = ("test_flame_safety.py", "test_flame_use.py", "test_http.py", "test_tls.py", "test_backends.py", "test_datadog.py",
         "test_otlp.py", "test_origin.py", "test_studio_facts.py", "test_doctor.py", "test_doctor_upload.py", "test_cli.py",
-        "test_outputs.py", "test_readme.py", "test_laws.py", "test_vendor.py", "test_build.py", "test_binary.py")
+        "test_outputs.py", "test_readme.py", "test_laws.py", "test_frame.py", "test_vendor.py", "test_build.py", "test_binary.py")
 PARTS = {"guests": lambda item: item.path.name in GUESTS and not item.get_closest_marker("alone"),
          "easy": lambda item: item.path.name in EASY}
 
@@ -55,6 +56,9 @@ def pytest_collection_modifyitems(config, items):
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config):
     config.option.reportchars = "rsfE" if config.option.reportchars in ("", "fE") else config.option.reportchars
+    config.addinivalue_line("markers", "measures: holds a measurement against the kernel's, or waits for processes: tests/run may "
+                            "try it once more")
+    config.addinivalue_line("markers", "exact: looks for a wrong stack or name, or a secret that is seen: never tried once more")
     config.addinivalue_line("markers", "alone: wants the machine's processors for itself")
     config.addinivalue_line("markers", "root: wants root (runc, namespaces); skipped with the reason otherwise")
     config.addinivalue_line("markers", "net: wants a package mirror once, then works from the cache in build/lab")
@@ -76,6 +80,32 @@ TIME_OF = {}  # file -> s
 def pytest_runtest_logreport(report):
     file = report.nodeid.split("::")[0]
     TIME_OF[file] = TIME_OF.get(file, 0) + report.duration
+
+
+# ---- Once more: tests/run tries failures again if there are few of them and each may fail by chance
+
+AGAIN_MOST = 5
+MISUSED = re.compile(r"ERROR: (Address|Leak)Sanitizer|runtime error:")  # memory, by what a sanitizer prints
+
+
+def may_be_tried_again(item):
+    return bool(item.get_closest_marker("measures")) and not item.get_closest_marker("exact")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session, exitstatus):
+    """Leaves the file `again` in the cache's folder when the failed tests may be run a second time (--lf)."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is None or not session.config.option.part:
+        return
+    failed = [report for state in ("failed", "error") for report in reporter.stats.get(state, [])]
+    of = {item.nodeid: item for item in session.items}
+    mark = Path(session.config.getini("cache_dir")) / "again"
+    mark.unlink(missing_ok=True)
+    if (exitstatus == pytest.ExitCode.TESTS_FAILED and 0 < len(failed) <= AGAIN_MOST and
+            all(report.nodeid in of and may_be_tried_again(of[report.nodeid]) for report in failed) and
+            not any(MISUSED.search(report.longreprtext + report.capstdout + report.capstderr) for report in failed)):
+        mark.write_text("".join(f"{report.nodeid}\n" for report in failed))
 
 
 @pytest.hookimpl(trylast=True)
@@ -117,9 +147,11 @@ class UnitFile(pytest.File):
         if not program.path.exists():
             yield UnitTest.from_parent(self, name=f"{prefix}is built", program=program, test=None)
             return
-        for test in program.listed():
-            yield UnitTest.from_parent(self, name=prefix + test, program=program, test=test,
-                                       reason=skips.get((self.path.stem, test)))
+        for test, mark in program.listed():
+            unit = UnitTest.from_parent(self, name=prefix + test, program=program, test=test, reason=skips.get((self.path.stem, test)))
+            if mark:
+                unit.add_marker(mark)
+            yield unit
 
 
 class UnitProgram:
@@ -127,7 +159,9 @@ class UnitProgram:
         self.path, self.command, self.results = path, [*prefix, path], None
 
     def listed(self):
-        return subprocess.run([*self.command, "--list"], stdout=subprocess.PIPE, check=True, text=True).stdout.splitlines()
+        """(name, mark or nothing) of each test."""
+        lines = subprocess.run([*self.command, "--list"], stdout=subprocess.PIPE, check=True, text=True).stdout.splitlines()
+        return [(name, mark) for name, _, mark in (line.partition("\t") for line in lines)]
 
     def outcome(self, name):
         """(state, detail) of one test."""
@@ -223,6 +257,15 @@ def pillion():
     path = OUT / ARCH / "pillion"
     if not path.exists():
         pytest.fail(f"{path} is missing; run make", pytrace=False)
+    return path
+
+
+@pytest.fixture(scope="session")
+def record():
+    """lab/record.c: FILE [pillion's options] [-- command], a run that is written down."""
+    path = emulate.linked(ARCH, "record")
+    if not path.exists():
+        pytest.fail(f"{path} is missing; run make linked", pytrace=False)
     return path
 
 

@@ -9,13 +9,12 @@
 #define CAPTURE_SHARED_H
 
 #include "capture/log.h"
+#include "capture/observer.h"
 #include "capture/settings.h"
 #include "capture/unseen.h"
 #include "capture/world.h"
 #include "os/perf.h"
 #include "sample/record.h"
-
-struct recorder;
 
 /* The window that is being filled. Written by window/windows.c. */
 struct window {
@@ -39,8 +38,8 @@ struct shared {
     const struct settings *settings;
     struct log log;
     struct unseen unseen;
-    struct world world;
-    struct recorder *recorder;   /* null: the run is not recorded */
+    const struct world *world;
+    const struct observer *observer; /* null in the product */
     struct perf_access access;
     bool perf_on;
     struct perf perf;

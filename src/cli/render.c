@@ -8,17 +8,6 @@
 
 #define PROFILE_MAX_BYTES (UINT64_C(4) << 30)
 
-/* --format's choice for its bit; NULL when it is not exactly one. The names are the encoders'. */
-static const char *format_name(unsigned format)
-{
-    struct option_match match =
-        option_find("format", strlen("format"), COMMAND_BIT(COMMAND_RENDER));
-    for (const struct choice *c = match.row->choices; c->name; c++)
-        if ((unsigned)c->value == format)
-            return c->name;
-    return NULL;
-}
-
 /* The encoder that is wanted, or a null pointer and the sentence why there is none. */
 static const struct encoder *choose_encoder(const struct request *request, struct err *err)
 {
@@ -29,8 +18,8 @@ static const struct encoder *choose_encoder(const struct request *request, struc
             err_set(err, ERR_USAGE, 0, "no form is called like %.200s; give --format",
                     request->render_output);
     } else {
-        const char *name = format_name(request->render_format);
-        encoder = name ? encoder_by_name(str_of(name)) : NULL;
+        unsigned wanted = request->render_format;
+        encoder = (wanted & (wanted - 1)) == 0 ? encoders[__builtin_ctz(wanted)] : NULL;
         if (!encoder)
             err_set(err, ERR_USAGE, 0, "--format wants one form here");
     }

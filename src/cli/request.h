@@ -55,7 +55,7 @@ struct request {
     const char *render_output; /* NULL = not given; "-" = standard output */
     const char *diff_base;
     const char *render_type; /* a sample type's name; NULL = CPU time */
-    unsigned render_format; /* FORMAT_ bits, 0 = by the extension */
+    unsigned render_format; /* bits (encode/encode.h), 0 = by the extension */
 
     bool json;    /* doctor */
     bool dry_run; /* upload */

@@ -25,8 +25,8 @@ struct upload {
     const struct request *request;
     struct origin_here origin;
     struct origin_here shown; /* of the file that is sent */
-    struct sender *senders[BACKEND_COUNT];
-    const struct backend *rows[BACKEND_COUNT];
+    struct sender *senders[BACKENDS_MAX];
+    const struct backend *rows[BACKENDS_MAX];
     size_t count;
     struct retry retry;
     uint64_t sequence; /* of files */
@@ -267,7 +267,7 @@ int upload_run(const struct request *request)
     struct buf left_out;
     struct err err;
     int status = 0;
-    buf_init(&left_out, BACKEND_COUNT * SENDER_OMISSIONS_MAX);
+    buf_init(&left_out, BACKENDS_MAX * SENDER_OMISSIONS_MAX);
     secret_leave_no_core();
     net_random(NULL, &u.retry.random, sizeof u.retry.random);
     if (open_senders(&u, &left_out, &err)) {

@@ -69,6 +69,7 @@ struct delivery {
     uint64_t start_wall_ns, end_wall_ns;
     unsigned frequency_hz;
     struct str format;  /* "col", "pprof", "otlp": of encode/encode.h */
+    struct str mime;    /* of that format; empty: not known */
     struct str profile; /* as that encoder wrote it: pprof is gzip'd, col is text */
     uint64_t sequence;  /* of the run: 1, 2 … */
     bool shrunk;        /* made smaller: shrink.h */
@@ -128,9 +129,10 @@ struct backend {
     const char *env_tenant;
     bool needs_token;
     bool keeps_token;          /* from agents: it is needed, and sent, agentless alone */
+    bool reads_otel;           /* OTEL_EXPORTER_OTLP_…: headers, patience, certificates */
     bool names_host;           /* whatever facts are told: it refuses a profile without, or the address asks */
     bool unpacks;              /* making a request takes for a moment several times the profile */
-    bool idempotent;           /* a request that is sent twice counts once */
+    bool takes_headers;        /* --header's, where other back ends are used, too */
     uint64_t most_age_ns;      /* older ones are not taken by the service; 0: any */
 
     /* Writes the address, and to the context what depends on it. Null: it is the one given, else
@@ -152,8 +154,13 @@ struct backend {
     void (*omits)(const struct backend_context *context, struct omissions *out);
 };
 
-enum { BACKEND_COUNT = 5 };
-extern const struct backend backends[BACKEND_COUNT];
+/* All of them, in the order of lists; ends with null. A new one is a file that holds its row, and a
+ * line in backends.c. A set of them is a word of bits by their place here. */
+enum { BACKENDS_MAX = 16 };
+extern const struct backend *const backends[];
+
+/* The bit of the one of this name, which there has to be. */
+unsigned backend_bit(const char *name);
 
 /* Null when there is none of this name. */
 const struct backend *backend_by_name(struct str name);

@@ -1,5 +1,5 @@
 /*
- * backend_private: the rows' functions, and what they have in common.
+ * backend_private: what the rows' files have in common, and the parts of those that are two files.
  *
  * A request's own texts lie in one buf, which moves while it grows: a `span` remembers where a text
  * is, and becomes a slice once all is written.
@@ -10,41 +10,14 @@
 #include "deliver/backend.h"
 #include "deliver/pprof_cut.h"
 
-bool studio_request(struct backend_context *context, const struct delivery *delivery,
-                    struct http_request *out, struct buf *text, struct err *err);
-enum verdict studio_judge(struct backend_context *context, const struct http_answer *answer,
-                          struct err *err);
-bool studio_health(struct backend_context *context, struct http_request *out, struct buf *text,
-                   struct err *err);
-void studio_omits(const struct backend_context *context, struct omissions *out);
-
-bool pyroscope_request(struct backend_context *context, const struct delivery *delivery,
-                       struct http_request *out, struct buf *text, struct err *err);
-enum verdict pyroscope_judge(struct backend_context *context, const struct http_answer *answer,
-                             struct err *err);
-void pyroscope_omits(const struct backend_context *context, struct omissions *out);
-
-bool plain_request(struct backend_context *context, const struct delivery *delivery,
-                   struct http_request *out, struct buf *text, struct err *err);
-enum verdict plain_judge(struct backend_context *context, const struct http_answer *answer,
-                         struct err *err);
-
 bool datadog_address(struct backend_context *context, const struct backend_place *place,
                      struct buf *out, struct err *err);
-bool datadog_request(struct backend_context *context, const struct delivery *delivery,
-                     struct http_request *out, struct buf *text, struct err *err);
-enum verdict datadog_judge(struct backend_context *context, const struct http_answer *answer,
-                           struct err *err);
 void datadog_omits(const struct backend_context *context, struct omissions *out);
+void studio_omits(const struct backend_context *context, struct omissions *out);
 
 /* Datadog's event.json: what the profile is of. `attachment` is its file's name. */
 void datadog_event(struct buf *out, const struct backend_context *context,
                    const struct delivery *delivery, const char *attachment);
-bool otlp_request(struct backend_context *context, const struct delivery *delivery,
-                  struct http_request *out, struct buf *text, struct err *err);
-enum verdict otlp_judge(struct backend_context *context, const struct http_answer *answer,
-                        struct err *err);
-void otlp_omits(const struct backend_context *context, struct omissions *out);
 
 /* The header line of collapsed stacks as the studio wants it: with every fact about where they
  * come from. `line` is the one that is there, without its line end; empty: there is none. */

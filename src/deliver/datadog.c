@@ -1,4 +1,5 @@
 /* Datadog's intake of profiles, and its agents' that pass them on: a form of two files. */
+#include "base/time.h"
 #include "base/version.h"
 #include "deliver/ascii.h"
 #include "deliver/backend_private.h"
@@ -114,7 +115,7 @@ static bool add_headers(const struct backend_context *context, struct http_reque
            backend_add_headers(context, out, STR(""), err);
 }
 
-bool datadog_request(struct backend_context *context, const struct delivery *delivery,
+static bool datadog_request(struct backend_context *context, const struct delivery *delivery,
                      struct http_request *out, struct buf *text, struct err *err)
 {
     struct buf profile;
@@ -146,7 +147,7 @@ static const char *remedy_of(const struct backend_context *context, unsigned sta
     return NULL;
 }
 
-enum verdict datadog_judge(struct backend_context *context, const struct http_answer *answer,
+static enum verdict datadog_judge(struct backend_context *context, const struct http_answer *answer,
                            struct err *err)
 {
     const char *title = context->agentless ? "Datadog" : "the Datadog agent";
@@ -157,3 +158,22 @@ enum verdict datadog_judge(struct backend_context *context, const struct http_an
     }
     return verdict;
 }
+
+const struct backend backend_datadog = {
+    .name = "datadog",
+    .title = "Datadog",
+    .format = "pprof",
+    .default_port = 8126,
+    .most_bytes = 10 * 1024 * 1024,
+    .env_host = "DD_TRACE_AGENT_URL DD_AGENT_HOST DD_TRACE_AGENT_PORT",
+    .env_token = "DD_API_KEY",
+    .env_service = "DD_SERVICE",
+    .keeps_token = true,
+    /* How far back its profiles may lie is not told; its logs may 18 hours. */
+    .most_age_ns = UINT64_C(18) * 3600 * NS_PER_S,
+    .unpacks = true,
+    .address = datadog_address,
+    .request = datadog_request,
+    .judge = datadog_judge,
+    .omits = datadog_omits,
+};

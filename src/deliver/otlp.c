@@ -1,3 +1,4 @@
+#include "base/time.h"
 #include "deliver/backend_private.h"
 
 #include "base/gzip.h"
@@ -193,7 +194,7 @@ static void free_attributes(struct attributes *a)
     free(a);
 }
 
-void otlp_omits(const struct backend_context *context, struct omissions *out)
+static void otlp_omits(const struct backend_context *context, struct omissions *out)
 {
     struct attributes *a = new_attributes();
     if (a != NULL) {
@@ -302,7 +303,7 @@ static struct str target_of(const struct backend_context *context)
     return is_whole ? STR("") : STR(TARGET);
 }
 
-bool otlp_request(struct backend_context *context, const struct delivery *delivery,
+static bool otlp_request(struct backend_context *context, const struct delivery *delivery,
                   struct http_request *out, struct buf *text, struct err *err)
 {
     struct buf smaller;
@@ -408,7 +409,7 @@ static const char *remedy_of(unsigned status)
                            : "";
 }
 
-enum verdict otlp_judge(struct backend_context *context, const struct http_answer *answer,
+static enum verdict otlp_judge(struct backend_context *context, const struct http_answer *answer,
                         struct err *err)
 {
     struct http_answer words;
@@ -425,3 +426,19 @@ enum verdict otlp_judge(struct backend_context *context, const struct http_answe
     }
     return verdict == VERDICT_LATER && !may_pass(answer->status) ? VERDICT_REFUSED : verdict;
 }
+
+const struct backend backend_otlp = {
+    .name = "otlp",
+    .title = "OpenTelemetry",
+    .format = "otlp",
+    .default_host = "http://localhost:4318",
+    .default_port = 4318,
+    .reads_otel = true,
+    .most_bytes = 16 * 1024 * 1024,
+    .env_host = "OTEL_EXPORTER_OTLP_PROFILES_ENDPOINT OTEL_EXPORTER_OTLP_ENDPOINT",
+    .env_service = "OTEL_SERVICE_NAME",
+    .most_age_ns = UINT64_C(24) * 3600 * NS_PER_S,
+    .request = otlp_request,
+    .judge = otlp_judge,
+    .omits = otlp_omits,
+};

@@ -134,7 +134,7 @@ static void put_labels(const struct backend_context *context, struct labels *lab
     }
 }
 
-void pyroscope_omits(const struct backend_context *context, struct omissions *out)
+static void pyroscope_omits(const struct backend_context *context, struct omissions *out)
 {
     struct labels labels = {.count = 0};
     struct buf text;
@@ -256,7 +256,7 @@ static void put_request(const struct backend_context *context, const struct deli
     at->body = span_since(text, start);
 }
 
-bool pyroscope_request(struct backend_context *context, const struct delivery *delivery,
+static bool pyroscope_request(struct backend_context *context, const struct delivery *delivery,
                        struct http_request *out, struct buf *text, struct err *err)
 {
     struct buf profile;
@@ -299,7 +299,7 @@ static enum verdict judge_words(enum verdict verdict, const struct http_answer *
     return is_rate ? VERDICT_LATER : verdict;
 }
 
-enum verdict pyroscope_judge(struct backend_context *context, const struct http_answer *answer,
+static enum verdict pyroscope_judge(struct backend_context *context, const struct http_answer *answer,
                              struct err *err)
 {
     enum verdict verdict = backend_judge(context, "Pyroscope", answer, err);
@@ -316,3 +316,22 @@ enum verdict pyroscope_judge(struct backend_context *context, const struct http_
     }
     return judge_words(verdict, answer);
 }
+
+const struct backend backend_pyroscope = {
+    .name = "pyroscope",
+    .title = "Pyroscope",
+    .format = "pprof",
+    .default_host = "http://localhost:4040",
+    .default_port = 4040,
+    .most_bytes = 4 * 1024 * 1024,
+    .env_host = "PYROSCOPE_SERVER_ADDRESS",
+    .env_token = "PYROSCOPE_AUTH_TOKEN",
+    .env_service = "PYROSCOPE_APPLICATION_NAME",
+    .env_tenant = "PYROSCOPE_TENANT_ID PYROSCOPE_SCOPE_ORG_ID",
+    /* It refuses what is more than an hour old; some of that is needed for the way. */
+    .most_age_ns = UINT64_C(55) * 60 * NS_PER_S,
+    .unpacks = true,
+    .request = pyroscope_request,
+    .judge = pyroscope_judge,
+    .omits = pyroscope_omits,
+};

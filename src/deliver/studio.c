@@ -167,7 +167,7 @@ static bool finish(const struct backend_context *context, struct http_request *o
            backend_add_headers(context, out, STR(""), err);
 }
 
-bool studio_request(struct backend_context *context, const struct delivery *delivery,
+static bool studio_request(struct backend_context *context, const struct delivery *delivery,
                     struct http_request *out, struct buf *text, struct err *err)
 {
     struct places at;
@@ -189,7 +189,7 @@ bool studio_request(struct backend_context *context, const struct delivery *deli
            finish(context, out, text, &at, err);
 }
 
-bool studio_health(struct backend_context *context, struct http_request *out, struct buf *text,
+static bool studio_health(struct backend_context *context, struct http_request *out, struct buf *text,
                    struct err *err)
 {
     struct places at = {0};
@@ -224,7 +224,7 @@ static enum verdict judge_400(enum verdict verdict, const struct http_answer *an
     return backend_says(answer, "Failed to register the new service") ? VERDICT_TAKEN : verdict;
 }
 
-enum verdict studio_judge(struct backend_context *context, const struct http_answer *answer,
+static enum verdict studio_judge(struct backend_context *context, const struct http_answer *answer,
                           struct err *err)
 {
     enum verdict verdict = backend_judge(context, "Performance Studio", answer, err);
@@ -241,3 +241,22 @@ enum verdict studio_judge(struct backend_context *context, const struct http_ans
     /* It may have been the id, which the server has forgotten. */
     return verdict == VERDICT_REFUSED && had_gpid ? VERDICT_AGAIN : verdict;
 }
+
+const struct backend backend_studio = {
+    .name = "studio",
+    .title = "Performance Studio",
+    .format = "col",
+    .default_port = 80,
+    /* The application takes 4 MiB, but what usually stands before it takes no more than its
+     * own default. */
+    .most_bytes = 1024 * 1024,
+    .env_host = "GPROFILER_SERVER_HOST",
+    .env_token = "GPROFILER_TOKEN",
+    .env_service = "GPROFILER_SERVICE_NAME GPROFILER_SERVICE",
+    .needs_token = true,
+    .names_host = true,
+    .request = studio_request,
+    .judge = studio_judge,
+    .health = studio_health,
+    .omits = studio_omits,
+};

@@ -1,4 +1,5 @@
 #include "encode/collapsed.h"
+#include "encode/encode.h"
 
 #include <stdlib.h>
 
@@ -397,3 +398,14 @@ bool collapsed_write(struct profile *p, struct sink *out, struct err *err)
     release(&w);
     return ok;
 }
+
+const struct encoder encoder_col = {
+    .name = "col",
+    .extension = ".col",
+    .extensions = ".collapsed .folded",
+    .mime = "text/plain; charset=utf-8",
+    .description = "collapsed stacks, as gProfiler writes them",
+    .link = "last_profile.col",
+    .by_default = true,
+    .write = collapsed_write,
+};

@@ -1,34 +1,34 @@
 #include "encode/encode.h"
 
-#include "encode/collapsed.h"
-#include "encode/flame.h"
 #include "base/gzip.h"
-#include "encode/otlp.h"
-#include "encode/pprof.h"
 #include "encode/pprof_read.h"
-#include "encode/speedscope.h"
-
-const struct encoder encoders[ENCODER_COUNT] = {
-    {"col", ".col", ".collapsed .folded", "text/plain; charset=utf-8", collapsed_write,
-     "collapsed stacks, one line per stack, as gProfiler and Performance Studio use them"},
-    {"html", ".html", ".htm", "text/html; charset=utf-8", flame_write,
-     "a flame graph, one page that needs nothing else"},
-    {"pprof", ".pprof", ".pprof.gz .pb.gz .pb", "application/vnd.google.protobuf+gzip", pprof_write,
-     "pprof, for `go tool pprof` and most profiling services"},
-    {"speedscope", ".speedscope.json", ".speedscope .json", "application/json", speedscope_write,
-     "JSON for speedscope"},
-    {"otlp", ".otlp", "", "application/x-protobuf", otlp_write,
-     "OpenTelemetry's protocol, which is sent and not kept"},
-};
 
 const struct encoder *encoder_by_name(struct str name)
 {
-    for (size_t i = 0; i < ENCODER_COUNT; i++) {
-        if (str_eq(name, str_of(encoders[i].name))) {
-            return &encoders[i];
+    for (size_t i = 0; encoders[i] != NULL; i++) {
+        if (str_eq(name, str_of(encoders[i]->name))) {
+            return encoders[i];
         }
     }
     return NULL;
+}
+
+unsigned encoder_bit(const char *name)
+{
+    size_t i = 0;
+    while (strcmp(encoders[i]->name, name) != 0) {
+        i++;
+    }
+    return 1u << i;
+}
+
+unsigned encoder_defaults(void)
+{
+    unsigned bits = 0;
+    for (size_t i = 0; encoders[i] != NULL; i++) {
+        bits |= encoders[i]->by_default ? 1u << i : 0;
+    }
+    return bits;
 }
 
 /* How long the format's ending of `path` is, 0 without one. */
@@ -48,10 +48,10 @@ const struct encoder *encoder_by_extension(struct str path)
 {
     const struct encoder *best = NULL;
     size_t longest = 0;
-    for (size_t i = 0; i < ENCODER_COUNT; i++) {
-        size_t ending = ending_of(path, &encoders[i]);
+    for (size_t i = 0; encoders[i] != NULL; i++) {
+        size_t ending = ending_of(path, encoders[i]);
         if (ending > longest) {
-            best = &encoders[i];
+            best = encoders[i];
             longest = ending;
         }
     }

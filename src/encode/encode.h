@@ -18,14 +18,23 @@
 struct encoder {
     const char *name;       /* "col" */
     const char *extension;  /* ".col": what files get */
-    const char *extensions; /* further endings that mean it, separated by blanks */
+    const char *extensions; /* further endings that mean it, separated by blanks; null: none */
     const char *mime;
+    const char *description; /* a few words for the help */
+    const char *link;       /* to the newest of a folder; null: windows are not kept in it */
+    bool by_default;        /* windows leave it unless --format says otherwise */
+    bool is_page;           /* the one for people to open */
     bool (*write)(struct profile *p, struct sink *out, struct err *err);
-    const char *description; /* in words, for help and lists */
 };
 
-enum { ENCODER_COUNT = 5 };
-extern const struct encoder encoders[ENCODER_COUNT];
+/* All of them, in the order of lists; ends with null. A new one is a file that holds its row, and a
+ * line in encoders.c. A set of them is a word of bits by their place here. */
+enum { ENCODERS_MAX = 16 };
+extern const struct encoder *const encoders[];
+
+/* The bit of the one of this name, which there has to be; those that are written by default. */
+unsigned encoder_bit(const char *name);
+unsigned encoder_defaults(void);
 
 /* Null when no format has this name, or this ending. */
 const struct encoder *encoder_by_name(struct str name);

@@ -10,6 +10,7 @@
 #include "encode/flame_text.h"
 #include "base/json.h"
 #include "encode/value.h"
+#include "encode/encode.h"
 
 /* The constant script and style, embedded by the build. */
 /* build/assets.S: the script is deflated already, its hash 64 digits. */
@@ -437,7 +438,7 @@ static void put_top_functions(struct page *page, const struct flame *f)
         page_markup(page, "<tr>");
         put_number_cells(page, f, top[i]->self_ns, f->sum.cpu_ns);
         put_number_cells(page, f, top[i]->total_ns, f->sum.cpu_ns);
-        page_printf(page, "<td>%s<td>", frame_kind_name((enum frame_kind)top[i]->kind));
+        page_printf(page, "<td>%s<td>", languages[top[i]->kind].name);
         page_escaped(page, profile_text(f->p, top[i]->name));
         page_markup(page, "\n");
     }
@@ -557,16 +558,17 @@ static void json_number(struct buf *json, const char *key, uint64_t value)
     buf_printf(json, "%llu", (unsigned long long)value);
 }
 
-/* [[name, suffix of collapsed stacks], …] by kind */
+/* [[name, suffix of collapsed stacks, light and dark colour, how names look], …] by kind */
 static void json_kinds(struct buf *json)
 {
     json_key(json, "kinds");
     for (unsigned kind = 0; kind < FRAME_KIND_COUNT; kind++) {
-        buf_printf(json, "%s[\"%s\",\"%s\"]", kind == 0 ? "[" : ",",
-                   frame_kind_name((enum frame_kind)kind),
-                   frame_kind_suffix((enum frame_kind)kind));
+        const struct language *l = &languages[kind];
+        buf_printf(json, "%s[\"%s\",\"%s\",%u,%u,%u]", kind == 0 ? "[" : ",", l->name, l->suffix,
+                   (unsigned)l->light, (unsigned)l->dark, (unsigned)l->form);
     }
     buf_text(json, "]");
+    json_number(json, "unseen", FRAME_ACCOUNT);
 }
 
 /* [[name, container], …] one per node below the root, in their order */
@@ -783,3 +785,15 @@ bool flame_write_diff(struct profile *p, struct profile *base, struct sink *out,
     struct flame f = {.p = p, .base = base};
     return write_page(&f, out, err);
 }
+
+const struct encoder encoder_html = {
+    .name = "html",
+    .extension = ".html",
+    .extensions = ".htm",
+    .mime = "text/html; charset=utf-8",
+    .description = "flame graph, one file, no network needed",
+    .link = "last_flamegraph.html",
+    .by_default = true,
+    .is_page = true,
+    .write = flame_write,
+};

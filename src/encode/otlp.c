@@ -6,6 +6,7 @@
 #include "encode/otlp_rows.h"
 #include "encode/otlp_wire.h"
 #include "encode/value.h"
+#include "encode/encode.h"
 
 enum { RECORD_MAX = 64 * 1024 * 1024 };
 
@@ -442,3 +443,11 @@ bool otlp_write(struct profile *p, struct sink *out, struct err *err)
     buf_release(&w.prefix);
     return ok;
 }
+
+const struct encoder encoder_otlp = {
+    .name = "otlp",
+    .extension = ".otlp",
+    .mime = "application/x-protobuf",
+    .description = "OpenTelemetry's protocol, which is sent and not kept",
+    .write = otlp_write,
+};

@@ -6,6 +6,7 @@
 #include "encode/functions.h"
 #include "encode/value.h"
 #include "base/json.h"
+#include "encode/encode.h"
 
 enum { TEXT_MAX = 16 * 1024 * 1024 };
 
@@ -214,3 +215,13 @@ bool speedscope_write(struct profile *p, struct sink *out, struct err *err)
     vec_release(&w.path);
     return ok;
 }
+
+const struct encoder encoder_speedscope = {
+    .name = "speedscope",
+    .extension = ".speedscope.json",
+    .extensions = ".speedscope .json",
+    .mime = "application/json",
+    .description = "for speedscope",
+    .link = "last_profile.speedscope.json",
+    .write = speedscope_write,
+};

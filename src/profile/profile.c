@@ -621,28 +621,6 @@ const char *account_name(enum account account)
     return names[account];
 }
 
-const char *frame_kind_suffix(enum frame_kind kind)
-{
-    static const char *const suffixes[FRAME_KIND_COUNT] = {
-        [FRAME_NATIVE] = "",      [FRAME_KERNEL] = "_[k]", [FRAME_GO] = "",
-        [FRAME_JVM] = "_[j]",     [FRAME_PYTHON] = "_[p]", [FRAME_RUBY] = "_[rb]",
-        [FRAME_PHP] = "_[php]",   [FRAME_PERL] = "_[pl]",  [FRAME_JS] = "_[js]",
-        [FRAME_ACCOUNT] = "",
-    };
-    return suffixes[kind];
-}
-
-const char *frame_kind_name(enum frame_kind kind)
-{
-    static const char *const names[FRAME_KIND_COUNT] = {
-        [FRAME_NATIVE] = "native", [FRAME_KERNEL] = "kernel", [FRAME_GO] = "go",
-        [FRAME_JVM] = "java",      [FRAME_PYTHON] = "python", [FRAME_RUBY] = "ruby",
-        [FRAME_PHP] = "php",       [FRAME_PERL] = "perl",     [FRAME_JS] = "javascript",
-        [FRAME_ACCOUNT] = "not seen",
-    };
-    return names[kind];
-}
-
 const char *capture_mode_name(enum capture_mode mode)
 {
     static const char *const names[] = {

@@ -40,21 +40,7 @@
 #include "base/intern.h"
 #include "base/map.h"
 #include "base/vec.h"
-
-/* What kind of code a frame is. The order is part of the flame graph's format: append only. */
-enum frame_kind {
-    FRAME_NATIVE, /* C, C++, Rust … */
-    FRAME_KERNEL,
-    FRAME_GO,
-    FRAME_JVM,
-    FRAME_PYTHON,
-    FRAME_RUBY,
-    FRAME_PHP,
-    FRAME_PERL,
-    FRAME_JS,
-    FRAME_ACCOUNT, /* "[lost]" and its like */
-    FRAME_KIND_COUNT,
-};
+#include "profile/language.h"
 
 /* CPU time that is known to have been used but whose stack is not known. */
 enum account {
@@ -371,12 +357,6 @@ void profile_apply_weights(struct profile *p);
 
 /* "[lost]" …; static text. */
 const char *account_name(enum account account);
-
-/* The suffix that collapsed stacks carry per kind: "_[k]", "_[p]" … or "". */
-const char *frame_kind_suffix(enum frame_kind kind);
-
-/* "kernel", "native", "python" …: for summaries, tables and legends. */
-const char *frame_kind_name(enum frame_kind kind);
 
 /* "perf, user and kernel stacks" … */
 const char *capture_mode_name(enum capture_mode mode);

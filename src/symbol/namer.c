@@ -4,8 +4,6 @@
 #include <stdlib.h>
 
 #include "symbol/demangle.h"
-#include "symbol/generated.h"
-#include "symbol/golang.h"
 #include "symbol/inlines.h"
 
 enum {
@@ -24,7 +22,7 @@ struct namer_image {
     bool has_symbols;
     bool is_partial;     /* the kernel's, and only the functions that were asked for in loaded_run */
     uint64_t loaded_run;
-    bool is_go;
+    bool has_code;
     char build_id[2 * ELF_BUILD_ID_MAX + 1];
     char *problem; /* why there are no symbols, or none of its debug file; null: all is well */
     bool problem_told;
@@ -166,8 +164,8 @@ struct opened {
     bool tried, is_open, is_elf;
     struct symbol_image source;
     struct symbol_files files;
-    bool go_tried;
-    struct go_table *go;
+    bool code_tried;
+    struct code_source code; /* of the file */
     bool inlines_tried;
     struct inlines *inlines;
     struct memory_reader alternate;
@@ -194,14 +192,15 @@ static struct symbol_files *files_of(struct opened *o)
     return o->is_elf ? &o->files : NULL;
 }
 
-/* Null: no Go program. */
-static struct go_table *go_of(struct opened *o)
+/* Whether the code brings names of its own. */
+static bool has_code(struct opened *o)
 {
-    if (!o->go_tried && files_of(o) != NULL) {
-        o->go = go_table_open(&o->files.elf[FILE_MAIN], NULL);
+    const struct symbol_source *source = o->namer->source;
+    if (!o->code_tried && source->code != NULL && files_of(o) != NULL) {
+        (void)source->code(source->context, &o->files.elf[FILE_MAIN], &o->code);
     }
-    o->go_tried = true;
-    return o->go;
+    o->code_tried = true;
+    return o->code.find != NULL;
 }
 
 /* The file with what dwz moved out of this one. */
@@ -250,7 +249,7 @@ static void close_source(struct opened *o)
             n->debug->close(n->debug->context, o->alternate_handle);
         }
     }
-    go_table_release(o->go);
+    code_source_close(&o->code);
     if (o->is_elf) {
         symbol_files_release(&o->files);
     }
@@ -371,7 +370,7 @@ static struct namer_image *add_image(struct namer *n, struct opened *o)
     symbols_init(&image->symbols, tables_max_bytes(n));
     if (files_of(o) != NULL) {
         elf_build_id_text(&o->files.elf[FILE_MAIN], image->build_id);
-        image->is_go = go_of(o) != NULL;
+        image->has_code = has_code(o);
     }
     return image;
 }
@@ -536,20 +535,15 @@ static bool name_by_symbol(struct namer *n, struct profile *p, const struct name
     return name_frame(n, p, job->frame, &line, 1, err);
 }
 
-/* ---- frames of Go code ---- */
+/* ---- frames of code that brings its names ---- */
 
-static bool name_by_go(struct namer *n, struct profile *p, const struct go_frames *frames,
-                       const struct job *job, struct err *err)
+static bool name_by_code(struct namer *n, struct profile *p, const struct code_lines *lines, const struct job *job,
+                         struct err *err)
 {
-    struct source_line lines[PROFILE_INLINES_MAX];
-    for (size_t i = 0; i < frames->count; i++) {
-        lines[i] = (struct source_line){.name = frames->at[i].name,
-                                        .system_name = frames->at[i].name,
-                                        .file = frames->at[i].file,
-                                        .line = frames->at[i].line};
+    if (lines->kind != FRAME_NATIVE) {
+        profile_set_kind(p, job->frame, lines->kind);
     }
-    profile_set_kind(p, job->frame, FRAME_GO);
-    return name_frame(n, p, job->frame, lines, frames->count, err);
+    return name_frame(n, p, job->frame, lines->line, lines->count, err);
 }
 
 /* ---- frames with functions inlined at them ---- */
@@ -688,10 +682,9 @@ static bool name_with_lines(struct namer *n, struct profile *p, struct namer_ima
 static bool name_in_image(struct namer *n, struct profile *p, struct namer_image *image,
                           struct opened *o, const struct job *job, struct err *err)
 {
-    struct go_frames go;
-    if (image->is_go && go_of(o) != NULL && go_table_lookup(o->go, job->address, &go) &&
-        go.count > 0) {
-        return name_by_go(n, p, &go, job, err);
+    struct code_lines lines;
+    if (image->has_code && has_code(o) && code_source_find(&o->code, job->address, &lines)) {
+        return name_by_code(n, p, &lines, job, err);
     }
     return wants_lines(n) ? name_with_lines(n, p, image, o, job, err)
                           : name_by_symbols(n, p, image, o, job, err);
@@ -700,23 +693,9 @@ static bool name_in_image(struct namer *n, struct profile *p, struct namer_image
 static bool name_generated(struct namer *n, struct profile *p, struct opened *o,
                            const struct job *job, struct err *err)
 {
-    struct jit_hit hit;
-    struct jit_names *names = o->source.names;
-    if (names == NULL || !jit_lookup(names, job->address, UINT64_MAX, &hit) || hit.name.len == 0) {
-        return name_by_place(n, p, job, err);
-    }
-    buf_clear(&n->readable);
-    struct generated g = generated_name(hit.name, &n->readable);
-    struct str name = buf_slice(&n->readable);
-    struct source_line line = {.name = name, .system_name = name, .file = g.file, .line = g.line};
-    if (hit.file.len > 0) {
-        line.file = hit.file;
-        line.line = hit.line;
-    }
-    if (g.kind != FRAME_NATIVE) {
-        profile_set_kind(p, job->frame, g.kind);
-    }
-    return name_frame(n, p, job->frame, &line, 1, err);
+    struct code_lines lines;
+    return code_source_find(&o->source.code, job->address, &lines) ? name_by_code(n, p, &lines, job, err)
+                                                                   : name_by_place(n, p, job, err);
 }
 
 static void set_build_id(struct profile *p, uint32_t module, const char *build_id)
@@ -739,7 +718,7 @@ static bool name_image(struct namer *n, struct profile *p, const struct job *job
     struct opened o = {.namer = n, .key = jobs[0].image, .jobs = jobs, .job_count = count};
     struct namer_image *image = o.key == 0 ? NULL : find_image(n, o.key);
     bool generated = image == NULL && o.key != 0 && open_source(&o) &&
-                     o.source.kind == SYMBOL_IMAGE_JIT;
+                     o.source.kind == SYMBOL_IMAGE_GENERATED;
     if (image == NULL && o.key != 0 && !generated) {
         image = add_image(n, &o);
     }

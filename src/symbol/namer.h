@@ -5,13 +5,13 @@
  * table of each image (kept for the next window, least recently used first out), and writes names
  * into the profile. What an image is asked for, in this order:
  *
- *     its Go table   functions, lines and inlined calls of Go code; the frame becomes FRAME_GO
+ *     its own names  functions, lines and inlined calls that the code brings with it (symbol_source.code);
+ *                    the frame becomes of their kind
  *     its symbols    of the file, its debug file or what is packed in it (files.h)
  *     its DWARF      where `inlines` is set: inlined functions and source lines (inlines.h), the
  *                    function that really exists being named by its symbol, as everywhere else
  *
- * Code that was generated at run time has its names from a perf map or jitdump (jit.h); what they
- * mean, and which kind of frame it is, says generated.h.
+ * Code that was generated at run time has the names that the source knows (symbol_image.code), or its place.
  *
  * Where an address has no symbol the name says where it is:
  *
@@ -43,15 +43,14 @@
 #define SYMBOL_NAMER_H
 
 #include "base/map.h"
-#include "profile/profile.h"
-#include "symbol/jit.h"
+#include "profile/code_lines.h"
 #include "symbol/kept_lines.h"
 #include "symbol/symbols.h"
 
 enum symbol_image_kind {
     SYMBOL_IMAGE_ELF,      /* `file` reads at an offset in the file (or the vdso's bytes) */
     SYMBOL_IMAGE_KALLSYMS, /* `text` reads /proc/kallsyms from its start, in order */
-    SYMBOL_IMAGE_JIT,      /* `names` has what was generated; addresses are those at run time */
+    SYMBOL_IMAGE_GENERATED, /* `code` has what was generated; addresses are those at run time */
 };
 
 struct symbol_image {
@@ -60,7 +59,7 @@ struct symbol_image {
     /* Up to `max` next bytes; *len 0 at the end. */
     bool (*text)(void *context, void *out, size_t max, size_t *len, struct err *err);
     void *text_context;
-    struct jit_names *names; /* null: none are known */
+    struct code_source code; /* closed with the image */
     void *handle; /* the source's own */
 };
 
@@ -73,6 +72,9 @@ struct symbol_source {
      * of symbols (unwinding's). Asked only where there is no symbol. */
     bool (*function)(void *context, uint64_t image, uint64_t address, uint64_t *start,
                      uint64_t *limit);
+    /* Null, or the names that the code of a file brings with it. False: it has none. `elf` is borrowed until
+     * the source is closed. */
+    bool (*code)(void *context, struct elf *elf, struct code_source *out);
 };
 
 struct namer_image;

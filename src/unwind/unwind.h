@@ -69,6 +69,7 @@ struct unwind_registers unwind_registers_at(uint64_t ip, uint64_t sp);
 
 uint64_t unwind_ip(const struct unwind_registers *registers);
 uint64_t unwind_sp(const struct unwind_registers *registers);
+uint64_t unwind_fp(const struct unwind_registers *registers);
 
 /* The PERF_REG_* mask to sample with on this processor. */
 uint64_t unwind_perf_mask(void);
@@ -87,10 +88,31 @@ struct unwind_place {
                                  * prologues are recognised by analyse_leaf */
 };
 
+/* A frame whose code has no certain rule: generated or interpreted code, of which some runtime may know. */
+struct unwind_question {
+    uint64_t address; /* as in struct unwind_frame */
+    uint64_t ip, sp, fp;
+};
+
+/* How to go on from it. */
+enum unwind_way {
+    UNWIND_BY_FRAME_POINTER, /* as the processor's convention has it */
+    UNWIND_BY_SIZE,          /* the return address stands `value` bytes above SP, and the caller's SP is behind it */
+    UNWIND_BY_CFA,           /* the caller's SP is `value`; the return address stands right below it */
+};
+struct unwind_answer {
+    enum unwind_way way;
+    uint64_t value;
+    uint32_t saved_fp; /* not by frame pointer: it was saved so many bytes below the caller's SP; 0: unchanged */
+};
+
 struct unwind_space {
     uint64_t id; /* for the cache: names the space and the state of its mappings */
     /* The executable mapping that holds `address`; false: there is none. */
     bool (*find)(void *context, uint64_t address, struct unwind_place *out);
+    /* Null, or asked before frame pointers, analysis and guesses about code without a rule of its own; false: not
+     * known, they are tried. Asked once for each such frame, from the leaf on. */
+    bool (*resolve)(void *context, const struct unwind_question *question, struct unwind_answer *out);
     /* Code bytes, for analyse_leaf and for recognising calls; null when unavailable. */
     struct memory_reader *code;
     void *context;

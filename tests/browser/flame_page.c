@@ -246,7 +246,7 @@ static uint32_t read_frame(struct reader *r, struct str spec)
     struct str kind = str_cut(&spec, ':');
     bool known = false;
     for (unsigned k = 0; k < FRAME_KIND_COUNT; k++) {
-        if (str_eq(kind, str_of(frame_kind_name((enum frame_kind)k)))) {
+        if (str_eq(kind, str_of(languages[k].name))) {
             frame.kind = (uint8_t)k;
             known = true;
         }

@@ -11,6 +11,8 @@ import pytest
 
 from lab import container, fargate, process, profiler, pystacks, pythons, root, service_model, tiers
 
+pytestmark = pytest.mark.measures
+
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
 RECIPES = {path.name: json.loads(path.read_text()) for path in sorted((DEPLOY / "fargate").glob("*.json"))}
 recipes = pytest.mark.parametrize("name", RECIPES)

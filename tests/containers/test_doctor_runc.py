@@ -7,7 +7,7 @@ import pytest
 
 from lab import container, root, seccomp, tiers
 
-pytestmark = pytest.mark.root
+pytestmark = [pytest.mark.root, pytest.mark.measures]
 STOCK = container.CAPABILITIES
 APP_UID = 1000
 

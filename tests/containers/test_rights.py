@@ -7,7 +7,7 @@ import pytest
 
 from lab import container, process, profiler, pystacks, pythons, tiers
 
-pytestmark = pytest.mark.root
+pytestmark = [pytest.mark.root, pytest.mark.measures]
 NOBODY = profiler.NOBODY
 STOCK = container.CAPABILITIES
 

@@ -28,7 +28,7 @@ UNIT_SKIPS = {
     ("accounting_test", None): "compares processor time with clock ticks, and the emulator's own work is in it",
     ("analyse_test", None): "is about x86-64's instructions; analyse_aarch64_test is this processor's",
     ("readers_test", None): "reads programs that are the emulator's threads, in memory that is the emulator's, too",
-    ("ticks_test", None): "reads programs that are the emulator's threads, in memory that is the emulator's, too",
+    ("perfless_test", None): "reads programs that are the emulator's threads, in memory that is the emulator's, too",
     ("doctor_test", "a look leaves no child and no open file"): "the emulator has no process_vm_readv",
     ("filter_test", "targets are judged by what /proc says of them"): "/proc shows the emulator",
     ("filter_test", "a young stranger is asked about again when it is of age"): "/proc shows the emulator",
@@ -62,6 +62,11 @@ def missing(arch):
 def binary(arch):
     """pillion for this processor. When it is not there and `missing` names no reason, that is a failure."""
     return Path(__file__).resolve().parents[2] / "build" / "out" / arch / "pillion"
+
+
+def linked(arch, name):
+    """A program of tests/lab that is linked as pillion is, with its objects: record, replay."""
+    return binary(arch).parent / "lab" / name
 
 
 def prefix(arch):

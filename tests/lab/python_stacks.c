@@ -246,7 +246,8 @@ static void read_stacks(const struct found *found, const struct numbers *tids, u
     void *names = found->runtime->open_names(found->state);
     for (unsigned long n = 0; n < (times > 0 ? times : 1); n++) {
         for (size_t i = 0; i < tids->at.len; i++) {
-            found->runtime->walk(found->state, plans + i * RUNTIME_PLAN_MAX, tids->at.at[i], false,
+            const struct runtime_thread thread = {.tid = tids->at.at[i]};
+            found->runtime->walk(found->state, plans + i * RUNTIME_PLAN_MAX, &thread,
                                  memory, &stack);
             counts[stack.end]++;
             if (times == 0) {

@@ -8,6 +8,8 @@ import pytest
 
 from lab import process, profiler, tiers
 
+pytestmark = pytest.mark.measures
+
 TICK = 1 / 100
 CPUS = os.sysconf("SC_NPROCESSORS_ONLN")
 # Nobody else here has this uid: locked memory is counted per user.

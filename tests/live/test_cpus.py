@@ -11,7 +11,7 @@ import pytest
 
 from lab import col, emulate, kernel, root as roots
 
-pytestmark = [pytest.mark.net, pytest.mark.root]
+pytestmark = [pytest.mark.net, pytest.mark.root, pytest.mark.measures]
 
 CPUS, HZ = 8, 99
 SCRIPT = """

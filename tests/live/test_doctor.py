@@ -9,7 +9,7 @@ import pytest
 
 from lab import process, profiler, terminal
 
-pytestmark = pytest.mark.root
+pytestmark = [pytest.mark.root, pytest.mark.measures]
 UID = profiler.NOBODY
 CPUS = os.sysconf("SC_NPROCESSORS_ONLN")
 PYTHON = ["/usr/bin/python3", "-S", "-E"]
@@ -364,6 +364,7 @@ def test_each_setting_names_its_source(place):
     assert "help" not in settings and all(source for _, source in settings.values())
 
 
+@pytest.mark.exact
 def test_no_setting_tells_a_secret(place):
     """Of a token, a header and an address with a password only that they are set."""
     environment = {"PATH": os.environ["PATH"], "PILLION_TOKEN": "hunter1", "PILLION_SERVER_HOST": "a=https://h,b=https://u:hunter2@h"}
@@ -423,6 +424,7 @@ def test_a_profile_then_ends_as_the_doctor_foretold(place, target, refuse, kind,
     assert any(frame.endswith("_[p]") for frame in session.frames()) == (kind == "python"), session.frames()
 
 
+@pytest.mark.exact
 def test_a_wrong_call_is_2(place):
     for arguments in (["-p", "1,2"], ["word"], ["--jsn"]):
         done = process.run([place.pillion, "doctor", *arguments])

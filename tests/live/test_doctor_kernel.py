@@ -8,7 +8,7 @@ import pytest
 
 from lab import kernel
 
-pytestmark = [pytest.mark.net, pytest.mark.root]
+pytestmark = [pytest.mark.net, pytest.mark.root, pytest.mark.measures]
 
 # Yama's 3 cannot be undone: it comes last.
 SCRIPT = """

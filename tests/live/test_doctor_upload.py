@@ -11,6 +11,8 @@ from lab.sink import Sink, free_port
 from lab.studio_server import Server
 from lab.uploading import Run
 
+pytestmark = pytest.mark.measures
+
 CLEAN = {"PATH": os.environ["PATH"]}
 TOKEN = "SECRET-1"
 NAMESERVER = "tests/lab/nameserver.py"
@@ -60,6 +62,7 @@ def test_without_a_wish_to_upload_nothing_is_tried(pillion, workdir):
     assert "upload_" not in done.out, done
 
 
+@pytest.mark.exact
 def test_the_studio_is_asked_and_a_wrong_token_is_named(ask, tls):
     with Server(tls=tls[2]) as server:
         options = ["--server-host", server.url, "--ca-file", tls[0]]
@@ -116,6 +119,7 @@ def test_a_proxy_that_refuses_is_named(ask):
     assert line["gate"] == "proxy" and "SOCKS" in line["detail"] and line["remedy"].startswith("name an HTTP proxy"), line
 
 
+@pytest.mark.exact
 def test_a_server_in_trouble_and_a_wrong_address_are_told_apart(ask):
     with webserver.Server(webserver.answers(503)) as ill, webserver.Server(webserver.answers(404)) as other:
         line = ask("studio", "--server-host", ill.url, "--token", TOKEN)

@@ -9,6 +9,8 @@ import pytest
 
 from lab import process, profiler
 
+pytestmark = pytest.mark.measures
+
 PAGES = 20000
 
 
@@ -101,6 +103,7 @@ def test_switches_need_kernel_code(place):
     assert counted(profile, "context-switches", "short_sleep") >= 1
 
 
+@pytest.mark.exact
 def test_what_is_wrong_is_told_before_anything_starts(pillion, run):
     for event, words in (("page-fualts", 'wants an event such as page-faults or cycles, got "page-fualts"; did you mean '
                                          'page-faults?'),

@@ -16,6 +16,8 @@ import pytest
 from lab import linked, process, webserver
 from lab.webserver import Server, answers
 
+pytestmark = pytest.mark.measures
+
 CLEAN = {"PATH": "/usr/bin:/bin:/usr/sbin:/sbin"}
 LARGE = 5_000_000
 # printf 'us er:p@ss' | base64

@@ -15,7 +15,7 @@ import pytest
 
 from lab import col, emulate, kernel, linked, pprof, profiler, pystacks, pythons, root as roots
 
-pytestmark = [pytest.mark.net, pytest.mark.root]
+pytestmark = [pytest.mark.net, pytest.mark.root, pytest.mark.measures]
 
 KERNELS = {"5.10": ("bullseye", "x86_64"), "6.1": ("bookworm", "x86_64"), "6.12": ("trixie", "x86_64"),
            "7": ("sid", "x86_64"), "6.12-aarch64": ("trixie", "aarch64")}

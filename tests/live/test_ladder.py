@@ -7,7 +7,7 @@ import pytest
 
 from lab import process, profiler
 
-pytestmark = pytest.mark.root
+pytestmark = [pytest.mark.root, pytest.mark.measures]
 TICK = 1 / 100
 
 

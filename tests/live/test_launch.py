@@ -10,6 +10,8 @@ import pytest
 
 from lab import process, profiler
 
+pytestmark = pytest.mark.measures
+
 MODES = ("exec", "init")
 
 
@@ -155,6 +157,7 @@ def test_a_missing_interpreter_is_told_apart_from_a_missing_file(run, pillion, p
         assert f"pillion: ./{name}: {cause}\n" in done.err, done.err
 
 
+@pytest.mark.exact
 def test_a_wrong_option_before_a_command_is_125_and_runs_nothing(run, pillion, workdir):
     done = run([pillion, "--profiling-freqency", "5", "--", "touch", workdir / "ran"])
     assert done.status == 125 and not (workdir / "ran").exists()

@@ -7,6 +7,8 @@ import pytest
 from lab import otlp, pprof, process, profiler
 from lab.sink import Sink
 
+pytestmark = pytest.mark.measures
+
 PATH = "/v1development/profiles"
 WITHOUT = {name: value for name, value in os.environ.items() if not name.startswith(("OTEL_", "PILLION_"))}
 

@@ -10,6 +10,8 @@ import pytest
 
 from lab import process, profiler, pystacks, pythons
 
+pytestmark = pytest.mark.measures
+
 PROGRAMS = "tests/live/programs/python"
 MODES = {"perf": [], "perf-less": ["--perf-mode", "disabled"]}
 EACH = [pytest.param(name, marks=[] if pythons.is_here(name) else pytest.mark.net) for name in pythons.rows()]
@@ -109,6 +111,7 @@ def few():
     return [each for each in EACH if each.values[0] in FEW]
 
 
+@pytest.mark.exact
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", few())
 def test_no_stack_is_put_together_from_two_moments(name, mode, profile, script, python_of):
@@ -128,6 +131,7 @@ def test_no_stack_is_put_together_from_two_moments(name, mode, profile, script, 
     assert impossible + short <= 0.001 * total
 
 
+@pytest.mark.exact
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", few())
 def test_code_that_is_freed_leaves_its_name_to_nobody(name, mode, profile, script, python_of):

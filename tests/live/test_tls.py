@@ -12,6 +12,8 @@ import pytest
 
 from lab import linked, process
 
+pytestmark = pytest.mark.measures
+
 EC = ["-algorithm", "EC", "-pkeyopt"]
 KEYS = {
     "P-256": [*EC, "ec_paramgen_curve:P-256"], "P-384": [*EC, "ec_paramgen_curve:P-384"],

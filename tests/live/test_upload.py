@@ -19,6 +19,8 @@ from lab.sink import Sink, free_port
 from lab.studio_server import Server
 from lab.uploading import BUSY, WINDOWS, Run, sent_kept_lost, sequences, starts, until_taken
 
+pytestmark = pytest.mark.measures
+
 # ---- The ordinary way
 
 def test_windows_arrive_and_are_no_files(pillion, workdir):
@@ -191,6 +193,7 @@ def test_what_is_refused_for_ever_is_dropped_and_said(pillion):
         assert sequences(sink) == [2, 3] and sent_kept_lost(said) == (2, 0, 1)
 
 
+@pytest.mark.exact
 def test_a_wrong_token_waits_for_somebody_and_hup_tries_at_once(pillion, workdir):
     """The file is read again, so that a token that was renewed is used without a restart."""
     token = workdir / "token"
@@ -409,6 +412,7 @@ def places_of(pid):
         yield name, Path(f"/proc/{pid}/{name}").read_bytes()
 
 
+@pytest.mark.exact
 @pytest.mark.parametrize("how", ["option", "attached", "file", "environment", "header"])
 def test_a_secret_is_in_the_request_and_nowhere_else(pillion, workdir, how):
     token = workdir / "token"
@@ -439,6 +443,7 @@ def test_a_secret_is_in_the_request_and_nowhere_else(pillion, workdir, how):
         assert SECRET not in sink.taken[0].target and SECRET.encode() not in gzip.decompress(sink.taken[0].body)
 
 
+@pytest.mark.exact
 @pytest.mark.parametrize("launch", ["exec", "init"])
 def test_no_process_of_a_run_shows_the_secret(pillion, workdir, launch):
     with Sink() as sink:
@@ -513,6 +518,7 @@ def test_a_file_of_another_machine_tells_of_that_one(pillion, program, workdir):
         assert sent["mac_address"].startswith("02:") and sent["cloud_provider"] == "Unknown" and sent["processors"] == 1, sent
 
 
+@pytest.mark.exact
 def test_a_dry_run_shows_the_request_without_the_secret(pillion, program, workdir):
     profiler.profile(pillion, workdir / "out", [program("act"), "spin", "0.1"])
     with Sink() as sink:
@@ -524,6 +530,7 @@ def test_a_dry_run_shows_the_request_without_the_secret(pillion, program, workdi
         assert SECRET not in done.out
 
 
+@pytest.mark.exact
 def test_upload_says_what_is_wrong(pillion, workdir):
     (workdir / "x.txt").write_bytes(b"\0nothing")
     done = process.run([pillion, "upload"])

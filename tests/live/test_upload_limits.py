@@ -14,6 +14,8 @@ from lab.sink import Sink, free_port
 from lab.studio_server import Server
 from lab.uploading import BUSY, WINDOWS, Run, sent_kept_lost
 
+pytestmark = pytest.mark.measures
+
 WIDE = "tests/live/programs/python/wide.py"
 BRANCHING = "tests/live/programs/python/branching.py"
 NAMESERVER = "tests/lab/nameserver.py"

@@ -8,6 +8,8 @@ import pytest
 
 from lab import namespace, process, profiler, terminal, tiers
 
+pytestmark = pytest.mark.measures
+
 # Without perf events the sentences are the same on every machine.
 PLAIN = ["--perf-mode", "disabled"]
 REFUSAL = "perf events refused (EPERM: seccomp filter)"

@@ -1057,7 +1057,7 @@ static void events_begin(void)
     end(&b);
 }
 
-TESTS({"what was polled and gets events keeps both parts", events_begin},
+TESTS_THAT_MEASURE({"what was polled and gets events keeps both parts", events_begin},
       {"a process's time counts from its adoption", since_adoption},
       {"without perf nothing of what is left out is attributed, and what fits again is",
        left_out_without_perf},

@@ -159,9 +159,9 @@ struct run {
 
 static void begin(struct run *r, enum filter_kind kind, const char *pattern, uint64_t min_ns)
 {
-    *r = (struct run){.settings = {.min_duration_ns = min_ns, .log_level = LOG_ERROR}};
+    *r = (struct run){.settings = {.scope.min_duration_ns = min_ns, .log.level = LOG_ERROR}};
     if (pattern != NULL) {
-        struct pattern_list *list = &r->settings.filters[kind];
+        struct pattern_list *list = &r->settings.scope.filters[kind];
         bool excludes = pattern[0] == '!';
         list->at[list->count++] = (struct pattern){str_of(pattern + excludes), excludes};
     }

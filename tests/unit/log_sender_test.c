@@ -166,7 +166,7 @@ static struct log_sender *begin(struct log_pace pace)
 {
     struct err err;
     settings = (struct settings){.upload = {.server_host = server.address, .token = "SECRET-1", .verify = true},
-                                 .max_memory_bytes = 64 << 20, .metadata = true};
+                                 .budget.memory_bytes = 64 << 20, .origin.metadata = true};
     spoken = (struct log){.fd = -1, .level = LOG_ERROR};
     pthread_mutex_init(&spoken.lock, NULL);
     struct log_sender *sender = log_sender_new(&settings, true, &spoken, &here, &pace, &err);
@@ -341,11 +341,11 @@ static void one_that_never_began_is_released(void)
     log_close(&spoken);
 }
 
-TESTS({"messages go within a period", messages_go_within_a_period},
-      {"a room that fills does not wait for the period but for the least",
+TESTS_THAT_MEASURE({"messages go within a period", messages_go_within_a_period},
+                    {"a room that fills does not wait for the period but for the least",
        a_room_that_fills_does_not_wait_for_the_period_but_for_the_least},
-      {"what was not taken goes again and what fell out is counted",
+                    {"what was not taken goes again and what fell out is counted",
        what_was_not_taken_goes_again_and_what_fell_out_is_counted},
-      {"a server without logs is not asked again", a_server_without_logs_is_not_asked_again},
-      {"the end waits no longer than it may", the_end_waits_no_longer_than_it_may},
-      {"one that never began is released", one_that_never_began_is_released})
+                    {"a server without logs is not asked again", a_server_without_logs_is_not_asked_again},
+                    {"the end waits no longer than it may", the_end_waits_no_longer_than_it_may},
+                    {"one that never began is released", one_that_never_began_is_released})

@@ -2,9 +2,9 @@
  * symbol_test.c. */
 #include "symbol/namer.h"
 
+#include "capture/code.h"
 #include "dwarf_image.h"
 #include "inlined_frame.h"
-#include "symbol/generated.h"
 #include "test.h"
 
 enum { KEY_PROGRAM = 10, KEY_JIT, KEY_GONE };
@@ -39,15 +39,15 @@ static bool open_image(void *context, uint64_t key, struct symbol_image *out, st
         return err_set(err, ERR_GONE, 0, "the file is gone");
     }
     b->opens++;
-    *out = (struct symbol_image){.kind = key == KEY_JIT ? SYMBOL_IMAGE_JIT : SYMBOL_IMAGE_ELF,
-                                 .file = {read_buf, &b->image.file},
-                                 .names = b->names};
+    *out = (struct symbol_image){.kind = key == KEY_JIT ? SYMBOL_IMAGE_GENERATED : SYMBOL_IMAGE_ELF,
+                                 .file = {read_buf, &b->image.file}};
+    code_of_generated(runtimes, key == KEY_JIT ? b->names : NULL, &out->code);
     return true;
 }
 
 static void close_image(void *context, struct symbol_image *image)
 {
-    (void)image;
+    code_source_close(&image->code);
     ((struct bench *)context)->closes++;
 }
 
@@ -390,7 +390,8 @@ static void check_generated(const char *raw, const char *name, enum frame_kind k
 {
     struct buf out;
     buf_init(&out, 1000);
-    struct generated g = generated_name(str_of(raw), &out);
+    struct runtime_named g;
+    CHECK(code_read_name(runtimes, str_of(raw), &out, &g));
     CHECK_TEXT(buf_cstr(&out), name);
     CHECK_INT(g.kind, kind);
     CHECK_STR(g.file, file);

@@ -344,19 +344,19 @@ static void random_bytes_differ(void)
     free(many);
 }
 
-TESTS({"a connection carries bytes both ways", a_connection_carries_bytes_both_ways},
-      {"IPv6 is an address like any other", ipv6_is_an_address_like_any_other},
-      {"Unix sockets are reached by path and by name",
+TESTS_THAT_MEASURE({"a connection carries bytes both ways", a_connection_carries_bytes_both_ways},
+                    {"IPv6 is an address like any other", ipv6_is_an_address_like_any_other},
+                    {"Unix sockets are reached by path and by name",
        unix_sockets_are_reached_by_path_and_by_name},
-      {"a dial that fails names what was tried", a_dial_that_fails_names_what_was_tried},
-      {"a server that takes nobody is given up", a_server_that_takes_nobody_is_given_up},
-      {"a read ends at its deadline and not before", a_read_ends_at_its_deadline_and_not_before},
-      {"a reader that does not read ends the writing",
+                    {"a dial that fails names what was tried", a_dial_that_fails_names_what_was_tried},
+                    {"a server that takes nobody is given up", a_server_that_takes_nobody_is_given_up},
+                    {"a read ends at its deadline and not before", a_read_ends_at_its_deadline_and_not_before},
+                    {"a reader that does not read ends the writing",
        a_reader_that_does_not_read_ends_the_writing},
-      {"a cut is an error and no signal", a_cut_is_an_error_and_no_signal},
-      {"a waker ends every wait", a_waker_ends_every_wait},
-      {"a closed standard input does not become a connection",
+                    {"a cut is an error and no signal", a_cut_is_an_error_and_no_signal},
+                    {"a waker ends every wait", a_waker_ends_every_wait},
+                    {"a closed standard input does not become a connection",
        a_closed_standard_input_does_not_become_a_connection},
-      {"the own address is one and the MAC belongs to it",
+                    {"the own address is one and the MAC belongs to it",
        the_own_address_is_one_and_the_mac_belongs_to_it},
-      {"random bytes differ", random_bytes_differ})
+                    {"random bytes differ", random_bytes_differ})

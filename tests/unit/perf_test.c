@@ -659,14 +659,14 @@ static void bursts(void)
     perf_close(&p);
 }
 
-TESTS({"bursts sample threads that are too short for a period", bursts},
-      {"CPUs that came or went since are told apart", other_cpus},
-      {"other events tell whose they are, and are counted to the last", other_events},
-      {"each caught sample wakes its ring's reader, once, and nothing else does", wakes_once_each},
-      {"caught rings tell when a thread left its CPU", tells_of_switches},
-      {"records that are no samples do not crowd samples out", other_records_do_not_fill_it},
-      {"a process changes rings and loses and doubles no more than a sample", changes_rings},
-      {"children of a caught process are caught, and the end of all is told", children_are_caught},
-      {"the largest copies of stacks fit", large_stacks_fit},
-      {"an ordinary user has memory for both sets of rings", share_locked_memory},
-      {"without caught rings nothing is caught", needs_rings})
+TESTS_THAT_MEASURE({"bursts sample threads that are too short for a period", bursts},
+                    {"CPUs that came or went since are told apart", other_cpus},
+                    {"other events tell whose they are, and are counted to the last", other_events},
+                    {"each caught sample wakes its ring's reader, once, and nothing else does", wakes_once_each},
+                    {"caught rings tell when a thread left its CPU", tells_of_switches},
+                    {"records that are no samples do not crowd samples out", other_records_do_not_fill_it},
+                    {"a process changes rings and loses and doubles no more than a sample", changes_rings},
+                    {"children of a caught process are caught, and the end of all is told", children_are_caught},
+                    {"the largest copies of stacks fit", large_stacks_fit},
+                    {"an ordinary user has memory for both sets of rings", share_locked_memory},
+                    {"without caught rings nothing is caught", needs_rings})

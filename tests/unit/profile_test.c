@@ -144,8 +144,8 @@ static void clearing_starts_anew(void)
 static void every_name_table_is_complete(void)
 {
     for (unsigned k = 0; k < FRAME_KIND_COUNT; k++) {
-        CHECK(frame_kind_name((enum frame_kind)k) != NULL);
-        CHECK(frame_kind_suffix((enum frame_kind)k) != NULL);
+        CHECK(languages[k].name != NULL);
+        CHECK(languages[k].suffix != NULL);
     }
     for (unsigned a = 0; a < ACCOUNT_COUNT; a++) {
         CHECK(account_name((enum account)a)[0] == '[');

@@ -84,14 +84,13 @@ static void toy_describe(const void *state, struct buf *out)
     buf_text(out, "toy 1");
 }
 
-static void toy_walk(const void *state, void *plan, uint32_t tid, bool proven_later,
+static void toy_walk(const void *state, void *plan, const struct runtime_thread *thread,
                      struct memory_batch *memory, struct runtime_stack *out)
 {
     struct toy now;
     (void)state;
     (void)plan;
-    (void)tid;
-    (void)proven_later;
+    (void)thread;
     out->end = toy_read(memory, &now) ? RUNTIME_COMPLETE : RUNTIME_UNREADABLE;
     for (out->count = 0; out->end == RUNTIME_COMPLETE && out->count < TOY_FRAMES; out->count++) {
         out->frame[out->count] = (struct runtime_frame){.code = now.frames[out->count]};
@@ -214,14 +213,15 @@ static void found_and_named(void)
     struct runtime_stack stack;
     uint32_t frames[TOY_FRAMES];
     begin(&b, 1);
-    CHECK(readers_look(&b.readers, 1));
-    CHECK(!readers_look(&b.readers, 2)); /* nothing changed */
+    CHECK(readers_refresh(&b.readers, 1));
+    CHECK(!readers_refresh(&b.readers, 2)); /* nothing changed */
     struct reader *reader = b.target->runtime.reader;
     CHECK(reader != NULL && reader->serial != 0);
     if (reader == NULL) {
         return end(&b);
     }
-    reader->runtime->walk(reader->state, NULL, 1, false, &reader->memory, &stack);
+    reader->runtime->walk(reader->state, NULL, &(struct runtime_thread){.tid = 1}, &reader->memory,
+                          &stack);
     CHECK_INT(stack.end, RUNTIME_COMPLETE);
     CHECK_INT(stack.count, TOY_FRAMES);
     readers_frames(&b.readers, reader, &b.profile, stack.frame, stack.count, frames);
@@ -251,7 +251,7 @@ static void asked_once_per_file(void)
     begin(&b, 1);
     struct target *self = targets_get(&b.targets, (uint32_t)getpid());
     CHECK(targets_read_maps(&b.targets, self));
-    (void)readers_look(&b.readers, 1);
+    (void)readers_refresh(&b.readers, 1);
     CHECK_INT(toy_asked, 1); /* both have the same file mapped */
     CHECK_INT(toy_attached, 1);
     CHECK(self->runtime.reader == NULL); /* its toy says version 77 */
@@ -262,8 +262,8 @@ static void switched_off(void)
 {
     struct bench b;
     begin(&b, 1);
-    b.settings.runtime_mode[FRAME_PERL] = RUNTIME_DISABLED;
-    CHECK(!readers_look(&b.readers, 1));
+    b.settings.runtime.mode[FRAME_PERL] = RUNTIME_DISABLED;
+    CHECK(!readers_refresh(&b.readers, 1));
     CHECK(b.target->runtime.reader == NULL);
     CHECK_INT(toy_asked, 0);
     end(&b);
@@ -273,11 +273,11 @@ static void starting(void)
 {
     struct bench b;
     begin(&b, 0);
-    CHECK(!readers_look(&b.readers, 1));
+    CHECK(!readers_refresh(&b.readers, 1));
     CHECK(b.target->runtime.reader == NULL);
     set_version(&b, 1);
-    CHECK(!readers_look(&b.readers, 2)); /* 20 ms are not over */
-    CHECK(readers_look(&b.readers, 21000000));
+    CHECK(!readers_refresh(&b.readers, 2)); /* 20 ms are not over */
+    CHECK(readers_refresh(&b.readers, 21000000));
     CHECK(b.target->runtime.reader != NULL);
     end(&b);
 }
@@ -288,10 +288,10 @@ static void starting_deep(void)
     struct bench b;
     begin(&b, 0);
     b.target->runtime.deep = true;
-    CHECK(readers_look(&b.readers, 1));
+    CHECK(readers_refresh(&b.readers, 1));
     CHECK(b.target->runtime.reader != NULL && b.target->runtime.reader->runtime == NULL);
     set_version(&b, 1);
-    CHECK(readers_look(&b.readers, 21000000));
+    CHECK(readers_refresh(&b.readers, 21000000));
     CHECK(b.target->runtime.reader != NULL && b.target->runtime.reader->runtime == runtimes[0]);
     CHECK_INT(b.readers.all.len, 1);
     end(&b);
@@ -302,13 +302,13 @@ static void starting_slowly(void)
 {
     struct bench b;
     begin(&b, 0);
-    CHECK(!readers_look(&b.readers, 1000000000));
-    CHECK_INT(b.readers.next_look_ns, 1020000000);
+    CHECK(!readers_refresh(&b.readers, 1000000000));
+    CHECK_INT(b.readers.next_refresh_ns, 1020000000);
     b.target->runtime.space = 0; /* a library was mapped */
-    CHECK(!readers_look(&b.readers, 1001000000));
-    CHECK_INT(b.readers.next_look_ns, 1021000000);
-    CHECK(!readers_look(&b.readers, 1400000000));
-    CHECK_INT(b.readers.next_look_ns, 1500000000);
+    CHECK(!readers_refresh(&b.readers, 1001000000));
+    CHECK_INT(b.readers.next_refresh_ns, 1021000000);
+    CHECK(!readers_refresh(&b.readers, 1400000000));
+    CHECK_INT(b.readers.next_refresh_ns, 1500000000);
     end(&b);
 }
 
@@ -316,9 +316,9 @@ static void unknown_version(void)
 {
     struct bench b;
     begin(&b, 9);
-    CHECK(!readers_look(&b.readers, 1));
-    CHECK(!readers_look(&b.readers, 29000000000));
-    CHECK(readers_look(&b.readers, 31000000000) == false);
+    CHECK(!readers_refresh(&b.readers, 1));
+    CHECK(!readers_refresh(&b.readers, 29000000000));
+    CHECK(readers_refresh(&b.readers, 31000000000) == false);
     CHECK_INT(b.target->runtime.again_ns, 61000000000);
     CHECK_INT(b.log.said.len, 1); /* said once, with the reason */
     end(&b);
@@ -329,14 +329,14 @@ static void other_program(void)
     struct bench b;
     size_t count;
     begin(&b, 1);
-    CHECK(readers_look(&b.readers, 1));
+    CHECK(readers_refresh(&b.readers, 1));
     CHECK_INT((readers_table(&b.readers, &count), count), 1);
     uint64_t serial = b.target->runtime.reader->serial;
     CHECK(readers_of(&b.readers, b.target, serial) != NULL);
     targets_comm(&b.targets, b.target->pid, b.target->pid, STR("other"), true); /* an exec */
     targets_map(&b.targets, b.target,
                 &(struct mapped_file){.start = 0x1000, .limit = 0x2000, .path = STR("//anon")});
-    CHECK(readers_look(&b.readers, 2));
+    CHECK(readers_refresh(&b.readers, 2));
     CHECK(b.target->runtime.reader == NULL);
     CHECK(readers_of(&b.readers, b.target, serial) == NULL);
     CHECK_INT((readers_table(&b.readers, &count), count), 0);
@@ -350,11 +350,11 @@ static void ended(void)
 {
     struct bench b;
     begin(&b, 1);
-    CHECK(readers_look(&b.readers, 1));
+    CHECK(readers_refresh(&b.readers, 1));
     b.target->ended = true;
-    CHECK(!readers_look(&b.readers, 2));
+    CHECK(!readers_refresh(&b.readers, 2));
     CHECK(b.target->runtime.reader != NULL); /* its last samples may still come */
-    CHECK(readers_look(&b.readers, 2000000000));
+    CHECK(readers_refresh(&b.readers, 2000000000));
     CHECK(b.target->runtime.reader == NULL);
     end(&b);
 }
@@ -363,7 +363,7 @@ static void told_in_the_profile(void)
 {
     struct bench b;
     begin(&b, 1);
-    CHECK(readers_look(&b.readers, 1));
+    CHECK(readers_refresh(&b.readers, 1));
     uint32_t process = targets_process_id(&b.targets, &b.profile, b.target);
     readers_end_window(&b.readers, &b.profile);
     CHECK_STR(profile_text(&b.profile, b.profile.processes.at[process].runtime), "toy 1");
@@ -375,7 +375,7 @@ static void refusals_are_told(void)
 {
     struct bench b;
     begin(&b, 9);
-    CHECK(!readers_look(&b.readers, 1));
+    CHECK(!readers_refresh(&b.readers, 1));
     for (unsigned window = 0; window < 2; window++) {
         uint32_t process = targets_process_id(&b.targets, &b.profile, b.target);
         readers_end_window(&b.readers, &b.profile);
@@ -394,14 +394,14 @@ static void walks_in_vain(void)
 {
     struct bench b;
     begin(&b, 1);
-    CHECK(readers_look(&b.readers, 1));
+    CHECK(readers_refresh(&b.readers, 1));
     for (unsigned i = 0; b.target->runtime.reader != NULL && i < 63; i++) {
         readers_walked(&b.readers, b.target->runtime.reader, RUNTIME_UNREADABLE);
     }
     CHECK(b.target->runtime.space == b.target->space);
     readers_walked(&b.readers, b.target->runtime.reader, RUNTIME_TORN);
     uint64_t serial = b.target->runtime.reader->serial;
-    CHECK(readers_look(&b.readers, 2));
+    CHECK(readers_refresh(&b.readers, 2));
     CHECK(b.target->runtime.reader != NULL && b.target->runtime.reader->serial != serial);
     end(&b);
 }

@@ -501,18 +501,18 @@ static void probe_unmapped(void)
     close_other(&o);
 }
 
-TESTS({"a batch reads its pieces with one call, in the order given", all_pieces},
-      {"a piece that reaches into an unmapped page keeps what is before it", unmapped_pages},
-      {"a piece ends at its first hole", hole_in_a_piece},
-      {"pieces near each other are read at once, each as far as it is mapped", near_each_other},
-      {"no address is special", whole_address_space},
-      {"more pieces than a call takes are all read", many_pieces},
-      {"a piece of many pages is whole", large_piece},
-      {"/proc/PID/mem gives the same pieces", file_gives_the_same},
-      {"where the call is refused, /proc/PID/mem is read", filtered_call},
-      {"a process that ended is gone, and no piece was read", ended_process},
-      {"a process that nobody waited for is gone as well", zombie},
-      {"a process that became another program is gone for /proc/PID/mem", exec_meanwhile},
-      {"a process of another user is refused, and that is said", denied},
-      {"a process that is not dumpable is refused, and that is said", not_dumpable},
-      {"a probe where nothing is mapped is no right that is missing", probe_unmapped})
+TESTS_THAT_MEASURE({"a batch reads its pieces with one call, in the order given", all_pieces},
+                    {"a piece that reaches into an unmapped page keeps what is before it", unmapped_pages},
+                    {"a piece ends at its first hole", hole_in_a_piece},
+                    {"pieces near each other are read at once, each as far as it is mapped", near_each_other},
+                    {"no address is special", whole_address_space},
+                    {"more pieces than a call takes are all read", many_pieces},
+                    {"a piece of many pages is whole", large_piece},
+                    {"/proc/PID/mem gives the same pieces", file_gives_the_same},
+                    {"where the call is refused, /proc/PID/mem is read", filtered_call},
+                    {"a process that ended is gone, and no piece was read", ended_process},
+                    {"a process that nobody waited for is gone as well", zombie},
+                    {"a process that became another program is gone for /proc/PID/mem", exec_meanwhile},
+                    {"a process of another user is refused, and that is said", denied},
+                    {"a process that is not dumpable is refused, and that is said", not_dumpable},
+                    {"a probe where nothing is mapped is no right that is missing", probe_unmapped})

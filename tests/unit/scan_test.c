@@ -214,8 +214,8 @@ static void next_owner(void)
     stop(child);
 }
 
-TESTS({"the ids given out between two lists are known, also where they begin again", ids_in_order},
-      {"a process that was looked at is not looked at again", new_ones_alone},
-      {"a target is not asked about, nor when it has ended and was not waited for", taken_ones},
-      {"what may change is asked about with growing pauses", later_ones},
-      {"a pid that was given out again is another process", next_owner})
+TESTS_THAT_MEASURE({"the ids given out between two lists are known, also where they begin again", ids_in_order},
+                    {"a process that was looked at is not looked at again", new_ones_alone},
+                    {"a target is not asked about, nor when it has ended and was not waited for", taken_ones},
+                    {"what may change is asked about with growing pauses", later_ones},
+                    {"a pid that was given out again is another process", next_owner})

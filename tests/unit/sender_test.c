@@ -3,13 +3,14 @@
 
 #include "capture/upload/tags.h"
 #include "capture/upload/sender_private.h"
+#include "deliver/backend.h"
 
 static const struct origin_here nowhere;
 
 static struct settings settings_with(const char *host, const char *token)
 {
     return (struct settings){.upload = {.server_host = host, .token = token, .verify = true},
-                             .max_memory_bytes = 64 << 20};
+                             .budget.memory_bytes = 64 << 20};
 }
 
 static struct sender *made(const struct settings *settings, const char *name, bool alone,
@@ -77,7 +78,7 @@ static void variables_of_a_back_end_are_its_own(void)
     CHECK_STR(sender->context.token, "own-secret");
     sender_free(sender);
     CHECK(made(&settings, "http", true, &err) == NULL);
-    const struct backend *rows[BACKEND_COUNT];
+    const struct backend *rows[BACKENDS_MAX];
     size_t count;
     CHECK(sender_choose(&settings.upload, rows, &count, &err));
     CHECK_INT(count, 1);
@@ -94,7 +95,7 @@ static const char *chosen(const char *variable, const char *value, const char *h
                           const char *token)
 {
     struct settings settings = settings_with(host, token);
-    const struct backend *rows[BACKEND_COUNT];
+    const struct backend *rows[BACKENDS_MAX];
     size_t count;
     struct err err;
     setenv(variable, value, 1);
@@ -194,7 +195,7 @@ static void without_facts_the_host_is_named_where_it_must_be(void)
         for (unsigned metadata = 0; metadata < 2; metadata++) {
             struct settings settings = settings_with("http://a", "token");
             struct err err;
-            settings.metadata = metadata;
+            settings.origin.metadata = metadata;
             struct sender *sender = sender_new(&settings, backend_by_name(str_of(rows[i].name)),
                                                true, &here, -1, &err);
             CHECK_STR(sender->context.origin->hostname, metadata || rows[i].names_host ? "web-1" : "");
@@ -228,7 +229,7 @@ static void what_breaks_a_header_is_refused(void)
     CHECK_TEXT(sender_warning(sender),
                "--header is not sent: of several back ends http alone gets it");
     sender_free(sender);
-    settings.upload.backends = UPLOAD_HTTP | UPLOAD_PYROSCOPE; /* so it is meant for that one */
+    settings.upload.backends = backend_bit("http") | backend_bit("pyroscope"); /* so it is meant for that one */
     sender = made(&settings, "pyroscope", false, &err);
     CHECK(sender_warning(sender) == NULL);
     sender_free(sender);

@@ -307,12 +307,12 @@ static void a_request_fits_what_the_service_takes(void)
                    (unsigned long long)hash_u64(state), i, 1 + i % 7);
     }
     struct delivery delivery = delivery_of("col", buf_slice(&col));
-    CHECK(shrink_request(&backends[0], &context, &delivery, &kept, &request, &text, &err));
+    CHECK(shrink_request(backends[0], &context, &delivery, &kept, &request, &text, &err));
     CHECK(request.body.len <= 1048576 && request.body.len > 700000);
     CHECK(delivery.profile.ptr == kept.ptr && kept.len < col.len);
     CHECK_INT(sum_of(delivery.profile), sum_of(buf_slice(&col)));
     buf_clear(&text);
-    CHECK(shrink_request(&backends[0], &context, &delivery, &kept, &request, &text, &err));
+    CHECK(shrink_request(backends[0], &context, &delivery, &kept, &request, &text, &err));
     buf_release(&col);
     buf_release(&kept);
     buf_release(&text);

@@ -1,6 +1,7 @@
 /* What people are told of a window, as golden text: user-experience 8.1 (a terminal) and 8.2 (a log). */
 #include "capture/window/summary.h"
 #include "test.h"
+#include "encode/encode.h"
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -20,9 +21,9 @@ struct scene {
 
 static void begin(struct scene *s, bool terminal)
 {
-    *s = (struct scene){.outputs = {.dir = ".", .formats = FORMAT_COL | FORMAT_HTML | FORMAT_PPROF},
+    *s = (struct scene){.outputs = {.dir = ".", .formats = encoder_defaults()},
                         .written = {.stem = "profile_2026-11-20T10:31:04",
-                                    .formats = FORMAT_COL | FORMAT_HTML | FORMAT_PPROF}};
+                                    .formats = encoder_defaults()}};
     s->log = (struct log){
         .fd = memfd_create("log", MFD_CLOEXEC), .level = LOG_INFO, .terminal = terminal};
     pthread_mutex_init(&s->log.lock, NULL);
@@ -181,16 +182,16 @@ static void shares_sum_up(void)
 
 static void files(void)
 {
-    static const struct {
+    const struct {
         unsigned formats;
         const char *line;
     } rows[] = {
-        {FORMAT_HTML, "\n  ./last_flamegraph.html\n"},
-        {FORMAT_HTML | FORMAT_COL,
+        {encoder_bit("html"), "\n  ./last_flamegraph.html\n"},
+        {encoder_bit("html") | encoder_bit("col"),
          "\n  ./last_flamegraph.html  (also .col: profile_2026-11-20T10:31:04.*)\n"},
-        {FORMAT_COL, "\n  ./profile_2026-11-20T10:31:04.col\n"},
-        {FORMAT_COL | FORMAT_PPROF, "\n  ./profile_2026-11-20T10:31:04.col, .pprof\n"},
-        {FORMAT_SPEEDSCOPE, "\n  ./profile_2026-11-20T10:31:04.speedscope.json\n"},
+        {encoder_bit("col"), "\n  ./profile_2026-11-20T10:31:04.col\n"},
+        {encoder_bit("col") | encoder_bit("pprof"), "\n  ./profile_2026-11-20T10:31:04.col, .pprof\n"},
+        {encoder_bit("speedscope"), "\n  ./profile_2026-11-20T10:31:04.speedscope.json\n"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct scene s;
@@ -224,7 +225,7 @@ static void nothing_written(void)
     CHECK(strstr(text, "cannot write") == NULL); /* once per cause */
     CHECK(strstr(text, " to ") == NULL);         /* and no path that is not there */
     CHECK(strstr(text, " (no files)\n") != NULL);
-    s.written.formats = FORMAT_COL;
+    s.written.formats = encoder_bit("col");
     s.outputs.dir = "/"; /* a container's, unless told otherwise */
     CHECK(strstr(told(&s, NULL), " to /profile_2026") != NULL);
     end(&s);

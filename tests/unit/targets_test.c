@@ -780,7 +780,7 @@ static void next_owner(void)
     end(&table);
 }
 
-TESTS({"a pid's owner is not taken for the one that /proc shows later", next_owner},
+TESTS_THAT_MEASURE({"a pid's owner is not taken for the one that /proc shows later", next_owner},
       {"a process that is ending keeps the mappings that are known", maps_of_a_zombie},
       {"a new mapping replaces exactly what it covers, in every shape of overlap", every_overlap},
       {"empty and backward mappings change nothing", empty_mapping},

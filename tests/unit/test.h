@@ -10,6 +10,10 @@
  * Run without arguments it prints one line per test, "ok NAME" or "not ok NAME", with the failed
  * checks above it, and exits 1 when one failed. `--list` prints the names. A test that cannot run
  * here says why with SKIP("reason") and is printed as "skip NAME: reason".
+ *
+ * A program whose tests hold a measurement against the kernel's, or wait for other processes, ends with
+ * TESTS_THAT_MEASURE instead: tests/run may then try a failed one once more. `--list` prints
+ * "NAME<tab>measures" for its tests.
  */
 #ifndef TEST_H
 #define TEST_H
@@ -74,13 +78,13 @@ static const char *test_skip;
         return;                                                                                    \
     } while (0)
 
-static int test_main(int argc, char **argv, const struct test *tests, size_t count)
+static int test_main(int argc, char **argv, const struct test *tests, size_t count, bool measures)
 {
     bool list = argc > 1 && strcmp(argv[1], "--list") == 0;
     int failed = 0;
     for (size_t i = 0; i < count; i++) {
         if (list) {
-            printf("%s\n", tests[i].name);
+            printf("%s%s\n", tests[i].name, measures ? "\tmeasures" : "");
             continue;
         }
         test_failures = 0;
@@ -95,11 +99,14 @@ static int test_main(int argc, char **argv, const struct test *tests, size_t cou
     return failed > 0;
 }
 
-#define TESTS(...)                                                                                 \
+#define TESTS(...) TEST_PROGRAM(false, __VA_ARGS__)
+#define TESTS_THAT_MEASURE(...) TEST_PROGRAM(true, __VA_ARGS__)
+
+#define TEST_PROGRAM(measures, ...)                                                                \
     int main(int argc, char **argv)                                                                \
     {                                                                                              \
         static const struct test tests[] = {__VA_ARGS__};                                          \
-        return test_main(argc, argv, tests, sizeof tests / sizeof tests[0]);                       \
+        return test_main(argc, argv, tests, sizeof tests / sizeof tests[0], measures);             \
     }
 
 #endif

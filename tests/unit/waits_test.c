@@ -29,5 +29,5 @@ static void no_call(void)
     CHECK_TEXT(reason("99999999999999999999 0x0", 0), "");
 }
 
-TESTS({"a system call is told by what one waits for in it", known_calls},
-      {"a thread outside of system calls waits for nothing that is known", no_call})
+TESTS_THAT_MEASURE({"a system call is told by what one waits for in it", known_calls},
+                    {"a thread outside of system calls waits for nothing that is known", no_call})

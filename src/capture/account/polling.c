@@ -33,8 +33,8 @@ struct polling *polling_new(struct follow *f)
     if (p != NULL) {
         p->follow = f;
         p->shared = f->shared;
-        accounting_init(&p->accounting, &f->targets, NS_PER_S / settings->frequency_hz,
-                      settings->target == TARGET_ALL && !f->shared->perf_on);
+        accounting_init(&p->accounting, &f->targets, NS_PER_S / settings->sampling.frequency_hz,
+                      settings->scope.mode == TARGET_ALL && !f->shared->perf_on);
         p->accounting.selection = &f->selection;
     }
     return p;
@@ -130,7 +130,7 @@ static void reap(void *state, uint64_t now_ns)
     }
     bool many = s->perf_on && s->perf.followers.len > MANY_FOLLOWERS;
     p->reap_ns = due ? now_ns + (many ? SCAN_MANY_MS : SCAN_MS) * NS_PER_MS : p->reap_ns;
-    if (s->perf_on && perf_reap(&s->perf) == 0 && s->settings->target != TARGET_ALL) {
+    if (s->perf_on && perf_reap(&s->perf) == 0 && s->settings->scope.mode != TARGET_ALL) {
         p->follow->hooks.drain(p->follow->hooks.context);
         keep_protected(p);
     }
@@ -139,7 +139,7 @@ static void reap(void *state, uint64_t now_ns)
 bool polling_all_gone(struct polling *p)
 {
     const struct shared *s = p->shared;
-    if (s->settings->target == TARGET_ALL || (s->perf_on && s->perf.followers.len > 0)) {
+    if (s->settings->scope.mode == TARGET_ALL || (s->perf_on && s->perf.followers.len > 0)) {
         return false;
     }
     return !p->follow->targets.any_on_proc || !accounting_any_alive(&p->accounting);

@@ -1,7 +1,10 @@
+/* The sampler's side of the catchers: starts one per CPU, publishes the table of what may be read, empties their
+ * buffers and stops them. Runs on one thread; what catchers share with it is atomic. Waits are bounded: a catcher
+ * may be held up in the kernel. */
 #include "capture/catch/catch.h"
 #include "base/time.h"
 #include "capture/catch/catch_private.h"
-#include "capture/catch/ticks_private.h"
+#include "capture/catch/perfless_private.h"
 #include "os/clock.h"
 #include "os/proc.h"
 
@@ -18,7 +21,7 @@ enum {
     IDLE_LEAST_MS = 10,
     RECORD_BYTES = 1024, /* of a sample, beside its stack */
     PATIENCE_MS = 1000,  /* with a catcher that the kernel holds up */
-    LOOK_AGAIN_US = 50,
+    RETRY_US = 50,
     SELDOM_S = 10,
 };
 
@@ -203,7 +206,7 @@ bool catch_on_rings(struct catch *c, struct perf *perf, const struct record_form
     return true;
 }
 
-/* ---- ticks ---- */
+/* ---- without perf ---- */
 
 /* All are there before one of them starts: they hand threads over to each other. */
 static bool add_for_cpus(struct catch *c, struct err *err)
@@ -217,15 +220,15 @@ static bool add_for_cpus(struct catch *c, struct err *err)
         }
         k->ring = (unsigned)i;
     }
-    c->ticks = count > 0 ? ticks_init(c) : NULL;
-    return c->ticks != NULL || err_set(err, ERR_MEMORY, 0, "no memory for catchers");
+    c->perfless = count > 0 ? perfless_init(c) : NULL;
+    return c->perfless != NULL || err_set(err, ERR_MEMORY, 0, "no memory for catchers");
 }
 
-bool catch_on_ticks(struct catch *c, struct err *err)
+bool catch_perfless(struct catch *c, struct err *err)
 {
     bool good = add_for_cpus(c, err);
     for (size_t i = 0; good && i < c->catcher_count; i++) {
-        good = catch_start(c->catchers[i], ticks_run, err);
+        good = catch_start(c->catchers[i], perfless_run, err);
     }
     return good;
 }
@@ -234,15 +237,15 @@ void catch_settle(struct catch *c,
                   void (*each)(void *context, uint32_t pid, uint32_t tid, uint64_t cpu_ns),
                   void *context)
 {
-    if (c->ticks != NULL) {
-        ticks_settle(c->ticks, each, context);
+    if (c->perfless != NULL) {
+        perfless_settle(c->perfless, each, context);
     }
 }
 
 void catch_set_frequency(struct catch *c, uint32_t frequency_hz)
 {
-    if (c->ticks != NULL) {
-        ticks_set_period(c->ticks, frequency_hz > 0 ? NS_PER_S / frequency_hz
+    if (c->perfless != NULL) {
+        perfless_set_period(c->perfless, frequency_hz > 0 ? NS_PER_S / frequency_hz
                                                     : SELDOM_S * NS_PER_S);
     }
 }
@@ -266,7 +269,7 @@ static bool wait_until_unused(struct catch *c)
     uint64_t patience_ns = clock_mono_ns() + PATIENCE_MS * NS_PER_MS;
     bool unused = catch_table_collect(c->table, c->hazards, c->hazard_count);
     while (!unused && clock_mono_ns() < patience_ns) {
-        clock_sleep_ns(LOOK_AGAIN_US * NS_PER_US);
+        clock_sleep_ns(RETRY_US * NS_PER_US);
         unused = catch_table_collect(c->table, c->hazards, c->hazard_count);
     }
     return unused;
@@ -285,8 +288,8 @@ bool catch_publish(struct catch *c, const struct catch_target *targets, size_t c
         add_deep_buffers(c);
     }
     catch_table_replace(&c->table, table);
-    if (c->ticks != NULL) {
-        ticks_publish(c->ticks, table, clock_mono_ns());
+    if (c->perfless != NULL) {
+        perfless_publish(c->perfless, table, clock_mono_ns());
     }
     return wait_until_unused(c);
 }
@@ -350,8 +353,8 @@ void catch_drain(struct catch *c,
 {
     struct hand_over h = {0, each, context};
     waker_clear(c->half_full);
-    if (c->ticks != NULL) {
-        ticks_round(c->ticks, clock_mono_ns());
+    if (c->perfless != NULL) {
+        perfless_round(c->perfless, clock_mono_ns());
     }
     for (size_t i = 0; i < c->catcher_count; i++) {
         drain_catcher(c->catchers[i], &h);
@@ -407,7 +410,7 @@ void catch_stop(struct catch *c)
         (void)catch_table_collect(c->table, c->hazards, c->hazard_count);
     }
     free(c->table);
-    ticks_free(c->ticks);
+    perfless_free(c->perfless);
     free(c->catchers);
     free(c->left.ring);
     waker_close(c->half_full);

@@ -6,7 +6,7 @@
 
 static bool can_sample(const struct doctor_facts *f)
 {
-    return doctor_has_rings(f) && !f->perf_off;
+    return doctor_has_rings(f) && !f->events.off;
 }
 
 static void describe_mode(const struct doctor_row *row, const struct doctor_process *p,
@@ -72,17 +72,17 @@ static struct counts count(const struct doctor_facts *f)
 
 static const char *kind_of_stacks(const struct doctor_facts *f)
 {
-    return f->perf.kernel ? "user and kernel stacks" : "user stacks, kernel time as one block";
+    return f->events.access.kernel ? "user and kernel stacks" : "user stacks, kernel time as one block";
 }
 
 static void judge_one(const struct doctor_facts *f, struct doctor_report *r)
 {
     const struct doctor_process *p = f->processes.len > 0 ? &f->processes.at[0] : NULL;
     struct doctor_row row = {.capture_mode = "proc"};
-    if (!f->exists || p == NULL) {
+    if (!f->target.exists || p == NULL) {
         (void)snprintf(r->verdict, sizeof r->verdict,
                        "No process %u is visible in this PID namespace; host pids mean nothing here. On "
-                       "Fargate set \"pidMode\": \"task\".", f->pid);
+                       "Fargate set \"pidMode\": \"task\".", f->target.pid);
         return;
     }
     doctor_row(f, p, &row);
@@ -97,16 +97,16 @@ static void judge_one(const struct doctor_facts *f, struct doctor_report *r)
     }
     bool any = perf || p->reader != NULL;
     r->can_profile = any;
-    (void)snprintf(r->verdict, sizeof r->verdict, "A profile of pid %u (%s) would contain %s%s.", f->pid,
-                   f->name, perf ? kind_of_stacks(f) : any ? "" : "its CPU time, without stacks",
+    (void)snprintf(r->verdict, sizeof r->verdict, "A profile of pid %u (%s) would contain %s%s.", f->target.pid,
+                   f->target.name, perf ? kind_of_stacks(f) : any ? "" : "its CPU time, without stacks",
                    any ? functions : "");
 }
 
 static void judge_all(const struct doctor_facts *f, struct doctor_report *r)
 {
     struct counts counts = count(f);
-    bool perf = can_sample(f) && f->follow == 0;
-    bool memory = f->call == 0 || f->file == 0;
+    bool perf = can_sample(f) && f->events.follow == 0;
+    bool memory = f->memory.call == 0 || f->memory.file == 0;
     r->can_profile = perf || memory || counts.read > 0;
     if (perf && counts.all == 0) {
         (void)snprintf(r->verdict, sizeof r->verdict,
@@ -165,8 +165,8 @@ static void headline(const struct doctor_facts *f, struct doctor_report *r)
 {
     size_t changes = count_changes(f, r);
     bool gaps = false;
-    if (f->given && !f->exists) { /* what works here says nothing of a process that is not */
-        (void)snprintf(r->headline, sizeof r->headline, "no process %u to look at", f->pid);
+    if (f->target.given && !f->target.exists) { /* what works here says nothing of a process that is not */
+        (void)snprintf(r->headline, sizeof r->headline, "no process %u to look at", f->target.pid);
         return;
     }
     for (size_t i = 0; i < r->line_count; i++) {
@@ -190,7 +190,7 @@ void doctor_judge(const struct doctor_facts *f, struct doctor_report *out)
     doctor_judge_rank(f, out);
     doctor_judge_output(f, out);
     doctor_judge_uploads(f, out);
-    if (f->given) {
+    if (f->target.given) {
         judge_one(f, out);
     } else {
         judge_all(f, out);

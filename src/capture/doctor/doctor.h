@@ -64,48 +64,67 @@ struct doctor_upload {
     struct err why;       /* the sentence that uploading says */
 };
 
-struct doctor_facts {
-    uint32_t pid;            /* that things were tried on, … */
-    bool given;              /* … or else a child of ours */
+/* The process that things were tried on. */
+struct doctor_target {
+    uint32_t pid;
+    bool given;              /* else it is a child of ours */
     bool exists;
     char name[COMM_MAX];
+    uint32_t threads;
+};
+
+struct doctor_rights {
     bool fixed_filter;       /* the platform's seccomp filter and its capabilities but SYS_PTRACE cannot be
                               * changed (ECS on Fargate) */
     bool holds_ptrace;       /* SYS_PTRACE */
     int proc, first;         /* of our own entry in /proc, and of process 1, which always is */
+};
 
-    bool perf_off;           /* --perf-mode disabled */
-    struct perf_access perf;
+struct doctor_events {
+    bool off;                /* --perf-mode disabled */
+    struct perf_access access;
     struct err rings, short_rings;
     uint64_t ring_bytes;
     unsigned ring_count;
     int follow;
     struct err followed;     /* the sentence of a refusal, or that not all threads could be */
-    uint32_t threads;
     int switches, cycles;
     int kernel_names;
     bool names_hidden;
+};
 
+struct doctor_memory {
     int call_self, call, file; /* process_vm_readv on ourselves and on it; /proc/PID/mem */
     int maps, root, map_files, schedstat, sched;
     struct access_verdict look_why, memory_why, call_why;
+};
 
+/* What decides how many stacks of interpreters can be proven. */
+struct doctor_catching {
     struct probe_catcher catcher;
     unsigned cpus_outside;   /* CPUs that it may use and we may not */
-    uint32_t rival;          /* whose scheduling is looked at; 0: nobody's */
+    uint32_t rival;          /* whose scheduling is compared with ours; 0: nobody's */
     struct probe_weights weights;
     int weights_number;
     bool rank_known;
     int policy, nice;
+};
+
+struct doctor_facts {
+    struct doctor_target target;
+    struct doctor_rights rights;
+    struct doctor_events events;
+    struct doctor_memory memory;
+    struct doctor_catching catching;
 
     int output;
     char output_dir[256];
 
-    struct doctor_upload uploads[BACKEND_COUNT]; /* none unless settings or variables name one */
+    struct doctor_upload uploads[BACKENDS_MAX]; /* none unless settings or variables name one */
     size_t upload_count;
 
     VEC(struct doctor_process) processes; /* those that used most CPU time first */
-    size_t not_looked_at;
+    size_t unchecked;        /* more than DOCTOR_PROCESSES_MAX */
 };
 
 /* Fails only when memory ends. The settings say which process, and the folder for output. */

@@ -41,29 +41,29 @@ static bool is_refusal(int number)
 static void follow_it(struct doctor_facts *f, struct perf *perf)
 {
     const struct perf_how how = {.stack_bytes = STACK_BYTES};
-    f->follow = 0;
-    if (!perf_follow_process(perf, f->pid, &how, &f->followed)) {
-        f->follow = f->followed.number != 0 ? f->followed.number : ESRCH;
+    f->events.follow = 0;
+    if (!perf_follow_process(perf, f->target.pid, &how, &f->events.followed)) {
+        f->events.follow = f->events.followed.number != 0 ? f->events.followed.number : ESRCH;
     }
-    f->threads = (uint32_t)perf->followers.len;
+    f->target.threads = (uint32_t)perf->followers.len;
 }
 
 static void try_rings(const struct settings *settings, struct doctor_facts *f)
 {
     struct perf perf;
     const struct perf_sampling sampling = {
-        .frequency_hz = settings->frequency_hz,
-        .kernel = f->perf.kernel,
+        .frequency_hz = settings->sampling.frequency_hz,
+        .kernel = f->events.access.kernel,
         .stack_bytes = STACK_BYTES,
         .registers = unwind_perf_mask(),
     };
-    if (!perf_open(&perf, &sampling, &f->rings)) {
+    if (!perf_open(&perf, &sampling, &f->events.rings)) {
         return;
     }
-    f->ring_bytes = perf_ring_bytes(&perf);
-    f->ring_count = perf.ring_count;
-    (void)perf_rings_are_short(&perf, &f->short_rings);
-    if (f->exists) {
+    f->events.ring_bytes = perf_ring_bytes(&perf);
+    f->events.ring_count = perf.ring_count;
+    (void)perf_rings_are_short(&perf, &f->events.short_rings);
+    if (f->target.exists) {
         follow_it(f, &perf);
     }
     perf_close(&perf);
@@ -71,15 +71,15 @@ static void try_rings(const struct settings *settings, struct doctor_facts *f)
 
 static void try_perf(const struct settings *settings, struct doctor_facts *f)
 {
-    f->follow = f->switches = f->cycles = DOCTOR_NOT_TRIED;
-    f->perf_off = settings->perf_mode == PERF_DISABLED;
-    if (f->perf_off) {
+    f->events.follow = f->events.switches = f->events.cycles = DOCTOR_NOT_TRIED;
+    f->events.off = settings->sampling.perf_mode == PERF_DISABLED;
+    if (f->events.off) {
         return;
     }
-    perf_probe(&f->perf);
-    if (f->perf.user) {
-        f->switches = probe_event(PROBE_SWITCHES, 0);
-        f->cycles = probe_event(PROBE_CYCLES, 0);
+    perf_probe(&f->events.access);
+    if (f->events.access.user) {
+        f->events.switches = probe_event(PROBE_SWITCHES, 0);
+        f->events.cycles = probe_event(PROBE_CYCLES, 0);
         try_rings(settings, f);
     }
 }
@@ -91,7 +91,7 @@ static void try_map_file(struct doctor_facts *f, const struct target *target)
     for (size_t i = 0; target != NULL && i < target->maps.len; i++) {
         const struct mapping *mapping = &target->maps.at[i];
         if (mapping->image >= IMAGE_FIRST_FILE) {
-            f->map_files = probe_map_file(f->pid, mapping->start, mapping->limit);
+            f->memory.map_files = probe_map_file(f->target.pid, mapping->start, mapping->limit);
             return;
         }
     }
@@ -100,35 +100,36 @@ static void try_map_file(struct doctor_facts *f, const struct target *target)
 static void try_memory(struct doctor_facts *f, uint64_t address)
 {
     uint32_t own = proc_own_pid();
-    f->call_self = probe_memory_call(own, probe_own_address());
-    f->call = f->exists ? probe_memory_call(f->pid, address) : DOCTOR_NOT_TRIED;
-    f->file = f->exists ? probe_memory_file(f->pid, address) : DOCTOR_NOT_TRIED;
+    f->memory.call_self = probe_memory_call(own, probe_own_address());
+    f->memory.call = f->target.exists ? probe_memory_call(f->target.pid, address) : DOCTOR_NOT_TRIED;
+    f->memory.file = f->target.exists ? probe_memory_file(f->target.pid, address) : DOCTOR_NOT_TRIED;
 }
 
 static void try_files(struct doctor_facts *f, const struct target *target)
 {
-    f->maps = f->root = f->map_files = f->schedstat = f->sched = DOCTOR_NOT_TRIED;
-    if (!f->exists) {
+    struct doctor_memory *m = &f->memory;
+    m->maps = m->root = m->map_files = m->schedstat = m->sched = DOCTOR_NOT_TRIED;
+    if (!f->target.exists) {
         return;
     }
-    f->maps = probe_text(f->pid, "maps");
-    f->root = probe_root(f->pid);
-    f->schedstat = probe_text(f->pid, "schedstat");
-    f->sched = probe_text(f->pid, "sched");
+    f->memory.maps = probe_text(f->target.pid, "maps");
+    f->memory.root = probe_root(f->target.pid);
+    f->memory.schedstat = probe_text(f->target.pid, "schedstat");
+    f->memory.sched = probe_text(f->target.pid, "sched");
     try_map_file(f, target);
 }
 
 static void ask_why(struct doctor_facts *f)
 {
-    if (is_refusal(f->follow) || is_refusal(f->maps) || is_refusal(f->root) ||
-        is_refusal(f->schedstat) || is_refusal(f->sched)) {
-        access_verdict_of(f->pid, ACCESS_LOOK, &f->look_why);
+    if (is_refusal(f->events.follow) || is_refusal(f->memory.maps) || is_refusal(f->memory.root) ||
+        is_refusal(f->memory.schedstat) || is_refusal(f->memory.sched)) {
+        access_verdict_of(f->target.pid, ACCESS_LOOK, &f->memory.look_why);
     }
-    if (is_refusal(f->call)) {
-        access_verdict_of(f->pid, ACCESS_CALL, &f->call_why);
+    if (is_refusal(f->memory.call)) {
+        access_verdict_of(f->target.pid, ACCESS_CALL, &f->memory.call_why);
     }
-    if (is_refusal(f->file)) {
-        access_verdict_of(f->pid, ACCESS_MEMORY, &f->memory_why);
+    if (is_refusal(f->memory.file)) {
+        access_verdict_of(f->target.pid, ACCESS_MEMORY, &f->memory.memory_why);
     }
 }
 
@@ -136,8 +137,8 @@ static void ask_why(struct doctor_facts *f)
 static void try_output(const struct settings *settings, struct doctor_facts *f)
 {
     char path[4096];
-    if (settings->output_dir != NULL) {
-        (void)snprintf(path, sizeof path, "%s", settings->output_dir);
+    if (settings->output.dir != NULL) {
+        (void)snprintf(path, sizeof path, "%s", settings->output.dir);
     } else {
         file_working_dir(path, sizeof path);
     }
@@ -181,7 +182,7 @@ static void find_runtime(struct look *l, struct targets *targets, const struct t
 {
     struct readers readers;
     readers_init(&readers, l->settings, targets, &l->log);
-    (void)readers_look(&readers, clock_mono_ns());
+    (void)readers_refresh(&readers, clock_mono_ns());
     if (target->runtime.reader != NULL && target->runtime.reader->runtime != NULL) {
         note_reader(target->runtime.reader, out);
     } else {
@@ -192,7 +193,7 @@ static void find_runtime(struct look *l, struct targets *targets, const struct t
 
 static void try_process(struct doctor_facts *f, struct doctor_process *p, uint64_t address)
 {
-    p->perf = f->perf.user ? probe_event(PROBE_CLOCK, p->pid) : DOCTOR_NOT_TRIED;
+    p->perf = f->events.access.user ? probe_event(PROBE_CLOCK, p->pid) : DOCTOR_NOT_TRIED;
     p->memory = probe_memory_call(p->pid, address);
     if (p->memory != 0) {
         p->memory = probe_memory_file(p->pid, address);
@@ -246,7 +247,7 @@ static void look_at_all(struct look *l, uint32_t child)
         bool fits = l->facts->processes.len < DOCTOR_PROCESSES_MAX && clock_mono_ns() < l->end_ns;
         struct doctor_process *process = fits ? vec_push(&l->facts->processes) : NULL;
         if (process == NULL) {
-            l->facts->not_looked_at++;
+            l->facts->unchecked++;
             continue;
         }
         (void)clock_process_cpu_ns(*pid, &before_ns);
@@ -258,8 +259,8 @@ static void look_at_all(struct look *l, uint32_t child)
 
 static void look_at_given(struct look *l)
 {
-    for (size_t i = 0; i < l->settings->pid_count; i++) {
-        uint32_t pid = (uint32_t)l->settings->pids[i];
+    for (size_t i = 0; i < l->settings->scope.pid_count; i++) {
+        uint32_t pid = (uint32_t)l->settings->scope.pids[i];
         struct doctor_process *process = proc_exists(pid) ? vec_push(&l->facts->processes) : NULL;
         uint64_t before_ns = 0;
         if (process != NULL) {
@@ -293,7 +294,7 @@ static void measure(struct doctor_facts *f, uint64_t began_ns)
         bool alive = clock_process_cpu_ns(process->pid, &after_ns);
         process->cpu_ns = alive && after_ns > process->cpu_ns ? after_ns - process->cpu_ns : 0;
     }
-    if (f->processes.len > 1 && !f->given) {
+    if (f->processes.len > 1 && !f->target.given) {
         qsort(f->processes.at, f->processes.len, sizeof f->processes.at[0], by_cpu_time);
     }
 }
@@ -302,17 +303,17 @@ static void measure(struct doctor_facts *f, uint64_t began_ns)
 
 static void try_scheduling(struct doctor_facts *f)
 {
-    (void)probe_catcher(SLICE_US * NS_PER_US, &f->catcher);
-    f->rival = f->given ? f->exists ? f->pid : 0 : 0;
-    if (!f->given && f->processes.len > 0 && f->processes.at[0].cpu_ns > 0) {
-        f->rival = f->processes.at[0].pid;
+    (void)probe_catcher(SLICE_US * NS_PER_US, &f->catching.catcher);
+    f->catching.rival = f->target.given ? f->target.exists ? f->target.pid : 0 : 0;
+    if (!f->target.given && f->processes.len > 0 && f->processes.at[0].cpu_ns > 0) {
+        f->catching.rival = f->processes.at[0].pid;
     }
-    if (f->rival == 0) {
+    if (f->catching.rival == 0) {
         return;
     }
-    f->weights_number = probe_weights(f->rival, &f->weights);
-    f->rank_known = thread_rank_of(f->rival, &f->policy, &f->nice);
-    (void)thread_cpus_outside(f->rival, &f->cpus_outside);
+    f->catching.weights_number = probe_weights(f->catching.rival, &f->catching.weights);
+    f->catching.rank_known = thread_rank_of(f->catching.rival, &f->catching.policy, &f->catching.nice);
+    (void)thread_cpus_outside(f->catching.rival, &f->catching.cpus_outside);
 }
 
 /* ---- all of it ---- */
@@ -322,21 +323,22 @@ static void try_all(struct look *l, uint32_t child)
     struct doctor_facts *f = l->facts;
     uint64_t began_ns = clock_mono_ns();
     l->end_ns = began_ns + LOOK_MOST_MS * NS_PER_MS;
-    f->proc = probe_text(proc_own_pid(), "stat");
-    f->first = probe_text(1, "stat");
+    f->rights.proc = probe_text(proc_own_pid(), "stat");
+    f->rights.first = probe_text(1, "stat");
     try_perf(l->settings, f);
-    if (f->given) {
-        f->call = f->file = f->maps = f->root = f->map_files = f->schedstat = f->sched =
+    if (f->target.given) {
+        struct doctor_memory *m = &f->memory;
+        m->call = m->file = m->maps = m->root = m->map_files = m->schedstat = m->sched =
             DOCTOR_NOT_TRIED;
-        f->call_self = probe_memory_call(proc_own_pid(), probe_own_address());
+        f->memory.call_self = probe_memory_call(proc_own_pid(), probe_own_address());
         look_at_given(l);
     } else {
         struct doctor_process process;
-        look_at(l, f->pid, &process, true);
+        look_at(l, f->target.pid, &process, true);
         look_at_all(l, child);
     }
     ask_why(f);
-    f->kernel_names = probe_kernel_names(&f->names_hidden);
+    f->events.kernel_names = probe_kernel_names(&f->events.names_hidden);
     try_output(l->settings, f);
     measure(f, began_ns);
     try_scheduling(f);
@@ -344,8 +346,8 @@ static void try_all(struct look *l, uint32_t child)
 
 static void name_it(struct doctor_facts *f)
 {
-    if (f->given && f->processes.len > 0) {
-        memcpy(f->name, f->processes.at[0].name, sizeof f->name);
+    if (f->target.given && f->processes.len > 0) {
+        memcpy(f->target.name, f->processes.at[0].name, sizeof f->target.name);
     }
 }
 
@@ -359,19 +361,19 @@ bool doctor_look(const struct settings *settings, struct doctor_facts *out, stru
         .log = {.fd = -1, .level = LOG_ERROR, .lock = PTHREAD_MUTEX_INITIALIZER},
     };
     *out = (struct doctor_facts){
-        .given = settings->pid_count > 0,
-        .fixed_filter = settings->fixed_filter,
-        .holds_ptrace = access_holds(CAP_SYS_PTRACE),
+        .target.given = settings->scope.pid_count > 0,
+        .rights.fixed_filter = settings->origin.fixed_filter,
+        .rights.holds_ptrace = access_holds(CAP_SYS_PTRACE),
     };
-    out->pid = out->given ? (uint32_t)settings->pids[0] : 0;
-    out->exists = out->given && proc_exists(out->pid);
-    bool has_child = !out->given && probe_child_start(&child, err);
-    if (!out->given && !has_child) {
+    out->target.pid = out->target.given ? (uint32_t)settings->scope.pids[0] : 0;
+    out->target.exists = out->target.given && proc_exists(out->target.pid);
+    bool has_child = !out->target.given && probe_child_start(&child, err);
+    if (!out->target.given && !has_child) {
         return false;
     }
     if (has_child) {
-        out->pid = child.pid;
-        out->exists = true;
+        out->target.pid = child.pid;
+        out->target.exists = true;
     }
     buf_init(&l.text, TEXT_MAX);
     images_init(&l.images, &l.world);

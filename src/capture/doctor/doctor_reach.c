@@ -36,7 +36,7 @@ static void fail(struct doctor_upload *out, const struct err *why)
 static void try_all(const struct settings *settings, const struct backend *const rows[], size_t count,
                     const struct origin_here *here, struct doctor_facts *f)
 {
-    struct sender *senders[BACKEND_COUNT];
+    struct sender *senders[BACKENDS_MAX];
     struct err err;
     for (size_t i = 0; i < count; i++) {
         struct doctor_upload *upload = &f->uploads[f->upload_count++];
@@ -58,7 +58,7 @@ static void try_all(const struct settings *settings, const struct backend *const
 
 void doctor_try_uploads(const struct settings *settings, struct doctor_facts *f)
 {
-    const struct backend *rows[BACKEND_COUNT];
+    const struct backend *rows[BACKENDS_MAX];
     struct settings all = *settings; /* there is no command that a service could be named after */
     struct origin_here here;
     size_t count;
@@ -66,7 +66,7 @@ void doctor_try_uploads(const struct settings *settings, struct doctor_facts *f)
         return;
     }
     secret_leave_no_core();
-    all.target = TARGET_ALL;
+    all.scope.mode = TARGET_ALL;
     origin_gather(&here, &all, sender_variable, NULL);
     try_all(settings, rows, count, &here, f);
     origin_release(&here);

@@ -269,9 +269,9 @@ static void put_processes(struct page *page, const struct doctor_facts *f, struc
     if (count > ROWS_MAX) {
         put_rest(page, f, ROWS_MAX);
     }
-    if (f->not_looked_at > 0) {
+    if (f->unchecked > 0) {
         char text[60];
-        (void)snprintf(text, sizeof text, "%zu more were not looked at", f->not_looked_at);
+        (void)snprintf(text, sizeof text, "%zu more were not looked at", f->unchecked);
         go_to(page, 2);
         put_words(page, text, 2);
         end_line(page);
@@ -294,7 +294,7 @@ static void put_changes(struct page *page, const struct doctor_facts *f,
         (void)snprintf(text, sizeof text, "Change %zu%s: %s", i + 1, of, changes->text[i]);
         put_words(page, text, 2);
         end_line(page);
-        if (f->fixed_filter && str_ends(str_of(changes->text[i]), STR("add SYS_PTRACE"))) {
+        if (f->rights.fixed_filter && str_ends(str_of(changes->text[i]), STR("add SYS_PTRACE"))) {
             go_to(page, 2);
             put_words(page, task_definition, 2);
             end_line(page);
@@ -415,5 +415,5 @@ void doctor_json(const struct doctor_facts *facts, const struct doctor_report *r
         buf_text(out, i == 0 ? "\n" : ",\n");
         put_setting(out, &settings[i]);
     }
-    buf_printf(out, "],\n \"not_looked_at\": %zu}\n", facts->not_looked_at);
+    buf_printf(out, "],\n \"not_looked_at\": %zu}\n", facts->unchecked);
 }

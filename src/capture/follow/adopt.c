@@ -4,7 +4,6 @@
  */
 #include "capture/follow/follow.h"
 #include "capture/follow/unsampled.h"
-#include "capture/recording.h"
 #include "os/clock.h"
 #include "os/proc.h"
 #include "target/stat.h"
@@ -26,8 +25,8 @@ static enum capture_mode begin_events(struct follow *f, struct target *target)
     }
     perf_enable(&s->perf);
     (void)targets_read_maps(&f->targets, target);
-    if (s->recorder != NULL) {
-        recorder_target(s->recorder, target->pid, true);
+    if (s->observer != NULL) {
+        s->observer->target(s->observer->context, target->pid, true);
     }
     if (err.kind == ERR_LIMIT) {
         log_once(&s->log, LOG_WARNING, "%s. What they use is counted as lost", err.text);

@@ -62,10 +62,10 @@ static uint64_t share_now(const struct bursts *b)
     return usual_period_ns(b) / PERF_BURST_PERIOD_NS;
 }
 
-/* A recording has no place for them. */
+/* An observed run has none: they are no part of its ring records. */
 static bool may_burst(const struct bursts *b)
 {
-    return b->shared->perf_on && b->shared->recorder == NULL && share_now(b) >= SHARE_LEAST;
+    return b->shared->perf_on && b->shared->observer == NULL && share_now(b) >= SHARE_LEAST;
 }
 
 void bursts_note_birth(struct bursts *b, const struct record *fork)

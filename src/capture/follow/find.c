@@ -66,7 +66,7 @@ static enum scan_answer consider(void *context, const struct proc_stat *stat,
 void find_first(struct find *find, uint64_t now_ns)
 {
     const struct shared *s = find->follow->shared;
-    if (s->settings->target == TARGET_ALL && s->perf_on && now_ns >= find->next_ns) {
+    if (s->settings->scope.mode == TARGET_ALL && s->perf_on && now_ns >= find->next_ns) {
         find->next_ns = now_ns + FIND_MS * NS_PER_MS;
         scan_round(&find->scan, now_ns, consider, find);
     }
@@ -167,7 +167,7 @@ static size_t describe_some(struct follow *f, struct buf *out)
 void find_report_none(struct find *find)
 {
     struct follow *f = find->follow;
-    if (f->shared->settings->target != TARGET_ALL || !f->selection.active) {
+    if (f->shared->settings->scope.mode != TARGET_ALL || !f->selection.active) {
         return;
     }
     if (any_selected_now(f)) {
@@ -188,7 +188,7 @@ void find_report_none(struct find *find)
 bool find_any_selected(const struct find *find)
 {
     const struct follow *f = find->follow;
-    return !f->selection.active || f->shared->settings->target != TARGET_ALL || find->any_selected;
+    return !f->selection.active || f->shared->settings->scope.mode != TARGET_ALL || find->any_selected;
 }
 
 /* ---- windows ---- */

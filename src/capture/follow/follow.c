@@ -5,15 +5,14 @@
 #include "capture/follow/follow.h"
 #include "capture/follow/inherit_group.h"
 
-void follow_init(struct follow *f, struct shared *shared, const struct world *world,
-                 const struct follow_hooks *hooks)
+void follow_init(struct follow *f, struct shared *shared, const struct follow_hooks *hooks)
 {
     const struct settings *settings = shared->settings;
     *f = (struct follow){.shared = shared, .hooks = *hooks};
-    images_init(&f->images, world);
-    targets_init(&f->targets, &f->images, settings->container_names);
+    images_init(&f->images, shared->world);
+    targets_init(&f->targets, &f->images, settings->naming.container_names);
     f->targets.stack_bytes = shared->perf_on ? shared->perf.sampling.stack_bytes : 0;
-    f->targets.min_duration_ns = settings->min_duration_ns;
+    f->targets.min_duration_ns = settings->scope.min_duration_ns;
     selection_init(&f->selection, settings, &shared->log);
 }
 

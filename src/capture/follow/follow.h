@@ -44,8 +44,7 @@ struct follow {
     struct follow_hooks hooks;
 };
 
-void follow_init(struct follow *f, struct shared *shared, const struct world *world,
-                 const struct follow_hooks *hooks);
+void follow_init(struct follow *f, struct shared *shared, const struct follow_hooks *hooks);
 void follow_release(struct follow *f);
 
 /* Of a process that has events. */

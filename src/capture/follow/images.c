@@ -3,8 +3,8 @@
  * files' (images_private.h). */
 #include "capture/follow/images_private.h"
 #include "base/time.h"
+#include "capture/code.h"
 #include "os/proc.h"
-#include "symbol/jit.h"
 
 #include <stdlib.h>
 

@@ -2,8 +2,8 @@
  * from perf maps and jitdumps, debug files below the root of a process. What is derived here is never the sampler's. */
 #include "capture/follow/images_private.h"
 #include "base/err.h"
+#include "capture/code.h"
 #include "os/proc.h"
-#include "symbol/jit.h"
 
 #include <stdlib.h>
 
@@ -85,7 +85,8 @@ static bool open_generated(struct images *images, struct image *image, struct sy
         image->jitdump = IMAGE_NONE; /* it is none */
         pthread_mutex_unlock(&images->lock);
     }
-    *out = (struct symbol_image){.kind = SYMBOL_IMAGE_JIT, .names = image->names};
+    *out = (struct symbol_image){.kind = SYMBOL_IMAGE_GENERATED};
+    code_of_generated(runtimes, image->names, &out->code);
     return true;
 }
 
@@ -128,6 +129,13 @@ static void source_close(void *context, struct symbol_image *image)
     if (image->kind == SYMBOL_IMAGE_KALLSYMS) {
         proc_close((int)(intptr_t)image->handle);
     }
+    code_source_close(&image->code);
+}
+
+static bool source_code(void *context, struct elf *elf, struct code_source *out)
+{
+    (void)context;
+    return code_of_file(runtimes, elf, out);
 }
 
 /* Unwind tables know the extents of functions that have no symbols. The sampler's own tables are not
@@ -148,7 +156,7 @@ static bool source_function(void *context, uint64_t key, uint64_t address, uint6
 
 struct symbol_source images_source(struct images *images)
 {
-    return (struct symbol_source){source_open, source_close, images, source_function};
+    return (struct symbol_source){source_open, source_close, images, source_function, source_code};
 }
 
 static bool debug_open(void *context, uint64_t key, const char *path, struct memory_reader *out,

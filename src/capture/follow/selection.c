@@ -19,10 +19,10 @@ void selection_init(struct selection *c, const struct settings *settings, struct
     uint64_t boot_ns = clock_boot_ns(), mono_ns = clock_mono_ns();
     *c = (struct selection){.settings = settings,
                          .log = log,
-                         .filters = filter_any(settings->filters),
+                         .filters = filter_any(settings->scope.filters),
                          .ahead_ns = boot_ns > mono_ns ? boot_ns - mono_ns : 0,
                          .tick_ns = proc_tick_ns()};
-    c->active = c->filters || settings->min_duration_ns > 0;
+    c->active = c->filters || settings->scope.min_duration_ns > 0;
     buf_init(&c->line, LINE_MAX_BYTES);
     buf_init(&c->text, TEXT_MAX);
 }
@@ -42,7 +42,7 @@ struct facts {
 
 static bool asks(const struct selection *c, enum filter_kind kind)
 {
-    return c->settings->filters[kind].count > 0;
+    return c->settings->scope.filters[kind].count > 0;
 }
 
 static struct str command_line_of(struct selection *c, uint32_t pid, struct str name)
@@ -74,7 +74,7 @@ static void note_conflict(struct selection *c, const struct pattern *pattern, co
 /* The id as the patterns may see it: not when it is the second one of a prefix. */
 static struct str bind_container(struct selection *c, const char *id)
 {
-    const struct pattern_list *list = &c->settings->filters[FILTER_CONTAINER];
+    const struct pattern_list *list = &c->settings->scope.filters[FILTER_CONTAINER];
     const struct pattern *pattern = filter_container_of(list, str_of(id));
     if (pattern == NULL) {
         return str_of(id);
@@ -111,7 +111,7 @@ static uint64_t of_age_ns(const struct selection *c, uint64_t start_ticks)
 {
     uint64_t start_ns = start_ticks * c->tick_ns;
     start_ns = start_ns > c->ahead_ns ? start_ns - c->ahead_ns : 0;
-    return c->settings->min_duration_ns == 0 ? 0 : start_ns + c->settings->min_duration_ns;
+    return c->settings->scope.min_duration_ns == 0 ? 0 : start_ns + c->settings->scope.min_duration_ns;
 }
 
 /* ---- decisions ---- */
@@ -130,7 +130,7 @@ bool selection_accepts(struct selection *c, const struct proc_stat *stat, struct
         return false;
     }
     read_facts(c, stat->pid, stat->ppid, stat->comm, &facts);
-    known->excluded = !filter_fits(c->settings->filters, &facts.filter);
+    known->excluded = !filter_fits(c->settings->scope.filters, &facts.filter);
     return !known->excluded;
 }
 
@@ -153,7 +153,7 @@ static void judge_by(struct selection *c, struct target *target, const struct fi
                      uint64_t now_ns)
 {
     target->filter.evaluated = true;
-    target->filter.excluded = c->filters && !filter_fits(c->settings->filters, facts);
+    target->filter.excluded = c->filters && !filter_fits(c->settings->scope.filters, facts);
     note_answer(target, now_ns);
 }
 
@@ -243,7 +243,7 @@ void selection_describe_filters(const struct selection *c, struct buf *out)
 {
     const char *separator = "";
     for (unsigned kind = 0; kind < FILTER_KIND_COUNT; kind++) {
-        const struct pattern_list *list = &c->settings->filters[kind];
+        const struct pattern_list *list = &c->settings->scope.filters[kind];
         for (size_t i = 0; i < list->count; i++) {
             buf_printf(out, "%s%s %s%.*s", separator, option_names[kind],
                        list->at[i].excludes ? "!" : "", (int)list->at[i].text.len,
@@ -251,8 +251,8 @@ void selection_describe_filters(const struct selection *c, struct buf *out)
             separator = " ";
         }
     }
-    if (c->settings->min_duration_ns > 0) {
+    if (c->settings->scope.min_duration_ns > 0) {
         buf_printf(out, "%s--min-duration %gs", separator,
-                   (double)c->settings->min_duration_ns / (double)NS_PER_S);
+                   (double)c->settings->scope.min_duration_ns / (double)NS_PER_S);
     }
 }

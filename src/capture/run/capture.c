@@ -49,11 +49,11 @@ static bool find_neighbour(const char *typed, char *out, size_t out_bytes)
 static void say_unstartable(const struct settings *settings, int status, const struct err *err)
 {
     char line[ERR_TEXT_MAX + 512], neighbour[400];
-    const char *hint = settings->command_hint;
-    bool typed_path = strchr(settings->command[0], '/') != NULL;
+    const char *hint = settings->scope.command_hint;
+    bool typed_path = strchr(settings->scope.command[0], '/') != NULL;
     if (hint == NULL && status == LAUNCH_NOT_FOUND &&
-        !(typed_path && file_exists(settings->command[0])) &&
-        find_neighbour(settings->command[0], neighbour, sizeof neighbour)) {
+        !(typed_path && file_exists(settings->scope.command[0])) &&
+        find_neighbour(settings->scope.command[0], neighbour, sizeof neighbour)) {
         hint = neighbour;
     }
     int len = snprintf(line, sizeof line, "pillion: %s%s%s\n", err->text, hint != NULL ? "; " : "",
@@ -61,21 +61,18 @@ static void say_unstartable(const struct settings *settings, int status, const s
     console_write(STDERR_FD, line, len > 0 && (size_t)len < sizeof line ? (size_t)len : 0);
 }
 
-int capture_run(const struct settings *settings)
+int capture_run(const struct settings *settings, const struct world *world, const struct observer *observer)
 {
-    if (settings->target != TARGET_COMMAND) {
-        return run_attach(settings);
+    struct run_input input = {settings, world, observer};
+    if (settings->scope.mode != TARGET_COMMAND) {
+        return run_attach(&input);
     }
-    union {
-        const struct settings *settings;
-        void *context;
-    } shared = {settings};
     struct launch launch = {
-        .argv = settings->command,
-        .init = settings->launch == LAUNCH_INIT ||
-                (settings->launch == LAUNCH_AUTO && launch_prefers_init()),
+        .argv = settings->scope.command,
+        .init = settings->scope.launch == LAUNCH_INIT ||
+                (settings->scope.launch == LAUNCH_AUTO && launch_prefers_init()),
         .run = profile_command,
-        .context = shared.context,
+        .context = &input,
     };
     struct err err = {0};
     int status = launch_run(&launch, &err);

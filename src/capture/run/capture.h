@@ -11,8 +11,11 @@
 #ifndef CAPTURE_CAPTURE_H
 #define CAPTURE_CAPTURE_H
 
+#include "capture/observer.h"
 #include "capture/settings.h"
+#include "capture/world.h"
 
-int capture_run(const struct settings *settings);
+/* Asks `world` about processes; `observer` may be null. Both are borrowed for the run. */
+int capture_run(const struct settings *settings, const struct world *world, const struct observer *observer);
 
 #endif

@@ -100,13 +100,13 @@ static void run_windows(struct loop *l)
     struct rooms *r = l->rooms;
     struct shared *s = &r->shared;
     while (!s->finishing) {
-        uint64_t end_ns = s->window.start_ns + s->settings->window_ns;
+        uint64_t end_ns = s->window.start_ns + s->settings->sampling.window_ns;
         round_of(l);
         if (polling_all_gone(r->polling)) {
             break;
         }
         if ((clock_mono_ns() >= end_ns || s->throttle.closes_early) && publisher_ready(r->publisher)) {
-            if (!s->settings->continuous) {
+            if (!s->settings->sampling.continuous) {
                 break;
             }
             rooms_end_window(r);

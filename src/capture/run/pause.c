@@ -44,7 +44,7 @@ static uint64_t usual_ns(const struct rooms *r, bool idle)
     }
     bool small = s->perf_on && s->perf.sampling.stack_bytes < STACK_LARGE_BYTES;
     uint64_t busy_ms = r->stacks.unwinder != NULL && small ? ROUND_STACKS_MS : ROUND_MS;
-    uint64_t idle_ms = s->settings->target == TARGET_ALL ? FIND_MS : ROUND_IDLE_MS;
+    uint64_t idle_ms = s->settings->scope.mode == TARGET_ALL ? FIND_MS : ROUND_IDLE_MS;
     return (idle ? idle_ms : busy_ms) * NS_PER_MS;
 }
 

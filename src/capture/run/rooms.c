@@ -6,7 +6,6 @@
 #include "base/time.h"
 #include "capture/follow/cpus.h"
 #include "capture/follow/stack_sizes.h"
-#include "capture/recording.h"
 #include "capture/window/image_sweep.h"
 #include "capture/window/limits.h"
 #include "capture/window/status_line.h"
@@ -22,13 +21,16 @@ enum {
     STACK_LEAST_BYTES = 512,
 };
 
-void rooms_init(struct rooms *r, const struct settings *settings)
+void rooms_init(struct rooms *r, const struct run_input *input)
 {
+    const struct settings *settings = input->settings;
     if (settings->upload.wanted) { /* there may be a secret in our arguments */
         secret_leave_no_core();
     }
     *r = (struct rooms){.shared = {.settings = settings,
-                                   .throttle = {.frequency_hz = settings->frequency_hz, .stretch = 1}}};
+                                   .world = input->world,
+                                   .observer = input->observer,
+                                   .throttle = {.frequency_hz = settings->sampling.frequency_hz, .stretch = 1}}};
     r->signals = signals_open();
     r->uploads.shared = &r->shared;
 }
@@ -40,9 +42,9 @@ void rooms_init(struct rooms *r, const struct settings *settings)
  * from memory may have changed. */
 static uint32_t first_stack_bytes(const struct settings *settings, uint64_t ring_bytes)
 {
-    uint64_t wanted = settings->stack_bytes;
+    uint64_t wanted = settings->sampling.stack_bytes;
     if (wanted == 0) {
-        wanted = ring_bytes * 3 / settings->frequency_hz;
+        wanted = ring_bytes * 3 / settings->sampling.frequency_hz;
         wanted = wanted > STACK_SMALL_BYTES ? wanted : STACK_SMALL_BYTES;
         wanted = wanted < ring_bytes / 8 ? wanted : ring_bytes / 8;
     }
@@ -54,7 +56,7 @@ static uint32_t first_stack_bytes(const struct settings *settings, uint64_t ring
 static void leave_advice_out(struct shared *s)
 {
     enum perf_gate gate = s->access.gate;
-    if (s->settings->fixed_filter && s->access.why.kind != ERR_NONE &&
+    if (s->settings->origin.fixed_filter && s->access.why.kind != ERR_NONE &&
         (gate == PERF_GATE_SECCOMP || gate == PERF_GATE_PARANOID)) {
         err_set(&s->access.why, s->access.why.kind, s->access.why.number,
                 "perf events refused (%s: %s); Fargate allows no change of it",
@@ -78,20 +80,20 @@ static void note_hidden_kernel(struct shared *s)
 void rooms_open_perf(struct rooms *r)
 {
     struct shared *s = &r->shared;
-    if (s->settings->perf_mode == PERF_DISABLED) {
+    if (s->settings->sampling.perf_mode == PERF_DISABLED) {
         err_set(&s->access.why, ERR_USAGE, 0, "perf events are off (--perf-mode disabled)");
     } else {
         perf_probe(&s->access);
         leave_advice_out(s);
     }
     struct err err = {0};
-    bool chains = s->settings->perf_mode == PERF_FP;
+    bool chains = s->settings->sampling.perf_mode == PERF_FP;
     const struct perf_sampling sampling = {
-        .frequency_hz = s->settings->frequency_hz,
+        .frequency_hz = s->settings->sampling.frequency_hz,
         .kernel = s->access.kernel,
         .stack_bytes = chains ? 0 : STACK_SMALL_BYTES,
         .registers = chains ? 0 : unwind_perf_mask(),
-        .extra = s->settings->events.count > 0 || s->settings->off_cpu,
+        .extra = s->settings->sampling.events.count > 0 || s->settings->sampling.off_cpu,
     };
     s->perf_on = s->access.user && perf_open(&s->perf, &sampling, &err);
     if (s->perf_on && !chains) {
@@ -133,20 +135,19 @@ static bool used(void *context, struct target *target, uint64_t *cpu_ns)
 
 /* ---- the rooms ---- */
 
-static bool begin_recording(struct shared *s, struct err *err)
+static bool begin_observation(struct shared *s, struct err *err)
 {
-    const struct recording_format format = {
-        .frequency_hz = s->settings->frequency_hz,
+    const struct observed_format format = {
+        .frequency_hz = s->settings->sampling.frequency_hz,
         .sample_type = s->format.sample_type,
         .registers = s->format.registers,
-        .cfi_only = s->settings->perf_mode == PERF_DWARF,
+        .cfi_only = s->settings->sampling.perf_mode == PERF_DWARF,
     };
     if (!s->perf_on) {
-        return err_set(err, ERR_USAGE, 0, "without perf events there is nothing to record: %s",
+        return err_set(err, ERR_USAGE, 0, "without perf events there is nothing to observe: %s",
                        s->access.why.text);
     }
-    s->recorder = recorder_open(s->settings->recording, &s->world, &format, err);
-    return s->recorder != NULL;
+    return s->observer->begin(s->observer->context, &format, err);
 }
 
 static bool make_follow(struct rooms *r, struct err *err)
@@ -154,11 +155,10 @@ static bool make_follow(struct rooms *r, struct err *err)
     struct shared *s = &r->shared;
     const struct follow_hooks hooks = {
         .drain = drain, .adopted = adopted, .gets_events = gets_events, .used = used, .context = r};
-    s->world = world_here();
-    if (s->settings->recording != NULL && !begin_recording(s, err)) {
+    if (s->observer != NULL && !begin_observation(s, err)) {
         return false;
     }
-    follow_init(&r->follow, s, s->recorder != NULL ? recorder_world(s->recorder) : &s->world, &hooks);
+    follow_init(&r->follow, s, &hooks);
     r->find = find_new(&r->follow);
     r->bursts = bursts_new(&r->follow);
     r->duplicates = duplicates_new(&r->follow);
@@ -174,7 +174,7 @@ static bool make_stacks(struct rooms *r, struct err *err)
     struct shared *s = &r->shared;
     bool unwinds = s->perf_on && s->perf.sampling.stack_bytes > 0;
     enum unwind_method method =
-        s->settings->perf_mode == PERF_DWARF ? UNWIND_CFI_ONLY : UNWIND_HYBRID;
+        s->settings->sampling.perf_mode == PERF_DWARF ? UNWIND_CFI_ONLY : UNWIND_HYBRID;
     if (unwinds && !unwinder_init(&r->unwinder, method, err)) {
         return false;
     }
@@ -183,7 +183,7 @@ static bool make_stacks(struct rooms *r, struct err *err)
                                             unwinds ? &r->unwinder : NULL, s->perf.sampling.registers)) {
         return err_set(err, ERR_MEMORY, 0, "no memory to unwind stacks");
     }
-    r->stacks.runtime_alone = s->settings->python_native == NATIVE_OFF;
+    r->stacks.runtime_alone = s->settings->runtime.native_frames == NATIVE_OFF;
     return true;
 }
 
@@ -205,7 +205,7 @@ static bool make_records(struct rooms *r, struct err *err)
     const struct extra_records_path extra = {
         .find = r->find, .stacks = &r->stacks, .catching = r->catching, .records = r->records};
     extra_records_connect(r->extra, &r->follow, &extra);
-    bool waits = s->settings->wall && !extra_records_watch_off_cpu(r->extra);
+    bool waits = s->settings->sampling.wall && !extra_records_watch_off_cpu(r->extra);
     r->waiting = waiting_new(s, &r->stacks, waits ? catching_readers(r->catching) : NULL, &r->follow.targets);
     return r->waiting != NULL || err_set(err, ERR_MEMORY, 0, "no memory to look at waiting threads");
 }
@@ -287,7 +287,7 @@ bool rooms_release(struct rooms *r)
     stacks_release(&r->stacks);
     unwinder_release(&r->unwinder);
     follow_release(&r->follow);
-    if (s->recorder != NULL && !recorder_close(s->recorder, &err)) {
+    if (s->observer != NULL && !s->observer->end(s->observer->context, &err)) {
         log_say(&s->log, LOG_ERROR, "%s", err.text);
         return false;
     }

@@ -12,6 +12,7 @@
 
 #include "capture/account/polling.h"
 #include "capture/run/rows.h"
+#include "capture/run/run.h"
 #include "capture/stacks/extra_records.h"
 #include "capture/stacks/records.h"
 #include "capture/stacks/waiting.h"
@@ -40,7 +41,7 @@ struct rooms {
     struct rows rows;
 };
 
-void rooms_init(struct rooms *r, const struct settings *settings);
+void rooms_init(struct rooms *r, const struct run_input *input);
 
 /* What perf refuses is a sentence, never the end of the run. */
 void rooms_open_perf(struct rooms *r);
@@ -48,7 +49,7 @@ void rooms_open_perf(struct rooms *r);
 /* False: the run cannot begin, and the log says why; the process is about to end. */
 bool rooms_make(struct rooms *r);
 
-/* After the publisher was stopped. False when a recording could not be written. */
+/* After the publisher was stopped. False when the observer failed. */
 bool rooms_release(struct rooms *r);
 
 /* Ends a window and begins the next. */

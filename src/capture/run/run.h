@@ -11,13 +11,22 @@
 #ifndef CAPTURE_RUN_RUN_H
 #define CAPTURE_RUN_RUN_H
 
+#include "capture/observer.h"
 #include "capture/settings.h"
+#include "capture/world.h"
 #include "os/launch.h"
 
+/* All borrowed. */
+struct run_input {
+    const struct settings *settings;
+    const struct world *world;
+    const struct observer *observer; /* null: nobody observes */
+};
+
 /* The profiler of a launched command: arms sampling, lets the command start, follows it. */
-int run_command(const struct settings *settings, struct launch_target *target);
+int run_command(const struct run_input *input, struct launch_target *target);
 
 /* Profiles settings->pids or every visible process. */
-int run_attach(const struct settings *settings);
+int run_attach(const struct run_input *input);
 
 #endif

@@ -22,7 +22,7 @@ static void describe_destination(const struct rooms *r, char *out, size_t out_by
     if (r->uploads.uploader != NULL) {
         uploader_describe(r->uploads.uploader, names, sizeof names);
     }
-    bool writes = r->shared.settings->formats != 0 || r->uploads.uploader == NULL;
+    bool writes = r->shared.settings->output.formats != 0 || r->uploads.uploader == NULL;
     snprintf(out, out_bytes, "%s%s%s", names, writes && names[0] != '\0' ? " and " : "",
              writes ? publisher_dir(r->publisher) : "");
 }
@@ -37,17 +37,17 @@ static void say_start(struct rooms *r, const char *what)
         {"version", STR(PILLION_VERSION)}, {"target", str_of(what)}, {"mode", str_of(mode)}};
     if (r->shared.log.terminal) {
         char length[48] = "";
-        if (!settings->continuous) {
-            snprintf(length, sizeof length, " for %g s", (double)settings->window_ns / (double)NS_PER_S);
+        if (!settings->sampling.continuous) {
+            snprintf(length, sizeof length, " for %g s", (double)settings->sampling.window_ns / (double)NS_PER_S);
         }
         log_event(&r->shared.log, LOG_INFO, "start", fields, 3, "profiling %s at %u Hz%s, %s", what,
-                  settings->frequency_hz, length, mode);
+                  settings->sampling.frequency_hz, length, mode);
     } else {
         log_event(&r->shared.log, LOG_INFO, "start", fields, 3,
                   "pillion " PILLION_VERSION ": pid %u profiles %s at %u Hz, %s, to %s %s %g s",
-                  proc_own_pid(), what, settings->frequency_hz, mode, destination,
-                  settings->continuous ? "every" : "for",
-                  (double)settings->window_ns / (double)NS_PER_S);
+                  proc_own_pid(), what, settings->sampling.frequency_hz, mode, destination,
+                  settings->sampling.continuous ? "every" : "for",
+                  (double)settings->sampling.window_ns / (double)NS_PER_S);
     }
     struct err why;
     if (!r->shared.perf_on) {
@@ -105,11 +105,12 @@ static void adopt_command(struct rooms *r, const struct launch_target *target)
     }
 }
 
-int run_command(const struct settings *settings, struct launch_target *target)
+int run_command(const struct run_input *input, struct launch_target *target)
 {
+    const struct settings *settings = input->settings;
     static const char format[] = "%s (pid %u) and its children";
     struct rooms r;
-    rooms_init(&r, settings);
+    rooms_init(&r, input);
     r.shared.has_init = target->has_init;
     r.shared.command_pid = target->pid;
     /* the command waits: nothing but what arms sampling comes before launch_ready */
@@ -131,7 +132,7 @@ int run_command(const struct settings *settings, struct launch_target *target)
         adopt_command(&r, target);
     }
     char what[ERR_TEXT_MAX];
-    snprintf(what, sizeof what, format, settings->command[0], target->pid);
+    snprintf(what, sizeof what, format, settings->scope.command[0], target->pid);
     begin_uploads(&r);
     say_start(&r, what);
     return loop_run(&r);
@@ -172,8 +173,8 @@ static bool adopt_pids(struct rooms *r, struct buf *what)
     struct buf gone;
     bool any = false;
     buf_init(&gone, 16 * SETTINGS_PIDS_MAX);
-    for (size_t i = 0; i < settings->pid_count; i++) {
-        uint32_t pid = (uint32_t)settings->pids[i];
+    for (size_t i = 0; i < settings->scope.pid_count; i++) {
+        uint32_t pid = (uint32_t)settings->scope.pids[i];
         if (!proc_exists(pid)) {
             buf_printf(&gone, "%s%u", gone.len == 0 ? "" : ", ", pid);
             continue;
@@ -187,7 +188,7 @@ static bool adopt_pids(struct rooms *r, struct buf *what)
         say_gone(r, buf_cstr(&gone), any);
     }
     buf_release(&gone);
-    if (any && settings->children) {
+    if (any && settings->scope.children) {
         follow_adopt_children(&r->follow);
     }
     return any;
@@ -215,17 +216,18 @@ static bool adopt_all(struct rooms *r, struct buf *what)
     return true;
 }
 
-int run_attach(const struct settings *settings)
+int run_attach(const struct run_input *input)
 {
+    const struct settings *settings = input->settings;
     struct rooms r;
     struct buf what;
-    rooms_init(&r, settings);
+    rooms_init(&r, input);
     rooms_open_perf(&r);
     if (!rooms_make(&r)) {
         return 1;
     }
     buf_init(&what, 1024);
-    bool ok = settings->target == TARGET_ALL ? adopt_all(&r, &what) : adopt_pids(&r, &what);
+    bool ok = settings->scope.mode == TARGET_ALL ? adopt_all(&r, &what) : adopt_pids(&r, &what);
     if (ok) {
         begin_uploads(&r);
         say_start(&r, buf_cstr(&what)); /* before what is found out about them */

@@ -36,7 +36,7 @@ struct catching *catching_new(struct follow *f, struct accounting *accounting)
     struct shared *s = f->shared;
     if (c != NULL) {
         *c = (struct catching){
-            .follow = f, .shared = s, .accounting = accounting, .reads_runtimes = s->recorder == NULL};
+            .follow = f, .shared = s, .accounting = accounting, .reads_runtimes = s->observer == NULL};
         readers_init(&c->readers, s->settings, &f->targets, &s->log);
         c->readers.unseen = &s->unseen;
     }
@@ -88,9 +88,9 @@ static bool start_catching(struct catching *c)
     }
     struct shared *s = c->shared;
     bool has_rings = s->perf_on && perf_open_caught(&s->perf, &err);
-    c->catch = s->perf_on && !has_rings ? NULL : catch_init(s->settings->frequency_hz, &err);
+    c->catch = s->perf_on && !has_rings ? NULL : catch_init(s->settings->sampling.frequency_hz, &err);
     if (c->catch != NULL && !(has_rings ? catch_on_rings(c->catch, &s->perf, &s->format, &err)
-                                        : catch_on_ticks(c->catch, &err))) {
+                                        : catch_perfless(c->catch, &err))) {
         catch_stop(c->catch);
         c->catch = NULL;
     }
@@ -217,7 +217,7 @@ void catching_search(struct catching *c, uint64_t now_ns)
     if (c->follow->targets.any_on_proc) {
         refresh_maps(c, now_ns);
     }
-    if (readers_look(&c->readers, now_ns)) {
+    if (readers_refresh(&c->readers, now_ns)) {
         publish(c);
     }
     unsigned count = 0;
@@ -334,7 +334,7 @@ static void window_end(void *state)
 static uint64_t due_ns(const void *state)
 {
     const struct catching *c = state;
-    return c->reads_runtimes && !c->shared->throttle.suspended ? c->readers.next_look_ns : 0;
+    return c->reads_runtimes && !c->shared->throttle.suspended ? c->readers.next_refresh_ns : 0;
 }
 
 const struct concern catching_concern = {

@@ -7,7 +7,7 @@ static bool is_open(const struct extra_events *o, size_t other)
 
 static struct perf_extra asked_for(const struct event *event, const struct settings *settings)
 {
-    uint32_t hz = event->frequency_hz > 0 ? event->frequency_hz : settings->frequency_hz;
+    uint32_t hz = event->frequency_hz > 0 ? event->frequency_hz : settings->sampling.frequency_hz;
     return (struct perf_extra){.name = event->name,
                                .type = event->type,
                                .config = event->config,
@@ -31,12 +31,12 @@ static void refuse_hidden(struct extra_events *o)
 
 bool extra_open(struct extra_events *o, struct perf *perf, const struct settings *settings)
 {
-    *o = (struct extra_events){.perf = perf, .events = &settings->events};
-    for (size_t i = 0; i < settings->events.count; i++) {
-        o->open[o->count++] = asked_for(&settings->events.at[i], settings);
+    *o = (struct extra_events){.perf = perf, .events = &settings->sampling.events};
+    for (size_t i = 0; i < settings->sampling.events.count; i++) {
+        o->open[o->count++] = asked_for(&settings->sampling.events.at[i], settings);
     }
     o->switches = o->count;
-    if (settings->off_cpu) {
+    if (settings->sampling.off_cpu) {
         o->open[o->count++] = (struct perf_extra){.name = "context switches", .switches = true};
     }
     refuse_hidden(o);

@@ -64,10 +64,10 @@ static const char *asked_by(const struct extra_records *e, size_t other)
 
 void extra_records_report(const struct extra_records *e)
 {
-    if (!e->shared->perf_on && e->shared->settings->events.count > 0) {
+    if (!e->shared->perf_on && e->shared->settings->sampling.events.count > 0) {
         log_say(&e->shared->log, LOG_WARNING, "-e needs perf events: %s", e->shared->access.why.text);
     }
-    if (!e->shared->perf_on && e->shared->settings->off_cpu) {
+    if (!e->shared->perf_on && e->shared->settings->sampling.off_cpu) {
         log_say(&e->shared->log, LOG_WARNING,
                 "--off-cpu needs perf events; --wall shows where threads of interpreters wait");
     }

@@ -12,7 +12,10 @@ static struct str lock_of(const struct caught *caught)
 uint32_t labels_thread(struct profile *p, uint32_t thread, const struct caught *caught)
 {
     char number[16] = "";
-    if (caught == NULL || caught->serial == 0 || caught->end != RUNTIME_COMPLETE) {
+    while (caught != NULL && caught->end != RUNTIME_COMPLETE) { /* the first runtime that has a stack */
+        caught = caught_next(caught);
+    }
+    if (caught == NULL || caught->serial == 0) {
         return thread;
     }
     if (caught->interpreter != 0) {

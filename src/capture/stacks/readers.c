@@ -1,3 +1,6 @@
+/* Readers: which runtimes each followed process has, attached to when its mappings change, and the frames of the
+ * profile that a walked stack stands for. The sampler alone works here; catchers see of it what readers_table
+ * publishes, and nothing published is freed before readers_sweep. */
 #include "capture/stacks/readers.h"
 #include "base/intern.h"
 #include "base/time.h"
@@ -12,10 +15,10 @@
 enum {
     TEXT_MAX = 32 << 20,
     TIDS_MAX = 8192,
-    LOOK_LEAST_MS = 20,     /* a runtime that is starting is looked for again after this, later after … */
-    LOOK_SHARE = 4,         /* … this part of the time since the first look, */
-    LOOK_STARTING_MS = 10000, /* so long, */
-    LOOK_AGAIN_MS = 30000,  /* and then, like one that refuses, every half minute */
+    RETRY_LEAST_MS = 20,     /* a runtime that is starting is tried again after this, later after … */
+    RETRY_SHARE = 4,         /* … this part of the time since the first attempt, */
+    RETRY_STARTING_MS = 10000, /* so long, */
+    RETRY_MS = 30000,  /* and then, like one that refuses, every half minute */
     FAILED_MAX = 64,        /* walks in a row */
     ENDED_KEPT_MS = 1000,
     TIDS_AGAIN_MS = 1000,
@@ -26,10 +29,11 @@ void readers_init(struct readers *r, const struct settings *settings, struct tar
 {
     *r = (struct readers){
         .settings = settings,
+        .runtimes = runtimes,
         .targets = targets,
         .images = targets->images,
         .log = log,
-        .next_look_ns = UINT64_MAX,
+        .next_refresh_ns = UINT64_MAX,
     };
     buf_init(&r->text, TEXT_MAX);
 }
@@ -112,16 +116,17 @@ static void ask_runtimes(struct readers *r, uint64_t image, struct readers_binar
     struct unwind_table *table = elf == NULL ? NULL : images_table(r->images, image);
     const struct runtime_code code = {function_at, table};
     out->image = image;
-    for (size_t i = 0; elf != NULL && runtimes[i] != NULL; i++) {
+    for (size_t i = 0; elf != NULL && r->runtimes[i] != NULL; i++) {
+        const struct runtime *runtime = r->runtimes[i];
         struct err why = {0};
-        if (r->settings->runtime_mode[runtimes[i]->kind] == RUNTIME_DISABLED) {
+        if (runtime->recognise == NULL || r->settings->runtime.mode[runtime->kind] == RUNTIME_DISABLED) {
             continue;
         }
         enum runtime_answer answer =
-            runtimes[i]->recognise(elf, images_path(r->images, image), table == NULL ? NULL : &code,
-                                   &out->binary, &why);
+            runtime->recognise(elf, images_path(r->images, image), table == NULL ? NULL : &code,
+                               &out->binary, &why);
         if (answer == RUNTIME_YES) {
-            out->runtime = runtimes[i];
+            out->runtime = runtime;
             return;
         }
         if (answer == RUNTIME_UNSUPPORTED) {
@@ -305,8 +310,9 @@ static struct reader *attach(struct readers *r, struct target *target, const str
                        RUNTIME_YES;
     if (good) {
         reader->runtime = binary->runtime;
-        reader->names = binary->runtime->open_names(reader->state);
-        good = reader->names != NULL ||
+        bool walks = reader->runtime->walk != NULL; /* else it resolves addresses, with their names */
+        reader->names = walks ? reader->runtime->open_names(reader->state) : NULL;
+        good = !walks || reader->names != NULL ||
                err_set(why, ERR_MEMORY, 0, "no memory to name the stacks of pid %u", target->pid);
     }
     if (!good) {
@@ -332,6 +338,23 @@ static bool still_mapped(const struct reader *reader, const struct target *targe
     return reader->runtime == NULL && target->runtime.deep;
 }
 
+/* Takes it out of its process's list; the process goes on as one without a runtime when it was the last. */
+static void unlink_reader(struct reader *reader)
+{
+    struct target *target = reader->target;
+    struct reader **link = &target->runtime.reader;
+    while (*link != reader) {
+        link = &(*link)->next;
+    }
+    *link = reader->next;
+    if (target->runtime.reader == NULL && target->capture_mode == CAPTURE_RUNTIME && !target->ended) {
+        target->capture_mode = CAPTURE_PROC;
+        target->runtime.caught = false;
+    }
+    reader->target = NULL;
+    reader->next = NULL;
+}
+
 static void drop_reader(struct readers *r, struct reader *reader)
 {
     for (size_t i = 0; i < r->all.len; i++) {
@@ -341,12 +364,7 @@ static void drop_reader(struct readers *r, struct reader *reader)
         }
     }
     struct reader **place = vec_push(&r->ended);
-    if (reader->target->capture_mode == CAPTURE_RUNTIME && !reader->target->ended) {
-        reader->target->capture_mode = CAPTURE_PROC; /* it goes on as a program without a runtime */
-        reader->target->runtime.caught = false;
-    }
-    reader->target->runtime.reader = NULL;
-    reader->target = NULL;
+    unlink_reader(reader);
     if (place != NULL) { /* else it is lost: catchers may still use it */
         *place = reader;
     }
@@ -377,7 +395,7 @@ static void note_refusal(struct readers *r, const struct target *target, const c
 }
 
 /* False when it is over: the process, the program that it runs, or the refusal. */
-static bool tell_refusal(struct readers *r, struct profile *p, const struct reader_refusal *refusal)
+static bool is_refused(struct readers *r, struct profile *p, const struct reader_refusal *refusal)
 {
     const struct target *target = targets_find(r->targets, refusal->pid);
     if (target == NULL || target->start_ticks != refusal->start_ticks ||
@@ -390,10 +408,10 @@ static bool tell_refusal(struct readers *r, struct profile *p, const struct read
     return !target->ended;
 }
 
-static void tell_refusals(struct readers *r, struct profile *p)
+static void note_refusals(struct readers *r, struct profile *p)
 {
     for (size_t i = r->refusals.len; i-- > 0;) {
-        if (!tell_refusal(r, p, &r->refusals.at[i])) {
+        if (!is_refused(r, p, &r->refusals.at[i])) {
             vec_swap_out(&r->refusals, i);
         }
     }
@@ -407,7 +425,11 @@ static bool keep_reader(struct readers *r, struct reader *reader)
         return false;
     }
     *place = reader;
-    reader->target->runtime.reader = reader;
+    struct reader **link = &reader->target->runtime.reader;
+    while (*link != NULL) {
+        link = &(*link)->next;
+    }
+    *link = reader;
     if (reader->runtime != NULL) {
         reader->target->runtime.since_ns = 0;
         reader->target->runtime.again_ns = 0;
@@ -415,34 +437,34 @@ static bool keep_reader(struct readers *r, struct reader *reader)
     return true;
 }
 
-static void say_refused(struct readers *r, struct target *target, const struct runtime *runtime,
+static void report_refused(struct readers *r, struct target *target, const struct runtime *runtime,
                         const struct err *why)
 {
-    char said[2 * ERR_TEXT_MAX];
-    snprintf(said, sizeof said, "%s: the %s stacks of pid %u cannot be read: %s", target->name,
+    char text[2 * ERR_TEXT_MAX];
+    snprintf(text, sizeof text, "%s: the %s stacks of pid %u cannot be read: %s", target->name,
              runtime->name, target->pid, why->text);
-    log_once_for(r->log, LOG_WARNING, why->text, "%s", said);
+    log_once_for(r->log, LOG_WARNING, why->text, "%s", text);
     note_refusal(r, target, why->text);
     if (r->unseen != NULL) {
-        unseen_note(r->unseen, UNSEEN_MEMORY, said);
+        unseen_note(r->unseen, UNSEEN_MEMORY, text);
     }
 }
 
-/* What a look in vain means for the next one. */
-static void look_later(struct readers *r, struct target *target, const struct runtime *runtime,
+/* What a failed attempt means for the next one. */
+static void retry_later(struct readers *r, struct target *target, const struct runtime *runtime,
                        const struct err *why, uint64_t now_ns)
 {
     r->refused = *why;
     /* what is no verdict on the version may be different in a moment: a program that is being started */
     bool passing = why->number == EAGAIN || why->kind != ERR_UNSUPPORTED;
     target->runtime.since_ns = target->runtime.since_ns != 0 ? target->runtime.since_ns : now_ns;
-    uint64_t since_ns = now_ns - target->runtime.since_ns, wait_ns = LOOK_LEAST_MS * NS_PER_MS;
-    bool starting = passing && since_ns < LOOK_STARTING_MS * NS_PER_MS;
-    wait_ns = since_ns / LOOK_SHARE > wait_ns ? since_ns / LOOK_SHARE : wait_ns;
-    target->runtime.again_ns = now_ns + (starting ? wait_ns : LOOK_AGAIN_MS * NS_PER_MS);
+    uint64_t since_ns = now_ns - target->runtime.since_ns, wait_ns = RETRY_LEAST_MS * NS_PER_MS;
+    bool starting = passing && since_ns < RETRY_STARTING_MS * NS_PER_MS;
+    wait_ns = since_ns / RETRY_SHARE > wait_ns ? since_ns / RETRY_SHARE : wait_ns;
+    target->runtime.again_ns = now_ns + (starting ? wait_ns : RETRY_MS * NS_PER_MS);
     log_say(r->log, LOG_DEBUG, "pid %u (%s): not yet: %s", target->pid, target->name, why->text);
     if (why->kind == ERR_DENIED || (!starting && why->kind != ERR_GONE)) {
-        say_refused(r, target, runtime, why);
+        report_refused(r, target, runtime, why);
     }
 }
 
@@ -466,7 +488,7 @@ static bool has_runtime(const struct target *target)
 }
 
 /* A library that its program has loaded meanwhile, perhaps. */
-static void look_for_extension(struct readers *r, const struct reader *reader)
+static void find_extension(struct readers *r, const struct reader *reader)
 {
     const char *wanted = reader->runtime->extension;
     for (size_t i = 0; wanted != NULL && i < reader->target->maps.len; i++) {
@@ -481,51 +503,100 @@ static void look_for_extension(struct readers *r, const struct reader *reader)
     }
 }
 
-static bool look_at(struct readers *r, struct target *target, uint64_t now_ns)
+static struct reader *reader_at(const struct target *target, const struct mapping *mapping)
+{
+    struct reader *reader = target->runtime.reader;
+    while (reader != NULL && (reader->image != mapping->image || reader->bias != mapping->bias)) {
+        reader = reader->next;
+    }
+    return reader;
+}
+
+static size_t reader_count(const struct target *target)
+{
+    size_t count = 0;
+    for (const struct reader *reader = target->runtime.reader; reader != NULL; reader = reader->next) {
+        count += reader->runtime != NULL;
+    }
+    return count;
+}
+
+static bool drop_stale(struct readers *r, struct target *target)
 {
     bool changed = false;
+    for (struct reader *reader = target->runtime.reader, *next; reader != NULL; reader = next) {
+        next = reader->next;
+        if (reader->is_suspect || !still_mapped(reader, target)) {
+            drop_reader(r, reader);
+            changed = true;
+        }
+    }
+    return changed;
+}
+
+/* A runtime of a mapping that has no reader yet. False: it could not be attached to. */
+static bool add_reader(struct readers *r, struct target *target, const struct mapping *mapping,
+                       const struct readers_binary *binary, uint64_t now_ns, bool *changed)
+{
+    struct err why = {0};
+    struct reader *reader = attach(r, target, mapping, binary, &why);
+    if (reader == NULL) {
+        if (!has_runtime(target)) {
+            retry_later(r, target, binary->runtime, &why, now_ns);
+        }
+        return false;
+    }
+    log_say(r->log, LOG_DEBUG, "pid %u (%s): its %s stacks are read from now on", target->pid, target->name,
+            binary->runtime->name);
+    if (target->runtime.reader != NULL && target->runtime.reader->runtime == NULL) {
+        drop_reader(r, target->runtime.reader);
+    }
+    *changed = keep_reader(r, reader) || *changed;
+    return true;
+}
+
+/* Another one of its runtimes cannot be attached to yet: a JVM that may start an embedded interpreter later. */
+static void retry_others(struct target *target, uint64_t now_ns)
+{
+    if (has_runtime(target)) {
+        target->runtime.again_ns = now_ns + RETRY_MS * NS_PER_MS;
+    }
+}
+
+static bool check(struct readers *r, struct target *target, uint64_t now_ns)
+{
+    bool failed = false;
     target->runtime.space = target->space;
     target->runtime.again_ns = 0;
-    if (target->runtime.reader != NULL &&
-        (target->runtime.reader->is_suspect || !still_mapped(target->runtime.reader, target))) {
-        drop_reader(r, target->runtime.reader);
-        changed = true;
-    }
-    for (size_t i = 0; !has_runtime(target) && i < target->maps.len; i++) {
+    bool changed = drop_stale(r, target);
+    for (size_t i = 0; i < target->maps.len && reader_count(target) < READERS_PER_PROCESS; i++) {
         const struct mapping mapping = target->maps.at[i];
         const struct readers_binary *binary =
             mapping.image < IMAGE_FIRST_FILE ? NULL : binary_of(r, mapping.image);
-        struct err why = {0};
-        if (binary == NULL) {
-            continue;
+        if (binary != NULL && reader_at(target, &mapping) == NULL) {
+            failed = !add_reader(r, target, &mapping, binary, now_ns, &changed) || failed;
         }
-        struct reader *reader = attach(r, target, &mapping, binary, &why);
-        if (reader == NULL) {
-            look_later(r, target, binary->runtime, &why, now_ns);
-            break;
-        }
-        log_say(r->log, LOG_DEBUG, "pid %u (%s): its %s stacks are read from now on", target->pid,
-                target->name, binary->runtime->name);
-        if (target->runtime.reader != NULL) {
-            drop_reader(r, target->runtime.reader);
-        }
-        changed = keep_reader(r, reader) || changed;
     }
-    if (has_runtime(target)) {
-        look_for_extension(r, target->runtime.reader);
+    if (failed) {
+        retry_others(target, now_ns);
+    }
+    for (const struct reader *reader = target->runtime.reader; reader != NULL; reader = reader->next) {
+        if (reader->runtime != NULL) {
+            find_extension(r, reader);
+        }
     }
     return (target->runtime.deep && target->runtime.reader == NULL && add_deep(r, target)) || changed;
 }
 
-/* It is looked for again when the process is no longer left out. */
-static bool leave_out(struct readers *r, struct target *target)
+/* Of a process that is not sampled. They are attached to again when it is. */
+static bool drop_all(struct readers *r, struct target *target)
 {
-    if (target->runtime.reader == NULL) {
-        return false;
+    bool any = target->runtime.reader != NULL;
+    while (target->runtime.reader != NULL) {
+        drop_reader(r, target->runtime.reader);
     }
-    drop_reader(r, target->runtime.reader);
-    target->runtime.space = 0;
-    return true;
+    target->runtime.space = any ? 0 : target->runtime.space;
+    return any;
 }
 
 /* Its last samples may still wait in the rings. */
@@ -581,18 +652,18 @@ static bool list_tids_again(struct readers *r, struct reader *reader, uint64_t n
     return true;
 }
 
-static void note_next_look(struct readers *r, const struct target *target)
+static void note_next(struct readers *r, const struct target *target)
 {
     if (!target->ended && target->maps.len > 0 && target->runtime.again_ns != 0 &&
-        target->runtime.again_ns < r->next_look_ns) {
-        r->next_look_ns = target->runtime.again_ns;
+        target->runtime.again_ns < r->next_refresh_ns) {
+        r->next_refresh_ns = target->runtime.again_ns;
     }
 }
 
-bool readers_look(struct readers *r, uint64_t now_ns)
+bool readers_refresh(struct readers *r, uint64_t now_ns)
 {
     bool changed = false;
-    r->next_look_ns = UINT64_MAX;
+    r->next_refresh_ns = UINT64_MAX;
     for (size_t i = r->all.len; i-- > 0;) {
         changed = list_tids_again(r, r->all.at[i], now_ns) || changed;
         changed = drop_ended(r, r->all.at[i], now_ns) || changed;
@@ -601,15 +672,15 @@ bool readers_look(struct readers *r, uint64_t now_ns)
     {
         struct target *target = *slot;
         if (targets_is_excluded(target, now_ns)) {
-            changed = leave_out(r, target) || changed;
+            changed = drop_all(r, target) || changed;
             continue;
         }
         bool due = target->runtime.again_ns != 0 && now_ns >= target->runtime.again_ns;
         if (!target->ended && target->maps.len > 0 &&
             (due || target->runtime.space != target->space)) {
-            changed = look_at(r, target, now_ns) || changed;
+            changed = check(r, target, now_ns) || changed;
         }
-        note_next_look(r, target);
+        note_next(r, target);
     }
     return changed;
 }
@@ -620,9 +691,13 @@ const struct catch_target *readers_table(struct readers *r, size_t *count)
     vec_each(&r->all, slot)
     {
         struct reader *reader = *slot;
-        struct catch_target *row = vec_push(&r->table);
-        if (row == NULL) {
+        bool read = reader->runtime == NULL || reader->runtime->walk != NULL;
+        struct catch_target *row = read ? vec_push(&r->table) : NULL;
+        if (read && row == NULL) {
             break;
+        }
+        if (!read) {
+            continue;
         }
         *row = (struct catch_target){
             .pid = reader->pid,
@@ -645,13 +720,16 @@ struct reader *readers_of(struct readers *r, const struct target *target, uint64
 {
     (void)r;
     struct reader *reader = target->runtime.reader;
-    return reader != NULL && reader->serial == serial ? reader : NULL;
+    while (reader != NULL && reader->serial != serial) {
+        reader = reader->next;
+    }
+    return reader;
 }
 
 enum runtime_native readers_native(const struct reader *reader, uint64_t image,
                                    uint64_t elf_address)
 {
-    return image == reader->image && reader->runtime != NULL
+    return image == reader->image && reader->runtime != NULL && reader->runtime->native_at != NULL
                ? reader->runtime->native_at(reader->binary, elf_address)
                : RUNTIME_NATIVE_PLAIN;
 }
@@ -763,23 +841,34 @@ void readers_frames(struct readers *r, struct reader *reader, struct profile *p,
     forget_doubtful(r, reader);
 }
 
+/* "CPython 3.11.9", of several "CPython 3.11.9, PHP 8.2". */
+static void describe(struct readers *r, const struct reader *reader)
+{
+    buf_clear(&r->text);
+    for (; reader != NULL; reader = reader->next) {
+        if (reader->runtime != NULL) {
+            buf_text(&r->text, r->text.len > 0 ? ", " : "");
+            reader->runtime->describe(reader->state, &r->text);
+        }
+    }
+}
+
 void readers_end_window(struct readers *r, struct profile *p)
 {
     vec_each(&r->all, slot)
     {
         const struct reader *reader = *slot;
         const struct target *target = reader->target;
-        if (reader->runtime == NULL || target->window != r->targets->window ||
+        if (reader != target->runtime.reader || reader->runtime == NULL || target->window != r->targets->window ||
             target->process == 0) {
             continue;
         }
-        buf_clear(&r->text);
-        reader->runtime->describe(reader->state, &r->text);
+        describe(r, reader);
         uint32_t text = profile_string(p, buf_slice(&r->text));
         p->processes.at[target->process].runtime = text;
         p->processes.at[target->process].capture_mode = target->capture_mode;
     }
-    tell_refusals(r, p);
+    note_refusals(r, p);
     for (size_t i = r->all.len; i-- > 0;) {
         if (r->all.at[i]->target->ended) {
             drop_reader(r, r->all.at[i]);

@@ -2,14 +2,15 @@
  * readers: the runtimes of the followed processes.
  *
  * Concept. Whether a file holds a runtime that can be read is asked once per image, when some process
- * has it mapped; where its tables are, once per process (runtime.h). A process that has one gets a
- * reader: what catchers need to walk its stacks (catch.h), and what the sampler needs to name them.
- * A process is looked at again when its mappings change (a library may be loaded late, an exec ends
- * everything), and, when its runtime could not be attached to, a few times with growing pauses: it may be
- * starting. What cannot be read is said once, with the reason. A process without a runtime whose native
+ * has it mapped; where its tables are, once per process (runtime.h). A process gets a reader for each
+ * runtime that it has: what catchers need to walk its stacks (catch.h), and what the sampler needs to name them.
+ * Its readers are a list from target.reader, the oldest first (reader.next).
+ * A process is checked again when its mappings change (a library may be loaded late, an exec ends
+ * everything), and, when a runtime could not be attached to, a few times with growing pauses: it may be
+ * starting. What cannot be read is logged once, with the reason. A process without a runtime whose native
  * stacks are larger than a sample can copy (target.deep) has a reader for the rest of them.
  *
- * Call order. readers_init; each round readers_look; when it returns true the set has changed, and
+ * Call order. readers_init; each round readers_refresh; when it returns true the set has changed, and
  * catch_publish(readers_table) must follow before readers_sweep; per sample readers_of, readers_native,
  * readers_frames; readers_end_window; readers_release.
  *
@@ -24,6 +25,7 @@
 #include "capture/settings.h"
 #include "capture/follow/targets.h"
 #include "capture/unseen.h"
+#include "profile/weave.h"
 
 struct readers_binary { /* what an image is to the runtimes */
     uint64_t image;               /* that was asked about; IMAGE_NONE: none was */
@@ -35,7 +37,10 @@ struct reader_tids {
     VEC(struct catch_tid) list; /* by tid */
 };
 
+enum { READERS_PER_PROCESS = WEAVE_RUNTIMES_MAX };
+
 struct reader {
+    struct reader *next;           /* of the same process */
     struct target *target;         /* null: it was dropped, and waits for readers_sweep */
     uint64_t drop_ns;              /* monotonic; 0: its process has not ended */
     uint32_t pid;
@@ -62,10 +67,11 @@ struct reader_refusal {
     uint64_t start_ticks;
     char why[ERR_TEXT_MAX];
 };
-enum { READERS_REFUSALS_MAX = 32 }; /* of more processes it is not told */
+enum { READERS_REFUSALS_MAX = 32 }; /* of more processes none is noted */
 
 struct readers {
     const struct settings *settings;
+    const struct runtime *const *runtimes; /* the registry; ends with null */
     struct targets *targets;
     struct images *images;
     struct log *log;
@@ -79,7 +85,7 @@ struct readers {
     uint64_t serials;
     VEC(struct reader_refusal) refusals;
     struct err refused;            /* of the latest runtime that was found and cannot be read */
-    uint64_t next_look_ns;         /* monotonic: when readers_look has something to do again by time alone */
+    uint64_t next_refresh_ns;      /* monotonic: when readers_refresh has something to do again by time alone */
     struct buf text;               /* scratch */
     VEC(struct runtime_map) maps;  /* scratch */
     VEC(uint32_t) tids;            /* scratch */
@@ -93,8 +99,8 @@ void readers_init(struct readers *r, const struct settings *settings, struct tar
 /* Catchers must have stopped. */
 void readers_release(struct readers *r);
 
-/* Looks at targets that are new, have changed, or are due again. True: the table has changed. */
-bool readers_look(struct readers *r, uint64_t now_ns);
+/* Checks targets that are new, have changed, or are due again. True: the table has changed. */
+bool readers_refresh(struct readers *r, uint64_t now_ns);
 
 const struct catch_target *readers_table(struct readers *r, size_t *count);
 
@@ -104,10 +110,10 @@ void readers_sweep(struct readers *r);
 /* After images_sweep: forgets what the images that are gone were to the runtimes. */
 void readers_forget_images(struct readers *r);
 
-/* The reader that gave this serial; null when it is no more. */
+/* The reader of the target that gave this serial; null when it is no more. */
 struct reader *readers_of(struct readers *r, const struct target *target, uint64_t serial);
 
-/* What a native frame is to the process's runtime. */
+/* What a native frame is to this reader's runtime. */
 enum runtime_native readers_native(const struct reader *reader, uint64_t image,
                                    uint64_t elf_address);
 
@@ -118,7 +124,7 @@ void readers_frames(struct readers *r, struct reader *reader, struct profile *p,
 /* Notes how a walk ended. A process whose walks all fail is attached to anew. */
 void readers_walked(struct readers *r, struct reader *reader, enum runtime_end end);
 
-/* Says in the profile which runtimes its processes have, or why they cannot be read, and drops the readers of
+/* Notes in the profile which runtimes its processes have, or why they cannot be read, and drops the readers of
  * those that ended: catch_publish must follow. Before targets_end_window. */
 void readers_end_window(struct readers *r, struct profile *p);
 

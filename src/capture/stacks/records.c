@@ -4,7 +4,6 @@
  */
 #include "capture/stacks/records.h"
 #include "base/time.h"
-#include "capture/recording.h"
 #include "capture/stacks/extra_records.h"
 #include "os/proc.h"
 #include "sample/order.h"
@@ -179,8 +178,8 @@ static void on_ring_record(void *context, unsigned ring, const void *ptr, size_t
         return;
     }
     record_trim(ptr, len, &record, room);
-    if (r->shared->recorder != NULL) {
-        recorder_ring(r->shared->recorder, room, kept);
+    if (r->shared->observer != NULL) {
+        r->shared->observer->ring(r->shared->observer->context, room, kept);
     }
 }
 
@@ -249,8 +248,8 @@ static uint64_t take_rings(struct records *r, bool all)
     if (catch != NULL) {
         catch_drain(catch, on_caught_record, r);
     }
-    if (r->shared->recorder != NULL) {
-        recorder_round(r->shared->recorder, all);
+    if (r->shared->observer != NULL) {
+        r->shared->observer->round(r->shared->observer->context, all);
     }
     return taken_ns;
 }

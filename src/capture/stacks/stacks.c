@@ -46,8 +46,8 @@ static bool add_user(struct stacks *s, struct profile *p, struct target *target,
     } else {
         stacks_take_chain(s, p, target, halves, sample->time_ns);
     }
-    struct reader *reader = stacks_reader_of(s, target, caught);
-    return reader != NULL ? stacks_add_both(s, p, reader, caught, node) : add_native(s, p, node);
+    stacks_take_walked(s, target, caught);
+    return s->scratch->walked_count > 0 ? stacks_add_both(s, p, node) : add_native(s, p, node);
 }
 
 static bool add_kernel(struct profile *p, const struct halves *halves, uint32_t *node)
@@ -185,13 +185,17 @@ uint32_t stacks_node_of_sleeper(struct stacks *s, struct profile *p, struct targ
 uint32_t stacks_node(struct stacks *s, struct profile *p, struct target *target,
                      const struct caught *caught)
 {
+    struct stacks_scratch *to = s->scratch;
     struct reader *reader = readers_of(s->readers, target, caught->serial);
     uint32_t node = 0;
-    s->scratch->native_count = 0;
-    return reader != NULL && caught->end == RUNTIME_COMPLETE &&
-                   stacks_add_both(s, p, reader, caught, &node)
-               ? node
-               : 0;
+    if (reader == NULL || caught->end != RUNTIME_COMPLETE) {
+        return 0;
+    }
+    to->native_count = 0;
+    to->walked[0] = (struct walked){reader, caught, 0};
+    to->walked_count = 1;
+    to->verdict = caught->verdict;
+    return stacks_add_both(s, p, &node) ? node : 0;
 }
 
 void stacks_add_settled(struct stacks *s, struct profile *p, uint32_t pid, uint32_t tid,
@@ -208,15 +212,18 @@ void stacks_add_settled(struct stacks *s, struct profile *p, uint32_t pid, uint3
 bool stacks_add_tick(struct stacks *s, struct profile *p, const struct caught *caught)
 {
     struct target *target = targets_find(s->targets, caught->pid);
-    struct reader *reader = target == NULL ? NULL : stacks_reader_of(s, target, caught);
-    if (reader == NULL) {
+    s->scratch->walked_count = 0;
+    if (target != NULL) {
+        stacks_take_walked(s, target, caught);
+    }
+    if (s->scratch->walked_count == 0) {
         stacks_add_settled(s, p, caught->pid, caught->tid, caught->weight_ns);
         return false;
     }
     uint32_t node = 0;
     s->scratch->native_count = 0;
     const struct halves none = {0};
-    bool fits = stacks_add_both(s, p, reader, caught, &node), needed = profile_need(p, true);
+    bool fits = stacks_add_both(s, p, &node), needed = profile_need(p, true);
     fits = fits || collapse(s, p, &none, s->scratch->runtime[0], &node);
     uint32_t thread = targets_thread_id(s->targets, p, target, caught->tid);
     profile_add(p, labels_thread(p, thread, caught), fits ? node : 0, caught->weight_ns, 1);

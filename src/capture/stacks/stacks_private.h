@@ -13,8 +13,22 @@
 
 enum {
     NATIVE_MAX = UNWIND_FRAMES_MAX + 4, /* with marks */
-    RUNTIME_SHOWN_MAX = RUNTIME_FRAMES_MAX,
+    RUNTIME_SHOWN_MAX = WEAVE_RUNTIMES_MAX * RUNTIME_FRAMES_MAX,
     WOVEN_MAX = NATIVE_MAX + RUNTIME_SHOWN_MAX,
+    RESOLVED_MAX = 256, /* frames of one stack that runtimes resolved */
+};
+
+/* The frames of one of the runtimes that the thread runs. */
+struct walked {
+    struct reader *reader;
+    const struct caught *caught;
+    size_t from; /* in scratch.runtime */
+};
+
+/* Functions that a runtime told of an address: `count` of scratch.function from `from` on, innermost first. */
+struct resolved {
+    uint64_t address;
+    size_t from, count;
 };
 
 /* One stack in the making; lists are leaf first. */
@@ -24,6 +38,15 @@ struct stacks_scratch {
     uint64_t image[NATIVE_MAX];
     uint8_t native_kind[NATIVE_MAX];      /* enum weave_native */
     size_t native_count;
+    struct resolved resolved[RESOLVED_MAX];
+    size_t resolved_count;
+    struct frame function[RESOLVED_MAX];
+    size_t function_count;
+    struct runtime_resolved answer;
+    struct walked walked[WEAVE_RUNTIMES_MAX];
+    struct weave_stack stack[WEAVE_RUNTIMES_MAX]; /* of these */
+    size_t walked_count;
+    uint8_t verdict; /* on the sample that they were read at */
     uint32_t runtime[RUNTIME_SHOWN_MAX];  /* frames of the profile */
     uint8_t runtime_kind[RUNTIME_SHOWN_MAX]; /* enum weave_runtime */
     struct weave_frame woven[WOVEN_MAX];
@@ -61,11 +84,11 @@ void stacks_take_unwound(struct stacks *s, struct profile *p, struct target *tar
                          const struct caught *caught);
 void stacks_take_sleeper(struct stacks *s, struct profile *p, struct target *target, const struct stacks_sleeper *at);
 
-/* The reader of what was caught, when the thread runs the runtime at all; counts what became of the reading. */
-struct reader *stacks_reader_of(struct stacks *s, const struct target *target, const struct caught *caught);
+/* Notes in the scratch the runtimes that the thread runs, and counts what became of the readings. `first` tells of the
+ * sample; null: nothing was caught. */
+void stacks_take_walked(struct stacks *s, const struct target *target, const struct caught *first);
 
-/* Adds the native half in the scratch and the runtime's. False: the profile is full. */
-bool stacks_add_both(struct stacks *s, struct profile *p, struct reader *reader, const struct caught *caught,
-                     uint32_t *node);
+/* Adds the native half in the scratch and the runtimes'. False: the profile is full. */
+bool stacks_add_both(struct stacks *s, struct profile *p, uint32_t *node);
 
 #endif

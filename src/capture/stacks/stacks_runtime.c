@@ -21,16 +21,53 @@ static enum weave_runtime kind_of(const struct runtime_frame *frame)
 }
 
 /* The frames of the profile that were caught; false: the profile is full. */
-static bool take_runtime(struct stacks *s, struct profile *p, struct reader *reader,
-                         const struct caught *caught)
+static bool take_runtime(struct stacks *s, struct profile *p, const struct walked *walked)
 {
-    struct stacks_scratch *to = s->scratch;
-    readers_frames(s->readers, reader, p, caught->frame, caught->frame_count, to->runtime);
+    uint32_t *frames = &s->scratch->runtime[walked->from];
+    uint8_t *kinds = &s->scratch->runtime_kind[walked->from];
+    const struct caught *caught = walked->caught;
+    readers_frames(s->readers, walked->reader, p, caught->frame, caught->frame_count, frames);
     for (size_t i = 0; i < caught->frame_count; i++) {
-        to->runtime_kind[i] = (uint8_t)kind_of(&caught->frame[i]);
-        if (to->runtime[i] == 0) {
+        kinds[i] = (uint8_t)kind_of(&caught->frame[i]);
+        if (frames[i] == 0) {
             return false;
         }
+    }
+    return true;
+}
+
+/* One frame in the place of all: the thread ran on while it was read, or its memory could not be. */
+static void take_failure(struct stacks *s, struct profile *p, const struct walked *walked)
+{
+    const struct runtime *runtime = walked->reader->runtime;
+    char name[64];
+    snprintf(name, sizeof name, "[%s: %s]", runtime->name,
+             walked->caught->end == RUNTIME_TORN ? "torn" : "unreadable");
+    struct frame frame = {.kind = (uint8_t)runtime->kind, .name = profile_cstring(p, name)};
+    s->scratch->runtime[walked->from] = profile_frame(p, &frame);
+    s->scratch->runtime_kind[walked->from] = WEAVE_ENTRY;
+}
+
+static bool is_whole(const struct walked *walked)
+{
+    return walked->caught->end == RUNTIME_COMPLETE;
+}
+
+/* The frames of all runtimes that the thread runs, one behind the other. */
+static bool take_runtimes(struct stacks *s, struct profile *p)
+{
+    struct stacks_scratch *to = s->scratch;
+    size_t from = 0;
+    for (size_t i = 0; i < to->walked_count; i++) {
+        struct walked *walked = &to->walked[i];
+        walked->from = from;
+        if (!is_whole(walked)) {
+            take_failure(s, p, walked);
+        } else if (!take_runtime(s, p, walked)) {
+            return false;
+        }
+        to->stack[i] = (struct weave_stack){&to->runtime_kind[from], is_whole(walked) ? walked->caught->frame_count : 1};
+        from += to->stack[i].count;
     }
     return true;
 }
@@ -45,94 +82,100 @@ static bool add_behind(struct profile *p, const struct reader *reader,
     return fits && ((frame->flags & RUNTIME_FRAME_COLLECTS) == 0 || stacks_mark(p, kind, "[gc]", node));
 }
 
-/* `frames` are the runtime's; null: they have no flags. `mark`: the native leaf is of another moment. */
-static bool add_woven(struct stacks *s, struct profile *p, const struct reader *reader,
-                      const struct runtime_frame *frames, size_t count, bool mark, uint32_t *node)
+static bool add_runtime_frame(struct stacks *s, struct profile *p, const struct weave_frame *at, uint32_t *node)
+{
+    const struct walked *walked = &s->scratch->walked[at->runtime - 1];
+    return descend_to(p, node, s->scratch->runtime[walked->from + at->index]) &&
+           (!is_whole(walked) || add_behind(p, walked->reader, &walked->caught->frame[at->index], node));
+}
+
+/* `mark`: the native leaf is of another moment. */
+static bool add_woven(struct stacks *s, struct profile *p, size_t count, bool mark, uint32_t *node)
 {
     const struct stacks_scratch *from = s->scratch;
     bool fits = true, inside = false;
     for (size_t i = count; fits && i > 0; i--) {
         const struct weave_frame *at = &from->woven[i - 1];
-        if (!at->runtime) {
-            if (mark && inside) {
-                mark = false;
-                fits = stacks_mark(p, FRAME_NATIVE, "[~]", node);
-            }
-            fits = fits && descend(p, node, &from->native[at->index]);
+        if (at->runtime != 0) {
+            inside = true;
+            fits = add_runtime_frame(s, p, at, node);
             continue;
         }
-        inside = true;
-        fits = descend_to(p, node, from->runtime[at->index]) &&
-               (frames == NULL || add_behind(p, reader, &frames[at->index], node));
+        if (mark && inside) {
+            mark = false;
+            fits = stacks_mark(p, FRAME_NATIVE, "[~]", node);
+        }
+        fits = fits && descend(p, node, &from->native[at->index]);
     }
     return fits;
 }
 
-static void set_kinds(struct stacks *s, const struct reader *reader)
+/* What a native frame is to the runtimes that the thread runs. */
+static uint8_t native_kind_of(const struct stacks_scratch *from, size_t native)
 {
-    struct stacks_scratch *to = s->scratch;
-    static const uint8_t kinds[] = {
-        [RUNTIME_NATIVE_PLAIN] = WEAVE_NATIVE,
-        [RUNTIME_NATIVE_LOOP] = WEAVE_LOOP,
-        [RUNTIME_NATIVE_PLUMBING] = WEAVE_PLUMBING,
-    };
-    for (size_t i = 0; i < to->native_count; i++) {
-        to->native_kind[i] = kinds[readers_native(reader, to->image[i], to->native[i].address)];
+    for (size_t i = 0; i < from->walked_count; i++) {
+        enum runtime_native kind =
+            readers_native(from->walked[i].reader, from->image[native], from->native[native].address);
+        if (kind != RUNTIME_NATIVE_PLAIN) {
+            return (uint8_t)(kind == RUNTIME_NATIVE_LOOP ? WEAVE_LOOP + i : WEAVE_PLUMBING);
+        }
     }
+    return WEAVE_NATIVE;
 }
 
-/* One frame in the place of all: the thread ran on while it was read, or its memory could not be. */
-static void take_failure(struct stacks *s, struct profile *p, const struct reader *reader,
-                         const struct caught *caught)
-{
-    char name[64];
-    snprintf(name, sizeof name, "[%s: %s]", reader->runtime->name,
-             caught->end == RUNTIME_TORN ? "torn" : "unreadable");
-    struct frame frame = {.kind = (uint8_t)reader->runtime->kind, .name = profile_cstring(p, name)};
-    s->scratch->runtime[0] = profile_frame(p, &frame);
-    s->scratch->runtime_kind[0] = WEAVE_ENTRY;
-}
-
-bool stacks_add_both(struct stacks *s, struct profile *p, struct reader *reader,
-                     const struct caught *caught, uint32_t *node)
+bool stacks_add_both(struct stacks *s, struct profile *p, uint32_t *node)
 {
     struct stacks_scratch *to = s->scratch;
-    bool whole = caught->end == RUNTIME_COMPLETE;
-    size_t runtime_count = whole ? caught->frame_count : 1, count;
-    if (!whole) {
-        take_failure(s, p, reader, caught);
-    } else if (!take_runtime(s, p, reader, caught)) {
+    bool proven = to->verdict == CATCH_PROVEN;
+    size_t count;
+    if (!take_runtimes(s, p)) {
         return false;
     }
     to->native_count = s->runtime_alone ? 0 : to->native_count;
-    set_kinds(s, reader);
-    if (whole && caught->verdict == CATCH_PROVEN && to->native_count > 0) {
-        s->woven[weave(to->native_kind, to->native_count, to->runtime_kind, runtime_count,
-                       to->woven, &count)]++;
-        return add_woven(s, p, reader, caught->frame, count, false, node);
+    for (size_t i = 0; i < to->native_count; i++) {
+        to->native_kind[i] = native_kind_of(to, i);
     }
-    bool mark = weave_apart(to->native_kind, to->native_count, to->runtime_kind, runtime_count,
-                            to->woven, &count);
+    for (size_t i = 0; i < to->walked_count; i++) {
+        proven = proven && is_whole(&to->walked[i]);
+    }
+    if (proven && to->native_count > 0) {
+        s->woven[weave(to->native_kind, to->native_count, to->stack, to->walked_count, to->woven, &count)]++;
+        return add_woven(s, p, count, false, node);
+    }
+    bool mark = weave_apart(to->native_kind, to->native_count, to->stack, to->walked_count, to->woven, &count);
     s->woven[WOVEN_APART] += to->native_count > 0;
-    return add_woven(s, p, reader, whole ? caught->frame : NULL, count, mark, node);
+    return add_woven(s, p, count, mark, node);
 }
 
-/* Whether the thread runs the runtime at all; counts what became of the reading. */
-struct reader *stacks_reader_of(struct stacks *s, const struct target *target,
-                                const struct caught *caught)
+static bool runs(enum runtime_end end)
 {
-    struct reader *reader = caught == NULL || s->readers == NULL
-                                ? NULL
-                                : readers_of(s->readers, target, caught->serial);
-    if (reader == NULL || reader->runtime == NULL) {
-        s->shares[SHARE_UNREAD] += caught != NULL && target->runtime.reader != NULL &&
-                                   target->runtime.reader->runtime != NULL && caught->serial == 0;
-        return NULL;
+    return end != RUNTIME_EMPTY && end != RUNTIME_NO_THREAD;
+}
+
+/* The runtimes that the thread runs; counts what became of the reading. `first` tells of the sample. */
+void stacks_take_walked(struct stacks *s, const struct target *target, const struct caught *first)
+{
+    struct stacks_scratch *to = s->scratch;
+    to->walked_count = 0;
+    if (first == NULL || s->readers == NULL) {
+        return;
     }
-    readers_walked(s->readers, reader, caught->end);
-    if (caught->end == RUNTIME_EMPTY || caught->end == RUNTIME_NO_THREAD) {
-        return NULL;
+    const struct reader *any = target->runtime.reader;
+    s->shares[SHARE_UNREAD] += first->serial == 0 && any != NULL && any->runtime != NULL && any->runtime->walk != NULL;
+    bool good = true;
+    to->verdict = first->verdict;
+    for (const struct caught *caught = first; caught != NULL; caught = caught_next(caught)) {
+        struct reader *reader = caught->serial == 0 ? NULL : readers_of(s->readers, target, caught->serial);
+        if (reader == NULL || reader->runtime == NULL) {
+            continue;
+        }
+        readers_walked(s->readers, reader, caught->end);
+        if (runs(caught->end) && to->walked_count < WEAVE_RUNTIMES_MAX) {
+            to->walked[to->walked_count++] = (struct walked){reader, caught, 0};
+            good = good && caught->end == RUNTIME_COMPLETE;
+        }
     }
-    s->shares[caught->end == RUNTIME_COMPLETE ? share_of[caught->verdict] : SHARE_TORN]++;
-    return reader;
+    if (to->walked_count > 0) {
+        s->shares[good ? share_of[first->verdict] : SHARE_TORN]++;
+    }
 }

@@ -128,7 +128,8 @@ static void walk(struct waits *w, const struct reader *reader, struct waiter *t,
     w->stack->count = w->stack->interpreter = 0;
     w->stack->task_bytes = 0;
     w->stack->end = RUNTIME_UNREADABLE;
-    reader->runtime->walk(reader->state, t->plan, inner, false, &memory, w->stack);
+    const struct runtime_thread thread = {.tid = inner};
+    reader->runtime->walk(reader->state, t->plan, &thread, &memory, w->stack);
     *w->caught = (struct caught){.frame_count = w->stack->count,
                                  .serial = reader->serial,
                                  .pid = t->pid,

@@ -276,7 +276,7 @@ struct log_sender *log_sender_new(const struct settings *settings, bool alone, s
     net_random(NULL, &s->retry.random, sizeof s->retry.random);
     studio_run_id(random, s->batch.run_id);
     s->sender = sender_new(&s->settings, backend_by_name(STR("studio")), alone,
-                           settings->metadata ? here : &s->unnamed, s->cut, err);
+                           settings->origin.metadata ? here : &s->unnamed, s->cut, err);
     if (s->sender == NULL || s->waker < 0 || s->cut < 0 || s->ended_waker < 0) {
         release(s);
         return NULL;

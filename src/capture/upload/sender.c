@@ -1,6 +1,7 @@
 #include "capture/upload/sender.h"
 #include "capture/upload/sender_private.h"
 #include "deliver/shrink.h"
+#include "encode/encode.h"
 #include "os/clock.h"
 
 #include <stdio.h>
@@ -47,9 +48,11 @@ struct shipment {
 static void shipment_init(struct shipment *s, const struct sender *sender,
                           const struct delivery *delivery)
 {
-    size_t share = sender->settings->max_memory_bytes / MEMORY_SHARE;
+    size_t share = sender->settings->budget.memory_bytes / MEMORY_SHARE;
     size_t most = share > TEXT_LEAST_BYTES ? share : TEXT_LEAST_BYTES;
+    const struct encoder *encoder = encoder_by_name(delivery->format);
     *s = (struct shipment){.delivery = *delivery};
+    s->delivery.mime = str_of(encoder != NULL ? encoder->mime : NULL);
     buf_init(&s->kept, most);
     buf_init(&s->text, most);
 }

@@ -33,7 +33,7 @@
 
 struct sender;
 
-bool sender_choose(const struct upload_settings *upload, const struct backend *rows[BACKEND_COUNT],
+bool sender_choose(const struct upload_settings *upload, const struct backend *rows[BACKENDS_MAX],
                    size_t *count, struct err *err);
 
 /* `wake` ends what waits (os/net.h), -1: nothing does. `alone`: no other back end is used. Each request tells what is

@@ -59,7 +59,7 @@ static void begin_turn(struct lane *lane)
 {
     const struct settings *settings = lane->up->settings;
     uint64_t now_ns = clock_mono_ns();
-    turn_begin(&lane->turn, seed_of(lane), settings->continuous ? settings->window_ns : 0, now_ns);
+    turn_begin(&lane->turn, seed_of(lane), settings->sampling.continuous ? settings->sampling.window_ns : 0, now_ns);
     bool is_watched = lane->up->log->terminal; /* a fleet has no terminal */
     lane->check_ns = now_ns + (is_watched ? 0 : lane->turn.offset_ns);
 }
@@ -104,7 +104,7 @@ static void say_warnings(const struct uploader *up, struct buf *left_out)
 
 static bool add_lanes(struct uploader *up, struct err *err)
 {
-    const struct backend *rows[BACKEND_COUNT];
+    const struct backend *rows[BACKENDS_MAX];
     size_t count;
     if (!sender_choose(&up->settings->upload, rows, &count, err)) {
         return false;
@@ -131,7 +131,7 @@ static bool has_studio(const struct uploader *up)
 static void add_logs(struct uploader *up)
 {
     struct err err = {0};
-    if (up->settings->send_logs && has_studio(up)) {
+    if (up->settings->upload.send_logs && has_studio(up)) {
         up->logs = log_sender_new(up->settings, up->lane_count == 1, up->log, &up->origin,
                                   &log_pace_usual, &err);
         if (up->logs == NULL) {
@@ -175,7 +175,7 @@ static void say_unverified(struct uploader *up)
 
 static void say_what_is_told(struct uploader *up)
 {
-    if (!up->settings->metadata && has_studio(up)) {
+    if (!up->settings->origin.metadata && has_studio(up)) {
         log_say(up->log, LOG_WARNING,
                 "--disable-metadata-collection: the studio refuses profiles without facts; it is "
                 "sent the host's name, when pillion began, its pid and options, nothing else");
@@ -194,7 +194,7 @@ struct uploader *uploader_start(const struct settings *settings, struct log *log
 {
     struct uploader *up = calloc(1, sizeof *up);
     struct buf left_out;
-    buf_init(&left_out, BACKEND_COUNT * SENDER_OMISSIONS_MAX);
+    buf_init(&left_out, BACKENDS_MAX * SENDER_OMISSIONS_MAX);
     if (up == NULL) {
         err_set(err, ERR_MEMORY, 0, "no memory for the uploader");
         return NULL;
@@ -206,14 +206,14 @@ struct uploader *uploader_start(const struct settings *settings, struct log *log
     up->log = log;
     up->cut = waker_open();
     up->ended = waker_open();
-    uploader_limit(up, settings->max_memory_bytes);
+    uploader_limit(up, settings->budget.memory_bytes);
     origin_gather(&up->origin, settings, sender_variable, NULL);
     tags_add(&up->origin.facts, &settings->upload, &left_out);
     bool ok = add_lanes(up, err);
     if (ok) {
         add_logs(up);
     }
-    if (ok && settings->metadata) {
+    if (ok && settings->origin.metadata) {
         origin_ask_start(&up->origin, sender_variable, NULL);
     }
     sender_hide_secrets(&settings->upload);
@@ -309,7 +309,7 @@ static bool is_of(const struct lane *lane, const char *format)
 /* Did it end when windows that began with it do, in other instances? */
 static bool is_in_time(const struct uploader *up, const struct profile *p)
 {
-    return p->meta.end_wall_ns - p->meta.start_wall_ns >= up->settings->window_ns;
+    return p->meta.end_wall_ns - p->meta.start_wall_ns >= up->settings->sampling.window_ns;
 }
 
 /* Its thread must not take the file before it knows of the copy in memory: it would send both. */
@@ -390,7 +390,7 @@ static struct blob *encode_for(struct uploader *up, struct profile *p, const cha
 /* Requests are made from when it is handed over on: then the profile is soon no longer needed. */
 void uploader_submit(struct uploader *up, struct profile *p)
 {
-    struct blob *blobs[BACKEND_COUNT] = {NULL};
+    struct blob *blobs[BACKENDS_MAX] = {NULL};
     up->sequence++;
     for (size_t i = 0; i < up->lane_count; i++) {
         if (is_first_of_format(up, i)) {

@@ -67,7 +67,7 @@ struct uploader {
     struct log *log;
     pthread_mutex_t lock;
     pthread_mutex_t making; /* a window is encoded, or a request made of one */
-    struct lane lanes[BACKEND_COUNT];
+    struct lane lanes[BACKENDS_MAX];
     size_t lane_count;
     struct origin_here origin;
     struct log_sender *logs; /* null: what is said is not sent */

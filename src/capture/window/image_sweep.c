@@ -29,8 +29,8 @@ static void sweep(void *state, uint64_t now_ns)
 {
     struct image_sweep *w = state;
     struct targets *targets = &w->follow->targets;
-    if (w->follow->shared->recorder != NULL || now_ns < w->next_ns) {
-        return; /* what is opened again would be recorded again */
+    if (w->follow->shared->observer != NULL || now_ns < w->next_ns) {
+        return; /* what is opened again would be observed again */
     }
     uint32_t since = targets->window - !publisher_ready(w->publisher);
     if (since == w->since && targets->unmapped == w->unmapped) {

@@ -60,7 +60,7 @@ static void setup(void *state)
     struct limits *l = state;
     const struct settings *settings = l->shared->settings;
     struct budget_used used = used_so_far(l);
-    budget_init(&l->budget, settings->max_cpu_percent, settings->frequency_hz, settings->window_ns,
+    budget_init(&l->budget, settings->budget.cpu_percent, settings->sampling.frequency_hz, settings->sampling.window_ns,
                 clock_mono_ns(), &used);
     l->first_stack_bytes = l->follow->targets.stack_bytes;
 }
@@ -201,7 +201,7 @@ static void apply(struct limits *l)
 static void report(struct limits *l)
 {
     const struct budget *b = &l->budget;
-    double percent = l->shared->settings->max_cpu_percent;
+    double percent = l->shared->settings->budget.cpu_percent;
     log_say(&l->shared->log, LOG_DEBUG, "budget: %.2f %% of a core of late, %.2f %% may be; %u Hz from now on",
             100 * b->judged_rate, 100 * budget_sampling_share(b), b->frequency_hz);
     if (b->measure == BUDGET_SUSPENDED) {
@@ -232,12 +232,12 @@ static void check_cpu(struct limits *l, uint64_t now_ns)
 
 uint64_t limits_choose_memory(const struct settings *settings, struct log *log)
 {
-    uint64_t limit = proc_own_memory_limit_bytes(), bytes = settings->max_memory_bytes;
-    uint64_t most = limit / (settings->max_memory_given ? ASKED_SHARE : DEFAULT_SHARE);
+    uint64_t limit = proc_own_memory_limit_bytes(), bytes = settings->budget.memory_bytes;
+    uint64_t most = limit / (settings->budget.memory_given ? ASKED_SHARE : DEFAULT_SHARE);
     if (limit != 0 && most < bytes) {
         bytes = most > MEMORY_LEAST ? most : (uint64_t)MEMORY_LEAST;
         log_say(log, LOG_INFO, "at most %llu MB of memory instead of %llu: this container has %llu",
-                (unsigned long long)bytes >> 20, (unsigned long long)settings->max_memory_bytes >> 20,
+                (unsigned long long)bytes >> 20, (unsigned long long)settings->budget.memory_bytes >> 20,
                 (unsigned long long)limit >> 20);
     }
     return bytes;
@@ -267,7 +267,7 @@ static void stop_growing(struct limits *l, uint64_t now_ns)
     if (!worth || !publisher_ready(l->reach.publisher)) {
         return; /* it is not the profile that is large, or soon there is room again */
     }
-    if (l->shared->settings->continuous && now_ns > l->shared->window.start_ns + EARLIEST_MS * NS_PER_MS) {
+    if (l->shared->settings->sampling.continuous && now_ns > l->shared->window.start_ns + EARLIEST_MS * NS_PER_MS) {
         l->shared->throttle.closes_early = true;
         log_once(&l->shared->log, LOG_WARNING,
                  "--max-memory %u is nearly used up: the window ends early. Raise --max-memory",
@@ -301,8 +301,8 @@ static void check_memory(struct limits *l, uint64_t now_ns)
 static void keep(void *state, uint64_t now_ns)
 {
     struct limits *l = state;
-    if (l->shared->recorder != NULL) {
-        return; /* a recording is of all there is */
+    if (l->shared->observer != NULL) {
+        return; /* an observer sees all there is */
     }
     if (now_ns >= l->next_ns) {
         l->next_ns = now_ns + CHECK_MS * NS_PER_MS;
@@ -322,7 +322,7 @@ static void cpu_words(const struct limits *l, const struct budget_window *w, str
         return;
     }
     buf_printf(out, "sampled at %.3g Hz instead of %u to stay within --max-cpu %g %%", w->mean_hz,
-               l->shared->settings->frequency_hz, l->shared->settings->max_cpu_percent);
+               l->shared->settings->sampling.frequency_hz, l->shared->settings->budget.cpu_percent);
     if (w->most >= BUDGET_COARSE && l->first_stack_bytes > 0) {
         buf_text(out, ", at last with short copies of stacks");
     }
@@ -331,7 +331,7 @@ static void cpu_words(const struct limits *l, const struct budget_window *w, str
     }
     if (budget_windows_are_short(&l->budget)) {
         buf_printf(out, "; writing a window every %g s takes more than half of that, see -d",
-                   (double)l->shared->settings->window_ns / (double)NS_PER_S);
+                   (double)l->shared->settings->sampling.window_ns / (double)NS_PER_S);
     }
 }
 

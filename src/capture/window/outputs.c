@@ -8,23 +8,12 @@
 
 enum { PATH_MAX_BYTES = 4096, SAME_SECOND_MAX = 1000 };
 
-static const struct {
-    unsigned format;
-    const char *encoder, *link;
-} rows[] = {
-    {FORMAT_COL, "col", "last_profile.col"},
-    {FORMAT_HTML, "html", "last_flamegraph.html"},
-    {FORMAT_PPROF, "pprof", "last_profile.pprof"},
-    {FORMAT_SPEEDSCOPE, "speedscope", "last_profile.speedscope.json"},
-};
-enum { ROW_COUNT = sizeof rows / sizeof rows[0] };
-
 void outputs_init(struct outputs *o, const struct settings *settings)
 {
     *o = (struct outputs){
-        .dir = settings->output_dir != NULL ? settings->output_dir : ".",
-        .formats = settings->formats,
-        .max_sets = settings->rotating ? 1 : settings->max_output_files,
+        .dir = settings->output.dir != NULL ? settings->output.dir : ".",
+        .formats = settings->output.formats,
+        .max_sets = settings->output.rotating ? 1 : settings->output.max_files,
     };
 }
 
@@ -88,8 +77,8 @@ static size_t stem_bytes(struct str name, struct str *rest)
 
 static bool is_ours(struct str extension)
 {
-    for (unsigned i = 0; i < ROW_COUNT; i++) {
-        if (str_eq(extension, str_of(encoder_by_name(str_of(rows[i].encoder))->extension))) {
+    for (unsigned i = 0; encoders[i] != NULL; i++) {
+        if (encoders[i]->link != NULL && str_eq(extension, str_of(encoders[i]->extension))) {
             return true;
         }
     }
@@ -138,10 +127,9 @@ static int by_age(const void *left, const void *right)
 
 static void remove_set(const struct outputs *o, const char *stem)
 {
-    for (unsigned i = 0; i < ROW_COUNT; i++) {
+    for (unsigned i = 0; encoders[i] != NULL; i++) {
         char path[PATH_MAX_BYTES];
-        const struct encoder *encoder = encoder_by_name(str_of(rows[i].encoder));
-        if (path_of(o, stem, encoder->extension, path)) {
+        if (encoders[i]->link != NULL && path_of(o, stem, encoders[i]->extension, path)) {
             (void)file_remove(path, NULL);
         }
     }
@@ -197,9 +185,8 @@ static void choose_stem(const struct outputs *o, uint64_t end_wall_ns, char stem
     snprintf(stem, 64, "profile_%s", time);
     for (unsigned n = 2; n < SAME_SECOND_MAX; n++) {
         bool taken = false;
-        for (unsigned i = 0; i < ROW_COUNT && !taken; i++) {
-            taken = path_of(o, stem, encoder_by_name(str_of(rows[i].encoder))->extension, path) &&
-                    file_exists(path);
+        for (unsigned i = 0; encoders[i] != NULL && !taken; i++) {
+            taken = path_of(o, stem, encoders[i]->extension, path) && file_exists(path);
         }
         if (!taken) {
             return;
@@ -209,7 +196,7 @@ static void choose_stem(const struct outputs *o, uint64_t end_wall_ns, char stem
 }
 
 static bool write_one(const struct outputs *o, struct profile *p, const char *stem,
-                      const struct encoder *encoder, const char *link, struct err *err)
+                      const struct encoder *encoder, struct err *err)
 {
     char path[PATH_MAX_BYTES], name[128];
     struct file_writer writer;
@@ -225,7 +212,7 @@ static bool write_one(const struct outputs *o, struct profile *p, const char *st
         return false;
     }
     snprintf(name, sizeof name, "%s%s", stem, encoder->extension);
-    return file_commit(&writer, err) && file_link(o->dir, link, name, err);
+    return file_commit(&writer, err) && file_link(o->dir, encoder->link, name, err);
 }
 
 bool outputs_write(const struct outputs *o, struct profile *p, struct outputs_written *written,
@@ -237,13 +224,12 @@ bool outputs_write(const struct outputs *o, struct profile *p, struct outputs_wr
     }
     choose_stem(o, p->meta.end_wall_ns, written->stem);
     bool ok = true;
-    for (unsigned i = 0; i < ROW_COUNT; i++) {
-        if ((o->formats & rows[i].format) == 0) {
+    for (unsigned i = 0; encoders[i] != NULL; i++) {
+        if ((o->formats >> i & 1) == 0) {
             continue;
         }
-        if (write_one(o, p, written->stem, encoder_by_name(str_of(rows[i].encoder)), rows[i].link,
-                      ok ? err : NULL)) {
-            written->formats |= rows[i].format;
+        if (write_one(o, p, written->stem, encoders[i], ok ? err : NULL)) {
+            written->formats |= 1u << i;
         } else {
             ok = false;
         }

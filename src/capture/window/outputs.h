@@ -29,7 +29,7 @@ struct outputs {
 
 struct outputs_written {
     char stem[64];      /* "profile_2026-11-20T10:31:04" */
-    unsigned formats;   /* FORMAT_ bits that were written */
+    unsigned formats;   /* bits of those that were written */
 };
 
 void outputs_init(struct outputs *o, const struct settings *settings);

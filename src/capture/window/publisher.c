@@ -9,6 +9,7 @@
 #include "os/proc.h"
 #include "os/usage.h"
 #include "symbol/namer.h"
+#include "encode/encode.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -82,7 +83,7 @@ static void note_uploads(struct publisher *pub, struct profile *p)
 static void note_usage(struct publisher *pub, struct profile *p)
 {
     struct usage now;
-    if (!pub->settings->metrics) {
+    if (!pub->settings->origin.metrics) {
         return;
     }
     usage_read("", &now);
@@ -109,7 +110,8 @@ static const struct origin *origin_of(struct publisher *pub)
 /* Whoever sends the file later may be another machine. */
 static void tell_machine(struct publisher *pub, struct profile *p)
 {
-    if (!pub->settings->metadata || (pub->uploader == NULL && (pub->outputs.formats & FORMAT_COL) == 0)) {
+    if (!pub->settings->origin.metadata ||
+        (pub->uploader == NULL && (pub->outputs.formats & encoder_bit("col")) == 0)) {
         return;
     }
     const struct origin *from = origin_of(pub);
@@ -179,7 +181,7 @@ static bool publish(struct publisher *pub, struct profile *p)
     struct err err = {0};
     struct outputs_written written;
     note_usage(pub, p);
-    if (!pub->settings->metadata) {
+    if (!pub->settings->origin.metadata) {
         p->meta.host = 0;
     }
     profile_limit(p, SIZE_MAX);
@@ -231,7 +233,7 @@ static void *publisher_main(void *context)
 {
     struct publisher *pub = context;
     struct profile *idle = NULL; /* since it was published */
-    if (pub->settings->metrics) {
+    if (pub->settings->origin.metrics) {
         usage_read("", &pub->usage);
     }
     pthread_mutex_lock(&pub->lock);
@@ -314,7 +316,7 @@ struct publisher *publisher_start(const struct settings *settings, struct images
     pub->debug = images_debug_source(images);
     pub->clock = clock_system();
     pub->images = images;
-    pub->inlines = settings->inlines;
+    pub->inlines = settings->naming.inlines;
     pub->namer_max_bytes = profile_max_bytes < NAMER_MAX_BYTES ? profile_max_bytes : NAMER_MAX_BYTES;
     pub->memory_bytes = (uint64_t)profile_max_bytes * PUBLISHER_PROFILE_SHARE;
     bool is_little = pub->memory_bytes / 2 < RUNNING_BYTES;
@@ -363,7 +365,7 @@ void publisher_upload(struct publisher *pub, struct uploader *up, struct profile
     pub->uploader = up;
     profile_limit(present, next_bytes(pub, present));
     if (up == NULL && pub->outputs.formats == 0) {
-        pub->outputs.formats = FORMAT_COL | FORMAT_HTML | FORMAT_PPROF;
+        pub->outputs.formats = encoder_defaults();
     }
     pthread_mutex_unlock(&pub->lock);
 }

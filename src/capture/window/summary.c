@@ -1,6 +1,7 @@
 #include "capture/window/summary.h"
 #include "base/time.h"
 #include "capture/unseen.h"
+#include "encode/encode.h"
 
 #include <stdio.h>
 
@@ -48,7 +49,7 @@ size_t summary_shares(const struct profile_totals *sum,
         for (; at > 0 && out[at - 1].ns < sum->leaf_ns[kind]; at--) {
             out[at] = out[at - 1];
         }
-        out[at] = (struct summary_share){frame_kind_name((enum frame_kind)kind), sum->leaf_ns[kind]};
+        out[at] = (struct summary_share){languages[kind].name, sum->leaf_ns[kind]};
     }
     return count;
 }
@@ -167,23 +168,21 @@ static void add_files(struct buf *out, const struct outputs *o, const struct out
     if (w->formats == 0) {
         return;
     }
-    bool html = (w->formats & FORMAT_HTML) != 0;
-    buf_printf(out, "\n  %s%s%s", o->dir, outputs_slash(o), html ? "last_flamegraph.html" : w->stem);
-    const char *separator = html ? "  (also " : ".";
-    static const struct {
-        unsigned format;
-        const char *extension;
-    } others[] = {{FORMAT_COL, ".col"}, {FORMAT_PPROF, ".pprof"},
-                  {FORMAT_SPEEDSCOPE, ".speedscope.json"}};
+    const struct encoder *page = NULL;
+    for (unsigned i = 0; encoders[i] != NULL; i++) {
+        page = (w->formats >> i & 1) != 0 && encoders[i]->is_page ? encoders[i] : page;
+    }
+    buf_printf(out, "\n  %s%s%s", o->dir, outputs_slash(o), page != NULL ? page->link : w->stem);
+    const char *separator = page != NULL ? "  (also " : "";
     bool any = false;
-    for (unsigned i = 0; i < sizeof others / sizeof others[0]; i++) {
-        if ((w->formats & others[i].format) != 0) {
-            buf_printf(out, "%s%s", separator, others[i].extension + !html);
-            separator = html ? ", " : ", .";
+    for (unsigned i = 0; encoders[i] != NULL; i++) {
+        if ((w->formats >> i & 1) != 0 && !encoders[i]->is_page) {
+            buf_printf(out, "%s%s", separator, encoders[i]->extension);
+            separator = ", ";
             any = true;
         }
     }
-    if (html && any) {
+    if (page != NULL && any) {
         buf_printf(out, ": %s.*)", w->stem);
     }
 }

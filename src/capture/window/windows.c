@@ -66,7 +66,7 @@ void windows_mode(const struct windows *w, char out[static WINDOWS_MODE_MAX])
     };
     snprintf(out, WINDOWS_MODE_MAX, "perf, %s%s",
              s->access.kernel ? "user and kernel" : "user only, kernel time counted",
-             stacks_by[s->settings->perf_mode]);
+             stacks_by[s->settings->sampling.perf_mode]);
 }
 
 static const char *base_name(const char *path)
@@ -82,11 +82,11 @@ static uint32_t service_of(struct windows *w)
     if (settings->service_name != NULL) {
         return profile_cstring(s->window.profile, settings->service_name);
     }
-    if (settings->target == TARGET_COMMAND) {
-        return profile_cstring(s->window.profile, base_name(settings->command[0]));
+    if (settings->scope.mode == TARGET_COMMAND) {
+        return profile_cstring(s->window.profile, base_name(settings->scope.command[0]));
     }
     struct target *only =
-        settings->pid_count == 1 ? targets_find(&w->follow->targets, (uint32_t)settings->pids[0]) : NULL;
+        settings->scope.pid_count == 1 ? targets_find(&w->follow->targets, (uint32_t)settings->scope.pids[0]) : NULL;
     return profile_cstring(s->window.profile, only != NULL ? only->name : "all processes");
 }
 
@@ -127,13 +127,13 @@ static void fill_meta(struct windows *w)
     meta->start_wall_ns = s->window.start_wall_ns;
     /* the length is monotonic: a wall clock that was set meanwhile must not stretch the window */
     meta->end_wall_ns = s->window.start_wall_ns + (clock_mono_ns() - s->window.start_ns);
-    meta->frequency_hz = s->settings->frequency_hz;
-    meta->period_ns = NS_PER_S / s->settings->frequency_hz;
+    meta->frequency_hz = s->settings->sampling.frequency_hz;
+    meta->period_ns = NS_PER_S / s->settings->sampling.frequency_hz;
     meta->service = service_of(w);
     meta->host = profile_cstring(s->window.profile, host);
     meta->mode = profile_cstring(s->window.profile, mode);
     meta->reason = reason_of(w);
-    meta->continuous = s->settings->continuous;
+    meta->continuous = s->settings->sampling.continuous;
     meta->unfollowed = unsampled_count(w->follow->unsampled);
 }
 
@@ -159,7 +159,7 @@ static void submit(void *state)
 static uint64_t due_ns(const void *state)
 {
     const struct windows *w = state;
-    return windows_due_ns(&w->shared->window, w->shared->settings->window_ns, publisher_ready(w->publisher));
+    return windows_due_ns(&w->shared->window, w->shared->settings->sampling.window_ns, publisher_ready(w->publisher));
 }
 
 const struct concern window_facts_concern = {
