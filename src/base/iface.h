@@ -40,7 +40,7 @@ struct memory_piece {
     uint32_t got;
 };
 
-/* False when nothing can be read at all any more: the process ended or refuses (`err` says which, and
+/* False when nothing can be read at all: the process ended or refuses (`err` says which, and
  * every `got` is 0). A piece that is not mapped is no failure. */
 struct memory_batch {
     bool (*read)(void *context, struct memory_piece *pieces, size_t count, struct err *err);
@@ -61,7 +61,8 @@ struct stream {
     /* Bytes taken, at least one; -1: err. */
     ptrdiff_t (*write)(void *context, const void *from, size_t len, uint64_t deadline_ns,
                        struct err *err);
-    /* Is there something to read, or an end, now? Does not wait: a server may answer before it took all. */
+    /* Is there something to read, or an end, now? Does not wait: a server may respond
+     * before it has read everything. */
     bool (*readable)(void *context);
     /* Ends it and frees the context. */
     void (*close)(void *context);

@@ -79,7 +79,7 @@ const char help_fargate[] =
     "What pillion doctor says there, and what helps\n"
     "  EPERM: seccomp filter; Fargate allows no change of it    no fault, see above\n"
     "  it runs as another user (uid 1000)   \"user\": \"0\" and SYS_PTRACE, or its user\n"
-    "  it has capabilities that pillion has not                 SYS_PTRACE\n"
+    "  it has capabilities that pillion lacks                   SYS_PTRACE\n"
     "  No process 19 is visible in this PID namespace           \"pidMode\": \"task\"\n"
     "  CPU weight partial: few stacks can be proven             half the task's \"cpu\"\n";
 

@@ -30,10 +30,10 @@ static bool read_ident(struct elf *e, const unsigned char ident[static EI_NIDENT
         return err_set(err, ERR_MALFORMED, 0, "not an ELF file");
     }
     if (ident[EI_CLASS] != ELFCLASS32 && ident[EI_CLASS] != ELFCLASS64) {
-        return err_set(err, ERR_MALFORMED, 0, "ELF class %u", ident[EI_CLASS]);
+        return err_set(err, ERR_MALFORMED, 0, "unknown ELF class %u", ident[EI_CLASS]);
     }
     if (ident[EI_DATA] != ELFDATA2LSB) {
-        return err_set(err, ERR_UNSUPPORTED, 0, "ELF byte order %u, only little-endian is read",
+        return err_set(err, ERR_UNSUPPORTED, 0, "ELF byte order is %u; only little-endian (1) is supported",
                        ident[EI_DATA]);
     }
     e->is_32bit = ident[EI_CLASS] == ELFCLASS32;
@@ -43,7 +43,7 @@ static bool read_ident(struct elf *e, const unsigned char ident[static EI_NIDENT
 static bool set_machine(struct elf *e, unsigned type, unsigned machine, struct err *err)
 {
     if (type != ET_EXEC && type != ET_DYN) {
-        return err_set(err, ERR_UNSUPPORTED, 0, "ELF type %u, only programs and shared objects run",
+        return err_set(err, ERR_UNSUPPORTED, 0, "ELF type is %u; only executables and shared objects are supported",
                        type);
     }
     e->is_pie = type == ET_DYN;
@@ -59,7 +59,7 @@ static bool set_machine(struct elf *e, unsigned type, unsigned machine, struct e
         return true;
     default:
         return err_set(err, ERR_UNSUPPORTED, 0,
-                       "ELF machine %u, known are x86-64 (62), AArch64 (183) and i386 (3)",
+                       "ELF machine is %u; supported are x86-64 (62), AArch64 (183) and i386 (3)",
                        machine);
     }
 }
@@ -71,15 +71,15 @@ static bool check_entry_sizes(const struct elf *e, const struct elf_header *h, u
     size_t want_program = e->is_32bit ? sizeof(Elf32_Phdr) : sizeof(Elf64_Phdr);
     size_t want_section = e->is_32bit ? sizeof(Elf32_Shdr) : sizeof(Elf64_Shdr);
     if (h->program_header_count == 0 || program != want_program) {
-        return err_set(err, ERR_MALFORMED, 0, "ELF with %u program headers of %u bytes",
+        return err_set(err, ERR_MALFORMED, 0, "ELF header claims %u program headers of %u bytes",
                        h->program_header_count, program);
     }
     if (h->program_header_count > ELF_PROGRAM_HEADERS_MAX) {
-        return err_set(err, ERR_LIMIT, 0, "ELF with %u program headers, at most %d are read",
+        return err_set(err, ERR_LIMIT, 0, "ELF file has %u program headers; at most %d are read",
                        h->program_header_count, ELF_PROGRAM_HEADERS_MAX);
     }
     return section == want_section || h->section_count == 0 ||
-           err_set(err, ERR_MALFORMED, 0, "ELF with section headers of %u bytes", section);
+           err_set(err, ERR_MALFORMED, 0, "ELF header claims section headers of %u bytes", section);
 }
 
 static bool read_header(struct elf *e, struct elf_header *h, struct err *err)
@@ -138,11 +138,11 @@ static bool add_load(struct elf *e, const struct program_header *p, struct err *
 {
     if (wraps(p->address, p->memory_bytes) || wraps(p->offset, p->file_bytes) ||
         p->file_bytes > p->memory_bytes) {
-        return err_set(err, ERR_MALFORMED, 0, "ELF segment at %#llx with impossible sizes",
+        return err_set(err, ERR_MALFORMED, 0, "ELF segment at %#llx has impossible sizes",
                        (unsigned long long)p->address);
     }
     if (e->load_count == ELF_LOADS_MAX) {
-        return err_set(err, ERR_LIMIT, 0, "ELF with more than %d PT_LOAD segments", ELF_LOADS_MAX);
+        return err_set(err, ERR_LIMIT, 0, "ELF file has more than %d PT_LOAD segments", ELF_LOADS_MAX);
     }
     e->loads[e->load_count++] = (struct elf_load){
         .offset = p->offset,
@@ -211,7 +211,7 @@ static bool read_segments(struct elf *e, const struct elf_header *h, struct err 
 {
     size_t each = e->is_32bit ? sizeof(Elf32_Phdr) : sizeof(Elf64_Phdr);
     if (wraps(h->program_headers, h->program_header_count * each)) {
-        return err_set(err, ERR_MALFORMED, 0, "ELF program headers beyond the end of the file");
+        return err_set(err, ERR_MALFORMED, 0, "ELF program headers lie beyond the end of the file");
     }
     e->text_start = UINT64_MAX;
     if (!each_header(e, h->program_headers, h->program_header_count, each, take_segment_header,
@@ -295,7 +295,7 @@ static bool read_bytes(void *context, uint64_t address, void *out, size_t len, s
 
 bool elf_open_bytes(struct elf *e, const void *ptr, size_t len, struct err *err)
 {
-    /* elf_open resets *e, so the slice is set once behind it and once for its own reads. */
+    /* elf_open resets *e, so the slice is set once after it and once for its own reads. */
     struct str bytes = {ptr, len};
     struct memory_reader reader = {read_bytes, &bytes};
     if (!elf_open(e, &reader, err)) {

@@ -113,9 +113,9 @@ const struct elf_section *elf_section(struct elf *e, const char *name);
 /* Its name, borrowed until the next call with this struct elf. */
 bool elf_section_name(struct elf *e, const struct elf_section *section, struct str *out);
 
-/* Appends the section's contents, unpacked, to `out`, whose maximum bounds them (ERR_LIMIT). A
- * section without bytes in this file (.bss, all code of a debug file) and one packed with a method
- * not known here are ERR_UNSUPPORTED. `out` is as it was when this fails. */
+/* Appends the section's contents, unpacked, to `out`, whose maximum bounds them (ERR_LIMIT). A section
+ * without bytes in this file (.bss, all code of a debug file) and one compressed with an unsupported
+ * method are ERR_UNSUPPORTED. `out` is as it was when this fails. */
 bool elf_section_read(struct elf *e, const struct elf_section *section, struct buf *out,
                       struct err *err);
 
@@ -137,7 +137,7 @@ enum elf_binding { ELF_LOCAL, ELF_WEAK, ELF_GLOBAL }; /* in rising order of pref
 
 struct elf_symbol {
     uint64_t address;
-    uint64_t size;  /* bytes; 0: not told */
+    uint64_t size;  /* bytes; 0: unknown */
     uint64_t limit; /* end of its section (or of the text without sections): bounds size 0 */
     uint32_t name;  /* for elf_name */
     uint8_t table;  /* enum elf_table */
@@ -190,7 +190,7 @@ struct elf_relocation {
 
 /* Calls `each` for the first ELF_RELOCATIONS_MAX relocations of a section of type SHT_RELA or
  * SHT_REL (which has no addends: they are 0 here), until it returns false. Those that DT_RELACOUNT
- * tells to be RELATIVE are passed over. A section of another type has none. */
+ * marks as RELATIVE are skipped. A section of another type has none. */
 bool elf_each_relocation(struct elf *e, const struct elf_section *section,
                          bool (*each)(void *context, const struct elf_relocation *relocation),
                          void *context, struct err *err);

@@ -1,3 +1,6 @@
+/* Starts a command with a profiler beside it. In `exec` mode this process becomes the command; in
+ * `init` mode it stays, forwards signals, reaps children and restarts a profiler that died. Nothing
+ * that fails on the profiler's side may stop the command. */
 #include "os/launch.h"
 #include "base/str.h"
 #include "base/time.h"
@@ -50,7 +53,7 @@ static int not_runnable(const char *argv0, int number, struct err *err)
         return LAUNCH_NOT_FOUND;
     }
     if (number == EISDIR) {
-        err_set(err, ERR_DENIED, number, "%s: not executable, it is a directory", argv0);
+        err_set(err, ERR_DENIED, number, "%s: not executable: it is a directory", argv0);
     } else if (number == EACCES) {
         err_set(err, ERR_DENIED, number, "%s: not executable; try: chmod +x %s", argv0, argv0);
     } else {
@@ -97,10 +100,10 @@ static int lacks_interpreter(const char *path, const char *argv0, struct err *er
     if (got > 2 && memcmp(head, "#!", 2) == 0) {
         char *name = head + 2 + strspn(head + 2, " \t");
         name[strcspn(name, " \t\r\n")] = '\0';
-        err_set(err, ERR_GONE, ENOENT, "%s: its interpreter %s is not there", argv0, name);
+        err_set(err, ERR_GONE, ENOENT, "%s: its interpreter %s does not exist", argv0, name);
     } else {
         err_set(err, ERR_GONE, ENOENT,
-                "%s: its loader is not there; was it built for another C library?", argv0);
+                "%s: its loader does not exist; was it built for another C library?", argv0);
     }
     return LAUNCH_NOT_FOUND;
 }

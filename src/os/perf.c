@@ -114,7 +114,7 @@ bool perf_open(struct perf *p, const struct perf_sampling *sampling, struct err 
     p->fd_limit = raise_descriptor_limit();
     bool ok = list_cpus(p, err) && open_plain(p, perf_first_pages(p), err);
     if (ok && !any_open(p)) {
-        ok = err_set(err, ERR_UNSUPPORTED, ENODEV, "no CPU here takes perf events");
+        ok = err_set(err, ERR_UNSUPPORTED, ENODEV, "no CPU of this machine supports perf events");
     }
     if (!ok) {
         perf_close(p);

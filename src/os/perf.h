@@ -16,7 +16,7 @@
  * buffer first) and valid during the call. Their format is a matter of sample/record.h;
  * perf_sample_type names the fields that were asked for.
  *
- * Caught rings. Processes whose samples are to be looked at one by one, at once, have a second set of rings,
+ * Caught rings. Processes whose samples must each be handled at once have a second set of rings,
  * made by perf_open_caught and owned like the first. Each of their samples wakes the reader of its CPU's
  * ring, once; other records do not, until half a ring has been written. Where the kernel can (4.3),
  * sampling.switches is then true, and these rings also say when a followed thread left its CPU and came
@@ -43,12 +43,12 @@
  * Other events. What else is sampled of every followed thread (perf_open_extra) has a third set of rings, so
  * that it cannot crowd out the CPU clock, and is off when the clock is off. Its samples have the stacks that
  * the clock's have, if they fit: a thirty-second of a ring at most; records of mappings, names, starts and ends come
- * from the clock alone. One such event may be one that samples nothing and tells of context switches.
+ * from the clock alone. One such event may be one that takes no samples and records context switches.
  *
  * Bursts. A thread's first sample is due when it has run for a period; one that ends before leaves none, and a
  * program that starts a thread for each request leaves hardly any. perf_burst_follow gives every thread of a
  * process one event more, which what they start inherits. Its period is short (its samples tell it by that), and it
- * is off but for the moments between perf_burst_set(p, true) and (p, false): all that runs in these is sampled alike,
+ * is off except in the moments between perf_burst_set(p, true) and (p, false): all that runs in these is sampled alike,
  * however young it is. Its samples go to the ring of the process's other ones, with small copies of stacks. A thread
  * that one starts while they are being listed may have none of it. (PERF_EVENT_IOC_PERIOD reaches neither what has
  * inherited the event nor, at least on Linux 6.18, what will.)
@@ -97,7 +97,7 @@ struct perf_sampling {
     uint32_t stack_bytes; /* to begin with: a multiple of 8, at most PERF_STACK_MAX; 0: frame
                            * pointers */
     uint64_t registers;   /* mask of PERF_REG_*, with stack_bytes */
-    bool switches;        /* caught events tell of switches; perf_open_caught finds it out */
+    bool switches;        /* caught events record switches; set by perf_open_caught */
     bool extra;           /* perf_open_extra follows: the first rings leave room for its own */
 };
 
@@ -214,7 +214,7 @@ void perf_mark(struct perf *p, uint32_t pid, uint64_t idle_ns);
 bool perf_give_up_idle(struct perf *p, uint32_t pid, uint32_t *tid);
 
 /* The process whose followers, with what they started, counted least between the last two marks, among those that
- * were followed all the time between, but for one; 0: there is none. */
+ * were followed all the time between, except one; 0: there is none. */
 uint32_t perf_coolest(const struct perf *p, uint32_t except, uint64_t *recent_ns);
 
 /* Gives a process up, and what inherited its events. */

@@ -105,7 +105,7 @@ void perf_probe(struct perf_access *out)
     if (out->kernel) {
         return;
     }
-    perf_look_around(&out->around);
+    perf_read_around(&out->around);
     out->kernel_gate = perf_gate_of(out->kernel_number, true, &out->around);
     out->number = try_sampling(false);
     out->user = out->number == 0;

@@ -26,7 +26,7 @@ static struct perf_burst *find(const struct perf *p, uint32_t pid)
     return NULL;
 }
 
-/* Mappings, names, starts and ends are told by the process's other events. */
+/* Mappings, names, starts and ends are recorded by the process's other events. */
 static struct perf_event_attr attr_of(const struct perf *p, bool caught)
 {
     struct perf_sampling sampling = p->sampling;
@@ -90,7 +90,7 @@ static int follow_threads(struct perf *p, struct perf_burst *burst, const struct
 
 static bool refuse(uint32_t pid, int number, struct err *err)
 {
-    return err_errno(err, number, "cannot sample the short threads of pid %u", pid);
+    return err_errno(err, number, "cannot sample the short-lived threads of pid %u", pid);
 }
 
 /* As perf_follow_process does, with the process's real ids where ours are refused. */
@@ -110,7 +110,7 @@ bool perf_burst_follow(struct perf *p, uint32_t pid, bool caught, struct err *er
 {
     struct pid_list threads = {0};
     if (caught && p->caught == NULL) {
-        return err_set(err, ERR_UNSUPPORTED, 0, "no rings to catch the samples of pid %u", pid);
+        return err_set(err, ERR_UNSUPPORTED, 0, "cannot catch the samples of pid %u: there are no rings for it", pid);
     }
     if (!proc_list_threads(pid, &threads, err)) {
         return false;
@@ -118,7 +118,7 @@ bool perf_burst_follow(struct perf *p, uint32_t pid, bool caught, struct err *er
     perf_burst_end(p, pid);
     if (threads.ids.len > PERF_BURST_THREADS_MAX) {
         vec_release(&threads.ids);
-        return err_set(err, ERR_LIMIT, 0, "pid %u has too many threads to sample its short ones", pid);
+        return err_set(err, ERR_LIMIT, 0, "pid %u has too many threads to sample its short-lived ones", pid);
     }
     struct perf_burst *burst = vec_push(&p->bursts);
     int number = burst == NULL ? ENOMEM : 0;

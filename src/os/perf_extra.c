@@ -78,7 +78,7 @@ static void set_stack(const struct perf *p, struct perf_event_attr *attr)
     }
 }
 
-/* Like the clock's, but for what is counted; what tells of mappings and tasks is left to the
+/* Like the clock's, except for what is counted; records of mappings and tasks are left to the
  * clock. */
 static struct perf_event_attr attr_of(const struct perf *p, const struct perf_extra *other,
                                       const struct perf_event_attr *clock)
@@ -112,19 +112,18 @@ static void explain(struct perf_extra *other, int number)
     struct err *err = &other->refused;
     if (number == ENOENT && other->type == PERF_TYPE_HARDWARE) {
         err_set(err, ERR_UNSUPPORTED, number,
-                "%s cannot be sampled: this machine gives no such hardware counter (%s), as most "
-                "virtual machines",
+                "%s cannot be sampled: this machine has no such hardware counter (%s), like "
+                "most virtual machines",
                 other->name, err_name(number));
     } else if (number == ENOENT || number == EOPNOTSUPP) {
         err_set(err, ERR_UNSUPPORTED, number, "%s cannot be sampled on this machine (%s)",
                 other->name, err_name(number));
     } else if (number == EINVAL && other->switches) {
-        err_set(err, ERR_UNSUPPORTED, number, "this kernel cannot tell of %s (%s): 4.3 could",
+        err_set(err, ERR_UNSUPPORTED, number, "this kernel cannot record %s (%s); Linux 4.3 or later is needed",
                 other->name, err_name(number));
     } else if (number == EINVAL) {
         err_set(err, ERR_UNSUPPORTED, number,
-                "the kernel refuses to sample %s like this (%s); a lower frequency (f=) may be "
-                "accepted",
+                "the kernel refuses to sample %s with these settings (%s); try a lower frequency (f=)",
                 other->name, err_name(number));
     } else {
         err_errno(err, number, "%s cannot be sampled", other->name);

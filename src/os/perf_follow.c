@@ -39,7 +39,7 @@ static bool refuse_target(uint32_t tid, int number, struct err *err)
 {
     if (number == EACCES || number == EPERM) {
         return err_set(err, ERR_DENIED, number,
-                       "thread %u refuses perf events (%s: other uid, more capabilities or not "
+                       "perf events refused on thread %u (%s: other uid, more capabilities or not "
                        "dumpable); run as its user or add SYS_PTRACE",
                        tid, err_name(number));
     }
@@ -55,7 +55,7 @@ static bool refuse_process(uint32_t pid, int number, struct err *err)
 {
     char why[ACCESS_TEXT_MAX];
     access_refusal(pid, ACCESS_LOOK, why);
-    return err_set(err, ERR_DENIED, number, "pid %u refuses perf events (%s): %s", pid,
+    return err_set(err, ERR_DENIED, number, "perf events refused on pid %u (%s): %s", pid,
                    err_name(number), why);
 }
 
@@ -108,7 +108,7 @@ static bool follow_end(struct perf *p, struct perf_follower *f, struct err *err)
         return refuse_target(f->tid, EMFILE, err);
     }
     return ioctl(f->end_fd, PERF_EVENT_IOC_SET_OUTPUT, ring->fd) == 0 ||
-           err_errno(err, errno, "cannot see the end of thread %u", f->tid);
+           err_errno(err, errno, "cannot watch for the end of thread %u", f->tid);
 }
 
 /* Ids grow, and nobody else here opens events meanwhile. */
@@ -293,8 +293,8 @@ static void follow_listed(struct perf *p, uint32_t pid, const struct pid_list *t
 static void tell_left(const struct perf *p, uint32_t pid, size_t threads, struct err *err)
 {
     err_set(err, ERR_LIMIT, EMFILE,
-            "%zu of the %zu threads of pid %u, those that used the least CPU time, have no events: %zu "
-            "descriptors are needed, and %llu files may be open; raise the hard limit (ulimit -Hn)",
+            "%zu of the %zu threads of pid %u are unsampled, those with the least CPU time: their events need "
+            "%zu descriptors, but only %llu files may be open; raise the hard limit (ulimit -Hn)",
             p->unsampled.ids.len, threads, pid, threads * open_count(p),
             (unsigned long long)proc_descriptor_limit());
 }
@@ -303,7 +303,7 @@ bool perf_follow_process(struct perf *p, uint32_t pid, const struct perf_how *ho
 {
     vec_clear(&p->unsampled.ids);
     if (how->caught && p->caught == NULL) {
-        return err_set(err, ERR_UNSUPPORTED, 0, "no rings to catch the samples of pid %u", pid);
+        return err_set(err, ERR_UNSUPPORTED, 0, "cannot catch the samples of pid %u: there are no rings for it", pid);
     }
     struct perf_sampling sampling = p->sampling;
     sampling.stack_bytes = fitting_stack(p, how);

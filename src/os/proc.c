@@ -1,3 +1,6 @@
+/* The files of /proc, read or opened but not interpreted (target/ does that), and files as another
+ * process sees them. Where root is refused as root, the call is repeated as the user of that process
+ * (os/identity). */
 #include "os/proc.h"
 #include "base/time.h"
 #include "os/identity.h"

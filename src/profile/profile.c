@@ -1,3 +1,6 @@
+/* Everything that one window saw: interned strings, modules, frames, processes and threads, the call
+ * tree, and samples with their weights. Bounded by max_bytes; what does not fit is counted as lost,
+ * so totals stay right. */
 #include "profile/profile.h"
 
 #include <stdlib.h>
@@ -351,12 +354,12 @@ uint32_t profile_labelled(struct profile *p, uint32_t thread,
                           const struct str labels[static PROFILE_LABELS])
 {
     struct thread key = p->threads.at[thread];
-    bool told = false;
+    bool any = false;
     for (unsigned i = 0; thread != 0 && i < PROFILE_LABELS; i++) {
         key.label[i] = labels[i].len == 0 ? 0 : label_text(p, (enum profile_label)i, labels[i]);
-        told |= key.label[i] != 0;
+        any |= key.label[i] != 0;
     }
-    if (!told) {
+    if (!any) {
         return thread;
     }
     key.plain = thread;
@@ -519,7 +522,7 @@ void profile_add(struct profile *p, uint32_t thread, uint32_t node, uint64_t cpu
     add_sample(p, has_room(p), thread, node, cpu_ns, count);
 }
 
-/* What is lost must be told even when the budget is used up: the account's name is static text, and
+/* What is lost must be reported even when the budget is used up: the account's name is static text, and
  * its frame, node and samples (at most ACCOUNT_COUNT per thread) may exceed the budget. */
 static uint32_t account_node(struct profile *p, enum account account)
 {

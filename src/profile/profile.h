@@ -76,7 +76,7 @@ enum runtime_share {
 /* How the stacks of both kinds were joined (weave.h). */
 enum woven_share { WOVEN_EXACT, WOVEN_ONE_MORE, WOVEN_UNMERGED, WOVEN_APART, WOVEN_COUNT };
 
-/* How a process is captured: the step of the ladder that it allowed (DESIGN 1.5). */
+/* How a process is profiled: the best mode that it allowed (DESIGN 1.5). */
 enum capture_mode {
     CAPTURE_UNKNOWN,
     CAPTURE_PERF,       /* user and kernel stacks */
@@ -87,7 +87,7 @@ enum capture_mode {
 
 enum { PROFILE_INLINES_MAX = 32 }; /* inlined functions shown at one address */
 
-/* What a runtime tells of a thread at a sample beside its stack: texts, which only pprof shows. */
+/* What a runtime reports of a thread at a sample besides its stack: texts, shown by pprof only. */
 enum profile_label {
     PROFILE_LABEL_GIL,         /* "held", "waiting" */
     PROFILE_LABEL_TASK,        /* the asyncio task that it ran */
@@ -142,7 +142,7 @@ struct thread {
     uint32_t tid;
     uint32_t name;
     uint32_t plain;                 /* the same thread without labels; 0: it is this row */
-    uint32_t label[PROFILE_LABELS]; /* 0: not told */
+    uint32_t label[PROFILE_LABELS]; /* 0: none */
 };
 
 struct node {
@@ -180,15 +180,15 @@ struct occurrence {
     uint64_t amount;
 };
 
-/* What had become of the run's windows before this one, when it ended: those that back ends took (of
- * them `fresh` since the window before), that wait, that never arrive; and the attempts that failed. */
+/* What had become of the run's earlier windows when this one ended: accepted by back ends (of these, `fresh` since
+ * the window before), waiting, never to arrive; and the attempts that failed. */
 struct profile_uploads {
     bool any; /* windows are uploaded at all */
     uint64_t sent, fresh, waiting, dropped, failures;
     uint64_t cpu_ns; /* of the threads that send, since they began */
 };
 
-/* The machine that a profile was made on, and the profiler there. Empty texts and zeros: not known. */
+/* The machine that a profile was made on, and the profiler there. Empty texts and zeros: unknown. */
 struct profile_machine {
     struct str private_ip, mac_address;
     struct str os_name, os_release, kernel_release, kernel_version, hardware_type;
@@ -201,11 +201,11 @@ struct profile_machine {
 
 /* How busy the container that the profiler runs in was, or else the machine: means of the window. */
 struct profile_usage {
-    bool any; /* it was looked at, and both are known */
+    bool any; /* it was read, and both are known */
     double cpu_percent, memory_percent; /* of what there is, 0 … 100 */
 };
 
-/* What people are told about the window. Strings are ids of the profile. */
+/* What is reported about the window. Strings are ids of the profile. */
 struct profile_meta {
     uint64_t start_wall_ns, end_wall_ns;
     uint64_t period_ns;       /* CPU time one sample stands for: 1e9 / frequency */
@@ -218,7 +218,7 @@ struct profile_meta {
     uint64_t own_cpu_ns;      /* the profiler's own cost within the window */
     uint64_t own_rss_bytes;
     uint64_t own_rss_peak_bytes; /* since it began */
-    double mean_hz;           /* what was sampled at, over the window; 0 not told: frequency_hz */
+    double mean_hz;           /* what was sampled at, over the window; 0 unknown: frequency_hz */
     uint32_t budget;          /* what was done without to stay within the profiler's budget, 0 nothing */
     uint64_t lost_records;    /* perf records lost in the rings */
     uint64_t stack_ends[STACK_END_COUNT]; /* native stacks by how they ended; all 0: not unwound here */
@@ -228,7 +228,7 @@ struct profile_meta {
     uint64_t unfollowed;      /* processes that have no events for want of descriptors */
     struct profile_uploads uploads;
     struct profile_usage usage;
-    const struct profile_machine *machine; /* not the profile's, but of who writes it; null: not told */
+    const struct profile_machine *machine; /* not the profile's, but of who writes it; null: unknown */
     bool continuous;
 };
 
@@ -241,7 +241,7 @@ struct profile {
     VEC(struct thread) threads;
     VEC(struct node) nodes;
     VEC(struct sample) samples;
-    VEC(struct wait) waits; /* from 0; empty unless waiting threads are looked at */
+    VEC(struct wait) waits; /* from 0; empty unless waiting threads are profiled */
     bool watches_waits;     /* they are, though perhaps none waits: views of wall time are wanted */
     struct map wait_ids;
     VEC(struct event_type) event_types;    /* from 0; empty unless other events are sampled */
@@ -287,7 +287,7 @@ uint32_t profile_process(struct profile *p, const struct process *process);
 /* Identity: process, tid and name (a thread that renames itself is two rows). */
 uint32_t profile_thread(struct profile *p, uint32_t process, uint32_t tid, uint32_t name);
 
-/* The thread (a row without labels) under these; an empty text is not told. The thread itself when none is,
+/* The thread (a row without labels) under these; an empty text is no label. The thread itself when none is,
  * or when there is no room for another row. */
 uint32_t profile_labelled(struct profile *p, uint32_t thread,
                           const struct str labels[static PROFILE_LABELS]);
@@ -308,9 +308,9 @@ uint32_t profile_frame(struct profile *p, const struct frame *frame);
 /* Fills in a name found later; does not change the frame's identity. */
 void profile_name_frame(struct profile *p, uint32_t frame, struct str name, struct str system_name);
 
-/* Says what is known of the source behind an address: `inlined` functions innermost first, the
+/* Sets what is known of the source behind an address: `inlined` functions innermost first, the
  * last one is the function that really exists there. Sets name, file and line of `frame` to the
- * first and hangs the others behind it as callers, frames of the same kind and module without an
+ * first and hangs the others after it as callers, frames of the same kind and module without an
  * address. Of more than PROFILE_INLINES_MAX those next to the last are left out; when the
  * profile has no room for the callers, the frame is named by the last alone. */
 struct source_line {
@@ -320,7 +320,7 @@ struct source_line {
 void profile_name_inlined(struct profile *p, uint32_t frame, const struct source_line *inlined,
                           size_t count);
 
-/* Says, once sampling has ended, that an address is code of another kind than it entered with. The
+/* Sets, once sampling has ended, another kind for an address than it entered with. The
  * frame's identity changes with it: profile_frame with the first kind would make a new frame. */
 void profile_set_kind(struct profile *p, uint32_t frame, enum frame_kind kind);
 
@@ -337,7 +337,7 @@ uint32_t profile_child(struct profile *p, uint32_t parent, uint32_t frame);
 void profile_add(struct profile *p, uint32_t thread, uint32_t node, uint64_t cpu_ns,
                  uint64_t count);
 
-/* Adds time spent waiting. What does not fit is left out: it is part of no sum. */
+/* Adds time spent waiting. What does not fit is dropped: it is part of no sum. */
 void profile_add_wait(struct profile *p, uint32_t thread, uint32_t node, uint64_t wait_ns);
 
 /* Declares a sample type of the window; its place, or PROFILE_EVENTS_MAX when there are as many. */
@@ -350,8 +350,8 @@ void profile_add_event(struct profile *p, uint32_t event, uint32_t thread, uint3
 /* Adds CPU time without a stack, on the given thread. */
 void profile_account(struct profile *p, uint32_t thread, enum account account, uint64_t cpu_ns);
 
-/* Notes that the samples of a process, nominal_ns in sum, stand for cpu_ns by the kernel's books;
- * profile_apply_weights then scales all noted ones in one pass. Accounting is not scaled. */
+/* Notes that the samples of a process, nominal_ns in sum, stand for cpu_ns of CPU time as the kernel
+ * counted it; profile_apply_weights then scales all noted ones in one pass. Accounting is not scaled. */
 void profile_weigh(struct profile *p, uint32_t process, uint64_t nominal_ns, uint64_t cpu_ns);
 void profile_apply_weights(struct profile *p);
 

@@ -34,7 +34,7 @@ enum weave_runtime { WEAVE_FRAME, WEAVE_ENTRY, WEAVE_SHIM };
 
 enum weave_outcome {
     WEAVE_EXACT,
-    WEAVE_ONE_MORE, /* exact, but for the leaf-most frame of the loop */
+    WEAVE_ONE_MORE, /* exact, except for the leaf-most frame of the loop */
     WEAVE_UNMERGED,
     WEAVE_APART,
 };

@@ -1,3 +1,6 @@
+/* Walks a stack: from the sampled registers, frame by frame, by the cached rule of each address, with
+ * checks at every step. Ends at a known end of the stack, or with a verdict that says why it could
+ * not go on. */
 #include "unwind/unwind.h"
 #include "unwind/walk.h"
 
@@ -98,7 +101,7 @@ static enum stack_end failure_of(const struct walk *w, const struct method *m)
 }
 
 /* Registers that rules do not follow are as the sample, or the signal's frame, has them; a caller
- * that needs one is believed only if that leads behind a call. When it does not, walk_recover finds
+ * that needs one is believed only if that leads after a call. When it does not, walk_recover finds
  * out what has become of it. */
 static inline bool register_value(struct walk *w, uint8_t reg, uint64_t *out)
 {
@@ -337,7 +340,7 @@ bool walk_step(struct walk *w, const struct method *m)
     return step_over(w, m);
 }
 
-/* Where the step led: what is less than certain must lead behind a call. */
+/* Where the step led: what is less than certain must lead after a call. */
 static inline struct unwind_slot *arrive(struct walk *w, const struct method *m)
 {
     struct unwind_slot *next = slot_of(w);
@@ -369,7 +372,7 @@ static inline struct unwind_slot *step_to(struct walk *w, const struct method *m
     return next;
 }
 
-/* The first word of the stack that is an address behind a call. */
+/* The first word of the stack that is an address after a call. */
 static struct unwind_slot *scan(struct walk *w)
 {
     uint64_t address = w->address, start = (w->sp + WORD - 1) & ~(uint64_t)(WORD - 1), word;

@@ -406,6 +406,7 @@ def test_python_without_perf_is_read_and_one_block_otherwise(place, target, refu
     answer = ask(place, nobody(refuse, "EPERM", "perf_event_open", "--"), "-p", pid)
     row = answer.all["processes"][0]
     assert (row["capture_mode"], row["how"]) == ("reader", "python reader; native as one block"), row
+    assert row["rung"] == row["capture_mode"]  # the earlier name of the key
     assert "the functions of CPython 3" in answer.all["verdict"] and answer.done.status == 0
 
 

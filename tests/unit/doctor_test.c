@@ -106,8 +106,8 @@ static void perf_is_refused(void)
 {
     struct doctor_facts f = without_perf(EPERM, PERF_GATE_SECCOMP, 2);
     check_line(&f, "perf_events", DOCTOR_BLOCKED, EPERM, "seccomp", "EPERM: seccomp filter",
-               "allow perf_event_open in the container's seccomp profile, or add CAP_PERFMON where the "
-               "profile opens for it (Docker's does from 23 on)");
+               "allow perf_event_open in the container's seccomp profile, or add CAP_PERFMON if the "
+               "profile allows the call with it (Docker's does since version 23)");
     check_line(&f, "perf_process", DOCTOR_UNTRIED, 0, "", "not tried: no perf events", "");
     CHECK_TEXT(report.headline, "works, with gaps; 1 change helps");
     CHECK(report.can_profile); /* a command's interpreter could be read */
@@ -158,11 +158,11 @@ static void no_locked_memory(void)
 {
     struct doctor_facts f = good();
     err_set(&f.events.rings, ERR_DENIED, EPERM,
-            "no locked memory for perf rings of 2 x 36 KiB (EPERM): uid 1000 may lock 2 x 516 KiB; end "
+            "cannot lock memory for perf rings of 2 x 36 KiB (EPERM): uid 1000 may lock 2 x 516 KiB; stop "
             "the other profiler or raise a limit");
     check_line(&f, "perf_rings", DOCTOR_BLOCKED, EPERM, "memlock",
-               "no locked memory for perf rings of 2 x 36 KiB (EPERM): uid 1000 may lock 2 x 516 KiB",
-               "end the other profiler or raise a limit (ulimit -l, or add IPC_LOCK)");
+               "cannot lock memory for perf rings of 2 x 36 KiB (EPERM): uid 1000 may lock 2 x 516 KiB",
+               "stop the other profiler or raise a limit (ulimit -l, or add IPC_LOCK)");
     CHECK_TEXT(line_of(&f, "perf_process")->detail, "not tried: no perf rings");
     f.events.rings = (struct err){0};
     err_set(&f.events.short_rings, ERR_LIMIT, EPERM, "perf rings are 2 x 64 KiB; raise a limit");
@@ -229,10 +229,10 @@ static void memory_is_refused(void)
     f.memory.file = EACCES;
     f.memory.memory_why = f.memory.call_why = (struct access_verdict){
         .gate = ACCESS_GATE_YAMA,
-        .cause = "kernel.yama.ptrace_scope is 1: only its parents may, and who has SYS_PTRACE",
+        .cause = "kernel.yama.ptrace_scope is 1: only its parents and processes with SYS_PTRACE may",
         .remedy = "start the program with pillion, add SYS_PTRACE, or set kernel.yama.ptrace_scope to 0"};
     check_line(&f, "process_vm_readv", DOCTOR_BLOCKED, EPERM, "yama",
-               "EPERM: kernel.yama.ptrace_scope is 1: only its parents may, and who has SYS_PTRACE",
+               "EPERM: kernel.yama.ptrace_scope is 1: only its parents and processes with SYS_PTRACE may",
                "start the program with pillion, add SYS_PTRACE, or set kernel.yama.ptrace_scope to 0");
     CHECK_INT(line_of(&f, "proc_mem")->number, EACCES);
     CHECK_TEXT(report.headline, "works, with gaps; 1 change helps"); /* one remedy for both */
@@ -243,8 +243,8 @@ static void what_is_refused_on_ourselves_is_a_filter(void)
     struct doctor_facts f = about(19);
     f.memory.call_self = f.memory.call = EPERM;
     check_line(&f, "process_vm_readv", DOCTOR_BLOCKED, EPERM, "seccomp", "EPERM: seccomp filter",
-               "allow process_vm_readv in the container's seccomp profile, or add SYS_PTRACE where the "
-               "profile opens for it (Docker's before 23 does)");
+               "allow process_vm_readv in the container's seccomp profile, or add SYS_PTRACE if the "
+               "profile allows the call with it (Docker's before version 23 does)");
     CHECK_INT(line_of(&f, "proc_mem")->state, DOCTOR_OK);
     f.rights.holds_ptrace = true; /* and it did not help */
     CHECK_TEXT(line_of(&f, "process_vm_readv")->remedy,
@@ -486,9 +486,9 @@ static struct doctor_facts fargate(void)
     apps[1].perf = DOCTOR_NOT_TRIED;
     apps[1].memory = EACCES;
     apps[1].memory_why = (struct access_verdict){.gate = ACCESS_GATE_CAPABILITIES,
-                                                 .cause = "it has capabilities that pillion has not "
+                                                 .cause = "it has capabilities that pillion lacks "
                                                           "(NET_ADMIN)",
-                                                 .remedy = "give pillion the same or add SYS_PTRACE"};
+                                                 .remedy = "give pillion the same capabilities or add SYS_PTRACE"};
     apps[0].perf = DOCTOR_NOT_TRIED;
     return f;
 }
@@ -516,7 +516,8 @@ static const char wide[] =
     "                                             -> change 2\n"
     "Change 1: give pillion's container a CPU weight of 342 or more (cpu.shares), or\n"
     "  run pillion in the program's container\n"
-    "Change 2 (for 38 % of the CPU time now): give pillion the same or add SYS_PTRACE\n"
+    "Change 2 (for 38 % of the CPU time now): give pillion the same capabilities or\n"
+    "  add SYS_PTRACE\n"
     "  \"linuxParameters\": {\"capabilities\": {\"add\": [\"SYS_PTRACE\"]}}\n"
     "A profile would contain the functions of interpreters (1 of 2 processes, and\n"
     "  commands that pillion starts), and all other CPU time without stacks.\n";
@@ -535,7 +536,7 @@ static void on_80_columns(void)
     struct buf out;
     CHECK_TEXT(shown(&f, 80, &out), wide);
     buf_release(&out);
-    strcat(apps[1].memory_why.remedy, ", which was added but is given to root only");
+    strcat(apps[1].memory_why.remedy, ", which was added but takes effect for root only");
     CHECK(strstr(shown(&f, 80, &out), "linuxParameters") == NULL); /* it is there already */
     buf_release(&out);
 }
@@ -554,7 +555,7 @@ static void yama_host(void)
     f.memory.file = EACCES;
     f.memory.memory_why = f.memory.call_why = (struct access_verdict){
         .gate = ACCESS_GATE_YAMA,
-        .cause = "kernel.yama.ptrace_scope is 1: only its parents may, and who has SYS_PTRACE",
+        .cause = "kernel.yama.ptrace_scope is 1: only its parents and processes with SYS_PTRACE may",
         .remedy = "start the program with pillion, add SYS_PTRACE, or set kernel.yama.ptrace_scope to 0"};
     apps[0].pid = 812;
     apps[0].reader = NULL;

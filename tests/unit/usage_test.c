@@ -138,7 +138,7 @@ static struct usage looked(void)
 {
     struct usage usage;
     char command[64];
-    usage_look(root, &usage);
+    usage_read(root, &usage);
     snprintf(command, sizeof command, "rm -r %s", root);
     CHECK_INT(system(command), 0);
     return usage;
@@ -232,9 +232,9 @@ static void groups_that_limit_nothing_are_passed_over(void)
 static void where_nothing_can_be_read_nothing_is_known(void)
 {
     struct usage u;
-    usage_look("/nowhere", &u);
+    usage_read("/nowhere", &u);
     CHECK_INT(u.there + u.memory_there, 0);
-    usage_look("", &u);
+    usage_read("", &u);
     CHECK(u.there > 0 && u.memory_there > 0 && u.memory_used < u.memory_there);
 }
 

@@ -275,8 +275,8 @@ static const char *call_remedy(const struct doctor_facts *f)
     }
     return f->rights.holds_ptrace
                ? "allow process_vm_readv in the container's seccomp profile"
-               : "allow process_vm_readv in the container's seccomp profile, or add SYS_PTRACE where "
-                 "the profile opens for it (Docker's before 23 does)";
+               : "allow process_vm_readv in the container's seccomp profile, or add SYS_PTRACE if "
+                 "the profile allows the call with it (Docker's before version 23 does)";
 }
 
 /* What fails on ourselves is no matter of rights on a process. */

@@ -367,6 +367,7 @@ static void put_process_member(struct buf *out, const struct doctor_facts *f,
                (unsigned)(thousandths % 1000));
     buf_printf(out, ", \"works\": %s", strcmp(row.capture_mode, "proc") != 0 ? "true" : "false");
     put_member(out, "capture_mode", row.capture_mode);
+    put_member(out, "rung", row.capture_mode); /* what the key was called: none is ever taken away */
     put_member(out, "how", row.how);
     put_member(out, "errno", row.number > 0 ? err_name(row.number) : "");
     put_member(out, "gate", row.gate);

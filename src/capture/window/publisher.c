@@ -86,7 +86,7 @@ static void note_usage(struct publisher *pub, struct profile *p)
     if (!pub->settings->origin.metrics) {
         return;
     }
-    usage_look("", &now);
+    usage_read("", &now);
     double cpu = usage_cpu_percent(&pub->usage, &now);
     double memory = usage_memory_percent(&pub->usage, &now);
     pub->usage = now;
@@ -234,7 +234,7 @@ static void *publisher_main(void *context)
     struct publisher *pub = context;
     struct profile *idle = NULL; /* since it was published */
     if (pub->settings->origin.metrics) {
-        usage_look("", &pub->usage);
+        usage_read("", &pub->usage);
     }
     pthread_mutex_lock(&pub->lock);
     for (;;) {
