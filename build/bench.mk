@@ -59,7 +59,7 @@ $(lab_programs): %: %.o $(HOST_OUT)/libpillion.a
 	$(Q)$(HOST_GCC) $(HOST_CFLAGS) $(HOST_SANITIZE) $(lab_link) -o $@ $(filter %.o,$^) $(filter %.a,$^) \
 		$(call vendor_archives,$(HOST_OUT)) -lpthread
 
--include $(wildcard $(BENCH_OUT)/bench/*.d)
+-include $(call for_tests,$(wildcard $(BENCH_OUT)/bench/*.d))
 
 .PHONY: bench-programs lab-programs
 bench-programs: $(bench_programs)

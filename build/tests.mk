@@ -1,6 +1,10 @@
 # What the tests need built, and the goals that run them. pytest finds the programs in build/out and runs the unit
 # tests with the rest; tests/README.md says more.
 
+# The product needs nothing of what the tests depend on, and a make for the other processor, which runs beside one that compiles
+# tests, must not read it half written.
+for_tests = $(if $(filter-out product linked,$(MAKECMDGOALS)),$1)
+
 # $1 tool chain's folder, $2 CC, $3 AR, $4 flags, $5 sources: every source but main.c, as an archive.
 define test_library
 $1/obj/%.o: src/%.c build/tests.mk $1/vendor.flags | $(call vendor_archives,$1)
@@ -21,7 +25,7 @@ $1/libpillion.a: $(5:src/%.c=$1/obj/%.o) $1/obj/assets.o
 	@rm -f $$@
 	$$(Q)$3 Dcrs $$@ $$^
 
--include $(5:src/%.c=$1/obj/%.d) $(wildcard $1/lab/*.d)
+-include $(call for_tests,$(5:src/%.c=$1/obj/%.d) $(wildcard $1/lab/*.d))
 endef
 compile_base = -std=gnu11 $(CPPFLAGS)
 $(eval $(call test_library,$(HOST_OUT),$(HOST_GCC),ar,$$(WARNINGS) $$(HOST_CFLAGS) $$(HOST_SANITIZE),$(host_sources)))
@@ -36,7 +40,7 @@ $(HOST_OUT)/unit/%: tests/unit/%.c $(HOST_OUT)/libpillion.a
 	@mkdir -p $(@D)
 	$(Q)$(HOST_GCC) $(compile_base) $(WARNINGS) -Itests/unit -Itests/lab -I$(HOST_OUT)/vendor/include $(HOST_CFLAGS) $(HOST_SANITIZE) \
 		-MMD -MP -MF $@.d -o $@ $< $(filter %.o,$^) $(HOST_OUT)/libpillion.a $(call vendor_archives,$(HOST_OUT)) -lpthread
--include $(unit_programs:=.d)
+-include $(call for_tests,$(unit_programs:=.d))
 
 $(FUZZ_OUT)/%_fuzz: tests/fuzz/%_fuzz.c $(FUZZ_OUT)/libpillion.a
 	$(call say,FUZZ,$@)
@@ -44,7 +48,7 @@ $(FUZZ_OUT)/%_fuzz: tests/fuzz/%_fuzz.c $(FUZZ_OUT)/libpillion.a
 	$(Q)$(CLANG) $(compile_base) $(filter-out -Wmissing-prototypes,$(WARNINGS)) -I$(FUZZ_OUT)/vendor/include \
 		$(FUZZ_CFLAGS) -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined -MMD -MP -MF $@.d -o $@ $< \
 		$(FUZZ_OUT)/libpillion.a $(call vendor_archives,$(FUZZ_OUT)) -lpthread
--include $(fuzz_programs:=.d)
+-include $(call for_tests,$(fuzz_programs:=.d))
 
 # The unit tests once more as aarch64 programs, which a Debian machine runs under qemu-user. Their libraries are built
 # without debug information, for speed, and without a sanitizer: it would say what the host's has said.
@@ -60,7 +64,7 @@ $(UNIT_AARCH64_OUT)/unit/%: tests/unit/%.c $(UNIT_AARCH64_OUT)/libpillion.a
 	$(Q)$(AARCH64_GCC) $(compile_base) $(WARNINGS) -Itests/unit -Itests/lab -I$(UNIT_AARCH64_OUT)/vendor/include \
 		$(UNIT_AARCH64_CFLAGS) $(UNIT_AARCH64_SANITIZE) -static -Wl,--eh-frame-hdr -MMD -MP -MF $@.d -o $@ $< $(filter %.o,$^) \
 		$(UNIT_AARCH64_OUT)/libpillion.a $(call vendor_archives,$(UNIT_AARCH64_OUT)) -lpthread
--include $(aarch64_programs:=.d)
+-include $(call for_tests,$(aarch64_programs:=.d))
 
 # What a unit program wants of the lab.
 $(foreach o,$(HOST_OUT) $(UNIT_AARCH64_OUT),$(eval $o/unit/recording_test: $o/lab/recorder.o $o/lab/recording.o))
@@ -110,11 +114,11 @@ $(fuzz_programs:=.run): $(FUZZ_OUT)/%_fuzz.run: $(FUZZ_OUT)/%_fuzz
 		$(FUZZ_OUT)/found/$* $(wildcard tests/fuzz/$*) >$(FUZZ_OUT)/$*.log 2>&1 && \
 		echo '  FUZZED  $* for $(FUZZ_SECONDS) s' || { tail -n 60 $(FUZZ_OUT)/$*.log; exit 1; }
 
+# The product first: it unpacks what all tool chains compile. Then these beside each other, in any order.
 test:
 	@sh build/setup.sh build test
-	+@$(MAKE) product linked unit unit-aarch64 fuzz
-	+@$(MAKE) product-aarch64
-	+@$(MAKE) fuzz-run
+	+@$(MAKE) product linked
+	+@$(MAKE) unit unit-aarch64 product-aarch64 fuzz-run
 	@ARCH=$(ARCH) tests/run
 
 # Beside real servers, which whoever asks for them has built: tests/live/real_*.py tell how. One that is not given skips.

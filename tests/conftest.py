@@ -28,15 +28,19 @@ OUT = REPOSITORY / "build" / "out"
 
 # ---- The frame
 
-# tests/run runs the first two beside each other: guests' clocks count instructions, and the others do not mind company that
-# makes them late. What measures runs alone.
+# tests/run runs these beside each other: guests' clocks count instructions, and the others do not mind company that makes them
+# late; plain ones are those of them that mostly compute, with the unit programs that measure nothing. What measures runs alone.
 GUESTS = ("test_catch_kernels.py", "test_kernels.py", "test_doctor_kernel.py", "test_upload_core.py", "test_fleet.py",
           "test_python_names.py", "test_python_lines.py")
 EASY = ("test_flame_safety.py", "test_flame_use.py", "test_http.py", "test_tls.py", "test_backends.py", "test_datadog.py",
         "test_otlp.py", "test_origin.py", "test_studio_facts.py", "test_doctor.py", "test_doctor_upload.py", "test_cli.py",
-        "test_outputs.py", "test_readme.py", "test_laws.py", "test_frame.py", "test_vendor.py", "test_build.py", "test_binary.py")
+        "test_outputs.py", "test_readme.py", "test_laws.py", "test_frame.py", "test_figures.py", "test_vendor.py", "test_build.py", "test_binary.py",
+        "test_upload.py")
+PLAIN = ("test_words.py", "test_crosscheck.py", "test_pprof_tool.py", "test_golang.py", "test_jit_files.py", "test_doctor_runc.py",
+         "test_recordings.py")
 PARTS = {"guests": lambda item: item.path.name in GUESTS and not item.get_closest_marker("alone"),
-         "easy": lambda item: item.path.name in EASY}
+         "easy": lambda item: item.path.name in EASY,
+         "plain": lambda item: item.path.name in PLAIN or (isinstance(item, UnitTest) and not item.parent.measures)}
 
 
 def pytest_addoption(parser):
@@ -96,7 +100,7 @@ def may_be_tried_again(item):
 def pytest_sessionfinish(session, exitstatus):
     """Leaves the file `again` in the cache's folder when the failed tests may be run a second time (--lf)."""
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
-    if reporter is None or not session.config.option.part:
+    if reporter is None or not session.config.option.part or not session.config.pluginmanager.has_plugin("cacheprovider"):
         return
     failed = [report for state in ("failed", "error") for report in reporter.stats.get(state, [])]
     of = {item.nodeid: item for item in session.items}
@@ -131,7 +135,15 @@ def pytest_collect_file(file_path, parent):
 
 
 class UnitFile(pytest.File):
+    def __init__(self, **more):
+        super().__init__(**more)
+        self.measures = "\nTESTS_THAT_MEASURE(" in self.path.read_text()
+        if self.measures:
+            self.add_marker("measures")
+
     def collect(self):
+        if self.config.option.part not in (None, "rest" if self.measures else "plain"):
+            return  # programs are not even asked for their tests
         yield from self.tests("", UnitProgram(OUT / "host" / "unit" / self.path.stem, []), {})
         if emulate.HERE == "aarch64":
             return
@@ -147,11 +159,9 @@ class UnitFile(pytest.File):
         if not program.path.exists():
             yield UnitTest.from_parent(self, name=f"{prefix}is built", program=program, test=None)
             return
-        for test, mark in program.listed():
-            unit = UnitTest.from_parent(self, name=prefix + test, program=program, test=test, reason=skips.get((self.path.stem, test)))
-            if mark:
-                unit.add_marker(mark)
-            yield unit
+        for test in program.listed():
+            yield UnitTest.from_parent(self, name=prefix + test, program=program, test=test,
+                                       reason=skips.get((self.path.stem, test)))
 
 
 class UnitProgram:
@@ -159,9 +169,7 @@ class UnitProgram:
         self.path, self.command, self.results = path, [*prefix, path], None
 
     def listed(self):
-        """(name, mark or nothing) of each test."""
-        lines = subprocess.run([*self.command, "--list"], stdout=subprocess.PIPE, check=True, text=True).stdout.splitlines()
-        return [(name, mark) for name, _, mark in (line.partition("\t") for line in lines)]
+        return subprocess.run([*self.command, "--list"], stdout=subprocess.PIPE, check=True, text=True).stdout.splitlines()
 
     def outcome(self, name):
         """(state, detail) of one test."""

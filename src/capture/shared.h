@@ -42,7 +42,7 @@ struct shared {
     const struct observer *observer; /* null in the product */
     struct perf_access access;
     bool perf_on;
-    struct perf perf;
+    struct perf *perf;           /* not opened while perf_on is false */
     struct record_format format; /* of its records */
     uint32_t command_pid;        /* 0: attached */
     bool has_init;               /* a parent waits for the last window */

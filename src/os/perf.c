@@ -69,20 +69,43 @@ static bool open_plain(struct perf *p, size_t pages, struct err *err)
     return false;
 }
 
+const struct perf_sampling *perf_sampling(const struct perf *p)
+{
+    return &p->sampling;
+}
+
+void perf_set_frequency(struct perf *p, uint32_t frequency_hz)
+{
+    p->sampling.frequency_hz = frequency_hz;
+}
+
+void perf_set_stack_bytes(struct perf *p, uint32_t stack_bytes)
+{
+    p->sampling.stack_bytes = stack_bytes;
+}
+
+unsigned perf_ring_count(const struct perf *p)
+{
+    return p->ring_count;
+}
+
+void perf_await(struct perf *p, uint32_t pid)
+{
+    p->awaited_pid = pid;
+}
+
 static bool any_open(const struct perf *p)
 {
     return perf_rings_bytes(p->rings, p->ring_count) > 0;
 }
 
-uint32_t perf_outdated(const struct perf *p)
+struct perf *perf_new(struct err *err)
 {
-    vec_each(&p->followers, f)
-    {
-        if (f->frequency_hz != p->sampling.frequency_hz) {
-            return f->pid;
-        }
+    struct perf *p = calloc(1, sizeof *p);
+    if (p == NULL) {
+        (void)err_set(err, ERR_MEMORY, 0, "no memory for perf events");
     }
-    return 0;
+    return p;
 }
 
 bool perf_open(struct perf *p, const struct perf_sampling *sampling, struct err *err)
@@ -106,7 +129,7 @@ void perf_close(struct perf *p)
         perf_close_follower(p, f);
     }
     vec_release(&p->followers);
-    vec_release(&p->left.ids);
+    vec_release(&p->unsampled.ids);
     vec_release(&p->ended);
     perf_close_rings(p->rings, p->ring_count);
     free(p->rings);
@@ -115,6 +138,14 @@ void perf_close(struct perf *p)
     perf_close_extra(p);
     perf_close_bursts(p);
     *p = (struct perf){0};
+}
+
+void perf_free(struct perf *p)
+{
+    if (p != NULL) {
+        perf_close(p);
+        free(p);
+    }
 }
 
 /* Whose end is an event to wake for: the only one's, or the launched command's, also when each of its threads has

@@ -171,6 +171,11 @@ void perf_burst_end(struct perf *p, uint32_t pid)
     }
 }
 
+uint32_t perf_burst_pid(const struct perf *p, size_t place)
+{
+    return place < p->bursts.len ? p->bursts.at[place].pid : 0;
+}
+
 void perf_close_bursts(struct perf *p)
 {
     while (p->bursts.len > 0) {

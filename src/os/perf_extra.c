@@ -38,7 +38,7 @@ struct perf_extras {
 
 /* A follower's: one descriptor per event and CPU, -1 where there is none. */
 struct perf_extra_fds {
-    uint64_t told[PERF_EXTRA_MAX]; /* of each event's count */
+    uint64_t reported[PERF_EXTRA_MAX]; /* of each event's count */
     int fd[];
 };
 
@@ -226,6 +226,11 @@ bool perf_open_extra(struct perf *p, struct perf_extra *others, size_t count)
     return true;
 }
 
+bool perf_has_extra(const struct perf *p)
+{
+    return p->extra != NULL;
+}
+
 int perf_extra_fd(const struct perf *p, unsigned ring)
 {
     return p->extra != NULL && p->extra->rings[ring].open ? p->extra->rings[ring].fd : -1;
@@ -268,7 +273,7 @@ void perf_extra_follow(struct perf *p, struct perf_follower *f,
     f->extra = malloc(sizeof *f->extra + slots * sizeof f->extra->fd[0]);
     bool good = f->extra != NULL;
     if (good) {
-        memset(f->extra->told, 0, sizeof f->extra->told);
+        memset(f->extra->reported, 0, sizeof f->extra->reported);
         memset(f->extra->fd, -1, slots * sizeof f->extra->fd[0]);
     }
     for (size_t other = 0; good && other < o->count; other++) {
@@ -296,8 +301,8 @@ static uint64_t count_of(const struct perf *p, const struct perf_follower *f, si
 /* What a follower has counted since this was called last. */
 static uint64_t take_count(const struct perf *p, struct perf_follower *f, size_t other)
 {
-    uint64_t now = count_of(p, f, other), before = f->extra->told[other];
-    f->extra->told[other] = now > before ? now : before;
+    uint64_t now = count_of(p, f, other), before = f->extra->reported[other];
+    f->extra->reported[other] = now > before ? now : before;
     return now > before ? now - before : 0;
 }
 

@@ -191,6 +191,11 @@ static bool is_followed(const struct perf *p, uint32_t tid)
     return false;
 }
 
+size_t perf_follower_count(const struct perf *p)
+{
+    return p->followers.len;
+}
+
 bool perf_is_followed(const struct perf *p, uint32_t pid)
 {
     vec_each(&p->followers, f)
@@ -275,7 +280,7 @@ static void follow_listed(struct perf *p, uint32_t pid, const struct pid_list *t
             continue;
         }
         all->full = all->full || one.kind == ERR_LIMIT;
-        uint32_t *left = all->full ? vec_push(&p->left.ids) : NULL;
+        uint32_t *left = all->full ? vec_push(&p->unsampled.ids) : NULL;
         if (left != NULL) {
             *left = *tid;
         } else if (one.number != ESRCH && err != NULL) {
@@ -290,13 +295,13 @@ static void tell_left(const struct perf *p, uint32_t pid, size_t threads, struct
     err_set(err, ERR_LIMIT, EMFILE,
             "%zu of the %zu threads of pid %u are unsampled, those with the least CPU time: their events need "
             "%zu descriptors, but only %llu files may be open; raise the hard limit (ulimit -Hn)",
-            p->left.ids.len, threads, pid, threads * open_count(p),
+            p->unsampled.ids.len, threads, pid, threads * open_count(p),
             (unsigned long long)proc_descriptor_limit());
 }
 
 bool perf_follow_process(struct perf *p, uint32_t pid, const struct perf_how *how, struct err *err)
 {
-    vec_clear(&p->left.ids);
+    vec_clear(&p->unsampled.ids);
     if (how->caught && p->caught == NULL) {
         return err_set(err, ERR_UNSUPPORTED, 0, "cannot catch the samples of pid %u: there are no rings for it", pid);
     }
@@ -332,6 +337,38 @@ bool perf_follow_process(struct perf *p, uint32_t pid, const struct perf_how *ho
         return refuse_process(pid, err->number, err);
     }
     return all.any;
+}
+
+const struct pid_list *perf_unsampled(const struct perf *p)
+{
+    return &p->unsampled;
+}
+
+uint32_t perf_outdated(const struct perf *p)
+{
+    vec_each(&p->followers, f)
+    {
+        if (f->frequency_hz != p->sampling.frequency_hz) {
+            return f->pid;
+        }
+    }
+    return 0;
+}
+
+void perf_outdate(struct perf *p)
+{
+    vec_each(&p->followers, f)
+    {
+        f->frequency_hz = UINT32_MAX; /* no events have this one */
+    }
+}
+
+void perf_accept_outdated(struct perf *p, uint32_t pid)
+{
+    vec_each(&p->followers, f)
+    {
+        f->frequency_hz = f->pid == pid ? p->sampling.frequency_hz : f->frequency_hz;
+    }
 }
 
 bool perf_follow_thread(struct perf *p, uint32_t pid, uint32_t tid, const struct perf_how *how,
@@ -389,10 +426,10 @@ void perf_mark(struct perf *p, uint32_t pid, uint64_t idle_ns)
 /* Leaves its place empty: remove_ended comes after the last one. */
 static void end_follower(struct perf *p, struct perf_follower *f)
 {
-    uint64_t count_ns = f->doubles ? f->told_ns : follower_count_ns(p, f);
-    struct perf_count *ended = count_ns > f->told_ns ? vec_push(&p->ended) : NULL;
+    uint64_t count_ns = f->duplicate ? f->reported_ns : follower_count_ns(p, f);
+    struct perf_count *ended = count_ns > f->reported_ns ? vec_push(&p->ended) : NULL;
     if (ended != NULL) {
-        *ended = (struct perf_count){f->pid, count_ns - f->told_ns};
+        *ended = (struct perf_count){f->pid, count_ns - f->reported_ns};
     }
     p->ended_count_ns += count_ns;
     perf_close_follower(p, f);
@@ -467,7 +504,7 @@ void perf_give_up(struct perf *p, uint32_t pid)
     remove_ended(p);
 }
 
-struct perf_follower *perf_follower_of(struct perf *p, uint64_t id)
+static struct perf_follower *find(const struct perf *p, uint64_t id)
 {
     size_t from = 0, to = p->followers.len;
     while (from < to) {
@@ -482,11 +519,26 @@ struct perf_follower *perf_follower_of(struct perf *p, uint64_t id)
     return found ? &p->followers.at[from] : NULL;
 }
 
+uint64_t perf_follower_of(const struct perf *p, uint64_t event, bool *duplicate)
+{
+    const struct perf_follower *f = find(p, event);
+    *duplicate = f != NULL && f->duplicate;
+    return f == NULL ? 0 : f->first_id;
+}
+
+void perf_set_duplicate(struct perf *p, uint64_t follower)
+{
+    struct perf_follower *f = find(p, follower);
+    if (f != NULL) {
+        f->duplicate = true;
+    }
+}
+
 void perf_retire(struct perf *p, uint32_t pid)
 {
     vec_each(&p->followers, f)
     {
-        f->retired = f->retired || f->pid == pid;
+        f->retired = f->retired || pid == 0 || f->pid == pid;
     }
 }
 
@@ -522,21 +574,21 @@ void perf_replace(struct perf *p, bool keep)
     remove_ended(p);
 }
 
-void perf_stop_doubles(struct perf *p)
+void perf_stop_duplicates(struct perf *p)
 {
     vec_each(&p->followers, f)
     {
-        if (f->doubles) {
+        if (f->duplicate) {
             disable(p, f);
         }
     }
 }
 
-void perf_end_doubles(struct perf *p)
+void perf_end_duplicates(struct perf *p)
 {
     vec_each(&p->followers, f)
     {
-        if (f->doubles) {
+        if (f->duplicate) {
             end_follower(p, f);
         }
     }
@@ -564,9 +616,9 @@ void perf_each_count(struct perf *p,
     vec_each(&p->followers, f)
     {
         uint64_t count_ns = follower_count_ns(p, f);
-        if (count_ns > f->told_ns) {
-            each(context, f->pid, count_ns - f->told_ns);
-            f->told_ns = count_ns;
+        if (count_ns > f->reported_ns) {
+            each(context, f->pid, count_ns - f->reported_ns);
+            f->reported_ns = count_ns;
         }
     }
 }

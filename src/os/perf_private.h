@@ -12,6 +12,7 @@
 #ifndef OS_PERF_PRIVATE_H
 #define OS_PERF_PRIVATE_H
 
+#include "base/vec.h"
 #include "os/perf.h"
 #include "target/cpulist.h"
 
@@ -26,6 +27,50 @@ struct perf_ring {
     size_t map_bytes;
     unsigned char *scratch; /* for records that wrap; PERF_RECORD_MAX_BYTES */
     bool open; /* false: this CPU went away */
+};
+
+struct perf_follower {
+    uint32_t pid, tid;
+    int *fds; /* one per CPU, -1 where that CPU has none */
+    int end_fd; /* tells its end, when caught; else -1: the others do */
+    struct perf_extra_fds *extra; /* null: it has none (perf_extra.c) */
+    bool enabled;
+    bool idle;          /* it and what it started hardly ran between the last two marks */
+    uint64_t marked_ns; /* its count, then */
+    uint64_t recent_ns; /* what it counted between the last two marks */
+    uint32_t marks;     /* so far */
+    uint64_t reported_ns; /* its count, as perf_each_count reported it last */
+    bool retired; /* to be replaced by others that are not enabled yet */
+    bool duplicate; /* all its samples are another's as well */
+    uint64_t first_id, last_id; /* of its events: what lies between is its own, too */
+    uint32_t frequency_hz; /* that it samples at, for its life */
+};
+
+struct perf_count {
+    uint32_t pid;
+    uint64_t count_ns;
+};
+
+struct perf_burst {
+    uint32_t pid;
+    bool caught; /* whose rings its samples go to */
+    VEC(int) fds;
+};
+
+struct perf {
+    struct perf_sampling sampling;
+    struct perf_ring *rings;
+    struct perf_ring *caught; /* null until perf_open_caught */
+    unsigned ring_count;      /* of each set, one per CPU */
+    int fd_limit; /* events have lower numbers: some are left for images and output files */
+    VEC(struct perf_follower) followers; /* by their ids */
+    uint32_t awaited_pid; /* of several followed, the process whose end perf_wait tells; 0: none */
+    unsigned char *scratch;
+    struct perf_extras *extra; /* null until perf_open_extra */
+    VEC(struct perf_burst) bursts;
+    uint64_t ended_count_ns; /* final counter values of reaped followers */
+    VEC(struct perf_count) ended; /* their parts since perf_each_count */
+    struct pid_list unsampled; /* threads that the last perf_follow_process had no descriptors for */
 };
 
 /* ---- perf_cpu.c ---- */

@@ -73,7 +73,7 @@ static struct ring_memory memory_of(const struct perf *p)
 {
     struct ring_memory memory = ring_memory_here(p->ring_count);
     struct perf_cpus cpus;
-    perf_look_at_cpus(p, &cpus);
+    perf_check_cpus(p, &cpus);
     memory.absent = cpus.absent_count;
     return memory;
 }

@@ -47,8 +47,8 @@ enum account {
     ACCOUNT_LOST,          /* "[lost]": too short for a sample, ring overrun, throttling, our limits */
     ACCOUNT_KERNEL_HIDDEN, /* "[kernel, hidden]": system time while only user code may be sampled */
     ACCOUNT_NATIVE_NO_PERF,/* "[native, no perf]": known from /proc only */
-    ACCOUNT_UNREADABLE,    /* "[unreadable]": memory or maps could not be read */
-    ACCOUNT_PARTIAL,       /* "[partial]": the sample was not proven to be of one moment */
+    ACCOUNT_UNREADABLE,    /* "[unreadable]": without perf, memory of a runtime's stack could not be read */
+    ACCOUNT_PARTIAL,       /* "[partial]": without perf, a runtime's stack was of several moments */
     ACCOUNT_COUNT,
 };
 

@@ -176,7 +176,7 @@ enum runtime_rule {
 struct runtime_caller {
     enum runtime_rule rule;
     uint64_t value;
-    /* With FRAME_SIZE and CFA: where the caller's frame pointer was saved, as bytes below its SP; 0: it is unchanged. */
+    /* With FRAME_SIZE and CFA: the caller's frame pointer was saved so many bytes below its SP; 0: it is unchanged. */
     uint32_t saved_fp;
 };
 
@@ -203,7 +203,7 @@ struct runtime_named {
 
 /* One kind of value of a collected profile, in our units. */
 struct runtime_sample_type {
-    const char *type, *unit; /* "cpu" "nanoseconds", "alloc_space" "bytes", "mutex" "nanoseconds", "goroutine" "count" */
+    const char *type, *unit; /* "cpu" "nanoseconds", "alloc_space" "bytes", "goroutine" "count" … */
 };
 enum { RUNTIME_SAMPLE_TYPES_MAX = 8 };
 

@@ -326,22 +326,22 @@ static void report(struct catch *c, const struct results *r, double own_cpu_us)
 
 static void run(const struct options *o, const struct program *program)
 {
-    struct perf perf;
     struct err err = {0};
+    struct perf *perf = perf_new(&err);
     struct remote remote;
     const struct perf_sampling sampling = {.frequency_hz = o->hz,
                                            .kernel = o->kernel,
                                            .stack_bytes = o->stack_bytes,
                                            .registers = unwind_perf_mask()};
-    need(perf_open(&perf, &sampling, &err) && perf_open_caught(&perf, &err), &err);
+    need(perf != NULL && perf_open(perf, &sampling, &err) && perf_open_caught(perf, &err), &err);
     need(remote_open(&remote, o->pid, program->threads[0].word, &err), &err);
     const struct perf_how how = {.stack_bytes = o->stack_bytes, .caught = true};
-    need(perf_follow_process(&perf, o->pid, &how, &err), &err);
+    need(perf_follow_process(perf, o->pid, &how, &err), &err);
     struct results r = {.program = program,
-                        .format = {perf_sample_type(&perf), sampling.registers},
+                        .format = {perf_sample_type(perf), sampling.registers},
                         .accounting = o->accounting != NULL ? fopen(o->accounting, "w") : NULL};
     struct catch *c = catch_init(o->hz, &err);
-    need(c != NULL && catch_on_rings(c, &perf, &r.format, &err), &err);
+    need(c != NULL && catch_on_rings(c, perf, &r.format, &err), &err);
     const struct catch_target target = {.pid = o->pid,
                                         .runtime = o->deep ? NULL : &counting_runtime,
                                         .state = program,
@@ -350,10 +350,10 @@ static void run(const struct options *o, const struct program *program)
                                         .deep = o->deep};
     catch_publish(c, &target, 1);
     uint64_t cpu_ns = clock_own_cpu_ns(), until = clock_mono_ns() + (uint64_t)(o->seconds * NS_PER_S);
-    perf_enable(&perf);
+    perf_enable(perf);
     for (unsigned round = 0; clock_mono_ns() < until; round++) {
         clock_sleep_ns(ROUND_MS * NS_PER_MS);
-        perf_drain(&perf, ignore, NULL);
+        perf_drain(perf, ignore, NULL);
         catch_flush(c, FLUSH_MS * NS_PER_MS);
         catch_drain(c, each, &r);
         catch_publish(c, &target, 1); /* targets come and go at any time */
@@ -362,7 +362,7 @@ static void run(const struct options *o, const struct program *program)
     catch_publish(c, NULL, 0);
     catch_stop(c);
     remote_close(&remote);
-    perf_close(&perf);
+    perf_free(perf);
 }
 
 int main(int argc, char **argv)

@@ -139,15 +139,15 @@ def too_large(src):
 
 
 def unexplained(src):
-    """A .c file of more than 100 lines begins with a comment of three lines that say what it is for."""
+    """A .c file of more than 100 lines begins with a comment of three lines that says what it is for: two of them with words."""
     wrong = []
     for path in sources(src):
         text = path.read_text()
         comment, closed, _ = text.partition("*/")
         comment = comment if closed and text.startswith("/*") else ""
-        said = [line for line in comment.splitlines() if re.search(r"\w", line)]
-        if path.suffix == ".c" and text.count("\n") > UNEXPLAINED_LINES_MOST and len(said) < COMMENT_LINES_LEAST:
-            wrong.append(f"{path.relative_to(src)}: {text.count(chr(10))} lines, {len(said)} of them at its beginning say what it is for")
+        lines, said = comment.splitlines(), len(re.findall(r"^.*\w.*$", comment, re.M))
+        if path.suffix == ".c" and lines_of(path) > UNEXPLAINED_LINES_MOST and (len(lines) < COMMENT_LINES_LEAST or said < 2):
+            wrong.append(f"{path.relative_to(src)}: {lines_of(path)} lines, {len(lines)} of them at its beginning say what it is for")
     return wrong
 
 

@@ -208,7 +208,7 @@ def test_a_file_of_capture_that_is_too_large_is_found(tree):
 
 
 @pytest.mark.parametrize("beginning, wrong", [
-    ("/* One.\n * Two.\n * Three.\n */\n", 0), ("/* One.\n * Two. */\n", 1), ("/*\n *\n * One.\n */\n", 1),
+    ("/* One.\n * Two.\n * Three. */\n", 0), ("/*\n * One.\n * Two.\n */\n", 0), ("/* One.\n * Two. */\n", 1), ("/*\n *\n * One.\n */\n", 1),
     ("int x;\n/* One.\n * Two.\n * Three. */\n", 1), ("#include <a.h>\n", 1)])
 def test_a_long_file_that_does_not_say_what_it_is_for_is_found(tree, beginning, wrong):
     planted = tree({"base/long.c": beginning + 100 * "int x;\n", "base/short.c": 100 * "int x;\n", "base/long.h": 200 * "int x;\n"})

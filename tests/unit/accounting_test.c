@@ -3,6 +3,7 @@
 #include "capture/account/accounting.h"
 #include "base/time.h"
 #include "os/clock.h"
+#include "os/perf_private.h"
 #include "test.h"
 
 #include <errno.h>

@@ -1078,29 +1078,30 @@ static void catchers_when_used(void)
     const struct perf_sampling sampling = {.frequency_hz = 199};
     const struct perf_how how = {.caught = true};
     struct err err = {0};
-    struct perf perf;
-    if (!perf_open(&perf, &sampling, &err) || !perf_open_caught(&perf, &err)) {
+    struct perf *perf = perf_new(&err);
+    if (perf == NULL || !perf_open(perf, &sampling, &err) || !perf_open_caught(perf, &err)) {
+        perf_free(perf);
         SKIP("no perf events, or no memory for two rings, here");
     }
-    const struct record_format format = {perf_sample_type(&perf), 0};
+    const struct record_format format = {perf_sample_type(perf), 0};
     struct catch *c = catch_init(199, &err);
     unsigned cpus[1] = {0};
     CHECK_INT(thread_allowed_cpus(cpus, 1), 1);
     c->at_once_most = 0;
-    CHECK(catch_on_rings(c, &perf, &format, &err));
+    CHECK(catch_on_rings(c, perf, &format, &err));
     CHECK_INT(catch_cpu_count(c), 0);
     fflush(stdout);
     pid_t pid = fork();
     if (pid == 0) {
         burn_for_ever(cpus[0]);
     }
-    CHECK(perf_follow_process(&perf, (uint32_t)pid, &how, &err));
-    perf_enable(&perf);
+    CHECK(perf_follow_process(perf, (uint32_t)pid, &how, &err));
+    perf_enable(perf);
     uint64_t samples = 0;
     let_run(pid, 50 * NS_PER_MS);
     catch_drain(c, keep_pids, &samples);
     CHECK(samples > 0 && catch_cpu_count(c) >= 1);
-    CHECK(catch_cpu_count(c) + c->left.count == perf.ring_count);
+    CHECK(catch_cpu_count(c) + c->left.count == perf_ring_count(perf));
     uint64_t first = samples;
     let_run(pid, 50 * NS_PER_MS);
     catch_flush(c, NS_PER_S);
@@ -1109,7 +1110,7 @@ static void catchers_when_used(void)
     kill(pid, SIGKILL);
     CHECK(waitpid(pid, NULL, 0) == pid);
     catch_stop(c);
-    perf_close(&perf);
+    perf_free(perf);
 }
 
 TESTS({"with many CPUs a catcher starts where something runs, and nothing is lost before", catchers_when_used},

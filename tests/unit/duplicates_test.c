@@ -1,5 +1,6 @@
 /* Threads that have events of two followers: seen by their samples, and counted once. */
 #include "capture/follow/duplicates.h"
+#include "os/perf_private.h"
 #include "test.h"
 
 #include <stdlib.h>
@@ -21,7 +22,7 @@ static void count_drain(void *context)
 
 static void follow(struct setting *s, uint32_t tid, uint64_t first_id)
 {
-    struct perf_follower *f = vec_push(&s->shared.perf.followers);
+    struct perf_follower *f = vec_push(&s->shared.perf->followers);
     *f = (struct perf_follower){.pid = PROCESS, .tid = tid, .fds = calloc(1, sizeof *f->fds), .end_fd = -1};
     f->first_id = first_id;
     f->last_id = first_id + 1; /* of two CPUs */
@@ -29,7 +30,7 @@ static void follow(struct setting *s, uint32_t tid, uint64_t first_id)
 
 static void begin(struct setting *s)
 {
-    *s = (struct setting){.shared = {.settings = &s->settings}};
+    *s = (struct setting){.shared = {.settings = &s->settings, .perf = perf_new(NULL)}};
     s->follow = (struct follow){.shared = &s->shared, .hooks = {.drain = count_drain, .context = s}};
     targets_init(&s->follow.targets, NULL, false);
     s->duplicates = duplicates_new(&s->follow);
@@ -40,11 +41,7 @@ static void begin(struct setting *s)
 
 static void end(struct setting *s)
 {
-    vec_each(&s->shared.perf.followers, f)
-    {
-        free(f->fds);
-    }
-    vec_release(&s->shared.perf.followers);
+    perf_free(s->shared.perf);
     targets_release(&s->follow.targets);
     duplicates_concern.release(s->duplicates);
 }
@@ -71,7 +68,7 @@ static void one_event(void)
     CHECK_INT(kept(&s, WORKER, (uint64_t[]){5, 15, 99, 0}), 3); /* of followers that are gone */
     duplicates_concern.round(s.duplicates, 1);
     CHECK_INT(s.drains, 0);
-    CHECK_INT(s.shared.perf.followers.len, 3);
+    CHECK_INT(s.shared.perf->followers.len, 3);
     end(&s);
 }
 
@@ -85,9 +82,9 @@ static void two_events(void)
     CHECK_INT(kept(&s, WORKER + 9, (uint64_t[]){20, 10, 0}), 1);
     duplicates_concern.round(s.duplicates, 1);
     CHECK_INT(s.drains, 1);
-    CHECK_INT(s.shared.perf.followers.len, 2);
-    CHECK_INT(s.shared.perf.followers.at[0].tid, PROCESS);
-    CHECK_INT(s.shared.perf.followers.at[1].tid, WORKER + 1);
+    CHECK_INT(s.shared.perf->followers.len, 2);
+    CHECK_INT(s.shared.perf->followers.at[0].tid, PROCESS);
+    CHECK_INT(s.shared.perf->followers.at[1].tid, WORKER + 1);
     CHECK_INT(kept(&s, WORKER, (uint64_t[]){10, 11, 10, 0}), 3);
     end(&s);
 }
@@ -98,8 +95,9 @@ static void the_later_one_first(void)
     begin(&s);
     CHECK_INT(kept(&s, WORKER, (uint64_t[]){20, 10, 20, 10, 20, 10, 0}), 4);
     duplicates_concern.round(s.duplicates, 1);
-    CHECK_INT(s.shared.perf.followers.len, 2);
-    CHECK(perf_follower_of(&s.shared.perf, 20) == NULL);
+    CHECK_INT(s.shared.perf->followers.len, 2);
+    bool duplicate;
+    CHECK_INT(perf_follower_of(s.shared.perf, 20, &duplicate), 0);
     end(&s);
 }
 
@@ -114,15 +112,15 @@ static void an_id_changes_hands(void)
     end(&s);
 }
 
-static void counts_of_doubles(void)
+static void counts_of_duplicates(void)
 {
     struct setting s;
     begin(&s);
-    s.shared.perf.followers.at[1].doubles = true;
-    s.shared.perf.followers.at[1].told_ns = 7;
-    perf_end_doubles(&s.shared.perf);
-    CHECK_INT(s.shared.perf.ended_count_ns, 7); /* what was told before stays told */
-    CHECK_INT(s.shared.perf.ended.len, 0);
+    s.shared.perf->followers.at[1].duplicate = true;
+    s.shared.perf->followers.at[1].reported_ns = 7;
+    perf_end_duplicates(s.shared.perf);
+    CHECK_INT(s.shared.perf->ended_count_ns, 7); /* what was reported before stays reported */
+    CHECK_INT(s.shared.perf->ended.len, 0);
     end(&s);
 }
 
@@ -131,21 +129,24 @@ static void followers_by_event(void)
     struct setting s;
     begin(&s);
     static const struct {
-        uint64_t id;
-        uint32_t tid;
-    } cases[] = {{9, 0}, {10, PROCESS}, {11, PROCESS}, {12, 0}, {19, 0}, {21, WORKER},
-                 {30, WORKER + 1}, {31, WORKER + 1}, {32, 0}, {0, 0}};
+        uint64_t event, follower;
+    } cases[] = {{9, 0}, {10, 10}, {11, 10}, {12, 0}, {19, 0}, {21, 20}, {30, 30}, {31, 30}, {32, 0}, {0, 0}};
+    bool duplicate;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        const struct perf_follower *f = perf_follower_of(&s.shared.perf, cases[i].id);
-        CHECK_INT(f == NULL ? 0 : f->tid, cases[i].tid);
+        CHECK_INT(perf_follower_of(s.shared.perf, cases[i].event, &duplicate), cases[i].follower);
+        CHECK(!duplicate);
     }
+    perf_set_duplicate(s.shared.perf, 20);
+    CHECK(perf_follower_of(s.shared.perf, 21, &duplicate) == 20 && duplicate);
+    CHECK(perf_follower_of(s.shared.perf, 31, &duplicate) == 30 && !duplicate);
+    perf_give_up(s.shared.perf, PROCESS);
+    CHECK_INT(perf_follower_of(s.shared.perf, 10, &duplicate), 0); /* there are none */
     end(&s);
-    CHECK(perf_follower_of(&s.shared.perf, 10) == NULL); /* there are none */
 }
 
 TESTS({"all samples of one follower's events count", one_event},
       {"of a thread with events of two followers the later one's are dropped, and end", two_events},
       {"whichever came first", the_later_one_first},
       {"an id that another thread gets is no second event", an_id_changes_hands},
-      {"what a double counted is nobody's", counts_of_doubles},
+      {"what a duplicate counted is nobody's", counts_of_duplicates},
       {"an event's id tells its follower", followers_by_event})

@@ -329,7 +329,7 @@ static void young_strangers(void)
     CHECK(proc_read((uint32_t)copy, 0, "stat", &text, NULL));
     CHECK(stat_parse(buf_slice(&text), &stat, NULL));
     begin(&r, 0, NULL, 3600 * NS_PER_S);
-    struct scan_known known = {.looks = 4};
+    struct scan_known known = {.checks = 4};
     CHECK(!selection_accepts(&r.selection, &stat, &known));
     CHECK(known.excluded);
     uint64_t left_ns = known.again_ns - clock_mono_ns(); /* when it will be of age, to the tick */

@@ -342,10 +342,10 @@ static void one_that_never_began_is_released(void)
 }
 
 TESTS_THAT_MEASURE({"messages go within a period", messages_go_within_a_period},
-                    {"a room that fills does not wait for the period but for the least",
+      {"a room that fills does not wait for the period but for the least",
        a_room_that_fills_does_not_wait_for_the_period_but_for_the_least},
-                    {"what was not taken goes again and what fell out is counted",
+      {"what was not taken goes again and what fell out is counted",
        what_was_not_taken_goes_again_and_what_fell_out_is_counted},
-                    {"a server without logs is not asked again", a_server_without_logs_is_not_asked_again},
-                    {"the end waits no longer than it may", the_end_waits_no_longer_than_it_may},
-                    {"one that never began is released", one_that_never_began_is_released})
+      {"a server without logs is not asked again", a_server_without_logs_is_not_asked_again},
+      {"the end waits no longer than it may", the_end_waits_no_longer_than_it_may},
+      {"one that never began is released", one_that_never_began_is_released})

@@ -260,10 +260,10 @@ static void shares_out(void)
 }
 
 TESTS_THAT_MEASURE({"a thread waits from leaving its CPU to coming back", out_until_in},
-                    {"a preempted thread does not wait", preempted},
-                    {"where records are missing nothing is made up", missing_records},
-                    {"a wait that outlasts the window is counted in both", window_ends},
-                    {"a thread that ended is forgotten, and no other", ends},
-                    {"the place where a thread sleeps is read", places},
-                    {"a thread that slept all the time is found, with what it waits for", reads_where},
-                    {"waits that nobody saw stand where short ones were seen, below [off-CPU]", shares_out})
+      {"a preempted thread does not wait", preempted},
+      {"where records are missing nothing is made up", missing_records},
+      {"a wait that outlasts the window is counted in both", window_ends},
+      {"a thread that ended is forgotten, and no other", ends},
+      {"the place where a thread sleeps is read", places},
+      {"a thread that slept all the time is found, with what it waits for", reads_where},
+      {"waits that nobody saw stand where short ones were seen, below [off-CPU]", shares_out})

@@ -247,14 +247,14 @@ static void asking_ends_at_once_when_it_is_cut(void)
 
 TESTS_THAT_MEASURE({"what a platform says is there when it is known",
        what_a_platform_says_is_there_when_it_is_known},
-                    {"asking ends at once when it is cut", asking_ends_at_once_when_it_is_cut},
-                    {"the platform is told unless nothing may be", the_platform_is_told_unless_nothing_may_be},
-                    {"what is learnt takes the place of what was known",
+      {"asking ends at once when it is cut", asking_ends_at_once_when_it_is_cut},
+      {"the platform is told unless nothing may be", the_platform_is_told_unless_nothing_may_be},
+      {"what is learnt takes the place of what was known",
        what_is_learnt_takes_the_place_of_what_was_known},
-                    {"the system is named by its release file", the_system_is_named_by_its_release_file},
-                    {"the version of glibc is read from its words", the_version_of_glibc_is_read_from_its_words},
-                    {"memory is read in bytes", memory_is_read_in_bytes},
-                    {"what is known here is gathered", what_is_known_here_is_gathered},
-                    {"without facts there is a name and nothing else",
+      {"the system is named by its release file", the_system_is_named_by_its_release_file},
+      {"the version of glibc is read from its words", the_version_of_glibc_is_read_from_its_words},
+      {"memory is read in bytes", memory_is_read_in_bytes},
+      {"what is known here is gathered", what_is_known_here_is_gathered},
+      {"without facts there is a name and nothing else",
        without_facts_there_is_a_name_and_nothing_else},
-                    {"Kubernetes is told by its variable", kubernetes_is_told_by_its_variable})
+      {"Kubernetes is told by its variable", kubernetes_is_told_by_its_variable})

@@ -375,7 +375,7 @@ static void threads_come_and_go(void)
     BEGIN(&r, crews, 1);
     run_for(&r, 3000);
     uint64_t used_ns = end(&r);
-    CHECK(in_samples(&r) + r.settled <= used_ns + used_ns / 20); /* what was never listed belongs to the CPU accounting */
+    CHECK(in_samples(&r) + r.settled <= used_ns + used_ns / 20); /* what was never listed is for accounting */
 }
 
 static void idle_threads_cost_little(void)
@@ -538,16 +538,16 @@ static void irregular_ticks(void)
 }
 
 TESTS_THAT_MEASURE({"weights of threads that spin add up to their CPU time, shares are true", two_that_spin},
-                    {"a thread that naps is sampled where it burns", one_that_naps},
-                    {"bursts between long sleeps are met", bursts_are_met},
-                    {"with more threads than CPUs each has its time", more_than_cpus},
-                    {"threads that come and go are never counted twice", threads_come_and_go},
-                    {"idle threads cost next to nothing", idle_threads_cost_little},
-                    {"busy threads are found among idle ones", busy_among_idle},
-                    {"a process attached to anew goes on being sampled, and nothing is left over", attached_anew},
-                    {"a process that ended is given back with all its threads", ended_process},
-                    {"with hardly a descriptor it goes on without keeping them", few_descriptors},
-                    {"when a thread ran last is read from its sched file, or not at all", moments_of_the_scheduler},
-                    {"CPU time comes from schedstat, or in clock ticks from stat", run_times},
-                    {"a process's clock is asked as often as it may tell something", pauses},
-                    {"ticks are irregular, and on average as many as were asked for", irregular_ticks})
+      {"a thread that naps is sampled where it burns", one_that_naps},
+      {"bursts between long sleeps are met", bursts_are_met},
+      {"with more threads than CPUs each has its time", more_than_cpus},
+      {"threads that come and go are never counted twice", threads_come_and_go},
+      {"idle threads cost next to nothing", idle_threads_cost_little},
+      {"busy threads are found among idle ones", busy_among_idle},
+      {"a process attached to anew goes on being sampled, and nothing is left over", attached_anew},
+      {"a process that ended is given back with all its threads", ended_process},
+      {"with hardly a descriptor it goes on without keeping them", few_descriptors},
+      {"when a thread ran last is read from its sched file, or not at all", moments_of_the_scheduler},
+      {"CPU time comes from schedstat, or in clock ticks from stat", run_times},
+      {"a process's clock is asked as often as it may tell something", pauses},
+      {"ticks are irregular, and on average as many as were asked for", irregular_ticks})

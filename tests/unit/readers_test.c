@@ -3,6 +3,7 @@
  * frames are an array of numbers in a child process. That this file and its row are all that a
  * runtime takes is part of what is tested.
  */
+#include "capture/catch/catch_table.h"
 #include "capture/stacks/readers.h"
 #include "test.h"
 
@@ -137,7 +138,49 @@ static const struct runtime toy_runtime = {
     .name_frames = toy_name,
 };
 
+/* Another one, in the C library: its process has it as soon as its own toy runs. */
+static unsigned second_detached;
+
+static enum runtime_answer second_recognise(struct elf *elf, struct str path, const struct runtime_code *code,
+                                            void **binary, struct err *why)
+{
+    static unsigned forgotten;
+    (void)elf, (void)code, (void)why;
+    *binary = &forgotten;
+    return str_starts(str_sub(path, str_find_last(path, '/') + 1, path.len), STR("libc.so")) ? RUNTIME_YES : RUNTIME_NO;
+}
+
+static enum runtime_answer second_attach(const void *binary, const struct runtime_process *process, void **state,
+                                         struct err *why)
+{
+    (void)binary, (void)process, (void)why;
+    *state = &second_detached;
+    return RUNTIME_YES;
+}
+
+static void second_describe(const void *state, struct buf *out)
+{
+    (void)state;
+    buf_text(out, "second 2");
+}
+
+static const struct runtime second_runtime = {
+    .name = "second",
+    .kind = FRAME_PHP,
+    .recognise = second_recognise,
+    .forget = toy_forget,
+    .native_at = toy_native_at,
+    .attach = second_attach,
+    .detach = toy_detach,
+    .describe = second_describe,
+    .walk = toy_walk,
+    .open_names = toy_open_names,
+    .close_names = toy_close_names,
+    .name_frames = toy_name,
+};
+
 const struct runtime *const runtimes[] = {&toy_runtime, NULL};
+static const struct runtime *const both_runtimes[] = {&toy_runtime, &second_runtime, NULL};
 
 /* ---- a session's part ---- */
 
@@ -324,6 +367,42 @@ static void unknown_version(void)
     end(&b);
 }
 
+/* A server with two interpreters: both are attached to, published as rows of one process, dropped one by one. */
+static void two_runtimes(void)
+{
+    struct bench b;
+    size_t count;
+    begin(&b, 0); /* the first one has not started */
+    b.readers.runtimes = both_runtimes;
+    second_detached = 0;
+    CHECK(readers_refresh(&b.readers, 1));
+    CHECK(b.target->runtime.reader != NULL && b.target->runtime.reader->runtime == &second_runtime);
+    set_version(&b, 1);
+    CHECK(readers_refresh(&b.readers, 31000000000)); /* it is tried again, rarely */
+    struct reader *second = b.target->runtime.reader, *first = second == NULL ? NULL : second->next;
+    CHECK(first != NULL && first->runtime == &toy_runtime && first->next == NULL);
+    CHECK(first != NULL && readers_of(&b.readers, b.target, first->serial) == first);
+    CHECK(second != NULL && readers_of(&b.readers, b.target, second->serial) == second);
+    const struct catch_target *rows = readers_table(&b.readers, &count);
+    CHECK_INT(count, 2);
+    struct catch_table *table = catch_table_make(rows, count);
+    const struct catch_target *row = catch_table_find(table, (uint32_t)b.child);
+    CHECK(row != NULL && row->more && row->runtime == &second_runtime);
+    CHECK(row != NULL && !row[1].more && row[1].runtime == &toy_runtime && row[1].pid == row->pid);
+    free(table);
+    (void)targets_process_id(&b.targets, &b.profile, b.target);
+    readers_end_window(&b.readers, &b.profile);
+    CHECK_STR(profile_text(&b.profile, b.profile.processes.at[b.target->process].runtime), "second 2, toy 1");
+    first->is_suspect = true;
+    b.target->runtime.space = 0;
+    set_version(&b, 9);
+    CHECK(readers_refresh(&b.readers, 32000000000));
+    CHECK(b.target->runtime.reader == second && second->next == NULL);
+    CHECK_INT(second_detached, 0);
+    end(&b);
+    CHECK_INT(second_detached, 1);
+}
+
 static void other_program(void)
 {
     struct bench b;
@@ -406,13 +485,14 @@ static void walks_in_vain(void)
     end(&b);
 }
 
-TESTS({"a runtime is found, walked and named, with one row", found_and_named},
+TESTS_THAT_MEASURE({"a runtime is found, walked and named, with one row", found_and_named},
       {"a file is asked about once, a process for itself", asked_once_per_file},
-      {"a runtime that is switched off is not looked for", switched_off},
-      {"a process that is starting is looked at again soon", starting},
+      {"a runtime that is switched off is not searched for", switched_off},
+      {"a process that is starting is tried again soon", starting},
       {"deep stacks are read before the runtime is there, and do not hide it", starting_deep},
-      {"a start that takes long is looked at by its own length", starting_slowly},
-      {"an unknown version is said once and looked at rarely", unknown_version},
+      {"a start that takes long is tried by its own length", starting_slowly},
+      {"a process has as many readers as runtimes", two_runtimes},
+      {"an unknown version is logged once and tried again rarely", unknown_version},
       {"an exec ends a reader, which lives until it is swept", other_program},
       {"a reader outlives its process for its last samples", ended},
       {"the profile names the runtime of a process", told_in_the_profile},

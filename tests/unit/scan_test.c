@@ -106,7 +106,7 @@ static void new_ones_alone(void)
     CHECK(r.scan.round == 1);
     pid_t child = start();
     r.wanted = (uint32_t)child;
-    uint64_t before = r.scan.looks, others = r.others;
+    uint64_t before = r.scan.checks, others = r.others;
     look(&r, 100);
     CHECK_INT(r.asked, 1);
     look(&r, 100);
@@ -114,7 +114,7 @@ static void new_ones_alone(void)
     look(&r, 60000);
     CHECK_INT(r.asked, 1); /* it is remembered, however long */
     /* others may begin meanwhile; those that were there are not read again */
-    CHECK(r.scan.looks - before < 20 + r.others - others);
+    CHECK(r.scan.checks - before < 20 + r.others - others);
     end(&r);
     stop(child);
 }
@@ -215,7 +215,7 @@ static void next_owner(void)
 }
 
 TESTS_THAT_MEASURE({"the ids given out between two lists are known, also where they begin again", ids_in_order},
-                    {"a process that was looked at is not looked at again", new_ones_alone},
-                    {"a target is not asked about, nor when it has ended and was not waited for", taken_ones},
-                    {"what may change is asked about with growing pauses", later_ones},
-                    {"a pid that was given out again is another process", next_owner})
+      {"a process that was looked at is not looked at again", new_ones_alone},
+      {"a target is not asked about, nor when it has ended and was not waited for", taken_ones},
+      {"what may change is asked about with growing pauses", later_ones},
+      {"a pid that was given out again is another process", next_owner})

@@ -12,8 +12,7 @@
  * here says why with SKIP("reason") and is printed as "skip NAME: reason".
  *
  * A program whose tests hold a measurement against the kernel's, or wait for other processes, ends with
- * TESTS_THAT_MEASURE instead: tests/run may then try a failed one once more. `--list` prints
- * "NAME<tab>measures" for its tests.
+ * TESTS_THAT_MEASURE instead: conftest.py sees it there, and tests/run may try a failed one once more.
  */
 #ifndef TEST_H
 #define TEST_H
@@ -78,13 +77,13 @@ static const char *test_skip;
         return;                                                                                    \
     } while (0)
 
-static int test_main(int argc, char **argv, const struct test *tests, size_t count, bool measures)
+static int test_main(int argc, char **argv, const struct test *tests, size_t count)
 {
     bool list = argc > 1 && strcmp(argv[1], "--list") == 0;
     int failed = 0;
     for (size_t i = 0; i < count; i++) {
         if (list) {
-            printf("%s%s\n", tests[i].name, measures ? "\tmeasures" : "");
+            printf("%s\n", tests[i].name);
             continue;
         }
         test_failures = 0;
@@ -99,14 +98,13 @@ static int test_main(int argc, char **argv, const struct test *tests, size_t cou
     return failed > 0;
 }
 
-#define TESTS(...) TEST_PROGRAM(false, __VA_ARGS__)
-#define TESTS_THAT_MEASURE(...) TEST_PROGRAM(true, __VA_ARGS__)
-
-#define TEST_PROGRAM(measures, ...)                                                                \
+#define TESTS(...)                                                                                 \
     int main(int argc, char **argv)                                                                \
     {                                                                                              \
         static const struct test tests[] = {__VA_ARGS__};                                          \
-        return test_main(argc, argv, tests, sizeof tests / sizeof tests[0], measures);             \
+        return test_main(argc, argv, tests, sizeof tests / sizeof tests[0]);                       \
     }
+
+#define TESTS_THAT_MEASURE TESTS
 
 #endif

@@ -234,13 +234,13 @@ static void waits_for_both(void)
 }
 
 TESTS_THAT_MEASURE({"a bound thread is on its CPU at once", binds},
-                    {"a CPU that is not there is refused", no_such_cpu},
-                    {"allowed CPUs are the process's, not those of a bound thread", allowed_is_the_process},
-                    {"a thread that inherited BATCH becomes OTHER", ranks_other},
-                    {"the slice asked for is the thread's, without any right", slice_is_taken},
-                    {"what an ordinary user is refused is told, and the rest is done", refusals_are_told},
-                    {"with the right, FIFO and a lower nice are taken", rights_are_used},
-                    {"a thread that is gone has no rank", rank_of_nobody},
-                    {"sleep lasts until its moment, and past moments not at all", sleeps_until},
-                    {"a waker wakes, stays set and is cleared", wakers},
-                    {"a descriptor is told from the waker", waits_for_both})
+      {"a CPU that is not there is refused", no_such_cpu},
+      {"allowed CPUs are the process's, not those of a bound thread", allowed_is_the_process},
+      {"a thread that inherited BATCH becomes OTHER", ranks_other},
+      {"the slice asked for is the thread's, without any right", slice_is_taken},
+      {"what an ordinary user is refused is told, and the rest is done", refusals_are_told},
+      {"with the right, FIFO and a lower nice are taken", rights_are_used},
+      {"a thread that is gone has no rank", rank_of_nobody},
+      {"sleep lasts until its moment, and past moments not at all", sleeps_until},
+      {"a waker wakes, stays set and is cleared", wakers},
+      {"a descriptor is told from the waker", waits_for_both})

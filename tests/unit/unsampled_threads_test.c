@@ -3,6 +3,7 @@
 #include "capture/follow/unsampled_threads.h"
 #include "child.h"
 #include "os/hot.h"
+#include "os/perf_private.h"
 #include "test.h"
 
 #include <pthread.h>
@@ -157,26 +158,27 @@ static bool open_tight(struct perf *perf)
 
 static bool with_few_descriptors(void *context)
 {
-    struct perf perf;
+    struct perf *perf = perf_new(NULL);
     struct err err = {0};
     uint32_t own = (uint32_t)getpid();
     (void)context;
-    if (!open_tight(&perf)) {
+    if (!open_tight(perf)) {
+        perf_free(perf);
         return false;
     }
     hire();
     for (unsigned i = THREADS - HOT; i < THREADS; i++) {
         have_burn(i, 100); /* those that are listed last */
     }
-    CHECK(perf_follow_process(&perf, own, &(struct perf_how){0}, &err));
+    CHECK(perf_follow_process(perf, own, &(struct perf_how){0}, &err));
     CHECK_INT(err.kind, ERR_LIMIT);
     CHECK(strstr(err.text, "of the 41 threads of pid") != NULL);
-    CHECK_INT(perf.left.ids.len + perf.followers.len, THREADS + 1);
-    CHECK(perf.followers.len >= HOT && perf.left.ids.len > THREADS / 2);
+    CHECK_INT(perf_unsampled(perf)->ids.len + perf->followers.len, THREADS + 1);
+    CHECK(perf->followers.len >= HOT && perf_unsampled(perf)->ids.len > THREADS / 2);
     for (unsigned i = THREADS - HOT; i < THREADS; i++) {
-        CHECK(is_followed(&perf, hands[i].tid));
+        CHECK(is_followed(perf, hands[i].tid));
     }
-    perf_enable(&perf);
+    perf_enable(perf);
 
     struct world world = world_here();
     struct images images;
@@ -186,28 +188,28 @@ static bool with_few_descriptors(void *context)
     targets_init(&targets, &images, false);
     targets_get(&targets, own);
     unsigned late = 0;
-    while (is_followed(&perf, hands[late].tid)) {
+    while (is_followed(perf, hands[late].tid)) {
         late++;
     }
-    size_t followers = perf.followers.len, others = perf.left.ids.len;
-    unsampled_add(&left, own, &perf.left);
-    CHECK_INT(unsampled_check(&left, &perf, &targets, 1 * S), 0);
+    size_t followers = perf->followers.len, others = perf_unsampled(perf)->ids.len;
+    unsampled_add(&left, own, perf_unsampled(perf));
+    CHECK_INT(unsampled_check(&left, perf, &targets, 1 * S), 0);
     have_burn(late, 200);
-    CHECK_INT(unsampled_check(&left, &perf, &targets, 1 * S + 1), 0); /* once a second at most */
-    CHECK_INT(unsampled_check(&left, &perf, &targets, 7 * S), 1);
-    CHECK(is_followed(&perf, hands[late].tid));
-    CHECK_INT(perf.followers.len, followers); /* in the place of an idle one */
+    CHECK_INT(unsampled_check(&left, perf, &targets, 1 * S + 1), 0); /* once a second at most */
+    CHECK_INT(unsampled_check(&left, perf, &targets, 7 * S), 1);
+    CHECK(is_followed(perf, hands[late].tid));
+    CHECK_INT(perf->followers.len, followers); /* in the place of an idle one */
     CHECK_INT(left.threads.len, others);
     have_burn(late, 20);
-    uint64_t counted_ns = perf_count_ns(&perf);
+    uint64_t counted_ns = perf_count_ns(perf);
     CHECK(counted_ns > 10 * MS);
     dismiss();
-    (void)unsampled_check(&left, &perf, &targets, 20 * S);
+    (void)unsampled_check(&left, perf, &targets, 20 * S);
     CHECK_INT(left.threads.len, 0); /* gone */
     unsampled_release(&left);
     targets_release(&targets);
     images_release(&images);
-    perf_close(&perf);
+    perf_free(perf);
     return true;
 }
 
@@ -220,11 +222,12 @@ static void few_descriptors(void)
 
 static bool coolest_of_two(void *context)
 {
-    struct perf perf;
+    struct perf *perf = perf_new(NULL);
     const struct perf_sampling sampling = {.frequency_hz = 99};
     uint64_t recent_ns, busy_ns = 0;
     (void)context;
-    if (!perf_open(&perf, &sampling, NULL)) {
+    if (!perf_open(perf, &sampling, NULL)) {
+        perf_free(perf);
         return false;
     }
     pid_t cool = fork();
@@ -234,25 +237,25 @@ static bool coolest_of_two(void *context)
     pid_t hot = fork();
     while (hot == 0) {
     }
-    CHECK(perf_follow_process(&perf, (uint32_t)hot, &(struct perf_how){0}, NULL));
-    CHECK(perf_follow_process(&perf, (uint32_t)cool, &(struct perf_how){0}, NULL));
-    perf_enable(&perf);
-    perf_mark(&perf, 0, 0);
-    CHECK_INT(perf_coolest(&perf, 0, &recent_ns), 0); /* one mark tells nothing */
+    CHECK(perf_follow_process(perf, (uint32_t)hot, &(struct perf_how){0}, NULL));
+    CHECK(perf_follow_process(perf, (uint32_t)cool, &(struct perf_how){0}, NULL));
+    perf_enable(perf);
+    perf_mark(perf, 0, 0);
+    CHECK_INT(perf_coolest(perf, 0, &recent_ns), 0); /* one mark tells nothing */
     for (unsigned i = 0; i < 1000 && busy_ns < 50 * MS; i++) {
         nap();
-        busy_ns = perf_count_ns(&perf);
+        busy_ns = perf_count_ns(perf);
     }
-    perf_mark(&perf, 0, 0);
-    CHECK_INT(perf_coolest(&perf, 0, &recent_ns), cool);
+    perf_mark(perf, 0, 0);
+    CHECK_INT(perf_coolest(perf, 0, &recent_ns), cool);
     CHECK(recent_ns < 20 * MS);
-    CHECK_INT(perf_coolest(&perf, (uint32_t)cool, &recent_ns), hot);
-    perf_give_up(&perf, (uint32_t)cool);
-    CHECK(!perf_is_followed(&perf, (uint32_t)cool));
-    CHECK_INT(perf_coolest(&perf, 0, &recent_ns), hot);
+    CHECK_INT(perf_coolest(perf, (uint32_t)cool, &recent_ns), hot);
+    perf_give_up(perf, (uint32_t)cool);
+    CHECK(!perf_is_followed(perf, (uint32_t)cool));
+    CHECK_INT(perf_coolest(perf, 0, &recent_ns), hot);
     CHECK(recent_ns >= 20 * MS);
-    CHECK(perf_count_ns(&perf) >= busy_ns);
-    perf_close(&perf);
+    CHECK(perf_count_ns(perf) >= busy_ns);
+    perf_free(perf);
     kill(hot, SIGKILL);
     kill(cool, SIGKILL);
     CHECK(waitpid(hot, NULL, 0) == hot && waitpid(cool, NULL, 0) == cool);

@@ -239,14 +239,14 @@ static void where_nothing_can_be_read_nothing_is_known(void)
 }
 
 TESTS_THAT_MEASURE({"the machine's times are added up", the_machines_times_are_added_up},
-                    {"memory that can be given back is not used", memory_that_can_be_given_back_is_not_used},
-                    {"quotas of both versions are cores", quotas_of_both_versions_are_cores},
-                    {"numbers stand behind their names", numbers_stand_behind_their_names},
-                    {"two looks make a percentage", two_looks_make_a_percentage},
-                    {"what cannot be compared is not known", what_cannot_be_compared_is_not_known},
-                    {"without limits it is the machine", without_limits_it_is_the_machine},
-                    {"a container of version 2 is told of alone", a_container_of_version_2_is_told_of_alone},
-                    {"the least of the groups around us counts", the_least_of_the_groups_around_us_counts},
-                    {"a container of version 1 is told of alone", a_container_of_version_1_is_told_of_alone},
-                    {"groups that limit nothing are passed over", groups_that_limit_nothing_are_passed_over},
-                    {"where nothing can be read nothing is known", where_nothing_can_be_read_nothing_is_known})
+      {"memory that can be given back is not used", memory_that_can_be_given_back_is_not_used},
+      {"quotas of both versions are cores", quotas_of_both_versions_are_cores},
+      {"numbers stand behind their names", numbers_stand_behind_their_names},
+      {"two looks make a percentage", two_looks_make_a_percentage},
+      {"what cannot be compared is not known", what_cannot_be_compared_is_not_known},
+      {"without limits it is the machine", without_limits_it_is_the_machine},
+      {"a container of version 2 is told of alone", a_container_of_version_2_is_told_of_alone},
+      {"the least of the groups around us counts", the_least_of_the_groups_around_us_counts},
+      {"a container of version 1 is told of alone", a_container_of_version_1_is_told_of_alone},
+      {"groups that limit nothing are passed over", groups_that_limit_nothing_are_passed_over},
+      {"where nothing can be read nothing is known", where_nothing_can_be_read_nothing_is_known})

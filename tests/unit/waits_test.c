@@ -30,4 +30,4 @@ static void no_call(void)
 }
 
 TESTS_THAT_MEASURE({"a system call is told by what one waits for in it", known_calls},
-                    {"a thread outside of system calls waits for nothing that is known", no_call})
+      {"a thread outside of system calls waits for nothing that is known", no_call})

@@ -334,17 +334,39 @@ static void alone(void)
     end(&s);
 }
 
+static void ticks_that_failed(void)
+{
+    struct scene s;
+    begin(&s);
+    struct catch_of caught = both_frames();
+    caught.caught.end = RUNTIME_TORN;
+    CHECK(stacks_add_perfless(&s.stacks, &s.profile, &caught.caught));
+    CHECK_TEXT(newest(&s), "[partial]");
+    caught.caught.end = RUNTIME_UNREADABLE;
+    caught.caught.frame_count = 0;
+    CHECK(stacks_add_perfless(&s.stacks, &s.profile, &caught.caught));
+    CHECK(stacks_add_perfless(&s.stacks, &s.profile, &caught.caught));
+    CHECK_TEXT(newest(&s), "[unreadable]");
+    struct profile_totals sum = profile_sum(&s.profile);
+    CHECK_INT(sum.account_ns[ACCOUNT_PARTIAL], 3000000);
+    CHECK_INT(sum.account_ns[ACCOUNT_UNREADABLE], 6000000);
+    CHECK_INT(sum.cpu_ns, 9000000);
+    CHECK_INT(s.target->account.sampled_ns, 9000000);
+    CHECK_INT(s.stacks.shares[SHARE_TORN], 3);
+    end(&s);
+}
+
 static void ticks(void)
 {
     struct scene s;
     begin(&s);
     struct catch_of caught = both_frames();
-    CHECK(stacks_add_tick(&s.stacks, &s.profile, &caught.caught));
+    CHECK(stacks_add_perfless(&s.stacks, &s.profile, &caught.caught));
     CHECK_TEXT(newest(&s), "main (a.py:10);work (a.py:20)");
     CHECK_INT(s.profile.samples.at[1].cpu_ns, 3000000); /* what the thread used, not a period */
     CHECK_INT(s.target->account.sampled_ns, 3000000);
     caught.caught.end = RUNTIME_NO_THREAD;
-    CHECK(!stacks_add_tick(&s.stacks, &s.profile, &caught.caught));
+    CHECK(!stacks_add_perfless(&s.stacks, &s.profile, &caught.caught));
     CHECK_TEXT(newest(&s), "[native, no perf]");
     CHECK_INT(s.target->account.settled_ns, 3000000);
     CHECK_INT(s.target->account.sampled_ns, 3000000);
@@ -360,4 +382,5 @@ TESTS({"a proven stack is woven into the native one", proven},
       {"of two runtimes one may not know the thread, or be torn", one_of_two},
       {"a collector, a cut and freed code are said", marks},
       {"native frames can be left out", alone},
-      {"without perf a sample weighs what its thread used", ticks})
+      {"without perf a sample weighs what its thread used", ticks},
+      {"without perf a stack that was not read whole is accounted, and no time is lost", ticks_that_failed})

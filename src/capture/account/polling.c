@@ -124,13 +124,13 @@ static void reap(void *state, uint64_t now_ns)
     struct polling *p = state;
     struct shared *s = p->shared;
     bool due = now_ns >= p->reap_ns;
-    bool single = s->perf_on && (s->perf.followers.len <= 1 || s->end_told);
+    bool single = s->perf_on && (perf_follower_count(s->perf) <= 1 || s->end_told);
     if (!due && !single) {
         return;
     }
-    bool many = s->perf_on && s->perf.followers.len > MANY_FOLLOWERS;
+    bool many = s->perf_on && perf_follower_count(s->perf) > MANY_FOLLOWERS;
     p->reap_ns = due ? now_ns + (many ? SCAN_MANY_MS : SCAN_MS) * NS_PER_MS : p->reap_ns;
-    if (s->perf_on && perf_reap(&s->perf) == 0 && s->settings->scope.mode != TARGET_ALL) {
+    if (s->perf_on && perf_reap(s->perf) == 0 && s->settings->scope.mode != TARGET_ALL) {
         p->follow->hooks.drain(p->follow->hooks.context);
         keep_protected(p);
     }
@@ -139,7 +139,7 @@ static void reap(void *state, uint64_t now_ns)
 bool polling_all_gone(struct polling *p)
 {
     const struct shared *s = p->shared;
-    if (s->settings->scope.mode == TARGET_ALL || (s->perf_on && s->perf.followers.len > 0)) {
+    if (s->settings->scope.mode == TARGET_ALL || (s->perf_on && perf_follower_count(s->perf) > 0)) {
         return false;
     }
     return !p->follow->targets.any_on_proc || !accounting_any_alive(&p->accounting);
@@ -156,7 +156,7 @@ static void close_window(void *state)
         p->accounting.ended_excluded = 0;
         scan_end_window(&p->accounting.scan);
     }
-    accounting_close_window(&p->accounting, s->window.profile, s->perf_on ? &s->perf : NULL, s->window.lost_records);
+    accounting_close_window(&p->accounting, s->window.profile, s->perf_on ? s->perf : NULL, s->window.lost_records);
     p->accounting.unsampled_ns = 0;
 }
 

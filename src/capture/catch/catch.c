@@ -153,7 +153,7 @@ bool catch_start(struct catcher *k, void (*run)(struct catcher *k), struct err *
 static bool leave_ring(struct catch *c, unsigned ring)
 {
     if (c->left.ring == NULL) {
-        c->left.ring = calloc(c->perf->ring_count, sizeof *c->left.ring);
+        c->left.ring = calloc(perf_ring_count(c->perf), sizeof *c->left.ring);
         c->rest = make_catcher(c, 0, PLANS_LEAST);
     }
     if (c->left.ring == NULL || c->rest == NULL) {
@@ -180,8 +180,8 @@ static bool start_on_ring(struct catch *c, unsigned ring)
 /* Half of a ring's time to fill, at one busy thread per CPU. */
 static uint64_t idle_ns_of(const struct perf *perf)
 {
-    uint64_t per_s = (uint64_t)perf->sampling.frequency_hz *
-                     (perf->sampling.stack_bytes + RECORD_BYTES);
+    uint64_t per_s = (uint64_t)perf_sampling(perf)->frequency_hz *
+                     (perf_sampling(perf)->stack_bytes + RECORD_BYTES);
     uint64_t ns = per_s > 0 ? perf_caught_bytes(perf) / 2 * NS_PER_S / per_s : 0;
     ns = ns < IDLE_LEAST_MS * NS_PER_MS ? IDLE_LEAST_MS * NS_PER_MS : ns;
     return ns > IDLE_MOST_MS * NS_PER_MS ? IDLE_MOST_MS * NS_PER_MS : ns;
@@ -192,15 +192,15 @@ bool catch_on_rings(struct catch *c, struct perf *perf, const struct record_form
 {
     c->perf = perf;
     c->format = *format;
-    c->switches = perf->sampling.switches;
+    c->switches = perf_sampling(perf)->switches;
     c->idle_ns = idle_ns_of(perf);
-    c->plan_count = catch_plan_count(perf->ring_count);
-    bool at_once = perf->ring_count <= c->at_once_most;
-    for (unsigned ring = 0; ring < perf->ring_count; ring++) {
+    unsigned count = perf_ring_count(perf);
+    c->plan_count = catch_plan_count(count);
+    bool at_once = count <= c->at_once_most;
+    for (unsigned ring = 0; ring < count; ring++) {
         if (perf_caught_fd(perf, ring) >= 0 && !(at_once && start_on_ring(c, ring)) &&
             !leave_ring(c, ring)) {
-            return err_set(err, ERR_MEMORY, 0, "no memory for the catchers of %u CPUs",
-                           perf->ring_count);
+            return err_set(err, ERR_MEMORY, 0, "no memory for the catchers of %u CPUs", count);
         }
     }
     return true;

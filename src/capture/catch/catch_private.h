@@ -233,8 +233,8 @@ bool catch_is_wanted(const struct catch_target *target, uint64_t beyond);
 /* The most that struct caught may need without memory beyond the copy. */
 size_t catch_room_for(const struct catch_target *target);
 
-/* Reads thread `tid` of `target`, by all of its runtimes: fills `out`, at most `room` bytes, but for its verdict, and all of the
- * evidence but what a record tells. False when it is none that can stand still for us. */
+/* Reads thread `tid` of `target`, by all of its runtimes: fills `out`, at most `room` bytes, but for its verdict,
+ * and all of the evidence but what a record tells. False when the thread cannot stand still for us. */
 bool catch_read(struct catcher *k, const struct catch_target *target, uint32_t tid, uint64_t beyond,
                 struct caught *out, size_t room, struct catch_evidence *e);
 

@@ -45,28 +45,27 @@ static void follow_it(struct doctor_facts *f, struct perf *perf)
     if (!perf_follow_process(perf, f->target.pid, &how, &f->events.followed)) {
         f->events.follow = f->events.followed.number != 0 ? f->events.followed.number : ESRCH;
     }
-    f->target.threads = (uint32_t)perf->followers.len;
+    f->target.threads = (uint32_t)perf_follower_count(perf);
 }
 
 static void try_rings(const struct settings *settings, struct doctor_facts *f)
 {
-    struct perf perf;
+    struct perf *perf = perf_new(&f->events.rings);
     const struct perf_sampling sampling = {
         .frequency_hz = settings->sampling.frequency_hz,
         .kernel = f->events.access.kernel,
         .stack_bytes = STACK_BYTES,
         .registers = unwind_perf_mask(),
     };
-    if (!perf_open(&perf, &sampling, &f->events.rings)) {
-        return;
+    if (perf != NULL && perf_open(perf, &sampling, &f->events.rings)) {
+        f->events.ring_bytes = perf_ring_bytes(perf);
+        f->events.ring_count = perf_ring_count(perf);
+        (void)perf_rings_are_short(perf, &f->events.short_rings);
+        if (f->target.exists) {
+            follow_it(f, perf);
+        }
     }
-    f->events.ring_bytes = perf_ring_bytes(&perf);
-    f->events.ring_count = perf.ring_count;
-    (void)perf_rings_are_short(&perf, &f->events.short_rings);
-    if (f->target.exists) {
-        follow_it(f, &perf);
-    }
-    perf_close(&perf);
+    perf_free(perf);
 }
 
 static void try_perf(const struct settings *settings, struct doctor_facts *f)

@@ -14,8 +14,8 @@ static enum capture_mode begin_events(struct follow *f, struct target *target)
 {
     struct shared *s = f->shared;
     struct err err = {0};
-    const struct perf_how how = {.stack_bytes = s->perf.sampling.stack_bytes};
-    if (!perf_follow_process(&s->perf, target->pid, &how, &err)) {
+    const struct perf_how how = {.stack_bytes = perf_sampling(s->perf)->stack_bytes};
+    if (!perf_follow_process(s->perf, target->pid, &how, &err)) {
         if (err.kind == ERR_LIMIT) {
             unsampled_note_process(f->unsampled, target);
         } else if (err.kind != ERR_GONE) {
@@ -23,7 +23,7 @@ static enum capture_mode begin_events(struct follow *f, struct target *target)
         }
         return CAPTURE_PROC;
     }
-    perf_enable(&s->perf);
+    perf_enable(s->perf);
     (void)targets_read_maps(&f->targets, target);
     if (s->observer != NULL) {
         s->observer->target(s->observer->context, target->pid, true);

@@ -53,7 +53,7 @@ bool bursts_in_slice(const struct bursts *b)
 /* At the frequency of now: the profiler's budget may have lowered it. */
 static uint64_t usual_period_ns(const struct bursts *b)
 {
-    uint32_t hz = b->shared->perf.sampling.frequency_hz;
+    uint32_t hz = perf_sampling(b->shared->perf)->frequency_hz;
     return hz == 0 ? 0 : NS_PER_S / hz;
 }
 
@@ -102,7 +102,7 @@ bool bursts_takes(struct bursts *b, struct record *sample)
 static void begin(struct bursts *b, struct target *target)
 {
     struct err err;
-    if (!perf_burst_follow(&b->shared->perf, target->pid, target->runtime.caught, &err)) {
+    if (!perf_burst_follow(b->shared->perf, target->pid, target->runtime.caught, &err)) {
         target->bursts.refused = true;
         log_once_for(&b->shared->log, LOG_DEBUG, "burst", "%s", err.text);
         return;
@@ -117,7 +117,7 @@ static void begin(struct bursts *b, struct target *target)
 
 static void end(struct bursts *b, struct target *target)
 {
-    perf_burst_end(&b->shared->perf, target->pid);
+    perf_burst_end(b->shared->perf, target->pid);
     target->bursts.on = false;
     target->bursts.checks = 0;
 }
@@ -159,11 +159,13 @@ static void check(struct bursts *b, struct target *target)
 
 static void end_those_that_ended(struct bursts *b)
 {
-    for (size_t i = b->shared->perf.bursts.len; i-- > 0;) {
-        uint32_t pid = b->shared->perf.bursts.at[i].pid;
+    size_t place = 0;
+    for (uint32_t pid; (pid = perf_burst_pid(b->shared->perf, place)) != 0;) {
         const struct target *target = targets_find(&b->follow->targets, pid);
         if (target == NULL || target->ended || !target->bursts.on) {
-            perf_burst_end(&b->shared->perf, pid);
+            perf_burst_end(b->shared->perf, pid); /* another takes its place */
+        } else {
+            place++;
         }
     }
 }
@@ -199,8 +201,8 @@ static void follow_rings(struct bursts *b)
     {
         struct target *target = *slot;
         struct err err;
-        if (target->bursts.on && !perf_burst_is_followed(&b->shared->perf, target->pid, target->runtime.caught) &&
-            !perf_burst_follow(&b->shared->perf, target->pid, target->runtime.caught, &err)) {
+        if (target->bursts.on && !perf_burst_is_followed(b->shared->perf, target->pid, target->runtime.caught) &&
+            !perf_burst_follow(b->shared->perf, target->pid, target->runtime.caught, &err)) {
             end(b, target);
         }
     }
@@ -213,12 +215,12 @@ static void begin_slice(struct bursts *b, uint64_t now_ns)
     b->after_slice_ns = random_next_ns(now_ns, b->share * SLICE_MS * NS_PER_MS, &b->seed);
     b->slice_ns = now_ns + SLICE_MS * NS_PER_MS;
     b->in_slice = true;
-    perf_burst_set(&b->shared->perf, true);
+    perf_burst_set(b->shared->perf, true);
 }
 
 static void end_slice(struct bursts *b)
 {
-    perf_burst_set(&b->shared->perf, false);
+    perf_burst_set(b->shared->perf, false);
     b->slice_end_ns = clock_mono_ns();
     b->in_slice = false;
     b->slice_ns = b->after_slice_ns;
@@ -227,7 +229,7 @@ static void end_slice(struct bursts *b)
 static void stop_again(struct bursts *b)
 {
     if (b->runs_on && !b->in_slice) {
-        perf_burst_set(&b->shared->perf, false);
+        perf_burst_set(b->shared->perf, false);
     }
     b->runs_on = false;
 }

@@ -24,7 +24,7 @@ static void report_gone(struct shared *s, unsigned count)
 {
     log_say(&s->log, LOG_INFO,
             "%u of %u CPUs %s off-line now: what ran there goes on elsewhere, and is sampled there", count,
-            s->perf.ring_count, count == 1 ? "is" : "are");
+            perf_ring_count(s->perf), count == 1 ? "is" : "are");
 }
 
 static void report_new(struct shared *s, const struct perf_cpus *cpus)
@@ -45,7 +45,7 @@ static void check(void *state, uint64_t now_ns)
     }
     bool first = c->next_ns == 0; /* what is absent then has not gone */
     c->next_ns = now_ns + CHECK_MS * NS_PER_MS;
-    perf_look_at_cpus(&s->perf, &cpus);
+    perf_check_cpus(s->perf, &cpus);
     if (cpus.absent_count > c->absent && !first) {
         report_gone(s, cpus.absent_count);
     }

@@ -1,5 +1,5 @@
 /*
- * filter: does a process fit what was asked for?
+ * filter: is a process selected by the patterns?
  *
  * Pure decisions on what is known of a process. There are three kinds of patterns (settings.h), each a
  * list: a process fits a kind when one of its patterns holds, or there are only excluding ones, and
@@ -9,7 +9,7 @@
  *   exe        name of the executable file, or with a slash its whole path; globs as well
  *   container  id, or a prefix of it
  *
- * What is not known is an empty text: it fits no pattern, so such a process is left out where one
+ * What is not known is an empty text: it fits no pattern, so such a process is excluded where one
  * must hold, and stays where patterns only exclude.
  *
  * In globs * stands for any bytes and ? for one. A command line is its arguments, one blank between them.

@@ -52,7 +52,7 @@ static enum scan_answer consider(void *context, const struct proc_stat *stat,
     if (stat_has_ended(stat)) {
         return SCAN_NEVER;
     }
-    if (f->shared->window.start_ns != 0 && known->looks < LATER_SCANS &&
+    if (f->shared->window.start_ns != 0 && known->checks < LATER_SCANS &&
         follow_is_on_perf(targets_find(&f->targets, stat->ppid))) {
         return SCAN_LATER;
     }

@@ -11,7 +11,7 @@ void follow_init(struct follow *f, struct shared *shared, const struct follow_ho
     *f = (struct follow){.shared = shared, .hooks = *hooks};
     images_init(&f->images, shared->world);
     targets_init(&f->targets, &f->images, settings->naming.container_names);
-    f->targets.stack_bytes = shared->perf_on ? shared->perf.sampling.stack_bytes : 0;
+    f->targets.stack_bytes = shared->perf_on ? perf_sampling(shared->perf)->stack_bytes : 0;
     f->targets.min_duration_ns = settings->scope.min_duration_ns;
     selection_init(&f->selection, settings, &shared->log);
 }
@@ -31,7 +31,7 @@ enum capture_mode follow_perf_mode(const struct follow *f)
 void follow_newborn(struct follow *f)
 {
     f->hooks.drain(f->hooks.context);
-    (void)inherit_group_follow_newborn(&f->shared->perf, &f->targets);
+    (void)inherit_group_follow_newborn(f->shared->perf, &f->targets);
 }
 
 void follow_report_no_perf(struct follow *f, const struct err *why, const char *cause)

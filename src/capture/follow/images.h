@@ -12,7 +12,7 @@
  * (elf/memory.h), as far as it was loaded.
  *
  * Code that a process generates has no file: all of it is one image per process, whose names come from
- * the process's perf map or jitdump. The perf map appears when the program likes, so it is looked for when
+ * the process's perf map or jitdump. The perf map appears when the program likes, so it is searched for when
  * code of the image is met (images_find_perf_map, with back-off), while the process is there.
  *
  * Descriptors are bounded (IMAGES_OPEN_MAX, an eighth of the limit); later images are kept without
@@ -110,7 +110,7 @@ uint64_t images_file(struct images *images, uint32_t pid, const struct mapped_fi
  * by another start. */
 uint64_t images_generated(struct images *images, uint32_t pid, uint64_t started);
 
-/* Looks for the perf map of a generated image, unless it is known or was looked for just now. */
+/* Looks for the perf map of a generated image, unless it is known or was searched for just now. */
 void images_find_perf_map(struct images *images, uint64_t image, uint64_t now_ns);
 
 /* The file `image` is the jitdump of the code that `generated` stands for. */

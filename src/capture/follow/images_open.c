@@ -80,7 +80,7 @@ static bool open_file(struct images *images, struct image *image, uint32_t pid,
         pthread_mutex_unlock(&images->lock);
         return true;
     }
-    /* a record tells of code only: linkers lay out what comes before it as it is in the file */
+    /* a record is of code only: linkers lay out what comes before it as it is in the file */
     uint64_t base = file->base != 0 ? file->base : file->start - file->file_offset;
     struct memory_reader memory = world->memory(world->context, pid, 0);
     if (!elf_memory_copy(&image->loaded, &memory, base, NULL)) {

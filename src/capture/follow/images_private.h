@@ -46,7 +46,7 @@ struct image {
     uint64_t jitdump;            /* image key, 0 none */
 };
 
-/* The image of a key, or null. The list is the sampler's to change, with the lock: others look with it. */
+/* The image of a key, or null. The list is the sampler's to change, with the lock: others read it with the lock. */
 struct image *images_at(struct images *images, uint64_t key);
 struct image *images_locked_at(struct images *images, uint64_t key);
 

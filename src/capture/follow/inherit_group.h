@@ -1,13 +1,13 @@
 /*
- * family: processes whose events were inherited from one another.
+ * inherit_group: processes whose events were inherited from one another.
  *
- * An event has its size of copies and its ring for life, and what a process starts inherits it. To change
- * either for one process, all that hang on the same events get new ones: the process that was followed, and
- * every living one that inherited from it. From then on each has its own.
+ * An event keeps its stack copy's size and its ring for life, and what a process starts inherits the event. To change
+ * either for one process, the whole group gets new events: the process that was followed, and every living one that
+ * inherited from it. From then on each has its own.
  *
- * What one of them starts while that happens is not on the list, and what it inherits ends with the old
- * events: inherit_group_follow_newborn, once the records of its start have been read, gives it events as well. (One
- * that is met twice has its samples twice until that is seen by them, duplicates.c; one that is missed has none.)
+ * What one of them starts in the meantime is not on the list, and the events it inherits end with the old ones.
+ * inherit_group_follow_newborn gives it events of its own once the records of its start have been read. (One that is
+ * followed twice has duplicate samples until duplicates.c finds them; one that is missed has none.)
  */
 #ifndef CAPTURE_FOLLOW_INHERIT_GROUP_H
 #define CAPTURE_FOLLOW_INHERIT_GROUP_H

@@ -1,14 +1,14 @@
 /*
- * maps_pace: when a process's mappings are read from /proc again, where no record tells of them.
+ * maps_pace: when a process's mappings are read from /proc again, where no records of them come.
  *
- * Concept. Without perf events nothing tells that a library was loaded or another program begun, so the mappings are
+ * Concept. Without perf events no record says that a library was loaded or another program begun, so the mappings are
  * read anew: often for MAPS_OFTEN_MS, because a new process loads its libraries one after the other; less often,
  * and for MAPS_FOUND_OFTEN_MS, once its runtime is read, because it may become another program; then, and from the
  * first on where it has long been running, each MAPS_SELDOM_MS. A reading costs by its length, and thousands of
  * threads have thousands of stacks: after a long one the pause is longer. What is bounded is the time in which they
  * are read often, not the number of readings, which for 2,000 threads would take ten times as long.
  *
- * That time is the sum of the pauses as they were chosen: where rounds come late, or a process is not looked at
+ * That time is the sum of the pauses as they were chosen: where rounds come late, or a process is not checked
  * because it sleeps, it goes on later.
  */
 #ifndef CAPTURE_FOLLOW_MAPS_PACE_H

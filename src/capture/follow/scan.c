@@ -9,7 +9,7 @@ enum {
     DOUBLINGS_MAX = 10,
     IDS_PER_NEW_ID = 8, /* one id asked for costs as much as so many listed */
     NEW_IDS_AGAIN = 2,
-    TARGETS_SHARE = 32, /* of the targets are looked at per list where the last id is not told */
+    TARGETS_SHARE = 32, /* of the targets are checked per list where the last id is not known */
 };
 
 void scan_init(struct scan *s, struct targets *targets)
@@ -61,14 +61,14 @@ static void drop_known(struct scan *s, size_t index)
     }
 }
 
-static uint64_t pause_ns(uint32_t looks)
+static uint64_t pause_ns(uint32_t checks)
 {
-    uint32_t doublings = looks < DOUBLINGS_MAX ? looks : DOUBLINGS_MAX;
+    uint32_t doublings = checks < DOUBLINGS_MAX ? checks : DOUBLINGS_MAX;
     uint64_t ms = (uint64_t)SCAN_FIRST_MS << doublings;
     return (ms < SCAN_MOST_MS ? ms : SCAN_MOST_MS) * NS_PER_MS;
 }
 
-/* A target of this pid that began at another moment has ended, and perhaps nobody told. False: the target is the
+/* A target of this pid that began at another moment has ended, and perhaps no record came. False: the target is the
  * process itself, which may have ended and wait for its parent. */
 static bool end_other_owner(struct scan *s, const struct proc_stat *stat)
 {
@@ -90,16 +90,16 @@ static void ask_about(struct scan_known *one, const struct proc_stat *stat, scan
 {
     enum scan_answer answer =
         stat_is_kernel_thread(stat) ? SCAN_NEVER : ask(context, stat, one);
-    one->looks++;
+    one->checks++;
     one->settled = answer != SCAN_LATER;
     one->excluded = one->excluded && answer != SCAN_TAKEN; /* as a target it is counted there */
 }
 
 /* Reads who that is, and asks about it. */
-static void look_at(struct scan *s, uint32_t pid, uint64_t now_ns, scan_ask *ask, void *context)
+static void check(struct scan *s, uint32_t pid, uint64_t now_ns, scan_ask *ask, void *context)
 {
     struct proc_stat stat;
-    s->looks++;
+    s->checks++;
     if (!proc_read(pid, 0, "stat", &s->text, NULL) ||
         !stat_parse(buf_slice(&s->text), &stat, NULL)) {
         return;
@@ -114,7 +114,7 @@ static void look_at(struct scan *s, uint32_t pid, uint64_t now_ns, scan_ask *ask
         one = (struct scan_known){.pid = pid, .start_ticks = stat.start_ticks};
     }
     one.round = s->round;
-    one.again_ns = now_ns + pause_ns(one.looks);
+    one.again_ns = now_ns + pause_ns(one.checks);
     if (!one.settled) {
         ask_about(&one, &stat, ask, context);
     }
@@ -133,7 +133,7 @@ static bool is_due(const struct scan_known *known, uint64_t now_ns)
     return known->again_ns != 0 && now_ns >= known->again_ns;
 }
 
-static void look_at_listed(struct scan *s, uint32_t before, uint64_t now_ns, scan_ask *ask,
+static void check_listed(struct scan *s, uint32_t before, uint64_t now_ns, scan_ask *ask,
                            void *context)
 {
     uint32_t own = proc_own_pid();
@@ -151,7 +151,7 @@ static void look_at_listed(struct scan *s, uint32_t before, uint64_t now_ns, sca
             continue;
         }
         if (known == NULL || is_due(known, now_ns) || is_new) {
-            look_at(s, pid, now_ns, ask, context);
+            check(s, pid, now_ns, ask, context);
         }
     }
     for (size_t i = s->known.len; i-- > 0;) {
@@ -161,11 +161,11 @@ static void look_at_listed(struct scan *s, uint32_t before, uint64_t now_ns, sca
     }
 }
 
-static void look_at_due(struct scan *s, uint64_t now_ns, scan_ask *ask, void *context)
+static void check_due(struct scan *s, uint64_t now_ns, scan_ask *ask, void *context)
 {
     for (size_t i = s->known.len; i-- > 0;) { /* one that is taken goes, and the last comes in its place */
         if (is_due(&s->known.at[i], now_ns)) {
-            look_at(s, s->known.at[i].pid, now_ns, ask, context);
+            check(s, s->known.at[i].pid, now_ns, ask, context);
         }
     }
 }
@@ -187,14 +187,14 @@ static bool are_few_new(const struct scan *s, uint32_t last_id, uint64_t now_ns)
            (last_id - s->last_id) * IDS_PER_NEW_ID <= s->pids.ids.len;
 }
 
-static void look_at_new_ids(struct scan *s, uint32_t last_id, uint64_t now_ns, scan_ask *ask,
+static void check_new_ids(struct scan *s, uint32_t last_id, uint64_t now_ns, scan_ask *ask,
                             void *context)
 {
     uint32_t from = s->last_id, own = proc_own_pid();
     s->last_id = last_id;
     for (uint32_t id = from - NEW_IDS_AGAIN + 1; from != last_id && id <= last_id; id++) {
         if (id != own && (id > from || find_known(s, id) == NULL) && is_process(s, id)) {
-            look_at(s, id, now_ns, ask, context);
+            check(s, id, now_ns, ask, context);
         }
     }
 }
@@ -204,12 +204,12 @@ void scan_round(struct scan *s, uint64_t now_ns, scan_ask *ask, void *context)
 {
     uint32_t before = s->last_id, last_id = proc_last_id();
     if (are_few_new(s, last_id, now_ns)) {
-        look_at_new_ids(s, last_id, now_ns, ask, context);
-        look_at_due(s, now_ns, ask, context);
+        check_new_ids(s, last_id, now_ns, ask, context);
+        check_due(s, now_ns, ask, context);
     } else if (proc_list_processes(&s->pids, NULL)) {
         s->last_id = last_id;
         s->list_ns = now_ns;
-        look_at_listed(s, before, now_ns, ask, context);
+        check_listed(s, before, now_ns, ask, context);
     }
 }
 

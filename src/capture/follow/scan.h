@@ -1,16 +1,16 @@
 /*
  * scan: processes that begin anywhere in this PID namespace.
  *
- * Nobody tells of them, so /proc is listed, and of what stands there only what is new is looked at: a
- * process that was looked at is remembered by its pid and start time. The memory is safe against pids that
- * are given out again: the kernel gives ids in order (and begins again at the lowest free ones), so those
- * between the last id of the list before and that of this one are new whatever is remembered. Where the kernel does
- * not say which id was the last (gVisor), everything is looked at again within half a minute.
+ * No event reports them, so /proc is listed, and only what is new there is checked: a process that was checked is
+ * remembered by its pid and start time. Reused pids are no danger: the kernel gives ids in order (and begins again at
+ * the lowest free ones), so those between the last id of the list before and that of this one are new whatever is
+ * remembered. Where the kernel does not say which id was the last (gVisor), everything is checked again within half a
+ * minute.
  *
  * Where few ids have been given out since, they are asked for one by one; else, and every other second in any case,
  * /proc is listed.
  *
- * Cost: reading the last id 10 µs; a list 0.3 µs per process; a look, the reading of a stat file, 15 µs, which
+ * Cost: reading the last id 10 µs; a list 0.3 µs per process; a check, the reading of a stat file, 15 µs, which
  * only new processes cost, and with growing pauses those whose answer was SCAN_LATER.
  *
  * Kernel threads and ourselves are never asked about. A process that has ended and was not yet waited for
@@ -41,11 +41,11 @@ enum scan_answer {
 struct scan_known {
     uint32_t pid;
     uint32_t round;       /* it was listed in */
-    uint32_t looks;       /* so far, this one not counted */
+    uint32_t checks;      /* so far, this one not counted */
     bool settled;         /* it is a target, or never will be */
     bool excluded;        /* for the one who asks: counted by scan_excluded while it is set */
     uint64_t start_ticks;
-    uint64_t again_ns;    /* monotonic: when it is looked at again; 0: never. The one who asks may set an
+    uint64_t again_ns;    /* monotonic: when it is checked again; 0: never. The one who asks may set an
                            * earlier or later moment */
 };
 
@@ -63,7 +63,7 @@ struct scan {
     uint32_t round;
     uint64_t list_ns;       /* monotonic: of the last list */
     uint64_t ended_excluded; /* in this window */
-    uint64_t looks;         /* stat files read so far */
+    uint64_t checks;        /* stat files read so far */
 };
 
 void scan_init(struct scan *s, struct targets *targets);
@@ -71,7 +71,7 @@ void scan_release(struct scan *s);
 
 void scan_round(struct scan *s, uint64_t now_ns, scan_ask *ask, void *context);
 
-/* Processes that were left out in this window, ended ones included. */
+/* Processes that were excluded in this window, ended ones included. */
 uint64_t scan_excluded(const struct scan *s);
 void scan_end_window(struct scan *s);
 

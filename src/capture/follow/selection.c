@@ -126,7 +126,7 @@ bool selection_accepts(struct selection *c, const struct proc_stat *stat, struct
     if (clock_mono_ns() < age_ns) {
         known->again_ns = age_ns;
         known->excluded = true;
-        known->looks = 0;
+        known->checks = 0;
         return false;
     }
     read_facts(c, stat->pid, stat->ppid, stat->comm, &facts);
@@ -135,26 +135,26 @@ bool selection_accepts(struct selection *c, const struct proc_stat *stat, struct
 }
 
 /* Nothing of it is in the profile yet: a child that was in as long as it was its parent's copy is one. */
-static bool is_untold(const struct target *target)
+static bool is_unseen(const struct target *target)
 {
     return target->account.sampled_ns == 0 && target->account.attributed_ns == 0;
 }
 
-static void note_answer(struct target *target, uint64_t now_ns)
+static void note_result(struct target *target, uint64_t now_ns)
 {
     if (!targets_is_excluded(target, now_ns)) {
         target->filter.skipped = false;
-    } else if (is_untold(target)) {
+    } else if (is_unseen(target)) {
         target->filter.skipped = true;
     }
 }
 
-static void judge_by(struct selection *c, struct target *target, const struct filter_facts *facts,
+static void apply_facts(struct selection *c, struct target *target, const struct filter_facts *facts,
                      uint64_t now_ns)
 {
     target->filter.evaluated = true;
     target->filter.excluded = c->filters && !filter_fits(c->settings->scope.filters, facts);
-    note_answer(target, now_ns);
+    note_result(target, now_ns);
 }
 
 void selection_evaluate(struct selection *c, struct target *target, uint64_t now_ns)
@@ -168,7 +168,7 @@ void selection_evaluate(struct selection *c, struct target *target, uint64_t now
     }
     read_facts(c, target->pid, target->parent_pid, str_of(target->name), &facts);
     target->filter.exe_unknown = asks(c, FILTER_EXE) && facts.filter.exe.len == 0;
-    judge_by(c, target, &facts.filter, now_ns);
+    apply_facts(c, target, &facts.filter, now_ns);
 }
 
 void selection_evaluate_path(struct selection *c, struct target *target, struct str path,
@@ -178,12 +178,12 @@ void selection_evaluate_path(struct selection *c, struct target *target, struct 
     read_facts(c, target->pid, target->parent_pid, str_of(target->name), &facts);
     target->filter.exe_unknown = false;
     facts.filter.exe = facts.filter.exe.len > 0 ? facts.filter.exe : path;
-    judge_by(c, target, &facts.filter, now_ns);
+    apply_facts(c, target, &facts.filter, now_ns);
 }
 
 /* ---- windows ---- */
 
-/* Of one whose end no record told it is not known how old it became: younger, or it would have been in. */
+/* How old a process became whose end no record has is not known: too young, or it would have been selected. */
 static bool is_in_now(const struct target *target, uint64_t now_ns)
 {
     if (target->ended && target->ended_ns == 0) {

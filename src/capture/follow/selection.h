@@ -1,19 +1,18 @@
 /*
- * choose: whom a run is about, among those that could be followed.
+ * selection: which processes are profiled, of those that could be followed.
  *
- * The facts of a process are read from /proc and given to filter.h; its age is that of its start.
- * perf's inheritance follows what a followed process starts, whatever is decided here. So a target that is
- * left out stays a target: its records keep the books of whom it starts in order, while its samples
- * are dropped (their weight is taken off its own books: it may have been in before, or may come in), no
- * runtime of it is read, and it is no part of the profile.
+ * The facts of a process are read from /proc and evaluated by filter.h; its age counts from its start. perf's
+ * inheritance follows what a followed process starts, whatever is decided here. So an excluded target stays a target:
+ * its records say whom it starts, while its samples are dropped (their weight is taken off its own CPU time, because it
+ * may have been selected before, or will be), no runtime of it is read, and it is no part of the profile.
  *
- * What decides changes: an exec makes another command line and another executable, and a process grows
- * older. A child that has not called exec has its parent's answer. What has ended before its facts could be
- * read is judged by what the records told of it: its name stands for the command line, the first file that
- * it mapped for the executable, its parent's container for its own.
+ * The result may change: an exec makes another command line and another executable, and a process grows older. A child
+ * that has not called exec has its parent's result. A process that ended before its facts could be read is evaluated by
+ * its records: its name stands for the command line, the first file that it mapped for the executable, its parent's
+ * container for its own.
  *
- * A container's prefix must be unique: it is bound to the first id that begins so, and another one is a
- * conflict, which is told and does not fit.
+ * A container's prefix must be unique: it is bound to the first id that begins so. Another such id is a conflict, which
+ * is logged, and excluded.
  *
  * Used by the sampler alone.
  */
@@ -30,11 +29,11 @@ struct selection {
     const struct settings *settings;
     struct log *log;
     bool filters;         /* there are patterns */
-    bool active;          /* patterns, or an age: else everything fits and nothing is read */
+    bool active;          /* patterns, or an age: else all are selected and nothing is read */
     uint64_t ahead_ns;    /* the clock of start times, which goes on during suspend, against ours */
     uint64_t tick_ns;
     char bound[SETTINGS_PATTERNS_MAX][CONTAINER_ID_MAX]; /* of the container patterns; "": not met yet */
-    char conflict[256];   /* two containers that one prefix fits; "": none */
+    char conflict[256];   /* two containers that one prefix matches; "": none */
     struct buf line, text; /* scratch */
 };
 
@@ -44,19 +43,19 @@ void selection_release(struct selection *c);
 /* Whether a process that is no target is to become one; else says in `known` when that may change. */
 bool selection_accepts(struct selection *c, const struct proc_stat *stat, struct scan_known *known);
 
-/* Judges a target by what it is now: one that is new, or has called exec. */
+/* Evaluates a target as it is now: one that is new, or has called exec. */
 void selection_evaluate(struct selection *c, struct target *target, uint64_t now_ns);
 
 /* The first file that a process mapped after an exec, for one whose executable could not be read. */
 void selection_evaluate_path(struct selection *c, struct target *target, struct str path,
                           uint64_t now_ns);
 
-/* At the end of a window, before its books are closed: who of the targets came of age in it. And behind it,
- * who begins the next one left out. */
+/* At the end of a window, before accounting closes it: which targets came of age in it. And after it,
+ * which begin the next one excluded. */
 void selection_close_window(struct targets *targets, uint64_t now_ns);
 void selection_begin_window(struct targets *targets, uint64_t now_ns);
 
-/* Targets that were left out for the whole window. */
+/* Targets that were excluded for the whole window. */
 uint64_t selection_excluded(const struct targets *targets);
 
 /* "4711 nginx -g daemon off; (/usr/sbin/nginx)": for people. */

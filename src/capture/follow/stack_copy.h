@@ -1,18 +1,16 @@
 /*
- * dumps: how much of its stack each process copies with a sample.
+ * stack_copy: how much of its stack each process copies with a sample.
  *
- * A copy that is too small cuts stacks whose rest cannot be read from memory; one that is too large
- * takes room in the rings that other samples need. So each process begins with the same size, doubles
- * it while more than 2 % of its stacks end where the copy ends (takes the most at once when half of them
- * do), and halves it when not 1 % of them need half of it, or more when the largest one so far is far
- * smaller. What a stack needs ends with its outermost frame. Below STACK_COPY_CHEAP_BYTES it goes only when none ever
- * needed more than what is left, the last STACK_COPY_FIT_MIN included, for programs have phases; and a few that are cut
- * there are enough to grow again.
+ * A copy that is too small cuts stacks whose rest cannot be read from memory; one that is too large takes room in the
+ * rings that other samples need. So each process begins with the same size, doubles it while more than 2 % of its
+ * stacks end where the copy ends (at once to the maximum when half of them do), and halves it when fewer than 1 % of
+ * them need half of it, or more often when the largest one so far is far smaller. What a stack needs ends with its
+ * outermost frame. Below STACK_COPY_CHEAP_BYTES the size falls only when none ever needed more than what is left, the
+ * last STACK_COPY_FIT_MIN included, because programs have phases; and there a few cut stacks are enough to grow again.
  *
- * A process that inherited its events from an ancestor takes the ancestor and its other children along: from then on
- * each has its own.
+ * A change is one of the whole inherit group: from then on each of its processes has events of its own.
  *
- * A process whose samples are caught (catch.h) copies the most from then on: its rings are emptied after each
+ * A process whose samples are caught (catch.h) copies the maximum from then on: its rings are emptied after each
  * sample, and the kernel copies no more than there is.
  *
  * At most one change a second, and STACK_COPY_CHANGES_MAX in a process's life.

@@ -25,11 +25,11 @@ static void adapt(void *state, uint64_t now_ns)
     struct stack_sizes *sizes = state;
     struct follow *f = sizes->follow;
     struct shared *s = f->shared;
-    if (!s->perf_on || s->perf.sampling.stack_bytes == 0 || s->throttle.coarse || now_ns < sizes->next_ns) {
+    if (!s->perf_on || perf_sampling(s->perf)->stack_bytes == 0 || s->throttle.coarse || now_ns < sizes->next_ns) {
         return;
     }
     sizes->next_ns = now_ns + ADAPT_MS * NS_PER_MS;
-    uint32_t pid = stack_copy_adapt(&s->perf, &f->targets);
+    uint32_t pid = stack_copy_adapt(s->perf, &f->targets);
     const struct target *target = pid == 0 ? NULL : targets_find(&f->targets, pid);
     if (target != NULL) {
         follow_newborn(f);

@@ -83,7 +83,7 @@ void targets_drop_thread(struct targets *t, size_t index)
     }
 }
 
-/* Their order stays: the books of children are looked at before their parents'. */
+/* Their order stays: the times of children are read before their parents'. */
 void targets_set_aside(struct targets *t)
 {
     size_t kept = 0;
@@ -200,7 +200,7 @@ struct target *targets_find(struct targets *t, uint32_t pid)
     return slot == NULL ? NULL : target_of(slot);
 }
 
-/* The kernel notes the start just before it tells of it. Its clock goes on while the machine sleeps, and the
+/* The kernel notes the start just before it writes the record. Its clock goes on while the machine sleeps, and the
  * records' does not. */
 bool targets_may_be(const struct target *target, uint64_t start_ticks)
 {
@@ -212,7 +212,7 @@ bool targets_may_be(const struct target *target, uint64_t start_ticks)
     return start_ticks <= (target->began_ns + ahead_ns + START_LATE_NS) / proc_tick_ns();
 }
 
-/* A pid that is younger than what it is said to have started is another's now. */
+/* A pid that is younger than the process it started is another's now. */
 struct target *targets_source(struct targets *t, const struct target *target)
 {
     struct target *source = target->forked_by == 0 ? NULL : targets_find(t, target->forked_by);
@@ -304,7 +304,7 @@ struct target_thread *targets_thread(struct targets *t, uint32_t pid, uint32_t t
     return thread;
 }
 
-/* Its last thread has ended: only what the books need is kept. */
+/* Its last thread has ended: only what accounting needs is kept. */
 void targets_end(struct targets *t, struct target *target)
 {
     target->ended = true;

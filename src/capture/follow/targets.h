@@ -5,9 +5,9 @@
  * before us, from /proc (comm and maps). It answers two questions per sample: which thread of the
  * profile is this, and which mapping holds this address.
  *
- * A target whose process ended stays until targets_end_window, because its samples and its share of
- * the books belong to the window that is running; targets_set_aside takes it out of the way of those
- * who look at all that live. Of thousands of short processes per minute only what the books need is
+ * A target whose process ended stays until targets_end_window, because its samples and its CPU time
+ * belong to the window that is running; targets_set_aside takes it out of the list of those that
+ * live. Of thousands of short processes per minute only what accounting needs is
  * kept: the one that was never sampled is dropped earlier (targets_drop), a thread with its end.
  * Profile ids cached here (process, thread, module) are valid for one window: `window` counts them.
  *
@@ -36,7 +36,7 @@ struct mapping {
     uint32_t window;
 };
 
-/* CPU time as the kernel's books have it: utime and stime of /proc/PID/stat. */
+/* CPU time as the kernel accounts it: utime and stime of /proc/PID/stat. */
 struct cpu_times {
     uint64_t user_ns, system_ns;
     uint64_t children_ns; /* of children that ended and were waited for */
@@ -54,8 +54,8 @@ struct target_copies {
 
 /* Its runtime, and whether its samples are caught. Written by readers.c and catching.c. */
 struct target_runtime {
-    uint64_t space;      /* the `space` in which a runtime was looked for */
-    uint64_t again_ns;   /* monotonic: when it is looked for again; 0: when `space` changes */
+    uint64_t space;      /* the `space` in which a runtime was searched for */
+    uint64_t again_ns;   /* monotonic: when it is searched for again; 0: when `space` changes */
     uint64_t since_ns;   /* monotonic: the first search in vain; 0: none was */
     struct reader *reader; /* of its runtime's stacks; null: it has none that can be read */
     uint64_t followed_ns; /* monotonic: when it got events of its own; 0: with those it inherited */
@@ -72,7 +72,7 @@ struct target_rereading {
     uint64_t wait_ns;    /* back-off of these retries */
 };
 
-/* It found no descriptors for its events: CAPTURE_PROC until it is hot. Written by unsampled.c. */
+/* It has no events for want of descriptors: CAPTURE_PROC until it is hot. Written by unsampled.c. */
 struct target_unsampled {
     bool is;
     uint64_t cpu_ns, asked_ns; /* when it was asked last; 0: not yet */
@@ -172,7 +172,7 @@ struct targets {
     uint64_t spaces;         /* given out so far */
     uint64_t unmapped;       /* how often mappings went away: their images may be of no use any more */
     uint32_t stack_bytes;    /* of a process that is new here */
-    uint64_t min_duration_ns; /* what a target starts is left out while it is younger than this */
+    uint64_t min_duration_ns; /* what a target starts is excluded while it is younger than this */
     bool container_names;
     bool any_on_proc;        /* some target has been in CAPTURE_PROC so far */
 };
@@ -193,8 +193,8 @@ void targets_set_aside(struct targets *t);
 void targets_recall(struct targets *t);
 
 /* Drops those set aside for which `is_done` says so. Who was started by one of them counts as started by
- * the one before it: the events that it inherits are the same, and so are the books that end up with
- * its time. */
+ * the one before it: the events that it inherits are the same, and so is the process whose
+ * accounting ends up with its time. */
 void targets_drop(struct targets *t, bool (*is_done)(void *context, struct target *target),
                   void *context);
 
@@ -214,7 +214,7 @@ struct target *targets_get(struct targets *t, uint32_t pid);
 /* The same for a process that is known to run now: a target of this pid that has ended was another one. */
 struct target *targets_begin(struct targets *t, uint32_t pid);
 
-/* Is it left out at this moment? */
+/* Is it excluded at this moment? */
 static inline bool targets_is_excluded(const struct target *target, uint64_t time_ns)
 {
     return !target->named && (target->filter.excluded || time_ns < target->filter.of_age_ns);

@@ -79,9 +79,9 @@ static void give_up(struct unsampled *u, uint32_t pid)
     struct target *target = targets_find(&f->targets, pid);
     f->hooks.drain(f->hooks.context);
     if (target != NULL) {
-        (void)inherit_group_list(&f->shared->perf, &f->targets, target, &group);
+        (void)inherit_group_list(f->shared->perf, &f->targets, target, &group);
     }
-    perf_give_up(&f->shared->perf, pid);
+    perf_give_up(f->shared->perf, pid);
     vec_each(&group.members, one)
     {
         if (f->hooks.adopted(f->hooks.context, *one)) {
@@ -96,7 +96,7 @@ static bool make_room(void *context, uint32_t pid, uint64_t rate_ns)
     struct unsampled *u = context;
     struct shared *s = u->follow->shared;
     uint64_t recent_ns;
-    uint32_t coolest = perf_coolest(&s->perf, pid, &recent_ns);
+    uint32_t coolest = perf_coolest(s->perf, pid, &recent_ns);
     uint64_t mark_ns = UNSAMPLED_MARK_MS * NS_PER_MS;
     if (coolest == 0 ||
         unsampled_rate_ns(recent_ns, mark_ns) >= rate_ns / COOLER_SHARE) {
@@ -111,7 +111,7 @@ static bool make_room(void *context, uint32_t pid, uint64_t rate_ns)
 
 void unsampled_note_threads(struct unsampled *u, uint32_t pid)
 {
-    unsampled_add(&u->threads, pid, &u->follow->shared->perf.left);
+    unsampled_add(&u->threads, pid, perf_unsampled(u->follow->shared->perf));
 }
 
 void unsampled_note_process(struct unsampled *u, struct target *target)
@@ -130,13 +130,13 @@ static bool follow(struct unsampled *u, struct target *target, uint64_t rate_ns)
     struct shared *s = f->shared;
     const struct perf_how how = {.stack_bytes = target->copy.bytes, .caught = target->runtime.caught};
     struct err err = {0};
-    bool good = perf_follow_process(&s->perf, target->pid, &how, &err);
+    bool good = perf_follow_process(s->perf, target->pid, &how, &err);
     for (unsigned i = 0; !good && err.kind == ERR_LIMIT && i < ROOM_ATTEMPTS; i++) {
         if (s->command_pid != 0 || !make_room(u, target->pid, rate_ns)) {
             return false;
         }
         err = (struct err){0};
-        good = perf_follow_process(&s->perf, target->pid, &how, &err);
+        good = perf_follow_process(s->perf, target->pid, &how, &err);
     }
     target->unsampled.is = false; /* or may not be followed at all */
     if (!good) {
@@ -144,7 +144,7 @@ static bool follow(struct unsampled *u, struct target *target, uint64_t rate_ns)
     }
     f->hooks.gets_events(f->hooks.context, target);
     targets_set_mode(&f->targets, target, follow_perf_mode(f));
-    perf_enable(&s->perf);
+    perf_enable(s->perf);
     (void)targets_read_maps(&f->targets, target);
     if (err.kind == ERR_LIMIT) {
         unsampled_note_threads(u, target->pid);
@@ -206,7 +206,7 @@ static void check(void *state, uint64_t now_ns)
     bool is_short = u->any || u->threads.threads.len > 0;
     u->threads.context = u;
     u->threads.make_room = is_short && s->command_pid == 0 ? make_room : NULL;
-    (void)unsampled_check(&u->threads, &s->perf, &u->follow->targets, now_ns);
+    (void)unsampled_check(&u->threads, s->perf, &u->follow->targets, now_ns);
     if (u->any && now_ns >= u->next_ns) {
         u->next_ns = now_ns + CHECK_MS * NS_PER_MS;
         exchange_processes(u, now_ns);

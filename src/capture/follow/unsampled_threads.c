@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-enum { LOOK_MS = 1000, HOT_SHARE = 100, IDLE_MS = UNSAMPLED_MARK_MS / 1000 };
+enum { CHECK_MS = 1000, HOT_SHARE = 100, IDLE_MS = UNSAMPLED_MARK_MS / 1000 };
 
 void unsampled_add(struct unsampled_threads *l, uint32_t pid, const struct pid_list *tids)
 {
@@ -78,7 +78,7 @@ static bool take_in(struct unsampled_threads *l, struct unsampled_thread *thread
 }
 
 /* False: the entry is free. */
-static bool look_at(struct unsampled_threads *l, struct unsampled_thread *thread, struct perf *perf,
+static bool check(struct unsampled_threads *l, struct unsampled_thread *thread, struct perf *perf,
                     struct targets *targets, uint64_t now_ns, size_t *taken)
 {
     const struct target *target = targets_find(targets, thread->pid);
@@ -86,7 +86,7 @@ static bool look_at(struct unsampled_threads *l, struct unsampled_thread *thread
     uint64_t cpu_ns = known ? hot_thread_ns(thread->pid, thread->tid) : 0;
     bool is_free = cpu_ns == 0;
     if (is_free) {
-        return false; /* gone: who is seen by others has run; or its whole process was given up */
+        return false; /* gone: its CPU time is in the accounting; or its whole process was given up */
     }
     if (unsampled_is_hot(thread, cpu_ns, now_ns)) {
         uint32_t tid = thread->tid;
@@ -104,16 +104,16 @@ static bool look_at(struct unsampled_threads *l, struct unsampled_thread *thread
 size_t unsampled_check(struct unsampled_threads *l, struct perf *perf, struct targets *targets,
                      uint64_t now_ns)
 {
-    size_t taken = 0, looks = l->threads.len;
-    if ((looks == 0 && l->make_room == NULL) || now_ns < l->look_ns) {
+    size_t taken = 0, checks = l->threads.len;
+    if ((checks == 0 && l->make_room == NULL) || now_ns < l->check_ns) {
         return 0;
     }
-    l->look_ns = now_ns + LOOK_MS * NS_PER_MS;
+    l->check_ns = now_ns + CHECK_MS * NS_PER_MS;
     mark_all(l, perf, now_ns);
-    looks = looks < UNSAMPLED_CHECKS_MAX ? looks : (size_t)UNSAMPLED_CHECKS_MAX;
-    for (; looks > 0 && l->threads.len > 0; looks--) {
+    checks = checks < UNSAMPLED_CHECKS_MAX ? checks : (size_t)UNSAMPLED_CHECKS_MAX;
+    for (; checks > 0 && l->threads.len > 0; checks--) {
         l->next = l->next < l->threads.len ? l->next : 0;
-        if (look_at(l, &l->threads.at[l->next], perf, targets, now_ns, &taken)) {
+        if (check(l, &l->threads.at[l->next], perf, targets, now_ns, &taken)) {
             l->next++;
         } else {
             vec_swap_out(&l->threads, l->next);

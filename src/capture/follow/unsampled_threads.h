@@ -1,14 +1,14 @@
 /*
- * left_out: threads that found no descriptors for their events, looked after until they run.
+ * unsampled_threads: threads that have no events for want of descriptors, checked until they run.
  *
- * Concept. When the threads of a process need more descriptors than there are, those are followed that
- * used most CPU time until then (os/perf.h); what the others use is in the process's books, and shown
- * as "[lost]". Which threads are hot changes. So once a second some of the others are asked, and one that
- * used more than a hundredth of a CPU since it was asked last gets events: in the place of a thread
- * that used less than a thousandth for some seconds, when there is no descriptor to spare. What such a
- * one had started loses its events as well, which is why the first thread always keeps them.
+ * Concept. When the threads of a process need more descriptors than there are, those that used most CPU time until then
+ * are followed (os/perf.h); what the others use is in the process's accounting, and shown as "[lost]". Which threads
+ * are hot changes. So once a second some unsampled ones are checked, and one that used more than a hundredth of a CPU
+ * since its last check gets events: in the place of a thread that used less than a thousandth for some seconds, when
+ * there is no descriptor to spare. What such a thread had started loses its events as well, which is why a process's
+ * first thread always keeps them.
  *
- * Where all descriptors are taken by other processes, `make_room` is asked to give the coolest of them up.
+ * Where all descriptors are taken by other processes, `make_room` is called to give the coolest of them up.
  * Processes of which no thread is followed are unsampled.c's.
  *
  * Cost: UNSAMPLED_CHECKS_MAX threads per second, some 5 us each.
@@ -29,7 +29,7 @@ enum {
 
 struct unsampled_thread {
     uint32_t pid, tid;
-    uint64_t cpu_ns, asked_ns; /* 0: not asked yet */
+    uint64_t cpu_ns, asked_ns; /* 0: not checked yet */
 };
 
 struct unsampled_threads {
@@ -37,8 +37,8 @@ struct unsampled_threads {
     bool (*make_room)(void *context, uint32_t pid, uint64_t rate_ns);
     void *context;
     VEC(struct unsampled_thread) threads;
-    size_t next;               /* to be asked */
-    uint64_t look_ns, mark_ns; /* monotonic: not before */
+    size_t next;               /* to be checked */
+    uint64_t check_ns, mark_ns; /* monotonic: not before */
 };
 
 void unsampled_add(struct unsampled_threads *l, uint32_t pid, const struct pid_list *tids);

@@ -42,7 +42,7 @@ static uint64_t usual_ns(const struct rooms *r, bool idle)
     if (catching_catchers(r->catching) != NULL) {
         return (idle ? ROUND_MS : ROUND_CAUGHT_MS) * NS_PER_MS;
     }
-    bool small = s->perf_on && s->perf.sampling.stack_bytes < STACK_LARGE_BYTES;
+    bool small = s->perf_on && perf_sampling(s->perf)->stack_bytes < STACK_LARGE_BYTES;
     uint64_t busy_ms = r->stacks.unwinder != NULL && small ? ROUND_STACKS_MS : ROUND_MS;
     uint64_t idle_ms = s->settings->scope.mode == TARGET_ALL ? FIND_MS : ROUND_IDLE_MS;
     return (idle ? idle_ms : busy_ms) * NS_PER_MS;
@@ -60,12 +60,12 @@ static uint64_t slowest_ns(const struct rooms *r)
 static uint64_t unattended_ns(const struct rooms *r)
 {
     enum { RECORD_REST_BYTES = 2048 };
-    uint64_t stack = r->shared.perf.sampling.stack_bytes, hz = r->shared.perf.sampling.frequency_hz;
+    uint64_t stack = perf_sampling(r->shared.perf)->stack_bytes, hz = perf_sampling(r->shared.perf)->frequency_hz;
     vec_each(&r->follow.targets.all, target)
     {
         stack = (*target)->copy.bytes > stack ? (*target)->copy.bytes : stack;
     }
-    return perf_ring_bytes(&r->shared.perf) / 4 * NS_PER_S / ((stack + RECORD_REST_BYTES) * (hz > 0 ? hz : 1));
+    return perf_ring_bytes(r->shared.perf) / 4 * NS_PER_S / ((stack + RECORD_REST_BYTES) * (hz > 0 ? hz : 1));
 }
 
 /* Where hundreds of tasks per second end, each would wake us. */
@@ -76,7 +76,7 @@ static bool waits_aside(struct pause *p, struct rooms *r, uint64_t *wait_ns)
         p->churns = records_take_born(r->records) >= CHURN_LEAST;
         p->churn_ns = now_ns + NS_PER_S;
     }
-    bool may = p->churns && !bursts_in_slice(r->bursts) && !r->shared.perf.sampling.extra;
+    bool may = p->churns && !bursts_in_slice(r->bursts) && !perf_sampling(r->shared.perf)->extra;
     uint64_t most_ns = may ? unattended_ns(r) : 0;
     if (most_ns < ASIDE_LEAST_MS * NS_PER_MS) {
         return false;
@@ -90,8 +90,8 @@ static void wait_for_rings(struct pause *p, struct rooms *r, int half_full, uint
 {
     struct shared *s = &r->shared;
     const int extra_fds[PERF_WAIT_FDS] = {r->signals, half_full};
-    s->end_told = waits_aside(p, r, &wait_ns) ? perf_wait_aside(&s->perf, extra_fds, wait_ns)
-                                              : perf_wait(&s->perf, extra_fds, wait_ns);
+    s->end_told = waits_aside(p, r, &wait_ns) ? perf_wait_aside(s->perf, extra_fds, wait_ns)
+                                              : perf_wait(s->perf, extra_fds, wait_ns);
     polling_refresh(r->polling, clock_mono_ns(), s->end_told);
 }
 

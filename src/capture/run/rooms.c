@@ -95,12 +95,13 @@ void rooms_open_perf(struct rooms *r)
         .registers = chains ? 0 : unwind_perf_mask(),
         .extra = s->settings->sampling.events.count > 0 || s->settings->sampling.off_cpu,
     };
-    s->perf_on = s->access.user && perf_open(&s->perf, &sampling, &err);
+    s->perf = perf_new(&err);
+    s->perf_on = s->access.user && s->perf != NULL && perf_open(s->perf, &sampling, &err);
     if (s->perf_on && !chains) {
-        s->perf.sampling.stack_bytes = first_stack_bytes(s->settings, perf_ring_bytes(&s->perf));
+        perf_set_stack_bytes(s->perf, first_stack_bytes(s->settings, perf_ring_bytes(s->perf)));
     }
     r->extra = extra_records_new(s);
-    s->format = (struct record_format){s->perf_on ? perf_sample_type(&s->perf) : 0, sampling.registers};
+    s->format = (struct record_format){s->perf_on ? perf_sample_type(s->perf) : 0, sampling.registers};
     if (err.kind != ERR_NONE) {
         s->access.why = err;
     }
@@ -172,7 +173,7 @@ static bool make_follow(struct rooms *r, struct err *err)
 static bool make_stacks(struct rooms *r, struct err *err)
 {
     struct shared *s = &r->shared;
-    bool unwinds = s->perf_on && s->perf.sampling.stack_bytes > 0;
+    bool unwinds = s->perf_on && perf_sampling(s->perf)->stack_bytes > 0;
     enum unwind_method method =
         s->settings->sampling.perf_mode == PERF_DWARF ? UNWIND_CFI_ONLY : UNWIND_HYBRID;
     if (unwinds && !unwinder_init(&r->unwinder, method, err)) {
@@ -180,7 +181,7 @@ static bool make_stacks(struct rooms *r, struct err *err)
     }
     r->catching = catching_new(&r->follow, polling_accounting(r->polling));
     if (r->catching == NULL || !stacks_init(&r->stacks, &r->follow.targets, catching_readers(r->catching),
-                                            unwinds ? &r->unwinder : NULL, s->perf.sampling.registers)) {
+                                            unwinds ? &r->unwinder : NULL, perf_sampling(s->perf)->registers)) {
         return err_set(err, ERR_MEMORY, 0, "no memory to unwind stacks");
     }
     r->stacks.runtime_alone = s->settings->runtime.native_frames == NATIVE_OFF;
@@ -268,7 +269,8 @@ bool rooms_make(struct rooms *r)
     struct err err = {0};
     log_open(&s->log, s->settings);
     s->memory_bytes = limits_choose_memory(s->settings, &s->log);
-    bool good = make_follow(r, &err) && make_stacks(r, &err) && make_records(r, &err) &&
+    bool good = s->perf != NULL || err_set(&err, ERR_MEMORY, 0, "no memory to begin");
+    good = good && make_follow(r, &err) && make_stacks(r, &err) && make_records(r, &err) &&
                 make_window(r, &err) && make_rows(r, &err);
     if (!good) {
         log_say(&s->log, LOG_ERROR, "%s", err.text);
@@ -281,9 +283,7 @@ bool rooms_release(struct rooms *r)
     struct shared *s = &r->shared;
     struct err err;
     rows_release(&r->rows);
-    if (s->perf_on) {
-        perf_close(&s->perf);
-    }
+    perf_free(s->perf);
     stacks_release(&r->stacks);
     unwinder_release(&r->unwinder);
     follow_release(&r->follow);

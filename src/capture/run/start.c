@@ -52,7 +52,7 @@ static void say_start(struct rooms *r, const char *what)
     struct err why;
     if (!r->shared.perf_on) {
         follow_report_no_perf(&r->follow, &r->shared.access.why, r->shared.access.why.text);
-    } else if (perf_rings_are_short(&r->shared.perf, &why)) {
+    } else if (perf_rings_are_short(r->shared.perf, &why)) {
         log_say(&r->shared.log, LOG_WARNING, "%s", why.text);
     }
     extra_records_report(r->extra);
@@ -80,8 +80,11 @@ static void follow_command(struct rooms *r, const struct launch_target *target)
 {
     struct shared *s = &r->shared;
     struct err err = {0};
-    if (target->fresh && s->perf_on && !perf_follow(&s->perf, target->pid, true, &err)) {
-        perf_close(&s->perf);
+    if (s->perf_on) {
+        perf_await(s->perf, target->pid);
+    }
+    if (target->fresh && s->perf_on && !perf_follow(s->perf, target->pid, true, &err)) {
+        perf_close(s->perf);
         s->perf_on = false;
         s->access.why = err;
     }
@@ -115,7 +118,6 @@ int run_command(const struct run_input *input, struct launch_target *target)
     r.shared.command_pid = target->pid;
     /* the command waits: nothing but what arms sampling comes before launch_ready */
     rooms_open_perf(&r);
-    r.shared.perf.awaited_pid = target->pid;
     follow_command(&r, target);
     if (!rooms_make(&r)) {
         (void)launch_ready(target);

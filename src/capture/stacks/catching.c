@@ -87,9 +87,9 @@ static bool start_catching(struct catching *c)
         return true;
     }
     struct shared *s = c->shared;
-    bool has_rings = s->perf_on && perf_open_caught(&s->perf, &err);
+    bool has_rings = s->perf_on && perf_open_caught(s->perf, &err);
     c->catch = s->perf_on && !has_rings ? NULL : catch_init(s->settings->sampling.frequency_hz, &err);
-    if (c->catch != NULL && !(has_rings ? catch_on_rings(c->catch, &s->perf, &s->format, &err)
+    if (c->catch != NULL && !(has_rings ? catch_on_rings(c->catch, s->perf, &s->format, &err)
                                         : catch_perfless(c->catch, &err))) {
         catch_stop(c->catch);
         c->catch = NULL;
@@ -108,11 +108,11 @@ static void catch_process(struct catching *c, struct target *target)
     struct inherit_group group;
     uint32_t before = target->copy.bytes;
     target->runtime.caught = true;
-    if (c->shared->perf.sampling.stack_bytes > 0 && !c->shared->throttle.coarse) {
+    if (perf_sampling(c->shared->perf)->stack_bytes > 0 && !c->shared->throttle.coarse) {
         target->copy.bytes = STACK_COPY_MAX_BYTES;
     }
-    bool good = inherit_group_list(&c->shared->perf, &c->follow->targets, target, &group) &&
-                inherit_group_refollow(&c->shared->perf, &group, 0);
+    bool good = inherit_group_list(c->shared->perf, &c->follow->targets, target, &group) &&
+                inherit_group_refollow(c->shared->perf, &group, 0);
     inherit_group_release(&group);
     follow_newborn(c->follow);
     if (!good) {
@@ -283,13 +283,13 @@ static bool is_deep(const struct target *target)
 static void catch_deep(struct catching *c, struct target *target)
 {
     struct inherit_group group;
-    bool good = inherit_group_list(&c->shared->perf, &c->follow->targets, target, &group) && start_catching(c);
+    bool good = inherit_group_list(c->shared->perf, &c->follow->targets, target, &group) && start_catching(c);
     vec_each(&group.members, one)
     {
         (*one)->runtime.deep = (*one)->runtime.caught = good;
         (*one)->runtime.space = 0;
     }
-    good = good && inherit_group_refollow(&c->shared->perf, &group, 0);
+    good = good && inherit_group_refollow(c->shared->perf, &group, 0);
     target->runtime.refused = !good;
     vec_each(&group.members, one)
     {

@@ -2,7 +2,7 @@
 
 static bool is_open(const struct extra_events *o, size_t other)
 {
-    return o->perf != NULL && o->perf->extra != NULL && o->open[other].refused.kind == ERR_NONE;
+    return o->perf != NULL && perf_has_extra(o->perf) && o->open[other].refused.kind == ERR_NONE;
 }
 
 static struct perf_extra asked_for(const struct event *event, const struct settings *settings)
@@ -20,7 +20,7 @@ static void refuse_hidden(struct extra_events *o)
 {
     for (size_t i = 0; i < o->switches; i++) {
         struct perf_extra *one = &o->open[i];
-        if (o->events->at[i].in_kernel && !o->perf->sampling.kernel) {
+        if (o->events->at[i].in_kernel && !perf_sampling(o->perf)->kernel) {
             err_set(&one->refused, ERR_DENIED, 0,
                     "%s happen in the kernel, which may not be sampled here; set "
                     "kernel.perf_event_paranoid to 1 or less on the host, or add CAP_PERFMON",
@@ -54,7 +54,7 @@ struct record_format extra_format(const struct extra_events *o, unsigned other)
 {
     unsigned known = other < o->count ? other : 0;
     return (struct record_format){perf_extra_sample_type(o->perf, known),
-                                  o->perf->sampling.registers};
+                                  perf_sampling(o->perf)->registers};
 }
 
 void extra_begin(struct extra_events *o, struct profile *p)

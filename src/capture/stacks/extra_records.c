@@ -28,7 +28,7 @@ struct extra_records *extra_records_new(struct shared *shared)
         e->shared = shared;
     }
     if (e != NULL && shared->perf_on) {
-        (void)extra_open(&e->events, &shared->perf, shared->settings);
+        (void)extra_open(&e->events, shared->perf, shared->settings);
     }
     return e;
 }
@@ -116,7 +116,7 @@ static void on_ring_record(void *context, unsigned other, const void *ptr, size_
 void extra_records_drain(struct extra_records *e)
 {
     if (e->events.perf != NULL) {
-        perf_drain_extra(&e->shared->perf, on_ring_record, e);
+        perf_drain_extra(e->shared->perf, on_ring_record, e);
     }
 }
 
@@ -187,7 +187,7 @@ static void window_end(void *state)
                  "--off-cpu: where some threads sleep may not be read: their time is \"[off-CPU]\"; "
                  "run as their user, or add SYS_PTRACE");
     }
-    if (s->perf_on && perf_extra_short(&s->perf) > 0) {
+    if (s->perf_on && perf_extra_short(s->perf) > 0) {
         log_once(&s->log, LOG_WARNING,
                  "not enough descriptors to sample other events in all threads; raise ulimit -n");
     }

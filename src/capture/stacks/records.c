@@ -213,7 +213,7 @@ static void on_tick(void *context, unsigned cpu, const void *record, size_t len,
     (void)record;
     (void)len;
     r->counts.records++;
-    r->counts.any_stack = stacks_add_tick(r->path.stacks, r->shared->window.profile, caught) || r->counts.any_stack;
+    r->counts.any_stack = stacks_add_perfless(r->path.stacks, r->shared->window.profile, caught) || r->counts.any_stack;
 }
 
 static void on_settled(void *context, uint32_t pid, uint32_t tid, uint64_t cpu_ns)
@@ -238,7 +238,7 @@ static uint64_t take_rings(struct records *r, bool all)
 {
     uint64_t taken_ns = UINT64_MAX;
     struct catch *catch = catching_catchers(r->path.catching);
-    perf_drain(&r->shared->perf, on_ring_record, r);
+    perf_drain(r->shared->perf, on_ring_record, r);
     extra_records_drain(r->path.extra);
     if (catch != NULL && all) {
         catch_flush(catch, FLUSH_MOST_MS * NS_PER_MS);

@@ -151,8 +151,8 @@ void stacks_add(struct stacks *s, struct profile *p, const struct record *sample
     s->samples++;
 }
 
-/* What decides how much of a stack the clock's samples copy is told by them alone: another event's copies
- * may be smaller, and its stacks of another kind. */
+/* How much of a stack is copied is decided by the clock's samples alone: another event's copies may be smaller, and its
+ * stacks of another kind. */
 uint32_t stacks_node_of_event(struct stacks *s, struct profile *p, const struct record *sample,
                               uint32_t *thread)
 {
@@ -209,7 +209,38 @@ void stacks_add_settled(struct stacks *s, struct profile *p, uint32_t pid, uint3
     }
 }
 
-bool stacks_add_tick(struct stacks *s, struct profile *p, const struct caught *caught)
+/* Without a native half only the time is known of a stack that was not read whole. */
+static void account_unread(struct stacks *s, struct profile *p, struct target *target, const struct caught *caught,
+                           uint8_t end)
+{
+    enum account account = end == RUNTIME_TORN ? ACCOUNT_PARTIAL : ACCOUNT_UNREADABLE;
+    profile_account(p, targets_thread_id(s->targets, p, target, caught->tid), account, caught->weight_ns);
+}
+
+static void add_read(struct stacks *s, struct profile *p, struct target *target, const struct caught *caught)
+{
+    uint32_t node = 0;
+    s->scratch->native_count = 0;
+    const struct halves none = {0};
+    bool fits = stacks_add_both(s, p, &node), needed = profile_need(p, true);
+    fits = fits || collapse(s, p, &none, s->scratch->runtime[0], &node);
+    uint32_t thread = targets_thread_id(s->targets, p, target, caught->tid);
+    profile_add(p, labels_thread(p, thread, caught), fits ? node : 0, caught->weight_ns, 1);
+    (void)profile_need(p, needed);
+}
+
+/* Null: all runtimes' were. */
+static const struct caught *not_whole(const struct stacks_scratch *from)
+{
+    for (size_t i = 0; i < from->walked_count; i++) {
+        if (from->walked[i].caught->end != RUNTIME_COMPLETE) {
+            return from->walked[i].caught;
+        }
+    }
+    return NULL;
+}
+
+bool stacks_add_perfless(struct stacks *s, struct profile *p, const struct caught *caught)
 {
     struct target *target = targets_find(s->targets, caught->pid);
     s->scratch->walked_count = 0;
@@ -220,14 +251,12 @@ bool stacks_add_tick(struct stacks *s, struct profile *p, const struct caught *c
         stacks_add_settled(s, p, caught->pid, caught->tid, caught->weight_ns);
         return false;
     }
-    uint32_t node = 0;
-    s->scratch->native_count = 0;
-    const struct halves none = {0};
-    bool fits = stacks_add_both(s, p, &node), needed = profile_need(p, true);
-    fits = fits || collapse(s, p, &none, s->scratch->runtime[0], &node);
-    uint32_t thread = targets_thread_id(s->targets, p, target, caught->tid);
-    profile_add(p, labels_thread(p, thread, caught), fits ? node : 0, caught->weight_ns, 1);
-    (void)profile_need(p, needed);
+    const struct caught *broken = not_whole(s->scratch);
+    if (broken == NULL) {
+        add_read(s, p, target, caught);
+    } else {
+        account_unread(s, p, target, caught, broken->end);
+    }
     target->account.sampled_ns += caught->weight_ns;
     s->samples++;
     return true;

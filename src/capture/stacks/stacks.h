@@ -59,7 +59,7 @@ void stacks_release(struct stacks *s);
 void stacks_add(struct stacks *s, struct profile *p, const struct record *sample,
                 const struct caught *caught);
 
-/* The node and thread of a sample of another event than CPU time, which the books and counts of stacks leave
+/* The node and thread of a sample of another event than CPU time, which accounting and counts of stacks leave
  * out. Its stack is native, of interpreters as well. 0: no room. */
 uint32_t stacks_node_of_event(struct stacks *s, struct profile *p, const struct record *sample,
                               uint32_t *thread);
@@ -76,9 +76,10 @@ struct stacks_sleeper {
 uint32_t stacks_node_of_sleeper(struct stacks *s, struct profile *p, struct target *target,
                                 const struct stacks_sleeper *at);
 
-/* The same without perf: what a tick caught, with the weight that it tells. Of a thread that runs nothing of a
- * runtime only the time is known. False for such a one. */
-bool stacks_add_tick(struct stacks *s, struct profile *p, const struct caught *caught);
+/* The same without perf: what a catcher read, with the weight that it tells. Of a stack that contradicts itself
+ * only the time is known, "[partial]", and of one whose memory was refused, "[unreadable]". Of a thread that
+ * runs nothing of a runtime, too: "[native, no perf]"; false for such a one. */
+bool stacks_add_perfless(struct stacks *s, struct profile *p, const struct caught *caught);
 
 /* The node of a runtime's stack alone, that counts for nothing: where a thread waits. 0 when there is none, or no
  * room. */

@@ -22,7 +22,7 @@ static void put_mark(struct stacks_scratch *to, struct profile *p, const char *n
     put_native(to, IMAGE_NONE, (struct frame){.name = profile_cstring(p, name)});
 }
 
-/* Looks mappings up from the leaf, because the leaf is certain and everything beyond the first
+/* Finds the mappings from the leaf on, because the leaf is certain and everything beyond the first
  * unmapped address is not. */
 void stacks_take_chain(struct stacks *s, struct profile *p, struct target *target,
                        const struct halves *halves, uint64_t now_ns)
@@ -208,7 +208,7 @@ static void take_frames(struct stacks *s, struct profile *p, struct target *targ
 }
 
 /* What a catcher read of the stack's far end, as if it were the process's memory now: the end of the copy
- * once more, by which the unwinder tells whether the rest is still that of the sample, and the rest. */
+ * once more, by which the unwinder sees whether the rest is still that of the sample, and the rest. */
 struct beyond {
     const struct record *sample;
     const struct caught *caught;
@@ -231,7 +231,7 @@ static bool read_beyond(void *context, uint64_t address, void *out, size_t len, 
     return err_set(err, ERR_MALFORMED, 0, "%#llx was not read", (unsigned long long)address);
 }
 
-/* What the size of copies is chosen by. Above the outermost frame stands what no unwinder reads: a thread's own data, a
+/* What the size of copies is decided by. Above the outermost frame stands what no unwinder reads: a thread's own data, a
  * process's arguments and environment. */
 static void note_size(struct target *target, const struct record *sample,
                       const struct unwind_result *result)

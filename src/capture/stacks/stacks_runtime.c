@@ -66,8 +66,9 @@ static bool take_runtimes(struct stacks *s, struct profile *p)
         } else if (!take_runtime(s, p, walked)) {
             return false;
         }
-        to->stack[i] = (struct weave_stack){&to->runtime_kind[from], is_whole(walked) ? walked->caught->frame_count : 1};
-        from += to->stack[i].count;
+        size_t count = is_whole(walked) ? walked->caught->frame_count : 1;
+        to->stack[i] = (struct weave_stack){&to->runtime_kind[from], count};
+        from += count;
     }
     return true;
 }

@@ -75,7 +75,7 @@ static uint32_t stack_bytes_of(const struct limits *l, const struct target *targ
     }
     return l->shared->throttle.coarse                ? (uint32_t)STACK_COPY_MIN_BYTES
            : target->runtime.caught            ? (uint32_t)STACK_COPY_MAX_BYTES
-           : l->shared->perf.sampling.stack_bytes;
+           : perf_sampling(l->shared->perf)->stack_bytes;
 }
 
 /* All that live, whoever they have their events from, and be it a process that is no more. */
@@ -101,15 +101,15 @@ static bool refollow(struct limits *l, const struct inherit_group *group)
     for (size_t i = 0; l->resizes && i < group->members.len; i++) {
         group->members.at[i]->copy.bytes = stack_bytes_of(l, group->members.at[i]);
     }
-    return inherit_group_refollow(&l->shared->perf, group, 0);
+    return inherit_group_refollow(l->shared->perf, group, 0);
 }
 
 static bool refollow_all(struct limits *l)
 {
     struct inherit_group all = {0};
     bool good = list_all(l, &all);
-    for (size_t i = 0; good && i < l->shared->perf.followers.len; i++) {
-        l->shared->perf.followers.at[i].retired = true;
+    if (good) {
+        perf_retire(l->shared->perf, 0);
     }
     good = good && refollow(l, &all);
     inherit_group_release(&all);
@@ -121,32 +121,21 @@ static bool refollow_group(struct limits *l, uint32_t pid)
 {
     struct inherit_group group = {0};
     struct target *target = targets_find(&l->follow->targets, pid);
-    bool good = target != NULL && inherit_group_list(&l->shared->perf, &l->follow->targets, target, &group) &&
+    bool good = target != NULL && inherit_group_list(l->shared->perf, &l->follow->targets, target, &group) &&
                 refollow(l, &group);
     inherit_group_release(&group);
     return good;
 }
 
-/* They are not asked again until something changes the next time. */
-static void leave_as_they_are(struct limits *l, uint32_t pid)
-{
-    vec_each(&l->shared->perf.followers, f)
-    {
-        if (f->pid == pid) {
-            f->frequency_hz = l->shared->perf.sampling.frequency_hz;
-        }
-    }
-}
-
 static void follow_changes(struct limits *l)
 {
     l->by_groups = l->by_groups || !refollow_all(l);
-    uint32_t pid = l->by_groups ? perf_outdated(&l->shared->perf) : 0;
+    uint32_t pid = l->by_groups ? perf_outdated(l->shared->perf) : 0;
     for (unsigned i = 0; pid != 0 && i < GROUPS_PER_ROUND; i++) {
         if (!refollow_group(l, pid)) {
-            leave_as_they_are(l, pid);
+            perf_accept_outdated(l->shared->perf, pid);
         }
-        pid = perf_outdated(&l->shared->perf);
+        pid = perf_outdated(l->shared->perf);
     }
     l->resizes = l->resizes && pid != 0;
     follow_newborn(l->follow);
@@ -160,12 +149,9 @@ static void change_copies(struct limits *l)
     }
     l->shared->throttle.coarse = l->reach.stacks->coarse = coarse;
     l->follow->targets.stack_bytes = coarse ? (uint32_t)STACK_COPY_MIN_BYTES : l->first_stack_bytes;
-    l->shared->perf.sampling.stack_bytes = l->follow->targets.stack_bytes;
+    perf_set_stack_bytes(l->shared->perf, l->follow->targets.stack_bytes);
     l->resizes = true;
-    vec_each(&l->shared->perf.followers, f)
-    {
-        f->frequency_hz = UINT32_MAX; /* no events have this one: all are made anew */
-    }
+    perf_outdate(l->shared->perf);
 }
 
 /* Rounds cost something, too, and what is sampled seldom need not be fetched as often. */
@@ -186,12 +172,12 @@ static void apply(struct limits *l)
     struct shared *s = l->shared;
     set_throttle(l);
     if (b->measure != BUDGET_NOTHING && b->frequency_hz > 0 && s->perf_on) {
-        l->reach.accounting->unsampled_ns += NS_PER_S / b->frequency_hz * s->perf.ring_count;
+        l->reach.accounting->unsampled_ns += NS_PER_S / b->frequency_hz * perf_ring_count(s->perf);
     }
     if (s->perf_on) {
         l->by_groups = false;
         change_copies(l);
-        s->perf.sampling.frequency_hz = b->frequency_hz;
+        perf_set_frequency(s->perf, b->frequency_hz);
     }
     catching_throttle(l->reach.catching);
 }
@@ -309,7 +295,7 @@ static void keep(void *state, uint64_t now_ns)
         check_cpu(l, now_ns);
         check_memory(l, now_ns);
     }
-    if (l->shared->perf_on && perf_outdated(&l->shared->perf) != 0) {
+    if (l->shared->perf_on && perf_outdated(l->shared->perf) != 0) {
         follow_changes(l);
     }
 }

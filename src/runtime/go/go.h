@@ -1,5 +1,6 @@
 /*
- * go: Go programs. Their code is native; names, lines and inlined calls come from the table that each file carries (table.h).
+ * go: Go programs. Their code is native; names, lines and inlined calls come from the table that each file
+ * carries (table.h).
  */
 #ifndef RUNTIME_GO_GO_H
 #define RUNTIME_GO_GO_H

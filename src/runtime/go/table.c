@@ -1,6 +1,6 @@
 /* Go's own table of functions (pclntab) as a source of names: finds it in a file, loads it, and answers what
- * function, file, line and inlined calls an address stands for. The parts are in the other files of this folder; all sizes and
- * offsets of the file are checked there. */
+ * function, file, line and inlined calls an address stands for. The parts are in the other files of this folder;
+ * all sizes and offsets of the file are checked there. */
 #include "runtime/go/table.h"
 
 #include <stdlib.h>
