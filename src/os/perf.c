@@ -1,5 +1,6 @@
-/* perf: all of it together: opening the rings so that each set has its share of the memory, waiting for them, draining
- * them, closing everything. Events, rings and followers are the other files' (perf_private.h). */
+/* perf: all of it together. Opens the sets of rings so that each has its share of the memory that may be
+ * locked, waits for them, drains them, and closes everything. Events, rings and followers are the other
+ * files' matter (perf_private.h). */
 #include "os/perf_private.h"
 #include "base/time.h"
 

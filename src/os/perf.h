@@ -36,7 +36,7 @@
  * sample carries the user's registers and a copy of the stack's top, to be unwound here, and the call
  * chain holds kernel addresses only. The size is an event's for its life: to change it for a process,
  * perf_retire its followers, follow it (and the children that inherited from them) with another size,
- * then perf_replace, which loses and doubles no sample but the one or two of that moment. The same for
+ * then perf_replace, which loses and duplicates no sample except one or two of that moment. The same for
  * another frequency (PERF_EVENT_IOC_PERIOD does not reach what inherited the event); each sample tells the
  * period that it was taken with.
  *

@@ -1,5 +1,6 @@
-/* perf_attr: the event itself. The attributes of the CPU clock that samples a thread, the system call that opens it, and
- * the attempts on ourselves that tell what may be used here and which gate is closed. */
+/* perf_attr: the event itself: the attributes of the CPU clock that samples a thread, the system call that
+ * opens it, and the attempts on ourselves that show what may be used here, and which gate is closed where
+ * it may not. */
 #include "os/perf_private.h"
 #include "base/time.h"
 

@@ -1,5 +1,6 @@
-/* perf_burst: one event more for every thread of a process, with a short period, that is on for moments only: so that
- * threads too young for a sample are sampled like the others (perf.h, "Bursts"). */
+/* perf_burst: one more event for every thread of a process, with a short period, which is on for short moments
+ * only, so that threads too young for a sample are sampled like the others (perf.h, "Bursts"). Their samples
+ * go to the ring of the process's other ones. */
 #include "os/identity.h"
 #include "os/perf_private.h"
 #include "os/proc.h"

@@ -1,6 +1,6 @@
-/* perf_extra: events besides the CPU clock (-e, --off-cpu), in rings of their own. Which of them there are here, one
- * descriptor per event, thread and CPU, the kernel's count of each, and their records, told apart by the events'
- * ids. */
+/* perf_extra: events besides the CPU clock (-e, --off-cpu), in rings of their own: which of them exist here,
+ * one descriptor per event, thread and CPU, the kernel's count of each, and their records, told apart by the
+ * events' ids. */
 #include "os/perf_private.h"
 #include "base/map.h"
 #include "os/proc.h"

@@ -1,6 +1,6 @@
-/* perf_follow: threads that are followed, one event per CPU each: taking them in, with the ids of their process where ours
- * are refused; what they counted; giving some up; replacing them by others of another size or frequency; their end.
- * The list stands in the order of the events' ids, which is how a sample's follower is found. */
+/* perf_follow: the threads that are followed, one event per CPU each: opening them, with the ids of their
+ * process where ours are refused, counting, giving some up, replacing them by others of another size or
+ * frequency, closing them. The list is in the order of the events' ids: a sample's follower is searched by it. */
 #include "os/perf_private.h"
 #include "base/map.h"
 #include "os/access.h"

@@ -1,6 +1,6 @@
-/* perf_ring: rings and the memory they lock. A set has one ring per CPU, all of one size, which is halved while the kernel
- * refuses it. Reading them: records are handed out contiguous. The first set is the sampler's, the second (caught
- * rings) its own readers'. */
+/* perf_ring: rings and the memory they lock. A set has one ring per CPU, all of one size, which is halved
+ * while the kernel refuses it; records are handed out contiguous. The first set is the sampler's, the
+ * second (caught rings) has readers of its own. */
 #include "os/perf_private.h"
 #include "os/ring_memory.h"
 
