@@ -6,8 +6,8 @@
  * record. The product passes world_here() and no observer; the tests' recorder writes both down.
  *
  * Order. `begin` once, when the perf events are open and before any other call; `target`, `ring` and
- * `round` as things happen, from the sampler's thread; `end` last, also after a run that failed, when
- * nothing is asked of the world any more. The observer outlives the run.
+ * `round` as things happen, from the sampler's thread; `end` last, when nothing is asked of the world any
+ * more, unless the run failed before it began. The observer outlives the run.
  *
  * An observed run depends on its ring records alone: no runtime is read, no burst is made, the
  * profiler's own budget is not enforced, and mapped files stay open. Without perf events it fails.
