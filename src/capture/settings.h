@@ -166,7 +166,7 @@ struct settings {
                                * the pids; 0 = none */
     enum perf_mode perf_mode; /* PERF_SMART */
     enum runtime_mode runtime_mode[FRAME_KIND_COUNT]; /* RUNTIME_AUTO; by enum frame_kind */
-    enum native_frames python_native; /* NATIVE_ON */
+    enum native_frames runtime_native; /* NATIVE_ON */
     bool wall;                /* waiting threads of interpreters, too; false */
     bool off_cpu;             /* every followed thread, too, by its context switches; false */
     struct event_list events; /* sampled besides CPU time; none */

@@ -204,7 +204,7 @@ const struct option option_table[] = {
      .env = "DD_PROFILING_SAMPLE_STACK_USER"},
     LANGUAGE("python-mode", FRAME_PYTHON, python_modes, "Python code by its own names"),
     {.name = "python-native", .value = "ON", .kind = KIND_CHOICE, .group = GROUP_STACKS,
-     .at = AT(settings.python_native), .choices = on_or_off, .fallback = "on",
+     .at = AT(settings.runtime_native), .choices = on_or_off, .fallback = "on",
      .help = "native code in its place in Python stacks"},
     {.name = "wall", .kind = KIND_FLAG, .group = GROUP_STACKS, .at = AT(settings.wall), .shown = "",
      .help = "also where threads of interpreters wait: sample types off_cpu and wall in pprof"},

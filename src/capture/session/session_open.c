@@ -28,7 +28,7 @@ static bool prepare_stacks(struct session *s, struct err *err)
     session_prepare_off_cpu(s);
     s->watches_waits = s->settings->wall && s->reads_runtimes && !s->watches_off_cpu &&
                        waits_init(&s->waits, &s->stacks, &s->readers, &s->targets, NULL);
-    s->stacks.runtime_alone = s->settings->python_native == NATIVE_OFF;
+    s->stacks.runtime_alone = s->settings->runtime_native == NATIVE_OFF;
     return true;
 }
 
