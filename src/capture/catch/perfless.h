@@ -46,8 +46,8 @@
  * Call order, by catch.c alone: perfless_init; perfless_publish; perfless_round, often; perfless_settle;
  * perfless_free when the catchers have ended.
  */
-#ifndef CAPTURE_TICKS_H
-#define CAPTURE_TICKS_H
+#ifndef CAPTURE_PERFLESS_H
+#define CAPTURE_PERFLESS_H
 
 #include "capture/catch/catch.h"
 #include "capture/catch/catch_table.h"
