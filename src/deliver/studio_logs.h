@@ -17,7 +17,7 @@
 
 #include "deliver/backend.h"
 
-/* gProfiler's: a tenth of Python's levels. */
+/* gProfiler's own numbers. */
 enum studio_severity { SEVERITY_DEBUG = 2, SEVERITY_INFO, SEVERITY_WARNING, SEVERITY_ERROR };
 
 enum {

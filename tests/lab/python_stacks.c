@@ -66,6 +66,9 @@ static bool try_runtimes(struct found *found, struct str path)
     struct runtime_code code = {function_at, found->table};
     for (size_t i = 0; runtimes[i] != NULL; i++) {
         struct err err = {0};
+        if (runtimes[i]->recognise == NULL) {
+            continue;
+        }
         double start = now_us();
         enum runtime_answer answer =
             runtimes[i]->recognise(&found->elf, path, &code, &found->binary, &err);

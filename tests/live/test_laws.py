@@ -263,6 +263,21 @@ def test_no_unfinished_business(repository):
     assert not wrong, "\n".join(wrong)
 
 
+KNOW_LANGUAGES = ("runtime", "cli", "profile", "encode")  # rows, options and help, the language table, formats' names
+NAME_LANGUAGES = ("capture/summary.c", "deliver/studio_header.c", "origin/environment.h")  # keys of others' formats
+
+
+def test_no_language_is_known_outside_its_row(repository):
+    """Else a runtime is more than a file and a row."""
+    word = re.compile("python", re.IGNORECASE)
+    wrong = [f"{path.relative_to(repository)}:{number}: {line.strip()[:80]}" for path, text in texts(repository)
+             if path.is_relative_to(repository / "src")
+             and path.relative_to(repository / "src").parts[0] not in KNOW_LANGUAGES
+             and str(path.relative_to(repository / "src")) not in NAME_LANGUAGES
+             for number, line in enumerate(text.splitlines(), 1) if word.search(line)]
+    assert not wrong, "\n".join(wrong)
+
+
 def test_no_foreign_source_and_no_binaries(repository):
     """vendor/ holds recipes; what is not text is a picture or a recording below tests/."""
     wrong = [str(p.relative_to(repository)) for p in files(repository)

@@ -6,12 +6,12 @@
  *     catch_read.c     one read of one thread, with its evidence
  *     catch_learn.c    what a catcher learns of itself: T, whether to give up, its slice
  *     catch_prove.c    the proof
- *     catch_accounting.c    when a catcher was woken, and how long it waited for its CPU
+ *     catch_accounting.c when a catcher was woken, and how long it waited for its CPU
  *     catch_plan.c     its memory about threads
  *     catch_table.c    what may be read
  *     catch_buffer.c   handing over
  *     catch_flush.c    asking for what waits in the rings
- *     perfless*.c         without rings (perfless.h)
+ *     perfless*.c      without rings (perfless.h)
  *
  * A catcher's fields are its own thread's but for those marked shared. To add another way of being
  * woken: a function for `run`, which begins with catch_settle_in, wraps each round into catch_begin and

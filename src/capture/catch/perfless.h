@@ -31,7 +31,7 @@
  * They are handed over through inboxes that take no lock. A thread that ended goes back to the sampler.
  *
  * A thread that had its CPU throughout at four checks in a row is taken to have it at four more: reading its
- * accounting costs a third of a tick (a pread of schedstat 11 µs beside a busy Python, which has just filled
+ * accounting costs a third of a tick (a pread of schedstat 11 µs beside a busy interpreter, which has just filled
  * all caches). Where the sample itself then does not prove it, it is read at the next tick, and in any case at
  * the fifth; what was guessed too much is subtracted again. So sums stay exact.
  *
@@ -46,8 +46,8 @@
  * Call order, by catch.c alone: perfless_init; perfless_publish; perfless_round, often; perfless_settle;
  * perfless_free when the catchers have ended.
  */
-#ifndef CAPTURE_TICKS_H
-#define CAPTURE_TICKS_H
+#ifndef CAPTURE_PERFLESS_H
+#define CAPTURE_PERFLESS_H
 
 #include "capture/catch/catch.h"
 #include "capture/catch/catch_table.h"

@@ -2,11 +2,12 @@
  * perfless_private: what the files of the perf-less sampler share.
  *
  *     perfless.c        the sampler's side: listing, settling
- *     perfless_scan.c   a catcher's side: its loop, looking at threads, reading them
+ *     perfless_scan.c   a catcher's side: its loop, checking threads, reading them
+ *     perfless_clock.c  CPU time of a thread
  *     perfless_pace.c   how often
  */
-#ifndef CAPTURE_TICKS_PRIVATE_H
-#define CAPTURE_TICKS_PRIVATE_H
+#ifndef CAPTURE_PERFLESS_PRIVATE_H
+#define CAPTURE_PERFLESS_PRIVATE_H
 
 #include "capture/catch/catch_private.h"
 #include "capture/catch/perfless.h"
@@ -136,6 +137,13 @@ static inline uint64_t perfless_period_ns(const struct perfless *t)
 
 /* CPU time from the text of schedstat, or of stat (by_stat); false when it is neither. */
 bool perfless_parse_run(const struct perfless *t, struct str text, uint64_t *run_ns);
+
+/* ---- CPU time of a thread (perfless_clock.c), for the catcher that owns it ---- */
+
+void perfless_close_files(struct perfless *t, struct perfless_thread *thread);
+uint64_t perfless_last_ran_ns(int fd);
+uint64_t perfless_thread_ran_ns(struct perfless *t, struct perfless_thread *thread);
+bool perfless_check(struct catcher *k, struct perfless_thread *thread, bool *ran);
 
 /* The loop of a catcher (catch_start). */
 void perfless_run(struct catcher *k);

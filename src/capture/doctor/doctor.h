@@ -49,8 +49,8 @@ struct doctor_process {
     int perf, memory;        /* errno */
     bool mapped;             /* its mappings could be read, so a runtime would have been found */
     struct access_verdict look_why, memory_why; /* of EACCES and EPERM */
-    const char *reader;      /* "python": its stacks can be read; null: no */
-    char runtime[DOCTOR_RUNTIME_MAX]; /* "CPython 3.11.2"; "": none that is known */
+    const char *reader;      /* a runtime: its stacks can be read; null: no */
+    char runtime[DOCTOR_RUNTIME_MAX]; /* as it describes itself; "": none that is known */
     struct err runtime_why;  /* it has one that cannot be read */
 };
 
@@ -162,7 +162,7 @@ void doctor_judge(const struct doctor_facts *facts, struct doctor_report *out);
 /* What works for one process. */
 struct doctor_row {
     const char *capture_mode; /* "perf+reader", "perf", "reader", "proc" */
-    char how[64];      /* "perf + python reader" */
+    char how[64];      /* "perf + NAME reader" */
     int number;        /* of what its own rights refuse; 0 */
     const char *gate, *cause, *remedy;
 };

@@ -11,7 +11,7 @@
  *
  * A sample whose thread runs an interpreter comes with the stack that a catcher read (catch.h). Proven to be
  * of the same moment it is woven into the native one (profile/weave.h); else it stands whole, and a
- * native leaf above it is marked "[~]". One that contradicts itself is "[python: torn]", with the native
+ * native leaf above it is marked "[~]". One that contradicts itself is "[NAME: torn]", with the native
  * stack above it: the time is never lost.
  *
  * A stack for which the profile has no room is its leaf alone, below "[budget]".

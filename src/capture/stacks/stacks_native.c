@@ -49,10 +49,8 @@ void stacks_take_chain(struct stacks *s, struct profile *p, struct target *targe
 
 struct lookup {
     struct stacks *stacks;
-    struct profile *profile;
     struct target *target;
     uint64_t now_ns;
-    const struct memory_reader *memory;
 };
 
 /* Only the leaf is certain to be code: what else is not mapped is no reason to read maps again. */
@@ -76,70 +74,19 @@ static bool find_place(void *context, uint64_t address, struct unwind_place *out
     return true;
 }
 
-static void keep_functions(struct stacks_scratch *to, struct profile *p, uint64_t address,
-                           const struct code_lines *lines)
-{
-    if (to->resolved_count == RESOLVED_MAX || to->function_count + lines->count > RESOLVED_MAX) {
-        return; /* it is shown by its address */
-    }
-    to->resolved[to->resolved_count++] = (struct resolved){address, to->function_count, lines->count};
-    for (size_t i = 0; i < lines->count; i++) {
-        const struct source_line *line = &lines->line[i];
-        to->function[to->function_count++] = (struct frame){.name = profile_string(p, line->name),
-                                                            .system_name = profile_string(p, line->system_name),
-                                                            .file = profile_string(p, line->file),
-                                                            .line = line->line,
-                                                            .kind = lines->kind};
-    }
-}
-
-static bool take_answer(const struct runtime_caller *caller, struct unwind_answer *out)
-{
-    static const enum unwind_way ways[] = {
-        [RUNTIME_RULE_FRAME_POINTER] = UNWIND_BY_FRAME_POINTER,
-        [RUNTIME_RULE_FRAME_SIZE] = UNWIND_BY_SIZE,
-        [RUNTIME_RULE_CFA] = UNWIND_BY_CFA,
-    };
-    *out = (struct unwind_answer){ways[caller->rule], caller->value, caller->saved_fp};
-    return caller->rule != RUNTIME_RULE_NONE;
-}
-
-/* Asks the process's runtimes about code that has no rule of its own. Their names are kept at once: such code comes
- * and goes. */
-static bool resolve(void *context, const struct unwind_question *question, struct unwind_answer *out)
+static bool ask_runtimes(void *context, const struct unwind_question *question, struct unwind_answer *out)
 {
     const struct lookup *l = context;
-    struct stacks_scratch *to = l->stacks->scratch;
-    const struct runtime_registers registers = {question->ip, question->sp, question->fp};
-    const struct runtime_place at = {question->address, &registers, l->memory};
-    for (const struct reader *reader = l->target->runtime.reader; reader != NULL; reader = reader->next) {
-        to->answer.lines.count = 0;
-        if (reader->runtime != NULL && reader->runtime->resolve != NULL &&
-            reader->runtime->resolve(reader->state, &at, &to->answer)) {
-            keep_functions(to, l->profile, question->address, &to->answer.lines);
-            return take_answer(&to->answer.caller, out);
-        }
-    }
-    return false;
+    return resolve_ask(&l->stacks->scratch->resolve, question, out);
 }
 
-/* Else the unwinder need not ask. */
-static bool resolves(const struct target *target)
+static struct unwind_space space_of(struct lookup *l, struct profile *p, struct memory_reader *memory)
 {
-    const struct reader *reader = target->runtime.reader;
-    while (reader != NULL && (reader->runtime == NULL || reader->runtime->resolve == NULL)) {
-        reader = reader->next;
-    }
-    return reader != NULL;
-}
-
-static struct unwind_space space_of(struct lookup *l, struct memory_reader *memory)
-{
-    l->memory = memory;
+    bool asks = resolve_begin(&l->stacks->scratch->resolve, l->target, p, memory);
     return (struct unwind_space){
         .id = l->target->space,
         .find = find_place,
-        .resolve = resolves(l->target) ? resolve : NULL,
+        .resolve = asks ? ask_runtimes : NULL,
         .code = memory,
         .context = l,
     };
@@ -148,16 +95,11 @@ static struct unwind_space space_of(struct lookup *l, struct memory_reader *memo
 /* Puts the functions that a runtime told of this frame in its place. */
 static bool put_resolved(struct stacks_scratch *to, uint64_t address)
 {
-    for (size_t i = 0; i < to->resolved_count; i++) {
-        const struct resolved *r = &to->resolved[i];
-        if (r->address == address && r->count > 0) {
-            for (size_t k = 0; k < r->count; k++) {
-                put_native(to, IMAGE_NONE, to->function[r->from + k]);
-            }
-            return true;
-        }
+    const struct resolved *r = resolve_find(&to->resolve, address);
+    for (size_t i = 0; r != NULL && i < r->count; i++) {
+        put_native(to, IMAGE_NONE, to->resolve.function[r->from + i]);
     }
-    return false;
+    return r != NULL;
 }
 
 static uint32_t module_of(struct stacks *s, struct profile *p, struct target *target,
@@ -260,16 +202,15 @@ void stacks_take_unwound(struct stacks *s, struct profile *p, struct target *tar
     struct beyond beyond = {sample, caught, unwind_sp(&registers)};
     struct memory_reader kept = {read_beyond, &beyond};
     bool has_kept = caught != NULL && caught->memory_bytes > 0;
-    struct lookup lookup = {s, p, target, sample->time_ns, NULL};
+    struct lookup lookup = {s, target, sample->time_ns};
     (void)targets_mapping(s->targets, target, unwind_ip(&registers), sample->time_ns);
-    const struct unwind_space space = space_of(&lookup, &memory);
+    const struct unwind_space space = space_of(&lookup, p, &memory);
     const struct unwind_stack stack = {unwind_sp(&registers), sample->as.sample.stack,
                                        sample->as.sample.stack_len,
                                        has_kept                     ? &kept
                                        : target->ended || s->coarse ? NULL
                                                                     : &memory};
     struct unwind_result *result = &s->scratch->unwound;
-    s->scratch->resolved_count = s->scratch->function_count = 0;
     unwind(s->unwinder, &registers, &stack, &space, UNWIND_FRAMES_MAX, result);
     s->ends[result->end]++;
     if (!sample->as.sample.of_burst) {
@@ -283,11 +224,10 @@ void stacks_take_sleeper(struct stacks *s, struct profile *p, struct target *tar
     const struct world *world = s->targets->images->world;
     struct unwind_registers registers = unwind_registers_at(at->ip, at->sp);
     struct memory_reader memory = world->memory(world->context, target->pid, at->time_ns);
-    struct lookup lookup = {s, p, target, at->time_ns, NULL};
+    struct lookup lookup = {s, target, at->time_ns};
     (void)targets_mapping(s->targets, target, at->ip, at->time_ns);
-    const struct unwind_space space = space_of(&lookup, &memory);
+    const struct unwind_space space = space_of(&lookup, p, &memory);
     const struct unwind_stack stack = {at->sp, at->stack, at->len, &memory};
-    s->scratch->resolved_count = s->scratch->function_count = 0;
     unwind(s->unwinder, &registers, &stack, &space, UNWIND_FRAMES_MAX, &s->scratch->unwound);
     take_frames(s, p, target);
 }

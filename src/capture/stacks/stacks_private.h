@@ -8,6 +8,7 @@
 #ifndef CAPTURE_STACKS_STACKS_PRIVATE_H
 #define CAPTURE_STACKS_STACKS_PRIVATE_H
 
+#include "capture/stacks/resolve.h"
 #include "capture/stacks/stacks.h"
 #include "profile/weave.h"
 
@@ -15,7 +16,6 @@ enum {
     NATIVE_MAX = UNWIND_FRAMES_MAX + 4, /* with marks */
     RUNTIME_SHOWN_MAX = WEAVE_RUNTIMES_MAX * RUNTIME_FRAMES_MAX,
     WOVEN_MAX = NATIVE_MAX + RUNTIME_SHOWN_MAX,
-    RESOLVED_MAX = 256, /* frames of one stack that runtimes resolved */
 };
 
 /* The frames of one of the runtimes that the thread runs. */
@@ -25,12 +25,6 @@ struct walked {
     size_t from; /* in scratch.runtime */
 };
 
-/* Functions that a runtime told of an address: `count` of scratch.function from `from` on, innermost first. */
-struct resolved {
-    uint64_t address;
-    size_t from, count;
-};
-
 /* One stack in the making; lists are leaf first. */
 struct stacks_scratch {
     struct unwind_result unwound;
@@ -38,11 +32,7 @@ struct stacks_scratch {
     uint64_t image[NATIVE_MAX];
     uint8_t native_kind[NATIVE_MAX];      /* enum weave_native */
     size_t native_count;
-    struct resolved resolved[RESOLVED_MAX];
-    size_t resolved_count;
-    struct frame function[RESOLVED_MAX];
-    size_t function_count;
-    struct runtime_resolved answer;
+    struct resolve resolve;
     struct walked walked[WEAVE_RUNTIMES_MAX];
     struct weave_stack stack[WEAVE_RUNTIMES_MAX]; /* of these */
     size_t walked_count;

@@ -1,7 +1,7 @@
 /*
  * status: the line that tells on a terminal how a run goes, drawn over itself (log_status).
  *
- *       12 s  1,904 samples  19.2 s CPU  python 90 %  native 8 %  not seen 2 %
+ *       12 s  1,904 samples  19.2 s CPU  java 90 %  native 8 %  not seen 2 %
  *
  * Only where a person looks and nobody else writes: on a terminal whose width is known and that is ours at
  * the time, while running processes are looked at; a command that was started writes there itself.

@@ -13,7 +13,7 @@
 #include "profile/profile.h"
 
 struct summary_share {
-    const char *name; /* "python" */
+    const char *name; /* of a language: "java" */
     uint64_t ns;
 };
 

@@ -1,3 +1,6 @@
+/* A file's constants and pointers (image.h): its segments shown in overlapping pieces, and the pointers that its data
+ * has once it is loaded, those in place and those that relative relocations put there. Bounded: 64 MiB of a file,
+ * 2^18 relocations. */
 #include "runtime/common/image.h"
 
 #include "base/cursor.h"

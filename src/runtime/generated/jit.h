@@ -1,7 +1,7 @@
 /*
  * jit: names of code that was generated while a program ran.
  *
- * Two files tell them. A perf map (/tmp/perf-PID.map: "START SIZE name" in hexadecimal, the rest of
+ * Two files have them. A perf map (/tmp/perf-PID.map: "START SIZE name" in hexadecimal, the rest of
  * the line is the name), appended to as code is made, later lines winning over earlier ones they
  * overlap; and a jitdump (jit-PID.dump: binary records with a time, so that code which replaced
  * other code at the same address is told apart by when the sample was taken). Both belong to one
@@ -19,7 +19,7 @@
  * Limits. JIT_NAMES_MAX_BYTES per process (100 KB of it are for reading a jitdump): beyond it the
  * oldest names that were replaced go first, then new ones are refused and `refused` counts them,
  * until enough old ones were replaced. A line above JIT_LINE_MAX is cut. A name costs 24 to 40
- * bytes, and its text once however often it is told: 8 MiB hold 110,000 names with 40 letters each,
+ * bytes, and its text once however often it recurs: 8 MiB hold 110,000 names with 40 letters each,
  * 200,000 when they recur.
  *
  * Errors. A damaged line or record is counted in `damaged` and skipped; a jitdump whose header is
@@ -31,7 +31,7 @@
  * info from an ELF header that is not there (64 bytes too high), those of baseline code ("^") are
  * offsets in the bytecode, and node 20 writes freed memory where names of files outside node itself
  * should be: the first is corrected, the others are left without lines and not counted. A producer
- * whose times are a processor's counter (header flag 1) is read as if it told none.
+ * whose times are a processor's counter (header flag 1) is read as if it had none.
  *
  * Formats: Linux tools/perf/Documentation/jit-interface.txt and jitdump-specification.txt.
  */

@@ -4,8 +4,8 @@
  * Concept. Every Go binary, stripped or not, holds its pclntab: a sorted table of functions with
  * names, files, lines and the tree of inlined calls, because the Go runtime prints stack traces
  * from it. It is found by its section (.gopclntab, .data.rel.ro.gopclntab). An external linker may
- * have put it elsewhere (.data.rel.ro of a position-independent program): then, if sections tell
- * that there is Go in the file, or there are none, it is looked for by its first bytes. Read on
+ * have put it elsewhere (.data.rel.ro of a position-independent program): then, if sections show
+ * that there is Go in the file, or there are none, it is searched for by its first bytes. Read on
  * demand through the ELF reader in blocks of 1 KiB, of which 32 stay at hand.
  *
  * Call order. go_table_open; go_table_lookup per address; go_table_release. One thread per table.
