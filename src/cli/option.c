@@ -40,8 +40,12 @@ const char *const option_group_title[GROUP_COUNT] = {
 #define LATER(text, number) {.name = text, .value = number, .not_yet = true}
 
 static const struct choice perf_modes[] = {
-    CHOICE("smart", PERF_SMART),       CHOICE("fp", PERF_FP),         CHOICE("dwarf", PERF_DWARF),
-    CHOICE("disabled", PERF_DISABLED), CHOICE("none", PERF_DISABLED), {0},
+    CHOICE("smart", PERF_SMART),
+    CHOICE("fp", PERF_FP),
+    CHOICE("dwarf", PERF_DWARF),
+    CHOICE("disabled", PERF_DISABLED),
+    CHOICE("none", PERF_DISABLED),
+    {0},
 };
 
 static const struct choice on_or_off[] = {CHOICE("on", NATIVE_ON), CHOICE("off", NATIVE_OFF), {0}};

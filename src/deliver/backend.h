@@ -4,12 +4,12 @@
  * Concept. What is kept for a window, in memory or in the spool, is a delivery: its times and one
  * encoded profile, of the form that the back end's row names. Only when it is sent does the row
  * make a request of it, so that a token, a process id given by the server, or another address never
- * lies on a disk. The row also judges the answer. Rows are pure; capture/upload/uploader.h drives them.
+ * lies on a disk. The row also classifies the response. Rows are pure; capture/upload/uploader.h drives them.
  *
  *     backend_by_name / backend_from_environment
  *     row->address(&context, &place, &address, &err)      where there is one: options and variables
  *     row->request(&context, &delivery, &request, &text, &err)
- *     row->judge(&context, &answer, &err) → enum verdict
+ *     row->classify(&context, &response, &err) → enum verdict
  *
  * `request` appends to `text`, which the caller has initialised with the most that a request may
  * have; the client is given context->url as it is after it. A delivery that is larger than
@@ -141,10 +141,10 @@ struct backend {
                     struct buf *out, struct err *err);
     bool (*request)(struct backend_context *context, const struct delivery *delivery,
                     struct http_request *out, struct buf *text, struct err *err);
-    /* Of an answer to a delivery, or to a question after health. `err` gets the sentence to be
+    /* Of a response to a delivery, or to a question after health. `err` gets the sentence to be
      * shown unless it was taken, and then perhaps a warning; no secret is in it, though the server
      * may have said one. */
-    enum verdict (*judge)(struct backend_context *context, const struct http_answer *answer,
+    enum verdict (*classify)(struct backend_context *context, const struct http_response *response,
                           struct err *err);
     /* A request that only asks whether the service is there; null: it has none. */
     bool (*health)(struct backend_context *context, struct http_request *out, struct buf *text,

@@ -147,14 +147,14 @@ static const char *remedy_of(const struct backend_context *context, unsigned sta
     return NULL;
 }
 
-static enum verdict datadog_judge(struct backend_context *context, const struct http_answer *answer,
+static enum verdict datadog_classify(struct backend_context *context, const struct http_response *response,
                            struct err *err)
 {
     const char *title = context->agentless ? "Datadog" : "the Datadog agent";
-    enum verdict verdict = backend_judge(context, title, answer, err);
-    const char *remedy = remedy_of(context, answer->status);
+    enum verdict verdict = backend_classify(context, title, response, err);
+    const char *remedy = remedy_of(context, response->status);
     if (verdict != VERDICT_TAKEN && remedy != NULL) {
-        backend_blame(context, title, answer, remedy, err);
+        backend_blame(context, title, response, remedy, err);
     }
     return verdict;
 }
@@ -174,6 +174,6 @@ const struct backend backend_datadog = {
     .unpacks = true,
     .address = datadog_address,
     .request = datadog_request,
-    .judge = datadog_judge,
+    .classify = datadog_classify,
     .omits = datadog_omits,
 };

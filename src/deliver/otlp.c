@@ -327,7 +327,7 @@ static bool otlp_request(struct backend_context *context, const struct delivery 
            backend_add_headers(context, out, span_of(text, authorization), err);
 }
 
-/* ---- the answer ---- */
+/* ---- the response ---- */
 
 /* The text of a google.rpc.Status; empty when the bytes are none. */
 static struct str status_text(struct str body)
@@ -346,11 +346,11 @@ static struct str status_text(struct str body)
 }
 
 /* As the common sentences want it: words, whatever they came as. */
-static void to_words(const struct http_answer *answer, struct str words, struct http_answer *out)
+static void to_words(const struct http_response *response, struct str words, struct http_response *out)
 {
-    *out = *answer;
+    *out = *response;
     buf_init(&out->body, HTTP_BODY_MAX);
-    buf_str(&out->body, words.len > 0 ? words : buf_slice(&answer->body));
+    buf_str(&out->body, words.len > 0 ? words : buf_slice(&response->body));
 }
 
 struct partial {
@@ -358,11 +358,11 @@ struct partial {
     struct str message;
 };
 
-static struct partial partial_of(const struct http_answer *answer)
+static struct partial partial_of(const struct http_response *response)
 {
     enum { PARTIAL = 1, REJECTED = 1, MESSAGE = 2 };
     struct partial partial = {0, STR("")};
-    struct cursor c = cursor_of(answer->body.ptr, answer->body.len);
+    struct cursor c = cursor_of(response->body.ptr, response->body.len);
     struct protobuf_field f, inner;
     while (protobuf_next(&c, &f)) {
         struct cursor message = cursor_of(f.bytes.ptr, f.bytes.len);
@@ -376,16 +376,16 @@ static struct partial partial_of(const struct http_answer *answer)
 
 /* What was taken only in part must not be sent again; words without a number are a warning, which
  * stands in `err` then. */
-static enum verdict judge_taken(const struct backend_context *context,
-                                const struct http_answer *answer, struct err *err)
+static enum verdict classify_taken(const struct backend_context *context,
+                                const struct http_response *response, struct err *err)
 {
-    struct partial partial = partial_of(answer);
-    struct http_answer words;
+    struct partial partial = partial_of(response);
+    struct http_response words;
     char message[BACKEND_MESSAGE_MAX];
     if (partial.rejected == 0 && partial.message.len == 0) {
         return VERDICT_TAKEN;
     }
-    to_words(answer, partial.message.len > 0 ? partial.message : STR("no reason given"), &words);
+    to_words(response, partial.message.len > 0 ? partial.message : STR("no reason given"), &words);
     backend_message(context, &words, message);
     buf_release(&words.body);
     err_set(err, ERR_NETWORK, 0, "OpenTelemetry at %.*s: %s%s", (int)context->url.host.len,
@@ -409,22 +409,22 @@ static const char *remedy_of(unsigned status)
                            : "";
 }
 
-static enum verdict otlp_judge(struct backend_context *context, const struct http_answer *answer,
+static enum verdict otlp_classify(struct backend_context *context, const struct http_response *response,
                         struct err *err)
 {
-    struct http_answer words;
+    struct http_response words;
     struct err why = {0};
-    to_words(answer, status_text(buf_slice(&answer->body)), &words);
-    enum verdict verdict = backend_judge(context, "OpenTelemetry", &words, &why);
+    to_words(response, status_text(buf_slice(&response->body)), &words);
+    enum verdict verdict = backend_classify(context, "OpenTelemetry", &words, &why);
     buf_release(&words.body);
     if (verdict == VERDICT_TAKEN) {
-        return judge_taken(context, answer, err);
+        return classify_taken(context, response, err);
     }
-    err_set(err, why.kind, why.number, "%s%s", why.text, remedy_of(answer->status));
-    if (answer->status == 415) {
+    err_set(err, why.kind, why.number, "%s%s", why.text, remedy_of(response->status));
+    if (response->status == 415) {
         return VERDICT_CONFIG;
     }
-    return verdict == VERDICT_LATER && !may_pass(answer->status) ? VERDICT_REFUSED : verdict;
+    return verdict == VERDICT_LATER && !may_pass(response->status) ? VERDICT_REFUSED : verdict;
 }
 
 const struct backend backend_otlp = {
@@ -439,6 +439,6 @@ const struct backend backend_otlp = {
     .env_service = "OTEL_SERVICE_NAME",
     .most_age_ns = UINT64_C(24) * 3600 * NS_PER_S,
     .request = otlp_request,
-    .judge = otlp_judge,
+    .classify = otlp_classify,
     .omits = otlp_omits,
 };

@@ -79,7 +79,7 @@ static ptrdiff_t paced_write(void *context, const void *from, size_t len, uint64
             return pass_on(&why, err);
         }
         if (p->under.readable(p->under.context)) {
-            (void)err_set(err, ERR_NETWORK, EAGAIN, "nothing more is taken, and an answer came");
+            (void)err_set(err, ERR_NETWORK, EAGAIN, "nothing more is taken, and a response came");
             return -1;
         }
     }

@@ -90,10 +90,10 @@ static bool plain_request(struct backend_context *context, const struct delivery
            backend_add_headers(context, out, span_of(text, authorization), err);
 }
 
-static enum verdict plain_judge(struct backend_context *context, const struct http_answer *answer,
+static enum verdict plain_classify(struct backend_context *context, const struct http_response *response,
                          struct err *err)
 {
-    return backend_judge(context, "the server", answer, err);
+    return backend_classify(context, "the server", response, err);
 }
 
 const struct backend backend_http = {
@@ -104,5 +104,5 @@ const struct backend backend_http = {
     .names_host = true,
     .takes_headers = true,
     .request = plain_request,
-    .judge = plain_judge,
+    .classify = plain_classify,
 };

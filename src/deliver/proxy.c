@@ -42,7 +42,7 @@ static struct str without_dot(struct str name)
     return name;
 }
 
-/* The clouds' metadata services answer for the machine that asks; through a proxy that is another one, and what they
+/* The clouds' metadata services response for the machine that asks; through a proxy that is another one, and what they
  * say is not for a proxy to hear. */
 static bool is_never_proxied(struct str host)
 {

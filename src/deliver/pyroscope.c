@@ -285,28 +285,28 @@ static bool is_not_there(unsigned status)
 
 /* Words tell limits of a profile and of a rate from what is wrong with it; older servers have
  * one status for all three. */
-static enum verdict judge_words(enum verdict verdict, const struct http_answer *answer)
+static enum verdict classify_words(enum verdict verdict, const struct http_response *response)
 {
     if (verdict != VERDICT_REFUSED && verdict != VERDICT_LATER) {
         return verdict;
     }
-    if (backend_says(answer, "exceeds the size limit") ||
-        backend_says(answer, "exceeds the samples count limit") ||
-        backend_says(answer, "body size")) {
+    if (backend_says(response, "exceeds the size limit") ||
+        backend_says(response, "exceeds the samples count limit") ||
+        backend_says(response, "body size")) {
         return VERDICT_SMALLER;
     }
-    bool is_rate = backend_says(answer, "rate limit") || backend_says(answer, "ingest limit");
+    bool is_rate = backend_says(response, "rate limit") || backend_says(response, "ingest limit");
     return is_rate ? VERDICT_LATER : verdict;
 }
 
-static enum verdict pyroscope_judge(struct backend_context *context, const struct http_answer *answer,
+static enum verdict pyroscope_classify(struct backend_context *context, const struct http_response *response,
                              struct err *err)
 {
-    enum verdict verdict = backend_judge(context, "Pyroscope", answer, err);
+    enum verdict verdict = backend_classify(context, "Pyroscope", response, err);
     if (verdict == VERDICT_TAKEN) {
         return verdict;
     }
-    bool not_there = is_not_there(answer->status) || backend_says(answer, "\"unimplemented\"");
+    bool not_there = is_not_there(response->status) || backend_says(response, "\"unimplemented\"");
     if (not_there && !context->fallback) {
         context->fallback = true;
         return VERDICT_AGAIN;
@@ -314,7 +314,7 @@ static enum verdict pyroscope_judge(struct backend_context *context, const struc
     if (not_there) {
         context->fallback = false; /* neither is there now: the new one is asked for first again */
     }
-    return judge_words(verdict, answer);
+    return classify_words(verdict, response);
 }
 
 const struct backend backend_pyroscope = {
@@ -332,6 +332,6 @@ const struct backend backend_pyroscope = {
     .most_age_ns = UINT64_C(55) * 60 * NS_PER_S,
     .unpacks = true,
     .request = pyroscope_request,
-    .judge = pyroscope_judge,
+    .classify = pyroscope_classify,
     .omits = pyroscope_omits,
 };

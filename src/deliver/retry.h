@@ -44,7 +44,7 @@ uint64_t retry_jitter(struct retry *retry, uint64_t most_ns);
 void retry_note(struct retry *retry, enum verdict verdict, uint64_t retry_after_ns,
                 uint64_t now_ns);
 
-/* After an answer, when the next one is of the backlog. */
+/* After a response, when the next one is of the backlog. */
 void retry_pace(struct retry *retry, uint64_t now_ns);
 
 /* What can be sent. Sequences grow with age's end: a larger one is newer. */

@@ -6,7 +6,7 @@
  * absent for most tasks on EC2); in the first a container's CPU is only a weight against its
  * neighbours, and left out.
  *
- * True: it was such an answer.
+ * True: it was such a response.
  *
  * Source: Amazon ECS Developer Guide, task metadata endpoint version 4 and 3.
  */

@@ -48,7 +48,7 @@ struct str facts_get(const struct facts *facts, const char *name);
 
 /* ---- what parsers share ---- */
 
-/* What an answer says in one word of ASCII; empty when it is anything else, such as a page for
+/* What a response says in one word of ASCII; empty when it is anything else, such as a page for
  * people. */
 struct str facts_line(struct str body);
 

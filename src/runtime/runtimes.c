@@ -1,7 +1,12 @@
+/* The runtimes: a row each, which its own file holds. */
 #include "runtime/runtime.h"
-#include "runtime/python/python.h"
 
-const struct runtime *const runtimes[] = {
-    &runtime_python,
-    NULL,
-};
+/* In the order in which a binary is shown to them. */
+#define RUNTIMES(ROW) \
+    ROW(python)
+
+#define DECLARE(name) extern const struct runtime runtime_##name;
+RUNTIMES(DECLARE)
+
+#define POINT(name) &runtime_##name,
+const struct runtime *const runtimes[] = {RUNTIMES(POINT) NULL};

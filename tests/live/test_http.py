@@ -234,7 +234,7 @@ def test_plain_http_goes_through_a_proxy_by_its_whole_address(send):
 @pytest.mark.parametrize("does,sentence,config", [
     (answers(407, "who?"), "wants a user and a password", True),
     (answers(502), "does not connect to origin.invalid:443: 502 Said", False),
-    (lambda c: c.head(), "the connection was closed instead of an answer", False),
+    (lambda c: c.head(), "the connection was closed instead of a response", False),
     (lambda c: (c.head(), c.hold()), "nothing came for 0.3 s", False)], ids=["407", "502", "closes", "silent"])
 def test_a_proxy_that_refuses_is_named(send, does, sentence, config):
     with Server(does) as server:

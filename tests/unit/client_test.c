@@ -18,7 +18,7 @@ struct world {
     uint64_t mono_ns, wall_ns;
     bool refuse_tls, resume_tls;
     char tls_hosts[200];
-    struct http_answer answer;
+    struct http_response answer;
     struct err err;
 };
 
@@ -108,7 +108,7 @@ static void end(struct world *w)
         CHECK(i >= w->next || w->servers[i].closed);
         memory_release(&w->servers[i]);
     }
-    http_answer_release(&w->answer);
+    http_response_release(&w->answer);
 }
 
 static bool send_to(struct world *w, const char *address, struct http_request *request)
@@ -116,7 +116,7 @@ static bool send_to(struct world *w, const char *address, struct http_request *r
     struct url url = {0};
     w->err = (struct err){0};
     CHECK(url_parse(&url, str_of(address), 80, NULL));
-    http_answer_release(&w->answer);
+    http_response_release(&w->answer);
     return client_send(&w->client, &url, request, w->mono_ns + 60 * SECOND_NS, &w->answer, &w->err);
 }
 
@@ -281,7 +281,7 @@ static void a_silent_or_half_told_one_is_not_tried_again(void)
     serves(&w, OK_EMPTY "HTTP/1.1 20")->step = sizeof OK_EMPTY - 1;
     CHECK(post_to(&w, "http://h"));
     CHECK(!post_to(&w, "http://h"));
-    CHECK_SAYS(&w, "in the middle of the answer's headers");
+    CHECK_SAYS(&w, "in the middle of the response's headers");
     CHECK_TEXT(w.dials, "h:80 h:80 ");
     end(&w);
 }
@@ -474,7 +474,7 @@ static void a_proxy_that_refuses_is_named(void)
         {"HTTP/1.1 429 Slow\r\nContent-Length: 0\r\n\r\n", "429 Slow", false},
         {"", "https://h through the proxy proxy:3128: the connection was closed", false},
         {"HTTP/1.1 200 OK\r\n\r\nhello", "the proxy proxy:3128 speaks where the server should", false},
-        {"SSH-2.0", "through the proxy proxy:3128: the answer is not HTTP", false},
+        {"SSH-2.0", "through the proxy proxy:3128: the response is not HTTP", false},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct world w;

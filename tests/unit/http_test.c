@@ -1,5 +1,5 @@
 /* src/deliver/http and answer: what goes out, and what may come back. */
-#include "deliver/answer.h"
+#include "deliver/response.h"
 #include "deliver/http.h"
 #include "memory_stream.h"
 #include "test.h"
@@ -19,7 +19,7 @@ static struct http_request post_of(struct str body)
 /* What comes of one exchange; released by `done`. */
 struct result {
     struct memory_stream server;
-    struct http_answer answer;
+    struct http_response answer;
     struct err err;
     bool ok;
 };
@@ -33,7 +33,7 @@ static void run(struct result *r, const struct http_request *request)
 
 static void done(struct result *r)
 {
-    http_answer_release(&r->answer);
+    http_response_release(&r->answer);
     memory_release(&r->server);
 }
 
@@ -245,11 +245,11 @@ static void cut_anywhere_the_head_decides(void)
 static void an_end_without_an_answer_says_when_it_came(void)
 {
     struct result r = ask("");
-    CHECK_TEXT(r.err.text, "the connection was closed instead of an answer");
+    CHECK_TEXT(r.err.text, "the connection was closed instead of a response");
     CHECK(r.answer.sent_all && !r.answer.began);
     done(&r);
     r = ask("HTTP/1.1 2");
-    CHECK_TEXT(r.err.text, "the connection was closed in the middle of the answer's headers");
+    CHECK_TEXT(r.err.text, "the connection was closed in the middle of the response's headers");
     done(&r);
 }
 
@@ -496,7 +496,7 @@ static void endless_heads_end_at_64_kib(void)
     for (size_t i = 0; i < 4; i++) {
         struct result r = ask_endless(heads[i], again[i]);
         CHECK(!r.ok && strstr(r.err.text, "64 KiB") != NULL);
-        CHECK(r.server.bytes_read <= ANSWER_HEADS_MAX + 16 * 1024);
+        CHECK(r.server.bytes_read <= RESPONSE_HEADS_MAX + 16 * 1024);
         done(&r);
     }
 }
@@ -515,7 +515,7 @@ static void endless_bodies_are_read_for_a_mebibyte(void)
     for (size_t i = 0; i < 6; i++) {
         struct result r = ask_endless(bodies[i], again[i]);
         CHECK(r.ok && r.answer.status == 200 && !r.answer.whole && !r.answer.keeps);
-        CHECK(r.server.bytes_read <= ANSWER_DROP_MAX + HTTP_BODY_MAX + 16 * 1024 + 200);
+        CHECK(r.server.bytes_read <= RESPONSE_DROP_MAX + HTTP_BODY_MAX + 16 * 1024 + 200);
         CHECK(r.answer.body.len <= HTTP_BODY_MAX);
         done(&r);
     }

@@ -416,11 +416,11 @@ static enum verdict answered(unsigned status, const char *body, size_t len, stru
     static const struct origin origin = {.service = STR("s")};
     struct backend_context context = {.origin = &origin, .token = STR("SECRET"),
                                       .url = {.host = STR("h")}};
-    struct http_answer answer = {.status = status};
+    struct http_response answer = {.status = status};
     buf_init(&answer.body, HTTP_BODY_MAX);
     buf_add(&answer.body, body, len);
     *err = (struct err){0};
-    enum verdict verdict = row()->judge(&context, &answer, err);
+    enum verdict verdict = row()->classify(&context, &answer, err);
     buf_release(&answer.body);
     return verdict;
 }

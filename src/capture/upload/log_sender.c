@@ -146,7 +146,7 @@ static void settle(struct log_sender *s, const struct sender_outcome *outcome)
 
 static void send_batch(struct log_sender *s, uint64_t deadline_ns)
 {
-    const struct sender_question question = {make_request, &s->batch, studio_logs_judge};
+    const struct sender_question question = {make_request, &s->batch, studio_logs_classify};
     struct sender_outcome outcome;
     struct buf records;
     buf_init(&records, 2 * s->pace.room_bytes);
