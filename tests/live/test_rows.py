@@ -1,12 +1,14 @@
 """One row per thing: a new back end, format, runtime, language or choice is at most one file and one row.
 
 Each test copies the tree with its objects, adds the file and the row, builds what changed, and asks the new program."""
+import base64
 import filecmp
 import json
 import os
 import re
 import shutil
 import subprocess
+import zlib
 from dataclasses import dataclass
 
 import pytest
@@ -231,7 +233,9 @@ def test_a_language(build, tmp_path):
     (tmp_path / "x.col").write_text(PROFILE)
     said(program, "render", tmp_path / "x.col", "-o", tmp_path / "x.html")
     page = (tmp_path / "x.html").read_text()
-    assert re.search(r"<td>toytalk<td>", page)
+    assert "<td>toytalk<td>" in page
+    data = re.search(r'id="data">(.*?)</script>', page, re.DOTALL)[1]
+    assert b'["toytalk","_[toy]",1193046,6636321,0]' in zlib.decompress(base64.b64decode(data), -zlib.MAX_WBITS)
     said(program, "render", tmp_path / "x.col", "-o", tmp_path / "again.col")
     again = (tmp_path / "again.col").read_text()
     assert '"leaf_ns": {"native": 101010100, "toytalk": 909090900}' in again and "called_[toy] 90" in again
