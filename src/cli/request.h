@@ -68,7 +68,6 @@ struct request {
     bool all, flamegraph, quiet, verbose, ignored_flag;
     const char *ignored_text;
     int ignored_choice;
-    uint64_t ignored_amount;
 
     unsigned char source[OPTION_MAX]; /* enum source, by row */
     struct given given[OPTION_MAX];   /* by row */

@@ -126,7 +126,7 @@ static bool fit(struct saved *saved, const struct backend *row, struct buf *enco
         return true;
     const struct encoder *encoder = encoder_by_name(str_of(row->format));
     if (!saved->has_profile || !encoder)
-        return err_set(err, ERR_UNSUPPORTED, 0, "%s takes %s only", row->name, row->format);
+        return err_set(err, ERR_UNSUPPORTED, 0, "%s accepts %s only", row->name, row->format);
     struct sink sink = sink_of_buf(encoded);
     out->format = str_of(row->format);
     if (!encoder->write(&saved->profile, &sink, err))

@@ -83,15 +83,15 @@ struct meaning {
 static const struct meaning meanings[] = {
     {401, VERDICT_CONFIG, "the token is missing or wrong (--token-file)"},
     {403, VERDICT_CONFIG, "the token does not allow this"},
-    {404, VERDICT_CONFIG, "there is nothing at this address (--server-host)"},
-    {405, VERDICT_CONFIG, "this address is for something else (--server-host)"},
-    {407, VERDICT_CONFIG, "a proxy wants a user and a password (https_proxy)"},
-    {408, VERDICT_LATER, "it waited too long for us"},
+    {404, VERDICT_CONFIG, "nothing is served at this address (--server-host)"},
+    {405, VERDICT_CONFIG, "this address does not accept profiles (--server-host)"},
+    {407, VERDICT_CONFIG, "a proxy requires a user and a password (https_proxy)"},
+    {408, VERDICT_LATER, "it timed out waiting for the request"},
     {410, VERDICT_CONFIG, "this address is no longer served (--server-host)"},
-    {411, VERDICT_CONFIG, "something between took the length away: a proxy?"},
-    {413, VERDICT_SMALLER, "it takes less at a time"},
+    {411, VERDICT_CONFIG, "the request's length was removed on the way, perhaps by a proxy"},
+    {413, VERDICT_SMALLER, "the request is too large"},
     {425, VERDICT_LATER, ""},
-    {429, VERDICT_LATER, "it asks to be left alone for a while"},
+    {429, VERDICT_LATER, "it limits the rate of requests"},
 };
 
 static struct meaning meaning_of(unsigned status)

@@ -221,7 +221,7 @@ static bool proxy_refused(struct send *s, const struct http_response *response, 
     s->client->stage = CLIENT_PROXY;
     if (response->status == 407) {
         return err_set(err, ERR_NETWORK, 0,
-                       "the proxy %s wants a user and a password that it knows (407 %s); they are "
+                       "the proxy %s requires a valid user and password (407 %s); they are "
                        "written in its URL, http://USER:PASSWORD@%s",
                        s->proxy_name, response->reason, s->proxy_name);
     }
@@ -530,7 +530,7 @@ static const char *go_elsewhere(struct send *s, struct str location)
     bool is_web = ascii_starts(address, STR("http://")) || ascii_starts(address, STR("https://"));
     if (address.len >= sizeof s->location || !is_web ||
         !url_parse(&url, address, PORT_HTTP, NULL)) {
-        return "that is no address of a web server";
+        return "that is not the address of a web server";
     }
     if (s->url.is_unix) {
         return "from a Unix socket nothing leads there";
@@ -554,7 +554,7 @@ static const char *follow(struct send *s, const struct http_response *response)
     location = str_sub(location, 0, str_find(location, '#'));
     buf_clear(&s->target);
     if (location.len == 0) {
-        return "that is no address of a web server";
+        return "that is not the address of a web server";
     }
     if (is_absolute(location)) {
         const char *why = go_elsewhere(s, location);
@@ -576,7 +576,7 @@ static bool is_redirect(unsigned status)
 static const char *redirect(struct send *s, unsigned hops, const struct http_response *response)
 {
     if (response->status != 307 && response->status != 308) {
-        return "followed, the request would lose its content; give the address that is meant";
+        return "following it would drop the request's body; give the final address";
     }
     return hops == CLIENT_REDIRECTS_MAX ? "it was redirected three times before" : follow(s, response);
 }

@@ -142,7 +142,7 @@ static const char *remedy_of(const struct backend_context *context, unsigned sta
     }
     if (status == 401 || status == 403) {
         return context->agentless ? "the API key is not one of this site (DD_API_KEY, DD_SITE)"
-                                  : "the agent's own API key is not right, or it does not let us in";
+                                  : "the agent's API key is wrong, or the agent refuses us";
     }
     return NULL;
 }

@@ -33,7 +33,7 @@ static bool is_site(struct str site)
 static bool put_intake(struct str site, struct buf *out, struct err *err)
 {
     if (!is_site(site)) {
-        return err_set(err, ERR_USAGE, 0, "DD_SITE is no name of a host, such as datadoghq.eu");
+        return err_set(err, ERR_USAGE, 0, "DD_SITE is not a host name, such as datadoghq.eu");
     }
     buf_text(out, INTAKE);
     buf_str(out, site);

@@ -66,7 +66,7 @@ static bool is_framing(struct str name)
 static bool check_header(const struct http_header *header, struct err *err)
 {
     if (!is_token(header->name)) {
-        return err_set(err, ERR_USAGE, 0, "a header's name has a byte that no name may have");
+        return err_set(err, ERR_USAGE, 0, "a header's name contains an invalid byte");
     }
     int len = (int)(header->name.len < 80 ? header->name.len : 80);
     if (!is_value(header->value)) {

@@ -256,7 +256,7 @@ static bool pack(struct otlp_pass *pass, struct str request, struct buf *text, s
     if (text->failed) {
         return err_set(err, ERR_LIMIT, 0, "the request is larger than %zu bytes", text->max);
     }
-    return ok || err_set(err, ERR_MALFORMED, 0, "it is no OpenTelemetry profile, or a damaged one");
+    return ok || err_set(err, ERR_MALFORMED, 0, "it is not an OpenTelemetry profile, or it is damaged");
 }
 
 static bool put_body(const struct backend_context *context, struct str request, struct buf *text,
@@ -309,7 +309,7 @@ static bool otlp_request(struct backend_context *context, const struct delivery 
     struct buf smaller;
     struct str profile;
     if (!str_eq(delivery->format, STR("otlp"))) {
-        return err_set(err, ERR_USAGE, 0, "OpenTelemetry takes its own form, not %.*s",
+        return err_set(err, ERR_USAGE, 0, "OpenTelemetry accepts its own format, not %.*s",
                        (int)delivery->format.len, delivery->format.ptr);
     }
     struct span authorization = backend_authorization(context, text);
@@ -390,7 +390,7 @@ static enum verdict classify_taken(const struct backend_context *context,
     buf_release(&words.body);
     err_set(err, ERR_NETWORK, 0, "OpenTelemetry at %.*s: %s%s", (int)context->url.host.len,
             context->url.host.ptr,
-            partial.rejected != 0 ? "not all profiles of a window were taken: " : "", message);
+            partial.rejected != 0 ? "not all profiles of a window were accepted: " : "", message);
     return partial.rejected != 0 ? VERDICT_REFUSED : VERDICT_TAKEN;
 }
 
@@ -405,7 +405,7 @@ static const char *remedy_of(unsigned status)
 {
     return status == 404   ? "; a collector has profiles only with the feature gate "
                              "service.profilesSupport and a pipeline for them"
-           : status == 415 ? "; it takes no profiles in this form: is the address right?"
+           : status == 415 ? "; it does not accept profiles in this format: is the address right?"
                            : "";
 }
 

@@ -25,7 +25,7 @@ static uint64_t now_of(const struct paced *p)
 
 static ptrdiff_t too_late(struct err *err)
 {
-    (void)err_set(err, ERR_NETWORK, ETIMEDOUT, "the time that it may take was over");
+    (void)err_set(err, ERR_NETWORK, ETIMEDOUT, "the time limit was reached");
     return -1;
 }
 
@@ -79,11 +79,11 @@ static ptrdiff_t paced_write(void *context, const void *from, size_t len, uint64
             return pass_on(&why, err);
         }
         if (p->under.readable(p->under.context)) {
-            (void)err_set(err, ERR_NETWORK, EAGAIN, "nothing more is taken, and a response came");
+            (void)err_set(err, ERR_NETWORK, EAGAIN, "the server stopped reading and responded");
             return -1;
         }
     }
-    return until == deadline_ns ? too_late(err) : stalled(p, "nothing was taken", err);
+    return until == deadline_ns ? too_late(err) : stalled(p, "the server read nothing", err);
 }
 
 static bool paced_readable(void *context)

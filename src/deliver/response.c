@@ -229,7 +229,7 @@ static bool parse_head(struct response *a, struct err *err)
         struct str line = str_trim(str_cut(&rest, '\n'));
         struct str name = str_trim(str_cut(&line, ':'));
         if (!take_field(a, name, str_trim(line))) {
-            return bad(a, err, "tells lengths that contradict each other or are no numbers");
+            return bad(a, err, "has length headers that are contradictory or not numbers");
         }
     }
     return true;
@@ -324,7 +324,7 @@ static bool head_byte(struct response *a, char byte, struct err *err)
     }
     if (a->head.len <= 5 && !begins_well(&a->head)) {
         return bad(a, err, byte == 0x15 && a->head.len == 1
-                               ? "is one of TLS; the server wants https, not http"
+                               ? "is TLS; the server expects https, not http"
                                : "is not HTTP; another service listens there");
     }
     if (byte != '\n') {

@@ -173,7 +173,7 @@ static bool studio_request(struct backend_context *context, const struct deliver
     struct places at;
     if (!str_eq(delivery->format, STR("col"))) {
         return err_set(err, ERR_USAGE, 0,
-                       "Performance Studio takes collapsed stacks (.col), not %.*s",
+                       "Performance Studio accepts collapsed stacks (.col), not %.*s",
                        (int)delivery->format.len, delivery->format.ptr);
     }
     *out = (struct http_request){.method = "POST"};

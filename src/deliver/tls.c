@@ -113,9 +113,8 @@ static bool explain(struct tls *t, struct err *err)
 
 static bool is_cut(struct tls *t, struct err *err)
 {
-    return err_set(err, ERR_NETWORK, ECONNRESET, "TLS with %s: the connection was cut before the "
-                                                 "server had "
-                   "said that it was done", t->host);
+    return err_set(err, ERR_NETWORK, ECONNRESET, "TLS with %s: the connection was closed before the "
+                                                 "server ended the session", t->host);
 }
 
 /* Empty records, one after the other, would keep the caller beyond its deadline. */

@@ -250,8 +250,8 @@ def test_a_dry_run_shows_the_site_and_no_key(pillion, profiled):
 
 
 @pytest.mark.parametrize("variables, said", [
-    ({}, "datadog wants a token"),
-    ({"DD_API_KEY": SECRET, "DD_SITE": "evil.example/x?"}, "DD_SITE is no name of a host"),
+    ({}, "datadog needs a token"),
+    ({"DD_API_KEY": SECRET, "DD_SITE": "evil.example/x?"}, "DD_SITE is not a host name"),
 ])
 def test_what_is_missing_without_an_agent_is_said(pillion, profiled, variables, said):
     done = process.run([pillion, "upload", "--agentless", profiled], env=ambient(**variables))

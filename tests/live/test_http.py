@@ -134,7 +134,7 @@ def test_a_connection_cut_in_the_answer_leaves_its_status(send):
 
 
 @pytest.mark.parametrize("option,sentence", [("--stall-ms", "nothing came for 0.3 s"),
-                                             ("--deadline-ms", "the time that it may take was over")])
+                                             ("--deadline-ms", "the time limit was reached")])
 def test_a_response_that_never_comes_is_waited_for_so_long(send, option, sentence):
     def handle(c):
         c.request()

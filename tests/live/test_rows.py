@@ -229,7 +229,7 @@ def test_a_language(build, tmp_path):
     program = build("language")
     assert "--toy-mode MODE" in said(program, "--help")
     assert "--no-toy" in said(program, "help", "toy-mode")
-    assert "--toy-mode wants auto or disabled" in said(program, "--toy-mode", "x", "-a", status=2)
+    assert "--toy-mode expects auto or disabled" in said(program, "--toy-mode", "x", "-a", status=2)
     (tmp_path / "x.col").write_text(PROFILE)
     said(program, "render", tmp_path / "x.col", "-o", tmp_path / "x.html")
     page = (tmp_path / "x.html").read_text()

@@ -247,7 +247,7 @@ def test_critical_extensions(authority, refused):
 
 @pytest.mark.parametrize("name,more,why", [
     ("weak", {"kind": "RSA-1024"}, "the RSA key of weak has fewer than 2048 bits: the server needs a longer one"),
-    ("sha1", {"digest": "sha1"}, "the key of sha1 or its signature (1.2.840.10045.4.1) is of a kind that is not known here"),
+    ("sha1", {"digest": "sha1"}, "the key of sha1 or its signature (1.2.840.10045.4.1) is of an unknown kind here"),
 ])
 def test_weak_certificates(authority, refused, name, more, why):
     kind, text = refused(authority.leaf(name, **more), client=["--ca", authority.file("root.pem")])

@@ -70,7 +70,7 @@ def test_without_a_token_files_are_written(pillion, program, workdir):
     done = process.run([pillion, "-u", "--backend", "studio", "--server-host", "http://127.0.0.1:9", "--",
                         program("act"), "spin", "0.1"], cwd=workdir)
     process.settle(15)
-    assert "studio wants a token: set PILLION_TOKEN_FILE; windows are written to files instead" in done.err, done
+    assert "studio needs a token: set PILLION_TOKEN_FILE; windows are written to files instead" in done.err, done
     assert (workdir / "last_profile.col").exists() and done.status == 0
 
 
@@ -184,7 +184,7 @@ def test_what_is_refused_for_ever_is_dropped_and_said(pillion):
     with Sink([400]) as sink:
         run = Run(pillion, "--server-host", sink.url + WINDOWS)
         run.window()
-        process.until(lambda: "http does not take a window, which is lost: " in run.err, 10, lambda: run.err)
+        process.until(lambda: "http rejected a window, which is lost: " in run.err, 10, lambda: run.err)
         run.window()
         until_taken(sink, 1, run)
         said = run.end()
@@ -271,7 +271,7 @@ def test_memory_keeps_four_windows_of_an_outage(pillion):
     run = Run(pillion, "--server-host", f"http://127.0.0.1:{port}{WINDOWS}")
     run.window(6)
     assert run.err.count("upload to http failed") == 1, run.err
-    assert "more windows wait than memory is for" in run.err
+    assert "the queue in memory is full" in run.err
     with Sink(port=port) as sink:
         run.pillion.signal(signal.SIGHUP)  # which does not wait for the back-off
         until_taken(sink, 4, run)
@@ -394,7 +394,7 @@ def test_a_full_disk_falls_back_to_memory(pillion, workdir):
         run.signal(signal.SIGTERM)
         done = run.finish()
         target.end()
-        assert done.err.count("what is not sent is kept in memory only") == 1, done
+        assert done.err.count("unsent windows are kept in memory only") == 1, done
         assert sequences(sink) == [1, 2, 3] and sent_kept_lost(done.err) == (3, 0, 0)
 
 
@@ -532,4 +532,4 @@ def test_upload_says_what_is_wrong(pillion, workdir):
                         workdir / "none"])
     assert done.status == 1 and "x.txt: " in done.err and "cannot open" in done.err, done
     done = process.run([pillion, "upload", "--backend", "http", workdir / "x.txt"])
-    assert done.status == 2 and "http wants an address: give --server-host URL" in done.err, done
+    assert done.status == 2 and "http needs an address: give --server-host URL" in done.err, done

@@ -128,7 +128,7 @@ static void where_nothing_can_be_changed_nothing_is_advised(void)
     struct doctor_facts f = without_perf(EPERM, PERF_GATE_SECCOMP, 2);
     f.rights.fixed_filter = true;
     check_line(&f, "perf_events", DOCTOR_BLOCKED, EPERM, "seccomp",
-               "EPERM: seccomp filter; Fargate allows no change of it", "");
+               "EPERM: seccomp filter; Fargate forbids changing it", "");
     CHECK_TEXT(report.headline, "works, with gaps; nothing to change");
 }
 
@@ -150,7 +150,7 @@ static void perf_chosen_off_is_no_gap(void)
     struct doctor_facts f = without_perf(0, PERF_GATE_NONE, 2);
     f.events.off = true;
     check_line(&f, "perf_events", DOCTOR_UNTRIED, 0, "",
-               "not tried: they are off (--perf-mode disabled)", "");
+               "not tried: disabled by --perf-mode", "");
     CHECK_TEXT(report.headline, "everything works here; nothing to change");
 }
 
@@ -186,7 +186,7 @@ static void the_process_refuses_events(void)
     doctor_judge(&f, &report);
     CHECK_TEXT(report.verdict, "A profile of pid 19 (python3) would contain its CPU time, without stacks.");
     CHECK(!report.can_profile);
-    CHECK_TEXT(report.headline, "no stacks can be had here; 1 change helps");
+    CHECK_TEXT(report.headline, "no stacks are possible here; 1 change helps");
 }
 
 static void threads_that_are_too_many(void)
@@ -269,7 +269,7 @@ static void a_process_that_ended(void)
     f.target.exists = false;
     doctor_judge(&f, &report);
     CHECK(!report.can_profile);
-    CHECK_TEXT(report.headline, "no process 19 to look at"); /* not: no stacks can be had here */
+    CHECK_TEXT(report.headline, "no process 19 to examine"); /* not: no stacks are possible here */
     CHECK(strstr(report.verdict, "No process 19 is visible in this PID namespace") != NULL);
     CHECK(strstr(report.verdict, "\"pidMode\": \"task\"") != NULL);
 }
@@ -495,7 +495,7 @@ static struct doctor_facts fargate(void)
 
 static const char wide[] =
     "pillion doctor: works, with gaps; 2 changes help\n"
-    "  perf events    blocked  EPERM: seccomp filter; Fargate allows no change of it\n"
+    "  perf events    blocked  EPERM: seccomp filter; Fargate forbids changing it\n"
     "  /proc          ok       2 processes visible\n"
     "  memory by call ok       process_vm_readv\n"
     "  memory by file ok       /proc/PID/mem\n"
@@ -652,9 +652,10 @@ static struct doctor_facts sending(const char *backend, enum sender_gate gate, i
 static void a_back_end_that_answers_is_told_from_one_that_is_only_there(void)
 {
     struct doctor_facts f = sending("studio", SENDER_OPEN, 0, NULL);
-    check_line(&f, "upload_studio", DOCTOR_OK, 0, "", "studio: https://h:443 can be reached; it was sent nothing", "");
+    check_line(&f, "upload_studio", DOCTOR_OK, 0, "", "studio: https://h:443 is reachable; "
+               "nothing was sent", "");
     f.uploads[0].told = true;
-    check_line(&f, "upload_studio", DOCTOR_OK, 0, "", "studio: https://h:443 answers, and takes the token", "");
+    check_line(&f, "upload_studio", DOCTOR_OK, 0, "", "studio: https://h:443 responds and accepts the token", "");
     CHECK_TEXT(report.headline, "everything works here; nothing to change");
 }
 
@@ -668,18 +669,23 @@ static void what_is_in_an_uploads_way_has_its_gate_and_remedy(void)
     } rows[] = {
         {SENDER_CONNECT, ECONNREFUSED, ECONNREFUSED, "cannot connect to ::1 port 9: Connection refused", "connect",
          "http: cannot connect to ::1 port 9: Connection refused", "check the address (--server-host)"},
-        {SENDER_TLS, EPROTO, 0, "TLS with h: the authority \"a: b\" is unknown: give its certificate with --ca-file",
+        {SENDER_TLS, EPROTO, 0, "TLS with h: the authority \"a: b\" is unknown: give its "
+                                "certificate with --ca-file",
          "tls", "http: TLS with h: the authority \"a: b\" is unknown", "give its certificate with --ca-file"},
         {SENDER_TLS, EPROTO, 0, "TLS with h: the server sent no certificate", "tls",
          "http: TLS with h: the server sent no certificate", "let the server speak TLS 1.2"},
-        {SENDER_TLS, EPROTO, 0, "TLS with h: the key of h is none of the 1 pinned ones: is this the server?", "tls",
+        {SENDER_TLS, EPROTO, 0, "TLS with h: the key of h is none of the 1 pinned ones: is this the "
+                                "server?", "tls",
          "http: TLS with h: the key of h is none of the 1 pinned ones: is this the server?", "let the server"},
-        {SENDER_TOKEN, 0, 0, "the server at h answered 401: no; the token is missing or wrong (--token-file)", "token",
+        {SENDER_TOKEN, 0, 0, "the server at h answered 401: no; the token is missing or wrong "
+                             "(--token-file)", "token",
          "http: the server at h answered 401: no", "the token is missing or wrong (--token-file)"},
-        {SENDER_TOKEN, 0, 0, "http wants a token: set PILLION_TOKEN_FILE", "token", "http: http wants a token",
+        {SENDER_TOKEN, 0, 0, "http needs a token: set PILLION_TOKEN_FILE", "token", "http: http needs a token",
          "set PILLION_TOKEN_FILE"},
-        {SENDER_SETTING, 0, 0, "cannot open /x: No such file", "setting", "http: cannot open /x: No such file", ""},
-        {SENDER_SERVER, 0, 0, "the server at h answered 503", "server", "http: the server at h answered 503", ""},
+        {SENDER_SETTING, 0, 0, "cannot open /x: No such file", "setting", "http: cannot open /x: No "
+                                                                          "such file", ""},
+        {SENDER_SERVER, 0, 0, "the server at h answered 503", "server", "http: the server at h "
+                                                                        "answered 503", ""},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct doctor_facts f = sending("http", rows[i].gate, rows[i].number, rows[i].why);

@@ -423,10 +423,10 @@ static void what_may_be_two_answers_in_one_is_none(void)
         "both a Content-Length and a Transfer-Encoding");
     bad("HTTP/1.1 200 OK\r\nTransfer-Encoding : chunked\r\nContent-Length : 5\r\n\r\n0\r\n\r\n",
         "both a Content-Length and a Transfer-Encoding");
-    bad("HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello", "contradict");
-    bad("HTTP/1.1 200 OK\r\nContent-Length: 5, 6\r\n\r\nhello", "contradict");
-    bad("HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\nhello", "contradict");
-    bad("HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999\r\n\r\nhello", "contradict");
+    bad("HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello", "contradictory");
+    bad("HTTP/1.1 200 OK\r\nContent-Length: 5, 6\r\n\r\nhello", "contradictory");
+    bad("HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\nhello", "contradictory");
+    bad("HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999\r\n\r\nhello", "contradictory");
     struct result r = ask("HTTP/1.1 200 OK\r\nContent-Length: 5, 5\r\nContent-Length: 5\r\n\r\nhello");
     CHECK(r.ok && r.answer.keeps);
     done(&r);
@@ -434,7 +434,7 @@ static void what_may_be_two_answers_in_one_is_none(void)
 
 static void other_protocols_are_known_by_their_first_bytes(void)
 {
-    bad("\x15\x03\x01\x00\x02\x02\x46", "wants https");
+    bad("\x15\x03\x01\x00\x02\x02\x46", "expects https");
     bad("SSH-2.0-OpenSSH_9\r\n", "another service");
     bad("HTTP/2 200 OK\r\n\r\n", "HTTP/2");
     bad("HTTP/1.1 20 OK\r\n\r\n", "does not have");

@@ -166,13 +166,13 @@ static void headline(const struct doctor_facts *f, struct doctor_report *r)
     size_t changes = count_changes(f, r);
     bool gaps = false;
     if (f->target.given && !f->target.exists) { /* what works here says nothing of a process that is not */
-        (void)snprintf(r->headline, sizeof r->headline, "no process %u to look at", f->target.pid);
+        (void)snprintf(r->headline, sizeof r->headline, "no process %u to examine", f->target.pid);
         return;
     }
     for (size_t i = 0; i < r->line_count; i++) {
         gaps = gaps || r->line[i].state == DOCTOR_BLOCKED || r->line[i].state == DOCTOR_PARTIAL;
     }
-    const char *works = !r->can_profile    ? "no stacks can be had here"
+    const char *works = !r->can_profile    ? "no stacks are possible here"
                         : gaps || changes > 0 ? "works, with gaps"
                                               : "everything works here";
     if (changes == 0) {

@@ -96,7 +96,7 @@ static void refuse_event(const struct doctor_facts *f, struct doctor_line *line,
     doctor_refuse(line, number, gate_word(gate), cause,
                   fixed ? "" : perf_gate_remedy(gate, kernel, &f->events.access.around));
     if (fixed) {
-        doctor_say_more(line, "; Fargate allows no change of it");
+        doctor_say_more(line, "; Fargate forbids changing it");
     }
 }
 
@@ -104,7 +104,7 @@ static void judge_events(const struct doctor_facts *f, struct doctor_report *r)
 {
     struct doctor_line *line = doctor_add(r, "perf_events", "perf events");
     if (f->events.off) {
-        doctor_leave_untried(line, "they are off (--perf-mode disabled)");
+        doctor_leave_untried(line, "disabled by --perf-mode");
     } else if (f->events.access.user) {
         doctor_say(line, "samples of user code, by CPU time");
     } else {
@@ -172,7 +172,7 @@ static void judge_following(const struct doctor_facts *f, struct doctor_report *
     if (!doctor_has_rings(f)) {
         doctor_leave_untried(line, f->events.access.user ? "no perf rings" : "no perf events");
     } else if (f->events.follow == DOCTOR_NOT_TRIED) {
-        doctor_leave_untried(line, "there is nothing to try it on");
+        doctor_leave_untried(line, "there is no process to test");
     } else if (f->events.follow == EACCES || f->events.follow == EPERM) {
         const struct access_verdict *why = &f->memory.look_why;
         doctor_refuse(line, f->events.follow, access_gate_name(why->gate), why->cause, why->remedy);
@@ -198,8 +198,8 @@ static void judge_switches(const struct doctor_facts *f, struct doctor_report *r
         line->state = DOCTOR_ABSENT;
         line->number = f->events.switches;
         line->gate = "kernel";
-        doctor_say(line, "%s: this kernel does not tell of context switches (4.3 could); what is "
-                   "proven is proven by delays alone", err_name(f->events.switches));
+        doctor_say(line, "%s: this kernel does not report context switches (4.3 and later do); "
+                         "stacks are proven by delays alone", err_name(f->events.switches));
     } else {
         doctor_say(line, "records of context switches, which prove stacks");
     }
@@ -228,7 +228,8 @@ static void judge_proc(const struct doctor_facts *f, struct doctor_report *r)
 {
     struct doctor_line *line = doctor_add(r, "proc", "/proc");
     if (f->rights.proc != 0) {
-        doctor_refuse(line, f->rights.proc, "mount", "it is not mounted here, or not this PID namespace's",
+        doctor_refuse(line, f->rights.proc, "mount", "/proc is not mounted here, or it belongs to "
+                                                     "another PID namespace",
                       "mount -t proc proc /proc");
     } else if (f->rights.first != 0) {
         doctor_refuse(line, f->rights.first, "mount", "/proc hides other users' processes (hidepid)",
@@ -257,7 +258,7 @@ static void judge_access(struct doctor_line *line, int number, const struct acce
     if (number == 0) {
         doctor_say(line, "%s", good);
     } else if (number == DOCTOR_NOT_TRIED) {
-        doctor_leave_untried(line, "there is nothing to try it on");
+        doctor_leave_untried(line, "there is no process to test");
     } else if (doctor_is_refusal(number)) {
         doctor_refuse(line, number, access_gate_name(why->gate), why->cause, why->remedy);
     } else if (number == ESRCH || number == ENOENT) {
@@ -312,7 +313,7 @@ static void judge_files(const struct doctor_facts *f, struct doctor_report *r)
     line->state = DOCTOR_ABSENT;
     line->number = f->memory.map_files;
     line->gate = doctor_is_refusal(f->memory.map_files) ? "capability" : "kernel";
-    doctor_say(line, "%s: map_files wants CHECKPOINT_RESTORE; what is deleted is read back from memory",
+    doctor_say(line, "%s: map_files needs CHECKPOINT_RESTORE; deleted files are read from memory",
                err_name(f->memory.map_files));
 }
 
@@ -325,7 +326,7 @@ static void judge_clocks(const struct doctor_facts *f, struct doctor_report *r)
         line->state = DOCTOR_ABSENT;
         line->number = f->memory.sched;
         line->gate = "kernel";
-        doctor_say(line, "%s: this kernel has no /proc/PID/sched; more is asked of stat",
+        doctor_say(line, "%s: this kernel has no /proc/PID/sched; stat is read instead",
                    err_name(f->memory.sched));
     } else {
         judge_access(line, f->memory.sched, &f->memory.look_why, "/proc/PID/sched");

@@ -17,11 +17,12 @@ static void judge_binding(const struct doctor_facts *f, struct doctor_report *r)
     const struct probe_catcher *c = &f->catching.catcher;
     if (c->bound < c->allowed || c->allowed == 0) {
         doctor_refuse(line, c->bind_number, "seccomp", "a thread cannot be bound to a CPU; nothing is proven",
-                      f->rights.fixed_filter ? "" : "allow sched_setaffinity in the container's seccomp profile");
+                      f->rights.fixed_filter ? "" : "allow sched_setaffinity in the container's "
+                                                    "seccomp profile");
     } else if (f->catching.cpus_outside > 0) {
         line->state = DOCTOR_PARTIAL;
         line->gate = "cpuset";
-        doctor_say(line, "pid %u may use %u CPUs that pillion may not; what is sampled there is not "
+        doctor_say(line, "pid %u may use %u CPUs that pillion may not; samples there are not "
                    "proven", f->catching.rival, f->catching.cpus_outside);
         doctor_set_remedy(line, "give pillion the CPUs that the program has (taskset, cpuset)");
     } else {
@@ -47,7 +48,8 @@ static void judge_rank(const struct doctor_facts *f, struct doctor_report *r)
     if (c->rank.fifo) {
         doctor_say(line, "policy FIFO: first on its CPU");
     } else if (c->policy != SCHED_OTHER) {
-        doctor_refuse(line, c->rank.refused.number, "policy", "policy OTHER is refused; hardly anything is proven",
+        doctor_refuse(line, c->rank.refused.number, "policy", "policy OTHER is refused; hardly "
+                                                              "anything is proven",
                       "start pillion with policy OTHER (chrt --other 0)");
         doctor_say_more(line, ", policy ");
         doctor_say_more(line, policy_name(c->policy));
@@ -57,7 +59,8 @@ static void judge_rank(const struct doctor_facts *f, struct doctor_report *r)
         line->gate = "seccomp";
         doctor_say(line, "policy OTHER, nice %d; a short slice is refused (sched_setattr)",
                    c->rank.nice);
-        doctor_set_remedy(line, f->rights.fixed_filter ? "" : "allow sched_setattr in the container's seccomp profile");
+        doctor_set_remedy(line, f->rights.fixed_filter ? "" : "allow sched_setattr in the "
+                                                              "container's seccomp profile");
     } else {
         doctor_say(line, "policy OTHER, nice %d, short slice", c->rank.nice);
     }
@@ -101,11 +104,11 @@ static void judge_weight(const struct doctor_facts *f, struct doctor_report *r)
     if (w->same) {
         doctor_say(line, "one group with pid %u", f->catching.rival);
     } else if (f->catching.catcher.rank.fifo) {
-        doctor_say(line, "another group than pid %u's, which is no matter with policy FIFO",
+        doctor_say(line, "not the group of pid %u, which does not matter with policy FIFO",
                    f->catching.rival);
     } else if (w->own == 0) {
         line->state = DOCTOR_UNTRIED;
-        doctor_say(line, "another group than pid %u's; the weights are not visible here", f->catching.rival);
+        doctor_say(line, "not the group of pid %u; the weights are not visible here", f->catching.rival);
     } else {
         say_weights(f, line);
     }
@@ -125,7 +128,7 @@ static void judge_nice(const struct doctor_facts *f, struct doctor_report *r)
     struct doctor_line *line = doctor_add(r, "target_nice", "its rank");
     const struct thread_rank *own = &f->catching.catcher.rank;
     if (f->catching.rival == 0 || !f->catching.rank_known) {
-        doctor_leave_untried(line, "there is no process to look at");
+        doctor_leave_untried(line, "there is no process to examine");
         return;
     }
     doctor_say(line, "pid %u: policy %s, nice %d", f->catching.rival,

@@ -27,7 +27,7 @@ static void try_one(struct sender *sender, struct doctor_upload *out)
 
 static void fail(struct doctor_upload *out, const struct err *why)
 {
-    bool wants_token = why->kind == ERR_USAGE && strstr(why->text, " wants a token") != NULL;
+    bool wants_token = why->kind == ERR_USAGE && strstr(why->text, " needs a token") != NULL;
     out->gate = wants_token ? SENDER_TOKEN : SENDER_SETTING;
     out->why = *why;
 }

@@ -271,7 +271,7 @@ static void put_processes(struct page *page, const struct doctor_facts *f, struc
     }
     if (f->unchecked > 0) {
         char text[60];
-        (void)snprintf(text, sizeof text, "%zu more were not looked at", f->unchecked);
+        (void)snprintf(text, sizeof text, "%zu more were not checked", f->unchecked);
         go_to(page, 2);
         put_words(page, text, 2);
         end_line(page);

@@ -9,10 +9,12 @@ static const struct {
 } gates[] = {
     [SENDER_OPEN] = {"", ""},
     [SENDER_SETTING] = {"setting", ""},
-    [SENDER_NAME] = {"name", "check how the host is spelled (--server-host), and the name server in resolv.conf"},
-    [SENDER_CONNECT] = {"connect", "check the address (--server-host), that the server runs, and what firewalls let "
+    [SENDER_NAME] = {"name", "check the host's spelling (--server-host), and the name server in resolv.conf"},
+    [SENDER_CONNECT] = {"connect", "check the address (--server-host), that the server runs, and "
+                                   "what firewalls let "
                                    "out; https_proxy names a proxy"},
-    [SENDER_PROXY] = {"proxy", "have the proxy let this host through, name another one in https_proxy or http_proxy, "
+    [SENDER_PROXY] = {"proxy", "have the proxy let this host through, name another one in "
+                               "https_proxy or http_proxy, "
                                "or exempt the host by no_proxy"},
     [SENDER_TLS] = {"tls", "let the server speak TLS 1.2 with a certificate for this host"},
     [SENDER_TOKEN] = {"token", "give a token that the service knows (--token-file)"},
@@ -58,9 +60,9 @@ static void judge_one(const struct doctor_upload *upload, struct doctor_report *
     if (upload->gate != SENDER_OPEN) {
         judge_refusal(upload, line);
     } else if (upload->told) {
-        doctor_say(line, "%s: %s answers, and takes the token", upload->backend, upload->address);
+        doctor_say(line, "%s: %s responds and accepts the token", upload->backend, upload->address);
     } else {
-        doctor_say(line, "%s: %s can be reached; it was sent nothing", upload->backend, upload->address);
+        doctor_say(line, "%s: %s is reachable; nothing was sent", upload->backend, upload->address);
     }
 }
 

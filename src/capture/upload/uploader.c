@@ -136,7 +136,7 @@ static void add_logs(struct uploader *up)
         up->logs = log_sender_new(up->settings, up->queue_count == 1, up->log, &up->origin,
                                   &log_pace_usual, &err);
         if (up->logs == NULL) {
-            log_say(up->log, LOG_WARNING, "messages are not sent to the studio: %s", err.text);
+            log_say(up->log, LOG_WARNING, "pillion's messages are not sent to the studio: %s", err.text);
         }
     }
 }
@@ -278,7 +278,7 @@ static struct blob *encode(struct uploader *up, struct profile *p, const char *f
         return blob;
     }
     if (encoder == NULL) {
-        err_set(err, ERR_UNSUPPORTED, 0, "no form is called %s", format);
+        err_set(err, ERR_UNSUPPORTED, 0, "there is no format %s", format);
     }
     buf_release(&blob->bytes);
     free(blob);

@@ -27,7 +27,7 @@ static void drop_oldest(struct upload_queue *queue)
     if (!oldest->in_spool) {
         queue->counts.dropped++;
         log_once(queue->up->log, LOG_WARNING,
-                 "%s: more windows wait than memory is for, the oldest are lost; give --spool-dir",
+                 "%s: the queue in memory is full, the oldest windows are lost; give --spool-dir",
                  queue->row->name);
     }
     item_release(queue->up, oldest);

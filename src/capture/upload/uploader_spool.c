@@ -175,7 +175,7 @@ void spool_start(struct uploader *up)
     }
     up->has_store = store_open(&up->store, up->settings->upload.spool_dir, &err);
     if (!up->has_store) {
-        log_once(up->log, LOG_WARNING, "%s; what is not sent is kept in memory only", err.text);
+        log_once(up->log, LOG_WARNING, "%s; unsent windows are kept in memory only", err.text);
         return;
     }
     list_spool(up, &list);
@@ -195,8 +195,8 @@ static bool write_item(struct upload_queue *queue, const struct upload_item *ite
     list_spool(up, &list);
     if (ok && !make_room(up, &list, file.len)) {
         ok = err_set(err, ERR_LIMIT, 0,
-                     "the spool %s has no room for %zu KB: it takes no more than --spool-max and a "
-                     "tenth of the free disk",
+                     "the spool %s has no room for %zu KB: --spool-max and a tenth of the free disk "
+                     "are the limits",
                      up->store.path, (file.len + 1023) / 1024);
     }
     ok = ok && store_put(&up->store, item->name, buf_slice(&file), err);
@@ -218,7 +218,7 @@ void spool_keep(struct upload_queue *queue, struct upload_item *item)
         queue->spooled++;
         pthread_mutex_unlock(&queue->up->lock);
     } else {
-        log_once(queue->up->log, LOG_WARNING, "%s; what is not sent is kept in memory only",
+        log_once(queue->up->log, LOG_WARNING, "%s; unsent windows are kept in memory only",
                  err.text);
     }
 }
@@ -306,7 +306,7 @@ bool spool_load(struct upload_queue *queue, const char *name, struct upload_item
         leave_alone(queue, name);
         log_once_for(up->log, LOG_WARNING, "another address",
                      "the spool %s holds windows for another address of %s, or of a later pillion: "
-                     "they stay there; pillion upload sends such files to where it is told",
+                     "they stay there; pillion upload can send them",
                      up->store.path, queue->row->name);
         ok = false;
     }

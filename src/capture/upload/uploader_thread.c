@@ -83,7 +83,7 @@ static void tell(struct upload_queue *queue, const struct sender_outcome *outcom
                      waiting);
         }
         if (why[0] != '\0') {
-            log_once(log, LOG_WARNING, "%s took a window, and says: %s", name, why);
+            log_once(log, LOG_WARNING, "%s accepted a window with a warning: %s", name, why);
         }
         break;
     case VERDICT_LATER:
@@ -102,7 +102,7 @@ static void tell(struct upload_queue *queue, const struct sender_outcome *outcom
                  name, why, waiting);
         break;
     default:
-        log_once(log, LOG_WARNING, "%s does not take a window, which is lost: %s", name, why);
+        log_once(log, LOG_WARNING, "%s rejected a window, which is lost: %s", name, why);
         break;
     }
 }
@@ -204,7 +204,7 @@ static bool send_current(struct upload_queue *queue, enum retry_next picked, uin
         sender_send(queue->sender, &queue->current.delivery,
                     until_ns < deadline_ns ? until_ns : deadline_ns, &outcome);
     } else {
-        err_set(&outcome.err, ERR_LIMIT, 0, "it is older than the service takes");
+        err_set(&outcome.err, ERR_LIMIT, 0, "it is older than the service accepts");
     }
     *verdict = outcome.verdict;
     if (outcome.verdict == VERDICT_TAKEN && !queue->has_told) {
@@ -297,7 +297,7 @@ static void tell_check(struct upload_queue *queue, const struct sender_outcome *
     struct uploader *up = queue->up;
     pthread_mutex_lock(&up->lock);
     if (outcome->verdict != VERDICT_TAKEN && !up->abandoned && up->stop_ns == 0) {
-        log_once(up->log, LOG_WARNING, "%s cannot be uploaded to at present: %s; windows are kept",
+        log_once(up->log, LOG_WARNING, "%s is not reachable at present: %s; windows are kept",
                  queue->row->name, outcome->err.text);
     }
     pthread_mutex_unlock(&up->lock);
