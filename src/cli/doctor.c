@@ -1,3 +1,6 @@
+/* pillion doctor: runs the probes of capture/doctor, prints the report as text or JSON, and lists
+ * the settings that are in force with their sources. Exit status 0: some profile can be made; 1:
+ * none. */
 #include "cli/doctor.h"
 
 #include "capture/doctor/doctor.h"

@@ -1,3 +1,6 @@
+/* The table of options with their choices and aliases, and how names are found in it. Choices that
+ * are rows of other tables (formats, back ends, languages) are read from there, so that a new one
+ * is no change here. */
 #include "cli/option.h"
 
 #include "base/time.h"

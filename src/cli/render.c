@@ -1,3 +1,6 @@
+/* pillion render: reads saved profiles, merges or compares them, and writes another format. Which
+ * formats can be read and written is the encoders' business (encode/encode.h); here are files,
+ * errors and counts of lines that were skipped. */
 #include "cli/render.h"
 
 #include "cli/say.h"

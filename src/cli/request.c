@@ -1,3 +1,6 @@
+/* Turns command line and environment into one struct request: reads variables, then options, then
+ * resolves what depends on what. Precedence and syntax are explained in request.h; how a text
+ * becomes a value is in value.c. */
 #include "cli/request.h"
 
 #include "base/nearest.h"

@@ -1,3 +1,6 @@
+/* pillion upload: sends saved profiles and files of a spool to back ends, encoded anew where a back
+ * end needs another format. Trouble that may pass is tried again a few times; --dry-run shows the
+ * requests instead. */
 #include "cli/upload.h"
 
 #include "base/time.h"

@@ -1,3 +1,6 @@
+/* Values of options: parses each kind of text (numbers, times, sizes, choices, lists, secrets),
+ * checks its range and stores it in the request; and writes ranges and choices for help and
+ * errors. */
 #include "cli/value.h"
 
 #include "base/time.h"

@@ -1,3 +1,6 @@
+/* Parses X.509 certificates as far as trust needs them: names, validity, key, extensions,
+ * signature. Input is hostile DER; what is malformed, or uses what is not understood and critical,
+ * is refused with the reason. */
 #include "deliver/certificate.h"
 
 #include <arpa/inet.h>

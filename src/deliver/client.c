@@ -1,3 +1,6 @@
+/* The HTTP client: connects, directly or through a proxy, keeps the connection, follows redirects
+ * where that is safe, and says at which stage a request failed. No secret goes to another host than
+ * the one it was meant for. */
 #include "deliver/client.h"
 #include "base/time.h"
 #include "deliver/ascii.h"

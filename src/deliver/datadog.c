@@ -1,4 +1,6 @@
-/* Datadog's intake of profiles, and its agents' that pass them on: a form of two files. */
+/* The back end Datadog: a form of two files (event.json and the profile), to an agent or to the
+ * service itself, and what its responses mean. Where it goes is found in datadog_address.c, the
+ * event is written by datadog_event.c. */
 #include "base/time.h"
 #include "base/version.h"
 #include "deliver/ascii.h"

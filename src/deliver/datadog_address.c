@@ -1,5 +1,6 @@
-/* Where profiles for Datadog go: to an agent, which is found as its tracers find it, or to the
- * intake of a site. */
+/* Where profiles for Datadog go: to an agent, which is found as Datadog's tracers find it (variables,
+ * Unix socket, default host), or, agentless, to the intake of a site. Variables and files are asked for
+ * through functions, so that this is pure. */
 #include "base/time.h"
 #include "deliver/ascii.h"
 #include "deliver/backend_private.h"

@@ -1,4 +1,6 @@
-/* Datadog's event.json, version 4: times, tags, and what it says of the profiler. */
+/* Datadog's event.json, version 4: the times of a profile, its tags, and what it says of the
+ * profiler. Tags are brought into the form that Datadog keeps; those that it could not keep are
+ * listed as omissions. */
 #include "base/json.h"
 #include "base/time.h"
 #include "base/utf8.h"

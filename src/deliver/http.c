@@ -1,3 +1,6 @@
+/* One HTTP/1.1 request over a stream: writes head and body, listens for an early response
+ * meanwhile, and reads the response through response.c. Headers are checked so that no value can
+ * add a line of its own. */
 #include "deliver/http.h"
 #include "base/version.h"
 #include "deliver/response.h"

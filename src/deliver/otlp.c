@@ -1,3 +1,6 @@
+/* The back end OpenTelemetry: wraps an encoded profile with the resource that it comes from, adds
+ * headers, and explains responses, partial success among them. Facts that its attributes cannot
+ * hold are listed as omissions. */
 #include "base/time.h"
 #include "deliver/backend_private.h"
 

@@ -1,3 +1,6 @@
+/* A stream with limits in time: each request has a deadline, and a peer that neither reads nor
+ * writes for a while is given up before it. It stands between the client and the socket or TLS
+ * session. */
 #include "deliver/paced.h"
 #include "base/time.h"
 

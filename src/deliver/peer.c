@@ -1,3 +1,6 @@
+/* Whether a TLS server is who it should be: collects the certificates it shows, checks names, pins
+ * and the chain to a trusted authority, and keeps the reason of a refusal for tls_error.c to put
+ * into words. */
 #include "deliver/peer.h"
 
 #include "deliver/der.h"

@@ -1,3 +1,6 @@
+/* The back end http: PUT or POST of a profile to any address, whose path may name the window's
+ * times, service, host, format and number in braces. Servers of one's own, object stores with
+ * signed addresses. */
 #include "deliver/backend_private.h"
 
 #include "base/time.h"

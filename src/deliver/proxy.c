@@ -1,3 +1,6 @@
+/* Which proxy a request goes through, by http_proxy, https_proxy and no_proxy as curl
+ * reads them. Pure: the environment comes as a function. What is misspelt is an error with the
+ * reason. */
 #include "deliver/proxy.h"
 #include "deliver/address.h"
 #include "deliver/ascii.h"

@@ -1,3 +1,6 @@
+/* The back end Pyroscope: pprof to its push API with labels, or to the old ingest address where a
+ * server does not know the new one. Labels are brought into the form it accepts; others are listed
+ * as omissions. */
 #include "deliver/backend_private.h"
 
 #include "base/protobuf.h"

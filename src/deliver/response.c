@@ -1,3 +1,6 @@
+/* Parses an HTTP/1.1 response as it comes in: heads, chunks, lengths, the few fields that matter.
+ * Everything a server can make us hold or read is bounded; what could be two responses in one is
+ * refused. */
 #include "deliver/response.h"
 #include "base/time.h"
 #include "deliver/ascii.h"

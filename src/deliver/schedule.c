@@ -1,3 +1,6 @@
+/* Decides which of the windows that wait for a back end is sent next and when: fresh ones first,
+ * each after this instance's offset within the period, the backlog at a pace that a fleet can have.
+ * Pure: times and keys come as numbers. */
 #include "deliver/schedule.h"
 
 bool window_key_less(struct window_key a, struct window_key b)

@@ -1,3 +1,6 @@
+/* The back end Performance Studio: collapsed stacks in a JSON object, compressed while it is
+ * written, with the header that it requires (studio_header.c); and what its responses mean, which
+ * use status 400 for much. */
 #include "deliver/backend_private.h"
 
 #include "base/gzip.h"

@@ -1,3 +1,6 @@
+/* The header line of collapsed stacks as Performance Studio requires it: every key that it refuses
+ * a profile without, of the type that its indexer reads, with what the file says kept where it
+ * fits. */
 #include "deliver/backend_private.h"
 
 #include "base/json.h"

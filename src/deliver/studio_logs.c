@@ -1,3 +1,6 @@
+/* Requests that carry pillion's messages to Performance Studio: a batch of lines as JSON,
+ * compressed, secrets masked; and what its responses mean. Who sends them and when is
+ * capture/upload/log_sender.c. */
 #include "deliver/studio_logs.h"
 
 #include "base/gzip.h"

@@ -1,3 +1,6 @@
+/* TLS 1.2 over a stream with BearSSL: handshake, reading, writing, closing, within deadlines.
+ * Ciphers and versions are fixed here; who the server is, peer.c decides; errors are put into words
+ * by tls_error.c. */
 #include "deliver/tls.h"
 
 #include <errno.h>

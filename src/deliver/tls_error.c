@@ -1,3 +1,6 @@
+/* What went wrong in TLS, in words with a remedy: BearSSL's error numbers, a server's alerts,
+ * and the reasons for which a certificate was refused. Nothing that a server sent is shown
+ * unchecked. */
 #include "deliver/tls_error.h"
 
 #include <errno.h>

@@ -1,3 +1,6 @@
+/* Parses the address of a server: scheme, host, port, path, or a Unix socket. Only what can be
+ * sent as it stands is accepted, and nothing of an invalid address is shown, as it may hold a
+ * secret. */
 #include "deliver/url.h"
 #include "deliver/address.h"
 #include "deliver/ascii.h"

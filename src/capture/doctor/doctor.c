@@ -1,3 +1,6 @@
+/* The verdict of pillion doctor: what a profile of this place or process would contain, how each
+ * process can be read, and how many changes would help. It works on the facts that doctor_look.c
+ * found and the lines that doctor_lines.c and its neighbours made of them. */
 #include "capture/doctor/doctor_private.h"
 
 #include <stdio.h>

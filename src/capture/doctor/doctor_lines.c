@@ -1,3 +1,6 @@
+/* The lines of pillion doctor, one per mechanism: events, rings, /proc, memory, files, clocks. Each
+ * says whether it works here, which gate closes it and what opens that gate. Lines about catching
+ * are in doctor_rank.c, those about back ends in doctor_upload.c. */
 #include "capture/doctor/doctor_private.h"
 
 #include <errno.h>

@@ -1,3 +1,6 @@
+/* Finds the facts of pillion doctor by trying: events, rings, memory and files of the process that
+ * is asked about, or of a child of ours, and what can be read of all others. Nothing is judged here
+ * and no sentence is written. */
 #include "base/time.h"
 #include "capture/doctor/doctor_private.h"
 #include "capture/readers.h"

@@ -1,4 +1,6 @@
-/* What decides how many stacks of interpreters can be proven. */
+/* The lines of pillion doctor about what decides how many stacks of interpreters can be proven:
+ * whether threads can be bound, the profiler's scheduling policy, CPU weights of control groups,
+ * and the rank of the process beside it. */
 #include "capture/doctor/doctor_private.h"
 
 #include <sched.h>

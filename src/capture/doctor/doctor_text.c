@@ -1,3 +1,6 @@
+/* Shows the doctor's report: as text for a terminal of so many columns, with changes numbered and
+ * each given once, or as one JSON object for programs. No fact is found and no verdict is made
+ * here. */
 #include "base/version.h"
 #include "capture/doctor/doctor.h"
 #include "base/json.h"

@@ -1,3 +1,6 @@
+/* Sends pillion's own messages to Performance Studio: a thread of its own that collects lines,
+ * sends them in batches at a pace, and gives up where the studio has no place for them. Losing
+ * messages never delays a profile. */
 #include "capture/upload/log_sender.h"
 
 #include "base/time.h"

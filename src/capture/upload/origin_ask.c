@@ -1,3 +1,6 @@
+/* The thread that asks the platform's metadata services (ECS, EC2, GCP, Azure) where we run. What
+ * they respond joins the origin as soon as it is there; every request is bounded in time and size,
+ * and nothing waits for it. */
 #include "capture/upload/origin_ask.h"
 
 #include "base/time.h"

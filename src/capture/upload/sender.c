@@ -1,3 +1,6 @@
+/* Sends to one back end: makes a request of a delivery, sends it, has the row classify the
+ * response, and tries again at once where that helps (a fallback, a smaller profile). Also its
+ * questions: is the service there, what would be sent. */
 #include "capture/upload/sender.h"
 #include "capture/upload/sender_private.h"
 #include "deliver/shrink.h"

@@ -1,3 +1,6 @@
+/* Which certificate authorities are trusted: those of --ca-file, else of the environment's
+ * variables, else of the places where distributions keep theirs, else the built-in table. Files are
+ * read here and parsed by deliver/trust.h. */
 #include "capture/upload/trust_files.h"
 #include "os/file.h"
 

@@ -1,3 +1,6 @@
+/* The uploader's outside: start, hand-over of encoded windows, counts, refresh and end. One thread
+ * per back end does the sending (uploader_thread.c); windows wait in memory (uploader_queue.c) or
+ * in files (uploader_spool.c). */
 #include "base/time.h"
 #include "capture/tags.h"
 #include "capture/upload/origin_ask.h"

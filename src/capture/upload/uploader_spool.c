@@ -1,3 +1,6 @@
+/* The uploader's files: writes unsent windows into the spool, finds the oldest of a back end, reads
+ * it again, and removes what is too old or too much. What lies there is not trusted: it is parsed
+ * as if a stranger had written it. */
 #include "base/time.h"
 #include "capture/upload/uploader_private.h"
 #include "os/clock.h"

@@ -1,3 +1,6 @@
+/* The thread of one back end: picks the next window by the schedule, sends it, and acts on what
+ * came of it: taken, kept, made smaller, given up. Every failure is logged once per cause, with its
+ * remedy. */
 #include "base/time.h"
 #include "capture/upload/uploader_private.h"
 #include "os/clock.h"
