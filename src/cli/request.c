@@ -70,7 +70,7 @@ static void set_defaults(struct request *out)
     }
 }
 
-/* How a match is said: --no-python, -f, --no-verify. */
+/* How a match is spelled: --no-python, -f, --no-verify. */
 static void spell(const struct option_match *match, bool letter, char out[static SPELLED_MAX])
 {
     const char *name = match->unused  ? match->unused->name

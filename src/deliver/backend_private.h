@@ -88,7 +88,7 @@ void backend_blame(const struct backend_context *context, const char *title,
 /* A UUID of these bits; version 8: of one's own making (RFC 9562 5.8). */
 void backend_uuid(char out[static 40], uint64_t one, uint64_t two);
 
-/* Notes that the fact is left out, unless `why` is null; `out` may be null. */
+/* Notes that the fact is omitted, unless `why` is null; `out` may be null. */
 void backend_omit(struct omissions *out, const struct fact *fact, bool is_tag, const char *why);
 
 /* The value of the named argument or tag; empty when it is not there. */

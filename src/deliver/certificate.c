@@ -10,7 +10,7 @@
 #include "deliver/der.h"
 
 enum {
-    VALUES_MAX = 64,      /* parts of a name, entries of a list: more are not looked at */
+    VALUES_MAX = 64,      /* parts of a name, entries of a list: more are not checked */
     NAME_DNS = DER_CONTEXT | 2,
     NAME_ADDRESS = DER_CONTEXT | 7,
 };

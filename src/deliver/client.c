@@ -233,7 +233,7 @@ static bool proxy_refused(struct send *s, const struct http_response *response, 
                    response->status, response->reason);
 }
 
-/* Asks the proxy for a tunnel. It has no part in what is said in it: of the request's headers none is sent. */
+/* Asks the proxy for a tunnel. None of the request's headers is sent to it. */
 static bool open_tunnel(struct send *s, struct stream *stream, uint64_t deadline_ns,
                         struct err *err)
 {

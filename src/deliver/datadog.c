@@ -171,7 +171,7 @@ const struct backend backend_datadog = {
     .env_token = "DD_API_KEY",
     .env_service = "DD_SERVICE",
     .keeps_token = true,
-    /* How far back its profiles may lie is not told; its logs may 18 hours. */
+    /* The greatest age of its profiles is not documented; of its logs it is 18 hours. */
     .most_age_ns = UINT64_C(18) * 3600 * NS_PER_S,
     .unpacks = true,
     .address = datadog_address,

@@ -186,7 +186,7 @@ static bool is_source(const struct origin *origin, const struct fact *fact)
 
 /* Those of one's own may stand more than once, but never beside one of ours: two versions of a
  * service could not be compared. */
-static void add_users(struct tags *tags, const struct origin *origin, struct omissions *left_out)
+static void add_users(struct tags *tags, const struct origin *origin, struct omissions *omitted)
 {
     tags->own = tags->count;
     for (size_t i = 0; i < origin->tag_count; i++) {
@@ -200,7 +200,7 @@ static void add_users(struct tags *tags, const struct origin *origin, struct omi
             begin_tag(tags, fact->name);
             buf_str(&tags->text, fact->value);
         }
-        backend_omit(left_out, fact, true, why);
+        backend_omit(omitted, fact, true, why);
     }
 }
 

@@ -140,27 +140,27 @@ static const char no_room[] =
 
 /* Of the service's name put_service has decided. */
 static void put_tag(struct attributes *a, const struct fact *tag, struct buf *value,
-                    struct omissions *left_out)
+                    struct omissions *omitted)
 {
     unescape(value, tag->value);
     enum fate fate = add(a, tag_key(tag->name), buf_slice(value));
     bool is_service = str_eq(tag->name, STR("service.name"));
-    backend_omit(left_out, tag, true,
+    backend_omit(omitted, tag, true,
                  fate == NO_ROOM                   ? no_room
                  : fate == NAMESAKE && !is_service ? "another attribute has this name"
                                                    : NULL);
 }
 
-/* What is told by somebody counts more than what the platform says by the same name. */
+/* What a user gave counts more than what the platform says by the same name. */
 static void put_fact(struct attributes *a, struct str name, struct str value,
-                     struct omissions *left_out)
+                     struct omissions *omitted)
 {
     const struct fact fact = {name, value};
-    backend_omit(left_out, &fact, false, add(a, name, value) == NO_ROOM ? no_room : NULL);
+    backend_omit(omitted, &fact, false, add(a, name, value) == NO_ROOM ? no_room : NULL);
 }
 
 static void put_origin(const struct backend_context *context, struct attributes *a,
-                       struct omissions *left_out)
+                       struct omissions *omitted)
 {
     const struct origin *origin = context->origin;
     struct buf value;
@@ -168,11 +168,11 @@ static void put_origin(const struct backend_context *context, struct attributes 
     put_service(context, a, &value);
     add(a, STR("host.name"), origin->hostname);
     for (size_t i = 0; i < origin->tag_count; i++) {
-        put_tag(a, &origin->tags[i], &value, left_out);
+        put_tag(a, &origin->tags[i], &value, omitted);
     }
-    put_fact(a, STR("container.id"), origin->container_id, left_out);
+    put_fact(a, STR("container.id"), origin->container_id, omitted);
     for (size_t i = 0; i < origin->resource_count; i++) {
-        put_fact(a, origin->resource[i].name, origin->resource[i].value, left_out);
+        put_fact(a, origin->resource[i].name, origin->resource[i].value, omitted);
     }
     a->text.failed |= value.failed;
     buf_release(&value);

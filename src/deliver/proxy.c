@@ -1,4 +1,4 @@
-/* Which proxy a request goes through, by http_proxy, https_proxy and no_proxy as curl
+/* Which proxy a request goes through, by http_proxy, https_proxy, all_proxy and no_proxy as curl
  * reads them. Pure: the environment comes as a function. What is misspelt is an error with the
  * reason. */
 #include "deliver/proxy.h"

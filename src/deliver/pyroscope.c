@@ -75,7 +75,7 @@ static size_t label_of(const struct labels *labels, const struct buf *text, stru
     return i;
 }
 
-/* Null: it is one; else it is left out. Empty: nothing is lost by that. */
+/* Null: it is one; else why it is omitted. Empty: nothing is lost by that. */
 static const char *why_no_label(const struct labels *labels, const struct buf *text,
                                 struct str given, struct span name, struct str value)
 {
@@ -96,7 +96,7 @@ static const char *why_no_label(const struct labels *labels, const struct buf *t
                         "give fewer tags";
 }
 
-/* Null unless it is left out, and then why. */
+/* Null unless it is omitted, and then why. */
 static const char *add_label(struct labels *labels, struct buf *text, struct str name,
                              struct str value)
 {
@@ -122,7 +122,7 @@ static struct str service_of(const struct backend_context *context)
 }
 
 static void put_labels(const struct backend_context *context, struct labels *labels,
-                       struct buf *text, struct omissions *left_out)
+                       struct buf *text, struct omissions *omitted)
 {
     const struct origin *origin = context->origin;
     const struct fact *named = backend_fact(origin->tags, origin->tag_count, STR("service_name"));
@@ -133,7 +133,7 @@ static void put_labels(const struct backend_context *context, struct labels *lab
     for (size_t i = 0; i < origin->tag_count; i++) {
         const struct fact *tag = &origin->tags[i];
         const char *why = add_label(labels, text, tag->name, tag->value);
-        backend_omit(left_out, tag, true, tag == named ? NULL : why);
+        backend_omit(omitted, tag, true, tag == named ? NULL : why);
     }
 }
 

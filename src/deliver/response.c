@@ -9,7 +9,7 @@
 
 enum step {
     STEP_HEAD,
-    STEP_LENGTH,     /* a body that told its length */
+    STEP_LENGTH,     /* a body of known length */
     STEP_UNTIL_END,  /* one that ends with the connection */
     STEP_CHUNK_SIZE, /* its digits */
     STEP_CHUNK_NOTE, /* what else stands in that line */
@@ -76,7 +76,7 @@ static uint64_t days_of(uint64_t year, unsigned month, uint64_t day)
 }
 
 /* Of "Sun, 06 Nov 1994 08:49:37 GMT", "Sunday, 06-Nov-94 08:49:37 GMT" and "Sun Nov  6 08:49:37 1994" the words are
- * told apart by their form; of the numbers the day always stands before the year. */
+ * distinguished by their form; of the numbers the day always stands before the year. */
 static bool date_of(struct str text, uint64_t *wall_s)
 {
     uint64_t day = 0, year = 0, seconds = 0, number;

@@ -1,7 +1,7 @@
 /*
  * response: an HTTP/1.1 response, taken in as it comes.
  *
- * Bytes are given in pieces of any length; nothing is looked at twice. Interim answers (1xx) are passed over. As
+ * Bytes are given in pieces of any length; no byte is read twice. Interim answers (1xx) are passed over. As
  * soon as the final head is there the response counts: a body that is cut, malformed or too long takes nothing from
  * its status, it only leaves `whole` false and the connection useless.
  *

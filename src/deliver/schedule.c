@@ -29,7 +29,7 @@ void schedule_hold(struct schedule *schedule, struct window_key key, uint64_t no
 void schedule_let_go(struct schedule *schedule)
 {
     schedule->held_until_ns = 0;
-    schedule->retry.backlog_ns = 0; /* heeded while there are no failures */
+    schedule->retry.backlog_ns = 0; /* applied while there are no failures */
 }
 
 void schedule_hurry(struct schedule *schedule)

@@ -1,7 +1,7 @@
 /*
- * turn: which of the windows that wait for one back end is next, and when.
+ * schedule: which of the windows that wait for one back end is next, and when.
  *
- * Pure: what waits in memory and in files is told as keys, the clock as a number; the uploader
+ * Pure: what waits in memory and in files is given as keys, the clock as a number; the uploader
  * (capture/upload/uploader_thread.c) does what is decided here, and so does tests/bench/fleet.c for ten
  * thousand at once.
  *

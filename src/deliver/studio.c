@@ -217,7 +217,7 @@ static void keep_gpid(struct backend_context *context, struct str body)
 }
 
 /* 400 stands for much: words tell what somebody has to change from what is wrong with this
- * profile. The last is said when the profile was stored already. */
+ * profile. The last is sent when the profile was stored already. */
 static enum verdict classify_400(enum verdict verdict, const struct http_response *response)
 {
     if (backend_says(response, "Invalid API key") ||

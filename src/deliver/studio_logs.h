@@ -21,7 +21,7 @@
 enum studio_severity { SEVERITY_DEBUG = 2, SEVERITY_INFO, SEVERITY_WARNING, SEVERITY_ERROR };
 
 enum {
-    STUDIO_MESSAGE_MAX = 2000, /* bytes of a message; the rest is cut, and that is told */
+    STUDIO_MESSAGE_MAX = 2000, /* bytes of a message; the rest is cut, and marked so */
     STUDIO_EXTRA_MAX = 48,     /* fields beside it, */
     STUDIO_VALUE_MAX = 200,    /* of so many bytes */
     STUDIO_RUN_ID_MAX = 37,

@@ -388,8 +388,8 @@ def test_an_end_without_a_farewell_is_no_end(authority, get):
                 relay(connection, server)
         with answering(cut) as middle:
             out = get(middle, "--ca", authority.file("root.pem"))
-    assert "TLSv1.2" in out and "cut: TLS with server.test: the connection was cut before the server had said that it was " \
-        "done" in out, out
+    assert "TLSv1.2" in out and "cut: TLS with server.test: the connection was closed before the server ended " \
+        "the session" in out, out
 
 
 def forward(source, to):

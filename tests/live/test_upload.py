@@ -111,7 +111,7 @@ def test_over_tls_a_server_has_to_be_trusted(pillion, certificate):
     wrong.write_text("-----BEGIN CERTIFICATE-----\n")
     with Sink(tls=context) as sink:
         run = Run(pillion, "--server-host", sink.url + WINDOWS, "--ca-file", wrong)
-        process.until(lambda: "holds no certificate that can be used" in run.err, 10, lambda: run.err)
+        process.until(lambda: "contains no usable certificate" in run.err, 10, lambda: run.err)
         run.window()
         process.until(lambda: "tried again every 5 minutes" in run.err, 10, lambda: run.err)
         wrong.write_bytes(path.read_bytes())

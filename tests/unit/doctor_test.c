@@ -51,7 +51,7 @@ static struct doctor_report report;
 static const struct doctor_line *line_of(const struct doctor_facts *f, const char *name)
 {
     static const struct doctor_line none = {.name = "", .gate = ""};
-    doctor_judge(f, &report);
+    doctor_evaluate(f, &report);
     for (size_t i = 0; i < report.line_count; i++) {
         if (strcmp(report.line[i].name, name) == 0) {
             return &report.line[i];
@@ -75,7 +75,7 @@ static void check_line(const struct doctor_facts *f, const char *name, enum doct
 static void all_good(void)
 {
     struct doctor_facts f = good();
-    doctor_judge(&f, &report);
+    doctor_evaluate(&f, &report);
     CHECK_TEXT(report.headline, "everything works here; nothing to change");
     CHECK(report.can_profile);
     for (size_t i = 0; i < report.line_count; i++) {
@@ -183,7 +183,7 @@ static void the_process_refuses_events(void)
                                "3.11.9, native code as one block.");
     apps[0].reader = NULL;
     apps[0].runtime[0] = '\0';
-    doctor_judge(&f, &report);
+    doctor_evaluate(&f, &report);
     CHECK_TEXT(report.verdict, "A profile of pid 19 (python3) would contain its CPU time, without stacks.");
     CHECK(!report.can_profile);
     CHECK_TEXT(report.headline, "no stacks are possible here; 1 change helps");
@@ -267,7 +267,7 @@ static void a_process_that_ended(void)
     CHECK_TEXT(line_of(&f, "process_vm_readv")->gate, "gone");
     CHECK_TEXT(line_of(&f, "maps")->gate, "gone");
     f.target.exists = false;
-    doctor_judge(&f, &report);
+    doctor_evaluate(&f, &report);
     CHECK(!report.can_profile);
     CHECK_TEXT(report.headline, "no process 19 to examine"); /* not: no stacks are possible here */
     CHECK(strstr(report.verdict, "No process 19 is visible in this PID namespace") != NULL);
@@ -327,13 +327,13 @@ static void look_and_leave(void)
     struct doctor_facts f;
     struct err err = {0};
     unsigned before = open_files();
-    CHECK(doctor_look(&settings, &f, &err));
+    CHECK(doctor_probe(&settings, &f, &err));
     CHECK_INT(f.processes.len, 1);
     CHECK_INT(f.memory.call, 0); /* who may not read himself may read nobody */
     CHECK_INT(f.memory.maps, 0);
     doctor_release(&f);
     settings.scope.pid_count = 0;
-    CHECK(doctor_look(&settings, &f, &err));
+    CHECK(doctor_probe(&settings, &f, &err));
     CHECK(f.target.pid != (uint32_t)getpid() && f.target.exists);
     doctor_release(&f);
     CHECK_INT(open_files(), before);
@@ -434,7 +434,7 @@ static void a_runtime_that_cannot_be_read(void)
     CHECK_TEXT(row.how, "perf, without its interpreter's names");
     CHECK_TEXT(row.gate, "version");
     CHECK_TEXT(row.cause, "python 3.4 is not known");
-    CHECK(strstr((doctor_judge(&f, &report), report.verdict),
+    CHECK(strstr((doctor_evaluate(&f, &report), report.verdict),
                  "stacks, without its interpreter's functions.") != NULL);
 }
 
@@ -446,7 +446,7 @@ static void a_native_process_wants_no_memory(void)
     apps[1].memory_why =
         (struct access_verdict){.cause = "it is not dumpable", .remedy = "add SYS_PTRACE"};
     doctor_row(&f, &apps[1], &row);
-    CHECK_TEXT(row.rung, "perf");
+    CHECK_TEXT(row.mode, "perf");
     CHECK_TEXT(row.remedy, "");
     apps[1].mapped = false; /* then it may have a runtime */
     doctor_row(&f, &apps[1], &row);
@@ -466,7 +466,7 @@ static void nobody_else_is_there(void)
     CHECK(report.can_profile);
     f = good();
     f.processes.len = 0;
-    doctor_judge(&f, &report);
+    doctor_evaluate(&f, &report);
     CHECK_TEXT(report.verdict,
                "A profile of a command that pillion starts would contain user and kernel stacks, with the "
                "functions of interpreters woven in. No other process is visible here.");
@@ -524,7 +524,7 @@ static const char wide[] =
 static const char *shown(const struct doctor_facts *f, size_t columns, struct buf *out)
 {
     buf_init(out, 1 << 16);
-    doctor_judge(f, &report);
+    doctor_evaluate(f, &report);
     doctor_text(f, &report, columns, out);
     return buf_cstr(out);
 }
@@ -601,7 +601,7 @@ static void json(void)
     struct buf out;
     bool flag = true;
     buf_init(&out, 1 << 16);
-    doctor_judge(&f, &report);
+    doctor_evaluate(&f, &report);
     const struct doctor_setting settings[] = {
         {.name = STR("output-dir"), .value = STR("a\"b\n"), .source = STR("PILLION_OUTPUT_DIR")},
         {.name = STR("service-name"), .source = STR("default")},
@@ -654,7 +654,7 @@ static void a_back_end_that_answers_is_told_from_one_that_is_only_there(void)
     struct doctor_facts f = sending("studio", SENDER_OPEN, 0, NULL);
     check_line(&f, "upload_studio", DOCTOR_OK, 0, "", "studio: https://h:443 is reachable; "
                "nothing was sent", "");
-    f.uploads[0].told = true;
+    f.uploads[0].confirmed = true;
     check_line(&f, "upload_studio", DOCTOR_OK, 0, "", "studio: https://h:443 responds and accepts the token", "");
     CHECK_TEXT(report.headline, "everything works here; nothing to change");
 }

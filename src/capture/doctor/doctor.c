@@ -15,7 +15,7 @@ static bool can_sample(const struct doctor_facts *f)
 static void describe_rung(const struct doctor_row *row, const struct doctor_process *p,
                           char out[static 64])
 {
-    bool perf = strncmp(row->rung, "perf", 4) == 0;
+    bool perf = strncmp(row->mode, "perf", 4) == 0;
     if (p->reader != NULL) {
         (void)snprintf(out, 64, perf ? "perf + %s reader" : "%s reader; native as one block",
                        p->reader);
@@ -41,7 +41,7 @@ void doctor_row(const struct doctor_facts *f, const struct doctor_process *p, st
     bool perf = can_sample(f) && p->perf == 0;
     bool wants_memory = p->reader == NULL && (!p->mapped || p->runtime_why.kind != ERR_NONE);
     *out = (struct doctor_row){.gate = "", .cause = "", .remedy = ""};
-    out->rung = perf ? p->reader != NULL ? "perf+reader" : "perf"
+    out->mode = perf ? p->reader != NULL ? "perf+reader" : "perf"
                      : p->reader != NULL ? "reader" : "proc";
     describe_rung(out, p, out->how);
     if (can_sample(f) && p->perf != 0) {
@@ -67,7 +67,7 @@ static struct counts count(const struct doctor_facts *f)
     {
         struct doctor_row row;
         doctor_row(f, process, &row);
-        counts.sampled += row.rung[0] == 'p' && row.rung[1] == 'e';
+        counts.sampled += row.mode[0] == 'p' && row.mode[1] == 'e';
         counts.read += process->reader != NULL;
     }
     return counts;
@@ -78,10 +78,10 @@ static const char *kind_of_stacks(const struct doctor_facts *f)
     return f->events.access.kernel ? "user and kernel stacks" : "user stacks, kernel time as one block";
 }
 
-static void judge_one(const struct doctor_facts *f, struct doctor_report *r)
+static void evaluate_one(const struct doctor_facts *f, struct doctor_report *r)
 {
     const struct doctor_process *p = f->processes.len > 0 ? &f->processes.at[0] : NULL;
-    struct doctor_row row = {.rung = "proc"};
+    struct doctor_row row = {.mode = "proc"};
     if (!f->target.exists || p == NULL) {
         (void)snprintf(r->verdict, sizeof r->verdict,
                        "No process %u is visible in this PID namespace; host pids mean nothing here. On "
@@ -89,7 +89,7 @@ static void judge_one(const struct doctor_facts *f, struct doctor_report *r)
         return;
     }
     doctor_row(f, p, &row);
-    bool perf = row.rung[0] == 'p' && row.rung[1] == 'e';
+    bool perf = row.mode[0] == 'p' && row.mode[1] == 'e';
     char functions[DOCTOR_RUNTIME_MAX + 48] = "";
     if (p->reader != NULL) {
         (void)snprintf(functions, sizeof functions, perf ? ", with the functions of %s woven in"
@@ -105,7 +105,7 @@ static void judge_one(const struct doctor_facts *f, struct doctor_report *r)
                    any ? functions : "");
 }
 
-static void judge_all(const struct doctor_facts *f, struct doctor_report *r)
+static void evaluate_all(const struct doctor_facts *f, struct doctor_report *r)
 {
     struct counts counts = count(f);
     bool perf = can_sample(f) && f->events.follow == 0;
@@ -186,17 +186,17 @@ static void headline(const struct doctor_facts *f, struct doctor_report *r)
     }
 }
 
-void doctor_judge(const struct doctor_facts *f, struct doctor_report *out)
+void doctor_evaluate(const struct doctor_facts *f, struct doctor_report *out)
 {
     *out = (struct doctor_report){0};
-    doctor_judge_mechanisms(f, out);
-    doctor_judge_rank(f, out);
-    doctor_judge_output(f, out);
-    doctor_judge_uploads(f, out);
+    doctor_check_mechanisms(f, out);
+    doctor_check_rank(f, out);
+    doctor_check_output(f, out);
+    doctor_check_uploads(f, out);
     if (f->target.given) {
-        judge_one(f, out);
+        evaluate_one(f, out);
     } else {
-        judge_all(f, out);
+        evaluate_all(f, out);
     }
     headline(f, out);
 }

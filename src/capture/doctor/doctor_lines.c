@@ -103,7 +103,7 @@ static void refuse_event(const struct doctor_facts *f, struct doctor_line *line,
     }
 }
 
-static void judge_events(const struct doctor_facts *f, struct doctor_report *r)
+static void check_events(const struct doctor_facts *f, struct doctor_report *r)
 {
     struct doctor_line *line = doctor_add(r, "perf_events", "perf events");
     if (f->events.off) {
@@ -115,7 +115,7 @@ static void judge_events(const struct doctor_facts *f, struct doctor_report *r)
     }
 }
 
-static void judge_kernel_code(const struct doctor_facts *f, struct doctor_report *r)
+static void check_kernel_code(const struct doctor_facts *f, struct doctor_report *r)
 {
     struct doctor_line *line = doctor_add(r, "perf_kernel", "kernel code");
     if (!f->events.access.user) {
@@ -138,7 +138,7 @@ static void add_to_remedy(struct doctor_line *line, const char *more)
     (void)strncat(line->remedy, more, sizeof line->remedy - strlen(line->remedy) - 1);
 }
 
-static void judge_rings(const struct doctor_facts *f, struct doctor_report *r)
+static void check_rings(const struct doctor_facts *f, struct doctor_report *r)
 {
     struct doctor_line *line = doctor_add(r, "perf_rings", "perf rings");
     if (!f->events.access.user) {
@@ -167,7 +167,7 @@ static void name_it(const struct doctor_facts *f, char out[static 32])
     }
 }
 
-static void judge_following(const struct doctor_facts *f, struct doctor_report *r)
+static void check_following(const struct doctor_facts *f, struct doctor_report *r)
 {
     char it[32];
     name_it(f, it);
@@ -192,7 +192,7 @@ static void judge_following(const struct doctor_facts *f, struct doctor_report *
     }
 }
 
-static void judge_switches(const struct doctor_facts *f, struct doctor_report *r)
+static void check_switches(const struct doctor_facts *f, struct doctor_report *r)
 {
     struct doctor_line *line = doctor_add(r, "perf_switches", "switches");
     if (!f->events.access.user) {
@@ -208,7 +208,7 @@ static void judge_switches(const struct doctor_facts *f, struct doctor_report *r
     }
 }
 
-static void judge_hardware(const struct doctor_facts *f, struct doctor_report *r)
+static void check_hardware(const struct doctor_facts *f, struct doctor_report *r)
 {
     struct doctor_line *line = doctor_add(r, "perf_hardware", "hardware");
     enum perf_gate gate = perf_gate_of(f->events.cycles, false, &f->events.access.around);
@@ -227,7 +227,7 @@ static void judge_hardware(const struct doctor_facts *f, struct doctor_report *r
 
 /* ---- memory and files ---- */
 
-static void judge_proc(const struct doctor_facts *f, struct doctor_report *r)
+static void check_proc(const struct doctor_facts *f, struct doctor_report *r)
 {
     struct doctor_line *line = doctor_add(r, "proc", "/proc");
     if (f->rights.proc != 0) {
@@ -255,7 +255,7 @@ bool doctor_is_refusal(int number)
 }
 
 /* What the kernel's ptrace check decides. */
-static void judge_access(struct doctor_line *line, int number, const struct access_verdict *why,
+static void check_access(struct doctor_line *line, int number, const struct access_verdict *why,
                          const char *good)
 {
     if (number == 0) {
@@ -284,7 +284,7 @@ static const char *call_remedy(const struct doctor_facts *f)
 }
 
 /* What fails on ourselves is no matter of rights on a process. */
-static void judge_call(const struct doctor_facts *f, struct doctor_report *r)
+static void check_call(const struct doctor_facts *f, struct doctor_report *r)
 {
     struct doctor_line *line = doctor_add(r, "process_vm_readv", "memory by call");
     if (f->memory.call_self != 0) {
@@ -294,23 +294,23 @@ static void judge_call(const struct doctor_facts *f, struct doctor_report *r)
                       call_remedy(f));
         return;
     }
-    judge_access(line, f->memory.call, &f->memory.call_why, "process_vm_readv");
+    check_access(line, f->memory.call, &f->memory.call_why, "process_vm_readv");
 }
 
-static void judge_memory(const struct doctor_facts *f, struct doctor_report *r)
+static void check_memory(const struct doctor_facts *f, struct doctor_report *r)
 {
-    judge_call(f, r);
+    check_call(f, r);
     struct doctor_line *line = doctor_add(r, "proc_mem", "memory by file");
-    judge_access(line, f->memory.file, &f->memory.memory_why, "/proc/PID/mem");
+    check_access(line, f->memory.file, &f->memory.memory_why, "/proc/PID/mem");
 }
 
-static void judge_files(const struct doctor_facts *f, struct doctor_report *r)
+static void check_files(const struct doctor_facts *f, struct doctor_report *r)
 {
-    judge_access(doctor_add(r, "maps", "mappings"), f->memory.maps, &f->memory.look_why, "/proc/PID/maps");
-    judge_access(doctor_add(r, "root", "its files"), f->memory.root, &f->memory.look_why, "below /proc/PID/root");
+    check_access(doctor_add(r, "maps", "mappings"), f->memory.maps, &f->memory.look_why, "/proc/PID/maps");
+    check_access(doctor_add(r, "root", "its files"), f->memory.root, &f->memory.look_why, "below /proc/PID/root");
     struct doctor_line *line = doctor_add(r, "map_files", "deleted files");
     if (f->memory.map_files == 0 || f->memory.map_files == DOCTOR_NOT_TRIED) {
-        judge_access(line, f->memory.map_files, &f->memory.look_why, "/proc/PID/map_files");
+        check_access(line, f->memory.map_files, &f->memory.look_why, "/proc/PID/map_files");
         return;
     }
     line->state = DOCTOR_ABSENT;
@@ -320,10 +320,10 @@ static void judge_files(const struct doctor_facts *f, struct doctor_report *r)
                err_name(f->memory.map_files));
 }
 
-static void judge_clocks(const struct doctor_facts *f, struct doctor_report *r)
+static void check_clocks(const struct doctor_facts *f, struct doctor_report *r)
 {
     struct doctor_line *line = doctor_add(r, "schedstat", "thread clocks");
-    judge_access(line, f->memory.schedstat, &f->memory.look_why, "/proc/PID/schedstat");
+    check_access(line, f->memory.schedstat, &f->memory.look_why, "/proc/PID/schedstat");
     line = doctor_add(r, "sched", "switch counts");
     if (f->memory.sched == ENOENT || f->memory.sched == ENOSYS) {
         line->state = DOCTOR_ABSENT;
@@ -332,11 +332,11 @@ static void judge_clocks(const struct doctor_facts *f, struct doctor_report *r)
         doctor_say(line, "%s: this kernel has no /proc/PID/sched; stat is read instead",
                    err_name(f->memory.sched));
     } else {
-        judge_access(line, f->memory.sched, &f->memory.look_why, "/proc/PID/sched");
+        check_access(line, f->memory.sched, &f->memory.look_why, "/proc/PID/sched");
     }
 }
 
-static void judge_kernel_names(const struct doctor_facts *f, struct doctor_report *r)
+static void check_kernel_names(const struct doctor_facts *f, struct doctor_report *r)
 {
     struct doctor_line *line = doctor_add(r, "kernel_names", "kernel names");
     if (!f->events.access.kernel) {
@@ -356,7 +356,7 @@ static void judge_kernel_names(const struct doctor_facts *f, struct doctor_repor
     }
 }
 
-void doctor_judge_output(const struct doctor_facts *f, struct doctor_report *r)
+void doctor_check_output(const struct doctor_facts *f, struct doctor_report *r)
 {
     struct doctor_line *line = doctor_add(r, "output", "output folder");
     if (f->output == 0) {
@@ -371,17 +371,17 @@ void doctor_judge_output(const struct doctor_facts *f, struct doctor_report *r)
                   "give -o DIR with a folder that can be written");
 }
 
-void doctor_judge_mechanisms(const struct doctor_facts *f, struct doctor_report *r)
+void doctor_check_mechanisms(const struct doctor_facts *f, struct doctor_report *r)
 {
-    judge_events(f, r);
-    judge_kernel_code(f, r);
-    judge_rings(f, r);
-    judge_following(f, r);
-    judge_switches(f, r);
-    judge_hardware(f, r);
-    judge_kernel_names(f, r);
-    judge_proc(f, r);
-    judge_memory(f, r);
-    judge_files(f, r);
-    judge_clocks(f, r);
+    check_events(f, r);
+    check_kernel_code(f, r);
+    check_rings(f, r);
+    check_following(f, r);
+    check_switches(f, r);
+    check_hardware(f, r);
+    check_kernel_names(f, r);
+    check_proc(f, r);
+    check_memory(f, r);
+    check_files(f, r);
+    check_clocks(f, r);
 }

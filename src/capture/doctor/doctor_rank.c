@@ -13,7 +13,7 @@ enum {
     WEIGHT_THIRD = 3,     /* of the usual one, whatever the other's is: older schedulers scale by it */
 };
 
-static void judge_binding(const struct doctor_facts *f, struct doctor_report *r)
+static void check_binding(const struct doctor_facts *f, struct doctor_report *r)
 {
     struct doctor_line *line = doctor_add(r, "affinity", "CPU binding");
     const struct probe_catcher *c = &f->catching.catcher;
@@ -43,7 +43,7 @@ static const char *policy_name(int policy)
     return known ? names[policy] : "unknown";
 }
 
-static void judge_rank(const struct doctor_facts *f, struct doctor_report *r)
+static void check_rank(const struct doctor_facts *f, struct doctor_report *r)
 {
     struct doctor_line *line = doctor_add(r, "policy", "own rank");
     const struct probe_catcher *c = &f->catching.catcher;
@@ -89,7 +89,7 @@ static uint64_t wanted_weight(const struct probe_weights *w)
     return w->own >= wanted ? 0 : wanted;
 }
 
-static void judge_weight(const struct doctor_facts *f, struct doctor_report *r)
+static void check_weight(const struct doctor_facts *f, struct doctor_report *r)
 {
     struct doctor_line *line = doctor_add(r, "cpu_weight", "CPU weight");
     const struct probe_weights *w = &f->catching.weights;
@@ -125,7 +125,7 @@ static void judge_weight(const struct doctor_facts *f, struct doctor_report *r)
     }
 }
 
-static void judge_nice(const struct doctor_facts *f, struct doctor_report *r)
+static void check_nice(const struct doctor_facts *f, struct doctor_report *r)
 {
     struct doctor_line *line = doctor_add(r, "target_nice", "its rank");
     const struct thread_rank *own = &f->catching.catcher.rank;
@@ -148,10 +148,10 @@ static void judge_nice(const struct doctor_facts *f, struct doctor_report *r)
     }
 }
 
-void doctor_judge_rank(const struct doctor_facts *f, struct doctor_report *r)
+void doctor_check_rank(const struct doctor_facts *f, struct doctor_report *r)
 {
-    judge_binding(f, r);
-    judge_rank(f, r);
-    judge_weight(f, r);
-    judge_nice(f, r);
+    check_binding(f, r);
+    check_rank(f, r);
+    check_weight(f, r);
+    check_nice(f, r);
 }

@@ -245,7 +245,7 @@ static void put_rest(struct page *page, const struct doctor_facts *f, size_t fro
     for (size_t i = from; i < f->processes.len; i++) {
         struct doctor_row row;
         doctor_row(f, &f->processes.at[i], &row);
-        sampled += strcmp(row.rung, "proc") != 0;
+        sampled += strcmp(row.mode, "proc") != 0;
     }
     char text[120];
     (void)snprintf(text, sizeof text, "and %zu more: %zu with stacks, %zu with CPU time only", more,
@@ -368,8 +368,8 @@ static void put_process_member(struct buf *out, const struct doctor_facts *f,
     uint64_t thousandths = all_ns == 0 ? 0 : p->cpu_ns * 1000 / all_ns;
     buf_printf(out, ", \"cpu_share\": %u.%03u", (unsigned)(thousandths / 1000),
                (unsigned)(thousandths % 1000));
-    buf_printf(out, ", \"works\": %s", strcmp(row.rung, "proc") != 0 ? "true" : "false");
-    put_member(out, "rung", row.rung);
+    buf_printf(out, ", \"works\": %s", strcmp(row.mode, "proc") != 0 ? "true" : "false");
+    put_member(out, "rung", row.mode);
     put_member(out, "how", row.how);
     put_member(out, "errno", row.number > 0 ? err_name(row.number) : "");
     put_member(out, "gate", row.gate);

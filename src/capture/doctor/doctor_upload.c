@@ -43,7 +43,7 @@ static size_t remedy_at(const struct doctor_upload *upload)
     return str_ends(text, STR("?")) ? text.len : at; /* a question is no remedy */
 }
 
-static void judge_refusal(const struct doctor_upload *upload, struct doctor_line *line)
+static void check_refusal(const struct doctor_upload *upload, struct doctor_line *line)
 {
     const char *text = upload->why.text;
     size_t end = remedy_at(upload);
@@ -54,21 +54,21 @@ static void judge_refusal(const struct doctor_upload *upload, struct doctor_line
     doctor_set_remedy(line, text[end] != '\0' ? text + end + 2 : gates[upload->gate].remedy);
 }
 
-static void judge_one(const struct doctor_upload *upload, struct doctor_report *r)
+static void check_one(const struct doctor_upload *upload, struct doctor_report *r)
 {
     struct doctor_line *line = doctor_add(r, upload->name, "upload");
     if (upload->gate != SENDER_OPEN) {
-        judge_refusal(upload, line);
-    } else if (upload->told) {
+        check_refusal(upload, line);
+    } else if (upload->confirmed) {
         doctor_say(line, "%s: %s responds and accepts the token", upload->backend, upload->address);
     } else {
         doctor_say(line, "%s: %s is reachable; nothing was sent", upload->backend, upload->address);
     }
 }
 
-void doctor_judge_uploads(const struct doctor_facts *f, struct doctor_report *r)
+void doctor_check_uploads(const struct doctor_facts *f, struct doctor_report *r)
 {
     for (size_t i = 0; i < f->upload_count; i++) {
-        judge_one(&f->uploads[i], r);
+        check_one(&f->uploads[i], r);
     }
 }

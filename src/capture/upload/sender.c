@@ -98,7 +98,7 @@ static bool build(struct sender *sender, struct shipment *s, struct err *err)
     return ok;
 }
 
-/* After the service said that it is too large. */
+/* After the service responded that it is too large. */
 static bool make_smaller(struct sender *sender, struct shipment *s, struct err *err)
 {
     struct buf smaller;
@@ -234,17 +234,17 @@ static enum verdict reach(struct sender *sender, uint64_t deadline_ns, struct er
     return ok ? VERDICT_TAKEN : sender->client.config ? VERDICT_CONFIG : VERDICT_LATER;
 }
 
-void sender_try(struct sender *sender, uint64_t deadline_ns, bool *told, struct sender_outcome *out)
+void sender_try(struct sender *sender, uint64_t deadline_ns, bool *confirmed, struct sender_outcome *out)
 {
     *out = (struct sender_outcome){.verdict = VERDICT_CONFIG, .gate = SENDER_SETTING};
-    *told = false;
+    *confirmed = false;
     if (!sender_prepare(sender, &out->err)) {
         redact_all(sender, &out->err);
         return;
     }
     if (sender->row->health != NULL) {
         sender_check(sender, deadline_ns, out);
-        *told = out->verdict == VERDICT_TAKEN;
+        *confirmed = out->verdict == VERDICT_TAKEN;
     } else {
         out->verdict = reach(sender, deadline_ns, &out->err);
         redact_all(sender, &out->err);

@@ -17,7 +17,7 @@
  * is each one's. The environment's own variables of a back end (its row names them) count for that
  * back end alone.
  *
- * With --disable-metadata-collection only a back end whose row says names_host is told the host's
+ * With --disable-metadata-collection only a back end whose row says names_host gets the host's
  * name.
  *
  * No sentence from here holds a secret: not even one that a server sent back.
@@ -85,8 +85,8 @@ void sender_check_files(struct sender *sender, struct sender_outcome *out);
 void sender_check(struct sender *sender, uint64_t deadline_ns, struct sender_outcome *out);
 
 /* The same, and without a way to ask it connects: by the same code as a delivery, so with the same sentences. Nothing
- * is changed on the server. `told`: it said itself that it is there and knows us. */
-void sender_try(struct sender *sender, uint64_t deadline_ns, bool *told, struct sender_outcome *out);
+ * is changed on the server. `confirmed`: it responded itself that it is there and knows us. */
+void sender_try(struct sender *sender, uint64_t deadline_ns, bool *confirmed, struct sender_outcome *out);
 
 /* A request that is no delivery, once, with the back end's address, secrets and trust. */
 struct sender_question {

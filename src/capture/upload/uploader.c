@@ -93,17 +93,17 @@ static void say_lines(const struct uploader *up, const struct buf *lines)
     }
 }
 
-/* `left_out`: tags that no back end is sent. */
-static void say_warnings(const struct uploader *up, struct buf *left_out)
+/* `omitted`: tags that no back end is sent. */
+static void say_warnings(const struct uploader *up, struct buf *omitted)
 {
     for (size_t i = 0; i < up->queue_count; i++) {
         const char *warning = sender_warning(up->queues[i].sender);
         if (warning != NULL) {
             log_say(up->log, LOG_WARNING, "%s: %s", up->queues[i].row->name, warning);
         }
-        sender_omissions(up->queues[i].sender, true, left_out);
+        sender_omissions(up->queues[i].sender, true, omitted);
     }
-    say_lines(up, left_out);
+    say_lines(up, omitted);
 }
 
 static bool add_lanes(struct uploader *up, struct err *err)
@@ -197,8 +197,8 @@ void uploader_limit(struct uploader *up, uint64_t memory_bytes)
 struct uploader *uploader_start(const struct settings *settings, struct log *log, struct err *err)
 {
     struct uploader *up = calloc(1, sizeof *up);
-    struct buf left_out;
-    buf_init(&left_out, BACKENDS_MAX * SENDER_OMISSIONS_MAX);
+    struct buf omitted;
+    buf_init(&omitted, BACKENDS_MAX * SENDER_OMISSIONS_MAX);
     if (up == NULL) {
         err_set(err, ERR_MEMORY, 0, "no memory for the uploader");
         return NULL;
@@ -212,7 +212,7 @@ struct uploader *uploader_start(const struct settings *settings, struct log *log
     up->ended = waker_open();
     uploader_limit(up, settings->budget.memory_bytes);
     origin_gather(&up->origin, settings, sender_variable, NULL);
-    tags_add(&up->origin.facts, &settings->upload, &left_out);
+    tags_add(&up->origin.facts, &settings->upload, &omitted);
     bool ok = add_lanes(up, err);
     if (ok) {
         add_logs(up);
@@ -224,12 +224,12 @@ struct uploader *uploader_start(const struct settings *settings, struct log *log
     if (ok) {
         spool_start(up);
         say_unverified(up);
-        say_warnings(up, &left_out);
+        say_warnings(up, &omitted);
         say_what_is_told(up);
         start_logs(up);
         ok = start_threads(up, err);
     }
-    buf_release(&left_out);
+    buf_release(&omitted);
     if (!ok) {
         (void)uploader_stop(up, 0);
         return NULL;
@@ -522,7 +522,7 @@ static void abandon(struct uploader *up)
     pthread_mutex_unlock(&up->lock);
 }
 
-/* What was said last goes, too, in what is left of the grace period. */
+/* The last messages are sent, too, in the rest of the grace period. */
 static bool stop_logs(struct uploader *up, uint64_t stop_ns)
 {
     uint64_t now_ns = clock_mono_ns(), left_ns = stop_ns > now_ns ? stop_ns - now_ns : 0;

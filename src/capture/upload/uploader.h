@@ -6,7 +6,7 @@
  * UPLOADER_QUEUE deliveries per back end in memory (the oldest goes first, counted); with a spool
  * directory all that is not yet sent lies there as well (deliver/spool.h), is taken up after a
  * restart, and is bounded by size and age. Failures are treated by their class (enum verdict), each
- * told once per cause. At the end what is left gets one more chance, for at most grace_ns.
+ * reported once per cause. At the end what is left gets one more chance, for at most grace_ns.
  *
  * A window of full length is first tried after this instance's offset within the period, the
  * backlog at a pace that a fleet can have together (deliver/schedule.h); neither in a run of one window,

@@ -45,7 +45,7 @@ struct upload_queue {
     struct sender *sender; /* queue */
     struct schedule schedule;      /* the publisher only holds and lets go */
     struct map left_alone; /* queue: names in the spool that are not for us */
-    bool has_told;         /* queue: which facts are not sent */
+    bool has_reported;         /* queue: which facts are not sent */
     uint64_t check_ns;     /* queue: when it asks whether the service is there; 0: it has */
     pthread_t thread;
     int waker;
@@ -70,7 +70,7 @@ struct uploader {
     struct upload_queue queues[BACKENDS_MAX];
     size_t queue_count;
     struct origin_here origin;
-    struct log_sender *logs; /* null: what is said is not sent */
+    struct log_sender *logs; /* null: messages are not sent */
     struct store store;
     bool has_store;
     size_t most_bytes, used_bytes; /* of blobs */

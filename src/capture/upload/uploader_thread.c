@@ -90,7 +90,7 @@ static void tell(struct upload_queue *queue, const struct sender_outcome *outcom
         }
         break;
     case VERDICT_LATER:
-        if (queue->up->stop_ns != 0) { /* whether there is another try is said with what was lost */
+        if (queue->up->stop_ns != 0) { /* the last report says what was lost */
             log_once(log, LOG_WARNING, "upload to %s failed: %s; windows kept: %llu", name, why, waiting);
             break;
         }
@@ -140,7 +140,7 @@ static bool settle(struct upload_queue *queue, const struct sender_outcome *outc
         return false;
     }
     bool recovered = queue->schedule.retry.failures > 0;
-    if (attempted) { /* else the service has not said anything */
+    if (attempted) { /* else the service has not responded */
         schedule_note(&queue->schedule, window_key_of(&queue->current.delivery), outcome->verdict,
                   outcome->retry_after_ns, now_ns);
     }
@@ -167,9 +167,9 @@ static bool settle(struct upload_queue *queue, const struct sender_outcome *outc
     return true;
 }
 
-/* What the platform told may come late, so it is looked at when a window was taken. Nothing is wrong
+/* Facts of the platform may come late, so they are checked when a window was taken. Nothing is wrong
  * with it, and without tags nothing can be done: no warning. */
-static void tell_left_out(struct upload_queue *queue)
+static void report_omissions(struct upload_queue *queue)
 {
     struct uploader *up = queue->up;
     struct buf lines;
@@ -181,7 +181,7 @@ static void tell_left_out(struct upload_queue *queue)
     for (struct str rest = buf_slice(&lines); rest.len > 0;) {
         struct str line = str_cut(&rest, '\n');
         log_say(up->log, LOG_INFO, "%.*s", (int)line.len, line.ptr);
-        queue->has_told = true;
+        queue->has_reported = true;
     }
     pthread_mutex_unlock(&up->lock);
     buf_release(&lines);
@@ -210,8 +210,8 @@ static bool send_current(struct upload_queue *queue, enum retry_next picked, uin
         err_set(&outcome.err, ERR_LIMIT, 0, "it is older than the service accepts");
     }
     *verdict = outcome.verdict;
-    if (outcome.verdict == VERDICT_TAKEN && !queue->has_told) {
-        tell_left_out(queue);
+    if (outcome.verdict == VERDICT_TAKEN && !queue->has_reported) {
+        report_omissions(queue);
     }
     return settle(queue, &outcome, attempts);
 }
@@ -295,7 +295,7 @@ static bool flush(struct upload_queue *queue, uint64_t stop_ns)
     return flush_memory(queue, stop_ns) && flush_one_file(queue, stop_ns);
 }
 
-static void tell_check(struct upload_queue *queue, const struct sender_outcome *outcome)
+static void report_check(struct upload_queue *queue, const struct sender_outcome *outcome)
 {
     struct uploader *up = queue->up;
     pthread_mutex_lock(&up->lock);
@@ -312,7 +312,7 @@ static void check_files(struct upload_queue *queue)
 {
     struct sender_outcome outcome;
     sender_check_files(queue->sender, &outcome);
-    tell_check(queue, &outcome);
+    report_check(queue, &outcome);
 }
 
 static void check_service(struct upload_queue *queue)
@@ -320,7 +320,7 @@ static void check_service(struct upload_queue *queue)
     struct sender_outcome outcome;
     queue->check_ns = 0;
     sender_check(queue->sender, clock_mono_ns() + CHECK_MS * NS_PER_MS, &outcome);
-    tell_check(queue, &outcome);
+    report_check(queue, &outcome);
 }
 
 static void wait_until(struct upload_queue *queue, uint64_t moment_ns)
