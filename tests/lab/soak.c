@@ -193,14 +193,14 @@ static void fill_settings(struct soak *s, const char *dir)
     snprintf(s->spool, sizeof s->spool, "%s/spool", dir);
     snprintf(s->log_file, sizeof s->log_file, "%s/log", dir);
     s->settings = (struct settings){
-        .target = TARGET_ALL,
-        .frequency_hz = 99,
-        .window_ns = WINDOW_S * NS_PER_S,
-        .continuous = true,
-        .max_memory_bytes = 64 << 20,
+        .scope.mode = TARGET_ALL,
+        .sampling.frequency_hz = 99,
+        .sampling.window_ns = WINDOW_S * NS_PER_S,
+        .sampling.continuous = true,
+        .budget.memory_bytes = 64 << 20,
         .service_name = "soak",
-        .log_level = LOG_INFO,
-        .log_file = s->log_file,
+        .log.level = LOG_INFO,
+        .log.file = s->log_file,
         .upload = {.wanted = true,
                    .backends = backend_bit("http"),
                    .server_host = s->host,
