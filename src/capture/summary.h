@@ -14,6 +14,7 @@
 
 struct summary_share {
     const char *name; /* "python" */
+    const char *key;  /* "python_percent" */
     uint64_t ns;
 };
 
