@@ -38,7 +38,7 @@ $(BENCH_OUT)/python_walk: $(BENCH_OUT)/bench/python_walk.o $(BENCH_OUT)/bench/fi
 	$(Q)$(HOST_GCC) $(BENCH_CFLAGS) -o $@ $^ $(call vendor_archives,$(BENCH_OUT)) -lpthread
 
 # Ten thousand instances by the product's own decisions, which need nothing else of it; make test runs it, too.
-fleet_sources := tests/bench/fleet.c src/deliver/turn.c src/deliver/retry.c
+fleet_sources := tests/bench/fleet.c src/deliver/schedule.c src/deliver/retry.c
 $(BENCH_OUT)/fleet: $(fleet_sources) $(wildcard src/deliver/*.h src/base/*.h) build/bench.mk
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)

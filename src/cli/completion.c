@@ -1,4 +1,6 @@
-/* Shell completions. Offered: options that work, their values, pillion's own words, commands. */
+/* Shell completions for bash, zsh and fish, made of the option table and the commands. Offered are
+ * options that work, their values, pillion's own words and commands; behind a command of the user's
+ * its own completion is asked. */
 #include "cli/help.h"
 #include "cli/value.h"
 

@@ -234,7 +234,7 @@ static void add_doctor(struct buf *out)
     buf_byte(out, '\n');
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         add_option(option_find(names[i], strlen(names[i]), COMMAND_BIT(COMMAND_DOCTOR)).row, out);
-    buf_text(out, "\nThe other options of a profile may stand here, too, and change nothing.\n"
+    buf_text(out, "\nThe other options of a profile are accepted and change nothing here.\n"
                   "Exit status: 0 some profile can be made, 1 none, 2 the call is wrong.\n");
 }
 

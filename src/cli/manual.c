@@ -112,7 +112,7 @@ void manual_roff(struct buf *out)
         }
     }
     buf_text(out, ".fi\n.SH DESCRIPTION\n"
-                  "pillion runs a command, or looks at running processes, and tells where their "
+                  "pillion runs a command, or attaches to running processes, and shows where their "
                   "CPU time goes.\nIt needs no root, no host PID namespace and no ptrace, and "
                   "changes nothing in what it profiles.\nThe first word that is no option begins "
                   "the command.\nWithout a command and without \\-p every visible process is "

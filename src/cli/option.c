@@ -1,3 +1,6 @@
+/* The table of options with their choices and aliases, and how names are found in it. Choices that
+ * are rows of other tables (formats, back ends, languages) are read from there, so that a new one
+ * is no change here. */
 #include "cli/option.h"
 
 #include "base/time.h"
@@ -8,7 +11,6 @@
 #include <string.h>
 
 #define AT(field) offsetof(struct request, field)
-#define KB (UINT64_C(1) << 10)
 #define MB (UINT64_C(1) << 20)
 #define GB (UINT64_C(1) << 30)
 
@@ -24,10 +26,10 @@ const char *const option_group_title[GROUP_COUNT] = {
     [GROUP_WHERE] = "Where it goes",
     [GROUP_TARGETS] = "Which processes",
     [GROUP_FILES] = "Files",
-    [GROUP_STACKS] = "How stacks are read",
-    [GROUP_NAMES] = "What is named in the profile",
-    [GROUP_BUDGET] = "What the profiler may use",
-    [GROUP_TALK] = "What it says",
+    [GROUP_STACKS] = "Reading stacks",
+    [GROUP_NAMES] = "Names in the profile",
+    [GROUP_BUDGET] = "Limits of the profiler itself",
+    [GROUP_TALK] = "Log and messages",
     [GROUP_BACKEND] = "Back ends",
     [GROUP_TLS] = "TLS and spool",
     [GROUP_RENDER] = "pillion render",
@@ -40,8 +42,12 @@ const char *const option_group_title[GROUP_COUNT] = {
 #define LATER(text, number) {.name = text, .value = number, .not_yet = true}
 
 static const struct choice perf_modes[] = {
-    CHOICE("smart", PERF_SMART),       CHOICE("fp", PERF_FP),         CHOICE("dwarf", PERF_DWARF),
-    CHOICE("disabled", PERF_DISABLED), CHOICE("none", PERF_DISABLED), {0},
+    CHOICE("smart", PERF_SMART),
+    CHOICE("fp", PERF_FP),
+    CHOICE("dwarf", PERF_DWARF),
+    CHOICE("disabled", PERF_DISABLED),
+    CHOICE("none", PERF_DISABLED),
+    {0},
 };
 
 static const struct choice on_or_off[] = {CHOICE("on", NATIVE_ON), CHOICE("off", NATIVE_OFF), {0}};
@@ -157,7 +163,7 @@ const struct option option_table[] = {
      .help = "send to a back end; files only with -o or --format", GPROFILER},
     {.name = "service-name", .letter = 'S', .value = "NAME", .kind = KIND_TEXT,
      .group = GROUP_WHERE, .commands = SENDING, .at = AT(settings.service_name),
-     .shown = "from the command", .help = "name shown there", GPROFILER, .env_of_backends = true},
+     .shown = "from the command", .help = "name of the service", GPROFILER, .env_of_backends = true},
 
     /* Which processes */
     {.name = "pids", .letter = 'p', .value = "PID[,PID...]", .kind = KIND_PIDS,
@@ -167,11 +173,11 @@ const struct option option_table[] = {
     {.name = "all", .letter = 'a', .kind = KIND_FLAG, .group = GROUP_TARGETS, .at = AT(all),
      .shown = "without a command or -p", .help = "every process visible in this PID namespace"},
     {.name = "children", .kind = KIND_FLAG, .group = GROUP_TARGETS, .at = AT(settings.scope.children),
-     .shown = "", .help = "with -p: the children that they have already, too"},
+     .shown = "", .help = "with -p: their existing children, too"},
     {.name = "match", .value = "TEXT[,TEXT...]", .kind = KIND_LIST, .group = GROUP_TARGETS,
      .at = AT(settings.scope.filters[FILTER_MATCH]), .min = 1, .shown = "",
      .help = "only processes with this text in their command line; with * or ? a pattern of the "
-             "whole of it. ! before a text leaves out. Like the next two for -a, and for what a "
+             "whole of it. ! before a text excludes. Like the next two for -a, and for what a "
              "command or -p starts"},
     {.name = "exe", .value = "NAME|PATH[,...]", .kind = KIND_LIST, .group = GROUP_TARGETS,
      .at = AT(settings.scope.filters[FILTER_EXE]), .min = 1, .shown = "",
@@ -182,8 +188,7 @@ const struct option option_table[] = {
      .help = "only processes of this container; the first 4 or more characters are enough"},
     {.name = "min-duration", .value = "S", .kind = KIND_DURATION,
      .group = GROUP_TARGETS, .at = AT(settings.scope.min_duration_ns), .max = 86400 * NS_PER_S,
-     .fallback = "0", .help = "leave out processes younger than this, but for the command itself "
-     "and -p", GPROFILER},
+     .fallback = "0", .help = "exclude processes younger than this, except the command itself and -p", GPROFILER},
     {.name = "launch", .value = "MODE", .kind = KIND_CHOICE, .group = GROUP_TARGETS,
      .at = AT(settings.scope.launch), .choices = launch_modes, .fallback = "auto",
      .help = "start the command in pillion's place (exec) or below a tiny parent that forwards "
@@ -200,7 +205,7 @@ const struct option option_table[] = {
     /* Files */
     {.name = "format", .value = "LIST", .kind = KIND_FORMATS, .group = GROUP_FILES,
      .at = AT(settings.output.formats), .choice_at = file_format,
-     .help = "what is written, any of"},
+     .help = "formats to write, any of"},
     {.name = "flamegraph", .kind = KIND_FLAG, .group = GROUP_FILES, .at = AT(flamegraph),
      .label = LABEL_NEGATIVE, .fallback = "1", .shown = "",
      .help = "no html, whatever --format says", GPROFILER},
@@ -220,7 +225,7 @@ const struct option option_table[] = {
      .help = "native stacks", GPROFILER},
     {.name = "perf-dwarf-stack-size", .value = "BYTES", .kind = KIND_SIZE,
      .group = GROUP_STACKS, .at = AT(settings.sampling.stack_bytes), .max = 65528,
-     .shown = "by need", .help = "how much of a stack a sample copies, to begin with", GPROFILER,
+     .shown = "by need", .help = "initial size of a stack copy", GPROFILER,
      .env = "DD_PROFILING_SAMPLE_STACK_USER"},
 #define LANGUAGE(...)
 #define LANGUAGE_MODE(id, title, option, text, ...)                                                \
@@ -233,11 +238,11 @@ const struct option option_table[] = {
      .at = AT(settings.runtime.native_frames), .choices = on_or_off, .fallback = "on",
      .help = "native code in its place in Python stacks"},
     {.name = "wall", .kind = KIND_FLAG, .group = GROUP_STACKS, .at = AT(settings.sampling.wall), .shown = "",
-     .help = "also where threads of interpreters wait: sample types off_cpu and wall in pprof"},
+     .help = "waiting threads of interpreters, too: sample types off_cpu and wall in pprof"},
     {.name = "off-cpu", .kind = KIND_FLAG, .group = GROUP_STACKS, .at = AT(settings.sampling.off_cpu),
      .shown = "",
-     .help = "also where threads of all kinds do not run: the same sample types, by the kernel's "
-             "context switches (perf events only)"},
+     .help = "off-CPU time of all threads, too, from the kernel's context switches (perf events "
+             "only): the same sample types"},
     {.name = "mode", .value = "MODE", .kind = KIND_CHOICE, .group = GROUP_STACKS,
      .at = AT(ignored_choice), .choices = profiler_modes, .fallback = "cpu",
      .help = "what is measured", GPROFILER},
@@ -272,42 +277,42 @@ const struct option option_table[] = {
     /* What the profiler may use */
     {.name = "max-memory", .value = "MB", .kind = KIND_SIZE, .group = GROUP_BUDGET,
      .at = AT(settings.budget.memory_bytes), .min = 8 * MB, .max = 16 * GB, .scale = MB,
-     .fallback = "64", .help = "memory; less detail rather than more memory"},
+     .fallback = "64", .help = "memory limit; detail is reduced to stay below it"},
     {.name = "max-cpu", .value = "PERCENT", .kind = KIND_PERCENT, .group = GROUP_BUDGET,
      .at = AT(settings.budget.cpu_percent), .min = 100, .max = 100000,
-     .fallback = "1", .help = "share of one core; a lower frequency rather than more CPU"},
+     .fallback = "1", .help = "limit as a share of one core; the frequency is lowered to stay below it"},
 
     /* What it says */
     {.name = "log-level", .letter = 'l', .value = "LEVEL", .kind = KIND_CHOICE,
      .group = GROUP_TALK, .commands = SENDING, .at = AT(settings.log.level),
-     .choices = log_levels, .fallback = "info", .help = "what is told",
+     .choices = log_levels, .fallback = "info", .help = "messages to log",
      .env = "DD_PROFILING_NATIVE_LOG_LEVEL"},
     {.name = "log-file", .value = "FILE", .kind = KIND_PATH, .group = GROUP_TALK,
      .commands = SENDING, .at = AT(settings.log.file), .shown = "standard error",
-     .help = "where it is told; HUP opens the file again", GPROFILER},
+     .help = "file to log to; HUP reopens it", GPROFILER},
     {.name = "log-format", .value = "FORM", .kind = KIND_CHOICE, .group = GROUP_TALK,
      .commands = SENDING, .at = AT(settings.log.format), .choices = log_formats,
-     .fallback = "text", .help = "how it is told"},
+     .fallback = "text", .help = "format of the log"},
     {.name = "quiet", .letter = 'q', .kind = KIND_FLAG, .group = GROUP_TALK, .commands = ANY,
      .at = AT(quiet), .shown = "", .help = "errors only"},
     {.name = "verbose", .letter = 'v', .kind = KIND_FLAG, .group = GROUP_TALK, .commands = ANY,
      .at = AT(verbose), .shown = "", .help = "as --log-level debug", GPROFILER},
     {.name = "color", .value = "WHEN", .kind = KIND_CHOICE, .group = GROUP_TALK, .commands = ANY,
      .at = AT(settings.log.color), .choices = colors, .fallback = "auto", .help = "colours on a "
-     "terminal; NO_COLOR, CLICOLOR_FORCE and FORCE_COLOR are heeded"},
+     "terminal; NO_COLOR, CLICOLOR_FORCE and FORCE_COLOR apply"},
     {.name = "help", .letter = 'h', .kind = KIND_ACTION, .group = GROUP_TALK, .commands = ANY,
      .shown = "", .help = "-h one screen, --help everything"},
     {.name = "version", .kind = KIND_ACTION, .group = GROUP_TALK, .commands = ANY, .shown = "",
-     .help = "the version, and what a report of a problem needs"},
+     .help = "version and build, for bug reports"},
 
     /* Back ends */
 #define BACKEND .group = GROUP_BACKEND, .commands = SENDING, .shown = ""
     {.name = "backend", .value = "LIST", .kind = KIND_FORMATS, .at = AT(settings.upload.backends),
      .choice_at = back_end, .group = GROUP_BACKEND, .commands = SENDING,
-     .shown = "whose variables are set, else studio", .help = "where to, any of"},
+     .shown = "whose variables are set, else studio", .help = "back ends to send to, any of"},
     {.name = "server-host", .value = "URL", .kind = KIND_TEXT,
      .at = AT(settings.upload.server_host),
-     .help = "address of the back end; of several NAME=URL,NAME=URL", BACKEND, GPROFILER},
+     .help = "address of the back end; for several NAME=URL,NAME=URL", BACKEND, GPROFILER},
     {.name = "host", .letter = 'H', .value = "HOST", .kind = KIND_TEXT,
      .at = AT(settings.upload.agent_host), .help = "host of a Datadog agent", BACKEND,
      .env = "DD_AGENT_HOST"},
@@ -318,11 +323,11 @@ const struct option option_table[] = {
      .help = "to Datadog itself, with DD_API_KEY and DD_SITE", BACKEND,
      .env = "DD_PROFILING_AGENTLESS"},
     {.name = "token", .value = "TOKEN", .kind = KIND_SECRET, .at = AT(settings.upload.token),
-     .help = "secret of the back end; rather use --token-file", BACKEND, GPROFILER},
+     .help = "secret of the back end; --token-file is safer", BACKEND, GPROFILER},
     {.name = "token-file", .value = "FILE", .kind = KIND_PATH, .at = AT(settings.upload.token_file),
-     .help = "file that holds the secret; of several back ends NAME=FILE,NAME=FILE", BACKEND},
+     .help = "file that holds the secret; for several back ends NAME=FILE,NAME=FILE", BACKEND},
     {.name = "header", .value = "NAME:VALUE", .kind = KIND_SECRETS,
-     .at = AT(settings.upload.headers), .help = "a further header of each request; again for more",
+     .at = AT(settings.upload.headers), .help = "a further header of each request; repeatable",
      BACKEND},
     {.name = "http-method", .value = "METHOD", .kind = KIND_CHOICE,
      .at = AT(settings.upload.method), .choices = http_methods, .fallback = "put",
@@ -343,18 +348,18 @@ const struct option option_table[] = {
     {.name = "server-upload-timeout", .value = "S", .kind = KIND_DURATION,
      .at = AT(settings.upload.timeout_ns), .min = NS_PER_S, .max = 3600 * NS_PER_S,
      .fallback = "120", .group = GROUP_BACKEND, .commands = SENDING,
-     .help = "patience with one request", GPROFILER},
+     .help = "time limit of one request", GPROFILER},
 
     {.name = "disable-metadata-collection", .kind = KIND_FLAG, .at = AT(settings.origin.metadata),
-     .inverse = true, .help = "no facts about the machine, but for the host's name to the studio",
+     .inverse = true, .help = "collect no facts about the machine; the studio still gets the host's name",
      BACKEND, GPROFILER},
     {.name = "disable-metrics-collection", .kind = KIND_FLAG, .at = AT(settings.origin.metrics),
-     .inverse = true, .help = "do not look how busy the container or machine is", BACKEND,
+     .inverse = true, .help = "do not measure CPU and memory use of the container or machine", BACKEND,
      GPROFILER},
     {.name = "dont-send-logs", .kind = KIND_FLAG, .at = AT(settings.upload.send_logs), .inverse = true,
      .help = "do not send pillion's messages to the studio", BACKEND, GPROFILER},
     {.name = "api-server", .value = "URL", .kind = KIND_TEXT, .at = AT(settings.upload.api_server),
-     .help = "where the studio takes messages; else where it takes windows", BACKEND, GPROFILER},
+     .help = "address of the studio for messages, if not --server-host", BACKEND, GPROFILER},
 
     /* TLS and spool */
 #define TLS .group = GROUP_TLS, .commands = SENDING, .shown = ""
@@ -373,7 +378,7 @@ const struct option option_table[] = {
     {.name = "spool-max", .value = "MB", .kind = KIND_SIZE,
      .at = AT(settings.upload.spool_max_bytes), .min = MB, .max = 1024 * GB, .scale = MB,
      .fallback = "64", .group = GROUP_TLS, .commands = SENDING,
-     .help = "and not more than this, nor than a tenth of what is free"},
+     .help = "at most this much, and at most a tenth of the free space"},
 
     /* pillion's own commands */
     {.name = "output", .letter = 'o', .value = "OUT", .kind = KIND_PATH, .group = GROUP_RENDER,
@@ -382,7 +387,7 @@ const struct option option_table[] = {
              "needs --format"},
     {.name = "format", .value = "FORM", .kind = KIND_FORMATS, .group = GROUP_RENDER,
      .commands = RENDER, .at = AT(render_format), .choice_at = file_format, .shown = "",
-     .help = "its form, whatever the extension, one of"},
+     .help = "its format, whatever the extension, one of"},
     {.name = "type", .value = "NAME", .kind = KIND_TEXT, .group = GROUP_RENDER,
      .commands = RENDER, .at = AT(render_type), .shown = "cpu",
      .help = "another value of a pprof file instead of CPU time: off_cpu, wall, page-faults; a name "
@@ -392,9 +397,9 @@ const struct option option_table[] = {
      .help = "colour by the difference to this profile"},
     {.name = "dry-run", .kind = KIND_FLAG, .group = GROUP_UPLOAD, .commands = UPLOAD,
      .at = AT(dry_run), .shown = "",
-     .help = "print the requests, secrets starred out, and send nothing"},
+     .help = "print the requests with secrets masked, and send nothing"},
     {.name = "json", .kind = KIND_FLAG, .group = GROUP_DOCTOR, .commands = DOCTOR, .at = AT(json),
-     .shown = "", .help = "for programs: one JSON object"},
+     .shown = "", .help = "print one JSON object"},
 };
 const size_t option_count = sizeof option_table / sizeof option_table[0];
 _Static_assert(sizeof option_table / sizeof option_table[0] <= OPTION_MAX, "raise OPTION_MAX");

@@ -1,3 +1,6 @@
+/* Turns command line and environment into one struct request: reads variables, then options, then
+ * resolves what depends on what. Precedence and syntax are explained in request.h; how a text
+ * becomes a value is in value.c. */
 #include "cli/request.h"
 
 #include "base/nearest.h"
@@ -67,7 +70,7 @@ static void set_defaults(struct request *out)
     }
 }
 
-/* How a match is said: --no-python, -f, --no-verify. */
+/* How a match is spelled: --no-python, -f, --no-verify. */
 static void spell(const struct option_match *match, bool letter, char out[static SPELLED_MAX])
 {
     const char *name = match->unused  ? match->unused->name
@@ -130,7 +133,7 @@ static bool apply_value(struct request *out, const struct option_match *match, c
     if (row->state == STATE_NOT_YET)
         return err_set(err, ERR_UNSUPPORTED, 0, "%s is not available yet", spelled);
     if (match->unused && text[0] == '\0')
-        return err_set(err, ERR_USAGE, 0, "%s wants %s, got \"\"", spelled, match->unused->value);
+        return err_set(err, ERR_USAGE, 0, "%s expects %s, got \"\"", spelled, match->unused->value);
     if (match->unused)
         return explain(out, match, spelled);
     size_t pids = out->settings.scope.pid_count;
@@ -170,7 +173,7 @@ static void apply_variable(struct request *out, const struct option_match *match
         struct buf quoted;
         buf_init(&quoted, SPELLED_MAX);
         value_quote(text, &quoted);
-        ok = err_set(&why, ERR_USAGE, 0, "%s wants 1 or 0, got %s", variable, buf_cstr(&quoted));
+        ok = err_set(&why, ERR_USAGE, 0, "%s expects 1 or 0, got %s", variable, buf_cstr(&quoted));
         buf_release(&quoted);
     } else if (match->alias && match->alias->value) {
         ok = !value || apply_value(out, match, match->alias->value, variable, source, &why);
@@ -201,10 +204,10 @@ static void warn_unknown_variable(struct request *out, const char *variable, con
     struct nearest near = nearest_to(name, strlen(name));
     option_each_name(COMMAND_ALL, offer_env_name, &near);
     if (near.count)
-        buf_printf(&out->warnings, "%s is no setting; did you mean PILLION_%s?\n", variable,
+        buf_printf(&out->warnings, "%s is not a setting; did you mean PILLION_%s?\n", variable,
                    near.word[0]);
     else
-        buf_printf(&out->warnings, "%s is no setting; see pillion help environment\n", variable);
+        buf_printf(&out->warnings, "%s is not a setting; see pillion help environment\n", variable);
 }
 
 /* "PROFILING_FREQUENCY" -> profiling-frequency; the table knows '_' as '-'. */
@@ -295,14 +298,14 @@ static bool misplaced_option(const struct parser *p, const struct option_match *
     if (row->state == STATE_NOT_YET)
         return err_set(err, ERR_UNSUPPORTED, 0, "%s is not available yet", spelled);
     if (p->out->command == COMMAND_HELP)
-        return err_set(err, ERR_USAGE, 0, "%s means nothing to help; try: pillion help %s", spelled,
+        return err_set(err, ERR_USAGE, 0, "%s is not an option of help; try: pillion help %s", spelled,
                        match->unused ? match->unused->name : row->name);
     if (word)
-        return err_set(err, ERR_USAGE, 0, "%s means nothing to %s", spelled, word);
+        return err_set(err, ERR_USAGE, 0, "%s is not an option of %s", spelled, word);
     for (enum command_id id = 0; id < COMMAND_COUNT && !word; id++)
         if (command_table[id].word && (option_commands(row) & COMMAND_BIT(id)))
             word = command_table[id].word;
-    return err_set(err, ERR_USAGE, 0, "%s belongs behind the word: pillion %s ... %s", spelled,
+    return err_set(err, ERR_USAGE, 0, "%s is an option of another command: pillion %s ... %s", spelled,
                    word ? word : "help", spelled);
 }
 
@@ -392,7 +395,7 @@ static bool apply(struct parser *p, const struct option_match *match, bool lette
     if (option_takes_value(match)) {
         char *typed = take_value(p, attached);
         if (!typed)
-            return err_set(err, ERR_USAGE, 0, "%s wants a value: %s %s", spelled, spelled,
+            return err_set(err, ERR_USAGE, 0, "%s needs a value: %s %s", spelled, spelled,
                            match->unused ? match->unused->value : match->row->value);
         const char *text = is_secret(match->row) ? hide_secret(p->out, typed, err) : typed;
         if (!text)
@@ -455,8 +458,8 @@ static bool enter_command(struct parser *p, enum command_id id, struct err *err)
     p->commands = COMMAND_BIT(id);
     for (size_t i = 0; i < option_count; i++)
         if (out->source[i] == SOURCE_ARGUMENT && !(option_commands(&option_table[i]) & p->commands))
-            return err_set(err, ERR_USAGE, 0, "--%s means nothing to %s; its own options stand "
-                           "behind the word", option_table[i].name, command_table[id].word);
+            return err_set(err, ERR_USAGE, 0, "--%s is not an option of %s, whose options follow "
+                                              "the word", option_table[i].name, command_table[id].word);
     return true;
 }
 
@@ -645,7 +648,7 @@ static bool resolve_run(struct request *out, struct err *err)
 static bool wrong_count(const struct request *out, struct err *err)
 {
     const struct command_info *info = &command_table[out->command];
-    return err_set(err, ERR_USAGE, 0, "%s wants: pillion %s %s", info->word, info->word,
+    return err_set(err, ERR_USAGE, 0, "wrong arguments for %s; usage: pillion %s %s", info->word, info->word,
                    info->usage);
 }
 

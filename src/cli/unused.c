@@ -1,5 +1,5 @@
-/* The options of gProfiler and ddprof that mean nothing here: their command lines keep working, and are
- * told why. */
+/* The options of gProfiler and ddprof that mean nothing here: their command lines keep working, and a
+ * warning gives the reason. */
 #include "cli/unused.h"
 
 #include <string.h>

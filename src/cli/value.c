@@ -1,3 +1,6 @@
+/* Values of options: parses each kind of text (numbers, times, sizes, choices, lists, secrets),
+ * checks its range and stores it in the request; and writes ranges and choices for help and
+ * errors. */
 #include "cli/value.h"
 
 #include "base/time.h"
@@ -102,7 +105,7 @@ static bool wants(const struct option *row, const char *text, const char *more, 
         buf_text(&b, ", got ");
         value_quote(text, &b);
     }
-    err_set(err, ERR_USAGE, 0, "wants %s%s", buf_cstr(&b), more);
+    err_set(err, ERR_USAGE, 0, "expects %s%s", buf_cstr(&b), more);
     buf_release(&b);
     return false;
 }
@@ -283,7 +286,7 @@ static bool add_pid(struct settings *settings, int pid, struct err *err)
         if (settings->scope.pids[i] == pid)
             return true;
     if (settings->scope.pid_count == SETTINGS_PIDS_MAX)
-        return err_set(err, ERR_LIMIT, 0, "takes at most %d processes; -a takes all",
+        return err_set(err, ERR_LIMIT, 0, "accepts at most %d processes; -a profiles all",
                        SETTINGS_PIDS_MAX);
     settings->scope.pids[settings->scope.pid_count++] = pid;
     return true;
@@ -314,7 +317,7 @@ static bool add_pattern(const struct option *row, struct str text, struct patter
     if (pattern.text.len < row->min)
         return false;
     if (list->count == SETTINGS_PATTERNS_MAX)
-        return err_set(err, ERR_LIMIT, 0, "takes at most %d patterns", SETTINGS_PATTERNS_MAX);
+        return err_set(err, ERR_LIMIT, 0, "accepts at most %d patterns", SETTINGS_PATTERNS_MAX);
     list->at[list->count++] = pattern;
     return true;
 }
@@ -355,7 +358,7 @@ static bool store_secret(const struct option *row, const char *text, struct secr
     if (text[0] == '\0')
         return wants(row, text, "", err);
     if (list->count == SETTINGS_HEADERS_MAX)
-        return err_set(err, ERR_LIMIT, 0, "takes at most %d values", SETTINGS_HEADERS_MAX);
+        return err_set(err, ERR_LIMIT, 0, "accepts at most %d values", SETTINGS_HEADERS_MAX);
     list->at[list->count++] = text;
     return true;
 }

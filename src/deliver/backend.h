@@ -4,12 +4,12 @@
  * Concept. What is kept for a window, in memory or in the spool, is a delivery: its times and one
  * encoded profile, of the form that the back end's row names. Only when it is sent does the row
  * make a request of it, so that a token, a process id given by the server, or another address never
- * lies on a disk. The row also judges the answer. Rows are pure; capture/upload/uploader.h drives them.
+ * lies on a disk. The row also classifies the response. Rows are pure; capture/upload/uploader.h drives them.
  *
  *     backend_by_name / backend_from_environment
  *     row->address(&context, &place, &address, &err)      where there is one: options and variables
  *     row->request(&context, &delivery, &request, &text, &err)
- *     row->judge(&context, &answer, &err) → enum verdict
+ *     row->classify(&context, &response, &err) → enum verdict
  *
  * `request` appends to `text`, which the caller has initialised with the most that a request may
  * have; the client is given context->url as it is after it. A delivery that is larger than
@@ -41,11 +41,11 @@ struct origin {
     uint32_t pid;
     uint64_t spawn_wall_ns, boot_ns; /* when the profiler started; and the machine's uptime then */
     struct str run_mode, deployment_type;
-    struct fact arguments[64]; /* of the command line, secrets left out */
+    struct fact arguments[64]; /* of the command line, without secrets */
     size_t argument_count;
     struct fact tags[32];      /* --tags, as given */
     size_t tag_count;
-    struct str container_id;   /* of the container we run in; empty: none, or it is not told */
+    struct str container_id;   /* of the container we run in; empty: none, or unknown */
     uint64_t cgroup_inode;     /* names the container where its id is hidden; 0: not known */
     /* What the platform says of this place, by OpenTelemetry's names: "cloud.region",
      * "aws.ecs.task.arn", "k8s.pod.name" … Each name once, no empty values; numbers are texts. */
@@ -112,7 +112,7 @@ struct backend_place {
 enum verdict {
     VERDICT_TAKEN,
     VERDICT_LATER,    /* trouble that passes: try again with back-off */
-    VERDICT_CONFIG,   /* someone has to change something: 401, 403, 404; said once, tried again slowly */
+    VERDICT_CONFIG,   /* someone has to change something: 401, 403, 404; reported once, tried again slowly */
     VERDICT_SMALLER,  /* 413: shrink or split, then try again */
     VERDICT_REFUSED,  /* this one will never be taken: 400, 422; dropped and counted */
     VERDICT_AGAIN,    /* the context was changed (a fallback): try again at once */
@@ -130,7 +130,7 @@ struct backend {
     bool needs_token;
     bool keeps_token;          /* from agents: it is needed, and sent, agentless alone */
     bool reads_otel;           /* OTEL_EXPORTER_OTLP_…: headers, patience, certificates */
-    bool names_host;           /* whatever facts are told: it refuses a profile without, or the address asks */
+    bool names_host;           /* even without metadata: it refuses a profile without, or the address has it */
     bool unpacks;              /* making a request takes for a moment several times the profile */
     bool takes_headers;        /* --header's, where other back ends are used, too */
     uint64_t most_age_ns;      /* older ones are not taken by the service; 0: any */
@@ -141,16 +141,16 @@ struct backend {
                     struct buf *out, struct err *err);
     bool (*request)(struct backend_context *context, const struct delivery *delivery,
                     struct http_request *out, struct buf *text, struct err *err);
-    /* Of an answer to a delivery, or to a question after health. `err` gets the sentence to be
+    /* Of a response to a delivery, or to a question after health. `err` gets the sentence to be
      * shown unless it was taken, and then perhaps a warning; no secret is in it, though the server
-     * may have said one. */
-    enum verdict (*judge)(struct backend_context *context, const struct http_answer *answer,
+     * may have sent one. */
+    enum verdict (*classify)(struct backend_context *context, const struct http_response *response,
                           struct err *err);
     /* A request that only asks whether the service is there; null: it has none. */
     bool (*health)(struct backend_context *context, struct http_request *out, struct buf *text,
                    struct err *err);
-    /* What a request leaves out of the origin: by the same code that makes it. A tag that says what
-     * is said anyway is none. Null: nothing ever is. */
+    /* What a request leaves out of the origin: by the same code that makes it. A tag that repeats
+     * what is sent anyway is none. Null: nothing ever is. */
     void (*omits)(const struct backend_context *context, struct omissions *out);
 };
 

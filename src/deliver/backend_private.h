@@ -68,27 +68,27 @@ bool backend_add_headers(const struct backend_context *context, struct http_requ
 /* What the server says in words: the "message" of a JSON object, a JSON string, or a line of
  * text; "" for a page. The token never stands in it. */
 enum { BACKEND_MESSAGE_MAX = 160 };
-void backend_message(const struct backend_context *context, const struct http_answer *answer,
+void backend_message(const struct backend_context *context, const struct http_response *response,
                      char out[static BACKEND_MESSAGE_MAX]);
 
 /* Puts stars where the secret stands in what was appended since the text was `from` bytes long. */
 void backend_hide(struct buf *text, size_t from, struct str secret);
 
-/* Do these words stand anywhere in the answer? */
-bool backend_says(const struct http_answer *answer, const char *words);
+/* Do these words stand anywhere in the response? */
+bool backend_says(const struct http_response *response, const char *words);
 
 /* What a status means to most services, and the sentence for it. */
-enum verdict backend_judge(const struct backend_context *context, const char *title,
-                           const struct http_answer *answer, struct err *err);
+enum verdict backend_classify(const struct backend_context *context, const char *title,
+                           const struct http_response *response, struct err *err);
 
 /* The same verdicts' sentence with a remedy of one's own; "" for none. */
 void backend_blame(const struct backend_context *context, const char *title,
-                   const struct http_answer *answer, const char *remedy, struct err *err);
+                   const struct http_response *response, const char *remedy, struct err *err);
 
 /* A UUID of these bits; version 8: of one's own making (RFC 9562 5.8). */
 void backend_uuid(char out[static 40], uint64_t one, uint64_t two);
 
-/* Notes that the fact is left out, unless `why` is null; `out` may be null. */
+/* Notes that the fact is omitted, unless `why` is null; `out` may be null. */
 void backend_omit(struct omissions *out, const struct fact *fact, bool is_tag, const char *why);
 
 /* The value of the named argument or tag; empty when it is not there. */

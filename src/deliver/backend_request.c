@@ -39,7 +39,7 @@ bool backend_fit_pprof(const char *title, const struct delivery *delivery,
 {
     struct pprof_cut_result result;
     if (!str_eq(delivery->format, STR("pprof"))) {
-        return err_set(err, ERR_USAGE, 0, "%s takes pprof, not %.*s", title,
+        return err_set(err, ERR_USAGE, 0, "%s accepts pprof, not %.*s", title,
                        (int)delivery->format.len, delivery->format.ptr);
     }
     return pprof_cut(delivery->profile, rules, out, &result, err);

@@ -47,10 +47,10 @@ static void hide_secrets(struct buf *text, const struct backend_context *context
     }
 }
 
-void backend_message(const struct backend_context *context, const struct http_answer *answer,
+void backend_message(const struct backend_context *context, const struct http_response *response,
                      char out[static BACKEND_MESSAGE_MAX])
 {
-    struct str body = str_trim(buf_slice(&answer->body));
+    struct str body = str_trim(buf_slice(&response->body));
     struct buf text;
     buf_init(&text, HTTP_BODY_MAX);
     if (json_valid(body)) {
@@ -68,10 +68,10 @@ void backend_message(const struct backend_context *context, const struct http_an
     buf_release(&text);
 }
 
-bool backend_says(const struct http_answer *answer, const char *words)
+bool backend_says(const struct http_response *response, const char *words)
 {
-    return answer->body.len > 0 &&
-           memmem(answer->body.ptr, answer->body.len, words, strlen(words)) != NULL;
+    return response->body.len > 0 &&
+           memmem(response->body.ptr, response->body.len, words, strlen(words)) != NULL;
 }
 
 struct meaning {
@@ -83,15 +83,15 @@ struct meaning {
 static const struct meaning meanings[] = {
     {401, VERDICT_CONFIG, "the token is missing or wrong (--token-file)"},
     {403, VERDICT_CONFIG, "the token does not allow this"},
-    {404, VERDICT_CONFIG, "there is nothing at this address (--server-host)"},
-    {405, VERDICT_CONFIG, "this address is for something else (--server-host)"},
-    {407, VERDICT_CONFIG, "a proxy wants a user and a password (https_proxy)"},
-    {408, VERDICT_LATER, "it waited too long for us"},
+    {404, VERDICT_CONFIG, "nothing is served at this address (--server-host)"},
+    {405, VERDICT_CONFIG, "this address does not accept profiles (--server-host)"},
+    {407, VERDICT_CONFIG, "a proxy requires a user and a password (https_proxy)"},
+    {408, VERDICT_LATER, "it timed out waiting for the request"},
     {410, VERDICT_CONFIG, "this address is no longer served (--server-host)"},
-    {411, VERDICT_CONFIG, "something between took the length away: a proxy?"},
-    {413, VERDICT_SMALLER, "it takes less at a time"},
+    {411, VERDICT_CONFIG, "the request's length was removed on the way, perhaps by a proxy"},
+    {413, VERDICT_SMALLER, "the request is too large"},
     {425, VERDICT_LATER, ""},
-    {429, VERDICT_LATER, "it asks to be left alone for a while"},
+    {429, VERDICT_LATER, "it limits the rate of requests"},
 };
 
 static struct meaning meaning_of(unsigned status)
@@ -111,21 +111,21 @@ static struct meaning meaning_of(unsigned status)
 }
 
 void backend_blame(const struct backend_context *context, const char *title,
-                   const struct http_answer *answer, const char *remedy, struct err *err)
+                   const struct http_response *response, const char *remedy, struct err *err)
 {
     char message[BACKEND_MESSAGE_MAX];
-    backend_message(context, answer, message);
+    backend_message(context, response, message);
     err_set(err, ERR_NETWORK, 0, "%s at %.*s answered %u%s%s%s%s", title,
-            (int)context->url.host.len, context->url.host.ptr, answer->status,
+            (int)context->url.host.len, context->url.host.ptr, response->status,
             message[0] != '\0' ? ": " : "", message, remedy[0] != '\0' ? "; " : "", remedy);
 }
 
-enum verdict backend_judge(const struct backend_context *context, const char *title,
-                           const struct http_answer *answer, struct err *err)
+enum verdict backend_classify(const struct backend_context *context, const char *title,
+                           const struct http_response *response, struct err *err)
 {
-    struct meaning meaning = meaning_of(answer->status);
+    struct meaning meaning = meaning_of(response->status);
     if (meaning.verdict != VERDICT_TAKEN) {
-        backend_blame(context, title, answer, meaning.remedy, err);
+        backend_blame(context, title, response, meaning.remedy, err);
     }
     return meaning.verdict;
 }

@@ -1,4 +1,6 @@
-/* Datadog's intake of profiles, and its agents' that pass them on: a form of two files. */
+/* The back end Datadog: a form of two files (event.json and the profile), to an agent or to the
+ * service itself, and what its responses mean. Where it goes is found in datadog_address.c, the
+ * event is written by datadog_event.c. */
 #include "base/time.h"
 #include "base/version.h"
 #include "deliver/ascii.h"
@@ -142,19 +144,19 @@ static const char *remedy_of(const struct backend_context *context, unsigned sta
     }
     if (status == 401 || status == 403) {
         return context->agentless ? "the API key is not one of this site (DD_API_KEY, DD_SITE)"
-                                  : "the agent's own API key is not right, or it does not let us in";
+                                  : "the agent's API key is wrong, or the agent refuses us";
     }
     return NULL;
 }
 
-static enum verdict datadog_judge(struct backend_context *context, const struct http_answer *answer,
+static enum verdict datadog_classify(struct backend_context *context, const struct http_response *response,
                            struct err *err)
 {
     const char *title = context->agentless ? "Datadog" : "the Datadog agent";
-    enum verdict verdict = backend_judge(context, title, answer, err);
-    const char *remedy = remedy_of(context, answer->status);
+    enum verdict verdict = backend_classify(context, title, response, err);
+    const char *remedy = remedy_of(context, response->status);
     if (verdict != VERDICT_TAKEN && remedy != NULL) {
-        backend_blame(context, title, answer, remedy, err);
+        backend_blame(context, title, response, remedy, err);
     }
     return verdict;
 }
@@ -169,11 +171,11 @@ const struct backend backend_datadog = {
     .env_token = "DD_API_KEY",
     .env_service = "DD_SERVICE",
     .keeps_token = true,
-    /* How far back its profiles may lie is not told; its logs may 18 hours. */
+    /* The greatest age of its profiles is not documented; of its logs it is 18 hours. */
     .most_age_ns = UINT64_C(18) * 3600 * NS_PER_S,
     .unpacks = true,
     .address = datadog_address,
     .request = datadog_request,
-    .judge = datadog_judge,
+    .classify = datadog_classify,
     .omits = datadog_omits,
 };

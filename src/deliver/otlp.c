@@ -1,3 +1,6 @@
+/* The back end OpenTelemetry: wraps an encoded profile with the resource that it comes from, adds
+ * headers, and explains responses, partial success among them. Facts that its attributes cannot
+ * hold are listed as omissions. */
 #include "base/time.h"
 #include "deliver/backend_private.h"
 
@@ -137,27 +140,27 @@ static const char no_room[] =
 
 /* Of the service's name put_service has decided. */
 static void put_tag(struct attributes *a, const struct fact *tag, struct buf *value,
-                    struct omissions *left_out)
+                    struct omissions *omitted)
 {
     unescape(value, tag->value);
     enum fate fate = add(a, tag_key(tag->name), buf_slice(value));
     bool is_service = str_eq(tag->name, STR("service.name"));
-    backend_omit(left_out, tag, true,
+    backend_omit(omitted, tag, true,
                  fate == NO_ROOM                   ? no_room
                  : fate == NAMESAKE && !is_service ? "another attribute has this name"
                                                    : NULL);
 }
 
-/* What is told by somebody counts more than what the platform says by the same name. */
+/* What a user gave counts more than what the platform says by the same name. */
 static void put_fact(struct attributes *a, struct str name, struct str value,
-                     struct omissions *left_out)
+                     struct omissions *omitted)
 {
     const struct fact fact = {name, value};
-    backend_omit(left_out, &fact, false, add(a, name, value) == NO_ROOM ? no_room : NULL);
+    backend_omit(omitted, &fact, false, add(a, name, value) == NO_ROOM ? no_room : NULL);
 }
 
 static void put_origin(const struct backend_context *context, struct attributes *a,
-                       struct omissions *left_out)
+                       struct omissions *omitted)
 {
     const struct origin *origin = context->origin;
     struct buf value;
@@ -165,11 +168,11 @@ static void put_origin(const struct backend_context *context, struct attributes 
     put_service(context, a, &value);
     add(a, STR("host.name"), origin->hostname);
     for (size_t i = 0; i < origin->tag_count; i++) {
-        put_tag(a, &origin->tags[i], &value, left_out);
+        put_tag(a, &origin->tags[i], &value, omitted);
     }
-    put_fact(a, STR("container.id"), origin->container_id, left_out);
+    put_fact(a, STR("container.id"), origin->container_id, omitted);
     for (size_t i = 0; i < origin->resource_count; i++) {
-        put_fact(a, origin->resource[i].name, origin->resource[i].value, left_out);
+        put_fact(a, origin->resource[i].name, origin->resource[i].value, omitted);
     }
     a->text.failed |= value.failed;
     buf_release(&value);
@@ -256,7 +259,7 @@ static bool pack(struct otlp_pass *pass, struct str request, struct buf *text, s
     if (text->failed) {
         return err_set(err, ERR_LIMIT, 0, "the request is larger than %zu bytes", text->max);
     }
-    return ok || err_set(err, ERR_MALFORMED, 0, "it is no OpenTelemetry profile, or a damaged one");
+    return ok || err_set(err, ERR_MALFORMED, 0, "it is not an OpenTelemetry profile, or it is damaged");
 }
 
 static bool put_body(const struct backend_context *context, struct str request, struct buf *text,
@@ -309,7 +312,7 @@ static bool otlp_request(struct backend_context *context, const struct delivery 
     struct buf smaller;
     struct str profile;
     if (!str_eq(delivery->format, STR("otlp"))) {
-        return err_set(err, ERR_USAGE, 0, "OpenTelemetry takes its own form, not %.*s",
+        return err_set(err, ERR_USAGE, 0, "OpenTelemetry accepts its own format, not %.*s",
                        (int)delivery->format.len, delivery->format.ptr);
     }
     struct span authorization = backend_authorization(context, text);
@@ -327,7 +330,7 @@ static bool otlp_request(struct backend_context *context, const struct delivery 
            backend_add_headers(context, out, span_of(text, authorization), err);
 }
 
-/* ---- the answer ---- */
+/* ---- the response ---- */
 
 /* The text of a google.rpc.Status; empty when the bytes are none. */
 static struct str status_text(struct str body)
@@ -346,11 +349,11 @@ static struct str status_text(struct str body)
 }
 
 /* As the common sentences want it: words, whatever they came as. */
-static void to_words(const struct http_answer *answer, struct str words, struct http_answer *out)
+static void to_words(const struct http_response *response, struct str words, struct http_response *out)
 {
-    *out = *answer;
+    *out = *response;
     buf_init(&out->body, HTTP_BODY_MAX);
-    buf_str(&out->body, words.len > 0 ? words : buf_slice(&answer->body));
+    buf_str(&out->body, words.len > 0 ? words : buf_slice(&response->body));
 }
 
 struct partial {
@@ -358,11 +361,11 @@ struct partial {
     struct str message;
 };
 
-static struct partial partial_of(const struct http_answer *answer)
+static struct partial partial_of(const struct http_response *response)
 {
     enum { PARTIAL = 1, REJECTED = 1, MESSAGE = 2 };
     struct partial partial = {0, STR("")};
-    struct cursor c = cursor_of(answer->body.ptr, answer->body.len);
+    struct cursor c = cursor_of(response->body.ptr, response->body.len);
     struct protobuf_field f, inner;
     while (protobuf_next(&c, &f)) {
         struct cursor message = cursor_of(f.bytes.ptr, f.bytes.len);
@@ -376,21 +379,21 @@ static struct partial partial_of(const struct http_answer *answer)
 
 /* What was taken only in part must not be sent again; words without a number are a warning, which
  * stands in `err` then. */
-static enum verdict judge_taken(const struct backend_context *context,
-                                const struct http_answer *answer, struct err *err)
+static enum verdict classify_taken(const struct backend_context *context,
+                                const struct http_response *response, struct err *err)
 {
-    struct partial partial = partial_of(answer);
-    struct http_answer words;
+    struct partial partial = partial_of(response);
+    struct http_response words;
     char message[BACKEND_MESSAGE_MAX];
     if (partial.rejected == 0 && partial.message.len == 0) {
         return VERDICT_TAKEN;
     }
-    to_words(answer, partial.message.len > 0 ? partial.message : STR("no reason given"), &words);
+    to_words(response, partial.message.len > 0 ? partial.message : STR("no reason given"), &words);
     backend_message(context, &words, message);
     buf_release(&words.body);
     err_set(err, ERR_NETWORK, 0, "OpenTelemetry at %.*s: %s%s", (int)context->url.host.len,
             context->url.host.ptr,
-            partial.rejected != 0 ? "not all profiles of a window were taken: " : "", message);
+            partial.rejected != 0 ? "not all profiles of a window were accepted: " : "", message);
     return partial.rejected != 0 ? VERDICT_REFUSED : VERDICT_TAKEN;
 }
 
@@ -405,26 +408,26 @@ static const char *remedy_of(unsigned status)
 {
     return status == 404   ? "; a collector has profiles only with the feature gate "
                              "service.profilesSupport and a pipeline for them"
-           : status == 415 ? "; it takes no profiles in this form: is the address right?"
+           : status == 415 ? "; it does not accept profiles in this format: is the address right?"
                            : "";
 }
 
-static enum verdict otlp_judge(struct backend_context *context, const struct http_answer *answer,
+static enum verdict otlp_classify(struct backend_context *context, const struct http_response *response,
                         struct err *err)
 {
-    struct http_answer words;
+    struct http_response words;
     struct err why = {0};
-    to_words(answer, status_text(buf_slice(&answer->body)), &words);
-    enum verdict verdict = backend_judge(context, "OpenTelemetry", &words, &why);
+    to_words(response, status_text(buf_slice(&response->body)), &words);
+    enum verdict verdict = backend_classify(context, "OpenTelemetry", &words, &why);
     buf_release(&words.body);
     if (verdict == VERDICT_TAKEN) {
-        return judge_taken(context, answer, err);
+        return classify_taken(context, response, err);
     }
-    err_set(err, why.kind, why.number, "%s%s", why.text, remedy_of(answer->status));
-    if (answer->status == 415) {
+    err_set(err, why.kind, why.number, "%s%s", why.text, remedy_of(response->status));
+    if (response->status == 415) {
         return VERDICT_CONFIG;
     }
-    return verdict == VERDICT_LATER && !may_pass(answer->status) ? VERDICT_REFUSED : verdict;
+    return verdict == VERDICT_LATER && !may_pass(response->status) ? VERDICT_REFUSED : verdict;
 }
 
 const struct backend backend_otlp = {
@@ -439,6 +442,6 @@ const struct backend backend_otlp = {
     .env_service = "OTEL_SERVICE_NAME",
     .most_age_ns = UINT64_C(24) * 3600 * NS_PER_S,
     .request = otlp_request,
-    .judge = otlp_judge,
+    .classify = otlp_classify,
     .omits = otlp_omits,
 };

@@ -1,3 +1,6 @@
+/* The back end http: PUT or POST of a profile to any address, whose path may name the window's
+ * times, service, host, format and number in braces. Servers of one's own, object stores with
+ * signed addresses. */
 #include "deliver/backend_private.h"
 
 #include "base/time.h"
@@ -90,10 +93,10 @@ static bool plain_request(struct backend_context *context, const struct delivery
            backend_add_headers(context, out, span_of(text, authorization), err);
 }
 
-static enum verdict plain_judge(struct backend_context *context, const struct http_answer *answer,
+static enum verdict plain_classify(struct backend_context *context, const struct http_response *response,
                          struct err *err)
 {
-    return backend_judge(context, "the server", answer, err);
+    return backend_classify(context, "the server", response, err);
 }
 
 const struct backend backend_http = {
@@ -104,5 +107,5 @@ const struct backend backend_http = {
     .names_host = true,
     .takes_headers = true,
     .request = plain_request,
-    .judge = plain_judge,
+    .classify = plain_classify,
 };

@@ -1,3 +1,6 @@
+/* Finds formats by name, ending or bit in the table of encoders.c, and reads profile files by
+ * their content: collapsed stacks or pprof, compressed or not. Each format is written by its
+ * own file. */
 #include "encode/encode.h"
 
 #include "base/gzip.h"

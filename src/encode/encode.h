@@ -6,7 +6,7 @@
  * through a sink and never change the profile's samples; frames must be named (profile.h).
  *
  * Reading goes by content, not by name: pprof (gzip'd or not) and collapsed stacks (also gzip'd)
- * are told apart by their first bytes. What is read is added to the profile.
+ * are distinguished by their first bytes. What is read is added to the profile.
  */
 #ifndef ENCODE_ENCODE_H
 #define ENCODE_ENCODE_H

@@ -1,8 +1,9 @@
 #include "profile/language.h"
 
 const struct language languages[FRAME_KIND_COUNT] = {
-#define LANGUAGE(id, title, ...) [FRAME_##id] = {.name = title, __VA_ARGS__},
-#define LANGUAGE_MODE(id, title, option, help, ...) [FRAME_##id] = {.name = title, __VA_ARGS__},
+#define LANGUAGE(id, title, ...) \
+    [FRAME_##id] = {.name = title, .key = title "_percent", __VA_ARGS__},
+#define LANGUAGE_MODE(id, title, option, help, ...) LANGUAGE(id, title, __VA_ARGS__)
 #include "profile/language.def"
 #undef LANGUAGE
 #undef LANGUAGE_MODE

@@ -32,6 +32,7 @@ enum name_form {
 
 struct language {
     const char *name;          /* "python" */
+    const char *key;           /* of its share in a log: "python_percent" */
     const char *suffix;        /* of its frames in collapsed stacks: "_[p]", or "" */
     const char *more_suffixes; /* further ones, which names keep as they say more; null: none. This and what
                                 * follows: blanks between several */

@@ -1,12 +1,15 @@
-#include "runtime/generated/perf_map.h"
-#include "runtime/go/go.h"
-#include "runtime/python/python.h"
-#include "runtime/v8/v8.h"
+/* The runtimes: a row each, which its own file holds. */
+#include "runtime/runtime.h"
 
-const struct runtime *const runtimes[] = {
-    &runtime_python,
-    &runtime_go,
-    &runtime_v8,
-    &runtime_perf_map, /* the last one: it takes every name */
-    NULL,
-};
+/* In the order in which a binary is shown to them. */
+#define RUNTIMES(ROW) \
+    ROW(python)       \
+    ROW(go)           \
+    ROW(v8)           \
+    ROW(perf_map) /* the last one: it takes every name */
+
+#define DECLARE(name) extern const struct runtime runtime_##name;
+RUNTIMES(DECLARE)
+
+#define POINT(name) &runtime_##name,
+const struct runtime *const runtimes[] = {RUNTIMES(POINT) NULL};

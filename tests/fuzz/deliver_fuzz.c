@@ -115,11 +115,11 @@ static void judge(struct backend_context *context, struct str body)
     static const unsigned statuses[] = {200, 400, 404, 413, 422, 500};
     for (size_t i = 0; backends[i] != NULL; i++) {
         for (size_t k = 0; k < sizeof statuses / sizeof statuses[0]; k++) {
-            struct http_answer answer = {.status = statuses[k]};
+            struct http_response answer = {.status = statuses[k]};
             struct err err = {0};
             buf_init(&answer.body, HTTP_BODY_MAX);
             buf_str(&answer.body, body);
-            if (!answer.body.failed && backends[i]->judge(context, &answer, &err) != VERDICT_TAKEN &&
+            if (!answer.body.failed && backends[i]->classify(context, &answer, &err) != VERDICT_TAKEN &&
                 strstr(err.text, "SECRET-1") != NULL) {
                 abort();
             }

@@ -57,10 +57,10 @@ def test_variables_only_warn_and_quiet_silences_them(run, pillion, workdir):
     assert done.status == 3
     warnings = [line for line in done.err.splitlines() if line.startswith("pillion: warning: ")]
     for expected in (
-            'PILLION_FORMAT wants col, html, pprof, speedscope, got "cll"; did you mean col? (ignored)',
-            "PILLION_COLRO is no setting; did you mean PILLION_COLOR?",
+            'PILLION_FORMAT expects col, html, pprof, speedscope, got "cll"; did you mean col? (ignored)',
+            "PILLION_COLRO is not a setting; did you mean PILLION_COLOR?",
             "GPROFILER_HEARTBEAT_FILE is not available yet (ignored)",
-            'PILLION_MAX_MEMORY wants 8 MB to 16 GB, got "much" (ignored)',
+            'PILLION_MAX_MEMORY expects 8 MB to 16 GB, got "much" (ignored)',
             "--rootless has no effect: root is not needed, and used where it is given"):
         assert "pillion: warning: " + expected in warnings
     assert "DD_API_KEY" not in done.err
@@ -248,8 +248,8 @@ def two_types():
 
 @pytest.mark.exact
 @pytest.mark.parametrize("arguments, status, shown", [
-    (["a.col", "-o", "x.foo"], 2, "no form is called like x.foo; give --format"),
-    (["a.col", "-o", "x", "--format", "col,html"], 2, "--format wants one form here"),
+    (["a.col", "-o", "x.foo"], 2, "no format has the extension of x.foo; give --format"),
+    (["a.col", "-o", "x", "--format", "col,html"], 2, "--format expects one format here"),
     (["a.col", "--diff", "a.col", "-o", "x.pprof"], 2, "--diff makes a flame graph; give -o NAME.html"),
     (["none.col", "-o", "x.html"], 1, "none.col"),
     (["empty", "-o", "x.html"], 1, "empty: the file is empty"),
@@ -270,7 +270,7 @@ def test_render_counts_lines_that_are_no_stacks(run, pillion, saved):
     saved.write_text(STACKS + "no count\nx y z\nweb;main 5\n")
     done = run([pillion, "render", saved, "-o", "-", "--format", "col"])
     assert done.status == 0 and stacks(done.out)["web;main"] == 5
-    assert done.err == f"pillion: warning: {saved}: lines left out that are no stacks: 2, the first is line 3\n"
+    assert done.err == f"pillion: warning: {saved}: 2 lines that are not stacks were skipped, the first is line 3\n"
 
 
 # ---- Completion: what bash offers for a line that ends where the cursor is

@@ -255,8 +255,8 @@ def test_a_dry_run_shows_the_site_and_no_key(pillion, profiled):
 
 
 @pytest.mark.parametrize("variables, said", [
-    ({}, "datadog wants a token"),
-    ({"DD_API_KEY": SECRET, "DD_SITE": "evil.example/x?"}, "DD_SITE is no name of a host"),
+    ({}, "datadog needs a token"),
+    ({"DD_API_KEY": SECRET, "DD_SITE": "evil.example/x?"}, "DD_SITE is not a host name"),
 ])
 def test_what_is_missing_without_an_agent_is_said(pillion, profiled, variables, said):
     done = process.run([pillion, "upload", "--agentless", profiled], env=ambient(**variables))
@@ -269,7 +269,7 @@ def test_what_is_missing_without_an_agent_is_said(pillion, profiled, variables, 
     ([202], 0, "sent to datadog"),
     ([503], 0, "tried again in"),
     ([(404, {}, b"404 page not found\n")], 1, "an agent of version 7.20 or later, with APM and profiling on, is needed there"),
-    ([(403, {}, b"")], 1, "the agent's own API key is not right"),
+    ([(403, {}, b"")], 1, "the agent's API key is wrong"),
     ([(400, {}, b"bad form\n")], 1, "the Datadog agent at 127.0.0.1 answered 400: bad form"),
     ([413, "ok"], 0, "sent to datadog"),
 ], ids=["202", "503", "404", "403", "400", "413"])

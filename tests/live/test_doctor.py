@@ -380,7 +380,7 @@ def test_no_setting_tells_a_secret(place):
 def test_a_variable_that_is_no_setting_is_told_beside_the_answer(place):
     environment = {"PATH": os.environ["PATH"], "PILLION_COLRO": "never"}
     done = process.run([place.pillion, "doctor"], cwd=place.folder, env=environment)
-    assert done.err == "pillion: warning: PILLION_COLRO is no setting; did you mean PILLION_COLOR?\n", done
+    assert done.err == "pillion: warning: PILLION_COLRO is not a setting; did you mean PILLION_COLOR?\n", done
     assert ask(place, [], env=environment).done.err == ""
 
 

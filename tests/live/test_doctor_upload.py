@@ -67,13 +67,13 @@ def test_the_studio_is_asked_and_a_wrong_token_is_named(ask, tls):
     with Server(tls=tls[2]) as server:
         options = ["--server-host", server.url, "--ca-file", tls[0]]
         line = ask("studio", *options, "--token", TOKEN)
-        assert line["detail"] == f"studio: {server.url} answers, and takes the token", line
+        assert line["detail"] == f"studio: {server.url} responds and accepts the token", line
         line = ask("studio", *options, "--token", "WRONG-1")
         assert line["gate"] == "token" and "--token-file" in line["remedy"] and "WRONG-1" not in str(line), line
         assert sentence(line) == "Performance Studio at 127.0.0.1 answered 400: Invalid API key"
         assert server.health_checks == 2 and not server.requests
     line = ask("studio", *options)
-    assert line["gate"] == "token" and line["detail"] == "studio: studio wants a token", line
+    assert line["gate"] == "token" and line["detail"] == "studio: studio needs a token", line
     assert line["remedy"] == "set PILLION_TOKEN_FILE"
 
 
@@ -82,7 +82,7 @@ def test_others_are_connected_to_and_sent_nothing(ask, tls, backend):
     with Sink(tls=tls[2]) as sink:
         address = ["--backend", backend, "--server-host", sink.url + "/in"]
         line = ask(backend, *address, "--ca-file", tls[0])
-        assert line["detail"] == f"{backend}: {sink.url} can be reached; it was sent nothing"
+        assert line["detail"] == f"{backend}: {sink.url} is reachable; nothing was sent"
         line = ask(backend, *address, "--ca-file", tls[1])
         assert line["gate"] == "tls" and 'the authority "The ca" is unknown' in line["detail"], line
         assert line["remedy"].startswith("give its certificate with --ca-file"), line
@@ -143,7 +143,7 @@ def test_several_have_a_line_each_in_text_too(pillion, workdir, tls):
         done = process.run([pillion, "doctor", "-o", workdir, "-p", os.getpid(), "-u", "--backend", "studio,pyroscope,http",
                             "--server-host", f"studio={studio.url},http={sink.url}"], env=env)
     words = " ".join(done.out.split())
-    assert f"upload ok studio: {studio.url} answers, and takes the token" in words, done
-    assert "upload blocked pyroscope: cannot connect to 127.0.0.1 port" in words and f"upload ok http: {sink.url} can" in words
+    assert f"upload ok studio: {studio.url} responds and accepts the token" in words, done
+    assert "upload blocked pyroscope: cannot connect to 127.0.0.1 port" in words and f"upload ok http: {sink.url} is reachable" in words
     assert TOKEN not in done.out and done.status == 0
 

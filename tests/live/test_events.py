@@ -105,7 +105,7 @@ def test_switches_need_kernel_code(place):
 
 @pytest.mark.exact
 def test_what_is_wrong_is_told_before_anything_starts(pillion, run):
-    for event, words in (("page-fualts", 'wants an event such as page-faults or cycles, got "page-fualts"; did you mean '
+    for event, words in (("page-fualts", 'expects an event such as page-faults or cycles, got "page-fualts"; did you mean '
                                          'page-faults?'),
                          ("sCPU;sALLOC", "sALLOC is not available: no code is put into the program")):
         done = run([pillion, "-e", event, "--", "true"])

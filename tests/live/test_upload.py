@@ -72,7 +72,7 @@ def test_without_a_token_files_are_written(pillion, program, workdir):
     done = process.run([pillion, "-u", "--backend", "studio", "--server-host", "http://127.0.0.1:9", "--",
                         program("act"), "spin", "0.1"], cwd=workdir)
     process.settle(15)
-    assert "studio wants a token: set PILLION_TOKEN_FILE; windows are written to files instead" in done.err, done
+    assert "studio needs a token: set PILLION_TOKEN_FILE; windows are written to files instead" in done.err, done
     assert (workdir / "last_profile.col").exists() and done.status == 0
 
 
@@ -113,7 +113,7 @@ def test_over_tls_a_server_has_to_be_trusted(pillion, certificate):
     wrong.write_text("-----BEGIN CERTIFICATE-----\n")
     with Sink(tls=context) as sink:
         run = Run(pillion, "--server-host", sink.url + WINDOWS, "--ca-file", wrong)
-        process.until(lambda: "holds no certificate that can be used" in run.err, 10, lambda: run.err)
+        process.until(lambda: "contains no usable certificate" in run.err, 10, lambda: run.err)
         run.window()
         process.until(lambda: "tried again every 5 minutes" in run.err, 10, lambda: run.err)
         wrong.write_bytes(path.read_bytes())
@@ -186,7 +186,7 @@ def test_what_is_refused_for_ever_is_dropped_and_said(pillion):
     with Sink([400]) as sink:
         run = Run(pillion, "--server-host", sink.url + WINDOWS)
         run.window()
-        process.until(lambda: "http does not take a window, which is lost: " in run.err, 10, lambda: run.err)
+        process.until(lambda: "http rejected a window, which is lost: " in run.err, 10, lambda: run.err)
         run.window()
         until_taken(sink, 1, run)
         said = run.end()
@@ -274,7 +274,7 @@ def test_memory_keeps_four_windows_of_an_outage(pillion):
     run = Run(pillion, "--server-host", f"http://127.0.0.1:{port}{WINDOWS}")
     run.window(6)
     assert run.err.count("upload to http failed") == 1, run.err
-    assert "more windows wait than memory is for" in run.err
+    assert "the queue in memory is full" in run.err
     with Sink(port=port) as sink:
         run.pillion.signal(signal.SIGHUP)  # which does not wait for the back-off
         until_taken(sink, 4, run)
@@ -397,7 +397,7 @@ def test_a_full_disk_falls_back_to_memory(pillion, workdir):
         run.signal(signal.SIGTERM)
         done = run.finish()
         target.end()
-        assert done.err.count("what is not sent is kept in memory only") == 1, done
+        assert done.err.count("unsent windows are kept in memory only") == 1, done
         assert sequences(sink) == [1, 2, 3] and sent_kept_lost(done.err) == (3, 0, 0)
 
 
@@ -534,9 +534,9 @@ def test_a_dry_run_shows_the_request_without_the_secret(pillion, program, workdi
 def test_upload_says_what_is_wrong(pillion, workdir):
     (workdir / "x.txt").write_bytes(b"\0nothing")
     done = process.run([pillion, "upload"])
-    assert done.status == 2 and "upload wants: pillion upload FILE..." in done.err
+    assert done.status == 2 and "wrong arguments for upload; usage: pillion upload FILE..." in done.err
     done = process.run([pillion, "upload", "--backend", "http", "--server-host", "http://127.0.0.1:9/x", workdir / "x.txt",
                         workdir / "none"])
     assert done.status == 1 and "x.txt: " in done.err and "cannot open" in done.err, done
     done = process.run([pillion, "upload", "--backend", "http", workdir / "x.txt"])
-    assert done.status == 2 and "http wants an address: give --server-host URL" in done.err, done
+    assert done.status == 2 and "http needs an address: give --server-host URL" in done.err, done

@@ -19,7 +19,7 @@ static void every_row_is_whole(void)
     for (size_t i = 0; backends[i] != NULL; i++) {
         const struct backend *row = backends[i];
         CHECK(row->name != NULL && row->title != NULL && row->format != NULL);
-        CHECK(row->request != NULL && row->judge != NULL && row->default_port != 0);
+        CHECK(row->request != NULL && row->classify != NULL && row->default_port != 0);
     }
     CHECK_INT(backends[0]->most_bytes, 1048576); /* what stands before the studio takes 1 MiB */
     CHECK(backends[0]->needs_token && backends[0]->default_host == NULL);
@@ -93,7 +93,7 @@ static void a_status_is_a_class(void)
 static void says(const char *body, const char *expected)
 {
     struct backend_context context = {.token = STR("SECRET-1")};
-    struct http_answer answer = {.status = 400};
+    struct http_response answer = {.status = 400};
     char message[BACKEND_MESSAGE_MAX];
     buf_init(&answer.body, HTTP_BODY_MAX);
     buf_text(&answer.body, body);

@@ -213,25 +213,25 @@ static void units(void)
     CHECK(value_store(cpu, "0.1", &r, NULL) && r.settings.budget.cpu_percent == 0.1);
     struct err err;
     CHECK(!value_store(cpu, "101", &r, &err));
-    CHECK_TEXT(err.text, "wants 0.1 to 100 percent, got \"101\"");
+    CHECK_TEXT(err.text, "expects 0.1 to 100 percent, got \"101\"");
 }
 
 static void values_are_bounded(void)
 {
-    refused("-f 10k", 2, "-f wants 1 to 10000 samples per second, got \"10k\"");
-    refused("-f 0", 2, "-f wants 1 to 10000 samples per second, got \"0\"");
-    refused("-f -5", 2, "-f wants 1 to 10000 samples per second, got \"-5\"");
-    refused("-f 10001", 2, "-f wants 1 to 10000 samples per second, got \"10001\"");
+    refused("-f 10k", 2, "-f expects 1 to 10000 samples per second, got \"10k\"");
+    refused("-f 0", 2, "-f expects 1 to 10000 samples per second, got \"0\"");
+    refused("-f -5", 2, "-f expects 1 to 10000 samples per second, got \"-5\"");
+    refused("-f 10001", 2, "-f expects 1 to 10000 samples per second, got \"10001\"");
     refused("-f 18446744073709551617", 2,
-            "-f wants 1 to 10000 samples per second, got \"18446744073709551617\"");
-    refused("--profiling-duration=0.5", 2, "--profiling-duration wants 1 s to 24 h, got \"0.5\"");
+            "-f expects 1 to 10000 samples per second, got \"18446744073709551617\"");
+    refused("--profiling-duration=0.5", 2, "--profiling-duration expects 1 s to 24 h, got \"0.5\"");
     refused("-d 99999999999999999999d", 2,
-            "-d wants 1 s to 24 h, got \"99999999999999999999d\"");
-    refused("--max-memory 1", 2, "--max-memory wants 8 MB to 16 GB, got \"1\"");
-    refused("-p 0", 2, "-p wants process ids, such as 812,813, got \"0\"");
-    refused("-p 1,,2", 2, "-p wants process ids, such as 812,813, got \"1,,2\"");
-    refused("-S ''", 2, "-S wants NAME, got \"\"");
-    refused("-f", 2, "-f wants a value: -f HZ");
+            "-d expects 1 s to 24 h, got \"99999999999999999999d\"");
+    refused("--max-memory 1", 2, "--max-memory expects 8 MB to 16 GB, got \"1\"");
+    refused("-p 0", 2, "-p expects process ids, such as 812,813, got \"0\"");
+    refused("-p 1,,2", 2, "-p expects process ids, such as 812,813, got \"1,,2\"");
+    refused("-S ''", 2, "-S expects NAME, got \"\"");
+    refused("-f", 2, "-f needs a value: -f HZ");
     refused("--quiet=3", 2, "--quiet takes no value");
 }
 
@@ -251,7 +251,7 @@ static void ids_add_up(void)
     struct err err;
     char *argv[] = {"pillion", "-p", many + 3, NULL}, *environment[] = {NULL};
     CHECK(!request_parse(&r, 3, argv, environment, &err));
-    CHECK_TEXT(err.text, "-p takes at most 256 processes; -a takes all");
+    CHECK_TEXT(err.text, "-p accepts at most 256 processes; -a profiles all");
     request_release(&r);
 }
 
@@ -275,11 +275,11 @@ static void nearest_names_are_proposed(void)
     refused("--xyzzy", 2, "unknown option --xyzzy; see pillion help options");
     refused("-X", 2, "unknown option -X; see pillion -h");
     refused("--perf-mode dwrf", 2,
-            "--perf-mode wants smart, fp, dwarf, disabled or none, got \"dwrf\"; did you mean "
+            "--perf-mode expects smart, fp, dwarf, disabled or none, got \"dwrf\"; did you mean "
             "dwarf?");
     refused("--format col,ppof", 2,
-            "--format wants col, html, pprof, speedscope, got \"col,ppof\"; did you mean pprof?");
-    refused("--launch fork", 2, "--launch wants auto, exec or init, got \"fork\"");
+            "--format expects col, html, pprof, speedscope, got \"col,ppof\"; did you mean pprof?");
+    refused("--launch fork", 2, "--launch expects auto, exec or init, got \"fork\"");
 }
 
 static void usage_with_a_command_is_125(void)
@@ -287,10 +287,10 @@ static void usage_with_a_command_is_125(void)
     refused("--profiling-freqency 99 ./x", 125,
             "unknown option --profiling-freqency; did you mean --profiling-frequency (-f)?");
     refused("--bogus ./x", 125, "unknown option --bogus; see pillion help options");
-    refused("-f 10k -- ./x", 125, "-f wants 1 to 10000 samples per second, got \"10k\"");
-    refused("-f 10k -d 5", 2, "-f wants 1 to 10000 samples per second, got \"10k\"");
-    refused("-f 10k render", 2, "-f wants 1 to 10000 samples per second, got \"10k\"");
-    refused("-f 10k -d 5 --", 2, "-f wants 1 to 10000 samples per second, got \"10k\"");
+    refused("-f 10k -- ./x", 125, "-f expects 1 to 10000 samples per second, got \"10k\"");
+    refused("-f 10k -d 5", 2, "-f expects 1 to 10000 samples per second, got \"10k\"");
+    refused("-f 10k render", 2, "-f expects 1 to 10000 samples per second, got \"10k\"");
+    refused("-f 10k -d 5 --", 2, "-f expects 1 to 10000 samples per second, got \"10k\"");
     refused("-n 5 ./x", 125, "-n is not available yet");
 }
 
@@ -333,7 +333,7 @@ static void events_of_the_environment(void)
     CHECK(l->ok);
     CHECK_INT(l->request.settings.sampling.events.count, 1); /* a wrong one takes nothing away */
     CHECK_TEXT(buf_cstr(&l->request.warnings),
-               "PILLION_EVENT wants an event such as page-faults or cycles, got \"cycels\"; did you "
+               "PILLION_EVENT expects an event such as page-faults or cycles, got \"cycels\"; did you "
                "mean cycles? (ignored)\n");
     done(l);
 }
@@ -381,9 +381,9 @@ static void doctor_looks_at_one_process(void)
     CHECK_INT(l->request.settings.scope.pids[0], 812);
     CHECK_TEXT(l->request.settings.output.dir, "/tmp");
     done(l);
-    refused("doctor -p 1,2", 2, "doctor wants: pillion doctor [-p PID] [--json]");
-    refused("doctor 812", 2, "doctor wants: pillion doctor [-p PID] [--json]");
-    refused("--json", 2, "--json belongs behind the word: pillion doctor ... --json");
+    refused("doctor -p 1,2", 2, "wrong arguments for doctor; usage: pillion doctor [-p PID] [--json]");
+    refused("doctor 812", 2, "wrong arguments for doctor; usage: pillion doctor [-p PID] [--json]");
+    refused("--json", 2, "--json is an option of another command: pillion doctor ... --json");
 }
 
 static void filters_add_up(void)
@@ -400,9 +400,9 @@ static void filters_add_up(void)
     CHECK_STR(list[FILTER_CONTAINER].at[0].text, "0123abcd");
     done(l);
     refused("-a --container abc", 2,
-            "--container wants 4 or more characters of a container's id, got \"abc\"");
-    refused("-a --match web,,job", 2, "--match wants TEXT[,TEXT...], got \"web,,job\"");
-    refused("-a --exe !", 2, "--exe wants NAME|PATH[,...], got \"!\"");
+            "--container expects 4 or more characters of a container's id, got \"abc\"");
+    refused("-a --match web,,job", 2, "--match expects TEXT[,TEXT...], got \"web,,job\"");
+    refused("-a --exe !", 2, "--exe expects NAME|PATH[,...], got \"!\"");
     l = parse("-p 1 --children --min-duration 2.5");
     CHECK(l->ok && l->request.settings.scope.children);
     CHECK_INT(l->request.settings.scope.min_duration_ns, UINT64_C(2500000000));
@@ -501,11 +501,11 @@ static void bad_variables_only_warn(void)
                                 "./x");
     CHECK(l->ok);
     CHECK_TEXT(buf_cstr(&l->request.warnings),
-               "GPROFILER_PIDS wants process ids, such as 812,813, got \"1,x\" (ignored)\n"
-               "PILLION_PROFILING_FREQUENCY wants 1 to 10000 samples per second, got \"fast\" "
+               "GPROFILER_PIDS expects process ids, such as 812,813, got \"1,x\" (ignored)\n"
+               "PILLION_PROFILING_FREQUENCY expects 1 to 10000 samples per second, got \"fast\" "
                "(ignored)\n"
-               "PILLION_PERF_MOED is no setting; did you mean PILLION_PERF_MODE?\n"
-               "PILLION_QUIET wants 1 or 0, got \"maybe\" (ignored)\n");
+               "PILLION_PERF_MOED is not a setting; did you mean PILLION_PERF_MODE?\n"
+               "PILLION_QUIET expects 1 or 0, got \"maybe\" (ignored)\n");
     CHECK_INT(l->request.settings.sampling.frequency_hz, 99);
     CHECK_INT(l->request.settings.scope.pid_count, 0);
     done(l);
@@ -615,8 +615,8 @@ static void back_ends_are_a_list(void)
     CHECK(u->timeout_ns == 120 * NS_PER_S);
     done(l);
     refused("--backend studoi ./x", 125,
-            "--backend wants studio, pyroscope, http, datadog, otlp, got \"studoi\"; did you mean studio?");
-    refused("upload", 2, "upload wants: pillion upload FILE...");
+            "--backend expects studio, pyroscope, http, datadog, otlp, got \"studoi\"; did you mean studio?");
+    refused("upload", 2, "wrong arguments for upload; usage: pillion upload FILE...");
     l = parse("upload a.col --dry-run b.pprof --backend pyroscope");
     CHECK(l->ok && l->request.dry_run);
     CHECK_INT(l->request.word_count, 2);
@@ -653,7 +653,7 @@ static void an_agents_place_names_datadog(void)
     CHECK_INT(l->request.settings.upload.agent_port, 9);
     CHECK(!l->request.settings.upload.timeout_given);
     done(l);
-    refused("-P 70000 ./x", 125, "-P wants 1 to 65535 as a port, got \"70000\"");
+    refused("-P 70000 ./x", 125, "-P expects 1 to 65535 as a port, got \"70000\"");
     l = parse("--server-upload-timeout 5 ./x");
     CHECK(l->request.settings.upload.timeout_given);
     done(l);
@@ -680,14 +680,14 @@ static void own_commands_mix_words_and_options(void)
     CHECK_INT(l->request.render_format, encoder_bit("pprof"));
     done(l);
     refused("render a.col", 2,
-            "render wants: pillion render FILE... -o OUT [--diff BASE]");
-    refused("install", 2, "install wants: pillion install DIR");
-    refused("install a b", 2, "install wants: pillion install DIR");
+            "wrong arguments for render; usage: pillion render FILE... -o OUT [--diff BASE]");
+    refused("install", 2, "wrong arguments for install; usage: pillion install DIR");
+    refused("install a b", 2, "wrong arguments for install; usage: pillion install DIR");
     refused("render a.col -f 5 -o x", 2,
-            "-f means nothing to render");
+            "-f is not an option of render");
     refused("-o x render a.col", 2,
-            "--output-dir means nothing to render; its own options stand behind the word");
-    refused("--diff x", 2, "--diff belongs behind the word: pillion render ... --diff");
+            "--output-dir is not an option of render, whose options follow the word");
+    refused("--diff x", 2, "--diff is an option of another command: pillion render ... --diff");
 }
 
 static void help_is_found_everywhere(void)
@@ -776,7 +776,7 @@ static void at_most_two_proposals(void)
 static void control_characters_do_not_reach_the_terminal(void)
 {
     struct line *l = parse("-f \x1b[31m9\n");
-    CHECK_TEXT(l->err.text, "-f wants 1 to 10000 samples per second, got \"?[31m9?\"");
+    CHECK_TEXT(l->err.text, "-f expects 1 to 10000 samples per second, got \"?[31m9?\"");
     done(l);
     l = parse("--\x1b[31m");
     struct buf out;
@@ -923,8 +923,7 @@ static void unknown_topics_name_the_nearest(void)
     CHECK(help_topic("perf-dwarf-stack-size", &out, &err));
     CHECK_TEXT(buf_cstr(&out),
                "      --perf-dwarf-stack-size BYTES\n"
-               "                                 how much of a stack a sample copies, to begin\n"
-               "                                 with (by need)\n"
+               "                                 initial size of a stack copy (by need)\n"
                "                                 also --stack-sample-size\n"
                "                                 environment: PILLION_PERF_DWARF_STACK_SIZE,\n"
                "                                 GPROFILER_PERF_DWARF_STACK_SIZE,\n"

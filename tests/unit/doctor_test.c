@@ -51,7 +51,7 @@ static struct doctor_report report;
 static const struct doctor_line *line_of(const struct doctor_facts *f, const char *name)
 {
     static const struct doctor_line none = {.name = "", .gate = ""};
-    doctor_judge(f, &report);
+    doctor_evaluate(f, &report);
     for (size_t i = 0; i < report.line_count; i++) {
         if (strcmp(report.line[i].name, name) == 0) {
             return &report.line[i];
@@ -75,7 +75,7 @@ static void check_line(const struct doctor_facts *f, const char *name, enum doct
 static void all_good(void)
 {
     struct doctor_facts f = good();
-    doctor_judge(&f, &report);
+    doctor_evaluate(&f, &report);
     CHECK_TEXT(report.headline, "everything works here; nothing to change");
     CHECK(report.can_profile);
     for (size_t i = 0; i < report.line_count; i++) {
@@ -128,7 +128,7 @@ static void where_nothing_can_be_changed_nothing_is_advised(void)
     struct doctor_facts f = without_perf(EPERM, PERF_GATE_SECCOMP, 2);
     f.rights.fixed_filter = true;
     check_line(&f, "perf_events", DOCTOR_BLOCKED, EPERM, "seccomp",
-               "EPERM: seccomp filter; Fargate allows no change of it", "");
+               "EPERM: seccomp filter; Fargate forbids changing it", "");
     CHECK_TEXT(report.headline, "works, with gaps; nothing to change");
 }
 
@@ -150,7 +150,7 @@ static void perf_chosen_off_is_no_gap(void)
     struct doctor_facts f = without_perf(0, PERF_GATE_NONE, 2);
     f.events.off = true;
     check_line(&f, "perf_events", DOCTOR_UNTRIED, 0, "",
-               "not tried: they are off (--perf-mode disabled)", "");
+               "not tried: disabled by --perf-mode", "");
     CHECK_TEXT(report.headline, "everything works here; nothing to change");
 }
 
@@ -183,10 +183,10 @@ static void the_process_refuses_events(void)
                                "3.11.9, native code as one block.");
     apps[0].reader = NULL;
     apps[0].runtime[0] = '\0';
-    doctor_judge(&f, &report);
+    doctor_evaluate(&f, &report);
     CHECK_TEXT(report.verdict, "A profile of pid 19 (python3) would contain its CPU time, without stacks.");
     CHECK(!report.can_profile);
-    CHECK_TEXT(report.headline, "no stacks can be had here; 1 change helps");
+    CHECK_TEXT(report.headline, "no stacks are possible here; 1 change helps");
 }
 
 static void threads_that_are_too_many(void)
@@ -267,9 +267,9 @@ static void a_process_that_ended(void)
     CHECK_TEXT(line_of(&f, "process_vm_readv")->gate, "gone");
     CHECK_TEXT(line_of(&f, "maps")->gate, "gone");
     f.target.exists = false;
-    doctor_judge(&f, &report);
+    doctor_evaluate(&f, &report);
     CHECK(!report.can_profile);
-    CHECK_TEXT(report.headline, "no process 19 to look at"); /* not: no stacks can be had here */
+    CHECK_TEXT(report.headline, "no process 19 to examine"); /* not: no stacks are possible here */
     CHECK(strstr(report.verdict, "No process 19 is visible in this PID namespace") != NULL);
     CHECK(strstr(report.verdict, "\"pidMode\": \"task\"") != NULL);
 }
@@ -327,13 +327,13 @@ static void look_and_leave(void)
     struct doctor_facts f;
     struct err err = {0};
     unsigned before = open_files();
-    CHECK(doctor_look(&settings, &f, &err));
+    CHECK(doctor_probe(&settings, &f, &err));
     CHECK_INT(f.processes.len, 1);
     CHECK_INT(f.memory.call, 0); /* who may not read himself may read nobody */
     CHECK_INT(f.memory.maps, 0);
     doctor_release(&f);
     settings.scope.pid_count = 0;
-    CHECK(doctor_look(&settings, &f, &err));
+    CHECK(doctor_probe(&settings, &f, &err));
     CHECK(f.target.pid != (uint32_t)getpid() && f.target.exists);
     doctor_release(&f);
     CHECK_INT(open_files(), before);
@@ -434,7 +434,7 @@ static void a_runtime_that_cannot_be_read(void)
     CHECK_TEXT(row.how, "perf, without its interpreter's names");
     CHECK_TEXT(row.gate, "version");
     CHECK_TEXT(row.cause, "python 3.4 is not known");
-    CHECK(strstr((doctor_judge(&f, &report), report.verdict),
+    CHECK(strstr((doctor_evaluate(&f, &report), report.verdict),
                  "stacks, without its interpreter's functions.") != NULL);
 }
 
@@ -466,7 +466,7 @@ static void nobody_else_is_there(void)
     CHECK(report.can_profile);
     f = good();
     f.processes.len = 0;
-    doctor_judge(&f, &report);
+    doctor_evaluate(&f, &report);
     CHECK_TEXT(report.verdict,
                "A profile of a command that pillion starts would contain user and kernel stacks, with the "
                "functions of interpreters woven in. No other process is visible here.");
@@ -495,7 +495,7 @@ static struct doctor_facts fargate(void)
 
 static const char wide[] =
     "pillion doctor: works, with gaps; 2 changes help\n"
-    "  perf events    blocked  EPERM: seccomp filter; Fargate allows no change of it\n"
+    "  perf events    blocked  EPERM: seccomp filter; Fargate forbids changing it\n"
     "  /proc          ok       2 processes visible\n"
     "  memory by call ok       process_vm_readv\n"
     "  memory by file ok       /proc/PID/mem\n"
@@ -525,7 +525,7 @@ static const char wide[] =
 static const char *shown(const struct doctor_facts *f, size_t columns, struct buf *out)
 {
     buf_init(out, 1 << 16);
-    doctor_judge(f, &report);
+    doctor_evaluate(f, &report);
     doctor_text(f, &report, columns, out);
     return buf_cstr(out);
 }
@@ -602,7 +602,7 @@ static void json(void)
     struct buf out;
     bool flag = true;
     buf_init(&out, 1 << 16);
-    doctor_judge(&f, &report);
+    doctor_evaluate(&f, &report);
     const struct doctor_setting settings[] = {
         {.name = STR("output-dir"), .value = STR("a\"b\n"), .source = STR("PILLION_OUTPUT_DIR")},
         {.name = STR("service-name"), .source = STR("default")},
@@ -653,9 +653,10 @@ static struct doctor_facts sending(const char *backend, enum sender_gate gate, i
 static void a_back_end_that_answers_is_told_from_one_that_is_only_there(void)
 {
     struct doctor_facts f = sending("studio", SENDER_OPEN, 0, NULL);
-    check_line(&f, "upload_studio", DOCTOR_OK, 0, "", "studio: https://h:443 can be reached; it was sent nothing", "");
-    f.uploads[0].told = true;
-    check_line(&f, "upload_studio", DOCTOR_OK, 0, "", "studio: https://h:443 answers, and takes the token", "");
+    check_line(&f, "upload_studio", DOCTOR_OK, 0, "", "studio: https://h:443 is reachable; "
+               "nothing was sent", "");
+    f.uploads[0].confirmed = true;
+    check_line(&f, "upload_studio", DOCTOR_OK, 0, "", "studio: https://h:443 responds and accepts the token", "");
     CHECK_TEXT(report.headline, "everything works here; nothing to change");
 }
 
@@ -669,18 +670,23 @@ static void what_is_in_an_uploads_way_has_its_gate_and_remedy(void)
     } rows[] = {
         {SENDER_CONNECT, ECONNREFUSED, ECONNREFUSED, "cannot connect to ::1 port 9: Connection refused", "connect",
          "http: cannot connect to ::1 port 9: Connection refused", "check the address (--server-host)"},
-        {SENDER_TLS, EPROTO, 0, "TLS with h: the authority \"a: b\" is unknown: give its certificate with --ca-file",
+        {SENDER_TLS, EPROTO, 0, "TLS with h: the authority \"a: b\" is unknown: give its "
+                                "certificate with --ca-file",
          "tls", "http: TLS with h: the authority \"a: b\" is unknown", "give its certificate with --ca-file"},
         {SENDER_TLS, EPROTO, 0, "TLS with h: the server sent no certificate", "tls",
          "http: TLS with h: the server sent no certificate", "let the server speak TLS 1.2"},
-        {SENDER_TLS, EPROTO, 0, "TLS with h: the key of h is none of the 1 pinned ones: is this the server?", "tls",
+        {SENDER_TLS, EPROTO, 0, "TLS with h: the key of h is none of the 1 pinned ones: is this the "
+                                "server?", "tls",
          "http: TLS with h: the key of h is none of the 1 pinned ones: is this the server?", "let the server"},
-        {SENDER_TOKEN, 0, 0, "the server at h answered 401: no; the token is missing or wrong (--token-file)", "token",
+        {SENDER_TOKEN, 0, 0, "the server at h answered 401: no; the token is missing or wrong "
+                             "(--token-file)", "token",
          "http: the server at h answered 401: no", "the token is missing or wrong (--token-file)"},
-        {SENDER_TOKEN, 0, 0, "http wants a token: set PILLION_TOKEN_FILE", "token", "http: http wants a token",
+        {SENDER_TOKEN, 0, 0, "http needs a token: set PILLION_TOKEN_FILE", "token", "http: http needs a token",
          "set PILLION_TOKEN_FILE"},
-        {SENDER_SETTING, 0, 0, "cannot open /x: No such file", "setting", "http: cannot open /x: No such file", ""},
-        {SENDER_SERVER, 0, 0, "the server at h answered 503", "server", "http: the server at h answered 503", ""},
+        {SENDER_SETTING, 0, 0, "cannot open /x: No such file", "setting", "http: cannot open /x: No "
+                                                                          "such file", ""},
+        {SENDER_SERVER, 0, 0, "the server at h answered 503", "server", "http: the server at h "
+                                                                        "answered 503", ""},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct doctor_facts f = sending("http", rows[i].gate, rows[i].number, rows[i].why);

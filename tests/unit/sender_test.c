@@ -39,8 +39,8 @@ static void addresses_of_several_are_one_option(void)
     address_is("http://a,pyroscope=http://b", "http", false, "http://a");
     address_is("http://a,pyroscope=http://b", "pyroscope", false, "http://b");
     address_is("pyroscope=http://b", "http", false,
-               "http wants an address: give --server-host http=URL");
-    address_is(NULL, "http", true, "http wants an address: give --server-host URL");
+               "http needs an address: give --server-host http=URL");
+    address_is(NULL, "http", true, "http needs an address: give --server-host URL");
     address_is(NULL, "pyroscope", true, "http://localhost:4040");
     address_is("http=http://a,datadog=/run/apm.socket", "datadog", false, "unix:///run/apm.socket");
 }
@@ -140,10 +140,10 @@ static void an_agent_gets_no_key(void)
     CHECK(strstr(getenv("DD_API_KEY"), "secret") == NULL);
     unsetenv("DD_API_KEY");
     CHECK(made(&settings, "datadog", true, &err) == NULL);
-    CHECK(strstr(err.text, "datadog wants a token") != NULL);
+    CHECK(strstr(err.text, "datadog needs a token") != NULL);
     setenv("DD_SITE", "a/b", 1);
     CHECK(made(&settings, "datadog", true, &err) == NULL);
-    CHECK(strstr(err.text, "DD_SITE is no name of a host") != NULL);
+    CHECK(strstr(err.text, "DD_SITE is not a host name") != NULL);
     unsetenv("DD_SITE");
     unsetenv("DD_PROFILING_UPLOAD_TIMEOUT");
 }
@@ -216,7 +216,7 @@ static void what_breaks_a_header_is_refused(void)
         settings = settings_with("http://a", NULL);
         settings.upload.headers = (struct secret_list){{wrong[i]}, 1};
         CHECK(made(&settings, "http", true, &err) == NULL);
-        CHECK(strstr(err.text, "--header wants NAME:VALUE") != NULL);
+        CHECK(strstr(err.text, "--header expects NAME:VALUE") != NULL);
     }
     settings.upload.headers = (struct secret_list){{"X-Scope-OrgID: a:b"}, 1};
     struct sender *sender = made(&settings, "http", true, &err);
@@ -248,7 +248,7 @@ static void too_many_headers_of_opentelemetry_are_told_from_wrong_ones(void)
     setenv("OTEL_EXPORTER_OTLP_HEADERS", "a=1,b=1,c=1,d=1,e=1,f=1,g=1,h=1,i=1,j=1,k=1,l=1,m=1,n=1,"
                                          "o=1,p=1,q=1", 1);
     CHECK(made(&settings, "otlp", true, &err) == NULL);
-    CHECK_TEXT(err.text, "OTEL_EXPORTER_OTLP_HEADERS wants NAME=VALUE,NAME=VALUE, at most 16 of them");
+    CHECK_TEXT(err.text, "OTEL_EXPORTER_OTLP_HEADERS expects NAME=VALUE,NAME=VALUE, at most 16 of them");
     unsetenv("OTEL_EXPORTER_OTLP_HEADERS");
 }
 

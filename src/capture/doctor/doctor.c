@@ -1,3 +1,6 @@
+/* The verdict of pillion doctor: what a profile of this place or process would contain, how each
+ * process can be read, and how many changes would help. It works on the facts that doctor_look.c
+ * found and the lines that doctor_lines.c and its neighbours made of them. */
 #include "capture/doctor/doctor_private.h"
 
 #include <stdio.h>
@@ -75,7 +78,7 @@ static const char *kind_of_stacks(const struct doctor_facts *f)
     return f->events.access.kernel ? "user and kernel stacks" : "user stacks, kernel time as one block";
 }
 
-static void judge_one(const struct doctor_facts *f, struct doctor_report *r)
+static void evaluate_one(const struct doctor_facts *f, struct doctor_report *r)
 {
     const struct doctor_process *p = f->processes.len > 0 ? &f->processes.at[0] : NULL;
     struct doctor_row row = {.capture_mode = "proc"};
@@ -102,7 +105,7 @@ static void judge_one(const struct doctor_facts *f, struct doctor_report *r)
                    any ? functions : "");
 }
 
-static void judge_all(const struct doctor_facts *f, struct doctor_report *r)
+static void evaluate_all(const struct doctor_facts *f, struct doctor_report *r)
 {
     struct counts counts = count(f);
     bool perf = can_sample(f) && f->events.follow == 0;
@@ -166,13 +169,13 @@ static void headline(const struct doctor_facts *f, struct doctor_report *r)
     size_t changes = count_changes(f, r);
     bool gaps = false;
     if (f->target.given && !f->target.exists) { /* what works here says nothing of a process that is not */
-        (void)snprintf(r->headline, sizeof r->headline, "no process %u to look at", f->target.pid);
+        (void)snprintf(r->headline, sizeof r->headline, "no process %u to examine", f->target.pid);
         return;
     }
     for (size_t i = 0; i < r->line_count; i++) {
         gaps = gaps || r->line[i].state == DOCTOR_BLOCKED || r->line[i].state == DOCTOR_PARTIAL;
     }
-    const char *works = !r->can_profile    ? "no stacks can be had here"
+    const char *works = !r->can_profile    ? "no stacks are possible here"
                         : gaps || changes > 0 ? "works, with gaps"
                                               : "everything works here";
     if (changes == 0) {
@@ -183,17 +186,17 @@ static void headline(const struct doctor_facts *f, struct doctor_report *r)
     }
 }
 
-void doctor_judge(const struct doctor_facts *f, struct doctor_report *out)
+void doctor_evaluate(const struct doctor_facts *f, struct doctor_report *out)
 {
     *out = (struct doctor_report){0};
-    doctor_judge_mechanisms(f, out);
-    doctor_judge_rank(f, out);
-    doctor_judge_output(f, out);
-    doctor_judge_uploads(f, out);
+    doctor_check_mechanisms(f, out);
+    doctor_check_rank(f, out);
+    doctor_check_output(f, out);
+    doctor_check_uploads(f, out);
     if (f->target.given) {
-        judge_one(f, out);
+        evaluate_one(f, out);
     } else {
-        judge_all(f, out);
+        evaluate_all(f, out);
     }
     headline(f, out);
 }

@@ -4,7 +4,7 @@
  * Three steps, so that the judgement can be tested without a kernel for each of its rows:
  *
  *     doctor_look   tries everything that a profile needs, once (doctor_look.c, doctor_reach.c): facts, mostly errnos
- *     doctor_judge  says what the facts mean (doctor.c, doctor_lines.c, doctor_rank.c, doctor_upload.c): pure
+ *     doctor_evaluate  says what the facts mean (doctor.c, doctor_lines.c, doctor_rank.c, doctor_upload.c): pure
  *     doctor_text, doctor_json  show it, to people and to programs (doctor_text.c): pure
  *
  * A mechanism is tried on the process that was given, else on a child of ours. It has one line: whether it
@@ -19,7 +19,7 @@
  * is connected to and asked whether it is there, by the code that uploads (sender_try); 3 s each at most.
  *
  * What decides how many stacks of interpreters can be proven (catch.h) are lines as well: CPU binding, rank,
- * the weights of the control groups, the other's nice value. Without a process given these are told of the
+ * the weights of the control groups, the other's nice value. Without a process given these are about the
  * one that used most CPU time meanwhile.
  */
 #ifndef CAPTURE_DOCTOR_H
@@ -33,11 +33,11 @@
 #include "os/probe.h"
 
 enum {
-    DOCTOR_NOT_TRIED = -1, /* where an errno is told; 0: it worked */
+    DOCTOR_NOT_TRIED = -1, /* instead of an errno; 0: it worked */
     DOCTOR_TEXT_MAX = 440, /* a sentence of ours, and whose it is */
     DOCTOR_RUNTIME_MAX = 64,
     DOCTOR_LINES_MAX = 32,
-    DOCTOR_PROCESSES_MAX = 512, /* looked at; the others are counted */
+    DOCTOR_PROCESSES_MAX = 512, /* checked; the others are counted */
 };
 
 /* ---- facts ---- */
@@ -60,7 +60,7 @@ struct doctor_upload {
     char name[24];        /* "upload_studio": of its line */
     char address[280];
     enum sender_gate gate;
-    bool told;            /* it said itself that it is there and knows us; else it was only connected to */
+    bool confirmed;            /* it responded itself that it is there and knows us; else it was only connected to */
     struct err why;       /* the sentence that uploading says */
 };
 
@@ -128,10 +128,10 @@ struct doctor_facts {
 };
 
 /* Fails only when memory ends. The settings say which process, and the folder for output. */
-bool doctor_look(const struct settings *settings, struct doctor_facts *out, struct err *err);
+bool doctor_probe(const struct settings *settings, struct doctor_facts *out, struct err *err);
 void doctor_release(struct doctor_facts *facts);
 
-/* ---- judgement ---- */
+/* ---- evaluation ---- */
 
 enum doctor_state {
     DOCTOR_OK,
@@ -157,7 +157,7 @@ struct doctor_report {
     char verdict[DOCTOR_TEXT_MAX];  /* what a profile would contain */
 };
 
-void doctor_judge(const struct doctor_facts *facts, struct doctor_report *out);
+void doctor_evaluate(const struct doctor_facts *facts, struct doctor_report *out);
 
 /* What works for one process. */
 struct doctor_row {
@@ -174,11 +174,11 @@ void doctor_row(const struct doctor_facts *facts, const struct doctor_process *p
 void doctor_text(const struct doctor_facts *facts, const struct doctor_report *report,
                  size_t columns, struct buf *out);
 
-/* One option of a profile as it would hold, and who said so. */
+/* One option of a profile as it would hold, and where it comes from. */
 struct doctor_setting {
     struct str name, value; /* value empty: nothing */
     struct str source;      /* "command line", a variable's name, "default" */
-    char secret[40];        /* room for what is told of one */
+    char secret[40];        /* room for what is shown of one */
 };
 void doctor_json(const struct doctor_facts *facts, const struct doctor_report *report,
                  const struct doctor_setting *settings, size_t setting_count, struct buf *out);

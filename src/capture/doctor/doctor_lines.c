@@ -1,3 +1,6 @@
+/* The lines of pillion doctor, one per mechanism: events, rings, /proc, memory, files, clocks. Each
+ * says whether it works here, which gate closes it and what opens that gate. Lines about catching
+ * are in doctor_rank.c, those about back ends in doctor_upload.c. */
 #include "capture/doctor/doctor_private.h"
 
 #include <errno.h>
@@ -96,15 +99,15 @@ static void refuse_event(const struct doctor_facts *f, struct doctor_line *line,
     doctor_refuse(line, number, gate_word(gate), cause,
                   fixed ? "" : perf_gate_remedy(gate, kernel, &f->events.access.around));
     if (fixed) {
-        doctor_say_more(line, "; Fargate allows no change of it");
+        doctor_say_more(line, "; Fargate forbids changing it");
     }
 }
 
-static void judge_events(const struct doctor_facts *f, struct doctor_report *r)
+static void check_events(const struct doctor_facts *f, struct doctor_report *r)
 {
     struct doctor_line *line = doctor_add(r, "perf_events", "perf events");
     if (f->events.off) {
-        doctor_leave_untried(line, "they are off (--perf-mode disabled)");
+        doctor_leave_untried(line, "disabled by --perf-mode");
     } else if (f->events.access.user) {
         doctor_say(line, "samples of user code, by CPU time");
     } else {
@@ -112,7 +115,7 @@ static void judge_events(const struct doctor_facts *f, struct doctor_report *r)
     }
 }
 
-static void judge_kernel_code(const struct doctor_facts *f, struct doctor_report *r)
+static void check_kernel_code(const struct doctor_facts *f, struct doctor_report *r)
 {
     struct doctor_line *line = doctor_add(r, "perf_kernel", "kernel code");
     if (!f->events.access.user) {
@@ -135,7 +138,7 @@ static void add_to_remedy(struct doctor_line *line, const char *more)
     (void)strncat(line->remedy, more, sizeof line->remedy - strlen(line->remedy) - 1);
 }
 
-static void judge_rings(const struct doctor_facts *f, struct doctor_report *r)
+static void check_rings(const struct doctor_facts *f, struct doctor_report *r)
 {
     struct doctor_line *line = doctor_add(r, "perf_rings", "perf rings");
     if (!f->events.access.user) {
@@ -164,7 +167,7 @@ static void name_it(const struct doctor_facts *f, char out[static 32])
     }
 }
 
-static void judge_following(const struct doctor_facts *f, struct doctor_report *r)
+static void check_following(const struct doctor_facts *f, struct doctor_report *r)
 {
     char it[32];
     name_it(f, it);
@@ -172,7 +175,7 @@ static void judge_following(const struct doctor_facts *f, struct doctor_report *
     if (!doctor_has_rings(f)) {
         doctor_leave_untried(line, f->events.access.user ? "no perf rings" : "no perf events");
     } else if (f->events.follow == DOCTOR_NOT_TRIED) {
-        doctor_leave_untried(line, "there is nothing to try it on");
+        doctor_leave_untried(line, "there is no process to test");
     } else if (f->events.follow == EACCES || f->events.follow == EPERM) {
         const struct access_verdict *why = &f->memory.look_why;
         doctor_refuse(line, f->events.follow, access_gate_name(why->gate), why->cause, why->remedy);
@@ -189,7 +192,7 @@ static void judge_following(const struct doctor_facts *f, struct doctor_report *
     }
 }
 
-static void judge_switches(const struct doctor_facts *f, struct doctor_report *r)
+static void check_switches(const struct doctor_facts *f, struct doctor_report *r)
 {
     struct doctor_line *line = doctor_add(r, "perf_switches", "switches");
     if (!f->events.access.user) {
@@ -198,14 +201,14 @@ static void judge_switches(const struct doctor_facts *f, struct doctor_report *r
         line->state = DOCTOR_ABSENT;
         line->number = f->events.switches;
         line->gate = "kernel";
-        doctor_say(line, "%s: this kernel does not tell of context switches (4.3 could); what is "
-                   "proven is proven by delays alone", err_name(f->events.switches));
+        doctor_say(line, "%s: this kernel does not report context switches (4.3 and later do); "
+                         "stacks are proven by delays alone", err_name(f->events.switches));
     } else {
         doctor_say(line, "records of context switches, which prove stacks");
     }
 }
 
-static void judge_hardware(const struct doctor_facts *f, struct doctor_report *r)
+static void check_hardware(const struct doctor_facts *f, struct doctor_report *r)
 {
     struct doctor_line *line = doctor_add(r, "perf_hardware", "hardware");
     enum perf_gate gate = perf_gate_of(f->events.cycles, false, &f->events.access.around);
@@ -224,11 +227,12 @@ static void judge_hardware(const struct doctor_facts *f, struct doctor_report *r
 
 /* ---- memory and files ---- */
 
-static void judge_proc(const struct doctor_facts *f, struct doctor_report *r)
+static void check_proc(const struct doctor_facts *f, struct doctor_report *r)
 {
     struct doctor_line *line = doctor_add(r, "proc", "/proc");
     if (f->rights.proc != 0) {
-        doctor_refuse(line, f->rights.proc, "mount", "it is not mounted here, or not this PID namespace's",
+        doctor_refuse(line, f->rights.proc, "mount", "/proc is not mounted here, or it belongs to "
+                                                     "another PID namespace",
                       "mount -t proc proc /proc");
     } else if (f->rights.first != 0) {
         doctor_refuse(line, f->rights.first, "mount", "/proc hides other users' processes (hidepid)",
@@ -251,13 +255,13 @@ bool doctor_is_refusal(int number)
 }
 
 /* What the kernel's ptrace check decides. */
-static void judge_access(struct doctor_line *line, int number, const struct access_verdict *why,
+static void check_access(struct doctor_line *line, int number, const struct access_verdict *why,
                          const char *good)
 {
     if (number == 0) {
         doctor_say(line, "%s", good);
     } else if (number == DOCTOR_NOT_TRIED) {
-        doctor_leave_untried(line, "there is nothing to try it on");
+        doctor_leave_untried(line, "there is no process to test");
     } else if (doctor_is_refusal(number)) {
         doctor_refuse(line, number, access_gate_name(why->gate), why->cause, why->remedy);
     } else if (number == ESRCH || number == ENOENT) {
@@ -280,7 +284,7 @@ static const char *call_remedy(const struct doctor_facts *f)
 }
 
 /* What fails on ourselves is no matter of rights on a process. */
-static void judge_call(const struct doctor_facts *f, struct doctor_report *r)
+static void check_call(const struct doctor_facts *f, struct doctor_report *r)
 {
     struct doctor_line *line = doctor_add(r, "process_vm_readv", "memory by call");
     if (f->memory.call_self != 0) {
@@ -290,49 +294,49 @@ static void judge_call(const struct doctor_facts *f, struct doctor_report *r)
                       call_remedy(f));
         return;
     }
-    judge_access(line, f->memory.call, &f->memory.call_why, "process_vm_readv");
+    check_access(line, f->memory.call, &f->memory.call_why, "process_vm_readv");
 }
 
-static void judge_memory(const struct doctor_facts *f, struct doctor_report *r)
+static void check_memory(const struct doctor_facts *f, struct doctor_report *r)
 {
-    judge_call(f, r);
+    check_call(f, r);
     struct doctor_line *line = doctor_add(r, "proc_mem", "memory by file");
-    judge_access(line, f->memory.file, &f->memory.memory_why, "/proc/PID/mem");
+    check_access(line, f->memory.file, &f->memory.memory_why, "/proc/PID/mem");
 }
 
-static void judge_files(const struct doctor_facts *f, struct doctor_report *r)
+static void check_files(const struct doctor_facts *f, struct doctor_report *r)
 {
-    judge_access(doctor_add(r, "maps", "mappings"), f->memory.maps, &f->memory.look_why, "/proc/PID/maps");
-    judge_access(doctor_add(r, "root", "its files"), f->memory.root, &f->memory.look_why, "below /proc/PID/root");
+    check_access(doctor_add(r, "maps", "mappings"), f->memory.maps, &f->memory.look_why, "/proc/PID/maps");
+    check_access(doctor_add(r, "root", "its files"), f->memory.root, &f->memory.look_why, "below /proc/PID/root");
     struct doctor_line *line = doctor_add(r, "map_files", "deleted files");
     if (f->memory.map_files == 0 || f->memory.map_files == DOCTOR_NOT_TRIED) {
-        judge_access(line, f->memory.map_files, &f->memory.look_why, "/proc/PID/map_files");
+        check_access(line, f->memory.map_files, &f->memory.look_why, "/proc/PID/map_files");
         return;
     }
     line->state = DOCTOR_ABSENT;
     line->number = f->memory.map_files;
     line->gate = doctor_is_refusal(f->memory.map_files) ? "capability" : "kernel";
-    doctor_say(line, "%s: map_files wants CHECKPOINT_RESTORE; what is deleted is read back from memory",
+    doctor_say(line, "%s: map_files needs CHECKPOINT_RESTORE; deleted files are read from memory",
                err_name(f->memory.map_files));
 }
 
-static void judge_clocks(const struct doctor_facts *f, struct doctor_report *r)
+static void check_clocks(const struct doctor_facts *f, struct doctor_report *r)
 {
     struct doctor_line *line = doctor_add(r, "schedstat", "thread clocks");
-    judge_access(line, f->memory.schedstat, &f->memory.look_why, "/proc/PID/schedstat");
+    check_access(line, f->memory.schedstat, &f->memory.look_why, "/proc/PID/schedstat");
     line = doctor_add(r, "sched", "switch counts");
     if (f->memory.sched == ENOENT || f->memory.sched == ENOSYS) {
         line->state = DOCTOR_ABSENT;
         line->number = f->memory.sched;
         line->gate = "kernel";
-        doctor_say(line, "%s: this kernel has no /proc/PID/sched; more is asked of stat",
+        doctor_say(line, "%s: this kernel has no /proc/PID/sched; stat is read instead",
                    err_name(f->memory.sched));
     } else {
-        judge_access(line, f->memory.sched, &f->memory.look_why, "/proc/PID/sched");
+        check_access(line, f->memory.sched, &f->memory.look_why, "/proc/PID/sched");
     }
 }
 
-static void judge_kernel_names(const struct doctor_facts *f, struct doctor_report *r)
+static void check_kernel_names(const struct doctor_facts *f, struct doctor_report *r)
 {
     struct doctor_line *line = doctor_add(r, "kernel_names", "kernel names");
     if (!f->events.access.kernel) {
@@ -352,7 +356,7 @@ static void judge_kernel_names(const struct doctor_facts *f, struct doctor_repor
     }
 }
 
-void doctor_judge_output(const struct doctor_facts *f, struct doctor_report *r)
+void doctor_check_output(const struct doctor_facts *f, struct doctor_report *r)
 {
     struct doctor_line *line = doctor_add(r, "output", "output folder");
     if (f->output == 0) {
@@ -367,17 +371,17 @@ void doctor_judge_output(const struct doctor_facts *f, struct doctor_report *r)
                   "give -o DIR with a folder that can be written");
 }
 
-void doctor_judge_mechanisms(const struct doctor_facts *f, struct doctor_report *r)
+void doctor_check_mechanisms(const struct doctor_facts *f, struct doctor_report *r)
 {
-    judge_events(f, r);
-    judge_kernel_code(f, r);
-    judge_rings(f, r);
-    judge_following(f, r);
-    judge_switches(f, r);
-    judge_hardware(f, r);
-    judge_kernel_names(f, r);
-    judge_proc(f, r);
-    judge_memory(f, r);
-    judge_files(f, r);
-    judge_clocks(f, r);
+    check_events(f, r);
+    check_kernel_code(f, r);
+    check_rings(f, r);
+    check_following(f, r);
+    check_switches(f, r);
+    check_hardware(f, r);
+    check_kernel_names(f, r);
+    check_proc(f, r);
+    check_memory(f, r);
+    check_files(f, r);
+    check_clocks(f, r);
 }

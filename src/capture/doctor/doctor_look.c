@@ -1,3 +1,6 @@
+/* Finds the facts of pillion doctor by trying: events, rings, memory and files of the process that
+ * is asked about, or of a child of ours, and what can be read of all others. Nothing is evaluated here
+ * and no sentence is written. */
 #include "base/time.h"
 #include "capture/doctor/doctor_private.h"
 #include "capture/stacks/readers.h"
@@ -21,7 +24,7 @@ enum {
     ANY_ADDRESS = 4096,   /* where permission alone is asked for */
 };
 
-struct look {
+struct survey {
     const struct settings *settings;
     struct doctor_facts *facts;
     struct world world;
@@ -153,12 +156,12 @@ static void try_output(const struct settings *settings, struct doctor_facts *f)
 
 /* ---- processes ---- */
 
-static bool read_text(struct look *l, uint32_t pid, const char *name)
+static bool read_text(struct survey *l, uint32_t pid, const char *name)
 {
     return proc_read(pid, 0, name, &l->text, NULL);
 }
 
-static bool is_program(struct look *l, uint32_t pid)
+static bool is_program(struct survey *l, uint32_t pid)
 {
     struct proc_stat stat;
     return read_text(l, pid, "stat") && stat_parse(buf_slice(&l->text), &stat, NULL) &&
@@ -176,7 +179,7 @@ static void note_reader(const struct reader *reader, struct doctor_process *out)
 }
 
 /* As a profile finds it: by the registry, in the mappings. */
-static void find_runtime(struct look *l, struct targets *targets, const struct target *target,
+static void find_runtime(struct survey *l, struct targets *targets, const struct target *target,
                          struct doctor_process *out)
 {
     struct readers readers;
@@ -206,7 +209,7 @@ static void try_process(struct doctor_facts *f, struct doctor_process *p, uint64
 }
 
 /* `whole`: this is what all else is tried on, too. */
-static void look_at(struct look *l, uint32_t pid, struct doctor_process *p, bool whole)
+static void probe_one(struct survey *l, uint32_t pid, struct doctor_process *p, bool whole)
 {
     struct targets targets;
     struct proc_status status = {0};
@@ -232,7 +235,7 @@ static void look_at(struct look *l, uint32_t pid, struct doctor_process *p, bool
     targets_release(&targets);
 }
 
-static void look_at_all(struct look *l, uint32_t child)
+static void probe_all(struct survey *l, uint32_t child)
 {
     struct pid_list list = {0};
     uint32_t own = proc_own_pid();
@@ -250,13 +253,13 @@ static void look_at_all(struct look *l, uint32_t child)
             continue;
         }
         (void)clock_process_cpu_ns(*pid, &before_ns);
-        look_at(l, *pid, process, false);
+        probe_one(l, *pid, process, false);
         process->cpu_ns = before_ns;
     }
     vec_release(&list.ids);
 }
 
-static void look_at_given(struct look *l)
+static void probe_given(struct survey *l)
 {
     for (size_t i = 0; i < l->settings->scope.pid_count; i++) {
         uint32_t pid = (uint32_t)l->settings->scope.pids[i];
@@ -264,7 +267,7 @@ static void look_at_given(struct look *l)
         uint64_t before_ns = 0;
         if (process != NULL) {
             (void)clock_process_cpu_ns(pid, &before_ns);
-            look_at(l, pid, process, i == 0);
+            probe_one(l, pid, process, i == 0);
             process->cpu_ns = before_ns;
         }
     }
@@ -279,7 +282,7 @@ static int by_cpu_time(const void *one, const void *other)
     return a->pid < b->pid ? -1 : a->pid > b->pid;
 }
 
-/* What each used since it was looked at: those that were looked at first are not taken for busier, since all
+/* What each used since it was probed: those that were probed first are not taken for busier, since all
  * of them were before the rest was tried. */
 static void measure(struct doctor_facts *f, uint64_t began_ns)
 {
@@ -317,7 +320,7 @@ static void try_scheduling(struct doctor_facts *f)
 
 /* ---- all of it ---- */
 
-static void try_all(struct look *l, uint32_t child)
+static void try_all(struct survey *l, uint32_t child)
 {
     struct doctor_facts *f = l->facts;
     uint64_t began_ns = clock_mono_ns();
@@ -330,11 +333,11 @@ static void try_all(struct look *l, uint32_t child)
         m->call = m->file = m->maps = m->root = m->map_files = m->schedstat = m->sched =
             DOCTOR_NOT_TRIED;
         f->memory.call_self = probe_memory_call(proc_own_pid(), probe_own_address());
-        look_at_given(l);
+        probe_given(l);
     } else {
         struct doctor_process process;
-        look_at(l, f->target.pid, &process, true);
-        look_at_all(l, child);
+        probe_one(l, f->target.pid, &process, true);
+        probe_all(l, child);
     }
     ask_why(f);
     f->events.kernel_names = probe_kernel_names(&f->events.names_hidden);
@@ -350,10 +353,10 @@ static void name_it(struct doctor_facts *f)
     }
 }
 
-bool doctor_look(const struct settings *settings, struct doctor_facts *out, struct err *err)
+bool doctor_probe(const struct settings *settings, struct doctor_facts *out, struct err *err)
 {
     struct probe_child child = {0};
-    struct look l = {
+    struct survey l = {
         .settings = settings,
         .facts = out,
         .world = world_here(),

@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-enum { REACH_MS = 3000 }; /* for each: who waits longer for a server is told so */
+enum { REACH_MS = 3000 }; /* for each: a slower server is reported as such */
 
 static bool is_wanted(const struct upload_settings *upload)
 {
@@ -20,14 +20,14 @@ static void try_one(struct sender *sender, struct doctor_upload *out)
 {
     struct sender_outcome outcome;
     sender_where(sender, out->address, sizeof out->address);
-    sender_try(sender, clock_mono_ns() + REACH_MS * NS_PER_MS, &out->told, &outcome);
+    sender_try(sender, clock_mono_ns() + REACH_MS * NS_PER_MS, &out->confirmed, &outcome);
     out->gate = outcome.gate;
     out->why = outcome.err;
 }
 
 static void fail(struct doctor_upload *out, const struct err *why)
 {
-    bool wants_token = why->kind == ERR_USAGE && strstr(why->text, " wants a token") != NULL;
+    bool wants_token = why->kind == ERR_USAGE && strstr(why->text, " needs a token") != NULL;
     out->gate = wants_token ? SENDER_TOKEN : SENDER_SETTING;
     out->why = *why;
 }

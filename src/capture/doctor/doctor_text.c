@@ -1,3 +1,6 @@
+/* Shows the doctor's report: as text for a terminal of so many columns, with changes numbered and
+ * each given once, or as one JSON object for programs. No fact is found and no verdict is made
+ * here. */
 #include "base/version.h"
 #include "capture/doctor/doctor.h"
 #include "base/json.h"
@@ -271,7 +274,7 @@ static void put_processes(struct page *page, const struct doctor_facts *f, struc
     }
     if (f->unchecked > 0) {
         char text[60];
-        (void)snprintf(text, sizeof text, "%zu more were not looked at", f->unchecked);
+        (void)snprintf(text, sizeof text, "%zu more were not checked", f->unchecked);
         go_to(page, 2);
         put_words(page, text, 2);
         end_line(page);

@@ -1,3 +1,6 @@
+/* Gathers what is known of this place without asking anybody: host, operating system, C library,
+ * processors, memory, container, and the settings of the run. The result is what back ends are told
+ * of where profiles come from. */
 #include "capture/upload/origin.h"
 
 #include "capture/upload/origin_ask.h"

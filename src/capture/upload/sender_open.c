@@ -67,7 +67,7 @@ static bool find_address(struct sender *s, bool alone, struct err *err)
     text = text.len > 0 ? text : str_of(s->row->default_host);
     s->address = sender_copy(text);
     if (s->address == NULL) {
-        return err_set(err, ERR_USAGE, 0, "%s wants an address: give --server-host %s%sURL",
+        return err_set(err, ERR_USAGE, 0, "%s needs an address: give --server-host %s%sURL",
                        s->row->name, alone ? "" : s->row->name, alone ? "" : "=");
     }
     return parse_address(s, from, err);
@@ -97,7 +97,7 @@ static bool find_token(struct sender *s, bool alone, struct err *err)
     s->token_file = found.len > 0 ? NULL : sender_copy(file);
     bool needs_token = s->row->needs_token || s->row->keeps_token;
     if (found.len == 0 && s->token_file == NULL && needs_token) {
-        return err_set(err, ERR_USAGE, 0, "%s wants a token: set PILLION_TOKEN_FILE%s%s%s",
+        return err_set(err, ERR_USAGE, 0, "%s needs a token: set PILLION_TOKEN_FILE%s%s%s",
                        s->row->name, alone ? "" : " to ", alone ? "" : s->row->name,
                        alone ? "" : "=FILE");
     }

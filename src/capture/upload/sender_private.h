@@ -29,7 +29,7 @@ struct sender {
     bool reread;   /* files are read again before they are used */
 };
 
-/* What is known by now of where we are, as far as the back end is to be told. */
+/* What is known by now of where we are, as far as the back end gets it. */
 const struct origin *sender_origin(struct sender *sender);
 
 /* Reads what is in files, unless it was; false: someone has to change something. */

@@ -154,7 +154,7 @@ bool sender_add_header(struct sender *s, struct str name, struct str value, stru
         !sender_is_printable(name) || !sender_is_printable(value) || str_find(name, ' ') < name.len) {
         secret_forget(copy);
         free(copied_name);
-        return err_set(err, ERR_USAGE, 0, "--header wants NAME:VALUE, at most %zu times", room);
+        return err_set(err, ERR_USAGE, 0, "--header expects NAME:VALUE, at most %zu times", room);
     }
     s->header_texts[context->header_count] = copied_name;
     context->headers[context->header_count++] = (struct fact){str_of(copied_name), str_of(copy)};

@@ -1,3 +1,6 @@
+/* The uploader's outside: start, hand-over of encoded windows, counts, refresh and end. One thread
+ * per back end does the sending (uploader_thread.c); windows wait in memory (uploader_queue.c) or
+ * in files (uploader_spool.c). */
 #include "base/time.h"
 #include "capture/upload/tags.h"
 #include "capture/upload/origin_ask.h"
@@ -24,15 +27,15 @@ enum {
 
 static void release(struct uploader *up)
 {
-    for (size_t i = 0; i < up->lane_count; i++) {
-        struct lane *lane = &up->lanes[i];
-        while (lane->queued > 0) {
-            parcel_release(up, &lane->queue[--lane->queued]);
+    for (size_t i = 0; i < up->queue_count; i++) {
+        struct upload_queue *queue = &up->queues[i];
+        while (queue->item_count > 0) {
+            item_release(up, &queue->items[--queue->item_count]);
         }
-        parcel_release(up, &lane->current);
-        sender_free(lane->sender);
-        map_release(&lane->left_alone);
-        waker_close(lane->waker);
+        item_release(up, &queue->current);
+        sender_free(queue->sender);
+        map_release(&queue->left_alone);
+        waker_close(queue->waker);
     }
     if (up->has_store) {
         store_close(&up->store);
@@ -46,39 +49,40 @@ static void release(struct uploader *up)
 }
 
 /* The kernel's random bytes alone would do, but for machines that were cloned with their state. */
-static uint64_t seed_of(const struct lane *lane)
+static uint64_t seed_of(const struct upload_queue *queue)
 {
-    const struct origin *origin = &lane->up->origin.facts;
+    const struct origin *origin = &queue->up->origin.facts;
     uint64_t random = 0;
     net_random(NULL, &random, sizeof random);
-    return random ^ str_hash(origin->hostname) ^ str_hash(str_of(lane->row->name)) << 1 ^
+    return random ^ str_hash(origin->hostname) ^ str_hash(str_of(queue->row->name)) << 1 ^
            (uint64_t)origin->pid << 32 ^ clock_wall_ns();
 }
 
-static void begin_turn(struct lane *lane)
+static void begin_turn(struct upload_queue *queue)
 {
-    const struct settings *settings = lane->up->settings;
+    const struct settings *settings = queue->up->settings;
     uint64_t now_ns = clock_mono_ns();
-    turn_begin(&lane->turn, seed_of(lane), settings->sampling.continuous ? settings->sampling.window_ns : 0, now_ns);
-    bool is_watched = lane->up->log->terminal; /* a fleet has no terminal */
-    lane->check_ns = now_ns + (is_watched ? 0 : lane->turn.offset_ns);
+    uint64_t period_ns = settings->sampling.continuous ? settings->sampling.window_ns : 0;
+    schedule_begin(&queue->schedule, seed_of(queue), period_ns, now_ns);
+    bool is_watched = queue->up->log->terminal; /* a fleet has no terminal */
+    queue->check_ns = now_ns + (is_watched ? 0 : queue->schedule.offset_ns);
 }
 
-static bool add_lane(struct uploader *up, const struct backend *row, bool alone, struct err *err)
+static bool add_queue(struct uploader *up, const struct backend *row, bool alone, struct err *err)
 {
-    struct lane *lane = &up->lanes[up->lane_count];
-    lane->up = up;
-    lane->row = row;
-    lane->waker = -1;
-    lane->sender = sender_new(up->settings, row, alone, &up->origin, up->cut, err);
-    if (lane->sender == NULL) {
+    struct upload_queue *queue = &up->queues[up->queue_count];
+    queue->up = up;
+    queue->row = row;
+    queue->waker = -1;
+    queue->sender = sender_new(up->settings, row, alone, &up->origin, up->cut, err);
+    if (queue->sender == NULL) {
         return false;
     }
-    sender_take_turns(lane->sender, &up->making);
-    up->lane_count++;
-    begin_turn(lane);
-    lane->waker = waker_open();
-    return lane->waker >= 0 || err_set(err, ERR_LIMIT, 0, "no descriptor for the uploader");
+    sender_share_lock(queue->sender, &up->making);
+    up->queue_count++;
+    begin_turn(queue);
+    queue->waker = waker_open();
+    return queue->waker >= 0 || err_set(err, ERR_LIMIT, 0, "no descriptor for the uploader");
 }
 
 static void say_lines(const struct uploader *up, const struct buf *lines)
@@ -89,17 +93,17 @@ static void say_lines(const struct uploader *up, const struct buf *lines)
     }
 }
 
-/* `left_out`: tags that no back end is sent. */
-static void say_warnings(const struct uploader *up, struct buf *left_out)
+/* `omitted`: tags that no back end is sent. */
+static void say_warnings(const struct uploader *up, struct buf *omitted)
 {
-    for (size_t i = 0; i < up->lane_count; i++) {
-        const char *warning = sender_warning(up->lanes[i].sender);
+    for (size_t i = 0; i < up->queue_count; i++) {
+        const char *warning = sender_warning(up->queues[i].sender);
         if (warning != NULL) {
-            log_say(up->log, LOG_WARNING, "%s: %s", up->lanes[i].row->name, warning);
+            log_say(up->log, LOG_WARNING, "%s: %s", up->queues[i].row->name, warning);
         }
-        sender_omissions(up->lanes[i].sender, true, left_out);
+        sender_omissions(up->queues[i].sender, true, omitted);
     }
-    say_lines(up, left_out);
+    say_lines(up, omitted);
 }
 
 static bool add_lanes(struct uploader *up, struct err *err)
@@ -110,7 +114,7 @@ static bool add_lanes(struct uploader *up, struct err *err)
         return false;
     }
     for (size_t i = 0; i < count; i++) {
-        if (!add_lane(up, rows[i], count == 1, err)) {
+        if (!add_queue(up, rows[i], count == 1, err)) {
             return false;
         }
     }
@@ -119,8 +123,8 @@ static bool add_lanes(struct uploader *up, struct err *err)
 
 static bool has_studio(const struct uploader *up)
 {
-    for (size_t i = 0; i < up->lane_count; i++) {
-        if (strcmp(up->lanes[i].row->name, "studio") == 0) {
+    for (size_t i = 0; i < up->queue_count; i++) {
+        if (strcmp(up->queues[i].row->name, "studio") == 0) {
             return true;
         }
     }
@@ -132,10 +136,10 @@ static void add_logs(struct uploader *up)
 {
     struct err err = {0};
     if (up->settings->upload.send_logs && has_studio(up)) {
-        up->logs = log_sender_new(up->settings, up->lane_count == 1, up->log, &up->origin,
+        up->logs = log_sender_new(up->settings, up->queue_count == 1, up->log, &up->origin,
                                   &log_pace_usual, &err);
         if (up->logs == NULL) {
-            log_say(up->log, LOG_WARNING, "messages are not sent to the studio: %s", err.text);
+            log_say(up->log, LOG_WARNING, "pillion's messages are not sent to the studio: %s", err.text);
         }
     }
 }
@@ -155,10 +159,10 @@ static bool start_threads(struct uploader *up, struct err *err)
     int number = 0;
     pthread_attr_init(&attr);
     pthread_attr_setstacksize(&attr, STACK_BYTES);
-    for (size_t i = 0; i < up->lane_count && number == 0; i++) {
-        struct lane *lane = &up->lanes[i];
-        number = pthread_create(&lane->thread, &attr, lane_main, lane);
-        lane->runs = number == 0;
+    for (size_t i = 0; i < up->queue_count && number == 0; i++) {
+        struct upload_queue *queue = &up->queues[i];
+        number = pthread_create(&queue->thread, &attr, queue_main, queue);
+        queue->runs = number == 0;
     }
     pthread_attr_destroy(&attr);
     return number == 0 || err_errno(err, number, "cannot start the uploader's thread");
@@ -193,8 +197,8 @@ void uploader_limit(struct uploader *up, uint64_t memory_bytes)
 struct uploader *uploader_start(const struct settings *settings, struct log *log, struct err *err)
 {
     struct uploader *up = calloc(1, sizeof *up);
-    struct buf left_out;
-    buf_init(&left_out, BACKENDS_MAX * SENDER_OMISSIONS_MAX);
+    struct buf omitted;
+    buf_init(&omitted, BACKENDS_MAX * SENDER_OMISSIONS_MAX);
     if (up == NULL) {
         err_set(err, ERR_MEMORY, 0, "no memory for the uploader");
         return NULL;
@@ -208,7 +212,7 @@ struct uploader *uploader_start(const struct settings *settings, struct log *log
     up->ended = waker_open();
     uploader_limit(up, settings->budget.memory_bytes);
     origin_gather(&up->origin, settings, sender_variable, NULL);
-    tags_add(&up->origin.facts, &settings->upload, &left_out);
+    tags_add(&up->origin.facts, &settings->upload, &omitted);
     bool ok = add_lanes(up, err);
     if (ok) {
         add_logs(up);
@@ -220,12 +224,12 @@ struct uploader *uploader_start(const struct settings *settings, struct log *log
     if (ok) {
         spool_start(up);
         say_unverified(up);
-        say_warnings(up, &left_out);
+        say_warnings(up, &omitted);
         say_what_is_told(up);
         start_logs(up);
         ok = start_threads(up, err);
     }
-    buf_release(&left_out);
+    buf_release(&omitted);
     if (!ok) {
         (void)uploader_stop(up, 0);
         return NULL;
@@ -237,17 +241,17 @@ void uploader_describe(const struct uploader *up, char *out, size_t out_bytes)
 {
     size_t used = 0;
     out[0] = '\0';
-    for (size_t i = 0; i < up->lane_count && used < out_bytes; i++) {
+    for (size_t i = 0; i < up->queue_count && used < out_bytes; i++) {
         int len = snprintf(out + used, out_bytes - used, "%s%s", i > 0 ? ", " : "",
-                           up->lanes[i].row->name);
+                           up->queues[i].row->name);
         used += len > 0 ? (size_t)len : 0;
     }
 }
 
 unsigned uploader_making_times(const struct uploader *up)
 {
-    for (size_t i = 0; i < up->lane_count; i++) {
-        if (up->lanes[i].row->unpacks) { /* they do one after the other */
+    for (size_t i = 0; i < up->queue_count; i++) {
+        if (up->queues[i].row->unpacks) { /* they do one after the other */
             return UNPACKED_TIMES;
         }
     }
@@ -277,23 +281,23 @@ static struct blob *encode(struct uploader *up, struct profile *p, const char *f
         return blob;
     }
     if (encoder == NULL) {
-        err_set(err, ERR_UNSUPPORTED, 0, "no form is called %s", format);
+        err_set(err, ERR_UNSUPPORTED, 0, "there is no format %s", format);
     }
     buf_release(&blob->bytes);
     free(blob);
     return NULL;
 }
 
-static struct parcel parcel_of(const struct uploader *up, const struct profile *p,
-                               const struct lane *lane, struct blob *blob)
+static struct upload_item item_of(const struct uploader *up, const struct profile *p,
+                               const struct upload_queue *queue, struct blob *blob)
 {
     blob->users++;
-    return (struct parcel){
+    return (struct upload_item){
         .blob = blob,
         .delivery = {.start_wall_ns = p->meta.start_wall_ns,
                      .end_wall_ns = p->meta.end_wall_ns,
                      .frequency_hz = p->meta.frequency_hz,
-                     .format = str_of(lane->row->format),
+                     .format = str_of(queue->row->format),
                      .profile = buf_slice(&blob->bytes),
                      .sequence = up->sequence,
                      .cpu_percent = p->meta.usage.any ? p->meta.usage.cpu_percent : -1,
@@ -301,9 +305,9 @@ static struct parcel parcel_of(const struct uploader *up, const struct profile *
     };
 }
 
-static bool is_of(const struct lane *lane, const char *format)
+static bool is_of(const struct upload_queue *queue, const char *format)
 {
-    return strcmp(lane->row->format, format) == 0;
+    return strcmp(queue->row->format, format) == 0;
 }
 
 /* Did it end when windows that began with it do, in other instances? */
@@ -313,24 +317,24 @@ static bool is_in_time(const struct uploader *up, const struct profile *p)
 }
 
 /* Its thread must not take the file before it knows of the copy in memory: it would send both. */
-static void hand_to(struct lane *lane, struct parcel *parcel, bool in_time)
+static void hand_to(struct upload_queue *queue, struct upload_item *item, bool in_time)
 {
-    struct uploader *up = lane->up;
+    struct uploader *up = queue->up;
     pthread_mutex_lock(&up->lock);
-    lane->entering = window_key_of(&parcel->delivery);
-    lane->has_entering = true;
+    queue->entering = window_key_of(&item->delivery);
+    queue->has_entering = true;
     pthread_mutex_unlock(&up->lock);
-    spool_keep(lane, parcel);
+    spool_keep(queue, item);
     pthread_mutex_lock(&up->lock);
     if (in_time) {
-        turn_hold(&lane->turn, lane->entering, clock_mono_ns());
+        schedule_hold(&queue->schedule, queue->entering, clock_mono_ns());
     } else {
-        turn_let_go(&lane->turn);
+        schedule_let_go(&queue->schedule);
     }
-    lane->has_entering = false;
-    lane_enqueue(lane, parcel);
+    queue->has_entering = false;
+    queue_insert(queue, item);
     pthread_mutex_unlock(&up->lock);
-    waker_set(lane->waker);
+    waker_set(queue->waker);
 }
 
 /* To all of this format, from `first` on, which is one. */
@@ -341,24 +345,24 @@ static void hand_over(struct uploader *up, size_t first, const struct profile *p
     (void)uploader_make_room(up, blob->bytes.len);
     up->used_bytes += blob->bytes.len;
     pthread_mutex_unlock(&up->lock);
-    for (size_t i = first; i < up->lane_count; i++) {
-        struct lane *lane = &up->lanes[i];
-        if (is_of(lane, up->lanes[first].row->format)) {
-            struct parcel parcel = parcel_of(up, p, lane, blob);
-            hand_to(lane, &parcel, is_in_time(up, p));
+    for (size_t i = first; i < up->queue_count; i++) {
+        struct upload_queue *queue = &up->queues[i];
+        if (is_of(queue, up->queues[first].row->format)) {
+            struct upload_item item = item_of(up, p, queue, blob);
+            hand_to(queue, &item, is_in_time(up, p));
         }
     }
-    struct parcel ours = {.blob = blob};
+    struct upload_item ours = {.blob = blob};
     pthread_mutex_lock(&up->lock);
-    parcel_release(up, &ours);
+    item_release(up, &ours);
     pthread_mutex_unlock(&up->lock);
 }
 
 static void count_unencoded(struct uploader *up, const char *format, const struct err *err)
 {
     pthread_mutex_lock(&up->lock);
-    for (size_t i = 0; i < up->lane_count; i++) {
-        up->lanes[i].counts.dropped += is_of(&up->lanes[i], format);
+    for (size_t i = 0; i < up->queue_count; i++) {
+        up->queues[i].counts.dropped += is_of(&up->queues[i], format);
     }
     pthread_mutex_unlock(&up->lock);
     log_once(up->log, LOG_WARNING, "a window is not uploaded: %s; raise --max-memory", err->text);
@@ -367,7 +371,7 @@ static void count_unencoded(struct uploader *up, const char *format, const struc
 static bool is_first_of_format(const struct uploader *up, size_t at)
 {
     for (size_t i = 0; i < at; i++) {
-        if (is_of(&up->lanes[i], up->lanes[at].row->format)) {
+        if (is_of(&up->queues[i], up->queues[at].row->format)) {
             return false;
         }
     }
@@ -392,12 +396,12 @@ void uploader_submit(struct uploader *up, struct profile *p)
 {
     struct blob *blobs[BACKENDS_MAX] = {NULL};
     up->sequence++;
-    for (size_t i = 0; i < up->lane_count; i++) {
+    for (size_t i = 0; i < up->queue_count; i++) {
         if (is_first_of_format(up, i)) {
-            blobs[i] = encode_for(up, p, up->lanes[i].row->format);
+            blobs[i] = encode_for(up, p, up->queues[i].row->format);
         }
     }
-    for (size_t i = 0; i < up->lane_count; i++) {
+    for (size_t i = 0; i < up->queue_count; i++) {
         if (blobs[i] != NULL) {
             hand_over(up, i, p, blobs[i]);
         }
@@ -406,11 +410,11 @@ void uploader_submit(struct uploader *up, struct profile *p)
 
 /* ---- counts ---- */
 
-static uint64_t count_unsaved(const struct lane *lane)
+static uint64_t count_unsaved(const struct upload_queue *queue)
 {
-    uint64_t count = lane->has_current && !lane->current.in_spool;
-    for (size_t i = 0; i < lane->queued; i++) {
-        count += !lane->queue[i].in_spool;
+    uint64_t count = queue->has_current && !queue->current.in_spool;
+    for (size_t i = 0; i < queue->item_count; i++) {
+        count += !queue->items[i].in_spool;
     }
     return count;
 }
@@ -419,17 +423,17 @@ void uploader_counts(struct uploader *up, struct uploader_counts *out)
 {
     *out = (struct uploader_counts){0};
     pthread_mutex_lock(&up->lock);
-    for (size_t i = 0; i < up->lane_count; i++) {
-        const struct lane *lane = &up->lanes[i];
-        out->sent += lane->counts.sent;
-        out->dropped += lane->counts.dropped;
-        out->attempts += lane->counts.attempts;
-        out->failures += lane->counts.failures;
-        out->bytes += lane->counts.bytes;
-        out->spooled += lane->spooled;
-        out->waiting += lane->spooled + count_unsaved(lane);
-        if (lane->counts.trouble[0] != '\0') {
-            memcpy(out->trouble, lane->counts.trouble, sizeof out->trouble);
+    for (size_t i = 0; i < up->queue_count; i++) {
+        const struct upload_queue *queue = &up->queues[i];
+        out->sent += queue->counts.sent;
+        out->dropped += queue->counts.dropped;
+        out->attempts += queue->counts.attempts;
+        out->failures += queue->counts.failures;
+        out->bytes += queue->counts.bytes;
+        out->spooled += queue->spooled;
+        out->waiting += queue->spooled + count_unsaved(queue);
+        if (queue->counts.trouble[0] != '\0') {
+            memcpy(out->trouble, queue->counts.trouble, sizeof out->trouble);
         }
     }
     pthread_mutex_unlock(&up->lock);
@@ -438,8 +442,8 @@ void uploader_counts(struct uploader *up, struct uploader_counts *out)
 uint64_t uploader_cpu_ns(const struct uploader *up)
 {
     uint64_t sum = 0;
-    for (size_t i = 0; i < up->lane_count; i++) {
-        sum += clock_thread_cpu_ns(up->lanes[i].thread);
+    for (size_t i = 0; i < up->queue_count; i++) {
+        sum += clock_thread_cpu_ns(up->queues[i].thread);
     }
     sum += up->logs != NULL ? log_sender_cpu_ns(up->logs) : 0;
     return sum;
@@ -452,11 +456,11 @@ const struct origin *uploader_origin(const struct uploader *up)
 
 void uploader_refresh(struct uploader *up)
 {
-    for (size_t i = 0; i < up->lane_count; i++) {
+    for (size_t i = 0; i < up->queue_count; i++) {
         pthread_mutex_lock(&up->lock);
-        up->lanes[i].refresh = true;
+        up->queues[i].refresh = true;
         pthread_mutex_unlock(&up->lock);
-        waker_set(up->lanes[i].waker);
+        waker_set(up->queues[i].waker);
     }
     if (up->logs != NULL) {
         log_sender_refresh(up->logs);
@@ -469,8 +473,8 @@ static bool all_ended(struct uploader *up)
 {
     bool all = true;
     pthread_mutex_lock(&up->lock);
-    for (size_t i = 0; i < up->lane_count; i++) {
-        all = all && (!up->lanes[i].runs || up->lanes[i].ended);
+    for (size_t i = 0; i < up->queue_count; i++) {
+        all = all && (!up->queues[i].runs || up->queues[i].ended);
     }
     pthread_mutex_unlock(&up->lock);
     return all;
@@ -490,8 +494,8 @@ static void begin_end(struct uploader *up, uint64_t stop_ns)
     pthread_mutex_lock(&up->lock);
     up->stop_ns = stop_ns;
     pthread_mutex_unlock(&up->lock);
-    for (size_t i = 0; i < up->lane_count; i++) {
-        waker_set(up->lanes[i].waker);
+    for (size_t i = 0; i < up->queue_count; i++) {
+        waker_set(up->queues[i].waker);
     }
 }
 
@@ -518,7 +522,7 @@ static void abandon(struct uploader *up)
     pthread_mutex_unlock(&up->lock);
 }
 
-/* What was said last goes, too, in what is left of the grace period. */
+/* The last messages are sent, too, in the rest of the grace period. */
 static bool stop_logs(struct uploader *up, uint64_t stop_ns)
 {
     uint64_t now_ns = clock_mono_ns(), left_ns = stop_ns > now_ns ? stop_ns - now_ns : 0;
@@ -543,9 +547,9 @@ uint64_t uploader_stop(struct uploader *up, uint64_t grace_ns)
         abandon(up);
         return lost;
     }
-    for (size_t i = 0; i < up->lane_count; i++) {
-        if (up->lanes[i].runs) {
-            pthread_join(up->lanes[i].thread, NULL);
+    for (size_t i = 0; i < up->queue_count; i++) {
+        if (up->queues[i].runs) {
+            pthread_join(up->queues[i].thread, NULL);
         }
     }
     release(up);

@@ -49,7 +49,8 @@ size_t summary_shares(const struct profile_totals *sum,
         for (; at > 0 && out[at - 1].ns < sum->leaf_ns[kind]; at--) {
             out[at] = out[at - 1];
         }
-        out[at] = (struct summary_share){languages[kind].name, sum->leaf_ns[kind]};
+        out[at] = (struct summary_share){languages[kind].name, languages[kind].key,
+                                        sum->leaf_ns[kind]};
     }
     return count;
 }
@@ -274,17 +275,8 @@ static void fill_fields(struct fields *f, const struct profile *p, const struct 
     field(f, "procs", "%.0f", (double)processes_with_time(p));
     struct summary_share shares[FRAME_KIND_COUNT];
     size_t count = summary_shares(sum, shares);
-    static const char *const keys[][2] = {{"native", "native_percent"}, {"kernel", "kernel_percent"},
-                                          {"python", "python_percent"}, {"java", "java_percent"},
-                                          {"ruby", "ruby_percent"},     {"php", "php_percent"},
-                                          {"go", "go_percent"},         {"perl", "perl_percent"},
-                                          {"javascript", "javascript_percent"}};
     for (size_t i = 0; i < count; i++) {
-        for (unsigned k = 0; k < sizeof keys / sizeof keys[0]; k++) {
-            if (strcmp(keys[k][0], shares[i].name) == 0) {
-                field(f, keys[k][1], "%.1f", percent(shares[i].ns, sum->cpu_ns));
-            }
-        }
+        field(f, shares[i].key, "%.1f", percent(shares[i].ns, sum->cpu_ns));
     }
     static const char *const missing[ACCOUNT_COUNT] = {
         "lost_percent", "kernel_hidden_percent", "native_noperf_percent", "unreadable_percent",

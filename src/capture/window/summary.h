@@ -14,6 +14,7 @@
 
 struct summary_share {
     const char *name; /* of a language: "java" */
+    const char *key;  /* "java_percent" */
     uint64_t ns;
 };
 

@@ -1,15 +1,15 @@
 /*
- * turn: which of the windows that wait for one back end is next, and when.
+ * schedule: which of the windows that wait for one back end is next, and when.
  *
- * Pure: what waits in memory and in files is told as keys, the clock as a number; the uploader
- * (capture/upload/uploader_lane.c) does what is decided here, and so does tests/bench/fleet.c for ten
+ * Pure: what waits in memory and in files is given as keys, the clock as a number; the uploader
+ * (capture/upload/uploader_thread.c) does what is decided here, and so does tests/bench/fleet.c for ten
  * thousand at once.
  *
- *     turn_begin(&turn, seed, period_ns, now_ns)
- *     turn_hold(&turn, key, now_ns)                a window of full length has ended
- *     pick = turn_next(&turn, &waiting, now_ns)    send it, or come again at turn_wake_ns
- *     turn_try(&turn, key, pick.next)              before it is sent
- *     turn_note(&turn, key, verdict, …)            what became of it
+ *     schedule_begin(&schedule, seed, period_ns, now_ns)
+ *     schedule_hold(&schedule, key, now_ns)                a window of full length has ended
+ *     pick = schedule_next(&schedule, &waiting, now_ns)    send it, or come again at schedule_wake_ns
+ *     schedule_try(&schedule, key, pick.next)              before it is sent
+ *     schedule_note(&schedule, key, verdict, …)            what became of it
  *
  * Windows begin when the program does, and are as long as was asked for: none is shortened or
  * begun late for the fleet's sake, because what a file or a chart says of a minute is then about
@@ -24,8 +24,8 @@
  * The backlog of an earlier run begins after the offset, too; all of a fleet may have been
  * restarted because of an outage.
  */
-#ifndef DELIVER_TURN_H
-#define DELIVER_TURN_H
+#ifndef DELIVER_SCHEDULE_H
+#define DELIVER_SCHEDULE_H
 
 #include "deliver/retry.h"
 
@@ -34,7 +34,7 @@ struct window_key {
     uint64_t start_ms, sequence;
 };
 
-struct turn {
+struct schedule {
     struct retry retry;
     uint64_t offset_ns;
     struct window_key after;  /* what failed last of the backlog */
@@ -45,14 +45,14 @@ struct turn {
 };
 
 /* The oldest first. */
-struct turn_waiting {
+struct schedule_waiting {
     const struct window_key *queue; /* in memory */
     size_t queued;
     bool filed;                     /* of the files the oldest behind `after` */
     struct window_key file;
 };
 
-struct turn_pick {
+struct schedule_pick {
     enum retry_next next;
     bool in_file;
     size_t at; /* in the queue */
@@ -61,29 +61,29 @@ struct turn_pick {
 bool window_key_less(struct window_key a, struct window_key b);
 
 /* period_ns 0: a run of one window, without a fleet. The seed differs between instances. */
-void turn_begin(struct turn *turn, uint64_t seed, uint64_t period_ns, uint64_t now_ns);
+void schedule_begin(struct schedule *schedule, uint64_t seed, uint64_t period_ns, uint64_t now_ns);
 
-void turn_hold(struct turn *turn, struct window_key key, uint64_t now_ns);
+void schedule_hold(struct schedule *schedule, struct window_key key, uint64_t now_ns);
 
 /* A window has ended before its time: nothing is held any more, nor is one of the backlog while the
  * service is well. */
-void turn_let_go(struct turn *turn);
+void schedule_let_go(struct schedule *schedule);
 
 /* Somebody asked for what waits: at once, and as fast as it is taken. */
-void turn_hurry(struct turn *turn);
+void schedule_hurry(struct schedule *schedule);
 
-/* RETRY_NOTHING also when all that waits stands before `after`: turn_again then. */
-struct turn_pick turn_next(const struct turn *turn, const struct turn_waiting *waiting,
+/* RETRY_NOTHING also when all that waits stands before `after`: schedule_again then. */
+struct schedule_pick schedule_next(const struct schedule *schedule, const struct schedule_waiting *waiting,
                            uint64_t now_ns);
 
 /* Begins again with the oldest; false when it did already. */
-bool turn_again(struct turn *turn);
+bool schedule_again(struct schedule *schedule);
 
-/* After RETRY_WAIT: the earliest moment at which turn_next may say something else. */
-uint64_t turn_wake_ns(const struct turn *turn, uint64_t now_ns);
+/* After RETRY_WAIT: the earliest moment at which schedule_next may say something else. */
+uint64_t schedule_wake_ns(const struct schedule *schedule, uint64_t now_ns);
 
-void turn_try(struct turn *turn, struct window_key key, enum retry_next picked);
-void turn_note(struct turn *turn, struct window_key key, enum verdict verdict,
+void schedule_try(struct schedule *schedule, struct window_key key, enum retry_next picked);
+void schedule_note(struct schedule *schedule, struct window_key key, enum verdict verdict,
                uint64_t retry_after_ns, uint64_t now_ns);
 
 #endif

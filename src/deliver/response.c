@@ -1,4 +1,7 @@
-#include "deliver/answer.h"
+/* Parses an HTTP/1.1 response as it comes in: heads, chunks, lengths, the few fields that matter.
+ * Everything a server can make us hold or read is bounded; what could be two responses in one is
+ * refused. */
+#include "deliver/response.h"
 #include "base/time.h"
 #include "deliver/ascii.h"
 
@@ -6,7 +9,7 @@
 
 enum step {
     STEP_HEAD,
-    STEP_LENGTH,     /* a body that told its length */
+    STEP_LENGTH,     /* a body of known length */
     STEP_UNTIL_END,  /* one that ends with the connection */
     STEP_CHUNK_SIZE, /* its digits */
     STEP_CHUNK_NOTE, /* what else stands in that line */
@@ -19,10 +22,10 @@ enum step {
 
 #define RETRY_AFTER_MAX_S UINT64_C(86400)
 
-static bool bad(struct answer *a, struct err *err, const char *why)
+static bool bad(struct response *a, struct err *err, const char *why)
 {
     a->step = STEP_BAD;
-    return err_set(err, ERR_NETWORK, EPROTO, "the answer %s", why);
+    return err_set(err, ERR_NETWORK, EPROTO, "the response %s", why);
 }
 
 /* ---- dates (RFC 9110, 5.6.7: three forms, one of them wanted, all to be read) ---- */
@@ -73,7 +76,7 @@ static uint64_t days_of(uint64_t year, unsigned month, uint64_t day)
 }
 
 /* Of "Sun, 06 Nov 1994 08:49:37 GMT", "Sunday, 06-Nov-94 08:49:37 GMT" and "Sun Nov  6 08:49:37 1994" the words are
- * told apart by their form; of the numbers the day always stands before the year. */
+ * distinguished by their form; of the numbers the day always stands before the year. */
 static bool date_of(struct str text, uint64_t *wall_s)
 {
     uint64_t day = 0, year = 0, seconds = 0, number;
@@ -124,7 +127,7 @@ static void copy_shown(char *out, size_t max, struct str text)
     out[len] = '\0';
 }
 
-static void take_location(struct answer *a, struct str value)
+static void take_location(struct response *a, struct str value)
 {
     if (a->out->location[0] != '\0' || value.len >= sizeof a->out->location) {
         return;
@@ -138,7 +141,7 @@ static void take_location(struct answer *a, struct str value)
 }
 
 /* "5" and "5, 5" are a length; "5, 6" is two answers in one (RFC 9112, 6.3). */
-static bool take_length(struct answer *a, struct str value)
+static bool take_length(struct response *a, struct str value)
 {
     do {
         uint64_t length;
@@ -152,7 +155,7 @@ static bool take_length(struct answer *a, struct str value)
     return true;
 }
 
-static void take_codings(struct answer *a, struct str value)
+static void take_codings(struct response *a, struct str value)
 {
     while (value.len > 0) {
         a->coded = true;
@@ -160,7 +163,7 @@ static void take_codings(struct answer *a, struct str value)
     }
 }
 
-static void take_connection(struct answer *a, struct str value)
+static void take_connection(struct response *a, struct str value)
 {
     while (value.len > 0) {
         struct str word = str_trim(str_cut(&value, ','));
@@ -169,7 +172,7 @@ static void take_connection(struct answer *a, struct str value)
     }
 }
 
-static bool take_field(struct answer *a, struct str name, struct str value)
+static bool take_field(struct response *a, struct str name, struct str value)
 {
     if (ascii_same(name, STR("content-length"))) {
         return take_length(a, value);
@@ -198,7 +201,7 @@ static void unfold(struct buf *head)
     }
 }
 
-static bool take_status(struct answer *a, struct str line, struct err *err)
+static bool take_status(struct response *a, struct str line, struct err *err)
 {
     uint64_t minor, status;
     struct str version = str_cut(&line, ' ');
@@ -218,7 +221,7 @@ static bool take_status(struct answer *a, struct str line, struct err *err)
     return true;
 }
 
-static bool parse_head(struct answer *a, struct err *err)
+static bool parse_head(struct response *a, struct err *err)
 {
     unfold(&a->head);
     struct str rest = buf_slice(&a->head);
@@ -229,32 +232,32 @@ static bool parse_head(struct answer *a, struct err *err)
         struct str line = str_trim(str_cut(&rest, '\n'));
         struct str name = str_trim(str_cut(&line, ':'));
         if (!take_field(a, name, str_trim(line))) {
-            return bad(a, err, "tells lengths that contradict each other or are no numbers");
+            return bad(a, err, "has length headers that are contradictory or not numbers");
         }
     }
     return true;
 }
 
-static bool is_tunnel(const struct answer *a)
+static bool is_tunnel(const struct response *a)
 {
     return strcmp(a->method, "CONNECT") == 0 && a->out->status / 100 == 2;
 }
 
-static bool has_no_body(const struct answer *a)
+static bool has_no_body(const struct response *a)
 {
     unsigned status = a->out->status;
     return status == 204 || status == 304 || is_tunnel(a) || strcmp(a->method, "HEAD") == 0;
 }
 
 /* A tunnel stays open whatever its head says; proxies of HTTP/1.0 are common. */
-static void finish(struct answer *a, bool whole)
+static void finish(struct response *a, bool whole)
 {
     a->step = STEP_DONE;
     a->out->whole = whole;
     a->out->keeps = is_tunnel(a) || (whole && !a->close && (!a->is_10 || a->stays_open));
 }
 
-static void begin_body(struct answer *a)
+static void begin_body(struct response *a)
 {
     a->line = 0;
     a->digits = 0;
@@ -272,9 +275,9 @@ static void begin_body(struct answer *a)
     }
 }
 
-static void forget_head(struct answer *a)
+static void forget_head(struct response *a)
 {
-    struct http_answer *out = a->out;
+    struct http_response *out = a->out;
     buf_clear(&a->head);
     a->line = 0;
     a->chunked = a->coded = a->has_length = a->close = a->stays_open = a->is_10 = false;
@@ -283,7 +286,7 @@ static void forget_head(struct answer *a)
     out->retry_after_ns = 0;
 }
 
-static bool end_head(struct answer *a, struct err *err)
+static bool end_head(struct response *a, struct err *err)
 {
     if (!parse_head(a, err)) {
         return false;
@@ -309,22 +312,22 @@ static bool begins_well(const struct buf *head)
     return memcmp(head->ptr, "HTTP/", len) == 0;
 }
 
-static bool head_byte(struct answer *a, char byte, struct err *err)
+static bool head_byte(struct response *a, char byte, struct err *err)
 {
-    if (++a->heads > ANSWER_HEADS_MAX) {
+    if (++a->heads > RESPONSE_HEADS_MAX) {
         return bad(a, err, "has headers of more than 64 KiB");
     }
     if (a->head.len == 0 && (byte == '\r' || byte == '\n')) {
-        return true; /* a line end too many behind the answer before */
+        return true; /* a line end too many behind the response before */
     }
     buf_byte(&a->head, byte);
     if (a->head.failed) {
         a->step = STEP_BAD;
-        return err_set(err, ERR_MEMORY, ENOMEM, "no memory for an answer's head");
+        return err_set(err, ERR_MEMORY, ENOMEM, "no memory for a response's head");
     }
     if (a->head.len <= 5 && !begins_well(&a->head)) {
         return bad(a, err, byte == 0x15 && a->head.len == 1
-                               ? "is one of TLS; the server wants https, not http"
+                               ? "is TLS; the server expects https, not http"
                                : "is not HTTP; another service listens there");
     }
     if (byte != '\n') {
@@ -338,7 +341,7 @@ static bool head_byte(struct answer *a, char byte, struct err *err)
 
 /* ---- the body ---- */
 
-static void keep(struct answer *a, struct str bytes)
+static void keep(struct response *a, struct str bytes)
 {
     struct buf *body = &a->out->body;
     size_t room = body->max - body->len;
@@ -347,7 +350,7 @@ static void keep(struct answer *a, struct str bytes)
     }
 }
 
-static void end_size_line(struct answer *a)
+static void end_size_line(struct response *a)
 {
     if (a->digits == 0) {
         finish(a, false);
@@ -357,7 +360,7 @@ static void end_size_line(struct answer *a)
     }
 }
 
-static void size_byte(struct answer *a, char byte)
+static void size_byte(struct response *a, char byte)
 {
     uint64_t digit;
     if (str_hex((struct str){&byte, 1}, &digit) && a->left <= UINT64_MAX >> 4) {
@@ -372,7 +375,7 @@ static void size_byte(struct answer *a, char byte)
     }
 }
 
-static void chunk_end_byte(struct answer *a, char byte)
+static void chunk_end_byte(struct response *a, char byte)
 {
     if (byte == '\n') {
         a->step = STEP_CHUNK_SIZE;
@@ -383,7 +386,7 @@ static void chunk_end_byte(struct answer *a, char byte)
     }
 }
 
-static void trailer_byte(struct answer *a, char byte)
+static void trailer_byte(struct response *a, char byte)
 {
     if (byte == '\n' && a->line == 0) {
         finish(a, true);
@@ -395,7 +398,7 @@ static void trailer_byte(struct answer *a, char byte)
 }
 
 /* Takes what belongs to the body or the chunk. */
-static size_t take_content(struct answer *a, struct str bytes)
+static size_t take_content(struct response *a, struct str bytes)
 {
     size_t len = bytes.len;
     if (a->step != STEP_UNTIL_END) {
@@ -413,7 +416,7 @@ static size_t take_content(struct answer *a, struct str bytes)
     return len;
 }
 
-static size_t body_step(struct answer *a, struct str bytes)
+static size_t body_step(struct response *a, struct str bytes)
 {
     switch (a->step) {
     case STEP_CHUNK_SIZE:
@@ -435,7 +438,7 @@ static size_t body_step(struct answer *a, struct str bytes)
     }
 }
 
-enum answer_state answer_feed(struct answer *a, struct str bytes, struct err *err)
+enum response_state response_feed(struct response *a, struct str bytes, struct err *err)
 {
     a->out->began = a->out->began || bytes.len > 0;
     while (bytes.len > 0 && a->step < STEP_DONE) {
@@ -447,17 +450,17 @@ enum answer_state answer_feed(struct answer *a, struct str bytes, struct err *er
             a->passed += used;
         }
         bytes = str_sub(bytes, used, bytes.len);
-        if (a->step < STEP_DONE && a->passed > HTTP_BODY_MAX + ANSWER_DROP_MAX) {
+        if (a->step < STEP_DONE && a->passed > HTTP_BODY_MAX + RESPONSE_DROP_MAX) {
             finish(a, false);
         }
     }
     if (bytes.len > 0 && a->step == STEP_DONE) {
-        a->out->keeps = false; /* more than was asked for: whose answer would that be? */
+        a->out->keeps = false; /* more than was asked for: whose response would that be? */
     }
-    return a->step == STEP_BAD ? ANSWER_BAD : a->step == STEP_DONE ? ANSWER_DONE : ANSWER_MORE;
+    return a->step == STEP_BAD ? RESPONSE_BAD : a->step == STEP_DONE ? RESPONSE_DONE : RESPONSE_MORE;
 }
 
-bool answer_end(struct answer *a, bool in_order)
+bool response_end(struct response *a, bool in_order)
 {
     if (a->step == STEP_HEAD || a->step == STEP_BAD) {
         return false;
@@ -468,15 +471,15 @@ bool answer_end(struct answer *a, bool in_order)
     return true;
 }
 
-void answer_init(struct answer *a, struct http_answer *out, const char *method, uint64_t wall_ns)
+void response_init(struct response *a, struct http_response *out, const char *method, uint64_t wall_ns)
 {
-    *a = (struct answer){.out = out, .method = method, .wall_ns = wall_ns, .step = STEP_HEAD};
-    *out = (struct http_answer){0};
+    *a = (struct response){.out = out, .method = method, .wall_ns = wall_ns, .step = STEP_HEAD};
+    *out = (struct http_response){0};
     buf_init(&out->body, HTTP_BODY_MAX);
-    buf_init(&a->head, ANSWER_HEADS_MAX);
+    buf_init(&a->head, RESPONSE_HEADS_MAX);
 }
 
-void answer_release(struct answer *a)
+void response_release(struct response *a)
 {
     buf_release(&a->head);
 }

@@ -1,6 +1,6 @@
 /* Any bytes as a server's answer. The first chooses the method and the size of the pieces it comes in; whole or in
  * pieces it is the same answer, and what it holds is bounded and fit to be shown. */
-#include "deliver/answer.h"
+#include "deliver/response.h"
 
 #include <stdlib.h>
 
@@ -14,25 +14,25 @@ static void check(bool condition)
 }
 
 struct taken {
-    struct http_answer answer;
+    struct http_response answer;
     bool any;
     struct err err;
 };
 
 static void take(struct taken *t, const char *method, struct str bytes, size_t step)
 {
-    struct answer a;
-    enum answer_state state = ANSWER_MORE;
+    struct response a;
+    enum response_state state = RESPONSE_MORE;
     *t = (struct taken){0};
-    answer_init(&a, &t->answer, method, UINT64_C(1700000000000000000));
-    for (size_t at = 0; at < bytes.len && state == ANSWER_MORE; at += step) {
-        state = answer_feed(&a, str_sub(bytes, at, step), &t->err);
+    response_init(&a, &t->answer, method, UINT64_C(1700000000000000000));
+    for (size_t at = 0; at < bytes.len && state == RESPONSE_MORE; at += step) {
+        state = response_feed(&a, str_sub(bytes, at, step), &t->err);
     }
-    t->any = answer_end(&a, true);
-    check((state == ANSWER_BAD) == (t->err.kind != ERR_NONE));
-    check(state != ANSWER_BAD || !t->any);
-    check(state != ANSWER_DONE || t->any);
-    answer_release(&a);
+    t->any = response_end(&a, true);
+    check((state == RESPONSE_BAD) == (t->err.kind != ERR_NONE));
+    check(state != RESPONSE_BAD || !t->any);
+    check(state != RESPONSE_DONE || t->any);
+    response_release(&a);
 }
 
 static void check_shown(const char *text, size_t max)
@@ -44,7 +44,7 @@ static void check_shown(const char *text, size_t max)
     }
 }
 
-static void check_answer(const struct http_answer *a)
+static void check_answer(const struct http_response *a)
 {
     check(a->status >= 200 && a->status <= 599);
     check_shown(a->reason, sizeof a->reason);
@@ -75,7 +75,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         check(whole.answer.retry_after_ns == pieces.answer.retry_after_ns);
         check(str_eq(buf_slice(&whole.answer.body), buf_slice(&pieces.answer.body)));
     }
-    http_answer_release(&whole.answer);
-    http_answer_release(&pieces.answer);
+    http_response_release(&whole.answer);
+    http_response_release(&pieces.answer);
     return 0;
 }
