@@ -160,6 +160,18 @@ static uint64_t count_by_hash(const struct elf *e, uint64_t offset)
     return cursor_u32(&c);
 }
 
+bool elf_offset_of(const struct elf *e, uint64_t address, uint64_t *offset)
+{
+    for (uint32_t i = 0; i < e->load_count; i++) {
+        const struct elf_load *load = &e->loads[i];
+        if (address >= load->address && address - load->address < load->file_bytes) {
+            *offset = load->offset + (address - load->address);
+            return true;
+        }
+    }
+    return false;
+}
+
 void elf_find_dynamic_table(struct elf *e, struct elf_symbol_table *out)
 {
     struct elf_dynamic d = {0};

@@ -12,12 +12,8 @@ struct elf_header {
     uint64_t program_headers, section_headers; /* offsets */
     uint32_t program_header_count, section_count;
     uint32_t section_names;
+    bool sections_only; /* asked for */
 };
-
-bool elf_read(const struct elf *e, uint64_t offset, void *out, size_t len, struct err *err)
-{
-    return e->file.read(e->file.context, offset, out, len, err);
-}
 
 /* A number of the file's word size. */
 static uint64_t word(struct cursor *c, bool is_32bit)
@@ -41,9 +37,10 @@ static bool read_ident(struct elf *e, const unsigned char ident[static EI_NIDENT
     return true;
 }
 
-static bool set_machine(struct elf *e, unsigned type, unsigned machine, struct err *err)
+static bool set_machine(struct elf *e, unsigned type, unsigned machine, bool sections_only,
+                        struct err *err)
 {
-    if (type != ET_EXEC && type != ET_DYN) {
+    if (type != ET_EXEC && type != ET_DYN && !(sections_only && type == ET_REL)) {
         return err_set(err, ERR_UNSUPPORTED, 0, "ELF type %u, only programs and shared objects run",
                        type);
     }
@@ -71,7 +68,7 @@ static bool check_entry_sizes(const struct elf *e, const struct elf_header *h, u
 {
     size_t want_program = e->is_32bit ? sizeof(Elf32_Phdr) : sizeof(Elf64_Phdr);
     size_t want_section = e->is_32bit ? sizeof(Elf32_Shdr) : sizeof(Elf64_Shdr);
-    if (h->program_header_count == 0 || program != want_program) {
+    if (!h->sections_only && (h->program_header_count == 0 || program != want_program)) {
         return err_set(err, ERR_MALFORMED, 0, "ELF with %u program headers of %u bytes",
                        h->program_header_count, program);
     }
@@ -103,7 +100,7 @@ static bool read_header(struct elf *e, struct elf_header *h, struct err *err)
     unsigned section_header_bytes = cursor_u16(&c);
     h->section_count = cursor_u16(&c);
     h->section_names = cursor_u16(&c);
-    return set_machine(e, type, machine, err) &&
+    return set_machine(e, type, machine, h->sections_only, err) &&
            check_entry_sizes(e, h, program_header_bytes, section_header_bytes, err);
 }
 
@@ -283,6 +280,17 @@ bool elf_open(struct elf *e, const struct memory_reader *file, struct err *err)
     return true;
 }
 
+bool elf_open_sections(struct elf *e, const struct memory_reader *file, struct err *err)
+{
+    struct elf_header h = {.sections_only = true};
+    *e = (struct elf){.file = *file};
+    if (!read_header(e, &h, err)) {
+        return false;
+    }
+    read_sections(e, &h);
+    return true;
+}
+
 static bool read_bytes(void *context, uint64_t address, void *out, size_t len, struct err *err)
 {
     const struct str *bytes = context;
@@ -354,18 +362,6 @@ bool elf_bias(const struct elf *e, uint64_t map_start, uint64_t map_file_offset,
                 *bias = map_start - (load->address + (map_file_offset - load->offset));
                 return true;
             }
-        }
-    }
-    return false;
-}
-
-bool elf_offset_of(const struct elf *e, uint64_t address, uint64_t *offset)
-{
-    for (uint32_t i = 0; i < e->load_count; i++) {
-        const struct elf_load *load = &e->loads[i];
-        if (address >= load->address && address - load->address < load->file_bytes) {
-            *offset = load->offset + (address - load->address);
-            return true;
         }
     }
     return false;
