@@ -128,7 +128,8 @@ static bool deny_the_rest(void)
         LOAD(nr), ALLOW(SYS_read), ALLOW(SYS_write), ALLOW(SYS_recvmsg), ALLOW(SYS_close), ALLOW(SYS_mmap),
         ALLOW(SYS_munmap), ALLOW(SYS_mremap), ALLOW(SYS_mprotect), ALLOW(SYS_madvise), ALLOW(SYS_brk),
         ALLOW(SYS_futex), ALLOW(SYS_sched_yield), ALLOW(SYS_rt_sigprocmask), ALLOW(SYS_rt_sigreturn),
-        ALLOW(SYS_clock_gettime), ALLOW(SYS_gettid), ALLOW(SYS_exit), ALLOW(SYS_exit_group),
+        ALLOW(SYS_clock_gettime), ALLOW(SYS_gettid), ALLOW(SYS_sigaltstack),
+        ALLOW(SYS_exit), ALLOW(SYS_exit_group),
         END(SECCOMP_RET_ERRNO | EPERM),
     };
     union {

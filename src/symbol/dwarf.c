@@ -31,6 +31,7 @@ struct codes {
 struct unit {
     Dwarf_Die die;  /* of the skeleton, where the unit is split: lines are there */
     Dwarf_Die tree; /* of the unit that has the functions */
+    struct str directory; /* of the compilation */
     bool is_open;
     enum { FUNCTIONS_UNKNOWN, FUNCTIONS_OUTER, FUNCTIONS_ALL } known;
     VEC(Dwarf_Die) functions;
@@ -91,17 +92,23 @@ static Elf *ask(void *context, const char *path)
 static struct str cut(const char *text)
 {
     size_t len = text == NULL ? 0 : strlen(text);
-    return (struct str){text, len < DWARF_TEXT_MAX ? len : DWARF_TEXT_MAX};
+    return (struct str){text, len < DWARF_TEXT_MAX ? len : (size_t)DWARF_TEXT_MAX};
 }
 
-static void put_line(struct buf *out, const char *name, const char *linkage, const char *file, uint32_t line)
+/* A relative file is below the folder of the compilation. */
+static void put_line(struct buf *out, struct unit *unit, const char *name, const char *linkage, const char *file,
+                     uint32_t line)
 {
-    struct str texts[] = {cut(name), cut(linkage), cut(file)};
+    bool below = file != NULL && file[0] != '/' && unit->directory.len > 0;
+    struct str texts[] = {cut(name), cut(linkage), below ? unit->directory : STR(""), below ? STR("/") : STR(""),
+                          cut(file)};
+    size_t before = texts[2].len + texts[3].len;
+    texts[4].len = before + texts[4].len < DWARF_TEXT_MAX ? texts[4].len : DWARF_TEXT_MAX - before;
     put(out, line, 4);
-    for (size_t i = 0; i < 3; i++) {
-        put(out, texts[i].len, 2);
-    }
-    for (size_t i = 0; i < 3; i++) {
+    put(out, texts[0].len, 2);
+    put(out, texts[1].len, 2);
+    put(out, before + texts[4].len, 2);
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         buf_str(out, texts[i]);
     }
 }
@@ -236,6 +243,12 @@ static void list_units(struct reader *r)
 
 /* ---- functions of a unit ---- */
 
+static const char *text_of(Dwarf_Die *die, unsigned name)
+{
+    Dwarf_Attribute attribute;
+    return dwarf_formstring(dwarf_attr_integrate(die, name, &attribute));
+}
+
 static bool holds_functions(int tag, bool all)
 {
     return all || tag == DW_TAG_namespace || tag == DW_TAG_module;
@@ -267,6 +280,8 @@ static void find_functions(struct reader *r, struct unit *unit, bool all)
     if (!unit->is_open) {
         unit->is_open = true;
         unit->tree = unit->die;
+        unit->directory = cut(text_of(&unit->die, DW_AT_comp_dir));
+        unit->directory.len = unit->directory.len < DWARF_TEXT_MAX / 2 ? unit->directory.len : 0;
         Dwarf_Die split = {0};
         if (dwarf_cu_info(unit->die.cu, NULL, &type, NULL, &split, NULL, NULL, NULL) == 0 &&
             type == DW_UT_skeleton && split.addr != NULL) {
@@ -336,12 +351,6 @@ static bool descend(Dwarf_Die *parent, uint64_t address, struct chain *chain)
     return false;
 }
 
-static const char *text_of(Dwarf_Die *die, unsigned name)
-{
-    Dwarf_Attribute attribute;
-    return dwarf_formstring(dwarf_attr_integrate(die, name, &attribute));
-}
-
 static const char *linkage_of(Dwarf_Die *die)
 {
     const char *name = text_of(die, DW_AT_linkage_name);
@@ -377,7 +386,7 @@ static unsigned put_chain(struct buf *out, struct unit *unit, struct chain *chai
         const char *name = text_of(die, DW_AT_name), *linkage = linkage_of(die);
         bool fits = count < PROFILE_INLINES_MAX - 1 && (name != NULL || linkage != NULL);
         if (fits || i == 0) {
-            put_line(out, name, linkage, file, line);
+            put_line(out, unit, name, linkage, file, line);
             count++;
         }
         file = i > 0 ? call_file(unit, die) : NULL;
@@ -398,7 +407,7 @@ static unsigned put_unit(struct reader *r, struct unit *unit, uint64_t address)
     }
     if (function == NULL) { /* assembler code: it has lines but often no entries */
         if (source != NULL) {
-            put_line(&r->message, NULL, NULL, file, (uint32_t)line);
+            put_line(&r->message, unit, NULL, NULL, file, (uint32_t)line);
         }
         return source != NULL;
     }

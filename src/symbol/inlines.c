@@ -287,6 +287,9 @@ static enum inlines_end end_of(const struct inlines *in, enum sandbox_end end, s
     if (in->answered == in->request.count) {
         return INLINES_DONE;
     }
+    if (end == SANDBOX_DONE) {
+        return fail(err, "ended early");
+    }
     return in->answered == 0 && took_ns >= in->request.budget_ns / 2
                ? fail(err, "did not answer in time")
                : INLINES_LATE;
