@@ -26,7 +26,7 @@ static enum scan_answer consider(void *context, const struct proc_stat *stat,
                                  struct scan_known *known)
 {
     struct session *s = context;
-    if (stat_has_ended(stat)) {
+    if (stat_has_ended(stat) || stat->ppid == proc_own_pid()) {
         return SCAN_NEVER;
     }
     if (s->window_start_ns != 0 && known->looks < LOOKED_LATER &&
