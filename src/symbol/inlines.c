@@ -22,6 +22,7 @@ struct inlines {
     size_t answered, opens;
     uint64_t started_ns;
     bool over;   /* no more answers */
+    bool ended;  /* because it has closed its end */
     bool faulty; /* it sent what cannot be */
     struct source_line lines[PROFILE_INLINES_MAX]; /* the last answer; texts are in `in` */
     size_t line_count;
@@ -126,6 +127,7 @@ static void read_more(struct inlines *in)
         room == NULL ? -1 : sandbox->read(in->child, room, PIECE_BYTES, in->request.deadline_ns);
     have->len += got > 0 ? (size_t)got : 0;
     in->over = got <= 0;
+    in->ended = got == 0;
 }
 
 /* The next message, borrowed until the next call; false: there is none any more. */
@@ -287,7 +289,7 @@ static enum inlines_end end_of(const struct inlines *in, enum sandbox_end end, s
     if (in->answered == in->request.count) {
         return INLINES_DONE;
     }
-    if (end == SANDBOX_DONE) {
+    if (in->ended && end == SANDBOX_DONE) {
         return fail(err, "ended early");
     }
     return in->answered == 0 && took_ns >= in->request.budget_ns / 2

@@ -28,7 +28,7 @@ struct namer_image {
     char build_id[2 * ELF_BUILD_ID_MAX + 1];
     char *problem; /* why there are no symbols, or none of its debug file; null: all is well */
     char *lines_problem; /* why its lines are not asked for any more; null: they are */
-    bool problem_told, lines_problem_told;
+    bool problem_reported, lines_reported;
 };
 
 /* The name of the function at `start` in an image, or with image 0 of an inlined one with the
@@ -123,13 +123,13 @@ bool namer_next_problem(struct namer *n, struct namer_problem *out)
 {
     vec_each(&n->images, image)
     {
-        if (image->problem != NULL && !image->problem_told) {
-            image->problem_told = true;
+        if (image->problem != NULL && !image->problem_reported) {
+            image->problem_reported = true;
             *out = (struct namer_problem){image->key, image->problem, image->has_symbols, false};
             return true;
         }
-        if (image->lines_problem != NULL && !image->lines_problem_told) {
-            image->lines_problem_told = true;
+        if (image->lines_problem != NULL && !image->lines_reported) {
+            image->lines_reported = true;
             *out = (struct namer_problem){image->key, image->lines_problem, image->has_symbols, true};
             return true;
         }

@@ -1,5 +1,5 @@
-/* src/symbol/inlines and dwarf: functions and lines from hand-made and from real DWARF, read in a real sandbox; and what
- * a hostile one may send. */
+/* src/symbol/inlines and dwarf: functions and lines from hand-made and from real DWARF, read in a real sandbox; and
+ * what a hostile one may send. */
 #include "symbol/inlines.h"
 
 #include <fcntl.h>
