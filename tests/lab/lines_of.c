@@ -167,6 +167,6 @@ int main(int argc, char **argv)
     }
     enum inlines_end end = inlines_end(in, &err);
     printf("end %s %s\n", ends[end], err.text);
-    printf("cost %" PRIu64 " %" PRIu64 "\n", clock_children_cpu_ns() / NS_PER_MS, proc_own_rss_peak_bytes() >> 10);
+    printf("cost %" PRIu64 " %" PRIu64 "\n", clock_children_cpu_ns() / NS_PER_MS, proc_own_rss_bytes() >> 10);
     return 0;
 }
