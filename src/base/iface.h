@@ -78,6 +78,41 @@ struct dialer {
     void *context;
 };
 
+/*
+ * A process of its own for code that cannot be trusted with foreign bytes. It has a copy of this
+ * process's memory and may compute; the only way out is the connection to its parent, which treats
+ * what it reads there as hostile. os/sandbox.h says what it is denied.
+ */
+struct sandbox_port { /* what the child has */
+    bool (*write)(void *context, const void *ptr, size_t len);
+    /* Waits for the next file that the parent gives and maps it, for reading. False: it was refused. */
+    bool (*take)(void *context, void **ptr, size_t *len);
+    void (*no_memory)(void) __attribute__((noreturn));
+    void *context;
+};
+
+enum sandbox_end {
+    SANDBOX_DONE,      /* `run` returned */
+    SANDBOX_STOPPED,   /* the parent ended it before */
+    SANDBOX_CRASHED,
+    SANDBOX_NO_MEMORY, /* it ended itself for want of memory */
+    SANDBOX_DENIED,    /* the system has no filter of system calls for it: nothing was run */
+};
+
+struct sandbox {
+    /* Runs `run` in a child; null: there can be none (err). */
+    void *(*start)(void *context, void (*run)(void *argument, const struct sandbox_port *port),
+                   void *argument, struct err *err);
+    /* Bytes read, at least one; 0: the child has closed its end; -1: the deadline (monotonic) has passed. */
+    ptrdiff_t (*read)(void *child, void *to, size_t max, uint64_t deadline_ns);
+    /* Gives it a file, or a refusal: with null, or where the reader is not that of a file. False: it
+     * does not take it. */
+    bool (*give)(void *child, const struct memory_reader *file);
+    /* Ends the child, if it has not ended, and frees the handle. */
+    enum sandbox_end (*end)(void *child);
+    void *context;
+};
+
 /* Time. Wall time is nanoseconds since 1970 UTC; monotonic time has no epoch and the same clock as
  * perf samples (CLOCK_MONOTONIC). Never mixed: names say which. */
 struct clock {

@@ -16,6 +16,7 @@ struct elf_header {
     uint64_t program_headers, section_headers; /* offsets */
     uint32_t program_header_count, section_count;
     uint32_t section_names;
+    bool sections_only; /* asked for */
 };
 
 /* A number of the file's word size. */
@@ -40,9 +41,10 @@ static bool read_ident(struct elf *e, const unsigned char ident[static EI_NIDENT
     return true;
 }
 
-static bool set_machine(struct elf *e, unsigned type, unsigned machine, struct err *err)
+static bool set_machine(struct elf *e, unsigned type, unsigned machine, bool sections_only,
+                        struct err *err)
 {
-    if (type != ET_EXEC && type != ET_DYN) {
+    if (type != ET_EXEC && type != ET_DYN && !(sections_only && type == ET_REL)) {
         return err_set(err, ERR_UNSUPPORTED, 0, "ELF type is %u; only executables and shared objects are supported",
                        type);
     }
@@ -70,7 +72,7 @@ static bool check_entry_sizes(const struct elf *e, const struct elf_header *h, u
 {
     size_t want_program = e->is_32bit ? sizeof(Elf32_Phdr) : sizeof(Elf64_Phdr);
     size_t want_section = e->is_32bit ? sizeof(Elf32_Shdr) : sizeof(Elf64_Shdr);
-    if (h->program_header_count == 0 || program != want_program) {
+    if (!h->sections_only && (h->program_header_count == 0 || program != want_program)) {
         return err_set(err, ERR_MALFORMED, 0, "ELF header claims %u program headers of %u bytes",
                        h->program_header_count, program);
     }
@@ -102,7 +104,7 @@ static bool read_header(struct elf *e, struct elf_header *h, struct err *err)
     unsigned section_header_bytes = cursor_u16(&c);
     h->section_count = cursor_u16(&c);
     h->section_names = cursor_u16(&c);
-    return set_machine(e, type, machine, err) &&
+    return set_machine(e, type, machine, h->sections_only, err) &&
            check_entry_sizes(e, h, program_header_bytes, section_header_bytes, err);
 }
 
@@ -279,6 +281,17 @@ bool elf_open(struct elf *e, const struct memory_reader *file, struct err *err)
         elf_take_note_sections(e);
     }
     elf_find_tables(e);
+    return true;
+}
+
+bool elf_open_sections(struct elf *e, const struct memory_reader *file, struct err *err)
+{
+    struct elf_header h = {.sections_only = true};
+    *e = (struct elf){.file = *file};
+    if (!read_header(e, &h, err)) {
+        return false;
+    }
+    read_sections(e, &h);
     return true;
 }
 

@@ -22,7 +22,8 @@
  *
  * Not over libelf's elf_begin: it takes 200 bytes for each section that a file claims before
  * anything can be asked (a sparse file of 4 KiB on disk makes it take 800 MB), reads tables whole
- * and keeps every piece it read until the end. Why not libdw either: symbol/dwarf.h.
+ * and keeps every piece it read until the end. libdw, for debug information, runs in a
+ * process of its own: symbol/dwarf.h.
  *
  * Formats: System V gABI chapters 4 and 5, x86-64 and AArch64 psABI, elf(5). ".note.gnu.build-id":
  * note type 3, owner "GNU". DT_GNU_HASH: the layout ld and lld write. Compressed sections:
@@ -100,12 +101,20 @@ struct elf {
 
 bool elf_open(struct elf *e, const struct memory_reader *file, struct err *err);
 
+/* The same for its sections only, also of a relocatable file: what compilers and dwz put debug
+ * information in beside programs. */
+bool elf_open_sections(struct elf *e, const struct memory_reader *file, struct err *err);
+
 /* The same on bytes in memory, which stay borrowed: the vdso, an unpacked .gnu_debugdata. */
 bool elf_open_bytes(struct elf *e, const void *ptr, size_t len, struct err *err);
 void elf_release(struct elf *e);
 
 /* Bytes of the file at `offset`; false beyond its end. */
-bool elf_read(const struct elf *e, uint64_t offset, void *out, size_t len, struct err *err);
+static inline bool elf_read(const struct elf *e, uint64_t offset, void *out, size_t len,
+                            struct err *err)
+{
+    return e->file.read(e->file.context, offset, out, len, err);
+}
 
 /* The section of this name, or null. */
 const struct elf_section *elf_section(struct elf *e, const char *name);

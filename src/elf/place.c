@@ -1,11 +1,6 @@
-/* What of an open file stands where: its bytes, the bias of a mapping, the offset of an address. */
+/* What of an open file stands where: the bias of a mapping, the offset of an address. */
 #include "elf/elf.h"
 #include "elf/private.h"
-
-bool elf_read(const struct elf *e, uint64_t offset, void *out, size_t len, struct err *err)
-{
-    return e->file.read(e->file.context, offset, out, len, err);
-}
 
 /* Does the segment, in whole pages as the kernel maps it, hold this offset? */
 static bool load_holds(const struct elf_load *load, uint64_t offset, uint64_t page_size)

@@ -181,8 +181,7 @@ static bool close_span(unsigned from, unsigned to)
     return from > to || syscall(SYS_close_range, from, to, 0) == 0;
 }
 
-/* Closes every descriptor from `from` on but `keep` (below `from`: none is kept). */
-static void close_from(int from, int keep)
+void launch_close_from(int from, int keep)
 {
     bool closed = keep < from ? close_span((unsigned)from, ~0u)
                               : close_span((unsigned)from, (unsigned)keep - 1) &&
@@ -218,7 +217,7 @@ __attribute__((noreturn)) static void become_profiler(const struct launch *launc
     if (fcntl(STDERR_FILENO, F_GETFD) < 0) {
         discard(STDERR_FILENO);
     }
-    close_from(STDERR_FILENO + 1, target.link_fd);
+    launch_close_from(STDERR_FILENO + 1, target.link_fd);
     default_signals();
     _exit(launch->run(launch->context, &target));
 }
@@ -487,7 +486,7 @@ static int run_init(const struct launch *launch, const char *path, struct err *e
     close(link[1]);
     discard(STDIN_FILENO); /* so that the command alone holds its pipes and locks */
     discard(STDOUT_FILENO);
-    close_from(STDERR_FILENO + 1, -1);
+    launch_close_from(STDERR_FILENO + 1, -1);
     serve_command(&init, &all);
     return await_flush(&init, &all);
 }

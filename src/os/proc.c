@@ -407,6 +407,11 @@ struct memory_reader proc_file_reader(int fd)
     return (struct memory_reader){read_at, (void *)(intptr_t)fd};
 }
 
+int proc_descriptor_of(const struct memory_reader *file)
+{
+    return file->read == read_at ? (int)(intptr_t)file->context : -1;
+}
+
 bool proc_open_kernel_symbols(int *out, struct err *err)
 {
     int fd = open("/proc/kallsyms", O_RDONLY | O_CLOEXEC);

@@ -84,6 +84,9 @@ void proc_close(int fd);
 /* Reads an open file at offsets; the descriptor stays the caller's. */
 struct memory_reader proc_file_reader(int fd);
 
+/* The descriptor of such a reader; -1: it is another. */
+int proc_descriptor_of(const struct memory_reader *file);
+
 /* Opens /proc/kallsyms; proc_read_next hands out its text in order, 0 bytes at the end. */
 bool proc_open_kernel_symbols(int *out, struct err *err);
 bool proc_read_next(int fd, void *out, size_t max_bytes, size_t *len, struct err *err);

@@ -25,7 +25,8 @@ struct namer_image {
     bool has_code;
     char build_id[2 * ELF_BUILD_ID_MAX + 1];
     char *problem; /* why there are no symbols, or none of its debug file; null: all is well */
-    bool problem_told;
+    char *lines_problem; /* why its lines are not asked for any more; null: they are */
+    bool problem_reported, lines_reported;
 };
 
 /* The name of the function at `start` in an image, or with image 0 of an inlined one with the
@@ -60,6 +61,7 @@ static void release_image(struct namer_image *image)
 {
     symbols_release(&image->symbols);
     free(image->problem);
+    free(image->lines_problem);
 }
 
 void namer_release(struct namer *n)
@@ -119,9 +121,14 @@ bool namer_next_problem(struct namer *n, struct namer_problem *out)
 {
     vec_each(&n->images, image)
     {
-        if (image->problem != NULL && !image->problem_told) {
-            image->problem_told = true;
-            *out = (struct namer_problem){image->key, image->problem, image->has_symbols};
+        if (image->problem != NULL && !image->problem_reported) {
+            image->problem_reported = true;
+            *out = (struct namer_problem){image->key, image->problem, image->has_symbols, false};
+            return true;
+        }
+        if (image->lines_problem != NULL && !image->lines_reported) {
+            image->lines_reported = true;
+            *out = (struct namer_problem){image->key, image->lines_problem, image->has_symbols, true};
             return true;
         }
     }
@@ -168,8 +175,7 @@ struct opened {
     struct code_source code; /* of the file */
     bool inlines_tried;
     struct inlines *inlines;
-    struct memory_reader alternate;
-    void *alternate_handle;
+    VEC(uint64_t) addresses; /* that it is asked for */
     struct err err; /* why it is not open, or no ELF */
 };
 
@@ -203,52 +209,10 @@ static bool has_code(struct opened *o)
     return o->code.find != NULL;
 }
 
-/* The file with what dwz moved out of this one. */
-static void open_alternate(struct opened *o)
-{
-    const struct debug_source *debug = o->namer->debug;
-    for (unsigned i = 0; debug != NULL && i < INLINES_ALTERNATE_ATTEMPTS; i++) {
-        const char *path = inlines_alternate_path(o->inlines, i);
-        if (path[0] == '\0' ||
-            !debug->open(debug->context, o->key, path, &o->alternate, &o->alternate_handle)) {
-            continue;
-        }
-        if (inlines_alternate(o->inlines, &o->alternate, NULL)) {
-            return;
-        }
-        debug->close(debug->context, o->alternate_handle);
-        o->alternate_handle = NULL;
-    }
-}
-
-static bool wants_lines(const struct namer *n)
-{
-    return n->inlines && n->clock != NULL;
-}
-
-/* Null: there is no DWARF, or time is over. */
-static struct inlines *inlines_of(struct opened *o)
-{
-    const struct namer *n = o->namer;
-    if (!o->inlines_tried && n->clock->mono_ns(n->clock->context) < n->deadline_ns) {
-        o->inlines = files_of(o) != NULL ? inlines_open(&o->files, NULL) : NULL;
-        if (o->inlines != NULL) {
-            open_alternate(o);
-        }
-        o->inlines_tried = true;
-    }
-    return o->inlines;
-}
-
 static void close_source(struct opened *o)
 {
     struct namer *n = o->namer;
-    if (o->inlines != NULL) {
-        inlines_release(o->inlines);
-        if (o->alternate_handle != NULL) {
-            n->debug->close(n->debug->context, o->alternate_handle);
-        }
-    }
+    vec_release(&o->addresses);
     code_source_close(&o->code);
     if (o->is_elf) {
         symbol_files_release(&o->files);
@@ -618,21 +582,80 @@ static bool name_by_lines(struct namer *n, struct profile *p, const struct namer
     return name_frame(n, p, job->frame, lines, count, err);
 }
 
-/* How many functions are inlined into one another here; 0: not known, or *late: not looked up. */
-static size_t lines_at(struct opened *o, uint64_t address,
-                       struct source_line lines[static PROFILE_INLINES_MAX], bool *late)
+static bool wants_lines(const struct namer *n, const struct namer_image *image)
+{
+    return n->inlines && n->clock != NULL && n->sandbox != NULL && !n->is_refused && image->lines_problem == NULL;
+}
+
+static bool named_by_code(struct opened *o, const struct namer_image *image, uint64_t address, struct code_lines *lines)
+{
+    return image->has_code && has_code(o) && code_source_find(&o->code, address, lines);
+}
+
+/* The addresses of this run that nothing else names with lines, each once. */
+static void collect_addresses(struct opened *o, const struct namer_image *image)
+{
+    size_t count;
+    struct code_lines by_code;
+    struct source_line lines[PROFILE_INLINES_MAX];
+    for (size_t i = 0; i < o->job_count; i++) {
+        uint64_t address = o->jobs[i].address;
+        bool asked = (i > 0 && o->jobs[i - 1].address == address) || named_by_code(o, image, address, &by_code) ||
+                     kept_lines_find(&o->namer->kept, o->key, address, lines, &count);
+        uint64_t *added = asked ? NULL : vec_push(&o->addresses);
+        if (added != NULL) {
+            *added = address;
+        }
+    }
+}
+
+static void note_lines_problem(struct namer_image *image, const struct err *err)
+{
+    if (image->lines_problem == NULL) {
+        image->lines_problem = strdup(err->text);
+    }
+}
+
+/* Null: there is no DWARF, or time is over. */
+static struct inlines *inlines_of(struct opened *o, struct namer_image *image)
 {
     struct namer *n = o->namer;
-    struct inlines *inlines = inlines_of(o);
-    *late = inlines == NULL && !o->inlines_tried;
-    if (inlines == NULL) {
-        return 0;
+    struct err err = {0};
+    if (o->inlines_tried || n->clock->mono_ns(n->clock->context) >= n->deadline_ns) {
+        return o->inlines;
     }
-    uint64_t before = inlines_late(inlines);
-    size_t count =
-        inlines_lookup(inlines, address, n->deadline_ns, n->clock, lines, PROFILE_INLINES_MAX);
-    *late = inlines_late(inlines) > before;
-    return count;
+    o->inlines_tried = true;
+    if (files_of(o) == NULL) {
+        return NULL;
+    }
+    collect_addresses(o, image);
+    const struct inlines_request request = {&o->files, n->debug, o->key, n->sandbox, n->clock, o->addresses.at,
+                                            o->addresses.len, n->deadline_ns, n->inlines_budget_ns};
+    o->inlines = inlines_start(&request, &err);
+    if (o->inlines == NULL && err.kind != ERR_UNSUPPORTED) {
+        n->is_refused = true;
+        note_lines_problem(image, &err);
+    }
+    return o->inlines;
+}
+
+static void end_inlines(struct opened *o, struct namer_image *image)
+{
+    struct err err = {0};
+    enum inlines_end end = o->inlines == NULL ? INLINES_DONE : inlines_end(o->inlines, &err);
+    o->namer->is_refused |= end == INLINES_REFUSED;
+    if (end == INLINES_FAILED || end == INLINES_REFUSED) {
+        note_lines_problem(image, &err);
+    }
+}
+
+/* How many functions are inlined into one another here; 0: not known, or *late: not looked up. */
+static size_t lines_at(struct opened *o, struct namer_image *image, uint64_t address,
+                       struct source_line lines[static PROFILE_INLINES_MAX], bool *late)
+{
+    struct inlines *inlines = inlines_of(o, image);
+    *late = inlines == NULL && !o->inlines_tried;
+    return inlines == NULL ? 0 : inlines_lookup(inlines, address, lines, late);
 }
 
 /* ---- one address ---- */
@@ -651,7 +674,7 @@ static bool name_by_dwarf(struct namer *n, struct profile *p, struct namer_image
 {
     bool late = false, good;
     struct source_line lines[PROFILE_INLINES_MAX];
-    size_t count = lines_at(o, job->address, lines, &late);
+    size_t count = lines_at(o, image, job->address, lines, &late);
     if (count > 0) {
         struct symbol_hit hit;
         bool has_symbol = find_symbol(image, o, job->address, &hit);
@@ -683,10 +706,10 @@ static bool name_in_image(struct namer *n, struct profile *p, struct namer_image
                           struct opened *o, const struct job *job, struct err *err)
 {
     struct code_lines lines;
-    if (image->has_code && has_code(o) && code_source_find(&o->code, job->address, &lines)) {
+    if (named_by_code(o, image, job->address, &lines)) {
         return name_by_code(n, p, &lines, job, err);
     }
-    return wants_lines(n) ? name_with_lines(n, p, image, o, job, err)
+    return wants_lines(n, image) ? name_with_lines(n, p, image, o, job, err)
                           : name_by_symbols(n, p, image, o, job, err);
 }
 
@@ -732,6 +755,9 @@ static bool name_image(struct namer *n, struct profile *p, const struct job *job
         good = image != NULL ? name_in_image(n, p, image, &o, &jobs[i], err)
                : generated   ? name_generated(n, p, &o, &jobs[i], err)
                              : name_by_place(n, p, &jobs[i], err);
+    }
+    if (image != NULL) {
+        end_inlines(&o, image);
     }
     close_source(&o);
     return good;

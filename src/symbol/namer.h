@@ -34,10 +34,11 @@
  *
  * Limits. `max_bytes` bounds what is kept between runs: function tables (12 bytes per function) and
  * names already demangled (a quarter of it), and a quarter for what DWARF told of addresses. A
- * table that does not fit alone leaves its module's frames unnamed. DWARF itself is read anew in
- * each run that meets an address for the first time, INLINES_MAX_BYTES of it at a time, until
- * `inlines_budget_ns` of the run have passed; later addresses have their symbol only, and
- * stats.late counts them.
+ * table that does not fit alone leaves its module's frames unnamed. DWARF is read anew, by
+ * a process that ends with it (inlines.h), in each run that meets an address of an image for the
+ * first time, until `inlines_budget_ns` of the run have passed; later addresses have their symbol
+ * only, and stats.late counts them. An image whose DWARF that process did not survive is not asked
+ * for lines again.
  */
 #ifndef SYMBOL_NAMER_H
 #define SYMBOL_NAMER_H
@@ -94,6 +95,7 @@ struct namer {
     /* To be set, if wanted, between namer_init and the first run; borrowed. */
     const struct debug_source *debug; /* opens separate debug files; null: none */
     const struct clock *clock;        /* for the budget; null: `inlines` is as if not set */
+    const struct sandbox *sandbox;    /* where DWARF is read; null: the same */
     bool inlines;                     /* read DWARF */
     uint64_t inlines_budget_ns;       /* of one run */
 
@@ -104,6 +106,7 @@ struct namer {
     struct buf raw, readable; /* of the symbol at hand */
     struct buf chain;         /* texts of the inlined functions at hand */
     struct kept_lines kept;
+    bool is_refused;          /* this system allows no process to read DWARF in */
     uint64_t deadline_ns;     /* of this run */
     uint64_t run;
     struct namer_stats stats;
@@ -128,6 +131,7 @@ struct namer_problem {
     uint64_t image;
     const char *why; /* borrowed until the next run */
     bool has_symbols;
+    bool is_of_lines; /* inlined functions and lines are what is missing, and nothing else */
 };
 
 /* Tells each problem once, those of the last run; false: there are no more. */

@@ -49,7 +49,7 @@ static enum scan_answer consider(void *context, const struct proc_stat *stat,
 {
     struct find *find = context;
     struct follow *f = find->follow;
-    if (stat_has_ended(stat)) {
+    if (stat_has_ended(stat) || stat->ppid == proc_own_pid()) {
         return SCAN_NEVER;
     }
     if (f->shared->window.start_ns != 0 && known->checks < LATER_SCANS &&

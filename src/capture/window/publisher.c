@@ -7,6 +7,7 @@
 #include "capture/upload/uploader.h"
 #include "os/clock.h"
 #include "os/proc.h"
+#include "os/sandbox.h"
 #include "os/usage.h"
 #include "symbol/namer.h"
 #include "encode/encode.h"
@@ -41,6 +42,7 @@ struct publisher {
     struct symbol_source source;
     struct debug_source debug;
     struct clock clock;
+    struct sandbox sandbox;
     struct namer namer;
     struct images *images;
     size_t namer_max_bytes;
@@ -141,6 +143,7 @@ static void begin_namer(struct publisher *pub)
     namer_init(&pub->namer, &pub->source, pub->namer_max_bytes);
     pub->namer.debug = &pub->debug;
     pub->namer.clock = &pub->clock;
+    pub->namer.sandbox = &pub->sandbox;
     pub->namer.inlines = pub->inlines;
     pub->namer.inlines_budget_ns = INLINES_BUDGET_S * NS_PER_S;
 }
@@ -169,9 +172,11 @@ static void tell_problems(struct publisher *pub)
     struct namer_problem problem;
     while (namer_next_problem(&pub->namer, &problem)) {
         struct str path = images_path(pub->images, problem.image);
-        log_once(pub->log, problem.has_symbols ? LOG_INFO : LOG_DEBUG, "%.*s: %s%s", (int)path.len,
-                 path.ptr, problem.why,
-                 problem.has_symbols ? "; its own symbols are used" : "");
+        const char *instead = problem.is_of_lines   ? "; it has no inlined functions and lines"
+                              : problem.has_symbols ? "; its own symbols are used"
+                                                    : "";
+        log_once(pub->log, problem.has_symbols || problem.is_of_lines ? LOG_INFO : LOG_DEBUG, "%.*s: %s%s",
+                 (int)path.len, path.ptr, problem.why, instead);
     }
 }
 
@@ -315,6 +320,7 @@ struct publisher *publisher_start(const struct settings *settings, struct images
     pub->source = images_source(images);
     pub->debug = images_debug_source(images);
     pub->clock = clock_system();
+    pub->sandbox = sandbox_system();
     pub->images = images;
     pub->inlines = settings->naming.inlines;
     pub->namer_max_bytes = profile_max_bytes < NAMER_MAX_BYTES ? profile_max_bytes : NAMER_MAX_BYTES;
@@ -401,7 +407,7 @@ const char *publisher_dir(const struct publisher *pub)
 
 uint64_t publisher_cpu_ns(const struct publisher *pub)
 {
-    return clock_thread_cpu_ns(pub->thread);
+    return clock_thread_cpu_ns(pub->thread) + clock_children_cpu_ns();
 }
 
 struct profile *publisher_submit(struct publisher *pub, struct profile *full)
