@@ -2,7 +2,7 @@
  * record FILE [pillion's options] [-- COMMAND...]: a run of pillion like any other whose raw inputs are
  * written to FILE (recording.h).
  */
-#include "capture/capture.h"
+#include "capture/run/capture.h"
 #include "cli/request.h"
 #include "recording.h"
 

@@ -3,7 +3,7 @@
  * resolves addresses, one that collects a profile. That a row is all it takes is part of what is tested.
  */
 #include "capture/code.h"
-#include "capture/collect/collect.h"
+#include "capture/collect/collecting.h"
 #include "capture/stacks/stacks.h"
 #include "test.h"
 
@@ -373,8 +373,38 @@ static void collect_later(void)
     end(&s);
 }
 
+/* As the loop has it: begun once a process is followed, polled, and stopped when it has ended. */
+static void collected_by_a_run(void)
+{
+    struct scene s;
+    begin(&s, &collects, false);
+    struct settings settings = {.sampling.frequency_hz = 99};
+    struct shared shared = {.settings = &settings, .window.profile = &s.profile};
+    struct follow follow = {.shared = &shared};
+    memset(&collected, 0, sizeof collected);
+    targets_init(&follow.targets, &s.images, false);
+    struct target *target = targets_get(&follow.targets, PID);
+    struct collecting_row *c = collecting_new(&follow, runtimes);
+    CHECK(c != NULL && target != NULL);
+    collecting_concern.round(c, 1);
+    collecting_concern.round(c, 2); /* once a second */
+    CHECK_INT(collected.starts, 1);
+    CHECK_INT(collected.polls, 1);
+    collecting_concern.window_end(c);
+    CHECK_INT(collected.polls, 2);
+    CHECK(occurrence_of(&s.profile, "alloc_space") != NULL);
+    target->ended = true;
+    collecting_concern.round(c, 2000000000);
+    CHECK_INT(collected.stops, 1);
+    collecting_concern.release(c);
+    CHECK_INT(collected.stops, 1);
+    targets_release(&follow.targets);
+    end(&s);
+}
+
 TESTS({"a row that only walks: its frames stand in the place of its loop", walk_only},
       {"a row that only resolves: its functions stand in the stack, which goes on through them", resolve_only},
       {"where no row resolves the stack ends as it did", nobody_resolves},
       {"a row that only collects: its values arrive under their types, beside CPU time", collect_only},
-      {"what cannot start now is tried again, what ended is not", collect_later})
+      {"what cannot start now is tried again, what ended is not", collect_later},
+      {"a run begins it with a process, polls it in each window, and stops it with the process", collected_by_a_run})

@@ -1,9 +1,10 @@
 /*
- * Making a run: perf is opened as far as it is allowed, then each room's state, then the table of concerns in the order
- * in which they are walked.
+ * Making a run: each room's state from below to above, then the table of concerns in the order in which they are walked.
+ * What perf is allowed to do was found out before (open.c), because a command waits for that alone.
  */
 #include "capture/run/rooms.h"
 #include "base/time.h"
+#include "capture/collect/collecting.h"
 #include "capture/follow/cpus.h"
 #include "capture/follow/stack_sizes.h"
 #include "capture/window/image_sweep.h"
@@ -15,11 +16,7 @@
 
 #include <stdio.h>
 
-enum {
-    ORDER_MAX_BYTES = 8 << 20,
-    STACK_SMALL_BYTES = 8 * 1024,
-    STACK_LEAST_BYTES = 512,
-};
+enum { ORDER_MAX_BYTES = 8 << 20 };
 
 void rooms_init(struct rooms *r, const struct run_input *input)
 {
@@ -33,79 +30,6 @@ void rooms_init(struct rooms *r, const struct run_input *input)
                                    .throttle = {.frequency_hz = settings->sampling.frequency_hz, .stretch = 1}}};
     r->signals = signals_open();
     r->uploads.shared = &r->shared;
-}
-
-/* ---- perf ---- */
-
-/* What is copied of a stack per sample, to begin with: as much as lets a ring hold a third of a second
- * of samples, because the kernel copies what there is, not what was asked for, and a stack read later
- * from memory may have changed. */
-static uint32_t first_stack_bytes(const struct settings *settings, uint64_t ring_bytes)
-{
-    uint64_t wanted = settings->sampling.stack_bytes;
-    if (wanted == 0) {
-        wanted = ring_bytes * 3 / settings->sampling.frequency_hz;
-        wanted = wanted > STACK_SMALL_BYTES ? wanted : STACK_SMALL_BYTES;
-        wanted = wanted < ring_bytes / 8 ? wanted : ring_bytes / 8;
-    }
-    wanted = wanted < PERF_STACK_MAX ? wanted : PERF_STACK_MAX;
-    return wanted < STACK_LEAST_BYTES ? STACK_LEAST_BYTES : (uint32_t)wanted & ~7u;
-}
-
-/* What cannot be followed is not advised. */
-static void leave_advice_out(struct shared *s)
-{
-    enum perf_gate gate = s->access.gate;
-    if (s->settings->origin.fixed_filter && s->access.why.kind != ERR_NONE &&
-        (gate == PERF_GATE_SECCOMP || gate == PERF_GATE_PARANOID)) {
-        err_set(&s->access.why, s->access.why.kind, s->access.why.number,
-                "perf events refused (%s: %s); Fargate allows no change of it",
-                err_name(s->access.why.number), perf_gate_name(gate));
-    }
-}
-
-static void note_hidden_kernel(struct shared *s)
-{
-    char why[ERR_TEXT_MAX];
-    if (s->perf_on && !s->access.kernel) {
-        snprintf(why, sizeof why, "kernel code may not be sampled (%s); %sadd CAP_PERFMON",
-                 perf_gate_name(s->access.kernel_gate),
-                 s->access.kernel_gate == PERF_GATE_PARANOID
-                     ? "set kernel.perf_event_paranoid to 1 or less on the host, or "
-                     : "");
-        unseen_note(&s->unseen, UNSEEN_KERNEL, why);
-    }
-}
-
-void rooms_open_perf(struct rooms *r)
-{
-    struct shared *s = &r->shared;
-    if (s->settings->sampling.perf_mode == PERF_DISABLED) {
-        err_set(&s->access.why, ERR_USAGE, 0, "perf events are off (--perf-mode disabled)");
-    } else {
-        perf_probe(&s->access);
-        leave_advice_out(s);
-    }
-    struct err err = {0};
-    bool chains = s->settings->sampling.perf_mode == PERF_FP;
-    const struct perf_sampling sampling = {
-        .frequency_hz = s->settings->sampling.frequency_hz,
-        .kernel = s->access.kernel,
-        .stack_bytes = chains ? 0 : STACK_SMALL_BYTES,
-        .registers = chains ? 0 : unwind_perf_mask(),
-        .extra = s->settings->sampling.events.count > 0 || s->settings->sampling.off_cpu,
-    };
-    s->perf = perf_new(&err);
-    s->perf_on = s->access.user && s->perf != NULL && perf_open(s->perf, &sampling, &err);
-    if (s->perf_on && !chains) {
-        perf_set_stack_bytes(s->perf, first_stack_bytes(s->settings, perf_ring_bytes(s->perf)));
-    }
-    r->extra = extra_records_new(s);
-    s->format = (struct record_format){s->perf_on ? perf_sample_type(s->perf) : 0, sampling.registers};
-    if (err.kind != ERR_NONE) {
-        s->access.why = err;
-    }
-    note_hidden_kernel(s);
 }
 
 /* ---- hooks of follow/ ---- */
@@ -242,6 +166,7 @@ static bool make_rows(struct rooms *r, struct err *err)
         {&catching_concern, r->catching},
         {&waiting_concern, r->waiting},
         {&extra_records_concern, r->extra},
+        {&collecting_concern, collecting_new(&r->follow, runtimes)},
         {&stack_sizes_concern, stack_sizes_new(&r->follow)},
         {&unsampled_concern, r->follow.unsampled},
         {&cpus_concern, cpus_new(&r->shared)},
