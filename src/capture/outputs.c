@@ -220,7 +220,7 @@ static bool write_one(const struct outputs *o, struct profile *p, const char *st
         return false;
     }
     struct sink sink = file_sink(&writer);
-    if (!encoder->write(p, &sink, err)) {
+    if (!encoder->write(p, NULL, &sink, err)) {
         file_abandon(&writer);
         return false;
     }

@@ -109,7 +109,6 @@ enum upload_backend {
 };
 
 /* Releases of OpenTelemetry's protocol; what they call a profile cannot be read by each other. */
-enum otlp_schema { OTLP_1_10, OTLP_1_9, OTLP_1_8 };
 
 enum upload_method { UPLOAD_PUT, UPLOAD_POST };
 
@@ -129,7 +128,6 @@ struct upload_settings {
     const char *token_file;
     struct secret_list headers; /* "NAME:VALUE"; with several back ends for UPLOAD_HTTP alone */
     enum upload_method method;  /* for UPLOAD_HTTP; UPLOAD_PUT */
-    enum otlp_schema otlp_schema; /* for UPLOAD_OTLP; OTLP_1_10 */
     const char *agent_host;    /* for UPLOAD_DATADOG; NULL: none */
     unsigned agent_port;       /* likewise; 0: none */
     bool agent_told;           /* one of them by an option, not only by a variable of Datadog's */

@@ -85,10 +85,6 @@ static const struct choice back_ends[] = {
     {"otlp", UPLOAD_OTLP, 0, 0},
     {0},
 };
-static const struct choice otlp_schemas[] = {
-    {"1.10", OTLP_1_10, 0, 0}, {"1.9", OTLP_1_9, 0, 0}, {"1.8", OTLP_1_8, 0, 0},
-    {"1.11", OTLP_1_10, 0, 1}, {0},
-};
 static const struct choice http_methods[] = {
     {"put", UPLOAD_PUT, 0, 0}, {"post", UPLOAD_POST, 0, 0}, {0},
 };
@@ -309,9 +305,6 @@ const struct option option_table[] = {
      .at = AT(settings.upload.method), .choices = http_methods, .fallback = "put",
      .group = GROUP_BACKEND, .commands = SENDING,
      .help = "of --backend http"},
-    {.name = "otlp-schema", .value = "RELEASE", .kind = KIND_CHOICE,
-     .at = AT(settings.upload.otlp_schema), .choices = otlp_schemas, .fallback = "1.10",
-     .group = GROUP_BACKEND, .commands = SENDING, .help = "of OpenTelemetry's protocol"},
     {.name = "environment", .letter = 'E', .value = "NAME", .kind = KIND_TEXT,
      .at = AT(settings.upload.environment), .help = "tag env, such as staging", BACKEND,
      .env = "DD_ENV"},
@@ -383,6 +376,8 @@ const struct option option_table[] = {
 #define FLAG_OF(option_name, why)                                                                  \
     {.name = option_name, UNSTORED_FLAG, NO_EFFECT, GPROFILER, .help = why}
 #define PLAIN_JVM "nothing is loaded into a Java process"
+    {.name = "otlp-schema", .value = "RELEASE", UNSTORED_TEXT, NO_EFFECT,
+     .help = "release 1.10 is sent, which the collector reads since 0.148, Pyroscope since 1.20"},
     FLAG_OF("disable-pidns-check", "the host's PID namespace is not needed"),
     FLAG_OF("rootless", "root is used where there is, and not needed"),
     FLAG_OF("profile-spawned-processes", "new children are always followed"),

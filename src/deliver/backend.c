@@ -30,6 +30,7 @@ const struct backend backends[BACKEND_COUNT] = {
         .name = "pyroscope",
         .title = "Pyroscope",
         .format = "pprof",
+        .rules = &pyroscope_rules,
         .default_host = "http://localhost:4040",
         .default_port = 4040,
         .most_bytes = 4 * 1024 * 1024,
@@ -39,7 +40,6 @@ const struct backend backends[BACKEND_COUNT] = {
         .env_tenant = "PYROSCOPE_TENANT_ID PYROSCOPE_SCOPE_ORG_ID",
         /* It refuses what is more than an hour old; some of that is needed for the way. */
         .most_age_ns = UINT64_C(55) * 60 * NS_PER_S,
-        .unpacks = true,
         .request = pyroscope_request,
         .judge = pyroscope_judge,
         .omits = pyroscope_omits,
@@ -57,6 +57,7 @@ const struct backend backends[BACKEND_COUNT] = {
         .name = "datadog",
         .title = "Datadog",
         .format = "pprof",
+        .rules = &datadog_rules,
         .default_port = 8126,
         .most_bytes = 10 * 1024 * 1024,
         .env_host = "DD_TRACE_AGENT_URL DD_AGENT_HOST DD_TRACE_AGENT_PORT",
@@ -65,7 +66,6 @@ const struct backend backends[BACKEND_COUNT] = {
         .keeps_token = true,
         /* How far back its profiles may lie is not told; its logs may 18 hours. */
         .most_age_ns = UINT64_C(18) * 3600 * NS_PER_S,
-        .unpacks = true,
         .address = datadog_address,
         .request = datadog_request,
         .judge = datadog_judge,
@@ -75,12 +75,15 @@ const struct backend backends[BACKEND_COUNT] = {
         .name = "otlp",
         .title = "OpenTelemetry",
         .format = "otlp",
+        .rules = &otlp_rules,
         .default_host = "http://localhost:4318",
         .default_port = 4318,
         .most_bytes = 16 * 1024 * 1024,
         .env_host = "OTEL_EXPORTER_OTLP_PROFILES_ENDPOINT OTEL_EXPORTER_OTLP_ENDPOINT",
         .env_service = "OTEL_SERVICE_NAME",
         .most_age_ns = UINT64_C(24) * 3600 * NS_PER_S,
+        .unpacks = true,
+        .attributes = otlp_attributes,
         .request = otlp_request,
         .judge = otlp_judge,
         .omits = otlp_omits,
@@ -156,15 +159,11 @@ void backend_uuid(char out[static 40], uint64_t one, uint64_t two)
 
 /* ---- requests ---- */
 
-bool backend_fit_pprof(const char *title, const struct delivery *delivery,
-                       const struct pprof_cut_rules *rules, struct buf *out, struct err *err)
+bool backend_check_format(const char *title, const char *format, const struct delivery *delivery, struct err *err)
 {
-    struct pprof_cut_result result;
-    if (!str_eq(delivery->format, STR("pprof"))) {
-        return err_set(err, ERR_USAGE, 0, "%s takes pprof, not %.*s", title,
-                       (int)delivery->format.len, delivery->format.ptr);
-    }
-    return pprof_cut(delivery->profile, rules, out, &result, err);
+    return str_eq(delivery->format, str_of(format)) ||
+           err_set(err, ERR_USAGE, 0, "%s takes %s, not %.*s", title, format, (int)delivery->format.len,
+                   delivery->format.ptr);
 }
 
 bool backend_post(struct http_request *out, const struct buf *text, struct span target,

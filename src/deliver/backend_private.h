@@ -8,7 +8,6 @@
 #define DELIVER_BACKEND_PRIVATE_H
 
 #include "deliver/backend.h"
-#include "deliver/pprof_cut.h"
 
 bool studio_request(struct backend_context *context, const struct delivery *delivery,
                     struct http_request *out, struct buf *text, struct err *err);
@@ -44,6 +43,8 @@ bool otlp_request(struct backend_context *context, const struct delivery *delive
                   struct http_request *out, struct buf *text, struct err *err);
 enum verdict otlp_judge(struct backend_context *context, const struct http_answer *answer,
                         struct err *err);
+extern const struct encode_rules pyroscope_rules, datadog_rules, otlp_rules;
+size_t otlp_attributes(const struct backend_context *context, struct buf *text, struct fact *out);
 void otlp_omits(const struct backend_context *context, struct omissions *out);
 
 /* The header line of collapsed stacks as the studio wants it: with every fact about where they
@@ -69,9 +70,8 @@ static inline struct str span_of(const struct buf *text, struct span span)
     return (struct str){text->ptr + span.at, span.len};
 }
 
-/* Appends the delivery's profile, which has to be pprof, as the service's rules want it. */
-bool backend_fit_pprof(const char *title, const struct delivery *delivery,
-                       const struct pprof_cut_rules *rules, struct buf *out, struct err *err);
+/* False, with the reason, when a delivery is not of the format that the service takes. */
+bool backend_check_format(const char *title, const char *format, const struct delivery *delivery, struct err *err);
 
 /* Makes a POST, as yet without headers, of what stands at these places in `text`; false when that
  * became larger than it may. */

@@ -12,10 +12,10 @@
 enum { EVENT_MAX_BYTES = 256 * 1024, ENTITY_MAX_BYTES = 128 };
 
 /* What the family "native" has in these places: ddprof's names. */
-static const struct pprof_cut_name type_names[] = {
+static const struct encode_name type_names[] = {
     {"cpu", "cpu-time"}, {"samples", "cpu-samples"}, {NULL, NULL},
 };
-static const struct pprof_cut_rules rules = {.type_names = type_names};
+const struct encode_rules datadog_rules = {.type_names = type_names};
 
 /* ---- the body ---- */
 
@@ -24,7 +24,7 @@ struct places {
 };
 
 static void put_body(const struct backend_context *context, const struct delivery *delivery,
-                     const struct buf *profile, struct buf *text, struct places *at)
+                     struct buf *text, struct places *at)
 {
     char boundary[MULTIPART_BOUNDARY_MAX];
     struct buf event;
@@ -32,7 +32,7 @@ static void put_body(const struct backend_context *context, const struct deliver
     datadog_event(&event, context, delivery, PROFILE);
     const struct multipart_part parts[] = {
         {"event", "event.json", "application/json", buf_slice(&event)},
-        {PROFILE, PROFILE, "application/octet-stream", buf_slice(profile)},
+        {PROFILE, PROFILE, "application/octet-stream", delivery->profile},
     };
     multipart_boundary(parts, 2, boundary);
     size_t start = text->len;
@@ -41,7 +41,7 @@ static void put_body(const struct backend_context *context, const struct deliver
     start = text->len;
     multipart_put(text, boundary, parts, 2);
     at->body = span_since(text, start);
-    text->failed |= event.failed || profile->failed;
+    text->failed |= event.failed;
     buf_release(&event);
 }
 
@@ -117,17 +117,14 @@ static bool add_headers(const struct backend_context *context, struct http_reque
 bool datadog_request(struct backend_context *context, const struct delivery *delivery,
                      struct http_request *out, struct buf *text, struct err *err)
 {
-    struct buf profile;
     struct places at = {0};
-    buf_init(&profile, text->max);
-    bool ok = backend_fit_pprof("Datadog", delivery, &rules, &profile, err);
-    if (ok) {
-        at.target = put_target(context, text);
-        at.entity = put_entity(context->origin, text);
-        put_body(context, delivery, &profile, text, &at);
+    if (!backend_check_format("Datadog", "pprof", delivery, err)) {
+        return false;
     }
-    buf_release(&profile);
-    return ok && backend_post(out, text, at.target, at.body, err) &&
+    at.target = put_target(context, text);
+    at.entity = put_entity(context->origin, text);
+    put_body(context, delivery, text, &at);
+    return backend_post(out, text, at.target, at.body, err) &&
            add_headers(context, out, span_of(text, at.form), span_of(text, at.entity), err);
 }
 

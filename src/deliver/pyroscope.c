@@ -28,12 +28,8 @@ enum {
 
 /* Every set of labels of a stack is a series to the server, so one per thread would be without
  * end: what is left is which program, container and application it was. */
-static const char *const thread_labels[] = {"process_id", "thread id", "thread name", "gil", "task",
-                                            "interpreter", NULL};
-
-static const struct pprof_cut_rules rules = {.drop_labels = thread_labels, .plain_types = true,
-                                             .most_samples = SAMPLES_MOST,
-                                             .most_bytes = PLAIN_MOST};
+const struct encode_rules pyroscope_rules = {.merges_threads = true, .plain_types = true,
+                                             .most_samples = SAMPLES_MOST, .most_bytes = PLAIN_MOST};
 
 /* ---- labels ---- */
 
@@ -165,11 +161,11 @@ static void put_id(char out[static 40], const struct backend_context *context,
 }
 
 static void put_push(const struct backend_context *context, const struct delivery *delivery,
-                     const struct labels *labels, const struct buf *profile, struct buf *text)
+                     const struct labels *labels, struct buf *text)
 {
     char id[40];
     struct buf series, part;
-    size_t room = profile->len + 64 * 1024;
+    size_t room = delivery->profile.len + 64 * 1024;
     buf_init(&series, room);
     buf_init(&part, room);
     put_pair(&series, &part, STR("__name__"), STR("process_cpu"));
@@ -178,7 +174,7 @@ static void put_push(const struct backend_context *context, const struct deliver
     }
     buf_clear(&part);
     put_id(id, context, delivery);
-    protobuf_message(&part, SAMPLE_PROFILE, profile);
+    protobuf_text(&part, SAMPLE_PROFILE, delivery->profile);
     protobuf_text(&part, SAMPLE_ID, str_of(id));
     protobuf_message(&series, SERIES_SAMPLES, &part);
     protobuf_message(text, PUSH_SERIES, &series);
@@ -235,7 +231,7 @@ struct places {
 };
 
 static void put_request(const struct backend_context *context, const struct delivery *delivery,
-                        const struct buf *profile, struct buf *text, struct places *at)
+                        struct buf *text, struct places *at)
 {
     struct labels labels = {.count = 0};
     put_labels(context, &labels, text, NULL);
@@ -245,13 +241,12 @@ static void put_request(const struct backend_context *context, const struct deli
         put_ingest(delivery, &labels, text);
         at->target = span_since(text, start);
         start = text->len;
-        buf_str(text, buf_slice(profile));
-        text->failed |= profile->failed;
+        buf_str(text, delivery->profile);
     } else {
         buf_text(text, PUSH);
         at->target = span_since(text, start);
         start = text->len;
-        put_push(context, delivery, &labels, profile, text);
+        put_push(context, delivery, &labels, text);
     }
     at->body = span_since(text, start);
 }
@@ -259,15 +254,12 @@ static void put_request(const struct backend_context *context, const struct deli
 bool pyroscope_request(struct backend_context *context, const struct delivery *delivery,
                        struct http_request *out, struct buf *text, struct err *err)
 {
-    struct buf profile;
     struct places at = {0};
-    buf_init(&profile, text->max);
-    bool ok = backend_fit_pprof("Pyroscope", delivery, &rules, &profile, err);
-    if (ok) {
-        put_request(context, delivery, &profile, text, &at);
+    if (!backend_check_format("Pyroscope", "pprof", delivery, err)) {
+        return false;
     }
-    buf_release(&profile);
-    if (!ok || !backend_post(out, text, at.target, at.body, err)) {
+    put_request(context, delivery, text, &at);
+    if (!backend_post(out, text, at.target, at.body, err)) {
         return false;
     }
     struct str mime =

@@ -6,7 +6,7 @@
 #include <zlib.h>
 
 enum {
-    VERSION = 1,
+    VERSION = 2,
     CRC_AT = 12,
     COVERED_AT = CRC_AT + 4, /* what the CRC is of */
     NAME_MAX_BYTES = 32,     /* of a back end or a format */
@@ -147,6 +147,7 @@ bool spool_read(struct str file, struct delivery *out, struct str *backend, uint
     }
     struct delivery d = {0};
     uint16_t zero = cursor_u16(&c);
+    d.is_raw = version == 1; /* it came before the rules of back ends */
     uint32_t crc = cursor_u32(&c);
     uint64_t hash = cursor_u64(&c);
     d.start_wall_ns = cursor_u64(&c);

@@ -8,7 +8,7 @@
  *
  * Numbers are little-endian. The head, by offset:
  *     0  "PILSPOOL"
- *     8  version, u16 = 1; 10 zero, u16
+ *     8  version, u16 = 2 (1: not encoded by the back end's rules); 10 zero, u16
  *    12  CRC-32 of all behind it, u32
  *    16  hash of the address, u64; 24 start and 32 end, wall ns, u64; 40 sequence of the run, u64
  *    48  CPU, thousandths of a per cent, i32 (< 0: not known); 52 memory, likewise

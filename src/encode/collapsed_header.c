@@ -228,12 +228,29 @@ static void metrics(struct buf *out, const struct profile_usage *u)
                u->memory_percent);
 }
 
-void collapsed_header(struct buf *out, const struct profile *p, uint32_t *index_of_process)
+/* Copies a member of another header; false: it has none. */
+static bool copy_member(struct buf *out, struct str header, const char *name)
 {
+    struct str value = json_member(header, name);
+    if (value.len > 0) {
+        buf_printf(out, ", \"%s\": ", name);
+        buf_str(out, value);
+    }
+    return value.len > 0;
+}
+
+void collapsed_header(struct buf *out, const struct profile *p, struct str told, uint32_t *index_of_process)
+{
+    told = str_sub(told, 2, told.len);
+    told = json_valid(told) ? told : STR("");
     buf_text(out, "# {");
     containers(out, p);
-    metadata(out, p);
-    metrics(out, &p->meta.usage);
+    if (!copy_member(out, told, "metadata")) {
+        metadata(out, p);
+    }
+    if (!copy_member(out, told, "metrics")) {
+        metrics(out, &p->meta.usage);
+    }
     application_metadata(out, p, index_of_process);
     buf_text(out, ", \"profiling_mode\": \"cpu\", \"sampling_event\": \"cpu-time\"");
     buf_printf(out, ", \"sampling_mode\": \"frequency\", \"sampling_frequency\": %llu",
@@ -243,6 +260,8 @@ void collapsed_header(struct buf *out, const struct profile *p, uint32_t *index_
     moment(out, p->meta.start_wall_ns);
     buf_text(out, ", \"end_time\": ");
     moment(out, p->meta.end_wall_ns);
-    own_totals(out, p);
+    if (!copy_member(out, told, "pillion")) {
+        own_totals(out, p);
+    }
     buf_text(out, "}");
 }

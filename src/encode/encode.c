@@ -8,18 +8,46 @@
 #include "encode/pprof_read.h"
 #include "encode/speedscope.h"
 
+static bool write_flame(struct profile *p, const struct encode_rules *rules, struct sink *out, struct err *err)
+{
+    (void)rules;
+    return flame_write(p, out, err);
+}
+
+static bool write_speedscope(struct profile *p, const struct encode_rules *rules, struct sink *out, struct err *err)
+{
+    (void)rules;
+    return speedscope_write(p, out, err);
+}
+
 const struct encoder encoders[ENCODER_COUNT] = {
-    {"col", ".col", ".collapsed .folded", "text/plain; charset=utf-8", collapsed_write,
-     "collapsed stacks, one line per stack, as gProfiler and Performance Studio use them"},
-    {"html", ".html", ".htm", "text/html; charset=utf-8", flame_write,
-     "a flame graph, one page that needs nothing else"},
-    {"pprof", ".pprof", ".pprof.gz .pb.gz .pb", "application/vnd.google.protobuf+gzip", pprof_write,
-     "pprof, for `go tool pprof` and most profiling services"},
-    {"speedscope", ".speedscope.json", ".speedscope .json", "application/json", speedscope_write,
-     "JSON for speedscope"},
-    {"otlp", ".otlp", "", "application/x-protobuf", otlp_write,
-     "OpenTelemetry's protocol, which is sent and not kept"},
+    {"col", ".col", ".collapsed .folded", "text/plain; charset=utf-8",
+     "collapsed stacks, one line per stack, as gProfiler and Performance Studio use them",
+     .write = collapsed_write, .apart = FIT_BY_THREAD, .is_read = true},
+    {"html", ".html", ".htm", "text/html; charset=utf-8", "a flame graph, one page that needs nothing else",
+     .write = write_flame, .apart = FIT_BY_THREAD},
+    {"pprof", ".pprof", ".pprof.gz .pb.gz .pb", "application/vnd.google.protobuf+gzip",
+     "pprof, for `go tool pprof` and most profiling services",
+     .write = pprof_write, .plain = pprof_write_plain, .apart = FIT_ONE, .is_read = true},
+    {"speedscope", ".speedscope.json", ".speedscope .json", "application/json", "JSON for speedscope",
+     .write = write_speedscope, .apart = FIT_BY_THREAD},
+    {"otlp", ".otlp", "", "application/x-protobuf", "OpenTelemetry's protocol, which is sent and not kept",
+     .write = otlp_write, .apart = FIT_BY_PROCESS},
 };
+
+bool encode_write(const struct encoder *encoder, struct profile *p, const struct encode_rules *rules, struct sink *out,
+                  struct err *err)
+{
+    struct fit fit;
+    bool bounded = rules != NULL && (rules->most_bytes != 0 || rules->most_samples != 0 || rules->share > 0);
+    if (!bounded && (rules == NULL || !rules->merges_threads)) {
+        return encoder->write(p, rules, out, err);
+    }
+    fit_write *measure = encoder->plain != NULL ? encoder->plain : encoder->write;
+    bool ok = fit_init(&fit, p, rules, encoder->apart, measure, err) && encoder->write(&fit.view, rules, out, err);
+    fit_release(&fit);
+    return ok;
+}
 
 const struct encoder *encoder_by_name(struct str name)
 {
@@ -72,7 +100,7 @@ static bool is_text(struct str file)
     return true;
 }
 
-static bool read_plain(struct profile *into, struct str file, struct str type,
+static bool read_plain(struct profile *into, struct str file, struct str type, bool whole,
                        struct collapsed_damage *damage, struct err *err)
 {
     if (file.len == 0) {
@@ -84,22 +112,35 @@ static bool read_plain(struct profile *into, struct str file, struct str type,
                        file.ptr[0] == '<' ? "HTML" : "JSON");
     }
     return is_text(file) ? collapsed_read_type(into, file, type, damage, err)
+           : whole       ? pprof_read_whole(into, file, err)
                          : pprof_read_type(into, file, type, err);
+}
+
+static bool read_any(struct profile *into, struct str file, struct str type, bool whole,
+                     struct collapsed_damage *damage, struct err *err)
+{
+    *damage = (struct collapsed_damage){0};
+    if (!gzip_is(file.ptr, file.len)) {
+        return read_plain(into, file, type, whole, damage, err);
+    }
+    struct buf plain;
+    buf_init(&plain, PPROF_READ_MAX_BYTES);
+    bool ok = gzip_inflate(file.ptr, file.len, &plain, err) &&
+              read_plain(into, buf_slice(&plain), type, whole, damage, err);
+    buf_release(&plain);
+    return ok;
 }
 
 bool profile_read_type(struct profile *into, struct str file, struct str type,
                        struct collapsed_damage *damage, struct err *err)
 {
-    *damage = (struct collapsed_damage){0};
-    if (!gzip_is(file.ptr, file.len)) {
-        return read_plain(into, file, type, damage, err);
-    }
-    struct buf plain;
-    buf_init(&plain, PPROF_READ_MAX_BYTES);
-    bool ok = gzip_inflate(file.ptr, file.len, &plain, err) &&
-              read_plain(into, buf_slice(&plain), type, damage, err);
-    buf_release(&plain);
-    return ok;
+    return read_any(into, file, type, false, damage, err);
+}
+
+bool profile_read_whole(struct profile *into, struct str file, struct err *err)
+{
+    struct collapsed_damage damage;
+    return read_any(into, file, STR(""), true, &damage, err);
 }
 
 bool profile_read(struct profile *into, struct str file, struct collapsed_damage *damage,

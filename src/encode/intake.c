@@ -63,7 +63,7 @@ uint32_t intake_frame(struct intake *in, struct str name, enum frame_kind kind)
     return fits ? profile_frame(in->profile, &frame) : 0;
 }
 
-static uint32_t leaf_of(struct intake *in, const uint32_t *frames, size_t depth)
+uint32_t intake_stack(struct intake *in, const uint32_t *frames, size_t depth)
 {
     uint32_t node = 0;
     if (depth > INTAKE_DEPTH_MAX) {
@@ -83,8 +83,7 @@ static uint32_t leaf_of(struct intake *in, const uint32_t *frames, size_t depth)
     return node;
 }
 
-bool intake_add(struct intake *in, uint32_t thread, const uint32_t *frames, size_t depth,
-                uint64_t cpu_ns, uint64_t count, struct err *err)
+bool intake_add(struct intake *in, uint32_t thread, uint32_t node, uint64_t cpu_ns, uint64_t count, struct err *err)
 {
     if (cpu_ns > INTAKE_TOTAL_MAX_NS - in->total_ns || count > INTAKE_TOTAL_MAX_NS - in->count) {
         return err_set(err, ERR_LIMIT, 0, "the weights add up to more than 146 years of CPU time");
@@ -96,7 +95,7 @@ bool intake_add(struct intake *in, uint32_t thread, const uint32_t *frames, size
     if (process != 0) {
         p->processes.at[process].cpu_ns += cpu_ns;
     }
-    profile_add(p, thread, leaf_of(in, frames, depth), cpu_ns, count);
+    profile_add(p, thread, node, cpu_ns, count);
     return true;
 }
 

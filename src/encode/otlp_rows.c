@@ -372,8 +372,8 @@ bool otlp_rows_init(struct otlp_rows *rows, const struct profile *p, struct err 
     buf_init(&rows->message, RECORD_MAX);
     buf_init(&rows->part, RECORD_MAX);
     buf_init(&rows->text, RECORD_MAX);
-    if (!functions_init(&rows->functions_of, p, err) ||
-        !pprof_mappings_init(&rows->mappings_of, p, err)) {
+    if (!functions_init(&rows->functions_of, p, NULL, err) ||
+        !pprof_mappings_init(&rows->mappings_of, p, NULL, err)) {
         return false;
     }
     if (!allocate(rows) || !find_owners(rows) || !find_twins(rows) || !add_all(rows)) {

@@ -27,6 +27,7 @@
 #ifndef ENCODE_PPROF_H
 #define ENCODE_PPROF_H
 
+#include "base/encode_rules.h"
 #include "base/iface.h"
 #include "profile/profile.h"
 
@@ -50,10 +51,11 @@ enum {
 
 #define PPROF_KERNEL_MAPPING "[kernel.kallsyms]"
 
-bool pprof_write(struct profile *p, struct sink *out, struct err *err);
+/* Rules may be null: none. Applied here are those about names; the others are applied by fit.h. */
+bool pprof_write(struct profile *p, const struct encode_rules *rules, struct sink *out, struct err *err);
 
 /* The same without compression. */
-bool pprof_write_plain(struct profile *p, struct sink *out, struct err *err);
+bool pprof_write_plain(struct profile *p, const struct encode_rules *rules, struct sink *out, struct err *err);
 
 /* The mapping that stands for a kind of code without a module; "" for FRAME_NATIVE. Static text. */
 const char *pprof_kind_mapping(enum frame_kind kind);

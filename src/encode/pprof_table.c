@@ -477,6 +477,8 @@ void pprof_release(struct pprof_reader *r)
     vec_release(&r->frames);
     vec_release(&r->comments);
     vec_release(&r->numbers);
+    vec_release(&r->others);
+    vec_release(&r->values);
     vec_release(&r->stack);
     map_release(&r->mapping_ids);
     map_release(&r->function_ids);

@@ -202,7 +202,7 @@ bool speedscope_write(struct profile *p, struct sink *out, struct err *err)
     if (!ok) {
         err_set(err, ERR_MEMORY, 0, "no memory to write %zu stacks", p->samples.len);
     }
-    ok = ok && functions_init(&w.functions, p, err);
+    ok = ok && functions_init(&w.functions, p, NULL, err);
     if (ok) {
         group(&w);
         ok = write_all(&w);

@@ -158,11 +158,9 @@ static void variables_of_opentelemetry_are_heeded(void)
     CHECK(made(&settings, "otlp", true, &err) == NULL); /* a header of no value */
     CHECK(strstr(err.text, "SECRET") == NULL && strstr(err.text, "OTEL_EXPORTER_OTLP_HEADERS"));
     setenv("OTEL_EXPORTER_OTLP_HEADERS", "api-key=SECRET%2D1,x=a%2", 1);
-    settings.upload.otlp_schema = OTLP_1_8;
     struct sender *sender = made(&settings, "otlp", true, &err);
     CHECK_TEXT(sender_address(sender), "http://all/base");
     CHECK(!sender->context.whole_path);
-    CHECK_INT(sender->context.otlp_minor, 8);
     CHECK_INT(sender->context.header_count, 2);
     CHECK_STR(sender->context.headers[0].value, "SECRET-1");
     CHECK_STR(sender->context.headers[1].value, "a%2");

@@ -95,7 +95,7 @@ static void the_form_is_the_one_documented(void)
 {
     struct buf file;
     written(&file);
-    CHECK(memcmp(file.ptr, "PILSPOOL\x01\x00\x00\x00", 12) == 0);
+    CHECK(memcmp(file.ptr, "PILSPOOL\x02\x00\x00\x00", 12) == 0);
     CHECK(memcmp(file.ptr + 56, "\x00\x00\x63\x00", 4) == 0);
     CHECK(memcmp(file.ptr + 16, "\xef\xcd\xab\x89\x67\x45\x23\x01", 8) == 0);
     CHECK(memcmp(file.ptr + 60, "\x07\x00\x00\x00\x09pyroscope\x05pprof\x1f\x8b" "bytes", 27) == 0);

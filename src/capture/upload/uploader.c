@@ -1,8 +1,8 @@
 #include "base/time.h"
 #include "capture/tags.h"
 #include "capture/upload/origin_ask.h"
+#include "capture/upload/shipment.h"
 #include "capture/upload/uploader_private.h"
-#include "encode/encode.h"
 #include "os/clock.h"
 #include "os/net.h"
 #include "os/secret.h"
@@ -261,49 +261,24 @@ size_t uploader_most_bytes(const struct uploader *up)
 
 /* ---- hand-over ---- */
 
-/* Null: it could not be, and err says why. */
-static struct blob *encode(struct uploader *up, struct profile *p, const char *format,
-                           struct err *err)
+static bool encode(struct uploader *up, struct profile *p, const struct backend *row, struct parcel *parcel,
+                   struct err *err)
 {
-    const struct encoder *encoder = encoder_by_name(str_of(format));
-    struct blob *blob = calloc(1, sizeof *blob);
-    if (blob == NULL) {
-        err_set(err, ERR_MEMORY, 0, "no memory for an encoded window");
-        return NULL;
-    }
-    buf_init(&blob->bytes, up->most_bytes);
-    struct sink sink = sink_of_buf(&blob->bytes);
-    if (encoder != NULL && encoder->write(p, &sink, err)) {
-        return blob;
-    }
-    if (encoder == NULL) {
-        err_set(err, ERR_UNSUPPORTED, 0, "no form is called %s", format);
-    }
-    buf_release(&blob->bytes);
-    free(blob);
-    return NULL;
-}
-
-static struct parcel parcel_of(const struct uploader *up, const struct profile *p,
-                               const struct lane *lane, struct blob *blob)
-{
-    blob->users++;
-    return (struct parcel){
-        .blob = blob,
-        .delivery = {.start_wall_ns = p->meta.start_wall_ns,
-                     .end_wall_ns = p->meta.end_wall_ns,
-                     .frequency_hz = p->meta.frequency_hz,
-                     .format = str_of(lane->row->format),
-                     .profile = buf_slice(&blob->bytes),
-                     .sequence = up->sequence,
-                     .cpu_percent = p->meta.usage.any ? p->meta.usage.cpu_percent : -1,
-                     .memory_percent = p->meta.usage.any ? p->meta.usage.memory_percent : -1},
+    struct str format;
+    pthread_mutex_lock(&up->making);
+    bool ok = shipment_encode(p, row, &parcel->bytes, &format, err);
+    pthread_mutex_unlock(&up->making);
+    parcel->delivery = (struct delivery){
+        .start_wall_ns = p->meta.start_wall_ns,
+        .end_wall_ns = p->meta.end_wall_ns,
+        .frequency_hz = p->meta.frequency_hz,
+        .format = format,
+        .profile = buf_slice(&parcel->bytes),
+        .sequence = up->sequence,
+        .cpu_percent = p->meta.usage.any ? p->meta.usage.cpu_percent : -1,
+        .memory_percent = p->meta.usage.any ? p->meta.usage.memory_percent : -1,
     };
-}
-
-static bool is_of(const struct lane *lane, const char *format)
-{
-    return strcmp(lane->row->format, format) == 0;
+    return ok;
 }
 
 /* Did it end when windows that began with it do, in other instances? */
@@ -319,6 +294,8 @@ static void hand_to(struct lane *lane, struct parcel *parcel, bool in_time)
     pthread_mutex_lock(&up->lock);
     lane->entering = window_key_of(&parcel->delivery);
     lane->has_entering = true;
+    (void)uploader_make_room(up, parcel->bytes.len);
+    up->used_bytes += parcel->bytes.len;
     pthread_mutex_unlock(&up->lock);
     spool_keep(lane, parcel);
     pthread_mutex_lock(&up->lock);
@@ -333,73 +310,26 @@ static void hand_to(struct lane *lane, struct parcel *parcel, bool in_time)
     waker_set(lane->waker);
 }
 
-/* To all of this format, from `first` on, which is one. */
-static void hand_over(struct uploader *up, size_t first, const struct profile *p, struct blob *blob)
-{
-    blob->users++; /* ours, until all have theirs */
-    pthread_mutex_lock(&up->lock);
-    (void)uploader_make_room(up, blob->bytes.len);
-    up->used_bytes += blob->bytes.len;
-    pthread_mutex_unlock(&up->lock);
-    for (size_t i = first; i < up->lane_count; i++) {
-        struct lane *lane = &up->lanes[i];
-        if (is_of(lane, up->lanes[first].row->format)) {
-            struct parcel parcel = parcel_of(up, p, lane, blob);
-            hand_to(lane, &parcel, is_in_time(up, p));
-        }
-    }
-    struct parcel ours = {.blob = blob};
-    pthread_mutex_lock(&up->lock);
-    parcel_release(up, &ours);
-    pthread_mutex_unlock(&up->lock);
-}
-
-static void count_unencoded(struct uploader *up, const char *format, const struct err *err)
-{
-    pthread_mutex_lock(&up->lock);
-    for (size_t i = 0; i < up->lane_count; i++) {
-        up->lanes[i].counts.dropped += is_of(&up->lanes[i], format);
-    }
-    pthread_mutex_unlock(&up->lock);
-    log_once(up->log, LOG_WARNING, "a window is not uploaded: %s; raise --max-memory", err->text);
-}
-
-static bool is_first_of_format(const struct uploader *up, size_t at)
-{
-    for (size_t i = 0; i < at; i++) {
-        if (is_of(&up->lanes[i], up->lanes[at].row->format)) {
-            return false;
-        }
-    }
-    return true;
-}
-
-/* Null: it could not be, which is counted. */
-static struct blob *encode_for(struct uploader *up, struct profile *p, const char *format)
-{
-    struct err err;
-    pthread_mutex_lock(&up->making);
-    struct blob *blob = encode(up, p, format, &err);
-    pthread_mutex_unlock(&up->making);
-    if (blob == NULL) {
-        count_unencoded(up, format, &err);
-    }
-    return blob;
-}
-
 /* Requests are made from when it is handed over on: then the profile is soon no longer needed. */
 void uploader_submit(struct uploader *up, struct profile *p)
 {
-    struct blob *blobs[BACKEND_COUNT] = {NULL};
+    struct parcel parcels[BACKEND_COUNT] = {0};
     up->sequence++;
     for (size_t i = 0; i < up->lane_count; i++) {
-        if (is_first_of_format(up, i)) {
-            blobs[i] = encode_for(up, p, up->lanes[i].row->format);
+        struct err err;
+        buf_init(&parcels[i].bytes, up->most_bytes);
+        if (!encode(up, p, up->lanes[i].row, &parcels[i], &err)) {
+            buf_release(&parcels[i].bytes);
+            parcels[i] = (struct parcel){0};
+            pthread_mutex_lock(&up->lock);
+            up->lanes[i].counts.dropped++;
+            pthread_mutex_unlock(&up->lock);
+            log_once(up->log, LOG_WARNING, "a window is not uploaded: %s; raise --max-memory", err.text);
         }
     }
     for (size_t i = 0; i < up->lane_count; i++) {
-        if (blobs[i] != NULL) {
-            hand_over(up, i, p, blobs[i]);
+        if (parcels[i].bytes.ptr != NULL) {
+            hand_to(&up->lanes[i], &parcels[i], is_in_time(up, p));
         }
     }
 }

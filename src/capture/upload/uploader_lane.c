@@ -148,7 +148,7 @@ static bool settle(struct lane *lane, const struct sender_outcome *outcome, bool
     memcpy(name, parcel.name, sizeof name);
     if (is_over(outcome->verdict)) {
         parcel_release(up, &parcel);
-    } else if (parcel.blob == NULL) {
+    } else if (parcel.is_of_file) {
         lane->counts.dropped += !parcel.in_spool; /* the file went while it was sent */
         parcel_release(up, &parcel);
     } else {

@@ -10,13 +10,8 @@ struct window_key window_key_of(const struct delivery *delivery)
 
 void parcel_release(struct uploader *up, struct parcel *parcel)
 {
-    struct blob *blob = parcel->blob;
-    if (blob != NULL && --blob->users == 0) {
-        up->used_bytes -= blob->bytes.len;
-        buf_release(&blob->bytes);
-        free(blob);
-    }
-    buf_release(&parcel->file);
+    up->used_bytes -= parcel->is_of_file ? 0 : parcel->bytes.len;
+    buf_release(&parcel->bytes);
     *parcel = (struct parcel){0};
 }
 

@@ -289,13 +289,13 @@ bool spool_load(struct lane *lane, const char *name, struct parcel *out)
     struct err err;
     struct str backend;
     uint64_t hash;
-    *out = (struct parcel){.in_spool = true};
+    *out = (struct parcel){.in_spool = true, .is_of_file = true};
     snprintf(out->name, sizeof out->name, "%s", name);
-    if (!store_get(&up->store, name, most_file_bytes(up), &out->file, &err)) {
+    if (!store_get(&up->store, name, most_file_bytes(up), &out->bytes, &err)) {
         skip_unread(lane, name, &err);
         return false;
     }
-    bool ok = spool_read(buf_slice(&out->file), &out->delivery, &backend, &hash, &err);
+    bool ok = spool_read(buf_slice(&out->bytes), &out->delivery, &backend, &hash, &err);
     if (!ok && err.kind == ERR_MALFORMED) {
         spool_drop(lane, name);
         pthread_mutex_lock(&up->lock);
@@ -311,7 +311,7 @@ bool spool_load(struct lane *lane, const char *name, struct parcel *out)
         ok = false;
     }
     if (!ok) {
-        buf_release(&out->file);
+        buf_release(&out->bytes);
     }
     return ok;
 }
