@@ -251,6 +251,8 @@ int upload_run(const struct request *request)
     int status = 0;
     buf_init(&left_out, BACKEND_COUNT * SENDER_OMISSIONS_MAX);
     secret_leave_no_core();
+    if (!request->quiet)
+        say_warnings(buf_slice(&request->warnings));
     net_random(NULL, &u.retry.random, sizeof u.retry.random);
     if (open_senders(&u, &left_out, &err)) {
         for (size_t i = 0; i < request->word_count; i++)
