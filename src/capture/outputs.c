@@ -86,8 +86,18 @@ static size_t stem_bytes(struct str name, struct str *rest)
     return dot;
 }
 
+enum { TYPE_MAX_BYTES = 40 };
+
+/* ".pprof", or of a further profile ".alloc_space.pprof". */
 static bool is_ours(struct str extension)
 {
+    struct str rest = str_sub(extension, 1, extension.len), type = str_cut(&rest, '.');
+    for (unsigned i = 0; rest.len > 0 && type.len <= TYPE_MAX_BYTES && i < ROW_COUNT; i++) {
+        const char *ending = encoder_by_name(str_of(rows[i].encoder))->extension;
+        if (str_eq(rest, str_of(ending + 1))) {
+            return true;
+        }
+    }
     for (unsigned i = 0; i < ROW_COUNT; i++) {
         if (str_eq(extension, str_of(encoder_by_name(str_of(rows[i].encoder))->extension))) {
             return true;
@@ -136,14 +146,19 @@ static int by_age(const void *left, const void *right)
     return str_compare(*a, *b);
 }
 
-static void remove_set(const struct outputs *o, const char *stem)
+struct set {
+    const struct outputs *o;
+    struct str stem;
+};
+
+static void remove_of_set(void *context, const char *file)
 {
-    for (unsigned i = 0; i < ROW_COUNT; i++) {
-        char path[PATH_MAX_BYTES];
-        const struct encoder *encoder = encoder_by_name(str_of(rows[i].encoder));
-        if (path_of(o, stem, encoder->extension, path)) {
-            (void)file_remove(path, NULL);
-        }
+    const struct set *set = context;
+    struct str name = str_of(file), rest;
+    char path[PATH_MAX_BYTES];
+    name.len = stem_bytes(name, &rest);
+    if (str_eq(name, set->stem) && is_ours(rest) && path_of(set->o, file, "", path)) {
+        (void)file_remove(path, NULL);
     }
 }
 
@@ -175,7 +190,7 @@ static void remove_old_sets(const struct outputs *o, const char *newest)
         for (size_t i = 0; excess > 0 && i < stems.names.len; i++) {
             /* a clock that was set back must not cost what was just written */
             if (!str_eq(stems.names.at[i], str_of(newest))) {
-                remove_set(o, stems.names.at[i].ptr);
+                (void)file_list(o->dir, remove_of_set, &(struct set){o, stems.names.at[i]}, NULL);
                 excess--;
             }
         }
@@ -208,12 +223,24 @@ static void choose_stem(const struct outputs *o, uint64_t end_wall_ns, char stem
     }
 }
 
-static bool write_one(const struct outputs *o, struct profile *p, const char *stem,
-                      const struct encoder *encoder, const char *link, struct err *err)
+/* "" for the first profile of a window, ".alloc_space" for one that a runtime made. */
+static void put_type(const struct profile *p, const struct profile *first, char out[static TYPE_MAX_BYTES + 2])
 {
-    char path[PATH_MAX_BYTES], name[128];
+    struct str type = p == first ? STR("") : str_sub(profile_text(p, p->meta.value), 0, TYPE_MAX_BYTES);
+    snprintf(out, TYPE_MAX_BYTES + 2, "%s%.*s", p == first ? "" : ".", (int)type.len, type.ptr);
+    for (char *c = out + (p != first); *c != '\0'; c++) {
+        bool is_plain = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || (*c >= '0' && *c <= '9') || *c == '-';
+        *c = is_plain ? *c : '_';
+    }
+}
+
+/* `link` null: nothing links to it. */
+static bool write_one(const struct outputs *o, struct profile *p, const char *name, const struct encoder *encoder,
+                      const char *link, struct err *err)
+{
+    char path[PATH_MAX_BYTES];
     struct file_writer writer;
-    if (!path_of(o, stem, encoder->extension, path)) {
+    if (!path_of(o, name, "", path)) {
         return err_set(err, ERR_LIMIT, 0, "the path %.60s... is too long", o->dir);
     }
     if (!file_create_atomic(&writer, path, err)) {
@@ -224,8 +251,29 @@ static bool write_one(const struct outputs *o, struct profile *p, const char *st
         file_abandon(&writer);
         return false;
     }
-    snprintf(name, sizeof name, "%s%s", stem, encoder->extension);
-    return file_commit(&writer, err) && file_link(o->dir, link, name, err);
+    return file_commit(&writer, err) && (link == NULL || file_link(o->dir, link, name, err));
+}
+
+/* One profile in all formats: those that were written. */
+static unsigned write_all(const struct outputs *o, struct profile *p, const struct profile *first, const char *stem,
+                          struct err *err)
+{
+    unsigned done = 0;
+    char type[TYPE_MAX_BYTES + 2], name[128];
+    put_type(p, first, type);
+    for (unsigned i = 0; i < ROW_COUNT; i++) {
+        const struct encoder *encoder = encoder_by_name(str_of(rows[i].encoder));
+        if ((o->formats & rows[i].format) == 0) {
+            continue;
+        }
+        snprintf(name, sizeof name, "%s%s%s", stem, type, encoder->extension);
+        if (write_one(o, p, name, encoder, p == first ? rows[i].link : NULL, err)) {
+            done |= rows[i].format;
+        } else {
+            err = NULL; /* the first failure is told */
+        }
+    }
+    return done;
 }
 
 bool outputs_write(const struct outputs *o, struct profile *p, struct outputs_written *written,
@@ -236,18 +284,11 @@ bool outputs_write(const struct outputs *o, struct profile *p, struct outputs_wr
         return false;
     }
     choose_stem(o, p->meta.end_wall_ns, written->stem);
-    bool ok = true;
-    for (unsigned i = 0; i < ROW_COUNT; i++) {
-        if ((o->formats & rows[i].format) == 0) {
-            continue;
-        }
-        if (write_one(o, p, written->stem, encoder_by_name(str_of(rows[i].encoder)), rows[i].link,
-                      ok ? err : NULL)) {
-            written->formats |= rows[i].format;
-        } else {
-            ok = false;
-        }
+    written->formats = o->formats;
+    for (struct profile *q = p; q != NULL; q = q->next) {
+        written->formats &= write_all(o, q, p, written->stem, err);
+        err = written->formats == o->formats ? err : NULL;
     }
     remove_old_sets(o, written->stem);
-    return ok;
+    return written->formats == o->formats;
 }

@@ -182,10 +182,12 @@ static bool publish(struct publisher *pub, struct profile *p)
     if (!pub->settings->metadata) {
         p->meta.host = 0;
     }
-    profile_limit(p, SIZE_MAX);
     namer_drop(&pub->namer, is_gone, pub->images);
-    if (!namer_run(&pub->namer, p, &err)) {
-        log_once(pub->log, LOG_WARNING, "%s; some frames stay unnamed", err.text);
+    for (struct profile *q = p; q != NULL; q = q->next) {
+        profile_limit(q, SIZE_MAX);
+        if (!namer_run(&pub->namer, q, &err)) {
+            log_once(pub->log, LOG_WARNING, "%s; some frames stay unnamed", err.text);
+        }
     }
     tell_problems(pub);
     uint64_t own_ns = clock_own_cpu_ns();

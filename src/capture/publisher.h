@@ -14,7 +14,8 @@
  * third of what is left, where requests take twice its size (uploader_making_times).
  *
  * Ownership: the publisher owns a submitted profile until publisher_submit returns the other one,
- * cleared.
+ * cleared. Further profiles of the window hang behind it (profile.next): they are published with it,
+ * and stay their maker's, who may touch them once publisher_ready.
  */
 #ifndef CAPTURE_PUBLISHER_H
 #define CAPTURE_PUBLISHER_H

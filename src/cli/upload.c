@@ -119,7 +119,7 @@ static void release(struct saved *saved)
 /* ---- to one back end ---- */
 
 /* Tries again what may pass by itself. */
-static void send_patiently(struct upload *u, struct sender *sender, const struct delivery *d,
+static void send_patiently(struct upload *u, struct sender *sender, struct delivery *d,
                            struct sender_outcome *outcome)
 {
     for (unsigned i = 1;; i++) {

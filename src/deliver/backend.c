@@ -64,6 +64,7 @@ const struct backend backends[BACKEND_COUNT] = {
         .env_token = "DD_API_KEY",
         .env_service = "DD_SERVICE",
         .keeps_token = true,
+        .takes_sets = true,
         /* How far back its profiles may lie is not told; its logs may 18 hours. */
         .most_age_ns = UINT64_C(18) * 3600 * NS_PER_S,
         .address = datadog_address,

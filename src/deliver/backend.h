@@ -63,11 +63,23 @@ struct omissions {
     size_t count;
 };
 
+/* A further profile of the window, in the delivery's format. */
+struct delivery_part {
+    struct str type;    /* its sample type: "alloc_space" */
+    struct str profile;
+};
+
+enum { DELIVERY_MORE_MAX = 7 };
+
 struct delivery {
     uint64_t start_wall_ns, end_wall_ns;
     unsigned frequency_hz;
     struct str format;  /* "col", "pprof", "otlp": of encode/encode.h */
     struct str profile; /* as that encoder wrote it: pprof is gzip'd, col is text */
+    struct str type;    /* what that counts; empty: CPU time, and what was sampled beside it */
+    struct delivery_part more[DELIVERY_MORE_MAX];
+    size_t more_count;
+    size_t taken;       /* so many of all were: the others are sent when it is tried again */
     bool is_raw;        /* not encoded by the row's rules */
     uint64_t sequence;  /* of the run: 1, 2 … */
     bool shrunk;        /* encoded anew, smaller */
@@ -130,6 +142,7 @@ struct backend {
     bool needs_token;
     bool keeps_token;          /* from agents: it is needed, and sent, agentless alone */
     bool names_host;           /* whatever facts are told: it refuses a profile without, or the address asks */
+    bool takes_sets;           /* all profiles of a window in one request; else there is one for each */
     bool unpacks;              /* making a request takes for a moment several times the profile */
     uint64_t most_age_ns;      /* older ones are not taken by the service; 0: any */
 

@@ -36,9 +36,12 @@ enum verdict datadog_judge(struct backend_context *context, const struct http_an
                            struct err *err);
 void datadog_omits(const struct backend_context *context, struct omissions *out);
 
-/* Datadog's event.json: what the profile is of. `attachment` is its file's name. */
-void datadog_event(struct buf *out, const struct backend_context *context,
-                   const struct delivery *delivery, const char *attachment);
+/* Datadog's event.json: what the profiles are of, and the names of their files: of the first, and of the one that is
+ * more[at]. */
+#define DATADOG_PROFILE "profile.pprof"
+enum { DATADOG_NAME_MAX = 64 };
+void datadog_name(const struct delivery *delivery, size_t at, char out[static DATADOG_NAME_MAX]);
+void datadog_event(struct buf *out, const struct backend_context *context, const struct delivery *delivery);
 bool otlp_request(struct backend_context *context, const struct delivery *delivery,
                   struct http_request *out, struct buf *text, struct err *err);
 enum verdict otlp_judge(struct backend_context *context, const struct http_answer *answer,

@@ -7,7 +7,6 @@
 
 #define AGENT_PATH "/profiling/v1/input"
 #define INTAKE_PATH "/api/v2/profile"
-#define PROFILE "profile.pprof"
 
 enum { EVENT_MAX_BYTES = 256 * 1024, ENTITY_MAX_BYTES = 128 };
 
@@ -29,17 +28,23 @@ static void put_body(const struct backend_context *context, const struct deliver
     char boundary[MULTIPART_BOUNDARY_MAX];
     struct buf event;
     buf_init(&event, EVENT_MAX_BYTES);
-    datadog_event(&event, context, delivery, PROFILE);
-    const struct multipart_part parts[] = {
+    datadog_event(&event, context, delivery);
+    struct multipart_part parts[2 + DELIVERY_MORE_MAX] = {
         {"event", "event.json", "application/json", buf_slice(&event)},
-        {PROFILE, PROFILE, "application/octet-stream", delivery->profile},
+        {DATADOG_PROFILE, DATADOG_PROFILE, "application/octet-stream", delivery->profile},
     };
-    multipart_boundary(parts, 2, boundary);
+    char names[DELIVERY_MORE_MAX][DATADOG_NAME_MAX];
+    for (size_t i = 0; i < delivery->more_count; i++) {
+        datadog_name(delivery, i, names[i]);
+        parts[2 + i] = (struct multipart_part){names[i], names[i], "application/octet-stream",
+                                               delivery->more[i].profile};
+    }
+    multipart_boundary(parts, 2 + delivery->more_count, boundary);
     size_t start = text->len;
     buf_printf(text, "multipart/form-data; boundary=%s", boundary);
     at->form = span_since(text, start);
     start = text->len;
-    multipart_put(text, boundary, parts, 2);
+    multipart_put(text, boundary, parts, 2 + delivery->more_count);
     at->body = span_since(text, start);
     text->failed |= event.failed;
     buf_release(&event);

@@ -154,10 +154,26 @@ static void put_id(char out[static 40], const struct backend_context *context,
                    const struct delivery *delivery)
 {
     const struct origin *origin = context->origin;
-    uint64_t one = hash_u64(delivery->start_wall_ns ^ hash_u64(delivery->sequence));
+    uint64_t one = hash_u64(delivery->start_wall_ns ^ hash_u64(delivery->sequence)) ^
+                   (delivery->type.len > 0 ? str_hash(delivery->type) : 0);
     uint64_t two = hash_u64(str_hash(origin->hostname) ^ hash_u64(origin->pid) ^
                             hash_u64(origin->spawn_wall_ns) ^ str_hash(origin->service));
     backend_uuid(out, one, two);
+}
+
+/* What the server calls a profile of this sample type. */
+static struct str metric_of(struct str type)
+{
+    static const struct {
+        const char *start, *name;
+    } names[] = {{"alloc", "memory"}, {"inuse", "memory"}, {"mutex", "mutex"}, {"lock", "mutex"},
+                 {"block", "block"}, {"goroutine", "goroutines"}};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (str_starts(type, str_of(names[i].start))) {
+            return str_of(names[i].name);
+        }
+    }
+    return type.len > 0 ? type : STR("process_cpu");
 }
 
 static void put_push(const struct backend_context *context, const struct delivery *delivery,
@@ -168,7 +184,7 @@ static void put_push(const struct backend_context *context, const struct deliver
     size_t room = delivery->profile.len + 64 * 1024;
     buf_init(&series, room);
     buf_init(&part, room);
-    put_pair(&series, &part, STR("__name__"), STR("process_cpu"));
+    put_pair(&series, &part, STR("__name__"), metric_of(delivery->type));
     for (size_t i = 0; i < labels->count; i++) {
         put_pair(&series, &part, span_of(text, labels->names[i]), span_of(text, labels->values[i]));
     }

@@ -10,6 +10,7 @@ enum {
     CRC_AT = 12,
     COVERED_AT = CRC_AT + 4, /* what the CRC is of */
     NAME_MAX_BYTES = 32,     /* of a back end or a format */
+    TYPE_MAX_BYTES = 64,
     MS_DIGITS = 13,          /* until the year 2286: names of equal length sort by time */
     SEQUENCE_DIGITS = 6,
 };
@@ -108,7 +109,15 @@ bool spool_write(const struct delivery *d, const char *backend, uint64_t address
     put(out, d->profile.len, 4);
     put_word(out, str_of(backend));
     put_word(out, d->format);
+    put(out, d->more_count, 1);
+    for (size_t i = 0; i < d->more_count; i++) {
+        put_word(out, str_sub(d->more[i].type, 0, TYPE_MAX_BYTES));
+        put(out, d->more[i].profile.len, 4);
+    }
     buf_str(out, d->profile);
+    for (size_t i = 0; i < d->more_count; i++) {
+        buf_str(out, d->more[i].profile);
+    }
     if (out->failed) {
         return err_set(err, ERR_MEMORY, 0, "no memory for a spool file of %zu bytes",
                        d->profile.len);
@@ -130,6 +139,19 @@ static struct str take_word(struct cursor *c)
     size_t len = cursor_u8(c);
     const void *ptr = cursor_take(c, len);
     return ptr == NULL ? STR("") : (struct str){ptr, len};
+}
+
+/* Names and lengths of the further profiles; all that is behind them in sum. */
+static size_t take_more(struct cursor *c, struct delivery *d)
+{
+    size_t sum = 0;
+    d->more_count = cursor_u8(c);
+    for (size_t i = 0; i < d->more_count && i < DELIVERY_MORE_MAX; i++) {
+        d->more[i].type = take_word(c);
+        d->more[i].profile.len = cursor_u32(c);
+        sum += d->more[i].profile.len;
+    }
+    return d->more_count <= DELIVERY_MORE_MAX ? sum : SIZE_MAX / 2;
 }
 
 bool spool_read(struct str file, struct delivery *out, struct str *backend, uint64_t *address_hash,
@@ -160,11 +182,15 @@ bool spool_read(struct str file, struct delivery *out, struct str *backend, uint
     uint32_t len = cursor_u32(&c);
     struct str name = take_word(&c);
     d.format = take_word(&c);
-    if (c.short_read || c.len != len || crc != crc_of(file.ptr, file.len) || !is_word(name) ||
+    size_t more = d.is_raw ? 0 : take_more(&c, &d);
+    if (c.short_read || c.len != len + more || crc != crc_of(file.ptr, file.len) || !is_word(name) ||
         !is_word(d.format) || version == 0 || zero != 0) {
         return damaged(err);
     }
-    d.profile = (struct str){(const char *)c.ptr, c.len};
+    d.profile = (struct str){cursor_take(&c, len), len};
+    for (size_t i = 0; i < d.more_count; i++) {
+        d.more[i].profile.ptr = cursor_take(&c, d.more[i].profile.len);
+    }
     *out = d;
     *backend = name;
     *address_hash = hash;

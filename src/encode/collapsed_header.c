@@ -106,6 +106,12 @@ static void machine(struct buf *out, const struct profile_machine *m)
     fact(out, "deployment_type", m->deployment_type);
 }
 
+/* gProfiler's two. */
+static const char *mode_of(const struct profile *p)
+{
+    return value_is_counted(p) ? "allocation" : "cpu";
+}
+
 /* What the window itself knows, and the machine's facts as far as they are told. */
 static void metadata(struct buf *out, const struct profile *p)
 {
@@ -117,7 +123,7 @@ static void metadata(struct buf *out, const struct profile *p)
     if (m->machine != NULL) {
         machine(out, m->machine);
     }
-    buf_text(out, ", \"agent_version\": \"" STUDIO_AGENT_VERSION "\", \"profiling_mode\": \"cpu\"");
+    buf_printf(out, ", \"agent_version\": \"" STUDIO_AGENT_VERSION "\", \"profiling_mode\": \"%s\"", mode_of(p));
     buf_printf(out, ", \"continuous\": %s", m->continuous ? "true" : "false");
     buf_text(out, ", \"run_arguments\": {\"service_name\": ");
     text_or_null(out, profile_text(p, m->service));
@@ -252,7 +258,8 @@ void collapsed_header(struct buf *out, const struct profile *p, struct str told,
         metrics(out, &p->meta.usage);
     }
     application_metadata(out, p, index_of_process);
-    buf_text(out, ", \"profiling_mode\": \"cpu\", \"sampling_event\": \"cpu-time\"");
+    buf_printf(out, ", \"profiling_mode\": \"%s\", \"sampling_event\": ", mode_of(p));
+    json_text(out, value_is_other(p) ? profile_text(p, p->meta.value) : STR("cpu-time"));
     buf_printf(out, ", \"sampling_mode\": \"frequency\", \"sampling_frequency\": %llu",
                (unsigned long long)frequency(p));
     buf_text(out, ", \"hwmetrics\": null, \"htmlblob\": null, \"flamegraph_html\": null");

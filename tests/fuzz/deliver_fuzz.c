@@ -79,7 +79,7 @@ static void write_event(struct str rest, struct buf *out)
         origin.arguments[origin.argument_count++] = (struct fact){name, value};
         origin.tags[origin.tag_count++] = (struct fact){name, value};
     }
-    datadog_event(out, &context, &delivery, "profile.pprof");
+    datadog_event(out, &context, &delivery);
     if (!out->failed && !json_valid(buf_slice(out))) {
         abort();
     }

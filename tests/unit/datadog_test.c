@@ -495,6 +495,20 @@ static void what_was_made_smaller_says_so(void)
     tear_down(b);
 }
 
+static void a_set_of_profiles_is_one_request(void)
+{
+    struct bench *b = set_up();
+    CHECK(row()->takes_sets);
+    b->delivery.more[0] = (struct delivery_part){STR("alloc_space"), STR("second")};
+    b->delivery.more[1] = (struct delivery_part){STR("a\"b\r\n"), STR("third")};
+    b->delivery.more_count = 2;
+    ask(b);
+    CHECK_STR(json_member(event_of(b), "attachments"), "[\"profile.pprof\",\"alloc_space.pprof\",\"a_b__.pprof\"]");
+    CHECK_STR(between(b->request.body, "filename=\"alloc_space.pprof\"\r\n" HEAD_OF_PROFILE, "\r\n--"), "second");
+    CHECK_STR(between(b->request.body, "filename=\"a_b__.pprof\"\r\n" HEAD_OF_PROFILE, "\r\n--"), "third");
+    tear_down(b);
+}
+
 static void another_format_is_refused(void)
 {
     struct bench *b = set_up();
@@ -682,6 +696,7 @@ TESTS({"the event is what the service reads", the_event_is_what_the_service_read
        what_the_platform_tells_has_the_services_names},
       {"a run is known by one id", a_run_is_known_by_one_id},
       {"what was made smaller says so", what_was_made_smaller_says_so},
+      {"a set of profiles is one request", a_set_of_profiles_is_one_request},
       {"another format is refused", another_format_is_refused},
       {"an agent is found as tracers find it", an_agent_is_found_as_tracers_find_it},
       {"without an agent it is the intake of a site", without_an_agent_it_is_the_intake_of_a_site},

@@ -57,13 +57,12 @@ static struct str encoded(struct bench *b)
 static struct str requested(struct bench *b)
 {
     struct buf kept;
-    struct str format;
+    struct delivery delivery = delivery_of("", STR(""));
     buf_init(&kept, ROOM);
     buf_clear(&b->text);
     buf_clear(&b->plain);
-    CHECK(shipment_encode(&b->p, row(), &kept, &format, &b->err));
-    CHECK_STR(format, "pprof");
-    struct delivery delivery = delivery_of("pprof", buf_slice(&kept));
+    CHECK(shipment_encode(&b->p, row(), &kept, &delivery, &b->err));
+    CHECK_STR(delivery.format, "pprof");
     struct shipment shipment;
     shipment_init(&shipment, row(), &delivery, ROOM);
     CHECK(shipment_build(&shipment, &b->context, &b->err));

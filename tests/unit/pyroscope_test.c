@@ -110,6 +110,24 @@ static void a_push_is_a_series_with_one_profile(void)
     tear_down(b);
 }
 
+static void a_further_profile_has_the_servers_name(void)
+{
+    static const char *const names[][2] = {{"alloc_space", "memory"}, {"inuse_objects", "memory"}, {"mutex", "mutex"},
+                                           {"goroutine", "goroutines"}, {"exceptions", "exceptions"}};
+    char first[40];
+    struct bench *b = set_up();
+    ask(b);
+    struct str id = part(part(part(b->request.body, 1, 0), 2, 0), 2, 0);
+    memcpy(first, id.ptr, 36);
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        b->delivery.type = str_of(names[i][0]);
+        ask(b);
+        CHECK_STR(label(part(b->request.body, 1, 0), "__name__"), names[i][1]);
+        CHECK(memcmp(part(part(part(b->request.body, 1, 0), 2, 0), 2, 0).ptr, first, 36) != 0);
+    }
+    tear_down(b);
+}
+
 static void a_thread_is_no_series(void)
 {
     struct bench *b = set_up();
@@ -272,6 +290,7 @@ static void another_format_is_refused(void)
 }
 
 TESTS({"a push is a series with one profile", a_push_is_a_series_with_one_profile},
+      {"a further profile has the server's name", a_further_profile_has_the_servers_name},
       {"a thread is no series of its own", a_thread_is_no_series},
       {"tags are labels of legal names, each once", tags_are_labels_of_legal_names_and_each_once},
       {"the id is the same whenever a delivery is sent", the_id_is_the_same_whenever_it_is_sent},

@@ -52,13 +52,11 @@ static void fill_many(struct profile *p)
 static void keep(struct bench *b, const struct backend *row)
 {
     struct profile p;
-    struct str format;
     CHECK(profile_init(&p, ROOM, NULL));
     fill_many(&p);
-    CHECK(shipment_encode(&p, row, &b->file, &format, &b->err));
+    b->delivery = delivery_of("", STR(""));
+    CHECK(shipment_encode(&p, row, &b->file, &b->delivery, &b->err));
     profile_release(&p);
-    b->delivery = delivery_of("", buf_slice(&b->file));
-    b->delivery.format = format;
     shipment_init(&b->shipment, row, &b->delivery, ROOM);
 }
 
@@ -171,6 +169,50 @@ static void a_smaller_col_says_the_same_of_the_machine(void)
     tear_down(b);
 }
 
+/* CPU time, and what a runtime allocated. */
+static void a_window_is_a_set_of_profiles(void)
+{
+    for (size_t i = 0; i < BACKEND_COUNT; i++) {
+        struct bench *b = set_up();
+        struct profile p, second;
+        CHECK(profile_init(&p, ROOM, NULL) && profile_init(&second, ROOM, NULL));
+        fill_many(&p);
+        fill_many(&second);
+        second.waits.len = second.occurrences.len = second.event_types.len = 0;
+        second.meta.value = profile_cstring(&second, "alloc_space");
+        second.meta.unit = profile_cstring(&second, "bytes");
+        second.meta.period_ns = 1;
+        p.next = &second;
+        uint64_t sum = profile_sum(&second).cpu_ns;
+        b->delivery = delivery_of("", STR(""));
+        CHECK(shipment_encode(&p, &backends[i], &b->file, &b->delivery, &b->err));
+        profile_release(&p);
+        profile_release(&second);
+        CHECK_INT(b->delivery.more_count, 1);
+        CHECK_STR(b->delivery.more[0].type, "alloc_space");
+        CHECK(b->delivery.type.len == 0);
+        shipment_init(&b->shipment, &backends[i], &b->delivery, ROOM);
+        CHECK(shipment_build(&b->shipment, &b->context, &b->err));
+        size_t before = b->shipment.request.body.len;
+        CHECK(shipment_smaller(&b->shipment, &b->context, &b->err));
+        CHECK(shipment_build(&b->shipment, &b->context, &b->err));
+        CHECK(b->shipment.request.body.len < before * 3 / 4);
+        struct str sent = b->shipment.delivery.more[0].profile;
+        if (strcmp(backends[i].format, "otlp") == 0) {
+            CHECK_INT(sum_of(sent, "alloc_space"), sum);
+        } else {
+            struct collapsed_damage damage;
+            CHECK(profile_init(&p, ROOM, NULL));
+            CHECK(profile_read_type(&p, sent, STR("alloc_space"), &damage, &b->err));
+            CHECK_TEXT(b->err.text, "");
+            CHECK_INT(profile_sum(&p).cpu_ns, sum);
+            CHECK_STR(profile_text(&p, p.meta.unit), "bytes");
+            profile_release(&p);
+        }
+        tear_down(b);
+    }
+}
+
 static void what_cannot_be_smaller_is_told(void)
 {
     static const struct {
@@ -227,6 +269,7 @@ TESTS({"what was encoded by the rules is sent as it is", what_was_encoded_by_the
       {"a file is encoded by the rules", a_file_is_encoded_by_the_rules},
       {"after a 413 half is sent, and the sums stay", after_a_413_half_is_sent_and_the_sums_stay},
       {"a smaller .col says the same of the machine", a_smaller_col_says_the_same_of_the_machine},
+      {"a window is a set of profiles", a_window_is_a_set_of_profiles},
       {"what cannot be made smaller is told", what_cannot_be_smaller_is_told},
       {"a damaged file is refused", a_damaged_file_is_refused},
       {"a request fits what the service takes", a_request_fits_what_the_service_takes})

@@ -226,8 +226,8 @@ static enum verdict bounded(enum verdict verdict, unsigned attempts)
                                                 : VERDICT_LATER;
 }
 
-void sender_send(struct sender *sender, const struct delivery *delivery, uint64_t deadline_ns,
-                 struct sender_outcome *out)
+static void send_request(struct sender *sender, const struct delivery *delivery, uint64_t deadline_ns,
+                         struct sender_outcome *out)
 {
     struct shipment shipment;
     *out = (struct sender_outcome){.verdict = VERDICT_AGAIN};
@@ -240,6 +240,39 @@ void sender_send(struct sender *sender, const struct delivery *delivery, uint64_
         }
     }
     shipment_release(&shipment);
+}
+
+/* What one request tells of a delivery: all of it, or its n-th profile. */
+static struct delivery part_of(const struct sender *sender, const struct delivery *delivery, size_t n)
+{
+    struct delivery part = *delivery;
+    if (!sender->row->takes_sets && n > 0) {
+        part.type = delivery->more[n - 1].type;
+        part.profile = delivery->more[n - 1].profile;
+    }
+    part.more_count = sender->row->takes_sets ? part.more_count : 0;
+    return part;
+}
+
+/* A profile that is refused does not keep the others; the first trouble is told. */
+void sender_send(struct sender *sender, struct delivery *delivery, uint64_t deadline_ns,
+                 struct sender_outcome *out)
+{
+    size_t count = sender->row->takes_sets ? 1 : 1 + delivery->more_count;
+    *out = (struct sender_outcome){.verdict = VERDICT_TAKEN};
+    while (delivery->taken < count) {
+        struct delivery part = part_of(sender, delivery, delivery->taken);
+        struct sender_outcome now;
+        send_request(sender, &part, deadline_ns, &now);
+        bool is_over = now.verdict == VERDICT_TAKEN || now.verdict == VERDICT_REFUSED;
+        if (out->verdict == VERDICT_TAKEN || !is_over) {
+            *out = now;
+        }
+        delivery->taken += is_over;
+        if (!is_over) {
+            break;
+        }
+    }
     if (out->verdict == VERDICT_CONFIG) {
         sender->reread = true; /* a token that was renewed */
     }

@@ -11,18 +11,60 @@ enum {
     AIM_PERMILLE = 900,  /* of what is allowed: light stacks compress worse than the whole */
 };
 
-bool shipment_encode(struct profile *p, const struct backend *row, struct buf *out, struct str *format,
+/* The delivery's n-th profile: 0 is the first. */
+static struct str *profile_at(struct delivery *d, size_t n)
+{
+    return n == 0 ? &d->profile : &d->more[n - 1].profile;
+}
+
+static size_t bytes_of(const struct delivery *d)
+{
+    size_t sum = d->profile.len;
+    for (size_t i = 0; i < d->more_count; i++) {
+        sum += d->more[i].profile.len;
+    }
+    return sum;
+}
+
+/* `bytes` holds the profiles, whose lengths are known, one behind the other. */
+static void point_into(struct delivery *d, const struct buf *bytes)
+{
+    const char *at = bytes->ptr;
+    for (size_t i = 0; i <= d->more_count; i++) {
+        profile_at(d, i)->ptr = at;
+        at += profile_at(d, i)->len;
+    }
+}
+
+bool shipment_encode(struct profile *p, const struct backend *row, struct buf *out, struct delivery *d,
                      struct err *err)
 {
     const struct encoder *encoder = encoder_by_name(str_of(row->format));
     struct sink sink = sink_of_buf(out);
-    bool is_kept = encoder == NULL || encoder->is_read;
+    bool is_kept = encoder == NULL || encoder->is_read, ok = true;
     encoder = is_kept ? encoder : encoder_by_name(STR("pprof"));
     if (encoder == NULL) {
         return err_set(err, ERR_UNSUPPORTED, 0, "no form is called %s", row->format);
     }
-    *format = str_of(encoder->name);
-    return encode_write(encoder, p, is_kept ? row->rules : NULL, &sink, err);
+    d->format = str_of(encoder->name);
+    d->more_count = 0;
+    for (struct profile *q = p; ok && q != NULL && d->more_count < DELIVERY_MORE_MAX; q = q->next) {
+        size_t before = out->len;
+        ok = encode_write(encoder, q, is_kept ? row->rules : NULL, &sink, err);
+        d->more_count += q != p;
+        profile_at(d, d->more_count)->len = out->len - before;
+    }
+    size_t at = out->len, n = 0;
+    for (struct profile *q = p->next; n < d->more_count; q = q->next) {
+        d->more[n].type.len = profile_text(q, q->meta.value).len;
+        buf_str(out, profile_text(q, q->meta.value));
+        n++;
+    }
+    point_into(d, out);
+    for (size_t i = 0; i < n; at += d->more[i++].type.len) {
+        d->more[i].type.ptr = out->ptr + at;
+    }
+    return ok && (!out->failed || err_set(err, ERR_LIMIT, 0, "a window is larger than %zu bytes", out->max));
 }
 
 void shipment_init(struct shipment *s, const struct backend *row, const struct delivery *delivery, size_t max_bytes)
@@ -38,56 +80,69 @@ void shipment_release(struct shipment *s)
     buf_release(&s->text);
 }
 
-/* The header line of collapsed stacks. */
-static struct str header_of(const struct delivery *d)
+/* The header line of collapsed stacks; empty: there is none. */
+static struct str header_of(struct str file)
 {
-    bool has_header = str_eq(d->format, STR("col")) && str_starts(d->profile, STR("# {"));
-    return has_header ? str_sub(d->profile, 0, str_find(d->profile, '\n')) : STR("");
+    return str_starts(file, STR("# {")) ? str_sub(file, 0, str_find(file, '\n')) : STR("");
 }
 
-static bool read_given(const struct shipment *s, struct profile *p, struct err *err)
+static bool read_profile(const struct shipment *s, size_t at, struct profile *p, struct err *err)
 {
-    const struct delivery *d = s->given;
-    const struct encoder *encoder = encoder_by_name(d->format);
-    if (encoder != NULL && !encoder->is_read) {
-        return err_set(err, ERR_UNSUPPORTED, 0, "a profile as %s cannot be encoded anew", encoder->name);
+    struct delivery given = *s->given;
+    struct str file = *profile_at(&given, at), type = at == 0 ? given.type : given.more[at - 1].type;
+    struct collapsed_damage damage;
+    bool ok = type.len > 0 ? profile_read_type(p, file, type, &damage, err) : profile_read_whole(p, file, err);
+    if (ok && p->meta.start_wall_ns == 0) {
+        p->meta.start_wall_ns = given.start_wall_ns;
+        p->meta.end_wall_ns = given.end_wall_ns;
     }
-    if (!profile_init(p, s->encoded.max, err)) {
+    return ok;
+}
+
+/* Appends one of the delivery's profiles. */
+static bool encode_one(const struct shipment *s, size_t at, struct encode_rules *rules, struct buf *out,
+                       struct err *err)
+{
+    struct delivery given = *s->given;
+    struct sink sink = sink_of_buf(out);
+    struct profile p;
+    if (!profile_init(&p, s->encoded.max, err)) {
         return false;
     }
-    if (!profile_read_whole(p, d->profile, err)) {
-        profile_release(p);
-        return false;
-    }
-    if (p->meta.start_wall_ns == 0) {
-        p->meta.start_wall_ns = d->start_wall_ns;
-        p->meta.end_wall_ns = d->end_wall_ns;
-    }
-    return true;
+    rules->header = header_of(*profile_at(&given, at));
+    bool ok = read_profile(s, at, &p, err) &&
+              encode_write(encoder_by_name(str_of(s->row->format)), &p, rules, &sink, err);
+    profile_release(&p);
+    return ok;
+}
+
+static struct encode_rules rules_of(const struct shipment *s)
+{
+    struct encode_rules rules = s->row->rules != NULL ? *s->row->rules : (struct encode_rules){0};
+    rules.share = s->share < 1 ? s->share : 0;
+    return rules;
 }
 
 /* Encodes it anew, with the stacks that `share` has room for. */
 static bool encode(struct shipment *s, const struct backend_context *context, struct err *err)
 {
-    const struct encoder *encoder = encoder_by_name(str_of(s->row->format));
-    struct encode_rules rules = s->row->rules != NULL ? *s->row->rules : (struct encode_rules){0};
+    const struct encoder *from = encoder_by_name(s->given->format);
+    struct encode_rules rules = rules_of(s);
     struct fact attributes[BACKEND_ATTRIBUTES_MAX];
     struct buf texts, encoded;
-    struct sink sink = sink_of_buf(&encoded);
-    struct profile p;
-    if (!read_given(s, &p, err)) {
-        return false;
-    }
+    bool ok = from == NULL || from->is_read ||
+              err_set(err, ERR_UNSUPPORTED, 0, "a profile as %s cannot be encoded anew", from->name);
     buf_init(&texts, s->text.max);
     buf_init(&encoded, s->encoded.max);
-    rules.share = s->share < 1 ? s->share : 0;
-    rules.header = header_of(s->given);
     if (s->row->attributes != NULL) {
         rules.attributes = attributes;
         rules.attribute_count = s->row->attributes(context, &texts, attributes);
     }
-    bool ok = encode_write(encoder, &p, &rules, &sink, err);
-    profile_release(&p);
+    for (size_t i = 0; ok && i <= s->given->more_count; i++) {
+        size_t before = encoded.len;
+        ok = encode_one(s, i, &rules, &encoded, err);
+        profile_at(&s->delivery, i)->len = encoded.len - before;
+    }
     buf_release(&texts);
     if (!ok) {
         buf_release(&encoded);
@@ -96,17 +151,17 @@ static bool encode(struct shipment *s, const struct backend_context *context, st
     buf_release(&s->encoded);
     s->encoded = encoded;
     s->delivery.format = str_of(s->row->format);
-    s->delivery.profile = buf_slice(&s->encoded);
+    point_into(&s->delivery, &s->encoded);
     return true;
 }
 
 static bool make_smaller(struct shipment *s, const struct backend_context *context, size_t permille, struct err *err)
 {
-    size_t before = s->delivery.profile.len;
+    size_t before = bytes_of(&s->delivery);
     s->share = s->share * (double)(permille > LEAST_PERMILLE ? permille : LEAST_PERMILLE) / 1000;
     s->delivery.shrunk = true;
     return encode(s, context, err) &&
-           (s->delivery.profile.len < before ||
+           (s->encoded.len < before ||
             err_set(err, ERR_LIMIT, 0, "a profile of %zu bytes cannot be made smaller", before));
 }
 

@@ -25,15 +25,16 @@
 #include "deliver/backend.h"
 #include "profile/profile.h"
 
-/* Encodes a window as the back end's deliveries are kept, and says in which format: the one that it wants, by its
- * rules, unless that could not be read back; else all of it as pprof. */
-bool shipment_encode(struct profile *p, const struct backend *row, struct buf *out, struct str *format,
+/* Encodes all profiles of a window as the back end's deliveries are kept: in the format that it wants, by its rules,
+ * unless that could not be read back; else all of each as pprof. They lie in `out`, and the
+ * delivery is told where. */
+bool shipment_encode(struct profile *p, const struct backend *row, struct buf *out, struct delivery *d,
                      struct err *err);
 
 struct shipment {
     const struct backend *row;
     const struct delivery *given;
-    struct delivery delivery;    /* as it is sent: the profile may lie in `encoded` */
+    struct delivery delivery;    /* as it is sent: the profiles may lie in `encoded` */
     struct buf encoded, text;    /* text: of the request */
     struct http_request request;
     double share;                /* of the bytes that all stacks would have; 1: all */

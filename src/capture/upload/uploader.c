@@ -264,20 +264,17 @@ size_t uploader_most_bytes(const struct uploader *up)
 static bool encode(struct uploader *up, struct profile *p, const struct backend *row, struct parcel *parcel,
                    struct err *err)
 {
-    struct str format;
-    pthread_mutex_lock(&up->making);
-    bool ok = shipment_encode(p, row, &parcel->bytes, &format, err);
-    pthread_mutex_unlock(&up->making);
     parcel->delivery = (struct delivery){
         .start_wall_ns = p->meta.start_wall_ns,
         .end_wall_ns = p->meta.end_wall_ns,
         .frequency_hz = p->meta.frequency_hz,
-        .format = format,
-        .profile = buf_slice(&parcel->bytes),
         .sequence = up->sequence,
         .cpu_percent = p->meta.usage.any ? p->meta.usage.cpu_percent : -1,
         .memory_percent = p->meta.usage.any ? p->meta.usage.memory_percent : -1,
     };
+    pthread_mutex_lock(&up->making);
+    bool ok = shipment_encode(p, row, &parcel->bytes, &parcel->delivery, err);
+    pthread_mutex_unlock(&up->making);
     return ok;
 }
 

@@ -118,7 +118,7 @@ static void count(struct lane *lane, const struct sender_outcome *outcome, bool 
     counts->attempts += attempted;
     counts->failures += attempted && !taken;
     counts->sent += taken;
-    counts->bytes += taken ? lane->current.delivery.profile.len : 0;
+    counts->bytes += taken ? lane->current.bytes.len : 0;
     counts->dropped += !taken && is_over(outcome->verdict);
     snprintf(counts->trouble, sizeof counts->trouble, "%.*s", (int)sizeof counts->trouble - 1,
              taken ? "" : outcome->err.text);

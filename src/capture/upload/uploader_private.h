@@ -26,7 +26,7 @@
 enum { UPLOADER_QUEUE = 4 };
 
 struct parcel {
-    struct delivery delivery; /* its profile lies in `bytes` */
+    struct delivery delivery; /* its profiles lie in `bytes` */
     struct buf bytes;         /* the encoded window, or the file of the spool that it was read from */
     bool is_of_file;
     char name[SPOOL_NAME_MAX];

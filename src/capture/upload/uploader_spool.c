@@ -189,7 +189,7 @@ static bool write_parcel(struct lane *lane, const struct parcel *parcel, struct 
     struct uploader *up = lane->up;
     struct spool_list list;
     struct buf file;
-    buf_init(&file, SPOOL_HEAD_MAX + parcel->delivery.profile.len);
+    buf_init(&file, SPOOL_HEAD_MAX + parcel->bytes.len);
     bool ok = spool_write(&parcel->delivery, lane->row->name, sender_address_hash(lane->sender),
                           &file, err);
     list_spool(up, &list);
