@@ -1,3 +1,6 @@
+/* The files of a window: one per profile and format under a name with the window's end, written whole
+ * or not at all, links to the newest, and the rotation that removes the oldest
+ * sets. */
 #include "capture/outputs.h"
 #include "base/time.h"
 #include "encode/encode.h"

@@ -52,7 +52,7 @@ const char *publisher_dir(const struct publisher *pub);
 bool publisher_ready(struct publisher *pub);
 
 /* Has it give back, between two windows, all that it can make again. */
-void publisher_shed(struct publisher *pub);
+void publisher_release_caches(struct publisher *pub);
 
 /* CPU time that its thread has used so far. */
 uint64_t publisher_cpu_ns(const struct publisher *pub);

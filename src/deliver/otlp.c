@@ -1,3 +1,6 @@
+/* OpenTelemetry's back end: which attributes say where profiles come from, the request, which is the
+ * encoded profile gzip'd, and what the answers mean: by the protocol only four statuses are worth
+ * another try. */
 #include "deliver/backend_private.h"
 
 #include "base/gzip.h"

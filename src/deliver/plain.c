@@ -1,3 +1,6 @@
+/* The back end "http": a profile as the body of one PUT or POST to an address of one's own, in which
+ * {start}, {service} and other names are filled in. Further profiles of a window get a place of
+ * their own. */
 #include "deliver/backend_private.h"
 
 #include "base/time.h"

@@ -1,3 +1,6 @@
+/* Pyroscope's back end: labels out of tags, the push request and the old /ingest where a server does
+ * not know it, and the rules that its usual limits ask for. Words in answers tell a limit from a
+ * rate. */
 #include "deliver/backend_private.h"
 
 #include "base/protobuf.h"

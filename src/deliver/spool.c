@@ -1,3 +1,6 @@
+/* The files of the spool as bytes: names that sort by age, a head with all that is known of a delivery,
+ * then its profiles. What is cut, changed or of a later version is found before anything is
+ * believed. */
 #include "deliver/spool.h"
 #include "base/cursor.h"
 #include "base/time.h"

@@ -1,3 +1,6 @@
+/* A profile as collapsed stacks. Heads and frames are spelled once, and nodes that are spelled alike
+ * become one tree, whose walk gives every line its place; lines are sorted by these places, and each
+ * gets what is still owed of the running total. */
 #include "encode/collapsed.h"
 
 #include <stdlib.h>

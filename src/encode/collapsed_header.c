@@ -1,3 +1,6 @@
+/* The header line of collapsed stacks: one JSON object with gProfiler's members (containers, metadata,
+ * metrics, processes) and ours below "pillion". Of a file that was read and is written again the
+ * members about the machine and the whole window are copied. */
 #include "base/time.h"
 #include "base/version.h"
 #include "encode/collapsed.h"

@@ -1,10 +1,13 @@
+/* Collapsed stacks into a profile: which of three dialects a file is in, what its header says of the
+ * window and the processes, and then line by line a head, frames and a count. Lines that are none
+ * are skipped and counted. */
 #include "encode/collapsed_read.h"
 
 #include <stdlib.h>
 
 #include "base/time.h"
 #include "encode/collapsed.h"
-#include "encode/intake.h"
+#include "encode/importer.h"
 #include "base/json.h"
 #include "encode/value.h"
 #include "profile/merge.h"
@@ -25,7 +28,7 @@ struct described {
 };
 
 struct reader {
-    struct intake in;
+    struct importer in;
     struct collapsed_damage *damage;
     bool has_index, has_container, is_nameless;
     uint64_t period_ns;
@@ -77,7 +80,7 @@ static uint32_t header_text(struct reader *r, struct str json)
     if (!json_text_of(json, &r->comm) || r->comm.failed) {
         return 0;
     }
-    return intake_text(&r->in, buf_slice(&r->comm), &fits);
+    return importer_text(&r->in, buf_slice(&r->comm), &fits);
 }
 
 static uint64_t header_period(struct str header, struct str arguments, uint64_t *frequency_hz)
@@ -113,7 +116,7 @@ static bool read_value(struct reader *r, struct str own, struct err *err)
         return err_set(err, ERR_USAGE, 0, "there is no sample type %.*s in it; there is: %.*s",
                        (int)wanted.len, wanted.ptr, (int)held.len, held.ptr);
     }
-    return intake_value(&r->in, name, unit, err);
+    return importer_value(&r->in, name, unit, err);
 }
 
 static void read_meta(struct reader *r, struct str header)
@@ -225,7 +228,7 @@ static bool push_frame(struct reader *r, struct str name, enum frame_kind kind)
 {
     uint32_t *frame = vec_push(&r->frames);
     if (frame != NULL) {
-        *frame = intake_frame(&r->in, name, kind);
+        *frame = importer_frame(&r->in, name, kind);
     }
     return frame != NULL;
 }
@@ -238,7 +241,7 @@ static bool read_frames(struct reader *r, struct str fields)
         enum frame_kind kind = collapsed_kind(&name);
         bool is_alone = r->frames.len == 0 && fields.len == 0;
         if (is_alone && kind == FRAME_NATIVE) {
-            kind = intake_plain_kind(name);
+            kind = importer_plain_kind(name);
         }
         if (name.len > 0 && !push_frame(r, name, kind)) {
             return false;
@@ -258,7 +261,7 @@ static struct described *described_at(struct reader *r, struct str index)
 }
 
 static void use_described(struct reader *r, const struct described *d,
-                          struct intake_origin *origin)
+                          struct importer_origin *origin)
 {
     buf_clear(&r->comm);
     buf_clear(&r->runtime);
@@ -273,7 +276,7 @@ static void use_described(struct reader *r, const struct described *d,
 }
 
 /* Takes everything before the frames off *line. */
-static struct described *read_head(struct reader *r, struct str *line, struct intake_origin *origin)
+static struct described *read_head(struct reader *r, struct str *line, struct importer_origin *origin)
 {
     struct described *d = NULL;
     if (r->has_index) {
@@ -298,16 +301,16 @@ static struct described *read_head(struct reader *r, struct str *line, struct in
 static bool add_line(struct reader *r, struct str line, uint64_t count, struct err *err)
 {
     uint64_t cpu_ns;
-    struct intake_origin origin = {0};
+    struct importer_origin origin = {0};
     struct described *d = read_head(r, &line, &origin);
     if (origin.thread_name.len == 0) {
         skip_line(r);
         return true;
     }
     if (__builtin_mul_overflow(count, r->period_ns, &cpu_ns)) {
-        cpu_ns = UINT64_MAX; /* beyond the total's limit: intake_add refuses it */
+        cpu_ns = UINT64_MAX; /* beyond the total's limit: importer_add refuses it */
     }
-    uint32_t thread = intake_thread(&r->in, &origin);
+    uint32_t thread = importer_thread(&r->in, &origin);
     if (!read_frames(r, line)) {
         return err_set(err, ERR_MEMORY, 0, "line %llu: no memory for its frames",
                        (unsigned long long)r->line);
@@ -315,8 +318,8 @@ static bool add_line(struct reader *r, struct str line, uint64_t count, struct e
     bool is_account = r->frames.len == 1 && r->frames.at[0] != 0 &&
                       r->in.profile->frames.at[r->frames.at[0]].kind == FRAME_ACCOUNT;
     struct err why;
-    uint32_t node = intake_stack(&r->in, r->frames.at, r->frames.len);
-    if (!intake_add(&r->in, thread, node, cpu_ns, is_account ? 0 : count, &why)) {
+    uint32_t node = importer_stack(&r->in, r->frames.at, r->frames.len);
+    if (!importer_add(&r->in, thread, node, cpu_ns, is_account ? 0 : count, &why)) {
         return err_set(err, why.kind, 0, "line %llu: %s", (unsigned long long)r->line, why.text);
     }
     if (d != NULL) {
@@ -412,7 +415,7 @@ bool collapsed_read_type(struct profile *p, struct str file, struct str type,
                          struct collapsed_damage *damage, struct err *err)
 {
     struct reader r = {.damage = damage, .wanted = type, .period_ns = collapsed_period(p)};
-    intake_init(&r.in, p);
+    importer_init(&r.in, p);
     buf_init(&r.comm, TEXT_MAX);
     buf_init(&r.runtime, TEXT_MAX);
     *damage = (struct collapsed_damage){0};

@@ -1,3 +1,6 @@
+/* The table of formats: by what name and ending each is known, what writes it, whether it can be read.
+ * A file's format is found by its first bytes. A profile that is too large for the rules that it is
+ * written by goes through fit.h. */
 #include "encode/encode.h"
 
 #include "encode/collapsed.h"

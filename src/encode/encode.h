@@ -49,7 +49,8 @@ bool profile_read(struct profile *into, struct str file, struct collapsed_damage
 /* The same, with all that a pprof file of ours counts beside CPU time (pprof_read.h). */
 bool profile_read_whole(struct profile *into, struct str file, struct err *err);
 
-/* The same as profile_read, of one sample type, by its name; "" is profile_read. ERR_USAGE when the file holds none of that name. */
+/* The same as profile_read, of one sample type, by its name; "" is profile_read. ERR_USAGE when the file holds none of
+ * that name. */
 bool profile_read_type(struct profile *into, struct str file, struct str type,
                        struct collapsed_damage *damage, struct err *err);
 

@@ -1,3 +1,6 @@
+/* The flame graph's page: its head, styles, the tables of names and nodes as text that the script
+ * unpacks, the picture for those without script, and the script itself. What stands in the page is
+ * escaped where it is put. */
 #include "encode/flame.h"
 
 #include <bearssl_hash.h>

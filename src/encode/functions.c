@@ -1,3 +1,6 @@
+/* The frames of a profile as functions, each once, for formats that keep a table of them; and which
+ * frames the samples, waits and events of a profile need at all: a profile that was made to fit has
+ * frames that nothing leads to. */
 #include "encode/functions.h"
 
 #include <stdlib.h>

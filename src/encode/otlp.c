@@ -1,3 +1,6 @@
+/* A profile as OpenTelemetry's request: resources with their profiles and samples, then the dictionary.
+ * The tables are made by otlp_rows.c first. Lengths stand in front of messages, so each message is
+ * gone through twice, the first time only to count. */
 #include "encode/otlp.h"
 
 #include "base/protobuf.h"

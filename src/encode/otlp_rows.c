@@ -1,3 +1,6 @@
+/* The tables of an OpenTelemetry profile and its samples: rows interned by their bytes, nodes that look
+ * the same made one stack, and every sample with its process, type, stack and attributes, sorted and
+ * merged. */
 #include "encode/otlp_rows.h"
 
 #include "base/protobuf.h"

@@ -1,3 +1,6 @@
+/* A profile as pprof, field by field: types, numbers, samples, mappings, locations, functions, and at
+ * last the strings, whose numbers follow from where they stand. Only what samples lead to is
+ * written. */
 #include "encode/pprof.h"
 
 #include <stdio.h>

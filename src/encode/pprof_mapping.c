@@ -1,3 +1,6 @@
+/* The mappings of a pprof file: one for each module and for each kind of code without one, widened to
+ * hold the addresses of their frames, and in an order in which the main program, by which tools name
+ * the file, is the first. */
 #include "encode/pprof_mapping.h"
 
 #include <stdlib.h>

@@ -1,3 +1,6 @@
+/* The samples of a pprof file: which of their values is CPU time and what the others are, where they
+ * were taken by their labels, and their stacks. The tables that they refer to are read by
+ * pprof_table.c. */
 #include "encode/pprof_read.h"
 
 #include "base/time.h"
@@ -139,7 +142,7 @@ static bool choose_wanted(struct pprof_reader *r)
     unit = r->strings.at[r->types.at[r->time_value].unit];
     r->is_counted = r->scale_ns == 0;
     r->scale_ns += r->is_counted;
-    return intake_value(&r->in, r->wanted, r->is_counted ? unit : STR(VALUE_TIME_UNIT), r->err);
+    return importer_value(&r->in, r->wanted, r->is_counted ? unit : STR(VALUE_TIME_UNIT), r->err);
 }
 
 static bool has_type(const struct pprof_reader *r, struct str name)
@@ -194,7 +197,7 @@ static bool choose_value(struct pprof_reader *r)
     if (r->wanted.len > 0 && !is_cpu) {
         return choose_wanted(r);
     }
-    return (r->types.len == 0 || choose_cpu_time(r)) && intake_value(&r->in, STR(""), STR(""), r->err) &&
+    return (r->types.len == 0 || choose_cpu_time(r)) && importer_value(&r->in, STR(""), STR(""), r->err) &&
            choose_others(r);
 }
 
@@ -307,7 +310,7 @@ static enum label_meaning meaning_of(struct str key)
 }
 
 /* Those that a runtime told keep the names that we write. */
-static void take_told(struct intake_origin *o, const struct label *label)
+static void take_told(struct importer_origin *o, const struct label *label)
 {
     for (unsigned i = 0; i < PROFILE_LABELS; i++) {
         if (str_eq(label->key, str_of(profile_label_name((enum profile_label)i)))) {
@@ -316,7 +319,7 @@ static void take_told(struct intake_origin *o, const struct label *label)
     }
 }
 
-static void take_label(struct intake_origin *o, const struct label *label)
+static void take_label(struct importer_origin *o, const struct label *label)
 {
     switch (meaning_of(label->key)) {
     case LABEL_PID:
@@ -343,10 +346,10 @@ static void take_label(struct intake_origin *o, const struct label *label)
     }
 }
 
-static bool read_origin(struct pprof_reader *r, struct cursor sample, struct intake_origin *o)
+static bool read_origin(struct pprof_reader *r, struct cursor sample, struct importer_origin *o)
 {
     struct protobuf_field f;
-    *o = (struct intake_origin){0};
+    *o = (struct importer_origin){0};
     while (protobuf_next(&sample, &f)) {
         struct label label;
         if (f.number == PPROF_SAMPLE_LABEL) {
@@ -382,7 +385,7 @@ static bool read_weight(struct pprof_reader *r, struct cursor sample, uint64_t *
         }
     }
     if (__builtin_mul_overflow(r->numbers.at[r->time_value], r->scale_ns, cpu_ns)) {
-        *cpu_ns = UINT64_MAX; /* beyond the total's limit: intake_add refuses it */
+        *cpu_ns = UINT64_MAX; /* beyond the total's limit: importer_add refuses it */
     }
     *count = r->count_value != SIZE_MAX ? r->numbers.at[r->count_value] : 1;
     vec_clear(&r->values);
@@ -410,7 +413,7 @@ static void add_others(struct pprof_reader *r, uint32_t thread, uint32_t node)
 static bool add_sample(struct pprof_reader *r, struct cursor sample)
 {
     uint64_t cpu_ns = 0, count = 0;
-    struct intake_origin origin;
+    struct importer_origin origin;
     if (r->types.len == 0) {
         return pprof_malformed(r, "it has samples but no sample types");
     }
@@ -423,15 +426,15 @@ static bool add_sample(struct pprof_reader *r, struct cursor sample)
         if (frame == NULL) {
             return pprof_no_memory(r);
         }
-        *frame = intake_frame(&r->in, STR("[unknown]"), FRAME_NATIVE);
+        *frame = importer_frame(&r->in, STR("[unknown]"), FRAME_NATIVE);
     }
     if (cpu_ns == 0 && r->values.len == 0 && (count == 0 || r->wanted.len > 0)) {
         return true;
     }
-    uint32_t thread = intake_thread(&r->in, &origin);
-    uint32_t node = intake_stack(&r->in, r->stack.at, r->stack.len);
+    uint32_t thread = importer_thread(&r->in, &origin);
+    uint32_t node = importer_stack(&r->in, r->stack.at, r->stack.len);
     add_others(r, thread, node);
-    return (cpu_ns == 0 && count == 0) || intake_add(&r->in, thread, node, cpu_ns, count, r->err);
+    return (cpu_ns == 0 && count == 0) || importer_add(&r->in, thread, node, cpu_ns, count, r->err);
 }
 
 static bool fourth_field(struct pprof_reader *r, const struct protobuf_field *f)
@@ -466,7 +469,7 @@ static uint32_t comment_after(struct pprof_reader *r, struct str what)
     {
         struct str text = *index < r->strings.len ? r->strings.at[*index] : STR("");
         if (str_starts(text, what)) {
-            return intake_text(&r->in, str_sub(text, what.len, text.len), &fits);
+            return importer_text(&r->in, str_sub(text, what.len, text.len), &fits);
         }
     }
     return 0;
@@ -476,7 +479,7 @@ static bool read_meta(struct pprof_reader *r)
 {
     uint64_t period;
     struct profile_meta meta = {.start_wall_ns = r->time_ns, .end_wall_ns = r->time_ns};
-    if (r->duration_ns < INTAKE_TOTAL_MAX_NS && r->time_ns < INTAKE_TOTAL_MAX_NS) {
+    if (r->duration_ns < IMPORTER_TOTAL_MAX_NS && r->time_ns < IMPORTER_TOTAL_MAX_NS) {
         meta.end_wall_ns += r->duration_ns;
     }
     if (r->is_counted) {
@@ -512,7 +515,7 @@ static bool read_all(struct pprof_reader *r)
 static bool read_plain(struct profile *p, struct str file, struct str type, bool whole, struct err *err)
 {
     struct pprof_reader r = {.file = file, .wanted = type, .whole = whole, .err = err};
-    intake_init(&r.in, p);
+    importer_init(&r.in, p);
     bool ok = read_all(&r);
     pprof_release(&r);
     return ok;

@@ -1,3 +1,6 @@
+/* The tables of a pprof file in three passes: strings, types and numbers; mappings and functions; then
+ * locations, which refer to both. Ids become rows, rows become modules and frames of the profile, and
+ * what refers to nothing is malformed. */
 #include "encode/pprof_table.h"
 
 #include <inttypes.h>
@@ -173,8 +176,8 @@ static void add_module(struct pprof_reader *r, struct pprof_mapping_row *row, ui
                             .limit = limit,
                             .file_offset = row->file_offset,
                             .bias = is_kernel ? 0 : row->start - row->file_offset};
-    module.path = intake_text(&r->in, is_kernel ? STR("[kernel]") : row->file, &fits);
-    module.build_id = intake_text(&r->in, build_id, &fits);
+    module.path = importer_text(&r->in, is_kernel ? STR("[kernel]") : row->file, &fits);
+    module.build_id = importer_text(&r->in, build_id, &fits);
     if (fits && module.path != 0 && !stands_for_kind(row)) {
         row->module = profile_module(r->in.profile, &module);
     }
@@ -275,7 +278,7 @@ static enum frame_kind kind_of(const struct location *l, const struct pprof_func
     if (function == NULL) {
         return FRAME_NATIVE;
     }
-    enum frame_kind kind = l->mapping == NULL ? intake_plain_kind(function->name) : FRAME_NATIVE;
+    enum frame_kind kind = l->mapping == NULL ? importer_plain_kind(function->name) : FRAME_NATIVE;
     return kind != FRAME_NATIVE ? kind : kind_of_file(function->file);
 }
 
@@ -315,7 +318,7 @@ static uint32_t name_with_file(struct pprof_reader *r, const struct pprof_functi
     buf_text(&text, " (");
     buf_str(&text, function->file);
     buf_printf(&text, ":%" PRIu64 ")", function->first_line);
-    uint32_t name = intake_text(&r->in, buf_slice(&text), fits);
+    uint32_t name = importer_text(&r->in, buf_slice(&text), fits);
     buf_release(&text);
     return name;
 }
@@ -336,14 +339,14 @@ static uint32_t frame_of(struct pprof_reader *r, const struct location *l, const
         name = name_of_address(l, unnamed, sizeof unnamed);
     }
     bool told_apart = function != NULL && is_runtime_function(&f, function);
-    f.name = told_apart ? name_with_file(r, function, &fits) : intake_text(&r->in, name, &fits);
+    f.name = told_apart ? name_with_file(r, function, &fits) : importer_text(&r->in, name, &fits);
     if (function != NULL) {
         struct str system_name = told_apart ? function->name : function->system_name;
         f.system_name = !told_apart && str_eq(system_name, name)
                             ? 0
-                            : intake_text(&r->in, system_name, &fits);
+                            : importer_text(&r->in, system_name, &fits);
         f.first_line = told_apart ? (uint32_t)function->first_line : 0;
-        f.file = intake_text(&r->in, function->file, &fits);
+        f.file = importer_text(&r->in, function->file, &fits);
         f.line = line->number <= UINT32_MAX ? (uint32_t)line->number : 0;
     }
     f.module = l->mapping != NULL ? l->mapping->module : 0;

@@ -12,7 +12,7 @@
 #define ENCODE_PPROF_TABLE_H
 
 #include "base/map.h"
-#include "encode/intake.h"
+#include "encode/importer.h"
 #include "encode/pprof.h"
 #include "encode/pprof_read.h"
 #include "base/protobuf.h"
@@ -39,7 +39,7 @@ struct pprof_location_row {
 };
 
 struct pprof_reader {
-    struct intake in;
+    struct importer in;
     struct str file;
     struct str wanted; /* a sample type's name; "": what is CPU time */
     struct err *err;

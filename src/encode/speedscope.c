@@ -1,3 +1,6 @@
+/* A profile as JSON for speedscope: the table of frames, then one sampled profile per thread, each
+ * with its stacks and weights. Functions are frames there, so addresses of one function are
+ * one. */
 #include "encode/speedscope.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* src/encode/collapsed*.c: the .col format, written and read. */
 #include "encode/collapsed.h"
 #include "encode/collapsed_read.h"
-#include "encode/intake.h"
+#include "encode/importer.h"
 #include "base/json.h"
 #include "inlined_frame.h"
 #include "sample_profile.h"
@@ -511,7 +511,7 @@ static void empty_fields_are_dropped(void)
 
 static void deep_stacks_keep_their_leaf(void)
 {
-    enum { DEPTH = INTAKE_DEPTH_MAX + 10 };
+    enum { DEPTH = IMPORTER_DEPTH_MAX + 10 };
     struct bench *b = set_up();
     struct buf text;
     buf_init(&text, SAMPLE_MAX_BYTES);
@@ -523,7 +523,7 @@ static void deep_stacks_keep_their_leaf(void)
     CHECK(read_col(b, buf_cstr(&text)));
     struct str line = str_of(write_lines(b));
     CHECK(str_starts(line, STR("0;;a;[truncated];f;f")) && str_ends(line, STR(";f;last 1")));
-    CHECK_INT(b->p.nodes.len, 1 + 1 + INTAKE_DEPTH_MAX);
+    CHECK_INT(b->p.nodes.len, 1 + 1 + IMPORTER_DEPTH_MAX);
     buf_release(&text);
     tear_down(b);
 }

@@ -103,7 +103,8 @@ static void an_application_stays_with_its_process(void)
     for (unsigned i = 0; i < 100; i++) {
         char name[40];
         snprintf(name, sizeof name, "a_function_with_a_name_%02u", i);
-        profile_add(&p, add_thread(&p, sh, 0, "sh"), add_name(&p, 0, name, FRAME_NATIVE), (i == 0 ? 10 : 1) * SAMPLE_PERIOD_NS, 1);
+        uint32_t node = add_name(&p, 0, name, FRAME_NATIVE);
+        profile_add(&p, add_thread(&p, sh, 0, "sh"), node, (i == 0 ? 10 : 1) * SAMPLE_PERIOD_NS, 1);
     }
     p.meta.period_ns = SAMPLE_PERIOD_NS;
     struct str col = written("col", &p, &(struct encode_rules){.share = 0.6}, &out);

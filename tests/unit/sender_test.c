@@ -440,8 +440,9 @@ static void set_is_sent(const unsigned *statuses, const enum verdict *verdicts, 
 
 static void what_was_taken_of_a_set_is_not_sent_again(void)
 {
-    static const enum verdict taken[] = {VERDICT_TAKEN, VERDICT_AGAIN}, later[] = {VERDICT_LATER, VERDICT_TAKEN, VERDICT_AGAIN},
-                              refused[] = {VERDICT_REFUSED, VERDICT_AGAIN};
+    static const enum verdict taken[] = {VERDICT_TAKEN, VERDICT_AGAIN};
+    static const enum verdict later[] = {VERDICT_LATER, VERDICT_TAKEN, VERDICT_AGAIN};
+    static const enum verdict refused[] = {VERDICT_REFUSED, VERDICT_AGAIN};
     set_is_sent((const unsigned[]){200, 200, 200, 0}, taken,
                 "PUT /in HTTP/1.1;PUT /in.alloc_space HTTP/1.1;PUT /in.mutex HTTP/1.1;");
     set_is_sent((const unsigned[]){200, 503, 200, 200, 0}, later,

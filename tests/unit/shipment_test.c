@@ -146,8 +146,10 @@ static void a_smaller_col_says_the_same_of_the_machine(void)
     struct buf col;
     keep(b, backend_by_name(STR("studio")));
     buf_init(&col, ROOM);
-    buf_text(&col, "# {\"metadata\": {\"hostname\": \"far\", \"mac_address\": \"x\"}, \"metrics\": {\"cpu_avg\": 7, \"mem_avg\": 8}, "
-                   "\"pillion\": {\"period_ns\": 10000000, \"uploads\": {\"sent\": 3}}, \"start_time\": \"2025-11-20T10:31:04\"}");
+    buf_text(&col, "# {\"metadata\": {\"hostname\": \"far\", \"mac_address\": \"x\"}, "
+                   "\"metrics\": {\"cpu_avg\": 7, \"mem_avg\": 8}, "
+                   "\"pillion\": {\"period_ns\": 10000000, \"uploads\": {\"sent\": 3}}, "
+                   "\"start_time\": \"2025-11-20T10:31:04\"}");
     struct str lines = buf_slice(&b->file);
     (void)str_cut(&lines, '\n');
     for (struct str line = str_cut(&lines, '\n'); line.len > 0; line = str_cut(&lines, '\n')) {

@@ -249,7 +249,7 @@ static void shed(struct session *s, uint64_t now_ns)
     s->sheds++;
     s->next_shed_ns = now_ns + SHED_MS * NS_PER_MS;
     images_forget_rules(&s->images);
-    publisher_shed(s->publisher);
+    publisher_release_caches(s->publisher);
     log_once(&s->log, LOG_WARNING,
              "three quarters of --max-memory %u are in use: unwind tables and symbols are given back, and "
              "read again when they are needed. Raise --max-memory",

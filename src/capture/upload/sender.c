@@ -1,3 +1,6 @@
+/* One back end's sending: a delivery becomes a request, or several, goes through the client, and the
+ * row says what the answer means; a 413 makes it smaller, a fallback is tried at once. No secret
+ * stands in any sentence. */
 #include "capture/upload/sender.h"
 #include "capture/upload/sender_private.h"
 #include "capture/upload/shipment.h"

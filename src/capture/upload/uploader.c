@@ -1,3 +1,6 @@
+/* The uploader's outside: it opens the back ends' senders and starts their threads, encodes each
+ * window for each of them and hands it over, counts what became of all windows, and ends within the
+ * grace period. */
 #include "base/time.h"
 #include "capture/tags.h"
 #include "capture/upload/origin_ask.h"

@@ -1,21 +1,24 @@
-#include "encode/intake.h"
+/* What the readers of profile files share: texts, threads, frames and stacks of a file become rows of
+ * a profile that may hold other files already. What does not fit goes to "[lost]", and totals are
+ * bounded. */
+#include "encode/importer.h"
 
 #include "encode/value.h"
 
-void intake_init(struct intake *in, struct profile *p)
+void importer_init(struct importer *in, struct profile *p)
 {
     struct profile_totals sum = profile_sum(p);
-    *in = (struct intake){.profile = p, .total_ns = sum.cpu_ns, .count = sum.count};
+    *in = (struct importer){.profile = p, .total_ns = sum.cpu_ns, .count = sum.count};
 }
 
-uint32_t intake_text(struct intake *in, struct str text, bool *fits)
+uint32_t importer_text(struct importer *in, struct str text, bool *fits)
 {
     uint32_t id = profile_string(in->profile, text);
     *fits &= id != 0 || text.len == 0;
     return id;
 }
 
-bool intake_value(struct intake *in, struct str name, struct str unit, struct err *err)
+bool importer_value(struct importer *in, struct str name, struct str unit, struct err *err)
 {
     enum { SHOWN_MAX = 40 };
     struct profile *p = in->profile;
@@ -27,49 +30,49 @@ bool intake_value(struct intake *in, struct str name, struct str unit, struct er
                        (int)this.len, this.ptr, (int)that.len, that.ptr);
     }
     bool fits = true;
-    p->meta.value = intake_text(in, name, &fits);
-    p->meta.unit = intake_text(in, unit, &fits);
+    p->meta.value = importer_text(in, name, &fits);
+    p->meta.unit = importer_text(in, unit, &fits);
     return fits || err_set(err, ERR_MEMORY, 0, "no memory for the name of a sample type");
 }
 
 /* Stands in for the start time of a process that the file has no id of. */
-static uint64_t key_of_names(const struct intake_origin *o, struct str comm)
+static uint64_t key_of_names(const struct importer_origin *o, struct str comm)
 {
     return hash_u64(str_hash(o->container) ^ hash_u64(str_hash(comm))) ^ str_hash(o->appid);
 }
 
-uint32_t intake_thread(struct intake *in, const struct intake_origin *o)
+uint32_t importer_thread(struct importer *in, const struct importer_origin *o)
 {
     bool fits = true;
     struct str comm = o->comm.len > 0 ? o->comm : o->thread_name;
     struct process process = {
         .pid = o->pid,
         .start_ticks = o->pid != 0 ? o->start_ticks : key_of_names(o, comm),
-        .name = intake_text(in, comm, &fits),
-        .container = intake_text(in, o->container, &fits),
-        .appid = intake_text(in, o->appid, &fits),
-        .runtime = intake_text(in, o->runtime, &fits),
+        .name = importer_text(in, comm, &fits),
+        .container = importer_text(in, o->container, &fits),
+        .appid = importer_text(in, o->appid, &fits),
+        .runtime = importer_text(in, o->runtime, &fits),
     };
-    uint32_t name = o->thread_name.len > 0 ? intake_text(in, o->thread_name, &fits) : process.name;
+    uint32_t name = o->thread_name.len > 0 ? importer_text(in, o->thread_name, &fits) : process.name;
     uint32_t id = fits ? profile_process(in->profile, &process) : 0;
     uint32_t thread = id == 0 ? 0 : profile_thread(in->profile, id, o->tid, name);
     return thread == 0 ? 0 : profile_labelled(in->profile, thread, o->labels);
 }
 
-uint32_t intake_frame(struct intake *in, struct str name, enum frame_kind kind)
+uint32_t importer_frame(struct importer *in, struct str name, enum frame_kind kind)
 {
     bool fits = true;
-    struct frame frame = {.name = intake_text(in, name, &fits), .kind = (uint8_t)kind};
+    struct frame frame = {.name = importer_text(in, name, &fits), .kind = (uint8_t)kind};
     return fits ? profile_frame(in->profile, &frame) : 0;
 }
 
-uint32_t intake_stack(struct intake *in, const uint32_t *frames, size_t depth)
+uint32_t importer_stack(struct importer *in, const uint32_t *frames, size_t depth)
 {
     uint32_t node = 0;
-    if (depth > INTAKE_DEPTH_MAX) {
-        node = profile_child(in->profile, 0, intake_frame(in, STR("[truncated]"), FRAME_NATIVE));
-        frames += depth - INTAKE_DEPTH_MAX;
-        depth = INTAKE_DEPTH_MAX;
+    if (depth > IMPORTER_DEPTH_MAX) {
+        node = profile_child(in->profile, 0, importer_frame(in, STR("[truncated]"), FRAME_NATIVE));
+        frames += depth - IMPORTER_DEPTH_MAX;
+        depth = IMPORTER_DEPTH_MAX;
         if (node == 0) {
             return 0;
         }
@@ -83,9 +86,9 @@ uint32_t intake_stack(struct intake *in, const uint32_t *frames, size_t depth)
     return node;
 }
 
-bool intake_add(struct intake *in, uint32_t thread, uint32_t node, uint64_t cpu_ns, uint64_t count, struct err *err)
+bool importer_add(struct importer *in, uint32_t thread, uint32_t node, uint64_t cpu_ns, uint64_t count, struct err *err)
 {
-    if (cpu_ns > INTAKE_TOTAL_MAX_NS - in->total_ns || count > INTAKE_TOTAL_MAX_NS - in->count) {
+    if (cpu_ns > IMPORTER_TOTAL_MAX_NS - in->total_ns || count > IMPORTER_TOTAL_MAX_NS - in->count) {
         return err_set(err, ERR_LIMIT, 0, "the weights add up to more than 146 years of CPU time");
     }
     struct profile *p = in->profile;
@@ -99,7 +102,7 @@ bool intake_add(struct intake *in, uint32_t thread, uint32_t node, uint64_t cpu_
     return true;
 }
 
-enum frame_kind intake_plain_kind(struct str name)
+enum frame_kind importer_plain_kind(struct str name)
 {
     for (unsigned a = 0; a < ACCOUNT_COUNT; a++) {
         if (str_eq(name, str_of(account_name((enum account)a)))) {

@@ -1,26 +1,26 @@
 /*
- * intake: how the readers of profile files put what they read into a profile.
+ * importer: how the readers of profile files put what they read into a profile.
  *
- * Call order: intake_init; intake_value; per thread intake_thread; per stack intake_frame for each frame and
- * intake_add. There is nothing to release. The profile may hold samples already: what is read is added to it.
+ * Call order: importer_init; importer_value; per thread importer_thread; per stack importer_frame for each frame and
+ * importer_add. There is nothing to release. The profile may hold samples already: what is read is added to it.
  *
  * A file that knows no process ids gets one process per (container, name, application id), with pid
  * 0; the same names in a second file are then the same process.
  *
- * Limits: a stack keeps its INTAKE_DEPTH_MAX innermost frames below a frame "[truncated]"; the
- * weights of one profile sum up to at most INTAKE_TOTAL_MAX_NS (146 years of CPU time), which leaves
+ * Limits: a stack keeps its IMPORTER_DEPTH_MAX innermost frames below a frame "[truncated]"; the
+ * weights of one profile sum up to at most IMPORTER_TOTAL_MAX_NS (146 years of CPU time), which leaves
  * no room for overflow anywhere behind. Beyond the profile's own budget weight goes to "[lost]".
  */
-#ifndef ENCODE_INTAKE_H
-#define ENCODE_INTAKE_H
+#ifndef ENCODE_IMPORTER_H
+#define ENCODE_IMPORTER_H
 
 #include "profile/profile.h"
 
-enum { INTAKE_DEPTH_MAX = 16384 };
-#define INTAKE_TOTAL_MAX_NS (UINT64_C(1) << 62)
+enum { IMPORTER_DEPTH_MAX = 16384 };
+#define IMPORTER_TOTAL_MAX_NS (UINT64_C(1) << 62)
 
 /* Where a stack was sampled; unknown numbers are 0, unknown texts empty. */
-struct intake_origin {
+struct importer_origin {
     uint32_t pid, tid;
     uint64_t start_ticks;
     struct str comm; /* of the process; empty: the thread's */
@@ -31,34 +31,34 @@ struct intake_origin {
     struct str labels[PROFILE_LABELS];
 };
 
-struct intake {
+struct importer {
     struct profile *profile;
     uint64_t total_ns, count;
 };
 
-void intake_init(struct intake *in, struct profile *p);
+void importer_init(struct importer *in, struct profile *p);
 
 /* Says what the weights are that will be added: "" and "" CPU time, else a sample type's name and unit. Fails when the
  * profile holds others already: nanoseconds and page faults have no sum. */
-bool intake_value(struct intake *in, struct str name, struct str unit, struct err *err);
+bool importer_value(struct importer *in, struct str name, struct str unit, struct err *err);
 
 /* The thread's id in the profile; 0 when it does not fit. */
-uint32_t intake_thread(struct intake *in, const struct intake_origin *origin);
+uint32_t importer_thread(struct importer *in, const struct importer_origin *origin);
 
 /* The text's id; *fits becomes false when the profile has no room for it. */
-uint32_t intake_text(struct intake *in, struct str text, bool *fits);
+uint32_t importer_text(struct importer *in, struct str text, bool *fits);
 
 /* A frame of this kind with this name and no address. 0 when it does not fit. */
-uint32_t intake_frame(struct intake *in, struct str name, enum frame_kind kind);
+uint32_t importer_frame(struct importer *in, struct str name, enum frame_kind kind);
 
 /* The node of a stack, root first; a frame 0 did not fit. 0 when the stack does not. */
-uint32_t intake_stack(struct intake *in, const uint32_t *frames, size_t depth);
+uint32_t importer_stack(struct importer *in, const uint32_t *frames, size_t depth);
 
 /* Adds `cpu_ns` (and the same to the process's own sum) for a stack. Fails only when the total would pass its
  * limit. */
-bool intake_add(struct intake *in, uint32_t thread, uint32_t node, uint64_t cpu_ns, uint64_t count, struct err *err);
+bool importer_add(struct importer *in, uint32_t thread, uint32_t node, uint64_t cpu_ns, uint64_t count, struct err *err);
 
 /* Which account a frame's name stands for: its ordinary code is FRAME_NATIVE. */
-enum frame_kind intake_plain_kind(struct str name);
+enum frame_kind importer_plain_kind(struct str name);
 
 #endif
