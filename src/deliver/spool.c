@@ -148,13 +148,15 @@ static struct str take_word(struct cursor *c)
 static size_t take_more(struct cursor *c, struct delivery *d)
 {
     size_t sum = 0;
+    bool ok = true;
     d->more_count = cursor_u8(c);
     for (size_t i = 0; i < d->more_count && i < DELIVERY_MORE_MAX; i++) {
         d->more[i].type = take_word(c);
         d->more[i].profile.len = cursor_u32(c);
         sum += d->more[i].profile.len;
+        ok = ok && d->more[i].type.len <= TYPE_MAX_BYTES;
     }
-    return d->more_count <= DELIVERY_MORE_MAX ? sum : SIZE_MAX / 2;
+    return ok && d->more_count <= DELIVERY_MORE_MAX ? sum : SIZE_MAX / 2; /* no file is as large */
 }
 
 bool spool_read(struct str file, struct delivery *out, struct str *backend, uint64_t *address_hash,

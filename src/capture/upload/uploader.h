@@ -19,8 +19,8 @@
  *
  * With a spool a window is in a file before it is tried for the first time, and the file is removed
  * when it was taken, or will never be: a profiler that is killed loses none. What a server took but
- * could not say so is sent again; it then is there twice unless the service tells them apart
- * (struct backend, idempotent).
+ * could not say so is sent again; it then is there twice unless the service tells them apart.
+ * Further profiles of a window (profile.next) go with it.
  *
  * Memory: encoded windows take an eighth of --max-memory at most; a window larger than that is not
  * kept, nor read from the spool. What is read from there, one file for each back end, is on top.
