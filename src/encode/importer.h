@@ -56,7 +56,8 @@ uint32_t importer_stack(struct importer *in, const uint32_t *frames, size_t dept
 
 /* Adds `cpu_ns` (and the same to the process's own sum) for a stack. Fails only when the total would pass its
  * limit. */
-bool importer_add(struct importer *in, uint32_t thread, uint32_t node, uint64_t cpu_ns, uint64_t count, struct err *err);
+bool importer_add(struct importer *in, uint32_t thread, uint32_t node, uint64_t cpu_ns, uint64_t count,
+                  struct err *err);
 
 /* Which account a frame's name stands for: its ordinary code is FRAME_NATIVE. */
 enum frame_kind importer_plain_kind(struct str name);
