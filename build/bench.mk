@@ -9,17 +9,13 @@ BENCH_OUT := build/out/bench
 BENCH_CFLAGS = -g -O2
 $(call note,$(BENCH_OUT)/vendor.flags,$(HOST_GCC) $(BENCH_CFLAGS))
 $(foreach l,$(VENDOR_LIBRARIES),$(eval $(call vendor_rule,$(BENCH_OUT),$l,,$(HOST_GCC),ar,$$(BENCH_CFLAGS))))
-$(eval $(call test_library,$(BENCH_OUT),$(HOST_GCC),ar,$$(WARNINGS) -g $$(call optimise,$$<),$(host_sources)))
+bench_optimise = $(if $(filter tests/%,$1),-O2,$(call optimise,$1))
+$(eval $(call test_library,$(BENCH_OUT),$(HOST_GCC),ar,$$(WARNINGS) -g $$(call bench_optimise,$$<),$(host_sources)))
 
 bench_compile = $(HOST_GCC) $(compile_base) $(WARNINGS) -Itests/lab -MMD -MP
 bench_programs := $(BENCH_OUT)/unwind $(BENCH_OUT)/tables $(BENCH_OUT)/python_walk $(BENCH_OUT)/fleet $(BENCH_OUT)/soak
 lab_programs := $(HOST_OUT)/lab/stacks_of $(HOST_OUT)/lab/python_stacks $(HOST_OUT)/lab/backend_request $(HOST_OUT)/lab/soak
 peer_link = $(if $(wildcard /usr/include/elfutils/libdwfl.h),-ldw)
-
-$(BENCH_OUT)/lab/%.o: tests/lab/%.c build/bench.mk | $(call vendor_archives,$(BENCH_OUT))
-	$(call say,CC,$<)
-	@mkdir -p $(@D)
-	$(Q)$(bench_compile) $(BENCH_CFLAGS) -I$(BENCH_OUT)/vendor/include -c -o $@ $<
 
 # Without our own libdw's headers: the peer is another version.
 $(BENCH_OUT)/bench/%.o: tests/bench/%.c build/bench.mk | $(call vendor_archives,$(BENCH_OUT))
@@ -27,7 +23,8 @@ $(BENCH_OUT)/bench/%.o: tests/bench/%.c build/bench.mk | $(call vendor_archives,
 	@mkdir -p $(@D)
 	$(Q)$(bench_compile) $(BENCH_CFLAGS) -c -o $@ $<
 
-$(BENCH_OUT)/unwind: $(BENCH_OUT)/bench/unwind.o $(BENCH_OUT)/bench/files.o $(BENCH_OUT)/bench/peer.o $(BENCH_OUT)/lab/samples.o $(BENCH_OUT)/libpillion.a
+$(BENCH_OUT)/unwind: $(BENCH_OUT)/bench/unwind.o $(BENCH_OUT)/bench/files.o $(BENCH_OUT)/bench/peer.o $(BENCH_OUT)/lab/samples.o $(BENCH_OUT)/lab/recording.o \
+		$(BENCH_OUT)/libpillion.a
 	$(call say,LINK,$@)
 	$(Q)$(HOST_GCC) $(BENCH_CFLAGS) -Wl,--exclude-libs,ALL -o $@ $^ $(call vendor_archives,$(BENCH_OUT)) \
 		$(peer_link) -lpthread
@@ -41,7 +38,7 @@ $(BENCH_OUT)/python_walk: $(BENCH_OUT)/bench/python_walk.o $(BENCH_OUT)/bench/fi
 	$(Q)$(HOST_GCC) $(BENCH_CFLAGS) -o $@ $^ $(call vendor_archives,$(BENCH_OUT)) -lpthread
 
 # Ten thousand instances by the product's own decisions, which need nothing else of it; make test runs it, too.
-fleet_sources := tests/bench/fleet.c src/deliver/turn.c src/deliver/retry.c
+fleet_sources := tests/bench/fleet.c src/deliver/schedule.c src/deliver/retry.c
 $(BENCH_OUT)/fleet: $(fleet_sources) $(wildcard src/deliver/*.h src/base/*.h) build/bench.mk
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
@@ -54,11 +51,7 @@ $(BENCH_OUT)/soak: $(BENCH_OUT)/lab/soak.o $(BENCH_OUT)/lab/faulty.o $(BENCH_OUT
 	$(Q)$(HOST_GCC) $(BENCH_CFLAGS) $(soak_link) -o $@ $^ $(call vendor_archives,$(BENCH_OUT)) -lpthread
 
 # For a test, hence with the sanitizers.
-$(HOST_OUT)/lab/%.o: tests/lab/%.c build/bench.mk | $(call vendor_archives,$(HOST_OUT))
-	@mkdir -p $(@D)
-	$(Q)$(bench_compile) $(HOST_CFLAGS) $(HOST_SANITIZE) -I$(HOST_OUT)/vendor/include -c -o $@ $<
-
-$(HOST_OUT)/lab/stacks_of: $(HOST_OUT)/lab/samples.o
+$(HOST_OUT)/lab/stacks_of: $(HOST_OUT)/lab/samples.o $(HOST_OUT)/lab/recording.o
 $(HOST_OUT)/lab/soak: $(HOST_OUT)/lab/faulty.o
 $(HOST_OUT)/lab/soak: lab_link := $(soak_link)
 $(lab_programs): %: %.o $(HOST_OUT)/libpillion.a
@@ -66,7 +59,7 @@ $(lab_programs): %: %.o $(HOST_OUT)/libpillion.a
 	$(Q)$(HOST_GCC) $(HOST_CFLAGS) $(HOST_SANITIZE) $(lab_link) -o $@ $(filter %.o,$^) $(filter %.a,$^) \
 		$(call vendor_archives,$(HOST_OUT)) -lpthread
 
--include $(wildcard $(BENCH_OUT)/bench/*.d $(BENCH_OUT)/lab/*.d $(HOST_OUT)/lab/*.d)
+-include $(call for_tests,$(wildcard $(BENCH_OUT)/bench/*.d))
 
 .PHONY: bench-programs lab-programs
 bench-programs: $(bench_programs)

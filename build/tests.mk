@@ -1,12 +1,21 @@
 # What the tests need built, and the goals that run them. pytest finds the programs in build/out and runs the unit
 # tests with the rest; tests/README.md says more.
 
+# The product needs nothing of what the tests depend on, and a make for the other processor, which runs beside one that compiles
+# tests, must not read it half written.
+for_tests = $(if $(filter-out product linked,$(MAKECMDGOALS)),$1)
+
 # $1 tool chain's folder, $2 CC, $3 AR, $4 flags, $5 sources: every source but main.c, as an archive.
 define test_library
 $1/obj/%.o: src/%.c build/tests.mk $1/vendor.flags | $(call vendor_archives,$1)
 	$$(call say,CC,$$< in $1)
 	@mkdir -p $$(@D)
 	$$(Q)$2 $$(compile_base) $4 -I$1/vendor/include $$(call commit_flag,$$<) -MMD -MP -c -o $$@ $$<
+
+$1/lab/%.o: tests/lab/%.c build/tests.mk $1/vendor.flags | $(call vendor_archives,$1)
+	$$(call say,CC,$$< in $1)
+	@mkdir -p $$(@D)
+	$$(Q)$2 $$(compile_base) $4 -Itests/lab -I$1/vendor/include -MMD -MP -c -o $$@ $$<
 
 $1/obj/assets.o: build/assets.S $(assets)
 	@mkdir -p $$(@D)
@@ -16,7 +25,7 @@ $1/libpillion.a: $(5:src/%.c=$1/obj/%.o) $1/obj/assets.o
 	@rm -f $$@
 	$$(Q)$3 Dcrs $$@ $$^
 
--include $(5:src/%.c=$1/obj/%.d)
+-include $(call for_tests,$(5:src/%.c=$1/obj/%.d) $(wildcard $1/lab/*.d))
 endef
 compile_base = -std=gnu11 $(CPPFLAGS)
 $(eval $(call test_library,$(HOST_OUT),$(HOST_GCC),ar,$$(WARNINGS) $$(HOST_CFLAGS) $$(HOST_SANITIZE),$(host_sources)))
@@ -29,9 +38,9 @@ fuzz_programs := $(patsubst tests/fuzz/%.c,$(FUZZ_OUT)/%,$(wildcard tests/fuzz/*
 $(HOST_OUT)/unit/%: tests/unit/%.c $(HOST_OUT)/libpillion.a
 	$(call say,TEST,$@)
 	@mkdir -p $(@D)
-	$(Q)$(HOST_GCC) $(compile_base) $(WARNINGS) -Itests/unit -I$(HOST_OUT)/vendor/include $(HOST_CFLAGS) $(HOST_SANITIZE) \
-		-MMD -MP -MF $@.d -o $@ $< $(HOST_OUT)/libpillion.a $(call vendor_archives,$(HOST_OUT)) -lpthread
--include $(unit_programs:=.d)
+	$(Q)$(HOST_GCC) $(compile_base) $(WARNINGS) -Itests/unit -Itests/lab -I$(HOST_OUT)/vendor/include $(HOST_CFLAGS) $(HOST_SANITIZE) \
+		-MMD -MP -MF $@.d -o $@ $< $(filter %.o,$^) $(HOST_OUT)/libpillion.a $(call vendor_archives,$(HOST_OUT)) -lpthread
+-include $(call for_tests,$(unit_programs:=.d))
 
 $(FUZZ_OUT)/%_fuzz: tests/fuzz/%_fuzz.c $(FUZZ_OUT)/libpillion.a
 	$(call say,FUZZ,$@)
@@ -39,7 +48,7 @@ $(FUZZ_OUT)/%_fuzz: tests/fuzz/%_fuzz.c $(FUZZ_OUT)/libpillion.a
 	$(Q)$(CLANG) $(compile_base) $(filter-out -Wmissing-prototypes,$(WARNINGS)) -I$(FUZZ_OUT)/vendor/include \
 		$(FUZZ_CFLAGS) -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined -MMD -MP -MF $@.d -o $@ $< \
 		$(FUZZ_OUT)/libpillion.a $(call vendor_archives,$(FUZZ_OUT)) -lpthread
--include $(fuzz_programs:=.d)
+-include $(call for_tests,$(fuzz_programs:=.d))
 
 # The unit tests once more as aarch64 programs, which a Debian machine runs under qemu-user. Their libraries are built
 # without debug information, for speed, and without a sanitizer: it would say what the host's has said.
@@ -52,13 +61,29 @@ $(eval $(call test_library,$(UNIT_AARCH64_OUT),$(AARCH64_GCC),$(AARCH64_TOOLS)ar
 $(UNIT_AARCH64_OUT)/unit/%: tests/unit/%.c $(UNIT_AARCH64_OUT)/libpillion.a
 	$(call say,TEST,$@)
 	@mkdir -p $(@D)
-	$(Q)$(AARCH64_GCC) $(compile_base) $(WARNINGS) -Itests/unit -I$(UNIT_AARCH64_OUT)/vendor/include \
-		$(UNIT_AARCH64_CFLAGS) $(UNIT_AARCH64_SANITIZE) -static -Wl,--eh-frame-hdr -MMD -MP -MF $@.d -o $@ $< \
+	$(Q)$(AARCH64_GCC) $(compile_base) $(WARNINGS) -Itests/unit -Itests/lab -I$(UNIT_AARCH64_OUT)/vendor/include \
+		$(UNIT_AARCH64_CFLAGS) $(UNIT_AARCH64_SANITIZE) -static -Wl,--eh-frame-hdr -MMD -MP -MF $@.d -o $@ $< $(filter %.o,$^) \
 		$(UNIT_AARCH64_OUT)/libpillion.a $(call vendor_archives,$(UNIT_AARCH64_OUT)) -lpthread
--include $(aarch64_programs:=.d)
+-include $(call for_tests,$(aarch64_programs:=.d))
 
-.PHONY: unit unit-aarch64 product-aarch64 fuzz fuzz-run test test-backends bench
+# What a unit program wants of the lab.
+$(foreach o,$(HOST_OUT) $(UNIT_AARCH64_OUT),$(eval $o/unit/recording_test: $o/lab/recorder.o $o/lab/recording.o))
+
+# What records a run and what replays it: linked as the product is, with its objects, so that they run wherever it does.
+linked_programs := $(OUT)/lab/record $(OUT)/lab/replay
+$(OUT)/lab/%.o: tests/lab/%.c build/config.mk build/product.mk build/tests.mk | $(MUSL_LIB) $(call vendor_archives,$(OUT))
+	$(call say,CC,$<)
+	@mkdir -p $(@D)
+	$(Q)$(TARGET_CC) $(compile_flags) $(TARGET_CFLAGS) -O2 -Itests/lab -MMD -MP -c -o $@ $<
+
+$(linked_programs): $(OUT)/lab/%: $(OUT)/lab/%.o $(OUT)/lab/recorder.o $(OUT)/lab/recording.o $(OUT)/pillion.debug
+	$(call say,LINK,$@)
+	$(Q)$(TARGET_CC) $(TARGET_LDFLAGS) -s -o $@ $(filter %.o,$^) $(filter-out $(OUT)/obj/main.o,$(objects)) $(call vendor_archives,$(OUT))
+-include $(wildcard $(OUT)/lab/*.d)
+
+.PHONY: linked unit unit-aarch64 product-aarch64 fuzz fuzz-run test test-backends bench
 unit: $(unit_programs)
+linked: $(linked_programs)
 
 ifeq ($(shell command -v $(AARCH64_GCC)),)
 unit-aarch64 product-aarch64:
@@ -68,7 +93,7 @@ unit-aarch64: $(aarch64_programs)
 
 # A make of its own: ARCH decides what the rest of these files is about.
 product-aarch64:
-	+@$(MAKE) ARCH=aarch64 CROSS_COMPILE=$(AARCH64_TOOLS) product
+	+@$(MAKE) ARCH=aarch64 CROSS_COMPILE=$(AARCH64_TOOLS) product linked
 endif
 
 FUZZ_SECONDS ?= 1
@@ -89,11 +114,11 @@ $(fuzz_programs:=.run): $(FUZZ_OUT)/%_fuzz.run: $(FUZZ_OUT)/%_fuzz
 		$(FUZZ_OUT)/found/$* $(wildcard tests/fuzz/$*) >$(FUZZ_OUT)/$*.log 2>&1 && \
 		echo '  FUZZED  $* for $(FUZZ_SECONDS) s' || { tail -n 60 $(FUZZ_OUT)/$*.log; exit 1; }
 
+# The product first: it unpacks what all tool chains compile. Then these beside each other, in any order.
 test:
 	@sh build/setup.sh build test
-	+@$(MAKE) product unit unit-aarch64 fuzz
-	+@$(MAKE) product-aarch64
-	+@$(MAKE) fuzz-run
+	+@$(MAKE) product linked
+	+@$(MAKE) unit unit-aarch64 product-aarch64 fuzz-run
 	@ARCH=$(ARCH) tests/run
 
 # Beside real servers, which whoever asks for them has built: tests/live/real_*.py tell how. One that is not given skips.
@@ -103,5 +128,5 @@ test-backends: product
 
 bench:
 	@sh build/setup.sh build bench
-	+@$(MAKE) product bench-programs
+	+@$(MAKE) product linked bench-programs
 	tests/bench/run

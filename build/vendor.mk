@@ -4,7 +4,7 @@
 
 TARBALLS := build/out/tarballs
 SOURCES := build/out/src
-VENDOR_LIBRARIES := zlib bearssl lzma iberty elf dw
+VENDOR_LIBRARIES := zlib zstd bearssl lzma iberty elf dw
 
 # The row of vendor/manifest a library comes from, where the names differ.
 row_elf := elfutils
@@ -12,7 +12,7 @@ row_dw := elfutils
 row_of = $(or $(row_$1),$1)
 
 # What must be installed (headers) before a library compiles.
-needs_elf := zlib
+needs_elf := zlib zstd
 needs_dw := elf
 
 $(TARBALLS)/%: vendor/manifest
@@ -26,7 +26,7 @@ $(SOURCES)/%.unpacked: $(TARBALLS)/%
 	$(Q)tar -xf $< -C $(SOURCES)/$* --strip-components=1 --no-same-owner -m
 	$(Q)fix=$$PWD/vendor/$*.fix; [ ! -f $$fix ] || { cd $(SOURCES)/$* && sh $$fix; }
 	$(Q)touch $@
-$(SOURCES)/iberty.unpacked: vendor/iberty.fix
+$(foreach f,$(wildcard vendor/*.fix),$(eval $(SOURCES)/$(notdir $(f:.fix=.unpacked)): $f))
 .PRECIOUS: $(TARBALLS)/% $(SOURCES)/%.unpacked
 
 # The kernel's headers (perf_event.h and the like) come from the distribution, but only these three folders, so that
@@ -57,7 +57,7 @@ $(foreach l,$(VENDOR_LIBRARIES),$(eval $(call vendor_rule,$(FUZZ_OUT),$l,,$(CLAN
 # Upstream code that reads unaligned words or shifts signed numbers on purpose would drown our own findings.
 vendor_sanitize = -fsanitize=address
 
-VENDOR_LINK := dw elf lzma bearssl iberty zlib
+VENDOR_LINK := dw elf lzma bearssl iberty zstd zlib
 vendor_archives = $(foreach l,$(VENDOR_LINK),$1/vendor/lib/lib$l.a)
 
 .PHONY: vendor vendor-host vendor-fuzz

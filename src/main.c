@@ -1,10 +1,9 @@
 /* pillion: parse the command line, choose the command's row, run it, return its exit status. */
-#include "capture/capture.h"
+#include "capture/run/capture.h"
 #include "cli/doctor.h"
 #include "cli/help.h"
 #include "cli/install.h"
 #include "cli/render.h"
-#include "cli/replay.h"
 #include "cli/say.h"
 #include "cli/upload.h"
 #include "cli/version.h"
@@ -14,7 +13,8 @@
 
 static int profile(const struct request *request)
 {
-    return capture_run(&request->settings);
+    const struct world world = world_here();
+    return capture_run(&request->settings, &world, NULL);
 }
 
 static int version(const struct request *request)
@@ -26,7 +26,7 @@ static int version(const struct request *request)
 /* A command is started with the descriptors that we were started with, closed ones included. */
 static bool starts_command(const struct request *request)
 {
-    return request->command == COMMAND_RUN && request->settings.target == TARGET_COMMAND;
+    return request->command == COMMAND_RUN && request->settings.scope.mode == TARGET_COMMAND;
 }
 
 /* A command that is not built yet has no row: request_parse refuses it. */
@@ -38,7 +38,6 @@ static int (*const commands[COMMAND_COUNT])(const struct request *) = {
     [COMMAND_INSTALL] = install_run,
     [COMMAND_HELP] = help_run,
     [COMMAND_VERSION] = version,
-    [COMMAND_REPLAY] = replay_fixture_run,
 };
 
 int main(int argc, char **argv)

@@ -7,6 +7,7 @@ tests/README.md says how to run a part and how to write a test.
 import concurrent.futures
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -27,15 +28,19 @@ OUT = REPOSITORY / "build" / "out"
 
 # ---- The frame
 
-# tests/run runs the first two beside each other: guests' clocks count instructions, and the others do not mind company that
-# makes them late. What measures runs alone.
+# tests/run runs these beside each other: guests' clocks count instructions, and the others do not mind company that makes them
+# late; plain ones are those of them that mostly compute, with the unit programs that measure nothing. What measures runs alone.
 GUESTS = ("test_catch_kernels.py", "test_kernels.py", "test_doctor_kernel.py", "test_upload_core.py", "test_fleet.py",
           "test_python_names.py", "test_python_lines.py")
 EASY = ("test_flame_safety.py", "test_flame_use.py", "test_http.py", "test_tls.py", "test_backends.py", "test_datadog.py",
         "test_otlp.py", "test_origin.py", "test_studio_facts.py", "test_doctor.py", "test_doctor_upload.py", "test_cli.py",
-        "test_outputs.py", "test_readme.py", "test_laws.py", "test_vendor.py", "test_build.py", "test_binary.py")
+        "test_outputs.py", "test_readme.py", "test_laws.py", "test_frame.py", "test_figures.py", "test_vendor.py", "test_build.py", "test_binary.py",
+        "test_upload.py")
+PLAIN = ("test_words.py", "test_crosscheck.py", "test_pprof_tool.py", "test_golang.py", "test_jit_files.py", "test_doctor_runc.py",
+         "test_recordings.py")
 PARTS = {"guests": lambda item: item.path.name in GUESTS and not item.get_closest_marker("alone"),
-         "easy": lambda item: item.path.name in EASY}
+         "easy": lambda item: item.path.name in EASY,
+         "plain": lambda item: item.path.name in PLAIN or (isinstance(item, UnitTest) and not item.parent.measures)}
 
 
 def pytest_addoption(parser):
@@ -55,6 +60,9 @@ def pytest_collection_modifyitems(config, items):
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config):
     config.option.reportchars = "rsfE" if config.option.reportchars in ("", "fE") else config.option.reportchars
+    config.addinivalue_line("markers", "measures: holds a measurement against the kernel's, or waits for processes: tests/run may "
+                            "try it once more")
+    config.addinivalue_line("markers", "exact: looks for a wrong stack or name, or a secret that is seen: never tried once more")
     config.addinivalue_line("markers", "alone: wants the machine's processors for itself")
     config.addinivalue_line("markers", "root: wants root (runc, namespaces); skipped with the reason otherwise")
     config.addinivalue_line("markers", "net: wants a package mirror once, then works from the cache in build/lab")
@@ -76,6 +84,32 @@ TIME_OF = {}  # file -> s
 def pytest_runtest_logreport(report):
     file = report.nodeid.split("::")[0]
     TIME_OF[file] = TIME_OF.get(file, 0) + report.duration
+
+
+# ---- Once more: tests/run tries failures again if there are few of them and each may fail by chance
+
+AGAIN_MOST = 5
+MISUSED = re.compile(r"ERROR: (Address|Leak)Sanitizer|runtime error:")  # memory, by what a sanitizer prints
+
+
+def may_be_tried_again(item):
+    return bool(item.get_closest_marker("measures")) and not item.get_closest_marker("exact")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session, exitstatus):
+    """Leaves the file `again` in the cache's folder when the failed tests may be run a second time (--lf)."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is None or not session.config.option.part or not session.config.pluginmanager.has_plugin("cacheprovider"):
+        return
+    failed = [report for state in ("failed", "error") for report in reporter.stats.get(state, [])]
+    of = {item.nodeid: item for item in session.items}
+    mark = Path(session.config.getini("cache_dir")) / "again"
+    mark.unlink(missing_ok=True)
+    if (exitstatus == pytest.ExitCode.TESTS_FAILED and 0 < len(failed) <= AGAIN_MOST and
+            all(report.nodeid in of and may_be_tried_again(of[report.nodeid]) for report in failed) and
+            not any(MISUSED.search(report.longreprtext + report.capstdout + report.capstderr) for report in failed)):
+        mark.write_text("".join(f"{report.nodeid}\n" for report in failed))
 
 
 @pytest.hookimpl(trylast=True)
@@ -101,7 +135,15 @@ def pytest_collect_file(file_path, parent):
 
 
 class UnitFile(pytest.File):
+    def __init__(self, **more):
+        super().__init__(**more)
+        self.measures = "\nTESTS_THAT_MEASURE(" in self.path.read_text()
+        if self.measures:
+            self.add_marker("measures")
+
     def collect(self):
+        if self.config.option.part not in (None, "rest" if self.measures else "plain"):
+            return  # programs are not even asked for their tests
         yield from self.tests("", UnitProgram(OUT / "host" / "unit" / self.path.stem, []), {})
         if emulate.HERE == "aarch64":
             return
@@ -223,6 +265,15 @@ def pillion():
     path = OUT / ARCH / "pillion"
     if not path.exists():
         pytest.fail(f"{path} is missing; run make", pytrace=False)
+    return path
+
+
+@pytest.fixture(scope="session")
+def record():
+    """lab/record.c: FILE [pillion's options] [-- command], a run that is written down."""
+    path = emulate.linked(ARCH, "record")
+    if not path.exists():
+        pytest.fail(f"{path} is missing; run make linked", pytrace=False)
     return path
 
 

@@ -21,13 +21,13 @@ sources := $(addprefix libdw/,dwarf_begin.c dwarf_begin_elf.c dwarf_end.c dwarf_
 	dwarf_getcfi_elf.c dwarf_cfi_end.c dwarf_aggregate_size.c dwarf_getlocation_implicit_pointer.c \
 	dwarf_getlocation_die.c dwarf_getlocation_attr.c dwarf_getalt.c dwarf_setalt.c dwarf_cu_getdwarf.c \
 	dwarf_cu_die.c dwarf_peel_type.c dwarf_default_lower_bound.c dwarf_die_addr_die.c dwarf_get_units.c \
-	libdw_find_split_unit.c dwarf_cu_info.c dwarf_next_lines.c dwarf_cu_dwp_section_info.c) \
+	dwarf_cu_info.c dwarf_next_lines.c dwarf_cu_dwp_section_info.c) \
 	$(addprefix libdwelf/,dwelf_elf_gnu_debuglink.c dwelf_dwarf_gnu_debugaltlink.c dwelf_elf_gnu_build_id.c \
 	dwelf_scn_gnu_compressed_size.c dwelf_elf_begin.c) \
 	$(addprefix libebl/,eblopenbackend.c eblclosebackend.c eblabicfi.c) \
 	$(addprefix backends/,x86_64_cfi.c aarch64_cfi.c) \
-	lib/next_prime.c vendor/shim/elfutils/backends.c vendor/shim/elfutils/missing.c
+	lib/next_prime.c vendor/shim/elfutils/backends.c vendor/shim/elfutils/missing.c vendor/shim/elfutils/given.c
 cppflags := -D_GNU_SOURCE -DHAVE_CONFIG_H -Ivendor/shim/elfutils \
 	$(addprefix -I$(SRC)/,libdw libelf libebl libdwelf libdwfl libasm backends lib)
 headers := libdw/dwarf.h:dwarf.h libdw/libdw.h:elfutils/libdw.h libdw/known-dwarf.h:elfutils/known-dwarf.h \
-	libdwelf/libdwelf.h:elfutils/libdwelf.h
+	libdwelf/libdwelf.h:elfutils/libdwelf.h vendor/shim/elfutils/given.h:elfutils/given.h

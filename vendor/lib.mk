@@ -3,7 +3,8 @@
 # vendor/$(LIB).mk, written for each library, defines
 #   sources   C files, relative to $(SRC), or full paths of our own shims
 #   cppflags  defines and include folders
-#   headers   rows "FROM:TO" of what is installed: a path below $(SRC) and its name below $(OUT)/include
+#   headers   rows "FROM:TO" of what is installed: a path below $(SRC), or of our own shims, and its name below
+#             $(OUT)/include
 # Warnings are the upstream's business and switched off.
 
 all:
@@ -18,7 +19,7 @@ installed := $(foreach h,$(headers),$(OUT)/include/$(lastword $(subst :, ,$h)))
 all: $(installed) $(ARCHIVE)
 
 define install_header
-$(OUT)/include/$2: $(SRC)/$1
+$(OUT)/include/$2: $(if $(filter vendor/%,$1),,$(SRC)/)$1
 	@mkdir -p $$(@D)
 	cp $$< $$@ && touch $$@
 endef

@@ -1,3 +1,6 @@
+/* Memory of one lifetime: blocks are cut from chunks of 64 KiB by moving a pointer and are released
+ * all together. A cleared arena keeps its chunks, so a window that repeats allocates nothing. An
+ * allocation that would pass the arena's maximum fails. */
 #include "base/arena.h"
 
 #include <stdlib.h>

@@ -26,7 +26,7 @@ void arena_clear(struct arena *arena);
 /* Zeroed, aligned to 8. */
 void *arena_alloc(struct arena *arena, size_t bytes);
 
-/* A copy with a NUL behind it; {null, 0} when full. */
+/* A copy with a NUL after it; {null, 0} when full. */
 struct str arena_copy(struct arena *arena, struct str text);
 
 #endif

@@ -1,3 +1,6 @@
+/* Bounded reads of foreign bytes: integers, LEB128 numbers, texts and slices. A read that passes the
+ * end returns zero and sets `short_read`, so a parser checks once for a whole structure instead of
+ * after each field. */
 #include "base/cursor.h"
 
 #include <endian.h>

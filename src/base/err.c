@@ -43,7 +43,7 @@ static const char *name_of(int number)
 const char *err_name(int number)
 {
     const char *name = name_of(number);
-    return name != NULL ? name : "an errno without a name here";
+    return name != NULL ? name : "unknown errno";
 }
 
 enum err_kind err_kind_of(int number)

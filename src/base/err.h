@@ -46,7 +46,7 @@ bool err_set(struct err *err, enum err_kind kind, int number, const char *format
 bool err_errno(struct err *err, int number, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* "EACCES" for EACCES; "an errno without a name here" for others. Never null; static text. */
+/* "EACCES" for EACCES; "unknown errno" for others. Never null; static text. */
 const char *err_name(int number);
 
 /* The kind that an errno means. */

@@ -1,3 +1,6 @@
+/* gzip over zlib: a compressor in front of a sink, and a decompressor into a bounded buffer. Output
+ * is the same bytes for the same input. Input is foreign: a stream that is cut, damaged or larger
+ * than the buffer may grow is an error. */
 #include "base/gzip.h"
 
 enum {
@@ -15,7 +18,7 @@ static bool open_level(struct gzip *gzip, struct sink *out, int level, struct er
     int status = deflateInit2(&gzip->stream, level, Z_DEFLATED, WINDOW_BITS_GZIP, MEM_LEVEL,
                               Z_DEFAULT_STRATEGY);
     if (status != Z_OK) {
-        return err_set(err, ERR_MEMORY, 0, "no memory to compress with");
+        return err_set(err, ERR_MEMORY, 0, "no memory for the compressor");
     }
     return true;
 }
@@ -121,10 +124,10 @@ static bool inflate_all(z_stream *z, const unsigned char *at, size_t len, struct
     do {
         int status = inflate_member(z, out);
         if (out->failed) {
-            return err_set(err, ERR_LIMIT, 0, "unpacks to more than %zu bytes", out->max);
+            return err_set(err, ERR_LIMIT, 0, "decompresses to more than %zu bytes", out->max);
         }
         if (status == Z_BUF_ERROR) {
-            return err_set(err, ERR_MALFORMED, 0, "the compressed data is cut off");
+            return err_set(err, ERR_MALFORMED, 0, "the compressed data is truncated");
         }
         if (status != Z_STREAM_END) {
             return err_set(err, ERR_MALFORMED, 0, "the compressed data is damaged (%s)",
@@ -138,11 +141,11 @@ bool gzip_inflate(const void *ptr, size_t len, struct buf *out, struct err *err)
 {
     z_stream z = {0};
     if (len > INPUT_MAX) {
-        return err_set(err, ERR_LIMIT, 0, "compressed input of %zu bytes, at most %d are read", len,
+        return err_set(err, ERR_LIMIT, 0, "compressed input has %zu bytes; at most %d are read", len,
                        INPUT_MAX);
     }
     if (inflateInit2(&z, WINDOW_BITS_GZIP) != Z_OK) {
-        return err_set(err, ERR_MEMORY, 0, "no memory to unpack with");
+        return err_set(err, ERR_MEMORY, 0, "no memory for the decompressor");
     }
     bool ok = inflate_all(&z, ptr, len, out, err);
     inflateEnd(&z);

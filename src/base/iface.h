@@ -40,7 +40,7 @@ struct memory_piece {
     uint32_t got;
 };
 
-/* False when nothing can be read at all any more: the process ended or refuses (`err` says which, and
+/* False when nothing can be read at all: the process ended or refuses (`err` says which, and
  * every `got` is 0). A piece that is not mapped is no failure. */
 struct memory_batch {
     bool (*read)(void *context, struct memory_piece *pieces, size_t count, struct err *err);
@@ -61,7 +61,8 @@ struct stream {
     /* Bytes taken, at least one; -1: err. */
     ptrdiff_t (*write)(void *context, const void *from, size_t len, uint64_t deadline_ns,
                        struct err *err);
-    /* Is there something to read, or an end, now? Does not wait: a server may answer before it took all. */
+    /* Is there something to read, or an end, now? Does not wait: a server may respond
+     * before it has read everything. */
     bool (*readable)(void *context);
     /* Ends it and frees the context. */
     void (*close)(void *context);
@@ -74,6 +75,41 @@ struct stream {
 struct dialer {
     bool (*dial)(void *context, struct str host, uint16_t port, uint64_t deadline_ns,
                  struct stream *out, struct err *err);
+    void *context;
+};
+
+/*
+ * A process of its own for code that cannot be trusted with foreign bytes. It has a copy of this
+ * process's memory and may compute; the only way out is the connection to its parent, which treats
+ * what it reads there as hostile. os/sandbox.h says what it is denied.
+ */
+struct sandbox_port { /* what the child has */
+    bool (*write)(void *context, const void *ptr, size_t len);
+    /* Waits for the next file that the parent gives and maps it, for reading. False: it was refused. */
+    bool (*take)(void *context, void **ptr, size_t *len);
+    void (*no_memory)(void) __attribute__((noreturn));
+    void *context;
+};
+
+enum sandbox_end {
+    SANDBOX_DONE,      /* `run` returned */
+    SANDBOX_STOPPED,   /* the parent ended it before */
+    SANDBOX_CRASHED,
+    SANDBOX_NO_MEMORY, /* it ended itself for want of memory */
+    SANDBOX_DENIED,    /* the system has no filter of system calls for it: nothing was run */
+};
+
+struct sandbox {
+    /* Runs `run` in a child; null: there can be none (err). */
+    void *(*start)(void *context, void (*run)(void *argument, const struct sandbox_port *port),
+                   void *argument, struct err *err);
+    /* Bytes read, at least one; 0: the child has closed its end; -1: the deadline (monotonic) has passed. */
+    ptrdiff_t (*read)(void *child, void *to, size_t max, uint64_t deadline_ns);
+    /* Gives it a file, or a refusal: with null, or where the reader is not that of a file. False: it
+     * does not take it. */
+    bool (*give)(void *child, const struct memory_reader *file);
+    /* Ends the child, if it has not ended, and frees the handle. */
+    enum sandbox_end (*end)(void *child);
     void *context;
 };
 

@@ -1,3 +1,6 @@
+/* A JSON reader that works on slices of the text, without a tree and without allocation, and the
+ * quoting that a writer needs. One pass checks the whole document, with bounded depth; all other
+ * functions rely on that. */
 #include "base/json.h"
 
 #include "base/utf8.h"
@@ -273,7 +276,7 @@ struct str json_member(struct str object, const char *key)
     return (struct str){NULL, 0};
 }
 
-/* The character behind a backslash; takes the second half of a surrogate pair as well. */
+/* The character after a backslash; takes the second half of a surrogate pair as well. */
 static uint32_t unescape(struct str *text)
 {
     char kind = peek(*text);

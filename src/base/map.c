@@ -1,3 +1,6 @@
+/* A hash table of 64-bit keys and values: open addressing, linear probing, at most 3/4 full. Removal
+ * moves later entries back instead of leaving tombstones, so a table that changes all the time does
+ * not slow down. */
 #include "base/map.h"
 #include "base/str.h"
 

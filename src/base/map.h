@@ -31,7 +31,7 @@ void map_clear(struct map *map);
 /* The slot of the first entry with this key, or null. Valid until the next change of the map. */
 struct map_slot *map_find(const struct map *map, uint64_t key);
 
-/* The next entry with the same key behind `after`, or null. */
+/* The next entry with the same key after `after`, or null. */
 struct map_slot *map_next(const struct map *map, const struct map_slot *after);
 
 /* Replaces the value of the first entry with this key, or adds one. False when memory ends. */

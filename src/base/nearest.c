@@ -41,7 +41,7 @@ struct nearest nearest_to(const char *typed, size_t len)
     return (struct nearest){.typed = typed, .typed_len = len, .distance = (size_t)-1};
 }
 
-/* What begins with the typed word ranks behind every true edit. */
+/* What begins with the typed word ranks after every true edit. */
 static size_t rank(const struct nearest *n, const char *word, size_t len)
 {
     size_t allowed = n->typed_len / 3 > 1 ? n->typed_len / 3 : 1;

@@ -1,3 +1,6 @@
+/* Slices and the growing byte buffer that almost every parser and writer here uses: comparing,
+ * splitting, numbers with overflow checks, formatted appending. A buffer that would pass its maximum
+ * becomes `failed` and stays as it was. */
 #include "base/str.h"
 
 #include <stdarg.h>

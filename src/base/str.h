@@ -84,7 +84,7 @@ void buf_str(struct buf *buf, struct str text);
 void buf_text(struct buf *buf, const char *text);
 void buf_printf(struct buf *buf, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* The bytes with a NUL behind them (not counted in len); "" when failed or empty. */
+/* The bytes with a NUL after them (not counted in len); "" when failed or empty. */
 const char *buf_cstr(struct buf *buf);
 
 static inline struct str buf_slice(const struct buf *buf)

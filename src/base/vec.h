@@ -22,7 +22,7 @@
         size_t cap;                                                                                \
     }
 
-/* Makes room for one more element of `size` bytes behind `len`; zeroes it. */
+/* Makes room for one more element of `size` bytes after `len`; zeroes it. */
 bool vec_grow(void **at, size_t len, size_t *cap, size_t size);
 
 #define vec_push(vec)                                                                              \

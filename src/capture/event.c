@@ -122,7 +122,7 @@ static bool unknown_word(struct str text, struct err *err)
     struct nearest near = nearest_to(text.ptr, text.len);
     event_each_word(offer, &near);
     return err_set(err, ERR_USAGE, 0,
-                   "wants an event such as page-faults or cycles, got \"%.*s\"%s%s%s%s%s",
+                   "expects an event such as page-faults or cycles, got \"%.*s\"%s%s%s%s%s",
                    shown(text), text.ptr, near.count > 0 ? "; did you mean " : "",
                    near.count > 0 ? near.word[0] : "", near.count > 1 ? " or " : "",
                    near.count > 1 ? near.word[1] : "", near.count > 0 ? "?" : "");
@@ -131,7 +131,7 @@ static bool unknown_word(struct str text, struct err *err)
 static bool take_word(struct str text, struct reading *r, struct err *err)
 {
     if (r->word != NULL) {
-        return err_set(err, ERR_USAGE, 0, "wants a semicolon between %s and \"%.*s\"",
+        return err_set(err, ERR_USAGE, 0, "expects a semicolon between %s and \"%.*s\"",
                        r->word->name, shown(text), text.ptr);
     }
     for (unsigned i = 0; i < WORD_COUNT; i++) {
@@ -155,7 +155,7 @@ static bool take_number(const char *what, struct str text, uint64_t most, uint64
 {
     uint64_t value;
     if (!str_u64(text, &value) || value == 0 || value > most) {
-        return err_set(err, ERR_USAGE, 0, "wants a %s of 1 to %llu, got \"%.*s\"", what,
+        return err_set(err, ERR_USAGE, 0, "expects a %s of 1 to %llu, got \"%.*s\"", what,
                        (unsigned long long)most, shown(text), text.ptr);
     }
     *out = value;
@@ -176,7 +176,7 @@ static bool take_label(struct str text, struct str *out, struct err *err)
     }
     if (!good) {
         return err_set(err, ERR_USAGE, 0,
-                       "wants a label of at most %d letters, digits, '-', '_' and '.', got "
+                       "expects a label of at most %d letters, digits, '-', '_' and '.', got "
                        "\"%.*s\"",
                        EVENT_LABEL_MAX - 1, shown(text), text.ptr);
     }
@@ -198,7 +198,7 @@ static bool take_scale(struct str text, double *out, struct err *err)
     }
     value += (double)before;
     if (!good || value <= 0) {
-        return err_set(err, ERR_USAGE, 0, "wants a value_scale above 0 such as 0.5, got \"%.*s\"",
+        return err_set(err, ERR_USAGE, 0, "expects a value_scale above 0 such as 0.5, got \"%.*s\"",
                        shown(text), text.ptr);
     }
     *out = value;
@@ -299,10 +299,10 @@ static bool read_one(struct str text, struct reading *r, struct err *err)
         }
     }
     if (r->word == NULL) {
-        return err_set(err, ERR_USAGE, 0, "wants an event, such as page-faults or cycles");
+        return err_set(err, ERR_USAGE, 0, "expects an event, such as page-faults or cycles");
     }
     return r->period == 0 || r->frequency_hz == 0 ||
-           err_set(err, ERR_USAGE, 0, "wants a period or a frequency for %s, not both",
+           err_set(err, ERR_USAGE, 0, "expects a period or a frequency for %s, not both",
                    r->word->name);
 }
 
@@ -324,7 +324,7 @@ static bool set_clock(const struct reading *r, struct event_list *list, struct e
 {
     uint64_t hz = r->period > 0 ? NS_PER_S / r->period : r->frequency_hz;
     if (r->period > 0 && (hz == 0 || hz > FREQUENCY_MOST_HZ)) {
-        return err_set(err, ERR_USAGE, 0, "wants a period of 100000 to 1000000000 ns for %s",
+        return err_set(err, ERR_USAGE, 0, "expects a period of 100000 to 1000000000 ns for %s",
                        r->word->name);
     }
     list->cpu_hz = hz > 0 ? (uint32_t)hz : list->cpu_hz;
@@ -354,7 +354,7 @@ static bool add(const struct reading *r, struct event_list *list, struct err *er
         }
     }
     if (is_taken(list, label)) {
-        return err_set(err, ERR_USAGE, 0, "wants another label, %.*s is taken", shown(label),
+        return err_set(err, ERR_USAGE, 0, "expects another label, %.*s is taken", shown(label),
                        label.ptr);
     }
     if (list->count == EVENTS_MAX) {
@@ -397,7 +397,7 @@ bool event_parse(struct str text, struct event_list *list, struct err *err)
         }
     }
     if (!any) {
-        return err_set(err, ERR_USAGE, 0, "wants an event, such as page-faults or cycles");
+        return err_set(err, ERR_USAGE, 0, "expects an event, such as page-faults or cycles");
     }
     *list = made;
     return true;

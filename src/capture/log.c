@@ -22,9 +22,9 @@ static const char *const level_names[] = {"error", "warning", "info", "debug"};
 void log_open(struct log *log, const struct settings *settings)
 {
     *log = (struct log){.fd = STDERR_FD,
-                        .level = settings->log_level,
-                        .format = settings->log_format,
-                        .path = settings->log_file};
+                        .level = settings->log.level,
+                        .format = settings->log.format,
+                        .path = settings->log.file};
     struct err err = {0};
     pthread_mutex_init(&log->lock, NULL);
     if (log->path != NULL) {

@@ -54,14 +54,6 @@ enum launch_mode {
     LAUNCH_INIT, /* a small parent stays, forwards signals and returns the status */
 };
 
-/* Bits of settings.formats: which files a window leaves. */
-enum output_format {
-    FORMAT_COL = 1 << 0,
-    FORMAT_HTML = 1 << 1,
-    FORMAT_PPROF = 1 << 2,
-    FORMAT_SPEEDSCOPE = 1 << 3,
-};
-
 /* A message is written when its level is <= the chosen one. */
 enum log_level {
     LOG_ERROR,
@@ -99,15 +91,6 @@ struct pattern_list {
 
 enum { SETTINGS_HEADERS_MAX = 16 };
 
-/* Bits of upload_settings.backends. */
-enum upload_backend {
-    UPLOAD_STUDIO = 1 << 0,
-    UPLOAD_PYROSCOPE = 1 << 1,
-    UPLOAD_HTTP = 1 << 2,
-    UPLOAD_DATADOG = 1 << 3,
-    UPLOAD_OTLP = 1 << 4,
-};
-
 /* Releases of OpenTelemetry's protocol; what they call a profile cannot be read by each other. */
 
 enum upload_method { UPLOAD_PUT, UPLOAD_POST };
@@ -121,17 +104,18 @@ struct secret_list {
  * without a name is of the only back end (capture/upload/sender.h). */
 struct upload_settings {
     bool wanted;
-    unsigned backends;         /* UPLOAD_ bits; 0: the one that the environment names, else studio */
+    unsigned backends;         /* bits by backend_bit; 0: the one that the environment names, else studio */
     const char *server_host;   /* NULL: the back end's own variables, or its default */
     const char *api_server;    /* where the studio takes messages; NULL: where it takes windows */
     const char *token;         /* NULL: token_file, or the back end's own variables */
     const char *token_file;
-    struct secret_list headers; /* "NAME:VALUE"; with several back ends for UPLOAD_HTTP alone */
-    enum upload_method method;  /* for UPLOAD_HTTP; UPLOAD_PUT */
-    const char *agent_host;    /* for UPLOAD_DATADOG; NULL: none */
+    struct secret_list headers; /* "NAME:VALUE"; with several back ends for those that take any */
+    enum upload_method method;  /* for http; UPLOAD_PUT */
+    const char *agent_host;    /* for datadog; NULL: none */
     unsigned agent_port;       /* likewise; 0: none */
     bool agent_told;           /* one of them by an option, not only by a variable of Datadog's */
     bool agentless;            /* to Datadog itself; false */
+    bool send_logs;            /* Performance Studio is sent pillion's messages, too; true */
     const char *environment, *service_version, *tags; /* NULL: none */
     uint64_t timeout_ns;       /* of one request; 120 s */
     bool timeout_given;        /* false: the back end's own variables may say another */
@@ -142,67 +126,90 @@ struct upload_settings {
     uint64_t spool_max_bytes;  /* 64 MiB */
 };
 
-struct settings {
-    /* What is profiled. */
-    enum target_mode target;
+/* Which processes are profiled. */
+struct scope_settings {
+    enum target_mode mode;
     char *const *command;     /* TARGET_COMMAND: its argv, NULL-terminated; else NULL */
     const char *command_hint; /* NULL, or one sentence to add when the command is not found, such as
                                * "did you mean: pillion doctor?" */
+    enum launch_mode launch;  /* LAUNCH_AUTO */
     int pids[SETTINGS_PIDS_MAX]; /* TARGET_PIDS: in the order given, each once, each > 0 */
     size_t pid_count;
     bool children;            /* with pids: the children they have already, too; false */
     struct pattern_list filters[FILTER_KIND_COUNT]; /* empty: everything fits. The command itself and
                                                      * the pids are profiled whatever they say */
+    uint64_t min_duration_ns; /* younger processes are excluded, but for the command itself and the
+                               * pids; 0 = none */
+};
 
-    /* How it is sampled. */
+/* How they are sampled. */
+struct sampling_settings {
     unsigned frequency_hz;    /* 1 … 10000 per thread of CPU time; 99 */
     uint64_t window_ns;       /* 1 s … 24 h; 60 s */
     bool continuous;          /* window after window. Resolved: as given, else true for a command,
                                * false for pids and all */
-    uint64_t stack_bytes;     /* of a stack that a sample copies, to begin with; 0 = by frequency */
-    uint64_t min_duration_ns; /* processes younger than this are left out, but for the command itself and
-                               * the pids; 0 = none */
     enum perf_mode perf_mode; /* PERF_SMART */
-    enum runtime_mode runtime_mode[FRAME_KIND_COUNT]; /* RUNTIME_AUTO; by enum frame_kind */
-    enum native_frames python_native; /* NATIVE_ON */
+    uint64_t stack_bytes;     /* of a stack that a sample copies, to begin with; 0 = by frequency */
     bool wall;                /* waiting threads of interpreters, too; false */
     bool off_cpu;             /* every followed thread, too, by its context switches; false */
     struct event_list events; /* sampled besides CPU time; none */
+};
 
+struct runtime_settings {
+    enum runtime_mode mode[FRAME_KIND_COUNT]; /* RUNTIME_AUTO; by enum frame_kind */
+    enum native_frames native_frames; /* between an interpreter's own; NATIVE_ON */
+};
+
+/* What is written into files. */
+struct output_settings {
+    const char *dir;          /* as given; NULL = the current directory */
+    unsigned formats;         /* bits as encode/encode.h says; --no-flamegraph has taken html away. 0 when
+                               * windows are uploaded and neither -o nor --format was given */
+    bool rotating;            /* keep only the newest set of files */
+    unsigned max_files;       /* keep this many sets of files, the oldest go first; 0 = all */
+};
+
+/* What a profile names besides functions. */
+struct naming_settings {
+    bool inlines;             /* inlined functions and lines from debug information; false */
+    bool container_names;     /* container frame and label; true */
+    bool application_identifiers; /* "[appid: …]" frames where known; true */
+};
+
+/* What is found out about the place that pillion runs in. */
+struct origin_settings {
+    bool metadata;            /* facts about the machine and the platform are collected; true */
+    bool metrics;             /* CPU and memory use of the container or the machine; true */
     bool fixed_filter;        /* the platform's seccomp filter cannot be changed, nor any capability but
                                * SYS_PTRACE be added (ECS on Fargate): nothing else is advised */
-    const char *recording;    /* NULL, or the file to record the run's raw inputs in */
+};
 
-    /* How a command is started. */
-    enum launch_mode launch; /* LAUNCH_AUTO */
+/* What the profiler itself may use. */
+struct budget_settings {
+    bool memory_given;        /* false: a small container's share of it may be less */
+    uint64_t memory_bytes;    /* 64 MiB; a megabyte on the command line is 1024 * 1024 bytes */
+    double cpu_percent;       /* of one core, > 0 … 100; 1 */
+};
 
-    /* What is written. */
-    const char *output_dir;    /* as given; NULL = the current directory */
-    unsigned formats;          /* FORMAT_ bits: COL | HTML | PPROF; --no-flamegraph has taken HTML away. 0 when
-                                * windows are uploaded and neither -o nor --format was given */
+struct log_settings {
+    enum log_level level;     /* LOG_INFO; -q has made it LOG_ERROR (no first line, no summary),
+                               * -v LOG_DEBUG */
+    const char *file;         /* NULL = standard error */
+    enum log_format format;   /* LOG_TEXT */
+    enum color_mode color;    /* COLOR_AUTO */
+};
+
+struct settings {
+    struct scope_settings scope;
+    struct sampling_settings sampling;
+    struct runtime_settings runtime;
+    struct output_settings output;
     struct upload_settings upload;
-    bool rotating;             /* keep only the newest set of files */
-    unsigned max_output_files; /* keep this many sets of files, the oldest go first; 0 = all */
+    struct naming_settings naming;
+    struct origin_settings origin;
+    struct budget_settings budget;
+    struct log_settings log;
     const char *service_name;  /* as given; NULL = the command's or the program's name */
-    bool insert_dso_name;      /* "symbol (file)" in native frames; false */
-    bool inlines;              /* inlined functions and lines from debug information; false */
-    bool container_names;      /* container frame and label; true */
-    bool application_identifiers; /* "[appid: …]" frames where known; true */
-    bool metadata;             /* facts about the machine and the platform are collected; true */
-    bool metrics;              /* how busy the container or the machine is, is looked at; true */
-    bool send_logs;            /* Performance Studio is sent pillion's messages, too; true */
-
-    /* The profiler's own budget. */
-    bool max_memory_given;     /* false: a small container's share of it may be less */
-    uint64_t max_memory_bytes; /* 64 MiB; a megabyte on the command line is 1024 * 1024 bytes */
-    double max_cpu_percent;    /* of one core, > 0 … 100; 1 */
-
-    /* What it says. */
-    enum log_level log_level;   /* LOG_INFO; -q has made it LOG_ERROR (no first line, no summary),
-                                 * -v LOG_DEBUG */
-    const char *log_file;       /* NULL = standard error */
-    enum log_format log_format; /* LOG_TEXT */
-    enum color_mode color;      /* COLOR_AUTO */
 };
 
 #endif

@@ -2,7 +2,7 @@
  * unseen: why CPU time of a window has no stack, in words: the gate that is closed, and what opens it.
  *
  * Whoever meets a refusal or a loss notes its sentence; the first of each cause is kept. A target that
- * refuses is asked again every half minute at least (readers.c, session_catch.c): what was not noted for a
+ * refuses is asked again every half minute at least (readers.c, catching.c): what was not noted for a
  * minute is over, its process has ended or lets itself be read. At a window's end those that explain what is
  * missing there are put together. The text goes with the profile (meta.reason), so that the summary, the
  * .col header, the flame graph and the pprof say the same.
@@ -10,8 +10,8 @@
  * A window lacks much when more than a twentieth of its CPU time has no stack, and that is more than a few
  * samples. Then there is always a reason.
  */
-#ifndef CAPTURE_UNSEEN_H
-#define CAPTURE_UNSEEN_H
+#ifndef CAPTURE_ACCOUNT_UNSEEN_H
+#define CAPTURE_ACCOUNT_UNSEEN_H
 
 #include "base/err.h"
 #include "profile/profile.h"

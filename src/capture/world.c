@@ -1,3 +1,7 @@
+/*
+ * world: the system itself as the answerer of capture's questions. Files and roots are descriptors,
+ * carried in the handle; nothing is kept between two calls.
+ */
 #include "capture/world.h"
 #include "os/proc.h"
 #include "os/remote.h"

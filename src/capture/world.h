@@ -1,8 +1,8 @@
 /*
  * world: what capture asks of the system about the processes it follows.
  *
- * Three implementations stand behind it: the system itself (world_here), the same with everything that
- * was answered written down (recording.h), and such a recording played back. So one pipeline serves a
+ * The caller of capture_run chooses who answers: the system itself (world_here), or, in the tests, a
+ * recorder in front of it and a recording played back (tests/lab/recording.h). So one pipeline serves a
  * live run, the making of a recording and its replay without any right.
  *
  * Pids are those of our PID namespace. A file stays readable when its process has ended and when its

@@ -12,7 +12,6 @@ const struct command_info command_table[COMMAND_COUNT] = {
                         "send saved profiles (.col, .pprof, files of a spool) to a back end"},
     [COMMAND_INSTALL] = {"install", false, "DIR", "copy this program into DIR"},
     [COMMAND_HELP] = {"help", false, "[TOPIC]", "this help, or one about a topic, a command or an option"},
-    [COMMAND_REPLAY] = {"replay-fixture", false, "FILE", NULL},
 };
 
 enum command_id command_find(const char *word)

@@ -17,7 +17,6 @@ enum command_id {
     COMMAND_INSTALL,
     COMMAND_HELP,
     COMMAND_VERSION, /* no word either: --version */
-    COMMAND_REPLAY,  /* replay-fixture, for our own tests: no help tells of it */
     COMMAND_COUNT,
 };
 

@@ -1,4 +1,6 @@
-/* Shell completions. Offered: options that work, their values, pillion's own words, commands. */
+/* Shell completions for bash, zsh and fish, made of the option table and the commands. Offered are
+ * options that work, their values, pillion's own words and commands; behind a command of the user's
+ * its own completion is asked. */
 #include "cli/help.h"
 #include "cli/value.h"
 
@@ -28,10 +30,11 @@ static void add_words(char separator, struct buf *out)
 static void add_choices(const struct option *row, struct buf *out)
 {
     const char *before = "";
-    for (const struct choice *c = row->choices; c->name; c++) {
-        if (c->hidden || c->not_yet)
+    struct choice c;
+    for (size_t i = 0; option_choice(row, i, &c); i++) {
+        if (c.hidden || c.not_yet)
             continue;
-        buf_printf(out, "%s%s", before, c->name);
+        buf_printf(out, "%s%s", before, c.name);
         before = " ";
     }
 }
@@ -47,7 +50,7 @@ static void add_names(const struct option *row, const char *separator, struct bu
 
 static void bash_value(const struct option *row, struct buf *out)
 {
-    if (row->choices) {
+    if (option_has_choices(row)) {
         buf_text(out, "-W '");
         add_choices(row, out);
         buf_text(out, "'");
@@ -101,12 +104,12 @@ static void bash_find_word(struct buf *out)
 }
 
 /* Behind a command that is not pillion's own, its own completion is asked. */
-static void bash_behind_word(struct buf *out)
+static void bash_behind_word(struct str topics, struct buf *out)
 {
     buf_text(out, "    if ((i < COMP_CWORD)); then\n"
                   "        case ${COMP_WORDS[i]} in\n"
                   "        help) COMPREPLY=($(compgen -W '");
-    help_topic_names(' ', out);
+    buf_str(out, topics);
     buf_text(out, "' -- \"$cur\")); return ;;\n        ");
     add_words('|', out);
     buf_text(out, ") ;;\n"
@@ -133,7 +136,7 @@ static void bash_options(struct buf *out)
     }
 }
 
-void completion_bash(struct buf *out)
+void completion_bash(struct str topics, struct buf *out)
 {
     buf_text(out, "# bash completion of pillion: source <(pillion help bash)\n"
                   "_pillion() {\n"
@@ -145,7 +148,7 @@ void completion_bash(struct buf *out)
                   "    fi\n"
                   "    COMPREPLY=()\n");
     bash_find_word(out);
-    bash_behind_word(out);
+    bash_behind_word(topics, out);
     buf_text(out, "    case $prev in\n");
     bash_values(out);
     buf_text(out, "    esac\n"
@@ -185,7 +188,7 @@ static void zsh_value(const struct option *row, struct buf *out)
     buf_byte(out, ':');
     zsh_text(str_of(row->value), out);
     buf_byte(out, ':');
-    if (row->choices) {
+    if (option_has_choices(row)) {
         buf_text(out, row->kind == KIND_FORMATS ? "_sequence compadd - " : "(");
         add_choices(row, out);
         buf_text(out, row->kind == KIND_FORMATS ? "" : ")");
@@ -216,7 +219,7 @@ static void zsh_option(const struct option *row, struct buf *out)
     buf_text(out, "' \\\n");
 }
 
-void completion_zsh(struct buf *out)
+void completion_zsh(struct str topics, struct buf *out)
 {
     buf_text(out, "#compdef pillion\n"
                   "# zsh completion of pillion: write it to a file _pillion in $fpath\n"
@@ -233,7 +236,7 @@ void completion_zsh(struct buf *out)
     add_words(' ', out);
     buf_text(out, ")' 'commands:command:_path_commands' ;;\n"
                   "rest) case $words[1] in\n      help) compadd ");
-    help_topic_names(' ', out);
+    buf_str(out, topics);
     buf_text(out, " ;;\n      ");
     add_words('|', out);
     buf_text(out, ") _files ;;\n"
@@ -261,7 +264,7 @@ static void fish_option(const struct option *row, struct buf *out)
     if (row->letter)
         buf_printf(out, " -s %c", row->letter);
     buf_printf(out, " -l %s%s", row->label == LABEL_NEGATIVE ? "no-" : "", row->name);
-    if (row->choices) {
+    if (option_has_choices(row)) {
         buf_text(out, " -x -a '");
         add_choices(row, out);
         buf_text(out, "'");
@@ -279,7 +282,7 @@ static void fish_option(const struct option *row, struct buf *out)
     buf_byte(out, '\n');
 }
 
-void completion_fish(struct buf *out)
+void completion_fish(struct str topics, struct buf *out)
 {
     buf_text(out, "# fish completion of pillion: pillion help fish | source\n");
     for (size_t i = 0; i < option_count; i++)
@@ -295,7 +298,7 @@ void completion_fish(struct buf *out)
         buf_byte(out, '\n');
     }
     buf_text(out, "complete -c pillion -n '__fish_seen_subcommand_from help' -x -a '");
-    help_topic_names(' ', out);
+    buf_str(out, topics);
     buf_text(out, "'\ncomplete -c pillion -n __fish_use_subcommand -x -a "
                   "'(__fish_complete_command)'\n"
                   "complete -c pillion -n 'not __fish_use_subcommand' -x -a "

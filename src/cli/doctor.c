@@ -1,3 +1,6 @@
+/* pillion doctor: runs the probes of capture/doctor, prints the report as text or JSON, and lists
+ * the settings that are in force with their sources. Exit status 0: some profile can be made; 1:
+ * none. */
 #include "cli/doctor.h"
 
 #include "capture/doctor/doctor.h"
@@ -73,38 +76,38 @@ static size_t list_settings(const struct request *request,
     return count;
 }
 
-struct told {
+struct listed {
     struct doctor_setting settings[OPTION_MAX];
     size_t count;
 };
 
-static int answer(const struct request *request, const struct told *told,
+static int show(const struct request *request, const struct listed *listed,
                   const struct doctor_facts *facts)
 {
     struct doctor_report report;
     struct buf out;
     buf_init(&out, ANSWER_MAX);
-    doctor_judge(facts, &report);
+    doctor_evaluate(facts, &report);
     if (request->json)
-        doctor_json(facts, &report, told->settings, told->count, &out);
+        doctor_json(facts, &report, listed->settings, listed->count, &out);
     else
         doctor_text(facts, &report, columns(), &out);
-    bool said = say_result(buf_slice(&out));
+    bool shown = say_result(buf_slice(&out));
     buf_release(&out);
-    return said && report.can_profile ? 0 : 1;
+    return shown && report.can_profile ? 0 : 1;
 }
 
 int doctor_run(const struct request *request)
 {
     struct doctor_facts facts;
-    struct told told;
+    struct listed listed;
     struct err err;
-    told.count = list_settings(request, told.settings); /* secrets are overwritten when they were used */
-    if (!doctor_look(&request->settings, &facts, &err)) {
+    listed.count = list_settings(request, listed.settings); /* secrets are overwritten when they were used */
+    if (!doctor_probe(&request->settings, &facts, &err)) {
         say("%s", err.text);
         return 1;
     }
-    int status = answer(request, &told, &facts);
+    int status = show(request, &listed, &facts);
     doctor_release(&facts);
     return status;
 }

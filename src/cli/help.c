@@ -1,3 +1,6 @@
+/* The help: the screens that are made of the option table, and the topics of `pillion help`. Other
+ * files write the manual page and docs/options.md (manual.c), completions (completion.c) and screens
+ * of plain text (screens.c). */
 #include "cli/help.h"
 
 #include "base/nearest.h"
@@ -5,134 +8,6 @@
 #include "cli/value.h"
 
 #include <stdio.h>
-
-const char help_output[] =
-    "Every window leaves these files in the output directory, named by the UTC time\n"
-    "of its end:\n"
-    "\n"
-    "  profile_2026-11-20T10:31:04.col     collapsed stacks, as gProfiler writes them\n"
-    "  profile_2026-11-20T10:31:04.html    flame graph, one file, no network needed\n"
-    "  profile_2026-11-20T10:31:04.pprof   for go tool pprof and what reads its form\n"
-    "  profile_2026-11-20T10:31:04.speedscope.json   with --format speedscope\n"
-    "\n"
-    "The links last_profile.col, last_flamegraph.html and last_profile.pprof name the\n"
-    "newest. A file appears under its name only when it is complete.\n"
-    "\n"
-    "Every weight is CPU time. What was spent but could not be seen is in the profile\n"
-    "under names in brackets, such as [lost]; nothing is left out of the sum.\n";
-
-const char help_signals[] =
-    "Signals to the profiler's own process, which its first line names:\n"
-    "\n"
-    "  HUP         open the log file again, read tokens and certificates again, and\n"
-    "              send what waits to be sent\n"
-    "  USR1        write the running window now and go on\n"
-    "  USR2        print the state\n"
-    "  TERM, INT   write the last window and end\n"
-    "\n"
-    "With --launch init, signals sent to pillion itself go to the command.\n";
-
-const char help_status[] =
-    "With a command, the command's own exit status; besides that\n"
-    "\n"
-    "  125   pillion's command line is wrong\n"
-    "  126   the command cannot be executed\n"
-    "  127   the command was not found\n"
-    "  128+N the command was killed by signal N\n"
-    "\n"
-    "Without a command\n"
-    "\n"
-    "  0     a profile was made\n"
-    "  1     no profile could be made; the last line says why\n"
-    "  2     pillion's command line is wrong\n";
-
-/* ---- parts ---- */
-
-void help_option_label(const struct option *row, struct buf *out)
-{
-    if (row->letter)
-        buf_printf(out, "-%c, ", row->letter);
-    const char *no = row->label == LABEL_BOTH ? "[no-]" : row->label == LABEL_NEGATIVE ? "no-" : "";
-    buf_printf(out, "--%s%s", no, row->name);
-    if (row->value)
-        buf_printf(out, " %s", row->value);
-}
-
-void help_option_default(const struct option *row, struct buf *out)
-{
-    const char *text = row->shown ? row->shown : row->kind == KIND_FLAG ? NULL : row->fallback;
-    buf_text(out, text ? text : "");
-}
-
-void help_option_text(const struct option *row, struct buf *out)
-{
-    buf_text(out, row->help);
-    if (row->choices) {
-        buf_text(out, ": ");
-        value_choices(row, row->state == STATE_WORKS, ", ", out);
-    }
-    struct buf value;
-    buf_init(&value, 100);
-    help_option_default(row, &value);
-    if (row->state == STATE_NOT_YET)
-        buf_text(out, " (not available yet)");
-    else if (value.len > 0)
-        buf_printf(out, " (%s)", buf_cstr(&value));
-    buf_release(&value);
-}
-
-static void add_variable(const char *prefix, const char *name, struct buf *out)
-{
-    char env[OPTION_NAME_MAX + 1];
-    option_env_name(name, env);
-    buf_printf(out, "%s%s%s", out->len ? ", " : "", prefix, env);
-}
-
-/* A variable sets the first row of its name: render has a --format, too. */
-static bool is_set_by_variable(const struct option *row)
-{
-    return row->kind != KIND_ACTION &&
-           option_find(row->name, strlen(row->name), COMMAND_ALL).row == row;
-}
-
-void help_option_variables(const struct option *row, struct buf *out)
-{
-    struct buf list;
-    buf_init(&list, 1024);
-    char negative[OPTION_NAME_MAX + 4];
-    snprintf(negative, sizeof negative, "%s%s", row->label == LABEL_NEGATIVE ? "no-" : "",
-             row->name);
-    if (is_set_by_variable(row))
-        add_variable("PILLION_", negative, &list);
-    if (row->gprofiler)
-        add_variable("GPROFILER_", negative, &list);
-    for (size_t i = 0; i < option_alias_count; i++)
-        if (strcmp(option_aliases[i].option, row->name) == 0 && option_aliases[i].gprofiler)
-            add_variable("GPROFILER_", option_aliases[i].name, &list);
-    struct str names = str_of(row->env);
-    while (names.len > 0) {
-        buf_text(&list, list.len ? ", " : "");
-        buf_str(&list, str_cut(&names, ' '));
-    }
-    buf_str(out, buf_slice(&list));
-    buf_release(&list);
-}
-
-void help_option_aliases(const struct option *row, struct buf *out)
-{
-    bool first = true;
-    for (size_t i = 0; i < option_alias_count; i++) {
-        const struct option_alias *alias = &option_aliases[i];
-        if (strcmp(alias->option, row->name) != 0)
-            continue;
-        buf_printf(out, "%s--%s", first ? "" : ", ", alias->name);
-        if (alias->letter)
-            buf_printf(out, ", -%c", alias->letter);
-        if (alias->value)
-            buf_printf(out, " (%s)", alias->value);
-        first = false;
-    }
-}
 
 /* Words from `column` on, broken before HELP_COLUMNS, further lines indented. */
 static void add_wrapped(struct str text, size_t column, size_t indent, struct buf *out)
@@ -283,7 +158,7 @@ static void topic_environment(struct buf *out)
              "of the back ends. A bad value is a warning and is not used.\n\n");
     for (size_t i = 0; i < option_count; i++) {
         const struct option *row = &option_table[i];
-        if (!is_set_by_variable(row) || row->state == STATE_NO_EFFECT)
+        if (!help_is_set_by_variable(row))
             continue;
         struct buf text;
         buf_init(&text, 1024);
@@ -295,64 +170,53 @@ static void topic_environment(struct buf *out)
     }
 }
 
-static void topic_signals(struct buf *out)
+static void topic_compatibility(struct buf *out)
 {
-    buf_text(out, help_signals);
-}
-
-static void topic_status(struct buf *out)
-{
-    buf_text(out, help_status);
-}
-
-static void topic_output(struct buf *out)
-{
-    buf_text(out, help_output);
-}
-
-static void topic_containers(struct buf *out)
-{
-    buf_text(out, help_containers);
-}
-
-static void topic_fargate(struct buf *out)
-{
-    buf_text(out, help_fargate);
-}
-
-static void topic_alpine(struct buf *out)
-{
-    buf_text(out, help_alpine);
+    buf_text(out, "Options of gProfiler and ddprof that are accepted and have no effect here:\n\n");
+    for (const struct unused_option *u = unused_options; u->name; u++) {
+        buf_printf(out, "  --%s%s%s\n      %s\n", u->name, u->value ? " " : "", u->value ? u->value : "", u->why);
+    }
 }
 
 static const struct topic {
     const char *name;
     const char *help;
-    void (*write)(struct buf *out);
     const char *also; /* blank-separated words that are looked for, too */
+    const char *text;                /* a screen of screens.c, or … */
+    void (*write)(struct buf *out);  /* … its writer, or … */
+    void (*complete)(struct str topics, struct buf *out); /* … a completion, which offers the topics */
 } topics[] = {
-    {"options", "every option", topic_options, ""},
-    {"environment", "the variables that set them", topic_environment, "variables"},
-    {"output", "the files of a window", topic_output, "files"},
-    {"signals", "what the profiler does on which signal", topic_signals, ""},
-    {"status", "exit statuses", topic_status, ""},
-    {"containers", "Docker, Podman, pods", topic_containers, "container docker podman kubernetes"},
-    {"fargate", "ECS with Fargate: three recipes", topic_fargate, "ecs aws"},
-    {"alpine", "Alpine, distroless and scratch images", topic_alpine, "musl scratch distroless"},
-    {"man", "the manual page: pillion help man | man -l -", manual_roff, ""},
-    {"bash", "completion: source <(pillion help bash)", completion_bash, ""},
-    {"zsh", "completion: a file _pillion in $fpath", completion_zsh, ""},
-    {"fish", "completion: pillion help fish | source", completion_fish, ""},
-    {"markdown", "every option, as docs/options.md", manual_markdown, ""},
+    {"options", "every option", "", .write = topic_options},
+    {"environment", "the variables that set them", "variables", .write = topic_environment},
+    {"output", "the files of a window", "files", .write = help_output},
+    {"signals", "what the profiler does on which signal", "", .text = help_signals},
+    {"status", "exit statuses", "", .text = help_status},
+    {"containers", "Docker, Podman, pods", "container docker podman kubernetes", .text = help_containers},
+    {"fargate", "ECS with Fargate: three recipes", "ecs aws", .text = help_fargate},
+    {"alpine", "Alpine, distroless and scratch images", "musl scratch distroless", .text = help_alpine},
+    {"compatibility", "gProfiler's and ddprof's options without effect", "gprofiler ddprof",
+     .write = topic_compatibility},
+    {"man", "the manual page: pillion help man | man -l -", "", .write = manual_roff},
+    {"bash", "completion: source <(pillion help bash)", "", .complete = completion_bash},
+    {"zsh", "completion: a file _pillion in $fpath", "", .complete = completion_zsh},
+    {"fish", "completion: pillion help fish | source", "", .complete = completion_fish},
+    {"markdown", "every option, as docs/options.md", "", .write = manual_markdown},
 };
 enum { TOPIC_COUNT = sizeof topics / sizeof topics[0] };
 
-void help_topic_names(char separator, struct buf *out)
+static void write_topic(const struct topic *topic, struct buf *out)
 {
-    for (size_t i = 0; i < TOPIC_COUNT; i++) {
-        if (i > 0)
-            buf_byte(out, separator);
-        buf_text(out, topics[i].name);
+    if (topic->text)
+        buf_text(out, topic->text);
+    else if (topic->write)
+        topic->write(out);
+    else {
+        struct buf names;
+        buf_init(&names, TOPIC_COUNT * 20);
+        for (size_t i = 0; i < TOPIC_COUNT; i++)
+            buf_printf(&names, "%s%s", i ? " " : "", topics[i].name);
+        topic->complete(buf_slice(&names), out);
+        buf_release(&names);
     }
 }
 
@@ -360,7 +224,7 @@ static void add_topics(struct buf *out)
 {
     buf_text(out, "\nTopics of pillion help\n");
     for (size_t i = 0; i < TOPIC_COUNT; i++)
-        buf_printf(out, "  %-12s %s\n", topics[i].name, topics[i].help);
+        buf_printf(out, "  %-13s %s\n", topics[i].name, topics[i].help);
 }
 
 /* It takes the options of a profile, whose answer it gives; these are the ones that change it. */
@@ -370,7 +234,7 @@ static void add_doctor(struct buf *out)
     buf_byte(out, '\n');
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         add_option(option_find(names[i], strlen(names[i]), COMMAND_BIT(COMMAND_DOCTOR)).row, out);
-    buf_text(out, "\nThe other options of a profile may stand here, too, and change nothing.\n"
+    buf_text(out, "\nThe other options of a profile are accepted and change nothing here.\n"
                   "Exit status: 0 some profile can be made, 1 none, 2 the call is wrong.\n");
 }
 
@@ -387,8 +251,7 @@ static void add_command(enum command_id id, struct buf *out)
         add_doctor(out);
         return;
     }
-    /* what is taken without effect is no help here; `help options` lists it */
-    for (enum option_group g = 0; g < GROUP_ELSEWHERE; g++) {
+    for (enum option_group g = 0; g < GROUP_COUNT; g++) {
         size_t before = out->len;
         buf_byte(out, '\n');
         size_t start = out->len;
@@ -419,6 +282,8 @@ static void add_facts(const char *title, const struct option *row,
 static bool add_named_option(const char *word, struct buf *out)
 {
     struct option_match match = option_find(word, strlen(word), COMMAND_ALL);
+    if (match.unused)
+        buf_printf(out, "  --%s has no effect: %s\n", match.unused->name, match.unused->why);
     for (size_t i = 0; match.row && i < option_count; i++) {
         const struct option *row = &option_table[i];
         if (strcmp(row->name, match.row->name) != 0)
@@ -456,7 +321,7 @@ bool help_topic(const char *topic, struct buf *out, struct err *err)
 {
     for (size_t i = 0; i < TOPIC_COUNT; i++) {
         if (is_called(&topics[i], topic)) {
-            topics[i].write(out);
+            write_topic(&topics[i], out);
             return true;
         }
     }

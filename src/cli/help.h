@@ -20,28 +20,28 @@ void help_everything(struct buf *out);
 /* `pillion help TOPIC`: a topic, a command or an option's long name. False when it is none. */
 bool help_topic(const char *topic, struct buf *out, struct err *err);
 
-/* "options environment …": what help_topic knows, but for the commands. */
-void help_topic_names(char separator, struct buf *out);
-
 /* `pillion help`, -h and --help in all their forms. Returns the exit status. */
 int help_run(const struct request *request);
 
-/* Parts that the other texts share. */
+/* A row in words (option_text.c). */
 void help_option_label(const struct option *row, struct buf *out);    /* "-f, --x HZ" */
 void help_option_text(const struct option *row, struct buf *out);     /* "what it is (99)" */
 void help_option_default(const struct option *row, struct buf *out);  /* "99" or nothing */
 void help_option_variables(const struct option *row, struct buf *out); /* "PILLION_X, DD_X" */
 void help_option_aliases(const struct option *row, struct buf *out);  /* "--service, -g" */
-extern const char help_signals[], help_status[], help_output[];
 
-/* By place (places.c): what to paste there, what is refused there. One screen each. */
-extern const char help_containers[], help_fargate[], help_alpine[];
+/* Of several rows of one name variables set the first: render has a --format, too. */
+bool help_is_set_by_variable(const struct option *row);
 
-/* The texts for programs. */
+/* Screens that are not made of options (screens.c). */
+void help_output(struct buf *out);
+extern const char help_signals[], help_status[], help_containers[], help_fargate[], help_alpine[];
+
+/* The texts for programs. Completions offer the topics of `pillion help`, blanks between. */
 void manual_roff(struct buf *out);
 void manual_markdown(struct buf *out);
-void completion_bash(struct buf *out);
-void completion_zsh(struct buf *out);
-void completion_fish(struct buf *out);
+void completion_bash(struct str topics, struct buf *out);
+void completion_zsh(struct str topics, struct buf *out);
+void completion_fish(struct str topics, struct buf *out);
 
 #endif

@@ -1,4 +1,6 @@
-/* The manual page (man(7) macros) and docs/options.md. */
+/* The manual page (man(7) macros) and docs/options.md, both made of the option table, the commands and the
+ * screens of `pillion help`. Nothing is written here that those do not hold, but for the frame: name, synopsis,
+ * description. */
 #include "base/version.h"
 #include "cli/help.h"
 #include "cli/say.h"
@@ -53,7 +55,7 @@ static void roff_option(const struct option *row, struct buf *out)
     struct buf variables;
     buf_init(&variables, 2000);
     help_option_variables(row, &variables);
-    if (variables.len > 0 && row->state != STATE_NO_EFFECT) {
+    if (variables.len > 0) {
         buf_text(out, ".br\nEnvironment: ");
         roff_text(buf_slice(&variables), out);
         buf_text(out, ".\n");
@@ -71,6 +73,19 @@ static void roff_options(struct buf *out)
         for (size_t i = 0; i < option_count; i++)
             if (option_table[i].group == g)
                 roff_option(&option_table[i], out);
+    }
+}
+
+static void roff_unused(struct buf *out)
+{
+    buf_text(out, ".SH COMPATIBILITY\nOptions of gProfiler and ddprof that are accepted and have no "
+                  "effect here.\n");
+    for (const struct unused_option *u = unused_options; u->name; u++) {
+        buf_text(out, ".TP\n.B \\-\\-");
+        roff_text(str_of(u->name), out);
+        buf_printf(out, "%s%s\n", u->value ? " " : "", u->value ? u->value : "");
+        roff_text(str_of(u->why), out);
+        buf_byte(out, '\n');
     }
 }
 
@@ -97,13 +112,18 @@ void manual_roff(struct buf *out)
         }
     }
     buf_text(out, ".fi\n.SH DESCRIPTION\n"
-                  "pillion runs a command, or looks at running processes, and tells where their "
+                  "pillion runs a command, or attaches to running processes, and shows where their "
                   "CPU time goes.\nIt needs no root, no host PID namespace and no ptrace, and "
                   "changes nothing in what it profiles.\nThe first word that is no option begins "
                   "the command.\nWithout a command and without \\-p every visible process is "
                   "profiled.\n");
     roff_options(out);
-    roff_section("FILES", help_output, out);
+    roff_unused(out);
+    struct buf files;
+    buf_init(&files, HELP_MAX_BYTES);
+    help_output(&files);
+    roff_section("FILES", buf_cstr(&files), out);
+    buf_release(&files);
     roff_section("SIGNALS", help_signals, out);
     roff_section("EXIT STATUS", help_status, out);
     roff_section("CONTAINERS", help_containers, out);
@@ -133,7 +153,7 @@ static void markdown_made(void (*make)(const struct option *, struct buf *),
 static void markdown_help(const struct option *row, struct buf *out)
 {
     buf_text(out, row->help);
-    if (row->choices) {
+    if (option_has_choices(row)) {
         buf_text(out, ": ");
         value_choices(row, row->state == STATE_WORKS, ", ", out);
     } else if (row->max && row->kind != KIND_PIDS) {
@@ -188,5 +208,11 @@ void manual_markdown(struct buf *out)
     buf_text(out, help_status);
     buf_text(out, "```\n\n## Signals\n\n```\n");
     buf_text(out, help_signals);
-    buf_text(out, "```\n");
+    buf_text(out, "```\n\n## Accepted without effect\n\n"
+                  "Options of gProfiler and ddprof that mean nothing here, so that their command lines "
+                  "keep working. Using one\nis a warning.\n\n"
+                  "| option | why it has no effect |\n|---|---|\n");
+    for (const struct unused_option *u = unused_options; u->name; u++)
+        buf_printf(out, "| `--%s%s%s` | %s |\n", u->name, u->value ? " " : "", u->value ? u->value : "",
+                   u->why);
 }

@@ -9,10 +9,15 @@
  * default that is shown is the default that holds.
  *
  * An option may be known by further names: gProfiler's, ddprof's, or a name that means one value of
- * an option (--no-python is --python-mode disabled). Those are rows of the second table.
+ * an option (--no-python is --python-mode disabled). Those are rows of the second table. Those without a
+ * meaning here are the table of unused.h.
  */
 #ifndef CLI_OPTION_H
 #define CLI_OPTION_H
+
+#include "cli/unused.h"
+#include "base/str.h"
+#include "profile/language.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -42,7 +47,7 @@ enum option_kind {
 enum option_state {
     STATE_WORKS,
     STATE_NOT_YET,   /* in the table because command lines and later versions need it; refused */
-    STATE_NO_EFFECT, /* other profilers', needing nothing here; accepted, `help` says why */
+    STATE_NO_EFFECT, /* what stands for a row of unused.h */
 };
 
 enum option_group {
@@ -59,7 +64,6 @@ enum option_group {
     GROUP_RENDER,
     GROUP_DOCTOR,
     GROUP_UPLOAD,
-    GROUP_ELSEWHERE,
     GROUP_COUNT,
 };
 
@@ -71,6 +75,7 @@ struct choice {
     int value;
     bool not_yet;
     bool hidden; /* another spelling: accepted, not listed */
+    bool by_default; /* of KIND_FORMATS with neither fallback nor `shown` */
 };
 
 /* Small fields share words: there are many rows. */
@@ -81,18 +86,21 @@ struct option {
     enum option_state state : 8;
     enum option_group group : 8;
     enum flag_label label : 8;
+    enum frame_kind language : 8; /* for its choice_at */
     unsigned commands : 8; /* bits of enum command_id that know it; 0 = profiling runs and doctor */
     char letter;           /* 0 = none */
     bool inverse;          /* a flag that is stored negated: --disable-x */
     bool gprofiler;        /* GPROFILER_<NAME> is read too */
+    bool env_of_backends;  /* the back ends' variables for the service's name are read too */
     uint32_t at;           /* offset in struct request */
     uint32_t scale;        /* KIND_SIZE: what a plain number counts; 0 = 1 */
     uint64_t min, max; /* of numbers, ns, bytes, thousandths of a percent; 0, 0 = any */
     const char *unit;  /* KIND_NUMBER: of what, in messages */
     const struct choice *choices;
+    bool (*choice_at)(const struct option *row, size_t i, struct choice *out); /* of a table elsewhere */
     const char *fallback; /* default, NULL = zero of the type */
     const char *shown;    /* what help shows as default instead; "" = nothing */
-    const char *help;     /* what it is, or why it has no effect; no capital, no full stop */
+    const char *help;     /* what it is; no capital, no full stop */
     const char *env;      /* further variables, blank-separated, the first that is set wins */
 };
 
@@ -117,11 +125,19 @@ struct option_match {
     const struct option *row; /* NULL = unknown */
     const struct option_alias *alias; /* NULL = the row's own name */
     bool negated;             /* --no-x of a flag */
+    const struct unused_option *unused; /* NULL, or what `row` stands for: it is none of option_table then */
 };
 
 /* By long name, without dashes; '_' counts as '-'. `commands` selects among rows (bit mask). */
 struct option_match option_find(const char *name, size_t len, unsigned commands);
 struct option_match option_find_letter(char letter, unsigned commands);
+
+/* The choices of an option, from 0 on; false behind the last, and where there are none. */
+bool option_choice(const struct option *row, size_t i, struct choice *out);
+bool option_has_choices(const struct option *row);
+
+/* The further variables, blanks between, the first that is set wins: `env` and those of back ends. */
+void option_variables(const struct option *row, struct buf *out);
 
 /* Whether the argument that follows belongs to the option. */
 bool option_takes_value(const struct option_match *match);

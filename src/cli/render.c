@@ -1,3 +1,6 @@
+/* pillion render: reads saved profiles, merges or compares them, and writes another format. Which
+ * formats can be read and written is the encoders' business (encode/encode.h); here are files,
+ * errors and counts of lines that were skipped. */
 #include "cli/render.h"
 
 #include "cli/say.h"
@@ -8,17 +11,6 @@
 
 #define PROFILE_MAX_BYTES (UINT64_C(4) << 30)
 
-/* --format's choice for its bit; NULL when it is not exactly one. The names are the encoders'. */
-static const char *format_name(unsigned format)
-{
-    struct option_match match =
-        option_find("format", strlen("format"), COMMAND_BIT(COMMAND_RENDER));
-    for (const struct choice *c = match.row->choices; c->name; c++)
-        if ((unsigned)c->value == format)
-            return c->name;
-    return NULL;
-}
-
 /* The encoder that is wanted, or a null pointer and the sentence why there is none. */
 static const struct encoder *choose_encoder(const struct request *request, struct err *err)
 {
@@ -26,13 +18,13 @@ static const struct encoder *choose_encoder(const struct request *request, struc
     if (request->render_format == 0) {
         encoder = encoder_by_extension(str_of(request->render_output));
         if (!encoder)
-            err_set(err, ERR_USAGE, 0, "no form is called like %.200s; give --format",
+            err_set(err, ERR_USAGE, 0, "no format has the extension of %.200s; give --format",
                     request->render_output);
     } else {
-        const char *name = format_name(request->render_format);
-        encoder = name ? encoder_by_name(str_of(name)) : NULL;
+        unsigned wanted = request->render_format;
+        encoder = (wanted & (wanted - 1)) == 0 ? encoders[__builtin_ctz(wanted)] : NULL;
         if (!encoder)
-            err_set(err, ERR_USAGE, 0, "--format wants one form here");
+            err_set(err, ERR_USAGE, 0, "--format expects one format here");
     }
     if (encoder && request->diff_base && strcmp(encoder->name, "html") != 0) {
         err_set(err, ERR_USAGE, 0, "--diff makes a flame graph; give -o NAME.html");
@@ -54,7 +46,7 @@ static bool load(struct profile *p, const char *path, const char *type, struct e
         ok = err_set(err, why.kind, why.number, "%.200s: %s", path, why.text);
     buf_release(&file);
     if (ok && damage.lines > 0)
-        say("warning: %s: lines left out that are no stacks: %llu, the first is line %llu", path,
+        say("warning: %s: %llu lines that are not stacks were skipped, the first is line %llu", path,
             (unsigned long long)damage.lines, (unsigned long long)damage.first_line);
     return ok;
 }

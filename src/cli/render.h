@@ -3,7 +3,7 @@
  *
  * Inputs are collapsed stacks (also those of other tools) and pprof files, recognised by their
  * content, not by their names; several are added up. The output's form follows from its extension
- * (.html, .pprof, .col, .speedscope.json) or from --format; "-" writes to standard output and
+ * (encode/encoders.c) or from --format; "-" writes to standard output and
  * needs --format. With --type another value of pprof files takes the place of CPU time: off-CPU time, an
  * event. With --diff a flame graph is coloured by the difference to BASE. A file is
  * written whole or not at all; a device or a pipe is written into.

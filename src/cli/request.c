@@ -1,7 +1,12 @@
+/* Turns command line and environment into one struct request: reads variables, then options, then
+ * resolves what depends on what. Precedence and syntax are explained in request.h; how a text
+ * becomes a value is in value.c. */
 #include "cli/request.h"
 
 #include "base/nearest.h"
 #include "cli/value.h"
+#include "deliver/backend.h"
+#include "encode/encode.h"
 #include "os/secret.h"
 
 #include <stdio.h>
@@ -42,6 +47,16 @@ static bool flag_default(const struct option *row)
     return value;
 }
 
+static void store_default_choices(const struct option *row, struct request *out)
+{
+    struct buf names;
+    buf_init(&names, SPELLED_MAX * 4);
+    value_default_choices(row, &names);
+    if (names.len > 0)
+        value_store(row, buf_cstr(&names), out, NULL);
+    buf_release(&names);
+}
+
 static void set_defaults(struct request *out)
 {
     for (size_t i = 0; i < option_count; i++) {
@@ -50,13 +65,17 @@ static void set_defaults(struct request *out)
             value_store_flag(row, flag_default(row), out);
         else if (row->fallback)
             value_store(row, row->fallback, out, NULL);
+        else if (row->kind == KIND_FORMATS && !row->shown)
+            store_default_choices(row, out);
     }
 }
 
-/* How a match is said: --no-python, -f, --no-verify. */
+/* How a match is spelled: --no-python, -f, --no-verify. */
 static void spell(const struct option_match *match, bool letter, char out[static SPELLED_MAX])
 {
-    const char *name = match->alias ? match->alias->name : match->row->name;
+    const char *name = match->unused  ? match->unused->name
+                       : match->alias ? match->alias->name
+                                      : match->row->name;
     if (letter)
         snprintf(out, SPELLED_MAX, "-%c",
                  match->alias ? match->alias->letter : match->row->letter);
@@ -70,22 +89,26 @@ static const char *spelled_name(const struct option_match *match, char out[stati
     return out;
 }
 
-static void explain(struct request *out, const struct option_match *match, const char *spelled)
+/* Once each. */
+static bool explain(struct request *out, const struct option_match *match, const char *spelled)
 {
-    if (out->source[row_index(match->row)] == SOURCE_DEFAULT)
-        buf_printf(&out->warnings, "%s has no effect: %s\n", spelled, match->row->help);
+    char line[ERR_TEXT_MAX];
+    int len = snprintf(line, sizeof line, "%s has no effect: %s\n", spelled, match->unused->why);
+    if (out->warnings.len == 0 || !memmem(out->warnings.ptr, out->warnings.len, line, (size_t)len))
+        buf_text(&out->warnings, line);
+    return true;
 }
 
 static void note_source(struct request *out, const struct option *row, enum source source)
 {
     if (row->kind == KIND_PIDS && out->source[row_index(row)] != source)
-        out->settings.pid_count = 0;
+        out->settings.scope.pid_count = 0;
     if (row->kind == KIND_LIST && out->source[row_index(row)] != source)
         ((struct pattern_list *)((char *)out + row->at))->count = 0;
     if (row->kind == KIND_SECRETS && out->source[row_index(row)] != source)
         ((struct secret_list *)((char *)out + row->at))->count = 0;
     if (row->kind == KIND_EVENTS && out->source[row_index(row)] != source)
-        out->settings.events = (struct event_list){0};
+        out->settings.sampling.events = (struct event_list){0};
     out->source[row_index(row)] = (unsigned char)source;
 }
 
@@ -95,8 +118,8 @@ static bool apply_flag(struct request *out, const struct option_match *match, bo
     const struct option *row = match->row;
     if (row->state == STATE_NOT_YET && value != flag_default(row))
         return err_set(err, ERR_UNSUPPORTED, 0, "%s is not available yet", spelled);
-    if (row->state == STATE_NO_EFFECT)
-        explain(out, match, spelled);
+    if (match->unused)
+        return explain(out, match, spelled);
     note_source(out, row, source);
     value_store_flag(row, value, out);
     out->given[row_index(row)] = (struct given){.text = value ? "on" : "off"};
@@ -109,10 +132,12 @@ static bool apply_value(struct request *out, const struct option_match *match, c
     const struct option *row = match->row;
     if (row->state == STATE_NOT_YET)
         return err_set(err, ERR_UNSUPPORTED, 0, "%s is not available yet", spelled);
-    if (row->state == STATE_NO_EFFECT)
-        explain(out, match, spelled);
-    size_t pids = out->settings.pid_count;
-    struct event_list events = out->settings.events;
+    if (match->unused && text[0] == '\0')
+        return err_set(err, ERR_USAGE, 0, "%s expects %s, got \"\"", spelled, match->unused->value);
+    if (match->unused)
+        return explain(out, match, spelled);
+    size_t pids = out->settings.scope.pid_count;
+    struct event_list events = out->settings.sampling.events;
     enum source before = out->source[row_index(row)];
     note_source(out, row, source);
     struct err why;
@@ -121,8 +146,8 @@ static bool apply_value(struct request *out, const struct option_match *match, c
         return true;
     }
     out->source[row_index(row)] = (unsigned char)before;
-    out->settings.pid_count = pids;
-    out->settings.events = events;
+    out->settings.scope.pid_count = pids;
+    out->settings.sampling.events = events;
     return err_set(err, why.kind, 0, "%s %s", spelled, why.text);
 }
 
@@ -148,7 +173,7 @@ static void apply_variable(struct request *out, const struct option_match *match
         struct buf quoted;
         buf_init(&quoted, SPELLED_MAX);
         value_quote(text, &quoted);
-        ok = err_set(&why, ERR_USAGE, 0, "%s wants 1 or 0, got %s", variable, buf_cstr(&quoted));
+        ok = err_set(&why, ERR_USAGE, 0, "%s expects 1 or 0, got %s", variable, buf_cstr(&quoted));
         buf_release(&quoted);
     } else if (match->alias && match->alias->value) {
         ok = !value || apply_value(out, match, match->alias->value, variable, source, &why);
@@ -179,10 +204,10 @@ static void warn_unknown_variable(struct request *out, const char *variable, con
     struct nearest near = nearest_to(name, strlen(name));
     option_each_name(COMMAND_ALL, offer_env_name, &near);
     if (near.count)
-        buf_printf(&out->warnings, "%s is no setting; did you mean PILLION_%s?\n", variable,
+        buf_printf(&out->warnings, "%s is not a setting; did you mean PILLION_%s?\n", variable,
                    near.word[0]);
     else
-        buf_printf(&out->warnings, "%s is no setting; see pillion help environment\n", variable);
+        buf_printf(&out->warnings, "%s is not a setting; see pillion help environment\n", variable);
 }
 
 /* "PROFILING_FREQUENCY" -> profiling-frequency; the table knows '_' as '-'. */
@@ -206,37 +231,45 @@ static void read_prefixed(struct request *out, char *const *environment, const c
             continue;
         snprintf(variable, sizeof variable, "%.*s", (int)(equals - *environment), *environment);
         struct option_match match = find_variable(variable + prefix_len);
-        bool gprofiler = match.alias ? match.alias->gprofiler : match.row && match.row->gprofiler;
+        bool gprofiler = match.unused  ? match.unused->gprofiler
+                         : match.alias ? match.alias->gprofiler
+                                       : match.row && match.row->gprofiler;
         if (match.row && (source == SOURCE_PILLION || gprofiler)) {
             apply_variable(out, &match, variable, equals + 1, source);
-            note_variable(out, match.row, (struct str){*environment, (size_t)(equals - *environment)});
+            if (!match.unused)
+                note_variable(out, match.row, (struct str){*environment, (size_t)(equals - *environment)});
         } else if (source == SOURCE_PILLION)
             warn_unknown_variable(out, variable, variable + prefix_len);
     }
 }
 
-static const char *look_up(char *const *environment, struct str name)
+/* Its value, and its name as the environment has it. */
+static const char *look_up(char *const *environment, struct str name, struct str *found)
 {
     for (; *environment; environment++)
         if (strncmp(*environment, name.ptr, name.len) == 0 && (*environment)[name.len] == '=' &&
-            (*environment)[name.len + 1] != '\0')
+            (*environment)[name.len + 1] != '\0') {
+            *found = (struct str){*environment, name.len};
             return *environment + name.len + 1;
+        }
     return NULL;
 }
 
 static void read_backend_variables(struct request *out, char *const *environment)
 {
     for (size_t i = 0; i < option_count; i++) {
-        struct str names = str_of(option_table[i].env), name = {0};
+        struct buf list;
+        struct str found = {0};
         const char *text = NULL;
-        while (names.len > 0 && !text) {
-            name = str_cut(&names, ' ');
-            text = look_up(environment, name);
-        }
+        buf_init(&list, 1024);
+        option_variables(&option_table[i], &list);
+        for (struct str names = buf_slice(&list); names.len > 0 && !text;)
+            text = look_up(environment, str_cut(&names, ' '), &found);
+        buf_release(&list);
         if (!text)
             continue;
         apply_variable(out, &(struct option_match){.row = &option_table[i]}, "", text, SOURCE_BACKEND);
-        note_variable(out, &option_table[i], name);
+        note_variable(out, &option_table[i], found);
     }
 }
 
@@ -244,7 +277,8 @@ static void read_backend_variables(struct request *out, char *const *environment
  * SYS_PTRACE can be added. */
 static bool is_fargate(char *const *environment)
 {
-    const char *place = look_up(environment, STR("AWS_EXECUTION_ENV"));
+    struct str name;
+    const char *place = look_up(environment, STR("AWS_EXECUTION_ENV"), &name);
     return place && strcmp(place, "AWS_ECS_FARGATE") == 0;
 }
 
@@ -256,21 +290,22 @@ static void offer_option(void *context, const char *name)
 }
 
 /* An option of another of pillion's commands. */
-static bool misplaced_option(const struct parser *p, const struct option *row, const char *spelled,
-                             struct err *err)
+static bool misplaced_option(const struct parser *p, const struct option_match *match,
+                             const char *spelled, struct err *err)
 {
+    const struct option *row = match->row;
     const char *word = command_table[p->out->command].word;
     if (row->state == STATE_NOT_YET)
         return err_set(err, ERR_UNSUPPORTED, 0, "%s is not available yet", spelled);
     if (p->out->command == COMMAND_HELP)
-        return err_set(err, ERR_USAGE, 0, "%s means nothing to help; try: pillion help %s", spelled,
-                       row->name);
+        return err_set(err, ERR_USAGE, 0, "%s is not an option of help; try: pillion help %s", spelled,
+                       match->unused ? match->unused->name : row->name);
     if (word)
-        return err_set(err, ERR_USAGE, 0, "%s means nothing to %s", spelled, word);
+        return err_set(err, ERR_USAGE, 0, "%s is not an option of %s", spelled, word);
     for (enum command_id id = 0; id < COMMAND_COUNT && !word; id++)
         if (command_table[id].word && (option_commands(row) & COMMAND_BIT(id)))
             word = command_table[id].word;
-    return err_set(err, ERR_USAGE, 0, "%s belongs behind the word: pillion %s ... %s", spelled,
+    return err_set(err, ERR_USAGE, 0, "%s is an option of another command: pillion %s ... %s", spelled,
                    word ? word : "help", spelled);
 }
 
@@ -280,7 +315,7 @@ static bool unknown_option(const struct parser *p, const char *name, size_t len,
     char spelled[SPELLED_MAX];
     struct option_match elsewhere = option_find(name, len, COMMAND_ALL);
     if (elsewhere.row)
-        return misplaced_option(p, elsewhere.row, spelled_name(&elsewhere, spelled), err);
+        return misplaced_option(p, &elsewhere, spelled_name(&elsewhere, spelled), err);
     struct nearest near = nearest_to(name, len);
     option_each_name(p->commands, offer_option, &near);
     struct buf hint;
@@ -304,7 +339,7 @@ static bool unknown_letter(const struct parser *p, char letter, struct err *err)
     if (!elsewhere.row)
         return err_set(err, ERR_USAGE, 0, "unknown option -%c; see pillion -h", letter);
     spell(&elsewhere, true, spelled);
-    return misplaced_option(p, elsewhere.row, spelled, err);
+    return misplaced_option(p, &elsewhere, spelled, err);
 }
 
 static bool act(struct parser *p, const struct option *row, bool letter)
@@ -360,8 +395,8 @@ static bool apply(struct parser *p, const struct option_match *match, bool lette
     if (option_takes_value(match)) {
         char *typed = take_value(p, attached);
         if (!typed)
-            return err_set(err, ERR_USAGE, 0, "%s wants a value: %s %s", spelled, spelled,
-                           match->row->value);
+            return err_set(err, ERR_USAGE, 0, "%s needs a value: %s %s", spelled, spelled,
+                           match->unused ? match->unused->value : match->row->value);
         const char *text = is_secret(match->row) ? hide_secret(p->out, typed, err) : typed;
         if (!text)
             return false;
@@ -423,8 +458,8 @@ static bool enter_command(struct parser *p, enum command_id id, struct err *err)
     p->commands = COMMAND_BIT(id);
     for (size_t i = 0; i < option_count; i++)
         if (out->source[i] == SOURCE_ARGUMENT && !(option_commands(&option_table[i]) & p->commands))
-            return err_set(err, ERR_USAGE, 0, "--%s means nothing to %s; its own options stand "
-                           "behind the word", option_table[i].name, command_table[id].word);
+            return err_set(err, ERR_USAGE, 0, "--%s is not an option of %s, whose options follow "
+                                              "the word", option_table[i].name, command_table[id].word);
     return true;
 }
 
@@ -437,7 +472,7 @@ static bool first_word(struct parser *p, struct err *err)
         p->out->words = p->argv;
         return enter_command(p, id, err);
     }
-    p->out->settings.command = p->argv + p->next;
+    p->out->settings.scope.command = p->argv + p->next;
     p->next = p->argc;
     return true;
 }
@@ -510,17 +545,17 @@ static bool resolve_target(struct request *out, struct err *err)
     struct settings *s = &out->settings;
     bool pids = was_given(out, "pids", SOURCE_ARGUMENT);
     bool all = was_given(out, "all", SOURCE_ARGUMENT) && out->all;
-    if (s->command && (pids || all))
+    if (s->scope.command && (pids || all))
         return err_set(err, ERR_USAGE, 0, "-%c and a command exclude each other; use one",
                        pids ? 'p' : 'a');
     if (pids && all)
         return err_set(err, ERR_USAGE, 0, "-p and -a exclude each other; use one");
-    if (s->command)
-        s->target = TARGET_COMMAND;
-    else if (s->pid_count > 0 && !all)
-        s->target = TARGET_PIDS;
+    if (s->scope.command)
+        s->scope.mode = TARGET_COMMAND;
+    else if (s->scope.pid_count > 0 && !all)
+        s->scope.mode = TARGET_PIDS;
     else
-        s->target = TARGET_ALL;
+        s->scope.mode = TARGET_ALL;
     return true;
 }
 
@@ -534,12 +569,12 @@ static void hint_at_command(struct settings *s)
         [COMMAND_INSTALL] = "did you mean: pillion install?",
         [COMMAND_HELP] = "did you mean: pillion help?",
     };
-    struct nearest near = nearest_to(s->command[0], strlen(s->command[0]));
+    struct nearest near = nearest_to(s->scope.command[0], strlen(s->scope.command[0]));
     for (enum command_id id = 0; id < COMMAND_COUNT; id++)
         if (hints[id] && !command_table[id].not_yet)
             nearest_offer(&near, command_table[id].word);
     if (near.count)
-        s->command_hint = hints[command_find(near.word[0])];
+        s->scope.command_hint = hints[command_find(near.word[0])];
 }
 
 static void resolve_log_level(struct request *out)
@@ -548,9 +583,9 @@ static void resolve_log_level(struct request *out)
     if (was_given(out, "log-level", SOURCE_ARGUMENT))
         return;
     if (out->verbose)
-        s->log_level = LOG_DEBUG;
+        s->log.level = LOG_DEBUG;
     else if (out->quiet)
-        s->log_level = LOG_ERROR;
+        s->log.level = LOG_ERROR;
 }
 
 /* An option of one back end alone names it. Datadog's variables do not: they are the profiled
@@ -562,7 +597,7 @@ static void resolve_agent(struct request *out)
                          was_given(out, "port", SOURCE_GPROFILER);
     bool agentless = upload->agentless && was_given(out, "agentless", SOURCE_GPROFILER);
     if (upload->backends == 0 && (upload->agent_told || agentless))
-        upload->backends = UPLOAD_DATADOG;
+        upload->backends = backend_bit("datadog");
     upload->timeout_given = was_given(out, "server-upload-timeout", SOURCE_GPROFILER);
 }
 
@@ -572,9 +607,9 @@ static void resolve_agent(struct request *out)
 static bool resolve_flamegraph(struct request *out, struct err *err)
 {
     struct settings *s = &out->settings;
-    unsigned others = s->formats & ~(unsigned)FORMAT_HTML;
+    unsigned others = s->output.formats & ~encoder_bit("html");
     if (out->flamegraph || others != 0) {
-        s->formats = out->flamegraph ? s->formats : others;
+        s->output.formats = out->flamegraph ? s->output.formats : others;
         return true;
     }
     bool refused = was_given(out, "flamegraph", SOURCE_ARGUMENT);
@@ -582,7 +617,7 @@ static bool resolve_flamegraph(struct request *out, struct err *err)
         return err_set(err, ERR_USAGE, 0, "--format html and --no-flamegraph leave nothing to "
                        "write");
     if (refused)
-        s->formats = FORMAT_COL | FORMAT_PPROF;
+        s->output.formats = encoder_defaults() & ~encoder_bit("html");
     warn(out, "--format html and --no-flamegraph leave nothing to write;",
          refused ? "col and pprof are written" : "html is written");
     return true;
@@ -594,18 +629,18 @@ static bool resolve_run(struct request *out, struct err *err)
     if (!resolve_target(out, err))
         return false;
     if (!was_given(out, "continuous", SOURCE_BACKEND))
-        s->continuous = s->target == TARGET_COMMAND;
-    if (s->events.cpu_hz != 0 && !was_given(out, "profiling-frequency", SOURCE_BACKEND))
-        s->frequency_hz = s->events.cpu_hz;
+        s->sampling.continuous = s->scope.mode == TARGET_COMMAND;
+    if (s->sampling.events.cpu_hz != 0 && !was_given(out, "profiling-frequency", SOURCE_BACKEND))
+        s->sampling.frequency_hz = s->sampling.events.cpu_hz;
     if (!resolve_flamegraph(out, err))
         return false;
     bool upload_only = s->upload.wanted && !was_given(out, "output-dir", SOURCE_BACKEND) &&
                        !was_given(out, "format", SOURCE_BACKEND);
     if (upload_only)
-        s->formats = 0;
+        s->output.formats = 0;
     resolve_log_level(out);
-    s->max_memory_given = was_given(out, "max-memory", SOURCE_BACKEND);
-    if (s->target == TARGET_COMMAND)
+    s->budget.memory_given = was_given(out, "max-memory", SOURCE_BACKEND);
+    if (s->scope.mode == TARGET_COMMAND)
         hint_at_command(s);
     return true;
 }
@@ -613,7 +648,7 @@ static bool resolve_run(struct request *out, struct err *err)
 static bool wrong_count(const struct request *out, struct err *err)
 {
     const struct command_info *info = &command_table[out->command];
-    return err_set(err, ERR_USAGE, 0, "%s wants: pillion %s %s", info->word, info->word,
+    return err_set(err, ERR_USAGE, 0, "wrong arguments for %s; usage: pillion %s %s", info->word, info->word,
                    info->usage);
 }
 
@@ -621,15 +656,14 @@ static bool resolve_own(struct request *out, struct err *err)
 {
     switch (out->command) {
     case COMMAND_UPLOAD:
-        out->settings.target = TARGET_ALL; /* there is no command to be named after */
+        out->settings.scope.mode = TARGET_ALL; /* there is no command to be named after */
         return out->word_count > 0 || wrong_count(out, err);
     case COMMAND_RENDER:
         return (out->word_count > 0 && out->render_output) || wrong_count(out, err);
     case COMMAND_INSTALL:
-    case COMMAND_REPLAY:
         return out->word_count == 1 || wrong_count(out, err);
     case COMMAND_DOCTOR:
-        return (out->word_count == 0 && !(out->settings.pid_count > 1 &&
+        return (out->word_count == 0 && !(out->settings.scope.pid_count > 1 &&
                                           was_given(out, "pids", SOURCE_ARGUMENT))) ||
                wrong_count(out, err);
     case COMMAND_HELP:
@@ -645,17 +679,12 @@ bool request_parse(struct request *out, int argc, char **argv, char *const *envi
     *out = (struct request){.command = COMMAND_RUN};
     buf_init(&out->warnings, WARNINGS_MAX);
     set_defaults(out);
-    out->settings.fixed_filter = is_fargate(environment);
+    out->settings.origin.fixed_filter = is_fargate(environment);
     read_backend_variables(out, environment);
     read_prefixed(out, environment, "GPROFILER_", SOURCE_GPROFILER);
     read_prefixed(out, environment, "PILLION_", SOURCE_PILLION);
 
     int at = 1;
-    if (argc > 2 && strcmp(argv[1], "record-fixture") == 0 && argv[2][0] != '-') {
-        /* a run like any other, written down */
-        out->settings.recording = argv[2];
-        at = 3;
-    }
     struct parser p = {out, argv, argc, at, COMMAND_BIT(COMMAND_RUN), false};
     bool ok = true;
     while (ok && p.next < argc) {
@@ -666,7 +695,7 @@ bool request_parse(struct request *out, int argc, char **argv, char *const *envi
     if (ok)
         ok = out->command == COMMAND_RUN ? resolve_run(out, err) : resolve_own(out, err);
     bool own = out->command != COMMAND_RUN;
-    bool command = out->settings.command || (!own && !p.only_words && names_command(&p, at));
+    bool command = out->settings.scope.command || (!own && !p.only_words && names_command(&p, at));
     out->exit_status = ok ? 0 : command ? EXIT_USAGE_COMMAND : EXIT_USAGE;
     return ok;
 }

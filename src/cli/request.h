@@ -1,15 +1,15 @@
 /*
  * request: what the command line and the environment ask for.
  *
- * request_parse turns both into one struct request. It is pure: it prints nothing, so what is to be
- * said comes back as an error (the run ends) or in `warnings` (it goes on). What it changes is argv: words are moved,
+ * request_parse turns both into one struct request. It is pure: it prints nothing, so messages
+ * come back as an error (the run ends) or in `warnings` (it goes on). What it changes is argv: words are moved,
  * and a secret is overwritten where it stands, as argv is what others see of us in /proc.
  *
  * Precedence: command line, PILLION_*, GPROFILER_*, the variables of the back ends (DD_*, OTEL_*,
  * PYROSCOPE_*), default. On the command line the last one wins; process ids, events and patterns add up. A bad value in
  * the environment, or a misspelt PILLION_* name, is a warning only: a variable may be set for a
  * whole fleet and must never keep a command from starting. The variables that belong to back ends
- * also belong to the profiled program, so where they mean nothing here nothing is said.
+ * also belong to the profiled program, so a value without meaning here is ignored silently.
  *
  * Syntax: --name=value, --name value, -f99, -f 99, grouped letters (-cq), "--" ends the options,
  * --no-x negates every flag. Names are never completed. The first word that is no option begins the
@@ -55,7 +55,7 @@ struct request {
     const char *render_output; /* NULL = not given; "-" = standard output */
     const char *diff_base;
     const char *render_type; /* a sample type's name; NULL = CPU time */
-    unsigned render_format; /* FORMAT_ bits, 0 = by the extension */
+    unsigned render_format; /* bits (encode/encode.h), 0 = by the extension */
 
     bool json;    /* doctor */
     bool dry_run; /* upload */
@@ -68,7 +68,6 @@ struct request {
     bool all, flamegraph, quiet, verbose, ignored_flag;
     const char *ignored_text;
     int ignored_choice;
-    uint64_t ignored_amount;
 
     unsigned char source[OPTION_MAX]; /* enum source, by row */
     struct given given[OPTION_MAX];   /* by row */

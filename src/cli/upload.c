@@ -1,7 +1,10 @@
+/* pillion upload: sends saved profiles and files of a spool to back ends, encoded anew where a back
+ * end needs another format. Trouble that may pass is tried again a few times; --dry-run shows the
+ * requests instead. */
 #include "cli/upload.h"
 
 #include "base/time.h"
-#include "capture/tags.h"
+#include "capture/upload/tags.h"
 #include "capture/upload/origin.h"
 #include "capture/upload/sender.h"
 #include "cli/say.h"
@@ -26,8 +29,8 @@ struct upload {
     struct settings settings; /* with memory for a file: nothing is profiled meanwhile */
     struct origin_here origin;
     struct origin_here shown; /* of the file that is sent */
-    struct sender *senders[BACKEND_COUNT];
-    const struct backend *rows[BACKEND_COUNT];
+    struct sender *senders[BACKENDS_MAX];
+    const struct backend *rows[BACKENDS_MAX];
     size_t count;
     struct retry retry;
     uint64_t sequence; /* of files */
@@ -219,14 +222,14 @@ static bool upload_file(struct upload *u, const char *path)
 
 /* ---- the command ---- */
 
-/* `left_out` gets a line for each reason that tags are not sent for. */
-static bool open_senders(struct upload *u, struct buf *left_out, struct err *err)
+/* `omitted` gets a line for each reason that tags are not sent. */
+static bool open_senders(struct upload *u, struct buf *omitted, struct err *err)
 {
     const struct settings *settings = &u->settings;
     u->settings = u->request->settings;
-    u->settings.max_memory_bytes = MEMORY_BYTES;
+    u->settings.budget.memory_bytes = MEMORY_BYTES;
     origin_gather(&u->origin, settings, sender_variable, NULL);
-    tags_add(&u->origin.facts, &settings->upload, left_out);
+    tags_add(&u->origin.facts, &settings->upload, omitted);
     u->shown.facts = u->origin.facts; /* until a file says more */
     if (!sender_choose(&settings->upload, u->rows, &u->count, err))
         return false;
@@ -236,9 +239,9 @@ static bool open_senders(struct upload *u, struct buf *left_out, struct err *err
             return false;
         if (sender_warning(u->senders[i]))
             say("warning: %s: %s", u->rows[i]->name, sender_warning(u->senders[i]));
-        sender_omissions(u->senders[i], true, left_out);
+        sender_omissions(u->senders[i], true, omitted);
     }
-    say_warnings(buf_slice(left_out));
+    say_warnings(buf_slice(omitted));
     sender_hide_secrets(&settings->upload);
     return true;
 }
@@ -246,22 +249,22 @@ static bool open_senders(struct upload *u, struct buf *left_out, struct err *err
 int upload_run(const struct request *request)
 {
     struct upload u = {.request = request};
-    struct buf left_out;
+    struct buf omitted;
     struct err err;
     int status = 0;
-    buf_init(&left_out, BACKEND_COUNT * SENDER_OMISSIONS_MAX);
+    buf_init(&omitted, BACKENDS_MAX * SENDER_OMISSIONS_MAX);
     secret_leave_no_core();
     if (!request->quiet)
         say_warnings(buf_slice(&request->warnings));
     net_random(NULL, &u.retry.random, sizeof u.retry.random);
-    if (open_senders(&u, &left_out, &err)) {
+    if (open_senders(&u, &omitted, &err)) {
         for (size_t i = 0; i < request->word_count; i++)
             status |= !upload_file(&u, request->words[i]);
     } else {
         say("%s", err.text);
         status = EXIT_USAGE;
     }
-    buf_release(&left_out);
+    buf_release(&omitted);
     for (size_t i = 0; i < u.count; i++)
         sender_free(u.senders[i]);
     origin_release(&u.origin);

@@ -1,3 +1,6 @@
+/* Values of options: parses each kind of text (numbers, times, sizes, choices, lists, secrets),
+ * checks its range and stores it in the request; and writes ranges and choices for help and
+ * errors. */
 #include "cli/value.h"
 
 #include "base/time.h"
@@ -61,13 +64,14 @@ void value_choices(const struct option *row, bool available_only, const char *la
 {
     const char *pending = NULL;
     bool first = true;
-    for (const struct choice *c = row->choices; c->name; c++) {
-        if (c->hidden || (available_only && c->not_yet))
+    struct choice c;
+    for (size_t i = 0; option_choice(row, i, &c); i++) {
+        if (c.hidden || (available_only && c.not_yet))
             continue;
         if (pending)
             buf_printf(out, "%s%s", first ? "" : ", ", pending);
         first = first && !pending;
-        pending = c->name;
+        pending = c.name;
     }
     buf_printf(out, "%s%s", first ? "" : last_join, pending ? pending : "");
 }
@@ -89,7 +93,7 @@ static bool wants(const struct option *row, const char *text, const char *more, 
         buf_text(&b, "process ids, such as 812,813");
     else if (row->kind == KIND_LIST)
         buf_text(&b, row->unit ? row->unit : row->value);
-    else if (row->choices)
+    else if (option_has_choices(row))
         value_choices(row, true, row->kind == KIND_FORMATS ? ", " : " or ", &b);
     else if (row->max)
         wants_number(row, &b);
@@ -101,7 +105,7 @@ static bool wants(const struct option *row, const char *text, const char *more, 
         buf_text(&b, ", got ");
         value_quote(text, &b);
     }
-    err_set(err, ERR_USAGE, 0, "wants %s%s", buf_cstr(&b), more);
+    err_set(err, ERR_USAGE, 0, "expects %s%s", buf_cstr(&b), more);
     buf_release(&b);
     return false;
 }
@@ -211,21 +215,22 @@ static bool store_number(const struct option *row, const char *text, unsigned *o
     return true;
 }
 
-static const struct choice *find_choice(const struct choice *choices, struct str name)
+static bool find_choice(const struct option *row, struct str name, struct choice *out)
 {
-    for (; choices->name; choices++)
-        if (str_eq(name, str_of(choices->name)))
-            return choices;
-    return NULL;
+    size_t i = 0;
+    while (option_choice(row, i, out) && !str_eq(name, str_of(out->name)))
+        i++;
+    return out->name != NULL;
 }
 
 static bool unknown_choice(const struct option *row, struct str name, const char *text,
                            struct err *err)
 {
     struct nearest near = nearest_to(name.ptr, name.len);
-    for (const struct choice *c = row->choices; c->name; c++)
-        if (!c->hidden && !c->not_yet)
-            nearest_offer(&near, c->name);
+    struct choice c;
+    for (size_t i = 0; option_choice(row, i, &c); i++)
+        if (!c.hidden && !c.not_yet)
+            nearest_offer(&near, c.name);
     char hint[2 * NEAREST_WORD_MAX + 40] = "";
     if (near.count)
         snprintf(hint, sizeof hint, "; did you mean %s%s%s?", near.word[0],
@@ -246,12 +251,12 @@ static bool later_choice(const struct option *row, const struct choice *choice, 
 
 static bool store_choice(const struct option *row, const char *text, int *out, struct err *err)
 {
-    const struct choice *choice = find_choice(row->choices, str_of(text));
-    if (!choice)
+    struct choice choice;
+    if (!find_choice(row, str_of(text), &choice))
         return unknown_choice(row, str_of(text), text, err);
-    if (choice->not_yet)
-        return later_choice(row, choice, err);
-    *out = choice->value;
+    if (choice.not_yet)
+        return later_choice(row, &choice, err);
+    *out = choice.value;
     return true;
 }
 
@@ -262,12 +267,12 @@ static bool store_formats(const struct option *row, const char *text, unsigned *
     unsigned bits = 0;
     while (rest.len > 0) {
         struct str name = str_trim(str_cut(&rest, ','));
-        const struct choice *choice = find_choice(row->choices, name);
-        if (!choice)
+        struct choice choice;
+        if (!find_choice(row, name, &choice))
             return unknown_choice(row, name, text, err);
-        if (choice->not_yet)
-            return later_choice(row, choice, err);
-        bits |= (unsigned)choice->value;
+        if (choice.not_yet)
+            return later_choice(row, &choice, err);
+        bits |= (unsigned)choice.value;
     }
     if (bits == 0)
         return wants(row, text, "", err);
@@ -277,13 +282,13 @@ static bool store_formats(const struct option *row, const char *text, unsigned *
 
 static bool add_pid(struct settings *settings, int pid, struct err *err)
 {
-    for (size_t i = 0; i < settings->pid_count; i++)
-        if (settings->pids[i] == pid)
+    for (size_t i = 0; i < settings->scope.pid_count; i++)
+        if (settings->scope.pids[i] == pid)
             return true;
-    if (settings->pid_count == SETTINGS_PIDS_MAX)
-        return err_set(err, ERR_LIMIT, 0, "takes at most %d processes; -a takes all",
+    if (settings->scope.pid_count == SETTINGS_PIDS_MAX)
+        return err_set(err, ERR_LIMIT, 0, "accepts at most %d processes; -a profiles all",
                        SETTINGS_PIDS_MAX);
-    settings->pids[settings->pid_count++] = pid;
+    settings->scope.pids[settings->scope.pid_count++] = pid;
     return true;
 }
 
@@ -291,12 +296,12 @@ static bool store_pids(const struct option *row, const char *text, struct settin
                        struct err *err)
 {
     struct str rest = str_of(text);
-    size_t before = settings->pid_count;
+    size_t before = settings->scope.pid_count;
     do {
         uint64_t pid;
         bool ok = str_u64(str_trim(str_cut(&rest, ',')), &pid) && in_range(row, pid);
         if (!ok ? !wants(row, text, "", err) : !add_pid(settings, (int)pid, err)) {
-            settings->pid_count = before;
+            settings->scope.pid_count = before;
             return false;
         }
     } while (rest.len > 0);
@@ -312,7 +317,7 @@ static bool add_pattern(const struct option *row, struct str text, struct patter
     if (pattern.text.len < row->min)
         return false;
     if (list->count == SETTINGS_PATTERNS_MAX)
-        return err_set(err, ERR_LIMIT, 0, "takes at most %d patterns", SETTINGS_PATTERNS_MAX);
+        return err_set(err, ERR_LIMIT, 0, "accepts at most %d patterns", SETTINGS_PATTERNS_MAX);
     list->at[list->count++] = pattern;
     return true;
 }
@@ -353,9 +358,17 @@ static bool store_secret(const struct option *row, const char *text, struct secr
     if (text[0] == '\0')
         return wants(row, text, "", err);
     if (list->count == SETTINGS_HEADERS_MAX)
-        return err_set(err, ERR_LIMIT, 0, "takes at most %d values", SETTINGS_HEADERS_MAX);
+        return err_set(err, ERR_LIMIT, 0, "accepts at most %d values", SETTINGS_HEADERS_MAX);
     list->at[list->count++] = text;
     return true;
+}
+
+void value_default_choices(const struct option *row, struct buf *out)
+{
+    struct choice c;
+    for (size_t i = 0, n = 0; option_choice(row, i, &c); i++)
+        if (c.by_default)
+            buf_printf(out, "%s%s", n++ ? "," : "", c.name);
 }
 
 bool value_flag(const char *text, bool *out)

@@ -21,6 +21,9 @@ bool value_flag(const char *text, bool *out);
 void value_choices(const struct option *row, bool available_only, const char *last_join,
                    struct buf *out);
 
+/* "col,html,pprof" of those that hold by default */
+void value_default_choices(const struct option *row, struct buf *out);
+
 /* "1 to 10000", "1 s to 24 h", "8 MB to 16 GB" */
 void value_range(const struct option *row, struct buf *out);
 

@@ -4,12 +4,12 @@
  * Concept. What is kept for a window, in memory or in the spool, is a delivery: its times and one
  * encoded profile, of the form that the back end's row names. Only when it is sent does the row
  * make a request of it, so that a token, a process id given by the server, or another address never
- * lies on a disk. The row also judges the answer. Rows are pure; capture/upload/uploader.h drives them.
+ * lies on a disk. The row also classifies the response. Rows are pure; capture/upload/uploader.h drives them.
  *
  *     backend_by_name / backend_from_environment
  *     row->address(&context, &place, &address, &err)      where there is one: options and variables
  *     row->request(&context, &delivery, &request, &text, &err)
- *     row->judge(&context, &answer, &err) → enum verdict
+ *     row->classify(&context, &response, &err) → enum verdict
  *
  * `request` appends to `text`, which the caller has initialised with the most that a request may
  * have; the client is given context->url as it is after it. A delivery has been encoded by the
@@ -39,11 +39,11 @@ struct origin {
     uint32_t pid;
     uint64_t spawn_wall_ns, boot_ns; /* when the profiler started; and the machine's uptime then */
     struct str run_mode, deployment_type;
-    struct fact arguments[64]; /* of the command line, secrets left out */
+    struct fact arguments[64]; /* of the command line, without secrets */
     size_t argument_count;
     struct fact tags[32];      /* --tags, as given */
     size_t tag_count;
-    struct str container_id;   /* of the container we run in; empty: none, or it is not told */
+    struct str container_id;   /* of the container we run in; empty: none, or unknown */
     uint64_t cgroup_inode;     /* names the container where its id is hidden; 0: not known */
     /* What the platform says of this place, by OpenTelemetry's names: "cloud.region",
      * "aws.ecs.task.arn", "k8s.pod.name" … Each name once, no empty values; numbers are texts. */
@@ -75,6 +75,7 @@ struct delivery {
     uint64_t start_wall_ns, end_wall_ns;
     unsigned frequency_hz;
     struct str format;  /* "col", "pprof", "otlp": of encode/encode.h */
+    struct str mime;    /* of that format; empty: not known */
     struct str profile; /* as that encoder wrote it: pprof is gzip'd, col is text */
     struct str type;    /* what that counts; empty: CPU time, and what was sampled beside it */
     struct delivery_part more[DELIVERY_MORE_MAX];
@@ -123,7 +124,7 @@ enum { BACKEND_ATTRIBUTES_MAX = 20 };
 enum verdict {
     VERDICT_TAKEN,
     VERDICT_LATER,    /* trouble that passes: try again with back-off */
-    VERDICT_CONFIG,   /* someone has to change something: 401, 403, 404; said once, tried again slowly */
+    VERDICT_CONFIG,   /* someone has to change something: 401, 403, 404; reported once, tried again slowly */
     VERDICT_SMALLER,  /* 413: encode with fewer stacks, then try again */
     VERDICT_REFUSED,  /* this one will never be taken: 400, 422; dropped and counted */
     VERDICT_AGAIN,    /* the context was changed (a fallback): try again at once */
@@ -141,9 +142,11 @@ struct backend {
     const char *env_tenant;
     bool needs_token;
     bool keeps_token;          /* from agents: it is needed, and sent, agentless alone */
-    bool names_host;           /* whatever facts are told: it refuses a profile without, or the address asks */
+    bool reads_otel;           /* OTEL_EXPORTER_OTLP_…: headers, patience, certificates */
+    bool names_host;           /* even without metadata: it refuses a profile without, or the address has it */
     bool takes_sets;           /* all profiles of a window in one request; else there is one for each */
     bool unpacks;              /* making a request takes for a moment several times the profile */
+    bool takes_headers;        /* --header's, where other back ends are used, too */
     uint64_t most_age_ns;      /* older ones are not taken by the service; 0: any */
 
     /* Writes the address, and to the context what depends on it. Null: it is the one given, else
@@ -152,10 +155,10 @@ struct backend {
                     struct buf *out, struct err *err);
     bool (*request)(struct backend_context *context, const struct delivery *delivery,
                     struct http_request *out, struct buf *text, struct err *err);
-    /* Of an answer to a delivery, or to a question after health. `err` gets the sentence to be
+    /* Of a response to a delivery, or to a question after health. `err` gets the sentence to be
      * shown unless it was taken, and then perhaps a warning; no secret is in it, though the server
-     * may have said one. */
-    enum verdict (*judge)(struct backend_context *context, const struct http_answer *answer,
+     * may have sent one. */
+    enum verdict (*classify)(struct backend_context *context, const struct http_response *response,
                           struct err *err);
     /* What is known of where we are, as attributes of the profile that is encoded; their number, at most
      * BACKEND_ATTRIBUTES_MAX. The texts lie in `text`. Null: the request itself says it. */
@@ -163,13 +166,18 @@ struct backend {
     /* A request that only asks whether the service is there; null: it has none. */
     bool (*health)(struct backend_context *context, struct http_request *out, struct buf *text,
                    struct err *err);
-    /* What a request leaves out of the origin: by the same code that makes it. A tag that says what
-     * is said anyway is none. Null: nothing ever is. */
+    /* What a request leaves out of the origin: by the same code that makes it. A tag that repeats
+     * what is sent anyway is none. Null: nothing ever is. */
     void (*omits)(const struct backend_context *context, struct omissions *out);
 };
 
-enum { BACKEND_COUNT = 5 };
-extern const struct backend backends[BACKEND_COUNT];
+/* All of them, in the order of lists; ends with null. A new one is a file that holds its row, and a
+ * line in backends.c. A set of them is a word of bits by their place here. */
+enum { BACKENDS_MAX = 16 };
+extern const struct backend *const backends[];
+
+/* The bit of the one of this name, which there has to be. */
+unsigned backend_bit(const char *name);
 
 /* Null when there is none of this name. */
 const struct backend *backend_by_name(struct str name);

@@ -1,5 +1,5 @@
 /*
- * backend_private: the rows' functions, and what they have in common.
+ * backend_private: what the rows' files have in common, and the parts of those that are two files.
  *
  * A request's own texts lie in one buf, which moves while it grows: a `span` remembers where a text
  * is, and becomes a slice once all is written.
@@ -9,32 +9,10 @@
 
 #include "deliver/backend.h"
 
-bool studio_request(struct backend_context *context, const struct delivery *delivery,
-                    struct http_request *out, struct buf *text, struct err *err);
-enum verdict studio_judge(struct backend_context *context, const struct http_answer *answer,
-                          struct err *err);
-bool studio_health(struct backend_context *context, struct http_request *out, struct buf *text,
-                   struct err *err);
-void studio_omits(const struct backend_context *context, struct omissions *out);
-
-bool pyroscope_request(struct backend_context *context, const struct delivery *delivery,
-                       struct http_request *out, struct buf *text, struct err *err);
-enum verdict pyroscope_judge(struct backend_context *context, const struct http_answer *answer,
-                             struct err *err);
-void pyroscope_omits(const struct backend_context *context, struct omissions *out);
-
-bool plain_request(struct backend_context *context, const struct delivery *delivery,
-                   struct http_request *out, struct buf *text, struct err *err);
-enum verdict plain_judge(struct backend_context *context, const struct http_answer *answer,
-                         struct err *err);
-
 bool datadog_address(struct backend_context *context, const struct backend_place *place,
                      struct buf *out, struct err *err);
-bool datadog_request(struct backend_context *context, const struct delivery *delivery,
-                     struct http_request *out, struct buf *text, struct err *err);
-enum verdict datadog_judge(struct backend_context *context, const struct http_answer *answer,
-                           struct err *err);
 void datadog_omits(const struct backend_context *context, struct omissions *out);
+void studio_omits(const struct backend_context *context, struct omissions *out);
 
 /* Datadog's event.json: what the profiles are of, and the names of their files: of the first, and of the one that is
  * more[at]. */
@@ -42,13 +20,6 @@ void datadog_omits(const struct backend_context *context, struct omissions *out)
 enum { DATADOG_NAME_MAX = 64 };
 void datadog_name(const struct delivery *delivery, size_t at, char out[static DATADOG_NAME_MAX]);
 void datadog_event(struct buf *out, const struct backend_context *context, const struct delivery *delivery);
-bool otlp_request(struct backend_context *context, const struct delivery *delivery,
-                  struct http_request *out, struct buf *text, struct err *err);
-enum verdict otlp_judge(struct backend_context *context, const struct http_answer *answer,
-                        struct err *err);
-extern const struct encode_rules pyroscope_rules, datadog_rules, otlp_rules;
-size_t otlp_attributes(const struct backend_context *context, struct buf *text, struct fact *out);
-void otlp_omits(const struct backend_context *context, struct omissions *out);
 
 /* The header line of collapsed stacks as the studio wants it: with every fact about where they
  * come from. `line` is the one that is there, without its line end; empty: there is none. */
@@ -98,27 +69,27 @@ bool backend_add_headers(const struct backend_context *context, struct http_requ
 /* What the server says in words: the "message" of a JSON object, a JSON string, or a line of
  * text; "" for a page. The token never stands in it. */
 enum { BACKEND_MESSAGE_MAX = 160 };
-void backend_message(const struct backend_context *context, const struct http_answer *answer,
+void backend_message(const struct backend_context *context, const struct http_response *response,
                      char out[static BACKEND_MESSAGE_MAX]);
 
 /* Puts stars where the secret stands in what was appended since the text was `from` bytes long. */
 void backend_hide(struct buf *text, size_t from, struct str secret);
 
-/* Do these words stand anywhere in the answer? */
-bool backend_says(const struct http_answer *answer, const char *words);
+/* Do these words stand anywhere in the response? */
+bool backend_says(const struct http_response *response, const char *words);
 
 /* What a status means to most services, and the sentence for it. */
-enum verdict backend_judge(const struct backend_context *context, const char *title,
-                           const struct http_answer *answer, struct err *err);
+enum verdict backend_classify(const struct backend_context *context, const char *title,
+                           const struct http_response *response, struct err *err);
 
 /* The same verdicts' sentence with a remedy of one's own; "" for none. */
 void backend_blame(const struct backend_context *context, const char *title,
-                   const struct http_answer *answer, const char *remedy, struct err *err);
+                   const struct http_response *response, const char *remedy, struct err *err);
 
 /* A UUID of these bits; version 8: of one's own making (RFC 9562 5.8). */
 void backend_uuid(char out[static 40], uint64_t one, uint64_t two);
 
-/* Notes that the fact is left out, unless `why` is null; `out` may be null. */
+/* Notes that the fact is omitted, unless `why` is null; `out` may be null. */
 void backend_omit(struct omissions *out, const struct fact *fact, bool is_tag, const char *why);
 
 /* The value of the named argument or tag; empty when it is not there. */

@@ -1,3 +1,6 @@
+/* Parses X.509 certificates as far as trust needs them: names, validity, key, extensions,
+ * signature. Input is hostile DER; what is malformed, or uses what is not understood and critical,
+ * is refused with the reason. */
 #include "deliver/certificate.h"
 
 #include <arpa/inet.h>
@@ -7,7 +10,7 @@
 #include "deliver/der.h"
 
 enum {
-    VALUES_MAX = 64,      /* parts of a name, entries of a list: more are not looked at */
+    VALUES_MAX = 64,      /* parts of a name, entries of a list: more are not checked */
     NAME_DNS = DER_CONTEXT | 2,
     NAME_ADDRESS = DER_CONTEXT | 7,
 };

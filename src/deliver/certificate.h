@@ -1,5 +1,5 @@
 /*
- * certificate: what of an X.509 certificate is looked at here.
+ * certificate: the parts of an X.509 certificate that are used here.
  *
  * certificate_parse takes it apart without judging it: the signature, the dates and the chain are
  * BearSSL's business (peer.h). What its checks lack is here: whom the certificate is for, addresses

@@ -1,3 +1,6 @@
+/* The HTTP client: connects, directly or through a proxy, keeps the connection, follows redirects
+ * where that is safe, and says at which stage a request failed. No secret goes to another host than
+ * the one it was meant for. */
 #include "deliver/client.h"
 #include "base/time.h"
 #include "deliver/ascii.h"
@@ -215,26 +218,26 @@ static bool is_refusal(unsigned status)
     return status / 100 == 4 && status != 408 && status != 429;
 }
 
-static bool proxy_refused(struct send *s, const struct http_answer *answer, struct err *err)
+static bool proxy_refused(struct send *s, const struct http_response *response, struct err *err)
 {
-    s->client->config = is_refusal(answer->status);
+    s->client->config = is_refusal(response->status);
     s->client->stage = CLIENT_PROXY;
-    if (answer->status == 407) {
+    if (response->status == 407) {
         return err_set(err, ERR_NETWORK, 0,
-                       "the proxy %s wants a user and a password that it knows (407 %s); they are "
+                       "the proxy %s requires a valid user and password (407 %s); they are "
                        "written in its URL, http://USER:PASSWORD@%s",
-                       s->proxy_name, answer->reason, s->proxy_name);
+                       s->proxy_name, response->reason, s->proxy_name);
     }
     return err_set(err, ERR_NETWORK, 0, "the proxy %s does not connect to %.*s:%u: %u %s",
                    s->proxy_name, (int)s->url.host.len, s->url.host.ptr, s->url.port,
-                   answer->status, answer->reason);
+                   response->status, response->reason);
 }
 
-/* Asks the proxy for a tunnel. It has no part in what is said in it: of the request's headers none is sent. */
+/* Asks the proxy for a tunnel. None of the request's headers is sent to it. */
 static bool open_tunnel(struct send *s, struct stream *stream, uint64_t deadline_ns,
                         struct err *err)
 {
-    struct http_answer answer = {0};
+    struct http_response response = {0};
     struct err why = {0};
     struct buf target;
     buf_init(&target, TEXT_MAX);
@@ -242,16 +245,16 @@ static bool open_tunnel(struct send *s, struct stream *stream, uint64_t deadline
     struct http_request connect = {
         .method = "CONNECT", .target = buf_slice(&target), .host = buf_slice(&target)};
     bool ok = add_credentials(s, &connect, &why) &&
-              http_exchange(stream, &connect, 0, deadline_ns, &answer, &why);
+              http_exchange(stream, &connect, 0, deadline_ns, &response, &why);
     if (!ok) {
         (void)fails(s, false, &why, s->where, err);
-    } else if (answer.status / 100 != 2) {
-        ok = proxy_refused(s, &answer, err);
-    } else if (!answer.keeps) {
+    } else if (response.status / 100 != 2) {
+        ok = proxy_refused(s, &response, err);
+    } else if (!response.keeps) {
         ok = err_set(err, ERR_NETWORK, EPROTO, "the proxy %s speaks where the server should",
                      s->proxy_name);
     }
-    http_answer_release(&answer);
+    http_response_release(&response);
     buf_release(&target);
     return ok;
 }
@@ -393,14 +396,14 @@ static void keep(struct send *s, struct stream *stream)
     client->kept_tls = s->url.tls;
 }
 
-/* ---- one request, one answer ---- */
+/* ---- one request, one response ---- */
 
-static bool exchange(struct send *s, struct stream *stream, struct http_answer *out,
+static bool exchange(struct send *s, struct stream *stream, struct http_response *out,
                      struct err *why)
 {
     uint64_t wall_ns = s->client->settings.clock.wall_ns(s->client->settings.clock.context);
-    s->client->stage = CLIENT_ANSWER;
-    http_answer_release(out);
+    s->client->stage = CLIENT_RESPONSE;
+    http_response_release(out);
     bool ok = http_exchange(stream, &s->request, wall_ns, s->deadline_ns, out, why);
     if (ok && out->keeps) {
         keep(s, stream);
@@ -412,13 +415,13 @@ static bool exchange(struct send *s, struct stream *stream, struct http_answer *
 
 /* A server that closes a kept connection may do so just as the request is on its way. One that is silent may be busy
  * with the request, which would be there twice. */
-static bool was_stale(const struct http_answer *out, const struct err *why)
+static bool was_stale(const struct http_response *out, const struct err *why)
 {
     return !out->began && why->kind == ERR_NETWORK && why->number != ETIMEDOUT &&
            why->number != ECANCELED;
 }
 
-static bool send_once(struct send *s, struct http_answer *out, struct err *err)
+static bool send_once(struct send *s, struct http_response *out, struct err *err)
 {
     struct stream stream;
     struct err why = {0};
@@ -459,12 +462,12 @@ static bool aim(struct send *s, struct str target, struct err *err)
 
 /* ---- redirects ---- */
 
-static bool not_followed(struct send *s, const struct http_answer *answer, const char *why,
+static bool not_followed(struct send *s, const struct http_response *response, const char *why,
                          struct err *err)
 {
     s->client->config = true;
     return err_set(err, ERR_NETWORK, 0, "%.200s: answers %u and points to %.120s; %s", s->where,
-                   answer->status, answer->location[0] != '\0' ? answer->location : "nowhere", why);
+                   response->status, response->location[0] != '\0' ? response->location : "nowhere", why);
 }
 
 static bool same_server(const struct url *a, const struct url *b)
@@ -530,7 +533,7 @@ static const char *go_elsewhere(struct send *s, struct str location)
     bool is_web = ascii_starts(address, STR("http://")) || ascii_starts(address, STR("https://"));
     if (address.len >= sizeof s->location || !is_web ||
         !url_parse(&url, address, PORT_HTTP, NULL)) {
-        return "that is no address of a web server";
+        return "that is not the address of a web server";
     }
     if (s->url.is_unix) {
         return "from a Unix socket nothing leads there";
@@ -548,13 +551,13 @@ static const char *go_elsewhere(struct send *s, struct str location)
     return NULL;
 }
 
-static const char *follow(struct send *s, const struct http_answer *answer)
+static const char *follow(struct send *s, const struct http_response *response)
 {
-    struct str location = str_of(answer->location);
+    struct str location = str_of(response->location);
     location = str_sub(location, 0, str_find(location, '#'));
     buf_clear(&s->target);
     if (location.len == 0) {
-        return "that is no address of a web server";
+        return "that is not the address of a web server";
     }
     if (is_absolute(location)) {
         const char *why = go_elsewhere(s, location);
@@ -573,15 +576,15 @@ static bool is_redirect(unsigned status)
     return status == 307 || status == 308 || (status >= 301 && status <= 303);
 }
 
-static const char *redirect(struct send *s, unsigned hops, const struct http_answer *answer)
+static const char *redirect(struct send *s, unsigned hops, const struct http_response *response)
 {
-    if (answer->status != 307 && answer->status != 308) {
-        return "followed, the request would lose its content; give the address that is meant";
+    if (response->status != 307 && response->status != 308) {
+        return "following it would drop the request's body; give the final address";
     }
-    return hops == CLIENT_REDIRECTS_MAX ? "it was redirected three times before" : follow(s, answer);
+    return hops == CLIENT_REDIRECTS_MAX ? "it was redirected three times before" : follow(s, response);
 }
 
-static bool send_following(struct send *s, struct http_answer *out, struct err *err)
+static bool send_following(struct send *s, struct http_response *out, struct err *err)
 {
     struct str target = s->request.target;
     for (unsigned hops = 0; hops <= CLIENT_REDIRECTS_MAX; hops++) {
@@ -630,7 +633,7 @@ static void end(struct send *s)
 }
 
 bool client_send(struct client *client, const struct url *url, struct http_request *request,
-                 uint64_t deadline_ns, struct http_answer *out, struct err *err)
+                 uint64_t deadline_ns, struct http_response *out, struct err *err)
 {
     struct send s = {
         .client = client,
@@ -640,11 +643,11 @@ bool client_send(struct client *client, const struct url *url, struct http_reque
         .url = *url,
     };
     begin(&s);
-    *out = (struct http_answer){0};
+    *out = (struct http_response){0};
     buf_init(&out->body, HTTP_BODY_MAX);
     bool ok = send_following(&s, out, err);
     if (!ok) { /* a redirect's or a proxy's, whose words are in `err` */
-        http_answer_release(out);
+        http_response_release(out);
     }
     end(&s);
     return ok;

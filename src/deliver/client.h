@@ -6,7 +6,7 @@
  * redirects (307 and 308 alone, never from https to http; another host gets no secret header).
  *
  *     client_init(&c, &settings)
- *     client_send(&c, &url, &request, deadline_ns, &answer, &err)   any number of times, by one thread
+ *     client_send(&c, &url, &request, deadline_ns, &response, &err)   any number of times, by one thread
  *     client_reach(&c, &url, deadline_ns, &err)                     sends no request
  *     client_release(&c)
  *
@@ -15,8 +15,8 @@
  * What counts as which: 301, 302 and 303 fail with their Location in the sentence (most often http was written where
  * https is meant: a client that follows would turn a POST into a GET). Another host is one whose name differs, or
  * whose port does, unless both are the usual ones of http and https. A kept connection is used only when nothing can be
- * read from it: what can is its end, or an answer to nothing. One that is cut before the first byte of an
- * answer is tried again on a new connection, once; one that is silent is not, the server may be at work.
+ * read from it: what can is its end, or a response to nothing. One that is cut before the first byte of an
+ * response is tried again on a new connection, once; one that is silent is not, the server may be at work.
  * A proxy's 407 fails also where the request went to it in plain http.
  *
  * Errors: ERR_NETWORK with a sentence that names the server or the proxy. `config` is true when trying again soon
@@ -39,7 +39,7 @@ enum client_stage {
     CLIENT_CONNECT,
     CLIENT_PROXY,
     CLIENT_TLS,
-    CLIENT_ANSWER,
+    CLIENT_RESPONSE,
 };
 
 struct client_settings {
@@ -78,7 +78,7 @@ bool client_address(const struct url *url, struct http_request *request, struct 
 /* The URL's path stands before the target given, its host is the request's: as client_address does, on a copy. The
  * request can be sent again. */
 bool client_send(struct client *client, const struct url *url, struct http_request *request,
-                 uint64_t deadline_ns, struct http_answer *out, struct err *err);
+                 uint64_t deadline_ns, struct http_response *out, struct err *err);
 
 /* Connects as client_send would, through the proxy and by TLS, and ends the connection: is there a way? */
 bool client_reach(struct client *client, const struct url *url, uint64_t deadline_ns, struct err *err);

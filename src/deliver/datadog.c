@@ -1,4 +1,7 @@
-/* Datadog's intake of profiles, and its agents' that pass them on: a form of two files. */
+/* The back end Datadog: a form of two files (event.json and the profile), to an agent or to the
+ * service itself, and what its responses mean. Where it goes is found in datadog_address.c, the
+ * event is written by datadog_event.c. */
+#include "base/time.h"
 #include "base/version.h"
 #include "deliver/ascii.h"
 #include "deliver/backend_private.h"
@@ -14,7 +17,7 @@ enum { EVENT_MAX_BYTES = 256 * 1024, ENTITY_MAX_BYTES = 128 };
 static const struct encode_name type_names[] = {
     {"cpu", "cpu-time"}, {"samples", "cpu-samples"}, {NULL, NULL},
 };
-const struct encode_rules datadog_rules = {.type_names = type_names};
+static const struct encode_rules datadog_rules = {.type_names = type_names};
 
 /* ---- the body ---- */
 
@@ -119,7 +122,7 @@ static bool add_headers(const struct backend_context *context, struct http_reque
            backend_add_headers(context, out, STR(""), err);
 }
 
-bool datadog_request(struct backend_context *context, const struct delivery *delivery,
+static bool datadog_request(struct backend_context *context, const struct delivery *delivery,
                      struct http_request *out, struct buf *text, struct err *err)
 {
     struct places at = {0};
@@ -143,19 +146,39 @@ static const char *remedy_of(const struct backend_context *context, unsigned sta
     }
     if (status == 401 || status == 403) {
         return context->agentless ? "the API key is not one of this site (DD_API_KEY, DD_SITE)"
-                                  : "the agent's own API key is not right, or it does not let us in";
+                                  : "the agent's API key is wrong, or the agent refuses us";
     }
     return NULL;
 }
 
-enum verdict datadog_judge(struct backend_context *context, const struct http_answer *answer,
+static enum verdict datadog_classify(struct backend_context *context, const struct http_response *response,
                            struct err *err)
 {
     const char *title = context->agentless ? "Datadog" : "the Datadog agent";
-    enum verdict verdict = backend_judge(context, title, answer, err);
-    const char *remedy = remedy_of(context, answer->status);
+    enum verdict verdict = backend_classify(context, title, response, err);
+    const char *remedy = remedy_of(context, response->status);
     if (verdict != VERDICT_TAKEN && remedy != NULL) {
-        backend_blame(context, title, answer, remedy, err);
+        backend_blame(context, title, response, remedy, err);
     }
     return verdict;
 }
+
+const struct backend backend_datadog = {
+    .name = "datadog",
+    .title = "Datadog",
+    .format = "pprof",
+    .rules = &datadog_rules,
+    .default_port = 8126,
+    .most_bytes = 10 * 1024 * 1024,
+    .env_host = "DD_TRACE_AGENT_URL DD_AGENT_HOST DD_TRACE_AGENT_PORT",
+    .env_token = "DD_API_KEY",
+    .env_service = "DD_SERVICE",
+    .keeps_token = true,
+    .takes_sets = true,
+    /* The greatest age of its profiles is not documented; of its logs it is 18 hours. */
+    .most_age_ns = UINT64_C(18) * 3600 * NS_PER_S,
+    .address = datadog_address,
+    .request = datadog_request,
+    .classify = datadog_classify,
+    .omits = datadog_omits,
+};

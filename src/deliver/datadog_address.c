@@ -1,5 +1,6 @@
-/* Where profiles for Datadog go: to an agent, which is found as its tracers find it, or to the
- * intake of a site. */
+/* Where profiles for Datadog go: to an agent, which is found as Datadog's tracers find it (variables,
+ * Unix socket, default host), or, agentless, to the intake of a site. Variables and files are asked for
+ * through functions, so that this is pure. */
 #include "base/time.h"
 #include "deliver/ascii.h"
 #include "deliver/backend_private.h"
@@ -33,7 +34,7 @@ static bool is_site(struct str site)
 static bool put_intake(struct str site, struct buf *out, struct err *err)
 {
     if (!is_site(site)) {
-        return err_set(err, ERR_USAGE, 0, "DD_SITE is no name of a host, such as datadoghq.eu");
+        return err_set(err, ERR_USAGE, 0, "DD_SITE is not a host name, such as datadoghq.eu");
     }
     buf_text(out, INTAKE);
     buf_str(out, site);

@@ -1,4 +1,6 @@
-/* Datadog's event.json, version 4: times, tags, and what it says of the profiler. */
+/* Datadog's event.json, version 4: the times of a profile, its tags, and what it says of the
+ * profiler. Tags are brought into the form that Datadog keeps; those that it could not keep are
+ * listed as omissions. */
 #include "base/json.h"
 #include "base/time.h"
 #include "base/utf8.h"
@@ -184,7 +186,7 @@ static bool is_source(const struct origin *origin, const struct fact *fact)
 
 /* Those of one's own may stand more than once, but never beside one of ours: two versions of a
  * service could not be compared. */
-static void add_users(struct tags *tags, const struct origin *origin, struct omissions *left_out)
+static void add_users(struct tags *tags, const struct origin *origin, struct omissions *omitted)
 {
     tags->own = tags->count;
     for (size_t i = 0; i < origin->tag_count; i++) {
@@ -198,7 +200,7 @@ static void add_users(struct tags *tags, const struct origin *origin, struct omi
             begin_tag(tags, fact->name);
             buf_str(&tags->text, fact->value);
         }
-        backend_omit(left_out, fact, true, why);
+        backend_omit(omitted, fact, true, why);
     }
 }
 

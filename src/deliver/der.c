@@ -1,3 +1,6 @@
+/* Reads DER (X.690): tags, lengths, and the few types that certificates have. Every length is
+ * checked against what is there; indefinite and non-minimal lengths are refused. Pure: nothing is
+ * allocated. */
 #include "deliver/der.h"
 
 #include <stdio.h>

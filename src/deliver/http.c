@@ -1,13 +1,16 @@
+/* One HTTP/1.1 request over a stream: writes head and body, listens for an early response
+ * meanwhile, and reads the response through response.c. Headers are checked so that no value can
+ * add a line of its own. */
 #include "deliver/http.h"
 #include "base/version.h"
-#include "deliver/answer.h"
+#include "deliver/response.h"
 #include "deliver/ascii.h"
 
 #include <errno.h>
 
 enum {
     FIRST_MAX = 16 * 1024, /* of the body, sent with the head: one packet or record less */
-    PIECE_MAX = 64 * 1024, /* written before it is asked again whether an answer came */
+    PIECE_MAX = 64 * 1024, /* written before it is asked again whether a response came */
     READ_MAX = 16 * 1024,
     HEAD_USUAL = 8 * 1024,
     HEAD_MAX = 64 * 1024,
@@ -66,7 +69,7 @@ static bool is_framing(struct str name)
 static bool check_header(const struct http_header *header, struct err *err)
 {
     if (!is_token(header->name)) {
-        return err_set(err, ERR_USAGE, 0, "a header's name has a byte that no name may have");
+        return err_set(err, ERR_USAGE, 0, "a header's name contains an invalid byte");
     }
     int len = (int)(header->name.len < 80 ? header->name.len : 80);
     if (!is_value(header->value)) {
@@ -171,10 +174,10 @@ void http_show(const struct http_request *request, struct buf *out)
 struct exchange {
     struct stream *stream;
     uint64_t deadline_ns;
-    struct answer answer;
+    struct response response;
     struct buf first; /* the head and the beginning of the body */
     struct str rest;  /* of the body */
-    bool over;        /* the answer is complete or no more of it can come */
+    bool over;        /* the response is complete or no more of it can come */
     bool in_order;    /* and the other side ended in order */
     struct err trouble; /* why not */
 };
@@ -192,10 +195,10 @@ static void read_some(struct exchange *x)
     struct err err = {0};
     ptrdiff_t got = x->stream->read(x->stream->context, bytes, sizeof bytes, x->deadline_ns, &err);
     if (got > 0) {
-        enum answer_state state =
-            answer_feed(&x->answer, (struct str){bytes, (size_t)got}, &err);
-        x->over = state != ANSWER_MORE;
-        if (state == ANSWER_BAD) {
+        enum response_state state =
+            response_feed(&x->response, (struct str){bytes, (size_t)got}, &err);
+        x->over = state != RESPONSE_MORE;
+        if (state == RESPONSE_BAD) {
             x->trouble = err; /* tells more than a write that failed before */
         }
         return;
@@ -224,10 +227,10 @@ static bool write_all(struct exchange *x, struct str bytes)
         }
         if (put <= 0) {
             note(x, &err);
-            x->over = err.number == ECANCELED; /* else an answer may have come before the cut */
+            x->over = err.number == ECANCELED; /* else a response may have come before the cut */
             return false;
         }
-        x->answer.out->sent = true;
+        x->response.out->sent = true;
         bytes = str_sub(bytes, (size_t)put, bytes.len);
     }
     return bytes.len == 0;
@@ -258,12 +261,12 @@ static void wipe(struct buf *buf)
 
 static bool why_none(struct exchange *x, struct err *err)
 {
-    const struct http_answer *out = x->answer.out;
+    const struct http_response *out = x->response.out;
     if (x->trouble.kind == ERR_NONE) {
         return err_set(err, ERR_NETWORK, ECONNRESET, "the connection was closed %s",
-                       out->began ? "in the middle of the answer's headers"
-                       : out->sent_all ? "instead of an answer"
-                                       : "before the whole request was sent, without an answer");
+                       out->began ? "in the middle of the response's headers"
+                       : out->sent_all ? "instead of a response"
+                                       : "before the whole request was sent, without a response");
     }
     if (err != NULL) {
         *err = x->trouble;
@@ -272,11 +275,11 @@ static bool why_none(struct exchange *x, struct err *err)
 }
 
 bool http_exchange(struct stream *stream, const struct http_request *request, uint64_t wall_ns,
-                   uint64_t deadline_ns, struct http_answer *out, struct err *err)
+                   uint64_t deadline_ns, struct http_response *out, struct err *err)
 {
     struct exchange x = {.stream = stream, .deadline_ns = deadline_ns};
-    answer_init(&x.answer, out, request->method, wall_ns);
-    x.answer.watch = str_of(request->watch);
+    response_init(&x.response, out, request->method, wall_ns);
+    x.response.watch = str_of(request->watch);
     if (request->most_kept > 0) {
         buf_init(&out->body, request->most_kept);
     }
@@ -289,13 +292,13 @@ bool http_exchange(struct stream *stream, const struct http_request *request, ui
     while (!x.over) {
         read_some(&x);
     }
-    bool answered = answer_end(&x.answer, x.in_order);
-    answer_release(&x.answer);
+    bool answered = response_end(&x.response, x.in_order);
+    response_release(&x.response);
     out->keeps = out->keeps && out->sent_all && x.trouble.kind == ERR_NONE;
     return answered ? true : why_none(&x, err);
 }
 
-void http_answer_release(struct http_answer *answer)
+void http_response_release(struct http_response *response)
 {
-    buf_release(&answer->body);
+    buf_release(&response->body);
 }

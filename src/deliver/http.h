@@ -1,21 +1,21 @@
 /*
- * http: one HTTP/1.1 request and its answer over a stream.
+ * http: one HTTP/1.1 request and its response over a stream.
  *
- * The request always tells its length and is written at once with its head; while it is being written, an answer that
+ * The request always tells its length and is written at once with its head; while it is being written, a response that
  * comes early is read (and the rest of the request is then not sent). A server that cuts the connection while
- * it is written to is still heard: its answer, when there is one, is the result, not the broken pipe.
+ * it is written to is still heard: its response, when there is one, is the result, not the broken pipe.
  * Answers: 1xx are skipped; chunked, by length, or until the end; heads up to 64 KiB; of the body at most
  * HTTP_BODY_MAX bytes (or as many as the request says) are kept, the rest is read and dropped (at most 1 MiB, then the
  * connection is given up).
- * An answer whose head came is an answer, `whole` or not (deliver/answer.h).
+ * A response whose head came is a response, `whole` or not (deliver/response.h).
  *
  * A GET or HEAD without a body has no Content-Length: none is expected, and some firewalls refuse it. A User-Agent,
  * Accept or Host among the headers takes the place of ours. What could be taken for a line of its own (CR, LF,
  * NUL, other controls) is refused in every part with ERR_USAGE, before anything is sent; so are Content-Length,
  * Connection and Transfer-Encoding among the headers.
  *
- * Errors: ERR_NETWORK when no answer came; `sent` tells whether any byte of the request had gone out, `began`
- * whether any of the answer had come: a connection that was kept and gives neither is simply stale. `out` can be
+ * Errors: ERR_NETWORK when no response came; `sent` tells whether any byte of the request had gone out, `began`
+ * whether any of the response had come: a connection that was kept and gives neither is simply stale. `out` can be
  * released whatever came of it.
  *
  * A stream whose write fails with EAGAIN has been left unharmed: something can be read meanwhile, and the rest is
@@ -42,11 +42,11 @@ struct http_request {
     struct http_header headers[HTTP_HEADERS_MAX]; /* besides Host, User-Agent, Accept, Content-Length, Connection */
     size_t header_count;
     struct str body;
-    const char *watch; /* a field of the answer's head that is wanted; null: none */
-    size_t most_kept;  /* of the answer's body; 0: HTTP_BODY_MAX */
+    const char *watch; /* a field of the response's head that is wanted; null: none */
+    size_t most_kept;  /* of the response's body; 0: HTTP_BODY_MAX */
 };
 
-struct http_answer {
+struct http_response {
     unsigned status;
     char reason[HTTP_TEXT_MAX]; /* printable ASCII, what was not is '?' */
     char location[1024];     /* "" when none was given, or one that cannot be an address */
@@ -55,7 +55,7 @@ struct http_answer {
     bool keeps;              /* the connection may carry another request */
     bool sent_all, sent, began;
     bool whole;              /* the body came to its end; of it at most HTTP_BODY_MAX are kept */
-    struct buf body;         /* what was kept of it; released with http_answer_release */
+    struct buf body;         /* what was kept of it; released with http_response_release */
 };
 
 /* Adds a header; false when there is no room. */
@@ -66,11 +66,11 @@ bool http_check(const struct http_request *request, struct err *err);
 
 /* wall_ns: now, for a Retry-After that is a date. */
 bool http_exchange(struct stream *stream, const struct http_request *request, uint64_t wall_ns,
-                   uint64_t deadline_ns, struct http_answer *out, struct err *err);
+                   uint64_t deadline_ns, struct http_response *out, struct err *err);
 
 /* The request as text with secrets starred out, the body as its length: for --dry-run. */
 void http_show(const struct http_request *request, struct buf *out);
 
-void http_answer_release(struct http_answer *answer);
+void http_response_release(struct http_response *response);
 
 #endif

@@ -1,4 +1,6 @@
-/* The client's own certificate: tls_identity_new. */
+/* The client's own certificate and private key (tls_identity_new): reads PEM, checks that the kinds
+ * and sizes can be used and that key and certificate belong together, and wipes what is secret when
+ * it is released. */
 #include <stdlib.h>
 
 #include "deliver/der.h"

@@ -1,6 +1,7 @@
-/* OpenTelemetry's back end: which attributes say where profiles come from, the request, which is the
- * encoded profile gzip'd, and what the answers mean: by the protocol only four statuses are worth
- * another try. */
+/* The back end OpenTelemetry: which attributes say where profiles come from, the request, which is the
+ * encoded profile gzip'd, and what responses mean, partial success among them. Facts that its
+ * attributes cannot hold are listed as omissions. */
+#include "base/time.h"
 #include "deliver/backend_private.h"
 
 #include "base/gzip.h"
@@ -12,7 +13,7 @@
 #define TARGET "/v1development/profiles"
 
 /* A collector takes 20 MiB unpacked by its usual set-up. */
-const struct encode_rules otlp_rules = {.most_bytes = 16 * 1024 * 1024};
+static const struct encode_rules otlp_rules = {.most_bytes = 16 * 1024 * 1024};
 
 /* Pyroscope takes 30 labels in all: each resource has up to four of its own, each sample two, and
  * the server adds four. */
@@ -104,27 +105,27 @@ static const char no_room[] =
 
 /* Of the service's name put_service has decided. */
 static void put_tag(struct attributes *a, const struct fact *tag, struct buf *value,
-                    struct omissions *left_out)
+                    struct omissions *omitted)
 {
     unescape(value, tag->value);
     enum fate fate = add(a, tag_key(tag->name), buf_slice(value));
     bool is_service = str_eq(tag->name, STR("service.name"));
-    backend_omit(left_out, tag, true,
+    backend_omit(omitted, tag, true,
                  fate == NO_ROOM                   ? no_room
                  : fate == NAMESAKE && !is_service ? "another attribute has this name"
                                                    : NULL);
 }
 
-/* What is told by somebody counts more than what the platform says by the same name. */
+/* What a user gave counts more than what the platform says by the same name. */
 static void put_fact(struct attributes *a, struct str name, struct str value,
-                     struct omissions *left_out)
+                     struct omissions *omitted)
 {
     const struct fact fact = {name, value};
-    backend_omit(left_out, &fact, false, add(a, name, value) == NO_ROOM ? no_room : NULL);
+    backend_omit(omitted, &fact, false, add(a, name, value) == NO_ROOM ? no_room : NULL);
 }
 
 static void put_origin(const struct backend_context *context, struct attributes *a,
-                       struct omissions *left_out)
+                       struct omissions *omitted)
 {
     const struct origin *origin = context->origin;
     struct buf value;
@@ -132,17 +133,17 @@ static void put_origin(const struct backend_context *context, struct attributes 
     put_service(context, a, &value);
     add(a, STR("host.name"), origin->hostname);
     for (size_t i = 0; i < origin->tag_count; i++) {
-        put_tag(a, &origin->tags[i], &value, left_out);
+        put_tag(a, &origin->tags[i], &value, omitted);
     }
-    put_fact(a, STR("container.id"), origin->container_id, left_out);
+    put_fact(a, STR("container.id"), origin->container_id, omitted);
     for (size_t i = 0; i < origin->resource_count; i++) {
-        put_fact(a, origin->resource[i].name, origin->resource[i].value, left_out);
+        put_fact(a, origin->resource[i].name, origin->resource[i].value, omitted);
     }
     a->text->failed |= value.failed;
     buf_release(&value);
 }
 
-void otlp_omits(const struct backend_context *context, struct omissions *out)
+static void otlp_omits(const struct backend_context *context, struct omissions *out)
 {
     struct buf text;
     struct attributes a = {.text = &text};
@@ -151,7 +152,7 @@ void otlp_omits(const struct backend_context *context, struct omissions *out)
     buf_release(&text);
 }
 
-size_t otlp_attributes(const struct backend_context *context, struct buf *text, struct fact *out)
+static size_t otlp_attributes(const struct backend_context *context, struct buf *text, struct fact *out)
 {
     struct attributes a = {.text = text};
     put_origin(context, &a, NULL);
@@ -188,7 +189,7 @@ static struct str target_of(const struct backend_context *context)
     return is_whole ? STR("") : STR(TARGET);
 }
 
-bool otlp_request(struct backend_context *context, const struct delivery *delivery,
+static bool otlp_request(struct backend_context *context, const struct delivery *delivery,
                   struct http_request *out, struct buf *text, struct err *err)
 {
     if (!backend_check_format("OpenTelemetry", "otlp", delivery, err)) {
@@ -206,7 +207,7 @@ bool otlp_request(struct backend_context *context, const struct delivery *delive
            backend_add_headers(context, out, span_of(text, authorization), err);
 }
 
-/* ---- the answer ---- */
+/* ---- the response ---- */
 
 /* The text of a google.rpc.Status; empty when the bytes are none. */
 static struct str status_text(struct str body)
@@ -225,11 +226,11 @@ static struct str status_text(struct str body)
 }
 
 /* As the common sentences want it: words, whatever they came as. */
-static void to_words(const struct http_answer *answer, struct str words, struct http_answer *out)
+static void to_words(const struct http_response *response, struct str words, struct http_response *out)
 {
-    *out = *answer;
+    *out = *response;
     buf_init(&out->body, HTTP_BODY_MAX);
-    buf_str(&out->body, words.len > 0 ? words : buf_slice(&answer->body));
+    buf_str(&out->body, words.len > 0 ? words : buf_slice(&response->body));
 }
 
 struct partial {
@@ -237,11 +238,11 @@ struct partial {
     struct str message;
 };
 
-static struct partial partial_of(const struct http_answer *answer)
+static struct partial partial_of(const struct http_response *response)
 {
     enum { PARTIAL = 1, REJECTED = 1, MESSAGE = 2 };
     struct partial partial = {0, STR("")};
-    struct cursor c = cursor_of(answer->body.ptr, answer->body.len);
+    struct cursor c = cursor_of(response->body.ptr, response->body.len);
     struct protobuf_field f, inner;
     while (protobuf_next(&c, &f)) {
         struct cursor message = cursor_of(f.bytes.ptr, f.bytes.len);
@@ -255,21 +256,21 @@ static struct partial partial_of(const struct http_answer *answer)
 
 /* What was taken only in part must not be sent again; words without a number are a warning, which
  * stands in `err` then. */
-static enum verdict judge_taken(const struct backend_context *context,
-                                const struct http_answer *answer, struct err *err)
+static enum verdict classify_taken(const struct backend_context *context,
+                                const struct http_response *response, struct err *err)
 {
-    struct partial partial = partial_of(answer);
-    struct http_answer words;
+    struct partial partial = partial_of(response);
+    struct http_response words;
     char message[BACKEND_MESSAGE_MAX];
     if (partial.rejected == 0 && partial.message.len == 0) {
         return VERDICT_TAKEN;
     }
-    to_words(answer, partial.message.len > 0 ? partial.message : STR("no reason given"), &words);
+    to_words(response, partial.message.len > 0 ? partial.message : STR("no reason given"), &words);
     backend_message(context, &words, message);
     buf_release(&words.body);
     err_set(err, ERR_NETWORK, 0, "OpenTelemetry at %.*s: %s%s", (int)context->url.host.len,
             context->url.host.ptr,
-            partial.rejected != 0 ? "not all profiles of a window were taken: " : "", message);
+            partial.rejected != 0 ? "not all profiles of a window were accepted: " : "", message);
     return partial.rejected != 0 ? VERDICT_REFUSED : VERDICT_TAKEN;
 }
 
@@ -284,24 +285,43 @@ static const char *remedy_of(unsigned status)
 {
     return status == 404   ? "; a collector has profiles only with the feature gate "
                              "service.profilesSupport and a pipeline for them"
-           : status == 415 ? "; it takes no profiles in this form: is the address right?"
+           : status == 415 ? "; it does not accept profiles in this format: is the address right?"
                            : "";
 }
 
-enum verdict otlp_judge(struct backend_context *context, const struct http_answer *answer,
+static enum verdict otlp_classify(struct backend_context *context, const struct http_response *response,
                         struct err *err)
 {
-    struct http_answer words;
+    struct http_response words;
     struct err why = {0};
-    to_words(answer, status_text(buf_slice(&answer->body)), &words);
-    enum verdict verdict = backend_judge(context, "OpenTelemetry", &words, &why);
+    to_words(response, status_text(buf_slice(&response->body)), &words);
+    enum verdict verdict = backend_classify(context, "OpenTelemetry", &words, &why);
     buf_release(&words.body);
     if (verdict == VERDICT_TAKEN) {
-        return judge_taken(context, answer, err);
+        return classify_taken(context, response, err);
     }
-    err_set(err, why.kind, why.number, "%s%s", why.text, remedy_of(answer->status));
-    if (answer->status == 415) {
+    err_set(err, why.kind, why.number, "%s%s", why.text, remedy_of(response->status));
+    if (response->status == 415) {
         return VERDICT_CONFIG;
     }
-    return verdict == VERDICT_LATER && !may_pass(answer->status) ? VERDICT_REFUSED : verdict;
+    return verdict == VERDICT_LATER && !may_pass(response->status) ? VERDICT_REFUSED : verdict;
 }
+
+const struct backend backend_otlp = {
+    .name = "otlp",
+    .title = "OpenTelemetry",
+    .format = "otlp",
+    .rules = &otlp_rules,
+    .default_host = "http://localhost:4318",
+    .default_port = 4318,
+    .reads_otel = true,
+    .most_bytes = 16 * 1024 * 1024,
+    .env_host = "OTEL_EXPORTER_OTLP_PROFILES_ENDPOINT OTEL_EXPORTER_OTLP_ENDPOINT",
+    .env_service = "OTEL_SERVICE_NAME",
+    .most_age_ns = UINT64_C(24) * 3600 * NS_PER_S,
+    .unpacks = true,
+    .attributes = otlp_attributes,
+    .request = otlp_request,
+    .classify = otlp_classify,
+    .omits = otlp_omits,
+};

@@ -1,3 +1,6 @@
+/* A stream with limits in time: each request has a deadline, and a peer that neither reads nor
+ * writes for a while is given up before it. It stands between the client and the socket or TLS
+ * session. */
 #include "deliver/paced.h"
 #include "base/time.h"
 
@@ -25,7 +28,7 @@ static uint64_t now_of(const struct paced *p)
 
 static ptrdiff_t too_late(struct err *err)
 {
-    (void)err_set(err, ERR_NETWORK, ETIMEDOUT, "the time that it may take was over");
+    (void)err_set(err, ERR_NETWORK, ETIMEDOUT, "the time limit was reached");
     return -1;
 }
 
@@ -79,11 +82,11 @@ static ptrdiff_t paced_write(void *context, const void *from, size_t len, uint64
             return pass_on(&why, err);
         }
         if (p->under.readable(p->under.context)) {
-            (void)err_set(err, ERR_NETWORK, EAGAIN, "nothing more is taken, and an answer came");
+            (void)err_set(err, ERR_NETWORK, EAGAIN, "the server stopped reading and responded");
             return -1;
         }
     }
-    return until == deadline_ns ? too_late(err) : stalled(p, "nothing was taken", err);
+    return until == deadline_ns ? too_late(err) : stalled(p, "the server read nothing", err);
 }
 
 static bool paced_readable(void *context)

@@ -1,3 +1,6 @@
+/* Whether a TLS server is who it should be: collects the certificates it shows, checks names, pins
+ * and the chain to a trusted authority, and keeps the reason of a refusal for tls_error.c to put
+ * into words. */
 #include "deliver/peer.h"
 
 #include "deliver/der.h"
@@ -109,7 +112,7 @@ static bool is_pinned(const struct trust *trust, struct str key_info)
 }
 
 /* Without authorities: all that is needed is a key that this side can verify with. */
-static unsigned judge_key(struct peer *peer, const struct certificate *leaf, bool pinned)
+static unsigned classify_key(struct peer *peer, const struct certificate *leaf, bool pinned)
 {
     if (pinned && !is_pinned(peer->settings->trust, leaf->key_info)) {
         return PEER_NOT_PINNED;
@@ -118,7 +121,7 @@ static unsigned judge_key(struct peer *peer, const struct certificate *leaf, boo
     return peer->own_key ? 0 : BR_ERR_X509_UNSUPPORTED;
 }
 
-static unsigned judge(struct peer *peer, unsigned minimal)
+static unsigned classify(struct peer *peer, unsigned minimal)
 {
     const struct tls_settings *settings = peer->settings;
     struct str der = {(const char *)peer->leaf_der, peer->leaf_len};
@@ -131,7 +134,7 @@ static unsigned judge(struct peer *peer, unsigned minimal)
     }
     bool pinned = settings->verify && settings->trust != NULL && settings->trust->pin_count > 0;
     if (!settings->verify || pinned) {
-        return judge_key(peer, &leaf, pinned);
+        return classify_key(peer, &leaf, pinned);
     }
     if (minimal != 0) {
         return minimal;
@@ -146,7 +149,7 @@ static unsigned end_chain(const br_x509_class **ctx)
 {
     struct peer *peer = peer_of(ctx);
     unsigned minimal = (*minimal_of(peer))->end_chain(minimal_of(peer));
-    peer->verdict = peer->count == 0 ? BR_ERR_X509_EMPTY_CHAIN : judge(peer, minimal);
+    peer->verdict = peer->count == 0 ? BR_ERR_X509_EMPTY_CHAIN : classify(peer, minimal);
     return peer->verdict;
 }
 

@@ -1,31 +1,10 @@
-/* The back end "http": a profile as the body of one PUT or POST to an address of one's own, in which
- * {start}, {service} and other names are filled in. Further profiles of a window get a place of
- * their own. */
+/* The back end http: PUT or POST of a profile to any address, whose path may name the window's
+ * times, service, host, format and number in braces. Servers of one's own, object stores with
+ * signed addresses. Further profiles of a window get a place of their own. */
 #include "deliver/backend_private.h"
 
 #include "base/time.h"
 #include "deliver/escape.h"
-
-
-/* What servers and browsers are told of a body; by the names of encode/encode.h. */
-static const struct {
-    const char *format, *mime;
-} mimes[] = {
-    {"col", "text/plain; charset=utf-8"},
-    {"html", "text/html; charset=utf-8"},
-    {"pprof", "application/vnd.google.protobuf+gzip"},
-    {"speedscope", "application/json"},
-};
-
-static struct str mime_of(struct str format)
-{
-    for (size_t i = 0; i < sizeof mimes / sizeof mimes[0]; i++) {
-        if (str_eq(format, str_of(mimes[i].format))) {
-            return str_of(mimes[i].mime);
-        }
-    }
-    return STR("application/octet-stream");
-}
 
 /* "20261120T103104Z": nothing in it has to be escaped. */
 static void put_moment(struct buf *out, uint64_t wall_ns)
@@ -109,7 +88,7 @@ static struct span put_target(struct backend_context *context, const struct deli
     return span_since(text, at);
 }
 
-bool plain_request(struct backend_context *context, const struct delivery *delivery,
+static bool plain_request(struct backend_context *context, const struct delivery *delivery,
                    struct http_request *out, struct buf *text, struct err *err)
 {
     bool is_post = str_eq(context->method, STR("POST"));
@@ -120,16 +99,28 @@ bool plain_request(struct backend_context *context, const struct delivery *deliv
     *out = (struct http_request){.method = is_post ? "POST" : "PUT", .body = delivery->profile};
     struct span target = put_target(context, delivery, text);
     struct span authorization = backend_authorization(context, text);
+    struct str mime = delivery->mime.len > 0 ? delivery->mime : STR("application/octet-stream");
     if (text->failed) {
         return err_set(err, ERR_LIMIT, 0, "the address is larger than %zu bytes", text->max);
     }
     out->target = span_of(text, target);
-    return http_add(out, STR("Content-Type"), mime_of(delivery->format), false) &&
+    return http_add(out, STR("Content-Type"), mime, false) &&
            backend_add_headers(context, out, span_of(text, authorization), err);
 }
 
-enum verdict plain_judge(struct backend_context *context, const struct http_answer *answer,
+static enum verdict plain_classify(struct backend_context *context, const struct http_response *response,
                          struct err *err)
 {
-    return backend_judge(context, "the server", answer, err);
+    return backend_classify(context, "the server", response, err);
 }
+
+const struct backend backend_http = {
+    .name = "http",
+    .title = "HTTP",
+    .format = "pprof",
+    .default_port = 80,
+    .names_host = true,
+    .takes_headers = true,
+    .request = plain_request,
+    .classify = plain_classify,
+};

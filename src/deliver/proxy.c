@@ -1,3 +1,6 @@
+/* Which proxy a request goes through, by http_proxy, https_proxy, all_proxy and no_proxy as curl
+ * reads them. Pure: the environment comes as a function. What is misspelt is an error with the
+ * reason. */
 #include "deliver/proxy.h"
 #include "deliver/address.h"
 #include "deliver/ascii.h"
@@ -42,7 +45,7 @@ static struct str without_dot(struct str name)
     return name;
 }
 
-/* The clouds' metadata services answer for the machine that asks; through a proxy that is another one, and what they
+/* The clouds' metadata services response for the machine that asks; through a proxy that is another one, and what they
  * say is not for a proxy to hear. */
 static bool is_never_proxied(struct str host)
 {

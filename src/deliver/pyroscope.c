@@ -1,6 +1,6 @@
-/* Pyroscope's back end: labels out of tags, the push request and the old /ingest where a server does
- * not know it, and the rules that its usual limits ask for. Words in answers tell a limit from a
- * rate. */
+/* The back end Pyroscope: pprof to its push API with labels, or to the old ingest address where a
+ * server does not know the new one, and the rules that its usual limits ask for. Labels are brought
+ * into the form it accepts; others are listed as omissions. */
 #include "deliver/backend_private.h"
 
 #include "base/protobuf.h"
@@ -31,7 +31,7 @@ enum {
 
 /* Every set of labels of a stack is a series to the server, so one per thread would be without
  * end: what is left is which program, container and application it was. */
-const struct encode_rules pyroscope_rules = {.merges_threads = true, .plain_types = true,
+static const struct encode_rules pyroscope_rules = {.merges_threads = true, .plain_types = true,
                                              .most_samples = SAMPLES_MOST, .most_bytes = PLAIN_MOST};
 
 /* ---- labels ---- */
@@ -71,7 +71,7 @@ static size_t label_of(const struct labels *labels, const struct buf *text, stru
     return i;
 }
 
-/* Null: it is one; else it is left out. Empty: nothing is lost by that. */
+/* Null: it is one; else why it is omitted. Empty: nothing is lost by that. */
 static const char *why_no_label(const struct labels *labels, const struct buf *text,
                                 struct str given, struct span name, struct str value)
 {
@@ -92,7 +92,7 @@ static const char *why_no_label(const struct labels *labels, const struct buf *t
                         "give fewer tags";
 }
 
-/* Null unless it is left out, and then why. */
+/* Null unless it is omitted, and then why. */
 static const char *add_label(struct labels *labels, struct buf *text, struct str name,
                              struct str value)
 {
@@ -118,7 +118,7 @@ static struct str service_of(const struct backend_context *context)
 }
 
 static void put_labels(const struct backend_context *context, struct labels *labels,
-                       struct buf *text, struct omissions *left_out)
+                       struct buf *text, struct omissions *omitted)
 {
     const struct origin *origin = context->origin;
     const struct fact *named = backend_fact(origin->tags, origin->tag_count, STR("service_name"));
@@ -129,11 +129,11 @@ static void put_labels(const struct backend_context *context, struct labels *lab
     for (size_t i = 0; i < origin->tag_count; i++) {
         const struct fact *tag = &origin->tags[i];
         const char *why = add_label(labels, text, tag->name, tag->value);
-        backend_omit(left_out, tag, true, tag == named ? NULL : why);
+        backend_omit(omitted, tag, true, tag == named ? NULL : why);
     }
 }
 
-void pyroscope_omits(const struct backend_context *context, struct omissions *out)
+static void pyroscope_omits(const struct backend_context *context, struct omissions *out)
 {
     struct labels labels = {.count = 0};
     struct buf text;
@@ -270,7 +270,7 @@ static void put_request(const struct backend_context *context, const struct deli
     at->body = span_since(text, start);
 }
 
-bool pyroscope_request(struct backend_context *context, const struct delivery *delivery,
+static bool pyroscope_request(struct backend_context *context, const struct delivery *delivery,
                        struct http_request *out, struct buf *text, struct err *err)
 {
     struct places at = {0};
@@ -296,28 +296,28 @@ static bool is_not_there(unsigned status)
 
 /* Words tell limits of a profile and of a rate from what is wrong with it; older servers have
  * one status for all three. */
-static enum verdict judge_words(enum verdict verdict, const struct http_answer *answer)
+static enum verdict classify_words(enum verdict verdict, const struct http_response *response)
 {
     if (verdict != VERDICT_REFUSED && verdict != VERDICT_LATER) {
         return verdict;
     }
-    if (backend_says(answer, "exceeds the size limit") ||
-        backend_says(answer, "exceeds the samples count limit") ||
-        backend_says(answer, "body size")) {
+    if (backend_says(response, "exceeds the size limit") ||
+        backend_says(response, "exceeds the samples count limit") ||
+        backend_says(response, "body size")) {
         return VERDICT_SMALLER;
     }
-    bool is_rate = backend_says(answer, "rate limit") || backend_says(answer, "ingest limit");
+    bool is_rate = backend_says(response, "rate limit") || backend_says(response, "ingest limit");
     return is_rate ? VERDICT_LATER : verdict;
 }
 
-enum verdict pyroscope_judge(struct backend_context *context, const struct http_answer *answer,
+static enum verdict pyroscope_classify(struct backend_context *context, const struct http_response *response,
                              struct err *err)
 {
-    enum verdict verdict = backend_judge(context, "Pyroscope", answer, err);
+    enum verdict verdict = backend_classify(context, "Pyroscope", response, err);
     if (verdict == VERDICT_TAKEN) {
         return verdict;
     }
-    bool not_there = is_not_there(answer->status) || backend_says(answer, "\"unimplemented\"");
+    bool not_there = is_not_there(response->status) || backend_says(response, "\"unimplemented\"");
     if (not_there && !context->fallback) {
         context->fallback = true;
         return VERDICT_AGAIN;
@@ -325,5 +325,24 @@ enum verdict pyroscope_judge(struct backend_context *context, const struct http_
     if (not_there) {
         context->fallback = false; /* neither is there now: the new one is asked for first again */
     }
-    return judge_words(verdict, answer);
+    return classify_words(verdict, response);
 }
+
+const struct backend backend_pyroscope = {
+    .name = "pyroscope",
+    .title = "Pyroscope",
+    .format = "pprof",
+    .rules = &pyroscope_rules,
+    .default_host = "http://localhost:4040",
+    .default_port = 4040,
+    .most_bytes = 4 * 1024 * 1024,
+    .env_host = "PYROSCOPE_SERVER_ADDRESS",
+    .env_token = "PYROSCOPE_AUTH_TOKEN",
+    .env_service = "PYROSCOPE_APPLICATION_NAME",
+    .env_tenant = "PYROSCOPE_TENANT_ID PYROSCOPE_SCOPE_ORG_ID",
+    /* It refuses what is more than an hour old; some of that is needed for the way. */
+    .most_age_ns = UINT64_C(55) * 60 * NS_PER_S,
+    .request = pyroscope_request,
+    .classify = pyroscope_classify,
+    .omits = pyroscope_omits,
+};

@@ -2,7 +2,7 @@
 
 enum {
     DOUBLINGS_MAX = 6, /* 1 s << 6 is past 60 s */
-    AFTER_TIMES = 4,   /* with 1, those who were told a moment last would all come right after it */
+    AFTER_TIMES = 4,   /* with 1, all that were given one moment last would come right after it */
 };
 
 /* splitmix64: any state will do, zero included. */
@@ -29,7 +29,7 @@ static uint64_t smaller(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* At most; with a floor, what all who were told the same moment are spread over. */
+/* At most; with a floor, what all that were given the same moment are spread over. */
 static uint64_t backoff_most_ns(const struct retry *retry, uint64_t floor_ns)
 {
     unsigned doublings = retry->failures > 0 ? retry->failures - 1 : 0;
@@ -45,7 +45,7 @@ void retry_note(struct retry *retry, enum verdict verdict, uint64_t retry_after_
     case VERDICT_LATER:
         retry->failures += retry->failures < UINT32_MAX;
         retry->hurries = false;
-        /* added, not compared: all who were told the same moment would come at it */
+        /* added, not compared: all that were given the same moment would come at it */
         retry->next_ns = now_ns + floor_ns + retry_jitter(retry, backoff_most_ns(retry, floor_ns));
         break;
     case VERDICT_CONFIG:

@@ -5,9 +5,9 @@
  * Retry-After is its floor, at most 10 minutes. What somebody has to change (VERDICT_CONFIG) is
  * tried every 5 minutes. The newest goes first; then the backlog, oldest first.
  *
- * Many of us start together, fail together and are told the same by the same server; no two may
+ * Many of us start together, fail together and get the same response from the same server; no two may
  * keep step then. Three things see to it:
- *   - windows that end together are sent spread over `spread_ns` (turn.h), which is the length of a
+ *   - windows that end together are sent spread over `spread_ns` (schedule.h), which is the length of a
  *     window, a minute at most;
  *   - what is added to Retry-After is up to four times as long as it was, a minute at most: a
  *     server may have named one moment to all;
@@ -44,7 +44,7 @@ uint64_t retry_jitter(struct retry *retry, uint64_t most_ns);
 void retry_note(struct retry *retry, enum verdict verdict, uint64_t retry_after_ns,
                 uint64_t now_ns);
 
-/* After an answer, when the next one is of the backlog. */
+/* After a response, when the next one is of the backlog. */
 void retry_pace(struct retry *retry, uint64_t now_ns);
 
 /* What can be sent. Sequences grow with age's end: a larger one is newer. */

@@ -1,3 +1,6 @@
+/* The back end Performance Studio: collapsed stacks in a JSON object, compressed while it is
+ * written, with the header that it requires (studio_header.c); and what its responses mean, which
+ * use status 400 for much. */
 #include "deliver/backend_private.h"
 
 #include "base/gzip.h"
@@ -167,13 +170,13 @@ static bool finish(const struct backend_context *context, struct http_request *o
            backend_add_headers(context, out, STR(""), err);
 }
 
-bool studio_request(struct backend_context *context, const struct delivery *delivery,
+static bool studio_request(struct backend_context *context, const struct delivery *delivery,
                     struct http_request *out, struct buf *text, struct err *err)
 {
     struct places at;
     if (!str_eq(delivery->format, STR("col"))) {
         return err_set(err, ERR_USAGE, 0,
-                       "Performance Studio takes collapsed stacks (.col), not %.*s",
+                       "Performance Studio accepts collapsed stacks (.col), not %.*s",
                        (int)delivery->format.len, delivery->format.ptr);
     }
     *out = (struct http_request){.method = "POST"};
@@ -189,7 +192,7 @@ bool studio_request(struct backend_context *context, const struct delivery *deli
            finish(context, out, text, &at, err);
 }
 
-bool studio_health(struct backend_context *context, struct http_request *out, struct buf *text,
+static bool studio_health(struct backend_context *context, struct http_request *out, struct buf *text,
                    struct err *err)
 {
     struct places at = {0};
@@ -199,7 +202,7 @@ bool studio_health(struct backend_context *context, struct http_request *out, st
     return finish(context, out, text, &at, err);
 }
 
-/* ---- the answer ---- */
+/* ---- the response ---- */
 
 /* A number, whether it is written as one or as a text; anything else is not remembered. */
 static void keep_gpid(struct backend_context *context, struct str body)
@@ -214,30 +217,49 @@ static void keep_gpid(struct backend_context *context, struct str body)
 }
 
 /* 400 stands for much: words tell what somebody has to change from what is wrong with this
- * profile. The last is said when the profile was stored already. */
-static enum verdict judge_400(enum verdict verdict, const struct http_answer *answer)
+ * profile. The last is sent when the profile was stored already. */
+static enum verdict classify_400(enum verdict verdict, const struct http_response *response)
 {
-    if (backend_says(answer, "Invalid API key") ||
-        (backend_says(answer, "Invalid ") && backend_says(answer, " header"))) {
+    if (backend_says(response, "Invalid API key") ||
+        (backend_says(response, "Invalid ") && backend_says(response, " header"))) {
         return VERDICT_CONFIG;
     }
-    return backend_says(answer, "Failed to register the new service") ? VERDICT_TAKEN : verdict;
+    return backend_says(response, "Failed to register the new service") ? VERDICT_TAKEN : verdict;
 }
 
-enum verdict studio_judge(struct backend_context *context, const struct http_answer *answer,
+static enum verdict studio_classify(struct backend_context *context, const struct http_response *response,
                           struct err *err)
 {
-    enum verdict verdict = backend_judge(context, "Performance Studio", answer, err);
+    enum verdict verdict = backend_classify(context, "Performance Studio", response, err);
     if (verdict == VERDICT_TAKEN) {
-        keep_gpid(context, buf_slice(&answer->body));
+        keep_gpid(context, buf_slice(&response->body));
         return verdict;
     }
     bool had_gpid = context->gpid[0] != '\0';
     context->gpid[0] = '\0';
-    if (answer->status != 400) {
+    if (response->status != 400) {
         return verdict;
     }
-    verdict = judge_400(verdict, answer);
+    verdict = classify_400(verdict, response);
     /* It may have been the id, which the server has forgotten. */
     return verdict == VERDICT_REFUSED && had_gpid ? VERDICT_AGAIN : verdict;
 }
+
+const struct backend backend_studio = {
+    .name = "studio",
+    .title = "Performance Studio",
+    .format = "col",
+    .default_port = 80,
+    /* The application takes 4 MiB, but what usually stands before it takes no more than its
+     * own default. */
+    .most_bytes = 1024 * 1024,
+    .env_host = "GPROFILER_SERVER_HOST",
+    .env_token = "GPROFILER_TOKEN",
+    .env_service = "GPROFILER_SERVICE_NAME GPROFILER_SERVICE",
+    .needs_token = true,
+    .names_host = true,
+    .request = studio_request,
+    .classify = studio_classify,
+    .health = studio_health,
+    .omits = studio_omits,
+};

@@ -3,7 +3,7 @@
 #include "base/json.h"
 
 /* Under the names that other agents gave them, for each cloud or (null) anywhere. Of two rows with one
- * key the first that is known is told. */
+ * key the first that is known is used. */
 static const struct {
     const char *provider, *key, *name;
 } cloud_keys[] = {

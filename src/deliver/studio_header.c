@@ -1,3 +1,6 @@
+/* The header line of collapsed stacks as Performance Studio requires it: every key that it refuses
+ * a profile without, of the type that its indexer reads, with what the file says kept where it
+ * fits. */
 #include "deliver/backend_private.h"
 
 #include "base/json.h"
@@ -7,7 +10,7 @@
 #include <stdio.h>
 
 /* The studio skips its bookkeeping of processes for agents that it takes to be older than 1.2.3;
- * what we are is told by "profiler". */
+ * "profiler" names what we are. */
 #define AGENT_VERSION "1.2.3"
 
 /* Every key that the studio refuses a profile without, and what JSON it has to be. */
@@ -66,7 +69,7 @@ static struct str text_of(const struct origin *origin, enum wanted key)
     return text.len > 0 ? text : str_of(wanted[key].unknown);
 }
 
-/* An instance is told by this address, so one that stands for "unknown" would make all of them
+/* An instance is identified by this address, so one that stands for "unknown" would make all of them
  * one: it is made of what else is known, with the bit of addresses that no maker gave. */
 static void put_mac(struct buf *out, const struct origin *origin)
 {

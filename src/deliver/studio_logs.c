@@ -1,3 +1,6 @@
+/* Requests that carry pillion's messages to Performance Studio: a batch of lines as JSON,
+ * compressed, secrets masked; and what its responses mean. Who sends them and when is
+ * capture/upload/log_sender.c. */
 #include "deliver/studio_logs.h"
 
 #include "base/gzip.h"
@@ -161,16 +164,16 @@ bool studio_logs_request(struct backend_context *context, const struct studio_ba
            backend_add_headers(context, out, STR(""), err);
 }
 
-/* ---- the answer ---- */
+/* ---- the response ---- */
 
 bool studio_logs_are_taken(unsigned status)
 {
     return status != 404 && status != 405 && status != 410 && status != 501;
 }
 
-enum verdict studio_logs_judge(struct backend_context *context, const struct http_answer *answer,
+enum verdict studio_logs_classify(struct backend_context *context, const struct http_response *response,
                                struct err *err)
 {
-    enum verdict verdict = backend_judge(context, "the studio's log service", answer, err);
+    enum verdict verdict = backend_classify(context, "the studio's log service", response, err);
     return verdict == VERDICT_SMALLER ? VERDICT_REFUSED : verdict; /* a batch is small already */
 }

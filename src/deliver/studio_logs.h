@@ -3,7 +3,7 @@
  *
  * A batch is POST /api/v1/logs, gzip'd JSON: an id, who sends it, how many messages were lost
  * before, and the messages, each with its severity, its time in milliseconds, and "text", an object
- * of which the service keeps whatever it holds. The answer is 201. A studio that has no such
+ * of which the service keeps whatever it holds. The response is 201. A studio that has no such
  * service answers 404 (studio_logs_are_taken).
  *
  *     studio_log_put(&record, &message)          one message, to be kept (deliver/backlog.h)
@@ -17,11 +17,11 @@
 
 #include "deliver/backend.h"
 
-/* gProfiler's: a tenth of Python's levels. */
+/* gProfiler's own numbers. */
 enum studio_severity { SEVERITY_DEBUG = 2, SEVERITY_INFO, SEVERITY_WARNING, SEVERITY_ERROR };
 
 enum {
-    STUDIO_MESSAGE_MAX = 2000, /* bytes of a message; the rest is cut, and that is told */
+    STUDIO_MESSAGE_MAX = 2000, /* bytes of a message; the rest is cut, and marked so */
     STUDIO_EXTRA_MAX = 48,     /* fields beside it, */
     STUDIO_VALUE_MAX = 200,    /* of so many bytes */
     STUDIO_RUN_ID_MAX = 37,
@@ -53,7 +53,7 @@ void studio_batch_id(const unsigned char random[static 16], char out[static STUD
 bool studio_logs_request(struct backend_context *context, const struct studio_batch *batch,
                          struct http_request *out, struct buf *text, struct err *err);
 
-enum verdict studio_logs_judge(struct backend_context *context, const struct http_answer *answer,
+enum verdict studio_logs_classify(struct backend_context *context, const struct http_response *response,
                                struct err *err);
 
 /* False: a server that answers so has no service for logs, and will not get one. */

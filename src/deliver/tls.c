@@ -1,3 +1,6 @@
+/* TLS 1.2 over a stream with BearSSL: handshake, reading, writing, closing, within deadlines.
+ * Ciphers and versions are fixed here; who the server is, peer.c decides; errors are put into words
+ * by tls_error.c. */
 #include "deliver/tls.h"
 
 #include <errno.h>
@@ -113,9 +116,8 @@ static bool explain(struct tls *t, struct err *err)
 
 static bool is_cut(struct tls *t, struct err *err)
 {
-    return err_set(err, ERR_NETWORK, ECONNRESET, "TLS with %s: the connection was cut before the "
-                                                 "server had "
-                   "said that it was done", t->host);
+    return err_set(err, ERR_NETWORK, ECONNRESET, "TLS with %s: the connection was closed before the "
+                                                 "server ended the session", t->host);
 }
 
 /* Empty records, one after the other, would keep the caller beyond its deadline. */

@@ -17,7 +17,7 @@
  * is an error (ECONNRESET), so that a body that lasts until the end is never taken for whole when
  * it was cut. `readable` says true only when a read would not wait: for plain bytes, an end or an
  * error. A write returns when what it took is on its way; after one that failed only reading is
- * possible. Closing says farewell, until the last deadline given, and waits for no answer.
+ * possible. Closing says farewell, until the last deadline given, and waits for no response.
  *
  * Memory: 39 KB for a connection, another 38 KB during the handshake.
  *

@@ -1,3 +1,6 @@
+/* What went wrong in TLS, in words with a remedy: BearSSL's error numbers, a server's alerts,
+ * and the reasons for which a certificate was refused. Nothing that a server sent is shown
+ * unchecked. */
 #include "deliver/tls_error.h"
 
 #include <errno.h>
@@ -21,7 +24,7 @@ static const struct cause causes[] = {
     {BR_ERR_BAD_FINISHED, true,
      "both sides saw different handshakes: something between here and the server changes what is "
      "sent"},
-    {BR_ERR_NO_RANDOM, true, "there are no random bytes"},
+    {BR_ERR_NO_RANDOM, true, "no random bytes are available"},
     {BR_ERR_BAD_SIGNATURE, false, "the server does not have the key of its certificate"},
     {BR_ERR_WRONG_KEY_USAGE, false,
      "the server's certificate may not be used for the kind of handshake that it chose: it needs a "
@@ -30,13 +33,13 @@ static const struct cause causes[] = {
     {BR_ERR_X509_TIME_UNKNOWN, false,
      "this machine's clock is not set, so certificates cannot be dated: set the clock"},
     {ALERT + BR_ALERT_UNSUPPORTED_CERTIFICATE, false,
-     "the server takes no client certificate of this kind"},
+     "the server does not accept this kind of client certificate"},
     {ALERT + BR_ALERT_CERTIFICATE_REVOKED, false,
      "the client certificate is revoked: get a new one"},
     {ALERT + BR_ALERT_CERTIFICATE_EXPIRED, false,
      "the client certificate has expired, says the server: get a new one"},
     {ALERT + BR_ALERT_INSUFFICIENT_SECURITY, false,
-     "the server wants stronger ciphers than TLS 1.2 with AES-GCM or ChaCha20-Poly1305"},
+     "the server requires stronger ciphers than TLS 1.2 with AES-GCM or ChaCha20-Poly1305"},
     {ALERT + BR_ALERT_INTERNAL_ERROR, true, "the server had an internal error"},
     {ALERT + BR_ALERT_USER_CANCELED, true, "the server gave up the handshake"},
     {ALERT + BR_ALERT_DECRYPT_ERROR, false,
@@ -122,7 +125,7 @@ static void say_unsupported(const struct tls_failure *f, const struct peer_facts
                  "the RSA key of %s has fewer than 2048 bits: the server needs a longer one",
                  c->subject);
     } else {
-        snprintf(out, room, "the key of %s or its signature (%s) is of a kind that is not known "
+        snprintf(out, room, "the key of %s or its signature (%s) is of an unknown kind "
                  "here: %s",
                  c->subject, c->oid, takes);
     }
@@ -224,7 +227,7 @@ static const char *refusal_text(const struct tls_failure *f)
         return f->settings->identity == NULL
                    ? "the server requires a client certificate: give one with its key"
                    : "the server refused the handshake after it got the client certificate: is it "
-                       "one that it takes?";
+                       "one that it accepts?";
     }
     if (is_tls(f) && f->first[2] < 3) {
         return version_text(f);

@@ -1,3 +1,6 @@
+/* The authorities that are trusted: added from PEM or from the built-in table, found by the
+ * hash of their names, and public keys that are pinned. It owns what was parsed; peer.c asks
+ * it. */
 #include "deliver/trust.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /*
  * trust: the certificate authorities that a server's certificate must come from.
  *
- * What is kept of each is its name and its public key; dates of authorities are not looked at. The
+ * What is kept of each is its name and its public key; dates of authorities are not checked. The
  * set is filled from PEM texts (capture/ finds the files) or from the one that is built in, which
  * is Mozilla's as the distribution packages it, taken at build time.
  *

@@ -1,3 +1,6 @@
+/* Parses the address of a server: scheme, host, port, path, or a Unix socket. Only what can be
+ * sent as it stands is accepted, and nothing of an invalid address is shown, as it may hold a
+ * secret. */
 #include "deliver/url.h"
 #include "deliver/address.h"
 #include "deliver/ascii.h"
@@ -15,7 +18,7 @@ enum scheme { SCHEME_NONE, SCHEME_HTTP, SCHEME_HTTPS, SCHEME_UNIX };
 static bool refuse(struct err *err, const char *why)
 {
     /* The text itself is not shown: it may hold a secret in a place where we did not look for one. */
-    return err_set(err, ERR_USAGE, 0, "this is no address of a server: %s", why);
+    return err_set(err, ERR_USAGE, 0, "not a valid server address: %s", why);
 }
 
 static bool is_name(struct str host)
@@ -42,7 +45,7 @@ static bool take_port(struct str text, uint16_t *out, struct err *err)
 {
     uint64_t port = 0;
     if (text.len > 0 && (!str_u64(text, &port) || port == 0 || port > UINT16_MAX)) {
-        return refuse(err, "behind the colon stands no port (1 to 65535)");
+        return refuse(err, "the port after the colon must be 1 to 65535");
     }
     *out = (uint16_t)port;
     return true;
@@ -54,10 +57,10 @@ static bool bracketed_host_port(struct str text, struct str *host, uint16_t *por
     struct str inside = str_sub(text, 1, close - 1);
     struct str behind = str_sub(text, close + 1, text.len);
     if (close == text.len || !is_v6(inside)) {
-        return refuse(err, "between [ and ] belongs an IPv6 address");
+        return refuse(err, "only an IPv6 address may be in brackets");
     }
     if (behind.len > 0 && behind.ptr[0] != ':') {
-        return refuse(err, "behind ] only a colon and a port may stand");
+        return refuse(err, "only a colon and a port may follow ]");
     }
     if (!take_port(str_sub(behind, 1, behind.len), port, err)) {
         return false;
@@ -80,8 +83,8 @@ bool url_host_port(struct str text, struct str *host, uint16_t *port, struct err
         return refuse(err, "the host is missing");
     }
     if (!is_name(name)) {
-        return refuse(err, "the host is no name and no IP address; names with letters beyond a to z "
-                           "are written in their xn-- form");
+        return refuse(err, "the host is neither a name nor an IP address; write international names "
+                           "in their xn-- form");
     }
     if (!take_port(str_sub(text, colon + 1, text.len), port, err)) {
         return false;
@@ -111,7 +114,7 @@ static bool take_scheme(struct str *text, enum scheme *out, struct err *err)
     *out = SCHEME_NONE;
     size_t colon = str_find(*text, ':');
     if (str_eq(str_sub(*text, colon, 3), STR("://")) && colon < str_find(*text, '/')) {
-        return refuse(err, "it begins with another scheme than http://, https:// or unix:");
+        return refuse(err, "the scheme must be http://, https:// or unix:");
     }
     return true;
 }
@@ -120,7 +123,7 @@ static bool unix_url(struct url *out, struct str path, struct err *err)
 {
     bool has_form = path.len > 1 && (path.ptr[0] == '/' || path.ptr[0] == '@');
     if (!has_form || str_find(path, '\0') < path.len) {
-        return refuse(err, "unix: wants an absolute path, as in unix:///run/agent.sock, or the name of "
+        return refuse(err, "unix: needs an absolute path, as in unix:///run/agent.sock, or the name of "
                            "an abstract socket, as in unix:@agent");
     }
     if (path.len > SOCKET_PATH_MAX) {
@@ -145,8 +148,7 @@ static bool take_path(struct str text, struct str *out, struct err *err)
     text = str_sub(text, 0, str_find(text, '#'));
     for (size_t i = 0; i < text.len; i++) {
         if (!ascii_is_visible(text.ptr[i])) {
-            return refuse(err, "the path holds a blank or another byte that has to be "
-                               "percent-escaped");
+            return refuse(err, "the path contains a blank or another byte that must be percent-escaped");
         }
     }
     while (str_find(text, '?') == text.len && str_ends(text, STR("/"))) {
@@ -176,8 +178,8 @@ bool url_parse(struct url *out, struct str text, uint16_t default_port, struct e
     size_t end = authority_end(text);
     struct str authority = str_sub(text, 0, end);
     if (str_find(authority, '@') < authority.len) {
-        return refuse(err, "a user or a password before an @ would be seen by everyone who sees the "
-                           "command line; give secrets by --token-file, --token or the environment");
+        return refuse(err, "a user or password in an address is visible to all who can list "
+                           "processes; use --token-file, --token or the environment");
     }
     if (!url_host_port(authority, &url.host, &url.port, err) ||
         !take_path(str_sub(text, end, text.len), &url.path, err)) {

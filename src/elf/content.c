@@ -1,4 +1,7 @@
-/* What is in a section, unpacked. */
+/*
+ * content: what is in a section, unpacked: plain, compressed with a header of the format's own, or the
+ * older .zdebug. Sizes are bounded before memory is asked for; a stream that ends early is an error.
+ */
 #include <elf.h>
 #include <stdlib.h>
 #include <zlib.h>
@@ -11,7 +14,7 @@ enum {
     ZDEBUG_HEADER_BYTES = 12, /* "ZLIB" and the length */
 };
 
-/* Where the contents begin behind a header of their own, and what they unpack to. */
+/* Where the contents begin after a header of their own, and what they unpack to. */
 struct content {
     uint64_t offset, bytes;
     uint64_t unpacked;
@@ -24,7 +27,7 @@ static bool find_compressed(struct elf *e, const struct elf_section *section, st
     unsigned char header[sizeof(Elf64_Chdr)];
     size_t header_bytes = e->is_32bit ? sizeof(Elf32_Chdr) : sizeof(Elf64_Chdr);
     if (section->bytes < header_bytes) {
-        return err_set(err, ERR_MALFORMED, 0, "compressed section of %llu bytes",
+        return err_set(err, ERR_MALFORMED, 0, "compressed section has only %llu bytes",
                        (unsigned long long)section->bytes);
     }
     if (!elf_read(e, section->offset, header, header_bytes, err)) {
@@ -36,7 +39,7 @@ static bool find_compressed(struct elf *e, const struct elf_section *section, st
     uint64_t unpacked = e->is_32bit ? cursor_u32(&c) : cursor_u64(&c);
     if (method != ELFCOMPRESS_ZLIB) {
         return err_set(err, ERR_UNSUPPORTED, 0,
-                       "section compressed with method %u, known is zlib (1)", method);
+                       "section is compressed with method %u; only zlib (1) is supported", method);
     }
     *out = (struct content){section->offset + header_bytes, section->bytes - header_bytes,
                             unpacked, true};
@@ -65,7 +68,7 @@ static bool find_content(struct elf *e, const struct elf_section *section, struc
                          struct err *err)
 {
     if (section->type == SHT_NOBITS || section->type == SHT_NULL) {
-        return err_set(err, ERR_UNSUPPORTED, 0, "a section without contents in this file");
+        return err_set(err, ERR_UNSUPPORTED, 0, "the section has no contents in this file");
     }
     if (section->compressed) {
         return find_compressed(e, section, out, err);
@@ -114,7 +117,7 @@ static bool copy_content(const struct elf *e, const struct content *content, str
 
 static bool damaged(struct err *err)
 {
-    return err_set(err, ERR_MALFORMED, 0, "the compressed section is damaged");
+    return err_set(err, ERR_MALFORMED, 0, "the compressed section is corrupt");
 }
 
 /* Unpacks the input at hand to the end of `out`, never beyond `limit` bytes of it. */
@@ -188,7 +191,7 @@ bool elf_section_read(struct elf *e, const struct elf_section *section, struct b
         return false;
     }
     if (content.unpacked > out->max - out->len) {
-        return err_set(err, ERR_LIMIT, 0, "section of %llu bytes, at most %zu are read",
+        return err_set(err, ERR_LIMIT, 0, "section has %llu bytes; at most %zu are read",
                        (unsigned long long)content.unpacked, out->max - out->len);
     }
     bool good = content.packed ? unpack_content(e, &content, out, err)

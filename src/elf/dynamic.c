@@ -1,8 +1,6 @@
-/*
- * The dynamic symbols of a file without section headers, by PT_DYNAMIC. The table's length is not
- * told there: DT_HASH has it as its chain count; else it follows from DT_GNU_HASH, whose last chain
- * ends at the last symbol.
- */
+/* The dynamic symbols of a file without section headers, found by PT_DYNAMIC. The length of the table
+ * is not stored there: DT_HASH has it as its chain count; else it follows from DT_GNU_HASH, whose last
+ * chain ends at the last symbol. */
 #include <elf.h>
 
 #include "base/cursor.h"

@@ -1,3 +1,7 @@
+/*
+ * elf: opens a file: its header, its segments and sections, checked against each other and against limits
+ * before anything is believed. Sections are a convenience; segments are what the kernel maps.
+ */
 #include "elf/elf.h"
 
 #include <elf.h>
@@ -12,12 +16,8 @@ struct elf_header {
     uint64_t program_headers, section_headers; /* offsets */
     uint32_t program_header_count, section_count;
     uint32_t section_names;
+    bool sections_only; /* asked for */
 };
-
-bool elf_read(const struct elf *e, uint64_t offset, void *out, size_t len, struct err *err)
-{
-    return e->file.read(e->file.context, offset, out, len, err);
-}
 
 /* A number of the file's word size. */
 static uint64_t word(struct cursor *c, bool is_32bit)
@@ -31,20 +31,21 @@ static bool read_ident(struct elf *e, const unsigned char ident[static EI_NIDENT
         return err_set(err, ERR_MALFORMED, 0, "not an ELF file");
     }
     if (ident[EI_CLASS] != ELFCLASS32 && ident[EI_CLASS] != ELFCLASS64) {
-        return err_set(err, ERR_MALFORMED, 0, "ELF class %u", ident[EI_CLASS]);
+        return err_set(err, ERR_MALFORMED, 0, "unknown ELF class %u", ident[EI_CLASS]);
     }
     if (ident[EI_DATA] != ELFDATA2LSB) {
-        return err_set(err, ERR_UNSUPPORTED, 0, "ELF byte order %u, only little-endian is read",
+        return err_set(err, ERR_UNSUPPORTED, 0, "ELF byte order is %u; only little-endian (1) is supported",
                        ident[EI_DATA]);
     }
     e->is_32bit = ident[EI_CLASS] == ELFCLASS32;
     return true;
 }
 
-static bool set_machine(struct elf *e, unsigned type, unsigned machine, struct err *err)
+static bool set_machine(struct elf *e, unsigned type, unsigned machine, bool sections_only,
+                        struct err *err)
 {
-    if (type != ET_EXEC && type != ET_DYN) {
-        return err_set(err, ERR_UNSUPPORTED, 0, "ELF type %u, only programs and shared objects run",
+    if (type != ET_EXEC && type != ET_DYN && !(sections_only && type == ET_REL)) {
+        return err_set(err, ERR_UNSUPPORTED, 0, "ELF type is %u; only executables and shared objects are supported",
                        type);
     }
     e->is_pie = type == ET_DYN;
@@ -60,7 +61,7 @@ static bool set_machine(struct elf *e, unsigned type, unsigned machine, struct e
         return true;
     default:
         return err_set(err, ERR_UNSUPPORTED, 0,
-                       "ELF machine %u, known are x86-64 (62), AArch64 (183) and i386 (3)",
+                       "ELF machine is %u; supported are x86-64 (62), AArch64 (183) and i386 (3)",
                        machine);
     }
 }
@@ -71,16 +72,16 @@ static bool check_entry_sizes(const struct elf *e, const struct elf_header *h, u
 {
     size_t want_program = e->is_32bit ? sizeof(Elf32_Phdr) : sizeof(Elf64_Phdr);
     size_t want_section = e->is_32bit ? sizeof(Elf32_Shdr) : sizeof(Elf64_Shdr);
-    if (h->program_header_count == 0 || program != want_program) {
-        return err_set(err, ERR_MALFORMED, 0, "ELF with %u program headers of %u bytes",
+    if (!h->sections_only && (h->program_header_count == 0 || program != want_program)) {
+        return err_set(err, ERR_MALFORMED, 0, "ELF header claims %u program headers of %u bytes",
                        h->program_header_count, program);
     }
     if (h->program_header_count > ELF_PROGRAM_HEADERS_MAX) {
-        return err_set(err, ERR_LIMIT, 0, "ELF with %u program headers, at most %d are read",
+        return err_set(err, ERR_LIMIT, 0, "ELF file has %u program headers; at most %d are read",
                        h->program_header_count, ELF_PROGRAM_HEADERS_MAX);
     }
     return section == want_section || h->section_count == 0 ||
-           err_set(err, ERR_MALFORMED, 0, "ELF with section headers of %u bytes", section);
+           err_set(err, ERR_MALFORMED, 0, "ELF header claims section headers of %u bytes", section);
 }
 
 static bool read_header(struct elf *e, struct elf_header *h, struct err *err)
@@ -103,7 +104,7 @@ static bool read_header(struct elf *e, struct elf_header *h, struct err *err)
     unsigned section_header_bytes = cursor_u16(&c);
     h->section_count = cursor_u16(&c);
     h->section_names = cursor_u16(&c);
-    return set_machine(e, type, machine, err) &&
+    return set_machine(e, type, machine, h->sections_only, err) &&
            check_entry_sizes(e, h, program_header_bytes, section_header_bytes, err);
 }
 
@@ -139,11 +140,11 @@ static bool add_load(struct elf *e, const struct program_header *p, struct err *
 {
     if (wraps(p->address, p->memory_bytes) || wraps(p->offset, p->file_bytes) ||
         p->file_bytes > p->memory_bytes) {
-        return err_set(err, ERR_MALFORMED, 0, "ELF segment at %#llx with impossible sizes",
+        return err_set(err, ERR_MALFORMED, 0, "ELF segment at %#llx has impossible sizes",
                        (unsigned long long)p->address);
     }
     if (e->load_count == ELF_LOADS_MAX) {
-        return err_set(err, ERR_LIMIT, 0, "ELF with more than %d PT_LOAD segments", ELF_LOADS_MAX);
+        return err_set(err, ERR_LIMIT, 0, "ELF file has more than %d PT_LOAD segments", ELF_LOADS_MAX);
     }
     e->loads[e->load_count++] = (struct elf_load){
         .offset = p->offset,
@@ -212,7 +213,7 @@ static bool read_segments(struct elf *e, const struct elf_header *h, struct err 
 {
     size_t each = e->is_32bit ? sizeof(Elf32_Phdr) : sizeof(Elf64_Phdr);
     if (wraps(h->program_headers, h->program_header_count * each)) {
-        return err_set(err, ERR_MALFORMED, 0, "ELF program headers beyond the end of the file");
+        return err_set(err, ERR_MALFORMED, 0, "ELF program headers lie beyond the end of the file");
     }
     e->text_start = UINT64_MAX;
     if (!each_header(e, h->program_headers, h->program_header_count, each, take_segment_header,
@@ -283,6 +284,17 @@ bool elf_open(struct elf *e, const struct memory_reader *file, struct err *err)
     return true;
 }
 
+bool elf_open_sections(struct elf *e, const struct memory_reader *file, struct err *err)
+{
+    struct elf_header h = {.sections_only = true};
+    *e = (struct elf){.file = *file};
+    if (!read_header(e, &h, err)) {
+        return false;
+    }
+    read_sections(e, &h);
+    return true;
+}
+
 static bool read_bytes(void *context, uint64_t address, void *out, size_t len, struct err *err)
 {
     const struct str *bytes = context;
@@ -296,7 +308,7 @@ static bool read_bytes(void *context, uint64_t address, void *out, size_t len, s
 
 bool elf_open_bytes(struct elf *e, const void *ptr, size_t len, struct err *err)
 {
-    /* elf_open resets *e, so the slice is set once behind it and once for its own reads. */
+    /* elf_open resets *e, so the slice is set once after it and once for its own reads. */
     struct str bytes = {ptr, len};
     struct memory_reader reader = {read_bytes, &bytes};
     if (!elf_open(e, &reader, err)) {
@@ -334,39 +346,4 @@ const struct elf_section *elf_section(struct elf *e, const char *name)
         }
     }
     return NULL;
-}
-
-/* Does the segment, in whole pages as the kernel maps it, hold this offset? */
-static bool load_holds(const struct elf_load *load, uint64_t offset, uint64_t page_size)
-{
-    uint64_t first = load->offset - load->offset % page_size;
-    return load->file_bytes > 0 && offset >= first && offset < load->offset + load->file_bytes;
-}
-
-bool elf_bias(const struct elf *e, uint64_t map_start, uint64_t map_file_offset,
-              uint64_t page_size, uint64_t *bias)
-{
-    for (int pass = 0; pass < 2; pass++) {
-        for (uint32_t i = 0; i < e->load_count; i++) {
-            const struct elf_load *load = &e->loads[i];
-            bool executable = (load->prot & ELF_PROT_EXEC) != 0;
-            if (executable == (pass == 0) && load_holds(load, map_file_offset, page_size)) {
-                *bias = map_start - (load->address + (map_file_offset - load->offset));
-                return true;
-            }
-        }
-    }
-    return false;
-}
-
-bool elf_offset_of(const struct elf *e, uint64_t address, uint64_t *offset)
-{
-    for (uint32_t i = 0; i < e->load_count; i++) {
-        const struct elf_load *load = &e->loads[i];
-        if (address >= load->address && address - load->address < load->file_bytes) {
-            *offset = load->offset + (address - load->address);
-            return true;
-        }
-    }
-    return false;
 }

@@ -22,7 +22,8 @@
  *
  * Not over libelf's elf_begin: it takes 200 bytes for each section that a file claims before
  * anything can be asked (a sparse file of 4 KiB on disk makes it take 800 MB), reads tables whole
- * and keeps every piece it read until the end. Why not libdw either: symbol/dwarf.h.
+ * and keeps every piece it read until the end. libdw, for debug information, runs in a
+ * process of its own: symbol/dwarf.h.
  *
  * Formats: System V gABI chapters 4 and 5, x86-64 and AArch64 psABI, elf(5). ".note.gnu.build-id":
  * note type 3, owner "GNU". DT_GNU_HASH: the layout ld and lld write. Compressed sections:
@@ -100,12 +101,20 @@ struct elf {
 
 bool elf_open(struct elf *e, const struct memory_reader *file, struct err *err);
 
+/* The same for its sections only, also of a relocatable file: what compilers and dwz put debug
+ * information in beside programs. */
+bool elf_open_sections(struct elf *e, const struct memory_reader *file, struct err *err);
+
 /* The same on bytes in memory, which stay borrowed: the vdso, an unpacked .gnu_debugdata. */
 bool elf_open_bytes(struct elf *e, const void *ptr, size_t len, struct err *err);
 void elf_release(struct elf *e);
 
 /* Bytes of the file at `offset`; false beyond its end. */
-bool elf_read(const struct elf *e, uint64_t offset, void *out, size_t len, struct err *err);
+static inline bool elf_read(const struct elf *e, uint64_t offset, void *out, size_t len,
+                            struct err *err)
+{
+    return e->file.read(e->file.context, offset, out, len, err);
+}
 
 /* The section of this name, or null. */
 const struct elf_section *elf_section(struct elf *e, const char *name);
@@ -113,9 +122,9 @@ const struct elf_section *elf_section(struct elf *e, const char *name);
 /* Its name, borrowed until the next call with this struct elf. */
 bool elf_section_name(struct elf *e, const struct elf_section *section, struct str *out);
 
-/* Appends the section's contents, unpacked, to `out`, whose maximum bounds them (ERR_LIMIT). A
- * section without bytes in this file (.bss, all code of a debug file) and one packed with a method
- * not known here are ERR_UNSUPPORTED. `out` is as it was when this fails. */
+/* Appends the section's contents, unpacked, to `out`, whose maximum bounds them (ERR_LIMIT). A section
+ * without bytes in this file (.bss, all code of a debug file) and one compressed with an unsupported
+ * method are ERR_UNSUPPORTED. `out` is as it was when this fails. */
 bool elf_section_read(struct elf *e, const struct elf_section *section, struct buf *out,
                       struct err *err);
 
@@ -137,7 +146,7 @@ enum elf_binding { ELF_LOCAL, ELF_WEAK, ELF_GLOBAL }; /* in rising order of pref
 
 struct elf_symbol {
     uint64_t address;
-    uint64_t size;  /* bytes; 0: not told */
+    uint64_t size;  /* bytes; 0: unknown */
     uint64_t limit; /* end of its section (or of the text without sections): bounds size 0 */
     uint32_t name;  /* for elf_name */
     uint8_t table;  /* enum elf_table */
@@ -190,7 +199,7 @@ struct elf_relocation {
 
 /* Calls `each` for the first ELF_RELOCATIONS_MAX relocations of a section of type SHT_RELA or
  * SHT_REL (which has no addends: they are 0 here), until it returns false. Those that DT_RELACOUNT
- * tells to be RELATIVE are passed over. A section of another type has none. */
+ * marks as RELATIVE are skipped. A section of another type has none. */
 bool elf_each_relocation(struct elf *e, const struct elf_section *section,
                          bool (*each)(void *context, const struct elf_relocation *relocation),
                          void *context, struct err *err);

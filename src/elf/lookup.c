@@ -1,8 +1,6 @@
-/*
- * Symbols by name. DT_GNU_HASH: 16 bytes of header, a Bloom filter that answers most questions,
- * then buckets and chains of hashes in the order of the symbols. DT_HASH (gABI): buckets and chains
- * of symbol numbers. .symtab has no such table: the bytes of its names are searched instead.
- */
+/* Symbols by name. DT_GNU_HASH: 16 bytes of header, a Bloom filter that settles most look-ups, then
+ * buckets and chains of hashes in the order of the symbols. DT_HASH (gABI): buckets and chains of
+ * symbol numbers. .symtab has no such table: the bytes of its names are searched instead. */
 #include <elf.h>
 #include <stdlib.h>
 

@@ -1,3 +1,7 @@
+/*
+ * memory: an ELF file put together from the memory of a process, for code that has no file any more. Its
+ * loaded pieces are copied once and answer reads by offset, as the file would.
+ */
 #include "elf/memory.h"
 #include "elf/elf.h"
 
@@ -36,7 +40,7 @@ static bool copy_headers(struct elf_memory *m, const struct memory_reader *proce
     }
     uint64_t end = header->e_phoff + (uint64_t)header->e_phnum * sizeof(Elf64_Phdr);
     if (header->e_phoff > ELF_WINDOW_BYTES || end > 2 * ELF_WINDOW_BYTES) {
-        return err_set(err, ERR_UNSUPPORTED, 0, "the program headers are far from the ELF header");
+        return err_set(err, ERR_UNSUPPORTED, 0, "the program headers are too far from the ELF header");
     }
     return copy_piece(m, process, base, 0, (size_t)end, err);
 }

@@ -19,7 +19,7 @@ static bool next_note(struct cursor *c, uint32_t *type, struct str *owner, struc
     cursor_skip(c, padding(owner_bytes));
     *value = (struct str){cursor_take(c, value_bytes), value_bytes};
     bool good = !c->short_read;
-    cursor_skip(c, padding(value_bytes)); /* may be cut off behind the last one */
+    cursor_skip(c, padding(value_bytes)); /* may be cut off after the last one */
     return good;
 }
 

@@ -1,4 +1,7 @@
-/* Symbol tables: where they are, their functions, their names. */
+/*
+ * table: symbol tables. Where they are (by sections, else by PT_DYNAMIC), their functions in the order of
+ * the table, their names by pieces through one window: a table of a million symbols is never in memory.
+ */
 #include <elf.h>
 #include <stdlib.h>
 

@@ -2,6 +2,7 @@
  * become one tree, whose walk gives every line its place; lines are sorted by these places, and each
  * gets what is still owed of the running total. */
 #include "encode/collapsed.h"
+#include "encode/encode.h"
 
 #include <stdlib.h>
 
@@ -401,3 +402,16 @@ bool collapsed_write(struct profile *p, const struct encode_rules *rules, struct
     release(&w);
     return ok;
 }
+
+const struct encoder encoder_col = {
+    .name = "col",
+    .extension = ".col",
+    .extensions = ".collapsed .folded",
+    .mime = "text/plain; charset=utf-8",
+    .description = "collapsed stacks, as gProfiler writes them",
+    .link = "last_profile.col",
+    .by_default = true,
+    .is_read = true,
+    .apart = FIT_BY_THREAD,
+    .write = collapsed_write,
+};

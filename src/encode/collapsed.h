@@ -13,7 +13,7 @@
  * Frames. Inlined functions are frames like others. Names are UTF-8 (malformed bytes become
  * U+FFFD); ';' becomes ':', control characters and line separators become blanks, blanks at the
  * ends are dropped, and what is then empty is "[unknown]". The kind of code is a suffix:
- * frame_kind_suffix. A name of a kind without suffix that happens to end in one gets round
+ * struct language. A name of a kind without suffix that happens to end in one gets round
  * brackets: "f_[k]" of a C library is written "f_(k)".
  *
  * Counts. The count is the line's CPU time divided by the profile's period. Lines are sorted

@@ -4,28 +4,10 @@
 #include "encode/collapsed.h"
 #include "base/utf8.h"
 
-/* What marks a kind in gProfiler's files beside our own suffixes. A name that carries one of these
- * keeps it: it says more than the kind. */
-static const struct {
-    struct str suffix;
-    enum frame_kind kind;
-} more_suffixes[] = {
-    {STR("_[i]"), FRAME_JVM},  /* inlined */
-    {STR("_[1]"), FRAME_JVM},  /* compiled by C1 */
-    {STR("_[0]"), FRAME_JVM},  /* interpreted */
-    {STR("_[pe]"), FRAME_PYTHON}, /* an error of the reader */
-};
-
-/* V8 tells in its perf map what it compiled; gProfiler's files have no suffix for it. */
-static const struct str v8_prefixes[] = {
-    STR("LazyCompile:"),
-    STR("InterpretedFunction:"),
-};
-
 static enum frame_kind suffix_kind(struct str frame, struct str *suffix)
 {
     for (unsigned k = 0; k < FRAME_KIND_COUNT; k++) {
-        *suffix = str_of(frame_kind_suffix((enum frame_kind)k));
+        *suffix = str_of(languages[k].suffix);
         if (suffix->len > 0 && frame.len > suffix->len && str_ends(frame, *suffix)) {
             return (enum frame_kind)k;
         }
@@ -34,27 +16,12 @@ static enum frame_kind suffix_kind(struct str frame, struct str *suffix)
     return FRAME_NATIVE;
 }
 
-static enum frame_kind mark_kind(struct str frame)
-{
-    for (size_t i = 0; i < sizeof more_suffixes / sizeof more_suffixes[0]; i++) {
-        if (frame.len > more_suffixes[i].suffix.len && str_ends(frame, more_suffixes[i].suffix)) {
-            return more_suffixes[i].kind;
-        }
-    }
-    for (size_t i = 0; i < sizeof v8_prefixes / sizeof v8_prefixes[0]; i++) {
-        if (str_starts(frame, v8_prefixes[i])) {
-            return FRAME_JS;
-        }
-    }
-    return FRAME_NATIVE;
-}
-
 enum frame_kind collapsed_kind(struct str *frame)
 {
     struct str suffix;
     enum frame_kind kind = suffix_kind(*frame, &suffix);
     if (suffix.len == 0) {
-        return mark_kind(*frame);
+        return language_by_mark(*frame);
     }
     frame->len -= suffix.len;
     return kind;
@@ -123,17 +90,17 @@ void collapsed_frame(struct buf *out, struct str name, enum frame_kind kind)
         return;
     }
     struct str written = {out->ptr + start, out->len - start};
-    struct str wanted = str_of(frame_kind_suffix(kind));
+    struct str wanted = str_of(languages[kind].suffix);
     if (wanted.len > 0) {
-        if (mark_kind(written) != kind) {
+        if (language_by_mark(written) != kind) {
             buf_str(out, wanted);
         }
         return;
     }
     struct str suffix;
     suffix_kind(written, &suffix);
-    bool is_v8 = mark_kind(written) == FRAME_JS; /* what V8 calls so is V8's */
-    if (suffix.len > 0 || (mark_kind(written) != FRAME_NATIVE && !is_v8)) {
+    bool is_v8 = language_by_mark(written) == FRAME_JS; /* what V8 calls so is V8's */
+    if (suffix.len > 0 || (language_by_mark(written) != FRAME_NATIVE && !is_v8)) {
         disarm(out, start);
     }
 }

@@ -197,9 +197,9 @@ static void own_totals(struct buf *out, const struct profile *p)
     text_or_null(out, profile_text(p, p->meta.mode));
     buf_text(out, ", \"leaf_ns\": {");
     const char *comma = "";
-    for (unsigned k = 0; k < FRAME_ACCOUNT; k++) {
-        if (sum.leaf_ns[k] > 0) {
-            buf_printf(out, "%s\"%s\": %llu", comma, frame_kind_name((enum frame_kind)k),
+    for (unsigned k = 0; k < FRAME_KIND_COUNT; k++) {
+        if (k != FRAME_ACCOUNT && sum.leaf_ns[k] > 0) {
+            buf_printf(out, "%s\"%s\": %llu", comma, languages[k].name,
                        (unsigned long long)sum.leaf_ns[k]);
             comma = ", ";
         }

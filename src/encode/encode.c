@@ -1,42 +1,10 @@
-/* The table of formats: by what name and ending each is known, what writes it, whether it can be read.
- * A file's format is found by its first bytes. A profile that is too large for the rules that it is
- * written by goes through fit.h. */
+/* Finds formats by name, ending or bit in the table of encoders.c, writes a profile by rules (what is too large
+ * for them goes through fit.h), and reads profile files by their content: collapsed stacks or pprof, compressed
+ * or not. Each format is written by its own file. */
 #include "encode/encode.h"
 
-#include "encode/collapsed.h"
-#include "encode/flame.h"
 #include "base/gzip.h"
-#include "encode/otlp.h"
-#include "encode/pprof.h"
 #include "encode/pprof_read.h"
-#include "encode/speedscope.h"
-
-static bool write_flame(struct profile *p, const struct encode_rules *rules, struct sink *out, struct err *err)
-{
-    (void)rules;
-    return flame_write(p, out, err);
-}
-
-static bool write_speedscope(struct profile *p, const struct encode_rules *rules, struct sink *out, struct err *err)
-{
-    (void)rules;
-    return speedscope_write(p, out, err);
-}
-
-const struct encoder encoders[ENCODER_COUNT] = {
-    {"col", ".col", ".collapsed .folded", "text/plain; charset=utf-8",
-     "collapsed stacks, one line per stack, as gProfiler and Performance Studio use them",
-     .write = collapsed_write, .apart = FIT_BY_THREAD, .is_read = true},
-    {"html", ".html", ".htm", "text/html; charset=utf-8", "a flame graph, one page that needs nothing else",
-     .write = write_flame, .apart = FIT_BY_THREAD},
-    {"pprof", ".pprof", ".pprof.gz .pb.gz .pb", "application/vnd.google.protobuf+gzip",
-     "pprof, for `go tool pprof` and most profiling services",
-     .write = pprof_write, .plain = pprof_write_plain, .apart = FIT_ONE, .is_read = true},
-    {"speedscope", ".speedscope.json", ".speedscope .json", "application/json", "JSON for speedscope",
-     .write = write_speedscope, .apart = FIT_BY_THREAD},
-    {"otlp", ".otlp", "", "application/x-protobuf", "OpenTelemetry's protocol, which is sent and not kept",
-     .write = otlp_write, .apart = FIT_BY_PROCESS},
-};
 
 bool encode_write(const struct encoder *encoder, struct profile *p, const struct encode_rules *rules, struct sink *out,
                   struct err *err)
@@ -54,12 +22,30 @@ bool encode_write(const struct encoder *encoder, struct profile *p, const struct
 
 const struct encoder *encoder_by_name(struct str name)
 {
-    for (size_t i = 0; i < ENCODER_COUNT; i++) {
-        if (str_eq(name, str_of(encoders[i].name))) {
-            return &encoders[i];
+    for (size_t i = 0; encoders[i] != NULL; i++) {
+        if (str_eq(name, str_of(encoders[i]->name))) {
+            return encoders[i];
         }
     }
     return NULL;
+}
+
+unsigned encoder_bit(const char *name)
+{
+    size_t i = 0;
+    while (strcmp(encoders[i]->name, name) != 0) {
+        i++;
+    }
+    return 1u << i;
+}
+
+unsigned encoder_defaults(void)
+{
+    unsigned bits = 0;
+    for (size_t i = 0; encoders[i] != NULL; i++) {
+        bits |= encoders[i]->by_default ? 1u << i : 0;
+    }
+    return bits;
 }
 
 /* How long the format's ending of `path` is, 0 without one. */
@@ -79,10 +65,10 @@ const struct encoder *encoder_by_extension(struct str path)
 {
     const struct encoder *best = NULL;
     size_t longest = 0;
-    for (size_t i = 0; i < ENCODER_COUNT; i++) {
-        size_t ending = ending_of(path, &encoders[i]);
+    for (size_t i = 0; encoders[i] != NULL; i++) {
+        size_t ending = ending_of(path, encoders[i]);
         if (ending > longest) {
-            best = &encoders[i];
+            best = encoders[i];
             longest = ending;
         }
     }

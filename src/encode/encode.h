@@ -6,7 +6,7 @@
  * through a sink and never change the profile's samples; frames must be named (profile.h).
  *
  * Reading goes by content, not by name: pprof (gzip'd or not) and collapsed stacks (also gzip'd)
- * are told apart by their first bytes. What is read is added to the profile.
+ * are distinguished by their first bytes. What is read is added to the profile.
  */
 #ifndef ENCODE_ENCODE_H
 #define ENCODE_ENCODE_H
@@ -19,17 +19,26 @@
 struct encoder {
     const char *name;       /* "col" */
     const char *extension;  /* ".col": what files get */
-    const char *extensions; /* further endings that mean it, separated by blanks */
+    const char *extensions; /* further endings that mean it, separated by blanks; null: none */
     const char *mime;
-    const char *description; /* in words, for help and lists */
-    fit_write *write;        /* all stacks; rules may be null */
-    fit_write *plain;        /* without compression; null: there is none anyway */
-    enum fit_apart apart;    /* of what is dropped */
-    bool is_read;            /* profile_read takes it */
+    const char *description; /* a few words for the help */
+    const char *link;       /* to the newest of a folder; null: windows are not kept in it */
+    bool by_default;        /* windows leave it unless --format says otherwise */
+    bool is_page;           /* the one for people to open */
+    bool is_read;           /* profile_read takes it */
+    enum fit_apart apart;   /* of what is dropped */
+    fit_write *write;       /* all stacks; rules may be null */
+    fit_write *plain;       /* without compression; null: there is none anyway */
 };
 
-enum { ENCODER_COUNT = 5 };
-extern const struct encoder encoders[ENCODER_COUNT];
+/* All of them, in the order of lists; ends with null. A new one is a file that holds its row, and a
+ * line in encoders.c. A set of them is a word of bits by their place here. */
+enum { ENCODERS_MAX = 16 };
+extern const struct encoder *const encoders[];
+
+/* The bit of the one of this name, which there has to be; those that are written by default. */
+unsigned encoder_bit(const char *name);
+unsigned encoder_defaults(void);
 
 /* Null when no format has this name, or this ending. */
 const struct encoder *encoder_by_name(struct str name);

@@ -13,6 +13,7 @@
 #include "encode/flame_text.h"
 #include "base/json.h"
 #include "encode/value.h"
+#include "encode/encode.h"
 
 /* The constant script and style, embedded by the build. */
 /* build/assets.S: the script is deflated already, its hash 64 digits. */
@@ -440,16 +441,16 @@ static void put_top_functions(struct page *page, const struct flame *f)
         page_markup(page, "<tr>");
         put_number_cells(page, f, top[i]->self_ns, f->sum.cpu_ns);
         put_number_cells(page, f, top[i]->total_ns, f->sum.cpu_ns);
-        page_printf(page, "<td>%s<td>", frame_kind_name((enum frame_kind)top[i]->kind));
+        page_printf(page, "<td>%s<td>", languages[top[i]->kind].name);
         page_escaped(page, profile_text(f->p, top[i]->name));
         page_markup(page, "\n");
     }
     page_markup(page, "</tbody>\n</table>\n</section>\n");
 }
 
-/* Columns that no process fills are left out: a collapsed file knows neither pids nor rungs. */
+/* Columns that no process fills are left out: a collapsed file knows neither pids nor capture modes. */
 struct columns {
-    bool pid, container, runtime, rung, remedy;
+    bool pid, container, runtime, mode, remedy;
 };
 
 static struct columns find_columns(const struct profile *p)
@@ -460,7 +461,7 @@ static struct columns find_columns(const struct profile *p)
         c.pid |= process->pid != 0;
         c.container |= process->container != 0;
         c.runtime |= process->runtime != 0;
-        c.rung |= process->rung != RUNG_UNKNOWN;
+        c.mode |= process->capture_mode != CAPTURE_UNKNOWN;
         c.remedy |= process->remedy != 0;
     }
     return c;
@@ -492,8 +493,8 @@ static void put_process(struct page *page, const struct flame *f, struct columns
     put_text_cell(page, f, true, process->name);
     put_text_cell(page, f, c.container, process->container);
     put_text_cell(page, f, c.runtime, process->runtime);
-    if (c.rung) {
-        page_printf(page, "<td>%s", rung_name((enum rung)process->rung));
+    if (c.mode) {
+        page_printf(page, "<td>%s", capture_mode_name((enum capture_mode)process->capture_mode));
     }
     put_text_cell(page, f, c.remedy, process->remedy);
     page_markup(page, "\n");
@@ -512,7 +513,7 @@ static void put_processes(struct page *page, const struct flame *f)
     page_markup(page, "<th scope=\"col\">Process");
     page_markup(page, c.container ? "<th scope=\"col\">Container" : "");
     page_markup(page, c.runtime ? "<th scope=\"col\">Runtime" : "");
-    page_markup(page, c.rung ? "<th scope=\"col\">How" : "");
+    page_markup(page, c.mode ? "<th scope=\"col\">How" : "");
     page_markup(page, c.remedy ? "<th scope=\"col\">To see more" : "");
     page_markup(page, "</thead>\n<tbody>\n");
     size_t rows = f->process_count < PROCESS_ROWS_MAX ? f->process_count : PROCESS_ROWS_MAX;
@@ -560,16 +561,17 @@ static void json_number(struct buf *json, const char *key, uint64_t value)
     buf_printf(json, "%llu", (unsigned long long)value);
 }
 
-/* [[name, suffix of collapsed stacks], …] by kind */
+/* [[name, suffix of collapsed stacks, light and dark colour, how names look], …] by kind */
 static void json_kinds(struct buf *json)
 {
     json_key(json, "kinds");
     for (unsigned kind = 0; kind < FRAME_KIND_COUNT; kind++) {
-        buf_printf(json, "%s[\"%s\",\"%s\"]", kind == 0 ? "[" : ",",
-                   frame_kind_name((enum frame_kind)kind),
-                   frame_kind_suffix((enum frame_kind)kind));
+        const struct language *l = &languages[kind];
+        buf_printf(json, "%s[\"%s\",\"%s\",%u,%u,%u]", kind == 0 ? "[" : ",", l->name, l->suffix,
+                   (unsigned)l->light, (unsigned)l->dark, (unsigned)l->form);
     }
     buf_text(json, "]");
+    json_number(json, "unseen", FRAME_ACCOUNT);
 }
 
 /* [[name, container], …] one per node below the root, in their order */
@@ -786,3 +788,22 @@ bool flame_write_diff(struct profile *p, struct profile *base, struct sink *out,
     struct flame f = {.p = p, .base = base};
     return write_page(&f, out, err);
 }
+
+static bool write_row(struct profile *p, const struct encode_rules *rules, struct sink *out, struct err *err)
+{
+    (void)rules;
+    return flame_write(p, out, err);
+}
+
+const struct encoder encoder_html = {
+    .name = "html",
+    .extension = ".html",
+    .extensions = ".htm",
+    .mime = "text/html; charset=utf-8",
+    .description = "flame graph, one file, no network needed",
+    .link = "last_flamegraph.html",
+    .by_default = true,
+    .is_page = true,
+    .apart = FIT_BY_THREAD,
+    .write = write_row,
+};

@@ -8,7 +8,7 @@
 (async () => {
 const $ = id => document.getElementById(id);
 const canvas = $('canvas'), scroll = $('scroll'), status = $('status'), query = $('query'), list = $('list');
-const PYTHON = 4, JS = 8, PROCESS = 64, THREAD = 65, CONTAINER = 66, ACCOUNT = 9, DROP = -1, SPLICE = -2;
+const WITH_FILE = 1, WITH_PLACE = 2, PROCESS = 64, THREAD = 65, CONTAINER = 66, DROP = -1, SPLICE = -2;
 
 function make(tag, text, on, attributes) {
   const e = document.createElement(tag);
@@ -371,6 +371,7 @@ let base, parts = []; /* the tree after filtering; what is drawn of it: one part
 let hit = null, hits = null, hitAt = -1; /* by name; nodes by weight once walked through; the present one */
 let selected = null, hovered = null, sortBy = 'self', note = '', toPivot = false;
 const rowOfLabel = new Map(), moduleNames = new Map(), moduleName = [];
+const formOf = x => (head.kinds[kinds[x]] || [])[4];
 const suffix = x => (head.kinds[kinds[x]] || ['', ''])[1];
 function kindName(x) {
   const k = kinds[x];
@@ -393,7 +394,7 @@ function forms(x) {
     last = c;
   }
   bare = bare.trim();
-  if (kinds[x] === JS) bare = bare.split(' ')[0]; /* "function file:line" */
+  if (formOf(x) === WITH_PLACE) bare = bare.split(' ')[0]; /* "function file:line" */
   if (depth || !bare) return all;
   all.push(bare);
   for (let cut; all.length < 12 && (cut = /^[^]*?(?:::|[/.])(?=.)/.exec(bare));) {
@@ -411,14 +412,14 @@ function fit(x, chars) {
 function moduleOf(x) {
   const place = places[placeOf[x]], file = /\(([^()]*?)(:\d+)?( [^()]*)?\)$/.exec(names[x]);
   if (place) return place;
-  if (kinds[x] === PYTHON && file) return file[1];
+  if (formOf(x) === WITH_FILE && file) return file[1];
   const bare = forms(x)[1] || '', cut = Math.max(bare.lastIndexOf('/'), bare.lastIndexOf('::'), bare.lastIndexOf('.'));
   return cut > 0 ? bare.slice(0, cut) : '(' + kindName(x) + ')';
 }
 
 /* A module as a name of its own, for the collapsed tree. */
 function moduleAsName(x) {
-  if (kinds[x] >= PROCESS || kinds[x] === ACCOUNT) return x;
+  if (kinds[x] >= PROCESS || kinds[x] === head.unseen) return x;
   if (moduleName[x] === undefined) {
     const text = moduleOf(x), key = kinds[x] + text;
     if (!moduleNames.has(key)) {
@@ -434,7 +435,7 @@ function moduleAsName(x) {
 function derive() {
   const tops = S.proc.size || S.thread.size || S.box.size;
   if (!tops && !S.kind.size && !S.hide.size && !S.focus && !S.recursion && !S.modules) return file;
-  const merging = S.recursion || S.modules || [...S.kind].some(k => k !== ACCOUNT);
+  const merging = S.recursion || S.modules || [...S.kind].some(k => k !== head.unseen);
   const f = folder(file.n, file.name[0], file.before, merging);
   const place = (t, i, p, name) => {
     const x = t.name[i], k = kinds[x], above = t.name[t.parent[i]], top = kinds[above] >= PROCESS;
@@ -447,7 +448,7 @@ function derive() {
       if (S.thread.size && thread !== null && !S.thread.has(thread)) return DROP;
     }
     if (S.hide.has(names[x])) return DROP;
-    if (S.kind.has(k)) return k === ACCOUNT ? DROP : SPLICE;
+    if (S.kind.has(k)) return k === head.unseen ? DROP : SPLICE;
     const made = S.modules ? moduleAsName(x) : x;
     return (S.recursion || S.modules) && name[p] === made ? SPLICE : made;
   };
@@ -597,9 +598,7 @@ function restore() {
   rebuild(h.getAll('z'));
 }
 
-/* ---- Colours, as 0xrrggbb. By kind of code: pairwise told apart also with red-green blindness. */
-const LIGHT = [0xe9e1c3, 0xfd8d42, 0xbceefd, 0x88ef7f, 0xb5cffd, 0xf3877b, 0xc99cfe, 0xc99cfe, 0xcef528, 0xc4c7cc];
-const DARK = [0x8b6901, 0x7f5c29, 0x005775, 0x3e7752, 0x0a45bb, 0x58272c, 0x580087, 0x580087, 0x333b07, 0x4d5258];
+/* ---- Colours, as 0xrrggbb. By kind of code as the file says. */
 let bg, fg, tint, T;
 function mix(a, b, part) {
   const channel = s => Math.round((a >> s & 255) * (1 - part) + (b >> s & 255) * part) << s;
@@ -624,7 +623,7 @@ function hue(h) {
   return channel(0) << 16 | channel(8) << 8 | channel(4);
 }
 
-const kindColour = k => k >= PROCESS ? T.top : (dark ? DARK : LIGHT)[k] ?? T.top;
+const kindColour = k => head.kinds[k] ? head.kinds[k][dark ? 3 : 2] : T.top;
 
 function recolour() {
   if (!themeSet) dark = systemDark.matches;
@@ -636,7 +635,7 @@ function recolour() {
   const {self} = S.colour === 2 ? tally(base) : {}, most = self && Math.max(...self);
   tint = new Uint32Array(names.length);
   for (let x = 0; x < names.length; x++) {
-    const h = hash(names[x]), shade = (h % 9 - 4) / 100, top = kinds[x] >= PROCESS || kinds[x] === ACCOUNT;
+    const h = hash(names[x]), shade = (h % 9 - 4) / 100, top = kinds[x] >= PROCESS || kinds[x] === head.unseen;
     let colour = kindColour(kinds[x]);
     if (!top && S.colour === 1) colour = hue(hash(moduleOf(x)));
     if (!top && self) colour = mix(T.same, T.heat, Math.sqrt(self[x] / most));
@@ -821,7 +820,7 @@ function labelOf(t, i, width) {
 
 function drawLabel(from, to, y0, y1, part, i) {
   const t = part.tree, x = t.name[i], pad = 3 * dpr;
-  if (kinds[x] === ACCOUNT && !forced.matches) {
+  if (kinds[x] === head.unseen && !forced.matches) {
     ctx.fillStyle = hatch = hatch || ctx.createPattern(stripes(), 'repeat');
     ctx.fillRect(from, y0, to - from - 1, y1 - y0);
   }
@@ -1162,7 +1161,7 @@ const KEYS = {
   m: ['Collapse to modules', () => flag('modules'), 2],
   k: ['Kernel frames on or off', () => toggle(S.kind, kindNumber('kernel'))],
   n: ['Native frames on or off', () => toggle(S.kind, kindNumber('native'))],
-  a: ['Time not seen on or off', () => toggle(S.kind, ACCOUNT)],
+  a: ['Time not seen on or off', () => toggle(S.kind, head.unseen)],
   u: ['Undo all filters', undoFilters, 2],
   l: ['Copy a link to this view', () => copy(location.href, 'link'), 2],
   s: ['Save this view as SVG', saveSvg, 2],

@@ -54,7 +54,7 @@ uint32_t importer_frame(struct importer *in, struct str name, enum frame_kind ki
 /* The node of a stack, root first; a frame 0 did not fit. 0 when the stack does not. */
 uint32_t importer_stack(struct importer *in, const uint32_t *frames, size_t depth);
 
-/* Adds `cpu_ns` (and the same to the process's own sum) for a stack. Fails only when the total would pass its
+/* Adds `cpu_ns` (and the same to the process's own CPU time) for a stack. Fails only when the total would pass its
  * limit. */
 bool importer_add(struct importer *in, uint32_t thread, uint32_t node, uint64_t cpu_ns, uint64_t count,
                   struct err *err);

@@ -9,6 +9,7 @@
 #include "encode/otlp_rows.h"
 #include "encode/otlp_wire.h"
 #include "encode/value.h"
+#include "encode/encode.h"
 
 enum { RECORD_MAX = 64 * 1024 * 1024 };
 
@@ -458,3 +459,12 @@ bool otlp_write(struct profile *p, const struct encode_rules *rules, struct sink
     buf_release(&w.prefix);
     return ok;
 }
+
+const struct encoder encoder_otlp = {
+    .name = "otlp",
+    .extension = ".otlp",
+    .mime = "application/x-protobuf",
+    .description = "OpenTelemetry's protocol, which is sent and not kept",
+    .apart = FIT_BY_PROCESS,
+    .write = otlp_write,
+};

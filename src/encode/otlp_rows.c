@@ -86,19 +86,6 @@ static void put_attribute(struct otlp_rows *rows, unsigned field, uint32_t place
 
 /* ---- locations ---- */
 
-/* By the names of the convention for profile.frame.type; what is accounted without a stack has
- * none. */
-static const char *frame_type(enum frame_kind kind)
-{
-    static const char *const types[FRAME_KIND_COUNT] = {
-        [FRAME_NATIVE] = "native",  [FRAME_KERNEL] = "kernel", [FRAME_GO] = "go",
-        [FRAME_JVM] = "jvm",        [FRAME_PYTHON] = "cpython", [FRAME_RUBY] = "ruby",
-        [FRAME_PHP] = "php",        [FRAME_PERL] = "perl",     [FRAME_JS] = "v8js",
-        [FRAME_ACCOUNT] = "",
-    };
-    return types[kind];
-}
-
 static uint32_t mapping_of(struct otlp_rows *rows, const struct frame *frame)
 {
     uint32_t number = pprof_mapping_of(rows->p, frame);
@@ -145,7 +132,7 @@ static uint32_t location_of(struct otlp_rows *rows, uint32_t id)
     size_t count = profile_expand(rows->p, id, chain);
     uint32_t mapping = mapping_of(rows, frame);
     uint32_t type = text_attribute(rows, "profile.frame.type",
-                                   str_of(frame_type((enum frame_kind)frame->kind)));
+                                   str_of(languages[frame->kind].otel));
     for (size_t i = 0; i < count; i++) {
         functions[i] = function_of(rows, chain[i]);
     }

@@ -13,6 +13,7 @@
 #include "base/protobuf.h"
 #include "encode/value.h"
 #include "base/utf8.h"
+#include "encode/encode.h"
 
 /* Strings of the format itself, the first of the string table. */
 enum word {
@@ -435,7 +436,7 @@ static bool send_words(struct writer *w)
         }
     }
     for (unsigned k = 0; k < FRAME_KIND_COUNT; k++) {
-        if (!send_string(w, str_of(pprof_kind_mapping((enum frame_kind)k)))) {
+        if (!send_string(w, str_of(languages[k].mapping))) {
             return false;
         }
     }
@@ -555,3 +556,17 @@ bool pprof_write(struct profile *p, const struct encode_rules *rules, struct sin
     free(gzip);
     return ok;
 }
+
+const struct encoder encoder_pprof = {
+    .name = "pprof",
+    .extension = ".pprof",
+    .extensions = ".pprof.gz .pb.gz .pb",
+    .mime = "application/vnd.google.protobuf+gzip",
+    .description = "for go tool pprof and its like",
+    .link = "last_profile.pprof",
+    .by_default = true,
+    .is_read = true,
+    .apart = FIT_ONE,
+    .write = pprof_write,
+    .plain = pprof_write_plain,
+};

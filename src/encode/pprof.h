@@ -8,7 +8,7 @@
  *                  the processes with the most CPU time are. "[kernel]" is called
  *                  "[kernel.kallsyms]". Frames that lie in no module, such as a script's functions,
  *                  get a mapping "[python]", "[java]" …, so that the kind of code is not lost:
- *                  pprof_kind_mapping; so does code that their runtimes generated. A mapping is
+ *                  profile/language.h; so does code that their runtimes generated. A mapping is
  *                  widened where a frame lies outside the range it was seen with
  *   locations      one per frame of a stack; its address is the one at run time. Callers hold the
  *                  return address - 1, as pprof expects. One line per function inlined there,
@@ -56,8 +56,5 @@ bool pprof_write(struct profile *p, const struct encode_rules *rules, struct sin
 
 /* The same without compression. */
 bool pprof_write_plain(struct profile *p, const struct encode_rules *rules, struct sink *out, struct err *err);
-
-/* The mapping that stands for a kind of code without a module; "" for FRAME_NATIVE. Static text. */
-const char *pprof_kind_mapping(enum frame_kind kind);
 
 #endif

@@ -9,27 +9,9 @@
 
 enum { PAGE_BYTES = 4096, COMM_MAX = 15 };
 
-const char *pprof_kind_mapping(enum frame_kind kind)
-{
-    static const char *const names[FRAME_KIND_COUNT] = {
-        [FRAME_NATIVE] = "",       [FRAME_KERNEL] = PPROF_KERNEL_MAPPING,
-        [FRAME_GO] = "[go]",       [FRAME_JVM] = "[java]",
-        [FRAME_PYTHON] = "[python]", [FRAME_RUBY] = "[ruby]",
-        [FRAME_PHP] = "[php]",     [FRAME_PERL] = "[perl]",
-        [FRAME_JS] = "[javascript]", [FRAME_ACCOUNT] = "[not seen]",
-    };
-    return names[kind];
-}
-
-/* Functions of a script, wherever in memory their code was generated. */
-static bool is_script(enum frame_kind kind)
-{
-    return kind >= FRAME_JVM && kind < FRAME_ACCOUNT;
-}
-
 uint32_t pprof_mapping_of(const struct profile *p, const struct frame *frame)
 {
-    if (frame->module != 0 && !is_script((enum frame_kind)frame->kind)) {
+    if (frame->module != 0 && !languages[frame->kind].is_script) {
         return frame->module;
     }
     return frame->kind == FRAME_NATIVE ? 0 : (uint32_t)p->modules.len + frame->kind;

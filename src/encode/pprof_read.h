@@ -9,7 +9,7 @@
  *
  * Frames. A location is one frame; several lines of it are functions inlined into one another,
  * those beyond PROFILE_INLINES_MAX frames of their own. Its kind comes from its mapping
- * ("[kernel.kallsyms]", a kernel module, ours of pprof_kind_mapping) or the source file's name.
+ * ("[kernel.kallsyms]", a kernel module, ours of profile/language.h) or the source file's name.
  * Addresses are kept relative to the file; a location without a name is "[file+0xoffset]". Labels
  * "process_id", "pid", "thread id", "tid", "thread name", "comm", "process_name", "container" … are
  * taken, others are not. Without a process label the main mapping's name is used.

@@ -151,7 +151,7 @@ struct str pprof_base_name(struct str path)
 static enum frame_kind kind_of_mapping(struct str file)
 {
     for (unsigned k = FRAME_KERNEL; k < FRAME_KIND_COUNT; k++) {
-        if (str_eq(file, str_of(pprof_kind_mapping((enum frame_kind)k)))) {
+        if (str_eq(file, str_of(languages[k].mapping))) {
             return (enum frame_kind)k;
         }
     }
@@ -251,25 +251,6 @@ struct location {
     const struct pprof_mapping_row *mapping; /* null: none */
 };
 
-static enum frame_kind kind_of_file(struct str file)
-{
-    static const struct {
-        struct str ending;
-        enum frame_kind kind;
-    } endings[] = {
-        {STR(".py"), FRAME_PYTHON}, {STR(".go"), FRAME_GO},    {STR(".java"), FRAME_JVM},
-        {STR(".kt"), FRAME_JVM},    {STR(".scala"), FRAME_JVM}, {STR(".rb"), FRAME_RUBY},
-        {STR(".php"), FRAME_PHP},   {STR(".pl"), FRAME_PERL},  {STR(".pm"), FRAME_PERL},
-        {STR(".js"), FRAME_JS},     {STR(".mjs"), FRAME_JS},   {STR(".ts"), FRAME_JS},
-    };
-    for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
-        if (str_ends(file, endings[i].ending)) {
-            return endings[i].kind;
-        }
-    }
-    return FRAME_NATIVE;
-}
-
 static enum frame_kind kind_of(const struct location *l, const struct pprof_function_row *function)
 {
     if (l->mapping != NULL && l->mapping->kind != FRAME_NATIVE) {
@@ -279,7 +260,7 @@ static enum frame_kind kind_of(const struct location *l, const struct pprof_func
         return FRAME_NATIVE;
     }
     enum frame_kind kind = l->mapping == NULL ? importer_plain_kind(function->name) : FRAME_NATIVE;
-    return kind != FRAME_NATIVE ? kind : kind_of_file(function->file);
+    return kind != FRAME_NATIVE ? kind : language_by_ending(function->file);
 }
 
 /* "[file+0xoffset]", as code without a symbol is called everywhere. */
@@ -303,7 +284,7 @@ struct line {
 /* An interpreter's function, which its file and first line tell from others of its name. */
 static bool is_runtime_function(const struct frame *f, const struct pprof_function_row *function)
 {
-    return f->kind >= FRAME_PYTHON && f->kind <= FRAME_PERL && function->name.len > 0 &&
+    return languages[f->kind].form == NAME_WITH_FILE && function->name.len > 0 &&
            function->file.len > 0 && function->first_line > 0 &&
            function->first_line <= UINT32_MAX;
 }

@@ -9,6 +9,7 @@
 #include "encode/functions.h"
 #include "encode/value.h"
 #include "base/json.h"
+#include "encode/encode.h"
 
 enum { TEXT_MAX = 16 * 1024 * 1024 };
 
@@ -217,3 +218,20 @@ bool speedscope_write(struct profile *p, struct sink *out, struct err *err)
     vec_release(&w.path);
     return ok;
 }
+
+static bool write_row(struct profile *p, const struct encode_rules *rules, struct sink *out, struct err *err)
+{
+    (void)rules;
+    return speedscope_write(p, out, err);
+}
+
+const struct encoder encoder_speedscope = {
+    .name = "speedscope",
+    .extension = ".speedscope.json",
+    .extensions = ".speedscope .json",
+    .mime = "application/json",
+    .description = "for speedscope",
+    .link = "last_profile.speedscope.json",
+    .apart = FIT_BY_THREAD,
+    .write = write_row,
+};

@@ -2,7 +2,7 @@
  * ec2: what EC2 tells an instance of itself.
  *
  * The instance identity document, and whether the instance is one of those that can be taken away
- * ("spot"). True: it was such an answer.
+ * ("spot"). True: it was such a response.
  *
  * Source: Amazon EC2 User Guide, instance identity documents; instance metadata categories.
  */

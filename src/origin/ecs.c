@@ -1,3 +1,6 @@
+/* What the metadata service of ECS says of a task: its identifiers, cluster, family, limits and
+ * containers, as facts under OpenTelemetry's names. Pure: the response's text is given, nothing is
+ * asked here. */
 #include "origin/ecs.h"
 
 #include "base/json.h"

@@ -2,11 +2,11 @@
  * ecs: what ECS tells a container of itself and of its task, on EC2 and on Fargate.
  *
  * Answers of the task metadata endpoint, versions 4 and 3 (which has less), to its address and to
- * that with "/task". What a task may use is told by the second (`Limits`, whole processors and MiB;
+ * that with "/task". What a task may use is in the second (`Limits`, whole processors and MiB;
  * absent for most tasks on EC2); in the first a container's CPU is only a weight against its
- * neighbours, and left out.
+ * neighbours, and skipped.
  *
- * True: it was such an answer.
+ * True: it was such a response.
  *
  * Source: Amazon ECS Developer Guide, task metadata endpoint version 4 and 3.
  */

@@ -2,7 +2,7 @@
  * facts: what is known of the place we run in, by OpenTelemetry's names.
  *
  * "cloud.region", "aws.ecs.task.arn", "k8s.pod.name" … Each name once: the first value stays, so
- * that what is nearer to the process (its container, its task) is looked at before what is around it
+ * that what is nearer to the process (its container, its task) counts before what is around it
  * (the instance). Numbers are texts.
  *
  *     facts_init(&facts, &arena)
@@ -10,7 +10,7 @@
  *     facts_get(&facts, "cloud.region")
  *
  * Values come from the network and the environment. Taken are those of 1 to FACT_VALUE_MAX bytes of
- * well-formed UTF-8 without control characters; anything else is as if it had not been said.
+ * well-formed UTF-8 without control characters; anything else is ignored.
  *
  * Source: OpenTelemetry semantic conventions, resource attributes (cloud, container, faas, host, k8s,
  * aws.ecs, gcp); where they have no name, those of the OpenTelemetry Collector's detectors.
@@ -30,7 +30,7 @@ struct facts {
     struct place_fact at[FACTS_MAX];
     size_t count;
     struct arena *texts;
-    /* What the task or container may use, where that is less than the machine has; 0: not told. */
+    /* What the task or container may use, where that is less than the machine has; 0: unknown. */
     uint64_t cpu_millis; /* thousandths of a processor */
     uint64_t memory_bytes;
 };
@@ -48,7 +48,7 @@ struct str facts_get(const struct facts *facts, const char *name);
 
 /* ---- what parsers share ---- */
 
-/* What an answer says in one word of ASCII; empty when it is anything else, such as a page for
+/* What a response says in one word of ASCII; empty when it is anything else, such as a page for
  * people. */
 struct str facts_line(struct str body);
 

@@ -4,7 +4,7 @@
  * Each value is asked for by itself, never all of them at once: attributes of an instance hold what
  * its owner put there, secrets among them. A worker of Dataflow has its job's id in the attribute
  * job_id, a node of GKE its cluster's name in cluster-name. gcp_finish says which of Google's
- * services it is, by what was learnt. True: it was such an answer.
+ * services it is, by what was learnt. True: it was such a response.
  *
  * Source: Compute Engine documentation, VM metadata; Cloud Run container contract.
  */

@@ -1,3 +1,6 @@
+/* The table of platforms: by which variables or firmware each is recognised, which requests it is
+ * asked and in which order, and which proof its responses carry. Pure: capture/upload/origin_ask.c
+ * sends them. */
 #include "origin/platform.h"
 
 #include "origin/azure.h"

@@ -9,7 +9,7 @@
  *     for (size_t i = 0; i < PLATFORM_COUNT; i++)
  *         if (platform_is_here(&platforms[i], &signs))
  *             platform_address(&platforms[i], &signs.environment, 0, text)
- *             … platforms[i].requests[0 …], each answer of status 200 to its `take` …
+ *             … platforms[i].requests[0 …], each response of status 200 to its `take` …
  *             platforms[i].finish(&facts)
  *
  * Source: ECS, EC2 (IMDSv2), Compute Engine and Azure documentation, as each row's file says.
@@ -29,9 +29,9 @@ struct platform_request {
     const char *method; /* null: GET */
     const char *target; /* behind the address */
     struct platform_header header; /* of this one alone; null */
-    bool is_needed;     /* when this has no good answer the others are not asked */
-    /* Null: the answer is the token for the others, in the header of the row's token_name. False:
-     * this is no such answer, and nothing was taken of it. */
+    bool is_needed;     /* when this has no good response the others are not asked */
+    /* Null: the response is the token for the others, in the header of the row's token_name. False:
+     * this is no such response, and nothing was taken of it. */
     bool (*take)(struct facts *facts, struct str body);
 };
 
@@ -44,7 +44,7 @@ struct platform {
     bool is_host_alone;   /* it has no "http://" in front */
     const char *addresses[2]; /* where the variable is not set; one after the other */
     struct platform_header header; /* of each request */
-    struct platform_header proof;  /* of each answer: else somebody else answers there */
+    struct platform_header proof;  /* of each response: else somebody else answers there */
     const char *token_name;
     const struct platform_request *requests;
     size_t request_count;

@@ -1,3 +1,6 @@
+/* Explains a refusal to look into a process: collects what the kernel's ptrace check compares (ids,
+ * dumpable flag, capabilities, Yama) and applies the check's rules in the kernel's order. The first
+ * rule that fails names the gate and its remedy. */
 #include "os/access.h"
 #include "os/identity.h"
 #include "os/proc.h"
@@ -76,7 +79,7 @@ static void say_capabilities(uint64_t missing, char out[static ACCESS_CAUSE_MAX]
     if (more > 0) {
         snprintf(rest, sizeof rest, " and %d more", more);
     }
-    snprintf(out, ACCESS_CAUSE_MAX, "it has capabilities that pillion has not (%s%s)",
+    snprintf(out, ACCESS_CAUSE_MAX, "it has capabilities that pillion lacks (%s%s)",
              buf_cstr(&first), rest);
     buf_release(&first);
 }
@@ -86,10 +89,10 @@ static void set_remedy(struct access_verdict *out, const char *remedy)
     snprintf(out->remedy, sizeof out->remedy, "%s", remedy);
 }
 
-static void judge_yama(int scope, struct access_verdict *out)
+static void explain_yama(int scope, struct access_verdict *out)
 {
-    static const char *const who[] = {"only its parents may, and who has SYS_PTRACE",
-                                      "only who has SYS_PTRACE may", "nobody may until the next boot"};
+    static const char *const who[] = {"only its parents and processes with SYS_PTRACE may",
+                                      "only processes with SYS_PTRACE may", "no process may until the next boot"};
     static const char *const remedies[] = {
         "start the program with pillion, add SYS_PTRACE, or set kernel.yama.ptrace_scope to 0",
         "add SYS_PTRACE", ""};
@@ -100,7 +103,7 @@ static void judge_yama(int scope, struct access_verdict *out)
 }
 
 /* What SYS_PTRACE would make up for; false: nothing of it. */
-static bool judge_identity(const struct access_facts *facts, struct access_verdict *out)
+static bool explain_identity(const struct access_facts *facts, struct access_verdict *out)
 {
     const struct proc_status *own = &facts->own, *target = &facts->target;
     uint64_t missing = target->cap_permitted & ~own->cap_effective;
@@ -121,7 +124,7 @@ static bool judge_identity(const struct access_facts *facts, struct access_verdi
                  "it is not dumpable (file capabilities, set-uid or prctl)");
     } else if (missing != 0) {
         out->gate = ACCESS_GATE_CAPABILITIES;
-        set_remedy(out, "give pillion the same or add SYS_PTRACE");
+        set_remedy(out, "give pillion the same capabilities or add SYS_PTRACE");
         say_capabilities(missing, out->cause);
     } else {
         return false;
@@ -151,31 +154,31 @@ static bool was_added_in_vain(const struct proc_status *own)
            (bounds >> CAP_SYS_PTRACE & 1) != 0 && (bounds >> CAP_SYS_ADMIN & 1) == 0;
 }
 
-static void judge(const struct access_facts *facts, enum access_kind kind,
+static void evaluate(const struct access_facts *facts, enum access_kind kind,
                   struct access_verdict *out)
 {
     bool may_trace = status_has_cap(&facts->own, CAP_SYS_PTRACE);
-    if (facts->known && !may_trace && judge_identity(facts, out)) {
+    if (facts->known && !may_trace && explain_identity(facts, out)) {
         return;
     }
     if (kind != ACCESS_LOOK && facts->yama_scope > 0 && (!may_trace || facts->yama_scope > 2)) {
-        judge_yama(facts->yama_scope, out);
+        explain_yama(facts->yama_scope, out);
         return;
     }
     out->gate = ACCESS_GATE_MODULE;
     set_remedy(out, may_trace ? "" : "add SYS_PTRACE");
     snprintf(out->cause, sizeof out->cause,
-             "it is of another user namespace, or a security module forbids it");
+             "it is in another user namespace, or a security module forbids it");
 }
 
-void access_judge(const struct access_facts *facts, enum access_kind kind,
+void access_evaluate(const struct access_facts *facts, enum access_kind kind,
                   struct access_verdict *out)
 {
-    judge(facts, kind, out);
+    evaluate(facts, kind, out);
     if (was_added_in_vain(&facts->own) && str_ends(str_of(out->remedy), STR("SYS_PTRACE"))) {
         size_t len = strlen(out->remedy);
         snprintf(out->remedy + len, sizeof out->remedy - len,
-                 ", which was added but is given to root only: run pillion as root");
+                 ", which was added but takes effect for root only: run pillion as root");
     }
 }
 
@@ -191,14 +194,14 @@ void access_verdict_of(uint32_t pid, enum access_kind kind, struct access_verdic
 {
     struct access_facts facts;
     look_at(pid, kind, &facts);
-    access_judge(&facts, kind, out);
+    access_evaluate(&facts, kind, out);
 }
 
 void access_explain(const struct access_facts *facts, enum access_kind kind,
                     char out[static ACCESS_TEXT_MAX])
 {
     struct access_verdict verdict;
-    access_judge(facts, kind, &verdict);
+    access_evaluate(facts, kind, &verdict);
     snprintf(out, ACCESS_TEXT_MAX, "%s%s%s", verdict.cause, verdict.remedy[0] != '\0' ? "; " : "",
              verdict.remedy);
 }

@@ -1,5 +1,5 @@
 /*
- * access: why the kernel does not let us look into a process, in words.
+ * access: why the kernel refuses us access to a process, in words.
  *
  * The kernel's ptrace check (__ptrace_may_access) asks in this order, and the first rule that fails is the
  * reason: the same user and group, or SYS_PTRACE; a target that is dumpable, or SYS_PTRACE; no capability in
@@ -7,8 +7,8 @@
  * where memory is read or written (PTRACE_MODE_ATTACH): perf events and the files maps, exe and root of
  * /proc/PID (PTRACE_MODE_READ) are not its business.
  *
- * What is told here explains a refusal that has happened. Nothing is deduced from it: whether something is
- * allowed is found out by trying.
+ * The result explains a refusal that has happened. Nothing is deduced from it: whether something is allowed
+ * is found out by trying.
  *
  * Sources: ptrace(2) "Ptrace access mode checking"; Documentation/admin-guide/LSM/Yama.rst; capabilities(7).
  */
@@ -52,7 +52,7 @@ struct access_verdict {
     char cause[ACCESS_CAUSE_MAX];   /* "it runs as another user (uid 1000)" */
     char remedy[ACCESS_REMEDY_MAX]; /* "run as its user or add SYS_PTRACE"; "" when nothing helps */
 };
-void access_judge(const struct access_facts *facts, enum access_kind kind,
+void access_evaluate(const struct access_facts *facts, enum access_kind kind,
                   struct access_verdict *out);
 
 /* "uid", "gid", "dumpable", "capability", "yama", "module" */

@@ -1,6 +1,7 @@
 #include "os/clock.h"
 #include "base/time.h"
 
+#include <sys/resource.h>
 #include <time.h>
 
 static uint64_t now_of(clockid_t id)
@@ -25,9 +26,20 @@ uint64_t clock_boot_ns(void)
     return now_of(CLOCK_BOOTTIME);
 }
 
+static uint64_t ns_of(struct timeval t)
+{
+    return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_usec * NS_PER_US;
+}
+
+uint64_t clock_children_cpu_ns(void)
+{
+    struct rusage usage;
+    return getrusage(RUSAGE_CHILDREN, &usage) == 0 ? ns_of(usage.ru_utime) + ns_of(usage.ru_stime) : 0;
+}
+
 uint64_t clock_own_cpu_ns(void)
 {
-    return now_of(CLOCK_PROCESS_CPUTIME_ID);
+    return now_of(CLOCK_PROCESS_CPUTIME_ID) + clock_children_cpu_ns();
 }
 
 uint64_t clock_thread_cpu_ns(pthread_t thread)

@@ -18,6 +18,9 @@ uint64_t clock_boot_ns(void);
 /* CPU time of the calling process, all threads. */
 uint64_t clock_own_cpu_ns(void);
 
+/* Of our children that have ended, which clock_own_cpu_ns counts as well. */
+uint64_t clock_children_cpu_ns(void);
+
 /* CPU time of one of our threads, which has not been joined. */
 uint64_t clock_thread_cpu_ns(pthread_t thread);
 

@@ -1,3 +1,6 @@
+/* Where messages go: standard error or a log file, which HUP opens again. Each message is one write,
+ * so that lines of several processes do not mix, and a terminal that blocks does not hold up
+ * profiling for long. */
 #include "os/console.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* console: where messages go: a descriptor that is appended to, never buffered. */
+/* console: where messages go: a descriptor, written to without buffering. */
 #ifndef OS_CONSOLE_H
 #define OS_CONSOLE_H
 
@@ -7,7 +7,7 @@
 #include <stddef.h>
 
 /* Closed standard descriptors are taken by one that can be neither read nor written: else the next
- * file, event or socket of ours has number 2, and what is said goes there. To be called before
+ * file, event or socket of ours has number 2, and messages go there. To be called before
  * anything is opened, and not where a command inherits what we have. */
 void console_occupy(void);
 
@@ -31,7 +31,7 @@ bool console_is_terminal(int fd);
 /* Is it a pipe or socket, whose reader waits for the last writer to close it? */
 bool console_is_pipe(int fd);
 
-/* May a line there be drawn over again and again? Not on what is no terminal, or a dumb one, nor in a job whose
+/* May a line there be redrawn? Only on a terminal that is not a dumb one, and not in a job whose
  * output is kept (CI). */
 bool console_is_live(int fd);
 

@@ -1,3 +1,6 @@
+/* Whole files in and out. Reads are bounded; writes go to a temporary file that gets its final name by
+ * a rename, so that a reader sees the old file or the whole new one. Errors name the file, the cause
+ * and what to do. */
 #include "os/file.h"
 
 #include <dirent.h>

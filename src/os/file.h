@@ -53,7 +53,7 @@ bool file_link(const char *dir, const char *name, const char *target, struct err
 
 bool file_exists(const char *path);
 
-/* Removes a file; a file that is not there is no error. */
+/* Removes a file; a missing file is not an error. */
 bool file_remove(const char *path, struct err *err);
 
 /* Calls `each` with the name of every entry of `dir` (without . and ..), in no order. */

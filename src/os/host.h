@@ -1,5 +1,5 @@
 /*
- * host: what the kernel says of the machine.
+ * host: what the kernel reports about the machine.
  *
  * Source: uname(2).
  */

@@ -1,24 +1,24 @@
 /*
- * identity: doing one thing as the user of the process that is looked at.
+ * identity: making single calls as the user of the process that is profiled.
  *
- * Root without SYS_PTRACE (a stock container) may not look into a process of another user: the kernel's check
- * asks that the caller's user and group are those of the process, all of them (real, effective, saved). With
- * SETUID and SETGID, which such a container has, a thread can make its own so for a moment:
+ * Root without SYS_PTRACE (a stock container) may not access a process of another user: the kernel's check
+ * demands that the caller's user and group are those of the process, all of them (real, effective, saved).
+ * With SETUID and SETGID, which such a container has, a thread can make its own so for a moment:
  *
- *   opening below /proc/PID (maps, mem, exe, root, …) looks at the FILE SYSTEM ids: identity_visit. What is
+ *   opening below /proc/PID (maps, mem, exe, root, …) is checked against the FILE SYSTEM ids: identity_visit. What is
  *   open stays readable whoever reads it, /proc/PID/mem included, so nothing else is done meanwhile.
- *   perf_event_open and process_vm_readv look at the REAL ids: identity_take_real.
+ *   perf_event_open and process_vm_readv are checked against the REAL ids: identity_take_real.
  *
  * The effective and saved ids stay ours, so no capability is lost for good. While a thread visits it has no
- * right to pass over file permissions, and while it has taken real ids the process's user may send us signals: both
- * are kept to single system calls.
+ * right to pass over file permissions, and while it has taken real ids the process's user may send us
+ * signals: both are kept to single system calls.
  *
  * The system calls are made directly, because they concern the calling thread alone; the C library's would
  * change all threads. A change of file system ids makes this process undumpable, which is undone, unless the
  * program itself was started with more rights than its user has.
  *
- * Nothing helps against a process that is not dumpable, has capabilities that we lack, is in another user namespace,
- * or is guarded by Yama.
+ * Nothing helps against a process that is not dumpable, has capabilities that we lack, is in another user
+ * namespace, or is guarded by Yama.
  *
  * Sources: ptrace(2) "Ptrace access mode checking", credentials(7), setfsuid(2), prctl(2) PR_SET_DUMPABLE.
  */

@@ -1,3 +1,6 @@
+/* Starts a command with a profiler beside it. In `exec` mode this process becomes the command; in
+ * `init` mode it stays, forwards signals, reaps children and restarts a profiler that died. Nothing
+ * that fails on the profiler's side may stop the command. */
 #include "os/launch.h"
 #include "base/str.h"
 #include "base/time.h"
@@ -50,7 +53,7 @@ static int not_runnable(const char *argv0, int number, struct err *err)
         return LAUNCH_NOT_FOUND;
     }
     if (number == EISDIR) {
-        err_set(err, ERR_DENIED, number, "%s: not executable, it is a directory", argv0);
+        err_set(err, ERR_DENIED, number, "%s: not executable: it is a directory", argv0);
     } else if (number == EACCES) {
         err_set(err, ERR_DENIED, number, "%s: not executable; try: chmod +x %s", argv0, argv0);
     } else {
@@ -97,10 +100,10 @@ static int lacks_interpreter(const char *path, const char *argv0, struct err *er
     if (got > 2 && memcmp(head, "#!", 2) == 0) {
         char *name = head + 2 + strspn(head + 2, " \t");
         name[strcspn(name, " \t\r\n")] = '\0';
-        err_set(err, ERR_GONE, ENOENT, "%s: its interpreter %s is not there", argv0, name);
+        err_set(err, ERR_GONE, ENOENT, "%s: its interpreter %s does not exist", argv0, name);
     } else {
         err_set(err, ERR_GONE, ENOENT,
-                "%s: its loader is not there; was it built for another C library?", argv0);
+                "%s: its loader does not exist; was it built for another C library?", argv0);
     }
     return LAUNCH_NOT_FOUND;
 }
@@ -178,8 +181,7 @@ static bool close_span(unsigned from, unsigned to)
     return from > to || syscall(SYS_close_range, from, to, 0) == 0;
 }
 
-/* Closes every descriptor from `from` on but `keep` (below `from`: none is kept). */
-static void close_from(int from, int keep)
+void launch_close_from(int from, int keep)
 {
     bool closed = keep < from ? close_span((unsigned)from, ~0u)
                               : close_span((unsigned)from, (unsigned)keep - 1) &&
@@ -215,7 +217,7 @@ __attribute__((noreturn)) static void become_profiler(const struct launch *launc
     if (fcntl(STDERR_FILENO, F_GETFD) < 0) {
         discard(STDERR_FILENO);
     }
-    close_from(STDERR_FILENO + 1, target.link_fd);
+    launch_close_from(STDERR_FILENO + 1, target.link_fd);
     default_signals();
     _exit(launch->run(launch->context, &target));
 }
@@ -484,7 +486,7 @@ static int run_init(const struct launch *launch, const char *path, struct err *e
     close(link[1]);
     discard(STDIN_FILENO); /* so that the command alone holds its pipes and locks */
     discard(STDOUT_FILENO);
-    close_from(STDERR_FILENO + 1, -1);
+    launch_close_from(STDERR_FILENO + 1, -1);
     serve_command(&init, &all);
     return await_flush(&init, &all);
 }

@@ -63,6 +63,9 @@ int launch_run(const struct launch *launch, struct err *err);
  * started: there is nothing to profile then. */
 bool launch_ready(struct launch_target *target);
 
+/* Closes every descriptor from `from` on but `keep` (below `from`: none is kept). */
+void launch_close_from(int from, int keep);
+
 /* Finds what argv0 would run: 0 and the path, or 126 / 127 and the sentence why. */
 int launch_find(const char *argv0, char *path, size_t path_bytes, struct err *err);
 

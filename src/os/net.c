@@ -1,3 +1,6 @@
+/* Connections with deadlines to names, addresses and Unix sockets, and the streams over them. Every
+ * wait ends at its deadline or when the waker is set, so an upload thread never hangs at the end of a
+ * run. TLS is not here: deliver/ puts it on top. */
 #include "os/net.h"
 #include "base/time.h"
 #include "os/clock.h"
@@ -32,7 +35,7 @@ struct net {
 
 static bool timed_out(struct err *err)
 {
-    return err_set(err, ERR_NETWORK, ETIMEDOUT, "no answer in time");
+    return err_set(err, ERR_NETWORK, ETIMEDOUT, "no response in time");
 }
 
 static int poll_ms(uint64_t left_ns)
@@ -54,7 +57,7 @@ bool net_wait(int fd, short events, int wake, uint64_t deadline_ns, struct err *
             return err_set(err, ERR_NETWORK, errno, "waiting failed: %s", strerror(errno));
         }
         if (ready > 0 && set[1].revents != 0) {
-            return err_set(err, ERR_NETWORK, ECANCELED, "the run ended before there was an answer");
+            return err_set(err, ERR_NETWORK, ECANCELED, "the run ended before there was a response");
         }
         if (ready > 0 && set[0].revents != 0) {
             return true;
@@ -80,8 +83,8 @@ static bool is_not_yet(int number)
 
 static ptrdiff_t cut(int number, struct err *err)
 {
-    const char *text = number == ECONNRESET ? "the other side cut the connection"
-                       : number == EPIPE    ? "the other side takes nothing more"
+    const char *text = number == ECONNRESET ? "the connection was reset by the other side"
+                       : number == EPIPE    ? "the connection was closed by the other side"
                                             : strerror(number);
     (void)err_set(err, ERR_NETWORK, number, "%s", text);
     return -1;
@@ -286,7 +289,7 @@ static bool dial_local(struct net *net, struct str path, uint64_t deadline_ns, s
     struct err why = {0};
     socklen_t len = local_address(path, &to);
     if (len == 0) {
-        return err_set(err, ERR_NETWORK, ENAMETOOLONG, "a Unix socket's path has 1 to 107 bytes");
+        return err_set(err, ERR_NETWORK, ENAMETOOLONG, "the path of a Unix socket must have 1 to 107 bytes");
     }
     uint64_t until_ns = earlier(deadline_ns, clock_mono_ns() + CONNECT_NS);
     int fd = open_socket(AF_UNIX);
@@ -378,7 +381,7 @@ static bool dial(void *context, struct str host, uint16_t port, uint64_t deadlin
         return dial_local(net, host, deadline_ns, out, err);
     }
     if (host.len == 0 || host.len >= sizeof name || str_find(host, '\0') < host.len) {
-        return err_set(err, ERR_NETWORK, ENAMETOOLONG, "a host's name has 1 to 255 bytes");
+        return err_set(err, ERR_NETWORK, ENAMETOOLONG, "a host name must have 1 to 255 bytes");
     }
     memcpy(name, host.ptr, host.len);
     name[host.len] = '\0';
@@ -391,7 +394,7 @@ struct net *net_new(int wake, struct err *err)
 {
     unsigned char probe;
     if (getrandom(&probe, 1, 0) != 1) {
-        (void)err_errno(err, errno, "the kernel gives no random bytes (getrandom)");
+        (void)err_errno(err, errno, "cannot get random bytes from the kernel (getrandom)");
         return NULL;
     }
     struct net *net = calloc(1, sizeof *net);

@@ -1,3 +1,6 @@
+/* Host names to addresses. The C library's resolver cannot be interrupted, so each look-up runs on a
+ * thread of its own and the dialer waits for it up to a deadline. Results are kept for a minute,
+ * shared by all that dial the same name. */
 #include "base/time.h"
 #include "os/clock.h"
 #include "os/net_private.h"
@@ -54,8 +57,8 @@ static const struct addrinfo *next_of(const struct addrinfo *info, int family, b
     return info;
 }
 
-/* In the resolver's order, but families in turn: of a family that leads nowhere one address is tried before the other
- * family has its chance. */
+/* In the resolver's order, but IPv4 and IPv6 alternate: of a family without a route one address is tried
+ * before the other family has its chance. */
 static void take_list(const struct addrinfo *info, struct net_addresses *out)
 {
     out->count = 0;
@@ -139,7 +142,7 @@ static struct lookup *start_lookup(const char *host, struct err *err)
         number = start_thread(l);
     }
     if (number != 0) {
-        (void)err_set(err, ERR_NETWORK, number, "a name cannot be resolved: %s", strerror(number));
+        (void)err_set(err, ERR_NETWORK, number, "cannot resolve a name: %s", strerror(number));
         if (l->done >= 0) {
             close(l->done);
         }
@@ -217,8 +220,8 @@ static struct lookup **lookup_for(struct net_names *names, const char *host, str
     }
     if (empty == NULL) {
         (void)err_set(err, ERR_NETWORK, EAGAIN,
-                      "the name %s is not resolved: %d others are still being asked for; no name "
-                      "server in resolv.conf seems to answer",
+                      "cannot resolve the name %s: %d other look-ups are still waiting; check the name "
+                      "servers in resolv.conf",
                       host, NET_LOOKUPS_MAX);
         return NULL;
     }
@@ -230,11 +233,10 @@ static bool not_resolved(const char *host, int result, struct err *err)
 {
     if (result == EAI_AGAIN) {
         return err_set(err, ERR_NETWORK, 0,
-                       "the name %s cannot be resolved now: no name server in resolv.conf gave an "
-                       "answer",
+                       "cannot resolve the name %s now: no name server in resolv.conf responded",
                        host);
     }
-    return err_set(err, ERR_NETWORK, 0, "the name %s cannot be resolved: %s; is it spelled well?",
+    return err_set(err, ERR_NETWORK, 0, "cannot resolve the name %s: %s; check the spelling and resolv.conf",
                    host, gai_strerror(result));
 }
 
@@ -250,8 +252,8 @@ static struct net_addresses *resolve_anew(struct net_names *names, const char *h
     uint64_t until_ns = deadline_ns < latest_ns ? deadline_ns : latest_ns;
     if (!net_wait((*slot)->done, POLLIN, wake, until_ns, &why)) {
         bool late = why.number == ETIMEDOUT;
-        (void)err_set(err, ERR_NETWORK, why.number, "the name %s is not yet resolved: %s", host,
-                      late ? "no name server in resolv.conf answered in time" : why.text);
+        (void)err_set(err, ERR_NETWORK, why.number, "cannot resolve the name %s yet: %s", host,
+                      late ? "no name server in resolv.conf responded in time" : why.text);
         return NULL; /* it goes on, and the next dial may find it done */
     }
     struct lookup *l = *slot;

@@ -1,3 +1,6 @@
+/* What this machine is called on the network: its own address, found by asking the kernel which
+ * source address it would use, and the hardware address of that interface. No packet is sent. Uploads
+ * use both to tell machines apart. */
 #include "os/net_private.h"
 
 #include <arpa/inet.h>

@@ -16,7 +16,7 @@
  * buffer first) and valid during the call. Their format is a matter of sample/record.h;
  * perf_sample_type names the fields that were asked for.
  *
- * Caught rings. Processes whose samples are to be looked at one by one, at once, have a second set of rings,
+ * Caught rings. Processes whose samples must each be handled at once have a second set of rings,
  * made by perf_open_caught and owned like the first. Each of their samples wakes the reader of its CPU's
  * ring, once; other records do not, until half a ring has been written. Where the kernel can (4.3),
  * sampling.switches is then true, and these rings also say when a followed thread left its CPU and came
@@ -28,27 +28,27 @@
  *
  * Two events at once. A thread inherits what its starter has, and whether that was before or after the
  * starter was followed cannot be seen: a thread found by listing again may be followed although it has
- * inherited an event already, and has twice as many samples. Each sample tells its event's id, so that this is
- * seen then (perf_follower_of). Of the two the one that was followed later is to end: what has inherited its
+ * inherited an event already, and has twice as many samples. Each sample has its event's id, by which this is
+ * found (perf_follower_of). Of the two the one that was followed later is to end: what has inherited its
  * events has the other's as well, because it descends from the same thread.
  *
  * Stacks. With stack_bytes 0 the kernel follows the user's frame pointers (a call chain); otherwise a
  * sample carries the user's registers and a copy of the stack's top, to be unwound here, and the call
  * chain holds kernel addresses only. The size is an event's for its life: to change it for a process,
  * perf_retire its followers, follow it (and the children that inherited from them) with another size,
- * then perf_replace, which loses and doubles no sample but the one or two of that moment. The same for
+ * then perf_replace, which loses and duplicates no sample except one or two of that moment. The same for
  * another frequency (PERF_EVENT_IOC_PERIOD does not reach what inherited the event); each sample tells the
  * period that it was taken with.
  *
- * Other events. What else is sampled of every followed thread (perf_open_others) has a third set of rings, so
+ * Other events. What else is sampled of every followed thread (perf_open_extra) has a third set of rings, so
  * that it cannot crowd out the CPU clock, and is off when the clock is off. Its samples have the stacks that
  * the clock's have, if they fit: a thirty-second of a ring at most; records of mappings, names, starts and ends come
- * from the clock alone. One such event may be one that samples nothing and tells of context switches.
+ * from the clock alone. One such event may be one that takes no samples and records context switches.
  *
  * Bursts. A thread's first sample is due when it has run for a period; one that ends before leaves none, and a
  * program that starts a thread for each request leaves hardly any. perf_burst_follow gives every thread of a
  * process one event more, which what they start inherits. Its period is short (its samples tell it by that), and it
- * is off but for the moments between perf_burst_set(p, true) and (p, false): all that runs in these is sampled alike,
+ * is off except in the moments between perf_burst_set(p, true) and (p, false): all that runs in these is sampled alike,
  * however young it is. Its samples go to the ring of the process's other ones, with small copies of stacks. A thread
  * that one starts while they are being listed may have none of it. (PERF_EVENT_IOC_PERIOD reaches neither what has
  * inherited the event nor, at least on Linux 6.18, what will.)
@@ -59,7 +59,7 @@
  * many CPUs. Descriptors: threads x CPUs + CPUs, and one more for each caught thread, of
  * which at most three quarters of what this process may have are used (the
  * limit is raised as far as allowed). Of a process whose threads need more the hottest are followed, and
- * `left` names the others, which perf_follow_thread may take in later. Other events have as many each, and
+ * perf_unsampled names the others, which perf_follow_thread may take in later. Other events have as many each, and
  * less than all where they end.
  *
  * Errors name the gate: of events on ourselves that of perf_gate.h, of EACCES on a target its uid,
@@ -91,38 +91,14 @@ struct perf_access {
 /* Opens events on ourselves and closes them again: attempts, does not deduce. */
 void perf_probe(struct perf_access *out);
 
-struct perf_ring;
-
-struct perf_follower {
-    uint32_t pid, tid;
-    int *fds; /* one per CPU, -1 where that CPU has none */
-    int end_fd; /* tells its end, when caught; else -1: the others do */
-    struct perf_other_fds *others; /* null: it has none (perf_event.c) */
-    bool enabled;
-    bool idle;          /* it and what it started hardly ran between the last two marks */
-    uint64_t marked_ns; /* its count, then */
-    uint64_t recent_ns; /* what it counted between the last two marks */
-    uint32_t marks;     /* so far */
-    uint64_t told_ns;   /* its count, as perf_each_count told it last */
-    bool retired; /* to be replaced by others that are not enabled yet */
-    bool doubles; /* all its samples are another's as well */
-    uint64_t first_id, last_id; /* of its events: what lies between is its own, too */
-    uint32_t frequency_hz; /* that it samples at, for its life */
-};
-
 struct perf_sampling {
     uint32_t frequency_hz; /* of events that are made from now on; 0: they count, and take no sample */
     bool kernel;          /* kernel code, too */
     uint32_t stack_bytes; /* to begin with: a multiple of 8, at most PERF_STACK_MAX; 0: frame
                            * pointers */
     uint64_t registers;   /* mask of PERF_REG_*, with stack_bytes */
-    bool switches;        /* caught events tell of switches; perf_open_caught finds it out */
-    bool others;          /* perf_open_others follows: the first rings leave room for its own */
-};
-
-struct perf_count {
-    uint32_t pid;
-    uint64_t count_ns;
+    bool switches;        /* caught events record switches; set by perf_open_caught */
+    bool extra;           /* perf_open_extra follows: the first rings leave room for its own */
 };
 
 enum {
@@ -130,34 +106,30 @@ enum {
     PERF_BURST_THREADS_MAX = 64,   /* of a process, when it is taken in */
 };
 
-struct perf_burst {
-    uint32_t pid;
-    bool caught; /* whose rings its samples go to */
-    VEC(int) fds;
-};
-
-enum { PERF_EXTRA_FDS = 2 }; /* that perf_wait waits for besides */
+enum { PERF_WAIT_FDS = 2 }; /* that perf_wait waits for besides */
 
 enum { PERF_STACK_MAX = 63 * 1024 }; /* a record with registers and chain has at most 64 KiB */
 
-struct perf {
-    struct perf_sampling sampling;
-    struct perf_ring *rings;
-    struct perf_ring *caught; /* null until perf_open_caught */
-    unsigned ring_count;      /* of each set, one per CPU */
-    int fd_limit; /* events have lower numbers: some are left for images and output files */
-    VEC(struct perf_follower) followers; /* by their ids */
-    uint32_t awaited_pid; /* of several followed, the process whose end perf_wait tells; 0: none */
-    unsigned char *scratch;
-    struct perf_others *others; /* null until perf_open_others */
-    VEC(struct perf_burst) bursts;
-    uint64_t ended_count_ns; /* final counter values of reaped followers */
-    VEC(struct perf_count) ended; /* their parts since perf_each_count */
-    struct pid_list left;    /* threads that the last perf_follow_process had no descriptors for */
-};
+struct perf;
+
+/* One that nothing is sampled with until perf_open, and after perf_close: it has no rings and no followers, and
+ * perf_wait waits for the extra descriptors alone. Null when memory ends. perf_free closes it; null is nothing. */
+struct perf *perf_new(struct err *err);
+void perf_free(struct perf *p);
 
 bool perf_open(struct perf *p, const struct perf_sampling *sampling, struct err *err);
 void perf_close(struct perf *p);
+
+/* What events that are made from now on do; both setters leave those that there are as they are (perf_outdated). */
+const struct perf_sampling *perf_sampling(const struct perf *p);
+void perf_set_frequency(struct perf *p, uint32_t frequency_hz);
+void perf_set_stack_bytes(struct perf *p, uint32_t stack_bytes);
+
+/* Rings of a set, one per CPU. */
+unsigned perf_ring_count(const struct perf *p);
+
+/* Of several followed, the process whose end perf_wait reports; 0: none. */
+void perf_await(struct perf *p, uint32_t pid);
 
 /* The PERF_SAMPLE_* mask of every record, and of the id tail of those that are no samples. */
 uint64_t perf_sample_type(const struct perf *p);
@@ -177,26 +149,40 @@ struct perf_cpus {
     unsigned new_count;    /* are on-line, and have none … */
     unsigned without_ring; /* … the first of them */
 };
-void perf_look_at_cpus(const struct perf *p, struct perf_cpus *out);
+void perf_check_cpus(const struct perf *p, struct perf_cpus *out);
 
-/* A process whose events have another frequency than `sampling` says; 0: there is none. */
+/* A process whose events have another frequency than those that are made now; 0: there is none. */
 uint32_t perf_outdated(const struct perf *p);
+
+/* All events count as outdated: another property of them than the frequency has changed. */
+void perf_outdate(struct perf *p);
+
+/* Those of this process are left as they are, and no longer outdated. */
+void perf_accept_outdated(struct perf *p, uint32_t pid);
 
 /* Follows one thread and all it will start. on_exec: sampling begins at its next exec. */
 bool perf_follow(struct perf *p, uint32_t tid, bool on_exec, struct err *err);
 
+/* Threads that are followed; what they start is not counted. */
+size_t perf_follower_count(const struct perf *p);
+
 /* Whether a process has followers of its own; children of a followed one have none. */
 bool perf_is_followed(const struct perf *p, uint32_t pid);
 
-/* The follower that an event's id belongs to (PERF_SAMPLE_IDENTIFIER in what it, or what inherited from it,
- * writes); null: it has been ended. Valid until the next call that follows or ends one. */
-struct perf_follower *perf_follower_of(struct perf *p, uint64_t id);
+/* The follower that an event's id belongs to (PERF_SAMPLE_IDENTIFIER in what it, or what inherited from it, writes), by
+ * the first id of its own events: of two followers the one that was followed later has the larger one. 0: it has been
+ * ended. `duplicate`: perf_set_duplicate was called for it. */
+uint64_t perf_follower_of(const struct perf *p, uint64_t event, bool *duplicate);
 
-/* Stops those marked `doubles`: what they have written is still in the rings. Then perf_end_doubles ends
- * them, and their counts are nobody's. */
-void perf_stop_doubles(struct perf *p);
-void perf_end_doubles(struct perf *p);
+/* All samples of this follower are another's as well. */
+void perf_set_duplicate(struct perf *p, uint64_t follower);
 
+/* Stops the duplicates: what they have written is still in the rings. Then perf_end_duplicates ends them, and their
+ * counts are nobody's. */
+void perf_stop_duplicates(struct perf *p);
+void perf_end_duplicates(struct perf *p);
+
+/* The followers of a process (0: of all) are to be replaced. */
 void perf_retire(struct perf *p, uint32_t pid);
 
 /* Starts what was followed since, and ends what was retired; with `keep`, the other way round: what was
@@ -205,12 +191,15 @@ void perf_replace(struct perf *p, bool keep);
 
 /* Follows all threads of a process, listing them again until no new one appears. Threads that end
  * meanwhile are no error; false when none could be followed. True with `err` set: not all could; with
- * ERR_LIMIT for want of descriptors, the sentence tells how many, and p->left which. */
+ * ERR_LIMIT for want of descriptors, the sentence tells how many, and perf_unsampled which. */
 struct perf_how {
     uint32_t stack_bytes; /* when caught, as many of them as let two records fit a ring */
     bool caught;          /* after perf_open_caught */
 };
 bool perf_follow_process(struct perf *p, uint32_t pid, const struct perf_how *how, struct err *err);
+
+/* The threads that the last perf_follow_process had no descriptors for. Borrowed. */
+const struct pid_list *perf_unsampled(const struct perf *p);
 
 /* Follows one thread more. */
 bool perf_follow_thread(struct perf *p, uint32_t pid, uint32_t tid, const struct perf_how *how,
@@ -225,7 +214,7 @@ void perf_mark(struct perf *p, uint32_t pid, uint64_t idle_ns);
 bool perf_give_up_idle(struct perf *p, uint32_t pid, uint32_t *tid);
 
 /* The process whose followers, with what they started, counted least between the last two marks, among those that
- * were followed all the time between, but for one; 0: there is none. */
+ * were followed all the time between, except one; 0: there is none. */
 uint32_t perf_coolest(const struct perf *p, uint32_t except, uint64_t *recent_ns);
 
 /* Gives a process up, and what inherited its events. */
@@ -249,9 +238,9 @@ void perf_drain_caught(struct perf *p, unsigned ring,
                        void (*each)(void *context, unsigned ring, const void *record, size_t len),
                        void *context);
 
-enum { PERF_OTHERS_MAX = 6 };
+enum { PERF_EXTRA_MAX = 6 };
 
-struct perf_other {
+struct perf_extra {
     const char *name;       /* for messages */
     uint32_t type;          /* PERF_TYPE_* */
     uint64_t config;
@@ -261,30 +250,36 @@ struct perf_other {
     struct err refused;     /* why there is none of it here; ERR_NONE, and then it is asked for */
 };
 
-/* Finds out which of these there are here, and makes the rings for them; at most PERF_OTHERS_MAX. False when
+/* Finds out which of these there are here, and makes the rings for them; at most PERF_EXTRA_MAX. False when
  * none can be had: all then say why. Once, before anything is followed. */
-bool perf_open_others(struct perf *p, struct perf_other *others, size_t count);
+bool perf_open_extra(struct perf *p, struct perf_extra *others, size_t count);
+
+/* Were there any, when they were opened? */
+bool perf_has_extra(const struct perf *p);
 
 /* The PERF_SAMPLE_* mask of its records; all begin (samples) or end (others) with PERF_SAMPLE_IDENTIFIER. */
-uint64_t perf_other_sample_type(const struct perf *p, unsigned other);
+uint64_t perf_extra_sample_type(const struct perf *p, unsigned other);
 
-/* As perf_drain, with the place of the event that a record comes from; PERF_OTHERS_MAX: of one that ended
+/* As perf_drain, with the place of the event that a record comes from; PERF_EXTRA_MAX: of one that ended
  * long ago. */
-void perf_drain_others(struct perf *p,
+void perf_drain_extra(struct perf *p,
                        void (*each)(void *context, unsigned other, const void *record, size_t len),
                        void *context);
 
 /* How often it happened in all followed tasks since this was asked last: the kernel's own count, sampled or
  * not. `pid`: of the followed process in which (with what it started) it happened most; 0 in none. */
-uint64_t perf_take_other_count(struct perf *p, unsigned other, uint32_t *pid);
+uint64_t perf_take_extra_count(struct perf *p, unsigned other, uint32_t *pid);
 
 /* Threads that have fewer of these events than they should, because descriptors ran out. */
-uint64_t perf_others_short(const struct perf *p);
+uint64_t perf_extra_short(const struct perf *p);
 
 /* Once more for a process changes its rings, and takes in threads that have none. */
 bool perf_burst_follow(struct perf *p, uint32_t pid, bool caught, struct err *err);
 bool perf_burst_is_followed(const struct perf *p, uint32_t pid, bool caught);
 void perf_burst_end(struct perf *p, uint32_t pid);
+
+/* The processes that have such events: the pid at a place, from 0 on; 0: there are no more. */
+uint32_t perf_burst_pid(const struct perf *p, size_t place);
 
 /* All processes' at once; off at first. */
 void perf_burst_set(struct perf *p, bool on);
@@ -303,12 +298,12 @@ void perf_each_count(struct perf *p,
 /* Waits until a ring wants to be read, one of extra_fds (-1: none) is readable, or timeout. True when it was
  * the end of the only task that is followed, or of the first thread of the awaited process (and of all it
  * started with the same event): perf_reap is then due, else the next wait is none. */
-bool perf_wait(struct perf *p, const int extra_fds[static PERF_EXTRA_FDS], uint64_t timeout_ns);
+bool perf_wait(struct perf *p, const int extra_fds[static PERF_WAIT_FDS], uint64_t timeout_ns);
 
 /* The same, not waiting for rings: a task that ends wakes whoever waits for the ring of an event that it inherited
  * (kernel/events/core.c, perf_event_exit_event), so that where hundreds per second end nothing else is done. The end
  * is looked for when the time is up. */
-bool perf_wait_aside(struct perf *p, const int extra_fds[static PERF_EXTRA_FDS], uint64_t timeout_ns);
+bool perf_wait_aside(struct perf *p, const int extra_fds[static PERF_WAIT_FDS], uint64_t timeout_ns);
 
 /* Hands every complete record of every ring to `each`, ring by ring, and frees its space. */
 void perf_drain(struct perf *p,

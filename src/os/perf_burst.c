@@ -1,3 +1,6 @@
+/* perf_burst: one more event for every thread of a process, with a short period, which is on for short moments
+ * only, so that threads too young for a sample are sampled like the others (perf.h, "Bursts"). Their samples
+ * go to the ring of the process's other ones. */
 #include "os/identity.h"
 #include "os/perf_private.h"
 #include "os/proc.h"
@@ -24,7 +27,7 @@ static struct perf_burst *find(const struct perf *p, uint32_t pid)
     return NULL;
 }
 
-/* Mappings, names, starts and ends are told by the process's other events. */
+/* Mappings, names, starts and ends are recorded by the process's other events. */
 static struct perf_event_attr attr_of(const struct perf *p, bool caught)
 {
     struct perf_sampling sampling = p->sampling;
@@ -88,7 +91,7 @@ static int follow_threads(struct perf *p, struct perf_burst *burst, const struct
 
 static bool refuse(uint32_t pid, int number, struct err *err)
 {
-    return err_errno(err, number, "cannot sample the short threads of pid %u", pid);
+    return err_errno(err, number, "cannot sample the short-lived threads of pid %u", pid);
 }
 
 /* As perf_follow_process does, with the process's real ids where ours are refused. */
@@ -108,7 +111,7 @@ bool perf_burst_follow(struct perf *p, uint32_t pid, bool caught, struct err *er
 {
     struct pid_list threads = {0};
     if (caught && p->caught == NULL) {
-        return err_set(err, ERR_UNSUPPORTED, 0, "no rings to catch the samples of pid %u", pid);
+        return err_set(err, ERR_UNSUPPORTED, 0, "cannot catch the samples of pid %u: there are no rings for it", pid);
     }
     if (!proc_list_threads(pid, &threads, err)) {
         return false;
@@ -116,7 +119,7 @@ bool perf_burst_follow(struct perf *p, uint32_t pid, bool caught, struct err *er
     perf_burst_end(p, pid);
     if (threads.ids.len > PERF_BURST_THREADS_MAX) {
         vec_release(&threads.ids);
-        return err_set(err, ERR_LIMIT, 0, "pid %u has too many threads to sample its short ones", pid);
+        return err_set(err, ERR_LIMIT, 0, "pid %u has too many threads to sample its short-lived ones", pid);
     }
     struct perf_burst *burst = vec_push(&p->bursts);
     int number = burst == NULL ? ENOMEM : 0;
@@ -167,6 +170,11 @@ void perf_burst_end(struct perf *p, uint32_t pid)
         vec_release(&burst->fds);
         vec_swap_out(&p->bursts, (size_t)(burst - p->bursts.at));
     }
+}
+
+uint32_t perf_burst_pid(const struct perf *p, size_t place)
+{
+    return place < p->bursts.len ? p->bursts.at[place].pid : 0;
 }
 
 void perf_close_bursts(struct perf *p)

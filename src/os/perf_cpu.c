@@ -52,7 +52,7 @@ size_t perf_list_cpus(uint32_t cpus[static CPU_COUNT_MAX])
 }
 
 /* Both lists rise. */
-void perf_look_at_cpus(const struct perf *p, struct perf_cpus *out)
+void perf_check_cpus(const struct perf *p, struct perf_cpus *out)
 {
     uint32_t cpus[CPU_COUNT_MAX];
     size_t count = online(cpus), at = 0;

@@ -1,5 +1,8 @@
-#include "base/map.h"
+/* perf_follow: the threads that are followed, one event per CPU each: opening them, with the ids of their
+ * process where ours are refused, counting, giving some up, replacing them by others of another size or
+ * frequency, closing them. The list is in the order of the events' ids: a sample's follower is searched by it. */
 #include "os/perf_private.h"
+#include "base/map.h"
 #include "os/access.h"
 #include "os/hot.h"
 #include "os/identity.h"
@@ -20,7 +23,7 @@ enum {
 
 void perf_close_follower(struct perf *p, struct perf_follower *f)
 {
-    perf_others_unfollow(p, f);
+    perf_extra_unfollow(p, f);
     for (unsigned i = 0; i < p->ring_count; i++) {
         if (f->fds[i] >= 0) {
             close(f->fds[i]);
@@ -36,7 +39,7 @@ static bool refuse_target(uint32_t tid, int number, struct err *err)
 {
     if (number == EACCES || number == EPERM) {
         return err_set(err, ERR_DENIED, number,
-                       "thread %u refuses perf events (%s: other uid, more capabilities or not "
+                       "perf events refused on thread %u (%s: other uid, more capabilities or not "
                        "dumpable); run as its user or add SYS_PTRACE",
                        tid, err_name(number));
     }
@@ -52,7 +55,7 @@ static bool refuse_process(uint32_t pid, int number, struct err *err)
 {
     char why[ACCESS_TEXT_MAX];
     access_refusal(pid, ACCESS_LOOK, why);
-    return err_set(err, ERR_DENIED, number, "pid %u refuses perf events (%s): %s", pid,
+    return err_set(err, ERR_DENIED, number, "perf events refused on pid %u (%s): %s", pid,
                    err_name(number), why);
 }
 
@@ -105,7 +108,7 @@ static bool follow_end(struct perf *p, struct perf_follower *f, struct err *err)
         return refuse_target(f->tid, EMFILE, err);
     }
     return ioctl(f->end_fd, PERF_EVENT_IOC_SET_OUTPUT, ring->fd) == 0 ||
-           err_errno(err, errno, "cannot see the end of thread %u", f->tid);
+           err_errno(err, errno, "cannot watch for the end of thread %u", f->tid);
 }
 
 /* Ids grow, and nobody else here opens events meanwhile. */
@@ -136,7 +139,7 @@ static bool follow(struct perf *p, uint32_t pid, uint32_t tid, const struct perf
     f->tid = tid;
     f->frequency_hz = p->sampling.frequency_hz;
     f->end_fd = -1;
-    f->others = NULL;
+    f->extra = NULL;
     memset(f->fds, -1, p->ring_count * sizeof *f->fds);
     bool ok = !caught || follow_end(p, f, err);
     for (unsigned i = 0; ok && i < p->ring_count; i++) {
@@ -148,7 +151,7 @@ static bool follow(struct perf *p, uint32_t pid, uint32_t tid, const struct perf
         return false;
     }
     note_ids(p, f);
-    perf_others_follow(p, f, attr);
+    perf_extra_follow(p, f, attr);
     return true;
 }
 
@@ -186,6 +189,11 @@ static bool is_followed(const struct perf *p, uint32_t tid)
         }
     }
     return false;
+}
+
+size_t perf_follower_count(const struct perf *p)
+{
+    return p->followers.len;
 }
 
 bool perf_is_followed(const struct perf *p, uint32_t pid)
@@ -272,7 +280,7 @@ static void follow_listed(struct perf *p, uint32_t pid, const struct pid_list *t
             continue;
         }
         all->full = all->full || one.kind == ERR_LIMIT;
-        uint32_t *left = all->full ? vec_push(&p->left.ids) : NULL;
+        uint32_t *left = all->full ? vec_push(&p->unsampled.ids) : NULL;
         if (left != NULL) {
             *left = *tid;
         } else if (one.number != ESRCH && err != NULL) {
@@ -285,17 +293,17 @@ static void follow_listed(struct perf *p, uint32_t pid, const struct pid_list *t
 static void tell_left(const struct perf *p, uint32_t pid, size_t threads, struct err *err)
 {
     err_set(err, ERR_LIMIT, EMFILE,
-            "%zu of the %zu threads of pid %u, those that used the least CPU time, have no events: %zu "
-            "descriptors are needed, and %llu files may be open; raise the hard limit (ulimit -Hn)",
-            p->left.ids.len, threads, pid, threads * open_count(p),
+            "%zu of the %zu threads of pid %u are unsampled, those with the least CPU time: their events need "
+            "%zu descriptors, but only %llu files may be open; raise the hard limit (ulimit -Hn)",
+            p->unsampled.ids.len, threads, pid, threads * open_count(p),
             (unsigned long long)proc_descriptor_limit());
 }
 
 bool perf_follow_process(struct perf *p, uint32_t pid, const struct perf_how *how, struct err *err)
 {
-    vec_clear(&p->left.ids);
+    vec_clear(&p->unsampled.ids);
     if (how->caught && p->caught == NULL) {
-        return err_set(err, ERR_UNSUPPORTED, 0, "no rings to catch the samples of pid %u", pid);
+        return err_set(err, ERR_UNSUPPORTED, 0, "cannot catch the samples of pid %u: there are no rings for it", pid);
     }
     struct perf_sampling sampling = p->sampling;
     sampling.stack_bytes = fitting_stack(p, how);
@@ -331,6 +339,38 @@ bool perf_follow_process(struct perf *p, uint32_t pid, const struct perf_how *ho
     return all.any;
 }
 
+const struct pid_list *perf_unsampled(const struct perf *p)
+{
+    return &p->unsampled;
+}
+
+uint32_t perf_outdated(const struct perf *p)
+{
+    vec_each(&p->followers, f)
+    {
+        if (f->frequency_hz != p->sampling.frequency_hz) {
+            return f->pid;
+        }
+    }
+    return 0;
+}
+
+void perf_outdate(struct perf *p)
+{
+    vec_each(&p->followers, f)
+    {
+        f->frequency_hz = UINT32_MAX; /* no events have this one */
+    }
+}
+
+void perf_accept_outdated(struct perf *p, uint32_t pid)
+{
+    vec_each(&p->followers, f)
+    {
+        f->frequency_hz = f->pid == pid ? p->sampling.frequency_hz : f->frequency_hz;
+    }
+}
+
 bool perf_follow_thread(struct perf *p, uint32_t pid, uint32_t tid, const struct perf_how *how,
                         struct err *err)
 {
@@ -351,7 +391,7 @@ void perf_enable(struct perf *p)
             }
         }
         if (!f->enabled) {
-            perf_others_set(p, f, PERF_EVENT_IOC_ENABLE);
+            perf_extra_set(p, f, PERF_EVENT_IOC_ENABLE);
         }
         f->enabled = true;
     }
@@ -386,10 +426,10 @@ void perf_mark(struct perf *p, uint32_t pid, uint64_t idle_ns)
 /* Leaves its place empty: remove_ended comes after the last one. */
 static void end_follower(struct perf *p, struct perf_follower *f)
 {
-    uint64_t count_ns = f->doubles ? f->told_ns : follower_count_ns(p, f);
-    struct perf_count *ended = count_ns > f->told_ns ? vec_push(&p->ended) : NULL;
+    uint64_t count_ns = f->duplicate ? f->reported_ns : follower_count_ns(p, f);
+    struct perf_count *ended = count_ns > f->reported_ns ? vec_push(&p->ended) : NULL;
     if (ended != NULL) {
-        *ended = (struct perf_count){f->pid, count_ns - f->told_ns};
+        *ended = (struct perf_count){f->pid, count_ns - f->reported_ns};
     }
     p->ended_count_ns += count_ns;
     perf_close_follower(p, f);
@@ -464,7 +504,7 @@ void perf_give_up(struct perf *p, uint32_t pid)
     remove_ended(p);
 }
 
-struct perf_follower *perf_follower_of(struct perf *p, uint64_t id)
+static struct perf_follower *find(const struct perf *p, uint64_t id)
 {
     size_t from = 0, to = p->followers.len;
     while (from < to) {
@@ -479,11 +519,26 @@ struct perf_follower *perf_follower_of(struct perf *p, uint64_t id)
     return found ? &p->followers.at[from] : NULL;
 }
 
+uint64_t perf_follower_of(const struct perf *p, uint64_t event, bool *duplicate)
+{
+    const struct perf_follower *f = find(p, event);
+    *duplicate = f != NULL && f->duplicate;
+    return f == NULL ? 0 : f->first_id;
+}
+
+void perf_set_duplicate(struct perf *p, uint64_t follower)
+{
+    struct perf_follower *f = find(p, follower);
+    if (f != NULL) {
+        f->duplicate = true;
+    }
+}
+
 void perf_retire(struct perf *p, uint32_t pid)
 {
     vec_each(&p->followers, f)
     {
-        f->retired = f->retired || f->pid == pid;
+        f->retired = f->retired || pid == 0 || f->pid == pid;
     }
 }
 
@@ -494,7 +549,7 @@ static void disable(const struct perf *p, const struct perf_follower *f)
             (void)ioctl(f->fds[i], PERF_EVENT_IOC_DISABLE, 0);
         }
     }
-    perf_others_set(p, f, PERF_EVENT_IOC_DISABLE);
+    perf_extra_set(p, f, PERF_EVENT_IOC_DISABLE);
 }
 
 void perf_replace(struct perf *p, bool keep)
@@ -519,21 +574,21 @@ void perf_replace(struct perf *p, bool keep)
     remove_ended(p);
 }
 
-void perf_stop_doubles(struct perf *p)
+void perf_stop_duplicates(struct perf *p)
 {
     vec_each(&p->followers, f)
     {
-        if (f->doubles) {
+        if (f->duplicate) {
             disable(p, f);
         }
     }
 }
 
-void perf_end_doubles(struct perf *p)
+void perf_end_duplicates(struct perf *p)
 {
     vec_each(&p->followers, f)
     {
-        if (f->doubles) {
+        if (f->duplicate) {
             end_follower(p, f);
         }
     }
@@ -561,9 +616,9 @@ void perf_each_count(struct perf *p,
     vec_each(&p->followers, f)
     {
         uint64_t count_ns = follower_count_ns(p, f);
-        if (count_ns > f->told_ns) {
-            each(context, f->pid, count_ns - f->told_ns);
-            f->told_ns = count_ns;
+        if (count_ns > f->reported_ns) {
+            each(context, f->pid, count_ns - f->reported_ns);
+            f->reported_ns = count_ns;
         }
     }
 }

@@ -1,3 +1,6 @@
+/* From the errno of perf_event_open to the gate that closed it (seccomp, paranoid level, gVisor,
+ * limits …) and the one change that opens it. The errno and a few facts of the system decide, so the
+ * table is tested without such kernels. */
 #include "os/perf_gate.h"
 #include "os/access.h"
 
@@ -19,7 +22,7 @@ const char *perf_gate_name(enum perf_gate gate)
         [PERF_GATE_MEMLOCK] = "locked-memory limit",
         [PERF_GATE_TARGET] = "rights on the target",
         [PERF_GATE_MODULE] = "seccomp filter or security module",
-        [PERF_GATE_OLD_KERNEL] = "attributes that this kernel does not know",
+        [PERF_GATE_OLD_KERNEL] = "attributes unknown to this kernel",
         [PERF_GATE_DESCRIPTORS] = "limit of open files",
         [PERF_GATE_HARDWARE] = "no such hardware counter",
         [PERF_GATE_OTHER] = "unknown gate",
@@ -27,7 +30,7 @@ const char *perf_gate_name(enum perf_gate gate)
     return names[gate];
 }
 
-void perf_look_around(struct perf_around *out)
+void perf_read_around(struct perf_around *out)
 {
     char text[16] = "";
     int fd = open(paranoid_file, O_RDONLY | O_CLOEXEC);
@@ -80,10 +83,10 @@ const char *perf_gate_remedy(enum perf_gate gate, bool kernel, const struct perf
     switch (gate) {
     case PERF_GATE_SECCOMP: /* not every engine's profile opens for the capability */
         return around->perfmon
-                   ? "allow perf_event_open in the container's seccomp profile; CAP_PERFMON is there and "
-                     "does not open this one"
+                   ? "allow perf_event_open in the container's seccomp profile; CAP_PERFMON is present, "
+                     "but this profile does not allow the call with it"
                    : "allow perf_event_open in the container's seccomp profile, or add CAP_PERFMON "
-                     "where the profile opens for it (Docker's does from 23 on)";
+                     "if the profile allows the call with it (Docker's does since version 23)";
     case PERF_GATE_PARANOID:
         return kernel ? "set kernel.perf_event_paranoid to 1 or less on the host, or add CAP_PERFMON"
                       : "set kernel.perf_event_paranoid to 2 or less on the host";
@@ -91,11 +94,11 @@ const char *perf_gate_remedy(enum perf_gate gate, bool kernel, const struct perf
         return "the paranoid level is not the cause: allow perf_event_open in the seccomp profile or "
                "the security module's policy";
     case PERF_GATE_NO_KERNEL_SUPPORT:
-        return "this kernel cannot be changed for it";
+        return "boot a kernel that is built with perf events";
     case PERF_GATE_GVISOR:
         return "use a runtime class without gVisor";
     case PERF_GATE_OLD_KERNEL:
-        return "Linux 4.1 or a later one is needed";
+        return "use Linux 4.1 or later";
     case PERF_GATE_DESCRIPTORS:
         return "raise the limit of open files (ulimit -n)";
     default:

@@ -4,9 +4,9 @@
  * The errno tells most of it, because the kernel asks in a fixed order: a seccomp filter comes first and
  * answers EPERM or ENOSYS; a kernel built without perf ENOSYS, gVisor ENODEV; what the kernel does not know
  * of the attributes is EINVAL or E2BIG; the paranoid level and security modules are EACCES; a machine
- * without a counting unit ENOENT; and at the end descriptors run out (EMFILE). What else decides is looked
- * at once (perf_look_around), so that the answer is a function of both and can be tested without a kernel
- * for each of its rows.
+ * without a counting unit ENOENT; and at the end descriptors run out (EMFILE). What else decides is read
+ * once (perf_read_around), so that the gate is a function of both and each row can be tested without a
+ * kernel of its own.
  *
  * Sources: perf_event_open(2) ERRORS; kernel/events/core.c, SYSCALL_DEFINE5(perf_event_open).
  */
@@ -40,7 +40,7 @@ struct perf_around {
     bool perfmon;  /* CAP_PERFMON is held */
 };
 
-void perf_look_around(struct perf_around *out);
+void perf_read_around(struct perf_around *out);
 
 /* `kernel`: of an event that samples kernel code too. */
 enum perf_gate perf_gate_of(int number, bool kernel, const struct perf_around *around);

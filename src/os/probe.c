@@ -1,3 +1,6 @@
+/* Single attempts for the doctor: each function does one thing that a profile needs, on ourselves, on
+ * a child or on a process, undoes it, and returns the errno. What the errno means is decided by
+ * os/access and os/perf_gate. */
 #include "os/probe.h"
 #include "os/identity.h"
 #include "os/perf_private.h"
@@ -170,7 +173,7 @@ bool probe_child_start(struct probe_child *child, struct err *err)
 {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) < 0) {
-        return err_errno(err, errno, "cannot make a pipe");
+        return err_errno(err, errno, "cannot create a pipe");
     }
     pid_t pid = fork();
     if (pid == 0) {
@@ -181,7 +184,7 @@ bool probe_child_start(struct probe_child *child, struct err *err)
     close(ends[0]);
     if (pid < 0) {
         close(ends[1]);
-        return err_errno(err, number, "cannot make a child to try things on");
+        return err_errno(err, number, "cannot start a child process for tests");
     }
     *child = (struct probe_child){(uint32_t)pid, ends[1]};
     return true;

@@ -3,7 +3,7 @@
  *
  * Each function does one thing that a profile needs, once, and undoes it: 0 when it worked, else the errno of the
  * refusal. Nothing is deduced, nothing is left behind, no process is stopped, signalled or written to.
- * Where a profile would do it as the user of the process that is looked at (identity.h), so do these: an
+ * Where a profile would do it as the user of that process (identity.h), so do these: an
  * errno is then that of the last try.
  *
  * Rings and following are attempted by perf_open and perf_follow_process themselves (perf.h).

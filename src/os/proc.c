@@ -1,3 +1,6 @@
+/* The files of /proc, read or opened but not interpreted (target/ does that), and files as another
+ * process sees them. Where root is refused as root, the call is repeated as the user of that process
+ * (os/identity). */
 #include "os/proc.h"
 #include "base/time.h"
 #include "os/identity.h"
@@ -402,6 +405,11 @@ static bool read_at(void *context, uint64_t offset, void *out, size_t len, struc
 struct memory_reader proc_file_reader(int fd)
 {
     return (struct memory_reader){read_at, (void *)(intptr_t)fd};
+}
+
+int proc_descriptor_of(const struct memory_reader *file)
+{
+    return file->read == read_at ? (int)(intptr_t)file->context : -1;
 }
 
 bool proc_open_kernel_symbols(int *out, struct err *err)

@@ -26,14 +26,14 @@ int proc_open_sched(uint32_t pid, uint32_t tid);
 int proc_open_own_sched(void); /* of the calling thread */
 int proc_open_own_schedstat(void);
 
-/* Reads an open file from its start; 0 bytes when there is nothing (any more). */
+/* Reads an open file from its start; 0 bytes when there is nothing (left). */
 size_t proc_read_start(int fd, void *out, size_t max_bytes);
 
 struct pid_list {
     VEC(uint32_t) ids;
 };
 
-/* The id that was given out last; 0: not known. While it stays the same nothing new has begun. */
+/* The id that was assigned last; 0: unknown. While it stays the same nothing new has begun. */
 uint32_t proc_last_id(void);
 
 /* Replaces the list by all processes visible in this PID namespace. */
@@ -42,7 +42,7 @@ bool proc_list_processes(struct pid_list *out, struct err *err);
 /* Replaces the list by the threads of a process. */
 bool proc_list_threads(uint32_t pid, struct pid_list *out, struct err *err);
 
-/* How many threads a process has, without listing them; 0: not told. */
+/* How many threads a process has, without listing them; 0: unknown. */
 uint32_t proc_count_threads(uint32_t pid);
 
 /* The target of /proc/PID/exe, without a " (deleted)" suffix. */
@@ -84,6 +84,9 @@ void proc_close(int fd);
 /* Reads an open file at offsets; the descriptor stays the caller's. */
 struct memory_reader proc_file_reader(int fd);
 
+/* The descriptor of such a reader; -1: it is another. */
+int proc_descriptor_of(const struct memory_reader *file);
+
 /* Opens /proc/kallsyms; proc_read_next hands out its text in order, 0 bytes at the end. */
 bool proc_open_kernel_symbols(int *out, struct err *err);
 bool proc_read_next(int fd, void *out, size_t max_bytes, size_t *len, struct err *err);
@@ -91,7 +94,7 @@ bool proc_read_next(int fd, void *out, size_t max_bytes, size_t *len, struct err
 /* Resident memory of this process. */
 uint64_t proc_own_rss_bytes(void);
 
-/* The most that it ever was; 0: not told. */
+/* Its peak; 0: unknown. */
 uint64_t proc_own_rss_peak_bytes(void);
 
 /* How much memory the container that we run in may have: the least limit of our control group and those
@@ -101,8 +104,8 @@ uint64_t proc_own_memory_limit_bytes(void);
 /* The same for CPU time, in thousandths of a processor. 0: no limit is. */
 uint64_t proc_own_cpu_limit_millis(void);
 
-/* The inode of our control group, which tells containers of a machine apart where their ids are hidden. 0: it cannot
- * be had, or we are in no control-group namespace of our own. */
+/* The inode of our control group, which tells containers of a machine apart where their ids are hidden.
+ * 0: unknown, or we are in no control-group namespace of our own. */
 uint64_t proc_own_cgroup_inode(void);
 
 /* Length of the ticks that stat counts in. */

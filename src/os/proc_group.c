@@ -1,4 +1,6 @@
-/* proc_group: what our control group is, and what CPU time it may use. */
+/* Our own control group: its path, and the CPU time that it and the groups around it may use, read
+ * through /sys/fs/cgroup as it is mounted here. Reads version 1 and version 2; target/cgroup parses
+ * the texts. */
 #include "os/proc.h"
 
 #include "target/cgroup.h"

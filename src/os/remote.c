@@ -1,3 +1,6 @@
+/* Reads another process's memory while it runs: by process_vm_readv, many pieces in one call, else by
+ * /proc/PID/mem. Finds out once per process which of the two is allowed, and names the gate when
+ * neither is. */
 #include "os/remote.h"
 #include "os/access.h"
 #include "os/identity.h"
@@ -186,7 +189,7 @@ static bool batch_by_file(struct remote_caller *caller, struct memory_piece *pie
 }
 
 /* A call's worth of parts: pieces that follow each other upwards are one, and what lies between them
- * goes nowhere. `single`: a part for each piece and page, since faults are told by whole parts. */
+ * goes nowhere. `single`: a part for each piece and page, since faults are reported by whole parts. */
 struct parts {
     struct iovec local[PARTS_MAX], remote[PARTS_MAX];
     unsigned locals, remotes;

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 enum {
-    PURSE_KIB = 516, /* where /proc/sys does not tell: the kernel's default, 512 KiB and a page */
+    ALLOWANCE_KIB = 516, /* where /proc/sys does not tell: the kernel's default, 512 KiB and a page */
     LIMITS_TEXT_MAX = 160,
 };
 
@@ -36,10 +36,10 @@ static uint64_t own_limit_kib(void)
 
 struct ring_memory ring_memory_here(unsigned cpus)
 {
-    long purse = sysctl_number("/proc/sys/kernel/perf_event_mlock_kb", PURSE_KIB);
+    long allowance = sysctl_number("/proc/sys/kernel/perf_event_mlock_kb", ALLOWANCE_KIB);
     return (struct ring_memory){
         .cpus = cpus,
-        .purse_kib = purse > 0 ? (uint64_t)purse : 0,
+        .allowance_kib = allowance > 0 ? (uint64_t)allowance : 0,
         .own_kib = own_limit_kib(),
         .uid = proc_own_uid(),
         .unlimited = access_holds(CAP_IPC_LOCK) ||
@@ -50,7 +50,7 @@ struct ring_memory ring_memory_here(unsigned cpus)
 uint64_t ring_memory_kib(const struct ring_memory *m)
 {
     bool any = m->unlimited || m->own_kib == UINT64_MAX;
-    return any ? UINT64_MAX : m->purse_kib * (m->cpus - m->absent) + m->own_kib;
+    return any ? UINT64_MAX : m->allowance_kib * (m->cpus - m->absent) + m->own_kib;
 }
 
 static void say_limits(const struct ring_memory *m, char out[static LIMITS_TEXT_MAX])
@@ -60,9 +60,9 @@ static void say_limits(const struct ring_memory *m, char out[static LIMITS_TEXT_
         snprintf(own, sizeof own, "%llu KiB", (unsigned long long)m->own_kib);
     }
     snprintf(out, LIMITS_TEXT_MAX,
-             "uid %u may lock %u x %llu KiB for all its processes (kernel.perf_event_mlock_kb) and %s for "
-             "each (ulimit -l)",
-             m->uid, m->cpus - m->absent, (unsigned long long)m->purse_kib, own);
+             "uid %u may lock %u x %llu KiB in all its processes together (kernel.perf_event_mlock_kb) and %s "
+             "in each of them (ulimit -l)",
+             m->uid, m->cpus - m->absent, (unsigned long long)m->allowance_kib, own);
 }
 
 bool ring_memory_refused(const struct ring_memory *m, uint64_t ring_kib, uint64_t held_kib,
@@ -72,14 +72,14 @@ bool ring_memory_refused(const struct ring_memory *m, uint64_t ring_kib, uint64_
     uint64_t wanted = ring_kib * m->cpus, all = ring_memory_kib(m);
     say_limits(m, limits);
     if (held_kib > 0) {
-        snprintf(held, sizeof held, " beside the %llu KiB it has", (unsigned long long)held_kib);
+        snprintf(held, sizeof held, " beside the %llu KiB it holds", (unsigned long long)held_kib);
     }
     if (all != UINT64_MAX && all >= wanted + held_kib) {
-        snprintf(others, sizeof others, ", of which others hold more than %llu KiB",
+        snprintf(others, sizeof others, ", and other processes hold more than %llu KiB of it",
                  (unsigned long long)(all - wanted - held_kib));
     }
     return err_set(err, ERR_DENIED, EPERM,
-                   "no locked memory for perf rings of %u x %llu KiB%s (EPERM): %s%s; end the other "
+                   "cannot lock memory for perf rings of %u x %llu KiB%s (EPERM): %s%s; stop the other "
                    "profiler or raise a limit",
                    m->cpus, (unsigned long long)ring_kib, held, limits, others);
 }
@@ -90,7 +90,7 @@ void ring_memory_is_short(const struct ring_memory *m, uint64_t ring_kib, uint64
     char limits[LIMITS_TEXT_MAX];
     say_limits(m, limits);
     err_set(why, ERR_LIMIT, EPERM,
-            "perf rings are %u x %llu KiB, not %u x %llu KiB: %s, and others hold some of it. Deep "
-            "stacks may be cut and samples lost; end the other profiler or raise a limit",
+            "perf rings have %u x %llu KiB instead of %u x %llu KiB, so deep stacks may be truncated and "
+            "samples lost: %s, and other processes hold part of it; stop the other profiler or raise a limit",
             m->cpus, (unsigned long long)ring_kib, m->cpus, (unsigned long long)wished_kib, limits);
 }

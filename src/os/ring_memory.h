@@ -1,11 +1,11 @@
 /*
  * ring_memory: how much memory perf's rings may lock here, and what to say when it is not enough.
  *
- * Concept. The kernel charges a ring with its pages and one more. First to a purse that all processes of a
- * user share, over all containers of the host: kernel.perf_event_mlock_kb for every CPU that is online. What
- * the purse has no room for goes to the process's own limit of locked memory (RLIMIT_MEMLOCK, ulimit -l), and
- * what that has no room for is refused (EPERM). CAP_IPC_LOCK and a paranoid level of -1 lift all of it.
- * What others have taken from the purse cannot be asked for: it follows from what is refused.
+ * Concept. The kernel charges a ring with its pages and one more. First against an allowance that all
+ * processes of a user share, in all containers of the host: kernel.perf_event_mlock_kb for every online
+ * CPU. What exceeds it counts against the process's own limit of locked memory (RLIMIT_MEMLOCK, ulimit -l),
+ * and what exceeds that, too, is refused (EPERM). CAP_IPC_LOCK and a paranoid level of -1 lift both limits.
+ * How much of the allowance other processes hold cannot be queried; it follows from what is refused.
  *
  * Sources: perf_mmap in kernel/events/core.c; perf_event_open(2); proc_sys_kernel(5).
  */
@@ -19,8 +19,8 @@
 
 struct ring_memory {
     unsigned cpus;          /* each has a ring */
-    unsigned absent;        /* of these are off-line: the purse has nothing for them */
-    uint64_t purse_kib;     /* per CPU */
+    unsigned absent;        /* of these are off-line: they add nothing to the allowance */
+    uint64_t allowance_kib; /* per CPU */
     uint64_t own_kib;       /* UINT64_MAX: no limit */
     uint32_t uid;
     bool unlimited;

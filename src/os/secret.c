@@ -52,7 +52,7 @@ char *secret_read_file(const char *path, struct err *err)
         memcpy(secret, line.ptr, line.len);
         secret[line.len] = '\0';
     } else {
-        err_set(err, ERR_USAGE, 0, "%s holds no secret, it is empty", path);
+        err_set(err, ERR_USAGE, 0, "%s is empty; its first line must be the secret", path);
     }
     if (file.ptr != NULL) {
         wipe(file.ptr, file.len);

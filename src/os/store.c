@@ -1,3 +1,6 @@
+/* The files of a spool: windows that wait to be uploaded. Each owner has a folder with a lock, files
+ * appear whole by a rename, and the folders of owners that have ended are taken over. What a file
+ * contains is deliver/spool's matter. */
 #include "os/store.h"
 
 #include <dirent.h>
@@ -15,9 +18,10 @@ enum { TEMPORARY_AGE_S = 3600 };
 
 static const char lock_name[] = "lock";
 
-static bool failed(const char *path, int number, const char *what, struct err *err)
+static bool failed(const char *what, const char *path, int number, struct err *err)
 {
-    return err_errno(err, number, "the spool %s cannot be %s", path, what);
+    return err_set(err, err_kind_of(number), number, "cannot %s the spool %s: %s (%s); give another --spool-dir",
+                   what, path, strerror(number), err_name(number));
 }
 
 /* ---- opening ---- */
@@ -26,7 +30,7 @@ static bool make_folder(const char *path)
 {
     char part[STORE_PATH_MAX];
     size_t len = (size_t)snprintf(part, sizeof part, "%s", path);
-    while (len > 1 && part[len - 1] == '/') { /* what stands behind is no folder: the last one is not a parent */
+    while (len > 1 && part[len - 1] == '/') { /* what stands after is no folder: the last one is not a parent */
         part[--len] = '\0';
     }
     for (char *at = part + 1; *at != '\0'; at++) {
@@ -153,11 +157,11 @@ bool store_open(struct store *store, const char *dir, struct err *err)
     unsigned number = 1;
     for (folder_of(dir, number, path); !take_folder(store, path); folder_of(dir, number, path)) {
         if (errno != EWOULDBLOCK) {
-            return failed(path, errno, "used; give another --spool-dir", err);
+            return failed("use", path, errno, err);
         }
         if (++number > STORE_OWNERS_MAX) {
-            return err_set(err, ERR_LIMIT, 0, "the spool %s has %d owners already", dir,
-                           STORE_OWNERS_MAX);
+            return err_set(err, ERR_LIMIT, 0, "the spool %s is in use by %d processes; give another --spool-dir",
+                           dir, STORE_OWNERS_MAX);
         }
     }
     for (number = 1; number <= STORE_OWNERS_MAX; number++) {
@@ -199,7 +203,7 @@ bool store_put(struct store *store, const char *name, struct str bytes, struct e
     int fd = openat(store->dir_fd, temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
                     0600);
     if (fd < 0) {
-        return failed(store->path, errno, "written to", err);
+        return failed("write to", store->path, errno, err);
     }
     int number = write_all(fd, bytes) ? 0 : errno;
     number = close(fd) < 0 && number == 0 ? errno : number;
@@ -208,7 +212,7 @@ bool store_put(struct store *store, const char *name, struct str bytes, struct e
     }
     if (number != 0) {
         (void)unlinkat(store->dir_fd, temporary, 0);
-        return failed(store->path, number, "written to", err);
+        return failed("write to", store->path, number, err);
     }
     return true;
 }

@@ -1,14 +1,13 @@
 /*
  * store: a folder of small files that one process owns, and that survives it.
  *
- * Files appear whole (temporary name, then rename) with mode 600, the folder has mode 700. That
- * holds for whoever reads them while the machine runs, and after a kill. Nothing is written through
- * to the disk (fsync): it would wait for, and hurry, what all others on the machine write. So a
- * power cut may leave the files of the last half minute empty or short; a reader has to know a
- * whole one. Its
- * owner holds a lock on the file "lock" in it, which the kernel lets go when the process ends,
- * however it ends. When the folder has an owner already, a folder below it ("2", "3" …) is taken;
- * what ended owners left in the others is taken over.
+ * Files appear whole (temporary name, then rename) with mode 600, the folder has mode 700. That holds for
+ * whoever reads them while the machine runs, and after a kill. Nothing is forced to the disk (fsync): it
+ * would wait for, and hurry, what all others on the machine write. So a power cut may leave the files of
+ * the last half minute empty or short; a reader has to know a whole one. Its owner holds a lock on the file
+ * "lock" in it, which the kernel lets go when the process ends, however it ends. When the folder has an
+ * owner already, a folder below it ("2", "3" …) is taken; what ended owners left in the others is taken
+ * over.
  *
  *     store_open(&store, dir, &err)
  *     store_put(&store, name, bytes, &err)     store_get(&store, name, max, &buf, &err)
@@ -47,7 +46,7 @@ void store_remove(struct store *store, const char *name);
 void store_each(struct store *store, void (*each)(void *context, const char *name, uint64_t bytes),
                 void *context);
 
-/* Bytes that are free in its file system for us; UINT64_MAX when that is not told. */
+/* Bytes that are free in its file system for us; UINT64_MAX when that is unknown. */
 uint64_t store_free_bytes(const struct store *store);
 
 #endif

@@ -1,3 +1,6 @@
+/* What catching needs of a thread: being bound to one CPU, a rank that preempts the sampled thread
+ * (FIFO, or a short slice), precise sleeping, and a waker that ends another thread's wait. Refusals
+ * are kept as sentences, never fatal. */
 #include "os/thread.h"
 #include "base/time.h"
 
@@ -33,8 +36,7 @@ bool thread_bind(unsigned cpu, struct err *err)
     }
     if (errno == EINVAL) {
         return err_set(err, ERR_DENIED, EINVAL,
-                       "CPU %u is not among those allowed here (cpuset); samples on it cannot be "
-                       "caught at their moment",
+                       "CPU %u is not in the allowed set (cpuset); samples on it cannot be caught",
                        cpu);
     }
     return err_errno(err, errno, "cannot bind a thread to CPU %u", cpu);

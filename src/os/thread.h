@@ -4,7 +4,7 @@
  * A thread that is bound to a CPU and woken there by an interrupt preempts what ran there, if the
  * scheduler lets it: policy OTHER (it may have inherited BATCH or IDLE, which never preempt), nice not
  * above the other's, and a short slice, which newer schedulers honour. Binding, policy OTHER and the
- * slice need no right; FIFO and a lower nice do, and are tried. What was not granted is told, and is no
+ * slice need no right; FIFO and a lower nice do, and are tried. What was not granted is reported, and is no
  * error.
  *
  * A slice is what the thread wants to run at a time: it must outlast its work, or it is preempted in the

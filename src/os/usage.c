@@ -1,3 +1,6 @@
+/* Reads how busy the container or the machine is: the control groups that are ours and visible, else
+ * /proc/stat and /proc/meminfo. The tightest quota and the tightest limit count. target/usage parses
+ * the texts and does the arithmetic. */
 #include "os/usage.h"
 
 #include "os/clock.h"
@@ -104,7 +107,7 @@ static bool read_cpu_ns(const struct group *group, uint64_t *out)
     return true;
 }
 
-/* With version 1 quotas and counters are different controllers': they tell of the same processes
+/* With version 1 quotas and counters belong to different controllers: they describe the same processes
  * only where both have the same group. */
 static bool group_of_cpu(struct str groups, struct group *out)
 {
@@ -171,7 +174,7 @@ static unsigned look_at_machine(const char *root, struct usage *out)
     return machine.processors;
 }
 
-void usage_look(const char *root, struct usage *out)
+void usage_read(const char *root, struct usage *out)
 {
     struct buf groups;
     *out = (struct usage){0};

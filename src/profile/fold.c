@@ -1,3 +1,6 @@
+/* Builds the call tree that people read: one node per function name instead of per address, below
+ * processes and threads or containers. Used by the flame graph, collapsed stacks and speedscope. No
+ * recursion; linear in the profile's size. */
 #include "profile/fold.h"
 
 #include <stdio.h>

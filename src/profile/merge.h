@@ -1,5 +1,5 @@
 /*
- * merge: what reading several saved profiles into one has to heed.
+ * merge: the rules for reading several saved profiles into one.
  *
  * A reader adds to whatever the profile holds: samples of the same thread and stack are summed,
  * processes with the same identity are one, and the same window read twice is counted twice (see

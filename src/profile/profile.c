@@ -1,3 +1,6 @@
+/* Everything that one window saw: interned strings, modules, frames, processes and threads, the call
+ * tree, and samples with their weights. Bounded by max_bytes; what does not fit is counted as lost,
+ * so totals stay right. */
 #include "profile/profile.h"
 
 #include <stdlib.h>
@@ -352,12 +355,12 @@ uint32_t profile_labelled(struct profile *p, uint32_t thread,
                           const struct str labels[static PROFILE_LABELS])
 {
     struct thread key = p->threads.at[thread];
-    bool told = false;
+    bool any = false;
     for (unsigned i = 0; thread != 0 && i < PROFILE_LABELS; i++) {
         key.label[i] = labels[i].len == 0 ? 0 : label_text(p, (enum profile_label)i, labels[i]);
-        told |= key.label[i] != 0;
+        any |= key.label[i] != 0;
     }
-    if (!told) {
+    if (!any) {
         return thread;
     }
     key.plain = thread;
@@ -520,7 +523,7 @@ void profile_add(struct profile *p, uint32_t thread, uint32_t node, uint64_t cpu
     add_sample(p, has_room(p), thread, node, cpu_ns, count);
 }
 
-/* What is lost must be told even when the budget is used up: the account's name is static text, and
+/* What is lost must be reported even when the budget is used up: the account's name is static text, and
  * its frame, node and samples (at most ACCOUNT_COUNT per thread) may exceed the budget. */
 static uint32_t account_node(struct profile *p, enum account account)
 {
@@ -619,38 +622,16 @@ const char *account_name(enum account account)
     return names[account];
 }
 
-const char *frame_kind_suffix(enum frame_kind kind)
-{
-    static const char *const suffixes[FRAME_KIND_COUNT] = {
-        [FRAME_NATIVE] = "",      [FRAME_KERNEL] = "_[k]", [FRAME_GO] = "",
-        [FRAME_JVM] = "_[j]",     [FRAME_PYTHON] = "_[p]", [FRAME_RUBY] = "_[rb]",
-        [FRAME_PHP] = "_[php]",   [FRAME_PERL] = "_[pl]",  [FRAME_JS] = "_[js]",
-        [FRAME_ACCOUNT] = "",
-    };
-    return suffixes[kind];
-}
-
-const char *frame_kind_name(enum frame_kind kind)
-{
-    static const char *const names[FRAME_KIND_COUNT] = {
-        [FRAME_NATIVE] = "native", [FRAME_KERNEL] = "kernel", [FRAME_GO] = "go",
-        [FRAME_JVM] = "java",      [FRAME_PYTHON] = "python", [FRAME_RUBY] = "ruby",
-        [FRAME_PHP] = "php",       [FRAME_PERL] = "perl",     [FRAME_JS] = "javascript",
-        [FRAME_ACCOUNT] = "not seen",
-    };
-    return names[kind];
-}
-
-const char *rung_name(enum rung rung)
+const char *capture_mode_name(enum capture_mode mode)
 {
     static const char *const names[] = {
-        [RUNG_UNKNOWN] = "not seen",
-        [RUNG_PERF] = "perf",
-        [RUNG_PERF_USER] = "perf, user only",
-        [RUNG_RUNTIME] = "runtime reader",
-        [RUNG_PROC] = "/proc only",
+        [CAPTURE_UNKNOWN] = "not seen",
+        [CAPTURE_PERF] = "perf",
+        [CAPTURE_PERF_USER] = "perf, user only",
+        [CAPTURE_RUNTIME] = "runtime reader",
+        [CAPTURE_PROC] = "/proc only",
     };
-    return names[rung];
+    return names[mode];
 }
 
 static enum account account_of(const struct profile *p, uint32_t name)

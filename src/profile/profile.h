@@ -40,29 +40,15 @@
 #include "base/intern.h"
 #include "base/map.h"
 #include "base/vec.h"
-
-/* What kind of code a frame is. The order is part of the flame graph's format: append only. */
-enum frame_kind {
-    FRAME_NATIVE, /* C, C++, Rust … */
-    FRAME_KERNEL,
-    FRAME_GO,
-    FRAME_JVM,
-    FRAME_PYTHON,
-    FRAME_RUBY,
-    FRAME_PHP,
-    FRAME_PERL,
-    FRAME_JS,
-    FRAME_ACCOUNT, /* "[lost]" and its like */
-    FRAME_KIND_COUNT,
-};
+#include "profile/language.h"
 
 /* CPU time that is known to have been used but whose stack is not known. */
 enum account {
     ACCOUNT_LOST,          /* "[lost]": too short for a sample, ring overrun, throttling, our limits */
     ACCOUNT_KERNEL_HIDDEN, /* "[kernel, hidden]": system time while only user code may be sampled */
     ACCOUNT_NATIVE_NO_PERF,/* "[native, no perf]": known from /proc only */
-    ACCOUNT_UNREADABLE,    /* "[unreadable]": memory or maps could not be read */
-    ACCOUNT_PARTIAL,       /* "[partial]": the sample was not proven to be of one moment */
+    ACCOUNT_UNREADABLE,    /* "[unreadable]": without perf, memory of a runtime's stack could not be read */
+    ACCOUNT_PARTIAL,       /* "[partial]": without perf, a runtime's stack was of several moments */
     ACCOUNT_COUNT,
 };
 
@@ -90,18 +76,18 @@ enum runtime_share {
 /* How the stacks of both kinds were joined (weave.h). */
 enum woven_share { WOVEN_EXACT, WOVEN_ONE_MORE, WOVEN_UNMERGED, WOVEN_APART, WOVEN_COUNT };
 
-/* Which rung of the ladder served a process (DESIGN 1.5). */
-enum rung {
-    RUNG_UNKNOWN,
-    RUNG_PERF,       /* user and kernel stacks */
-    RUNG_PERF_USER,  /* user stacks; kernel share accounted */
-    RUNG_RUNTIME,    /* a runtime reader weighted by thread CPU time */
-    RUNG_PROC,       /* /proc accounting */
+/* How a process is profiled: the best mode that it allowed (DESIGN 1.5). */
+enum capture_mode {
+    CAPTURE_UNKNOWN,
+    CAPTURE_PERF,       /* user and kernel stacks */
+    CAPTURE_PERF_USER,  /* user stacks; kernel share accounted */
+    CAPTURE_RUNTIME,    /* a runtime reader weighted by thread CPU time */
+    CAPTURE_PROC,       /* /proc accounting */
 };
 
 enum { PROFILE_INLINES_MAX = 32 }; /* inlined functions shown at one address */
 
-/* What a runtime tells of a thread at a sample beside its stack: texts, which only pprof shows. */
+/* What a runtime reports of a thread at a sample besides its stack: texts, shown by pprof only. */
 enum profile_label {
     PROFILE_LABEL_GIL,         /* "held", "waiting" */
     PROFILE_LABEL_TASK,        /* the asyncio task that it ran */
@@ -147,7 +133,7 @@ struct process {
     uint32_t remedy;      /* what would let more be seen, 0 nothing */
     uint64_t cpu_ns;      /* utime + stime within the window, by the kernel's books */
     double weight;        /* of its samples against their nominal period; 0 is 1 */
-    uint8_t rung;         /* enum rung */
+    uint8_t capture_mode; /* enum capture_mode */
 };
 
 /* A thread under other labels is a row of its own. */
@@ -156,7 +142,7 @@ struct thread {
     uint32_t tid;
     uint32_t name;
     uint32_t plain;                 /* the same thread without labels; 0: it is this row */
-    uint32_t label[PROFILE_LABELS]; /* 0: not told */
+    uint32_t label[PROFILE_LABELS]; /* 0: none */
 };
 
 struct node {
@@ -194,15 +180,15 @@ struct occurrence {
     uint64_t amount;
 };
 
-/* What had become of the run's windows before this one, when it ended: those that back ends took (of
- * them `fresh` since the window before), that wait, that never arrive; and the attempts that failed. */
+/* What had become of the run's earlier windows when this one ended: accepted by back ends (of these, `fresh` since
+ * the window before), waiting, never to arrive; and the attempts that failed. */
 struct profile_uploads {
     bool any; /* windows are uploaded at all */
     uint64_t sent, fresh, waiting, dropped, failures;
     uint64_t cpu_ns; /* of the threads that send, since they began */
 };
 
-/* The machine that a profile was made on, and the profiler there. Empty texts and zeros: not known. */
+/* The machine that a profile was made on, and the profiler there. Empty texts and zeros: unknown. */
 struct profile_machine {
     struct str private_ip, mac_address;
     struct str os_name, os_release, kernel_release, kernel_version, hardware_type;
@@ -215,11 +201,11 @@ struct profile_machine {
 
 /* How busy the container that the profiler runs in was, or else the machine: means of the window. */
 struct profile_usage {
-    bool any; /* it was looked at, and both are known */
+    bool any; /* it was read, and both are known */
     double cpu_percent, memory_percent; /* of what there is, 0 … 100 */
 };
 
-/* What people are told about the window. Strings are ids of the profile. */
+/* What is reported about the window. Strings are ids of the profile. */
 struct profile_meta {
     uint64_t start_wall_ns, end_wall_ns;
     uint64_t period_ns;       /* CPU time one sample stands for: 1e9 / frequency */
@@ -232,17 +218,17 @@ struct profile_meta {
     uint64_t own_cpu_ns;      /* the profiler's own cost within the window */
     uint64_t own_rss_bytes;
     uint64_t own_rss_peak_bytes; /* since it began */
-    double mean_hz;           /* what was sampled at, over the window; 0 not told: frequency_hz */
+    double mean_hz;           /* what was sampled at, over the window; 0 unknown: frequency_hz */
     uint32_t budget;          /* what was done without to stay within the profiler's budget, 0 nothing */
     uint64_t lost_records;    /* perf records lost in the rings */
     uint64_t stack_ends[STACK_END_COUNT]; /* native stacks by how they ended; all 0: not unwound here */
     uint64_t shares[SHARE_COUNT]; /* samples of threads with a runtime's stack */
     uint64_t woven[WOVEN_COUNT];  /* of these, with native stacks */
-    uint64_t left_out;        /* processes that the run was not to be about */
+    uint64_t excluded;        /* processes that the run was not to be about */
     uint64_t unfollowed;      /* processes that have no events for want of descriptors */
     struct profile_uploads uploads;
     struct profile_usage usage;
-    const struct profile_machine *machine; /* not the profile's, but of who writes it; null: not told */
+    const struct profile_machine *machine; /* not the profile's, but of who writes it; null: unknown */
     bool continuous;
 };
 
@@ -257,7 +243,7 @@ struct profile {
     VEC(struct thread) threads;
     VEC(struct node) nodes;
     VEC(struct sample) samples;
-    VEC(struct wait) waits; /* from 0; empty unless waiting threads are looked at */
+    VEC(struct wait) waits; /* from 0; empty unless waiting threads are profiled */
     bool watches_waits;     /* they are, though perhaps none waits: views of wall time are wanted */
     struct map wait_ids;
     VEC(struct event_type) event_types;    /* from 0; empty unless other events are sampled */
@@ -303,7 +289,7 @@ uint32_t profile_process(struct profile *p, const struct process *process);
 /* Identity: process, tid and name (a thread that renames itself is two rows). */
 uint32_t profile_thread(struct profile *p, uint32_t process, uint32_t tid, uint32_t name);
 
-/* The thread (a row without labels) under these; an empty text is not told. The thread itself when none is,
+/* The thread (a row without labels) under these; an empty text is no label. The thread itself when none is,
  * or when there is no room for another row. */
 uint32_t profile_labelled(struct profile *p, uint32_t thread,
                           const struct str labels[static PROFILE_LABELS]);
@@ -324,9 +310,9 @@ uint32_t profile_frame(struct profile *p, const struct frame *frame);
 /* Fills in a name found later; does not change the frame's identity. */
 void profile_name_frame(struct profile *p, uint32_t frame, struct str name, struct str system_name);
 
-/* Says what is known of the source behind an address: `inlined` functions innermost first, the
+/* Sets what is known of the source behind an address: `inlined` functions innermost first, the
  * last one is the function that really exists there. Sets name, file and line of `frame` to the
- * first and hangs the others behind it as callers, frames of the same kind and module without an
+ * first and hangs the others after it as callers, frames of the same kind and module without an
  * address. Of more than PROFILE_INLINES_MAX those next to the last are left out; when the
  * profile has no room for the callers, the frame is named by the last alone. */
 struct source_line {
@@ -336,7 +322,7 @@ struct source_line {
 void profile_name_inlined(struct profile *p, uint32_t frame, const struct source_line *inlined,
                           size_t count);
 
-/* Says, once sampling has ended, that an address is code of another kind than it entered with. The
+/* Sets, once sampling has ended, another kind for an address than it entered with. The
  * frame's identity changes with it: profile_frame with the first kind would make a new frame. */
 void profile_set_kind(struct profile *p, uint32_t frame, enum frame_kind kind);
 
@@ -353,7 +339,7 @@ uint32_t profile_child(struct profile *p, uint32_t parent, uint32_t frame);
 void profile_add(struct profile *p, uint32_t thread, uint32_t node, uint64_t cpu_ns,
                  uint64_t count);
 
-/* Adds time spent waiting. What does not fit is left out: it is part of no sum. */
+/* Adds time spent waiting. What does not fit is dropped: it is part of no sum. */
 void profile_add_wait(struct profile *p, uint32_t thread, uint32_t node, uint64_t wait_ns);
 
 /* Declares a sample type of the window; its place, or PROFILE_EVENTS_MAX when there are as many. */
@@ -366,22 +352,16 @@ void profile_add_event(struct profile *p, uint32_t event, uint32_t thread, uint3
 /* Adds CPU time without a stack, on the given thread. */
 void profile_account(struct profile *p, uint32_t thread, enum account account, uint64_t cpu_ns);
 
-/* Notes that the samples of a process, nominal_ns in sum, stand for cpu_ns by the kernel's books;
- * profile_apply_weights then scales all noted ones in one pass. Accounting is not scaled. */
+/* Notes that the samples of a process, nominal_ns in sum, stand for cpu_ns of CPU time as the kernel
+ * counted it; profile_apply_weights then scales all noted ones in one pass. Accounting is not scaled. */
 void profile_weigh(struct profile *p, uint32_t process, uint64_t nominal_ns, uint64_t cpu_ns);
 void profile_apply_weights(struct profile *p);
 
 /* "[lost]" …; static text. */
 const char *account_name(enum account account);
 
-/* The suffix that collapsed stacks carry per kind: "_[k]", "_[p]" … or "". */
-const char *frame_kind_suffix(enum frame_kind kind);
-
-/* "kernel", "native", "python" …: for summaries, tables and legends. */
-const char *frame_kind_name(enum frame_kind kind);
-
 /* "perf, user and kernel stacks" … */
-const char *rung_name(enum rung rung);
+const char *capture_mode_name(enum capture_mode mode);
 
 /* Sums over all samples. */
 struct profile_totals {

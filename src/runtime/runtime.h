@@ -16,10 +16,21 @@
  * this runtime, and cannot be read because … (one sentence with the remedy). A version that is not
  * known is refused by name, never read with the nearest layout.
  *
- * Verbs. `walk` reads a thread's frames. (Runtimes whose code is native, which resolve addresses or
- * collect a profile of their own, get their verbs with their first row.)
+ * Verbs. A row offers those that fit how its programs keep their stacks; each group may be null.
  *
- * Threads. recognise, attach, name_frames and the releases belong to the sampler. walk runs in catchers, one
+ *   walk      reads a thread's frames from memory (recognise, attach, walk, name_frames). What it reads is woven into
+ *             the native stack in the place of frames of the interpreter's loop (native_at). A process may have
+ *             several runtimes, also two of one row: each is attached to and walked by itself.
+ *   resolve   tells what an address is that native tools cannot: its functions, inlined ones included, and how to go
+ *             on to the caller. Of a file (open_code; Go) the publisher asks it for names, before symbols. Of a process
+ *             (attach; a JVM) the unwinder asks it where it has no rules of its own, before it gives up, and
+ *             the frame gets these names at once. Where generated code is described in files (perf maps,
+ *             jitdumps: generated/jit.h), read_name tells what such a name means.
+ *   collect   a profile that the runtime makes itself (JFR, inspector, pprof): start, poll, stop. The row brings its
+ *             values into the units of its sample types: CPU and wall time are nanoseconds, memory is bytes.
+ *
+ * Threads. recognise, attach, resolve of a process, name_frames and the releases belong to the sampler; open_code,
+ * read_name and resolve of a file to the publisher; collect to whoever calls it, one thread. walk runs in catchers, one
  * per CPU, at the same time, while the sampled thread waits: it takes its time from the target. So
  * it allocates nothing, takes no lock, reads memory in one batch when its prediction holds and in one
  * or two more when not, and touches nothing but its arguments: `state` is constant, but for what extend
@@ -34,7 +45,7 @@
 
 #include "base/iface.h"
 #include "elf/elf.h"
-#include "profile/profile.h"
+#include "profile/code_lines.h"
 
 enum {
     RUNTIME_FRAMES_MAX = 1024,  /* kept of a stack: the leaf-most three quarters and the root-most */
@@ -78,13 +89,13 @@ struct runtime_process {
 enum runtime_native {
     RUNTIME_NATIVE_PLAIN,
     RUNTIME_NATIVE_LOOP,     /* the interpreter's loop: stands for frames of the runtime */
-    RUNTIME_NATIVE_PLUMBING, /* how the interpreter calls itself; says nothing to anybody */
+    RUNTIME_NATIVE_PLUMBING, /* how the interpreter calls itself; of no use to a reader */
 };
 
 enum runtime_frame_flag {
     RUNTIME_FRAME_ENTRY = 1,   /* the outermost of those that one native frame of the loop runs */
     RUNTIME_FRAME_UNSTARTED = 2, /* pushed, but has not executed an instruction */
-    RUNTIME_FRAME_CUT = 4,     /* frames towards the root are left out here: stack deeper than
+    RUNTIME_FRAME_CUT = 4,     /* frames towards the root are omitted here: stack deeper than
                                 * RUNTIME_FRAMES_MAX */
     RUNTIME_FRAME_COLLECTS = 8, /* its garbage collector runs on top of this frame */
     RUNTIME_FRAME_SHIM = 16,    /* no function: one native frame of the loop that is just being entered or
@@ -136,6 +147,88 @@ struct runtime_name {
     bool may_change;     /* another function may come to look the same: ask again for each stack */
 };
 
+/* ---- walk ---- */
+
+/* Of a sample, as the processor had them. */
+struct runtime_registers {
+    uint64_t ip, sp, fp;
+};
+
+/* The thread that is walked. */
+struct runtime_thread {
+    uint32_t tid; /* as the target's own PID namespace numbers it */
+    /* At the sample; null: not known (no perf, or the row does not want them). */
+    const struct runtime_registers *registers;
+    uint64_t thread_pointer; /* its pthread_self; 0: not known */
+    bool proven_later;       /* the caller proves that the thread stood still: nothing need be read twice */
+};
+
+/* ---- resolve ---- */
+
+/* How to go on from a frame to its caller. Addresses are of the process. */
+enum runtime_rule {
+    RUNTIME_RULE_NONE,          /* not known: names only */
+    RUNTIME_RULE_FRAME_POINTER, /* the frame pointer leads to the caller's, and the return address behind it */
+    RUNTIME_RULE_FRAME_SIZE,    /* `value` bytes above SP stands the return address; SP is behind it then */
+    RUNTIME_RULE_CFA,           /* the caller's SP is `value`; the return address stands right below it */
+};
+
+struct runtime_caller {
+    enum runtime_rule rule;
+    uint64_t value;
+    /* With FRAME_SIZE and CFA: the caller's frame pointer was saved so many bytes below its SP; 0: it is unchanged. */
+    uint32_t saved_fp;
+};
+
+/* What resolve is asked about. */
+struct runtime_place {
+    uint64_t address; /* of the file for open_code, else of the process; a caller's is its return address - 1 */
+    const struct runtime_registers *registers; /* of the frame; null: only names are asked for */
+    const struct memory_reader *memory;        /* of the process; null: only names are asked for */
+};
+
+struct runtime_resolved {
+    struct code_lines lines;
+    struct runtime_caller caller;
+};
+
+/* What a name in a perf map or jitdump means. */
+struct runtime_named {
+    enum frame_kind kind;
+    struct str file; /* part of the raw name; "" unknown */
+    uint32_t line;
+};
+
+/* ---- collect ---- */
+
+/* One kind of value of a collected profile, in our units. */
+struct runtime_sample_type {
+    const char *type, *unit; /* "cpu" "nanoseconds", "alloc_space" "bytes", "goroutine" "count" … */
+};
+enum { RUNTIME_SAMPLE_TYPES_MAX = 8 };
+
+/* A stack with a value for each of the row's sample types, in their order. */
+struct runtime_sample {
+    const struct source_line *frames; /* leaf first */
+    size_t count;
+    uint32_t tid;       /* 0: of no thread */
+    uint64_t time_ns;   /* monotonic; 0: some time since the last poll */
+    const uint64_t *values;
+};
+
+/* Takes what poll hands over, before it returns. False: no room, the rest of this poll is lost. */
+struct runtime_sink {
+    bool (*sample)(void *context, const struct runtime_sample *sample);
+    void *context;
+};
+
+struct runtime_target {
+    uint32_t pid;
+    uint64_t frequency_hz; /* of the session */
+};
+
+/* ---- a row ---- */
+
 struct runtime {
     const char *name;     /* "python": in options and messages */
     enum frame_kind kind;
@@ -156,10 +249,10 @@ struct runtime {
     void (*extend)(void *state, struct elf *extension);
     void (*describe)(const void *state, struct buf *out); /* "CPython 3.11.9" */
 
-    /* sample: in a catcher. `proven_later`: the caller proves that the thread stood still, so a
-     * stack need not be read twice to be believed. */
-    void (*walk)(const void *state, void *plan, uint32_t tid, bool proven_later,
+    /* sample: in a catcher */
+    void (*walk)(const void *state, void *plan, const struct runtime_thread *thread,
                  struct memory_batch *memory, struct runtime_stack *out);
+    bool wants_registers; /* walk uses thread->registers */
 
     /* names: in the sampler, soon after the walk. Null: no memory. `state` must outlive them. */
     void *(*open_names)(const void *state);
@@ -168,9 +261,23 @@ struct runtime {
      * named (its code is gone, or has become other code since `check` was taken) has an empty name. */
     void (*name_frames)(void *names, const struct runtime_frame *frames, size_t count,
                         struct memory_batch *memory, struct runtime_name *out);
+
+    /* resolve: `code` is what open_code gave, or attach's state. Texts are borrowed until the next question. */
+    void *(*open_code)(struct elf *elf, struct err *why); /* null: no such code in the file; `elf` is borrowed */
+    void (*close_code)(void *code);
+    bool (*resolve)(void *code, const struct runtime_place *at, struct runtime_resolved *out);
+    /* Appends the name for people of `raw` to `out`. False: it is not of this runtime. */
+    bool (*read_name)(struct str raw, struct buf *out, struct runtime_named *named);
+
+    /* collect: a profile of `types` (ends with a null type). poll hands over what came since the last one, and false
+     * with the reason when the profile is over; stop takes what is left, then frees. */
+    const struct runtime_sample_type *types;
+    void *(*start)(const struct runtime_target *target, struct err *why); /* null: not here, or not now (EAGAIN) */
+    bool (*poll)(void *collection, const struct runtime_sink *sink, struct err *why);
+    void (*stop)(void *collection, const struct runtime_sink *sink);
 };
 
-/* All of them; ends with null. */
+/* All of them; ends with null. Where several claim a file or a name, the first one has it. */
 extern const struct runtime *const runtimes[];
 
 #endif

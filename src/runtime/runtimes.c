@@ -1,7 +1,15 @@
+/* The runtimes: a row each, which its own file holds. */
 #include "runtime/runtime.h"
-#include "runtime/python/python.h"
 
-const struct runtime *const runtimes[] = {
-    &runtime_python,
-    NULL,
-};
+/* In the order in which a binary is shown to them. */
+#define RUNTIMES(ROW) \
+    ROW(python)       \
+    ROW(go)           \
+    ROW(v8)           \
+    ROW(perf_map) /* the last one: it takes every name */
+
+#define DECLARE(name) extern const struct runtime runtime_##name;
+RUNTIMES(DECLARE)
+
+#define POINT(name) &runtime_##name,
+const struct runtime *const runtimes[] = {RUNTIMES(POINT) NULL};

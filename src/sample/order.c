@@ -1,3 +1,6 @@
+/* Puts the records of several rings into time order: a record waits until every ring has been drained
+ * once more, because only then can nothing older appear. Memory is bounded; when it fills up, records
+ * go out early and are counted. */
 #include "sample/order.h"
 
 #include <stdlib.h>

@@ -30,7 +30,7 @@ struct order_entry {
 struct order {
     VEC(struct order_entry) entries;
     struct buf bytes;
-    struct buf spare;     /* takes turns with `bytes`, so that a round allocates nothing */
+    struct buf spare;     /* swapped with `bytes`, so that a round allocates nothing */
     uint64_t newest_ns;       /* of this round */
     uint64_t newest_before_ns; /* of the round before */
     uint64_t early;

@@ -1,3 +1,6 @@
+/* Decodes one record of a perf ring: samples with registers, call chain and stack copy, mappings,
+ * names, starts, ends, switches and losses. Texts and stacks are borrowed from the record's bytes. A
+ * record that is too short is an error. */
 #include "sample/record.h"
 #include "base/cursor.h"
 
@@ -201,7 +204,7 @@ bool record_parse(const void *ptr, size_t len, const struct record_format *forma
         take_body(&c, type, misc, &record);
     }
     if (c.short_read) {
-        return err_set(err, ERR_MALFORMED, 0, "perf record of type %u and %zu bytes is cut", type,
+        return err_set(err, ERR_MALFORMED, 0, "perf record of type %u is cut short at %zu bytes", type,
                        len);
     }
     *out = record;

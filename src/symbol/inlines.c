@@ -1,41 +1,56 @@
+/* The parent's half: starts the child that reads a debug file, takes its answers as bytes of a stranger, and gives it
+ * the files that it may have.
+ */
 #include "symbol/inlines.h"
 
-#include <dwarf.h>
-#include <elf.h>
-#include <stdio.h>
 #include <stdlib.h>
 
-#include "base/map.h"
-#include "symbol/dwarf.h"
+#include "base/cursor.h"
 
 enum {
-    HOPS_MAX = 8,               /* from an entry to the one that has the name */
-    OVERLAPS_MAX = 32,          /* ranges that begin before an address: so many are looked at */
-    ALTERNATE_PATH_MAX = 4096,
-    DEPTH_MAX = 2 * PROFILE_INLINES_MAX, /* inlined functions nested in one another */
-};
-
-/* The names of a function that others refer to. */
-struct name {
-    uint64_t entry;
-    struct str plain, linkage;
+    PIECE_BYTES = 16 << 10,
+    OPENS_MAX = 1 << 14, /* files asked for; the largest programs have so many units */
 };
 
 struct inlines {
-    struct dwarf main, alternate;
-    struct elf alternate_elf;
-    struct memory_reader alternate_file;
-    Elf64_Ehdr alternate_header;
-    bool has_alternate;
-    char alternate_path[INLINES_ALTERNATE_ATTEMPTS][ALTERNATE_PATH_MAX];
-    unsigned char alternate_id[ELF_BUILD_ID_MAX];
-    size_t alternate_id_bytes;
-    VEC(struct name) names;
-    struct map name_ids; /* by entry */
-    uint64_t late;
+    struct inlines_request request;
+    struct dwarf_task task;
+    char path[DWARF_PATH_MAX];
+    void *child;
+    struct buf in; /* what was read and not taken yet, from `taken` on */
+    size_t taken;
+    size_t answered, opens;
+    uint64_t started_ns;
+    bool over;   /* no more answers */
+    bool ended;  /* because it has closed its end */
+    bool faulty; /* it sent what cannot be */
+    struct source_line lines[PROFILE_INLINES_MAX]; /* the last answer; texts are in `in` */
+    size_t line_count;
 };
 
-/* ---- opening ---- */
+/* ---- starting ---- */
+
+static bool is_debug_name(struct str name)
+{
+    return str_starts(name, STR(".debug_")) || str_starts(name, STR(".zdebug_"));
+}
+
+/* Files with other contents are nobody's business, whatever the image names. */
+static bool has_debug_sections(const struct memory_reader *file)
+{
+    struct elf elf;
+    bool found = false;
+    if (!elf_open_sections(&elf, file, NULL)) {
+        return false;
+    }
+    vec_each(&elf.sections, s)
+    {
+        struct str name;
+        found = found || (elf_section_name(&elf, s, &name) && is_debug_name(name));
+    }
+    elf_release(&elf);
+    return found;
+}
 
 static struct elf *elf_with_dwarf(struct symbol_files *files)
 {
@@ -50,40 +65,20 @@ static struct elf *elf_with_dwarf(struct symbol_files *files)
     return NULL;
 }
 
-/* The texts are zero before. */
-static void set_alternate_paths(struct inlines *in, struct str path)
+static void set_path(struct inlines *in)
 {
-    if (path.len > 0 && path.ptr[0] == '/') {
-        memcpy(in->alternate_path[0], path.ptr, path.len);
+    const struct debug_source *debug = in->request.debug;
+    struct str path = debug == NULL ? STR("") : debug->path(debug->context, in->request.image);
+    if (path.len > 0 && path.len < sizeof in->path && memchr(path.ptr, 0, path.len) == NULL) {
+        memcpy(in->path, path.ptr, path.len);
+        in->task.path = in->path;
     }
-    char *out = in->alternate_path[1];
-    size_t len = (size_t)sprintf(out, "/usr/lib/debug/.build-id/%02x/", in->alternate_id[0]);
-    for (size_t i = 1; i < in->alternate_id_bytes; i++) {
-        len += (size_t)sprintf(out + len, "%02x", in->alternate_id[i]);
-    }
-    strcpy(out + len, ".debug");
 }
 
-static void read_alternate_link(struct inlines *in, struct elf *elf)
+struct inlines *inlines_start(const struct inlines_request *request, struct err *err)
 {
-    struct buf link;
-    const struct elf_section *section = elf_section(elf, ".gnu_debugaltlink");
-    buf_init(&link, ALTERNATE_PATH_MAX);
-    if (section != NULL && elf_section_read(elf, section, &link, NULL)) {
-        struct cursor c = cursor_of(link.ptr, link.len);
-        struct str path = cursor_cstr(&c);
-        if (!c.short_read && c.len > 1 && c.len <= sizeof in->alternate_id) {
-            memcpy(in->alternate_id, c.ptr, c.len);
-            in->alternate_id_bytes = c.len;
-            set_alternate_paths(in, path);
-        }
-    }
-    buf_release(&link);
-}
-
-struct inlines *inlines_open(struct symbol_files *files, struct err *err)
-{
-    struct elf *elf = elf_with_dwarf(files);
+    const struct sandbox *sandbox = request->sandbox;
+    struct elf *elf = elf_with_dwarf(request->files);
     if (elf == NULL) {
         err_set(err, ERR_UNSUPPORTED, 0, "the file has no DWARF");
         return NULL;
@@ -93,378 +88,219 @@ struct inlines *inlines_open(struct symbol_files *files, struct err *err)
         err_set(err, ERR_MEMORY, 0, "no memory to read DWARF");
         return NULL;
     }
-    const struct elf *text = &files->elf[FILE_MAIN];
-    if (!dwarf_open(&in->main, elf, text->text_start, text->text_limit, INLINES_MAX_BYTES, err)) {
+    in->request = *request;
+    in->task = (struct dwarf_task){request->addresses, request->count, elf->bytes, NULL};
+    set_path(in);
+    buf_init(&in->in, 4 + DWARF_MESSAGE_MAX + PIECE_BYTES);
+    in->started_ns = request->clock->mono_ns(request->clock->context);
+    in->child = sandbox->start(sandbox->context, dwarf_work, &in->task, err);
+    if (in->child == NULL) {
         free(in);
         return NULL;
     }
-    read_alternate_link(in, elf);
+    if (elf->bytes.ptr == NULL && !sandbox->give(in->child, &elf->file)) {
+        in->over = true;
+    }
     return in;
 }
 
-const char *inlines_alternate_path(const struct inlines *in, unsigned attempt)
+/* ---- its messages ---- */
+
+static bool wrong(struct inlines *in)
 {
-    return attempt < INLINES_ALTERNATE_ATTEMPTS ? in->alternate_path[attempt] : "";
+    in->faulty = in->over = true;
+    return false;
 }
 
-/* dwz writes a relocatable file without segments, and elf_open takes none of these. Only sections
- * matter here, so the header is shown as that of a shared object whose one program header is of the
- * type PT_NULL: within the ELF header itself, from the zeros behind the identification on. */
-static void adapt_header(Elf64_Ehdr *header)
+/* Reads more behind what is in the buffer and not taken yet. */
+static void read_more(struct inlines *in)
 {
-    enum { ZEROS_AT = EI_ABIVERSION };
-    if (header->e_type == ET_REL && header->e_phnum == 0) {
-        memset(header->e_ident + ZEROS_AT, 0, EI_NIDENT - ZEROS_AT);
-        header->e_type = ET_DYN;
-        header->e_phoff = ZEROS_AT;
-        header->e_phentsize = sizeof(Elf64_Phdr);
-        header->e_phnum = 1;
+    const struct sandbox *sandbox = in->request.sandbox;
+    struct buf *have = &in->in;
+    have->len -= in->taken;
+    if (in->taken > 0) {
+        memmove(have->ptr, have->ptr + in->taken, have->len);
     }
+    in->taken = 0;
+    char *room = buf_room(have, PIECE_BYTES);
+    ptrdiff_t got =
+        room == NULL ? -1 : sandbox->read(in->child, room, PIECE_BYTES, in->request.deadline_ns);
+    have->len += got > 0 ? (size_t)got : 0;
+    in->over = got <= 0;
+    in->ended = got == 0;
 }
 
-static bool read_alternate(void *context, uint64_t address, void *out, size_t len, struct err *err)
+/* The next message, borrowed until the next call; false: there is none any more. */
+static bool next_message(struct inlines *in, struct cursor *out)
 {
-    struct inlines *in = context;
-    if (address < sizeof in->alternate_header && len <= sizeof in->alternate_header - address) {
-        memcpy(out, (const char *)&in->alternate_header + address, len);
-        return true;
+    while (!in->over) {
+        struct cursor c = cursor_of(in->in.ptr, in->in.len);
+        cursor_skip(&c, in->taken);
+        uint32_t len = cursor_u32(&c);
+        if (!c.short_read && len > DWARF_MESSAGE_MAX) {
+            return wrong(in);
+        }
+        if (!c.short_read && c.len >= len) {
+            *out = cursor_of(c.ptr, len);
+            in->taken += 4 + len;
+            return true;
+        }
+        read_more(in);
     }
-    return in->alternate_file.read(in->alternate_file.context, address, out, len, err);
+    return false;
 }
 
-static bool open_alternate(struct inlines *in, const struct memory_reader *file, struct err *err)
+static bool take_text(struct cursor *c, size_t len, struct str *out)
 {
-    struct memory_reader reader = {read_alternate, in};
-    in->alternate_file = *file;
-    if (!file->read(file->context, 0, &in->alternate_header, sizeof in->alternate_header, err)) {
-        return false;
-    }
-    adapt_header(&in->alternate_header);
-    return elf_open(&in->alternate_elf, &reader, err);
+    const char *text = cursor_take(c, len);
+    *out = len == 0 ? STR("") : (struct str){text, len};
+    return !c->short_read && len <= DWARF_TEXT_MAX && memchr(out->ptr, 0, len) == NULL;
 }
 
-bool inlines_alternate(struct inlines *in, const struct memory_reader *file, struct err *err)
+static bool take_line(struct cursor *c, struct source_line *out)
 {
-    if (in->has_alternate || !open_alternate(in, file, err)) {
-        return in->has_alternate;
+    out->line = cursor_u32(c);
+    size_t name = cursor_u16(c), system_name = cursor_u16(c), file = cursor_u16(c);
+    return take_text(c, name, &out->name) && take_text(c, system_name, &out->system_name) &&
+           take_text(c, file, &out->file);
+}
+
+static bool take_answer(struct inlines *in, struct cursor *c)
+{
+    uint32_t number = cursor_u32(c);
+    in->line_count = cursor_u8(c);
+    bool good = number == in->answered && number < in->request.count && in->line_count <= PROFILE_INLINES_MAX;
+    for (size_t i = 0; good && i < in->line_count; i++) {
+        good = take_line(c, &in->lines[i]);
     }
-    struct elf *elf = &in->alternate_elf;
-    bool good = elf->build_id_bytes == in->alternate_id_bytes &&
-                memcmp(elf->build_id, in->alternate_id, in->alternate_id_bytes) == 0;
-    good = good || err_set(err, ERR_UNSUPPORTED, 0,
-                           "the file with shared DWARF has another build id than was asked for");
-    good = good && dwarf_open(&in->alternate, elf, 0, 0, INLINES_MAX_BYTES, err);
-    if (!good) {
-        elf_release(elf);
-        return false;
+    if (!good || c->short_read || c->len > 0) {
+        in->line_count = 0;
+        return wrong(in);
     }
-    in->main.alternate = &in->alternate;
-    in->has_alternate = true;
+    in->answered++;
     return true;
 }
 
-void inlines_release(struct inlines *in)
+static bool give_file(struct inlines *in, const char *path)
 {
-    if (in == NULL) {
-        return;
+    const struct debug_source *debug = in->request.debug;
+    const struct sandbox *sandbox = in->request.sandbox;
+    struct memory_reader file;
+    void *handle;
+    if (debug == NULL || !debug->open(debug->context, in->request.image, path, &file, &handle)) {
+        return sandbox->give(in->child, NULL);
     }
-    dwarf_release(&in->main);
-    if (in->has_alternate) {
-        dwarf_release(&in->alternate);
-        elf_release(&in->alternate_elf);
+    bool given = sandbox->give(in->child, has_debug_sections(&file) ? &file : NULL);
+    debug->close(debug->context, handle);
+    return given;
+}
+
+static bool take_request(struct inlines *in, const struct cursor *c)
+{
+    char path[DWARF_PATH_MAX];
+    if (c->len == 0 || c->len >= sizeof path || c->ptr[0] != '/' || memchr(c->ptr, 0, c->len) != NULL ||
+        ++in->opens > OPENS_MAX) {
+        return wrong(in);
     }
-    vec_release(&in->names);
-    map_release(&in->name_ids);
-    free(in);
+    memcpy(path, c->ptr, c->len);
+    path[c->len] = '\0';
+    return give_file(in, path) || wrong(in);
 }
 
-uint64_t inlines_late(const struct inlines *in)
+/* Takes messages up to the next answer. */
+static bool next_answer(struct inlines *in)
 {
-    return in->late;
-}
-
-size_t inlines_bytes(const struct inlines *in)
-{
-    return sizeof *in + dwarf_held_bytes(&in->main) +
-           (in->has_alternate ? dwarf_held_bytes(&in->alternate) : 0) +
-           in->names.cap * sizeof *in->names.at + in->name_ids.cap * sizeof *in->name_ids.slot;
-}
-
-/* ---- names ---- */
-
-/* Both files have offsets from 0 on; those of the alternate one get a mark. */
-static uint64_t key_of(const struct inlines *in, const struct dwarf *file, uint64_t entry)
-{
-    return file == &in->main ? entry : entry | UINT64_C(1) << 63;
-}
-
-static struct str keep(struct dwarf *d, struct str text)
-{
-    struct str copy = text.len == 0 ? STR("") : arena_copy(&d->texts, text);
-    return copy.ptr == NULL ? STR("") : copy;
-}
-
-/* Takes the names that this entry has and `name` has not yet; what it refers to goes into *d, *unit
- * and *e. False: it refers to nothing. */
-static bool follow(struct dwarf **d, struct dwarf_unit **unit, struct dwarf_entry *e,
-                   struct name *name, struct dwarf_time *time)
-{
-    uint64_t offset;
-    if (name->plain.len == 0 && dwarf_has(e, DWARF_NAME)) {
-        name->plain = keep(*d, dwarf_text(*d, *unit, &e->at[DWARF_NAME]));
-    }
-    if (name->linkage.len == 0 && dwarf_has(e, DWARF_LINKAGE_NAME)) {
-        name->linkage = keep(*d, dwarf_text(*d, *unit, &e->at[DWARF_LINKAGE_NAME]));
-    }
-    enum dwarf_attribute next = dwarf_has(e, DWARF_ORIGIN) ? DWARF_ORIGIN : DWARF_SPECIFICATION;
-    if (!dwarf_has(e, next) || !dwarf_reference(*d, *unit, &e->at[next], d, &offset) ||
-        !dwarf_list_units(*d, time)) {
-        return false;
-    }
-    *unit = dwarf_unit_at(*d, offset);
-    return *unit != NULL && dwarf_load(*d, *unit, time) &&
-           dwarf_read_entry(*d, *unit, offset, e, time);
-}
-
-/* The names of an entry, its own or those of what it is an instance of. Null: time is over, or
- * memory has ended. */
-static const struct name *name_of(struct inlines *in, struct dwarf_unit *unit,
-                                  const struct dwarf_entry *entry, struct dwarf_time *time)
-{
-    struct dwarf *d = &in->main;
-    struct dwarf_entry e = *entry;
-    struct name name = {.entry = key_of(in, d, entry->offset)};
-    struct map_slot *slot = map_find(&in->name_ids, name.entry);
-    if (slot != NULL) {
-        return &in->names.at[slot->value];
-    }
-    for (unsigned hops = 0; hops < HOPS_MAX && follow(&d, &unit, &e, &name, time); hops++) {
-    }
-    struct name *added = time->over ? NULL : vec_push(&in->names);
-    if (added == NULL || !map_put(&in->name_ids, name.entry, in->names.len - 1)) {
-        in->names.len -= added != NULL;
-        return NULL;
-    }
-    *added = name;
-    return added;
-}
-
-/* ---- the chain ---- */
-
-struct holding {
-    uint64_t address;
-    bool holds;
-};
-
-static bool look_at_range(void *context, uint64_t start, uint64_t limit)
-{
-    struct holding *h = context;
-    h->holds = h->address >= start && h->address < limit;
-    return !h->holds;
-}
-
-static bool holds(struct inlines *in, const struct dwarf_unit *unit, const struct dwarf_entry *e,
-                  uint64_t address, struct dwarf_time *time)
-{
-    struct holding h = {.address = address};
-    dwarf_each_range(&in->main, unit, e, look_at_range, &h, time);
-    return h.holds;
-}
-
-static bool has_code(const struct dwarf_entry *e)
-{
-    return dwarf_has(e, DWARF_RANGE_LIST) || dwarf_has(e, DWARF_LOW_PC);
-}
-
-static bool is_block(uint16_t tag)
-{
-    return tag == DW_TAG_lexical_block || tag == DW_TAG_try_block || tag == DW_TAG_catch_block ||
-           tag == DW_TAG_with_stmt;
-}
-
-/* The function and what is inlined in it at an address, outermost first. */
-struct chain {
-    struct dwarf_entry at[DEPTH_MAX];
-    size_t count;
-};
-
-/*
- * Below the function's entry, which is at.[0]: entries stand in the order of a walk down the tree,
- * so one pass forward finds the way. `level` counts lists of children entered since the innermost
- * inlined function that holds the address. Entries of the level `open` are looked at: that
- * function's own, and those in blocks that hold the address or tell none; the rest is passed over.
- * That a block holds the address decides nothing: compilers let it overlap with what stands beside
- * it.
- */
-static bool descend(struct inlines *in, const struct dwarf_unit *unit, uint64_t address,
-                    struct chain *chain, struct dwarf_time *time)
-{
-    uint64_t at = chain->at[0].next, sibling;
-    unsigned level = 1, open = 1;
-    bool more = chain->at[0].has_children;
-    struct dwarf_entry e;
-    while (more && dwarf_read_entry(&in->main, unit, at, &e, time)) {
-        at = e.next;
-        if (e.tag == 0) {
-            level--;
-            open = open > level ? level : open;
-            more = level > 0;
-            continue;
-        }
-        bool inlined = e.tag == DW_TAG_inlined_subroutine, block = is_block(e.tag);
-        bool holding = level == open && (inlined || (block && has_code(&e))) &&
-                       holds(in, unit, &e, address, time);
-        if (holding && inlined) {
-            if (chain->count < DEPTH_MAX) {
-                chain->at[chain->count++] = e;
+    struct cursor c;
+    while (next_message(in, &c)) {
+        switch (cursor_u8(&c)) {
+        case 'A':
+            return take_answer(in, &c);
+        case 'O':
+            if (!take_request(in, &c)) {
+                return false;
             }
-            level = open = 1;
-            more = e.has_children;
-        } else if (e.has_children && level == open && block && (holding || !has_code(&e))) {
-            open = ++level;
-        } else if (e.has_children && dwarf_sibling(unit, &e, &sibling)) {
-            at = sibling;
-        } else {
-            level += e.has_children;
+            break;
+        default:
+            return wrong(in);
         }
     }
-    return !time->over;
+    return false;
 }
 
-/* The function's entry; 0 is none. */
-static uint64_t function_at(const struct dwarf_loaded *l, uint64_t address)
+/* The address's number; `count` when it is none of those asked for. */
+static size_t number_of(const struct inlines_request *r, uint64_t address)
 {
-    size_t low = 0, high = l->functions.len;
+    size_t low = 0, high = r->count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (l->functions.at[middle].start <= address) {
+        if (r->addresses[middle] < address) {
             low = middle + 1;
         } else {
             high = middle;
         }
     }
-    for (unsigned steps = 0; low > 0 && steps < OVERLAPS_MAX; steps++) {
-        const struct dwarf_function *f = &l->functions.at[--low];
-        if (address < f->limit) {
-            return f->entry;
-        }
-    }
-    return 0;
+    return low < r->count && r->addresses[low] == address ? low : r->count;
 }
 
-static bool find_chain(struct inlines *in, struct dwarf_unit *unit, uint64_t address,
-                       struct chain *chain, struct dwarf_time *time)
+size_t inlines_lookup(struct inlines *in, uint64_t address,
+                      struct source_line out[static PROFILE_INLINES_MAX], bool *late)
 {
-    uint64_t entry = 0;
-    chain->count = 0;
-    for (int all = 0; entry == 0 && all <= 1; all++) {
-        if (!dwarf_find_functions(&in->main, unit, all, time)) {
-            return false;
-        }
-        entry = function_at(unit->loaded, address);
+    size_t number = number_of(&in->request, address);
+    *late = true;
+    if (number == in->request.count || number + 1 < in->answered) {
+        return 0;
     }
-    if (entry == 0) {
-        return true; /* assembler code: it has lines but often no entries */
-    }
-    if (!dwarf_read_entry(&in->main, unit, entry, &chain->at[0], time)) {
-        return false;
-    }
-    chain->count = 1;
-    return descend(in, unit, address, chain, time);
-}
-
-static void set_file(struct inlines *in, struct dwarf_unit *unit, const struct dwarf_entry *inlined,
-                     struct source_line *out)
-{
-    out->file = STR("");
-    out->line = 0;
-    if (dwarf_has(inlined, DWARF_CALL_FILE)) {
-        out->file = dwarf_file(&in->main, unit, inlined->at[DWARF_CALL_FILE].number);
-    }
-    if (dwarf_has(inlined, DWARF_CALL_LINE)) {
-        out->line = (uint32_t)inlined->at[DWARF_CALL_LINE].number;
-    }
-}
-
-/* The chain as source lines, innermost first. An inlined function without any name is left out. */
-static size_t tell(struct inlines *in, struct dwarf_unit *unit, uint64_t address,
-                   const struct chain *chain, struct source_line *out, size_t max,
-                   struct dwarf_time *time)
-{
-    size_t count = 0;
-    uint32_t file = 0;
-    struct source_line line = {.file = STR("")};
-    bool has_line = dwarf_find_line(&in->main, unit, address, &file, &line.line);
-    if (has_line) {
-        line.file = dwarf_file(&in->main, unit, file);
-    }
-    if (has_line && chain->count == 0) {
-        out[count++] = line;
-    }
-    for (size_t i = chain->count; i-- > 0;) {
-        const struct dwarf_entry *e = &chain->at[i];
-        const struct name *name = name_of(in, unit, e, time);
-        if (name == NULL) {
+    while (in->answered <= number) {
+        if (!next_answer(in)) {
             return 0;
         }
-        line.name = name->plain;
-        line.system_name = name->linkage;
-        bool named = name->plain.len > 0 || name->linkage.len > 0;
-        if (i == 0 && count == max) {
-            count--; /* the last one is the function that exists, whatever is left out */
-        }
-        if (count < max && (named || i == 0)) {
-            out[count++] = line;
-        }
-        set_file(in, unit, e, &line);
     }
-    return count;
+    *late = false;
+    memcpy(out, in->lines, in->line_count * sizeof *out);
+    return in->line_count;
 }
 
-static size_t look_in_unit(struct inlines *in, struct dwarf_unit *unit, uint64_t address,
-                           struct source_line *out, size_t max, struct dwarf_time *time)
+/* ---- the end ---- */
+
+static enum inlines_end fail(struct err *err, const char *why)
 {
-    struct chain chain;
-    if (!dwarf_load(&in->main, unit, time) || !find_chain(in, unit, address, &chain, time) ||
-        !dwarf_read_lines(&in->main, unit, time)) {
-        return 0;
-    }
-    return tell(in, unit, address, &chain, out, max, time);
+    err_set(err, ERR_MALFORMED, 0, "the reader of its debug information %s", why);
+    return INLINES_FAILED;
 }
 
-static size_t look_up(struct inlines *in, uint64_t address, struct source_line *out, size_t max,
-                      struct dwarf_time *time)
+static enum inlines_end end_of(const struct inlines *in, enum sandbox_end end, struct err *err)
 {
-    struct dwarf *d = &in->main;
-    if (!dwarf_list_units(d, time)) {
-        return 0;
+    const struct clock *clock = in->request.clock;
+    uint64_t took_ns = clock->mono_ns(clock->context) - in->started_ns;
+    if (in->faulty) {
+        return fail(err, "sent a malformed answer");
     }
-    size_t low = 0, high = d->ranges.len, count = 0;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (d->ranges.at[middle].start <= address) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
+    switch (end) {
+    case SANDBOX_CRASHED:
+        return fail(err, "crashed");
+    case SANDBOX_NO_MEMORY:
+        return fail(err, "needs more memory than it may have");
+    case SANDBOX_DENIED:
+        err_set(err, ERR_DENIED, 0, "the kernel allows no seccomp filter");
+        return INLINES_REFUSED;
+    default:
+        break;
     }
-    for (unsigned steps = 0; count == 0 && low > 0 && steps < OVERLAPS_MAX; steps++) {
-        const struct dwarf_unit_range *range = &d->ranges.at[--low];
-        if (address < range->limit) {
-            count = look_in_unit(in, &d->units.at[range->unit], address, out, max, time);
-        }
+    if (in->answered == in->request.count) {
+        return INLINES_DONE;
     }
-    return count;
+    if (in->ended && end == SANDBOX_DONE) {
+        return fail(err, "ended early");
+    }
+    return in->answered == 0 && took_ns >= in->request.budget_ns / 2
+               ? fail(err, "did not answer in time")
+               : INLINES_LATE;
 }
 
-size_t inlines_lookup(struct inlines *in, uint64_t address, uint64_t deadline_ns,
-                      const struct clock *clock, struct source_line *out, size_t max)
+enum inlines_end inlines_end(struct inlines *in, struct err *err)
 {
-    struct dwarf_time time = {.clock = clock, .deadline_ns = deadline_ns};
-    time.over = clock != NULL && clock->mono_ns(clock->context) >= deadline_ns;
-    in->main.uses++;
-    in->alternate.uses++;
-    size_t count = max == 0 || time.over ? 0 : look_up(in, address, out, max, &time);
-    in->late += time.over;
-    return time.over ? 0 : count;
+    enum inlines_end end = end_of(in, in->request.sandbox->end(in->child), err);
+    buf_release(&in->in);
+    free(in);
+    return end;
 }

@@ -1,65 +1,61 @@
 /*
- * inlines: which functions were inlined at an address, and the source lines, from DWARF.
+ * inlines: which functions were inlined at an address, and the source lines, from debug information.
  *
- * Concept. For the publisher: given the image's DWARF (in the file itself or its debug file) and an
- * address, the chain of inlined functions innermost first, each with the file and line where it is
- * in it, the last one being the function that really exists. The address table that a file may have
- * (.debug_aranges) is optional in practice, so a list of compile units by their ranges is built
- * once.
+ * Concept. libdw reads the debug file, in a child process (dwarf.h), because it can be made to
+ * crash, to loop and to allocate without end. inlines_start opens a child for one file and hands it
+ * all addresses of a window; inlines_lookup takes the answers in their order while the child works
+ * on the next. An answer is the chain of inlined functions innermost first, each with the file and
+ * line where it is in it, the last one being the function that really exists; it may be without a
+ * name: assembler code has lines only.
  *
- * Costs. Sections stay in the file (dwarf.h): listing the units reads about 1 KB per unit; a unit
- * is read whole when an address falls in it. A look-up is bounded by the deadline given: what is
- * not done by then is answered 0, counted in inlines_late, and the next one goes on where listing
- * was. Memory is bounded by INLINES_MAX_BYTES; a packed section or a unit larger than that is as if
- * it were not there.
+ * What the child sends is hostile: lengths and numbers are checked, texts are bounded (DWARF_TEXT_MAX)
+ * and have no NUL, answers come in order. Anything else ends it. Where it asks for a file that the
+ * debug information names, it gets the one that struct debug_source finds below the process's root,
+ * if that is an ELF file with debug sections, and no other.
  *
- * Call order. inlines_open; where inlines_alternate_path tells one, open that file and hand it to
- * inlines_alternate; inlines_lookup per address, best in rising order; inlines_release. One thread
- * per handle.
+ * Call order. inlines_start; inlines_lookup for each address, in the order given; inlines_end.
+ * `files`, `debug` and the addresses stay the caller's until then.
  *
- * The last function may be without a name: assembler code has lines only.
+ * When it ends early. What was answered holds. After the deadline the rest is late: it may be asked
+ * again. INLINES_FAILED says that the file is not worth another try: the child crashed, ran out of
+ * memory, sent what is malformed, or had half of `budget_ns` and did not answer. INLINES_REFUSED says that this
+ * system allows no such child.
  *
- * What is not told: functions of split units (their .dwo files are not looked for) and the file of
- * a call site in a line table that is damaged.
- *
- * Format: DWARF 2 to 5; .gnu_debugaltlink (dwz): a path, NUL, the build id of that file.
+ * Costs. A fork, one pass over the units' first entries (about 1 KB each), and the units that hold
+ * addresses; processor time of the child counts as ours (clock_own_cpu_ns). In this process 64 KB.
  */
 #ifndef SYMBOL_INLINES_H
 #define SYMBOL_INLINES_H
 
-#include "profile/profile.h"
+#include "symbol/dwarf.h"
 #include "symbol/files.h"
 
-enum { INLINES_MAX_BYTES = 64 << 20 };
+struct inlines_request {
+    struct symbol_files *files;
+    const struct debug_source *debug; /* opens what the debug information names; null: nothing */
+    uint64_t image;                   /* for it */
+    const struct sandbox *sandbox;
+    const struct clock *clock;
+    const uint64_t *addresses; /* rising, each once */
+    size_t count;
+    uint64_t deadline_ns, budget_ns;
+};
+
+enum inlines_end { INLINES_DONE, INLINES_LATE, INLINES_FAILED, INLINES_REFUSED };
 
 struct inlines;
 
-/* Null with `err` set when the image has no DWARF or it is packed in a way not known here
- * (ERR_UNSUPPORTED). `files` is borrowed. */
-struct inlines *inlines_open(struct symbol_files *files, struct err *err);
-void inlines_release(struct inlines *inlines);
+/* Null with `err` set: the image has no debug information (ERR_UNSUPPORTED), or no child can be
+ * started (another kind). */
+struct inlines *inlines_start(const struct inlines_request *request, struct err *err);
 
-/* Where the file may be that dwz moved what several files share to: attempt 0 is the path that this
- * file names, 1 that of its build id (some name a path relative to their own folder, which is not
- * known here). "" when there is no such attempt. Borrowed. */
-enum { INLINES_ALTERNATE_ATTEMPTS = 2 };
-const char *inlines_alternate_path(const struct inlines *inlines, unsigned attempt);
+/* How many of `out` were filled; names are those of DWARF: linkage names (to be demangled) in
+ * system_name where there are, plain ones in name. Borrowed until the next call. 0: nothing is
+ * known, or, with *late set, there is no answer. */
+size_t inlines_lookup(struct inlines *inlines, uint64_t address,
+                      struct source_line out[static PROFILE_INLINES_MAX], bool *late);
 
-/* That file, which must have the build id that was asked for. The reader is borrowed until
- * inlines_release. */
-bool inlines_alternate(struct inlines *inlines, const struct memory_reader *file, struct err *err);
-
-/* Names are those of DWARF: linkage names (to be demangled) in system_name where there are,
- * plain ones in name. Texts are borrowed until inlines_release. Returns how many of out[max]
- * were filled; 0: nothing is known, or the deadline (CLOCK_MONOTONIC, ns, as `clock` tells) has
- * passed. */
-size_t inlines_lookup(struct inlines *inlines, uint64_t address, uint64_t deadline_ns,
-                      const struct clock *clock, struct source_line *out, size_t max);
-
-/* Look-ups that the deadline ended. */
-uint64_t inlines_late(const struct inlines *inlines);
-
-/* Memory held. */
-size_t inlines_bytes(const struct inlines *inlines);
+/* Ends the child. With INLINES_FAILED and INLINES_REFUSED `err` says why. */
+enum inlines_end inlines_end(struct inlines *inlines, struct err *err);
 
 #endif

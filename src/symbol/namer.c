@@ -4,8 +4,6 @@
 #include <stdlib.h>
 
 #include "symbol/demangle.h"
-#include "symbol/generated.h"
-#include "symbol/golang.h"
 #include "symbol/inlines.h"
 
 enum {
@@ -24,10 +22,11 @@ struct namer_image {
     bool has_symbols;
     bool is_partial;     /* the kernel's, and only the functions that were asked for in loaded_run */
     uint64_t loaded_run;
-    bool is_go;
+    bool has_code;
     char build_id[2 * ELF_BUILD_ID_MAX + 1];
     char *problem; /* why there are no symbols, or none of its debug file; null: all is well */
-    bool problem_told;
+    char *lines_problem; /* why its lines are not asked for any more; null: they are */
+    bool problem_reported, lines_reported;
 };
 
 /* The name of the function at `start` in an image, or with image 0 of an inlined one with the
@@ -62,6 +61,7 @@ static void release_image(struct namer_image *image)
 {
     symbols_release(&image->symbols);
     free(image->problem);
+    free(image->lines_problem);
 }
 
 void namer_release(struct namer *n)
@@ -121,9 +121,14 @@ bool namer_next_problem(struct namer *n, struct namer_problem *out)
 {
     vec_each(&n->images, image)
     {
-        if (image->problem != NULL && !image->problem_told) {
-            image->problem_told = true;
-            *out = (struct namer_problem){image->key, image->problem, image->has_symbols};
+        if (image->problem != NULL && !image->problem_reported) {
+            image->problem_reported = true;
+            *out = (struct namer_problem){image->key, image->problem, image->has_symbols, false};
+            return true;
+        }
+        if (image->lines_problem != NULL && !image->lines_reported) {
+            image->lines_reported = true;
+            *out = (struct namer_problem){image->key, image->lines_problem, image->has_symbols, true};
             return true;
         }
     }
@@ -166,12 +171,11 @@ struct opened {
     bool tried, is_open, is_elf;
     struct symbol_image source;
     struct symbol_files files;
-    bool go_tried;
-    struct go_table *go;
+    bool code_tried;
+    struct code_source code; /* of the file */
     bool inlines_tried;
     struct inlines *inlines;
-    struct memory_reader alternate;
-    void *alternate_handle;
+    VEC(uint64_t) addresses; /* that it is asked for */
     struct err err; /* why it is not open, or no ELF */
 };
 
@@ -194,63 +198,22 @@ static struct symbol_files *files_of(struct opened *o)
     return o->is_elf ? &o->files : NULL;
 }
 
-/* Null: no Go program. */
-static struct go_table *go_of(struct opened *o)
+/* Whether the code brings names of its own. */
+static bool has_code(struct opened *o)
 {
-    if (!o->go_tried && files_of(o) != NULL) {
-        o->go = go_table_open(&o->files.elf[FILE_MAIN], NULL);
+    const struct symbol_source *source = o->namer->source;
+    if (!o->code_tried && source->code != NULL && files_of(o) != NULL) {
+        (void)source->code(source->context, &o->files.elf[FILE_MAIN], &o->code);
     }
-    o->go_tried = true;
-    return o->go;
-}
-
-/* The file with what dwz moved out of this one. */
-static void open_alternate(struct opened *o)
-{
-    const struct debug_source *debug = o->namer->debug;
-    for (unsigned i = 0; debug != NULL && i < INLINES_ALTERNATE_ATTEMPTS; i++) {
-        const char *path = inlines_alternate_path(o->inlines, i);
-        if (path[0] == '\0' ||
-            !debug->open(debug->context, o->key, path, &o->alternate, &o->alternate_handle)) {
-            continue;
-        }
-        if (inlines_alternate(o->inlines, &o->alternate, NULL)) {
-            return;
-        }
-        debug->close(debug->context, o->alternate_handle);
-        o->alternate_handle = NULL;
-    }
-}
-
-static bool wants_lines(const struct namer *n)
-{
-    return n->inlines && n->clock != NULL;
-}
-
-/* Null: there is no DWARF, or time is over. */
-static struct inlines *inlines_of(struct opened *o)
-{
-    const struct namer *n = o->namer;
-    if (!o->inlines_tried && n->clock->mono_ns(n->clock->context) < n->deadline_ns) {
-        o->inlines = files_of(o) != NULL ? inlines_open(&o->files, NULL) : NULL;
-        if (o->inlines != NULL) {
-            open_alternate(o);
-        }
-        o->inlines_tried = true;
-    }
-    return o->inlines;
+    o->code_tried = true;
+    return o->code.find != NULL;
 }
 
 static void close_source(struct opened *o)
 {
     struct namer *n = o->namer;
-    if (o->inlines != NULL) {
-        inlines_release(o->inlines);
-        if (o->alternate_handle != NULL) {
-            n->debug->close(n->debug->context, o->alternate_handle);
-        }
-    }
-    go_table_release(o->go);
+    vec_release(&o->addresses);
+    code_source_close(&o->code);
     if (o->is_elf) {
         symbol_files_release(&o->files);
     }
@@ -371,7 +334,7 @@ static struct namer_image *add_image(struct namer *n, struct opened *o)
     symbols_init(&image->symbols, tables_max_bytes(n));
     if (files_of(o) != NULL) {
         elf_build_id_text(&o->files.elf[FILE_MAIN], image->build_id);
-        image->is_go = go_of(o) != NULL;
+        image->has_code = has_code(o);
     }
     return image;
 }
@@ -536,20 +499,15 @@ static bool name_by_symbol(struct namer *n, struct profile *p, const struct name
     return name_frame(n, p, job->frame, &line, 1, err);
 }
 
-/* ---- frames of Go code ---- */
+/* ---- frames of code that brings its names ---- */
 
-static bool name_by_go(struct namer *n, struct profile *p, const struct go_frames *frames,
-                       const struct job *job, struct err *err)
+static bool name_by_code(struct namer *n, struct profile *p, const struct code_lines *lines, const struct job *job,
+                         struct err *err)
 {
-    struct source_line lines[PROFILE_INLINES_MAX];
-    for (size_t i = 0; i < frames->count; i++) {
-        lines[i] = (struct source_line){.name = frames->at[i].name,
-                                        .system_name = frames->at[i].name,
-                                        .file = frames->at[i].file,
-                                        .line = frames->at[i].line};
+    if (lines->kind != FRAME_NATIVE) {
+        profile_set_kind(p, job->frame, lines->kind);
     }
-    profile_set_kind(p, job->frame, FRAME_GO);
-    return name_frame(n, p, job->frame, lines, frames->count, err);
+    return name_frame(n, p, job->frame, lines->line, lines->count, err);
 }
 
 /* ---- frames with functions inlined at them ---- */
@@ -624,21 +582,80 @@ static bool name_by_lines(struct namer *n, struct profile *p, const struct namer
     return name_frame(n, p, job->frame, lines, count, err);
 }
 
-/* How many functions are inlined into one another here; 0: not known, or *late: not looked up. */
-static size_t lines_at(struct opened *o, uint64_t address,
-                       struct source_line lines[static PROFILE_INLINES_MAX], bool *late)
+static bool wants_lines(const struct namer *n, const struct namer_image *image)
+{
+    return n->inlines && n->clock != NULL && n->sandbox != NULL && !n->is_refused && image->lines_problem == NULL;
+}
+
+static bool named_by_code(struct opened *o, const struct namer_image *image, uint64_t address, struct code_lines *lines)
+{
+    return image->has_code && has_code(o) && code_source_find(&o->code, address, lines);
+}
+
+/* The addresses of this run that nothing else names with lines, each once. */
+static void collect_addresses(struct opened *o, const struct namer_image *image)
+{
+    size_t count;
+    struct code_lines by_code;
+    struct source_line lines[PROFILE_INLINES_MAX];
+    for (size_t i = 0; i < o->job_count; i++) {
+        uint64_t address = o->jobs[i].address;
+        bool asked = (i > 0 && o->jobs[i - 1].address == address) || named_by_code(o, image, address, &by_code) ||
+                     kept_lines_find(&o->namer->kept, o->key, address, lines, &count);
+        uint64_t *added = asked ? NULL : vec_push(&o->addresses);
+        if (added != NULL) {
+            *added = address;
+        }
+    }
+}
+
+static void note_lines_problem(struct namer_image *image, const struct err *err)
+{
+    if (image->lines_problem == NULL) {
+        image->lines_problem = strdup(err->text);
+    }
+}
+
+/* Null: there is no DWARF, or time is over. */
+static struct inlines *inlines_of(struct opened *o, struct namer_image *image)
 {
     struct namer *n = o->namer;
-    struct inlines *inlines = inlines_of(o);
-    *late = inlines == NULL && !o->inlines_tried;
-    if (inlines == NULL) {
-        return 0;
+    struct err err = {0};
+    if (o->inlines_tried || n->clock->mono_ns(n->clock->context) >= n->deadline_ns) {
+        return o->inlines;
     }
-    uint64_t before = inlines_late(inlines);
-    size_t count =
-        inlines_lookup(inlines, address, n->deadline_ns, n->clock, lines, PROFILE_INLINES_MAX);
-    *late = inlines_late(inlines) > before;
-    return count;
+    o->inlines_tried = true;
+    if (files_of(o) == NULL) {
+        return NULL;
+    }
+    collect_addresses(o, image);
+    const struct inlines_request request = {&o->files, n->debug, o->key, n->sandbox, n->clock, o->addresses.at,
+                                            o->addresses.len, n->deadline_ns, n->inlines_budget_ns};
+    o->inlines = inlines_start(&request, &err);
+    if (o->inlines == NULL && err.kind != ERR_UNSUPPORTED) {
+        n->is_refused = true;
+        note_lines_problem(image, &err);
+    }
+    return o->inlines;
+}
+
+static void end_inlines(struct opened *o, struct namer_image *image)
+{
+    struct err err = {0};
+    enum inlines_end end = o->inlines == NULL ? INLINES_DONE : inlines_end(o->inlines, &err);
+    o->namer->is_refused |= end == INLINES_REFUSED;
+    if (end == INLINES_FAILED || end == INLINES_REFUSED) {
+        note_lines_problem(image, &err);
+    }
+}
+
+/* How many functions are inlined into one another here; 0: not known, or *late: not looked up. */
+static size_t lines_at(struct opened *o, struct namer_image *image, uint64_t address,
+                       struct source_line lines[static PROFILE_INLINES_MAX], bool *late)
+{
+    struct inlines *inlines = inlines_of(o, image);
+    *late = inlines == NULL && !o->inlines_tried;
+    return inlines == NULL ? 0 : inlines_lookup(inlines, address, lines, late);
 }
 
 /* ---- one address ---- */
@@ -657,7 +674,7 @@ static bool name_by_dwarf(struct namer *n, struct profile *p, struct namer_image
 {
     bool late = false, good;
     struct source_line lines[PROFILE_INLINES_MAX];
-    size_t count = lines_at(o, job->address, lines, &late);
+    size_t count = lines_at(o, image, job->address, lines, &late);
     if (count > 0) {
         struct symbol_hit hit;
         bool has_symbol = find_symbol(image, o, job->address, &hit);
@@ -688,35 +705,20 @@ static bool name_with_lines(struct namer *n, struct profile *p, struct namer_ima
 static bool name_in_image(struct namer *n, struct profile *p, struct namer_image *image,
                           struct opened *o, const struct job *job, struct err *err)
 {
-    struct go_frames go;
-    if (image->is_go && go_of(o) != NULL && go_table_lookup(o->go, job->address, &go) &&
-        go.count > 0) {
-        return name_by_go(n, p, &go, job, err);
+    struct code_lines lines;
+    if (named_by_code(o, image, job->address, &lines)) {
+        return name_by_code(n, p, &lines, job, err);
     }
-    return wants_lines(n) ? name_with_lines(n, p, image, o, job, err)
+    return wants_lines(n, image) ? name_with_lines(n, p, image, o, job, err)
                           : name_by_symbols(n, p, image, o, job, err);
 }
 
 static bool name_generated(struct namer *n, struct profile *p, struct opened *o,
                            const struct job *job, struct err *err)
 {
-    struct jit_hit hit;
-    struct jit_names *names = o->source.names;
-    if (names == NULL || !jit_lookup(names, job->address, UINT64_MAX, &hit) || hit.name.len == 0) {
-        return name_by_place(n, p, job, err);
-    }
-    buf_clear(&n->readable);
-    struct generated g = generated_name(hit.name, &n->readable);
-    struct str name = buf_slice(&n->readable);
-    struct source_line line = {.name = name, .system_name = name, .file = g.file, .line = g.line};
-    if (hit.file.len > 0) {
-        line.file = hit.file;
-        line.line = hit.line;
-    }
-    if (g.kind != FRAME_NATIVE) {
-        profile_set_kind(p, job->frame, g.kind);
-    }
-    return name_frame(n, p, job->frame, &line, 1, err);
+    struct code_lines lines;
+    return code_source_find(&o->source.code, job->address, &lines) ? name_by_code(n, p, &lines, job, err)
+                                                                   : name_by_place(n, p, job, err);
 }
 
 static void set_build_id(struct profile *p, uint32_t module, const char *build_id)
@@ -739,7 +741,7 @@ static bool name_image(struct namer *n, struct profile *p, const struct job *job
     struct opened o = {.namer = n, .key = jobs[0].image, .jobs = jobs, .job_count = count};
     struct namer_image *image = o.key == 0 ? NULL : find_image(n, o.key);
     bool generated = image == NULL && o.key != 0 && open_source(&o) &&
-                     o.source.kind == SYMBOL_IMAGE_JIT;
+                     o.source.kind == SYMBOL_IMAGE_GENERATED;
     if (image == NULL && o.key != 0 && !generated) {
         image = add_image(n, &o);
     }
@@ -753,6 +755,9 @@ static bool name_image(struct namer *n, struct profile *p, const struct job *job
         good = image != NULL ? name_in_image(n, p, image, &o, &jobs[i], err)
                : generated   ? name_generated(n, p, &o, &jobs[i], err)
                              : name_by_place(n, p, &jobs[i], err);
+    }
+    if (image != NULL) {
+        end_inlines(&o, image);
     }
     close_source(&o);
     return good;

@@ -5,13 +5,13 @@
  * table of each image (kept for the next window, least recently used first out), and writes names
  * into the profile. What an image is asked for, in this order:
  *
- *     its Go table   functions, lines and inlined calls of Go code; the frame becomes FRAME_GO
+ *     its own names  functions, lines and inlined calls that the code brings with it (symbol_source.code);
+ *                    the frame becomes of their kind
  *     its symbols    of the file, its debug file or what is packed in it (files.h)
  *     its DWARF      where `inlines` is set: inlined functions and source lines (inlines.h), the
  *                    function that really exists being named by its symbol, as everywhere else
  *
- * Code that was generated at run time has its names from a perf map or jitdump (jit.h); what they
- * mean, and which kind of frame it is, says generated.h.
+ * Code that was generated at run time has the names that the source knows (symbol_image.code), or its place.
  *
  * Where an address has no symbol the name says where it is:
  *
@@ -34,24 +34,24 @@
  *
  * Limits. `max_bytes` bounds what is kept between runs: function tables (12 bytes per function) and
  * names already demangled (a quarter of it), and a quarter for what DWARF told of addresses. A
- * table that does not fit alone leaves its module's frames unnamed. DWARF itself is read anew in
- * each run that meets an address for the first time, INLINES_MAX_BYTES of it at a time, until
- * `inlines_budget_ns` of the run have passed; later addresses have their symbol only, and
- * stats.late counts them.
+ * table that does not fit alone leaves its module's frames unnamed. DWARF is read anew, by
+ * a process that ends with it (inlines.h), in each run that meets an address of an image for the
+ * first time, until `inlines_budget_ns` of the run have passed; later addresses have their symbol
+ * only, and stats.late counts them. An image whose DWARF that process did not survive is not asked
+ * for lines again.
  */
 #ifndef SYMBOL_NAMER_H
 #define SYMBOL_NAMER_H
 
 #include "base/map.h"
-#include "profile/profile.h"
-#include "symbol/jit.h"
+#include "profile/code_lines.h"
 #include "symbol/kept_lines.h"
 #include "symbol/symbols.h"
 
 enum symbol_image_kind {
     SYMBOL_IMAGE_ELF,      /* `file` reads at an offset in the file (or the vdso's bytes) */
     SYMBOL_IMAGE_KALLSYMS, /* `text` reads /proc/kallsyms from its start, in order */
-    SYMBOL_IMAGE_JIT,      /* `names` has what was generated; addresses are those at run time */
+    SYMBOL_IMAGE_GENERATED, /* `code` has what was generated; addresses are those at run time */
 };
 
 struct symbol_image {
@@ -60,7 +60,7 @@ struct symbol_image {
     /* Up to `max` next bytes; *len 0 at the end. */
     bool (*text)(void *context, void *out, size_t max, size_t *len, struct err *err);
     void *text_context;
-    struct jit_names *names; /* null: none are known */
+    struct code_source code; /* closed with the image */
     void *handle; /* the source's own */
 };
 
@@ -73,6 +73,9 @@ struct symbol_source {
      * of symbols (unwinding's). Asked only where there is no symbol. */
     bool (*function)(void *context, uint64_t image, uint64_t address, uint64_t *start,
                      uint64_t *limit);
+    /* Null, or the names that the code of a file brings with it. False: it has none. `elf` is borrowed until
+     * the source is closed. */
+    bool (*code)(void *context, struct elf *elf, struct code_source *out);
 };
 
 struct namer_image;
@@ -92,6 +95,7 @@ struct namer {
     /* To be set, if wanted, between namer_init and the first run; borrowed. */
     const struct debug_source *debug; /* opens separate debug files; null: none */
     const struct clock *clock;        /* for the budget; null: `inlines` is as if not set */
+    const struct sandbox *sandbox;    /* where DWARF is read; null: the same */
     bool inlines;                     /* read DWARF */
     uint64_t inlines_budget_ns;       /* of one run */
 
@@ -102,6 +106,7 @@ struct namer {
     struct buf raw, readable; /* of the symbol at hand */
     struct buf chain;         /* texts of the inlined functions at hand */
     struct kept_lines kept;
+    bool is_refused;          /* this system allows no process to read DWARF in */
     uint64_t deadline_ns;     /* of this run */
     uint64_t run;
     struct namer_stats stats;
@@ -126,6 +131,7 @@ struct namer_problem {
     uint64_t image;
     const char *why; /* borrowed until the next run */
     bool has_symbols;
+    bool is_of_lines; /* inlined functions and lines are what is missing, and nothing else */
 };
 
 /* Tells each problem once, those of the last run; false: there are no more. */

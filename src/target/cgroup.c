@@ -1,3 +1,6 @@
+/* Parses /proc/PID/cgroup and mountinfo: the container id in a control group's path or in the files
+ * that a container engine mounts, and the paths by which quotas are looked up. Pure text in, slices
+ * out. */
 #include "target/cgroup.h"
 
 enum { DOCKER_ID_DIGITS = 64, FARGATE_HEX_DIGITS = 32, UUID_LEN = 36 };
@@ -86,7 +89,7 @@ static bool store(struct str id, char out[static CONTAINER_ID_MAX])
     return true;
 }
 
-/* From the last component to the first: a service manager within the container adds some behind. */
+/* From the last component to the first: a service manager within the container adds some after. */
 static bool id_of_path(struct str path, char out[static CONTAINER_ID_MAX])
 {
     while (path.len > 0) {
@@ -113,7 +116,7 @@ bool cgroup_container_id(struct str text, char out[static CONTAINER_ID_MAX])
     return false;
 }
 
-/* The component behind `folder` in `path` when it is 64 digits. */
+/* The component after `folder` in `path` when it is 64 digits. */
 static struct str id_behind(struct str path, struct str folder)
 {
     while (path.len > 0) {
@@ -216,7 +219,7 @@ uint64_t cgroup_cpu_millis(struct str text)
     return known ? (quota * 1000 + period - 1) / period : 0;
 }
 
-/* The end of the component behind `at`, where a slash is. */
+/* The end of the component after `at`, where a slash is. */
 static size_t component_end(struct str path, size_t at)
 {
     return at >= path.len ? at : at + 1 + str_find(str_sub(path, at + 1, path.len), '/');

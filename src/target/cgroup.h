@@ -48,7 +48,7 @@ bool cgroup_part(struct str first, struct str second, struct cgroup_parting *out
  * A container's id from the text of /proc/PID/mountinfo: runtimes mount /etc/hostname, /etc/resolv.conf and
  * /etc/hosts from the container's own folder, whose name is the id (".../containers/<64 hex>/..."
  * of Docker and Podman; ".../sandboxes/<64 hex>/..." of containerd names the pod, and is taken when
- * there is nothing better). Only the mount points of these three files are looked at.
+ * there is nothing better). Only the mount points of these three files count.
  */
 bool mountinfo_container_id(struct str text, char out[static CONTAINER_ID_MAX]);
 

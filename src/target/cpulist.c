@@ -24,12 +24,12 @@ bool cpulist_parse(struct str text, uint32_t *out, size_t max, size_t *count, st
         uint64_t first, last;
         struct str range = str_cut(&rest, ',');
         if (!parse_range(range, least, &first, &last)) {
-            return err_set(err, ERR_MALFORMED, 0, "list of CPUs: '%.*s' is no range behind %llu",
+            return err_set(err, ERR_MALFORMED, 0, "list of CPUs: '%.*s' is not a range above %llu",
                            (int)(range.len < 32 ? range.len : 32), range.ptr,
                            (unsigned long long)least);
         }
         if (last - first >= max - used) {
-            return err_set(err, ERR_LIMIT, 0, "list of CPUs: more than %zu", max);
+            return err_set(err, ERR_LIMIT, 0, "list of CPUs: more than %zu CPUs", max);
         }
         for (uint64_t cpu = first; cpu <= last; cpu++) {
             out[used++] = (uint32_t)cpu;

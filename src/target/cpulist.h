@@ -15,7 +15,7 @@
 enum { CPU_COUNT_MAX = 8192 };
 
 /* Writes the CPU numbers in rising order to out[0 … *count). ERR_LIMIT when there are more than
- * `max`, ERR_MALFORMED when the text is no rising list of numbers below CPU_COUNT_MAX. */
+ * `max`, ERR_MALFORMED when the text is not a rising list of numbers below CPU_COUNT_MAX. */
 bool cpulist_parse(struct str text, uint32_t *out, size_t max, size_t *count, struct err *err);
 
 #endif

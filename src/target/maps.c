@@ -1,3 +1,6 @@
+/* Parses /proc/PID/maps line by line: addresses, rights, offset, device, inode and path, with the
+ * kernel's escapes and " (deleted)" undone. Tells files from special mappings such as [vdso], devices
+ * and shared memory. */
 #include "target/maps.h"
 
 static bool starts_with_any(struct str path, const struct str *names, size_t count)
@@ -99,7 +102,7 @@ static bool parse_line(struct str line, struct map_line *out)
     }
     out->dev_major = (uint32_t)major;
     out->dev_minor = (uint32_t)minor;
-    /* The name stands behind blanks up to column 73; blanks at its end belong to it. */
+    /* The name stands after blanks up to column 73; blanks at its end belong to it. */
     while (line.len > 0 && line.ptr[0] == ' ') {
         line = str_sub(line, 1, line.len);
     }

@@ -12,7 +12,7 @@
  * Format: proc(5), fs/proc/task_mmu.c show_map_vma. The path is as the *target* sees it (its own
  * root), so it is opened below /proc/PID/root. The kernel writes a newline within it as "\012" and
  * nothing else is escaped, not even the backslash: map_path_decode undoes that. The text
- * " (deleted)" behind a path means that the name is gone or names another file now; the same text
+ * " (deleted)" after a path means that the name is gone or names another file now; the same text
  * can be the end of a real file name, which only device and inode can tell.
  */
 #ifndef TARGET_MAPS_H
@@ -48,7 +48,7 @@ struct map_line {
     uint8_t prot;          /* enum mapping_prot bits */
     uint8_t kind;          /* enum mapping_kind */
     bool shared;
-    bool deleted;          /* " (deleted)" stood behind the path */
+    bool deleted;          /* " (deleted)" stood after the path */
     struct str path;       /* without " (deleted)"; "\012" still as written; empty without a name */
 };
 

@@ -1,7 +1,10 @@
+/* Parses /proc/PID/stat, its threads' stat, and schedstat: name, state, parent, CPU times, start
+ * time. Fields are counted from after the last ')', since a name may contain anything. A field that
+ * is missing is an error. */
 #include "target/stat.h"
 
 enum {
-    FIELD_STATE = 3, /* the first one behind the name */
+    FIELD_STATE = 3, /* the first one after the name */
     FIELD_PPID = 4,
     FIELD_FLAGS = 9,
     FIELD_UTIME = 14,
@@ -38,13 +41,13 @@ bool stat_parse(struct str text, struct proc_stat *out, struct err *err)
     size_t open = str_find(line, '('), close = str_find_last(line, ')');
     if (open >= close || close + 3 >= line.len ||
         !str_u64(str_trim(str_sub(line, 0, open)), &pid)) {
-        return err_set(err, ERR_MALFORMED, 0, "stat: no process id and name at its start");
+        return err_set(err, ERR_MALFORMED, 0, "stat: does not begin with a process id and a name");
     }
     struct str rest = str_sub(line, close + 2, line.len);
     struct str state = str_cut(&rest, ' ');
     unsigned fields = split_fields(rest, field);
     if (state.len != 1 || fields <= FIELD_NUM_THREADS) {
-        return err_set(err, ERR_MALFORMED, 0, "stat: field %u is missing or no number", fields);
+        return err_set(err, ERR_MALFORMED, 0, "stat: field %u is missing or not a number", fields);
     }
     *out = (struct proc_stat){
         .pid = (uint32_t)pid,

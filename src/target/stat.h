@@ -7,7 +7,7 @@
  * are the thread's own, but the child times are the process's.
  *
  * Format: proc(5), fs/proc/array.c do_task_stat. The name may hold blanks, parentheses and
- * newlines, so fields are counted from behind the last ')'. Fields that an older kernel does not
+ * newlines, so fields are counted from after the last ')'. Fields that an older kernel does not
  * write are 0.
  */
 #ifndef TARGET_STAT_H

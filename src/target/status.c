@@ -1,3 +1,6 @@
+/* Parses /proc/PID/status: name, ids, capabilities, seccomp mode, namespaces, caught signals and
+ * memory in use. A missing line leaves a documented default, except for the user ids. Also names
+ * capabilities, for messages. */
 #include "target/status.h"
 
 static bool is_octal(char byte)
@@ -156,7 +159,7 @@ bool status_parse(struct str text, struct proc_status *out, struct err *err)
         has_uid |= take_line(key, value, &status);
     }
     if (!has_uid) {
-        return err_set(err, ERR_MALFORMED, 0, "status: no line with the user ids");
+        return err_set(err, ERR_MALFORMED, 0, "status: the line with the user ids is missing");
     }
     *out = status;
     return true;

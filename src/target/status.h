@@ -25,10 +25,10 @@ struct proc_status {
     struct proc_ids uid, gid;
     uint32_t tgid, ppid;       /* 0 when absent */
     uint32_t tracer_pid;       /* 0: nobody traces it */
-    uint32_t ns_pid;           /* its PID in the innermost namespace; 0: not told (before 4.1) */
+    uint32_t ns_pid;           /* its PID in the innermost namespace; 0: unknown (before 4.1) */
     uint32_t ns_pid_depth;     /* how many PID namespaces it is in, seen from here; 1: ours only */
-    int seccomp;               /* 0 off, 1 strict, 2 filter; -1: not told */
-    int no_new_privs;          /* 0, 1; -1: not told (before 4.10) */
+    int seccomp;               /* 0 off, 1 strict, 2 filter; -1: unknown */
+    int no_new_privs;          /* 0, 1; -1: unknown (before 4.10) */
     uint64_t cap_effective, cap_permitted, cap_bounding; /* bit n: capability n */
     uint64_t signals_caught;   /* bit n - 1: signal n has a handler */
     uint64_t rss_bytes;        /* VmRSS; 0 for kernel threads and zombies */

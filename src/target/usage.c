@@ -1,6 +1,9 @@
+/* How busy a machine or container is: parses /proc/stat, meminfo and the files of control groups, and
+ * turns two readings into percentages of the time between them. Pure: os/usage reads the files.
+ * A group's quota counts as 100 %. */
 #include "target/usage.h"
 
-/* Guests' times stand behind, and are part of the first two. */
+/* Guests' times stand after, and are part of the first two. */
 enum { STAT_TIMES = 8, STAT_IDLE = 3, STAT_IOWAIT = 4 };
 
 /* The next word, blanks before it skipped; empty at the end. */
@@ -43,7 +46,7 @@ bool usage_of_stat(struct str text, struct usage_machine *out)
     for (;;) {
         line = str_cut(&text, '\n');
         if (!is_processor(next_word(&line))) {
-            return true; /* the CPUs come first, lines without end behind them */
+            return true; /* the CPUs come first, lines without end after them */
         }
         out->processors++;
     }
@@ -118,7 +121,7 @@ static double at_most_100(double percent)
 
 double usage_cpu_percent(const struct usage *before, const struct usage *after)
 {
-    /* A quota that was changed meanwhile leaves nothing to be told. */
+    /* A quota that changed meanwhile leaves nothing to report. */
     if (before->there == 0 || after->there <= before->there || after->used < before->used ||
         before->cores < after->cores || before->cores > after->cores) {
         return -1;

@@ -1,3 +1,6 @@
+/* Analyses a range of machine code that has no unwind tables: surveys it for calls, branches and
+ * function starts, then follows each function (explore.c) until the callees' behaviour is settled.
+ * What an instruction means is the processor's file's matter. */
 #include "unwind/analyse.h"
 
 #include <string.h>
@@ -32,24 +35,24 @@ static void release(struct analysis *a)
     text_release(&a->text);
 }
 
-static void survey_instruction(struct text *text, uint32_t at, const struct glance *glance)
+static void survey_instruction(struct text *text, uint32_t at, const struct survey *survey)
 {
     const struct code *code = &text->code;
-    bool inside = text_holds(text, glance->target) && !glance->through_pointer;
-    if (glance->plain) {
-        text_note_plain(text, at, glance);
+    bool inside = text_holds(text, survey->target) && !survey->through_pointer;
+    if (survey->plain) {
+        text_note_plain(text, at, survey);
     }
-    if (glance->refers != 0 && text_holds(text, glance->refers)) {
-        text->marks[glance->refers - code->address] |= MARK_REFERRED;
+    if (survey->refers != 0 && text_holds(text, survey->refers)) {
+        text->marks[survey->refers - code->address] |= MARK_REFERRED;
     }
-    if (!glance->has_target) {
+    if (!survey->has_target) {
         return;
     }
-    if (glance->flow != FLOW_CALL && inside) {
-        text->marks[glance->target - code->address] |=
-            glance->flow == FLOW_BRANCH ? MARK_TARGET | MARK_INNER : MARK_TARGET;
-    } else if (glance->flow == FLOW_CALL && !inside) {
-        text_note_callee(text, glance->target);
+    if (survey->flow != FLOW_CALL && inside) {
+        text->marks[survey->target - code->address] |=
+            survey->flow == FLOW_BRANCH ? MARK_TARGET | MARK_INNER : MARK_TARGET;
+    } else if (survey->flow == FLOW_CALL && !inside) {
+        text_note_callee(text, survey->target);
     }
 }
 
@@ -58,12 +61,12 @@ static void survey_instruction(struct text *text, uint32_t at, const struct glan
 static void survey(struct text *text)
 {
     const struct code *code = &text->code;
-    struct glance glance;
-    for (size_t at = 0; at < code->len; at += glance.len) {
-        if (arch_glance(code->bytes + at, code->len - at, code->address + at, &glance)) {
-            survey_instruction(text, (uint32_t)at, &glance);
+    struct survey survey;
+    for (size_t at = 0; at < code->len; at += survey.len) {
+        if (arch_survey(code->bytes + at, code->len - at, code->address + at, &survey)) {
+            survey_instruction(text, (uint32_t)at, &survey);
         } else {
-            glance.len = arch_code_alignment;
+            survey.len = arch_code_alignment;
         }
     }
 }
@@ -100,13 +103,13 @@ static bool is_zero(const struct code *code, size_t at)
 static size_t next_gap(const struct text *text, size_t at)
 {
     const struct code *code = &text->code;
-    struct glance glance;
+    struct survey survey;
     while (at < code->len) {
         if (text->cells[at] != CELL_FREE || is_zero(code, at)) {
             at += arch_code_alignment;
-        } else if (arch_glance(code->bytes + at, code->len - at, code->address + at, &glance) &&
-                   glance.padding) {
-            at += glance.len;
+        } else if (arch_survey(code->bytes + at, code->len - at, code->address + at, &survey) &&
+                   survey.padding) {
+            at += survey.len;
         } else {
             return at;
         }
@@ -114,7 +117,7 @@ static size_t next_gap(const struct text *text, size_t at)
     return code->len;
 }
 
-/* The jump before `at` or behind it belongs to the same function, as far as is known. */
+/* The jump before `at` or after it belongs to the same function, as far as is known. */
 static bool explore_like(struct analysis *a, uint32_t at, const struct indirect_jump *jump)
 {
     struct text *text = &a->text;
@@ -151,21 +154,21 @@ static bool fill_gap(struct analysis *a, uint32_t at)
            (may_start && !looks && explore_as_start(a, at, EVIDENCE_NONE));
 }
 
-/* Where to look next behind a gap that nothing could be concluded about: where a branch leads to,
- * or behind what ends its first block. */
+/* Where to look next after a gap that nothing could be concluded about: where a branch leads to,
+ * or after what ends its first block. */
 static size_t behind_gap(const struct text *text, size_t at)
 {
     const struct code *code = &text->code;
-    struct glance glance;
+    struct survey survey;
     bool on = true;
     while (on) {
-        if (!arch_glance(code->bytes + at, code->len - at, code->address + at, &glance)) {
+        if (!arch_survey(code->bytes + at, code->len - at, code->address + at, &survey)) {
             return at + arch_code_alignment;
         }
-        at += glance.len;
+        at += survey.len;
         on = at < code->len && text->cells[at] == CELL_FREE &&
              (text->marks[at] & MARK_TARGET) == 0 &&
-             glance.flow != FLOW_JUMP && glance.flow != FLOW_TRAP;
+             survey.flow != FLOW_JUMP && survey.flow != FLOW_TRAP;
     }
     return at;
 }

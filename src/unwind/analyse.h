@@ -10,19 +10,19 @@
  *
  * Pure: bytes in, rows out. Three uses:
  *   - analyse_text for a whole range of code without CFI, whose functions begin at symbols, at the
- *     targets of calls and behind padding: table.h calls it once per image and keeps the rows;
+ *     targets of calls and after padding: table.h calls it once per image and keeps the rows;
  *   - analyse_function for one function whose start is known;
  *   - analyse_leaf for a single instruction of code whose start is not known (generated code): is
  *     this a prologue or an epilogue, where the frame pointer does not tell the caller yet or any
  *     more?
  *
  * How far it can be trusted. A return has to find its frame as the function found it; a function
- * in which one does not is left out as a whole, since nobody can say where it was misread. What
+ * in which one does not is dropped as a whole, since nothing shows where it was misread. What
  * nothing but an indirect jump leads to gets the jump's state, and what nothing leads to at all is
  * taken for a function, only if such returns, or code already known, confirm it. Whether a call
  * comes back is concluded from the callee, from what else reaches the next instruction, and from
- * other calls of the same callee. Not to be had: landing pads of C++ exceptions, which only tables
- * lead to; behind a call that throws they may take that call's state. (Such code has CFI.)
+ * other calls of the same callee. Not covered: landing pads of C++ exceptions, which only tables
+ * lead to; after a call that throws they may take that call's state. (Such code has CFI.)
  *
  * Cost. Some 45 ms per MB of code and 8 bytes of memory per byte while it runs; hostile code may
  * cost 0.7 s per MB. Every loop is bounded by a number of instructions per byte.
@@ -71,7 +71,7 @@ bool analyse_text(const struct code *code, const uint64_t *starts, size_t start_
 /* What the bytes at and before `address` (some 32 on either side are enough; fewer are allowed)
  * say about a leaf frame in code with frame pointers: in the prologue before the frame exists, or
  * in the epilogue after it is gone, the rule that applies there; RULE_NONE where the frame pointer
- * is right, or where nothing can be said. */
+ * is right, or where nothing is known. */
 struct unwind_rule analyse_leaf(const struct code *code, uint64_t address);
 
 /* True when the instruction before `address` is a call: what a return address looks like. `code`

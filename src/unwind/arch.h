@@ -26,7 +26,7 @@ extern const struct unwind_rule arch_fp_rule;
  * within the frame, so that it is only below it. */
 extern const bool arch_fp_gives_sp;
 
-/* Where a signal frame keeps each register, bytes from SP; 0: it does not. */
+/* Where a signal frame keeps each register, bytes from SP; 0: not kept. */
 extern const uint16_t arch_signal_offset[UNWIND_REGISTERS];
 
 /* True when `code` begins with the kernel's signal return sequence. */

@@ -1,3 +1,6 @@
+/* Decodes the entries of .eh_frame and .debug_frame: CIEs, FDEs, augmentations and pointer encodings.
+ * What they leave to be executed is program.c's matter. An entry that contradicts its format is
+ * refused; its neighbours are not affected. */
 #include "unwind/cfi.h"
 #include "unwind/program.h"
 
@@ -120,7 +123,7 @@ static bool skip_personality(struct cursor *c, const struct cfi_entry *entry)
     return !c->short_read;
 }
 
-/* Reads the letters behind "z" in order; their bytes stand in the same order in `c`. */
+/* Reads the letters after "z" in order; their bytes stand in the same order in `c`. */
 static bool take_augmentation(struct cursor *c, const struct cfi_entry *entry, struct str letters,
                               struct cfi_cie *cie)
 {

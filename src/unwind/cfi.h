@@ -56,7 +56,7 @@ struct cfi_entry {
     uint64_t bytes;        /* of the whole entry: the next one follows */
     uint64_t cie;          /* an FDE's: address of its CIE */
     uint64_t body_address;
-    struct cursor body;    /* behind the CIE pointer, borrowed */
+    struct cursor body;    /* after the CIE pointer, borrowed */
 };
 
 enum cfi_place_kind {
@@ -66,7 +66,7 @@ enum cfi_place_kind {
     CFI_AT_CFA,      /* *(CFA + offset) */
     CFI_IN_REGISTER,
     CFI_AT_REGISTER, /* *(reg + offset) */
-    CFI_UNKNOWN,     /* said in a way that no rule expresses */
+    CFI_UNKNOWN,     /* described in a way that no rule expresses */
 };
 
 struct cfi_place {

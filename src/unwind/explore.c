@@ -1,3 +1,6 @@
+/* Follows one function of machine code along all branches with what is known of its frame, until
+ * nothing changes, and stores the resulting rules. Where two paths disagree, the value is unknown; a
+ * function that cannot be right gets no rules. */
 #include "unwind/explore.h"
 
 #include <stdlib.h>
@@ -22,7 +25,7 @@ struct leader {
     struct state state;
     uint32_t at;
     uint32_t first_seen, seen_count; /* its block, as far as it was followed the last time */
-    uint32_t behind; /* only reached from the call that ends here; 0: otherwise */
+    uint32_t after; /* only reached from the call that ends here; 0: otherwise */
     bool queued;
 };
 
@@ -41,7 +44,7 @@ struct explorer {
     VEC(struct seen) seen;         /* the instructions of all blocks */
     struct offsets called, tailed; /* what looks like a function from here */
     struct offsets labels;         /* what does not, though a symbol says so */
-    struct offsets jumps;          /* behind indirect jumps */
+    struct offsets jumps;          /* after indirect jumps */
     VEC(struct state) jump_states; /* there */
     size_t steps_left;
     uint16_t rule;     /* of the last instruction seen */
@@ -127,7 +130,7 @@ static struct leader *leader_at(const struct explorer *w, uint32_t at)
                                                                      : NULL;
 }
 
-static void add_leader(struct explorer *w, uint32_t at, const struct state *s, uint32_t behind)
+static void add_leader(struct explorer *w, uint32_t at, const struct state *s, uint32_t after)
 {
     struct leader *leader = w->leaders.len < LEADERS_MAX ? vec_push(&w->leaders) : NULL;
     if (leader == NULL) {
@@ -135,54 +138,54 @@ static void add_leader(struct explorer *w, uint32_t at, const struct state *s, u
         w->cut = w->contradicted = true;
         return;
     }
-    *leader = (struct leader){.state = *s, .at = at, .behind = behind};
+    *leader = (struct leader){.state = *s, .at = at, .after = after};
     w->text->marks[at] |= at == w->start ? MARK_BEGUN : MARK_TARGET;
     w->text->notes[at] = (uint32_t)(w->leaders.len - 1);
     queue_leader(w, (uint32_t)(w->leaders.len - 1));
 }
 
 /* One more way into a leader. */
-static void join(struct explorer *w, uint32_t at, const struct state *s, uint32_t behind)
+static void join(struct explorer *w, uint32_t at, const struct state *s, uint32_t after)
 {
     struct leader *leader = leader_at(w, at);
     if (leader == NULL) {
-        add_leader(w, at, s, behind);
+        add_leader(w, at, s, after);
         return;
     }
     if (known_conflict(&leader->state, s)) {
-        if (behind != 0) {
-            text_note_dead(w->text, behind);
+        if (after != 0) {
+            text_note_dead(w->text, after);
             return;
         }
-        if (leader->behind != 0) {
-            text_note_dead(w->text, leader->behind);
+        if (leader->after != 0) {
+            text_note_dead(w->text, leader->after);
             w->restart = true;
             return;
         }
         w->clash = true;
         w->contradicted = true;
     }
-    leader->behind = behind != 0 ? leader->behind : 0;
+    leader->after = after != 0 ? leader->after : 0;
     if (state_meet(&leader->state, s)) {
         queue_leader(w, (uint32_t)(leader - w->leaders.at));
     }
 }
 
 /* Whether the walk goes on into `at`, which it reaches with this state. */
-static bool goes_on(struct explorer *w, uint32_t at, const struct state *s, uint32_t behind)
+static bool goes_on(struct explorer *w, uint32_t at, const struct state *s, uint32_t after)
 {
     struct text *text = w->text;
     if (at != w->start && text_is_start(text, at)) {
         if (s->end) {
-            return false; /* behind the system call that ends a thread */
+            return false; /* after the system call that ends a thread */
         }
         if (arch_is_entry_like(s)) {
-            w->confirmed = w->confirmed || behind == 0;
-            w->returns = w->returns || behind == 0;
+            w->confirmed = w->confirmed || after == 0;
+            w->returns = w->returns || after == 0;
             return false;
         }
-        if (behind != 0) {
-            text_note_dead(w->text, behind);
+        if (after != 0) {
+            text_note_dead(w->text, after);
             return false;
         }
         if (text->marks[at] & MARK_CALLED || !text->discovering) {
@@ -195,13 +198,13 @@ static bool goes_on(struct explorer *w, uint32_t at, const struct state *s, uint
     if (text->cells[at] >= CELL_RULES) {
         struct unwind_rule rule = state_rule(s);
         if (memcmp(&rule, &text->rules.at[text->cells[at] - CELL_RULES], sizeof rule) == 0) {
-            w->confirmed = w->confirmed || behind == 0;
+            w->confirmed = w->confirmed || after == 0;
             w->returns = true;
             return false;
         }
         w->contradicted = true;
         w->clash = true;
-        return !w->assumed && behind == 0;
+        return !w->assumed && after == 0;
     }
     return true;
 }
@@ -239,7 +242,7 @@ static void leave_to(struct explorer *w, uint64_t target, const struct state *s)
     join(w, at, s, 0);
 }
 
-/* Whether control comes back behind the call. */
+/* Whether control comes back after the call. */
 static bool comes_back(struct explorer *w, const struct step *step, uint32_t next)
 {
     struct text *text = w->text;
@@ -253,7 +256,7 @@ static bool comes_back(struct explorer *w, const struct step *step, uint32_t nex
            (text->marks[step->target - text->code.address] & MARK_NO_RETURN) == 0;
 }
 
-static void note_jump(struct explorer *w, uint32_t behind, const struct state *s)
+static void note_jump(struct explorer *w, uint32_t after, const struct state *s)
 {
     if (w->jumps.len + w->text->jumps.len >= TEXT_JUMPS_MAX) {
         return;
@@ -263,7 +266,7 @@ static void note_jump(struct explorer *w, uint32_t behind, const struct state *s
         *state = *s;
     }
     w->text->failed = state == NULL || w->text->failed;
-    note(w, &w->jumps, behind);
+    note(w, &w->jumps, after);
 }
 
 /* Follows what the instruction at `at` does; true when the next one is reached by it. */
@@ -369,16 +372,16 @@ static bool step_in_block(struct explorer *w, uint32_t number, uint32_t at, stru
     return true;
 }
 
-/* Padding behind a call, and no branch leads to what it aligns: that is another function. A single
+/* Padding after a call, and no branch leads to what it aligns: that is another function. A single
  * byte may also be what compilers that do not optimise leave there. Without padding only a walk
  * that has led to a contradiction otherwise takes an aligned address for a function. */
-static bool begins_another(const struct explorer *w, uint32_t at, uint32_t behind)
+static bool begins_another(const struct explorer *w, uint32_t at, uint32_t after)
 {
     const struct text *text = w->text;
-    return behind != 0 && at % FUNCTION_ALIGNMENT == 0 &&
+    return after != 0 && at % FUNCTION_ALIGNMENT == 0 &&
            (text->marks[at] & MARK_TARGET) == 0 &&
-           (at > behind + arch_code_alignment || (w->strict && at > behind) ||
-            ((w->strict || at > behind) &&
+           (at > after + arch_code_alignment || (w->strict && at > after) ||
+            ((w->strict || at > after) &&
              arch_looks_like_start(text->code.bytes + at, text->code.len - at)));
 }
 
@@ -392,7 +395,7 @@ static void walk_block(struct explorer *w, uint32_t number)
 {
     struct text *text = w->text;
     struct state s = w->leaders.at[number].state;
-    uint32_t at = w->leaders.at[number].at, behind = w->leaders.at[number].behind;
+    uint32_t at = w->leaders.at[number].at, after = w->leaders.at[number].after;
     bool first = true, on = true;
     w->leaders.at[number].queued = false;
     w->leaders.at[number].first_seen = (uint32_t)w->seen.len;
@@ -400,27 +403,27 @@ static void walk_block(struct explorer *w, uint32_t number)
     w->stale = true;
     while (on && !w->restart && !text->failed && !is_refuted(w)) {
         struct step step;
-        if (at >= text->code.len || (!first && !goes_on(w, at, &s, behind))) {
+        if (at >= text->code.len || (!first && !goes_on(w, at, &s, after))) {
             return;
         }
-        if (begins_another(w, at, behind)) {
-            text_note_dead(w->text, behind);
+        if (begins_another(w, at, after)) {
+            text_note_dead(w->text, after);
             return;
         }
         if (!first && text->marks[at] & (MARK_TARGET | MARK_BEGUN)) {
-            join(w, at, &s, behind);
+            join(w, at, &s, after);
             return;
         }
         if (!step_in_block(w, number, at, &s, &step)) {
             w->cut = w->contradicted = true;
-            if (behind != 0) {
-                text_note_dead(w->text, behind);
+            if (after != 0) {
+                text_note_dead(w->text, after);
             }
             return;
         }
         on = follow(w, at, &s, &step);
         at += step.len;
-        behind = step.flow == FLOW_CALL ? at : step.padding ? behind : 0;
+        after = step.flow == FLOW_CALL ? at : step.padding ? after : 0;
         first = false;
     }
 }

@@ -1,3 +1,6 @@
+/* Finds the FDE of an address in a CFI section: by the sorted table of .eh_frame_hdr where there is
+ * one, else by an index made in one scan. Reads the file through a window, so a section of any size
+ * costs little memory. */
 #include "unwind/frames.h"
 #include "unwind/arch.h"
 
@@ -92,7 +95,7 @@ static bool read_unpacked(void *context, uint64_t address, void *out, size_t len
 {
     const struct str *bytes = context;
     if (address > bytes->len || len > bytes->len - address) {
-        return err_set(err, ERR_MALFORMED, 0, "beyond the end of an unpacked section");
+        return err_set(err, ERR_MALFORMED, 0, "offset lies beyond the end of the decompressed section");
     }
     memcpy(out, bytes->ptr + address, len);
     return true;

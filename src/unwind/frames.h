@@ -43,8 +43,8 @@ struct frames {
     struct memory_reader file; /* the image's, or over `unpacked` */
     uint64_t address;          /* of the section in the image; 0 for .debug_frame */
     uint64_t offset, bytes;    /* in the file; bytes 0: there is no such section */
-    bool has_end;              /* `bytes` is the section's; else its segment's, and a terminator
-                                * tells. crt files put terminators in the middle of sections too */
+    bool has_end;              /* `bytes` is the section's; else its segment's, which a terminator ends.
+                                * crt files put terminators in the middle of sections too */
 
     uint64_t table_offset, table_count; /* .eh_frame_hdr's; count 0: there is none */
     uint64_t header_address;

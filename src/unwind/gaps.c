@@ -1,4 +1,6 @@
-/* Code that .eh_frame does not describe. */
+/* Code that .eh_frame does not describe (musl, hand-written assembler): finds the gap around an
+ * address, its symbols and extent, has it analysed once, and keeps the rules. The amount analysed per
+ * image is bounded. */
 #include "unwind/analyse.h"
 #include "unwind/arch.h"
 #include "unwind/private.h"

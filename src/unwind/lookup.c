@@ -1,4 +1,6 @@
-/* The rule of a frame: from its image's table, or from what the code there looks like. */
+/* Fills a slot of the rule cache: finds the image at an address and the rule in its table, or decides
+ * from the instructions there (prologue, epilogue, entry code, a call before a return address) what
+ * the frame looks like. */
 #include "unwind/analyse.h"
 #include "unwind/walk.h"
 

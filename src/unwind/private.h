@@ -11,7 +11,7 @@
 enum page_kind { PAGE_EH, PAGE_DEBUG, PAGE_KINDS };
 
 enum {
-    /* A rule's number 0 says that nothing describes the code; any other was said by CFI or code. */
+    /* A rule's number 0 says that nothing describes the code; any other comes from CFI or from code. */
     RULE_GAP = 0,
     RULE_ANALYSED = 0x80, /* in the stored rule's kind */
 };

@@ -1,3 +1,6 @@
+/* Runs the programs of CIEs and FDEs and reports a row at each change of the rule. Followed are the
+ * CFA, the return address and the frame pointer; expressions are recognised by their form, not
+ * evaluated. Loops and stacks are bounded. */
 #include "unwind/program.h"
 
 /* DW_CFA_*: the first three keep an operand in the low six bits. */

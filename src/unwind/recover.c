@@ -3,7 +3,7 @@
 
 enum { FRAMES_MAX_AGAIN = 32 };
 
-/* The caller's value of a register, by the rule that tells of it in the frame pointer's place. */
+/* The caller's value of a register, by the rule that describes it in the frame pointer's place. */
 static bool follow(struct walk *w, const struct unwind_rule *rule, uint64_t cfa, uint64_t *value)
 {
     switch (rule->fp_place) {

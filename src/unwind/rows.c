@@ -1,4 +1,6 @@
-/* Rows of a page of code, and the rules they name. */
+/* The rows of a page of code, four bytes each, and the set of rules that they name by number. A page
+ * is built in rising order of addresses; an FDE that turns out to be damaged is taken back as a
+ * whole. */
 #include "unwind/private.h"
 
 #include <stdlib.h>

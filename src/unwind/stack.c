@@ -1,17 +1,17 @@
-/* The stack behind the end of the dump, read after the sample. */
+/* The stack above the end of the stack copy, read after the sample. */
 #include "unwind/walk.h"
 
-enum { VERIFIED_BYTES = 64 }; /* of the dump's end */
+enum { VERIFIED_BYTES = 64 }; /* of the copy's end */
 
 static bool is_unchanged(const struct unwind_stack *s, uint64_t from, size_t len)
 {
     unsigned char now[VERIFIED_BYTES];
     return s->beyond->read(s->beyond->context, s->base + from, now, len, NULL) &&
-           memcmp(now, s->dump + from, len) == 0;
+           memcmp(now, s->copy + from, len) == 0;
 }
 
-/* The dump is of the past; what lies behind it is read now. If the thread had returned that far in
- * the meantime, the dump's end would hardly be the same, nor its outermost return address. (Stale
+/* The copy is of the past; what lies above it is read now. If the thread had returned that far in
+ * the meantime, the copy's end would hardly be the same, nor its outermost return address. (Stale
  * bytes of a stack that was left altogether are; there the steps' own checks have to do.) */
 static bool is_verified(struct walk *w)
 {

@@ -1,3 +1,6 @@
+/* What is known of a frame at an instruction: registers and stack words as "CFA plus a constant" or
+ * unknown, how a load, a store or two paths that meet change that, and the unwind rule that follows
+ * from it. */
 #include "unwind/state.h"
 
 #include <string.h>

@@ -57,8 +57,8 @@ enum flow {
     FLOW_JUMP,     /* to `target` */
     FLOW_BRANCH,   /* to `target`, or on */
     FLOW_RETURN,
-    FLOW_INDIRECT, /* to an address that is not told: a table's, or another function */
-    FLOW_TRAP,     /* ends here: no instruction behind it is reached by it */
+    FLOW_INDIRECT, /* to an address that is unknown: a table's, or another function */
+    FLOW_TRAP,     /* ends here: no instruction after it is reached by it */
 };
 
 struct step {
@@ -72,8 +72,8 @@ struct step {
     uint64_t target;     /* of direct jumps and calls */
 };
 
-/* What can be told about an instruction without a state. */
-struct glance {
+/* What an instruction shows by itself, without a state. */
+struct survey {
     uint32_t len;
     uint8_t flow; /* enum flow; of indirect jumps and returns FLOW_TRAP */
     bool has_target, through_pointer, padding; /* as in struct step */
@@ -121,16 +121,16 @@ extern const uint8_t arch_register_count;
 extern const uint32_t arch_red_zone;       /* bytes below SP that signal handlers leave alone */
 extern const uint32_t arch_code_alignment; /* of instructions, bytes */
 
-/* Decodes the instruction at `bytes` and applies it. False when it is none, or cut. */
+/* Decodes the instruction at `bytes` and applies it. False when it is not one, or cut off. */
 bool arch_step(const unsigned char *bytes, size_t len, uint64_t address, struct state *s,
                struct step *out);
 
-bool arch_glance(const unsigned char *bytes, size_t len, uint64_t address, struct glance *out);
+bool arch_survey(const unsigned char *bytes, size_t len, uint64_t address, struct survey *out);
 
 /* The frame is as at the function's start: what holds at a return and at a tail call. */
 bool arch_is_entry_like(const struct state *s);
 
-/* What must be known about the bytes before the rule of their first instruction is told: that they
+/* What must be known about the bytes before the rule of their first instruction is known: that they
  * return from a signal handler, or begin a stack. */
 void arch_look_ahead(const unsigned char *bytes, size_t len, struct state *s);
 

@@ -1,3 +1,6 @@
+/* The unwind rules of an image, compiled page by page when an address in it is first looked up. Pages
+ * least recently used are dropped when the memory limit is reached. .eh_frame comes first, then
+ * .debug_frame, then analysis (gaps.c). */
 #include "unwind/table.h"
 #include "unwind/arch.h"
 #include "unwind/private.h"
@@ -339,7 +342,7 @@ static bool register_in(struct frames *frames, uint64_t address, uint8_t reg,
         return false;
     }
     struct cfi_cie cie = *kept;
-    cie.initial.fp = (struct cfi_place){.kind = CFI_UNSPECIFIED}; /* CIEs tell of none but RA */
+    cie.initial.fp = (struct cfi_place){.kind = CFI_UNSPECIFIED}; /* CIEs specify none but RA */
     bool good = cfi_each_row(&machine, &cie, &fde, take_row_before, &search);
     *out = search.found;
     return good && search.found.kind != RULE_NONE;

@@ -68,17 +68,17 @@ struct unwind_rule unwind_table_rule(struct unwind_table *table, uint64_t addres
 /* From now on, code without CFI is not analysed: for images whose code keeps frame pointers. */
 void unwind_table_no_analysis(struct unwind_table *table);
 
-/* A program that the Go tool chain linked: its code keeps frame pointers, across stacks too. */
+/* True for a program linked by the Go tool chain: its code keeps frame pointers, across stacks too. */
 bool unwind_table_is_go(const struct unwind_table *table);
 
-/* Start and end of the function that holds `address`, as the CFI tells (an FDE's range); false
- * where it tells nothing. For stripped images this gives all frames of a function one name. */
+/* Start and end of the function that holds `address`, as the CFI describes it (an FDE's range); false
+ * where it does not. For stripped images this gives all frames of a function one name. */
 bool unwind_table_function(struct unwind_table *table, uint64_t address, uint64_t *start,
                            uint64_t *limit);
 
-/* The rule for an instruction with register `reg` in the place of the frame pointer: where the
- * caller's value of it is. Decoded anew at each call, for the few frames that need one. False where
- * CFI does not tell. */
+/* The rule for an instruction with register `reg` in the place of the frame pointer: where the caller's
+ * value of it is. Decoded anew at each call, for the few frames that need one. False where CFI does not
+ * say. */
 bool unwind_table_register(struct unwind_table *table, uint64_t address, uint8_t reg,
                            struct unwind_rule *out);
 

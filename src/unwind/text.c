@@ -1,3 +1,6 @@
+/* The notes of an analysis about a range of code: marks per byte (starts, targets, calls that do not
+ * return), rules per instruction, the list of functions still to be followed, and indirect
+ * jumps. Memory is bounded by the code's size. */
 #include "unwind/text.h"
 
 #include <stdlib.h>
@@ -104,9 +107,9 @@ void text_queue(struct text *text, uint32_t start)
     *slot = start;
 }
 
-void text_note_plain(struct text *text, uint32_t at, const struct glance *glance)
+void text_note_plain(struct text *text, uint32_t at, const struct survey *survey)
 {
-    text->notes[at] = glance->len << PLAIN_REGISTERS | glance->forgets;
+    text->notes[at] = survey->len << PLAIN_REGISTERS | survey->forgets;
 }
 
 struct callee {
@@ -141,21 +144,21 @@ void text_note_callee(struct text *text, uint64_t address)
     }
 }
 
-void text_note_dead(struct text *text, uint32_t behind)
+void text_note_dead(struct text *text, uint32_t after)
 {
-    const struct map_slot *slot = map_find(&text->callee_at, behind);
-    if (slot != NULL && (text->marks[behind] & MARK_VOTED) == 0) {
+    const struct map_slot *slot = map_find(&text->callee_at, after);
+    if (slot != NULL && (text->marks[after] & MARK_VOTED) == 0) {
         struct callee callee = callee_of(text, slot->value);
         callee.dead++;
         put_callee(text, slot->value, callee);
     }
-    text->marks[behind] |= MARK_DEAD | MARK_VOTED;
+    text->marks[after] |= MARK_DEAD | MARK_VOTED;
 }
 
-bool text_callee_returns(struct text *text, uint64_t address, uint32_t behind)
+bool text_callee_returns(struct text *text, uint64_t address, uint32_t after)
 {
     if (text->callee_at.len < TEXT_CALLEES_MAX) {
-        text->failed = !map_put(&text->callee_at, behind, address) || text->failed;
+        text->failed = !map_put(&text->callee_at, after, address) || text->failed;
     }
     return !never_returns(callee_of(text, address));
 }
@@ -230,12 +233,12 @@ size_t text_jumps_up_to(const struct text *text, uint32_t at)
     return low;
 }
 
-void text_add_jump(struct text *text, uint32_t behind, const struct state *state)
+void text_add_jump(struct text *text, uint32_t after, const struct state *state)
 {
     if (text->jumps.len >= TEXT_JUMPS_MAX) {
         return;
     }
-    size_t place = text_jumps_up_to(text, behind);
+    size_t place = text_jumps_up_to(text, after);
     struct state *stored = vec_push(&text->jump_states);
     if (stored == NULL || vec_push(&text->jumps) == NULL) {
         text->failed = true;
@@ -244,5 +247,5 @@ void text_add_jump(struct text *text, uint32_t behind, const struct state *state
     *stored = *state;
     struct indirect_jump *jump = &text->jumps.at[place];
     memmove(jump + 1, jump, (text->jumps.len - 1 - place) * sizeof *jump);
-    *jump = (struct indirect_jump){behind, (uint32_t)(text->jump_states.len - 1)};
+    *jump = (struct indirect_jump){after, (uint32_t)(text->jump_states.len - 1)};
 }

@@ -18,7 +18,7 @@
 
 enum {
     TEXT_JUMPS_MAX = 4096,      /* indirect jumps whose states are kept, 190 bytes each */
-    TEXT_CALLEES_MAX = 1 << 16, /* calls out of the text that are judged; twice 24 bytes each */
+    TEXT_CALLEES_MAX = 1 << 16, /* calls out of the text that are evaluated; twice 24 bytes each */
     FUNCTION_REACH = 64 * 1024, /* bytes; further away is another function if nothing tells */
     FUNCTION_ALIGNMENT = 16,    /* bytes; what compilers for speed use */
 };
@@ -34,7 +34,7 @@ enum mark {
     MARK_REFERRED = 1 << 7,  /* some instruction computes this address */
     MARK_QUEUED = 1 << 8,
     MARK_EXPLORED = 1 << 9,  /* as a function's start */
-    MARK_BEGUN = 1 << 10,    /* a walk has begun here, be it in vain */
+    MARK_BEGUN = 1 << 10,    /* a walk has begun here, even if it led nowhere */
     MARK_INNER = 1 << 11,    /* a conditional branch leads here: the middle of a function */
 };
 
@@ -44,7 +44,7 @@ enum { START_MARKS = MARK_START | MARK_CALLED | MARK_TAILED };
 enum { CELL_FREE, CELL_INSIDE, CELL_RULES };
 
 struct indirect_jump {
-    uint32_t at;    /* behind the jump */
+    uint32_t at;    /* after the jump */
     uint32_t state; /* number of the state there */
 };
 
@@ -61,7 +61,7 @@ struct text {
     VEC(uint32_t) functions; /* starts of those explored */
     VEC(struct indirect_jump) jumps; /* by address */
     VEC(struct state) jump_states;
-    struct map callee_at; /* of calls that leave the text: offset behind it → callee */
+    struct map callee_at; /* of calls that leave the text: offset after it → callee */
     struct map callees;   /* address → how often it was called, and spoken against */
     uint64_t steps_left, given_up;
     bool discovering; /* marks are made, nothing is put into the cells */
@@ -93,19 +93,19 @@ void text_queue(struct text *text, uint32_t start);
 
 /* Notes a plain instruction. Where a block can begin no such note is read: there stands the number
  * of the walk's block that does, if one does. */
-void text_note_plain(struct text *text, uint32_t at, const struct glance *glance);
+void text_note_plain(struct text *text, uint32_t at, const struct survey *survey);
 
 static inline bool text_has_note(const struct text *text, uint32_t at)
 {
     return text->notes[at] != 0 && (text->marks[at] & (MARK_TARGET | MARK_BEGUN)) == 0;
 }
 
-/* Functions outside the text, say in the procedure linkage table, are judged by what stands behind
+/* Functions outside the text, say in the procedure linkage table, are evaluated by what stands after
  * the calls of them: text_note_callee counts a call, text_note_dead one that something else begins
- * behind; text_callee_returns tells the verdict. */
+ * after; text_callee_returns gives the verdict. */
 void text_note_callee(struct text *text, uint64_t callee);
-void text_note_dead(struct text *text, uint32_t behind);
-bool text_callee_returns(struct text *text, uint64_t callee, uint32_t behind);
+void text_note_dead(struct text *text, uint32_t after);
+bool text_callee_returns(struct text *text, uint64_t callee, uint32_t after);
 
 /* The number of a rule; 0, which is RULE_NONE, when there are too many. */
 uint16_t text_rule_number(struct text *text, const struct unwind_rule *rule);
@@ -114,7 +114,7 @@ uint16_t text_rule_number(struct text *text, const struct unwind_rule *rule);
  * RULE_NONE. */
 void text_put(struct text *text, uint32_t at, uint32_t len, uint16_t rule);
 
-void text_add_jump(struct text *text, uint32_t behind, const struct state *state);
+void text_add_jump(struct text *text, uint32_t after, const struct state *state);
 
 /* The number of indirect jumps at or before `at`. */
 size_t text_jumps_up_to(const struct text *text, uint32_t at);

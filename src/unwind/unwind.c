@@ -1,3 +1,6 @@
+/* Walks a stack: from the sampled registers, frame by frame, by the cached rule of each address, with
+ * checks at every step. Ends at a known end of the stack, or with a verdict that says why it could
+ * not go on. */
 #include "unwind/unwind.h"
 #include "unwind/walk.h"
 
@@ -30,6 +33,11 @@ uint64_t unwind_ip(const struct unwind_registers *registers)
 uint64_t unwind_sp(const struct unwind_registers *registers)
 {
     return registers->at[arch_cfi.sp];
+}
+
+uint64_t unwind_fp(const struct unwind_registers *registers)
+{
+    return registers->at[arch_cfi.fp];
 }
 
 bool unwind_registers_of_perf(struct unwind_registers *out, uint64_t mask, const uint64_t *values)
@@ -93,7 +101,7 @@ static enum stack_end failure_of(const struct walk *w, const struct method *m)
 }
 
 /* Registers that rules do not follow are as the sample, or the signal's frame, has them; a caller
- * that needs one is believed only if that leads behind a call. When it does not, walk_recover finds
+ * that needs one is believed only if that leads after a call. When it does not, walk_recover finds
  * out what has become of it. */
 static inline bool register_value(struct walk *w, uint8_t reg, uint64_t *out)
 {
@@ -332,7 +340,7 @@ bool walk_step(struct walk *w, const struct method *m)
     return step_over(w, m);
 }
 
-/* Where the step led: what is less than certain must lead behind a call. */
+/* Where the step led: what is less than certain must lead after a call. */
 static inline struct unwind_slot *arrive(struct walk *w, const struct method *m)
 {
     struct unwind_slot *next = slot_of(w);
@@ -364,7 +372,7 @@ static inline struct unwind_slot *step_to(struct walk *w, const struct method *m
     return next;
 }
 
-/* The first word of the stack that is an address behind a call. */
+/* The first word of the stack that is an address after a call. */
 static struct unwind_slot *scan(struct walk *w)
 {
     uint64_t address = w->address, start = (w->sp + WORD - 1) & ~(uint64_t)(WORD - 1), word;
@@ -423,13 +431,59 @@ static struct unwind_slot *try_harder(struct walk *w, struct method *m)
     return guess;
 }
 
+/* The method that a runtime gives for its code. */
+static bool resolve(struct walk *w, struct method *m)
+{
+    const struct unwind_question question = {w->address, w->exact ? w->address : w->address + 1, w->sp, w->fp};
+    struct unwind_answer a;
+    if (!w->space->resolve(w->space->context, &question, &a)) {
+        return false;
+    }
+    if (a.way == UNWIND_BY_FRAME_POINTER) {
+        *m = (struct method){.rule = arch_fp_rule, .flags = FRAME_BY_FP, .keeps_fp = true};
+        return true;
+    }
+    uint64_t bytes = a.way == UNWIND_BY_CFA ? a.value - w->sp : a.value + WORD;
+    if (bytes > FRAME_BYTES_MAX || a.saved_fp > INT16_MAX || (a.way == UNWIND_BY_SIZE && !w->sp_known)) {
+        return false;
+    }
+    *m = (struct method){.rule = {.kind = RULE_CFA,
+                                  .cfa_reg = (uint8_t)arch_cfi.sp,
+                                  .cfa = (int32_t)bytes,
+                                  .ra_place = RA_AT_CFA,
+                                  .ra = -WORD,
+                                  .fp_place = a.saved_fp != 0 ? FP_AT_CFA : FP_SAME,
+                                  .fp = (int16_t)-(int32_t)a.saved_fp}};
+    return true;
+}
+
+/* By the runtime's method; null: it has none, or it leads nowhere. A CFA that is given needs no SP. */
+static struct unwind_slot *step_resolved(struct walk *w, struct method *m)
+{
+    struct method given;
+    bool sp_known = w->sp_known;
+    if (!resolve(w, &given)) {
+        return NULL;
+    }
+    w->sp_known = true;
+    struct unwind_slot *next = step_to(w, &given);
+    if (next != NULL) {
+        *m = given;
+    } else {
+        w->sp_known = sp_known;
+    }
+    return next;
+}
+
 /* The caller's slot, by the frame's method or what is left to try; *flags: how it was found. The
  * method is copied because the caller may take the very slot. */
 static inline struct unwind_slot *advance(struct walk *w, const struct method *method,
                                           uint8_t *flags)
 {
     struct method m = *method;
-    struct unwind_slot *next = step_to(w, &m);
+    bool asks = __builtin_expect(w->space->resolve != NULL, 0) && (m.flags != 0 || m.rule.kind == RULE_NONE);
+    struct unwind_slot *next = asks ? step_resolved(w, &m) : NULL;
+    next = next == NULL ? step_to(w, &m) : next;
     if (__builtin_expect(next == NULL && w->why > STACK_TRUNCATED, 0)) {
         next = try_harder(w, &m);
     }

@@ -17,22 +17,22 @@
  *
  * Checks per step: the CFA lies above the previous SP (equal is allowed for one leaf that keeps its
  * return address in a register), is aligned, at most 64 MiB away unless a signal frame lies between
- * or Go changes stacks; the return address is in executable code. Behind a frame pointer, a
+ * or Go changes stacks; the return address is in executable code. After a frame pointer, a
  * register that no rule follows (rbx, r10, rax: hand-written assembler) or memory of after the
- * sample it must be behind a call, too. Of a stack of more than max_frames the leaf-most three quarters
+ * sample it must be after a call, too. Of a stack of more than max_frames the leaf-most three quarters
  * are kept and the root-most frames, up to a quarter; at most UNWIND_WALK_MAX are followed.
  *
  * Callers are looked up with return address - 1, so that the frame is the call instruction's; a
  * frame that a signal interrupted is looked up exactly.
  *
- * Memory. The dump [base, base + len) is what the kernel copied at the sample; what lies above is
+ * Memory. The copy [base, base + len) is what the kernel copied at the sample; what lies above is
  * read through `beyond`, if there is one: those frames are old and stable as long as the thread has
- * not returned to them, which is verified once per sample by comparing the dump's last bytes and
+ * not returned to them, which is verified once per sample by comparing the copy's last bytes and
  * its outermost return address with the memory as it is then. Frames found that way are marked
  * FRAME_CONTINUED. Without it, when the bytes differ, or where such memory leads nowhere, the stack
  * is STACK_TRUNCATED. It is read in whole pages (4 KiB), each once.
  *
- * A handler's alternate stack and Go's system stack hold the dump while the rest is elsewhere: what
+ * A handler's alternate stack and Go's system stack hold the copied part while the rest is elsewhere: what
  * they interrupted needs `beyond` at once, because their bytes stay as they are when left.
  *
  * The rule cache is direct-mapped over (space, address) and remembers the place found as well, so a
@@ -64,11 +64,12 @@ struct unwind_registers {
  * False when IP or SP is missing. */
 bool unwind_registers_of_perf(struct unwind_registers *out, uint64_t mask, const uint64_t *values);
 
-/* Of a thread of which no more is known: one that sleeps in a system call. */
+/* Of a thread of which only these are known: one that sleeps in a system call. */
 struct unwind_registers unwind_registers_at(uint64_t ip, uint64_t sp);
 
 uint64_t unwind_ip(const struct unwind_registers *registers);
 uint64_t unwind_sp(const struct unwind_registers *registers);
+uint64_t unwind_fp(const struct unwind_registers *registers);
 
 /* The PERF_REG_* mask to sample with on this processor. */
 uint64_t unwind_perf_mask(void);
@@ -84,23 +85,44 @@ struct unwind_place {
     uint64_t image;             /* the caller's name for it; handed back in the frame */
     struct unwind_table *table; /* null: no tables (generated code, unreadable file) */
     bool frame_pointers;        /* its code keeps frame pointers (Go, V8): tried before guesses, and
-                                 * prologues are told by analyse_leaf */
+                                 * prologues are recognised by analyse_leaf */
+};
+
+/* A frame whose code has no certain rule: generated or interpreted code, of which some runtime may know. */
+struct unwind_question {
+    uint64_t address; /* as in struct unwind_frame */
+    uint64_t ip, sp, fp;
+};
+
+/* How to go on from it. */
+enum unwind_way {
+    UNWIND_BY_FRAME_POINTER, /* as the processor's convention has it */
+    UNWIND_BY_SIZE,          /* the return address stands `value` bytes above SP, and the caller's SP is behind it */
+    UNWIND_BY_CFA,           /* the caller's SP is `value`; the return address stands right below it */
+};
+struct unwind_answer {
+    enum unwind_way way;
+    uint64_t value;
+    uint32_t saved_fp; /* not by frame pointer: it was saved so many bytes below the caller's SP; 0: unchanged */
 };
 
 struct unwind_space {
     uint64_t id; /* for the cache: names the space and the state of its mappings */
     /* The executable mapping that holds `address`; false: there is none. */
     bool (*find)(void *context, uint64_t address, struct unwind_place *out);
-    /* Code bytes, for analyse_leaf and for telling calls; null when they cannot be had. */
+    /* Null, or asked before frame pointers, analysis and guesses about code without a rule of its own; false: not
+     * known, they are tried. Asked once for each such frame, from the leaf on. */
+    bool (*resolve)(void *context, const struct unwind_question *question, struct unwind_answer *out);
+    /* Code bytes, for analyse_leaf and for recognising calls; null when unavailable. */
     struct memory_reader *code;
     void *context;
 };
 
 struct unwind_stack {
-    uint64_t base;              /* address of dump[0]: the sampled SP */
-    const unsigned char *dump;
+    uint64_t base;              /* address of copy[0]: the sampled SP */
+    const unsigned char *copy;
     size_t len;
-    struct memory_reader *beyond; /* null: only the dump */
+    struct memory_reader *beyond; /* null: only the copy */
 };
 
 enum unwind_frame_flag {
@@ -122,7 +144,7 @@ struct unwind_frame {
 struct unwind_result {
     struct unwind_frame frame[UNWIND_FRAMES_MAX]; /* leaf first */
     size_t count;
-    size_t joint;    /* behind frame joint - 1 frames are left out; 0: all are here */
+    size_t joint;    /* after frame joint - 1 frames are left out; 0: all are here */
     size_t reach;    /* bytes of the copy, from its start, that all frames are in; its length if not all are in it */
     enum stack_end end;
 };

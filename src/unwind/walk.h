@@ -1,6 +1,6 @@
 /*
  * walk: what the files of the walker share. unwind.c steps from frame to frame, lookup.c finds the
- * rule of a frame, stack.c reads the stack behind the dump.
+ * rule of a frame, stack.c reads the stack above the copy.
  */
 #ifndef UNWIND_WALK_H
 #define UNWIND_WALK_H
@@ -11,7 +11,7 @@
 enum {
     SLOT_BITS = 12,
     SLOTS = 1 << SLOT_BITS,
-    CHUNK_BYTES = 4096,   /* of memory beyond the dump: a page is there as a whole or not */
+    CHUNK_BYTES = 4096,   /* of memory beyond the copy: a page is there as a whole or not */
     WORD = 8,
     BELOW_SP = 2 * WORD,  /* where Go on AArch64 keeps the caller's frame pointer */
 };
@@ -45,37 +45,37 @@ struct walk {
     uint64_t sp, fp;
     bool sp_known, fp_known; /* sp is a lower bound when it is not known */
     bool exact;              /* the sample's or a signal's frame: address is the instruction's */
-    bool continued;          /* this step read beyond the dump */
+    bool continued;          /* this step read beyond the copy */
     bool borrowed;           /* this step used a register that no rule has followed, */
     uint8_t borrowed_reg;    /* this one, */
     bool recovered;          /* whose value has since been found: */
     uint64_t recovered_value;
-    bool switched;           /* the memory may be another stack's than the dump */
-    bool verified, differs;  /* the dump was compared with the memory; it is not the same */
+    bool switched;           /* the memory may be another stack's than the copy */
+    bool verified, differs;  /* the copy was compared with the memory; it is not the same */
     unsigned scans;
     enum stack_end why;      /* after a step that failed: how the stack ends */
-    uint64_t last_ra;        /* where the last return address of the dump stands; 0: none yet */
+    uint64_t last_ra;        /* where the last return address of the copy stands; 0: none yet */
     const struct unwind_registers *full; /* of the last exact frame */
-    struct unwind_registers interrupted; /* which is this one behind a signal frame */
+    struct unwind_registers interrupted; /* which is this one outside a signal frame */
     uint64_t chunk_address;              /* of chunk; 1: empty */
     unsigned char chunk[CHUNK_BYTES];
 };
 
 /* OpenSSL keeps the CFA of some loops below SP, where the kernel copies nothing and what is read later
- * is of another turn of the loop; or at a place that a register counts. */
+ * is of another iteration of the loop; or at a place that a register counts. */
 static inline bool rule_is_somewhere(const struct unwind_rule *rule)
 {
     return rule->kind == RULE_DEREF && rule->cfa_reg == arch_cfi.sp && rule->cfa < 0;
 }
 
-/* stack.c: a word that is not in the dump. When it fails, w->why says what that means. */
+/* stack.c: a word that is not in the copy. When it fails, w->why says what that means. */
 bool stack_load_beyond(struct walk *w, uint64_t address, uint64_t *out);
 
 static inline bool stack_load(struct walk *w, uint64_t address, uint64_t *out)
 {
     uint64_t at = address - w->stack->base;
     if (w->stack->len >= WORD && at <= w->stack->len - WORD) {
-        memcpy(out, w->stack->dump + at, WORD);
+        memcpy(out, w->stack->copy + at, WORD);
         return true;
     }
     return stack_load_beyond(w, address, out);
@@ -101,8 +101,7 @@ static inline struct unwind_slot *slot_of(struct walk *w)
     return slot_fill(w, slot);
 }
 
-/* lookup.c: whether the slot's address looks like one within a call; true when its code cannot be
- * had. */
+/* lookup.c: whether the slot's address looks like one within a call; true when its code is unavailable. */
 bool slot_is_in_call(const struct walk *w, struct unwind_slot *slot);
 
 #endif

@@ -3,7 +3,7 @@
  *
  * A window is moved by asking for bytes outside of it. It reads `ahead` bytes, or as many as are
  * asked for, and never past `limit`, the end of what may be asked for. It holds memory from the first
- * look until window_release.
+ * request until window_release.
  */
 #ifndef UNWIND_WINDOW_H
 #define UNWIND_WINDOW_H
@@ -30,7 +30,7 @@ void window_release(struct window *w);
  * than WINDOW_BYTES, or memory ends. */
 const unsigned char *window_at(struct window *w, uint64_t offset, size_t len);
 
-/* As many of them as there are before the limit: *have tells. Null when there are none. */
+/* As many of them as there are before the limit: *have is their number. Null when there are none. */
 const unsigned char *window_some(struct window *w, uint64_t offset, size_t len, size_t *have);
 
 #endif

@@ -28,6 +28,7 @@ import turns  # noqa: E402
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 PILLION = ROOT / "build" / "out" / platform.machine() / "pillion"
+RECORD = PILLION.parent / "lab" / "record"  # linked with the product's objects: tests/lab/record.c
 QUICK = "--quick" in sys.argv
 BARE = ("-fomit-frame-pointer", "-momit-leaf-frame-pointer")
 
@@ -219,7 +220,7 @@ def first_sample():
     with tempfile.TemporaryDirectory() as out:
         for i in range(5 if QUICK else 20):
             path = Path(out) / f"{i}.recording"
-            process.run([PILLION, "record-fixture", path, "--launch", "init", "-q", "-o", out, "--", *work_count(1, .1)])
+            process.run([RECORD, path, "--launch", "init", "-q", "-o", out, "--", *work_count(1, .1)])
             process.settle(15)
             recording = perfdata.Recording(path)
             kinds = [(struct.unpack_from("<IHH", record), recording.time_of(record)) for record in recording.records]

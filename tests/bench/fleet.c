@@ -2,7 +2,7 @@
  * fleet: ten thousand instances that upload to one server, on a virtual clock.
  *
  * When each sends what is decided by the product's own deliver/turn.c and deliver/retry.c; around them stands what
- * capture/upload/uploader_lane.c does with it: four windows in memory, all in a spool if there is one, one request at
+ * capture/upload/uploader_thread.c does with it: four windows in memory, all in a spool if there is one, one request at
  * a time.
  * Seeds are fixed, so each run has the same figures. One line of JSON for each scenario:
  *
@@ -15,7 +15,7 @@
  *
  * usage: fleet [SCENARIO...]
  */
-#include "deliver/turn.h"
+#include "deliver/schedule.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -70,7 +70,7 @@ struct event {
 };
 
 struct instance {
-    struct turn turn;
+    struct schedule turn;
     uint64_t start_ns, wake_ns;
     uint32_t ended;             /* windows */
     uint32_t queue[MEMORY];     /* in memory, the oldest first: their numbers */
@@ -210,10 +210,10 @@ static void enqueue(struct world *w, struct instance *one, uint32_t window)
     one->queue[at] = window;
 }
 
-static struct turn_pick pick(const struct instance *one, uint64_t now_ns)
+static struct schedule_pick pick(const struct instance *one, uint64_t now_ns)
 {
     struct window_key queue[MEMORY];
-    struct turn_waiting waiting = {.queue = queue, .queued = one->queued};
+    struct schedule_waiting waiting = {.queue = queue, .queued = one->queued};
     for (size_t i = 0; i < one->queued; i++) {
         queue[i] = key_of(one, one->queue[i]);
     }
@@ -221,10 +221,10 @@ static struct turn_pick pick(const struct instance *one, uint64_t now_ns)
         waiting.file = key_of(one, one->files[i]);
         waiting.filed = window_key_less(one->turn.after, waiting.file);
     }
-    return turn_next(&one->turn, &waiting, now_ns);
+    return schedule_next(&one->turn, &waiting, now_ns);
 }
 
-static void send(struct world *w, struct instance *one, uint32_t number, struct turn_pick picked)
+static void send(struct world *w, struct instance *one, uint32_t number, struct schedule_pick picked)
 {
     one->in_file = picked.in_file;
     if (!picked.in_file) {
@@ -239,24 +239,24 @@ static void send(struct world *w, struct instance *one, uint32_t number, struct 
         }
     }
     one->busy = true;
-    turn_try(&one->turn, key_of(one, one->current), picked.next);
+    schedule_try(&one->turn, key_of(one, one->current), picked.next);
     answer(w, one, number);
 }
 
 static void step(struct world *w, uint32_t number)
 {
     struct instance *one = &w->all[number];
-    struct turn_pick picked = {0};
+    struct schedule_pick picked = {0};
     if (one->busy) {
         return;
     }
     do {
         picked = pick(one, w->now_ns);
-    } while (picked.next == RETRY_NOTHING && turn_again(&one->turn));
+    } while (picked.next == RETRY_NOTHING && schedule_again(&one->turn));
     if (picked.next == RETRY_LIVE || picked.next == RETRY_BACKLOG) {
         send(w, one, number, picked);
     } else if (picked.next == RETRY_WAIT) {
-        uint64_t wake_ns = turn_wake_ns(&one->turn, w->now_ns);
+        uint64_t wake_ns = schedule_wake_ns(&one->turn, w->now_ns);
         if (wake_ns != one->wake_ns) {
             one->wake_ns = wake_ns;
             push(w, wake_ns, number, WAKES);
@@ -272,7 +272,7 @@ static void end_window(struct world *w, uint32_t number)
     if (w->scenario->spool && one->filed < FILES) {
         one->files[one->filed++] = window;
     }
-    turn_hold(&one->turn, key_of(one, window), w->now_ns);
+    schedule_hold(&one->turn, key_of(one, window), w->now_ns);
     enqueue(w, one, window);
     /* symbols, encoding and writing take their time, never the same */
     push(w, one->start_ns + (one->ended + 1) * PERIOD + random_to(w, 500 * MS), number, WINDOW_ENDED);
@@ -293,7 +293,7 @@ static void take_answer(struct world *w, uint32_t number)
 {
     struct instance *one = &w->all[number];
     one->busy = false;
-    turn_note(&one->turn, key_of(one, one->current), one->verdict, one->retry_after_ns, w->now_ns);
+    schedule_note(&one->turn, key_of(one, one->current), one->verdict, one->retry_after_ns, w->now_ns);
     if (one->verdict == VERDICT_TAKEN) {
         note_taken(w, one);
     } else {
@@ -315,7 +315,7 @@ static void begin(struct world *w, const struct scenario *scenario)
     for (uint32_t i = 0; i < INSTANCES; i++) {
         struct instance *one = &w->all[i];
         one->start_ns = random_to(w, S);
-        turn_begin(&one->turn, random_to(w, UINT64_MAX - 1), scenario->alone ? 0 : PERIOD, one->start_ns);
+        schedule_begin(&one->turn, random_to(w, UINT64_MAX - 1), scenario->alone ? 0 : PERIOD, one->start_ns);
         for (; one->ended < scenario->backlog; one->ended++) {
             one->files[one->filed++] = one->ended;
         }

@@ -93,7 +93,7 @@ def churn():
             rows.add(f"own CPU while {rate} processes per second come and go, {mode}", found[rate].share, "% of a core",
                      note=f"{found[rate].rss:.1f} MB")
         slope = (found[200].share - found[0].share) / 200
-        rows.add(f"own CPU per short process, {mode}", 1e4 * slope, "us", note="its records, its mappings, its row in the books")
+        rows.add(f"own CPU per short process, {mode}", 1e4 * slope, "us", note="its records, its mappings, its row in the accounting")
 
 
 def long_churn():

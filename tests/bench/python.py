@@ -330,7 +330,7 @@ def report_share(costs, what, figure, unit, most, times):
         rows.add(f"own CPU, Python, {hz} Hz, {what}, {HOW[kind]}", ours, unit, most=most.get((kind, hz)), note=said,
                  peer=Austin.name if Austin in peers else None, peer_value=peers.get(Austin))
         for each in peers if times and kind is Perfless else ():
-            rows.add(f"the same against {each.name}", ours, unit, times=times, peer=each.name, peer_value=peers[each],
+            rows.add(f"own CPU, Python, {hz} Hz, without perf, against {each.name}", ours, unit, times=times, peer=each.name, peer_value=peers[each],
                      note=seen(costs, each, hz))
 
 

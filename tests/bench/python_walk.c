@@ -89,7 +89,8 @@ static void recognise(struct python_process *p, const char *path)
 {
     struct err why = {0};
     for (size_t i = 0; runtimes[i] != NULL && p->runtime == NULL; i++) {
-        if (runtimes[i]->recognise(&p->file.elf, str_of(path), NULL, &p->binary, &why) ==
+        if (runtimes[i]->recognise != NULL &&
+            runtimes[i]->recognise(&p->file.elf, str_of(path), NULL, &p->binary, &why) ==
             RUNTIME_YES) {
             p->runtime = runtimes[i];
         }
@@ -163,7 +164,8 @@ static void sample(struct python_process *p, struct catch_plan *plan, bool count
     char state = 0;
     uint32_t cpu = UINT32_MAX;
     uint64_t start_ns = clock_mono_ns();
-    p->runtime->walk(p->state, plan->bytes, p->pid, true, &memory, &stack);
+    const struct runtime_thread thread = {.tid = p->pid, .proven_later = true};
+    p->runtime->walk(p->state, plan->bytes, &thread, &memory, &stack);
     uint64_t walked_ns = clock_mono_ns();
     (void)catch_plan_stat(plan, p->pid, p->pid, &state, &cpu);
     uint64_t proven_ns = clock_mono_ns();

@@ -1,8 +1,9 @@
 """The table that a run of tests/bench/run ends with, from the rows that the measurements noted.
 
-    tests/bench/table.py ROWS STACKS [--write FILE]
+    tests/bench/table.py ROWS STACKS [--write FOLDER]
 
-STACKS is what stacks.py printed. With --write, the table replaces what stands between the two marks in FILE.
+STACKS is what stacks.py printed. With --write, FOLDER/figures.md becomes the table, and the rows of KEY replace what stands
+between the two marks in FOLDER/performance.md.
 """
 import json
 import platform
@@ -15,6 +16,17 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import rows  # noqa: E402
 
 BEGIN, END = "<!-- bench: begin -->", "<!-- bench: end -->"
+HEADING = """# All figures
+
+Written by `make bench WRITE=1`, not by hand. [performance.md](performance.md) says what they amount to and how they are measured,
+[tests/bench/README.md](../tests/bench/README.md) what each row means. A note in brackets belongs to the row; the peer stands in
+brackets behind its figure.
+"""
+# The rows of performance.md, by how they begin; a target that is missed stands there in any case.
+KEY = ("binary |", "own CPU, 99 Hz, 2 busy threads, one window of 60 s", "lost samples, 999 Hz", "what the target loses, 99 Hz",
+       "added to /bin/true, exec mode", "first sample after exec", "RSS beside node", "RSS beside 200 processes |",
+       "own CPU that 2000 idle threads add, perf (", "unwind cc1plus, warm", "whole stacks, g++", "Python 3.11, a stack",
+       "own CPU, Python, 100 Hz, one thread, woven", "Python, stacks that never were, 1000 Hz, woven", "10,000 after an outage")
 # What DESIGN asks of whole stacks, by workload; the others are there to be seen.
 WHOLE = {"g++": 99.8, "redis": 99.8, "postgres": 99.8, "nginx": 99.8, "python3": 99.8, "python-nofp": 99.8, "openssl": 99.8, "deep": 99.8,
          "node": 99, "musl": 95}
@@ -57,13 +69,21 @@ def markdown(every):
     return lines
 
 
-def write(path, lines):
-    text = Path(path).read_text(encoding="utf-8")
-    before, begin, rest = text.partition(BEGIN)
+def key_rows(lines):
+    """The table's head, the rows of KEY, and those that miss their target."""
+    table = [line for line in lines if line.startswith("|")]
+    return table[:2] + [row for row in table[2:] if row[2:].startswith(KEY) or row.endswith("| **no** |")]
+
+
+def write(folder, lines):
+    """`lines`: the machine, an empty line, the table."""
+    path = folder / "performance.md"
+    before, begin, rest = path.read_text(encoding="utf-8").partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:
         sys.exit(f"{path} has no marks {BEGIN} and {END}")
-    Path(path).write_text(before + BEGIN + "\n" + "\n".join(lines) + "\n" + END + after, encoding="utf-8")
+    (folder / "figures.md").write_text("\n".join([HEADING, *lines, ""]), encoding="utf-8")
+    path.write_text("\n".join([before + BEGIN, lines[0], "", *key_rows(lines), END + after]), encoding="utf-8")
 
 
 def main(arguments):
@@ -78,7 +98,7 @@ def main(arguments):
     missed = sum(row["met"] is False for row in every)
     print(f"\n{len(every)} figures, {sum(row['met'] is True for row in every)} targets met, {missed} missed")
     if len(arguments) == 4:
-        write(arguments[3], lines)
+        write(Path(arguments[3]), lines)
     return 0
 
 

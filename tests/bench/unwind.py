@@ -1,6 +1,6 @@
 """Unwinding alone: nanoseconds per frame, the cost of new code, building the tables; libdwfl on the same samples.
 
-Each workload of the lab is recorded for a few seconds (`pillion record-fixture`), and build/out/bench/unwind unwinds
+Each workload of the lab is recorded for a few seconds (tests/lab/record.c), and build/out/bench/unwind unwinds
 what was recorded over and over: unwind.c says how it is timed. The tables are timed on whole files by tables.c.
 """
 import json
@@ -16,7 +16,7 @@ import rows  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILT = ROOT / "build" / "out" / "bench"
-PILLION = ROOT / "build" / "out" / platform.machine() / "pillion"
+RECORD = ROOT / "build" / "out" / platform.machine() / "lab" / "record"  # linked with the product's objects: tests/lab/record.c
 SECONDS, HZ = 4, 999
 # (workload, what it is called in the table)
 RECORDED = (("deep", "25 frames of C"), ("g++", "cc1plus"), ("python3", "python3"), ("node", "node"))
@@ -30,7 +30,7 @@ def record(workload, folder):
     """The path of a recording of the workload."""
     recording = folder / f"{workload.name}.recording"
     with workload.running(folder / workload.name) as work:
-        done = process.run([PILLION, "record-fixture", recording, "-f", HZ, "-d", SECONDS, "-p", ",".join(map(str, work.pids)), "-q",
+        done = process.run([RECORD, recording, "-f", HZ, "-d", SECONDS, "-p", ",".join(map(str, work.pids)), "-q",
                             "-o", folder / "out"], timeout=SECONDS + 60)
     if not recording.exists():
         raise RuntimeError(f"{workload.name} was not recorded: {done}")

@@ -105,8 +105,8 @@ int main(int argc, char **argv)
 {
     static struct figures figures;
     static struct origin_here here;
-    struct settings settings = {.max_memory_bytes = 64 << 20, .frequency_hz = 99, .service_name = "bench",
-                                .target = TARGET_ALL, .upload = {.verify = true, .token = "token"}};
+    struct settings settings = {.budget.memory_bytes = 64 << 20, .sampling.frequency_hz = 99, .service_name = "bench",
+                                .scope.mode = TARGET_ALL, .upload = {.verify = true, .token = "token"}};
     const struct backend *row = argc > 4 ? backend_by_name(str_of(argv[1])) : NULL;
     size_t times = argc > 4 ? (size_t)atoi(argv[4]) : 0;
     struct profile profile;

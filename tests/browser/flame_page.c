@@ -12,7 +12,7 @@
  *
  *     meta     FIELD VALUE              start_ns end_ns period_ns hz service host mode reason
  *                                       own_cpu_ns own_rss_bytes lost_records
- *     process  PID NAME CONTAINER RUNTIME RUNG REMEDY CPU_NS
+ *     process  PID NAME CONTAINER RUNTIME MODE REMEDY CPU_NS
  *     thread   NAME                     of the last process; samples below are its
  *     stack    NS FRAME…                root first; FRAME is KIND ":" NAME [" @ " library]
  *     deep     NS DEPTH NAME            a stack of DEPTH frames NAME0, NAME1 …
@@ -142,7 +142,7 @@ static void make_synthetic(struct profile *p, uint32_t stacks)
         static const char *const names[] = {"java", "python3", "nginx"};
         static const char *const workers[] = {"http-worker", "gc", "flusher", "acceptor"};
         struct process process = {.pid = 100 + i % 3, .start_ticks = 7,
-                                  .name = profile_cstring(p, names[i % 3]), .rung = RUNG_PERF};
+                                  .name = profile_cstring(p, names[i % 3]), .capture_mode = CAPTURE_PERF};
         threads[i] = profile_thread(p, profile_process(p, &process), 100 + i,
                                     profile_cstring(p, i < 3 ? names[i] : workers[i % 4]));
     }
@@ -234,7 +234,7 @@ static void read_process(struct reader *r)
 {
     struct process process = {.pid = (uint32_t)number(r, 1), .start_ticks = ++r->next_ticks,
                               .name = text(r, 2), .container = text(r, 3), .runtime = text(r, 4),
-                              .rung = (uint8_t)number(r, 5), .remedy = text(r, 6),
+                              .capture_mode = (uint8_t)number(r, 5), .remedy = text(r, 6),
                               .cpu_ns = number(r, 7)};
     r->process = profile_process(r->p, &process);
     r->thread = profile_thread(r->p, r->process, process.pid, process.name);
@@ -246,7 +246,7 @@ static uint32_t read_frame(struct reader *r, struct str spec)
     struct str kind = str_cut(&spec, ':');
     bool known = false;
     for (unsigned k = 0; k < FRAME_KIND_COUNT; k++) {
-        if (str_eq(kind, str_of(frame_kind_name((enum frame_kind)k)))) {
+        if (str_eq(kind, str_of(languages[k].name))) {
             frame.kind = (uint8_t)k;
             known = true;
         }

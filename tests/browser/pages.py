@@ -59,8 +59,8 @@ class Description:
         self.lines.append("\t".join(escape(f) for f in fields))
         return self
 
-    def process(self, name, pid=0, container="", runtime="", rung=1, remedy="", cpu=0):
-        return self.add("process", pid, name, container, runtime, rung, remedy, round(cpu * SECOND))
+    def process(self, name, pid=0, container="", runtime="", capture_mode=1, remedy="", cpu=0):
+        return self.add("process", pid, name, container, runtime, capture_mode, remedy, round(cpu * SECOND))
 
     def thread(self, name):
         return self.add("thread", name)

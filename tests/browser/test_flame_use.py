@@ -670,7 +670,7 @@ def test_an_old_browser_is_told_which_ones_can(look, page_of):
 
 def test_an_empty_profile_shows_the_reason_in_the_graphs_place(look, page_of):
     description = Description(reason="perf_event_open: EPERM (seccomp); allow it", start_ns=0, end_ns=60_000_000_000)
-    description.process("sleep", pid=5, rung=4)
+    description.process("sleep", pid=5, capture_mode=4)
     view = look()
     view.page.open(page_of(description), drawn=False)
     view.settle()

@@ -11,6 +11,8 @@ import pytest
 
 from lab import container, fargate, process, profiler, pystacks, pythons, root, service_model, tiers
 
+pytestmark = pytest.mark.measures
+
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
 RECIPES = {path.name: json.loads(path.read_text()) for path in sorted((DEPLOY / "fargate").glob("*.json"))}
 recipes = pytest.mark.parametrize("name", RECIPES)
@@ -194,7 +196,7 @@ def test_the_sidecar_reads_python_of_another_user(place, task):
     assert python_share(session) > 0.8, (session.frames(), done)
     assert session.seconds(comm="python3.13") > 1, done
     said = " ".join(done["pillion"].err.split())
-    assert "perf events refused (EPERM: seccomp filter); Fargate allows no change of it" in said
+    assert "perf events refused (EPERM: seccomp filter); Fargate forbids changing it" in said
     assert "seccomp profile" not in said and "CAP_PERFMON" not in said, "nothing is advised that cannot be done there"
     assert done["app"].status == 128 + signal.SIGTERM, done
 
@@ -382,7 +384,7 @@ def test_the_help_about_fargate_has_the_fields_of_the_recipes(run, pillion):
 def test_the_help_about_fargate_has_the_words_of_the_doctor(place, run, pillion):
     said = container.Container(place / "pillion", ["/pillion", "doctor", "-o", "/out"], environment=[fargate.PLACE],
                                profile="docker").finish()
-    line = "EPERM: seccomp filter; Fargate allows no change of it"
+    line = "EPERM: seccomp filter; Fargate forbids changing it"
     assert line in squeezed(said.out) and line in run([pillion, "help", "fargate"]).out
     assert max(map(len, said.out.splitlines())) <= 80
 

@@ -7,7 +7,7 @@ import pytest
 
 from lab import container, root, seccomp, tiers
 
-pytestmark = pytest.mark.root
+pytestmark = [pytest.mark.root, pytest.mark.measures]
 STOCK = container.CAPABILITIES
 APP_UID = 1000
 
@@ -152,7 +152,7 @@ def test_each_remedy_that_is_followed_ends_its_line_until_none_is_left(image, ap
         answer = judged(image, pid, profile=profile, capabilities=capabilities)
         for remedy, name in printed.items():
             assert remedy not in remedies(answer) and answer.lines[name]["state"] == "ok", (remedy, answer.lines[name])
-    assert not remedies(answer) and answer.row["rung"] == "perf", answer.all
+    assert not remedies(answer) and answer.row["capture_mode"] == "perf", answer.all
     assert {line["state"] for line in answer.lines.values()} <= {"ok", "absent", "untried"}, answer.lines
 
 
@@ -160,7 +160,7 @@ def test_each_remedy_that_is_followed_ends_its_line_until_none_is_left(image, ap
 def test_a_right_that_the_profile_opens_for_is_the_other_way(image, app):
     """Docker's of 20.10 lets memory be read by call with SYS_PTRACE."""
     before = judged(image, app(), profile=published("docker-20.10"))
-    assert "or add SYS_PTRACE where the profile opens for it" in before.lines["process_vm_readv"]["remedy"]
+    assert "or add SYS_PTRACE if the profile allows the call with it" in before.lines["process_vm_readv"]["remedy"]
     after = judged(image, app(), profile=published("docker-20.10"), capabilities=[*STOCK, "CAP_SYS_PTRACE"])
     assert after.lines["process_vm_readv"]["state"] == "ok", after.lines
 
@@ -183,11 +183,11 @@ def test_in_a_stock_container_perf_is_refused_and_memory_is_not(image, app, prof
 def test_the_right_and_a_profile_that_opens_for_it_end_the_line(image, app):
     """podman's of Debian 12 opens for SYS_ADMIN; without any filter nothing is refused."""
     before = judged(image, app(), capabilities=[*STOCK, "CAP_PERFMON"])
-    assert "CAP_PERFMON is there and does not open this one" in before.lines["perf_events"]["remedy"]
+    assert "CAP_PERFMON is present, but this profile does not allow the call" in before.lines["perf_events"]["remedy"]
     for options in ({"capabilities": [*STOCK, "CAP_SYS_ADMIN"]}, {"profile": "off"}):
         after = judged(image, app(), **options)
         assert after.lines["perf_events"]["works"] and after.lines["perf_process"]["works"], after.lines
-        assert after.status == 0 and after.row["rung"] == "perf"
+        assert after.status == 0 and after.row["capture_mode"] == "perf"
 
 
 def test_another_users_application(image, app):

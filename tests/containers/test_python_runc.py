@@ -6,7 +6,7 @@ import pytest
 
 from lab import container, process, profiler, pystacks, pythons, tiers
 
-pytestmark = [pytest.mark.root, pytest.mark.net]
+pytestmark = [pytest.mark.root, pytest.mark.net, pytest.mark.measures]
 PROGRAMS = "tests/live/programs/python"
 NOBODY = profiler.NOBODY
 EACH = ["bullseye-python2.7", "bullseye-python3.9", "trixie-python3.13", "sid-python3.14", "sid-python3.15"]

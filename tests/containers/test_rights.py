@@ -7,7 +7,7 @@ import pytest
 
 from lab import container, process, profiler, pystacks, pythons, tiers
 
-pytestmark = pytest.mark.root
+pytestmark = [pytest.mark.root, pytest.mark.measures]
 NOBODY = profiler.NOBODY
 STOCK = container.CAPABILITIES
 
@@ -65,7 +65,7 @@ def test_one_capability_more_in_the_application_is_named(image, python, profile)
     """Both are root with the stock fourteen; the application may configure the network as well."""
     app = python(capabilities=[*STOCK, "CAP_NET_ADMIN"])
     session, said = looked_into(image, app, profile=profile)
-    assert re.search(r"capabilities that (pillion has not|this process lacks) \((CAP_)?NET_ADMIN\)", said), said
+    assert re.search(r"capabilities that (pillion lacks|this process lacks) \((CAP_)?NET_ADMIN\)", said), said
     assert "add SYS_PTRACE" in said
     assert of_python(session) == 0
     assert session.share("[native, no perf]") + session.share("[kernel, hidden]") > 0.99, session.frames()
@@ -95,7 +95,7 @@ def test_another_users_application_is_read_without_it_or_the_reason_is_said(imag
 @pytest.mark.net
 @pytest.mark.parametrize("added, said", [
     ([], rf"it runs as another user \(uid {NOBODY}\); run as its user or add SYS_PTRACE[^,]"),
-    (["CAP_SYS_PTRACE"], r"add SYS_PTRACE, which was added but is given to root only: run pillion as root"),
+    (["CAP_SYS_PTRACE"], r"add SYS_PTRACE, which was added but takes effect for root only: run pillion as root"),
 ], ids=["stock", "added in vain"])
 def test_a_third_user_is_told_what_is_missing(image, python, added, said):
     """Also when the capability was added: to a user who is not root engines give none."""
@@ -116,5 +116,5 @@ def test_perfmon_under_a_profile_that_does_not_know_it_is_told_truly(image):
     assert "perf events refused (EPERM: seccomp filter)" in said and "or add CAP_PERFMON" in said, said
     said, session = run("CAP_PERFMON")
     assert "perf events refused (EPERM: seccomp filter)" in said, said
-    assert "CAP_PERFMON is there and does not open this one" in said and "or add" not in said, said
+    assert "CAP_PERFMON is present, but this profile does not allow the call" in said and "or add" not in said, said
     assert profiler.within(session.seconds(), 2 * 0.4, 0.1, 0.05), session.seconds()

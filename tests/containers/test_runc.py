@@ -7,7 +7,7 @@ import pytest
 
 from lab import container, process, profiler, tiers
 
-pytestmark = pytest.mark.root
+pytestmark = [pytest.mark.root, pytest.mark.measures]
 
 
 @pytest.fixture

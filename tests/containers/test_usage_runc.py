@@ -5,7 +5,7 @@ import pytest
 
 from lab import container, pprof, process, tiers
 
-pytestmark = pytest.mark.root
+pytestmark = [pytest.mark.root, pytest.mark.measures]
 
 
 @pytest.fixture

@@ -80,7 +80,7 @@ static void walk(struct walked *w, struct unwinder *u, struct cursor c, bool bey
     static struct unwind_result result;
     struct memory_reader memory = {read_stack, w};
     struct unwind_space space = {.id = 1, .find = find_place, .context = w};
-    struct unwind_stack stack = {.base = STACK_AT, .dump = w->stack.ptr, .len = w->stack.len,
+    struct unwind_stack stack = {.base = STACK_AT, .copy = w->stack.ptr, .len = w->stack.len,
                                  .beyond = beyond ? &memory : NULL};
     struct unwind_registers r = {.known = UINT64_MAX >> 31};
     uint16_t ip = cursor_u16(&c);

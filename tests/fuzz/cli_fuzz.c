@@ -2,6 +2,8 @@
  * arguments, those behind it are variables. What is parsed must satisfy what capture/ relies on. */
 #include "cli/help.h"
 #include "cli/say.h"
+#include "deliver/backend.h"
+#include "encode/encode.h"
 
 #include <stdlib.h>
 
@@ -17,18 +19,18 @@ static void check(bool condition)
 
 static void check_settings(const struct settings *s)
 {
-    check(s->frequency_hz >= 1 && s->frequency_hz <= 10000);
-    check(s->window_ns >= 1000000000 && s->window_ns <= UINT64_C(86400) * 1000000000);
-    check((s->formats != 0 || s->upload.wanted) && s->formats < 16);
-    check(s->upload.backends < 2 * UPLOAD_OTLP && s->upload.timeout_ns >= 1000000000);
+    check(s->sampling.frequency_hz >= 1 && s->sampling.frequency_hz <= 10000);
+    check(s->sampling.window_ns >= 1000000000 && s->sampling.window_ns <= UINT64_C(86400) * 1000000000);
+    check((s->output.formats != 0 || s->upload.wanted) && s->output.formats < 1u << ENCODERS_MAX);
+    check(s->upload.backends < 1u << BACKENDS_MAX && s->upload.timeout_ns >= 1000000000);
     check(s->upload.headers.count <= SETTINGS_HEADERS_MAX);
-    check(s->max_memory_bytes >= 8 << 20 && s->max_cpu_percent > 0 && s->max_cpu_percent <= 100);
-    check((s->target == TARGET_COMMAND) == (s->command != NULL));
-    check(!s->command || s->command[0]);
-    check(s->target != TARGET_PIDS || s->pid_count > 0);
-    check(s->pid_count <= SETTINGS_PIDS_MAX);
-    for (size_t i = 0; i < s->pid_count; i++)
-        check(s->pids[i] > 0);
+    check(s->budget.memory_bytes >= 8 << 20 && s->budget.cpu_percent > 0 && s->budget.cpu_percent <= 100);
+    check((s->scope.mode == TARGET_COMMAND) == (s->scope.command != NULL));
+    check(!s->scope.command || s->scope.command[0]);
+    check(s->scope.mode != TARGET_PIDS || s->scope.pid_count > 0);
+    check(s->scope.pid_count <= SETTINGS_PIDS_MAX);
+    for (size_t i = 0; i < s->scope.pid_count; i++)
+        check(s->scope.pids[i] > 0);
 }
 
 static void show(struct str text)

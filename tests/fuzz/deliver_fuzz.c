@@ -46,10 +46,10 @@ static void write_header(const struct backend_context *context, struct str line,
 static void leave_out(const struct backend_context *context)
 {
     const struct origin *origin = context->origin;
-    for (size_t i = 0; i < BACKEND_COUNT; i++) {
+    for (size_t i = 0; backends[i] != NULL; i++) {
         struct omissions all = {.count = 0};
-        if (backends[i].omits != NULL) {
-            backends[i].omits(context, &all);
+        if (backends[i]->omits != NULL) {
+            backends[i]->omits(context, &all);
         }
         for (size_t k = 0; k < all.count; k++) {
             if (all.list[k].why[0] == '\0') {
@@ -113,13 +113,13 @@ static void find_address(struct str text, bool agentless, struct buf *out)
 static void judge(struct backend_context *context, struct str body)
 {
     static const unsigned statuses[] = {200, 400, 404, 413, 422, 500};
-    for (size_t i = 0; i < BACKEND_COUNT; i++) {
+    for (size_t i = 0; backends[i] != NULL; i++) {
         for (size_t k = 0; k < sizeof statuses / sizeof statuses[0]; k++) {
-            struct http_answer answer = {.status = statuses[k]};
+            struct http_response answer = {.status = statuses[k]};
             struct err err = {0};
             buf_init(&answer.body, HTTP_BODY_MAX);
             buf_str(&answer.body, body);
-            if (!answer.body.failed && backends[i].judge(context, &answer, &err) != VERDICT_TAKEN &&
+            if (!answer.body.failed && backends[i]->classify(context, &answer, &err) != VERDICT_TAKEN &&
                 strstr(err.text, "SECRET-1") != NULL) {
                 abort();
             }

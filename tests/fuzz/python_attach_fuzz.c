@@ -44,9 +44,9 @@ static void recognise(const uint8_t *data, size_t size)
         abort();
     }
     const struct python_binary *b = binary;
-    for (size_t i = 0; b != NULL && i < b->range_count; i++) {
-        const struct python_range *r = &b->ranges[i];
-        if (r->start >= r->limit || (i > 0 && r->start < b->ranges[i - 1].limit) ||
+    for (size_t i = 0; b != NULL && i < b->ranges.count; i++) {
+        const struct code_range *r = &b->ranges.at[i];
+        if (r->start >= r->limit || (i > 0 && r->start < b->ranges.at[i - 1].limit) ||
             python_native_at(b, r->start) != r->native ||
             python_native_at(b, r->limit - 1) != r->native) {
             abort();

@@ -224,7 +224,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         }
         w->moves = (data[1] & 1) != 0 && i % 2 == 1;
         w->batches = 0;
-        python_walk(&w->python, w->plan, TID, (data[1] & 2) != 0, &memory, &out);
+        const struct runtime_thread thread = {.tid = TID, .proven_later = (data[1] & 2) != 0};
+        python_walk(&w->python, w->plan, &thread, &memory, &out);
         check(w, &out);
     }
     free(w->bytes);

@@ -11,9 +11,9 @@
  *     --work N     µs that a walk takes, before the count is read (5)
  *     --kernel     samples of kernel code, too
  *     --deep       no runtime: the stack beyond its copy is read, and must be the area
- *     --books FILE a line for each sample that was read, with its evidence (below)
+ *     --evidence FILE a line for each sample that was read, with its evidence (below)
  *
- * Linked with -Wl,--wrap=catch_judge it also keeps what each judgement went by, prints it for proven samples whose
+ * Linked with -Wl,--wrap=catch_prove it also keeps the evidence of each proof, prints it for proven samples whose
  * thread went on, and writes it to FILE: CPU, verdict, progress, the sample's time; in ns from there: left, start and
  * end of the read; D or T, how long the catcher waited, its turns, woken (from the sample), U.
  */
@@ -32,7 +32,7 @@ enum { COUNTING_REGISTER = 1 }; /* PERF_REG_X86_BX */
 enum { COUNTING_REGISTER = 19 };
 #endif
 
-enum { THREADS_MAX = 64, ROUND_MS = 20, FLUSH_MS = 5, JUDGED = 4096, WRONGS_MAX = 8 };
+enum { THREADS_MAX = 64, ROUND_MS = 20, FLUSH_MS = 5, PROOFS = 4096, WRONGS_MAX = 8 };
 
 struct counting {
     uint32_t tid;
@@ -58,7 +58,7 @@ struct results {
         int64_t progress;
     } wrongs[WRONGS_MAX];
     size_t wrong_count;
-    FILE *books; /* null: not asked for */
+    FILE *accounting; /* null: not asked for */
 };
 
 static const char *const verdict_names[] = {
@@ -79,17 +79,17 @@ static const struct counting *thread_of(const struct program *program, uint32_t 
     return NULL;
 }
 
-static void walk(const void *state, void *plan, uint32_t tid, bool proven_later,
+static void walk(const void *state, void *plan, const struct runtime_thread *thread,
                  struct memory_batch *memory, struct runtime_stack *out)
 {
     const struct program *program = state;
-    const struct counting *thread = thread_of(program, tid);
+    const struct counting *counting = thread_of(program, thread->tid);
     uint64_t until = clock_mono_ns() + program->work_ns, value = 0, *first = plan; /* a plan is ours to write */
     out->end = RUNTIME_NO_THREAD;
-    if (thread == NULL) {
+    if (counting == NULL) {
         return;
     }
-    if (!proven_later) { /* again, because it was not proven: what is told is about the first time */
+    if (!thread->proven_later) { /* again, because it was not proven: the report is about the first time */
         out->frame[0] = (struct runtime_frame){.code = *first};
         out->count = 1;
         out->end = RUNTIME_COMPLETE;
@@ -97,7 +97,7 @@ static void walk(const void *state, void *plan, uint32_t tid, bool proven_later,
     }
     while (clock_mono_ns() < until) {
     }
-    struct memory_piece piece = {.address = thread->word, .out = &value, .len = sizeof value};
+    struct memory_piece piece = {.address = counting->word, .out = &value, .len = sizeof value};
     out->reads = 1;
     out->end = RUNTIME_UNREADABLE;
     if (memory_batch_read(memory, &piece, 1, NULL) && piece.got == sizeof value) {
@@ -110,38 +110,38 @@ static void walk(const void *state, void *plan, uint32_t tid, bool proven_later,
 
 static const struct runtime counting_runtime = {.name = "counting", .walk = walk};
 
-/* ---- what it was judged by ---- */
+/* ---- the evidence ---- */
 
-enum catch_verdict __real_catch_judge(const struct catch_evidence *e, uint64_t late_ns);
-enum catch_verdict __wrap_catch_judge(const struct catch_evidence *e, uint64_t late_ns);
-#pragma weak __real_catch_judge
+enum catch_verdict __real_catch_prove(const struct catch_evidence *e, uint64_t late_ns);
+enum catch_verdict __wrap_catch_prove(const struct catch_evidence *e, uint64_t late_ns);
+#pragma weak __real_catch_prove
 
-/* Those judged last. Each is written before its sample is handed over, and read when that was. */
-static struct judged {
+/* The latest proofs. Each is written before its sample is handed over, and read when that was. */
+static struct proof {
     struct catch_evidence evidence;
     uint64_t late_ns;
-} judged[JUDGED];
-static uint32_t judged_count;
+} proofs[PROOFS];
+static uint32_t proof_count;
 
-enum catch_verdict __wrap_catch_judge(const struct catch_evidence *e, uint64_t late_ns)
+enum catch_verdict __wrap_catch_prove(const struct catch_evidence *e, uint64_t late_ns)
 {
-    judged[__atomic_fetch_add(&judged_count, 1, __ATOMIC_RELAXED) % JUDGED] = (struct judged){*e, late_ns};
-    return __real_catch_judge(e, late_ns);
+    proofs[__atomic_fetch_add(&proof_count, 1, __ATOMIC_RELAXED) % PROOFS] = (struct proof){*e, late_ns};
+    return __real_catch_prove(e, late_ns);
 }
 
-static const struct judged *judged_of(const struct record *record)
+static const struct proof *proof_of(const struct record *record)
 {
-    for (size_t i = 0; i < JUDGED; i++) {
-        if (judged[i].evidence.sample_ns == record->time_ns && judged[i].evidence.cpu == record->cpu) {
-            return &judged[i];
+    for (size_t i = 0; i < PROOFS; i++) {
+        if (proofs[i].evidence.sample_ns == record->time_ns && proofs[i].evidence.cpu == record->cpu) {
+            return &proofs[i];
         }
     }
     return NULL;
 }
 
-static void keep_books(struct results *r, const struct record *record, int verdict, int64_t progress, bool wrong)
+static void keep_evidence(struct results *r, const struct record *record, int verdict, int64_t progress, bool wrong)
 {
-    const struct judged *j = r->books != NULL || wrong ? judged_of(record) : NULL;
+    const struct proof *j = r->accounting != NULL || wrong ? proof_of(record) : NULL;
     if (j == NULL) {
         return;
     }
@@ -149,8 +149,8 @@ static void keep_books(struct results *r, const struct record *record, int verdi
     if (wrong && r->wrong_count < WRONGS_MAX) {
         r->wrongs[r->wrong_count++] = (struct wrong){*e, progress};
     }
-    if (r->books != NULL) {
-        fprintf(r->books, "%u %s %" PRId64 " %" PRIu64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRIu64 " %" PRIu64
+    if (r->accounting != NULL) {
+        fprintf(r->accounting, "%u %s %" PRId64 " %" PRIu64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRIu64 " %" PRIu64
                 " %" PRIu64 " %" PRId64 " %" PRIu64 "\n", e->cpu, verdict_names[verdict], progress, e->sample_ns,
                 e->preempted ? (int64_t)(e->left_ns - e->sample_ns) : -1, (int64_t)(e->start_ns - e->sample_ns),
                 (int64_t)(e->end_ns - e->sample_ns), j->late_ns, e->waited_ns, e->turns,
@@ -190,7 +190,7 @@ static void check_count(struct results *r, const struct record *record, const st
     if (wrong && llabs(progress) > llabs(r->worst)) {
         r->worst = progress;
     }
-    keep_books(r, record, caught->verdict, progress, wrong);
+    keep_evidence(r, record, caught->verdict, progress, wrong);
 }
 
 static void each(void *context, unsigned cpu, const void *ptr, size_t len,
@@ -229,7 +229,7 @@ struct options {
     uint32_t pid, hz, stack_bytes, work_us;
     double seconds;
     bool kernel, deep;
-    const char *books;
+    const char *accounting;
 };
 
 static struct options parse(int argc, char **argv)
@@ -249,8 +249,8 @@ static struct options parse(int argc, char **argv)
                            : strcmp(name, "--stack") == 0 ? &o.stack_bytes
                            : strcmp(name, "--work") == 0  ? &o.work_us
                                                           : NULL;
-        if (strcmp(name, "--books") == 0 && i + 1 < argc) {
-            o.books = argv[++i];
+        if (strcmp(name, "--evidence") == 0 && i + 1 < argc) {
+            o.accounting = argv[++i];
         }
         if (number != NULL && i + 1 < argc) {
             *number = (uint32_t)atoi(argv[++i]);
@@ -326,22 +326,22 @@ static void report(struct catch *c, const struct results *r, double own_cpu_us)
 
 static void run(const struct options *o, const struct program *program)
 {
-    struct perf perf;
     struct err err = {0};
+    struct perf *perf = perf_new(&err);
     struct remote remote;
     const struct perf_sampling sampling = {.frequency_hz = o->hz,
                                            .kernel = o->kernel,
                                            .stack_bytes = o->stack_bytes,
                                            .registers = unwind_perf_mask()};
-    need(perf_open(&perf, &sampling, &err) && perf_open_caught(&perf, &err), &err);
+    need(perf != NULL && perf_open(perf, &sampling, &err) && perf_open_caught(perf, &err), &err);
     need(remote_open(&remote, o->pid, program->threads[0].word, &err), &err);
     const struct perf_how how = {.stack_bytes = o->stack_bytes, .caught = true};
-    need(perf_follow_process(&perf, o->pid, &how, &err), &err);
+    need(perf_follow_process(perf, o->pid, &how, &err), &err);
     struct results r = {.program = program,
-                        .format = {perf_sample_type(&perf), sampling.registers},
-                        .books = o->books != NULL ? fopen(o->books, "w") : NULL};
+                        .format = {perf_sample_type(perf), sampling.registers},
+                        .accounting = o->accounting != NULL ? fopen(o->accounting, "w") : NULL};
     struct catch *c = catch_init(o->hz, &err);
-    need(c != NULL && catch_on_rings(c, &perf, &r.format, &err), &err);
+    need(c != NULL && catch_on_rings(c, perf, &r.format, &err), &err);
     const struct catch_target target = {.pid = o->pid,
                                         .runtime = o->deep ? NULL : &counting_runtime,
                                         .state = program,
@@ -350,10 +350,10 @@ static void run(const struct options *o, const struct program *program)
                                         .deep = o->deep};
     catch_publish(c, &target, 1);
     uint64_t cpu_ns = clock_own_cpu_ns(), until = clock_mono_ns() + (uint64_t)(o->seconds * NS_PER_S);
-    perf_enable(&perf);
+    perf_enable(perf);
     for (unsigned round = 0; clock_mono_ns() < until; round++) {
         clock_sleep_ns(ROUND_MS * NS_PER_MS);
-        perf_drain(&perf, ignore, NULL);
+        perf_drain(perf, ignore, NULL);
         catch_flush(c, FLUSH_MS * NS_PER_MS);
         catch_drain(c, each, &r);
         catch_publish(c, &target, 1); /* targets come and go at any time */
@@ -362,7 +362,7 @@ static void run(const struct options *o, const struct program *program)
     catch_publish(c, NULL, 0);
     catch_stop(c);
     remote_close(&remote);
-    perf_close(&perf);
+    perf_free(perf);
 }
 
 int main(int argc, char **argv)

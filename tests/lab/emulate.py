@@ -25,16 +25,16 @@ EMULATORS = ("qemu-{}", "qemu-{}-static")
 # What a unit program cannot keep under the emulator, with the reason; None is the whole program. What is not marked
 # so is run, and has to pass.
 UNIT_SKIPS = {
-    ("accounts_test", None): "compares processor time with clock ticks, and the emulator's own work is in it",
+    ("accounting_test", None): "compares processor time with clock ticks, and the emulator's own work is in it",
     ("analyse_test", None): "is about x86-64's instructions; analyse_aarch64_test is this processor's",
     ("readers_test", None): "reads programs that are the emulator's threads, in memory that is the emulator's, too",
-    ("ticks_test", None): "reads programs that are the emulator's threads, in memory that is the emulator's, too",
+    ("perfless_test", None): "reads programs that are the emulator's threads, in memory that is the emulator's, too",
     ("doctor_test", "a look leaves no child and no open file"): "the emulator has no process_vm_readv",
     ("filter_test", "targets are judged by what /proc says of them"): "/proc shows the emulator",
     ("filter_test", "a young stranger is asked about again when it is of age"): "/proc shows the emulator",
     ("identity_test", "without SYS_PTRACE a process of another user is read as that user, and nothing of it is left"):
         "/proc shows the emulator",
-    ("left_out_test", "the threads that used most CPU time come first"): "the emulator has a thread of its own",
+    ("unsampled_threads_test", "the threads that used most CPU time come first"): "the emulator has a thread of its own",
     ("offcpu_test", "a thread that slept all the time is found, with what it waits for"):
         "/proc tells the numbers of this machine's system calls",
     ("offcpu_test", "waits that nobody saw stand where short ones were seen, below [off-CPU]"):
@@ -62,6 +62,11 @@ def missing(arch):
 def binary(arch):
     """pillion for this processor. When it is not there and `missing` names no reason, that is a failure."""
     return Path(__file__).resolve().parents[2] / "build" / "out" / arch / "pillion"
+
+
+def linked(arch, name):
+    """A program of tests/lab that is linked as pillion is, with its objects: record, replay."""
+    return binary(arch).parent / "lab" / name
 
 
 def prefix(arch):

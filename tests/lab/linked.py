@@ -9,7 +9,7 @@ from pathlib import Path
 from . import cache, emulate
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-ARCHIVES = ("dw", "elf", "lzma", "bearssl", "iberty", "zlib")
+ARCHIVES = ("dw", "elf", "lzma", "bearssl", "iberty", "zstd", "zlib")
 
 
 class Fails(Exception):

@@ -11,7 +11,7 @@ fork that leads to an exec gets the mark (PERF_RECORD_MISC_FORK_EXEC) by which p
 perf finds the mapped files on this machine, so this is for recordings made here and now.
 
 Formats: tools/perf/Documentation/perf.data-file-format.txt, linux/perf_event.h (struct perf_event_attr up to version
-5, 112 bytes); ours is src/capture/recording_chunks.h.
+5, 112 bytes); ours is tests/lab/recording_chunks.h.
 """
 import functools
 import gzip

@@ -66,6 +66,9 @@ static bool try_runtimes(struct found *found, struct str path)
     struct runtime_code code = {function_at, found->table};
     for (size_t i = 0; runtimes[i] != NULL; i++) {
         struct err err = {0};
+        if (runtimes[i]->recognise == NULL) {
+            continue;
+        }
         double start = now_us();
         enum runtime_answer answer =
             runtimes[i]->recognise(&found->elf, path, &code, &found->binary, &err);
@@ -246,7 +249,8 @@ static void read_stacks(const struct found *found, const struct numbers *tids, u
     void *names = found->runtime->open_names(found->state);
     for (unsigned long n = 0; n < (times > 0 ? times : 1); n++) {
         for (size_t i = 0; i < tids->at.len; i++) {
-            found->runtime->walk(found->state, plans + i * RUNTIME_PLAN_MAX, tids->at.at[i], false,
+            const struct runtime_thread thread = {.tid = tids->at.at[i]};
+            found->runtime->walk(found->state, plans + i * RUNTIME_PLAN_MAX, &thread,
                                  memory, &stack);
             counts[stack.end]++;
             if (times == 0) {

@@ -136,7 +136,7 @@ bool samples_load(struct samples *s, const char *path,
     if (s->recording == NULL) {
         return false;
     }
-    const struct recording_format *format = recording_format(s->recording);
+    const struct observed_format *format = recording_format(s->recording);
     if (format->registers != unwind_perf_mask()) {
         recording_release(s->recording);
         return err_set(err, ERR_UNSUPPORTED, 0, "%s holds no stacks of this processor", path);

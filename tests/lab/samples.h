@@ -12,8 +12,8 @@
 #ifndef LAB_SAMPLES_H
 #define LAB_SAMPLES_H
 
-#include "capture/recording.h"
-#include "capture/targets.h"
+#include "capture/follow/targets.h"
+#include "recording.h"
 #include "sample/order.h"
 #include "unwind/unwind.h"
 

@@ -48,7 +48,7 @@ static void unwind_one(struct run *run, const struct lab_sample *sample)
     run->at = sample;
     struct memory_reader memory = samples_memory(&run->samples, sample);
     const struct lab_life *life = &run->samples.lives.at[sample->life];
-    const struct unwind_space space = {life->space, find_place, &memory, run};
+    const struct unwind_space space = {life->space, find_place, NULL, &memory, run};
     const struct unwind_stack stack = {unwind_sp(&sample->registers), sample->stack,
                                        sample->stack_len, &memory};
     unwind(&run->unwinder, &sample->registers, &stack, &space, UNWIND_FRAMES_MAX, &run->result);

@@ -68,7 +68,7 @@ def test_the_trace_agent_passes_a_profile_on(pillion, profiled, workdir):  # noq
         assert all("host:agent-host" in request.headers["x-datadog-additional-tags"] for request in intake.requests)
         intake.script += [403, (413, {}, b""), "ok"]
         refused = send(pillion, profiled, {"DD_AGENT_HOST": "127.0.0.1", "DD_TRACE_AGENT_PORT": port})
-        assert refused.status == 1 and "the agent's own API key is not right" in refused.err, refused
+        assert refused.status == 1 and "the agent's API key is wrong" in refused.err, refused
         smaller = send(pillion, profiled, {"DD_AGENT_HOST": "127.0.0.1", "DD_TRACE_AGENT_PORT": port})
         assert smaller.status == 0 and intake.accepted[-1].tag("profile_dropped_to_fit") == "yes", smaller
     away = send(pillion, profiled, {"DD_AGENT_HOST": "127.0.0.1", "DD_TRACE_AGENT_PORT": port})

@@ -5,6 +5,8 @@ import pytest
 
 from lab import emulate, kernel, profiler, root as roots
 
+pytestmark = pytest.mark.measures
+
 
 # ---- Under qemu-user
 

@@ -9,6 +9,8 @@ import pytest
 
 from lab import col, delivery, pprof, profiler, pyroscope_model, studio_model, studio_server
 
+pytestmark = pytest.mark.measures
+
 START = 1763634664 * 10**9  # 2025-11-20T10:31:04
 WINDOW = {"start": START, "end": START + 60 * 10**9}
 
@@ -101,6 +103,7 @@ def changed(path, value):
     return parts
 
 
+@pytest.mark.exact
 @pytest.mark.parametrize("path, value, status", [
     (["gpid"], None, 422), (["gpid"], "x1", 400), (["gpid"], "12", 200), (["gpid"], 12, 200),
     (["start_time"], "yesterday", 422), (["start_time"], "2025-11-20T10:31:04+00:00", 400),
@@ -119,6 +122,7 @@ def test_each_thing_that_is_wrong_is_refused(path, value, status):
     assert answered(changed(path, value))[0] == status
 
 
+@pytest.mark.exact
 def test_a_body_above_a_mebibyte_and_a_wrong_key_are_refused():
     assert answered(sample(), **{"Content-Length": str(1024 * 1024 + 1)})[0] == 413
     assert answered(sample(), **{"GPROFILER-API-KEY": "other"}) == (400, {"message": "Invalid GPROFILER-API-KEY header"})

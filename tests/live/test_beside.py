@@ -8,6 +8,8 @@ import pytest
 
 from lab import process, profiler, tiers
 
+pytestmark = pytest.mark.measures
+
 TICK = 1 / 100
 CPUS = os.sysconf("SC_NPROCESSORS_ONLN")
 # Nobody else here has this uid: locked memory is counted per user.
@@ -123,8 +125,8 @@ def assert_refused(session, said):
     purse = int(Path("/proc/sys/kernel/perf_event_mlock_kb").read_text())
     ring = 9 * page_kib
     others = CPUS * purse + 16 - CPUS * ring
-    assert (f"no locked memory for perf rings of {CPUS} x {ring} KiB (EPERM): uid {UID} may lock {CPUS} x {purse} KiB "
-            "for all its processes (kernel.perf_event_mlock_kb) and 16 KiB for each (ulimit -l), of which others hold "
-            f"more than {others} KiB; end the other profiler or raise a limit") in said, said
+    assert (f"cannot lock memory for perf rings of {CPUS} x {ring} KiB (EPERM): uid {UID} may lock {CPUS} x {purse} KiB "
+            "in all its processes together (kernel.perf_event_mlock_kb) and 16 KiB in each of them (ulimit -l), and other processes hold "
+            f"more than {others} KiB of it; stop the other profiler or raise a limit") in said, said
     assert session.share("[native, no perf]") + session.share("[kernel, hidden]") > 0.99, session.frames()
     assert "worker" in session.col.comms()

@@ -13,6 +13,8 @@ import pytest
 
 from lab import process, profiler, trace
 
+pytestmark = pytest.mark.measures
+
 BUSY = """
 import sys, threading, time
 def turn():

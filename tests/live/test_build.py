@@ -1,7 +1,11 @@
 """What make promises about itself."""
 import os
 
+import pytest
+
 from lab import process
+
+pytestmark = pytest.mark.measures
 
 
 def plain_environment():

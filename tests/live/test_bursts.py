@@ -6,6 +6,8 @@ import pytest
 
 from lab import process, profiler
 
+pytestmark = pytest.mark.measures
+
 SECONDS = 8
 # Slices are drawn by lot, some twenty of them with five to ten threads each.
 NEAR = 0.12

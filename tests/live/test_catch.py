@@ -34,7 +34,7 @@ def catching(repository, out, arch):
     target = out / arch / "catching"
     archives = [specs.with_name(f"lib{name}.a") for name in ("dw", "elf", "lzma", "bearssl", "iberty", "zlib")]
     done = subprocess.run(["gcc", f"-specs={specs}", "-std=gnu11", "-D_GNU_SOURCE=", "-Isrc", "-Wall", "-Wextra", "-Werror", "-g",
-                    "-O2", "-fno-pie", "-static", "-no-pie", "-o", target, "-Wl,--wrap=catch_judge",
+                    "-O2", "-fno-pie", "-static", "-no-pie", "-o", target, "-Wl,--wrap=catch_prove",
                     "tests/lab/catching.c", *objects, *archives], cwd=repository, stderr=subprocess.PIPE, text=True)
     if done.returncode:
         pytest.fail(f"it does not link: {done.stderr[-1000:]}", pytrace=False)

@@ -311,7 +311,7 @@ def test_stacks_of_python_are_of_one_moment(python, mode):
         functions = re.findall(r"(?:^|;)(\w+) \([^;]*hot\.py:\d+\)_\[p\]", stack)
         letters = {function[-1] for function in functions if re.match("(hot|mid|leaf)_", function)}
         whole = "whole" if "turns" in functions else "other"
-        counts["mixed" if len(letters) > 1 else "torn" if "torn" in stack else whole] += int(count)
+        counts["mixed" if len(letters) > 1 else "torn" if re.search(r"torn|\[partial\]", stack) else whole] += int(count)
         # What started the interpreter stands before Python's frames where there is perf to tell of it.
         if "turns" in functions:
             natives["below" if re.search(r"(^|;)(__libc_start|Py_\w*Main|main)", stack.split("_[p]")[0]) else "none"] += int(count)

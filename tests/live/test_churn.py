@@ -12,6 +12,8 @@ import pytest
 
 from lab import compiler, namespace, process, profiler, vitals
 
+pytestmark = pytest.mark.measures
+
 TICK = 1 / 100
 MODES = {"perf": [], "perf-less": ["--perf-mode", "disabled"]}
 KINDS = ("short", "middle", "long", "odd", "even")

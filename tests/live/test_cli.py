@@ -9,6 +9,8 @@ import pytest
 
 from lab import terminal
 
+pytestmark = pytest.mark.measures
+
 GOLDEN = Path(__file__).parent.parent / "golden"
 
 
@@ -55,11 +57,11 @@ def test_variables_only_warn_and_quiet_silences_them(run, pillion, workdir):
     assert done.status == 3
     warnings = [line for line in done.err.splitlines() if line.startswith("pillion: warning: ")]
     for expected in (
-            'PILLION_FORMAT wants col, html, pprof, speedscope, got "cll"; did you mean col? (ignored)',
-            "PILLION_COLRO is no setting; did you mean PILLION_COLOR?",
+            'PILLION_FORMAT expects col, html, pprof, speedscope, got "cll"; did you mean col? (ignored)',
+            "PILLION_COLRO is not a setting; did you mean PILLION_COLOR?",
             "GPROFILER_HEARTBEAT_FILE is not available yet (ignored)",
-            'PILLION_MAX_MEMORY wants 8 MB to 16 GB, got "much" (ignored)',
-            "--rootless has no effect: root is used where there is, and not needed"):
+            'PILLION_MAX_MEMORY expects 8 MB to 16 GB, got "much" (ignored)',
+            "--rootless has no effect: root is not needed, and used where it is given"):
         assert "pillion: warning: " + expected in warnings
     assert "DD_API_KEY" not in done.err
     quiet = run([pillion, "-q", "-o", workdir, "--", "sh", "-c", "exit 3"], env=variables)
@@ -100,19 +102,22 @@ def test_the_libraries_in_version_are_the_manifests(run, pillion, repository):
 
 
 # What capture/ need not read yet: there is nothing that could be switched off.
-NOTHING_TO_SWITCH_OFF = {"runtime_mode", "application_identifiers", "color"}
+NOTHING_TO_SWITCH_OFF = {"naming.application_identifiers", "log.color"}
 
 
 def test_no_setting_is_silently_ignored(run, pillion, repository):
     """A field of struct settings is read by capture/, or its option says that it is not available yet."""
     header = (repository / "src/capture/settings.h").read_text()
-    body = re.sub(r"/\*.*?\*/", "", header[header.index("struct settings {"):], flags=re.DOTALL)
-    fields = set(re.findall(r"(\w+)(?:\[\w+\])?;", body))
+    header = re.sub(r"/\*.*?\*/", "", header, flags=re.DOTALL)
+    bodies = dict(re.findall(r"^struct (\w+) \{(.*?)^\};", header, re.DOTALL | re.MULTILINE))
+    concerns = re.findall(r"struct (\w+_settings) (\w+);", bodies["settings"])
+    fields = {f"{concern}.{field}" for kind, concern in concerns if concern != "upload"
+              for field in re.findall(r"(\w+)(?:\[\w+\])?;", bodies[kind])}
     code = "".join(path.read_text() for path in (repository / "src/capture").rglob("*.c"))
-    assert {"frequency_hz", "window_ns", "pids", "runtime_mode"} <= fields
+    assert {"sampling.frequency_hz", "sampling.window_ns", "scope.pids", "runtime.mode"} <= fields
     for field in sorted(fields - NOTHING_TO_SWITCH_OFF):
-        if not re.search(rf"(settings|s)(->|\.){field}\b", code):
-            option = "--" + re.sub("_(ns|bytes|percent)$", "", field).replace("_", "-")
+        if not re.search(rf"(settings|s)(->|\.){re.escape(field)}\b", code):
+            option = "--" + re.sub("_(ns|bytes|percent)$", "", field.partition(".")[2]).replace("_", "-")
             assert run([pillion, option, "1"]).err == f"pillion: {option} is not available yet\n", field
 
 
@@ -241,9 +246,10 @@ def two_types():
                      *(field(6, text.encode()) for text in texts)])
 
 
+@pytest.mark.exact
 @pytest.mark.parametrize("arguments, status, shown", [
-    (["a.col", "-o", "x.foo"], 2, "no form is called like x.foo; give --format"),
-    (["a.col", "-o", "x", "--format", "col,html"], 2, "--format wants one form here"),
+    (["a.col", "-o", "x.foo"], 2, "no format has the extension of x.foo; give --format"),
+    (["a.col", "-o", "x", "--format", "col,html"], 2, "--format expects one format here"),
     (["a.col", "--diff", "a.col", "-o", "x.pprof"], 2, "--diff makes a flame graph; give -o NAME.html"),
     (["none.col", "-o", "x.html"], 1, "none.col"),
     (["empty", "-o", "x.html"], 1, "empty: the file is empty"),
@@ -264,7 +270,7 @@ def test_render_counts_lines_that_are_no_stacks(run, pillion, saved):
     saved.write_text(STACKS + "no count\nx y z\nweb;main 5\n")
     done = run([pillion, "render", saved, "-o", "-", "--format", "col"])
     assert done.status == 0 and stacks(done.out)["web;main"] == 5
-    assert done.err == f"pillion: warning: {saved}: lines left out that are no stacks: 2, the first is line 3\n"
+    assert done.err == f"pillion: warning: {saved}: 2 lines that are not stacks were skipped, the first is line 3\n"
 
 
 # ---- Completion: what bash offers for a line that ends where the cursor is

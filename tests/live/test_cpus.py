@@ -11,7 +11,7 @@ import pytest
 
 from lab import col, emulate, kernel, root as roots
 
-pytestmark = [pytest.mark.net, pytest.mark.root]
+pytestmark = [pytest.mark.net, pytest.mark.root, pytest.mark.measures]
 
 CPUS, HZ = 8, 99
 SCRIPT = """
@@ -209,6 +209,6 @@ def test_rings_for_all_cpus_fit_a_mebibyte_and_where_they_do_not_that_is_told(ce
     """Eight rings of 64 KiB and a page take 544 KiB, and a second set of 32 KiB 288; the smallest of the first alone 288."""
     cells.little.has_all_time()
     assert cells.little.col.counted("first") > 0 and "lock" not in cells.little.said, cells.little.text
-    assert "no locked memory for perf rings of 8 x 36 KiB (EPERM)" in cells.refused.said, cells.refused.text
+    assert "cannot lock memory for perf rings of 8 x 36 KiB (EPERM)" in cells.refused.said, cells.refused.text
     cells.refused.has_all_time()
     assert cells.refused.col.counted("first") == 0, cells.refused.text

@@ -23,9 +23,9 @@ def check(result):
     assert result.unexplained <= .01 * result.total, result
 
 
-def record_launched(pillion, folder, *command):
+def record_launched(record, folder, *command):
     recording = folder / "recording"
-    done = process.run([pillion, "record-fixture", recording, "-f", HZ, "--launch", "init", "-q", "-o", folder / "out", "--",
+    done = process.run([record, recording, "-f", HZ, "--launch", "init", "-q", "-o", folder / "out", "--",
                         *command], timeout=60)
     process.settle(15)
     assert recording.exists(), done
@@ -33,30 +33,30 @@ def record_launched(pillion, folder, *command):
 
 
 @pytest.mark.parametrize("name", ["g++", "python3", "redis", "openssl", "deep"])
-def test_perf_agrees_about(pillion, workdir, name):
+def test_perf_agrees_about(record, workdir, name):
     workload = workloads.named(name)
     reason = workload.needs()
     if reason:
         pytest.skip(reason)
     recording = workdir / "recording"
     with workload.running(workdir / "work") as work:
-        done = process.run([pillion, "record-fixture", recording, "-f", HZ, "-d", SECONDS, "-p", ",".join(map(str, work.pids)), "-q",
+        done = process.run([record, recording, "-f", HZ, "-d", SECONDS, "-p", ",".join(map(str, work.pids)), "-q",
                             "-o", workdir / "out"], timeout=60)
     assert recording.exists(), done
     check(crosscheck.compare(recording))
 
 
-def test_perf_agrees_about_exceptions_and_signals(pillion, program, workdir):
+def test_perf_agrees_about_exceptions_and_signals(record, program, workdir):
     command = [program("throws", "-fomit-frame-pointer", "-momit-leaf-frame-pointer"), "4"]
-    result = crosscheck.compare(record_launched(pillion, workdir, *command))
+    result = crosscheck.compare(record_launched(record, workdir, *command))
     check(result)
     assert result.classes["trampoline"] > 0, result
 
 
-def test_perf_agrees_about_what_starts(pillion, workdir):
+def test_perf_agrees_about_what_starts(record, workdir):
     """Short processes: forks, execs, the dynamic linker at work."""
     command = ["/bin/sh", "-c", "i=0; while [ $i -lt 400 ]; do /bin/ls -l /usr/bin >/dev/null; i=$((i + 1)); done"]
-    check(crosscheck.compare(record_launched(pillion, workdir, *command)))
+    check(crosscheck.compare(record_launched(record, workdir, *command)))
 
 
 def test_the_comparison_sees_a_wrong_frame():

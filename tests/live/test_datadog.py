@@ -10,6 +10,8 @@ import pytest
 from lab import datadog_model, delivery, pprof, process, profiler, studio_model, uploading
 from lab.studio_server import Server
 
+pytestmark = pytest.mark.measures
+
 START = 1763634664 * 10**9  # 2025-11-20T10:31:04
 WINDOW = {"start": START, "end": START + 60 * 10**9, "sequence": 3}
 SECRET = datadog_model.KEY
@@ -82,6 +84,7 @@ def test_the_checker_takes_what_is_right(good):
     assert datadog_model.agent(with_event(good, lambda event: None))[0] == 200
 
 
+@pytest.mark.exact
 @pytest.mark.parametrize("change", [
     {"target": "/profiling/v1/input/"}, {"headers": {"dd-api-key": "x"}}, {"headers": {"dd-evp-origin": None}},
     {"headers": {"content-length": None}}, {"headers": {"content-length": "5"}}, {"headers": {"x-more": "1"}},
@@ -92,6 +95,7 @@ def test_each_header_that_is_wrong_is_refused(good, change):
     assert datadog_model.agent(changed(good, **change))[0] in (400, 404)
 
 
+@pytest.mark.exact
 @pytest.mark.parametrize("old, new", [
     (rb"\r\n--(pillion-\w+)--\r\n$", rb"\r\n--\1\r\n"), (rb"^--", rb"\r\n--"), (rb"\r\n$", rb"\r\n\r\n"),
     (rb'name="event"', rb'name="events"'), (rb'"event.json"', rb'"event"'), (rb"application/json", rb"text/plain"),
@@ -109,6 +113,7 @@ def test_each_field_that_is_removed_or_of_another_type_is_refused(good, key):
     assert datadog_model.agent(with_event(good, set_to(key, [5])))[0] == 400
 
 
+@pytest.mark.exact
 @pytest.mark.parametrize("change", [
     set_to("version", "3"), set_to("family", "go"), set_to("attachments", ["profile.pprof", "more"]), set_to("start", "2025-11-20T10:31:04Z"),
     set_to("end", "2025-11-20T10:31:03.000000000Z"), set_to("endpoint_counts", {}), set_to("more", 1),
@@ -250,8 +255,8 @@ def test_a_dry_run_shows_the_site_and_no_key(pillion, profiled):
 
 
 @pytest.mark.parametrize("variables, said", [
-    ({}, "datadog wants a token"),
-    ({"DD_API_KEY": SECRET, "DD_SITE": "evil.example/x?"}, "DD_SITE is no name of a host"),
+    ({}, "datadog needs a token"),
+    ({"DD_API_KEY": SECRET, "DD_SITE": "evil.example/x?"}, "DD_SITE is not a host name"),
 ])
 def test_what_is_missing_without_an_agent_is_said(pillion, profiled, variables, said):
     done = process.run([pillion, "upload", "--agentless", profiled], env=ambient(**variables))
@@ -264,7 +269,7 @@ def test_what_is_missing_without_an_agent_is_said(pillion, profiled, variables, 
     ([202], 0, "sent to datadog"),
     ([503], 0, "tried again in"),
     ([(404, {}, b"404 page not found\n")], 1, "an agent of version 7.20 or later, with APM and profiling on, is needed there"),
-    ([(403, {}, b"")], 1, "the agent's own API key is not right"),
+    ([(403, {}, b"")], 1, "the agent's API key is wrong"),
     ([(400, {}, b"bad form\n")], 1, "the Datadog agent at 127.0.0.1 answered 400: bad form"),
     ([413, "ok"], 0, "sent to datadog"),
 ], ids=["202", "503", "404", "403", "400", "413"])

@@ -10,6 +10,8 @@ import pytest
 
 from lab import process, profiler
 
+pytestmark = pytest.mark.measures
+
 CYCLES = 50
 # What may change by itself: how long it ran and waits, how much memory it happens to use; SigQ is of its whole user.
 CHANGES = r"State|SigQ|Vm(?!Lck|Pin)\w*|Rss\w+|Hugetlb\w*|\w*ctxt_switches|Speculation.*|x86_.*"

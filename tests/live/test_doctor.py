@@ -9,7 +9,7 @@ import pytest
 
 from lab import process, profiler, terminal
 
-pytestmark = pytest.mark.root
+pytestmark = [pytest.mark.root, pytest.mark.measures]
 UID = profiler.NOBODY
 CPUS = os.sysconf("SC_NPROCESSORS_ONLN")
 PYTHON = ["/usr/bin/python3", "-S", "-E"]
@@ -364,6 +364,7 @@ def test_each_setting_names_its_source(place):
     assert "help" not in settings and all(source for _, source in settings.values())
 
 
+@pytest.mark.exact
 def test_no_setting_tells_a_secret(place):
     """Of a token, a header and an address with a password only that they are set."""
     environment = {"PATH": os.environ["PATH"], "PILLION_TOKEN": "hunter1", "PILLION_SERVER_HOST": "a=https://h,b=https://u:hunter2@h"}
@@ -379,7 +380,7 @@ def test_no_setting_tells_a_secret(place):
 def test_a_variable_that_is_no_setting_is_told_beside_the_answer(place):
     environment = {"PATH": os.environ["PATH"], "PILLION_COLRO": "never"}
     done = process.run([place.pillion, "doctor"], cwd=place.folder, env=environment)
-    assert done.err == "pillion: warning: PILLION_COLRO is no setting; did you mean PILLION_COLOR?\n", done
+    assert done.err == "pillion: warning: PILLION_COLRO is not a setting; did you mean PILLION_COLOR?\n", done
     assert ask(place, [], env=environment).done.err == ""
 
 
@@ -393,8 +394,8 @@ def test_all_processes_have_a_row_with_their_runtime(place, target):
     rows = {row["pid"]: row for row in answer.all["processes"]}
     version = subprocess.run([*PYTHON, "-V"], capture_output=True, text=True, check=True).stdout.split()[1]
     assert rows[python]["runtime"] == f"CPython {version}", rows[python]
-    assert rows[python]["rung"] == "perf+reader" and rows[python]["cpu_share"] > 0, rows[python]
-    assert rows[native]["rung"] == "proc" and rows[native]["gate"] == "uid", rows[native]
+    assert rows[python]["capture_mode"] == "perf+reader" and rows[python]["cpu_share"] > 0, rows[python]
+    assert rows[native]["capture_mode"] == "proc" and rows[native]["gate"] == "uid", rows[native]
     assert answer["perf_process"]["works"] and answer.done.status == 0
     assert sum(row["cpu_share"] for row in rows.values()) < 1.01
 
@@ -404,7 +405,8 @@ def test_python_without_perf_is_read_and_one_block_otherwise(place, target, refu
     process.until(lambda: process.cpu_seconds(pid) > 0.3, 20)
     answer = ask(place, nobody(refuse, "EPERM", "perf_event_open", "--"), "-p", pid)
     row = answer.all["processes"][0]
-    assert (row["rung"], row["how"]) == ("reader", "python reader; native as one block"), row
+    assert (row["capture_mode"], row["how"]) == ("reader", "python reader; native as one block"), row
+    assert row["rung"] == row["capture_mode"]  # the earlier name of the key
     assert "the functions of CPython 3" in answer.all["verdict"] and answer.done.status == 0
 
 
@@ -422,6 +424,7 @@ def test_a_profile_then_ends_as_the_doctor_foretold(place, target, refuse, kind,
     assert any(frame.endswith("_[p]") for frame in session.frames()) == (kind == "python"), session.frames()
 
 
+@pytest.mark.exact
 def test_a_wrong_call_is_2(place):
     for arguments in (["-p", "1,2"], ["word"], ["--jsn"]):
         done = process.run([place.pillion, "doctor", *arguments])

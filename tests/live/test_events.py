@@ -9,6 +9,8 @@ import pytest
 
 from lab import process, profiler
 
+pytestmark = pytest.mark.measures
+
 PAGES = 20000
 
 
@@ -82,7 +84,7 @@ def test_an_event_that_is_not_here_is_said_and_cpu_time_goes_on(pillion, program
         assert session.pprof.total("cycles") > 1e6
         assert types == ["samples", "cpu", "cycles", "page-faults"]
     else:
-        assert "-e: cycles cannot be sampled: this machine gives no such hardware counter (ENOENT), as most virtual " \
+        assert "-e: cycles cannot be sampled: this machine has no such hardware counter (ENOENT), like most virtual " \
                "machines; CPU time is sampled all the same" in said(session)
         assert types == ["samples", "cpu", "page-faults"]
     assert session.pprof.total("page-faults") > 4000
@@ -101,8 +103,9 @@ def test_switches_need_kernel_code(place):
     assert counted(profile, "context-switches", "short_sleep") >= 1
 
 
+@pytest.mark.exact
 def test_what_is_wrong_is_told_before_anything_starts(pillion, run):
-    for event, words in (("page-fualts", 'wants an event such as page-faults or cycles, got "page-fualts"; did you mean '
+    for event, words in (("page-fualts", 'expects an event such as page-faults or cycles, got "page-fualts"; did you mean '
                                          'page-faults?'),
                          ("sCPU;sALLOC", "sALLOC is not available: no code is put into the program")):
         done = run([pillion, "-e", event, "--", "true"])

@@ -5,6 +5,8 @@ import pytest
 
 from lab import fleet
 
+pytestmark = pytest.mark.measures
+
 
 @pytest.fixture(scope="module")
 def figures(out):

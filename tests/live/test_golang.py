@@ -11,6 +11,8 @@ import pytest
 
 from lab import cache, process, tiers
 
+pytestmark = pytest.mark.measures
+
 # One release for each version of the table, besides that of Debian's Go (half a gigabyte each in build/lab).
 FETCHED = ["go1.15.15", "go1.17.13", "go1.22.12"]
 MODES = {
@@ -29,7 +31,7 @@ READER = r"""
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
-#include "symbol/golang.h"
+#include "runtime/go/table.h"
 
 static bool read_fd(void *context, uint64_t address, void *out, size_t len, struct err *err)
 {

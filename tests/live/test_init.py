@@ -8,6 +8,8 @@ import pytest
 
 from lab import process, profiler, terminal
 
+pytestmark = pytest.mark.measures
+
 
 def start_signals(pillion, program, workdir, *options, prefix=()):
     started = process.start([*prefix, pillion, "--launch", "init", "-o", workdir, *options, "--", program("act"), "signals"])

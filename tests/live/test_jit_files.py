@@ -13,6 +13,8 @@ import pytest
 
 from lab import process, root as roots, tiers
 
+pytestmark = pytest.mark.measures
+
 SOURCE = Path(__file__).parent / "jit_reader.c"
 
 NODE_PROGRAM = """
@@ -76,7 +78,7 @@ def reader(repository, out):
 
 
 class Table:
-    """What is where, by the rules of symbol/jit.h: a plain sorted list."""
+    """What is where, by the rules of runtime/generated/jit.h: a plain sorted list."""
 
     def __init__(self):
         self.starts, self.rest = [], []

@@ -15,7 +15,7 @@ import pytest
 
 from lab import col, emulate, kernel, linked, pprof, profiler, pystacks, pythons, root as roots
 
-pytestmark = [pytest.mark.net, pytest.mark.root]
+pytestmark = [pytest.mark.net, pytest.mark.root, pytest.mark.measures]
 
 KERNELS = {"5.10": ("bullseye", "x86_64"), "6.1": ("bookworm", "x86_64"), "6.12": ("trixie", "x86_64"),
            "7": ("sid", "x86_64"), "6.12-aarch64": ("trixie", "aarch64")}
@@ -308,8 +308,8 @@ def test_64_kib_of_locked_memory_are_enough_for_one(guest):
 
 def test_rings_that_another_profiler_makes_small_are_told_with_the_arithmetic(guest):
     cell = guest.cells["short"]
-    assert re.search(r"perf rings are 1 x \d+ KiB, not 1 x \d+ KiB: uid 1000 may lock 1 x 516 KiB for all its processes "
-                     r"\(kernel.perf_event_mlock_kb\) and 16 KiB for each", cell.said), cell.text
+    assert re.search(r"perf rings have 1 x \d+ KiB instead of 1 x \d+ KiB, .*: uid 1000 may lock 1 x 516 KiB in all its processes together "
+                     r"\(kernel.perf_event_mlock_kb\) and 16 KiB in each of them", cell.said), cell.text
     assert cell.status == 0 and is_named(cell, "spin"), cell.text
     true_total(guest, cell)
     assert "lock" not in " ".join(re.findall(r"^other (.*)$", cell.text, re.M)), cell.text
@@ -318,9 +318,9 @@ def test_rings_that_another_profiler_makes_small_are_told_with_the_arithmetic(gu
 def test_no_locked_memory_at_all_is_told_with_the_arithmetic_and_time_is_counted(guest):
     """The first holds 516 KiB of the user's and more of its own: 16 are left, and the smallest ring takes 36."""
     cell = guest.cells["refused"]
-    assert re.search(r"no locked memory for perf rings of 1 x 36 KiB \(EPERM\): uid 1000 may lock 1 x 516 KiB for all its "
-                     r"processes \(kernel.perf_event_mlock_kb\) and 16 KiB for each \(ulimit -l\), of which others hold "
-                     r"more than 496 KiB", cell.said), cell.text
+    assert re.search(r"cannot lock memory for perf rings of 1 x 36 KiB \(EPERM\): uid 1000 may lock 1 x 516 KiB in all its "
+                     r"processes together \(kernel.perf_event_mlock_kb\) and 16 KiB in each of them \(ulimit -l\), and other processes hold "
+                     r"more than 496 KiB of it", cell.said), cell.text
     true_total(guest, cell, POLL)
     assert is_counted_only(cell), cell.text
 
@@ -337,14 +337,14 @@ def test_a_hardware_event_is_sampled_or_named_as_absent(guest):
         assert cell.pprof.total("cycles") > 0, cell.text
         assert all(abs(one - true) < 0.08 for one, true in zip(shares, (0.6, 0.3, 0.1))), (shares, cell.text)
     else:
-        assert re.search(r"cycles cannot be sampled: this machine gives no such hardware counter \(ENOENT\)", cell.said), cell.text
+        assert re.search(r"cycles cannot be sampled: this machine has no such hardware counter \(ENOENT\)", cell.said), cell.text
 
 
 YAMA = {  # scope: what reads a word of a process of its own user; root reads with SYS_PTRACE
     0: {"child": "read", "sibling": "read", "root": "read"},
     1: {"child": "read", "sibling": "1: only its parents", "root": "read"},
-    2: {"child": "2: only who has SYS_PTRACE", "sibling": "2: only who has SYS_PTRACE", "root": "read"},
-    3: {"child": "3: nobody", "sibling": "3: nobody", "root": "3: nobody"},
+    2: {"child": "2: only processes with SYS_PTRACE", "sibling": "2: only processes with SYS_PTRACE", "root": "read"},
+    3: {"child": "3: no process", "sibling": "3: no process", "root": "3: no process"},
 }
 
 

@@ -1,4 +1,4 @@
-"""When less is allowed: every rung of the ladder keeps the totals true and names the gate that was closed."""
+"""When less is allowed: every capture mode keeps the totals true and names the gate that was closed."""
 import re
 import subprocess
 import types
@@ -7,7 +7,7 @@ import pytest
 
 from lab import process, profiler
 
-pytestmark = pytest.mark.root
+pytestmark = [pytest.mark.root, pytest.mark.measures]
 TICK = 1 / 100
 
 

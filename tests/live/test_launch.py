@@ -10,6 +10,8 @@ import pytest
 
 from lab import process, profiler
 
+pytestmark = pytest.mark.measures
+
 MODES = ("exec", "init")
 
 
@@ -147,14 +149,15 @@ def test_a_missing_interpreter_is_told_apart_from_a_missing_file(run, pillion, p
     elsewhere = program("act").read_bytes().replace(b"/lib64/ld-linux-x86-64.so.2", b"/lib64/ld-other-x86-64.so.2")
     (workdir / "other").write_bytes(elsewhere)
     (workdir / "other").chmod(0o755)
-    for name, cause in (("tool", "its interpreter /no/such/interpreter is not there"),
-                        ("other", "its loader is not there; was it built for another C library?")):
+    for name, cause in (("tool", "its interpreter /no/such/interpreter does not exist"),
+                        ("other", "its loader does not exist; was it built for another C library?")):
         done = run([pillion, "--launch", launch, "-o", workdir, "--", f"./{name}"], cwd=workdir)
         process.settle(10)
         assert done.status == 127
         assert f"pillion: ./{name}: {cause}\n" in done.err, done.err
 
 
+@pytest.mark.exact
 def test_a_wrong_option_before_a_command_is_125_and_runs_nothing(run, pillion, workdir):
     done = run([pillion, "--profiling-freqency", "5", "--", "touch", workdir / "ran"])
     assert done.status == 125 and not (workdir / "ran").exists()

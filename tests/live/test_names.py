@@ -6,6 +6,8 @@ import pytest
 
 from lab import process, profiler
 
+pytestmark = pytest.mark.measures
+
 # Not as the other programs are: without frame pointers, so that the whole path is the unwinder's work.
 BARE = ("-fomit-frame-pointer", "-momit-leaf-frame-pointer")
 STACK = ["main", "worker_turn", "hidden_spin"]

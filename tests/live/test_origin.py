@@ -14,7 +14,7 @@ from lab import metadata_network, process, webserver
 from lab.metadata_network import ECS, LINK_LOCAL, Deaf, field, service
 from lab.studio_server import Server
 
-pytestmark = pytest.mark.root
+pytestmark = [pytest.mark.root, pytest.mark.measures]
 
 ARN = "arn:aws:ecs:eu-west-1:111122223333:"
 TASK = "7d2a1b0c9e8f4a5b6c7d8e9f0a1b2c3d"

@@ -7,6 +7,8 @@ import pytest
 from lab import otlp, pprof, process, profiler
 from lab.sink import Sink
 
+pytestmark = pytest.mark.measures
+
 PATH = "/v1development/profiles"
 WITHOUT = {name: value for name, value in os.environ.items() if not name.startswith(("OTEL_", "PILLION_"))}
 
@@ -142,7 +144,7 @@ def test_what_is_taken_in_part_is_told_and_not_sent_again(pillion, run):
     partial, warning = b"\x0a\x08\x08\x02\x12\x04oops", b"\x0a\x06\x12\x04well"
     with Sink([(200, {}, partial), (200, {}, warning), (404, {}, b"404 page not found")]) as sink:
         argv = [pillion, "upload", "--backend", "otlp", "--server-host", sink.url, path]
-        for status, words in ((1, "not all profiles of a window were taken: oops"), (0, "well"), (1, "service.profilesSupport")):
+        for status, words in ((1, "not all profiles of a window were accepted: oops"), (0, "well"), (1, "service.profilesSupport")):
             done = process.run(argv, timeout=30, env=WITHOUT)
             assert done.status == status and words in done.err, done
         assert len(sink.seen) == 3

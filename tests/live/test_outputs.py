@@ -11,6 +11,8 @@ import pytest
 
 from lab import process, profiler
 
+pytestmark = pytest.mark.measures
+
 NAME = r"profile_\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:[._-]\d+)?"
 LINKS = {"last_profile.col": "col", "last_flamegraph.html": "html", "last_profile.pprof": "pprof"}
 

@@ -9,6 +9,8 @@ import pytest
 
 from lab import col, process, profiler
 
+pytestmark = pytest.mark.measures
+
 # Every kind of code, what was not seen, a container, and a name with everything in it.
 STACKS = """\
 # {"sampling_frequency": 100, "start_time": "2026-11-20T10:11:04", "end_time": "2026-11-20T10:12:04"}

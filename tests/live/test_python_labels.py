@@ -9,6 +9,8 @@ import pytest
 
 from lab import pprof, profiler, pythons
 
+pytestmark = pytest.mark.measures
+
 PROGRAMS = "tests/live/programs/python"
 MODES = {"perf": [], "perf-less": ["--perf-mode", "disabled"]}
 EACH = [pytest.param(name, marks=[] if pythons.is_here(name) else pytest.mark.net) for name in pythons.rows()]

@@ -10,6 +10,8 @@ import pytest
 
 from lab import process, profiler, pystacks, tiers, workloads
 
+pytestmark = pytest.mark.measures
+
 PROGRAMS = "tests/live/programs/python"
 MODES = {"perf": [], "perf-less": ["--perf-mode", "disabled"]}
 SYSTEM = "/usr/sbin:/usr/bin:/sbin:/bin"

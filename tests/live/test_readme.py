@@ -13,6 +13,8 @@ import pytest
 
 from lab import process
 
+pytestmark = pytest.mark.measures
+
 ROOT = Path(__file__).resolve().parents[2]
 LEFT_OUT = re.compile(r"^(make|git|apt-get|sudo|cd pillion)\b")
 

@@ -8,6 +8,8 @@ import pytest
 
 from lab import process, profiler
 
+pytestmark = pytest.mark.measures
+
 
 @pytest.fixture
 def running(pillion, program, workdir):

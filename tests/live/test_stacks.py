@@ -5,6 +5,8 @@ import pytest
 
 from lab import compiler, profiler
 
+pytestmark = pytest.mark.measures
+
 BARE = ("-fomit-frame-pointer", "-momit-leaf-frame-pointer", "-fno-optimize-sibling-calls")
 
 UNTABLED = ("-fno-asynchronous-unwind-tables", "-fno-unwind-tables")

@@ -14,6 +14,8 @@ import pytest
 from lab import process, pprof, profiler, pyroscope_model, studio_model
 from lab.studio_server import Server, keep_all
 
+pytestmark = pytest.mark.measures
+
 SECRET = "SECRET-1"
 
 
@@ -160,6 +162,7 @@ def test_messages_go_to_an_address_of_their_own(pillion):
         assert not server.log_requests and messages(logs) and not logs.accepted
 
 
+@pytest.mark.exact
 def test_a_secret_is_in_no_message(pillion, workdir):
     """Also when the server repeats it, and when it is the name of what is profiled."""
     odd = workdir / f"x-{SECRET}"

@@ -10,6 +10,8 @@ import pytest
 
 from lab import container, process, profiler, pystacks
 
+pytestmark = pytest.mark.measures
+
 PYTHON = "/usr/bin/python3"
 PROGRAMS = "tests/live/programs/python"
 MODES = {"perf": [], "perf-less": ["--perf-mode", "disabled"]}

@@ -12,6 +12,8 @@ import pytest
 
 from lab import linked, process
 
+pytestmark = pytest.mark.measures
+
 EC = ["-algorithm", "EC", "-pkeyopt"]
 KEYS = {
     "P-256": [*EC, "ec_paramgen_curve:P-256"], "P-384": [*EC, "ec_paramgen_curve:P-384"],
@@ -247,7 +249,7 @@ def test_critical_extensions(authority, refused):
 
 @pytest.mark.parametrize("name,more,why", [
     ("weak", {"kind": "RSA-1024"}, "the RSA key of weak has fewer than 2048 bits: the server needs a longer one"),
-    ("sha1", {"digest": "sha1"}, "the key of sha1 or its signature (1.2.840.10045.4.1) is of a kind that is not known here"),
+    ("sha1", {"digest": "sha1"}, "the key of sha1 or its signature (1.2.840.10045.4.1) is of an unknown kind here"),
 ])
 def test_weak_certificates(authority, refused, name, more, why):
     kind, text = refused(authority.leaf(name, **more), client=["--ca", authority.file("root.pem")])
@@ -388,8 +390,8 @@ def test_an_end_without_a_farewell_is_no_end(authority, get):
                 relay(connection, server)
         with answering(cut) as middle:
             out = get(middle, "--ca", authority.file("root.pem"))
-    assert "TLSv1.2" in out and "cut: TLS with server.test: the connection was cut before the server had said that it was " \
-        "done" in out, out
+    assert "TLSv1.2" in out and "cut: TLS with server.test: the connection was closed before the server ended " \
+        "the session" in out, out
 
 
 def forward(source, to):

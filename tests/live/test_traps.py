@@ -7,6 +7,8 @@ import pytest
 
 from lab import compiler, process, profiler
 
+pytestmark = pytest.mark.measures
+
 LOADER = "/lib64/ld-linux-x86-64.so.2"
 STACK = ["_start", "main", "deed_spin", "spin"]
 WAYS = ("launch", "attach")

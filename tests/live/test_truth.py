@@ -12,6 +12,8 @@ import pytest
 
 from lab import process, profiler, workloads
 
+pytestmark = pytest.mark.measures
+
 HZ = 99
 TICK = 1 / 100
 

@@ -19,6 +19,8 @@ from lab.sink import Sink, free_port
 from lab.studio_server import Server
 from lab.uploading import BUSY, WINDOWS, Run, sent_kept_lost, sequences, starts, until_taken
 
+pytestmark = pytest.mark.measures
+
 # ---- The ordinary way
 
 def test_windows_arrive_and_are_no_files(pillion, workdir):
@@ -70,7 +72,7 @@ def test_without_a_token_files_are_written(pillion, program, workdir):
     done = process.run([pillion, "-u", "--backend", "studio", "--server-host", "http://127.0.0.1:9", "--",
                         program("act"), "spin", "0.1"], cwd=workdir)
     process.settle(15)
-    assert "studio wants a token: set PILLION_TOKEN_FILE; windows are written to files instead" in done.err, done
+    assert "studio needs a token: set PILLION_TOKEN_FILE; windows are written to files instead" in done.err, done
     assert (workdir / "last_profile.col").exists() and done.status == 0
 
 
@@ -111,7 +113,7 @@ def test_over_tls_a_server_has_to_be_trusted(pillion, certificate):
     wrong.write_text("-----BEGIN CERTIFICATE-----\n")
     with Sink(tls=context) as sink:
         run = Run(pillion, "--server-host", sink.url + WINDOWS, "--ca-file", wrong)
-        process.until(lambda: "holds no certificate that can be used" in run.err, 10, lambda: run.err)
+        process.until(lambda: "contains no usable certificate" in run.err, 10, lambda: run.err)
         run.window()
         process.until(lambda: "tried again every 5 minutes" in run.err, 10, lambda: run.err)
         wrong.write_bytes(path.read_bytes())
@@ -184,13 +186,14 @@ def test_what_is_refused_for_ever_is_dropped_and_said(pillion):
     with Sink([400]) as sink:
         run = Run(pillion, "--server-host", sink.url + WINDOWS)
         run.window()
-        process.until(lambda: "http does not take a window, which is lost: " in run.err, 10, lambda: run.err)
+        process.until(lambda: "http rejected a window, which is lost: " in run.err, 10, lambda: run.err)
         run.window()
         until_taken(sink, 1, run)
         said = run.end()
         assert sequences(sink) == [2, 3] and sent_kept_lost(said) == (2, 0, 1)
 
 
+@pytest.mark.exact
 def test_a_wrong_token_waits_for_somebody_and_hup_tries_at_once(pillion, workdir):
     """The file is read again, so that a token that was renewed is used without a restart."""
     token = workdir / "token"
@@ -271,7 +274,7 @@ def test_memory_keeps_four_windows_of_an_outage(pillion):
     run = Run(pillion, "--server-host", f"http://127.0.0.1:{port}{WINDOWS}")
     run.window(6)
     assert run.err.count("upload to http failed") == 1, run.err
-    assert "more windows wait than memory is for" in run.err
+    assert "the queue in memory is full" in run.err
     with Sink(port=port) as sink:
         run.pillion.signal(signal.SIGHUP)  # which does not wait for the back-off
         until_taken(sink, 4, run)
@@ -394,7 +397,7 @@ def test_a_full_disk_falls_back_to_memory(pillion, workdir):
         run.signal(signal.SIGTERM)
         done = run.finish()
         target.end()
-        assert done.err.count("what is not sent is kept in memory only") == 1, done
+        assert done.err.count("unsent windows are kept in memory only") == 1, done
         assert sequences(sink) == [1, 2, 3] and sent_kept_lost(done.err) == (3, 0, 0)
 
 
@@ -409,6 +412,7 @@ def places_of(pid):
         yield name, Path(f"/proc/{pid}/{name}").read_bytes()
 
 
+@pytest.mark.exact
 @pytest.mark.parametrize("how", ["option", "attached", "file", "environment", "header"])
 def test_a_secret_is_in_the_request_and_nowhere_else(pillion, workdir, how):
     token = workdir / "token"
@@ -439,6 +443,7 @@ def test_a_secret_is_in_the_request_and_nowhere_else(pillion, workdir, how):
         assert SECRET not in sink.taken[0].target and SECRET.encode() not in gzip.decompress(sink.taken[0].body)
 
 
+@pytest.mark.exact
 @pytest.mark.parametrize("launch", ["exec", "init"])
 def test_no_process_of_a_run_shows_the_secret(pillion, workdir, launch):
     with Sink() as sink:
@@ -513,6 +518,7 @@ def test_a_file_of_another_machine_tells_of_that_one(pillion, program, workdir):
         assert sent["mac_address"].startswith("02:") and sent["cloud_provider"] == "Unknown" and sent["processors"] == 1, sent
 
 
+@pytest.mark.exact
 def test_a_dry_run_shows_the_request_without_the_secret(pillion, program, workdir):
     profiler.profile(pillion, workdir / "out", [program("act"), "spin", "0.1"])
     with Sink() as sink:
@@ -524,12 +530,13 @@ def test_a_dry_run_shows_the_request_without_the_secret(pillion, program, workdi
         assert SECRET not in done.out
 
 
+@pytest.mark.exact
 def test_upload_says_what_is_wrong(pillion, workdir):
     (workdir / "x.txt").write_bytes(b"\0nothing")
     done = process.run([pillion, "upload"])
-    assert done.status == 2 and "upload wants: pillion upload FILE..." in done.err
+    assert done.status == 2 and "wrong arguments for upload; usage: pillion upload FILE..." in done.err
     done = process.run([pillion, "upload", "--backend", "http", "--server-host", "http://127.0.0.1:9/x", workdir / "x.txt",
                         workdir / "none"])
     assert done.status == 1 and "x.txt: " in done.err and "cannot open" in done.err, done
     done = process.run([pillion, "upload", "--backend", "http", workdir / "x.txt"])
-    assert done.status == 2 and "http wants an address: give --server-host URL" in done.err, done
+    assert done.status == 2 and "http needs an address: give --server-host URL" in done.err, done

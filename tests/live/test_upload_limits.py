@@ -14,6 +14,8 @@ from lab.sink import Sink, free_port
 from lab.studio_server import Server
 from lab.uploading import BUSY, WINDOWS, Run, sent_kept_lost
 
+pytestmark = pytest.mark.measures
+
 WIDE = "tests/live/programs/python/wide.py"
 BRANCHING = "tests/live/programs/python/branching.py"
 NAMESERVER = "tests/lab/nameserver.py"
@@ -164,7 +166,7 @@ def test_memory_stays_within_its_budget_while_windows_wait(pillion, tls):
         sent, kept, lost = sent_kept_lost(said)
         assert windows >= 6 and sent + lost == 3 * windows and kept == 0
         assert sent == sum(arrived) >= windows and max(upload.bytes for upload in studio.accepted) > 200_000
-        assert lost == windows or re.search("is not uploaded: .*raise --max-memory|more windows wait than memory is for", said)
+        assert lost == windows or re.search("is not uploaded: .*raise --max-memory|the queue in memory is full", said)
 
 
 def test_what_requests_need_for_a_moment_is_needed_once(pillion, tls):

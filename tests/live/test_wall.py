@@ -6,6 +6,8 @@ import pytest
 
 from lab import profiler
 
+pytestmark = pytest.mark.measures
+
 SECONDS = 3
 WAITS = {"holds_lock": "[waits: sleep]", "wants_lock": "[waits: lock]", "sleeps": "[waits: sleep]",
          "receives": "[waits: receive]", "<module>": "[waits: sleep]"}

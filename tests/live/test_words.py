@@ -8,6 +8,8 @@ import pytest
 
 from lab import namespace, process, profiler, terminal, tiers
 
+pytestmark = pytest.mark.measures
+
 # Without perf events the sentences are the same on every machine.
 PLAIN = ["--perf-mode", "disabled"]
 REFUSAL = "perf events refused (EPERM: seccomp filter)"
@@ -198,7 +200,7 @@ def told_everywhere(session, folder, reason):
 
 
 SECCOMP = (r"perf events refused \(EPERM: seccomp filter\); allow perf_event_open in the container's seccomp profile[,;] "
-           "(or add CAP_PERFMON|CAP_PERFMON is there)")
+           "(or add CAP_PERFMON|CAP_PERFMON is present)")
 
 
 def test_refused_perf_events(pillion, program, workdir, refuse):

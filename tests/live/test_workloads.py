@@ -6,6 +6,8 @@ import pytest
 
 from lab import process, workloads
 
+pytestmark = pytest.mark.measures
+
 
 def cpu_seconds(work):
     """The CPU time of all its processes, ended ones that were waited for included."""

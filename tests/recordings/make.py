@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Makes the recordings anew: NAME.rec, and NAME.txt with what its replay prints. Needs perf events.
+"""Makes the recordings anew: NAME.rec, and NAME.txt with what its replay prints. Needs perf events, and `make linked`.
 
     tests/recordings/make.py [NAME...]
 
@@ -13,9 +13,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from lab import emulate, kernel  # noqa: E402
+
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-PILLION = ROOT / "build/out/x86_64/pillion"
 WORK = Path("/tmp/recordings")
 MUSL = ROOT / "build/out/x86_64/vendor/lib/musl-gcc.specs"
 CROSS_MUSL = ROOT / "build/out/aarch64/vendor/lib/musl-gcc.specs"
@@ -81,30 +83,28 @@ GUEST = """
 cd /tmp
 for row in {rows}; do
     name=${{row%%:*}}
-    cp /$name . && env -i PATH=/bin /pillion record-fixture /out/$name.rec -f 99 --launch init -o /tmp/out --format col -q \
+    cp /$name . && env -i PATH=/bin /record /out/$name.rec -f 99 --launch init -o /tmp/out --format col -q \
         -- ./$name ${{row#*:}} && rm -r /tmp/out
 done
 """
 
 
 def record_in_guest(names):
-    sys.path.insert(0, str(ROOT / "tests"))
-    from lab import emulate, kernel
     for name in names:
         CROSS[name][0](WORK / name)
     rows = " ".join(f"{name}:{' '.join(CROSS[name][1])}" for name in names)
-    files = [emulate.binary("aarch64"), *[WORK / name for name in names]]
+    files = [emulate.linked("aarch64", "record"), *[WORK / name for name in names]]
     status, text = kernel.boot(kernel.kernel("bookworm", "aarch64"), GUEST.format(rows=rows), files, arch="aarch64", take=HERE,
                                timeout=600)
     if status:
         sys.exit(text)
     for name in names:
-        keep_text(name, [*emulate.prefix("aarch64"), emulate.binary("aarch64")])
+        keep_text(name, "aarch64")
 
 
-def keep_text(name, pillion):
+def keep_text(name, arch):
     recording = HERE / f"{name}.rec"
-    text = subprocess.run([*pillion, "replay-fixture", recording], check=True, stdout=subprocess.PIPE).stdout
+    text = subprocess.run([*emulate.prefix(arch), emulate.linked(arch, "replay"), recording], check=True, stdout=subprocess.PIPE).stdout
     (HERE / f"{name}.txt").write_bytes(text)
     print(f"{name}: {recording.stat().st_size} bytes, {text.count(b'%c' % 10)} lines")
 
@@ -120,10 +120,10 @@ def record(name):
             copies.append(shutil.copy(argument, WORK / argument.name))
         else:
             copies.append(argument)
-    subprocess.run([PILLION, "record-fixture", recording, "-f", "99", *options, "--launch", "init", "-o", WORK / "out",
+    subprocess.run([emulate.linked("x86_64", "record"), recording, "-f", "99", *options, "--launch", "init", "-o", WORK / "out",
                     "--format", "col", "-q", "--", f"./{name}", *[str(a) for a in copies]], check=True, cwd=WORK,
                    env={"PATH": "/usr/bin:/bin"})
-    keep_text(name, [PILLION])
+    keep_text(name, "x86_64")
 
 
 def main(names):

@@ -21,8 +21,8 @@ def replay(recording, folder):
     reason = emulate.missing(arch) or (arch != emulate.HERE and emulate.compiler_missing(arch))
     if reason:
         pytest.skip(reason)
-    binary = profiler.copy(emulate.binary(arch), folder)
-    done = subprocess.run([*emulate.prefix(arch), binary, "replay-fixture", "/dev/stdin"], stdin=recording.open("rb"),
+    program = profiler.copy(emulate.linked(arch, "replay"), folder)
+    done = subprocess.run([*emulate.prefix(arch), program, "/dev/stdin"], stdin=recording.open("rb"),
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, user=NOBODY, group=NOBODY, extra_groups=[])
     assert done.returncode == 0, done.stderr.decode()
     return done.stdout.decode().splitlines()

@@ -45,8 +45,8 @@ static void one_more(void)
 {
     struct access_facts facts = both(0, 0, stock, stock | NET_ADMIN);
     CHECK_TEXT(of(&facts, ACCESS_MEMORY),
-               "it has capabilities that pillion has not (NET_ADMIN); give pillion the same or add "
-               "SYS_PTRACE");
+               "it has capabilities that pillion lacks (NET_ADMIN); give pillion the same "
+               "capabilities or add SYS_PTRACE");
     facts = both(0, 0, 0, stock);
     CHECK(strstr(of(&facts, ACCESS_MEMORY), "(CHOWN and 13 more)") != NULL);
     facts = both(0, 0, 0, (uint64_t)1 << 63);
@@ -59,12 +59,12 @@ static void added_in_vain(void)
     struct access_facts facts = both(1000, 33, 0, 0);
     facts.own.cap_bounding = stock | SYS_PTRACE;
     CHECK_TEXT(of(&facts, ACCESS_LOOK),
-               "it runs as another user (uid 33); run as its user or add SYS_PTRACE, which was added but is given to "
-               "root only: run pillion as root");
+               "it runs as another user (uid 33); run as its user or add SYS_PTRACE, which was added but takes "
+               "effect for root only: run pillion as root");
     facts.own.cap_bounding = stock;
-    CHECK(strstr(of(&facts, ACCESS_LOOK), "given to root only") == NULL);
+    CHECK(strstr(of(&facts, ACCESS_LOOK), "takes effect for root only") == NULL);
     facts.own.cap_bounding = UINT64_C(0x1ffffffffff); /* no container: all is within bounds for everybody */
-    CHECK(strstr(of(&facts, ACCESS_LOOK), "given to root only") == NULL);
+    CHECK(strstr(of(&facts, ACCESS_LOOK), "takes effect for root only") == NULL);
     facts = both(1000, 1000, 0, stock);
     facts.own.cap_bounding = stock | SYS_PTRACE;
     CHECK(strstr(of(&facts, ACCESS_MEMORY), "add SYS_PTRACE, which was added but") != NULL);
@@ -96,10 +96,10 @@ static void yama(void)
     facts = both(0, 1000, SYS_PTRACE, 0);
     facts.yama_scope = 2; /* with the right it is not Yama, and not the user either */
     CHECK_TEXT(of(&facts, ACCESS_MEMORY),
-               "it is of another user namespace, or a security module forbids it");
+               "it is in another user namespace, or a security module forbids it");
     facts.yama_scope = 3;
     CHECK_TEXT(of(&facts, ACCESS_MEMORY),
-               "kernel.yama.ptrace_scope is 3: nobody may until the next boot");
+               "kernel.yama.ptrace_scope is 3: no process may until the next boot");
 }
 
 static void unknown(void)
@@ -107,7 +107,7 @@ static void unknown(void)
     struct access_facts facts = both(0, 1000, stock, 0);
     facts.known = false;
     CHECK_TEXT(of(&facts, ACCESS_MEMORY),
-               "it is of another user namespace, or a security module forbids it; add SYS_PTRACE");
+               "it is in another user namespace, or a security module forbids it; add SYS_PTRACE");
 }
 
 TESTS({"another user or group is named, saved ids included", another_user},

@@ -580,10 +580,10 @@ static void hostile_code(void)
 
 static size_t measure_x86(const unsigned char *bytes, size_t len, bool *padding)
 {
-    struct glance glance;
-    bool good = arch_glance(bytes, len, 0, &glance);
-    *padding = !good || glance.padding;
-    return good ? glance.len : 1;
+    struct survey survey;
+    bool good = arch_survey(bytes, len, 0, &survey);
+    *padding = !good || survey.padding;
+    return good ? survey.len : 1;
 }
 
 /* With the starts that .dynsym tells; CFI is only compared with. What is wrong beyond a thousandth

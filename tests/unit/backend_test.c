@@ -6,24 +6,24 @@
 
 static void rows_are_found_by_name(void)
 {
-    CHECK(backend_by_name(STR("studio")) == &backends[0]);
-    CHECK(backend_by_name(STR("pyroscope")) == &backends[1]);
-    CHECK(backend_by_name(STR("http")) == &backends[2]);
-    CHECK(backend_by_name(STR("datadog")) == &backends[3]);
+    CHECK(backend_by_name(STR("studio")) == backends[0]);
+    CHECK(backend_by_name(STR("pyroscope")) == backends[1]);
+    CHECK(backend_by_name(STR("http")) == backends[2]);
+    CHECK(backend_by_name(STR("datadog")) == backends[3]);
     CHECK_TEXT(backend_by_name(STR("otlp"))->title, "OpenTelemetry");
     CHECK(backend_by_name(STR("Studio")) == NULL && backend_by_name(STR("")) == NULL);
 }
 
 static void every_row_is_whole(void)
 {
-    for (size_t i = 0; i < BACKEND_COUNT; i++) {
-        const struct backend *row = &backends[i];
+    for (size_t i = 0; backends[i] != NULL; i++) {
+        const struct backend *row = backends[i];
         CHECK(row->name != NULL && row->title != NULL && row->format != NULL);
-        CHECK(row->request != NULL && row->judge != NULL && row->default_port != 0);
+        CHECK(row->request != NULL && row->classify != NULL && row->default_port != 0);
     }
-    CHECK_INT(backends[0].most_bytes, 1048576); /* what stands before the studio takes 1 MiB */
-    CHECK(backends[0].needs_token && backends[0].default_host == NULL);
-    CHECK(backends[1].most_age_ns < UINT64_C(3600) * 1000000000); /* Pyroscope refuses an hour */
+    CHECK_INT(backends[0]->most_bytes, 1048576); /* what stands before the studio takes 1 MiB */
+    CHECK(backends[0]->needs_token && backends[0]->default_host == NULL);
+    CHECK(backends[1]->most_age_ns < UINT64_C(3600) * 1000000000); /* Pyroscope refuses an hour */
 }
 
 static struct str variable(void *context, const char *name)
@@ -85,7 +85,7 @@ static void a_status_is_a_class(void)
     struct backend_context context = {.url = {.host = STR("h")}};
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
         struct err err;
-        CHECK_INT(judged(&backends[2], &context, known[i].status, "", &err), known[i].verdict);
+        CHECK_INT(judged(backends[2], &context, known[i].status, "", &err), known[i].verdict);
         CHECK((err.kind == ERR_NONE) == (known[i].verdict == VERDICT_TAKEN));
     }
 }
@@ -93,7 +93,7 @@ static void a_status_is_a_class(void)
 static void says(const char *body, const char *expected)
 {
     struct backend_context context = {.token = STR("SECRET-1")};
-    struct http_answer answer = {.status = 400};
+    struct http_response answer = {.status = 400};
     char message[BACKEND_MESSAGE_MAX];
     buf_init(&answer.body, HTTP_BODY_MAX);
     buf_text(&answer.body, body);
@@ -123,7 +123,7 @@ static void a_secret_is_never_repeated(void)
     says("SECRET-1SECRET-1", "****************");
     struct backend_context context = {.token = STR("SECRET-1"), .url = {.host = STR("h")}};
     struct err err;
-    judged(&backends[0], &context, 401, "you sent SECRET-1", &err);
+    judged(backends[0], &context, 401, "you sent SECRET-1", &err);
     CHECK(strstr(err.text, "SECRET") == NULL && strstr(err.text, "you sent") != NULL);
 }
 
@@ -136,9 +136,9 @@ static void of_a_header_not_even_a_part_is_repeated(void)
     context.headers[0] = (struct fact){STR("X-Key"), STR("SECRET-2")};
     context.headers[1] = (struct fact){STR("X-Retry"), STR("a")};
     snprintf(body, sizeof body, "%0*d SECRET-2", 153, 0);
-    judged(&backends[2], &context, 401, body, &err);
+    judged(backends[2], &context, 401, body, &err);
     CHECK(strstr(err.text, "S") == NULL && strstr(err.text, "0 *****;") != NULL);
-    judged(&backends[2], &context, 401, "what a header", &err);
+    judged(backends[2], &context, 401, "what a header", &err);
     CHECK(strstr(err.text, "what a header") != NULL);
 }
 
@@ -149,7 +149,7 @@ static void a_long_message_is_cut(void)
     body[sizeof body - 1] = '\0';
     struct backend_context context = {.url = {.host = STR("h")}};
     struct err err;
-    CHECK_INT(judged(&backends[2], &context, 500, body, &err), VERDICT_LATER);
+    CHECK_INT(judged(backends[2], &context, 500, body, &err), VERDICT_LATER);
     CHECK(strlen(err.text) < 200);
 }
 
@@ -157,7 +157,7 @@ static void a_sentence_names_the_server_and_the_remedy(void)
 {
     struct backend_context context = {.url = {.host = STR("studio.example")}};
     struct err err;
-    CHECK_INT(judged(&backends[0], &context, 401, "{\"message\": \"who?\"}", &err), VERDICT_CONFIG);
+    CHECK_INT(judged(backends[0], &context, 401, "{\"message\": \"who?\"}", &err), VERDICT_CONFIG);
     CHECK_TEXT(err.text, "Performance Studio at studio.example answered 401: who?; the token is missing "
                          "or wrong (--token-file)");
 }

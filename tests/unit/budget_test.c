@@ -1,6 +1,6 @@
 /* The profiler's own budget, with a profiler made of three numbers: what it takes each second whatever it
  * samples, what one sample takes, and how many threads are busy. */
-#include "capture/budget.h"
+#include "capture/account/budget.h"
 #include "base/time.h"
 #include "test.h"
 

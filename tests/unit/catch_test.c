@@ -47,18 +47,18 @@ enum { T = 100000, D = 35000 };
 static void all_evidence_is_a_proof(void)
 {
     struct catch_evidence told = good(), not = untold();
-    CHECK_INT(catch_judge(&told, D), CATCH_PROVEN);
-    CHECK_INT(catch_judge(&not, T), CATCH_PROVEN);
+    CHECK_INT(catch_prove(&told, D), CATCH_PROVEN);
+    CHECK_INT(catch_prove(&not, T), CATCH_PROVEN);
 }
 
 static void moved_catcher(void)
 {
     struct catch_evidence e = good();
     e.cpu_before = 2;
-    CHECK_INT(catch_judge(&e, D), CATCH_OTHER_CPU);
+    CHECK_INT(catch_prove(&e, D), CATCH_OTHER_CPU);
     e = good();
     e.cpu_after = 2;
-    CHECK_INT(catch_judge(&e, D), CATCH_OTHER_CPU);
+    CHECK_INT(catch_prove(&e, D), CATCH_OTHER_CPU);
 }
 
 static void late_read(void)
@@ -66,22 +66,22 @@ static void late_read(void)
     struct catch_evidence e = untold();
     e.start_ns = e.sample_ns + T; /* the last moment that is in time */
     e.end_ns = e.start_ns + 1;
-    CHECK_INT(catch_judge(&e, T), CATCH_PROVEN);
+    CHECK_INT(catch_prove(&e, T), CATCH_PROVEN);
     e.start_ns++;
-    CHECK_INT(catch_judge(&e, T), CATCH_LATE);
+    CHECK_INT(catch_prove(&e, T), CATCH_LATE);
     e.start_ns = e.sample_ns - 1; /* clocks that disagree prove nothing */
-    CHECK_INT(catch_judge(&e, T), CATCH_LATE);
+    CHECK_INT(catch_prove(&e, T), CATCH_LATE);
 }
 
 static void left_late(void)
 {
     struct catch_evidence e = good();
     e.left_ns = e.sample_ns + D;
-    CHECK_INT(catch_judge(&e, D), CATCH_PROVEN);
+    CHECK_INT(catch_prove(&e, D), CATCH_PROVEN);
     e.left_ns++;
-    CHECK_INT(catch_judge(&e, D), CATCH_LATE);
+    CHECK_INT(catch_prove(&e, D), CATCH_LATE);
     e.left_ns = e.sample_ns - 1;
-    CHECK_INT(catch_judge(&e, D), CATCH_LATE);
+    CHECK_INT(catch_prove(&e, D), CATCH_LATE);
 }
 
 static void stood_for_long(void)
@@ -89,22 +89,22 @@ static void stood_for_long(void)
     struct catch_evidence e = good();
     e.start_ns = e.sample_ns + 10000000; /* 10 ms: another thread had the CPU meanwhile */
     e.end_ns = e.start_ns + 10000;
-    CHECK_INT(catch_judge(&e, D), CATCH_PROVEN);
+    CHECK_INT(catch_prove(&e, D), CATCH_PROVEN);
     e.start_ns++;
-    CHECK_INT(catch_judge(&e, D), CATCH_LATE);
+    CHECK_INT(catch_prove(&e, D), CATCH_LATE);
     e.start_ns = e.sample_ns - 1;
-    CHECK_INT(catch_judge(&e, D), CATCH_LATE);
+    CHECK_INT(catch_prove(&e, D), CATCH_LATE);
 }
 
 static void long_read(void)
 {
     struct catch_evidence e = good();
     e.end_ns = e.start_ns + 100000; /* 100 µs */
-    CHECK_INT(catch_judge(&e, D), CATCH_PROVEN);
+    CHECK_INT(catch_prove(&e, D), CATCH_PROVEN);
     e.end_ns++;
-    CHECK_INT(catch_judge(&e, D), CATCH_LONG);
+    CHECK_INT(catch_prove(&e, D), CATCH_LONG);
     e.end_ns = e.start_ns - 1;
-    CHECK_INT(catch_judge(&e, D), CATCH_LONG);
+    CHECK_INT(catch_prove(&e, D), CATCH_LONG);
 }
 
 static void not_runnable(void)
@@ -113,7 +113,7 @@ static void not_runnable(void)
     for (size_t i = 0; i < sizeof states; i++) {
         struct catch_evidence e = good();
         e.state = states[i];
-        CHECK_INT(catch_judge(&e, D), CATCH_ASLEEP);
+        CHECK_INT(catch_prove(&e, D), CATCH_ASLEEP);
     }
 }
 
@@ -121,19 +121,19 @@ static void pulled_away(void)
 {
     struct catch_evidence e = good();
     e.stat_cpu = 4;
-    CHECK_INT(catch_judge(&e, D), CATCH_MOVED);
+    CHECK_INT(catch_prove(&e, D), CATCH_MOVED);
 }
 
 static void went_by_itself(void)
 {
     struct catch_evidence e = good();
     e.preempted = false;
-    CHECK_INT(catch_judge(&e, D), CATCH_NOT_PREEMPTED);
+    CHECK_INT(catch_prove(&e, D), CATCH_NOT_PREEMPTED);
     e.preempted = e.resumed = true;
-    CHECK_INT(catch_judge(&e, D), CATCH_NOT_PREEMPTED);
+    CHECK_INT(catch_prove(&e, D), CATCH_NOT_PREEMPTED);
 }
 
-/* ---- the catcher's own books ---- */
+/* ---- the catcher's own accounting ---- */
 
 enum { U = 9000 };
 
@@ -141,7 +141,7 @@ enum { U = 9000 };
 static struct catch_evidence booked(void)
 {
     struct catch_evidence e = good();
-    e.books = true;
+    e.accounting = true;
     e.turns = 1;
     e.soon_ns = U;
     return e;
@@ -153,28 +153,28 @@ static void woken_and_there(void)
     e.left_ns = e.sample_ns + 70000; /* an interrupt may take however long */
     e.start_ns = e.left_ns + 10000;
     e.end_ns = e.start_ns + 10000;
-    CHECK_INT(catch_judge(&e, D), CATCH_PROVEN);
-    CHECK_INT(catch_judge(&e, 0), CATCH_PROVEN); /* starved: others are */
+    CHECK_INT(catch_prove(&e, D), CATCH_PROVEN);
+    CHECK_INT(catch_prove(&e, 0), CATCH_PROVEN); /* starved: others are */
     e.waited_ns = 1;
-    CHECK_INT(catch_judge(&e, D), CATCH_LATE);
+    CHECK_INT(catch_prove(&e, D), CATCH_LATE);
     e.waited_ns = 0;
-    e.turns = 0; /* the books are of an earlier turn */
-    CHECK_INT(catch_judge(&e, D), CATCH_LATE);
+    e.turns = 0; /* the accounting is of an earlier turn */
+    CHECK_INT(catch_prove(&e, D), CATCH_LATE);
     e.turns = 2; /* an earlier one came to nothing, and did not wait either */
-    CHECK_INT(catch_judge(&e, D), CATCH_PROVEN);
+    CHECK_INT(catch_prove(&e, D), CATCH_PROVEN);
     e.resumed = true;
-    CHECK_INT(catch_judge(&e, D), CATCH_NOT_PREEMPTED);
+    CHECK_INT(catch_prove(&e, D), CATCH_NOT_PREEMPTED);
 }
 
 /* Of a clock that stands still for four milliseconds at a time. */
-static void coarse_books(void)
+static void coarse_accounting(void)
 {
     struct catch_evidence e = booked();
     e.start_ns = e.sample_ns + 1000000;
     e.end_ns = e.start_ns + 10000;
-    CHECK_INT(catch_judge(&e, D), CATCH_PROVEN);
+    CHECK_INT(catch_prove(&e, D), CATCH_PROVEN);
     e.start_ns++;
-    CHECK_INT(catch_judge(&e, D), CATCH_LATE);
+    CHECK_INT(catch_prove(&e, D), CATCH_LATE);
 }
 
 static void third_thread_first(void)
@@ -184,29 +184,29 @@ static void third_thread_first(void)
     e.start_ns = e.sample_ns + 2050000;
     e.end_ns = e.start_ns + 10000;
     e.woken_ns = e.left_ns - U;
-    CHECK_INT(catch_judge(&e, D), CATCH_PROVEN);
+    CHECK_INT(catch_prove(&e, D), CATCH_PROVEN);
     e.woken_ns--;
-    CHECK_INT(catch_judge(&e, D), CATCH_LATE);
+    CHECK_INT(catch_prove(&e, D), CATCH_LATE);
     e.woken_ns = e.left_ns + 1000; /* two clocks are never quite one */
-    CHECK_INT(catch_judge(&e, D), CATCH_PROVEN);
+    CHECK_INT(catch_prove(&e, D), CATCH_PROVEN);
     e.woken_ns++;
-    CHECK_INT(catch_judge(&e, D), CATCH_LATE);
+    CHECK_INT(catch_prove(&e, D), CATCH_LATE);
     e.woken_ns = 0; /* not known */
-    CHECK_INT(catch_judge(&e, D), CATCH_LATE);
+    CHECK_INT(catch_prove(&e, D), CATCH_LATE);
     e.left_ns = e.sample_ns + 5000;
     e.woken_ns = e.sample_ns - 1; /* for an earlier sample's sake */
-    CHECK_INT(catch_judge(&e, D), CATCH_LATE);
+    CHECK_INT(catch_prove(&e, D), CATCH_LATE);
 }
 
 static void without_switches(void)
 {
     struct catch_evidence e = untold();
-    e.books = true;
+    e.accounting = true;
     e.turns = 1;
-    CHECK_INT(catch_judge(&e, 0), CATCH_PROVEN);
+    CHECK_INT(catch_prove(&e, 0), CATCH_PROVEN);
     e.waited_ns = 20000;
     e.woken_ns = e.sample_ns + 18000;
-    CHECK_INT(catch_judge(&e, T), CATCH_LATE);
+    CHECK_INT(catch_prove(&e, T), CATCH_LATE);
 }
 
 /* As they were on 6.18: a thread went on for 958 to 34,102 turns, some 0.3 to 12 µs, until a tick took its CPU away.
@@ -215,23 +215,23 @@ static void went_on_until_a_tick(void)
 {
     static const struct {
         uint64_t left_ns, start_ns, end_ns, waited_ns, woken_ns, late_ns;
-    } books[] = {
+    } cases[] = {
         {33609, 51155, 59878, 29834, 17024, 38768},
         {36283, 823639, 836027, 793675, 21492, 40080},
         {36054, 811942, 823479, 780826, 22563, 41192},
         {35052, 59999, 73339, 27701, 21803, 38707},
         {42443, 1009064, 1023465, 971668, 21753, 43374},
     };
-    for (size_t i = 0; i < sizeof books / sizeof books[0]; i++) {
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct catch_evidence e = booked();
-        e.left_ns = e.sample_ns + books[i].left_ns;
-        e.start_ns = e.sample_ns + books[i].start_ns;
-        e.end_ns = e.sample_ns + books[i].end_ns;
-        e.waited_ns = books[i].waited_ns;
-        e.woken_ns = e.sample_ns + books[i].woken_ns;
-        CHECK_INT(catch_judge(&e, books[i].late_ns), CATCH_LATE);
-        e.books = false;
-        CHECK_INT(catch_judge(&e, books[i].late_ns), CATCH_PROVEN);
+        e.left_ns = e.sample_ns + cases[i].left_ns;
+        e.start_ns = e.sample_ns + cases[i].start_ns;
+        e.end_ns = e.sample_ns + cases[i].end_ns;
+        e.waited_ns = cases[i].waited_ns;
+        e.woken_ns = e.sample_ns + cases[i].woken_ns;
+        CHECK_INT(catch_prove(&e, cases[i].late_ns), CATCH_LATE);
+        e.accounting = false;
+        CHECK_INT(catch_prove(&e, cases[i].late_ns), CATCH_PROVEN);
     }
 }
 
@@ -283,26 +283,26 @@ static void chance_is_not_usual(void)
     CHECK_INT(l.soon.most_ns, 0);
 }
 
-/* The books of this very thread, which sleeps and gets its CPU again. */
-static void own_books(void)
+/* The accounting of this very thread, which sleeps and gets its CPU again. */
+static void own_accounting(void)
 {
-    struct catch_books b = {0};
+    struct catch_accounting b = {0};
     struct catch_evidence e = {0};
-    catch_books_note(&b, 0, &e);
-    CHECK(!e.books);
-    uint64_t noted_ns = clock_mono_ns(); /* not after the books were read last */
-    catch_books_open(&b);
+    catch_accounting_note(&b, 0, &e);
+    CHECK(!e.accounting);
+    uint64_t noted_ns = clock_mono_ns(); /* not after the accounting was read last */
+    catch_accounting_open(&b);
     if (!b.opened || b.last.slices == 0) {
-        catch_books_close(&b);
-        SKIP("this kernel keeps no such books");
+        catch_accounting_close(&b);
+        SKIP("this kernel keeps no such accounting");
     }
     uint64_t soon_ns = 0, known = 0, one = 0, turned = 0;
     for (unsigned i = 0; i < 200; i++) {
         uint64_t before_ns = clock_mono_ns();
         clock_sleep_ns(100000);
         uint64_t round_ns = clock_mono_ns();
-        catch_books_note(&b, round_ns, &e);
-        CHECK(e.books && e.waited_ns <= clock_mono_ns() - noted_ns + 4000000);
+        catch_accounting_note(&b, round_ns, &e);
+        CHECK(e.accounting && e.waited_ns <= clock_mono_ns() - noted_ns + 4000000);
         turned += e.turns > 0; /* a sleep that is over before the CPU was given away is none */
         noted_ns = round_ns;
         one += e.turns == 1;
@@ -312,7 +312,7 @@ static void own_books(void)
     }
     CHECK(turned >= 150);
     CHECK(one > 0 && known > 0 && soon_ns * 10 >= known * 9);
-    catch_books_close(&b);
+    catch_accounting_close(&b);
 }
 
 /* ---- T ---- */
@@ -410,7 +410,7 @@ static void learns_by_size(void)
     CHECK_INT(catch_learned_late(&l, 64512), 100000);
     CHECK_INT(catch_learned_late(&l, SIZE_MAX), 100000);
     CHECK(!catch_learned_starved(&l));
-    learn(&l, 64, 20000, 0, 8192); /* not preempted: says nothing of how long an interrupt takes */
+    learn(&l, 64, 20000, 0, 8192); /* not preempted: no evidence of how long an interrupt takes */
     CHECK_INT(catch_learned_late(&l, 8192), 44000);
     learn(&l, 64, 20000, 2000000, 64512);
     CHECK(catch_learned_starved(&l));
@@ -701,11 +701,11 @@ struct reading {
 struct reader {
     struct reading *reading;
     struct catch_hazard *hazard;
-    uint64_t looks, wrong;
+    uint64_t checks, wrong;
 };
 
 /* A freed table is AddressSanitizer's to find; one in use never has another's content. */
-static void *look(void *context)
+static void *check_tables(void *context)
 {
     struct reader *r = context;
     while (!__atomic_load_n(&r->reading->stop, __ATOMIC_ACQUIRE)) {
@@ -714,7 +714,7 @@ static void *look(void *context)
         uint64_t before = target->serial;
         sched_yield();
         r->wrong += target->serial != before || target->pid != 7;
-        __atomic_store_n(&r->looks, r->looks + 1, __ATOMIC_RELAXED);
+        __atomic_store_n(&r->checks, r->checks + 1, __ATOMIC_RELAXED);
         catch_table_leave(r->hazard);
     }
     return NULL;
@@ -729,11 +729,11 @@ static void readers_and_a_publisher(void)
     struct catch_target target = {.pid = 7, .serial = 1};
     catch_table_replace(&reading.place, catch_table_make(&target, 1));
     for (int i = 0; i < 2; i++) {
-        CHECK(pthread_create(&threads[i], NULL, look, &readers[i]) == 0);
+        CHECK(pthread_create(&threads[i], NULL, check_tables, &readers[i]) == 0);
     }
-    enum { LOOKS = 2000 };
-    while (__atomic_load_n(&readers[0].looks, __ATOMIC_RELAXED) < LOOKS ||
-           __atomic_load_n(&readers[1].looks, __ATOMIC_RELAXED) < LOOKS) {
+    enum { CHECKS = 2000 };
+    while (__atomic_load_n(&readers[0].checks, __ATOMIC_RELAXED) < CHECKS ||
+           __atomic_load_n(&readers[1].checks, __ATOMIC_RELAXED) < CHECKS) {
         target.serial++;
         catch_table_replace(&reading.place, catch_table_make(&target, 1));
         (void)catch_table_collect(reading.place, reading.hazards, 2);
@@ -826,7 +826,7 @@ static void set_up(struct ring_test *r, bool switches, uint32_t pid)
                             .now_ns = 1000000000};
     r->k.owner = &r->c;
     r->k.table = r->table;
-    r->k.reads = true;
+    r->k.round.reads = true;
     catch_learn_init(&r->k.learned, switches);
     CHECK(catch_buffer_init(&r->k.buffer, 4096));
 }
@@ -970,10 +970,10 @@ static void others_pass(void)
     give(&r, PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER, 101);
     give_comm(&r, "b");
     give_comm(&r, "c");
-    CHECK(r.k.aside_bytes > 0);
+    CHECK(r.k.aside.bytes > 0);
     read_in_time(&r);
     CHECK_TEXT(handed_over(&r), "a 101:0 b c ");
-    CHECK_INT(r.k.aside_bytes, 0);
+    CHECK_INT(r.k.aside.bytes, 0);
     tear_down(&r);
 }
 
@@ -981,7 +981,7 @@ static void many_aside(void)
 {
     struct ring_test r;
     set_up(&r, false, 100);
-    r.k.aside_bytes = 0;
+    r.k.aside.bytes = 0;
     give(&r, PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER, 101);
     unsigned records = 0;
     while (r.k.open.is && records < 10000) { /* the last one that has no place settles the sample */
@@ -1032,11 +1032,11 @@ static void taken_up_to(void)
     struct catch c = {.catchers = &k, .catcher_count = 1};
     k->started = true;
     k->waker = waker_open();
-    k->taken_ns = 5;
+    k->round.taken_ns = 5;
     CHECK(catch_taken_ns(&c, 1000) == UINT64_MAX);
-    k->in_round = true;
+    k->round.running = true;
     CHECK_INT(catch_taken_ns(&c, 1000), 5);
-    k->in_round = false;
+    k->round.running = false;
     CHECK(catch_taken_ns(&c, 1000) == UINT64_MAX);
     close(k->waker);
     free(k);
@@ -1078,29 +1078,30 @@ static void catchers_when_used(void)
     const struct perf_sampling sampling = {.frequency_hz = 199};
     const struct perf_how how = {.caught = true};
     struct err err = {0};
-    struct perf perf;
-    if (!perf_open(&perf, &sampling, &err) || !perf_open_caught(&perf, &err)) {
+    struct perf *perf = perf_new(&err);
+    if (perf == NULL || !perf_open(perf, &sampling, &err) || !perf_open_caught(perf, &err)) {
+        perf_free(perf);
         SKIP("no perf events, or no memory for two rings, here");
     }
-    const struct record_format format = {perf_sample_type(&perf), 0};
+    const struct record_format format = {perf_sample_type(perf), 0};
     struct catch *c = catch_init(199, &err);
     unsigned cpus[1] = {0};
     CHECK_INT(thread_allowed_cpus(cpus, 1), 1);
     c->at_once_most = 0;
-    CHECK(catch_on_rings(c, &perf, &format, &err));
+    CHECK(catch_on_rings(c, perf, &format, &err));
     CHECK_INT(catch_cpu_count(c), 0);
     fflush(stdout);
     pid_t pid = fork();
     if (pid == 0) {
         burn_for_ever(cpus[0]);
     }
-    CHECK(perf_follow_process(&perf, (uint32_t)pid, &how, &err));
-    perf_enable(&perf);
+    CHECK(perf_follow_process(perf, (uint32_t)pid, &how, &err));
+    perf_enable(perf);
     uint64_t samples = 0;
     let_run(pid, 50 * NS_PER_MS);
     catch_drain(c, keep_pids, &samples);
     CHECK(samples > 0 && catch_cpu_count(c) >= 1);
-    CHECK(catch_cpu_count(c) + c->left.count == perf.ring_count);
+    CHECK(catch_cpu_count(c) + c->left.count == perf_ring_count(perf));
     uint64_t first = samples;
     let_run(pid, 50 * NS_PER_MS);
     catch_flush(c, NS_PER_S);
@@ -1109,7 +1110,7 @@ static void catchers_when_used(void)
     kill(pid, SIGKILL);
     CHECK(waitpid(pid, NULL, 0) == pid);
     catch_stop(c);
-    perf_close(&perf);
+    perf_free(perf);
 }
 
 TESTS({"with many CPUs a catcher starts where something runs, and nothing is lost before", catchers_when_used},
@@ -1124,17 +1125,17 @@ TESTS({"with many CPUs a catcher starts where something runs, and nothing is los
       {"a thread that another CPU has is no proof", pulled_away},
       {"where switches are told, only a preempted thread stood still", went_by_itself},
       {"a catcher that had not to wait took the sampled thread's place", woken_and_there},
-      {"books by a clock that stands still for long prove nothing", coarse_books},
+      {"accounting by a clock that stands still for long prove nothing", coarse_accounting},
       {"where a third thread was first, the sampled one must have left soon after the wake-up", third_thread_first},
       {"where switches are not told, only a catcher that had not to wait proves", without_switches},
       {"a thread that went on until the next tick is late, however soon that was", went_on_until_a_tick},
       {"U is five halves of the usual, from 8 and then 64 that were next, at most 30 microseconds", learns_how_soon},
       {"what is near by chance is not the usual", chance_is_not_usual},
-      {"a thread's own books tell when it was woken", own_books},
+      {"a thread's own accounting tells when it was woken", own_accounting},
       {"T is p10 and 60 microseconds, at most 150", steady_latencies},
-      {"a median above twice p10 leaves T and says starved", scattered_latencies},
+      {"a median above twice p10 leaves T and reports starved", scattered_latencies},
       {"D is p10 and 20 microseconds or five thirds of it, unless no interrupt takes so long", interrupts},
-      {"T is looked at again after 64 reads", learns_after_64},
+      {"T is computed again after 64 reads", learns_after_64},
       {"D is learned by the size of the copy, from threads that were preempted", learns_by_size},
       {"below a fifth proven in ten seconds reading is given up for a minute", gives_up},
       {"a fifth proven is enough to go on", a_fifth_is_enough},
@@ -1150,7 +1151,7 @@ TESTS({"with many CPUs a catcher starts where something runs, and nothing is los
       {"readers never see a table that was freed", readers_and_a_publisher},
       {"the plan unused for longest makes room, another attachment starts anew", plans},
       {"state and CPU are fields 3 and 39 behind the name", where},
-      {"a plan reads a thread's state and CPU, and says when it is gone", own_stat},
+      {"a plan reads a thread's state and CPU, and notices when it is gone", own_stat},
       {"of several samples the newest is read, the others are handed over unread", newest_is_read},
       {"switches of the thread behind its sample decide, others do not", switches_tell},
       {"a thread may come back after the read", after_the_read},

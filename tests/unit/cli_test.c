@@ -6,6 +6,8 @@
 #include "base/nearest.h"
 #include "cli/say.h"
 #include "cli/value.h"
+#include "deliver/backend.h"
+#include "encode/encode.h"
 
 #include <stdarg.h>
 
@@ -72,21 +74,21 @@ static void defaults(void)
     const struct settings *s = &l->request.settings;
     CHECK(l->ok);
     CHECK_INT(l->request.command, COMMAND_RUN);
-    CHECK_INT(s->target, TARGET_ALL);
-    CHECK_INT(s->frequency_hz, 99);
-    CHECK(s->window_ns == 60 * NS_PER_S);
-    CHECK(!s->continuous);
-    CHECK(s->min_duration_ns == 0);
-    CHECK_INT(s->perf_mode, PERF_SMART);
-    CHECK_INT(s->runtime_mode[FRAME_GO], RUNTIME_AUTO);
-    CHECK_INT(s->launch, LAUNCH_AUTO);
-    CHECK(s->output_dir == NULL && s->service_name == NULL && s->log_file == NULL);
-    CHECK_INT(s->formats, FORMAT_COL | FORMAT_HTML | FORMAT_PPROF);
-    CHECK_INT(s->max_output_files, 0);
-    CHECK(s->container_names && s->application_identifiers && !s->insert_dso_name);
-    CHECK(s->max_memory_bytes == 64 << 20);
-    CHECK(s->max_cpu_percent == 1.0);
-    CHECK_INT(s->log_level, LOG_INFO);
+    CHECK_INT(s->scope.mode, TARGET_ALL);
+    CHECK_INT(s->sampling.frequency_hz, 99);
+    CHECK(s->sampling.window_ns == 60 * NS_PER_S);
+    CHECK(!s->sampling.continuous);
+    CHECK(s->scope.min_duration_ns == 0);
+    CHECK_INT(s->sampling.perf_mode, PERF_SMART);
+    CHECK_INT(s->runtime.mode[FRAME_GO], RUNTIME_AUTO);
+    CHECK_INT(s->scope.launch, LAUNCH_AUTO);
+    CHECK(s->output.dir == NULL && s->service_name == NULL && s->log.file == NULL);
+    CHECK_INT(s->output.formats, encoder_bit("col") | encoder_bit("html") | encoder_bit("pprof"));
+    CHECK_INT(s->output.max_files, 0);
+    CHECK(s->naming.container_names && s->naming.application_identifiers);
+    CHECK(s->budget.memory_bytes == 64 << 20);
+    CHECK(s->budget.cpu_percent == 1.0);
+    CHECK_INT(s->log.level, LOG_INFO);
     CHECK_INT(l->request.warnings.len, 0);
     done(l);
 }
@@ -106,13 +108,13 @@ static void command_begins_at_first_word(void)
 {
     struct line *l = parse("-S svc ./run.sh -f 1 --bogus");
     CHECK(l->ok);
-    CHECK_INT(l->request.settings.target, TARGET_COMMAND);
-    CHECK_INT(l->request.settings.frequency_hz, 99);
+    CHECK_INT(l->request.settings.scope.mode, TARGET_COMMAND);
+    CHECK_INT(l->request.settings.sampling.frequency_hz, 99);
     CHECK_TEXT(l->request.settings.service_name, "svc");
-    CHECK_TEXT(l->request.settings.command[0], "./run.sh");
-    CHECK_TEXT(l->request.settings.command[3], "--bogus");
-    CHECK(l->request.settings.command[4] == NULL);
-    CHECK(l->request.settings.continuous);
+    CHECK_TEXT(l->request.settings.scope.command[0], "./run.sh");
+    CHECK_TEXT(l->request.settings.scope.command[3], "--bogus");
+    CHECK(l->request.settings.scope.command[4] == NULL);
+    CHECK(l->request.settings.sampling.continuous);
     done(l);
 }
 
@@ -121,15 +123,15 @@ static void two_dashes_end_options(void)
     struct line *l = parse("-q -- doctor -x");
     CHECK(l->ok);
     CHECK_INT(l->request.command, COMMAND_RUN);
-    CHECK_TEXT(l->request.settings.command[0], "doctor");
+    CHECK_TEXT(l->request.settings.scope.command[0], "doctor");
     done(l);
     l = parse("-- -weird");
     CHECK(l->ok);
-    CHECK_TEXT(l->request.settings.command[0], "-weird");
+    CHECK_TEXT(l->request.settings.scope.command[0], "-weird");
     done(l);
     l = parse("--");
     CHECK(l->ok);
-    CHECK_INT(l->request.settings.target, TARGET_ALL);
+    CHECK_INT(l->request.settings.scope.mode, TARGET_ALL);
     done(l);
 }
 
@@ -141,7 +143,7 @@ static void four_ways_to_give_a_value(void)
     for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
         struct line *l = parse(lines[i]);
         CHECK(l->ok);
-        CHECK_INT(l->request.settings.frequency_hz, 250);
+        CHECK_INT(l->request.settings.sampling.frequency_hz, 250);
         done(l);
     }
 }
@@ -150,12 +152,12 @@ static void last_wins(void)
 {
     struct line *l = parse("-f 5 --no-continuous -c -f 7 --perf-mode fp --no-perf ./x");
     CHECK(l->ok);
-    CHECK_INT(l->request.settings.frequency_hz, 7);
-    CHECK(l->request.settings.continuous);
-    CHECK_INT(l->request.settings.perf_mode, PERF_DISABLED);
+    CHECK_INT(l->request.settings.sampling.frequency_hz, 7);
+    CHECK(l->request.settings.sampling.continuous);
+    CHECK_INT(l->request.settings.sampling.perf_mode, PERF_DISABLED);
     done(l);
     l = parse("-c --no-continuous ./x");
-    CHECK(!l->request.settings.continuous);
+    CHECK(!l->request.settings.sampling.continuous);
     done(l);
 }
 
@@ -163,14 +165,14 @@ static void flags_negate(void)
 {
     struct line *l = parse("--no-flamegraph --disable-container-names --continuous=1");
     CHECK(l->ok);
-    CHECK_INT(l->request.settings.formats, FORMAT_COL | FORMAT_PPROF);
-    CHECK(!l->request.settings.container_names);
-    CHECK(l->request.settings.continuous);
+    CHECK_INT(l->request.settings.output.formats, encoder_bit("col") | encoder_bit("pprof"));
+    CHECK(!l->request.settings.naming.container_names);
+    CHECK(l->request.settings.sampling.continuous);
     done(l);
     l = parse("--no-flamegraph --flamegraph --disable-container-names "
               "--no-disable-container-names");
-    CHECK_INT(l->request.settings.formats, FORMAT_COL | FORMAT_HTML | FORMAT_PPROF);
-    CHECK(l->request.settings.container_names);
+    CHECK_INT(l->request.settings.output.formats, encoder_bit("col") | encoder_bit("html") | encoder_bit("pprof"));
+    CHECK(l->request.settings.naming.container_names);
     done(l);
 }
 
@@ -190,7 +192,7 @@ static void units(void)
     for (size_t i = 0; i < sizeof windows / sizeof windows[0]; i++) {
         struct line *l = parse(windows[i].line);
         CHECK(l->ok);
-        CHECK_INT(l->request.settings.window_ns / NS_PER_S, windows[i].window_s);
+        CHECK_INT(l->request.settings.sampling.window_ns / NS_PER_S, windows[i].window_s);
         done(l);
     }
     static const struct {
@@ -202,34 +204,34 @@ static void units(void)
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         struct line *l = parse(sizes[i].line);
         CHECK(l->ok);
-        CHECK_INT(l->request.settings.max_memory_bytes >> 10, sizes[i].kilobytes);
+        CHECK_INT(l->request.settings.budget.memory_bytes >> 10, sizes[i].kilobytes);
         done(l);
     }
     struct request r = {0};
     const struct option *cpu = option_find("max-cpu", 7, COMMAND_ALL).row;
-    CHECK(value_store(cpu, "2.5%", &r, NULL) && r.settings.max_cpu_percent == 2.5);
-    CHECK(value_store(cpu, "0.1", &r, NULL) && r.settings.max_cpu_percent == 0.1);
+    CHECK(value_store(cpu, "2.5%", &r, NULL) && r.settings.budget.cpu_percent == 2.5);
+    CHECK(value_store(cpu, "0.1", &r, NULL) && r.settings.budget.cpu_percent == 0.1);
     struct err err;
     CHECK(!value_store(cpu, "101", &r, &err));
-    CHECK_TEXT(err.text, "wants 0.1 to 100 percent, got \"101\"");
+    CHECK_TEXT(err.text, "expects 0.1 to 100 percent, got \"101\"");
 }
 
 static void values_are_bounded(void)
 {
-    refused("-f 10k", 2, "-f wants 1 to 10000 samples per second, got \"10k\"");
-    refused("-f 0", 2, "-f wants 1 to 10000 samples per second, got \"0\"");
-    refused("-f -5", 2, "-f wants 1 to 10000 samples per second, got \"-5\"");
-    refused("-f 10001", 2, "-f wants 1 to 10000 samples per second, got \"10001\"");
+    refused("-f 10k", 2, "-f expects 1 to 10000 samples per second, got \"10k\"");
+    refused("-f 0", 2, "-f expects 1 to 10000 samples per second, got \"0\"");
+    refused("-f -5", 2, "-f expects 1 to 10000 samples per second, got \"-5\"");
+    refused("-f 10001", 2, "-f expects 1 to 10000 samples per second, got \"10001\"");
     refused("-f 18446744073709551617", 2,
-            "-f wants 1 to 10000 samples per second, got \"18446744073709551617\"");
-    refused("--profiling-duration=0.5", 2, "--profiling-duration wants 1 s to 24 h, got \"0.5\"");
+            "-f expects 1 to 10000 samples per second, got \"18446744073709551617\"");
+    refused("--profiling-duration=0.5", 2, "--profiling-duration expects 1 s to 24 h, got \"0.5\"");
     refused("-d 99999999999999999999d", 2,
-            "-d wants 1 s to 24 h, got \"99999999999999999999d\"");
-    refused("--max-memory 1", 2, "--max-memory wants 8 MB to 16 GB, got \"1\"");
-    refused("-p 0", 2, "-p wants process ids, such as 812,813, got \"0\"");
-    refused("-p 1,,2", 2, "-p wants process ids, such as 812,813, got \"1,,2\"");
-    refused("-S ''", 2, "-S wants NAME, got \"\"");
-    refused("-f", 2, "-f wants a value: -f HZ");
+            "-d expects 1 s to 24 h, got \"99999999999999999999d\"");
+    refused("--max-memory 1", 2, "--max-memory expects 8 MB to 16 GB, got \"1\"");
+    refused("-p 0", 2, "-p expects process ids, such as 812,813, got \"0\"");
+    refused("-p 1,,2", 2, "-p expects process ids, such as 812,813, got \"1,,2\"");
+    refused("-S ''", 2, "-S expects NAME, got \"\"");
+    refused("-f", 2, "-f needs a value: -f HZ");
     refused("--quiet=3", 2, "--quiet takes no value");
 }
 
@@ -237,10 +239,10 @@ static void ids_add_up(void)
 {
     struct line *l = parse("-p 12,13 --pid 14 -p12");
     CHECK(l->ok);
-    CHECK_INT(l->request.settings.target, TARGET_PIDS);
-    CHECK_INT(l->request.settings.pid_count, 3);
-    CHECK_INT(l->request.settings.pids[2], 14);
-    CHECK(!l->request.settings.continuous);
+    CHECK_INT(l->request.settings.scope.mode, TARGET_PIDS);
+    CHECK_INT(l->request.settings.scope.pid_count, 3);
+    CHECK_INT(l->request.settings.scope.pids[2], 14);
+    CHECK(!l->request.settings.sampling.continuous);
     done(l);
     char many[2000] = "-p 1";
     for (int i = 2; i <= SETTINGS_PIDS_MAX + 1; i++)
@@ -249,7 +251,7 @@ static void ids_add_up(void)
     struct err err;
     char *argv[] = {"pillion", "-p", many + 3, NULL}, *environment[] = {NULL};
     CHECK(!request_parse(&r, 3, argv, environment, &err));
-    CHECK_TEXT(err.text, "-p takes at most 256 processes; -a takes all");
+    CHECK_TEXT(err.text, "-p accepts at most 256 processes; -a profiles all");
     request_release(&r);
 }
 
@@ -273,11 +275,11 @@ static void nearest_names_are_proposed(void)
     refused("--xyzzy", 2, "unknown option --xyzzy; see pillion help options");
     refused("-X", 2, "unknown option -X; see pillion -h");
     refused("--perf-mode dwrf", 2,
-            "--perf-mode wants smart, fp, dwarf, disabled or none, got \"dwrf\"; did you mean "
+            "--perf-mode expects smart, fp, dwarf, disabled or none, got \"dwrf\"; did you mean "
             "dwarf?");
     refused("--format col,ppof", 2,
-            "--format wants col, html, pprof, speedscope, got \"col,ppof\"; did you mean pprof?");
-    refused("--launch fork", 2, "--launch wants auto, exec or init, got \"fork\"");
+            "--format expects col, html, pprof, speedscope, got \"col,ppof\"; did you mean pprof?");
+    refused("--launch fork", 2, "--launch expects auto, exec or init, got \"fork\"");
 }
 
 static void usage_with_a_command_is_125(void)
@@ -285,10 +287,10 @@ static void usage_with_a_command_is_125(void)
     refused("--profiling-freqency 99 ./x", 125,
             "unknown option --profiling-freqency; did you mean --profiling-frequency (-f)?");
     refused("--bogus ./x", 125, "unknown option --bogus; see pillion help options");
-    refused("-f 10k -- ./x", 125, "-f wants 1 to 10000 samples per second, got \"10k\"");
-    refused("-f 10k -d 5", 2, "-f wants 1 to 10000 samples per second, got \"10k\"");
-    refused("-f 10k render", 2, "-f wants 1 to 10000 samples per second, got \"10k\"");
-    refused("-f 10k -d 5 --", 2, "-f wants 1 to 10000 samples per second, got \"10k\"");
+    refused("-f 10k -- ./x", 125, "-f expects 1 to 10000 samples per second, got \"10k\"");
+    refused("-f 10k -d 5", 2, "-f expects 1 to 10000 samples per second, got \"10k\"");
+    refused("-f 10k render", 2, "-f expects 1 to 10000 samples per second, got \"10k\"");
+    refused("-f 10k -d 5 --", 2, "-f expects 1 to 10000 samples per second, got \"10k\"");
     refused("-n 5 ./x", 125, "-n is not available yet");
 }
 
@@ -296,18 +298,18 @@ static void events_add_up(void)
 {
     struct line *l = parse("-e sPF,p=9 --event=hCMISS;sMig --perf-event cycles ./x");
     CHECK(l->ok);
-    CHECK_INT(l->request.settings.events.count, 4);
-    CHECK_TEXT(l->request.settings.events.at[0].name, "page-faults");
-    CHECK_INT(l->request.settings.events.at[0].period, 9);
-    CHECK_TEXT(l->request.settings.events.at[3].name, "cycles");
-    CHECK_INT(l->request.settings.frequency_hz, 99);
+    CHECK_INT(l->request.settings.sampling.events.count, 4);
+    CHECK_TEXT(l->request.settings.sampling.events.at[0].name, "page-faults");
+    CHECK_INT(l->request.settings.sampling.events.at[0].period, 9);
+    CHECK_TEXT(l->request.settings.sampling.events.at[3].name, "cycles");
+    CHECK_INT(l->request.settings.sampling.frequency_hz, 99);
     done(l);
     l = parse("-e sCPU,f=250 ./x");
-    CHECK_INT(l->request.settings.frequency_hz, 250);
-    CHECK_INT(l->request.settings.events.count, 0);
+    CHECK_INT(l->request.settings.sampling.frequency_hz, 250);
+    CHECK_INT(l->request.settings.sampling.events.count, 0);
     done(l);
     l = parse("-f 50 -e sCPU,f=250 ./x"); /* what is made for it wins */
-    CHECK_INT(l->request.settings.frequency_hz, 50);
+    CHECK_INT(l->request.settings.sampling.frequency_hz, 50);
     done(l);
     refused("-e sPF -e sPF ./x", 125, "-e names page-faults twice");
     refused("--event sALLOC", 2, "--event sALLOC is not available: no code is put into the program "
@@ -317,21 +319,21 @@ static void events_add_up(void)
 static void events_of_the_environment(void)
 {
     struct line *l = parse_with("GPROFILER_PERF_EVENT=cycles DD_PROFILING_NATIVE_EVENTS=sMig", "./x");
-    CHECK_INT(l->request.settings.events.count, 1); /* the command line's, else one source's */
-    CHECK_TEXT(l->request.settings.events.at[0].name, "cycles");
+    CHECK_INT(l->request.settings.sampling.events.count, 1); /* the command line's, else one source's */
+    CHECK_TEXT(l->request.settings.sampling.events.at[0].name, "cycles");
     done(l);
     l = parse_with("PILLION_EVENT=cycles", "-e sPF ./x");
-    CHECK_INT(l->request.settings.events.count, 1);
-    CHECK_TEXT(l->request.settings.events.at[0].name, "page-faults");
+    CHECK_INT(l->request.settings.sampling.events.count, 1);
+    CHECK_TEXT(l->request.settings.sampling.events.at[0].name, "page-faults");
     done(l);
     l = parse_with("DD_PROFILING_NATIVE_EVENTS=sCPU;sALLOC", "./x"); /* the program's own, too */
-    CHECK(l->ok && l->request.warnings.len == 0 && l->request.settings.events.count == 0);
+    CHECK(l->ok && l->request.warnings.len == 0 && l->request.settings.sampling.events.count == 0);
     done(l);
     l = parse_with("PILLION_EVENT=cycels DD_PROFILING_NATIVE_EVENTS=sMig", "./x");
     CHECK(l->ok);
-    CHECK_INT(l->request.settings.events.count, 1); /* a wrong one takes nothing away */
+    CHECK_INT(l->request.settings.sampling.events.count, 1); /* a wrong one takes nothing away */
     CHECK_TEXT(buf_cstr(&l->request.warnings),
-               "PILLION_EVENT wants an event such as page-faults or cycles, got \"cycels\"; did you "
+               "PILLION_EVENT expects an event such as page-faults or cycles, got \"cycels\"; did you "
                "mean cycles? (ignored)\n");
     done(l);
 }
@@ -364,7 +366,7 @@ static void gprofilers_readers_are_taken_for_ours(void)
         struct line *l = parse(lines[i]);
         CHECK(l->ok);
         for (size_t language = 0; language < FRAME_KIND_COUNT; language++) {
-            CHECK_INT(l->request.settings.runtime_mode[language], RUNTIME_AUTO);
+            CHECK_INT(l->request.settings.runtime.mode[language], RUNTIME_AUTO);
         }
         done(l);
     }
@@ -375,19 +377,19 @@ static void doctor_looks_at_one_process(void)
     struct line *l = parse("doctor -p 812 --json -o /tmp");
     CHECK(l->ok && l->request.json);
     CHECK_INT(l->request.command, COMMAND_DOCTOR);
-    CHECK_INT(l->request.settings.pid_count, 1);
-    CHECK_INT(l->request.settings.pids[0], 812);
-    CHECK_TEXT(l->request.settings.output_dir, "/tmp");
+    CHECK_INT(l->request.settings.scope.pid_count, 1);
+    CHECK_INT(l->request.settings.scope.pids[0], 812);
+    CHECK_TEXT(l->request.settings.output.dir, "/tmp");
     done(l);
-    refused("doctor -p 1,2", 2, "doctor wants: pillion doctor [-p PID] [--json]");
-    refused("doctor 812", 2, "doctor wants: pillion doctor [-p PID] [--json]");
-    refused("--json", 2, "--json belongs behind the word: pillion doctor ... --json");
+    refused("doctor -p 1,2", 2, "wrong arguments for doctor; usage: pillion doctor [-p PID] [--json]");
+    refused("doctor 812", 2, "wrong arguments for doctor; usage: pillion doctor [-p PID] [--json]");
+    refused("--json", 2, "--json is an option of another command: pillion doctor ... --json");
 }
 
 static void filters_add_up(void)
 {
     struct line *l = parse("-a --match web,!debug --exe /usr/bin/python3* --match job --container 0123abcd");
-    const struct pattern_list *list = l->request.settings.filters;
+    const struct pattern_list *list = l->request.settings.scope.filters;
     CHECK(l->ok);
     CHECK_INT(list[FILTER_MATCH].count, 3);
     CHECK_STR(list[FILTER_MATCH].at[0].text, "web");
@@ -398,12 +400,12 @@ static void filters_add_up(void)
     CHECK_STR(list[FILTER_CONTAINER].at[0].text, "0123abcd");
     done(l);
     refused("-a --container abc", 2,
-            "--container wants 4 or more characters of a container's id, got \"abc\"");
-    refused("-a --match web,,job", 2, "--match wants TEXT[,TEXT...], got \"web,,job\"");
-    refused("-a --exe !", 2, "--exe wants NAME|PATH[,...], got \"!\"");
+            "--container expects 4 or more characters of a container's id, got \"abc\"");
+    refused("-a --match web,,job", 2, "--match expects TEXT[,TEXT...], got \"web,,job\"");
+    refused("-a --exe !", 2, "--exe expects NAME|PATH[,...], got \"!\"");
     l = parse("-p 1 --children --min-duration 2.5");
-    CHECK(l->ok && l->request.settings.children);
-    CHECK_INT(l->request.settings.min_duration_ns, UINT64_C(2500000000));
+    CHECK(l->ok && l->request.settings.scope.children);
+    CHECK_INT(l->request.settings.scope.min_duration_ns, UINT64_C(2500000000));
     done(l);
 }
 
@@ -417,8 +419,8 @@ static void other_profilers_options_are_explained(void)
     CHECK_TEXT(buf_cstr(&l->request.warnings),
                "--disable-pidns-check has no effect: the host's PID namespace is not needed\n"
                "--java-safemode has no effect: nothing is loaded into a Java process\n");
-    CHECK_INT(l->request.settings.frequency_hz, 11);
-    CHECK_TEXT(l->request.settings.command[0], "./x");
+    CHECK_INT(l->request.settings.sampling.frequency_hz, 11);
+    CHECK_TEXT(l->request.settings.scope.command[0], "./x");
     done(l);
 }
 
@@ -427,17 +429,17 @@ static void command_lines_of_others_work(void)
     struct line *l = parse("-cf 11 -d 30 -o /tmp --no-java --no-php --perf-mode=fp --pids 5,6 "
                            "--rotating-output --service-name x --log-file /tmp/l -v");
     CHECK(l->ok);
-    CHECK_INT(l->request.settings.runtime_mode[FRAME_JVM], RUNTIME_DISABLED);
-    CHECK_INT(l->request.settings.runtime_mode[FRAME_RUBY], RUNTIME_AUTO);
-    CHECK_INT(l->request.settings.perf_mode, PERF_FP);
-    CHECK_INT(l->request.settings.log_level, LOG_DEBUG);
-    CHECK(l->request.settings.rotating);
+    CHECK_INT(l->request.settings.runtime.mode[FRAME_JVM], RUNTIME_DISABLED);
+    CHECK_INT(l->request.settings.runtime.mode[FRAME_RUBY], RUNTIME_AUTO);
+    CHECK_INT(l->request.settings.sampling.perf_mode, PERF_FP);
+    CHECK_INT(l->request.settings.log.level, LOG_DEBUG);
+    CHECK(l->request.settings.output.rotating);
     done(l);
     l = parse("--service x --log_level warn --preset cpu_only --upload-period 59 -g");
     CHECK(l->ok);
-    CHECK_INT(l->request.settings.log_level, LOG_WARNING);
-    CHECK_INT(l->request.settings.window_ns / NS_PER_S, 59);
-    CHECK_INT(l->request.settings.target, TARGET_ALL);
+    CHECK_INT(l->request.settings.log.level, LOG_WARNING);
+    CHECK_INT(l->request.settings.sampling.window_ns / NS_PER_S, 59);
+    CHECK_INT(l->request.settings.scope.mode, TARGET_ALL);
     done(l);
 }
 
@@ -468,12 +470,12 @@ static void environment_alone_suffices(void)
                                 "GPROFILER_NO_PYTHON=true PILLION_NO_RUBY=0 PILLION_FORMAT=col",
                                 "");
     CHECK(l->ok);
-    CHECK_INT(l->request.settings.target, TARGET_PIDS);
-    CHECK_INT(l->request.settings.pid_count, 2);
-    CHECK_INT(l->request.settings.formats, FORMAT_COL);
-    CHECK(l->request.settings.continuous);
-    CHECK_INT(l->request.settings.runtime_mode[FRAME_PYTHON], RUNTIME_DISABLED);
-    CHECK_INT(l->request.settings.runtime_mode[FRAME_RUBY], RUNTIME_AUTO);
+    CHECK_INT(l->request.settings.scope.mode, TARGET_PIDS);
+    CHECK_INT(l->request.settings.scope.pid_count, 2);
+    CHECK_INT(l->request.settings.output.formats, encoder_bit("col"));
+    CHECK(l->request.settings.sampling.continuous);
+    CHECK_INT(l->request.settings.runtime.mode[FRAME_PYTHON], RUNTIME_DISABLED);
+    CHECK_INT(l->request.settings.runtime.mode[FRAME_RUBY], RUNTIME_AUTO);
     CHECK_INT(l->request.warnings.len, 0);
     done(l);
 }
@@ -482,13 +484,13 @@ static void command_line_target_beats_environment(void)
 {
     struct line *l = parse_with("PILLION_PIDS=7", "./x");
     CHECK(l->ok);
-    CHECK_INT(l->request.settings.target, TARGET_COMMAND);
+    CHECK_INT(l->request.settings.scope.mode, TARGET_COMMAND);
     done(l);
     l = parse_with("PILLION_PIDS=7 PILLION_ALL=1", "-p 9");
     CHECK(l->ok);
-    CHECK_INT(l->request.settings.target, TARGET_PIDS);
-    CHECK_INT(l->request.settings.pid_count, 1);
-    CHECK_INT(l->request.settings.pids[0], 9);
+    CHECK_INT(l->request.settings.scope.mode, TARGET_PIDS);
+    CHECK_INT(l->request.settings.scope.pid_count, 1);
+    CHECK_INT(l->request.settings.scope.pids[0], 9);
     done(l);
 }
 
@@ -499,32 +501,32 @@ static void bad_variables_only_warn(void)
                                 "./x");
     CHECK(l->ok);
     CHECK_TEXT(buf_cstr(&l->request.warnings),
-               "GPROFILER_PIDS wants process ids, such as 812,813, got \"1,x\" (ignored)\n"
-               "PILLION_PROFILING_FREQUENCY wants 1 to 10000 samples per second, got \"fast\" "
+               "GPROFILER_PIDS expects process ids, such as 812,813, got \"1,x\" (ignored)\n"
+               "PILLION_PROFILING_FREQUENCY expects 1 to 10000 samples per second, got \"fast\" "
                "(ignored)\n"
-               "PILLION_PERF_MOED is no setting; did you mean PILLION_PERF_MODE?\n"
-               "PILLION_QUIET wants 1 or 0, got \"maybe\" (ignored)\n");
-    CHECK_INT(l->request.settings.frequency_hz, 99);
-    CHECK_INT(l->request.settings.pid_count, 0);
+               "PILLION_PERF_MOED is not a setting; did you mean PILLION_PERF_MODE?\n"
+               "PILLION_QUIET expects 1 or 0, got \"maybe\" (ignored)\n");
+    CHECK_INT(l->request.settings.sampling.frequency_hz, 99);
+    CHECK_INT(l->request.settings.scope.pid_count, 0);
     done(l);
 }
 
 static void variables_that_contradict(void)
 {
-    static const struct {
+    const struct {
         const char *environment, *arguments, *warning;
         unsigned formats;
     } rows[] = {
-        {"PILLION_FORMAT=html PILLION_NO_FLAMEGRAPH=1", "./x", "html is written", FORMAT_HTML},
-        {"PILLION_NO_FLAMEGRAPH=1", "--format html ./x", "html is written", FORMAT_HTML},
+        {"PILLION_FORMAT=html PILLION_NO_FLAMEGRAPH=1", "./x", "html is written", encoder_bit("html")},
+        {"PILLION_NO_FLAMEGRAPH=1", "--format html ./x", "html is written", encoder_bit("html")},
         {"PILLION_FORMAT=html", "--no-flamegraph ./x", "col and pprof are written",
-         FORMAT_COL | FORMAT_PPROF},
+         encoder_bit("col") | encoder_bit("pprof")},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct line *l = parse_with(rows[i].environment, rows[i].arguments);
         CHECK(l->ok);
         CHECK(strstr(buf_cstr(&l->request.warnings), rows[i].warning));
-        CHECK_INT(l->request.settings.formats, rows[i].formats);
+        CHECK_INT(l->request.settings.output.formats, rows[i].formats);
         done(l);
     }
     struct line *l = parse("--format html --no-flamegraph ./x");
@@ -541,7 +543,7 @@ static void the_programs_own_variables_are_left_alone(void)
                                 "./x");
     CHECK(l->ok);
     CHECK_INT(l->request.warnings.len, 0);
-    CHECK_INT(l->request.settings.window_ns / NS_PER_S, 60);
+    CHECK_INT(l->request.settings.sampling.window_ns / NS_PER_S, 60);
     done(l);
 }
 
@@ -583,21 +585,21 @@ static void secrets_are_overwritten_in_argv(void)
 
 static void uploading_writes_files_only_when_asked(void)
 {
-    static const struct {
+    const struct {
         const char *line;
         unsigned formats;
     } cases[] = {{"-u ./x", 0},
-                 {"-u -o out ./x", FORMAT_COL | FORMAT_HTML | FORMAT_PPROF},
-                 {"-u --format col ./x", FORMAT_COL},
-                 {"--no-upload-results ./x", FORMAT_COL | FORMAT_HTML | FORMAT_PPROF}};
+                 {"-u -o out ./x", encoder_bit("col") | encoder_bit("html") | encoder_bit("pprof")},
+                 {"-u --format col ./x", encoder_bit("col")},
+                 {"--no-upload-results ./x", encoder_bit("col") | encoder_bit("html") | encoder_bit("pprof")}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct line *l = parse(cases[i].line);
         CHECK(l->ok);
-        CHECK_INT(l->request.settings.formats, cases[i].formats);
+        CHECK_INT(l->request.settings.output.formats, cases[i].formats);
         done(l);
     }
     struct line *l = parse_with("PILLION_OUTPUT_DIR=out PILLION_UPLOAD_RESULTS=1", "./x");
-    CHECK(l->request.settings.upload.wanted && l->request.settings.formats != 0);
+    CHECK(l->request.settings.upload.wanted && l->request.settings.output.formats != 0);
     done(l);
 }
 
@@ -606,15 +608,15 @@ static void back_ends_are_a_list(void)
     struct line *l = parse("-u --backend http,studio -U http://x --no-verify --spool-dir s --spool-max 5 ./x");
     const struct upload_settings *u = &l->request.settings.upload;
     CHECK(l->ok);
-    CHECK_INT(u->backends, UPLOAD_HTTP | UPLOAD_STUDIO);
+    CHECK_INT(u->backends, backend_bit("http") | backend_bit("studio"));
     CHECK_TEXT(u->server_host, "http://x");
     CHECK(!u->verify);
     CHECK_INT(u->spool_max_bytes, 5 << 20);
     CHECK(u->timeout_ns == 120 * NS_PER_S);
     done(l);
     refused("--backend studoi ./x", 125,
-            "--backend wants studio, pyroscope, http, datadog, otlp, got \"studoi\"; did you mean studio?");
-    refused("upload", 2, "upload wants: pillion upload FILE...");
+            "--backend expects studio, pyroscope, http, datadog, otlp, got \"studoi\"; did you mean studio?");
+    refused("upload", 2, "wrong arguments for upload; usage: pillion upload FILE...");
     l = parse("upload a.col --dry-run b.pprof --backend pyroscope");
     CHECK(l->ok && l->request.dry_run);
     CHECK_INT(l->request.word_count, 2);
@@ -623,17 +625,17 @@ static void back_ends_are_a_list(void)
 
 static void an_agents_place_names_datadog(void)
 {
-    static const struct {
+    const struct {
         const char *environment, *line;
         unsigned backends;
         bool told, agentless;
     } cases[] = {
-        {"", "-u -H agent ./x", UPLOAD_DATADOG, true, false},
-        {"", "-u --port 8127 ./x", UPLOAD_DATADOG, true, false},
-        {"PILLION_HOST=agent", "-u ./x", UPLOAD_DATADOG, true, false},
-        {"", "-u --agentless ./x", UPLOAD_DATADOG, false, true},
+        {"", "-u -H agent ./x", backend_bit("datadog"), true, false},
+        {"", "-u --port 8127 ./x", backend_bit("datadog"), true, false},
+        {"PILLION_HOST=agent", "-u ./x", backend_bit("datadog"), true, false},
+        {"", "-u --agentless ./x", backend_bit("datadog"), false, true},
         {"", "-u --no-agentless ./x", 0, false, false},
-        {"", "-u --backend http -H agent ./x", UPLOAD_HTTP, true, false},
+        {"", "-u --backend http -H agent ./x", backend_bit("http"), true, false},
         /* the program's own variables choose nothing here; the sender asks whether they may */
         {"DD_AGENT_HOST=a DD_TRACE_AGENT_PORT=9 DD_PROFILING_AGENTLESS=true", "-u ./x", 0, false,
          true},
@@ -651,7 +653,7 @@ static void an_agents_place_names_datadog(void)
     CHECK_INT(l->request.settings.upload.agent_port, 9);
     CHECK(!l->request.settings.upload.timeout_given);
     done(l);
-    refused("-P 70000 ./x", 125, "-P wants 1 to 65535 as a port, got \"70000\"");
+    refused("-P 70000 ./x", 125, "-P expects 1 to 65535 as a port, got \"70000\"");
     l = parse("--server-upload-timeout 5 ./x");
     CHECK(l->request.settings.upload.timeout_given);
     done(l);
@@ -675,17 +677,17 @@ static void own_commands_mix_words_and_options(void)
     done(l);
     l = parse("render a.col -o - --format pprof");
     CHECK(l->ok);
-    CHECK_INT(l->request.render_format, FORMAT_PPROF);
+    CHECK_INT(l->request.render_format, encoder_bit("pprof"));
     done(l);
     refused("render a.col", 2,
-            "render wants: pillion render FILE... -o OUT [--diff BASE]");
-    refused("install", 2, "install wants: pillion install DIR");
-    refused("install a b", 2, "install wants: pillion install DIR");
+            "wrong arguments for render; usage: pillion render FILE... -o OUT [--diff BASE]");
+    refused("install", 2, "wrong arguments for install; usage: pillion install DIR");
+    refused("install a b", 2, "wrong arguments for install; usage: pillion install DIR");
     refused("render a.col -f 5 -o x", 2,
-            "-f means nothing to render");
+            "-f is not an option of render");
     refused("-o x render a.col", 2,
-            "--output-dir means nothing to render; its own options stand behind the word");
-    refused("--diff x", 2, "--diff belongs behind the word: pillion render ... --diff");
+            "--output-dir is not an option of render, whose options follow the word");
+    refused("--diff x", 2, "--diff is an option of another command: pillion render ... --diff");
 }
 
 static void help_is_found_everywhere(void)
@@ -715,10 +717,10 @@ static void a_mistyped_word_is_hinted_at(void)
 {
     struct line *l = parse("rendr a.col");
     CHECK(l->ok);
-    CHECK_TEXT(l->request.settings.command_hint, "did you mean: pillion render?");
+    CHECK_TEXT(l->request.settings.scope.command_hint, "did you mean: pillion render?");
     done(l);
     l = parse("./serve.sh");
-    CHECK(l->ok && l->request.settings.command_hint == NULL);
+    CHECK(l->ok && l->request.settings.scope.command_hint == NULL);
     done(l);
 }
 
@@ -774,7 +776,7 @@ static void at_most_two_proposals(void)
 static void control_characters_do_not_reach_the_terminal(void)
 {
     struct line *l = parse("-f \x1b[31m9\n");
-    CHECK_TEXT(l->err.text, "-f wants 1 to 10000 samples per second, got \"?[31m9?\"");
+    CHECK_TEXT(l->err.text, "-f expects 1 to 10000 samples per second, got \"?[31m9?\"");
     done(l);
     l = parse("--\x1b[31m");
     struct buf out;
@@ -810,10 +812,29 @@ static void every_option_is_in_every_text(void)
     }
 }
 
+static void what_has_no_effect_is_in_one_place(void)
+{
+    struct buf all, list;
+    buf_init(&all, HELP_MAX_BYTES);
+    buf_init(&list, HELP_MAX_BYTES);
+    help_everything(&all);
+    CHECK(help_topic("compatibility", &list, NULL));
+    for (const struct unused_option *u = unused_options; u->name; u++) {
+        char spelled[100];
+        snprintf(spelled, sizeof spelled, "  --%s%s", u->name, u->value ? " " : "\n");
+        CHECK(contains(buf_cstr(&list), spelled) && contains(buf_cstr(&list), u->why));
+        CHECK(!contains(buf_cstr(&all), spelled));
+        struct option_match match = option_find(u->name, strlen(u->name), COMMAND_ALL);
+        CHECK(match.unused == u && option_takes_value(&match) == (u->value != NULL));
+    }
+    buf_release(&all);
+    buf_release(&list);
+}
+
 static void texts_fit_80_columns(void)
 {
     static const char *const topics[] = {"options", "environment", "output", "signals",
-                                         "status",  "render",      "install", "help",
+                                         "status",  "render",      "install", "help",  "compatibility",
                                          "doctor",  "containers",  "fargate", "alpine"};
     for (size_t t = 0; t < sizeof topics / sizeof topics[0] + 2; t++) {
         struct buf out;
@@ -902,8 +923,7 @@ static void unknown_topics_name_the_nearest(void)
     CHECK(help_topic("perf-dwarf-stack-size", &out, &err));
     CHECK_TEXT(buf_cstr(&out),
                "      --perf-dwarf-stack-size BYTES\n"
-               "                                 how much of a stack a sample copies, to begin\n"
-               "                                 with (by need)\n"
+               "                                 initial size of a stack copy (by need)\n"
                "                                 also --stack-sample-size\n"
                "                                 environment: PILLION_PERF_DWARF_STACK_SIZE,\n"
                "                                 GPROFILER_PERF_DWARF_STACK_SIZE,\n"
@@ -962,6 +982,7 @@ TESTS({"without arguments every process is profiled with the documented defaults
       {"control characters do not reach the terminal",
        control_characters_do_not_reach_the_terminal},
       {"every option is in every text", every_option_is_in_every_text},
+      {"what has no effect is in one place", what_has_no_effect_is_in_one_place},
       {"help texts fit 80 columns and the first 24 lines", texts_fit_80_columns},
       {"names and letters are unique", names_and_letters_are_unique},
       {"a place has one screen, by each word that people look for",

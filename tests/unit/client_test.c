@@ -18,7 +18,7 @@ struct world {
     uint64_t mono_ns, wall_ns;
     bool refuse_tls, resume_tls;
     char tls_hosts[200];
-    struct http_answer answer;
+    struct http_response answer;
     struct err err;
 };
 
@@ -108,7 +108,7 @@ static void end(struct world *w)
         CHECK(i >= w->next || w->servers[i].closed);
         memory_release(&w->servers[i]);
     }
-    http_answer_release(&w->answer);
+    http_response_release(&w->answer);
 }
 
 static bool send_to(struct world *w, const char *address, struct http_request *request)
@@ -116,7 +116,7 @@ static bool send_to(struct world *w, const char *address, struct http_request *r
     struct url url = {0};
     w->err = (struct err){0};
     CHECK(url_parse(&url, str_of(address), 80, NULL));
-    http_answer_release(&w->answer);
+    http_response_release(&w->answer);
     return client_send(&w->client, &url, request, w->mono_ns + 60 * SECOND_NS, &w->answer, &w->err);
 }
 
@@ -281,7 +281,7 @@ static void a_silent_or_half_told_one_is_not_tried_again(void)
     serves(&w, OK_EMPTY "HTTP/1.1 20")->step = sizeof OK_EMPTY - 1;
     CHECK(post_to(&w, "http://h"));
     CHECK(!post_to(&w, "http://h"));
-    CHECK_SAYS(&w, "in the middle of the answer's headers");
+    CHECK_SAYS(&w, "in the middle of the response's headers");
     CHECK_TEXT(w.dials, "h:80 h:80 ");
     end(&w);
 }
@@ -334,7 +334,7 @@ static void a_write_that_is_stuck_ends_after_10_seconds(void)
     m->ends_with = ETIMEDOUT;
     uint64_t before = w.mono_ns;
     CHECK(!post_to(&w, "http://h"));
-    CHECK_SAYS(&w, "http://h: nothing was taken for 10 s");
+    CHECK_SAYS(&w, "http://h: the server read nothing for 10 s");
     CHECK(w.mono_ns - before < 11 * SECOND_NS && w.answer.sent);
     end(&w);
 }
@@ -351,7 +351,7 @@ static void trickled_bytes_do_not_outlive_the_deadline(void)
     m->repeats_from = 17;
     CHECK(!post_to(&w, "http://h"));
     CHECK_INT(m->reads, 60); /* one a second */
-    CHECK_SAYS(&w, "the time that it may take was over");
+    CHECK_SAYS(&w, "the time limit was reached");
     CHECK_INT(w.err.number, ETIMEDOUT);
     end(&w);
 }
@@ -467,14 +467,14 @@ static void a_proxy_that_refuses_is_named(void)
         bool config;
     } cases[] = {
         {"HTTP/1.1 407 Who\r\nContent-Length: 2\r\n\r\nno",
-         "the proxy proxy:3128 wants a user and a password that it knows (407 Who)", true},
+         "the proxy proxy:3128 requires a valid user and password (407 Who)", true},
         {"HTTP/1.1 403 No\r\nContent-Length: 0\r\n\r\n",
          "the proxy proxy:3128 does not connect to h:443: 403 No", true},
         {"HTTP/1.1 502 Bad\r\n\r\n", "the proxy proxy:3128 does not connect to h:443: 502 Bad", false},
         {"HTTP/1.1 429 Slow\r\nContent-Length: 0\r\n\r\n", "429 Slow", false},
         {"", "https://h through the proxy proxy:3128: the connection was closed", false},
         {"HTTP/1.1 200 OK\r\n\r\nhello", "the proxy proxy:3128 speaks where the server should", false},
-        {"SSH-2.0", "through the proxy proxy:3128: the answer is not HTTP", false},
+        {"SSH-2.0", "through the proxy proxy:3128: the response is not HTTP", false},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct world w;
@@ -496,7 +496,7 @@ static void a_407_to_plain_http_is_the_proxys_too(void)
     begin(&w, both);
     serves(&w, "HTTP/1.1 407 Who\r\nContent-Length: 0\r\n\r\n");
     CHECK(!post_to(&w, "http://h"));
-    CHECK_SAYS(&w, "the proxy proxy:3128 wants a user");
+    CHECK_SAYS(&w, "the proxy proxy:3128 requires a valid user");
     CHECK(w.client.config);
     end(&w);
 }
@@ -623,15 +623,15 @@ static void redirects_that_are_not_followed_say_where_they_lead(void)
     } cases[] = {
         {"https://h", TO("307", "http://h/x"), "from https to http"},
         {"http://h", TO("301", "https://h/x"),
-         "http://h: answers 301 and points to https://h/x; followed, the request would lose"},
+         "http://h: answers 301 and points to https://h/x; following it would drop the request"},
         {"http://h", TO("302", "/login"), "answers 302 and points to /login"},
         {"http://h", TO("303", "/x"), "answers 303"},
         {"http://h", TO("307", ""), "points to nowhere"},
-        {"http://h", TO("307", "#x"), "no address of a web server"},
-        {"http://h", TO("307", "ftp://h/x"), "no address of a web server"},
-        {"http://h", TO("307", "javascript:alert(1)"), "no address of a web server"},
-        {"http://h", TO("307", "http://u:SECRET-P@"), "no address of a web server"},
-        {"http://h", TO("307", "http://h:99999/"), "no address of a web server"},
+        {"http://h", TO("307", "#x"), "not the address of a web server"},
+        {"http://h", TO("307", "ftp://h/x"), "not the address of a web server"},
+        {"http://h", TO("307", "javascript:alert(1)"), "not the address of a web server"},
+        {"http://h", TO("307", "http://u:SECRET-P@"), "not the address of a web server"},
+        {"http://h", TO("307", "http://h:99999/"), "not the address of a web server"},
         {"http://h", TO("307", "http://h/\rX: y"), "points to nowhere"},
         {"unix:/run/x", TO("307", "http://h/x"), "from a Unix socket"},
     };

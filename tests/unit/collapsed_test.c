@@ -202,7 +202,7 @@ static void kinds_are_suffixes_and_come_back(void)
 {
     for (unsigned k = 0; k < FRAME_KIND_COUNT; k++) {
         char written[64];
-        const char *suffix = frame_kind_suffix((enum frame_kind)k);
+        const char *suffix = languages[k].suffix;
         snprintf(written, sizeof written, "f%s", suffix);
         frame_is("f", (enum frame_kind)k, written, "f",
                  suffix[0] ? (enum frame_kind)k : FRAME_NATIVE);

@@ -589,7 +589,7 @@ static void an_agent_is_found_as_tracers_find_it(void)
 
 static void without_an_agent_it_is_the_intake_of_a_site(void)
 {
-    static const char wrong[] = "DD_SITE is no name of a host, such as datadoghq.eu";
+    static const char wrong[] = "DD_SITE is not a host name, such as datadoghq.eu";
     struct backend_place place = {.agentless = true, .agent_host = STR("b")};
     address_is(place, UNSET, true, "https://intake.profile.datadoghq.com");
     CHECK(looked.agentless);
@@ -671,8 +671,8 @@ static void a_sentence_says_who_has_to_do_what(void)
     judged(row(), &b->context, 500, "Profile forwarder is OFF: bad URL", &b->err);
     CHECK_TEXT(b->err.text, "the Datadog agent at h answered 500: Profile forwarder is OFF: bad URL");
     judged(row(), &b->context, 403, "", &b->err);
-    CHECK_TEXT(b->err.text, "the Datadog agent at h answered 403; the agent's own API key is not "
-                            "right, or it does not let us in");
+    CHECK_TEXT(b->err.text, "the Datadog agent at h answered 403; the agent's API key is wrong, or "
+                            "the agent refuses us");
     b->context.agentless = true;
     judged(row(), &b->context, 403, "{\"message\": \"you sent SECRET-1\"}", &b->err);
     CHECK_TEXT(b->err.text, "Datadog at h answered 403: you sent ********; the API key is not one of "

@@ -67,11 +67,11 @@ static inline const char *why_left_out(const struct backend *row,
 static inline enum verdict judged(const struct backend *row, struct backend_context *context,
                                   unsigned status, const char *body, struct err *err)
 {
-    struct http_answer answer = {.status = status};
+    struct http_response answer = {.status = status};
     buf_init(&answer.body, HTTP_BODY_MAX);
     buf_text(&answer.body, body);
     *err = (struct err){0};
-    enum verdict verdict = row->judge(context, &answer, err);
+    enum verdict verdict = row->classify(context, &answer, err);
     buf_release(&answer.body);
     return verdict;
 }

@@ -23,13 +23,13 @@ static struct doctor_facts good(void)
                                       .runtime = "CPython 3.11.9"};
     apps[1] = (struct doctor_process){.pid = 40, .name = "envoy", .cpu_ns = 380, .mapped = true};
     return (struct doctor_facts){
-        .pid = 900,
-        .exists = true,
-        .perf = {.user = true, .kernel = true, .around = {.paranoid = 1, .has_perf = true}},
-        .ring_bytes = 2048 << 10,
-        .ring_count = 2,
-        .threads = 1,
-        .catcher = {.allowed = 2, .bound = 2, .rank = {.slice = true}, .policy = SCHED_OTHER},
+        .target.pid = 900,
+        .target.exists = true,
+        .events.access = {.user = true, .kernel = true, .around = {.paranoid = 1, .has_perf = true}},
+        .events.ring_bytes = 2048 << 10,
+        .events.ring_count = 2,
+        .target.threads = 1,
+        .catching.catcher = {.allowed = 2, .bound = 2, .rank = {.slice = true}, .policy = SCHED_OTHER},
         .output_dir = ".",
         .processes = {.at = apps, .len = 2},
     };
@@ -38,11 +38,11 @@ static struct doctor_facts good(void)
 static struct doctor_facts about(uint32_t pid)
 {
     struct doctor_facts f = good();
-    f.pid = f.rival = pid;
-    f.given = f.rank_known = true;
-    f.weights.same = true;
+    f.target.pid = f.catching.rival = pid;
+    f.target.given = f.catching.rank_known = true;
+    f.catching.weights.same = true;
     f.processes.len = 1;
-    strcpy(f.name, "python3");
+    strcpy(f.target.name, "python3");
     return f;
 }
 
@@ -51,7 +51,7 @@ static struct doctor_report report;
 static const struct doctor_line *line_of(const struct doctor_facts *f, const char *name)
 {
     static const struct doctor_line none = {.name = "", .gate = ""};
-    doctor_judge(f, &report);
+    doctor_evaluate(f, &report);
     for (size_t i = 0; i < report.line_count; i++) {
         if (strcmp(report.line[i].name, name) == 0) {
             return &report.line[i];
@@ -75,7 +75,7 @@ static void check_line(const struct doctor_facts *f, const char *name, enum doct
 static void all_good(void)
 {
     struct doctor_facts f = good();
-    doctor_judge(&f, &report);
+    doctor_evaluate(&f, &report);
     CHECK_TEXT(report.headline, "everything works here; nothing to change");
     CHECK(report.can_profile);
     for (size_t i = 0; i < report.line_count; i++) {
@@ -93,12 +93,12 @@ static void all_good(void)
 static struct doctor_facts without_perf(int number, enum perf_gate gate, int paranoid)
 {
     struct doctor_facts f = good();
-    f.perf = (struct perf_access){.gate = gate,
+    f.events.access = (struct perf_access){.gate = gate,
                                   .kernel_gate = gate,
                                   .number = number,
                                   .kernel_number = number,
                                   .around = {.paranoid = paranoid, .has_perf = true}};
-    f.follow = f.switches = f.cycles = DOCTOR_NOT_TRIED;
+    f.events.follow = f.events.switches = f.events.cycles = DOCTOR_NOT_TRIED;
     return f;
 }
 
@@ -106,8 +106,8 @@ static void perf_is_refused(void)
 {
     struct doctor_facts f = without_perf(EPERM, PERF_GATE_SECCOMP, 2);
     check_line(&f, "perf_events", DOCTOR_BLOCKED, EPERM, "seccomp", "EPERM: seccomp filter",
-               "allow perf_event_open in the container's seccomp profile, or add CAP_PERFMON where the "
-               "profile opens for it (Docker's does from 23 on)");
+               "allow perf_event_open in the container's seccomp profile, or add CAP_PERFMON if the "
+               "profile allows the call with it (Docker's does since version 23)");
     check_line(&f, "perf_process", DOCTOR_UNTRIED, 0, "", "not tried: no perf events", "");
     CHECK_TEXT(report.headline, "works, with gaps; 1 change helps");
     CHECK(report.can_profile); /* a command's interpreter could be read */
@@ -126,19 +126,19 @@ static void perf_is_refused(void)
 static void where_nothing_can_be_changed_nothing_is_advised(void)
 {
     struct doctor_facts f = without_perf(EPERM, PERF_GATE_SECCOMP, 2);
-    f.fixed_filter = true;
+    f.rights.fixed_filter = true;
     check_line(&f, "perf_events", DOCTOR_BLOCKED, EPERM, "seccomp",
-               "EPERM: seccomp filter; Fargate allows no change of it", "");
+               "EPERM: seccomp filter; Fargate forbids changing it", "");
     CHECK_TEXT(report.headline, "works, with gaps; nothing to change");
 }
 
 static void only_user_code(void)
 {
     struct doctor_facts f = good();
-    f.perf.kernel = false;
-    f.perf.kernel_number = EACCES;
-    f.perf.kernel_gate = PERF_GATE_PARANOID;
-    f.perf.around.paranoid = 2;
+    f.events.access.kernel = false;
+    f.events.access.kernel_number = EACCES;
+    f.events.access.kernel_gate = PERF_GATE_PARANOID;
+    f.events.access.around.paranoid = 2;
     check_line(&f, "perf_kernel", DOCTOR_BLOCKED, EACCES, "paranoid",
                "EACCES: kernel.perf_event_paranoid is 2; kernel time is counted as one block",
                "set kernel.perf_event_paranoid to 1 or less on the host, or add CAP_PERFMON");
@@ -148,32 +148,32 @@ static void only_user_code(void)
 static void perf_chosen_off_is_no_gap(void)
 {
     struct doctor_facts f = without_perf(0, PERF_GATE_NONE, 2);
-    f.perf_off = true;
+    f.events.off = true;
     check_line(&f, "perf_events", DOCTOR_UNTRIED, 0, "",
-               "not tried: they are off (--perf-mode disabled)", "");
+               "not tried: disabled by --perf-mode", "");
     CHECK_TEXT(report.headline, "everything works here; nothing to change");
 }
 
 static void no_locked_memory(void)
 {
     struct doctor_facts f = good();
-    err_set(&f.rings, ERR_DENIED, EPERM,
-            "no locked memory for perf rings of 2 x 36 KiB (EPERM): uid 1000 may lock 2 x 516 KiB; end "
+    err_set(&f.events.rings, ERR_DENIED, EPERM,
+            "cannot lock memory for perf rings of 2 x 36 KiB (EPERM): uid 1000 may lock 2 x 516 KiB; stop "
             "the other profiler or raise a limit");
     check_line(&f, "perf_rings", DOCTOR_BLOCKED, EPERM, "memlock",
-               "no locked memory for perf rings of 2 x 36 KiB (EPERM): uid 1000 may lock 2 x 516 KiB",
-               "end the other profiler or raise a limit (ulimit -l, or add IPC_LOCK)");
+               "cannot lock memory for perf rings of 2 x 36 KiB (EPERM): uid 1000 may lock 2 x 516 KiB",
+               "stop the other profiler or raise a limit (ulimit -l, or add IPC_LOCK)");
     CHECK_TEXT(line_of(&f, "perf_process")->detail, "not tried: no perf rings");
-    f.rings = (struct err){0};
-    err_set(&f.short_rings, ERR_LIMIT, EPERM, "perf rings are 2 x 64 KiB; raise a limit");
+    f.events.rings = (struct err){0};
+    err_set(&f.events.short_rings, ERR_LIMIT, EPERM, "perf rings are 2 x 64 KiB; raise a limit");
     CHECK_INT(line_of(&f, "perf_rings")->state, DOCTOR_PARTIAL);
 }
 
 static void the_process_refuses_events(void)
 {
     struct doctor_facts f = about(19);
-    f.follow = apps[0].perf = EACCES;
-    f.look_why = apps[0].look_why =
+    f.events.follow = apps[0].perf = EACCES;
+    f.memory.look_why = apps[0].look_why =
         (struct access_verdict){.gate = ACCESS_GATE_USER,
                                 .cause = "it runs as another user (uid 1000)",
                                 .remedy = "run as its user or add SYS_PTRACE"};
@@ -183,35 +183,35 @@ static void the_process_refuses_events(void)
                                "3.11.9, native code as one block.");
     apps[0].reader = NULL;
     apps[0].runtime[0] = '\0';
-    doctor_judge(&f, &report);
+    doctor_evaluate(&f, &report);
     CHECK_TEXT(report.verdict, "A profile of pid 19 (python3) would contain its CPU time, without stacks.");
     CHECK(!report.can_profile);
-    CHECK_TEXT(report.headline, "no stacks can be had here; 1 change helps");
+    CHECK_TEXT(report.headline, "no stacks are possible here; 1 change helps");
 }
 
 static void threads_that_are_too_many(void)
 {
     struct doctor_facts f = about(19);
-    err_set(&f.followed, ERR_LIMIT, EMFILE,
+    err_set(&f.events.followed, ERR_LIMIT, EMFILE,
             "7 of the 9 threads have no events; raise the hard limit (ulimit -Hn)");
     check_line(&f, "perf_process", DOCTOR_PARTIAL, EMFILE, "nofile", "7 of the 9 threads have no events",
                "raise the hard limit (ulimit -Hn)");
-    f.follow = EMFILE; /* not even one */
+    f.events.follow = EMFILE; /* not even one */
     CHECK_INT(line_of(&f, "perf_process")->state, DOCTOR_BLOCKED);
     CHECK_TEXT(line_of(&f, "perf_process")->gate, "nofile");
-    f.follow = ESRCH;
+    f.events.follow = ESRCH;
     CHECK_TEXT(line_of(&f, "perf_process")->gate, "gone");
-    f.follow = EINVAL;
+    f.events.follow = EINVAL;
     CHECK_TEXT(line_of(&f, "perf_process")->gate, "unknown");
 }
 
 static void what_is_absent_is_no_gap(void)
 {
     struct doctor_facts f = good();
-    f.cycles = ENOENT;
-    f.switches = EINVAL;
-    f.sched = ENOENT;
-    f.map_files = EPERM;
+    f.events.cycles = ENOENT;
+    f.events.switches = EINVAL;
+    f.memory.sched = ENOENT;
+    f.memory.map_files = EPERM;
     check_line(&f, "perf_hardware", DOCTOR_ABSENT, ENOENT, "hardware",
                "ENOENT: no such hardware counter; CPU time is sampled by the clock", "");
     CHECK_INT(line_of(&f, "perf_switches")->state, DOCTOR_ABSENT);
@@ -225,14 +225,14 @@ static void what_is_absent_is_no_gap(void)
 static void memory_is_refused(void)
 {
     struct doctor_facts f = about(19);
-    f.call = EPERM;
-    f.file = EACCES;
-    f.memory_why = f.call_why = (struct access_verdict){
+    f.memory.call = EPERM;
+    f.memory.file = EACCES;
+    f.memory.memory_why = f.memory.call_why = (struct access_verdict){
         .gate = ACCESS_GATE_YAMA,
-        .cause = "kernel.yama.ptrace_scope is 1: only its parents may, and who has SYS_PTRACE",
+        .cause = "kernel.yama.ptrace_scope is 1: only its parents and processes with SYS_PTRACE may",
         .remedy = "start the program with pillion, add SYS_PTRACE, or set kernel.yama.ptrace_scope to 0"};
     check_line(&f, "process_vm_readv", DOCTOR_BLOCKED, EPERM, "yama",
-               "EPERM: kernel.yama.ptrace_scope is 1: only its parents may, and who has SYS_PTRACE",
+               "EPERM: kernel.yama.ptrace_scope is 1: only its parents and processes with SYS_PTRACE may",
                "start the program with pillion, add SYS_PTRACE, or set kernel.yama.ptrace_scope to 0");
     CHECK_INT(line_of(&f, "proc_mem")->number, EACCES);
     CHECK_TEXT(report.headline, "works, with gaps; 1 change helps"); /* one remedy for both */
@@ -241,20 +241,20 @@ static void memory_is_refused(void)
 static void what_is_refused_on_ourselves_is_a_filter(void)
 {
     struct doctor_facts f = about(19);
-    f.call_self = f.call = EPERM;
+    f.memory.call_self = f.memory.call = EPERM;
     check_line(&f, "process_vm_readv", DOCTOR_BLOCKED, EPERM, "seccomp", "EPERM: seccomp filter",
-               "allow process_vm_readv in the container's seccomp profile, or add SYS_PTRACE where the "
-               "profile opens for it (Docker's before 23 does)");
+               "allow process_vm_readv in the container's seccomp profile, or add SYS_PTRACE if the "
+               "profile allows the call with it (Docker's before version 23 does)");
     CHECK_INT(line_of(&f, "proc_mem")->state, DOCTOR_OK);
-    f.holds_ptrace = true; /* and it did not help */
+    f.rights.holds_ptrace = true; /* and it did not help */
     CHECK_TEXT(line_of(&f, "process_vm_readv")->remedy,
                "allow process_vm_readv in the container's seccomp profile");
-    f.fixed_filter = true; /* on Fargate the right is the only thing that can be added */
+    f.rights.fixed_filter = true; /* on Fargate the right is the only thing that can be added */
     CHECK_TEXT(line_of(&f, "process_vm_readv")->remedy, "");
-    f.holds_ptrace = false;
+    f.rights.holds_ptrace = false;
     CHECK_TEXT(line_of(&f, "process_vm_readv")->remedy, "add SYS_PTRACE");
-    f.fixed_filter = false;
-    f.call_self = f.call = ENOSYS;
+    f.rights.fixed_filter = false;
+    f.memory.call_self = f.memory.call = ENOSYS;
     CHECK_TEXT(line_of(&f, "process_vm_readv")->detail,
                "ENOSYS: seccomp filter, or a kernel without it");
 }
@@ -262,14 +262,14 @@ static void what_is_refused_on_ourselves_is_a_filter(void)
 static void a_process_that_ended(void)
 {
     struct doctor_facts f = about(19);
-    f.call = ESRCH;
-    f.maps = ENOENT;
+    f.memory.call = ESRCH;
+    f.memory.maps = ENOENT;
     CHECK_TEXT(line_of(&f, "process_vm_readv")->gate, "gone");
     CHECK_TEXT(line_of(&f, "maps")->gate, "gone");
-    f.exists = false;
-    doctor_judge(&f, &report);
+    f.target.exists = false;
+    doctor_evaluate(&f, &report);
     CHECK(!report.can_profile);
-    CHECK_TEXT(report.headline, "no process 19 to look at"); /* not: no stacks can be had here */
+    CHECK_TEXT(report.headline, "no process 19 to examine"); /* not: no stacks are possible here */
     CHECK(strstr(report.verdict, "No process 19 is visible in this PID namespace") != NULL);
     CHECK(strstr(report.verdict, "\"pidMode\": \"task\"") != NULL);
 }
@@ -277,12 +277,12 @@ static void a_process_that_ended(void)
 static void no_proc(void)
 {
     struct doctor_facts f = good();
-    f.proc = ENOENT;
+    f.rights.proc = ENOENT;
     f.processes.len = 0;
     CHECK_TEXT(line_of(&f, "proc")->gate, "mount");
     CHECK_TEXT(line_of(&f, "proc")->remedy, "mount -t proc proc /proc");
     f = good();
-    f.first = ENOENT;
+    f.rights.first = ENOENT;
     check_line(&f, "proc", DOCTOR_PARTIAL, ENOENT, "mount",
                "ENOENT: /proc hides other users' processes (hidepid)",
                "mount /proc with hidepid=0, or add SYS_PTRACE");
@@ -303,10 +303,10 @@ static void a_folder_that_cannot_be_written(void)
 static void kernel_symbols_without_addresses(void)
 {
     struct doctor_facts f = good();
-    f.names_hidden = true;
+    f.events.names_hidden = true;
     CHECK_TEXT(line_of(&f, "kernel_names")->gate, "sysctl");
     CHECK(strstr(line_of(&f, "kernel_names")->remedy, "add SYSLOG") != NULL);
-    f.perf.kernel = false; /* then nobody needs them */
+    f.events.access.kernel = false; /* then nobody needs them */
     CHECK_INT(line_of(&f, "kernel_names")->state, DOCTOR_UNTRIED);
 }
 
@@ -323,18 +323,18 @@ static unsigned open_files(void)
 
 static void look_and_leave(void)
 {
-    struct settings settings = {.frequency_hz = 99, .pid_count = 1, .pids = {getpid()}};
+    struct settings settings = {.sampling.frequency_hz = 99, .scope.pid_count = 1, .scope.pids = {getpid()}};
     struct doctor_facts f;
     struct err err = {0};
     unsigned before = open_files();
-    CHECK(doctor_look(&settings, &f, &err));
+    CHECK(doctor_probe(&settings, &f, &err));
     CHECK_INT(f.processes.len, 1);
-    CHECK_INT(f.call, 0); /* who may not read himself may read nobody */
-    CHECK_INT(f.maps, 0);
+    CHECK_INT(f.memory.call, 0); /* who may not read himself may read nobody */
+    CHECK_INT(f.memory.maps, 0);
     doctor_release(&f);
-    settings.pid_count = 0;
-    CHECK(doctor_look(&settings, &f, &err));
-    CHECK(f.pid != (uint32_t)getpid() && f.exists);
+    settings.scope.pid_count = 0;
+    CHECK(doctor_probe(&settings, &f, &err));
+    CHECK(f.target.pid != (uint32_t)getpid() && f.target.exists);
     doctor_release(&f);
     CHECK_INT(open_files(), before);
     CHECK(waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD);
@@ -345,13 +345,13 @@ static void look_and_leave(void)
 static void binding_is_refused(void)
 {
     struct doctor_facts f = good();
-    f.catcher.bound = 0;
-    f.catcher.bind_number = EPERM;
+    f.catching.catcher.bound = 0;
+    f.catching.catcher.bind_number = EPERM;
     check_line(&f, "affinity", DOCTOR_BLOCKED, EPERM, "seccomp",
                "EPERM: a thread cannot be bound to a CPU; nothing is proven",
                "allow sched_setaffinity in the container's seccomp profile");
     f = about(19);
-    f.cpus_outside = 6;
+    f.catching.cpus_outside = 6;
     CHECK_TEXT(line_of(&f, "affinity")->gate, "cpuset");
 }
 
@@ -359,10 +359,10 @@ static void own_rank(void)
 {
     struct doctor_facts f = good();
     CHECK_TEXT(line_of(&f, "policy")->detail, "policy OTHER, nice 0, short slice");
-    f.catcher.rank.fifo = true;
+    f.catching.catcher.rank.fifo = true;
     CHECK_TEXT(line_of(&f, "policy")->detail, "policy FIFO: first on its CPU");
-    f.catcher.rank = (struct thread_rank){.refused = {.number = EPERM}};
-    f.catcher.policy = SCHED_IDLE;
+    f.catching.catcher.rank = (struct thread_rank){.refused = {.number = EPERM}};
+    f.catching.catcher.policy = SCHED_IDLE;
     check_line(&f, "policy", DOCTOR_BLOCKED, EPERM, "policy",
                "EPERM: policy OTHER is refused; hardly anything is proven, policy IDLE",
                "start pillion with policy OTHER (chrt --other 0)");
@@ -385,7 +385,7 @@ static void weights(void)
     for (size_t i = 0; i < sizeof weighed / sizeof weighed[0]; i++) {
         struct doctor_facts f = about(19);
         char wanted[60];
-        f.weights = (struct probe_weights){
+        f.catching.weights = (struct probe_weights){
             .version = weighed[i].version, .own = weighed[i].own, .other = weighed[i].other};
         const struct doctor_line *line = line_of(&f, "cpu_weight");
         snprintf(wanted, sizeof wanted, "a CPU weight of %llu or more (cpu.%s)",
@@ -394,29 +394,29 @@ static void weights(void)
         CHECK_INT(line->state, weighed[i].wanted != 0 ? DOCTOR_PARTIAL : DOCTOR_OK);
         CHECK(weighed[i].wanted == 0 ? line->remedy[0] == '\0'
                                      : strstr(line->remedy, wanted) != NULL);
-        f.catcher.rank.fifo = true; /* crosses groups */
+        f.catching.catcher.rank.fifo = true; /* crosses groups */
         CHECK_INT(line_of(&f, "cpu_weight")->state, DOCTOR_OK);
     }
     struct doctor_facts f = about(19);
-    f.weights = (struct probe_weights){.version = 2};
+    f.catching.weights = (struct probe_weights){.version = 2};
     CHECK_INT(line_of(&f, "cpu_weight")->state, DOCTOR_UNTRIED);
-    f.weights.same = true;
+    f.catching.weights.same = true;
     CHECK_TEXT(line_of(&f, "cpu_weight")->detail, "one group with pid 19");
 }
 
 static void the_others_rank(void)
 {
     struct doctor_facts f = about(19);
-    f.nice = -5;
+    f.catching.nice = -5;
     check_line(&f, "target_nice", DOCTOR_PARTIAL, 0, "nice",
                "pid 19: policy OTHER, nice -5, less than pillion's: few stacks can be proven",
                "add SYS_NICE");
-    f.catcher.rank.fifo = true;
+    f.catching.catcher.rank.fifo = true;
     CHECK_INT(line_of(&f, "target_nice")->state, DOCTOR_OK);
-    f.catcher.rank.fifo = false;
-    f.catcher.rank.nice = -20;
+    f.catching.catcher.rank.fifo = false;
+    f.catching.catcher.rank.nice = -20;
     CHECK_INT(line_of(&f, "target_nice")->state, DOCTOR_OK);
-    f.policy = SCHED_RR;
+    f.catching.policy = SCHED_RR;
     CHECK_INT(line_of(&f, "target_nice")->state, DOCTOR_PARTIAL);
     CHECK_TEXT(line_of(&f, "target_nice")->remedy, "");
 }
@@ -434,7 +434,7 @@ static void a_runtime_that_cannot_be_read(void)
     CHECK_TEXT(row.how, "perf, without its interpreter's names");
     CHECK_TEXT(row.gate, "version");
     CHECK_TEXT(row.cause, "python 3.4 is not known");
-    CHECK(strstr((doctor_judge(&f, &report), report.verdict),
+    CHECK(strstr((doctor_evaluate(&f, &report), report.verdict),
                  "stacks, without its interpreter's functions.") != NULL);
 }
 
@@ -446,7 +446,7 @@ static void a_native_process_wants_no_memory(void)
     apps[1].memory_why =
         (struct access_verdict){.cause = "it is not dumpable", .remedy = "add SYS_PTRACE"};
     doctor_row(&f, &apps[1], &row);
-    CHECK_TEXT(row.rung, "perf");
+    CHECK_TEXT(row.capture_mode, "perf");
     CHECK_TEXT(row.remedy, "");
     apps[1].mapped = false; /* then it may have a runtime */
     doctor_row(&f, &apps[1], &row);
@@ -466,7 +466,7 @@ static void nobody_else_is_there(void)
     CHECK(report.can_profile);
     f = good();
     f.processes.len = 0;
-    doctor_judge(&f, &report);
+    doctor_evaluate(&f, &report);
     CHECK_TEXT(report.verdict,
                "A profile of a command that pillion starts would contain user and kernel stacks, with the "
                "functions of interpreters woven in. No other process is visible here.");
@@ -478,24 +478,24 @@ static void nobody_else_is_there(void)
 static struct doctor_facts fargate(void)
 {
     struct doctor_facts f = without_perf(EPERM, PERF_GATE_SECCOMP, 2);
-    f.fixed_filter = true;
-    f.rival = 19;
-    f.rank_known = true;
-    f.weights = (struct probe_weights){.version = 1, .own = 2, .other = 0};
+    f.rights.fixed_filter = true;
+    f.catching.rival = 19;
+    f.catching.rank_known = true;
+    f.catching.weights = (struct probe_weights){.version = 1, .own = 2, .other = 0};
     apps[1] = (struct doctor_process){.pid = 31, .uid = 1000, .name = "java\x1b[31m\xc3\xa9", .cpu_ns = 380};
     apps[1].perf = DOCTOR_NOT_TRIED;
     apps[1].memory = EACCES;
     apps[1].memory_why = (struct access_verdict){.gate = ACCESS_GATE_CAPABILITIES,
-                                                 .cause = "it has capabilities that pillion has not "
+                                                 .cause = "it has capabilities that pillion lacks "
                                                           "(NET_ADMIN)",
-                                                 .remedy = "give pillion the same or add SYS_PTRACE"};
+                                                 .remedy = "give pillion the same capabilities or add SYS_PTRACE"};
     apps[0].perf = DOCTOR_NOT_TRIED;
     return f;
 }
 
 static const char wide[] =
     "pillion doctor: works, with gaps; 2 changes help\n"
-    "  perf events    blocked  EPERM: seccomp filter; Fargate allows no change of it\n"
+    "  perf events    blocked  EPERM: seccomp filter; Fargate forbids changing it\n"
     "  /proc          ok       2 processes visible\n"
     "  memory by call ok       process_vm_readv\n"
     "  memory by file ok       /proc/PID/mem\n"
@@ -516,7 +516,8 @@ static const char wide[] =
     "                                             -> change 2\n"
     "Change 1: give pillion's container a CPU weight of 342 or more (cpu.shares), or\n"
     "  run pillion in the program's container\n"
-    "Change 2 (for 38 % of the CPU time now): give pillion the same or add SYS_PTRACE\n"
+    "Change 2 (for 38 % of the CPU time now): give pillion the same capabilities or\n"
+    "  add SYS_PTRACE\n"
     "  \"linuxParameters\": {\"capabilities\": {\"add\": [\"SYS_PTRACE\"]}}\n"
     "A profile would contain the functions of interpreters (1 of 2 processes, and\n"
     "  commands that pillion starts), and all other CPU time without stacks.\n";
@@ -524,7 +525,7 @@ static const char wide[] =
 static const char *shown(const struct doctor_facts *f, size_t columns, struct buf *out)
 {
     buf_init(out, 1 << 16);
-    doctor_judge(f, &report);
+    doctor_evaluate(f, &report);
     doctor_text(f, &report, columns, out);
     return buf_cstr(out);
 }
@@ -535,7 +536,7 @@ static void on_80_columns(void)
     struct buf out;
     CHECK_TEXT(shown(&f, 80, &out), wide);
     buf_release(&out);
-    strcat(apps[1].memory_why.remedy, ", which was added but is given to root only");
+    strcat(apps[1].memory_why.remedy, ", which was added but takes effect for root only");
     CHECK(strstr(shown(&f, 80, &out), "linuxParameters") == NULL); /* it is there already */
     buf_release(&out);
 }
@@ -545,22 +546,22 @@ static void yama_host(void)
 {
     struct doctor_facts f = about(812);
     struct buf out;
-    f.perf.kernel = false;
-    f.perf.kernel_number = EACCES;
-    f.perf.kernel_gate = PERF_GATE_PARANOID;
-    f.perf.around.paranoid = 2;
-    f.cycles = ENOENT;
-    f.call = EPERM;
-    f.file = EACCES;
-    f.memory_why = f.call_why = (struct access_verdict){
+    f.events.access.kernel = false;
+    f.events.access.kernel_number = EACCES;
+    f.events.access.kernel_gate = PERF_GATE_PARANOID;
+    f.events.access.around.paranoid = 2;
+    f.events.cycles = ENOENT;
+    f.memory.call = EPERM;
+    f.memory.file = EACCES;
+    f.memory.memory_why = f.memory.call_why = (struct access_verdict){
         .gate = ACCESS_GATE_YAMA,
-        .cause = "kernel.yama.ptrace_scope is 1: only its parents may, and who has SYS_PTRACE",
+        .cause = "kernel.yama.ptrace_scope is 1: only its parents and processes with SYS_PTRACE may",
         .remedy = "start the program with pillion, add SYS_PTRACE, or set kernel.yama.ptrace_scope to 0"};
     apps[0].pid = 812;
     apps[0].reader = NULL;
     apps[0].runtime[0] = '\0';
     apps[0].memory = EACCES;
-    apps[0].memory_why = f.memory_why;
+    apps[0].memory_why = f.memory.memory_why;
     err_set(&apps[0].runtime_why, ERR_DENIED, EPERM, "cannot read the memory of pid 812");
     const char *text = shown(&f, 80, &out);
     CHECK(strstr(text, "pillion doctor: works, with gaps; 2 changes help\n") == text);
@@ -601,7 +602,7 @@ static void json(void)
     struct buf out;
     bool flag = true;
     buf_init(&out, 1 << 16);
-    doctor_judge(&f, &report);
+    doctor_evaluate(&f, &report);
     const struct doctor_setting settings[] = {
         {.name = STR("output-dir"), .value = STR("a\"b\n"), .source = STR("PILLION_OUTPUT_DIR")},
         {.name = STR("service-name"), .source = STR("default")},
@@ -652,9 +653,10 @@ static struct doctor_facts sending(const char *backend, enum sender_gate gate, i
 static void a_back_end_that_answers_is_told_from_one_that_is_only_there(void)
 {
     struct doctor_facts f = sending("studio", SENDER_OPEN, 0, NULL);
-    check_line(&f, "upload_studio", DOCTOR_OK, 0, "", "studio: https://h:443 can be reached; it was sent nothing", "");
-    f.uploads[0].told = true;
-    check_line(&f, "upload_studio", DOCTOR_OK, 0, "", "studio: https://h:443 answers, and takes the token", "");
+    check_line(&f, "upload_studio", DOCTOR_OK, 0, "", "studio: https://h:443 is reachable; "
+               "nothing was sent", "");
+    f.uploads[0].confirmed = true;
+    check_line(&f, "upload_studio", DOCTOR_OK, 0, "", "studio: https://h:443 responds and accepts the token", "");
     CHECK_TEXT(report.headline, "everything works here; nothing to change");
 }
 
@@ -668,18 +670,23 @@ static void what_is_in_an_uploads_way_has_its_gate_and_remedy(void)
     } rows[] = {
         {SENDER_CONNECT, ECONNREFUSED, ECONNREFUSED, "cannot connect to ::1 port 9: Connection refused", "connect",
          "http: cannot connect to ::1 port 9: Connection refused", "check the address (--server-host)"},
-        {SENDER_TLS, EPROTO, 0, "TLS with h: the authority \"a: b\" is unknown: give its certificate with --ca-file",
+        {SENDER_TLS, EPROTO, 0, "TLS with h: the authority \"a: b\" is unknown: give its "
+                                "certificate with --ca-file",
          "tls", "http: TLS with h: the authority \"a: b\" is unknown", "give its certificate with --ca-file"},
         {SENDER_TLS, EPROTO, 0, "TLS with h: the server sent no certificate", "tls",
          "http: TLS with h: the server sent no certificate", "let the server speak TLS 1.2"},
-        {SENDER_TLS, EPROTO, 0, "TLS with h: the key of h is none of the 1 pinned ones: is this the server?", "tls",
+        {SENDER_TLS, EPROTO, 0, "TLS with h: the key of h is none of the 1 pinned ones: is this the "
+                                "server?", "tls",
          "http: TLS with h: the key of h is none of the 1 pinned ones: is this the server?", "let the server"},
-        {SENDER_TOKEN, 0, 0, "the server at h answered 401: no; the token is missing or wrong (--token-file)", "token",
+        {SENDER_TOKEN, 0, 0, "the server at h answered 401: no; the token is missing or wrong "
+                             "(--token-file)", "token",
          "http: the server at h answered 401: no", "the token is missing or wrong (--token-file)"},
-        {SENDER_TOKEN, 0, 0, "http wants a token: set PILLION_TOKEN_FILE", "token", "http: http wants a token",
+        {SENDER_TOKEN, 0, 0, "http needs a token: set PILLION_TOKEN_FILE", "token", "http: http needs a token",
          "set PILLION_TOKEN_FILE"},
-        {SENDER_SETTING, 0, 0, "cannot open /x: No such file", "setting", "http: cannot open /x: No such file", ""},
-        {SENDER_SERVER, 0, 0, "the server at h answered 503", "server", "http: the server at h answered 503", ""},
+        {SENDER_SETTING, 0, 0, "cannot open /x: No such file", "setting", "http: cannot open /x: No "
+                                                                          "such file", ""},
+        {SENDER_SERVER, 0, 0, "the server at h answered 503", "server", "http: the server at h "
+                                                                        "answered 503", ""},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct doctor_facts f = sending("http", rows[i].gate, rows[i].number, rows[i].why);

@@ -482,7 +482,7 @@ static void dwarf_image_make(struct dwarf_image *image)
         sections[i + 1].sh_size = from->len;
         sections[i + 1].sh_type = from->len == 0       ? SHT_NULL
                                   : i == PART_SYMBOLS ? SHT_SYMTAB
-                                  : i == PART_NAMES   ? SHT_STRTAB
+                                  : i >= PART_NAMES   ? SHT_STRTAB
                                                       : SHT_PROGBITS;
         sections[i + 1].sh_link = i == PART_SYMBOLS ? PART_NAMES + 1 : 0;
         sections[i + 1].sh_entsize = i == PART_SYMBOLS ? sizeof(Elf64_Sym) : 0;

@@ -95,7 +95,7 @@ static void clock_stays(void)
     CHECK_INT(list.cpu_hz, 0);
     CHECK(parse("sCPU f=250") && list.cpu_hz == 250);
     CHECK(parse("task-clock p=1000000") && list.cpu_hz == 1000); /* ns */
-    CHECK_TEXT(failure("sCPU p=1"), "wants a period of 100000 to 1000000000 ns for cpu-clock");
+    CHECK_TEXT(failure("sCPU p=1"), "expects a period of 100000 to 1000000000 ns for cpu-clock");
 }
 
 static void refused(void)
@@ -108,7 +108,7 @@ static void refused(void)
                "sched:sched_switch is not available: tracepoints are named and read through tracefs, "
                "which containers do not have");
     CHECK_TEXT(failure("e=net_dev_xmit g=net"),
-               "wants an event such as page-faults or cycles, got \"net_dev_xmit\"");
+               "expects an event such as page-faults or cycles, got \"net_dev_xmit\"");
     CHECK_TEXT(failure("i=312"),
                "id= is not available: tracepoints are named and read through tracefs, which "
                "containers do not have");
@@ -125,24 +125,24 @@ static void refused(void)
 
 static void mistakes(void)
 {
-    CHECK_TEXT(failure("sCUP"), "wants an event such as page-faults or cycles, got \"sCUP\"; did "
+    CHECK_TEXT(failure("sCUP"), "expects an event such as page-faults or cycles, got \"sCUP\"; did "
                                 "you mean sCPU?");
-    CHECK_TEXT(failure("cache-mises"), "wants an event such as page-faults or cycles, got "
+    CHECK_TEXT(failure("cache-mises"), "expects an event such as page-faults or cycles, got "
                                        "\"cache-mises\"; did you mean cache-misses?");
     CHECK_TEXT(failure("sPF peroid=3"), "knows event, period, frequency, label, value_scale and "
                                         "mode, got \"peroid\"; did you mean period?");
-    CHECK_TEXT(failure("sPF p=0"), "wants a period of 1 to 1000000000000, got \"0\"");
-    CHECK_TEXT(failure("hREF f=10001"), "wants a frequency of 1 to 10000, got \"10001\"");
-    CHECK_TEXT(failure("sPF f=9 p=9"), "wants a period or a frequency for page-faults, not both");
-    CHECK_TEXT(failure("sPF sMig"), "wants a semicolon between page-faults and \"sMig\"");
-    CHECK_TEXT(failure("sPF s=-1"), "wants a value_scale above 0 such as 0.5, got \"-1\"");
-    CHECK_TEXT(failure("sPF l=a/b"), "wants a label of at most 31 letters, digits, '-', '_' and "
+    CHECK_TEXT(failure("sPF p=0"), "expects a period of 1 to 1000000000000, got \"0\"");
+    CHECK_TEXT(failure("hREF f=10001"), "expects a frequency of 1 to 10000, got \"10001\"");
+    CHECK_TEXT(failure("sPF f=9 p=9"), "expects a period or a frequency for page-faults, not both");
+    CHECK_TEXT(failure("sPF sMig"), "expects a semicolon between page-faults and \"sMig\"");
+    CHECK_TEXT(failure("sPF s=-1"), "expects a value_scale above 0 such as 0.5, got \"-1\"");
+    CHECK_TEXT(failure("sPF l=a/b"), "expects a label of at most 31 letters, digits, '-', '_' and "
                                      "'.', got \"a/b\"");
-    CHECK_TEXT(failure("sPF l=cpu"), "wants another label, cpu is taken");
-    CHECK_TEXT(failure("sPF; sMig l=page-faults"), "wants another label, page-faults is taken");
-    CHECK_TEXT(failure("p=3"), "wants an event, such as page-faults or cycles");
-    CHECK_TEXT(failure(" ; "), "wants an event, such as page-faults or cycles");
-    CHECK_TEXT(failure(""), "wants an event, such as page-faults or cycles");
+    CHECK_TEXT(failure("sPF l=cpu"), "expects another label, cpu is taken");
+    CHECK_TEXT(failure("sPF; sMig l=page-faults"), "expects another label, page-faults is taken");
+    CHECK_TEXT(failure("p=3"), "expects an event, such as page-faults or cycles");
+    CHECK_TEXT(failure(" ; "), "expects an event, such as page-faults or cycles");
+    CHECK_TEXT(failure(""), "expects an event, such as page-faults or cycles");
 }
 
 TESTS({"ddprof's words and perf's mean the same events", ddprof_words},

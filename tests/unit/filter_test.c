@@ -1,6 +1,6 @@
 /* Whom a run is about: patterns against what is known of a process, and the answers that targets get. The
  * processes that are asked about are this program and children of it. */
-#include "capture/choose.h"
+#include "capture/follow/selection.h"
 #include "base/time.h"
 #include "os/clock.h"
 #include "test.h"
@@ -154,14 +154,14 @@ struct run {
     struct world world;
     struct images images;
     struct targets targets;
-    struct choose choose;
+    struct selection selection;
 };
 
 static void begin(struct run *r, enum filter_kind kind, const char *pattern, uint64_t min_ns)
 {
-    *r = (struct run){.settings = {.min_duration_ns = min_ns, .log_level = LOG_ERROR}};
+    *r = (struct run){.settings = {.scope.min_duration_ns = min_ns, .log.level = LOG_ERROR}};
     if (pattern != NULL) {
-        struct pattern_list *list = &r->settings.filters[kind];
+        struct pattern_list *list = &r->settings.scope.filters[kind];
         bool excludes = pattern[0] == '!';
         list->at[list->count++] = (struct pattern){str_of(pattern + excludes), excludes};
     }
@@ -170,12 +170,12 @@ static void begin(struct run *r, enum filter_kind kind, const char *pattern, uin
     images_init(&r->images, &r->world);
     targets_init(&r->targets, &r->images, false);
     r->targets.min_duration_ns = min_ns;
-    choose_init(&r->choose, &r->settings, &r->log);
+    selection_init(&r->selection, &r->settings, &r->log);
 }
 
 static void end(struct run *r)
 {
-    choose_release(&r->choose);
+    selection_release(&r->selection);
     targets_release(&r->targets);
     images_release(&r->images);
     log_close(&r->log);
@@ -219,13 +219,13 @@ static void stop(pid_t pid)
 static struct target *judged(struct run *r, pid_t pid)
 {
     struct target *target = targets_get(&r->targets, (uint32_t)pid);
-    choose_judge(&r->choose, target, clock_mono_ns());
+    selection_evaluate(&r->selection, target, clock_mono_ns());
     return target;
 }
 
 static bool is_out(const struct target *target)
 {
-    return targets_is_left_out(target, clock_mono_ns());
+    return targets_is_excluded(target, clock_mono_ns());
 }
 
 static void by_command_line_and_exe(void)
@@ -233,10 +233,10 @@ static void by_command_line_and_exe(void)
     struct run r;
     pid_t sleeper = start(true), copy = start(false);
     begin(&r, FILTER_MATCH, "sleep 60", 0);
-    CHECK(r.choose.active);
+    CHECK(r.selection.active);
     CHECK(!is_out(judged(&r, sleeper)));
     CHECK(is_out(judged(&r, copy)));
-    CHECK_INT(choose_left_out(&r.targets), 1);
+    CHECK_INT(selection_excluded(&r.targets), 1);
     end(&r);
     begin(&r, FILTER_EXE, "filter_test", 0);
     CHECK(is_out(judged(&r, sleeper)));
@@ -256,12 +256,12 @@ static void what_is_named(void)
     begin(&r, FILTER_MATCH, "sleep 60", 3600 * NS_PER_S);
     struct target *target = targets_get(&r.targets, (uint32_t)copy);
     target->named = true;
-    choose_judge(&r.choose, target, clock_mono_ns());
+    selection_evaluate(&r.selection, target, clock_mono_ns());
     CHECK(!is_out(target));
-    CHECK(!target->skipped);
+    CHECK(!target->filter.skipped);
     targets_fork(&r.targets, 77777777, 77777777, (uint32_t)copy, (uint32_t)copy, clock_mono_ns());
     CHECK(is_out(targets_find(&r.targets, 77777777))); /* what it starts is judged */
-    CHECK_INT(choose_left_out(&r.targets), 1);
+    CHECK_INT(selection_excluded(&r.targets), 1);
     end(&r);
     stop(copy);
 }
@@ -273,26 +273,26 @@ static void gone_before_its_exec_was_read(void)
     begin(&r, FILTER_MATCH, "gcc", 0);
     struct target *target = targets_get(&r.targets, GONE);
     targets_comm(&r.targets, GONE, GONE, STR("x86_64-gcc"), true);
-    choose_judge(&r.choose, target, 1);
+    selection_evaluate(&r.selection, target, 1);
     CHECK(!is_out(target)); /* its name stands for its command line */
     targets_comm(&r.targets, GONE, GONE, STR("as"), true);
-    choose_judge(&r.choose, target, 2);
+    selection_evaluate(&r.selection, target, 2);
     CHECK(is_out(target));
-    CHECK(target->skipped); /* nothing was sampled while it was in … */
+    CHECK(target->filter.skipped); /* nothing was sampled while it was in … */
     targets_comm(&r.targets, GONE, GONE, STR("gcc"), true);
-    choose_judge(&r.choose, target, 3);
-    CHECK(!target->skipped);
-    target->sampled_ns = 1;
+    selection_evaluate(&r.selection, target, 3);
+    CHECK(!target->filter.skipped);
+    target->account.sampled_ns = 1;
     targets_comm(&r.targets, GONE, GONE, STR("as"), true);
-    choose_judge(&r.choose, target, 4);
-    CHECK(is_out(target) && !target->skipped); /* … or some was */
+    selection_evaluate(&r.selection, target, 4);
+    CHECK(is_out(target) && !target->filter.skipped); /* … or some was */
     end(&r);
     begin(&r, FILTER_EXE, "/usr/bin/gcc", 0);
     target = targets_get(&r.targets, GONE);
-    choose_judge(&r.choose, target, 1);
-    CHECK(is_out(target) && target->exe_unknown && target->skipped);
-    choose_judge_by_path(&r.choose, target, STR("/usr/bin/gcc"), 2); /* the first file it mapped */
-    CHECK(!is_out(target) && !target->exe_unknown && !target->skipped);
+    selection_evaluate(&r.selection, target, 1);
+    CHECK(is_out(target) && target->filter.exe_unknown && target->filter.skipped);
+    selection_evaluate_path(&r.selection, target, STR("/usr/bin/gcc"), 2); /* the first file it mapped */
+    CHECK(!is_out(target) && !target->filter.exe_unknown && !target->filter.skipped);
     end(&r);
 }
 
@@ -301,21 +301,21 @@ static void young(void)
     struct run r;
     uint64_t now_ns = clock_mono_ns(), hour_ns = 3600 * NS_PER_S;
     begin(&r, 0, NULL, hour_ns);
-    CHECK(r.choose.active && !r.choose.filters);
+    CHECK(r.selection.active && !r.selection.filters);
     targets_fork(&r.targets, 77777777, 77777777, (uint32_t)getpid(), (uint32_t)getpid(), now_ns);
     struct target *child = targets_find(&r.targets, 77777777);
-    CHECK(child != NULL && child->of_age_ns == 0); /* an unknown parent's: judged by itself */
+    CHECK(child != NULL && child->filter.of_age_ns == 0); /* an unknown parent's: judged by itself */
     (void)targets_get(&r.targets, (uint32_t)getpid());
     targets_fork(&r.targets, 77777778, 77777778, (uint32_t)getpid(), (uint32_t)getpid(), now_ns);
     child = targets_find(&r.targets, 77777778);
-    CHECK_INT(child->of_age_ns, now_ns + hour_ns);
-    CHECK(targets_is_left_out(child, now_ns + hour_ns - 1));
-    CHECK(!targets_is_left_out(child, now_ns + hour_ns));
-    CHECK(child->skipped);
-    choose_close_window(&r.targets, now_ns + hour_ns - 1);
-    CHECK(child->skipped);
-    choose_close_window(&r.targets, now_ns + hour_ns);
-    CHECK(!child->skipped); /* it came of age in this window */
+    CHECK_INT(child->filter.of_age_ns, now_ns + hour_ns);
+    CHECK(targets_is_excluded(child, now_ns + hour_ns - 1));
+    CHECK(!targets_is_excluded(child, now_ns + hour_ns));
+    CHECK(child->filter.skipped);
+    selection_close_window(&r.targets, now_ns + hour_ns - 1);
+    CHECK(child->filter.skipped);
+    selection_close_window(&r.targets, now_ns + hour_ns);
+    CHECK(!child->filter.skipped); /* it came of age in this window */
     end(&r);
 }
 
@@ -329,22 +329,22 @@ static void young_strangers(void)
     CHECK(proc_read((uint32_t)copy, 0, "stat", &text, NULL));
     CHECK(stat_parse(buf_slice(&text), &stat, NULL));
     begin(&r, 0, NULL, 3600 * NS_PER_S);
-    struct scan_known known = {.looks = 4};
-    CHECK(!choose_takes(&r.choose, &stat, &known));
-    CHECK(known.left_out);
+    struct scan_known known = {.checks = 4};
+    CHECK(!selection_accepts(&r.selection, &stat, &known));
+    CHECK(known.excluded);
     uint64_t left_ns = known.again_ns - clock_mono_ns(); /* when it will be of age, to the tick */
     CHECK(left_ns > 3590 * NS_PER_S && left_ns < 3601 * NS_PER_S);
     end(&r);
     begin(&r, FILTER_EXE, "!filter_test", 1);
-    CHECK(!choose_takes(&r.choose, &stat, &known));
+    CHECK(!selection_accepts(&r.selection, &stat, &known));
     end(&r);
     begin(&r, FILTER_EXE, "filter_test", 1);
-    CHECK(choose_takes(&r.choose, &stat, &known));
-    CHECK(!known.left_out);
+    CHECK(selection_accepts(&r.selection, &stat, &known));
+    CHECK(!known.excluded);
     end(&r);
     begin(&r, 0, NULL, 0);
-    CHECK(!r.choose.active);
-    CHECK(choose_takes(&r.choose, &stat, &known));
+    CHECK(!r.selection.active);
+    CHECK(selection_accepts(&r.selection, &stat, &known));
     end(&r);
     buf_release(&text);
     stop(copy);
@@ -357,10 +357,10 @@ static void descriptions(void)
     pid_t sleeper = start(true);
     buf_init(&text, 8192);
     begin(&r, FILTER_EXE, "!bash", 2 * NS_PER_S);
-    choose_describe_filters(&r.choose, &text);
+    selection_describe_filters(&r.selection, &text);
     CHECK_STR(buf_slice(&text), "--exe !bash --min-duration 2s");
     buf_clear(&text);
-    choose_describe(&r.choose, (uint32_t)sleeper, &text);
+    selection_describe(&r.selection, (uint32_t)sleeper, &text);
     CHECK(strstr(buf_cstr(&text), " sleep 60 (/") != NULL);
     end(&r);
     stop(sleeper);

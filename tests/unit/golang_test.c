@@ -1,6 +1,6 @@
 /* The Go symbol table: functions, lines and inlined calls of hand-made tables of every version. */
 #include "elf_image.h"
-#include "symbol/golang.h"
+#include "runtime/go/table.h"
 #include "test.h"
 
 /*

@@ -1,5 +1,5 @@
 /* src/deliver/http and answer: what goes out, and what may come back. */
-#include "deliver/answer.h"
+#include "deliver/response.h"
 #include "deliver/http.h"
 #include "memory_stream.h"
 #include "test.h"
@@ -19,7 +19,7 @@ static struct http_request post_of(struct str body)
 /* What comes of one exchange; released by `done`. */
 struct result {
     struct memory_stream server;
-    struct http_answer answer;
+    struct http_response answer;
     struct err err;
     bool ok;
 };
@@ -33,7 +33,7 @@ static void run(struct result *r, const struct http_request *request)
 
 static void done(struct result *r)
 {
-    http_answer_release(&r->answer);
+    http_response_release(&r->answer);
     memory_release(&r->server);
 }
 
@@ -245,11 +245,11 @@ static void cut_anywhere_the_head_decides(void)
 static void an_end_without_an_answer_says_when_it_came(void)
 {
     struct result r = ask("");
-    CHECK_TEXT(r.err.text, "the connection was closed instead of an answer");
+    CHECK_TEXT(r.err.text, "the connection was closed instead of a response");
     CHECK(r.answer.sent_all && !r.answer.began);
     done(&r);
     r = ask("HTTP/1.1 2");
-    CHECK_TEXT(r.err.text, "the connection was closed in the middle of the answer's headers");
+    CHECK_TEXT(r.err.text, "the connection was closed in the middle of the response's headers");
     done(&r);
 }
 
@@ -423,10 +423,10 @@ static void what_may_be_two_answers_in_one_is_none(void)
         "both a Content-Length and a Transfer-Encoding");
     bad("HTTP/1.1 200 OK\r\nTransfer-Encoding : chunked\r\nContent-Length : 5\r\n\r\n0\r\n\r\n",
         "both a Content-Length and a Transfer-Encoding");
-    bad("HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello", "contradict");
-    bad("HTTP/1.1 200 OK\r\nContent-Length: 5, 6\r\n\r\nhello", "contradict");
-    bad("HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\nhello", "contradict");
-    bad("HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999\r\n\r\nhello", "contradict");
+    bad("HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello", "contradictory");
+    bad("HTTP/1.1 200 OK\r\nContent-Length: 5, 6\r\n\r\nhello", "contradictory");
+    bad("HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\nhello", "contradictory");
+    bad("HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999\r\n\r\nhello", "contradictory");
     struct result r = ask("HTTP/1.1 200 OK\r\nContent-Length: 5, 5\r\nContent-Length: 5\r\n\r\nhello");
     CHECK(r.ok && r.answer.keeps);
     done(&r);
@@ -434,7 +434,7 @@ static void what_may_be_two_answers_in_one_is_none(void)
 
 static void other_protocols_are_known_by_their_first_bytes(void)
 {
-    bad("\x15\x03\x01\x00\x02\x02\x46", "wants https");
+    bad("\x15\x03\x01\x00\x02\x02\x46", "expects https");
     bad("SSH-2.0-OpenSSH_9\r\n", "another service");
     bad("HTTP/2 200 OK\r\n\r\n", "HTTP/2");
     bad("HTTP/1.1 20 OK\r\n\r\n", "does not have");
@@ -496,7 +496,7 @@ static void endless_heads_end_at_64_kib(void)
     for (size_t i = 0; i < 4; i++) {
         struct result r = ask_endless(heads[i], again[i]);
         CHECK(!r.ok && strstr(r.err.text, "64 KiB") != NULL);
-        CHECK(r.server.bytes_read <= ANSWER_HEADS_MAX + 16 * 1024);
+        CHECK(r.server.bytes_read <= RESPONSE_HEADS_MAX + 16 * 1024);
         done(&r);
     }
 }
@@ -515,7 +515,7 @@ static void endless_bodies_are_read_for_a_mebibyte(void)
     for (size_t i = 0; i < 6; i++) {
         struct result r = ask_endless(bodies[i], again[i]);
         CHECK(r.ok && r.answer.status == 200 && !r.answer.whole && !r.answer.keeps);
-        CHECK(r.server.bytes_read <= ANSWER_DROP_MAX + HTTP_BODY_MAX + 16 * 1024 + 200);
+        CHECK(r.server.bytes_read <= RESPONSE_DROP_MAX + HTTP_BODY_MAX + 16 * 1024 + 200);
         CHECK(r.answer.body.len <= HTTP_BODY_MAX);
         done(&r);
     }

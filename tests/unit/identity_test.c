@@ -252,7 +252,7 @@ static bool more_rights(void *context)
     if (!is_refused(pid)) {
         return stop(pid, false);
     }
-    refused_with(pid, "it has capabilities that pillion has not (SYS_PTRACE");
+    refused_with(pid, "it has capabilities that pillion lacks (SYS_PTRACE");
     return stop(pid, true);
 }
 

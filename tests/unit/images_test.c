@@ -1,6 +1,6 @@
 /* The files that are kept open: which of them are released, and when. A world of files that are all this program,
  * counted as they are opened and closed. */
-#include "capture/images.h"
+#include "capture/follow/images.h"
 #include "os/proc.h"
 #include "test.h"
 

@@ -1,5 +1,5 @@
-/* src/capture/labels, and where src/runtime/python/task finds tasks. */
-#include "capture/labels.h"
+/* src/capture/stacks/labels, and where src/runtime/python/task finds tasks. */
+#include "capture/stacks/labels.h"
 #include "elf_build.h"
 #include "runtime/python/private.h"
 #include "sample_profile.h"

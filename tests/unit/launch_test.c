@@ -290,7 +290,7 @@ static void not_found(void)
     snprintf(word, sizeof word, "%s/plain: not executable; try: chmod +x %s/plain", dir, dir);
     CHECK_TEXT(err.text, word);
     CHECK_INT(find(dir, path, &err), 126);
-    snprintf(word, sizeof word, "%s: not executable, it is a directory", dir);
+    snprintf(word, sizeof word, "%s: not executable: it is a directory", dir);
     CHECK_TEXT(err.text, word);
     char kept[4096];
     snprintf(kept, sizeof kept, "%s", getenv("PATH"));
@@ -355,7 +355,7 @@ static void cannot_start(void)
         status = run_one(&shapes[shape], in_dir("script"));
         CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 127);
         snprintf(expected, sizeof expected,
-                 "%s/script: its interpreter /nowhere/interpreter is not there\n", dir);
+                 "%s/script: its interpreter /nowhere/interpreter does not exist\n", dir);
         CHECK(strstr(content("err"), expected) != NULL);
     }
     end();
@@ -771,7 +771,7 @@ static void signals_are_taken(void)
     CHECK(in_child(take_signals, NULL));
 }
 
-TESTS({"a command is found as the shell would find it", found},
+TESTS_THAT_MEASURE({"a command is found as the shell would find it", found},
       {"127 for what is not there, 126 for what may not run, each with its sentence", not_found},
       {"the exit status is the command's own", statuses},
       {"a killed command is a killed command, or 128 + signal", killed},

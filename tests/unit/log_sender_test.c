@@ -166,7 +166,7 @@ static struct log_sender *begin(struct log_pace pace)
 {
     struct err err;
     settings = (struct settings){.upload = {.server_host = server.address, .token = "SECRET-1", .verify = true},
-                                 .max_memory_bytes = 64 << 20, .metadata = true};
+                                 .budget.memory_bytes = 64 << 20, .origin.metadata = true};
     spoken = (struct log){.fd = -1, .level = LOG_ERROR};
     pthread_mutex_init(&spoken.lock, NULL);
     struct log_sender *sender = log_sender_new(&settings, true, &spoken, &here, &pace, &err);
@@ -341,7 +341,7 @@ static void one_that_never_began_is_released(void)
     log_close(&spoken);
 }
 
-TESTS({"messages go within a period", messages_go_within_a_period},
+TESTS_THAT_MEASURE({"messages go within a period", messages_go_within_a_period},
       {"a room that fills does not wait for the period but for the least",
        a_room_that_fills_does_not_wait_for_the_period_but_for_the_least},
       {"what was not taken goes again and what fell out is counted",

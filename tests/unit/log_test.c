@@ -496,7 +496,7 @@ static void reopened(void)
     CHECK(mkdtemp(dir) != NULL);
     snprintf(path, sizeof path, "%s/log", dir);
     snprintf(moved, sizeof moved, "%s/log.1", dir);
-    struct settings settings = {.log_level = LOG_INFO, .log_file = path};
+    struct settings settings = {.log.level = LOG_INFO, .log.file = path};
     struct log log;
     log_open(&log, &settings);
     int fd = log.fd;
@@ -530,7 +530,7 @@ static void appended(void)
     int fd = mkstemp(path);
     CHECK(write(fd, "before\n", 7) == 7);
     close(fd);
-    struct settings settings = {.log_level = LOG_INFO, .log_file = path};
+    struct settings settings = {.log.level = LOG_INFO, .log.file = path};
     struct log log;
     log_open(&log, &settings);
     log_say(&log, LOG_INFO, "behind");

@@ -2,9 +2,16 @@
  * symbol_test.c. */
 #include "symbol/namer.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/time.h"
+#include "capture/code.h"
 #include "dwarf_image.h"
 #include "inlined_frame.h"
-#include "symbol/generated.h"
+#include "os/clock.h"
+#include "os/proc.h"
+#include "os/sandbox.h"
 #include "test.h"
 
 enum { KEY_PROGRAM = 10, KEY_JIT, KEY_GONE };
@@ -15,21 +22,19 @@ struct bench {
     struct symbol_source source;
     struct debug_source debug;
     struct clock clock;
-    uint64_t now_ns, tick_ns;
+    struct sandbox sandbox;
     unsigned opens, closes, debug_opens, debug_closes;
     struct namer namer;
     struct profile p;
     uint32_t program, generated;
 };
 
-static bool read_buf(void *context, uint64_t address, void *out, size_t len, struct err *err)
+/* The bytes as an open file, since a process of its own reads some of them. */
+static int file_of(const struct buf *bytes)
 {
-    const struct buf *bytes = context;
-    if (address > bytes->len || len > bytes->len - address) {
-        return err_set(err, ERR_IO, 0, "beyond the end");
-    }
-    memcpy(out, bytes->ptr + address, len);
-    return true;
+    int fd = memfd_create("image", MFD_CLOEXEC);
+    CHECK(fd >= 0 && write(fd, bytes->ptr, bytes->len) == (ssize_t)bytes->len);
+    return fd;
 }
 
 static bool open_image(void *context, uint64_t key, struct symbol_image *out, struct err *err)
@@ -39,15 +44,18 @@ static bool open_image(void *context, uint64_t key, struct symbol_image *out, st
         return err_set(err, ERR_GONE, 0, "the file is gone");
     }
     b->opens++;
-    *out = (struct symbol_image){.kind = key == KEY_JIT ? SYMBOL_IMAGE_JIT : SYMBOL_IMAGE_ELF,
-                                 .file = {read_buf, &b->image.file},
-                                 .names = b->names};
+    int fd = file_of(&b->image.file);
+    *out = (struct symbol_image){.kind = key == KEY_JIT ? SYMBOL_IMAGE_GENERATED : SYMBOL_IMAGE_ELF,
+                                 .file = proc_file_reader(fd),
+                                 .handle = (void *)(intptr_t)fd};
+    code_of_generated(runtimes, key == KEY_JIT ? b->names : NULL, &out->code);
     return true;
 }
 
 static void close_image(void *context, struct symbol_image *image)
 {
-    (void)image;
+    code_source_close(&image->code);
+    close((int)(intptr_t)image->handle);
     ((struct bench *)context)->closes++;
 }
 
@@ -61,14 +69,15 @@ static bool open_debug(void *context, uint64_t image, const char *path, struct m
         return false;
     }
     b->debug_opens++;
-    *out = (struct memory_reader){read_buf, &b->shared.file};
-    *handle = b;
+    int fd = file_of(&b->shared.file);
+    *out = proc_file_reader(fd);
+    *handle = (void *)(intptr_t)fd;
     return true;
 }
 
 static void close_debug(void *context, void *handle)
 {
-    CHECK(handle == context);
+    close((int)(intptr_t)handle);
     ((struct bench *)context)->debug_closes++;
 }
 
@@ -77,12 +86,6 @@ static struct str debug_path(void *context, uint64_t image)
     (void)context;
     (void)image;
     return STR("/usr/bin/app");
-}
-
-static uint64_t look(void *context)
-{
-    struct bench *b = context;
-    return b->now_ns += b->tick_ns;
 }
 
 /* Unwind tables know one function, 0x1900 … 0x1a00. */
@@ -112,11 +115,13 @@ static struct bench *set_up(unsigned version)
     b->source = (struct symbol_source){.open = open_image, .close = close_image, .context = b};
     b->debug = (struct debug_source){
         .open = open_debug, .close = close_debug, .path = debug_path, .context = b};
-    b->clock = (struct clock){look, look, b};
+    b->clock = clock_system();
+    b->sandbox = sandbox_system();
     namer_init(&b->namer, &b->source, 1 << 20);
     b->namer.clock = &b->clock;
     b->namer.inlines = true;
-    b->namer.inlines_budget_ns = 1000;
+    b->namer.sandbox = &b->sandbox;
+    b->namer.inlines_budget_ns = 20 * NS_PER_S;
     CHECK(profile_init(&b->p, 1 << 20, NULL));
     b->program = add_module(&b->p, "/usr/bin/app", KEY_PROGRAM);
     b->generated = add_module(&b->p, "[anon]", KEY_JIT);
@@ -192,22 +197,75 @@ static void when_time_is_over_there_still_are_symbols(void)
     struct bench *b = set_up(5);
     dwarf_image_symbol(&b->image, "outer_symbol", 0x1000, 0x100);
     dwarf_image_make(&b->image);
-    b->namer.inlines_budget_ns = 3; /* the start, the image, the first look-up */
-    b->tick_ns = 1;
+    b->namer.inlines_budget_ns = 0;
     uint32_t first = add_frame(b, b->program, 0x1010), second = add_frame(b, b->program, 0x1024);
-    uint32_t third = add_frame(b, b->program, 0x1025);
     CHECK(namer_run(&b->namer, &b->p, NULL));
-    CHECK_TEXT(inlined_text(&b->p, first), "middle:30@/inc/b.h < outer_symbol:20@/src/a.c");
+    CHECK_TEXT(inlined_text(&b->p, first), "outer_symbol:0@");
     CHECK_TEXT(inlined_text(&b->p, second), "outer_symbol:0@");
-    CHECK_TEXT(inlined_text(&b->p, third), "outer_symbol:0@");
     CHECK_INT(b->namer.stats.late, 2);
     /* the budget is each run's own */
+    b->namer.inlines_budget_ns = 20 * NS_PER_S;
     profile_clear(&b->p);
     uint32_t module = add_module(&b->p, "/usr/bin/app", KEY_PROGRAM);
     uint32_t again = add_frame(b, module, 0x1010);
     CHECK(namer_run(&b->namer, &b->p, NULL));
     CHECK_TEXT(inlined_text(&b->p, again), "middle:30@/inc/b.h < outer_symbol:20@/src/a.c");
     tear_down(b);
+}
+
+static void crash(void *argument, const struct sandbox_port *port)
+{
+    (void)argument;
+    (void)port;
+    _exit(77);
+}
+
+static unsigned starts;
+
+static void *start_crash(void *context, void (*run)(void *argument, const struct sandbox_port *port), void *argument,
+                         struct err *err)
+{
+    (void)run;
+    starts++;
+    return sandbox_system().start(context, crash, argument, err);
+}
+
+static void *start_nothing(void *context, void (*run)(void *argument, const struct sandbox_port *port),
+                           void *argument, struct err *err)
+{
+    (void)context;
+    (void)run;
+    (void)argument;
+    starts++;
+    err_set(err, ERR_LIMIT, 0, "no process");
+    return NULL;
+}
+
+/* Symbols remain, it is told once, and nobody tries again. */
+static void without_a_reader_there_still_are_symbols(void)
+{
+    static const char *const why[] = {"the reader of its debug information crashed", "no process"};
+    for (int refused = 0; refused < 2; refused++) {
+        struct bench *b = set_up(4);
+        struct namer_problem problem;
+        dwarf_image_symbol(&b->image, "outer_symbol", 0x1000, 0x100);
+        dwarf_image_make(&b->image);
+        b->sandbox.start = refused ? start_nothing : start_crash;
+        starts = 0;
+        for (int run = 0; run < 2; run++) {
+            uint32_t module = add_module(&b->p, "/usr/bin/app", KEY_PROGRAM);
+            uint32_t leaf = add_frame(b, module, 0x1024), outer = add_frame(b, module, 0x1050);
+            CHECK(namer_run(&b->namer, &b->p, NULL));
+            CHECK_TEXT(inlined_text(&b->p, leaf), "outer_symbol:0@");
+            CHECK_TEXT(inlined_text(&b->p, outer), "outer_symbol:0@");
+            CHECK(namer_next_problem(&b->namer, &problem) == (run == 0));
+            CHECK(problem.is_of_lines && problem.has_symbols);
+            CHECK_TEXT(problem.why, why[refused]);
+            CHECK_INT(starts, 1);
+            profile_clear(&b->p);
+        }
+        tear_down(b);
+    }
 }
 
 static void names_that_dwz_moved_are_found(void)
@@ -390,7 +448,8 @@ static void check_generated(const char *raw, const char *name, enum frame_kind k
 {
     struct buf out;
     buf_init(&out, 1000);
-    struct generated g = generated_name(str_of(raw), &out);
+    struct runtime_named g;
+    CHECK(code_read_name(runtimes, str_of(raw), &out, &g));
     CHECK_TEXT(buf_cstr(&out), name);
     CHECK_INT(g.kind, kind);
     CHECK_STR(g.file, file);
@@ -423,6 +482,7 @@ TESTS({"inlined functions are named by DWARF, the real one by its symbol",
        inlined_functions_are_named},
       {"without the option DWARF is not read", without_the_option_dwarf_is_not_read},
       {"when time is over there still are symbols", when_time_is_over_there_still_are_symbols},
+      {"without a reader of debug information there still are symbols", without_a_reader_there_still_are_symbols},
       {"names that dwz moved are found", names_that_dwz_moved_are_found},
       {"a profile without room says so, and never half", a_profile_without_room_says_so},
       {"all of a function without a symbol is one name",

@@ -1,5 +1,5 @@
 /* Time off the CPU, by records of switches. The threads are none of this machine's, so that none has a stack. */
-#include "capture/offcpu.h"
+#include "capture/stacks/offcpu.h"
 #include "os/clock.h"
 #include "os/proc.h"
 #include "test.h"
@@ -181,7 +181,7 @@ static pid_t start_sleeper(struct scene *s)
         _exit(0);
     }
     struct target *target = targets_get(&s->targets, (uint32_t)child);
-    target->rung = RUNG_PERF;
+    target->capture_mode = CAPTURE_PERF;
     buf_init(&text, 4096);
     for (unsigned i = 0; i < 1000; i++) {
         if (proc_read((uint32_t)child, (uint32_t)child, "syscall", &text, NULL) &&
@@ -259,7 +259,7 @@ static void shares_out(void)
     end(&s);
 }
 
-TESTS({"a thread waits from leaving its CPU to coming back", out_until_in},
+TESTS_THAT_MEASURE({"a thread waits from leaving its CPU to coming back", out_until_in},
       {"a preempted thread does not wait", preempted},
       {"where records are missing nothing is made up", missing_records},
       {"a wait that outlasts the window is counted in both", window_ends},

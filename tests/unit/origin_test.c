@@ -62,9 +62,9 @@ static void what_is_known_here_is_gathered(void)
 {
     char command[] = "/usr/bin/serve";
     char *argv[] = {command, NULL};
-    struct settings settings = {.target = TARGET_COMMAND, .command = argv, .frequency_hz = 99,
-                                .metadata = true,
-                                .window_ns = UINT64_C(60000000000), .output_dir = "/tmp"};
+    struct settings settings = {.scope.mode = TARGET_COMMAND, .scope.command = argv, .sampling.frequency_hz = 99,
+                                .origin.metadata = true,
+                                .sampling.window_ns = UINT64_C(60000000000), .output.dir = "/tmp"};
     struct origin_here here;
     origin_gather(&here, &settings, nothing, NULL);
     const struct origin *o = &here.facts;
@@ -82,7 +82,7 @@ static void what_is_known_here_is_gathered(void)
 
 static void without_facts_there_is_a_name_and_nothing_else(void)
 {
-    struct settings settings = {.target = TARGET_ALL, .service_name = "shop"};
+    struct settings settings = {.scope.mode = TARGET_ALL, .service_name = "shop"};
     struct origin_here here;
     origin_gather(&here, &settings, kubernetes, NULL);
     const struct origin *o = &here.facts;
@@ -98,7 +98,7 @@ static void without_facts_there_is_a_name_and_nothing_else(void)
 
 static void kubernetes_is_told_by_its_variable(void)
 {
-    struct settings settings = {.target = TARGET_ALL, .service_name = "shop", .metadata = true};
+    struct settings settings = {.scope.mode = TARGET_ALL, .service_name = "shop", .origin.metadata = true};
     struct origin_here here;
     origin_gather(&here, &settings, kubernetes, NULL);
     CHECK_STR(here.facts.run_mode, "k8s");
@@ -133,13 +133,13 @@ static struct str resource_of(const struct origin *origin, const char *name)
 
 static void the_platform_is_told_unless_nothing_may_be(void)
 {
-    struct settings settings = {.target = TARGET_ALL, .metadata = true};
+    struct settings settings = {.scope.mode = TARGET_ALL, .origin.metadata = true};
     struct origin_here here;
     origin_gather(&here, &settings, in_a_pod, NULL);
     CHECK_STR(resource_of(origin_now(&here), "k8s.pod.name"), "shop-1");
     CHECK_STR(resource_of(origin_now(&here), "k8s.namespace.name"), "prod");
     origin_release(&here);
-    settings.metadata = false;
+    settings.origin.metadata = false;
     origin_gather(&here, &settings, in_a_pod, NULL);
     CHECK_INT(origin_now(&here)->resource_count, 0);
     CHECK_INT(origin_now(&here)->container_id.len, 0);
@@ -149,7 +149,7 @@ static void the_platform_is_told_unless_nothing_may_be(void)
 /* Google's zone, and a task's limits: 0.25 processors and 512 MiB of whatever this machine has. */
 static void what_is_learnt_takes_the_place_of_what_was_known(void)
 {
-    struct settings settings = {.target = TARGET_ALL, .metadata = true};
+    struct settings settings = {.scope.mode = TARGET_ALL, .origin.metadata = true};
     struct origin_here here;
     struct origin later;
     origin_gather(&here, &settings, nothing, NULL);
@@ -210,7 +210,7 @@ static void *serve(void *context)
 
 static void what_a_platform_says_is_there_when_it_is_known(void)
 {
-    struct settings settings = {.target = TARGET_ALL, .metadata = true};
+    struct settings settings = {.scope.mode = TARGET_ALL, .origin.metadata = true};
     struct origin_here here;
     pthread_t server;
     int fd = listen_here();
@@ -232,7 +232,7 @@ static void what_a_platform_says_is_there_when_it_is_known(void)
 
 static void asking_ends_at_once_when_it_is_cut(void)
 {
-    struct settings settings = {.target = TARGET_ALL, .metadata = true};
+    struct settings settings = {.scope.mode = TARGET_ALL, .origin.metadata = true};
     struct origin_here here;
     int fd = listen_here(); /* takes connections and never answers */
     struct timespec from, to;
@@ -245,7 +245,7 @@ static void asking_ends_at_once_when_it_is_cut(void)
     close(fd);
 }
 
-TESTS({"what a platform says is there when it is known",
+TESTS_THAT_MEASURE({"what a platform says is there when it is known",
        what_a_platform_says_is_there_when_it_is_known},
       {"asking ends at once when it is cut", asking_ends_at_once_when_it_is_cut},
       {"the platform is told unless nothing may be", the_platform_is_told_unless_nothing_may_be},

@@ -412,11 +412,11 @@ static enum verdict answered(unsigned status, const char *body, size_t len, stru
     static const struct origin origin = {.service = STR("s")};
     struct backend_context context = {.origin = &origin, .token = STR("SECRET"),
                                       .url = {.host = STR("h")}};
-    struct http_answer answer = {.status = status};
+    struct http_response answer = {.status = status};
     buf_init(&answer.body, HTTP_BODY_MAX);
     buf_add(&answer.body, body, len);
     *err = (struct err){0};
-    enum verdict verdict = row()->judge(&context, &answer, err);
+    enum verdict verdict = row()->classify(&context, &answer, err);
     buf_release(&answer.body);
     return verdict;
 }
@@ -459,7 +459,7 @@ static void what_was_taken_in_part_is_not_sent_again(void)
     CHECK_INT(ANSWERED(200, "\x0a\0", &err), VERDICT_TAKEN);
     CHECK_TEXT(err.text, "");
     CHECK_INT(ANSWERED(200, "\x0a\x08\x08\x02\x12\x04oops", &err), VERDICT_REFUSED);
-    CHECK_TEXT(err.text, "OpenTelemetry at h: not all profiles of a window were taken: oops");
+    CHECK_TEXT(err.text, "OpenTelemetry at h: not all profiles of a window were accepted: oops");
     CHECK_INT(ANSWERED(200, "\x0a\x06\x12\x04well", &err), VERDICT_TAKEN); /* a warning */
     CHECK_TEXT(err.text, "OpenTelemetry at h: well");
     CHECK_INT(ANSWERED(200, "\x0a\x7f", &err), VERDICT_TAKEN);

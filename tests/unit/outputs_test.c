@@ -1,9 +1,10 @@
 /* The files of a window, in real directories. */
-#include "capture/outputs.h"
+#include "capture/window/outputs.h"
 #include "child.h"
 #include "os/file.h"
 #include "sample_profile.h"
 #include "test.h"
+#include "encode/encode.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -28,7 +29,7 @@ static void begin(struct place *p, unsigned formats)
     CHECK(profile_init(&p->profile, SAMPLE_MAX_BYTES, NULL));
     fill_sample(&p->profile);
     p->profile.meta.end_wall_ns = WALL;
-    struct settings settings = {.output_dir = p->dir, .formats = formats};
+    struct settings settings = {.output.dir = p->dir, .output.formats = formats};
     outputs_init(&p->outputs, &settings);
 }
 
@@ -133,7 +134,7 @@ static void further_profiles_have_files_of_their_own(void)
 {
     struct place p;
     struct profile second;
-    begin(&p, FORMAT_COL | FORMAT_HTML | FORMAT_PPROF);
+    begin(&p, encoder_bit("col") | encoder_bit("html") | encoder_bit("pprof"));
     make_second(&second);
     p.profile.next = &second;
     p.outputs.max_sets = 1;
@@ -158,7 +159,7 @@ static void further_profiles_have_files_of_their_own(void)
 static void names_and_links(void)
 {
     struct place p;
-    begin(&p, FORMAT_COL | FORMAT_HTML | FORMAT_PPROF | FORMAT_SPEEDSCOPE);
+    begin(&p, encoder_bit("col") | encoder_bit("html") | encoder_bit("pprof") | encoder_bit("speedscope"));
     struct outputs_written written;
     CHECK(outputs_write(&p.outputs, &p.profile, &written, NULL));
     CHECK_TEXT(written.stem, "profile_2026-11-20T10:31:04");
@@ -181,7 +182,7 @@ static void names_and_links(void)
 static void chosen_formats_only(void)
 {
     struct place p;
-    begin(&p, FORMAT_COL);
+    begin(&p, encoder_bit("col"));
     write_at(&p, WALL);
     CHECK_TEXT(names_in(p.dir), "last_profile.col profile_2026-11-20T10:31:04.col");
     end(&p);
@@ -201,7 +202,7 @@ static void nothing_wanted(void)
 static void links_move_on(void)
 {
     struct place p;
-    begin(&p, FORMAT_COL);
+    begin(&p, encoder_bit("col"));
     touch(&p, "last_profile.col"); /* a plain file of an earlier tool is replaced */
     write_at(&p, WALL);
     CHECK_TEXT(link_of(&p, "last_profile.col"), "profile_2026-11-20T10:31:04.col");
@@ -215,7 +216,7 @@ static void links_move_on(void)
 static void same_second(void)
 {
     struct place p;
-    begin(&p, FORMAT_COL);
+    begin(&p, encoder_bit("col"));
     touch(&p, "profile_2026-11-20T10:31:04.html"); /* of another profiler, another format */
     write_at(&p, WALL);
     write_at(&p, WALL);
@@ -229,7 +230,7 @@ static void same_second(void)
 static void made_directories(void)
 {
     struct place p;
-    begin(&p, FORMAT_COL);
+    begin(&p, encoder_bit("col"));
     char deep[128];
     snprintf(deep, sizeof deep, "%s/a//b/c/", p.dir);
     p.outputs.dir = deep;
@@ -249,7 +250,7 @@ static void made_directories(void)
 static void keeps_so_many(void)
 {
     struct place p;
-    begin(&p, FORMAT_COL | FORMAT_PPROF);
+    begin(&p, encoder_bit("col") | encoder_bit("pprof"));
     p.outputs.max_sets = 3;
     for (unsigned i = 0; i < 10; i++) {
         write_at(&p, WALL + i * SECOND);
@@ -265,9 +266,9 @@ static void keeps_so_many(void)
 static void rotating_keeps_one(void)
 {
     struct place p;
-    begin(&p, FORMAT_COL);
+    begin(&p, encoder_bit("col"));
     struct settings settings = {
-        .output_dir = p.dir, .formats = FORMAT_COL, .rotating = true, .max_output_files = 7};
+        .output.dir = p.dir, .output.formats = encoder_bit("col"), .output.rotating = true, .output.max_files = 7};
     outputs_init(&p.outputs, &settings);
     write_at(&p, WALL);
     write_at(&p, WALL + SECOND);
@@ -278,7 +279,7 @@ static void rotating_keeps_one(void)
 static void same_second_rotates_by_number(void)
 {
     struct place p;
-    begin(&p, FORMAT_COL);
+    begin(&p, encoder_bit("col"));
     for (unsigned i = 0; i < 11; i++) {
         write_at(&p, WALL);
     }
@@ -292,7 +293,7 @@ static void same_second_rotates_by_number(void)
 static void newest_stays(void)
 {
     struct place p;
-    begin(&p, FORMAT_COL);
+    begin(&p, encoder_bit("col"));
     p.outputs.max_sets = 1;
     for (unsigned i = 0; i < 5; i++) {
         write_at(&p, WALL); /* the number of one that was removed comes again */
@@ -307,7 +308,7 @@ static void newest_stays(void)
 static void leftovers(void)
 {
     struct place p;
-    begin(&p, FORMAT_COL);
+    begin(&p, encoder_bit("col"));
     p.outputs.max_sets = 2;
     touch(&p, "profile_2026-11-20T08:00:00.html");  /* sets of earlier runs … */
     touch(&p, "profile_2026-11-20T08:00:00.pprof");
@@ -341,7 +342,7 @@ static void leftovers(void)
 static void no_rotation(void)
 {
     struct place p;
-    begin(&p, FORMAT_COL);
+    begin(&p, encoder_bit("col"));
     touch(&p, "profile_2026-11-20T09:00:00.col.4711.tmp");
     touch(&p, "profile_2026-11-20T09:00:00.col");
     write_at(&p, WALL);
@@ -372,7 +373,7 @@ static bool write_unwritable(void *context)
 static void unwritable(void)
 {
     struct place p;
-    begin(&p, FORMAT_COL);
+    begin(&p, encoder_bit("col"));
     CHECK_INT(chmod(p.dir, 0555), 0);
     CHECK(in_child(write_unwritable, &p));
     CHECK_INT(chmod(p.dir, 0755), 0);
@@ -401,7 +402,7 @@ static bool write_read_only(void *context)
 static void read_only(void)
 {
     struct place p;
-    begin(&p, FORMAT_COL);
+    begin(&p, encoder_bit("col"));
     bool ran = in_child(write_read_only, &p);
     end(&p);
     if (!ran) {
@@ -439,7 +440,7 @@ static bool write_full(void *context)
              "or give -o DIR",
              p->dir);
     CHECK_TEXT(err.text, expected);
-    CHECK_INT(written.formats, FORMAT_COL | FORMAT_PPROF); /* the others are written all the same */
+    CHECK_INT(written.formats, encoder_bit("col") | encoder_bit("pprof")); /* the others are written all the same */
     CHECK_TEXT(names_in(p->dir), "filling last_profile.col last_profile.pprof "
                                  "profile_2026-11-20T10:31:04.col profile_2026-11-20T10:31:04.pprof");
     CHECK(holds(p, "last_profile.col", "# {"));
@@ -455,7 +456,7 @@ static bool write_full(void *context)
 static void full_disk(void)
 {
     struct place p;
-    begin(&p, FORMAT_COL | FORMAT_HTML | FORMAT_PPROF);
+    begin(&p, encoder_bit("col") | encoder_bit("html") | encoder_bit("pprof"));
     bool ran = in_child(write_full, &p);
     end(&p);
     if (!ran) {
@@ -466,7 +467,7 @@ static void full_disk(void)
 static void no_directory(void)
 {
     struct place p;
-    begin(&p, FORMAT_COL);
+    begin(&p, encoder_bit("col"));
     touch(&p, "file");
     char below[128], expected[256];
     snprintf(below, sizeof below, "%s/file/sub", p.dir);

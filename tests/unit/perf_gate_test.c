@@ -18,7 +18,7 @@ static const struct row {
     {EPERM, false, {.paranoid = 2, .has_perf = true}, PERF_GATE_SECCOMP,
      "allow perf_event_open in the container's seccomp profile, or add CAP_PERFMON"},
     {EPERM, false, {.paranoid = 2, .has_perf = true, .perfmon = true}, PERF_GATE_SECCOMP,
-     "CAP_PERFMON is there and does not open this one"},
+     "CAP_PERFMON is present, but this profile does not allow the call with it"},
     /* Debian's level 3, and a level that may not be read */
     {EACCES, false, {.paranoid = 3, .has_perf = true}, PERF_GATE_PARANOID,
      "set kernel.perf_event_paranoid to 2 or less on the host"},
@@ -32,7 +32,7 @@ static const struct row {
     {EACCES, true, {.paranoid = 1, .has_perf = true}, PERF_GATE_MODULE, "not the cause"},
     {ENOSYS, false, {.paranoid = 2, .has_perf = true}, PERF_GATE_SECCOMP, "seccomp profile"},
     {ENOSYS, false, {.paranoid = PERF_PARANOID_UNKNOWN}, PERF_GATE_NO_KERNEL_SUPPORT,
-     "this kernel cannot be changed for it"},
+     "boot a kernel that is built with perf events"},
     {ENODEV, false, {.paranoid = PERF_PARANOID_UNKNOWN}, PERF_GATE_GVISOR,
      "use a runtime class without gVisor"},
     {EINVAL, false, {.paranoid = 2, .has_perf = true}, PERF_GATE_OLD_KERNEL, "Linux 4.1"},

@@ -1,5 +1,5 @@
 /* Caught rings, with real events and a child that burns a CPU. */
-#include "os/perf.h"
+#include "os/perf_private.h"
 #include "child.h"
 #include "os/clock.h"
 #include "os/proc.h"
@@ -206,6 +206,7 @@ static bool open_both(struct perf *p, const struct perf_sampling *sampling)
 
 #define OPEN_BOTH(p, sampling)                                                                     \
     if (!open_both(p, sampling)) {                                                                 \
+        perf_free(p);                                                                              \
         SKIP("no perf events, or no memory for two rings, here");                                  \
     }
 
@@ -233,21 +234,21 @@ static bool about(uint64_t samples, uint64_t ns)
 
 static void wakes_once_each(void)
 {
-    struct perf p;
-    OPEN_BOTH(&p, &plain);
+    struct perf *p = perf_new(NULL);
+    OPEN_BOTH(p, &plain);
     pid_t pid = start_worker(0, 1);
     static struct reader readers[CPUS];
-    follow(&p, pid, &in_caught);
-    CHECK(start_readers(&p, readers, (uint32_t)pid) > 0);
-    perf_enable(&p);
+    follow(p, pid, &in_caught);
+    CHECK(start_readers(p, readers, (uint32_t)pid) > 0);
+    perf_enable(p);
     uint64_t until_ns = clock_mono_ns() + 1000 * (uint64_t)MS;
     while (clock_mono_ns() < until_ns) { /* the sampler's questions take no wake-up away */
-        CHECK(!perf_wait(&p, (const int[]){-1, -1}, 1 * MS));
-        CHECK_INT(perf_reap(&p), 1);
+        CHECK(!perf_wait(p, (const int[]){-1, -1}, 1 * MS));
+        CHECK_INT(perf_reap(p), 1);
     }
     stop_worker(pid);
-    uint64_t cpu_ns = perf_count_ns(&p);
-    struct reader all = stop_readers(&p, readers);
+    uint64_t cpu_ns = perf_count_ns(p);
+    struct reader all = stop_readers(p, readers);
     CHECK(about(all.seen.samples, cpu_ns));
     CHECK_INT(all.seen.foreign + all.seen.disorder, 0);
     CHECK(all.seen.others > all.seen.samples); /* mappings and switches */
@@ -257,54 +258,54 @@ static void wakes_once_each(void)
     CHECK(all.crowded * 10 <= all.seen.samples + 10 * late);
     CHECK(all.wakes <= all.seen.samples + 2 && (all.wakes + late) * 10 >= all.seen.samples * 8);
     struct seen none = {0};
-    perf_drain(&p, count, &none);
+    perf_drain(p, count, &none);
     CHECK_INT(none.samples + none.others, 0);
-    perf_close(&p);
+    perf_free(p);
     end_worker(pid);
 }
 
 static void tells_of_switches(void)
 {
-    struct perf p;
-    OPEN_BOTH(&p, &plain);
-    if (!p.sampling.switches) {
-        perf_close(&p);
+    struct perf *p = perf_new(NULL);
+    OPEN_BOTH(p, &plain);
+    if (!p->sampling.switches) {
+        perf_free(p);
         SKIP("this kernel tells of no switches");
     }
     pid_t pid = start_worker(1, 0);
     static struct reader readers[CPUS];
-    follow(&p, pid, &in_caught);
-    start_readers(&p, readers, (uint32_t)pid);
-    perf_enable(&p);
+    follow(p, pid, &in_caught);
+    start_readers(p, readers, (uint32_t)pid);
+    perf_enable(p);
     uint32_t before = shared->napped;
     for (unsigned i = 0; i < 2000 && shared->napped - before < 500; i++) {
         clock_sleep_ns(10 * MS);
     }
     uint32_t naps = shared->napped - before;
-    struct reader all = stop_readers(&p, readers);
+    struct reader all = stop_readers(p, readers);
     CHECK(naps >= 500);
     CHECK(all.seen.switches > naps); /* out and in: two for each, but for one that is over at once */
-    perf_close(&p);
+    perf_free(p);
     end_worker(pid);
 }
 
 /* Half a ring of other records asks to be read, or samples would find no room. */
 static void other_records_do_not_fill_it(void)
 {
-    struct perf p;
-    OPEN_BOTH(&p, &plain);
+    struct perf *p = perf_new(NULL);
+    OPEN_BOTH(p, &plain);
     pid_t pid = start_worker(0, 2000);
     static struct reader readers[CPUS];
-    follow(&p, pid, &in_caught);
-    start_readers(&p, readers, (uint32_t)pid);
-    perf_enable(&p);
+    follow(p, pid, &in_caught);
+    start_readers(p, readers, (uint32_t)pid);
+    perf_enable(p);
     clock_sleep_ns(1000 * MS);
     stop_worker(pid);
-    uint64_t cpu_ns = perf_count_ns(&p);
-    struct reader all = stop_readers(&p, readers);
+    uint64_t cpu_ns = perf_count_ns(p);
+    struct reader all = stop_readers(p, readers);
     CHECK(about(all.seen.samples, cpu_ns));
-    CHECK(all.seen.others * 48 > 2 * perf_caught_bytes(&p));
-    perf_close(&p);
+    CHECK(all.seen.others * 48 > 2 * perf_caught_bytes(p));
+    perf_free(p);
     end_worker(pid);
 }
 
@@ -320,32 +321,32 @@ static void let_work(struct perf *p, uint64_t ns)
 /* There and back, while it works: the sum is what its CPU time is worth, within a sample for each change. */
 static void changes_rings(void)
 {
-    struct perf p;
-    OPEN_BOTH(&p, &plain);
+    struct perf *p = perf_new(NULL);
+    OPEN_BOTH(p, &plain);
     pid_t pid = start_worker(0, 0);
     static struct reader readers[CPUS];
     struct seen in_rings = {.pid = (uint32_t)pid};
-    follow(&p, pid, &in_plain);
-    start_readers(&p, readers, (uint32_t)pid);
-    perf_enable(&p);
+    follow(p, pid, &in_plain);
+    start_readers(p, readers, (uint32_t)pid);
+    perf_enable(p);
     enum { CHANGES = 6 };
     for (unsigned i = 0; i < CHANGES; i++) {
-        let_work(&p, 200 * MS);
-        perf_retire(&p, (uint32_t)pid);
-        follow(&p, pid, i % 2 == 0 ? &in_caught : &in_plain);
-        perf_replace(&p, false);
-        CHECK_INT(p.followers.len, 1);
+        let_work(p, 200 * MS);
+        perf_retire(p, (uint32_t)pid);
+        follow(p, pid, i % 2 == 0 ? &in_caught : &in_plain);
+        perf_replace(p, false);
+        CHECK_INT(p->followers.len, 1);
     }
-    let_work(&p, 200 * MS);
+    let_work(p, 200 * MS);
     stop_worker(pid);
-    uint64_t cpu_ns = perf_count_ns(&p);
-    struct reader all = stop_readers(&p, readers);
-    perf_drain(&p, count, &in_rings);
+    uint64_t cpu_ns = perf_count_ns(p);
+    struct reader all = stop_readers(p, readers);
+    perf_drain(p, count, &in_rings);
     uint64_t due = cpu_ns * HZ / (1000 * (uint64_t)MS), got = all.seen.samples + in_rings.samples;
     CHECK(got + CHANGES + 2 >= due && got <= due + CHANGES + 2);
     CHECK(all.seen.samples > due / 4 && in_rings.samples > due / 4);
     CHECK_INT(all.seen.foreign + in_rings.foreign, 0);
-    perf_close(&p);
+    perf_free(p);
     end_worker(pid);
 }
 
@@ -390,26 +391,27 @@ __attribute__((noreturn)) static void touch_and_nap(int go)
     _exit(0);
 }
 
-static bool open_with_others(struct perf *p, struct perf_other *others)
+static bool open_with_others(struct perf *p, struct perf_extra *others)
 {
     struct err err = {0};
     struct perf_sampling sampling = plain;
     perf_probe(&rights);
     sampling.kernel = rights.kernel;
-    sampling.others = true;
-    return perf_open(p, &sampling, &err) && perf_open_others(p, others, OTHERS);
+    sampling.extra = true;
+    return perf_open(p, &sampling, &err) && perf_open_extra(p, others, OTHERS);
 }
 
 static void other_events(void)
 {
-    struct perf p;
-    struct perf_other others[OTHERS] = {
+    struct perf *p = perf_new(NULL);
+    struct perf_extra others[OTHERS] = {
         [OTHER_FAULTS] = {.name = "page-faults", .type = PERF_TYPE_SOFTWARE,
                           .config = PERF_COUNT_SW_PAGE_FAULTS, .period = 4},
         [OTHER_SWITCHES] = {.name = "switches", .switches = true},
         [OTHER_NONE] = {.name = "nothing", .type = PERF_TYPE_SOFTWARE, .config = 9999, .period = 1},
     };
-    if (!open_with_others(&p, others)) {
+    if (!open_with_others(p, others)) {
+        perf_free(p);
         SKIP("no perf events, or no memory for two rings, here");
     }
     CHECK_INT(others[OTHER_FAULTS].refused.kind, ERR_NONE);
@@ -421,32 +423,32 @@ static void other_events(void)
     if (pid == 0) {
         touch_and_nap(go[0]);
     }
-    follow(&p, pid, &in_plain);
-    perf_enable(&p);
+    follow(p, pid, &in_plain);
+    perf_enable(p);
     CHECK(write(go[1], "", 1) == 1);
     CHECK(waitpid(pid, NULL, 0) == pid);
-    CHECK_INT(perf_reap(&p), 0); /* what was written before is told all the same */
+    CHECK_INT(perf_reap(p), 0); /* what was written before is told all the same */
     struct others_seen seen = {0};
-    perf_drain_others(&p, count_other, &seen);
+    perf_drain_extra(p, count_other, &seen);
     uint32_t most;
-    uint64_t counted = perf_take_other_count(&p, OTHER_FAULTS, &most);
+    uint64_t counted = perf_take_extra_count(p, OTHER_FAULTS, &most);
     CHECK(counted >= PAGES && counted < PAGES + 100); /* and a few of its own */
     CHECK_INT(most, pid);
     /* each CPU on which it ran counts for itself */
     CHECK(seen.samples[OTHER_FAULTS] <= counted / 4 &&
-          seen.samples[OTHER_FAULTS] + p.ring_count >= counted / 4);
-    CHECK_INT(perf_take_other_count(&p, OTHER_FAULTS, &most), 0);
+          seen.samples[OTHER_FAULTS] + p->ring_count >= counted / 4);
+    CHECK_INT(perf_take_extra_count(p, OTHER_FAULTS, &most), 0);
     CHECK(seen.switches >= 2 * NAPS);
     CHECK_INT(seen.samples[OTHER_SWITCHES] + seen.samples[OTHER_NONE] + seen.strangers, 0);
-    perf_close(&p);
+    perf_free(p);
     close(go[0]);
     close(go[1]);
 }
 
 static void children_are_caught(void)
 {
-    struct perf p;
-    OPEN_BOTH(&p, &plain);
+    struct perf *p = perf_new(NULL);
+    OPEN_BOTH(p, &plain);
     int go[2];
     CHECK_INT(pipe(go), 0);
     fflush(stdout);
@@ -465,21 +467,21 @@ static void children_are_caught(void)
         _exit(0);
     }
     static struct reader readers[CPUS];
-    follow(&p, pid, &in_caught);
-    start_readers(&p, readers, 0);
-    perf_enable(&p);
+    follow(p, pid, &in_caught);
+    start_readers(p, readers, 0);
+    perf_enable(p);
     CHECK_INT(write(go[1], "x", 1), 1);
     bool ended = false;
     for (unsigned i = 0; !ended && i < 100; i++) { /* told when it and all it started have ended */
-        ended = perf_wait(&p, (const int[]){-1, -1}, 100 * MS);
+        ended = perf_wait(p, (const int[]){-1, -1}, 100 * MS);
     }
     CHECK(ended);
     CHECK_INT(waitpid(pid, NULL, 0), pid);
-    CHECK_INT(perf_reap(&p), 0);
-    struct reader all = stop_readers(&p, readers);
-    CHECK(about(all.seen.samples, perf_count_ns(&p)));
+    CHECK_INT(perf_reap(p), 0);
+    struct reader all = stop_readers(p, readers);
+    CHECK(about(all.seen.samples, perf_count_ns(p)));
     CHECK(!rights.kernel || all.seen.samples >= 55); /* 300 ms */
-    perf_close(&p);
+    perf_free(p);
     close(go[0]);
     close(go[1]);
 }
@@ -488,21 +490,21 @@ static void large_stacks_fit(void)
 {
     const struct perf_sampling stacks = {
         .frequency_hz = HZ, .stack_bytes = PERF_STACK_MAX & ~7U, .registers = 1 << 8};
-    struct perf p;
-    OPEN_BOTH(&p, &stacks);
+    struct perf *p = perf_new(NULL);
+    OPEN_BOTH(p, &stacks);
     pid_t pid = start_worker(0, 0);
     static struct reader readers[CPUS];
     const struct perf_how how = {stacks.stack_bytes, true};
-    follow(&p, pid, &how);
-    start_readers(&p, readers, (uint32_t)pid);
-    perf_enable(&p);
+    follow(p, pid, &how);
+    start_readers(p, readers, (uint32_t)pid);
+    perf_enable(p);
     clock_sleep_ns(500 * MS);
     stop_worker(pid);
-    uint64_t cpu_ns = perf_count_ns(&p);
-    struct reader all = stop_readers(&p, readers);
+    uint64_t cpu_ns = perf_count_ns(p);
+    struct reader all = stop_readers(p, readers);
     CHECK(all.seen.samples > 0 && about(all.seen.samples, cpu_ns));
     CHECK_INT(all.seen.foreign + all.seen.disorder, 0); /* records that wrap are whole */
-    perf_close(&p);
+    perf_free(p);
     end_worker(pid);
 }
 
@@ -511,15 +513,16 @@ static bool with_little_memory(void *context)
 {
     (void)context;
     const struct rlimit little = {64 << 10, 64 << 10};
-    struct perf p;
+    struct perf *p = perf_new(NULL);
     CHECK_INT(setrlimit(RLIMIT_MEMLOCK, &little), 0);
     drop_root();
-    if (!perf_open(&p, &plain, NULL)) {
+    if (!perf_open(p, &plain, NULL)) {
+        perf_free(p);
         return false;
     }
-    CHECK(perf_open_caught(&p, NULL));
-    CHECK(perf_caught_bytes(&p) >= 64 << 10 && perf_ring_bytes(&p) >= 128 << 10);
-    perf_close(&p);
+    CHECK(perf_open_caught(p, NULL));
+    CHECK(perf_caught_bytes(p) >= 64 << 10 && perf_ring_bytes(p) >= 128 << 10);
+    perf_free(p);
     return true;
 }
 
@@ -532,39 +535,41 @@ static void share_locked_memory(void)
 
 static void needs_rings(void)
 {
-    struct perf p;
+    struct perf *p = perf_new(NULL);
     struct err err = {0};
-    if (!perf_open(&p, &plain, &err)) {
+    if (!perf_open(p, &plain, &err)) {
+        perf_free(p);
         SKIP("no perf events here");
     }
-    CHECK(!perf_follow_process(&p, (uint32_t)getpid(), &in_caught, &err));
+    CHECK(!perf_follow_process(p, (uint32_t)getpid(), &in_caught, &err));
     CHECK_INT(err.kind, ERR_UNSUPPORTED);
-    CHECK_INT(perf_caught_fd(&p, 0), -1);
-    CHECK_INT(perf_caught_bytes(&p), 0);
-    perf_drain_caught(&p, 0, count, NULL);
-    perf_close(&p);
+    CHECK_INT(perf_caught_fd(p, 0), -1);
+    CHECK_INT(perf_caught_bytes(p), 0);
+    perf_drain_caught(p, 0, count, NULL);
+    perf_free(p);
 }
 
 /* As if a CPU had come, and another had never been there. */
 static void other_cpus(void)
 {
-    struct perf p;
+    struct perf *p = perf_new(NULL);
     struct perf_cpus cpus;
     struct err err = {0};
-    if (!perf_open(&p, &plain, &err)) {
+    if (!perf_open(p, &plain, &err)) {
+        perf_free(p);
         SKIP("no perf events here");
     }
-    perf_look_at_cpus(&p, &cpus);
-    CHECK(cpus.online >= 1 && cpus.absent_count == p.ring_count - cpus.online);
+    perf_check_cpus(p, &cpus);
+    CHECK(cpus.online >= 1 && cpus.absent_count == p->ring_count - cpus.online);
     CHECK_INT(cpus.new_count, 0);
-    unsigned count = p.ring_count, first = perf_caught_cpu(&p, 0);
-    p.ring_count = 0;
-    perf_look_at_cpus(&p, &cpus);
+    unsigned count = p->ring_count, first = perf_caught_cpu(p, 0);
+    p->ring_count = 0;
+    perf_check_cpus(p, &cpus);
     CHECK_INT(cpus.new_count, cpus.online);
     CHECK_INT(cpus.without_ring, first);
     CHECK_INT(cpus.absent_count, 0);
-    p.ring_count = count;
-    perf_close(&p);
+    p->ring_count = count;
+    perf_free(p);
 }
 
 /* ---- bursts ---- */
@@ -623,43 +628,44 @@ static struct periods drain_for(struct perf *p, uint64_t ns, uint64_t *cpu_ns)
 
 static void bursts(void)
 {
-    struct perf p;
+    struct perf *p = perf_new(NULL);
     struct err err = {0};
     uint64_t cpu_ns;
     perf_probe(&rights);
     const struct perf_sampling sampling = {.frequency_hz = HZ, .kernel = rights.kernel};
-    if (!rights.kernel || !perf_open(&p, &sampling, &err)) {
+    if (!rights.kernel || !perf_open(p, &sampling, &err)) {
+        perf_free(p);
         SKIP("kernel code may not be sampled here");
     }
     pid_t pid = start_starter();
-    follow(&p, pid, &in_plain);
-    CHECK(perf_burst_follow(&p, (uint32_t)pid, false, &err));
-    CHECK(perf_burst_is_followed(&p, (uint32_t)pid, false));
-    CHECK(!perf_burst_is_followed(&p, (uint32_t)pid, true)); /* other rings */
-    CHECK(!perf_burst_is_followed(&p, (uint32_t)getpid(), false));
-    perf_enable(&p);
-    struct periods seen = drain_for(&p, 200 * MS, &cpu_ns);
+    follow(p, pid, &in_plain);
+    CHECK(perf_burst_follow(p, (uint32_t)pid, false, &err));
+    CHECK(perf_burst_is_followed(p, (uint32_t)pid, false));
+    CHECK(!perf_burst_is_followed(p, (uint32_t)pid, true)); /* other rings */
+    CHECK(!perf_burst_is_followed(p, (uint32_t)getpid(), false));
+    perf_enable(p);
+    struct periods seen = drain_for(p, 200 * MS, &cpu_ns);
     CHECK_INT(seen.burst, 0); /* off at first */
-    perf_burst_set(&p, true);
-    seen = drain_for(&p, 300 * MS, &cpu_ns);
-    perf_burst_set(&p, false);
+    perf_burst_set(p, true);
+    seen = drain_for(p, 300 * MS, &cpu_ns);
+    perf_burst_set(p, false);
     /* each thread's last part of a period is missing */
     uint64_t due = cpu_ns / PERF_BURST_PERIOD_NS;
     CHECK(seen.burst > due / 2 && seen.burst < due + due / 4);
     CHECK(cpu_ns < 50 * MS || seen.usual < due / 20);
-    (void)drain_for(&p, 10 * MS, &cpu_ns); /* what was still in the rings */
-    seen = drain_for(&p, 100 * MS, &cpu_ns);
+    (void)drain_for(p, 10 * MS, &cpu_ns); /* what was still in the rings */
+    seen = drain_for(p, 100 * MS, &cpu_ns);
     CHECK_INT(seen.burst, 0);
-    perf_burst_end(&p, (uint32_t)pid);
-    CHECK(!perf_burst_is_followed(&p, (uint32_t)pid, false));
-    CHECK(!perf_burst_follow(&p, (uint32_t)pid, true, &err)); /* there are no caught rings */
+    perf_burst_end(p, (uint32_t)pid);
+    CHECK(!perf_burst_is_followed(p, (uint32_t)pid, false));
+    CHECK(!perf_burst_follow(p, (uint32_t)pid, true, &err)); /* there are no caught rings */
     kill(pid, SIGKILL);
     CHECK(waitpid(pid, NULL, 0) == pid);
-    CHECK(!perf_burst_follow(&p, (uint32_t)pid, false, &err));
-    perf_close(&p);
+    CHECK(!perf_burst_follow(p, (uint32_t)pid, false, &err));
+    perf_free(p);
 }
 
-TESTS({"bursts sample threads that are too short for a period", bursts},
+TESTS_THAT_MEASURE({"bursts sample threads that are too short for a period", bursts},
       {"CPUs that came or went since are told apart", other_cpus},
       {"other events tell whose they are, and are counted to the last", other_events},
       {"each caught sample wakes its ring's reader, once, and nothing else does", wakes_once_each},

@@ -3,7 +3,7 @@
 
 static const struct backend *row(void)
 {
-    return &backends[2];
+    return backends[2];
 }
 
 static void sent_of(const char *type, const char *path, const char *method, const char *target)
@@ -58,6 +58,7 @@ static void headers_are(struct backend_context *context, const char *name, const
 {
     struct origin origin = origin_of_test();
     struct delivery delivery = delivery_of("col", STR("x"));
+    delivery.mime = STR("text/plain; charset=utf-8");
     struct http_request request;
     struct buf text;
     struct err err;

@@ -144,14 +144,14 @@ static void clearing_starts_anew(void)
 static void every_name_table_is_complete(void)
 {
     for (unsigned k = 0; k < FRAME_KIND_COUNT; k++) {
-        CHECK(frame_kind_name((enum frame_kind)k) != NULL);
-        CHECK(frame_kind_suffix((enum frame_kind)k) != NULL);
+        CHECK(languages[k].name != NULL);
+        CHECK(languages[k].suffix != NULL);
     }
     for (unsigned a = 0; a < ACCOUNT_COUNT; a++) {
         CHECK(account_name((enum account)a)[0] == '[');
     }
-    for (unsigned r = 0; r <= RUNG_PROC; r++) {
-        CHECK(rung_name((enum rung)r) != NULL);
+    for (unsigned r = 0; r <= CAPTURE_PROC; r++) {
+        CHECK(capture_mode_name((enum capture_mode)r) != NULL);
     }
 }
 
@@ -489,7 +489,7 @@ TESTS({"a thread under other labels is a row of its own", labels_make_rows_of_a_
       {"clearing starts anew", clearing_starts_anew},
       {"a limit holds for what is new, and need has an eighth more", a_limit_holds_for_what_is_new},
       {"an empty profile gives back what it kept", an_empty_profile_gives_back_what_it_kept},
-      {"every kind, account and rung has a name", every_name_table_is_complete},
+      {"every kind, account and capture mode has a name", every_name_table_is_complete},
       {"another build never renames an address", another_build_never_renames_an_address},
       {"merging spans both windows", merging_spans_both_windows},
       {"an address leads outwards through its inlined functions",

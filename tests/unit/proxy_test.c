@@ -156,8 +156,8 @@ static void proxies_that_cannot_be_spoken_to_are_named(void)
     refused("ftp://u:SECRET@proxy:1080", ERR_UNSUPPORTED, "not known");
     refused("http://u:SECRET@proxy", ERR_USAGE, "proxy has no port");
     refused("http://u:SECRET@:3128", ERR_USAGE, "host is missing");
-    refused("http://u:SECRET@pro xy:3128", ERR_USAGE, "no name");
-    refused("http://u:SECRET@proxy:99999", ERR_USAGE, "no port");
+    refused("http://u:SECRET@pro xy:3128", ERR_USAGE, "neither a name");
+    refused("http://u:SECRET@proxy:99999", ERR_USAGE, "the port after the colon");
 }
 
 TESTS({"lower case wins and all_proxy is the last", lower_case_wins_and_all_is_the_last},

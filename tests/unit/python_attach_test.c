@@ -2,7 +2,7 @@
 #include "elf_build.h"
 #include "elf_dynamic.h"
 #include "python_process.h"
-#include "runtime/python/image.h"
+#include "runtime/common/image.h"
 #include "test.h"
 
 #include <errno.h>
@@ -794,15 +794,15 @@ static void relocated_pointers(void)
     build_section(&built, (struct build_row){".rela.dyn", SHT_RELA, 0, 0, rela, sizeof rela, 0});
     build_end(&built);
     CHECK(elf_open_bytes(&e, built.bytes, built.len, NULL));
-    python_pointers_open(&pointers, &e);
-    CHECK_INT(python_pointer_at(&pointers, 0x2010), 0x1234);
-    CHECK_INT(python_pointer_at(&pointers, 0x2008), 0x99);
-    CHECK_INT(python_pointer_at(&pointers, 0x2018), 0); /* a symbol's address */
-    CHECK_INT(python_pointers_to(&pointers, 0x1234, places, 2), 2);
+    image_pointers_open(&pointers, &e);
+    CHECK_INT(image_pointer_at(&pointers, 0x2010), 0x1234);
+    CHECK_INT(image_pointer_at(&pointers, 0x2008), 0x99);
+    CHECK_INT(image_pointer_at(&pointers, 0x2018), 0); /* a symbol's address */
+    CHECK_INT(image_pointers_to(&pointers, 0x1234, places, 2), 2);
     CHECK(places[0] == 0x2010 && places[1] == 0x2020);
-    CHECK_INT(python_pointers_to(&pointers, 0x1234, places, 1), 1);
-    CHECK_INT(python_pointers_to(&pointers, 0x55, places, 2), 0);
-    python_pointers_close(&pointers);
+    CHECK_INT(image_pointers_to(&pointers, 0x1234, places, 1), 1);
+    CHECK_INT(image_pointers_to(&pointers, 0x55, places, 2), 0);
+    image_pointers_close(&pointers);
     elf_release(&e);
 }
 

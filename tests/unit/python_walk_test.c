@@ -74,7 +74,8 @@ static void walk(bool proven)
     struct memory_batch memory = {read_batch, NULL};
     batches = pieces_read = 0;
     memset(&stack, 0xee, sizeof stack);
-    python_walk(&python, plan, TID, proven, &memory, &stack);
+    const struct runtime_thread thread = {.tid = TID, .proven_later = proven};
+    python_walk(&python, plan, &thread, &memory, &stack);
     CHECK_INT(stack.reads, batches);
 }
 

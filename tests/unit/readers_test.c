@@ -3,7 +3,8 @@
  * frames are an array of numbers in a child process. That this file and its row are all that a
  * runtime takes is part of what is tested.
  */
-#include "capture/readers.h"
+#include "capture/catch/catch_table.h"
+#include "capture/stacks/readers.h"
 #include "test.h"
 
 #include <errno.h>
@@ -84,14 +85,13 @@ static void toy_describe(const void *state, struct buf *out)
     buf_text(out, "toy 1");
 }
 
-static void toy_walk(const void *state, void *plan, uint32_t tid, bool proven_later,
+static void toy_walk(const void *state, void *plan, const struct runtime_thread *thread,
                      struct memory_batch *memory, struct runtime_stack *out)
 {
     struct toy now;
     (void)state;
     (void)plan;
-    (void)tid;
-    (void)proven_later;
+    (void)thread;
     out->end = toy_read(memory, &now) ? RUNTIME_COMPLETE : RUNTIME_UNREADABLE;
     for (out->count = 0; out->end == RUNTIME_COMPLETE && out->count < TOY_FRAMES; out->count++) {
         out->frame[out->count] = (struct runtime_frame){.code = now.frames[out->count]};
@@ -138,7 +138,49 @@ static const struct runtime toy_runtime = {
     .name_frames = toy_name,
 };
 
+/* Another one, in the C library: its process has it as soon as its own toy runs. */
+static unsigned second_detached;
+
+static enum runtime_answer second_recognise(struct elf *elf, struct str path, const struct runtime_code *code,
+                                            void **binary, struct err *why)
+{
+    static unsigned forgotten;
+    (void)elf, (void)code, (void)why;
+    *binary = &forgotten;
+    return str_starts(str_sub(path, str_find_last(path, '/') + 1, path.len), STR("libc.so")) ? RUNTIME_YES : RUNTIME_NO;
+}
+
+static enum runtime_answer second_attach(const void *binary, const struct runtime_process *process, void **state,
+                                         struct err *why)
+{
+    (void)binary, (void)process, (void)why;
+    *state = &second_detached;
+    return RUNTIME_YES;
+}
+
+static void second_describe(const void *state, struct buf *out)
+{
+    (void)state;
+    buf_text(out, "second 2");
+}
+
+static const struct runtime second_runtime = {
+    .name = "second",
+    .kind = FRAME_PHP,
+    .recognise = second_recognise,
+    .forget = toy_forget,
+    .native_at = toy_native_at,
+    .attach = second_attach,
+    .detach = toy_detach,
+    .describe = second_describe,
+    .walk = toy_walk,
+    .open_names = toy_open_names,
+    .close_names = toy_close_names,
+    .name_frames = toy_name,
+};
+
 const struct runtime *const runtimes[] = {&toy_runtime, NULL};
+static const struct runtime *const both_runtimes[] = {&toy_runtime, &second_runtime, NULL};
 
 /* ---- a session's part ---- */
 
@@ -214,14 +256,15 @@ static void found_and_named(void)
     struct runtime_stack stack;
     uint32_t frames[TOY_FRAMES];
     begin(&b, 1);
-    CHECK(readers_look(&b.readers, 1));
-    CHECK(!readers_look(&b.readers, 2)); /* nothing changed */
-    struct reader *reader = b.target->reader;
+    CHECK(readers_refresh(&b.readers, 1));
+    CHECK(!readers_refresh(&b.readers, 2)); /* nothing changed */
+    struct reader *reader = b.target->runtime.reader;
     CHECK(reader != NULL && reader->serial != 0);
     if (reader == NULL) {
         return end(&b);
     }
-    reader->runtime->walk(reader->state, NULL, 1, false, &reader->memory, &stack);
+    reader->runtime->walk(reader->state, NULL, &(struct runtime_thread){.tid = 1}, &reader->memory,
+                          &stack);
     CHECK_INT(stack.end, RUNTIME_COMPLETE);
     CHECK_INT(stack.count, TOY_FRAMES);
     readers_frames(&b.readers, reader, &b.profile, stack.frame, stack.count, frames);
@@ -251,10 +294,10 @@ static void asked_once_per_file(void)
     begin(&b, 1);
     struct target *self = targets_get(&b.targets, (uint32_t)getpid());
     CHECK(targets_read_maps(&b.targets, self));
-    (void)readers_look(&b.readers, 1);
+    (void)readers_refresh(&b.readers, 1);
     CHECK_INT(toy_asked, 1); /* both have the same file mapped */
     CHECK_INT(toy_attached, 1);
-    CHECK(self->reader == NULL); /* its toy says version 77 */
+    CHECK(self->runtime.reader == NULL); /* its toy says version 77 */
     end(&b);
 }
 
@@ -262,9 +305,9 @@ static void switched_off(void)
 {
     struct bench b;
     begin(&b, 1);
-    b.settings.runtime_mode[FRAME_PERL] = RUNTIME_DISABLED;
-    CHECK(!readers_look(&b.readers, 1));
-    CHECK(b.target->reader == NULL);
+    b.settings.runtime.mode[FRAME_PERL] = RUNTIME_DISABLED;
+    CHECK(!readers_refresh(&b.readers, 1));
+    CHECK(b.target->runtime.reader == NULL);
     CHECK_INT(toy_asked, 0);
     end(&b);
 }
@@ -273,12 +316,12 @@ static void starting(void)
 {
     struct bench b;
     begin(&b, 0);
-    CHECK(!readers_look(&b.readers, 1));
-    CHECK(b.target->reader == NULL);
+    CHECK(!readers_refresh(&b.readers, 1));
+    CHECK(b.target->runtime.reader == NULL);
     set_version(&b, 1);
-    CHECK(!readers_look(&b.readers, 2)); /* 20 ms are not over */
-    CHECK(readers_look(&b.readers, 21000000));
-    CHECK(b.target->reader != NULL);
+    CHECK(!readers_refresh(&b.readers, 2)); /* 20 ms are not over */
+    CHECK(readers_refresh(&b.readers, 21000000));
+    CHECK(b.target->runtime.reader != NULL);
     end(&b);
 }
 
@@ -287,12 +330,12 @@ static void starting_deep(void)
 {
     struct bench b;
     begin(&b, 0);
-    b.target->deep = true;
-    CHECK(readers_look(&b.readers, 1));
-    CHECK(b.target->reader != NULL && b.target->reader->runtime == NULL);
+    b.target->runtime.deep = true;
+    CHECK(readers_refresh(&b.readers, 1));
+    CHECK(b.target->runtime.reader != NULL && b.target->runtime.reader->runtime == NULL);
     set_version(&b, 1);
-    CHECK(readers_look(&b.readers, 21000000));
-    CHECK(b.target->reader != NULL && b.target->reader->runtime == runtimes[0]);
+    CHECK(readers_refresh(&b.readers, 21000000));
+    CHECK(b.target->runtime.reader != NULL && b.target->runtime.reader->runtime == runtimes[0]);
     CHECK_INT(b.readers.all.len, 1);
     end(&b);
 }
@@ -302,13 +345,13 @@ static void starting_slowly(void)
 {
     struct bench b;
     begin(&b, 0);
-    CHECK(!readers_look(&b.readers, 1000000000));
-    CHECK_INT(b.readers.next_look_ns, 1020000000);
-    b.target->looked_space = 0; /* a library was mapped */
-    CHECK(!readers_look(&b.readers, 1001000000));
-    CHECK_INT(b.readers.next_look_ns, 1021000000);
-    CHECK(!readers_look(&b.readers, 1400000000));
-    CHECK_INT(b.readers.next_look_ns, 1500000000);
+    CHECK(!readers_refresh(&b.readers, 1000000000));
+    CHECK_INT(b.readers.next_refresh_ns, 1020000000);
+    b.target->runtime.space = 0; /* a library was mapped */
+    CHECK(!readers_refresh(&b.readers, 1001000000));
+    CHECK_INT(b.readers.next_refresh_ns, 1021000000);
+    CHECK(!readers_refresh(&b.readers, 1400000000));
+    CHECK_INT(b.readers.next_refresh_ns, 1500000000);
     end(&b);
 }
 
@@ -316,12 +359,48 @@ static void unknown_version(void)
 {
     struct bench b;
     begin(&b, 9);
-    CHECK(!readers_look(&b.readers, 1));
-    CHECK(!readers_look(&b.readers, 29000000000));
-    CHECK(readers_look(&b.readers, 31000000000) == false);
-    CHECK_INT(b.target->look_again_ns, 61000000000);
+    CHECK(!readers_refresh(&b.readers, 1));
+    CHECK(!readers_refresh(&b.readers, 29000000000));
+    CHECK(readers_refresh(&b.readers, 31000000000) == false);
+    CHECK_INT(b.target->runtime.again_ns, 61000000000);
     CHECK_INT(b.log.said.len, 1); /* said once, with the reason */
     end(&b);
+}
+
+/* A server with two interpreters: both are attached to, published as rows of one process, dropped one by one. */
+static void two_runtimes(void)
+{
+    struct bench b;
+    size_t count;
+    begin(&b, 0); /* the first one has not started */
+    b.readers.runtimes = both_runtimes;
+    second_detached = 0;
+    CHECK(readers_refresh(&b.readers, 1));
+    CHECK(b.target->runtime.reader != NULL && b.target->runtime.reader->runtime == &second_runtime);
+    set_version(&b, 1);
+    CHECK(readers_refresh(&b.readers, 31000000000)); /* it is tried again, rarely */
+    struct reader *second = b.target->runtime.reader, *first = second == NULL ? NULL : second->next;
+    CHECK(first != NULL && first->runtime == &toy_runtime && first->next == NULL);
+    CHECK(first != NULL && readers_of(&b.readers, b.target, first->serial) == first);
+    CHECK(second != NULL && readers_of(&b.readers, b.target, second->serial) == second);
+    const struct catch_target *rows = readers_table(&b.readers, &count);
+    CHECK_INT(count, 2);
+    struct catch_table *table = catch_table_make(rows, count);
+    const struct catch_target *row = catch_table_find(table, (uint32_t)b.child);
+    CHECK(row != NULL && row->more && row->runtime == &second_runtime);
+    CHECK(row != NULL && !row[1].more && row[1].runtime == &toy_runtime && row[1].pid == row->pid);
+    free(table);
+    (void)targets_process_id(&b.targets, &b.profile, b.target);
+    readers_end_window(&b.readers, &b.profile);
+    CHECK_STR(profile_text(&b.profile, b.profile.processes.at[b.target->process].runtime), "second 2, toy 1");
+    first->is_suspect = true;
+    b.target->runtime.space = 0;
+    set_version(&b, 9);
+    CHECK(readers_refresh(&b.readers, 32000000000));
+    CHECK(b.target->runtime.reader == second && second->next == NULL);
+    CHECK_INT(second_detached, 0);
+    end(&b);
+    CHECK_INT(second_detached, 1);
 }
 
 static void other_program(void)
@@ -329,15 +408,15 @@ static void other_program(void)
     struct bench b;
     size_t count;
     begin(&b, 1);
-    CHECK(readers_look(&b.readers, 1));
+    CHECK(readers_refresh(&b.readers, 1));
     CHECK_INT((readers_table(&b.readers, &count), count), 1);
-    uint64_t serial = b.target->reader->serial;
+    uint64_t serial = b.target->runtime.reader->serial;
     CHECK(readers_of(&b.readers, b.target, serial) != NULL);
     targets_comm(&b.targets, b.target->pid, b.target->pid, STR("other"), true); /* an exec */
     targets_map(&b.targets, b.target,
                 &(struct mapped_file){.start = 0x1000, .limit = 0x2000, .path = STR("//anon")});
-    CHECK(readers_look(&b.readers, 2));
-    CHECK(b.target->reader == NULL);
+    CHECK(readers_refresh(&b.readers, 2));
+    CHECK(b.target->runtime.reader == NULL);
     CHECK(readers_of(&b.readers, b.target, serial) == NULL);
     CHECK_INT((readers_table(&b.readers, &count), count), 0);
     CHECK_INT(toy_detached, 0); /* catchers may still use it */
@@ -350,12 +429,12 @@ static void ended(void)
 {
     struct bench b;
     begin(&b, 1);
-    CHECK(readers_look(&b.readers, 1));
+    CHECK(readers_refresh(&b.readers, 1));
     b.target->ended = true;
-    CHECK(!readers_look(&b.readers, 2));
-    CHECK(b.target->reader != NULL); /* its last samples may still come */
-    CHECK(readers_look(&b.readers, 2000000000));
-    CHECK(b.target->reader == NULL);
+    CHECK(!readers_refresh(&b.readers, 2));
+    CHECK(b.target->runtime.reader != NULL); /* its last samples may still come */
+    CHECK(readers_refresh(&b.readers, 2000000000));
+    CHECK(b.target->runtime.reader == NULL);
     end(&b);
 }
 
@@ -363,7 +442,7 @@ static void told_in_the_profile(void)
 {
     struct bench b;
     begin(&b, 1);
-    CHECK(readers_look(&b.readers, 1));
+    CHECK(readers_refresh(&b.readers, 1));
     uint32_t process = targets_process_id(&b.targets, &b.profile, b.target);
     readers_end_window(&b.readers, &b.profile);
     CHECK_STR(profile_text(&b.profile, b.profile.processes.at[process].runtime), "toy 1");
@@ -375,7 +454,7 @@ static void refusals_are_told(void)
 {
     struct bench b;
     begin(&b, 9);
-    CHECK(!readers_look(&b.readers, 1));
+    CHECK(!readers_refresh(&b.readers, 1));
     for (unsigned window = 0; window < 2; window++) {
         uint32_t process = targets_process_id(&b.targets, &b.profile, b.target);
         readers_end_window(&b.readers, &b.profile);
@@ -394,25 +473,26 @@ static void walks_in_vain(void)
 {
     struct bench b;
     begin(&b, 1);
-    CHECK(readers_look(&b.readers, 1));
-    for (unsigned i = 0; b.target->reader != NULL && i < 63; i++) {
-        readers_walked(&b.readers, b.target->reader, RUNTIME_UNREADABLE);
+    CHECK(readers_refresh(&b.readers, 1));
+    for (unsigned i = 0; b.target->runtime.reader != NULL && i < 63; i++) {
+        readers_walked(&b.readers, b.target->runtime.reader, RUNTIME_UNREADABLE);
     }
-    CHECK(b.target->looked_space == b.target->space);
-    readers_walked(&b.readers, b.target->reader, RUNTIME_TORN);
-    uint64_t serial = b.target->reader->serial;
-    CHECK(readers_look(&b.readers, 2));
-    CHECK(b.target->reader != NULL && b.target->reader->serial != serial);
+    CHECK(b.target->runtime.space == b.target->space);
+    readers_walked(&b.readers, b.target->runtime.reader, RUNTIME_TORN);
+    uint64_t serial = b.target->runtime.reader->serial;
+    CHECK(readers_refresh(&b.readers, 2));
+    CHECK(b.target->runtime.reader != NULL && b.target->runtime.reader->serial != serial);
     end(&b);
 }
 
-TESTS({"a runtime is found, walked and named, with one row", found_and_named},
+TESTS_THAT_MEASURE({"a runtime is found, walked and named, with one row", found_and_named},
       {"a file is asked about once, a process for itself", asked_once_per_file},
-      {"a runtime that is switched off is not looked for", switched_off},
-      {"a process that is starting is looked at again soon", starting},
+      {"a runtime that is switched off is not searched for", switched_off},
+      {"a process that is starting is tried again soon", starting},
       {"deep stacks are read before the runtime is there, and do not hide it", starting_deep},
-      {"a start that takes long is looked at by its own length", starting_slowly},
-      {"an unknown version is said once and looked at rarely", unknown_version},
+      {"a start that takes long is tried by its own length", starting_slowly},
+      {"a process has as many readers as runtimes", two_runtimes},
+      {"an unknown version is logged once and tried again rarely", unknown_version},
       {"an exec ends a reader, which lives until it is swept", other_program},
       {"a reader outlives its process for its last samples", ended},
       {"the profile names the runtime of a process", told_in_the_profile},

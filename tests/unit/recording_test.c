@@ -1,5 +1,5 @@
 /* What a recorder wrote is what the recording answers: files by page, memory by moment, texts, steps. */
-#include "capture/recording.h"
+#include "recording.h"
 #include "test.h"
 
 #include <stdio.h>
@@ -76,7 +76,7 @@ static const struct world fake = {.text = fake_text,
                                   .memory = fake_memory,
                                   .vdso = {"vdso", 4}};
 
-static const struct recording_format format = {99, 0x1234, 0xff01ff, 1};
+static const struct observed_format format = {99, 0x1234, 0xff01ff, 1};
 
 struct heard {
     char text[200];
@@ -111,8 +111,9 @@ static void path_of(char out[static 64])
 static void write_recording(const char *path)
 {
     struct err err = {0};
-    struct recorder *r = recorder_open(path, &fake, &format, &err);
-    CHECK(r != NULL);
+    struct recorder *r = recorder_new(path, &fake);
+    struct observer observer = recorder_observer(r);
+    CHECK(observer.begin(observer.context, &format, &err));
     const struct world *world = recorder_world(r);
     struct world_file file;
     struct buf text;
@@ -128,16 +129,17 @@ static void write_recording(const char *path)
     world->close(world->context, &file);
     CHECK(!world->mapped(world->context, PID,
                         &(struct world_mapping){.path = STR("/gone"), .inode = 12}, &file, NULL));
-    recorder_target(r, PID, true);
-    recorder_ring(r, "first", 5);
-    recorder_round(r, false);
+    observer.target(observer.context, PID, true);
+    observer.ring(observer.context, "first", 5);
+    observer.round(observer.context, false);
     struct memory_reader at_1 = world->memory(world->context, PID, 1);
     CHECK(at_1.read(at_1.context, 0x1ff8, bytes, 16, NULL));
     struct memory_reader at_2 = world->memory(world->context, PID, 2);
     CHECK(at_2.read(at_2.context, 0x2000, bytes, 8, NULL));
     CHECK(!at_2.read(at_2.context, 0x5000, bytes, 8, NULL));
-    recorder_round(r, true);
-    CHECK(recorder_close(r, &err));
+    observer.round(observer.context, true);
+    CHECK(observer.end(observer.context, &err));
+    recorder_release(r);
     buf_release(&text);
 }
 

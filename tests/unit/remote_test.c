@@ -501,7 +501,7 @@ static void probe_unmapped(void)
     close_other(&o);
 }
 
-TESTS({"a batch reads its pieces with one call, in the order given", all_pieces},
+TESTS_THAT_MEASURE({"a batch reads its pieces with one call, in the order given", all_pieces},
       {"a piece that reaches into an unmapped page keeps what is before it", unmapped_pages},
       {"a piece ends at its first hole", hole_in_a_piece},
       {"pieces near each other are read at once, each as far as it is mapped", near_each_other},

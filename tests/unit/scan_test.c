@@ -1,5 +1,5 @@
 /* Finding processes that begin, among real ones: children of this program come and go. */
-#include "capture/scan.h"
+#include "capture/follow/scan.h"
 #include "base/time.h"
 #include "os/clock.h"
 #include "test.h"
@@ -69,7 +69,7 @@ static enum scan_answer ask(void *context, const struct proc_stat *stat, struct 
     if (r->answer == SCAN_TAKEN) {
         targets_begin(&r->targets, stat->pid)->start_ticks = stat->start_ticks;
     }
-    known->left_out = r->answer == SCAN_LATER;
+    known->excluded = r->answer == SCAN_LATER;
     return r->answer;
 }
 
@@ -106,7 +106,7 @@ static void new_ones_alone(void)
     CHECK(r.scan.round == 1);
     pid_t child = start();
     r.wanted = (uint32_t)child;
-    uint64_t before = r.scan.looks, others = r.others;
+    uint64_t before = r.scan.checks, others = r.others;
     look(&r, 100);
     CHECK_INT(r.asked, 1);
     look(&r, 100);
@@ -114,7 +114,7 @@ static void new_ones_alone(void)
     look(&r, 60000);
     CHECK_INT(r.asked, 1); /* it is remembered, however long */
     /* others may begin meanwhile; those that were there are not read again */
-    CHECK(r.scan.looks - before < 20 + r.others - others);
+    CHECK(r.scan.checks - before < 20 + r.others - others);
     end(&r);
     stop(child);
 }
@@ -153,7 +153,7 @@ static void later_ones(void)
     r.wanted = (uint32_t)child;
     look(&r, 0);
     CHECK_INT(r.asked, 1);
-    CHECK_INT(scan_left_out(&r.scan), 1);
+    CHECK_INT(scan_excluded(&r.scan), 1);
     for (unsigned i = 0; i < 100; i++) { /* 10 s: asked after 0.25, 0.75, 1.75, 3.75, 7.75 s, or the round behind */
         look(&r, 100);
     }
@@ -164,9 +164,9 @@ static void later_ones(void)
     CHECK(r.asked >= 6 + 19 && r.asked <= 6 + 22); /* at most half a minute apart */
     stop(child);
     look(&r, SCAN_IDLE_MS + 1);
-    CHECK_INT(scan_left_out(&r.scan), 1); /* of this window */
+    CHECK_INT(scan_excluded(&r.scan), 1); /* of this window */
     scan_end_window(&r.scan);
-    CHECK_INT(scan_left_out(&r.scan), 0);
+    CHECK_INT(scan_excluded(&r.scan), 0);
     CHECK(map_find(&r.scan.by_pid, r.wanted) == NULL);
     end(&r);
 }
@@ -214,7 +214,7 @@ static void next_owner(void)
     stop(child);
 }
 
-TESTS({"the ids given out between two lists are known, also where they begin again", ids_in_order},
+TESTS_THAT_MEASURE({"the ids given out between two lists are known, also where they begin again", ids_in_order},
       {"a process that was looked at is not looked at again", new_ones_alone},
       {"a target is not asked about, nor when it has ended and was not waited for", taken_ones},
       {"what may change is asked about with growing pauses", later_ones},

@@ -2,8 +2,9 @@
 #include "test.h"
 
 #include "base/time.h"
-#include "capture/tags.h"
+#include "capture/upload/tags.h"
 #include "capture/upload/sender_private.h"
+#include "deliver/backend.h"
 
 #include "os/clock.h"
 
@@ -16,7 +17,7 @@ static const struct origin_here nowhere;
 static struct settings settings_with(const char *host, const char *token)
 {
     return (struct settings){.upload = {.server_host = host, .token = token, .verify = true},
-                             .max_memory_bytes = 64 << 20};
+                             .budget.memory_bytes = 64 << 20};
 }
 
 static struct sender *made(const struct settings *settings, const char *name, bool alone,
@@ -45,8 +46,8 @@ static void addresses_of_several_are_one_option(void)
     address_is("http://a,pyroscope=http://b", "http", false, "http://a");
     address_is("http://a,pyroscope=http://b", "pyroscope", false, "http://b");
     address_is("pyroscope=http://b", "http", false,
-               "http wants an address: give --server-host http=URL");
-    address_is(NULL, "http", true, "http wants an address: give --server-host URL");
+               "http needs an address: give --server-host http=URL");
+    address_is(NULL, "http", true, "http needs an address: give --server-host URL");
     address_is(NULL, "pyroscope", true, "http://localhost:4040");
     address_is("http=http://a,datadog=/run/apm.socket", "datadog", false, "unix:///run/apm.socket");
 }
@@ -84,7 +85,7 @@ static void variables_of_a_back_end_are_its_own(void)
     CHECK_STR(sender->context.token, "own-secret");
     sender_free(sender);
     CHECK(made(&settings, "http", true, &err) == NULL);
-    const struct backend *rows[BACKEND_COUNT];
+    const struct backend *rows[BACKENDS_MAX];
     size_t count;
     CHECK(sender_choose(&settings.upload, rows, &count, &err));
     CHECK_INT(count, 1);
@@ -101,7 +102,7 @@ static const char *chosen(const char *variable, const char *value, const char *h
                           const char *token)
 {
     struct settings settings = settings_with(host, token);
-    const struct backend *rows[BACKEND_COUNT];
+    const struct backend *rows[BACKENDS_MAX];
     size_t count;
     struct err err;
     setenv(variable, value, 1);
@@ -146,10 +147,10 @@ static void an_agent_gets_no_key(void)
     CHECK(strstr(getenv("DD_API_KEY"), "secret") == NULL);
     unsetenv("DD_API_KEY");
     CHECK(made(&settings, "datadog", true, &err) == NULL);
-    CHECK(strstr(err.text, "datadog wants a token") != NULL);
+    CHECK(strstr(err.text, "datadog needs a token") != NULL);
     setenv("DD_SITE", "a/b", 1);
     CHECK(made(&settings, "datadog", true, &err) == NULL);
-    CHECK(strstr(err.text, "DD_SITE is no name of a host") != NULL);
+    CHECK(strstr(err.text, "DD_SITE is not a host name") != NULL);
     unsetenv("DD_SITE");
     unsetenv("DD_PROFILING_UPLOAD_TIMEOUT");
 }
@@ -199,7 +200,7 @@ static void without_facts_the_host_is_named_where_it_must_be(void)
         for (unsigned metadata = 0; metadata < 2; metadata++) {
             struct settings settings = settings_with("http://a", "token");
             struct err err;
-            settings.metadata = metadata;
+            settings.origin.metadata = metadata;
             struct sender *sender = sender_new(&settings, backend_by_name(str_of(rows[i].name)),
                                                true, &here, -1, &err);
             CHECK_STR(sender->context.origin->hostname, metadata || rows[i].names_host ? "web-1" : "");
@@ -220,7 +221,7 @@ static void what_breaks_a_header_is_refused(void)
         settings = settings_with("http://a", NULL);
         settings.upload.headers = (struct secret_list){{wrong[i]}, 1};
         CHECK(made(&settings, "http", true, &err) == NULL);
-        CHECK(strstr(err.text, "--header wants NAME:VALUE") != NULL);
+        CHECK(strstr(err.text, "--header expects NAME:VALUE") != NULL);
     }
     settings.upload.headers = (struct secret_list){{"X-Scope-OrgID: a:b"}, 1};
     struct sender *sender = made(&settings, "http", true, &err);
@@ -233,7 +234,7 @@ static void what_breaks_a_header_is_refused(void)
     CHECK_TEXT(sender_warning(sender),
                "--header is not sent: of several back ends http alone gets it");
     sender_free(sender);
-    settings.upload.backends = UPLOAD_HTTP | UPLOAD_PYROSCOPE; /* so it is meant for that one */
+    settings.upload.backends = backend_bit("http") | backend_bit("pyroscope"); /* so it is meant for that one */
     sender = made(&settings, "pyroscope", false, &err);
     CHECK(sender_warning(sender) == NULL);
     sender_free(sender);
@@ -252,7 +253,7 @@ static void too_many_headers_of_opentelemetry_are_told_from_wrong_ones(void)
     setenv("OTEL_EXPORTER_OTLP_HEADERS", "a=1,b=1,c=1,d=1,e=1,f=1,g=1,h=1,i=1,j=1,k=1,l=1,m=1,n=1,"
                                          "o=1,p=1,q=1", 1);
     CHECK(made(&settings, "otlp", true, &err) == NULL);
-    CHECK_TEXT(err.text, "OTEL_EXPORTER_OTLP_HEADERS wants NAME=VALUE,NAME=VALUE, at most 16 of them");
+    CHECK_TEXT(err.text, "OTEL_EXPORTER_OTLP_HEADERS expects NAME=VALUE,NAME=VALUE, at most 16 of them");
     unsetenv("OTEL_EXPORTER_OTLP_HEADERS");
 }
 

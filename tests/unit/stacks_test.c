@@ -1,5 +1,5 @@
 /* Call chains as the kernel gives them, leaf first, and the paths they become, root first. */
-#include "capture/stacks.h"
+#include "capture/stacks/stacks.h"
 #include "test.h"
 
 enum { PID = 0x7ffffff0, PERIOD = 10101010 };
@@ -106,7 +106,7 @@ static void both_halves(void)
     CHECK_INT(s.profile.threads.at[sample->thread].tid, PID + 1);
     const struct node *leaf = &s.profile.nodes.at[sample->node];
     CHECK_INT(s.profile.frames.at[leaf->frame].kind, FRAME_KERNEL);
-    CHECK_INT(s.target->sampled_ns, PERIOD);
+    CHECK_INT(s.target->account.sampled_ns, PERIOD);
     CHECK_INT(s.stacks.samples, 1);
     CHECK_INT(s.stacks.cut, 0);
     end(&s);
@@ -158,7 +158,7 @@ static void leaves_mapped_code(void)
     CHECK_INT(s.stacks.cut, 2);
     ADD(&s, false, KERNEL, 0xffffffff81000010, USER, 0xdeadbeef0000);
     CHECK_TEXT(newest(&s), "[kernel]+ffffffff81000010");
-    CHECK_INT(s.target->sampled_ns, 3 * PERIOD); /* none is dropped */
+    CHECK_INT(s.target->account.sampled_ns, 3 * PERIOD); /* none is dropped */
     end(&s);
 }
 
@@ -166,13 +166,13 @@ static void ends_at_zero(void)
 {
     struct scene s;
     begin(&s);
-    s.target->maps_retry_ns = 0;
+    s.target->reread.retry_ns = 0;
     ADD(&s, true, USER, 0x401000, 0x402001, 0);
     ADD(&s, true, USER, 0x401000, 0x402001, 1);
     CHECK_TEXT(newest(&s), "/nowhere/app+2000;/nowhere/app+1000");
     CHECK_INT(s.profile.samples.at[1].count, 2);
     CHECK_INT(s.stacks.cut, 0);            /* this is an end, not a wrong turn … */
-    CHECK_INT(s.target->maps_retry_ns, 0); /* … and no reason to read the maps */
+    CHECK_INT(s.target->reread.retry_ns, 0); /* … and no reason to read the maps */
     end(&s);
 }
 
@@ -267,7 +267,7 @@ static void full_profile(void)
     CHECK_INT(sum.cpu_ns, 6 * PERIOD);
     CHECK_INT(sum.account_ns[ACCOUNT_LOST], 3 * PERIOD);
     CHECK_INT(s.profile.dropped, 3);
-    CHECK_INT(s.target->sampled_ns, 6 * PERIOD);
+    CHECK_INT(s.target->account.sampled_ns, 6 * PERIOD);
     CHECK_INT(s.profile.nodes.len, nodes + 1); /* "[lost]" */
     end(&s);
 }
@@ -452,7 +452,7 @@ static void a_cut_stack_says_so(void)
     begin_unwinding(&s, &unwinder);
     add_stack(&s, 0x10);
     CHECK_TEXT(newest(&s), "[truncated];/nowhere/app+1ff;/nowhere/app+100");
-    CHECK_INT(s.target->stacks_short, 1);
+    CHECK_INT(s.target->copy.cut, 1);
     stacks_end_window(&s.stacks, &s.profile);
     CHECK_INT(s.profile.meta.stack_ends[STACK_TRUNCATED], 1);
     stacks_end_window(&s.stacks, &s.profile);

@@ -2,7 +2,7 @@
 #include "test.h"
 
 #include "base/time.h"
-#include "capture/status.h"
+#include "capture/window/status.h"
 
 static struct profile_totals seen(void)
 {
@@ -19,7 +19,7 @@ static const char *line_of(const struct profile_totals *sum, uint64_t elapsed_ns
     static char text[200];
     struct buf out;
     buf_init(&out, sizeof text);
-    status_line(sum, elapsed_ns, columns, &out);
+    status_text(sum, elapsed_ns, columns, &out);
     snprintf(text, sizeof text, "%s", buf_cstr(&out));
     buf_release(&out);
     return text;

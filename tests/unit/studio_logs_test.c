@@ -237,11 +237,11 @@ static void answers_say_what_becomes_of_a_batch(void)
     struct origin origin = origin_of_test();
     struct backend_context context = {.origin = &origin, .token = STR("SECRET-1")};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        struct http_answer answer = {.status = rows[i].status};
+        struct http_response answer = {.status = rows[i].status};
         struct err err = {0};
         buf_init(&answer.body, HTTP_BODY_MAX);
         buf_text(&answer.body, "{\"detail\": \"no SECRET-1\"}");
-        CHECK_INT(studio_logs_judge(&context, &answer, &err), rows[i].verdict);
+        CHECK_INT(studio_logs_classify(&context, &answer, &err), rows[i].verdict);
         CHECK_INT(studio_logs_are_taken(rows[i].status), rows[i].is_taken);
         CHECK(strstr(err.text, "SECRET") == NULL);
         CHECK((err.text[0] != '\0') == (rows[i].verdict != VERDICT_TAKEN));

@@ -21,7 +21,7 @@ static const char *const required[] = {
 
 static const struct backend *row(void)
 {
-    return &backends[0];
+    return backends[0];
 }
 
 /* A header's text in `out`, and the value of one of its members. */

@@ -1,6 +1,7 @@
 /* What people are told of a window, as golden text: user-experience 8.1 (a terminal) and 8.2 (a log). */
-#include "capture/summary.h"
+#include "capture/window/summary.h"
 #include "test.h"
+#include "encode/encode.h"
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -20,9 +21,9 @@ struct scene {
 
 static void begin(struct scene *s, bool terminal)
 {
-    *s = (struct scene){.outputs = {.dir = ".", .formats = FORMAT_COL | FORMAT_HTML | FORMAT_PPROF},
+    *s = (struct scene){.outputs = {.dir = ".", .formats = encoder_defaults()},
                         .written = {.stem = "profile_2026-11-20T10:31:04",
-                                    .formats = FORMAT_COL | FORMAT_HTML | FORMAT_PPROF}};
+                                    .formats = encoder_defaults()}};
     s->log = (struct log){
         .fd = memfd_create("log", MFD_CLOEXEC), .level = LOG_INFO, .terminal = terminal};
     pthread_mutex_init(&s->log.lock, NULL);
@@ -181,16 +182,16 @@ static void shares_sum_up(void)
 
 static void files(void)
 {
-    static const struct {
+    const struct {
         unsigned formats;
         const char *line;
     } rows[] = {
-        {FORMAT_HTML, "\n  ./last_flamegraph.html\n"},
-        {FORMAT_HTML | FORMAT_COL,
+        {encoder_bit("html"), "\n  ./last_flamegraph.html\n"},
+        {encoder_bit("html") | encoder_bit("col"),
          "\n  ./last_flamegraph.html  (also .col: profile_2026-11-20T10:31:04.*)\n"},
-        {FORMAT_COL, "\n  ./profile_2026-11-20T10:31:04.col\n"},
-        {FORMAT_COL | FORMAT_PPROF, "\n  ./profile_2026-11-20T10:31:04.col, .pprof\n"},
-        {FORMAT_SPEEDSCOPE, "\n  ./profile_2026-11-20T10:31:04.speedscope.json\n"},
+        {encoder_bit("col"), "\n  ./profile_2026-11-20T10:31:04.col\n"},
+        {encoder_bit("col") | encoder_bit("pprof"), "\n  ./profile_2026-11-20T10:31:04.col, .pprof\n"},
+        {encoder_bit("speedscope"), "\n  ./profile_2026-11-20T10:31:04.speedscope.json\n"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct scene s;
@@ -224,7 +225,7 @@ static void nothing_written(void)
     CHECK(strstr(text, "cannot write") == NULL); /* once per cause */
     CHECK(strstr(text, " to ") == NULL);         /* and no path that is not there */
     CHECK(strstr(text, " (no files)\n") != NULL);
-    s.written.formats = FORMAT_COL;
+    s.written.formats = encoder_bit("col");
     s.outputs.dir = "/"; /* a container's, unless told otherwise */
     CHECK(strstr(told(&s, NULL), " to /profile_2026") != NULL);
     end(&s);
@@ -241,7 +242,7 @@ static void an_interpreter_that_cannot_be_read(void)
     struct process *process = &s.profile.processes.at[1];
     process->name = profile_cstring(&s.profile, "python3");
     process->remedy = profile_cstring(&s.profile, "kernel.yama.ptrace_scope is 1; add SYS_PTRACE");
-    process->rung = RUNG_PERF_USER;
+    process->capture_mode = CAPTURE_PERF_USER;
     process->cpu_ns = SECOND;
     static const char line[] =
         "\n  native names only: python3 (pid 812): kernel.yama.ptrace_scope is 1; add\n    SYS_PTRACE\n";
@@ -249,7 +250,7 @@ static void an_interpreter_that_cannot_be_read(void)
     process->cpu_ns = SECOND / 20; /* no more than a twentieth */
     CHECK(strstr(told(&s, NULL), "native names only") == NULL);
     process->cpu_ns = SECOND;
-    process->rung = RUNG_PROC; /* then nothing of it is seen, and the reason says why */
+    process->capture_mode = CAPTURE_PROC; /* then nothing of it is seen, and the reason says why */
     CHECK(strstr(told(&s, NULL), "native names only") == NULL);
     end(&s);
 }
@@ -371,9 +372,9 @@ static void left_out(void)
     begin(&s, true);
     busy_window(&s);
     CHECK(strstr(told(&s, NULL), "left out") == NULL);
-    s.profile.meta.left_out = 12;
+    s.profile.meta.excluded = 12;
     CHECK(strstr(told(&s, NULL), "\n  left out: 12 processes\n") != NULL);
-    s.profile.meta.left_out = 1;
+    s.profile.meta.excluded = 1;
     CHECK(strstr(told(&s, NULL), "\n  left out: 1 process\n") != NULL);
     s.log.terminal = false;
     CHECK(strstr(told(&s, NULL), " left_out=1 ") != NULL);

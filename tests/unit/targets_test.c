@@ -1,6 +1,6 @@
 /* The table of followed processes, fed as records feed it. Pids that cannot exist stand for processes
  * that are gone; our own stands for one whose /proc can be read. */
-#include "capture/targets.h"
+#include "capture/follow/targets.h"
 #include "os/clock.h"
 #include "test.h"
 
@@ -92,7 +92,7 @@ static void every_overlap(void)
     struct table table;
     begin(&table);
     struct target *target = targets_get(&table.t, GONE);
-    target->maps_retry_ns = UINT64_MAX; /* only what is told here */
+    target->reread.retry_ns = UINT64_MAX; /* only what is told here */
     unsigned wrong = 0, shapes = 0;
     for (unsigned a = 0; a < PAGES; a++)
         for (unsigned b = a + 1; b <= PAGES; b++)
@@ -118,7 +118,7 @@ static void empty_mapping(void)
     struct table table;
     begin(&table);
     struct target *target = targets_get(&table.t, GONE);
-    target->maps_retry_ns = UINT64_MAX;
+    target->reread.retry_ns = UINT64_MAX;
     map(&table.t, target, 0x5000, 0x6000, 0);
     map(&table.t, target, 0x5800, 0x5800, 0);
     map(&table.t, target, 0x5800, 0x5000, 0);
@@ -238,11 +238,11 @@ static void reading_again_waits(void)
     CHECK(targets_mapping(&table.t, target, other, 101 * MS) != NULL);
     CHECK(targets_mapping(&table.t, target, address, 102 * MS) == NULL);
     munmap(more, PAGE);
-    uint64_t now = 103 * MS, readings = 0, before = target->maps_retry_ns;
+    uint64_t now = 103 * MS, readings = 0, before = target->reread.retry_ns;
     for (unsigned i = 0; i < 36000; i++, now += 100 * MS) { /* an hour of misses */
         CHECK(targets_mapping(&table.t, target, 0x1000, now) == NULL);
-        readings += target->maps_retry_ns != before;
-        before = target->maps_retry_ns;
+        readings += target->reread.retry_ns != before;
+        before = target->reread.retry_ns;
     }
     CHECK(readings > 300 && readings < 400); /* every 10 s at last */
     end(&table);
@@ -254,10 +254,10 @@ static void refused_maps_wait_too(void)
     begin(&table);
     struct target *target = targets_get(&table.t, GONE);
     CHECK(targets_mapping(&table.t, target, 0x1000, 5) == NULL);
-    CHECK(target->maps_retry_ns > 5);
-    uint64_t until = target->maps_retry_ns;
+    CHECK(target->reread.retry_ns > 5);
+    uint64_t until = target->reread.retry_ns;
     CHECK(targets_mapping(&table.t, target, 0x1000, until - 1) == NULL);
-    CHECK_INT(target->maps_retry_ns, until);
+    CHECK_INT(target->reread.retry_ns, until);
     end(&table);
 }
 
@@ -326,13 +326,13 @@ static void fork_inherits(void)
     struct targets *t = &table.t;
     targets_comm(t, GONE, GONE, STR("parent"), true);
     struct target *parent = targets_find(t, GONE);
-    parent->rung = RUNG_PERF;
+    parent->capture_mode = CAPTURE_PERF;
     map(t, parent, 0x10000, 0x20000, 0x1000);
     targets_fork(t, GONE + 1, GONE + 1, GONE, GONE, 77);
     struct target *child = targets_find(t, GONE + 1);
     CHECK(child != NULL);
     CHECK_TEXT(child->name, "parent");
-    CHECK_INT(child->rung, RUNG_PERF);
+    CHECK_INT(child->capture_mode, CAPTURE_PERF);
     CHECK_INT(child->began_ns, 77);
     CHECK_INT(child->parent_pid, GONE);
     CHECK_INT(child->alive, 1);
@@ -474,7 +474,7 @@ static void ended_unrecorded_thread(void)
     begin(&table);
     struct targets *t = &table.t;
     uint32_t own = (uint32_t)getpid();
-    targets_get(t, own)->rung = RUNG_PROC;
+    targets_get(t, own)->capture_mode = CAPTURE_PROC;
     targets_thread(t, own, own);
     targets_thread(t, own, GONE);
     targets_thread(t, own, GONE + 1)->window = t->window; /* it has a row in this window */
@@ -578,14 +578,14 @@ static void pid_reuse(void)
     targets_fork(t, GONE + 1, GONE + 1, GONE, GONE, 10);
     struct target *old = targets_find(t, GONE + 1);
     map(t, old, 0x10000, 0x20000, 0);
-    old->sampled_ns = 5;
+    old->account.sampled_ns = 5;
     targets_exit(t, GONE + 1, GONE + 1, 20);
     targets_fork(t, GONE + 1, GONE + 1, GONE, GONE, 30000000000);
     struct target *fresh = targets_find(t, GONE + 1);
     CHECK(fresh != old && !fresh->ended && old->ended);
     CHECK_INT(fresh->maps.len, 0);
-    CHECK_INT(fresh->sampled_ns, 0);
-    CHECK_INT(old->sampled_ns, 5); /* its samples stay in the window's books */
+    CHECK_INT(fresh->account.sampled_ns, 0);
+    CHECK_INT(old->account.sampled_ns, 5); /* its samples stay in the window's books */
     CHECK_INT(t->all.len, 3);
 
     struct profile p;
@@ -614,7 +614,7 @@ static void end_of_window(void)
         }
     }
     CHECK_INT(t->all.len, MANY + 1);
-    targets_find(t, GONE - 3)->sampled_ns = 7;
+    targets_find(t, GONE - 3)->account.sampled_ns = 7;
     uint32_t window = t->window;
     targets_end_window(t);
     CHECK_INT(t->window, window + 1);
@@ -623,7 +623,7 @@ static void end_of_window(void)
     for (uint32_t i = 1; i <= MANY; i++) {
         struct target *target = targets_find(t, GONE - i);
         CHECK((target != NULL) == (i % 3 == 0));
-        CHECK(target == NULL || (target->pid == GONE - i && target->sampled_ns == 0));
+        CHECK(target == NULL || (target->pid == GONE - i && target->account.sampled_ns == 0));
     }
     targets_end_window(t);
     CHECK_INT(t->all.len, MANY / 3 + 1);
@@ -780,7 +780,7 @@ static void next_owner(void)
     end(&table);
 }
 
-TESTS({"a pid's owner is not taken for the one that /proc shows later", next_owner},
+TESTS_THAT_MEASURE({"a pid's owner is not taken for the one that /proc shows later", next_owner},
       {"a process that is ending keeps the mappings that are known", maps_of_a_zombie},
       {"a new mapping replaces exactly what it covers, in every shape of overlap", every_overlap},
       {"empty and backward mappings change nothing", empty_mapping},
@@ -793,7 +793,7 @@ TESTS({"a pid's owner is not taken for the one that /proc shows later", next_own
       {"a new process's mappings are read often for 5 s, or 25 with a runtime, then seldom", often_for_so_long},
       {"mappings whose text is long are read at longer pauses, and often for no longer", long_maps},
       {"mappings of what has long been running are read seldom, unless they were refused for a moment", long_running},
-      {"a forked process inherits name, rung and a copy of the mappings", fork_inherits},
+      {"a forked process inherits name, capture mode and a copy of the mappings", fork_inherits},
       {"a process forked by a thread has the thread's name", fork_takes_the_threads_name},
       {"exec forgets all mappings, a rename none", exec_clears},
       {"a process ends with its last thread, whichever that is", alive_counts},

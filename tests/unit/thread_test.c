@@ -233,7 +233,7 @@ static void waits_for_both(void)
     waker_close(-1);
 }
 
-TESTS({"a bound thread is on its CPU at once", binds},
+TESTS_THAT_MEASURE({"a bound thread is on its CPU at once", binds},
       {"a CPU that is not there is refused", no_such_cpu},
       {"allowed CPUs are the process's, not those of a bound thread", allowed_is_the_process},
       {"a thread that inherited BATCH becomes OTHER", ranks_other},

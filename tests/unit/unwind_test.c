@@ -128,7 +128,7 @@ static const struct unwind_result *walk(struct world *w, uint64_t ip, size_t sp,
     struct memory_reader memory = {read_memory, w};
     struct unwind_space space = {.id = 7, .find = find_place, .code = &memory, .context = w};
     struct unwind_stack stack = {.base = STACK + sp * 8,
-                                 .dump = (unsigned char *)w->words + sp * 8,
+                                 .copy = (unsigned char *)w->words + sp * 8,
                                  .len = w->dumped - sp * 8,
                                  .beyond = w->readable > 0 ? &memory : NULL};
     r.at[IP] = ip;
@@ -277,7 +277,7 @@ static void other_registers(void)
     /* 7 at the leaf, with rbx in the sample */
     struct unwind_registers r = {.known = 0x10088};
     struct unwind_space space = {.id = 1, .find = find_place, .context = &w};
-    struct unwind_stack stack = {.base = STACK, .dump = (unsigned char *)w.words, .len = 512};
+    struct unwind_stack stack = {.base = STACK, .copy = (unsigned char *)w.words, .len = 512};
     r.at[IP] = RA(7);
     r.at[SP] = STACK;
     r.at[OTHER] = STACK + 32;
@@ -305,7 +305,7 @@ static void saved_registers(void)
     open_usual(&w);
     struct unwind_registers r = {.known = 0x10088};
     struct unwind_space space = {.id = 1, .find = find_place, .context = &w};
-    struct unwind_stack stack = {.base = STACK, .dump = (unsigned char *)w.words, .len = 512};
+    struct unwind_stack stack = {.base = STACK, .copy = (unsigned char *)w.words, .len = 512};
     w.words[3] = RA(11);             /* 1: words 0 … 3 */
     w.words[5] = STACK + 8 * 12;     /* 11: words 4 … 6, rbx in 5 */
     w.words[6] = RA(4);
@@ -417,7 +417,7 @@ static void changed_since(void)
     memcpy(dump, w.words, sizeof dump);
     struct memory_reader memory = {read_memory, &w};
     struct unwind_space space = {.id = 1, .find = find_place, .code = &memory, .context = &w};
-    struct unwind_stack stack = {.base = STACK, .dump = dump, .len = sizeof dump,
+    struct unwind_stack stack = {.base = STACK, .copy = dump, .len = sizeof dump,
                                  .beyond = &memory};
     struct unwind_registers r = {.known = 0x10080};
     r.at[IP] = RA(1);
@@ -793,7 +793,7 @@ static __attribute__((noinline)) void capture(struct self *s)
     s->expected_count = backtrace(s->expected, COUNT(s->expected));
     struct memory_reader memory = {read_self, NULL};
     struct unwind_space space = {.id = 1, .find = find_module, .code = &memory, .context = s};
-    struct unwind_stack stack = {.base = r.at[SP], .dump = dump,
+    struct unwind_stack stack = {.base = r.at[SP], .copy = dump,
                                  .beyond = s->use_beyond ? &memory : NULL};
     stack.len = copy_stack(stack.base, dump, s->dump_max);
     unwind(&s->unwinder, &r, &stack, &space, UNWIND_FRAMES_MAX, &s->result);

@@ -91,20 +91,20 @@ static void what_is_no_address_is_refused_with_a_reason(void)
     refused("http://", "the host is missing");
     refused("http:///x", "the host is missing");
     refused("http://:80", "the host is missing");
-    refused("ftp://h", "another scheme");
-    refused("http://h:0", "no port");
-    refused("http://h:65536", "no port");
-    refused("http://h:8o", "no port");
+    refused("ftp://h", "the scheme must be");
+    refused("http://h:0", "the port after the colon");
+    refused("http://h:65536", "the port after the colon");
+    refused("http://h:8o", "the port after the colon");
     refused("http://::1", "in brackets");
     refused("2001:db8::1", "in brackets");
-    refused("http://[10.0.0.1]", "belongs an IPv6 address");
-    refused("http://[::1", "belongs an IPv6 address");
-    refused("http://[", "belongs an IPv6 address");
-    refused("http://[::1]8", "behind ]");
-    refused("http://[::1%e\r]", "belongs an IPv6 address");
-    refused("http://a b/", "no name");
-    refused("http://a\r\nHost: b/", "no name");
-    refused("http://.a/", "no name");
+    refused("http://[10.0.0.1]", "only an IPv6 address");
+    refused("http://[::1", "only an IPv6 address");
+    refused("http://[", "only an IPv6 address");
+    refused("http://[::1]8", "may follow ]");
+    refused("http://[::1%e\r]", "only an IPv6 address");
+    refused("http://a b/", "neither a name");
+    refused("http://a\r\nHost: b/", "neither a name");
+    refused("http://.a/", "neither a name");
     refused("http://m\xc3\xbcller.example/", "xn--");
     refused("http://h/a b", "percent-escaped");
     refused("http://h/a\r\nX: y", "percent-escaped");
@@ -122,7 +122,7 @@ static void long_names_are_refused(void)
     refused(text, "107 bytes");
     memcpy(text, "http://", 7);
     memset(text + 7, 'a', 255);
-    refused(text, "no name");
+    refused(text, "neither a name");
 }
 
 static void a_password_is_refused_and_not_repeated(void)

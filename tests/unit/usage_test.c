@@ -138,7 +138,7 @@ static struct usage looked(void)
 {
     struct usage usage;
     char command[64];
-    usage_look(root, &usage);
+    usage_read(root, &usage);
     snprintf(command, sizeof command, "rm -r %s", root);
     CHECK_INT(system(command), 0);
     return usage;
@@ -232,13 +232,13 @@ static void groups_that_limit_nothing_are_passed_over(void)
 static void where_nothing_can_be_read_nothing_is_known(void)
 {
     struct usage u;
-    usage_look("/nowhere", &u);
+    usage_read("/nowhere", &u);
     CHECK_INT(u.there + u.memory_there, 0);
-    usage_look("", &u);
+    usage_read("", &u);
     CHECK(u.there > 0 && u.memory_there > 0 && u.memory_used < u.memory_there);
 }
 
-TESTS({"the machine's times are added up", the_machines_times_are_added_up},
+TESTS_THAT_MEASURE({"the machine's times are added up", the_machines_times_are_added_up},
       {"memory that can be given back is not used", memory_that_can_be_given_back_is_not_used},
       {"quotas of both versions are cores", quotas_of_both_versions_are_cores},
       {"numbers stand behind their names", numbers_stand_behind_their_names},

@@ -1,5 +1,5 @@
 /* What a thread waits for, as its syscall file tells. Numbers are those of this processor. */
-#include "capture/waits.h"
+#include "capture/stacks/waits.h"
 #include "test.h"
 
 #include <sys/syscall.h>
@@ -29,5 +29,5 @@ static void no_call(void)
     CHECK_TEXT(reason("99999999999999999999 0x0", 0), "");
 }
 
-TESTS({"a system call is told by what one waits for in it", known_calls},
+TESTS_THAT_MEASURE({"a system call is told by what one waits for in it", known_calls},
       {"a thread outside of system calls waits for nothing that is known", no_call})

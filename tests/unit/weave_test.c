@@ -53,7 +53,7 @@ static const char *woven(const char *native, const char *runtime)
     uint8_t n[FRAMES_MAX], r[FRAMES_MAX];
     struct weave_frame out[2 * FRAMES_MAX];
     size_t n_count = kinds_of(native, n), r_count = kinds_of(runtime, r), count = 0;
-    result.outcome = weave(n, n_count, r, r_count, out, &count);
+    result.outcome = weave(n, n_count, &(struct weave_stack){r, r_count}, 1, out, &count);
     say(out, count);
     return result.text;
 }
@@ -63,7 +63,7 @@ static const char *apart(const char *native, const char *runtime)
     uint8_t n[FRAMES_MAX], r[FRAMES_MAX];
     struct weave_frame out[2 * FRAMES_MAX];
     size_t n_count = kinds_of(native, n), r_count = kinds_of(runtime, r), count = 0;
-    result.native = weave_apart(n, n_count, r, r_count, out, &count);
+    result.native = weave_apart(n, n_count, &(struct weave_stack){r, r_count}, 1, out, &count);
     say(out, count);
     return result.text;
 }

@@ -2,7 +2,7 @@
  * Samples of a thread that runs an interpreter, with what a catcher read: the paths they become, root first.
  * The interpreter is a row of this file's own: its loop is the code at 0x408000 to 0x409000.
  */
-#include "capture/stacks.h"
+#include "capture/stacks/stacks.h"
 #include "test.h"
 
 enum { PID = 0x7ffffff0, PERIOD = 10101010, SERIAL = 5, FRAMES_MAX = 8 };
@@ -29,9 +29,33 @@ static void name_frames(void *names, const struct runtime_frame *frames, size_t 
     }
 }
 
-static const struct runtime row = {
-    .name = "toy", .kind = FRAME_PYTHON, .native_at = native_at, .name_frames = name_frames};
-const struct runtime *const runtimes[] = {&row, NULL};
+/* Samples here were walked already. */
+static void walk(const void *state, void *plan, const struct runtime_thread *thread, struct memory_batch *memory,
+                 struct runtime_stack *out)
+{
+    (void)state, (void)plan, (void)thread, (void)memory;
+    out->end = RUNTIME_NO_THREAD;
+}
+
+static const struct runtime row = {.name = "toy",
+                                   .kind = FRAME_PYTHON,
+                                   .native_at = native_at,
+                                   .walk = walk,
+                                   .name_frames = name_frames};
+
+/* Another one in the same process: its loop is the code at 0x7f0000000200 to 0x7f0000000300. */
+static enum runtime_native other_native_at(const void *binary, uint64_t elf_address)
+{
+    (void)binary;
+    return elf_address >= 0x200 && elf_address < 0x300 ? RUNTIME_NATIVE_LOOP : RUNTIME_NATIVE_PLAIN;
+}
+
+static const struct runtime other_row = {.name = "other",
+                                         .kind = FRAME_PHP,
+                                         .native_at = other_native_at,
+                                         .walk = walk,
+                                         .name_frames = name_frames};
+const struct runtime *const runtimes[] = {&row, &other_row, NULL};
 
 struct scene {
     struct settings settings;
@@ -41,7 +65,7 @@ struct scene {
     struct targets targets;
     struct target *target;
     struct readers readers;
-    struct reader reader;
+    struct reader reader, other;
     struct stacks stacks;
     struct profile profile;
 };
@@ -68,7 +92,7 @@ static void begin(struct scene *s)
                                 .serial = SERIAL,
                                 .image = targets_known_mapping(s->target, 0x400000)->image,
                                 .runtime = &row};
-    s->target->reader = &s->reader;
+    s->target->runtime.reader = &s->reader;
 }
 
 static void end(struct scene *s)
@@ -77,6 +101,7 @@ static void end(struct scene *s)
     profile_release(&s->profile);
     readers_release(&s->readers);
     map_release(&s->reader.frames);
+    map_release(&s->other.frames);
     targets_release(&s->targets);
     images_release(&s->images);
 }
@@ -220,6 +245,69 @@ static void not_read(void)
     end(&s);
 }
 
+/* ---- two runtimes in one process ---- */
+
+/* What a catcher hands over then: both, one behind the other. */
+struct catch_of_both {
+    struct catch_of first, second;
+};
+
+/* The other's "leaf" runs where it is called from the first one's "work". */
+static struct catch_of_both both_runtimes(void)
+{
+    struct catch_of_both both = {both_frames(), both_frames()};
+    both.first.caught.next_at = sizeof both.first;
+    both.second.caught.serial = SERIAL + 1;
+    both.second.caught.frame_count = 1;
+    both.second.caught.verdict = CATCH_UNREAD; /* the first one's counts */
+    both.second.frame[0] = (struct runtime_frame){.code = 3, .flags = RUNTIME_FRAME_ENTRY};
+    return both;
+}
+
+static void begin_with_two(struct scene *s)
+{
+    begin(s);
+    s->other = (struct reader){.target = s->target,
+                               .serial = SERIAL + 1,
+                               .image = targets_known_mapping(s->target, 0x7f0000000200)->image,
+                               .runtime = &other_row};
+    s->reader.next = &s->other;
+}
+
+static void two_runtimes(void)
+{
+    struct scene s;
+    begin_with_two(&s);
+    struct catch_of_both both = both_runtimes();
+    CHECK_TEXT(add(&s, &both.first), "40;main (a.py:10);300;work (a.py:20);leaf (a.py:30);100");
+    CHECK_INT(s.stacks.woven[WOVEN_EXACT], 1);
+    CHECK_INT(s.stacks.shares[SHARE_PROVEN], 1); /* one sample */
+    const struct frame *leaf = NULL;
+    for (size_t i = 1; i < s.profile.frames.len; i++) {
+        leaf = s.profile.frames.at[i].line == 35 ? &s.profile.frames.at[i] : leaf;
+    }
+    CHECK(leaf != NULL && leaf->kind == FRAME_PHP);
+    both.first.caught.verdict = CATCH_LATE; /* whole, by their leaf-most frames of the loop */
+    CHECK_TEXT(add(&s, &both.first), "40;main (a.py:10);work (a.py:20);leaf (a.py:30);[~];100");
+    end(&s);
+}
+
+static void one_of_two(void)
+{
+    struct scene s;
+    begin_with_two(&s);
+    struct catch_of_both both = both_runtimes();
+    both.first.caught.end = RUNTIME_NO_THREAD; /* a thread of the other one alone */
+    both.first.caught.frame_count = 0;
+    CHECK_TEXT(add(&s, &both.first), "40;8030;300;9020;8010;leaf (a.py:30);100");
+    CHECK_INT(s.stacks.woven[WOVEN_EXACT], 1);
+    both = both_runtimes();
+    both.second.caught.end = RUNTIME_TORN;
+    CHECK_TEXT(add(&s, &both.first), "40;main (a.py:10);work (a.py:20);[other: torn];[~];100");
+    CHECK_INT(s.stacks.shares[SHARE_TORN], 1);
+    end(&s);
+}
+
 static void marks(void)
 {
     struct scene s;
@@ -246,20 +334,42 @@ static void alone(void)
     end(&s);
 }
 
+static void ticks_that_failed(void)
+{
+    struct scene s;
+    begin(&s);
+    struct catch_of caught = both_frames();
+    caught.caught.end = RUNTIME_TORN;
+    CHECK(stacks_add_perfless(&s.stacks, &s.profile, &caught.caught));
+    CHECK_TEXT(newest(&s), "[partial]");
+    caught.caught.end = RUNTIME_UNREADABLE;
+    caught.caught.frame_count = 0;
+    CHECK(stacks_add_perfless(&s.stacks, &s.profile, &caught.caught));
+    CHECK(stacks_add_perfless(&s.stacks, &s.profile, &caught.caught));
+    CHECK_TEXT(newest(&s), "[unreadable]");
+    struct profile_totals sum = profile_sum(&s.profile);
+    CHECK_INT(sum.account_ns[ACCOUNT_PARTIAL], 3000000);
+    CHECK_INT(sum.account_ns[ACCOUNT_UNREADABLE], 6000000);
+    CHECK_INT(sum.cpu_ns, 9000000);
+    CHECK_INT(s.target->account.sampled_ns, 9000000);
+    CHECK_INT(s.stacks.shares[SHARE_TORN], 3);
+    end(&s);
+}
+
 static void ticks(void)
 {
     struct scene s;
     begin(&s);
     struct catch_of caught = both_frames();
-    CHECK(stacks_add_tick(&s.stacks, &s.profile, &caught.caught));
+    CHECK(stacks_add_perfless(&s.stacks, &s.profile, &caught.caught));
     CHECK_TEXT(newest(&s), "main (a.py:10);work (a.py:20)");
     CHECK_INT(s.profile.samples.at[1].cpu_ns, 3000000); /* what the thread used, not a period */
-    CHECK_INT(s.target->sampled_ns, 3000000);
+    CHECK_INT(s.target->account.sampled_ns, 3000000);
     caught.caught.end = RUNTIME_NO_THREAD;
-    CHECK(!stacks_add_tick(&s.stacks, &s.profile, &caught.caught));
+    CHECK(!stacks_add_perfless(&s.stacks, &s.profile, &caught.caught));
     CHECK_TEXT(newest(&s), "[native, no perf]");
-    CHECK_INT(s.target->settled_ns, 3000000);
-    CHECK_INT(s.target->sampled_ns, 3000000);
+    CHECK_INT(s.target->account.settled_ns, 3000000);
+    CHECK_INT(s.target->account.sampled_ns, 3000000);
     end(&s);
 }
 
@@ -268,6 +378,9 @@ TESTS({"a proven stack is woven into the native one", proven},
       {"a stack of another moment stands whole, its native leaf behind [~]", unproven},
       {"a stack that contradicts itself is one frame, and no time is lost", torn},
       {"what was not read leaves the native stack", not_read},
+      {"two runtimes of one process are woven by their own frames of the loop", two_runtimes},
+      {"of two runtimes one may not know the thread, or be torn", one_of_two},
       {"a collector, a cut and freed code are said", marks},
       {"native frames can be left out", alone},
-      {"without perf a sample weighs what its thread used", ticks})
+      {"without perf a sample weighs what its thread used", ticks},
+      {"without perf a stack that was not read whole is accounted, and no time is lost", ticks_that_failed})

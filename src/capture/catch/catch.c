@@ -1,7 +1,10 @@
+/* The sampler's side of the catchers: starts one per CPU, publishes the table of what may be read, empties their
+ * buffers and stops them. Runs on one thread; what catchers share with it is atomic. Waits are bounded: a catcher
+ * may be held up in the kernel. */
 #include "capture/catch/catch.h"
 #include "base/time.h"
 #include "capture/catch/catch_private.h"
-#include "capture/catch/ticks_private.h"
+#include "capture/catch/perfless_private.h"
 #include "os/clock.h"
 #include "os/proc.h"
 
@@ -18,7 +21,7 @@ enum {
     IDLE_LEAST_MS = 10,
     RECORD_BYTES = 1024, /* of a sample, beside its stack */
     PATIENCE_MS = 1000,  /* with a catcher that the kernel holds up */
-    LOOK_AGAIN_US = 50,
+    RETRY_US = 50,
     SELDOM_S = 10,
 };
 
@@ -150,7 +153,7 @@ bool catch_start(struct catcher *k, void (*run)(struct catcher *k), struct err *
 static bool leave_ring(struct catch *c, unsigned ring)
 {
     if (c->left.ring == NULL) {
-        c->left.ring = calloc(c->perf->ring_count, sizeof *c->left.ring);
+        c->left.ring = calloc(perf_ring_count(c->perf), sizeof *c->left.ring);
         c->rest = make_catcher(c, 0, PLANS_LEAST);
     }
     if (c->left.ring == NULL || c->rest == NULL) {
@@ -177,8 +180,8 @@ static bool start_on_ring(struct catch *c, unsigned ring)
 /* Half of a ring's time to fill, at one busy thread per CPU. */
 static uint64_t idle_ns_of(const struct perf *perf)
 {
-    uint64_t per_s = (uint64_t)perf->sampling.frequency_hz *
-                     (perf->sampling.stack_bytes + RECORD_BYTES);
+    uint64_t per_s = (uint64_t)perf_sampling(perf)->frequency_hz *
+                     (perf_sampling(perf)->stack_bytes + RECORD_BYTES);
     uint64_t ns = per_s > 0 ? perf_caught_bytes(perf) / 2 * NS_PER_S / per_s : 0;
     ns = ns < IDLE_LEAST_MS * NS_PER_MS ? IDLE_LEAST_MS * NS_PER_MS : ns;
     return ns > IDLE_MOST_MS * NS_PER_MS ? IDLE_MOST_MS * NS_PER_MS : ns;
@@ -189,21 +192,21 @@ bool catch_on_rings(struct catch *c, struct perf *perf, const struct record_form
 {
     c->perf = perf;
     c->format = *format;
-    c->switches = perf->sampling.switches;
+    c->switches = perf_sampling(perf)->switches;
     c->idle_ns = idle_ns_of(perf);
-    c->plan_count = catch_plan_count(perf->ring_count);
-    bool at_once = perf->ring_count <= c->at_once_most;
-    for (unsigned ring = 0; ring < perf->ring_count; ring++) {
+    unsigned count = perf_ring_count(perf);
+    c->plan_count = catch_plan_count(count);
+    bool at_once = count <= c->at_once_most;
+    for (unsigned ring = 0; ring < count; ring++) {
         if (perf_caught_fd(perf, ring) >= 0 && !(at_once && start_on_ring(c, ring)) &&
             !leave_ring(c, ring)) {
-            return err_set(err, ERR_MEMORY, 0, "no memory for the catchers of %u CPUs",
-                           perf->ring_count);
+            return err_set(err, ERR_MEMORY, 0, "no memory for the catchers of %u CPUs", count);
         }
     }
     return true;
 }
 
-/* ---- ticks ---- */
+/* ---- without perf ---- */
 
 /* All are there before one of them starts: they hand threads over to each other. */
 static bool add_for_cpus(struct catch *c, struct err *err)
@@ -217,15 +220,15 @@ static bool add_for_cpus(struct catch *c, struct err *err)
         }
         k->ring = (unsigned)i;
     }
-    c->ticks = count > 0 ? ticks_init(c) : NULL;
-    return c->ticks != NULL || err_set(err, ERR_MEMORY, 0, "no memory for catchers");
+    c->perfless = count > 0 ? perfless_init(c) : NULL;
+    return c->perfless != NULL || err_set(err, ERR_MEMORY, 0, "no memory for catchers");
 }
 
-bool catch_on_ticks(struct catch *c, struct err *err)
+bool catch_perfless(struct catch *c, struct err *err)
 {
     bool good = add_for_cpus(c, err);
     for (size_t i = 0; good && i < c->catcher_count; i++) {
-        good = catch_start(c->catchers[i], ticks_run, err);
+        good = catch_start(c->catchers[i], perfless_run, err);
     }
     return good;
 }
@@ -234,15 +237,15 @@ void catch_settle(struct catch *c,
                   void (*each)(void *context, uint32_t pid, uint32_t tid, uint64_t cpu_ns),
                   void *context)
 {
-    if (c->ticks != NULL) {
-        ticks_settle(c->ticks, each, context);
+    if (c->perfless != NULL) {
+        perfless_settle(c->perfless, each, context);
     }
 }
 
 void catch_set_frequency(struct catch *c, uint32_t frequency_hz)
 {
-    if (c->ticks != NULL) {
-        ticks_set_period(c->ticks, frequency_hz > 0 ? NS_PER_S / frequency_hz
+    if (c->perfless != NULL) {
+        perfless_set_period(c->perfless, frequency_hz > 0 ? NS_PER_S / frequency_hz
                                                     : SELDOM_S * NS_PER_S);
     }
 }
@@ -266,7 +269,7 @@ static bool wait_until_unused(struct catch *c)
     uint64_t patience_ns = clock_mono_ns() + PATIENCE_MS * NS_PER_MS;
     bool unused = catch_table_collect(c->table, c->hazards, c->hazard_count);
     while (!unused && clock_mono_ns() < patience_ns) {
-        clock_sleep_ns(LOOK_AGAIN_US * NS_PER_US);
+        clock_sleep_ns(RETRY_US * NS_PER_US);
         unused = catch_table_collect(c->table, c->hazards, c->hazard_count);
     }
     return unused;
@@ -285,8 +288,8 @@ bool catch_publish(struct catch *c, const struct catch_target *targets, size_t c
         add_deep_buffers(c);
     }
     catch_table_replace(&c->table, table);
-    if (c->ticks != NULL) {
-        ticks_publish(c->ticks, table, clock_mono_ns());
+    if (c->perfless != NULL) {
+        perfless_publish(c->perfless, table, clock_mono_ns());
     }
     return wait_until_unused(c);
 }
@@ -350,8 +353,8 @@ void catch_drain(struct catch *c,
 {
     struct hand_over h = {0, each, context};
     waker_clear(c->half_full);
-    if (c->ticks != NULL) {
-        ticks_round(c->ticks, clock_mono_ns());
+    if (c->perfless != NULL) {
+        perfless_round(c->perfless, clock_mono_ns());
     }
     for (size_t i = 0; i < c->catcher_count; i++) {
         drain_catcher(c->catchers[i], &h);
@@ -407,7 +410,7 @@ void catch_stop(struct catch *c)
         (void)catch_table_collect(c->table, c->hazards, c->hazard_count);
     }
     free(c->table);
-    ticks_free(c->ticks);
+    perfless_free(c->perfless);
     free(c->catchers);
     free(c->left.ring);
     waker_close(c->half_full);

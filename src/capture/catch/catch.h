@@ -9,28 +9,29 @@
  *
  * Two ways to be woken:
  *   rings   with perf: by each sample that arrives in the CPU's caught ring (os/perf.h);
- *   ticks   without perf: by a timer at the session's frequency, on the CPU where a thread last ran.
+ *   timers  without perf: at the session's frequency, on the CPU where a thread last ran (perfless.h).
  *
  * The proof, for a ring. The catcher is on the sample's CPU before and after the read (a); the read took at
  * most 100 µs (b); the thread's stat, read afterwards, says R and names that CPU (c). And the thread did
  * not run between the sample and the read (d). The interrupt that takes the sample wakes the catcher, so that
- * is so if the thread left its CPU for that wake-up's sake. The kernel's books of the catcher itself
+ * is so if the thread left its CPU for that wake-up's sake. the kernel's accounting of the catcher itself
  * (schedstat: how often it got its CPU, how long it had waited) tell:
  *
- *   it did not wait, to the nanosecond: a wake-up that takes the CPU from somebody leaves out the scheduler's next
- *   look at its clock (rq_clock_skip_update), while a tick, or whatever else interrupts, sets it. So
- *   nothing came in between.
+ *   it did not wait, to the nanosecond: a wake-up that preempts somebody makes the scheduler skip its next
+ *   clock update (rq_clock_skip_update), while a timer tick, or any other interrupt, does update it. So nothing
+ *   came in between.
  *
- *   it did wait, for a third thread had its turn first; but where the ring tells of switches, the sampled one left
+ *   it did wait, because a third thread ran first; but where the ring reports switches, the sampled one left
  *   at most U after the catcher was woken, by preemption, did not come back before the end, and the read began
  *   within 10 ms. U is five halves of what that usually takes: per CPU the median of 64 who were next, at first of
  *   8; there is none while two of three have to wait longer. (Where preemption is lazy, as it is from Linux 7.0 on, a
  *   catcher always waits, for some microseconds, and this alone proves.)
  *
  * A time from the sample on cannot tell: copying a stack takes an interrupt 20 to 50 µs, and a thread that goes
- * on and is interrupted by the next tick leaves within as many. Where there are no such books, there is nothing else:
+ * on and is interrupted by the next tick leaves within as many. Where there is no such accounting, nothing else
+ * is known:
  *
- *   where the ring tells of switches, the thread left its CPU by preemption at most D after the sample: per CPU,
+ *   where the ring reports switches, the thread left its CPU by preemption at most D after the sample: per CPU,
  *   size of stack copied and 64 samples, D = p10 + 20 µs or five thirds of p10, whichever is more, if the median is
  *   at most twice the tenth percentile p10 and D at most 150 µs; else the CPU counts as starved, and nothing
  *   is proven until it is not. D begins at 50 µs.
@@ -38,11 +39,11 @@
  *   else the read began at most T after the sample, T = min(p10 + 60 µs, 150 µs) of these delays in the
  *   same way, from 100 µs.
  *
- * Measured with threads that count (two CPUs, load 8 to 35, groups of weights 40 to 1024 against 1024): of 68,873
- * proven by books none had gone on. Of 11,531 that had left within D 11 had, for 0.3 to 12 µs: where the catcher
- * has little weight and does not win its wake-up, the next tick is as likely as any.
+ * Measured with threads that count (two CPUs, load 8 to 35, groups of weights 40 to 1024 against 1024): of
+ * 68,873 proven by accounting none had gone on. Of 11,531 that had left within D 11 had, for 0.3 to 12 µs:
+ * where the catcher has little weight and does not win its wake-up, the next tick is as likely as any.
  *
- * For a tick: (b), and (c) before and after the read, of the thread that was interrupted (ticks.h).
+ * For a timer: (b), and (c) before and after the read, of the thread that was interrupted.
  *
  * Where less than a fifth of ten seconds' samples is proven, waking for each sample buys nothing: the
  * catcher drains its ring four times a second without reading memory (`given up`), and tries again every
@@ -51,11 +52,11 @@
  * Hand-over. Each catcher writes into a buffer of its own, which the sampler empties (catch_drain): one
  * producer, one consumer, no lock. When it is full, what does not fit is counted as lost.
  *
- * Targets. The sampler publishes a table of what may be read (catch_publish); catchers look the sample's
- * pid up in it. A table is never changed: a new one takes its place, and the old one is freed when no
+ * Targets. The sampler publishes a table of what may be read (catch_publish); catchers find the sample's
+ * pid in it. A table is never changed: a new one takes its place, and the old one is freed when no
  * catcher uses it any more.
  *
- * Call order. catch_init; catch_on_rings or catch_on_ticks; catch_publish when targets come and go;
+ * Call order. catch_init; catch_on_rings or catch_perfless; catch_publish when targets come and go;
  * catch_drain each round; catch_counts for summaries; catch_stop.
  */
 #ifndef CAPTURE_CATCH_H
@@ -89,7 +90,7 @@ enum catch_verdict {
     CATCH_VERDICT_COUNT,
 };
 
-/* A process that may be read. Borrowed until catch_publish returned without it. */
+/* A process that may be read, by one of its runtimes. Borrowed until catch_publish returned without it. */
 struct catch_target {
     uint32_t pid;            /* as records and /proc here number it */
     const struct runtime *runtime; /* null: only native stacks are to be read */
@@ -97,6 +98,7 @@ struct catch_target {
     const struct remote *remote;
     uint64_t serial;         /* names this attachment; never 0, never used again */
     bool deep;               /* read native stacks beyond their copy */
+    bool more;               /* in a table: the next row is of the same process, another of its runtimes */
     /* A thread's id as the target numbers it in its own PID namespace. Null: as here. */
     const struct catch_tid *tids; /* by tid */
     size_t tid_count;
@@ -106,15 +108,17 @@ struct catch_tid {
     uint32_t tid, inner;
 };
 
-/* What a catcher hands over beside the ring's record: this, then `frame_count` frames, then
- * `memory_bytes` of the target's memory from `memory_address`. */
+/* What a catcher hands over beside the ring's record: this, then `frame_count` frames; in a process of several
+ * runtimes the same for each other one (caught_next), by serial; then `memory_bytes` of the target's memory
+ * from `memory_address`. What is about the sample or the memory is told by the first. */
 struct caught {
-    uint32_t bytes;       /* all of it, a multiple of 8 */
+    uint32_t bytes;       /* all of it, to the end of the memory, a multiple of 8 */
+    uint32_t next_at;     /* where the next runtime's begins, in bytes from here; 0: this is the last */
     uint32_t frame_count;
-    uint32_t pid, tid;    /* whom it is about: a tick has no record to tell */
+    uint32_t pid, tid;    /* whom it is about: without perf there is no record */
     uint64_t serial;      /* of the target; 0: nothing was read */
     uint64_t start_ns, end_ns; /* of the read */
-    uint64_t weight_ns;   /* at a tick: CPU time that it stands for; else 0 */
+    uint64_t weight_ns;   /* without perf: CPU time that it stands for; else 0 */
     uint64_t memory_address;
     uint32_t memory_bytes;
     uint8_t verdict;      /* enum catch_verdict */
@@ -127,8 +131,17 @@ struct caught {
     struct runtime_frame frame[];
 };
 
+/* Null: there is none. */
+static inline const struct caught *caught_next(const struct caught *caught)
+{
+    return caught->next_at == 0 ? NULL : (const void *)((const unsigned char *)caught + caught->next_at);
+}
+
 static inline const unsigned char *caught_memory(const struct caught *caught)
 {
+    while (caught->next_at != 0) {
+        caught = caught_next(caught);
+    }
     return (const unsigned char *)&caught->frame[caught->frame_count];
 }
 
@@ -156,13 +169,13 @@ struct catch *catch_init(uint32_t frequency_hz, struct err *err);
 bool catch_on_rings(struct catch *c, struct perf *perf, const struct record_format *format,
                     struct err *err);
 
-/* Starts a catcher for each CPU that is allowed here (ticks.h). Threads of the targets published are found
+/* Starts a catcher for each CPU that is allowed here (perfless.h). Threads of the targets published are found
  * by catch_publish and catch_drain. */
-bool catch_on_ticks(struct catch *c, struct err *err);
+bool catch_perfless(struct catch *c, struct err *err);
 
 /* Waits until no catcher uses a target that is not listed any more: some 10 µs. False: one still does after
  * a second (it is held up in the kernel, by memory whose pages a process provides); what the earlier targets
- * borrow must then be kept, and the next call's answer tells for all of them. */
+ * borrow must then be kept, and the next call's result is about all of them. */
 bool catch_publish(struct catch *c, const struct catch_target *targets, size_t count);
 
 /* Not every record wakes its catcher. Two ways to keep what explains a sample from coming behind it, both
@@ -172,20 +185,20 @@ bool catch_publish(struct catch *c, const struct catch_target *targets, size_t c
 uint64_t catch_taken_ns(struct catch *c, uint64_t lag_ns);
 void catch_flush(struct catch *c, uint64_t patience_ns);
 
-/* Hands over everything that waits. `record` is the ring's record, trimmed (record_trim), or null at a
- * tick; `caught` is null for records that are no samples. Both are valid during the call and aligned to 8. */
+/* Hands over everything that waits. `record` is the ring's record, trimmed (record_trim), or null
+ * without perf; `caught` is null for records that are no samples. Both are valid during the call and aligned to 8. */
 void catch_drain(struct catch *c,
                  void (*each)(void *context, unsigned cpu, const void *record, size_t len,
                               const struct caught *caught),
                  void *context);
 
-/* On ticks: CPU time of threads that no sample stands for yet, and none will. At the end of a window, after
+/* Without perf: CPU time of threads that no sample stands for yet, and none will. At the end of a window, after
  * catch_drain. */
 void catch_settle(struct catch *c,
                   void (*each)(void *context, uint32_t pid, uint32_t tid, uint64_t cpu_ns),
                   void *context);
 
-/* On ticks: another frequency from now on, 0: hardly ever. On rings samples set the pace. */
+/* Without perf: another frequency from now on, 0: hardly ever. On rings samples set the pace. */
 void catch_set_frequency(struct catch *c, uint32_t frequency_hz);
 
 /* To wait for: readable when a catcher's buffer is half full, or a stack in it is to be named at once
@@ -209,22 +222,22 @@ struct catch_evidence {
     uint64_t sample_ns, start_ns, end_ns;
     char state;                    /* of the thread's stat, read after end_ns; 0: not readable */
     uint32_t stat_cpu;             /* its field 39 */
-    bool switches;                 /* the ring tells of switches */
+    bool switches;                 /* the ring reports switches */
     bool preempted;                /* it was switched out by preemption after the sample, … */
     uint64_t left_ns;              /* at that moment, … */
     bool resumed;                  /* and in again before end_ns, or out for another reason */
-    bool books;                    /* the kernel's, of the catcher, were read after end_ns; since before, … */
+    bool accounting;                    /* the kernel's, of the catcher, were read after end_ns; since before, … */
     uint64_t turns;                /* it got its CPU so many times, … */
     uint64_t waited_ns;            /* and waited for it so long, in all */
     uint64_t woken_ns;             /* the moment when it was woken; 0: not worked out */
     uint64_t soon_ns;              /* U */
 };
 
-/* `late_ns` is D where switches are told, else T. Where books are, it says nothing. */
-enum catch_verdict catch_judge(const struct catch_evidence *e, uint64_t late_ns);
+/* `late_ns` is D where the ring reports switches, else T. Unused where there is accounting. */
+enum catch_verdict catch_prove(const struct catch_evidence *e, uint64_t late_ns);
 
-/* T, U and D of the latest `count` delays (which are put in order); `before` when they say nothing. Of a CPU that
- * is starved T stays and D is 0. */
+/* T, U and D of the latest `count` delays (which are put in order); `before` when they are too few or too
+ * scattered. Of a CPU that is starved T stays and D is 0. */
 uint64_t catch_late_after(uint64_t *delays_ns, size_t count, uint64_t before, bool *starved);
 uint64_t catch_soon_after(uint64_t *delays_ns, size_t count, uint64_t before);
 uint64_t catch_left_after(uint64_t *delays_ns, size_t count, uint64_t before, bool *starved);

@@ -1,3 +1,6 @@
+/* What the catchers have counted, for summaries: differences since the last report, and the reasons in words why
+ * catchers cannot do what they should (affinity refused, realtime targets, saturated CPUs).
+ * Counters are words with one writer each, so a copy by words is consistent enough. */
 #include "capture/catch/catch_private.h"
 
 #include <stdarg.h>
@@ -5,7 +8,7 @@
 
 enum { HOLD_BUCKET_NS = 1024, FAR_PERCENT = 99 };
 
-/* All but the last fields, which say how things are now, are counts. */
+/* All fields are counts but the last ones, which are the present state. */
 static struct catch_tally tally_of(struct catcher *k)
 {
     struct catch_tally tally;
@@ -17,14 +20,14 @@ static struct catch_tally tally_of(struct catcher *k)
     return tally;
 }
 
-static uint64_t hold_p99_ns(const struct catch_tally *now, const struct catch_tally *told)
+static uint64_t hold_p99_ns(const struct catch_tally *now, const struct catch_tally *reported)
 {
     uint64_t sum = 0, below = 0;
     for (size_t i = 0; i < CATCH_HOLD_BUCKETS; i++) {
-        sum += now->holds[i] - told->holds[i];
+        sum += now->holds[i] - reported->holds[i];
     }
     for (size_t i = 0; i < CATCH_HOLD_BUCKETS && sum > 0; i++) {
-        below += now->holds[i] - told->holds[i];
+        below += now->holds[i] - reported->holds[i];
         if (below * 100 >= sum * FAR_PERCENT) {
             return (i + 1) * HOLD_BUCKET_NS;
         }
@@ -35,37 +38,37 @@ static uint64_t hold_p99_ns(const struct catch_tally *now, const struct catch_ta
 void catch_counts(struct catch *c, size_t cpu, struct catch_counts *out)
 {
     struct catcher *k = c->catchers[cpu];
-    const struct catch_tally *told = &k->told, now = tally_of(k);
+    const struct catch_tally *reported = &k->reported, now = tally_of(k);
     *out = (struct catch_counts){
-        .lost = now.lost - told->lost,
-        .wakes = now.wakes - told->wakes,
+        .lost = now.lost - reported->lost,
+        .wakes = now.wakes - reported->wakes,
         .latency_p10_ns = now.p10_ns,
         .latency_p50_ns = now.p50_ns,
-        .hold_p99_ns = hold_p99_ns(&now, told),
-        .remote = {.calls = now.calls - told->calls,
-                   .bytes = now.bytes - told->bytes,
-                   .unmapped = now.unmapped - told->unmapped,
-                   .denied = now.denied - told->denied,
-                   .gone = now.gone - told->gone},
+        .hold_p99_ns = hold_p99_ns(&now, reported),
+        .remote = {.calls = now.calls - reported->calls,
+                   .bytes = now.bytes - reported->bytes,
+                   .unmapped = now.unmapped - reported->unmapped,
+                   .denied = now.denied - reported->denied,
+                   .gone = now.gone - reported->gone},
         .bound = now.bound != 0,
         .starved = now.starved != 0,
         .given_up = now.given_up != 0,
     };
     for (size_t i = 0; i < CATCH_VERDICT_COUNT; i++) {
-        out->verdicts[i] = now.verdicts[i] - told->verdicts[i];
+        out->verdicts[i] = now.verdicts[i] - reported->verdicts[i];
     }
     for (size_t i = 0; i < RUNTIME_END_COUNT; i++) {
-        out->ends[i] = now.ends[i] - told->ends[i];
+        out->ends[i] = now.ends[i] - reported->ends[i];
     }
-    k->told = now;
+    k->reported = now;
 }
 
 /* ---- in words ---- */
 
-static void say(const struct catch *c, const char *format, ...)
+static void report(const struct catch *c, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-static void say(const struct catch *c, const char *format, ...)
+static void report(const struct catch *c, const char *format, ...)
 {
     size_t used = strlen(c->trouble);
     if (used > 0 && used + 3 <= CATCH_TROUBLE_MAX) {
@@ -78,24 +81,24 @@ static void say(const struct catch *c, const char *format, ...)
     va_end(arguments);
 }
 
-static void say_unbound(const struct catch *c, size_t unbound)
+static void report_unbound(const struct catch *c, size_t unbound)
 {
     if (unbound > 0) {
-        say(c, "%zu of %zu CPUs are not allowed to the profiler (cpuset, or sched_setaffinity is "
+        report(c, "%zu of %zu CPUs are not allowed to the profiler (cpuset, or sched_setaffinity is "
                "refused), so samples there cannot be proven",
             unbound, c->catcher_count);
     }
 }
 
-static void say_starved(const struct catch *c, size_t starved, size_t given_up)
+static void report_starved(const struct catch *c, size_t starved, size_t given_up)
 {
     if (given_up > 0) {
-        say(c, "on %zu of %zu CPUs less than a fifth was proven, and reading is given up for a "
+        report(c, "on %zu of %zu CPUs less than a fifth was proven, and reading is given up for a "
                "minute at a time; give the profiler a CPU weight near the target's, or run it in the "
                "target's container",
             given_up, c->catcher_count);
     } else if (starved > 0) {
-        say(c, "on %zu of %zu CPUs the catcher is often late: the CPUs are saturated, or the "
+        report(c, "on %zu of %zu CPUs the catcher is often late: the CPUs are saturated, or the "
                "profiler's CPU weight is small",
             starved, c->catcher_count);
     }
@@ -119,16 +122,16 @@ const char *catch_trouble(const struct catch *c)
         }
     }
     c->trouble[0] = '\0';
-    say_unbound(c, unbound);
+    report_unbound(c, unbound);
     if (last.realtime_tid != 0) {
-        say(c, "thread %u has a realtime policy, which no other thread interrupts",
+        report(c, "thread %u has a realtime policy, which no other thread interrupts",
             (unsigned)last.realtime_tid);
     }
     if (last.favoured_tid != 0) {
-        say(c, "thread %u has the nice value %d, below the profiler's, and is often not interrupted; "
+        report(c, "thread %u has the nice value %d, below the profiler's, and is often not interrupted; "
                "give the profiler CAP_SYS_NICE",
             (unsigned)last.favoured_tid, (int)last.favoured_nice);
     }
-    say_starved(c, starved, given_up);
+    report_starved(c, starved, given_up);
     return c->trouble;
 }

@@ -2,7 +2,7 @@
 #include "capture/catch/catch_private.h"
 #include "os/clock.h"
 
-enum { LOOK_AGAIN_US = 50 };
+enum { RETRY_US = 50 };
 
 static bool has_records(const struct catch *c, const struct catcher *k)
 {
@@ -15,7 +15,7 @@ static bool is_behind(const struct catch *c, const struct catcher *k)
 {
     bool records = has_records(c, k);
     __atomic_thread_fence(__ATOMIC_ACQUIRE);
-    return records || (k->started && __atomic_load_n(&k->in_round, __ATOMIC_ACQUIRE));
+    return records || (k->started && __atomic_load_n(&k->round.running, __ATOMIC_ACQUIRE));
 }
 
 uint64_t catch_taken_ns(struct catch *c, uint64_t lag_ns)
@@ -26,7 +26,7 @@ uint64_t catch_taken_ns(struct catch *c, uint64_t lag_ns)
         if (!is_behind(c, k)) {
             continue;
         }
-        uint64_t taken_ns = __atomic_load_n(&k->taken_ns, __ATOMIC_ACQUIRE);
+        uint64_t taken_ns = __atomic_load_n(&k->round.taken_ns, __ATOMIC_ACQUIRE);
         all_ns = taken_ns < all_ns ? taken_ns : all_ns;
         if (taken_ns + lag_ns < now_ns) {
             waker_set(k->waker);
@@ -37,13 +37,13 @@ uint64_t catch_taken_ns(struct catch *c, uint64_t lag_ns)
 
 static uint64_t rounds_of(const struct catcher *k)
 {
-    return __atomic_load_n(&k->rounds, __ATOMIC_ACQUIRE);
+    return __atomic_load_n(&k->round.count, __ATOMIC_ACQUIRE);
 }
 
 /* A round that was under way when it was asked may have passed the ring already. */
 static bool has_taken(const struct catch *c, const struct catcher *k)
 {
-    uint64_t rounds = rounds_of(k) - k->asked_rounds;
+    uint64_t rounds = rounds_of(k) - k->flush.rounds;
     return rounds >= 2 || (rounds == 1 && !has_records(c, k));
 }
 
@@ -52,16 +52,16 @@ void catch_flush(struct catch *c, uint64_t patience_ns)
     uint64_t until_ns = clock_mono_ns() + patience_ns;
     for (size_t i = 0; i < c->catcher_count; i++) {
         struct catcher *k = c->catchers[i];
-        k->asked = has_records(c, k);
-        if (k->asked) {
-            k->asked_rounds = rounds_of(k);
+        k->flush.asked = has_records(c, k);
+        if (k->flush.asked) {
+            k->flush.rounds = rounds_of(k);
             waker_set(k->waker);
         }
     }
     for (size_t i = 0; i < c->catcher_count; i++) {
         const struct catcher *k = c->catchers[i];
-        while (k->asked && !has_taken(c, k) && clock_mono_ns() < until_ns) {
-            clock_sleep_ns(LOOK_AGAIN_US * NS_PER_US);
+        while (k->flush.asked && !has_taken(c, k) && clock_mono_ns() < until_ns) {
+            clock_sleep_ns(RETRY_US * NS_PER_US);
         }
     }
 }

@@ -1,3 +1,6 @@
+/* What a catcher learns of its own CPU: from the latest 64 delays the limits T, U and D of the proof, the length
+ * of its scheduler slice, and from the share of proven samples whether reading is worth its wake-ups.
+ * Pure but for time stamps that the caller gives. */
 #include "base/time.h"
 #include "capture/catch/catch_private.h"
 
@@ -13,7 +16,7 @@ enum {
     SLICE_WORKS = 4,     /* a slice outlasts the work several times */
     SLICE_STEP_US = 30,  /* smaller changes are not worth the call */
     WINDOW_S = 10,
-    WINDOW_LEAST = 20,   /* samples that say something */
+    WINDOW_LEAST = 20,   /* samples before a share means something */
     PROVEN_SHARE = 5,    /* one in five, or it is not worth waking */
     AGAIN_S = 60,
 };
@@ -46,7 +49,7 @@ static bool take_delay(struct catch_delays *d, uint64_t from_ns, uint64_t to_ns,
 }
 
 /* Where preemption is lazy nothing else proves: so a few decide at first. Of a catcher that mostly does not win its
- * wake-up those that hardly waited are chance, as the next tick was near, and say nothing of what is usual. */
+ * wake-up those that hardly waited are chance, as the next timer tick was near, and are not typical. */
 static void learn_soon(struct catch_learned *l, const struct catch_evidence *e)
 {
     struct catch_delays *soon = &l->soon;

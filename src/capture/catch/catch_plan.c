@@ -1,3 +1,6 @@
+/* A pool of plans, one per thread that a catcher read lately; the one not used for longest makes room.
+ * A plan also keeps the thread's stat file open, so that state and CPU cost one system call per sample,
+ * and knows the thread's scheduling policy. */
 #include "capture/catch/catch_plan.h"
 #include "os/proc.h"
 #include "target/stat.h"

@@ -5,13 +5,13 @@
  *     catch_ring.c     the loop of a catcher that samples wake
  *     catch_read.c     one read of one thread, with its evidence
  *     catch_learn.c    what a catcher learns of itself: T, whether to give up, its slice
- *     catch_judge.c    the proof
- *     catch_books.c    when a catcher was woken, and how long it waited for its CPU
+ *     catch_prove.c    the proof
+ *     catch_accounting.c when a catcher was woken, and how long it waited for its CPU
  *     catch_plan.c     its memory about threads
  *     catch_table.c    what may be read
  *     catch_buffer.c   handing over
  *     catch_flush.c    asking for what waits in the rings
- *     ticks*.c         without rings (ticks.h)
+ *     perfless*.c      without rings (perfless.h)
  *
  * A catcher's fields are its own thread's but for those marked shared. To add another way of being
  * woken: a function for `run`, which begins with catch_settle_in, wraps each round into catch_begin and
@@ -29,7 +29,7 @@
 #include <pthread.h>
 
 enum {
-    CATCH_LATENCIES = 64,   /* T and slice are looked at again after so many reads */
+    CATCH_LATENCIES = 64,   /* T and slice are computed again after so many reads */
     CATCH_COPY_SIZES = 4,   /* copies of up to 16, 32, 48, 64 KiB: an interrupt takes the longer */
     CATCH_HOLD_BUCKETS = 256, /* of 1.024 µs; the last one is for all longer ones */
     CATCH_ASIDE_MAX = 32 * 1024,
@@ -95,7 +95,7 @@ struct catch_tally {
     int64_t favoured_nice;
 };
 
-/* The newest sample, not closed yet: between the look at its record and the proof. */
+/* The newest sample, not closed yet: between reading its record and the proof. */
 struct catch_open {
     bool is;
     struct catch_buffer *buffer;
@@ -107,12 +107,14 @@ struct catch_open {
     uint64_t time_ns;
     size_t copied;          /* of its stack */
     uint64_t beyond;        /* where its stack goes on behind a full copy; 0: all was copied */
+    struct runtime_registers registers;
+    bool has_registers;     /* some runtime wants them, and the sample has them */
     bool wanted, was_read;
     struct catch_evidence evidence;
 };
 
-/* The kernel's books of the catcher itself. */
-struct catch_books {
+/* the kernel's accounting of the catcher itself. */
+struct catch_accounting {
     int file;    /* a descriptor, when opened */
     bool opened;
     unsigned notes;
@@ -120,6 +122,32 @@ struct catch_books {
 };
 
 enum catch_wake { CATCH_STOP, CATCH_WOKEN, CATCH_TIME };
+
+struct catch_round {
+    uint64_t count;    /* shared, atomic: finished ones */
+    uint64_t taken_ns; /* shared, atomic: when the latest of these began */
+    bool running;      /* shared, atomic */
+    uint64_t begun_ns; /* the present one */
+    bool has_read;     /* it read a thread */
+    bool reads;        /* reading is not given up */
+};
+
+struct catch_flush {
+    uint64_t rounds; /* finished when the sampler asked */
+    bool asked;
+};
+
+/* What was read is to be named at once: its code may be freed soon. */
+struct catch_hurry {
+    bool wanted;
+    uint64_t latest_ns; /* when the sampler was woken for that */
+};
+
+/* Records behind the newest sample. */
+struct catch_aside {
+    size_t bytes;
+    _Alignas(8) unsigned char at[CATCH_ASIDE_MAX];
+};
 
 struct catcher {
     struct catch *owner;
@@ -132,31 +160,24 @@ struct catcher {
     struct catch_buffer buffer;        /* shared: its reader is the sampler */
     struct catch_buffer *deep;         /* shared, atomic; null: no deep target yet */
     struct catch_tally tally;          /* shared, atomic words */
-    uint64_t rounds;                   /* shared, atomic: finished ones */
-    uint64_t taken_ns;                 /* shared, atomic: when the latest of these began */
-    bool in_round;                     /* shared, atomic */
-    uint64_t asked_rounds;             /* the sampler's: `rounds` when it asked (catch_flush) */
-    bool asked;                        /* the sampler's */
-    struct catch_tally told;           /* the sampler's: as it was when asked last */
+    struct catch_round round;
+    struct catch_flush flush;          /* the sampler's */
+    struct catch_tally reported;       /* the sampler's: as it was when asked last */
     const struct catch_table *table;   /* as entered */
     struct catch_plans plans;
     struct catch_learned learned;
     struct catch_open open;
     struct runtime_stack stack;        /* room for a walk */
     struct thread_rank rank;
-    struct catch_books books;
+    struct catch_accounting accounting;
     uint64_t ranked_slice_ns;
     uint64_t bind_again_ns;            /* a refused or lost binding is tried again then; 0: bound */
-    uint64_t begun_ns;                 /* of this round */
     unsigned vain;                     /* wakes in a row that brought nothing */
-    bool round_read, reads;            /* this round has read; reading is not given up */
-    bool has_short_lived;              /* what it read is to be named at once */
-    uint64_t hurried_ns;               /* when the sampler was woken for that */
-    size_t aside_bytes;                /* records behind the newest sample */
-    _Alignas(8) unsigned char aside[CATCH_ASIDE_MAX];
+    struct catch_hurry hurry;
+    struct catch_aside aside;
 };
 
-struct ticks;
+struct perfless;
 
 struct catch {
     int half_full;                 /* a waker: a buffer should be emptied; -1: none */
@@ -180,7 +201,7 @@ struct catch {
     } left;
     size_t plan_count, at_once_most;
     char *trouble;                 /* CATCH_TROUBLE_MAX bytes */
-    struct ticks *ticks;           /* null: on rings */
+    struct perfless *perfless;     /* null: on rings */
 };
 
 /* Counts: one writer, so no atomic addition is needed. */
@@ -212,8 +233,8 @@ bool catch_is_wanted(const struct catch_target *target, uint64_t beyond);
 /* The most that struct caught may need without memory beyond the copy. */
 size_t catch_room_for(const struct catch_target *target);
 
-/* Reads thread `tid` of `target`: fills `out`, at most `room` bytes, but for its verdict, and all of the
- * evidence but what a record tells. False when it is none that can stand still for us. */
+/* Reads thread `tid` of `target`, by all of its runtimes: fills `out`, at most `room` bytes, but for its verdict,
+ * and all of the evidence but what a record tells. False when the thread cannot stand still for us. */
 bool catch_read(struct catcher *k, const struct catch_target *target, uint32_t tid, uint64_t beyond,
                 struct caught *out, size_t room, struct catch_evidence *e);
 
@@ -222,13 +243,13 @@ bool catch_read(struct catcher *k, const struct catch_target *target, uint32_t t
 void catch_read_again(struct catcher *k, const struct catch_target *target, uint32_t tid,
                       struct caught *out);
 
-/* ---- its own books (catch_books.c) ---- */
+/* ---- its own accounting (catch_accounting.c) ---- */
 
-void catch_books_open(struct catch_books *b); /* of the calling thread */
-void catch_books_close(struct catch_books *b);
+void catch_accounting_open(struct catch_accounting *b); /* of the calling thread */
+void catch_accounting_close(struct catch_accounting *b);
 
 /* Fills the evidence with what they tell since they were asked last. `round_ns`: when this round began. */
-void catch_books_note(struct catch_books *b, uint64_t round_ns, struct catch_evidence *e);
+void catch_accounting_note(struct catch_accounting *b, uint64_t round_ns, struct catch_evidence *e);
 
 /* ---- ways of being woken ---- */
 
@@ -237,7 +258,7 @@ void catch_run_ring(struct catcher *k);
 /* One record of a ring; a sample stays open for what may be read and what comes behind it … */
 void catch_take(void *context, unsigned ring, const void *record, size_t len);
 
-/* … until it is judged and handed over. */
+/* … until it is proven or not, and handed over. */
 void catch_close(struct catcher *k);
 
 /* Takes what is in a ring without a thread. */

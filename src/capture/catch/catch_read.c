@@ -1,3 +1,6 @@
+/* A catcher's own thread: binding it to its CPU and ranking it, sleeping until it is woken, and one read of one
+ * thread's memory with the evidence for its proof. Everything here happens while the target waits, so nothing is
+ * allocated and no lock is taken. */
 #include "base/time.h"
 #include "capture/catch/catch_private.h"
 #include "os/clock.h"
@@ -54,11 +57,11 @@ enum catch_wake catch_wait(struct catcher *k, int fd, uint64_t timeout_ns)
 
 void catch_begin(struct catcher *k)
 {
-    k->begun_ns = clock_mono_ns();
-    __atomic_store_n(&k->in_round, true, __ATOMIC_RELEASE);
+    k->round.begun_ns = clock_mono_ns();
+    __atomic_store_n(&k->round.running, true, __ATOMIC_RELEASE);
     k->table = catch_table_enter(&k->owner->table, k->hazard);
-    k->round_read = false;
-    k->reads = catch_learn_round(&k->learned, k->begun_ns);
+    k->round.has_read = false;
+    k->round.reads = catch_learn_round(&k->learned, k->round.begun_ns);
     catch_add(&k->tally.wakes, 1);
 }
 
@@ -80,9 +83,9 @@ static void ask_for_room(struct catcher *k)
 {
     bool full = is_half_full(&k->buffer) ||
                 is_half_full(__atomic_load_n(&k->deep, __ATOMIC_RELAXED));
-    bool hurries = k->has_short_lived && k->begun_ns - k->hurried_ns >= HURRY_NS;
-    k->hurried_ns = hurries ? k->begun_ns : k->hurried_ns;
-    k->has_short_lived = false;
+    bool hurries = k->hurry.wanted && k->round.begun_ns - k->hurry.latest_ns >= HURRY_NS;
+    k->hurry.latest_ns = hurries ? k->round.begun_ns : k->hurry.latest_ns;
+    k->hurry.wanted = false;
     if ((full || hurries) && !__atomic_exchange_n(&k->asked_for_room, true, __ATOMIC_RELAXED)) {
         waker_set(k->owner->half_full);
     }
@@ -91,21 +94,21 @@ static void ask_for_room(struct catcher *k)
 void catch_end(struct catcher *k)
 {
     ask_for_room(k);
-    __atomic_store_n(&k->taken_ns, k->begun_ns, __ATOMIC_RELEASE);
-    __atomic_store_n(&k->rounds, k->rounds + 1, __ATOMIC_RELEASE);
-    __atomic_store_n(&k->in_round, false, __ATOMIC_RELEASE);
+    __atomic_store_n(&k->round.taken_ns, k->round.begun_ns, __ATOMIC_RELEASE);
+    __atomic_store_n(&k->round.count, k->round.count + 1, __ATOMIC_RELEASE);
+    __atomic_store_n(&k->round.running, false, __ATOMIC_RELEASE);
     k->table = NULL;
     catch_table_leave(k->hazard);
-    catch_set(&k->tally.given_up, !k->reads);
-    if (k->bind_again_ns != 0 && k->begun_ns >= k->bind_again_ns) {
-        bind(k, k->begun_ns);
+    catch_set(&k->tally.given_up, !k->round.reads);
+    if (k->bind_again_ns != 0 && k->round.begun_ns >= k->bind_again_ns) {
+        bind(k, k->round.begun_ns);
     }
-    if (!k->round_read) {
+    if (!k->round.has_read) {
         struct catch_evidence unused; /* the next read's turn is to be the only one */
-        catch_books_note(&k->books, 0, &unused);
+        catch_accounting_note(&k->accounting, 0, &unused);
         return;
     }
-    uint64_t hold_ns = clock_mono_ns() - k->begun_ns;
+    uint64_t hold_ns = clock_mono_ns() - k->round.begun_ns;
     tell_hold(k, hold_ns);
     if (catch_learn_hold(&k->learned, hold_ns) && !k->rank.fifo) {
         rank(k);
@@ -121,34 +124,61 @@ bool catch_is_wanted(const struct catch_target *target, uint64_t beyond)
 
 size_t catch_room_for(const struct catch_target *target)
 {
-    size_t frames = target != NULL && target->runtime != NULL ? RUNTIME_FRAMES_MAX : 0;
-    return sizeof(struct caught) + frames * sizeof(struct runtime_frame);
+    const size_t one = sizeof(struct caught) + RUNTIME_FRAMES_MAX * sizeof(struct runtime_frame);
+    size_t room = 0;
+    for (; target != NULL && target->runtime != NULL; target = target->more ? target + 1 : NULL) {
+        room += one;
+    }
+    return room > 0 ? room : sizeof(struct caught);
 }
 
-static void take_frames(struct catcher *k, const struct catch_target *target, uint32_t tid,
-                        struct catch_plan *plan, bool stands, struct memory_batch *memory,
-                        struct caught *out)
+/* Walks the thread as one runtime has it; returns how many bytes that takes of `out`. */
+static size_t take_frames(struct catcher *k, const struct catch_target *target, uint32_t tid, bool stands,
+                          struct memory_batch *memory, struct caught *out)
 {
     struct runtime_stack *stack = &k->stack;
+    const struct runtime_thread thread = {
+        .tid = catch_table_inner_tid(target, tid),
+        .registers = target->runtime->wants_registers && k->open.has_registers ? &k->open.registers : NULL,
+        .proven_later = stands,
+    };
     stack->count = 0;
     stack->end = RUNTIME_UNREADABLE;
     stack->marks = stack->reads = stack->retries = stack->task_bytes = 0;
     stack->interpreter = 0;
-    target->runtime->walk(target->state, plan->bytes, catch_table_inner_tid(target, tid), stands,
-                          memory, stack);
+    target->runtime->walk(target->state, catch_plans_get(&k->plans, target, tid)->bytes, &thread, memory, stack);
     uint32_t count = stack->count < RUNTIME_FRAMES_MAX ? stack->count : RUNTIME_FRAMES_MAX;
     memcpy(out->frame, stack->frame, count * sizeof stack->frame[0]);
+    out->serial = target->serial;
+    out->next_at = 0;
     out->frame_count = count;
     out->end = stack->end;
     out->marks = stack->marks;
     out->interpreter = stack->interpreter;
     out->task_bytes = stack->task_bytes;
     memcpy(out->task, stack->task, stack->task_bytes);
-    k->has_short_lived |= (stack->marks & RUNTIME_SHORT_LIVED) != 0;
+    k->hurry.wanted |= (stack->marks & RUNTIME_SHORT_LIVED) != 0;
     out->reads = stack->reads;
     if (stack->end < RUNTIME_END_COUNT) {
         catch_add(&k->tally.ends[stack->end], 1);
     }
+    return sizeof *out + count * sizeof out->frame[0];
+}
+
+/* By every runtime of the process that walks, one behind the other; returns how many bytes they take. */
+static size_t take_all_frames(struct catcher *k, const struct catch_target *target, uint32_t tid, bool stands,
+                              struct memory_batch *memory, struct caught *out)
+{
+    size_t used = take_frames(k, target, tid, stands, memory, out);
+    for (struct caught *last = out; target->more;) {
+        target++;
+        struct caught *next = (struct caught *)(void *)((unsigned char *)out + used);
+        *next = (struct caught){.pid = out->pid, .tid = out->tid};
+        last->next_at = (uint32_t)((unsigned char *)next - (unsigned char *)last);
+        used += take_frames(k, target, tid, stands, memory, next);
+        last = next;
+    }
+    return used;
 }
 
 static void count_calls(struct catcher *k, const struct remote_counts *counts)
@@ -160,18 +190,25 @@ static void count_calls(struct catcher *k, const struct remote_counts *counts)
     catch_add(&k->tally.gone, counts->gone);
 }
 
+static bool any_complete(const struct caught *caught)
+{
+    while (caught != NULL && caught->end != RUNTIME_COMPLETE) {
+        caught = caught_next(caught);
+    }
+    return caught != NULL;
+}
+
 /* The thread was not proven to stand still, so what was read once may be of several moments. */
 void catch_read_again(struct catcher *k, const struct catch_target *target, uint32_t tid,
                       struct caught *out)
 {
-    if (target->runtime == NULL || out->end != RUNTIME_COMPLETE) {
+    if (target->runtime == NULL || !any_complete(out)) {
         return;
     }
     struct remote_caller caller = {.remote = target->remote};
     struct memory_batch memory = remote_batch(&caller);
-    take_frames(k, target, tid, catch_plans_get(&k->plans, target, tid), false, &memory, out);
+    out->bytes = (uint32_t)take_all_frames(k, target, tid, false, &memory, out);
     out->memory_bytes = 0; /* it would stand behind other frames now */
-    out->bytes = (uint32_t)(sizeof *out + out->frame_count * sizeof out->frame[0]);
     count_calls(k, &caller.counts);
 }
 
@@ -180,7 +217,7 @@ void catch_read_again(struct catcher *k, const struct catch_target *target, uint
 static void take_beyond(uint64_t from, uint64_t most_us, struct memory_batch *memory,
                         struct caught *out, size_t room)
 {
-    unsigned char *to = (unsigned char *)&out->frame[out->frame_count];
+    unsigned char *to = (unsigned char *)(uintptr_t)caught_memory(out);
     size_t got = 0, most = room < CATCH_MEMORY_MAX ? room : CATCH_MEMORY_MAX;
     uint64_t before_ns = out->start_ns, now_ns = clock_mono_ns();
     uint64_t until_ns = out->start_ns + most_us * NS_PER_US;
@@ -203,14 +240,11 @@ static void take_beyond(uint64_t from, uint64_t most_us, struct memory_batch *me
 }
 
 static void take_memory(struct catcher *k, const struct catch_target *target, uint32_t tid,
-                        struct catch_plan *plan, uint64_t beyond, struct caught *out, size_t room)
+                        uint64_t beyond, struct caught *out, size_t room)
 {
     struct remote_caller caller = {.remote = target->remote};
     struct memory_batch memory = remote_batch(&caller);
-    if (target->runtime != NULL) {
-        take_frames(k, target, tid, plan, true, &memory, out);
-    }
-    size_t used = sizeof *out + out->frame_count * sizeof out->frame[0];
+    size_t used = target->runtime != NULL ? take_all_frames(k, target, tid, true, &memory, out) : sizeof *out;
     if (beyond != 0 && used < room) {
         take_beyond(beyond, target->runtime != NULL ? DEEP_READ_MAX_US : DEEP_ALONE_MAX_US,
                     &memory, out, room - used);
@@ -245,16 +279,17 @@ bool catch_read(struct catcher *k, const struct catch_target *target, uint32_t t
     }
     e->cpu_before = thread_cpu();
     e->start_ns = out->start_ns = clock_mono_ns();
-    take_memory(k, target, tid, plan, beyond, out, room);
+    take_memory(k, target, tid, beyond, out, room);
     e->end_ns = out->end_ns = clock_mono_ns();
     e->cpu_after = thread_cpu();
+    plan = target->more ? catch_plans_get(&k->plans, target, tid) : plan;
     if (!catch_plan_stat(plan, target->pid, tid, &e->state, &e->stat_cpu)) {
         e->state = 0;
     }
-    if (k->books.opened) {
-        catch_books_note(&k->books, k->begun_ns, e);
+    if (k->accounting.opened) {
+        catch_accounting_note(&k->accounting, k->round.begun_ns, e);
     }
     out->serial = target->serial;
-    k->round_read = true;
+    k->round.has_read = true;
     return true;
 }

@@ -1,3 +1,6 @@
+/* The loop of a catcher that perf samples wake: takes the records of its CPU's ring, reads the memory of the newest
+ * sample's thread, waits for what the ring still reports about it (switches), proves it and hands it over.
+ * Older samples of the same round go unread. */
 #include "base/time.h"
 #include "capture/catch/catch_private.h"
 #include "unwind/unwind.h"
@@ -5,7 +8,7 @@
 #include <linux/perf_event.h>
 
 enum {
-    LOOKS_MAX = 4,  /* at one ring per round: each may find a newer sample */
+    CHECKS_MAX = 4,  /* at one ring per round: each may find a newer sample */
     WAIT_MAX_S = 5, /* then a round, for what time changes */
     OVERLAP = 4096,
     DEEP_SHARE = 8,
@@ -22,19 +25,19 @@ static struct caught *caught_of(struct catch_open *open)
 /* Records that stand behind the newest sample wait until it is closed. */
 static void put_aside_back(struct catcher *k)
 {
-    for (size_t at = 0, room; at < k->aside_bytes;) {
+    for (size_t at = 0, room; at < k->aside.bytes;) {
         struct perf_event_header header;
-        memcpy(&header, k->aside + at, sizeof header);
+        memcpy(&header, k->aside.at + at, sizeof header);
         void *to = catch_buffer_open(&k->buffer, header.size, header.size, &room);
         if (to == NULL) {
             catch_add(&k->tally.lost, 1);
         } else {
-            memcpy(to, k->aside + at, header.size);
+            memcpy(to, k->aside.at + at, header.size);
             catch_buffer_close(&k->buffer, header.size, 0);
         }
         at += header.size;
     }
-    k->aside_bytes = 0;
+    k->aside.bytes = 0;
 }
 
 void catch_close(struct catcher *k)
@@ -47,13 +50,13 @@ void catch_close(struct catcher *k)
     enum catch_verdict verdict = CATCH_UNREAD;
     if (open->was_read) {
         const struct catch_evidence *e = &open->evidence;
-        verdict = catch_judge(e, catch_learned_late(&k->learned, open->copied));
+        verdict = catch_prove(e, catch_learned_late(&k->learned, open->copied));
         catch_learn_delays(&k->learned, e, open->copied);
     }
     if (verdict == CATCH_OTHER_CPU && k->bind_again_ns == 0) {
-        k->bind_again_ns = k->begun_ns; /* somebody bound us to other CPUs */
+        k->bind_again_ns = k->round.begun_ns; /* somebody bound us to other CPUs */
     }
-    if (open->wanted && k->reads && open->target->runtime != NULL) {
+    if (open->wanted && k->round.reads && open->target->runtime != NULL) {
         catch_learn_verdict(&k->learned, verdict);
     }
     if (open->was_read && verdict != CATCH_PROVEN) {
@@ -66,13 +69,32 @@ void catch_close(struct catcher *k)
     put_aside_back(k);
 }
 
+static bool registers_of(const struct catcher *k, const struct record *r, struct unwind_registers *out)
+{
+    return r->as.sample.registers != NULL && !r->as.sample.is_32bit &&
+           unwind_registers_of_perf(out, k->owner->format.registers, r->as.sample.registers);
+}
+
+static void take_registers(struct catcher *k, const struct record *r)
+{
+    struct catch_open *open = &k->open;
+    struct unwind_registers registers;
+    bool wanted = false;
+    for (const struct catch_target *t = open->target; t != NULL; t = t->more ? t + 1 : NULL) {
+        wanted |= t->runtime != NULL && t->runtime->wants_registers;
+    }
+    if (wanted && registers_of(k, r, &registers)) {
+        open->registers = (struct runtime_registers){unwind_ip(&registers), unwind_sp(&registers),
+                                                     unwind_fp(&registers)};
+        open->has_registers = true;
+    }
+}
+
 static uint64_t end_of_copy(const struct catcher *k, const struct record *r)
 {
     struct unwind_registers registers;
     if (r->as.sample.stack_room == 0 || r->as.sample.stack_len < r->as.sample.stack_room ||
-        r->as.sample.registers == NULL || r->as.sample.is_32bit ||
-        !unwind_registers_of_perf(&registers, k->owner->format.registers,
-                                  r->as.sample.registers)) {
+        !registers_of(k, r, &registers)) {
         return 0;
     }
     /* the copy's last page is read again: where it is still the same, so is what lies beyond */
@@ -112,6 +134,7 @@ static void open_sample(struct catcher *k, const void *record, size_t len, const
     };
     open->beyond = open->target != NULL && open->target->deep ? end_of_copy(k, r) : 0;
     open->wanted = catch_is_wanted(open->target, open->beyond);
+    take_registers(k, r);
     make_room(k, open, open->record_bytes + catch_room_for(open->wanted ? open->target : NULL));
     if (open->record == NULL) {
         catch_add(&k->tally.lost, 1);
@@ -153,12 +176,12 @@ static void note_switch(struct catch_open *open, const struct record *r)
 
 static void put_other(struct catcher *k, const void *record, size_t len)
 {
-    if (k->aside_bytes + len > sizeof k->aside) {
+    if (k->aside.bytes + len > sizeof k->aside.at) {
         catch_close(k);
     }
     if (k->open.is) {
-        memcpy(k->aside + k->aside_bytes, record, len);
-        k->aside_bytes += len;
+        memcpy(k->aside.at + k->aside.bytes, record, len);
+        k->aside.bytes += len;
         return;
     }
     size_t room;
@@ -202,10 +225,10 @@ void catch_take(void *context, unsigned ring, const void *record, size_t len)
 /* After a read, what came meanwhile: whether the thread came back, perhaps another sample. */
 static void harvest(struct catcher *k, unsigned ring, bool reads)
 {
-    for (unsigned look = 0; look < LOOKS_MAX; look++) {
+    for (unsigned check = 0; check < CHECKS_MAX; check++) {
         perf_drain_caught(k->owner->perf, ring, catch_take, k);
         bool readable = reads && k->open.is && !k->open.was_read && k->open.wanted;
-        if (!readable || look + 1 == LOOKS_MAX) {
+        if (!readable || check + 1 == CHECKS_MAX) {
             break;
         }
         read_sample(k);
@@ -227,19 +250,19 @@ void catch_run_ring(struct catcher *k)
 {
     int fd = perf_caught_fd(k->owner->perf, k->ring);
     catch_settle_in(k);
-    catch_books_open(&k->books);
-    k->reads = true;
+    catch_accounting_open(&k->accounting);
+    k->round.reads = true;
     for (;;) {
-        uint64_t most_ns = k->reads ? WAIT_MAX_S * NS_PER_S : k->owner->idle_ns;
-        enum catch_wake wake = catch_wait(k, k->reads ? fd : -1, most_ns);
+        uint64_t most_ns = k->round.reads ? WAIT_MAX_S * NS_PER_S : k->owner->idle_ns;
+        enum catch_wake wake = catch_wait(k, k->round.reads ? fd : -1, most_ns);
         if (wake == CATCH_STOP) {
             break;
         }
         k->vain += wake == CATCH_WOKEN;
         catch_begin(k);
-        harvest(k, k->ring, k->reads);
+        harvest(k, k->ring, k->round.reads);
         catch_end(k);
     }
     catch_drain_ring(k, k->ring);
-    catch_books_close(&k->books);
+    catch_accounting_close(&k->accounting);
 }

@@ -1,18 +1,29 @@
+/* The table of readable processes that the sampler publishes and catchers search, without a lock: a catcher
+ * announces which table it uses (hazard pointer), and a replaced table is freed when nobody announces it.
+ * Rows are found by pid, and a thread's inner id by its tid. */
 #include "capture/catch/catch_table.h"
 
 #include <stdlib.h>
 
-static int by_pid(const void *a, const void *b)
+static int by_pid_and_serial(const void *a, const void *b)
 {
     uint32_t left = ((const struct catch_target *)a)->pid;
     uint32_t right = ((const struct catch_target *)b)->pid;
-    return (left > right) - (left < right);
+    uint64_t older = ((const struct catch_target *)a)->serial, newer = ((const struct catch_target *)b)->serial;
+    return left != right ? (left > right) - (left < right) : (older > newer) - (older < newer);
 }
 
 static int by_tid(const void *a, const void *b)
 {
     uint32_t left = ((const struct catch_tid *)a)->tid, right = ((const struct catch_tid *)b)->tid;
     return (left > right) - (left < right);
+}
+
+static void mark_more(struct catch_table *table)
+{
+    for (size_t i = 0; i < table->count; i++) {
+        table->target[i].more = i + 1 < table->count && table->target[i + 1].pid == table->target[i].pid;
+    }
 }
 
 struct catch_table *catch_table_make(const struct catch_target *targets, size_t count)
@@ -24,7 +35,8 @@ struct catch_table *catch_table_make(const struct catch_target *targets, size_t 
     *table = (struct catch_table){.count = count};
     if (count > 0) {
         memcpy(table->target, targets, count * sizeof *targets);
-        qsort(table->target, count, sizeof *targets, by_pid);
+        qsort(table->target, count, sizeof *targets, by_pid_and_serial);
+        mark_more(table);
     }
     return table;
 }
@@ -51,10 +63,16 @@ void catch_table_leave(struct catch_hazard *hazard)
 
 const struct catch_target *catch_table_find(const struct catch_table *table, uint32_t pid)
 {
-    struct catch_target key = {.pid = pid};
-    return table == NULL || table->count == 0
-               ? NULL
-               : bsearch(&key, table->target, table->count, sizeof key, by_pid);
+    size_t low = 0, high = table == NULL ? 0 : table->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (table->target[middle].pid < pid) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return table != NULL && low < table->count && table->target[low].pid == pid ? &table->target[low] : NULL;
 }
 
 uint32_t catch_table_inner_tid(const struct catch_target *target, uint32_t tid)

@@ -2,7 +2,7 @@
  * catch_table: what catchers may read, published without a lock.
  *
  * The sampler puts a whole new table in the place of the one before. A catcher announces which table it
- * uses (its hazard) before it looks into it, and looks again whether that is still the one in place; so a
+ * uses (its hazard) before it reads it, and then checks that it is still the current one; so a
  * table that was replaced, and that no hazard names, is used by nobody and never will be.
  */
 #ifndef CAPTURE_CATCH_TABLE_H
@@ -11,9 +11,9 @@
 #include "capture/catch/catch.h"
 
 struct catch_table {
-    struct catch_table *older; /* replaced, but still in use when last looked at */
+    struct catch_table *older; /* replaced, but still in use when last checked */
     size_t count;
-    struct catch_target target[]; /* by pid */
+    struct catch_target target[]; /* by pid, then by serial */
 };
 
 /* One per catcher, each in a cache line of its own. */
@@ -30,7 +30,7 @@ const struct catch_table *catch_table_enter(struct catch_table *const *place,
                                             struct catch_hazard *hazard);
 void catch_table_leave(struct catch_hazard *hazard);
 
-/* Null: nobody may read it. */
+/* The first row of the process; null: nobody may read it. */
 const struct catch_target *catch_table_find(const struct catch_table *table, uint32_t pid);
 
 /* The thread's id as the target numbers it. */

@@ -1,3 +1,6 @@
+/* The verdict of pillion doctor: what a profile of this place or process would contain, how each
+ * process can be read, and how many changes would help. It works on the facts that doctor_look.c
+ * found and the lines that doctor_lines.c and its neighbours made of them. */
 #include "capture/doctor/doctor_private.h"
 
 #include <stdio.h>
@@ -6,13 +9,13 @@
 
 static bool can_sample(const struct doctor_facts *f)
 {
-    return doctor_has_rings(f) && !f->perf_off;
+    return doctor_has_rings(f) && !f->events.off;
 }
 
-static void describe_rung(const struct doctor_row *row, const struct doctor_process *p,
+static void describe_mode(const struct doctor_row *row, const struct doctor_process *p,
                           char out[static 64])
 {
-    bool perf = strncmp(row->rung, "perf", 4) == 0;
+    bool perf = strncmp(row->capture_mode, "perf", 4) == 0;
     if (p->reader != NULL) {
         (void)snprintf(out, 64, perf ? "perf + %s reader" : "%s reader; native as one block",
                        p->reader);
@@ -38,9 +41,9 @@ void doctor_row(const struct doctor_facts *f, const struct doctor_process *p, st
     bool perf = can_sample(f) && p->perf == 0;
     bool wants_memory = p->reader == NULL && (!p->mapped || p->runtime_why.kind != ERR_NONE);
     *out = (struct doctor_row){.gate = "", .cause = "", .remedy = ""};
-    out->rung = perf ? p->reader != NULL ? "perf+reader" : "perf"
+    out->capture_mode = perf ? p->reader != NULL ? "perf+reader" : "perf"
                      : p->reader != NULL ? "reader" : "proc";
-    describe_rung(out, p, out->how);
+    describe_mode(out, p, out->how);
     if (can_sample(f) && p->perf != 0) {
         take_cause(out, p->perf, &p->look_why);
     } else if (wants_memory && p->memory != 0) {
@@ -64,7 +67,7 @@ static struct counts count(const struct doctor_facts *f)
     {
         struct doctor_row row;
         doctor_row(f, process, &row);
-        counts.sampled += row.rung[0] == 'p' && row.rung[1] == 'e';
+        counts.sampled += row.capture_mode[0] == 'p' && row.capture_mode[1] == 'e';
         counts.read += process->reader != NULL;
     }
     return counts;
@@ -72,21 +75,21 @@ static struct counts count(const struct doctor_facts *f)
 
 static const char *kind_of_stacks(const struct doctor_facts *f)
 {
-    return f->perf.kernel ? "user and kernel stacks" : "user stacks, kernel time as one block";
+    return f->events.access.kernel ? "user and kernel stacks" : "user stacks, kernel time as one block";
 }
 
-static void judge_one(const struct doctor_facts *f, struct doctor_report *r)
+static void evaluate_one(const struct doctor_facts *f, struct doctor_report *r)
 {
     const struct doctor_process *p = f->processes.len > 0 ? &f->processes.at[0] : NULL;
-    struct doctor_row row = {.rung = "proc"};
-    if (!f->exists || p == NULL) {
+    struct doctor_row row = {.capture_mode = "proc"};
+    if (!f->target.exists || p == NULL) {
         (void)snprintf(r->verdict, sizeof r->verdict,
                        "No process %u is visible in this PID namespace; host pids mean nothing here. On "
-                       "Fargate set \"pidMode\": \"task\".", f->pid);
+                       "Fargate set \"pidMode\": \"task\".", f->target.pid);
         return;
     }
     doctor_row(f, p, &row);
-    bool perf = row.rung[0] == 'p' && row.rung[1] == 'e';
+    bool perf = row.capture_mode[0] == 'p' && row.capture_mode[1] == 'e';
     char functions[DOCTOR_RUNTIME_MAX + 48] = "";
     if (p->reader != NULL) {
         (void)snprintf(functions, sizeof functions, perf ? ", with the functions of %s woven in"
@@ -97,16 +100,16 @@ static void judge_one(const struct doctor_facts *f, struct doctor_report *r)
     }
     bool any = perf || p->reader != NULL;
     r->can_profile = any;
-    (void)snprintf(r->verdict, sizeof r->verdict, "A profile of pid %u (%s) would contain %s%s.", f->pid,
-                   f->name, perf ? kind_of_stacks(f) : any ? "" : "its CPU time, without stacks",
+    (void)snprintf(r->verdict, sizeof r->verdict, "A profile of pid %u (%s) would contain %s%s.", f->target.pid,
+                   f->target.name, perf ? kind_of_stacks(f) : any ? "" : "its CPU time, without stacks",
                    any ? functions : "");
 }
 
-static void judge_all(const struct doctor_facts *f, struct doctor_report *r)
+static void evaluate_all(const struct doctor_facts *f, struct doctor_report *r)
 {
     struct counts counts = count(f);
-    bool perf = can_sample(f) && f->follow == 0;
-    bool memory = f->call == 0 || f->file == 0;
+    bool perf = can_sample(f) && f->events.follow == 0;
+    bool memory = f->memory.call == 0 || f->memory.file == 0;
     r->can_profile = perf || memory || counts.read > 0;
     if (perf && counts.all == 0) {
         (void)snprintf(r->verdict, sizeof r->verdict,
@@ -165,14 +168,14 @@ static void headline(const struct doctor_facts *f, struct doctor_report *r)
 {
     size_t changes = count_changes(f, r);
     bool gaps = false;
-    if (f->given && !f->exists) { /* what works here says nothing of a process that is not */
-        (void)snprintf(r->headline, sizeof r->headline, "no process %u to look at", f->pid);
+    if (f->target.given && !f->target.exists) { /* what works here says nothing of a process that is not */
+        (void)snprintf(r->headline, sizeof r->headline, "no process %u to examine", f->target.pid);
         return;
     }
     for (size_t i = 0; i < r->line_count; i++) {
         gaps = gaps || r->line[i].state == DOCTOR_BLOCKED || r->line[i].state == DOCTOR_PARTIAL;
     }
-    const char *works = !r->can_profile    ? "no stacks can be had here"
+    const char *works = !r->can_profile    ? "no stacks are possible here"
                         : gaps || changes > 0 ? "works, with gaps"
                                               : "everything works here";
     if (changes == 0) {
@@ -183,17 +186,17 @@ static void headline(const struct doctor_facts *f, struct doctor_report *r)
     }
 }
 
-void doctor_judge(const struct doctor_facts *f, struct doctor_report *out)
+void doctor_evaluate(const struct doctor_facts *f, struct doctor_report *out)
 {
     *out = (struct doctor_report){0};
-    doctor_judge_mechanisms(f, out);
-    doctor_judge_rank(f, out);
-    doctor_judge_output(f, out);
-    doctor_judge_uploads(f, out);
-    if (f->given) {
-        judge_one(f, out);
+    doctor_check_mechanisms(f, out);
+    doctor_check_rank(f, out);
+    doctor_check_output(f, out);
+    doctor_check_uploads(f, out);
+    if (f->target.given) {
+        evaluate_one(f, out);
     } else {
-        judge_all(f, out);
+        evaluate_all(f, out);
     }
     headline(f, out);
 }

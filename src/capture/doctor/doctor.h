@@ -4,7 +4,7 @@
  * Three steps, so that the judgement can be tested without a kernel for each of its rows:
  *
  *     doctor_look   tries everything that a profile needs, once (doctor_look.c, doctor_reach.c): facts, mostly errnos
- *     doctor_judge  says what the facts mean (doctor.c, doctor_lines.c, doctor_rank.c, doctor_upload.c): pure
+ *     doctor_evaluate  says what the facts mean (doctor.c, doctor_lines.c, doctor_rank.c, doctor_upload.c): pure
  *     doctor_text, doctor_json  show it, to people and to programs (doctor_text.c): pure
  *
  * A mechanism is tried on the process that was given, else on a child of ours. It has one line: whether it
@@ -19,25 +19,25 @@
  * is connected to and asked whether it is there, by the code that uploads (sender_try); 3 s each at most.
  *
  * What decides how many stacks of interpreters can be proven (catch.h) are lines as well: CPU binding, rank,
- * the weights of the control groups, the other's nice value. Without a process given these are told of the
+ * the weights of the control groups, the other's nice value. Without a process given these are about the
  * one that used most CPU time meanwhile.
  */
 #ifndef CAPTURE_DOCTOR_H
 #define CAPTURE_DOCTOR_H
 
 #include "capture/settings.h"
-#include "capture/targets.h"
+#include "capture/follow/targets.h"
 #include "capture/upload/sender.h"
 #include "os/access.h"
 #include "os/perf.h"
 #include "os/probe.h"
 
 enum {
-    DOCTOR_NOT_TRIED = -1, /* where an errno is told; 0: it worked */
+    DOCTOR_NOT_TRIED = -1, /* instead of an errno; 0: it worked */
     DOCTOR_TEXT_MAX = 440, /* a sentence of ours, and whose it is */
     DOCTOR_RUNTIME_MAX = 64,
     DOCTOR_LINES_MAX = 32,
-    DOCTOR_PROCESSES_MAX = 512, /* looked at; the others are counted */
+    DOCTOR_PROCESSES_MAX = 512, /* checked; the others are counted */
 };
 
 /* ---- facts ---- */
@@ -49,8 +49,8 @@ struct doctor_process {
     int perf, memory;        /* errno */
     bool mapped;             /* its mappings could be read, so a runtime would have been found */
     struct access_verdict look_why, memory_why; /* of EACCES and EPERM */
-    const char *reader;      /* "python": its stacks can be read; null: no */
-    char runtime[DOCTOR_RUNTIME_MAX]; /* "CPython 3.11.2"; "": none that is known */
+    const char *reader;      /* a runtime: its stacks can be read; null: no */
+    char runtime[DOCTOR_RUNTIME_MAX]; /* as it describes itself; "": none that is known */
     struct err runtime_why;  /* it has one that cannot be read */
 };
 
@@ -60,59 +60,78 @@ struct doctor_upload {
     char name[24];        /* "upload_studio": of its line */
     char address[280];
     enum sender_gate gate;
-    bool told;            /* it said itself that it is there and knows us; else it was only connected to */
+    bool confirmed;            /* it responded itself that it is there and knows us; else it was only connected to */
     struct err why;       /* the sentence that uploading says */
 };
 
-struct doctor_facts {
-    uint32_t pid;            /* that things were tried on, … */
-    bool given;              /* … or else a child of ours */
+/* The process that things were tried on. */
+struct doctor_target {
+    uint32_t pid;
+    bool given;              /* else it is a child of ours */
     bool exists;
     char name[COMM_MAX];
+    uint32_t threads;
+};
+
+struct doctor_rights {
     bool fixed_filter;       /* the platform's seccomp filter and its capabilities but SYS_PTRACE cannot be
                               * changed (ECS on Fargate) */
     bool holds_ptrace;       /* SYS_PTRACE */
     int proc, first;         /* of our own entry in /proc, and of process 1, which always is */
+};
 
-    bool perf_off;           /* --perf-mode disabled */
-    struct perf_access perf;
+struct doctor_events {
+    bool off;                /* --perf-mode disabled */
+    struct perf_access access;
     struct err rings, short_rings;
     uint64_t ring_bytes;
     unsigned ring_count;
     int follow;
     struct err followed;     /* the sentence of a refusal, or that not all threads could be */
-    uint32_t threads;
     int switches, cycles;
     int kernel_names;
     bool names_hidden;
+};
 
+struct doctor_memory {
     int call_self, call, file; /* process_vm_readv on ourselves and on it; /proc/PID/mem */
     int maps, root, map_files, schedstat, sched;
     struct access_verdict look_why, memory_why, call_why;
+};
 
+/* What decides how many stacks of interpreters can be proven. */
+struct doctor_catching {
     struct probe_catcher catcher;
     unsigned cpus_outside;   /* CPUs that it may use and we may not */
-    uint32_t rival;          /* whose scheduling is looked at; 0: nobody's */
+    uint32_t rival;          /* whose scheduling is compared with ours; 0: nobody's */
     struct probe_weights weights;
     int weights_number;
     bool rank_known;
     int policy, nice;
+};
+
+struct doctor_facts {
+    struct doctor_target target;
+    struct doctor_rights rights;
+    struct doctor_events events;
+    struct doctor_memory memory;
+    struct doctor_catching catching;
 
     int output;
     char output_dir[256];
 
-    struct doctor_upload uploads[BACKEND_COUNT]; /* none unless settings or variables name one */
+    struct doctor_upload uploads[BACKENDS_MAX]; /* none unless settings or variables name one */
     size_t upload_count;
 
     VEC(struct doctor_process) processes; /* those that used most CPU time first */
-    size_t not_looked_at;
+    size_t unchecked;        /* more than DOCTOR_PROCESSES_MAX */
 };
 
 /* Fails only when memory ends. The settings say which process, and the folder for output. */
-bool doctor_look(const struct settings *settings, struct doctor_facts *out, struct err *err);
+bool doctor_probe(const struct settings *settings, struct doctor_facts *out, struct err *err);
 void doctor_release(struct doctor_facts *facts);
 
-/* ---- judgement ---- */
+/* ---- evaluation ---- */
 
 enum doctor_state {
     DOCTOR_OK,
@@ -138,12 +157,12 @@ struct doctor_report {
     char verdict[DOCTOR_TEXT_MAX];  /* what a profile would contain */
 };
 
-void doctor_judge(const struct doctor_facts *facts, struct doctor_report *out);
+void doctor_evaluate(const struct doctor_facts *facts, struct doctor_report *out);
 
 /* What works for one process. */
 struct doctor_row {
-    const char *rung;  /* "perf+reader", "perf", "reader", "proc" */
-    char how[64];      /* "perf + python reader" */
+    const char *capture_mode; /* "perf+reader", "perf", "reader", "proc" */
+    char how[64];      /* "perf + NAME reader" */
     int number;        /* of what its own rights refuse; 0 */
     const char *gate, *cause, *remedy;
 };
@@ -155,11 +174,11 @@ void doctor_row(const struct doctor_facts *facts, const struct doctor_process *p
 void doctor_text(const struct doctor_facts *facts, const struct doctor_report *report,
                  size_t columns, struct buf *out);
 
-/* One option of a profile as it would hold, and who said so. */
+/* One option of a profile as it would hold, and where it comes from. */
 struct doctor_setting {
     struct str name, value; /* value empty: nothing */
     struct str source;      /* "command line", a variable's name, "default" */
-    char secret[40];        /* room for what is told of one */
+    char secret[40];        /* room for what is shown of one */
 };
 void doctor_json(const struct doctor_facts *facts, const struct doctor_report *report,
                  const struct doctor_setting *settings, size_t setting_count, struct buf *out);

@@ -1,3 +1,6 @@
+/* The lines of pillion doctor, one per mechanism: events, rings, /proc, memory, files, clocks. Each
+ * says whether it works here, which gate closes it and what opens that gate. Lines about catching
+ * are in doctor_rank.c, those about back ends in doctor_upload.c. */
 #include "capture/doctor/doctor_private.h"
 
 #include <errno.h>
@@ -88,46 +91,46 @@ static void refuse_event(const struct doctor_facts *f, struct doctor_line *line,
 {
     char cause[80];
     (void)snprintf(cause, sizeof cause, "%s", perf_gate_name(gate));
-    if (gate == PERF_GATE_PARANOID && f->perf.around.paranoid != PERF_PARANOID_UNKNOWN) {
+    if (gate == PERF_GATE_PARANOID && f->events.access.around.paranoid != PERF_PARANOID_UNKNOWN) {
         (void)snprintf(cause, sizeof cause, "%s is %d", perf_gate_name(gate),
-                       f->perf.around.paranoid);
+                       f->events.access.around.paranoid);
     }
-    bool fixed = f->fixed_filter && (gate == PERF_GATE_SECCOMP || gate == PERF_GATE_PARANOID);
+    bool fixed = f->rights.fixed_filter && (gate == PERF_GATE_SECCOMP || gate == PERF_GATE_PARANOID);
     doctor_refuse(line, number, gate_word(gate), cause,
-                  fixed ? "" : perf_gate_remedy(gate, kernel, &f->perf.around));
+                  fixed ? "" : perf_gate_remedy(gate, kernel, &f->events.access.around));
     if (fixed) {
-        doctor_say_more(line, "; Fargate allows no change of it");
+        doctor_say_more(line, "; Fargate forbids changing it");
     }
 }
 
-static void judge_events(const struct doctor_facts *f, struct doctor_report *r)
+static void check_events(const struct doctor_facts *f, struct doctor_report *r)
 {
     struct doctor_line *line = doctor_add(r, "perf_events", "perf events");
-    if (f->perf_off) {
-        doctor_leave_untried(line, "they are off (--perf-mode disabled)");
-    } else if (f->perf.user) {
+    if (f->events.off) {
+        doctor_leave_untried(line, "disabled by --perf-mode");
+    } else if (f->events.access.user) {
         doctor_say(line, "samples of user code, by CPU time");
     } else {
-        refuse_event(f, line, f->perf.number, f->perf.gate, false);
+        refuse_event(f, line, f->events.access.number, f->events.access.gate, false);
     }
 }
 
-static void judge_kernel_code(const struct doctor_facts *f, struct doctor_report *r)
+static void check_kernel_code(const struct doctor_facts *f, struct doctor_report *r)
 {
     struct doctor_line *line = doctor_add(r, "perf_kernel", "kernel code");
-    if (!f->perf.user) {
+    if (!f->events.access.user) {
         doctor_leave_untried(line, "no perf events");
-    } else if (f->perf.kernel) {
+    } else if (f->events.access.kernel) {
         doctor_say(line, "samples of kernel code");
     } else {
-        refuse_event(f, line, f->perf.kernel_number, f->perf.kernel_gate, true);
+        refuse_event(f, line, f->events.access.kernel_number, f->events.access.kernel_gate, true);
         doctor_say_more(line, "; kernel time is counted as one block");
     }
 }
 
 bool doctor_has_rings(const struct doctor_facts *f)
 {
-    return f->perf.user && f->rings.kind == ERR_NONE;
+    return f->events.access.user && f->events.rings.kind == ERR_NONE;
 }
 
 static void add_to_remedy(struct doctor_line *line, const char *more)
@@ -135,19 +138,19 @@ static void add_to_remedy(struct doctor_line *line, const char *more)
     (void)strncat(line->remedy, more, sizeof line->remedy - strlen(line->remedy) - 1);
 }
 
-static void judge_rings(const struct doctor_facts *f, struct doctor_report *r)
+static void check_rings(const struct doctor_facts *f, struct doctor_report *r)
 {
     struct doctor_line *line = doctor_add(r, "perf_rings", "perf rings");
-    if (!f->perf.user) {
+    if (!f->events.access.user) {
         doctor_leave_untried(line, "no perf events");
-    } else if (f->rings.kind != ERR_NONE) {
-        refuse_by_sentence(line, &f->rings, f->rings.number == EPERM ? "memlock" : "unknown");
-    } else if (f->short_rings.kind != ERR_NONE) {
-        refuse_by_sentence(line, &f->short_rings, "memlock");
+    } else if (f->events.rings.kind != ERR_NONE) {
+        refuse_by_sentence(line, &f->events.rings, f->events.rings.number == EPERM ? "memlock" : "unknown");
+    } else if (f->events.short_rings.kind != ERR_NONE) {
+        refuse_by_sentence(line, &f->events.short_rings, "memlock");
         line->state = DOCTOR_PARTIAL;
     } else {
-        doctor_say(line, "%u x %llu KiB of locked memory", f->ring_count,
-                   (unsigned long long)f->ring_bytes >> 10);
+        doctor_say(line, "%u x %llu KiB of locked memory", f->events.ring_count,
+                   (unsigned long long)f->events.ring_bytes >> 10);
     }
     if (line->remedy[0] != '\0' && line->number == EPERM) {
         add_to_remedy(line, " (ulimit -l, or add IPC_LOCK)");
@@ -157,90 +160,92 @@ static void judge_rings(const struct doctor_facts *f, struct doctor_report *r)
 /* "pid 812", "a child of ours" */
 static void name_it(const struct doctor_facts *f, char out[static 32])
 {
-    if (f->given) {
-        (void)snprintf(out, 32, "pid %u", f->pid);
+    if (f->target.given) {
+        (void)snprintf(out, 32, "pid %u", f->target.pid);
     } else {
         (void)snprintf(out, 32, "a child of ours");
     }
 }
 
-static void judge_following(const struct doctor_facts *f, struct doctor_report *r)
+static void check_following(const struct doctor_facts *f, struct doctor_report *r)
 {
     char it[32];
     name_it(f, it);
     struct doctor_line *line = doctor_add(r, "perf_process", "perf on it");
     if (!doctor_has_rings(f)) {
-        doctor_leave_untried(line, f->perf.user ? "no perf rings" : "no perf events");
-    } else if (f->follow == DOCTOR_NOT_TRIED) {
-        doctor_leave_untried(line, "there is nothing to try it on");
-    } else if (f->follow == EACCES || f->follow == EPERM) {
-        doctor_refuse(line, f->follow, access_gate_name(f->look_why.gate), f->look_why.cause,
-                      f->look_why.remedy);
-    } else if (f->follow != 0) {
-        bool full = f->follow == EMFILE || f->follow == ENFILE;
-        refuse_by_sentence(line, &f->followed, full ? "nofile" : f->follow == ESRCH ? "gone" : "unknown");
-    } else if (f->followed.kind == ERR_LIMIT) {
-        refuse_by_sentence(line, &f->followed, "nofile");
+        doctor_leave_untried(line, f->events.access.user ? "no perf rings" : "no perf events");
+    } else if (f->events.follow == DOCTOR_NOT_TRIED) {
+        doctor_leave_untried(line, "there is no process to test");
+    } else if (f->events.follow == EACCES || f->events.follow == EPERM) {
+        const struct access_verdict *why = &f->memory.look_why;
+        doctor_refuse(line, f->events.follow, access_gate_name(why->gate), why->cause, why->remedy);
+    } else if (f->events.follow != 0) {
+        bool full = f->events.follow == EMFILE || f->events.follow == ENFILE;
+        refuse_by_sentence(line, &f->events.followed,
+                           full ? "nofile" : f->events.follow == ESRCH ? "gone" : "unknown");
+    } else if (f->events.followed.kind == ERR_LIMIT) {
+        refuse_by_sentence(line, &f->events.followed, "nofile");
         line->state = DOCTOR_PARTIAL;
     } else {
-        doctor_say(line, "%s: %u thread%s, with registers and stacks", it, f->threads,
-                   f->threads == 1 ? "" : "s");
+        doctor_say(line, "%s: %u thread%s, with registers and stacks", it, f->target.threads,
+                   f->target.threads == 1 ? "" : "s");
     }
 }
 
-static void judge_switches(const struct doctor_facts *f, struct doctor_report *r)
+static void check_switches(const struct doctor_facts *f, struct doctor_report *r)
 {
     struct doctor_line *line = doctor_add(r, "perf_switches", "switches");
-    if (!f->perf.user) {
+    if (!f->events.access.user) {
         doctor_leave_untried(line, "no perf events");
-    } else if (f->switches != 0) {
+    } else if (f->events.switches != 0) {
         line->state = DOCTOR_ABSENT;
-        line->number = f->switches;
+        line->number = f->events.switches;
         line->gate = "kernel";
-        doctor_say(line, "%s: this kernel does not tell of context switches (4.3 could); what is "
-                   "proven is proven by delays alone", err_name(f->switches));
+        doctor_say(line, "%s: this kernel does not report context switches (4.3 and later do); "
+                         "stacks are proven by delays alone", err_name(f->events.switches));
     } else {
         doctor_say(line, "records of context switches, which prove stacks");
     }
 }
 
-static void judge_hardware(const struct doctor_facts *f, struct doctor_report *r)
+static void check_hardware(const struct doctor_facts *f, struct doctor_report *r)
 {
     struct doctor_line *line = doctor_add(r, "perf_hardware", "hardware");
-    enum perf_gate gate = perf_gate_of(f->cycles, false, &f->perf.around);
-    if (!f->perf.user) {
+    enum perf_gate gate = perf_gate_of(f->events.cycles, false, &f->events.access.around);
+    if (!f->events.access.user) {
         doctor_leave_untried(line, "no perf events");
-    } else if (f->cycles == 0) {
+    } else if (f->events.cycles == 0) {
         doctor_say(line, "counters (-e cycles)");
     } else {
         line->state = DOCTOR_ABSENT;
-        line->number = f->cycles;
+        line->number = f->events.cycles;
         line->gate = gate_word(gate);
-        doctor_say(line, "%s: %s; CPU time is sampled by the clock", err_name(f->cycles),
+        doctor_say(line, "%s: %s; CPU time is sampled by the clock", err_name(f->events.cycles),
                    perf_gate_name(gate));
     }
 }
 
 /* ---- memory and files ---- */
 
-static void judge_proc(const struct doctor_facts *f, struct doctor_report *r)
+static void check_proc(const struct doctor_facts *f, struct doctor_report *r)
 {
     struct doctor_line *line = doctor_add(r, "proc", "/proc");
-    if (f->proc != 0) {
-        doctor_refuse(line, f->proc, "mount", "it is not mounted here, or not this PID namespace's",
+    if (f->rights.proc != 0) {
+        doctor_refuse(line, f->rights.proc, "mount", "/proc is not mounted here, or it belongs to "
+                                                     "another PID namespace",
                       "mount -t proc proc /proc");
-    } else if (f->first != 0) {
-        doctor_refuse(line, f->first, "mount", "/proc hides other users' processes (hidepid)",
+    } else if (f->rights.first != 0) {
+        doctor_refuse(line, f->rights.first, "mount", "/proc hides other users' processes (hidepid)",
                       "mount /proc with hidepid=0, or add SYS_PTRACE");
         line->state = DOCTOR_PARTIAL;
     } else {
-        size_t count = f->processes.len + f->not_looked_at;
-        if (count == 0 && !f->given) {
+        size_t count = f->processes.len + f->unchecked;
+        if (count == 0 && !f->target.given) {
             doctor_say(line, "no other process is visible");
             return;
         }
         doctor_say(line, "%zu process%s %s", count, count == 1 ? "" : "es",
-                   f->given ? "looked at" : "visible");
+                   f->target.given ? "looked at" : "visible");
     }
 }
 
@@ -250,13 +255,13 @@ bool doctor_is_refusal(int number)
 }
 
 /* What the kernel's ptrace check decides. */
-static void judge_access(struct doctor_line *line, int number, const struct access_verdict *why,
+static void check_access(struct doctor_line *line, int number, const struct access_verdict *why,
                          const char *good)
 {
     if (number == 0) {
         doctor_say(line, "%s", good);
     } else if (number == DOCTOR_NOT_TRIED) {
-        doctor_leave_untried(line, "there is nothing to try it on");
+        doctor_leave_untried(line, "there is no process to test");
     } else if (doctor_is_refusal(number)) {
         doctor_refuse(line, number, access_gate_name(why->gate), why->cause, why->remedy);
     } else if (number == ESRCH || number == ENOENT) {
@@ -269,77 +274,77 @@ static void judge_access(struct doctor_line *line, int number, const struct acce
 /* Docker's profile let memory be read by call with SYS_PTRACE only, until 23.0; others still do. */
 static const char *call_remedy(const struct doctor_facts *f)
 {
-    if (f->fixed_filter) {
-        return f->holds_ptrace ? "" : "add SYS_PTRACE";
+    if (f->rights.fixed_filter) {
+        return f->rights.holds_ptrace ? "" : "add SYS_PTRACE";
     }
-    return f->holds_ptrace
+    return f->rights.holds_ptrace
                ? "allow process_vm_readv in the container's seccomp profile"
-               : "allow process_vm_readv in the container's seccomp profile, or add SYS_PTRACE where "
-                 "the profile opens for it (Docker's before 23 does)";
+               : "allow process_vm_readv in the container's seccomp profile, or add SYS_PTRACE if "
+                 "the profile allows the call with it (Docker's before version 23 does)";
 }
 
 /* What fails on ourselves is no matter of rights on a process. */
-static void judge_call(const struct doctor_facts *f, struct doctor_report *r)
+static void check_call(const struct doctor_facts *f, struct doctor_report *r)
 {
     struct doctor_line *line = doctor_add(r, "process_vm_readv", "memory by call");
-    if (f->call_self != 0) {
-        doctor_refuse(line, f->call_self, "seccomp",
-                      f->call_self == ENOSYS ? "seccomp filter, or a kernel without it"
+    if (f->memory.call_self != 0) {
+        doctor_refuse(line, f->memory.call_self, "seccomp",
+                      f->memory.call_self == ENOSYS ? "seccomp filter, or a kernel without it"
                                              : "seccomp filter",
                       call_remedy(f));
         return;
     }
-    judge_access(line, f->call, &f->call_why, "process_vm_readv");
+    check_access(line, f->memory.call, &f->memory.call_why, "process_vm_readv");
 }
 
-static void judge_memory(const struct doctor_facts *f, struct doctor_report *r)
+static void check_memory(const struct doctor_facts *f, struct doctor_report *r)
 {
-    judge_call(f, r);
+    check_call(f, r);
     struct doctor_line *line = doctor_add(r, "proc_mem", "memory by file");
-    judge_access(line, f->file, &f->memory_why, "/proc/PID/mem");
+    check_access(line, f->memory.file, &f->memory.memory_why, "/proc/PID/mem");
 }
 
-static void judge_files(const struct doctor_facts *f, struct doctor_report *r)
+static void check_files(const struct doctor_facts *f, struct doctor_report *r)
 {
-    judge_access(doctor_add(r, "maps", "mappings"), f->maps, &f->look_why, "/proc/PID/maps");
-    judge_access(doctor_add(r, "root", "its files"), f->root, &f->look_why, "below /proc/PID/root");
+    check_access(doctor_add(r, "maps", "mappings"), f->memory.maps, &f->memory.look_why, "/proc/PID/maps");
+    check_access(doctor_add(r, "root", "its files"), f->memory.root, &f->memory.look_why, "below /proc/PID/root");
     struct doctor_line *line = doctor_add(r, "map_files", "deleted files");
-    if (f->map_files == 0 || f->map_files == DOCTOR_NOT_TRIED) {
-        judge_access(line, f->map_files, &f->look_why, "/proc/PID/map_files");
+    if (f->memory.map_files == 0 || f->memory.map_files == DOCTOR_NOT_TRIED) {
+        check_access(line, f->memory.map_files, &f->memory.look_why, "/proc/PID/map_files");
         return;
     }
     line->state = DOCTOR_ABSENT;
-    line->number = f->map_files;
-    line->gate = doctor_is_refusal(f->map_files) ? "capability" : "kernel";
-    doctor_say(line, "%s: map_files wants CHECKPOINT_RESTORE; what is deleted is read back from memory",
-               err_name(f->map_files));
+    line->number = f->memory.map_files;
+    line->gate = doctor_is_refusal(f->memory.map_files) ? "capability" : "kernel";
+    doctor_say(line, "%s: map_files needs CHECKPOINT_RESTORE; deleted files are read from memory",
+               err_name(f->memory.map_files));
 }
 
-static void judge_clocks(const struct doctor_facts *f, struct doctor_report *r)
+static void check_clocks(const struct doctor_facts *f, struct doctor_report *r)
 {
     struct doctor_line *line = doctor_add(r, "schedstat", "thread clocks");
-    judge_access(line, f->schedstat, &f->look_why, "/proc/PID/schedstat");
+    check_access(line, f->memory.schedstat, &f->memory.look_why, "/proc/PID/schedstat");
     line = doctor_add(r, "sched", "switch counts");
-    if (f->sched == ENOENT || f->sched == ENOSYS) {
+    if (f->memory.sched == ENOENT || f->memory.sched == ENOSYS) {
         line->state = DOCTOR_ABSENT;
-        line->number = f->sched;
+        line->number = f->memory.sched;
         line->gate = "kernel";
-        doctor_say(line, "%s: this kernel has no /proc/PID/sched; more is asked of stat",
-                   err_name(f->sched));
+        doctor_say(line, "%s: this kernel has no /proc/PID/sched; stat is read instead",
+                   err_name(f->memory.sched));
     } else {
-        judge_access(line, f->sched, &f->look_why, "/proc/PID/sched");
+        check_access(line, f->memory.sched, &f->memory.look_why, "/proc/PID/sched");
     }
 }
 
-static void judge_kernel_names(const struct doctor_facts *f, struct doctor_report *r)
+static void check_kernel_names(const struct doctor_facts *f, struct doctor_report *r)
 {
     struct doctor_line *line = doctor_add(r, "kernel_names", "kernel names");
-    if (!f->perf.kernel) {
+    if (!f->events.access.kernel) {
         doctor_leave_untried(line, "no kernel code is sampled");
-    } else if (f->kernel_names != 0) {
-        doctor_refuse(line, f->kernel_names, f->kernel_names == ENOENT ? "mount" : "module",
+    } else if (f->events.kernel_names != 0) {
+        doctor_refuse(line, f->events.kernel_names, f->events.kernel_names == ENOENT ? "mount" : "module",
                       "/proc/kallsyms cannot be read; kernel frames are addresses", "");
-    } else if (f->names_hidden) {
+    } else if (f->events.names_hidden) {
         line->state = DOCTOR_BLOCKED;
         line->gate = "sysctl";
         doctor_say(line, "/proc/kallsyms has no addresses: kernel.kptr_restrict; kernel frames have "
@@ -351,7 +356,7 @@ static void judge_kernel_names(const struct doctor_facts *f, struct doctor_repor
     }
 }
 
-void doctor_judge_output(const struct doctor_facts *f, struct doctor_report *r)
+void doctor_check_output(const struct doctor_facts *f, struct doctor_report *r)
 {
     struct doctor_line *line = doctor_add(r, "output", "output folder");
     if (f->output == 0) {
@@ -366,17 +371,17 @@ void doctor_judge_output(const struct doctor_facts *f, struct doctor_report *r)
                   "give -o DIR with a folder that can be written");
 }
 
-void doctor_judge_mechanisms(const struct doctor_facts *f, struct doctor_report *r)
+void doctor_check_mechanisms(const struct doctor_facts *f, struct doctor_report *r)
 {
-    judge_events(f, r);
-    judge_kernel_code(f, r);
-    judge_rings(f, r);
-    judge_following(f, r);
-    judge_switches(f, r);
-    judge_hardware(f, r);
-    judge_kernel_names(f, r);
-    judge_proc(f, r);
-    judge_memory(f, r);
-    judge_files(f, r);
-    judge_clocks(f, r);
+    check_events(f, r);
+    check_kernel_code(f, r);
+    check_rings(f, r);
+    check_following(f, r);
+    check_switches(f, r);
+    check_hardware(f, r);
+    check_kernel_names(f, r);
+    check_proc(f, r);
+    check_memory(f, r);
+    check_files(f, r);
+    check_clocks(f, r);
 }

@@ -1,6 +1,9 @@
+/* Finds the facts of pillion doctor by trying: events, rings, memory and files of the process that
+ * is asked about, or of a child of ours, and what can be read of all others. Nothing is evaluated here
+ * and no sentence is written. */
 #include "base/time.h"
 #include "capture/doctor/doctor_private.h"
-#include "capture/readers.h"
+#include "capture/stacks/readers.h"
 #include "os/clock.h"
 #include "os/file.h"
 #include "os/proc.h"
@@ -21,7 +24,7 @@ enum {
     ANY_ADDRESS = 4096,   /* where permission alone is asked for */
 };
 
-struct look {
+struct survey {
     const struct settings *settings;
     struct doctor_facts *facts;
     struct world world;
@@ -41,45 +44,44 @@ static bool is_refusal(int number)
 static void follow_it(struct doctor_facts *f, struct perf *perf)
 {
     const struct perf_how how = {.stack_bytes = STACK_BYTES};
-    f->follow = 0;
-    if (!perf_follow_process(perf, f->pid, &how, &f->followed)) {
-        f->follow = f->followed.number != 0 ? f->followed.number : ESRCH;
+    f->events.follow = 0;
+    if (!perf_follow_process(perf, f->target.pid, &how, &f->events.followed)) {
+        f->events.follow = f->events.followed.number != 0 ? f->events.followed.number : ESRCH;
     }
-    f->threads = (uint32_t)perf->followers.len;
+    f->target.threads = (uint32_t)perf_follower_count(perf);
 }
 
 static void try_rings(const struct settings *settings, struct doctor_facts *f)
 {
-    struct perf perf;
+    struct perf *perf = perf_new(&f->events.rings);
     const struct perf_sampling sampling = {
-        .frequency_hz = settings->frequency_hz,
-        .kernel = f->perf.kernel,
+        .frequency_hz = settings->sampling.frequency_hz,
+        .kernel = f->events.access.kernel,
         .stack_bytes = STACK_BYTES,
         .registers = unwind_perf_mask(),
     };
-    if (!perf_open(&perf, &sampling, &f->rings)) {
-        return;
+    if (perf != NULL && perf_open(perf, &sampling, &f->events.rings)) {
+        f->events.ring_bytes = perf_ring_bytes(perf);
+        f->events.ring_count = perf_ring_count(perf);
+        (void)perf_rings_are_short(perf, &f->events.short_rings);
+        if (f->target.exists) {
+            follow_it(f, perf);
+        }
     }
-    f->ring_bytes = perf_ring_bytes(&perf);
-    f->ring_count = perf.ring_count;
-    (void)perf_rings_are_short(&perf, &f->short_rings);
-    if (f->exists) {
-        follow_it(f, &perf);
-    }
-    perf_close(&perf);
+    perf_free(perf);
 }
 
 static void try_perf(const struct settings *settings, struct doctor_facts *f)
 {
-    f->follow = f->switches = f->cycles = DOCTOR_NOT_TRIED;
-    f->perf_off = settings->perf_mode == PERF_DISABLED;
-    if (f->perf_off) {
+    f->events.follow = f->events.switches = f->events.cycles = DOCTOR_NOT_TRIED;
+    f->events.off = settings->sampling.perf_mode == PERF_DISABLED;
+    if (f->events.off) {
         return;
     }
-    perf_probe(&f->perf);
-    if (f->perf.user) {
-        f->switches = probe_event(PROBE_SWITCHES, 0);
-        f->cycles = probe_event(PROBE_CYCLES, 0);
+    perf_probe(&f->events.access);
+    if (f->events.access.user) {
+        f->events.switches = probe_event(PROBE_SWITCHES, 0);
+        f->events.cycles = probe_event(PROBE_CYCLES, 0);
         try_rings(settings, f);
     }
 }
@@ -91,7 +93,7 @@ static void try_map_file(struct doctor_facts *f, const struct target *target)
     for (size_t i = 0; target != NULL && i < target->maps.len; i++) {
         const struct mapping *mapping = &target->maps.at[i];
         if (mapping->image >= IMAGE_FIRST_FILE) {
-            f->map_files = probe_map_file(f->pid, mapping->start, mapping->limit);
+            f->memory.map_files = probe_map_file(f->target.pid, mapping->start, mapping->limit);
             return;
         }
     }
@@ -100,35 +102,36 @@ static void try_map_file(struct doctor_facts *f, const struct target *target)
 static void try_memory(struct doctor_facts *f, uint64_t address)
 {
     uint32_t own = proc_own_pid();
-    f->call_self = probe_memory_call(own, probe_own_address());
-    f->call = f->exists ? probe_memory_call(f->pid, address) : DOCTOR_NOT_TRIED;
-    f->file = f->exists ? probe_memory_file(f->pid, address) : DOCTOR_NOT_TRIED;
+    f->memory.call_self = probe_memory_call(own, probe_own_address());
+    f->memory.call = f->target.exists ? probe_memory_call(f->target.pid, address) : DOCTOR_NOT_TRIED;
+    f->memory.file = f->target.exists ? probe_memory_file(f->target.pid, address) : DOCTOR_NOT_TRIED;
 }
 
 static void try_files(struct doctor_facts *f, const struct target *target)
 {
-    f->maps = f->root = f->map_files = f->schedstat = f->sched = DOCTOR_NOT_TRIED;
-    if (!f->exists) {
+    struct doctor_memory *m = &f->memory;
+    m->maps = m->root = m->map_files = m->schedstat = m->sched = DOCTOR_NOT_TRIED;
+    if (!f->target.exists) {
         return;
     }
-    f->maps = probe_text(f->pid, "maps");
-    f->root = probe_root(f->pid);
-    f->schedstat = probe_text(f->pid, "schedstat");
-    f->sched = probe_text(f->pid, "sched");
+    f->memory.maps = probe_text(f->target.pid, "maps");
+    f->memory.root = probe_root(f->target.pid);
+    f->memory.schedstat = probe_text(f->target.pid, "schedstat");
+    f->memory.sched = probe_text(f->target.pid, "sched");
     try_map_file(f, target);
 }
 
 static void ask_why(struct doctor_facts *f)
 {
-    if (is_refusal(f->follow) || is_refusal(f->maps) || is_refusal(f->root) ||
-        is_refusal(f->schedstat) || is_refusal(f->sched)) {
-        access_verdict_of(f->pid, ACCESS_LOOK, &f->look_why);
+    if (is_refusal(f->events.follow) || is_refusal(f->memory.maps) || is_refusal(f->memory.root) ||
+        is_refusal(f->memory.schedstat) || is_refusal(f->memory.sched)) {
+        access_verdict_of(f->target.pid, ACCESS_LOOK, &f->memory.look_why);
     }
-    if (is_refusal(f->call)) {
-        access_verdict_of(f->pid, ACCESS_CALL, &f->call_why);
+    if (is_refusal(f->memory.call)) {
+        access_verdict_of(f->target.pid, ACCESS_CALL, &f->memory.call_why);
     }
-    if (is_refusal(f->file)) {
-        access_verdict_of(f->pid, ACCESS_MEMORY, &f->memory_why);
+    if (is_refusal(f->memory.file)) {
+        access_verdict_of(f->target.pid, ACCESS_MEMORY, &f->memory.memory_why);
     }
 }
 
@@ -136,8 +139,8 @@ static void ask_why(struct doctor_facts *f)
 static void try_output(const struct settings *settings, struct doctor_facts *f)
 {
     char path[4096];
-    if (settings->output_dir != NULL) {
-        (void)snprintf(path, sizeof path, "%s", settings->output_dir);
+    if (settings->output.dir != NULL) {
+        (void)snprintf(path, sizeof path, "%s", settings->output.dir);
     } else {
         file_working_dir(path, sizeof path);
     }
@@ -153,12 +156,12 @@ static void try_output(const struct settings *settings, struct doctor_facts *f)
 
 /* ---- processes ---- */
 
-static bool read_text(struct look *l, uint32_t pid, const char *name)
+static bool read_text(struct survey *l, uint32_t pid, const char *name)
 {
     return proc_read(pid, 0, name, &l->text, NULL);
 }
 
-static bool is_program(struct look *l, uint32_t pid)
+static bool is_program(struct survey *l, uint32_t pid)
 {
     struct proc_stat stat;
     return read_text(l, pid, "stat") && stat_parse(buf_slice(&l->text), &stat, NULL) &&
@@ -176,14 +179,14 @@ static void note_reader(const struct reader *reader, struct doctor_process *out)
 }
 
 /* As a profile finds it: by the registry, in the mappings. */
-static void find_runtime(struct look *l, struct targets *targets, const struct target *target,
+static void find_runtime(struct survey *l, struct targets *targets, const struct target *target,
                          struct doctor_process *out)
 {
     struct readers readers;
     readers_init(&readers, l->settings, targets, &l->log);
-    (void)readers_look(&readers, clock_mono_ns());
-    if (target->reader != NULL && target->reader->runtime != NULL) {
-        note_reader(target->reader, out);
+    (void)readers_refresh(&readers, clock_mono_ns());
+    if (target->runtime.reader != NULL && target->runtime.reader->runtime != NULL) {
+        note_reader(target->runtime.reader, out);
     } else {
         out->runtime_why = readers.refused;
     }
@@ -192,7 +195,7 @@ static void find_runtime(struct look *l, struct targets *targets, const struct t
 
 static void try_process(struct doctor_facts *f, struct doctor_process *p, uint64_t address)
 {
-    p->perf = f->perf.user ? probe_event(PROBE_CLOCK, p->pid) : DOCTOR_NOT_TRIED;
+    p->perf = f->events.access.user ? probe_event(PROBE_CLOCK, p->pid) : DOCTOR_NOT_TRIED;
     p->memory = probe_memory_call(p->pid, address);
     if (p->memory != 0) {
         p->memory = probe_memory_file(p->pid, address);
@@ -206,7 +209,7 @@ static void try_process(struct doctor_facts *f, struct doctor_process *p, uint64
 }
 
 /* `whole`: this is what all else is tried on, too. */
-static void look_at(struct look *l, uint32_t pid, struct doctor_process *p, bool whole)
+static void probe_one(struct survey *l, uint32_t pid, struct doctor_process *p, bool whole)
 {
     struct targets targets;
     struct proc_status status = {0};
@@ -232,7 +235,7 @@ static void look_at(struct look *l, uint32_t pid, struct doctor_process *p, bool
     targets_release(&targets);
 }
 
-static void look_at_all(struct look *l, uint32_t child)
+static void probe_all(struct survey *l, uint32_t child)
 {
     struct pid_list list = {0};
     uint32_t own = proc_own_pid();
@@ -246,25 +249,25 @@ static void look_at_all(struct look *l, uint32_t child)
         bool fits = l->facts->processes.len < DOCTOR_PROCESSES_MAX && clock_mono_ns() < l->end_ns;
         struct doctor_process *process = fits ? vec_push(&l->facts->processes) : NULL;
         if (process == NULL) {
-            l->facts->not_looked_at++;
+            l->facts->unchecked++;
             continue;
         }
         (void)clock_process_cpu_ns(*pid, &before_ns);
-        look_at(l, *pid, process, false);
+        probe_one(l, *pid, process, false);
         process->cpu_ns = before_ns;
     }
     vec_release(&list.ids);
 }
 
-static void look_at_given(struct look *l)
+static void probe_given(struct survey *l)
 {
-    for (size_t i = 0; i < l->settings->pid_count; i++) {
-        uint32_t pid = (uint32_t)l->settings->pids[i];
+    for (size_t i = 0; i < l->settings->scope.pid_count; i++) {
+        uint32_t pid = (uint32_t)l->settings->scope.pids[i];
         struct doctor_process *process = proc_exists(pid) ? vec_push(&l->facts->processes) : NULL;
         uint64_t before_ns = 0;
         if (process != NULL) {
             (void)clock_process_cpu_ns(pid, &before_ns);
-            look_at(l, pid, process, i == 0);
+            probe_one(l, pid, process, i == 0);
             process->cpu_ns = before_ns;
         }
     }
@@ -279,7 +282,7 @@ static int by_cpu_time(const void *one, const void *other)
     return a->pid < b->pid ? -1 : a->pid > b->pid;
 }
 
-/* What each used since it was looked at: those that were looked at first are not taken for busier, since all
+/* What each used since it was probed: those that were probed first are not taken for busier, since all
  * of them were before the rest was tried. */
 static void measure(struct doctor_facts *f, uint64_t began_ns)
 {
@@ -293,7 +296,7 @@ static void measure(struct doctor_facts *f, uint64_t began_ns)
         bool alive = clock_process_cpu_ns(process->pid, &after_ns);
         process->cpu_ns = alive && after_ns > process->cpu_ns ? after_ns - process->cpu_ns : 0;
     }
-    if (f->processes.len > 1 && !f->given) {
+    if (f->processes.len > 1 && !f->target.given) {
         qsort(f->processes.at, f->processes.len, sizeof f->processes.at[0], by_cpu_time);
     }
 }
@@ -302,41 +305,42 @@ static void measure(struct doctor_facts *f, uint64_t began_ns)
 
 static void try_scheduling(struct doctor_facts *f)
 {
-    (void)probe_catcher(SLICE_US * NS_PER_US, &f->catcher);
-    f->rival = f->given ? f->exists ? f->pid : 0 : 0;
-    if (!f->given && f->processes.len > 0 && f->processes.at[0].cpu_ns > 0) {
-        f->rival = f->processes.at[0].pid;
+    (void)probe_catcher(SLICE_US * NS_PER_US, &f->catching.catcher);
+    f->catching.rival = f->target.given ? f->target.exists ? f->target.pid : 0 : 0;
+    if (!f->target.given && f->processes.len > 0 && f->processes.at[0].cpu_ns > 0) {
+        f->catching.rival = f->processes.at[0].pid;
     }
-    if (f->rival == 0) {
+    if (f->catching.rival == 0) {
         return;
     }
-    f->weights_number = probe_weights(f->rival, &f->weights);
-    f->rank_known = thread_rank_of(f->rival, &f->policy, &f->nice);
-    (void)thread_cpus_outside(f->rival, &f->cpus_outside);
+    f->catching.weights_number = probe_weights(f->catching.rival, &f->catching.weights);
+    f->catching.rank_known = thread_rank_of(f->catching.rival, &f->catching.policy, &f->catching.nice);
+    (void)thread_cpus_outside(f->catching.rival, &f->catching.cpus_outside);
 }
 
 /* ---- all of it ---- */
 
-static void try_all(struct look *l, uint32_t child)
+static void try_all(struct survey *l, uint32_t child)
 {
     struct doctor_facts *f = l->facts;
     uint64_t began_ns = clock_mono_ns();
     l->end_ns = began_ns + LOOK_MOST_MS * NS_PER_MS;
-    f->proc = probe_text(proc_own_pid(), "stat");
-    f->first = probe_text(1, "stat");
+    f->rights.proc = probe_text(proc_own_pid(), "stat");
+    f->rights.first = probe_text(1, "stat");
     try_perf(l->settings, f);
-    if (f->given) {
-        f->call = f->file = f->maps = f->root = f->map_files = f->schedstat = f->sched =
+    if (f->target.given) {
+        struct doctor_memory *m = &f->memory;
+        m->call = m->file = m->maps = m->root = m->map_files = m->schedstat = m->sched =
             DOCTOR_NOT_TRIED;
-        f->call_self = probe_memory_call(proc_own_pid(), probe_own_address());
-        look_at_given(l);
+        f->memory.call_self = probe_memory_call(proc_own_pid(), probe_own_address());
+        probe_given(l);
     } else {
         struct doctor_process process;
-        look_at(l, f->pid, &process, true);
-        look_at_all(l, child);
+        probe_one(l, f->target.pid, &process, true);
+        probe_all(l, child);
     }
     ask_why(f);
-    f->kernel_names = probe_kernel_names(&f->names_hidden);
+    f->events.kernel_names = probe_kernel_names(&f->events.names_hidden);
     try_output(l->settings, f);
     measure(f, began_ns);
     try_scheduling(f);
@@ -344,34 +348,34 @@ static void try_all(struct look *l, uint32_t child)
 
 static void name_it(struct doctor_facts *f)
 {
-    if (f->given && f->processes.len > 0) {
-        memcpy(f->name, f->processes.at[0].name, sizeof f->name);
+    if (f->target.given && f->processes.len > 0) {
+        memcpy(f->target.name, f->processes.at[0].name, sizeof f->target.name);
     }
 }
 
-bool doctor_look(const struct settings *settings, struct doctor_facts *out, struct err *err)
+bool doctor_probe(const struct settings *settings, struct doctor_facts *out, struct err *err)
 {
     struct probe_child child = {0};
-    struct look l = {
+    struct survey l = {
         .settings = settings,
         .facts = out,
         .world = world_here(),
         .log = {.fd = -1, .level = LOG_ERROR, .lock = PTHREAD_MUTEX_INITIALIZER},
     };
     *out = (struct doctor_facts){
-        .given = settings->pid_count > 0,
-        .fixed_filter = settings->fixed_filter,
-        .holds_ptrace = access_holds(CAP_SYS_PTRACE),
+        .target.given = settings->scope.pid_count > 0,
+        .rights.fixed_filter = settings->origin.fixed_filter,
+        .rights.holds_ptrace = access_holds(CAP_SYS_PTRACE),
     };
-    out->pid = out->given ? (uint32_t)settings->pids[0] : 0;
-    out->exists = out->given && proc_exists(out->pid);
-    bool has_child = !out->given && probe_child_start(&child, err);
-    if (!out->given && !has_child) {
+    out->target.pid = out->target.given ? (uint32_t)settings->scope.pids[0] : 0;
+    out->target.exists = out->target.given && proc_exists(out->target.pid);
+    bool has_child = !out->target.given && probe_child_start(&child, err);
+    if (!out->target.given && !has_child) {
         return false;
     }
     if (has_child) {
-        out->pid = child.pid;
-        out->exists = true;
+        out->target.pid = child.pid;
+        out->target.exists = true;
     }
     buf_init(&l.text, TEXT_MAX);
     images_init(&l.images, &l.world);

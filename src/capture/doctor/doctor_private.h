@@ -13,7 +13,7 @@
 
 #include "capture/doctor/doctor.h"
 
-/* A new line, which is well until something else is said. */
+/* A new line, which is ok until it is changed. */
 struct doctor_line *doctor_add(struct doctor_report *r, const char *name, const char *label);
 
 void doctor_say(struct doctor_line *line, const char *format, ...)
@@ -28,10 +28,10 @@ bool doctor_has_rings(const struct doctor_facts *f);
 bool doctor_is_refusal(int number);
 
 /* The lines, in the order in which they are shown. */
-void doctor_judge_mechanisms(const struct doctor_facts *f, struct doctor_report *r);
-void doctor_judge_rank(const struct doctor_facts *f, struct doctor_report *r);
-void doctor_judge_output(const struct doctor_facts *f, struct doctor_report *r);
-void doctor_judge_uploads(const struct doctor_facts *f, struct doctor_report *r);
+void doctor_check_mechanisms(const struct doctor_facts *f, struct doctor_report *r);
+void doctor_check_rank(const struct doctor_facts *f, struct doctor_report *r);
+void doctor_check_output(const struct doctor_facts *f, struct doctor_report *r);
+void doctor_check_uploads(const struct doctor_facts *f, struct doctor_report *r);
 
 /* Connects to whatever windows would be sent to. May take seconds. */
 void doctor_try_uploads(const struct settings *settings, struct doctor_facts *f);

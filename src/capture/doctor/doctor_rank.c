@@ -1,4 +1,6 @@
-/* What decides how many stacks of interpreters can be proven. */
+/* The lines of pillion doctor about what decides how many stacks of interpreters can be proven:
+ * whether threads can be bound, the profiler's scheduling policy, CPU weights of control groups,
+ * and the rank of the process beside it. */
 #include "capture/doctor/doctor_private.h"
 
 #include <sched.h>
@@ -11,18 +13,19 @@ enum {
     WEIGHT_THIRD = 3,     /* of the usual one, whatever the other's is: older schedulers scale by it */
 };
 
-static void judge_binding(const struct doctor_facts *f, struct doctor_report *r)
+static void check_binding(const struct doctor_facts *f, struct doctor_report *r)
 {
     struct doctor_line *line = doctor_add(r, "affinity", "CPU binding");
-    const struct probe_catcher *c = &f->catcher;
+    const struct probe_catcher *c = &f->catching.catcher;
     if (c->bound < c->allowed || c->allowed == 0) {
         doctor_refuse(line, c->bind_number, "seccomp", "a thread cannot be bound to a CPU; nothing is proven",
-                      f->fixed_filter ? "" : "allow sched_setaffinity in the container's seccomp profile");
-    } else if (f->cpus_outside > 0) {
+                      f->rights.fixed_filter ? "" : "allow sched_setaffinity in the container's "
+                                                    "seccomp profile");
+    } else if (f->catching.cpus_outside > 0) {
         line->state = DOCTOR_PARTIAL;
         line->gate = "cpuset";
-        doctor_say(line, "pid %u may use %u CPUs that pillion may not; what is sampled there is not "
-                   "proven", f->rival, f->cpus_outside);
+        doctor_say(line, "pid %u may use %u CPUs that pillion may not; samples there are not "
+                   "proven", f->catching.rival, f->catching.cpus_outside);
         doctor_set_remedy(line, "give pillion the CPUs that the program has (taskset, cpuset)");
     } else {
         doctor_say(line, "%u CPU%s", c->allowed, c->allowed == 1 ? "" : "s");
@@ -40,14 +43,15 @@ static const char *policy_name(int policy)
     return known ? names[policy] : "unknown";
 }
 
-static void judge_rank(const struct doctor_facts *f, struct doctor_report *r)
+static void check_rank(const struct doctor_facts *f, struct doctor_report *r)
 {
     struct doctor_line *line = doctor_add(r, "policy", "own rank");
-    const struct probe_catcher *c = &f->catcher;
+    const struct probe_catcher *c = &f->catching.catcher;
     if (c->rank.fifo) {
         doctor_say(line, "policy FIFO: first on its CPU");
     } else if (c->policy != SCHED_OTHER) {
-        doctor_refuse(line, c->rank.refused.number, "policy", "policy OTHER is refused; hardly anything is proven",
+        doctor_refuse(line, c->rank.refused.number, "policy", "policy OTHER is refused; hardly "
+                                                              "anything is proven",
                       "start pillion with policy OTHER (chrt --other 0)");
         doctor_say_more(line, ", policy ");
         doctor_say_more(line, policy_name(c->policy));
@@ -57,7 +61,8 @@ static void judge_rank(const struct doctor_facts *f, struct doctor_report *r)
         line->gate = "seccomp";
         doctor_say(line, "policy OTHER, nice %d; a short slice is refused (sched_setattr)",
                    c->rank.nice);
-        doctor_set_remedy(line, f->fixed_filter ? "" : "allow sched_setattr in the container's seccomp profile");
+        doctor_set_remedy(line, f->rights.fixed_filter ? "" : "allow sched_setattr in the "
+                                                              "container's seccomp profile");
     } else {
         doctor_say(line, "policy OTHER, nice %d, short slice", c->rank.nice);
     }
@@ -65,10 +70,10 @@ static void judge_rank(const struct doctor_facts *f, struct doctor_report *r)
 
 static void say_weights(const struct doctor_facts *f, struct doctor_line *line)
 {
-    const struct probe_weights *w = &f->weights;
+    const struct probe_weights *w = &f->catching.weights;
     char other[64];
     (void)snprintf(other, sizeof other, "%llu", (unsigned long long)w->other);
-    doctor_say(line, "own group %llu, that of pid %u %s", (unsigned long long)w->own, f->rival,
+    doctor_say(line, "own group %llu, that of pid %u %s", (unsigned long long)w->own, f->catching.rival,
                w->other != 0 ? other : "is not visible here");
 }
 
@@ -84,28 +89,28 @@ static uint64_t wanted_weight(const struct probe_weights *w)
     return w->own >= wanted ? 0 : wanted;
 }
 
-static void judge_weight(const struct doctor_facts *f, struct doctor_report *r)
+static void check_weight(const struct doctor_facts *f, struct doctor_report *r)
 {
     struct doctor_line *line = doctor_add(r, "cpu_weight", "CPU weight");
-    const struct probe_weights *w = &f->weights;
-    if (f->rival == 0) {
+    const struct probe_weights *w = &f->catching.weights;
+    if (f->catching.rival == 0) {
         doctor_say(line, "what pillion starts is in its own group");
         return;
     }
-    if (f->weights_number != 0) {
+    if (f->catching.weights_number != 0) {
         line->state = DOCTOR_UNTRIED;
-        doctor_say(line, "%s: the groups cannot be read", err_name(f->weights_number));
+        doctor_say(line, "%s: the groups cannot be read", err_name(f->catching.weights_number));
         return;
     }
-    uint64_t wanted = w->same || f->catcher.rank.fifo || w->own == 0 ? 0 : wanted_weight(w);
+    uint64_t wanted = w->same || f->catching.catcher.rank.fifo || w->own == 0 ? 0 : wanted_weight(w);
     if (w->same) {
-        doctor_say(line, "one group with pid %u", f->rival);
-    } else if (f->catcher.rank.fifo) {
-        doctor_say(line, "another group than pid %u's, which is no matter with policy FIFO",
-                   f->rival);
+        doctor_say(line, "one group with pid %u", f->catching.rival);
+    } else if (f->catching.catcher.rank.fifo) {
+        doctor_say(line, "not the group of pid %u, which does not matter with policy FIFO",
+                   f->catching.rival);
     } else if (w->own == 0) {
         line->state = DOCTOR_UNTRIED;
-        doctor_say(line, "another group than pid %u's; the weights are not visible here", f->rival);
+        doctor_say(line, "not the group of pid %u; the weights are not visible here", f->catching.rival);
     } else {
         say_weights(f, line);
     }
@@ -120,32 +125,33 @@ static void judge_weight(const struct doctor_facts *f, struct doctor_report *r)
     }
 }
 
-static void judge_nice(const struct doctor_facts *f, struct doctor_report *r)
+static void check_nice(const struct doctor_facts *f, struct doctor_report *r)
 {
     struct doctor_line *line = doctor_add(r, "target_nice", "its rank");
-    const struct thread_rank *own = &f->catcher.rank;
-    if (f->rival == 0 || !f->rank_known) {
-        doctor_leave_untried(line, "there is no process to look at");
+    const struct thread_rank *own = &f->catching.catcher.rank;
+    if (f->catching.rival == 0 || !f->catching.rank_known) {
+        doctor_leave_untried(line, "there is no process to examine");
         return;
     }
-    doctor_say(line, "pid %u: policy %s, nice %d", f->rival, policy_name(f->policy), f->nice);
-    bool real_time = f->policy == SCHED_FIFO || f->policy == SCHED_RR;
+    doctor_say(line, "pid %u: policy %s, nice %d", f->catching.rival,
+               policy_name(f->catching.policy), f->catching.nice);
+    bool real_time = f->catching.policy == SCHED_FIFO || f->catching.policy == SCHED_RR;
     if (real_time) {
         line->state = DOCTOR_PARTIAL;
         line->gate = "policy";
         doctor_say_more(line, "; real-time threads are not caught: few stacks are proven");
-    } else if (!own->fifo && f->nice < own->nice) {
+    } else if (!own->fifo && f->catching.nice < own->nice) {
         line->state = DOCTOR_PARTIAL;
         line->gate = "nice";
         doctor_say_more(line, ", less than pillion's: few stacks can be proven");
-        doctor_set_remedy(line, f->fixed_filter ? "" : "add SYS_NICE");
+        doctor_set_remedy(line, f->rights.fixed_filter ? "" : "add SYS_NICE");
     }
 }
 
-void doctor_judge_rank(const struct doctor_facts *f, struct doctor_report *r)
+void doctor_check_rank(const struct doctor_facts *f, struct doctor_report *r)
 {
-    judge_binding(f, r);
-    judge_rank(f, r);
-    judge_weight(f, r);
-    judge_nice(f, r);
+    check_binding(f, r);
+    check_rank(f, r);
+    check_weight(f, r);
+    check_nice(f, r);
 }

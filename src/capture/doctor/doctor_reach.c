@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-enum { REACH_MS = 3000 }; /* for each: who waits longer for a server is told so */
+enum { REACH_MS = 3000 }; /* for each: a slower server is reported as such */
 
 static bool is_wanted(const struct upload_settings *upload)
 {
@@ -20,14 +20,14 @@ static void try_one(struct sender *sender, struct doctor_upload *out)
 {
     struct sender_outcome outcome;
     sender_where(sender, out->address, sizeof out->address);
-    sender_try(sender, clock_mono_ns() + REACH_MS * NS_PER_MS, &out->told, &outcome);
+    sender_try(sender, clock_mono_ns() + REACH_MS * NS_PER_MS, &out->confirmed, &outcome);
     out->gate = outcome.gate;
     out->why = outcome.err;
 }
 
 static void fail(struct doctor_upload *out, const struct err *why)
 {
-    bool wants_token = why->kind == ERR_USAGE && strstr(why->text, " wants a token") != NULL;
+    bool wants_token = why->kind == ERR_USAGE && strstr(why->text, " needs a token") != NULL;
     out->gate = wants_token ? SENDER_TOKEN : SENDER_SETTING;
     out->why = *why;
 }
@@ -36,7 +36,7 @@ static void fail(struct doctor_upload *out, const struct err *why)
 static void try_all(const struct settings *settings, const struct backend *const rows[], size_t count,
                     const struct origin_here *here, struct doctor_facts *f)
 {
-    struct sender *senders[BACKEND_COUNT];
+    struct sender *senders[BACKENDS_MAX];
     struct err err;
     for (size_t i = 0; i < count; i++) {
         struct doctor_upload *upload = &f->uploads[f->upload_count++];
@@ -58,7 +58,7 @@ static void try_all(const struct settings *settings, const struct backend *const
 
 void doctor_try_uploads(const struct settings *settings, struct doctor_facts *f)
 {
-    const struct backend *rows[BACKEND_COUNT];
+    const struct backend *rows[BACKENDS_MAX];
     struct settings all = *settings; /* there is no command that a service could be named after */
     struct origin_here here;
     size_t count;
@@ -66,7 +66,7 @@ void doctor_try_uploads(const struct settings *settings, struct doctor_facts *f)
         return;
     }
     secret_leave_no_core();
-    all.target = TARGET_ALL;
+    all.scope.mode = TARGET_ALL;
     origin_gather(&here, &all, sender_variable, NULL);
     try_all(settings, rows, count, &here, f);
     origin_release(&here);

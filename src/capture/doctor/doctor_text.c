@@ -1,3 +1,6 @@
+/* Shows the doctor's report: as text for a terminal of so many columns, with changes numbered and
+ * each given once, or as one JSON object for programs. No fact is found and no verdict is made
+ * here. */
 #include "base/version.h"
 #include "capture/doctor/doctor.h"
 #include "base/json.h"
@@ -242,7 +245,7 @@ static void put_rest(struct page *page, const struct doctor_facts *f, size_t fro
     for (size_t i = from; i < f->processes.len; i++) {
         struct doctor_row row;
         doctor_row(f, &f->processes.at[i], &row);
-        sampled += strcmp(row.rung, "proc") != 0;
+        sampled += strcmp(row.capture_mode, "proc") != 0;
     }
     char text[120];
     (void)snprintf(text, sizeof text, "and %zu more: %zu with stacks, %zu with CPU time only", more,
@@ -269,9 +272,9 @@ static void put_processes(struct page *page, const struct doctor_facts *f, struc
     if (count > ROWS_MAX) {
         put_rest(page, f, ROWS_MAX);
     }
-    if (f->not_looked_at > 0) {
+    if (f->unchecked > 0) {
         char text[60];
-        (void)snprintf(text, sizeof text, "%zu more were not looked at", f->not_looked_at);
+        (void)snprintf(text, sizeof text, "%zu more were not checked", f->unchecked);
         go_to(page, 2);
         put_words(page, text, 2);
         end_line(page);
@@ -294,7 +297,7 @@ static void put_changes(struct page *page, const struct doctor_facts *f,
         (void)snprintf(text, sizeof text, "Change %zu%s: %s", i + 1, of, changes->text[i]);
         put_words(page, text, 2);
         end_line(page);
-        if (f->fixed_filter && str_ends(str_of(changes->text[i]), STR("add SYS_PTRACE"))) {
+        if (f->rights.fixed_filter && str_ends(str_of(changes->text[i]), STR("add SYS_PTRACE"))) {
             go_to(page, 2);
             put_words(page, task_definition, 2);
             end_line(page);
@@ -365,8 +368,9 @@ static void put_process_member(struct buf *out, const struct doctor_facts *f,
     uint64_t thousandths = all_ns == 0 ? 0 : p->cpu_ns * 1000 / all_ns;
     buf_printf(out, ", \"cpu_share\": %u.%03u", (unsigned)(thousandths / 1000),
                (unsigned)(thousandths % 1000));
-    buf_printf(out, ", \"works\": %s", strcmp(row.rung, "proc") != 0 ? "true" : "false");
-    put_member(out, "rung", row.rung);
+    buf_printf(out, ", \"works\": %s", strcmp(row.capture_mode, "proc") != 0 ? "true" : "false");
+    put_member(out, "capture_mode", row.capture_mode);
+    put_member(out, "rung", row.capture_mode); /* what the key was called: none is ever taken away */
     put_member(out, "how", row.how);
     put_member(out, "errno", row.number > 0 ? err_name(row.number) : "");
     put_member(out, "gate", row.gate);
@@ -414,5 +418,5 @@ void doctor_json(const struct doctor_facts *facts, const struct doctor_report *r
         buf_text(out, i == 0 ? "\n" : ",\n");
         put_setting(out, &settings[i]);
     }
-    buf_printf(out, "],\n \"not_looked_at\": %zu}\n", facts->not_looked_at);
+    buf_printf(out, "],\n \"not_looked_at\": %zu}\n", facts->unchecked);
 }

@@ -9,10 +9,12 @@ static const struct {
 } gates[] = {
     [SENDER_OPEN] = {"", ""},
     [SENDER_SETTING] = {"setting", ""},
-    [SENDER_NAME] = {"name", "check how the host is spelled (--server-host), and the name server in resolv.conf"},
-    [SENDER_CONNECT] = {"connect", "check the address (--server-host), that the server runs, and what firewalls let "
+    [SENDER_NAME] = {"name", "check the host's spelling (--server-host), and the name server in resolv.conf"},
+    [SENDER_CONNECT] = {"connect", "check the address (--server-host), that the server runs, and "
+                                   "what firewalls let "
                                    "out; https_proxy names a proxy"},
-    [SENDER_PROXY] = {"proxy", "have the proxy let this host through, name another one in https_proxy or http_proxy, "
+    [SENDER_PROXY] = {"proxy", "have the proxy let this host through, name another one in "
+                               "https_proxy or http_proxy, "
                                "or exempt the host by no_proxy"},
     [SENDER_TLS] = {"tls", "let the server speak TLS 1.2 with a certificate for this host"},
     [SENDER_TOKEN] = {"token", "give a token that the service knows (--token-file)"},
@@ -41,7 +43,7 @@ static size_t remedy_at(const struct doctor_upload *upload)
     return str_ends(text, STR("?")) ? text.len : at; /* a question is no remedy */
 }
 
-static void judge_refusal(const struct doctor_upload *upload, struct doctor_line *line)
+static void check_refusal(const struct doctor_upload *upload, struct doctor_line *line)
 {
     const char *text = upload->why.text;
     size_t end = remedy_at(upload);
@@ -52,21 +54,21 @@ static void judge_refusal(const struct doctor_upload *upload, struct doctor_line
     doctor_set_remedy(line, text[end] != '\0' ? text + end + 2 : gates[upload->gate].remedy);
 }
 
-static void judge_one(const struct doctor_upload *upload, struct doctor_report *r)
+static void check_one(const struct doctor_upload *upload, struct doctor_report *r)
 {
     struct doctor_line *line = doctor_add(r, upload->name, "upload");
     if (upload->gate != SENDER_OPEN) {
-        judge_refusal(upload, line);
-    } else if (upload->told) {
-        doctor_say(line, "%s: %s answers, and takes the token", upload->backend, upload->address);
+        check_refusal(upload, line);
+    } else if (upload->confirmed) {
+        doctor_say(line, "%s: %s responds and accepts the token", upload->backend, upload->address);
     } else {
-        doctor_say(line, "%s: %s can be reached; it was sent nothing", upload->backend, upload->address);
+        doctor_say(line, "%s: %s is reachable; nothing was sent", upload->backend, upload->address);
     }
 }
 
-void doctor_judge_uploads(const struct doctor_facts *f, struct doctor_report *r)
+void doctor_check_uploads(const struct doctor_facts *f, struct doctor_report *r)
 {
     for (size_t i = 0; i < f->upload_count; i++) {
-        judge_one(&f->uploads[i], r);
+        check_one(&f->uploads[i], r);
     }
 }

@@ -1,3 +1,6 @@
+/* Sends pillion's own messages to Performance Studio: a thread of its own that collects lines,
+ * sends them in batches at a pace, and gives up where the studio has no place for them. Losing
+ * messages never delays a profile. */
 #include "capture/upload/log_sender.h"
 
 #include "base/time.h"
@@ -15,7 +18,7 @@ enum {
     STACK_BYTES = 256 << 10,
     FULL_PERCENT = 80,
     RECORD_MAX_BYTES = 16 << 10, /* a fourth of the room: none that is larger is kept anyway */
-    SPREAD = 4,                  /* up to this part of a period is left out, by chance */
+    SPREAD = 4,                  /* up to this part of a period is skipped, by chance */
     LAST_MS = 300,               /* for the thread to see that its connection was cut */
 };
 
@@ -46,13 +49,13 @@ struct log_sender {
     bool gone;        /* there is no log service */
     uint64_t stop_ns; /* monotonic: by then it is over; 0: it goes on */
 
-    /* Of `abandoned`, and held while something is said: whoever hears holds the log's lock and
+    /* Of `abandoned`, and held while a message is logged: the listener holds the log's lock and
      * takes ours, so ours is not held then. */
     pthread_mutex_t saying;
     bool abandoned; /* nobody waits any more: nothing outside may be touched */
 };
 
-/* ---- what is said ---- */
+/* ---- messages ---- */
 
 static enum studio_severity severity_of(enum log_level level)
 {
@@ -117,7 +120,7 @@ static void name_batch(struct log_sender *s)
     studio_batch_id(random, s->batch.id);
 }
 
-/* At debug level, which is not told to us again. */
+/* At debug level, which does not come back to us. */
 static void say_trouble(struct log_sender *s, const struct sender_outcome *outcome, bool gone)
 {
     pthread_mutex_lock(&s->saying);
@@ -146,7 +149,7 @@ static void settle(struct log_sender *s, const struct sender_outcome *outcome)
 
 static void send_batch(struct log_sender *s, uint64_t deadline_ns)
 {
-    const struct sender_question question = {make_request, &s->batch, studio_logs_judge};
+    const struct sender_question question = {make_request, &s->batch, studio_logs_classify};
     struct sender_outcome outcome;
     struct buf records;
     buf_init(&records, 2 * s->pace.room_bytes);
@@ -276,7 +279,7 @@ struct log_sender *log_sender_new(const struct settings *settings, bool alone, s
     net_random(NULL, &s->retry.random, sizeof s->retry.random);
     studio_run_id(random, s->batch.run_id);
     s->sender = sender_new(&s->settings, backend_by_name(STR("studio")), alone,
-                           settings->metadata ? here : &s->unnamed, s->cut, err);
+                           settings->origin.metadata ? here : &s->unnamed, s->cut, err);
     if (s->sender == NULL || s->waker < 0 || s->cut < 0 || s->ended_waker < 0) {
         release(s);
         return NULL;

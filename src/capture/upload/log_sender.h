@@ -4,7 +4,7 @@
  * It hears every message of LOG_INFO and above (log.h) and keeps it, in 64 KiB at most; a thread of
  * its own sends them: every 30 s at the latest and spread by chance, sooner when the room is used
  * up to four fifths, never twice within 10 s. Who says something only pays for writing it down;
- * what the server does delays neither him nor a window, and is told at LOG_DEBUG alone, which is
+ * what the server does delays neither him nor a window, and is logged at LOG_DEBUG alone, which is
  * not sent. A batch that was not taken is sent again with what waits; the oldest messages go for
  * want of room, and are counted. A studio without a log service is not asked again.
  *

@@ -1,3 +1,6 @@
+/* Gathers what is known of this place without asking anybody: host, operating system, C library,
+ * processors, memory, container, and the settings of the run. The result is what back ends are told
+ * of where profiles come from. */
 #include "capture/upload/origin.h"
 
 #include "capture/upload/origin_ask.h"
@@ -217,41 +220,6 @@ static void gather_place(struct origin_here *here, const struct environment *env
     here->facts.cgroup_inode = proc_own_cgroup_inode();
 }
 
-static struct str provider_of(const struct facts *place)
-{
-    struct str provider = facts_get(place, "cloud.provider");
-    return str_eq(provider, STR("aws"))     ? STR("AWS")
-           : str_eq(provider, STR("gcp"))   ? STR("GCP")
-           : str_eq(provider, STR("azure")) ? STR("Azure")
-                                            : STR("Unknown");
-}
-
-/* What the task may use tells more than what this one container of it may. */
-static void limit(const struct origin_here *here, const struct facts *place, struct origin *out)
-{
-    uint64_t millis = place->cpu_millis != 0 ? place->cpu_millis : proc_own_cpu_limit_millis();
-    uint64_t bytes =
-        place->memory_bytes != 0 ? place->memory_bytes : proc_own_memory_limit_bytes();
-    uint64_t processors = (millis + 999) / 1000;
-    bool fewer = millis != 0 && (processors < here->processors || here->processors == 0);
-    bool less = bytes != 0 && (bytes < here->memory_bytes || here->memory_bytes == 0);
-    out->processors = fewer ? (unsigned)processors : here->processors;
-    out->memory_bytes = less ? bytes : here->memory_bytes;
-}
-
-void origin_place(const struct origin_here *here, const struct facts *place, struct origin *out)
-{
-    size_t max = sizeof out->resource / sizeof out->resource[0];
-    out->resource_count = 0;
-    for (size_t i = 0; i < place->count && i < max; i++) {
-        out->resource[out->resource_count++] =
-            (struct fact){place->at[i].name, place->at[i].value};
-    }
-    out->container_id = facts_get(place, "container.id");
-    out->cloud_provider = provider_of(place);
-    limit(here, place, out);
-}
-
 /* ---- what runs us ---- */
 
 static void gather_run(struct origin *facts, const struct environment *environment)
@@ -283,11 +251,11 @@ static const char *service_of(const struct settings *settings)
     if (settings->service_name != NULL) {
         return settings->service_name;
     }
-    if (settings->target != TARGET_COMMAND) {
+    if (settings->scope.mode != TARGET_COMMAND) {
         return "all processes";
     }
-    const char *slash = strrchr(settings->command[0], '/');
-    return slash != NULL && slash[1] != '\0' ? slash + 1 : settings->command[0];
+    const char *slash = strrchr(settings->scope.command[0], '/');
+    return slash != NULL && slash[1] != '\0' ? slash + 1 : settings->scope.command[0];
 }
 
 static void gather_settings(struct origin_here *here, const struct settings *settings)
@@ -299,14 +267,14 @@ static void gather_settings(struct origin_here *here, const struct settings *set
         [PERF_DISABLED] = "disabled",
     };
     char hz[16], seconds[32];
-    snprintf(hz, sizeof hz, "%u", settings->frequency_hz);
-    snprintf(seconds, sizeof seconds, "%g", (double)settings->window_ns / 1e9);
+    snprintf(hz, sizeof hz, "%u", settings->sampling.frequency_hz);
+    snprintf(seconds, sizeof seconds, "%g", (double)settings->sampling.window_ns / 1e9);
     here->facts.service = keep(here, service_of(settings));
     add_argument(here, "profiling_frequency", hz);
     add_argument(here, "profiling_duration", seconds);
-    add_argument(here, "perf_mode", modes[settings->perf_mode]);
-    add_argument(here, "continuous", settings->continuous ? "true" : "false");
-    add_argument(here, "output_dir", settings->output_dir);
+    add_argument(here, "perf_mode", modes[settings->sampling.perf_mode]);
+    add_argument(here, "continuous", settings->sampling.continuous ? "true" : "false");
+    add_argument(here, "output_dir", settings->output.dir);
 }
 
 void origin_gather(struct origin_here *here, const struct settings *settings,
@@ -317,7 +285,7 @@ void origin_gather(struct origin_here *here, const struct settings *settings,
     arena_init(&here->texts, TEXTS_MAX_BYTES);
     facts_init(&here->place, &here->texts);
     here->facts.spawn_wall_ns = clock_wall_ns();
-    if (settings->metadata) {
+    if (settings->origin.metadata) {
         here->facts.boot_ns = clock_boot_ns();
         gather_machine(here);
         gather_os(here);
@@ -327,7 +295,7 @@ void origin_gather(struct origin_here *here, const struct settings *settings,
         gather_host_name(here);
     }
     gather_settings(here, settings);
-    if (settings->metadata) {
+    if (settings->origin.metadata) {
         gather_place(here, &environment);
         origin_place(here, &here->place, &here->facts);
     }

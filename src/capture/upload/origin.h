@@ -57,7 +57,7 @@ struct str origin_os_value(struct str text, struct str name);
 /* The version of glibc by the words that its library holds; empty: there is none. */
 struct str origin_glibc_version(struct str library);
 
-/* MemTotal in the text of /proc/meminfo, in bytes; 0: not told. */
+/* MemTotal in the text of /proc/meminfo, in bytes; 0: unknown. */
 uint64_t origin_memory_total(struct str text);
 
 #endif

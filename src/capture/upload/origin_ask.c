@@ -1,3 +1,6 @@
+/* The thread that asks the platform's metadata services (ECS, EC2, GCP, Azure) where we run. What
+ * they respond joins the origin as soon as it is there; every request is bounded in time and size,
+ * and nothing waits for it. */
 #include "capture/upload/origin_ask.h"
 
 #include "base/time.h"
@@ -14,7 +17,7 @@
 enum {
     ASK_MAX_MS = 2000,
     CONNECT_MAX_MS = 1000,
-    ANSWER_MAX_BYTES = 256 * 1024,
+    RESPONSE_MAX_BYTES = 256 * 1024,
     TEXTS_MAX_BYTES = 64 * 1024,
     FILE_MAX_BYTES = 4096,
     ADDRESSES_MAX = 2,
@@ -67,33 +70,33 @@ static void add_header(struct http_request *request, struct platform_header head
     }
 }
 
-/* False: no answer came. */
+/* False: no response came. */
 static bool fetch(struct origin_ask *a, const struct platform *platform, const struct url *url,
-                  const struct platform_request *wanted, struct http_answer *answer)
+                  const struct platform_request *wanted, struct http_response *response)
 {
     struct http_request request = {
         .method = wanted->method != NULL ? wanted->method : "GET",
         .target = str_of(wanted->target),
         .watch = platform->proof.name,
-        .most_kept = ANSWER_MAX_BYTES,
+        .most_kept = RESPONSE_MAX_BYTES,
     };
     add_header(&request, platform->header);
     add_header(&request, wanted->header);
     if (a->token[0] != '\0') {
         (void)http_add(&request, str_of(platform->token_name), str_of(a->token), true);
     }
-    return client_send(&a->client, url, &request, a->deadline_ns, answer, NULL);
+    return client_send(&a->client, url, &request, a->deadline_ns, response, NULL);
 }
 
-static bool is_proven(const struct platform *platform, const struct http_answer *answer)
+static bool is_proven(const struct platform *platform, const struct http_response *response)
 {
-    return platform->proof.name == NULL || strcmp(answer->watched, platform->proof.value) == 0;
+    return platform->proof.name == NULL || strcmp(response->watched, platform->proof.value) == 0;
 }
 
-static bool is_whole(const struct http_answer *answer)
+static bool is_whole(const struct http_response *response)
 {
-    return answer->status == 200 && answer->whole && !answer->body.failed &&
-           answer->body.len < ANSWER_MAX_BYTES;
+    return response->status == 200 && response->whole && !response->body.failed &&
+           response->body.len < RESPONSE_MAX_BYTES;
 }
 
 static bool take_token(struct origin_ask *a, struct str body)
@@ -124,11 +127,11 @@ static bool ask_at(struct origin_ask *a, const struct platform *platform, const 
     }
     for (size_t i = 0; i < platform->request_count; i++) {
         const struct platform_request *wanted = &platform->requests[i];
-        struct http_answer answer = {0};
-        bool came = fetch(a, platform, &url, wanted, &answer);
-        bool proven = came && is_proven(platform, &answer);
-        bool good = proven && is_whole(&answer) && take(a, wanted, buf_slice(&answer.body));
-        http_answer_release(&answer);
+        struct http_response response = {0};
+        bool came = fetch(a, platform, &url, wanted, &response);
+        bool proven = came && is_proven(platform, &response);
+        bool good = proven && is_whole(&response) && take(a, wanted, buf_slice(&response.body));
+        http_response_release(&response);
         if (!proven || (!good && wanted->is_needed)) {
             break;
         }

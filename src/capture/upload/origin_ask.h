@@ -7,7 +7,7 @@
  * platform has been asked, and so joins the first upload that is made after it.
  *
  * Never through a proxy, whatever the environment says; no redirect is followed; an address that
- * does not connect within a second is given up; an answer of ANSWER_MAX_BYTES or more, one that was
+ * does not connect within a second is given up; a response of RESPONSE_MAX_BYTES or more, one that was
  * cut, and one without the platform's mark is none. A token stays here.
  *
  *     origin_ask_start(&here, get, context)   on here.facts nothing changes from then on

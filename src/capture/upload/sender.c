@@ -1,6 +1,6 @@
-/* One back end's sending: a delivery becomes a request, or several, goes through the client, and the
- * row says what the answer means; a 413 makes it smaller, a fallback is tried at once. No secret
- * stands in any sentence. */
+/* Sends to one back end: makes a request of a delivery, or several (shipment.h), sends it, has the row
+ * classify the response, and tries again at once where that helps (a fallback, fewer stacks after a
+ * 413). Also its questions: is the service there, what would be sent. */
 #include "capture/upload/sender.h"
 #include "capture/upload/sender_private.h"
 #include "capture/upload/shipment.h"
@@ -41,7 +41,7 @@ static void redact_all(const struct sender *sender, struct err *err)
 
 static size_t most_bytes(const struct sender *sender)
 {
-    size_t share = sender->settings->max_memory_bytes / MEMORY_SHARE;
+    size_t share = sender->settings->budget.memory_bytes / MEMORY_SHARE;
     return share > TEXT_LEAST_BYTES ? share : TEXT_LEAST_BYTES;
 }
 
@@ -59,7 +59,7 @@ static void end_making(const struct sender *sender)
     }
 }
 
-void sender_take_turns(struct sender *sender, pthread_mutex_t *making)
+void sender_share_lock(struct sender *sender, pthread_mutex_t *making)
 {
     sender->making = making;
 }
@@ -74,7 +74,7 @@ static bool build(struct sender *sender, struct shipment *s, struct err *err)
     return ok;
 }
 
-/* After the service said that it is too large. */
+/* After the service responded that it is too large. */
 static bool make_smaller(struct sender *sender, struct shipment *s)
 {
     struct err why;
@@ -87,27 +87,27 @@ static bool make_smaller(struct sender *sender, struct shipment *s)
 static enum verdict exchange(struct sender *sender, struct shipment *s, uint64_t deadline_ns,
                              struct sender_outcome *out)
 {
-    struct http_answer answer = {0};
+    struct http_response response = {0};
     if (!sender_prepare(sender, &out->err)) {
         return VERDICT_CONFIG;
     }
     if (!build(sender, s, &out->err)) {
         return out->err.kind == ERR_USAGE ? VERDICT_CONFIG : VERDICT_REFUSED;
     }
-    if (!client_send(&sender->client, &sender->context.url, &s->request, deadline_ns, &answer,
+    if (!client_send(&sender->client, &sender->context.url, &s->request, deadline_ns, &response,
                      &out->err)) {
         return sender->client.config ? VERDICT_CONFIG : VERDICT_LATER;
     }
-    out->retry_after_ns = answer.retry_after_ns;
-    enum verdict verdict = sender->row->judge(&sender->context, &answer, &out->err);
-    http_answer_release(&answer);
+    out->retry_after_ns = response.retry_after_ns;
+    enum verdict verdict = sender->row->classify(&sender->context, &response, &out->err);
+    http_response_release(&response);
     return verdict;
 }
 
 static enum verdict ask(struct sender *sender, const struct sender_question *question,
                         struct shipment *s, uint64_t deadline_ns, struct sender_outcome *out)
 {
-    struct http_answer answer = {0};
+    struct http_response response = {0};
     if (!sender_prepare(sender, &out->err)) {
         return VERDICT_CONFIG;
     }
@@ -117,14 +117,14 @@ static enum verdict ask(struct sender *sender, const struct sender_question *que
     if (!question->make(&sender->context, question->what, &s->request, &s->text, &out->err)) {
         return VERDICT_CONFIG;
     }
-    if (!client_send(&sender->client, &sender->context.url, &s->request, deadline_ns, &answer,
+    if (!client_send(&sender->client, &sender->context.url, &s->request, deadline_ns, &response,
                      &out->err)) {
         return sender->client.config ? VERDICT_CONFIG : VERDICT_LATER;
     }
-    out->status = answer.status;
-    out->retry_after_ns = answer.retry_after_ns;
-    enum verdict verdict = question->judge(&sender->context, &answer, &out->err);
-    http_answer_release(&answer);
+    out->status = response.status;
+    out->retry_after_ns = response.retry_after_ns;
+    enum verdict verdict = question->classify(&sender->context, &response, &out->err);
+    http_response_release(&response);
     return verdict;
 }
 
@@ -163,12 +163,12 @@ void sender_check(struct sender *sender, uint64_t deadline_ns, struct sender_out
     const struct sender_question question = {
         .make = sender->row->health != NULL ? make_check : NULL,
         .what = sender->row,
-        .judge = sender->row->judge,
+        .classify = sender->row->classify,
     };
     sender_ask(sender, &question, deadline_ns, out);
 }
 
-static enum sender_gate gate_of_answer(enum verdict verdict, unsigned status)
+static enum sender_gate gate_of_response(enum verdict verdict, unsigned status)
 {
     if (verdict != VERDICT_CONFIG) {
         return SENDER_SERVER;
@@ -179,7 +179,7 @@ static enum sender_gate gate_of_answer(enum verdict verdict, unsigned status)
 static enum sender_gate gate_of(const struct sender *sender, enum verdict verdict, unsigned status)
 {
     if (status != 0) {
-        return gate_of_answer(verdict, status);
+        return gate_of_response(verdict, status);
     }
     switch (sender->client.stage) {
     case CLIENT_CONNECT:
@@ -188,7 +188,7 @@ static enum sender_gate gate_of(const struct sender *sender, enum verdict verdic
         return SENDER_PROXY;
     case CLIENT_TLS:
         return SENDER_TLS;
-    case CLIENT_ANSWER:
+    case CLIENT_RESPONSE:
         return verdict == VERDICT_CONFIG ? SENDER_ADDRESS : SENDER_SERVER;
     default:
         return SENDER_SETTING;
@@ -201,17 +201,17 @@ static enum verdict reach(struct sender *sender, uint64_t deadline_ns, struct er
     return ok ? VERDICT_TAKEN : sender->client.config ? VERDICT_CONFIG : VERDICT_LATER;
 }
 
-void sender_try(struct sender *sender, uint64_t deadline_ns, bool *told, struct sender_outcome *out)
+void sender_try(struct sender *sender, uint64_t deadline_ns, bool *confirmed, struct sender_outcome *out)
 {
     *out = (struct sender_outcome){.verdict = VERDICT_CONFIG, .gate = SENDER_SETTING};
-    *told = false;
+    *confirmed = false;
     if (!sender_prepare(sender, &out->err)) {
         redact_all(sender, &out->err);
         return;
     }
     if (sender->row->health != NULL) {
         sender_check(sender, deadline_ns, out);
-        *told = out->verdict == VERDICT_TAKEN;
+        *confirmed = out->verdict == VERDICT_TAKEN;
     } else {
         out->verdict = reach(sender, deadline_ns, &out->err);
         redact_all(sender, &out->err);

@@ -4,7 +4,7 @@
  *
  * sender_choose says which back ends the settings mean; sender_new makes one ready without a system
  * call that waits: certificates and token files are read for the first delivery. sender_send makes
- * a request of a delivery, sends it, and has the row judge the answer; a fallback of the row is
+ * a request of a delivery, sends it, and has the row classify the response; a fallback of the row is
  * tried at once.
  *
  *     sender_choose(&settings->upload, rows, &count, &err)
@@ -17,7 +17,7 @@
  * is each one's. The environment's own variables of a back end (its row names them) count for that
  * back end alone.
  *
- * With --disable-metadata-collection only a back end whose row says names_host is told the host's
+ * With --disable-metadata-collection only a back end whose row says names_host gets the host's
  * name.
  *
  * No sentence from here holds a secret: not even one that a server sent back.
@@ -33,7 +33,7 @@
 
 struct sender;
 
-bool sender_choose(const struct upload_settings *upload, const struct backend *rows[BACKEND_COUNT],
+bool sender_choose(const struct upload_settings *upload, const struct backend *rows[BACKENDS_MAX],
                    size_t *count, struct err *err);
 
 /* `wake` ends what waits (os/net.h), -1: nothing does. `alone`: no other back end is used. Each request tells what is
@@ -45,7 +45,7 @@ void sender_free(struct sender *sender);
 /* Of all that share the lock one makes a request at a time, which takes a few times what the
  * request has, and gives back the rest before the next one begins. Nobody waits for a server
  * meanwhile. */
-void sender_take_turns(struct sender *sender, pthread_mutex_t *making);
+void sender_share_lock(struct sender *sender, pthread_mutex_t *making);
 
 /* A variable of the environment, empty when it is not set. */
 struct str sender_variable(void *context, const char *name);
@@ -68,7 +68,7 @@ enum sender_gate {
 
 struct sender_outcome {
     enum verdict verdict;    /* never VERDICT_AGAIN */
-    unsigned status;         /* of the answer; 0: there was none. Of sender_ask alone */
+    unsigned status;         /* of the response; 0: there was none. Of sender_ask alone */
     uint64_t retry_after_ns; /* 0: the server did not say */
     struct err err;          /* unless it was taken */
     enum sender_gate gate;   /* of sender_try alone */
@@ -82,19 +82,19 @@ void sender_send(struct sender *sender, struct delivery *delivery, uint64_t dead
 void sender_check_files(struct sender *sender, struct sender_outcome *out);
 
 /* Does the same, and asks the service whether it is there, if there is a way to ask. Nothing depends on the
- * answer, but somebody may want to know at once. */
+ * response, but somebody may want to know at once. */
 void sender_check(struct sender *sender, uint64_t deadline_ns, struct sender_outcome *out);
 
 /* The same, and without a way to ask it connects: by the same code as a delivery, so with the same sentences. Nothing
- * is changed on the server. `told`: it said itself that it is there and knows us. */
-void sender_try(struct sender *sender, uint64_t deadline_ns, bool *told, struct sender_outcome *out);
+ * is changed on the server. `confirmed`: it responded itself that it is there and knows us. */
+void sender_try(struct sender *sender, uint64_t deadline_ns, bool *confirmed, struct sender_outcome *out);
 
 /* A request that is no delivery, once, with the back end's address, secrets and trust. */
 struct sender_question {
     bool (*make)(struct backend_context *context, const void *what, struct http_request *out,
                  struct buf *text, struct err *err);
     const void *what;
-    enum verdict (*judge)(struct backend_context *context, const struct http_answer *answer,
+    enum verdict (*classify)(struct backend_context *context, const struct http_response *response,
                           struct err *err);
 };
 void sender_ask(struct sender *sender, const struct sender_question *question, uint64_t deadline_ns,

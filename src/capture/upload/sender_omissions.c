@@ -1,6 +1,6 @@
 /* What a back end cannot take, in words: sender_omissions. */
 #include "capture/upload/sender_private.h"
-#include "capture/tags.h"
+#include "capture/upload/tags.h"
 
 enum { NAMED_MOST = 5 };
 

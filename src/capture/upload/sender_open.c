@@ -1,3 +1,6 @@
+/* Makes a sender ready: address, token, headers, and later, before the first delivery, what lies in files:
+ * certificates, pins, token files. They are read again when sender_refresh asks, or when the service did
+ * not take what was read. */
 #include "capture/upload/sender_private.h"
 #include "capture/upload/trust_files.h"
 #include "os/clock.h"
@@ -8,144 +11,6 @@
 #include <stdlib.h>
 
 enum { PEM_MAX_BYTES = 1 << 20, ADDRESS_MAX_BYTES = 8 * 1024 };
-
-static const struct {
-    unsigned bit;
-    const char *name;
-} names[] = {{UPLOAD_STUDIO, "studio"}, {UPLOAD_PYROSCOPE, "pyroscope"}, {UPLOAD_HTTP, "http"},
-             {UPLOAD_DATADOG, "datadog"}, {UPLOAD_OTLP, "otlp"}};
-enum { NAME_COUNT = sizeof names / sizeof names[0] };
-
-struct str sender_variable(void *context, const char *name)
-{
-    (void)context;
-    return str_of(getenv(name));
-}
-
-/* Those that tell the profiled program's own libraries where to send, as well: an address or a
- * token that was given to us is not meant for whom they name. */
-static struct str variable_of_ours(void *context, const char *name)
-{
-    struct str text = str_of(name);
-    bool is_shared = str_starts(text, STR("DD_")) || str_starts(text, STR("OTEL_"));
-    return is_shared ? STR("") : sender_variable(context, name);
-}
-
-static const struct backend *found_by_variables(const struct upload_settings *upload)
-{
-    bool is_told =
-        upload->server_host != NULL || upload->token != NULL || upload->token_file != NULL;
-    return backend_from_environment(is_told ? variable_of_ours : sender_variable, NULL);
-}
-
-bool sender_choose(const struct upload_settings *upload, const struct backend *rows[BACKEND_COUNT],
-                   size_t *count, struct err *err)
-{
-    *count = 0;
-    for (size_t i = 0; i < NAME_COUNT; i++) {
-        const struct backend *row =
-            (upload->backends & names[i].bit) != 0 ? backend_by_name(str_of(names[i].name)) : NULL;
-        if (row != NULL && *count < BACKEND_COUNT) {
-            rows[(*count)++] = row;
-        }
-    }
-    if (upload->backends == 0) {
-        rows[0] = found_by_variables(upload);
-        rows[0] = rows[0] != NULL ? rows[0] : backend_by_name(STR("studio"));
-        *count = rows[0] != NULL;
-    }
-    return *count > 0 || err_set(err, ERR_USAGE, 0, "no back end to upload to");
-}
-
-/* ---- values of several back ends in one option ---- */
-
-/* How many bytes of "NAME=" the text begins with, and whose; 0: none. */
-static size_t name_bytes(struct str text, struct str *name)
-{
-    for (size_t i = 0; i < NAME_COUNT; i++) {
-        struct str one = str_of(names[i].name);
-        if (str_starts(text, one) && text.len > one.len && text.ptr[one.len] == '=') {
-            *name = one;
-            return one.len + 1;
-        }
-    }
-    return 0;
-}
-
-/* Where the value ends: before a comma that a back end's name follows. */
-static size_t value_bytes(struct str text)
-{
-    struct str name;
-    for (size_t i = 0; i < text.len; i++) {
-        if (text.ptr[i] == ',' && name_bytes(str_sub(text, i + 1, text.len), &name) > 0) {
-            return i;
-        }
-    }
-    return text.len;
-}
-
-/* The value of `wanted` in the list; empty when it has none. */
-static struct str value_of(const char *list, struct str wanted, bool takes_nameless)
-{
-    struct str rest = str_of(list), nameless = {0};
-    while (rest.len > 0) {
-        struct str name = {0};
-        size_t skipped = name_bytes(rest, &name);
-        rest = str_sub(rest, skipped, rest.len);
-        struct str value = str_sub(rest, 0, value_bytes(rest));
-        if (skipped > 0 && str_eq(name, wanted)) {
-            return value;
-        }
-        nameless = skipped == 0 ? value : nameless;
-        rest = str_sub(rest, value.len + 1, rest.len);
-    }
-    return takes_nameless ? nameless : STR("");
-}
-
-enum { NAME_MAX_BYTES = 64 };
-
-/* The next of several names with blanks between; longer ones are nobody's. */
-static bool next_name(struct str *rest, char name[static NAME_MAX_BYTES])
-{
-    while (rest->len > 0) {
-        struct str one = str_cut(rest, ' ');
-        if (one.len > 0 && one.len < NAME_MAX_BYTES) {
-            memcpy(name, one.ptr, one.len);
-            name[one.len] = '\0';
-            return true;
-        }
-    }
-    return false;
-}
-
-/* The first that is set, and its name; else empty. */
-static struct str named_value(const char *variables, char name[static NAME_MAX_BYTES])
-{
-    for (struct str rest = str_of(variables); next_name(&rest, name);) {
-        struct str value = sender_variable(NULL, name);
-        if (value.len > 0) {
-            return value;
-        }
-    }
-    name[0] = '\0';
-    return STR("");
-}
-
-static struct str value_of_environment(const char *variables)
-{
-    char name[NAME_MAX_BYTES];
-    return named_value(variables, name);
-}
-
-static char *copy_of(struct str text)
-{
-    char *copy = text.len == 0 ? NULL : malloc(text.len + 1);
-    if (copy != NULL) {
-        memcpy(copy, text.ptr, text.len);
-        copy[text.len] = '\0';
-    }
-    return copy;
-}
 
 /* ---- what is known at once ---- */
 
@@ -171,7 +36,7 @@ static char *address_by_row(struct sender *s, struct str given, struct err *err)
     struct buf text;
     buf_init(&text, ADDRESS_MAX_BYTES);
     char *address = s->row->address(&s->context, &place, &text, err)
-                        ? copy_of(buf_slice(&text)) : NULL;
+                        ? sender_copy(buf_slice(&text)) : NULL;
     buf_release(&text);
     return address;
 }
@@ -189,8 +54,8 @@ static bool parse_address(struct sender *s, const char *from, struct err *err)
 static bool find_address(struct sender *s, bool alone, struct err *err)
 {
     struct str wanted = str_of(s->row->name);
-    struct str text = value_of(s->settings->upload.server_host, wanted, true);
-    char from[NAME_MAX_BYTES] = "";
+    struct str text = sender_value(s->settings->upload.server_host, wanted, true);
+    char from[SENDER_NAME_MAX] = "";
     if (text.len > 0) {
         (void)snprintf(from, sizeof from, "--server-host");
     }
@@ -198,25 +63,14 @@ static bool find_address(struct sender *s, bool alone, struct err *err)
         s->address = address_by_row(s, text, err);
         return s->address != NULL && parse_address(s, from, err);
     }
-    text = text.len > 0 ? text : named_value(s->row->env_host, from);
+    text = text.len > 0 ? text : sender_named(s->row->env_host, from);
     text = text.len > 0 ? text : str_of(s->row->default_host);
-    s->address = copy_of(text);
+    s->address = sender_copy(text);
     if (s->address == NULL) {
-        return err_set(err, ERR_USAGE, 0, "%s wants an address: give --server-host %s%sURL",
+        return err_set(err, ERR_USAGE, 0, "%s needs an address: give --server-host %s%sURL",
                        s->row->name, alone ? "" : s->row->name, alone ? "" : "=");
     }
     return parse_address(s, from, err);
-}
-
-/* It becomes part of a header's line. */
-static bool is_printable(struct str text)
-{
-    for (size_t i = 0; i < text.len; i++) {
-        if ((unsigned char)text.ptr[i] < ' ' || text.ptr[i] == 0x7f) {
-            return false;
-        }
-    }
-    return true;
 }
 
 static bool take_token(struct sender *s, char *token, struct err *err)
@@ -224,7 +78,7 @@ static bool take_token(struct sender *s, char *token, struct err *err)
     secret_forget(s->token);
     s->token = token;
     s->context.token = str_of(token);
-    return is_printable(s->context.token) ||
+    return sender_is_printable(s->context.token) ||
            err_set(err, ERR_USAGE, 0,
                    "the token for %s holds a line end or another control character", s->row->name);
 }
@@ -236,35 +90,18 @@ static bool find_token(struct sender *s, bool alone, struct err *err)
     if (s->row->keeps_token && !s->context.agentless) {
         return true;
     }
-    struct str given = value_of(upload->token, wanted, alone);
-    struct str file = value_of(upload->token_file, wanted, alone);
+    struct str given = sender_value(upload->token, wanted, alone);
+    struct str file = sender_value(upload->token_file, wanted, alone);
     bool is_told = given.len > 0 || file.len > 0;
-    struct str found = is_told ? given : value_of_environment(s->row->env_token);
-    s->token_file = found.len > 0 ? NULL : copy_of(file);
+    struct str found = is_told ? given : sender_value_of_environment(s->row->env_token);
+    s->token_file = found.len > 0 ? NULL : sender_copy(file);
     bool needs_token = s->row->needs_token || s->row->keeps_token;
     if (found.len == 0 && s->token_file == NULL && needs_token) {
-        return err_set(err, ERR_USAGE, 0, "%s wants a token: set PILLION_TOKEN_FILE%s%s%s",
+        return err_set(err, ERR_USAGE, 0, "%s needs a token: set PILLION_TOKEN_FILE%s%s%s",
                        s->row->name, alone ? "" : " to ", alone ? "" : s->row->name,
                        alone ? "" : "=FILE");
     }
-    return take_token(s, copy_of(found), err);
-}
-
-bool sender_add_header(struct sender *s, struct str name, struct str value, struct err *err)
-{
-    struct backend_context *context = &s->context;
-    size_t room = sizeof context->headers / sizeof context->headers[0];
-    char *copy = name.len == 0 || value.len == 0 ? NULL : copy_of(value);
-    char *copied_name = copy_of(name);
-    if (copy == NULL || copied_name == NULL || context->header_count == room ||
-        !is_printable(name) || !is_printable(value) || str_find(name, ' ') < name.len) {
-        secret_forget(copy);
-        free(copied_name);
-        return err_set(err, ERR_USAGE, 0, "--header wants NAME:VALUE, at most %zu times", room);
-    }
-    s->header_texts[context->header_count] = copied_name;
-    context->headers[context->header_count++] = (struct fact){str_of(copied_name), str_of(copy)};
-    return true;
+    return take_token(s, sender_copy(found), err);
 }
 
 static bool add_header(struct sender *s, const char *text, struct err *err)
@@ -273,13 +110,22 @@ static bool add_header(struct sender *s, const char *text, struct err *err)
     return sender_add_header(s, name, str_trim(value), err);
 }
 
+static bool one_takes_headers(unsigned wanted)
+{
+    size_t i = 0;
+    while (backends[i] != NULL && !(backends[i]->takes_headers && (wanted >> i & 1) != 0)) {
+        i++;
+    }
+    return backends[i] != NULL;
+}
+
 static bool find_headers(struct sender *s, bool alone, struct err *err)
 {
     const struct upload_settings *upload = &s->settings->upload;
     s->context.method = upload->method == UPLOAD_PUT ? STR("PUT") : STR("POST");
-    s->context.tenant = value_of_environment(s->row->env_tenant);
-    bool takes = alone || str_eq(str_of(s->row->name), STR("http"));
-    if (!takes && upload->headers.count > 0 && (upload->backends & UPLOAD_HTTP) == 0) {
+    s->context.tenant = sender_value_of_environment(s->row->env_tenant);
+    bool takes = alone || s->row->takes_headers;
+    if (!takes && upload->headers.count > 0 && !one_takes_headers(upload->backends)) {
         s->warning = "--header is not sent: of several back ends http alone gets it";
     }
     for (size_t i = 0; takes && i < upload->headers.count; i++) {
@@ -297,7 +143,7 @@ static bool find_own(struct sender *s, struct err *err)
     s->ca_file = upload->ca_file;
     s->client_cert = upload->client_cert;
     s->client_key = upload->client_key;
-    return !str_eq(str_of(s->row->name), STR("otlp")) || sender_open_otlp(s, err);
+    return !s->row->reads_otel || sender_open_otlp(s, err);
 }
 
 static void begin_client(struct sender *s)
@@ -314,7 +160,7 @@ static void begin_client(struct sender *s)
 
 const struct origin *sender_origin(struct sender *s)
 {
-    if (s->settings->metadata || s->row->names_host) {
+    if (s->settings->origin.metadata || s->row->names_host) {
         return origin_now(s->here);
     }
     s->bare = *origin_now(s->here);
@@ -372,34 +218,6 @@ void sender_free(struct sender *s)
     free(s->token_file);
     free(s->address);
     free(s);
-}
-
-static void hide(const char *text)
-{
-    if (text != NULL) {
-        secret_forget(secret_take((char *)(uintptr_t)text));
-    }
-}
-
-static void hide_variables(const char *variables)
-{
-    char name[NAME_MAX_BYTES];
-    for (struct str rest = str_of(variables); next_name(&rest, name);) {
-        hide(getenv(name));
-    }
-}
-
-void sender_hide_secrets(const struct upload_settings *upload)
-{
-    hide(upload->token);
-    for (size_t i = 0; i < upload->headers.count; i++) {
-        hide(upload->headers.at[i]);
-    }
-    hide_variables("PILLION_TOKEN GPROFILER_TOKEN PILLION_HEADER "
-                   "OTEL_EXPORTER_OTLP_HEADERS OTEL_EXPORTER_OTLP_PROFILES_HEADERS");
-    for (size_t i = 0; i < BACKEND_COUNT; i++) {
-        hide_variables(backends[i].env_token);
-    }
 }
 
 /* ---- what is in files ---- */

@@ -59,7 +59,7 @@ static bool add_headers(struct sender *s, struct err *err)
         ok = name.len == 0 || sender_add_header(s, name, (struct str){value, len}, err);
     }
     if (!ok) {
-        err_set(err, ERR_USAGE, 0, ALL "HEADERS wants NAME=VALUE,NAME=VALUE, at most %d of them",
+        err_set(err, ERR_USAGE, 0, ALL "HEADERS expects NAME=VALUE,NAME=VALUE, at most %d of them",
                 SETTINGS_HEADERS_MAX);
     }
     if (value != NULL) {

@@ -1,6 +1,6 @@
-/* sender_private: what the files of sender.h share: sender.c sends, sender_open.c finds what is
- * needed for it, sender_otlp.c what one back end's own variables say, sender_omissions.c says what is
- * left out. */
+/* sender_private: what the files of sender.h share: sender.c sends, sender_values.c finds in options
+ * and variables what is needed for it, sender_otlp.c in OpenTelemetry's, sender_open.c puts it
+ * together, sender_omissions.c lists what a back end cannot take. */
 #ifndef CAPTURE_SENDER_PRIVATE_H
 #define CAPTURE_SENDER_PRIVATE_H
 
@@ -29,7 +29,7 @@ struct sender {
     bool reread;   /* files are read again before they are used */
 };
 
-/* What is known by now of where we are, as far as the back end is to be told. */
+/* What is known by now of where we are, as far as the back end gets it. */
 const struct origin *sender_origin(struct sender *sender);
 
 /* Reads what is in files, unless it was; false: someone has to change something. */
@@ -38,6 +38,18 @@ bool sender_read_token(struct sender *sender, struct err *err);
 
 /* False: it cannot be a header, or there are too many. */
 bool sender_add_header(struct sender *sender, struct str name, struct str value, struct err *err);
+
+/* What a list of several back ends holds for the one: "studio=URL,http=URL"; empty when it has nothing. */
+struct str sender_value(const char *list, struct str wanted, bool takes_nameless);
+
+/* The first of the variables, blanks between, that is set, and its name; else empty. */
+enum { SENDER_NAME_MAX = 64 };
+struct str sender_named(const char *variables, char name[static SENDER_NAME_MAX]);
+struct str sender_value_of_environment(const char *variables);
+
+/* Null: the text is empty, or there is no memory. */
+char *sender_copy(struct str text);
+bool sender_is_printable(struct str text); /* and so may be part of a header */
 
 /* What OpenTelemetry's variables say. */
 bool sender_open_otlp(struct sender *sender, struct err *err);

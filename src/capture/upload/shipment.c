@@ -44,7 +44,7 @@ bool shipment_encode(struct profile *p, const struct backend *row, struct buf *o
     bool is_kept = encoder == NULL || encoder->is_read, ok = true;
     encoder = is_kept ? encoder : encoder_by_name(STR("pprof"));
     if (encoder == NULL) {
-        return err_set(err, ERR_UNSUPPORTED, 0, "no form is called %s", row->format);
+        return err_set(err, ERR_UNSUPPORTED, 0, "there is no format %s", row->format);
     }
     d->format = str_of(encoder->name);
     d->more_count = 0;
@@ -182,6 +182,8 @@ bool shipment_build(struct shipment *s, struct backend_context *context, struct 
     if (!is_encoded(s) && !encode(s, context, err)) {
         return false;
     }
+    const struct encoder *encoder = encoder_by_name(s->delivery.format);
+    s->delivery.mime = str_of(encoder != NULL ? encoder->mime : NULL);
     for (unsigned i = 0;; i++) {
         s->request = (struct http_request){0};
         buf_clear(&s->text);

@@ -1,3 +1,6 @@
+/* Which certificate authorities are trusted: those of --ca-file, else of the environment's
+ * variables, else of the places where distributions keep theirs, else the built-in table. Files are
+ * read here and parsed by deliver/trust.h. */
 #include "capture/upload/trust_files.h"
 #include "os/file.h"
 
@@ -108,7 +111,7 @@ static bool load_given(struct trust *trust, const char *path, struct err *err)
         return err_set(err, why.kind, why.number, "--ca-file: %s", why.text);
     }
     return err_set(err, ERR_USAGE, 0,
-                   "--ca-file: %s holds no certificate that can be used; it wants PEM", path);
+                   "--ca-file: %s contains no usable certificate in PEM", path);
 }
 
 bool trust_files_load(struct trust *trust, const char *ca_file,

@@ -1,8 +1,8 @@
-/* The uploader's outside: it opens the back ends' senders and starts their threads, encodes each
- * window for each of them and hands it over, counts what became of all windows, and ends within the
- * grace period. */
+/* The uploader's outside: start, encoding of each window for each back end and its hand-over, counts,
+ * refresh and end. One thread per back end does the sending (uploader_thread.c); windows wait in
+ * memory (uploader_queue.c) or in files (uploader_spool.c). */
 #include "base/time.h"
-#include "capture/tags.h"
+#include "capture/upload/tags.h"
 #include "capture/upload/origin_ask.h"
 #include "capture/upload/shipment.h"
 #include "capture/upload/uploader_private.h"
@@ -27,15 +27,15 @@ enum {
 
 static void release(struct uploader *up)
 {
-    for (size_t i = 0; i < up->lane_count; i++) {
-        struct lane *lane = &up->lanes[i];
-        while (lane->queued > 0) {
-            parcel_release(up, &lane->queue[--lane->queued]);
+    for (size_t i = 0; i < up->queue_count; i++) {
+        struct upload_queue *queue = &up->queues[i];
+        while (queue->item_count > 0) {
+            item_release(up, &queue->items[--queue->item_count]);
         }
-        parcel_release(up, &lane->current);
-        sender_free(lane->sender);
-        map_release(&lane->left_alone);
-        waker_close(lane->waker);
+        item_release(up, &queue->current);
+        sender_free(queue->sender);
+        map_release(&queue->left_alone);
+        waker_close(queue->waker);
     }
     if (up->has_store) {
         store_close(&up->store);
@@ -49,39 +49,40 @@ static void release(struct uploader *up)
 }
 
 /* The kernel's random bytes alone would do, but for machines that were cloned with their state. */
-static uint64_t seed_of(const struct lane *lane)
+static uint64_t seed_of(const struct upload_queue *queue)
 {
-    const struct origin *origin = &lane->up->origin.facts;
+    const struct origin *origin = &queue->up->origin.facts;
     uint64_t random = 0;
     net_random(NULL, &random, sizeof random);
-    return random ^ str_hash(origin->hostname) ^ str_hash(str_of(lane->row->name)) << 1 ^
+    return random ^ str_hash(origin->hostname) ^ str_hash(str_of(queue->row->name)) << 1 ^
            (uint64_t)origin->pid << 32 ^ clock_wall_ns();
 }
 
-static void begin_turn(struct lane *lane)
+static void begin_turn(struct upload_queue *queue)
 {
-    const struct settings *settings = lane->up->settings;
+    const struct settings *settings = queue->up->settings;
     uint64_t now_ns = clock_mono_ns();
-    turn_begin(&lane->turn, seed_of(lane), settings->continuous ? settings->window_ns : 0, now_ns);
-    bool is_watched = lane->up->log->terminal; /* a fleet has no terminal */
-    lane->check_ns = now_ns + (is_watched ? 0 : lane->turn.offset_ns);
+    uint64_t period_ns = settings->sampling.continuous ? settings->sampling.window_ns : 0;
+    schedule_begin(&queue->schedule, seed_of(queue), period_ns, now_ns);
+    bool is_watched = queue->up->log->terminal; /* a fleet has no terminal */
+    queue->check_ns = now_ns + (is_watched ? 0 : queue->schedule.offset_ns);
 }
 
-static bool add_lane(struct uploader *up, const struct backend *row, bool alone, struct err *err)
+static bool add_queue(struct uploader *up, const struct backend *row, bool alone, struct err *err)
 {
-    struct lane *lane = &up->lanes[up->lane_count];
-    lane->up = up;
-    lane->row = row;
-    lane->waker = -1;
-    lane->sender = sender_new(up->settings, row, alone, &up->origin, up->cut, err);
-    if (lane->sender == NULL) {
+    struct upload_queue *queue = &up->queues[up->queue_count];
+    queue->up = up;
+    queue->row = row;
+    queue->waker = -1;
+    queue->sender = sender_new(up->settings, row, alone, &up->origin, up->cut, err);
+    if (queue->sender == NULL) {
         return false;
     }
-    sender_take_turns(lane->sender, &up->making);
-    up->lane_count++;
-    begin_turn(lane);
-    lane->waker = waker_open();
-    return lane->waker >= 0 || err_set(err, ERR_LIMIT, 0, "no descriptor for the uploader");
+    sender_share_lock(queue->sender, &up->making);
+    up->queue_count++;
+    begin_turn(queue);
+    queue->waker = waker_open();
+    return queue->waker >= 0 || err_set(err, ERR_LIMIT, 0, "no descriptor for the uploader");
 }
 
 static void say_lines(const struct uploader *up, const struct buf *lines)
@@ -92,28 +93,28 @@ static void say_lines(const struct uploader *up, const struct buf *lines)
     }
 }
 
-/* `left_out`: tags that no back end is sent. */
-static void say_warnings(const struct uploader *up, struct buf *left_out)
+/* `omitted`: tags that no back end is sent. */
+static void say_warnings(const struct uploader *up, struct buf *omitted)
 {
-    for (size_t i = 0; i < up->lane_count; i++) {
-        const char *warning = sender_warning(up->lanes[i].sender);
+    for (size_t i = 0; i < up->queue_count; i++) {
+        const char *warning = sender_warning(up->queues[i].sender);
         if (warning != NULL) {
-            log_say(up->log, LOG_WARNING, "%s: %s", up->lanes[i].row->name, warning);
+            log_say(up->log, LOG_WARNING, "%s: %s", up->queues[i].row->name, warning);
         }
-        sender_omissions(up->lanes[i].sender, true, left_out);
+        sender_omissions(up->queues[i].sender, true, omitted);
     }
-    say_lines(up, left_out);
+    say_lines(up, omitted);
 }
 
-static bool add_lanes(struct uploader *up, struct err *err)
+static bool add_queues(struct uploader *up, struct err *err)
 {
-    const struct backend *rows[BACKEND_COUNT];
+    const struct backend *rows[BACKENDS_MAX];
     size_t count;
     if (!sender_choose(&up->settings->upload, rows, &count, err)) {
         return false;
     }
     for (size_t i = 0; i < count; i++) {
-        if (!add_lane(up, rows[i], count == 1, err)) {
+        if (!add_queue(up, rows[i], count == 1, err)) {
             return false;
         }
     }
@@ -122,8 +123,8 @@ static bool add_lanes(struct uploader *up, struct err *err)
 
 static bool has_studio(const struct uploader *up)
 {
-    for (size_t i = 0; i < up->lane_count; i++) {
-        if (strcmp(up->lanes[i].row->name, "studio") == 0) {
+    for (size_t i = 0; i < up->queue_count; i++) {
+        if (strcmp(up->queues[i].row->name, "studio") == 0) {
             return true;
         }
     }
@@ -134,11 +135,11 @@ static bool has_studio(const struct uploader *up)
 static void add_logs(struct uploader *up)
 {
     struct err err = {0};
-    if (up->settings->send_logs && has_studio(up)) {
-        up->logs = log_sender_new(up->settings, up->lane_count == 1, up->log, &up->origin,
+    if (up->settings->upload.send_logs && has_studio(up)) {
+        up->logs = log_sender_new(up->settings, up->queue_count == 1, up->log, &up->origin,
                                   &log_pace_usual, &err);
         if (up->logs == NULL) {
-            log_say(up->log, LOG_WARNING, "messages are not sent to the studio: %s", err.text);
+            log_say(up->log, LOG_WARNING, "pillion's messages are not sent to the studio: %s", err.text);
         }
     }
 }
@@ -158,10 +159,10 @@ static bool start_threads(struct uploader *up, struct err *err)
     int number = 0;
     pthread_attr_init(&attr);
     pthread_attr_setstacksize(&attr, STACK_BYTES);
-    for (size_t i = 0; i < up->lane_count && number == 0; i++) {
-        struct lane *lane = &up->lanes[i];
-        number = pthread_create(&lane->thread, &attr, lane_main, lane);
-        lane->runs = number == 0;
+    for (size_t i = 0; i < up->queue_count && number == 0; i++) {
+        struct upload_queue *queue = &up->queues[i];
+        number = pthread_create(&queue->thread, &attr, queue_main, queue);
+        queue->runs = number == 0;
     }
     pthread_attr_destroy(&attr);
     return number == 0 || err_errno(err, number, "cannot start the uploader's thread");
@@ -178,7 +179,7 @@ static void say_unverified(struct uploader *up)
 
 static void say_what_is_told(struct uploader *up)
 {
-    if (!up->settings->metadata && has_studio(up)) {
+    if (!up->settings->origin.metadata && has_studio(up)) {
         log_say(up->log, LOG_WARNING,
                 "--disable-metadata-collection: the studio refuses profiles without facts; it is "
                 "sent the host's name, when pillion began, its pid and options, nothing else");
@@ -196,8 +197,8 @@ void uploader_limit(struct uploader *up, uint64_t memory_bytes)
 struct uploader *uploader_start(const struct settings *settings, struct log *log, struct err *err)
 {
     struct uploader *up = calloc(1, sizeof *up);
-    struct buf left_out;
-    buf_init(&left_out, BACKEND_COUNT * SENDER_OMISSIONS_MAX);
+    struct buf omitted;
+    buf_init(&omitted, BACKENDS_MAX * SENDER_OMISSIONS_MAX);
     if (up == NULL) {
         err_set(err, ERR_MEMORY, 0, "no memory for the uploader");
         return NULL;
@@ -209,26 +210,26 @@ struct uploader *uploader_start(const struct settings *settings, struct log *log
     up->log = log;
     up->cut = waker_open();
     up->ended = waker_open();
-    uploader_limit(up, settings->max_memory_bytes);
+    uploader_limit(up, settings->budget.memory_bytes);
     origin_gather(&up->origin, settings, sender_variable, NULL);
-    tags_add(&up->origin.facts, &settings->upload, &left_out);
-    bool ok = add_lanes(up, err);
+    tags_add(&up->origin.facts, &settings->upload, &omitted);
+    bool ok = add_queues(up, err);
     if (ok) {
         add_logs(up);
     }
-    if (ok && settings->metadata) {
+    if (ok && settings->origin.metadata) {
         origin_ask_start(&up->origin, sender_variable, NULL);
     }
     sender_hide_secrets(&settings->upload);
     if (ok) {
         spool_start(up);
         say_unverified(up);
-        say_warnings(up, &left_out);
+        say_warnings(up, &omitted);
         say_what_is_told(up);
         start_logs(up);
         ok = start_threads(up, err);
     }
-    buf_release(&left_out);
+    buf_release(&omitted);
     if (!ok) {
         (void)uploader_stop(up, 0);
         return NULL;
@@ -240,17 +241,17 @@ void uploader_describe(const struct uploader *up, char *out, size_t out_bytes)
 {
     size_t used = 0;
     out[0] = '\0';
-    for (size_t i = 0; i < up->lane_count && used < out_bytes; i++) {
+    for (size_t i = 0; i < up->queue_count && used < out_bytes; i++) {
         int len = snprintf(out + used, out_bytes - used, "%s%s", i > 0 ? ", " : "",
-                           up->lanes[i].row->name);
+                           up->queues[i].row->name);
         used += len > 0 ? (size_t)len : 0;
     }
 }
 
 unsigned uploader_making_times(const struct uploader *up)
 {
-    for (size_t i = 0; i < up->lane_count; i++) {
-        if (up->lanes[i].row->unpacks) { /* they do one after the other */
+    for (size_t i = 0; i < up->queue_count; i++) {
+        if (up->queues[i].row->unpacks) { /* they do one after the other */
             return UNPACKED_TIMES;
         }
     }
@@ -264,10 +265,10 @@ size_t uploader_most_bytes(const struct uploader *up)
 
 /* ---- hand-over ---- */
 
-static bool encode(struct uploader *up, struct profile *p, const struct backend *row, struct parcel *parcel,
+static bool encode(struct uploader *up, struct profile *p, const struct backend *row, struct upload_item *item,
                    struct err *err)
 {
-    parcel->delivery = (struct delivery){
+    item->delivery = (struct delivery){
         .start_wall_ns = p->meta.start_wall_ns,
         .end_wall_ns = p->meta.end_wall_ns,
         .frequency_hz = p->meta.frequency_hz,
@@ -276,7 +277,7 @@ static bool encode(struct uploader *up, struct profile *p, const struct backend 
         .memory_percent = p->meta.usage.any ? p->meta.usage.memory_percent : -1,
     };
     pthread_mutex_lock(&up->making);
-    bool ok = shipment_encode(p, row, &parcel->bytes, &parcel->delivery, err);
+    bool ok = shipment_encode(p, row, &item->bytes, &item->delivery, err);
     pthread_mutex_unlock(&up->making);
     return ok;
 }
@@ -284,63 +285,63 @@ static bool encode(struct uploader *up, struct profile *p, const struct backend 
 /* Did it end when windows that began with it do, in other instances? */
 static bool is_in_time(const struct uploader *up, const struct profile *p)
 {
-    return p->meta.end_wall_ns - p->meta.start_wall_ns >= up->settings->window_ns;
+    return p->meta.end_wall_ns - p->meta.start_wall_ns >= up->settings->sampling.window_ns;
 }
 
 /* Its thread must not take the file before it knows of the copy in memory: it would send both. */
-static void hand_to(struct lane *lane, struct parcel *parcel, bool in_time)
+static void hand_to(struct upload_queue *queue, struct upload_item *item, bool in_time)
 {
-    struct uploader *up = lane->up;
+    struct uploader *up = queue->up;
     pthread_mutex_lock(&up->lock);
-    lane->entering = window_key_of(&parcel->delivery);
-    lane->has_entering = true;
-    (void)uploader_make_room(up, parcel->bytes.len);
-    up->used_bytes += parcel->bytes.len;
+    queue->entering = window_key_of(&item->delivery);
+    queue->has_entering = true;
+    (void)uploader_make_room(up, item->bytes.len);
+    up->used_bytes += item->bytes.len;
     pthread_mutex_unlock(&up->lock);
-    spool_keep(lane, parcel);
+    spool_keep(queue, item);
     pthread_mutex_lock(&up->lock);
     if (in_time) {
-        turn_hold(&lane->turn, lane->entering, clock_mono_ns());
+        schedule_hold(&queue->schedule, queue->entering, clock_mono_ns());
     } else {
-        turn_let_go(&lane->turn);
+        schedule_let_go(&queue->schedule);
     }
-    lane->has_entering = false;
-    lane_enqueue(lane, parcel);
+    queue->has_entering = false;
+    queue_insert(queue, item);
     pthread_mutex_unlock(&up->lock);
-    waker_set(lane->waker);
+    waker_set(queue->waker);
 }
 
 /* Requests are made from when it is handed over on: then the profile is soon no longer needed. */
 void uploader_submit(struct uploader *up, struct profile *p)
 {
-    struct parcel parcels[BACKEND_COUNT] = {0};
+    struct upload_item items[BACKENDS_MAX] = {0};
     up->sequence++;
-    for (size_t i = 0; i < up->lane_count; i++) {
+    for (size_t i = 0; i < up->queue_count; i++) {
         struct err err;
-        buf_init(&parcels[i].bytes, up->most_bytes);
-        if (!encode(up, p, up->lanes[i].row, &parcels[i], &err)) {
-            buf_release(&parcels[i].bytes);
-            parcels[i] = (struct parcel){0};
+        buf_init(&items[i].bytes, up->most_bytes);
+        if (!encode(up, p, up->queues[i].row, &items[i], &err)) {
+            buf_release(&items[i].bytes);
+            items[i] = (struct upload_item){0};
             pthread_mutex_lock(&up->lock);
-            up->lanes[i].counts.dropped++;
+            up->queues[i].counts.dropped++;
             pthread_mutex_unlock(&up->lock);
             log_once(up->log, LOG_WARNING, "a window is not uploaded: %s; raise --max-memory", err.text);
         }
     }
-    for (size_t i = 0; i < up->lane_count; i++) {
-        if (parcels[i].bytes.ptr != NULL) {
-            hand_to(&up->lanes[i], &parcels[i], is_in_time(up, p));
+    for (size_t i = 0; i < up->queue_count; i++) {
+        if (items[i].bytes.ptr != NULL) {
+            hand_to(&up->queues[i], &items[i], is_in_time(up, p));
         }
     }
 }
 
 /* ---- counts ---- */
 
-static uint64_t count_unsaved(const struct lane *lane)
+static uint64_t count_unsaved(const struct upload_queue *queue)
 {
-    uint64_t count = lane->has_current && !lane->current.in_spool;
-    for (size_t i = 0; i < lane->queued; i++) {
-        count += !lane->queue[i].in_spool;
+    uint64_t count = queue->has_current && !queue->current.in_spool;
+    for (size_t i = 0; i < queue->item_count; i++) {
+        count += !queue->items[i].in_spool;
     }
     return count;
 }
@@ -349,17 +350,17 @@ void uploader_counts(struct uploader *up, struct uploader_counts *out)
 {
     *out = (struct uploader_counts){0};
     pthread_mutex_lock(&up->lock);
-    for (size_t i = 0; i < up->lane_count; i++) {
-        const struct lane *lane = &up->lanes[i];
-        out->sent += lane->counts.sent;
-        out->dropped += lane->counts.dropped;
-        out->attempts += lane->counts.attempts;
-        out->failures += lane->counts.failures;
-        out->bytes += lane->counts.bytes;
-        out->spooled += lane->spooled;
-        out->waiting += lane->spooled + count_unsaved(lane);
-        if (lane->counts.trouble[0] != '\0') {
-            memcpy(out->trouble, lane->counts.trouble, sizeof out->trouble);
+    for (size_t i = 0; i < up->queue_count; i++) {
+        const struct upload_queue *queue = &up->queues[i];
+        out->sent += queue->counts.sent;
+        out->dropped += queue->counts.dropped;
+        out->attempts += queue->counts.attempts;
+        out->failures += queue->counts.failures;
+        out->bytes += queue->counts.bytes;
+        out->spooled += queue->spooled;
+        out->waiting += queue->spooled + count_unsaved(queue);
+        if (queue->counts.trouble[0] != '\0') {
+            memcpy(out->trouble, queue->counts.trouble, sizeof out->trouble);
         }
     }
     pthread_mutex_unlock(&up->lock);
@@ -368,8 +369,8 @@ void uploader_counts(struct uploader *up, struct uploader_counts *out)
 uint64_t uploader_cpu_ns(const struct uploader *up)
 {
     uint64_t sum = 0;
-    for (size_t i = 0; i < up->lane_count; i++) {
-        sum += clock_thread_cpu_ns(up->lanes[i].thread);
+    for (size_t i = 0; i < up->queue_count; i++) {
+        sum += clock_thread_cpu_ns(up->queues[i].thread);
     }
     sum += up->logs != NULL ? log_sender_cpu_ns(up->logs) : 0;
     return sum;
@@ -382,11 +383,11 @@ const struct origin *uploader_origin(const struct uploader *up)
 
 void uploader_refresh(struct uploader *up)
 {
-    for (size_t i = 0; i < up->lane_count; i++) {
+    for (size_t i = 0; i < up->queue_count; i++) {
         pthread_mutex_lock(&up->lock);
-        up->lanes[i].refresh = true;
+        up->queues[i].refresh = true;
         pthread_mutex_unlock(&up->lock);
-        waker_set(up->lanes[i].waker);
+        waker_set(up->queues[i].waker);
     }
     if (up->logs != NULL) {
         log_sender_refresh(up->logs);
@@ -399,8 +400,8 @@ static bool all_ended(struct uploader *up)
 {
     bool all = true;
     pthread_mutex_lock(&up->lock);
-    for (size_t i = 0; i < up->lane_count; i++) {
-        all = all && (!up->lanes[i].runs || up->lanes[i].ended);
+    for (size_t i = 0; i < up->queue_count; i++) {
+        all = all && (!up->queues[i].runs || up->queues[i].ended);
     }
     pthread_mutex_unlock(&up->lock);
     return all;
@@ -420,8 +421,8 @@ static void begin_end(struct uploader *up, uint64_t stop_ns)
     pthread_mutex_lock(&up->lock);
     up->stop_ns = stop_ns;
     pthread_mutex_unlock(&up->lock);
-    for (size_t i = 0; i < up->lane_count; i++) {
-        waker_set(up->lanes[i].waker);
+    for (size_t i = 0; i < up->queue_count; i++) {
+        waker_set(up->queues[i].waker);
     }
 }
 
@@ -448,7 +449,7 @@ static void abandon(struct uploader *up)
     pthread_mutex_unlock(&up->lock);
 }
 
-/* What was said last goes, too, in what is left of the grace period. */
+/* The last messages are sent, too, in the rest of the grace period. */
 static bool stop_logs(struct uploader *up, uint64_t stop_ns)
 {
     uint64_t now_ns = clock_mono_ns(), left_ns = stop_ns > now_ns ? stop_ns - now_ns : 0;
@@ -473,9 +474,9 @@ uint64_t uploader_stop(struct uploader *up, uint64_t grace_ns)
         abandon(up);
         return lost;
     }
-    for (size_t i = 0; i < up->lane_count; i++) {
-        if (up->lanes[i].runs) {
-            pthread_join(up->lanes[i].thread, NULL);
+    for (size_t i = 0; i < up->queue_count; i++) {
+        if (up->queues[i].runs) {
+            pthread_join(up->queues[i].thread, NULL);
         }
     }
     release(up);

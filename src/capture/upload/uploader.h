@@ -2,14 +2,14 @@
  * uploader: the threads that send finished windows to back ends, and keep what could not be sent.
  *
  * The publisher hands each window over, encoded; a slow or absent server delays nothing. Every back
- * end has a thread of its own, so that one that does not answer holds up no other. Kept are at most
+ * end has a thread of its own, so that one that does not response holds up no other. Kept are at most
  * UPLOADER_QUEUE deliveries per back end in memory (the oldest goes first, counted); with a spool
  * directory all that is not yet sent lies there as well (deliver/spool.h), is taken up after a
  * restart, and is bounded by size and age. Failures are treated by their class (enum verdict), each
- * told once per cause. At the end what is left gets one more chance, for at most grace_ns.
+ * reported once per cause. At the end what is left gets one more chance, for at most grace_ns.
  *
  * A window of full length is first tried after this instance's offset within the period, the
- * backlog at a pace that a fleet can have together (deliver/turn.h); neither in a run of one window,
+ * backlog at a pace that a fleet can have together (deliver/schedule.h); neither in a run of one window,
  * nor on uploader_refresh, nor at the end.
  *
  *     uploader_start(settings, log, err)
@@ -19,8 +19,8 @@
  *
  * With a spool a window is in a file before it is tried for the first time, and the file is removed
  * when it was taken, or will never be: a profiler that is killed loses none. What a server took but
- * could not say so is sent again; it then is there twice unless the service tells them apart.
- * Further profiles of a window (profile.next) go with it.
+ * could not say so is sent again, and may then be there twice. Further profiles of a window
+ * (profile.next) go with it.
  *
  * Memory: encoded windows take an eighth of --max-memory at most; a window larger than that is not
  * kept, nor read from the spool. What is read from there, one file for each back end, is on top.

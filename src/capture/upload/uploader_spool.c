@@ -1,3 +1,6 @@
+/* The uploader's files: writes unsent windows into the spool, finds the oldest of a back end, reads
+ * it again, and removes what is too old or too much. What lies there is not trusted: it is parsed
+ * as if a stranger had written it. */
 #include "base/time.h"
 #include "capture/upload/uploader_private.h"
 #include "os/clock.h"
@@ -72,28 +75,28 @@ static bool is_too_old(const struct spool_file *file, uint64_t now_wall_ns)
     return file->key.start_ms + age_ms < now_wall_ns / NS_PER_MS;
 }
 
-static struct lane *lane_of(struct uploader *up, struct str backend)
+static struct upload_queue *queue_of(struct uploader *up, struct str backend)
 {
-    for (size_t i = 0; i < up->lane_count; i++) {
-        if (str_eq(str_of(up->lanes[i].row->name), backend)) {
-            return &up->lanes[i];
+    for (size_t i = 0; i < up->queue_count; i++) {
+        if (str_eq(str_of(up->queues[i].row->name), backend)) {
+            return &up->queues[i];
         }
     }
     return NULL;
 }
 
 /* A window whose copy in memory is left is not lost with its file. With the lock held. */
-static bool is_in_memory(struct lane *lane, const char *name)
+static bool is_in_memory(struct upload_queue *queue, const char *name)
 {
     bool found = false;
-    for (size_t i = 0; i < lane->queued; i++) {
-        if (strcmp(lane->queue[i].name, name) == 0) {
-            lane->queue[i].in_spool = false;
+    for (size_t i = 0; i < queue->item_count; i++) {
+        if (strcmp(queue->items[i].name, name) == 0) {
+            queue->items[i].in_spool = false;
             found = true;
         }
     }
-    if (lane->has_current && strcmp(lane->current.name, name) == 0) {
-        lane->current.in_spool = false;
+    if (queue->has_current && strcmp(queue->current.name, name) == 0) {
+        queue->current.in_spool = false;
         found = true;
     }
     return found;
@@ -103,11 +106,11 @@ static void evict(struct uploader *up, const struct spool_file *file, const char
 {
     store_remove(&up->store, file->name);
     pthread_mutex_lock(&up->lock);
-    struct lane *lane = lane_of(up, file->backend);
-    bool kept = lane != NULL && is_in_memory(lane, file->name);
-    if (lane != NULL) {
-        lane->spooled -= lane->spooled > 0;
-        lane->counts.dropped += !kept;
+    struct upload_queue *queue = queue_of(up, file->backend);
+    bool kept = queue != NULL && is_in_memory(queue, file->name);
+    if (queue != NULL) {
+        queue->spooled -= queue->spooled > 0;
+        queue->counts.dropped += !kept;
     }
     pthread_mutex_unlock(&up->lock);
     if (!kept) {
@@ -153,14 +156,14 @@ static bool make_room(struct uploader *up, struct spool_list *list, uint64_t byt
 static void count_files(struct uploader *up, const struct spool_list *list)
 {
     pthread_mutex_lock(&up->lock);
-    for (size_t i = 0; i < up->lane_count; i++) {
-        up->lanes[i].spooled = 0;
+    for (size_t i = 0; i < up->queue_count; i++) {
+        up->queues[i].spooled = 0;
     }
     vec_each(&list->files, file)
     {
-        struct lane *lane = lane_of(up, file->backend);
-        if (lane != NULL) {
-            lane->spooled++;
+        struct upload_queue *queue = queue_of(up, file->backend);
+        if (queue != NULL) {
+            queue->spooled++;
         }
     }
     pthread_mutex_unlock(&up->lock);
@@ -175,7 +178,7 @@ void spool_start(struct uploader *up)
     }
     up->has_store = store_open(&up->store, up->settings->upload.spool_dir, &err);
     if (!up->has_store) {
-        log_once(up->log, LOG_WARNING, "%s; what is not sent is kept in memory only", err.text);
+        log_once(up->log, LOG_WARNING, "%s; unsent windows are kept in memory only", err.text);
         return;
     }
     list_spool(up, &list);
@@ -184,66 +187,66 @@ void spool_start(struct uploader *up)
     vec_release(&list.files);
 }
 
-static bool write_parcel(struct lane *lane, const struct parcel *parcel, struct err *err)
+static bool write_item(struct upload_queue *queue, const struct upload_item *item, struct err *err)
 {
-    struct uploader *up = lane->up;
+    struct uploader *up = queue->up;
     struct spool_list list;
     struct buf file;
-    buf_init(&file, SPOOL_HEAD_MAX + parcel->bytes.len);
-    bool ok = spool_write(&parcel->delivery, lane->row->name, sender_address_hash(lane->sender),
+    buf_init(&file, SPOOL_HEAD_MAX + item->bytes.len);
+    bool ok = spool_write(&item->delivery, queue->row->name, sender_address_hash(queue->sender),
                           &file, err);
     list_spool(up, &list);
     if (ok && !make_room(up, &list, file.len)) {
         ok = err_set(err, ERR_LIMIT, 0,
-                     "the spool %s has no room for %zu KB: it takes no more than --spool-max and a "
-                     "tenth of the free disk",
+                     "the spool %s has no room for %zu KB: --spool-max and a tenth of the free disk "
+                     "are the limits",
                      up->store.path, (file.len + 1023) / 1024);
     }
-    ok = ok && store_put(&up->store, parcel->name, buf_slice(&file), err);
+    ok = ok && store_put(&up->store, item->name, buf_slice(&file), err);
     vec_release(&list.files);
     buf_release(&file);
     return ok;
 }
 
-void spool_keep(struct lane *lane, struct parcel *parcel)
+void spool_keep(struct upload_queue *queue, struct upload_item *item)
 {
     struct err err;
-    spool_name(&parcel->delivery, lane->row->name, parcel->name);
-    if (!lane->up->has_store) {
+    spool_name(&item->delivery, queue->row->name, item->name);
+    if (!queue->up->has_store) {
         return;
     }
-    parcel->in_spool = write_parcel(lane, parcel, &err);
-    if (parcel->in_spool) {
-        pthread_mutex_lock(&lane->up->lock);
-        lane->spooled++;
-        pthread_mutex_unlock(&lane->up->lock);
+    item->in_spool = write_item(queue, item, &err);
+    if (item->in_spool) {
+        pthread_mutex_lock(&queue->up->lock);
+        queue->spooled++;
+        pthread_mutex_unlock(&queue->up->lock);
     } else {
-        log_once(lane->up->log, LOG_WARNING, "%s; what is not sent is kept in memory only",
+        log_once(queue->up->log, LOG_WARNING, "%s; unsent windows are kept in memory only",
                  err.text);
     }
 }
 
-void spool_drop(struct lane *lane, const char *name)
+void spool_drop(struct upload_queue *queue, const char *name)
 {
-    store_remove(&lane->up->store, name);
-    pthread_mutex_lock(&lane->up->lock);
-    lane->spooled -= lane->spooled > 0;
-    pthread_mutex_unlock(&lane->up->lock);
+    store_remove(&queue->up->store, name);
+    pthread_mutex_lock(&queue->up->lock);
+    queue->spooled -= queue->spooled > 0;
+    pthread_mutex_unlock(&queue->up->lock);
 }
 
-bool spool_oldest(struct lane *lane, struct window_key after, struct window_key *key,
+bool spool_oldest(struct upload_queue *queue, struct window_key after, struct window_key *key,
                   char name[static SPOOL_NAME_MAX])
 {
     struct spool_list list;
     bool found = false;
-    if (!lane->up->has_store) {
+    if (!queue->up->has_store) {
         return false;
     }
-    list_spool(lane->up, &list);
+    list_spool(queue->up, &list);
     vec_each(&list.files, file)
     {
-        if (str_eq(file->backend, str_of(lane->row->name)) && window_key_less(after, file->key) &&
-            map_find(&lane->left_alone, str_hash(str_of(file->name))) == NULL) {
+        if (str_eq(file->backend, str_of(queue->row->name)) && window_key_less(after, file->key) &&
+            map_find(&queue->left_alone, str_hash(str_of(file->name))) == NULL) {
             *key = file->key;
             memcpy(name, file->name, SPOOL_NAME_MAX);
             found = true;
@@ -254,11 +257,11 @@ bool spool_oldest(struct lane *lane, struct window_key after, struct window_key 
     return found;
 }
 
-static void leave_alone(struct lane *lane, const char *name)
+static void leave_alone(struct upload_queue *queue, const char *name)
 {
-    if (lane->left_alone.len > FILES_MAX ||
-        !map_put(&lane->left_alone, str_hash(str_of(name)), 1)) {
-        spool_drop(lane, name);
+    if (queue->left_alone.len > FILES_MAX ||
+        !map_put(&queue->left_alone, str_hash(str_of(name)), 1)) {
+        spool_drop(queue, name);
     }
 }
 
@@ -271,10 +274,10 @@ static size_t most_file_bytes(struct uploader *up)
     return most;
 }
 
-static void skip_unread(struct lane *lane, const char *name, const struct err *err)
+static void skip_unread(struct upload_queue *queue, const char *name, const struct err *err)
 {
-    struct uploader *up = lane->up;
-    leave_alone(lane, name); /* it was evicted, or cannot be read */
+    struct uploader *up = queue->up;
+    leave_alone(queue, name); /* it was evicted, or cannot be read */
     if (err->kind == ERR_LIMIT) {
         log_once_for(up->log, LOG_WARNING, "a large file",
                      "the spool %s holds windows that are larger than an eighth of --max-memory: "
@@ -283,31 +286,31 @@ static void skip_unread(struct lane *lane, const char *name, const struct err *e
     }
 }
 
-bool spool_load(struct lane *lane, const char *name, struct parcel *out)
+bool spool_load(struct upload_queue *queue, const char *name, struct upload_item *out)
 {
-    struct uploader *up = lane->up;
+    struct uploader *up = queue->up;
     struct err err;
     struct str backend;
     uint64_t hash;
-    *out = (struct parcel){.in_spool = true, .is_of_file = true};
+    *out = (struct upload_item){.in_spool = true, .is_of_file = true};
     snprintf(out->name, sizeof out->name, "%s", name);
     if (!store_get(&up->store, name, most_file_bytes(up), &out->bytes, &err)) {
-        skip_unread(lane, name, &err);
+        skip_unread(queue, name, &err);
         return false;
     }
     bool ok = spool_read(buf_slice(&out->bytes), &out->delivery, &backend, &hash, &err);
     if (!ok && err.kind == ERR_MALFORMED) {
-        spool_drop(lane, name);
+        spool_drop(queue, name);
         pthread_mutex_lock(&up->lock);
-        lane->counts.dropped++;
+        queue->counts.dropped++;
         pthread_mutex_unlock(&up->lock);
         log_once(up->log, LOG_WARNING, "%s and was removed: %s/%s", err.text, up->store.path, name);
-    } else if (!ok || hash != sender_address_hash(lane->sender)) {
-        leave_alone(lane, name);
+    } else if (!ok || hash != sender_address_hash(queue->sender)) {
+        leave_alone(queue, name);
         log_once_for(up->log, LOG_WARNING, "another address",
                      "the spool %s holds windows for another address of %s, or of a later pillion: "
-                     "they stay there; pillion upload sends such files to where it is told",
-                     up->store.path, lane->row->name);
+                     "they stay there; pillion upload can send them",
+                     up->store.path, queue->row->name);
         ok = false;
     }
     if (!ok) {

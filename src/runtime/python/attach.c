@@ -2,7 +2,7 @@
  * Where one process has its interpreters and threads. Every link found is held against another one
  * before it is believed: a thread's state points back to its interpreter, the numbers it has are
  * threads of the process, its frames lead to code objects. The process runs on meanwhile, so a
- * contradiction is looked at again before it counts.
+ * contradiction is read again before it counts.
  */
 #include "runtime/python/find.h"
 
@@ -16,16 +16,16 @@ enum {
     TAGS = 3, /* low bits of a reference in a frame, 3.13 on */
 };
 
-/* ---- what to say ---- */
+/* ---- errors ---- */
 
-static bool starting(struct find *f)
+static bool starting(struct python_find *f)
 {
     return err_set(f->err, ERR_UNSUPPORTED, EAGAIN,
                    "CPython %s has not started its interpreter yet", f->python->version_text);
 }
 
-/* Worth another look: what changes while it is read says the same. */
-static bool unlike(struct find *f, const char *what)
+/* Worth another attempt: what changes while it is read contradicts itself as well. */
+static bool unlike(struct python_find *f, const char *what)
 {
     return err_set(f->err, ERR_UNSUPPORTED, EAGAIN,
                    "CPython %s keeps %s elsewhere than this version does: perhaps a modified build",
@@ -34,21 +34,21 @@ static bool unlike(struct find *f, const char *what)
 
 /* ---- version and layout ---- */
 
-static bool layout_by_offsets(struct find *f, bool *tells)
+static bool layout_by_offsets(struct python_find *f, bool *tells)
 {
     unsigned char bytes[RUNTIME_BYTES];
     struct memory_piece piece = {f->python->runtime, bytes, sizeof bytes, 0};
     *tells = f->python->runtime != 0 &&
-             memory_batch_read(f->process->memory, &piece, 1, f->unread) &&
+             memory_batch_read(f->in.process->memory, &piece, 1, f->in.unread) &&
              python_tells_layout(bytes, piece.got);
     return *tells && python_layout_read(bytes, piece.got, &f->python->layout, f->err);
 }
 
-static uint32_t version_of(struct find *f)
+static uint32_t version_of(struct python_find *f)
 {
     uint64_t version;
     if (f->binary->py_version != 0 &&
-        find_word(f, f->binary->py_version + f->process->bias, &version) &&
+        find_word(&f->in, f->binary->py_version + f->in.process->bias, &version) &&
         (uint32_t)version != 0) {
         return (uint32_t)version;
     }
@@ -56,26 +56,26 @@ static uint32_t version_of(struct find *f)
     if ((known & 0xff) != 0) {
         return known;
     }
-    uint32_t text = find_version_text(f);
+    uint32_t text = python_find_version(f);
     bool fits = text != 0 && (known == 0 || python_minor(text) == python_minor(known));
     return fits ? text : known;
 }
 
 /* Builds whose objects are linked begin them two words later: PyCode_Type's own name tells. */
-static bool has_trace_refs(struct find *f, uint32_t version)
+static bool has_trace_refs(struct python_find *f, uint32_t version)
 {
     uint64_t type = f->python->code_type;
     return type == 0 ? f->binary->debug && version < PYTHON_VERSION(3, 8)
-                     : !find_is_type(f, type, 8, "code") && find_is_type(f, type, 24, "code");
+                     : !python_is_type(f, type, 8, "code") && python_is_type(f, type, 24, "code");
 }
 
-static bool layout_by_version(struct find *f)
+static bool layout_by_version(struct python_find *f)
 {
     uint32_t version = version_of(f);
     python_version_text(version, f->python->version_text);
     if (version == 0) {
         return err_set(f->err, ERR_UNSUPPORTED, EAGAIN,
-                       "which version of CPython this is cannot be told");
+                       "which version of CPython this is, is not known");
     }
     bool trace_refs = has_trace_refs(f, version);
     f->python->debug |= trace_refs && version < PYTHON_VERSION(3, 8);
@@ -83,12 +83,12 @@ static bool layout_by_version(struct find *f)
                             &f->python->layout, f->err);
 }
 
-static uint64_t in_process(struct find *f, uint64_t elf_address)
+static uint64_t in_process(struct python_find *f, uint64_t elf_address)
 {
-    return elf_address == 0 ? 0 : elf_address + f->process->bias;
+    return elf_address == 0 ? 0 : elf_address + f->in.process->bias;
 }
 
-static bool find_layout(struct find *f)
+static bool find_layout(struct python_find *f)
 {
     struct python *p = f->python;
     bool tells;
@@ -102,25 +102,25 @@ static bool find_layout(struct find *f)
     if (p->layout.free_threaded) {
         strncat(p->version_text, "t", sizeof p->version_text - strlen(p->version_text) - 1);
     }
-    if (p->code_type != 0 && !find_is_type(f, p->code_type, p->layout.object.type, "code")) {
+    if (p->code_type != 0 && !python_is_type(f, p->code_type, p->layout.object.type, "code")) {
         return starting(f); /* a copy of the file that nothing has been relocated in yet */
     }
-    return p->code_type == 0 || find_check_members(f) || unlike(f, "the fields of code objects");
+    return p->code_type == 0 || python_check_members(f) || unlike(f, "the fields of code objects");
 }
 
 /* ---- interpreters and threads ---- */
 
-static void keep_thread(struct find *f, uint64_t address, const unsigned char *bytes)
+static void keep_thread(struct python_find *f, uint64_t address, const unsigned char *bytes)
 {
     const struct python_layout *l = &f->python->layout;
     f->threads_seen++;
-    if (f->thread_count == FIND_THREADS_MAX) {
+    if (f->thread_count == PYTHON_FIND_THREADS_MAX) {
         return;
     }
+    f->pthreads[f->thread_count] = find_number(bytes, l->thread.thread_id, 8);
     struct found_thread *t = &f->threads[f->thread_count++];
     *t = (struct found_thread){
         .address = address,
-        .pthread = find_number(bytes, l->thread.thread_id, 8),
         .frame = find_number(bytes, l->thread.frame, 8),
     };
     if (l->thread.native_thread_id != LAYOUT_NONE) {
@@ -128,17 +128,17 @@ static void keep_thread(struct find *f, uint64_t address, const unsigned char *b
     }
 }
 
-static bool walk_threads(struct find *f, uint64_t interp)
+static bool walk_threads(struct python_find *f, uint64_t interp)
 {
     const struct python_layout *l = &f->python->layout;
     unsigned char bytes[LAYOUT_THREAD_MAX];
     uint64_t at;
-    if (!find_word(f, interp + l->interp.threads, &at)) {
+    if (!find_word(&f->in, interp + l->interp.threads, &at)) {
         return false;
     }
     for (unsigned i = 0; at != 0; i++) {
-        if (i == PYTHON_THREADS_MAX || !find_is_data(f, at) ||
-            !find_read(f, at, bytes, l->thread.bytes) ||
+        if (i == PYTHON_THREADS_MAX || !find_is_data(&f->in, at) ||
+            !find_read(&f->in, at, bytes, l->thread.bytes) ||
             find_number(bytes, l->thread.interp, 8) != interp) {
             return false;
         }
@@ -149,22 +149,22 @@ static bool walk_threads(struct find *f, uint64_t interp)
 }
 
 /* The first interpreter made is the last of the list. */
-static bool walk_interpreters(struct find *f)
+static bool walk_interpreters(struct python_find *f)
 {
     const struct python_layout *l = &f->python->layout;
     uint64_t at;
     f->thread_count = f->threads_seen = 0;
     f->is_proven = false;
     f->python->interp = 0;
-    if (!find_word(f, f->python->head, &at)) {
+    if (!find_word(&f->in, f->python->head, &at)) {
         return false;
     }
     for (unsigned i = 0; at != 0; i++) {
-        if (i == PYTHON_INTERPRETERS_MAX || !find_is_data(f, at) || !walk_threads(f, at)) {
+        if (i == PYTHON_INTERPRETERS_MAX || !find_is_data(&f->in, at) || !walk_threads(f, at)) {
             return false;
         }
         f->python->interp = at;
-        if (!find_word(f, at + l->interp.next, &at)) {
+        if (!find_word(&f->in, at + l->interp.next, &at)) {
             return false;
         }
     }
@@ -173,22 +173,24 @@ static bool walk_interpreters(struct find *f)
 
 /* ---- proofs ---- */
 
-static bool ids_fit(struct find *f)
+static bool ids_fit(struct python_find *f)
 {
-    if (f->process->tid_count == 0) {
+    if (f->in.process->tid_count == 0) {
         return true;
     }
     if (f->python->layout.thread.native_thread_id == LAYOUT_NONE) {
-        return find_tid_in_pthread(f);
+        return find_tid_in_pthread(&f->in, f->pthreads, f->thread_count,
+                                   &f->python->tid_in_pthread);
     }
     for (size_t i = 0; i < f->thread_count; i++) {
-        if (find_is_tid(f, f->threads[i].native)) {
+        if (find_is_tid(&f->in, f->threads[i].native)) {
             return true;
         }
     }
     /* a process that C forked behind the interpreter's back (uwsgi): the ids are its parent's, but
      * libc knows better */
-    if (!find_tid_in_pthread(f)) {
+    if (!find_tid_in_pthread(&f->in, f->pthreads, f->thread_count,
+                                   &f->python->tid_in_pthread)) {
         return false;
     }
     f->python->layout.thread.native_thread_id = LAYOUT_NONE;
@@ -196,39 +198,39 @@ static bool ids_fit(struct find *f)
 }
 
 /* A code object's type is PyCode_Type; where no symbol says where that is, a type named "code". */
-static bool is_code(struct find *f, uint64_t code)
+static bool is_code(struct python_find *f, uint64_t code)
 {
     const struct python_layout *l = &f->python->layout;
     uint64_t type;
-    if (code % 8 != 0 || code == 0 || !find_word(f, code + l->object.type, &type)) {
+    if (code % 8 != 0 || code == 0 || !find_word(&f->in, code + l->object.type, &type)) {
         return false;
     }
     if (f->python->code_type != 0) {
         return type == f->python->code_type;
     }
-    if (!find_is_type(f, type, l->object.type, "code")) {
+    if (!python_is_type(f, type, l->object.type, "code")) {
         return false;
     }
     f->python->code_type = type;
     return true;
 }
 
-static bool top_frame(struct find *f, const struct found_thread *thread, uint64_t *out)
+static bool top_frame(struct python_find *f, const struct found_thread *thread, uint64_t *out)
 {
     const struct python_layout *l = &f->python->layout;
     *out = thread->frame;
     return l->frames != PYTHON_FRAMES_CFRAME || thread->frame == 0 ||
-           find_word(f, thread->frame + l->thread.cframe_top, out);
+           find_word(&f->in, thread->frame + l->thread.cframe_top, out);
 }
 
 /* Does the thread's stack begin with code? Shims are passed over. */
-static bool leads_to_code(struct find *f, uint64_t frame)
+static bool leads_to_code(struct python_find *f, uint64_t frame)
 {
     const struct python_layout *l = &f->python->layout;
     uint64_t code, previous;
     for (unsigned i = 0; i < FRAMES_TRIED && frame != 0 && frame % 8 == 0; i++) {
-        if (!find_word(f, frame + l->frame.code, &code) ||
-            !find_word(f, frame + l->frame.previous, &previous)) {
+        if (!find_word(&f->in, frame + l->frame.code, &code) ||
+            !find_word(&f->in, frame + l->frame.previous, &previous)) {
             return false;
         }
         code &= l->frames == PYTHON_FRAMES_CURRENT ? ~(uint64_t)TAGS : UINT64_MAX;
@@ -241,7 +243,7 @@ static bool leads_to_code(struct find *f, uint64_t frame)
 }
 
 /* False: there are frames, and none leads anywhere. */
-static bool frames_fit(struct find *f)
+static bool frames_fit(struct python_find *f)
 {
     bool has_frames = false;
     uint64_t frame;
@@ -259,7 +261,7 @@ static bool frames_fit(struct find *f)
 }
 
 /* What contradicts itself; null: nothing. */
-static const char *contradiction(struct find *f)
+static const char *contradiction(struct python_find *f)
 {
     return !walk_interpreters(f)    ? "its threads"
            : f->thread_count == 0 ? NULL
@@ -268,7 +270,7 @@ static const char *contradiction(struct find *f)
                                   : NULL;
 }
 
-static bool find_threads(struct find *f)
+static bool find_threads(struct python_find *f)
 {
     const char *wrong = NULL;
     for (unsigned i = 0; i < TRIES; i++) {
@@ -283,27 +285,27 @@ static bool find_threads(struct find *f)
 /* ---- the first interpreter ---- */
 
 /* From 3.7 on it is part of _PyRuntime, with the pointer to the main interpreter behind it. */
-static bool may_be_head(struct find *f, uint64_t head)
+static bool may_be_head(struct python_find *f, uint64_t head)
 {
     uint32_t at = f->python->layout.runtime.head;
     uint64_t main_interp;
     f->python->head = head;
     f->python->runtime = at == 0 ? 0 : head - at;
     return contradiction(f) == NULL && f->thread_count > 0 && f->is_proven &&
-           (at == 0 || (find_word(f, head + 8, &main_interp) && main_interp == f->python->interp));
+           (at == 0 || (find_word(&f->in, head + 8, &main_interp) && main_interp == f->python->interp));
 }
 
-static bool find_head(struct find *f)
+static bool find_head(struct python_find *f)
 {
     struct python *p = f->python;
     p->head = p->runtime != 0 ? p->runtime + p->layout.runtime.head
                               : in_process(f, f->binary->interp_head);
-    return p->head != 0 || find_head_by_scan(f, may_be_head) || starting(f);
+    return p->head != 0 || python_find_head(f, may_be_head) || starting(f);
 }
 
 /* ---- the GIL ---- */
 
-static bool is_known_thread(struct find *f, uint64_t address)
+static bool is_known_thread(struct python_find *f, uint64_t address)
 {
     for (size_t i = 0; i < f->thread_count; i++) {
         if (f->threads[i].address == address) {
@@ -314,32 +316,32 @@ static bool is_known_thread(struct find *f, uint64_t address)
 }
 
 /* Where the holder stands depends on libc too (3.7 on): what is no thread there is not read. */
-static void find_current(struct find *f)
+static void find_current(struct python_find *f)
 {
     struct python *p = f->python;
     uint32_t at = p->layout.runtime.current;
     uint64_t holder;
     p->current = p->runtime == 0 || at == LAYOUT_NONE ? in_process(f, f->binary->current)
                                                       : p->runtime + at;
-    if (p->current != 0 && (!find_word(f, p->current, &holder) ||
+    if (p->current != 0 && (!find_word(&f->in, p->current, &holder) ||
                             (holder != 0 && !is_known_thread(f, holder)))) {
         p->current = 0;
     }
 }
 
-static bool is_ending(struct find *f)
+static bool is_ending(struct python_find *f)
 {
     uint32_t at = f->python->layout.runtime.finalizing;
     uint64_t thread;
     if (f->python->runtime == 0 || at == LAYOUT_NONE ||
-        !find_word(f, f->python->runtime + at, &thread) || thread == 0) {
+        !find_word(&f->in, f->python->runtime + at, &thread) || thread == 0) {
         return false;
     }
     (void)err_set(f->err, ERR_GONE, 0, "CPython %s is ending", f->python->version_text);
     return true;
 }
 
-static bool find_all(struct find *f)
+static bool find_all(struct python_find *f)
 {
     if (!find_layout(f) || !find_head(f) || is_ending(f) || !find_threads(f)) {
         return false;
@@ -347,8 +349,8 @@ static bool find_all(struct find *f)
     find_current(f);
     f->python->str_type = in_process(f, f->binary->str_type);
     f->python->int_type = in_process(f, f->binary->int_type);
-    if (f->process->elf != NULL) {
-        python_extend(f->python, f->process->elf); /* asyncio may be built in */
+    if (f->in.process->elf != NULL) {
+        python_extend(f->python, f->in.process->elf); /* asyncio may be built in */
     }
     return true;
 }
@@ -358,13 +360,13 @@ static bool find_all(struct find *f)
 enum runtime_answer python_attach(const void *binary, const struct runtime_process *process,
                                   void **state, struct err *why)
 {
-    struct find *f = calloc(1, sizeof *f);
+    struct python_find *f = calloc(1, sizeof *f);
     struct python *python = calloc(1, sizeof *python);
     struct err err = {0}, unread = {0};
     bool good = f != NULL && python != NULL;
     if (good) {
-        *f = (struct find){.binary = binary, .process = process, .python = python,
-                           .err = &err, .unread = &unread};
+        *f = (struct python_find){.in = {.process = process, .unread = &unread},
+                                  .binary = binary, .python = python, .err = &err};
         python->pid = process->pid;
         good = find_all(f);
     } else {

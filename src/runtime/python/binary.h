@@ -15,15 +15,8 @@ uint32_t python_version_of(struct str text, size_t *len);
 void python_find_ranges(struct elf *elf, const struct runtime_code *code,
                         struct python_binary *binary);
 
-void python_add_range(struct python_binary *b, uint64_t start, uint64_t limit, uint8_t native);
-
 /* plumbing.c: adds functions of a stripped file that only what hands them out tells. */
 void python_add_nameless(struct elf *elf, const struct runtime_code *code,
                          struct python_binary *binary);
-
-/* cold.c: the other parts of the function [start, limit): compilers move what they think is seldom
- * run away from it, in an interpreter's loop often most of it. At most `max` ranges. */
-size_t python_find_cold(struct elf *elf, const struct runtime_code *code, uint64_t start,
-                        uint64_t limit, struct python_range *out, size_t max);
 
 #endif

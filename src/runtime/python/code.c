@@ -1,3 +1,6 @@
+/* Reads code objects from a process's memory in batches, each twice where it may be changing: what describes the
+ * function, and which of its parts names.c needs. What was freed meanwhile is recognised by its fingerprint
+ * and its count of references. */
 #include "runtime/python/code.h"
 
 /* Pieces of one batch, and where each one's `got` is wanted. */
@@ -98,13 +101,13 @@ static void find_parts(const struct python_layout *layout, struct code_read *cod
 }
 
 /* The code objects of the batch once more: those that are not what they were are dropped. */
-struct second_look {
+struct second_read {
     unsigned char head[CODES_MAX][LAYOUT_CODE_MAX];
     struct code_read *code[CODES_MAX];
     size_t first, count; /* pieces of the batch */
 };
 
-static void ask_again(const struct codes *codes, struct batch *batch, struct second_look *again,
+static void ask_again(const struct codes *codes, struct batch *batch, struct second_read *again,
                       struct code_read *code)
 {
     unsigned char *head = again->head[again->count];
@@ -115,7 +118,7 @@ static void ask_again(const struct codes *codes, struct batch *batch, struct sec
 }
 
 static void drop_changed(const struct codes *codes, const struct batch *batch,
-                         const struct second_look *again)
+                         const struct second_read *again)
 {
     const struct python_layout *layout = &codes->python->layout;
     for (size_t i = 0; i < again->count; i++) {
@@ -156,7 +159,7 @@ static bool find_content(const struct python_layout *layout, enum code_part whic
 static void read_windows(struct codes *codes)
 {
     struct batch batch = {.count = 0};
-    struct second_look again = {.count = 0};
+    struct second_read again = {.count = 0};
     for (size_t i = 0; i < codes->count; i++) {
         struct code_read *code = &codes->at[i];
         for (size_t k = 0; is_wanted(code) && k < CODE_PARTS; k++) {
@@ -211,7 +214,7 @@ static void forget_short(const struct batch *batch, struct code_read *code)
 static void read_long(struct codes *codes)
 {
     struct batch batch = {.count = 0};
-    struct second_look again = {.count = 0};
+    struct second_read again = {.count = 0};
     struct code_read *longer[CODES_MAX];
     size_t count = 0;
     for (size_t i = 0; i < codes->count; i++) {

@@ -14,7 +14,7 @@
 
 #define LAYOUT_NONE UINT32_MAX
 
-/* No layout that is handed out says more than this to read; real ones have 312, 80, 144. */
+/* No layout asks for more bytes than this; real ones have 312, 80, 144. */
 enum {
     LAYOUT_THREAD_MAX = 512,
     LAYOUT_FRAME_MAX = 160,
@@ -58,7 +58,7 @@ struct python_layout {
     struct {
         uint32_t bytes;
         uint32_t next, interp;
-        uint32_t frame;     /* frame, cframe or current_frame: `frames` says which */
+        uint32_t frame;     /* frame, cframe or current_frame: `frames` tells which */
         uint32_t cframe_top; /* in _PyCFrame: the top frame, 3.11 and 3.12 */
         uint32_t thread_id; /* pthread_self */
         uint32_t native_thread_id; /* 3.11 on */

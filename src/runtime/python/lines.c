@@ -1,3 +1,6 @@
+/* The line of an instruction, from a code object's table: co_lnotab up to 3.9, co_linetable of 3.10, and that of
+ * 3.11 on. Pure functions over the target's bytes, bounded: where a table says nothing, or ends too early,
+ * the line is 0. */
 #include "base/cursor.h"
 #include "runtime/python/private.h"
 

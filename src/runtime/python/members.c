@@ -26,30 +26,30 @@ struct members {
     size_t count;
 };
 
-bool find_is_type(struct find *f, uint64_t address, uint32_t type_at, const char *name)
+bool python_is_type(struct python_find *f, uint64_t address, uint32_t type_at, const char *name)
 {
     uint64_t text;
-    return find_is_data(f, address) && find_word(f, address + type_at + NAME_IN_TYPE, &text) &&
-           find_is_text(f, text, name);
+    return find_is_data(&f->in, address) && find_word(&f->in, address + type_at + NAME_IN_TYPE, &text) &&
+           find_is_text(&f->in, text, name);
 }
 
-static bool read_names(struct find *f, struct members *m, const uint64_t *names)
+static bool read_names(struct python_find *f, struct members *m, const uint64_t *names)
 {
     struct memory_piece pieces[MEMBERS_MAX];
     for (size_t i = 0; i < m->count; i++) {
         memset(m->at[i].name, 0, NAME_BYTES);
         pieces[i] = (struct memory_piece){names[i], m->at[i].name, NAME_BYTES - 1, 0};
     }
-    return memory_batch_read(f->process->memory, pieces, m->count, f->unread);
+    return memory_batch_read(f->in.process->memory, pieces, m->count, f->in.unread);
 }
 
-static bool read_members(struct find *f, uint64_t table, struct members *m)
+static bool read_members(struct python_find *f, uint64_t table, struct members *m)
 {
     unsigned char bytes[MEMBERS_MAX * MEMBER_BYTES];
     uint64_t names[MEMBERS_MAX];
     struct memory_piece piece = {table, bytes, sizeof bytes, 0};
     m->count = 0;
-    if (!memory_batch_read(f->process->memory, &piece, 1, f->unread)) {
+    if (!memory_batch_read(f->in.process->memory, &piece, 1, f->in.unread)) {
         return false;
     }
     for (uint32_t at = 0; at + MEMBER_BYTES <= piece.got; at += MEMBER_BYTES) {
@@ -113,13 +113,13 @@ static void take_bytecode(struct python_layout *l, uint64_t basic_size)
     }
 }
 
-bool find_check_members(struct find *f)
+bool python_check_members(struct python_find *f)
 {
     struct python_layout l = f->python->layout;
     unsigned char type[TYPE_BYTES];
     struct members members;
     unsigned known = 0, moved = 0;
-    if (!find_read(f, f->python->code_type, type, sizeof type)) {
+    if (!find_read(&f->in, f->python->code_type, type, sizeof type)) {
         return false;
     }
     uint64_t table = find_number(type, l.type.members, 8);

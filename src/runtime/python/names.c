@@ -1,3 +1,6 @@
+/* Names frames: a cache from code objects (address and fingerprint) to function, file and line, filled in batches
+ * by code.c and text.c, bounded in bytes. The sampler calls it soon after a walk, while the code objects
+ * still exist. */
 #include "base/map.h"
 #include "runtime/python/code.h"
 

@@ -1,9 +1,9 @@
 /*
- * _Py_DebugOffsets: from 3.13 on a process says at the start of its _PyRuntime where the fields of
+ * _Py_DebugOffsets: from 3.13 on a process declares at the start of its _PyRuntime where the fields of
  * its structures are, as a list of 64-bit numbers whose places depend on the version only.
  *
  * Source: Include/internal/pycore_debug_offsets.h (3.13: pycore_runtime.h), tags v3.13.0, v3.14.0,
- * v3.15.0. Not told there: the flags and the version of a code object, which stand 4 bytes before
+ * v3.15.0. Not declared there: the flags and the version of a code object, which stand 4 bytes before
  * and 40 behind co_argcount (Include/cpython/code.h, unchanged since 3.12); tstate.datastack_top,
  * behind datastack_chunk; holds_gil of 3.14, behind the status bits; sizes of non-ASCII str before
  * 3.15.
@@ -37,21 +37,21 @@ static const uint16_t sizes[PARTS][TABLES] = {
 };
 
 /* What is being read; the last ones are no offsets yet. */
-struct told {
+struct declared {
     struct python_layout layout;
     uint32_t size[PARTS];
     uint32_t collector, collecting; /* in the interpreter's state; in the collector's */
     uint32_t own_gil, holder, locked; /* in the interpreter's state */
 };
 
-#define FIELD(name) offsetof(struct told, layout.name)
-#define RAW(name) offsetof(struct told, name)
+#define FIELD(name) offsetof(struct declared, layout.name)
+#define RAW(name) offsetof(struct declared, name)
 
 static const struct row {
     uint16_t field;
     uint8_t part;
     uint8_t width; /* bytes of the field, which is aligned to it */
-    bool free_threaded; /* only such builds have it, others say 0 */
+    bool free_threaded; /* only such builds have it, 0 in others */
     uint16_t at[TABLES];
 } rows[] = {
     /*                                                           3.13 3.14 3.15 */
@@ -110,10 +110,10 @@ static uint64_t number_at(struct str runtime, size_t at)
     return cursor_u64(&c);
 }
 
-static bool refuse(const struct told *told, struct err *err, const char *what)
+static bool refuse(const struct declared *declared, struct err *err, const char *what)
 {
     char text[PYTHON_VERSION_TEXT];
-    python_version_text(told->layout.version, text);
+    python_version_text(declared->layout.version, text);
     return err_set(err, ERR_UNSUPPORTED, 0,
                    "CPython %s describes its memory in a way not known here (%s)", text, what);
 }
@@ -132,7 +132,7 @@ bool python_tells_layout(const void *runtime, size_t len)
     return len >= COOKIE_BYTES && memcmp(runtime, "xdebugpy", COOKIE_BYTES) == 0;
 }
 
-static bool start(struct told *told, struct str runtime, size_t *table, struct err *err)
+static bool start(struct declared *declared, struct str runtime, size_t *table, struct err *err)
 {
     uint32_t version = (uint32_t)number_at(runtime, COOKIE_BYTES);
     uint64_t free_threaded = number_at(runtime, FREE_THREADED_AT);
@@ -150,53 +150,53 @@ static bool start(struct told *told, struct str runtime, size_t *table, struct e
                        "CPython %s is a test release whose layout was not final", text);
     }
     *table = minor == PYTHON_VERSION(3, 13) ? 0 : minor == PYTHON_VERSION(3, 14) ? 1 : 2;
-    python_layout_start(&told->layout, version, free_threaded == 1);
+    python_layout_start(&declared->layout, version, free_threaded == 1);
     return true;
 }
 
 /* ---- numbers ---- */
 
-static bool read_sizes(struct told *told, struct str runtime, size_t table)
+static bool read_sizes(struct declared *declared, struct str runtime, size_t table)
 {
     for (size_t i = 0; i < PARTS; i++) {
         uint64_t size = number_at(runtime, sizes[i][table]);
         if (size == 0 || size >= SIZE_MAX_BYTES) {
             return false;
         }
-        told->size[i] = (uint32_t)size;
+        declared->size[i] = (uint32_t)size;
     }
     return true;
 }
 
-static bool read_row(struct told *told, struct str runtime, size_t table, const struct row *row)
+static bool read_row(struct declared *declared, struct str runtime, size_t table, const struct row *row)
 {
-    uint32_t *out = (uint32_t *)(void *)((char *)told + row->field);
+    uint32_t *out = (uint32_t *)(void *)((char *)declared + row->field);
     uint64_t at = number_at(runtime, row->at[table]);
     *out = LAYOUT_NONE;
-    if (row->at[table] == NONE || (row->free_threaded && !told->layout.free_threaded)) {
+    if (row->at[table] == NONE || (row->free_threaded && !declared->layout.free_threaded)) {
         return true;
     }
-    if (row->at[table] + 8U > runtime.len || at % row->width != 0 || at >= told->size[row->part] ||
-        told->size[row->part] - at < row->width) {
+    if (row->at[table] + 8U > runtime.len || at % row->width != 0 || at >= declared->size[row->part] ||
+        declared->size[row->part] - at < row->width) {
         return false;
     }
     *out = (uint32_t)at;
     return true;
 }
 
-static bool read_rows(struct told *told, struct str runtime, size_t table)
+static bool read_rows(struct declared *declared, struct str runtime, size_t table)
 {
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        if (!read_row(told, runtime, table, &rows[i])) {
+        if (!read_row(declared, runtime, table, &rows[i])) {
             return false;
         }
     }
     return true;
 }
 
-static bool read_text_sizes(struct told *told, struct str runtime, size_t table)
+static bool read_text_sizes(struct declared *declared, struct str runtime, size_t table)
 {
-    struct python_layout *l = &told->layout;
+    struct python_layout *l = &declared->layout;
     uint64_t ascii = number_at(runtime, ascii_at[table]), compact = ascii + 16;
     if (compact_at[table] != NONE) {
         compact = number_at(runtime, compact_at[table]);
@@ -206,13 +206,13 @@ static bool read_text_sizes(struct told *told, struct str runtime, size_t table)
     return ascii > l->object.str_state && ascii <= 256 && compact > ascii && compact <= 256;
 }
 
-/* ---- what is not told ---- */
+/* ---- what is not declared ---- */
 
-static bool add_untold(struct told *told)
+static bool add_undeclared(struct declared *declared)
 {
-    struct python_layout *l = &told->layout;
-    if (l->code.argcount < 4 || l->code.argcount + 44 > told->size[CODE] ||
-        l->thread.chunk + 16 > told->size[THREAD]) {
+    struct python_layout *l = &declared->layout;
+    if (l->code.argcount < 4 || l->code.argcount + 44 > declared->size[CODE] ||
+        l->thread.chunk + 16 > declared->size[THREAD]) {
         return false;
     }
     l->code.flags = l->code.argcount - 4;
@@ -226,49 +226,49 @@ static bool add_untold(struct told *told)
     return true;
 }
 
-/* The holder is told as a field of the interpreter's own GIL, and looked for in the one it uses. */
-static bool place_nested(struct told *told)
+/* The holder is declared as a field of the interpreter's own GIL, and wanted in the one it uses. */
+static bool place_nested(struct declared *declared)
 {
-    struct python_layout *l = &told->layout;
-    if (told->holder < told->own_gil || told->locked < told->own_gil ||
-        told->collector + told->size[COLLECTOR] > told->size[INTERP]) {
+    struct python_layout *l = &declared->layout;
+    if (declared->holder < declared->own_gil || declared->locked < declared->own_gil ||
+        declared->collector + declared->size[COLLECTOR] > declared->size[INTERP]) {
         return false;
     }
-    l->interp.gil_holder = told->holder - told->own_gil;
-    l->interp.gil_locked = told->locked - told->own_gil;
-    l->interp.collecting = told->collector + told->collecting;
+    l->interp.gil_holder = declared->holder - declared->own_gil;
+    l->interp.gil_locked = declared->locked - declared->own_gil;
+    l->interp.collecting = declared->collector + declared->collecting;
     return true;
 }
 
 /* A version newer than this file: only when what it tells could well be the layout of 3.15. */
-static bool is_plausible(const struct told *told)
+static bool is_plausible(const struct declared *declared)
 {
-    uint32_t text = told->layout.object.str_ascii;
-    return python_minor(told->layout.version) <= PYTHON_VERSION(3, 15) ||
-           (told->size[FRAME] >= 80 && told->size[FRAME] <= 128 && told->size[CODE] >= 200 &&
-            told->size[CODE] <= 320 && text >= 40 && text <= 64);
+    uint32_t text = declared->layout.object.str_ascii;
+    return python_minor(declared->layout.version) <= PYTHON_VERSION(3, 15) ||
+           (declared->size[FRAME] >= 80 && declared->size[FRAME] <= 128 && declared->size[CODE] >= 200 &&
+            declared->size[CODE] <= 320 && text >= 40 && text <= 64);
 }
 
 bool python_layout_read(const void *runtime, size_t len, struct python_layout *out, struct err *err)
 {
     struct str bytes = {runtime, len};
-    struct told told;
+    struct declared declared;
     size_t table = 0;
-    memset(&told, 0, sizeof told);
-    if (!start(&told, bytes, &table, err)) {
+    memset(&declared, 0, sizeof declared);
+    if (!start(&declared, bytes, &table, err)) {
         return false;
     }
-    if (!read_sizes(&told, bytes, table)) {
-        return refuse(&told, err, "sizes");
+    if (!read_sizes(&declared, bytes, table)) {
+        return refuse(&declared, err, "sizes");
     }
-    if (!read_rows(&told, bytes, table) || !read_text_sizes(&told, bytes, table)) {
-        return refuse(&told, err, "offsets");
+    if (!read_rows(&declared, bytes, table) || !read_text_sizes(&declared, bytes, table)) {
+        return refuse(&declared, err, "offsets");
     }
-    if (!place_nested(&told) || !add_untold(&told) || !is_plausible(&told) ||
-        !python_layout_sizes(&told.layout)) {
-        return refuse(&told, err, "structures");
+    if (!place_nested(&declared) || !add_undeclared(&declared) || !is_plausible(&declared) ||
+        !python_layout_sizes(&declared.layout)) {
+        return refuse(&declared, err, "structures");
     }
-    python_layout_kinds(&told.layout);
-    *out = told.layout;
+    python_layout_kinds(&declared.layout);
+    *out = declared.layout;
     return true;
 }

@@ -12,7 +12,7 @@
 #include "runtime/python/binary.h"
 
 #include "base/cursor.h"
-#include "runtime/python/image.h"
+#include "runtime/common/image.h"
 
 #include <stdlib.h>
 
@@ -52,7 +52,7 @@ static void add(struct taking *t, uint64_t address)
     uint64_t start, limit;
     if (address >= t->elf->text_start && address < t->elf->text_limit &&
         t->code->function_at(t->code->context, address, &start, &limit) && start == address) {
-        python_add_range(t->binary, start, limit, RUNTIME_NATIVE_PLUMBING);
+        code_ranges_add(&t->binary->ranges, start, limit, RUNTIME_NATIVE_PLUMBING);
     }
 }
 
@@ -136,7 +136,7 @@ static void add_around(struct taking *t, uint64_t address)
 {
     uint64_t start, limit;
     if (t->code->function_at(t->code->context, address, &start, &limit)) {
-        python_add_range(t->binary, start, limit, RUNTIME_NATIVE_PLUMBING);
+        code_ranges_add(&t->binary->ranges, start, limit, RUNTIME_NATIVE_PLUMBING);
     }
 }
 
@@ -172,10 +172,10 @@ static bool take_calls_aarch64(void *context, const struct image_piece *piece)
 static void take_callers(struct taking *t)
 {
     const struct python_binary *b = t->binary;
-    for (size_t i = 0; i < b->range_count; i++) {
-        if (b->ranges[i].native == RUNTIME_NATIVE_LOOP) {
-            struct calls calls = {t, b->ranges[i].start};
-            (void)python_image_scan(t->elf, IMAGE_EXECUTE,
+    for (size_t i = 0; i < b->ranges.count; i++) {
+        if (b->ranges.at[i].native == RUNTIME_NATIVE_LOOP) {
+            struct calls calls = {t, b->ranges.at[i].start};
+            (void)image_scan(t->elf, IMAGE_EXECUTE,
                                     t->elf->machine == ELF_AARCH64 ? take_calls_aarch64
                                                                    : take_calls_x86,
                                     &calls);
@@ -190,7 +190,7 @@ static void take_slot(struct taking *t, const char *type, uint64_t slot)
 {
     struct elf_symbol symbol;
     if (elf_find_dynamic(t->elf, type, &symbol)) {
-        add(t, python_pointer_at(&t->pointers, symbol.address + slot));
+        add(t, image_pointer_at(&t->pointers, symbol.address + slot));
     }
 }
 
@@ -226,11 +226,11 @@ static bool is_method_name(struct taking *t, uint64_t address)
 static void take_records(struct taking *t, uint64_t record, uint64_t step)
 {
     for (unsigned i = 0; i < RECORDS_MAX; i++, record += step) {
-        if (!is_method_name(t, python_pointer_at(&t->pointers, record))) {
+        if (!is_method_name(t, image_pointer_at(&t->pointers, record))) {
             return;
         }
-        add(t, python_pointer_at(&t->pointers, record + RECORD_FUNCTION));
-        add(t, python_pointer_at(&t->pointers, record + RECORD_WRAPPER));
+        add(t, image_pointer_at(&t->pointers, record + RECORD_FUNCTION));
+        add(t, image_pointer_at(&t->pointers, record + RECORD_WRAPPER));
     }
 }
 
@@ -238,12 +238,12 @@ static void take_tables(struct taking *t)
 {
     struct places names = {.count = 0};
     uint64_t at[PLACES_MAX];
-    (void)python_image_scan(t->elf, 0, find_name, &names);
+    (void)image_scan(t->elf, 0, find_name, &names);
     if (names.count == 0) { /* older linkers: with the code */
-        (void)python_image_scan(t->elf, IMAGE_EXECUTE, find_name, &names);
+        (void)image_scan(t->elf, IMAGE_EXECUTE, find_name, &names);
     }
     for (size_t i = 0; i < names.count; i++) {
-        size_t count = python_pointers_to(&t->pointers, names.at[i], at, PLACES_MAX);
+        size_t count = image_pointers_to(&t->pointers, names.at[i], at, PLACES_MAX);
         for (size_t k = 0; k < count; k++) {
             take_records(t, at[k], RECORD_BYTES);
             take_records(t, at[k] - RECORD_BYTES, -(uint64_t)RECORD_BYTES);
@@ -255,7 +255,7 @@ void python_add_nameless(struct elf *elf, const struct runtime_code *code,
                          struct python_binary *binary)
 {
     struct taking t = {.elf = elf, .code = code, .binary = binary};
-    python_pointers_open(&t.pointers, elf);
+    image_pointers_open(&t.pointers, elf);
     for (size_t i = 0; i < sizeof makers / sizeof makers[0]; i++) {
         take_from(&t, makers[i]);
     }
@@ -264,5 +264,5 @@ void python_add_nameless(struct elf *elf, const struct runtime_code *code,
     }
     take_tables(&t);
     take_callers(&t);
-    python_pointers_close(&t.pointers);
+    image_pointers_close(&t.pointers);
 }

@@ -5,6 +5,7 @@
 #define RUNTIME_PYTHON_PRIVATE_H
 
 #include "base/str.h"
+#include "runtime/common/ranges.h"
 #include "runtime/python/layout.h"
 #include "runtime/python/python.h"
 
@@ -13,11 +14,6 @@ enum {
     PYTHON_INTERPRETERS_MAX = 256,
     PYTHON_THREADS_MAX = 8192,
     PYTHON_VERSION_TEXT = 32, /* bytes of "3.13.0rc1" */
-};
-
-struct python_range {
-    uint64_t start, limit; /* ELF addresses */
-    uint8_t native;        /* enum runtime_native */
 };
 
 /* What a file tells. Addresses are the file's own; 0: not known. */
@@ -33,8 +29,7 @@ struct python_binary {
     bool musl;                 /* linked against musl */
     bool debug;                /* built with Py_DEBUG */
     enum elf_machine machine;
-    struct python_range *ranges; /* by start, not overlapping: loop and plumbing */
-    size_t range_count;
+    struct code_ranges ranges; /* loop and plumbing */
 };
 
 /* One process; constant once attach has returned. Addresses are runtime addresses. */
@@ -47,7 +42,7 @@ struct python {
     uint64_t head;             /* address of the pointer to the first interpreter */
     uint64_t current;          /* address of the pointer to the GIL's holder; 0: none */
     uint64_t interp;           /* the main interpreter */
-    uint64_t code_type;        /* PyCode_Type; 0: not known, type checks are left out */
+    uint64_t code_type;        /* PyCode_Type; 0: not known, there are no type checks */
     uint64_t str_type, int_type; /* PyUnicode_Type, PyLong_Type; 0: not known */
     uint64_t task_fields;      /* where a thread's asyncio task and a task's name are (task.c); 0: not known.
                                 * Filled late: to be loaded and stored atomically */
@@ -58,11 +53,11 @@ struct python {
 uint32_t python_minor(uint32_t version);
 void python_version_text(uint32_t version, char out[static PYTHON_VERSION_TEXT]);
 
-/* layout.c: says that a version is not known; returns false. */
+/* layout.c: the error for a version that is not known; returns false. */
 bool python_refuse(uint32_t version, struct err *err);
 
 /* layout.c: a layout of a version, every field LAYOUT_NONE; then, once the fields are there, the masks of
- * str objects and the numbers of bytes to read (false: more than a layout may say). */
+ * str objects and the numbers of bytes to read (false: more than a layout may hold). */
 void python_layout_start(struct python_layout *layout, uint32_t version, bool free_threaded);
 void python_layout_kinds(struct python_layout *layout);
 bool python_layout_sizes(struct python_layout *layout);
@@ -84,8 +79,11 @@ void python_describe(const void *state, struct buf *out);
 /* task.c: learns where tasks are from asyncio's own list, if `elf` is the file that has it. */
 void python_extend(void *state, struct elf *elf);
 
-void python_walk(const void *state, void *plan, uint32_t tid, bool proven_later,
+void python_walk(const void *state, void *plan, const struct runtime_thread *thread,
                  struct memory_batch *memory, struct runtime_stack *out);
+
+/* generated.c: names in perf maps. */
+bool python_read_name(struct str raw, struct buf *out, struct runtime_named *named);
 
 /* What runtime_frame.check holds: a hash of a code object's first layout.code.bytes bytes, over the
  * fields that tell one function from another (first line, flags, file, names, table of lines). Never 0. */

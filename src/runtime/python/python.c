@@ -15,4 +15,5 @@ const struct runtime runtime_python = {
     .open_names = python_open_names,
     .close_names = python_close_names,
     .name_frames = python_name_frames,
+    .read_name = python_read_name,
 };

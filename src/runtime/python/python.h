@@ -9,10 +9,10 @@
  * before that it is a row per version; both are checked against the process's own member table of
  * PyCode_Type and by walking all its threads once before anything is believed.
  *
- * Files: recognise.c (which file), ranges.c with cold.c and plumbing.c (which of its code), layout.c and
- * offsets.c (tables, DebugOffsets), attach.c with find.c, scan.c, members.c and pthread.c (where, in one
- * process), walk*.c (frames of a thread), code.c (reads code objects), names.c (what frames are
- * called), lines.c (tables of lines), text.c (str and bytes objects).
+ * Files: recognise.c (which file), ranges.c with plumbing.c (which of its code), layout.c and offsets.c (tables,
+ * DebugOffsets), attach.c with head.c and members.c (where, in one process), walk*.c (frames of a thread),
+ * code.c (reads code objects), names.c (what frames are called), lines.c (tables of lines), text.c (str and bytes
+ * objects), generated.c (names in perf maps). What is not CPython's own is in runtime/common.
  */
 #ifndef RUNTIME_PYTHON_PYTHON_H
 #define RUNTIME_PYTHON_PYTHON_H

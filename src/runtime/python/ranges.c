@@ -9,11 +9,8 @@
  */
 #include "runtime/python/binary.h"
 
-#include <stdlib.h>
+enum { COLD_MAX = 8, ENTERS = RUNTIME_NATIVE_PLUMBING + 1 };
 
-enum { COLD_MAX = 8, PLAIN_BYTES_MAX = 4 << 20, ENTERS = RUNTIME_NATIVE_PLUMBING + 1 };
-
-/* A name ending in '*' stands for all that begin so. */
 static const char *const tail_call_names[] = {"_TAIL_CALL_*"};
 static const char *const loop_names[] = {"_PyEval_EvalFrameDefault"};
 static const char *const old_loop_names[] = {"PyEval_EvalFrameEx"}; /* 2.7, 3.5; later a wrapper */
@@ -43,27 +40,7 @@ static const char *const plumbing_names[] = {
     "gen_send_ex*", "gen_iternext", "_PyGen_Send", "PyGen_am_send", "gen_send", "PyIter_Send",
 };
 
-static bool fits(struct str name, const char *pattern)
-{
-    struct str want = str_of(pattern);
-    if (str_ends(want, STR("*"))) {
-        return str_starts(name, str_sub(want, 0, want.len - 1));
-    }
-    /* a compiler's suffix begins with a dot */
-    return str_starts(name, want) && (name.len == want.len || name.ptr[want.len] == '.');
-}
-
-static bool is_among(struct str name, const char *const *patterns, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        if (fits(name, patterns[i])) {
-            return true;
-        }
-    }
-    return false;
-}
-
-#define AMONG(name, list) is_among(name, list, sizeof(list) / sizeof(list)[0])
+#define AMONG(name, list) code_name_among(name, list, sizeof(list) / sizeof(list)[0])
 
 /* ---- from symbols ---- */
 
@@ -74,13 +51,6 @@ struct collecting {
     bool old_loop;   /* the loop is PyEval_EvalFrameEx */
     bool tail_calls; /* it is many functions */
 };
-
-void python_add_range(struct python_binary *b, uint64_t start, uint64_t limit, uint8_t native)
-{
-    if (b->range_count < PYTHON_RANGES_MAX && start < limit && limit - start <= PLAIN_BYTES_MAX) {
-        b->ranges[b->range_count++] = (struct python_range){start, limit, native};
-    }
-}
 
 /* ENTERS: the loop itself, or what enters it. */
 static uint8_t native_of(const struct collecting *c, struct str name)
@@ -109,15 +79,15 @@ static bool take_function(void *context, const struct elf_symbol *symbol)
         (c->code == NULL || !c->code->function_at(c->code->context, start, &start, &limit))) {
         return true;
     }
-    python_add_range(c->binary, start, limit, native);
+    code_ranges_add(&c->binary->ranges, start, limit, native);
     c->tail_calls |= native == RUNTIME_NATIVE_LOOP;
     return true;
 }
 
 static void tell_entering(struct collecting *c)
 {
-    for (size_t i = 0; i < c->binary->range_count; i++) {
-        struct python_range *r = &c->binary->ranges[i];
+    for (size_t i = 0; i < c->binary->ranges.count; i++) {
+        struct code_range *r = &c->binary->ranges.at[i];
         if (r->native == ENTERS) {
             r->native = c->tail_calls ? RUNTIME_NATIVE_PLUMBING : RUNTIME_NATIVE_LOOP;
         }
@@ -128,46 +98,19 @@ static void tell_entering(struct collecting *c)
 
 static void add_cold(struct collecting *c)
 {
-    struct python_range cold[COLD_MAX];
-    size_t known = c->binary->range_count;
+    struct code_range cold[COLD_MAX];
+    size_t known = c->binary->ranges.count;
     for (size_t i = 0; i < known; i++) {
-        struct python_range *r = &c->binary->ranges[i];
+        struct code_range *r = &c->binary->ranges.at[i];
         if (r->native != RUNTIME_NATIVE_LOOP) {
             continue;
         }
-        size_t count = python_find_cold(c->elf, c->code, r->start, r->limit, cold, COLD_MAX);
+        size_t count = code_find_cold(c->elf, c->code, r->start, r->limit, cold, COLD_MAX);
         for (size_t k = 0; k < count; k++) {
-            python_add_range(c->binary, cold[k].start, cold[k].limit, RUNTIME_NATIVE_LOOP);
+            code_ranges_add(&c->binary->ranges, cold[k].start, cold[k].limit, RUNTIME_NATIVE_LOOP);
         }
         return;
     }
-}
-
-/* ---- in order ---- */
-
-static int by_start(const void *left, const void *right)
-{
-    const struct python_range *a = left, *b = right;
-    if (a->start != b->start) {
-        return a->start < b->start ? -1 : 1;
-    }
-    return (b->native == RUNTIME_NATIVE_LOOP) - (a->native == RUNTIME_NATIVE_LOOP);
-}
-
-/* Aliases and parts that reach into the next function: the first one keeps what both claim. */
-static void set_in_order(struct python_binary *b)
-{
-    size_t kept = 0;
-    qsort(b->ranges, b->range_count, sizeof b->ranges[0], by_start);
-    for (size_t i = 0; i < b->range_count; i++) {
-        struct python_range r = b->ranges[i];
-        uint64_t before = kept > 0 ? b->ranges[kept - 1].limit : 0;
-        r.start = r.start > before ? r.start : before;
-        if (r.start < r.limit) {
-            b->ranges[kept++] = r;
-        }
-    }
-    b->range_count = kept;
 }
 
 void python_find_ranges(struct elf *elf, const struct runtime_code *code,
@@ -175,9 +118,7 @@ void python_find_ranges(struct elf *elf, const struct runtime_code *code,
 {
     struct collecting c = {.elf = elf, .code = code, .binary = binary};
     c.old_loop = binary->version != 0 && binary->version < PYTHON_VERSION(3, 6);
-    binary->range_count = 0;
-    binary->ranges = calloc(PYTHON_RANGES_MAX, sizeof binary->ranges[0]);
-    if (binary->ranges == NULL) {
+    if (!code_ranges_open(&binary->ranges, PYTHON_RANGES_MAX)) {
         return;
     }
     enum elf_table table = elf->tables[ELF_SYMTAB].count > 0 ? ELF_SYMTAB : ELF_DYNSYM;
@@ -187,7 +128,5 @@ void python_find_ranges(struct elf *elf, const struct runtime_code *code,
         add_cold(&c);
         python_add_nameless(elf, code, binary);
     }
-    set_in_order(binary);
-    void *smaller = realloc(binary->ranges, (binary->range_count + 1) * sizeof binary->ranges[0]);
-    binary->ranges = smaller != NULL ? smaller : binary->ranges;
+    code_ranges_close(&binary->ranges);
 }

@@ -1,5 +1,5 @@
 /*
- * Is a file CPython? Told by what it defines, never by its name. Asked of every file that any
+ * Is a file CPython? Known by what it defines, never by its name. Asked of every file that any
  * process runs, so a file that is none costs a few look-ups in its own hash table of dynamic
  * symbols; static programs, which may have none, cost a search through their names.
  *
@@ -9,7 +9,7 @@
 #include "runtime/python/binary.h"
 
 #include "base/cursor.h"
-#include "runtime/python/image.h"
+#include "runtime/common/image.h"
 
 #include <stdlib.h>
 
@@ -143,8 +143,8 @@ static uint32_t version_of(struct elf *elf, const struct python_binary *binary, 
     }
     scan.minor = minor_of(elf, in_all);
     /* older linkers put constants and code into one segment */
-    bool found = python_image_scan(elf, 0, take_version, &scan) ||
-                 python_image_scan(elf, IMAGE_EXECUTE, take_version, &scan);
+    bool found = image_scan(elf, 0, take_version, &scan) ||
+                 image_scan(elf, IMAGE_EXECUTE, take_version, &scan);
     return found ? scan.version : scan.minor;
 }
 
@@ -161,7 +161,7 @@ static uint64_t runtime_section(struct elf *elf, uint64_t *bytes)
 static uint64_t runtime_by_cookie(struct elf *elf)
 {
     struct file_scan scan = {.minor = 0};
-    bool found = elf->sections.len == 0 && python_image_scan(elf, IMAGE_WRITE, take_cookie, &scan);
+    bool found = elf->sections.len == 0 && image_scan(elf, IMAGE_WRITE, take_cookie, &scan);
     return found ? scan.address : 0;
 }
 
@@ -210,7 +210,7 @@ static bool refuse_others(struct elf *elf, struct err *why)
     return true;
 }
 
-/* From 3.13 on the process says itself how it is to be read. */
+/* From 3.13 on the process itself declares its layout. */
 static bool refuse_version(const struct python_binary *b, struct err *why)
 {
     struct python_layout layout;
@@ -258,23 +258,12 @@ void python_forget(void *binary)
 {
     struct python_binary *b = binary;
     if (b != NULL) {
-        free(b->ranges);
+        code_ranges_release(&b->ranges);
     }
     free(b);
 }
 
 enum runtime_native python_native_at(const void *binary, uint64_t elf_address)
 {
-    const struct python_binary *b = binary;
-    size_t low = 0, high = b->range_count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (b->ranges[middle].limit <= elf_address) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    bool inside = low < b->range_count && elf_address >= b->ranges[low].start;
-    return inside ? b->ranges[low].native : RUNTIME_NATIVE_PLAIN;
+    return code_range_at(&((const struct python_binary *)binary)->ranges, elf_address);
 }

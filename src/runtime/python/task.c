@@ -1,5 +1,5 @@
 /*
- * _AsyncioDebug: from 3.14 on asyncio's C module says where the fields of its structures are, in a
+ * _AsyncioDebug: from 3.14 on asyncio's C module declares where the fields of its structures are, in a
  * section ".AsyncioDebug" of its own file, or of the interpreter where it is built in: numbers of 64
  * bits. Those of a task come first (its size, its name …), then two of the interpreter's state, then of
  * the thread's state (its size, the running loop, the running task …).

@@ -1,3 +1,6 @@
+/* Reads str and bytes objects of every version's layout from a process's memory and turns them into UTF-8 of a
+ * limited length. What is no such object is refused; characters that are none are replaced.
+ * Where a str's parts are is told by its head, so reading takes two steps. */
 #include "runtime/python/private.h"
 #include "base/utf8.h"
 

@@ -1,7 +1,10 @@
+/* One sample of one thread (walk.h): asks for everything that the plan predicts in one batch, walks the chain,
+ * tries again when the stack was torn, and fills in marks (lock, garbage collector). Runs in catchers while the
+ * thread waits, so it allocates nothing. */
 #include "runtime/python/walk.h"
 
 enum {
-    LEARN_MAX = 4,           /* batches that only say that the plan was wrong */
+    LEARN_MAX = 4,           /* batches that only show that the plan was wrong */
     SETTLED_SAMPLES = 4,
     HOLDS_GIL_3_13 = 0x20,   /* in the status */
 };
@@ -23,17 +26,17 @@ static void measure_frame(struct walk *w)
 {
     const struct python_layout *l = w->layout;
     uint32_t limit;
-    w->link_first = least(l->frame.previous, l->frame.code);
-    w->link_bytes = most(l->frame.previous, l->frame.code) + 8 - w->link_first;
-    w->first = least(w->link_first, l->frame.position);
-    limit = most(w->link_first + w->link_bytes,
+    w->view.link_first = least(l->frame.previous, l->frame.code);
+    w->view.link_bytes = most(l->frame.previous, l->frame.code) + 8 - w->view.link_first;
+    w->view.first = least(w->view.link_first, l->frame.position);
+    limit = most(w->view.link_first + w->view.link_bytes,
                  l->frame.position + (l->frames == PYTHON_FRAMES_HEAP ? 4 : 8));
     limit = most(limit, end_of(l->frame.owner, 1));
     limit = most(limit, end_of(l->frame.is_entry, 1));
     limit = most(limit, end_of(l->frame.tlbc_index, 4));
-    w->first = least(w->first, least(l->frame.owner, l->frame.is_entry));
-    w->first = least(w->first, l->frame.tlbc_index);
-    w->bytes = limit - w->first;
+    w->view.first = least(w->view.first, least(l->frame.owner, l->frame.is_entry));
+    w->view.first = least(w->view.first, l->frame.tlbc_index);
+    w->view.bytes = limit - w->view.first;
 }
 
 static bool thread_fits(const struct python_layout *l)
@@ -47,13 +50,13 @@ static bool thread_fits(const struct python_layout *l)
     return limit <= l->thread.bytes && l->thread.bytes <= WALK_THREAD_MAX;
 }
 
-/* Layouts are partly what a process says of itself. */
+/* Layouts come partly from the process itself: not to be trusted. */
 static bool layout_fits(const struct walk *w)
 {
     const struct python_layout *l = w->layout;
     uint32_t code = most(end_of(l->object.type, 8), end_of(l->object.size, 8));
     code = most(code, end_of(l->code.tlbc, 8));
-    return thread_fits(l) && w->bytes <= WALK_FRAME_MAX && w->link_bytes <= WALK_FRAME_MAX &&
+    return thread_fits(l) && w->view.bytes <= WALK_FRAME_MAX && w->view.link_bytes <= WALK_FRAME_MAX &&
            has(l->frame.previous) && has(l->frame.code) && has(l->frame.position) &&
            code <= l->code.bytes && l->code.bytes <= WALK_CODE_MAX;
 }
@@ -114,8 +117,8 @@ static void ask_group(struct walk *w, int group, const struct wanted wanted[WANT
             len = end;
         }
     }
-    w->near[group] = walk_ask(w, low, w->arena + w->used, (uint32_t)len);
-    w->used += ((uint32_t)len + 7) & ~7U;
+    w->near[group] = walk_ask(w, low, w->arena + w->room.used, (uint32_t)len);
+    w->room.used += ((uint32_t)len + 7) & ~7U;
 }
 
 static void ask_words(struct walk *w)
@@ -150,10 +153,10 @@ static bool read_first(struct walk *w, uint32_t heads)
     const struct python_layout *l = w->layout;
     struct python_plan *plan = w->plan;
     bool by_cframe = l->frames == PYTHON_FRAMES_CFRAME;
-    w->pieces = w->heads = 0;
+    w->pieces = w->head.count = 0;
     memset(w->word, 0, sizeof w->word);
-    w->head_bytes = (l->code.bytes + 7) & ~7U;
-    w->used = heads * w->head_bytes;
+    w->head.bytes = (l->code.bytes + 7) & ~7U;
+    w->room.used = heads * w->head.bytes;
     ask_words(w);
     walk_divide(w);
     uint32_t thread = walk_ask(w, plan->thread, w->thread, l->thread.bytes);
@@ -184,7 +187,7 @@ static bool read_first(struct walk *w, uint32_t heads)
     return true;
 }
 
-/* ---- what it says ---- */
+/* ---- what the state tells ---- */
 
 static bool holds_lock(const struct walk *w)
 {
@@ -214,30 +217,30 @@ static void take_marks(struct walk *w)
     w->out->marks = marks;
 }
 
-/* The leaf, as the thread's state says it. */
+/* The leaf, by the thread's state. */
 static void take_top(struct walk *w)
 {
     const struct python_layout *l = w->layout;
     uint64_t frame = load_u64(w->thread + l->thread.frame);
-    w->leaf = l->frames == PYTHON_FRAMES_CFRAME ? w->word[WORD_TOP] : frame;
-    w->base = has(l->thread.base_frame) ? load_u64(w->thread + l->thread.base_frame) : 0;
-    w->chunk = has(l->thread.chunk) ? load_u64(w->thread + l->thread.chunk) : 0;
-    w->limit = has(l->thread.top) ? load_u64(w->thread + l->thread.top) : 0;
-    w->lower = w->limit;
-    w->plan->chunk = w->chunk;
-    w->plan->top = w->limit;
+    w->chain.leaf = l->frames == PYTHON_FRAMES_CFRAME ? w->word[WORD_TOP] : frame;
+    w->chain.base = has(l->thread.base_frame) ? load_u64(w->thread + l->thread.base_frame) : 0;
+    w->chain.chunk = has(l->thread.chunk) ? load_u64(w->thread + l->thread.chunk) : 0;
+    w->chain.limit = has(l->thread.top) ? load_u64(w->thread + l->thread.top) : 0;
+    w->chain.lower = w->chain.limit;
+    w->plan->chunk = w->chain.chunk;
+    w->plan->top = w->chain.limit;
 }
 
 static bool top_stands(const struct walk *w)
 {
-    if (w->twice && w->word[WORD_TOP_BETWEEN] != w->leaf) {
+    if (w->twice && w->word[WORD_TOP_BETWEEN] != w->chain.leaf) {
         return false;
     }
     if (w->layout->frames == PYTHON_FRAMES_CFRAME) {
         return w->word[WORD_TOP] == w->word[WORD_TOP_LAST] &&
                (!w->twice || w->word[WORD_CFRAME_LAST] == w->plan->cframe);
     }
-    return w->word[WORD_CFRAME_LAST] == w->leaf;
+    return w->word[WORD_CFRAME_LAST] == w->chain.leaf;
 }
 
 /* Was what the batch went by right? If not the plan is corrected, for another batch. */
@@ -292,7 +295,7 @@ static enum runtime_end read_thread(struct walk *w)
             w->plan->thread = 0;
         } else if (plan_holds(w)) {
             take_top(w);
-            if (w->leaf != 0 || w->word[WORD_THREADS] == w->plan->threads) {
+            if (w->chain.leaf != 0 || w->word[WORD_THREADS] == w->plan->threads) {
                 return RUNTIME_COMPLETE;
             }
             walk_find_newer(w);
@@ -303,10 +306,10 @@ static enum runtime_end read_thread(struct walk *w)
 
 static void restart(struct walk *w)
 {
-    w->out->count = w->emitted = w->outside_count = 0;
+    w->out->count = w->emitted = w->outside.count = 0;
     w->last = NULL;
-    w->joint = w->older = 0;
-    w->misses = w->copy_missing = w->recents = 0;
+    w->chain.joint = w->chain.older = 0;
+    w->chain.misses = w->copy_missing = w->chain.recents = 0;
 }
 
 static enum runtime_end attempt(struct walk *w)
@@ -324,7 +327,7 @@ static enum runtime_end attempt(struct walk *w)
     if (!top_stands(w)) {
         return RUNTIME_TORN;
     }
-    if (w->word[WORD_FINALIZING] != 0 || w->leaf == 0) {
+    if (w->word[WORD_FINALIZING] != 0 || w->chain.leaf == 0) {
         return RUNTIME_EMPTY;
     }
     end = walk_frames(w);
@@ -370,7 +373,7 @@ static void finish(struct walk *w, enum runtime_end end)
     }
 }
 
-void python_walk(const void *state, void *plan, uint32_t tid, bool proven_later,
+void python_walk(const void *state, void *plan, const struct runtime_thread *thread,
                  struct memory_batch *memory, struct runtime_stack *out)
 {
     struct walk w;
@@ -380,8 +383,8 @@ void python_walk(const void *state, void *plan, uint32_t tid, bool proven_later,
     w.plan = plan;
     w.memory = memory;
     w.out = out;
-    w.tid = tid;
-    w.twice = !proven_later;
+    w.tid = thread->tid;
+    w.twice = !thread->proven_later;
     w.unreadable = false;
     w.batches = 0;
     walk_begin_codes(&w);

@@ -56,13 +56,20 @@ enum {
     PLAN_ROUND = 2,          /* others, in turn */
 };
 
-/* A code object that was looked at. */
+/* A code object that was read. */
 struct plan_code {
     uint64_t code;           /* 0: free */
     uint64_t check;
     uint64_t copy;           /* this thread's copy of its bytecode; 0: not known */
     uint32_t units;          /* length of its bytecode; 0: not known */
     uint16_t used, checked;  /* in which sample it was met; read */
+};
+
+/* For a thread's state, where it took too long for one sample. */
+struct plan_search {
+    uint64_t interp, thread; /* where it goes on; 0: none is unfinished */
+    uint64_t found;          /* the best until now */
+    uint32_t count;          /* of structures checked */
 };
 
 struct python_plan {
@@ -73,9 +80,7 @@ struct python_plan {
     uint64_t head;           /* first interpreter, when the thread was found or missed */
     uint64_t threads;        /* first thread of its interpreter when it was found, of the main one
                               * when it was missed */
-    uint64_t search_interp, search_thread; /* where a search goes on that took too long */
-    uint64_t found;          /* best of an unfinished search */
-    uint32_t searched;       /* structures it has looked at */
+    struct plan_search search;
     uint64_t cframe, chunk, top;
     uint64_t task, task_name; /* asyncio's, and the object that names it; 0: none */
     uint32_t number;         /* of its interpreter */
@@ -110,7 +115,7 @@ enum walk_word {
     WORD_GIL_HOLDER,
     WORD_GIL_LOCKED,
     WORD_TID,                /* in libc's thread structure */
-    WORD_TOP,                /* the top frame, where a _PyCFrame says it … */
+    WORD_TOP,                /* the top frame, where a _PyCFrame has it … */
     WORD_TOP_BETWEEN,        /* … the top frame, read between the two copies … */
     WORD_TOP_LAST,           /* … like the first, behind them */
     WORD_CFRAME_LAST,        /* the thread's state's own pointer, read last */
@@ -118,6 +123,61 @@ enum walk_word {
     WORD_TASK,               /* asyncio's, that the thread runs */
     WORD_TASK_NAME,          /* in it */
     WORD_COUNT,
+};
+
+/* What is read of a frame: its fields, and of its second copy code and link. */
+struct walk_view {
+    uint32_t first, bytes, link_first, link_bytes;
+};
+
+/* Code objects asked for in the batch in hand. */
+struct walk_heads {
+    uint32_t count, bytes, piece;
+    uint64_t code[PLAN_LEAVES + PLAN_ROUND];
+};
+
+/* How the arena is divided: heads, words that are read together, slots, window (of one copy). */
+struct walk_room {
+    uint32_t used, slots_at, slots_limit, window_at, window_room;
+};
+
+/* Frames outside the window. */
+struct walk_slots {
+    uint32_t count, hint;          /* how many; the one expected next */
+    uint32_t first, asked;         /* of the batch in hand */
+    const uint8_t *order;
+    uint64_t address[WALK_SLOTS_MAX]; /* 0: nothing */
+    uint16_t at[WALK_SLOTS_MAX], link[WALK_SLOTS_MAX]; /* in the arena; 0: no second copy */
+    uint8_t piece[WALK_SLOTS_MAX];
+};
+
+/* The part of the data stack that is held. */
+struct walk_window {
+    uint64_t address;
+    uint32_t bytes;        /* that are valid; 0: none */
+    uint32_t piece, again; /* index + 1 in the batch in hand */
+};
+
+struct walk_chain {
+    uint64_t leaf, base;           /* where it begins and, from 3.15 on, ends */
+    uint64_t chunk, limit, older;  /* the chunk in which it runs */
+    uint64_t lower;                /* the last frame met there */
+    uint64_t joint, joint_code, joint_previous; /* the last frame met */
+    uint32_t misses;
+    uint64_t recent[WALK_RECENT];  /* frames met outside, round and round */
+    uint32_t recents;
+};
+
+struct walk_outside {
+    uint32_t count;
+    uint64_t at[PLAN_OUTSIDE]; /* as met */
+};
+
+/* asyncio's. */
+struct walk_tasks {
+    uint32_t at, name_at; /* in a thread's state, in a task; 0: not known */
+    uint32_t piece, got;  /* index + 1 in the batch in hand; bytes that came */
+    unsigned char name[WALK_TASK_NAME];
 };
 
 struct walk {
@@ -130,48 +190,23 @@ struct walk {
     bool twice;
     bool unreadable;         /* the process cannot be read any more */
     uint32_t batches;
-
-    /* What is read of a frame: its fields, and of its second copy code and link. */
-    uint32_t first, bytes, link_first, link_bytes;
-
-    uint32_t pieces;
-    uint32_t heads, head_bytes, head_piece; /* code objects asked for in this batch */
-    /* The arena: heads, words that are read together, slots, window (the room of one copy). */
-    uint32_t used, slots_at, slots_limit, window_at, window_room;
-    uint32_t slots, slot_hint; /* how many; the one expected next */
-    uint32_t slot_first, slot_asked; /* of the batch in hand */
-    const uint8_t *slot_order;
+    uint32_t pieces;         /* of the batch in hand */
+    struct walk_view view;
+    struct walk_heads head;
+    struct walk_room room;
     uint8_t fetch_order[WALK_FOLLOWERS]; /* of what a further batch asks for */
-    bool deep;               /* a chain of heap objects that is looked for in windows */
-
-    uint64_t window;         /* address */
-    uint32_t window_bytes;   /* that are valid; 0: none */
-    uint32_t window_piece, window_again; /* index + 1 in the batch in hand */
-
-    uint64_t leaf, base;     /* where the chain begins and, from 3.15 on, ends */
-    uint64_t chunk, limit, older; /* the chunk in which the chain runs */
-    uint64_t lower;          /* the last frame met there */
-    uint64_t joint, joint_code, joint_previous; /* the last frame met */
-    uint32_t misses;
-    uint64_t recent[WALK_RECENT]; /* frames met outside, round and round */
-    uint32_t recents;
-
+    bool deep;               /* a chain of heap objects is searched for in windows */
+    struct walk_window window;
+    struct walk_chain chain;
     uint32_t emitted;
     struct runtime_frame *last;
     uint32_t copy_missing;   /* the thread's copy of some bytecode is not known: its index */
-    uint32_t outside_count;
-    uint64_t outside[PLAN_OUTSIDE]; /* as met */
-
-    uint64_t word[WORD_COUNT];
     uint32_t near[3];        /* pieces of words that are read together; index + 1 */
-    uint64_t slot[WALK_SLOTS_MAX]; /* address; 0: nothing */
-    uint16_t slot_at[WALK_SLOTS_MAX], slot_link[WALK_SLOTS_MAX]; /* in the arena; 0: no second */
-    uint8_t slot_piece[WALK_SLOTS_MAX];
-    uint64_t head_code[PLAN_LEAVES + PLAN_ROUND];
-    uint32_t task_at, task_name_at; /* in a thread's state, in a task; 0: not known */
-    uint32_t task_piece, task_got;  /* index + 1 in the batch in hand; bytes that came */
+    uint64_t word[WORD_COUNT];
+    struct walk_outside outside;
+    struct walk_slots slots;
+    struct walk_tasks task;
     struct memory_piece piece[WALK_PIECES_MAX];
-    unsigned char task_name[WALK_TASK_NAME];
     unsigned char thread[WALK_THREAD_MAX];
     unsigned char arena[WALK_ARENA];
 };
@@ -234,7 +269,7 @@ struct walk_bytes {
     const unsigned char *link;
     bool outside;
 };
-bool walk_look(struct walk *w, uint64_t address, struct walk_bytes *out);
+bool walk_held(struct walk *w, uint64_t address, struct walk_bytes *out);
 
 /* The parts of these, for further batches. A new window gets what the slots do not need. */
 void walk_drop_slots(struct walk *w);

@@ -143,17 +143,17 @@ void walk_take_generation(struct walk *w)
 /* In the order of their addresses: what lies near each other is read at once. */
 static void add_head(struct walk *w, uint64_t code)
 {
-    uint32_t at = w->heads;
-    for (uint32_t i = 0; i < w->heads; i++) {
-        if (w->head_code[i] == code) {
+    uint32_t at = w->head.count;
+    for (uint32_t i = 0; i < w->head.count; i++) {
+        if (w->head.code[i] == code) {
             return;
         }
     }
-    for (; at > 0 && w->head_code[at - 1] > code; at--) {
-        w->head_code[at] = w->head_code[at - 1];
+    for (; at > 0 && w->head.code[at - 1] > code; at--) {
+        w->head.code[at] = w->head.code[at - 1];
     }
-    w->head_code[at] = code;
-    w->heads++;
+    w->head.code[at] = code;
+    w->head.count++;
 }
 
 void walk_ask_heads(struct walk *w)
@@ -165,30 +165,30 @@ void walk_ask_heads(struct walk *w)
             add_head(w, plan->codes[plan->leaves[i] - 1].code);
         }
     }
-    for (int i = 0; i < CODES && w->heads < PLAN_LEAVES + PLAN_ROUND; i++) {
+    for (int i = 0; i < CODES && w->head.count < PLAN_LEAVES + PLAN_ROUND; i++) {
         const struct plan_code *known = &plan->codes[plan->turn];
         plan->turn = (uint8_t)((plan->turn + 1) % CODES);
         if (known->code != 0 && age(plan, known->used) <= 1) {
             add_head(w, known->code);
         }
     }
-    w->head_piece = w->pieces;
-    for (uint32_t i = 0; i < w->heads; i++) { /* the arena begins with them */
-        uint64_t code = w->head_code[i];
-        if (walk_ask(w, code, w->arena + asked * w->head_bytes, w->layout->code.bytes) != 0) {
-            w->head_code[asked++] = code;
+    w->head.piece = w->pieces;
+    for (uint32_t i = 0; i < w->head.count; i++) { /* the arena begins with them */
+        uint64_t code = w->head.code[i];
+        if (walk_ask(w, code, w->arena + asked * w->head.bytes, w->layout->code.bytes) != 0) {
+            w->head.code[asked++] = code;
         }
     }
-    w->heads = asked;
+    w->head.count = asked;
 }
 
 void walk_take_heads(struct walk *w)
 {
-    for (uint32_t i = 0; i < w->heads; i++) {
-        const struct memory_piece *piece = &w->piece[w->head_piece + i];
-        struct plan_code *known = find(w->plan, w->head_code[i]);
+    for (uint32_t i = 0; i < w->head.count; i++) {
+        const struct memory_piece *piece = &w->piece[w->head.piece + i];
+        struct plan_code *known = find(w->plan, w->head.code[i]);
         if (piece->got == piece->len && is_code(w, piece->out)) {
-            (void)learn(w, w->head_code[i], piece->out);
+            (void)learn(w, w->head.code[i], piece->out);
         } else if (known != NULL) {
             *known = (struct plan_code){0};
             w->plan->churn = CHURN;
@@ -210,11 +210,11 @@ static uint32_t collect_unknown(struct walk *w)
     for (uint32_t i = 0; i < w->out->count && count < CODES_A_BATCH; i++) {
         uint64_t code = w->out->frame[i].code;
         uint32_t k = 0;
-        while (k < count && w->slot[k] != code) {
+        while (k < count && w->slots.address[k] != code) {
             k++;
         }
         if (k == count && lacks_check(&w->out->frame[i])) {
-            w->slot[count++] = code;
+            w->slots.address[count++] = code;
         }
     }
     return count;
@@ -244,7 +244,7 @@ static bool read_copies(struct walk *w, uint32_t count)
     memset(got, 0, sizeof got);
     w->pieces = 0;
     for (uint32_t i = 0; i < count; i++) {
-        uint64_t list = load_u64(w->arena + i * w->head_bytes + w->layout->code.tlbc);
+        uint64_t list = load_u64(w->arena + i * w->head.bytes + w->layout->code.tlbc);
         (void)walk_ask(w, list, &got[i].n, 8);
         (void)walk_ask(w, list + 8 + 8 * (uint64_t)w->copy_missing, &got[i].copy, 8);
     }
@@ -252,7 +252,7 @@ static bool read_copies(struct walk *w, uint32_t count)
         return false;
     }
     for (uint32_t i = 0; i < count; i++) {
-        struct plan_code *entry = find(w->plan, w->slot[i]);
+        struct plan_code *entry = find(w->plan, w->slots.address[i]);
         bool there = got[i].n > w->copy_missing && plausible(got[i].copy);
         if (entry != NULL && there) {
             entry->copy = got[i].copy;
@@ -266,7 +266,7 @@ static bool take_unknown(struct walk *w, uint32_t count)
     for (uint32_t i = 0; i < count; i++) {
         const struct memory_piece *piece = &w->piece[i];
         if (piece->got != piece->len || !is_code(w, piece->out) ||
-            !assign(w, w->slot[i], learn(w, w->slot[i], piece->out))) {
+            !assign(w, w->slots.address[i], learn(w, w->slots.address[i], piece->out))) {
             return false;
         }
     }
@@ -283,7 +283,7 @@ bool walk_check_codes(struct walk *w)
         }
         w->pieces = 0;
         for (uint32_t i = 0; i < count; i++) {
-            (void)walk_ask(w, w->slot[i], w->arena + i * w->head_bytes, w->layout->code.bytes);
+            (void)walk_ask(w, w->slots.address[i], w->arena + i * w->head.bytes, w->layout->code.bytes);
         }
         if (w->pieces != count) {
             return false;

@@ -15,7 +15,7 @@ enum {
 
 static uint64_t recent(const struct walk *w, uint32_t back)
 {
-    return back <= w->recents ? w->recent[(w->recents - back) % WALK_RECENT] : 0;
+    return back <= w->chain.recents ? w->chain.recent[(w->chain.recents - back) % WALK_RECENT] : 0;
 }
 
 /* Recursion through the same functions repeats its distances at every turn of one, two … frames:
@@ -24,7 +24,7 @@ static uint32_t guess(const struct walk *w, uint64_t address, uint64_t out[GUESS
 {
     for (uint32_t turn = 1; turn <= WALK_RECENT / 2; turn++) {
         uint64_t before = recent(w, turn), distance = address - before;
-        if (w->recents < 2 * turn || distance == 0 || before - recent(w, 2 * turn) != distance) {
+        if (w->chain.recents < 2 * turn || distance == 0 || before - recent(w, 2 * turn) != distance) {
             continue;
         }
         for (uint32_t i = 0; i < GUESSES; i++) {
@@ -44,11 +44,11 @@ static void ask_chain(struct walk *w, uint64_t address)
     uint64_t guessed[1 + GUESSES] = {address};
     const uint64_t *wanted = guessed;
     uint32_t i = 0, count;
-    if (w->slots + WALK_FOLLOWERS > WALK_SLOTS_MAX ||
-        w->slots_limit - w->used < WALK_SLOTS_LEAST / 2) {
+    if (w->slots.count + WALK_FOLLOWERS > WALK_SLOTS_MAX ||
+        w->room.slots_limit - w->room.used < WALK_SLOTS_LEAST / 2) {
         walk_drop_slots(w);
     }
-    w->slot_first = w->slots;
+    w->slots.first = w->slots.count;
     while (i < plan->outside_count && plan->outside[i] != address) {
         i++;
     }
@@ -66,23 +66,23 @@ static void ask_chain(struct walk *w, uint64_t address)
  * were. */
 static void ask_neighbourhood(struct walk *w, uint64_t address)
 {
-    uint64_t limit = address + w->first + w->bytes;
+    uint64_t limit = address + w->view.first + w->view.bytes;
     if (!w->deep) {
         w->deep = true;
         walk_drop_slots(w);
         walk_grow_window(w);
     }
     if (recent(w, 1) > recent(w, 2)) {
-        walk_ask_window(w, address, address + w->window_room);
+        walk_ask_window(w, address, address + w->room.window_room);
     } else {
-        walk_ask_window(w, limit > w->window_room ? limit - w->window_room : 0, limit);
+        walk_ask_window(w, limit > w->room.window_room ? limit - w->room.window_room : 0, limit);
     }
 }
 
 static bool is_deep(const struct walk *w, uint64_t address)
 {
     int64_t distance = (int64_t)(address - recent(w, 1));
-    return w->deep || (on_heap(w) && w->misses > DEEP_MISSES && distance > -DEEP_DISTANCE &&
+    return w->deep || (on_heap(w) && w->chain.misses > DEEP_MISSES && distance > -DEEP_DISTANCE &&
                        distance < DEEP_DISTANCE);
 }
 
@@ -90,36 +90,36 @@ static bool is_deep(const struct walk *w, uint64_t address)
 
 static bool in_chunk(const struct walk *w, uint64_t address)
 {
-    return address >= w->chunk + CHUNK_DATA && address < w->limit;
+    return address >= w->chain.chunk + CHUNK_DATA && address < w->chain.limit;
 }
 
 /* The chain has come to the first frame of its chunk: the next may be in the older one. */
 static bool leaves_chunk(struct walk *w, uint64_t address)
 {
-    if (w->lower - w->chunk > WALK_CHUNK_START || w->window != w->chunk ||
-        w->window_bytes < CHUNK_DATA) {
+    if (w->chain.lower - w->chain.chunk > WALK_CHUNK_START || w->window.address != w->chain.chunk ||
+        w->window.bytes < CHUNK_DATA) {
         return false;
     }
-    w->older = load_u64(walk_window_copy(w, 0) + CHUNK_OLDER);
-    return plausible(w->older) && address > w->older && address - w->older < WALK_CHUNK_MAX;
+    w->chain.older = load_u64(walk_window_copy(w, 0) + CHUNK_OLDER);
+    return plausible(w->chain.older) && address > w->chain.older && address - w->chain.older < WALK_CHUNK_MAX;
 }
 
 static void ask_older(struct walk *w, uint64_t address)
 {
-    walk_ask_word(w, WORD_SIZE, w->older + CHUNK_SIZE, 8);
-    walk_ask_stack(w, w->older, address + w->first + w->bytes);
+    walk_ask_word(w, WORD_SIZE, w->chain.older + CHUNK_SIZE, 8);
+    walk_ask_stack(w, w->chain.older, address + w->view.first + w->view.bytes);
 }
 
 static void enter_older(struct walk *w, uint64_t address)
 {
     uint64_t size = w->word[WORD_SIZE];
-    if (size < CHUNK_MIN || size > WALK_CHUNK_MAX || address - w->older >= size) {
-        w->window_bytes = 0;
+    if (size < CHUNK_MIN || size > WALK_CHUNK_MAX || address - w->chain.older >= size) {
+        w->window.bytes = 0;
         return;
     }
-    w->chunk = w->older;
-    w->limit = w->older + size;
-    w->lower = w->limit;
+    w->chain.chunk = w->chain.older;
+    w->chain.limit = w->chain.older + size;
+    w->chain.lower = w->chain.limit;
 }
 
 /* ---- the batch ---- */
@@ -131,8 +131,8 @@ static void ask_bracket(struct walk *w, unsigned char *joint)
     if (!w->twice) {
         return;
     }
-    if (w->joint != 0) {
-        (void)walk_ask(w, w->joint + w->link_first, joint, w->link_bytes);
+    if (w->chain.joint != 0) {
+        (void)walk_ask(w, w->chain.joint + w->view.link_first, joint, w->view.link_bytes);
     }
     if (l->frames == PYTHON_FRAMES_CFRAME) {
         walk_ask_word(w, WORD_TOP_LAST, w->plan->cframe + l->thread.cframe_top, 8);
@@ -147,32 +147,32 @@ static bool bracket_holds(const struct walk *w, const unsigned char *joint)
     if (!w->twice) {
         return true;
     }
-    return (by_cframe ? w->word[WORD_TOP_LAST] == w->leaf &&
+    return (by_cframe ? w->word[WORD_TOP_LAST] == w->chain.leaf &&
                             w->word[WORD_CFRAME_LAST] == w->plan->cframe
-                      : w->word[WORD_CFRAME_LAST] == w->leaf) &&
-           (w->joint == 0 ||
-            (load_u64(joint + l->frame.code - w->link_first) == w->joint_code &&
-             load_u64(joint + l->frame.previous - w->link_first) == w->joint_previous));
+                      : w->word[WORD_CFRAME_LAST] == w->chain.leaf) &&
+           (w->chain.joint == 0 ||
+            (load_u64(joint + l->frame.code - w->view.link_first) == w->chain.joint_code &&
+             load_u64(joint + l->frame.previous - w->view.link_first) == w->chain.joint_previous));
 }
 
 bool walk_fetch(struct walk *w, uint64_t address)
 {
     unsigned char joint[WALK_FRAME_MAX] = {0};
     bool older = false, inside = !on_heap(w) && in_chunk(w, address);
-    w->pieces = w->window_piece = 0;
-    w->misses++;
+    w->pieces = w->window.piece = 0;
+    w->chain.misses++;
     if (is_deep(w, address)) {
         ask_neighbourhood(w, address);
     } else if (inside) {
         walk_grow_window(w);
-        walk_ask_stack(w, w->chunk, address + w->first + w->bytes);
+        walk_ask_stack(w, w->chain.chunk, address + w->view.first + w->view.bytes);
     } else if (!on_heap(w) && leaves_chunk(w, address)) {
         older = true;
         walk_grow_window(w);
         ask_older(w, address);
     }
-    w->slot_first = w->slots;
-    w->slot_asked = 0;
+    w->slots.first = w->slots.count;
+    w->slots.asked = 0;
     if (!inside) {
         ask_chain(w, address);
     }

@@ -20,7 +20,7 @@ struct fields {
 
 static uint64_t word_at(const struct walk *w, const unsigned char *at, uint32_t field)
 {
-    return load_u64(at + field - w->first);
+    return load_u64(at + field - w->view.first);
 }
 
 /* From 3.13 on it carries tags in its two lowest bits: Include/internal/pycore_stackref.h. */
@@ -34,19 +34,19 @@ static bool copies_agree(const struct walk *w, const struct walk_bytes *bytes)
     const struct python_layout *l = w->layout;
     const unsigned char *link = bytes->link;
     return link == NULL ||
-           (load_u64(link + l->frame.code - w->link_first) ==
+           (load_u64(link + l->frame.code - w->view.link_first) ==
                 word_at(w, bytes->at, l->frame.code) &&
-            load_u64(link + l->frame.previous - w->link_first) ==
+            load_u64(link + l->frame.previous - w->view.link_first) ==
                 word_at(w, bytes->at, l->frame.previous));
 }
 
 static bool read_owner(const struct walk *w, const unsigned char *at, struct fields *out)
 {
     const struct python_layout *l = w->layout;
-    uint8_t owner = has(l->frame.owner) ? at[l->frame.owner - w->first] : 0;
+    uint8_t owner = has(l->frame.owner) ? at[l->frame.owner - w->view.first] : 0;
     bool entry_told = has(l->frame.is_entry);
     out->shim = !entry_told && owner >= OWNER_SHIM;
-    out->entry = !has(l->frame.owner) || (entry_told && at[l->frame.is_entry - w->first] != 0);
+    out->entry = !has(l->frame.owner) || (entry_told && at[l->frame.is_entry - w->view.first] != 0);
     return owner <= (entry_told ? OWNER_SHIM - 1 : OWNER_MAX);
 }
 
@@ -54,11 +54,11 @@ static bool read_fields(const struct walk *w, const unsigned char *at, struct fi
 {
     const struct python_layout *l = w->layout;
     bool heap = on_heap(w);
-    const unsigned char *position = at + l->frame.position - w->first;
+    const unsigned char *position = at + l->frame.position - w->view.first;
     out->code = untagged(w, word_at(w, at, l->frame.code));
     out->previous = word_at(w, at, l->frame.previous);
     out->position = heap ? load_u32(position) : load_u64(position);
-    out->copy = has(l->frame.tlbc_index) ? load_u32(at + l->frame.tlbc_index - w->first) : 0;
+    out->copy = has(l->frame.tlbc_index) ? load_u32(at + l->frame.tlbc_index - w->view.first) : 0;
     return read_owner(w, at, out) &&
            (out->shim || (plausible(out->code) && out->code % 8 == 0)) &&
            (out->previous == 0 || (plausible(out->previous) && out->previous % 8 == 0));
@@ -175,26 +175,26 @@ static bool in_order(struct walk *w, uint64_t address)
     if (on_heap(w)) {
         return true;
     }
-    if (address == w->limit && w->joint == 0) {
+    if (address == w->chain.limit && w->chain.joint == 0) {
         return !w->twice;
     }
-    if (address < w->chunk || address >= w->limit) {
+    if (address < w->chain.chunk || address >= w->chain.limit) {
         return true;
     }
-    bool lower = address < w->lower;
-    if (w->lower == w->plan->top) { /* the first: a large frame's locals need not be read again */
-        uint64_t limit = address + w->first + w->bytes + LOCALS_READ;
+    bool lower = address < w->chain.lower;
+    if (w->chain.lower == w->plan->top) { /* the first: a large frame's locals need not be read again */
+        uint64_t limit = address + w->view.first + w->view.bytes + LOCALS_READ;
         w->plan->top = limit < w->plan->top ? limit : w->plan->top;
     }
-    w->lower = address;
+    w->chain.lower = address;
     return lower;
 }
 
 static void note_outside(struct walk *w, uint64_t address)
 {
-    w->recent[w->recents++ % WALK_RECENT] = address;
-    if (w->outside_count < PLAN_OUTSIDE) {
-        w->outside[w->outside_count++] = address;
+    w->chain.recent[w->chain.recents++ % WALK_RECENT] = address;
+    if (w->outside.count < PLAN_OUTSIDE) {
+        w->outside.at[w->outside.count++] = address;
     }
 }
 
@@ -208,9 +208,9 @@ static bool take(struct walk *w, uint64_t address, const struct walk_bytes *byte
     if (bytes->outside) {
         note_outside(w, address);
     }
-    w->joint = address;
-    w->joint_code = word_at(w, bytes->at, w->layout->frame.code);
-    w->joint_previous = *next = f.previous;
+    w->chain.joint = address;
+    w->chain.joint_code = word_at(w, bytes->at, w->layout->frame.code);
+    w->chain.joint_previous = *next = f.previous;
     if (f.shim) {
         emit_shim(w);
         return true;
@@ -221,7 +221,7 @@ static bool take(struct walk *w, uint64_t address, const struct walk_bytes *byte
 /* 1: it is held. 0: the walk ends here, whole up to here. -1: torn. */
 static int hold(struct walk *w, uint64_t address, struct walk_bytes *bytes)
 {
-    if (walk_look(w, address, bytes)) {
+    if (walk_held(w, address, bytes)) {
         return 1;
     }
     if (!walk_fetch(w, address)) {
@@ -230,16 +230,16 @@ static int hold(struct walk *w, uint64_t address, struct walk_bytes *bytes)
     if (w->unreadable || w->batches == WALK_BATCHES_MAX) {
         return 0;
     }
-    return walk_look(w, address, bytes) ? 1 : -1;
+    return walk_held(w, address, bytes) ? 1 : -1;
 }
 
 enum runtime_end walk_frames(struct walk *w)
 {
-    uint64_t address = w->leaf, seen = 0;
+    uint64_t address = w->chain.leaf, seen = 0;
     uint32_t steps = 0, lap = 64;
     struct walk_bytes bytes;
     int held = 1;
-    while (address != 0 && address != w->base && steps < RUNTIME_WALK_MAX) {
+    while (address != 0 && address != w->chain.base && steps < RUNTIME_WALK_MAX) {
         held = hold(w, address, &bytes);
         if (held <= 0) {
             break;
@@ -265,8 +265,8 @@ enum runtime_end walk_frames(struct walk *w)
 
 static bool met(const struct walk *w, uint64_t address)
 {
-    for (uint32_t i = 0; i < w->outside_count; i++) {
-        if (w->outside[i] == address) {
+    for (uint32_t i = 0; i < w->outside.count; i++) {
+        if (w->outside.at[i] == address) {
             return true;
         }
     }
@@ -277,9 +277,9 @@ static bool met(const struct walk *w, uint64_t address)
 static uint32_t common_tail(const struct walk *w)
 {
     const struct python_plan *plan = w->plan;
-    uint32_t tail = 0, most = least(plan->chain_count, w->outside_count);
+    uint32_t tail = 0, most = least(plan->chain_count, w->outside.count);
     while (tail < most && plan->outside[plan->chain_count - 1 - tail] ==
-                              w->outside[w->outside_count - 1 - tail]) {
+                              w->outside.at[w->outside.count - 1 - tail]) {
         tail++;
     }
     return tail;
@@ -290,7 +290,7 @@ void walk_remember_outside(struct walk *w)
 {
     struct python_plan *plan = w->plan;
     uint64_t extra[PLAN_EXTRAS];
-    uint32_t extras = 0, count = w->outside_count, tail = common_tail(w);
+    uint32_t extras = 0, count = w->outside.count, tail = common_tail(w);
     if (plan->chain_count == count && tail == count) {
         return;
     }
@@ -301,7 +301,7 @@ void walk_remember_outside(struct walk *w)
         }
     }
     extras = least(extras, PLAN_OUTSIDE - count);
-    memcpy(plan->outside, w->outside, count * sizeof extra[0]);
+    memcpy(plan->outside, w->outside.at, count * sizeof extra[0]);
     memcpy(plan->outside + count, extra, extras * sizeof extra[0]);
     plan->chain_count = (uint16_t)count;
     plan->outside_count = (uint16_t)(count + extras);

@@ -43,32 +43,32 @@ bool walk_read(struct walk *w)
 
 void walk_drop_slots(struct walk *w)
 {
-    w->slots = w->slot_hint = w->slot_first = 0;
-    w->used = w->slots_at;
+    w->slots.count = w->slots.hint = w->slots.first = 0;
+    w->room.used = w->room.slots_at;
 }
 
 /* Slots end at `limit`, the window gets the rest. */
 static void limit_slots(struct walk *w, uint32_t limit)
 {
-    w->slots_limit = limit;
-    w->window_at = (limit + 15) & ~15U;
-    w->window_room = (WALK_ARENA - w->window_at) / (w->twice ? 2 : 1) & ~15U;
-    w->window_bytes = 0;
+    w->room.slots_limit = limit;
+    w->room.window_at = (limit + 15) & ~15U;
+    w->room.window_room = (WALK_ARENA - w->room.window_at) / (w->twice ? 2 : 1) & ~15U;
+    w->window.bytes = 0;
 }
 
 /* For a new window: what the slots do not need. */
 void walk_grow_window(struct walk *w)
 {
-    uint32_t limit = w->used + WALK_SLOTS_LEAST;
-    limit_slots(w, least(limit, w->slots_limit));
+    uint32_t limit = w->room.used + WALK_SLOTS_LEAST;
+    limit_slots(w, least(limit, w->room.slots_limit));
 }
 
 void walk_divide(struct walk *w)
 {
     const struct python_plan *plan = w->plan;
     uint32_t room, window = 0;
-    w->slots_at = (w->used + 15) & ~15U;
-    room = WALK_ARENA - w->slots_at;
+    w->room.slots_at = (w->room.used + 15) & ~15U;
+    room = WALK_ARENA - w->room.slots_at;
     w->deep = false;
     if (!on_heap(w)) {
         uint64_t part = plan->top - plan->chunk + WINDOW_SLACK;
@@ -76,29 +76,29 @@ void walk_divide(struct walk *w)
         window = window < room - WALK_SLOTS_LEAST ? window : room - WALK_SLOTS_LEAST;
     }
     walk_drop_slots(w);
-    limit_slots(w, w->slots_at + room - window);
+    limit_slots(w, w->room.slots_at + room - window);
 }
 
 unsigned char *walk_window_copy(struct walk *w, uint32_t copy)
 {
-    return w->arena + w->window_at + copy * w->window_room;
+    return w->arena + w->room.window_at + copy * w->room.window_room;
 }
 
 /* ---- asking ---- */
 
 void walk_ask_window(struct walk *w, uint64_t start, uint64_t limit)
 {
-    uint64_t len = limit - start < w->window_room ? limit - start : w->window_room;
-    w->window = start;
-    w->window_bytes = w->window_again = 0;
-    w->window_piece = walk_ask(w, start, walk_window_copy(w, 0), (uint32_t)len);
+    uint64_t len = limit - start < w->room.window_room ? limit - start : w->room.window_room;
+    w->window.address = start;
+    w->window.bytes = w->window.again = 0;
+    w->window.piece = walk_ask(w, start, walk_window_copy(w, 0), (uint32_t)len);
 }
 
 static void ask_window_again(struct walk *w)
 {
-    if (w->twice && w->window_piece != 0) {
-        w->window_again = walk_ask(w, w->window, walk_window_copy(w, 1),
-                                   w->piece[w->window_piece - 1].len);
+    if (w->twice && w->window.piece != 0) {
+        w->window.again = walk_ask(w, w->window.address, walk_window_copy(w, 1),
+                                   w->piece[w->window.piece - 1].len);
     }
 }
 
@@ -106,7 +106,7 @@ static void ask_window_again(struct walk *w)
  * the window, its header is, too. */
 void walk_ask_stack(struct walk *w, uint64_t chunk, uint64_t limit)
 {
-    uint64_t room = w->window_room - WALK_CHUNK_START;
+    uint64_t room = w->room.window_room - WALK_CHUNK_START;
     uint64_t start = limit - chunk > room ? limit - room : chunk;
     walk_ask_window(w, start - chunk < WALK_CHUNK_START ? chunk : start, limit);
 }
@@ -142,12 +142,12 @@ static bool extend(struct walk *w, struct run *run, uint64_t start, uint32_t byt
     uint32_t offset = (uint32_t)(start - last->address);
     uint32_t len = offset + bytes > last->len ? offset + bytes : last->len;
     uint32_t first = (uint32_t)((unsigned char *)last->out - w->arena);
-    if (aligned(len) > w->slots_limit - first) {
+    if (aligned(len) > w->room.slots_limit - first) {
         return false;
     }
     run->gaps -= offset > last->len ? offset - last->len : 0;
     last->len = len;
-    w->used = first + aligned(len);
+    w->room.used = first + aligned(len);
     *at = (uint16_t)(first + offset);
     return true;
 }
@@ -159,10 +159,10 @@ static bool ask_next(struct walk *w, struct run *run, uint64_t start, uint32_t b
     if (run->piece != 0 && extend(w, run, start, bytes, at)) {
         return true;
     }
-    bool fits = aligned(bytes) <= w->slots_limit - w->used;
-    run->piece = fits ? walk_ask(w, start, w->arena + w->used, bytes) : 0;
-    *at = (uint16_t)w->used;
-    w->used += run->piece != 0 ? aligned(bytes) : 0;
+    bool fits = aligned(bytes) <= w->room.slots_limit - w->room.used;
+    run->piece = fits ? walk_ask(w, start, w->arena + w->room.used, bytes) : 0;
+    *at = (uint16_t)w->room.used;
+    w->room.used += run->piece != 0 ? aligned(bytes) : 0;
     return run->piece != 0;
 }
 
@@ -182,40 +182,40 @@ void walk_sort(const uint64_t *addresses, uint32_t count, uint8_t *order)
 void walk_ask_slots(struct walk *w, const uint64_t *addresses, const uint8_t *order,
                     uint32_t count)
 {
-    uint32_t each = aligned(w->bytes), room = w->slots_limit - w->used, first = w->slots;
-    uint32_t links = w->twice ? least(count, WALK_LINKED) * aligned(w->link_bytes) : 0;
+    uint32_t each = aligned(w->view.bytes), room = w->room.slots_limit - w->room.used, first = w->slots.count;
+    uint32_t links = w->twice ? least(count, WALK_LINKED) * aligned(w->view.link_bytes) : 0;
     uint32_t fit = least(count, WALK_SLOTS_MAX - first);
     fit = least(fit, room > links ? (room - links) / each : 0);
     struct run run = {0, fit > 0 ? (room - links - fit * each) / (w->twice ? 2 : 1) : 0};
     for (uint32_t i = 0; i < count; i++) {
         uint32_t slot = first + order[i];
         if (order[i] < fit) {
-            bool asked = ask_next(w, &run, addresses[order[i]] + w->first, w->bytes,
-                                  &w->slot_at[slot]);
-            w->slot[slot] = asked ? addresses[order[i]] : 0;
-            w->slot_piece[slot] = (uint8_t)(asked ? run.piece - 1 : 0);
-            w->slot_link[slot] = 0;
+            bool asked = ask_next(w, &run, addresses[order[i]] + w->view.first, w->view.bytes,
+                                  &w->slots.at[slot]);
+            w->slots.address[slot] = asked ? addresses[order[i]] : 0;
+            w->slots.piece[slot] = (uint8_t)(asked ? run.piece - 1 : 0);
+            w->slots.link[slot] = 0;
         }
     }
-    w->slots = first + fit;
-    w->slot_order = order;
-    w->slot_asked = count;
+    w->slots.count = first + fit;
+    w->slots.order = order;
+    w->slots.asked = count;
 }
 
 /* Code and link of the first of them once more. */
 static void ask_links(struct walk *w)
 {
     struct run run = {0, 0};
-    for (uint32_t i = 0; w->twice && i < w->slot_asked; i++) {
-        uint32_t slot = w->slot_first + w->slot_order[i];
-        if (w->slot_order[i] >= WALK_LINKED || slot >= w->slots || w->slot[slot] == 0) {
+    for (uint32_t i = 0; w->twice && i < w->slots.asked; i++) {
+        uint32_t slot = w->slots.first + w->slots.order[i];
+        if (w->slots.order[i] >= WALK_LINKED || slot >= w->slots.count || w->slots.address[slot] == 0) {
             continue;
         }
-        uint32_t left = w->slots_limit - w->used, each = aligned(w->link_bytes);
+        uint32_t left = w->room.slots_limit - w->room.used, each = aligned(w->view.link_bytes);
         run.gaps = left > WALK_LINKED * each ? left - WALK_LINKED * each : 0;
-        if (!ask_next(w, &run, w->slot[slot] + w->link_first, w->link_bytes,
-                      &w->slot_link[slot])) {
-            w->slot_link[slot] = 0;
+        if (!ask_next(w, &run, w->slots.address[slot] + w->view.link_first, w->view.link_bytes,
+                      &w->slots.link[slot])) {
+            w->slots.link[slot] = 0;
         }
     }
 }
@@ -224,24 +224,24 @@ static void ask_links(struct walk *w)
 
 static void take_window(struct walk *w)
 {
-    if (w->window_piece == 0) {
+    if (w->window.piece == 0) {
         return;
     }
-    uint32_t once = w->piece[w->window_piece - 1].got, again = once;
+    uint32_t once = w->piece[w->window.piece - 1].got, again = once;
     if (w->twice) {
-        again = w->window_again != 0 ? w->piece[w->window_again - 1].got : 0;
+        again = w->window.again != 0 ? w->piece[w->window.again - 1].got : 0;
     }
-    w->window_bytes = once < again ? once : again;
+    w->window.bytes = once < again ? once : again;
 }
 
 /* What did not come is no slot. */
 static void take_slots(struct walk *w)
 {
-    for (uint32_t i = w->slot_first; i < w->slots; i++) {
-        const struct memory_piece *piece = &w->piece[w->slot_piece[i]];
-        uint64_t offset = w->slot[i] + w->first - piece->address;
-        if (piece->got < offset + w->bytes) {
-            w->slot[i] = 0;
+    for (uint32_t i = w->slots.first; i < w->slots.count; i++) {
+        const struct memory_piece *piece = &w->piece[w->slots.piece[i]];
+        uint64_t offset = w->slots.address[i] + w->view.first - piece->address;
+        if (piece->got < offset + w->view.bytes) {
+            w->slots.address[i] = 0;
         }
     }
 }
@@ -251,7 +251,7 @@ static void take_slots(struct walk *w)
 void walk_ask_frames(struct walk *w)
 {
     const struct python_plan *plan = w->plan;
-    w->window_piece = 0;
+    w->window.piece = 0;
     if (!on_heap(w) && plausible(plan->chunk) && plan->top > plan->chunk &&
         plan->top - plan->chunk < WALK_CHUNK_MAX) {
         walk_ask_stack(w, plan->chunk, plan->top + WINDOW_SLACK);
@@ -271,47 +271,47 @@ void walk_take_frames(struct walk *w)
     take_slots(w);
 }
 
-/* ---- looking ---- */
+/* ---- finding ---- */
 
 static bool in_window(const struct walk *w, uint64_t address)
 {
-    uint64_t start = address + w->first;
-    return start >= w->window && start - w->window < w->window_bytes &&
-           w->window_bytes - (start - w->window) >= w->bytes;
+    uint64_t start = address + w->view.first;
+    return start >= w->window.address && start - w->window.address < w->window.bytes &&
+           w->window.bytes - (start - w->window.address) >= w->view.bytes;
 }
 
-static bool look_in_window(struct walk *w, uint64_t address, struct walk_bytes *out)
+static bool held_in_window(struct walk *w, uint64_t address, struct walk_bytes *out)
 {
-    uint64_t offset = address + w->first - w->window;
+    uint64_t offset = address + w->view.first - w->window.address;
     if (!in_window(w, address)) {
         return false;
     }
     out->at = walk_window_copy(w, 0) + offset;
-    out->link = w->twice ? walk_window_copy(w, 1) + offset + (w->link_first - w->first) : NULL;
+    out->link = w->twice ? walk_window_copy(w, 1) + offset + (w->view.link_first - w->view.first) : NULL;
     out->outside = on_heap(w);
     return true;
 }
 
 static bool take_slot(struct walk *w, uint32_t i, struct walk_bytes *out)
 {
-    out->at = w->arena + w->slot_at[i];
-    out->link = w->slot_link[i] != 0 ? w->arena + w->slot_link[i] : NULL;
+    out->at = w->arena + w->slots.at[i];
+    out->link = w->slots.link[i] != 0 ? w->arena + w->slots.link[i] : NULL;
     out->outside = true;
-    w->slot_hint = i + 1;
+    w->slots.hint = i + 1;
     return true;
 }
 
 /* The chain mostly follows the order in which frames were asked for. */
-bool walk_look(struct walk *w, uint64_t address, struct walk_bytes *out)
+bool walk_held(struct walk *w, uint64_t address, struct walk_bytes *out)
 {
-    if (look_in_window(w, address, out)) {
+    if (held_in_window(w, address, out)) {
         return true;
     }
-    if (w->slot_hint < w->slots && w->slot[w->slot_hint] == address) {
-        return take_slot(w, w->slot_hint, out);
+    if (w->slots.hint < w->slots.count && w->slots.address[w->slots.hint] == address) {
+        return take_slot(w, w->slots.hint, out);
     }
-    for (uint32_t i = 0; i < w->slots; i++) {
-        if (w->slot[i] == address) {
+    for (uint32_t i = 0; i < w->slots.count; i++) {
+        if (w->slots.address[i] == address) {
             return take_slot(w, i, out);
         }
     }

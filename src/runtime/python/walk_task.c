@@ -17,28 +17,28 @@ enum {
 void walk_begin_task(struct walk *w)
 {
     uint64_t fields = __atomic_load_n(&w->python->task_fields, __ATOMIC_ACQUIRE);
-    w->task_at = (uint32_t)(fields >> 32);
-    w->task_name_at = (uint32_t)fields;
-    w->task_piece = w->task_got = 0;
+    w->task.at = (uint32_t)(fields >> 32);
+    w->task.name_at = (uint32_t)fields;
+    w->task.piece = w->task.got = 0;
 }
 
 void walk_ask_task(struct walk *w)
 {
     const struct python_plan *plan = w->plan;
-    w->task_piece = 0;
-    if (w->task_at == 0) {
+    w->task.piece = 0;
+    if (w->task.at == 0) {
         return;
     }
     if (plan->task != 0) {
-        w->task_piece = walk_ask(w, plan->task_name, w->task_name, sizeof w->task_name);
-        walk_ask_word(w, WORD_TASK_NAME, plan->task + w->task_name_at, 8);
+        w->task.piece = walk_ask(w, plan->task_name, w->task.name, sizeof w->task.name);
+        walk_ask_word(w, WORD_TASK_NAME, plan->task + w->task.name_at, 8);
     }
-    walk_ask_word(w, WORD_TASK, plan->thread + w->task_at, 8);
+    walk_ask_word(w, WORD_TASK, plan->thread + w->task.at, 8);
 }
 
 void walk_take_task(struct walk *w)
 {
-    w->task_got = w->task_piece != 0 ? w->piece[w->task_piece - 1].got : 0;
+    w->task.got = w->task.piece != 0 ? w->piece[w->task.piece - 1].got : 0;
 }
 
 /* ---- a name that was not predicted ---- */
@@ -52,7 +52,7 @@ static bool read_pointer(struct walk *w, uint64_t task, uint64_t *name)
     }
     w->pieces = 0;
     w->word[WORD_TASK_NAME] = 0;
-    walk_ask_word(w, WORD_TASK_NAME, task + w->task_name_at, 8);
+    walk_ask_word(w, WORD_TASK_NAME, task + w->task.name_at, 8);
     bool good = walk_read(w);
     *name = w->word[WORD_TASK_NAME];
     return good && plausible(*name);
@@ -66,19 +66,19 @@ static bool fetch_name(struct walk *w, uint64_t task)
     }
     w->pieces = 0;
     w->word[WORD_TASK] = w->word[WORD_TASK_NAME] = 0;
-    uint32_t piece = walk_ask(w, name, w->task_name, sizeof w->task_name);
-    walk_ask_word(w, WORD_TASK_NAME, task + w->task_name_at, 8);
-    walk_ask_word(w, WORD_TASK, w->plan->thread + w->task_at, 8);
+    uint32_t piece = walk_ask(w, name, w->task.name, sizeof w->task.name);
+    walk_ask_word(w, WORD_TASK_NAME, task + w->task.name_at, 8);
+    walk_ask_word(w, WORD_TASK, w->plan->thread + w->task.at, 8);
     if (!walk_read(w) || w->word[WORD_TASK] != task || w->word[WORD_TASK_NAME] != name) {
         return false;
     }
-    w->task_got = w->piece[piece - 1].got;
+    w->task.got = w->piece[piece - 1].got;
     w->plan->task = task;
     w->plan->task_name = name;
     return true;
 }
 
-/* ---- what it says ---- */
+/* ---- its name ---- */
 
 static void put_byte(struct runtime_stack *out, uint32_t byte)
 {
@@ -111,12 +111,12 @@ static uint32_t character(const unsigned char *at, uint32_t width)
 static void take_str(struct walk *w)
 {
     struct python_text text;
-    if (!python_text_find(w->layout, w->task_name, w->task_got, &text) || text.pointer != 0) {
+    if (!python_text_find(w->layout, w->task.name, w->task.got, &text) || text.pointer != 0) {
         return;
     }
-    uint32_t limit = least(text.offset + text.bytes, w->task_got);
+    uint32_t limit = least(text.offset + text.bytes, w->task.got);
     for (uint32_t at = text.offset; at + text.width <= limit; at += text.width) {
-        if (!put_character(w->out, character(w->task_name + at, text.width))) {
+        if (!put_character(w->out, character(w->task.name + at, text.width))) {
             return;
         }
     }
@@ -138,8 +138,8 @@ static void put_number(struct runtime_stack *out, uint64_t number)
 static void take_int(struct walk *w)
 {
     const struct python_layout *l = w->layout;
-    const unsigned char *at = w->task_name + l->object.size;
-    if (w->task_got < l->object.size + 8 + 4 * DIGITS_MAX) {
+    const unsigned char *at = w->task.name + l->object.size;
+    if (w->task.got < l->object.size + 8 + 4 * DIGITS_MAX) {
         return;
     }
     uint64_t tag = load_u64(at), count = tag >> DIGIT_COUNT_AT;
@@ -157,7 +157,7 @@ static void take_int(struct walk *w)
 static void take_name(struct walk *w)
 {
     uint32_t type_at = w->layout->object.type;
-    uint64_t type = w->task_got >= type_at + 8 ? load_u64(w->task_name + type_at) : 0;
+    uint64_t type = w->task.got >= type_at + 8 ? load_u64(w->task.name + type_at) : 0;
     if (type != 0 && type == w->python->str_type) {
         take_str(w);
     } else if (type != 0 && type == w->python->int_type) {
@@ -168,12 +168,12 @@ static void take_name(struct walk *w)
 void walk_name_task(struct walk *w)
 {
     struct python_plan *plan = w->plan;
-    uint64_t task = w->task_at != 0 ? w->word[WORD_TASK] : 0;
+    uint64_t task = w->task.at != 0 ? w->word[WORD_TASK] : 0;
     if (task == 0) {
         return; /* it may run the plan's again in a moment */
     }
     bool predicted = task == plan->task && w->word[WORD_TASK_NAME] == plan->task_name &&
-                     w->task_got != 0;
+                     w->task.got != 0;
     if (predicted || fetch_name(w, task)) {
         take_name(w);
     } else {

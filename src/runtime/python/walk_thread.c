@@ -1,5 +1,5 @@
 /*
- * Which PyThreadState is a thread's: all are looked at until it is found, and the plan remembers
+ * Which PyThreadState is a thread's: all are checked until it is found, and the plan remembers
  * it. A long list is searched over several samples, because the thread waits.
  */
 #include "runtime/python/walk.h"
@@ -7,7 +7,7 @@
 enum {
     SEARCH_BATCHES = 40,     /* of one sample */
     MISSED_SAMPLES = 100,    /* before an unknown thread is looked for again */
-    NEWER = 8,               /* threads looked at that are newer than the last search */
+    NEWER = 8,               /* threads checked that are newer than the last search */
     ACTIVE_BIT = 0x10,       /* in the status, 3.12 on */
     STATE_BYTES = 512,       /* 3.11's PyThreadState, more or less */
 };
@@ -51,8 +51,8 @@ static enum runtime_end take_found(struct walk *w, uint64_t address, uint64_t in
     plan->interp = interp;
     plan->threads = threads;
     plan->pthread = by_pthread(w) ? load_u64(w->thread + l->thread.thread_id) : 0;
-    plan->missed = plan->searched = 0;
-    plan->search_interp = plan->search_thread = plan->found = 0;
+    plan->missed = plan->search.count = 0;
+    plan->search.interp = plan->search.thread = plan->search.found = 0;
     if (l->frames == PYTHON_FRAMES_CFRAME) {
         plan->cframe = load_u64(w->thread + l->thread.frame);
     }
@@ -65,8 +65,8 @@ static enum runtime_end take_found(struct walk *w, uint64_t address, uint64_t in
 
 static enum runtime_end forget_search(struct walk *w, enum runtime_end end)
 {
-    w->plan->search_interp = w->plan->search_thread = w->plan->found = 0;
-    w->plan->searched = 0;
+    w->plan->search.interp = w->plan->search.thread = w->plan->search.found = 0;
+    w->plan->search.count = 0;
     return end;
 }
 
@@ -131,13 +131,13 @@ static bool has_run(const struct walk *w, uint64_t address)
 static enum runtime_end search_threads(struct walk *w, uint64_t interp, uint64_t first)
 {
     struct python_plan *plan = w->plan;
-    uint64_t address = plan->search_thread != 0 ? plan->search_thread : first;
+    uint64_t address = plan->search.thread != 0 ? plan->search.thread : first;
     for (; address != 0; address = load_u64(w->thread + w->layout->thread.next)) {
-        plan->search_thread = address;
+        plan->search.thread = address;
         if (w->batches + 2 > SEARCH_BATCHES) {
             return RUNTIME_TORN;
         }
-        if (plan->searched++ > PYTHON_THREADS_MAX) {
+        if (plan->search.count++ > PYTHON_THREADS_MAX) {
             plan->missed = MISSED_SAMPLES;
             return forget_search(w, RUNTIME_NO_THREAD);
         }
@@ -150,9 +150,9 @@ static enum runtime_end search_threads(struct walk *w, uint64_t interp, uint64_t
         if (plan->several ? walk_is_active(w, address, w->thread) : has_run(w, address)) {
             return take_found(w, address, interp, first);
         }
-        plan->found = plan->found != 0 ? plan->found : address;
+        plan->search.found = plan->search.found != 0 ? plan->search.found : address;
     }
-    plan->search_thread = 0;
+    plan->search.thread = 0;
     return RUNTIME_NO_THREAD;
 }
 
@@ -160,7 +160,7 @@ static enum runtime_end search_threads(struct walk *w, uint64_t interp, uint64_t
 static enum runtime_end settle(struct walk *w)
 {
     struct python_plan *plan = w->plan;
-    uint64_t address = plan->found, interp;
+    uint64_t address = plan->search.found, interp;
     struct interp words;
     w->pieces = 0;
     if (address == 0 || walk_ask(w, address, w->thread, w->layout->thread.bytes) == 0) {
@@ -181,10 +181,10 @@ static enum runtime_end settle(struct walk *w)
 static enum runtime_end search(struct walk *w)
 {
     struct python_plan *plan = w->plan;
-    uint64_t interp = plan->search_interp != 0 ? plan->search_interp : plan->head;
+    uint64_t interp = plan->search.interp != 0 ? plan->search.interp : plan->head;
     struct interp words;
     for (unsigned i = 0; interp != 0 && i < PYTHON_INTERPRETERS_MAX; i++) {
-        plan->search_interp = interp;
+        plan->search.interp = interp;
         if (w->batches + 1 > SEARCH_BATCHES) {
             return RUNTIME_TORN;
         }

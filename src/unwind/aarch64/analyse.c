@@ -1,3 +1,6 @@
+/* What one AArch64 instruction does to the state of a frame: stack pointer, saved registers, branches
+ * and calls. Also recognises function starts and entry code. explore.c and
+ * analyse.c call it for every instruction. */
 #include "unwind/analyse.h"
 
 #include <string.h>
@@ -235,7 +238,7 @@ static bool is_plain(const struct instruction *in)
     return in->operation == OP_OTHER && (in->writes & ~noted) == 0;
 }
 
-bool arch_glance(const unsigned char *bytes, size_t len, uint64_t address, struct glance *out)
+bool arch_survey(const unsigned char *bytes, size_t len, uint64_t address, struct survey *out)
 {
     struct instruction in;
     if (!a64_decode(bytes, len, &in)) {
@@ -243,7 +246,7 @@ bool arch_glance(const unsigned char *bytes, size_t len, uint64_t address, struc
     }
     enum flow flow = flow_of(&in);
     bool ends = flow == FLOW_INDIRECT || flow == FLOW_RETURN;
-    *out = (struct glance){.len = INSTRUCTION_BYTES,
+    *out = (struct survey){.len = INSTRUCTION_BYTES,
                            .flow = (uint8_t)(ends ? FLOW_TRAP : flow),
                            .has_target = has_target(&in),
                            .padding = in.operation == OP_NOP,

@@ -1,3 +1,6 @@
+/* Decodes AArch64 instructions as far as frames need it: which kind it is (moves SP, saves, loads,
+ * branches) and which registers it changes. Everything else is one kind, with the register it
+ * writes. Tables follow the Arm manual's encoding index. */
 #include "unwind/aarch64/decode.h"
 
 static uint32_t field(uint32_t word, unsigned low, unsigned bits)
@@ -11,7 +14,7 @@ static int64_t signed_field(uint32_t word, unsigned low, unsigned bits)
     return value >= (int64_t)1 << (bits - 1) ? value - ((int64_t)1 << bits) : value;
 }
 
-/* Register 31 is the zero register wherever it is not said to be SP. */
+/* Register 31 is the zero register wherever it is not noted as SP. */
 static uint32_t bit(uint32_t number)
 {
     return number == 31 ? 0 : 1u << number;

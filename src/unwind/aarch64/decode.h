@@ -2,7 +2,7 @@
  * decode: what AArch64 instructions do to the registers a frame is described by.
  *
  * An instruction is sorted into the few kinds that move the stack pointer, save or load registers
- * there, or branch; of all others only the general register they write is told.
+ * there, or branch; of all others only the general register they write is reported.
  *
  * Source: Arm Architecture Reference Manual, chapter C4 (encoding index) and C6.
  */
@@ -15,7 +15,7 @@
 
 enum { INSTRUCTION_BYTES = 4 };
 
-/* General registers, as instructions number them; 31 is SP only where it is said to be. */
+/* General registers, as instructions number them; 31 is SP only where noted. */
 enum { FP = 29, LR = 30, SP = 31 };
 
 enum operation {
@@ -26,7 +26,7 @@ enum operation {
     OP_NUMBER,   /* rd = imm */
     OP_KEEP,     /* movk: rd = rd with 16 bits replaced by those of imm, from bit `shift` on */
     OP_ADDRESS,  /* rd = address of something: imm is the distance from this instruction */
-    OP_STORE,    /* [rn + imm] = rt, and rt2 behind it if `pair` */
+    OP_STORE,    /* [rn + imm] = rt, and rt2 after it if `pair` */
     OP_LOAD,
     OP_JUMP,
     OP_BRANCH,   /* conditional */

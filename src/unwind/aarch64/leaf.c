@@ -1,3 +1,6 @@
+/* Code without tables, at the sampled instruction: is this a prologue or an epilogue, in which the
+ * frame pointer does not (or no longer) lead to the caller? Looks at a few AArch64 instructions
+ * around it. Used for generated code. */
 #include "unwind/analyse.h"
 
 #include "unwind/aarch64/decode.h"
@@ -16,7 +19,7 @@ struct masked {
 struct pattern {
     struct masked words[PATTERN_WORDS];
     uint8_t count;
-    uint8_t last; /* words up to this one are told; behind it FP is right */
+    uint8_t last; /* words up to this one are covered; after it FP is right */
 };
 
 #define STP_FP_LR_BEFORE {0xffc07fff, 0xa9807bfd}    /* stp x29, x30, [sp, #-n]! */

@@ -1,3 +1,6 @@
+/* What one x86-64 instruction does to the state of a frame: pushes, pops, moves of SP, alignment,
+ * branches, calls, traps. Also recognises function starts, padding and entry code. explore.c
+ * and analyse.c call it for every instruction. */
 #include "unwind/analyse.h"
 
 #include <string.h>
@@ -405,7 +408,7 @@ static bool begins_with_endbr64(const unsigned char *bytes, size_t len)
     return len >= sizeof endbr64 && memcmp(bytes, endbr64, sizeof endbr64) == 0;
 }
 
-/* xor FP, FP, perhaps behind endbr64. */
+/* xor FP, FP, perhaps after endbr64. */
 static bool begins_stack(const unsigned char *bytes, size_t len)
 {
     size_t at = begins_with_endbr64(bytes, len) ? sizeof endbr64 : 0;
@@ -564,14 +567,14 @@ static uint64_t referred(const struct instruction *in, uint64_t next)
     }
 }
 
-bool arch_glance(const unsigned char *bytes, size_t len, uint64_t address, struct glance *out)
+bool arch_survey(const unsigned char *bytes, size_t len, uint64_t address, struct survey *out)
 {
     struct instruction in;
     if (!x86_decode(bytes, len, &in)) {
         return false;
     }
     uint64_t next = address + in.len;
-    *out = (struct glance){
+    *out = (struct survey){
         .len = in.len, .flow = (uint8_t)flow_of(&in), .padding = is_padding(&in)};
     if (out->flow == FLOW_NEXT) {
         out->forgets = x86_writes(&in);

@@ -1,3 +1,6 @@
+/* Decodes the length and the operands of x86-64 instructions: prefixes, opcode maps, ModRM, VEX and
+ * EVEX. Lengths must be right for everything, meanings only for what moves the stack. Bytes that are
+ * no instruction are refused. */
 #include "unwind/x86_64/decode.h"
 
 #include <string.h>
@@ -91,7 +94,7 @@ static const char write_0f[256 + 1] =
 static const uint32_t implied_registers = 0xcf; /* AX CX DX BX SI DI */
 
 /* Reading needs no checks: the longest run of prefixes and operands ends within the copy, and what
- * lies behind the instruction's maximum is judged once, at the end. */
+ * lies beyond the instruction's maximum is checked once, at the end. */
 struct reader {
     unsigned char bytes[48];
     size_t at;

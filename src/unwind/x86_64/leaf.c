@@ -1,3 +1,6 @@
+/* Code without tables, at the sampled instruction: is this a prologue or an epilogue, in which the
+ * frame pointer does not (or no longer) lead to the caller? Looks at a few x86-64 instructions
+ * around it. Used for generated code. */
 #include "unwind/analyse.h"
 
 #include <string.h>
@@ -7,7 +10,7 @@
 
 /*
  * Prologues and epilogues of code with frame pointers: bytes before `|` stand before the address,
- * those behind it at the address, `?` is any digit. `cfa` is from SP, `fp_saved` tells that the
+ * those after it at the address, `?` is any digit. `cfa` is from SP, `fp_saved` tells that the
  * caller's FP is at CFA - 16.
  */
 struct pattern {
@@ -69,9 +72,9 @@ static bool digits_match(const struct code *code, size_t at, const char *digits,
 static bool pattern_matches(const struct code *code, size_t at, const char *bytes)
 {
     size_t before = (size_t)(strchr(bytes, '|') - bytes);
-    const char *behind = bytes + before + 1;
+    const char *after = bytes + before + 1;
     return before / 2 <= at && digits_match(code, at - before / 2, bytes, before) &&
-           digits_match(code, at, behind, strlen(behind));
+           digits_match(code, at, after, strlen(after));
 }
 
 static bool decode_at(const struct code *code, size_t at, struct instruction *in)

@@ -139,7 +139,7 @@ static void print_text(const char *name, const char *text)
     putchar('"');
 }
 
-static void print(const struct client *client, bool ok, const struct http_answer *answer,
+static void print(const struct client *client, bool ok, const struct http_response *answer,
                   const struct err *err, uint64_t took_ns)
 {
     printf("{\"ok\": %d, \"status\": %u, \"whole\": %d, \"keeps\": %d, \"sent\": %d, \"sent_all\": %d, "
@@ -163,13 +163,13 @@ static void print(const struct client *client, bool ok, const struct http_answer
 
 static void send_once(struct client *client, struct arguments *a, const struct url *url)
 {
-    struct http_answer answer;
+    struct http_response answer;
     struct err err = {0};
     uint64_t begin = clock_mono_ns();
     bool ok = client_send(client, url, &a->request, begin + a->deadline_ms * NS_PER_MS, &answer,
                           &err);
     print(client, ok, &answer, &err, clock_mono_ns() - begin);
-    http_answer_release(&answer);
+    http_response_release(&answer);
 }
 
 static int send_all(struct arguments *a, const struct url *url, struct net *net,

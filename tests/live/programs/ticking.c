@@ -37,20 +37,20 @@ static bool read_word(struct memory_batch *memory, uint64_t address, uint64_t *o
     return memory_batch_read(memory, &piece, 1, NULL) && piece.got == sizeof *out;
 }
 
-static void walk(const void *state, void *plan, uint32_t tid, bool proven_later, struct memory_batch *memory,
+static void walk(const void *state, void *plan, const struct runtime_thread *thread, struct memory_batch *memory,
                  struct runtime_stack *out)
 {
     const struct program *program = state;
     uint64_t first, last, *progress = plan; /* a plan is ours to write */
     out->end = RUNTIME_NO_THREAD;
-    if (!proven_later) { /* again, because it was not proven: what is told is about the first time */
+    if (!thread->proven_later) { /* again, because it was not proven: the report is about the first time */
         out->frame[0] = (struct runtime_frame){.code = *progress};
         out->count = 1;
         out->end = RUNTIME_COMPLETE;
         return;
     }
     for (size_t i = 0; i < program->count; i++) {
-        if (program->threads[i].tid != tid || !read_word(memory, program->threads[i].word, &first)) {
+        if (program->threads[i].tid != thread->tid || !read_word(memory, program->threads[i].word, &first)) {
             continue;
         }
         uint64_t until = clock_mono_ns() + program->work_ns;
@@ -124,7 +124,7 @@ static void run(uint32_t pid, double seconds, uint32_t hz, const struct program 
     uint64_t cpu_before_ns = 0, cpu_ns = 0;
     need(remote_open(&remote, pid, program->threads[0].word, &err), &err);
     struct catch *c = catch_init(hz, &err);
-    need(c != NULL && catch_on_ticks(c, &err), &err);
+    need(c != NULL && catch_perfless(c, &err), &err);
     const struct catch_target target = {
         .pid = pid, .runtime = &counting_runtime, .state = program, .remote = &remote, .serial = 1};
     (void)clock_process_cpu_ns(pid, &cpu_before_ns);

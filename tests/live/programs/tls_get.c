@@ -69,7 +69,7 @@ static bool wait_for(int fd, short events, uint64_t deadline_ns, struct err *err
     struct pollfd p = {fd, events, 0};
     uint64_t now = now_ns(CLOCK_MONOTONIC);
     int ms = deadline_ns > now ? (int)((deadline_ns - now) / NS_PER_MS) + 1 : 0;
-    return poll(&p, 1, ms) == 1 || err_set(err, ERR_NETWORK, ETIMEDOUT, "no answer in time");
+    return poll(&p, 1, ms) == 1 || err_set(err, ERR_NETWORK, ETIMEDOUT, "no response in time");
 }
 
 static ptrdiff_t socket_read(void *context, void *to, size_t len, uint64_t deadline_ns, struct err *err)

@@ -1,5 +1,5 @@
-/* What elfutils' configure would have written for this build: zlib for compressed sections, no xz, bzip2 or zstd, no
-   locks (a handle is used by one thread at a time), no translated messages. */
+/* What elfutils' configure would have written for this build: zlib and zstd for compressed sections, no xz or bzip2,
+   no locks (a handle is used by one thread at a time), no translated messages. */
 #ifndef PILLION_ELFUTILS_CONFIG_H
 #define PILLION_ELFUTILS_CONFIG_H
 
@@ -31,6 +31,7 @@
 #define CHECK_UNDEFINED 1
 #endif
 #define USE_ZLIB 1
+#define USE_ZSTD 1
 #define PACKAGE_NAME "elfutils"
 #define PACKAGE_VERSION "0.192"
 #define VERSION PACKAGE_VERSION

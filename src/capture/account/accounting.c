@@ -1,0 +1,168 @@
+/* accounting: the times of one process as /proc has them, and when they are read. Polling without perf, the processes
+ * that ended and the end of a window are the other files' (accounting_private.h). Nothing is attributed here: what is
+ * read stands in the target's `account`. */
+#include "capture/account/accounting_private.h"
+#include "base/time.h"
+#include "os/clock.h"
+#include "target/stat.h"
+
+#include <stdlib.h>
+
+enum {
+    TEXT_MAX = 64 * 1024,
+    REFRESH_ALL_MAX = 16,  /* beyond, only targets that were sampled since are read again */
+    REFRESH_US_PER_THREAD = 500, /* between two readings of one target */
+    REFRESH_AGE_SHARE = 16, /* and so small a part of its life, … */
+    REFRESH_PAUSE_MAX_MS = 1000, /* … but at most this: if it ends now, its samples since tell the rest */
+    RATE_TICKS = 10, /* that make a rate: in fewer one tick is too much of it */
+};
+
+static bool read_stat(struct accounting *a, uint32_t pid, uint32_t tid, struct proc_stat *out)
+{
+    return proc_read(pid, tid, "stat", &a->text, NULL) &&
+           stat_parse(buf_slice(&a->text), out, NULL);
+}
+
+void accounting_init(struct accounting *a, struct targets *targets, uint64_t period_ns,
+                   bool follow_all)
+{
+    *a = (struct accounting){.targets = targets,
+                           .tick_ns = proc_tick_ns(),
+                           .period_ns = period_ns,
+                           .follow_all = follow_all};
+    buf_init(&a->text, TEXT_MAX);
+    scan_init(&a->scan, targets);
+    struct proc_stat own;
+    a->began_ticks = read_stat(a, proc_own_pid(), 0, &own) ? own.start_ticks : 0;
+}
+
+void accounting_release(struct accounting *a)
+{
+    buf_release(&a->text);
+    vec_release(&a->pids.ids);
+    scan_release(&a->scan);
+    map_release(&a->folded);
+}
+
+static struct cpu_times times_of(const struct accounting *a, const struct proc_stat *stat)
+{
+    return (struct cpu_times){
+        .user_ns = stat->utime_ticks * a->tick_ns,
+        .system_ns = stat->stime_ticks * a->tick_ns,
+        .children_ns = (stat->cutime_ticks + stat->cstime_ticks) * a->tick_ns,
+    };
+}
+
+void accounting_evaluate(struct accounting *a, struct target *target)
+{
+    if (a->selection != NULL) {
+        selection_evaluate(a->selection, target, clock_mono_ns());
+    }
+}
+
+/* Reads the present times; notes the end of the process. A zombie's times are final and readable; what
+ * is known to have ended and is no zombie is another process under the same pid. */
+bool accounting_update_times(struct accounting *a, struct target *target)
+{
+    struct proc_stat stat;
+    if (targets_find(a->targets, target->pid) != target || !read_stat(a, target->pid, 0, &stat) ||
+        !targets_may_be(target, stat.start_ticks) ||
+        (target->ended && !stat_has_ended(&stat))) {
+        target->ended = target->ended || a->began_ticks != 0;
+        return false;
+    }
+    target->start_ticks = stat.start_ticks;
+    target->account.last = times_of(a, &stat);
+    target->threads_seen = stat.num_threads;
+    target->parent_pid = stat.ppid; /* an orphan's next parent waits for it */
+    target->ended = stat_has_ended(&stat);
+    if (accounting_is_polled(target) && !str_eq(stat.comm, str_of(target->name))) {
+        targets_rename(a->targets, target); /* no record tells of an exec here */
+        accounting_evaluate(a, target);
+    }
+    return true;
+}
+
+bool accounting_adopt(struct accounting *a, struct target *target)
+{
+    if (!accounting_update_times(a, target)) {
+        return false;
+    }
+    target->account.before = target->account.last;
+    target->account.lifetime_ns = cpu_times_sum(&target->account.last) + target->account.last.children_ns;
+    return true;
+}
+
+static bool refresh(struct accounting *a, struct target *target, uint64_t now_ns)
+{
+    uint64_t used_ns = cpu_times_sum(&target->account.last), apart_ns = beyond(now_ns, target->account.read_ns);
+    if (!accounting_update_times(a, target)) {
+        return false;
+    }
+    if (target->account.read_ns != 0 && apart_ns >= RATE_TICKS * a->tick_ns) {
+        target->account.ran_permille = beyond(cpu_times_sum(&target->account.last), used_ns) * 1000 / apart_ns;
+    }
+    target->account.read_ns = now_ns;
+    target->account.since_read_ns = 0;
+    return true;
+}
+
+bool accounting_cpu_time(struct accounting *a, struct target *target, uint64_t *cpu_ns)
+{
+    if (target->ended || !refresh(a, target, clock_mono_ns())) {
+        return false;
+    }
+    *cpu_ns = target->account.last.user_ns;
+    *cpu_ns += target->capture_mode == CAPTURE_PERF_USER ? 0 : target->account.last.system_ns;
+    return true;
+}
+
+bool accounting_is_running(struct accounting *a, const struct target *target)
+{
+    struct proc_stat stat;
+    return read_stat(a, target->pid, 0, &stat) && !stat_is_ending(&stat) &&
+           (target->start_ticks == 0 || target->start_ticks == stat.start_ticks);
+}
+
+bool accounting_any_alive(struct accounting *a)
+{
+    if (a->polled_alive) {
+        a->polled_alive = false;
+        return true;
+    }
+    vec_each(&a->targets->all, target)
+    {
+        struct proc_stat stat;
+        uint32_t pid = (*target)->pid; /* its first thread's alone: nothing is added up */
+        if (!(*target)->ended && read_stat(a, pid, pid, &stat) && !stat_has_ended(&stat)) {
+            return true;
+        }
+    }
+    return false;
+}
+/* The kernel asks every thread of a process for its time, 0.15 us each: one of thousands is read
+ * more rarely. */
+static bool may_refresh(const struct target *target, uint64_t now_ns)
+{
+    uint64_t threads_ns = target->threads_seen * (uint64_t)REFRESH_US_PER_THREAD * NS_PER_US;
+    uint64_t apart_ns = REFRESH_PAUSE_MAX_MS * NS_PER_MS;
+    if (target->began_ns != 0 && beyond(now_ns, target->began_ns) / REFRESH_AGE_SHARE < apart_ns) {
+        apart_ns = beyond(now_ns, target->began_ns) / REFRESH_AGE_SHARE;
+    }
+    apart_ns = threads_ns > apart_ns ? threads_ns : apart_ns;
+    return target->account.read_ns == 0 || beyond(now_ns, target->account.read_ns) >= apart_ns;
+}
+
+void accounting_refresh(struct accounting *a, uint64_t now_ns, bool last)
+{
+    bool many = a->targets->all.len > REFRESH_ALL_MAX;
+    vec_each(&a->targets->all, slot)
+    {
+        struct target *target = *slot;
+        bool worth = !many || target->account.since_read_ns > 0 || target->account.read_ns == 0;
+        if (!accounting_is_polled(target) && !target->ended && worth && (last || may_refresh(target, now_ns))) {
+            (void)refresh(a, target, now_ns);
+        }
+    }
+    accounting_tidy(a, NULL, now_ns);
+}

@@ -1,0 +1,99 @@
+/*
+ * accounting: the kernel's CPU accounting against our samples.
+ *
+ * The kernel counts every process's CPU time (utime + stime of /proc/PID/stat); samples explain most of it. The
+ * sampling clock and this accounting do not run quite in step: the clock stands still within a context switch and goes
+ * on during interrupts, a few per cent of a busy server either way. Up to 15 % the samples of a process therefore weigh
+ * their period as the accounting measures it. What is missing beyond that is added to the profile under its name, so
+ * that per process and window the parts sum to the accounting:
+ *
+ *   user code only may be sampled  the rest is "[kernel, hidden]", up to the system time
+ *   records were lost, samples were late, a process lived shorter than a sample, nothing was sampled for a while
+ *   (budget.h)   "[lost]"
+ *   CAPTURE_PROC     user time is "[native, no perf]", system time "[kernel, hidden]", per thread, by polling /proc
+ *   CAPTURE_RUNTIME  the threads' own clocks weigh the samples; beyond 15 % the rest is "[native, no perf]"
+ *
+ * A process that ended cannot be asked any more. accounting_refresh therefore reads the living: young processes four
+ * times a second, old ones and those of more than 500 threads more rarely, so that only the rest of such a process's
+ * life is by its samples. Of processes that came and went between two refreshes the events' own counters give the sum;
+ * without perf it stands in their parents' times of waited-for children. Of those without a sample one per name is
+ * kept, and has what falls to all of that name: churn costs no memory.
+ *
+ * An excluded target (selection.h) is read all the same, so that the sums stay right, and nothing of it is attributed.
+ * One that was excluded for a part of the window has the rest: its CPU time less the weight of the samples that were
+ * dropped. With filters, the time of children that nobody saw alive belongs to nobody: whether they would be selected
+ * is not known.
+ *
+ * Call order: accounting_init; accounting_adopt for each process that ran before us; during the window accounting_poll
+ * (without perf, every ACCOUNTING_POLL_MS) and accounting_refresh (with perf); accounting_close_window at its end,
+ * before the profile is handed over and targets_end_window is called.
+ */
+#ifndef CAPTURE_ACCOUNT_ACCOUNTING_H
+#define CAPTURE_ACCOUNT_ACCOUNTING_H
+
+#include "capture/follow/selection.h"
+#include "capture/follow/scan.h"
+#include "capture/follow/targets.h"
+#include "os/perf.h"
+#include "os/proc.h"
+
+enum { ACCOUNTING_POLL_MS = 100 };
+
+struct accounting {
+    struct targets *targets;
+    uint64_t tick_ns;
+    uint64_t period_ns;      /* of sampling */
+    uint64_t unsampled_ns;   /* more than a period of a thread may be without a sample, because it was
+                              * another than period_ns for a while; 0: it was not */
+    uint64_t counted_ns;     /* perf counters at the beginning of the window */
+    uint64_t lost_records;   /* of the window that is being closed */
+    uint64_t began_ticks;    /* our own start: processes that are older had a life before. 0: there
+                              * is no /proc, and only records tell what has ended */
+    struct buf text;         /* scratch */
+    struct pid_list pids;    /* scratch */
+    uint32_t polls;
+    bool polled_alive;       /* the last poll read of one that it lives, and nobody has asked since */
+    uint64_t now_ns;         /* monotonic: of the poll */
+    struct scan scan;
+    struct selection *selection;   /* null: every process is selected */
+    uint64_t ended_excluded; /* targets of this window that were dropped, and had been excluded */
+    struct map folded;       /* name and capture mode -> the target that stands for
+                              * those that ended unseen */
+    bool follow_all;         /* -a without perf: every selected process is a target */
+};
+
+void accounting_init(struct accounting *a, struct targets *targets, uint64_t period_ns,
+                   bool follow_all);
+void accounting_release(struct accounting *a);
+
+/* Takes the present times of a process as the beginning; false when it is gone. */
+bool accounting_adopt(struct accounting *a, struct target *target);
+
+/* Reads the CPU time since its start that samples can be of, of a target on perf; false when it has ended. */
+bool accounting_cpu_time(struct accounting *a, struct target *target, uint64_t *cpu_ns);
+
+/* Finds processes that targets on CAPTURE_PROC have started (or, with follow_all, all processes). */
+void accounting_discover(struct accounting *a, uint64_t now_ns);
+
+/* Adds the CPU time that targets on CAPTURE_PROC used since the last poll. */
+void accounting_poll(struct accounting *a, struct profile *p);
+
+/* Reads the times of targets on perf, so that they are known up to now when a target ends before the window does.
+ * Called four times a second; now_ns is monotonic. `last`: they are about to end, so all are read. */
+void accounting_refresh(struct accounting *a, uint64_t now_ns, bool last);
+
+/* Attributes what the window's samples do not explain. perf may be null. */
+void accounting_close_window(struct accounting *a, struct profile *p, struct perf *perf,
+                    uint64_t lost_records);
+
+/* A target that was polled gets events: what it used so far is attributed, and its
+ * accounting begins anew. */
+void accounting_begin_events(struct accounting *a, struct profile *p, struct target *target);
+
+/* Does any target still run? Asked right after a poll, by what that read. */
+bool accounting_any_alive(struct accounting *a);
+
+/* Does this one, and goes on? Not while its first thread ends. */
+bool accounting_is_running(struct accounting *a, const struct target *target);
+
+#endif

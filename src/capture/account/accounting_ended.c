@@ -1,0 +1,114 @@
+/* accounting_ended: processes that ended, and cannot be asked any more. What is known of them, what they may have used
+ * beyond that, and which of them are dropped before the window ends: of those that came and went without a sample one
+ * per process tree and name stands for all, so that churn costs no memory. */
+#include "capture/account/accounting_private.h"
+#include "base/time.h"
+#include "capture/account/trees.h"
+
+#include <string.h>
+
+enum { DROP_AFTER_MS = 1000 }; /* records of a process that ended may still wait in a ring */
+
+/* 0 is no process: the profile is full, and element 0 stays as it is. */
+void accounting_add_to_process(struct accounting *a, struct profile *p, struct target *target,
+                           uint64_t cpu_ns)
+{
+    uint32_t process = targets_process_id(a->targets, p, target);
+    if (process != 0) {
+        p->processes.at[process].cpu_ns += cpu_ns;
+    }
+}
+
+/* By the samples; of those of bursts there are few, and what it did before the last refresh says more. */
+static uint64_t since_refresh_ns(const struct target *target)
+{
+    return target->bursts.samples == 0
+               ? target->account.since_read_ns
+               : beyond(target->ended_ns, target->account.read_ns) * target->account.ran_permille / 1000;
+}
+
+/* Up to the last refresh the kernel's own figure, from there on the samples. */
+uint64_t accounting_known_ns(const struct target *target)
+{
+    uint64_t own_ns = target->account.read_ns == 0
+                          ? target->account.sampled_ns + target->filter.excluded_ns
+                          : beyond(cpu_times_sum(&target->account.last), cpu_times_sum(&target->account.before)) +
+                                since_refresh_ns(target);
+    return own_ns + target->account.folded_known_ns;
+}
+
+/* How much more a process that ended may have used: at most what it lived, and hardly more than one period,
+ * because beyond that it would have been sampled again. The kernel cuts both times to whole ticks. */
+uint64_t accounting_tail_ns(const struct accounting *a, const struct target *target)
+{
+    uint64_t lived = beyond(target->ended_ns, target->began_ns);
+    uint64_t most = a->period_ns + (target->account.read_ns == 0 ? 0 : 2 * a->tick_ns);
+    uint64_t own_ns = most;
+    if (target->began_ns != 0) {
+        uint64_t left = beyond(lived, accounting_known_ns(target) - target->account.folded_known_ns) + 1;
+        /* kernel code that is not sampled may run however long */
+        own_ns = target->capture_mode == CAPTURE_PERF_USER || left < most ? left : most;
+    }
+    return own_ns + target->account.folded_tails_ns;
+}
+
+/* Of all of one tree and name that came and went unseen between two refreshes one stands for the others: what they
+ * used is known as a sum only, and hundreds per second of them would fill window and profile. */
+static bool is_folded(struct accounting *a, struct target *target)
+{
+    uint64_t key = hash_u64(trees_root(a->targets, target)) ^ str_hash(str_of(target->name)) ^
+                   target->capture_mode ^ (uint64_t)target->filter.skipped << 32;
+    struct map_slot *slot = map_find(&a->folded, key);
+    struct target *first = slot == NULL ? NULL : (struct target *)(uintptr_t)slot->value;
+    if (first == NULL) {
+        (void)map_put(&a->folded, key, (uintptr_t)target);
+        return false;
+    }
+    if (first == target || strcmp(first->name, target->name) != 0) {
+        return false;
+    }
+    first->account.folded_tails_ns += accounting_tail_ns(a, target);
+    first->account.folded_known_ns += accounting_known_ns(target);
+    a->ended_excluded += target->filter.skipped;
+    return true;
+}
+
+struct drop_context {
+    struct accounting *accounting;
+    struct profile *profile; /* null: those on perf */
+    uint64_t now_ns;
+};
+
+static bool is_done(void *context, struct target *target)
+{
+    const struct drop_context *t = context;
+    struct accounting *a = t->accounting;
+    bool ran_before = target->start_ticks != 0 && target->start_ticks < a->began_ticks;
+    if (ran_before || target->runtime.reader != NULL || target->account.sampled_ns > 0 ||
+        target->account.settled_ns > 0) {
+        return false;
+    }
+    if (t->profile != NULL) {
+        if (target->capture_mode != CAPTURE_PROC) {
+            return false;
+        }
+        if (target->account.attributed_ns > 0) {
+            accounting_add_to_process(a, t->profile, target, target->account.attributed_ns);
+        }
+        /* of age by now, though it slept since */
+        a->ended_excluded += target->filter.skipped && targets_is_excluded(target, a->now_ns);
+        return true;
+    }
+    if (target->ended_ns == 0) {
+        target->ended_ns = t->now_ns; /* no record has come yet */
+    }
+    return !accounting_is_polled(target) && target->account.attributed_ns == 0 &&
+           target->window != a->targets->window && t->now_ns >= target->ended_ns + DROP_AFTER_MS * NS_PER_MS && is_folded(a, target);
+}
+
+void accounting_tidy(struct accounting *a, struct profile *p, uint64_t now_ns)
+{
+    struct drop_context context = {a, p, now_ns};
+    targets_drop(a->targets, is_done, &context); /* none that ended at this very reading */
+    targets_set_aside(a->targets);
+}

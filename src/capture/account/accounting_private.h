@@ -1,0 +1,52 @@
+/*
+ * accounting_private: what the files of accounting share.
+ *
+ *     accounting.c         the times of one process, and when they are read
+ *     accounting_poll.c    attributing them as they are read, without perf
+ *     accounting_ended.c   processes that ended
+ *     accounting_window.c  the end of a window
+ */
+#ifndef CAPTURE_ACCOUNT_ACCOUNTING_PRIVATE_H
+#define CAPTURE_ACCOUNT_ACCOUNTING_PRIVATE_H
+
+#include "capture/account/accounting.h"
+
+enum { WEIGH_MAX_PERCENT = 15 }; /* that samples may weigh more or less than their periods */
+
+static inline uint64_t beyond(uint64_t value, uint64_t base)
+{
+    return value > base ? value - base : 0;
+}
+
+static inline uint64_t cpu_times_sum(const struct cpu_times *times)
+{
+    return times->user_ns + times->system_ns;
+}
+
+/* Its CPU time comes from /proc, not from events. */
+static inline bool accounting_is_polled(const struct target *target)
+{
+    return target->capture_mode == CAPTURE_PROC || target->capture_mode == CAPTURE_RUNTIME;
+}
+
+/* Reads the present times; notes the end of the process. */
+bool accounting_update_times(struct accounting *a, struct target *target);
+
+/* Evaluates the filters once more. */
+void accounting_evaluate(struct accounting *a, struct target *target);
+
+/* Polls all targets without perf. `last`: at the window's end. */
+void accounting_poll_all(struct accounting *a, struct profile *p, bool last);
+
+void accounting_add_to_process(struct accounting *a, struct profile *p, struct target *target, uint64_t cpu_ns);
+
+/* Of a process that ended: what it is known to have used, … */
+uint64_t accounting_known_ns(const struct target *target);
+
+/* … and how much more it may have used, at most. */
+uint64_t accounting_tail_ns(const struct accounting *a, const struct target *target);
+
+/* Drops what ended and is done with: with a profile those without perf, else those on perf. Sets the rest aside. */
+void accounting_tidy(struct accounting *a, struct profile *p, uint64_t now_ns);
+
+#endif

@@ -1,0 +1,177 @@
+/* accounting_window: what a window's samples do not explain. At its end the accounting of the living is final, and what
+ * the events' counters have beyond it is shared out, tree by tree, among those that ended. Samples weigh their period
+ * as the accounting measures it; what remains beyond has a name of its own. */
+#include "capture/account/accounting_private.h"
+#include "capture/account/trees.h"
+
+enum { BURST_SAMPLES_MIN = 20 };
+
+/* Samples that were taken seldom, for the sake of the profiler's budget, stand for all: whenever the period
+ * changes, and at the end, a part of one has no sample of its own, for each thread and each CPU it ran on. */
+static bool is_between_samples(const struct accounting *a, const struct target *target, uint64_t rest)
+{
+    uint64_t threads = target->threads_seen > 0 ? target->threads_seen : 1;
+    return target->account.sampled_ns > 0 && a->lost_records == 0 && rest / threads <= a->unsampled_ns;
+}
+
+/* The weight of a process's samples against its accounting. The sampling clock and that do not run
+ * in step: it stands still inside context switches and runs on during interrupts, and both amount to
+ * a few per cent of a busy server. Within WEIGH_MAX_PERCENT or the noise, and when nothing was lost, the
+ * period is taken as the accounting measures it; what remains beyond has a name of its own. Samples of bursts
+ * (bursts.c) are drawn by lot and stand for all that it did, however much that was. */
+static void explain_rest(struct accounting *a, struct profile *p, struct target *target,
+                         uint64_t cpu_ns, uint64_t system_ns)
+{
+    uint64_t sampled_ns = target->account.sampled_ns;
+    uint64_t rest = beyond(cpu_ns, sampled_ns);
+    uint32_t thread = targets_thread_id(a->targets, p, target, target->pid);
+    bool bursts = target->bursts.samples >= BURST_SAMPLES_MIN;
+    if (target->capture_mode == CAPTURE_PERF_USER) {
+        uint64_t hidden = bursts && cpu_ns > system_ns ? system_ns : rest < system_ns ? rest : system_ns;
+        profile_account(p, thread, ACCOUNT_KERNEL_HIDDEN, hidden);
+        rest = beyond(rest, hidden);
+        cpu_ns -= hidden;
+    }
+    /* One period per thread is the noise of sampling; a long window has no more of it. A process that ends
+     * leaves the rest of a period unsampled: it did the same then as before. */
+    uint64_t threads = target->ended || target->threads_seen == 0 ? 1 : target->threads_seen;
+    bool is_noise = rest <= threads * (a->period_ns + a->tick_ns);
+    bool in_step = (is_noise && rest <= sampled_ns) ||
+                   rest <= sampled_ns / 100 * WEIGH_MAX_PERCENT;
+    in_step = (in_step && sampled_ns > 0 && a->lost_records == 0) ||
+              is_between_samples(a, target, rest) || bursts;
+    if (cpu_ns < sampled_ns || in_step) {
+        profile_weigh(p, targets_process_id(a->targets, p, target), sampled_ns, cpu_ns);
+    } else if (!is_noise) {
+        profile_account(p, thread, ACCOUNT_LOST, rest);
+    }
+}
+
+static void close_living(struct accounting *a, struct profile *p, struct target *target)
+{
+    uint64_t user_ns = beyond(target->account.last.user_ns, target->account.before.user_ns);
+    uint64_t system_ns = beyond(target->account.last.system_ns, target->account.before.system_ns);
+    uint64_t excluded_user_ns = target->filter.excluded_ns < user_ns ? target->filter.excluded_ns : user_ns;
+    if (target->filter.skipped) {
+        target->account.before = target->account.last;
+        target->account.carried_ns = 0;
+        return;
+    }
+    if (target->account.sampled_ns == 0 && user_ns + system_ns <= a->period_ns + a->tick_ns) {
+        target->account.carried_ns = user_ns + system_ns; /* too little to be sampled: for the next window */
+        return;
+    }
+    target->account.before = target->account.last;
+    target->account.carried_ns = 0;
+    system_ns = beyond(system_ns, target->filter.excluded_ns - excluded_user_ns);
+    user_ns -= excluded_user_ns;
+    accounting_add_to_process(a, p, target, user_ns + system_ns);
+    explain_rest(a, p, target, user_ns + system_ns, system_ns);
+}
+
+static void close_ended(struct accounting *a, struct profile *p, struct target *target,
+                        uint64_t share_ns)
+{
+    uint64_t cpu_ns = beyond(accounting_known_ns(target) + share_ns, target->filter.excluded_ns);
+    if (target->filter.skipped || cpu_ns == 0) {
+        return;
+    }
+    accounting_add_to_process(a, p, target, cpu_ns);
+    if (target->account.sampled_ns == 0) {
+        profile_account(p, targets_thread_id(a->targets, p, target, target->pid),
+                        target->capture_mode == CAPTURE_PERF_USER ? ACCOUNT_KERNEL_HIDDEN : ACCOUNT_LOST,
+                        cpu_ns);
+        return;
+    }
+    uint64_t system_ns = beyond(target->account.last.system_ns, target->account.before.system_ns);
+    explain_rest(a, p, target, cpu_ns, target->account.read_ns == 0 ? cpu_ns : system_ns + share_ns);
+}
+
+/* What is known of it by its samples alone. Where its times were read the counters may have more or less than
+ * they, by some per cent of its whole life, as the sampling clock does; that is not time that is missing. */
+static uint64_t unread_ns(const struct target *target)
+{
+    return target->account.read_ns == 0 ? target->account.sampled_ns + target->filter.excluded_ns : 0;
+}
+
+/* Its part of what its tree has for those that ended: for their tails first. */
+static uint64_t share_of(const struct accounting *a, const struct tree *tree,
+                         const struct target *target)
+{
+    double share = (double)tree->to_tails_ns * (double)accounting_tail_ns(a, target) / (double)tree->tails_ns;
+    uint64_t sampled_ns = unread_ns(target);
+    if (sampled_ns > 0) {
+        share += (double)tree->to_sampled_ns * (double)sampled_ns / (double)tree->sampled_ns;
+    }
+    return (uint64_t)share;
+}
+
+/* Settles the living; adds up what they and all samples of the ended explain. */
+static void close_all_living(struct accounting *a, struct profile *p, struct trees *trees)
+{
+    vec_each(&a->targets->all, slot)
+    {
+        struct target *target = *slot;
+        if (accounting_is_polled(target)) {
+            continue;
+        }
+        struct tree *tree = trees_of(trees, target);
+        bool stands_for_folded = target->account.folded_tails_ns > 0;
+        uint64_t earlier_ns = target->account.carried_ns;
+        target->account.final_known = !stands_for_folded && accounting_update_times(a, target);
+        if (target->account.final_known) {
+            uint64_t used_ns = beyond(cpu_times_sum(&target->account.last), cpu_times_sum(&target->account.before));
+            uint64_t accounted_ns = beyond(used_ns, earlier_ns);
+            /* by the clock that counts */
+            uint64_t sampled_ns = target->account.sampled_ns + target->filter.excluded_ns;
+            tree->explained_ns += accounted_ns > sampled_ns ? accounted_ns : sampled_ns;
+            close_living(a, p, target);
+            continue;
+        }
+        tree->explained_ns += beyond(accounting_known_ns(target), earlier_ns);
+        tree->sampled_ns += unread_ns(target);
+        tree->tails_ns += accounting_tail_ns(a, target);
+    }
+}
+
+static void close_on_perf(struct accounting *a, struct profile *p, struct perf *perf,
+                          uint64_t counted_ns)
+{
+    struct trees trees;
+    if (!trees_begin(&trees, a->targets, perf)) {
+        return;
+    }
+    close_all_living(a, p, &trees);
+    trees_settle(&trees, counted_ns);
+    vec_each(&a->targets->all, slot)
+    {
+        struct target *target = *slot;
+        if (!accounting_is_polled(target) && !target->account.final_known) {
+            close_ended(a, p, target, share_of(a, trees_of(&trees, target), target));
+        }
+    }
+    trees_release(&trees);
+}
+
+void accounting_close_window(struct accounting *a, struct profile *p, struct perf *perf, uint64_t lost_records)
+{
+    targets_recall(a->targets);
+    map_clear(&a->folded);
+    p->meta.lost_records = a->lost_records = lost_records;
+    if (perf != NULL) {
+        uint64_t now_ns = perf_count_ns(perf);
+        close_on_perf(a, p, perf, beyond(now_ns, a->counted_ns));
+        a->counted_ns = now_ns;
+    }
+    accounting_poll_all(a, p, true);
+    profile_apply_weights(p);
+    vec_each(&a->targets->all, slot)
+    {
+        struct target *target = *slot;
+        /* it may have left perf within the window; without perf samples are part of what was polled */
+        uint64_t cpu_ns = target->account.attributed_ns + (perf != NULL ? target->account.sampled_ns : 0);
+        if (accounting_is_polled(target) && !target->filter.skipped && cpu_ns > 0) {
+            accounting_add_to_process(a, p, target, cpu_ns);
+        }
+    }
+}

@@ -1,0 +1,178 @@
+/*
+ * When CPU accounting reads what: polls of what has no events, readings of what has, searches for new processes
+ * without perf, and the end of a window. accounting.h does the work.
+ */
+#include "capture/account/polling.h"
+#include "base/time.h"
+
+#include <stdlib.h>
+
+enum {
+    REFRESH_MS = 250,
+    SCAN_MS = 1000,       /* between two checks for ended followers, and two lists of /proc at the most */
+    MANY_FOLLOWERS = 64,
+    SCAN_MANY_MS = 5000,
+    CALM_MS = 15000,      /* without a new process: what one used since the last poll goes with it */
+    POLL_CALM_MS = 250,   /* between two polls when interpreters' stacks tell of all CPU time */
+};
+
+struct polling {
+    struct follow *follow;
+    struct shared *shared;
+    struct accounting accounting;
+    uint64_t poll_ns, discover_ns, refresh_ns, reap_ns; /* monotonic: when each is next */
+    uint64_t pause_ns;     /* between two polls, at present */
+    uint64_t changed_ns;   /* when the number of targets changed last, … */
+    size_t targets;        /* … as it was then */
+};
+
+struct polling *polling_new(struct follow *f)
+{
+    struct polling *p = calloc(1, sizeof *p);
+    const struct settings *settings = f->shared->settings;
+    if (p != NULL) {
+        p->follow = f;
+        p->shared = f->shared;
+        accounting_init(&p->accounting, &f->targets, NS_PER_S / settings->sampling.frequency_hz,
+                      settings->scope.mode == TARGET_ALL && !f->shared->perf_on);
+        p->accounting.selection = &f->selection;
+    }
+    return p;
+}
+
+static void release(void *state)
+{
+    struct polling *p = state;
+    accounting_release(&p->accounting);
+    free(p);
+}
+
+struct accounting *polling_accounting(struct polling *p)
+{
+    return &p->accounting;
+}
+
+uint64_t polling_pause_ns(const struct polling *p)
+{
+    return p->pause_ns;
+}
+
+/* ---- polls ---- */
+
+/* What is only polled gets its CPU time by polling, so that is done often; also while processes come. */
+static uint64_t pause_ns(struct polling *p, uint64_t now_ns)
+{
+    const struct targets *targets = &p->follow->targets;
+    bool any_polled = false;
+    vec_each(&targets->all, target)
+    {
+        any_polled = any_polled || ((*target)->capture_mode == CAPTURE_PROC && !(*target)->ended);
+    }
+    if (targets->all.len != p->targets) {
+        p->targets = targets->all.len;
+        p->changed_ns = now_ns;
+    }
+    bool calm = !any_polled && now_ns - p->changed_ns > CALM_MS * NS_PER_MS;
+    return (calm ? (uint64_t)POLL_CALM_MS : (uint64_t)ACCOUNTING_POLL_MS) * NS_PER_MS;
+}
+
+static void poll(void *state, uint64_t now_ns)
+{
+    struct polling *p = state;
+    if (!p->follow->targets.any_on_proc || now_ns < p->poll_ns) {
+        return;
+    }
+    p->pause_ns = pause_ns(p, now_ns);
+    p->poll_ns = now_ns + p->pause_ns;
+    if (now_ns >= p->discover_ns) { /* a list of /proc is dear where many processes begin */
+        accounting_discover(&p->accounting, now_ns);
+        p->discover_ns = now_ns +
+                         shared_stretched_ns(p->shared, ACCOUNTING_POLL_MS * NS_PER_MS, SCAN_MS * NS_PER_MS) -
+                         ACCOUNTING_POLL_MS * NS_PER_MS;
+    }
+    accounting_poll(&p->accounting, p->shared->window.profile);
+}
+
+void polling_refresh(struct polling *p, uint64_t now_ns, bool ended)
+{
+    if (ended || now_ns >= p->refresh_ns) {
+        accounting_refresh(&p->accounting, now_ns, ended);
+        p->refresh_ns = now_ns + REFRESH_MS * NS_PER_MS;
+    }
+}
+
+/* ---- what ended ---- */
+
+/* The kernel takes events away from a program that may not be read (a set-uid file): it goes on
+ * without stacks. */
+static void keep_protected(struct polling *p)
+{
+    struct follow *f = p->follow;
+    vec_each(&f->targets.all, slot)
+    {
+        struct target *target = *slot;
+        if (target->capture_mode != CAPTURE_PROC && !target->ended && accounting_is_running(&p->accounting, target) &&
+            accounting_adopt(&p->accounting, target) && !target->ended) {
+            targets_set_mode(&f->targets, target, CAPTURE_PROC);
+            follow_report_protected(f, target);
+        }
+    }
+}
+
+static void reap(void *state, uint64_t now_ns)
+{
+    struct polling *p = state;
+    struct shared *s = p->shared;
+    bool due = now_ns >= p->reap_ns;
+    bool single = s->perf_on && (perf_follower_count(s->perf) <= 1 || s->end_told);
+    if (!due && !single) {
+        return;
+    }
+    bool many = s->perf_on && perf_follower_count(s->perf) > MANY_FOLLOWERS;
+    p->reap_ns = due ? now_ns + (many ? SCAN_MANY_MS : SCAN_MS) * NS_PER_MS : p->reap_ns;
+    if (s->perf_on && perf_reap(s->perf) == 0 && s->settings->scope.mode != TARGET_ALL) {
+        p->follow->hooks.drain(p->follow->hooks.context);
+        keep_protected(p);
+    }
+}
+
+bool polling_all_gone(struct polling *p)
+{
+    const struct shared *s = p->shared;
+    if (s->settings->scope.mode == TARGET_ALL || (s->perf_on && perf_follower_count(s->perf) > 0)) {
+        return false;
+    }
+    return !p->follow->targets.any_on_proc || !accounting_any_alive(&p->accounting);
+}
+
+/* ---- windows ---- */
+
+static void close_window(void *state)
+{
+    struct polling *p = state;
+    struct shared *s = p->shared;
+    if (p->follow->selection.active) {
+        s->window.profile->meta.excluded += scan_excluded(&p->accounting.scan) + p->accounting.ended_excluded;
+        p->accounting.ended_excluded = 0;
+        scan_end_window(&p->accounting.scan);
+    }
+    accounting_close_window(&p->accounting, s->window.profile, s->perf_on ? s->perf : NULL, s->window.lost_records);
+    p->accounting.unsampled_ns = 0;
+}
+
+const struct concern polling_concern = {
+    .name = "polling",
+    .while_suspended = true,
+    .round = poll,
+};
+
+const struct concern reaping_concern = {
+    .name = "reaping",
+    .round = reap,
+};
+
+const struct concern closing_concern = {
+    .name = "accounting",
+    .window_end = close_window,
+    .release = release,
+};

@@ -1,0 +1,94 @@
+#include "capture/account/trees.h"
+
+#include <stdlib.h>
+
+enum { GENERATIONS_MAX = 64 };
+
+uint32_t trees_root(struct targets *targets, const struct target *target)
+{
+    const struct target *source = targets_source(targets, target);
+    for (unsigned i = 0; source != NULL && i < GENERATIONS_MAX; i++) {
+        target = source;
+        source = targets_source(targets, target);
+    }
+    return target->pid;
+}
+
+static struct tree *tree_at(struct trees *t, uint32_t root)
+{
+    const struct map_slot *slot = map_find(&t->by_root, root);
+    if (slot != NULL) {
+        return &t->all.at[slot->value];
+    }
+    struct tree *tree = vec_push(&t->all);
+    if (tree == NULL || !map_put(&t->by_root, root, t->all.len - 1)) {
+        t->all.len -= tree != NULL;
+        return &t->all.at[0];
+    }
+    return tree;
+}
+
+static void on_count(void *context, uint32_t pid, uint64_t count_ns)
+{
+    struct trees *t = context;
+    const struct target *target = targets_find(t->targets, pid);
+    struct tree *tree = target == NULL ? &t->all.at[0] : trees_of(t, target);
+    tree->counted_ns += count_ns;
+    tree->has_counters = true;
+}
+
+bool trees_begin(struct trees *t, struct targets *targets, struct perf *perf)
+{
+    *t = (struct trees){.targets = targets};
+    if (vec_push(&t->all) == NULL) {
+        return false;
+    }
+    perf_each_count(perf, on_count, t);
+    return true;
+}
+
+struct tree *trees_of(struct trees *t, const struct target *target)
+{
+    return tree_at(t, trees_root(t->targets, target));
+}
+
+static void settle(struct tree *tree)
+{
+    uint64_t rest_ns =
+        tree->counted_ns > tree->explained_ns ? tree->counted_ns - tree->explained_ns : 0;
+    tree->to_tails_ns = rest_ns < tree->tails_ns ? rest_ns : tree->tails_ns;
+    tree->to_sampled_ns = tree->sampled_ns == 0 ? 0 : rest_ns - tree->to_tails_ns;
+}
+
+/* A tree without counters of its own is part of what belongs to no other. */
+void trees_settle(struct trees *t, uint64_t counted_ns)
+{
+    struct tree *rest = &t->all.at[0];
+    rest->counted_ns = counted_ns;
+    rest->has_counters = true;
+    for (size_t i = 1; i < t->all.len; i++) {
+        struct tree *tree = &t->all.at[i];
+        if (tree->has_counters) {
+            uint64_t own_ns = tree->counted_ns < rest->counted_ns ? tree->counted_ns
+                                                                  : rest->counted_ns;
+            rest->counted_ns -= own_ns;
+            settle(tree);
+        } else {
+            rest->explained_ns += tree->explained_ns;
+            rest->sampled_ns += tree->sampled_ns;
+            rest->tails_ns += tree->tails_ns;
+        }
+    }
+    settle(rest);
+    for (size_t i = 1; i < t->all.len; i++) {
+        if (!t->all.at[i].has_counters) {
+            t->all.at[i] = *rest;
+        }
+    }
+}
+
+void trees_release(struct trees *t)
+{
+    vec_release(&t->all);
+    map_release(&t->by_root);
+}

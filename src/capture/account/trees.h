@@ -1,0 +1,47 @@
+/*
+ * trees: processes that descend from one another, and what the events of each such tree counted.
+ *
+ * Of processes that came and went between two readings of their times only a sum is known: what the events'
+ * counters have beyond the others. The sampling clock and the accounting differ by some per cent, so that on a
+ * busy machine the difference over all processes says nothing of a few short ones. Events are inherited
+ * along descent; hence sums are made, and shared out, tree by tree. What is not known to belong to a tree
+ * (its first process is not known any more) is one tree by itself.
+ *
+ * Call order, at a window's end: trees_begin; trees_of for each target, to add to what it explains;
+ * trees_settle; trees_of again, to take from its rest; trees_release.
+ */
+#ifndef CAPTURE_ACCOUNT_TREES_H
+#define CAPTURE_ACCOUNT_TREES_H
+
+#include "capture/follow/targets.h"
+#include "os/perf.h"
+
+struct tree {
+    uint64_t counted_ns;   /* by its events in this window */
+    uint64_t explained_ns; /* of it: by the accounting, or by samples where there are none */
+    uint64_t sampled_ns;   /* of those that ended and whose times were never read: of their samples */
+    uint64_t tails_ns;     /* of those that ended: what they may have used beyond, at most */
+    uint64_t to_tails_ns, to_sampled_ns; /* what is left for either */
+    bool has_counters;
+};
+
+struct trees {
+    struct targets *targets;
+    VEC(struct tree) all;  /* 0: what belongs to no other */
+    struct map by_root;    /* pid -> index */
+};
+
+/* The pid that a target's tree goes by. */
+uint32_t trees_root(struct targets *targets, const struct target *target);
+
+/* False when memory ends: all is one tree then. */
+bool trees_begin(struct trees *t, struct targets *targets, struct perf *perf);
+
+struct tree *trees_of(struct trees *t, const struct target *target);
+
+/* counted_ns: of all together. */
+void trees_settle(struct trees *t, uint64_t counted_ns);
+
+void trees_release(struct trees *t);
+
+#endif

@@ -1,0 +1,48 @@
+#include "base/time.h"
+#include "capture/catch/perfless.h"
+
+enum {
+    ACTIVE_TICKS = 5,       /* the known threads are checked anyway; this is for the others */
+    CLOCK_SHARE = 1000,     /* asking takes at most so small a part of the time */
+    THREAD_MOST_NS = 300,   /* for each thread: what took longer was somebody else */
+};
+
+static bool parse_ms(struct str text, uint64_t *ns)
+{
+    uint64_t ms, rest;
+    struct str after = str_trim(text), whole = str_cut(&after, '.');
+    if (after.len != 6 || !str_u64(whole, &ms) || !str_u64(after, &rest) ||
+        ms > UINT64_MAX / NS_PER_MS - 1) {
+        return false;
+    }
+    *ns = ms * NS_PER_MS + rest;
+    return true;
+}
+
+bool perfless_parse_last_ran(struct str text, uint64_t *ns)
+{
+    enum { LINES_MAX = 16 }; /* it is in the third; its place has moved before */
+    for (unsigned i = 0; i < LINES_MAX && text.len > 0; i++) {
+        struct str line = str_cut(&text, '\n'), name = str_cut(&line, ':');
+        if (str_eq(str_trim(name), STR("se.exec_start"))) {
+            return parse_ms(line, ns);
+        }
+    }
+    return false;
+}
+
+uint64_t perfless_pause_ns(uint64_t period_ns, uint32_t threads, uint32_t active, bool idle,
+                        uint64_t cost_ns)
+{
+    uint64_t pause_ns = period_ns;
+    if (threads > 0 && threads <= active) { /* 0: they have not been listed yet */
+        pause_ns = PERFLESS_ACTIVE_MS * NS_PER_MS; /* there is no other */
+    } else if (idle) {
+        pause_ns = PERFLESS_IDLE_MS * NS_PER_MS;
+    } else if (active > 0) {
+        pause_ns = ACTIVE_TICKS * period_ns;
+    }
+    uint64_t most_ns = (threads + 4) * (uint64_t)THREAD_MOST_NS;
+    uint64_t least_ns = (cost_ns < most_ns ? cost_ns : most_ns) * CLOCK_SHARE;
+    return pause_ns > least_ns ? pause_ns : least_ns;
+}

@@ -1,0 +1,41 @@
+/*
+ * stack_copy: how much of its stack each process copies with a sample.
+ *
+ * A copy that is too small cuts stacks whose rest cannot be read from memory; one that is too large takes room in the
+ * rings that other samples need. So each process begins with the same size, doubles it while more than 2 % of its
+ * stacks end where the copy ends (at once to the maximum when half of them do), and halves it when fewer than 1 % of
+ * them need half of it, or more often when the largest one so far is far smaller. What a stack needs ends with its
+ * outermost frame. Below STACK_COPY_CHEAP_BYTES the size falls only when none ever needed more than what is left, the
+ * last STACK_COPY_FIT_MIN included, because programs have phases; and there a few cut stacks are enough to grow again.
+ *
+ * A change is one of the whole inherit group: from then on each of its processes has events of its own.
+ *
+ * A process whose samples are caught (catch.h) copies the maximum from then on: its rings are emptied after each
+ * sample, and the kernel copies no more than there is.
+ *
+ * At most one change a second, and STACK_COPY_CHANGES_MAX in a process's life.
+ */
+#ifndef CAPTURE_FOLLOW_STACK_COPY_H
+#define CAPTURE_FOLLOW_STACK_COPY_H
+
+#include "capture/follow/targets.h"
+#include "os/perf.h"
+
+enum {
+    STACK_COPY_MIN_BYTES = 4 * 1024,
+    STACK_COPY_MAX_BYTES = PERF_STACK_MAX,
+    STACK_COPY_SEEN_MIN = 50,  /* stacks before a size is thought too small */
+    STACK_COPY_SPARE_MIN = 200, /* or too large */
+    STACK_COPY_CHEAP_BYTES = 12 * 1024,
+    STACK_COPY_FIT_MIN = 2000,
+    STACK_COPY_CUT_FEW = 3,
+    STACK_COPY_CHANGES_MAX = 8,
+};
+
+/* The size that a process's stacks ask for; its present one when it fits. Pure. */
+uint32_t stack_copy_wanted(const struct target *target);
+
+/* Changes the one that needs it most. The pid that was changed, 0: none. */
+uint32_t stack_copy_adapt(struct perf *perf, struct targets *targets);
+
+#endif

@@ -1,0 +1,89 @@
+/* targets_ids: the rows of processes, threads and modules in the running profile, made at the first use in a window and
+ * remembered for the rest of it. */
+#include "capture/follow/targets_private.h"
+#include "target/cgroup.h"
+
+static void name_thread(struct targets *t, struct target_thread *thread, const struct target *target)
+{
+    if (thread->named) {
+        return;
+    }
+    thread->named = true;
+    targets_set_name(thread->name, str_of(target->name));
+    if (thread->tid != thread->pid &&
+        targets_text(t, thread->pid, thread->tid, "comm")) {
+        targets_set_name(thread->name, str_trim(buf_slice(&t->text)));
+    }
+}
+
+static uint32_t container_of(struct targets *t, struct profile *p, uint32_t pid)
+{
+    char id[CONTAINER_ID_MAX];
+    if (!t->container_names || !targets_text(t, pid, 0, "cgroup") ||
+        !cgroup_container_id(buf_slice(&t->text), id)) {
+        return 0;
+    }
+    return profile_cstring(p, id);
+}
+
+uint32_t targets_process_id(struct targets *t, struct profile *p, struct target *target)
+{
+    if (target->window == t->window) {
+        return target->process;
+    }
+    bool needed = profile_need(p, true); /* samples that have no room of their own have it here */
+    targets_learn_start(t, target);
+    struct process process = {
+        .pid = target->pid,
+        .start_ticks = target->start_ticks,
+        .owner = target->owner,
+        .name = profile_cstring(p, target->name),
+        .container = container_of(t, p, target->pid),
+        .capture_mode = target->capture_mode,
+    };
+    target->process = profile_process(p, &process);
+    target->window = t->window;
+    (void)profile_need(p, needed);
+    if (target->process != 0) {
+        p->processes.at[target->process].name = process.name; /* an exec renames it */
+    }
+    return target->process;
+}
+
+uint32_t targets_thread_id(struct targets *t, struct profile *p, struct target *target,
+                           uint32_t tid)
+{
+    struct target_thread *thread = targets_thread(t, target->pid, tid);
+    if (thread == NULL) {
+        return 0;
+    }
+    if (thread->window != t->window) {
+        bool needed = profile_need(p, true);
+        name_thread(t, thread, target);
+        thread->thread = profile_thread(p, targets_process_id(t, p, target), tid,
+                                        profile_cstring(p, thread->name));
+        (void)profile_need(p, needed);
+        thread->window = t->window;
+    }
+    return thread->thread;
+}
+
+uint32_t targets_module_id(struct targets *t, struct profile *p, struct mapping *mapping)
+{
+    if (mapping->window != t->window) {
+        bool needed = profile_need(p, true);
+        images_need(t->images, mapping->image, t->window);
+        struct module module = {
+            .path = profile_string(p, images_path(t->images, mapping->image)),
+            .start = mapping->start,
+            .limit = mapping->limit,
+            .file_offset = mapping->file_offset,
+            .bias = mapping->bias,
+            .image = mapping->image,
+        };
+        mapping->module = profile_module(p, &module);
+        (void)profile_need(p, needed);
+        mapping->window = t->window;
+    }
+    return mapping->module;
+}

@@ -1,0 +1,83 @@
+#include "capture/run/capture.h"
+#include "base/nearest.h"
+#include "capture/run/run.h"
+#include "os/console.h"
+#include "os/file.h"
+#include "os/launch.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { STDERR_FD = 2, EXIT_NO_PROFILE = 1 };
+
+static int profile_command(void *context, struct launch_target *target)
+{
+    return run_command(context, target);
+}
+
+struct neighbours {
+    struct nearest nearest;
+};
+
+static void offer(void *context, const char *name)
+{
+    struct neighbours *n = context;
+    nearest_offer(&n->nearest, name);
+}
+
+/* The file beside a mistyped path that was probably meant: "./serve.sh exists". So is one that was typed without its
+ * folder: an image of one program has no PATH that leads to it. */
+static bool find_neighbour(const char *typed, char *out, size_t out_bytes)
+{
+    const char *slash = strrchr(typed, '/');
+    char dir[256];
+    if (slash == NULL && file_exists(typed)) {
+        return (size_t)snprintf(out, out_bytes, "./%s exists", typed) < out_bytes;
+    }
+    if (slash == NULL ||
+        (size_t)snprintf(dir, sizeof dir, "%.*s", (int)(slash - typed + 1), typed) >= sizeof dir) {
+        return false;
+    }
+    struct neighbours n = {nearest_to(slash + 1, strlen(slash + 1))};
+    if (!file_list(dir, offer, &n, NULL) || n.nearest.count == 0) {
+        return false;
+    }
+    return (size_t)snprintf(out, out_bytes, "%s%s exists", dir, n.nearest.word[0]) < out_bytes;
+}
+
+/* Shell-style: one line, before 126 or 127. */
+static void say_unstartable(const struct settings *settings, int status, const struct err *err)
+{
+    char line[ERR_TEXT_MAX + 512], neighbour[400];
+    const char *hint = settings->scope.command_hint;
+    bool typed_path = strchr(settings->scope.command[0], '/') != NULL;
+    if (hint == NULL && status == LAUNCH_NOT_FOUND &&
+        !(typed_path && file_exists(settings->scope.command[0])) &&
+        find_neighbour(settings->scope.command[0], neighbour, sizeof neighbour)) {
+        hint = neighbour;
+    }
+    int len = snprintf(line, sizeof line, "pillion: %s%s%s\n", err->text, hint != NULL ? "; " : "",
+                       hint != NULL ? hint : "");
+    console_write(STDERR_FD, line, len > 0 && (size_t)len < sizeof line ? (size_t)len : 0);
+}
+
+int capture_run(const struct settings *settings, const struct world *world, const struct observer *observer)
+{
+    struct run_input input = {settings, world, observer};
+    if (settings->scope.mode != TARGET_COMMAND) {
+        return run_attach(&input);
+    }
+    struct launch launch = {
+        .argv = settings->scope.command,
+        .init = settings->scope.launch == LAUNCH_INIT ||
+                (settings->scope.launch == LAUNCH_AUTO && launch_prefers_init()),
+        .run = profile_command,
+        .context = &input,
+    };
+    struct err err = {0};
+    int status = launch_run(&launch, &err);
+    if (err.kind != ERR_NONE) {
+        say_unstartable(settings, status, &err);
+    }
+    return status;
+}

@@ -1,0 +1,171 @@
+/*
+ * The loop: wait, drain, walk the table of concerns, serve signals, end windows. Then the end: a last window, the last
+ * line, everything released.
+ */
+#include "capture/run/loop.h"
+#include "base/time.h"
+#include "capture/run/pause.h"
+#include "os/clock.h"
+#include "os/console.h"
+#include "os/launch.h"
+#include "os/proc.h"
+
+#include <signal.h>
+#include <stdio.h>
+
+enum { REST_MS = 1000 }; /* between two full rounds while sampling is suspended */
+
+struct loop {
+    struct rooms *rooms;
+    struct pause pause;
+    uint64_t rounds;
+    uint64_t full_ns;        /* monotonic: of the next full round while sampling is suspended */
+    bool command_seen_end;
+};
+
+/* ---- signals ---- */
+
+static void report_state(struct rooms *r, uint64_t rounds)
+{
+    const struct records_counts *counts = records_counts(r->records);
+    log_say(&r->shared.log, LOG_INFO,
+            "state: %zu processes, %zu threads, %zu images (%llu not open), %llu samples, "
+            "%llu records lost, %llu damaged, %llu of unseen processes, %llu rounds, "
+            "%zu MB resident",
+            r->follow.targets.all.len, r->follow.targets.threads.len, r->follow.images.count,
+            (unsigned long long)r->follow.images.unopened, (unsigned long long)r->stacks.samples,
+            (unsigned long long)r->shared.window.lost_records, (unsigned long long)counts->malformed,
+            (unsigned long long)counts->invisible, (unsigned long long)rounds,
+            (size_t)(proc_own_rss_bytes() >> 20));
+}
+
+static void serve_signals(struct loop *l)
+{
+    struct rooms *r = l->rooms;
+    for (int sig; (sig = signals_next(r->signals)) != 0;) {
+        if (sig == SIGTERM || sig == SIGINT) {
+            r->shared.finishing = true;
+        } else if (sig == SIGHUP) {
+            log_reopen(&r->shared.log);
+            if (r->uploads.uploader != NULL) {
+                uploader_refresh(r->uploads.uploader);
+            }
+        } else if (sig == SIGUSR1) {
+            rooms_end_window(r);
+        } else if (sig == SIGUSR2) {
+            report_state(r, l->rounds);
+        }
+    }
+}
+
+/* ---- rounds ---- */
+
+/* The command has ended but something it started goes on: whoever reads our standard error to its
+ * end waits for the command, not for us. */
+static void let_go_of_pipe(struct loop *l)
+{
+    struct rooms *r = l->rooms;
+    struct shared *s = &r->shared;
+    struct target *command = targets_find(&r->follow.targets, s->command_pid);
+    if (s->command_pid == 0 || s->has_init || l->command_seen_end || s->log.owned ||
+        (command != NULL && !command->ended)) {
+        return;
+    }
+    l->command_seen_end = true;
+    if (console_is_pipe(s->log.fd) && !polling_all_gone(r->polling)) {
+        rooms_end_window(r);
+        publisher_wait(r->publisher);
+        console_close(s->log.fd);
+        s->log.fd = -1;
+    }
+}
+
+static void round_of(struct loop *l)
+{
+    struct rooms *r = l->rooms;
+    const struct shared *s = &r->shared;
+    pause_round(&l->pause, r);
+    l->rounds++;
+    l->pause.idle = !records_drain_round(r->records);
+    uint64_t now_ns = clock_mono_ns();
+    bool rests = s->throttle.suspended && !s->end_told && now_ns < l->full_ns;
+    l->full_ns = rests ? l->full_ns : now_ns + REST_MS * NS_PER_MS;
+    rows_round(&r->rows, now_ns, rests);
+    serve_signals(l);
+    let_go_of_pipe(l);
+}
+
+static void run_windows(struct loop *l)
+{
+    struct rooms *r = l->rooms;
+    struct shared *s = &r->shared;
+    while (!s->finishing) {
+        uint64_t end_ns = s->window.start_ns + s->settings->sampling.window_ns;
+        round_of(l);
+        if (polling_all_gone(r->polling)) {
+            break;
+        }
+        if ((clock_mono_ns() >= end_ns || s->throttle.closes_early) && publisher_ready(r->publisher)) {
+            if (!s->settings->sampling.continuous) {
+                break;
+            }
+            rooms_end_window(r);
+        }
+    }
+}
+
+/* ---- the end ---- */
+
+unsigned loop_release(struct rooms *r, uint64_t finish_ns)
+{
+    unsigned failed = publisher_stop(r->publisher);
+    failed += !rooms_release(r);
+    uploads_end(&r->uploads, finish_ns); /* nothing is sampled any more: it may take seconds */
+    log_close(&r->shared.log);
+    return failed;
+}
+
+/* The last line of a log that has lines of several windows: that it ended, and as it should. */
+static void report_end(struct rooms *r)
+{
+    const struct windows_sums *sums = windows_sums(r->windows);
+    char windows[24], cpu[32], percent[32];
+    double cpu_s = (double)sums->cpu_ns / (double)NS_PER_S;
+    double unseen = sums->cpu_ns == 0 ? 0.0 : 100.0 * (double)sums->unseen_ns / (double)sums->cpu_ns;
+    if (r->shared.log.terminal || sums->windows < 2) {
+        return;
+    }
+    publisher_wait(r->publisher);
+    snprintf(windows, sizeof windows, "%llu", (unsigned long long)sums->windows);
+    snprintf(cpu, sizeof cpu, "%.2f", cpu_s);
+    snprintf(percent, sizeof percent, "%.1f", unseen);
+    const struct log_field fields[] = {
+        {"windows", str_of(windows)}, {"cpu_s", str_of(cpu)}, {"unseen_percent", str_of(percent)}};
+    log_event(&r->shared.log, LOG_INFO, "end", fields, sizeof fields / sizeof fields[0],
+              "end: %s windows, %.1f s CPU, %s %% of it without stacks", windows, cpu_s, percent);
+}
+
+static int finish(struct rooms *r)
+{
+    struct shared *s = &r->shared;
+    uint64_t finish_ns = clock_mono_ns();
+    rooms_end_window(r);
+    if (s->finishing) {
+        signals_default(); /* a second TERM ends at once; init's first must not */
+    }
+    report_end(r);
+    bool refused = s->access.why.kind != ERR_NONE && windows_sums(r->windows)->any_cpu &&
+                   !records_counts(r->records)->any_stack;
+    bool unfit = !find_any_selected(r->find);
+    return loop_release(r, finish_ns) > 0 || unfit || refused;
+}
+
+int loop_run(struct rooms *r)
+{
+    struct loop l = {.rooms = r};
+    r->shared.first_ns = clock_mono_ns();
+    rows_setup(&r->rows);
+    publisher_try(r->publisher);
+    run_windows(&l);
+    return finish(r);
+}

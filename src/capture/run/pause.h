@@ -1,0 +1,21 @@
+/*
+ * pause: how long the loop sleeps, and what wakes it.
+ *
+ * With perf its rings do when they are half full, and the end of what is followed; catchers when they have much to hand over;
+ * signals. Where hundreds of tasks end per second, each of which would wake us, it sleeps beside the rings for as long as
+ * they surely have room.
+ */
+#ifndef CAPTURE_RUN_PAUSE_H
+#define CAPTURE_RUN_PAUSE_H
+
+#include "capture/run/rooms.h"
+
+struct pause {
+    bool idle;          /* the last round found nothing */
+    bool churns;        /* hundreds of tasks per second begin and end */
+    uint64_t churn_ns;  /* monotonic: when that is judged again */
+};
+
+void pause_round(struct pause *p, struct rooms *r);
+
+#endif

@@ -1,0 +1,301 @@
+/*
+ * Making a run: perf is opened as far as it is allowed, then each room's state, then the table of concerns in the order
+ * in which they are walked.
+ */
+#include "capture/run/rooms.h"
+#include "base/time.h"
+#include "capture/follow/cpus.h"
+#include "capture/follow/stack_sizes.h"
+#include "capture/window/image_sweep.h"
+#include "capture/window/limits.h"
+#include "capture/window/status_line.h"
+#include "os/clock.h"
+#include "os/launch.h"
+#include "os/secret.h"
+
+#include <stdio.h>
+
+enum {
+    ORDER_MAX_BYTES = 8 << 20,
+    STACK_SMALL_BYTES = 8 * 1024,
+    STACK_LEAST_BYTES = 512,
+};
+
+void rooms_init(struct rooms *r, const struct run_input *input)
+{
+    const struct settings *settings = input->settings;
+    if (settings->upload.wanted) { /* there may be a secret in our arguments */
+        secret_leave_no_core();
+    }
+    *r = (struct rooms){.shared = {.settings = settings,
+                                   .world = input->world,
+                                   .observer = input->observer,
+                                   .throttle = {.frequency_hz = settings->sampling.frequency_hz, .stretch = 1}}};
+    r->signals = signals_open();
+    r->uploads.shared = &r->shared;
+}
+
+/* ---- perf ---- */
+
+/* What is copied of a stack per sample, to begin with: as much as lets a ring hold a third of a second
+ * of samples, because the kernel copies what there is, not what was asked for, and a stack read later
+ * from memory may have changed. */
+static uint32_t first_stack_bytes(const struct settings *settings, uint64_t ring_bytes)
+{
+    uint64_t wanted = settings->sampling.stack_bytes;
+    if (wanted == 0) {
+        wanted = ring_bytes * 3 / settings->sampling.frequency_hz;
+        wanted = wanted > STACK_SMALL_BYTES ? wanted : STACK_SMALL_BYTES;
+        wanted = wanted < ring_bytes / 8 ? wanted : ring_bytes / 8;
+    }
+    wanted = wanted < PERF_STACK_MAX ? wanted : PERF_STACK_MAX;
+    return wanted < STACK_LEAST_BYTES ? STACK_LEAST_BYTES : (uint32_t)wanted & ~7u;
+}
+
+/* What cannot be followed is not advised. */
+static void leave_advice_out(struct shared *s)
+{
+    enum perf_gate gate = s->access.gate;
+    if (s->settings->origin.fixed_filter && s->access.why.kind != ERR_NONE &&
+        (gate == PERF_GATE_SECCOMP || gate == PERF_GATE_PARANOID)) {
+        err_set(&s->access.why, s->access.why.kind, s->access.why.number,
+                "perf events refused (%s: %s); Fargate allows no change of it",
+                err_name(s->access.why.number), perf_gate_name(gate));
+    }
+}
+
+static void note_hidden_kernel(struct shared *s)
+{
+    char why[ERR_TEXT_MAX];
+    if (s->perf_on && !s->access.kernel) {
+        snprintf(why, sizeof why, "kernel code may not be sampled (%s); %sadd CAP_PERFMON",
+                 perf_gate_name(s->access.kernel_gate),
+                 s->access.kernel_gate == PERF_GATE_PARANOID
+                     ? "set kernel.perf_event_paranoid to 1 or less on the host, or "
+                     : "");
+        unseen_note(&s->unseen, UNSEEN_KERNEL, why);
+    }
+}
+
+void rooms_open_perf(struct rooms *r)
+{
+    struct shared *s = &r->shared;
+    if (s->settings->sampling.perf_mode == PERF_DISABLED) {
+        err_set(&s->access.why, ERR_USAGE, 0, "perf events are off (--perf-mode disabled)");
+    } else {
+        perf_probe(&s->access);
+        leave_advice_out(s);
+    }
+    struct err err = {0};
+    bool chains = s->settings->sampling.perf_mode == PERF_FP;
+    const struct perf_sampling sampling = {
+        .frequency_hz = s->settings->sampling.frequency_hz,
+        .kernel = s->access.kernel,
+        .stack_bytes = chains ? 0 : STACK_SMALL_BYTES,
+        .registers = chains ? 0 : unwind_perf_mask(),
+        .extra = s->settings->sampling.events.count > 0 || s->settings->sampling.off_cpu,
+    };
+    s->perf = perf_new(&err);
+    s->perf_on = s->access.user && s->perf != NULL && perf_open(s->perf, &sampling, &err);
+    if (s->perf_on && !chains) {
+        perf_set_stack_bytes(s->perf, first_stack_bytes(s->settings, perf_ring_bytes(s->perf)));
+    }
+    r->extra = extra_records_new(s);
+    s->format = (struct record_format){s->perf_on ? perf_sample_type(s->perf) : 0, sampling.registers};
+    if (err.kind != ERR_NONE) {
+        s->access.why = err;
+    }
+    note_hidden_kernel(s);
+}
+
+/* ---- hooks of follow/ ---- */
+
+static void drain(void *context)
+{
+    struct rooms *r = context;
+    records_drain(r->records);
+}
+
+static bool adopted(void *context, struct target *target)
+{
+    struct rooms *r = context;
+    return accounting_adopt(polling_accounting(r->polling), target);
+}
+
+static void gets_events(void *context, struct target *target)
+{
+    struct rooms *r = context;
+    accounting_begin_events(polling_accounting(r->polling), r->shared.window.profile, target);
+}
+
+static bool used(void *context, struct target *target, uint64_t *cpu_ns)
+{
+    struct rooms *r = context;
+    return accounting_cpu_time(polling_accounting(r->polling), target, cpu_ns);
+}
+
+/* ---- the rooms ---- */
+
+static bool begin_observation(struct shared *s, struct err *err)
+{
+    const struct observed_format format = {
+        .frequency_hz = s->settings->sampling.frequency_hz,
+        .sample_type = s->format.sample_type,
+        .registers = s->format.registers,
+        .cfi_only = s->settings->sampling.perf_mode == PERF_DWARF,
+    };
+    if (!s->perf_on) {
+        return err_set(err, ERR_USAGE, 0, "without perf events there is nothing to observe: %s",
+                       s->access.why.text);
+    }
+    return s->observer->begin(s->observer->context, &format, err);
+}
+
+static bool make_follow(struct rooms *r, struct err *err)
+{
+    struct shared *s = &r->shared;
+    const struct follow_hooks hooks = {
+        .drain = drain, .adopted = adopted, .gets_events = gets_events, .used = used, .context = r};
+    if (s->observer != NULL && !begin_observation(s, err)) {
+        return false;
+    }
+    follow_init(&r->follow, s, &hooks);
+    r->find = find_new(&r->follow);
+    r->bursts = bursts_new(&r->follow);
+    r->duplicates = duplicates_new(&r->follow);
+    r->polling = polling_new(&r->follow);
+    bool good = unsampled_new(&r->follow) != NULL && r->find != NULL && r->bursts != NULL &&
+                r->duplicates != NULL && r->polling != NULL;
+    return good || err_set(err, ERR_MEMORY, 0, "no memory to follow processes");
+}
+
+/* Whatever samples carry is what stacks are made of. */
+static bool make_stacks(struct rooms *r, struct err *err)
+{
+    struct shared *s = &r->shared;
+    bool unwinds = s->perf_on && perf_sampling(s->perf)->stack_bytes > 0;
+    enum unwind_method method =
+        s->settings->sampling.perf_mode == PERF_DWARF ? UNWIND_CFI_ONLY : UNWIND_HYBRID;
+    if (unwinds && !unwinder_init(&r->unwinder, method, err)) {
+        return false;
+    }
+    r->catching = catching_new(&r->follow, polling_accounting(r->polling));
+    if (r->catching == NULL || !stacks_init(&r->stacks, &r->follow.targets, catching_readers(r->catching),
+                                            unwinds ? &r->unwinder : NULL, perf_sampling(s->perf)->registers)) {
+        return err_set(err, ERR_MEMORY, 0, "no memory to unwind stacks");
+    }
+    r->stacks.runtime_alone = s->settings->runtime.native_frames == NATIVE_OFF;
+    return true;
+}
+
+static bool make_records(struct rooms *r, struct err *err)
+{
+    struct shared *s = &r->shared;
+    uint64_t order_bytes = s->memory_bytes / 8 < ORDER_MAX_BYTES ? s->memory_bytes / 8 : ORDER_MAX_BYTES;
+    const struct records_path path = {.follow = &r->follow,
+                                      .find = r->find,
+                                      .bursts = r->bursts,
+                                      .duplicates = r->duplicates,
+                                      .catching = r->catching,
+                                      .stacks = &r->stacks,
+                                      .extra = r->extra};
+    r->records = records_new(&path, order_bytes);
+    if (r->extra == NULL || r->records == NULL) {
+        return err_set(err, ERR_MEMORY, 0, "no memory for records");
+    }
+    const struct extra_records_path extra = {
+        .find = r->find, .stacks = &r->stacks, .catching = r->catching, .records = r->records};
+    extra_records_connect(r->extra, &r->follow, &extra);
+    bool waits = s->settings->sampling.wall && !extra_records_watch_off_cpu(r->extra);
+    r->waiting = waiting_new(s, &r->stacks, waits ? catching_readers(r->catching) : NULL, &r->follow.targets);
+    return r->waiting != NULL || err_set(err, ERR_MEMORY, 0, "no memory to look at waiting threads");
+}
+
+static bool make_window(struct rooms *r, struct err *err)
+{
+    struct shared *s = &r->shared;
+    /* two profiles, tables beside them, symbols: a quarter each leaves the rest for the rings */
+    r->publisher = publisher_start(s->settings, &r->follow.images, &s->log,
+                                   s->memory_bytes / PUBLISHER_PROFILE_SHARE, err);
+    if (r->publisher == NULL) {
+        return false;
+    }
+    s->window.profile = publisher_submit(r->publisher, NULL);
+    r->windows = windows_new(&r->follow, r->catching, r->publisher);
+    return r->windows != NULL || err_set(err, ERR_MEMORY, 0, "no memory for windows");
+}
+
+/* In the order in which they are walked: at a window's end what still adds to the profile comes before what closes it. */
+static bool make_rows(struct rooms *r, struct err *err)
+{
+    const struct limits_reach reach = {.follow = &r->follow,
+                                       .accounting = polling_accounting(r->polling),
+                                       .catching = r->catching,
+                                       .stacks = &r->stacks,
+                                       .publisher = r->publisher,
+                                       .uploads = &r->uploads};
+    const struct row rows[] = {
+        {&extra_counters_concern, r->extra},
+        {&records_concern, r->records},
+        {&find_concern, r->find},
+        {&polling_concern, r->polling},
+        {&catching_concern, r->catching},
+        {&waiting_concern, r->waiting},
+        {&extra_records_concern, r->extra},
+        {&stack_sizes_concern, stack_sizes_new(&r->follow)},
+        {&unsampled_concern, r->follow.unsampled},
+        {&cpus_concern, cpus_new(&r->shared)},
+        {&duplicates_concern, r->duplicates},
+        {&reaping_concern, r->polling},
+        {&closing_concern, r->polling},
+        {&bursts_concern, r->bursts},
+        {&window_facts_concern, r->windows},
+        {&limits_concern, limits_new(&reach)},
+        {&image_sweep_concern, image_sweep_new(&r->follow, r->catching, r->publisher)},
+        {&window_submit_concern, r->windows},
+        {&status_line_concern, status_line_new(&r->shared)},
+    };
+    bool good = true;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        good = good && rows[i].state != NULL;
+        r->rows.at[r->rows.count++] = rows[i];
+    }
+    return good || err_set(err, ERR_MEMORY, 0, "no memory to begin");
+}
+
+bool rooms_make(struct rooms *r)
+{
+    struct shared *s = &r->shared;
+    struct err err = {0};
+    log_open(&s->log, s->settings);
+    s->memory_bytes = limits_choose_memory(s->settings, &s->log);
+    bool good = s->perf != NULL || err_set(&err, ERR_MEMORY, 0, "no memory to begin");
+    good = good && make_follow(r, &err) && make_stacks(r, &err) && make_records(r, &err) &&
+                make_window(r, &err) && make_rows(r, &err);
+    if (!good) {
+        log_say(&s->log, LOG_ERROR, "%s", err.text);
+    }
+    return good;
+}
+
+bool rooms_release(struct rooms *r)
+{
+    struct shared *s = &r->shared;
+    struct err err;
+    rows_release(&r->rows);
+    perf_free(s->perf);
+    stacks_release(&r->stacks);
+    unwinder_release(&r->unwinder);
+    follow_release(&r->follow);
+    if (s->observer != NULL && !s->observer->end(s->observer->context, &err)) {
+        log_say(&s->log, LOG_ERROR, "%s", err.text);
+        return false;
+    }
+    return true;
+}
+
+void rooms_end_window(struct rooms *r)
+{
+    rows_window_end(&r->rows);
+    rows_window_begin(&r->rows);
+}

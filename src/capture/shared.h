@@ -1,0 +1,64 @@
+/*
+ * shared: what the rooms of capture/ share in a run.
+ *
+ * One struct, made by run/ and lent to every concern: the settings, the log, the sampling events, the window that is
+ * being filled. Its parts have one writer each, which is named beside them; all others read. Used by the sampler alone,
+ * but for the log, which locks itself.
+ */
+#ifndef CAPTURE_SHARED_H
+#define CAPTURE_SHARED_H
+
+#include "capture/log.h"
+#include "capture/observer.h"
+#include "capture/settings.h"
+#include "capture/unseen.h"
+#include "capture/world.h"
+#include "os/perf.h"
+#include "sample/record.h"
+
+/* The window that is being filled. Written by window/windows.c. */
+struct window {
+    struct profile *profile;
+    uint64_t start_ns;       /* monotonic; 0: the first has not begun */
+    uint64_t start_wall_ns;
+    uint64_t lost_records;   /* counted by stacks/records.c and stacks/catching.c */
+};
+
+/* What the budget allows at present. Written by window/limits.c. */
+struct throttle {
+    bool active;             /* less is sampled than was asked for */
+    bool suspended;          /* nothing is, until the window's end */
+    bool coarse;             /* stacks are copied in short */
+    uint32_t frequency_hz;   /* that is sampled at; 0: nothing is */
+    uint64_t stretch;        /* rounds may be so many times as far apart as usual; at least 1 */
+    bool closes_early;       /* the window is to end as soon as it can, for want of memory */
+};
+
+struct shared {
+    const struct settings *settings;
+    struct log log;
+    struct unseen unseen;
+    const struct world *world;
+    const struct observer *observer; /* null in the product */
+    struct perf_access access;
+    bool perf_on;
+    struct perf *perf;           /* not opened while perf_on is false */
+    struct record_format format; /* of its records */
+    uint32_t command_pid;        /* 0: attached */
+    bool has_init;               /* a parent waits for the last window */
+    bool end_told;               /* perf has just told that the command, or the only process, ended */
+    bool finishing;              /* the run ends with this window */
+    uint64_t first_ns;           /* monotonic: when the run began */
+    uint64_t memory_bytes;       /* that may be resident */
+    struct window window;
+    struct throttle throttle;
+};
+
+/* How far rounds may be apart that are usually so far apart, when less is sampled than was asked for. */
+static inline uint64_t shared_stretched_ns(const struct shared *s, uint64_t usual_ns, uint64_t most_ns)
+{
+    uint64_t ns = usual_ns * s->throttle.stretch;
+    return ns < usual_ns ? usual_ns : ns < most_ns ? ns : usual_ns > most_ns ? usual_ns : most_ns;
+}
+
+#endif

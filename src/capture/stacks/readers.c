@@ -1,0 +1,464 @@
+/* Readers: the runtimes of each followed process, attached to when its mappings change or a pause is over, listed by
+ * process, published as the catchers' table, and dropped when their process ends. The sampler alone works here;
+ * nothing that catchers were given is freed before readers_sweep. */
+#include "capture/stacks/readers_private.h"
+#include "base/time.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum {
+    TEXT_MAX = 32 << 20,
+    RETRY_LEAST_MS = 20,     /* a runtime that is starting is tried again after this, later after … */
+    RETRY_SHARE = 4,         /* … this part of the time since the first attempt, */
+    RETRY_STARTING_MS = 10000, /* so long, */
+    RETRY_MS = 30000,  /* and then, like one that refuses, every half minute */
+    ENDED_KEPT_MS = 1000,
+};
+
+void readers_init(struct readers *r, const struct settings *settings, struct targets *targets,
+                  struct log *log)
+{
+    *r = (struct readers){
+        .settings = settings,
+        .runtimes = runtimes,
+        .targets = targets,
+        .images = targets->images,
+        .log = log,
+        .next_refresh_ns = UINT64_MAX,
+    };
+    buf_init(&r->text, TEXT_MAX);
+}
+
+void readers_sweep(struct readers *r)
+{
+    vec_each(&r->ended, reader)
+    {
+        readers_free(*reader);
+    }
+    vec_clear(&r->ended);
+    vec_each(&r->old_tids, tids)
+    {
+        vec_release(&tids->list);
+    }
+    vec_clear(&r->old_tids);
+}
+
+void readers_release(struct readers *r)
+{
+    readers_sweep(r);
+    vec_each(&r->all, reader)
+    {
+        readers_free(*reader);
+    }
+    vec_each(&r->binaries, binary)
+    {
+        readers_forget_binary(binary);
+    }
+    vec_each(&r->orphans, binary)
+    {
+        readers_forget_binary(binary);
+    }
+    vec_release(&r->refusals);
+    vec_release(&r->orphans);
+    vec_release(&r->all);
+    vec_release(&r->ended);
+    vec_release(&r->old_tids);
+    vec_release(&r->binaries);
+    vec_release(&r->table);
+    vec_release(&r->maps);
+    vec_release(&r->tids);
+    vec_release(&r->unnamed);
+    vec_release(&r->found);
+    buf_release(&r->text);
+}
+
+/* ---- one process ---- */
+
+static bool still_mapped(const struct reader *reader, const struct target *target)
+{
+    vec_each(&target->maps, mapping)
+    {
+        if (mapping->image == reader->image && mapping->bias == reader->bias) {
+            return true;
+        }
+    }
+    return reader->runtime == NULL && target->runtime.deep;
+}
+
+/* Takes it out of its process's list; the process goes on as one without a runtime when it was the last. */
+static void unlink_reader(struct reader *reader)
+{
+    struct target *target = reader->target;
+    struct reader **link = &target->runtime.reader;
+    while (*link != reader) {
+        link = &(*link)->next;
+    }
+    *link = reader->next;
+    if (target->runtime.reader == NULL && target->capture_mode == CAPTURE_RUNTIME && !target->ended) {
+        target->capture_mode = CAPTURE_PROC;
+        target->runtime.caught = false;
+    }
+    reader->target = NULL;
+    reader->next = NULL;
+}
+
+static void drop_reader(struct readers *r, struct reader *reader)
+{
+    for (size_t i = 0; i < r->all.len; i++) {
+        if (r->all.at[i] == reader) {
+            vec_swap_out(&r->all, i);
+            break;
+        }
+    }
+    struct reader **place = vec_push(&r->ended);
+    unlink_reader(reader);
+    if (place != NULL) { /* else it is lost: catchers may still use it */
+        *place = reader;
+    }
+}
+
+static struct reader_refusal *refusal_of(struct readers *r, uint32_t pid)
+{
+    vec_each(&r->refusals, refusal)
+    {
+        if (refusal->pid == pid) {
+            return refusal;
+        }
+    }
+    return NULL;
+}
+
+static void note_refusal(struct readers *r, const struct target *target, const char *why)
+{
+    struct reader_refusal *refusal = refusal_of(r, target->pid);
+    if (refusal == NULL && r->refusals.len < READERS_REFUSALS_MAX) {
+        refusal = vec_push(&r->refusals);
+    }
+    if (refusal != NULL) {
+        refusal->pid = target->pid;
+        refusal->start_ticks = target->start_ticks;
+        snprintf(refusal->why, sizeof refusal->why, "%s", why);
+    }
+}
+
+/* False when it is over: the process, the program that it runs, or the refusal. */
+static bool is_refused(struct readers *r, struct profile *p, const struct reader_refusal *refusal)
+{
+    const struct target *target = targets_find(r->targets, refusal->pid);
+    if (target == NULL || target->start_ticks != refusal->start_ticks ||
+        target->runtime.again_ns == 0 || target->runtime.space != target->space) {
+        return false;
+    }
+    if (target->window == r->targets->window && target->process != 0) {
+        p->processes.at[target->process].remedy = profile_cstring(p, refusal->why);
+    }
+    return !target->ended;
+}
+
+static void note_refusals(struct readers *r, struct profile *p)
+{
+    for (size_t i = r->refusals.len; i-- > 0;) {
+        if (!is_refused(r, p, &r->refusals.at[i])) {
+            vec_swap_out(&r->refusals, i);
+        }
+    }
+}
+
+static bool keep_reader(struct readers *r, struct reader *reader)
+{
+    struct reader **place = vec_push(&r->all);
+    if (place == NULL) {
+        readers_free(reader);
+        return false;
+    }
+    *place = reader;
+    struct reader **link = &reader->target->runtime.reader;
+    while (*link != NULL) {
+        link = &(*link)->next;
+    }
+    *link = reader;
+    if (reader->runtime != NULL) {
+        reader->target->runtime.since_ns = 0;
+        reader->target->runtime.again_ns = 0;
+    }
+    return true;
+}
+
+static void report_refused(struct readers *r, struct target *target, const struct runtime *runtime,
+                        const struct err *why)
+{
+    char text[2 * ERR_TEXT_MAX];
+    snprintf(text, sizeof text, "%s: the %s stacks of pid %u cannot be read: %s", target->name,
+             runtime->name, target->pid, why->text);
+    log_once_for(r->log, LOG_WARNING, why->text, "%s", text);
+    note_refusal(r, target, why->text);
+    if (r->unseen != NULL) {
+        unseen_note(r->unseen, UNSEEN_MEMORY, text);
+    }
+}
+
+/* What a failed attempt means for the next one. */
+static void retry_later(struct readers *r, struct target *target, const struct runtime *runtime,
+                       const struct err *why, uint64_t now_ns)
+{
+    r->refused = *why;
+    /* what is no verdict on the version may be different in a moment: a program that is being started */
+    bool passing = why->number == EAGAIN || why->kind != ERR_UNSUPPORTED;
+    target->runtime.since_ns = target->runtime.since_ns != 0 ? target->runtime.since_ns : now_ns;
+    uint64_t since_ns = now_ns - target->runtime.since_ns, wait_ns = RETRY_LEAST_MS * NS_PER_MS;
+    bool starting = passing && since_ns < RETRY_STARTING_MS * NS_PER_MS;
+    wait_ns = since_ns / RETRY_SHARE > wait_ns ? since_ns / RETRY_SHARE : wait_ns;
+    target->runtime.again_ns = now_ns + (starting ? wait_ns : RETRY_MS * NS_PER_MS);
+    log_say(r->log, LOG_DEBUG, "pid %u (%s): not yet: %s", target->pid, target->name, why->text);
+    if (why->kind == ERR_DENIED || (!starting && why->kind != ERR_GONE)) {
+        report_refused(r, target, runtime, why);
+    }
+}
+
+/* Without a runtime: only its stacks are read. */
+static bool add_deep(struct readers *r, struct target *target)
+{
+    struct reader *reader = calloc(1, sizeof *reader);
+    if (reader == NULL || !readers_open_memory(reader, target->pid, target->maps.at[0].start, NULL)) {
+        free(reader);
+        return false;
+    }
+    reader->target = target;
+    reader->serial = ++r->serials;
+    return keep_reader(r, reader);
+}
+
+/* It may be read for its deep stacks alone. */
+static bool has_runtime(const struct target *target)
+{
+    return target->runtime.reader != NULL && target->runtime.reader->runtime != NULL;
+}
+
+/* A library that its program has loaded meanwhile, perhaps. */
+static void find_extension(struct readers *r, const struct reader *reader)
+{
+    const char *wanted = reader->runtime->extension;
+    for (size_t i = 0; wanted != NULL && i < reader->target->maps.len; i++) {
+        uint64_t image = reader->target->maps.at[i].image;
+        struct str path = image < IMAGE_FIRST_FILE ? STR("") : images_path(r->images, image);
+        struct str name = str_sub(path, str_find_last(path, '/') + 1, path.len);
+        struct elf *elf = str_starts(name, str_of(wanted)) ? images_elf(r->images, image) : NULL;
+        if (elf != NULL) {
+            reader->runtime->extend(reader->state, elf);
+            return;
+        }
+    }
+}
+
+static struct reader *reader_at(const struct target *target, const struct mapping *mapping)
+{
+    struct reader *reader = target->runtime.reader;
+    while (reader != NULL && (reader->image != mapping->image || reader->bias != mapping->bias)) {
+        reader = reader->next;
+    }
+    return reader;
+}
+
+static size_t reader_count(const struct target *target)
+{
+    size_t count = 0;
+    for (const struct reader *reader = target->runtime.reader; reader != NULL; reader = reader->next) {
+        count += reader->runtime != NULL;
+    }
+    return count;
+}
+
+static bool drop_stale(struct readers *r, struct target *target)
+{
+    bool changed = false;
+    for (struct reader *reader = target->runtime.reader, *next; reader != NULL; reader = next) {
+        next = reader->next;
+        if (reader->is_suspect || !still_mapped(reader, target)) {
+            drop_reader(r, reader);
+            changed = true;
+        }
+    }
+    return changed;
+}
+
+/* A runtime of a mapping that has no reader yet. False: it could not be attached to. */
+static bool add_reader(struct readers *r, struct target *target, const struct mapping *mapping,
+                       const struct readers_binary *binary, uint64_t now_ns, bool *changed)
+{
+    struct err why = {0};
+    struct reader *reader = readers_attach(r, target, mapping, binary, &why);
+    if (reader == NULL) {
+        if (!has_runtime(target)) {
+            retry_later(r, target, binary->runtime, &why, now_ns);
+        }
+        return false;
+    }
+    log_say(r->log, LOG_DEBUG, "pid %u (%s): its %s stacks are read from now on", target->pid, target->name,
+            binary->runtime->name);
+    if (target->runtime.reader != NULL && target->runtime.reader->runtime == NULL) {
+        drop_reader(r, target->runtime.reader);
+    }
+    *changed = keep_reader(r, reader) || *changed;
+    return true;
+}
+
+/* Another one of its runtimes cannot be attached to yet: a JVM that may start an embedded interpreter later. */
+static void retry_others(struct target *target, uint64_t now_ns)
+{
+    if (has_runtime(target)) {
+        target->runtime.again_ns = now_ns + RETRY_MS * NS_PER_MS;
+    }
+}
+
+static bool check(struct readers *r, struct target *target, uint64_t now_ns)
+{
+    bool failed = false;
+    target->runtime.space = target->space;
+    target->runtime.again_ns = 0;
+    bool changed = drop_stale(r, target);
+    for (size_t i = 0; i < target->maps.len && reader_count(target) < READERS_PER_PROCESS; i++) {
+        const struct mapping mapping = target->maps.at[i];
+        const struct readers_binary *binary =
+            mapping.image < IMAGE_FIRST_FILE ? NULL : readers_binary_of(r, mapping.image);
+        if (binary != NULL && reader_at(target, &mapping) == NULL) {
+            failed = !add_reader(r, target, &mapping, binary, now_ns, &changed) || failed;
+        }
+    }
+    if (failed) {
+        retry_others(target, now_ns);
+    }
+    for (const struct reader *reader = target->runtime.reader; reader != NULL; reader = reader->next) {
+        if (reader->runtime != NULL) {
+            find_extension(r, reader);
+        }
+    }
+    return (target->runtime.deep && target->runtime.reader == NULL && add_deep(r, target)) || changed;
+}
+
+/* Of a process that is not sampled. They are attached to again when it is. */
+static bool drop_all(struct readers *r, struct target *target)
+{
+    bool any = target->runtime.reader != NULL;
+    while (target->runtime.reader != NULL) {
+        drop_reader(r, target->runtime.reader);
+    }
+    target->runtime.space = any ? 0 : target->runtime.space;
+    return any;
+}
+
+/* Its last samples may still wait in the rings. */
+static bool drop_ended(struct readers *r, struct reader *reader, uint64_t now_ns)
+{
+    if (!reader->target->ended) {
+        return false;
+    }
+    if (reader->drop_ns == 0) {
+        reader->drop_ns = now_ns + ENDED_KEPT_MS * NS_PER_MS;
+    }
+    if (now_ns < reader->drop_ns) {
+        return false;
+    }
+    drop_reader(r, reader);
+    return true;
+}
+
+static void note_next(struct readers *r, const struct target *target)
+{
+    if (!target->ended && target->maps.len > 0 && target->runtime.again_ns != 0 &&
+        target->runtime.again_ns < r->next_refresh_ns) {
+        r->next_refresh_ns = target->runtime.again_ns;
+    }
+}
+
+bool readers_refresh(struct readers *r, uint64_t now_ns)
+{
+    bool changed = false;
+    r->next_refresh_ns = UINT64_MAX;
+    for (size_t i = r->all.len; i-- > 0;) {
+        changed = readers_list_tids_again(r, r->all.at[i], now_ns) || changed;
+        changed = drop_ended(r, r->all.at[i], now_ns) || changed;
+    }
+    vec_each(&r->targets->all, slot)
+    {
+        struct target *target = *slot;
+        if (targets_is_excluded(target, now_ns)) {
+            changed = drop_all(r, target) || changed;
+            continue;
+        }
+        bool due = target->runtime.again_ns != 0 && now_ns >= target->runtime.again_ns;
+        if (!target->ended && target->maps.len > 0 &&
+            (due || target->runtime.space != target->space)) {
+            changed = check(r, target, now_ns) || changed;
+        }
+        note_next(r, target);
+    }
+    return changed;
+}
+
+const struct catch_target *readers_table(struct readers *r, size_t *count)
+{
+    vec_clear(&r->table);
+    vec_each(&r->all, slot)
+    {
+        struct reader *reader = *slot;
+        bool read = reader->runtime == NULL || reader->runtime->walk != NULL;
+        struct catch_target *row = read ? vec_push(&r->table) : NULL;
+        if (read && row == NULL) {
+            break;
+        }
+        if (!read) {
+            continue;
+        }
+        *row = (struct catch_target){
+            .pid = reader->pid,
+            .runtime = reader->runtime,
+            .state = reader->state,
+            .remote = &reader->remote,
+            .serial = reader->serial,
+            .deep = reader->target->runtime.deep,
+            .tids = reader->tids.list.at,
+            .tid_count = reader->tids.list.len,
+        };
+    }
+    *count = r->table.len;
+    return r->table.at;
+}
+
+/* ---- the window's end ---- */
+
+/* "PHP 8.2.7", of several "PHP 8.2.7, Perl 5.36.0". */
+static void describe(struct readers *r, const struct reader *reader)
+{
+    buf_clear(&r->text);
+    for (; reader != NULL; reader = reader->next) {
+        if (reader->runtime != NULL) {
+            buf_text(&r->text, r->text.len > 0 ? ", " : "");
+            reader->runtime->describe(reader->state, &r->text);
+        }
+    }
+}
+
+void readers_end_window(struct readers *r, struct profile *p)
+{
+    vec_each(&r->all, slot)
+    {
+        const struct reader *reader = *slot;
+        const struct target *target = reader->target;
+        if (reader != target->runtime.reader || reader->runtime == NULL || target->window != r->targets->window ||
+            target->process == 0) {
+            continue;
+        }
+        describe(r, reader);
+        uint32_t text = profile_string(p, buf_slice(&r->text));
+        p->processes.at[target->process].runtime = text;
+        p->processes.at[target->process].capture_mode = target->capture_mode;
+    }
+    note_refusals(r, p);
+    for (size_t i = r->all.len; i-- > 0;) {
+        if (r->all.at[i]->target->ended) {
+            drop_reader(r, r->all.at[i]);
+        }
+    }
+}

@@ -1,0 +1,44 @@
+#include "capture/upload/uploads.h"
+#include "base/time.h"
+#include "os/clock.h"
+
+enum {
+    GRACE_MS = 5000,
+    INIT_GRACE_MS = 4500, /* all of the end: PID 1 waits LAUNCH_FLUSH_PID1_MAX_MS, then all is killed */
+    LEAST_MS = 500,
+};
+
+bool uploads_begin(struct uploads *u)
+{
+    struct shared *s = u->shared;
+    struct err err = {0};
+    if (!s->settings->upload.wanted) {
+        return true;
+    }
+    u->uploader = uploader_start(s->settings, &s->log, &err);
+    if (u->uploader == NULL) {
+        log_say(&s->log, LOG_WARNING, "%s; windows are written to files instead", err.text);
+        return false;
+    }
+    uploader_limit(u->uploader, s->memory_bytes);
+    return true;
+}
+
+void uploads_end(struct uploads *u, uint64_t finish_ns)
+{
+    uint64_t grace_ms = GRACE_MS;
+    if (u->uploader == NULL) {
+        return;
+    }
+    if (u->shared->has_init) {
+        uint64_t passed_ms = (clock_mono_ns() - finish_ns) / NS_PER_MS;
+        grace_ms = passed_ms + LEAST_MS < INIT_GRACE_MS ? INIT_GRACE_MS - passed_ms : LEAST_MS;
+    }
+    (void)uploader_stop(u->uploader, grace_ms * NS_PER_MS);
+    u->uploader = NULL;
+}
+
+uint64_t uploads_cpu_ns(const struct uploads *u)
+{
+    return u->uploader != NULL ? uploader_cpu_ns(u->uploader) : 0;
+}

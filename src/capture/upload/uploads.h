@@ -1,0 +1,24 @@
+/*
+ * uploads: the uploader of a run (uploader.h): started once the command runs, stopped last, within the grace period that
+ * the end has.
+ */
+#ifndef CAPTURE_UPLOAD_UPLOADS_H
+#define CAPTURE_UPLOAD_UPLOADS_H
+
+#include "capture/shared.h"
+#include "capture/upload/uploader.h"
+
+struct uploads {
+    struct shared *shared;
+    struct uploader *uploader; /* null: windows are not uploaded */
+};
+
+/* Starts the uploader, when it is wanted; after the command was let go. False when it was wanted and cannot be had. */
+bool uploads_begin(struct uploads *u);
+
+/* Sends what is left. The end began at finish_ns, monotonic. */
+void uploads_end(struct uploads *u, uint64_t finish_ns);
+
+uint64_t uploads_cpu_ns(const struct uploads *u);
+
+#endif

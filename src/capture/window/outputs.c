@@ -1,0 +1,279 @@
+/* The files of a window: one per profile and format under a name with the window's end, written whole
+ * or not at all, links to the newest, and the rotation that removes the oldest
+ * sets. */
+#include "capture/window/outputs.h"
+#include "base/time.h"
+#include "encode/encode.h"
+#include "os/file.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { PATH_MAX_BYTES = 4096, SAME_SECOND_MAX = 1000 };
+
+void outputs_init(struct outputs *o, const struct settings *settings)
+{
+    *o = (struct outputs){
+        .dir = settings->output.dir != NULL ? settings->output.dir : ".",
+        .formats = settings->output.formats,
+        .max_sets = settings->output.rotating ? 1 : settings->output.max_files,
+    };
+}
+
+void outputs_name_here(struct outputs *o)
+{
+    if (strcmp(o->dir, ".") == 0) {
+        file_working_dir(o->here, sizeof o->here);
+        o->dir = o->here;
+    }
+}
+
+const char *outputs_slash(const struct outputs *o)
+{
+    return str_ends(str_of(o->dir), STR("/")) ? "" : "/";
+}
+
+bool outputs_try(const struct outputs *o, struct err *err)
+{
+    return o->formats == 0 || file_prepare_dir(o->dir, err);
+}
+
+static bool path_of(const struct outputs *o, const char *stem, const char *extension,
+                    char out[static PATH_MAX_BYTES])
+{
+    return (size_t)snprintf(out, PATH_MAX_BYTES, "%s%s%s%s", o->dir, outputs_slash(o), stem,
+                            extension) < PATH_MAX_BYTES;
+}
+
+/* ---- rotation ---- */
+
+struct stems {
+    VEC(struct str) names; /* each owned */
+};
+
+static bool is_number(struct str text)
+{
+    uint64_t value;
+    return str_u64(text, &value);
+}
+
+/* The stem of a file of our naming, "profile_<19 characters of time>" and, for several in one second,
+ * "-N"; 0 for every other name. *rest is what follows. */
+static size_t stem_bytes(struct str name, struct str *rest)
+{
+    static const char form[] = "profile_2000-00-00T00:00:00";
+    enum { STEM_BYTES = sizeof form - 1 };
+    for (size_t i = 0; i < STEM_BYTES; i++) {
+        bool digit = i < name.len && name.ptr[i] >= '0' && name.ptr[i] <= '9';
+        if (i >= name.len || (form[i] == '0' ? !digit : name.ptr[i] != form[i])) {
+            return 0;
+        }
+    }
+    size_t dot = str_find(name, '.');
+    struct str number = str_sub(name, STEM_BYTES, dot - STEM_BYTES);
+    if (number.len > 0 && (number.ptr[0] != '-' || !is_number(str_sub(number, 1, number.len)))) {
+        return 0;
+    }
+    *rest = str_sub(name, dot, name.len);
+    return dot;
+}
+
+enum { TYPE_MAX_BYTES = 40 };
+
+/* ".pprof", or of a further profile ".alloc_space.pprof". */
+static bool is_ours(struct str extension)
+{
+    struct str rest = str_sub(extension, 1, extension.len), type = str_cut(&rest, '.');
+    for (unsigned i = 0; encoders[i] != NULL; i++) {
+        struct str ending = str_of(encoders[i]->extension);
+        bool is_typed = rest.len > 0 && type.len <= TYPE_MAX_BYTES && str_eq(rest, str_sub(ending, 1, ending.len));
+        if (encoders[i]->link != NULL && (is_typed || str_eq(extension, ending))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool knows(const struct stems *stems, struct str name)
+{
+    vec_each(&stems->names, known)
+    {
+        if (str_eq(*known, name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void note_stem(void *context, const char *file)
+{
+    struct stems *stems = context;
+    struct str name = str_of(file), rest;
+    name.len = stem_bytes(name, &rest);
+    if (name.len == 0 || !is_ours(rest) || knows(stems, name)) {
+        return;
+    }
+    char *copy = malloc(name.len + 1);
+    struct str *place = copy == NULL ? NULL : vec_push(&stems->names);
+    if (place == NULL) {
+        free(copy);
+        return;
+    }
+    memcpy(copy, name.ptr, name.len);
+    copy[name.len] = '\0';
+    *place = (struct str){copy, name.len};
+}
+
+/* By time, then by number: a longer number is a larger one. */
+static int by_age(const void *left, const void *right)
+{
+    const struct str *a = left, *b = right;
+    if (a->len != b->len && memcmp(a->ptr, b->ptr, sizeof "profile_2000-00-00T00:00:00" - 1) == 0) {
+        return a->len < b->len ? -1 : 1;
+    }
+    return str_compare(*a, *b);
+}
+
+struct set {
+    const struct outputs *o;
+    struct str stem;
+};
+
+static void remove_of_set(void *context, const char *file)
+{
+    const struct set *set = context;
+    struct str name = str_of(file), rest;
+    char path[PATH_MAX_BYTES];
+    name.len = stem_bytes(name, &rest);
+    if (str_eq(name, set->stem) && is_ours(rest) && path_of(set->o, file, "", path)) {
+        (void)file_remove(path, NULL);
+    }
+}
+
+struct leftovers {
+    const struct outputs *o;
+    struct str oldest; /* set that stays */
+};
+
+/* A killed run's temporary file of a set that is gone. */
+static void remove_leftover(void *context, const char *file)
+{
+    const struct leftovers *l = context;
+    struct str name = str_of(file), stem = name, rest;
+    char path[PATH_MAX_BYTES];
+    stem.len = stem_bytes(name, &rest);
+    if (stem.len > 0 && str_ends(rest, STR(".tmp")) && by_age(&stem, &l->oldest) < 0 &&
+        path_of(l->o, file, "", path)) {
+        (void)file_remove(path, NULL);
+    }
+}
+
+static void remove_old_sets(const struct outputs *o, const char *newest)
+{
+    struct stems stems = {0};
+    if (o->max_sets > 0 && file_list(o->dir, note_stem, &stems, NULL) && stems.names.len > 0) {
+        qsort(stems.names.at, stems.names.len, sizeof *stems.names.at, by_age);
+        size_t excess = stems.names.len > o->max_sets ? stems.names.len - o->max_sets : 0;
+        struct leftovers leftovers = {o, stems.names.at[excess]};
+        for (size_t i = 0; excess > 0 && i < stems.names.len; i++) {
+            /* a clock that was set back must not cost what was just written */
+            if (!str_eq(stems.names.at[i], str_of(newest))) {
+                (void)file_list(o->dir, remove_of_set, &(struct set){o, stems.names.at[i]}, NULL);
+                excess--;
+            }
+        }
+        (void)file_list(o->dir, remove_leftover, &leftovers, NULL);
+    }
+    vec_each(&stems.names, name)
+    {
+        free((char *)(uintptr_t)name->ptr);
+    }
+    vec_release(&stems.names);
+}
+
+/* ---- writing ---- */
+
+static void choose_stem(const struct outputs *o, uint64_t end_wall_ns, char stem[static 64])
+{
+    char time[TIME_TEXT_MAX], path[PATH_MAX_BYTES];
+    time_iso_seconds(end_wall_ns, time);
+    snprintf(stem, 64, "profile_%s", time);
+    for (unsigned n = 2; n < SAME_SECOND_MAX; n++) {
+        bool taken = false;
+        for (unsigned i = 0; encoders[i] != NULL && !taken; i++) {
+            taken = path_of(o, stem, encoders[i]->extension, path) && file_exists(path);
+        }
+        if (!taken) {
+            return;
+        }
+        snprintf(stem, 64, "profile_%s-%u", time, n);
+    }
+}
+
+/* "" for the first profile of a window, ".alloc_space" for one that a runtime made. */
+static void put_type(const struct profile *p, const struct profile *first, char out[static TYPE_MAX_BYTES + 2])
+{
+    struct str type = p == first ? STR("") : str_sub(profile_text(p, p->meta.value), 0, TYPE_MAX_BYTES);
+    snprintf(out, TYPE_MAX_BYTES + 2, "%s%.*s", p == first ? "" : ".", (int)type.len, type.ptr);
+    for (char *c = out + (p != first); *c != '\0'; c++) {
+        bool is_plain = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || (*c >= '0' && *c <= '9') || *c == '-';
+        *c = is_plain ? *c : '_';
+    }
+}
+
+static bool write_one(const struct outputs *o, struct profile *p, const char *name, const struct encoder *encoder,
+                      bool is_linked, struct err *err)
+{
+    char path[PATH_MAX_BYTES];
+    struct file_writer writer;
+    if (!path_of(o, name, "", path)) {
+        return err_set(err, ERR_LIMIT, 0, "the path %.60s... is too long", o->dir);
+    }
+    if (!file_create_atomic(&writer, path, err)) {
+        return false;
+    }
+    struct sink sink = file_sink(&writer);
+    if (!encoder->write(p, NULL, &sink, err)) {
+        file_abandon(&writer);
+        return false;
+    }
+    return file_commit(&writer, err) && (!is_linked || file_link(o->dir, encoder->link, name, err));
+}
+
+/* One profile in all formats: those that were written. */
+static unsigned write_all(const struct outputs *o, struct profile *p, const struct profile *first, const char *stem,
+                          struct err *err)
+{
+    unsigned done = 0;
+    char type[TYPE_MAX_BYTES + 2], name[128];
+    put_type(p, first, type);
+    for (unsigned i = 0; encoders[i] != NULL; i++) {
+        if ((o->formats >> i & 1) == 0) {
+            continue;
+        }
+        snprintf(name, sizeof name, "%s%s%s", stem, type, encoders[i]->extension);
+        if (write_one(o, p, name, encoders[i], p == first, err)) {
+            done |= 1u << i;
+        } else {
+            err = NULL; /* the first failure is reported */
+        }
+    }
+    return done;
+}
+
+bool outputs_write(const struct outputs *o, struct profile *p, struct outputs_written *written,
+                   struct err *err)
+{
+    *written = (struct outputs_written){0};
+    if (!outputs_try(o, err)) {
+        return false;
+    }
+    choose_stem(o, p->meta.end_wall_ns, written->stem);
+    written->formats = o->formats;
+    for (struct profile *q = p; q != NULL; q = q->next) {
+        written->formats &= write_all(o, q, p, written->stem, err);
+        err = written->formats == o->formats ? err : NULL;
+    }
+    remove_old_sets(o, written->stem);
+    return written->formats == o->formats;
+}

@@ -1,0 +1,54 @@
+/*
+ * outputs: the files a window leaves.
+ *
+ * Per window and format one file DIR/profile_<UTC end>.<extension>, written atomically, and links to
+ * the newest: last_profile.col, last_flamegraph.html, last_profile.pprof. Two windows that end in
+ * the same second get "-2", "-3" … behind the time instead of overwriting each other.
+ *
+ * Further profiles of the window (profile.next) have their sample type in front of the extension:
+ * profile_<UTC end>.alloc_space.pprof. No link names them.
+ *
+ * Rotation: `rotating` keeps only the newest set, `max_sets` that many (0: all). What is removed are
+ * files of this naming in DIR, the oldest names first, those of earlier runs included, and temporary
+ * files that killed runs left of sets that are gone. The set just written always stays.
+ *
+ * A format that cannot be written is an error of that format alone; the others are still written.
+ */
+#ifndef CAPTURE_OUTPUTS_H
+#define CAPTURE_OUTPUTS_H
+
+#include "base/err.h"
+#include "capture/settings.h"
+#include "profile/profile.h"
+
+enum { OUTPUTS_DIR_MAX = 4096 };
+
+struct outputs {
+    const char *dir; /* "." by default */
+    unsigned formats;
+    unsigned max_sets; /* 0: all */
+    char here[OUTPUTS_DIR_MAX]; /* after outputs_name_here */
+};
+
+struct outputs_written {
+    char stem[64];      /* "profile_2026-11-20T10:31:04" */
+    unsigned formats;   /* bits of those that were written */
+};
+
+void outputs_init(struct outputs *o, const struct settings *settings);
+
+/* Calls the default folder by its whole name: a log is read elsewhere. Afterwards the struct stays where it is. */
+void outputs_name_here(struct outputs *o);
+
+/* What stands between the folder and a name in it: "/", or nothing behind a folder that ends in one. */
+const char *outputs_slash(const struct outputs *o);
+
+/* Can they be written? Makes the folder. */
+bool outputs_try(const struct outputs *o, struct err *err);
+
+/* True when everything wanted was written; otherwise err holds the first failure, and `written` tells
+ * what was. */
+bool outputs_write(const struct outputs *o, struct profile *p, struct outputs_written *written,
+                   struct err *err);
+
+#endif

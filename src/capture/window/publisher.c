@@ -1,0 +1,460 @@
+/* The publisher's thread: takes a finished window, names its frames, has its files written and its
+ * deliveries encoded, writes the summary, and gives the emptied profile back. What it may keep for
+ * the next window depends on the memory that is resident. */
+#include "capture/window/publisher.h"
+#include "base/err.h"
+#include "base/time.h"
+#include "capture/window/summary.h"
+#include "capture/upload/origin.h"
+#include "capture/upload/sender.h"
+#include "capture/upload/uploader.h"
+#include "os/clock.h"
+#include "os/proc.h"
+#include "os/sandbox.h"
+#include "os/usage.h"
+#include "symbol/namer.h"
+#include "encode/encode.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+enum {
+    STACK_BYTES = 1 << 20, /* the demangler recurses; musl's default of 128 KiB is too little */
+    NAMER_MAX_BYTES = 16 << 20,
+    LEAST_PROFILE_SHARE = 16, /* of the memory: a smaller one is not worth a window */
+    RUNNING_BYTES = 9 << 20,
+    ASIDE_MAX_BYTES = 5 << 20,
+    INLINES_BUDGET_S = 5, /* of CPU-hungry DWARF per window; what is late has its symbol */
+};
+
+/* In bytes. */
+struct publisher_memory {
+    uint64_t most, names; /* that may be used, and of it for names */
+    uint64_t running;     /* resident at least, once symbols and unwind tables are read */
+    uint64_t tight;       /* resident: from there on nothing is kept for the next window */
+};
+
+/* The namer, and what it reads by. */
+struct publisher_naming {
+    struct namer namer;
+    struct symbol_source source;
+    struct debug_source debug;
+    struct clock clock;
+    struct sandbox sandbox;
+    struct images *images;
+    bool inlines;
+};
+
+struct publisher {
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    struct profile profiles[2];
+    struct profile *full; /* waiting or being published; null when ready */
+    bool stop;
+    bool releases, tries; /* it is asked to */
+    bool busy;            /* it does, or publishes */
+    unsigned failed; /* windows */
+
+    struct log *log;
+    struct outputs outputs;
+    struct uploader *uploader; /* null: windows are not uploaded */
+    uint64_t sent;             /* of them, when the last summary was written */
+    struct publisher_naming naming;
+    struct publisher_memory memory;
+    uint64_t own_cpu_ns; /* of the process, when the window before was closed */
+    struct usage usage;  /* then; at first when the thread began */
+    const struct settings *settings;
+    struct origin_here here; /* gathered with the first window that needs it */
+    bool is_gathered;
+    uint64_t began_wall_ns, began_boot_ns;
+    struct profile_machine machine;
+};
+
+static bool is_gone(void *context, uint64_t image)
+{
+    return images_is_gone(context, image);
+}
+
+static void note_uploads(struct publisher *pub, struct profile *p)
+{
+    struct uploader_counts counts;
+    if (pub->uploader != NULL) {
+        uploader_counts(pub->uploader, &counts);
+        p->meta.uploads = (struct profile_uploads){
+            .any = true,
+            .sent = counts.sent,
+            .fresh = counts.sent - pub->sent,
+            .waiting = counts.waiting,
+            .dropped = counts.dropped,
+            .failures = counts.failures,
+            .cpu_ns = uploader_cpu_ns(pub->uploader),
+        };
+        pub->sent = counts.sent;
+    }
+}
+
+static void note_usage(struct publisher *pub, struct profile *p)
+{
+    struct usage now;
+    if (!pub->settings->origin.metrics) {
+        return;
+    }
+    usage_read("", &now);
+    double cpu = usage_cpu_percent(&pub->usage, &now);
+    double memory = usage_memory_percent(&pub->usage, &now);
+    pub->usage = now;
+    if (cpu >= 0 && memory >= 0) {
+        p->meta.usage = (struct profile_usage){true, cpu, memory};
+    }
+}
+
+static const struct origin *origin_of(struct publisher *pub)
+{
+    if (pub->uploader != NULL) {
+        return uploader_origin(pub->uploader);
+    }
+    if (!pub->is_gathered) {
+        pub->is_gathered = true;
+        origin_gather(&pub->here, pub->settings, sender_variable, NULL);
+    }
+    return &pub->here.facts;
+}
+
+/* Whoever sends the file later may be another machine. */
+static void note_machine(struct publisher *pub, struct profile *p)
+{
+    if (!pub->settings->origin.metadata ||
+        (pub->uploader == NULL && (pub->outputs.formats & encoder_bit("col")) == 0)) {
+        return;
+    }
+    const struct origin *from = origin_of(pub);
+    pub->machine = (struct profile_machine){
+        .private_ip = from->private_ip,
+        .mac_address = from->mac_address,
+        .os_name = from->os_name,
+        .os_release = from->os_release,
+        .kernel_release = from->kernel_release,
+        .kernel_version = from->kernel_version,
+        .hardware_type = from->hardware_type,
+        .libc_type = from->libc_type,
+        .libc_version = from->libc_version,
+        .run_mode = from->run_mode,
+        .deployment_type = from->deployment_type,
+        .processors = from->processors,
+        .memory_bytes = from->memory_bytes,
+        .pid = from->pid,
+        .spawn_wall_ns = pub->began_wall_ns,
+        .boot_ns = pub->began_boot_ns,
+    };
+    p->meta.machine = &pub->machine;
+}
+
+static void begin_namer(struct publisher *pub)
+{
+    namer_init(&pub->naming.namer, &pub->naming.source, pub->memory.names);
+    pub->naming.namer.debug = &pub->naming.debug;
+    pub->naming.namer.clock = &pub->naming.clock;
+    pub->naming.namer.sandbox = &pub->naming.sandbox;
+    pub->naming.namer.inlines = pub->naming.inlines;
+    pub->naming.namer.inlines_budget_ns = INLINES_BUDGET_S * NS_PER_S;
+}
+
+/* The profile has copies of those that it needs. */
+static void forget_names(struct publisher *pub)
+{
+    namer_release(&pub->naming.namer);
+    begin_namer(pub);
+    images_forget_names(pub->naming.images);
+}
+
+/* True: memory is short. Encoders need some next, so names go before them. */
+static bool make_room(struct publisher *pub)
+{
+    bool tight = proc_own_rss_bytes() >= pub->memory.tight;
+    if (tight) {
+        forget_names(pub);
+    }
+    return tight;
+}
+
+/* A debug file of another build is a mistake somewhere; where there are no symbols at all, the frames show it. */
+static void log_problems(struct publisher *pub)
+{
+    struct namer_problem problem;
+    while (namer_next_problem(&pub->naming.namer, &problem)) {
+        struct str path = images_path(pub->naming.images, problem.image);
+        const char *instead = problem.is_of_lines   ? "; it has no inlined functions and lines"
+                              : problem.has_symbols ? "; its own symbols are used"
+                                                    : "";
+        log_once(pub->log, problem.has_symbols || problem.is_of_lines ? LOG_INFO : LOG_DEBUG, "%.*s: %s%s",
+                 (int)path.len, path.ptr, problem.why, instead);
+    }
+}
+
+/* True: memory is short, and the profile's is not to be kept. */
+static bool publish(struct publisher *pub, struct profile *p)
+{
+    struct err err = {0};
+    struct outputs_written written;
+    note_usage(pub, p);
+    if (!pub->settings->origin.metadata) {
+        p->meta.host = 0;
+    }
+    namer_drop(&pub->naming.namer, is_gone, pub->naming.images);
+    for (struct profile *q = p; q != NULL; q = q->next) {
+        profile_limit(q, SIZE_MAX);
+        if (!namer_run(&pub->naming.namer, q, &err)) {
+            log_once(pub->log, LOG_WARNING, "%s; some frames stay unnamed", err.text);
+        }
+    }
+    log_problems(pub);
+    uint64_t own_ns = clock_own_cpu_ns();
+    p->meta.own_cpu_ns = own_ns - pub->own_cpu_ns;
+    p->meta.own_rss_bytes = proc_own_rss_bytes();
+    p->meta.own_rss_peak_bytes = proc_own_rss_peak_bytes();
+    if (p->meta.own_rss_peak_bytes < p->meta.own_rss_bytes) {
+        p->meta.own_rss_peak_bytes = p->meta.own_rss_bytes; /* the kernel counts them apart */
+    }
+    pub->own_cpu_ns = own_ns;
+    note_uploads(pub, p);
+    note_machine(pub, p);
+    bool tight = make_room(pub);
+    err = (struct err){0};
+    bool ok = outputs_write(&pub->outputs, p, &written, &err);
+    pub->failed += !ok;
+    if (pub->uploader != NULL) {
+        uploader_submit(pub->uploader, p); /* before the summary: a window that is logged is in the spool */
+    }
+    summary_window(pub->log, p, &pub->outputs, &written, ok ? NULL : err.text);
+    return tight;
+}
+
+/* The other profile is being filled. */
+static void release_caches(struct publisher *pub, struct profile *idle)
+{
+    forget_names(pub);
+    if (idle != NULL) {
+        profile_shrink(idle);
+    }
+}
+
+/* The same words as at a window's end, where they are not repeated. */
+static void try_outputs(struct publisher *pub)
+{
+    struct err err;
+    if (!outputs_try(&pub->outputs, &err)) {
+        log_once(pub->log, LOG_ERROR, "%s", err.text);
+    }
+}
+
+static void *publisher_main(void *context)
+{
+    struct publisher *pub = context;
+    struct profile *idle = NULL; /* since it was published */
+    if (pub->settings->origin.metrics) {
+        usage_read("", &pub->usage);
+    }
+    pthread_mutex_lock(&pub->lock);
+    for (;;) {
+        while (pub->full == NULL && !pub->stop && !pub->releases && !pub->tries) {
+            pthread_cond_wait(&pub->changed, &pub->lock);
+        }
+        if (pub->full == NULL && pub->stop) {
+            break;
+        }
+        struct profile *p = pub->full;
+        bool tries = pub->tries;
+        pub->tries = false;
+        pub->busy = true;
+        pthread_mutex_unlock(&pub->lock);
+        if (tries) {
+            try_outputs(pub);
+        }
+        if (p != NULL) {
+            bool tight = publish(pub, p);
+            profile_clear(p);
+            if (tight) {
+                profile_shrink(p);
+            }
+            idle = p;
+        }
+        pthread_mutex_lock(&pub->lock);
+        if (pub->releases) {
+            pub->releases = false;
+            pthread_mutex_unlock(&pub->lock);
+            release_caches(pub, idle);
+            pthread_mutex_lock(&pub->lock);
+        }
+        pub->busy = false;
+        pub->full = NULL;
+        pthread_cond_broadcast(&pub->changed);
+    }
+    pthread_mutex_unlock(&pub->lock);
+    return NULL;
+}
+
+static void release(struct publisher *pub)
+{
+    namer_release(&pub->naming.namer);
+    profile_release(&pub->profiles[0]);
+    profile_release(&pub->profiles[1]);
+    if (pub->is_gathered) {
+        origin_release(&pub->here);
+    }
+    pthread_mutex_destroy(&pub->lock);
+    pthread_cond_destroy(&pub->changed);
+    free(pub);
+}
+
+uint64_t publisher_aside_bytes(uint64_t memory_bytes)
+{
+    uint64_t share = memory_bytes / 4;
+    return share < ASIDE_MAX_BYTES ? share : (uint64_t)ASIDE_MAX_BYTES;
+}
+
+struct publisher *publisher_start(const struct settings *settings, struct images *images,
+                                  struct log *log, size_t profile_max_bytes, struct err *err)
+{
+    struct publisher *pub = calloc(1, sizeof *pub);
+    if (pub == NULL) {
+        err_set(err, ERR_MEMORY, 0, "no memory for the publisher");
+        return NULL;
+    }
+    pub->log = log;
+    pub->settings = settings;
+    pub->began_wall_ns = clock_wall_ns();
+    pub->began_boot_ns = clock_boot_ns();
+    outputs_init(&pub->outputs, settings);
+    if (!log->terminal) {
+        outputs_name_here(&pub->outputs);
+    }
+    pthread_mutex_init(&pub->lock, NULL);
+    pthread_cond_init(&pub->changed, NULL);
+    pub->naming.source = images_source(images);
+    pub->naming.debug = images_debug_source(images);
+    pub->naming.clock = clock_system();
+    pub->naming.sandbox = sandbox_system();
+    pub->naming.images = images;
+    pub->naming.inlines = settings->naming.inlines;
+    pub->memory.names = profile_max_bytes < NAMER_MAX_BYTES ? profile_max_bytes : NAMER_MAX_BYTES;
+    pub->memory.most = (uint64_t)profile_max_bytes * PUBLISHER_PROFILE_SHARE;
+    bool is_little = pub->memory.most / 2 < RUNNING_BYTES;
+    pub->memory.running = is_little ? pub->memory.most / 2 : (uint64_t)RUNNING_BYTES;
+    pub->memory.tight = (pub->memory.most - publisher_aside_bytes(pub->memory.most)) / 4 * 3;
+    begin_namer(pub);
+    pthread_attr_t attr;
+    pthread_attr_init(&attr);
+    pthread_attr_setstacksize(&attr, STACK_BYTES);
+    bool ok = profile_init(&pub->profiles[0], profile_max_bytes, err) &&
+              profile_init(&pub->profiles[1], profile_max_bytes, err);
+    int number = ok ? pthread_create(&pub->thread, &attr, publisher_main, pub) : 0;
+    pthread_attr_destroy(&attr);
+    if (!ok || number != 0) {
+        if (ok) {
+            err_errno(err, number, "cannot start the publisher's thread");
+        }
+        release(pub);
+        return NULL;
+    }
+    return pub;
+}
+
+/* What the next profile may have: what is left, when `full` has gone and windows wait, is for it and
+ * for a request that is made of it. With the lock held. */
+static size_t next_bytes(const struct publisher *pub, const struct profile *full)
+{
+    size_t max = pub->profiles[0].max_bytes, most = max - max / PUBLISHER_NAMES_SHARE;
+    uint64_t rss = proc_own_rss_bytes(), gone = full != NULL ? profile_bytes(full) : 0;
+    uint64_t stays = rss > gone ? rss - gone : 0;
+    if (pub->uploader == NULL) {
+        return most;
+    }
+    stays = stays > pub->memory.running ? stays : pub->memory.running;
+    stays += uploader_most_bytes(pub->uploader);
+    uint64_t left = pub->memory.most > stays ? pub->memory.most - stays : 0;
+    uint64_t share = left / (1 + uploader_making_times(pub->uploader));
+    uint64_t least = pub->memory.most / LEAST_PROFILE_SHARE;
+    share = share > least ? share : least;
+    return share < most ? (size_t)share : most;
+}
+
+void publisher_upload(struct publisher *pub, struct uploader *up, struct profile *present)
+{
+    pthread_mutex_lock(&pub->lock);
+    pub->uploader = up;
+    profile_limit(present, next_bytes(pub, present));
+    if (up == NULL && pub->outputs.formats == 0) {
+        pub->outputs.formats = encoder_defaults();
+    }
+    pthread_mutex_unlock(&pub->lock);
+}
+
+bool publisher_ready(struct publisher *pub)
+{
+    pthread_mutex_lock(&pub->lock);
+    bool ready = pub->full == NULL && !pub->busy;
+    pthread_mutex_unlock(&pub->lock);
+    return ready;
+}
+
+void publisher_release_caches(struct publisher *pub)
+{
+    pthread_mutex_lock(&pub->lock);
+    pub->releases = true;
+    pthread_cond_broadcast(&pub->changed);
+    pthread_mutex_unlock(&pub->lock);
+}
+
+void publisher_try(struct publisher *pub)
+{
+    pthread_mutex_lock(&pub->lock);
+    pub->tries = true;
+    pthread_cond_broadcast(&pub->changed);
+    pthread_mutex_unlock(&pub->lock);
+}
+
+const char *publisher_dir(const struct publisher *pub)
+{
+    return pub->outputs.dir;
+}
+
+uint64_t publisher_cpu_ns(const struct publisher *pub)
+{
+    return clock_thread_cpu_ns(pub->thread) + clock_children_cpu_ns();
+}
+
+struct profile *publisher_submit(struct publisher *pub, struct profile *full)
+{
+    pthread_mutex_lock(&pub->lock);
+    while (pub->full != NULL || pub->busy) {
+        pthread_cond_wait(&pub->changed, &pub->lock);
+    }
+    struct profile *empty = full == &pub->profiles[0] ? &pub->profiles[1] : &pub->profiles[0];
+    profile_limit(empty, next_bytes(pub, full));
+    pub->full = full; /* null only asks for the first empty one */
+    pthread_cond_broadcast(&pub->changed);
+    pthread_mutex_unlock(&pub->lock);
+    return empty;
+}
+
+void publisher_wait(struct publisher *pub)
+{
+    pthread_mutex_lock(&pub->lock);
+    while (pub->full != NULL) {
+        pthread_cond_wait(&pub->changed, &pub->lock);
+    }
+    pthread_mutex_unlock(&pub->lock);
+}
+
+unsigned publisher_stop(struct publisher *pub)
+{
+    pthread_mutex_lock(&pub->lock);
+    pub->stop = true;
+    pthread_cond_broadcast(&pub->changed);
+    pthread_mutex_unlock(&pub->lock);
+    pthread_join(pub->thread, NULL);
+    unsigned failed = pub->failed;
+    release(pub);
+    return failed;
+}

@@ -1,0 +1,70 @@
+/*
+ * publisher: the thread that turns a finished window into files and a summary.
+ *
+ * The sampler hands a whole profile over and gets an empty one back; a slow disk or a large symbol
+ * table delays the next hand-over, never a sample. At most one window waits.
+ *
+ *     publisher_start(...)
+ *     if (publisher_ready(pub)) profile = publisher_submit(pub, profile);
+ *     publisher_stop(pub);        waits for the window that is being published
+ *
+ * Memory: names and the profile of a window are kept for the next one, unless three quarters of
+ * what may be used, without what is set aside, are resident once it was named. Then names go before
+ * the files are made, and the profile's memory after it. A profile that is to be uploaded has a
+ * third of what is left, where requests take twice its size (uploader_making_times).
+ *
+ * Ownership: the publisher owns a submitted profile until publisher_submit returns the other one,
+ * cleared. Further profiles of the window hang behind it (profile.next): they are published with it,
+ * and stay their maker's, who may touch them once publisher_ready.
+ */
+#ifndef CAPTURE_PUBLISHER_H
+#define CAPTURE_PUBLISHER_H
+
+#include "capture/follow/images.h"
+#include "capture/log.h"
+#include "capture/window/outputs.h"
+
+struct publisher;
+struct uploader;
+
+enum { PUBLISHER_PROFILE_SHARE = 4 }; /* of the memory that may be used is a profile's bound */
+
+/* Of what may be used is kept free for reading the kernel's symbols and writing files. */
+uint64_t publisher_aside_bytes(uint64_t memory_bytes);
+
+struct publisher *publisher_start(const struct settings *settings, struct images *images,
+                                  struct log *log, size_t profile_max_bytes, struct err *err);
+
+/* Before the first window ends: has every one handed to the uploader after its files were written.
+ * `present` is the profile that is being filled. Null: none can be, and the usual files are written
+ * when none were asked for. */
+void publisher_upload(struct publisher *pub, struct uploader *up, struct profile *present);
+
+enum { PUBLISHER_NAMES_SHARE = 4 }; /* of a profile's bound is left for the names that frames get */
+
+/* Has it try at once whether files can be written, and say so when not: better than a minute later. */
+void publisher_try(struct publisher *pub);
+
+/* Where it writes, in words. */
+const char *publisher_dir(const struct publisher *pub);
+
+/* Has it finished with the window before? */
+bool publisher_ready(struct publisher *pub);
+
+/* Has it give back, between two windows, all that it can make again. */
+void publisher_release_caches(struct publisher *pub);
+
+/* CPU time that its thread has used so far. */
+uint64_t publisher_cpu_ns(const struct publisher *pub);
+
+/* Waits until ready, takes `full` and returns an empty profile. */
+struct profile *publisher_submit(struct publisher *pub, struct profile *full);
+
+/* Waits until what was submitted is published. */
+void publisher_wait(struct publisher *pub);
+
+/* Finishes what was submitted and ends the thread. The number of windows whose files could not all be
+ * written. */
+unsigned publisher_stop(struct publisher *pub);
+
+#endif

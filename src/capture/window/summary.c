@@ -1,0 +1,441 @@
+#include "capture/window/summary.h"
+#include "base/time.h"
+#include "capture/unseen.h"
+#include "encode/encode.h"
+
+#include <stdio.h>
+
+enum {
+    TEXT_MAX = 2048,
+    UNREAD_MAX = 3,    /* processes that are told of … */
+    UNREAD_SHARE = 20, /* … when they used more than a twentieth of the time */
+};
+
+static double seconds(uint64_t ns)
+{
+    return (double)ns / (double)NS_PER_S;
+}
+
+static double percent(uint64_t part, uint64_t whole)
+{
+    return whole == 0 ? 0.0 : 100.0 * (double)part / (double)whole;
+}
+
+static const char *const not_seen_words[ACCOUNT_COUNT] = {
+    [ACCOUNT_LOST] = "lost",
+    [ACCOUNT_KERNEL_HIDDEN] = "kernel, hidden",
+    [ACCOUNT_NATIVE_NO_PERF] = "native without perf",
+    [ACCOUNT_UNREADABLE] = "unreadable",
+    [ACCOUNT_PARTIAL] = "partial",
+};
+
+static const char *const not_seen_keys[ACCOUNT_COUNT] = {
+    [ACCOUNT_LOST] = "lost",
+    [ACCOUNT_KERNEL_HIDDEN] = "kernel_hidden",
+    [ACCOUNT_NATIVE_NO_PERF] = "native_noperf",
+    [ACCOUNT_UNREADABLE] = "unreadable",
+    [ACCOUNT_PARTIAL] = "partial",
+};
+
+size_t summary_shares(const struct profile_totals *sum,
+                      struct summary_share out[static FRAME_KIND_COUNT])
+{
+    size_t count = 0;
+    for (unsigned kind = 0; kind < FRAME_KIND_COUNT; kind++) {
+        if (kind == FRAME_ACCOUNT || sum->leaf_ns[kind] == 0) {
+            continue;
+        }
+        size_t at = count++;
+        for (; at > 0 && out[at - 1].ns < sum->leaf_ns[kind]; at--) {
+            out[at] = out[at - 1];
+        }
+        out[at] = (struct summary_share){languages[kind].name, languages[kind].key,
+                                        sum->leaf_ns[kind]};
+    }
+    return count;
+}
+
+static size_t processes_with_time(const struct profile *p)
+{
+    size_t count = 0;
+    for (size_t i = 1; i < p->processes.len; i++) {
+        count += p->processes.at[i].cpu_ns > 0;
+    }
+    return count;
+}
+
+static uint64_t length_ns(const struct profile *p)
+{
+    return p->meta.end_wall_ns > p->meta.start_wall_ns ? p->meta.end_wall_ns - p->meta.start_wall_ns
+                                                       : 1;
+}
+
+static void add_not_seen(struct buf *out, const struct profile_totals *sum)
+{
+    uint64_t missing = sum->leaf_ns[FRAME_ACCOUNT];
+    if (missing == 0) {
+        buf_printf(out, "\n  nothing missing (100.0 %% of %.1f s)", seconds(sum->cpu_ns));
+        return;
+    }
+    buf_printf(out, "\n  not seen: %.1f s (%.1f %%):", seconds(missing),
+               percent(missing, sum->cpu_ns));
+    const char *separator = " ";
+    for (unsigned a = 0; a < ACCOUNT_COUNT; a++) {
+        if (sum->account_ns[a] > 0) {
+            buf_printf(out, "%s%.1f s %s", separator, seconds(sum->account_ns[a]),
+                       not_seen_words[a]);
+            separator = ", ";
+        }
+    }
+}
+
+/* Why, when it is much. */
+static bool reason_of(const struct profile *p, const struct profile_totals *sum, struct str *out)
+{
+    *out = profile_text(p, p->meta.reason);
+    return unseen_is_much(sum) && out->len > 0;
+}
+
+/* Share of the stacks unwound here that reached their thread's first function. */
+static bool stacks_complete(const struct profile *p, double *out)
+{
+    uint64_t all = 0;
+    for (unsigned i = 0; i < STACK_END_COUNT; i++) {
+        all += p->meta.stack_ends[i];
+    }
+    *out = percent(p->meta.stack_ends[STACK_COMPLETE], all);
+    return all > 0;
+}
+
+/* What became of the samples of interpreters, in the order of enum runtime_share. */
+static const char *const share_words[SHARE_COUNT] = {
+    [SHARE_PROVEN] = "proven to be of one moment",
+    [SHARE_LATE] = "read late",
+    [SHARE_ELSEWHERE] = "on another CPU",
+    [SHARE_RAN_ON] = "not stopped",
+    [SHARE_UNREAD] = "not read",
+    [SHARE_TORN] = "torn",
+};
+
+static bool interpreter_samples(const struct profile *p, uint64_t *out)
+{
+    *out = 0;
+    for (unsigned i = 0; i < SHARE_COUNT; i++) {
+        *out += p->meta.shares[i];
+    }
+    return *out > 0;
+}
+
+static void add_shares(struct buf *out, const struct profile *p)
+{
+    uint64_t all;
+    if (!interpreter_samples(p, &all)) {
+        return;
+    }
+    buf_text(out, "\n  interpreters' stacks: ");
+    const char *separator = "";
+    for (unsigned i = 0; i < SHARE_COUNT; i++) {
+        if (p->meta.shares[i] > 0 || i == SHARE_PROVEN) {
+            buf_printf(out, "%s%.1f %% %s", separator, percent(p->meta.shares[i], all),
+                       share_words[i]);
+            separator = ", ";
+        }
+    }
+    if (p->meta.woven[WOVEN_UNMERGED] > 0) {
+        buf_printf(out, "; %.1f %% not merged with the native ones",
+                   percent(p->meta.woven[WOVEN_UNMERGED], all));
+    }
+}
+
+/* An interpreter that cannot be read is native code by its time, and would pass for seen. */
+static void add_unread(struct buf *out, const struct profile *p, const struct profile_totals *sum)
+{
+    unsigned told = 0;
+    for (size_t i = 1; i < p->processes.len && told < UNREAD_MAX; i++) {
+        const struct process *process = &p->processes.at[i];
+        bool native = process->capture_mode == CAPTURE_PERF || process->capture_mode == CAPTURE_PERF_USER;
+        if (process->remedy == 0 || !native || process->cpu_ns <= sum->cpu_ns / UNREAD_SHARE) {
+            continue;
+        }
+        struct str name = profile_text(p, process->name), why = profile_text(p, process->remedy);
+        buf_printf(out, "\n  native names only: %.*s (pid %u): %.*s", (int)name.len, name.ptr,
+                   process->pid, (int)why.len, why.ptr);
+        told++;
+    }
+}
+
+static void add_files(struct buf *out, const struct outputs *o, const struct outputs_written *w)
+{
+    if (w->formats == 0) {
+        return;
+    }
+    const struct encoder *page = NULL;
+    for (unsigned i = 0; encoders[i] != NULL; i++) {
+        page = (w->formats >> i & 1) != 0 && encoders[i]->is_page ? encoders[i] : page;
+    }
+    buf_printf(out, "\n  %s%s%s", o->dir, outputs_slash(o), page != NULL ? page->link : w->stem);
+    const char *separator = page != NULL ? "  (also " : "";
+    bool any = false;
+    for (unsigned i = 0; encoders[i] != NULL; i++) {
+        if ((w->formats >> i & 1) != 0 && !encoders[i]->is_page) {
+            buf_printf(out, "%s%s", separator, encoders[i]->extension);
+            separator = ", ";
+            any = true;
+        }
+    }
+    if (page != NULL && any) {
+        buf_printf(out, ": %s.*)", w->stem);
+    }
+}
+
+/* Of the windows before this one. */
+static void add_uploads(struct buf *out, const struct profile_uploads *u)
+{
+    if (u->any) {
+        buf_printf(out, "\n  uploads: %llu sent, %llu waiting", (unsigned long long)u->fresh,
+                   (unsigned long long)u->waiting);
+    }
+    if (u->dropped > 0) {
+        buf_printf(out, ", %llu lost", (unsigned long long)u->dropped);
+    }
+}
+
+static void terminal_block(const struct profile *p, const struct profile_totals *sum,
+                           const struct outputs *o, const struct outputs_written *w,
+                           const char *problem, struct buf *out)
+{
+    uint64_t length = length_ns(p);
+    size_t processes = processes_with_time(p);
+    buf_printf(out, "%.1f s, %.1f s CPU in %zu process%s (%.2f cores)", seconds(length),
+               seconds(sum->cpu_ns), processes, processes == 1 ? "" : "es",
+               (double)sum->cpu_ns / (double)length);
+    struct summary_share shares[FRAME_KIND_COUNT];
+    size_t count = summary_shares(sum, shares);
+    for (size_t i = 0; i < count; i++) {
+        buf_printf(out, "%s%s %.1f %%", i == 0 ? "\n  " : "   ", shares[i].name,
+                   percent(shares[i].ns, sum->cpu_ns));
+    }
+    struct str reason;
+    if (sum->cpu_ns > 0) {
+        add_not_seen(out, sum);
+    }
+    if (reason_of(p, sum, &reason)) {
+        buf_printf(out, "\n  why: %.*s", (int)reason.len, reason.ptr);
+    }
+    double complete;
+    if (stacks_complete(p, &complete)) {
+        buf_printf(out, "\n  stacks: %.1f %% complete", complete);
+    }
+    add_shares(out, p);
+    add_unread(out, p, sum);
+    if (p->meta.excluded > 0) {
+        buf_printf(out, "\n  left out: %llu process%s", (unsigned long long)p->meta.excluded,
+                   p->meta.excluded == 1 ? "" : "es");
+    }
+    if (p->meta.unfollowed > 0) {
+        buf_printf(out, "\n  too few descriptors: no stacks of %llu processes, the coolest ones",
+                   (unsigned long long)p->meta.unfollowed);
+    }
+    buf_printf(out, "\n  cost: %.2f s CPU (%.1f %% of one core), %.0f MB",
+               seconds(p->meta.own_cpu_ns), percent(p->meta.own_cpu_ns, length),
+               (double)p->meta.own_rss_bytes / 1048576.0);
+    if (p->meta.budget != 0) {
+        struct str budget = profile_text(p, p->meta.budget);
+        buf_printf(out, "\n  budget: %.*s", (int)budget.len, budget.ptr);
+    }
+    add_uploads(out, &p->meta.uploads);
+    add_files(out, o, w);
+    if (w->formats == 0 && problem != NULL) {
+        buf_printf(out, "\n  no files: %s", problem);
+    }
+}
+
+struct fields {
+    struct log_field at[48];
+    size_t count;
+    struct buf text; /* of the values */
+};
+
+static void field(struct fields *f, const char *key, const char *format, double value)
+{
+    if (f->count == sizeof f->at / sizeof f->at[0]) {
+        return;
+    }
+    size_t from = f->text.len;
+    buf_printf(&f->text, format, value);
+    /* the buffer was given its whole room before, so the slice stays where it is */
+    f->at[f->count++] = (struct log_field){key, {f->text.ptr + from, f->text.len - from}};
+}
+
+static void fill_fields(struct fields *f, const struct profile *p, const struct profile_totals *sum)
+{
+    (void)buf_room(&f->text, TEXT_MAX - 64);
+    field(f, "cpu_s", "%.2f", seconds(sum->cpu_ns));
+    field(f, "window_s", "%.2f", seconds(length_ns(p)));
+    field(f, "procs", "%.0f", (double)processes_with_time(p));
+    struct summary_share shares[FRAME_KIND_COUNT];
+    size_t count = summary_shares(sum, shares);
+    for (size_t i = 0; i < count; i++) {
+        field(f, shares[i].key, "%.1f", percent(shares[i].ns, sum->cpu_ns));
+    }
+    static const char *const missing[ACCOUNT_COUNT] = {
+        "lost_percent", "kernel_hidden_percent", "native_noperf_percent", "unreadable_percent",
+        "partial_percent"};
+    for (unsigned a = 0; a < ACCOUNT_COUNT; a++) {
+        if (sum->account_ns[a] > 0 || a == ACCOUNT_LOST) {
+            field(f, missing[a], "%.1f", percent(sum->account_ns[a], sum->cpu_ns));
+        }
+    }
+    static const char *const ends[STACK_END_COUNT] = {
+        "stacks_complete", "stacks_truncated", "stacks_no_rule", "stacks_bad_memory",
+        "stacks_guessed"};
+    double complete;
+    for (unsigned i = 0; stacks_complete(p, &complete) && i < STACK_END_COUNT; i++) {
+        field(f, ends[i], "%.0f", (double)p->meta.stack_ends[i]);
+    }
+    static const char *const shares_of_runtimes[SHARE_COUNT] = {
+        "runtime_proven", "runtime_late", "runtime_elsewhere",
+        "runtime_ran_on", "runtime_unread", "runtime_torn"};
+    static const char *const woven[WOVEN_COUNT] = {"woven_exact", "woven_one_more",
+                                                   "woven_unmerged", "woven_apart"};
+    uint64_t read;
+    bool reads = interpreter_samples(p, &read);
+    for (unsigned i = 0; reads && i < SHARE_COUNT; i++) {
+        field(f, shares_of_runtimes[i], "%.0f", (double)p->meta.shares[i]);
+    }
+    for (unsigned i = 0; reads && i < WOVEN_COUNT; i++) {
+        field(f, woven[i], "%.0f", (double)p->meta.woven[i]);
+    }
+    field(f, "samples", "%.0f", (double)sum->count);
+    if (p->meta.excluded > 0) {
+        field(f, "left_out_procs", "%.0f", (double)p->meta.excluded);
+    }
+    if (p->meta.unfollowed > 0) {
+        field(f, "unfollowed_procs", "%.0f", (double)p->meta.unfollowed);
+    }
+    if (p->meta.uploads.any) {
+        field(f, "uploads_sent", "%.0f", (double)p->meta.uploads.fresh);
+        field(f, "uploads_waiting", "%.0f", (double)p->meta.uploads.waiting);
+        field(f, "uploads_dropped", "%.0f", (double)p->meta.uploads.dropped);
+        field(f, "uploads_failures", "%.0f", (double)p->meta.uploads.failures);
+    }
+    field(f, "own_cpu_s", "%.3f", seconds(p->meta.own_cpu_ns));
+    field(f, "own_rss_mb", "%.0f", (double)p->meta.own_rss_bytes / 1048576.0);
+    if (p->meta.own_rss_peak_bytes > 0) {
+        field(f, "own_rss_peak_mb", "%.0f", (double)p->meta.own_rss_peak_bytes / 1048576.0);
+    }
+    if (p->meta.mean_hz > 0) {
+        field(f, "sampled_hz", "%.1f", p->meta.mean_hz);
+    }
+    if (p->meta.budget != 0 && f->count < sizeof f->at / sizeof f->at[0]) {
+        f->at[f->count++] = (struct log_field){"budget", profile_text(p, p->meta.budget)};
+    }
+    struct str reason;
+    if (reason_of(p, sum, &reason) && f->count < sizeof f->at / sizeof f->at[0]) {
+        f->at[f->count++] = (struct log_field){"reason", reason};
+    }
+}
+
+static void log_line(const struct profile *p, const struct profile_totals *sum,
+                     const struct outputs *o, const struct outputs_written *w,
+                     const char *problem, struct buf *out)
+{
+    char end[TIME_TEXT_MAX];
+    time_iso_seconds(p->meta.end_wall_ns, end);
+    buf_printf(out, "%.5s cpu=%.1fs procs=%zu", end + 11, seconds(sum->cpu_ns),
+               processes_with_time(p));
+    struct summary_share shares[FRAME_KIND_COUNT];
+    size_t count = summary_shares(sum, shares);
+    for (size_t i = 0; i < count; i++) {
+        buf_printf(out, " %s=%.0f%%", shares[i].name, percent(shares[i].ns, sum->cpu_ns));
+    }
+    for (unsigned a = 0; a < ACCOUNT_COUNT; a++) {
+        if (a != ACCOUNT_LOST && sum->account_ns[a] > 0) {
+            buf_printf(out, " %s=%.0f%%", not_seen_keys[a],
+                       percent(sum->account_ns[a], sum->cpu_ns));
+        }
+    }
+    uint64_t lost = sum->account_ns[ACCOUNT_LOST];
+    if (lost == 0) {
+        buf_text(out, " lost=0");
+    } else {
+        buf_printf(out, " lost=%.1fs", seconds(lost));
+    }
+    struct str reason;
+    if (reason_of(p, sum, &reason)) { /* the gate; what opens it was said once */
+        struct str gate = str_cut(&reason, ';');
+        buf_printf(out, " (%.*s)", (int)gate.len, gate.ptr);
+    }
+    double complete;
+    if (stacks_complete(p, &complete)) {
+        buf_printf(out, " stacks=%.1f%%", complete);
+    }
+    uint64_t read;
+    if (interpreter_samples(p, &read)) {
+        buf_printf(out, " proven=%.1f%%", percent(p->meta.shares[SHARE_PROVEN], read));
+    }
+    if (p->meta.excluded > 0) {
+        buf_printf(out, " left_out=%llu", (unsigned long long)p->meta.excluded);
+    }
+    if (p->meta.unfollowed > 0) {
+        buf_printf(out, " unfollowed=%llu", (unsigned long long)p->meta.unfollowed);
+    }
+    const struct profile_uploads *u = &p->meta.uploads;
+    if (u->any) {
+        buf_printf(out, " sent=%llu waiting=%llu", (unsigned long long)u->fresh,
+                   (unsigned long long)u->waiting);
+    }
+    if (u->dropped > 0) {
+        buf_printf(out, " dropped=%llu", (unsigned long long)u->dropped);
+    }
+    buf_printf(out, " own=%.2fs/%.0fMB", seconds(p->meta.own_cpu_ns),
+               (double)p->meta.own_rss_bytes / 1048576.0);
+    if (p->meta.budget != 0) {
+        struct str budget = profile_text(p, p->meta.budget);
+        buf_printf(out, " (%.*s)", (int)budget.len, budget.ptr);
+    }
+    if (w->formats != 0) {
+        buf_printf(out, " to %s%s%s", o->dir, outputs_slash(o), w->stem);
+    } else if (problem != NULL) { /* which was said once */
+        buf_text(out, " (no files)");
+    }
+}
+
+/* A window in which CPU time worth a word was used but not one stack was read is no success. */
+static bool is_empty(const struct profile_totals *sum)
+{
+    return sum->cpu_ns == sum->leaf_ns[FRAME_ACCOUNT] && unseen_is_much(sum);
+}
+
+static void say_empty(struct log *log, const struct profile *p, const struct profile_totals *sum)
+{
+    struct str reason = profile_text(p, p->meta.reason);
+    /* the names in the reason change; its gate stands in each window's line */
+    log_once_for(log, LOG_WARNING, "EMPTY", "EMPTY: %.1f s CPU, no stack readable: %.*s",
+                 seconds(sum->cpu_ns), (int)reason.len, reason.ptr);
+}
+
+void summary_window(struct log *log, const struct profile *p, const struct outputs *outputs,
+                    const struct outputs_written *written, const char *problem)
+{
+    struct profile_totals sum = profile_sum(p);
+    struct buf text;
+    struct fields fields = {0};
+    buf_init(&text, 4 * TEXT_MAX); /* paths are long */
+    buf_init(&fields.text, TEXT_MAX);
+    if (log->terminal && log->format == LOG_TEXT) {
+        terminal_block(p, &sum, outputs, written, problem, &text);
+    } else {
+        log_line(p, &sum, outputs, written, problem, &text);
+    }
+    fill_fields(&fields, p, &sum);
+    log_event(log, LOG_INFO, "window", fields.at, fields.count, "%s", buf_cstr(&text));
+    if (is_empty(&sum) && p->meta.reason != 0) {
+        say_empty(log, p, &sum);
+    }
+    if (problem != NULL) {
+        log_once(log, LOG_ERROR, "%s", problem);
+    }
+    buf_release(&text);
+    buf_release(&fields.text);
+}

@@ -1,0 +1,27 @@
+/*
+ * unused: the one table of options that are accepted without effect.
+ *
+ * They are of other profilers or of earlier releases, and mean nothing here. Using one is a warning
+ * with the reason. `pillion help compatibility` and the end of docs/options.md list them; no other
+ * help does.
+ */
+#ifndef CLI_UNUSED_H
+#define CLI_UNUSED_H
+
+#include "base/str.h"
+
+#include <stdbool.h>
+
+struct unused_option {
+    const char *name;  /* without dashes; null ends the table */
+    const char *value; /* the placeholder of its value; null: it is a flag */
+    const char *why;
+    bool gprofiler;    /* GPROFILER_<NAME> is read too */
+};
+
+extern const struct unused_option unused_options[];
+
+/* By long name with '-'; null: there is none. Of a flag also its negation. */
+const struct unused_option *unused_find(struct str name);
+
+#endif

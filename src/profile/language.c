@@ -1,0 +1,40 @@
+#include "profile/language.h"
+
+const struct language languages[FRAME_KIND_COUNT] = {
+#define LANGUAGE(id, title, ...) \
+    [FRAME_##id] = {.name = title, .key = title "_percent", __VA_ARGS__},
+#define LANGUAGE_MODE(id, title, option, help, ...) LANGUAGE(id, title, __VA_ARGS__)
+#include "profile/language.def"
+#undef LANGUAGE
+#undef LANGUAGE_MODE
+};
+
+static bool has_one(const char *list, struct str text, bool (*has)(struct str text, struct str part))
+{
+    for (struct str rest = str_of(list); rest.len > 0;) {
+        struct str part = str_cut(&rest, ' ');
+        if (text.len > part.len && has(text, part)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+enum frame_kind language_by_ending(struct str file)
+{
+    unsigned kind = 0;
+    while (kind < FRAME_KIND_COUNT && !has_one(languages[kind].endings, file, str_ends)) {
+        kind++;
+    }
+    return kind < FRAME_KIND_COUNT ? (enum frame_kind)kind : FRAME_NATIVE;
+}
+
+enum frame_kind language_by_mark(struct str name)
+{
+    unsigned kind = 0;
+    while (kind < FRAME_KIND_COUNT && !has_one(languages[kind].more_suffixes, name, str_ends) &&
+           !has_one(languages[kind].more_prefixes, name, str_starts)) {
+        kind++;
+    }
+    return kind < FRAME_KIND_COUNT ? (enum frame_kind)kind : FRAME_NATIVE;
+}

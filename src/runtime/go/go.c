@@ -1,0 +1,36 @@
+#include "runtime/go/go.h"
+#include "runtime/go/table.h"
+
+static void *open_code(struct elf *elf, struct err *why)
+{
+    return go_table_open(elf, why);
+}
+
+static void close_code(void *code)
+{
+    go_table_release(code);
+}
+
+static bool resolve(void *code, const struct runtime_place *at, struct runtime_resolved *out)
+{
+    struct go_frames frames;
+    if (!go_table_lookup(code, at->address, &frames)) {
+        return false;
+    }
+    out->caller = (struct runtime_caller){.rule = RUNTIME_RULE_NONE};
+    out->lines.kind = FRAME_GO;
+    out->lines.count = frames.count;
+    for (size_t i = 0; i < frames.count; i++) {
+        const struct go_frame *frame = &frames.at[i];
+        out->lines.line[i] = (struct source_line){frame->name, frame->name, frame->file, frame->line};
+    }
+    return true;
+}
+
+const struct runtime runtime_go = {
+    .name = "go",
+    .kind = FRAME_GO,
+    .open_code = open_code,
+    .close_code = close_code,
+    .resolve = resolve,
+};

@@ -1,0 +1,12 @@
+/*
+ * go: Go programs. Their code is native; names, lines and inlined calls come from the table that each file
+ * carries (table.h).
+ */
+#ifndef RUNTIME_GO_GO_H
+#define RUNTIME_GO_GO_H
+
+#include "runtime/runtime.h"
+
+extern const struct runtime runtime_go;
+
+#endif

@@ -1,0 +1,1102 @@
+/* The kernel's books against what is attributed. The processes are real: children of this program that
+ * burn CPU time on request. Where perf's counters matter, a struct perf holds a number. */
+#include "capture/account/accounting.h"
+#include "base/time.h"
+#include "os/clock.h"
+#include "os/perf_private.h"
+#include "test.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MS UINT64_C(1000000)
+enum { PERIOD = 10101010, GONE = 0x7ffffff0 };
+#define TICK proc_tick_ns()
+
+/* ---- processes that do as they are told ---- */
+
+static uint64_t own_cpu_ns(clockid_t id)
+{
+    struct timespec t;
+    clock_gettime(id, &t);
+    return (uint64_t)t.tv_sec * 1000 * MS + (uint64_t)t.tv_nsec;
+}
+
+static void burn(unsigned ms)
+{
+    uint64_t until = own_cpu_ns(CLOCK_THREAD_CPUTIME_ID) + ms * MS;
+    while (own_cpu_ns(CLOCK_THREAD_CPUTIME_ID) < until) {
+        for (volatile unsigned i = 0; i < 20000; i++) {
+        }
+    }
+}
+
+static void burn_in_kernel(unsigned ms)
+{
+    int fd = open("/dev/zero", O_RDONLY | O_CLOEXEC);
+    static char bytes[1 << 20];
+    uint64_t until = own_cpu_ns(CLOCK_THREAD_CPUTIME_ID) + ms * MS;
+    while (own_cpu_ns(CLOCK_THREAD_CPUTIME_ID) < until &&
+           syscall(SYS_read, fd, bytes, sizeof bytes) > 0) { /* without the sanitizer's own work */
+    }
+    close(fd);
+}
+
+/* A child at the other end of two pipes. It obeys lines of the form "<letter> <number>":
+ *   b ms   burn, s ms   burn in the kernel, t ms  burn in a new thread, p ms  end the first thread and
+ *   burn in another, i n  start n idle threads, f     fork a child that obeys from now on until its "x", x   exit
+ * and answers each with a byte: f when the child obeys, and once more when it has ended. */
+struct worker {
+    pid_t pid;
+    int orders, answers;
+};
+
+static void *burn_in_thread(void *ms)
+{
+    burn((unsigned)(uintptr_t)ms);
+    return NULL;
+}
+
+static void *idle(void *context)
+{
+    pause();
+    return context;
+}
+
+static int answer_fd;
+
+static void *outlive(void *ms)
+{
+    clock_nanosleep(CLOCK_MONOTONIC, 0, &(struct timespec){0, 50000000}, NULL);
+    burn((unsigned)(uintptr_t)ms);
+    (void)!write(answer_fd, ".", 1);
+    pause();
+    return NULL;
+}
+
+__attribute__((noreturn)) static void obey(int orders, int answers)
+{
+    for (;;) {
+        char order[16] = "";
+        for (size_t i = 0; i < sizeof order - 1 && (i == 0 || order[i - 1] != '\n'); i++) {
+            if (read(orders, &order[i], 1) != 1) {
+                _exit(0);
+            }
+        }
+        unsigned ms = (unsigned)atoi(order + 2);
+        pthread_t thread;
+        pid_t child;
+        switch (order[0]) {
+        case 'b':
+            burn(ms);
+            break;
+        case 's':
+            burn_in_kernel(ms);
+            break;
+        case 't':
+            pthread_create(&thread, NULL, burn_in_thread, (void *)(uintptr_t)ms);
+            pthread_join(thread, NULL);
+            break;
+        case 'i':
+            for (unsigned i = 0; i < ms; i++) {
+                pthread_create(&thread, NULL, idle, NULL);
+            }
+            break;
+        case 'p':
+            answer_fd = answers;
+            pthread_create(&thread, NULL, outlive, (void *)(uintptr_t)ms);
+            pthread_exit(NULL);
+        case 'f':
+            child = fork();
+            if (child > 0) {
+                waitpid(child, NULL, 0);
+            }
+            break;
+        default:
+            (void)!write(answers, ".", 1);
+            _exit(0);
+        }
+        (void)!write(answers, ".", 1);
+    }
+}
+
+static struct worker hire(void)
+{
+    int orders[2], answers[2];
+    fflush(stdout);
+    CHECK(pipe2(orders, O_CLOEXEC) == 0 && pipe2(answers, O_CLOEXEC) == 0);
+    struct worker worker = {.pid = fork(), .orders = orders[1], .answers = answers[0]};
+    if (worker.pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        close(orders[1]);
+        obey(orders[0], answers[1]);
+    }
+    close(orders[0]);
+    close(answers[1]);
+    return worker;
+}
+
+static void tell(const struct worker *worker, const char *order, unsigned number)
+{
+    dprintf(worker->orders, "%s %u\n", order, number);
+    char answer;
+    CHECK(read(worker->answers, &answer, 1) == 1);
+}
+
+static void dismiss(struct worker *worker)
+{
+    close(worker->orders);
+    close(worker->answers);
+    kill(worker->pid, SIGKILL);
+    CHECK(waitpid(worker->pid, NULL, 0) == worker->pid);
+}
+
+static uint32_t child_of(pid_t pid)
+{
+    char path[64], text[64] = "";
+    snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)pid, (int)pid);
+    for (unsigned i = 0; i < 10000 && text[0] == '\0'; i++) {
+        FILE *file = fopen(path, "r");
+        if (file == NULL || fgets(text, sizeof text, file) == NULL) {
+            usleep(1000);
+        }
+        if (file != NULL) {
+            fclose(file);
+        }
+    }
+    return (uint32_t)atoi(text);
+}
+
+/* ---- the books ---- */
+
+struct books {
+    struct world world;
+    struct images images;
+    struct targets targets;
+    struct accounting accounting;
+    struct profile profile;
+    struct perf perf; /* its counters are one number */
+};
+
+static void begin(struct books *b)
+{
+    *b = (struct books){0};
+    b->world = world_here();
+    images_init(&b->images, &b->world);
+    targets_init(&b->targets, &b->images, false);
+    accounting_init(&b->accounting, &b->targets, PERIOD, false);
+    CHECK(b->accounting.began_ticks > 0);
+    b->accounting.began_ticks = 1; /* as if started before all of the test's processes */
+    CHECK(profile_init(&b->profile, 1 << 22, NULL));
+    b->perf.sampling.kernel = true;
+}
+
+static void end(struct books *b)
+{
+    profile_release(&b->profile);
+    accounting_release(&b->accounting);
+    targets_release(&b->targets);
+    images_release(&b->images);
+}
+
+static struct target *follow(struct books *b, uint32_t pid, enum capture_mode mode)
+{
+    struct target *target = targets_get(&b->targets, pid);
+    target->capture_mode = (uint8_t)mode;
+    target->ended = !accounting_adopt(&b->accounting, target);
+    return target;
+}
+
+static uint64_t attributed(const struct books *b)
+{
+    return profile_sum(&b->profile).cpu_ns;
+}
+
+static uint64_t account(const struct books *b, enum account which)
+{
+    return profile_sum(&b->profile).account_ns[which];
+}
+
+static bool near(uint64_t actual, uint64_t expected, uint64_t by)
+{
+    uint64_t apart = actual > expected ? actual - expected : expected - actual;
+    if (apart > by) {
+        printf("# %.3f s, expected %.3f s\n", (double)actual / 1e9, (double)expected / 1e9);
+    }
+    return apart <= by;
+}
+
+/* What the kernel tells of it. The sum is exact; how much of it is the system's it finds out by ticks, and of a process
+ * that shares its CPU with others most ticks may meet the one or the other. */
+static struct cpu_times told_of(const struct worker *worker)
+{
+    struct proc_stat stat = {0};
+    struct buf text;
+    buf_init(&text, 4096);
+    CHECK(proc_read((uint32_t)worker->pid, 0, "stat", &text, NULL) &&
+          stat_parse(buf_slice(&text), &stat, NULL));
+    buf_release(&text);
+    return (struct cpu_times){.user_ns = stat.utime_ticks * TICK, .system_ns = stat.stime_ticks * TICK};
+}
+
+static void look(struct books *b)
+{
+    accounting_discover(&b->accounting, 1);
+    accounting_poll(&b->accounting, &b->profile);
+}
+
+/* ---- CAPTURE_PROC ---- */
+
+static void since_adoption(void)
+{
+    struct books b;
+    begin(&b);
+    struct worker worker = hire();
+    tell(&worker, "b", 150);
+    follow(&b, (uint32_t)worker.pid, CAPTURE_PROC);
+    look(&b);
+    CHECK(attributed(&b) <= TICK); /* its life before us is not ours */
+    tell(&worker, "b", 200);
+    look(&b);
+    tell(&worker, "b", 100);
+    accounting_close_window(&b.accounting, &b.profile, NULL, 7);
+    CHECK(near(attributed(&b), 300 * MS, 3 * TICK));
+    CHECK_INT(b.profile.meta.lost_records, 7);
+    CHECK_INT(profile_sum(&b.profile).process_cpu_ns, attributed(&b));
+    CHECK_INT(profile_sum(&b.profile).count, 0);
+    dismiss(&worker);
+    end(&b);
+}
+
+static void user_and_system(void)
+{
+    struct books b;
+    begin(&b);
+    struct worker worker = hire();
+    follow(&b, (uint32_t)worker.pid, CAPTURE_PROC);
+    tell(&worker, "b", 100);
+    tell(&worker, "s", 300);
+    look(&b);
+    struct cpu_times told = told_of(&worker);
+    CHECK(told.user_ns > 0 && told.system_ns > 0);
+    CHECK(near(account(&b, ACCOUNT_NATIVE_NO_PERF), told.user_ns, 3 * TICK));
+    CHECK(near(account(&b, ACCOUNT_KERNEL_HIDDEN), told.system_ns, 3 * TICK));
+    CHECK(near(attributed(&b), 400 * MS, 3 * TICK));
+    dismiss(&worker);
+    end(&b);
+}
+
+static void per_thread(void)
+{
+    struct books b;
+    begin(&b);
+    struct worker worker = hire();
+    struct target *target = follow(&b, (uint32_t)worker.pid, CAPTURE_PROC);
+    tell(&worker, "b", 100);
+    look(&b);
+    tell(&worker, "t", 200); /* has ended when it is looked at */
+    look(&b);
+    CHECK(near(attributed(&b), 300 * MS, 3 * TICK)); /* ended threads' time is not lost */
+    tell(&worker, "p", 150);
+    look(&b);
+    CHECK(near(attributed(&b), 450 * MS, 4 * TICK));
+    uint64_t first = 0, other = 0;
+    for (size_t i = 1; i < b.profile.samples.len; i++) {
+        uint32_t tid = b.profile.threads.at[b.profile.samples.at[i].thread].tid;
+        *(tid == target->pid ? &first : &other) += b.profile.samples.at[i].cpu_ns;
+    }
+    CHECK(near(other, 150 * MS, 3 * TICK)); /* and a living thread's is its own */
+    CHECK(near(first, 300 * MS, 3 * TICK));
+    dismiss(&worker);
+    end(&b);
+}
+
+static void many_threads(void)
+{
+    struct books b;
+    begin(&b);
+    struct worker worker = hire();
+    struct target *target = follow(&b, (uint32_t)worker.pid, CAPTURE_PROC);
+    tell(&worker, "i", 100);
+    uint64_t seen = 0;
+    for (unsigned i = 0; i < 5; i++) { /* fewer looks than it takes to read all threads once */
+        tell(&worker, "b", 20);
+        look(&b);
+        seen = attributed(&b);
+    }
+    CHECK(seen < 100 * MS); /* not all is shared out yet … */
+    accounting_close_window(&b.accounting, &b.profile, NULL, 0);
+    CHECK(near(attributed(&b), 100 * MS, 3 * TICK)); /* … but the window's end leaves nothing */
+    CHECK_INT(profile_sum(&b.profile).process_cpu_ns, attributed(&b));
+    profile_clear(&b.profile);
+    targets_end_window(&b.targets);
+    tell(&worker, "b", 40);
+    look(&b);
+    kill(worker.pid, SIGKILL);
+    siginfo_t info;
+    CHECK_INT(waitid(P_PID, (id_t)worker.pid, &info, WEXITED | WNOWAIT), 0);
+    look(&b);
+    CHECK(target->ended);
+    CHECK(near(attributed(&b), 40 * MS, 2 * TICK)); /* nor does its own */
+    dismiss(&worker);
+    end(&b);
+}
+
+static void idle_then_busy(void)
+{
+    struct books b;
+    begin(&b);
+    struct worker worker = hire();
+    follow(&b, (uint32_t)worker.pid, CAPTURE_PROC);
+    for (unsigned i = 0; i < 30; i++) {
+        look(&b);
+    }
+    tell(&worker, "b", 50);
+    for (unsigned i = 0; i < 10; i++) { /* looked at more rarely, but looked at */
+        look(&b);
+    }
+    CHECK(near(attributed(&b), 50 * MS, 2 * TICK));
+    dismiss(&worker);
+    end(&b);
+}
+
+static void first_thread_ended(void)
+{
+    struct books b;
+    begin(&b);
+    struct worker worker = hire();
+    struct target *target = follow(&b, (uint32_t)worker.pid, CAPTURE_PROC);
+    tell(&worker, "p", 50);
+    look(&b);
+    CHECK(!target->ended); /* though /proc shows the process as a zombie */
+    CHECK(accounting_any_alive(&b.accounting));
+    kill(worker.pid, SIGKILL);
+    siginfo_t info;
+    CHECK_INT(waitid(P_PID, (id_t)worker.pid, &info, WEXITED | WNOWAIT), 0);
+    CHECK(!accounting_any_alive(&b.accounting));
+    look(&b);
+    CHECK(target->ended);
+    CHECK(near(attributed(&b), 50 * MS, 3 * TICK));
+    dismiss(&worker);
+    end(&b);
+}
+
+static void children(void)
+{
+    struct books b;
+    begin(&b);
+    struct worker worker = hire(), stranger = hire();
+    follow(&b, (uint32_t)worker.pid, CAPTURE_PROC);
+    tell(&worker, "f", 0);
+    uint32_t child = child_of(worker.pid);
+    CHECK(child > 0);
+    tell(&worker, "b", 120);
+    tell(&stranger, "b", 50);
+    look(&b);
+    struct target *found = targets_find(&b.targets, child);
+    CHECK(found != NULL && found->capture_mode == CAPTURE_PROC);
+    CHECK(targets_find(&b.targets, (uint32_t)stranger.pid) == NULL);
+    CHECK(targets_find(&b.targets, (uint32_t)getpid()) == NULL);
+    CHECK(near(attributed(&b), 120 * MS, 3 * TICK));
+    dismiss(&stranger);
+    dismiss(&worker);
+    kill((pid_t)child, SIGKILL);
+    end(&b);
+}
+
+/* Two generations below the target, each of which burns, ends and is waited for. `seen` tells which
+ * are looked at while they live: 1 the child, 2 the grandchild. */
+static void generations(unsigned seen)
+{
+    struct books b;
+    begin(&b);
+    struct worker worker = hire();
+    follow(&b, (uint32_t)worker.pid, CAPTURE_PROC);
+    look(&b);
+    tell(&worker, "f", 0);
+    uint32_t child = child_of(worker.pid);
+    tell(&worker, "b", 100);
+    if (seen & 1) {
+        look(&b);
+    }
+    tell(&worker, "f", 0);
+    CHECK(child_of((pid_t)child) > 0);
+    tell(&worker, "b", 200);
+    if (seen & 2) {
+        look(&b);
+    }
+    tell(&worker, "x", 0); /* the grandchild */
+    char answer;
+    CHECK(read(worker.answers, &answer, 1) == 1); /* the child has waited for it */
+    if (seen & 4) {
+        look(&b);
+    }
+    tell(&worker, "x", 0); /* the child */
+    CHECK(read(worker.answers, &answer, 1) == 1);
+    look(&b);
+    look(&b);
+    accounting_close_window(&b.accounting, &b.profile, NULL, 0);
+    if (!near(attributed(&b), 300 * MS, 5 * TICK)) {
+        CHECK_INT(seen, -1);
+    }
+    dismiss(&worker);
+    end(&b);
+}
+
+static void every_generation_once(void)
+{
+    for (unsigned seen = 0; seen < 8; seen++) {
+        generations(seen);
+    }
+}
+
+static void children_before_us(void)
+{
+    struct books b;
+    struct worker worker = hire();
+    tell(&worker, "f", 0);
+    uint32_t child = child_of(worker.pid);
+    tell(&worker, "b", 400);
+    begin(&b);
+    b.accounting.began_ticks = UINT64_MAX; /* all of them are older than we */
+    follow(&b, (uint32_t)worker.pid, CAPTURE_PROC);
+    look(&b);
+    CHECK(attributed(&b) <= TICK);
+    tell(&worker, "b", 50);
+    look(&b);
+    tell(&worker, "x", 0);
+    char answer;
+    CHECK(read(worker.answers, &answer, 1) == 1);
+    CHECK(kill((pid_t)child, 0) != 0); /* the parent's books hold all of it now */
+    look(&b);
+    look(&b);
+    CHECK(near(attributed(&b), 50 * MS, 3 * TICK));
+    dismiss(&worker);
+    end(&b);
+}
+
+static void all_processes(void)
+{
+    struct books b;
+    begin(&b);
+    b.accounting.follow_all = true;
+    b.accounting.began_ticks = UINT64_MAX;
+    struct worker worker = hire();
+    accounting_discover(&b.accounting, 1);
+    CHECK(targets_find(&b.targets, (uint32_t)worker.pid) != NULL);
+    CHECK(targets_find(&b.targets, (uint32_t)getpid()) == NULL); /* but ourselves */
+    accounting_poll(&b.accounting, &b.profile);
+    CHECK(attributed(&b) < 1000 * MS); /* not what they used since the machine started */
+    dismiss(&worker);
+    end(&b);
+}
+
+static void windows_add_up(void)
+{
+    struct books b;
+    begin(&b);
+    struct worker worker = hire();
+    follow(&b, (uint32_t)worker.pid, CAPTURE_PROC);
+    uint64_t sum = 0;
+    for (unsigned window = 0; window < 5; window++) {
+        tell(&worker, "b", 65);
+        accounting_close_window(&b.accounting, &b.profile, NULL, 0);
+        sum += attributed(&b);
+        CHECK_INT(profile_sum(&b.profile).process_cpu_ns, attributed(&b));
+        profile_clear(&b.profile);
+        targets_end_window(&b.targets);
+    }
+    CHECK(near(sum, 325 * MS, 3 * TICK)); /* what a tick rounds off is not lost */
+    dismiss(&worker);
+    end(&b);
+}
+
+static void gone(void)
+{
+    struct books b;
+    begin(&b);
+    struct target *target = targets_get(&b.targets, GONE);
+    target->capture_mode = CAPTURE_PROC;
+    CHECK(!accounting_adopt(&b.accounting, target));
+    CHECK(!accounting_any_alive(&b.accounting));
+    look(&b);
+    accounting_close_window(&b.accounting, &b.profile, NULL, 0);
+    CHECK_INT(attributed(&b), 0);
+    end(&b);
+}
+
+static void no_proc(void)
+{
+    struct books b;
+    begin(&b);
+    b.accounting.began_ticks = 0; /* our own could not be read */
+    struct target *target = targets_get(&b.targets, GONE);
+    target->capture_mode = CAPTURE_PERF;
+    CHECK(!accounting_adopt(&b.accounting, target));
+    CHECK(!target->ended);
+    accounting_close_window(&b.accounting, &b.profile, &b.perf, 0);
+    profile_clear(&b.profile);
+    targets_end_window(&b.targets);
+    CHECK(targets_find(&b.targets, GONE) == target); /* and keeps its mappings */
+    CHECK(!accounting_any_alive(&b.accounting));
+    end(&b);
+}
+
+static void pid_of_another(void)
+{
+    struct books b;
+    begin(&b);
+    struct worker worker = hire();
+    struct target *target = follow(&b, (uint32_t)worker.pid, CAPTURE_PROC);
+    tell(&worker, "b", 100);
+    target->start_ticks += 1000; /* what is there now began later: another process */
+    look(&b);
+    CHECK(target->ended);
+    CHECK_INT(attributed(&b), 0);
+    dismiss(&worker);
+    end(&b);
+}
+
+/* ---- with perf ---- */
+
+/* A worker that burnt `user_ms` and `system_ms` within the window, and its books. */
+static struct target *after_work(struct books *b, struct worker *worker, enum capture_mode mode,
+                                 unsigned user_ms, unsigned system_ms)
+{
+    begin(b);
+    *worker = hire();
+    tell(worker, "b", 60); /* before the window */
+    struct target *target = follow(b, (uint32_t)worker->pid, mode);
+    tell(worker, "b", user_ms);
+    tell(worker, "s", system_ms);
+    return target;
+}
+
+static void close_books(struct books *b, struct worker *worker)
+{
+    accounting_close_window(&b->accounting, &b->profile, &b->perf, 0);
+    dismiss(worker);
+}
+
+static uint64_t sampled_part(struct books *b, struct target *target, uint64_t cpu_ns)
+{
+    struct frame frame = {.name = profile_cstring(&b->profile, "f"), .kind = FRAME_NATIVE};
+    uint32_t node = profile_child(&b->profile, 0, profile_frame(&b->profile, &frame));
+    profile_add(&b->profile, targets_thread_id(&b->targets, &b->profile, target, target->pid), node,
+                cpu_ns, 1);
+    target->account.sampled_ns += cpu_ns;
+    return cpu_ns;
+}
+
+/* Nobody can ask a process that was waited for; the last glance has. */
+static void glanced_at(void)
+{
+    struct books b;
+    struct worker worker;
+    struct target *target = after_work(&b, &worker, CAPTURE_PERF, 200, 0);
+    sampled_part(&b, target, 185 * MS);
+    accounting_refresh(&b.accounting, 1, false);
+    CHECK_INT(target->account.read_ns, 1);
+    uint64_t booked_ns = target->account.last.user_ns + target->account.last.system_ns - target->account.before.user_ns -
+                         target->account.before.system_ns;
+    target->account.since_read_ns = 10 * MS; /* one sample later than the glance */
+    dismiss(&worker);
+    accounting_close_window(&b.accounting, &b.profile, &b.perf, 0);
+    CHECK_INT(attributed(&b), booked_ns + 10 * MS);
+    CHECK_INT(attributed(&b), profile_sum(&b.profile).process_cpu_ns);
+    end(&b);
+}
+
+/* The counters run on in interrupts, as the sampling clock does: 4 % of a busy server. */
+static void counters_beyond_the_books(void)
+{
+    struct books b;
+    struct worker worker;
+    struct target *target = after_work(&b, &worker, CAPTURE_PERF, 200, 0);
+    sampled_part(&b, target, 220 * MS);
+    accounting_refresh(&b.accounting, 1, false);
+    uint64_t booked_ns = target->account.last.user_ns + target->account.last.system_ns - target->account.before.user_ns -
+                         target->account.before.system_ns;
+    dismiss(&worker);
+    targets_exit(&b.targets, target->pid, target->pid, 300 * MS);
+    b.perf.ended_count_ns = 290 * MS;
+    accounting_close_window(&b.accounting, &b.profile, &b.perf, 0);
+    /* a period, and two ticks by which the books may be cut, are all that can be missing */
+    CHECK(attributed(&b) <= booked_ns + 31 * MS);
+    CHECK(attributed(&b) >= booked_ns);
+    end(&b);
+}
+
+/* What a glance costs the kernel grows with the threads. */
+static void rarely_glanced_at(void)
+{
+    struct books b;
+    struct worker worker;
+    struct target *target = after_work(&b, &worker, CAPTURE_PERF, 50, 0);
+    accounting_refresh(&b.accounting, 1000 * MS, false);
+    CHECK_INT(target->account.read_ns, 1000 * MS);
+    target->threads_seen = 2000; /* half a millisecond each: once a second */
+    accounting_refresh(&b.accounting, 1999 * MS, false);
+    CHECK_INT(target->account.read_ns, 1000 * MS);
+    accounting_refresh(&b.accounting, 1999 * MS, true); /* it is about to end */
+    CHECK_INT(target->account.read_ns, 1999 * MS);
+    CHECK_INT(target->threads_seen, 1); /* as the books say */
+    target->began_ns = 1000 * MS; /* a sixteenth of its life */
+    accounting_refresh(&b.accounting, 2050 * MS, false);
+    CHECK_INT(target->account.read_ns, 1999 * MS);
+    accounting_refresh(&b.accounting, 2249 * MS, false);
+    CHECK_INT(target->account.read_ns, 2249 * MS);
+    target->threads_seen = 2000;
+    accounting_refresh(&b.accounting, 3249 * MS, false);
+    CHECK_INT(target->account.read_ns, 3249 * MS);
+    dismiss(&worker);
+    end(&b);
+}
+
+static void all_sampled(void)
+{
+    struct books b;
+    struct worker worker;
+    struct target *target = after_work(&b, &worker, CAPTURE_PERF, 200, 0);
+    sampled_part(&b, target, 185 * MS); /* less than 15 % below the books */
+    close_books(&b, &worker);
+    CHECK_INT(attributed(&b), profile_sum(&b.profile).process_cpu_ns);
+    CHECK_INT(account(&b, ACCOUNT_LOST), 0);
+    CHECK(near(profile_sum(&b.profile).process_cpu_ns, 200 * MS, 2 * TICK)); /* the kernel's word */
+    end(&b);
+}
+
+static void partly_lost(void)
+{
+    struct books b;
+    struct worker worker;
+    struct target *target = after_work(&b, &worker, CAPTURE_PERF, 300, 0);
+    uint64_t seen = sampled_part(&b, target, 100 * MS);
+    close_books(&b, &worker);
+    CHECK_INT(attributed(&b), profile_sum(&b.profile).process_cpu_ns);
+    CHECK_INT(account(&b, ACCOUNT_LOST), attributed(&b) - seen);
+    CHECK(near(attributed(&b), 300 * MS, 2 * TICK));
+    end(&b);
+}
+
+static void kernel_hidden(void)
+{
+    struct books b;
+    struct worker worker;
+    struct target *target = after_work(&b, &worker, CAPTURE_PERF_USER, 100, 300);
+    uint64_t system_ns = target->account.before.system_ns;
+    sampled_part(&b, target, 20 * MS); /* and most user code was lost */
+    b.perf.sampling.kernel = false;
+    struct cpu_times told = told_of(&worker);
+    uint64_t user_ns = told.user_ns - target->account.before.user_ns;
+    close_books(&b, &worker);
+    CHECK_INT(account(&b, ACCOUNT_KERNEL_HIDDEN), target->account.last.system_ns - system_ns);
+    CHECK(near(account(&b, ACCOUNT_KERNEL_HIDDEN), told.system_ns - system_ns, 2 * TICK));
+    CHECK(near(account(&b, ACCOUNT_LOST), user_ns > 20 * MS ? user_ns - 20 * MS : 0, 4 * TICK));
+    CHECK(near(attributed(&b), 400 * MS, 3 * TICK));
+    end(&b);
+}
+
+/* Drawn by lot, they stand for all; a few of them for nothing but themselves. */
+static void sampled_in_bursts(void)
+{
+    struct books b;
+    struct worker worker;
+    for (uint32_t samples = 5; samples <= 50; samples += 45) {
+        struct target *target = after_work(&b, &worker, CAPTURE_PERF, 300, 0);
+        uint64_t seen = sampled_part(&b, target, 100 * MS);
+        target->bursts.samples = samples;
+        close_books(&b, &worker);
+        CHECK_INT(attributed(&b), profile_sum(&b.profile).process_cpu_ns);
+        CHECK_INT(account(&b, ACCOUNT_LOST), samples < 20 ? attributed(&b) - seen : 0);
+        CHECK(near(attributed(&b), 300 * MS, 2 * TICK));
+        end(&b);
+    }
+}
+
+/* Where kernel code may not be sampled they stand for the user's part. */
+static void user_sampled_in_bursts(void)
+{
+    struct books b;
+    struct worker worker;
+    struct target *target = after_work(&b, &worker, CAPTURE_PERF_USER, 200, 100);
+    uint64_t system_ns = told_of(&worker).system_ns - target->account.before.system_ns;
+    (void)sampled_part(&b, target, 500 * MS);
+    target->bursts.samples = 50;
+    close_books(&b, &worker);
+    CHECK_INT(attributed(&b), profile_sum(&b.profile).process_cpu_ns);
+    CHECK(near(account(&b, ACCOUNT_KERNEL_HIDDEN), system_ns, 2 * TICK));
+    CHECK(near(attributed(&b), 300 * MS, 3 * TICK));
+    end(&b);
+}
+
+static void more_sampled_than_booked(void)
+{
+    struct books b;
+    struct worker worker;
+    struct target *target = after_work(&b, &worker, CAPTURE_PERF, 30, 0);
+    sampled_part(&b, target, 500 * MS);
+    close_books(&b, &worker);
+    CHECK_INT(attributed(&b), profile_sum(&b.profile).process_cpu_ns);
+    CHECK_INT(account(&b, ACCOUNT_LOST), 0); /* a negative rest is no huge one */
+    end(&b);
+}
+
+static void times_gone_back(void)
+{
+    struct books b;
+    struct worker worker;
+    struct target *target = after_work(&b, &worker, CAPTURE_PERF, 30, 0);
+    target->account.before.user_ns = UINT64_MAX; /* as if the books had been larger */
+    target->account.before.system_ns = UINT64_MAX / 2;
+    b.accounting.counted_ns = UINT64_MAX; /* and the counters too */
+    close_books(&b, &worker);
+    CHECK_INT(attributed(&b), 0);
+    end(&b);
+}
+
+static struct target *ended(struct books *b, uint32_t pid, uint64_t lived_ns, uint64_t sampled_ns)
+{
+    targets_fork(&b->targets, pid, pid, GONE, GONE, 1000);
+    struct target *target = targets_find(&b->targets, pid);
+    target->capture_mode = CAPTURE_PERF;
+    if (sampled_ns > 0) {
+        sampled_part(b, target, sampled_ns);
+    }
+    targets_exit(&b->targets, pid, pid, 1000 + lived_ns);
+    CHECK(target->ended);
+    return target;
+}
+
+static void ended_between_samples(void)
+{
+    struct books b;
+    begin(&b);
+    for (uint32_t i = 1; i <= 10; i++) {
+        ended(&b, GONE + i, i == 10 ? 3 * MS : 1 * MS, 0);
+    }
+    b.perf.ended_count_ns = 6 * MS; /* what the counters say of all of them */
+    accounting_close_window(&b.accounting, &b.profile, &b.perf, 0);
+    CHECK(near(attributed(&b), 6 * MS, 20)); /* none is dropped, none invented */
+    CHECK(near(account(&b, ACCOUNT_LOST), 6 * MS, 20));
+    CHECK(near(profile_sum(&b.profile).process_cpu_ns, 6 * MS, 20));
+    uint64_t most = 0;
+    for (size_t i = 1; i < b.profile.processes.len; i++) {
+        uint64_t cpu_ns = b.profile.processes.at[i].cpu_ns;
+        most = cpu_ns > most ? cpu_ns : most;
+    }
+    CHECK(near(most, 1500000, 1000)); /* the one that lived three times as long has three times */
+    CHECK_INT(b.accounting.counted_ns, 6 * MS);
+    end(&b);
+}
+
+/* Hundreds a second that nobody sees are one row and one entry, with all of their time. */
+static void unseen_ones_are_folded(void)
+{
+    struct books b;
+    begin(&b);
+    targets_get(&b.targets, GONE)->capture_mode = CAPTURE_PROC; /* their parent, whom nobody asks here */
+    for (uint32_t i = 1; i <= 300; i++) {
+        ended(&b, GONE - i, 2 * MS, 0);
+    }
+    memcpy(ended(&b, GONE - 301, 400 * MS, 0)->name, "other", 6);
+    ended(&b, GONE - 302, 900 * MS, 800 * MS);
+    accounting_refresh(&b.accounting, 500 * MS, false);
+    CHECK_INT(b.targets.aside.len, 302);
+    accounting_refresh(&b.accounting, 800 * MS, false); /* their last records may still come */
+    CHECK_INT(b.targets.aside.len, 302);
+    accounting_refresh(&b.accounting, 3000 * MS, false);
+    CHECK_INT(b.targets.aside.len, 3); /* one of each name, and the sampled one */
+    b.perf.ended_count_ns = 800 * MS + 300 * MS + 5 * MS;
+    accounting_close_window(&b.accounting, &b.profile, &b.perf, 0);
+    CHECK(near(attributed(&b), 1105 * MS, 1 * MS));
+    CHECK_INT(b.profile.processes.len, 4);
+    uint64_t most = 0;
+    for (size_t i = 1; i < b.profile.processes.len; i++) {
+        const struct process *process = &b.profile.processes.at[i];
+        bool other = process->name == profile_cstring(&b.profile, "other");
+        if (!other && process->cpu_ns < 700 * MS) {
+            most = process->cpu_ns;
+        }
+        CHECK(!other || near(process->cpu_ns, 5 * MS, 1 * MS)); /* as long as a period */
+    }
+    CHECK(near(most, 300 * MS, 6 * MS)); /* the last part of a period of the sampled one is in the sum as well */
+    targets_end_window(&b.targets);
+    CHECK_INT(b.targets.aside.len + b.targets.all.len, 0);
+    ended(&b, GONE - 1, 2 * MS, 0); /* the next window folds by itself */
+    accounting_refresh(&b.accounting, 4000 * MS, false);
+    accounting_refresh(&b.accounting, 6000 * MS, false);
+    CHECK_INT(b.targets.aside.len, 1);
+    end(&b);
+}
+
+/* Without perf, what ended has all its time in the profile and is forgotten. */
+static void polled_ones_are_forgotten(void)
+{
+    struct books b;
+    begin(&b);
+    struct worker worker = hire(), older = hire();
+    follow(&b, (uint32_t)worker.pid, CAPTURE_PROC);
+    follow(&b, (uint32_t)older.pid, CAPTURE_PROC);
+    tell(&worker, "b", 100);
+    tell(&older, "b", 50);
+    look(&b);
+    dismiss(&worker);
+    look(&b); /* sees its end */
+    look(&b);
+    CHECK_INT(b.targets.aside.len, 0);
+    CHECK_INT(b.targets.all.len, 1);
+    accounting_close_window(&b.accounting, &b.profile, NULL, 0);
+    CHECK(near(attributed(&b), 150 * MS, 3 * TICK));
+    CHECK_INT(profile_sum(&b.profile).process_cpu_ns, attributed(&b));
+    dismiss(&older);
+    end(&b);
+}
+
+static void ended_with_samples(void)
+{
+    struct books b;
+    begin(&b);
+    ended(&b, GONE + 1, 900 * MS, 800 * MS);
+    ended(&b, GONE + 2, 5 * MS, 0);
+    b.perf.ended_count_ns = 805 * MS;
+    accounting_close_window(&b.accounting, &b.profile, &b.perf, 0);
+    CHECK(near(attributed(&b), 805 * MS, 1 * MS));
+    end(&b);
+}
+
+static void counters_of_the_window(void)
+{
+    struct books b;
+    begin(&b);
+    b.perf.ended_count_ns = 5000 * MS; /* of windows before */
+    b.accounting.counted_ns = 5000 * MS;
+    ended(&b, GONE + 1, 1 * MS, 0);
+    b.perf.ended_count_ns += 1 * MS;
+    accounting_close_window(&b.accounting, &b.profile, &b.perf, 0);
+    CHECK(near(attributed(&b), 1 * MS, 20));
+    end(&b);
+}
+
+static void idle_target(void)
+{
+    struct books b;
+    begin(&b);
+    struct worker worker = hire();
+    follow(&b, (uint32_t)worker.pid, CAPTURE_PERF);
+    close_books(&b, &worker);
+    CHECK_INT(attributed(&b), 0);
+    CHECK_INT(b.profile.processes.len, 1); /* no row for who did nothing */
+    end(&b);
+}
+
+static void full_profile(void)
+{
+    struct books b;
+    struct worker worker;
+    struct target *target = after_work(&b, &worker, CAPTURE_PERF, 100, 0);
+    (void)target;
+    b.profile.max_bytes = b.profile.limit_bytes = 0;
+    close_books(&b, &worker);
+    CHECK_INT(b.profile.processes.at[0].cpu_ns, 0); /* "none" stays nothing */
+    CHECK(near(attributed(&b), 100 * MS, 2 * TICK)); /* the time is told all the same */
+    end(&b);
+}
+
+static void mode_changed(void)
+{
+    struct books b;
+    struct worker worker;
+    struct target *target = after_work(&b, &worker, CAPTURE_PERF, 100, 0);
+    sampled_part(&b, target, 100 * MS);
+    CHECK(accounting_adopt(&b.accounting, target)); /* a set-uid program took the right away */
+    target->capture_mode = CAPTURE_PROC;
+    tell(&worker, "b", 100);
+    close_books(&b, &worker);
+    CHECK(near(attributed(&b), 200 * MS, 3 * TICK));
+    CHECK_INT(profile_sum(&b.profile).process_cpu_ns, attributed(&b));
+    end(&b);
+}
+
+/* ---- left out ---- */
+
+static void left_out_without_perf(void)
+{
+    struct books b;
+    begin(&b);
+    struct worker worker = hire();
+    struct target *target = follow(&b, (uint32_t)worker.pid, CAPTURE_PROC);
+    target->filter.excluded = target->filter.skipped = true;
+    tell(&worker, "b", 100);
+    look(&b);
+    tell(&worker, "f", 0);
+    CHECK(child_of(worker.pid) > 0);
+    look(&b);
+    CHECK_INT(b.targets.all.len, 2); /* a child of it is followed: it may fit */
+    tell(&worker, "b", 100);
+    look(&b);
+    tell(&worker, "x", 0);
+    char answer;
+    CHECK(read(worker.answers, &answer, 1) == 1);
+    look(&b);
+    CHECK(near(attributed(&b), 100 * MS, 2 * TICK)); /* the child's own; nothing of it stands for the parent */
+    target->filter.excluded = false;
+    tell(&worker, "b", 150);
+    look(&b);
+    CHECK(near(attributed(&b), 250 * MS, 4 * TICK));
+    CHECK(!target->filter.skipped);
+    target->filter.excluded = true;
+    tell(&worker, "b", 100);
+    accounting_close_window(&b.accounting, &b.profile, NULL, 0);
+    CHECK(near(attributed(&b), 250 * MS, 4 * TICK));
+    CHECK_INT(profile_sum(&b.profile).process_cpu_ns, attributed(&b));
+    dismiss(&worker);
+    end(&b);
+}
+
+/* One that came of age asleep, and was gone before anybody looked again. */
+static void of_age_asleep(void)
+{
+    struct books b;
+    begin(&b);
+    struct worker worker = hire();
+    struct target *target = follow(&b, (uint32_t)worker.pid, CAPTURE_PROC);
+    uint64_t now_ns = clock_mono_ns();
+    target->filter.of_age_ns = now_ns + 3600 * NS_PER_S;
+    target->filter.skipped = true;
+    while (target->account.skipped_polls == 0) {
+        look(&b); /* until it sleeps */
+    }
+    CHECK(target->filter.skipped);
+    target->filter.of_age_ns = now_ns;
+    for (unsigned i = 0; i < 20; i++) {
+        look(&b);
+    }
+    dismiss(&worker);
+    target->ended = true;
+    selection_close_window(&b.targets, clock_mono_ns());
+    CHECK(!target->filter.skipped);
+    end(&b);
+}
+
+static void left_out_on_perf(void)
+{
+    struct books b;
+    struct worker worker;
+    struct target *target = after_work(&b, &worker, CAPTURE_PERF, 200, 0);
+    target->filter.excluded = target->filter.skipped = true;
+    target->filter.excluded_ns = 190 * MS;
+    close_books(&b, &worker);
+    CHECK_INT(attributed(&b), 0);
+    CHECK_INT(b.profile.processes.len, 1); /* it has no row */
+    end(&b);
+}
+
+/* An exec changed the answer: what was dropped is taken off the books, and the rest is the samples'. */
+static void left_out_for_a_part(void)
+{
+    struct books b;
+    struct worker worker;
+    struct target *target = after_work(&b, &worker, CAPTURE_PERF, 300, 0);
+    target->filter.excluded_ns = 100 * MS;
+    sampled_part(&b, target, 195 * MS);
+    close_books(&b, &worker);
+    CHECK(near(attributed(&b), 200 * MS, 2 * TICK));
+    CHECK_INT(profile_sum(&b.profile).process_cpu_ns, attributed(&b));
+    CHECK_INT(account(&b, ACCOUNT_LOST), 0);
+    end(&b);
+}
+
+/* Two that ended unseen, one of them left out: what the counters have goes to both by their samples, so that
+ * the other one gets no more than its own. */
+static void left_out_and_ended(void)
+{
+    struct books b;
+    begin(&b);
+    struct target *in = targets_get(&b.targets, GONE), *out = targets_get(&b.targets, GONE + 1);
+    in->capture_mode = out->capture_mode = CAPTURE_PERF;
+    in->ended = out->ended = true;
+    out->filter.excluded = out->filter.skipped = true;
+    out->filter.excluded_ns = 300 * MS;
+    sampled_part(&b, in, 100 * MS);
+    b.perf.ended_count_ns = 440 * MS; /* a tenth more than was sampled */
+    accounting_close_window(&b.accounting, &b.profile, &b.perf, 0);
+    /* 40 ms more than was sampled: a period's tail for each, and a quarter of the rest for 100 of 400 ms */
+    CHECK(near(attributed(&b), 115 * MS, MS));
+    CHECK_INT(profile_sum(&b.profile).process_cpu_ns, attributed(&b));
+    end(&b);
+}
+
+/* It found a descriptor in mid-window. */
+static void events_begin(void)
+{
+    struct books b;
+    begin(&b);
+    struct worker worker = hire();
+    struct target *target = follow(&b, (uint32_t)worker.pid, CAPTURE_PROC);
+    tell(&worker, "b", 100);
+    look(&b);
+    tell(&worker, "b", 50);
+    accounting_begin_events(&b.accounting, &b.profile, target);
+    target->capture_mode = CAPTURE_PERF;
+    uint64_t polled = account(&b, ACCOUNT_NATIVE_NO_PERF) + account(&b, ACCOUNT_KERNEL_HIDDEN);
+    CHECK(near(polled, 150 * MS, 3 * TICK));
+    tell(&worker, "b", 200);
+    accounting_close_window(&b.accounting, &b.profile, &b.perf, 0);
+    CHECK(near(account(&b, ACCOUNT_LOST), 200 * MS, 3 * TICK)); /* no sample came here */
+    CHECK(near(attributed(&b), 350 * MS, 3 * TICK));
+    CHECK_INT(profile_sum(&b.profile).process_cpu_ns, attributed(&b));
+    dismiss(&worker);
+    end(&b);
+}
+
+TESTS_THAT_MEASURE({"what was polled and gets events keeps both parts", events_begin},
+      {"a process's time counts from its adoption", since_adoption},
+      {"without perf nothing of what is left out is attributed, and what fits again is",
+       left_out_without_perf},
+      {"a process that came of age asleep is not left out", of_age_asleep},
+      {"the books of a process that is left out are no part of the profile", left_out_on_perf},
+      {"a process that was left out for a part of the window has the rest", left_out_for_a_part},
+      {"what ended and was left out takes nothing from the others, nor gives", left_out_and_ended},
+      {"user and system time are told apart", user_and_system},
+      {"time goes to the thread that used it, and of ended threads to the first", per_thread},
+      {"the time of a process with many threads is shared out late, but whole", many_threads},
+      {"a process that was idle for long is seen when it works", idle_then_busy},
+      {"a process whose first thread has ended goes on", first_thread_ended},
+      {"children of a target are found, strangers are not", children},
+      {"children and grandchildren count once, whenever they are looked at", every_generation_once},
+      {"what a child used before us is not counted, not even when it ends", children_before_us},
+      {"following all takes every process but ourselves, from now on", all_processes},
+      {"windows add up to the whole", windows_add_up},
+      {"a process that is gone is no error", gone},
+      {"without /proc a process goes on until a record ends it", no_proc},
+      {"a pid that belongs to another process now is not asked", pid_of_another},
+      {"a process that ended has the books of the last glance and its samples since", glanced_at},
+      {"counters that ran ahead of the books are not time that is missing", counters_beyond_the_books},
+      {"a process of many threads is glanced at more rarely, but before its end", rarely_glanced_at},
+      {"samples weigh their period as the books measure it", all_sampled},
+      {"what samples do not explain is lost, and the parts sum up", partly_lost},
+      {"samples of bursts stand for all of a process, when there are enough", sampled_in_bursts},
+      {"samples of bursts stand for the user's part where the kernel's is hidden",
+       user_sampled_in_bursts},
+      {"unseen kernel time is hidden, up to the system time", kernel_hidden},
+      {"samples never weigh more than the booked time", more_sampled_than_booked},
+      {"times that go back give nothing", times_gone_back},
+      {"processes that ended between two samples share what the counters say",
+       ended_between_samples},
+      {"of hundreds of unseen processes one per name is kept, and has the time of all",
+       unseen_ones_are_folded},
+      {"without perf a process that ended is forgotten, its time is not", polled_ones_are_forgotten},
+      {"processes that ended with samples and without share it too", ended_with_samples},
+      {"the counters count from window to window", counters_of_the_window},
+      {"an idle process has no row", idle_target},
+      {"a full profile loses no time and makes no row of nothing", full_profile},
+      {"a process that changes its capture mode keeps both parts", mode_changed})

@@ -1,0 +1,86 @@
+/* How much of its stack a process's samples should copy, from how its stacks ended. */
+#include "capture/follow/stack_copy.h"
+#include "test.h"
+
+static uint32_t wanted_with(uint32_t bytes, uint32_t seen, uint32_t cut, uint32_t half,
+                            uint32_t most)
+{
+    const struct target target = {.copy.bytes = bytes,
+                                  .copy.seen = seen,
+                                  .copy.cut = cut,
+                                  .copy.half = half,
+                                  .copy.most = most};
+    return stack_copy_wanted(&target);
+}
+
+static uint32_t wanted(uint32_t bytes, uint32_t seen, uint32_t cut, uint32_t half)
+{
+    return wanted_with(bytes, seen, cut, half, bytes);
+}
+
+static void grows_when_stacks_are_cut(void)
+{
+    CHECK_INT(wanted(16384, 100, 3, 50), 32768);
+    CHECK_INT(wanted(16384, 100, 2, 50), 16384); /* 2 % are not more than 2 % */
+    CHECK_INT(wanted(16384, 100, 50, 50), 32768);
+    CHECK_INT(wanted(16384, 100, 51, 50), STACK_COPY_MAX_BYTES); /* most of them: no time for steps */
+}
+
+static void few_stacks_prove_nothing(void)
+{
+    CHECK_INT(wanted(16384, 49, 49, 49), 16384);
+    CHECK_INT(wanted(16384, 199, 0, 0), 16384);
+}
+
+static void shrinks_when_not_needed(void)
+{
+    CHECK_INT(wanted(32768, 500, 0, 4), 16384);
+    CHECK_INT(wanted(32768, 500, 0, 5), 32768); /* 1 % need half of it */
+}
+
+static uint32_t wanted_of_fitting(uint32_t bytes, uint32_t fit, uint32_t most, uint32_t cut)
+{
+    const struct target target = {.copy.bytes = bytes,
+                                  .copy.seen = 5000,
+                                  .copy.cut = cut,
+                                  .copy.fit = fit,
+                                  .copy.most = most};
+    return stack_copy_wanted(&target);
+}
+
+/* A program that ciphers for a second may sign with larger frames in the next. */
+static void is_small_only_after_long(void)
+{
+    CHECK_INT(wanted_of_fitting(15880, 2000, 7936, 0), 7936);
+    CHECK_INT(wanted_of_fitting(15880, 1999, 7936, 0), 15880);
+    CHECK_INT(wanted_of_fitting(15880, 2000, 7944, 0), 15880); /* one needed more, once */
+    CHECK_INT(wanted_of_fitting(7936, 5000, 100, 0), 7936);
+    CHECK_INT(wanted_of_fitting(7936, 5000, 7936, 2), 7936);
+    CHECK_INT(wanted_of_fitting(7936, 5000, 7936, 3), 15872);
+    CHECK_INT(wanted_of_fitting(15872, 5000, 9000, 3), 15872); /* 2 % are asked for from here on */
+}
+
+static void shrinks_at_once(void)
+{
+    CHECK_INT(wanted_with(64512, 200, 0, 0, 8000), 16128);
+    CHECK_INT(wanted_with(64512, 200, 0, 0, 9000), 32256); /* twice 9000 would not fit into 16128 */
+    CHECK_INT(wanted_with(32768, 200, 0, 0, 100), 16384);
+    /* what a ring of 2 MiB has room for 33 times: half of it is no multiple of 8, and would be refused */
+    CHECK_INT(wanted_with(63544, 200, 0, 0, 20000), 31768);
+    CHECK_INT(wanted_with(63544, 200, 0, 0, 100), 15880);
+}
+
+static void has_ends(void)
+{
+    CHECK_INT(wanted(STACK_COPY_MAX_BYTES, 100, 100, 100), STACK_COPY_MAX_BYTES);
+    CHECK_INT(wanted(40960, 100, 100, 100), STACK_COPY_MAX_BYTES);
+    CHECK_INT(wanted(STACK_COPY_MIN_BYTES, 500, 0, 0), STACK_COPY_MIN_BYTES);
+    CHECK_INT(STACK_COPY_MAX_BYTES % 8, 0); /* the kernel refuses other sizes */
+}
+
+TESTS({"a size doubles when more than 2 % of the stacks are cut", grows_when_stacks_are_cut},
+      {"few stacks prove nothing", few_stacks_prove_nothing},
+      {"a size is halved when not 1 % of the stacks need half of it", shrinks_when_not_needed},
+      {"a size goes at once to twice the largest stack", shrinks_at_once},
+      {"a size is small only after a long time in which nothing needed more", is_small_only_after_long},
+      {"sizes stay between their least and their most", has_ends})
