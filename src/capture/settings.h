@@ -92,7 +92,6 @@ struct pattern_list {
 enum { SETTINGS_HEADERS_MAX = 16 };
 
 /* Releases of OpenTelemetry's protocol; what they call a profile cannot be read by each other. */
-enum otlp_schema { OTLP_1_10, OTLP_1_9, OTLP_1_8 };
 
 enum upload_method { UPLOAD_PUT, UPLOAD_POST };
 
@@ -112,7 +111,6 @@ struct upload_settings {
     const char *token_file;
     struct secret_list headers; /* "NAME:VALUE"; with several back ends for those that take any */
     enum upload_method method;  /* for http; UPLOAD_PUT */
-    enum otlp_schema otlp_schema; /* for otlp; OTLP_1_10 */
     const char *agent_host;    /* for datadog; NULL: none */
     unsigned agent_port;       /* likewise; 0: none */
     bool agent_told;           /* one of them by an option, not only by a variable of Datadog's */

@@ -66,10 +66,6 @@ static const struct choice log_formats[] = {
 static const struct choice colors[] = {
     CHOICE("auto", COLOR_AUTO), CHOICE("always", COLOR_ALWAYS), CHOICE("never", COLOR_NEVER), {0},
 };
-static const struct choice otlp_schemas[] = {
-    CHOICE("1.10", OTLP_1_10), CHOICE("1.9", OTLP_1_9), CHOICE("1.8", OTLP_1_8),
-    ALSO("1.11", OTLP_1_10), {0},
-};
 static const struct choice http_methods[] = {
     CHOICE("put", UPLOAD_PUT), CHOICE("post", UPLOAD_POST), {0},
 };
@@ -333,9 +329,6 @@ const struct option option_table[] = {
      .at = AT(settings.upload.method), .choices = http_methods, .fallback = "put",
      .group = GROUP_BACKEND, .commands = SENDING,
      .help = "of --backend http"},
-    {.name = "otlp-schema", .value = "RELEASE", .kind = KIND_CHOICE,
-     .at = AT(settings.upload.otlp_schema), .choices = otlp_schemas, .fallback = "1.10",
-     .group = GROUP_BACKEND, .commands = SENDING, .help = "of OpenTelemetry's protocol"},
     {.name = "environment", .letter = 'E', .value = "NAME", .kind = KIND_TEXT,
      .at = AT(settings.upload.environment), .help = "tag env, such as staging", BACKEND,
      .env = "DD_ENV"},

@@ -26,7 +26,7 @@ static const struct encoder *choose_encoder(const struct request *request, struc
         if (!encoder)
             err_set(err, ERR_USAGE, 0, "--format expects one format here");
     }
-    if (encoder && request->diff_base && encoder->write != flame_write) {
+    if (encoder && request->diff_base && strcmp(encoder->name, "html") != 0) {
         err_set(err, ERR_USAGE, 0, "--diff makes a flame graph; give -o NAME.html");
         encoder = NULL;
     }
@@ -70,7 +70,7 @@ static bool save(const struct encoder *encoder, struct profile *p, struct profil
     if (!file_create_named(&writer, path, err))
         return false;
     struct sink sink = file_sink(&writer);
-    bool ok = base ? flame_write_diff(p, base, &sink, err) : encoder->write(p, &sink, err);
+    bool ok = base ? flame_write_diff(p, base, &sink, err) : encoder->write(p, NULL, &sink, err);
     if (!ok) {
         file_abandon(&writer);
         return false;

@@ -1,4 +1,4 @@
-/* The options of gProfiler and ddprof that mean nothing here: their command lines keep working, and a
+/* The options of gProfiler, ddprof and earlier releases that mean nothing here: their command lines keep working, and a
  * warning gives the reason. */
 #include "cli/unused.h"
 
@@ -60,6 +60,7 @@ const struct unused_option unused_options[] = {
     {"reorder-events", NULL, "records are always put in order", false},
     {"maximum-pids", "N", "there is no such limit", false},
     {"worker-period", "N", "there is no worker to renew", false},
+    {"otlp-schema", "RELEASE", "profiles are always sent as release 1.10", false},
     {"log-mode", "MODE", "the log goes to standard error, or to --log-file", false},
     {0},
 };

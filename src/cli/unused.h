@@ -1,8 +1,9 @@
 /*
  * unused: the one table of options that are accepted without effect.
  *
- * They are other profilers' and mean nothing here. Using one is a warning with the reason. `pillion help
- * compatibility` and the end of docs/options.md list them; no other help does.
+ * They are of other profilers or of earlier releases, and mean nothing here. Using one is a warning
+ * with the reason. `pillion help compatibility` and the end of docs/options.md list them; no other
+ * help does.
  */
 #ifndef CLI_UNUSED_H
 #define CLI_UNUSED_H

@@ -19,13 +19,14 @@
 enum {
     ATTEMPTS = 5,
     FILE_MAX_BYTES = 256 << 20,
-    ENCODED_MAX_BYTES = 64 << 20,
     SHOWN_MAX_BYTES = 64 << 10,
 };
 #define PROFILE_MAX_BYTES (UINT64_C(1) << 30)
+#define MEMORY_BYTES (4 * PROFILE_MAX_BYTES) /* a quarter is a profile's */
 
 struct upload {
     const struct request *request;
+    struct settings settings; /* with memory for a file: nothing is profiled meanwhile */
     struct origin_here origin;
     struct origin_here shown; /* of the file that is sent */
     struct sender *senders[BACKENDS_MAX];
@@ -65,7 +66,6 @@ static void take_times(struct saved *saved, struct delivery *d)
     if (d->start_wall_ns == 0) {
         say("warning: %s does not say when it was; it is sent as of now", saved->path);
         d->start_wall_ns = d->end_wall_ns = clock_wall_ns();
-        meta->start_wall_ns = meta->end_wall_ns = d->start_wall_ns; /* for what is encoded anew */
     }
 }
 
@@ -79,6 +79,7 @@ static bool read_profile(struct saved *saved, struct err *err)
         return false;
     saved->delivery = (struct delivery){.profile = buf_slice(&saved->bytes),
                                         .format = format_of(saved),
+                                        .is_raw = true,
                                         .cpu_percent = -1,
                                         .memory_percent = -1};
     take_times(saved, &saved->delivery);
@@ -120,26 +121,8 @@ static void release(struct saved *saved)
 
 /* ---- to one back end ---- */
 
-/* In the format that the row wants; what had to be made anew lies in `encoded`. */
-static bool fit(struct saved *saved, const struct backend *row, struct buf *encoded,
-                struct delivery *out, struct err *err)
-{
-    *out = saved->delivery;
-    if (str_eq(out->format, str_of(row->format)))
-        return true;
-    const struct encoder *encoder = encoder_by_name(str_of(row->format));
-    if (!saved->has_profile || !encoder)
-        return err_set(err, ERR_UNSUPPORTED, 0, "%s accepts %s only", row->name, row->format);
-    struct sink sink = sink_of_buf(encoded);
-    out->format = str_of(row->format);
-    if (!encoder->write(&saved->profile, &sink, err))
-        return false;
-    out->profile = buf_slice(encoded);
-    return true;
-}
-
 /* Tries again what may pass by itself. */
-static void send_patiently(struct upload *u, struct sender *sender, const struct delivery *d,
+static void send_patiently(struct upload *u, struct sender *sender, struct delivery *d,
                            struct sender_outcome *outcome)
 {
     for (unsigned i = 1;; i++) {
@@ -166,17 +149,14 @@ static bool show(struct sender *sender, const struct delivery *d, struct err *er
 
 static bool send_one(struct upload *u, struct saved *saved, size_t at, struct err *err)
 {
-    struct delivery d;
-    struct buf encoded;
+    struct delivery d = saved->delivery;
     struct sender_outcome outcome = {.verdict = VERDICT_TAKEN};
-    buf_init(&encoded, ENCODED_MAX_BYTES);
-    bool ok = fit(saved, u->rows[at], &encoded, &d, err);
+    bool ok = true;
     d.sequence = u->sequence;
-    if (ok && u->request->dry_run)
+    if (u->request->dry_run)
         ok = show(u->senders[at], &d, err);
-    else if (ok)
+    else
         send_patiently(u, u->senders[at], &d, &outcome);
-    buf_release(&encoded);
     if (outcome.verdict != VERDICT_TAKEN)
         return err_set(err, outcome.err.kind, outcome.err.number, "%s", outcome.err.text);
     if (outcome.err.text[0])
@@ -245,7 +225,9 @@ static bool upload_file(struct upload *u, const char *path)
 /* `omitted` gets a line for each reason that tags are not sent. */
 static bool open_senders(struct upload *u, struct buf *omitted, struct err *err)
 {
-    const struct settings *settings = &u->request->settings;
+    const struct settings *settings = &u->settings;
+    u->settings = u->request->settings;
+    u->settings.budget.memory_bytes = MEMORY_BYTES;
     origin_gather(&u->origin, settings, sender_variable, NULL);
     tags_add(&u->origin.facts, &settings->upload, omitted);
     u->shown.facts = u->origin.facts; /* until a file says more */
@@ -272,6 +254,8 @@ int upload_run(const struct request *request)
     int status = 0;
     buf_init(&omitted, BACKENDS_MAX * SENDER_OMISSIONS_MAX);
     secret_leave_no_core();
+    if (!request->quiet)
+        say_warnings(buf_slice(&request->warnings));
     net_random(NULL, &u.retry.random, sizeof u.retry.random);
     if (open_senders(&u, &omitted, &err)) {
         for (size_t i = 0; i < request->word_count; i++)

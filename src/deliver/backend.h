@@ -12,8 +12,9 @@
  *     row->classify(&context, &response, &err) → enum verdict
  *
  * `request` appends to `text`, which the caller has initialised with the most that a request may
- * have; the client is given context->url as it is after it. A delivery that is larger than
- * most_bytes, or that was answered with VERDICT_SMALLER, goes through shrink.h.
+ * have; the client is given context->url as it is after it. A delivery has been encoded by the
+ * row's rules. One whose request is larger than most_bytes, or was answered with VERDICT_SMALLER,
+ * is encoded anew, smaller (capture/upload/shipment.h).
  *
  * Ownership: texts of the request that are not the delivery's or the context's lie in `text`, which
  * must outlive it.
@@ -21,13 +22,10 @@
 #ifndef DELIVER_BACKEND_H
 #define DELIVER_BACKEND_H
 
+#include "base/encode_rules.h"
 #include "base/iface.h"
 #include "deliver/http.h"
 #include "deliver/url.h"
-
-struct fact {
-    struct str name, value;
-};
 
 /* Where the profiles come from, by capture/upload/origin.h: from one request to the next there may be another one
  * that knows more. Empty texts where it is not known. */
@@ -65,14 +63,27 @@ struct omissions {
     size_t count;
 };
 
+/* A further profile of the window, in the delivery's format. */
+struct delivery_part {
+    struct str type;    /* its sample type: "alloc_space" */
+    struct str profile;
+};
+
+enum { DELIVERY_MORE_MAX = 7 };
+
 struct delivery {
     uint64_t start_wall_ns, end_wall_ns;
     unsigned frequency_hz;
     struct str format;  /* "col", "pprof", "otlp": of encode/encode.h */
     struct str mime;    /* of that format; empty: not known */
     struct str profile; /* as that encoder wrote it: pprof is gzip'd, col is text */
+    struct str type;    /* what that counts; empty: CPU time, and what was sampled beside it */
+    struct delivery_part more[DELIVERY_MORE_MAX];
+    size_t more_count;
+    size_t taken;       /* so many of all were: the others are sent when it is tried again */
+    bool is_raw;        /* not encoded by the row's rules */
     uint64_t sequence;  /* of the run: 1, 2 … */
-    bool shrunk;        /* made smaller: shrink.h */
+    bool shrunk;        /* encoded anew, smaller */
     double cpu_percent, memory_percent; /* of the machine, as far as known; else < 0 */
 };
 
@@ -92,7 +103,6 @@ struct backend_context {
     bool agentless;         /* datadog: to the service itself, with the token */
     struct str external_env; /* datadog: names the container to an agent of Kubernetes */
     uint64_t timeout_ns;    /* of the back end's own variables; 0: none */
-    uint8_t otlp_minor;     /* otlp: of the protocol's release 1.x; 0: the newest known */
     bool whole_path;        /* otlp: the address's path is all of it, nothing is put behind it */
     bool service_given;     /* otlp: origin->service was asked for, and is no guess */
 };
@@ -109,11 +119,13 @@ struct backend_place {
     bool agentless;
 };
 
+enum { BACKEND_ATTRIBUTES_MAX = 20 };
+
 enum verdict {
     VERDICT_TAKEN,
     VERDICT_LATER,    /* trouble that passes: try again with back-off */
     VERDICT_CONFIG,   /* someone has to change something: 401, 403, 404; reported once, tried again slowly */
-    VERDICT_SMALLER,  /* 413: shrink or split, then try again */
+    VERDICT_SMALLER,  /* 413: encode with fewer stacks, then try again */
     VERDICT_REFUSED,  /* this one will never be taken: 400, 422; dropped and counted */
     VERDICT_AGAIN,    /* the context was changed (a fallback): try again at once */
 };
@@ -122,6 +134,7 @@ struct backend {
     const char *name;
     const char *title;         /* in words */
     const char *format;        /* that it wants */
+    const struct encode_rules *rules; /* of what is encoded for it; null: none */
     const char *default_host;  /* URL; null: one has to be given */
     uint16_t default_port;
     size_t most_bytes;         /* of a request's body, by what the service's usual set-up takes; 0: any */
@@ -131,6 +144,7 @@ struct backend {
     bool keeps_token;          /* from agents: it is needed, and sent, agentless alone */
     bool reads_otel;           /* OTEL_EXPORTER_OTLP_…: headers, patience, certificates */
     bool names_host;           /* even without metadata: it refuses a profile without, or the address has it */
+    bool takes_sets;           /* all profiles of a window in one request; else there is one for each */
     bool unpacks;              /* making a request takes for a moment several times the profile */
     bool takes_headers;        /* --header's, where other back ends are used, too */
     uint64_t most_age_ns;      /* older ones are not taken by the service; 0: any */
@@ -146,6 +160,9 @@ struct backend {
      * may have sent one. */
     enum verdict (*classify)(struct backend_context *context, const struct http_response *response,
                           struct err *err);
+    /* What is known of where we are, as attributes of the profile that is encoded; their number, at most
+     * BACKEND_ATTRIBUTES_MAX. The texts lie in `text`. Null: the request itself says it. */
+    size_t (*attributes)(const struct backend_context *context, struct buf *text, struct fact *out);
     /* A request that only asks whether the service is there; null: it has none. */
     bool (*health)(struct backend_context *context, struct http_request *out, struct buf *text,
                    struct err *err);

@@ -8,16 +8,18 @@
 #define DELIVER_BACKEND_PRIVATE_H
 
 #include "deliver/backend.h"
-#include "deliver/pprof_cut.h"
 
 bool datadog_address(struct backend_context *context, const struct backend_place *place,
                      struct buf *out, struct err *err);
 void datadog_omits(const struct backend_context *context, struct omissions *out);
 void studio_omits(const struct backend_context *context, struct omissions *out);
 
-/* Datadog's event.json: what the profile is of. `attachment` is its file's name. */
-void datadog_event(struct buf *out, const struct backend_context *context,
-                   const struct delivery *delivery, const char *attachment);
+/* Datadog's event.json: what the profiles are of, and the names of their files: of the first, and of the one that is
+ * more[at]. */
+#define DATADOG_PROFILE "profile.pprof"
+enum { DATADOG_NAME_MAX = 64 };
+void datadog_name(const struct delivery *delivery, size_t at, char out[static DATADOG_NAME_MAX]);
+void datadog_event(struct buf *out, const struct backend_context *context, const struct delivery *delivery);
 
 /* The header line of collapsed stacks as the studio wants it: with every fact about where they
  * come from. `line` is the one that is there, without its line end; empty: there is none. */
@@ -42,9 +44,8 @@ static inline struct str span_of(const struct buf *text, struct span span)
     return (struct str){text->ptr + span.at, span.len};
 }
 
-/* Appends the delivery's profile, which has to be pprof, as the service's rules want it. */
-bool backend_fit_pprof(const char *title, const struct delivery *delivery,
-                       const struct pprof_cut_rules *rules, struct buf *out, struct err *err);
+/* False, with the reason, when a delivery is not of the format that the service takes. */
+bool backend_check_format(const char *title, const char *format, const struct delivery *delivery, struct err *err);
 
 /* Makes a POST, as yet without headers, of what stands at these places in `text`; false when that
  * became larger than it may. */

@@ -1,5 +1,5 @@
-/* What the requests of several back ends have in common: headers, authorization, a body that fits,
- * identifiers, and what of the origin a request leaves out. The rows' files call it; it knows none
+/* What the requests of several back ends have in common: headers, authorization, a format that
+ * fits, identifiers, and what of the origin a request leaves out. The rows' files call it; it knows none
  * of them. */
 #include "deliver/backend_private.h"
 
@@ -34,15 +34,11 @@ void backend_uuid(char out[static 40], uint64_t one, uint64_t two)
 
 /* ---- requests ---- */
 
-bool backend_fit_pprof(const char *title, const struct delivery *delivery,
-                       const struct pprof_cut_rules *rules, struct buf *out, struct err *err)
+bool backend_check_format(const char *title, const char *format, const struct delivery *delivery, struct err *err)
 {
-    struct pprof_cut_result result;
-    if (!str_eq(delivery->format, STR("pprof"))) {
-        return err_set(err, ERR_USAGE, 0, "%s accepts pprof, not %.*s", title,
-                       (int)delivery->format.len, delivery->format.ptr);
-    }
-    return pprof_cut(delivery->profile, rules, out, &result, err);
+    return str_eq(delivery->format, str_of(format)) ||
+           err_set(err, ERR_USAGE, 0, "%s accepts %s, not %.*s", title, format, (int)delivery->format.len,
+                   delivery->format.ptr);
 }
 
 bool backend_post(struct http_request *out, const struct buf *text, struct span target,

@@ -1,3 +1,6 @@
+/* Short texts in one buffer, each behind its length, the oldest first. A batch stays until it was
+ * taken, so that the next try is of the same texts; what goes for want of room is counted until
+ * somebody was told. */
 #include "deliver/backlog.h"
 
 enum { LENGTH_BYTES = sizeof(uint32_t), SHARE = 4 };

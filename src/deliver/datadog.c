@@ -10,15 +10,14 @@
 
 #define AGENT_PATH "/profiling/v1/input"
 #define INTAKE_PATH "/api/v2/profile"
-#define PROFILE "profile.pprof"
 
 enum { EVENT_MAX_BYTES = 256 * 1024, ENTITY_MAX_BYTES = 128 };
 
 /* What the family "native" has in these places: ddprof's names. */
-static const struct pprof_cut_name type_names[] = {
+static const struct encode_name type_names[] = {
     {"cpu", "cpu-time"}, {"samples", "cpu-samples"}, {NULL, NULL},
 };
-static const struct pprof_cut_rules rules = {.type_names = type_names};
+static const struct encode_rules datadog_rules = {.type_names = type_names};
 
 /* ---- the body ---- */
 
@@ -27,24 +26,30 @@ struct places {
 };
 
 static void put_body(const struct backend_context *context, const struct delivery *delivery,
-                     const struct buf *profile, struct buf *text, struct places *at)
+                     struct buf *text, struct places *at)
 {
     char boundary[MULTIPART_BOUNDARY_MAX];
     struct buf event;
     buf_init(&event, EVENT_MAX_BYTES);
-    datadog_event(&event, context, delivery, PROFILE);
-    const struct multipart_part parts[] = {
+    datadog_event(&event, context, delivery);
+    struct multipart_part parts[2 + DELIVERY_MORE_MAX] = {
         {"event", "event.json", "application/json", buf_slice(&event)},
-        {PROFILE, PROFILE, "application/octet-stream", buf_slice(profile)},
+        {DATADOG_PROFILE, DATADOG_PROFILE, "application/octet-stream", delivery->profile},
     };
-    multipart_boundary(parts, 2, boundary);
+    char names[DELIVERY_MORE_MAX][DATADOG_NAME_MAX];
+    for (size_t i = 0; i < delivery->more_count; i++) {
+        datadog_name(delivery, i, names[i]);
+        parts[2 + i] = (struct multipart_part){names[i], names[i], "application/octet-stream",
+                                               delivery->more[i].profile};
+    }
+    multipart_boundary(parts, 2 + delivery->more_count, boundary);
     size_t start = text->len;
     buf_printf(text, "multipart/form-data; boundary=%s", boundary);
     at->form = span_since(text, start);
     start = text->len;
-    multipart_put(text, boundary, parts, 2);
+    multipart_put(text, boundary, parts, 2 + delivery->more_count);
     at->body = span_since(text, start);
-    text->failed |= event.failed || profile->failed;
+    text->failed |= event.failed;
     buf_release(&event);
 }
 
@@ -120,17 +125,14 @@ static bool add_headers(const struct backend_context *context, struct http_reque
 static bool datadog_request(struct backend_context *context, const struct delivery *delivery,
                      struct http_request *out, struct buf *text, struct err *err)
 {
-    struct buf profile;
     struct places at = {0};
-    buf_init(&profile, text->max);
-    bool ok = backend_fit_pprof("Datadog", delivery, &rules, &profile, err);
-    if (ok) {
-        at.target = put_target(context, text);
-        at.entity = put_entity(context->origin, text);
-        put_body(context, delivery, &profile, text, &at);
+    if (!backend_check_format("Datadog", "pprof", delivery, err)) {
+        return false;
     }
-    buf_release(&profile);
-    return ok && backend_post(out, text, at.target, at.body, err) &&
+    at.target = put_target(context, text);
+    at.entity = put_entity(context->origin, text);
+    put_body(context, delivery, text, &at);
+    return backend_post(out, text, at.target, at.body, err) &&
            add_headers(context, out, span_of(text, at.form), span_of(text, at.entity), err);
 }
 
@@ -165,15 +167,16 @@ const struct backend backend_datadog = {
     .name = "datadog",
     .title = "Datadog",
     .format = "pprof",
+    .rules = &datadog_rules,
     .default_port = 8126,
     .most_bytes = 10 * 1024 * 1024,
     .env_host = "DD_TRACE_AGENT_URL DD_AGENT_HOST DD_TRACE_AGENT_PORT",
     .env_token = "DD_API_KEY",
     .env_service = "DD_SERVICE",
     .keeps_token = true,
+    .takes_sets = true,
     /* The greatest age of its profiles is not documented; of its logs it is 18 hours. */
     .most_age_ns = UINT64_C(18) * 3600 * NS_PER_S,
-    .unpacks = true,
     .address = datadog_address,
     .request = datadog_request,
     .classify = datadog_classify,

@@ -357,11 +357,25 @@ static void put_info(struct buf *out, const struct origin *origin)
     buf_text(out, "}}");
 }
 
-void datadog_event(struct buf *out, const struct backend_context *context,
-                   const struct delivery *delivery, const char *attachment)
+void datadog_name(const struct delivery *delivery, size_t at, char out[static DATADOG_NAME_MAX])
 {
-    buf_text(out, "{\"version\":\"4\",\"family\":\"native\"");
-    buf_printf(out, ",\"attachments\":[\"%s\"]", attachment);
+    struct str type = str_sub(delivery->more[at].type, 0, DATADOG_NAME_MAX - sizeof ".pprof");
+    snprintf(out, DATADOG_NAME_MAX, "%.*s.pprof", (int)type.len, type.ptr);
+    for (size_t i = 0; i < type.len && out[i] != '\0'; i++) {
+        out[i] = ascii_is_alnum(out[i]) || out[i] == '-' ? out[i] : '_';
+    }
+}
+
+void datadog_event(struct buf *out, const struct backend_context *context, const struct delivery *delivery)
+{
+    buf_text(out, "{\"version\":\"4\",\"family\":\"native\",\"attachments\":[\"" DATADOG_PROFILE "\"");
+    for (size_t i = 0; i < delivery->more_count; i++) {
+        char name[DATADOG_NAME_MAX];
+        datadog_name(delivery, i, name);
+        buf_byte(out, ',');
+        json_text(out, str_of(name));
+    }
+    buf_byte(out, ']');
     put_tags(out, context, delivery);
     put_moment(out, "start", delivery->start_wall_ns);
     put_moment(out, "end", delivery->end_wall_ns);

@@ -1,97 +1,62 @@
-/* The back end OpenTelemetry: wraps an encoded profile with the resource that it comes from, adds
- * headers, and explains responses, partial success among them. Facts that its attributes cannot
- * hold are listed as omissions. */
+/* The back end OpenTelemetry: which attributes say where profiles come from, the request, which is the
+ * encoded profile gzip'd, and what responses mean, partial success among them. Facts that its
+ * attributes cannot hold are listed as omissions. */
 #include "base/time.h"
 #include "deliver/backend_private.h"
 
 #include "base/gzip.h"
 #include "base/protobuf.h"
 #include "base/utf8.h"
-#include "deliver/otlp_cut.h"
-#include "deliver/otlp_pass.h"
 
 #include <stdlib.h>
 
 #define TARGET "/v1development/profiles"
 
 /* A collector takes 20 MiB unpacked by its usual set-up. */
-enum { PLAIN_MOST = 16 * 1024 * 1024 };
+static const struct encode_rules otlp_rules = {.most_bytes = 16 * 1024 * 1024};
 
 /* Pyroscope takes 30 labels in all: each resource has up to four of its own, each sample two, and
  * the server adds four. */
-enum { ATTRIBUTES_MAX = 20, KEY_MAX_BYTES = 128, VALUE_MAX_BYTES = 1024 };
+enum { KEY_MAX_BYTES = 128, VALUE_MAX_BYTES = 1024,
+       ATTRIBUTES_BYTES = (BACKEND_ATTRIBUTES_MAX + 1) * 4 * (KEY_MAX_BYTES + VALUE_MAX_BYTES) };
 
 /* ---- where the profiles come from ---- */
 
 /* The attributes, by their places in `text`. */
 struct attributes {
-    struct span keys[ATTRIBUTES_MAX], fields[ATTRIBUTES_MAX];
+    struct span keys[BACKEND_ATTRIBUTES_MAX], values[BACKEND_ATTRIBUTES_MAX];
     size_t count;
-    struct buf text, value, pair;
+    struct buf *text;
 };
-
-/* Its place, or a->count. */
-static size_t key_of(const struct attributes *a, struct str key)
-{
-    size_t i = 0;
-    while (i < a->count && !str_eq(span_of(&a->text, a->keys[i]), key)) {
-        i++;
-    }
-    return i;
-}
-
-/* The value, a KeyValue of it, and that as a field of a resource. */
-static void put_field(struct attributes *a, struct str key, struct str value)
-{
-    struct buf any;
-    buf_init(&any, VALUE_MAX_BYTES * 4);
-    buf_clear(&a->value);
-    utf8_add(&a->value, value);
-    protobuf_text(&any, OTLP_VALUE_TEXT, buf_slice(&a->value));
-    buf_clear(&a->pair);
-    protobuf_text(&a->pair, OTLP_KEY, key);
-    protobuf_message(&a->pair, OTLP_VALUE, &any);
-    protobuf_message(&a->text, OTLP_RESOURCE_ATTRIBUTE, &a->pair);
-    buf_release(&any);
-}
 
 /* What became of an attribute. One without a value is none, and nothing is lost by that. */
 enum fate { ADDED, NAMESAKE, NO_ROOM };
 
-/* The last one that was written is taken back when its name is there already. */
-static enum fate keep(struct attributes *a, struct span key, struct span field)
-{
-    size_t same = key_of(a, span_of(&a->text, key));
-    if (same < a->count) {
-        bool is_said = str_eq(span_of(&a->text, field), span_of(&a->text, a->fields[same]));
-        a->text.len = key.at;
-        return is_said ? ADDED : NAMESAKE;
-    }
-    if (a->count == ATTRIBUTES_MAX) {
-        a->text.len = key.at;
-        return NO_ROOM;
-    }
-    a->keys[a->count] = key;
-    a->fields[a->count++] = field;
-    return ADDED;
-}
-
 static enum fate add(struct attributes *a, struct str name, struct str value)
 {
-    size_t at = a->text.len;
-    char key[KEY_MAX_BYTES * 4];
+    size_t at = a->text->len, same = 0;
     if (name.len == 0 || value.len == 0) {
         return ADDED;
     }
-    utf8_add(&a->text, str_sub(name, 0, KEY_MAX_BYTES));
-    struct span span = span_since(&a->text, at);
-    if (a->text.failed) {
+    utf8_add(a->text, str_sub(name, 0, KEY_MAX_BYTES));
+    struct span key = span_since(a->text, at);
+    utf8_add(a->text, str_sub(value, 0, VALUE_MAX_BYTES));
+    struct span text = span_since(a->text, at + key.len);
+    if (a->text->failed) {
         return ADDED; /* so has the request */
     }
-    memcpy(key, a->text.ptr + at, span.len);
-    at = a->text.len;
-    put_field(a, (struct str){key, span.len}, str_sub(value, 0, VALUE_MAX_BYTES));
-    return keep(a, span, span_since(&a->text, at));
+    while (same < a->count && !str_eq(span_of(a->text, a->keys[same]), span_of(a->text, key))) {
+        same++;
+    }
+    if (same == a->count && a->count < BACKEND_ATTRIBUTES_MAX) {
+        a->keys[a->count] = key;
+        a->values[a->count++] = text;
+        return ADDED;
+    }
+    bool is_said = same < a->count && str_eq(span_of(a->text, text), span_of(a->text, a->values[same]));
+    enum fate fate = is_said ? ADDED : same < a->count ? NAMESAKE : NO_ROOM;
+    a->text->len = at;
+    return fate;
 }
 
 static unsigned digit_of(char c)
@@ -174,128 +139,46 @@ static void put_origin(const struct backend_context *context, struct attributes 
     for (size_t i = 0; i < origin->resource_count; i++) {
         put_fact(a, origin->resource[i].name, origin->resource[i].value, omitted);
     }
-    a->text.failed |= value.failed;
+    a->text->failed |= value.failed;
     buf_release(&value);
-}
-
-static struct attributes *new_attributes(void)
-{
-    struct attributes *a = calloc(1, sizeof *a);
-    if (a != NULL) {
-        buf_init(&a->text, (ATTRIBUTES_MAX + 1) * 8 * (KEY_MAX_BYTES + VALUE_MAX_BYTES));
-        buf_init(&a->value, 4 * VALUE_MAX_BYTES);
-        buf_init(&a->pair, 8 * VALUE_MAX_BYTES);
-    }
-    return a;
-}
-
-static void free_attributes(struct attributes *a)
-{
-    buf_release(&a->text);
-    buf_release(&a->value);
-    buf_release(&a->pair);
-    free(a);
 }
 
 static void otlp_omits(const struct backend_context *context, struct omissions *out)
 {
-    struct attributes *a = new_attributes();
-    if (a != NULL) {
-        put_origin(context, a, out);
-        free_attributes(a);
+    struct buf text;
+    struct attributes a = {.text = &text};
+    buf_init(&text, ATTRIBUTES_BYTES);
+    put_origin(context, &a, out);
+    buf_release(&text);
+}
+
+static size_t otlp_attributes(const struct backend_context *context, struct buf *text, struct fact *out)
+{
+    struct attributes a = {.text = text};
+    put_origin(context, &a, NULL);
+    for (size_t i = 0; i < a.count; i++) {
+        out[i] = (struct fact){span_of(text, a.keys[i]), span_of(text, a.values[i])};
     }
+    return a.count;
 }
 
 /* ---- the request ---- */
 
-static bool send_field(struct sink *sink, unsigned field, struct str bytes, struct err *err)
-{
-    struct buf head;
-    buf_init(&head, 16);
-    protobuf_varint(&head, field << 3 | PROTOBUF_BYTES);
-    protobuf_varint(&head, bytes.len);
-    bool ok = sink_write(sink, head.ptr, head.len, err) &&
-              sink_write(sink, bytes.ptr, bytes.len, err);
-    buf_release(&head);
-    return ok;
-}
-
-/* Resources get what is added; the tables have the same numbers in all releases. */
-static bool send_fields(struct otlp_pass *pass, struct str request, struct sink *sink,
-                        struct err *err)
-{
-    struct cursor c = cursor_of(request.ptr, request.len);
-    struct protobuf_field f;
-    struct buf resource;
-    bool ok = true;
-    buf_init(&resource, OTLP_PASS_MAX_BYTES);
-    while (ok && protobuf_next(&c, &f)) {
-        bool is_resource = f.number == OTLP_REQUEST_RESOURCE;
-        buf_clear(&resource);
-        if (is_resource) {
-            otlp_pass_put(pass, OTLP_RESOURCE_PROFILES, f.bytes, &resource);
-        }
-        ok = !resource.failed && !pass->damaged && f.wire == PROTOBUF_BYTES &&
-             send_field(sink, f.number, is_resource ? buf_slice(&resource) : f.bytes, err);
-    }
-    ok = ok && !c.short_read;
-    buf_release(&resource);
-    return ok;
-}
-
-static bool pack(struct otlp_pass *pass, struct str request, struct buf *text, struct err *err)
+static bool pack(struct str request, struct buf *text, struct err *err)
 {
     struct gzip *gzip = malloc(sizeof *gzip);
     struct sink packed = sink_of_buf(text);
-    struct err why = {0};
     if (gzip == NULL || !gzip_open_quick(gzip, &packed, err)) {
         free(gzip);
         return err_set(err, ERR_MEMORY, 0, "no memory to compress with");
     }
     struct sink plain = gzip_sink(gzip);
-    bool ok = send_fields(pass, request, &plain, &why) && gzip_finish(gzip, &why);
+    bool ok = sink_write(&plain, request.ptr, request.len, err) && gzip_finish(gzip, err);
     gzip_release(gzip);
     free(gzip);
     if (text->failed) {
         return err_set(err, ERR_LIMIT, 0, "the request is larger than %zu bytes", text->max);
     }
-    return ok || err_set(err, ERR_MALFORMED, 0, "it is not an OpenTelemetry profile, or it is damaged");
-}
-
-static bool put_body(const struct backend_context *context, struct str request, struct buf *text,
-                     struct err *err)
-{
-    struct otlp_pass pass;
-    struct otlp_pass_attribute list[ATTRIBUTES_MAX];
-    struct attributes *a = new_attributes();
-    if (a == NULL) {
-        return err_set(err, ERR_MEMORY, 0, "no memory for a request");
-    }
-    put_origin(context, a, NULL);
-    for (size_t i = 0; i < a->count; i++) {
-        list[i] = (struct otlp_pass_attribute){span_of(&a->text, a->keys[i]),
-                                               span_of(&a->text, a->fields[i])};
-    }
-    otlp_pass_init(&pass);
-    pass.minor = context->otlp_minor != 0 ? context->otlp_minor : 10;
-    pass.attributes = list;
-    pass.attribute_count = a->count;
-    bool ok = pack(&pass, request, text, err);
-    otlp_pass_release(&pass);
-    free_attributes(a);
-    return ok;
-}
-
-/* As large as a collector takes, or smaller. */
-static bool fit(const struct delivery *delivery, struct buf *smaller, struct str *out,
-                struct err *err)
-{
-    *out = delivery->profile;
-    if (out->len <= PLAIN_MOST) {
-        return true;
-    }
-    bool ok = otlp_cut(delivery->profile, PLAIN_MOST, smaller, err);
-    *out = buf_slice(smaller);
     return ok;
 }
 
@@ -309,18 +192,12 @@ static struct str target_of(const struct backend_context *context)
 static bool otlp_request(struct backend_context *context, const struct delivery *delivery,
                   struct http_request *out, struct buf *text, struct err *err)
 {
-    struct buf smaller;
-    struct str profile;
-    if (!str_eq(delivery->format, STR("otlp"))) {
-        return err_set(err, ERR_USAGE, 0, "OpenTelemetry accepts its own format, not %.*s",
-                       (int)delivery->format.len, delivery->format.ptr);
+    if (!backend_check_format("OpenTelemetry", "otlp", delivery, err)) {
+        return false;
     }
     struct span authorization = backend_authorization(context, text);
     size_t at = text->len;
-    buf_init(&smaller, OTLP_PASS_MAX_BYTES);
-    bool ok = fit(delivery, &smaller, &profile, err) && put_body(context, profile, text, err);
-    buf_release(&smaller);
-    if (!ok) {
+    if (!pack(delivery->profile, text, err)) {
         return false;
     }
     *out = (struct http_request){.method = "POST", .target = target_of(context),
@@ -434,6 +311,7 @@ const struct backend backend_otlp = {
     .name = "otlp",
     .title = "OpenTelemetry",
     .format = "otlp",
+    .rules = &otlp_rules,
     .default_host = "http://localhost:4318",
     .default_port = 4318,
     .reads_otel = true,
@@ -441,6 +319,8 @@ const struct backend backend_otlp = {
     .env_host = "OTEL_EXPORTER_OTLP_PROFILES_ENDPOINT OTEL_EXPORTER_OTLP_ENDPOINT",
     .env_service = "OTEL_SERVICE_NAME",
     .most_age_ns = UINT64_C(24) * 3600 * NS_PER_S,
+    .unpacks = true,
+    .attributes = otlp_attributes,
     .request = otlp_request,
     .classify = otlp_classify,
     .omits = otlp_omits,

@@ -1,6 +1,6 @@
 /* The back end http: PUT or POST of a profile to any address, whose path may name the window's
  * times, service, host, format and number in braces. Servers of one's own, object stores with
- * signed addresses. */
+ * signed addresses. Further profiles of a window get a place of their own. */
 #include "deliver/backend_private.h"
 
 #include "base/time.h"
@@ -32,7 +32,11 @@ static bool put_named(struct buf *out, struct str name, const struct backend_con
     } else if (str_eq(name, STR("host"))) {
         escape_url(out, context->origin->hostname);
     } else if (str_eq(name, STR("format"))) {
+        escape_url(out, delivery->type);
+        buf_text(out, delivery->type.len > 0 ? "." : "");
         escape_url(out, delivery->format);
+    } else if (str_eq(name, STR("type"))) {
+        escape_url(out, delivery->type.len > 0 ? delivery->type : STR("cpu"));
     } else if (str_eq(name, STR("sequence"))) {
         buf_printf(out, "%llu", (unsigned long long)delivery->sequence);
     } else {
@@ -42,10 +46,9 @@ static bool put_named(struct buf *out, struct str name, const struct backend_con
 }
 
 /* A bracket that names nothing stays, as an address may hold it (escaped). */
-static void put_path(struct buf *out, const struct backend_context *context,
+static void put_path(struct buf *out, struct str rest, const struct backend_context *context,
                      const struct delivery *delivery)
 {
-    struct str rest = context->path;
     while (rest.len > 0) {
         size_t open = str_find(rest, '{'), close = str_find(rest, '}');
         buf_str(out, str_sub(rest, 0, open));
@@ -58,6 +61,11 @@ static void put_path(struct buf *out, const struct backend_context *context,
     }
 }
 
+static bool names(struct str path, const char *what)
+{
+    return path.len > 0 && memmem(path.ptr, path.len, what, strlen(what)) != NULL;
+}
+
 static struct span put_target(struct backend_context *context, const struct delivery *delivery,
                               struct buf *text)
 {
@@ -66,10 +74,17 @@ static struct span put_target(struct backend_context *context, const struct deli
         context->path = context->url.path;
         context->url.path = STR("");
     }
-    put_path(text, context, delivery);
+    struct str rest = context->path, path = str_cut(&rest, '?');
+    put_path(text, path, context, delivery);
     if (text->len == at) {
         buf_byte(text, '/');
     }
+    /* no profile is put over another one of the window */
+    if (delivery->type.len > 0 && !names(path, "{type}") && !names(path, "{format}")) {
+        buf_byte(text, '.');
+        escape_url(text, delivery->type);
+    }
+    put_path(text, str_sub(context->path, path.len, context->path.len), context, delivery);
     return span_since(text, at);
 }
 

@@ -1,6 +1,6 @@
 /* The back end Pyroscope: pprof to its push API with labels, or to the old ingest address where a
- * server does not know the new one. Labels are brought into the form it accepts; others are listed
- * as omissions. */
+ * server does not know the new one, and the rules that its usual limits ask for. Labels are brought
+ * into the form it accepts; others are listed as omissions. */
 #include "deliver/backend_private.h"
 
 #include "base/protobuf.h"
@@ -31,12 +31,8 @@ enum {
 
 /* Every set of labels of a stack is a series to the server, so one per thread would be without
  * end: what is left is which program, container and application it was. */
-static const char *const thread_labels[] = {"process_id", "thread id", "thread name", "gil", "task",
-                                            "interpreter", NULL};
-
-static const struct pprof_cut_rules rules = {.drop_labels = thread_labels, .plain_types = true,
-                                             .most_samples = SAMPLES_MOST,
-                                             .most_bytes = PLAIN_MOST};
+static const struct encode_rules pyroscope_rules = {.merges_threads = true, .plain_types = true,
+                                             .most_samples = SAMPLES_MOST, .most_bytes = PLAIN_MOST};
 
 /* ---- labels ---- */
 
@@ -161,27 +157,43 @@ static void put_id(char out[static 40], const struct backend_context *context,
                    const struct delivery *delivery)
 {
     const struct origin *origin = context->origin;
-    uint64_t one = hash_u64(delivery->start_wall_ns ^ hash_u64(delivery->sequence));
+    uint64_t one = hash_u64(delivery->start_wall_ns ^ hash_u64(delivery->sequence)) ^
+                   (delivery->type.len > 0 ? str_hash(delivery->type) : 0);
     uint64_t two = hash_u64(str_hash(origin->hostname) ^ hash_u64(origin->pid) ^
                             hash_u64(origin->spawn_wall_ns) ^ str_hash(origin->service));
     backend_uuid(out, one, two);
 }
 
+/* What the server calls a profile of this sample type. */
+static struct str metric_of(struct str type)
+{
+    static const struct {
+        const char *start, *name;
+    } names[] = {{"alloc", "memory"}, {"inuse", "memory"}, {"mutex", "mutex"}, {"lock", "mutex"},
+                 {"block", "block"}, {"goroutine", "goroutines"}};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (str_starts(type, str_of(names[i].start))) {
+            return str_of(names[i].name);
+        }
+    }
+    return type.len > 0 ? type : STR("process_cpu");
+}
+
 static void put_push(const struct backend_context *context, const struct delivery *delivery,
-                     const struct labels *labels, const struct buf *profile, struct buf *text)
+                     const struct labels *labels, struct buf *text)
 {
     char id[40];
     struct buf series, part;
-    size_t room = profile->len + 64 * 1024;
+    size_t room = delivery->profile.len + 64 * 1024;
     buf_init(&series, room);
     buf_init(&part, room);
-    put_pair(&series, &part, STR("__name__"), STR("process_cpu"));
+    put_pair(&series, &part, STR("__name__"), metric_of(delivery->type));
     for (size_t i = 0; i < labels->count; i++) {
         put_pair(&series, &part, span_of(text, labels->names[i]), span_of(text, labels->values[i]));
     }
     buf_clear(&part);
     put_id(id, context, delivery);
-    protobuf_message(&part, SAMPLE_PROFILE, profile);
+    protobuf_text(&part, SAMPLE_PROFILE, delivery->profile);
     protobuf_text(&part, SAMPLE_ID, str_of(id));
     protobuf_message(&series, SERIES_SAMPLES, &part);
     protobuf_message(text, PUSH_SERIES, &series);
@@ -238,7 +250,7 @@ struct places {
 };
 
 static void put_request(const struct backend_context *context, const struct delivery *delivery,
-                        const struct buf *profile, struct buf *text, struct places *at)
+                        struct buf *text, struct places *at)
 {
     struct labels labels = {.count = 0};
     put_labels(context, &labels, text, NULL);
@@ -248,13 +260,12 @@ static void put_request(const struct backend_context *context, const struct deli
         put_ingest(delivery, &labels, text);
         at->target = span_since(text, start);
         start = text->len;
-        buf_str(text, buf_slice(profile));
-        text->failed |= profile->failed;
+        buf_str(text, delivery->profile);
     } else {
         buf_text(text, PUSH);
         at->target = span_since(text, start);
         start = text->len;
-        put_push(context, delivery, &labels, profile, text);
+        put_push(context, delivery, &labels, text);
     }
     at->body = span_since(text, start);
 }
@@ -262,15 +273,12 @@ static void put_request(const struct backend_context *context, const struct deli
 static bool pyroscope_request(struct backend_context *context, const struct delivery *delivery,
                        struct http_request *out, struct buf *text, struct err *err)
 {
-    struct buf profile;
     struct places at = {0};
-    buf_init(&profile, text->max);
-    bool ok = backend_fit_pprof("Pyroscope", delivery, &rules, &profile, err);
-    if (ok) {
-        put_request(context, delivery, &profile, text, &at);
+    if (!backend_check_format("Pyroscope", "pprof", delivery, err)) {
+        return false;
     }
-    buf_release(&profile);
-    if (!ok || !backend_post(out, text, at.target, at.body, err)) {
+    put_request(context, delivery, text, &at);
+    if (!backend_post(out, text, at.target, at.body, err)) {
         return false;
     }
     struct str mime =
@@ -324,6 +332,7 @@ const struct backend backend_pyroscope = {
     .name = "pyroscope",
     .title = "Pyroscope",
     .format = "pprof",
+    .rules = &pyroscope_rules,
     .default_host = "http://localhost:4040",
     .default_port = 4040,
     .most_bytes = 4 * 1024 * 1024,
@@ -333,7 +342,6 @@ const struct backend backend_pyroscope = {
     .env_tenant = "PYROSCOPE_TENANT_ID PYROSCOPE_SCOPE_ORG_ID",
     /* It refuses what is more than an hour old; some of that is needed for the way. */
     .most_age_ns = UINT64_C(55) * 60 * NS_PER_S,
-    .unpacks = true,
     .request = pyroscope_request,
     .classify = pyroscope_classify,
     .omits = pyroscope_omits,

@@ -1,3 +1,6 @@
+/* The files of the spool as bytes: names that sort by age, a head with all that is known of a delivery,
+ * then its profiles. What is cut, changed or of a later version is found before anything is
+ * believed. */
 #include "deliver/spool.h"
 #include "base/cursor.h"
 #include "base/time.h"
@@ -6,10 +9,11 @@
 #include <zlib.h>
 
 enum {
-    VERSION = 1,
+    VERSION = 2,
     CRC_AT = 12,
     COVERED_AT = CRC_AT + 4, /* what the CRC is of */
     NAME_MAX_BYTES = 32,     /* of a back end or a format */
+    TYPE_MAX_BYTES = 64,
     MS_DIGITS = 13,          /* until the year 2286: names of equal length sort by time */
     SEQUENCE_DIGITS = 6,
 };
@@ -108,7 +112,15 @@ bool spool_write(const struct delivery *d, const char *backend, uint64_t address
     put(out, d->profile.len, 4);
     put_word(out, str_of(backend));
     put_word(out, d->format);
+    put(out, d->more_count, 1);
+    for (size_t i = 0; i < d->more_count; i++) {
+        put_word(out, str_sub(d->more[i].type, 0, TYPE_MAX_BYTES));
+        put(out, d->more[i].profile.len, 4);
+    }
     buf_str(out, d->profile);
+    for (size_t i = 0; i < d->more_count; i++) {
+        buf_str(out, d->more[i].profile);
+    }
     if (out->failed) {
         return err_set(err, ERR_MEMORY, 0, "no memory for a spool file of %zu bytes",
                        d->profile.len);
@@ -132,6 +144,21 @@ static struct str take_word(struct cursor *c)
     return ptr == NULL ? STR("") : (struct str){ptr, len};
 }
 
+/* Names and lengths of the further profiles; all that is behind them in sum. */
+static size_t take_more(struct cursor *c, struct delivery *d)
+{
+    size_t sum = 0;
+    bool ok = true;
+    d->more_count = cursor_u8(c);
+    for (size_t i = 0; i < d->more_count && i < DELIVERY_MORE_MAX; i++) {
+        d->more[i].type = take_word(c);
+        d->more[i].profile.len = cursor_u32(c);
+        sum += d->more[i].profile.len;
+        ok = ok && d->more[i].type.len <= TYPE_MAX_BYTES;
+    }
+    return ok && d->more_count <= DELIVERY_MORE_MAX ? sum : SIZE_MAX / 2; /* no file is as large */
+}
+
 bool spool_read(struct str file, struct delivery *out, struct str *backend, uint64_t *address_hash,
                 struct err *err)
 {
@@ -147,6 +174,7 @@ bool spool_read(struct str file, struct delivery *out, struct str *backend, uint
     }
     struct delivery d = {0};
     uint16_t zero = cursor_u16(&c);
+    d.is_raw = version == 1; /* it came before the rules of back ends */
     uint32_t crc = cursor_u32(&c);
     uint64_t hash = cursor_u64(&c);
     d.start_wall_ns = cursor_u64(&c);
@@ -159,11 +187,15 @@ bool spool_read(struct str file, struct delivery *out, struct str *backend, uint
     uint32_t len = cursor_u32(&c);
     struct str name = take_word(&c);
     d.format = take_word(&c);
-    if (c.short_read || c.len != len || crc != crc_of(file.ptr, file.len) || !is_word(name) ||
+    size_t more = d.is_raw ? 0 : take_more(&c, &d);
+    if (c.short_read || c.len != len + more || crc != crc_of(file.ptr, file.len) || !is_word(name) ||
         !is_word(d.format) || version == 0 || zero != 0) {
         return damaged(err);
     }
-    d.profile = (struct str){(const char *)c.ptr, c.len};
+    d.profile = (struct str){cursor_take(&c, len), len};
+    for (size_t i = 0; i < d.more_count; i++) {
+        d.more[i].profile.ptr = cursor_take(&c, d.more[i].profile.len);
+    }
     *out = d;
     *backend = name;
     *address_hash = hash;

@@ -8,12 +8,14 @@
  *
  * Numbers are little-endian. The head, by offset:
  *     0  "PILSPOOL"
- *     8  version, u16 = 1; 10 zero, u16
+ *     8  version, u16 = 2 (1: not encoded by the back end's rules); 10 zero, u16
  *    12  CRC-32 of all behind it, u32
  *    16  hash of the address, u64; 24 start and 32 end, wall ns, u64; 40 sequence of the run, u64
  *    48  CPU, thousandths of a per cent, i32 (< 0: not known); 52 memory, likewise
  *    56  attempts, u16 (0: they are not written back); 58 frequency, u16; 60 length of the profile, u32
- *    64  u8 and the back end's name, u8 and the format's name, then the profile, which is the rest
+ *    64  u8 and the back end's name, u8 and the format's name; since version 2 u8, how many further
+ *        profiles there are, and of each u8 and the sample type's name, u32 its length; then the
+ *        profiles one behind the other, which are the rest
  */
 #ifndef DELIVER_SPOOL_H
 #define DELIVER_SPOOL_H
@@ -23,7 +25,7 @@
 enum {
     SPOOL_NAME_MAX = 96,
     SPOOL_PROFILE_MAX = 256 << 20,
-    SPOOL_HEAD_MAX = 64 + 2 * (1 + 32), /* with the longest names */
+    SPOOL_HEAD_MAX = 64 + 2 * (1 + 32) + 1 + DELIVERY_MORE_MAX * (1 + 64 + 4), /* with the longest names */
     SPOOL_FILE_MAX = SPOOL_HEAD_MAX + SPOOL_PROFILE_MAX, /* a larger file is none */
 };
 

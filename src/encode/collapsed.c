@@ -1,3 +1,6 @@
+/* A profile as collapsed stacks. Heads and frames are spelled once, and nodes that are spelled alike
+ * become one tree, whose walk gives every line its place; lines are sorted by these places, and each
+ * gets what is still owed of the running total. */
 #include "encode/collapsed.h"
 #include "encode/encode.h"
 
@@ -26,6 +29,7 @@ struct line {
 
 struct writer {
     struct profile *p;
+    const struct encode_rules *rules; /* null: none */
     struct texts texts;
     struct buf spelling;
     uint32_t *head_of_thread, *text_of_frame, *spelled_of_node, *index_of_process;
@@ -302,7 +306,7 @@ static bool write_header(struct writer *w, struct sink *out, struct err *err)
 {
     struct buf header;
     buf_init(&header, COLLAPSED_LINE_MAX);
-    collapsed_header(&header, w->p, w->index_of_process);
+    collapsed_header(&header, w->p, w->rules != NULL ? w->rules->header : STR(""), w->index_of_process);
     bool ok = !header.failed && sink_write(out, header.ptr, header.len, err);
     if (header.failed) {
         err_set(err, ERR_LIMIT, 0, "the header is larger than %d bytes", COLLAPSED_LINE_MAX);
@@ -376,9 +380,9 @@ static bool write_lines(struct writer *w, struct sink *out, struct err *err)
     return true;
 }
 
-bool collapsed_write(struct profile *p, struct sink *out, struct err *err)
+bool collapsed_write(struct profile *p, const struct encode_rules *rules, struct sink *out, struct err *err)
 {
-    struct writer w = {.p = p};
+    struct writer w = {.p = p, .rules = rules};
     bool ok = prepare(&w);
     if (!ok) {
         err_set(err, ERR_MEMORY, 0, "no memory to write %zu stacks", p->samples.len);
@@ -407,5 +411,7 @@ const struct encoder encoder_col = {
     .description = "collapsed stacks, as gProfiler writes them",
     .link = "last_profile.col",
     .by_default = true,
+    .is_read = true,
+    .apart = FIT_BY_THREAD,
     .write = collapsed_write,
 };

@@ -29,6 +29,7 @@
 #ifndef ENCODE_COLLAPSED_H
 #define ENCODE_COLLAPSED_H
 
+#include "base/encode_rules.h"
 #include "base/iface.h"
 #include "profile/profile.h"
 
@@ -40,7 +41,8 @@ enum {
 /* What one count stands for when the file does not say it: 99 samples per second. */
 #define COLLAPSED_PERIOD_NS UINT64_C(10101010)
 
-bool collapsed_write(struct profile *p, struct sink *out, struct err *err);
+/* Rules may be null: none. Applied here is `header` alone; others are by fit.h. */
+bool collapsed_write(struct profile *p, const struct encode_rules *rules, struct sink *out, struct err *err);
 
 /* Appends a field of a line by the rules above, without a suffix. */
 void collapsed_field(struct buf *out, struct str text);
@@ -52,9 +54,9 @@ void collapsed_frame(struct buf *out, struct str name, enum frame_kind kind);
  * (gProfiler's "_[i]" is inlined Java). Frames without one are FRAME_NATIVE. */
 enum frame_kind collapsed_kind(struct str *frame);
 
-/* The header line, without its line end. index_of_process[id] is filled with each process's
- * index. */
-void collapsed_header(struct buf *out, const struct profile *p, uint32_t *index_of_process);
+/* The header line, without its line end. index_of_process[id] is filled with each process's index. What `told`, the
+ * header of the file that the profile was read from, says of the machine and the whole window stays as it is. */
+void collapsed_header(struct buf *out, const struct profile *p, struct str told, uint32_t *index_of_process);
 
 /* meta.period_ns, or what stands for it when it is not known. */
 uint64_t collapsed_period(const struct profile *p);

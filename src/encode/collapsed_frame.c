@@ -1,3 +1,6 @@
+/* How a frame or another field is spelled in collapsed stacks, and read back: what may not stand in a
+ * field is replaced, the kind of code becomes a suffix, and a name that happens to end in one gets
+ * round brackets. */
 #include "encode/collapsed.h"
 #include "base/utf8.h"
 

@@ -1,3 +1,6 @@
+/* The header line of collapsed stacks: one JSON object with gProfiler's members (containers, metadata,
+ * metrics, processes) and ours below "pillion". Of a file that was read and is written again the
+ * members about the machine and the whole window are copied. */
 #include "base/time.h"
 #include "base/version.h"
 #include "encode/collapsed.h"
@@ -106,6 +109,12 @@ static void machine(struct buf *out, const struct profile_machine *m)
     fact(out, "deployment_type", m->deployment_type);
 }
 
+/* gProfiler's two. */
+static const char *mode_of(const struct profile *p)
+{
+    return value_is_counted(p) ? "allocation" : "cpu";
+}
+
 /* What the window itself knows, and the machine's facts as far as they are told. */
 static void metadata(struct buf *out, const struct profile *p)
 {
@@ -117,7 +126,7 @@ static void metadata(struct buf *out, const struct profile *p)
     if (m->machine != NULL) {
         machine(out, m->machine);
     }
-    buf_text(out, ", \"agent_version\": \"" STUDIO_AGENT_VERSION "\", \"profiling_mode\": \"cpu\"");
+    buf_printf(out, ", \"agent_version\": \"" STUDIO_AGENT_VERSION "\", \"profiling_mode\": \"%s\"", mode_of(p));
     buf_printf(out, ", \"continuous\": %s", m->continuous ? "true" : "false");
     buf_text(out, ", \"run_arguments\": {\"service_name\": ");
     text_or_null(out, profile_text(p, m->service));
@@ -228,14 +237,32 @@ static void metrics(struct buf *out, const struct profile_usage *u)
                u->memory_percent);
 }
 
-void collapsed_header(struct buf *out, const struct profile *p, uint32_t *index_of_process)
+/* Copies a member of another header; false: it has none. */
+static bool copy_member(struct buf *out, struct str header, const char *name)
 {
+    struct str value = json_member(header, name);
+    if (value.len > 0) {
+        buf_printf(out, ", \"%s\": ", name);
+        buf_str(out, value);
+    }
+    return value.len > 0;
+}
+
+void collapsed_header(struct buf *out, const struct profile *p, struct str told, uint32_t *index_of_process)
+{
+    told = str_sub(told, 2, told.len);
+    told = json_valid(told) ? told : STR("");
     buf_text(out, "# {");
     containers(out, p);
-    metadata(out, p);
-    metrics(out, &p->meta.usage);
+    if (!copy_member(out, told, "metadata")) {
+        metadata(out, p);
+    }
+    if (!copy_member(out, told, "metrics")) {
+        metrics(out, &p->meta.usage);
+    }
     application_metadata(out, p, index_of_process);
-    buf_text(out, ", \"profiling_mode\": \"cpu\", \"sampling_event\": \"cpu-time\"");
+    buf_printf(out, ", \"profiling_mode\": \"%s\", \"sampling_event\": ", mode_of(p));
+    json_text(out, value_is_other(p) ? profile_text(p, p->meta.value) : STR("cpu-time"));
     buf_printf(out, ", \"sampling_mode\": \"frequency\", \"sampling_frequency\": %llu",
                (unsigned long long)frequency(p));
     buf_text(out, ", \"hwmetrics\": null, \"htmlblob\": null, \"flamegraph_html\": null");
@@ -243,6 +270,8 @@ void collapsed_header(struct buf *out, const struct profile *p, uint32_t *index_
     moment(out, p->meta.start_wall_ns);
     buf_text(out, ", \"end_time\": ");
     moment(out, p->meta.end_wall_ns);
-    own_totals(out, p);
+    if (!copy_member(out, told, "pillion")) {
+        own_totals(out, p);
+    }
     buf_text(out, "}");
 }

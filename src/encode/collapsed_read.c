@@ -1,3 +1,6 @@
+/* Collapsed stacks into a profile: which of three dialects a file is in, what its header says of the
+ * window and the processes, and then line by line a head, frames and a count. Lines that are none
+ * are skipped and counted. */
 #include "encode/collapsed_read.h"
 
 #include <stdlib.h>
@@ -315,8 +318,8 @@ static bool add_line(struct reader *r, struct str line, uint64_t count, struct e
     bool is_account = r->frames.len == 1 && r->frames.at[0] != 0 &&
                       r->in.profile->frames.at[r->frames.at[0]].kind == FRAME_ACCOUNT;
     struct err why;
-    if (!importer_add(&r->in, thread, r->frames.at, r->frames.len, cpu_ns, is_account ? 0 : count,
-                    &why)) {
+    uint32_t node = importer_stack(&r->in, r->frames.at, r->frames.len);
+    if (!importer_add(&r->in, thread, node, cpu_ns, is_account ? 0 : count, &why)) {
         return err_set(err, why.kind, 0, "line %llu: %s", (unsigned long long)r->line, why.text);
     }
     if (d != NULL) {

@@ -1,10 +1,24 @@
-/* Finds formats by name, ending or bit in the table of encoders.c, and reads profile files by
- * their content: collapsed stacks or pprof, compressed or not. Each format is written by its
- * own file. */
+/* Finds formats by name, ending or bit in the table of encoders.c, writes a profile by rules (what is too large
+ * for them goes through fit.h), and reads profile files by their content: collapsed stacks or pprof, compressed
+ * or not. Each format is written by its own file. */
 #include "encode/encode.h"
 
 #include "base/gzip.h"
 #include "encode/pprof_read.h"
+
+bool encode_write(const struct encoder *encoder, struct profile *p, const struct encode_rules *rules, struct sink *out,
+                  struct err *err)
+{
+    struct fit fit;
+    bool bounded = rules != NULL && (rules->most_bytes != 0 || rules->most_samples != 0 || rules->share > 0);
+    if (!bounded && (rules == NULL || !rules->merges_threads)) {
+        return encoder->write(p, rules, out, err);
+    }
+    fit_write *measure = encoder->plain != NULL ? encoder->plain : encoder->write;
+    bool ok = fit_init(&fit, p, rules, encoder->apart, measure, err) && encoder->write(&fit.view, rules, out, err);
+    fit_release(&fit);
+    return ok;
+}
 
 const struct encoder *encoder_by_name(struct str name)
 {
@@ -75,7 +89,7 @@ static bool is_text(struct str file)
     return true;
 }
 
-static bool read_plain(struct profile *into, struct str file, struct str type,
+static bool read_plain(struct profile *into, struct str file, struct str type, bool whole,
                        struct collapsed_damage *damage, struct err *err)
 {
     if (file.len == 0) {
@@ -87,22 +101,35 @@ static bool read_plain(struct profile *into, struct str file, struct str type,
                        file.ptr[0] == '<' ? "HTML" : "JSON");
     }
     return is_text(file) ? collapsed_read_type(into, file, type, damage, err)
+           : whole       ? pprof_read_whole(into, file, err)
                          : pprof_read_type(into, file, type, err);
+}
+
+static bool read_any(struct profile *into, struct str file, struct str type, bool whole,
+                     struct collapsed_damage *damage, struct err *err)
+{
+    *damage = (struct collapsed_damage){0};
+    if (!gzip_is(file.ptr, file.len)) {
+        return read_plain(into, file, type, whole, damage, err);
+    }
+    struct buf plain;
+    buf_init(&plain, PPROF_READ_MAX_BYTES);
+    bool ok = gzip_inflate(file.ptr, file.len, &plain, err) &&
+              read_plain(into, buf_slice(&plain), type, whole, damage, err);
+    buf_release(&plain);
+    return ok;
 }
 
 bool profile_read_type(struct profile *into, struct str file, struct str type,
                        struct collapsed_damage *damage, struct err *err)
 {
-    *damage = (struct collapsed_damage){0};
-    if (!gzip_is(file.ptr, file.len)) {
-        return read_plain(into, file, type, damage, err);
-    }
-    struct buf plain;
-    buf_init(&plain, PPROF_READ_MAX_BYTES);
-    bool ok = gzip_inflate(file.ptr, file.len, &plain, err) &&
-              read_plain(into, buf_slice(&plain), type, damage, err);
-    buf_release(&plain);
-    return ok;
+    return read_any(into, file, type, false, damage, err);
+}
+
+bool profile_read_whole(struct profile *into, struct str file, struct err *err)
+{
+    struct collapsed_damage damage;
+    return read_any(into, file, STR(""), true, &damage, err);
 }
 
 bool profile_read(struct profile *into, struct str file, struct collapsed_damage *damage,

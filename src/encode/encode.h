@@ -13,6 +13,7 @@
 
 #include "base/iface.h"
 #include "encode/collapsed_read.h"
+#include "encode/fit.h"
 #include "profile/profile.h"
 
 struct encoder {
@@ -24,7 +25,10 @@ struct encoder {
     const char *link;       /* to the newest of a folder; null: windows are not kept in it */
     bool by_default;        /* windows leave it unless --format says otherwise */
     bool is_page;           /* the one for people to open */
-    bool (*write)(struct profile *p, struct sink *out, struct err *err);
+    bool is_read;           /* profile_read takes it */
+    enum fit_apart apart;   /* of what is dropped */
+    fit_write *write;       /* all stacks; rules may be null */
+    fit_write *plain;       /* without compression; null: there is none anyway */
 };
 
 /* All of them, in the order of lists; ends with null. A new one is a file that holds its row, and a
@@ -40,13 +44,22 @@ unsigned encoder_defaults(void);
 const struct encoder *encoder_by_name(struct str name);
 const struct encoder *encoder_by_extension(struct str path);
 
+/* Writes the profile as the rules want it; null: as it is. When it is larger than they allow the lightest stacks are
+ * dropped, and what they count is in "[dropped to fit]" (fit.h), which the profile's tables get room for. */
+bool encode_write(const struct encoder *encoder, struct profile *p, const struct encode_rules *rules, struct sink *out,
+                  struct err *err);
+
 /* Reads a profile file of any format that can be read. `damage` counts lines that were skipped
  * (collapsed stacks only). Errors are as in pprof_read.h and collapsed_read.h and do not name the
  * file; ERR_UNSUPPORTED when it is of no such format. */
 bool profile_read(struct profile *into, struct str file, struct collapsed_damage *damage,
                   struct err *err);
 
-/* The same of one sample type, by its name; "" is profile_read. ERR_USAGE when the file holds none of that name. */
+/* The same, with all that a pprof file of ours counts beside CPU time (pprof_read.h). */
+bool profile_read_whole(struct profile *into, struct str file, struct err *err);
+
+/* The same as profile_read, of one sample type, by its name; "" is profile_read. ERR_USAGE when the file holds none of
+ * that name. */
 bool profile_read_type(struct profile *into, struct str file, struct str type,
                        struct collapsed_damage *damage, struct err *err);
 

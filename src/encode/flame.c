@@ -1,3 +1,6 @@
+/* The flame graph's page: its head, styles, the tables of names and nodes as text that the script
+ * unpacks, the picture for those without script, and the script itself. What stands in the page is
+ * escaped where it is put. */
 #include "encode/flame.h"
 
 #include <bearssl_hash.h>
@@ -786,6 +789,12 @@ bool flame_write_diff(struct profile *p, struct profile *base, struct sink *out,
     return write_page(&f, out, err);
 }
 
+static bool write_row(struct profile *p, const struct encode_rules *rules, struct sink *out, struct err *err)
+{
+    (void)rules;
+    return flame_write(p, out, err);
+}
+
 const struct encoder encoder_html = {
     .name = "html",
     .extension = ".html",
@@ -795,5 +804,6 @@ const struct encoder encoder_html = {
     .link = "last_flamegraph.html",
     .by_default = true,
     .is_page = true,
-    .write = flame_write,
+    .apart = FIT_BY_THREAD,
+    .write = write_row,
 };

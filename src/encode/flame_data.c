@@ -1,3 +1,6 @@
+/* What a flame graph's page holds of a profile: the folded tree of each view as numbers, each name
+ * once, and what a process or a frame is. Written in the form that flame.js reads, as small as
+ * possible. */
 #include "encode/flame_data.h"
 
 #include <stdlib.h>

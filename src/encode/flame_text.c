@@ -1,3 +1,6 @@
+/* Text on its way into a page: in blocks to the sink, escaped for HTML or for a script, and numbers in
+ * the alphabet of the tables. A failure is sticky and is told
+ * once, at the end. */
 #include "encode/flame_text.h"
 
 #include <stdarg.h>

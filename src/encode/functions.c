@@ -1,3 +1,6 @@
+/* The frames of a profile as functions, each once, for formats that keep a table of them; and which
+ * frames the samples, waits and events of a profile need at all: a profile that was made to fit has
+ * frames that nothing leads to. */
 #include "encode/functions.h"
 
 #include <stdlib.h>
@@ -39,13 +42,16 @@ static uint32_t place_of(struct functions *f, const struct function *function)
     return intern_add(&f->ids, &ops, f, hash, id) ? id : 0;
 }
 
-bool functions_init(struct functions *f, const struct profile *p, struct err *err)
+bool functions_init(struct functions *f, const struct profile *p, const uint8_t *used, struct err *err)
 {
     *f = (struct functions){0};
     f->of_frame = calloc(p->frames.len, sizeof *f->of_frame);
     bool ok = f->of_frame != NULL && vec_push(&f->list) != NULL;
     for (size_t i = 1; ok && i < p->frames.len; i++) {
         const struct frame *frame = &p->frames.at[i];
+        if (used != NULL && used[i] == 0) {
+            continue;
+        }
         struct function key = {frame->name, frame->system_name, frame->file, frame->first_line,
                                frame->kind};
         f->of_frame[i] = place_of(f, &key);
@@ -64,4 +70,39 @@ void functions_release(struct functions *f)
     intern_release(&f->ids);
     free(f->of_frame);
     f->of_frame = NULL;
+}
+
+/* Marks a node's frame and those above it, up to a node that is marked. */
+static void use_stack(const struct profile *p, uint32_t node, bool *met, uint8_t *used)
+{
+    for (uint32_t n = node; n != 0 && !met[n]; n = p->nodes.at[n].parent) {
+        uint32_t frame = p->nodes.at[n].frame;
+        met[n] = true;
+        used[frame] |= FRAME_OF_NODE;
+        for (uint32_t f = p->frames.at[frame].caller; f != 0 && used[f] < FRAME_OF_CALLER;
+             f = p->frames.at[f].caller) {
+            used[f] |= FRAME_OF_CALLER;
+        }
+    }
+}
+
+uint8_t *frames_used(const struct profile *p)
+{
+    uint8_t *used = calloc(p->frames.len + 1, sizeof *used);
+    bool *met = calloc(p->nodes.len + 1, sizeof *met);
+    for (size_t i = 1; used != NULL && met != NULL && i < p->samples.len; i++) {
+        use_stack(p, p->samples.at[i].node, met, used);
+    }
+    for (size_t i = 0; used != NULL && met != NULL && i < p->waits.len; i++) {
+        use_stack(p, p->waits.at[i].node, met, used);
+    }
+    for (size_t i = 0; used != NULL && met != NULL && i < p->occurrences.len; i++) {
+        use_stack(p, p->occurrences.at[i].node, met, used);
+    }
+    if (met == NULL) {
+        free(used);
+        used = NULL;
+    }
+    free(met);
+    return used;
 }

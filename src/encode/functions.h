@@ -22,7 +22,13 @@ struct functions {
     struct intern ids;
 };
 
-bool functions_init(struct functions *f, const struct profile *p, struct err *err);
+/* Of the frames that `used` holds for (frames_used); null: of all. The others' places are 0. */
+bool functions_init(struct functions *f, const struct profile *p, const uint8_t *used, struct err *err);
 void functions_release(struct functions *f);
+
+/* By frame id, what the samples, waits and events of the profile need it for; 0: nothing does. Allocated; null when
+ * memory ends. */
+enum { FRAME_OF_NODE = 1, FRAME_OF_CALLER };
+uint8_t *frames_used(const struct profile *p);
 
 #endif

@@ -1,3 +1,6 @@
+/* What the readers of profile files share: texts, threads, frames and stacks of a file become rows of
+ * a profile that may hold other files already. What does not fit goes to "[lost]", and totals are
+ * bounded. */
 #include "encode/importer.h"
 
 #include "encode/value.h"
@@ -63,7 +66,7 @@ uint32_t importer_frame(struct importer *in, struct str name, enum frame_kind ki
     return fits ? profile_frame(in->profile, &frame) : 0;
 }
 
-static uint32_t leaf_of(struct importer *in, const uint32_t *frames, size_t depth)
+uint32_t importer_stack(struct importer *in, const uint32_t *frames, size_t depth)
 {
     uint32_t node = 0;
     if (depth > IMPORTER_DEPTH_MAX) {
@@ -83,8 +86,7 @@ static uint32_t leaf_of(struct importer *in, const uint32_t *frames, size_t dept
     return node;
 }
 
-bool importer_add(struct importer *in, uint32_t thread, const uint32_t *frames, size_t depth,
-                uint64_t cpu_ns, uint64_t count, struct err *err)
+bool importer_add(struct importer *in, uint32_t thread, uint32_t node, uint64_t cpu_ns, uint64_t count, struct err *err)
 {
     if (cpu_ns > IMPORTER_TOTAL_MAX_NS - in->total_ns || count > IMPORTER_TOTAL_MAX_NS - in->count) {
         return err_set(err, ERR_LIMIT, 0, "the weights add up to more than 146 years of CPU time");
@@ -96,7 +98,7 @@ bool importer_add(struct importer *in, uint32_t thread, const uint32_t *frames, 
     if (process != 0) {
         p->processes.at[process].cpu_ns += cpu_ns;
     }
-    profile_add(p, thread, leaf_of(in, frames, depth), cpu_ns, count);
+    profile_add(p, thread, node, cpu_ns, count);
     return true;
 }
 

@@ -51,10 +51,13 @@ uint32_t importer_text(struct importer *in, struct str text, bool *fits);
 /* A frame of this kind with this name and no address. 0 when it does not fit. */
 uint32_t importer_frame(struct importer *in, struct str name, enum frame_kind kind);
 
-/* Adds `cpu_ns` (and the same to the process's own CPU time) for a stack, root first; a frame 0 did
- * not fit. Fails only when the total would pass its limit. */
-bool importer_add(struct importer *in, uint32_t thread, const uint32_t *frames, size_t depth,
-                uint64_t cpu_ns, uint64_t count, struct err *err);
+/* The node of a stack, root first; a frame 0 did not fit. 0 when the stack does not. */
+uint32_t importer_stack(struct importer *in, const uint32_t *frames, size_t depth);
+
+/* Adds `cpu_ns` (and the same to the process's own CPU time) for a stack. Fails only when the total would pass its
+ * limit. */
+bool importer_add(struct importer *in, uint32_t thread, uint32_t node, uint64_t cpu_ns, uint64_t count,
+                  struct err *err);
 
 /* Which account a frame's name stands for: its ordinary code is FRAME_NATIVE. */
 enum frame_kind importer_plain_kind(struct str name);

@@ -1,3 +1,6 @@
+/* A profile as OpenTelemetry's request: resources with their profiles and samples, then the dictionary.
+ * The tables are made by otlp_rows.c first. Lengths stand in front of messages, so each message is
+ * gone through twice, the first time only to count. */
 #include "encode/otlp.h"
 
 #include "base/protobuf.h"
@@ -24,6 +27,7 @@ struct run {
 
 struct writer {
     const struct profile *p;
+    const struct encode_rules *rules; /* null: none */
     struct sink *out;
     struct err *err;
     struct otlp_rows rows;
@@ -232,8 +236,7 @@ static bool count_profile(struct writer *w, uint32_t owner, unsigned type, struc
 
 /* ---- resources ---- */
 
-static void add_attribute(struct writer *w, struct buf *out, const char *key, struct str text,
-                          uint64_t number)
+static void add_attribute(struct writer *w, struct buf *out, struct str key, struct str text, uint64_t number)
 {
     struct buf value;
     if (text.len == 0 && number == 0) {
@@ -248,7 +251,7 @@ static void add_attribute(struct writer *w, struct buf *out, const char *key, st
         otlp_put_number(&value, number);
     }
     buf_clear(&w->part);
-    protobuf_text(&w->part, KEY_VALUE_KEY, str_of(key));
+    protobuf_text(&w->part, KEY_VALUE_KEY, key);
     protobuf_message(&w->part, KEY_VALUE_VALUE, &value);
     protobuf_message(out, RESOURCE_ATTRIBUTE, &w->part);
     buf_release(&value);
@@ -266,16 +269,29 @@ static bool is_container_id(struct str text)
     return text.len >= 12;
 }
 
+/* Does the process say this itself? One in a container is in no other. */
+static bool is_told(const struct process *process, struct str key)
+{
+    return (process->container != 0 && str_starts(key, STR("container."))) ||
+           (process->pid != 0 && (str_eq(key, STR("process.pid")) ||
+                                  (process->name != 0 && str_eq(key, STR("process.executable.name")))));
+}
+
 static void make_resource(struct writer *w, uint32_t owner, struct buf *out)
 {
     const struct process *process = &w->p->processes.at[owner];
     struct str container = profile_text(w->p, process->container);
     if (process->pid != 0) {
-        add_attribute(w, out, "process.pid", STR(""), process->pid);
-        add_attribute(w, out, "process.executable.name", profile_text(w->p, process->name), 0);
+        add_attribute(w, out, STR("process.pid"), STR(""), process->pid);
+        add_attribute(w, out, STR("process.executable.name"), profile_text(w->p, process->name), 0);
     }
-    add_attribute(w, out, is_container_id(container) ? "container.id" : "container.name", container,
-                  0);
+    add_attribute(w, out, is_container_id(container) ? STR("container.id") : STR("container.name"), container, 0);
+    for (size_t i = 0; w->rules != NULL && i < w->rules->attribute_count; i++) {
+        const struct fact *a = &w->rules->attributes[i];
+        if (!is_told(process, a->name)) {
+            add_attribute(w, out, a->name, a->value, 0);
+        }
+    }
 }
 
 /* The resource's profiles: runs of one type each, by their types. */
@@ -424,9 +440,9 @@ static bool put_dictionary(struct writer *w)
     return ok && put_head(w, REQUEST_DICTIONARY, w->bytes) && put_tables(w);
 }
 
-bool otlp_write(struct profile *p, struct sink *out, struct err *err)
+bool otlp_write(struct profile *p, const struct encode_rules *rules, struct sink *out, struct err *err)
 {
-    struct writer w = {.p = p, .out = out, .err = err};
+    struct writer w = {.p = p, .rules = rules, .out = out, .err = err};
     buf_init(&w.message, RECORD_MAX);
     buf_init(&w.part, RECORD_MAX);
     buf_init(&w.prefix, 32);
@@ -449,5 +465,6 @@ const struct encoder encoder_otlp = {
     .extension = ".otlp",
     .mime = "application/x-protobuf",
     .description = "OpenTelemetry's protocol, which is sent and not kept",
+    .apart = FIT_BY_PROCESS,
     .write = otlp_write,
 };

@@ -1,8 +1,8 @@
 /*
  * otlp: a profile as OpenTelemetry's ExportProfilesServiceRequest, protocol release 1.10.
  *
- * It is what deliver/otlp.h sends on, which adds where the profile comes from and knows the numbers
- * of older releases. Nobody else reads it: the releases cannot read each other's profiles.
+ * Where the profile comes from is added to each resource that does not say the same itself (rules->attributes).
+ * Nothing here reads it back. Releases before 1.10 have other numbers for the same fields: docs/backends.md.
  *
  * What is where:
  *   resources    one per process: process.pid, process.executable.name, container.id or .name.
@@ -33,11 +33,13 @@
 #ifndef ENCODE_OTLP_H
 #define ENCODE_OTLP_H
 
+#include "base/encode_rules.h"
 #include "base/iface.h"
 #include "profile/profile.h"
 
 #define OTLP_SCHEMA_URL "https://opentelemetry.io/schemas/1.37.0"
 
-bool otlp_write(struct profile *p, struct sink *out, struct err *err);
+/* Rules may be null: none. Applied here is `attributes` alone; others are by fit.h. */
+bool otlp_write(struct profile *p, const struct encode_rules *rules, struct sink *out, struct err *err);
 
 #endif

@@ -1,3 +1,6 @@
+/* The tables of an OpenTelemetry profile and its samples: rows interned by their bytes, nodes that look
+ * the same made one stack, and every sample with its process, type, stack and attributes, sorted and
+ * merged. */
 #include "encode/otlp_rows.h"
 
 #include "base/protobuf.h"
@@ -359,8 +362,8 @@ bool otlp_rows_init(struct otlp_rows *rows, const struct profile *p, struct err 
     buf_init(&rows->message, RECORD_MAX);
     buf_init(&rows->part, RECORD_MAX);
     buf_init(&rows->text, RECORD_MAX);
-    if (!functions_init(&rows->functions_of, p, err) ||
-        !pprof_mappings_init(&rows->mappings_of, p, err)) {
+    if (!functions_init(&rows->functions_of, p, NULL, err) ||
+        !pprof_mappings_init(&rows->mappings_of, p, NULL, err)) {
         return false;
     }
     if (!allocate(rows) || !find_owners(rows) || !find_twins(rows) || !add_all(rows)) {

@@ -1,3 +1,6 @@
+/* A profile as pprof, field by field: types, numbers, samples, mappings, locations, functions, and at
+ * last the strings, whose numbers follow from where they stand. Only what samples lead to is
+ * written. */
 #include "encode/pprof.h"
 
 #include <stdio.h>
@@ -29,6 +32,7 @@ static const char *const words[WORD_LABEL] = {
  * Only the last need a table; the others are numbered by where they stand. */
 struct writer {
     const struct profile *p;
+    const struct encode_rules *rules;
     struct sink *out;
     struct err *err;
     struct functions functions;
@@ -36,7 +40,7 @@ struct writer {
     struct buf comments; /* each ended by a line end */
     uint32_t comment_count;
     uint32_t *string_of_text; /* by string id of the profile, 0 unused */
-    bool *is_location;        /* by frame id: a node has it */
+    uint8_t *used;            /* by frame id */
     struct buf message, part, prefix;
 };
 
@@ -118,7 +122,22 @@ static void collect_comments(struct writer *w)
 
 static void use(struct writer *w, uint32_t text)
 {
-    w->string_of_text[text] = text != 0;
+    if (text != 0) {
+        w->string_of_text[text] = 1;
+    }
+}
+
+static void use_labels(struct writer *w, uint32_t thread)
+{
+    const struct thread *t = &w->p->threads.at[thread];
+    const struct process *process = &w->p->processes.at[t->process];
+    use(w, t->name);
+    for (unsigned i = 0; i < PROFILE_LABELS; i++) {
+        use(w, t->label[i]);
+    }
+    use(w, process->name);
+    use(w, process->container);
+    use(w, process->appid);
 }
 
 static void number_texts(struct writer *w)
@@ -130,23 +149,20 @@ static void number_texts(struct writer *w)
         use(w, f->system_name);
         use(w, f->file);
     }
-    vec_each(&p->modules, m)
-    {
-        use(w, m->path);
-        use(w, m->build_id);
+    for (size_t i = 1; i < p->modules.len; i++) {
+        use(w, w->mappings.at[i].used ? p->modules.at[i].path : 0);
+        use(w, w->mappings.at[i].used ? p->modules.at[i].build_id : 0);
     }
-    vec_each(&p->processes, t)
-    {
-        use(w, t->name);
-        use(w, t->container);
-        use(w, t->appid);
+    for (size_t i = 1; i < p->samples.len; i++) {
+        use_labels(w, p->samples.at[i].thread);
     }
-    vec_each(&p->threads, t)
+    vec_each(&p->waits, wait)
     {
-        use(w, t->name);
-        for (unsigned i = 0; i < PROFILE_LABELS; i++) {
-            use(w, t->label[i]);
-        }
+        use_labels(w, wait->thread);
+    }
+    vec_each(&p->occurrences, o)
+    {
+        use_labels(w, o->thread);
     }
     vec_each(&p->event_types, t)
     {
@@ -377,6 +393,31 @@ static bool send_string(struct writer *w, struct str text)
     return send(w, PPROF_STRING, &w->message);
 }
 
+/* A sample type's name as it is wanted. */
+static bool send_type_name(struct writer *w, struct str name)
+{
+    const struct encode_name *other = w->rules->type_names;
+    buf_clear(&w->message);
+    while (other != NULL && other->from != NULL && !str_eq(name, str_of(other->from))) {
+        other++;
+    }
+    utf8_add(&w->message, other != NULL && other->from != NULL ? str_of(other->to) : name);
+    for (size_t i = 0; w->rules->plain_types && i < w->message.len; i++) {
+        w->message.ptr[i] = w->message.ptr[i] == '-' ? '_' : w->message.ptr[i];
+    }
+    return send(w, PPROF_STRING, &w->message);
+}
+
+static bool is_type_name(const struct profile *p, uint32_t string)
+{
+    bool found = string == p->meta.value;
+    vec_each(&p->event_types, type)
+    {
+        found |= string == type->name;
+    }
+    return found;
+}
+
 static bool send_number_string(struct writer *w, uint32_t number)
 {
     char text[16];
@@ -389,7 +430,8 @@ static bool send_words(struct writer *w)
     for (unsigned i = 0; i < WORD_KIND; i++) {
         const char *word = i < WORD_LABEL ? words[i]
                                           : profile_label_name((enum profile_label)(i - WORD_LABEL));
-        if (!send_string(w, str_of(word))) {
+        bool is_type = i == WORD_SAMPLES || i == WORD_CPU || i == WORD_OFF_CPU || i == WORD_WALL;
+        if (!(is_type ? send_type_name(w, str_of(word)) : send_string(w, str_of(word)))) {
             return false;
         }
     }
@@ -421,7 +463,9 @@ static bool send_strings(struct writer *w)
         ok = send_number_string(w, p->threads.at[i].tid);
     }
     for (size_t i = 1; ok && i < p->strings.len; i++) {
-        ok = w->string_of_text[i] == 0 || send_string(w, p->strings.at[i]);
+        ok = w->string_of_text[i] == 0 ||
+             (is_type_name(p, (uint32_t)i) ? send_type_name(w, p->strings.at[i])
+                                           : send_string(w, p->strings.at[i]));
     }
     return ok;
 }
@@ -453,20 +497,12 @@ static bool send_all(struct writer *w)
         ok = send_mapping(w, w->mappings.order[i]);
     }
     for (size_t i = 1; ok && i < p->frames.len; i++) {
-        ok = !w->is_location[i] || send_location(w, (uint32_t)i);
+        ok = (w->used[i] & FRAME_OF_NODE) == 0 || send_location(w, (uint32_t)i);
     }
     for (size_t i = 1; ok && i < w->functions.list.len; i++) {
         ok = send_function(w, i);
     }
     return ok && send_strings(w);
-}
-
-/* Callers of inlined functions are lines of another frame's location, and seldom locations. */
-static void find_locations(struct writer *w)
-{
-    for (size_t i = 1; i < w->p->nodes.len; i++) {
-        w->is_location[w->p->nodes.at[i].frame] = true;
-    }
 }
 
 static bool prepare(struct writer *w)
@@ -478,19 +514,19 @@ static bool prepare(struct writer *w)
     buf_init(&w->comments, 64 * 1024);
     collect_comments(w);
     w->string_of_text = calloc(w->p->strings.len, sizeof *w->string_of_text);
-    w->is_location = calloc(w->p->frames.len, sizeof *w->is_location);
-    if (w->string_of_text == NULL || w->is_location == NULL || w->comments.failed) {
+    w->used = frames_used(w->p);
+    if (w->string_of_text == NULL || w->used == NULL || w->comments.failed) {
         return err_set(w->err, ERR_MEMORY, 0, "no memory for a table of %zu strings",
                        w->p->strings.len);
     }
-    find_locations(w);
-    return functions_init(&w->functions, w->p, w->err) &&
-           pprof_mappings_init(&w->mappings, w->p, w->err);
+    return functions_init(&w->functions, w->p, w->used, w->err) &&
+           pprof_mappings_init(&w->mappings, w->p, w->used, w->err);
 }
 
-bool pprof_write_plain(struct profile *p, struct sink *out, struct err *err)
+bool pprof_write_plain(struct profile *p, const struct encode_rules *rules, struct sink *out, struct err *err)
 {
-    struct writer w = {.p = p, .out = out, .err = err};
+    static const struct encode_rules none;
+    struct writer w = {.p = p, .rules = rules != NULL ? rules : &none, .out = out, .err = err};
     bool ok = prepare(&w);
     if (ok) {
         number_texts(&w);
@@ -499,7 +535,7 @@ bool pprof_write_plain(struct profile *p, struct sink *out, struct err *err)
     functions_release(&w.functions);
     pprof_mappings_release(&w.mappings);
     free(w.string_of_text);
-    free(w.is_location);
+    free(w.used);
     buf_release(&w.comments);
     buf_release(&w.message);
     buf_release(&w.part);
@@ -507,7 +543,7 @@ bool pprof_write_plain(struct profile *p, struct sink *out, struct err *err)
     return ok;
 }
 
-bool pprof_write(struct profile *p, struct sink *out, struct err *err)
+bool pprof_write(struct profile *p, const struct encode_rules *rules, struct sink *out, struct err *err)
 {
     struct gzip *gzip = malloc(sizeof *gzip);
     if (gzip == NULL || !gzip_open(gzip, out, err)) {
@@ -515,7 +551,7 @@ bool pprof_write(struct profile *p, struct sink *out, struct err *err)
         return err_set(err, ERR_MEMORY, 0, "no memory to compress with");
     }
     struct sink plain = gzip_sink(gzip);
-    bool ok = pprof_write_plain(p, &plain, err) && gzip_finish(gzip, err);
+    bool ok = pprof_write_plain(p, rules, &plain, err) && gzip_finish(gzip, err);
     gzip_release(gzip);
     free(gzip);
     return ok;
@@ -529,5 +565,8 @@ const struct encoder encoder_pprof = {
     .description = "for go tool pprof and its like",
     .link = "last_profile.pprof",
     .by_default = true,
+    .is_read = true,
+    .apart = FIT_ONE,
     .write = pprof_write,
+    .plain = pprof_write_plain,
 };

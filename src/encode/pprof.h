@@ -27,6 +27,7 @@
 #ifndef ENCODE_PPROF_H
 #define ENCODE_PPROF_H
 
+#include "base/encode_rules.h"
 #include "base/iface.h"
 #include "profile/profile.h"
 
@@ -50,9 +51,10 @@ enum {
 
 #define PPROF_KERNEL_MAPPING "[kernel.kallsyms]"
 
-bool pprof_write(struct profile *p, struct sink *out, struct err *err);
+/* Rules may be null: none. Applied here are those about names; the others are applied by fit.h. */
+bool pprof_write(struct profile *p, const struct encode_rules *rules, struct sink *out, struct err *err);
 
 /* The same without compression. */
-bool pprof_write_plain(struct profile *p, struct sink *out, struct err *err);
+bool pprof_write_plain(struct profile *p, const struct encode_rules *rules, struct sink *out, struct err *err);
 
 #endif

@@ -1,3 +1,6 @@
+/* The mappings of a pprof file: one for each module and for each kind of code without one, widened to
+ * hold the addresses of their frames, and in an order in which the main program, by which tools name
+ * the file, is the first. */
 #include "encode/pprof_mapping.h"
 
 #include <stdlib.h>
@@ -146,7 +149,7 @@ static void put_in_order(struct pprof_mappings *m, const struct profile *p, size
     }
 }
 
-bool pprof_mappings_init(struct pprof_mappings *m, const struct profile *p, struct err *err)
+bool pprof_mappings_init(struct pprof_mappings *m, const struct profile *p, const uint8_t *used, struct err *err)
 {
     *m = (struct pprof_mappings){.count = p->modules.len + FRAME_KIND_COUNT};
     m->at = calloc(m->count, sizeof *m->at);
@@ -158,7 +161,9 @@ bool pprof_mappings_init(struct pprof_mappings *m, const struct profile *p, stru
         return err_set(err, ERR_MEMORY, 0, "no memory for %zu mappings", p->modules.len);
     }
     for (size_t i = 1; i < p->frames.len; i++) {
-        note_frame(m, p, &p->frames.at[i]);
+        if (used == NULL || used[i] != 0) {
+            note_frame(m, p, &p->frames.at[i]);
+        }
     }
     put_in_order(m, p, main_module(m, p, cpu_ns));
     free(cpu_ns);

@@ -22,7 +22,8 @@ struct pprof_mappings {
     size_t used;
 };
 
-bool pprof_mappings_init(struct pprof_mappings *m, const struct profile *p, struct err *err);
+/* Of the frames that `used` holds for (functions.h); null: of all. */
+bool pprof_mappings_init(struct pprof_mappings *m, const struct profile *p, const uint8_t *used, struct err *err);
 void pprof_mappings_release(struct pprof_mappings *m);
 
 /* The number of the mapping a frame lies in, 0 none. */

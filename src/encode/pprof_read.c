@@ -1,3 +1,6 @@
+/* The samples of a pprof file: which of their values is CPU time and what the others are, where they
+ * were taken by their labels, and their stacks. The tables that they refer to are read by
+ * pprof_table.c. */
 #include "encode/pprof_read.h"
 
 #include "base/time.h"
@@ -6,6 +9,8 @@
 #include "encode/pprof_table.h"
 #include "encode/value.h"
 #include "profile/merge.h"
+
+#include <stdio.h>
 
 /* --- which value is CPU time --- */
 
@@ -151,6 +156,39 @@ static bool has_type(const struct pprof_reader *r, struct str name)
     return false;
 }
 
+/* What the others are; below OTHER_NONE places of events. */
+enum { OTHER_NONE = PROFILE_EVENTS_MAX, OTHER_WAITING };
+
+static uint32_t other_of(struct pprof_reader *r, size_t at)
+{
+    struct str name = r->strings.at[r->types.at[at].name], unit = r->strings.at[r->types.at[at].unit];
+    bool is_waiting = str_eq(name, STR("off_cpu")), is_time = str_eq(unit, STR(VALUE_TIME_UNIT));
+    if (at == r->time_value || at == r->count_value || (str_eq(name, STR("wall")) && is_time)) {
+        return OTHER_NONE;
+    }
+    char texts[2][64];
+    snprintf(texts[0], sizeof texts[0], "%.*s", (int)(name.len < 63 ? name.len : 63), name.ptr);
+    snprintf(texts[1], sizeof texts[1], "%.*s", (int)(unit.len < 63 ? unit.len : 63), unit.ptr);
+    return is_waiting && is_time ? OTHER_WAITING : profile_event_type(r->in.profile, texts[0], texts[1]);
+}
+
+static bool choose_others(struct pprof_reader *r)
+{
+    for (size_t i = 0; r->whole && i < r->types.len; i++) {
+        struct str text;
+        if (!pprof_text_at(r, r->types.at[i].name, &text) || !pprof_text_at(r, r->types.at[i].unit, &text)) {
+            return false;
+        }
+        uint32_t *other = vec_push(&r->others);
+        if (other == NULL) {
+            return pprof_no_memory(r);
+        }
+        *other = other_of(r, i);
+        r->in.profile->watches_waits |= *other == OTHER_WAITING;
+    }
+    return true;
+}
+
 /* CPU time by its name is what is chosen anyway. */
 static bool choose_value(struct pprof_reader *r)
 {
@@ -159,8 +197,8 @@ static bool choose_value(struct pprof_reader *r)
     if (r->wanted.len > 0 && !is_cpu) {
         return choose_wanted(r);
     }
-    return (r->types.len == 0 || choose_cpu_time(r)) &&
-           importer_value(&r->in, STR(""), STR(""), r->err);
+    return (r->types.len == 0 || choose_cpu_time(r)) && importer_value(&r->in, STR(""), STR(""), r->err) &&
+           choose_others(r);
 }
 
 /* --- fourth pass: samples --- */
@@ -350,7 +388,26 @@ static bool read_weight(struct pprof_reader *r, struct cursor sample, uint64_t *
         *cpu_ns = UINT64_MAX; /* beyond the total's limit: importer_add refuses it */
     }
     *count = r->count_value != SIZE_MAX ? r->numbers.at[r->count_value] : 1;
+    vec_clear(&r->values);
+    for (size_t i = 0; i < r->others.len; i++) {
+        uint64_t *value = vec_push(&r->values);
+        if (value == NULL) {
+            return pprof_no_memory(r);
+        }
+        *value = r->numbers.at[i];
+    }
     return true;
+}
+
+static void add_others(struct pprof_reader *r, uint32_t thread, uint32_t node)
+{
+    for (size_t i = 0; i < r->values.len; i++) {
+        if (r->others.at[i] == OTHER_WAITING && r->values.at[i] > 0) {
+            profile_add_wait(r->in.profile, thread, node, r->values.at[i]);
+        } else if (r->others.at[i] < OTHER_NONE && r->values.at[i] > 0) {
+            profile_add_event(r->in.profile, r->others.at[i], thread, node, r->values.at[i]);
+        }
+    }
 }
 
 static bool add_sample(struct pprof_reader *r, struct cursor sample)
@@ -371,11 +428,13 @@ static bool add_sample(struct pprof_reader *r, struct cursor sample)
         }
         *frame = importer_frame(&r->in, STR("[unknown]"), FRAME_NATIVE);
     }
-    if (cpu_ns == 0 && (count == 0 || r->wanted.len > 0)) {
+    if (cpu_ns == 0 && r->values.len == 0 && (count == 0 || r->wanted.len > 0)) {
         return true;
     }
-    return importer_add(&r->in, importer_thread(&r->in, &origin), r->stack.at, r->stack.len, cpu_ns,
-                      count, r->err);
+    uint32_t thread = importer_thread(&r->in, &origin);
+    uint32_t node = importer_stack(&r->in, r->stack.at, r->stack.len);
+    add_others(r, thread, node);
+    return (cpu_ns == 0 && count == 0) || importer_add(&r->in, thread, node, cpu_ns, count, r->err);
 }
 
 static bool fourth_field(struct pprof_reader *r, const struct protobuf_field *f)
@@ -453,30 +512,40 @@ static bool read_all(struct pprof_reader *r)
            each_field(r, pprof_third_pass) && each_field(r, fourth_field) && read_meta(r);
 }
 
-static bool read_plain(struct profile *p, struct str file, struct str type, struct err *err)
+static bool read_plain(struct profile *p, struct str file, struct str type, bool whole, struct err *err)
 {
-    struct pprof_reader r = {.file = file, .wanted = type, .err = err};
+    struct pprof_reader r = {.file = file, .wanted = type, .whole = whole, .err = err};
     importer_init(&r.in, p);
     bool ok = read_all(&r);
     pprof_release(&r);
     return ok;
 }
 
-bool pprof_read_type(struct profile *p, struct str file, struct str type, struct err *err)
+static bool read_packed(struct profile *p, struct str file, struct str type, bool whole, struct err *err)
 {
     if (str_starts(file, STR("\x28\xb5\x2f\xfd"))) {
         return err_set(err, ERR_UNSUPPORTED, 0,
                        "compressed with zstd, which is not supported: unpack it with zstd -d");
     }
     if (!gzip_is(file.ptr, file.len)) {
-        return read_plain(p, file, type, err);
+        return read_plain(p, file, type, whole, err);
     }
     struct buf plain;
     buf_init(&plain, PPROF_READ_MAX_BYTES);
     bool ok = gzip_inflate(file.ptr, file.len, &plain, err) &&
-              read_plain(p, buf_slice(&plain), type, err);
+              read_plain(p, buf_slice(&plain), type, whole, err);
     buf_release(&plain);
     return ok;
+}
+
+bool pprof_read_type(struct profile *p, struct str file, struct str type, struct err *err)
+{
+    return read_packed(p, file, type, false, err);
+}
+
+bool pprof_read_whole(struct profile *p, struct str file, struct err *err)
+{
+    return read_packed(p, file, STR(""), true, err);
 }
 
 bool pprof_read(struct profile *p, struct str file, struct err *err)

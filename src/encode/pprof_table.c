@@ -1,3 +1,6 @@
+/* The tables of a pprof file in three passes: strings, types and numbers; mappings and functions; then
+ * locations, which refer to both. Ids become rows, rows become modules and frames of the profile, and
+ * what refers to nothing is malformed. */
 #include "encode/pprof_table.h"
 
 #include <inttypes.h>
@@ -458,6 +461,8 @@ void pprof_release(struct pprof_reader *r)
     vec_release(&r->frames);
     vec_release(&r->comments);
     vec_release(&r->numbers);
+    vec_release(&r->others);
+    vec_release(&r->values);
     vec_release(&r->stack);
     map_release(&r->mapping_ids);
     map_release(&r->function_ids);

@@ -1,3 +1,6 @@
+/* A profile as JSON for speedscope: the table of frames, then one sampled profile per thread, each
+ * with its stacks and weights. Functions are frames there, so addresses of one function are
+ * one. */
 #include "encode/speedscope.h"
 
 #include <stdlib.h>
@@ -203,7 +206,7 @@ bool speedscope_write(struct profile *p, struct sink *out, struct err *err)
     if (!ok) {
         err_set(err, ERR_MEMORY, 0, "no memory to write %zu stacks", p->samples.len);
     }
-    ok = ok && functions_init(&w.functions, p, err);
+    ok = ok && functions_init(&w.functions, p, NULL, err);
     if (ok) {
         group(&w);
         ok = write_all(&w);
@@ -216,6 +219,12 @@ bool speedscope_write(struct profile *p, struct sink *out, struct err *err)
     return ok;
 }
 
+static bool write_row(struct profile *p, const struct encode_rules *rules, struct sink *out, struct err *err)
+{
+    (void)rules;
+    return speedscope_write(p, out, err);
+}
+
 const struct encoder encoder_speedscope = {
     .name = "speedscope",
     .extension = ".speedscope.json",
@@ -223,5 +232,6 @@ const struct encoder encoder_speedscope = {
     .mime = "application/json",
     .description = "for speedscope",
     .link = "last_profile.speedscope.json",
-    .write = speedscope_write,
+    .apart = FIT_BY_THREAD,
+    .write = write_row,
 };

@@ -267,6 +267,7 @@ void profile_clear(struct profile *p)
     intern_clear(&p->sample_ids);
     arena_clear(&p->text);
     p->meta = (struct profile_meta){0};
+    p->next = NULL;
     p->dropped = p->collapsed = 0;
     p->limit_bytes = p->max_bytes;
     p->in_need = false;

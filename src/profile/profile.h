@@ -234,6 +234,8 @@ struct profile_meta {
 
 struct profile {
     struct profile_meta meta;
+    struct profile *next; /* of the same window, of another sample type (meta.value): a runtime's own; null: none.
+                             Its owner is who put it there, until the window is published */
     VEC(struct str) strings;
     VEC(struct module) modules;
     VEC(struct frame) frames;

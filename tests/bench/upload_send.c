@@ -11,6 +11,7 @@
 #include "base/time.h"
 #include "capture/upload/origin.h"
 #include "capture/upload/sender_private.h"
+#include "capture/upload/shipment.h"
 #include "encode/encode.h"
 #include "os/clock.h"
 #include "os/file.h"
@@ -46,21 +47,21 @@ static double median(double *of, size_t count)
     return of[count / 2];
 }
 
-static bool encode(struct profile *p, const char *format, struct buf *out, double *ms, struct err *err)
+static bool encode(struct profile *p, const struct backend *row, struct buf *out, struct delivery *d, double *ms,
+                   struct err *err)
 {
-    const struct encoder *encoder = encoder_by_name(str_of(format));
-    struct sink sink = sink_of_buf(out);
     buf_clear(out);
     double before = cpu_ms();
-    bool ok = encoder != NULL && encoder->write(p, &sink, err);
+    bool ok = shipment_encode(p, row, out, d, err);
     *ms = cpu_ms() - before;
     return ok;
 }
 
-static bool send(struct sender *sender, const struct delivery *delivery, double *ms, struct err *err)
+static bool send(struct sender *sender, struct delivery *delivery, double *ms, struct err *err)
 {
     struct sender_outcome outcome;
     double before = cpu_ms();
+    delivery->taken = 0;
     sender_send(sender, delivery, clock_mono_ns() + 30 * NS_PER_S, &outcome);
     *ms = cpu_ms() - before;
     *err = outcome.err;
@@ -79,18 +80,17 @@ struct figures {
     double encode[TIMES_MAX], first, again[TIMES_MAX], kept[TIMES_MAX];
 };
 
-static bool measure(struct sender *sender, struct profile *p, const char *format, size_t times,
+static bool measure(struct sender *sender, struct profile *p, const struct backend *row, size_t times,
                     struct figures *out, struct err *err)
 {
     struct buf bytes;
     buf_init(&bytes, FILE_MOST);
+    struct delivery d = {.start_wall_ns = clock_wall_ns() - NS_PER_S, .end_wall_ns = clock_wall_ns(),
+                         .frequency_hz = 99, .cpu_percent = -1, .memory_percent = -1};
     bool ok = true;
     for (size_t i = 0; ok && i < times; i++) {
-        ok = encode(p, format, &bytes, &out->encode[i], err);
+        ok = encode(p, row, &bytes, &d, &out->encode[i], err);
     }
-    struct delivery d = {.start_wall_ns = clock_wall_ns() - NS_PER_S, .end_wall_ns = clock_wall_ns(),
-                         .frequency_hz = 99, .format = str_of(format), .profile = buf_slice(&bytes),
-                         .cpu_percent = -1, .memory_percent = -1};
     ok = ok && send(sender, &d, &out->first, err);
     for (size_t i = 0; ok && i < times; i++) {
         d.sequence++;
@@ -123,7 +123,7 @@ int main(int argc, char **argv)
     if (sender == NULL || !file_read_all(argv[3], FILE_MOST, &file, &err) ||
         !profile_init(&profile, FILE_MOST, &err) ||
         !profile_read(&profile, buf_slice(&file), &damage, &err) ||
-        !measure(sender, &profile, row->format, times, &figures, &err)) {
+        !measure(sender, &profile, row, times, &figures, &err)) {
         return fail(err.text);
     }
     printf("{\"encode\": %.3f, \"first\": %.3f, \"again\": %.3f, \"kept\": %.3f, \"connects\": %llu, "

@@ -29,7 +29,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct buf text;
     buf_init(&text, 64 * MAX_BYTES);
     struct sink sink = sink_of_buf(&text);
-    if (read_into(&p, data, size) && p.dropped == 0 && collapsed_write(&p, &sink, NULL)) {
+    if (read_into(&p, data, size) && p.dropped == 0 && collapsed_write(&p, NULL, &sink, NULL)) {
         if (!read_into(&again, text.ptr, text.len) ||
             (again.dropped == 0 && counts_of(&again) != counts_of(&p))) {
             abort();

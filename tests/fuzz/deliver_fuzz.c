@@ -3,8 +3,7 @@
  * address of any bytes is one or none; an answer of any bytes is judged. The first byte chooses. */
 #include "base/json.h"
 #include "deliver/backend_private.h"
-#include "deliver/pprof_cut.h"
-#include "deliver/shrink.h"
+#include "capture/upload/shipment.h"
 
 #include <stdlib.h>
 
@@ -17,20 +16,21 @@ __attribute__((weak)) bool http_add(struct http_request *request, struct str nam
     return true;
 }
 
-static void make_smaller(const char *format, struct str profile, struct buf *out)
+static void make_smaller(const struct backend *row, const char *format, struct str profile)
 {
-    struct delivery delivery = {.format = str_of(format), .profile = profile};
-    if (shrink(&delivery, 0, 0, out, NULL) && out->len >= profile.len) {
-        abort();
+    static const struct origin origin = {.service = STR("s"), .hostname = STR("h")};
+    struct backend_context context = {.origin = &origin};
+    struct delivery delivery = {.format = str_of(format), .profile = profile, .is_raw = true};
+    struct shipment shipment;
+    struct err err;
+    shipment_init(&shipment, row, &delivery, OUT_MAX_BYTES);
+    if (shipment_build(&shipment, &context, &err)) {
+        size_t before = shipment.delivery.profile.len;
+        if (shipment_smaller(&shipment, &context, &err) && shipment.delivery.profile.len >= before) {
+            abort();
+        }
     }
-}
-
-static void cut(struct str file, struct buf *out)
-{
-    static const char *const labels[] = {"a", "b", NULL};
-    const struct pprof_cut_rules rules = {.drop_labels = labels, .plain_types = true, .most_samples = 3};
-    struct pprof_cut_result result;
-    (void)pprof_cut(file, &rules, out, &result, NULL);
+    shipment_release(&shipment);
 }
 
 static void write_header(const struct backend_context *context, struct str line, struct buf *out)
@@ -79,7 +79,7 @@ static void write_event(struct str rest, struct buf *out)
         origin.arguments[origin.argument_count++] = (struct fact){name, value};
         origin.tags[origin.tag_count++] = (struct fact){name, value};
     }
-    datadog_event(out, &context, &delivery, "profile.pprof");
+    datadog_event(out, &context, &delivery);
     if (!out->failed && !json_valid(buf_slice(out))) {
         abort();
     }
@@ -139,13 +139,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     buf_init(&out, OUT_MAX_BYTES);
     switch (size == 0 ? -1 : data[0]) {
     case 'c':
-        make_smaller("col", rest, &out);
+        make_smaller(backend_by_name(STR("studio")), "col", rest);
         break;
     case 'p':
-        make_smaller("pprof", rest, &out);
+        make_smaller(backend_by_name(STR("otlp")), "pprof", rest);
         break;
     case 'x':
-        cut(rest, &out);
+        make_smaller(backend_by_name(STR("pyroscope")), "pprof", rest);
         break;
     case 'h':
         write_header(&context, rest, &out);

@@ -20,7 +20,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct buf bytes;
     buf_init(&bytes, 64 * MAX_BYTES);
     struct sink sink = sink_of_buf(&bytes);
-    if (read_into(&p, data, size) && p.dropped == 0 && pprof_write_plain(&p, &sink, NULL)) {
+    if (read_into(&p, data, size) && p.dropped == 0 && pprof_write_plain(&p, NULL, &sink, NULL)) {
         if (!read_into(&again, bytes.ptr, bytes.len) ||
             profile_sum(&again).cpu_ns != profile_sum(&p).cpu_ns) {
             abort();

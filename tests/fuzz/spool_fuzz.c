@@ -46,8 +46,11 @@ static void check_file(const char *file, size_t size)
     check(is_within(d.profile, file, size) && is_within(d.format, file, size) && backend.len < 64);
     memcpy(name, backend.ptr, backend.len);
     name[backend.len] = '\0';
-    buf_init(&again, size + 1);
-    check(spool_write(&d, name, hash, &again, &err) && again.len == size);
+    for (size_t i = 0; i < d.more_count; i++) {
+        check(is_within(d.more[i].profile, file, size) && is_within(d.more[i].type, file, size));
+    }
+    buf_init(&again, size + 1); /* version 1 had no number of further profiles */
+    check(spool_write(&d, name, hash, &again, &err) && again.len == size + d.is_raw);
     buf_release(&again);
 }
 

@@ -5,7 +5,7 @@
  * service takes: the profile is made smaller until it fits), agentless (1), container, inode,
  * external, sequence, tag.NAME, argument.NAME, resource.NAME. */
 #include "base/json.h"
-#include "deliver/shrink.h"
+#include "capture/upload/shipment.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -125,20 +125,17 @@ static bool write_body(const char *path, struct str body)
 
 static bool make(struct asked *a, const char *path)
 {
-    struct buf kept, text;
-    struct http_request request = {0};
+    struct shipment shipment;
     struct err err = {0};
-    buf_init(&kept, FILE_MAX_BYTES);
-    buf_init(&text, FILE_MAX_BYTES);
-    bool ok = shrink_request(&a->row, &a->context, &a->delivery, &kept, &request, &text, &err);
+    shipment_init(&shipment, &a->row, &a->delivery, FILE_MAX_BYTES);
+    bool ok = shipment_build(&shipment, &a->context, &err);
     if (ok) {
-        print_head(&request);
-        ok = write_body(path, request.body) || fail("the body cannot be written");
+        print_head(&shipment.request);
+        ok = write_body(path, shipment.request.body) || fail("the body cannot be written");
     } else {
         fail(err.text);
     }
-    buf_release(&kept);
-    buf_release(&text);
+    shipment_release(&shipment);
     return ok;
 }
 
@@ -158,7 +155,7 @@ int main(int argc, char **argv)
                                 .memory_bytes = UINT64_C(8) << 30, .hardware_type = STR("x86_64")};
     a->context = (struct backend_context){.origin = &a->origin, .token = STR("SECRET-1")};
     a->delivery = (struct delivery){.format = str_of(argv[2]), .profile = buf_slice(&file),
-                                    .frequency_hz = 99, .cpu_percent = -1, .memory_percent = -1};
+                                    .is_raw = true, .frequency_hz = 99, .cpu_percent = -1, .memory_percent = -1};
     bool ok = true;
     for (int i = 5; i < argc && ok; i++) {
         struct str value = str_of(argv[i]), key = str_cut(&value, '=');

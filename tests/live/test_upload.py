@@ -316,7 +316,7 @@ def test_a_killed_profiler_loses_nothing(pillion, workdir):
         (spool / f"{now - 60000 + i}-000042-http.pprof").write_bytes(content)
     (spool / f".{now}-000042-http.pprof.tmp").write_bytes(b"never finished")
     large = spool / f"{now - 70000}-000001-http.pprof"  # of a run that had more memory
-    large.write_bytes(whole + bytes(8 << 20))
+    large.write_bytes(whole + bytes((8 << 20) + 4096))  # more than the longest head
     with Sink(port=port) as sink:
         second = Run(pillion, "--server-host", url, "--spool-dir", spool)
         second.pillion.signal(signal.SIGHUP)  # which does not wait for its second of the minute

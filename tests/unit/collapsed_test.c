@@ -34,7 +34,7 @@ static const char *write_col(struct bench *b)
 {
     struct sink sink = sink_of_buf(&b->text);
     buf_clear(&b->text);
-    CHECK(collapsed_write(&b->p, &sink, &b->err));
+    CHECK(collapsed_write(&b->p, NULL, &sink, &b->err));
     return buf_cstr(&b->text);
 }
 
@@ -325,7 +325,7 @@ static void a_full_sink_is_an_error(void)
         struct buf small;
         buf_init(&small, max);
         struct sink sink = sink_of_buf(&small);
-        CHECK(!collapsed_write(&b->p, &sink, &b->err));
+        CHECK(!collapsed_write(&b->p, NULL, &sink, &b->err));
         CHECK_INT(b->err.kind, ERR_LIMIT);
         buf_release(&small);
     }

@@ -4,7 +4,7 @@
 #include "base/protobuf.h"
 #include "deliver.h"
 #include "deliver/multipart.h"
-#include "deliver/shrink.h"
+#include "encode/encode.h"
 #include "encode/pprof.h"
 #include "encode/pprof_read.h"
 #include "sample_profile.h"
@@ -35,7 +35,7 @@ static struct bench *set_up(void)
     struct sink sink = sink_of_buf(&b->file);
     CHECK(profile_init(&p, ROOM, NULL));
     fill_sample(&p);
-    CHECK(pprof_write(&p, &sink, &b->err));
+    CHECK(encode_write(encoder_by_name(STR("pprof")), &p, row()->rules, &sink, &b->err));
     profile_release(&p);
     b->origin = origin_of_test();
     b->context = (struct backend_context){.origin = &b->origin, .url = {.host = STR("h")},
@@ -486,30 +486,35 @@ static void a_run_is_known_by_one_id(void)
 static void what_was_made_smaller_says_so(void)
 {
     struct bench *b = set_up();
-    struct backend small = *row();
-    struct buf kept;
     ask(b);
     CHECK_TEXT(tag(b, "profile_dropped_to_fit"), "");
     CHECK_INT(row()->most_bytes, 10485760);
-    small.most_bytes = b->request.body.len - 1;
-    buf_init(&kept, ROOM);
-    buf_clear(&b->text);
-    CHECK(shrink_request(&small, &b->context, &b->delivery, &kept, &b->request, &b->text, &b->err));
-    CHECK(b->request.body.len <= small.most_bytes);
+    b->delivery.shrunk = true;
+    ask(b);
     CHECK_TEXT(tag(b, "profile_dropped_to_fit"), "yes|");
-    buf_release(&kept);
     tear_down(b);
 }
 
-static void what_is_no_pprof_is_refused(void)
+static void a_set_of_profiles_is_one_request(void)
+{
+    struct bench *b = set_up();
+    CHECK(row()->takes_sets);
+    b->delivery.more[0] = (struct delivery_part){STR("alloc_space"), STR("second")};
+    b->delivery.more[1] = (struct delivery_part){STR("a\"b\r\n"), STR("third")};
+    b->delivery.more_count = 2;
+    ask(b);
+    CHECK_STR(json_member(event_of(b), "attachments"), "[\"profile.pprof\",\"alloc_space.pprof\",\"a_b__.pprof\"]");
+    CHECK_STR(between(b->request.body, "filename=\"alloc_space.pprof\"\r\n" HEAD_OF_PROFILE, "\r\n--"), "second");
+    CHECK_STR(between(b->request.body, "filename=\"a_b__.pprof\"\r\n" HEAD_OF_PROFILE, "\r\n--"), "third");
+    tear_down(b);
+}
+
+static void another_format_is_refused(void)
 {
     struct bench *b = set_up();
     b->delivery.format = STR("col");
     CHECK(!row()->request(&b->context, &b->delivery, &b->request, &b->text, &b->err));
     CHECK_INT(b->err.kind, ERR_USAGE);
-    b->delivery = delivery_of("pprof", STR("hello"));
-    CHECK(!row()->request(&b->context, &b->delivery, &b->request, &b->text, &b->err));
-    CHECK_INT(b->err.kind, ERR_MALFORMED);
     tear_down(b);
 }
 
@@ -691,7 +696,8 @@ TESTS({"the event is what the service reads", the_event_is_what_the_service_read
        what_the_platform_tells_has_the_services_names},
       {"a run is known by one id", a_run_is_known_by_one_id},
       {"what was made smaller says so", what_was_made_smaller_says_so},
-      {"what is no pprof is refused", what_is_no_pprof_is_refused},
+      {"a set of profiles is one request", a_set_of_profiles_is_one_request},
+      {"another format is refused", another_format_is_refused},
       {"an agent is found as tracers find it", an_agent_is_found_as_tracers_find_it},
       {"without an agent it is the intake of a site", without_an_agent_it_is_the_intake_of_a_site},
       {"an address that is given wins", an_address_that_is_given_wins},

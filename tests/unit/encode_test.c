@@ -74,7 +74,7 @@ static void writers_leave_the_samples_alone(void)
     for (unsigned i = 0; encoders[i] != NULL; i++) {
         struct sink sink = sink_of_buf(&f->bytes);
         size_t start = f->bytes.len;
-        CHECK(encoders[i]->write(&f->p, &sink, NULL));
+        CHECK(encoders[i]->write(&f->p, NULL, &sink, NULL));
         CHECK(f->bytes.len > start);
         CHECK(checksum(&f->p) == before);
     }
@@ -89,7 +89,7 @@ static void readable_formats_are_recognised_by_content(void)
         struct collapsed_damage damage;
         struct sink sink = sink_of_buf(&a->bytes);
         fill_sample(&a->p);
-        CHECK(encoder_by_name(str_of(readable[i]))->write(&a->p, &sink, NULL));
+        CHECK(encoder_by_name(str_of(readable[i]))->write(&a->p, NULL, &sink, NULL));
         CHECK(profile_read(&b->p, buf_slice(&a->bytes), &damage, NULL));
         uint64_t cpu_ns = profile_sum(&b->p).cpu_ns;
         CHECK(cpu_ns == 485000000 || cpu_ns == 490000000); /* whole samples in a .col */

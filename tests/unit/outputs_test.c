@@ -120,6 +120,42 @@ static void write_at(struct place *p, uint64_t wall_ns)
 
 /* ---- names and links ---- */
 
+/* A runtime's own profile, with no file of the same name before. */
+static void make_second(struct profile *p)
+{
+    CHECK(profile_init(p, SAMPLE_MAX_BYTES, NULL));
+    fill_sample(p);
+    p->meta.value = profile_cstring(p, "alloc_space");
+    p->meta.unit = profile_cstring(p, "bytes");
+    p->meta.end_wall_ns = WALL;
+}
+
+static void further_profiles_have_files_of_their_own(void)
+{
+    struct place p;
+    struct profile second;
+    begin(&p, encoder_bit("col") | encoder_bit("html") | encoder_bit("pprof"));
+    make_second(&second);
+    p.profile.next = &second;
+    p.outputs.max_sets = 1;
+    write_at(&p, WALL);
+    CHECK_TEXT(names_in(p.dir),
+               "last_flamegraph.html last_profile.col last_profile.pprof "
+               "profile_2026-11-20T10:31:04.alloc_space.col profile_2026-11-20T10:31:04.alloc_space.html "
+               "profile_2026-11-20T10:31:04.alloc_space.pprof profile_2026-11-20T10:31:04.col "
+               "profile_2026-11-20T10:31:04.html profile_2026-11-20T10:31:04.pprof");
+    CHECK_TEXT(link_of(&p, "last_profile.pprof"), "profile_2026-11-20T10:31:04.pprof");
+    CHECK(holds(&p, "profile_2026-11-20T10:31:04.alloc_space.pprof", "\x1f\x8b"));
+    p.profile.next = NULL;
+    write_at(&p, WALL + SECOND); /* the set goes as a whole */
+    CHECK_TEXT(names_in(p.dir), "last_flamegraph.html last_profile.col last_profile.pprof "
+                                "profile_2026-11-20T10:31:05.col profile_2026-11-20T10:31:05.html "
+                                "profile_2026-11-20T10:31:05.pprof");
+    profile_release(&second);
+    end(&p);
+}
+
+
 static void names_and_links(void)
 {
     struct place p;
@@ -449,7 +485,8 @@ static void no_directory(void)
     end(&p);
 }
 
-TESTS({"a window leaves one file per format and links to them", names_and_links},
+TESTS({"further profiles have files of their own", further_profiles_have_files_of_their_own},
+      {"a window leaves one file per format and links to them", names_and_links},
       {"only the wanted formats are written", chosen_formats_only},
       {"without formats nothing is touched", nothing_wanted},
       {"links always point at what was written last", links_move_on},

@@ -6,13 +6,14 @@ static const struct backend *row(void)
     return backends[2];
 }
 
-static void sent(const char *path, const char *method, const char *target)
+static void sent_of(const char *type, const char *path, const char *method, const char *target)
 {
     struct origin origin = origin_of_test();
     origin.service = STR("a b/c");
     struct backend_context context = {.origin = &origin, .method = str_of(method),
                                       .url = {.host = STR("h"), .path = str_of(path)}};
     struct delivery delivery = delivery_of("pprof", STR("bytes"));
+    delivery.type = str_of(type);
     struct http_request request;
     struct buf text;
     struct err err;
@@ -28,6 +29,20 @@ static void sent(const char *path, const char *method, const char *target)
         CHECK_TEXT(request.method, strcmp(method, "POST") == 0 ? "POST" : "PUT");
     }
     buf_release(&text);
+}
+
+static void sent(const char *path, const char *method, const char *target)
+{
+    sent_of("", path, method, target);
+}
+
+static void a_further_profile_has_a_place_of_its_own(void)
+{
+    sent_of("alloc_space", "/in", "PUT", "/in.alloc_space");
+    sent_of("alloc_space", "/in?x=1", "PUT", "/in.alloc_space?x=1");
+    sent_of("alloc_space", "/{sequence}.{format}?x", "PUT", "/7.alloc_space.pprof?x");
+    sent_of("alloc_space", "/{type}/{start}", "PUT", "/alloc_space/20251120T103104Z");
+    sent_of("", "/{type}/{start}", "PUT", "/cpu/20251120T103104Z");
 }
 
 static void names_in_an_address_are_filled_in(void)
@@ -97,7 +112,8 @@ static void what_cannot_be_sent_is_refused(void)
     }
 }
 
-TESTS({"names in an address are filled in, others stay", names_in_an_address_are_filled_in},
+TESTS({"a further profile has a place of its own", a_further_profile_has_a_place_of_its_own},
+      {"names in an address are filled in, others stay", names_in_an_address_are_filled_in},
       {"a token is a bearer, or a user and a password", a_token_is_a_bearer_or_a_user_and_password},
       {"headers of one's own are sent, and win", headers_of_ones_own_are_sent_and_win},
       {"what cannot be sent is refused, with a reason", what_cannot_be_sent_is_refused})

@@ -36,7 +36,7 @@ static struct str write_plain(struct bench *b)
 {
     struct sink sink = sink_of_buf(&b->bytes);
     buf_clear(&b->bytes);
-    CHECK(pprof_write_plain(&b->p, &sink, &b->err));
+    CHECK(pprof_write_plain(&b->p, NULL, &sink, &b->err));
     return buf_slice(&b->bytes);
 }
 
@@ -44,7 +44,7 @@ static const char *lines_of(struct bench *b)
 {
     struct sink sink = sink_of_buf(&b->text);
     buf_clear(&b->text);
-    CHECK(collapsed_write(&b->p, &sink, &b->err));
+    CHECK(collapsed_write(&b->p, NULL, &sink, &b->err));
     const char *lines = strchr(buf_cstr(&b->text), '\n');
     return lines == NULL ? "" : lines + 1;
 }
@@ -273,7 +273,7 @@ static void what_is_written_is_read_back(void)
     struct bench *a = set_up(), *b = set_up();
     fill_sample(&a->p);
     struct sink sink = sink_of_buf(&a->bytes);
-    CHECK(pprof_write(&a->p, &sink, &a->err));
+    CHECK(pprof_write(&a->p, NULL, &sink, &a->err));
     CHECK(gzip_is(a->bytes.ptr, a->bytes.len));
     CHECK(pprof_read(&b->p, buf_slice(&a->bytes), &b->err));
     struct profile_totals before = profile_sum(&a->p), after = profile_sum(&b->p);
@@ -862,7 +862,7 @@ static void a_full_sink_is_an_error(void)
         struct buf small;
         buf_init(&small, max);
         struct sink sink = sink_of_buf(&small);
-        CHECK(!pprof_write_plain(&b->p, &sink, &b->err));
+        CHECK(!pprof_write_plain(&b->p, NULL, &sink, &b->err));
         buf_release(&small);
     }
     tear_down(b);

@@ -1,7 +1,7 @@
 /* src/deliver/pyroscope: the request by its bytes, the old address, what answers mean. */
 #include "base/gzip.h"
 #include "base/protobuf.h"
-#include "encode/pprof.h"
+#include "encode/encode.h"
 #include "encode/pprof_read.h"
 #include "sample_profile.h"
 #include "deliver.h"
@@ -31,7 +31,7 @@ static struct bench *set_up(void)
     struct sink sink = sink_of_buf(&b->file);
     CHECK(profile_init(&p, ROOM, NULL));
     fill_sample(&p);
-    CHECK(pprof_write(&p, &sink, &b->err));
+    CHECK(encode_write(encoder_by_name(STR("pprof")), &p, row()->rules, &sink, &b->err));
     profile_release(&p);
     b->origin = origin_of_test();
     b->context = (struct backend_context){.origin = &b->origin, .url = {.host = STR("h")}};
@@ -110,6 +110,24 @@ static void a_push_is_a_series_with_one_profile(void)
     tear_down(b);
 }
 
+static void a_further_profile_has_the_servers_name(void)
+{
+    static const char *const names[][2] = {{"alloc_space", "memory"}, {"inuse_objects", "memory"}, {"mutex", "mutex"},
+                                           {"goroutine", "goroutines"}, {"exceptions", "exceptions"}};
+    char first[40];
+    struct bench *b = set_up();
+    ask(b);
+    struct str id = part(part(part(b->request.body, 1, 0), 2, 0), 2, 0);
+    memcpy(first, id.ptr, 36);
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        b->delivery.type = str_of(names[i][0]);
+        ask(b);
+        CHECK_STR(label(part(b->request.body, 1, 0), "__name__"), names[i][1]);
+        CHECK(memcmp(part(part(part(b->request.body, 1, 0), 2, 0), 2, 0).ptr, first, 36) != 0);
+    }
+    tear_down(b);
+}
+
 static void a_thread_is_no_series(void)
 {
     struct bench *b = set_up();
@@ -118,12 +136,20 @@ static void a_thread_is_no_series(void)
     struct str sample = part(part(b->request.body, 1, 0), 2, 0), profile = part(sample, 1, 0);
     buf_init(&plain, ROOM);
     CHECK(gzip_inflate(profile.ptr, profile.len, &plain, &b->err));
-    static const char *const gone[] = {"thread id", "thread name", "process_id", "worker"};
     static const char *const there[] = {"comm", "container", "shop", "memcpy"};
+    CHECK(memmem(plain.ptr, plain.len, "worker", 6) == NULL);
     for (size_t i = 0; i < 4; i++) {
-        CHECK(memmem(plain.ptr, plain.len, gone[i], strlen(gone[i])) == NULL);
         CHECK(memmem(plain.ptr, plain.len, there[i], strlen(there[i])) != NULL);
     }
+    struct profile back;
+    CHECK(profile_init(&back, ROOM, NULL));
+    CHECK(pprof_read(&back, profile, &b->err));
+    CHECK_INT(back.processes.len, 3); /* nobody's, web and db */
+    vec_each(&back.threads, thread)
+    {
+        CHECK(thread->tid == 0 && back.processes.at[thread->process].pid == 0);
+    }
+    profile_release(&back);
     buf_release(&plain);
     tear_down(b);
 }
@@ -254,19 +280,17 @@ static void a_tenant_and_a_user_are_headers(void)
     tear_down(b);
 }
 
-static void what_is_no_pprof_is_refused(void)
+static void another_format_is_refused(void)
 {
     struct bench *b = set_up();
     b->delivery.format = STR("col");
     CHECK(!row()->request(&b->context, &b->delivery, &b->request, &b->text, &b->err));
     CHECK_INT(b->err.kind, ERR_USAGE);
-    b->delivery = delivery_of("pprof", STR("hello"));
-    CHECK(!row()->request(&b->context, &b->delivery, &b->request, &b->text, &b->err));
-    CHECK_INT(b->err.kind, ERR_MALFORMED);
     tear_down(b);
 }
 
 TESTS({"a push is a series with one profile", a_push_is_a_series_with_one_profile},
+      {"a further profile has the server's name", a_further_profile_has_the_servers_name},
       {"a thread is no series of its own", a_thread_is_no_series},
       {"tags are labels of legal names, each once", tags_are_labels_of_legal_names_and_each_once},
       {"the id is the same whenever a delivery is sent", the_id_is_the_same_whenever_it_is_sent},
@@ -275,4 +299,4 @@ TESTS({"a push is a series with one profile", a_push_is_a_series_with_one_profil
       {"a method that is unimplemented is not there", an_unimplemented_method_is_not_there},
       {"words tell limits from what is wrong with a profile", words_tell_limits_from_what_is_wrong},
       {"a tenant and a user are headers", a_tenant_and_a_user_are_headers},
-      {"what is no pprof is refused", what_is_no_pprof_is_refused})
+      {"another format is refused", another_format_is_refused})

@@ -1,9 +1,16 @@
 /* What the options and the environment mean for a back end, before anything is sent. */
 #include "test.h"
 
+#include "base/time.h"
 #include "capture/upload/tags.h"
 #include "capture/upload/sender_private.h"
 #include "deliver/backend.h"
+
+#include "os/clock.h"
+
+#include <arpa/inet.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 static const struct origin_here nowhere;
 
@@ -159,11 +166,9 @@ static void variables_of_opentelemetry_are_heeded(void)
     CHECK(made(&settings, "otlp", true, &err) == NULL); /* a header of no value */
     CHECK(strstr(err.text, "SECRET") == NULL && strstr(err.text, "OTEL_EXPORTER_OTLP_HEADERS"));
     setenv("OTEL_EXPORTER_OTLP_HEADERS", "api-key=SECRET%2D1,x=a%2", 1);
-    settings.upload.otlp_schema = OTLP_1_8;
     struct sender *sender = made(&settings, "otlp", true, &err);
     CHECK_TEXT(sender_address(sender), "http://all/base");
     CHECK(!sender->context.whole_path);
-    CHECK_INT(sender->context.otlp_minor, 8);
     CHECK_INT(sender->context.header_count, 2);
     CHECK_STR(sender->context.headers[0].value, "SECRET-1");
     CHECK_STR(sender->context.headers[1].value, "a%2");
@@ -356,7 +361,99 @@ static void what_a_back_end_is_not_sent_is_said_for_each_reason(void)
     buf_release(&said);
 }
 
-TESTS({"addresses of several back ends are one option", addresses_of_several_are_one_option},
+/* ---- a set of profiles, to a server that says one status after the other ---- */
+
+struct server {
+    int fd;
+    pthread_t thread;
+    const unsigned *statuses; /* 0: it ends */
+    char address[64], seen[1000]; /* the first line of each request */
+};
+
+static void serve_one(struct server *s, int fd, unsigned status)
+{
+    char all[4096], text[100];
+    size_t len = 0, wanted = sizeof all - 1;
+    while (len < wanted) {
+        ssize_t got = read(fd, all + len, sizeof all - 1 - len);
+        if (got <= 0) {
+            return;
+        }
+        len += (size_t)got;
+        all[len] = '\0';
+        const char *body = strstr(all, "\r\n\r\n"), *length = strstr(all, "Content-Length: ");
+        wanted = body == NULL ? wanted : (size_t)(body + 4 - all) + strtoul(length + 16, NULL, 10);
+    }
+    snprintf(s->seen + strlen(s->seen), sizeof s->seen - strlen(s->seen), "%.*s;", (int)strcspn(all, "\r"), all);
+    int bytes = snprintf(text, sizeof text, "HTTP/1.1 %u S\r\nContent-Length: 0\r\nConnection: close\r\n\r\n", status);
+    CHECK_INT(write(fd, text, (size_t)bytes), bytes);
+    shutdown(fd, SHUT_WR);
+}
+
+static void *serve(void *context)
+{
+    struct server *s = context;
+    for (; *s->statuses != 0; s->statuses++) {
+        int fd = accept(s->fd, NULL, NULL);
+        serve_one(s, fd, *s->statuses);
+        close(fd);
+    }
+    return NULL;
+}
+
+static void begin(struct server *s, const unsigned *statuses)
+{
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof a;
+    *s = (struct server){.fd = socket(AF_INET, SOCK_STREAM, 0), .statuses = statuses};
+    CHECK(bind(s->fd, (struct sockaddr *)&a, sizeof a) == 0 && listen(s->fd, 5) == 0);
+    CHECK(getsockname(s->fd, (struct sockaddr *)&a, &len) == 0);
+    snprintf(s->address, sizeof s->address, "http://127.0.0.1:%u/in", ntohs(a.sin_port));
+    CHECK_INT(pthread_create(&s->thread, NULL, serve, s), 0);
+}
+
+static void end(struct server *s, const char *seen)
+{
+    pthread_join(s->thread, NULL);
+    CHECK_TEXT(s->seen, seen);
+    close(s->fd);
+}
+
+static void set_is_sent(const unsigned *statuses, const enum verdict *verdicts, const char *seen)
+{
+    struct server server;
+    struct sender_outcome out;
+    struct err err;
+    begin(&server, statuses);
+    struct settings settings = settings_with(server.address, NULL);
+    struct sender *sender = made(&settings, "http", true, &err);
+    struct delivery delivery = {.format = STR("pprof"), .profile = STR("first"), .more_count = 2,
+                                .more = {{STR("alloc_space"), STR("second")}, {STR("mutex"), STR("third")}}};
+    CHECK(sender != NULL);
+    for (; *verdicts != VERDICT_AGAIN; verdicts++) {
+        sender_send(sender, &delivery, clock_mono_ns() + 10 * NS_PER_S, &out);
+        CHECK_INT(out.verdict, *verdicts);
+    }
+    CHECK_INT(delivery.taken, 3);
+    sender_free(sender);
+    end(&server, seen);
+}
+
+static void what_was_taken_of_a_set_is_not_sent_again(void)
+{
+    static const enum verdict taken[] = {VERDICT_TAKEN, VERDICT_AGAIN};
+    static const enum verdict later[] = {VERDICT_LATER, VERDICT_TAKEN, VERDICT_AGAIN};
+    static const enum verdict refused[] = {VERDICT_REFUSED, VERDICT_AGAIN};
+    set_is_sent((const unsigned[]){200, 200, 200, 0}, taken,
+                "PUT /in HTTP/1.1;PUT /in.alloc_space HTTP/1.1;PUT /in.mutex HTTP/1.1;");
+    set_is_sent((const unsigned[]){200, 503, 200, 200, 0}, later,
+                "PUT /in HTTP/1.1;PUT /in.alloc_space HTTP/1.1;PUT /in.alloc_space HTTP/1.1;PUT /in.mutex HTTP/1.1;");
+    set_is_sent((const unsigned[]){200, 400, 200, 0}, refused,
+                "PUT /in HTTP/1.1;PUT /in.alloc_space HTTP/1.1;PUT /in.mutex HTTP/1.1;");
+}
+
+TESTS({"what was taken of a set is not sent again", what_was_taken_of_a_set_is_not_sent_again},
+      {"addresses of several back ends are one option", addresses_of_several_are_one_option},
       {"a token is shown to its back end alone", a_token_is_shown_to_its_back_end_alone},
       {"variables of a back end are its own", variables_of_a_back_end_are_its_own},
       {"variables of the program do not take what was given to us",

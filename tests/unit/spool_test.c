@@ -95,11 +95,11 @@ static void the_form_is_the_one_documented(void)
 {
     struct buf file;
     written(&file);
-    CHECK(memcmp(file.ptr, "PILSPOOL\x01\x00\x00\x00", 12) == 0);
+    CHECK(memcmp(file.ptr, "PILSPOOL\x02\x00\x00\x00", 12) == 0);
     CHECK(memcmp(file.ptr + 56, "\x00\x00\x63\x00", 4) == 0);
     CHECK(memcmp(file.ptr + 16, "\xef\xcd\xab\x89\x67\x45\x23\x01", 8) == 0);
-    CHECK(memcmp(file.ptr + 60, "\x07\x00\x00\x00\x09pyroscope\x05pprof\x1f\x8b" "bytes", 27) == 0);
-    CHECK_INT(file.len, 87);
+    CHECK(memcmp(file.ptr + 60, "\x07\x00\x00\x00\x09pyroscope\x05pprof\x00\x1f\x8b" "bytes", 28) == 0);
+    CHECK_INT(file.len, 88);
     buf_release(&file);
 }
 
@@ -112,10 +112,39 @@ static void the_longest_head_has_its_room(void)
     struct err err;
     d.format = str_of(name);
     d.profile = STR("");
+    for (; d.more_count < DELIVERY_MORE_MAX; d.more_count++) {
+        d.more[d.more_count].type = STR("abcdefghijklmnopqrstuvwxyz012345abcdefghijklmnopqrstuvwxyz012345"); /* 64 */
+    }
     buf_init(&file, 1000);
     CHECK(spool_write(&d, name, 1, &file, &err));
     CHECK_INT(file.len, SPOOL_FILE_MAX - SPOOL_PROFILE_MAX);
-    CHECK_INT(file.len, 130);
+    CHECK_INT(file.len, 614);
+    buf_release(&file);
+}
+
+static void further_profiles_are_read(void)
+{
+    struct delivery d = sample(), back;
+    struct buf file;
+    struct err err;
+    struct str backend;
+    uint64_t hash;
+    d.more[0] = (struct delivery_part){STR("alloc_space"), STR("second")};
+    d.more[1] = (struct delivery_part){STR("mutex"), STR("")};
+    d.more_count = 2;
+    buf_init(&file, 1 << 20);
+    CHECK(spool_write(&d, "datadog", 1, &file, &err));
+    CHECK(spool_read(buf_slice(&file), &back, &backend, &hash, &err));
+    CHECK_STR(back.profile, "\x1f\x8b" "bytes");
+    CHECK_INT(back.more_count, 2);
+    CHECK_STR(back.more[0].type, "alloc_space");
+    CHECK_STR(back.more[0].profile, "second");
+    CHECK_STR(back.more[1].type, "mutex");
+    CHECK_INT(back.more[1].profile.len, 0);
+    CHECK(!back.is_raw);
+    for (size_t i = 0; i < file.len; i++) {
+        CHECK(!spool_read(str_sub(buf_slice(&file), 0, i), &back, &backend, &hash, &err));
+    }
     buf_release(&file);
 }
 
@@ -400,6 +429,7 @@ TESTS({"names sort by age", names_sort_by_age},
       {"what is written is read", what_is_written_is_read},
       {"the form is the one documented", the_form_is_the_one_documented},
       {"the longest head has its room", the_longest_head_has_its_room},
+      {"further profiles of a window are read", further_profiles_are_read},
       {"a cut file is malformed", a_cut_file_is_malformed},
       {"every changed byte is found", every_changed_byte_is_found},
       {"what is no word is not written", what_is_no_word_is_not_written},

@@ -1,10 +1,9 @@
-/* Sends to one back end: makes a request of a delivery, sends it, has the row classify the
- * response, and tries again at once where that helps (a fallback, a smaller profile). Also its
- * questions: is the service there, what would be sent. */
+/* Sends to one back end: makes a request of a delivery, or several (shipment.h), sends it, has the row
+ * classify the response, and tries again at once where that helps (a fallback, fewer stacks after a
+ * 413). Also its questions: is the service there, what would be sent. */
 #include "capture/upload/sender.h"
 #include "capture/upload/sender_private.h"
-#include "deliver/shrink.h"
-#include "encode/encode.h"
+#include "capture/upload/shipment.h"
 #include "os/clock.h"
 
 #include <stdio.h>
@@ -40,30 +39,10 @@ static void redact_all(const struct sender *sender, struct err *err)
     }
 }
 
-/* A delivery on its way: what is sent of it may become smaller. */
-struct shipment {
-    struct delivery delivery;
-    struct buf kept;         /* its profile, once it is smaller than it was */
-    struct buf text;         /* of the request */
-    struct http_request request;
-};
-
-static void shipment_init(struct shipment *s, const struct sender *sender,
-                          const struct delivery *delivery)
+static size_t most_bytes(const struct sender *sender)
 {
     size_t share = sender->settings->budget.memory_bytes / MEMORY_SHARE;
-    size_t most = share > TEXT_LEAST_BYTES ? share : TEXT_LEAST_BYTES;
-    const struct encoder *encoder = encoder_by_name(delivery->format);
-    *s = (struct shipment){.delivery = *delivery};
-    s->delivery.mime = str_of(encoder != NULL ? encoder->mime : NULL);
-    buf_init(&s->kept, most);
-    buf_init(&s->text, most);
-}
-
-static void shipment_release(struct shipment *s)
-{
-    buf_release(&s->kept);
-    buf_release(&s->text);
+    return share > TEXT_LEAST_BYTES ? share : TEXT_LEAST_BYTES;
 }
 
 static void begin_making(const struct sender *sender)
@@ -89,32 +68,20 @@ static bool build(struct sender *sender, struct shipment *s, struct err *err)
 {
     sender->context.now_wall_ns = clock_wall_ns();
     sender->context.origin = sender_origin(sender);
-    s->request = (struct http_request){0};
-    buf_clear(&s->text);
     begin_making(sender);
-    bool ok = shrink_request(sender->row, &sender->context, &s->delivery, &s->kept, &s->request,
-                             &s->text, err);
+    bool ok = shipment_build(s, &sender->context, err);
     end_making(sender);
     return ok;
 }
 
 /* After the service responded that it is too large. */
-static bool make_smaller(struct sender *sender, struct shipment *s, struct err *err)
+static bool make_smaller(struct sender *sender, struct shipment *s)
 {
-    struct buf smaller;
-    buf_init(&smaller, s->kept.max);
+    struct err why;
     begin_making(sender);
-    bool ok = shrink(&s->delivery, s->request.body.len, 0, &smaller, err);
+    bool ok = shipment_smaller(s, &sender->context, &why);
     end_making(sender);
-    if (!ok) {
-        buf_release(&smaller);
-        return false;
-    }
-    buf_release(&s->kept);
-    s->kept = smaller;
-    s->delivery.profile = buf_slice(&s->kept);
-    s->delivery.shrunk = true;
-    return true;
+    return ok;
 }
 
 static enum verdict exchange(struct sender *sender, struct shipment *s, uint64_t deadline_ns,
@@ -173,7 +140,7 @@ void sender_ask(struct sender *sender, const struct sender_question *question, u
 {
     struct shipment shipment;
     *out = (struct sender_outcome){0};
-    shipment_init(&shipment, sender, &(struct delivery){0});
+    shipment_init(&shipment, sender->row, &(struct delivery){0}, most_bytes(sender));
     sender->context.now_wall_ns = clock_wall_ns();
     sender->context.origin = sender_origin(sender);
     out->verdict = ask(sender, question, &shipment, deadline_ns, out);
@@ -262,21 +229,53 @@ static enum verdict bounded(enum verdict verdict, unsigned attempts)
                                                 : VERDICT_LATER;
 }
 
-void sender_send(struct sender *sender, const struct delivery *delivery, uint64_t deadline_ns,
-                 struct sender_outcome *out)
+static void send_request(struct sender *sender, const struct delivery *delivery, uint64_t deadline_ns,
+                         struct sender_outcome *out)
 {
     struct shipment shipment;
     *out = (struct sender_outcome){.verdict = VERDICT_AGAIN};
-    shipment_init(&shipment, sender, delivery);
+    shipment_init(&shipment, sender->row, delivery, most_bytes(sender));
     for (unsigned i = 1; out->verdict == VERDICT_AGAIN || out->verdict == VERDICT_SMALLER; i++) {
         out->err = (struct err){0};
         out->verdict = bounded(exchange(sender, &shipment, deadline_ns, out), i);
-        struct err why;
-        if (out->verdict == VERDICT_SMALLER && !make_smaller(sender, &shipment, &why)) {
+        if (out->verdict == VERDICT_SMALLER && !make_smaller(sender, &shipment)) {
             out->verdict = VERDICT_REFUSED; /* the service's sentence says more than ours */
         }
     }
     shipment_release(&shipment);
+}
+
+/* What one request tells of a delivery: all of it, or its n-th profile. */
+static struct delivery part_of(const struct sender *sender, const struct delivery *delivery, size_t n)
+{
+    struct delivery part = *delivery;
+    if (!sender->row->takes_sets && n > 0) {
+        part.type = delivery->more[n - 1].type;
+        part.profile = delivery->more[n - 1].profile;
+    }
+    part.more_count = sender->row->takes_sets ? part.more_count : 0;
+    return part;
+}
+
+/* A profile that is refused does not keep the others; the first trouble is told. */
+void sender_send(struct sender *sender, struct delivery *delivery, uint64_t deadline_ns,
+                 struct sender_outcome *out)
+{
+    size_t count = sender->row->takes_sets ? 1 : 1 + delivery->more_count;
+    *out = (struct sender_outcome){.verdict = VERDICT_TAKEN};
+    while (delivery->taken < count) {
+        struct delivery part = part_of(sender, delivery, delivery->taken);
+        struct sender_outcome now;
+        send_request(sender, &part, deadline_ns, &now);
+        bool is_over = now.verdict == VERDICT_TAKEN || now.verdict == VERDICT_REFUSED;
+        if (out->verdict == VERDICT_TAKEN || !is_over) {
+            *out = now;
+        }
+        delivery->taken += is_over;
+        if (!is_over) {
+            break;
+        }
+    }
     if (out->verdict == VERDICT_CONFIG) {
         sender->reread = true; /* a token that was renewed */
     }
@@ -288,7 +287,7 @@ bool sender_show(struct sender *sender, const struct delivery *delivery, struct 
 {
     struct shipment shipment;
     struct buf address;
-    shipment_init(&shipment, sender, delivery);
+    shipment_init(&shipment, sender->row, delivery, most_bytes(sender));
     buf_init(&address, ADDRESS_MAX_BYTES);
     bool ok = sender_read_token(sender, err) && build(sender, &shipment, err) &&
               client_address(&sender->context.url, &shipment.request, &address, err);

@@ -74,8 +74,9 @@ struct sender_outcome {
     enum sender_gate gate;   /* of sender_try alone */
 };
 
-void sender_send(struct sender *sender, const struct delivery *delivery, uint64_t deadline_ns,
-                 struct sender_outcome *out);
+/* All profiles of the delivery, in one request or in several. When it is tried again what was taken is not sent
+ * again. */
+void sender_send(struct sender *sender, struct delivery *delivery, uint64_t deadline_ns, struct sender_outcome *out);
 
 /* Reads what is in files, and says what cannot be used of it. Nothing is sent. */
 void sender_check_files(struct sender *sender, struct sender_outcome *out);

@@ -81,16 +81,10 @@ static void find_certificates(struct sender *s)
     }
 }
 
-static uint8_t minor_of(enum otlp_schema schema)
-{
-    return schema == OTLP_1_8 ? 8 : schema == OTLP_1_9 ? 9 : 10;
-}
-
 bool sender_open_otlp(struct sender *s, struct err *err)
 {
     uint64_t timeout_ms = 0;
     struct str whole = sender_variable(NULL, PROFILES "ENDPOINT");
-    s->context.otlp_minor = minor_of(s->settings->upload.otlp_schema);
     s->context.service_given = s->settings->service_name != NULL;
     s->context.whole_path = whole.len > 0 && str_eq(str_of(s->address), whole);
     if (str_u64(variable(PROFILES "TIMEOUT", ALL "TIMEOUT"), &timeout_ms) &&

@@ -1,11 +1,11 @@
-/* The uploader's outside: start, hand-over of encoded windows, counts, refresh and end. One thread
- * per back end does the sending (uploader_thread.c); windows wait in memory (uploader_queue.c) or
- * in files (uploader_spool.c). */
+/* The uploader's outside: start, encoding of each window for each back end and its hand-over, counts,
+ * refresh and end. One thread per back end does the sending (uploader_thread.c); windows wait in
+ * memory (uploader_queue.c) or in files (uploader_spool.c). */
 #include "base/time.h"
 #include "capture/upload/tags.h"
 #include "capture/upload/origin_ask.h"
+#include "capture/upload/shipment.h"
 #include "capture/upload/uploader_private.h"
-#include "encode/encode.h"
 #include "os/clock.h"
 #include "os/net.h"
 #include "os/secret.h"
@@ -106,7 +106,7 @@ static void say_warnings(const struct uploader *up, struct buf *omitted)
     say_lines(up, omitted);
 }
 
-static bool add_lanes(struct uploader *up, struct err *err)
+static bool add_queues(struct uploader *up, struct err *err)
 {
     const struct backend *rows[BACKENDS_MAX];
     size_t count;
@@ -213,7 +213,7 @@ struct uploader *uploader_start(const struct settings *settings, struct log *log
     uploader_limit(up, settings->budget.memory_bytes);
     origin_gather(&up->origin, settings, sender_variable, NULL);
     tags_add(&up->origin.facts, &settings->upload, &omitted);
-    bool ok = add_lanes(up, err);
+    bool ok = add_queues(up, err);
     if (ok) {
         add_logs(up);
     }
@@ -265,49 +265,21 @@ size_t uploader_most_bytes(const struct uploader *up)
 
 /* ---- hand-over ---- */
 
-/* Null: it could not be, and err says why. */
-static struct blob *encode(struct uploader *up, struct profile *p, const char *format,
-                           struct err *err)
+static bool encode(struct uploader *up, struct profile *p, const struct backend *row, struct upload_item *item,
+                   struct err *err)
 {
-    const struct encoder *encoder = encoder_by_name(str_of(format));
-    struct blob *blob = calloc(1, sizeof *blob);
-    if (blob == NULL) {
-        err_set(err, ERR_MEMORY, 0, "no memory for an encoded window");
-        return NULL;
-    }
-    buf_init(&blob->bytes, up->most_bytes);
-    struct sink sink = sink_of_buf(&blob->bytes);
-    if (encoder != NULL && encoder->write(p, &sink, err)) {
-        return blob;
-    }
-    if (encoder == NULL) {
-        err_set(err, ERR_UNSUPPORTED, 0, "there is no format %s", format);
-    }
-    buf_release(&blob->bytes);
-    free(blob);
-    return NULL;
-}
-
-static struct upload_item item_of(const struct uploader *up, const struct profile *p,
-                               const struct upload_queue *queue, struct blob *blob)
-{
-    blob->users++;
-    return (struct upload_item){
-        .blob = blob,
-        .delivery = {.start_wall_ns = p->meta.start_wall_ns,
-                     .end_wall_ns = p->meta.end_wall_ns,
-                     .frequency_hz = p->meta.frequency_hz,
-                     .format = str_of(queue->row->format),
-                     .profile = buf_slice(&blob->bytes),
-                     .sequence = up->sequence,
-                     .cpu_percent = p->meta.usage.any ? p->meta.usage.cpu_percent : -1,
-                     .memory_percent = p->meta.usage.any ? p->meta.usage.memory_percent : -1},
+    item->delivery = (struct delivery){
+        .start_wall_ns = p->meta.start_wall_ns,
+        .end_wall_ns = p->meta.end_wall_ns,
+        .frequency_hz = p->meta.frequency_hz,
+        .sequence = up->sequence,
+        .cpu_percent = p->meta.usage.any ? p->meta.usage.cpu_percent : -1,
+        .memory_percent = p->meta.usage.any ? p->meta.usage.memory_percent : -1,
     };
-}
-
-static bool is_of(const struct upload_queue *queue, const char *format)
-{
-    return strcmp(queue->row->format, format) == 0;
+    pthread_mutex_lock(&up->making);
+    bool ok = shipment_encode(p, row, &item->bytes, &item->delivery, err);
+    pthread_mutex_unlock(&up->making);
+    return ok;
 }
 
 /* Did it end when windows that began with it do, in other instances? */
@@ -323,6 +295,8 @@ static void hand_to(struct upload_queue *queue, struct upload_item *item, bool i
     pthread_mutex_lock(&up->lock);
     queue->entering = window_key_of(&item->delivery);
     queue->has_entering = true;
+    (void)uploader_make_room(up, item->bytes.len);
+    up->used_bytes += item->bytes.len;
     pthread_mutex_unlock(&up->lock);
     spool_keep(queue, item);
     pthread_mutex_lock(&up->lock);
@@ -337,73 +311,26 @@ static void hand_to(struct upload_queue *queue, struct upload_item *item, bool i
     waker_set(queue->waker);
 }
 
-/* To all of this format, from `first` on, which is one. */
-static void hand_over(struct uploader *up, size_t first, const struct profile *p, struct blob *blob)
-{
-    blob->users++; /* ours, until all have theirs */
-    pthread_mutex_lock(&up->lock);
-    (void)uploader_make_room(up, blob->bytes.len);
-    up->used_bytes += blob->bytes.len;
-    pthread_mutex_unlock(&up->lock);
-    for (size_t i = first; i < up->queue_count; i++) {
-        struct upload_queue *queue = &up->queues[i];
-        if (is_of(queue, up->queues[first].row->format)) {
-            struct upload_item item = item_of(up, p, queue, blob);
-            hand_to(queue, &item, is_in_time(up, p));
-        }
-    }
-    struct upload_item ours = {.blob = blob};
-    pthread_mutex_lock(&up->lock);
-    item_release(up, &ours);
-    pthread_mutex_unlock(&up->lock);
-}
-
-static void count_unencoded(struct uploader *up, const char *format, const struct err *err)
-{
-    pthread_mutex_lock(&up->lock);
-    for (size_t i = 0; i < up->queue_count; i++) {
-        up->queues[i].counts.dropped += is_of(&up->queues[i], format);
-    }
-    pthread_mutex_unlock(&up->lock);
-    log_once(up->log, LOG_WARNING, "a window is not uploaded: %s; raise --max-memory", err->text);
-}
-
-static bool is_first_of_format(const struct uploader *up, size_t at)
-{
-    for (size_t i = 0; i < at; i++) {
-        if (is_of(&up->queues[i], up->queues[at].row->format)) {
-            return false;
-        }
-    }
-    return true;
-}
-
-/* Null: it could not be, which is counted. */
-static struct blob *encode_for(struct uploader *up, struct profile *p, const char *format)
-{
-    struct err err;
-    pthread_mutex_lock(&up->making);
-    struct blob *blob = encode(up, p, format, &err);
-    pthread_mutex_unlock(&up->making);
-    if (blob == NULL) {
-        count_unencoded(up, format, &err);
-    }
-    return blob;
-}
-
 /* Requests are made from when it is handed over on: then the profile is soon no longer needed. */
 void uploader_submit(struct uploader *up, struct profile *p)
 {
-    struct blob *blobs[BACKENDS_MAX] = {NULL};
+    struct upload_item items[BACKENDS_MAX] = {0};
     up->sequence++;
     for (size_t i = 0; i < up->queue_count; i++) {
-        if (is_first_of_format(up, i)) {
-            blobs[i] = encode_for(up, p, up->queues[i].row->format);
+        struct err err;
+        buf_init(&items[i].bytes, up->most_bytes);
+        if (!encode(up, p, up->queues[i].row, &items[i], &err)) {
+            buf_release(&items[i].bytes);
+            items[i] = (struct upload_item){0};
+            pthread_mutex_lock(&up->lock);
+            up->queues[i].counts.dropped++;
+            pthread_mutex_unlock(&up->lock);
+            log_once(up->log, LOG_WARNING, "a window is not uploaded: %s; raise --max-memory", err.text);
         }
     }
     for (size_t i = 0; i < up->queue_count; i++) {
-        if (blobs[i] != NULL) {
-            hand_over(up, i, p, blobs[i]);
+        if (items[i].bytes.ptr != NULL) {
+            hand_to(&up->queues[i], &items[i], is_in_time(up, p));
         }
     }
 }

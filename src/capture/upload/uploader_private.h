@@ -25,16 +25,10 @@
 
 enum { UPLOADER_QUEUE = 4 };
 
-/* One encoded window, shared by back ends of one format. */
-struct blob {
-    unsigned users;
-    struct buf bytes;
-};
-
 struct upload_item {
-    struct delivery delivery; /* its profile lies in blob, or in file */
-    struct blob *blob;        /* null: read from the spool */
-    struct buf file;          /* that it was read from */
+    struct delivery delivery; /* its profiles lie in `bytes` */
+    struct buf bytes;         /* the encoded window, or the file of the spool that it was read from */
+    bool is_of_file;
     char name[SPOOL_NAME_MAX];
     bool in_spool, tried;
 };
@@ -73,7 +67,7 @@ struct uploader {
     struct log_sender *logs; /* null: messages are not sent */
     struct store store;
     bool has_store;
-    size_t most_bytes, used_bytes; /* of blobs */
+    size_t most_bytes, used_bytes; /* of windows in memory */
     uint64_t sequence;             /* the publisher's */
     uint64_t stop_ns;              /* monotonic: by then it is over; 0: it goes on */
     bool abandoned;                /* nobody waits any more: nothing outside may be touched */

@@ -10,13 +10,8 @@ struct window_key window_key_of(const struct delivery *delivery)
 
 void item_release(struct uploader *up, struct upload_item *item)
 {
-    struct blob *blob = item->blob;
-    if (blob != NULL && --blob->users == 0) {
-        up->used_bytes -= blob->bytes.len;
-        buf_release(&blob->bytes);
-        free(blob);
-    }
-    buf_release(&item->file);
+    up->used_bytes -= item->is_of_file ? 0 : item->bytes.len;
+    buf_release(&item->bytes);
     *item = (struct upload_item){0};
 }
 

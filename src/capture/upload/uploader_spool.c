@@ -192,7 +192,7 @@ static bool write_item(struct upload_queue *queue, const struct upload_item *ite
     struct uploader *up = queue->up;
     struct spool_list list;
     struct buf file;
-    buf_init(&file, SPOOL_HEAD_MAX + item->delivery.profile.len);
+    buf_init(&file, SPOOL_HEAD_MAX + item->bytes.len);
     bool ok = spool_write(&item->delivery, queue->row->name, sender_address_hash(queue->sender),
                           &file, err);
     list_spool(up, &list);
@@ -292,13 +292,13 @@ bool spool_load(struct upload_queue *queue, const char *name, struct upload_item
     struct err err;
     struct str backend;
     uint64_t hash;
-    *out = (struct upload_item){.in_spool = true};
+    *out = (struct upload_item){.in_spool = true, .is_of_file = true};
     snprintf(out->name, sizeof out->name, "%s", name);
-    if (!store_get(&up->store, name, most_file_bytes(up), &out->file, &err)) {
+    if (!store_get(&up->store, name, most_file_bytes(up), &out->bytes, &err)) {
         skip_unread(queue, name, &err);
         return false;
     }
-    bool ok = spool_read(buf_slice(&out->file), &out->delivery, &backend, &hash, &err);
+    bool ok = spool_read(buf_slice(&out->bytes), &out->delivery, &backend, &hash, &err);
     if (!ok && err.kind == ERR_MALFORMED) {
         spool_drop(queue, name);
         pthread_mutex_lock(&up->lock);
@@ -314,7 +314,7 @@ bool spool_load(struct upload_queue *queue, const char *name, struct upload_item
         ok = false;
     }
     if (!ok) {
-        buf_release(&out->file);
+        buf_release(&out->bytes);
     }
     return ok;
 }

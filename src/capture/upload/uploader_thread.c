@@ -122,7 +122,7 @@ static void count(struct upload_queue *queue, const struct sender_outcome *outco
     counts->attempts += attempted;
     counts->failures += attempted && !taken;
     counts->sent += taken;
-    counts->bytes += taken ? queue->current.delivery.profile.len : 0;
+    counts->bytes += taken ? queue->current.bytes.len : 0;
     counts->dropped += !taken && is_over(outcome->verdict);
     snprintf(counts->trouble, sizeof counts->trouble, "%.*s", (int)sizeof counts->trouble - 1,
              taken ? "" : outcome->err.text);
@@ -152,7 +152,7 @@ static bool settle(struct upload_queue *queue, const struct sender_outcome *outc
     memcpy(name, item.name, sizeof name);
     if (is_over(outcome->verdict)) {
         item_release(up, &item);
-    } else if (item.blob == NULL) {
+    } else if (item.is_of_file) {
         queue->counts.dropped += !item.in_spool; /* the file went while it was sent */
         item_release(up, &item);
     } else {

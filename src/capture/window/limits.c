@@ -240,7 +240,7 @@ static void release_caches(struct limits *l, uint64_t now_ns)
     l->releases++;
     l->next_release_ns = now_ns + RELEASE_MS * NS_PER_MS;
     images_forget_rules(&l->follow->images);
-    publisher_shed(l->reach.publisher);
+    publisher_release_caches(l->reach.publisher);
     log_once(&l->shared->log, LOG_WARNING,
              "three quarters of --max-memory %u are in use: unwind tables and symbols are given back, and "
              "read again when they are needed. Raise --max-memory",

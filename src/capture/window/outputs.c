@@ -1,3 +1,6 @@
+/* The files of a window: one per profile and format under a name with the window's end, written whole
+ * or not at all, links to the newest, and the rotation that removes the oldest
+ * sets. */
 #include "capture/window/outputs.h"
 #include "base/time.h"
 #include "encode/encode.h"
@@ -75,10 +78,16 @@ static size_t stem_bytes(struct str name, struct str *rest)
     return dot;
 }
 
+enum { TYPE_MAX_BYTES = 40 };
+
+/* ".pprof", or of a further profile ".alloc_space.pprof". */
 static bool is_ours(struct str extension)
 {
+    struct str rest = str_sub(extension, 1, extension.len), type = str_cut(&rest, '.');
     for (unsigned i = 0; encoders[i] != NULL; i++) {
-        if (encoders[i]->link != NULL && str_eq(extension, str_of(encoders[i]->extension))) {
+        struct str ending = str_of(encoders[i]->extension);
+        bool is_typed = rest.len > 0 && type.len <= TYPE_MAX_BYTES && str_eq(rest, str_sub(ending, 1, ending.len));
+        if (encoders[i]->link != NULL && (is_typed || str_eq(extension, ending))) {
             return true;
         }
     }
@@ -125,13 +134,19 @@ static int by_age(const void *left, const void *right)
     return str_compare(*a, *b);
 }
 
-static void remove_set(const struct outputs *o, const char *stem)
+struct set {
+    const struct outputs *o;
+    struct str stem;
+};
+
+static void remove_of_set(void *context, const char *file)
 {
-    for (unsigned i = 0; encoders[i] != NULL; i++) {
-        char path[PATH_MAX_BYTES];
-        if (encoders[i]->link != NULL && path_of(o, stem, encoders[i]->extension, path)) {
-            (void)file_remove(path, NULL);
-        }
+    const struct set *set = context;
+    struct str name = str_of(file), rest;
+    char path[PATH_MAX_BYTES];
+    name.len = stem_bytes(name, &rest);
+    if (str_eq(name, set->stem) && is_ours(rest) && path_of(set->o, file, "", path)) {
+        (void)file_remove(path, NULL);
     }
 }
 
@@ -163,7 +178,7 @@ static void remove_old_sets(const struct outputs *o, const char *newest)
         for (size_t i = 0; excess > 0 && i < stems.names.len; i++) {
             /* a clock that was set back must not cost what was just written */
             if (!str_eq(stems.names.at[i], str_of(newest))) {
-                remove_set(o, stems.names.at[i].ptr);
+                (void)file_list(o->dir, remove_of_set, &(struct set){o, stems.names.at[i]}, NULL);
                 excess--;
             }
         }
@@ -195,24 +210,55 @@ static void choose_stem(const struct outputs *o, uint64_t end_wall_ns, char stem
     }
 }
 
-static bool write_one(const struct outputs *o, struct profile *p, const char *stem,
-                      const struct encoder *encoder, struct err *err)
+/* "" for the first profile of a window, ".alloc_space" for one that a runtime made. */
+static void put_type(const struct profile *p, const struct profile *first, char out[static TYPE_MAX_BYTES + 2])
 {
-    char path[PATH_MAX_BYTES], name[128];
+    struct str type = p == first ? STR("") : str_sub(profile_text(p, p->meta.value), 0, TYPE_MAX_BYTES);
+    snprintf(out, TYPE_MAX_BYTES + 2, "%s%.*s", p == first ? "" : ".", (int)type.len, type.ptr);
+    for (char *c = out + (p != first); *c != '\0'; c++) {
+        bool is_plain = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || (*c >= '0' && *c <= '9') || *c == '-';
+        *c = is_plain ? *c : '_';
+    }
+}
+
+static bool write_one(const struct outputs *o, struct profile *p, const char *name, const struct encoder *encoder,
+                      bool is_linked, struct err *err)
+{
+    char path[PATH_MAX_BYTES];
     struct file_writer writer;
-    if (!path_of(o, stem, encoder->extension, path)) {
+    if (!path_of(o, name, "", path)) {
         return err_set(err, ERR_LIMIT, 0, "the path %.60s... is too long", o->dir);
     }
     if (!file_create_atomic(&writer, path, err)) {
         return false;
     }
     struct sink sink = file_sink(&writer);
-    if (!encoder->write(p, &sink, err)) {
+    if (!encoder->write(p, NULL, &sink, err)) {
         file_abandon(&writer);
         return false;
     }
-    snprintf(name, sizeof name, "%s%s", stem, encoder->extension);
-    return file_commit(&writer, err) && file_link(o->dir, encoder->link, name, err);
+    return file_commit(&writer, err) && (!is_linked || file_link(o->dir, encoder->link, name, err));
+}
+
+/* One profile in all formats: those that were written. */
+static unsigned write_all(const struct outputs *o, struct profile *p, const struct profile *first, const char *stem,
+                          struct err *err)
+{
+    unsigned done = 0;
+    char type[TYPE_MAX_BYTES + 2], name[128];
+    put_type(p, first, type);
+    for (unsigned i = 0; encoders[i] != NULL; i++) {
+        if ((o->formats >> i & 1) == 0) {
+            continue;
+        }
+        snprintf(name, sizeof name, "%s%s%s", stem, type, encoders[i]->extension);
+        if (write_one(o, p, name, encoders[i], p == first, err)) {
+            done |= 1u << i;
+        } else {
+            err = NULL; /* the first failure is reported */
+        }
+    }
+    return done;
 }
 
 bool outputs_write(const struct outputs *o, struct profile *p, struct outputs_written *written,
@@ -223,17 +269,11 @@ bool outputs_write(const struct outputs *o, struct profile *p, struct outputs_wr
         return false;
     }
     choose_stem(o, p->meta.end_wall_ns, written->stem);
-    bool ok = true;
-    for (unsigned i = 0; encoders[i] != NULL; i++) {
-        if ((o->formats >> i & 1) == 0) {
-            continue;
-        }
-        if (write_one(o, p, written->stem, encoders[i], ok ? err : NULL)) {
-            written->formats |= 1u << i;
-        } else {
-            ok = false;
-        }
+    written->formats = o->formats;
+    for (struct profile *q = p; q != NULL; q = q->next) {
+        written->formats &= write_all(o, q, p, written->stem, err);
+        err = written->formats == o->formats ? err : NULL;
     }
     remove_old_sets(o, written->stem);
-    return ok;
+    return written->formats == o->formats;
 }

@@ -5,6 +5,9 @@
  * the newest: last_profile.col, last_flamegraph.html, last_profile.pprof. Two windows that end in
  * the same second get "-2", "-3" … behind the time instead of overwriting each other.
  *
+ * Further profiles of the window (profile.next) have their sample type in front of the extension:
+ * profile_<UTC end>.alloc_space.pprof. No link names them.
+ *
  * Rotation: `rotating` keeps only the newest set, `max_sets` that many (0: all). What is removed are
  * files of this naming in DIR, the oldest names first, those of earlier runs included, and temporary
  * files that killed runs left of sets that are gone. The set just written always stays.

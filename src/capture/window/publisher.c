@@ -1,3 +1,6 @@
+/* The publisher's thread: takes a finished window, names its frames, has its files written and its
+ * deliveries encoded, writes the summary, and gives the emptied profile back. What it may keep for
+ * the next window depends on the memory that is resident. */
 #include "capture/window/publisher.h"
 #include "base/err.h"
 #include "base/time.h"
@@ -24,6 +27,24 @@ enum {
     INLINES_BUDGET_S = 5, /* of CPU-hungry DWARF per window; what is late has its symbol */
 };
 
+/* In bytes. */
+struct publisher_memory {
+    uint64_t most, names; /* that may be used, and of it for names */
+    uint64_t running;     /* resident at least, once symbols and unwind tables are read */
+    uint64_t tight;       /* resident: from there on nothing is kept for the next window */
+};
+
+/* The namer, and what it reads by. */
+struct publisher_naming {
+    struct namer namer;
+    struct symbol_source source;
+    struct debug_source debug;
+    struct clock clock;
+    struct sandbox sandbox;
+    struct images *images;
+    bool inlines;
+};
+
 struct publisher {
     pthread_t thread;
     pthread_mutex_t lock;
@@ -31,25 +52,16 @@ struct publisher {
     struct profile profiles[2];
     struct profile *full; /* waiting or being published; null when ready */
     bool stop;
-    bool sheds, tries; /* it is asked to */
-    bool busy;         /* it does, or publishes */
+    bool releases, tries; /* it is asked to */
+    bool busy;            /* it does, or publishes */
     unsigned failed; /* windows */
 
     struct log *log;
     struct outputs outputs;
     struct uploader *uploader; /* null: windows are not uploaded */
     uint64_t sent;             /* of them, when the last summary was written */
-    struct symbol_source source;
-    struct debug_source debug;
-    struct clock clock;
-    struct sandbox sandbox;
-    struct namer namer;
-    struct images *images;
-    size_t namer_max_bytes;
-    uint64_t memory_bytes;
-    uint64_t running_bytes; /* resident at least, once symbols and unwind tables are read */
-    uint64_t tight_bytes;   /* resident: from there on nothing is kept for the next window */
-    bool inlines;
+    struct publisher_naming naming;
+    struct publisher_memory memory;
     uint64_t own_cpu_ns; /* of the process, when the window before was closed */
     struct usage usage;  /* then; at first when the thread began */
     const struct settings *settings;
@@ -110,7 +122,7 @@ static const struct origin *origin_of(struct publisher *pub)
 }
 
 /* Whoever sends the file later may be another machine. */
-static void tell_machine(struct publisher *pub, struct profile *p)
+static void note_machine(struct publisher *pub, struct profile *p)
 {
     if (!pub->settings->origin.metadata ||
         (pub->uploader == NULL && (pub->outputs.formats & encoder_bit("col")) == 0)) {
@@ -140,26 +152,26 @@ static void tell_machine(struct publisher *pub, struct profile *p)
 
 static void begin_namer(struct publisher *pub)
 {
-    namer_init(&pub->namer, &pub->source, pub->namer_max_bytes);
-    pub->namer.debug = &pub->debug;
-    pub->namer.clock = &pub->clock;
-    pub->namer.sandbox = &pub->sandbox;
-    pub->namer.inlines = pub->inlines;
-    pub->namer.inlines_budget_ns = INLINES_BUDGET_S * NS_PER_S;
+    namer_init(&pub->naming.namer, &pub->naming.source, pub->memory.names);
+    pub->naming.namer.debug = &pub->naming.debug;
+    pub->naming.namer.clock = &pub->naming.clock;
+    pub->naming.namer.sandbox = &pub->naming.sandbox;
+    pub->naming.namer.inlines = pub->naming.inlines;
+    pub->naming.namer.inlines_budget_ns = INLINES_BUDGET_S * NS_PER_S;
 }
 
 /* The profile has copies of those that it needs. */
 static void forget_names(struct publisher *pub)
 {
-    namer_release(&pub->namer);
+    namer_release(&pub->naming.namer);
     begin_namer(pub);
-    images_forget_names(pub->images);
+    images_forget_names(pub->naming.images);
 }
 
 /* True: memory is short. Encoders need some next, so names go before them. */
 static bool make_room(struct publisher *pub)
 {
-    bool tight = proc_own_rss_bytes() >= pub->tight_bytes;
+    bool tight = proc_own_rss_bytes() >= pub->memory.tight;
     if (tight) {
         forget_names(pub);
     }
@@ -167,11 +179,11 @@ static bool make_room(struct publisher *pub)
 }
 
 /* A debug file of another build is a mistake somewhere; where there are no symbols at all, the frames show it. */
-static void tell_problems(struct publisher *pub)
+static void log_problems(struct publisher *pub)
 {
     struct namer_problem problem;
-    while (namer_next_problem(&pub->namer, &problem)) {
-        struct str path = images_path(pub->images, problem.image);
+    while (namer_next_problem(&pub->naming.namer, &problem)) {
+        struct str path = images_path(pub->naming.images, problem.image);
         const char *instead = problem.is_of_lines   ? "; it has no inlined functions and lines"
                               : problem.has_symbols ? "; its own symbols are used"
                                                     : "";
@@ -189,12 +201,14 @@ static bool publish(struct publisher *pub, struct profile *p)
     if (!pub->settings->origin.metadata) {
         p->meta.host = 0;
     }
-    profile_limit(p, SIZE_MAX);
-    namer_drop(&pub->namer, is_gone, pub->images);
-    if (!namer_run(&pub->namer, p, &err)) {
-        log_once(pub->log, LOG_WARNING, "%s; some frames stay unnamed", err.text);
+    namer_drop(&pub->naming.namer, is_gone, pub->naming.images);
+    for (struct profile *q = p; q != NULL; q = q->next) {
+        profile_limit(q, SIZE_MAX);
+        if (!namer_run(&pub->naming.namer, q, &err)) {
+            log_once(pub->log, LOG_WARNING, "%s; some frames stay unnamed", err.text);
+        }
     }
-    tell_problems(pub);
+    log_problems(pub);
     uint64_t own_ns = clock_own_cpu_ns();
     p->meta.own_cpu_ns = own_ns - pub->own_cpu_ns;
     p->meta.own_rss_bytes = proc_own_rss_bytes();
@@ -204,20 +218,20 @@ static bool publish(struct publisher *pub, struct profile *p)
     }
     pub->own_cpu_ns = own_ns;
     note_uploads(pub, p);
-    tell_machine(pub, p);
+    note_machine(pub, p);
     bool tight = make_room(pub);
     err = (struct err){0};
     bool ok = outputs_write(&pub->outputs, p, &written, &err);
     pub->failed += !ok;
     if (pub->uploader != NULL) {
-        uploader_submit(pub->uploader, p); /* a window that was told of is in the spool */
+        uploader_submit(pub->uploader, p); /* before the summary: a window that is logged is in the spool */
     }
     summary_window(pub->log, p, &pub->outputs, &written, ok ? NULL : err.text);
     return tight;
 }
 
 /* The other profile is being filled. */
-static void shed(struct publisher *pub, struct profile *idle)
+static void release_caches(struct publisher *pub, struct profile *idle)
 {
     forget_names(pub);
     if (idle != NULL) {
@@ -243,7 +257,7 @@ static void *publisher_main(void *context)
     }
     pthread_mutex_lock(&pub->lock);
     for (;;) {
-        while (pub->full == NULL && !pub->stop && !pub->sheds && !pub->tries) {
+        while (pub->full == NULL && !pub->stop && !pub->releases && !pub->tries) {
             pthread_cond_wait(&pub->changed, &pub->lock);
         }
         if (pub->full == NULL && pub->stop) {
@@ -266,10 +280,10 @@ static void *publisher_main(void *context)
             idle = p;
         }
         pthread_mutex_lock(&pub->lock);
-        if (pub->sheds) {
-            pub->sheds = false;
+        if (pub->releases) {
+            pub->releases = false;
             pthread_mutex_unlock(&pub->lock);
-            shed(pub, idle);
+            release_caches(pub, idle);
             pthread_mutex_lock(&pub->lock);
         }
         pub->busy = false;
@@ -282,7 +296,7 @@ static void *publisher_main(void *context)
 
 static void release(struct publisher *pub)
 {
-    namer_release(&pub->namer);
+    namer_release(&pub->naming.namer);
     profile_release(&pub->profiles[0]);
     profile_release(&pub->profiles[1]);
     if (pub->is_gathered) {
@@ -317,17 +331,17 @@ struct publisher *publisher_start(const struct settings *settings, struct images
     }
     pthread_mutex_init(&pub->lock, NULL);
     pthread_cond_init(&pub->changed, NULL);
-    pub->source = images_source(images);
-    pub->debug = images_debug_source(images);
-    pub->clock = clock_system();
-    pub->sandbox = sandbox_system();
-    pub->images = images;
-    pub->inlines = settings->naming.inlines;
-    pub->namer_max_bytes = profile_max_bytes < NAMER_MAX_BYTES ? profile_max_bytes : NAMER_MAX_BYTES;
-    pub->memory_bytes = (uint64_t)profile_max_bytes * PUBLISHER_PROFILE_SHARE;
-    bool is_little = pub->memory_bytes / 2 < RUNNING_BYTES;
-    pub->running_bytes = is_little ? pub->memory_bytes / 2 : (uint64_t)RUNNING_BYTES;
-    pub->tight_bytes = (pub->memory_bytes - publisher_aside_bytes(pub->memory_bytes)) / 4 * 3;
+    pub->naming.source = images_source(images);
+    pub->naming.debug = images_debug_source(images);
+    pub->naming.clock = clock_system();
+    pub->naming.sandbox = sandbox_system();
+    pub->naming.images = images;
+    pub->naming.inlines = settings->naming.inlines;
+    pub->memory.names = profile_max_bytes < NAMER_MAX_BYTES ? profile_max_bytes : NAMER_MAX_BYTES;
+    pub->memory.most = (uint64_t)profile_max_bytes * PUBLISHER_PROFILE_SHARE;
+    bool is_little = pub->memory.most / 2 < RUNNING_BYTES;
+    pub->memory.running = is_little ? pub->memory.most / 2 : (uint64_t)RUNNING_BYTES;
+    pub->memory.tight = (pub->memory.most - publisher_aside_bytes(pub->memory.most)) / 4 * 3;
     begin_namer(pub);
     pthread_attr_t attr;
     pthread_attr_init(&attr);
@@ -356,11 +370,11 @@ static size_t next_bytes(const struct publisher *pub, const struct profile *full
     if (pub->uploader == NULL) {
         return most;
     }
-    stays = stays > pub->running_bytes ? stays : pub->running_bytes;
+    stays = stays > pub->memory.running ? stays : pub->memory.running;
     stays += uploader_most_bytes(pub->uploader);
-    uint64_t left = pub->memory_bytes > stays ? pub->memory_bytes - stays : 0;
+    uint64_t left = pub->memory.most > stays ? pub->memory.most - stays : 0;
     uint64_t share = left / (1 + uploader_making_times(pub->uploader));
-    uint64_t least = pub->memory_bytes / LEAST_PROFILE_SHARE;
+    uint64_t least = pub->memory.most / LEAST_PROFILE_SHARE;
     share = share > least ? share : least;
     return share < most ? (size_t)share : most;
 }
@@ -384,10 +398,10 @@ bool publisher_ready(struct publisher *pub)
     return ready;
 }
 
-void publisher_shed(struct publisher *pub)
+void publisher_release_caches(struct publisher *pub)
 {
     pthread_mutex_lock(&pub->lock);
-    pub->sheds = true;
+    pub->releases = true;
     pthread_cond_broadcast(&pub->changed);
     pthread_mutex_unlock(&pub->lock);
 }

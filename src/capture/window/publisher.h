@@ -14,7 +14,8 @@
  * third of what is left, where requests take twice its size (uploader_making_times).
  *
  * Ownership: the publisher owns a submitted profile until publisher_submit returns the other one,
- * cleared.
+ * cleared. Further profiles of the window hang behind it (profile.next): they are published with it,
+ * and stay their maker's, who may touch them once publisher_ready.
  */
 #ifndef CAPTURE_PUBLISHER_H
 #define CAPTURE_PUBLISHER_H
@@ -51,7 +52,7 @@ const char *publisher_dir(const struct publisher *pub);
 bool publisher_ready(struct publisher *pub);
 
 /* Has it give back, between two windows, all that it can make again. */
-void publisher_shed(struct publisher *pub);
+void publisher_release_caches(struct publisher *pub);
 
 /* CPU time that its thread has used so far. */
 uint64_t publisher_cpu_ns(const struct publisher *pub);
