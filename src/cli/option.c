@@ -159,7 +159,9 @@ const struct option option_table[] = {
      .help = "send to a back end; files only with -o or --format", GPROFILER},
     {.name = "service-name", .letter = 'S', .value = "NAME", .kind = KIND_TEXT,
      .group = GROUP_WHERE, .commands = SENDING, .at = AT(settings.service_name),
-     .shown = "from the command", .help = "name of the service", GPROFILER, .env_of_backends = true},
+     .shown = "from the command", .help = "name of the service", GPROFILER,
+     .env = "DD_SERVICE OTEL_SERVICE_NAME", /* where several are set the first counts */
+     .env_of_backends = true},
 
     /* Which processes */
     {.name = "pids", .letter = 'p', .value = "PID[,PID...]", .kind = KIND_PIDS,
@@ -452,6 +454,14 @@ static const struct option *row_of_alias(const struct option_alias *alias, unsig
     return find_row(alias->option, strlen(alias->option), commands);
 }
 
+static bool has_word(struct str words, struct str word)
+{
+    while (words.len > 0)
+        if (str_eq(str_cut(&words, ' '), word))
+            return true;
+    return false;
+}
+
 /* GPROFILER_ variables are the option's own name. */
 void option_variables(const struct option *row, struct buf *out)
 {
@@ -460,7 +470,7 @@ void option_variables(const struct option *row, struct buf *out)
         struct str names = str_of(backends[i]->env_service);
         while (names.len > 0) {
             struct str name = str_cut(&names, ' ');
-            if (!str_starts(name, STR("GPROFILER_"))) {
+            if (!str_starts(name, STR("GPROFILER_")) && !has_word(buf_slice(out), name)) {
                 buf_text(out, out->len > 0 ? " " : "");
                 buf_str(out, name);
             }

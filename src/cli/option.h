@@ -91,7 +91,7 @@ struct option {
     char letter;           /* 0 = none */
     bool inverse;          /* a flag that is stored negated: --disable-x */
     bool gprofiler;        /* GPROFILER_<NAME> is read too */
-    bool env_of_backends;  /* the back ends' variables for the service's name are read too */
+    bool env_of_backends;  /* the back ends' variables for the service's name are read too, after `env` */
     uint32_t at;           /* offset in struct request */
     uint32_t scale;        /* KIND_SIZE: what a plain number counts; 0 = 1 */
     uint64_t min, max; /* of numbers, ns, bytes, thousandths of a percent; 0, 0 = any */
