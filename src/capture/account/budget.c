@@ -1,3 +1,6 @@
+/* The controller of budget.h. It judges by the rate since its last change: older seconds count for less, and the
+ * dearest one is no part of it. Less is used at once: first a lower frequency, then coarse stacks, then no samples.
+ * More is used only after RAISE_S quiet seconds, and twice as many after each rise that had to be taken back. */
 #include "capture/account/budget.h"
 #include "base/time.h"
 

@@ -225,7 +225,7 @@ static bool make_window(struct rooms *r, struct err *err)
     return r->windows != NULL || err_set(err, ERR_MEMORY, 0, "no memory for windows");
 }
 
-/* In the order in which they are walked: at a window's end what still adds to the profile comes before what closes it. */
+/* In the order in which they are walked: at a window's end what adds to the profile comes before what closes it. */
 static bool make_rows(struct rooms *r, struct err *err)
 {
     const struct limits_reach reach = {.follow = &r->follow,

@@ -1,5 +1,6 @@
 /*
  * How a run begins: the command is armed before it may start, or processes that run are taken in; then the first line.
+ * The command waits until launch_ready, so uploads and messages come after it.
  */
 #include "capture/run/run.h"
 #include "base/time.h"
