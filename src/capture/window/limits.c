@@ -208,7 +208,7 @@ static void report(struct limits *l)
 static void check_cpu(struct limits *l, uint64_t now_ns)
 {
     struct budget_used used = used_so_far(l);
-    if (budget_tick(&l->budget, now_ns, &used)) {
+    if (budget_update(&l->budget, now_ns, &used)) {
         apply(l);
         report(l);
     }
