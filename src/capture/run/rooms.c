@@ -1,7 +1,6 @@
-/*
- * Making a run: perf is opened as far as it is allowed, then each room's state, then the table of concerns in the order
- * in which they are walked.
- */
+/* Making a run: perf is opened as far as it is allowed, then each room's state is made, then the table of concerns. The
+ * order of the table's rows is a decision of this file alone: in it they are walked at every moment, a window's end
+ * among them. */
 #include "capture/run/rooms.h"
 #include "base/time.h"
 #include "capture/follow/cpus.h"

@@ -143,7 +143,6 @@ int run_command(const struct run_input *input, struct launch_target *target)
 
 /* ---- attaching ---- */
 
-
 static void list_visible(struct buf *out)
 {
     struct pid_list pids = {0};
