@@ -2,7 +2,7 @@
  * protobuf: the wire format of Protocol Buffers, written and read without generated code.
  *
  * Writing appends to a buf. A nested message is built in a buf of its own and added with
- * protobuf_message; zero numbers and empty texts are the defaults of proto3 and are left out unless
+ * protobuf_message; zero numbers and empty texts are the defaults of proto3 and are omitted unless
  * the function says otherwise. Failure is the buf's sticky flag.
  *
  * Reading walks the fields of one message with protobuf_next; a nested message is a cursor over the

@@ -2,8 +2,8 @@
  * concern: one thing that a run takes care of, as a row of the table that the loop walks (run/rooms.c).
  *
  * Concept. Each concern keeps its state in a struct that only its own files know. What it does at the moments of a
- * run stands in its row; what others ask it stands in its header. A moment that does not matter to it is null. The order
- * of the rows is the order in which they are walked, at every moment.
+ * run stands in its row; what others ask it stands in its header. A moment that does not matter to it is null. The
+ * order of the rows is the order in which they are walked, at every moment.
  *
  *     setup          once, when what is profiled is followed and the first window has begun
  *     round          after each drain of the rings, with the monotonic time

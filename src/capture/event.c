@@ -1,3 +1,6 @@
+/* Reads the text of -e by two tables, of words and of keys; each row that is refused says why. An unknown word or key
+ * is an error that suggests the nearest known one. A frequency is refused for software events, because the periods
+ * that the kernel finds for them make wrong sums (check_frequency). */
 #include "capture/event.h"
 #include "base/nearest.h"
 #include "base/time.h"

@@ -1,3 +1,6 @@
+/* Writes events as text, logfmt or JSON. Text of foreign origin is escaped, so that it can neither forge a line nor
+ * move a cursor; lines are wrapped on terminals only. log_once compares messages without their digits and remembers
+ * CAUSES_MAX of them: what would be one more is not written. */
 #include "capture/log.h"
 #include "base/err.h"
 #include "base/time.h"

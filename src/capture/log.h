@@ -95,7 +95,7 @@ void log_once_for(struct log *log, enum log_level level, const char *cause, cons
 
 /* Draws the status line, where there may be one: over the last one, without a line end, in less than `columns`; the
  * cursor stays at its beginning. The next message blanks it. Never waits, neither for the terminal nor for another
- * thread's message: then it is left out. */
+ * thread's message: then it is not drawn. */
 void log_status(struct log *log, struct str text, size_t columns);
 
 #endif

@@ -131,7 +131,7 @@ struct process {
     uint32_t appid;       /* "appid: …" text, 0 none */
     uint32_t runtime;     /* "CPython 3.11.9", 0: native or unknown */
     uint32_t remedy;      /* what would let more be seen, 0 nothing */
-    uint64_t cpu_ns;      /* utime + stime within the window, by the kernel's books */
+    uint64_t cpu_ns;      /* utime + stime within the window, by the kernel's accounting */
     double weight;        /* of its samples against their nominal period; 0 is 1 */
     uint8_t capture_mode; /* enum capture_mode */
 };
@@ -225,7 +225,7 @@ struct profile_meta {
     uint64_t shares[SHARE_COUNT]; /* samples of threads with a runtime's stack */
     uint64_t woven[WOVEN_COUNT];  /* of these, with native stacks */
     uint64_t excluded;        /* processes that the run was not to be about */
-    uint64_t unfollowed;      /* processes that have no events for want of descriptors */
+    uint64_t unsampled;       /* processes that have no events for want of descriptors */
     struct profile_uploads uploads;
     struct profile_usage usage;
     const struct profile_machine *machine; /* not the profile's, but of who writes it; null: unknown */
@@ -313,7 +313,7 @@ void profile_name_frame(struct profile *p, uint32_t frame, struct str name, stru
 /* Sets what is known of the source behind an address: `inlined` functions innermost first, the
  * last one is the function that really exists there. Sets name, file and line of `frame` to the
  * first and hangs the others after it as callers, frames of the same kind and module without an
- * address. Of more than PROFILE_INLINES_MAX those next to the last are left out; when the
+ * address. Of more than PROFILE_INLINES_MAX those next to the last are dropped; when the
  * profile has no room for the callers, the frame is named by the last alone. */
 struct source_line {
     struct str name, system_name, file;

@@ -1,3 +1,6 @@
+/* Calls libiberty's demanglers within bounds. A printer that goes beyond DEMANGLE_OUTPUT_MAX is left by longjmp,
+ * because it cannot be told to stop; D names are refused by their form, because that demangler has no bounds of its
+ * own. The suffixes of clones are cut off first. */
 #include "symbol/demangle.h"
 
 #include <demangle.h> /* libiberty's */

@@ -376,8 +376,8 @@ static const char *call_file(struct unit *unit, Dwarf_Die *inlined)
 
 /* ---- an answer ---- */
 
-/* Appends the lines of an address, innermost first: how many. An inlined function without any name is left out, and
- * of more than fit those next to the one that exists. */
+/* Appends the lines of an address, innermost first: how many. An inlined function without any name is skipped; of
+ * more than fit, those next to the one that exists are dropped. */
 static unsigned put_chain(struct buf *out, struct unit *unit, struct chain *chain, const char *file, uint32_t line)
 {
     unsigned count = 0;

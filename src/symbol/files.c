@@ -1,3 +1,6 @@
+/* Finds and checks the other files of an image (files.h): the debug file by build id, then by .gnu_debuglink in three
+ * places; the packed symbols when they are first asked for. Of several problems the first is kept, because it is the
+ * most likely file's. A link's name that has a slash is ignored: it could lead anywhere. */
 #include "symbol/files.h"
 
 #include <stdarg.h>

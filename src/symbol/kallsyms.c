@@ -1,3 +1,6 @@
+/* Reads the kernel's functions from /proc/kallsyms, which comes in pieces. The time goes into its many lines, so whole
+ * lines are read where they stand, digits and line ends eight bytes at a time. One name per address is kept. Where all
+ * addresses are 0 the kernel hides them, which is an error with its remedy. */
 #include "symbol/private.h"
 
 #include <endian.h>
@@ -94,7 +97,7 @@ static bool read_address(struct str digits, uint64_t *out)
                                         : str_hex(digits, out);
 }
 
-/* Half of the lines are left out: what costs most comes last. */
+/* Half of the lines are skipped: what costs most comes last. */
 static void take_line(struct kallsyms *k, struct str line)
 {
     uint64_t address;

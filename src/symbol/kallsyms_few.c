@@ -1,3 +1,6 @@
+/* Reads only those of the kernel's functions that stand at wanted addresses, KALLSYMS_FEW_MAX at most. The wanted
+ * addresses divide the kernel into gaps; each gap keeps its highest function and the lowest start, so memory does not
+ * grow with the number of lines. Reading ends once the kernel's own functions are above all that is wanted. */
 #include "symbol/private.h"
 
 #include <stdlib.h>

@@ -1,3 +1,6 @@
+/* Keeps DWARF's answers: an answer is a run of lines, and a line names its texts by number, each text once. Only an
+ * addition forgets, and then everything at once, so a lookup's texts are valid until the next addition. An answer that
+ * finds no room is taken back whole. */
 #include "symbol/kept_lines.h"
 
 #include <stdlib.h>

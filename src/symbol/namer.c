@@ -1,3 +1,6 @@
+/* Names a profile's frames, image by image and in the order of addresses, so that a run opens each file once, and only
+ * if what was kept of earlier runs is not enough. Names come from the code itself (runtimes), else from DWARF while
+ * there is time, else from symbols, else from the place. Of the tables those not used for the longest time go first. */
 #include "symbol/namer.h"
 
 #include <stdio.h>
@@ -292,7 +295,7 @@ static const struct symbols *symbols_of(struct namer_image *image, struct opened
 }
 
 /* The kernel's table has the functions of the run that loaded it: one run is all that most profilers make, and what is
- * left out is 1.7 MB and a third of the time. The first address that is not in there gets them all. Where that fails,
+ * missing is 1.7 MB and a third of the time. The first address that is not in there gets them all. Where that fails,
  * the few are kept. */
 static void load_rest(struct namer_image *image, struct opened *o)
 {

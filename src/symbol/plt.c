@@ -1,3 +1,6 @@
+/* Finds the linkage stubs of an image and the function that each calls: its instructions lead to a slot or a number,
+ * and that to a relocation with the symbol. x86-64 and AArch64, as ld and mold write them; bytes that are no known stub
+ * are stepped over. At most SECTIONS_MAX sections of stubs, and of relocations, are read. */
 #include "symbol/plt.h"
 
 #include <elf.h>

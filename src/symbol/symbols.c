@@ -1,3 +1,6 @@
+/* The table of an image's functions: filled from .symtab, .dynsym and linkage stubs, sorted, and thinned out to the
+ * best symbol of each address with its aliases. It holds 12 bytes per function, as names stay in their files, except
+ * the kernel's. Starts are 32-bit offsets, so an image with more than 4 GiB of code is refused. */
 #include "symbol/symbols.h"
 
 #include <stdio.h>

@@ -25,7 +25,7 @@
  * have; a linkage stub's made-up name comes last.
  *
  * Limits. A table beyond max_bytes is ERR_LIMIT. Text longer than 4 GiB is ERR_LIMIT; a size above
- * 64 MiB counts as 64 MiB. Linkage stubs beyond max_bytes are left out.
+ * 64 MiB counts as 64 MiB. Linkage stubs beyond max_bytes are dropped.
  *
  * Errors. ERR_UNSUPPORTED: the image has no function symbols at all, or kallsyms hides addresses.
  */
@@ -87,7 +87,7 @@ bool symbols_name_of_elf(const struct symbols *s, struct elf *elf, const struct 
 /*
  * kallsyms: the kernel's own table, from the text of /proc/kallsyms in pieces of any size.
  *
- * Lines are "address type name[<tab>[module]]"; only types t T w W (code) count. Left out:
+ * Lines are "address type name[<tab>[module]]"; only types t T w W (code) count. Skipped:
  * "__pfx_…" and "__cfi_…", padding in front of a function that never runs. A module's function is
  * named "function [module]". Format: kernel/kallsyms.c s_show.
  *

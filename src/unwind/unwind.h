@@ -144,7 +144,7 @@ struct unwind_frame {
 struct unwind_result {
     struct unwind_frame frame[UNWIND_FRAMES_MAX]; /* leaf first */
     size_t count;
-    size_t joint;    /* after frame joint - 1 frames are left out; 0: all are here */
+    size_t joint;    /* after frame joint - 1 frames are missing; 0: all are here */
     size_t reach;    /* bytes of the copy, from its start, that all frames are in; its length if not all are in it */
     enum stack_end end;
 };

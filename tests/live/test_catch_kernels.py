@@ -257,7 +257,7 @@ def test_a_counting_thread_stands_still(one, name, share):
     """As an ordinary user; where kernels know of it, with a short slice.
 
     Up to 8 % of an emulated processor's samples find a kernel thread first in turn (they stood still, too), and what the
-    scheduler's books then tell of the catcher's wake-up is not enough to prove them.
+    scheduler's accounting then tells of the catcher's wake-up is not enough to prove them.
     """
     true(one[name], 0 if one.name in CFS else 0.01)
     still, share = (0.85, share * 0.5) if one.name in LAZY else (0.9, share)

@@ -182,7 +182,7 @@ def test_2000_threads_are_followed_at_once(mode, pillion, work, workdir):
 
 
 def test_when_descriptors_do_not_suffice_the_hottest_threads_are_seen(pillion, work, workdir):
-    """One line tells how many are left out and what helps; a thread that becomes hot later is taken in."""
+    """One line tells how many are unsampled and what helps; a thread that becomes hot later is taken in."""
     target = attached(work, "400", "3", "3", "12")
     done = process.run(["sh", "-c", 'ulimit -n 256; exec "$@"', "sh", pillion, "-p", str(target.pid), "-d", "10",
                         "-o", workdir], timeout=40)

@@ -58,7 +58,7 @@ def test_page_faults_stand_where_they_happen_and_sum_up(place):
     for sample, faults in rows(profile, "page-faults", "three"):
         assert sample.values[:2] == [0, 0] and faults % 50 == 0, (sample.frames, sample.values)
         assert "main" in sample.frames, sample.frames
-    # CPU time is sampled as ever. Of the kernel's nobody sees the books alone, which are looked at each quarter of a second, and
+    # CPU time is sampled as ever. Of the kernel's nobody sees the accounting alone, which is read each quarter of a second, and
     # at the end only if that is before the parent has taken them away.
     missing = 0.3 if place.prefix else 0.05
     assert profiler.within(session.seconds(), session.done.cpu_seconds, 0.03, missing), (session.seconds(), session.done)

@@ -464,7 +464,7 @@ for number in range(1, 41):
 @pytest.mark.parametrize("mode", MODES)
 def test_programs_that_end_exec_and_die_while_they_are_read(mode, profile):
     session = profile(["/usr/bin/python3", "-c", CHANGING], "-f", 999, *MODES[mode])
-    # Without perf the books are read each 0.1 s, and what ends in between takes what it used since then with it.
+    # Without perf the accounting is read each 0.1 s, and what ends in between takes what it used since then with it.
     assert profiler.within(session.seconds(999), session.done.cpu_seconds, 0.03, 0.2), (session.seconds(999), session.done)
     for stack in pystacks.of_col(session):
         names = [frame.name for frame in stack.python]

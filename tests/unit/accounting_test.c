@@ -1,4 +1,4 @@
-/* The kernel's books against what is attributed. The processes are real: children of this program that
+/* The kernel's accounting against what is attributed. The processes are real: children of this program that
  * burn CPU time on request. Where perf's counters matter, a struct perf holds a number. */
 #include "capture/account/accounting.h"
 #include "base/time.h"
@@ -175,9 +175,9 @@ static uint32_t child_of(pid_t pid)
     return (uint32_t)atoi(text);
 }
 
-/* ---- the books ---- */
+/* ---- accounting ---- */
 
-struct books {
+struct fixture {
     struct world world;
     struct images images;
     struct targets targets;
@@ -186,9 +186,9 @@ struct books {
     struct perf perf; /* its counters are one number */
 };
 
-static void begin(struct books *b)
+static void begin(struct fixture *b)
 {
-    *b = (struct books){0};
+    *b = (struct fixture){0};
     b->world = world_here();
     images_init(&b->images, &b->world);
     targets_init(&b->targets, &b->images, false);
@@ -199,7 +199,7 @@ static void begin(struct books *b)
     b->perf.sampling.kernel = true;
 }
 
-static void end(struct books *b)
+static void end(struct fixture *b)
 {
     profile_release(&b->profile);
     accounting_release(&b->accounting);
@@ -207,7 +207,7 @@ static void end(struct books *b)
     images_release(&b->images);
 }
 
-static struct target *follow(struct books *b, uint32_t pid, enum capture_mode mode)
+static struct target *follow(struct fixture *b, uint32_t pid, enum capture_mode mode)
 {
     struct target *target = targets_get(&b->targets, pid);
     target->capture_mode = (uint8_t)mode;
@@ -215,12 +215,12 @@ static struct target *follow(struct books *b, uint32_t pid, enum capture_mode mo
     return target;
 }
 
-static uint64_t attributed(const struct books *b)
+static uint64_t attributed(const struct fixture *b)
 {
     return profile_sum(&b->profile).cpu_ns;
 }
 
-static uint64_t account(const struct books *b, enum account which)
+static uint64_t account(const struct fixture *b, enum account which)
 {
     return profile_sum(&b->profile).account_ns[which];
 }
@@ -247,7 +247,7 @@ static struct cpu_times told_of(const struct worker *worker)
     return (struct cpu_times){.user_ns = stat.utime_ticks * TICK, .system_ns = stat.stime_ticks * TICK};
 }
 
-static void look(struct books *b)
+static void look(struct fixture *b)
 {
     accounting_discover(&b->accounting, 1);
     accounting_poll(&b->accounting, &b->profile);
@@ -257,7 +257,7 @@ static void look(struct books *b)
 
 static void since_adoption(void)
 {
-    struct books b;
+    struct fixture b;
     begin(&b);
     struct worker worker = hire();
     tell(&worker, "b", 150);
@@ -278,7 +278,7 @@ static void since_adoption(void)
 
 static void user_and_system(void)
 {
-    struct books b;
+    struct fixture b;
     begin(&b);
     struct worker worker = hire();
     follow(&b, (uint32_t)worker.pid, CAPTURE_PROC);
@@ -296,7 +296,7 @@ static void user_and_system(void)
 
 static void per_thread(void)
 {
-    struct books b;
+    struct fixture b;
     begin(&b);
     struct worker worker = hire();
     struct target *target = follow(&b, (uint32_t)worker.pid, CAPTURE_PROC);
@@ -321,7 +321,7 @@ static void per_thread(void)
 
 static void many_threads(void)
 {
-    struct books b;
+    struct fixture b;
     begin(&b);
     struct worker worker = hire();
     struct target *target = follow(&b, (uint32_t)worker.pid, CAPTURE_PROC);
@@ -352,7 +352,7 @@ static void many_threads(void)
 
 static void idle_then_busy(void)
 {
-    struct books b;
+    struct fixture b;
     begin(&b);
     struct worker worker = hire();
     follow(&b, (uint32_t)worker.pid, CAPTURE_PROC);
@@ -370,7 +370,7 @@ static void idle_then_busy(void)
 
 static void first_thread_ended(void)
 {
-    struct books b;
+    struct fixture b;
     begin(&b);
     struct worker worker = hire();
     struct target *target = follow(&b, (uint32_t)worker.pid, CAPTURE_PROC);
@@ -391,7 +391,7 @@ static void first_thread_ended(void)
 
 static void children(void)
 {
-    struct books b;
+    struct fixture b;
     begin(&b);
     struct worker worker = hire(), stranger = hire();
     follow(&b, (uint32_t)worker.pid, CAPTURE_PROC);
@@ -416,7 +416,7 @@ static void children(void)
  * are looked at while they live: 1 the child, 2 the grandchild. */
 static void generations(unsigned seen)
 {
-    struct books b;
+    struct fixture b;
     begin(&b);
     struct worker worker = hire();
     follow(&b, (uint32_t)worker.pid, CAPTURE_PROC);
@@ -460,7 +460,7 @@ static void every_generation_once(void)
 
 static void children_before_us(void)
 {
-    struct books b;
+    struct fixture b;
     struct worker worker = hire();
     tell(&worker, "f", 0);
     uint32_t child = child_of(worker.pid);
@@ -475,7 +475,7 @@ static void children_before_us(void)
     tell(&worker, "x", 0);
     char answer;
     CHECK(read(worker.answers, &answer, 1) == 1);
-    CHECK(kill((pid_t)child, 0) != 0); /* the parent's books hold all of it now */
+    CHECK(kill((pid_t)child, 0) != 0); /* the parent's accounting holds all of it now */
     look(&b);
     look(&b);
     CHECK(near(attributed(&b), 50 * MS, 3 * TICK));
@@ -485,7 +485,7 @@ static void children_before_us(void)
 
 static void all_processes(void)
 {
-    struct books b;
+    struct fixture b;
     begin(&b);
     b.accounting.follow_all = true;
     b.accounting.began_ticks = UINT64_MAX;
@@ -501,7 +501,7 @@ static void all_processes(void)
 
 static void windows_add_up(void)
 {
-    struct books b;
+    struct fixture b;
     begin(&b);
     struct worker worker = hire();
     follow(&b, (uint32_t)worker.pid, CAPTURE_PROC);
@@ -521,7 +521,7 @@ static void windows_add_up(void)
 
 static void gone(void)
 {
-    struct books b;
+    struct fixture b;
     begin(&b);
     struct target *target = targets_get(&b.targets, GONE);
     target->capture_mode = CAPTURE_PROC;
@@ -535,7 +535,7 @@ static void gone(void)
 
 static void no_proc(void)
 {
-    struct books b;
+    struct fixture b;
     begin(&b);
     b.accounting.began_ticks = 0; /* our own could not be read */
     struct target *target = targets_get(&b.targets, GONE);
@@ -552,7 +552,7 @@ static void no_proc(void)
 
 static void pid_of_another(void)
 {
-    struct books b;
+    struct fixture b;
     begin(&b);
     struct worker worker = hire();
     struct target *target = follow(&b, (uint32_t)worker.pid, CAPTURE_PROC);
@@ -567,8 +567,8 @@ static void pid_of_another(void)
 
 /* ---- with perf ---- */
 
-/* A worker that burnt `user_ms` and `system_ms` within the window, and its books. */
-static struct target *after_work(struct books *b, struct worker *worker, enum capture_mode mode,
+/* A worker that burnt `user_ms` and `system_ms` within the window, and its accounting. */
+static struct target *after_work(struct fixture *b, struct worker *worker, enum capture_mode mode,
                                  unsigned user_ms, unsigned system_ms)
 {
     begin(b);
@@ -580,13 +580,13 @@ static struct target *after_work(struct books *b, struct worker *worker, enum ca
     return target;
 }
 
-static void close_books(struct books *b, struct worker *worker)
+static void close_accounting(struct fixture *b, struct worker *worker)
 {
     accounting_close_window(&b->accounting, &b->profile, &b->perf, 0);
     dismiss(worker);
 }
 
-static uint64_t sampled_part(struct books *b, struct target *target, uint64_t cpu_ns)
+static uint64_t sampled_part(struct fixture *b, struct target *target, uint64_t cpu_ns)
 {
     struct frame frame = {.name = profile_cstring(&b->profile, "f"), .kind = FRAME_NATIVE};
     uint32_t node = profile_child(&b->profile, 0, profile_frame(&b->profile, &frame));
@@ -596,49 +596,54 @@ static uint64_t sampled_part(struct books *b, struct target *target, uint64_t cp
     return cpu_ns;
 }
 
-/* Nobody can ask a process that was waited for; the last glance has. */
-static void glanced_at(void)
+/* User and system time of the window, as the kernel gave it when it was last asked. */
+static uint64_t accounted_ns(const struct target *target)
 {
-    struct books b;
+    const struct cpu_times *last = &target->account.last, *before = &target->account.before;
+    return last->user_ns + last->system_ns - before->user_ns - before->system_ns;
+}
+
+/* Nobody can ask a process that was waited for; the last refresh has. */
+static void refreshed(void)
+{
+    struct fixture b;
     struct worker worker;
     struct target *target = after_work(&b, &worker, CAPTURE_PERF, 200, 0);
     sampled_part(&b, target, 185 * MS);
     accounting_refresh(&b.accounting, 1, false);
     CHECK_INT(target->account.read_ns, 1);
-    uint64_t booked_ns = target->account.last.user_ns + target->account.last.system_ns - target->account.before.user_ns -
-                         target->account.before.system_ns;
-    target->account.since_read_ns = 10 * MS; /* one sample later than the glance */
+    uint64_t accounted = accounted_ns(target);
+    target->account.since_read_ns = 10 * MS; /* one sample later than the refresh */
     dismiss(&worker);
     accounting_close_window(&b.accounting, &b.profile, &b.perf, 0);
-    CHECK_INT(attributed(&b), booked_ns + 10 * MS);
+    CHECK_INT(attributed(&b), accounted + 10 * MS);
     CHECK_INT(attributed(&b), profile_sum(&b.profile).process_cpu_ns);
     end(&b);
 }
 
 /* The counters run on in interrupts, as the sampling clock does: 4 % of a busy server. */
-static void counters_beyond_the_books(void)
+static void counters_beyond_the_accounting(void)
 {
-    struct books b;
+    struct fixture b;
     struct worker worker;
     struct target *target = after_work(&b, &worker, CAPTURE_PERF, 200, 0);
     sampled_part(&b, target, 220 * MS);
     accounting_refresh(&b.accounting, 1, false);
-    uint64_t booked_ns = target->account.last.user_ns + target->account.last.system_ns - target->account.before.user_ns -
-                         target->account.before.system_ns;
+    uint64_t accounted = accounted_ns(target);
     dismiss(&worker);
     targets_exit(&b.targets, target->pid, target->pid, 300 * MS);
     b.perf.ended_count_ns = 290 * MS;
     accounting_close_window(&b.accounting, &b.profile, &b.perf, 0);
-    /* a period, and two ticks by which the books may be cut, are all that can be missing */
-    CHECK(attributed(&b) <= booked_ns + 31 * MS);
-    CHECK(attributed(&b) >= booked_ns);
+    /* a period, and two ticks by which the accounting may be cut, are all that can be missing */
+    CHECK(attributed(&b) <= accounted + 31 * MS);
+    CHECK(attributed(&b) >= accounted);
     end(&b);
 }
 
-/* What a glance costs the kernel grows with the threads. */
-static void rarely_glanced_at(void)
+/* What a refresh costs the kernel grows with the threads. */
+static void rarely_refreshed(void)
 {
-    struct books b;
+    struct fixture b;
     struct worker worker;
     struct target *target = after_work(&b, &worker, CAPTURE_PERF, 50, 0);
     accounting_refresh(&b.accounting, 1000 * MS, false);
@@ -648,7 +653,7 @@ static void rarely_glanced_at(void)
     CHECK_INT(target->account.read_ns, 1000 * MS);
     accounting_refresh(&b.accounting, 1999 * MS, true); /* it is about to end */
     CHECK_INT(target->account.read_ns, 1999 * MS);
-    CHECK_INT(target->threads_seen, 1); /* as the books say */
+    CHECK_INT(target->threads_seen, 1); /* as the accounting says */
     target->began_ns = 1000 * MS; /* a sixteenth of its life */
     accounting_refresh(&b.accounting, 2050 * MS, false);
     CHECK_INT(target->account.read_ns, 1999 * MS);
@@ -663,11 +668,11 @@ static void rarely_glanced_at(void)
 
 static void all_sampled(void)
 {
-    struct books b;
+    struct fixture b;
     struct worker worker;
     struct target *target = after_work(&b, &worker, CAPTURE_PERF, 200, 0);
-    sampled_part(&b, target, 185 * MS); /* less than 15 % below the books */
-    close_books(&b, &worker);
+    sampled_part(&b, target, 185 * MS); /* less than 15 % below the accounting */
+    close_accounting(&b, &worker);
     CHECK_INT(attributed(&b), profile_sum(&b.profile).process_cpu_ns);
     CHECK_INT(account(&b, ACCOUNT_LOST), 0);
     CHECK(near(profile_sum(&b.profile).process_cpu_ns, 200 * MS, 2 * TICK)); /* the kernel's word */
@@ -676,11 +681,11 @@ static void all_sampled(void)
 
 static void partly_lost(void)
 {
-    struct books b;
+    struct fixture b;
     struct worker worker;
     struct target *target = after_work(&b, &worker, CAPTURE_PERF, 300, 0);
     uint64_t seen = sampled_part(&b, target, 100 * MS);
-    close_books(&b, &worker);
+    close_accounting(&b, &worker);
     CHECK_INT(attributed(&b), profile_sum(&b.profile).process_cpu_ns);
     CHECK_INT(account(&b, ACCOUNT_LOST), attributed(&b) - seen);
     CHECK(near(attributed(&b), 300 * MS, 2 * TICK));
@@ -689,7 +694,7 @@ static void partly_lost(void)
 
 static void kernel_hidden(void)
 {
-    struct books b;
+    struct fixture b;
     struct worker worker;
     struct target *target = after_work(&b, &worker, CAPTURE_PERF_USER, 100, 300);
     uint64_t system_ns = target->account.before.system_ns;
@@ -697,7 +702,7 @@ static void kernel_hidden(void)
     b.perf.sampling.kernel = false;
     struct cpu_times told = told_of(&worker);
     uint64_t user_ns = told.user_ns - target->account.before.user_ns;
-    close_books(&b, &worker);
+    close_accounting(&b, &worker);
     CHECK_INT(account(&b, ACCOUNT_KERNEL_HIDDEN), target->account.last.system_ns - system_ns);
     CHECK(near(account(&b, ACCOUNT_KERNEL_HIDDEN), told.system_ns - system_ns, 2 * TICK));
     CHECK(near(account(&b, ACCOUNT_LOST), user_ns > 20 * MS ? user_ns - 20 * MS : 0, 4 * TICK));
@@ -708,13 +713,13 @@ static void kernel_hidden(void)
 /* Drawn by lot, they stand for all; a few of them for nothing but themselves. */
 static void sampled_in_bursts(void)
 {
-    struct books b;
+    struct fixture b;
     struct worker worker;
     for (uint32_t samples = 5; samples <= 50; samples += 45) {
         struct target *target = after_work(&b, &worker, CAPTURE_PERF, 300, 0);
         uint64_t seen = sampled_part(&b, target, 100 * MS);
         target->bursts.samples = samples;
-        close_books(&b, &worker);
+        close_accounting(&b, &worker);
         CHECK_INT(attributed(&b), profile_sum(&b.profile).process_cpu_ns);
         CHECK_INT(account(&b, ACCOUNT_LOST), samples < 20 ? attributed(&b) - seen : 0);
         CHECK(near(attributed(&b), 300 * MS, 2 * TICK));
@@ -725,26 +730,26 @@ static void sampled_in_bursts(void)
 /* Where kernel code may not be sampled they stand for the user's part. */
 static void user_sampled_in_bursts(void)
 {
-    struct books b;
+    struct fixture b;
     struct worker worker;
     struct target *target = after_work(&b, &worker, CAPTURE_PERF_USER, 200, 100);
     uint64_t system_ns = told_of(&worker).system_ns - target->account.before.system_ns;
     (void)sampled_part(&b, target, 500 * MS);
     target->bursts.samples = 50;
-    close_books(&b, &worker);
+    close_accounting(&b, &worker);
     CHECK_INT(attributed(&b), profile_sum(&b.profile).process_cpu_ns);
     CHECK(near(account(&b, ACCOUNT_KERNEL_HIDDEN), system_ns, 2 * TICK));
     CHECK(near(attributed(&b), 300 * MS, 3 * TICK));
     end(&b);
 }
 
-static void more_sampled_than_booked(void)
+static void more_sampled_than_accounted(void)
 {
-    struct books b;
+    struct fixture b;
     struct worker worker;
     struct target *target = after_work(&b, &worker, CAPTURE_PERF, 30, 0);
     sampled_part(&b, target, 500 * MS);
-    close_books(&b, &worker);
+    close_accounting(&b, &worker);
     CHECK_INT(attributed(&b), profile_sum(&b.profile).process_cpu_ns);
     CHECK_INT(account(&b, ACCOUNT_LOST), 0); /* a negative rest is no huge one */
     end(&b);
@@ -752,18 +757,18 @@ static void more_sampled_than_booked(void)
 
 static void times_gone_back(void)
 {
-    struct books b;
+    struct fixture b;
     struct worker worker;
     struct target *target = after_work(&b, &worker, CAPTURE_PERF, 30, 0);
-    target->account.before.user_ns = UINT64_MAX; /* as if the books had been larger */
+    target->account.before.user_ns = UINT64_MAX; /* as if the accounting had been larger */
     target->account.before.system_ns = UINT64_MAX / 2;
     b.accounting.counted_ns = UINT64_MAX; /* and the counters too */
-    close_books(&b, &worker);
+    close_accounting(&b, &worker);
     CHECK_INT(attributed(&b), 0);
     end(&b);
 }
 
-static struct target *ended(struct books *b, uint32_t pid, uint64_t lived_ns, uint64_t sampled_ns)
+static struct target *ended(struct fixture *b, uint32_t pid, uint64_t lived_ns, uint64_t sampled_ns)
 {
     targets_fork(&b->targets, pid, pid, GONE, GONE, 1000);
     struct target *target = targets_find(&b->targets, pid);
@@ -778,7 +783,7 @@ static struct target *ended(struct books *b, uint32_t pid, uint64_t lived_ns, ui
 
 static void ended_between_samples(void)
 {
-    struct books b;
+    struct fixture b;
     begin(&b);
     for (uint32_t i = 1; i <= 10; i++) {
         ended(&b, GONE + i, i == 10 ? 3 * MS : 1 * MS, 0);
@@ -801,7 +806,7 @@ static void ended_between_samples(void)
 /* Hundreds a second that nobody sees are one row and one entry, with all of their time. */
 static void unseen_ones_are_folded(void)
 {
-    struct books b;
+    struct fixture b;
     begin(&b);
     targets_get(&b.targets, GONE)->capture_mode = CAPTURE_PROC; /* their parent, whom nobody asks here */
     for (uint32_t i = 1; i <= 300; i++) {
@@ -841,7 +846,7 @@ static void unseen_ones_are_folded(void)
 /* Without perf, what ended has all its time in the profile and is forgotten. */
 static void polled_ones_are_forgotten(void)
 {
-    struct books b;
+    struct fixture b;
     begin(&b);
     struct worker worker = hire(), older = hire();
     follow(&b, (uint32_t)worker.pid, CAPTURE_PROC);
@@ -863,7 +868,7 @@ static void polled_ones_are_forgotten(void)
 
 static void ended_with_samples(void)
 {
-    struct books b;
+    struct fixture b;
     begin(&b);
     ended(&b, GONE + 1, 900 * MS, 800 * MS);
     ended(&b, GONE + 2, 5 * MS, 0);
@@ -875,7 +880,7 @@ static void ended_with_samples(void)
 
 static void counters_of_the_window(void)
 {
-    struct books b;
+    struct fixture b;
     begin(&b);
     b.perf.ended_count_ns = 5000 * MS; /* of windows before */
     b.accounting.counted_ns = 5000 * MS;
@@ -888,11 +893,11 @@ static void counters_of_the_window(void)
 
 static void idle_target(void)
 {
-    struct books b;
+    struct fixture b;
     begin(&b);
     struct worker worker = hire();
     follow(&b, (uint32_t)worker.pid, CAPTURE_PERF);
-    close_books(&b, &worker);
+    close_accounting(&b, &worker);
     CHECK_INT(attributed(&b), 0);
     CHECK_INT(b.profile.processes.len, 1); /* no row for who did nothing */
     end(&b);
@@ -900,12 +905,12 @@ static void idle_target(void)
 
 static void full_profile(void)
 {
-    struct books b;
+    struct fixture b;
     struct worker worker;
     struct target *target = after_work(&b, &worker, CAPTURE_PERF, 100, 0);
     (void)target;
     b.profile.max_bytes = b.profile.limit_bytes = 0;
-    close_books(&b, &worker);
+    close_accounting(&b, &worker);
     CHECK_INT(b.profile.processes.at[0].cpu_ns, 0); /* "none" stays nothing */
     CHECK(near(attributed(&b), 100 * MS, 2 * TICK)); /* the time is told all the same */
     end(&b);
@@ -913,24 +918,24 @@ static void full_profile(void)
 
 static void mode_changed(void)
 {
-    struct books b;
+    struct fixture b;
     struct worker worker;
     struct target *target = after_work(&b, &worker, CAPTURE_PERF, 100, 0);
     sampled_part(&b, target, 100 * MS);
     CHECK(accounting_adopt(&b.accounting, target)); /* a set-uid program took the right away */
     target->capture_mode = CAPTURE_PROC;
     tell(&worker, "b", 100);
-    close_books(&b, &worker);
+    close_accounting(&b, &worker);
     CHECK(near(attributed(&b), 200 * MS, 3 * TICK));
     CHECK_INT(profile_sum(&b.profile).process_cpu_ns, attributed(&b));
     end(&b);
 }
 
-/* ---- left out ---- */
+/* ---- excluded ---- */
 
-static void left_out_without_perf(void)
+static void excluded_without_perf(void)
 {
-    struct books b;
+    struct fixture b;
     begin(&b);
     struct worker worker = hire();
     struct target *target = follow(&b, (uint32_t)worker.pid, CAPTURE_PROC);
@@ -965,7 +970,7 @@ static void left_out_without_perf(void)
 /* One that came of age asleep, and was gone before anybody looked again. */
 static void of_age_asleep(void)
 {
-    struct books b;
+    struct fixture b;
     begin(&b);
     struct worker worker = hire();
     struct target *target = follow(&b, (uint32_t)worker.pid, CAPTURE_PROC);
@@ -987,39 +992,39 @@ static void of_age_asleep(void)
     end(&b);
 }
 
-static void left_out_on_perf(void)
+static void excluded_on_perf(void)
 {
-    struct books b;
+    struct fixture b;
     struct worker worker;
     struct target *target = after_work(&b, &worker, CAPTURE_PERF, 200, 0);
     target->filter.excluded = target->filter.skipped = true;
     target->filter.excluded_ns = 190 * MS;
-    close_books(&b, &worker);
+    close_accounting(&b, &worker);
     CHECK_INT(attributed(&b), 0);
     CHECK_INT(b.profile.processes.len, 1); /* it has no row */
     end(&b);
 }
 
-/* An exec changed the answer: what was dropped is taken off the books, and the rest is the samples'. */
-static void left_out_for_a_part(void)
+/* An exec changed the answer: what was dropped is taken off the accounting, and the rest is the samples'. */
+static void excluded_for_a_part(void)
 {
-    struct books b;
+    struct fixture b;
     struct worker worker;
     struct target *target = after_work(&b, &worker, CAPTURE_PERF, 300, 0);
     target->filter.excluded_ns = 100 * MS;
     sampled_part(&b, target, 195 * MS);
-    close_books(&b, &worker);
+    close_accounting(&b, &worker);
     CHECK(near(attributed(&b), 200 * MS, 2 * TICK));
     CHECK_INT(profile_sum(&b.profile).process_cpu_ns, attributed(&b));
     CHECK_INT(account(&b, ACCOUNT_LOST), 0);
     end(&b);
 }
 
-/* Two that ended unseen, one of them left out: what the counters have goes to both by their samples, so that
+/* Two that ended unseen, one of them excluded: what the counters have goes to both by their samples, so that
  * the other one gets no more than its own. */
-static void left_out_and_ended(void)
+static void excluded_and_ended(void)
 {
-    struct books b;
+    struct fixture b;
     begin(&b);
     struct target *in = targets_get(&b.targets, GONE), *out = targets_get(&b.targets, GONE + 1);
     in->capture_mode = out->capture_mode = CAPTURE_PERF;
@@ -1038,7 +1043,7 @@ static void left_out_and_ended(void)
 /* It found a descriptor in mid-window. */
 static void events_begin(void)
 {
-    struct books b;
+    struct fixture b;
     begin(&b);
     struct worker worker = hire();
     struct target *target = follow(&b, (uint32_t)worker.pid, CAPTURE_PROC);
@@ -1060,12 +1065,12 @@ static void events_begin(void)
 
 TESTS_THAT_MEASURE({"what was polled and gets events keeps both parts", events_begin},
       {"a process's time counts from its adoption", since_adoption},
-      {"without perf nothing of what is left out is attributed, and what fits again is",
-       left_out_without_perf},
-      {"a process that came of age asleep is not left out", of_age_asleep},
-      {"the books of a process that is left out are no part of the profile", left_out_on_perf},
-      {"a process that was left out for a part of the window has the rest", left_out_for_a_part},
-      {"what ended and was left out takes nothing from the others, nor gives", left_out_and_ended},
+      {"without perf nothing of what is excluded is attributed, and what fits again is",
+       excluded_without_perf},
+      {"a process that came of age asleep is not excluded", of_age_asleep},
+      {"the accounting of an excluded process is no part of the profile", excluded_on_perf},
+      {"a process that was excluded for a part of the window has the rest", excluded_for_a_part},
+      {"what ended and was excluded takes nothing from the others, nor gives", excluded_and_ended},
       {"user and system time are told apart", user_and_system},
       {"time goes to the thread that used it, and of ended threads to the first", per_thread},
       {"the time of a process with many threads is shared out late, but whole", many_threads},
@@ -1079,16 +1084,16 @@ TESTS_THAT_MEASURE({"what was polled and gets events keeps both parts", events_b
       {"a process that is gone is no error", gone},
       {"without /proc a process goes on until a record ends it", no_proc},
       {"a pid that belongs to another process now is not asked", pid_of_another},
-      {"a process that ended has the books of the last glance and its samples since", glanced_at},
-      {"counters that ran ahead of the books are not time that is missing", counters_beyond_the_books},
-      {"a process of many threads is glanced at more rarely, but before its end", rarely_glanced_at},
-      {"samples weigh their period as the books measure it", all_sampled},
+      {"a process that ended has the accounting of the last refresh and its samples since", refreshed},
+      {"counters that ran ahead of the accounting are not time that is missing", counters_beyond_the_accounting},
+      {"a process of many threads is refreshed more rarely, but before its end", rarely_refreshed},
+      {"samples weigh their period as the accounting measures it", all_sampled},
       {"what samples do not explain is lost, and the parts sum up", partly_lost},
       {"samples of bursts stand for all of a process, when there are enough", sampled_in_bursts},
       {"samples of bursts stand for the user's part where the kernel's is hidden",
        user_sampled_in_bursts},
       {"unseen kernel time is hidden, up to the system time", kernel_hidden},
-      {"samples never weigh more than the booked time", more_sampled_than_booked},
+      {"samples never weigh more than the accounted time", more_sampled_than_accounted},
       {"times that go back give nothing", times_gone_back},
       {"processes that ended between two samples share what the counters say",
        ended_between_samples},

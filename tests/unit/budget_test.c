@@ -29,7 +29,7 @@ static void pass(struct simulation *s, unsigned seconds)
     for (unsigned i = 0; i < seconds; i++) {
         s->now_ns += NS_PER_S;
         s->used.own_ns += s->fixed_ns + s->budget.frequency_hz * s->threads * s->sample_ns;
-        s->changes += budget_tick(&s->budget, s->now_ns, &s->used);
+        s->changes += budget_update(&s->budget, s->now_ns, &s->used);
         uint32_t hz = s->budget.frequency_hz;
         s->least_hz = hz > 0 && hz < s->least_hz ? hz : s->least_hz;
     }

@@ -138,7 +138,7 @@ static void went_by_itself(void)
 enum { U = 9000 };
 
 /* It was woken 18 µs after the sample and had not to wait. */
-static struct catch_evidence booked(void)
+static struct catch_evidence accounted(void)
 {
     struct catch_evidence e = good();
     e.accounting = true;
@@ -149,7 +149,7 @@ static struct catch_evidence booked(void)
 
 static void woken_and_there(void)
 {
-    struct catch_evidence e = booked();
+    struct catch_evidence e = accounted();
     e.left_ns = e.sample_ns + 70000; /* an interrupt may take however long */
     e.start_ns = e.left_ns + 10000;
     e.end_ns = e.start_ns + 10000;
@@ -169,7 +169,7 @@ static void woken_and_there(void)
 /* Of a clock that stands still for four milliseconds at a time. */
 static void coarse_accounting(void)
 {
-    struct catch_evidence e = booked();
+    struct catch_evidence e = accounted();
     e.start_ns = e.sample_ns + 1000000;
     e.end_ns = e.start_ns + 10000;
     CHECK_INT(catch_prove(&e, D), CATCH_PROVEN);
@@ -179,7 +179,7 @@ static void coarse_accounting(void)
 
 static void third_thread_first(void)
 {
-    struct catch_evidence e = booked();
+    struct catch_evidence e = accounted();
     e.waited_ns = 2000000;
     e.start_ns = e.sample_ns + 2050000;
     e.end_ns = e.start_ns + 10000;
@@ -223,7 +223,7 @@ static void went_on_until_a_tick(void)
         {42443, 1009064, 1023465, 971668, 21753, 43374},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct catch_evidence e = booked();
+        struct catch_evidence e = accounted();
         e.left_ns = e.sample_ns + cases[i].left_ns;
         e.start_ns = e.sample_ns + cases[i].start_ns;
         e.end_ns = e.sample_ns + cases[i].end_ns;
@@ -238,7 +238,7 @@ static void went_on_until_a_tick(void)
 /* Woken 18 µs after the sample, and the thread left so much later. */
 static void learn_soon(struct catch_learned *l, unsigned times, uint64_t waited_ns, uint64_t after_ns)
 {
-    struct catch_evidence e = booked();
+    struct catch_evidence e = accounted();
     e.waited_ns = waited_ns;
     e.woken_ns = e.sample_ns + 18000;
     e.left_ns = e.woken_ns + after_ns;

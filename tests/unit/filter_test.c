@@ -379,6 +379,6 @@ TESTS({"a glob is over the whole text, * any bytes and ? one", glob},
       {"targets are judged by what /proc says of them", by_command_line_and_exe},
       {"what was given by name stays whatever the filters say, and not what it starts", what_is_named},
       {"what ended before its facts were read is judged by its records", gone_before_its_exec_was_read},
-      {"a target is left out until it is of age", young},
+      {"a target is excluded until it is of age", young},
       {"a young stranger is asked about again when it is of age", young_strangers},
       {"filters and processes are described for people", descriptions})

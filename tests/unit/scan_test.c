@@ -131,7 +131,7 @@ static void taken_ones(void)
     kill(child, SIGKILL);
     siginfo_t info;
     CHECK_INT(waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT), 0);
-    targets_find(&r.targets, r.wanted)->ended = true; /* as its books said */
+    targets_find(&r.targets, r.wanted)->ended = true; /* as its accounting said */
     r.scan.last_id = r.wanted - 1;
     look(&r, 60000);
     CHECK_INT(r.asked, 1); /* and it is still the same, until it is waited for … */

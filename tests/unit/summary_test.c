@@ -366,21 +366,21 @@ static void quiet(void)
     end(&s);
 }
 
-static void left_out(void)
+static void excluded(void)
 {
     struct scene s;
     begin(&s, true);
     busy_window(&s);
-    CHECK(strstr(told(&s, NULL), "left out") == NULL);
+    CHECK(strstr(told(&s, NULL), "excluded") == NULL);
     s.profile.meta.excluded = 12;
-    CHECK(strstr(told(&s, NULL), "\n  left out: 12 processes\n") != NULL);
+    CHECK(strstr(told(&s, NULL), "\n  excluded: 12 processes\n") != NULL);
     s.profile.meta.excluded = 1;
-    CHECK(strstr(told(&s, NULL), "\n  left out: 1 process\n") != NULL);
+    CHECK(strstr(told(&s, NULL), "\n  excluded: 1 process\n") != NULL);
     s.log.terminal = false;
     CHECK(strstr(told(&s, NULL), " left_out=1 ") != NULL);
     s.log.format = LOG_LOGFMT;
     CHECK(strstr(told(&s, NULL), " left_out_procs=1 ") != NULL);
-    s.profile.meta.unfollowed = 34;
+    s.profile.meta.unsampled = 34;
     CHECK(strstr(told(&s, NULL), " unfollowed_procs=34 ") != NULL);
     end(&s);
 }
@@ -429,5 +429,5 @@ TESTS({"a terminal gets the block of lines", block},
       {"odd times give numbers", odd_times},
       {"logfmt and json carry the same numbers", fields},
       {"every kind of code and of loss has its key", every_kind_and_account},
-      {"processes that were left out are one number", left_out},
+      {"excluded processes are one number", excluded},
       {"quiet is silent", quiet})

@@ -585,7 +585,7 @@ static void pid_reuse(void)
     CHECK(fresh != old && !fresh->ended && old->ended);
     CHECK_INT(fresh->maps.len, 0);
     CHECK_INT(fresh->account.sampled_ns, 0);
-    CHECK_INT(old->account.sampled_ns, 5); /* its samples stay in the window's books */
+    CHECK_INT(old->account.sampled_ns, 5); /* its samples stay in the window's accounting */
     CHECK_INT(t->all.len, 3);
 
     struct profile p;

@@ -103,7 +103,8 @@ static bool is_done(void *context, struct target *target)
         target->ended_ns = t->now_ns; /* no record has come yet */
     }
     return !accounting_is_polled(target) && target->account.attributed_ns == 0 &&
-           target->window != a->targets->window && t->now_ns >= target->ended_ns + DROP_AFTER_MS * NS_PER_MS && is_folded(a, target);
+           target->window != a->targets->window &&
+           t->now_ns >= target->ended_ns + DROP_AFTER_MS * NS_PER_MS && is_folded(a, target);
 }
 
 void accounting_tidy(struct accounting *a, struct profile *p, uint64_t now_ns)

@@ -1,8 +1,11 @@
+/* The controller of budget.h. It judges by the rate since its last change: older seconds count for less, and the
+ * dearest one is no part of it. Less is used at once: first a lower frequency, then coarse stacks, then no samples.
+ * More is used only after RAISE_S quiet seconds, and twice as many after each rise that had to be taken back. */
 #include "capture/account/budget.h"
 #include "base/time.h"
 
 enum {
-    TICK_LEAST_MS = 500,
+    UPDATE_LEAST_MS = 500,
     JUDGE_S = 3,   /* of a rate that is only a little too high */
     RAISE_S = 9,   /* without a change, before one for the better … */
     PATIENCE_MOST_S = 140, /* … and when such had to be taken back */
@@ -158,7 +161,7 @@ static void use_more(struct budget *b)
 
 /* ---- seconds ---- */
 
-/* What was used since the last tick, without publishing. */
+/* What was used since the last update, without publishing. */
 static uint64_t used_since(const struct budget *b, const struct budget_used *used)
 {
     uint64_t own_ns = used->own_ns - b->used.own_ns;
@@ -242,9 +245,9 @@ static void take_in(struct budget *b, uint64_t now_ns, const struct budget_used 
     note_rate(b, passed_ns, used_ns);
 }
 
-bool budget_tick(struct budget *b, uint64_t now_ns, const struct budget_used *used)
+bool budget_update(struct budget *b, uint64_t now_ns, const struct budget_used *used)
 {
-    if (now_ns < b->told_ns + TICK_LEAST_MS * NS_PER_MS) {
+    if (now_ns < b->told_ns + UPDATE_LEAST_MS * NS_PER_MS) {
         return false;
     }
     take_in(b, now_ns, used);

@@ -30,7 +30,7 @@
  *
  * Pure, one thread. Times are monotonic or CPU time, in ns; all totals begin anywhere.
  *
- *     budget_init; each second budget_tick; per window budget_end_window
+ *     budget_init; each second budget_update; per window budget_end_window
  */
 #ifndef CAPTURE_ACCOUNT_BUDGET_H
 #define CAPTURE_ACCOUNT_BUDGET_H
@@ -68,7 +68,7 @@ struct budget {
     uint32_t frequency_hz;
     enum budget_measure measure;
     /* so far */
-    uint64_t began_ns, told_ns; /* when; the latest tick */
+    uint64_t began_ns, told_ns; /* when; the latest update */
     struct budget_used used;
     double account_ns;       /* what may be used at once; below 0: was used too much */
     uint64_t started_ns;     /* of what the start may take, taken */
@@ -91,7 +91,7 @@ void budget_init(struct budget *b, double percent, uint32_t asked_hz, uint64_t w
                  uint64_t now_ns, const struct budget_used *used);
 
 /* About once a second. True when frequency_hz or measure has changed. */
-bool budget_tick(struct budget *b, uint64_t now_ns, const struct budget_used *used);
+bool budget_update(struct budget *b, uint64_t now_ns, const struct budget_used *used);
 
 /* What a core's share sampling has used of late, since the last change, without its dearest second. */
 double budget_rate(const struct budget *b);

@@ -22,8 +22,8 @@ struct accounting *polling_accounting(struct polling *p);
 /* Between two polls at present; 0: none was yet. */
 uint64_t polling_pause_ns(const struct polling *p);
 
-/* After waiting for the rings: refreshes what is known of the living, four times a second, and `ended`: at once, for the
- * command's times can be read for a moment only, until its parent has waited. */
+/* After waiting for the rings: refreshes what is known of the living, four times a second, or at once when something
+ * has `ended`: the command's times can be read for a moment only, until its parent has waited. */
 void polling_refresh(struct polling *p, uint64_t now_ns, bool ended);
 
 /* Has all that is followed ended? Never with -a. */

@@ -1,6 +1,6 @@
 /*
- * Sampling in bursts: who is sampled so, and when slices begin and end. A slice begins at a moment drawn by lot, so that
- * nothing periodic in the program is in step with it.
+ * Sampling in bursts: who is sampled so, and when slices begin and end. A slice begins at a moment drawn by lot, so
+ * that nothing periodic in the program is in step with it.
  */
 #include "capture/follow/bursts.h"
 #include "base/random.h"

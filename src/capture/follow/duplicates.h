@@ -1,7 +1,8 @@
 /*
  * duplicates: threads that have events of two followers, and so each sample twice.
  *
- * os/perf.h tells how that comes about. The later follower's events are stopped, what they wrote is dropped, and they end.
+ * os/perf.h tells how that comes about. The later follower's events are stopped, what they wrote is dropped, and they
+ * end.
  */
 #ifndef CAPTURE_FOLLOW_DUPLICATES_H
 #define CAPTURE_FOLLOW_DUPLICATES_H

@@ -1,3 +1,6 @@
+/* Compares a process's command line, executable and container with the patterns of the options. Among the patterns of a
+ * kind one that excludes wins; where no pattern selects, everything that is not excluded is selected. The work of a
+ * glob is at most its length times the text's. */
 #include "capture/follow/filter.h"
 
 bool filter_any(const filter_kinds kinds)

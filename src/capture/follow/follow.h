@@ -2,8 +2,8 @@
  * follow: which processes and threads a run is about, and how each of them is captured.
  *
  * Concept. A process becomes a target by follow_adopt (it ran before us, or perf did not tell of its start), or by
- * the records of what a target starts (targets.h). Events are inherited, so that most targets have none of their own. Each
- * target has a capture mode at a time, changed by targets_set_mode alone.
+ * the records of what a target starts (targets.h). Events are inherited, so that most targets have none of their own.
+ * Each target has one capture mode at a time, changed by targets_set_mode alone.
  *
  * What stands above asks to be told, by struct follow_hooks: the rings must be drained before events are replaced, and
  * CPU accounting begins where a target does.

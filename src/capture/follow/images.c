@@ -1,6 +1,6 @@
 /* images: the list of files whose code is mapped, under keys that are never used again, and what the sampler derives
- * from each: headers, unwind rules, the bias of its mappings. Opening, sweeping and what the publisher reads are the other
- * files' (images_private.h). */
+ * from each: headers, unwind rules, the bias of its mappings. Opening, sweeping and what the publisher reads are the
+ * other files' (images_private.h). */
 #include "capture/follow/images_private.h"
 #include "base/time.h"
 #include "capture/code.h"

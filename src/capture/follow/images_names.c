@@ -1,5 +1,6 @@
 /* images_names: images as the publisher reads them: files with symbols, the kernel's symbols, names of generated code
- * from perf maps and jitdumps, debug files below the root of a process. What is derived here is never the sampler's. */
+ * from perf maps and jitdumps, debug files below the root of a process. The sampler owns the list of images, so each is
+ * looked up under the list's lock; what is derived here, its own unwind table too, is never the sampler's. */
 #include "capture/follow/images_private.h"
 #include "base/err.h"
 #include "capture/code.h"

@@ -1,5 +1,6 @@
 /* images_sweep: which images nobody needs any more. Those that no process has mapped and no profile names are released,
- * but for the ones that were mapped last: a compiler that is started again in a moment has its tables still. */
+ * but for the ones that were mapped last: a compiler that is started again in a moment has its tables still. At
+ * most `kept_max` of these are kept, open files only, with IMAGES_KEPT_BYTES of unwind rules. */
 #include "capture/follow/images_private.h"
 
 #include <stdlib.h>

@@ -1,3 +1,6 @@
+/* Finds new processes (scan.h). Each round either asks for the few ids given out since the last one, or lists /proc;
+ * it then asks the caller about each process until the answer is final. A pid stands for one process only as long as
+ * its start time is the same: a target whose pid has a new owner is marked here as ended. */
 #include "capture/follow/scan.h"
 #include "base/time.h"
 #include "target/status.h"

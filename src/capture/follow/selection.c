@@ -1,3 +1,6 @@
+/* Reads the facts that the filters ask for, and no others, from /proc, and evaluates them for targets and for processes
+ * that may become one. A target counts as excluded from a window only if nothing of it is in the window's profile. The
+ * second container that a prefix fits is excluded, and reported once. */
 #include "capture/follow/selection.h"
 #include "base/time.h"
 #include "os/clock.h"

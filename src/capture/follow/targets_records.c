@@ -1,6 +1,6 @@
-/* targets_records: what perf's records say of processes: FORK, COMM, EXIT and MMAP2, in the order of their time. A child
- * is what its parent is (name, mappings, capture mode, whether it is excluded) until it calls exec, which makes all of
- * that new. */
+/* targets_records: what perf's records say of processes: FORK, COMM, EXIT and MMAP2, in the order of their time. A
+ * child is what its parent is (name, mappings, capture mode, whether it is excluded) until it calls exec, which makes
+ * all of that new. */
 #include "capture/follow/targets_private.h"
 
 #include <string.h>

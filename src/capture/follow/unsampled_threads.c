@@ -1,3 +1,6 @@
+/* Checks unsampled threads one after the other, by the CPU time that each used since its last check. A hot one gets
+ * events where a descriptor is free; else in the place of an idle thread of its own process; else in that of another
+ * process, by make_room. A check that finds the thread or its process gone frees the entry. */
 #include "capture/follow/unsampled_threads.h"
 #include "base/time.h"
 #include "os/hot.h"

@@ -7,8 +7,8 @@
 /* The exit status. */
 int loop_run(struct rooms *r);
 
-/* Ends a run that has not begun, too. finish_ns, monotonic: when its end began, which is to last no longer than it may. The
- * number of things that could not be written. */
+/* Ends a run that has not begun, too. finish_ns, monotonic: when its end began, which is to last no longer than it may.
+ * The number of things that could not be written. */
 unsigned loop_release(struct rooms *r, uint64_t finish_ns);
 
 #endif

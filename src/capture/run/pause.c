@@ -1,5 +1,6 @@
 /*
- * The pause between two rounds: by what is captured and how, stretched by the budget, cut short by what is due.
+ * The pause between two rounds: by what is captured and how, stretched by the budget, cut short by what is due. Where
+ * very many tasks end, it does not wait for the rings, but only for as long as a quarter of one cannot fill.
  */
 #include "capture/run/pause.h"
 #include "base/time.h"

@@ -1,9 +1,9 @@
 /*
  * pause: how long the loop sleeps, and what wakes it.
  *
- * With perf its rings do when they are half full, and the end of what is followed; catchers when they have much to hand over;
- * signals. Where hundreds of tasks end per second, each of which would wake us, it sleeps beside the rings for as long as
- * they surely have room.
+ * With perf its rings wake it when they are half full, and so does the end of what is followed; catchers when they have
+ * much to hand over; signals. Where hundreds of tasks end per second, each of which would wake us, it sleeps beside the
+ * rings for as long as they surely have room.
  */
 #ifndef CAPTURE_RUN_PAUSE_H
 #define CAPTURE_RUN_PAUSE_H

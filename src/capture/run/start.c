@@ -1,5 +1,6 @@
 /*
  * How a run begins: the command is armed before it may start, or processes that run are taken in; then the first line.
+ * The command waits until launch_ready, so uploads and messages come after it.
  */
 #include "capture/run/run.h"
 #include "base/time.h"
@@ -141,7 +142,6 @@ int run_command(const struct run_input *input, struct launch_target *target)
 }
 
 /* ---- attaching ---- */
-
 
 static void list_visible(struct buf *out)
 {

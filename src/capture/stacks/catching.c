@@ -306,7 +306,7 @@ static void catch_deep_stacks(struct catching *c)
     for (size_t i = 0; c->reads_runtimes && !c->shared->throttle.coarse && i < c->follow->targets.all.len; i++) {
         if (is_deep(c->follow->targets.all.at[i])) {
             catch_deep(c, c->follow->targets.all.at[i]);
-            return; /* one family per round */
+            return; /* one inherit group per round */
         }
     }
 }

@@ -1,8 +1,8 @@
 /*
  * catching: whose samples are caught, that is, read by a catcher at the moment of the sample (catch/catch.h).
  *
- * Concept. A process with a runtime that can be read, and a program whose stacks are larger than a sample can copy, gets
- * events in rings of their own, or, without perf, a timer. Catchers are started for the first of them. This concern
+ * Concept. A process with a runtime that can be read, and a program whose stacks are larger than a sample can copy,
+ * get events in rings of their own, or, without perf, a timer. Catchers are started for the first of them. This concern
  * owns the readers (readers.h) and the catchers; who needs either asks here.
  */
 #ifndef CAPTURE_STACKS_CATCHING_H

@@ -1,3 +1,6 @@
+/* extra_events: opens the events of -e and --off-cpu, and adds their samples to the profile by weight: the event's
+ * period, or the one that the kernel chose for the sample. The end of a window compares these weights with the kernel's
+ * own counts: what is missing becomes "[lost]", what is too much belongs to the next window. */
 #include "capture/stacks/extra_events.h"
 
 static bool is_open(const struct extra_events *o, size_t other)

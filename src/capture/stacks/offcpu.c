@@ -1,3 +1,6 @@
+/* offcpu: one struct sleeper per thread, SLEEPERS_MAX at most. A wait is counted when it ends, or the window does, at
+ * the stack that was read during it. Waits without such a stack are summed; when the window or the thread ends, their
+ * time is shared out among the stacks of the thread's short waits, if looks met HITS_LEAST of these. */
 #include "capture/stacks/offcpu.h"
 #include "base/time.h"
 #include "os/clock.h"

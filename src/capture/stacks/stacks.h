@@ -45,7 +45,7 @@ struct stacks {
     uint64_t samples;
     uint64_t cut; /* samples whose chain left mapped code */
     bool coarse; /* what lies beyond a sample's copy of the stack is not read */
-    bool runtime_alone; /* native frames are left out where a runtime's stack is known */
+    bool runtime_alone; /* native frames are omitted where a runtime's stack is known */
     uint64_t ends[STACK_END_COUNT]; /* of this window's unwound stacks */
     uint64_t shares[SHARE_COUNT], woven[WOVEN_COUNT]; /* of this window */
 };

@@ -1,6 +1,6 @@
-/* stacks_native: the native half of a stack, leaf first, into the scratch: by the kernel's chain of frame pointers, or by
- * unwinding the registers and the copy of the stack that came with a sample. Addresses become file-relative here, and
- * what was cut, guessed or truncated gets its mark. */
+/* stacks_native: the native half of a stack, leaf first, into the scratch: by the kernel's chain of frame pointers, or
+ * by unwinding the registers and the copy of the stack that came with a sample. Addresses become file-relative here,
+ * and what was cut, guessed or truncated gets its mark. */
 #include "capture/stacks/stacks_private.h"
 #include "base/err.h"
 
@@ -173,8 +173,8 @@ static bool read_beyond(void *context, uint64_t address, void *out, size_t len, 
     return err_set(err, ERR_MALFORMED, 0, "%#llx was not read", (unsigned long long)address);
 }
 
-/* What the size of copies is decided by. Above the outermost frame stands what no unwinder reads: a thread's own data, a
- * process's arguments and environment. */
+/* What the size of copies is decided by. Above the outermost frame stands what no unwinder reads: a thread's own data,
+ * a process's arguments and environment. */
 static void note_size(struct target *target, const struct record *sample,
                       const struct unwind_result *result)
 {

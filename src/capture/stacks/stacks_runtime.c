@@ -1,6 +1,6 @@
-/* stacks_runtime: the runtime's half of a stack, as a catcher read it, and its joining with the native half: woven where
- * it is proven to be of the same moment, else standing whole with the native leaf above it. What could not be read is
- * one frame that says so. */
+/* stacks_runtime: the runtime's half of a stack, as a catcher read it, and its joining with the native half: woven
+ * where it is proven to be of the same moment, else standing whole with the native leaf above it. What could not be
+ * read is one frame that says so. */
 #include "capture/stacks/stacks_private.h"
 #include "profile/weave.h"
 

@@ -1,3 +1,6 @@
+/* waits: one struct waiter per thread of an interpreter, WAITERS_MAX at most. Its schedstat says whether it has run
+ * since the last look; if so its stack is read again, and believed when schedstat is the same after the reading. The
+ * time between two looks counts only if they are less than LONGEST_WAIT intervals apart. */
 #include "capture/stacks/waits.h"
 #include "base/time.h"
 #include "capture/stacks/labels.h"

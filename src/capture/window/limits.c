@@ -1,6 +1,6 @@
 /*
  * Keeps the profiler within --max-cpu and --max-memory: asks budget.h once a second, has events made anew with another
- * frequency or smaller copies of stacks, gives caches back, ends windows early, and notes in each what was done without.
+ * frequency or smaller copies of stacks, releases caches, ends windows early, and notes in each what was done without.
  */
 #include "capture/window/limits.h"
 #include "base/time.h"
@@ -208,7 +208,7 @@ static void report(struct limits *l)
 static void check_cpu(struct limits *l, uint64_t now_ns)
 {
     struct budget_used used = used_so_far(l);
-    if (budget_tick(&l->budget, now_ns, &used)) {
+    if (budget_update(&l->budget, now_ns, &used)) {
         apply(l);
         report(l);
     }
@@ -277,7 +277,7 @@ static void check_memory(struct limits *l, uint64_t now_ns)
     }
     if (now_ns >= l->next_release_ns) {
         release_caches(l, now_ns);
-    } else if (rss / 9 >= most / 10) { /* the publisher sheds in its own time */
+    } else if (rss / 9 >= most / 10) { /* the publisher releases its own when it can */
         stop_growing(l, now_ns);
     }
 }

@@ -1,3 +1,6 @@
+/* Writes a window's totals as a block of lines for terminals or as one line of key=value for other logs, and always as
+ * fields for logfmt and JSON. Keys are promised to users and keep their names (left_out, unfollowed), whatever the
+ * code calls these things. A window with CPU time but without a stack is reported as EMPTY, once. */
 #include "capture/window/summary.h"
 #include "base/time.h"
 #include "capture/unseen.h"
@@ -229,12 +232,12 @@ static void terminal_block(const struct profile *p, const struct profile_totals 
     add_shares(out, p);
     add_unread(out, p, sum);
     if (p->meta.excluded > 0) {
-        buf_printf(out, "\n  left out: %llu process%s", (unsigned long long)p->meta.excluded,
+        buf_printf(out, "\n  excluded: %llu process%s", (unsigned long long)p->meta.excluded,
                    p->meta.excluded == 1 ? "" : "es");
     }
-    if (p->meta.unfollowed > 0) {
+    if (p->meta.unsampled > 0) {
         buf_printf(out, "\n  too few descriptors: no stacks of %llu processes, the coolest ones",
-                   (unsigned long long)p->meta.unfollowed);
+                   (unsigned long long)p->meta.unsampled);
     }
     buf_printf(out, "\n  cost: %.2f s CPU (%.1f %% of one core), %.0f MB",
                seconds(p->meta.own_cpu_ns), percent(p->meta.own_cpu_ns, length),
@@ -310,8 +313,8 @@ static void fill_fields(struct fields *f, const struct profile *p, const struct 
     if (p->meta.excluded > 0) {
         field(f, "left_out_procs", "%.0f", (double)p->meta.excluded);
     }
-    if (p->meta.unfollowed > 0) {
-        field(f, "unfollowed_procs", "%.0f", (double)p->meta.unfollowed);
+    if (p->meta.unsampled > 0) {
+        field(f, "unfollowed_procs", "%.0f", (double)p->meta.unsampled);
     }
     if (p->meta.uploads.any) {
         field(f, "uploads_sent", "%.0f", (double)p->meta.uploads.fresh);
@@ -377,8 +380,8 @@ static void log_line(const struct profile *p, const struct profile_totals *sum,
     if (p->meta.excluded > 0) {
         buf_printf(out, " left_out=%llu", (unsigned long long)p->meta.excluded);
     }
-    if (p->meta.unfollowed > 0) {
-        buf_printf(out, " unfollowed=%llu", (unsigned long long)p->meta.unfollowed);
+    if (p->meta.unsampled > 0) {
+        buf_printf(out, " unfollowed=%llu", (unsigned long long)p->meta.unsampled);
     }
     const struct profile_uploads *u = &p->meta.uploads;
     if (u->any) {

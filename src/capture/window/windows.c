@@ -134,7 +134,7 @@ static void fill_meta(struct windows *w)
     meta->mode = profile_cstring(s->window.profile, mode);
     meta->reason = reason_of(w);
     meta->continuous = s->settings->sampling.continuous;
-    meta->unfollowed = unsampled_count(w->follow->unsampled);
+    meta->unsampled = unsampled_count(w->follow->unsampled);
 }
 
 /* ---- the rows ---- */

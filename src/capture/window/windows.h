@@ -1,9 +1,9 @@
 /*
  * windows: where one window ends and the next begins.
  *
- * windows_begin starts the clock of a window. The row does the last two steps of its end: the profile gets its facts (times,
- * mode, why stacks are missing), and is handed to the publisher, which returns an empty one; limits.h has its own row
- * between the two, so there are two rows here.
+ * windows_begin starts the clock of a window. The row does the last two steps of its end: the profile gets its facts
+ * (times, mode, why stacks are missing), and is handed to the publisher, which returns an empty one; limits.h has its
+ * own row between the two, so there are two rows here.
  */
 #ifndef CAPTURE_WINDOW_WINDOWS_H
 #define CAPTURE_WINDOW_WINDOWS_H

@@ -1,4 +1,6 @@
-/* Where the Go symbol table of an image is: by its section, else by its first bytes. */
+/* Where the Go symbol table of an image is: by its section, else by its first bytes, which are searched for in
+ * writable, then read-only, then executable segments. A header is believed when its sizes are possible and the first
+ * function's record agrees with the list. At most GO_SCAN_MAX_BYTES are searched and CANDIDATES_MAX headers tried. */
 #include <elf.h>
 #include <stdlib.h>
 

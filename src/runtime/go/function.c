@@ -1,4 +1,6 @@
-/* The records of a Go symbol table: its list of functions, a function, its inlined calls. */
+/* The records of a Go symbol table: its list of functions, a function, its inlined calls. The format decides their
+ * sizes. Starts of functions are relative to the text, or (up to Go 1.17) absolute; an absolute one that is 0 in the
+ * file is taken from its relocation. */
 #include "base/cursor.h"
 #include "runtime/go/private.h"
 

@@ -1,4 +1,6 @@
-/* What belongs to a Go symbol table and stands elsewhere: the module data, the build info. */
+/* What belongs to a Go symbol table and stands elsewhere: the module data (where the text and funcdata begin) and the
+ * build info (the version). The module data has no mark and changes between versions: a candidate is believed when its
+ * pointers fit the table, a funcdata word when the inlined calls of FITS_WANTED functions make sense with it. */
 #include <stdio.h>
 
 #include "base/cursor.h"

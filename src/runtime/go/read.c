@@ -1,4 +1,6 @@
-/* Reading a Go symbol table: blocks of the file kept at hand, bounded by spans. */
+/* Reading a Go symbol table: blocks of the file kept at hand, bounded by spans. GO_BLOCKS blocks are kept, each in the
+ * place that its number hashes to, until another one of that place is read. A read beyond its span, or beyond the end
+ * of the file's segments, fails. */
 #include "base/cursor.h"
 #include "runtime/go/private.h"
 

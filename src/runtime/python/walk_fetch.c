@@ -1,4 +1,6 @@
-/* What was not predicted, by further batches. */
+/* What was not predicted, by further batches. Each fetches the missing frame, and with it what probably comes next: the
+ * rest of its chunk, the older chunk, the frames behind it in the last stack, or in a recursion the same distances
+ * again. Where copies are read twice, so are the top and the joint in each batch: a change makes the stack torn. */
 #include "runtime/python/walk.h"
 
 enum {

@@ -1,4 +1,6 @@
-/* The chain of a thread's frames, over what is held of its memory. */
+/* The chain of a thread's frames, over what is held of its memory. A frame whose pointers, owner, position or order on
+ * the data stack are impossible, and a chain that is a circle, make the stack torn. Of more than RUNTIME_FRAMES_MAX
+ * frames the leaf-most three quarters and the root-most quarter are kept. */
 #include "runtime/python/walk.h"
 
 enum {
