@@ -48,8 +48,9 @@ const struct backend backend_fake = {
 FORMAT = """
 #include "encode/encode.h"
 
-static bool sketch_write(struct profile *p, struct sink *out, struct err *err)
+static bool sketch_write(struct profile *p, const struct encode_rules *rules, struct sink *out, struct err *err)
 {
+    (void)rules;
     struct buf text;
     buf_init(&text, 100);
     buf_printf(&text, "sketch of %llu ns\\n", (unsigned long long)profile_sum(p).cpu_ns);

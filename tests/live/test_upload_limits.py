@@ -108,7 +108,7 @@ def test_nothing_that_uploads_wait_for_is_waited_for_by_the_sampler(pillion, wor
             process.until(lambda: catchers(pid), 20, "its catchers run")
             with contextlib.ExitStack() as stack:
                 watch, *others = [stack.enter_context(stalls.Watch(pid, tid)) for tid in (pid, *catchers(pid))]
-                process.until(lambda: "upload to pyroscope failed: the name name.test" in started.err and
+                process.until(lambda: "upload to pyroscope failed: cannot resolve the name name.test" in started.err and
                               len(re.findall(r"^pillion: .* own=", started.err, re.M)) >= 4, 60, lambda: started.err)
         except PermissionError as error:
             pytest.skip(f"a thread cannot be looked at here: {error}")

@@ -171,7 +171,7 @@ static void window_begin(void *state)
     if (!e->offcpu.listed_all) { /* what waits already waits in this window, as far as it is seen */
         e->offcpu.first_ns = e->shared->window.start_ns;
     }
-    e->shared->window.profile->watches_waits = e->watches_off_cpu;
+    e->shared->window.profile->watches_waits |= e->watches_off_cpu;
 }
 
 static void window_end(void *state)

@@ -1,5 +1,6 @@
 /* A delivery as a request: as it lies there, or read back and encoded anew by the row's rules, with
- * as many stacks as the service takes. Whoever sends it asks for less after a 413. */
+ * as many stacks as the service takes. Whoever sends it asks for less after a 413.
+ * Windows are encoded for a back end here, too, all profiles of one into one buffer. */
 #include "capture/upload/shipment.h"
 
 #include "encode/encode.h"
