@@ -10,7 +10,7 @@
  *     window_begin   a new profile is being filled (shared.h)
  *     window_end     the profile is about to be handed over
  *     due_ns         when it wants its next round: monotonic; 0: whenever one comes
- *     release        the end of the run; in the order of the rows, and of a run that could not begin as well
+ *     release        the end of the run, in reverse order of the rows
  *
  * While sampling is suspended for --max-cpu, only rows with `while_suspended` have each round, others one per second.
  */

@@ -10,8 +10,8 @@
  * A window lacks much when more than a twentieth of its CPU time has no stack, and that is more than a few
  * samples. Then there is always a reason.
  */
-#ifndef CAPTURE_ACCOUNT_UNSEEN_H
-#define CAPTURE_ACCOUNT_UNSEEN_H
+#ifndef CAPTURE_UNSEEN_H
+#define CAPTURE_UNSEEN_H
 
 #include "base/err.h"
 #include "profile/profile.h"

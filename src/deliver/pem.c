@@ -1,3 +1,7 @@
+/*
+ * Texts with certificates and keys in them: blocks between two lines of dashes, base64 inside. What stands outside the
+ * blocks is passed over. Whether the last line ends does not matter; a head as old files have it is skipped.
+ */
 #include "deliver/pem.h"
 
 static const struct str dashes = {"-----", 5};

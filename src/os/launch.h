@@ -1,7 +1,7 @@
 /*
  * launch: starting a command with a profiler beside it, so that the command cannot tell.
  *
- * Two shapes (DESIGN 1.4):
+ * Two shapes:
  *
  *   exec   this process becomes the command and keeps its PID. The profiler is a grandchild in a
  *          session of its own, so it is neither the command's child nor in its process group.

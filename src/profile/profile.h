@@ -76,7 +76,7 @@ enum runtime_share {
 /* How the stacks of both kinds were joined (weave.h). */
 enum woven_share { WOVEN_EXACT, WOVEN_ONE_MORE, WOVEN_UNMERGED, WOVEN_APART, WOVEN_COUNT };
 
-/* How a process is profiled: the best mode that it allowed (DESIGN 1.5). */
+/* How a process is profiled: the best mode that it allowed. */
 enum capture_mode {
     CAPTURE_UNKNOWN,
     CAPTURE_PERF,       /* user and kernel stacks */

@@ -1,6 +1,7 @@
 /*
- * Making a run: each room's state from below to above, then the table of concerns in the order in which they are walked.
- * What perf is allowed to do was found out before (open.c), because a command waits for that alone.
+ * Making a run: the state of each room, the lowest first, then the table of concerns in the order in which they are
+ * walked. What perf is allowed to do was found out before (open.c), because a command waits for that alone. It is the
+ * only file that knows all rooms.
  */
 #include "capture/run/rooms.h"
 #include "base/time.h"
@@ -149,7 +150,8 @@ static bool make_window(struct rooms *r, struct err *err)
     return r->windows != NULL || err_set(err, ERR_MEMORY, 0, "no memory for windows");
 }
 
-/* In the order in which they are walked: at a window's end what still adds to the profile comes before what closes it. */
+/* In the order in which they are walked: at a window's end what still adds to the profile comes before what closes
+ * it. */
 static bool make_rows(struct rooms *r, struct err *err)
 {
     const struct limits_reach reach = {.follow = &r->follow,

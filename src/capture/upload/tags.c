@@ -1,3 +1,7 @@
+/*
+ * Tags from options and variables: split at commas or blanks, each a name and a value. What is none, and what is one
+ * too many, is left out, and the caller gets a sentence for each reason.
+ */
 #include "capture/upload/tags.h"
 
 enum { TAGS_MAX = sizeof((struct origin *)0)->tags / sizeof(struct fact), SHOWN_BYTES = 100 };

@@ -1,6 +1,6 @@
 /*
- * uploads: the uploader of a run (uploader.h): started once the command runs, stopped last, within the grace period that
- * the end has.
+ * uploads: the uploader of a run (uploader.h): started once the command runs, stopped last, within the grace period
+ * that the end has.
  */
 #ifndef CAPTURE_UPLOAD_UPLOADS_H
 #define CAPTURE_UPLOAD_UPLOADS_H
