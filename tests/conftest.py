@@ -34,8 +34,7 @@ GUESTS = ("test_catch_kernels.py", "test_kernels.py", "test_doctor_kernel.py", "
           "test_python_names.py", "test_python_lines.py")
 EASY = ("test_flame_safety.py", "test_flame_use.py", "test_http.py", "test_tls.py", "test_backends.py", "test_datadog.py",
         "test_otlp.py", "test_origin.py", "test_studio_facts.py", "test_doctor.py", "test_doctor_upload.py", "test_cli.py",
-        "test_outputs.py", "test_readme.py", "test_laws.py", "test_frame.py", "test_figures.py", "test_vendor.py", "test_build.py", "test_binary.py",
-        "test_upload.py")
+        "test_outputs.py", "test_readme.py", "test_laws.py", "test_frame.py", "test_figures.py", "test_vendor.py", "test_build.py", "test_binary.py")
 PLAIN = ("test_words.py", "test_crosscheck.py", "test_pprof_tool.py", "test_golang.py", "test_jit_files.py", "test_doctor_runc.py",
          "test_recordings.py")
 PARTS = {"guests": lambda item: item.path.name in GUESTS and not item.get_closest_marker("alone"),

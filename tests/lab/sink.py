@@ -121,9 +121,9 @@ class Sink:
         body = body if isinstance(body, bytes) else json.dumps(body).encode()
         head = f"HTTP/1.1 {status} Word\r\nContent-Length: {len(body)}\r\n"
         head += "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-        connection.sendall(head.encode() + b"\r\n" + body)
         with self.lock:
-            request.status = status
+            request.status = status  # before it is sent: the client may be gone, and the test asking, at once after
+        connection.sendall(head.encode() + b"\r\n" + body)
         return True
 
 
