@@ -24,6 +24,7 @@ EMULATORS = ("qemu-{}", "qemu-{}-static")
 
 # What a unit program cannot keep under the emulator, with the reason; None is the whole program. What is not marked
 # so is run, and has to pass.
+NO_FILTER = "the emulator lets no child have a filter of its own (runs in a guest)"
 UNIT_SKIPS = {
     ("accounting_test", None): "compares processor time with clock ticks, and the emulator's own work is in it",
     ("analyse_test", None): "is about x86-64's instructions; analyse_aarch64_test is this processor's",
@@ -41,11 +42,35 @@ UNIT_SKIPS = {
         "/proc tells the numbers of this machine's system calls",
     ("launch_test", None): "starts programs and looks at what they inherit, and would see the emulator's (runs in a guest)",
     ("stacks_test", "the steady state allocates nothing per sample"): "counts by AddressSanitizer",
+    ("inlines_test", "DWARF 4 gives chains, files and lines"): NO_FILTER,
+    ("inlines_test", "DWARF 5 gives chains, files and lines"): NO_FILTER,
+    ("inlines_test", "packed sections are unpacked"): NO_FILTER,
+    ("inlines_test", "names that dwz moved are found in the alternate file, if it is the right one"): NO_FILTER,
+    ("inlines_test", "cuts and flipped bits are survived"): NO_FILTER,
+    ("inlines_test", "loops of references end"): NO_FILTER,
+    ("inlines_test", "this program's own chain is as its compiler inlined it"): NO_FILTER,
+    ("namer_test", "inlined functions are named by DWARF, the real one by its symbol"): NO_FILTER,
+    ("namer_test", "when time is over there still are symbols"): NO_FILTER,
+    ("namer_test", "without a reader of debug information there still are symbols"): NO_FILTER,
+    ("namer_test", "names that dwz moved are found"): NO_FILTER,
+    ("namer_test", "what DWARF told is kept, also that it told nothing"): NO_FILTER,
     ("target_test", "the test's own stat is its own"): "/proc shows the emulator (runs in a guest)",
+    ("inlines_test", "DWARF 4 gives chains, files and lines"): NO_FILTER,
+    ("inlines_test", "DWARF 5 gives chains, files and lines"): NO_FILTER,
+    ("inlines_test", "packed sections are unpacked"): NO_FILTER,
+    ("inlines_test", "names that dwz moved are found in the alternate file, if it is the right one"): NO_FILTER,
+    ("inlines_test", "cuts and flipped bits are survived"): NO_FILTER,
+    ("inlines_test", "loops of references end"): NO_FILTER,
+    ("inlines_test", "this program's own chain is as its compiler inlined it"): NO_FILTER,
+    ("namer_test", "inlined functions are named by DWARF, the real one by its symbol"): NO_FILTER,
+    ("namer_test", "when time is over there still are symbols"): NO_FILTER,
+    ("namer_test", "without a reader of debug information there still are symbols"): NO_FILTER,
+    ("namer_test", "names that dwz moved are found"): NO_FILTER,
+    ("namer_test", "what DWARF told is kept, also that it told nothing"): NO_FILTER,
     ("target_test", "the test's own status is its own"): "/proc shows the emulator (runs in a guest)",
 }
 # These run in the guest of live/test_aarch64.py, where they find a kernel of their own.
-UNIT_IN_GUEST = ("launch_test", "target_test")
+UNIT_IN_GUEST = ("inlines_test", "launch_test", "namer_test", "target_test")
 
 
 def emulator(arch):

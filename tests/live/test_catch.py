@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from lab import process, profiler, tiers
+from lab import linked, process, profiler, tiers
 
 QUIET = 0.5  # runnable threads of others per CPU, at most, for shares to mean something
 CGROUPS = Path("/sys/fs/cgroup")
@@ -32,7 +32,7 @@ def catching(repository, out, arch):
         pytest.skip(f"the product is built for {arch}")
     objects = [name for name in listed.read_text().split() if not name.endswith("/obj/main.o")]
     target = out / arch / "catching"
-    archives = [specs.with_name(f"lib{name}.a") for name in ("dw", "elf", "lzma", "bearssl", "iberty", "zlib")]
+    archives = [specs.with_name(f"lib{name}.a") for name in linked.ARCHIVES]
     done = subprocess.run(["gcc", f"-specs={specs}", "-std=gnu11", "-D_GNU_SOURCE=", "-Isrc", "-Wall", "-Wextra", "-Werror", "-g",
                     "-O2", "-fno-pie", "-static", "-no-pie", "-o", target, "-Wl,--wrap=catch_prove",
                     "tests/lab/catching.c", *objects, *archives], cwd=repository, stderr=subprocess.PIPE, text=True)

@@ -187,7 +187,7 @@ def test_when_descriptors_do_not_suffice_the_hottest_threads_are_seen(pillion, w
     done = process.run(["sh", "-c", 'ulimit -n 256; exec "$@"', "sh", pillion, "-p", str(target.pid), "-d", "10",
                         "-o", workdir], timeout=40)
     assert done.status == 0, done
-    told = re.findall(r"(\d+) of the (\d+) threads of pid \d+, those that used the least CPU time.*raise the hard limit \(ulimit -Hn\)",
+    told = re.findall(r"(\d+) of the (\d+) threads of pid \d+ are unsampled, those with the least CPU time.*raise the hard limit \(ulimit -Hn\)",
                       done.err)
     assert len(told) == 1 and int(told[0][1]) == 404 and 250 < int(told[0][0]) < 404, done.err
     session = profiler.Session(done, workdir)

@@ -33,7 +33,7 @@ static void leave_advice_out(struct shared *s)
     if (s->settings->origin.fixed_filter && s->access.why.kind != ERR_NONE &&
         (gate == PERF_GATE_SECCOMP || gate == PERF_GATE_PARANOID)) {
         err_set(&s->access.why, s->access.why.kind, s->access.why.number,
-                "perf events refused (%s: %s); Fargate allows no change of it",
+                "perf events refused (%s: %s); Fargate forbids changing it",
                 err_name(s->access.why.number), perf_gate_name(gate));
     }
 }
