@@ -50,6 +50,7 @@ static const struct runtime walks = {
 
 #define CODE UINT64_C(0x7f0000000000)
 static struct runtime_caller way; /* how to go on */
+static unsigned unnamed;          /* addresses that are told without functions from now on; the first has them */
 
 /* "inner", inlined into "outer", at any address of the code; nothing elsewhere. */
 static bool resolve(void *state, const struct runtime_place *at, struct runtime_resolved *out)
@@ -60,6 +61,9 @@ static bool resolve(void *state, const struct runtime_place *at, struct runtime_
     }
     CHECK(at->registers != NULL && at->memory != NULL);
     out->caller = way;
+    if (unnamed > 0 && unnamed++ > 1) {
+        return true;
+    }
     out->lines.kind = FRAME_JVM;
     out->lines.count = 2;
     out->lines.line[0] = (struct source_line){STR("inner"), STR("inner"), STR("A.java"), 7};
@@ -282,6 +286,10 @@ static void resolve_only(void)
     CHECK_TEXT(unwound(&s, words, 0), "outer;inner"); /* names without a way on */
     way = (struct runtime_caller){RUNTIME_RULE_FRAME_SIZE, UINT64_MAX, 0};
     CHECK_TEXT(unwound(&s, words, 0), "outer;inner"); /* a way that cannot be */
+    way = (struct runtime_caller){RUNTIME_RULE_FRAME_SIZE, 24, 0};
+    unnamed = 1;
+    CHECK_TEXT(unwound(&s, words, 0), "1ff;1ff;outer;inner"); /* the second has none: its address, not the first one's */
+    unnamed = 0;
     end(&s);
 }
 

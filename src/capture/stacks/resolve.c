@@ -33,6 +33,8 @@ bool resolve_ask(struct resolve *r, const struct unwind_question *question, stru
     const struct runtime_registers registers = {question->ip, question->sp, question->fp};
     const struct runtime_place at = {question->address, &registers, r->memory};
     for (const struct reader *reader = r->target->runtime.reader; reader != NULL; reader = reader->next) {
+        r->answer.lines.count = 0; /* a row may tell of the caller alone: nothing of the last answer is its own */
+        r->answer.caller = (struct runtime_caller){.rule = RUNTIME_RULE_NONE};
         if (reader->runtime != NULL && reader->runtime->resolve != NULL &&
             reader->runtime->resolve(reader->state, &at, &r->answer)) {
             keep_functions(r, question->address, &r->answer.lines);
