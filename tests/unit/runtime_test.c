@@ -288,7 +288,7 @@ static void resolve_only(void)
     CHECK_TEXT(unwound(&s, words, 0), "outer;inner"); /* a way that cannot be */
     way = (struct runtime_caller){RUNTIME_RULE_FRAME_SIZE, 24, 0};
     unnamed = 1;
-    CHECK_TEXT(unwound(&s, words, 0), "1ff;1ff;outer;inner"); /* the second has none: its address, not the first one's */
+    CHECK_TEXT(unwound(&s, words, 0), "1ff;1ff;outer;inner"); /* the second is its address, not the first one's */
     unnamed = 0;
     end(&s);
 }
