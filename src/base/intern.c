@@ -1,9 +1,21 @@
 #include "base/intern.h"
+#include "base/str.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 enum { INTERN_FIRST_CAP = 64 };
+
+static uint64_t text_hash(const void *owner, uint32_t id)
+{
+    return str_hash((*(struct str *const *)owner)[id]);
+}
+
+static bool text_same(const void *owner, uint32_t id, const void *key)
+{
+    return str_eq((*(struct str *const *)owner)[id], *(const struct str *)key);
+}
+
+const struct intern_owner intern_texts = {text_hash, text_same};
 
 void intern_release(struct intern *table)
 {

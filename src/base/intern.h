@@ -23,6 +23,10 @@ struct intern {
     size_t len;
 };
 
+/* Texts by number. The owner is the address of the array's pointer (&texts.at of a VEC(struct str)), the key a struct
+ * str. */
+extern const struct intern_owner intern_texts;
+
 void intern_release(struct intern *table);
 
 /* Forgets all ids and keeps the memory. */

@@ -3,6 +3,7 @@
  * functions rely on that. */
 #include "base/json.h"
 
+#include "base/ascii.h"
 #include "base/utf8.h"
 
 static void escape(struct buf *out, uint32_t c)
@@ -79,11 +80,6 @@ static bool accept(struct str *text, char byte)
     return true;
 }
 
-static bool is_digit(char byte)
-{
-    return byte >= '0' && byte <= '9';
-}
-
 static bool read_hex4(struct str text, uint32_t *out)
 {
     uint64_t value;
@@ -124,7 +120,7 @@ static size_t string_length(struct str text)
 static size_t digits(struct str text, size_t at)
 {
     size_t len = 0;
-    while (at + len < text.len && is_digit(text.ptr[at + len])) {
+    while (at + len < text.len && ascii_is_digit(text.ptr[at + len])) {
         len++;
     }
     return len;

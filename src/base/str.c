@@ -44,6 +44,12 @@ size_t str_find_last(struct str text, char byte)
     return text.len;
 }
 
+struct str str_base_name(struct str path)
+{
+    size_t slash = str_find_last(path, '/');
+    return slash == path.len ? path : str_sub(path, slash + 1, path.len);
+}
+
 struct str str_sub(struct str text, size_t from, size_t len)
 {
     if (from > text.len) {
@@ -81,7 +87,7 @@ struct str str_trim(struct str text)
     return text;
 }
 
-static int digit_of(char byte)
+int str_digit(char byte)
 {
     if (byte >= '0' && byte <= '9') {
         return byte - '0';
@@ -99,7 +105,7 @@ static bool number_of(struct str text, unsigned base, uint64_t *out)
 {
     uint64_t value = 0;
     for (size_t i = 0; i < text.len; i++) {
-        unsigned digit = (unsigned)digit_of(text.ptr[i]);
+        unsigned digit = (unsigned)str_digit(text.ptr[i]);
         if (digit >= base || value > (UINT64_MAX - digit) / base) {
             return false;
         }
@@ -156,6 +162,14 @@ void buf_release(struct buf *buf)
 {
     free(buf->ptr);
     *buf = (struct buf){.max = buf->max};
+}
+
+void buf_wipe(struct buf *buf)
+{
+    if (buf->ptr != NULL) {
+        explicit_bzero(buf->ptr, buf->cap);
+    }
+    buf_release(buf);
 }
 
 char *buf_room(struct buf *buf, size_t len)

@@ -41,6 +41,9 @@ int str_compare(struct str a, struct str b);
 size_t str_find(struct str text, char byte);
 size_t str_find_last(struct str text, char byte);
 
+/* What stands behind the last slash; all of it without one. */
+struct str str_base_name(struct str path);
+
 /* Bytes [from, from+len) clipped to what exists. */
 struct str str_sub(struct str text, size_t from, size_t len);
 
@@ -54,6 +57,9 @@ struct str str_trim(struct str text);
 /* The whole of `text` as an unsigned number; false when empty, too large or not all digits. */
 bool str_u64(struct str text, uint64_t *out);
 bool str_hex(struct str text, uint64_t *out);
+
+/* A digit's value in base 16; 99: it is none. */
+int str_digit(char byte);
 
 /* A 64-bit hash (not against malice: tables that use it bound their own size). */
 uint64_t str_hash(struct str text);
@@ -69,6 +75,10 @@ struct buf {
 
 void buf_init(struct buf *buf, size_t max_bytes);
 void buf_release(struct buf *buf);
+
+/* Releases it without what it held. Where it grew, another copy may be left. */
+void buf_wipe(struct buf *buf);
+
 static inline void buf_clear(struct buf *buf)
 {
     buf->len = 0;

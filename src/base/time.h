@@ -14,6 +14,11 @@
 #define NS_PER_MS UINT64_C(1000000)
 #define NS_PER_US UINT64_C(1000)
 
+static inline uint64_t time_earlier(uint64_t a_ns, uint64_t b_ns)
+{
+    return a_ns < b_ns ? a_ns : b_ns;
+}
+
 enum { TIME_TEXT_MAX = 32 };
 
 /* "2026-11-20T10:31:04", UTC without zone: the form of gProfiler's file names. */

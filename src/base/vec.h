@@ -14,6 +14,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdlib.h>
 
 #define VEC(type)                                                                                  \
     struct {                                                                                       \

@@ -1,5 +1,5 @@
 #include "deliver/address.h"
-#include "deliver/ascii.h"
+#include "base/ascii.h"
 
 #include <arpa/inet.h>
 

@@ -4,7 +4,6 @@
 #include "deliver/certificate.h"
 
 #include <arpa/inet.h>
-#include <stdio.h>
 
 #include "base/utf8.h"
 #include "deliver/der.h"

@@ -2,8 +2,8 @@
  * where that is safe, and says at which stage a request failed. No secret goes to another host than
  * the one it was meant for. */
 #include "deliver/client.h"
+#include "base/ascii.h"
 #include "base/time.h"
-#include "deliver/ascii.h"
 #include "deliver/escape.h"
 #include "deliver/paced.h"
 
@@ -39,11 +39,6 @@ struct send {
     struct buf credentials; /* for the proxy */
     char where[WHERE_MAX];  /* for sentences */
 };
-
-static uint64_t earlier(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
 
 static uint64_t now_of(const struct client *client)
 {
@@ -173,20 +168,11 @@ static void add_decoded(struct buf *out, struct str text)
     }
 }
 
-/* Gives memory back without what it held; `buf` never grew, so no other copy of it is left. */
-static void wipe(struct buf *buf)
-{
-    if (buf->ptr != NULL) {
-        explicit_bzero(buf->ptr, buf->cap);
-    }
-    buf_release(buf);
-}
-
 static bool make_credentials(struct send *s, struct err *err)
 {
     const struct proxy *proxy = &s->proxy;
     struct buf plain;
-    wipe(&s->credentials);
+    buf_wipe(&s->credentials);
     if (proxy->user.len + proxy->password.len == 0) {
         return true;
     }
@@ -200,7 +186,7 @@ static bool make_credentials(struct send *s, struct err *err)
     buf_text(&s->credentials, "Basic ");
     escape_base64(&s->credentials, buf_slice(&plain));
     bool good = !plain.failed && !s->credentials.failed;
-    wipe(&plain);
+    buf_wipe(&plain);
     return good || err_set(err, ERR_LIMIT, 0, "the password of the proxy is too long");
 }
 
@@ -306,7 +292,7 @@ static bool start_tls(struct send *s, struct stream *under, struct stream *out, 
     struct tls_session before = client->session;
     client->settings.random(client->settings.random_context, tls.seed, sizeof tls.seed);
     tls.wall_ns = client->settings.clock.wall_ns(client->settings.clock.context);
-    uint64_t deadline_ns = earlier(s->deadline_ns, now_of(client) + HANDSHAKE_NS);
+    uint64_t deadline_ns = time_earlier(s->deadline_ns, now_of(client) + HANDSHAKE_NS);
     bool ok = tls_open(under, s->url.host, &tls, &client->session, deadline_ns, out, &why);
     if (ok) {
         /* A full handshake leaves another session behind than there was. */
@@ -343,7 +329,7 @@ static bool connect_anew(struct send *s, struct stream *out, struct err *err)
     if (!dial(s, &plain, err)) {
         return false;
     }
-    uint64_t deadline_ns = earlier(s->deadline_ns, now_of(s->client) + HANDSHAKE_NS);
+    uint64_t deadline_ns = time_earlier(s->deadline_ns, now_of(s->client) + HANDSHAKE_NS);
     if (s->proxied && s->url.tls && !open_tunnel(s, &plain, deadline_ns, err)) {
         plain.close(plain.context);
         return false;
@@ -627,7 +613,7 @@ static void begin(struct send *s)
 
 static void end(struct send *s)
 {
-    wipe(&s->credentials);
+    buf_wipe(&s->credentials);
     buf_release(&s->target);
     buf_release(&s->text);
 }

@@ -3,7 +3,7 @@
  * event is written by datadog_event.c. */
 #include "base/time.h"
 #include "base/version.h"
-#include "deliver/ascii.h"
+#include "base/ascii.h"
 #include "deliver/backend_private.h"
 #include "deliver/escape.h"
 #include "deliver/multipart.h"

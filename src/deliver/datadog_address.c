@@ -2,7 +2,7 @@
  * Unix socket, default host), or, agentless, to the intake of a site. Variables and files are asked for
  * through functions, so that this is pure. */
 #include "base/time.h"
-#include "deliver/ascii.h"
+#include "base/ascii.h"
 #include "deliver/backend_private.h"
 
 #define AGENT_SOCKET "/var/run/datadog/apm.socket"

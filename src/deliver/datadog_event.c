@@ -5,7 +5,7 @@
 #include "base/time.h"
 #include "base/utf8.h"
 #include "base/version.h"
-#include "deliver/ascii.h"
+#include "base/ascii.h"
 #include "deliver/backend_private.h"
 
 #include <stdio.h>
@@ -246,13 +246,6 @@ static struct str resource(const struct origin *origin, const char *name)
     return fact != NULL ? fact->value : STR("");
 }
 
-/* "arn:aws:ecs:eu-1:123:cluster/web" is "web", and so is "web". */
-static struct str last_part(struct str arn)
-{
-    size_t slash = str_find_last(arn, '/');
-    return slash == arn.len ? arn : str_sub(arn, slash + 1, arn.len);
-}
-
 static void add_platform(struct tags *tags, const struct origin *origin)
 {
     struct str provider = resource(origin, "cloud.provider");
@@ -262,7 +255,7 @@ static void add_platform(struct tags *tags, const struct origin *origin)
             add_fact(tags, platform_tags[i].tag, resource(origin, platform_tags[i].fact));
         }
     }
-    add_fact(tags, "ecs_cluster_name", last_part(resource(origin, "aws.ecs.cluster.arn")));
+    add_fact(tags, "ecs_cluster_name", str_base_name(resource(origin, "aws.ecs.cluster.arn")));
     add_fact(tags, "container_id", origin->container_id);
     if (ascii_same(resource(origin, "aws.ecs.launchtype"), STR("fargate"))) {
         add_fact(tags, "orchestrator", STR("fargate_ecs"));

@@ -4,7 +4,7 @@
 #include "deliver/http.h"
 #include "base/version.h"
 #include "deliver/response.h"
-#include "deliver/ascii.h"
+#include "base/ascii.h"
 
 #include <errno.h>
 
@@ -251,14 +251,6 @@ static bool prepare(struct exchange *x, const struct http_request *request, stru
     return true;
 }
 
-static void wipe(struct buf *buf)
-{
-    if (buf->ptr != NULL) {
-        explicit_bzero(buf->ptr, buf->cap);
-    }
-    buf_release(buf);
-}
-
 static bool why_none(struct exchange *x, struct err *err)
 {
     const struct http_response *out = x->response.out;
@@ -284,11 +276,11 @@ bool http_exchange(struct stream *stream, const struct http_request *request, ui
         buf_init(&out->body, request->most_kept);
     }
     if (!http_check(request, err) || !prepare(&x, request, err)) {
-        wipe(&x.first);
+        buf_wipe(&x.first);
         return false;
     }
     out->sent_all = write_all(&x, buf_slice(&x.first)) && write_all(&x, x.rest);
-    wipe(&x.first);
+    buf_wipe(&x.first);
     while (!x.over) {
         read_some(&x);
     }

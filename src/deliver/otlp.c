@@ -59,21 +59,13 @@ static enum fate add(struct attributes *a, struct str name, struct str value)
     return fate;
 }
 
-static unsigned digit_of(char c)
-{
-    return c >= '0' && c <= '9'   ? (unsigned)(c - '0')
-           : c >= 'a' && c <= 'f' ? (unsigned)(c - 'a' + 10)
-           : c >= 'A' && c <= 'F' ? (unsigned)(c - 'A' + 10)
-                                  : 16;
-}
-
 /* OTEL_RESOURCE_ATTRIBUTES, which tags may come from, escapes what it cannot hold. */
 static void unescape(struct buf *out, struct str text)
 {
     buf_clear(out);
     for (size_t i = 0; i < text.len; i++) {
-        unsigned high = i + 2 < text.len ? digit_of(text.ptr[i + 1]) : 16;
-        unsigned low = i + 2 < text.len ? digit_of(text.ptr[i + 2]) : 16;
+        int high = i + 2 < text.len ? str_digit(text.ptr[i + 1]) : 16;
+        int low = i + 2 < text.len ? str_digit(text.ptr[i + 2]) : 16;
         bool is_escape = text.ptr[i] == '%' && high < 16 && low < 16;
         buf_byte(out, is_escape ? (char)(high << 4 | low) : text.ptr[i]);
         i += is_escape ? 2 : 0;

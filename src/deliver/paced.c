@@ -16,11 +16,6 @@ struct paced {
     uint64_t stall_ns;
 };
 
-static uint64_t earlier(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
 static uint64_t now_of(const struct paced *p)
 {
     return p->clock.mono_ns(p->clock.context);
@@ -52,7 +47,7 @@ static ptrdiff_t paced_read(void *context, void *to, size_t len, uint64_t deadli
 {
     struct paced *p = context;
     struct err why = {0};
-    uint64_t now = now_of(p), until = earlier(deadline_ns, now + p->stall_ns);
+    uint64_t now = now_of(p), until = time_earlier(deadline_ns, now + p->stall_ns);
     if (now >= deadline_ns) {
         return too_late(err);
     }
@@ -70,11 +65,11 @@ static ptrdiff_t paced_write(void *context, const void *from, size_t len, uint64
                              struct err *err)
 {
     struct paced *p = context;
-    uint64_t now = now_of(p), until = earlier(deadline_ns, now + p->stall_ns);
+    uint64_t now = now_of(p), until = time_earlier(deadline_ns, now + p->stall_ns);
     for (; now < until; now = now_of(p)) {
         struct err why = {0};
         ptrdiff_t put =
-            p->under.write(p->under.context, from, len, earlier(until, now + LOOK_NS), &why);
+            p->under.write(p->under.context, from, len, time_earlier(until, now + LOOK_NS), &why);
         if (put >= 0) {
             return put;
         }

@@ -34,7 +34,6 @@ struct peer_facts {
     char oid[48]; /* of a critical extension that is not understood, or of the signature */
     uint64_t not_before_s, not_after_s;
     bool self_signed;
-    bool known; /* it could be parsed */
 };
 
 struct peer {

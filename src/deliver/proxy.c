@@ -3,7 +3,7 @@
  * reason. */
 #include "deliver/proxy.h"
 #include "deliver/address.h"
-#include "deliver/ascii.h"
+#include "base/ascii.h"
 #include "deliver/url.h"
 
 /* ---- the environment ---- */

@@ -3,7 +3,7 @@
  * refused. */
 #include "deliver/response.h"
 #include "base/time.h"
-#include "deliver/ascii.h"
+#include "base/ascii.h"
 
 #include <errno.h>
 

@@ -26,7 +26,6 @@ enum {
     SPOOL_NAME_MAX = 96,
     SPOOL_PROFILE_MAX = 256 << 20,
     SPOOL_HEAD_MAX = 64 + 2 * (1 + 32) + 1 + DELIVERY_MORE_MAX * (1 + 64 + 4), /* with the longest names */
-    SPOOL_FILE_MAX = SPOOL_HEAD_MAX + SPOOL_PROFILE_MAX, /* a larger file is none */
 };
 
 void spool_name(const struct delivery *delivery, const char *backend,

@@ -3,7 +3,7 @@
  * secret. */
 #include "deliver/url.h"
 #include "deliver/address.h"
-#include "deliver/ascii.h"
+#include "base/ascii.h"
 
 enum {
     HOST_MAX = 254,        /* RFC 1035: 253 and a final dot */

@@ -39,16 +39,6 @@ struct writer {
     VEC(uint32_t) path;
 };
 
-static uint64_t text_hash(const void *owner, uint32_t id)
-{
-    return str_hash(((const struct texts *)owner)->list.at[id]);
-}
-
-static bool text_same(const void *owner, uint32_t id, const void *key)
-{
-    return str_eq(((const struct texts *)owner)->list.at[id], *(const struct str *)key);
-}
-
 static uint64_t node_hash(const void *owner, uint32_t id)
 {
     const struct spelled_node *n = &((const struct writer *)owner)->tree.at[id];
@@ -61,7 +51,6 @@ static bool node_same(const void *owner, uint32_t id, const void *key)
     return a->parent == b->parent && a->text == b->text;
 }
 
-static const struct intern_owner text_ops = {text_hash, text_same};
 static const struct intern_owner node_ops = {node_hash, node_same};
 
 /* The text in w->spelling as an id; 0 when memory ends. */
@@ -70,7 +59,7 @@ static uint32_t spelled_text(struct writer *w)
     struct texts *texts = &w->texts;
     struct str text = buf_slice(&w->spelling);
     uint64_t hash = str_hash(text);
-    uint32_t id = intern_find(&texts->ids, &text_ops, texts, hash, &text);
+    uint32_t id = intern_find(&texts->ids, &intern_texts, &texts->list.at, hash, &text);
     if (id != 0 || w->spelling.failed) {
         return w->spelling.failed ? 0 : id;
     }
@@ -81,7 +70,7 @@ static uint32_t spelled_text(struct writer *w)
     }
     *added = copy;
     id = (uint32_t)(texts->list.len - 1);
-    return intern_add(&texts->ids, &text_ops, texts, hash, id) ? id : 0;
+    return intern_add(&texts->ids, &intern_texts, &texts->list.at, hash, id) ? id : 0;
 }
 
 /* index;container;comm[;appid] */

@@ -3,7 +3,6 @@
  * are skipped and counted. */
 #include "encode/collapsed_read.h"
 
-#include <stdlib.h>
 
 #include "base/time.h"
 #include "encode/collapsed.h"
@@ -411,8 +410,8 @@ static bool read_all(struct reader *r, struct str file, struct err *err)
     return true;
 }
 
-bool collapsed_read_type(struct profile *p, struct str file, struct str type,
-                         struct collapsed_damage *damage, struct err *err)
+bool collapsed_read(struct profile *p, struct str file, struct str type, struct collapsed_damage *damage,
+                    struct err *err)
 {
     struct reader r = {.damage = damage, .wanted = type, .period_ns = collapsed_period(p)};
     importer_init(&r.in, p);
@@ -428,10 +427,4 @@ bool collapsed_read_type(struct profile *p, struct str file, struct str type,
     vec_release(&r.described);
     vec_release(&r.frames);
     return ok;
-}
-
-bool collapsed_read(struct profile *p, struct str file, struct collapsed_damage *damage,
-                    struct err *err)
-{
-    return collapsed_read_type(p, file, STR(""), damage, err);
 }

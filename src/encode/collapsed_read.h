@@ -29,12 +29,9 @@ struct collapsed_damage {
     uint64_t first_line; /* where the first of them stands, counted from 1 */
 };
 
-bool collapsed_read(struct profile *p, struct str file, struct collapsed_damage *damage,
+/* `type` is the sample type that is wanted, "" any: a file holds one, "cpu" unless our own header names another one.
+ * ERR_USAGE when it is not that, and the sentence says which it is. */
+bool collapsed_read(struct profile *p, struct str file, struct str type, struct collapsed_damage *damage,
                     struct err *err);
-
-/* The same, if it holds this sample type: "cpu" unless our own header names another one; "" is collapsed_read. Else
- * ERR_USAGE, and the sentence says which it holds. */
-bool collapsed_read_type(struct profile *p, struct str file, struct str type,
-                         struct collapsed_damage *damage, struct err *err);
 
 #endif

@@ -100,9 +100,9 @@ static bool read_plain(struct profile *into, struct str file, struct str type, b
                        "%s cannot be read; collapsed stacks (.col) and pprof can",
                        file.ptr[0] == '<' ? "HTML" : "JSON");
     }
-    return is_text(file) ? collapsed_read_type(into, file, type, damage, err)
+    return is_text(file) ? collapsed_read(into, file, type, damage, err)
            : whole       ? pprof_read_whole(into, file, err)
-                         : pprof_read_type(into, file, type, err);
+                         : pprof_read(into, file, type, err);
 }
 
 static bool read_any(struct profile *into, struct str file, struct str type, bool whole,

@@ -1,6 +1,5 @@
 #include "encode/otlp_table.h"
 
-#include <stdlib.h>
 
 static uint64_t hash_of(const void *owner, uint32_t id)
 {

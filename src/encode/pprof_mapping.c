@@ -5,7 +5,6 @@
 
 #include <stdlib.h>
 
-#include "encode/pprof.h"
 
 enum { PAGE_BYTES = 4096, COMM_MAX = 15 };
 
@@ -60,12 +59,6 @@ static void note_frame(struct pprof_mappings *m, const struct profile *p, const 
     }
 }
 
-static struct str base_name(struct str path)
-{
-    size_t slash = str_find_last(path, '/');
-    return slash == path.len ? path : str_sub(path, slash + 1, path.len);
-}
-
 /* Whether a file may be the program of a process: the kernel cuts names at 15 bytes, and
  * interpreters carry their version behind the name. */
 static bool may_be_program(struct str file, struct str comm)
@@ -80,7 +73,7 @@ static bool may_be_program(struct str file, struct str comm)
 
 static bool is_program_like(struct str path)
 {
-    struct str file = base_name(path);
+    struct str file = str_base_name(path);
     for (size_t i = 0; i + 3 <= file.len; i++) {
         if (str_starts(str_sub(file, i, 3), STR(".so"))) {
             return false;
@@ -104,7 +97,7 @@ static uint64_t program_weight(const struct profile *p, size_t module, const uin
     struct str path = profile_text(p, p->modules.at[module].path);
     uint64_t weight = is_program_like(path);
     for (size_t i = 1; weight > 0 && i < p->processes.len; i++) {
-        if (may_be_program(base_name(path), profile_text(p, p->processes.at[i].name))) {
+        if (may_be_program(str_base_name(path), profile_text(p, p->processes.at[i].name))) {
             weight += cpu_ns[i];
         }
     }

@@ -360,7 +360,7 @@ static bool read_origin(struct pprof_reader *r, struct cursor sample, struct imp
         }
     }
     if (o->comm.len == 0 && o->thread_name.len == 0) {
-        o->comm = r->mappings.len > 0 ? pprof_base_name(r->mappings.at[0].file) : STR("");
+        o->comm = r->mappings.len > 0 ? str_base_name(r->mappings.at[0].file) : STR("");
     }
     if (o->comm.len == 0 && o->thread_name.len == 0) {
         o->comm = STR("all");
@@ -538,7 +538,7 @@ static bool read_packed(struct profile *p, struct str file, struct str type, boo
     return ok;
 }
 
-bool pprof_read_type(struct profile *p, struct str file, struct str type, struct err *err)
+bool pprof_read(struct profile *p, struct str file, struct str type, struct err *err)
 {
     return read_packed(p, file, type, false, err);
 }
@@ -546,9 +546,4 @@ bool pprof_read_type(struct profile *p, struct str file, struct str type, struct
 bool pprof_read_whole(struct profile *p, struct str file, struct err *err)
 {
     return read_packed(p, file, STR(""), true, err);
-}
-
-bool pprof_read(struct profile *p, struct str file, struct err *err)
-{
-    return pprof_read_type(p, file, STR(""), err);
 }

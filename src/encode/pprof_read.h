@@ -34,15 +34,13 @@ enum {
     PPROF_READ_MAX_STEPS = 256 * 1024 * 1024,
 };
 
-bool pprof_read(struct profile *p, struct str file, struct err *err);
+/* `type` "" is CPU time, and so is "cpu" where the file has it; else the values of that sample type ("off_cpu") stand
+ * in its place, whatever it counts (encode/value.h). ERR_USAGE when there is none of that name: the sentence lists
+ * those there are. Stacks where it is 0 are left out. */
+bool pprof_read(struct profile *p, struct str file, struct str type, struct err *err);
 
-/* The same, and beside CPU time every other value: "off_cpu" is time spent waiting, of which "wall" follows; each
- * other one is an event of that name, up to PROFILE_EVENTS_MAX of them. */
+/* CPU time, and beside it every other value: "off_cpu" is time spent waiting, of which "wall" follows; each other one
+ * is an event of that name, up to PROFILE_EVENTS_MAX of them. */
 bool pprof_read_whole(struct profile *p, struct str file, struct err *err);
-
-/* The same with the values of another sample type in the place of CPU time, by its name ("off_cpu"), whatever it
- * counts (encode/value.h); "" is pprof_read, and "cpu" is where the file has it. ERR_USAGE when there is none of that
- * name: the sentence lists those there are. Stacks where it is 0 are left out. */
-bool pprof_read_type(struct profile *p, struct str file, struct str type, struct err *err);
 
 #endif

@@ -5,7 +5,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "profile/merge.h"
 
@@ -142,12 +141,6 @@ bool pprof_first_pass(struct pprof_reader *r, const struct protobuf_field *f)
 
 /* --- second pass: mappings and functions --- */
 
-struct str pprof_base_name(struct str path)
-{
-    size_t slash = str_find_last(path, '/');
-    return slash == path.len ? path : str_sub(path, slash + 1, path.len);
-}
-
 static enum frame_kind kind_of_mapping(struct str file)
 {
     for (unsigned k = FRAME_KERNEL; k < FRAME_KIND_COUNT; k++) {
@@ -156,7 +149,7 @@ static enum frame_kind kind_of_mapping(struct str file)
         }
     }
     bool is_kernel = str_starts(file, STR("[kernel")) || str_starts(file, STR("[guest.kernel")) ||
-                     str_ends(file, STR(".ko")) || str_starts(pprof_base_name(file), STR("vmlinux"));
+                     str_ends(file, STR(".ko")) || str_starts(str_base_name(file), STR("vmlinux"));
     return is_kernel ? FRAME_KERNEL : FRAME_NATIVE;
 }
 
@@ -263,10 +256,10 @@ static enum frame_kind kind_of(const struct location *l, const struct pprof_func
     return kind != FRAME_NATIVE ? kind : language_by_ending(function->file);
 }
 
-/* "[file+0xoffset]", as code without a symbol is called everywhere. */
+/* "[file+0xoffset]": nobody tells where its function begins. */
 static struct str name_of_address(const struct location *l, char *out, size_t size)
 {
-    struct str file = l->mapping != NULL ? pprof_base_name(l->mapping->file) : STR("");
+    struct str file = l->mapping != NULL ? str_base_name(l->mapping->file) : STR("");
     uint64_t offset = l->mapping != NULL ? l->address - l->mapping->start + l->mapping->file_offset
                                          : l->address;
     file = str_sub(file, 0, 200);

@@ -69,9 +69,6 @@ bool pprof_no_memory(struct pprof_reader *r);
 
 bool pprof_text_at(struct pprof_reader *r, uint64_t index, struct str *out);
 
-/* Behind the last slash. */
-struct str pprof_base_name(struct str path);
-
 /* A field that is a message. */
 struct cursor pprof_message(const struct protobuf_field *field);
 

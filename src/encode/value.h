@@ -1,7 +1,7 @@
 /*
  * value: what a profile's weights are, for the forms that say it.
  *
- * They are CPU time in nanoseconds, unless one of the other sample types of a file was asked for (pprof_read_type):
+ * They are CPU time in nanoseconds, unless one of the other sample types of a file was asked for (pprof_read):
  * then meta.value is its name, and meta.unit "nanoseconds" or what is counted. A count is kept where nanoseconds are,
  * as a plain number, with a period of 1.
  */

@@ -24,7 +24,7 @@ static bool parse_arn(struct str text, struct arn *out)
     struct str service = str_cut(&rest, ':');
     out->region = str_cut(&rest, ':');
     out->account = str_cut(&rest, ':');
-    out->last = facts_last_part(rest);
+    out->last = str_base_name(rest);
     return str_eq(word, STR("arn")) && str_eq(service, STR("ecs")) && out->region.len > 0 &&
            out->account.len > 0 && out->last.len > 0;
 }

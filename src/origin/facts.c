@@ -69,9 +69,3 @@ struct str facts_line(struct str body)
     }
     return body;
 }
-
-struct str facts_last_part(struct str path)
-{
-    size_t slash = str_find_last(path, '/');
-    return slash == path.len ? path : str_sub(path, slash + 1, path.len);
-}

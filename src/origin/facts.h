@@ -52,7 +52,4 @@ struct str facts_get(const struct facts *facts, const char *name);
  * people. */
 struct str facts_line(struct str body);
 
-/* The last part of a path: "projects/1/zones/europe-west1-b" is "europe-west1-b". */
-struct str facts_last_part(struct str path);
-
 #endif

@@ -18,7 +18,7 @@ bool gcp_take_project(struct facts *facts, struct str body)
 /* A region's name is that of its zones without the last letter: "europe-west1-b". */
 bool gcp_take_zone(struct facts *facts, struct str body)
 {
-    struct str zone = facts_last_part(facts_line(body));
+    struct str zone = str_base_name(facts_line(body));
     size_t dash = str_find_last(zone, '-');
     if (dash < zone.len) {
         facts_add(facts, "cloud.region", str_sub(zone, 0, dash));
@@ -28,7 +28,7 @@ bool gcp_take_zone(struct facts *facts, struct str body)
 
 bool gcp_take_region(struct facts *facts, struct str body)
 {
-    return take(facts, "cloud.region", facts_last_part(facts_line(body)));
+    return take(facts, "cloud.region", str_base_name(facts_line(body)));
 }
 
 /* What Cloud Run runs has no machine; the id tells its instances apart. */
@@ -45,7 +45,7 @@ bool gcp_take_name(struct facts *facts, struct str body)
 
 bool gcp_take_type(struct facts *facts, struct str body)
 {
-    return take(facts, "host.type", facts_last_part(facts_line(body)));
+    return take(facts, "host.type", str_base_name(facts_line(body)));
 }
 
 bool gcp_take_image(struct facts *facts, struct str body)

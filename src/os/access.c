@@ -6,11 +6,9 @@
 #include "os/proc.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 /* ---- facts ---- */
 
@@ -27,12 +25,8 @@ static bool read_status(uint32_t pid, struct proc_status *out)
 static int yama_scope(void)
 {
     char text[16] = "";
-    int fd = open("/proc/sys/kernel/yama/ptrace_scope", O_RDONLY | O_CLOEXEC);
-    ssize_t got = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
-    if (fd >= 0) {
-        close(fd);
-    }
-    return got <= 0 ? 0 : atoi(text);
+    (void)proc_read_file("/proc/sys/kernel/yama/ptrace_scope", text, sizeof text - 1);
+    return atoi(text);
 }
 
 /* Files in /proc/PID belong to root although the process does not: the kernel's sign of "not dumpable"
@@ -154,8 +148,7 @@ static bool was_added_in_vain(const struct proc_status *own)
            (bounds >> CAP_SYS_PTRACE & 1) != 0 && (bounds >> CAP_SYS_ADMIN & 1) == 0;
 }
 
-static void evaluate(const struct access_facts *facts, enum access_kind kind,
-                  struct access_verdict *out)
+static void find_gate(const struct access_facts *facts, enum access_kind kind, struct access_verdict *out)
 {
     bool may_trace = status_has_cap(&facts->own, CAP_SYS_PTRACE);
     if (facts->known && !may_trace && explain_identity(facts, out)) {
@@ -171,10 +164,9 @@ static void evaluate(const struct access_facts *facts, enum access_kind kind,
              "it is in another user namespace, or a security module forbids it");
 }
 
-void access_evaluate(const struct access_facts *facts, enum access_kind kind,
-                  struct access_verdict *out)
+static void evaluate(const struct access_facts *facts, enum access_kind kind, struct access_verdict *out)
 {
-    evaluate(facts, kind, out);
+    find_gate(facts, kind, out);
     if (was_added_in_vain(&facts->own) && str_ends(str_of(out->remedy), STR("SYS_PTRACE"))) {
         size_t len = strlen(out->remedy);
         snprintf(out->remedy + len, sizeof out->remedy - len,
@@ -194,14 +186,14 @@ void access_verdict_of(uint32_t pid, enum access_kind kind, struct access_verdic
 {
     struct access_facts facts;
     look_at(pid, kind, &facts);
-    access_evaluate(&facts, kind, out);
+    evaluate(&facts, kind, out);
 }
 
 void access_explain(const struct access_facts *facts, enum access_kind kind,
                     char out[static ACCESS_TEXT_MAX])
 {
     struct access_verdict verdict;
-    access_evaluate(facts, kind, &verdict);
+    evaluate(facts, kind, &verdict);
     snprintf(out, ACCESS_TEXT_MAX, "%s%s%s", verdict.cause, verdict.remedy[0] != '\0' ? "; " : "",
              verdict.remedy);
 }

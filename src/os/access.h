@@ -52,8 +52,6 @@ struct access_verdict {
     char cause[ACCESS_CAUSE_MAX];   /* "it runs as another user (uid 1000)" */
     char remedy[ACCESS_REMEDY_MAX]; /* "run as its user or add SYS_PTRACE"; "" when nothing helps */
 };
-void access_evaluate(const struct access_facts *facts, enum access_kind kind,
-                  struct access_verdict *out);
 
 /* "uid", "gid", "dumpable", "capability", "yama", "module" */
 const char *access_gate_name(enum access_gate gate);

@@ -52,18 +52,14 @@ bool file_read_all(const char *path, size_t max_bytes, struct buf *out, struct e
     return ok;
 }
 
-static bool write_all(int fd, const char *ptr, size_t len)
+bool file_write(int fd, struct str bytes)
 {
-    while (len > 0) {
-        ssize_t put = write(fd, ptr, len);
-        if (put < 0 && errno == EINTR) {
-            continue;
-        }
-        if (put < 0) {
+    while (bytes.len > 0) {
+        ssize_t put = write(fd, bytes.ptr, bytes.len);
+        if (put < 0 && errno != EINTR) {
             return false;
         }
-        ptr += put;
-        len -= (size_t)put;
+        bytes = str_sub(bytes, put > 0 ? (size_t)put : 0, bytes.len);
     }
     return true;
 }
@@ -101,7 +97,7 @@ static bool flush_pending(struct file_writer *w, struct err *err)
 {
     size_t len = w->used;
     w->used = 0;
-    return write_all(w->fd, w->pending, len) || writer_error(w, errno, err);
+    return file_write(w->fd, (struct str){w->pending, len}) || writer_error(w, errno, err);
 }
 
 bool file_create_atomic(struct file_writer *w, const char *path, struct err *err)
@@ -149,7 +145,7 @@ static bool sink_to_file(void *context, const void *ptr, size_t len, struct err 
         return false;
     }
     if (len > sizeof w->pending) {
-        return write_all(w->fd, ptr, len) || writer_error(w, errno, err);
+        return file_write(w->fd, (struct str){ptr, len}) || writer_error(w, errno, err);
     }
     memcpy(w->pending + w->used, ptr, len);
     w->used += len;

@@ -24,6 +24,9 @@
 
 bool file_read_all(const char *path, size_t max_bytes, struct buf *out, struct err *err);
 
+/* All of it to a descriptor; false with errno. */
+bool file_write(int fd, struct str bytes);
+
 struct file_writer {
     int fd;
     size_t used;

@@ -25,11 +25,11 @@ uint64_t hot_thread_ns(uint32_t pid, uint32_t tid)
     char text[TEXT_BYTES];
     struct proc_schedstat sched = {0};
     struct proc_stat stat;
-    size_t len = read_once(proc_open_schedstat(pid, tid), text);
+    size_t len = read_once(proc_open_thread(pid, tid, "schedstat"), text);
     if (schedstat_parse((struct str){text, len}, &sched, NULL) && sched.slices > 0) {
         return sched.cpu_ns;
     }
-    len = read_once(proc_open_stat(pid, tid), text);
+    len = read_once(proc_open_thread(pid, tid, "stat"), text);
     if (!stat_parse((struct str){text, len}, &stat, NULL)) {
         return 0;
     }

@@ -65,11 +65,6 @@ bool net_wait(int fd, short events, int wake, uint64_t deadline_ns, struct err *
     }
 }
 
-static uint64_t earlier(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* ---- streams ---- */
 
 struct connection {
@@ -234,7 +229,7 @@ static bool connect_address(struct net *net, const union net_address *to, uint64
     if (fd < 0) {
         return refused(errno, err);
     }
-    uint64_t until_ns = earlier(deadline_ns, clock_mono_ns() + CONNECT_NS);
+    uint64_t until_ns = time_earlier(deadline_ns, clock_mono_ns() + CONNECT_NS);
     if (!connect_fd(fd, to, net->wake, until_ns, err)) {
         close(fd);
         return false;
@@ -291,7 +286,7 @@ static bool dial_local(struct net *net, struct str path, uint64_t deadline_ns, s
     if (len == 0) {
         return err_set(err, ERR_NETWORK, ENAMETOOLONG, "the path of a Unix socket must have 1 to 107 bytes");
     }
-    uint64_t until_ns = earlier(deadline_ns, clock_mono_ns() + CONNECT_NS);
+    uint64_t until_ns = time_earlier(deadline_ns, clock_mono_ns() + CONNECT_NS);
     int fd = open_socket(AF_UNIX);
     if (fd < 0) {
         (void)refused(errno, &why);

@@ -48,9 +48,9 @@ struct perf_event_attr perf_plain_attr(const struct perf_sampling *sampling, boo
         .sample_stack_user = sampling->stack_bytes,
         .disabled = 1,
         .inherit = 1,
+        .inherit_stat = sampling->tells_ends,
         .exclude_kernel = !sampling->kernel,
         .exclude_callchain_kernel = !sampling->kernel,
-        .exclude_callchain_user = sampling->stack_bytes > 0,
         .exclude_hv = 1,
         .sample_id_all = 1,
         .mmap = 1,
@@ -74,6 +74,7 @@ struct perf_event_attr perf_caught_attr(const struct perf_sampling *sampling)
     attr.watermark = 0;
     attr.wakeup_events = 1;
     attr.context_switch = sampling->switches;
+    attr.inherit_stat = 0;
     return attr;
 }
 

@@ -6,7 +6,6 @@
 #include "os/proc.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 

@@ -56,7 +56,7 @@ void perf_check_cpus(const struct perf *p, struct perf_cpus *out)
 {
     uint32_t cpus[CPU_COUNT_MAX];
     size_t count = online(cpus), at = 0;
-    *out = (struct perf_cpus){.online = (unsigned)count};
+    *out = (struct perf_cpus){0}; /* and that is all where /sys does not tell */
     for (unsigned i = 0; count > 0 && i < p->ring_count; i++) {
         for (; at < count && cpus[at] < p->rings[i].cpu; at++) {
             out->without_ring = out->new_count++ == 0 ? cpus[at] : out->without_ring;

@@ -139,7 +139,6 @@ static void probe(const struct perf *p, struct perf_extra *other)
         .disabled = 1,
         .exclude_kernel = !p->sampling.kernel,
         .exclude_callchain_kernel = !p->sampling.kernel,
-        .exclude_callchain_user = p->sampling.stack_bytes > 0,
         .exclude_hv = 1,
         .sample_id_all = 1,
         .use_clockid = 1,

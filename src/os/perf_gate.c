@@ -3,9 +3,9 @@
  * table is tested without such kernels. */
 #include "os/perf_gate.h"
 #include "os/access.h"
+#include "os/proc.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -19,8 +19,6 @@ const char *perf_gate_name(enum perf_gate gate)
         [PERF_GATE_PARANOID] = "kernel.perf_event_paranoid",
         [PERF_GATE_NO_KERNEL_SUPPORT] = "kernel without perf events",
         [PERF_GATE_GVISOR] = "gVisor sandbox",
-        [PERF_GATE_MEMLOCK] = "locked-memory limit",
-        [PERF_GATE_TARGET] = "rights on the target",
         [PERF_GATE_MODULE] = "seccomp filter or security module",
         [PERF_GATE_OLD_KERNEL] = "attributes unknown to this kernel",
         [PERF_GATE_DESCRIPTORS] = "limit of open files",
@@ -33,14 +31,10 @@ const char *perf_gate_name(enum perf_gate gate)
 void perf_read_around(struct perf_around *out)
 {
     char text[16] = "";
-    int fd = open(paranoid_file, O_RDONLY | O_CLOEXEC);
-    ssize_t got = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
-    if (fd >= 0) {
-        close(fd);
-    }
+    size_t len = proc_read_file(paranoid_file, text, sizeof text - 1);
     *out = (struct perf_around){
-        .paranoid = got <= 0 ? PERF_PARANOID_UNKNOWN : atoi(text),
-        .has_perf = fd >= 0 || access(paranoid_file, F_OK) == 0,
+        .paranoid = len == 0 ? PERF_PARANOID_UNKNOWN : atoi(text),
+        .has_perf = access(paranoid_file, F_OK) == 0,
         .perfmon = access_holds(CAP_PERFMON),
     };
 }

@@ -22,8 +22,6 @@ enum perf_gate {
     PERF_GATE_PARANOID,
     PERF_GATE_NO_KERNEL_SUPPORT,
     PERF_GATE_GVISOR,
-    PERF_GATE_MEMLOCK,
-    PERF_GATE_TARGET,    /* uid, capabilities or dumpable flag of the target */
     PERF_GATE_MODULE,    /* EACCES although the paranoid level allows it */
     PERF_GATE_OLD_KERNEL,
     PERF_GATE_DESCRIPTORS,

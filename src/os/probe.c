@@ -243,14 +243,9 @@ struct hierarchy {
 static uint64_t number_in(const struct hierarchy *h, struct str group)
 {
     char path[GROUP_PATH_BYTES], text[32];
-    uint64_t number = 0;
+    uint64_t number;
     snprintf(path, sizeof path, "%s%.*s/%s", h->mount, (int)group.len, group.ptr, h->file);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t got = fd < 0 ? -1 : read(fd, text, sizeof text);
-    if (fd >= 0) {
-        close(fd);
-    }
-    return got > 0 && str_u64(str_trim((struct str){text, (size_t)got}), &number) ? number : 0;
+    return str_u64(str_trim((struct str){text, proc_read_file(path, text, sizeof text)}), &number) ? number : 0;
 }
 
 /* 0: it cannot be read, or the group is not below what is mounted here. */

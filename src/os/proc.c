@@ -13,7 +13,6 @@
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/auxv.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -109,36 +108,29 @@ bool proc_read(uint32_t pid, uint32_t tid, const char *name, struct buf *out, st
     return failed == 0 || err_errno(err, failed, "cannot %s %s", opened ? "read" : "open", path);
 }
 
+size_t proc_read_file(const char *path, void *out, size_t max_bytes)
+{
+    int fd = open_text(path);
+    size_t len = fd >= 0 ? proc_read_start(fd, out, max_bytes) : 0;
+    if (fd >= 0) {
+        proc_close(fd);
+    }
+    return len;
+}
+
 uint32_t proc_last_id(void)
 {
     char text[128];
-    int fd = open_text("/proc/loadavg");
-    size_t len = fd >= 0 ? proc_read_start(fd, text, sizeof text) : 0;
-    struct str line = str_trim((struct str){text, len});
+    struct str line = str_trim((struct str){text, proc_read_file("/proc/loadavg", text, sizeof text)});
     size_t blank = str_find_last(line, ' ');
     uint64_t id = 0;
-    proc_close(fd);
     return blank < line.len && str_u64(str_sub(line, blank + 1, line.len), &id) ? (uint32_t)id : 0;
 }
 
-int proc_open_stat(uint32_t pid, uint32_t tid)
+int proc_open_thread(uint32_t pid, uint32_t tid, const char *name)
 {
     char path[PROC_PATH_MAX];
-    proc_path(path, pid, tid, "stat");
-    return open_text(path);
-}
-
-int proc_open_schedstat(uint32_t pid, uint32_t tid)
-{
-    char path[PROC_PATH_MAX];
-    proc_path(path, pid, tid, "schedstat");
-    return open_text(path);
-}
-
-int proc_open_sched(uint32_t pid, uint32_t tid)
-{
-    char path[PROC_PATH_MAX];
-    proc_path(path, pid, tid, "sched");
+    proc_path(path, pid, tid, name);
     return open_text(path);
 }
 
@@ -440,12 +432,10 @@ uint64_t proc_own_rss_bytes(void)
 {
     char path[PROC_PATH_MAX], text[128];
     proc_path(path, proc_own_pid(), 0, "statm");
-    int fd = open_text(path);
-    struct str rest = {text, fd >= 0 ? proc_read_start(fd, text, sizeof text) : 0};
+    struct str rest = {text, proc_read_file(path, text, sizeof text)};
     uint64_t pages = 0;
     (void)str_cut(&rest, ' ');
     (void)str_u64(str_cut(&rest, ' '), &pages);
-    proc_close(fd);
     return pages * proc_page_bytes();
 }
 
@@ -453,51 +443,6 @@ uint64_t proc_own_rss_peak_bytes(void)
 {
     struct rusage usage;
     return getrusage(RUSAGE_SELF, &usage) == 0 ? (uint64_t)usage.ru_maxrss * 1024 : 0;
-}
-
-/* 0: there is no limit, or it cannot be read. Version 1 writes "none" as a number near 2^63. */
-static uint64_t limit_in(const char *path)
-{
-    char text[32] = "";
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t got = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
-    uint64_t limit = 0;
-    if (fd >= 0) {
-        close(fd);
-    }
-    bool number = got > 0 && str_u64(str_trim((struct str){text, (size_t)got}), &limit);
-    return number && limit < UINT64_C(1) << 60 ? limit : 0;
-}
-
-static void take_least(uint64_t *least, uint64_t limit)
-{
-    if (limit != 0 && (*least == 0 || limit < *least)) {
-        *least = limit;
-    }
-}
-
-uint64_t proc_own_memory_limit_bytes(void)
-{
-    static const char *const mounts[] = {"/sys/fs/cgroup/memory", "/sys/fs/cgroup"};
-    static const char *const files[] = {"memory.limit_in_bytes", "memory.max"};
-    struct buf text;
-    struct str group = {0};
-    unsigned version;
-    uint64_t least = 0;
-    buf_init(&text, 4 * READ_CHUNK);
-    bool known = proc_read(proc_own_pid(), 0, "cgroup", &text, NULL) &&
-                 cgroup_of_memory(buf_slice(&text), &version, &group);
-    while (known) { /* from the group up to the root that is mounted here */
-        char path[PROC_PATH_MAX + 1024];
-        snprintf(path, sizeof path, "%s%.*s/%s", mounts[version - 1], (int)group.len, group.ptr,
-                 files[version - 1]);
-        take_least(&least, limit_in(path));
-        known = group.len > 0;
-        while (group.len > 0 && group.ptr[--group.len] != '/') {
-        }
-    }
-    buf_release(&text);
-    return least;
 }
 
 uint64_t proc_tick_ns(void)

@@ -17,12 +17,12 @@
 /* Replaces `out` by /proc/PID/NAME, or /proc/PID/task/TID/NAME when tid is not 0. */
 bool proc_read(uint32_t pid, uint32_t tid, const char *name, struct buf *out, struct err *err);
 
-/* Opens a thread's stat, to be read again and again while that thread lives; -1: it is gone. */
-int proc_open_stat(uint32_t pid, uint32_t tid);
+/* The start of a small file by its path; 0 bytes: it cannot be read. */
+size_t proc_read_file(const char *path, void *out, size_t max_bytes);
 
-/* Likewise its schedstat, and its sched, which some kernels do not have. */
-int proc_open_schedstat(uint32_t pid, uint32_t tid);
-int proc_open_sched(uint32_t pid, uint32_t tid);
+/* Opens a thread's "stat", "schedstat" or "sched" (which some kernels do not have), to be read again and again while
+ * that thread lives; -1: it is gone. */
+int proc_open_thread(uint32_t pid, uint32_t tid, const char *name);
 int proc_open_own_sched(void); /* of the calling thread */
 int proc_open_own_schedstat(void);
 

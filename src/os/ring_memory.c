@@ -3,11 +3,9 @@
 #include "os/proc.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 enum {
     ALLOWANCE_KIB = 516, /* where /proc/sys does not tell: the kernel's default, 512 KiB and a page */
@@ -17,12 +15,7 @@ enum {
 static long sysctl_number(const char *path, long otherwise)
 {
     char text[24] = "";
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t got = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
-    if (fd >= 0) {
-        close(fd);
-    }
-    return got <= 0 ? otherwise : atol(text);
+    return proc_read_file(path, text, sizeof text - 1) == 0 ? otherwise : atol(text);
 }
 
 static uint64_t own_limit_kib(void)

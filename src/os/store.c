@@ -2,12 +2,12 @@
  * appear whole by a rename, and the folders of owners that have ended are taken over. What a file
  * contains is deliver/spool's matter. */
 #include "os/store.h"
+#include "os/file.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -181,20 +181,6 @@ void store_close(struct store *store)
 
 /* ---- files ---- */
 
-static bool write_all(int fd, struct str bytes)
-{
-    while (bytes.len > 0) {
-        ssize_t put = write(fd, bytes.ptr, bytes.len);
-        if (put < 0 && errno != EINTR) {
-            return false;
-        }
-        if (put > 0) {
-            bytes = str_sub(bytes, (size_t)put, bytes.len);
-        }
-    }
-    return true;
-}
-
 bool store_put(struct store *store, const char *name, struct str bytes, struct err *err)
 {
     char temporary[300];
@@ -205,7 +191,7 @@ bool store_put(struct store *store, const char *name, struct str bytes, struct e
     if (fd < 0) {
         return failed("write to", store->path, errno, err);
     }
-    int number = write_all(fd, bytes) ? 0 : errno;
+    int number = file_write(fd, bytes) ? 0 : errno;
     number = close(fd) < 0 && number == 0 ? errno : number;
     if (number == 0 && renameat(store->dir_fd, temporary, store->dir_fd, name) < 0) {
         number = errno;

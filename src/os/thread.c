@@ -167,13 +167,6 @@ void thread_rank(bool fifo, int nice, uint64_t slice_ns, struct thread_rank *out
 
 /* ---- waiting ---- */
 
-void thread_sleep_until(uint64_t moment_ns)
-{
-    struct timespec t = {(time_t)(moment_ns / NS_PER_S), (long)(moment_ns % NS_PER_S)};
-    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) == EINTR) {
-    }
-}
-
 int waker_open(void)
 {
     return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

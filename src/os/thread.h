@@ -46,9 +46,6 @@ bool thread_cpus_outside(uint32_t tid, unsigned *count);
 /* Scheduling of another thread: policy (SCHED_*) and nice; false when it is gone. */
 bool thread_rank_of(uint32_t tid, int *policy, int *nice);
 
-/* Sleeps until a moment of CLOCK_MONOTONIC. */
-void thread_sleep_until(uint64_t moment_ns);
-
 /* A descriptor that can be waited for and set off from another thread; -1 when there is none to have. */
 int waker_open(void);
 void waker_set(int fd);

@@ -3,7 +3,6 @@
  * so totals stay right. */
 #include "profile/profile.h"
 
-#include <stdlib.h>
 
 enum { NEED_SHARE = 8 };
 
@@ -216,6 +215,19 @@ bool profile_init(struct profile *p, size_t max_bytes, struct err *err)
     return true;
 }
 
+static void release_ids(struct profile *p)
+{
+    map_release(&p->wait_ids);
+    map_release(&p->label_ids);
+    intern_release(&p->string_ids);
+    intern_release(&p->module_ids);
+    intern_release(&p->frame_ids);
+    intern_release(&p->process_ids);
+    intern_release(&p->thread_ids);
+    intern_release(&p->node_ids);
+    intern_release(&p->sample_ids);
+}
+
 void profile_release(struct profile *p)
 {
     vec_release(&p->strings);
@@ -226,20 +238,12 @@ void profile_release(struct profile *p)
     vec_release(&p->nodes);
     vec_release(&p->samples);
     vec_release(&p->waits);
-    map_release(&p->wait_ids);
     vec_release(&p->event_types);
     vec_release(&p->occurrences);
     for (unsigned i = 0; i < PROFILE_EVENTS_MAX; i++) {
         map_release(&p->occurrence_ids[i]);
     }
-    map_release(&p->label_ids);
-    intern_release(&p->string_ids);
-    intern_release(&p->module_ids);
-    intern_release(&p->frame_ids);
-    intern_release(&p->process_ids);
-    intern_release(&p->thread_ids);
-    intern_release(&p->node_ids);
-    intern_release(&p->sample_ids);
+    release_ids(p);
     arena_release(&p->text);
 }
 
@@ -284,15 +288,7 @@ void profile_shrink(struct profile *p)
     vec_shrink(&p->samples);
     vec_shrink(&p->waits);
     vec_shrink(&p->occurrences);
-    map_release(&p->wait_ids);
-    map_release(&p->label_ids);
-    intern_release(&p->string_ids);
-    intern_release(&p->module_ids);
-    intern_release(&p->frame_ids);
-    intern_release(&p->process_ids);
-    intern_release(&p->thread_ids);
-    intern_release(&p->node_ids);
-    intern_release(&p->sample_ids);
+    release_ids(p);
     arena_release(&p->text);
 }
 

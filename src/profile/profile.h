@@ -9,7 +9,7 @@
  *
  * A native frame enters as an address (module, address in the module's own ELF address space) and
  * is named later, off the hot path: profile_name_inlined. A frame that never was an address enters
- * with its name. After naming, every frame has a name: code without a symbol is "[file+0xoffset]".
+ * with its name. After naming, every frame has a name: code without a symbol is its place (symbol/namer.h).
  *
  * One address can be code of several functions, inlined into one another. Its frame then is the
  * innermost of them, and frame.caller leads outwards to the function that really exists there.

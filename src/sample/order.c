@@ -40,16 +40,6 @@ void *order_room(struct order *order, uint64_t time_ns, size_t len)
     return room;
 }
 
-bool order_push(struct order *order, uint64_t time_ns, const void *record, size_t len)
-{
-    void *room = order_room(order, time_ns, len);
-    if (room == NULL) {
-        return false;
-    }
-    memcpy(room, record, len);
-    return true;
-}
-
 static int by_time(const void *left, const void *right)
 {
     const struct order_entry *a = left, *b = right;
@@ -113,20 +103,14 @@ void order_pass(struct order *order)
     order->newest_before_ns = order->newest_ns;
 }
 
-void order_round_until(struct order *order, uint64_t drained_ns,
-                       void (*each)(void *context, const void *record, size_t len), void *context)
+void order_round(struct order *order, uint64_t drained_ns,
+                 void (*each)(void *context, const void *record, size_t len), void *context)
 {
     bool crowded = order->bytes.len > order->bytes.max / 2;
     uint64_t safe_ns = drained_ns < order->newest_before_ns ? drained_ns : order->newest_before_ns;
     order->early += crowded;
     hand_out(order, crowded ? UINT64_MAX : safe_ns, each, context);
     order_pass(order);
-}
-
-void order_round(struct order *order, void (*each)(void *context, const void *record, size_t len),
-                 void *context)
-{
-    order_round_until(order, UINT64_MAX, each, context);
 }
 
 void order_flush(struct order *order, void (*each)(void *context, const void *record, size_t len),

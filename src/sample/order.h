@@ -6,13 +6,13 @@
  * after every ring has been drained once more, nothing older than the newest time of the round
  * before can still appear, and everything up to there is handed out (the round rule).
  *
- *     per round:  for each record  order_push(...)
+ *     per round:  for each record  order_room(...)
  *                 order_round(...)            hands out what is safe
  *     at the end: order_flush(...)            hands out the rest
  *
- * Records are copied in, aligned to 8, and live until they were handed out. The memory is bounded by
+ * Records lie aligned to 8, and live until they were handed out. The memory is bounded by
  * max_bytes: a round that has filled more than half of it hands out everything early, which can
- * misplace a record in time but loses none; `early` counts these rounds. order_push is false when
+ * misplace a record in time but loses none; `early` counts these rounds. order_room is null when
  * max_bytes or the memory ends; after order_flush there is room again.
  */
 #ifndef SAMPLE_ORDER_H
@@ -40,21 +40,16 @@ struct order {
 void order_init(struct order *order, size_t max_bytes);
 void order_release(struct order *order);
 
-/* Room for a record of `len` bytes, which the caller fills before the next call; null is as false
- * for order_push. */
+/* Room for a record of `len` bytes, which the caller fills before the next call. */
 void *order_room(struct order *order, uint64_t time_ns, size_t len);
 
-bool order_push(struct order *order, uint64_t time_ns, const void *record, size_t len);
-
-void order_round(struct order *order,
+/* Ends a round whose rings were drained up to `drained_ns`, UINT64_MAX where they are empty: nothing newer is handed
+ * out. */
+void order_round(struct order *order, uint64_t drained_ns,
                  void (*each)(void *context, const void *record, size_t len), void *context);
 
 /* Ends a round without handing out, when the next one follows at once: what waits is moved once less. */
 void order_pass(struct order *order);
-
-/* As order_round when a ring has only been drained up to `drained_ns`: nothing newer is handed out. */
-void order_round_until(struct order *order, uint64_t drained_ns,
-                       void (*each)(void *context, const void *record, size_t len), void *context);
 
 void order_flush(struct order *order,
                  void (*each)(void *context, const void *record, size_t len), void *context);

@@ -147,6 +147,8 @@ static void take_tail(struct cursor *c, uint64_t type, struct record *out)
     out->tid = cursor_u32(&tail);
     out->time_ns = cursor_u64(&tail);
     out->cpu = cursor_u32(&tail);
+    cursor_skip(&tail, 4);
+    out->event = type & PERF_SAMPLE_IDENTIFIER ? cursor_u64(&tail) : 0;
 }
 
 static void take_body(struct cursor *c, uint32_t type, uint16_t misc, struct record *out)
@@ -173,6 +175,12 @@ static void take_body(struct cursor *c, uint32_t type, uint16_t misc, struct rec
         out->kind = RECORD_SWITCH;
         out->as.sched.out = (misc & PERF_RECORD_MISC_SWITCH_OUT) != 0;
         out->as.sched.preempt = (misc & PERF_RECORD_MISC_SWITCH_OUT_PREEMPT) != 0;
+        break;
+    case PERF_RECORD_READ:
+        out->kind = RECORD_READ;
+        out->pid = cursor_u32(c);
+        out->tid = cursor_u32(c);
+        out->as.read.count = cursor_u64(c);
         break;
     case PERF_RECORD_THROTTLE:
         out->kind = RECORD_THROTTLE;

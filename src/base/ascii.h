@@ -1,6 +1,6 @@
 /* ascii: comparing the words of protocols, whose letters' case does not matter. No locale has a say. */
-#ifndef DELIVER_ASCII_H
-#define DELIVER_ASCII_H
+#ifndef BASE_ASCII_H
+#define BASE_ASCII_H
 
 #include "base/str.h"
 
