@@ -337,6 +337,12 @@ bool elf_section_name(struct elf *e, const struct elf_section *section, struct s
            elf_text(e, names->offset, names->bytes, section->name, out);
 }
 
+bool elf_is_go(struct elf *e)
+{
+    return elf_section(e, ".gopclntab") != NULL || elf_section(e, ".note.go.buildid") != NULL ||
+           elf_section(e, ".data.rel.ro.gopclntab") != NULL;
+}
+
 const struct elf_section *elf_section(struct elf *e, const char *name)
 {
     vec_each(&e->sections, s) {

@@ -26,9 +26,8 @@
  * process of its own: symbol/dwarf.h.
  *
  * Formats: System V gABI chapters 4 and 5, x86-64 and AArch64 psABI, elf(5). ".note.gnu.build-id":
- * note type 3, owner "GNU". DT_GNU_HASH: the layout ld and lld write. Compressed sections:
- * SHF_COMPRESSED with Elf32_Chdr or Elf64_Chdr; before it, a name ".zdebug_…" and contents that
- * begin with "ZLIB" and the length as 64 bits, big-endian. Read is the method zlib (1), not zstd.
+ * note type 3, owner "GNU". DT_GNU_HASH: the layout ld and lld write. Compressed sections
+ * are debug information: libdw unpacks them, and unwind/frames.h the one that is for unwinding.
  */
 #ifndef ELF_ELF_H
 #define ELF_ELF_H
@@ -41,7 +40,8 @@ enum {
     ELF_LOADS_MAX = 64,           /* PT_LOAD segments; real files have 2 to 12 */
     ELF_PROGRAM_HEADERS_MAX = 512,
     ELF_SECTIONS_MAX = 4096,      /* 40 bytes each here; real files have 20 to 100 */
-    ELF_SYMBOLS_MAX = 4 << 20,    /* of one table; the largest browsers have 3 million */
+    ELF_SYMBOLS_MAX = 32 << 20,   /* of one table; the largest browsers have 3 million */
+    ELF_UNTYPED_REACH = 16 << 10, /* bytes; hand-written functions are shorter */
     ELF_NOTES_MAX_BYTES = 64 * 1024,
     ELF_BUILD_ID_MAX = 64,        /* SHA-1 is 20 bytes, others 8 to 32 */
     ELF_NAME_MAX = 4096,          /* longer symbol names are cut */
@@ -119,18 +119,15 @@ static inline bool elf_read(const struct elf *e, uint64_t offset, void *out, siz
 /* The section of this name, or null. */
 const struct elf_section *elf_section(struct elf *e, const char *name);
 
+/* Linked by the Go tool chain, whose compiler keeps frame pointers and writes no .eh_frame. */
+bool elf_is_go(struct elf *e);
+
 /* Its name, borrowed until the next call with this struct elf. */
 bool elf_section_name(struct elf *e, const struct elf_section *section, struct str *out);
 
-/* Appends the section's contents, unpacked, to `out`, whose maximum bounds them (ERR_LIMIT). A section
- * without bytes in this file (.bss, all code of a debug file) and one compressed with an unsupported
- * method are ERR_UNSUPPORTED. `out` is as it was when this fails. */
-bool elf_section_read(struct elf *e, const struct elf_section *section, struct buf *out,
-                      struct err *err);
-
-/* How many bytes elf_section_read would append, as the section itself claims. */
-bool elf_section_size(struct elf *e, const struct elf_section *section, uint64_t *bytes,
-                      struct err *err);
+/* Appends the section's contents to `out`, whose maximum bounds them (ERR_LIMIT). A section without bytes in this file
+ * (.bss, all code of a debug file) and a compressed one are ERR_UNSUPPORTED. `out` is as it was when this fails. */
+bool elf_section_read(const struct elf *e, const struct elf_section *section, struct buf *out, struct err *err);
 
 /* The bias of an executable mapping: map_start - (p_vaddr + (map_file_offset - p_offset)) for the
  * PT_LOAD that holds the offset, executable ones first because neighbours share a page of the file.
@@ -147,7 +144,8 @@ enum elf_binding { ELF_LOCAL, ELF_WEAK, ELF_GLOBAL }; /* in rising order of pref
 struct elf_symbol {
     uint64_t address;
     uint64_t size;  /* bytes; 0: unknown */
-    uint64_t limit; /* end of its section (or of the text without sections): bounds size 0 */
+    uint64_t limit; /* end of its section (or of the text without sections): bounds size 0. Of a STT_NOTYPE, which may
+                       be a mark before code without symbols, at most ELF_UNTYPED_REACH away */
     uint32_t name;  /* for elf_name */
     uint8_t table;  /* enum elf_table */
     uint8_t binding; /* enum elf_binding */

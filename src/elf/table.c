@@ -179,10 +179,12 @@ static bool is_function(struct elf *e, enum elf_table table, const struct elf_ra
     if (type == STT_NOTYPE && (!in_code || is_mark(e, table, raw->name))) {
         return false;
     }
+    uint64_t limit = in_code ? section->address + section->bytes : e->text_limit;
+    bool is_far = type == STT_NOTYPE && limit - raw->value > ELF_UNTYPED_REACH;
     *out = (struct elf_symbol){
         .address = raw->value,
         .size = raw->size < e->text_limit - raw->value ? raw->size : e->text_limit - raw->value,
-        .limit = in_code ? section->address + section->bytes : e->text_limit,
+        .limit = is_far ? raw->value + ELF_UNTYPED_REACH : limit,
         .name = raw->name,
         .table = (uint8_t)table,
         .binding = (uint8_t)elf_binding_of(raw->info),

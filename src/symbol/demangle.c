@@ -2,6 +2,7 @@
  * because it cannot be told to stop; D names are refused by their form, because that demangler has no bounds of its
  * own. The suffixes of clones are cut off first. */
 #include "symbol/demangle.h"
+#include "base/ascii.h"
 
 #include <demangle.h> /* libiberty's */
 #include <setjmp.h>
@@ -64,17 +65,12 @@ static bool print_with(printer *print, bool holds_memory, const char *mangled, s
     return print(mangled, DMGL_NO_OPTS, take_printed, &p) != 0 && !out->failed;
 }
 
-static bool is_digit(char byte)
-{
-    return byte >= '0' && byte <= '9';
-}
-
 /* If an identifier (its length, then its bytes) begins at `at`: may a function's type follow it?
  * The letters are those of calling conventions, and M in front of one. */
 static bool is_d_branch(struct str name, size_t at)
 {
     size_t len = 0;
-    while (at < name.len && is_digit(name.ptr[at]) && len <= name.len) {
+    while (at < name.len && ascii_is_digit(name.ptr[at]) && len <= name.len) {
         len = len * 10 + (size_t)(name.ptr[at++] - '0');
     }
     return len < name.len - at && memchr("FUWVRYM", name.ptr[at + len], 7) != NULL;
@@ -85,7 +81,7 @@ static bool is_cheap_d_name(struct str name)
     size_t references = 0, branches = 0;
     for (size_t i = 0; i < name.len; i++) {
         references += name.ptr[i] == 'Q';
-        branches += is_digit(name.ptr[i]) && is_d_branch(name, i);
+        branches += ascii_is_digit(name.ptr[i]) && is_d_branch(name, i);
     }
     return name.len <= D_INPUT_MAX && references <= D_BACK_REFERENCES_MAX &&
            branches <= D_BRANCHES_MAX;
@@ -139,7 +135,7 @@ static bool is_clone_word(struct str word)
 static bool cut_one_suffix(struct str *name)
 {
     size_t digits = 0;
-    while (digits < name->len && is_digit(name->ptr[name->len - 1 - digits])) {
+    while (digits < name->len && ascii_is_digit(name->ptr[name->len - 1 - digits])) {
         digits++;
     }
     struct str rest = *name;

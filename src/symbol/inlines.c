@@ -3,6 +3,7 @@
  */
 #include "symbol/inlines.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/cursor.h"
@@ -20,6 +21,7 @@ struct inlines {
     struct buf in; /* what was read and not taken yet, from `taken` on */
     size_t taken;
     size_t answered, opens;
+    char missing[DWARF_PATH_MAX]; /* the first split unit that is nowhere; "": none */
     uint64_t started_ns;
     bool over;   /* no more answers */
     bool ended;  /* because it has closed its end */
@@ -181,6 +183,26 @@ static bool take_answer(struct inlines *in, struct cursor *c)
     return true;
 }
 
+static struct str last_part(const char *path)
+{
+    struct str text = str_of(path);
+    return str_sub(text, str_find_last(text, '/') + 1, text.len);
+}
+
+/* A unit is looked for in two places. */
+static void note_unit(struct inlines *in, const char *path, bool found)
+{
+    struct str name = last_part(path);
+    if (!str_ends(name, STR(".dwo"))) {
+        return;
+    }
+    if (!found && in->missing[0] == '\0') {
+        snprintf(in->missing, sizeof in->missing, "%s", path);
+    } else if (found && str_eq(last_part(in->missing), name)) {
+        in->missing[0] = '\0';
+    }
+}
+
 static bool give_file(struct inlines *in, const char *path)
 {
     const struct debug_source *debug = in->request.debug;
@@ -188,10 +210,12 @@ static bool give_file(struct inlines *in, const char *path)
     struct memory_reader file;
     void *handle;
     if (debug == NULL || !debug->open(debug->context, in->request.image, path, &file, &handle)) {
+        note_unit(in, path, false);
         return sandbox->give(in->child, NULL);
     }
     bool given = sandbox->give(in->child, has_debug_sections(&file) ? &file : NULL);
     debug->close(debug->context, handle);
+    note_unit(in, path, true);
     return given;
 }
 
@@ -285,6 +309,9 @@ static enum inlines_end end_of(const struct inlines *in, enum sandbox_end end, s
         return INLINES_REFUSED;
     default:
         break;
+    }
+    if (in->missing[0] != '\0') {
+        err_set(err, ERR_GONE, 0, "split debug information %s is not there", in->missing);
     }
     if (in->answered == in->request.count) {
         return INLINES_DONE;

@@ -21,6 +21,8 @@
  * memory, sent what is malformed, or had half of `budget_ns` and did not answer. INLINES_REFUSED says that this
  * system allows no such child.
  *
+ * Split units (.dwo) that are nowhere leave their functions without lines of their own; the first is named at the end.
+ *
  * Costs. A fork, one pass over the units' first entries (about 1 KB each), and the units that hold
  * addresses; processor time of the child counts as ours (clock_own_cpu_ns). In this process 64 KB.
  */
@@ -55,7 +57,8 @@ struct inlines *inlines_start(const struct inlines_request *request, struct err 
 size_t inlines_lookup(struct inlines *inlines, uint64_t address,
                       struct source_line out[static PROFILE_INLINES_MAX], bool *late);
 
-/* Ends the child. With INLINES_FAILED and INLINES_REFUSED `err` says why. */
+/* Ends the child. With INLINES_FAILED and INLINES_REFUSED `err` says why, else which split unit is missing; of kind
+ * ERR_NONE when none is. `err` is not null, and clear. */
 enum inlines_end inlines_end(struct inlines *inlines, struct err *err);
 
 #endif

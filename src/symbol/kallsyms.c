@@ -4,7 +4,6 @@
 #include "symbol/private.h"
 
 #include <endian.h>
-#include <stdlib.h>
 
 /* The table covers 4 GiB around the first address: kernel text and modules are within 2 GiB of each
  * other because they call each other directly. */

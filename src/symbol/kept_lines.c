@@ -3,7 +3,6 @@
  * finds no room is taken back whole. */
 #include "symbol/kept_lines.h"
 
-#include <stdlib.h>
 
 void kept_lines_init(struct kept_lines *k, size_t max_bytes)
 {
@@ -63,23 +62,11 @@ bool kept_lines_find(const struct kept_lines *k, uint64_t image, uint64_t addres
     return true;
 }
 
-static uint64_t text_hash(const void *owner, uint32_t id)
-{
-    return str_hash(((const struct kept_lines *)owner)->texts.at[id]);
-}
-
-static bool text_same(const void *owner, uint32_t id, const void *key)
-{
-    return str_eq(((const struct kept_lines *)owner)->texts.at[id], *(const struct str *)key);
-}
-
-static const struct intern_owner text_ops = {text_hash, text_same};
-
 /* The text's number; 0 and *fits false when there is no room. */
 static uint32_t keep_text(struct kept_lines *k, struct str text, bool *fits)
 {
     uint64_t hash = str_hash(text);
-    uint32_t id = text.len == 0 ? 0 : intern_find(&k->text_ids, &text_ops, k, hash, &text);
+    uint32_t id = text.len == 0 ? 0 : intern_find(&k->text_ids, &intern_texts, &k->texts.at, hash, &text);
     if (text.len == 0 || id != 0) {
         return id;
     }
@@ -88,7 +75,7 @@ static uint32_t keep_text(struct kept_lines *k, struct str text, bool *fits)
     if (added != NULL) {
         *added = copy;
         id = (uint32_t)(k->texts.len - 1);
-        *fits &= intern_add(&k->text_ids, &text_ops, k, hash, id);
+        *fits &= intern_add(&k->text_ids, &intern_texts, &k->texts.at, hash, id);
     }
     *fits &= added != NULL;
     return id;

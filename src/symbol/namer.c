@@ -23,12 +23,13 @@ struct namer_image {
     struct symbols symbols;
     bool symbols_loaded; /* or could not be: */
     bool has_symbols;
-    bool is_partial;     /* the kernel's, and only the functions that were asked for in loaded_run */
+    bool is_partial;     /* only the functions that were asked for in loaded_run */
     uint64_t loaded_run;
     bool has_code;
     char build_id[2 * ELF_BUILD_ID_MAX + 1];
     char *problem; /* why there are no symbols, or none of its debug file; null: all is well */
-    char *lines_problem; /* why its lines are not asked for any more; null: they are */
+    char *lines_problem; /* why lines are missing; null: all is well */
+    bool has_no_lines;   /* they are not asked for any more */
     bool problem_reported, lines_reported;
 };
 
@@ -102,12 +103,6 @@ static size_t tables_max_bytes(const struct namer *n)
     return n->max_bytes - n->max_bytes / NAMES_SHARE * (n->inlines ? 2 : 1);
 }
 
-size_t namer_bytes(const struct namer *n)
-{
-    return tables_bytes(n) + names_bytes(n) + kept_lines_bytes(&n->kept) + n->raw.cap +
-           n->readable.cap + n->chain.cap;
-}
-
 /* ---- images ---- */
 
 static struct namer_image *find_image(const struct namer *n, uint64_t key)
@@ -150,7 +145,6 @@ static void shrink_tables(struct namer *n, size_t max_bytes)
         }
         release_image(&n->images.at[oldest]);
         vec_swap_out(&n->images, oldest);
-        n->stats.images_dropped++;
     }
 }
 
@@ -160,7 +154,6 @@ void namer_drop(struct namer *n, bool (*is_gone)(void *context, uint64_t image),
         if (is_gone(context, n->images.at[i].key)) {
             release_image(&n->images.at[i]);
             vec_swap_out(&n->images, i);
-            n->stats.images_dropped++;
         }
     }
 }
@@ -225,7 +218,7 @@ static void close_source(struct opened *o)
     }
 }
 
-/* The kernel's addresses of this run, rising; null: there is no memory. */
+/* The image's addresses of this run, rising; null: there is no memory. */
 static uint64_t *addresses_of(const struct opened *o)
 {
     uint64_t *address = calloc(o->job_count, sizeof *address);
@@ -258,12 +251,23 @@ static bool load_kallsyms(struct symbols *symbols, struct opened *o, bool only, 
     return good && ended;
 }
 
+static bool load_files(struct symbols *symbols, struct opened *o, bool *partial, struct err *err)
+{
+    uint64_t *address = addresses_of(o);
+    symbols_want(symbols, address, o->job_count);
+    bool good = symbols_load_files(symbols, &o->files, err);
+    symbols_want(symbols, NULL, 0);
+    free(address);
+    *partial = symbols->is_few;
+    return good;
+}
+
 static bool load_symbols(struct symbols *symbols, struct opened *o, bool only, bool *partial,
                          struct err *err)
 {
     *partial = false;
     if (files_of(o) != NULL) {
-        return symbols_load_files(symbols, &o->files, err);
+        return load_files(symbols, o, partial, err);
     }
     if (o->is_open && o->source.kind == SYMBOL_IMAGE_KALLSYMS) {
         return load_kallsyms(symbols, o, only, partial, err);
@@ -284,27 +288,26 @@ static const struct symbols *symbols_of(struct namer_image *image, struct opened
     image->has_symbols = load_symbols(&image->symbols, o, true, &image->is_partial, &err);
     image->is_partial = image->is_partial && image->has_symbols;
     image->loaded_run = n->run;
-    if (image->has_symbols) {
-        n->stats.images_loaded++;
-    } else {
-        n->stats.images_failed++;
-    }
     const char *problem = image->has_symbols && o->is_elf ? o->files.problem : err.text;
     image->problem = problem[0] != '\0' ? strdup(problem) : NULL;
     return &image->symbols;
 }
 
 /* The kernel's table has the functions of the run that loaded it: one run is all that most profilers make, and what is
- * missing is 1.7 MB and a third of the time. The first address that is not in there gets them all. Where that fails,
- * the few are kept. */
+ * missing is 1.7 MB and a third of the time. The first address that is not in there gets them all. A file's table that
+ * is too large never has all: it gets those of this run. Where that fails, what was there is kept. */
 static void load_rest(struct namer_image *image, struct opened *o)
 {
     struct symbols all;
     struct err err = {0};
     symbols_init(&all, image->symbols.max_bytes);
-    close_source(o);
-    *o = (struct opened){.namer = o->namer, .key = o->key, .jobs = o->jobs, .job_count = o->job_count};
+    all.is_few = image->symbols.is_few;
+    if (!image->symbols.is_few) { /* a text is read once */
+        close_source(o);
+        *o = (struct opened){.namer = o->namer, .key = o->key, .jobs = o->jobs, .job_count = o->job_count};
+    }
     (void)open_source(o);
+    image->loaded_run = o->namer->run;
     image->has_symbols = load_symbols(&all, o, false, &image->is_partial, &err);
     if (image->has_symbols) {
         symbols_release(&image->symbols);
@@ -314,17 +317,34 @@ static void load_rest(struct namer_image *image, struct opened *o)
     }
 }
 
-static bool find_symbol(struct namer_image *image, struct opened *o, uint64_t address,
-                        struct symbol_hit *out)
+static bool find_in_table(struct namer_image *image, struct opened *o, uint64_t address, struct symbol_hit *out)
 {
     if (symbols_find(symbols_of(image, o), address, out)) {
         return true;
     }
-    if (!image->is_partial || image->loaded_run == o->namer->run) {
+    if (!image->is_partial || image->loaded_run == o->namer->run || symbols_knows(&image->symbols, address)) {
         return false;
     }
     load_rest(image, o);
     return symbols_find(&image->symbols, address, out);
+}
+
+/* Where the function begins, if unwind tables know. */
+static bool function_start(const struct namer *n, uint64_t image, uint64_t address, uint64_t *start)
+{
+    uint64_t limit;
+    const struct symbol_source *source = n->source;
+    return source->function != NULL && image != 0 && source->function(source->context, image, address, start, &limit) &&
+           *start <= address;
+}
+
+/* A symbol without a size names nothing of a function that begins behind it. */
+static bool find_symbol(struct namer_image *image, struct opened *o, uint64_t address,
+                        struct symbol_hit *out)
+{
+    uint64_t start;
+    return find_in_table(image, o, address, out) &&
+           (out->sized || !function_start(o->namer, o->key, address, &start) || start <= out->start);
 }
 
 static struct namer_image *add_image(struct namer *n, struct opened *o)
@@ -441,47 +461,30 @@ static const struct namer_name *linkage_name(struct namer *n, struct str linkage
 
 /* ---- frames ---- */
 
-static struct str last_part(struct str path)
-{
-    size_t slash = str_find_last(path, '/');
-    return slash == path.len ? path : str_sub(path, slash + 1, path.len);
-}
-
-/* Where the function begins, if somebody knows. */
-static uint64_t function_start(const struct namer *n, const struct job *job)
-{
-    uint64_t start, limit;
-    const struct symbol_source *source = n->source;
-    bool known = source->function != NULL && job->image != 0 &&
-                 source->function(source->context, job->image, job->address, &start, &limit);
-    return known && start <= job->address ? start : job->address;
-}
-
-/* A name that is the place itself. */
+/* A name that is the place itself: the function, or all of its file where nobody knows functions. */
 static struct str place_name(struct namer *n, const struct profile *p, const struct job *job,
                              char text[static PLACE_NAME_MAX])
 {
     const struct frame *f = &p->frames.at[job->frame];
-    n->stats.without_symbol++;
     if (f->kind == FRAME_KERNEL) {
         return STR("[kernel]");
     }
-    struct str file = last_part(profile_text(p, p->modules.at[f->module].path));
+    struct str file = str_base_name(profile_text(p, p->modules.at[f->module].path));
     bool bracketed = file.len > 2 && file.ptr[0] == '[' && file.ptr[file.len - 1] == ']';
     file = file.len == 0 ? STR("unknown") : bracketed ? str_sub(file, 1, file.len - 2) : file;
-    int len = snprintf(text, PLACE_NAME_MAX, "[%.*s+0x%llx]",
-                       (int)(file.len < 255 ? file.len : 255), file.ptr,
-                       (unsigned long long)function_start(n, job));
+    uint64_t start;
+    int shown = (int)(file.len < 255 ? file.len : 255);
+    int len = function_start(n, job->image, job->address, &start)
+                  ? snprintf(text, PLACE_NAME_MAX, "[%.*s+0x%llx]", shown, file.ptr, (unsigned long long)start)
+                  : snprintf(text, PLACE_NAME_MAX, "[%.*s]", shown, file.ptr);
     return (struct str){text, (size_t)len};
 }
 
 /* Innermost first, at least one. */
-static bool name_frame(struct namer *n, struct profile *p, uint32_t frame,
-                       const struct source_line *lines, size_t count, struct err *err)
+static bool name_frame(struct profile *p, uint32_t frame, const struct source_line *lines, size_t count,
+                       struct err *err)
 {
     profile_name_inlined(p, frame, lines, count);
-    n->stats.frames++;
-    n->stats.lines += lines[0].line != 0;
     return p->frames.at[frame].name != 0 ||
            err_set(err, ERR_LIMIT, 0, "the profile has no room for the names of its frames");
 }
@@ -492,25 +495,24 @@ static bool name_by_place(struct namer *n, struct profile *p, const struct job *
     char text[PLACE_NAME_MAX];
     struct str place = place_name(n, p, job, text);
     struct source_line line = {.name = place, .system_name = place};
-    return name_frame(n, p, job->frame, &line, 1, err);
+    return name_frame(p, job->frame, &line, 1, err);
 }
 
 static bool name_by_symbol(struct namer *n, struct profile *p, const struct namer_name *name,
                            const struct job *job, struct err *err)
 {
     struct source_line line = {.name = readable_of(n, name), .system_name = raw_of(n, name)};
-    return name_frame(n, p, job->frame, &line, 1, err);
+    return name_frame(p, job->frame, &line, 1, err);
 }
 
 /* ---- frames of code that brings its names ---- */
 
-static bool name_by_code(struct namer *n, struct profile *p, const struct code_lines *lines, const struct job *job,
-                         struct err *err)
+static bool name_by_code(struct profile *p, const struct code_lines *lines, const struct job *job, struct err *err)
 {
     if (lines->kind != FRAME_NATIVE) {
         profile_set_kind(p, job->frame, lines->kind);
     }
-    return name_frame(n, p, job->frame, lines->line, lines->count, err);
+    return name_frame(p, job->frame, lines->line, lines->count, err);
 }
 
 /* ---- frames with functions inlined at them ---- */
@@ -582,12 +584,12 @@ static bool name_by_lines(struct namer *n, struct profile *p, const struct namer
     if (n->chain.failed) {
         return err_set(err, ERR_MEMORY, 0, "no memory for the names of inlined functions");
     }
-    return name_frame(n, p, job->frame, lines, count, err);
+    return name_frame(p, job->frame, lines, count, err);
 }
 
 static bool wants_lines(const struct namer *n, const struct namer_image *image)
 {
-    return n->inlines && n->clock != NULL && n->sandbox != NULL && !n->is_refused && image->lines_problem == NULL;
+    return n->inlines && n->clock != NULL && n->sandbox != NULL && !n->is_refused && !image->has_no_lines;
 }
 
 static bool named_by_code(struct opened *o, const struct namer_image *image, uint64_t address, struct code_lines *lines)
@@ -636,7 +638,7 @@ static struct inlines *inlines_of(struct opened *o, struct namer_image *image)
                                             o->addresses.len, n->deadline_ns, n->inlines_budget_ns};
     o->inlines = inlines_start(&request, &err);
     if (o->inlines == NULL && err.kind != ERR_UNSUPPORTED) {
-        n->is_refused = true;
+        n->is_refused = image->has_no_lines = true;
         note_lines_problem(image, &err);
     }
     return o->inlines;
@@ -647,7 +649,8 @@ static void end_inlines(struct opened *o, struct namer_image *image)
     struct err err = {0};
     enum inlines_end end = o->inlines == NULL ? INLINES_DONE : inlines_end(o->inlines, &err);
     o->namer->is_refused |= end == INLINES_REFUSED;
-    if (end == INLINES_FAILED || end == INLINES_REFUSED) {
+    image->has_no_lines |= end == INLINES_FAILED || end == INLINES_REFUSED;
+    if (err.kind != ERR_NONE) {
         note_lines_problem(image, &err);
     }
 }
@@ -686,7 +689,6 @@ static bool name_by_dwarf(struct namer *n, struct profile *p, struct namer_image
     } else {
         good = name_by_symbols(n, p, image, o, job, err);
     }
-    n->stats.late += late;
     if (good && !late) {
         kept_lines_add(&n->kept, job->image, job->address, lines, count);
     }
@@ -701,7 +703,7 @@ static bool name_with_lines(struct namer *n, struct profile *p, struct namer_ima
     if (!kept_lines_find(&n->kept, job->image, job->address, lines, &count)) {
         return name_by_dwarf(n, p, image, o, job, err);
     }
-    return count > 0 ? name_frame(n, p, job->frame, lines, count, err)
+    return count > 0 ? name_frame(p, job->frame, lines, count, err)
                      : name_by_symbols(n, p, image, o, job, err);
 }
 
@@ -710,7 +712,7 @@ static bool name_in_image(struct namer *n, struct profile *p, struct namer_image
 {
     struct code_lines lines;
     if (named_by_code(o, image, job->address, &lines)) {
-        return name_by_code(n, p, &lines, job, err);
+        return name_by_code(p, &lines, job, err);
     }
     return wants_lines(n, image) ? name_with_lines(n, p, image, o, job, err)
                           : name_by_symbols(n, p, image, o, job, err);
@@ -720,7 +722,7 @@ static bool name_generated(struct namer *n, struct profile *p, struct opened *o,
                            const struct job *job, struct err *err)
 {
     struct code_lines lines;
-    return code_source_find(&o->source.code, job->address, &lines) ? name_by_code(n, p, &lines, job, err)
+    return code_source_find(&o->source.code, job->address, &lines) ? name_by_code(p, &lines, job, err)
                                                                    : name_by_place(n, p, job, err);
 }
 

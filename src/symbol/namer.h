@@ -16,10 +16,11 @@
  * Where an address has no symbol the name says where it is:
  *
  *     [libfoo.so.1+0x1f20]   code of a file: its last path part and the ELF address, as addr2line
- *                            and objdump take it; the start of the function where the source knows
- *                            it, so that all of one function is one name
- *     [unknown+0x7f21c0de]   code of no known module
- *     [kernel]               kernel code, when its symbols cannot be read: one frame for all
+ *                            and objdump take it, of the function's start, as the source knows it
+ *     [libfoo.so.1]          the same where it does not: one frame for all such code of the file
+ *     [anon]                 generated code without names
+ *     [unknown]              code of no known module
+ *     [kernel]               kernel code, when its symbols cannot be read
  *
  * After namer_run every frame has a name. Modules whose image has a build id get it if they had
  * none.
@@ -33,12 +34,12 @@
  * Ownership. One thread uses a namer (the publisher). Nothing of the profile is kept.
  *
  * Limits. `max_bytes` bounds what is kept between runs: function tables (12 bytes per function) and
- * names already demangled (a quarter of it), and a quarter for what DWARF told of addresses. A
- * table that does not fit alone leaves its module's frames unnamed. DWARF is read anew, by
- * a process that ends with it (inlines.h), in each run that meets an address of an image for the
- * first time, until `inlines_budget_ns` of the run have passed; later addresses have their symbol
- * only, and stats.late counts them. An image whose DWARF that process did not survive is not asked
- * for lines again.
+ * names already demangled (a quarter of it), and a quarter for what DWARF told of addresses. Of a
+ * table that does not fit alone there is what the addresses of a run need (symbols_want); a run that
+ * asks for others reads the file's table again. DWARF is read anew, by a process that ends with it
+ * (inlines.h), in each run that meets an address of an image for the first time, until `inlines_budget_ns`
+ * of the run have passed; later addresses have their symbol only. An image whose DWARF that process did
+ * not survive is not asked for lines again.
  */
 #ifndef SYMBOL_NAMER_H
 #define SYMBOL_NAMER_H
@@ -81,14 +82,6 @@ struct symbol_source {
 struct namer_image;
 struct namer_name;
 
-struct namer_stats { /* since namer_init */
-    uint64_t frames;         /* named by this namer, places included */
-    uint64_t without_symbol; /* of those, named by their place */
-    uint64_t images_loaded, images_failed, images_dropped;
-    uint64_t lines;          /* frames whose source line is known */
-    uint64_t late;           /* frames that were not looked up in DWARF for want of time */
-};
-
 struct namer {
     const struct symbol_source *source;
     size_t max_bytes;
@@ -109,7 +102,6 @@ struct namer {
     bool is_refused;          /* this system allows no process to read DWARF in */
     uint64_t deadline_ns;     /* of this run */
     uint64_t run;
-    struct namer_stats stats;
 };
 
 void namer_init(struct namer *n, const struct symbol_source *source, size_t max_bytes);
@@ -121,9 +113,6 @@ bool namer_run(struct namer *n, struct profile *p, struct err *err);
 
 /* Forgets what is kept of images for which `is_gone` says so: they will not be asked for again. */
 void namer_drop(struct namer *n, bool (*is_gone)(void *context, uint64_t image), void *context);
-
-/* Memory held between runs. */
-size_t namer_bytes(const struct namer *n);
 
 /* What could not be used of an image: its symbols, or a debug file of another build, in whose place the
  * image's own symbols were taken. */

@@ -17,6 +17,15 @@ bool symbols_finish(struct symbols *s);
 /* By address, the best of one address first. */
 int symbols_compare(const void *left, const void *right);
 
+/* symbols_few.c: which symbols of a table that does not fit tell of the wanted addresses (rising). The file's table is
+ * read, symbols_few_choose called, and it is read once more: what symbols_few_takes then is to be kept. Last,
+ * symbols_few_keep puts into s->known for which addresses that holds. Null, false: no memory. */
+struct symbols_few *symbols_few_begin(uint64_t base, const uint64_t *address, size_t count);
+void symbols_few_free(struct symbols_few *few);
+bool symbols_few_takes(struct symbols_few *few, uint32_t start, uint64_t limit, bool sized);
+bool symbols_few_choose(struct symbols_few *few);
+bool symbols_few_keep(const struct symbols_few *few, struct symbols *s);
+
 /* sort.c */
 void symbols_sort(struct symbol *at, size_t len);
 

@@ -33,12 +33,19 @@ void symbols_init(struct symbols *s, size_t max_bytes)
 void symbols_release(struct symbols *s)
 {
     vec_release(&s->table);
+    vec_release(&s->known);
     pairs_release(&s->names);
+}
+
+void symbols_want(struct symbols *s, const uint64_t *address, size_t count)
+{
+    s->wanted = address;
+    s->wanted_count = count;
 }
 
 size_t symbols_bytes(const struct symbols *s)
 {
-    return s->table.cap * sizeof *s->table.at + pairs_bytes(&s->names);
+    return s->table.cap * sizeof *s->table.at + s->known.cap * sizeof *s->known.at + pairs_bytes(&s->names);
 }
 
 static uint32_t size_of(const struct symbol *symbol)
@@ -141,24 +148,34 @@ static bool make_room(struct symbols *s)
     return before - s->table.len > before / 8;
 }
 
+/* False when the table is full. */
+static bool store(struct symbols *s, struct symbol symbol)
+{
+    bool sized = (symbol.size & FLAG_SIZED) != 0;
+    if (s->few != NULL && !symbols_few_takes(s->few, symbol.start, end_of(&symbol), sized)) {
+        return true;
+    }
+    struct symbol *stored = make_room(s) ? vec_push(&s->table) : NULL;
+    if (stored != NULL) {
+        *stored = symbol;
+    }
+    return stored != NULL;
+}
+
 bool symbols_add(struct symbols *s, const struct elf_symbol *symbol)
 {
     if (symbol->address < s->base || symbol->address - s->base > UINT32_MAX) {
         return true; /* not within what this table covers */
     }
-    struct symbol *stored = make_room(s) ? vec_push(&s->table) : NULL;
-    if (stored == NULL) {
-        return false;
-    }
     uint64_t size = symbol->size != 0 ? symbol->size : symbol->limit - symbol->address;
-    *stored = (struct symbol){
+    struct symbol made = {
         .start = (uint32_t)(symbol->address - s->base),
         .size = (uint32_t)(size < SIZE_MAX_BYTES ? size : SIZE_MAX_BYTES) |
                 (uint32_t)symbol->binding << FLAG_SHIFT | (symbol->size != 0 ? FLAG_SIZED : 0) |
                 (symbol->table == ELF_DYNSYM ? FLAG_DYNSYM : 0),
         .name = symbol->name,
     };
-    return true;
+    return store(s, made);
 }
 
 bool symbols_finish(struct symbols *s)
@@ -204,18 +221,14 @@ static bool add_stub(struct symbols *s, const struct plt_stub *stub)
     if (stub->address < s->base || stub->address - s->base > UINT32_MAX) {
         return true;
     }
-    struct symbol *stored = has_room(s) ? vec_push(&s->table) : NULL;
-    if (stored == NULL) {
-        return false;
-    }
     bool chosen = stub->resolver != 0 && stub->resolver >= s->base &&
                   stub->resolver - s->base <= UINT32_MAX;
-    *stored = (struct symbol){
+    struct symbol made = {
         .start = (uint32_t)(stub->address - s->base),
         .size = stub->bytes | FLAG_SIZED | FLAG_STUB | (chosen ? 0 : FLAG_DYNSYM),
         .name = chosen ? (uint32_t)(stub->resolver - s->base) : stub->symbol,
     };
-    return true;
+    return store(s, made);
 }
 
 /* Names for stubs are a bonus: what cannot be read, or has no room, goes without. */
@@ -231,7 +244,7 @@ static void load_stubs(struct symbols *s, struct elf *elf)
 }
 
 /* The tables of `main`, with .symtab from `with_symtab` (may be null). */
-static bool load_tables(struct symbols *s, struct elf *main, struct elf *with_symtab,
+static bool read_tables(struct symbols *s, struct elf *main, struct elf *with_symtab,
                         struct err *err)
 {
     if (with_symtab != NULL && !load_table(s, with_symtab, ELF_SYMTAB, err)) {
@@ -242,28 +255,44 @@ static bool load_tables(struct symbols *s, struct elf *main, struct elf *with_sy
         return false;
     }
     load_stubs(s, main);
-    return symbols_finish(s) ||
-           err_set(err, ERR_UNSUPPORTED, 0, "the file has no function symbols");
+    return true;
+}
+
+static bool load_all(struct symbols *s, struct elf *main, struct elf *with_symtab, struct err *err)
+{
+    return read_tables(s, main, with_symtab, err) &&
+           (symbols_finish(s) || err_set(err, ERR_UNSUPPORTED, 0, "the file has no function symbols"));
+}
+
+/* What tells of the wanted addresses, and for which others that holds. */
+static bool load_few(struct symbols *s, struct elf *main, struct elf *with_symtab, struct err *err)
+{
+    vec_release(&s->table);
+    s->few = symbols_few_begin(s->base, s->wanted, s->wanted_count);
+    bool good = s->few != NULL && read_tables(s, main, with_symtab, err) && symbols_few_choose(s->few) &&
+                read_tables(s, main, with_symtab, err) && symbols_few_keep(s->few, s);
+    symbols_few_free(s->few);
+    s->few = NULL;
+    (void)symbols_finish(s); /* that there are none is known as well */
+    return good;
 }
 
 static bool load_images(struct symbols *s, struct elf *main, struct elf *with_symtab,
                         struct err *err)
 {
+    struct err reason = {0};
     s->base = main->text_start;
     if (main->text_limit - main->text_start > UINT32_MAX) {
         return err_set(err, ERR_LIMIT, 0, "more than 4 GiB of code");
     }
-    if (!load_tables(s, main, with_symtab, err)) {
+    bool good = !s->is_few && load_all(s, main, with_symtab, &reason);
+    s->is_few = s->wanted != NULL && (s->is_few || reason.kind == ERR_LIMIT);
+    if (!good && !(s->is_few && load_few(s, main, with_symtab, &reason))) {
         vec_release(&s->table);
-        return false;
+        vec_release(&s->known);
+        return err_set(err, reason.kind, reason.number, "%s", reason.text);
     }
     return true;
-}
-
-bool symbols_load_elf(struct symbols *s, struct elf *elf, struct err *err)
-{
-    s->symtab_file = FILE_MAIN;
-    return load_images(s, elf, elf, err);
 }
 
 /* Where to look for .symtab when that of `file` cannot be used; FILE_COUNT: nowhere. */
@@ -305,7 +334,7 @@ static size_t count_up_to(const struct symbols *s, uint32_t offset)
 
 bool symbols_find(const struct symbols *s, uint64_t address, struct symbol_hit *out)
 {
-    if (address < s->base || address - s->base > UINT32_MAX) {
+    if (address < s->base || address - s->base > UINT32_MAX || (s->is_few && !symbols_knows(s, address))) {
         return false;
     }
     uint32_t offset = (uint32_t)(address - s->base);
@@ -316,8 +345,10 @@ bool symbols_find(const struct symbols *s, uint64_t address, struct symbol_hit *
             while (at > 0 && s->table.at[at - 1].start == symbol->start) {
                 at--; /* hits are the first of their aliases */
             }
-            *out = (struct symbol_hit){
-                .start = s->base + symbol->start, .size = size_of(symbol), .index = (uint32_t)at};
+            *out = (struct symbol_hit){.start = s->base + symbol->start,
+                                       .size = size_of(symbol),
+                                       .index = (uint32_t)at,
+                                       .sized = (symbol->size & FLAG_SIZED) != 0};
             return true;
         }
         if ((symbol->size & FLAG_NESTED) == 0) {
@@ -421,16 +452,6 @@ static bool kept_name(const struct symbols *s, const struct symbol_hit *hit, str
     return !out->failed;
 }
 
-bool symbols_name_of_elf(const struct symbols *s, struct elf *elf, const struct symbol_hit *hit,
-                         struct buf *out)
-{
-    if (s->names.bytes.len > 0) {
-        return kept_name(s, hit, out);
-    }
-    struct name_files files = {elf, s->symtab_file == FILE_MAIN ? elf : NULL};
-    return elf != NULL && any_name(s, &files, hit, out);
-}
-
 /* May the name be in the file with .symtab? That one may have to be unpacked for it. */
 static bool needs_symtab(const struct symbols *s, const struct symbol_hit *hit)
 {
@@ -438,8 +459,7 @@ static bool needs_symtab(const struct symbols *s, const struct symbol_hit *hit)
            run_end(s, hit->index) > hit->index + 1;
 }
 
-bool symbols_name_of_files(const struct symbols *s, struct symbol_files *files,
-                           const struct symbol_hit *hit, struct buf *out)
+bool symbols_name(const struct symbols *s, struct symbol_files *files, const struct symbol_hit *hit, struct buf *out)
 {
     if (s->names.bytes.len > 0) {
         return kept_name(s, hit, out);

@@ -11,7 +11,7 @@
  * names are made up: "memcpy@plt", after the function they jump to, or "[plt]" (plt.h).
  *
  * Call order.
- *     symbols_init(&s, max_bytes);
+ *     symbols_init(&s, max_bytes);  [symbols_want(&s, …);]
  *     symbols_load_files(&s, files, err);    or: kallsyms_init, [kallsyms_only], kallsyms_feed …, kallsyms_finish
  *     if (symbols_find(&s, address, &hit)) symbols_name(&s, files, &hit, out);
  *     symbols_release(&s);
@@ -24,7 +24,12 @@
  * sized ones nest, the inner one wins within its own range. .dynsym adds what .symtab does not
  * have; a linkage stub's made-up name comes last.
  *
- * Limits. A table beyond max_bytes is ERR_LIMIT. Text longer than 4 GiB is ERR_LIMIT; a size above
+ * Large tables. Of one beyond max_bytes the functions at the addresses of symbols_want are kept, if it
+ * was called, by reading the file's table twice in pieces (15 ns per symbol each time). Such a table
+ * is `is_few`: symbols_find finds nothing where symbols_knows is false, and the rest takes another
+ * load. Of stubs whose function is chosen at run time it has no names but "[plt]".
+ *
+ * Limits. Without symbols_want a table beyond max_bytes is ERR_LIMIT. Text longer than 4 GiB is ERR_LIMIT; a size above
  * 64 MiB counts as 64 MiB. Linkage stubs beyond max_bytes are dropped.
  *
  * Errors. ERR_UNSUPPORTED: the image has no function symbols at all, or kallsyms hides addresses.
@@ -41,6 +46,13 @@ struct symbol {
     uint32_t name;  /* offset in the ELF's string table, or place in symbols.names */
 };
 
+/* Addresses [start, limit), relative to symbols.base, that have one answer. */
+struct symbols_span {
+    uint32_t start, limit;
+};
+
+struct symbols_few;
+
 struct symbols {
     uint64_t base;
     VEC(struct symbol) table;
@@ -48,12 +60,18 @@ struct symbols {
     size_t max_bytes;
     enum symbol_file symtab_file; /* which file's .symtab was loaded */
     struct elf_symbol_table tables[ELF_TABLE_COUNT]; /* what was loaded, to know it again */
+    const uint64_t *wanted;   /* of symbols_want */
+    size_t wanted_count;
+    struct symbols_few *few;  /* while a table is loaded that does not fit */
+    bool is_few;              /* set before the load: that it does not fit is known */
+    VEC(struct symbols_span) known; /* of a table that is_few, by address */
 };
 
 struct symbol_hit {
     uint64_t start; /* ELF address, or the kernel's */
     uint64_t size;
     uint32_t index; /* in the table */
+    bool sized;     /* the symbol told its size: else it ends where another begins */
 };
 
 void symbols_init(struct symbols *s, size_t max_bytes);
@@ -62,27 +80,23 @@ void symbols_release(struct symbols *s);
 /* Memory held, in bytes. */
 size_t symbols_bytes(const struct symbols *s);
 
+/* Before the load: of a table that does not fit, the functions at these addresses are enough. `address` rises, and
+ * stays the caller's; null and 0 once the table is loaded. */
+void symbols_want(struct symbols *s, const uint64_t *address, size_t count);
+
 /* `files` is not const because it unpacks .gnu_debugdata when that is first needed, here or in
  * symbols_name. Where the symbols beside the main file cannot be read, or do not fit, they are
  * passed over and files->problem says so. */
 bool symbols_load_files(struct symbols *s, struct symbol_files *files, struct err *err);
 
-/* From this file alone. */
-bool symbols_load_elf(struct symbols *s, struct elf *elf, struct err *err);
-
 bool symbols_find(const struct symbols *s, uint64_t address, struct symbol_hit *out);
 
-/* Appends the name of a hit as it stands in the image (mangled). `image` is what the table was
- * loaded from, a struct symbol_files or a struct elf, opened again if need be; null for the kernel.
- * False when it cannot be read, also when `image` is null because it could not be opened again. */
-#define symbols_name(symbols, image, hit, out)                                                     \
-    _Generic((image), struct symbol_files *: symbols_name_of_files,                               \
-             default: symbols_name_of_elf)(symbols, image, hit, out)
+/* Of a table that is_few: is this one of the addresses of which it tells all there is? */
+bool symbols_knows(const struct symbols *s, uint64_t address);
 
-bool symbols_name_of_files(const struct symbols *s, struct symbol_files *files,
-                           const struct symbol_hit *hit, struct buf *out);
-bool symbols_name_of_elf(const struct symbols *s, struct elf *elf, const struct symbol_hit *hit,
-                         struct buf *out);
+/* Appends the name of a hit as it stands in the image (mangled). `files` is what the table was loaded from, opened
+ * again if need be; null for the kernel, and where it could not be opened again. False when it cannot be read. */
+bool symbols_name(const struct symbols *s, struct symbol_files *files, const struct symbol_hit *hit, struct buf *out);
 
 /*
  * kallsyms: the kernel's own table, from the text of /proc/kallsyms in pieces of any size.
