@@ -235,7 +235,6 @@ bool cgroup_part(struct str first, struct str second, struct cgroup_parting *out
         bool same = one > at && str_eq(str_sub(first, 0, one), str_sub(second, 0, other));
         if (!same) {
             *out = (struct cgroup_parting){
-                .common = str_sub(first, 0, at),
                 .first = str_sub(first, 0, one > at ? one : 0),
                 .second = str_sub(second, 0, other > at ? other : 0),
             };

@@ -36,11 +36,10 @@ bool cgroup_of_memory(struct str text, unsigned *version, struct str *path);
  * cpu.cfs_quota_us and cpu.cfs_period_us one after the other. 0: as much as there is ("max", -1). */
 uint64_t cgroup_cpu_millis(struct str text);
 
-/* Two paths of one controller as far as they are the same, and the component in which each goes on. At
+/* Two paths of one controller as far as the component in which they part. At
  * the level where groups part the kernel's scheduler compares them. False: they are the same path. */
 struct cgroup_parting {
-    struct str common;       /* "" or "/a/b": of both */
-    struct str first, second; /* "/a/b/c", "/a/b/d"; empty: it is in the common group itself */
+    struct str first, second; /* "/a/b/c", "/a/b/d"; empty: it is in the group of both itself */
 };
 bool cgroup_part(struct str first, struct str second, struct cgroup_parting *out);
 

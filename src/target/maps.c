@@ -43,14 +43,12 @@ enum mapping_kind mapping_kind_of(struct str path)
 }
 
 /* If " (deleted)" ends *path, takes it off. */
-static bool cut_deleted(struct str *path)
+static void cut_deleted(struct str *path)
 {
     const struct str suffix = STR(" (deleted)");
-    if (path->len <= suffix.len || !str_ends(*path, suffix)) {
-        return false;
+    if (path->len > suffix.len && str_ends(*path, suffix)) {
+        path->len -= suffix.len;
     }
-    path->len -= suffix.len;
-    return true;
 }
 
 void map_path_decode(struct str path, struct buf *out)
@@ -86,7 +84,6 @@ static bool parse_prot(struct str text, struct map_line *out)
     out->prot = (uint8_t)((text.ptr[0] == 'r' ? MAPPING_READ : 0) |
                           (text.ptr[1] == 'w' ? MAPPING_WRITE : 0) |
                           (text.ptr[2] == 'x' ? MAPPING_EXEC : 0));
-    out->shared = text.ptr[3] == 's';
     return true;
 }
 
@@ -107,7 +104,7 @@ static bool parse_line(struct str line, struct map_line *out)
         line = str_sub(line, 1, line.len);
     }
     out->path = line;
-    out->deleted = cut_deleted(&out->path);
+    cut_deleted(&out->path);
     out->kind = (uint8_t)mapping_kind_of(out->path);
     return true;
 }

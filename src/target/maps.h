@@ -47,8 +47,6 @@ struct map_line {
     uint32_t dev_major, dev_minor;
     uint8_t prot;          /* enum mapping_prot bits */
     uint8_t kind;          /* enum mapping_kind */
-    bool shared;
-    bool deleted;          /* " (deleted)" stood after the path */
     struct str path;       /* without " (deleted)"; "\012" still as written; empty without a name */
 };
 

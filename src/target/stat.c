@@ -9,10 +9,9 @@ enum {
     FIELD_FLAGS = 9,
     FIELD_UTIME = 14,
     FIELD_NUM_THREADS = 20,
-    FIELD_START = 22,
-    FIELD_RSS = 24,
+    FIELD_START = 22, /* the last one that stat_parse takes */
+    FIELD_COUNT,
     FIELD_PROCESSOR = 39,
-    FIELD_COUNT = 40,
     PF_EXITS = 0x00000004,         /* PF_EXITING */
     PF_KERNEL_THREAD = 0x00200000, /* PF_KTHREAD of include/linux/sched.h */
 };
@@ -61,8 +60,6 @@ bool stat_parse(struct str text, struct proc_stat *out, struct err *err)
         .cstime_ticks = field[FIELD_UTIME + 3],
         .num_threads = (uint32_t)field[FIELD_NUM_THREADS],
         .start_ticks = field[FIELD_START],
-        .rss_pages = field[FIELD_RSS],
-        .processor = (uint32_t)field[FIELD_PROCESSOR],
     };
     return true;
 }

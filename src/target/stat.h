@@ -28,8 +28,6 @@ struct proc_stat {
     uint64_t cstime_ticks; /* field 17 */
     uint32_t num_threads;  /* field 20 */
     uint64_t start_ticks;  /* field 22: since boot; with the pid the identity of a process */
-    uint64_t rss_pages;    /* field 24 */
-    uint32_t processor;    /* field 39: the CPU it last ran on */
 };
 
 /* ERR_MALFORMED when a field up to num_threads is missing or no number. */

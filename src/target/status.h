@@ -30,18 +30,11 @@ struct proc_status {
     int seccomp;               /* 0 off, 1 strict, 2 filter; -1: unknown */
     int no_new_privs;          /* 0, 1; -1: unknown (before 4.10) */
     uint64_t cap_effective, cap_permitted, cap_bounding; /* bit n: capability n */
-    uint64_t signals_caught;   /* bit n - 1: signal n has a handler */
     uint64_t rss_bytes;        /* VmRSS; 0 for kernel threads and zombies */
     uint32_t num_threads;
 };
 
 bool status_parse(struct str text, struct proc_status *out, struct err *err);
-
-/* Does the process handle this signal itself? (Then sending it does not end the process.) */
-static inline bool status_catches(const struct proc_status *status, int signal)
-{
-    return signal >= 1 && signal <= 64 && (status->signals_caught >> (signal - 1) & 1) != 0;
-}
 
 /* Does the process hold this capability (CAP_… number) now? */
 static inline bool status_has_cap(const struct proc_status *status, unsigned capability)

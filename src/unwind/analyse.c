@@ -18,7 +18,6 @@ struct analysis {
     struct text text;
     struct explorer *explorer;
     size_t max_functions;
-    bool alone; /* one function only: what it calls are others */
 };
 
 static bool init(struct analysis *a, const struct code *code, uint64_t steps, size_t max_functions)
@@ -80,7 +79,7 @@ static bool is_over(const struct analysis *a)
 static void drain(struct analysis *a)
 {
     struct text *text = &a->text;
-    for (size_t next = 0; next < text->queue.len && !is_over(a) && !a->alone; next++) {
+    for (size_t next = 0; next < text->queue.len && !is_over(a); next++) {
         uint32_t start = text->queue.at[next];
         if ((text->marks[start] & MARK_EXPLORED) == 0) {
             (void)explorer_run(a->explorer, start, &arch_entry_state, EVIDENCE_START);
@@ -143,10 +142,20 @@ static bool explore_as_start(struct analysis *a, uint32_t at, enum evidence evid
     return explorer_run(a->explorer, at, &arch_entry_state, evidence);
 }
 
+/* Known code ends before it: nothing runs into a loop that begins here. */
+static bool stands_apart(const struct text *text, uint32_t at)
+{
+    uint32_t before = at;
+    while (before > 0 && text->cells[before - 1] == CELL_FREE && at - before < FUNCTION_ALIGNMENT) {
+        before--;
+    }
+    return at % FUNCTION_ALIGNMENT == 0 && before > 0 && text->cells[before - 1] != CELL_FREE;
+}
+
 static bool fill_gap(struct analysis *a, uint32_t at)
 {
     const struct text *text = &a->text;
-    bool may_start = (text->marks[at] & MARK_INNER) == 0;
+    bool may_start = (text->marks[at] & MARK_INNER) == 0 || stands_apart(text, at);
     bool looks = may_start && at % FUNCTION_ALIGNMENT == 0 &&
                  arch_looks_like_start(text->code.bytes + at, text->code.len - at);
     return (text->marks[at] & MARK_REFERRED && explore_as_start(a, at, EVIDENCE_HINT)) ||
@@ -173,12 +182,12 @@ static size_t behind_gap(const struct text *text, size_t at)
     return at;
 }
 
-static void fill_gaps(struct analysis *a, bool (*fill)(struct analysis *a, uint32_t at))
+static void fill_gaps(struct analysis *a)
 {
     const struct text *text = &a->text;
     for (size_t at = next_gap(text, 0); at < text->code.len && !is_over(a);
          at = next_gap(text, at)) {
-        if (fill(a, (uint32_t)at)) {
+        if (fill_gap(a, (uint32_t)at)) {
             drain(a);
         } else {
             at = behind_gap(text, at);
@@ -246,7 +255,7 @@ static void run(struct analysis *a, const uint64_t *starts, size_t count)
     /* what one gap held may be what another one waits for */
     for (int i = 0; i < GAP_ROUNDS_MAX && before != text->functions.len; i++) {
         before = text->functions.len;
-        fill_gaps(a, fill_gap);
+        fill_gaps(a);
     }
 }
 
@@ -269,27 +278,5 @@ bool analyse_text(const struct code *code, const uint64_t *starts, size_t start_
         return false;
     }
     run(&a, starts, start_count);
-    return finish(&a, out);
-}
-
-bool analyse_function(const struct code *code, uint64_t start, uint64_t limit,
-                      struct analysed *out)
-{
-    uint64_t offset = start - code->address;
-    if (offset >= code->len || limit <= start) {
-        return true;
-    }
-    size_t len = limit - start < code->len - offset ? limit - start : code->len - offset;
-    struct code window = {start, code->bytes + offset, len < FUNCTION_REACH ? len : FUNCTION_REACH};
-    struct analysis a;
-    if (!init(&a, &window, FUNCTION_STEPS_MAX, SIZE_MAX)) {
-        release(&a);
-        return false;
-    }
-    a.alone = true;
-    survey(&a.text);
-    text_mark(&a.text, 0, MARK_START);
-    (void)explore_as_start(&a, 0, EVIDENCE_START);
-    fill_gaps(&a, explore_as_target);
     return finish(&a, out);
 }

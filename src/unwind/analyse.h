@@ -8,13 +8,12 @@
  * not agree, and after what cannot be followed (SP computed from an unknown), the rest of that
  * path is RULE_NONE, never a guess.
  *
- * Pure: bytes in, rows out. Three uses:
+ * Pure: bytes in, rows out. Two uses:
  *   - analyse_text for a whole range of code without CFI, whose functions begin at symbols, at the
  *     targets of calls and after padding: table.h calls it once per image and keeps the rows;
- *   - analyse_function for one function whose start is known;
  *   - analyse_leaf for a single instruction of code whose start is not known (generated code): is
  *     this a prologue or an epilogue, where the frame pointer does not tell the caller yet or any
- *     more?
+ *     more? And analyse_caller for a return address there.
  *
  * How far it can be trusted. A return has to find its frame as the function found it; a function
  * in which one does not is dropped as a whole, since nothing shows where it was misread. What
@@ -56,11 +55,6 @@ struct analysed {
     uint64_t functions, given_up;  /* functions begun; of those, with a part that gave up */
 };
 
-/* Analyses the function that begins at `start`, not beyond `limit`, and appends its rows; the last
- * one is RULE_NONE at the end of what was reached. False when memory ends. */
-bool analyse_function(const struct code *code, uint64_t start, uint64_t limit,
-                      struct analysed *out);
-
 /* Analyses all of `code`. `starts` are function starts known from symbols, in any order; a label
  * that is none, or the part of a function that its compiler moved away, does no harm. The targets
  * of direct calls are found besides. At most max_functions. Rows of addresses that no function's
@@ -73,6 +67,10 @@ bool analyse_text(const struct code *code, const uint64_t *starts, size_t start_
  * in the epilogue after it is gone, the rule that applies there; RULE_NONE where the frame pointer
  * is right, or where nothing is known. */
 struct unwind_rule analyse_leaf(const struct code *code, uint64_t address);
+
+/* The same for a caller, whose call returns to `address`: where nothing but a straight way to a return follows and the
+ * frame pointer stays as it is, the code keeps no frame pointer (a trampoline), and SP tells its caller. */
+struct unwind_rule analyse_caller(const struct code *code, uint64_t address);
 
 /* True when the instruction before `address` is a call: what a return address looks like. `code`
  * must hold the 8 bytes before it (x86-64) or 4 (AArch64); fewer give false. */

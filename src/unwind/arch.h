@@ -36,6 +36,9 @@ bool arch_is_signal_return(const unsigned char *code, size_t len);
  * which nothing returns. */
 bool arch_is_entry(const unsigned char *code, size_t len);
 
+/* True when `code` begins with what the first function of a stack made by makecontext returns to. */
+bool arch_is_context_start(const unsigned char *code, size_t len);
+
 /* How many bytes at `code` are padding between functions. */
 size_t arch_padding(const unsigned char *code, size_t len);
 

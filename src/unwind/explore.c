@@ -372,6 +372,15 @@ static bool step_in_block(struct explorer *w, uint32_t number, uint32_t at, stru
     return true;
 }
 
+/* What stands where a function would may rely on a callee that was followed to its end. */
+static bool is_doubtful(const struct explorer *w, const struct step *step)
+{
+    const struct text *text = w->text;
+    bool inside = step->has_target && !step->through_pointer && text_holds(text, step->target);
+    return !w->assumed || w->start % FUNCTION_ALIGNMENT != 0 || !inside ||
+           (text->marks[step->target - text->code.address] & MARK_EXPLORED) == 0;
+}
+
 /* Padding after a call, and no branch leads to what it aligns: that is another function. A single
  * byte may also be what compilers that do not optimise leave there. Without padding only a walk
  * that has led to a contradiction otherwise takes an aligned address for a function. */
@@ -423,7 +432,8 @@ static void walk_block(struct explorer *w, uint32_t number)
         }
         on = follow(w, at, &s, &step);
         at += step.len;
-        after = step.flow == FLOW_CALL ? at : step.padding ? after : 0;
+        bool calls = step.flow == FLOW_CALL && is_doubtful(w, &step);
+        after = calls ? at : step.padding ? after : 0;
         first = false;
     }
 }

@@ -7,11 +7,13 @@
 #include <elf.h>
 #include <stdlib.h>
 #include <zlib.h>
+#include <zstd.h>
 
 enum {
     ENTRY_BYTES_MAX = 16,   /* of .eh_frame_hdr's table */
     HEADER_BYTES = 4,       /* of .eh_frame_hdr: version and three encodings */
     ENCODING_OMIT = 0xff,
+    METHOD_ZSTD = 2,        /* ELFCOMPRESS_ZSTD, which older headers lack */
     ENTRIES_MAX = 2 * FRAMES_MAX, /* FDEs, CIEs and terminators visited by a scan */
     ENTRY_PROBE = 128,            /* bytes; most FDEs have 24 to 72 */
     SECTION_AHEAD = 4 * 1024,     /* 32 KiB of text have some 3 KiB of CFI */
@@ -101,17 +103,24 @@ static bool read_unpacked(void *context, uint64_t address, void *out, size_t len
     return true;
 }
 
-/* A zlib stream of the file, `bytes` long, as `unpacked` bytes of memory. */
-static bool unpack(struct frames *f, uint64_t offset, uint64_t bytes, uint64_t unpacked)
+static bool unpack_bytes(uint32_t method, unsigned char *to, uint64_t unpacked, const unsigned char *from,
+                         uint64_t bytes)
+{
+    uLongf len = unpacked;
+    return method == METHOD_ZSTD ? ZSTD_decompress(to, unpacked, from, bytes) == unpacked
+                                      : uncompress(to, &len, from, bytes) == Z_OK && len == unpacked;
+}
+
+/* A compressed stream of the file, `bytes` long, as `unpacked` bytes of memory. */
+static bool unpack(struct frames *f, uint32_t method, uint64_t offset, uint64_t bytes, uint64_t unpacked)
 {
     if (unpacked == 0 || unpacked > FRAMES_UNPACKED_MAX || bytes > FRAMES_UNPACKED_MAX) {
         return false;
     }
     unsigned char *from = malloc(bytes);
     unsigned char *to = malloc(unpacked);
-    uLongf len = unpacked;
     bool good = from != NULL && to != NULL && elf_read(f->elf, offset, from, bytes, NULL) &&
-                uncompress(to, &len, from, bytes) == Z_OK && len == unpacked;
+                unpack_bytes(method, to, unpacked, from, bytes);
     free(from);
     if (!good) {
         free(to);
@@ -129,8 +138,8 @@ static bool open_compressed(struct frames *f, const struct elf_section *s)
 {
     Elf64_Chdr header;
     return s->bytes > sizeof header && elf_read(f->elf, s->offset, &header, sizeof header, NULL) &&
-           header.ch_type == ELFCOMPRESS_ZLIB &&
-           unpack(f, s->offset + sizeof header, s->bytes - sizeof header, header.ch_size);
+           (header.ch_type == ELFCOMPRESS_ZLIB || header.ch_type == METHOD_ZSTD) &&
+           unpack(f, header.ch_type, s->offset + sizeof header, s->bytes - sizeof header, header.ch_size);
 }
 
 /* The older form: "ZLIB", the size as 8 bytes in big endian, then the stream. */
@@ -143,7 +152,7 @@ static bool open_legacy(struct frames *f, const struct elf_section *s)
     }
     struct cursor c = cursor_of(header + 4, 8);
     uint64_t high = cursor_u32_be(&c), size = high << 32 | cursor_u32_be(&c);
-    return unpack(f, s->offset + sizeof header, s->bytes - sizeof header, size);
+    return unpack(f, ELFCOMPRESS_ZLIB, s->offset + sizeof header, s->bytes - sizeof header, size);
 }
 
 bool frames_open_debug(struct frames *f, struct elf *elf)

@@ -34,8 +34,9 @@ static bool read_around(const struct walk *w, const struct unwind_place *place, 
 }
 
 /* Rules that only the code tells, and that an analysis of it gets wrong: the trampoline that
- * returns from signals, whose stack is the kernel's, and first functions, which align their SP. A
- * return address at the trampoline points at its first byte: what stands before is not it. */
+ * returns from signals, whose stack is the kernel's, first functions, which align their SP, and what the first
+ * function of a coroutine returns to. A return address at the trampoline, or there, points at its first byte: what
+ * stands before is not it. */
 static bool is_special(const struct walk *w, const struct unwind_place *place,
                        struct unwind_rule *rule)
 {
@@ -54,6 +55,10 @@ static bool is_special(const struct walk *w, const struct unwind_place *place,
     }
     if (!w->exact && arch_is_entry(bytes, before)) {
         *rule = (struct unwind_rule){.kind = RULE_END};
+        return true;
+    }
+    if (!w->exact && arch_is_context_start(bytes + before, code.len - before)) {
+        *rule = (struct unwind_rule){.kind = RULE_START};
         return true;
     }
     return false;
@@ -86,9 +91,10 @@ static void fall_back(const struct walk *w, const struct unwind_place *place, st
     if (w->u->method == UNWIND_CFI_ONLY && !m->keeps_fp) {
         return;
     }
-    if (w->exact &&
-        read_around(w, place, w->address, LEAF_CODE_BYTES, LEAF_CODE_BYTES, bytes, &code)) {
-        m->rule = analyse_leaf(&code, w->address);
+    uint64_t next = w->exact ? w->address : w->address + 1;
+    if ((w->exact || place->table == NULL) &&
+        read_around(w, place, next, LEAF_CODE_BYTES, LEAF_CODE_BYTES, bytes, &code)) {
+        m->rule = w->exact ? analyse_leaf(&code, next) : analyse_caller(&code, next);
         m->flags = FRAME_ANALYSED;
     }
     if (m->rule.kind == RULE_NONE) {

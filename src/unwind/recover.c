@@ -48,6 +48,7 @@ static void begin_again(struct walk *again, const struct walk *w)
     again->differs = w->differs;
     again->last_ra = w->last_ra;
     again->recovered = false;
+    again->chained = 0;
     again->chunk_address = 1;
 }
 

@@ -29,6 +29,7 @@ enum rule_kind {
     RULE_PLT,    /* x86-64: CFA = SP + 8 + ((ip & 15) >= cfa ? 8 : 0); RA at CFA - 8, FP the same */
     RULE_SIGNAL, /* the signal trampoline: all registers are in the frame at SP */
     RULE_END,    /* the outermost frame: the return address is undefined */
+    RULE_START,  /* the same, of code that nobody called: a stack was laid out to return to it (makecontext) */
 };
 
 /* Where the return address is. */

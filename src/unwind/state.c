@@ -71,7 +71,8 @@ bool state_meet(struct state *into, const struct state *other)
     return memcmp(into, &before, sizeof before) != 0;
 }
 
-const struct slot *state_find(const struct state *s, enum value_kind at, enum value_kind holds)
+/* The slot, relative to `at`, that holds a value of this kind, or null. */
+static const struct slot *state_find(const struct state *s, enum value_kind at, enum value_kind holds)
 {
     for (int i = 0; i < STATE_SLOTS; i++) {
         if (s->slot[i].at.kind == at && s->slot[i].holds.kind == holds) {

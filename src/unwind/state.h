@@ -107,9 +107,6 @@ static inline bool value_equal(struct value a, struct value b)
     return a.kind == b.kind && a.off == b.off;
 }
 
-/* The slot, relative to `at`, that holds a value of this kind, or null. */
-const struct slot *state_find(const struct state *s, enum value_kind at, enum value_kind holds);
-
 /* How to step to the caller from here. */
 struct unwind_rule state_rule(const struct state *s);
 

@@ -13,12 +13,6 @@ enum {
     PAGE_FDES_MAX = 64 * 1024 /* one per byte of the page */
 };
 
-static bool is_go(struct elf *e)
-{
-    return elf_section(e, ".gopclntab") != NULL || elf_section(e, ".note.go.buildid") != NULL ||
-           elf_section(e, ".data.rel.ro.gopclntab") != NULL;
-}
-
 struct unwind_table *unwind_table_new(struct elf *elf, size_t max_bytes)
 {
     struct unwind_table *table = calloc(1, sizeof *table);
@@ -30,7 +24,7 @@ struct unwind_table *unwind_table_new(struct elf *elf, size_t max_bytes)
     table->max_bytes = max_bytes;
     table->usable = elf->machine == arch_machine && !elf->is_32bit;
     if (table->usable) {
-        table->is_go = is_go(elf);
+        table->is_go = elf_is_go(elf);
         table->analyses = !table->is_go;
         (void)frames_open_eh(&table->frames[PAGE_EH], elf);
     }
@@ -183,7 +177,6 @@ static void compile_fde(struct row_builder *b, struct frames *frames, uint64_t n
 {
     const struct cfi_cie *cie;
     struct cfi_fde fde;
-    b->table->stats.fdes++;
     if (!frames_fde(frames, number, &cie, &fde) || fde.start != start) {
         b->table->stats.malformed++;
         return;
@@ -375,10 +368,15 @@ static bool function_in(struct frames *frames, uint64_t address, uint64_t *start
     return true;
 }
 
+/* A program without .eh_frame_hdr, as static ones are linked, has its functions listed once. */
 bool unwind_table_function(struct unwind_table *table, uint64_t address, uint64_t *start,
                            uint64_t *limit)
 {
     bool found = false;
+    if (table->usable && !table->gaps_found && frames_count(&table->frames[PAGE_EH]) == 0) {
+        table->gaps_found = true;
+        unwind_table_find_gaps(table);
+    }
     for (int kind = PAGE_EH; kind <= PAGE_DEBUG && !found; kind++) {
         struct frames *frames = &table->frames[kind];
         if (frames_count(frames) > 0) {
@@ -396,32 +394,6 @@ bool unwind_table_code(const struct unwind_table *table, uint64_t address, void 
     return len > 0 && elf_offset_of(table->elf, address, &first) &&
            elf_offset_of(table->elf, address + len - 1, &last) && last - first == len - 1 &&
            elf_read(table->elf, first, out, len, NULL);
-}
-
-/* Without evicting what was just compiled. */
-static void compile_load(struct unwind_table *table, const struct elf_load *load)
-{
-    bool analysed;
-    uint64_t limit = load->address + load->file_bytes;
-    uint64_t evicted = table->stats.evicted;
-    uint64_t at = load->address;
-    while (at < limit && table->stats.evicted == evicted) {
-        (void)unwind_table_rule(table, at, &analysed);
-        uint64_t next = at - at % UNWIND_PAGE_BYTES + UNWIND_PAGE_BYTES;
-        at = next > at ? next : limit;
-    }
-}
-
-void unwind_table_compile_all(struct unwind_table *table)
-{
-    for (uint32_t i = 0; i < table->elf->load_count; i++) {
-        if ((table->elf->loads[i].prot & 4) != 0) {
-            compile_load(table, &table->elf->loads[i]);
-        }
-    }
-    for (size_t i = 0; table->analyses && i < table->gaps.len; i++) {
-        (void)unwind_table_gap_rule(table, table->gaps.at[i].start);
-    }
 }
 
 static uint64_t count_analysed(const struct gap *gap)

@@ -49,7 +49,7 @@ enum {
 struct unwind_table;
 
 struct unwind_table_stats {
-    uint64_t pages, rows, rules, fdes;
+    uint64_t pages, rows, rules;
     uint64_t text_bytes; /* of the pages that were compiled */
     uint64_t bytes;      /* memory held */
     uint64_t analysed;   /* rows that come from the code, not from CFI */
@@ -84,9 +84,6 @@ bool unwind_table_register(struct unwind_table *table, uint64_t address, uint8_t
 
 /* `len` bytes of the image's code at an ELF address, from the file. */
 bool unwind_table_code(const struct unwind_table *table, uint64_t address, void *out, size_t len);
-
-/* Compiles every page of the text, as far as max_bytes goes: for tests and benchmarks. */
-void unwind_table_compile_all(struct unwind_table *table);
 
 struct unwind_table_stats unwind_table_stats(const struct unwind_table *table);
 

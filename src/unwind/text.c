@@ -205,11 +205,20 @@ uint16_t text_rule_number(struct text *text, const struct unwind_rule *rule)
     return text->last_rule;
 }
 
+/* What two functions agree on that share code: often all but where the frame pointer is. */
+static uint16_t common_rule(struct text *text, uint16_t one, uint16_t another)
+{
+    struct unwind_rule rule = text->rules.at[one], other = text->rules.at[another];
+    rule.fp_place = other.fp_place = FP_UNKNOWN;
+    rule.fp = other.fp = 0;
+    return rule.kind == RULE_CFA && memcmp(&rule, &other, sizeof rule) == 0 ? text_rule_number(text, &rule) : 0;
+}
+
 void text_put(struct text *text, uint32_t at, uint32_t len, uint16_t rule)
 {
-    uint16_t cell = (uint16_t)(rule + CELL_RULES);
-    if (text->cells[at] >= CELL_RULES && text->cells[at] != cell) {
-        cell = CELL_RULES;
+    uint16_t before = text->cells[at], cell = (uint16_t)(rule + CELL_RULES);
+    if (before >= CELL_RULES && before != cell) {
+        cell = (uint16_t)(CELL_RULES + common_rule(text, (uint16_t)(before - CELL_RULES), rule));
     }
     text->cells[at] = cell;
     for (uint32_t inside = at + 1; inside < at + len; inside++) {

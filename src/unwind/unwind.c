@@ -301,8 +301,12 @@ static inline bool step_over(struct walk *w, const struct method *m)
     uint64_t cfa, ra, fp;
     bool fp_known, by_fp = (m->flags & FRAME_BY_FP) != 0;
     w->continued = w->borrowed = false;
-    if (m->rule.kind == RULE_END) {
+    if (m->rule.kind == RULE_END || m->rule.kind == RULE_START) {
+        w->at_start = true;
         return fail(w, STACK_COMPLETE);
+    }
+    if (__builtin_expect(w->chained > 0, 0)) {
+        return chain_step(w, m);
     }
     if (m->rule.kind == RULE_SIGNAL) {
         return step_over_signal(w);
@@ -315,6 +319,9 @@ static inline bool step_over(struct walk *w, const struct method *m)
     }
     if (!find_cfa(w, &m->rule, &cfa)) {
         return false;
+    }
+    if (by_fp && m->is_go && !stack_is_copied(w, cfa - WORD) && chain_begin(w)) {
+        return chain_step(w, m);
     }
     if (!is_progress(w, m, cfa)) {
         return fail(w, failure_of(w, m));
@@ -345,7 +352,7 @@ static inline struct unwind_slot *arrive(struct walk *w, const struct method *m)
 {
     struct unwind_slot *next = slot_of(w);
     bool doubted = w->borrowed || w->continued || (m->flags & FRAME_BY_FP) != 0;
-    if (next == NULL || !doubted || w->exact || next->method.keeps_fp) {
+    if (next == NULL || !doubted || w->exact || next->method.keeps_fp || next->method.rule.kind == RULE_START) {
         return next;
     }
     return slot_is_in_call(w, next) ? next : NULL;
@@ -356,6 +363,7 @@ static inline struct unwind_slot *step_to(struct walk *w, const struct method *m
 {
     uint64_t address = w->address, sp = w->sp, fp = w->fp;
     bool sp_known = w->sp_known, fp_known = w->fp_known, exact = w->exact;
+    size_t chained = w->chained;
     if (!step_over(w, m)) {
         return NULL;
     }
@@ -367,6 +375,7 @@ static inline struct unwind_slot *step_to(struct walk *w, const struct method *m
         w->sp_known = sp_known;
         w->fp_known = fp_known;
         w->exact = exact;
+        w->chained = chained;
         w->why = failure_of(w, m);
     }
     return next;
@@ -491,12 +500,13 @@ static inline struct unwind_slot *advance(struct walk *w, const struct method *m
     return next;
 }
 
-/* The trampoline that returns from a signal was never called: its address is the one that will be
- * returned to, and what stands before it is another function. */
+/* The trampoline that returns from a signal was never called, nor was the start of a coroutine: its address is the one
+ * that will be returned to, and what stands before it is another function. */
 static inline void add_frame(struct walk *w, struct unwind_result *out,
                              const struct unwind_slot *slot, uint8_t flags)
 {
-    bool uncalled = !w->exact && slot->method.rule.kind == RULE_SIGNAL;
+    uint8_t kind = slot->method.rule.kind;
+    bool uncalled = !w->exact && (kind == RULE_SIGNAL || kind == RULE_START);
     uint64_t address = w->address + uncalled;
     out->frame[out->count++] = (struct unwind_frame){
         .address = address,
@@ -537,10 +547,11 @@ static void walk_begin(struct walk *w, struct unwinder *u, const struct unwind_r
     w->sp_known = (r->known >> arch_cfi.sp & 1) != 0;
     w->fp_known = (r->known >> arch_cfi.fp & 1) != 0;
     w->exact = true;
-    w->continued = w->borrowed = w->recovered = w->switched = w->verified = w->differs = false;
+    w->continued = w->borrowed = w->recovered = w->switched = w->verified = w->differs = w->at_start = false;
     w->scans = 0;
     w->why = STACK_NO_RULE;
     w->last_ra = 0;
+    w->chained = 0;
     w->full = r;
     w->chunk_address = 1;
 }
@@ -577,6 +588,7 @@ void unwind(struct unwinder *u, const struct unwind_registers *registers,
                : slot != NULL                   ? STACK_TRUNCATED
                                                 : w.why;
     bool within = out->end == STACK_COMPLETE && !w.switched && w.sp - stack->base <= stack->len;
+    out->at_start = out->end == STACK_GUESSED ? w.at_start : out->end == STACK_COMPLETE;
     out->reach = within ? (size_t)(w.sp - stack->base) : stack->len;
     u->counters.frames += walked;
     u->counters.stacks[out->end]++;

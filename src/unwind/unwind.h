@@ -33,7 +33,8 @@
  * is STACK_TRUNCATED. It is read in whole pages (4 KiB), each once.
  *
  * A handler's alternate stack and Go's system stack hold the copied part while the rest is elsewhere: what
- * they interrupted needs `beyond` at once, because their bytes stay as they are when left.
+ * they interrupted needs `beyond` at once, because their bytes stay as they are when left. Go's callers
+ * outside the copy are therefore taken from the kernel's chain of frame pointers, where it has them.
  *
  * The rule cache is direct-mapped over (space, address) and remembers the place found as well, so a
  * hit costs neither a search of mappings nor of rows. `space` is any number that names an address
@@ -123,6 +124,8 @@ struct unwind_stack {
     const unsigned char *copy;
     size_t len;
     struct memory_reader *beyond; /* null: only the copy */
+    const uint64_t *chain;      /* what the kernel found by frame pointers at the sample, leaf first */
+    size_t chain_len;           /* 0: it was not asked for */
 };
 
 enum unwind_frame_flag {
@@ -147,6 +150,8 @@ struct unwind_result {
     size_t joint;    /* after frame joint - 1 frames are missing; 0: all are here */
     size_t reach;    /* bytes of the copy, from its start, that all frames are in; its length if not all are in it */
     enum stack_end end;
+    bool at_start;   /* the last frame is a first function. After a guess only a rule that says so is believed: a zero
+                      * in the place of a return address or frame pointer is as likely a wrong turn's */
 };
 
 struct unwind_counters { /* since unwinder_init */

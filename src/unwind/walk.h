@@ -1,6 +1,6 @@
 /*
  * walk: what the files of the walker share. unwind.c steps from frame to frame, lookup.c finds the
- * rule of a frame, stack.c reads the stack above the copy.
+ * rule of a frame, stack.c reads the stack above the copy, chain.c follows what the kernel found.
  */
 #ifndef UNWIND_WALK_H
 #define UNWIND_WALK_H
@@ -51,9 +51,11 @@ struct walk {
     bool recovered;          /* whose value has since been found: */
     uint64_t recovered_value;
     bool switched;           /* the memory may be another stack's than the copy */
+    bool at_start;           /* a rule said that nobody called this frame */
     bool verified, differs;  /* the copy was compared with the memory; it is not the same */
     unsigned scans;
     enum stack_end why;      /* after a step that failed: how the stack ends */
+    size_t chained;          /* in the kernel's chain: of the next caller; 0: the chain is not followed */
     uint64_t last_ra;        /* where the last return address of the copy stands; 0: none yet */
     const struct unwind_registers *full; /* of the last exact frame */
     struct unwind_registers interrupted; /* which is this one outside a signal frame */
@@ -71,15 +73,24 @@ static inline bool rule_is_somewhere(const struct unwind_rule *rule)
 /* stack.c: a word that is not in the copy. When it fails, w->why says what that means. */
 bool stack_load_beyond(struct walk *w, uint64_t address, uint64_t *out);
 
+static inline bool stack_is_copied(const struct walk *w, uint64_t address)
+{
+    return w->stack->len >= WORD && address - w->stack->base <= w->stack->len - WORD;
+}
+
 static inline bool stack_load(struct walk *w, uint64_t address, uint64_t *out)
 {
-    uint64_t at = address - w->stack->base;
-    if (w->stack->len >= WORD && at <= w->stack->len - WORD) {
-        memcpy(out, w->stack->copy + at, WORD);
+    if (stack_is_copied(w, address)) {
+        memcpy(out, w->stack->copy + (address - w->stack->base), WORD);
         return true;
     }
     return stack_load_beyond(w, address, out);
 }
+
+/* chain.c: finds the frame in the kernel's chain; false: it is not there, or its caller is not. Then each step is the
+ * next of the chain; when it fails, w->why says why. */
+bool chain_begin(struct walk *w);
+bool chain_step(struct walk *w, const struct method *m);
 
 /* unwind.c: moves to the caller's frame; when it fails, nothing has moved and w->why says why. */
 bool walk_step(struct walk *w, const struct method *m);

@@ -67,6 +67,16 @@ bool arch_is_entry(const unsigned char *code, size_t len)
     return fp && lr;
 }
 
+/* glibc's __startcontext: mov x0,x19; cbnz x0,setcontext; b exit. In some versions a nop stands before, to which
+ * coroutines return. */
+bool arch_is_context_start(const unsigned char *code, size_t len)
+{
+    size_t at = len >= CODE_BYTES && instruction(code) == 0xd503201f ? CODE_BYTES : 0;
+    return len >= at + 3 * CODE_BYTES && instruction(code + at) == 0xaa1303e0 &&
+           (instruction(code + at + CODE_BYTES) & 0xff00001f) == 0xb5000000 &&
+           instruction(code + at + 2 * CODE_BYTES) >> 26 == 5;
+}
+
 /* nop, and the zeros that are an undefined instruction. */
 size_t arch_padding(const unsigned char *code, size_t len)
 {

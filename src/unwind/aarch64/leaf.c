@@ -140,6 +140,14 @@ struct unwind_rule analyse_leaf(const struct code *code, uint64_t address)
     return rule;
 }
 
+/* What calls has saved LR, and beside it FP, to which FP points. */
+struct unwind_rule analyse_caller(const struct code *code, uint64_t address)
+{
+    (void)code;
+    (void)address;
+    return (struct unwind_rule){.kind = RULE_NONE};
+}
+
 bool analyse_is_behind_call(const struct code *code, uint64_t address)
 {
     struct instruction in;

@@ -1,5 +1,6 @@
-/* x86-64: System V psABI, figure 3.36 (DWARF numbers); Linux arch/x86/include/uapi/asm/perf_regs.h
- * and struct sigcontext. */
+/* What is x86-64's own while walking: its registers, and the code at which a stack begins or is changed.
+ * System V psABI, figure 3.36 (DWARF numbers); Linux arch/x86/include/uapi/asm/perf_regs.h and struct
+ * sigcontext. */
 #include "unwind/arch.h"
 
 enum { RAX, RDX, RCX, RBX, RSI, RDI, RBP, RSP, R8, R9, R10, R11, R12, R13, R14, R15, RIP };
@@ -61,6 +62,20 @@ bool arch_is_entry(const unsigned char *code, size_t len)
         zeroed |= p[0] == 0x31 && p[1] == 0xed;
     }
     return aligned && zeroed;
+}
+
+/* glibc's __start_context: mov %rbx,%rsp; mov (%rsp),%rdi (earlier pop %rdi); test %rdi,%rdi */
+bool arch_is_context_start(const unsigned char *code, size_t len)
+{
+    static const unsigned char branch_target[] = {0xf3, 0x0f, 0x1e, 0xfa};
+    static const unsigned char load[] = {0x48, 0x89, 0xdc, 0x48, 0x8b, 0x3c, 0x24, 0x48, 0x85, 0xff};
+    static const unsigned char pop[] = {0x48, 0x89, 0xdc, 0x5f, 0x48, 0x85, 0xff};
+    if (len >= sizeof branch_target && memcmp(code, branch_target, sizeof branch_target) == 0) {
+        code += sizeof branch_target;
+        len -= sizeof branch_target;
+    }
+    return (len >= sizeof load && memcmp(code, load, sizeof load) == 0) ||
+           (len >= sizeof pop && memcmp(code, pop, sizeof pop) == 0);
 }
 
 /* A multi-byte nop: 66 prefixes, perhaps a segment, 0f 1f and its operand. */

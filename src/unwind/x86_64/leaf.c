@@ -26,6 +26,8 @@ static const struct pattern patterns[] = {
     {"|f30f1efa55488bec", 8, false},
     {"55|4889e5", 16, true},
     {"55|488bec", 16, true},
+    {"|4883ec08ffd1", 8, false},     /* a trampoline: sub 8, SP; call *CX */
+    {"4883ec08|ffd1", 16, false},
     {"|493b661076", 8, false},       /* Go: cmp 16(R14), SP; jbe */
     {"|493b66100f86", 8, false},
     {"493b6610|76", 8, false},
@@ -198,6 +200,13 @@ struct unwind_rule analyse_leaf(const struct code *code, uint64_t address)
     if (!go_prologue(code, at, &rule)) {
         (void)straight_to_return(code, at, &rule);
     }
+    return rule;
+}
+
+struct unwind_rule analyse_caller(const struct code *code, uint64_t address)
+{
+    struct unwind_rule rule = {.kind = RULE_NONE};
+    (void)straight_to_return(code, address - code->address, &rule);
     return rule;
 }
 
