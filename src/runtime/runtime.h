@@ -18,9 +18,9 @@
  *
  * Verbs. A row offers those that fit how its programs keep their stacks; each group may be null.
  *
- *   walk      reads a thread's frames from memory (recognise, attach, walk, name_frames). What it reads is woven into
- *             the native stack in the place of frames of the interpreter's loop (native_at). A process may have
- *             several runtimes, also two of one row: each is attached to and walked by itself.
+ *   walk      reads a thread's frames from memory (recognise, attach, walk, running, name_frames). What it reads is
+ *             woven into the native stack in the place of frames of the interpreter's loop (native_at). A process may
+ *             have several runtimes, also two of one row: each is attached to and walked by itself.
  *   resolve   tells what an address is that native tools cannot: its functions, inlined ones included, and how to go
  *             on to the caller. Of a file (open_code; Go) the publisher asks it for names, before symbols. Of a process
  *             (attach; a JVM) the unwinder asks it where it has no rules of its own, before it gives up, and
@@ -30,9 +30,9 @@
  *             values into the units of its sample types: CPU and wall time are nanoseconds, memory is bytes.
  *
  * Threads. recognise, attach, resolve of a process, name_frames and the releases belong to the sampler; open_code,
- * read_name and resolve of a file to the publisher; collect to whoever calls it, one thread. walk runs in catchers, one
- * per CPU, at the same time, while the sampled thread waits: it takes its time from the target. So
- * it allocates nothing, takes no lock, reads memory in one batch when its prediction holds and in one
+ * read_name and resolve of a file to the publisher; collect to whoever calls it, one thread. walk and running run in
+ * catchers, one per CPU, at the same time, while the sampled thread waits: they take their time from the target. So
+ * walk allocates nothing, takes no lock, reads memory in one batch when its prediction holds and in one
  * or two more when not, and touches nothing but its arguments: `state` is constant, but for what extend
  * adds in one atomic store; a plan is one catcher's memory about one thread, zero at first,
  * RUNTIME_PLAN_MAX bytes at most.
@@ -253,6 +253,10 @@ struct runtime {
     void (*walk)(const void *state, void *plan, const struct runtime_thread *thread,
                  struct memory_batch *memory, struct runtime_stack *out);
     bool wants_registers; /* walk uses thread->registers */
+    /* Threads that may be running now, by the runtime's own lists: who holds its lock first, then those that
+     * began last. So threads are met that end before anybody lists them. Returns how many, at most `most`, as
+     * the target's own PID namespace numbers them. May be null. */
+    size_t (*running)(const void *state, struct memory_batch *memory, uint32_t *tids, size_t most);
 
     /* names: in the sampler, soon after the walk. Null: no memory. `state` must outlive them. */
     void *(*open_names)(const void *state);

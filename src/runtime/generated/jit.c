@@ -41,15 +41,3 @@ bool jit_lookup(struct jit_names *names, uint64_t address, uint64_t time_ns, str
     *out = hit;
     return true;
 }
-
-struct jit_stats jit_names_stats(const struct jit_names *names)
-{
-    const struct jit_index *index = &names->index;
-    return (struct jit_stats){
-        .names = index->names,
-        .replaced = index->replaced,
-        .refused = index->refused,
-        .damaged = names->damaged,
-        .bytes = sizeof *names + jit_dump_bytes(&names->dump) + jit_index_bytes(index),
-    };
-}

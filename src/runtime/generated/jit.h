@@ -66,12 +66,4 @@ bool jit_feed_dump(struct jit_names *names, const void *ptr, size_t len, struct 
 /* What was at `address` at `time_ns` (CLOCK_MONOTONIC; UINT64_MAX: now). Perf maps know no time. */
 bool jit_lookup(struct jit_names *names, uint64_t address, uint64_t time_ns, struct jit_hit *out);
 
-struct jit_stats {
-    uint64_t names;    /* of code that is there now */
-    uint64_t replaced; /* of code that is gone */
-    uint64_t refused, damaged;
-    size_t bytes;
-};
-struct jit_stats jit_names_stats(const struct jit_names *names);
-
 #endif

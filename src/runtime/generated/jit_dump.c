@@ -2,7 +2,6 @@
  * and debug entries with lines. A record may come in pieces and is read when it is whole; what is of no use
  * is skipped by its length. */
 #include <elf.h>
-#include <stdlib.h>
 
 #include "runtime/generated/jit_private.h"
 
@@ -34,11 +33,6 @@ void jit_dump_release(struct jit_dump *dump)
 {
     buf_release(&dump->held);
     buf_release(&dump->lines.bytes);
-}
-
-size_t jit_dump_bytes(const struct jit_dump *dump)
-{
-    return dump->held.cap + dump->lines.bytes.cap;
 }
 
 static bool check_header(uint32_t magic, uint32_t version, uint32_t bytes, struct err *err)

@@ -60,6 +60,5 @@ struct jit_names {
 /* jit_dump.c */
 void jit_dump_init(struct jit_dump *dump);
 void jit_dump_release(struct jit_dump *dump);
-size_t jit_dump_bytes(const struct jit_dump *dump);
 
 #endif

@@ -68,8 +68,7 @@ bool go_function_at(struct go_table *t, uint64_t index, struct go_function *out)
     cursor_skip(&c, list_width(t));
     out->arrays = at + bytes;
     out->name = cursor_u32(&c);
-    cursor_skip(&c, 8);
-    out->sp = cursor_u32(&c);
+    cursor_skip(&c, 12);
     out->file = cursor_u32(&c);
     out->line = cursor_u32(&c);
     out->pcdata_count = cursor_u32(&c);

@@ -1,7 +1,6 @@
-/* What belongs to a Go symbol table and stands elsewhere: the module data (where the text and funcdata begin) and the
- * build info (the version). The module data has no mark and changes between versions: a candidate is believed when its
- * pointers fit the table, a funcdata word when the inlined calls of FITS_WANTED functions make sense with it. */
-#include <stdio.h>
+/* What belongs to a Go symbol table and stands elsewhere: the module data, which says where the text and funcdata
+ * begin. It has no mark and changes between versions: a candidate is believed when its pointers fit the table, a
+ * funcdata word when the inlined calls of FITS_WANTED functions make sense with it. */
 
 #include "base/cursor.h"
 #include "runtime/go/private.h"
@@ -18,8 +17,6 @@ enum {
     TEXT_NAMES_MAX = 1 << 18,
     FITS_WANTED = 32,     /* functions with inlined calls that have to make sense */
     FITS_TRIED = 8192,    /* functions looked at for them */
-    BUILD_INFO_BYTES = 32,
-    BUILD_INFO_INLINE = 2, /* flag: the texts follow; before Go 1.18 pointers to them */
 };
 
 static bool module_word(struct go_table *t, uint64_t module, unsigned index, uint64_t *out)
@@ -221,74 +218,5 @@ void go_find_inlines(struct go_table *t)
             t->inlines = *layout;
             return;
         }
-    }
-}
-
-/* ---- the version ---- */
-
-static const char build_info_magic[] = "\xff Go buildinf:";
-
-/* A Go string: its address, then its length. */
-static bool version_by_pointer(struct go_table *t, struct go_span info, struct go_span *out)
-{
-    uint64_t word = go_word_bytes(t->reader.elf), header, text, len;
-    if (!go_word(&t->reader, info, 16, &header) ||
-        !go_pointer(&t->reader, &t->relocations, header, &text) ||
-        !go_pointer(&t->reader, &t->relocations, header + word, &len) ||
-        !go_span_of(t->reader.elf, text, out) || len > out->bytes) {
-        return false;
-    }
-    out->bytes = len;
-    return true;
-}
-
-static bool version_behind(struct go_table *t, struct go_span info, struct go_span *out)
-{
-    unsigned char len; /* a LEB128, of one byte below GO_VERSION_MAX */
-    *out = go_from(info, BUILD_INFO_BYTES + 1);
-    if (!go_read(&t->reader, info, BUILD_INFO_BYTES, &len, 1) || len > out->bytes) {
-        return false;
-    }
-    out->bytes = len;
-    return true;
-}
-
-static bool take_build_info(struct go_table *t, struct go_span info)
-{
-    unsigned char head[BUILD_INFO_BYTES];
-    struct go_span text;
-    if (!go_read(&t->reader, info, 0, head, sizeof head) ||
-        memcmp(head, build_info_magic, sizeof build_info_magic - 1) != 0 ||
-        !((head[15] & BUILD_INFO_INLINE) != 0 ? version_behind(t, info, &text)
-                                              : version_by_pointer(t, info, &text)) ||
-        text.bytes >= GO_VERSION_MAX ||
-        !go_read(&t->reader, text, 0, t->version, (size_t)text.bytes)) {
-        return false;
-    }
-    t->version_len = (size_t)text.bytes;
-    return true;
-}
-
-static bool find_build_info(void *context, const struct go_piece *piece)
-{
-    struct go_table *t = context;
-    struct go_span span;
-    for (size_t at = 0; at + 16 <= piece->len; at += 8) {
-        if (memcmp(piece->bytes + at, build_info_magic, sizeof build_info_magic - 1) == 0 &&
-            go_span_of(t->reader.elf, piece->address + at, &span) && take_build_info(t, span)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-void go_find_version(struct go_table *t)
-{
-    struct elf *elf = t->reader.elf;
-    const struct elf_section *s = elf_section(elf, ".go.buildinfo");
-    if (s != NULL) {
-        (void)take_build_info(t, (struct go_span){s->offset, s->bytes});
-    } else if (elf->sections.len == 0) {
-        (void)go_scan(elf, find_build_info, t);
     }
 }

@@ -20,7 +20,6 @@ enum {
     GO_SCAN_MAX_BYTES = 256 << 20,
     GO_RELOCATIONS_MAX = 4 << 20,
     GO_NAME_MAX = 4096,         /* longer names are cut */
-    GO_VERSION_MAX = 128,
 };
 
 struct go_span { /* bytes of the file */
@@ -136,16 +135,14 @@ struct go_table {
     struct go_inline_layout inlines; /* entry_bytes 0: none known */
     struct arena texts;              /* of the last look-up */
     uint32_t steps;                  /* it may still take through streams */
-    char version[GO_VERSION_MAX];
-    size_t version_len;
-    uint64_t damaged;
+    uint64_t damaged; /* how often something was missing that the table should have */
 };
 
 struct go_function {
     uint64_t start, limit; /* ELF addresses */
     uint64_t arrays;       /* of pcdata, then funcdata: in go_table.functions */
     uint32_t name;
-    uint32_t sp, file, line; /* streams */
+    uint32_t file, line; /* streams */
     uint32_t pcdata_count;
     uint32_t unit;
     uint32_t last; /* word with flags and the number of funcdata */
@@ -167,10 +164,9 @@ struct go_piece {
 bool go_scan(struct elf *elf, bool (*each)(void *context, const struct go_piece *piece),
              void *context);
 
-/* module.c: where relative addresses count from; the layout of inlined calls; the version. */
+/* module.c: where relative addresses count from; the layout of inlined calls. */
 bool go_find_text(struct go_table *t, struct err *err);
 void go_find_inlines(struct go_table *t);
-void go_find_version(struct go_table *t);
 
 /* function.c: the address where function `index` starts, or, of the count, the last one ends. */
 bool go_function_start(struct go_table *t, uint64_t index, uint64_t *out);

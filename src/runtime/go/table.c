@@ -9,7 +9,6 @@
 
 enum {
     TEXTS_MAX_BYTES = 2 * PROFILE_INLINES_MAX * (GO_NAME_MAX + 16),
-    FLAG_SP_WRITE = 2 << 8, /* of go_function.last: the function sets SP to something else */
 };
 
 struct go_table *go_table_open(struct elf *elf, struct err *err)
@@ -27,7 +26,6 @@ struct go_table *go_table_open(struct elf *elf, struct err *err)
         return NULL;
     }
     go_find_inlines(t);
-    go_find_version(t);
     return t;
 }
 
@@ -229,29 +227,4 @@ bool go_table_lookup(struct go_table *table, uint64_t address, struct go_frames 
     out->start = f.start;
     out->limit = f.limit;
     return out->at[out->count - 1].name.len > 0;
-}
-
-bool go_table_sp_delta(struct go_table *table, uint64_t address, int32_t *bytes)
-{
-    struct go_function f;
-    table->steps = GO_STEPS_MAX;
-    if (!find_function(table, address, &f) || (f.last & FLAG_SP_WRITE) != 0) {
-        return false;
-    }
-    int32_t value = value_at(table, f.sp, &f, address);
-    if (value < 0) {
-        return false;
-    }
-    *bytes = value;
-    return true;
-}
-
-struct str go_table_version(const struct go_table *table)
-{
-    return (struct str){table->version, table->version_len};
-}
-
-uint64_t go_table_damaged(const struct go_table *table)
-{
-    return table->damaged;
 }

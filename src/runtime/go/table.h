@@ -23,7 +23,7 @@
  *
  * Limits. Every offset and count is checked against the section; chains of inlining end at
  * PROFILE_INLINES_MAX, the last frame being the function that exists; names are cut at 4096 bytes.
- * A damaged table gives a miss or less of an answer, counted in `damaged`, never a crash.
+ * A damaged table gives a miss or less of an answer, counted in go_table.damaged, never a crash.
  *
  * Names are as they stand in the table: "slices.SortFunc[go.shape.int]" has its type arguments
  * (Go's own tools print "[...]"), dots in the last element of a package path are "%2e". Between
@@ -57,23 +57,5 @@ void go_table_release(struct go_table *table);
 
 /* False: no Go function holds this address. For a caller pass the return address - 1. */
 bool go_table_lookup(struct go_table *table, uint64_t address, struct go_frames *out);
-
-/*
- * The table's SP delta in front of this instruction: by how much SP is below where it was when the
- * function was entered. Exact also where frame pointers are not, in prologues and leaves.
- *     x86-64   The return address is at SP + bytes; the caller's SP is SP + bytes + 8.
- *     i386     The same with 4.
- *     AArch64  The caller's SP is SP + bytes. The return address is in x30 while bytes is 0, else
- *              at [SP], the lowest word of the frame; the caller's x29 is then at SP - 8.
- * False: unknown; so always for functions that set SP to something else (runtime.gogo, systemstack,
- * asmcgocall), which are marked since Go 1.17: before, their value is not to be trusted.
- */
-bool go_table_sp_delta(struct go_table *table, uint64_t address, int32_t *bytes);
-
-/* "go1.22.1" from the build info (since Go 1.13), "" unknown. Borrowed. */
-struct str go_table_version(const struct go_table *table);
-
-/* How often something was missing that the table should have. */
-uint64_t go_table_damaged(const struct go_table *table);
 
 #endif

@@ -96,19 +96,8 @@ static bool function_same(const void *owner, uint32_t id, const void *key)
            a->first_line == b->first_line;
 }
 
-static uint64_t text_hash(const void *owner, uint32_t id)
-{
-    return str_hash(((const struct names *)owner)->texts.at[id]);
-}
-
-static bool text_same(const void *owner, uint32_t id, const void *key)
-{
-    return str_eq(((const struct names *)owner)->texts.at[id], *(const struct str *)key);
-}
-
 static const struct intern_owner code_ops = {code_hash, code_same};
 static const struct intern_owner function_ops = {function_hash, function_same};
-static const struct intern_owner text_ops = {text_hash, text_same};
 
 static uint32_t find_code(const struct names *n, uint64_t address, uint64_t check)
 {
@@ -127,7 +116,7 @@ static uint32_t find_sure(const struct names *n, uint64_t address, uint64_t chec
 static struct str keep_text(struct names *n, struct str text)
 {
     uint64_t hash = str_hash(text);
-    uint32_t id = intern_find(&n->text_ids, &text_ops, n, hash, &text);
+    uint32_t id = intern_find(&n->text_ids, &intern_texts, &n->texts.at, hash, &text);
     if (id != 0) {
         return n->texts.at[id];
     }
@@ -138,7 +127,7 @@ static struct str keep_text(struct names *n, struct str text)
     }
     *added = copy;
     /* without room in the table it is there all the same, and the next one of its kind again */
-    (void)intern_add(&n->text_ids, &text_ops, n, hash, (uint32_t)(n->texts.len - 1));
+    (void)intern_add(&n->text_ids, &intern_texts, &n->texts.at, hash, (uint32_t)(n->texts.len - 1));
     return copy;
 }
 
@@ -261,7 +250,7 @@ static struct str find_text(const struct names *n, const struct code_part_read *
         python_text_add(&part->text, part->data, text);
     }
     struct str key = buf_slice(text);
-    uint32_t id = intern_find(&n->text_ids, &text_ops, n, str_hash(key), &key);
+    uint32_t id = intern_find(&n->text_ids, &intern_texts, &n->texts.at, str_hash(key), &key);
     return id == 0 ? STR("") : n->texts.at[id];
 }
 

@@ -82,6 +82,9 @@ void python_extend(void *state, struct elf *elf);
 void python_walk(const void *state, void *plan, const struct runtime_thread *thread,
                  struct memory_batch *memory, struct runtime_stack *out);
 
+/* running.c */
+size_t python_running(const void *state, struct memory_batch *memory, uint32_t *tids, size_t most);
+
 /* generated.c: names in perf maps. */
 bool python_read_name(struct str raw, struct buf *out, struct runtime_named *named);
 

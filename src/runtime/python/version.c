@@ -1,17 +1,13 @@
 /* Releases as CPython writes them: PY_VERSION, Include/patchlevel.h. */
+#include "base/ascii.h"
 #include "runtime/python/binary.h"
-
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
 
 /* A number of at most three digits off the front of *rest. */
 static bool take_number(struct str *rest, uint32_t *out)
 {
     size_t len = 0;
     *out = 0;
-    while (len < rest->len && len < 4 && is_digit(rest->ptr[len])) {
+    while (len < rest->len && len < 4 && ascii_is_digit(rest->ptr[len])) {
         *out = *out * 10 + (uint32_t)(rest->ptr[len++] - '0');
     }
     *rest = str_sub(*rest, len, rest->len);
