@@ -93,21 +93,16 @@ static int shown(struct str text)
 
 /* ---- words ---- */
 
-void event_each_word(void (*each)(void *context, const char *word), void *context)
+static void offer_words(struct nearest *near)
 {
     for (unsigned i = 0; i < WORD_COUNT; i++) {
         const char *const names[] = {words[i].name, words[i].short_name, words[i].other};
         for (unsigned k = 0; k < 3 && words[i].kind != KIND_REFUSED; k++) {
             if (names[k][0] != '\0') {
-                each(context, names[k]);
+                nearest_offer(near, names[k]);
             }
         }
     }
-}
-
-static void offer(void *context, const char *word)
-{
-    nearest_offer(context, word);
 }
 
 static bool unknown_word(struct str text, struct err *err)
@@ -123,7 +118,7 @@ static bool unknown_word(struct str text, struct err *err)
                        shown(text), text.ptr);
     }
     struct nearest near = nearest_to(text.ptr, text.len);
-    event_each_word(offer, &near);
+    offer_words(&near);
     return err_set(err, ERR_USAGE, 0,
                    "expects an event such as page-faults or cycles, got \"%.*s\"%s%s%s%s%s",
                    shown(text), text.ptr, near.count > 0 ? "; did you mean " : "",
@@ -372,8 +367,7 @@ static bool add(const struct reading *r, struct event_list *list, struct err *er
                                                             : r->word->period,
                             .frequency_hz = (uint32_t)r->frequency_hz,
                             .scale = r->scale,
-                            .in_kernel = r->word->kind == KIND_KERNEL,
-                            .is_hardware = r->word->type == PERF_TYPE_HARDWARE};
+                            .in_kernel = r->word->kind == KIND_KERNEL};
     memcpy(event->label, label.ptr, label.len);
     return true;
 }

@@ -32,7 +32,6 @@ struct event {
     uint32_t frequency_hz;       /* with no period; 0: the CPU clock's */
     double scale;                /* of the values that are written */
     bool in_kernel;              /* it happens in kernel code only */
-    bool is_hardware;            /* counted by the processor, where it may be asked */
 };
 
 struct event_list {
@@ -43,8 +42,5 @@ struct event_list {
 
 /* Adds the events of one text. On failure the list stays as it was. */
 bool event_parse(struct str text, struct event_list *list, struct err *err);
-
-/* Calls `each` with every word that names an event. */
-void event_each_word(void (*each)(void *context, const char *word), void *context);
 
 #endif

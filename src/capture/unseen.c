@@ -6,7 +6,7 @@
 enum { MUCH_SHARE = 20, MUCH_MS = 50, MEMORY_S = 60 };
 
 /* What has no sentence of its own was never sampled. */
-static const char shorter[] = "processes or threads lived shorter than a sample, or pillion was not given a CPU "
+static const char shorter[] = "processes or threads ran for less than a sample each, or pillion was not given a CPU "
                               "in time; raise -f, or give pillion a larger CPU weight";
 
 void unseen_note(struct unseen *u, enum unseen_cause cause, const char *sentence)

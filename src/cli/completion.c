@@ -2,7 +2,6 @@
  * options that work, their values, pillion's own words and commands; behind a command of the user's
  * its own completion is asked. */
 #include "cli/help.h"
-#include "cli/value.h"
 
 static bool offered(const struct option *row)
 {

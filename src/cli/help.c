@@ -5,7 +5,6 @@
 
 #include "base/nearest.h"
 #include "cli/say.h"
-#include "cli/value.h"
 
 #include <stdio.h>
 

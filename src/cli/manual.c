@@ -3,7 +3,6 @@
  * description. */
 #include "base/version.h"
 #include "cli/help.h"
-#include "cli/say.h"
 #include "cli/value.h"
 
 /* roff: hyphens that are typed, backslashes, and lines that would be requests. */

@@ -42,6 +42,7 @@ void accounting_release(struct accounting *a)
     vec_release(&a->pids.ids);
     scan_release(&a->scan);
     map_release(&a->folded);
+    map_release(&a->followed);
 }
 
 static struct cpu_times times_of(const struct accounting *a, const struct proc_stat *stat)

@@ -8,16 +8,24 @@
  * that per process and window the parts sum to the accounting:
  *
  *   user code only may be sampled  the rest is "[kernel, hidden]", up to the system time
- *   records were lost, samples were late, a process lived shorter than a sample, nothing was sampled for a while
- *   (budget.h)   "[lost]"
+ *   records were lost, samples were late, a process lived shorter than a sample, threads hardly ran, nothing was
+ *   sampled for a while (budget.h)   "[lost]"
  *   CAPTURE_PROC     user time is "[native, no perf]", system time "[kernel, hidden]", per thread, by polling /proc
  *   CAPTURE_RUNTIME  the threads' own clocks weigh the samples; beyond 15 % the rest is "[native, no perf]"
  *
- * A process that ended cannot be asked any more. accounting_refresh therefore reads the living: young processes four
- * times a second, old ones and those of more than 500 threads more rarely, so that only the rest of such a process's
- * life is by its samples. Of processes that came and went between two refreshes the events' own counters give the sum;
- * without perf it stands in their parents' times of waited-for children. Of those without a sample one per name is
- * kept, and has what falls to all of that name: churn costs no memory.
+ * A process that ended cannot be asked any more. Each has one source for what it used, the best there is:
+ *
+ *   its READ records   it was born followed, had the events that it inherited all its life, and no record was lost:
+ *                      what each of its threads used, to the nanosecond (os/perf.h, Ends)
+ *   its last reading   and its samples since. accounting_refresh reads the living: young processes four times a second,
+ *                      old ones and those of more than 500 threads more rarely. What the counters of its tree have
+ *                      beyond all others of it (trees.h) falls to such processes, to each as much as it may have used
+ *                      since it was read, at most
+ *   without perf       its parent's time of waited-for children
+ *
+ * So nothing counts twice: a tree's processes never have more than its counters, or the kernel's own figures of them.
+ * Of those without a sample one per name is kept, and has what falls to all of that name: churn costs no memory. A
+ * window with more CPU time than its CPUs had is a fault of ours: accounting_excess_ns finds it, and it is logged.
  *
  * An excluded target (selection.h) is read all the same, so that the sums stay right, and nothing of it is attributed.
  * One that was excluded for a part of the window has the rest: its CPU time less the weight of the samples that were
@@ -59,6 +67,7 @@ struct accounting {
     uint64_t ended_excluded; /* targets of this window that were dropped, and had been excluded */
     struct map folded;       /* name and capture mode -> the target that stands for
                               * those that ended unseen */
+    struct map followed;     /* trees.h */
     bool follow_all;         /* -a without perf: every selected process is a target */
 };
 
@@ -82,9 +91,16 @@ void accounting_poll(struct accounting *a, struct profile *p);
  * Called four times a second; now_ns is monotonic. `last`: they are about to end, so all are read. */
 void accounting_refresh(struct accounting *a, uint64_t now_ns, bool last);
 
+/* A READ record: a thread of a target has ended. */
+void accounting_note_end(struct targets *targets, const struct record *read);
+
 /* Attributes what the window's samples do not explain. perf may be null. */
 void accounting_close_window(struct accounting *a, struct profile *p, struct perf *perf,
                     uint64_t lost_records);
+
+/* After accounting_close_window: how much more than `there_ns`, the time of all CPUs in this window, its processes
+ * have, beyond what readings are cut by. Anything but 0 is a defect. */
+uint64_t accounting_excess_ns(const struct accounting *a, const struct profile *p, uint64_t there_ns);
 
 /* A target that was polled gets events: what it used so far is attributed, and its
  * accounting begins anew. */

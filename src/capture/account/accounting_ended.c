@@ -3,7 +3,6 @@
  * per process tree and name stands for all, so that churn costs no memory. */
 #include "capture/account/accounting_private.h"
 #include "base/time.h"
-#include "capture/account/trees.h"
 
 #include <string.h>
 
@@ -19,6 +18,20 @@ void accounting_add_to_process(struct accounting *a, struct profile *p, struct t
     }
 }
 
+void accounting_note_end(struct targets *targets, const struct record *read)
+{
+    struct target *target = targets_find(targets, read->pid);
+    if (target != NULL) {
+        target->account.read_sum_ns += read->as.read.count;
+    }
+}
+
+bool accounting_is_told(const struct accounting *a, const struct target *target)
+{
+    return target->ended && target->account.read_sum_ns > 0 && target->began_ns != 0 &&
+           target->runtime.followed_ns == 0 && a->lost_records == 0;
+}
+
 /* By the samples; of those of bursts there are few, and what it did before the last refresh says more. */
 static uint64_t since_refresh_ns(const struct target *target)
 {
@@ -27,25 +40,37 @@ static uint64_t since_refresh_ns(const struct target *target)
                : beyond(target->ended_ns, target->account.read_ns) * target->account.ran_permille / 1000;
 }
 
-/* Up to the last refresh the kernel's own figure, from there on the samples. */
-uint64_t accounting_known_ns(const struct target *target)
+/* By READ records; else up to the last refresh the kernel's own figure, from there on the samples. Of a record that was
+ * lost in a window before, the reading knows. */
+static uint64_t known_alone_ns(const struct accounting *a, const struct target *target)
 {
-    uint64_t own_ns = target->account.read_ns == 0
-                          ? target->account.sampled_ns + target->filter.excluded_ns
-                          : beyond(cpu_times_sum(&target->account.last), cpu_times_sum(&target->account.before)) +
-                                since_refresh_ns(target);
-    return own_ns + target->account.folded_known_ns;
+    uint64_t earlier_ns = cpu_times_sum(&target->account.before);
+    uint64_t read_ns = beyond(cpu_times_sum(&target->account.last), earlier_ns);
+    if (accounting_is_told(a, target)) {
+        uint64_t told_ns = beyond(target->account.read_sum_ns, earlier_ns);
+        return told_ns > read_ns ? told_ns : read_ns;
+    }
+    return target->account.read_ns == 0 ? target->account.sampled_ns + target->filter.excluded_ns
+                                        : read_ns + since_refresh_ns(target);
 }
 
-/* How much more a process that ended may have used: at most what it lived, and hardly more than one period,
- * because beyond that it would have been sampled again. The kernel cuts both times to whole ticks. */
+uint64_t accounting_known_ns(const struct accounting *a, const struct target *target)
+{
+    return known_alone_ns(a, target) + target->account.folded_known_ns;
+}
+
+/* How much more a process that ended may have used: at most what it lived, and hardly more than one period of each of
+ * its threads, because beyond that they would have been sampled again. The kernel cuts both times to whole ticks. */
 uint64_t accounting_tail_ns(const struct accounting *a, const struct target *target)
 {
     uint64_t lived = beyond(target->ended_ns, target->began_ns);
-    uint64_t most = a->period_ns + (target->account.read_ns == 0 ? 0 : 2 * a->tick_ns);
+    uint64_t threads = target->threads_seen > 1 ? target->threads_seen : 1;
+    uint64_t most = threads * a->period_ns + (target->account.read_ns == 0 ? 0 : 2 * a->tick_ns);
     uint64_t own_ns = most;
-    if (target->began_ns != 0) {
-        uint64_t left = beyond(lived, accounting_known_ns(target) - target->account.folded_known_ns) + 1;
+    if (accounting_is_told(a, target)) {
+        own_ns = 0;
+    } else if (target->began_ns != 0) {
+        uint64_t left = beyond(lived, known_alone_ns(a, target)) + 1;
         /* kernel code that is not sampled may run however long */
         own_ns = target->capture_mode == CAPTURE_PERF_USER || left < most ? left : most;
     }
@@ -56,7 +81,7 @@ uint64_t accounting_tail_ns(const struct accounting *a, const struct target *tar
  * used is known as a sum only, and hundreds per second of them would fill window and profile. */
 static bool is_folded(struct accounting *a, struct target *target)
 {
-    uint64_t key = hash_u64(trees_root(a->targets, target)) ^ str_hash(str_of(target->name)) ^
+    uint64_t key = hash_u64(target->tree) ^ str_hash(str_of(target->name)) ^
                    target->capture_mode ^ (uint64_t)target->filter.skipped << 32;
     struct map_slot *slot = map_find(&a->folded, key);
     struct target *first = slot == NULL ? NULL : (struct target *)(uintptr_t)slot->value;
@@ -67,8 +92,9 @@ static bool is_folded(struct accounting *a, struct target *target)
     if (first == target || strcmp(first->name, target->name) != 0) {
         return false;
     }
+    first->account.folded = true;
     first->account.folded_tails_ns += accounting_tail_ns(a, target);
-    first->account.folded_known_ns += accounting_known_ns(target);
+    first->account.folded_known_ns += accounting_known_ns(a, target);
     a->ended_excluded += target->filter.skipped;
     return true;
 }

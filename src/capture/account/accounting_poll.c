@@ -16,6 +16,7 @@ enum {
     SKIPPED_POLLS_MAX = 5, /* a second each */
     THREADS_AT_ONCE = 250, /* whose times the kernel adds up at a poll, 0.15 to 0.6 us each */
     THREADS_PER_POLL = 4,
+    UNREAD_NEW_MS = 2 * ACCOUNTING_POLL_MS, /* it was found, and gone before its first reading */
 };
 
 static bool begin_polled(struct accounting *a, const struct proc_stat *stat)
@@ -127,22 +128,11 @@ static void settle_samples(struct accounting *a, struct profile *p, struct targe
     }
 }
 
-/* Time of children that ended between two polls: it stands in the parent's times once they were
- * waited for, beyond what was already attributed to children that were seen. */
-static uint64_t unseen_children_ns(struct target *target, const struct cpu_times *was)
-{
-    uint64_t waited_for = beyond(target->account.last.children_ns, was->children_ns);
-    uint64_t lost = target->account.lost_children_ns, known = waited_for < lost ? waited_for : lost;
-    target->account.lost_children_ns -= known;
-    target->account.lifetime_ns += known; /* it stands in its parent's times in turn */
-    return waited_for - known;
-}
-
 /* Whose times hold an ended process's: its parent's, or those of that one's parent. */
 static struct target *heir_of(struct accounting *a, const struct target *target)
 {
     struct target *heir = targets_find(a->targets, target->parent_pid);
-    for (unsigned i = 0; heir != NULL && heir->ended && i < GENERATIONS_MAX; i++) {
+    for (unsigned i = 0; heir != NULL && heir->ended && !heir->account.ends && i < GENERATIONS_MAX; i++) {
         heir = targets_find(a->targets, heir->parent_pid);
     }
     return heir;
@@ -163,17 +153,17 @@ static bool threads_are_due(const struct accounting *a, const struct target *tar
     return target->ended || (a->polls + target->pid) % every == 0;
 }
 
-/* What a target used since it was polled last, and children of it that nobody saw. */
-static void attribute(struct accounting *a, struct profile *p, struct target *target,
-                        const struct cpu_times *was)
+/* What a target used since it was polled last. */
+static void attribute(struct accounting *a, struct target *target, const struct cpu_times *was)
 {
     uint64_t user_ns = beyond(target->account.last.user_ns, was->user_ns);
     uint64_t system_ns = beyond(target->account.last.system_ns, was->system_ns);
-    uint64_t children_ns = unseen_children_ns(target, was);
+    uint64_t children_ns = beyond(target->account.last.children_ns, was->children_ns);
     if (a->selection != NULL && a->selection->filters && (a->polls + target->pid) % EVALUATE_POLLS == 0) {
         accounting_evaluate(a, target); /* an exec that leaves the name as it is */
     }
     target->account.idle_polls = user_ns + system_ns > 0 ? 0 : target->account.idle_polls + 1;
+    target->account.waited_ns += children_ns;
     target->account.lifetime_ns += user_ns + system_ns + children_ns;
     if (targets_is_excluded(target, a->now_ns)) {
         return;
@@ -181,32 +171,88 @@ static void attribute(struct accounting *a, struct profile *p, struct target *ta
     target->filter.skipped = false;
     target->account.pending_user_ns += user_ns;
     target->account.pending_system_ns += system_ns;
-    children_ns = a->selection != NULL && a->selection->active ? 0 : children_ns;
-    if (children_ns > 0) {
-        account_thread(a, p, target, target->pid, children_ns, 0);
-    }
-    target->account.attributed_ns += user_ns + system_ns + children_ns;
+    target->account.attributed_ns += user_ns + system_ns;
 }
 
-static void poll_target(struct accounting *a, struct profile *p, struct target *target, bool last)
+static void read_target(struct accounting *a, struct profile *p, struct target *target, bool last)
 {
     struct cpu_times was = target->account.last;
-    bool known = accounting_update_times(a, target);
-    if (known) {
-        attribute(a, p, target, &was);
+    uint64_t read_ns = target->account.read_ns;
+    target->account.final_known = accounting_update_times(a, target);
+    if (target->account.final_known) {
+        attribute(a, target, &was);
         a->polled_alive = a->polled_alive || !target->ended;
+        target->account.read_ns = a->now_ns;
     }
-    if (target->capture_mode == CAPTURE_RUNTIME) {
-        /* of one that has ended there may be samples still */
-        last ? settle_samples(a, p, target) : (void)0;
-    } else if (last || target->ended || threads_are_due(a, target)) {
+    target->account.ends = target->ended;
+    uint64_t since_ns = read_ns > 0 ? beyond(a->now_ns, read_ns) : UNREAD_NEW_MS * NS_PER_MS;
+    target->account.unread_ns = target->account.final_known ? 0 : since_ns;
+    /* of one whose runtime is read there may be samples still */
+    if (target->capture_mode == CAPTURE_PROC && (last || target->ended || threads_are_due(a, target))) {
         share_out(a, p, target);
     }
-    struct target *heir = target->ended ? heir_of(a, target) : NULL;
-    if (heir != NULL) {
-        /* a zombie's times hold the children it waited for; of one that is gone all are supposed to be */
-        heir->account.lost_children_ns += target->account.lifetime_ns;
-        heir->account.lost_children_ns += known ? 0 : target->account.lost_children_ns;
+}
+
+static uint64_t take(uint64_t *from_ns, uint64_t most_ns)
+{
+    uint64_t taken_ns = *from_ns < most_ns ? *from_ns : most_ns;
+    *from_ns -= taken_ns;
+    return taken_ns;
+}
+
+static uint64_t seen_children_ns(const struct target_account *account)
+{
+    return account->gone_before_ns + account->gone_ns + account->zombies_ns;
+}
+
+/* Children that ended: their parent has their times once it waited for them, and then a second time what was attributed
+ * to those that were seen. What it has beyond is the end of the one that was seen last, which nobody could read any
+ * more, for as long as it can have lived since; and of children that nobody saw. */
+static void settle_children(struct accounting *a, struct profile *p, struct target *target)
+{
+    struct target_account *account = &target->account;
+    uint64_t rest_ns = account->waited_ns;
+    rest_ns -= take(&account->gone_before_ns, rest_ns);
+    rest_ns -= take(&account->gone_ns, rest_ns);
+    rest_ns -= take(&account->zombies_ns, rest_ns);
+    account->waited_ns = 0;
+    account->gone_before_ns = account->gone_ns;
+    account->gone_ns = 0;
+    if (rest_ns > 0 && account->child_window == a->targets->window) {
+        uint64_t end_ns = rest_ns < account->child_most_ns ? rest_ns : account->child_most_ns;
+        profile_account(p, account->child_row, ACCOUNT_NATIVE_NO_PERF, end_ns);
+        p->processes.at[p->threads.at[account->child_row].process].cpu_ns += end_ns;
+        account->child_most_ns -= end_ns;
+        rest_ns -= end_ns;
+    }
+    bool selected = a->selection == NULL || !a->selection->active;
+    if (rest_ns > 0 && selected && !targets_is_excluded(target, a->now_ns)) {
+        account_thread(a, p, target, target->pid, rest_ns, 0);
+        account->attributed_ns += rest_ns;
+    }
+}
+
+/* What its parent's times will hold of it was attributed by now; the last part of its life perhaps not. */
+static void leave_to_heir(struct accounting *a, struct profile *p, struct target *target)
+{
+    struct target *heir = heir_of(a, target);
+    if (heir == NULL) {
+        return;
+    }
+    /* a zombie's times hold the children it waited for; of one that is gone all are supposed to be */
+    if (target->account.final_known) {
+        heir->account.zombies_ns += target->account.lifetime_ns;
+    } else {
+        heir->account.gone_ns += target->account.lifetime_ns + seen_children_ns(&target->account);
+    }
+    uint32_t row = target->account.unread_ns == 0 || targets_is_excluded(target, a->now_ns)
+                       ? 0 : targets_thread_id(a->targets, p, target, target->pid);
+    if (row != 0) {
+        bool first = heir->account.child_window != a->targets->window;
+        uint64_t threads = target->threads_seen > 0 ? target->threads_seen : 1;
+        heir->account.child_row = row;
+        heir->account.child_window = a->targets->window;
+        heir->account.child_most_ns = (first ? 0 : heir->account.child_most_ns) + target->account.unread_ns * threads;
     }
 }
 
@@ -228,6 +274,7 @@ static bool has_slept(const struct accounting *a, struct target *target)
     bool little = target->account.idle_polls >= IDLE_POLLS && used_ns < a->tick_ns &&
                   target->account.skipped_polls < SKIPPED_POLLS_MAX;
     if (target->account.clock_ns != 0 && (used_ns == 0 || little)) {
+        target->account.read_ns = used_ns == 0 ? a->now_ns : target->account.read_ns;
         target->account.idle_polls++;
         target->account.skipped_polls++;
         /* it lives, and may end asleep: of age it was in, though it has no CPU time */
@@ -239,30 +286,67 @@ static bool has_slept(const struct accounting *a, struct target *target)
     return false;
 }
 
+/* Somebody has waited for a child: it may be one that was not due, or a child of that. Whether it is gone is one system
+ * call. */
+static void read_gone(struct accounting *a, struct profile *p, bool last)
+{
+    vec_each(&a->targets->all, slot)
+    {
+        struct target *child = *slot;
+        uint64_t cpu_ns;
+        if (accounting_is_polled(child) && !child->ended && child->account.read_ns != a->now_ns &&
+            !clock_process_cpu_ns(child->pid, &cpu_ns)) {
+            read_target(a, p, child, last);
+        }
+    }
+}
+
+/* Parents are read before their children: a child that its parent's times hold by then is gone when it is read, and is
+ * settled first. */
 void accounting_poll_all(struct accounting *a, struct profile *p, bool last)
 {
     a->polls++;
     a->polled_alive = false;
     a->now_ns = clock_mono_ns();
-    /* children first: a parent's times may already hold those of a child that has just ended */
-    for (size_t i = a->targets->all.len; i-- > 0;) {
-        struct target *target = a->targets->all.at[i];
+    bool any_waited = false;
+    vec_each(&a->targets->all, slot)
+    {
+        struct target *target = *slot;
         if (accounting_is_polled(target) && !target->ended &&
             (last || (is_due(a, target) && !has_slept(a, target)))) {
-            poll_target(a, p, target, last);
-        } else if (last && target->ended && target->capture_mode == CAPTURE_RUNTIME) {
+            read_target(a, p, target, last);
+            any_waited = any_waited || target->account.waited_ns > 0;
+        }
+    }
+    if (any_waited && !last) {
+        read_gone(a, p, last);
+    }
+    for (size_t i = a->targets->all.len; i-- > 0;) {
+        struct target *target = a->targets->all.at[i];
+        if (accounting_is_polled(target) && target->account.read_ns == a->now_ns) {
+            settle_children(a, p, target);
+        }
+        if (target->account.ends) {
+            target->account.ends = false;
+            leave_to_heir(a, p, target);
+        }
+        if (last && target->capture_mode == CAPTURE_RUNTIME) {
             settle_samples(a, p, target);
         }
     }
 }
+
 void accounting_poll(struct accounting *a, struct profile *p)
 {
     accounting_poll_all(a, p, false);
     accounting_tidy(a, p, 0);
 }
+
 void accounting_begin_events(struct accounting *a, struct profile *p, struct target *target)
 {
-    poll_target(a, p, target, false);
+    a->now_ns = clock_mono_ns();
+    read_target(a, p, target, false);
+    settle_children(a, p, target);
     if (target->capture_mode == CAPTURE_RUNTIME) {
         settle_samples(a, p, target);
     } else {

@@ -40,8 +40,11 @@ void accounting_poll_all(struct accounting *a, struct profile *p, bool last);
 
 void accounting_add_to_process(struct accounting *a, struct profile *p, struct target *target, uint64_t cpu_ns);
 
+/* Has it ended, and told what it used by READ records? Not one that got events of its own, or was found running. */
+bool accounting_is_told(const struct accounting *a, const struct target *target);
+
 /* Of a process that ended: what it is known to have used, … */
-uint64_t accounting_known_ns(const struct target *target);
+uint64_t accounting_known_ns(const struct accounting *a, const struct target *target);
 
 /* … and how much more it may have used, at most. */
 uint64_t accounting_tail_ns(const struct accounting *a, const struct target *target);

@@ -4,7 +4,10 @@
 #include "capture/account/accounting_private.h"
 #include "capture/account/trees.h"
 
-enum { BURST_SAMPLES_MIN = 20 };
+enum {
+    BURST_SAMPLES_MIN = 20,
+    EXCESS_PERCENT = 2, /* clocks differ */
+};
 
 /* Samples that were taken seldom, for the sake of the profiler's budget, stand for all: whenever the period
  * changes, and at the end, a part of one has no sample of its own, for each thread and each CPU it ran on. */
@@ -23,7 +26,7 @@ static void explain_rest(struct accounting *a, struct profile *p, struct target 
                          uint64_t cpu_ns, uint64_t system_ns)
 {
     uint64_t sampled_ns = target->account.sampled_ns;
-    uint64_t rest = beyond(cpu_ns, sampled_ns);
+    uint64_t rest = beyond(cpu_ns, sampled_ns), sampled_threads = target->threads_shown;
     uint32_t thread = targets_thread_id(a->targets, p, target, target->pid);
     bool bursts = target->bursts.samples >= BURST_SAMPLES_MIN;
     if (target->capture_mode == CAPTURE_PERF_USER) {
@@ -32,17 +35,17 @@ static void explain_rest(struct accounting *a, struct profile *p, struct target 
         rest = beyond(rest, hidden);
         cpu_ns -= hidden;
     }
-    /* One period per thread is the noise of sampling; a long window has no more of it. A process that ends
-     * leaves the rest of a period unsampled: it did the same then as before. */
-    uint64_t threads = target->ended || target->threads_seen == 0 ? 1 : target->threads_seen;
-    bool is_noise = rest <= threads * (a->period_ns + a->tick_ns);
+    /* One period per thread that was sampled is the noise of sampling; a long window has no more of it. A process that
+     * ends leaves the rest of a period unsampled: it did the same then as before. What threads without a sample did is
+     * not known: of a pool of a thousand that run for a moment each, none has one for long. */
+    bool is_noise = rest <= sampled_threads * (a->period_ns + a->tick_ns);
     bool in_step = (is_noise && rest <= sampled_ns) ||
                    rest <= sampled_ns / 100 * WEIGH_MAX_PERCENT;
     in_step = (in_step && sampled_ns > 0 && a->lost_records == 0) ||
               is_between_samples(a, target, rest) || bursts;
     if (cpu_ns < sampled_ns || in_step) {
         profile_weigh(p, targets_process_id(a->targets, p, target), sampled_ns, cpu_ns);
-    } else if (!is_noise) {
+    } else {
         profile_account(p, thread, ACCOUNT_LOST, rest);
     }
 }
@@ -72,7 +75,7 @@ static void close_living(struct accounting *a, struct profile *p, struct target 
 static void close_ended(struct accounting *a, struct profile *p, struct target *target,
                         uint64_t share_ns)
 {
-    uint64_t cpu_ns = beyond(accounting_known_ns(target) + share_ns, target->filter.excluded_ns);
+    uint64_t cpu_ns = beyond(accounting_known_ns(a, target) + share_ns, target->filter.excluded_ns);
     if (target->filter.skipped || cpu_ns == 0) {
         return;
     }
@@ -84,22 +87,26 @@ static void close_ended(struct accounting *a, struct profile *p, struct target *
         return;
     }
     uint64_t system_ns = beyond(target->account.last.system_ns, target->account.before.system_ns);
-    explain_rest(a, p, target, cpu_ns, target->account.read_ns == 0 ? cpu_ns : system_ns + share_ns);
+    bool whole = target->account.read_ns == 0 || accounting_is_told(a, target);
+    explain_rest(a, p, target, cpu_ns, whole ? cpu_ns : system_ns + share_ns);
 }
 
 /* What is known of it by its samples alone. Where its times were read the counters may have more or less than
  * they, by some per cent of its whole life, as the sampling clock does; that is not time that is missing. */
-static uint64_t unread_ns(const struct target *target)
+static uint64_t unread_ns(const struct accounting *a, const struct target *target)
 {
-    return target->account.read_ns == 0 ? target->account.sampled_ns + target->filter.excluded_ns : 0;
+    return target->account.read_ns == 0 && !accounting_is_told(a, target)
+               ? target->account.sampled_ns + target->filter.excluded_ns
+               : 0;
 }
 
 /* Its part of what its tree has for those that ended: for their tails first. */
 static uint64_t share_of(const struct accounting *a, const struct tree *tree,
                          const struct target *target)
 {
-    double share = (double)tree->to_tails_ns * (double)accounting_tail_ns(a, target) / (double)tree->tails_ns;
-    uint64_t sampled_ns = unread_ns(target);
+    uint64_t tail_ns = accounting_tail_ns(a, target);
+    double share = tail_ns == 0 ? 0 : (double)tree->to_tails_ns * (double)tail_ns / (double)tree->tails_ns;
+    uint64_t sampled_ns = unread_ns(a, target);
     if (sampled_ns > 0) {
         share += (double)tree->to_sampled_ns * (double)sampled_ns / (double)tree->sampled_ns;
     }
@@ -116,9 +123,9 @@ static void close_all_living(struct accounting *a, struct profile *p, struct tre
             continue;
         }
         struct tree *tree = trees_of(trees, target);
-        bool stands_for_folded = target->account.folded_tails_ns > 0;
         uint64_t earlier_ns = target->account.carried_ns;
-        target->account.final_known = !stands_for_folded && accounting_update_times(a, target);
+        target->account.final_known = !target->account.folded && !accounting_is_told(a, target) &&
+                                      accounting_update_times(a, target);
         if (target->account.final_known) {
             uint64_t used_ns = beyond(cpu_times_sum(&target->account.last), cpu_times_sum(&target->account.before));
             uint64_t accounted_ns = beyond(used_ns, earlier_ns);
@@ -128,8 +135,8 @@ static void close_all_living(struct accounting *a, struct profile *p, struct tre
             close_living(a, p, target);
             continue;
         }
-        tree->explained_ns += beyond(accounting_known_ns(target), earlier_ns);
-        tree->sampled_ns += unread_ns(target);
+        tree->explained_ns += beyond(accounting_known_ns(a, target), earlier_ns);
+        tree->sampled_ns += unread_ns(a, target);
         tree->tails_ns += accounting_tail_ns(a, target);
     }
 }
@@ -138,7 +145,7 @@ static void close_on_perf(struct accounting *a, struct profile *p, struct perf *
                           uint64_t counted_ns)
 {
     struct trees trees;
-    if (!trees_begin(&trees, a->targets, perf)) {
+    if (!trees_begin(&trees, a->targets, &a->followed, perf)) {
         return;
     }
     close_all_living(a, p, &trees);
@@ -174,4 +181,14 @@ void accounting_close_window(struct accounting *a, struct profile *p, struct per
             accounting_add_to_process(a, p, target, cpu_ns);
         }
     }
+    a->lost_records = 0; /* none is known of the next window */
+}
+
+uint64_t accounting_excess_ns(const struct accounting *a, const struct profile *p, uint64_t there_ns)
+{
+    uint64_t sum_ns = 0, cut_ns = a->period_ns + 3 * a->tick_ns; /* carried from the window before; and two readings */
+    for (size_t i = 1; i < p->processes.len; i++) {
+        sum_ns += beyond(p->processes.at[i].cpu_ns, cut_ns);
+    }
+    return beyond(sum_ns, there_ns + there_ns / 100 * EXCESS_PERCENT);
 }

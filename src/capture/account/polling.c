@@ -4,6 +4,9 @@
  */
 #include "capture/account/polling.h"
 #include "base/time.h"
+#include "os/clock.h"
+#include "os/file.h"
+#include "target/usage.h"
 
 #include <stdlib.h>
 
@@ -13,6 +16,7 @@ enum {
     MANY_FOLLOWERS = 64,
     SCAN_MANY_MS = 5000,
     CALM_MS = 15000,      /* without a new process: what one used since the last poll goes with it */
+    STAT_MAX = 1 << 20,   /* /proc/stat has a line per CPU, and one per interrupt */
     POLL_CALM_MS = 250,   /* between two polls when interpreters' stacks tell of all CPU time */
 };
 
@@ -24,7 +28,20 @@ struct polling {
     uint64_t pause_ns;     /* between two polls, at present */
     uint64_t changed_ns;   /* when the number of targets changed last, … */
     size_t targets;        /* … as it was then */
+    unsigned processors;   /* of the machine; 0: not known */
 };
+
+/* 0: the kernel does not tell. */
+static unsigned processors(void)
+{
+    struct usage_machine machine = {0};
+    struct buf text;
+    if (file_read_all("/proc/stat", STAT_MAX, &text, NULL)) {
+        (void)usage_of_stat(buf_slice(&text), &machine);
+        buf_release(&text);
+    }
+    return machine.processors;
+}
 
 struct polling *polling_new(struct follow *f)
 {
@@ -36,6 +53,7 @@ struct polling *polling_new(struct follow *f)
         accounting_init(&p->accounting, &f->targets, NS_PER_S / settings->sampling.frequency_hz,
                       settings->scope.mode == TARGET_ALL && !f->shared->perf_on);
         p->accounting.selection = &f->selection;
+        p->processors = processors();
     }
     return p;
 }
@@ -147,6 +165,18 @@ bool polling_all_gone(struct polling *p)
 
 /* ---- windows ---- */
 
+static void report_excess(struct polling *p)
+{
+    struct shared *s = p->shared;
+    uint64_t there_ns = (clock_mono_ns() - s->window.start_ns) * p->processors;
+    uint64_t excess_ns = accounting_excess_ns(&p->accounting, s->window.profile, there_ns);
+    if (p->processors > 0 && s->window.start_ns > 0 && excess_ns > 0) {
+        log_once(&s->log, LOG_WARNING,
+                 "%.1f s of CPU time are counted that cannot have been used (%u CPUs): a defect of pillion, please "
+                 "report it with what was profiled", (double)excess_ns / (double)NS_PER_S, p->processors);
+    }
+}
+
 static void close_window(void *state)
 {
     struct polling *p = state;
@@ -157,6 +187,7 @@ static void close_window(void *state)
         scan_end_window(&p->accounting.scan);
     }
     accounting_close_window(&p->accounting, s->window.profile, s->perf_on ? s->perf : NULL, s->window.lost_records);
+    report_excess(p);
     p->accounting.unsampled_ns = 0;
 }
 

@@ -2,26 +2,16 @@
 
 #include <stdlib.h>
 
-enum { GENERATIONS_MAX = 64 };
+enum { FOLLOWED_MIN = 256 };
 
-uint32_t trees_root(struct targets *targets, const struct target *target)
+static struct tree *tree_at(struct trees *t, uint64_t name)
 {
-    const struct target *source = targets_source(targets, target);
-    for (unsigned i = 0; source != NULL && i < GENERATIONS_MAX; i++) {
-        target = source;
-        source = targets_source(targets, target);
-    }
-    return target->pid;
-}
-
-static struct tree *tree_at(struct trees *t, uint32_t root)
-{
-    const struct map_slot *slot = map_find(&t->by_root, root);
+    const struct map_slot *slot = map_find(&t->by_tree, name);
     if (slot != NULL) {
         return &t->all.at[slot->value];
     }
     struct tree *tree = vec_push(&t->all);
-    if (tree == NULL || !map_put(&t->by_root, root, t->all.len - 1)) {
+    if (tree == NULL || !map_put(&t->by_tree, name, t->all.len - 1)) {
         t->all.len -= tree != NULL;
         return &t->all.at[0];
     }
@@ -32,14 +22,22 @@ static void on_count(void *context, uint32_t pid, uint64_t count_ns)
 {
     struct trees *t = context;
     const struct target *target = targets_find(t->targets, pid);
-    struct tree *tree = target == NULL ? &t->all.at[0] : trees_of(t, target);
+    const struct map_slot *known = map_find(t->followed, pid);
+    uint64_t name = target != NULL ? target->tree : known != NULL ? known->value : 0;
+    if (target != NULL && (known == NULL || known->value != name)) {
+        (void)map_put(t->followed, pid, name);
+    }
+    struct tree *tree = name == 0 ? &t->all.at[0] : tree_at(t, name);
     tree->counted_ns += count_ns;
     tree->has_counters = true;
 }
 
-bool trees_begin(struct trees *t, struct targets *targets, struct perf *perf)
+bool trees_begin(struct trees *t, struct targets *targets, struct map *followed, struct perf *perf)
 {
-    *t = (struct trees){.targets = targets};
+    *t = (struct trees){.targets = targets, .followed = followed};
+    if (followed->len > FOLLOWED_MIN + 2 * perf_follower_count(perf)) {
+        map_clear(followed); /* most of them are gone */
+    }
     if (vec_push(&t->all) == NULL) {
         return false;
     }
@@ -49,7 +47,7 @@ bool trees_begin(struct trees *t, struct targets *targets, struct perf *perf)
 
 struct tree *trees_of(struct trees *t, const struct target *target)
 {
-    return tree_at(t, trees_root(t->targets, target));
+    return tree_at(t, target->tree);
 }
 
 static void settle(struct tree *tree)
@@ -90,5 +88,5 @@ void trees_settle(struct trees *t, uint64_t counted_ns)
 void trees_release(struct trees *t)
 {
     vec_release(&t->all);
-    map_release(&t->by_root);
+    map_release(&t->by_tree);
 }

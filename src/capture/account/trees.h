@@ -1,11 +1,12 @@
 /*
  * trees: processes that descend from one another, and what the events of each such tree counted.
  *
- * Of processes that came and went between two readings of their times only a sum is known: what the events'
+ * Of a process that ended, and of whose end no READ record told (accounting.h), only a sum is known: what the events'
  * counters have beyond the others. The sampling clock and the accounting differ by some per cent, so that on a
  * busy machine the difference over all processes says nothing of a few short ones. Events are inherited
- * along descent; hence sums are made, and shared out, tree by tree. What is not known to belong to a tree
- * (its first process is not known any more) is one tree by itself.
+ * along descent; hence sums are made, and shared out, tree by tree. A process has its tree from its birth on
+ * (targets.h), whoever of its ancestors ends and is forgotten. Only where the end of a follower was learnt after its
+ * process had been forgotten, two windows later, its last counts belong to no tree, which is one by itself.
  *
  * Call order, at a window's end: trees_begin; trees_of for each target, to add to what it explains;
  * trees_settle; trees_of again, to take from its rest; trees_release.
@@ -28,14 +29,13 @@ struct tree {
 struct trees {
     struct targets *targets;
     VEC(struct tree) all;  /* 0: what belongs to no other */
-    struct map by_root;    /* pid -> index */
+    struct map by_tree;    /* target.tree -> index */
+    struct map *followed;  /* pid of a follower -> its tree */
 };
 
-/* The pid that a target's tree goes by. */
-uint32_t trees_root(struct targets *targets, const struct target *target);
-
-/* False when memory ends: all is one tree then. */
-bool trees_begin(struct trees *t, struct targets *targets, struct perf *perf);
+/* False when memory ends. `followed` is kept from window to window: events go on counting for what an ended process
+ * has started. */
+bool trees_begin(struct trees *t, struct targets *targets, struct map *followed, struct perf *perf);
 
 struct tree *trees_of(struct trees *t, const struct target *target);
 

@@ -76,7 +76,8 @@ static struct catcher *make_catcher(struct catch *c, unsigned cpu, size_t plan_c
     return k;
 }
 
-size_t catch_plan_count(size_t catchers)
+/* How many plans, each with a descriptor, a catcher may have when there are `catchers` of them. */
+static size_t plans_of_each(size_t catchers)
 {
     uint64_t each = proc_descriptor_limit() / DESCRIPTOR_SHARE / (catchers > 0 ? catchers : 1);
     return each < PLANS_LEAST ? PLANS_LEAST : each > PLANS_MAX ? PLANS_MAX : each;
@@ -91,7 +92,8 @@ static bool make_list(struct catch *c)
     return c->catchers != NULL && c->hazard_count < CATCH_CPUS_MAX;
 }
 
-struct catcher *catch_add_catcher(struct catch *c, unsigned cpu, size_t plan_count)
+/* Makes a catcher for a CPU, without starting it; null when memory or descriptors end. */
+static struct catcher *add_catcher(struct catch *c, unsigned cpu, size_t plan_count)
 {
     struct catcher *k = make_list(c) ? make_catcher(c, cpu, plan_count) : NULL;
     if (k != NULL) {
@@ -131,7 +133,7 @@ static int create_thread(struct catcher *k, struct start *start)
     return number;
 }
 
-bool catch_start(struct catcher *k, void (*run)(struct catcher *k), struct err *err)
+static bool start_catcher(struct catcher *k, void (*run)(struct catcher *k), struct err *err)
 {
     struct start *start = malloc(sizeof *start);
     if (start == NULL) {
@@ -165,12 +167,12 @@ static bool leave_ring(struct catch *c, unsigned ring)
 
 static bool start_on_ring(struct catch *c, unsigned ring)
 {
-    struct catcher *k = catch_add_catcher(c, perf_caught_cpu(c->perf, ring), c->plan_count);
+    struct catcher *k = add_catcher(c, perf_caught_cpu(c->perf, ring), c->plan_count);
     if (k == NULL) {
         return false;
     }
     k->ring = ring;
-    if (!catch_start(k, catch_run_ring, NULL)) {
+    if (!start_catcher(k, catch_run_ring, NULL)) {
         release_catcher(c->catchers[--c->catcher_count]);
         return false;
     }
@@ -195,7 +197,7 @@ bool catch_on_rings(struct catch *c, struct perf *perf, const struct record_form
     c->switches = perf_sampling(perf)->switches;
     c->idle_ns = idle_ns_of(perf);
     unsigned count = perf_ring_count(perf);
-    c->plan_count = catch_plan_count(count);
+    c->plan_count = plans_of_each(count);
     bool at_once = count <= c->at_once_most;
     for (unsigned ring = 0; ring < count; ring++) {
         if (perf_caught_fd(perf, ring) >= 0 && !(at_once && start_on_ring(c, ring)) &&
@@ -214,7 +216,7 @@ static bool add_for_cpus(struct catch *c, struct err *err)
     unsigned cpus[CATCH_CPUS_MAX];
     size_t count = thread_allowed_cpus(cpus, CATCH_CPUS_MAX - 1);
     for (size_t i = 0; i < count; i++) {
-        struct catcher *k = catch_add_catcher(c, cpus[i], catch_plan_count(count));
+        struct catcher *k = add_catcher(c, cpus[i], plans_of_each(count));
         if (k == NULL) {
             return err_set(err, ERR_MEMORY, 0, "no memory for the catchers of %zu CPUs", count);
         }
@@ -228,7 +230,7 @@ bool catch_perfless(struct catch *c, struct err *err)
 {
     bool good = add_for_cpus(c, err);
     for (size_t i = 0; good && i < c->catcher_count; i++) {
-        good = catch_start(c->catchers[i], perfless_run, err);
+        good = start_catcher(c->catchers[i], perfless_run, err);
     }
     return good;
 }

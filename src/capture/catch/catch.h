@@ -97,7 +97,8 @@ struct catch_target {
     const void *state;
     const struct remote *remote;
     uint64_t serial;         /* names this attachment; never 0, never used again */
-    bool deep;               /* read native stacks beyond their copy */
+    bool deep;               /* read native stacks beyond their copy, when it is full, … */
+    bool gaps;               /* … and when it is not: it ends at a page that was never touched, too */
     bool more;               /* in a table: the next row is of the same process, another of its runtimes */
     /* A thread's id as the target numbers it in its own PID namespace. Null: as here. */
     const struct catch_tid *tids; /* by tid */
@@ -151,8 +152,6 @@ struct catch_counts {
     uint64_t ends[RUNTIME_END_COUNT];  /* of the reads */
     uint64_t lost;        /* samples that did not fit into the buffer */
     uint64_t wakes;
-    uint64_t latency_p10_ns, latency_p50_ns; /* from sample to read, latest 64 samples */
-    uint64_t hold_p99_ns; /* from waking to sleeping */
     struct remote_counts remote;
     bool bound, starved, given_up;
 };

@@ -1,4 +1,3 @@
-#include "base/time.h"
 #include "capture/catch/catch_private.h"
 #include "os/clock.h"
 #include "os/proc.h"

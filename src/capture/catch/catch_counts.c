@@ -6,8 +6,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-enum { HOLD_BUCKET_NS = 1024, FAR_PERCENT = 99 };
-
 /* All fields are counts but the last ones, which are the present state. */
 static struct catch_tally tally_of(struct catcher *k)
 {
@@ -20,21 +18,6 @@ static struct catch_tally tally_of(struct catcher *k)
     return tally;
 }
 
-static uint64_t hold_p99_ns(const struct catch_tally *now, const struct catch_tally *reported)
-{
-    uint64_t sum = 0, below = 0;
-    for (size_t i = 0; i < CATCH_HOLD_BUCKETS; i++) {
-        sum += now->holds[i] - reported->holds[i];
-    }
-    for (size_t i = 0; i < CATCH_HOLD_BUCKETS && sum > 0; i++) {
-        below += now->holds[i] - reported->holds[i];
-        if (below * 100 >= sum * FAR_PERCENT) {
-            return (i + 1) * HOLD_BUCKET_NS;
-        }
-    }
-    return 0;
-}
-
 void catch_counts(struct catch *c, size_t cpu, struct catch_counts *out)
 {
     struct catcher *k = c->catchers[cpu];
@@ -42,9 +25,6 @@ void catch_counts(struct catch *c, size_t cpu, struct catch_counts *out)
     *out = (struct catch_counts){
         .lost = now.lost - reported->lost,
         .wakes = now.wakes - reported->wakes,
-        .latency_p10_ns = now.p10_ns,
-        .latency_p50_ns = now.p50_ns,
-        .hold_p99_ns = hold_p99_ns(&now, reported),
         .remote = {.calls = now.calls - reported->calls,
                    .bytes = now.bytes - reported->bytes,
                    .unmapped = now.unmapped - reported->unmapped,

@@ -71,8 +71,6 @@ void catch_learn_delays(struct catch_learned *l, const struct catch_evidence *e,
     if (take_delay(begins, e->sample_ns, e->start_ns, CATCH_LATENCIES)) {
         begins->most_ns = catch_late_after(begins->latest_ns, CATCH_LATENCIES, begins->most_ns,
                                            &begins->starved);
-        l->p10_ns = begins->latest_ns[CATCH_LATENCIES / 10];
-        l->p50_ns = begins->latest_ns[CATCH_LATENCIES / 2];
     }
     learn_soon(l, e);
     if (e->preempted && take_delay(leaves, e->sample_ns, e->left_ns, CATCH_LATENCIES)) {

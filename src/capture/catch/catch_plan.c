@@ -85,7 +85,7 @@ struct catch_plan *catch_plans_get(struct catch_plans *p, const struct catch_tar
 static size_t read_stat(struct catch_plan *plan, uint32_t pid, uint32_t tid, char *text)
 {
     if (!plan->opened) {
-        plan->stat = proc_open_stat(pid, tid);
+        plan->stat = proc_open_thread(pid, tid, "stat");
         plan->opened = plan->stat >= 0;
     }
     return plan->opened ? proc_read_start(plan->stat, text, STAT_MAX) : 0;

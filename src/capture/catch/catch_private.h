@@ -31,7 +31,6 @@
 enum {
     CATCH_LATENCIES = 64,   /* T and slice are computed again after so many reads */
     CATCH_COPY_SIZES = 4,   /* copies of up to 16, 32, 48, 64 KiB: an interrupt takes the longer */
-    CATCH_HOLD_BUCKETS = 256, /* of 1.024 µs; the last one is for all longer ones */
     CATCH_ASIDE_MAX = 32 * 1024,
     CATCH_TROUBLE_MAX = 1024,
     CATCH_DEEP_BYTES = 4 << 20, /* a catcher's second buffer, once a deep target is published */
@@ -53,7 +52,6 @@ struct catch_learned {
     struct catch_delays leaves[CATCH_COPY_SIZES]; /* by preemption */
     struct catch_delays soon;                   /* after the catcher was woken, they left */
     uint32_t turns, next;                       /* reads since then, and those that had not to wait for others */
-    uint64_t p10_ns, p50_ns;                    /* of the latest CATCH_LATENCIES begins */
     uint64_t holds_ns[CATCH_LATENCIES];
     size_t hold_count;
     uint64_t slice_ns;       /* that its work asks for */
@@ -86,11 +84,9 @@ bool catch_learn_round(struct catch_learned *l, uint64_t now_ns);
 struct catch_tally {
     uint64_t verdicts[CATCH_VERDICT_COUNT];
     uint64_t ends[RUNTIME_END_COUNT];
-    uint64_t holds[CATCH_HOLD_BUCKETS];
     uint64_t lost, wakes;
     uint64_t calls, bytes, unmapped, denied, gone; /* of struct remote_counts */
-    uint64_t p10_ns, p50_ns;              /* the rest is as it is now */
-    uint64_t bound, starved, given_up;
+    uint64_t bound, starved, given_up;    /* the rest is as it is now */
     uint64_t realtime_tid, favoured_tid;  /* threads that cannot be caught, and why */
     int64_t favoured_nice;
 };
@@ -263,12 +259,5 @@ void catch_close(struct catcher *k);
 
 /* Takes what is in a ring without a thread. */
 void catch_drain_ring(struct catcher *k, unsigned ring);
-
-/* Makes a catcher for a CPU, without starting it; null when memory or descriptors end. */
-struct catcher *catch_add_catcher(struct catch *c, unsigned cpu, size_t plan_count);
-bool catch_start(struct catcher *k, void (*run)(struct catcher *k), struct err *err);
-
-/* How many plans, each with a descriptor, a catcher may have when there are `catchers` of them. */
-size_t catch_plan_count(size_t catchers);
 
 #endif

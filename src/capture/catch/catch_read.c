@@ -65,15 +65,6 @@ void catch_begin(struct catcher *k)
     catch_add(&k->tally.wakes, 1);
 }
 
-static void tell_hold(struct catcher *k, uint64_t hold_ns)
-{
-    uint64_t bucket = hold_ns >> 10;
-    catch_add(&k->tally.holds[bucket < CATCH_HOLD_BUCKETS ? bucket : CATCH_HOLD_BUCKETS - 1], 1);
-    catch_set(&k->tally.p10_ns, k->learned.p10_ns);
-    catch_set(&k->tally.p50_ns, k->learned.p50_ns);
-    catch_set(&k->tally.starved, catch_learned_starved(&k->learned));
-}
-
 static bool is_half_full(const struct catch_buffer *b)
 {
     return b != NULL && catch_buffer_unused(b) < b->size / 2;
@@ -109,7 +100,7 @@ void catch_end(struct catcher *k)
         return;
     }
     uint64_t hold_ns = clock_mono_ns() - k->round.begun_ns;
-    tell_hold(k, hold_ns);
+    catch_set(&k->tally.starved, catch_learned_starved(&k->learned));
     if (catch_learn_hold(&k->learned, hold_ns) && !k->rank.fifo) {
         rank(k);
     }

@@ -90,11 +90,11 @@ static void take_registers(struct catcher *k, const struct record *r)
     }
 }
 
-static uint64_t end_of_copy(const struct catcher *k, const struct record *r)
+static uint64_t end_of_copy(const struct catcher *k, const struct catch_target *target, const struct record *r)
 {
     struct unwind_registers registers;
-    if (r->as.sample.stack_room == 0 || r->as.sample.stack_len < r->as.sample.stack_room ||
-        !registers_of(k, r, &registers)) {
+    bool full = r->as.sample.stack_len >= r->as.sample.stack_room;
+    if (r->as.sample.stack_room == 0 || !(full || target->gaps) || !registers_of(k, r, &registers)) {
         return 0;
     }
     /* the copy's last page is read again: where it is still the same, so is what lies beyond */
@@ -132,7 +132,7 @@ static void open_sample(struct catcher *k, const void *record, size_t len, const
         .time_ns = r->time_ns,
         .copied = r->as.sample.stack_len,
     };
-    open->beyond = open->target != NULL && open->target->deep ? end_of_copy(k, r) : 0;
+    open->beyond = open->target != NULL && open->target->deep ? end_of_copy(k, open->target, r) : 0;
     open->wanted = catch_is_wanted(open->target, open->beyond);
     take_registers(k, r);
     make_room(k, open, open->record_bytes + catch_room_for(open->wanted ? open->target : NULL));

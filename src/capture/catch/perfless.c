@@ -21,7 +21,7 @@ static bool has_schedstat(void)
 {
     char text[128];
     struct proc_schedstat own = {0};
-    int fd = proc_open_schedstat(proc_own_pid(), proc_own_pid());
+    int fd = proc_open_thread(proc_own_pid(), proc_own_pid(), "schedstat");
     size_t len = fd >= 0 ? proc_read_start(fd, text, sizeof text) : 0;
     if (fd >= 0) {
         proc_close(fd);
@@ -32,8 +32,9 @@ static bool has_schedstat(void)
 struct perfless *perfless_init(struct catch *c)
 {
     struct perfless *t = calloc(1, sizeof *t);
-    if (t == NULL || (t->cpus = calloc(c->catcher_count, sizeof *t->cpus)) == NULL) {
-        free(t);
+    if (t == NULL || (t->cpus = calloc(c->catcher_count, sizeof *t->cpus)) == NULL ||
+        (t->listed = calloc(PERFLESS_LISTED_WORDS, sizeof *t->listed)) == NULL) {
+        perfless_free(t);
         return NULL;
     }
     uint64_t files = proc_descriptor_limit() / DESCRIPTOR_SHARE;
@@ -101,6 +102,21 @@ static void free_threads(struct perfless_process *p)
     vec_release(&p->left);
 }
 
+/* No catcher has them, so none gives them back. */
+static void end_trials(struct perfless_process *p)
+{
+    size_t count = 0;
+    vec_each(&p->threads, slot)
+    {
+        if ((*slot)->on_trial) {
+            free(*slot);
+        } else {
+            p->threads.at[count++] = *slot;
+        }
+    }
+    p->threads.len = count;
+}
+
 void perfless_publish(struct perfless *t, const struct catch_table *table, uint64_t now_ns)
 {
     vec_each(&t->processes, slot)
@@ -122,6 +138,7 @@ void perfless_publish(struct perfless *t, const struct catch_table *table, uint6
     vec_each(&t->processes, slot)
     {
         if (!(*slot)->published && !(*slot)->gone) {
+            end_trials(*slot);
             __atomic_store_n(&(*slot)->gone, true, __ATOMIC_RELEASE);
             wake_home(t, *slot);
         }
@@ -150,14 +167,41 @@ static struct perfless_thread *make_thread(struct perfless_process *p, uint32_t 
     return thread;
 }
 
+/* From now on a catcher has it. Of one that was on trial samples of unlisted threads stand for what it used before. */
+static void introduce(struct perfless *t, struct perfless_thread *thread)
+{
+    thread->is_new = thread->is_new && !thread->on_trial;
+    thread->on_trial = false;
+    perfless_set_listed(t, thread->tid, true);
+    perfless_send(&t->cpus[thread->process->home].inbox, thread);
+}
+
 static void tell_gone(struct perfless_process *p, struct perfless_thread *thread)
 {
     __atomic_store_n(&thread->gone, true, __ATOMIC_RELAXED);
     __atomic_store_n(&p->any_gone, true, __ATOMIC_RELEASE);
 }
 
-/* Puts the listed threads beside the known ones; both are in order. True when there are others now. */
-static bool merge(struct perfless *t, struct perfless_process *p)
+/* False: it ended on trial, and is freed. */
+static bool go_on_with(struct perfless *t, struct perfless_thread *thread, bool listed, bool *changed)
+{
+    if (thread->on_trial && !listed) {
+        free(thread);
+        return false;
+    }
+    if (thread->on_trial) {
+        introduce(t, thread);
+        *changed = true;
+    } else if (!listed) {
+        tell_gone(thread->process, thread);
+        *changed = true;
+    }
+    return true;
+}
+
+/* Puts the listed threads beside the known ones; both are in order. True when there are others now. Where threads end
+ * before they are listed a new one is on trial until it is listed again. */
+static bool merge(struct perfless *t, struct perfless_process *p, bool on_trial)
 {
     size_t known_count = p->threads.len, listed_count = t->ids.ids.len, count = 0;
     struct perfless_thread **known = p->threads.at;
@@ -172,18 +216,20 @@ static bool merge(struct perfless *t, struct perfless_process *p)
             struct perfless_thread *thread = make_thread(p, ids[j++]);
             if (thread != NULL) {
                 merged[count++] = thread;
-                perfless_send(&t->cpus[p->home].inbox, thread);
+                thread->on_trial = on_trial;
+            }
+            if (thread != NULL && !on_trial) {
+                introduce(t, thread);
                 changed = true;
             }
             continue;
         }
         bool listed = j < listed_count && ids[j] == known[i]->tid;
-        if (!listed) {
-            tell_gone(p, known[i]);
-            changed = true;
-        }
-        merged[count++] = known[i++]; /* until its owner gives it back */
         j += listed;
+        if (go_on_with(t, known[i], listed, &changed)) {
+            merged[count++] = known[i]; /* until its owner gives it back */
+        }
+        i++;
     }
     free(known);
     p->threads.at = merged;
@@ -200,10 +246,14 @@ static void list_threads(struct perfless *t, struct perfless_process *p, uint64_
     if (t->ids.ids.len > 1) {
         qsort(t->ids.ids.at, t->ids.ids.len, sizeof t->ids.ids.at[0], by_number);
     }
-    p->listed_count = (uint32_t)t->ids.ids.len;
-    __atomic_store_n(&p->thread_count, p->listed_count, __ATOMIC_RELAXED);
-    if (merge(t, p)) {
+    __atomic_store_n(&p->thread_count, (uint32_t)t->ids.ids.len, __ATOMIC_RELAXED);
+    if (merge(t, p, perfless_meets_unlisted(p, now_ns))) {
         wake_home(t, p);
+    }
+    p->listed_count = (uint32_t)t->ids.ids.len;
+    vec_each(&p->threads, slot)
+    {
+        p->listed_count -= (*slot)->on_trial; /* it is to be listed again soon */
     }
     p->listed_ns = now_ns;
 }
@@ -239,9 +289,10 @@ static void list_when_due(struct perfless *t, struct perfless_process *p, uint64
 
 /* ---- coming back ---- */
 
-static void drop_thread(struct perfless_thread *thread)
+static void drop_thread(struct perfless *t, struct perfless_thread *thread)
 {
     struct perfless_process *p = thread->process;
+    perfless_set_listed(t, thread->tid, false);
     for (size_t i = 0; i < p->threads.len; i++) {
         if (p->threads.at[i] == thread) {
             p->threads.len--;
@@ -263,7 +314,7 @@ static void take_back(struct perfless *t)
     for (struct perfless_thread *thread = perfless_receive(&t->outbox), *next; thread != NULL;
          thread = next) {
         next = thread->next;
-        drop_thread(thread);
+        drop_thread(t, thread);
     }
     for (struct perfless_process *p = perfless_receive(&t->process_outbox); p != NULL; p = p->next) {
         p->returned = true;
@@ -326,6 +377,7 @@ void perfless_free(struct perfless *t)
     }
     vec_release(&t->processes);
     vec_release(&t->ids.ids);
+    free(t->listed);
     free(t->cpus);
     free(t);
 }

@@ -13,7 +13,8 @@
  * that was just woken is runnable too, and stands where it slept (a thread that naps had 40 % of its time
  * there). But the scheduler notes when a thread last ran (se.exec_start of its sched file), and
  * notes the same moment for the thread that it interrupted and for us. Kernels without that file: runnable
- * has to do.
+ * has to do. A catcher that had to wait for its CPU reads nothing: whoever had it until then stands where his turn
+ * ended, and that is where a call brought his accounting up to date (his own clock read, somebody woken).
  *
  * Why a weight by the thread's own clock: the timer knows nothing of what happened between two ticks.
  *
@@ -29,6 +30,14 @@
  *           missing checks the idle threads, a few at a time.
  *
  * They are handed over through inboxes that take no lock. A thread that ended goes back to the sampler.
+ *
+ * Threads that end before they are listed, a thread for each request for example, leave CPU time that no known thread
+ * explains. While there is such, the home asks the process's runtime at each tick who may be running (its lock's
+ * holder, the newest of its threads), and whoever of them is not listed and runs is read likewise, by the catcher of
+ * its CPU. Such a sample stands for what is unexplained at that moment, up to three ticks' worth: what runs without a
+ * stack of the runtime must not be given to those that have one. A thread listed meanwhile is known from the second
+ * listing on, or nine of ten would be known for their last milliseconds. Not where the process is in another PID
+ * namespace: its runtime tells other numbers than ours.
  *
  * A thread that had its CPU throughout at four checks in a row is taken to have it at four more: reading its
  * accounting costs a third of a tick (a pread of schedstat 11 µs beside a busy interpreter, which has just filled
@@ -61,7 +70,9 @@ enum {
     PERFLESS_FILES_MAX = 1024,
     PERFLESS_PROBES = 32,      /* idle threads checked in one tick … */
     PERFLESS_HOPS = 2,         /* hand-overs without running in between */
-    PERFLESS_SAME_US = 50,     /* two moments of the scheduler, so near to each other, are one switch */
+    PERFLESS_LATE_US = 5,      /* a catcher that its timer woke, and that waited longer, waited for somebody … */
+    PERFLESS_LATE_FAR_US = 50, /* … and one that another CPU has woken */
+    PERFLESS_SAME_US = 3,      /* two moments of the scheduler, so near to each other, are one switch */
 };
 
 struct perfless;
@@ -88,6 +99,13 @@ void perfless_free(struct perfless *t);
 /* When a thread ran last, on the scheduler's own clock, from the text of its sched file:
  * "se.exec_start   :   14828795.741711", in milliseconds. False: the line is missing. */
 bool perfless_parse_last_ran(struct str text, uint64_t *ns);
+
+/* Are two moments of the scheduler one switch, from the one to the other? */
+bool perfless_is_one_switch(uint64_t ran_ns, uint64_t picked_ns);
+
+/* Had a catcher to wait for somebody, when its own accounting says that it waited so long for its CPU? `woken`: by
+ * another catcher, whose call has to get there. */
+bool perfless_is_late(uint64_t waited_ns, bool woken);
 
 /* How long until a process's clock is asked again, when asking took `cost_ns` this time: some 10 ns for each
  * thread, and 200 when nothing of them is in a cache. */

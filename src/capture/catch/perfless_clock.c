@@ -2,6 +2,7 @@
  * CPU throughout, and corrected when it is read again, so that sums stay exact. Descriptors are kept open for
  * threads that run, as many as may be open. */
 #include "capture/catch/perfless_private.h"
+#include "os/clock.h"
 #include "os/proc.h"
 #include "target/stat.h"
 
@@ -9,6 +10,7 @@ enum {
     TEXT_MAX = 1024,
     STEADY_LOOKS = 4,    /* that had its CPU throughout, and a thread is taken to have it … */
     GUESSES_MAX = 4,     /* … at so many more */
+    CLAIM_TICKS = 3,     /* from one sample to the next what is not explained grows by one or two */
     OTHERS_SHARE = 64,   /* of the time between two ticks: so little had others, interrupts mostly */
 };
 
@@ -28,8 +30,7 @@ bool perfless_parse_run(const struct perfless *t, struct str text, uint64_t *run
 
 static int open_file(const struct perfless *t, const struct perfless_thread *thread)
 {
-    return t->by_stat ? proc_open_stat(thread->process->pid, thread->tid)
-                      : proc_open_schedstat(thread->process->pid, thread->tid);
+    return proc_open_thread(thread->process->pid, thread->tid, t->by_stat ? "stat" : "schedstat");
 }
 
 static void close_one(struct perfless *t, int *kept)
@@ -87,12 +88,25 @@ uint64_t perfless_last_ran_ns(int fd)
 
 uint64_t perfless_thread_ran_ns(struct perfless *t, struct perfless_thread *thread)
 {
-    int fd = thread->sched >= 0 ? thread->sched : proc_open_sched(thread->process->pid, thread->tid);
+    int fd = thread->sched >= 0 ? thread->sched : proc_open_thread(thread->process->pid, thread->tid, "sched");
     uint64_t ns = perfless_last_ran_ns(fd);
     if (fd >= 0 && thread->sched < 0) {
         thread->sched = keep(t, fd);
     }
     return ns;
+}
+
+bool perfless_has_waited(struct perfless_cpu *cpu, bool woken)
+{
+    char text[TEXT_MAX];
+    struct proc_schedstat own;
+    uint64_t before_ns = cpu->waited_ns;
+    size_t len = cpu->own_schedstat >= 0 ? proc_read_start(cpu->own_schedstat, text, sizeof text) : 0;
+    if (!schedstat_parse((struct str){text, len}, &own, NULL)) {
+        return false;
+    }
+    cpu->waited_ns = own.wait_ns;
+    return perfless_is_late(own.wait_ns - before_ns, woken);
 }
 
 /* Of what was guessed. What a sample has taken along already is taken off later times. */
@@ -199,4 +213,21 @@ bool perfless_check(struct catcher *k, struct perfless_thread *thread, bool *ran
     return true;
 }
 
-/* ---- where a thread goes ---- */
+/* ---- CPU time of a process ---- */
+
+/* What was used since its last sample, but not all that there is: of other threads that ended before they were listed,
+ * and run nothing of the runtime, there is no sample ever. */
+uint64_t perfless_claim(const struct perfless *t, struct perfless_process *p)
+{
+    uint64_t clock_ns, claimed_ns, explained_ns = __atomic_load_n(&p->explained_ns, __ATOMIC_RELAXED);
+    uint64_t most_ns = CLAIM_TICKS * perfless_period_ns(t);
+    if (!clock_process_cpu_ns(p->pid, &clock_ns)) {
+        return 0;
+    }
+    do {
+        int64_t missing_ns = (int64_t)(clock_ns - explained_ns);
+        claimed_ns = missing_ns < 0 ? 0 : (uint64_t)missing_ns < most_ns ? (uint64_t)missing_ns : most_ns;
+    } while (!__atomic_compare_exchange_n(&p->explained_ns, &explained_ns, explained_ns + claimed_ns, true,
+                                          __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+    return claimed_ns;
+}

@@ -31,6 +31,17 @@ bool perfless_parse_last_ran(struct str text, uint64_t *ns)
     return false;
 }
 
+bool perfless_is_one_switch(uint64_t ran_ns, uint64_t picked_ns)
+{
+    uint64_t apart_ns = ran_ns > picked_ns ? ran_ns - picked_ns : picked_ns - ran_ns;
+    return apart_ns <= PERFLESS_SAME_US * NS_PER_US;
+}
+
+bool perfless_is_late(uint64_t waited_ns, bool woken)
+{
+    return waited_ns > (woken ? PERFLESS_LATE_FAR_US : PERFLESS_LATE_US) * NS_PER_US;
+}
+
 uint64_t perfless_pause_ns(uint64_t period_ns, uint32_t threads, uint32_t active, bool idle,
                         uint64_t cost_ns)
 {

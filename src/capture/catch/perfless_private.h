@@ -2,7 +2,9 @@
  * perfless_private: what the files of the perf-less sampler share.
  *
  *     perfless.c        the sampler's side: listing, settling
- *     perfless_scan.c   a catcher's side: its loop, checking threads, reading them
+ *     perfless_scan.c   a catcher's side: its loop, checking threads
+ *     perfless_read.c   whom it interrupted, and that one's stack
+ *     perfless_unlisted.c threads that end before they are listed
  *     perfless_clock.c  CPU time of a thread
  *     perfless_pace.c   how often
  */
@@ -13,12 +15,21 @@
 #include "capture/catch/perfless.h"
 #include "os/proc.h"
 
+enum {
+    PERFLESS_MET = 4, /* threads that are read at one tick although nobody has listed them */
+    PERFLESS_LISTED_WORDS = (1 << 22) / 64,
+};
+
 struct perfless_thread {
     struct perfless_process *process;
     struct perfless_thread *next; /* in the one list it is in */
     uint32_t tid;
     bool gone;           /* shared, atomic: it is not in task/ any more */
     bool is_new;         /* it started when the process was followed already */
+    bool on_trial;       /* the sampler's: listed once, while many end before that; no catcher has it yet */
+    bool unlisted;       /* a place of struct perfless_process for a thread that is not listed */
+    bool was_read;       /* … and such a one has been */
+    bool in_use;         /* shared, atomic: … the place is, by whichever catcher has it */
     /* its owner's, whoever that is */
     bool idle, checked;
     uint8_t hops;
@@ -45,7 +56,9 @@ struct perfless_process {
     uint64_t serial;
     size_t home;
     /* shared, atomic */
-    uint64_t explained_ns; /* what its threads were seen to use */
+    uint64_t explained_ns; /* of its clock: before it was followed, what its threads were seen to use, and what never
+                            * will be explained */
+    uint64_t meet_ns;      /* until then threads are looked for that no listing has */
     uint32_t active;       /* threads */
     uint32_t thread_count;
     bool gone, any_gone;   /* it, or one of its threads */
@@ -57,8 +70,9 @@ struct perfless_process {
     bool full, found;      /* the sweep began with all of them; has found one that ran */
     uint64_t swept_ns, sweep_ns; /* monotonic: when all were asked last; not again before */
     bool clocked;
-    uint64_t clock_ns, base_ns; /* base: what never was explained */
+    uint64_t clock_ns;
     uint64_t ran_ns, check_ns;  /* monotonic: when it last ran, when to ask again */
+    struct perfless_thread met[PERFLESS_MET]; /* … at this tick */
     /* the sampler's */
     VEC(struct perfless_thread *) threads; /* by tid */
     VEC(struct perfless_thread *) left;    /* ended, with time to be settled */
@@ -75,6 +89,10 @@ struct perfless_cpu { /* a catcher's */
     uint64_t next_ns, seed;
     unsigned probes;                     /* of this round */
     int own_sched;                       /* a descriptor; -1: runnable has to do */
+    int own_schedstat;                   /* a descriptor; -1: there is none */
+    uint64_t waited_ns;                  /* by it, in all, for its CPU */
+    bool late;                           /* this round began late by that */
+    uint8_t lates;                       /* rounds in a row in which nothing was read for it */
     bool asked;                          /* picked_ns is of this round */
     uint64_t picked_ns;                  /* when we began to run, on the scheduler's clock; 0: unknown */
     uint64_t begun_ns, ended_ns;         /* monotonic: the round before this one; 0: there was none */
@@ -88,6 +106,7 @@ struct perfless {
     uint64_t tick_ns;
     uint32_t files, files_most;          /* shared, atomic; kept open */
     bool by_stat;                        /* constant: there is no schedstat */
+    uint64_t *listed;                    /* shared, atomic: a bit for each known thread, by tid */
     struct perfless_thread *outbox;         /* shared, atomic: to the sampler */
     struct perfless_process *process_outbox;
     /* the sampler's */
@@ -135,17 +154,56 @@ static inline uint64_t perfless_period_ns(const struct perfless *t)
     return __atomic_load_n(&t->period_ns, __ATOMIC_RELAXED);
 }
 
+static inline struct perfless_cpu *perfless_cpu_of(const struct catcher *k)
+{
+    return &k->owner->perfless->cpus[k->ring];
+}
+
 /* CPU time from the text of schedstat, or of stat (by_stat); false when it is neither. */
 bool perfless_parse_run(const struct perfless *t, struct str text, uint64_t *run_ns);
 
 /* ---- CPU time of a thread (perfless_clock.c), for the catcher that owns it ---- */
 
 void perfless_close_files(struct perfless *t, struct perfless_thread *thread);
+/* Had the catcher to wait for its CPU before this round? `woken`: by another catcher. */
+bool perfless_has_waited(struct perfless_cpu *cpu, bool woken);
 uint64_t perfless_last_ran_ns(int fd);
 uint64_t perfless_thread_ran_ns(struct perfless *t, struct perfless_thread *thread);
 bool perfless_check(struct catcher *k, struct perfless_thread *thread, bool *ran);
 
-/* The loop of a catcher (catch_start). */
+/* Takes as much of its process's time that no thread explains as one sample of an unlisted thread may stand for. */
+uint64_t perfless_claim(const struct perfless *t, struct perfless_process *p);
+
+/* ---- reading (perfless_read.c) ---- */
+
+/* Null: nobody may read it (now). */
+const struct catch_target *perfless_target_of(const struct catcher *k, const struct perfless_process *p);
+
+/* `guessed`: the thread may be on another CPU, and then is not read here after all, which is the answer false. */
+bool perfless_read(struct catcher *k, const struct catch_target *target, struct perfless_thread *thread,
+                   bool guessed);
+
+/* Decides by the kernel's data of the thread. False: it runs elsewhere, and was handed over. */
+bool perfless_read_if_interrupted(struct catcher *k, const struct catch_target *target,
+                                  struct perfless_thread *thread);
+
+/* ---- threads that end before they are listed (perfless_unlisted.c) ---- */
+
+/* The sampler: a thread is listed, or gone. */
+void perfless_set_listed(struct perfless *t, uint32_t tid, bool is);
+
+/* Its home: threads must have run that nobody knows; they are looked for from now on. */
+void perfless_expect_unlisted(struct catcher *k, struct perfless_process *p);
+bool perfless_meets_unlisted(const struct perfless_process *p, uint64_t now_ns);
+
+/* Its home, at a tick: who runs? */
+void perfless_meet_unlisted(struct catcher *k, struct perfless_process *p);
+bool perfless_has_handed_over(const struct perfless_process *p); /* another catcher has one of them */
+
+/* Another catcher: such a thread ran on its CPU. */
+void perfless_take_unlisted(struct catcher *k, struct perfless_thread *thread);
+
+/* The loop of a catcher. */
 void perfless_run(struct catcher *k);
 
 #endif

@@ -1,12 +1,11 @@
-/* A catcher's side of the perf-less sampler: woken by its timer it checks which threads used CPU time, finds the
- * one that it has just interrupted, reads and proves that one's stack, and moves threads between catchers and
- * between active and idle. The order of owners and boxes is in perfless.h. */
+/* A catcher's side of the perf-less sampler: woken by its timer it checks which threads used CPU time, has the one
+ * that it has just interrupted read, and moves threads between catchers and between active and idle. The order of
+ * owners and boxes is in perfless.h. */
 #include "base/random.h"
 #include "base/time.h"
 #include "capture/catch/perfless_private.h"
 #include "os/clock.h"
 #include "os/proc.h"
-#include "target/stat.h"
 
 enum {
     WAIT_MAX_S = 5,
@@ -15,16 +14,12 @@ enum {
     PROBE_US = 6,        /* to open, read and close a schedstat */
     SWEEP_SHARE = 50,    /* sweeps take at most so small a part of the time … */
     SWEEP_VAIN_SHARE = 200, /* … and this after one that found nothing */
+    KEEP_TICKS = 8,      /* so much time of unlisted threads waits for their samples */
 };
 
 static struct perfless *perfless_of(const struct catcher *k)
 {
     return k->owner->perfless;
-}
-
-static struct perfless_cpu *own_cpu(const struct catcher *k)
-{
-    return &k->owner->perfless->cpus[k->ring];
 }
 
 static void give_back(struct perfless *t, struct perfless_thread *thread)
@@ -59,136 +54,18 @@ static void make_active(struct perfless_thread *thread)
     __atomic_fetch_add(&thread->process->active, 1, __ATOMIC_RELAXED);
 }
 
-static struct catcher *catcher_of(const struct catch *c, unsigned cpu)
-{
-    for (size_t i = 0; i < c->catcher_count; i++) {
-        if (c->catchers[i]->cpu == cpu) {
-            return c->catchers[i];
-        }
-    }
-    return NULL;
-}
-
-/* Its catcher reads it at once: it runs there now. */
-static void hand_over(struct perfless *t, struct catcher *to, struct perfless_thread *thread)
-{
-    thread->hops++;
-    perfless_send(&t->cpus[to->ring].inbox, thread);
-    waker_set(to->waker);
-}
-
-/* ---- reading a stack ---- */
-
-static enum catch_verdict read_into(struct catcher *k, const struct catch_target *target,
-                                    const struct perfless_thread *thread, struct caught *out,
-                                    size_t room)
-{
-    struct catch_evidence e = {.cpu = k->cpu};
-    *out = (struct caught){.bytes = sizeof *out,
-                           .pid = target->pid,
-                           .tid = thread->tid,
-                           .end = RUNTIME_NO_THREAD};
-    if (!catch_read(k, target, thread->tid, 0, out, room, &e)) {
-        out->start_ns = out->end_ns = k->round.begun_ns;
-        return CATCH_UNREAD;
-    }
-    e.sample_ns = e.start_ns; /* the timer chose the moment: never late */
-    return catch_prove(&e, 0);
-}
-
-/* A thread that fell asleep while it was read was met where it waits: no sample of its CPU time. */
-static void keep_sample(struct catcher *k, const struct catch_target *target,
-                        struct perfless_thread *thread, enum catch_verdict verdict, struct caught *out)
-{
-    catch_add(&k->tally.verdicts[verdict], 1);
-    thread->steady = verdict == CATCH_PROVEN ? thread->steady : 0;
-    if (verdict == CATCH_ASLEEP) {
-        return;
-    }
-    if (verdict == CATCH_OTHER_CPU && k->bind_again_ns == 0) {
-        k->bind_again_ns = k->round.begun_ns; /* somebody bound us to other CPUs */
-    }
-    if (verdict != CATCH_PROVEN && verdict != CATCH_UNREAD) {
-        catch_read_again(k, target, thread->tid, out);
-    }
-    out->verdict = (uint8_t)verdict;
-    out->weight_ns = __atomic_exchange_n(&thread->pending_ns, 0, __ATOMIC_RELAXED);
-    catch_buffer_close(&k->buffer, 0, out->bytes);
-}
-
-/* `guessed`: it may be on another CPU, and then is not read here after all, which is the answer false. */
-static bool read_here(struct catcher *k, const struct catch_target *target,
-                      struct perfless_thread *thread, bool guessed)
-{
-    size_t room, most = catch_room_for(target);
-    struct caught *out = catch_buffer_open(&k->buffer, most, most, &room);
-    if (out == NULL) {
-        catch_add(&k->tally.lost, 1);
-        return true;
-    }
-    enum catch_verdict verdict = read_into(k, target, thread, out, room);
-    if (guessed && verdict == CATCH_MOVED) {
-        return false;
-    }
-    keep_sample(k, target, thread, verdict, out);
-    return true;
-}
-
-/* Did we take the CPU from this thread, on whichever CPU it is now? Where the kernel does not tell: true.
- * Telling costs it 10 µs each, for it writes down all it knows of a thread. */
-static bool was_interrupted(struct catcher *k, struct perfless_thread *thread)
-{
-    struct perfless_cpu *cpu = own_cpu(k);
-    if (cpu->own_sched < 0) {
-        return true;
-    }
-    if (!cpu->asked) {
-        cpu->asked = true;
-        cpu->picked_ns = perfless_last_ran_ns(cpu->own_sched);
-    }
-    uint64_t ran_ns = perfless_thread_ran_ns(perfless_of(k), thread);
-    uint64_t apart_ns = ran_ns > cpu->picked_ns ? ran_ns - cpu->picked_ns : cpu->picked_ns - ran_ns;
-    return apart_ns <= PERFLESS_SAME_US * NS_PER_US;
-}
-
-/* Decides by the kernel's data of the thread. False: it runs elsewhere, and was handed over. */
-static bool read_if_interrupted(struct catcher *k, const struct catch_target *target,
-                                struct perfless_thread *thread)
-{
-    char state;
-    unsigned cpu;
-    struct catch_plan *plan = catch_plans_get(&k->plans, target, thread->tid);
-    if (!catch_plan_stat(plan, target->pid, thread->tid, &state, &cpu) || state != 'R') {
-        return true;
-    }
-    struct catcher *there = cpu == k->cpu ? k : catcher_of(k->owner, cpu);
-    if (there != NULL && there != k) {
-        bool goes = thread->hops < PERFLESS_HOPS;
-        if (goes) {
-            hand_over(perfless_of(k), there, thread);
-        }
-        return !goes;
-    }
-    if (there == NULL || was_interrupted(k, thread)) {
-        read_here(k, target, thread, false);
-    }
-    return true;
-}
-
 /* Reads the thread if we interrupted it. False: it runs elsewhere, and was handed over. */
 static bool take_sample(struct catcher *k, struct perfless_thread *thread)
 {
-    const struct catch_target *target = catch_table_find(k->table, thread->process->pid);
-    if (target == NULL || target->serial != thread->process->serial ||
-        !catch_is_wanted(target, 0) ||
-        __atomic_load_n(&thread->pending_ns, __ATOMIC_RELAXED) == 0) {
+    const struct catch_target *target = perfless_target_of(k, thread->process);
+    if (target == NULL || __atomic_load_n(&thread->pending_ns, __ATOMIC_RELAXED) == 0) {
         return true;
     }
-    if (thread->throughout && read_here(k, target, thread, true)) {
+    if (thread->throughout && perfless_read(k, target, thread, true)) {
         return true;
     }
     thread->steady = 0;
-    return read_if_interrupted(k, target, thread);
+    return perfless_read_if_interrupted(k, target, thread);
 }
 
 /* ---- active threads ---- */
@@ -202,7 +79,7 @@ static void check_active(struct catcher *k, struct perfless_thread *thread)
     } else if (!ran && k->round.begun_ns - thread->ran_ns > PERFLESS_ACTIVE_MS * NS_PER_MS) {
         make_idle(t, thread);
     } else if (!ran || take_sample(k, thread)) {
-        perfless_put(&own_cpu(k)->active, thread);
+        perfless_put(&perfless_cpu_of(k)->active, thread);
     }
 }
 
@@ -219,7 +96,7 @@ static void check_idle(struct catcher *k, struct perfless_thread *thread)
     } else {
         make_active(thread);
         if (take_sample(k, thread)) {
-            perfless_put(&own_cpu(k)->active, thread);
+            perfless_put(&perfless_cpu_of(k)->active, thread);
         }
     }
 }
@@ -237,16 +114,26 @@ static void give_back_gone(struct perfless *t, struct perfless_process *p)
     p->sweep = p->sweep < p->idle.count ? p->sweep : p->idle.count;
 }
 
+static int64_t missing_ns(const struct perfless_process *p)
+{
+    return (int64_t)(p->clock_ns - __atomic_load_n(&p->explained_ns, __ATOMIC_RELAXED));
+}
+
+/* No sample will stand for it. */
+static void set_aside(struct perfless_process *p, int64_t ns)
+{
+    __atomic_fetch_add(&p->explained_ns, (uint64_t)ns, __ATOMIC_RELAXED);
+}
+
 /* CPU time that no known thread explains. The kernel counts threads on other CPUs late, and they are
  * checked a tick apart: so small an amount means nothing, unless the last full check is long ago. */
 static bool is_time_missing(const struct perfless *t, const struct perfless_process *p, uint64_t now_ns)
 {
-    uint64_t explained_ns = __atomic_load_n(&p->explained_ns, __ATOMIC_RELAXED);
     uint64_t active = __atomic_load_n(&p->active, __ATOMIC_RELAXED), late_ns = UNSEEN_US * NS_PER_US;
     if (now_ns - p->swept_ns < PERFLESS_ACTIVE_MS * NS_PER_MS) {
         late_ns += active * (perfless_period_ns(t) + KERNEL_TICK_MS * NS_PER_MS);
     }
-    return (int64_t)(p->clock_ns - explained_ns - p->base_ns) > (int64_t)late_ns;
+    return missing_ns(p) > (int64_t)late_ns;
 }
 
 static void begin_sweep(struct perfless_process *p, uint64_t now_ns)
@@ -259,21 +146,27 @@ static void begin_sweep(struct perfless_process *p, uint64_t now_ns)
 }
 
 /* What remains after all threads were checked was used by threads that are gone or not listed. */
-static void end_sweep(const struct perfless *t, struct perfless_process *p, uint64_t now_ns)
+static void end_sweep(struct catcher *k, struct perfless_process *p)
 {
-    uint64_t share = p->found ? SWEEP_SHARE : SWEEP_VAIN_SHARE;
+    const struct perfless *t = perfless_of(k);
+    uint64_t share = p->found ? SWEEP_SHARE : SWEEP_VAIN_SHARE, now_ns = k->round.begun_ns;
     p->swept_ns = now_ns;
     p->sweep_ns = now_ns + p->idle.count * PROBE_US * NS_PER_US * share;
     p->full = false;
     if (is_time_missing(t, p, now_ns)) {
         __atomic_store_n(&p->unlisted, true, __ATOMIC_RELAXED);
+        perfless_expect_unlisted(k, p);
     }
-    p->base_ns = p->clock_ns - __atomic_load_n(&p->explained_ns, __ATOMIC_RELAXED);
+    int64_t kept_ns = perfless_meets_unlisted(p, now_ns) ? (int64_t)(KEEP_TICKS * perfless_period_ns(t)) : 0;
+    int64_t left_ns = missing_ns(p);
+    if (kept_ns == 0 || left_ns > kept_ns) {
+        set_aside(p, left_ns - kept_ns);
+    }
 }
 
 static void go_on_sweeping(struct catcher *k, struct perfless_process *p)
 {
-    struct perfless_cpu *cpu = own_cpu(k);
+    struct perfless_cpu *cpu = perfless_cpu_of(k);
     while (p->sweep > 0 && p->idle.count > 0 && cpu->probes < PERFLESS_PROBES) {
         size_t before = p->idle.count;
         p->sweep--;
@@ -283,25 +176,25 @@ static void go_on_sweeping(struct catcher *k, struct perfless_process *p)
     }
     p->sweep = p->sweep < p->idle.count ? p->sweep : p->idle.count;
     if (p->sweep == 0 && p->full) {
-        end_sweep(perfless_of(k), p, k->round.begun_ns);
+        end_sweep(k, p);
     }
 }
 
 static void ask_clock(struct perfless *t, struct perfless_process *p, uint64_t now_ns)
 {
-    uint64_t clock_ns, explained_ns = __atomic_load_n(&p->explained_ns, __ATOMIC_RELAXED);
+    uint64_t clock_ns;
     if (!clock_process_cpu_ns(p->pid, &clock_ns)) {
         p->ran_ns = now_ns; /* without a process clock every thread is checked repeatedly */
         begin_sweep(p, now_ns);
         return;
     }
-    if (!p->clocked) {
-        p->clocked = true;
-        p->base_ns = clock_ns - explained_ns;
-        p->ran_ns = now_ns;
-    }
     p->ran_ns = clock_ns > p->clock_ns ? now_ns : p->ran_ns;
     p->clock_ns = clock_ns;
+    if (!p->clocked) {
+        p->clocked = true;
+        set_aside(p, missing_ns(p));
+        p->ran_ns = now_ns;
+    }
     if (is_time_missing(t, p, now_ns)) {
         begin_sweep(p, now_ns);
     }
@@ -337,12 +230,12 @@ static void leave_process(struct perfless *t, struct perfless_process *p)
 
 static void check_processes(struct catcher *k)
 {
-    struct perfless_cpu *cpu = own_cpu(k);
+    struct perfless_cpu *cpu = perfless_cpu_of(k);
     struct perfless_process *p = cpu->processes, *next;
     cpu->processes = NULL;
     for (; p != NULL; p = next) {
         next = p->next;
-        if (__atomic_load_n(&p->gone, __ATOMIC_ACQUIRE)) {
+        if (__atomic_load_n(&p->gone, __ATOMIC_ACQUIRE) && !perfless_has_handed_over(p)) {
             leave_process(perfless_of(k), p);
             continue;
         }
@@ -366,11 +259,13 @@ static void take_processes(struct perfless_cpu *cpu)
 static void take_threads(struct catcher *k)
 {
     struct perfless *t = perfless_of(k);
-    struct perfless_cpu *cpu = own_cpu(k);
+    struct perfless_cpu *cpu = perfless_cpu_of(k);
     struct perfless_thread *thread = perfless_receive(&cpu->inbox), *next;
     for (; thread != NULL; thread = next) {
         next = thread->next;
-        if (is_gone(thread)) {
+        if (thread->unlisted) {
+            perfless_take_unlisted(k, thread);
+        } else if (is_gone(thread)) {
             give_back(t, thread);
         } else if (thread->idle && thread->checked) {
             perfless_put(&thread->process->idle, thread);
@@ -383,9 +278,18 @@ static void take_threads(struct catcher *k)
     }
 }
 
+static void meet_unlisted(struct catcher *k)
+{
+    for (struct perfless_process *p = perfless_cpu_of(k)->processes; p != NULL; p = p->next) {
+        if (perfless_meets_unlisted(p, k->round.begun_ns)) {
+            perfless_meet_unlisted(k, p);
+        }
+    }
+}
+
 static void check_all_active(struct catcher *k)
 {
-    struct perfless_cpu *cpu = own_cpu(k);
+    struct perfless_cpu *cpu = perfless_cpu_of(k);
     for (size_t i = cpu->active.count; i > 0; i--) {
         check_active(k, perfless_take(&cpu->active));
     }
@@ -397,7 +301,7 @@ static uint64_t next_moment(const struct perfless *t, struct perfless_cpu *cpu, 
     uint64_t next_ns = random_next_ns(now_ns, perfless_period_ns(t), &cpu->seed);
     uint64_t first_ns = now_ns + WAIT_MAX_S * NS_PER_S;
     for (const struct perfless_process *p = cpu->processes; p != NULL; p = p->next) {
-        uint64_t own_ns = p->sweep > 0 ? next_ns : p->check_ns;
+        uint64_t own_ns = p->sweep > 0 || perfless_meets_unlisted(p, now_ns) ? next_ns : p->check_ns;
         first_ns = own_ns < first_ns ? own_ns : first_ns;
     }
     return cpu->active.count > 0 || first_ns < next_ns ? next_ns : first_ns;
@@ -405,12 +309,15 @@ static uint64_t next_moment(const struct perfless *t, struct perfless_cpu *cpu, 
 
 static void round_of(struct catcher *k, bool woken)
 {
-    struct perfless_cpu *cpu = own_cpu(k);
+    struct perfless_cpu *cpu = perfless_cpu_of(k);
     cpu->probes = 0;
     cpu->asked = false;
+    cpu->late = perfless_has_waited(cpu, woken);
+    cpu->lates = cpu->late ? cpu->lates : 0;
     take_processes(cpu); /* before their threads */
     take_threads(k);
     if (!woken) { /* a tick's moment is nobody's doing */
+        meet_unlisted(k);
         check_all_active(k);
     }
     check_processes(k);
@@ -418,9 +325,10 @@ static void round_of(struct catcher *k, bool woken)
 
 void perfless_run(struct catcher *k)
 {
-    struct perfless_cpu *cpu = own_cpu(k);
+    struct perfless_cpu *cpu = perfless_cpu_of(k);
     catch_settle_in(k);
     cpu->seed = (uint64_t)k->cpu * 2654435761u + 88172645463325252u;
+    cpu->own_schedstat = proc_open_own_schedstat();
     cpu->own_sched = proc_open_own_sched();
     if (perfless_last_ran_ns(cpu->own_sched) == 0) {
         proc_close(cpu->own_sched);
@@ -441,5 +349,6 @@ void perfless_run(struct catcher *k)
         uint64_t next_ns = next_moment(perfless_of(k), cpu, k->round.begun_ns);
         cpu->next_ns = woken && cpu->next_ns < next_ns ? cpu->next_ns : next_ns;
     }
+    proc_close(cpu->own_schedstat);
     proc_close(cpu->own_sched);
 }

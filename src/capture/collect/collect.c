@@ -5,7 +5,6 @@
 #include "base/time.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
 enum { PAUSE_LEAST_MS = 100, PAUSE_MOST_MS = 30000 };
 
@@ -17,7 +16,6 @@ void collect_init(struct collect *c, const struct runtime *const *rows, uint64_t
 /* ---- a sample ---- */
 
 struct taking {
-    struct collect *collect;
     const struct collecting *from;
     const struct collect_into *into;
     uint32_t event[RUNTIME_SAMPLE_TYPES_MAX];
@@ -75,14 +73,12 @@ static bool take(void *context, const struct runtime_sample *sample)
             profile_add_event(p, t->event[i], thread, node, sample->values[i]);
         }
     }
-    t->collect->samples++;
-    t->collect->lost += node == 0;
     return node != 0;
 }
 
-static struct taking taking_of(struct collect *c, const struct collecting *from, const struct collect_into *into)
+static struct taking taking_of(const struct collecting *from, const struct collect_into *into)
 {
-    struct taking t = {.collect = c, .from = from, .into = into};
+    struct taking t = {.from = from, .into = into};
     declare_types(&t);
     return t;
 }
@@ -131,21 +127,10 @@ bool collect_start(struct collect *c, uint32_t pid, uint64_t now_ns)
     return began;
 }
 
-uint64_t collect_due(const struct collect *c, uint32_t pid)
-{
-    uint64_t due_ns = UINT64_MAX;
-    vec_each(&c->all, one)
-    {
-        bool waits = one->pid == pid && one->collection == NULL && one->retry_ns != 0;
-        due_ns = waits && one->retry_ns < due_ns ? one->retry_ns : due_ns;
-    }
-    return due_ns;
-}
-
-static void stop(struct collect *c, struct collecting *one, const struct collect_into *into)
+static void stop(struct collecting *one, const struct collect_into *into)
 {
     if (one->collection != NULL) {
-        struct taking t = taking_of(c, one, into);
+        struct taking t = taking_of(one, into);
         const struct runtime_sink sink = {take, &t};
         one->runtime->stop(one->collection, &sink);
         one->collection = NULL;
@@ -163,10 +148,10 @@ void collect_poll(struct collect *c, const struct collect_into *into)
         if (one->collection == NULL) {
             continue;
         }
-        t = taking_of(c, one, into);
+        t = taking_of(one, into);
         if (!one->runtime->poll(one->collection, &sink, &why)) {
             c->failed = why;
-            stop(c, one, into);
+            stop(one, into);
         }
     }
 }
@@ -175,7 +160,7 @@ void collect_leave(struct collect *c, uint32_t pid, const struct collect_into *i
 {
     for (size_t i = c->all.len; i-- > 0;) {
         if (c->all.at[i].pid == pid) {
-            stop(c, &c->all.at[i], into);
+            stop(&c->all.at[i], into);
             vec_swap_out(&c->all, i);
         }
     }
@@ -185,7 +170,7 @@ void collect_release(struct collect *c, const struct collect_into *into)
 {
     vec_each(&c->all, one)
     {
-        stop(c, one, into);
+        stop(one, into);
     }
     vec_release(&c->all);
 }

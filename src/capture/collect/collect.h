@@ -6,8 +6,8 @@
  * each type is declared in the profile (profile_event_type), so values of any unit stand beside CPU time and are
  * never added to it.
  *
- * Call order. collect_init; collect_start when a process is followed, and again whenever collect_due; collect_poll each
- * round or at least once per window; collect_leave when the process ends; collect_release, which stops all.
+ * Call order. collect_init; collect_start of a process that is followed and collect_poll, each round or at least once
+ * per window; collect_leave when the process ends; collect_release, which stops all.
  *
  * Errors. A row that cannot start now (EAGAIN) is tried again with growing pauses, any other never again for that
  * process. A profile that ends by itself is stopped; what it had handed over stays. `failed` has the latest reason.
@@ -38,7 +38,6 @@ struct collect {
     uint64_t frequency_hz;
     VEC(struct collecting) all;
     struct err failed; /* the latest one that could not start, or ended */
-    uint64_t samples, lost; /* handed over; for which the profile had no room */
 };
 
 /* `rows` is the registry; it is borrowed. */
@@ -46,9 +45,6 @@ void collect_init(struct collect *c, const struct runtime *const *rows, uint64_t
 
 /* Starts what the rows can start of this process, and has not been started. True: something began. */
 bool collect_start(struct collect *c, uint32_t pid, uint64_t now_ns);
-
-/* When collect_start has something to do again for this process; UINT64_MAX: never. */
-uint64_t collect_due(const struct collect *c, uint32_t pid);
 
 /* Takes what came since the last time. */
 void collect_poll(struct collect *c, const struct collect_into *into);

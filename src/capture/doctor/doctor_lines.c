@@ -75,8 +75,6 @@ static const char *gate_word(enum perf_gate gate)
         [PERF_GATE_PARANOID] = "paranoid",
         [PERF_GATE_NO_KERNEL_SUPPORT] = "kernel",
         [PERF_GATE_GVISOR] = "gvisor",
-        [PERF_GATE_MEMLOCK] = "memlock",
-        [PERF_GATE_TARGET] = "target",
         [PERF_GATE_MODULE] = "module",
         [PERF_GATE_OLD_KERNEL] = "kernel",
         [PERF_GATE_DESCRIPTORS] = "nofile",

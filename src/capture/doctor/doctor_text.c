@@ -151,21 +151,22 @@ static void put_change(struct page *page, size_t change, size_t indent)
     end_line(page);
 }
 
+static const char *const states[] = {
+    [DOCTOR_OK] = "ok",
+    [DOCTOR_PARTIAL] = "partial",
+    [DOCTOR_BLOCKED] = "blocked",
+    [DOCTOR_ABSENT] = "absent",
+    [DOCTOR_UNTRIED] = "untried",
+};
+
 static void put_line(struct page *page, const struct doctor_line *line, struct changes *changes)
 {
-    static const char *const states[] = {
-        [DOCTOR_OK] = "ok",
-        [DOCTOR_PARTIAL] = "partial",
-        [DOCTOR_BLOCKED] = "blocked",
-        [DOCTOR_ABSENT] = "absent",
-        [DOCTOR_UNTRIED] = "-",
-    };
     bool wide = page->columns >= COLUMNS_WIDE;
     size_t indent = wide ? COLUMN_DETAIL : INDENT_NARROW;
     put(page, STR("  "));
     put(page, str_of(line->label));
     go_to(page, COLUMN_STATE);
-    put(page, str_of(states[line->state]));
+    put(page, line->state == DOCTOR_UNTRIED ? STR("-") : str_of(states[line->state]));
     if (!wide) {
         end_line(page);
     }
@@ -340,13 +341,6 @@ static void put_member(struct buf *out, const char *key, const char *text)
 
 static void put_mechanism(struct buf *out, const struct doctor_line *line)
 {
-    static const char *const states[] = {
-        [DOCTOR_OK] = "ok",
-        [DOCTOR_PARTIAL] = "partial",
-        [DOCTOR_BLOCKED] = "blocked",
-        [DOCTOR_ABSENT] = "absent",
-        [DOCTOR_UNTRIED] = "untried",
-    };
     bool works = line->state == DOCTOR_OK || line->state == DOCTOR_PARTIAL;
     buf_printf(out, "  {\"name\": \"%s\", \"works\": %s, \"state\": \"%s\"", line->name,
                works ? "true" : "false", states[line->state]);

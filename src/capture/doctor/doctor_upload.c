@@ -1,7 +1,6 @@
 /* The lines about back ends: is there a way to each, and if not, what is in it. */
 #include "capture/doctor/doctor_private.h"
 
-#include <stdio.h>
 
 /* Remedies are for sentences that name none themselves. */
 static const struct {

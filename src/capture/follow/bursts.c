@@ -5,6 +5,7 @@
 #include "capture/follow/bursts.h"
 #include "base/random.h"
 #include "base/time.h"
+#include "capture/follow/inherit_group.h"
 #include "os/clock.h"
 
 #include <stdlib.h>
@@ -99,10 +100,24 @@ bool bursts_takes(struct bursts *b, struct record *sample)
 
 /* ---- who is sampled so ---- */
 
+/* Events that tell of ends bear no others beside them (os/perf.h): those made anew do not tell. */
+static bool make_room(struct bursts *b, struct target *target, struct err *err)
+{
+    struct inherit_group group = {0};
+    if (target->runtime.followed_ns != 0) {
+        return true;
+    }
+    bool good = inherit_group_list(b->shared->perf, &b->follow->targets, target, &group) &&
+                inherit_group_refollow(b->shared->perf, &group, 0);
+    inherit_group_release(&group);
+    follow_newborn(b->follow);
+    return good || err_set(err, ERR_LIMIT, 0, "no descriptors for other events of pid %u", target->pid);
+}
+
 static void begin(struct bursts *b, struct target *target)
 {
     struct err err;
-    if (!perf_burst_follow(b->shared->perf, target->pid, target->runtime.caught, &err)) {
+    if (!make_room(b, target, &err) || !perf_burst_follow(b->shared->perf, target->pid, target->runtime.caught, &err)) {
         target->bursts.refused = true;
         log_once_for(&b->shared->log, LOG_DEBUG, "burst", "%s", err.text);
         return;

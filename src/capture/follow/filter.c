@@ -54,15 +54,9 @@ static bool fits_line(struct str pattern, struct str line)
     return line.len > 0 && (is_glob(pattern) ? filter_glob(pattern, line) : holds(line, pattern));
 }
 
-static struct str base_name(struct str path)
-{
-    size_t slash = str_find_last(path, '/');
-    return slash == path.len ? path : str_sub(path, slash + 1, path.len);
-}
-
 static bool fits_exe(struct str pattern, struct str path)
 {
-    struct str text = str_find(pattern, '/') < pattern.len ? path : base_name(path);
+    struct str text = str_find(pattern, '/') < pattern.len ? path : str_base_name(path);
     return text.len > 0 && (is_glob(pattern) ? filter_glob(pattern, text) : str_eq(pattern, text));
 }
 

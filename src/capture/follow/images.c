@@ -309,6 +309,12 @@ bool images_has_frame_pointers(struct images *images, uint64_t key)
     return image != NULL && image->frame_pointers;
 }
 
+bool images_is_generated(struct images *images, uint64_t key)
+{
+    const struct image *image = images_at(images, key);
+    return image != NULL && image->is_generated;
+}
+
 uint64_t images_bias(struct images *images, uint64_t key, uint64_t map_start, uint64_t file_offset)
 {
     struct image *image = images_locked_at(images, key);

@@ -16,7 +16,7 @@
  * code of the image is met (images_find_perf_map, with back-off), while the process is there.
  *
  * Descriptors are bounded (IMAGES_OPEN_MAX, an eighth of the limit); later images are kept without
- * one and their code stays "[file+0xoffset]", which `unopened` counts.
+ * one and their code stays "[file]", which `unopened` counts.
  *
  * Life. An image is needed while a process has it mapped, and while a profile that names it is filled or
  * published. images_sweep releases the others, but for those that were mapped last: a compiler that is started
@@ -144,6 +144,9 @@ struct elf *images_elf(struct images *images, uint64_t image);
 
 /* True for code that is known to keep frame pointers although it has no unwind tables. */
 bool images_has_frame_pointers(struct images *images, uint64_t image);
+
+/* Is it code that a process generates? For the sampler. */
+bool images_is_generated(struct images *images, uint64_t image);
 
 /* What to subtract from a runtime address in the mapping to get an ELF address. */
 uint64_t images_bias(struct images *images, uint64_t image, uint64_t map_start,

@@ -39,14 +39,6 @@ static void *root_of(struct images *images, uint32_t pid)
     return fresh->handle;
 }
 
-/* Go's compiler keeps frame pointers and writes no .eh_frame. */
-static bool is_go(struct elf *elf)
-{
-    return elf_section(elf, ".gopclntab") != NULL ||
-           elf_section(elf, ".data.rel.ro.gopclntab") != NULL ||
-           elf_section(elf, ".note.go.buildid") != NULL;
-}
-
 struct elf *image_headers(const struct memory_reader *file)
 {
     struct elf *elf = calloc(1, sizeof *elf);
@@ -100,7 +92,7 @@ void images_open(struct images *images, struct image *image, uint32_t pid,
     image->root = root_of(images, pid);
     image->loads = image_headers(&image->file.reader);
     image->has_headers = image->loads != NULL;
-    image->frame_pointers = image->loads != NULL && is_go(image->loads);
+    image->frame_pointers = image->loads != NULL && elf_is_go(image->loads);
 }
 
 void images_open_perf_map(struct images *images, struct image *image)

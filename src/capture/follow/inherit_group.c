@@ -1,11 +1,12 @@
 #include "capture/follow/inherit_group.h"
 #include "os/clock.h"
 
-#include <stdlib.h>
 
 enum { GENERATIONS_MAX = 64 };
 
-struct target *inherit_group_owner(const struct perf *perf, struct targets *targets, struct target *target)
+/* The process whose events a process's samples come from: itself, or the ancestor they were inherited
+ * from. Null when it is not known any more. */
+static struct target *owner_of(const struct perf *perf, struct targets *targets, struct target *target)
 {
     for (unsigned i = 0; target != NULL && i < GENERATIONS_MAX; i++) {
         if (perf_is_followed(perf, target->pid)) {
@@ -20,10 +21,10 @@ struct target *inherit_group_owner(const struct perf *perf, struct targets *targ
 bool inherit_group_list(const struct perf *perf, struct targets *targets, struct target *target,
                  struct inherit_group *out)
 {
-    *out = (struct inherit_group){.owner = inherit_group_owner(perf, targets, target)};
+    *out = (struct inherit_group){.owner = owner_of(perf, targets, target)};
     for (size_t i = 0; out->owner != NULL && i < targets->all.len; i++) {
         struct target *one = targets->all.at[i];
-        if (one->ended || inherit_group_owner(perf, targets, one) != out->owner) {
+        if (one->ended || owner_of(perf, targets, one) != out->owner) {
             continue;
         }
         struct target **place = vec_push(&out->members);

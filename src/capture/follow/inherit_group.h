@@ -15,11 +15,6 @@
 #include "capture/follow/targets.h"
 #include "os/perf.h"
 
-/* The process whose events a process's samples come from: itself, or the ancestor they were inherited
- * from. Null when it is not known any more. */
-struct target *inherit_group_owner(const struct perf *perf, struct targets *targets,
-                            struct target *target);
-
 struct inherit_group {
     VEC(struct target *) members;
     struct target *owner; /* null: it is not known, nothing can be changed */

@@ -5,7 +5,6 @@
 #include "base/time.h"
 #include "target/status.h"
 
-#include <stdlib.h>
 
 enum {
     TEXT_MAX = 8 * 1024,

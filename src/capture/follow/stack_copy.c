@@ -1,7 +1,6 @@
 #include "capture/follow/stack_copy.h"
 #include "capture/follow/inherit_group.h"
 
-#include <stdlib.h>
 
 /* The kernel takes multiples of 8. */
 static uint32_t half(uint32_t bytes)
@@ -28,12 +27,7 @@ static bool is_too_small(const struct target *target)
 
 static bool is_too_large(const struct target *target)
 {
-    uint32_t left = half(target->copy.bytes);
-    if (left < STACK_COPY_CHEAP_BYTES) {
-        return left >= STACK_COPY_MIN_BYTES && target->copy.fit >= STACK_COPY_FIT_MIN &&
-               target->copy.most <= left;
-    }
-    return target->copy.seen >= STACK_COPY_SPARE_MIN &&
+    return half(target->copy.bytes) >= STACK_COPY_CHEAP_BYTES && target->copy.seen >= STACK_COPY_SPARE_MIN &&
            target->copy.half * 100 < target->copy.seen;
 }
 
@@ -81,7 +75,7 @@ static bool resize(struct perf *perf, struct inherit_group *group, uint32_t want
     {
         struct target *one = *slot;
         one->copy.bytes = good ? wanted : one->copy.bytes;
-        one->copy.seen = one->copy.cut = one->copy.half = one->copy.fit = 0;
+        one->copy.seen = one->copy.cut = one->copy.half = 0;
         one->copy.changes++;
     }
     return good;

@@ -5,13 +5,16 @@
  * rings that other samples need. So each process begins with the same size, doubles it while more than 2 % of its
  * stacks end where the copy ends (at once to the maximum when half of them do), and halves it when fewer than 1 % of
  * them need half of it, or more often when the largest one so far is far smaller. What a stack needs ends with its
- * outermost frame. Below STACK_COPY_CHEAP_BYTES the size falls only when none ever needed more than what is left, the
- * last STACK_COPY_FIT_MIN included, because programs have phases; and there a few cut stacks are enough to grow again.
+ * outermost frame. It does not fall below STACK_COPY_CHEAP_BYTES, because programs have phases (openssl ciphers for a
+ * while, then signs with larger frames) and little is gained; where it began below, a few cut stacks let it grow.
  *
  * A change is one of the whole inherit group: from then on each of its processes has events of its own.
  *
  * A process whose samples are caught (catch.h) copies the maximum from then on: its rings are emptied after each
  * sample, and the kernel copies no more than there is.
+ *
+ * A copy that ends early, at a page that was never touched, would not be longer if it were larger: such stacks do not
+ * count.
  *
  * At most one change a second, and STACK_COPY_CHANGES_MAX in a process's life.
  */
@@ -27,7 +30,6 @@ enum {
     STACK_COPY_SEEN_MIN = 50,  /* stacks before a size is thought too small */
     STACK_COPY_SPARE_MIN = 200, /* or too large */
     STACK_COPY_CHEAP_BYTES = 12 * 1024,
-    STACK_COPY_FIT_MIN = 2000,
     STACK_COPY_CUT_FEW = 3,
     STACK_COPY_CHANGES_MAX = 8,
 };

@@ -28,10 +28,10 @@ static void adapt(void *state, uint64_t now_ns)
     if (!s->perf_on || perf_sampling(s->perf)->stack_bytes == 0 || s->throttle.coarse || now_ns < sizes->next_ns) {
         return;
     }
-    sizes->next_ns = now_ns + ADAPT_MS * NS_PER_MS;
     uint32_t pid = stack_copy_adapt(s->perf, &f->targets);
     const struct target *target = pid == 0 ? NULL : targets_find(&f->targets, pid);
     if (target != NULL) {
+        sizes->next_ns = now_ns + ADAPT_MS * NS_PER_MS;
         follow_newborn(f);
         log_say(&s->log, LOG_DEBUG, "pid %u (%s): samples copy %u KiB of the stack from now on", pid,
                 target->name, target->copy.bytes / 1024);

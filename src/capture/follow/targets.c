@@ -2,7 +2,6 @@
  * ended, and who is dropped. What records say, mappings and the ids in a profile are the other files'
  * (targets_private.h). */
 #include "capture/follow/targets_private.h"
-#include "base/err.h"
 #include "base/time.h"
 #include "os/clock.h"
 #include "os/proc.h"
@@ -83,7 +82,7 @@ void targets_drop_thread(struct targets *t, size_t index)
     }
 }
 
-/* Their order stays: the times of children are read before their parents'. */
+/* Their order stays: the times of parents are read before their children's. */
 void targets_set_aside(struct targets *t)
 {
     size_t kept = 0;
@@ -183,6 +182,7 @@ void targets_end_window(struct targets *t)
         struct target *target = *slot;
         target->account.sampled_ns = target->account.attributed_ns = target->account.since_read_ns = 0;
         target->account.settled_ns = target->filter.excluded_ns = target->bursts.samples = 0;
+        target->threads_shown = 0;
     }
     for (size_t i = 0; i < t->threads.len;) {
         if (has_left(t, &t->threads.at[i])) {
@@ -250,6 +250,7 @@ static struct target *make_target(struct targets *t, uint32_t pid)
     forget_first_thread(t, pid);
     target->pid = pid;
     target->space = ++t->spaces;
+    target->tree = ++t->trees;
     target->copy.bytes = t->stack_bytes;
     target->reread.wait_ns = MAPS_WAIT_FIRST_MS * NS_PER_MS;
     return target;

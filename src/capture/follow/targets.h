@@ -47,9 +47,9 @@ struct target_copies {
     uint32_t bytes;      /* that its samples copy */
     uint32_t seen, cut;  /* since that was set: unwound, and cut where the copy ends */
     uint32_t half;       /* of those seen: needed more than half of the copy */
-    uint32_t fit;        /* of those seen: since the last that did */
     uint32_t changes;    /* of `bytes`, so far */
     uint32_t most;       /* bytes that the largest stack so far needed, as far as it was copied */
+    uint32_t gaps;       /* so far: cut below a page that was never touched, where the kernel's copy ends */
 };
 
 /* Its runtime, and whether its samples are caught. Written by readers.c and catching.c. */
@@ -61,7 +61,8 @@ struct target_runtime {
     uint64_t followed_ns; /* monotonic: when it got events of its own; 0: with those it inherited */
     bool caught;         /* its samples go to the catchers (catch.h) */
     bool refused;        /* they cannot */
-    bool deep;           /* caught because its stacks are larger than a sample can copy */
+    bool deep;           /* caught because its stacks are larger than a sample can copy, … */
+    bool gaps;           /* … or copies of them end early */
 };
 
 /* Reading /proc/PID/maps again. Written by targets.c and maps_pace.c. */
@@ -93,10 +94,19 @@ struct target_account {
     uint32_t skipped_polls;  /* how often it was not read since `clock_ns` */
     uint64_t clock_ns;       /* its CPU clock when it was read last */
     uint64_t lifetime_ns;    /* its own and its children's that its parent's children_ns will hold */
-    uint64_t lost_children_ns; /* CPU of tracked children that ended, to be taken off children_ns */
-    uint64_t folded_known_ns, folded_tails_ns; /* of dropped ones of its name, see accounting.c */
+    uint64_t waited_ns;      /* by which its children_ns has grown, not yet settled */
+    uint64_t zombies_ns;     /* CPU of children that ended, to be taken off it when they are waited for, … */
+    uint64_t gone_ns, gone_before_ns; /* … and of those that nobody waits for any more: it is in it by the next reading,
+                              * or never (SIGCHLD is ignored) */
+    uint32_t child_row, child_window; /* the thread of the one that ended last without a last reading, … */
+    uint64_t child_most_ns;  /* … and how much it may have used since the one before */
+    uint64_t unread_ns;      /* between its last reading and its end */
+    bool ends;               /* its end was seen at this poll */
+    uint64_t folded_known_ns, folded_tails_ns; /* of dropped ones of its name, see accounting_ended.c */
+    bool folded;             /* it stands for such */
+    uint64_t read_sum_ns;    /* what its threads that ended have used, by READ records; 0: none has come */
     uint64_t carried_ns;     /* used in earlier windows, and not yet shown */
-    bool final_known;        /* the times in `last` are those of the window's end */
+    bool final_known;        /* the times in `last` are those of the window's end, or of its own */
 };
 
 /* Sampled in bursts. Written by bursts.c. */
@@ -130,11 +140,13 @@ struct target {
     uint64_t began_ns, ended_ns; /* monotonic, by FORK and EXIT records; 0 unknown */
     uint32_t parent_pid;     /* who waits for it: another one when its parent has ended */
     uint32_t forked_by;      /* whose events it inherited; 0: nobody's, as far as we know */
+    uint64_t tree;           /* names those that descend from one another, as long as any of them is known */
     uint32_t threads_seen;
     uint32_t alive;          /* threads that live, by FORK and EXIT; 0: not counted (it ran before) */
     VEC(struct mapping) maps; /* by start, not overlapping, executable ones only */
     bool maps_read;          /* from /proc, or complete because all records since exec were seen */
     uint64_t space;          /* names the mappings as they are now: changes with them, never 0 */
+    uint64_t program;        /* names the program that it runs: changes with each exec that is seen */
     uint64_t generated;      /* image of the code it generates; IMAGE_NONE: not seen yet */
     struct target_rereading reread;
     struct target_copies copy;
@@ -145,6 +157,7 @@ struct target {
     struct target_filter filter;
     uint32_t process;        /* in the profile of window `window` */
     uint32_t window;
+    uint32_t threads_shown;  /* its threads with a row in the profile */
 };
 
 struct target_thread {
@@ -169,7 +182,7 @@ struct targets {
     struct buf text;         /* scratch for /proc texts */
     struct buf path;         /* and for a name of theirs that is not as it stands there */
     uint32_t window;         /* of the running profile, from 1 */
-    uint64_t spaces;         /* given out so far */
+    uint64_t spaces, trees;  /* given out so far */
     uint64_t unmapped;       /* how often mappings went away: their images may be of no use any more */
     uint32_t stack_bytes;    /* of a process that is new here */
     uint64_t min_duration_ns; /* what a target starts is excluded while it is younger than this */

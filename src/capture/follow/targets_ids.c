@@ -64,6 +64,7 @@ uint32_t targets_thread_id(struct targets *t, struct profile *p, struct target *
                                         profile_cstring(p, thread->name));
         (void)profile_need(p, needed);
         thread->window = t->window;
+        target->threads_shown++;
     }
     return thread->thread;
 }

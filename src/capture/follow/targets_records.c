@@ -49,9 +49,11 @@ void targets_fork(struct targets *t, uint32_t pid, uint32_t tid, uint32_t parent
         if (parent != NULL) {
             memcpy(child->name, name[0] != '\0' ? name : parent->name, COMM_MAX);
             child->capture_mode = parent->capture_mode;
+            child->tree = parent->tree;
             child->copy.bytes = parent->copy.bytes; /* with the events it inherited */
             child->runtime.caught = parent->runtime.caught;
             child->runtime.deep = parent->runtime.deep;
+            child->runtime.gaps = parent->runtime.gaps;
             inherit_maps(child, parent);
             inherit_answer(t, child, parent);
         } else {
@@ -89,7 +91,7 @@ void targets_comm(struct targets *t, uint32_t pid, uint32_t tid, struct str name
     if (exec) {
         vec_clear(&target->maps);
         t->unmapped++;
-        target->space = ++t->spaces;
+        target->space = target->program = ++t->spaces;
         target->generated = IMAGE_NONE;
         target->maps_read = true; /* every later mapping has its record */
         target->alive = target->alive > 0; /* exec ends all other threads */

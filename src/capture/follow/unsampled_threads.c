@@ -5,7 +5,6 @@
 #include "base/time.h"
 #include "os/hot.h"
 
-#include <stdlib.h>
 
 enum { CHECK_MS = 1000, HOT_SHARE = 100, IDLE_MS = UNSAMPLED_MARK_MS / 1000 };
 

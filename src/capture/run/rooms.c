@@ -4,18 +4,15 @@
  * only file that knows all rooms.
  */
 #include "capture/run/rooms.h"
-#include "base/time.h"
 #include "capture/collect/collecting.h"
 #include "capture/follow/cpus.h"
 #include "capture/follow/stack_sizes.h"
 #include "capture/window/image_sweep.h"
 #include "capture/window/limits.h"
 #include "capture/window/status_line.h"
-#include "os/clock.h"
 #include "os/launch.h"
 #include "os/secret.h"
 
-#include <stdio.h>
 
 enum { ORDER_MAX_BYTES = 8 << 20 };
 

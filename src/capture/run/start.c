@@ -10,7 +10,6 @@
 #include "os/proc.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 enum { DESTINATION_MAX = 4096 };
 

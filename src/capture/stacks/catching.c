@@ -269,24 +269,32 @@ static void report_trouble(struct catching *c)
 
 /* ---- deep stacks ---- */
 
-static bool is_deep(const struct target *target)
+static bool has_new_gaps(const struct target *target)
 {
-    return follow_is_on_perf(target) && !target->runtime.deep && !target->runtime.refused &&
-           target->copy.most > STACK_DEEP_BYTES;
+    return !target->runtime.gaps && target->copy.gaps >= STACK_COPY_CUT_FEW;
 }
 
-/* Some stacks are larger than any copy: what lies beyond is read at the sample's moment. A program that
- * comes to a quarter of the largest copy may well pass it, and when it does, it does so for many samples
- * (a compiler's garbage collector recurses along its lists).
+static bool is_deep(const struct target *target)
+{
+    return follow_is_on_perf(target) && !target->runtime.refused &&
+           ((!target->runtime.deep && target->copy.most > STACK_DEEP_BYTES) || has_new_gaps(target));
+}
+
+/* Some stacks are larger than any copy, or the kernel's copy ends early, at a page that was never touched (of a large
+ * array): what lies beyond is read at the sample's moment. A program that comes to a quarter of the largest copy may
+ * well pass it, and when it does, it does so for many samples (a compiler's garbage collector recurses along its
+ * lists).
  * What one process of a group needs, the next one of its kind will need: compilers that a build starts
  * one by one. */
 static void catch_deep(struct catching *c, struct target *target)
 {
     struct inherit_group group;
     bool good = inherit_group_list(c->shared->perf, &c->follow->targets, target, &group) && start_catching(c);
+    bool gaps = has_new_gaps(target);
     vec_each(&group.members, one)
     {
         (*one)->runtime.deep = (*one)->runtime.caught = good;
+        (*one)->runtime.gaps |= gaps;
         (*one)->runtime.space = 0;
     }
     good = good && inherit_group_refollow(c->shared->perf, &group, 0);
@@ -297,6 +305,7 @@ static void catch_deep(struct catching *c, struct target *target)
     }
     inherit_group_release(&group);
     follow_newborn(c->follow);
+    publish(c);
     log_say(&c->shared->log, LOG_DEBUG, "pid %u (%s): %s", target->pid, target->name,
             good ? "stacks are read beyond their copy from now on" : "deep stacks stay cut");
 }

@@ -227,6 +227,7 @@ static bool add_deep(struct readers *r, struct target *target)
     }
     reader->target = target;
     reader->serial = ++r->serials;
+    reader->program = target->program;
     return keep_reader(r, reader);
 }
 
@@ -275,7 +276,7 @@ static bool drop_stale(struct readers *r, struct target *target)
     bool changed = false;
     for (struct reader *reader = target->runtime.reader, *next; reader != NULL; reader = next) {
         next = reader->next;
-        if (reader->is_suspect || !still_mapped(reader, target)) {
+        if (reader->is_suspect || reader->program != target->program || !still_mapped(reader, target)) {
             drop_reader(r, reader);
             changed = true;
         }
@@ -418,6 +419,7 @@ const struct catch_target *readers_table(struct readers *r, size_t *count)
             .remote = &reader->remote,
             .serial = reader->serial,
             .deep = reader->target->runtime.deep,
+            .gaps = reader->target->runtime.gaps,
             .tids = reader->tids.list.at,
             .tid_count = reader->tids.list.len,
         };

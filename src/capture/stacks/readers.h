@@ -45,6 +45,7 @@ struct reader {
     uint64_t drop_ns;              /* monotonic; 0: its process has not ended */
     uint32_t pid;
     uint64_t serial;
+    uint64_t program;              /* of the target: what was found is of no other one */
     uint64_t image, bias;          /* of the binary that holds the runtime */
     const struct runtime *runtime; /* null: only what lies beyond deep native stacks is read */
     const void *binary;
@@ -110,7 +111,7 @@ void readers_sweep(struct readers *r);
 /* After images_sweep: forgets what the images that are gone were to the runtimes. */
 void readers_forget_images(struct readers *r);
 
-/* The reader of the target that gave this serial; null when it is no more. */
+/* The reader of the target that gave this serial; null when it is no more, or its program. */
 struct reader *readers_of(struct readers *r, const struct target *target, uint64_t serial);
 
 /* What a native frame is to this reader's runtime. */

@@ -150,6 +150,7 @@ struct reader *readers_attach(struct readers *r, struct target *target, const st
     }
     reader->target = target;
     reader->serial = ++r->serials;
+    reader->program = target->program;
     reader->image = mapping->image;
     reader->bias = mapping->bias;
     reader->binary = binary->binary;

@@ -13,7 +13,7 @@ struct reader *readers_of(struct readers *r, const struct target *target, uint64
     while (reader != NULL && reader->serial != serial) {
         reader = reader->next;
     }
-    return reader;
+    return reader != NULL && reader->program == target->program ? reader : NULL;
 }
 
 enum runtime_native readers_native(const struct reader *reader, uint64_t image,

@@ -4,6 +4,7 @@
  */
 #include "capture/stacks/records.h"
 #include "base/time.h"
+#include "capture/account/accounting.h"
 #include "capture/stacks/extra_records.h"
 #include "os/proc.h"
 #include "sample/order.h"
@@ -33,11 +34,6 @@ struct records *records_new(const struct records_path *path, uint64_t order_max_
         order_init(&r->order, order_max_bytes);
     }
     return r;
-}
-
-void records_set_extra(struct records *r, struct extra_records *extra)
-{
-    r->path.extra = extra;
 }
 
 static void release(void *state)
@@ -113,6 +109,12 @@ static bool goes_on(struct records *r, const struct record *record)
     return true;
 }
 
+/* Half of those that end wrote it on a CPU where they never ran. */
+static bool says_nothing(const struct record *record)
+{
+    return record->kind == RECORD_READ && record->as.read.count == 0;
+}
+
 /* A record, and behind it what a catcher read at its moment. */
 static void on_record(void *context, const void *ptr, size_t len)
 {
@@ -137,6 +139,11 @@ static void on_record(void *context, const void *ptr, size_t len)
         break;
     case RECORD_LOST:
         r->shared->window.lost_records += record.as.lost.count;
+        break;
+    case RECORD_READ:
+        if (!duplicates_has_counted(r->path.duplicates, &record)) {
+            accounting_note_end(&r->path.follow->targets, &record);
+        }
         break;
     case RECORD_EXIT:
         if (!goes_on(r, &record)) {
@@ -173,7 +180,7 @@ static void on_ring_record(void *context, unsigned ring, const void *ptr, size_t
         return;
     }
     size_t kept = record_trimmed_bytes(&record, len);
-    void *room = records_room(r, record.time_ns, kept);
+    void *room = says_nothing(&record) ? NULL : records_room(r, record.time_ns, kept);
     if (room == NULL) {
         return;
     }
@@ -196,7 +203,7 @@ static void on_caught_record(void *context, unsigned cpu, const void *ptr, size_
         return;
     }
     size_t more = caught == NULL ? 0 : caught->bytes;
-    unsigned char *room = records_room(r, record.time_ns, len + more);
+    unsigned char *room = says_nothing(&record) ? NULL : records_room(r, record.time_ns, len + more);
     if (room != NULL) {
         memcpy(room, ptr, len);
         if (more > 0) {
@@ -277,7 +284,7 @@ bool records_drain_round(struct records *r)
         order_pass(&r->order);
         taken_ns = take_rings(r, false);
     }
-    order_round_until(&r->order, taken_ns, on_record, r);
+    order_round(&r->order, taken_ns, on_record, r);
     return any;
 }
 

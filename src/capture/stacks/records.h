@@ -43,7 +43,6 @@ extern const struct concern records_concern;
 
 /* Null when memory ends. */
 struct records *records_new(const struct records_path *path, uint64_t order_max_bytes);
-void records_set_extra(struct records *r, struct extra_records *extra);
 
 /* One round; false when nothing came. */
 bool records_drain_round(struct records *r);

@@ -42,7 +42,7 @@ static bool add_user(struct stacks *s, struct profile *p, struct target *target,
 {
     s->scratch->native_count = 0;
     if (s->unwinder != NULL) {
-        stacks_take_unwound(s, p, target, sample, caught);
+        stacks_take_unwound(s, p, target, sample, halves, caught);
     } else {
         stacks_take_chain(s, p, target, halves, sample->time_ns);
     }

@@ -2,8 +2,8 @@
  * stacks: one decoded sample becomes a path in the profile's call tree.
  *
  * The user half comes from one of two places. Where the sample carries registers and a copy of the
- * stack, it is unwound here (unwind.h); else the kernel followed frame pointers, and its chain is
- * believed as long as it stays in mapped code: what it found beyond is dropped and counted in `cut`.
+ * stack, it is unwound here (unwind.h), with the kernel's chain of frame pointers for where Go changes stacks; else
+ * that chain is believed as long as it stays in mapped code: what it found beyond is dropped and counted in `cut`.
  * The kernel half always is the kernel's chain.
  *
  * A user address is looked up in the process's mappings and stored relative to its file; a caller's

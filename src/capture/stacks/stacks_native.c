@@ -144,7 +144,7 @@ static void take_frames(struct stacks *s, struct profile *p, struct target *targ
                                       .kind = FRAME_NATIVE});
         }
     }
-    if (r->end != STACK_COMPLETE && r->end != STACK_GUESSED && known) {
+    if (!r->at_start && known) {
         put_mark(s->scratch, p, "[truncated]");
     }
 }
@@ -175,22 +175,22 @@ static bool read_beyond(void *context, uint64_t address, void *out, size_t len, 
 
 /* What the size of copies is decided by. Above the outermost frame stands what no unwinder reads: a thread's own data,
  * a process's arguments and environment. */
-static void note_size(struct target *target, const struct record *sample,
+static void note_size(struct target *target, const struct record *sample, uint64_t sp,
                       const struct unwind_result *result)
 {
-    enum { BEYOND_BYTES = 256 }; /* that the end of the frames is told by */
+    enum { BEYOND_BYTES = 256, PAGE_BYTES = 4096 }; /* that the end of the frames is told by; of memory */
     size_t copied = sample->as.sample.stack_len, len = result->reach + BEYOND_BYTES;
     len = len < copied ? len : copied;
     target->copy.seen++;
-    target->copy.cut += result->end == STACK_TRUNCATED;
+    bool cut = result->end == STACK_TRUNCATED, gap = copied < target->copy.bytes && (sp + copied) % PAGE_BYTES == 0;
+    target->copy.cut += cut && !gap; /* a larger one would end there, too */
+    target->copy.gaps += cut && gap;
     target->copy.most = len > target->copy.most ? (uint32_t)len : target->copy.most;
-    bool needs_half = len > target->copy.bytes / 2;
-    target->copy.half += needs_half;
-    target->copy.fit = needs_half ? 0 : target->copy.fit + 1;
+    target->copy.half += len > target->copy.bytes / 2;
 }
 
 void stacks_take_unwound(struct stacks *s, struct profile *p, struct target *target,
-                         const struct record *sample, const struct caught *caught)
+                         const struct record *sample, const struct halves *halves, const struct caught *caught)
 {
     struct unwind_registers registers;
     if (sample->as.sample.is_32bit || sample->as.sample.registers == NULL ||
@@ -205,16 +205,20 @@ void stacks_take_unwound(struct stacks *s, struct profile *p, struct target *tar
     struct lookup lookup = {s, target, sample->time_ns};
     (void)targets_mapping(s->targets, target, unwind_ip(&registers), sample->time_ns);
     const struct unwind_space space = space_of(&lookup, p, &memory);
-    const struct unwind_stack stack = {unwind_sp(&registers), sample->as.sample.stack,
-                                       sample->as.sample.stack_len,
-                                       has_kept                     ? &kept
-                                       : target->ended || s->coarse ? NULL
-                                                                    : &memory};
+    struct memory_reader *now = target->ended || s->coarse ? NULL : &memory;
+    const struct unwind_stack stack = {
+        .base = unwind_sp(&registers),
+        .copy = sample->as.sample.stack,
+        .len = sample->as.sample.stack_len,
+        .beyond = has_kept ? &kept : now,
+        .chain = halves->user,
+        .chain_len = halves->user_len,
+    };
     struct unwind_result *result = &s->scratch->unwound;
     unwind(s->unwinder, &registers, &stack, &space, UNWIND_FRAMES_MAX, result);
     s->ends[result->end]++;
     if (!sample->as.sample.of_burst) {
-        note_size(target, sample, result);
+        note_size(target, sample, unwind_sp(&registers), result);
     }
     take_frames(s, p, target);
 }
@@ -227,7 +231,7 @@ void stacks_take_sleeper(struct stacks *s, struct profile *p, struct target *tar
     struct lookup lookup = {s, target, at->time_ns};
     (void)targets_mapping(s->targets, target, at->ip, at->time_ns);
     const struct unwind_space space = space_of(&lookup, p, &memory);
-    const struct unwind_stack stack = {at->sp, at->stack, at->len, &memory};
+    const struct unwind_stack stack = {.base = at->sp, .copy = at->stack, .len = at->len, .beyond = &memory};
     unwind(s->unwinder, &registers, &stack, &space, UNWIND_FRAMES_MAX, &s->scratch->unwound);
     take_frames(s, p, target);
 }

@@ -71,7 +71,7 @@ static inline bool stacks_mark(struct profile *p, enum frame_kind kind, const ch
 void stacks_take_chain(struct stacks *s, struct profile *p, struct target *target, const struct halves *halves,
                        uint64_t now_ns);
 void stacks_take_unwound(struct stacks *s, struct profile *p, struct target *target, const struct record *sample,
-                         const struct caught *caught);
+                         const struct halves *halves, const struct caught *caught);
 void stacks_take_sleeper(struct stacks *s, struct profile *p, struct target *target, const struct stacks_sleeper *at);
 
 /* Notes in the scratch the runtimes that the thread runs, and counts what became of the readings. `first` tells of the

@@ -124,6 +124,24 @@ static uint8_t native_kind_of(const struct stacks_scratch *from, size_t native)
     return WEAVE_NATIVE;
 }
 
+/* An interpreter may run each function by a piece of generated code, so that a perf map names it: the interpreter calls
+ * it, and it calls the loop. The runtime's own stack has the function already. */
+static void tell_trampolines(struct stacks *s)
+{
+    struct stacks_scratch *to = s->scratch;
+    for (size_t i = 1; i < to->native_count; i++) {
+        if (to->native_kind[i - 1] < WEAVE_LOOP || to->native_kind[i] != WEAVE_NATIVE ||
+            !images_is_generated(s->targets->images, to->image[i])) {
+            continue;
+        }
+        to->native_kind[i] = WEAVE_PLUMBING;
+        bool by_interpreter = i + 1 < to->native_count && to->image[i + 1] == to->image[i - 1];
+        if (by_interpreter && to->native_kind[i + 1] == WEAVE_NATIVE) {
+            to->native_kind[i + 1] = WEAVE_PLUMBING; /* its evaluator, which no exported name tells */
+        }
+    }
+}
+
 bool stacks_add_both(struct stacks *s, struct profile *p, uint32_t *node)
 {
     struct stacks_scratch *to = s->scratch;
@@ -136,6 +154,7 @@ bool stacks_add_both(struct stacks *s, struct profile *p, uint32_t *node)
     for (size_t i = 0; i < to->native_count; i++) {
         to->native_kind[i] = native_kind_of(to, i);
     }
+    tell_trampolines(s);
     for (size_t i = 0; i < to->walked_count; i++) {
         proven = proven && is_whole(&to->walked[i]);
     }

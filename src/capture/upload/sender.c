@@ -322,11 +322,6 @@ const char *sender_warning(const struct sender *sender)
     return sender->warning;
 }
 
-const char *sender_address(const struct sender *sender)
-{
-    return sender->address;
-}
-
 void sender_where(const struct sender *sender, char *out, size_t out_bytes)
 {
     const struct url *url = &sender->context.url;

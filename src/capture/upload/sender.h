@@ -122,7 +122,6 @@ const char *sender_warning(const struct sender *sender);
 enum { SENDER_OMISSIONS_MAX = 16 * 1024 };
 void sender_omissions(struct sender *sender, bool tags, struct buf *out);
 
-const char *sender_address(const struct sender *sender); /* as it was given */
 void sender_where(const struct sender *sender, char *out, size_t out_bytes); /* its host and port */
 uint64_t sender_address_hash(const struct sender *sender);
 

@@ -3,7 +3,6 @@
  * before the one for all signals. */
 #include "base/time.h"
 #include "capture/upload/sender_private.h"
-#include "os/secret.h"
 
 #include <stdlib.h>
 
@@ -25,22 +24,14 @@ static const char *path_of(const char *for_profiles, const char *for_all)
     return value.len > 0 ? value.ptr : NULL; /* of the environment: it ends with a NUL */
 }
 
-static int digit_of(char c)
-{
-    return c >= '0' && c <= '9'   ? c - '0'
-           : c >= 'a' && c <= 'f' ? c - 'a' + 10
-           : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                  : -1;
-}
-
 /* "%20" is a blank; what is no such escape stays. */
 static size_t unescape(struct str text, char out[static VALUE_MAX_BYTES])
 {
     size_t len = 0;
     for (size_t i = 0; i < text.len && len < VALUE_MAX_BYTES; i++) {
-        int high = i + 2 < text.len ? digit_of(text.ptr[i + 1]) : -1;
-        int low = i + 2 < text.len ? digit_of(text.ptr[i + 2]) : -1;
-        bool is_escape = text.ptr[i] == '%' && high >= 0 && low >= 0;
+        int high = i + 2 < text.len ? str_digit(text.ptr[i + 1]) : 16;
+        int low = i + 2 < text.len ? str_digit(text.ptr[i + 2]) : 16;
+        bool is_escape = text.ptr[i] == '%' && high < 16 && low < 16;
         out[len++] = is_escape ? (char)(high * 16 + low) : text.ptr[i];
         i += is_escape ? 2 : 0;
     }

@@ -1,7 +1,6 @@
 #include "base/time.h"
 #include "capture/upload/uploader_private.h"
 
-#include <stdlib.h>
 
 struct window_key window_key_of(const struct delivery *delivery)
 {

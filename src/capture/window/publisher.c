@@ -184,7 +184,7 @@ static void log_problems(struct publisher *pub)
     struct namer_problem problem;
     while (namer_next_problem(&pub->naming.namer, &problem)) {
         struct str path = images_path(pub->naming.images, problem.image);
-        const char *instead = problem.is_of_lines   ? "; it has no inlined functions and lines"
+        const char *instead = problem.is_of_lines   ? "; inlined functions and lines are missing"
                               : problem.has_symbols ? "; its own symbols are used"
                                                     : "";
         log_once(pub->log, problem.has_symbols || problem.is_of_lines ? LOG_INFO : LOG_DEBUG, "%.*s: %s%s",

@@ -129,6 +129,28 @@ static bool interpreter_samples(const struct profile *p, uint64_t *out)
     return *out > 0;
 }
 
+/* Share of them that were read whole, though perhaps of another moment. */
+static bool interpreters_complete(const struct profile *p, double *out)
+{
+    uint64_t all;
+    bool any = interpreter_samples(p, &all);
+    *out = percent(all - p->meta.shares[SHARE_UNREAD] - p->meta.shares[SHARE_TORN], all);
+    return any;
+}
+
+static void add_complete(struct buf *out, const struct profile *p)
+{
+    double native, interpreters;
+    if (!stacks_complete(p, &native)) {
+        return;
+    }
+    if (interpreters_complete(p, &interpreters)) {
+        buf_printf(out, "\n  native stacks: %.1f %% complete, interpreters' %.1f %%", native, interpreters);
+    } else {
+        buf_printf(out, "\n  stacks: %.1f %% complete", native);
+    }
+}
+
 static void add_shares(struct buf *out, const struct profile *p)
 {
     uint64_t all;
@@ -225,10 +247,7 @@ static void terminal_block(const struct profile *p, const struct profile_totals 
     if (reason_of(p, sum, &reason)) {
         buf_printf(out, "\n  why: %.*s", (int)reason.len, reason.ptr);
     }
-    double complete;
-    if (stacks_complete(p, &complete)) {
-        buf_printf(out, "\n  stacks: %.1f %% complete", complete);
-    }
+    add_complete(out, p);
     add_shares(out, p);
     add_unread(out, p, sum);
     if (p->meta.excluded > 0) {
@@ -369,13 +388,15 @@ static void log_line(const struct profile *p, const struct profile_totals *sum,
         struct str gate = str_cut(&reason, ';');
         buf_printf(out, " (%.*s)", (int)gate.len, gate.ptr);
     }
-    double complete;
-    if (stacks_complete(p, &complete)) {
-        buf_printf(out, " stacks=%.1f%%", complete);
-    }
+    double complete, whole;
     uint64_t read;
-    if (interpreter_samples(p, &read)) {
-        buf_printf(out, " proven=%.1f%%", percent(p->meta.shares[SHARE_PROVEN], read));
+    bool reads = interpreter_samples(p, &read);
+    if (stacks_complete(p, &complete)) {
+        buf_printf(out, " %s=%.1f%%", reads ? "native_stacks" : "stacks", complete);
+    }
+    if (interpreters_complete(p, &whole)) {
+        buf_printf(out, " interpreter_stacks=%.1f%% proven=%.1f%%", whole,
+                   percent(p->meta.shares[SHARE_PROVEN], read));
     }
     if (p->meta.excluded > 0) {
         buf_printf(out, " left_out=%llu", (unsigned long long)p->meta.excluded);

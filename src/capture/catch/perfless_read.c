@@ -1,0 +1,158 @@
+/* Which thread a catcher of the perf-less sampler has just interrupted, and its stack: by the kernel's data of the
+ * thread, read and proven, or handed over to the catcher of the CPU on which it runs. Knows nothing of how threads are
+ * found, nor of the queues that they wait in. */
+#include "capture/catch/perfless_private.h"
+
+enum { LATES_MAX = 16 };
+
+static struct catcher *catcher_of(const struct catch *c, unsigned cpu)
+{
+    for (size_t i = 0; i < c->catcher_count; i++) {
+        if (c->catchers[i]->cpu == cpu) {
+            return c->catchers[i];
+        }
+    }
+    return NULL;
+}
+
+const struct catch_target *perfless_target_of(const struct catcher *k, const struct perfless_process *p)
+{
+    const struct catch_target *target = catch_table_find(k->table, p->pid);
+    return target != NULL && target->serial == p->serial && catch_is_wanted(target, 0) ? target : NULL;
+}
+
+/* Its catcher reads it at once: it runs there now. */
+static void hand_over(struct perfless *t, struct catcher *to, struct perfless_thread *thread)
+{
+    thread->hops++;
+    perfless_send(&t->cpus[to->ring].inbox, thread);
+    waker_set(to->waker);
+}
+
+/* ---- reading a stack ---- */
+
+static enum catch_verdict read_into(struct catcher *k, const struct catch_target *target,
+                                    const struct perfless_thread *thread, struct caught *out,
+                                    size_t room)
+{
+    struct catch_evidence e = {.cpu = k->cpu};
+    *out = (struct caught){.bytes = sizeof *out,
+                           .pid = target->pid,
+                           .tid = thread->tid,
+                           .end = RUNTIME_NO_THREAD};
+    if (!catch_read(k, target, thread->tid, 0, out, room, &e)) {
+        out->start_ns = out->end_ns = k->round.begun_ns;
+        return CATCH_UNREAD;
+    }
+    e.sample_ns = e.start_ns; /* the timer chose the moment: never late */
+    return catch_prove(&e, 0);
+}
+
+static bool has_frames(const struct caught *caught)
+{
+    while (caught != NULL && caught->frame_count == 0) {
+        caught = caught_next(caught);
+    }
+    return caught != NULL;
+}
+
+/* What the sample stands for. A thread that no listing has, and that runs nothing of the runtime, stands for nothing:
+ * it may be about to begin, or have ended meanwhile. */
+static uint64_t weight_of(struct catcher *k, struct perfless_thread *thread, const struct caught *caught)
+{
+    if (!thread->unlisted) {
+        return __atomic_exchange_n(&thread->pending_ns, 0, __ATOMIC_RELAXED);
+    }
+    thread->was_read = has_frames(caught);
+    return thread->was_read ? perfless_claim(k->owner->perfless, thread->process) : 0;
+}
+
+/* A thread that fell asleep while it was read was met where it waits: no sample of its CPU time. */
+static void keep_sample(struct catcher *k, const struct catch_target *target,
+                        struct perfless_thread *thread, enum catch_verdict verdict, struct caught *out)
+{
+    catch_add(&k->tally.verdicts[verdict], 1);
+    thread->steady = verdict == CATCH_PROVEN ? thread->steady : 0;
+    if (verdict == CATCH_ASLEEP) {
+        return;
+    }
+    if (verdict == CATCH_OTHER_CPU && k->bind_again_ns == 0) {
+        k->bind_again_ns = k->round.begun_ns; /* somebody bound us to other CPUs */
+    }
+    if (verdict != CATCH_PROVEN && verdict != CATCH_UNREAD) {
+        catch_read_again(k, target, thread->tid, out);
+    }
+    out->verdict = (uint8_t)verdict;
+    out->weight_ns = weight_of(k, thread, out);
+    if (out->weight_ns > 0) {
+        catch_buffer_close(&k->buffer, 0, out->bytes);
+    }
+}
+
+/* Whoever had the CPU until then stands where his turn ended, and not where the timer met him. Calls that bring his
+ * accounting up to date end a turn that is over: his own clock read, somebody woken. Where the catcher always waits,
+ * because preemption is lazy, there is nothing better. */
+static bool began_late(struct perfless_cpu *cpu)
+{
+    bool is = cpu->late && cpu->lates < LATES_MAX;
+    cpu->lates += is;
+    return is;
+}
+
+bool perfless_read(struct catcher *k, const struct catch_target *target, struct perfless_thread *thread,
+                   bool guessed)
+{
+    if (began_late(perfless_cpu_of(k))) {
+        return true;
+    }
+    size_t room, most = catch_room_for(target);
+    struct caught *out = catch_buffer_open(&k->buffer, most, most, &room);
+    if (out == NULL) {
+        catch_add(&k->tally.lost, 1);
+        return true;
+    }
+    enum catch_verdict verdict = read_into(k, target, thread, out, room);
+    if (guessed && verdict == CATCH_MOVED) {
+        return false;
+    }
+    keep_sample(k, target, thread, verdict, out);
+    return true;
+}
+
+/* Did we take the CPU from this thread, on whichever CPU it is now? Where the kernel does not tell: true.
+ * Telling costs it 10 µs each, for it writes down all it knows of a thread. */
+static bool was_interrupted(struct catcher *k, struct perfless_thread *thread)
+{
+    struct perfless_cpu *cpu = perfless_cpu_of(k);
+    if (cpu->own_sched < 0) {
+        return true;
+    }
+    if (!cpu->asked) {
+        cpu->asked = true;
+        cpu->picked_ns = perfless_last_ran_ns(cpu->own_sched);
+    }
+    return perfless_is_one_switch(perfless_thread_ran_ns(k->owner->perfless, thread), cpu->picked_ns);
+}
+
+bool perfless_read_if_interrupted(struct catcher *k, const struct catch_target *target,
+                                  struct perfless_thread *thread)
+{
+    char state;
+    unsigned cpu;
+    struct catch_plan *plan = catch_plans_get(&k->plans, target, thread->tid);
+    if (!catch_plan_stat(plan, target->pid, thread->tid, &state, &cpu) || state != 'R') {
+        return true;
+    }
+    struct catcher *there = cpu == k->cpu ? k : catcher_of(k->owner, cpu);
+    if (there != NULL && there != k) {
+        bool goes = thread->hops < PERFLESS_HOPS;
+        if (goes) {
+            hand_over(k->owner->perfless, there, thread);
+        }
+        return !goes;
+    }
+    if (there == NULL || was_interrupted(k, thread)) {
+        perfless_read(k, target, thread, false);
+    }
+    return true;
+}
