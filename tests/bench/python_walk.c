@@ -210,7 +210,8 @@ static void samples(struct python_process *p, size_t count, unsigned hz, struct 
     uint64_t next_ns = clock_mono_ns();
     for (size_t i = 0; i < WARM_AFTER + count; i++) {
         next_ns += 1000000000 / hz;
-        thread_sleep_until(next_ns);
+        uint64_t now_ns = clock_mono_ns();
+        clock_sleep_ns(next_ns > now_ns ? next_ns - now_ns : 0);
         sample(p, plan, i >= WARM_AFTER, f);
     }
     catch_plans_release(&plans);

@@ -4,6 +4,7 @@
  * time of the rounds, from CFI alone ("cfi_ns") and with the analysis of the code that has none
  * ("ns").
  */
+#include "compile_all.h"
 #include "files.h"
 
 #include <inttypes.h>
@@ -30,7 +31,7 @@ static uint64_t median_ns(struct file *f, bool analyse)
             unwind_table_no_analysis(f->table);
         }
         uint64_t begin = bench_cpu_ns();
-        unwind_table_compile_all(f->table);
+        compile_all(f->table);
         took[i] = bench_cpu_ns() - begin;
     }
     qsort(took, ROUNDS, sizeof *took, bench_by_number);

@@ -73,9 +73,9 @@ static void unwind_one(struct bench *b, const struct lab_sample *sample)
 {
     b->at = sample;
     struct memory_reader memory = samples_memory(&b->samples, sample);
-    const struct unwind_space space = {sample->life + 1, find_place, &memory, b};
-    const struct unwind_stack stack = {unwind_sp(&sample->registers), sample->stack,
-                                       sample->stack_len, &memory};
+    const struct unwind_space space = {.id = sample->life + 1, .find = find_place, .code = &memory, .context = b};
+    const struct unwind_stack stack = {.base = unwind_sp(&sample->registers), .copy = sample->stack,
+                                       .len = sample->stack_len, .beyond = &memory};
     unwind(&b->unwinder, &sample->registers, &stack, &space, UNWIND_FRAMES_MAX, &b->result);
 }
 

@@ -13,7 +13,7 @@ static bool read_into(struct profile *p, const void *data, size_t size)
     struct collapsed_damage damage;
     struct err err;
     return profile_init(p, MAX_BYTES, &err) &&
-           collapsed_read(p, (struct str){data, size}, &damage, &err);
+           collapsed_read(p, (struct str){data, size}, STR(""), &damage, &err);
 }
 
 static uint64_t counts_of(const struct profile *p)

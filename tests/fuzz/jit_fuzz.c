@@ -1,7 +1,7 @@
 /* Any bytes as a perf map and as a jitdump. Byte 0 is the length of the pieces, byte 1 tells which
  * of the two, or both in turns. What is known in the end must not depend on the pieces, and a small
  * table must stay as small as it was told to be. */
-#include "runtime/generated/jit.h"
+#include "../lab/jit_stats.h"
 
 #include <stdlib.h>
 

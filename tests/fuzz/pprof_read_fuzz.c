@@ -11,7 +11,7 @@ enum { MAX_BYTES = 1 << 20 };
 static bool read_into(struct profile *p, const void *data, size_t size)
 {
     struct err err;
-    return profile_init(p, MAX_BYTES, &err) && pprof_read(p, (struct str){data, size}, &err);
+    return profile_init(p, MAX_BYTES, &err) && pprof_read(p, (struct str){data, size}, STR(""), &err);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

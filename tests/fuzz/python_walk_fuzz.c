@@ -207,6 +207,17 @@ static void check(const struct world *w, const struct runtime_stack *out)
     }
 }
 
+static void name_running(const struct world *w, struct memory_batch *memory)
+{
+    uint32_t tids[4];
+    size_t count = python_running(&w->python, memory, tids, 4);
+    for (size_t i = 0; i < count; i++) {
+        if (count > 4 || tids[i] == 0 || (i > 0 && tids[i] == tids[0])) {
+            abort();
+        }
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static struct runtime_stack out;
@@ -227,6 +238,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         const struct runtime_thread thread = {.tid = TID, .proven_later = (data[1] & 2) != 0};
         python_walk(&w->python, w->plan, &thread, &memory, &out);
         check(w, &out);
+        name_running(w, &memory);
     }
     free(w->bytes);
     free(w);

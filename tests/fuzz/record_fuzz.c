@@ -77,7 +77,7 @@ static void finish_round(struct state *s, bool flush)
         order_flush(&s->order, hear, s);
         check(s->heard == s->pushed);
     } else {
-        order_round(&s->order, hear, s);
+        order_round(&s->order, UINT64_MAX, hear, s);
     }
     check(s->order.entries.len == s->pushed - s->heard);
 }

@@ -451,6 +451,34 @@ static void generations(unsigned seen)
     end(&b);
 }
 
+/* What it did between its last reading and its end is its own, though only its parent's times have it. */
+static void end_of_a_child(void)
+{
+    struct fixture b;
+    begin(&b);
+    struct worker worker = hire();
+    follow(&b, (uint32_t)worker.pid, CAPTURE_PROC);
+    tell(&worker, "f", 0);
+    uint32_t child = child_of(worker.pid);
+    look(&b);
+    tell(&worker, "b", 150);
+    look(&b);
+    usleep(120000); /* as long as it burns below */
+    tell(&worker, "b", 100);
+    tell(&worker, "x", 0);
+    char answer;
+    CHECK(read(worker.answers, &answer, 1) == 1); /* its parent has waited for it */
+    look(&b);
+    accounting_close_window(&b.accounting, &b.profile, NULL, 0);
+    CHECK_INT(profile_sum(&b.profile).process_cpu_ns, attributed(&b));
+    for (size_t i = 1; i < b.profile.processes.len; i++) {
+        const struct process *process = &b.profile.processes.at[i];
+        CHECK(near(process->cpu_ns, process->pid == child ? 250 * MS : 0, 3 * TICK));
+    }
+    dismiss(&worker);
+    end(&b);
+}
+
 static void every_generation_once(void)
 {
     for (unsigned seen = 0; seen < 8; seen++) {
@@ -1040,6 +1068,108 @@ static void excluded_and_ended(void)
     end(&b);
 }
 
+static void tell_end(struct fixture *b, uint32_t pid, uint64_t used_ns)
+{
+    const struct record read = {.kind = RECORD_READ, .pid = pid, .tid = pid, .as.read.count = used_ns};
+    accounting_note_end(&b->targets, &read);
+}
+
+static struct target *child_on_perf(struct fixture *b, uint32_t pid, uint32_t parent, uint64_t time_ns)
+{
+    targets_fork(&b->targets, pid, pid, parent, parent, time_ns);
+    struct target *child = targets_find(&b->targets, pid);
+    child->capture_mode = CAPTURE_PERF;
+    return child;
+}
+
+static uint64_t cpu_of(struct fixture *b, const char *name)
+{
+    uint64_t sum = 0;
+    for (size_t i = 1; i < b->profile.processes.len; i++) {
+        const struct process *process = &b->profile.processes.at[i];
+        sum += process->name == profile_cstring(&b->profile, name) ? process->cpu_ns : 0;
+    }
+    return sum;
+}
+
+/* `for …; do sh -c 'burn; true'; done`: the shells hardly run, and are forgotten while what they started is not. */
+static void middle_ones_forgotten(void)
+{
+    struct fixture b;
+    begin(&b);
+    struct worker worker = hire();
+    struct target *root = follow(&b, (uint32_t)worker.pid, CAPTURE_PERF);
+    for (uint32_t i = 0; i < 10; i++) {
+        uint32_t shell = GONE - 2 * i - 1, burner = GONE - 2 * i - 2;
+        uint64_t time_ns = (1 + i * 100) * MS;
+        memcpy(child_on_perf(&b, shell, root->pid, time_ns)->name, "shell", 6);
+        struct target *child = child_on_perf(&b, burner, shell, time_ns + MS);
+        memcpy(child->name, "burner", 7);
+        sampled_part(&b, child, 90 * MS);
+        targets_exit(&b.targets, burner, burner, time_ns + 98 * MS);
+        tell_end(&b, burner, 60 * MS); /* on one CPU, … */
+        tell_end(&b, burner, 36 * MS); /* … and on the other */
+        targets_exit(&b.targets, shell, shell, time_ns + 99 * MS);
+        tell_end(&b, shell, 1 * MS);
+    }
+    accounting_refresh(&b.accounting, 1500 * MS, false);
+    accounting_refresh(&b.accounting, 10000 * MS, false);
+    CHECK(b.targets.aside.len < 20); /* shells are gone */
+    *vec_push(&b.perf.ended) = (struct perf_count){root->pid, 980 * MS};
+    b.perf.ended_count_ns = 980 * MS; /* 10 of it: what the root did, which the kernel's times do not have */
+    accounting_close_window(&b.accounting, &b.profile, &b.perf, 0);
+    CHECK_INT(cpu_of(&b, "burner"), 960 * MS);
+    CHECK_INT(cpu_of(&b, "shell"), 10 * MS);
+    CHECK(near(profile_sum(&b.profile).process_cpu_ns, 970 * MS, 10 * MS));
+    CHECK_INT(attributed(&b), profile_sum(&b.profile).process_cpu_ns);
+    vec_release(&b.perf.ended);
+    dismiss(&worker);
+    end(&b);
+}
+
+/* A lost record may have been a READ: the counters of the tree say what there was. */
+static void lost_ends(void)
+{
+    struct fixture b;
+    begin(&b);
+    struct target *target = child_on_perf(&b, GONE - 1, GONE, 1 * MS);
+    sampled_part(&b, target, 40 * MS);
+    targets_exit(&b.targets, GONE - 1, GONE - 1, 101 * MS);
+    tell_end(&b, GONE - 1, 10 * MS); /* of 100 */
+    b.perf.ended_count_ns = 100 * MS;
+    accounting_close_window(&b.accounting, &b.profile, &b.perf, 1);
+    CHECK(near(profile_sum(&b.profile).process_cpu_ns, 100 * MS, MS));
+    CHECK(near(account(&b, ACCOUNT_LOST), 60 * MS, MS));
+    end(&b);
+}
+
+/* Of a thousand threads that hardly run none has a sample; a busy one beside them does not stand for them. */
+static void pool_of_threads(void)
+{
+    struct fixture b;
+    struct worker worker;
+    struct target *target = after_work(&b, &worker, CAPTURE_PERF, 300, 0);
+    target->threads_seen = 1000;
+    uint64_t seen = sampled_part(&b, target, 200 * MS); /* of the busy one */
+    close_accounting(&b, &worker);
+    CHECK_INT(attributed(&b), profile_sum(&b.profile).process_cpu_ns);
+    CHECK_INT(account(&b, ACCOUNT_LOST), attributed(&b) - seen);
+    CHECK(near(attributed(&b), 300 * MS, 2 * TICK));
+    end(&b);
+}
+
+static void more_than_there_was(void)
+{
+    struct fixture b;
+    struct worker worker;
+    (void)after_work(&b, &worker, CAPTURE_PERF, 200, 0);
+    close_accounting(&b, &worker);
+    CHECK_INT(accounting_excess_ns(&b.accounting, &b.profile, 300 * MS), 0);
+    CHECK_INT(accounting_excess_ns(&b.accounting, &b.profile, profile_sum(&b.profile).process_cpu_ns), 0);
+    CHECK(accounting_excess_ns(&b.accounting, &b.profile, 100 * MS) > 40 * MS);
+    end(&b);
+}
+
 /* It found a descriptor in mid-window. */
 static void events_begin(void)
 {
@@ -1063,7 +1193,11 @@ static void events_begin(void)
     end(&b);
 }
 
-TESTS_THAT_MEASURE({"what was polled and gets events keeps both parts", events_begin},
+TESTS_THAT_MEASURE({"processes whose ancestors are forgotten count once", middle_ones_forgotten},
+      {"what ended while records were lost has what its tree's counters say", lost_ends},
+      {"a pool of threads without samples is lost, and no weight of others", pool_of_threads},
+      {"more CPU time than there was is noticed", more_than_there_was},
+      {"what was polled and gets events keeps both parts", events_begin},
       {"a process's time counts from its adoption", since_adoption},
       {"without perf nothing of what is excluded is attributed, and what fits again is",
        excluded_without_perf},
@@ -1077,6 +1211,7 @@ TESTS_THAT_MEASURE({"what was polled and gets events keeps both parts", events_b
       {"a process that was idle for long is seen when it works", idle_then_busy},
       {"a process whose first thread has ended goes on", first_thread_ended},
       {"children of a target are found, strangers are not", children},
+      {"the last part of a child's life is its own", end_of_a_child},
       {"children and grandchildren count once, whenever they are looked at", every_generation_once},
       {"what a child used before us is not counted, not even when it ends", children_before_us},
       {"following all takes every process but ourselves, from now on", all_processes},

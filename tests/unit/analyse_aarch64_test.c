@@ -99,9 +99,6 @@ static void lost_return_address(void)
                                 "\x1f\x00\x00\x71"  /*  8: cmp w0, #0x0 */
                                 "\xfd\xff\xff\x17"; /*  c: b 0 */
     CHECK_TEXT(text_rows(BYTES(bytes)), "0: none\n");
-    CHECK_TEXT(function_rows(BYTES(bytes), 0, 12), "0: r31+0 ra:r30 fp=\n"
-                                                   "4: r31+16 ra:r30 fp=\n"
-                                                   "8: none\n");
 }
 
 static void disagreement(void)

@@ -329,6 +329,45 @@ static void functions_found(void)
                "28: none\n");
 }
 
+static const char assembler[] =
+    "\xe8\x0b\x00\x00\x00"              /*  0: call 0x10 */
+    "\x0f\x1f\x44\x00\x00"              /*  5: nopl 0x0(%rax,%rax,1) */
+    "\xeb\x29"                          /*  a: jmp 0x35 */
+    "\x0f\x1f\x40\x00"                  /*  c: nopl 0x0(%rax) */
+    "\x48\x89\xf5"                      /* 10: mov %rsi,%rbp */
+    "\x48\x83\xc0\x01"                  /* 13: add $0x1,%rax */
+    "\xc3"                              /* 17: ret */
+    "\x0f\x1f\x84\x00\x00\x00\x00\x00"  /* 18: nopl 0x0(%rax,%rax,1) */
+    "\x48\x01\xd0"                      /* 20: add %rdx,%rax */
+    "\xff\xce"                          /* 23: dec %esi */
+    "\x75\xf9"                          /* 25: jne 0x20 */
+    "\xc3"                              /* 27: ret */
+    "\x0f\x1f\x84\x00\x00\x00\x00\x00"  /* 28: nopl 0x0(%rax,%rax,1) */
+    "\xe8\xdb\xff\xff\xff"              /* 30: call 0x10 */
+    "\x48\x01\xd0"                      /* 35: add %rdx,%rax */
+    "\xc3"                              /* 38: ret */
+    "\x0f\x1f\x80\x00\x00\x00\x00"      /* 39: nopl 0x0(%rax) */
+    "\xe8\xce\xff\xff\xff"              /* 40: call 0x13 */
+    "\xc3";                             /* 45: ret */
+
+static void functions_of_assembler(void)
+{
+    /* 40 calls into the middle of 10, where rbp has changed: it is known there no more; 20 is a loop from its start on;
+     * 30 goes on where another function jumps to, after a callee that returns */
+    CHECK_TEXT(text_rows(BYTES(assembler)),
+               "0: r7+8 ra-8 fp=\n"
+               "c: none\n"
+               "10: r7+8 ra-8 fp=\n"
+               "13: r7+8 ra-8 fp?\n"
+               "18: none\n"
+               "20: r7+8 ra-8 fp=\n"
+               "28: none\n"
+               "30: r7+8 ra-8 fp=\n"
+               "39: none\n"
+               "40: r7+8 ra-8 fp=\n"
+               "46: none\n");
+}
+
 static const char tail_target[] =
     "\xeb\x02"  /*  0: jmp 0x4 */
     "\x90"      /*  2: nop */
@@ -375,16 +414,8 @@ static void broken_return(void)
     CHECK_TEXT(text_rows(BYTES(bytes)), "0: none\n");
 }
 
-static void one_function(void)
+static void no_code(void)
 {
-    CHECK_TEXT(function_rows(BYTES(functions), 0x10, 0x20), "10: r7+8 ra-8 fp=\n"
-                                                            "11: r7+16 ra-8 fp=\n"
-                                                            "17: r7+8 ra-8 fp=\n"
-                                                            "18: none\n");
-    /* cut at its limit: no byte behind it is read */
-    CHECK_TEXT(function_rows(BYTES(functions), 0x10, 0x13), "10: r7+8 ra-8 fp=\n"
-                                                            "11: none\n");
-    CHECK_TEXT(function_rows(BYTES(functions), 0x100, 0x200), "");
     CHECK_TEXT(text_rows("", 0), "0: none\n");
 }
 
@@ -419,6 +450,29 @@ static void leaf_frames(void)
                                    "\x48\x83\xc4\x18"  /* 2: add $0x18,%rsp */
                                    "\xc3";             /* 6: ret */
     CHECK_TEXT(leaf_rule(BYTES(no_frame), 0), "r7+32 ra-8 fp=");
+}
+
+static void callers_without_frame(void)
+{
+    static const char trampoline[] = "\x48\x83\xec\x08"  /* 0: sub $0x8,%rsp */
+                                     "\xff\xd1"          /* 4: call *%rcx */
+                                     "\x48\x83\xc4\x08"  /* 6: add $0x8,%rsp */
+                                     "\xc3";             /* a: ret */
+    CHECK_TEXT(caller_rule(BYTES(trampoline), 6), "r7+16 ra-8 fp=");
+    CHECK_TEXT(leaf_rule(BYTES(trampoline), 0), "r7+8 ra-8 fp=");
+    CHECK_TEXT(leaf_rule(BYTES(trampoline), 4), "r7+16 ra-8 fp=");
+    CHECK_TEXT(leaf_rule(BYTES(trampoline), 6), "r7+16 ra-8 fp=");
+    CHECK_TEXT(caller_rule(BYTES(trampoline), 0xb), "none"); /* not among the bytes */
+    static const char with_frame[] = "\x55"             /* 0: push %rbp */
+                                     "\x48\x89\xe5"     /* 1: mov %rsp,%rbp */
+                                     "\xff\xd1"         /* 4: call *%rcx */
+                                     "\x5d"             /* 6: pop %rbp */
+                                     "\xc3";            /* 7: ret */
+    CHECK_TEXT(caller_rule(BYTES(with_frame), 6), "none"); /* RBP is right */
+    static const char more[] = "\xff\xd1"         /* 0: call *%rcx */
+                               "\xff\xd1"         /* 2: call *%rcx */
+                               "\xc3";            /* 4: ret */
+    CHECK_TEXT(caller_rule(BYTES(more), 2), "none");
 }
 
 static void go_leaf_frames(void)
@@ -617,11 +671,13 @@ TESTS({"pushes, pops and subtractions move the CFA by what they move", stack_dep
       {"a return address taken into a register is known there", vfork_register},
       {"a loop that probes a large frame has the frame's end in a register", probed_frame},
       {"functions are found by calls, by tail calls and behind padding", functions_found},
+      {"and where assembler shares code, loops from a start, and begins with a call", functions_of_assembler},
       {"a jump whose frame is gone leads to a function", tail_call},
       {"data between functions has no rules", data_between},
       {"a function whose return finds no frame gives no rules", broken_return},
-      {"one function is analysed within its limits", one_function},
+      {"of no code there is one row that says so", no_code},
       {"a prologue and an epilogue are told at a single instruction", leaf_frames},
+      {"a caller without a frame is told by its way to a return", callers_without_frame},
       {"Go's stack check and frame are told at a single instruction", go_leaf_frames},
       {"a return address stands behind a call", return_addresses},
       {"every encoding has its length, and is no instruction when it is cut", lengths},

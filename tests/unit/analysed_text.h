@@ -43,21 +43,16 @@ static inline const char *text_rows(const char *bytes, size_t len)
     return text;
 }
 
-/* The same of one function that begins at `start` and has to end at `limit`, if it is less. */
-static inline const char *function_rows(const char *bytes, size_t len, size_t start, size_t limit)
-{
-    struct code code = {TEXT_ADDRESS, (const unsigned char *)bytes, len};
-    struct analysed out = {0};
-    CHECK(analyse_function(&code, TEXT_ADDRESS + start, TEXT_ADDRESS + limit, &out));
-    const char *text = analysed_rows(&out);
-    vec_release(&out.rows);
-    return text;
-}
-
 static inline const char *leaf_rule(const char *bytes, size_t len, size_t at)
 {
     struct code code = {TEXT_ADDRESS, (const unsigned char *)bytes, len};
     return rule_text(analyse_leaf(&code, TEXT_ADDRESS + at));
+}
+
+static inline const char *caller_rule(const char *bytes, size_t len, size_t at)
+{
+    struct code code = {TEXT_ADDRESS, (const unsigned char *)bytes, len};
+    return rule_text(analyse_caller(&code, TEXT_ADDRESS + at));
 }
 
 static inline bool behind_call(const char *bytes, size_t len, size_t at)

@@ -1,9 +1,9 @@
 /* Call frame information, from bytes to rules, and the tables made of them. */
+#include "compile_all.h"
 #include "frame_image.h"
 #include "rule_text.h"
 #include "test.h"
 #include "unwind/cfi.h"
-#include "unwind/table.h"
 
 #include <dwarf.h>
 #include <elfutils/libdw.h>
@@ -383,13 +383,28 @@ static void debug_frame(void)
     fixture_close(&f);
 }
 
-/* Replaces the image's .debug_frame by its zlib form behind `header`. */
-static void compress_cfi(struct frame_image *image, const void *header, size_t header_len)
+/* A zstd frame (RFC 8878) of one block that is not compressed: its size less 256 in 16 bits, and shifted by 3 in 24. */
+static size_t store_as_zstd(unsigned char *out, const unsigned char *bytes, size_t len)
+{
+    const unsigned char head[] = {
+        0x28, 0xb5, 0x2f, 0xfd, 0x60, (unsigned char)(len - 256), (unsigned char)((len - 256) >> 8),
+        (unsigned char)(len << 3 | 1), (unsigned char)(len >> 5), (unsigned char)(len >> 13)};
+    memcpy(out, head, sizeof head);
+    memcpy(out + sizeof head, bytes, len);
+    return sizeof head + len;
+}
+
+/* Replaces the image's .debug_frame by its zlib or zstd form behind `header`. */
+static void compress_cfi(struct frame_image *image, const void *header, size_t header_len, bool zstd)
 {
     static unsigned char packed[IMAGE_CFI_MAX];
     uLongf len = sizeof packed;
     unsigned char *cfi = image->bytes + IMAGE_CFI_OFFSET;
-    CHECK(compress(packed, &len, cfi, image->cfi_len) == Z_OK);
+    if (zstd) {
+        len = store_as_zstd(packed, cfi, image->cfi_len);
+    } else {
+        CHECK(compress(packed, &len, cfi, image->cfi_len) == Z_OK);
+    }
     memcpy(cfi, header, header_len);
     memcpy(cfi + header_len, packed, len);
     image->cfi_len = header_len + len;
@@ -398,15 +413,18 @@ static void compress_cfi(struct frame_image *image, const void *header, size_t h
 static void compressed_debug_frame(void)
 {
     struct fixture f;
-    three_functions(&f, IMAGE_DEBUG, 0);
-    unwind_table_free(f.table);
-    elf_release(&f.elf);
-    Elf64_Chdr header = {.ch_type = ELFCOMPRESS_ZLIB, .ch_size = f.image->cfi_len};
-    compress_cfi(f.image, &header, sizeof header);
-    frame_image_end(f.image, IMAGE_SECTIONS | IMAGE_ZLIB);
-    fixture_open(&f, 1 << 20);
-    check_three(&f);
-    fixture_close(&f);
+    for (int zstd = 0; zstd < 2; zstd++) {
+        three_functions(&f, IMAGE_DEBUG, 0);
+        unwind_table_free(f.table);
+        elf_release(&f.elf);
+        f.image->cfi_len += zstd ? 256 : 0; /* zeros: terminators */
+        Elf64_Chdr header = {.ch_type = zstd ? 2 : ELFCOMPRESS_ZLIB, .ch_size = f.image->cfi_len};
+        compress_cfi(f.image, &header, sizeof header, zstd);
+        frame_image_end(f.image, IMAGE_SECTIONS | IMAGE_ZLIB);
+        fixture_open(&f, 1 << 20);
+        check_three(&f);
+        fixture_close(&f);
+    }
 
     three_functions(&f, IMAGE_DEBUG, 0);
     unwind_table_free(f.table);
@@ -414,7 +432,7 @@ static void compressed_debug_frame(void)
     unsigned char legacy[12] = "ZLIB";
     legacy[11] = (unsigned char)f.image->cfi_len; /* big-endian, and small */
     legacy[10] = (unsigned char)(f.image->cfi_len >> 8);
-    compress_cfi(f.image, legacy, sizeof legacy);
+    compress_cfi(f.image, legacy, sizeof legacy, false);
     frame_image_end(f.image, IMAGE_SECTIONS | IMAGE_ZDEBUG);
     fixture_open(&f, 1 << 20);
     check_three(&f);
@@ -477,7 +495,7 @@ static void eviction(void)
     }
     frame_image_end(f.image, IMAGE_HEADER);
     fixture_open(&f, 1 << 20);
-    unwind_table_compile_all(f.table);
+    compile_all(f.table);
     struct unwind_table_stats all = unwind_table_stats(f.table);
     CHECK_INT(all.pages, 5); /* the last two have no functions: one row that says so each */
     CHECK_INT(all.rows, 3 * (2 + 3 * 200) + 2);
@@ -590,7 +608,6 @@ static void functions(void)
     uint64_t start, limit;
     for (int sections = 0; sections < 2; sections++) {
         three_functions(&f, 0, sections ? IMAGE_SECTIONS : IMAGE_HEADER);
-        (void)rule_at(&f, IMAGE_TEXT + 0x100);
         CHECK(unwind_table_function(f.table, IMAGE_TEXT + 0x17f, &start, &limit));
         CHECK_INT(start, IMAGE_TEXT + 0x140);
         CHECK_INT(limit, IMAGE_TEXT + 0x180);
@@ -611,7 +628,7 @@ static void hostile_headers(void)
             f.image->bytes[i < 36 ? IMAGE_HEADER_OFFSET + i : IMAGE_CFI_OFFSET + i - 36] ^=
                 (unsigned char)flip;
             f.table = unwind_table_new(&f.elf, 1 << 20);
-            unwind_table_compile_all(f.table);
+            compile_all(f.table);
             CHECK(unwind_table_stats(f.table).pages <= 8);
             fixture_close(&f);
         }
@@ -765,7 +782,7 @@ TESTS({"prologue and epilogue become rows", prologue_and_epilogue},
       {"without that table the section is scanned", by_scan},
       {"FDEs that the table does not know are found", incomplete_sorted_table},
       {".debug_frame serves where .eh_frame does not", debug_frame},
-      {".debug_frame is unpacked, in both forms", compressed_debug_frame},
+      {".debug_frame is unpacked, in all three forms", compressed_debug_frame},
       {"a later FDE wins, a malformed one is lost alone and counted", overlapping_and_malformed},
       {"neighbouring rows that say the same are one", equal_rows},
       {"pages that were not used for long make room", eviction},

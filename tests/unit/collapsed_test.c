@@ -47,7 +47,7 @@ static const char *write_lines(struct bench *b)
 
 static bool read_col(struct bench *b, const char *text)
 {
-    return collapsed_read(&b->p, str_of(text), &b->damage, &b->err);
+    return collapsed_read(&b->p, str_of(text), STR(""), &b->damage, &b->err);
 }
 
 /* --- writing --- */

@@ -200,7 +200,7 @@ static void types_have_the_names_of_native_profiles(void)
     has_text(&plain, "samples", false);
     has_text(&plain, "thread id", true);
     CHECK(profile_init(&back, ROOM, NULL));
-    CHECK(pprof_read(&back, file, &b->err));
+    CHECK(pprof_read(&back, file, STR(""), &b->err));
     CHECK_INT(profile_sum(&back).cpu_ns, 46 * SAMPLE_PERIOD_NS + 25000000);
     profile_release(&back);
     buf_release(&plain);

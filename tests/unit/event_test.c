@@ -44,7 +44,6 @@ static void ddprof_words(void)
         CHECK_INT(list.at[0].type, all[i].type);
         CHECK_INT(list.at[0].config, all[i].config);
         CHECK_INT(list.at[0].period, all[i].period);
-        CHECK_INT(list.at[0].is_hardware, all[i].type == PERF_TYPE_HARDWARE);
         CHECK(parse(all[i].name) && list.count == 1 && list.at[0].config == all[i].config);
     }
 }

@@ -734,28 +734,6 @@ static void stubs_come_last(void)
     drop_all(&u);
 }
 
-static void one_elf(void)
-{
-    /* the same from the ELF alone, by which the vdso is named */
-    struct elf e;
-    struct symbols s;
-    struct symbol_hit hit;
-    struct buf name;
-    make_image(0);
-    add_stubs();
-    end_image("", 0);
-    buf_init(&name, 100);
-    symbols_init(&s, 1 << 20);
-    CHECK(elf_open_bytes(&e, image.bytes, image.len, NULL) && symbols_load_elf(&s, &e, NULL));
-    CHECK(symbols_find(&s, 0x2811, &hit) && symbols_name(&s, &e, &hit, &name));
-    CHECK_STR(buf_slice(&name), "exported@plt");
-    CHECK(!symbols_name(&s, (struct elf *)NULL, &hit, &name));
-    CHECK(!symbols_name(&s, (struct symbol_files *)NULL, &hit, &name));
-    buf_release(&name);
-    symbols_release(&s);
-    elf_release(&e);
-}
-
 TESTS({"a debug file is found by build id", by_build_id},
       {"a debug file is found by .gnu_debuglink, beside the image first", by_link},
       {"a link with a slash or without a folder is none", no_links},
@@ -774,5 +752,4 @@ TESTS({"a debug file is found by build id", by_build_id},
       {"damaged packing leaves .dynsym, and it is said", damaged_packing},
       {"unpacking ends at its maxima", unpacking_is_bounded},
       {"stubs are named after what they call, in 12 bytes each", stub_names},
-      {"stubs give way to symbols and to the memory limit", stubs_come_last},
-      {"an ELF alone names its stubs too", one_elf})
+      {"stubs give way to symbols and to the memory limit", stubs_come_last},)

@@ -1,10 +1,10 @@
 /* Much code without call frame information in one place. */
 #define FRAME_IMAGE_TEXT 0x10000
 #define FRAME_IMAGE_TEXT_BYTES 0xc0000
+#include "compile_all.h"
 #include "frame_image.h"
 #include "rule_text.h"
 #include "test.h"
-#include "unwind/table.h"
 
 #define BYTES(text) text, sizeof(text) - 1
 /* sub rsp,24; nop; nop; add rsp,24; ret: three rows */
@@ -90,11 +90,11 @@ static void all_of_it(void)
     struct fixture f;
     open_fixture(&f, true);
     CHECK(unwind_table_function(f.table, IMAGE_TEXT + 1, &(uint64_t){0}, &(uint64_t){0}));
-    unwind_table_compile_all(f.table);
-    unwind_table_compile_all(f.table);
+    compile_all(f.table);
+    compile_all(f.table);
 #if !defined __aarch64__
     CHECK_TEXT(analysed_at(&f, 3 * EVERY + 5), "r7+32 ra-8 fp=");
-    unwind_table_compile_all(f.table); /* from here on the gaps are known */
+    compile_all(f.table); /* from here on the gaps are known */
     CHECK_INT(unwind_table_stats(f.table).analysed, 23 * ROWS);
 #endif
     close_fixture(&f);

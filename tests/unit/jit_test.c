@@ -1,5 +1,5 @@
 /* Names of generated code: perf maps and jitdumps as they grow. */
-#include "runtime/generated/jit.h"
+#include "jit_stats.h"
 #include "test.h"
 
 #define NOW UINT64_MAX

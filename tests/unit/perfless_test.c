@@ -128,6 +128,29 @@ static void *starts_others(void *context)
     return sleeps(NULL);
 }
 
+/* A thread for each request: 2 ms of phase 1 and 1 ms of phase 2. */
+static void *serves_one(void *context)
+{
+    (void)context;
+    struct slot *slot = take_slot();
+    burn(slot, 1, 2 * MS);
+    burn(slot, 2, 1 * MS);
+    slot->tid = 0;
+    return NULL;
+}
+
+static void *serves(void *context)
+{
+    (void)context;
+    take_slot();
+    for (unsigned i = 0; i < SLOTS - 8; i++) {
+        pthread_t thread;
+        pthread_create(&thread, NULL, serves_one, NULL);
+        pthread_join(thread, NULL);
+    }
+    return sleeps(NULL);
+}
+
 struct crew {
     void *(*work)(void *context);
     unsigned count;
@@ -192,7 +215,19 @@ static void walk(const void *state, void *plan, const struct runtime_thread *thr
     }
 }
 
-static const struct runtime words = {.name = "words", .walk = walk};
+/* As an interpreter has a list of its threads, the newest first. */
+static size_t running(const void *state, struct memory_batch *memory, uint32_t *tids, size_t most)
+{
+    size_t count = 0;
+    (void)memory;
+    for (uint32_t i = shared->next < SLOTS ? shared->next : SLOTS; state != NULL && i-- > 0 && count < most;) {
+        tids[count] = shared->slots[i].tid;
+        count += tids[count] != 0;
+    }
+    return count;
+}
+
+static const struct runtime words = {.name = "words", .walk = walk, .running = running};
 
 /* ---- the sampler ---- */
 
@@ -242,7 +277,8 @@ static uint64_t process_ns(const struct rig *r)
     return ns;
 }
 
-static bool begin(struct rig *r, const struct crew *crews, size_t count, unsigned threads)
+/* `lists`: the runtime has a list of its threads. */
+static bool begin_with(struct rig *r, const struct crew *crews, size_t count, unsigned threads, bool lists)
 {
     struct err err = {0};
     *r = (struct rig){0};
@@ -264,10 +300,18 @@ static bool begin(struct rig *r, const struct crew *crews, size_t count, unsigne
     r->used_before_ns = process_ns(r);
     r->own_before_ns = clock_own_cpu_ns();
     r->began_ns = clock_mono_ns();
-    const struct catch_target target = {
-        .pid = (uint32_t)r->pid, .runtime = &words, .remote = &r->remote, .serial = 7};
+    const struct catch_target target = {.pid = (uint32_t)r->pid,
+                                        .runtime = &words,
+                                        .state = lists ? shared : NULL,
+                                        .remote = &r->remote,
+                                        .serial = 7};
     CHECK(catch_publish(r->catch, &target, 1));
     return true;
+}
+
+static bool begin(struct rig *r, const struct crew *crews, size_t count, unsigned threads)
+{
+    return begin_with(r, crews, count, threads, false);
 }
 
 static void run_for(struct rig *r, uint64_t ms)
@@ -376,6 +420,23 @@ static void threads_come_and_go(void)
     run_for(&r, 3000);
     uint64_t used_ns = end(&r);
     CHECK(in_samples(&r) + r.settled <= used_ns + used_ns / 20); /* what was never listed is for accounting */
+}
+
+/* Threads of 3 ms, of which task/ is listed ten times a second: they are named by the runtime's own list. 5 s are 400
+ * samples: 12 points are five standard deviations. */
+static void a_thread_for_each_request(void)
+{
+    static const struct crew crews[] = {{serves, 1}};
+    struct rig r;
+    if (!begin_with(&r, crews, 1, 1, true)) {
+        SKIP("a child's memory cannot be read here");
+    }
+    run_for(&r, 5000);
+    uint64_t used_ns = end(&r);
+    uint64_t known = r.weights[1] + r.weights[2];
+    CHECK(in_samples(&r) + r.settled <= used_ns + used_ns / 20);
+    CHECK(known * 100 >= used_ns * 85);
+    CHECK(r.weights[1] * 100 >= known * 55 && r.weights[1] * 100 <= known * 79);
 }
 
 static void idle_threads_cost_little(void)
@@ -499,6 +560,18 @@ static void moments_of_the_scheduler(void)
     CHECK_INT(ns, 7);
 }
 
+/* A turn that ended 10 µs before we had the CPU was not ended by us. A catcher that another one woke gets its CPU some
+ * microseconds later, and has not waited for anybody. */
+static void turns_that_we_ended(void)
+{
+    CHECK(perfless_is_one_switch(14828795741711, 14828795741711));
+    CHECK(perfless_is_one_switch(1000, 3000) && perfless_is_one_switch(3000, 1000));
+    CHECK(!perfless_is_one_switch(10000, 20000) && !perfless_is_one_switch(20000, 10000));
+    CHECK(!perfless_is_late(0, false) && !perfless_is_late(0, true));
+    CHECK(perfless_is_late(20000, false) && !perfless_is_late(20000, true));
+    CHECK(perfless_is_late(1 * MS, true));
+}
+
 static void run_times(void)
 {
     struct perfless t = {.tick_ns = 10 * MS};
@@ -542,12 +615,14 @@ TESTS_THAT_MEASURE({"weights of threads that spin add up to their CPU time, shar
       {"bursts between long sleeps are met", bursts_are_met},
       {"with more threads than CPUs each has its time", more_than_cpus},
       {"threads that come and go are never counted twice", threads_come_and_go},
+      {"threads that end before they are listed are met where they run", a_thread_for_each_request},
       {"idle threads cost next to nothing", idle_threads_cost_little},
       {"busy threads are found among idle ones", busy_among_idle},
       {"a process attached to anew goes on being sampled, and nothing is left over", attached_anew},
       {"a process that ended is given back with all its threads", ended_process},
       {"with hardly a descriptor it goes on without keeping them", few_descriptors},
       {"when a thread ran last is read from its sched file, or not at all", moments_of_the_scheduler},
+      {"a thread whose turn ended before ours began was not interrupted by us", turns_that_we_ended},
       {"CPU time comes from schedstat, or in clock ticks from stat", run_times},
       {"a process's clock is asked as often as it may tell something", pauses},
       {"ticks are irregular, and on average as many as were asked for", irregular_ticks})

@@ -275,7 +275,7 @@ static void what_is_written_is_read_back(void)
     struct sink sink = sink_of_buf(&a->bytes);
     CHECK(pprof_write(&a->p, NULL, &sink, &a->err));
     CHECK(gzip_is(a->bytes.ptr, a->bytes.len));
-    CHECK(pprof_read(&b->p, buf_slice(&a->bytes), &b->err));
+    CHECK(pprof_read(&b->p, buf_slice(&a->bytes), STR(""), &b->err));
     struct profile_totals before = profile_sum(&a->p), after = profile_sum(&b->p);
     CHECK_INT(after.cpu_ns, before.cpu_ns);
     CHECK_INT(after.count, before.count);
@@ -305,8 +305,8 @@ static void addresses_survive_a_second_writing(void)
 {
     struct bench *a = set_up(), *b = set_up(), *c = set_up();
     fill_sample(&a->p);
-    CHECK(pprof_read(&b->p, write_plain(a), &b->err));
-    CHECK(pprof_read(&c->p, write_plain(b), &c->err));
+    CHECK(pprof_read(&b->p, write_plain(a), STR(""), &b->err));
+    CHECK(pprof_read(&c->p, write_plain(b), STR(""), &c->err));
     CHECK_INT(b->bytes.len, a->bytes.len);
     struct seen *first = look(buf_slice(&a->bytes)), *second = look(write_plain(c));
     uint64_t sum[2] = {0};
@@ -384,7 +384,7 @@ static void inlined_functions_are_read_back(void)
 {
     struct bench *a = set_up(), *b = set_up();
     fill_inlined(&a->p);
-    CHECK(pprof_read(&b->p, write_plain(a), &b->err));
+    CHECK(pprof_read(&b->p, write_plain(a), STR(""), &b->err));
     uint32_t frame = b->p.nodes.at[b->p.samples.at[1].node].frame;
     CHECK_TEXT(inlined_text(&b->p, frame),
                "leaf:2@/src/leaf.c < middle:3@/src/middle.c < real:4@/src/real.c");
@@ -403,7 +403,7 @@ static void generated_code_keeps_its_kind(void)
     uint32_t t = add_thread(&a->p, add_process(&a->p, 1, "node", ""), 1, "node");
     uint32_t f = add_address(&a->p, 0, profile_module(&a->p, &m), 0x7f0000001000, "f", FRAME_JS);
     profile_add(&a->p, t, f, SAMPLE_PERIOD_NS, 1);
-    CHECK(pprof_read(&b->p, write_plain(a), &b->err));
+    CHECK(pprof_read(&b->p, write_plain(a), STR(""), &b->err));
     const struct frame *frame = &b->p.frames.at[b->p.nodes.at[b->p.samples.at[1].node].frame];
     CHECK_INT(frame->kind, FRAME_JS);
     CHECK_INT(frame->address, 0x7f0000001000);
@@ -422,8 +422,8 @@ static void stacks_survive_the_way_through_all_formats(void)
         ";perl;p_[pl];q_[js] 1\n;py;m (a.py:1)_[p];e_[pe];read_[k] 5\nc1;ruby;r_[rb];s_[php] 6";
     struct bench *a = set_up(), *b = set_up();
     struct collapsed_damage damage;
-    CHECK(collapsed_read(&a->p, str_of(text), &damage, &a->err));
-    CHECK(pprof_read(&b->p, write_plain(a), &b->err));
+    CHECK(collapsed_read(&a->p, str_of(text), STR(""), &damage, &a->err));
+    CHECK(pprof_read(&b->p, write_plain(a), STR(""), &b->err));
     char *lines = strdup(lines_of(a));
     CHECK_TEXT(lines_of(b), lines);
     CHECK_TEXT(lines, "0;;app;[lost] 4\n0;;app;main;[lost];f 1\n"
@@ -509,7 +509,7 @@ static void goes_own_cpu_profile_is_read(void)
             "/src/work.go", "main.add");
     RECORD(out, PPROF_PERIOD_TYPE, 1, 3, 2, 4);
     protobuf_u64(out, PPROF_PERIOD, 10);
-    CHECK(pprof_read(&b->p, buf_slice(out), &b->err));
+    CHECK(pprof_read(&b->p, buf_slice(out), STR(""), &b->err));
     CHECK_TEXT(lines_of(b), "0;;app;main.main;[app+0x3010] 1\n"
                             "0;;app;main.main;main.work;main.add 3");
     CHECK_INT(profile_sum(&b->p).count, 4);
@@ -537,7 +537,7 @@ static void more_lines_than_any_compiler_makes_are_all_shown(void)
     RECORD(out, PPROF_SAMPLE_TYPE, 1, 1, 2, 2);
     RECORD(out, PPROF_SAMPLE, 1, 1, 2, 10101010);
     location(out, 1, 0, 0x1000, functions);
-    CHECK(pprof_read(&b->p, buf_slice(out), &b->err));
+    CHECK(pprof_read(&b->p, buf_slice(out), STR(""), &b->err));
     CHECK_TEXT(lines_of(b), "0;;all;f39;f38;f37;f36;f35;f34;f33;f32;f31;f30;f29;f28;f27;f26;f25;f24;"
                             "f23;f22;f21;f20;f19;f18;f17;f16;f15;f14;f13;f12;f11;f10;f9;f8;f7;f6;"
                             "f5;f4;f3;f2;f1;f0 1");
@@ -566,7 +566,7 @@ static bool read_type(struct bench *b, const char *type, const char *types, cons
     record(out, PPROF_SAMPLE, values);
     LOCATION(out, 1, 0, 0, 1, 0);
     RECORD(out, PPROF_FUNCTION, 1, 1, 2, 1);
-    bool ok = pprof_read_type(&b->p, buf_slice(out), str_of(type), &b->err);
+    bool ok = pprof_read(&b->p, buf_slice(out), str_of(type), &b->err);
     free(words);
     return ok;
 }
@@ -662,9 +662,9 @@ static void another_type_is_written_under_its_name(void)
                     SAMPLE(2, 1, 2, 41)));
     CHECK_TEXT(lines_of(b), "0;;all;f 41");
     CHECK(profile_init(&again, SAMPLE_MAX_BYTES, NULL));
-    CHECK(!collapsed_read_type(&again, buf_slice(&b->text), STR("cpu"), &damage, &b->err));
+    CHECK(!collapsed_read(&again, buf_slice(&b->text), STR("cpu"), &damage, &b->err));
     CHECK_TEXT(b->err.text, "there is no sample type cpu in it; there is: page-faults");
-    CHECK(collapsed_read_type(&again, buf_slice(&b->text), STR("page-faults"), &damage, &b->err));
+    CHECK(collapsed_read(&again, buf_slice(&b->text), STR("page-faults"), &damage, &b->err));
     CHECK_INT(profile_sum(&again).cpu_ns, 41);
     CHECK_STR(profile_text(&again, again.meta.unit), "count");
     profile_release(&again);
@@ -696,7 +696,7 @@ static void labels_of_other_tools_are_taken(void)
     protobuf_u64(&label, PPROF_LABEL_KEY, 6);
     protobuf_message(&sample, PPROF_SAMPLE_LABEL, &label);
     protobuf_message(out, PPROF_SAMPLE, &sample);
-    CHECK(pprof_read(&b->p, buf_slice(out), &b->err));
+    CHECK(pprof_read(&b->p, buf_slice(out), STR(""), &b->err));
     CHECK_INT(b->p.processes.at[1].pid, 77);
     CHECK_STR(profile_text(&b->p, b->p.threads.at[1].name), "pool-1");
     CHECK(strstr(lines_of(b), "pool-1;[unknown]") != NULL);
@@ -714,7 +714,7 @@ static void what_a_runtime_tells_is_a_label_and_read_back(void)
     a->p.meta.period_ns = SAMPLE_PERIOD_NS;
     profile_add(&a->p, thread, node, 5 * SAMPLE_PERIOD_NS, 5);
     profile_add(&a->p, profile_labelled(&a->p, thread, labels), node, 7 * SAMPLE_PERIOD_NS, 7);
-    CHECK(pprof_read(&b->p, write_plain(a), &b->err));
+    CHECK(pprof_read(&b->p, write_plain(a), STR(""), &b->err));
     CHECK_INT(b->p.samples.len, 1 + 2);
     CHECK_INT(profile_thread_count(&b->p), 1);
     const struct sample *told = &b->p.samples.at[2];
@@ -734,7 +734,7 @@ static void what_a_runtime_tells_is_a_label_and_read_back(void)
 static void refused(struct buf *bytes, enum err_kind kind, const char *sentence)
 {
     struct bench *b = set_up();
-    CHECK(!pprof_read(&b->p, buf_slice(bytes), &b->err));
+    CHECK(!pprof_read(&b->p, buf_slice(bytes), STR(""), &b->err));
     CHECK_INT(b->err.kind, kind);
     CHECK(strstr(b->err.text, sentence) != NULL);
     if (strstr(b->err.text, sentence) == NULL) {
@@ -760,7 +760,7 @@ static void what_pprof_refuses_is_refused(void)
     buf_init(&out, 100000);
     struct bench *good = set_up();
     start(&out);
-    CHECK(pprof_read(&good->p, buf_slice(&out), &good->err));
+    CHECK(pprof_read(&good->p, buf_slice(&out), STR(""), &good->err));
     tear_down(good);
     buf_clear(&out);
 
@@ -842,10 +842,10 @@ static void every_cut_and_every_flipped_bit_is_survived(void)
     for (size_t i = 0; i < bytes.len; i++) {
         struct bench *b = set_up();
         memcpy(copy, bytes.ptr, i);
-        refusals += !pprof_read(&b->p, (struct str){copy, i}, &b->err);
+        refusals += !pprof_read(&b->p, (struct str){copy, i}, STR(""), &b->err);
         memcpy(copy, bytes.ptr, bytes.len);
         copy[i] = (char)(copy[i] ^ 1 << i % 8);
-        refusals += !pprof_read(&b->p, (struct str){copy, bytes.len}, &b->err);
+        refusals += !pprof_read(&b->p, (struct str){copy, bytes.len}, STR(""), &b->err);
         tear_down(b);
     }
     CHECK(refusals > bytes.len / 2);

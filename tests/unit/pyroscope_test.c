@@ -104,7 +104,7 @@ static void a_push_is_a_series_with_one_profile(void)
     CHECK_INT(part(sample, 2, 0).len, 36);
     struct profile back;
     CHECK(profile_init(&back, ROOM, NULL));
-    CHECK(pprof_read(&back, part(sample, 1, 0), &b->err));
+    CHECK(pprof_read(&back, part(sample, 1, 0), STR(""), &b->err));
     CHECK_INT(profile_sum(&back).cpu_ns, 46 * SAMPLE_PERIOD_NS + 25000000);
     profile_release(&back);
     tear_down(b);
@@ -143,7 +143,7 @@ static void a_thread_is_no_series(void)
     }
     struct profile back;
     CHECK(profile_init(&back, ROOM, NULL));
-    CHECK(pprof_read(&back, profile, &b->err));
+    CHECK(pprof_read(&back, profile, STR(""), &b->err));
     CHECK_INT(back.processes.len, 3); /* nobody's, web and db */
     vec_each(&back.threads, thread)
     {

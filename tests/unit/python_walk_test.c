@@ -718,6 +718,70 @@ static void lock_3_15(void)
     CHECK_INT(stack.marks, RUNTIME_HOLDS_LOCK);
 }
 
+static uint64_t state_of(unsigned n)
+{
+    return MEMORY + 0x80000 + n * 0x1000ull;
+}
+
+/* Threads 100, 101 …, the first of which began last. */
+static void make_threads(unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        make_thread(state_of(i), 100 + i);
+        put64(state_of(i) + python.layout.thread.next, i + 1 < count ? state_of(i + 1) : 0);
+    }
+    put64(INTERP + python.layout.interp.threads, state_of(0));
+}
+
+static size_t running(uint32_t *tids, size_t most)
+{
+    struct memory_batch memory = {read_batch, NULL};
+    batches = pieces_read = 0;
+    size_t count = python_running(&python, &memory, tids, most);
+    CHECK(count <= most && batches <= 4 + 2 * 7);
+    return count;
+}
+
+/* 3.8 knows a thread by libc's number, 3.11 by its own, 3.12 has the lock elsewhere. */
+static void who_runs(void)
+{
+    static const uint32_t versions[] = {PYTHON_VERSION(3, 8), PYTHON_VERSION(3, 11), PYTHON_VERSION(3, 12)};
+    for (unsigned i = 0; i < 3; i++) {
+        uint32_t tids[4] = {0};
+        start(versions[i]);
+        make_threads(9);
+        CHECK_INT(running(tids, 4), 4);
+        CHECK(tids[0] == 100 && tids[1] == 101 && tids[2] == 102 && tids[3] == 103);
+        if (python.current != 0) {
+            put64(python.current, state_of(8));
+        } else {
+            put64(INTERP + python.layout.interp.gil, HEAP);
+            put64(HEAP + 8, state_of(8));
+            put32(HEAP + 16, 1);
+        }
+        CHECK_INT(running(tids, 4), 4);
+        CHECK(tids[0] == 108 && tids[1] == 100 && tids[2] == 101 && tids[3] == 102);
+        CHECK_INT(running(tids, 1), 1);
+        CHECK_INT(tids[0], 108);
+        CHECK_INT(running(tids, 0), 0);
+    }
+}
+
+static void who_runs_of_any_memory(void)
+{
+    uint32_t tids[8];
+    start(PYTHON_VERSION(3, 12));
+    make_threads(1);
+    put64(state_of(0) + python.layout.thread.next, state_of(0)); /* a ring */
+    CHECK_INT(running(tids, 8), 1);
+    put64(INTERP + python.layout.interp.gil, 5); /* no address */
+    CHECK_INT(running(tids, 8), 1);
+    put64(state_of(0) + python.layout.thread.interp, HEAP); /* it became something else */
+    CHECK_INT(running(tids, 8), 0);
+    gone = true;
+    CHECK_INT(running(tids, 8), 0);
+}
+
 /* Of several interpreters each has its number, the first one too; a single one tells none. */
 static void numbered(void)
 {
@@ -1248,6 +1312,8 @@ TESTS({"frame objects are read leaf first, each an entry", heap_frames},
       {"the lock's holder and the collector are marked", lock_and_collector},
       {"3.12: the last holder counts while it is locked", lock_3_12},
       {"3.15 says who waits for the lock", lock_3_15},
+      {"who may run is named: the lock's holder, then those that began last", who_runs},
+      {"lists of threads that lead nowhere name nobody twice", who_runs_of_any_memory},
       {"of several interpreters the one that runs is told", numbered},
       {"a task's name costs two batches once, then none", named_task},
       {"another task, or another name, is read anew", renamed_task},

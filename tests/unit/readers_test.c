@@ -425,6 +425,22 @@ static void other_program(void)
     end(&b);
 }
 
+/* The same file at the same addresses, but another program's memory. */
+static void same_program_again(void)
+{
+    struct bench b;
+    begin(&b, 1);
+    CHECK(readers_refresh(&b.readers, 1));
+    uint64_t serial = b.target->runtime.reader->serial;
+    targets_comm(&b.targets, b.target->pid, b.target->pid, STR("again"), true); /* an exec */
+    CHECK(readers_of(&b.readers, b.target, serial) == NULL); /* at once */
+    CHECK(targets_read_maps(&b.targets, b.target));
+    CHECK(readers_refresh(&b.readers, 2));
+    CHECK(b.target->runtime.reader != NULL && b.target->runtime.reader->serial != serial);
+    CHECK_INT(toy_attached, 2);
+    end(&b);
+}
+
 static void ended(void)
 {
     struct bench b;
@@ -494,6 +510,7 @@ TESTS_THAT_MEASURE({"a runtime is found, walked and named, with one row", found_
       {"a process has as many readers as runtimes", two_runtimes},
       {"an unknown version is logged once and tried again rarely", unknown_version},
       {"an exec ends a reader, which lives until it is swept", other_program},
+      {"an exec of the same file ends a reader", same_program_again},
       {"a reader outlives its process for its last samples", ended},
       {"the profile names the runtime of a process", told_in_the_profile},
       {"a runtime that cannot be read is told with its process, as long as it is there", refusals_are_told},

@@ -33,7 +33,7 @@ static void address_is(const char *option, const char *name, bool alone, const c
     struct settings settings = settings_with(option, NULL);
     struct err err;
     struct sender *sender = made(&settings, name, alone, &err);
-    CHECK_TEXT(sender != NULL ? sender_address(sender) : err.text, expected);
+    CHECK_TEXT(sender != NULL ? sender->address : err.text, expected);
     sender_free(sender);
 }
 
@@ -81,7 +81,7 @@ static void variables_of_a_back_end_are_its_own(void)
     struct settings settings = settings_with(NULL, NULL);
     struct err err;
     struct sender *sender = made(&settings, "pyroscope", false, &err);
-    CHECK_TEXT(sender_address(sender), "http://own:1");
+    CHECK_TEXT(sender->address, "http://own:1");
     CHECK_STR(sender->context.token, "own-secret");
     sender_free(sender);
     CHECK(made(&settings, "http", true, &err) == NULL);
@@ -132,13 +132,13 @@ static void an_agent_gets_no_key(void)
     settings.upload.agent_host = "agent";
     settings.upload.timeout_ns = 120;
     struct sender *sender = made(&settings, "datadog", true, &err);
-    CHECK_TEXT(sender_address(sender), "http://agent:8126");
+    CHECK_TEXT(sender->address, "http://agent:8126");
     CHECK(!sender->context.agentless && sender->context.token.len == 0);
     CHECK_INT(sender_timeout_ns(sender), UINT64_C(90000000000));
     sender_free(sender);
     settings.upload.agentless = settings.upload.timeout_given = true;
     sender = made(&settings, "datadog", true, &err);
-    CHECK_TEXT(sender_address(sender), "https://intake.profile.datadoghq.eu");
+    CHECK_TEXT(sender->address, "https://intake.profile.datadoghq.eu");
     CHECK_STR(sender->context.token, "own-secret");
     CHECK(sender->context.url.tls && sender->context.url.port == 443);
     CHECK_INT(sender_timeout_ns(sender), 120);
@@ -167,7 +167,7 @@ static void variables_of_opentelemetry_are_heeded(void)
     CHECK(strstr(err.text, "SECRET") == NULL && strstr(err.text, "OTEL_EXPORTER_OTLP_HEADERS"));
     setenv("OTEL_EXPORTER_OTLP_HEADERS", "api-key=SECRET%2D1,x=a%2", 1);
     struct sender *sender = made(&settings, "otlp", true, &err);
-    CHECK_TEXT(sender_address(sender), "http://all/base");
+    CHECK_TEXT(sender->address, "http://all/base");
     CHECK(!sender->context.whole_path);
     CHECK_INT(sender->context.header_count, 2);
     CHECK_STR(sender->context.headers[0].value, "SECRET-1");
@@ -177,7 +177,7 @@ static void variables_of_opentelemetry_are_heeded(void)
     sender_free(sender);
     setenv("OTEL_EXPORTER_OTLP_PROFILES_ENDPOINT", "http://mine/here", 1);
     sender = made(&settings, "otlp", true, &err);
-    CHECK_TEXT(sender_address(sender), "http://mine/here");
+    CHECK_TEXT(sender->address, "http://mine/here");
     CHECK(sender->context.whole_path);
     sender_free(sender);
     sender_hide_secrets(&settings.upload);

@@ -117,7 +117,7 @@ static void the_longest_head_has_its_room(void)
     }
     buf_init(&file, 1000);
     CHECK(spool_write(&d, name, 1, &file, &err));
-    CHECK_INT(file.len, SPOOL_FILE_MAX - SPOOL_PROFILE_MAX);
+    CHECK_INT(file.len, SPOOL_HEAD_MAX);
     CHECK_INT(file.len, 614);
     buf_release(&file);
 }

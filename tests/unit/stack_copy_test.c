@@ -38,26 +38,14 @@ static void shrinks_when_not_needed(void)
     CHECK_INT(wanted(32768, 500, 0, 5), 32768); /* 1 % need half of it */
 }
 
-static uint32_t wanted_of_fitting(uint32_t bytes, uint32_t fit, uint32_t most, uint32_t cut)
+/* A program that ciphers for a minute may sign with larger frames in the next. */
+static void does_not_become_small(void)
 {
-    const struct target target = {.copy.bytes = bytes,
-                                  .copy.seen = 5000,
-                                  .copy.cut = cut,
-                                  .copy.fit = fit,
-                                  .copy.most = most};
-    return stack_copy_wanted(&target);
-}
-
-/* A program that ciphers for a second may sign with larger frames in the next. */
-static void is_small_only_after_long(void)
-{
-    CHECK_INT(wanted_of_fitting(15880, 2000, 7936, 0), 7936);
-    CHECK_INT(wanted_of_fitting(15880, 1999, 7936, 0), 15880);
-    CHECK_INT(wanted_of_fitting(15880, 2000, 7944, 0), 15880); /* one needed more, once */
-    CHECK_INT(wanted_of_fitting(7936, 5000, 100, 0), 7936);
-    CHECK_INT(wanted_of_fitting(7936, 5000, 7936, 2), 7936);
-    CHECK_INT(wanted_of_fitting(7936, 5000, 7936, 3), 15872);
-    CHECK_INT(wanted_of_fitting(15872, 5000, 9000, 3), 15872); /* 2 % are asked for from here on */
+    CHECK_INT(wanted_with(15880, 50000, 0, 0, 100), 15880);
+    CHECK_INT(wanted_with(7936, 50000, 0, 0, 100), 7936);
+    CHECK_INT(wanted_with(7936, 5000, 2, 2, 7936), 7936);
+    CHECK_INT(wanted_with(7936, 5000, 3, 3, 7936), 15872);
+    CHECK_INT(wanted_with(15872, 5000, 3, 3, 9000), 15872); /* 2 % are asked for from here on */
 }
 
 static void shrinks_at_once(void)
@@ -82,5 +70,5 @@ TESTS({"a size doubles when more than 2 % of the stacks are cut", grows_when_sta
       {"few stacks prove nothing", few_stacks_prove_nothing},
       {"a size is halved when not 1 % of the stacks need half of it", shrinks_when_not_needed},
       {"a size goes at once to twice the largest stack", shrinks_at_once},
-      {"a size is small only after a long time in which nothing needed more", is_small_only_after_long},
+      {"a size does not become small, however long nothing needs more", does_not_become_small},
       {"sizes stay between their least and their most", has_ends})

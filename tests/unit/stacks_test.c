@@ -405,11 +405,11 @@ static const uint64_t frames[WORDS] = {
     /* the leaf's frame at +0 */ STACK_BASE + 0x20, 0x400200, 0, 0,
     /* its caller's at +0x20 */ 0, 0x400300, 0, 0};
 
-static void add_stack(struct scene *s, size_t copied)
+static void add_words(struct scene *s, const uint64_t *words, uint64_t base, uint64_t fp, size_t copied)
 {
     uint64_t registers[17] = {0};
-    registers[6] = STACK_BASE;  /* BP */
-    registers[7] = STACK_BASE;  /* SP */
+    registers[6] = fp;          /* BP */
+    registers[7] = base;        /* SP */
     registers[8] = 0x400100;    /* IP */
     struct record record = {.kind = RECORD_SAMPLE,
                             .pid = PID,
@@ -418,10 +418,15 @@ static void add_stack(struct scene *s, size_t copied)
                             .user = true,
                             .as.sample = {.period_ns = PERIOD,
                                           .registers = registers,
-                                          .stack = (const unsigned char *)frames,
+                                          .stack = (const unsigned char *)words,
                                           .stack_len = copied,
-                                          .stack_room = sizeof frames}};
+                                          .stack_room = copied}};
     stacks_add(&s->stacks, &s->profile, &record, NULL);
+}
+
+static void add_stack(struct scene *s, uint64_t base, size_t copied)
+{
+    add_words(s, frames, base, base, copied);
 }
 
 static void begin_unwinding(struct scene *s, struct unwinder *unwinder)
@@ -437,7 +442,7 @@ static void frame_pointers_to_the_end(void)
     struct scene s;
     struct unwinder unwinder;
     begin_unwinding(&s, &unwinder);
-    add_stack(&s, sizeof frames);
+    add_stack(&s, STACK_BASE, sizeof frames);
     CHECK_TEXT(newest(&s), "/nowhere/app+2ff;/nowhere/app+1ff;/nowhere/app+100");
     stacks_end_window(&s.stacks, &s.profile);
     CHECK_INT(s.profile.meta.stack_ends[STACK_COMPLETE], 1);
@@ -450,13 +455,49 @@ static void a_cut_stack_says_so(void)
     struct scene s;
     struct unwinder unwinder;
     begin_unwinding(&s, &unwinder);
-    add_stack(&s, 0x10);
+    add_stack(&s, STACK_BASE, 0x10);
     CHECK_TEXT(newest(&s), "[truncated];/nowhere/app+1ff;/nowhere/app+100");
     CHECK_INT(s.target->copy.cut, 1);
+    CHECK_INT(s.target->copy.gaps, 0);
     stacks_end_window(&s.stacks, &s.profile);
     CHECK_INT(s.profile.meta.stack_ends[STACK_TRUNCATED], 1);
     stacks_end_window(&s.stacks, &s.profile);
     CHECK_INT(s.profile.meta.stack_ends[STACK_TRUNCATED], 0); /* counted per window */
+    end(&s);
+    unwinder_release(&unwinder);
+}
+
+/* No frame pointer leads anywhere, and what follows the callers that were found is not known. */
+static void a_guess_that_ends_anywhere_says_so(void)
+{
+    static const uint64_t words[WORDS] = {0, 0x400205, 0, 0x400305, 0, 0, 0, 0};
+    struct scene s;
+    struct unwinder unwinder;
+    begin_unwinding(&s, &unwinder);
+    add_words(&s, words, STACK_BASE, 1, sizeof words);
+    CHECK_TEXT(newest(&s), "[truncated];/nowhere/app+304;/nowhere/app+204;[guessed];/nowhere/app+100");
+    stacks_end_window(&s.stacks, &s.profile);
+    CHECK_INT(s.profile.meta.stack_ends[STACK_GUESSED], 1);
+    end(&s);
+    unwinder_release(&unwinder);
+}
+
+/* A larger copy would be no longer. */
+static void a_copy_that_ends_at_a_page_has_a_gap(void)
+{
+    struct scene s;
+    struct unwinder unwinder;
+    begin_unwinding(&s, &unwinder);
+    s.target->copy.bytes = 4096;
+    add_stack(&s, STACK_BASE - 0x10, 0x10);
+    CHECK_TEXT(newest(&s), "[truncated];/nowhere/app+1ff;/nowhere/app+100");
+    CHECK_INT(s.target->copy.gaps, 1);
+    CHECK_INT(s.target->copy.cut, 0);
+    add_stack(&s, STACK_BASE - 0x18, 0x10); /* made when copies were smaller */
+    s.target->copy.bytes = 0x10;
+    add_stack(&s, STACK_BASE - 0x10, 0x10);
+    CHECK_INT(s.target->copy.gaps, 1);
+    CHECK_INT(s.target->copy.cut, 2);
     end(&s);
     unwinder_release(&unwinder);
 }
@@ -469,6 +510,16 @@ static void frame_pointers_to_the_end(void)
 }
 
 static void a_cut_stack_says_so(void)
+{
+    SKIP("the stack in this test is x86-64's");
+}
+
+static void a_guess_that_ends_anywhere_says_so(void)
+{
+    SKIP("the stack in this test is x86-64's");
+}
+
+static void a_copy_that_ends_at_a_page_has_a_gap(void)
 {
     SKIP("the stack in this test is x86-64's");
 }
@@ -490,4 +541,6 @@ TESTS({"a sample becomes one path: user half from the root, kernel half above it
       {"at every budget the weights sum up and no path lacks its root", every_budget},
       {"the steady state allocates nothing per sample", steady_state},
       {"a sample with its stack is unwound to the thread's first function", frame_pointers_to_the_end},
-      {"a stack that is cut begins with [truncated]", a_cut_stack_says_so})
+      {"a stack that is cut begins with [truncated]", a_cut_stack_says_so},
+      {"a guessed stack begins with [truncated] unless a first function is known", a_guess_that_ends_anywhere_says_so},
+      {"one that the kernel could copy no further is another matter", a_copy_that_ends_at_a_page_has_a_gap})

@@ -114,6 +114,27 @@ static void line(void)
     end(&s);
 }
 
+/* A greenlet's native callers are elsewhere, while its Python stack is whole: one share cannot tell of both. */
+static void complete_stacks(void)
+{
+    struct scene s;
+    begin(&s, true);
+    busy_window(&s);
+    s.profile.meta.stack_ends[STACK_COMPLETE] = 75;
+    s.profile.meta.stack_ends[STACK_NO_RULE] = 925;
+    CHECK(strstr(told(&s, NULL), "\n  stacks: 7.5 % complete\n") != NULL);
+    s.log.terminal = false;
+    CHECK(strstr(told(&s, NULL), " lost=0.3s stacks=7.5% own=") != NULL);
+    s.profile.meta.shares[SHARE_PROVEN] = 980;
+    s.profile.meta.shares[SHARE_LATE] = 15;
+    s.profile.meta.shares[SHARE_TORN] = 5;
+    CHECK(strstr(told(&s, NULL), " native_stacks=7.5% interpreter_stacks=99.5% proven=98.0% own=") != NULL);
+    s.log.terminal = true;
+    CHECK(strstr(told(&s, NULL), "\n  native stacks: 7.5 % complete, interpreters' 99.5 %\n"
+                                 "  interpreters' stacks: 98.0 % proven") != NULL);
+    end(&s);
+}
+
 /* What was done without for the profiler's own budget stands behind its cost. */
 static void budget(void)
 {
@@ -424,6 +445,7 @@ TESTS({"a terminal gets the block of lines", block},
       {"files that could not be written are told once, and not named", nothing_written},
       {"an empty profile is a loud warning with its reason", empty_profile},
       {"a profile with stacks is not called empty", not_empty},
+      {"the share of complete stacks says of what, beside interpreters", complete_stacks},
       {"a window that lacks more than a twentieth names the gate and what opens it", incomplete},
       {"an idle window is no error", idle_window},
       {"odd times give numbers", odd_times},

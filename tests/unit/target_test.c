@@ -38,7 +38,6 @@ static void maps_file_line(void)
                                  "                    /usr/lib/x86_64-linux-gnu/libc.so.6\n");
     CHECK(m.start == 0x7f0a1c028000 && m.limit == 0x7f0a1c1bd000 && m.file_offset == 0x28000);
     CHECK_INT(m.prot, MAPPING_READ | MAPPING_EXEC);
-    CHECK(!m.shared && !m.deleted);
     CHECK_INT(m.dev_major, 0xfe);
     CHECK_INT(m.dev_minor, 1);
     CHECK_INT(m.inode, 1835063);
@@ -74,17 +73,14 @@ static void maps_names(void)
         struct map_line m = one_line(text);
         CHECK_INT(m.kind, rows[i].kind);
         CHECK_INT(m.prot, MAPPING_READ | MAPPING_WRITE | MAPPING_EXEC);
-        CHECK(m.shared);
     }
 }
 
 static void maps_deleted(void)
 {
     struct map_line m = one_line("1000-2000 r-xp 00000000 08:01 5   /tmp/a b (deleted) (deleted)");
-    CHECK(m.deleted);
     CHECK_STR(m.path, "/tmp/a b (deleted)");
     m = one_line("1000-2000 r-xp 00000000 08:01 5   /tmp/trailing blank \n");
-    CHECK(!m.deleted);
     CHECK_STR(m.path, "/tmp/trailing blank ");
 }
 
@@ -156,8 +152,6 @@ static void stat_line(void)
     CHECK(s.cutime_ticks == 33 && s.cstime_ticks == 44);
     CHECK_INT(s.num_threads, 9);
     CHECK_INT(s.start_ticks, 123456);
-    CHECK_INT(s.rss_pages, 555);
-    CHECK_INT(s.processor, 3);
     CHECK(!stat_is_kernel_thread(&s));
 }
 
@@ -169,7 +163,6 @@ static void stat_kernel_thread(void)
     CHECK(stat_is_kernel_thread(&s));
     CHECK_INT(s.stime_ticks, 15);
     CHECK_INT(s.num_threads, 1);
-    CHECK_INT(s.processor, 0); /* not written: cut behind field 24 */
 }
 
 static void stat_malformed(void)
@@ -240,8 +233,6 @@ static void status_whole(void)
     CHECK(s.seccomp == 2 && s.no_new_privs == 1);
     CHECK(s.cap_permitted == 0x3fffffffff && s.cap_bounding == 0xa80425fb);
     CHECK(status_has_cap(&s, 19) && !status_has_cap(&s, 21) && !status_has_cap(&s, 200));
-    CHECK(status_catches(&s, 2) && status_catches(&s, 15) && !status_catches(&s, 9));
-    CHECK(!status_catches(&s, 0) && !status_catches(&s, 65));
 }
 
 static void status_absent(void)
@@ -366,21 +357,20 @@ static void parting_groups(void)
     static const struct {
         const char *first, *second;
         bool parts;
-        const char *common, *one, *other;
+        const char *one, *other;
     } rows[] = {
-        {"/", "/", false, NULL, NULL, NULL},
-        {"/a/b", "/a/b", false, NULL, NULL, NULL},
-        {"/a/b/c", "/a/d", true, "/a", "/a/b", "/a/d"},
-        {"/a/b", "/a", true, "/a", "/a/b", ""},
-        {"/", "/x/y", true, "", "", "/x"},
-        {"/ab", "/a", true, "", "/ab", "/a"},
-        {"/", "/../app", true, "", "", "/.."},
+        {"/", "/", false, NULL, NULL},
+        {"/a/b", "/a/b", false, NULL, NULL},
+        {"/a/b/c", "/a/d", true, "/a/b", "/a/d"},
+        {"/a/b", "/a", true, "/a/b", ""},
+        {"/", "/x/y", true, "", "/x"},
+        {"/ab", "/a", true, "/ab", "/a"},
+        {"/", "/../app", true, "", "/.."},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct cgroup_parting parting = {0};
         CHECK_INT(cgroup_part(str_of(rows[i].first), str_of(rows[i].second), &parting), rows[i].parts);
         if (rows[i].parts) {
-            CHECK_STR(parting.common, rows[i].common);
             CHECK_STR(parting.first, rows[i].one);
             CHECK_STR(parting.second, rows[i].other);
         }

@@ -176,17 +176,6 @@ static void rank_of_nobody(void)
     CHECK(policy == 77 && nice == 77);
 }
 
-static void sleeps_until(void)
-{
-    uint64_t began_ns = clock_mono_ns();
-    thread_sleep_until(began_ns + 20 * MS);
-    uint64_t took_ns = clock_mono_ns() - began_ns;
-    CHECK(took_ns >= 20 * MS && took_ns < 2000 * (uint64_t)MS);
-    began_ns = clock_mono_ns();
-    thread_sleep_until(began_ns - 5 * (uint64_t)MS); /* past: not at all */
-    CHECK(clock_mono_ns() - began_ns < 1000 * (uint64_t)MS);
-}
-
 static void *set_soon(void *context)
 {
     clock_sleep_ns(20 * MS);
@@ -241,6 +230,5 @@ TESTS_THAT_MEASURE({"a bound thread is on its CPU at once", binds},
       {"what an ordinary user is refused is told, and the rest is done", refusals_are_told},
       {"with the right, FIFO and a lower nice are taken", rights_are_used},
       {"a thread that is gone has no rank", rank_of_nobody},
-      {"sleep lasts until its moment, and past moments not at all", sleeps_until},
       {"a waker wakes, stays set and is cleared", wakers},
       {"a descriptor is told from the waker", waits_for_both})

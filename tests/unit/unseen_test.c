@@ -104,7 +104,7 @@ static void lost(void)
     static struct unseen u;
     bool news = false;
     CHECK(str_starts(str_of(reason(&u, window(ACCOUNT_LOST, SECOND), &news)),
-                     STR("processes or threads lived shorter than a sample")));
+                     STR("processes or threads ran for less than a sample each")));
     CHECK(news);
     unseen_note(&u, UNSEEN_THREADS, "raise ulimit -n");
     CHECK_TEXT(reason(&u, window(ACCOUNT_LOST, SECOND), &news), "raise ulimit -n");

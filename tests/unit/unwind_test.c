@@ -47,6 +47,8 @@ struct world {
     unsigned finds, reads;
     bool frame_pointers;
     uint64_t lr; /* AArch64 */
+    const uint64_t *chain; /* the kernel's */
+    size_t chain_len;
 };
 
 static bool find_place(void *context, uint64_t address, struct unwind_place *out)
@@ -130,7 +132,9 @@ static const struct unwind_result *walk(struct world *w, uint64_t ip, size_t sp,
     struct unwind_stack stack = {.base = STACK + sp * 8,
                                  .copy = (unsigned char *)w->words + sp * 8,
                                  .len = w->dumped - sp * 8,
-                                 .beyond = w->readable > 0 ? &memory : NULL};
+                                 .beyond = w->readable > 0 ? &memory : NULL,
+                                 .chain = w->chain,
+                                 .chain_len = w->chain_len};
     r.at[IP] = ip;
     r.at[SP] = stack.base;
     r.at[FP] = fp;
@@ -471,6 +475,24 @@ static void generated_code(void)
     world_close(&w);
 }
 
+/* CPython's, which keep no frame pointer: what rbp holds is somebody else's. */
+static void trampolines(void)
+{
+    static const uint64_t of_others[] = {0, 1, STACK + 8 * 20};
+    struct world w;
+    open_usual(&w);
+    memcpy(w.jit + 0x100, "\x48\x83\xec\x08\xff\xd1\x48\x83\xc4\x08\xc3", 11);
+    w.words[3] = JIT + 0x106;
+    w.words[4] = RA(2); /* left behind by an earlier call */
+    w.words[5] = RA(4);
+    w.words[7] = RA(3);
+    w.words[21] = RA(2);
+    for (size_t i = 0; i < COUNT(of_others); i++) {
+        CHECK_TEXT(WALK(&w, RA(1), 0, of_others[i]), "1+20! jit 4+1fa 3+1f: complete");
+    }
+    world_close(&w);
+}
+
 static void guesses(void)
 {
     struct world w;
@@ -480,8 +502,13 @@ static void guesses(void)
     w.words[5] = RA(4);
     w.words[7] = RA(3);
     CHECK_TEXT(WALK(&w, BIAS + IMAGE_TEXT + 0x2000, 0, 1), "20+0! 4+1f? 3+1f: guessed");
-    CHECK_INT(w.unwinder.counters.guessed, 1);
-    CHECK_INT(w.unwinder.counters.stacks[STACK_GUESSED], 1);
+    CHECK(w.result.at_start);
+    w.words[7] = 0; /* the end of a stack, or a wrong turn's */
+    CHECK_TEXT(WALK(&w, BIAS + IMAGE_TEXT + 0x2000, 0, 1), "20+0! 4+1f?: guessed");
+    CHECK(!w.result.at_start);
+    w.words[7] = RA(3);
+    CHECK_INT(w.unwinder.counters.guessed, 2);
+    CHECK_INT(w.unwinder.counters.stacks[STACK_GUESSED], 2);
     w.words[5] = 0;
     w.words[7] = 0;
     CHECK_TEXT(WALK(&w, BIAS + IMAGE_TEXT + 0x2000, 0, 1), "20+0!: no rule");
@@ -549,6 +576,28 @@ static void first_code(void)
     world_close(&w);
 }
 
+/* What makecontext lets the first function return to: nobody has called it. */
+static void coroutines(void)
+{
+    struct world w;
+    open_usual(&w);
+    /* mov %rbx,%rsp; mov (%rsp),%rdi; test %rdi,%rdi; with branch tracking, and as it was before */
+    frame_image_code(w.image, IMAGE_TEXT + 0x5000, "\x48\x89\xdc\x48\x8b\x3c\x24\x48\x85\xff", 10);
+    frame_image_code(w.image, IMAGE_TEXT + 0x5100, "\xf3\x0f\x1e\xfa\x48\x89\xdc\x48\x8b\x3c\x24\x48\x85\xff", 14);
+    frame_image_code(w.image, IMAGE_TEXT + 0x5200, "\x48\x89\xdc\x5f\x48\x85\xff", 7);
+    w.words[4] = RA(3); /* the next context's, which is of no concern */
+    w.words[3] = BIAS + IMAGE_TEXT + 0x5000;
+    CHECK_TEXT(WALK(&w, RA(1), 0, 0x77), "1+20! 50+0!: complete");
+    w.words[3] = BIAS + IMAGE_TEXT + 0x5100;
+    CHECK_TEXT(WALK(&w, RA(1), 0, 0x77), "1+20! 51+0!: complete");
+    w.words[3] = BIAS + IMAGE_TEXT + 0x5200;
+    CHECK_TEXT(WALK(&w, RA(1), 0, 0x77), "1+20! 52+0!: complete");
+    w.dumped = 16; /* beyond the copy as well */
+    w.readable = sizeof w.words;
+    CHECK_TEXT(WALK(&w, RA(1), 0, 0x77), "1+20! 52+0!>: complete");
+    world_close(&w);
+}
+
 static void go_stacks(void)
 {
     struct world w;
@@ -570,6 +619,30 @@ static void go_stacks(void)
     /* without the memory of the other stack */
     w.readable = 0;
     CHECK_TEXT(WALK(&w, RA(9), 200, STACK + 8 * 210), "9+20! 1+1f 4+1ff: truncated");
+    world_close(&w);
+}
+
+/* What the kernel found at the sample; by now the goroutine's stack holds other calls. */
+static void go_stacks_by_the_kernels_chain(void)
+{
+    struct world w;
+    world_open(&w, programs, lens, COUNT(programs), IMAGE_GO);
+    w.frame_pointers = true;
+    w.words[200] = RA(1);
+    w.words[210] = STACK + 8 * 20;
+    w.words[211] = RA(4);
+    w.words[20] = 0;
+    w.words[21] = RA(6);
+    w.readable = sizeof w.words;
+    const uint64_t chain[] = {RA(9), RA(4), RA(5), BIAS + IMAGE_TEXT + 0x4001}; /* which is no call's */
+    w.chain = chain;
+    w.chain_len = COUNT(chain);
+    CHECK_TEXT(WALK(&w, RA(9), 200, STACK + 8 * 210), "9+20! 1+1f 4+1ff 5+1ff 40+0f: complete");
+    CHECK_INT(w.result.reach, 12 * 8); /* of the copy */
+    w.chain_len = COUNT(chain) - 1; /* the kernel had no room for more */
+    CHECK_TEXT(WALK(&w, RA(9), 200, STACK + 8 * 210), "9+20! 1+1f 4+1ff 5+1ff: truncated");
+    w.chain_len = 1; /* it does not have this frame */
+    CHECK_TEXT(WALK(&w, RA(9), 200, STACK + 8 * 210), "9+20! 1+1f 4+1ff 6+1ff>: complete");
     world_close(&w);
 }
 #else
@@ -900,6 +973,32 @@ static void of_a_thread(void)
     self_close(s);
 }
 
+static ucontext_t outside, inside;
+
+static void in_context(void)
+{
+    (void)recurse(the_self, 5);
+}
+
+static void in_a_coroutine(void)
+{
+    struct self *s = calloc(1, sizeof *s);
+    static char room[65536];
+    self_open(s);
+    the_self = s;
+    getcontext(&inside);
+    inside.uc_stack.ss_sp = room;
+    inside.uc_stack.ss_size = sizeof room;
+    inside.uc_link = &outside;
+    makecontext(&inside, in_context, 0);
+    CHECK_INT(swapcontext(&outside, &inside), 0);
+    the_self = NULL;
+    CHECK_INT(s->result.end, STACK_COMPLETE);
+    CHECK_INT(s->result.count, 9); /* capture, 6 of recurse, in_context, and what it returns to */
+    CHECK(s->result.frame[8].flags & FRAME_EXACT);
+    self_close(s);
+}
+
 static void on_signal(int number)
 {
     (void)number;
@@ -983,10 +1082,13 @@ TESTS({"perf's registers get their DWARF numbers", perf_registers},
       {"memory that has changed since the sample is not believed", changed_since},
       {"generated code is walked by frame pointer, and C below and above it by rules",
        generated_code},
+      {"generated code without a frame pointer is left by its way to a return", trampolines},
       {"without rule and frame pointer a frame is guessed and marked", guesses},
       {"a signal frame gives all registers back, from another stack too", signal_frame},
       {"first functions without CFI end a stack", first_code},
       {"Go's frame pointers lead across its stacks", go_stacks},
+      {"and where the copy ends, the kernel's chain does", go_stacks_by_the_kernels_chain},
+      {"a coroutine of makecontext ends with its first function", coroutines},
 #else
       {"a leaf's return address is in LR, a caller's is not", link_register},
       {"a frame record does not tell SP", frame_records},
@@ -995,4 +1097,5 @@ TESTS({"perf's registers get their DWARF numbers", perf_registers},
       {"a stack deeper than the dump is continued in memory", own_deep_stack},
       {"a library's callback is unwound through the library", through_a_library},
       {"a thread's stack ends at clone", of_a_thread},
+      {"a coroutine's ends where it began", in_a_coroutine},
       {"a handler's stack reaches what it interrupted, on an alternate stack too", in_a_handler})

@@ -90,6 +90,7 @@ static void begin(struct scene *s)
                                       STR("/nowhere/lib.so"), 0});
     s->reader = (struct reader){.target = s->target,
                                 .serial = SERIAL,
+                                .program = s->target->program,
                                 .image = targets_known_mapping(s->target, 0x400000)->image,
                                 .runtime = &row};
     s->target->runtime.reader = &s->reader;
@@ -151,20 +152,24 @@ static const char *newest(const struct scene *s)
 }
 
 /* In C that the interpreter called (libc), below two runs of its loop and its own plumbing. */
-static const char *add(struct scene *s, const struct catch_of *caught)
+static const uint64_t in_c[] = {CHAIN_MARK_USER, 0x7f0000000100, 0x7f0000000201, 0x408011,
+                                0x409021,        0x400301,       0x408031,       0x400041};
+
+static const char *add_chain(struct scene *s, const uint64_t *chain, size_t len, const struct catch_of *caught)
 {
-    static const uint64_t chain[] = {CHAIN_MARK_USER, 0x7f0000000100, 0x7f0000000201, 0x408011,
-                                     0x409021,        0x400301,       0x408031,       0x400041};
     struct record record = {.kind = RECORD_SAMPLE,
                             .pid = PID,
                             .tid = PID,
                             .time_ns = 1000,
                             .user = true,
-                            .as.sample = {.period_ns = PERIOD,
-                                          .chain = chain,
-                                          .chain_len = sizeof chain / sizeof chain[0]}};
+                            .as.sample = {.period_ns = PERIOD, .chain = chain, .chain_len = len}};
     stacks_add(&s->stacks, &s->profile, &record, caught == NULL ? NULL : &caught->caught);
     return newest(s);
+}
+
+static const char *add(struct scene *s, const struct catch_of *caught)
+{
+    return add_chain(s, in_c, sizeof in_c / sizeof in_c[0], caught);
 }
 
 static void proven(void)
@@ -223,6 +228,26 @@ static void torn(void)
     end(&s);
 }
 
+/* Generated code that calls the loop, and what of the interpreter calls it (300), run the function that the loop has;
+ * other generated code (800) is a caller like any other. */
+static void trampolines(void)
+{
+    static const uint64_t chain[] = {CHAIN_MARK_USER, 0x7f0000000100, 0x408011, 0x7e0000000411, 0x400301, 0x409021,
+                                     0x7f0000000201,  0x7e0000000801, 0x409021, 0x408031,       0x7e0000000511,
+                                     0x400301,        0x400041};
+    struct scene s;
+    begin(&s);
+    targets_map(&s.targets, s.target,
+                &(struct mapped_file){.start = 0x7e0000000000, .limit = 0x7e0000001000, .path = STR("//anon")});
+    struct catch_of caught = both_frames();
+    size_t len = sizeof chain / sizeof chain[0];
+    CHECK_TEXT(add_chain(&s, chain, len, &caught), "40;main (a.py:10);7e0000000800;200;work (a.py:20);100");
+    CHECK_INT(s.stacks.woven[WOVEN_EXACT], 1);
+    CHECK_TEXT(add_chain(&s, chain, len, NULL),
+               "40;300;7e0000000510;8030;9020;7e0000000800;200;9020;300;7e0000000410;8010;100");
+    end(&s);
+}
+
 #define NATIVE "40;8030;300;9020;8010;200;100"
 
 static void not_read(void)
@@ -269,6 +294,7 @@ static void begin_with_two(struct scene *s)
     begin(s);
     s->other = (struct reader){.target = s->target,
                                .serial = SERIAL + 1,
+                               .program = s->target->program,
                                .image = targets_known_mapping(s->target, 0x7f0000000200)->image,
                                .runtime = &other_row};
     s->reader.next = &s->other;
@@ -377,6 +403,7 @@ TESTS({"a proven stack is woven into the native one", proven},
       {"a loop without a frame yet is passed over", being_pushed},
       {"a stack of another moment stands whole, its native leaf behind [~]", unproven},
       {"a stack that contradicts itself is one frame, and no time is lost", torn},
+      {"generated code that runs the loop is not shown beside what the loop runs", trampolines},
       {"what was not read leaves the native stack", not_read},
       {"two runtimes of one process are woven by their own frames of the loop", two_runtimes},
       {"of two runtimes one may not know the thread, or be torn", one_of_two},
