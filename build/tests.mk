@@ -118,7 +118,7 @@ $(fuzz_programs:=.run): $(FUZZ_OUT)/%_fuzz.run: $(FUZZ_OUT)/%_fuzz
 test:
 	@sh build/setup.sh build test
 	+@$(MAKE) product linked
-	+@$(MAKE) unit unit-aarch64 product-aarch64 fuzz-run
+	+@$(MAKE) unit unit-aarch64 product-aarch64 bench-programs fuzz-run
 	@ARCH=$(ARCH) tests/run
 
 # Beside real servers, which whoever asks for them has built: tests/live/real_*.py tell how. One that is not given skips.

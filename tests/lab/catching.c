@@ -316,10 +316,9 @@ static void report(struct catch *c, const struct results *r, double own_cpu_us)
         struct catch_counts n;
         catch_counts(c, i, &n);
         printf("%s{\"proven\": %" PRIu64 ", \"unread\": %" PRIu64 ", \"wakes\": %" PRIu64 ", \"lost\": %" PRIu64
-               ", \"p10\": %" PRIu64 ", \"p50\": %" PRIu64 ", \"hold_p99\": %" PRIu64 ", \"bound\": %d, \"starved\": %d"
-               ", \"given_up\": %d}",
-               i > 0 ? ", " : "", n.verdicts[CATCH_PROVEN], n.verdicts[CATCH_UNREAD], n.wakes, n.lost, n.latency_p10_ns,
-               n.latency_p50_ns, n.hold_p99_ns, n.bound, n.starved, n.given_up);
+               ", \"bound\": %d, \"starved\": %d, \"given_up\": %d}",
+               i > 0 ? ", " : "", n.verdicts[CATCH_PROVEN], n.verdicts[CATCH_UNREAD], n.wakes, n.lost, n.bound,
+               n.starved, n.given_up);
     }
     printf("]}\n");
 }

@@ -75,11 +75,23 @@ class Recording:
         return sum(struct.unpack_from("<I", record)[0] == RECORD_SAMPLE for record in self.records)
 
 
+CHAIN_AT = 40  # behind ip, ids, time, CPU and period
+CONTEXT_USER = (1 << 64) - 512
+
+
 def _without_id(record):
     """The event's id stands first in samples and last in all others; perf is told of one event, which needs none."""
-    kind, misc, size = struct.unpack_from("<IHH", record)
-    rest = record[16:] if kind == RECORD_SAMPLE else record[8:-8]
-    return struct.pack("<IHH", kind, misc, size - 8) + rest
+    kind, misc = struct.unpack_from("<IH", record)
+    rest = _without_user_chain(record[16:]) if kind == RECORD_SAMPLE else record[8:-8]
+    return struct.pack("<IHH", kind, misc, 8 + len(rest)) + rest
+
+
+def _without_user_chain(sample):
+    """What the kernel found by frame pointers; perf would take it for the stack, in which pillion goes by registers first."""
+    count, = struct.unpack_from("<Q", sample, CHAIN_AT)
+    chain = struct.unpack_from(f"<{count}Q", sample, CHAIN_AT + 8)
+    kept = chain.index(CONTEXT_USER) if CONTEXT_USER in chain else count
+    return (sample[:CHAIN_AT] + struct.pack(f"<{1 + kept}Q", kept, *chain[:kept]) + sample[CHAIN_AT + 8 + 8 * count:])
 
 
 def _padded(text):

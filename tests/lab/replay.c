@@ -59,7 +59,10 @@ static void on_ring(void *context, const void *ptr, size_t len)
     struct replay *r = context;
     struct record record;
     if (record_parse(ptr, len, &r->format, &record, NULL)) {
-        (void)order_push(&r->order, record.time_ns, ptr, len);
+        void *room = order_room(&r->order, record.time_ns, len);
+        if (room != NULL) {
+            memcpy(room, ptr, len);
+        }
     }
 }
 
@@ -69,7 +72,7 @@ static void on_round(void *context, bool last)
     if (last) {
         order_flush(&r->order, on_ordered, r);
     } else {
-        order_round(&r->order, on_ordered, r);
+        order_round(&r->order, UINT64_MAX, on_ordered, r);
     }
 }
 

@@ -104,7 +104,10 @@ static void on_ring(void *context, const void *ptr, size_t len)
     struct samples *s = context;
     struct record record;
     if (record_parse(ptr, len, &s->format, &record, NULL)) {
-        (void)order_push(&s->order, record.time_ns, ptr, len);
+        void *room = order_room(&s->order, record.time_ns, len);
+        if (room != NULL) {
+            memcpy(room, ptr, len);
+        }
     }
 }
 
@@ -114,7 +117,7 @@ static void on_round(void *context, bool last)
     if (last) {
         order_flush(&s->order, on_ordered, s);
     } else {
-        order_round(&s->order, on_ordered, s);
+        order_round(&s->order, UINT64_MAX, on_ordered, s);
     }
 }
 

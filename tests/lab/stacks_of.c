@@ -49,8 +49,8 @@ static void unwind_one(struct run *run, const struct lab_sample *sample)
     struct memory_reader memory = samples_memory(&run->samples, sample);
     const struct lab_life *life = &run->samples.lives.at[sample->life];
     const struct unwind_space space = {life->space, find_place, NULL, &memory, run};
-    const struct unwind_stack stack = {unwind_sp(&sample->registers), sample->stack,
-                                       sample->stack_len, &memory};
+    const struct unwind_stack stack = {.base = unwind_sp(&sample->registers), .copy = sample->stack,
+                                       .len = sample->stack_len, .beyond = &memory};
     unwind(&run->unwinder, &sample->registers, &stack, &space, UNWIND_FRAMES_MAX, &run->result);
 }
 

@@ -30,12 +30,13 @@ class Shell:
     def __init__(self, folder, environment, columns=80):
         self.pid, self.terminal = pty.fork()
         if self.pid == 0:
+            # Later the shell would be told, and might draw its prompt twice.
+            fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
             os.chdir(folder)
             os.execvpe("bash", ["bash", "--norc", "--noprofile", "-i"], {
                 "PATH": os.environ["PATH"], "PS1": PROMPT, "TERM": "xterm", "HOME": str(folder), "HISTFILE": "",
                 "LC_ALL": "C", **environment})
         process.foreign.add(self.pid)
-        fcntl.ioctl(self.terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
         self.seen = ""
         self.prompt()
         self.command("bind 'set enable-bracketed-paste off'")

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "runtime/generated/jit.h"
+#include "../lab/jit_stats.h"
 
 static void feed(struct jit_names *names, bool dump, FILE *file, size_t piece)
 {

@@ -70,8 +70,7 @@ class Result(dict):
     def __str__(self):
         verdicts = ", ".join(f"{name} {100 * self.share(name):.1f} %" for name in (
             "proven", "late", "other_cpu", "long", "moved", "asleep", "not_preempted", "unread") if self[name])
-        cpus = "; ".join(f"p10 {c['p10'] / 1e3:.0f} p50 {c['p50'] / 1e3:.0f} hold p99 {c['hold_p99'] / 1e3:.0f} µs"
-                         f"{', starved' if c['starved'] else ''}{', given up' if c['given_up'] else ''}"
+        cpus = "; ".join(f"{c['wakes']} wakes{', starved' if c['starved'] else ''}{', given up' if c['given_up'] else ''}"
                          for c in self["cpus"] if c["wakes"] > 20)
         return (f"{self['samples']} samples, still {100 * self.still:.1f} %, {verdicts}, wrong {self.wrong} "
                 f"(worst {self['worst']}); {cpus}; {self['trouble']}")

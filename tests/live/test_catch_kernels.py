@@ -143,8 +143,8 @@ class Cell(dict):
         if "samples" not in self:
             return f"{self.name}: {self.text.strip()[-300:]}"
         verdicts = ", ".join(f"{name} {100 * self.share(name):.0f}" for name in SHARES if self.get(name))
-        cpus = "; ".join(f"p10 {c['p10'] / 1e3:.0f} p50 {c['p50'] / 1e3:.0f} hold {c['hold_p99'] / 1e3:.0f} µs"
-                         f"{' starved' if c['starved'] else ''}" for c in self.get("cpus", []) if c["wakes"] > 20)
+        cpus = "; ".join(f"{c['wakes']} wakes{' starved' if c['starved'] else ''}"
+                         for c in self.get("cpus", []) if c["wakes"] > 20)
         cpus += f"; {self['own_cpu_us']:.0f} µs each" if "own_cpu_us" in self else ""
         told = self.get("weight_ms", 0) + self.get("settled_ms", 0)
         ticks = f"; weight {told:.0f} of {self['cpu_ms']:.0f} ms" if "cpu_ms" in self else ""

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from lab import cache, linked
+from lab import cache, linked, profiler
 
 COUNT = int(os.environ.get("DEBUG_INFO_ADDRESSES", "300"))
 SHARE = 0.999
@@ -37,6 +37,16 @@ int main(int count, char **words)
     for (auto &place : places)
         std::sort(place.second.begin(), place.second.end());
     std::cout << places.size();
+}
+"""
+SPIN = """
+#include <ctime>
+int main()
+{
+    volatile unsigned turns = 0;
+    while (clock() < 2.5 * CLOCKS_PER_SEC)
+        for (int i = 0; i < 100000; i++)
+            turns = turns + 1;
 }
 """
 RUST = """
@@ -216,10 +226,26 @@ def test_a_package_of_split_units(ask, record_property, workdir):
     addresses = some(program)
     told = ask(program, addresses).lines
     unit.unlink()
-    packaged = ask(program, addresses).lines
+    packaged = ask(program, addresses)
+    assert packaged.why == "", packaged.why
+    packaged = packaged.lines
     assert packaged == told and sum(len(each) > 1 for each in packaged.values()) > len(addresses) / 20
     (workdir / "made" / "program.dwp").unlink()
-    assert sum(len(each) > 1 for each in ask(program, addresses).lines.values()) == 0
+    left = ask(program, addresses)
+    assert sum(len(each) > 1 for each in left.lines.values()) == 0
+    assert left.end == "done" and left.why == f"split debug information {unit} is not there", left.why
+
+
+def test_missing_split_units_are_told_once(pillion, workdir):
+    """By the product, while lines that are there are used in every window."""
+    program = make(workdir / "made", ["clang++", "-O2", "-g", "-gsplit-dwarf", "-o", "program"], SPIN, "a.cc")
+    (unit,) = (workdir / "made").glob("*.dwo")
+    unit.unlink()
+    session = profiler.profile(pillion, workdir / "out", [program], "-I", "-c", "-d", "1")
+    text = " ".join(session.done.err.split())
+    said = f"{program}: split debug information {unit} is not there; inlined functions and lines are missing"
+    assert text.count(said) == 1, text
+    assert len(session.windows) > 1 and session.share("main") > 0.9, session.frames()
 
 
 @pytest.mark.parametrize("fault, end", [("crash", "failed"), ("mute", "failed"), ("babble", "failed"),

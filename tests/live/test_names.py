@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from lab import process, profiler
+from lab import many_functions, process, profiler
 
 pytestmark = pytest.mark.measures
 
@@ -140,6 +140,20 @@ def test_a_debug_file_is_taken_when_it_is_of_this_build_and_told_when_not(whose,
     else:
         assert f"{library}: debug file {debug} has another build id; its own symbols are used" in text, session.done
         assert "hidden_spin" not in session.frames() and "worker_turn" in session.frames(), session.frames()
+
+
+def test_more_functions_than_a_table_has_room_for_have_their_names(pillion, workdir):
+    """In each window, although no window has all of them."""
+    count = 600_000
+    command = [many_functions.program(count), "4"]
+    session = profiler.profile(pillion, workdir / "out", command, "--max-memory", 32, "-c", "-d", "2")
+    assert len(session.windows) > 1
+    for window in session.windows:
+        assert window.share("main") > 0.95, window.frames()
+        assert sum(window.share(name) for name in many_functions.chosen(count)) > 0.95, window.frames()
+    for name in many_functions.chosen(count):
+        assert 0.2 < session.share(name) < 0.5, session.share(name)
+    assert session.col.header["pillion"]["own"]["rss_peak_bytes"] < 32 << 20, session.col.header["pillion"]
 
 
 def check(command):

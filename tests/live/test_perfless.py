@@ -133,6 +133,25 @@ def test_threads_that_share_a_lock_have_the_time_they_ran(mode, pillion, workdir
     assert waiting <= 5, waiting
 
 
+def test_a_thread_for_each_request_is_read_where_it_runs(pillion, repository, workdir):
+    """Threads of 2.8 and 1.2 ms, one after the other: a listing of the process's threads meets one in twenty."""
+    script = repository / PROGRAMS / "requests_in_threads.py"
+    session = profiler.profile(pillion, workdir, ["/usr/bin/python3", script, "8"], *MODES["perf-less"])
+    words = session.done.out.split()
+    share, seconds = float(words[1]), float(words[3])
+    below = Counter()
+    for stack in pystacks.of_col(session):
+        names = [frame.name for frame in stack.python]
+        below["seventy" if "seventy" in names else "thirty" if "thirty" in names else "else"] += stack.count / 99
+        assert names[:2] == ["Thread._bootstrap", "Thread._bootstrap_inner"] or "work" not in names, stack
+    named = below["seventy"] + below["thirty"]
+    print(f"seventy {below['seventy'] / named:.3f} of {share:.3f}, named {named:.2f} of {seconds:.2f} s", session.frames())
+    assert named > 0.8 * seconds, below
+    # 400 samples, fewer on a busy machine, of different weights.
+    assert abs(below["seventy"] / named - share) < 0.12, below
+    assert profiler.within(session.seconds(), session.done.cpu_seconds, 0.03, TICKS["perf-less"])
+
+
 @pytest.mark.root
 def test_in_a_cgroup_with_a_quota_the_total_stays_true(pillion, repository, workdir):
     """Throttled to half a CPU by the kernel: what did not run is not counted."""

@@ -1,6 +1,7 @@
 """Python code by its own names: what the interpreter itself says of its stacks is what the profile shows, for every
 CPython this machine can give (tests/lab/pythons.py), with perf events and without.
 """
+import json
 import re
 import shutil
 import subprocess
@@ -84,6 +85,34 @@ def test_stacks_are_those_the_interpreter_tells(name, mode, profile, script, pyt
         assert verdicts["part"] < 0.05 * total
         assert len(known.seen) == len(known.stacks), [known.stacks[i] for i in {*range(len(known.stacks))} - known.seen]
     assert profiler.within(session.seconds(999), session.done.cpu_seconds, 0.03, TICKS[mode])
+
+
+PERF_MAPS = [each for each in EACH if re.search(r"3\.1[2-9]", each.values[0])]
+
+
+@pytest.mark.parametrize("name", PERF_MAPS)
+def test_functions_with_code_of_their_own_for_perf_stand_in_the_stack_once(name, profile, script, python_of):
+    """-X perf: each function is called through a piece of generated code that bears its name in a perf map."""
+    python = python_of(name)
+    command = [*python.argv, "-X", "perf", python.where(script("known_stacks")), 1]
+    session = profile(command, "-f", 999, "--log-format", "json", "--launch", "init")
+    stacks = pystacks.of_col(session)
+    verdicts, wrong = judged(pystacks.Known(session.done.out), stacks)
+    total = sum(verdicts.values())
+    named = re.compile(r"known_stacks\.py\)_\[p\]$")  # by the perf map; where Python's own stack is read, too
+    twice = sum(s.count for s in stacks if s.python and any(named.search(str(frame)) for frame in s.frames[:-1]))
+    ends = {key: int(count) for key, count in window(session).items() if key.startswith("stacks_")}
+    print(f"{python!r}: {dict(verdicts)}, {twice} twice, {ends}")
+    assert not wrong, wrong[:3]
+    assert verdicts["whole"] > 0.75 * total, session.done
+    assert twice < 0.01 * total
+    assert ends["stacks_complete"] > 0.97 * sum(ends.values()), ends
+
+
+def window(session):
+    """The counts of the last window's line."""
+    events = [json.loads(line) for line in session.done.err.splitlines() if line.startswith("{")]
+    return next(event for event in reversed(events) if event["event"] == "window")
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -472,6 +501,25 @@ def test_programs_that_end_exec_and_die_while_they_are_read(mode, profile):
             assert names == ["<module>", "child"], stack
     # These processes live for some milliseconds: not each is recognised in time.
     print(f"{mode}: child {python_share(session, 'child'):.2f}, of all {python_share(session, '<module>'):.2f}")
+
+
+FIRST = """
+import os, sys
+def first():
+    return sum(i % 7 for i in range(4000000))
+first()
+os.execv(sys.executable, [sys.executable, "-c", "def second():\\n return sum(i % 7 for i in range(8000000))\\nsecond()"])
+"""
+
+
+@pytest.mark.parametrize("name", [name for name in pythons.rows() if re.match(r"host|pyenv-3\.1[123]\.", name)])
+def test_an_interpreter_that_becomes_another_one_is_read_anew(name, profile, python_of):
+    """The same file at the same addresses: what was found in the first one's memory is nothing of the second's."""
+    session = profile([*python_of(name).argv, "-c", FIRST], "-f", 999)
+    unread = sum(s.count for s in pystacks.of_col(session) if "[python: unreadable]_[p]" in s.frames)
+    print(f"{name}: {[python_share(session, each) for each in ('first', 'second')]}, {unread} unread")
+    assert python_share(session, "first") > 0.05 and python_share(session, "second") > 0.3, session.frames()
+    assert unread <= 2, session.done  # within the exec itself: the memory is the new program's already, its record comes
 
 
 @pytest.mark.parametrize("mode", MODES)

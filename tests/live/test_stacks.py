@@ -67,6 +67,15 @@ def test_a_stack_beyond_its_copy_is_read_on_from_memory(pillion, workdir, deep):
     assert depth(session) > 0.8, session.frames() # what was sampled last is read when the process is gone
 
 
+def test_a_stack_is_read_beyond_pages_that_were_never_touched(pillion, program, workdir):
+    """There the kernel's copy ends, however large it may be; x264's stacks had hardly a start."""
+    session = profile(pillion, workdir, [program("act", *BARE, "-fno-stack-clash-protection"), "gap", "6"])
+    counts = window(session)
+    assert int(counts["stacks_complete"]) > 0.9 * int(counts["samples"]), counts
+    heavy = max(session.col.stacks, key=lambda s: s.count)
+    assert heavy.frames[0] == "_start" and heavy.frames[-2:] == ["deed_gap", "burn"], heavy.frames
+
+
 def test_where_one_way_to_memory_is_refused_the_other_is_taken(pillion, workdir, deep, refuse):
     """A seccomp filter against process_vm_readv: the rest of a stack is read through /proc/PID/mem."""
     session = profile(pillion, workdir, [deep, "6000000000"], "--perf-dwarf-stack-size", "4096", "-v",

@@ -256,7 +256,7 @@ def test_processes_that_are_too_short(pillion, workdir):
     sums = session.col.header["pillion"]
     if sums["not_seen"].get("[lost]", 0) < 0.1 * sums["cpu_ns"]:
         pytest.skip("perf events are refused here, or all of it was seen")
-    told_everywhere(session, workdir, r"processes or threads lived shorter than a sample, .*; raise -f")
+    told_everywhere(session, workdir, r"processes or threads ran for less than a sample each, .*; raise -f")
 
 
 def test_a_window_that_saw_enough_gives_no_reason(pillion, program, workdir):

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -43,6 +44,19 @@ __attribute__((noipa)) static int spin(double seconds)
 {
     while (clock_of(CLOCK_THREAD_CPUTIME_ID) < seconds)
         burn();
+    return 0;
+}
+
+/* gap SECONDS: below an array of which one page is used, to its last bytes; the kernel copies the stack up to there */
+__attribute__((noipa)) static int deed_gap(char **argv)
+{
+    volatile char room[128 * 1024];
+    volatile uint64_t *last = (volatile uint64_t *)(((uintptr_t)room + 8192) & ~(uintptr_t)4095) - 1;
+    *last = 0;
+    while (clock_of(CLOCK_THREAD_CPUTIME_ID) < atof(argv[0])) {
+        burn();
+        ++*last;
+    }
     return 0;
 }
 
@@ -410,6 +424,35 @@ static int deed_orphans(char **argv)
     return 0;
 }
 
+/* generated SECONDS: in a loop of a thousand instructions that is in no file */
+static int deed_generated(char **argv)
+{
+    enum { LENGTH = 1000 };
+    uint32_t *code = mmap(NULL, 4 * (LENGTH + 3), PROT_READ | PROT_WRITE | PROT_EXEC,
+                          MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void (*run)(uint64_t turns) = (void (*)(uint64_t))(uintptr_t)code;
+    double until = number(argv, 0, 1);
+    if (code == MAP_FAILED)
+        return 98;
+#if defined __x86_64__
+    int32_t back = -(4 * (LENGTH - 1) + 9);
+    memset(code, 0x90, 4 * (LENGTH + 3)); /* nop */
+    memcpy((char *)code + 4 * (LENGTH - 1), "\x48\xff\xcf\x0f\x85", 5); /* dec %rdi; jne code */
+    memcpy((char *)code + 4 * (LENGTH - 1) + 5, &back, 4);
+    memcpy((char *)code + 4 * (LENGTH - 1) + 9, "\xc3", 1); /* ret */
+#else
+    for (int i = 0; i < LENGTH; i++)
+        code[i] = 0xd503201f; /* nop */
+    code[LENGTH] = 0xf1000400;                                        /* subs x0, x0, #1 */
+    code[LENGTH + 1] = 0x54000001 | ((uint32_t)-(LENGTH + 1) & 0x7ffff) << 5; /* b.ne code */
+    code[LENGTH + 2] = 0xd65f03c0;                                    /* ret */
+    __builtin___clear_cache((char *)code, (char *)(code + LENGTH + 3));
+#endif
+    while (clock_of(CLOCK_THREAD_CPUTIME_ID) < until)
+        run(1000);
+    return 0;
+}
+
 static const struct {
     const char *name;
     int (*run)(char **);
@@ -418,7 +461,8 @@ static const struct {
     {"closeall", deed_closeall}, {"files", deed_files},   {"ids", deed_ids},             {"daemon", deed_daemon},
     {"leave", deed_leave},     {"signals", deed_signals}, {"threads", deed_threads},     {"processes", deed_processes},
     {"sleepy", deed_sleepy},   {"grow", deed_grow},       {"clock", deed_clock},         {"kernel", deed_kernel},
-    {"unlink", deed_unlink},   {"orphans", deed_orphans}, {"crew", deed_crew},
+    {"unlink", deed_unlink},   {"orphans", deed_orphans}, {"crew", deed_crew},           {"gap", deed_gap},
+    {"generated", deed_generated},
 };
 
 int main(int argc, char **argv)
