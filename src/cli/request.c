@@ -255,22 +255,25 @@ static const char *look_up(char *const *environment, struct str name, struct str
     return NULL;
 }
 
+/* One buffer for all rows: this is done before the command starts, and one for each row would be some eighty
+ * pages asked of the kernel and given back. */
 static void read_backend_variables(struct request *out, char *const *environment)
 {
+    struct buf list;
+    buf_init(&list, 1024);
     for (size_t i = 0; i < option_count; i++) {
-        struct buf list;
         struct str found = {0};
         const char *text = NULL;
-        buf_init(&list, 1024);
+        buf_clear(&list);
         option_variables(&option_table[i], &list);
         for (struct str names = buf_slice(&list); names.len > 0 && !text;)
             text = look_up(environment, str_cut(&names, ' '), &found);
-        buf_release(&list);
         if (!text)
             continue;
         apply_variable(out, &(struct option_match){.row = &option_table[i]}, "", text, SOURCE_BACKEND);
         note_variable(out, &option_table[i], found);
     }
+    buf_release(&list);
 }
 
 /* The agent of ECS sets it; there a task's seccomp profile cannot be chosen, and of capabilities only
