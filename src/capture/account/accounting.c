@@ -104,7 +104,7 @@ static bool refresh(struct accounting *a, struct target *target, uint64_t now_ns
         target->account.ran_permille = beyond(cpu_times_sum(&target->account.last), used_ns) * 1000 / apart_ns;
     }
     target->account.read_ns = now_ns;
-    target->account.since_read_ns = 0;
+    target->account.since_read_ns = target->account.read_since_ns = 0;
     return true;
 }
 

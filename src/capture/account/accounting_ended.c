@@ -23,6 +23,7 @@ void accounting_note_end(struct targets *targets, const struct record *read)
     struct target *target = targets_find(targets, read->pid);
     if (target != NULL) {
         target->account.read_sum_ns += read->as.read.count;
+        target->account.read_since_ns += read->time_ns > target->account.read_ns ? read->as.read.count : 0;
     }
 }
 
@@ -60,12 +61,14 @@ uint64_t accounting_known_ns(const struct accounting *a, const struct target *ta
 }
 
 /* How much more a process that ended may have used: at most what it lived, and hardly more than one period of each of
- * its threads, because beyond that they would have been sampled again. The kernel cuts both times to whole ticks. */
+ * its threads, because beyond that they would have been sampled again; of threads that ended since it was read there
+ * may be many, and as much as they have used in all. The kernel cuts both times to whole ticks. */
 uint64_t accounting_tail_ns(const struct accounting *a, const struct target *target)
 {
     uint64_t lived = beyond(target->ended_ns, target->began_ns);
     uint64_t threads = target->threads_seen > 1 ? target->threads_seen : 1;
-    uint64_t most = threads * a->period_ns + (target->account.read_ns == 0 ? 0 : 2 * a->tick_ns);
+    uint64_t most = threads * a->period_ns + (target->account.read_ns == 0 ? 0 : 2 * a->tick_ns) +
+                    target->account.read_since_ns;
     uint64_t own_ns = most;
     if (accounting_is_told(a, target)) {
         own_ns = 0;

@@ -239,6 +239,7 @@ static void leave_to_heir(struct accounting *a, struct profile *p, struct target
     if (heir == NULL) {
         return;
     }
+    heir->account.idle_polls = 0; /* a shell that hardly ran has waited for it, and may end before it would be read */
     /* a zombie's times hold the children it waited for; of one that is gone all are supposed to be */
     if (target->account.final_known) {
         heir->account.zombies_ns += target->account.lifetime_ns;
