@@ -10,7 +10,7 @@
 
 enum {
     TEXT_MAX = 64 * 1024,
-    REFRESH_ALL_MAX = 16,  /* beyond, only targets that were sampled since are read again */
+    REFRESH_ALL_MAX = 16,  /* beyond, only targets that ran since, by samples and READ records, are read again */
     REFRESH_US_PER_THREAD = 500, /* between two readings of one target */
     REFRESH_AGE_SHARE = 16, /* and so small a part of its life, … */
     REFRESH_PAUSE_MAX_MS = 1000, /* … but at most this: if it ends now, its samples since tell the rest */
@@ -75,6 +75,7 @@ bool accounting_update_times(struct accounting *a, struct target *target)
     target->start_ticks = stat.start_ticks;
     target->account.last = times_of(a, &stat);
     target->threads_seen = stat.num_threads;
+    target->threads_ended = 0;
     target->parent_pid = stat.ppid; /* an orphan's next parent waits for it */
     target->ended = stat_has_ended(&stat);
     if (accounting_is_polled(target) && !str_eq(stat.comm, str_of(target->name))) {
@@ -141,13 +142,15 @@ bool accounting_any_alive(struct accounting *a)
     }
     return false;
 }
-/* The kernel asks every thread of a process for its time, 0.15 us each: one of thousands is read
- * more rarely. */
+/* The kernel asks every thread that lives for its time, 0.15 us each: a process of thousands is read more rarely. One
+ * that starts thousands which end at once is not: their last steps are outside all events, only readings have them. */
 static bool may_refresh(const struct target *target, uint64_t now_ns)
 {
-    uint64_t threads_ns = target->threads_seen * (uint64_t)REFRESH_US_PER_THREAD * NS_PER_US;
+    uint64_t threads_ns = beyond(target->threads_seen, target->threads_ended) * REFRESH_US_PER_THREAD * NS_PER_US;
     uint64_t apart_ns = REFRESH_PAUSE_MAX_MS * NS_PER_MS;
-    if (target->began_ns != 0 && beyond(now_ns, target->began_ns) / REFRESH_AGE_SHARE < apart_ns) {
+    if (target->account.read_since_ns > 0) {
+        apart_ns = 0; /* samples tell little of threads that come and go */
+    } else if (target->began_ns != 0 && beyond(now_ns, target->began_ns) / REFRESH_AGE_SHARE < apart_ns) {
         apart_ns = beyond(now_ns, target->began_ns) / REFRESH_AGE_SHARE;
     }
     apart_ns = threads_ns > apart_ns ? threads_ns : apart_ns;
@@ -160,7 +163,8 @@ void accounting_refresh(struct accounting *a, uint64_t now_ns, bool last)
     vec_each(&a->targets->all, slot)
     {
         struct target *target = *slot;
-        bool worth = !many || target->account.since_read_ns > 0 || target->account.read_ns == 0;
+        bool has_run = target->account.since_read_ns > 0 || target->account.read_since_ns > 0;
+        bool worth = !many || has_run || target->account.read_ns == 0;
         if (!accounting_is_polled(target) && !target->ended && worth && (last || may_refresh(target, now_ns))) {
             (void)refresh(a, target, now_ns);
         }

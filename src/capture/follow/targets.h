@@ -142,7 +142,8 @@ struct target {
     uint32_t parent_pid;     /* who waits for it: another one when its parent has ended */
     uint32_t forked_by;      /* whose events it inherited; 0: nobody's, as far as we know */
     uint64_t tree;           /* names those that descend from one another, as long as any of them is known */
-    uint32_t threads_seen;
+    uint32_t threads_seen;   /* that lived when its times were read last, and that began since; … */
+    uint32_t threads_ended;  /* … that ended since */
     uint32_t alive;          /* threads that live, by FORK and EXIT; 0: not counted (it ran before) */
     VEC(struct mapping) maps; /* by start, not overlapping, executable ones only */
     bool maps_read;          /* from /proc, or complete because all records since exec were seen */

@@ -109,6 +109,7 @@ void targets_exit(struct targets *t, uint32_t pid, uint32_t tid, uint64_t time_n
         return;
     }
     target->ended_ns = time_ns; /* the last thread's counts */
+    target->threads_ended++;
     if (target->alive > 0 && --target->alive == 0) {
         targets_end(t, target);
     }
