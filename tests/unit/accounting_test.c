@@ -694,6 +694,30 @@ static void rarely_refreshed(void)
     end(&b);
 }
 
+static void refreshed_while_threads_end(void)
+{
+    struct fixture b;
+    struct worker worker;
+    struct target *target = after_work(&b, &worker, CAPTURE_PERF, 50, 0);
+    accounting_refresh(&b.accounting, 1000 * MS, false);
+    accounting_refresh(&b.accounting, 1250 * MS, false);
+    CHECK_INT(target->account.read_ns, 1000 * MS);
+    const struct record late = {.kind = RECORD_READ, .pid = target->pid, .time_ns = 999 * MS, .as.read.count = MS};
+    accounting_note_end(&b.targets, &late); /* that reading knew of it */
+    accounting_refresh(&b.accounting, 1500 * MS, false);
+    CHECK_INT(target->account.read_ns, 1000 * MS);
+    const struct record read = {.kind = RECORD_READ, .pid = target->pid, .time_ns = 1600 * MS, .as.read.count = MS};
+    accounting_note_end(&b.targets, &read);
+    target->threads_seen = 2000; /* began since then, … */
+    target->threads_ended = 1990; /* … and most of them are gone */
+    accounting_refresh(&b.accounting, 1750 * MS, false);
+    CHECK_INT(target->account.read_ns, 1750 * MS);
+    CHECK_INT(target->threads_ended, 0);
+    CHECK_INT(target->account.read_since_ns, 0);
+    dismiss(&worker);
+    end(&b);
+}
+
 static void all_sampled(void)
 {
     struct fixture b;
@@ -1127,6 +1151,63 @@ static void middle_ones_forgotten(void)
     end(&b);
 }
 
+static uint64_t lost_of(struct fixture *b, const char *name)
+{
+    uint64_t sum = 0;
+    vec_each(&b->profile.samples, sample)
+    {
+        bool named = b->profile.threads.at[sample->thread].name == profile_cstring(&b->profile, name);
+        sum += named && sample->count == 0 ? sample->cpu_ns : 0;
+    }
+    return sum;
+}
+
+/* 200 ms by threads that are each too short for a sample, then another program: each name has its own. */
+static void threads_before_an_exec(void)
+{
+    struct fixture b;
+    begin(&b);
+    struct worker worker = hire();
+    struct target *root = follow(&b, (uint32_t)worker.pid, CAPTURE_PERF);
+    struct target *child = child_on_perf(&b, GONE, root->pid, 10 * MS);
+    targets_comm(&b.targets, GONE, GONE, str_of("before"), false);
+    for (unsigned i = 0; i < 40; i++) {
+        tell_end(&b, GONE, 5 * MS);
+    }
+    accounting_note_exec(&b.targets, &b.profile, GONE, 0);
+    targets_comm(&b.targets, GONE, GONE, str_of("after"), true);
+    accounting_note_exec(&b.targets, &b.profile, GONE, 0); /* to the next one nothing is left */
+    targets_comm(&b.targets, GONE, GONE, str_of("last"), true);
+    sampled_part(&b, child, 20 * MS);
+    targets_exit(&b.targets, GONE, GONE, 400 * MS);
+    tell_end(&b, GONE, 21 * MS);
+    b.perf.ended_count_ns = 221 * MS;
+    accounting_refresh(&b.accounting, 5000 * MS, false);
+    accounting_close_window(&b.accounting, &b.profile, &b.perf, 0);
+    CHECK_INT(lost_of(&b, "before"), 200 * MS);
+    CHECK_INT(lost_of(&b, "after") + lost_of(&b, "last"), 0);
+    CHECK_INT(cpu_of(&b, "last"), 221 * MS);
+    CHECK_INT(attributed(&b), profile_sum(&b.profile).process_cpu_ns);
+    dismiss(&worker);
+    end(&b);
+}
+
+/* Of one that was there in the window before, nobody knows how much of it is of this one. */
+static void threads_of_an_earlier_window(void)
+{
+    struct fixture b;
+    begin(&b);
+    struct worker worker = hire();
+    struct target *root = follow(&b, (uint32_t)worker.pid, CAPTURE_PERF);
+    (void)child_on_perf(&b, GONE, root->pid, 10 * MS);
+    tell_end(&b, GONE, 5 * MS);
+    b.targets.window++;
+    accounting_note_exec(&b.targets, &b.profile, GONE, 100 * MS);
+    CHECK_INT(account(&b, ACCOUNT_LOST), 0);
+    dismiss(&worker);
+    end(&b);
+}
+
 /* A lost record may have been a READ: the counters of the tree say what there was. */
 static void lost_ends(void)
 {
@@ -1222,6 +1303,9 @@ TESTS_THAT_MEASURE({"processes whose ancestors are forgotten count once", middle
       {"a process that ended has the accounting of the last refresh and its samples since", refreshed},
       {"counters that ran ahead of the accounting are not time that is missing", counters_beyond_the_accounting},
       {"a process of many threads is refreshed more rarely, but before its end", rarely_refreshed},
+      {"a process whose threads come and go is refreshed each time", refreshed_while_threads_end},
+      {"what short threads used before an exec is told by the name of then", threads_before_an_exec},
+      {"of what was used before this window an exec tells nothing", threads_of_an_earlier_window},
       {"samples weigh their period as the accounting measures it", all_sampled},
       {"what samples do not explain is lost, and the parts sum up", partly_lost},
       {"samples of bursts stand for all of a process, when there are enough", sampled_in_bursts},

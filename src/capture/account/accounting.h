@@ -94,6 +94,10 @@ void accounting_refresh(struct accounting *a, uint64_t now_ns, bool last);
 /* A READ record: a thread of a target has ended. */
 void accounting_note_end(struct targets *targets, const struct record *read);
 
+/* A target is about to become another program by exec. What its threads that ended have used has no sample, where they
+ * were too short for one, and is told now, while it still has their name. since_ns: when the window began. */
+void accounting_note_exec(struct targets *targets, struct profile *p, uint32_t pid, uint64_t since_ns);
+
 /* Attributes what the window's samples do not explain. perf may be null. */
 void accounting_close_window(struct accounting *a, struct profile *p, struct perf *perf,
                     uint64_t lost_records);

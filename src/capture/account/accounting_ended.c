@@ -27,6 +27,22 @@ void accounting_note_end(struct targets *targets, const struct record *read)
     }
 }
 
+/* Of one that was followed before this window it is not known how much of it was used in this one. */
+void accounting_note_exec(struct targets *targets, struct profile *p, uint32_t pid, uint64_t since_ns)
+{
+    struct target *target = targets_find(targets, pid);
+    if (target == NULL || accounting_is_polled(target) || target->filter.skipped ||
+        (targets->window > 1 && target->began_ns < since_ns)) {
+        return;
+    }
+    uint64_t explained_ns = target->account.sampled_ns + target->filter.excluded_ns + target->account.execs_ns;
+    uint64_t rest_ns = beyond(target->account.read_sum_ns, explained_ns);
+    if (rest_ns > target->account.sampled_ns) { /* else it is what samples are off by */
+        target->account.execs_ns += rest_ns;
+        profile_account(p, targets_thread_id(targets, p, target, pid), accounting_rest_kind(target), rest_ns);
+    }
+}
+
 bool accounting_is_told(const struct accounting *a, const struct target *target)
 {
     return target->ended && target->account.read_sum_ns > 0 && target->began_ns != 0 &&
@@ -114,7 +130,7 @@ static bool is_done(void *context, struct target *target)
     struct accounting *a = t->accounting;
     bool ran_before = target->start_ticks != 0 && target->start_ticks < a->began_ticks;
     if (ran_before || target->runtime.reader != NULL || target->account.sampled_ns > 0 ||
-        target->account.settled_ns > 0) {
+        target->account.settled_ns > 0 || target->account.execs_ns > 0) {
         return false;
     }
     if (t->profile != NULL) {

@@ -40,6 +40,12 @@ void accounting_poll_all(struct accounting *a, struct profile *p, bool last);
 
 void accounting_add_to_process(struct accounting *a, struct profile *p, struct target *target, uint64_t cpu_ns);
 
+/* What time of a target on perf is that has no sample. */
+static inline enum account accounting_rest_kind(const struct target *target)
+{
+    return target->capture_mode == CAPTURE_PERF_USER ? ACCOUNT_KERNEL_HIDDEN : ACCOUNT_LOST;
+}
+
 /* Has it ended, and told what it used by READ records? Not one that got events of its own, or was found running. */
 bool accounting_is_told(const struct accounting *a, const struct target *target);
 

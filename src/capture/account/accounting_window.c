@@ -69,7 +69,7 @@ static void close_living(struct accounting *a, struct profile *p, struct target 
     system_ns = beyond(system_ns, target->filter.excluded_ns - excluded_user_ns);
     user_ns -= excluded_user_ns;
     accounting_add_to_process(a, p, target, user_ns + system_ns);
-    explain_rest(a, p, target, user_ns + system_ns, system_ns);
+    explain_rest(a, p, target, beyond(user_ns + system_ns, target->account.execs_ns), system_ns);
 }
 
 static void close_ended(struct accounting *a, struct profile *p, struct target *target,
@@ -80,10 +80,9 @@ static void close_ended(struct accounting *a, struct profile *p, struct target *
         return;
     }
     accounting_add_to_process(a, p, target, cpu_ns);
+    cpu_ns = beyond(cpu_ns, target->account.execs_ns);
     if (target->account.sampled_ns == 0) {
-        profile_account(p, targets_thread_id(a->targets, p, target, target->pid),
-                        target->capture_mode == CAPTURE_PERF_USER ? ACCOUNT_KERNEL_HIDDEN : ACCOUNT_LOST,
-                        cpu_ns);
+        profile_account(p, targets_thread_id(a->targets, p, target, target->pid), accounting_rest_kind(target), cpu_ns);
         return;
     }
     uint64_t system_ns = beyond(target->account.last.system_ns, target->account.before.system_ns);

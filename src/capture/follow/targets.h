@@ -106,6 +106,7 @@ struct target_account {
     bool folded;             /* it stands for such */
     uint64_t read_sum_ns;    /* what its threads that ended have used, by READ records; 0: none has come */
     uint64_t read_since_ns;  /* of it, of those that ended later than `last` was read */
+    uint64_t execs_ns;       /* of this window, already told without a stack: before its last exec */
     uint64_t carried_ns;     /* used in earlier windows, and not yet shown */
     bool final_known;        /* the times in `last` are those of the window's end, or of its own */
 };

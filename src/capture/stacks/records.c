@@ -80,6 +80,10 @@ static void on_sample(struct records *r, struct record *record, const struct cau
 /* What a followed process starts, or becomes, is followed as it was. */
 static void on_task(struct records *r, const struct record *record)
 {
+    struct shared *s = r->shared;
+    if (record->kind == RECORD_COMM && record->as.comm.exec) {
+        accounting_note_exec(&r->path.follow->targets, s->window.profile, record->pid, s->window.start_ns);
+    }
     targets_take(&r->path.follow->targets, record);
     struct target *target = targets_find(&r->path.follow->targets, record->pid);
     if (target != NULL && (record->kind == RECORD_FORK || target->capture_mode == CAPTURE_UNKNOWN)) {
