@@ -404,6 +404,33 @@ static void alive_counts(void)
     end(&table);
 }
 
+/* While a process's events are opened anew two of each write records. */
+static void told_twice(void)
+{
+    struct table table;
+    begin(&table);
+    struct targets *t = &table.t;
+    targets_get(t, GONE);
+    targets_fork(t, GONE + 1, GONE + 1, GONE, GONE, 1 * MS);
+    struct target *child = targets_find(t, GONE + 1);
+    targets_fork(t, GONE + 1, GONE + 1, GONE, GONE, 1 * MS + 300);
+    CHECK(targets_find(t, GONE + 1) == child && !child->ended);
+    targets_fork(t, GONE + 1, GONE + 2, GONE + 1, GONE + 1, 2 * MS);
+    targets_fork(t, GONE + 1, GONE + 2, GONE + 1, GONE + 1, 2 * MS + 300);
+    CHECK_INT(child->alive, 2);
+    CHECK_INT(child->threads_seen, 2);
+    targets_exit(t, GONE + 1, GONE + 2, 3 * MS);
+    targets_exit(t, GONE + 1, GONE + 2, 3 * MS + 300);
+    CHECK_INT(child->alive, 1);
+    targets_exit(t, GONE + 1, GONE + 3, 4 * MS); /* whose start was lost */
+    CHECK(!child->ended);
+    targets_exit(t, GONE + 1, GONE + 1, 5 * MS);
+    CHECK(child->ended);
+    targets_fork(t, GONE + 1, GONE + 1, GONE, GONE, 6 * MS); /* another one */
+    CHECK(targets_find(t, GONE + 1) != child);
+    end(&table);
+}
+
 static void exec_by_another_thread(void)
 {
     struct table table;
@@ -797,6 +824,7 @@ TESTS_THAT_MEASURE({"a pid's owner is not taken for the one that /proc shows lat
       {"a process forked by a thread has the thread's name", fork_takes_the_threads_name},
       {"exec forgets all mappings, a rename none", exec_clears},
       {"a process ends with its last thread, whichever that is", alive_counts},
+      {"a start or an end that two events tell counts once", told_twice},
       {"an exec by another thread than the first leaves one living thread",
        exec_by_another_thread},
       {"a thread that ended is not kept", ended_thread},

@@ -167,6 +167,7 @@ struct target_thread {
     uint32_t tid, pid;
     char name[COMM_MAX];
     bool named;
+    uint64_t born_ns;        /* monotonic: its start, by a FORK record; 0: none told of it */
     uint64_t cpu_ns;         /* schedstat, as read last; for accounting from /proc */
     uint64_t event, event_before; /* the first of the follower's that its samples come from, and came from before
                                    * (duplicates.c); 0: none */

@@ -2,8 +2,11 @@
  * child is what its parent is (name, mappings, capture mode, whether it is excluded) until it calls exec, which makes
  * all of that new. */
 #include "capture/follow/targets_private.h"
+#include "base/time.h"
 
 #include <string.h>
+
+enum { AGAIN_MS = 10 }; /* in which no id is given to another: two records of one start are this close */
 
 static void inherit_maps(struct target *child, struct target *parent)
 {
@@ -29,6 +32,19 @@ static void inherit_answer(const struct targets *t, struct target *child,
     child->filter.skipped = targets_is_excluded(child, child->began_ns);
 }
 
+/* Where a process's events are opened anew, there are two of each for a moment, and both tell of what begins then. */
+static bool is_told_again(uint64_t began_ns, uint64_t time_ns)
+{
+    return began_ns != 0 && time_ns - began_ns < AGAIN_MS * NS_PER_MS;
+}
+
+static bool process_is_told_again(struct targets *t, uint32_t pid, uint32_t parent_pid, uint64_t time_ns)
+{
+    const struct target *known = targets_find(t, pid);
+    return known != NULL && known->alive > 0 && known->forked_by == parent_pid &&
+           is_told_again(known->began_ns, time_ns);
+}
+
 void targets_fork(struct targets *t, uint32_t pid, uint32_t tid, uint32_t parent_pid,
                   uint32_t parent_tid, uint64_t time_ns)
 {
@@ -38,6 +54,9 @@ void targets_fork(struct targets *t, uint32_t pid, uint32_t tid, uint32_t parent
         memcpy(name, parent_thread->name, COMM_MAX);
     }
     if (pid != parent_pid) {
+        if (process_is_told_again(t, pid, parent_pid, time_ns)) {
+            return;
+        }
         struct target *parent = targets_find(t, parent_pid);
         struct target *child = targets_fresh(t, pid);
         if (child == NULL) {
@@ -63,12 +82,13 @@ void targets_fork(struct targets *t, uint32_t pid, uint32_t tid, uint32_t parent
     }
     struct target *target = targets_find(t, pid);
     struct target_thread *thread = targets_thread(t, pid, tid);
+    bool again = thread != NULL && is_told_again(thread->born_ns, time_ns);
     if (thread != NULL) {
-        *thread = (struct target_thread){.tid = tid, .pid = pid};
+        *thread = (struct target_thread){.tid = tid, .pid = pid, .born_ns = time_ns};
         thread->named = name[0] != '\0';
         memcpy(thread->name, name, COMM_MAX);
     }
-    if (target != NULL) {
+    if (target != NULL && !again) {
         target->threads_seen++;
         target->alive += target->alive > 0 && pid == parent_pid;
     }
@@ -101,7 +121,9 @@ void targets_comm(struct targets *t, uint32_t pid, uint32_t tid, struct str name
 void targets_exit(struct targets *t, uint32_t pid, uint32_t tid, uint64_t time_ns)
 {
     struct target_thread *thread = targets_find_thread(t, tid);
-    if (thread != NULL && thread->pid == pid) {
+    bool known = thread != NULL && thread->pid == pid;
+    bool counted = known && (thread->born_ns != 0 || tid == pid); /* else this is told again, or its start was not */
+    if (known) {
         targets_drop_thread(t, (size_t)(thread - t->threads.at)); /* no sample comes after its end */
     }
     struct target *target = targets_find(t, pid);
@@ -110,7 +132,7 @@ void targets_exit(struct targets *t, uint32_t pid, uint32_t tid, uint64_t time_n
     }
     target->ended_ns = time_ns; /* the last thread's counts */
     target->threads_ended++;
-    if (target->alive > 0 && --target->alive == 0) {
+    if (counted && target->alive > 0 && --target->alive == 0) {
         targets_end(t, target);
     }
 }
