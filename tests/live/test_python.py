@@ -519,7 +519,8 @@ def test_an_interpreter_that_becomes_another_one_is_read_anew(name, profile, pyt
     unread = sum(s.count for s in pystacks.of_col(session) if "[python: unreadable]_[p]" in s.frames)
     print(f"{name}: {[python_share(session, each) for each in ('first', 'second')]}, {unread} unread")
     assert python_share(session, "first") > 0.05 and python_share(session, "second") > 0.3, session.frames()
-    assert unread <= 2, session.done  # within the exec itself: the memory is the new program's already, its record comes
+    # Within the exec itself, of some milliseconds: the memory is the new program's already, its record comes.
+    assert unread <= 5, session.done
 
 
 @pytest.mark.parametrize("mode", MODES)
