@@ -14,7 +14,7 @@ from lab import pprof, process, profiler, trees, vitals
 
 pytestmark = pytest.mark.measures
 
-MODES = {"perf": []}
+MODES = {"perf": [], "no-perf": ["--perf-mode", "disabled"]}
 TREES = 20
 
 
@@ -44,10 +44,9 @@ def test_the_truth_of_a_tree_is_what_the_kernel_says(workdir):
         assert profiler.within(truth.waited_for, done.cpu_seconds, 0.02, 0.03), (seed, done)
 
 
-@pytest.mark.parametrize("how", ["attach"])
-@pytest.mark.parametrize("mode", MODES)
-def test_random_trees_have_their_totals_and_names(mode, how):
-    assert not of_trees(f"--{mode}", f"--{how}", "--count", TREES, "--seed", 1)
+def test_random_trees_have_their_totals_and_names():
+    """Without perf what a busy machine hides from a look is the larger part of so small a tree: lab/trees.py says how much."""
+    assert not of_trees("--perf", "--attach", "--count", TREES, "--seed", 1)
 
 
 # ---- Trees with somebody in the middle who hardly runs
@@ -84,8 +83,7 @@ def test_a_process_in_the_middle_adds_nothing(mode, which, pillion, work, workdi
     assert session.done.status == 0, session.done
     for told in (found.total(), session.seconds()):
         assert is_right(mode, told, session.done.cpu_seconds, found)
-    # Without perf children that live for a tenth of a second may be told with their parents.
-    if mode == "perf" or burnt != 2.0:
+    if mode == "perf":  # else what a child did between the last look at it and its end may be told with its parent
         assert profiler.within(found.names["trees"], burnt, 0.03, 0.1), found.names
 
 
