@@ -9,8 +9,10 @@ from lab import process, profiler
 pytestmark = pytest.mark.measures
 
 SECONDS = 8
-# Slices are drawn by lot, some twenty of them with five to ten threads each.
-NEAR = 0.12
+# How far a share may be off: slices are drawn by lot, some twenty of them with five to ten threads each. An interpreter is
+# read by a timer instead, some 600 times.
+NEAR = {"C": 0.12, "Python": 0.08}
+LEAST = {"C": 0.7, "Python": 0.85}
 
 
 def of(pillion, workdir, command, *options):
@@ -33,8 +35,8 @@ def test_a_thread_for_each_request(name, pillion, program, repository, workdir):
     found = f"{seventy:.2f} s of {share:.3f}, {thirty:.2f} s of {1 - share:.3f}, in all {session.seconds():.2f} of {seconds} s"
     print(name, found)
     assert session.done.status == 0, session.done
-    assert seventy + thirty > 0.7 * seconds, (found, session.frames(), session.done)
-    assert abs(seventy / (seventy + thirty) - share) < NEAR, found
+    assert seventy + thirty > LEAST[name] * seconds, (found, session.frames(), session.done)
+    assert abs(seventy / (seventy + thirty) - share) < NEAR[name], found
     assert profiler.within(session.seconds(), seconds, 0.03, 0.2), found
     assert "starts threads that end before they are sampled" in " ".join(session.done.err.split()), session.done
 

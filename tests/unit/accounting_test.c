@@ -1274,11 +1274,94 @@ static void events_begin(void)
     end(&b);
 }
 
+/* Its threads are too short for perf's samples: its runtime's take their place in mid-window. */
+static void runtime_in_place_of_perf(uint64_t timed_ms, uint64_t lost_ms)
+{
+    struct fixture b;
+    struct worker worker;
+    struct target *target = after_work(&b, &worker, CAPTURE_PERF, 300, 0);
+    sampled_part(&b, target, 20 * MS);
+    CHECK(accounting_end_events(&b.accounting, &b.profile, target));
+    target->capture_mode = CAPTURE_RUNTIME;
+    tell(&worker, "b", 300);
+    look(&b);
+    sampled_part(&b, target, timed_ms * MS);
+    close_accounting(&b, &worker);
+    CHECK(near(attributed(&b), 600 * MS, 3 * TICK));
+    CHECK_INT(account(&b, ACCOUNT_NATIVE_NO_PERF), 0);
+    CHECK(near(account(&b, ACCOUNT_LOST), lost_ms * MS, 3 * TICK));
+    CHECK(near(profile_sum(&b.profile).process_cpu_ns, attributed(&b), MS));
+    end(&b);
+}
+
+static void enough_stand_for_all(void)
+{
+    runtime_in_place_of_perf(280, 0);
+}
+
+static void too_few_do_not(void)
+{
+    runtime_in_place_of_perf(150, 600 - 170);
+}
+
+/* After some minutes perf has another try. */
+static void perf_in_place_of_runtime(void)
+{
+    struct fixture b;
+    begin(&b);
+    struct worker worker = hire();
+    struct target *target = follow(&b, (uint32_t)worker.pid, CAPTURE_RUNTIME);
+    tell(&worker, "b", 200);
+    look(&b);
+    sampled_part(&b, target, 150 * MS);
+    accounting_begin_events(&b.accounting, &b.profile, target);
+    target->capture_mode = CAPTURE_PERF;
+    tell(&worker, "b", 200);
+    sampled_part(&b, target, 210 * MS);
+    CHECK(accounting_end_events(&b.accounting, &b.profile, target));
+    target->capture_mode = CAPTURE_RUNTIME;
+    tell(&worker, "b", 300);
+    look(&b);
+    sampled_part(&b, target, 310 * MS);
+    close_accounting(&b, &worker);
+    CHECK(near(attributed(&b), 700 * MS, 4 * TICK));
+    CHECK_INT(account(&b, ACCOUNT_NATIVE_NO_PERF) + account(&b, ACCOUNT_LOST), 0);
+    CHECK(near(profile_sum(&b.profile).process_cpu_ns, attributed(&b), MS));
+    end(&b);
+}
+
+/* In a session with perf one that had no events has a runtime after all. */
+static void runtime_of_a_polled_one(void)
+{
+    struct fixture b;
+    struct worker worker;
+    struct target *target = after_work(&b, &worker, CAPTURE_PERF, 100, 0);
+    sampled_part(&b, target, 100 * MS);
+    CHECK(accounting_adopt(&b.accounting, target));
+    target->capture_mode = CAPTURE_PROC;
+    tell(&worker, "b", 100);
+    look(&b);
+    CHECK(accounting_end_events(&b.accounting, &b.profile, target));
+    target->capture_mode = CAPTURE_RUNTIME;
+    tell(&worker, "b", 100);
+    look(&b);
+    sampled_part(&b, target, 100 * MS);
+    close_accounting(&b, &worker);
+    CHECK(near(attributed(&b), 300 * MS, 4 * TICK));
+    CHECK(near(profile_sum(&b.profile).process_cpu_ns, attributed(&b), MS));
+    end(&b);
+}
+
 TESTS_THAT_MEASURE({"processes whose ancestors are forgotten count once", middle_ones_forgotten},
       {"what ended while records were lost has what its tree's counters say", lost_ends},
       {"a pool of threads without samples is lost, and no weight of others", pool_of_threads},
       {"more CPU time than there was is noticed", more_than_there_was},
       {"what was polled and gets events keeps both parts", events_begin},
+      {"a runtime's samples in place of perf's stand for the whole window, when there are enough",
+       enough_stand_for_all},
+      {"when there are too few the rest is lost", too_few_do_not},
+      {"perf's samples and a runtime's, in turns, explain a window together", perf_in_place_of_runtime},
+      {"one without events whose runtime is read keeps both parts", runtime_of_a_polled_one},
       {"a process's time counts from its adoption", since_adoption},
       {"without perf nothing of what is excluded is attributed, and what fits again is",
        excluded_without_perf},

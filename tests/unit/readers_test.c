@@ -383,7 +383,7 @@ static void two_runtimes(void)
     CHECK(first != NULL && first->runtime == &toy_runtime && first->next == NULL);
     CHECK(first != NULL && readers_of(&b.readers, b.target, first->serial) == first);
     CHECK(second != NULL && readers_of(&b.readers, b.target, second->serial) == second);
-    const struct catch_target *rows = readers_table(&b.readers, &count);
+    const struct catch_target *rows = readers_table(&b.readers, false, &count);
     CHECK_INT(count, 2);
     struct catch_table *table = catch_table_make(rows, count);
     const struct catch_target *row = catch_table_find(table, (uint32_t)b.child);
@@ -409,7 +409,7 @@ static void other_program(void)
     size_t count;
     begin(&b, 1);
     CHECK(readers_refresh(&b.readers, 1));
-    CHECK_INT((readers_table(&b.readers, &count), count), 1);
+    CHECK_INT((readers_table(&b.readers, false, &count), count), 1);
     uint64_t serial = b.target->runtime.reader->serial;
     CHECK(readers_of(&b.readers, b.target, serial) != NULL);
     targets_comm(&b.targets, b.target->pid, b.target->pid, STR("other"), true); /* an exec */
@@ -418,7 +418,7 @@ static void other_program(void)
     CHECK(readers_refresh(&b.readers, 2));
     CHECK(b.target->runtime.reader == NULL);
     CHECK(readers_of(&b.readers, b.target, serial) == NULL);
-    CHECK_INT((readers_table(&b.readers, &count), count), 0);
+    CHECK_INT((readers_table(&b.readers, false, &count), count), 0);
     CHECK_INT(toy_detached, 0); /* catchers may still use it */
     readers_sweep(&b.readers);
     CHECK_INT(toy_detached, 1);

@@ -106,6 +106,10 @@ void accounting_close_window(struct accounting *a, struct profile *p, struct per
  * have, beyond what readings are cut by. Anything but 0 is a defect. */
 uint64_t accounting_excess_ns(const struct accounting *a, const struct profile *p, uint64_t there_ns);
 
+/* A target's samples are its runtime's from now on, in a session with perf: what it used in this window before, with
+ * and without perf's samples, is what they stand for, too, if there are enough of them. False: it has ended. */
+bool accounting_end_events(struct accounting *a, struct profile *p, struct target *target);
+
 /* A target that was polled gets events: what it used so far is attributed, and its
  * accounting begins anew. */
 void accounting_begin_events(struct accounting *a, struct profile *p, struct target *target);

@@ -16,6 +16,7 @@ enum {
     SKIPPED_POLLS_MAX = 5, /* a second each */
     THREADS_AT_ONCE = 250, /* whose times the kernel adds up at a poll, 0.15 to 0.6 us each */
     THREADS_PER_POLL = 4,
+    JOINED_SAMPLES_MIN = 20, /* that stand for what was used before them, too */
     UNREAD_NEW_MS = 2 * ACCOUNTING_POLL_MS, /* it was found, and gone before its first reading */
 };
 
@@ -121,11 +122,40 @@ static void settle_samples(struct accounting *a, struct profile *p, struct targe
     if (cpu_ns == 0 && sampled_ns == 0) {
         return;
     }
-    if (cpu_ns <= sampled_ns + sampled_ns / 100 * WEIGH_MAX_PERCENT) {
+    bool joined = target->account.joined_window == a->targets->window;
+    bool stand_for_all = joined && sampled_ns >= target->account.joined_ns + JOINED_SAMPLES_MIN * a->period_ns;
+    if (stand_for_all || cpu_ns <= sampled_ns + sampled_ns / 100 * WEIGH_MAX_PERCENT) {
         profile_weigh(p, targets_process_id(a->targets, p, target), sampled_ns, cpu_ns);
     } else {
-        account_thread(a, p, target, target->pid, cpu_ns - sampled_ns, 0);
+        profile_account(p, targets_thread_id(a->targets, p, target, target->pid),
+                        joined ? ACCOUNT_LOST : ACCOUNT_NATIVE_NO_PERF, cpu_ns - sampled_ns);
     }
+}
+
+/* Of one that was polled until now, what perf's samples of this window stand for is beside what was attributed. */
+bool accounting_end_events(struct accounting *a, struct profile *p, struct target *target)
+{
+    struct target_account *account = &target->account;
+    bool on_perf = !accounting_is_polled(target);
+    uint64_t used_ns = account->sampled_ns, earlier_ns = cpu_times_sum(&account->before);
+    if (on_perf && !accounting_adopt(a, target)) {
+        return false;
+    }
+    if (on_perf) {
+        uint64_t told_ns = beyond(cpu_times_sum(&account->last), earlier_ns + target->filter.excluded_ns);
+        told_ns = beyond(told_ns, account->execs_ns);
+        used_ns = told_ns > used_ns ? told_ns : used_ns;
+    }
+    used_ns = target->filter.skipped ? 0 : used_ns;
+    if (account->execs_ns > 0) {
+        accounting_add_to_process(a, p, target, account->execs_ns);
+    }
+    account->pending_user_ns += used_ns;
+    account->attributed_ns += used_ns;
+    account->joined_ns = account->sampled_ns;
+    account->joined_window = a->targets->window;
+    account->since_read_ns = account->execs_ns = account->carried_ns = 0;
+    return true;
 }
 
 /* Whose times hold an ended process's: its parent's, or those of that one's parent. */
@@ -163,7 +193,7 @@ static void attribute(struct accounting *a, struct target *target, const struct 
         accounting_evaluate(a, target); /* an exec that leaves the name as it is */
     }
     target->account.idle_polls = user_ns + system_ns > 0 ? 0 : target->account.idle_polls + 1;
-    target->account.waited_ns += children_ns;
+    target->account.children.waited_ns += children_ns;
     target->account.lifetime_ns += user_ns + system_ns + children_ns;
     if (targets_is_excluded(target, a->now_ns)) {
         return;
@@ -202,7 +232,7 @@ static uint64_t take(uint64_t *from_ns, uint64_t most_ns)
 
 static uint64_t seen_children_ns(const struct target_account *account)
 {
-    return account->gone_before_ns + account->gone_ns + account->zombies_ns;
+    return account->children.gone_before_ns + account->children.gone_ns + account->children.zombies_ns;
 }
 
 /* Children that ended: their parent has their times once it waited for them, and then a second time what was attributed
@@ -211,18 +241,18 @@ static uint64_t seen_children_ns(const struct target_account *account)
 static void settle_children(struct accounting *a, struct profile *p, struct target *target)
 {
     struct target_account *account = &target->account;
-    uint64_t rest_ns = account->waited_ns;
-    rest_ns -= take(&account->gone_before_ns, rest_ns);
-    rest_ns -= take(&account->gone_ns, rest_ns);
-    rest_ns -= take(&account->zombies_ns, rest_ns);
-    account->waited_ns = 0;
-    account->gone_before_ns = account->gone_ns;
-    account->gone_ns = 0;
-    if (rest_ns > 0 && account->child_window == a->targets->window) {
-        uint64_t end_ns = rest_ns < account->child_most_ns ? rest_ns : account->child_most_ns;
-        profile_account(p, account->child_row, ACCOUNT_NATIVE_NO_PERF, end_ns);
-        p->processes.at[p->threads.at[account->child_row].process].cpu_ns += end_ns;
-        account->child_most_ns -= end_ns;
+    uint64_t rest_ns = account->children.waited_ns;
+    rest_ns -= take(&account->children.gone_before_ns, rest_ns);
+    rest_ns -= take(&account->children.gone_ns, rest_ns);
+    rest_ns -= take(&account->children.zombies_ns, rest_ns);
+    account->children.waited_ns = 0;
+    account->children.gone_before_ns = account->children.gone_ns;
+    account->children.gone_ns = 0;
+    if (rest_ns > 0 && account->children.window == a->targets->window) {
+        uint64_t end_ns = rest_ns < account->children.most_ns ? rest_ns : account->children.most_ns;
+        profile_account(p, account->children.row, ACCOUNT_NATIVE_NO_PERF, end_ns);
+        p->processes.at[p->threads.at[account->children.row].process].cpu_ns += end_ns;
+        account->children.most_ns -= end_ns;
         rest_ns -= end_ns;
     }
     bool selected = a->selection == NULL || !a->selection->active;
@@ -242,18 +272,19 @@ static void leave_to_heir(struct accounting *a, struct profile *p, struct target
     heir->account.idle_polls = 0; /* a shell that hardly ran has waited for it, and may end before it would be read */
     /* a zombie's times hold the children it waited for; of one that is gone all are supposed to be */
     if (target->account.final_known) {
-        heir->account.zombies_ns += target->account.lifetime_ns;
+        heir->account.children.zombies_ns += target->account.lifetime_ns;
     } else {
-        heir->account.gone_ns += target->account.lifetime_ns + seen_children_ns(&target->account);
+        heir->account.children.gone_ns += target->account.lifetime_ns + seen_children_ns(&target->account);
     }
     uint32_t row = target->account.unread_ns == 0 || targets_is_excluded(target, a->now_ns)
                        ? 0 : targets_thread_id(a->targets, p, target, target->pid);
     if (row != 0) {
-        bool first = heir->account.child_window != a->targets->window;
+        struct target_children *children = &heir->account.children;
+        bool first = children->window != a->targets->window;
         uint64_t threads = target->threads_seen > 0 ? target->threads_seen : 1;
-        heir->account.child_row = row;
-        heir->account.child_window = a->targets->window;
-        heir->account.child_most_ns = (first ? 0 : heir->account.child_most_ns) + target->account.unread_ns * threads;
+        children->row = row;
+        children->window = a->targets->window;
+        children->most_ns = (first ? 0 : children->most_ns) + target->account.unread_ns * threads;
     }
 }
 
@@ -316,7 +347,7 @@ void accounting_poll_all(struct accounting *a, struct profile *p, bool last)
         if (accounting_is_polled(target) && !target->ended &&
             (last || (is_due(a, target) && !has_slept(a, target)))) {
             read_target(a, p, target, last);
-            any_waited = any_waited || target->account.waited_ns > 0;
+            any_waited = any_waited || target->account.children.waited_ns > 0;
         }
     }
     if (any_waited && !last) {
@@ -343,21 +374,40 @@ void accounting_poll(struct accounting *a, struct profile *p)
     accounting_tidy(a, p, 0);
 }
 
+/* Samples of both kinds explain the whole window together: it counts as if it had had events from its beginning on. */
+static void keep_samples(struct accounting *a, struct profile *p, struct target *target)
+{
+    struct target_account *account = &target->account;
+    uint64_t used_ns = beyond(account->pending_user_ns + account->pending_system_ns, account->settled_ns);
+    account->before = account->last;
+    used_ns -= take(&account->before.user_ns, used_ns); /* which of the two does not matter: the sum does */
+    (void)take(&account->before.system_ns, used_ns);
+    if (account->settled_ns > 0) {
+        accounting_add_to_process(a, p, target, account->settled_ns);
+    }
+    account->pending_user_ns = account->pending_system_ns = 0;
+}
+
+static void keep_polled(struct accounting *a, struct profile *p, struct target *target)
+{
+    share_out(a, p, target);
+    if (target->account.attributed_ns + target->account.sampled_ns > 0) {
+        accounting_add_to_process(a, p, target, target->account.attributed_ns + target->account.sampled_ns);
+    }
+    target->account.sampled_ns = 0;
+    target->account.before = target->account.last;
+}
+
 void accounting_begin_events(struct accounting *a, struct profile *p, struct target *target)
 {
     a->now_ns = clock_mono_ns();
     read_target(a, p, target, false);
     settle_children(a, p, target);
     if (target->capture_mode == CAPTURE_RUNTIME) {
-        settle_samples(a, p, target);
+        keep_samples(a, p, target);
     } else {
-        share_out(a, p, target);
+        keep_polled(a, p, target);
     }
-    if (target->account.attributed_ns + target->account.sampled_ns > 0) {
-        accounting_add_to_process(a, p, target, target->account.attributed_ns + target->account.sampled_ns);
-    }
-    target->account.attributed_ns = target->account.settled_ns = 0;
-    target->account.sampled_ns = target->account.since_read_ns = 0;
-    target->account.before = target->account.last;
+    target->account.attributed_ns = target->account.settled_ns = target->account.since_read_ns = 0;
     target->account.read_ns = clock_mono_ns();
 }

@@ -174,8 +174,9 @@ void accounting_close_window(struct accounting *a, struct profile *p, struct per
     vec_each(&a->targets->all, slot)
     {
         struct target *target = *slot;
-        /* it may have left perf within the window; without perf samples are part of what was polled */
-        uint64_t cpu_ns = target->account.attributed_ns + (perf != NULL ? target->account.sampled_ns : 0);
+        /* it may have lost its events within the window; samples of a runtime are part of what was polled */
+        bool lost_events = perf != NULL && target->capture_mode == CAPTURE_PROC;
+        uint64_t cpu_ns = target->account.attributed_ns + (lost_events ? target->account.sampled_ns : 0);
         if (accounting_is_polled(target) && !target->filter.skipped && cpu_ns > 0) {
             accounting_add_to_process(a, p, target, cpu_ns);
         }

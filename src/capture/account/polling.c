@@ -129,7 +129,7 @@ static void keep_protected(struct polling *p)
     vec_each(&f->targets.all, slot)
     {
         struct target *target = *slot;
-        if (target->capture_mode != CAPTURE_PROC && !target->ended && accounting_is_running(&p->accounting, target) &&
+        if (follow_is_on_perf(target) && accounting_is_running(&p->accounting, target) &&
             accounting_adopt(&p->accounting, target) && !target->ended) {
             targets_set_mode(&f->targets, target, CAPTURE_PROC);
             follow_report_protected(f, target);

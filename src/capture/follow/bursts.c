@@ -117,6 +117,9 @@ static bool make_room(struct bursts *b, struct target *target, struct err *err)
 static void begin(struct bursts *b, struct target *target)
 {
     struct err err;
+    if (b->follow->hooks.timed(b->follow->hooks.context, target)) {
+        return;
+    }
     if (!make_room(b, target, &err) || !perf_burst_follow(b->shared->perf, target->pid, target->runtime.caught, &err)) {
         target->bursts.refused = true;
         log_once_for(&b->shared->log, LOG_DEBUG, "burst", "%s", err.text);

@@ -28,6 +28,9 @@ struct follow_hooks {
     bool (*adopted)(void *context, struct target *target);
     /* A target that was polled is about to have events. */
     void (*gets_events)(void *context, struct target *target);
+    /* Threads of a target are too short for samples: is its runtime read by a timer from now on? Then its events have
+     * ended. */
+    bool (*timed)(void *context, struct target *target);
     /* CPU time it used since its start, as samples could tell; false: it has ended. */
     bool (*used)(void *context, struct target *target, uint64_t *cpu_ns);
     void *context;

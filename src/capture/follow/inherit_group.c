@@ -1,6 +1,8 @@
+/* inherit_group: whose events come from the same process, and new ones for all of them, or all but one. The old ones
+ * end only when the new ones are there, so that no sample is missed. What is born while that happens is on no list: it
+ * is found by its birth, which lies before its parent's new events. */
 #include "capture/follow/inherit_group.h"
 #include "os/clock.h"
-
 
 enum { GENERATIONS_MAX = 64 };
 
@@ -71,6 +73,17 @@ bool inherit_group_refollow(struct perf *perf, const struct inherit_group *group
     bool good = follow_all(perf, group, stack_bytes);
     perf_replace(perf, !good);
     return good;
+}
+
+bool inherit_group_refollow_but(struct perf *perf, struct inherit_group *group, const struct target *one)
+{
+    for (size_t i = 0; i < group->members.len; i++) {
+        if (group->members.at[i] == one) {
+            vec_swap_out(&group->members, i);
+            break;
+        }
+    }
+    return inherit_group_refollow(perf, group, 0);
 }
 
 /* It began before its parent got the events that it could have inherited. */

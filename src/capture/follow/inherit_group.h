@@ -30,6 +30,9 @@ void inherit_group_release(struct inherit_group *group);
  * present size. False, and all stays as it was, when not all of their threads can be followed. */
 bool inherit_group_refollow(struct perf *perf, const struct inherit_group *group, uint32_t stack_bytes);
 
+/* The same for all but one, whose events end. */
+bool inherit_group_refollow_but(struct perf *perf, struct inherit_group *group, const struct target *one);
+
 /* Returns how many were followed. */
 size_t inherit_group_follow_newborn(struct perf *perf, struct targets *targets);
 

@@ -170,7 +170,7 @@ static bool has_left(struct targets *t, const struct target_thread *thread)
 void targets_set_mode(struct targets *t, struct target *target, enum capture_mode mode)
 {
     target->capture_mode = (uint8_t)mode;
-    t->any_on_proc = t->any_on_proc || mode == CAPTURE_PROC;
+    t->any_on_proc = t->any_on_proc || mode == CAPTURE_PROC || mode == CAPTURE_RUNTIME;
 }
 
 void targets_end_window(struct targets *t)

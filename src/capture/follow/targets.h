@@ -59,6 +59,7 @@ struct target_runtime {
     uint64_t since_ns;   /* monotonic: the first search in vain; 0: none was */
     struct reader *reader; /* of its runtime's stacks; null: it has none that can be read */
     uint64_t followed_ns; /* monotonic: when it got events of its own; 0: with those it inherited */
+    uint64_t timed_ns;   /* monotonic: until then it is read by a timer, although perf could sample it; 0: it is not */
     bool caught;         /* its samples go to the catchers (catch.h) */
     bool refused;        /* they cannot */
     bool deep;           /* caught because its stacks are larger than a sample can copy, … */
@@ -79,6 +80,16 @@ struct target_unsampled {
     uint64_t cpu_ns, asked_ns; /* when it was asked last; 0: not yet */
 };
 
+/* What its times hold of children that ended, without perf. Written by accounting_poll.c. */
+struct target_children {
+    uint64_t waited_ns;      /* by which its children_ns has grown, not yet settled */
+    uint64_t zombies_ns;     /* CPU of children that ended, to be taken off it when they are waited for, … */
+    uint64_t gone_ns, gone_before_ns; /* … and of those that nobody waits for any more: it is in it by the next reading,
+                              * or never (SIGCHLD is ignored) */
+    uint32_t row, window;    /* the thread of the one that ended last without a last reading, … */
+    uint64_t most_ns;        /* … and how much it may have used since the one before */
+};
+
 /* Its CPU accounting, see accounting.h. */
 struct target_account {
     struct cpu_times before; /* at the beginning of the window */
@@ -94,12 +105,7 @@ struct target_account {
     uint32_t skipped_polls;  /* how often it was not read since `clock_ns` */
     uint64_t clock_ns;       /* its CPU clock when it was read last */
     uint64_t lifetime_ns;    /* its own and its children's that its parent's children_ns will hold */
-    uint64_t waited_ns;      /* by which its children_ns has grown, not yet settled */
-    uint64_t zombies_ns;     /* CPU of children that ended, to be taken off it when they are waited for, … */
-    uint64_t gone_ns, gone_before_ns; /* … and of those that nobody waits for any more: it is in it by the next reading,
-                              * or never (SIGCHLD is ignored) */
-    uint32_t child_row, child_window; /* the thread of the one that ended last without a last reading, … */
-    uint64_t child_most_ns;  /* … and how much it may have used since the one before */
+    struct target_children children;
     uint64_t unread_ns;      /* between its last reading and its end */
     bool ends;               /* its end was seen at this poll */
     uint64_t folded_known_ns, folded_tails_ns; /* of dropped ones of its name, see accounting_ended.c */
@@ -108,6 +114,8 @@ struct target_account {
     uint64_t read_since_ns;  /* of it, of those that ended later than `last` was read */
     uint64_t execs_ns;       /* of this window, already told without a stack: before its last exec */
     uint64_t carried_ns;     /* used in earlier windows, and not yet shown */
+    uint64_t joined_ns;      /* weight of perf's samples in the window in which its runtime's took their place, … */
+    uint32_t joined_window;  /* … which is this one; 0: none yet */
     bool final_known;        /* the times in `last` are those of the window's end, or of its own */
 };
 
@@ -191,7 +199,7 @@ struct targets {
     uint32_t stack_bytes;    /* of a process that is new here */
     uint64_t min_duration_ns; /* what a target starts is excluded while it is younger than this */
     bool container_names;
-    bool any_on_proc;        /* some target has been in CAPTURE_PROC so far */
+    bool any_on_proc;        /* some target has been in CAPTURE_PROC or CAPTURE_RUNTIME so far */
 };
 
 void targets_init(struct targets *t, struct images *images, bool container_names);

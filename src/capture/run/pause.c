@@ -40,7 +40,7 @@ static uint64_t usual_ns(const struct rooms *r, bool idle)
     if (waiting_is_on(r->waiting) || extra_records_watch_off_cpu(r->extra)) {
         return WAITS_MS * NS_PER_MS;
     }
-    if (catching_catchers(r->catching) != NULL) {
+    if (catching_rings(r->catching) != NULL) {
         return (idle ? ROUND_MS : ROUND_CAUGHT_MS) * NS_PER_MS;
     }
     bool small = s->perf_on && perf_sampling(s->perf)->stack_bytes < STACK_LARGE_BYTES;
@@ -98,7 +98,7 @@ static void wait_for_rings(struct pause *p, struct rooms *r, int half_full, uint
 
 void pause_round(struct pause *p, struct rooms *r)
 {
-    struct catch *catch = catching_catchers(r->catching);
+    struct catch *rings = catching_rings(r->catching), *catch = rings != NULL ? rings : catching_timer(r->catching);
     uint64_t now_ns = clock_mono_ns();
     uint64_t stretched_ns = shared_stretched_ns(&r->shared, usual_ns(r, p->idle), slowest_ns(r));
     uint64_t wait_ns = rows_wait_ns(&r->rows, stretched_ns, now_ns);

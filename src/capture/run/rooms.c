@@ -50,6 +50,12 @@ static void gets_events(void *context, struct target *target)
     accounting_begin_events(polling_accounting(r->polling), r->shared.window.profile, target);
 }
 
+static bool timed(void *context, struct target *target)
+{
+    struct rooms *r = context;
+    return catching_time(r->catching, target);
+}
+
 static bool used(void *context, struct target *target, uint64_t *cpu_ns)
 {
     struct rooms *r = context;
@@ -77,7 +83,7 @@ static bool make_follow(struct rooms *r, struct err *err)
 {
     struct shared *s = &r->shared;
     const struct follow_hooks hooks = {
-        .drain = drain, .adopted = adopted, .gets_events = gets_events, .used = used, .context = r};
+        .drain = drain, .adopted = adopted, .gets_events = gets_events, .timed = timed, .used = used, .context = r};
     if (s->observer != NULL && !begin_observation(s, err)) {
         return false;
     }

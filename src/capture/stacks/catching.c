@@ -1,6 +1,7 @@
 /*
  * Whose samples are caught: processes with a runtime, found by readers.h, and programs with very deep stacks. Without
- * perf it also reads their mappings again, because no record tells of new ones.
+ * perf it also reads their mappings again, because no record tells of new ones. A process with a runtime whose threads
+ * are too short for perf's samples is read by a timer, as without perf.
  */
 #include "capture/stacks/catching.h"
 #include "base/time.h"
@@ -19,6 +20,7 @@ enum {
     MAPS_PER_ROUND = 16,
     CATCH_PER_ROUND = 16,    /* processes that get events for catchers */
     STACK_DEEP_BYTES = PERF_STACK_MAX / 4,
+    TIMED_S = 300,           /* by a timer, then perf is tried again: its threads may be other ones */
 };
 
 struct catching {
@@ -27,7 +29,8 @@ struct catching {
     struct accounting *accounting;
     struct readers readers;
     bool reads_runtimes;
-    struct catch *catch; /* null: nothing to catch so far */
+    struct catch *rings; /* null: nothing to catch so far */
+    struct catch *timer; /* without perf, or where perf's samples come too late; null: nobody is read so */
 };
 
 struct catching *catching_new(struct follow *f, struct accounting *accounting)
@@ -46,16 +49,20 @@ struct catching *catching_new(struct follow *f, struct accounting *accounting)
 static void release(void *state)
 {
     struct catching *c = state;
-    if (c->catch != NULL) {
-        catch_stop(c->catch);
-    }
+    catch_stop(c->rings);
+    catch_stop(c->timer);
     readers_release(&c->readers);
     free(c);
 }
 
-struct catch *catching_catchers(const struct catching *c)
+struct catch *catching_rings(const struct catching *c)
 {
-    return c->catch;
+    return c->rings;
+}
+
+struct catch *catching_timer(const struct catching *c)
+{
+    return c->timer;
 }
 
 struct readers *catching_readers(struct catching *c)
@@ -70,37 +77,51 @@ void catching_forget_images(struct catching *c)
     }
 }
 
-static void publish(struct catching *c)
+static bool publish_to(struct catching *c, struct catch *catch, bool timed)
 {
     size_t count;
-    const struct catch_target *table = readers_table(&c->readers, &count);
-    if (c->catch == NULL || catch_publish(c->catch, table, count)) {
+    const struct catch_target *table = readers_table(&c->readers, timed, &count);
+    return catch == NULL || catch_publish(catch, table, count);
+}
+
+static void publish(struct catching *c)
+{
+    bool rings = publish_to(c, c->rings, false), timer = publish_to(c, c->timer, true);
+    if (rings && timer) {
         readers_sweep(&c->readers);
     }
 }
 
-/* Catchers are there from the first process on that has something to catch. */
-static bool start_catching(struct catching *c)
+/* Catchers are there from the first process on that has something to catch. Null: they cannot be had. */
+static struct catch *start(struct catching *c, bool timed)
 {
     struct err err = {0};
-    if (c->catch != NULL) {
-        return true;
-    }
     struct shared *s = c->shared;
-    bool has_rings = s->perf_on && perf_open_caught(s->perf, &err);
-    c->catch = s->perf_on && !has_rings ? NULL : catch_init(s->settings->sampling.frequency_hz, &err);
-    if (c->catch != NULL && !(has_rings ? catch_on_rings(c->catch, s->perf, &s->format, &err)
-                                        : catch_perfless(c->catch, &err))) {
-        catch_stop(c->catch);
-        c->catch = NULL;
+    bool has_rings = !timed && perf_open_caught(s->perf, &err);
+    struct catch *catch = timed || has_rings ? catch_init(s->settings->sampling.frequency_hz, &err) : NULL;
+    if (catch != NULL && !(timed ? catch_perfless(catch, &err) : catch_on_rings(catch, s->perf, &s->format, &err))) {
+        catch_stop(catch);
+        catch = NULL;
     }
-    if (c->catch == NULL) {
-        log_once(&c->shared->log, LOG_WARNING, "%s; stacks of interpreters are not read", err.text);
+    if (catch == NULL) {
+        log_once(&s->log, LOG_WARNING, "%s; stacks of interpreters are not read", err.text);
         c->reads_runtimes = false;
-    } else if (c->shared->throttle.active) {
-        catch_set_frequency(c->catch, c->shared->throttle.frequency_hz);
+    } else if (s->throttle.active) {
+        catch_set_frequency(catch, s->throttle.frequency_hz);
     }
-    return c->catch != NULL;
+    return catch;
+}
+
+static bool start_rings(struct catching *c)
+{
+    c->rings = c->rings != NULL ? c->rings : start(c, false);
+    return c->rings != NULL;
+}
+
+static bool start_timer(struct catching *c)
+{
+    c->timer = c->timer != NULL ? c->timer : start(c, true);
+    return c->timer != NULL;
 }
 
 static void catch_process(struct catching *c, struct target *target)
@@ -192,20 +213,34 @@ static bool fits_still(struct catching *c, struct target *target)
     return !targets_is_excluded(target, now_ns);
 }
 
+static bool time_process(struct catching *c, struct target *target)
+{
+    bool good = start_timer(c);
+    if (good) {
+        /* without perf in the session none of its samples is perf's */
+        good = !c->shared->perf_on || accounting_end_events(c->accounting, c->shared->window.profile, target);
+        targets_set_mode(&c->follow->targets, target, CAPTURE_RUNTIME);
+        target->runtime.caught = true;
+        publish(c);
+    }
+    return good;
+}
+
 /* Has the samples of a process with a runtime caught; false when there is nothing to do. */
 static bool catch_one(struct catching *c, struct target *target)
 {
     if (target->ended || target->runtime.caught || target->runtime.refused || c->shared->throttle.suspended ||
-        !fits_still(c, target) || !start_catching(c)) {
+        !fits_still(c, target)) {
+        return false;
+    }
+    if (target->capture_mode == CAPTURE_PROC) {
+        return time_process(c, target);
+    }
+    if (!start_rings(c)) {
         return false;
     }
     publish(c);
-    if (target->capture_mode == CAPTURE_PROC) {
-        targets_set_mode(&c->follow->targets, target, CAPTURE_RUNTIME);
-        target->runtime.caught = true;
-    } else {
-        catch_process(c, target);
-    }
+    catch_process(c, target);
     return true;
 }
 
@@ -235,17 +270,20 @@ void catching_throttle(struct catching *c)
             target->runtime.caught = false;
         }
     }
-    if (c->catch != NULL) {
-        catch_set_frequency(c->catch, throttle->frequency_hz);
+    if (c->rings != NULL) {
+        catch_set_frequency(c->rings, throttle->frequency_hz);
+    }
+    if (c->timer != NULL) {
+        catch_set_frequency(c->timer, throttle->frequency_hz);
     }
 }
 
-static uint64_t lost_by_catchers(struct catching *c)
+static uint64_t lost_by(struct catch *catch)
 {
     uint64_t lost = 0;
-    for (size_t i = 0; c->catch != NULL && i < catch_cpu_count(c->catch); i++) {
+    for (size_t i = 0; catch != NULL && i < catch_cpu_count(catch); i++) {
         struct catch_counts counts;
-        catch_counts(c->catch, i, &counts);
+        catch_counts(catch, i, &counts);
         lost += counts.lost;
     }
     return lost;
@@ -259,7 +297,8 @@ static void report_trouble(struct catching *c)
     for (unsigned i = 0; i < SHARE_COUNT; i++) {
         all += shares[i];
     }
-    const char *trouble = c->catch == NULL ? "" : catch_trouble(c->catch);
+    const struct catch *catch = c->rings != NULL ? c->rings : c->timer;
+    const char *trouble = catch == NULL ? "" : catch_trouble(catch);
     if (all < SHARES_LEAST || shares[SHARE_PROVEN] * 10 >= all * 9 || trouble[0] == '\0') {
         return;
     }
@@ -289,7 +328,7 @@ static bool is_deep(const struct target *target)
 static void catch_deep(struct catching *c, struct target *target)
 {
     struct inherit_group group;
-    bool good = inherit_group_list(c->shared->perf, &c->follow->targets, target, &group) && start_catching(c);
+    bool good = inherit_group_list(c->shared->perf, &c->follow->targets, target, &group) && start_rings(c);
     bool gaps = has_new_gaps(target);
     vec_each(&group.members, one)
     {
@@ -320,12 +359,89 @@ static void catch_deep_stacks(struct catching *c)
     }
 }
 
+/* ---- threads that are too short for perf's samples ---- */
+
+static bool has_walk(const struct target *target)
+{
+    for (const struct reader *reader = target->runtime.reader; reader != NULL; reader = reader->next) {
+        if (reader->runtime != NULL && reader->runtime->walk != NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Its events end; who inherited from it, or it from them, gets events of its own. */
+static bool end_events(struct catching *c, struct target *target)
+{
+    struct inherit_group group = {0};
+    bool good = inherit_group_list(c->shared->perf, &c->follow->targets, target, &group) &&
+                inherit_group_refollow_but(c->shared->perf, &group, target);
+    inherit_group_release(&group);
+    follow_newborn(c->follow);
+    return good;
+}
+
+bool catching_time(struct catching *c, struct target *target)
+{
+    struct log *log = &c->shared->log;
+    if (!c->reads_runtimes || c->shared->throttle.suspended || !has_walk(target) || !start_timer(c) ||
+        !end_events(c, target)) {
+        return false;
+    }
+    c->follow->hooks.drain(c->follow->hooks.context);
+    (void)targets_read_maps(&c->follow->targets, target);
+    (void)time_process(c, target);
+    target->runtime.timed_ns = clock_mono_ns() + TIMED_S * NS_PER_S;
+    log_once_for(log, LOG_INFO, "timed",
+                 "pid %u (%s) starts threads that end before they are sampled: from now on its interpreter's "
+                 "stacks are read by a timer; what native and kernel code does stands with the function that called it",
+                 target->pid, target->name);
+    return true;
+}
+
+/* Its threads may be other ones by now. */
+static void sample_again(struct catching *c, struct target *target)
+{
+    struct follow *f = c->follow;
+    const struct perf_how how = {.stack_bytes = target->copy.bytes};
+    target->runtime.timed_ns = clock_mono_ns() + TIMED_S * NS_PER_S;
+    if (!perf_follow_process(c->shared->perf, target->pid, &how, NULL)) {
+        return;
+    }
+    f->hooks.drain(f->hooks.context);
+    f->hooks.gets_events(f->hooks.context, target);
+    targets_set_mode(&f->targets, target, follow_perf_mode(f));
+    target->runtime.timed_ns = 0;
+    target->runtime.followed_ns = clock_mono_ns();
+    target->runtime.caught = false; /* and is, by its events, at the next search */
+    target->bursts = (struct target_bursts){0};
+    publish(c);
+    perf_enable(c->shared->perf);
+    (void)targets_read_maps(&f->targets, target);
+}
+
+static void end_times(struct catching *c, uint64_t now_ns)
+{
+    vec_each(&c->follow->targets.all, slot)
+    {
+        struct target *target = *slot;
+        if (target->runtime.timed_ns != 0 && now_ns >= target->runtime.timed_ns && !target->ended) {
+            sample_again(c, target);
+        }
+    }
+}
+
 /* ---- the row ---- */
 
 static void search_all(void *state, uint64_t now_ns)
 {
-    catching_search(state, now_ns);
-    catch_deep_stacks(state);
+    struct catching *c = state;
+    catching_search(c, now_ns);
+    catch_deep_stacks(c);
+    if (c->timer != NULL && c->shared->perf_on) {
+        end_times(c, now_ns);
+    }
 }
 
 static void window_end(void *state)
@@ -333,7 +449,7 @@ static void window_end(void *state)
     struct catching *c = state;
     struct shared *s = c->shared;
     report_trouble(c);
-    s->window.lost_records += lost_by_catchers(c);
+    s->window.lost_records += lost_by(c->rings) + lost_by(c->timer);
     if (c->reads_runtimes) {
         readers_end_window(&c->readers, s->window.profile);
         publish(c);

@@ -398,13 +398,14 @@ bool readers_refresh(struct readers *r, uint64_t now_ns)
     return changed;
 }
 
-const struct catch_target *readers_table(struct readers *r, size_t *count)
+const struct catch_target *readers_table(struct readers *r, bool timed, size_t *count)
 {
     vec_clear(&r->table);
     vec_each(&r->all, slot)
     {
         struct reader *reader = *slot;
-        bool read = reader->runtime == NULL || reader->runtime->walk != NULL;
+        bool walks = reader->runtime == NULL ? !timed : reader->runtime->walk != NULL;
+        bool read = walks && timed == (reader->target->capture_mode == CAPTURE_RUNTIME);
         struct catch_target *row = read ? vec_push(&r->table) : NULL;
         if (read && row == NULL) {
             break;

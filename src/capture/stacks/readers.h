@@ -103,7 +103,9 @@ void readers_release(struct readers *r);
 /* Checks targets that are new, have changed, or are due again. True: the table has changed. */
 bool readers_refresh(struct readers *r, uint64_t now_ns);
 
-const struct catch_target *readers_table(struct readers *r, size_t *count);
+/* What catchers may read: of processes that are read by a timer, or of those whose samples are caught. Valid until the
+ * next call. */
+const struct catch_target *readers_table(struct readers *r, bool timed, size_t *count);
 
 /* Frees what has ended. */
 void readers_sweep(struct readers *r);

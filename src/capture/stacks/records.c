@@ -235,7 +235,7 @@ static void on_settled(void *context, uint32_t pid, uint32_t tid, uint64_t cpu_n
 
 static void drain_perfless(struct records *r, bool all)
 {
-    struct catch *catch = catching_catchers(r->path.catching);
+    struct catch *catch = catching_timer(r->path.catching);
     if (catch != NULL) {
         catch_drain(catch, on_tick, r);
     }
@@ -248,7 +248,7 @@ static void drain_perfless(struct records *r, bool all)
 static uint64_t take_rings(struct records *r, bool all)
 {
     uint64_t taken_ns = UINT64_MAX;
-    struct catch *catch = catching_catchers(r->path.catching);
+    struct catch *catch = catching_rings(r->path.catching);
     perf_drain(r->shared->perf, on_ring_record, r);
     extra_records_drain(r->path.extra);
     if (catch != NULL && all) {
@@ -267,29 +267,26 @@ static uint64_t take_rings(struct records *r, bool all)
 
 void records_drain(struct records *r)
 {
-    if (!r->shared->perf_on) {
-        drain_perfless(r, true);
-        return;
+    if (r->shared->perf_on) {
+        (void)take_rings(r, true);
+        order_flush(&r->order, on_record, r);
     }
-    (void)take_rings(r, true);
-    order_flush(&r->order, on_record, r);
+    drain_perfless(r, true);
 }
 
 bool records_drain_round(struct records *r)
 {
     uint64_t before = r->counts.records;
-    if (!r->shared->perf_on) {
-        drain_perfless(r, false);
-        return r->counts.records != before;
+    if (r->shared->perf_on) {
+        uint64_t taken_ns = take_rings(r, false);
+        if (r->counts.records != before) {
+            order_pass(&r->order);
+            taken_ns = take_rings(r, false);
+        }
+        order_round(&r->order, taken_ns, on_record, r);
     }
-    uint64_t taken_ns = take_rings(r, false);
-    bool any = r->counts.records != before;
-    if (any) {
-        order_pass(&r->order);
-        taken_ns = take_rings(r, false);
-    }
-    order_round(&r->order, taken_ns, on_record, r);
-    return any;
+    drain_perfless(r, false);
+    return r->counts.records != before;
 }
 
 /* ---- the row ---- */
