@@ -64,7 +64,7 @@ class Guest:
         files = [cost.PILLION, emulate.program(lab / "live" / "programs" / "spread.c", emulate.HERE),
                  emulate.program(lab / "lab" / "work_churn.c", emulate.HERE)]
         status, self.text = kernel.boot(kernel.kernel("bookworm"), SCRIPT, files, processors=count, memory=512 + 8 * count,
-                                        arguments="cryptomgr.notests=1", timeout=300)
+                                        arguments="cryptomgr.notests=1", timeout=900)
         if status:
             raise RuntimeError(self.text)
         self.figures = {mode: {} for mode in MODES}

@@ -102,8 +102,8 @@ class Pillion(Profiler):
     mode = ""
 
     def command(self, pid):
-        return [PILLION, "--log-format", "json", "-p", pid, "-d", 600, "-f", self.hz, "--perf-mode", self.mode, "--format", "col",
-                "-o", self.output]
+        return [PILLION, "--log-format", "json", "-p", pid, "-d", 600, "-f", self.hz, "--perf-mode", self.mode, "--max-cpu", 100,
+                "--format", "col", "-o", self.output]
 
     @property
     def window(self):
