@@ -120,7 +120,7 @@ def test_celery_has_its_tasks_in_the_workers_of_its_pool(mode, pillion, reposito
     worker = process.start([pillion, "--launch", "exec", "-o", workdir / "out", "-f", "499", *MODES[mode], "--", *command],
                            cwd=repository / PROGRAMS, env=environment)
     try:
-        done = process.run(["/usr/bin/python3", "tasks.py", 60], cwd=repository / PROGRAMS, env=environment, timeout=60)
+        done = process.run(["/usr/bin/python3", "tasks.py", 150], cwd=repository / PROGRAMS, env=environment, timeout=60)
         assert done.status == 0, (done, worker.err)
         worker.signal(signal.SIGTERM)
         done = worker.finish(30)
