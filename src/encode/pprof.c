@@ -272,7 +272,8 @@ static bool send_samples(struct writer *w)
     const struct profile *p = w->p;
     bool ok = true;
     for (size_t i = 1; ok && i < p->samples.len; i++) {
-        ok = send_sample(w, &p->samples.at[i], &(struct besides){0});
+        const struct sample *s = &p->samples.at[i];
+        ok = (s->cpu_ns == 0 && s->count == 0) || send_sample(w, s, &(struct besides){0}); /* forgotten ones */
     }
     for (size_t i = 0; ok && i < p->waits.len; i++) {
         const struct wait *wait = &p->waits.at[i];

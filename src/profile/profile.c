@@ -592,6 +592,16 @@ void profile_weigh(struct profile *p, uint32_t process, uint64_t nominal_ns, uin
     }
 }
 
+void profile_forget_samples(struct profile *p, uint32_t process)
+{
+    for (size_t i = 1; i < p->samples.len; i++) {
+        struct sample *s = &p->samples.at[i];
+        if (s->count > 0 && p->threads.at[s->thread].process == process) {
+            s->cpu_ns = s->count = 0;
+        }
+    }
+}
+
 void profile_apply_weights(struct profile *p)
 {
     for (size_t i = 1; i < p->samples.len; i++) {

@@ -352,6 +352,10 @@ void profile_add_event(struct profile *p, uint32_t event, uint32_t thread, uint3
 /* Adds CPU time without a stack, on the given thread. */
 void profile_account(struct profile *p, uint32_t thread, enum account account, uint64_t cpu_ns);
 
+/* The samples that a process has so far stand for nothing; what was accounted for it stays. Only before the first
+ * profile_apply_weights. */
+void profile_forget_samples(struct profile *p, uint32_t process);
+
 /* Notes that the samples of a process, nominal_ns in sum, stand for cpu_ns of CPU time as the kernel
  * counted it; profile_apply_weights then scales all noted ones in one pass. Accounting is not scaled. */
 void profile_weigh(struct profile *p, uint32_t process, uint64_t nominal_ns, uint64_t cpu_ns);

@@ -1294,6 +1294,26 @@ static void runtime_in_place_of_perf(uint64_t timed_ms, uint64_t lost_ms)
     end(&b);
 }
 
+/* Perf's samples of short threads are of their last moments. */
+static void few_are_forgotten(void)
+{
+    struct fixture b;
+    struct worker worker;
+    struct target *target = after_work(&b, &worker, CAPTURE_PERF, 100, 0);
+    sampled_part(&b, target, 40 * MS);
+    CHECK(accounting_end_events(&b.accounting, &b.profile, target));
+    CHECK_INT(attributed(&b), 0);
+    CHECK_INT(target->account.sampled_ns, 0);
+    dismiss(&worker);
+    end(&b);
+    target = after_work(&b, &worker, CAPTURE_PERF, 100, 0);
+    sampled_part(&b, target, 80 * MS);
+    CHECK(accounting_end_events(&b.accounting, &b.profile, target));
+    CHECK_INT(target->account.sampled_ns, 80 * MS);
+    dismiss(&worker);
+    end(&b);
+}
+
 static void enough_stand_for_all(void)
 {
     runtime_in_place_of_perf(280, 0);
@@ -1301,7 +1321,7 @@ static void enough_stand_for_all(void)
 
 static void too_few_do_not(void)
 {
-    runtime_in_place_of_perf(150, 600 - 170);
+    runtime_in_place_of_perf(150, 600 - 150);
 }
 
 /* After some minutes perf has another try. */
@@ -1360,6 +1380,7 @@ TESTS_THAT_MEASURE({"processes whose ancestors are forgotten count once", middle
       {"a runtime's samples in place of perf's stand for the whole window, when there are enough",
        enough_stand_for_all},
       {"when there are too few the rest is lost", too_few_do_not},
+      {"perf's samples are forgotten where most of the time has none", few_are_forgotten},
       {"perf's samples and a runtime's, in turns, explain a window together", perf_in_place_of_runtime},
       {"one without events whose runtime is read keeps both parts", runtime_of_a_polled_one},
       {"a process's time counts from its adoption", since_adoption},

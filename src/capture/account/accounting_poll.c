@@ -132,6 +132,17 @@ static void settle_samples(struct accounting *a, struct profile *p, struct targe
     }
 }
 
+/* Perf's samples of short threads are of their last moments: where they are the smaller part, they would spoil the
+ * rest. */
+static void forget_few(struct accounting *a, struct profile *p, struct target *target, uint64_t used_ns)
+{
+    uint32_t process = target->account.sampled_ns < used_ns / 2 ? targets_process_id(a->targets, p, target) : 0;
+    if (process != 0) {
+        profile_forget_samples(p, process);
+        target->account.sampled_ns = 0;
+    }
+}
+
 /* Of one that was polled until now, what perf's samples of this window stand for is beside what was attributed. */
 bool accounting_end_events(struct accounting *a, struct profile *p, struct target *target)
 {
@@ -145,6 +156,7 @@ bool accounting_end_events(struct accounting *a, struct profile *p, struct targe
         uint64_t told_ns = beyond(cpu_times_sum(&account->last), earlier_ns + target->filter.excluded_ns);
         told_ns = beyond(told_ns, account->execs_ns);
         used_ns = told_ns > used_ns ? told_ns : used_ns;
+        forget_few(a, p, target, used_ns);
     }
     used_ns = target->filter.skipped ? 0 : used_ns;
     if (account->execs_ns > 0) {
