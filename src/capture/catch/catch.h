@@ -56,12 +56,13 @@
  * pid in it. A table is never changed: a new one takes its place, and the old one is freed when no
  * catcher uses it any more.
  *
- * Call order. catch_init; catch_on_rings or catch_perfless; catch_publish when targets come and go;
+ * Call order. catch_init; catch_charge; catch_on_rings or catch_perfless; catch_publish when targets come and go;
  * catch_drain each round; catch_counts for summaries; catch_stop.
  */
 #ifndef CAPTURE_CATCH_H
 #define CAPTURE_CATCH_H
 
+#include "capture/own_cost.h"
 #include "os/perf.h"
 #include "os/remote.h"
 #include "os/thread.h"
@@ -160,6 +161,9 @@ struct catch;
 
 /* `frequency_hz` is the session's. */
 struct catch *catch_init(uint32_t frequency_hz, struct err *err);
+
+/* Before catchers are started: what they cost is to be added there. Borrowed until catch_stop. */
+void catch_charge(struct catch *c, struct own_cost *own);
 
 /* Starts a catcher for each of perf's caught rings (perf_open_caught), whose records are of `format`. Both
  * are borrowed until catch_stop. Rings for which no thread can be had are drained by catch_drain, without

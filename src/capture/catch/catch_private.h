@@ -124,6 +124,7 @@ struct catch_round {
     uint64_t taken_ns; /* shared, atomic: when the latest of these began */
     bool running;      /* shared, atomic */
     uint64_t begun_ns; /* the present one */
+    uint64_t woke_ns;  /* before it */
     bool has_read;     /* it read a thread */
     bool reads;        /* reading is not given up */
 };
@@ -198,6 +199,7 @@ struct catch {
     size_t plan_count, at_once_most;
     char *trouble;                 /* CATCH_TROUBLE_MAX bytes */
     struct perfless *perfless;     /* null: on rings */
+    struct own_cost *own;          /* null: the kernel's clocks tell what catchers cost */
 };
 
 /* Counts: one writer, so no atomic addition is needed. */

@@ -40,6 +40,14 @@ void catch_settle_in(struct catcher *k)
     rank(k);
 }
 
+/* From waking to sleeping. */
+static void charge(const struct catcher *k)
+{
+    if (k->owner->own != NULL && k->round.woke_ns != 0) {
+        own_cost_add(k->owner->own, clock_mono_ns() - k->round.woke_ns);
+    }
+}
+
 /* A descriptor that is always readable although nothing comes (its CPU went away) must not make a busy
  * loop of us. */
 enum catch_wake catch_wait(struct catcher *k, int fd, uint64_t timeout_ns)
@@ -48,7 +56,9 @@ enum catch_wake catch_wait(struct catcher *k, int fd, uint64_t timeout_ns)
         fd = -1;
         timeout_ns = VAIN_WAIT_MS * NS_PER_MS;
     }
+    charge(k);
     bool woken = waker_wait(k->waker, fd, timeout_ns);
+    k->round.woke_ns = clock_mono_ns();
     if (__atomic_load_n(&k->owner->stop, __ATOMIC_ACQUIRE)) {
         return CATCH_STOP;
     }

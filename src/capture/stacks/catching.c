@@ -89,6 +89,9 @@ static bool start_catching(struct catching *c)
     struct shared *s = c->shared;
     bool has_rings = s->perf_on && perf_open_caught(s->perf, &err);
     c->catch = s->perf_on && !has_rings ? NULL : catch_init(s->settings->sampling.frequency_hz, &err);
+    if (c->catch != NULL) {
+        catch_charge(c->catch, &s->own);
+    }
     if (c->catch != NULL && !(has_rings ? catch_on_rings(c->catch, s->perf, &s->format, &err)
                                         : catch_perfless(c->catch, &err))) {
         catch_stop(c->catch);
