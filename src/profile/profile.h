@@ -68,6 +68,7 @@ enum runtime_share {
     SHARE_LATE,        /* read later than the proof allows */
     SHARE_ELSEWHERE,   /* the thread, or the reader, was on another CPU */
     SHARE_RAN_ON,      /* the thread was not stopped for the whole read */
+    SHARE_UNPROVABLE,  /* the kernel tells nothing that could prove it */
     SHARE_UNREAD,      /* not read: several samples at once, reading was given up */
     SHARE_TORN,        /* contradicted itself, or could not be read */
     SHARE_COUNT,

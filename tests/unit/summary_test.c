@@ -135,6 +135,22 @@ static void complete_stacks(void)
     end(&s);
 }
 
+/* gVisor: nobody can tell whether a thread stood still, and the share says why it is none. */
+static void nothing_provable(void)
+{
+    struct scene s;
+    begin(&s, true);
+    busy_window(&s);
+    s.profile.meta.shares[SHARE_UNPROVABLE] = 90;
+    s.profile.meta.shares[SHARE_TORN] = 10;
+    CHECK(strstr(told(&s, NULL), "\n  interpreters' stacks: 0.0 % proven to be of one moment, 90.0 % not\n"
+                                 "    provable (the kernel does not tell when threads run), 10.0 % torn\n") != NULL);
+    s.log.terminal = false;
+    CHECK(strstr(told(&s, NULL), " interpreter_stacks=90.0% proven=0.0% (the kernel does not tell when threads run) "
+                                 "own=") != NULL);
+    end(&s);
+}
+
 /* What was done without for the profiler's own budget stands behind its cost. */
 static void budget(void)
 {
@@ -445,6 +461,7 @@ TESTS({"a terminal gets the block of lines", block},
       {"files that could not be written are told once, and not named", nothing_written},
       {"an empty profile is a loud warning with its reason", empty_profile},
       {"a profile with stacks is not called empty", not_empty},
+      {"where nothing can be proven the summary says why", nothing_provable},
       {"the share of complete stacks says of what, beside interpreters", complete_stacks},
       {"a window that lacks more than a twentieth names the gate and what opens it", incomplete},
       {"an idle window is no error", idle_window},

@@ -42,6 +42,7 @@ struct catch *catch_init(uint32_t frequency_hz, struct err *err)
 void catch_charge(struct catch *c, struct own_cost *own)
 {
     c->own = own->by_time ? own : NULL;
+    c->unprovable = own->by_time; /* clocks that stand still prove nothing */
 }
 
 /* ---- catchers ---- */

@@ -45,6 +45,11 @@
  *
  * For a timer: (b), and (c) before and after the read, of the thread that was interrupted.
  *
+ * Where the kernel has no schedstat for a thread that a timer met, or counts CPU time in ticks, nothing is proven:
+ * in gVisor affinity is accepted and means nothing, the target goes on beside the reader on another thread of the
+ * host, and all of the above passes by luck (of 78 stacks that were kept 12 had never existed). Frames are then read
+ * twice over from the start, and the verdict is UNPROVABLE.
+ *
  * Where less than a fifth of ten seconds' samples is proven, waking for each sample buys nothing: the
  * catcher drains its ring four times a second without reading memory (`given up`), and tries again every
  * minute.
@@ -88,6 +93,7 @@ enum catch_verdict {
     CATCH_NOT_PREEMPTED, /* (d) */
     CATCH_UNREAD,        /* nothing was read: not the newest of several samples, a thread nobody can read,
                           * given up */
+    CATCH_UNPROVABLE,    /* the kernel does not tell: nothing is ever proven here */
     CATCH_VERDICT_COUNT,
 };
 
@@ -212,7 +218,7 @@ int catch_fd(const struct catch *c);
 size_t catch_cpu_count(const struct catch *c);
 void catch_counts(struct catch *c, size_t cpu, struct catch_counts *out);
 
-/* Why catchers cannot do what they should, in words; "" when they can: affinity refused, FIFO target. */
+/* Why catchers cannot do what they should, in words; "" when they can: affinity refused, FIFO target, no schedstat. */
 const char *catch_trouble(const struct catch *c);
 
 void catch_stop(struct catch *c);
@@ -220,6 +226,7 @@ void catch_stop(struct catch *c);
 /* ---- the proof, pure ---- */
 
 struct catch_evidence {
+    bool unprovable;               /* the kernel tells nothing that the rest could rely on */
     unsigned cpu;                  /* of the sample */
     unsigned cpu_before, cpu_after; /* of the catcher */
     uint64_t sample_ns, start_ns, end_ns;

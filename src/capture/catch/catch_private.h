@@ -185,6 +185,7 @@ struct catch {
     uint64_t idle_ns;              /* how long a ring may wait while reading is given up */
     bool stop;                     /* shared, atomic */
     bool any_deep;
+    bool unprovable;               /* constant once catchers run */
     struct catch_table *table;     /* shared, atomic */
     struct catch_hazard hazards[CATCH_CPUS_MAX + 1];
     size_t hazard_count;
@@ -237,7 +238,7 @@ bool catch_read(struct catcher *k, const struct catch_target *target, uint32_t t
                 struct caught *out, size_t room, struct catch_evidence *e);
 
 /* Reads the frames once more, twice over, after a read that was not proven: so that they are of one moment at
- * least, though not the sample's. */
+ * least, though not the sample's. Not where the first read was so already, because nothing is provable. */
 void catch_read_again(struct catcher *k, const struct catch_target *target, uint32_t tid,
                       struct caught *out);
 

@@ -203,7 +203,7 @@ static bool any_complete(const struct caught *caught)
 void catch_read_again(struct catcher *k, const struct catch_target *target, uint32_t tid,
                       struct caught *out)
 {
-    if (target->runtime == NULL || !any_complete(out)) {
+    if (k->owner->unprovable || target->runtime == NULL || !any_complete(out)) {
         return;
     }
     struct remote_caller caller = {.remote = target->remote};
@@ -245,7 +245,8 @@ static void take_memory(struct catcher *k, const struct catch_target *target, ui
 {
     struct remote_caller caller = {.remote = target->remote};
     struct memory_batch memory = remote_batch(&caller);
-    size_t used = target->runtime != NULL ? take_all_frames(k, target, tid, true, &memory, out) : sizeof *out;
+    bool stands = !k->owner->unprovable;
+    size_t used = target->runtime != NULL ? take_all_frames(k, target, tid, stands, &memory, out) : sizeof *out;
     if (beyond != 0 && used < room) {
         take_beyond(beyond, target->runtime != NULL ? DEEP_READ_MAX_US : DEEP_ALONE_MAX_US,
                     &memory, out, room - used);
@@ -278,6 +279,7 @@ bool catch_read(struct catcher *k, const struct catch_target *target, uint32_t t
     if (!may_stand(k, plan, tid)) {
         return false;
     }
+    e->unprovable = k->owner->unprovable;
     e->cpu_before = thread_cpu();
     e->start_ns = out->start_ns = clock_mono_ns();
     take_memory(k, target, tid, beyond, out, room);

@@ -10,7 +10,8 @@ static const enum runtime_share share_of[CATCH_VERDICT_COUNT] = {
     [CATCH_PROVEN] = SHARE_PROVEN,       [CATCH_LATE] = SHARE_LATE,
     [CATCH_OTHER_CPU] = SHARE_ELSEWHERE, [CATCH_LONG] = SHARE_RAN_ON,
     [CATCH_MOVED] = SHARE_ELSEWHERE,     [CATCH_ASLEEP] = SHARE_RAN_ON,
-    [CATCH_NOT_PREEMPTED] = SHARE_RAN_ON, [CATCH_UNREAD] = SHARE_UNREAD,
+    [CATCH_NOT_PREEMPTED] = SHARE_RAN_ON, [CATCH_UNPROVABLE] = SHARE_UNPROVABLE,
+    [CATCH_UNREAD] = SHARE_UNREAD,
 };
 
 static enum weave_runtime kind_of(const struct runtime_frame *frame)

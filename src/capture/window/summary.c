@@ -116,6 +116,7 @@ static const char *const share_words[SHARE_COUNT] = {
     [SHARE_LATE] = "read late",
     [SHARE_ELSEWHERE] = "on another CPU",
     [SHARE_RAN_ON] = "not stopped",
+    [SHARE_UNPROVABLE] = "not provable (the kernel does not tell when threads run)",
     [SHARE_UNREAD] = "not read",
     [SHARE_TORN] = "torn",
 };
@@ -317,7 +318,7 @@ static void fill_fields(struct fields *f, const struct profile *p, const struct 
     }
     static const char *const shares_of_runtimes[SHARE_COUNT] = {
         "runtime_proven", "runtime_late", "runtime_elsewhere",
-        "runtime_ran_on", "runtime_unread", "runtime_torn"};
+        "runtime_ran_on", "runtime_unprovable", "runtime_unread", "runtime_torn"};
     static const char *const woven[WOVEN_COUNT] = {"woven_exact", "woven_one_more",
                                                    "woven_unmerged", "woven_apart"};
     uint64_t read;
@@ -397,6 +398,7 @@ static void log_line(const struct profile *p, const struct profile_totals *sum,
     if (interpreters_complete(p, &whole)) {
         buf_printf(out, " interpreter_stacks=%.1f%% proven=%.1f%%", whole,
                    percent(p->meta.shares[SHARE_PROVEN], read));
+        buf_text(out, p->meta.shares[SHARE_UNPROVABLE] > 0 ? " (the kernel does not tell when threads run)" : "");
     }
     if (p->meta.excluded > 0) {
         buf_printf(out, " left_out=%llu", (unsigned long long)p->meta.excluded);
