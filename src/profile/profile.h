@@ -74,6 +74,13 @@ enum runtime_share {
     SHARE_COUNT,
 };
 
+/* Of the samples that were read and are not proven: the same was read twice. */
+enum runtime_consistent {
+    CONSISTENT_WHOLE,
+    CONSISTENT_PART,   /* from the root up to a frame, above which it ran on */
+    CONSISTENT_COUNT,
+};
+
 /* How the stacks of both kinds were joined (weave.h). */
 enum woven_share { WOVEN_EXACT, WOVEN_ONE_MORE, WOVEN_UNMERGED, WOVEN_APART, WOVEN_COUNT };
 
@@ -224,6 +231,7 @@ struct profile_meta {
     uint64_t lost_records;    /* perf records lost in the rings */
     uint64_t stack_ends[STACK_END_COUNT]; /* native stacks by how they ended; all 0: not unwound here */
     uint64_t shares[SHARE_COUNT]; /* samples of threads with a runtime's stack */
+    uint64_t consistent[CONSISTENT_COUNT]; /* of these */
     uint64_t woven[WOVEN_COUNT];  /* of these, with native stacks */
     uint64_t excluded;        /* processes that the run was not to be about */
     uint64_t unsampled;       /* processes that have no events for want of descriptors */

@@ -148,6 +148,15 @@ static void nothing_provable(void)
     s.log.terminal = false;
     CHECK(strstr(told(&s, NULL), " interpreter_stacks=90.0% proven=0.0% (the kernel does not tell when threads run) "
                                  "own=") != NULL);
+    s.profile.meta.consistent[CONSISTENT_WHOLE] = 80;
+    s.profile.meta.consistent[CONSISTENT_PART] = 10;
+    CHECK(strstr(told(&s, NULL), " (the kernel does not tell when threads run) consistent=90.0% own=") != NULL);
+    s.log.format = LOG_LOGFMT;
+    CHECK(strstr(told(&s, NULL), " runtime_unprovable=90 ") != NULL);
+    CHECK(strstr(told(&s, NULL), " runtime_consistent=80 runtime_consistent_in_part=10 ") != NULL);
+    s.log.format = LOG_TEXT;
+    s.log.terminal = true;
+    CHECK(strstr(told(&s, NULL), " 10.0 % torn; 80.0\n    % consistent, 10.0 % in part\n") != NULL);
     end(&s);
 }
 

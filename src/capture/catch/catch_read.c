@@ -142,6 +142,7 @@ static size_t take_frames(struct catcher *k, const struct catch_target *target, 
         .tid = catch_table_inner_tid(target, tid),
         .registers = target->runtime->wants_registers && k->open.has_registers ? &k->open.registers : NULL,
         .proven_later = stands,
+        .takes_parts = !stands,
     };
     stack->count = 0;
     stack->end = RUNTIME_UNREADABLE;

@@ -167,6 +167,13 @@ static void add_shares(struct buf *out, const struct profile *p)
             separator = ", ";
         }
     }
+    const uint64_t *consistent = p->meta.consistent;
+    if (consistent[CONSISTENT_WHOLE] + consistent[CONSISTENT_PART] > 0) {
+        buf_printf(out, "; %.1f %% consistent", percent(consistent[CONSISTENT_WHOLE], all));
+    }
+    if (consistent[CONSISTENT_PART] > 0) {
+        buf_printf(out, ", %.1f %% in part", percent(consistent[CONSISTENT_PART], all));
+    }
     if (p->meta.woven[WOVEN_UNMERGED] > 0) {
         buf_printf(out, "; %.1f %% not merged with the native ones",
                    percent(p->meta.woven[WOVEN_UNMERGED], all));
@@ -274,7 +281,7 @@ static void terminal_block(const struct profile *p, const struct profile_totals 
 }
 
 struct fields {
-    struct log_field at[48];
+    struct log_field at[56];
     size_t count;
     struct buf text; /* of the values */
 };
@@ -325,6 +332,10 @@ static void fill_fields(struct fields *f, const struct profile *p, const struct 
     bool reads = interpreter_samples(p, &read);
     for (unsigned i = 0; reads && i < SHARE_COUNT; i++) {
         field(f, shares_of_runtimes[i], "%.0f", (double)p->meta.shares[i]);
+    }
+    if (reads) {
+        field(f, "runtime_consistent", "%.0f", (double)p->meta.consistent[CONSISTENT_WHOLE]);
+        field(f, "runtime_consistent_in_part", "%.0f", (double)p->meta.consistent[CONSISTENT_PART]);
     }
     for (unsigned i = 0; reads && i < WOVEN_COUNT; i++) {
         field(f, woven[i], "%.0f", (double)p->meta.woven[i]);
@@ -399,6 +410,10 @@ static void log_line(const struct profile *p, const struct profile_totals *sum,
         buf_printf(out, " interpreter_stacks=%.1f%% proven=%.1f%%", whole,
                    percent(p->meta.shares[SHARE_PROVEN], read));
         buf_text(out, p->meta.shares[SHARE_UNPROVABLE] > 0 ? " (the kernel does not tell when threads run)" : "");
+        uint64_t consistent = p->meta.consistent[CONSISTENT_WHOLE] + p->meta.consistent[CONSISTENT_PART];
+        if (consistent > 0) {
+            buf_printf(out, " consistent=%.1f%%", percent(consistent, read));
+        }
     }
     if (p->meta.excluded > 0) {
         buf_printf(out, " left_out=%llu", (unsigned long long)p->meta.excluded);
