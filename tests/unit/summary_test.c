@@ -1,5 +1,6 @@
 /* What people are told of a window, as golden text: user-experience 8.1 (a terminal) and 8.2 (a log). */
 #include "capture/window/summary.h"
+#include "capture/window/margin.h"
 #include "test.h"
 #include "encode/encode.h"
 
@@ -158,6 +159,28 @@ static void nothing_provable(void)
     s.log.terminal = true;
     CHECK(strstr(told(&s, NULL), " 10.0 % torn; 80.0\n    % consistent, 10.0 % in part\n") != NULL);
     end(&s);
+}
+
+/* Ten samples are no figure: 70 % of them is anything from 42 to 98. */
+static void few_samples(void)
+{
+    struct scene s;
+    begin(&s, true);
+    last(&s, SECOND);
+    add_process(&s, 1);
+    add(&s, FRAME_PYTHON, 70 * MS); /* 7 */
+    add(&s, FRAME_NATIVE, 30 * MS);
+    CHECK(strstr(told(&s, NULL), "\n  python 70.0 % ± 28   native 30.0 % ± 28\n") != NULL);
+    s.log.terminal = false;
+    CHECK(strstr(told(&s, NULL), " python=70%±28 native=30%±28 ") != NULL);
+    add(&s, FRAME_PYTHON, 630 * MS);
+    add(&s, FRAME_NATIVE, 270 * MS); /* 100 in all */
+    CHECK(strstr(told(&s, NULL), " python=70% native=30% ") != NULL);
+    end(&s);
+    CHECK_INT((long)(10 * margin_percent(0.838, 10)), 228);
+    CHECK_INT((long)(10 * margin_percent(0.5, 99)), 98);
+    CHECK_INT((long)(10 * margin_percent(0.5, 100)), 0);
+    CHECK_INT((long)margin_percent(1, 10) + (long)margin_percent(0, 10) + (long)margin_percent(0.5, 0), 0);
 }
 
 /* What was done without for the profiler's own budget stands behind its cost. */
@@ -470,6 +493,7 @@ TESTS({"a terminal gets the block of lines", block},
       {"files that could not be written are told once, and not named", nothing_written},
       {"an empty profile is a loud warning with its reason", empty_profile},
       {"a profile with stacks is not called empty", not_empty},
+      {"a share of few samples carries its margin", few_samples},
       {"where nothing can be proven the summary says why", nothing_provable},
       {"the share of complete stacks says of what, beside interpreters", complete_stacks},
       {"a window that lacks more than a twentieth names the gate and what opens it", incomplete},

@@ -4,6 +4,7 @@
 #include "capture/window/summary.h"
 #include "base/time.h"
 #include "capture/unseen.h"
+#include "capture/window/margin.h"
 #include "encode/encode.h"
 
 #include <stdio.h>
@@ -56,6 +57,16 @@ size_t summary_shares(const struct profile_totals *sum,
                                         sum->leaf_ns[kind]};
     }
     return count;
+}
+
+/* Of few samples: a share of ten is told with its ±, or it would pass for a figure. */
+static void add_margin(struct buf *out, const char *format, uint64_t ns, const struct profile_totals *sum)
+{
+    double share = sum->cpu_ns == 0 ? 0 : (double)ns / (double)sum->cpu_ns;
+    double margin = margin_percent(share, sum->count);
+    if (margin >= 1) {
+        buf_printf(out, format, margin);
+    }
 }
 
 static size_t processes_with_time(const struct profile *p)
@@ -247,6 +258,7 @@ static void terminal_block(const struct profile *p, const struct profile_totals 
     for (size_t i = 0; i < count; i++) {
         buf_printf(out, "%s%s %.1f %%", i == 0 ? "\n  " : "   ", shares[i].name,
                    percent(shares[i].ns, sum->cpu_ns));
+        add_margin(out, " ± %.0f", shares[i].ns, sum);
     }
     struct str reason;
     if (sum->cpu_ns > 0) {
@@ -382,6 +394,7 @@ static void log_line(const struct profile *p, const struct profile_totals *sum,
     size_t count = summary_shares(sum, shares);
     for (size_t i = 0; i < count; i++) {
         buf_printf(out, " %s=%.0f%%", shares[i].name, percent(shares[i].ns, sum->cpu_ns));
+        add_margin(out, "±%.0f", shares[i].ns, sum);
     }
     for (unsigned a = 0; a < ACCOUNT_COUNT; a++) {
         if (a != ACCOUNT_LOST && sum->account_ns[a] > 0) {
