@@ -281,11 +281,11 @@ bool catch_read(struct catcher *k, const struct catch_target *target, uint32_t t
         return false;
     }
     e->unprovable = k->owner->unprovable;
-    e->cpu_before = thread_cpu();
+    e->cpu_before = e->unprovable ? 0 : thread_cpu(); /* it would tell nothing, and be a system call there */
     e->start_ns = out->start_ns = clock_mono_ns();
     take_memory(k, target, tid, beyond, out, room);
     e->end_ns = out->end_ns = clock_mono_ns();
-    e->cpu_after = thread_cpu();
+    e->cpu_after = e->unprovable ? 0 : thread_cpu();
     plan = target->more ? catch_plans_get(&k->plans, target, tid) : plan;
     if (!catch_plan_stat(plan, target->pid, tid, &e->state, &e->stat_cpu)) {
         e->state = 0;
