@@ -3,13 +3,14 @@
  *
  * One struct, made by run/ and lent to every concern: the settings, the log, the sampling events, the window that is
  * being filled. Its parts have one writer each, which is named beside them; all others read. Used by the sampler alone,
- * but for the log, which locks itself.
+ * but for the log, which locks itself, and the own cost, which is atomic.
  */
 #ifndef CAPTURE_SHARED_H
 #define CAPTURE_SHARED_H
 
 #include "capture/log.h"
 #include "capture/observer.h"
+#include "capture/own_cost.h"
 #include "capture/settings.h"
 #include "capture/unseen.h"
 #include "capture/world.h"
@@ -50,6 +51,7 @@ struct shared {
     bool finishing;              /* the run ends with this window */
     uint64_t first_ns;           /* monotonic: when the run began */
     uint64_t memory_bytes;       /* that may be resident */
+    struct own_cost own;         /* written by run/ and the catchers */
     struct window window;
     struct throttle throttle;
 };

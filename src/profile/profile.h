@@ -68,9 +68,17 @@ enum runtime_share {
     SHARE_LATE,        /* read later than the proof allows */
     SHARE_ELSEWHERE,   /* the thread, or the reader, was on another CPU */
     SHARE_RAN_ON,      /* the thread was not stopped for the whole read */
+    SHARE_UNPROVABLE,  /* the kernel tells nothing that could prove it */
     SHARE_UNREAD,      /* not read: several samples at once, reading was given up */
     SHARE_TORN,        /* contradicted itself, or could not be read */
     SHARE_COUNT,
+};
+
+/* Of the samples that were read and are not proven: the same was read twice. */
+enum runtime_consistent {
+    CONSISTENT_WHOLE,
+    CONSISTENT_PART,   /* from the root up to a frame, above which it ran on */
+    CONSISTENT_COUNT,
 };
 
 /* How the stacks of both kinds were joined (weave.h). */
@@ -223,6 +231,7 @@ struct profile_meta {
     uint64_t lost_records;    /* perf records lost in the rings */
     uint64_t stack_ends[STACK_END_COUNT]; /* native stacks by how they ended; all 0: not unwound here */
     uint64_t shares[SHARE_COUNT]; /* samples of threads with a runtime's stack */
+    uint64_t consistent[CONSISTENT_COUNT]; /* of these */
     uint64_t woven[WOVEN_COUNT];  /* of these, with native stacks */
     uint64_t excluded;        /* processes that the run was not to be about */
     uint64_t unsampled;       /* processes that have no events for want of descriptors */

@@ -98,6 +98,8 @@ enum runtime_frame_flag {
     RUNTIME_FRAME_CUT = 4,     /* frames towards the root are omitted here: stack deeper than
                                 * RUNTIME_FRAMES_MAX */
     RUNTIME_FRAME_COLLECTS = 8, /* its garbage collector runs on top of this frame */
+    RUNTIME_FRAME_PART = 32,    /* what it called is not known: the thread ran on while it was read, and only from here
+                                 * to the root it stood */
     RUNTIME_FRAME_SHIM = 16,    /* no function: one native frame of the loop that is just being entered or
                                  * left has this instead of frames */
 };
@@ -161,6 +163,8 @@ struct runtime_thread {
     const struct runtime_registers *registers;
     uint64_t thread_pointer; /* its pthread_self; 0: not known */
     bool proven_later;       /* the caller proves that the thread stood still: nothing need be read twice */
+    bool takes_parts;        /* else: of a thread that ran on the part of the stack that stood (RUNTIME_FRAME_PART) is
+                              * wanted, rather than a whole one of a moment later */
 };
 
 /* ---- resolve ---- */

@@ -64,7 +64,7 @@ struct results {
 static const char *const verdict_names[] = {
     [CATCH_PROVEN] = "proven",     [CATCH_LATE] = "late",     [CATCH_OTHER_CPU] = "other_cpu",
     [CATCH_LONG] = "long",         [CATCH_MOVED] = "moved",   [CATCH_ASLEEP] = "asleep",
-    [CATCH_NOT_PREEMPTED] = "not_preempted", [CATCH_UNREAD] = "unread",
+    [CATCH_NOT_PREEMPTED] = "not_preempted", [CATCH_UNPROVABLE] = "unprovable", [CATCH_UNREAD] = "unread",
 };
 
 /* ---- the runtime ---- */

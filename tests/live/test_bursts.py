@@ -76,12 +76,12 @@ print(count)
 
 
 @pytest.mark.root
-def test_who_is_suspended_is_not_woken_by_a_storm(pillion, workdir):
-    """What the budget has stopped costs nothing, though a Python's samples are caught one by one otherwise."""
-    seconds = 18
+def test_an_interpreter_that_storms_wakes_nobody(pillion, workdir):
+    """Its samples are caught one by one until a timer reads its stacks; then no end of a thread wakes anybody."""
+    seconds = 12
     target = process.start(["/usr/bin/python3", "-c", STORM, seconds])
-    own = process.start([pillion, "-p", target.pid, "-d", "60", "--max-cpu", "0.2", "-o", workdir])
-    process.until(lambda: "SUSPENDED" in own.err, what="the budget's last measure", timeout=seconds - 5)
+    own = process.start([pillion, "-p", target.pid, "-d", "60", "-o", workdir])
+    process.until(lambda: "read by a timer" in " ".join(own.err.split()), what="the timer", timeout=seconds - 4)
     time.sleep(1)
     before, begun = switches(own.pid), time.monotonic()
     time.sleep(2)
@@ -89,4 +89,4 @@ def test_who_is_suspended_is_not_woken_by_a_storm(pillion, workdir):
     own.end()
     started = int(target.finish().out) / seconds
     print(woken, started)
-    assert started > 500 and woken < started / 10, (woken, started)
+    assert started > 500 and woken < max(started / 10, 300), (woken, started)

@@ -133,6 +133,18 @@ static void went_by_itself(void)
     CHECK_INT(catch_prove(&e, D), CATCH_NOT_PREEMPTED);
 }
 
+/* All that proves elsewhere: in gVisor it is so by luck. */
+static void unprovable(void)
+{
+    struct catch_evidence e = good();
+    e.unprovable = true;
+    CHECK_INT(catch_prove(&e, D), CATCH_UNPROVABLE);
+    e.stat_cpu = e.cpu_after = 17; /* they mean nothing either way */
+    CHECK_INT(catch_prove(&e, D), CATCH_UNPROVABLE);
+    e.state = 'S'; /* but who sleeps uses no CPU time */
+    CHECK_INT(catch_prove(&e, D), CATCH_ASLEEP);
+}
+
 /* ---- the catcher's own accounting ---- */
 
 enum { U = 9000 };
@@ -1121,6 +1133,7 @@ TESTS({"with many CPUs a catcher starts where something runs, and nothing is los
       {"a read of more than 100 microseconds is long", long_read},
       {"a thread that is not runnable afterwards went on by itself", not_runnable},
       {"a thread that another CPU has is no proof", pulled_away},
+      {"where the kernel tells nothing, nothing is proven", unprovable},
       {"where switches are told, only a preempted thread stood still", went_by_itself},
       {"a catcher that had not to wait took the sampled thread's place", woken_and_there},
       {"accounting by a clock that stands still for long prove nothing", coarse_accounting},

@@ -123,6 +123,23 @@ static void perf_is_refused(void)
                "raise the limit of open files (ulimit -n)");
 }
 
+/* Its scheduler is the host's, it has no schedstat, and neither a seccomp profile nor a capability changes that. */
+static void in_gvisor_nothing_false_is_advised(void)
+{
+    static const char host[] = "gVisor leaves it to the host; no stack is proven, each is read twice";
+    struct doctor_facts f = without_perf(ENODEV, PERF_GATE_GVISOR, PERF_PARANOID_UNKNOWN);
+    f.catching.catcher.rank = (struct thread_rank){.refused = {.number = ENOSYS}};
+    f.memory.schedstat = f.memory.sched = ENOENT;
+    check_line(&f, "affinity", DOCTOR_ABSENT, 0, "gvisor", host, "");
+    check_line(&f, "policy", DOCTOR_ABSENT, 0, "gvisor", host, "");
+    check_line(&f, "target_nice", DOCTOR_ABSENT, 0, "gvisor", host, "");
+    check_line(&f, "schedstat", DOCTOR_ABSENT, ENOENT, "kernel",
+               "ENOENT: this kernel has no schedstat; CPU time is counted in ticks, and no stack is proven", "");
+    f.memory.maps = ENOENT; /* now it may be so */
+    check_line(&f, "schedstat", DOCTOR_BLOCKED, ENOENT, "gone",
+               "ENOENT: the process ended, or /proc does not show it", "");
+}
+
 static void where_nothing_can_be_changed_nothing_is_advised(void)
 {
     struct doctor_facts f = without_perf(EPERM, PERF_GATE_SECCOMP, 2);
@@ -707,6 +724,7 @@ TESTS({"where everything works nothing is advised", all_good},
       {"what is in an upload's way has its gate and its remedy",
        what_is_in_an_uploads_way_has_its_gate_and_remedy},
       {"each refusal of perf events has its gate and remedy", perf_is_refused},
+      {"in gVisor nothing is said that is true of other kernels", in_gvisor_nothing_false_is_advised},
       {"what a platform does not let anybody change is no advice",
        where_nothing_can_be_changed_nothing_is_advised},
       {"without the right to kernel code the rest is still there", only_user_code},

@@ -231,6 +231,8 @@ static const struct runtime words = {.name = "words", .walk = walk, .running = r
 
 /* ---- the sampler ---- */
 
+static struct own_cost charged; /* by_time: as where CPU time is counted in ticks */
+
 struct rig {
     pid_t pid;
     struct catch *catch;
@@ -293,6 +295,7 @@ static bool begin_with(struct rig *r, const struct crew *crews, size_t count, un
         clock_sleep_ns(10 * MS);
     }
     r->catch = catch_init(HZ, &err);
+    catch_charge(r->catch, &charged);
     if (!remote_open(&r->remote, (uint32_t)r->pid, (uintptr_t)shared, &err)) {
         return false;
     }
@@ -376,6 +379,27 @@ static void two_that_spin(void)
     CHECK(is_about(in_samples(&r) + r.settled, used_ns, 2));
     CHECK(is_about(r.weights[1] * 100, in_samples(&r) * 75, 15));
     CHECK(r.settled * 20 < used_ns);
+}
+
+/* They are met as ever, each is read, and none is called proven. */
+static void none_is_proven(void)
+{
+    static const struct crew crews[] = {{spins, 1}, {sleeps, 3}};
+    struct rig r;
+    charged.by_time = true;
+    bool good = begin(&r, crews, 2, 4);
+    charged.by_time = false;
+    if (!good) {
+        SKIP("a child's memory cannot be read here");
+    }
+    run_for(&r, 2000);
+    const char *trouble = catch_trouble(r.catch);
+    CHECK(strstr(trouble, "does not tell when a thread runs") != NULL);
+    uint64_t used_ns = end(&r);
+    CHECK(r.verdicts[CATCH_UNPROVABLE] > 20 && r.verdicts[CATCH_UNPROVABLE] == r.samples);
+    CHECK(is_about(in_samples(&r) + r.settled, used_ns, 5));
+    CHECK(r.weights[1] > r.weights[2]);
+    CHECK(charged.awake_ns > 0);
 }
 
 static void one_that_naps(void)
@@ -611,6 +635,7 @@ static void irregular_ticks(void)
 }
 
 TESTS_THAT_MEASURE({"weights of threads that spin add up to their CPU time, shares are true", two_that_spin},
+      {"where CPU time is counted in ticks, no sample is called proven", none_is_proven},
       {"a thread that naps is sampled where it burns", one_that_naps},
       {"bursts between long sleeps are met", bursts_are_met},
       {"with more threads than CPUs each has its time", more_than_cpus},

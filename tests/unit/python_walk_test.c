@@ -69,14 +69,26 @@ static bool read_batch(void *context, struct memory_piece *pieces, size_t count,
     return !gone || err_set(err, ERR_GONE, 0, "gone");
 }
 
-static void walk(bool proven)
+static void walk_as(const struct runtime_thread *thread)
 {
     struct memory_batch memory = {read_batch, NULL};
     batches = pieces_read = 0;
     memset(&stack, 0xee, sizeof stack);
-    const struct runtime_thread thread = {.tid = TID, .proven_later = proven};
-    python_walk(&python, plan, &thread, &memory, &stack);
+    python_walk(&python, plan, thread, &memory, &stack);
     CHECK_INT(stack.reads, batches);
+}
+
+static void walk(bool proven)
+{
+    const struct runtime_thread thread = {.tid = TID, .proven_later = proven};
+    walk_as(&thread);
+}
+
+/* As catchers do where the thread may run on. */
+static void walk_parts(void)
+{
+    const struct runtime_thread thread = {.tid = TID, .takes_parts = true};
+    walk_as(&thread);
 }
 
 /* ---- layouts ---- */
@@ -263,12 +275,13 @@ static const char *text(void)
             len += (size_t)snprintf(out + len, sizeof out - len, "shim");
             continue;
         }
-        len += (size_t)snprintf(out + len, sizeof out - len, "%u%s%s%s%s",
+        len += (size_t)snprintf(out + len, sizeof out - len, "%u%s%s%s%s%s",
                                 (unsigned)((f->code - CODES) / 0x200),
                                 f->flags & RUNTIME_FRAME_ENTRY ? "e" : "",
                                 f->flags & RUNTIME_FRAME_UNSTARTED ? "u" : "",
                                 f->flags & RUNTIME_FRAME_COLLECTS ? "c" : "",
-                                f->flags & RUNTIME_FRAME_CUT ? "x" : "");
+                                f->flags & RUNTIME_FRAME_CUT ? "x" : "",
+                                f->flags & RUNTIME_FRAME_PART ? "p" : "");
     }
     return out;
 }
@@ -1183,6 +1196,120 @@ static void torn_top(void)
     CHECK(retries >= 2); /* at both copies of the frames, at least */
 }
 
+/* At every other piece: the two copies of the window are two pieces apart. */
+static void swap_always(unsigned piece)
+{
+    swap_at[0] = piece & ~1u;
+    swap_count = 1;
+    swap(piece);
+}
+
+/* ---- parts ---- */
+
+static void parts_of_a_change(void)
+{
+    unsigned parts = 0;
+    start_stack(PYTHON_VERSION(3, 14), 3);
+    walk_parts();
+    walk_parts();
+    CHECK_INT(batches, 1);
+    CHECK_TEXT(text(), "3 2 1e"); /* it stood */
+    unsigned pieces = pieces_read;
+    make_code(5), make_code(6);
+    for (unsigned i = 0; i <= pieces; i++) {
+        make_stack(3);
+        swap_at[0] = i;
+        swap_count = 1;
+        at_piece = swap;
+        walk_parts();
+        CHECK_INT(stack.end, RUNTIME_COMPLETE);
+        CHECK_INT(stack.retries, 0);
+        CHECK(strcmp(text(), "3 2 1e") == 0 || strcmp(text(), "6 5 1e") == 0 || strcmp(text(), "1ep") == 0);
+        parts += strcmp(text(), "1ep") == 0;
+    }
+    CHECK(parts >= 1 && parts <= 3); /* between the copies of the frames */
+}
+
+/* The frame that was popped is still in memory, and the same in both copies: but no top leads to it any more. */
+static void parts_of_a_return(void)
+{
+    unsigned parts = 0;
+    start_stack(PYTHON_VERSION(3, 11), 3);
+    walk_parts();
+    walk_parts();
+    unsigned pieces = pieces_read;
+    for (unsigned i = 0; i <= pieces; i++) {
+        make_stack(3);
+        swap_at[0] = i;
+        at_piece = pop;
+        walk_parts();
+        CHECK(strcmp(text(), "3 2 1e") == 0 || strcmp(text(), "2 1e") == 0 || strcmp(text(), "2 1ep") == 0 ||
+              strcmp(text(), "2p 1e") == 0);
+        parts += strcmp(text(), "2p 1e") == 0;
+        CHECK_INT(stack.retries, 0);
+    }
+    CHECK(parts >= 1);
+}
+
+static void parts_of_heap_frames(void)
+{
+    start(PYTHON_VERSION(3, 8));
+    make_thread(THREAD, TID);
+    make_frame(HEAP, 0, make_code(1), 8);
+    make_frame(HEAP + 0x1000, HEAP, make_code(2), 6);
+    make_frame(HEAP + 0x400, HEAP + 0x1000, make_code(3), 6);
+    set_top_frame(HEAP + 0x400);
+    walk_parts();
+    walk_parts();
+    CHECK_INT(batches, 1);
+    CHECK_TEXT(text(), "3e 2e 1e");
+}
+
+/* The leaf is replaced; between it and its caller stands what an interpreter loop that was entered has instead of a
+ * frame: nobody's function. */
+static void replace_leaf(unsigned piece)
+{
+    if (piece == swap_at[0]) {
+        put64(stack_frame(2) + python.layout.frame.code, make_code(5));
+        put64(stack_frame(2) + python.layout.frame.position, make_code(5) + python.layout.code.bytecode + 4);
+    }
+}
+
+static void parts_end_at_a_function(void)
+{
+    unsigned parts = 0;
+    for (unsigned i = 0; i < 24; i++) {
+        start_stack(PYTHON_VERSION(3, 12), 2);
+        make_shim(C_STACK, 0);
+        put64(stack_frame(1) + python.layout.frame.previous, C_STACK);
+        make_shim(C_STACK + 0x800, stack_frame(1));
+        put64(stack_frame(2) + python.layout.frame.previous, C_STACK + 0x800);
+        make_code(5);
+        walk_parts();
+        walk_parts();
+        CHECK_TEXT(text(), "2e 1e");
+        swap_at[0] = i;
+        at_piece = replace_leaf;
+        walk_parts();
+        CHECK(strcmp(text(), "2e 1e") == 0 || strcmp(text(), "5e 1e") == 0 || strcmp(text(), "1ep") == 0);
+        parts += strcmp(text(), "1ep") == 0;
+    }
+    CHECK(parts >= 1);
+}
+
+/* One call for both copies, and no other: who samples may not choose its moments. */
+static void parts_of_what_always_changes(void)
+{
+    start_stack(PYTHON_VERSION(3, 14), 3);
+    walk_parts();
+    make_code(5), make_code(6);
+    at_piece = swap_always;
+    walk_parts();
+    CHECK_INT(stack.end, RUNTIME_COMPLETE);
+    CHECK_INT(stack.retries, 0);
+    CHECK(stack.count == 1 || stack.count == 3);
+}
+
 /* The leaf's function and the generator below it change together, their addresses do not. */
 static void swap_generator(unsigned piece)
 {
@@ -1209,14 +1336,6 @@ static void torn_between_batches(void)
         CHECK_INT(stack.end, RUNTIME_COMPLETE);
         CHECK(strcmp(text(), "2 3 1e") == 0 || strcmp(text(), "5 6 1e") == 0);
     }
-}
-
-/* At every other piece: the two copies of the window are two pieces apart. */
-static void swap_always(unsigned piece)
-{
-    swap_at[0] = piece & ~1u;
-    swap_count = 1;
-    swap(piece);
 }
 
 static void torn_always(void)
@@ -1332,6 +1451,11 @@ TESTS({"frame objects are read leaf first, each an entry", heap_frames},
       {"a top that moves while the frames are read is noticed", torn_top},
       {"a stack that changes between two batches is read again", torn_between_batches},
       {"a stack that always changes is torn", torn_always},
+      {"of a stack that changes the part that stood is told, in one batch", parts_of_a_change},
+      {"a frame that was returned from is no part of it", parts_of_a_return},
+      {"frames on the heap that stand are whole", parts_of_heap_frames},
+      {"a part ends at a function", parts_end_at_a_function},
+      {"a stack that always changes is not read again for its parts", parts_of_what_always_changes},
       {"a contradiction is torn, and not read again when proven", contradictions},
       {"a frame that was just popped counts only when proven", popped},
       {"a ring of frames is torn", ring},

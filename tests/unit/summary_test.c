@@ -1,5 +1,6 @@
 /* What people are told of a window, as golden text: user-experience 8.1 (a terminal) and 8.2 (a log). */
 #include "capture/window/summary.h"
+#include "capture/window/margin.h"
 #include "test.h"
 #include "encode/encode.h"
 
@@ -133,6 +134,53 @@ static void complete_stacks(void)
     CHECK(strstr(told(&s, NULL), "\n  native stacks: 7.5 % complete, interpreters' 99.5 %\n"
                                  "  interpreters' stacks: 98.0 % proven") != NULL);
     end(&s);
+}
+
+/* gVisor: nobody can tell whether a thread stood still, and the share says why it is none. */
+static void nothing_provable(void)
+{
+    struct scene s;
+    begin(&s, true);
+    busy_window(&s);
+    s.profile.meta.shares[SHARE_UNPROVABLE] = 90;
+    s.profile.meta.shares[SHARE_TORN] = 10;
+    CHECK(strstr(told(&s, NULL), "\n  interpreters' stacks: 0.0 % proven to be of one moment, 90.0 % not\n"
+                                 "    provable (the kernel does not tell when threads run), 10.0 % torn\n") != NULL);
+    s.log.terminal = false;
+    CHECK(strstr(told(&s, NULL), " interpreter_stacks=90.0% proven=0.0% (the kernel does not tell when threads run) "
+                                 "own=") != NULL);
+    s.profile.meta.consistent[CONSISTENT_WHOLE] = 80;
+    s.profile.meta.consistent[CONSISTENT_PART] = 10;
+    CHECK(strstr(told(&s, NULL), " (the kernel does not tell when threads run) consistent=90.0% own=") != NULL);
+    s.log.format = LOG_LOGFMT;
+    CHECK(strstr(told(&s, NULL), " runtime_unprovable=90 ") != NULL);
+    CHECK(strstr(told(&s, NULL), " runtime_consistent=80 runtime_consistent_in_part=10 ") != NULL);
+    s.log.format = LOG_TEXT;
+    s.log.terminal = true;
+    CHECK(strstr(told(&s, NULL), " 10.0 % torn; 80.0\n    % consistent, 10.0 % in part\n") != NULL);
+    end(&s);
+}
+
+/* Ten samples are no figure: 70 % of them is anything from 42 to 98. */
+static void few_samples(void)
+{
+    struct scene s;
+    begin(&s, true);
+    last(&s, SECOND);
+    add_process(&s, 1);
+    add(&s, FRAME_PYTHON, 70 * MS); /* 7 */
+    add(&s, FRAME_NATIVE, 30 * MS);
+    CHECK(strstr(told(&s, NULL), "\n  python 70.0 % ± 28   native 30.0 % ± 28\n") != NULL);
+    s.log.terminal = false;
+    CHECK(strstr(told(&s, NULL), " python=70%±28 native=30%±28 ") != NULL);
+    add(&s, FRAME_PYTHON, 630 * MS);
+    add(&s, FRAME_NATIVE, 270 * MS); /* 100 in all */
+    CHECK(strstr(told(&s, NULL), " python=70% native=30% ") != NULL);
+    end(&s);
+    CHECK_INT((long)(10 * margin_percent(0.838, 10)), 228);
+    CHECK_INT((long)(10 * margin_percent(0.5, 99)), 98);
+    CHECK_INT((long)(10 * margin_percent(0.5, 100)), 0);
+    CHECK_INT((long)margin_percent(1, 10) + (long)margin_percent(0, 10) + (long)margin_percent(0.5, 0), 0);
 }
 
 /* What was done without for the profiler's own budget stands behind its cost. */
@@ -445,6 +493,8 @@ TESTS({"a terminal gets the block of lines", block},
       {"files that could not be written are told once, and not named", nothing_written},
       {"an empty profile is a loud warning with its reason", empty_profile},
       {"a profile with stacks is not called empty", not_empty},
+      {"a share of few samples carries its margin", few_samples},
+      {"where nothing can be proven the summary says why", nothing_provable},
       {"the share of complete stacks says of what, beside interpreters", complete_stacks},
       {"a window that lacks more than a twentieth names the gate and what opens it", incomplete},
       {"an idle window is no error", idle_window},

@@ -213,6 +213,30 @@ static void unproven(void)
     end(&s);
 }
 
+/* Read twice: all of it, or from the root up to a frame, was the same both times. */
+static void consistent(void)
+{
+    struct scene s;
+    begin(&s);
+    struct catch_of caught = both_frames();
+    CHECK_TEXT(add(&s, &caught), "40;main (a.py:10);300;work (a.py:20);200;100");
+    CHECK_INT(s.stacks.consistent[CONSISTENT_WHOLE], 0); /* it is proven, which is more */
+    caught.caught.verdict = CATCH_UNPROVABLE;
+    CHECK_TEXT(add(&s, &caught), "40;main (a.py:10);work (a.py:20);[~];200;100");
+    CHECK_INT(s.stacks.shares[SHARE_UNPROVABLE], 1);
+    CHECK_INT(s.stacks.consistent[CONSISTENT_WHOLE], 1);
+    caught.frame[0].flags |= RUNTIME_FRAME_PART;
+    CHECK_TEXT(add(&s, &caught), "40;main (a.py:10);work (a.py:20);[partial];[~];200;100");
+    CHECK_INT(s.stacks.consistent[CONSISTENT_PART], 1);
+    caught.caught.end = RUNTIME_TORN;
+    (void)add(&s, &caught);
+    CHECK_INT(s.stacks.consistent[CONSISTENT_WHOLE] + s.stacks.consistent[CONSISTENT_PART], 2);
+    stacks_end_window(&s.stacks, &s.profile);
+    CHECK_INT(s.profile.meta.consistent[CONSISTENT_PART], 1);
+    CHECK_INT(s.stacks.consistent[CONSISTENT_PART], 0);
+    end(&s);
+}
+
 static void torn(void)
 {
     struct scene s;
@@ -402,6 +426,7 @@ static void ticks(void)
 TESTS({"a proven stack is woven into the native one", proven},
       {"a loop without a frame yet is passed over", being_pushed},
       {"a stack of another moment stands whole, its native leaf behind [~]", unproven},
+      {"what was read twice with the same result counts as consistent", consistent},
       {"a stack that contradicts itself is one frame, and no time is lost", torn},
       {"generated code that runs the loop is not shown beside what the loop runs", trampolines},
       {"what was not read leaves the native stack", not_read},

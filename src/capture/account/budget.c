@@ -77,10 +77,16 @@ void budget_init(struct budget *b, double percent, uint32_t asked_hz, uint64_t w
                          .began_ns = now_ns,
                          .told_ns = now_ns,
                          .used = *used,
+                         .start_most_ns = BUDGET_START_MS * NS_PER_MS,
                          .publish_cost_ns = BUDGET_PUBLISH_FIRST_MS * NS_PER_MS,
                          .window_publish_ns = used->publish_ns};
     b->account_ns = account_most(b);
     begin_window(b, now_ns);
+}
+
+void budget_allow_dear_start(struct budget *b)
+{
+    b->start_most_ns = BUDGET_START_DEAR_MS * NS_PER_MS;
 }
 
 /* ---- the answer ---- */
@@ -175,7 +181,7 @@ static uint64_t charged(struct budget *b, uint64_t now_ns, uint64_t ns)
     if (now_ns - b->began_ns > (BUDGET_START_S + 1) * NS_PER_S) {
         return ns;
     }
-    uint64_t left_ns = BUDGET_START_MS * NS_PER_MS - b->started_ns;
+    uint64_t left_ns = b->start_most_ns - b->started_ns;
     uint64_t free_ns = ns < left_ns ? ns : left_ns;
     b->started_ns += free_ns;
     return ns - free_ns;

@@ -26,7 +26,7 @@
  * window, at most half of it; what it takes does not flow out of the account. Where it takes more
  * than half, short windows do not fit into the budget, and budget_windows_are_short says so. What
  * the first BUDGET_START_S seconds take is counted as the price of starting, as far as
- * BUDGET_START_MS.
+ * BUDGET_START_MS; BUDGET_START_DEAR_MS where each call of the kernel takes ten times as long as usual.
  *
  * Pure, one thread. Times are monotonic or CPU time, in ns; all totals begin anywhere.
  *
@@ -43,6 +43,7 @@ enum {
     BUDGET_FLOOR_HZ = 1,
     BUDGET_START_S = 2,
     BUDGET_START_MS = 300,
+    BUDGET_START_DEAR_MS = 1000,
     BUDGET_PUBLISH_FIRST_MS = 60, /* most of it reads the kernel's symbols */
 };
 
@@ -71,7 +72,8 @@ struct budget {
     uint64_t began_ns, told_ns; /* when; the latest update */
     struct budget_used used;
     double account_ns;       /* what may be used at once; below 0: was used too much */
-    uint64_t started_ns;     /* of what the start may take, taken */
+    uint64_t start_most_ns;  /* what the start may take */
+    uint64_t started_ns;     /* of it, taken */
     uint64_t seen_ns, seen_used_ns; /* since the last change, of late: for the present rate */
     uint64_t seen_most_ns;   /* the dearest second of them: a burst is no rate */
     uint64_t quiet_ns, patience_s; /* since the last change; and to be before one for the better */
@@ -89,6 +91,9 @@ struct budget {
 
 void budget_init(struct budget *b, double percent, uint32_t asked_hz, uint64_t window_ns,
                  uint64_t now_ns, const struct budget_used *used);
+
+/* Right after it: starting is dear here. */
+void budget_allow_dear_start(struct budget *b);
 
 /* About once a second. True when frequency_hz or measure has changed. */
 bool budget_update(struct budget *b, uint64_t now_ns, const struct budget_used *used);

@@ -39,6 +39,12 @@ struct catch *catch_init(uint32_t frequency_hz, struct err *err)
     return c;
 }
 
+void catch_charge(struct catch *c, struct own_cost *own)
+{
+    c->own = own->by_time ? own : NULL;
+    c->unprovable = own->by_time; /* clocks that stand still prove nothing */
+}
+
 /* ---- catchers ---- */
 
 static void release_catcher(struct catcher *k)

@@ -45,6 +45,11 @@
  *
  * For a timer: (b), and (c) before and after the read, of the thread that was interrupted.
  *
+ * Where the kernel has no schedstat for a thread that a timer met, or counts CPU time in ticks, nothing is proven:
+ * in gVisor affinity is accepted and means nothing, the target goes on beside the reader on another thread of the
+ * host, and all of the above passes by luck (of 78 stacks that were kept 12 had never existed). Frames are then read
+ * twice over from the start, and the verdict is UNPROVABLE.
+ *
  * Where less than a fifth of ten seconds' samples is proven, waking for each sample buys nothing: the
  * catcher drains its ring four times a second without reading memory (`given up`), and tries again every
  * minute.
@@ -56,12 +61,13 @@
  * pid in it. A table is never changed: a new one takes its place, and the old one is freed when no
  * catcher uses it any more.
  *
- * Call order. catch_init; catch_on_rings or catch_perfless; catch_publish when targets come and go;
+ * Call order. catch_init; catch_charge; catch_on_rings or catch_perfless; catch_publish when targets come and go;
  * catch_drain each round; catch_counts for summaries; catch_stop.
  */
 #ifndef CAPTURE_CATCH_H
 #define CAPTURE_CATCH_H
 
+#include "capture/own_cost.h"
 #include "os/perf.h"
 #include "os/remote.h"
 #include "os/thread.h"
@@ -87,6 +93,7 @@ enum catch_verdict {
     CATCH_NOT_PREEMPTED, /* (d) */
     CATCH_UNREAD,        /* nothing was read: not the newest of several samples, a thread nobody can read,
                           * given up */
+    CATCH_UNPROVABLE,    /* the kernel does not tell: nothing is ever proven here */
     CATCH_VERDICT_COUNT,
 };
 
@@ -161,6 +168,9 @@ struct catch;
 /* `frequency_hz` is the session's. */
 struct catch *catch_init(uint32_t frequency_hz, struct err *err);
 
+/* Before catchers are started: what they cost is to be added there. Borrowed until catch_stop. */
+void catch_charge(struct catch *c, struct own_cost *own);
+
 /* Starts a catcher for each of perf's caught rings (perf_open_caught), whose records are of `format`. Both
  * are borrowed until catch_stop. Rings for which no thread can be had are drained by catch_drain, without
  * reading; with many CPUs so is each ring at first, and catch_drain starts its catcher when it finds a record in it:
@@ -208,7 +218,7 @@ int catch_fd(const struct catch *c);
 size_t catch_cpu_count(const struct catch *c);
 void catch_counts(struct catch *c, size_t cpu, struct catch_counts *out);
 
-/* Why catchers cannot do what they should, in words; "" when they can: affinity refused, FIFO target. */
+/* Why catchers cannot do what they should, in words; "" when they can: affinity refused, FIFO target, no schedstat. */
 const char *catch_trouble(const struct catch *c);
 
 void catch_stop(struct catch *c);
@@ -216,6 +226,7 @@ void catch_stop(struct catch *c);
 /* ---- the proof, pure ---- */
 
 struct catch_evidence {
+    bool unprovable;               /* the kernel tells nothing that the rest could rely on */
     unsigned cpu;                  /* of the sample */
     unsigned cpu_before, cpu_after; /* of the catcher */
     uint64_t sample_ns, start_ns, end_ns;

@@ -88,6 +88,12 @@ const char *catch_trouble(const struct catch *c)
 {
     size_t unbound = 0, starved = 0, given_up = 0;
     struct catch_tally last = {0};
+    c->trouble[0] = '\0';
+    if (c->unprovable) { /* compared with that the rest is nothing */
+        report(c, "this kernel does not tell when a thread runs (no schedstat, or CPU time in ticks: gVisor), so "
+               "none is proven to be of one moment; stacks are read twice, and kept where both agree");
+        return c->trouble;
+    }
     for (size_t i = 0; i < c->catcher_count; i++) {
         struct catch_tally now = tally_of(c->catchers[i]);
         unbound += now.bound == 0;
@@ -101,7 +107,6 @@ const char *catch_trouble(const struct catch *c)
             last.favoured_nice = now.favoured_nice;
         }
     }
-    c->trouble[0] = '\0';
     report_unbound(c, unbound);
     if (last.realtime_tid != 0) {
         report(c, "thread %u has a realtime policy, which no other thread interrupts",

@@ -124,6 +124,7 @@ struct catch_round {
     uint64_t taken_ns; /* shared, atomic: when the latest of these began */
     bool running;      /* shared, atomic */
     uint64_t begun_ns; /* the present one */
+    uint64_t woke_ns;  /* before it */
     bool has_read;     /* it read a thread */
     bool reads;        /* reading is not given up */
 };
@@ -184,6 +185,7 @@ struct catch {
     uint64_t idle_ns;              /* how long a ring may wait while reading is given up */
     bool stop;                     /* shared, atomic */
     bool any_deep;
+    bool unprovable;               /* constant once catchers run */
     struct catch_table *table;     /* shared, atomic */
     struct catch_hazard hazards[CATCH_CPUS_MAX + 1];
     size_t hazard_count;
@@ -198,6 +200,7 @@ struct catch {
     size_t plan_count, at_once_most;
     char *trouble;                 /* CATCH_TROUBLE_MAX bytes */
     struct perfless *perfless;     /* null: on rings */
+    struct own_cost *own;          /* null: the kernel's clocks tell what catchers cost */
 };
 
 /* Counts: one writer, so no atomic addition is needed. */
@@ -235,7 +238,7 @@ bool catch_read(struct catcher *k, const struct catch_target *target, uint32_t t
                 struct caught *out, size_t room, struct catch_evidence *e);
 
 /* Reads the frames once more, twice over, after a read that was not proven: so that they are of one moment at
- * least, though not the sample's. */
+ * least, though not the sample's. Not where the first read was so already, because nothing is provable. */
 void catch_read_again(struct catcher *k, const struct catch_target *target, uint32_t tid,
                       struct caught *out);
 

@@ -45,6 +45,9 @@ static bool left_at_once(const struct catch_evidence *e, uint64_t late_ns)
 
 enum catch_verdict catch_prove(const struct catch_evidence *e, uint64_t late_ns)
 {
+    if (e->unprovable) { /* CPUs and times mean nothing, but whether it sleeps is true */
+        return e->state != 'R' ? CATCH_ASLEEP : CATCH_UNPROVABLE;
+    }
     if (e->cpu_before != e->cpu || e->cpu_after != e->cpu) {
         return CATCH_OTHER_CPU;
     }

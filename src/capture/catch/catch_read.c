@@ -40,6 +40,14 @@ void catch_settle_in(struct catcher *k)
     rank(k);
 }
 
+/* From waking to sleeping. */
+static void charge(const struct catcher *k)
+{
+    if (k->owner->own != NULL && k->round.woke_ns != 0) {
+        own_cost_add(k->owner->own, clock_mono_ns() - k->round.woke_ns);
+    }
+}
+
 /* A descriptor that is always readable although nothing comes (its CPU went away) must not make a busy
  * loop of us. */
 enum catch_wake catch_wait(struct catcher *k, int fd, uint64_t timeout_ns)
@@ -48,7 +56,9 @@ enum catch_wake catch_wait(struct catcher *k, int fd, uint64_t timeout_ns)
         fd = -1;
         timeout_ns = VAIN_WAIT_MS * NS_PER_MS;
     }
+    charge(k);
     bool woken = waker_wait(k->waker, fd, timeout_ns);
+    k->round.woke_ns = clock_mono_ns();
     if (__atomic_load_n(&k->owner->stop, __ATOMIC_ACQUIRE)) {
         return CATCH_STOP;
     }
@@ -132,6 +142,7 @@ static size_t take_frames(struct catcher *k, const struct catch_target *target, 
         .tid = catch_table_inner_tid(target, tid),
         .registers = target->runtime->wants_registers && k->open.has_registers ? &k->open.registers : NULL,
         .proven_later = stands,
+        .takes_parts = !stands,
     };
     stack->count = 0;
     stack->end = RUNTIME_UNREADABLE;
@@ -193,7 +204,7 @@ static bool any_complete(const struct caught *caught)
 void catch_read_again(struct catcher *k, const struct catch_target *target, uint32_t tid,
                       struct caught *out)
 {
-    if (target->runtime == NULL || !any_complete(out)) {
+    if (k->owner->unprovable || target->runtime == NULL || !any_complete(out)) {
         return;
     }
     struct remote_caller caller = {.remote = target->remote};
@@ -235,7 +246,8 @@ static void take_memory(struct catcher *k, const struct catch_target *target, ui
 {
     struct remote_caller caller = {.remote = target->remote};
     struct memory_batch memory = remote_batch(&caller);
-    size_t used = target->runtime != NULL ? take_all_frames(k, target, tid, true, &memory, out) : sizeof *out;
+    bool stands = !k->owner->unprovable;
+    size_t used = target->runtime != NULL ? take_all_frames(k, target, tid, stands, &memory, out) : sizeof *out;
     if (beyond != 0 && used < room) {
         take_beyond(beyond, target->runtime != NULL ? DEEP_READ_MAX_US : DEEP_ALONE_MAX_US,
                     &memory, out, room - used);
@@ -268,11 +280,12 @@ bool catch_read(struct catcher *k, const struct catch_target *target, uint32_t t
     if (!may_stand(k, plan, tid)) {
         return false;
     }
-    e->cpu_before = thread_cpu();
+    e->unprovable = k->owner->unprovable;
+    e->cpu_before = e->unprovable ? 0 : thread_cpu(); /* it would tell nothing, and be a system call there */
     e->start_ns = out->start_ns = clock_mono_ns();
     take_memory(k, target, tid, beyond, out, room);
     e->end_ns = out->end_ns = clock_mono_ns();
-    e->cpu_after = thread_cpu();
+    e->cpu_after = e->unprovable ? 0 : thread_cpu();
     plan = target->more ? catch_plans_get(&k->plans, target, tid) : plan;
     if (!catch_plan_stat(plan, target->pid, tid, &e->state, &e->stat_cpu)) {
         e->state = 0;

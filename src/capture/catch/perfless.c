@@ -43,6 +43,7 @@ struct perfless *perfless_init(struct catch *c)
     t->period_ns = NS_PER_S / (c->frequency_hz > 0 ? c->frequency_hz : 1);
     t->tick_ns = proc_tick_ns();
     t->by_stat = !has_schedstat();
+    c->unprovable = c->unprovable || t->by_stat;
     t->files_most = files < PERFLESS_FILES_MAX ? (uint32_t)files : PERFLESS_FILES_MAX;
     return t;
 }

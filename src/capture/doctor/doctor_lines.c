@@ -252,6 +252,11 @@ bool doctor_is_refusal(int number)
     return number == EACCES || number == EPERM;
 }
 
+bool doctor_in_gvisor(const struct doctor_facts *f)
+{
+    return f->events.access.gate == PERF_GATE_GVISOR;
+}
+
 /* What the kernel's ptrace check decides. */
 static void check_access(struct doctor_line *line, int number, const struct access_verdict *why,
                          const char *good)
@@ -321,7 +326,15 @@ static void check_files(const struct doctor_facts *f, struct doctor_report *r)
 static void check_clocks(const struct doctor_facts *f, struct doctor_report *r)
 {
     struct doctor_line *line = doctor_add(r, "schedstat", "thread clocks");
-    check_access(line, f->memory.schedstat, &f->memory.look_why, "/proc/PID/schedstat");
+    if (f->memory.schedstat == ENOENT && f->memory.maps == 0) { /* the process is there */
+        line->state = DOCTOR_ABSENT;
+        line->number = f->memory.schedstat;
+        line->gate = "kernel";
+        doctor_say(line, "%s: this kernel has no schedstat; CPU time is counted in ticks, and no stack is proven",
+                   err_name(f->memory.schedstat));
+    } else {
+        check_access(line, f->memory.schedstat, &f->memory.look_why, "/proc/PID/schedstat");
+    }
     line = doctor_add(r, "sched", "switch counts");
     if (f->memory.sched == ENOENT || f->memory.sched == ENOSYS) {
         line->state = DOCTOR_ABSENT;

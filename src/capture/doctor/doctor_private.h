@@ -26,6 +26,7 @@ void doctor_leave_untried(struct doctor_line *line, const char *why);
 
 bool doctor_has_rings(const struct doctor_facts *f);
 bool doctor_is_refusal(int number);
+bool doctor_in_gvisor(const struct doctor_facts *f); /* whose scheduler is another kernel's */
 
 /* The lines, in the order in which they are shown. */
 void doctor_check_mechanisms(const struct doctor_facts *f, struct doctor_report *r);

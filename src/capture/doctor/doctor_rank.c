@@ -13,10 +13,26 @@ enum {
     WEIGHT_THIRD = 3,     /* of the usual one, whatever the other's is: older schedulers scale by it */
 };
 
+/* It takes the calls that bind and rank a thread, or refuses them with ENOSYS; either way the host's kernel decides
+ * which thread runs where, and nothing that could be changed here helps. */
+static bool is_for_the_host(const struct doctor_facts *f, struct doctor_line *line)
+{
+    bool is = doctor_in_gvisor(f);
+    if (is) {
+        line->state = DOCTOR_ABSENT;
+        line->gate = "gvisor";
+        doctor_say(line, "gVisor leaves it to the host; no stack is proven, each is read twice");
+    }
+    return is;
+}
+
 static void check_binding(const struct doctor_facts *f, struct doctor_report *r)
 {
     struct doctor_line *line = doctor_add(r, "affinity", "CPU binding");
     const struct probe_catcher *c = &f->catching.catcher;
+    if (is_for_the_host(f, line)) {
+        return;
+    }
     if (c->bound < c->allowed || c->allowed == 0) {
         doctor_refuse(line, c->bind_number, "seccomp", "a thread cannot be bound to a CPU; nothing is proven",
                       f->rights.fixed_filter ? "" : "allow sched_setaffinity in the container's "
@@ -47,6 +63,9 @@ static void check_rank(const struct doctor_facts *f, struct doctor_report *r)
 {
     struct doctor_line *line = doctor_add(r, "policy", "own rank");
     const struct probe_catcher *c = &f->catching.catcher;
+    if (is_for_the_host(f, line)) {
+        return;
+    }
     if (c->rank.fifo) {
         doctor_say(line, "policy FIFO: first on its CPU");
     } else if (c->policy != SCHED_OTHER) {
@@ -129,6 +148,9 @@ static void check_nice(const struct doctor_facts *f, struct doctor_report *r)
 {
     struct doctor_line *line = doctor_add(r, "target_nice", "its rank");
     const struct thread_rank *own = &f->catching.catcher.rank;
+    if (is_for_the_host(f, line)) {
+        return;
+    }
     if (f->catching.rival == 0 || !f->catching.rank_known) {
         doctor_leave_untried(line, "there is no process to examine");
         return;

@@ -103,6 +103,7 @@ void pause_round(struct pause *p, struct rooms *r)
     uint64_t stretched_ns = shared_stretched_ns(&r->shared, usual_ns(r, p->idle), slowest_ns(r));
     uint64_t wait_ns = rows_wait_ns(&r->rows, stretched_ns, now_ns);
     int half_full = catch != NULL ? catch_fd(catch) : -1;
+    own_cost_rests(&r->shared.own, now_ns);
     if (r->shared.perf_on) {
         wait_for_rings(p, r, half_full, wait_ns);
     } else if (half_full >= 0) {
@@ -110,4 +111,5 @@ void pause_round(struct pause *p, struct rooms *r)
     } else {
         signals_wait(r->signals, wait_ns);
     }
+    own_cost_wakes(&r->shared.own, clock_mono_ns());
 }

@@ -143,8 +143,7 @@ static bool make_window(struct rooms *r, struct err *err)
 {
     struct shared *s = &r->shared;
     /* two profiles, tables beside them, symbols: a quarter each leaves the rest for the rings */
-    r->publisher = publisher_start(s->settings, &r->follow.images, &s->log,
-                                   s->memory_bytes / PUBLISHER_PROFILE_SHARE, err);
+    r->publisher = publisher_start(s, &r->follow.images, s->memory_bytes / PUBLISHER_PROFILE_SHARE, err);
     if (r->publisher == NULL) {
         return false;
     }

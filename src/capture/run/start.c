@@ -129,6 +129,7 @@ int run_command(const struct run_input *input, struct launch_target *target)
         (void)loop_release(&r, clock_mono_ns());
         return 0;
     }
+    own_cost_open(&r.shared.own); /* it may take 20 ms: the command is on its way */
     if (target->late) { /* its exec came before the events that waited for it */
         target->fresh = false;
         adopt_command(&r, target);
@@ -223,6 +224,7 @@ int run_attach(const struct run_input *input)
     struct rooms r;
     struct buf what;
     rooms_init(&r, input);
+    own_cost_open(&r.shared.own);
     rooms_open_perf(&r);
     if (!rooms_make(&r)) {
         return 1;

@@ -99,6 +99,9 @@ static struct catch *start(struct catching *c, bool timed)
     struct shared *s = c->shared;
     bool has_rings = !timed && perf_open_caught(s->perf, &err);
     struct catch *catch = timed || has_rings ? catch_init(s->settings->sampling.frequency_hz, &err) : NULL;
+    if (catch != NULL) {
+        catch_charge(catch, &s->own);
+    }
     if (catch != NULL && !(timed ? catch_perfless(catch, &err) : catch_on_rings(catch, s->perf, &s->format, &err))) {
         catch_stop(catch);
         catch = NULL;

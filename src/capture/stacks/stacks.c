@@ -92,9 +92,11 @@ void stacks_end_window(struct stacks *s, struct profile *p)
     memcpy(p->meta.stack_ends, s->ends, sizeof s->ends);
     memcpy(p->meta.shares, s->shares, sizeof s->shares);
     memcpy(p->meta.woven, s->woven, sizeof s->woven);
+    memcpy(p->meta.consistent, s->consistent, sizeof s->consistent);
     memset(s->ends, 0, sizeof s->ends);
     memset(s->shares, 0, sizeof s->shares);
     memset(s->woven, 0, sizeof s->woven);
+    memset(s->consistent, 0, sizeof s->consistent);
 }
 
 /* 0: no room. */

@@ -48,6 +48,7 @@ struct stacks {
     bool runtime_alone; /* native frames are omitted where a runtime's stack is known */
     uint64_t ends[STACK_END_COUNT]; /* of this window's unwound stacks */
     uint64_t shares[SHARE_COUNT], woven[WOVEN_COUNT]; /* of this window */
+    uint64_t consistent[CONSISTENT_COUNT];            /* of it, too */
 };
 
 /* Everything is borrowed. `unwinder` is null when samples carry chains only. */

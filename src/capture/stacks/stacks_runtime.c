@@ -10,7 +10,8 @@ static const enum runtime_share share_of[CATCH_VERDICT_COUNT] = {
     [CATCH_PROVEN] = SHARE_PROVEN,       [CATCH_LATE] = SHARE_LATE,
     [CATCH_OTHER_CPU] = SHARE_ELSEWHERE, [CATCH_LONG] = SHARE_RAN_ON,
     [CATCH_MOVED] = SHARE_ELSEWHERE,     [CATCH_ASLEEP] = SHARE_RAN_ON,
-    [CATCH_NOT_PREEMPTED] = SHARE_RAN_ON, [CATCH_UNREAD] = SHARE_UNREAD,
+    [CATCH_NOT_PREEMPTED] = SHARE_RAN_ON, [CATCH_UNPROVABLE] = SHARE_UNPROVABLE,
+    [CATCH_UNREAD] = SHARE_UNREAD,
 };
 
 static enum weave_runtime kind_of(const struct runtime_frame *frame)
@@ -80,6 +81,7 @@ static bool add_behind(struct profile *p, const struct reader *reader,
     enum frame_kind kind = reader->runtime->kind;
     bool fits = (frame->flags & RUNTIME_FRAME_CUT) == 0 ||
                 stacks_mark(p, kind, "[frames left out]", node);
+    fits = fits && ((frame->flags & RUNTIME_FRAME_PART) == 0 || stacks_mark(p, kind, "[partial]", node));
     return fits && ((frame->flags & RUNTIME_FRAME_COLLECTS) == 0 || stacks_mark(p, kind, "[gc]", node));
 }
 
@@ -182,7 +184,7 @@ void stacks_take_walked(struct stacks *s, const struct target *target, const str
     }
     const struct reader *any = target->runtime.reader;
     s->shares[SHARE_UNREAD] += first->serial == 0 && any != NULL && any->runtime != NULL && any->runtime->walk != NULL;
-    bool good = true;
+    bool good = true, part = false;
     to->verdict = first->verdict;
     for (const struct caught *caught = first; caught != NULL; caught = caught_next(caught)) {
         struct reader *reader = caught->serial == 0 ? NULL : readers_of(s->readers, target, caught->serial);
@@ -193,9 +195,12 @@ void stacks_take_walked(struct stacks *s, const struct target *target, const str
         if (runs(caught->end) && to->walked_count < WEAVE_RUNTIMES_MAX) {
             to->walked[to->walked_count++] = (struct walked){reader, caught, 0};
             good = good && caught->end == RUNTIME_COMPLETE;
+            part = part || (caught->frame_count > 0 && (caught->frame[0].flags & RUNTIME_FRAME_PART) != 0);
         }
     }
     if (to->walked_count > 0) {
         s->shares[good ? share_of[first->verdict] : SHARE_TORN]++;
+        bool twice = first->verdict != CATCH_PROVEN && first->verdict != CATCH_UNREAD;
+        s->consistent[part ? CONSISTENT_PART : CONSISTENT_WHOLE] += good && twice;
     }
 }

@@ -62,6 +62,7 @@ struct publisher {
     uint64_t sent;             /* of them, when the last summary was written */
     struct publisher_naming naming;
     struct publisher_memory memory;
+    const struct own_cost *own;
     uint64_t own_cpu_ns; /* of the process, when the window before was closed */
     struct usage usage;  /* then; at first when the thread began */
     const struct settings *settings;
@@ -192,6 +193,13 @@ static void log_problems(struct publisher *pub)
     }
 }
 
+/* Of the threads that own_cost.h leaves to the kernel's clocks, and children. */
+static uint64_t background_ns(const struct publisher *pub)
+{
+    uint64_t upload_ns = pub->uploader != NULL ? uploader_cpu_ns(pub->uploader) : 0;
+    return publisher_cpu_ns(pub) + upload_ns;
+}
+
 /* True: memory is short, and the profile's is not to be kept. */
 static bool publish(struct publisher *pub, struct profile *p)
 {
@@ -209,7 +217,7 @@ static bool publish(struct publisher *pub, struct profile *p)
         }
     }
     log_problems(pub);
-    uint64_t own_ns = clock_own_cpu_ns();
+    uint64_t own_ns = own_cost_ns(pub->own, background_ns(pub));
     p->meta.own_cpu_ns = own_ns - pub->own_cpu_ns;
     p->meta.own_rss_bytes = proc_own_rss_bytes();
     p->meta.own_rss_peak_bytes = proc_own_rss_peak_bytes();
@@ -313,20 +321,22 @@ uint64_t publisher_aside_bytes(uint64_t memory_bytes)
     return share < ASIDE_MAX_BYTES ? share : (uint64_t)ASIDE_MAX_BYTES;
 }
 
-struct publisher *publisher_start(const struct settings *settings, struct images *images,
-                                  struct log *log, size_t profile_max_bytes, struct err *err)
+struct publisher *publisher_start(struct shared *shared, struct images *images, size_t profile_max_bytes,
+                                  struct err *err)
 {
+    const struct settings *settings = shared->settings;
     struct publisher *pub = calloc(1, sizeof *pub);
     if (pub == NULL) {
         err_set(err, ERR_MEMORY, 0, "no memory for the publisher");
         return NULL;
     }
-    pub->log = log;
+    pub->log = &shared->log;
+    pub->own = &shared->own;
     pub->settings = settings;
     pub->began_wall_ns = clock_wall_ns();
     pub->began_boot_ns = clock_boot_ns();
     outputs_init(&pub->outputs, settings);
-    if (!log->terminal) {
+    if (!pub->log->terminal) {
         outputs_name_here(&pub->outputs);
     }
     pthread_mutex_init(&pub->lock, NULL);

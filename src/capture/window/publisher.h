@@ -21,7 +21,7 @@
 #define CAPTURE_PUBLISHER_H
 
 #include "capture/follow/images.h"
-#include "capture/log.h"
+#include "capture/shared.h"
 #include "capture/window/outputs.h"
 
 struct publisher;
@@ -32,8 +32,9 @@ enum { PUBLISHER_PROFILE_SHARE = 4 }; /* of the memory that may be used is a pro
 /* Of what may be used is kept free for reading the kernel's symbols and writing files. */
 uint64_t publisher_aside_bytes(uint64_t memory_bytes);
 
-struct publisher *publisher_start(const struct settings *settings, struct images *images,
-                                  struct log *log, size_t profile_max_bytes, struct err *err);
+/* Of what is shared it uses the settings, the log and the own cost. */
+struct publisher *publisher_start(struct shared *shared, struct images *images, size_t profile_max_bytes,
+                                  struct err *err);
 
 /* Before the first window ends: has every one handed to the uploader after its files were written.
  * `present` is the profile that is being filled. Null: none can be, and the usual files are written

@@ -4,6 +4,7 @@
 #include "capture/window/summary.h"
 #include "base/time.h"
 #include "capture/unseen.h"
+#include "capture/window/margin.h"
 #include "encode/encode.h"
 
 #include <stdio.h>
@@ -56,6 +57,16 @@ size_t summary_shares(const struct profile_totals *sum,
                                         sum->leaf_ns[kind]};
     }
     return count;
+}
+
+/* Of few samples: a share of ten is told with its ±, or it would pass for a figure. */
+static void add_margin(struct buf *out, const char *format, uint64_t ns, const struct profile_totals *sum)
+{
+    double share = sum->cpu_ns == 0 ? 0 : (double)ns / (double)sum->cpu_ns;
+    double margin = margin_percent(share, sum->count);
+    if (margin >= 1) {
+        buf_printf(out, format, margin);
+    }
 }
 
 static size_t processes_with_time(const struct profile *p)
@@ -116,6 +127,7 @@ static const char *const share_words[SHARE_COUNT] = {
     [SHARE_LATE] = "read late",
     [SHARE_ELSEWHERE] = "on another CPU",
     [SHARE_RAN_ON] = "not stopped",
+    [SHARE_UNPROVABLE] = "not provable (the kernel does not tell when threads run)",
     [SHARE_UNREAD] = "not read",
     [SHARE_TORN] = "torn",
 };
@@ -165,6 +177,13 @@ static void add_shares(struct buf *out, const struct profile *p)
                        share_words[i]);
             separator = ", ";
         }
+    }
+    const uint64_t *consistent = p->meta.consistent;
+    if (consistent[CONSISTENT_WHOLE] + consistent[CONSISTENT_PART] > 0) {
+        buf_printf(out, "; %.1f %% consistent", percent(consistent[CONSISTENT_WHOLE], all));
+    }
+    if (consistent[CONSISTENT_PART] > 0) {
+        buf_printf(out, ", %.1f %% in part", percent(consistent[CONSISTENT_PART], all));
     }
     if (p->meta.woven[WOVEN_UNMERGED] > 0) {
         buf_printf(out, "; %.1f %% not merged with the native ones",
@@ -239,6 +258,7 @@ static void terminal_block(const struct profile *p, const struct profile_totals 
     for (size_t i = 0; i < count; i++) {
         buf_printf(out, "%s%s %.1f %%", i == 0 ? "\n  " : "   ", shares[i].name,
                    percent(shares[i].ns, sum->cpu_ns));
+        add_margin(out, " ± %.0f", shares[i].ns, sum);
     }
     struct str reason;
     if (sum->cpu_ns > 0) {
@@ -273,7 +293,7 @@ static void terminal_block(const struct profile *p, const struct profile_totals 
 }
 
 struct fields {
-    struct log_field at[48];
+    struct log_field at[56];
     size_t count;
     struct buf text; /* of the values */
 };
@@ -317,13 +337,17 @@ static void fill_fields(struct fields *f, const struct profile *p, const struct 
     }
     static const char *const shares_of_runtimes[SHARE_COUNT] = {
         "runtime_proven", "runtime_late", "runtime_elsewhere",
-        "runtime_ran_on", "runtime_unread", "runtime_torn"};
+        "runtime_ran_on", "runtime_unprovable", "runtime_unread", "runtime_torn"};
     static const char *const woven[WOVEN_COUNT] = {"woven_exact", "woven_one_more",
                                                    "woven_unmerged", "woven_apart"};
     uint64_t read;
     bool reads = interpreter_samples(p, &read);
     for (unsigned i = 0; reads && i < SHARE_COUNT; i++) {
         field(f, shares_of_runtimes[i], "%.0f", (double)p->meta.shares[i]);
+    }
+    if (reads) {
+        field(f, "runtime_consistent", "%.0f", (double)p->meta.consistent[CONSISTENT_WHOLE]);
+        field(f, "runtime_consistent_in_part", "%.0f", (double)p->meta.consistent[CONSISTENT_PART]);
     }
     for (unsigned i = 0; reads && i < WOVEN_COUNT; i++) {
         field(f, woven[i], "%.0f", (double)p->meta.woven[i]);
@@ -370,6 +394,7 @@ static void log_line(const struct profile *p, const struct profile_totals *sum,
     size_t count = summary_shares(sum, shares);
     for (size_t i = 0; i < count; i++) {
         buf_printf(out, " %s=%.0f%%", shares[i].name, percent(shares[i].ns, sum->cpu_ns));
+        add_margin(out, "±%.0f", shares[i].ns, sum);
     }
     for (unsigned a = 0; a < ACCOUNT_COUNT; a++) {
         if (a != ACCOUNT_LOST && sum->account_ns[a] > 0) {
@@ -397,6 +422,11 @@ static void log_line(const struct profile *p, const struct profile_totals *sum,
     if (interpreters_complete(p, &whole)) {
         buf_printf(out, " interpreter_stacks=%.1f%% proven=%.1f%%", whole,
                    percent(p->meta.shares[SHARE_PROVEN], read));
+        buf_text(out, p->meta.shares[SHARE_UNPROVABLE] > 0 ? " (the kernel does not tell when threads run)" : "");
+        uint64_t consistent = p->meta.consistent[CONSISTENT_WHOLE] + p->meta.consistent[CONSISTENT_PART];
+        if (consistent > 0) {
+            buf_printf(out, " consistent=%.1f%%", percent(consistent, read));
+        }
     }
     if (p->meta.excluded > 0) {
         buf_printf(out, " left_out=%llu", (unsigned long long)p->meta.excluded);

@@ -243,6 +243,21 @@ static bool top_stands(const struct walk *w)
     return w->word[WORD_CFRAME_LAST] == w->chain.leaf;
 }
 
+/* Is there one stack to walk: all of it, or the part of it that stood? */
+static bool has_stood(struct walk *w)
+{
+    uint64_t from;
+    if (!w->part.wanted || w->chain.leaf == 0 || !walk_common(w, &from)) {
+        return top_stands(w);
+    }
+    w->part.is = from != w->chain.leaf || w->word[WORD_TOP_BETWEEN] != from;
+    if (w->part.is) {
+        w->chain.leaf = from;
+        w->chain.lower = w->chain.limit + 1; /* no top: the next sample's window goes by the real one */
+    }
+    return from != 0;
+}
+
 /* Was what the batch went by right? If not the plan is corrected, for another batch. */
 static bool plan_holds(struct walk *w)
 {
@@ -310,6 +325,7 @@ static void restart(struct walk *w)
     w->last = NULL;
     w->chain.joint = w->chain.older = 0;
     w->chain.misses = w->copy_missing = w->chain.recents = 0;
+    w->part.is = false;
 }
 
 static enum runtime_end attempt(struct walk *w)
@@ -324,7 +340,7 @@ static enum runtime_end attempt(struct walk *w)
     walk_take_frames(w);
     walk_take_heads(w);
     walk_take_task(w);
-    if (!top_stands(w)) {
+    if (!has_stood(w)) {
         return RUNTIME_TORN;
     }
     if (w->word[WORD_FINALIZING] != 0 || w->chain.leaf == 0) {
@@ -334,7 +350,9 @@ static enum runtime_end attempt(struct walk *w)
     if (end != RUNTIME_COMPLETE) {
         return end;
     }
-    walk_remember_outside(w);
+    if (!w->part.is) {
+        walk_remember_outside(w);
+    }
     bool checked = walk_check_codes(w);
     return w->unreadable ? RUNTIME_UNREADABLE : checked ? RUNTIME_COMPLETE : RUNTIME_TORN;
 }
@@ -356,9 +374,25 @@ static uint32_t interpreter_of(const struct walk *w)
     return w->plan->several && has(l->interp.id) && certain ? w->plan->number + 1 : 0;
 }
 
+/* A part's first frame calls what is not known. One that only an interpreter loop being entered stands for is none. */
+static bool take_part(struct runtime_stack *out)
+{
+    if (out->count > 0 && (out->frame[0].flags & RUNTIME_FRAME_SHIM) != 0) {
+        out->count--;
+        memmove(&out->frame[0], &out->frame[1], out->count * sizeof out->frame[0]);
+    }
+    if (out->count > 0) {
+        out->frame[0].flags |= RUNTIME_FRAME_PART;
+    }
+    return out->count > 0;
+}
+
 static void finish(struct walk *w, enum runtime_end end)
 {
     struct runtime_stack *out = w->out;
+    if (end == RUNTIME_COMPLETE && w->part.is && !take_part(out)) {
+        end = RUNTIME_TORN;
+    }
     uint8_t collects = RUNTIME_IN_GC | RUNTIME_HOLDS_LOCK;
     if (end == RUNTIME_COMPLETE) {
         walk_name_task(w);
@@ -368,7 +402,7 @@ static void finish(struct walk *w, enum runtime_end end)
     out->marks |= w->plan->short_lived != 0 ? RUNTIME_SHORT_LIVED : 0;
     out->count = end == RUNTIME_COMPLETE ? out->count : 0;
     out->reads = (uint8_t)w->batches;
-    if (out->count != 0 && (out->marks & collects) == collects) {
+    if (out->count != 0 && !w->part.is && (out->marks & collects) == collects) {
         out->frame[0].flags |= RUNTIME_FRAME_COLLECTS;
     }
 }
@@ -385,6 +419,8 @@ void python_walk(const void *state, void *plan, const struct runtime_thread *thr
     w.out = out;
     w.tid = thread->tid;
     w.twice = !thread->proven_later;
+    w.part.wanted = w.twice && thread->takes_parts;
+    w.part.is = false;
     w.unreadable = false;
     w.batches = 0;
     walk_begin_codes(&w);

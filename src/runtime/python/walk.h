@@ -10,7 +10,11 @@
  * Consistency. When nobody proves that the thread stands still, windows and the leaf-most slots are
  * read twice in the same batch, and each frame's code and link must agree; the top pointer is read
  * before, between and behind the copies, and each further batch reads the frame at its joint again.
- * What disagrees is torn.
+ * What disagrees is torn, and read again.
+ *
+ * Parts. A sampler that may not read again, for the next stack would be another sample's, and more often one of a long
+ * function, takes what there is (walk_common.c): both copies are followed, each from its own top. Where they are the
+ * same, all of it is consistent; else the part from the root that is.
  *
  * Memory. struct walk lies on a catcher's stack: it and its callers' frames stay below 50 KiB, of which
  * a small stack touches little.
@@ -19,8 +23,9 @@
  * the first one.
  *
  * Files: walk.c (one sample: attempts, marks), walk_thread.c (tid to thread state), walk_hold.c
- * (what is held: windows and slots), walk_fetch.c (what was not predicted), walk_frames.c (the
- * chain), walk_code.c (code objects' fingerprints), fingerprint.c, walk_task.c (asyncio's task).
+ * (what is held: windows and slots), walk_common.c (what two copies have in common), walk_fetch.c
+ * (what was not predicted), walk_frames.c (the chain), walk_code.c (code objects' fingerprints),
+ * fingerprint.c, walk_task.c (asyncio's task).
  */
 #ifndef RUNTIME_PYTHON_WALK_H
 #define RUNTIME_PYTHON_WALK_H
@@ -173,6 +178,11 @@ struct walk_outside {
     uint64_t at[PLAN_OUTSIDE]; /* as met */
 };
 
+/* With `twice`: what both copies have in common is enough, and it was less than all. */
+struct walk_part {
+    bool wanted, is;
+};
+
 /* asyncio's. */
 struct walk_tasks {
     uint32_t at, name_at; /* in a thread's state, in a task; 0: not known */
@@ -188,6 +198,7 @@ struct walk {
     struct runtime_stack *out;
     uint32_t tid;
     bool twice;
+    struct walk_part part;
     bool unreadable;         /* the process cannot be read any more */
     uint32_t batches;
     uint32_t pieces;         /* of the batch in hand */
@@ -280,6 +291,10 @@ void walk_ask_stack(struct walk *w, uint64_t chunk, uint64_t limit);
 void walk_ask_slots(struct walk *w, const uint64_t *addresses, const uint8_t *order,
                     uint32_t count);
 void walk_sort(const uint64_t *addresses, uint32_t count, uint8_t *order);
+
+/* Where the part of the chain begins that both copies of the frames have in common, from the root on; 0: nothing.
+ * False: not all that it takes is held. */
+bool walk_common(struct walk *w, uint64_t *out);
 
 /* ---- the rest ---- */
 

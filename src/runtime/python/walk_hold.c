@@ -5,7 +5,8 @@
 #include "runtime/python/walk.h"
 
 enum {
-    WINDOW_SLACK = 256,      /* behind the predicted top: the thread may have called once more */
+    WINDOW_SLACK = 256,      /* behind the predicted top: the thread may have called once more … */
+    WINDOW_PARTS_SLACK = 1024, /* … or some times, where it is not to be read again */
     PAGE = 4096,             /* or more: it only decides what is read together */
 };
 
@@ -63,6 +64,11 @@ void walk_grow_window(struct walk *w)
     limit_slots(w, least(limit, w->room.slots_limit));
 }
 
+static uint64_t slack(const struct walk *w)
+{
+    return w->part.wanted ? WINDOW_PARTS_SLACK : WINDOW_SLACK;
+}
+
 void walk_divide(struct walk *w)
 {
     const struct python_plan *plan = w->plan;
@@ -71,7 +77,7 @@ void walk_divide(struct walk *w)
     room = WALK_ARENA - w->room.slots_at;
     w->deep = false;
     if (!on_heap(w)) {
-        uint64_t part = plan->top - plan->chunk + WINDOW_SLACK;
+        uint64_t part = plan->top - plan->chunk + slack(w);
         window = part < room ? (uint32_t)part * (w->twice ? 2 : 1) + 64 : room;
         window = window < room - WALK_SLOTS_LEAST ? window : room - WALK_SLOTS_LEAST;
     }
@@ -254,7 +260,7 @@ void walk_ask_frames(struct walk *w)
     w->window.piece = 0;
     if (!on_heap(w) && plausible(plan->chunk) && plan->top > plan->chunk &&
         plan->top - plan->chunk < WALK_CHUNK_MAX) {
-        walk_ask_stack(w, plan->chunk, plan->top + WINDOW_SLACK);
+        walk_ask_stack(w, plan->chunk, plan->top + slack(w));
     }
     walk_ask_slots(w, plan->outside, plan->order, plan->outside_count);
 }

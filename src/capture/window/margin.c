@@ -1,0 +1,23 @@
+#include "capture/window/margin.h"
+
+enum { STEPS = 24 }; /* of Newton's method, from above: enough for values of 0.000001 */
+
+static const double deviations = 1.96;
+
+/* Of a value below 1. The C library's would be another library. */
+static double root(double value)
+{
+    double guess = 1;
+    for (unsigned i = 0; value > 0 && i < STEPS; i++) {
+        guess = (guess + value / guess) / 2;
+    }
+    return value > 0 ? guess : 0;
+}
+
+double margin_percent(double share, uint64_t samples)
+{
+    if (samples == 0 || samples >= MARGIN_SAMPLES_MOST || share <= 0 || share >= 1) {
+        return 0;
+    }
+    return 100 * deviations * root(share * (1 - share) / (double)samples);
+}
