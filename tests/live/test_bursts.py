@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lab import process, profiler
+from lab import process, profiler, trees
 
 pytestmark = pytest.mark.measures
 
@@ -61,6 +61,35 @@ def test_nobody_is_woken_by_threads_that_end(pillion, program, workdir):
     started = 2 * turns * 5 / 7
     print(done.usage.ru_nvcsw, started)
     assert done.usage.ru_nvcsw < started / 3, (done, started)
+
+
+STARTS = """
+import subprocess, sys, threading, time
+def handle():
+    begin = time.thread_time()
+    while time.thread_time() < begin + 0.002:
+        sum(range(100))
+child, end, later = None, time.monotonic() + 9, time.monotonic() + 5
+while time.monotonic() < end:
+    one = threading.Thread(target=handle)
+    one.start()
+    one.join()
+    if child is None and time.monotonic() > later:
+        child = subprocess.Popen(sys.argv[1:])
+child.wait()
+"""
+
+
+def test_what_such_an_interpreter_starts_is_sampled_and_counts_once(pillion, workdir):
+    """A timer reads the interpreter's stacks by then; its child is native, and is waited for."""
+    command = ["/usr/bin/python3", "-c", STARTS, trees.trees_program(), "burn", "3000"]
+    session = profiler.profile(pillion, workdir, command)
+    found = trees.Found(workdir)
+    print(found.names, session.done.cpu_seconds, below(session, "burn_us"), below(session, "handle"))
+    assert "read by a timer" in " ".join(session.done.err.split()), session.done
+    assert profiler.within(found.total(), session.done.cpu_seconds, 0.04, 0.2), (found.names, session.done)
+    assert profiler.within(found.names["trees"], 3, 0.05, 0.2), found.names
+    assert below(session, "burn_us") > 2, session.frames()  # all but what it did before it was found
 
 
 STORM = """

@@ -29,6 +29,7 @@ static bool begin_polled(struct accounting *a, const struct proc_stat *stat)
     const struct target *parent = targets_find(a->targets, stat->ppid);
     target->capture_mode = CAPTURE_PROC;
     target->unsampled.is = parent != NULL && parent->unsampled.is;
+    target->runtime.timed_ns = parent != NULL && parent->runtime.timed_ns != 0; /* perf may sample it from now on */
     target->parent_pid = stat->ppid;
     target->start_ticks = stat->start_ticks;
     if (stat->start_ticks < a->began_ticks) {
@@ -345,6 +346,34 @@ static void read_gone(struct accounting *a, struct profile *p, bool last)
     }
 }
 
+/* A child on perf of one that is polled: its own samples tell of it, its parent's times do not. What is held against
+ * them may be too much by what it cannot have used unseen, which is little, rather than too little. */
+static void leave_on_perf(struct accounting *a, struct target *target, bool ask)
+{
+    struct target_account *account = &target->account;
+    uint64_t cpu_ns, threads = target->threads_seen > 0 ? target->threads_seen : 1;
+    bool gone = target->ended || (ask && !clock_process_cpu_ns(target->pid, &cpu_ns));
+    struct target *heir = !gone || account->left || accounting_is_polled(target) ? NULL : heir_of(a, target);
+    if (heir != NULL) {
+        uint64_t read_ns = cpu_times_sum(&account->last) + account->since_read_ns;
+        read_ns += threads * a->period_ns + 2 * a->tick_ns;
+        account->left = true;
+        heir->account.children.gone_ns +=
+            (account->read_sum_ns > read_ns ? account->read_sum_ns : read_ns) + seen_children_ns(account);
+    }
+}
+
+/* The younger ones first: they may be children of the others. */
+static void leave_all_on_perf(struct accounting *a, bool ask)
+{
+    for (size_t i = a->targets->all.len; i-- > 0;) {
+        leave_on_perf(a, a->targets->all.at[i], ask);
+    }
+    for (size_t i = a->targets->aside.len; i-- > 0;) {
+        leave_on_perf(a, a->targets->aside.at[i], ask);
+    }
+}
+
 /* Parents are read before their children: a child that its parent's times hold by then is gone when it is read, and is
  * settled first. */
 void accounting_poll_all(struct accounting *a, struct profile *p, bool last)
@@ -365,6 +394,7 @@ void accounting_poll_all(struct accounting *a, struct profile *p, bool last)
     if (any_waited && !last) {
         read_gone(a, p, last);
     }
+    leave_all_on_perf(a, any_waited);
     for (size_t i = a->targets->all.len; i-- > 0;) {
         struct target *target = a->targets->all.at[i];
         if (accounting_is_polled(target) && target->account.read_ns == a->now_ns) {

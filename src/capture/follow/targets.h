@@ -108,6 +108,7 @@ struct target_account {
     struct target_children children;
     uint64_t unread_ns;      /* between its last reading and its end */
     bool ends;               /* its end was seen at this poll */
+    bool left;               /* it was on perf, has ended, and whoever has its times knows what it used */
     uint64_t folded_known_ns, folded_tails_ns; /* of dropped ones of its name, see accounting_ended.c */
     bool folded;             /* it stands for such */
     uint64_t read_sum_ns;    /* what its threads that ended have used, by READ records; 0: none has come */

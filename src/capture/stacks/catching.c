@@ -218,15 +218,15 @@ static bool fits_still(struct catching *c, struct target *target)
 
 static bool time_process(struct catching *c, struct target *target)
 {
-    bool good = start_timer(c);
+    /* without perf in the session none of its samples is perf's */
+    bool good = start_timer(c) &&
+                (!c->shared->perf_on || accounting_end_events(c->accounting, c->shared->window.profile, target));
     if (good) {
-        /* without perf in the session none of its samples is perf's */
-        good = !c->shared->perf_on || accounting_end_events(c->accounting, c->shared->window.profile, target);
         targets_set_mode(&c->follow->targets, target, CAPTURE_RUNTIME);
         target->runtime.caught = true;
         publish(c);
     }
-    return good;
+    return good; /* else it has ended */
 }
 
 /* Has the samples of a process with a runtime caught; false when there is nothing to do. */
@@ -424,12 +424,15 @@ static void sample_again(struct catching *c, struct target *target)
     (void)targets_read_maps(&f->targets, target);
 }
 
+/* Its time is over, or its runtime is gone: an exec made another program of it. What it starts has no events, and its
+ * time is over at once (accounting_poll.c). */
 static void end_times(struct catching *c, uint64_t now_ns)
 {
     vec_each(&c->follow->targets.all, slot)
     {
         struct target *target = *slot;
-        if (target->runtime.timed_ns != 0 && now_ns >= target->runtime.timed_ns && !target->ended) {
+        bool over = now_ns >= target->runtime.timed_ns || target->capture_mode == CAPTURE_PROC;
+        if (target->runtime.timed_ns != 0 && over && !target->ended) {
             sample_again(c, target);
         }
     }
@@ -442,7 +445,7 @@ static void search_all(void *state, uint64_t now_ns)
     struct catching *c = state;
     catching_search(c, now_ns);
     catch_deep_stacks(c);
-    if (c->timer != NULL && c->shared->perf_on) {
+    if (c->timer != NULL && c->shared->perf_on && !c->shared->throttle.suspended) {
         end_times(c, now_ns);
     }
 }
