@@ -254,7 +254,8 @@ bool doctor_is_refusal(int number)
 
 bool doctor_in_gvisor(const struct doctor_facts *f)
 {
-    return f->events.access.gate == PERF_GATE_GVISOR;
+    /* a filter may answer as it does, but takes no file away */
+    return f->events.access.gate == PERF_GATE_GVISOR && f->memory.schedstat == ENOENT;
 }
 
 /* What the kernel's ptrace check decides. */
