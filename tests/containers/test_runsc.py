@@ -74,8 +74,8 @@ def test_shares_and_own_cost_are_right_and_nothing_is_called_proven(inside):
     print(found, total, f"own {100 * own:.2f} %, {hz} Hz", session.done.err)
     measured = 1 - found["warm"]
     samples = value(session, "runtime_unprovable")
-    for name, share in (("fifty", 0.5), ("thirty", 0.3), ("twenty", 0.2)):
-        assert abs(found[name] / measured - share) < 4 * (share * (1 - share) / samples) ** 0.5, (found, samples)
+    for name, share in (("fifty", 0.5), ("thirty", 0.3), ("twenty", 0.2)):  # samples weigh whole ticks: not all the same
+        assert abs(found[name] / measured - share) < 5 * (share * (1 - share) / samples) ** 0.5, (found, samples)
     assert value(session, "runtime_proven") == 0
     assert samples > 30, session.done
     assert value(session, "runtime_consistent") > 0.6 * value(session, "runtime_unprovable")
