@@ -668,6 +668,24 @@ static void counters_beyond_the_accounting(void)
     end(&b);
 }
 
+/* Nearly all of it kernel code that may not be sampled, after the last reading: the counters have it. */
+static void hidden_after_the_refresh(void)
+{
+    struct fixture b;
+    struct worker worker;
+    struct target *target = after_work(&b, &worker, CAPTURE_PERF_USER, 20, 0);
+    accounting_refresh(&b.accounting, 100 * MS, false);
+    dismiss(&worker);
+    target->ended = true;
+    target->ended_ns = 1100 * MS;
+    *vec_push(&b.perf.ended) = (struct perf_count){target->pid, 800 * MS};
+    b.perf.ended_count_ns = 800 * MS;
+    accounting_close_window(&b.accounting, &b.profile, &b.perf, 0);
+    CHECK(near(account(&b, ACCOUNT_KERNEL_HIDDEN), 800 * MS, 3 * TICK));
+    vec_release(&b.perf.ended);
+    end(&b);
+}
+
 /* What a refresh costs the kernel grows with the threads. */
 static void rarely_refreshed(void)
 {
@@ -1405,6 +1423,7 @@ TESTS_THAT_MEASURE({"processes whose ancestors are forgotten count once", middle
       {"without /proc a process goes on until a record ends it", no_proc},
       {"a pid that belongs to another process now is not asked", pid_of_another},
       {"a process that ended has the accounting of the last refresh and its samples since", refreshed},
+      {"kernel code that is hidden may run however long after the last refresh", hidden_after_the_refresh},
       {"counters that ran ahead of the accounting are not time that is missing", counters_beyond_the_accounting},
       {"a process of many threads is refreshed more rarely, but before its end", rarely_refreshed},
       {"a process whose threads come and go is refreshed each time", refreshed_while_threads_end},

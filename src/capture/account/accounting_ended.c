@@ -92,6 +92,9 @@ uint64_t accounting_tail_ns(const struct accounting *a, const struct target *tar
         uint64_t left = beyond(lived, known_alone_ns(a, target)) + 1;
         /* kernel code that is not sampled may run however long */
         own_ns = target->capture_mode == CAPTURE_PERF_USER || left < most ? left : most;
+    } else if (target->capture_mode == CAPTURE_PERF_USER && target->account.read_ns != 0) {
+        uint64_t since_ns = beyond(target->ended_ns, target->account.read_ns) * threads;
+        own_ns = since_ns > most ? since_ns : most;
     }
     return own_ns + target->account.folded_tails_ns;
 }
