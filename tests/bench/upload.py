@@ -41,7 +41,7 @@ class Polite(Sink):
 
 def profiled(folder):
     """The lines of a real program's .col, the heaviest stacks first: Python with the native code below it, some 40 frames."""
-    done = process.run([PILLION, "-q", "--launch", "init", "-f", 4999, "--max-cpu", "100", "--format", "col", "-o", folder / "of",
+    done = process.run([PILLION, "-q", "--launch", "init", "-f", 9999, "--max-cpu", "100", "--format", "col", "-o", folder / "of",
                         "--", sys.executable, "-m", "pydoc", "-w", *MODULES], cwd=folder, timeout=60)
     assert done.status == 0, done
     header, *lines = (folder / "of" / "last_profile.col").read_text().rstrip("\n").split("\n")
