@@ -77,6 +77,7 @@ while time.monotonic() < end:
     if child is None and time.monotonic() > later:
         child = subprocess.Popen(sys.argv[1:])
 child.wait()
+time.sleep(0.5)  # its times hold the child's now, and are read
 """
 
 

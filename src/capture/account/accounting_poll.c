@@ -358,7 +358,7 @@ static void leave_on_perf(struct accounting *a, struct target *target, bool ask)
         uint64_t read_ns = cpu_times_sum(&account->last) + account->since_read_ns;
         read_ns += threads * a->period_ns + 2 * a->tick_ns;
         account->left = true;
-        heir->account.children.gone_ns +=
+        heir->account.children.zombies_ns += /* it may be waited for much later */
             (account->read_sum_ns > read_ns ? account->read_sum_ns : read_ns) + seen_children_ns(account);
     }
 }
