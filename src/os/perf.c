@@ -13,7 +13,6 @@
 
 enum {
     AWAITED_AMONG = 64,  /* first threads of a command have their events early */
-    TELLING_CPUS_MAX = 32, /* each task that ends writes a record for each CPU */
 };
 
 static bool list_cpus(struct perf *p, struct err *err)
@@ -117,7 +116,6 @@ bool perf_open(struct perf *p, const struct perf_sampling *sampling, struct err 
     *p = (struct perf){.sampling = *sampling};
     p->fd_limit = raise_descriptor_limit();
     bool ok = list_cpus(p, err) && open_plain(p, perf_first_pages(p), err);
-    p->sampling.tells_ends = p->sampling.tells_ends && !p->sampling.extra && p->ring_count <= TELLING_CPUS_MAX;
     if (ok && !any_open(p)) {
         ok = err_set(err, ERR_UNSUPPORTED, ENODEV, "no CPU of this machine supports perf events");
     }

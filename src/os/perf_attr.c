@@ -48,7 +48,6 @@ struct perf_event_attr perf_plain_attr(const struct perf_sampling *sampling, boo
         .sample_stack_user = sampling->stack_bytes,
         .disabled = 1,
         .inherit = 1,
-        .inherit_stat = sampling->tells_ends,
         .exclude_kernel = !sampling->kernel,
         .exclude_callchain_kernel = !sampling->kernel,
         .exclude_hv = 1,
@@ -74,7 +73,6 @@ struct perf_event_attr perf_caught_attr(const struct perf_sampling *sampling)
     attr.watermark = 0;
     attr.wakeup_events = 1;
     attr.context_switch = sampling->switches;
-    attr.inherit_stat = 0;
     return attr;
 }
 

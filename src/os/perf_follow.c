@@ -307,7 +307,6 @@ bool perf_follow_process(struct perf *p, uint32_t pid, const struct perf_how *ho
     }
     struct perf_sampling sampling = p->sampling;
     sampling.stack_bytes = fitting_stack(p, how);
-    sampling.tells_ends = sampling.tells_ends && how->tells_ends;
     struct perf_event_attr attr =
         how->caught ? perf_caught_attr(&sampling) : perf_plain_attr(&sampling, false);
     struct follow_all all = {.attr = &attr, .caught = how->caught};
@@ -377,7 +376,6 @@ bool perf_follow_thread(struct perf *p, uint32_t pid, uint32_t tid, const struct
 {
     struct perf_sampling sampling = p->sampling;
     sampling.stack_bytes = fitting_stack(p, how);
-    sampling.tells_ends = sampling.tells_ends && how->tells_ends;
     struct perf_event_attr attr =
         how->caught ? perf_caught_attr(&sampling) : perf_plain_attr(&sampling, false);
     return is_followed(p, tid) || follow(p, pid, tid, &attr, how->caught, err);

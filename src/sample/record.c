@@ -176,12 +176,6 @@ static void take_body(struct cursor *c, uint32_t type, uint16_t misc, struct rec
         out->as.sched.out = (misc & PERF_RECORD_MISC_SWITCH_OUT) != 0;
         out->as.sched.preempt = (misc & PERF_RECORD_MISC_SWITCH_OUT_PREEMPT) != 0;
         break;
-    case PERF_RECORD_READ:
-        out->kind = RECORD_READ;
-        out->pid = cursor_u32(c);
-        out->tid = cursor_u32(c);
-        out->as.read.count = cursor_u64(c);
-        break;
     case PERF_RECORD_THROTTLE:
         out->kind = RECORD_THROTTLE;
         break;

@@ -31,7 +31,6 @@ enum record_kind {
     RECORD_LOST,
     RECORD_THROTTLE,
     RECORD_SWITCH,
-    RECORD_READ,
 };
 
 /* Call chain entries at or above this (as unsigned) are context marks, not addresses. */
@@ -50,7 +49,7 @@ struct record {
                         * 0: not visible in our PID namespace; 0xffffffff: already reaped */
     uint32_t cpu;
     uint64_t time_ns;  /* CLOCK_MONOTONIC */
-    uint64_t event;    /* SAMPLE, READ: whose it is: the event that was opened, also where a child inherited it; 0:
+    uint64_t event;    /* SAMPLE: whose it is: the event that was opened, also where a child inherited it; 0:
                         * the format has no IDENTIFIER */
     bool user;         /* SAMPLE: taken in user code */
     union {
@@ -87,9 +86,6 @@ struct record {
             bool out;     /* the task leaves its CPU, else it comes back */
             bool preempt; /* out although it could go on */
         } sched;          /* SWITCH */
-        struct {
-            uint64_t count; /* of the event, in the task that ended: CPU time, in nanoseconds */
-        } read;
     } as;
 };
 

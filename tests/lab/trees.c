@@ -9,6 +9,7 @@
  *     FOLDER/NAME node SEED US DEPTH    any other one that an exec made (held: it waits for the root first)
  *     burn MS              one process that burns
  *     levels COUNT MS      so many children, one after the other, that do nothing but wait for a child that burns
+ *     meet COUNT US        so many children, one after the other, each with four threads that burn and end at once
  *     pool THREADS BUSY SECONDS     threads that each burn 0.5 ms about once a second, beside BUSY that always do; wall
  *     hog                  burns until it is ended
  *
@@ -528,6 +529,32 @@ static int deed_levels(int count, int64_t us)
     return 0;
 }
 
+static void *meets(void *together)
+{
+    burn_us(pool.rounds);
+    pthread_barrier_wait(together);
+    return NULL;
+}
+
+static int deed_meet(int count, int us)
+{
+    enum { FOUR = 4 };
+    pool.rounds = us;
+    for (int i = 0; i < count; i++) {
+        if (fork() == 0) {
+            pthread_t thread[FOUR];
+            pthread_barrier_t together;
+            pthread_barrier_init(&together, NULL, FOUR);
+            for (int k = 0; k < FOUR; k++)
+                pthread_create(&thread[k], NULL, meets, &together);
+            join(thread, FOUR);
+            _exit(0);
+        }
+        wait(NULL);
+    }
+    return 0;
+}
+
 static int deed_pool(int threads, int busy, int seconds)
 {
     static pthread_t thread[64];
@@ -557,6 +584,8 @@ int main(int argc, char **argv)
         burn_us(atoll(argv[2]) * 1000);
     else if (strcmp(deed, "levels") == 0 && argc == 4)
         return deed_levels(atoi(argv[2]), atoll(argv[3]) * 1000);
+    else if (strcmp(deed, "meet") == 0 && argc == 4)
+        return deed_meet(atoi(argv[2]), atoi(argv[3]));
     else if (strcmp(deed, "pool") == 0 && argc == 5)
         return deed_pool(atoi(argv[2]), atoi(argv[3]), atoi(argv[4]));
     else if (strcmp(deed, "hog") == 0)

@@ -102,6 +102,21 @@ def test_attached_to_the_parent_of_such_a_tree(mode, pillion, work, workdir):
     assert is_right(mode, found.total(), spent, found)
 
 
+# What the fork and the end of so short a thread take outside all events; without the rings it would be more than half.
+OUTSIDE = 0.12
+
+
+def test_threads_that_end_at_the_same_moment_lose_nothing(pillion, work, workdir):
+    """A record of each thread's end that the kernel writes into other CPUs' rings would end these rings for good."""
+    session = profiler.profile(pillion, workdir, ["sh", "-c", "$0 meet 1500 300; $0 burn 1000", work])
+    found = trees.Found(workdir)
+    told, used, sampled = found.total(), session.done.cpu_seconds, session.share("burn_us") * session.seconds()
+    print(f"told {told:.2f}, the kernel says {used:.2f}; {sampled:.2f} of the last second sampled")
+    assert session.done.status == 0, session.done
+    assert (1 - OUTSIDE) * used < told < 1.03 * used + 0.1, session.done
+    assert sampled > 0.9, session.frames()
+
+
 MAKEFILE = """
 parts := $(patsubst %,part%.o,$(shell seq 6))
 all: $(patsubst %,lib%.so,$(shell seq 10))

@@ -334,27 +334,6 @@ static void lost_counts(void)
 }
 
 /* Type 14, misc, 32 bytes: nothing but the tail, which names the task that left or came. */
-static void end_of_a_task(void)
-{
-    static const char bytes[] = "\x08\0\0\0\0\0\x38\0"
-                                "\x07\0\0\0\x08\0\0\0"
-                                "\x15\xcd\x5b\x07\0\0\0\0" /* 123456789 ns */
-                                "\x09\0\0\0\x09\0\0\0"     /* the task that was running */
-                                "\x55\x44\x33\x22\x11\0\0\0"
-                                "\x03\0\0\0\0\0\0\0"
-                                "\x99\x99\0\0\0\0\0\0";
-    struct record r;
-    uint64_t mask =
-        PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU;
-    CHECK(parse_as(mask, BYTES(bytes), &r, NULL));
-    CHECK_INT(r.kind, RECORD_READ);
-    CHECK_INT(r.pid, 7);
-    CHECK_INT(r.tid, 8);
-    CHECK_INT(r.as.read.count, 123456789);
-    CHECK_INT(r.event, 0x9999);
-    CHECK_INT(r.time_ns, 0x1122334455);
-}
-
 static void switches(void)
 {
     static const char in[] = "\x0e\0\0\0\0\0\x20\0" TAIL;
@@ -420,7 +399,6 @@ static void unknown_types(void)
             CHECK(parse(bytes, sizeof bytes - 1, &r));
             CHECK_INT(r.kind, type == PERF_RECORD_THROTTLE ? RECORD_THROTTLE
                               : type == PERF_RECORD_SWITCH ? RECORD_SWITCH
-                              : type == PERF_RECORD_READ   ? RECORD_READ
                                                            : RECORD_OTHER);
             CHECK_INT(r.time_ns, 0x1122334455); /* it still takes its place in time */
         }
@@ -525,7 +503,6 @@ TESTS({"a sample gives its kernel and its user half with their marks", sample_wi
       {"a fork names child and parent", fork_names_both},
       {"an exit names the thread", exit_is_the_same_shape},
       {"a loss is counted", lost_counts},
-      {"a task that ended tells what it used, and by whose event", end_of_a_task},
       {"a switch tells who left its CPU, and whether it was preempted", switches},
       {"a record carries a tag and is the same record", tags},
       {"a record says how long it is", length_of_a_record},

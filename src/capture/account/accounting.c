@@ -10,10 +10,11 @@
 
 enum {
     TEXT_MAX = 64 * 1024,
-    REFRESH_ALL_MAX = 16,  /* beyond, only targets that ran since, by samples and READ records, are read again */
+    REFRESH_ALL_MAX = 16,  /* beyond, only targets that ran since, as far as can be seen, are read again */
     REFRESH_US_PER_THREAD = 500, /* between two readings of one target */
     REFRESH_AGE_SHARE = 16, /* and so small a part of its life, … */
     REFRESH_PAUSE_MAX_MS = 1000, /* … but at most this: if it ends now, its samples since tell the rest */
+    SPARSE_TICKS = 3,
     RATE_TICKS = 10, /* that make a rate: in fewer one tick is too much of it */
 };
 
@@ -95,7 +96,7 @@ bool accounting_adopt(struct accounting *a, struct target *target)
     return true;
 }
 
-static bool refresh(struct accounting *a, struct target *target, uint64_t now_ns)
+bool accounting_read(struct accounting *a, struct target *target, uint64_t now_ns)
 {
     uint64_t used_ns = cpu_times_sum(&target->account.last), apart_ns = beyond(now_ns, target->account.read_ns);
     if (!accounting_update_times(a, target)) {
@@ -105,13 +106,13 @@ static bool refresh(struct accounting *a, struct target *target, uint64_t now_ns
         target->account.ran_permille = beyond(cpu_times_sum(&target->account.last), used_ns) * 1000 / apart_ns;
     }
     target->account.read_ns = now_ns;
-    target->account.since_read_ns = target->account.read_since_ns = 0;
+    target->account.since_read_ns = 0;
     return true;
 }
 
 bool accounting_cpu_time(struct accounting *a, struct target *target, uint64_t *cpu_ns)
 {
-    if (target->ended || !refresh(a, target, clock_mono_ns())) {
+    if (target->ended || !accounting_read(a, target, clock_mono_ns())) {
         return false;
     }
     *cpu_ns = target->account.last.user_ns;
@@ -142,14 +143,20 @@ bool accounting_any_alive(struct accounting *a)
     }
     return false;
 }
-/* The kernel asks every thread that lives for its time, 0.15 us each: a process of thousands is read more rarely. One
- * that starts thousands which end at once is not: their last steps are outside all events, only readings have them. */
-static bool may_refresh(const struct target *target, uint64_t now_ns)
+/* Threads that end at once, or that hardly run each: its samples say little of what it used since it was read. */
+static bool is_sparse(const struct accounting *a, const struct target *target)
+{
+    uint64_t used_ns = beyond(cpu_times_sum(&target->account.last), cpu_times_sum(&target->account.before));
+    return target->threads_ended > 0 || used_ns > 2 * target->account.sampled_ns + SPARSE_TICKS * a->tick_ns;
+}
+
+/* The kernel asks every thread that lives for its time, 0.15 us each: a process of thousands is read more rarely. */
+static bool may_refresh(const struct accounting *a, const struct target *target, uint64_t now_ns)
 {
     uint64_t threads_ns = beyond(target->threads_seen, target->threads_ended) * REFRESH_US_PER_THREAD * NS_PER_US;
     uint64_t apart_ns = REFRESH_PAUSE_MAX_MS * NS_PER_MS;
-    if (target->account.read_since_ns > 0) {
-        apart_ns = 0; /* samples tell little of threads that come and go */
+    if (is_sparse(a, target)) {
+        apart_ns = 0;
     } else if (target->began_ns != 0 && beyond(now_ns, target->began_ns) / REFRESH_AGE_SHARE < apart_ns) {
         apart_ns = beyond(now_ns, target->began_ns) / REFRESH_AGE_SHARE;
     }
@@ -163,10 +170,10 @@ void accounting_refresh(struct accounting *a, uint64_t now_ns, bool last)
     vec_each(&a->targets->all, slot)
     {
         struct target *target = *slot;
-        bool has_run = target->account.since_read_ns > 0 || target->account.read_since_ns > 0;
+        bool has_run = target->account.since_read_ns > 0 || is_sparse(a, target);
         bool worth = !many || has_run || target->account.read_ns == 0;
-        if (!accounting_is_polled(target) && !target->ended && worth && (last || may_refresh(target, now_ns))) {
-            (void)refresh(a, target, now_ns);
+        if (!accounting_is_polled(target) && !target->ended && worth && (last || may_refresh(a, target, now_ns))) {
+            (void)accounting_read(a, target, now_ns);
         }
     }
     accounting_tidy(a, NULL, now_ns);

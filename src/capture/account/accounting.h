@@ -11,17 +11,15 @@
  *   records were lost, samples were late, a process lived shorter than a sample, threads hardly ran, nothing was
  *   sampled for a while (budget.h)   "[lost]"
  *   CAPTURE_PROC     user time is "[native, no perf]", system time "[kernel, hidden]", per thread, by polling /proc
- *   CAPTURE_RUNTIME  the threads' own clocks weigh the samples; beyond 15 % the rest is "[native, no perf]"
+ *   CAPTURE_RUNTIME  the threads' own clocks weigh the samples; beyond 15 % the rest is "[lost]"
  *
  * A process that ended cannot be asked any more. Each has one source for what it used, the best there is:
  *
- *   its READ records   it was born followed, had the events that it inherited all its life, and no record was lost:
- *                      what each of its threads used, to the nanosecond (os/perf.h, Ends)
- *   its last reading   and its samples since. accounting_refresh reads the living: young processes four times a second,
- *                      old ones and those of more than 500 threads more rarely. What the counters of its tree have
- *                      beyond all others of it (trees.h) falls to such processes, to each as much as it may have used
- *                      since it was read, at most
- *   without perf       its parent's time of waited-for children
+ *   its last reading   and its samples since. accounting_refresh reads the living: young processes, and those whose
+ *                      threads are too short for samples, four times a second, others and those of more than 500
+ *                      threads more rarely. What the counters of its tree have beyond all others of it (trees.h)
+ *                      falls to those that ended, to each as much as it may have used since it was read, at most
+ *   without perf       its parent's time of waited-for children; of those that nobody saw it is "[lost]" of the parent
  *
  * So nothing counts twice: a tree's processes never have more than its counters, or the kernel's own figures of them.
  * Of those without a sample one per name is kept, and has what falls to all of that name: churn costs no memory. A
@@ -91,12 +89,9 @@ void accounting_poll(struct accounting *a, struct profile *p);
  * Called four times a second; now_ns is monotonic. `last`: they are about to end, so all are read. */
 void accounting_refresh(struct accounting *a, uint64_t now_ns, bool last);
 
-/* A READ record: a thread of a target has ended. */
-void accounting_note_end(struct targets *targets, const struct record *read);
-
-/* A target is about to become another program by exec. What its threads that ended have used has no sample, where they
- * were too short for one, and is told now, while it still has their name. since_ns: when the window began. */
-void accounting_note_exec(struct targets *targets, struct profile *p, uint32_t pid, uint64_t since_ns);
+/* A target became another program by exec, at time_ns, and has its new name not yet. What its threads used that were
+ * too short for a sample is told now, under the old one. */
+void accounting_note_exec(struct accounting *a, struct profile *p, uint32_t pid, uint64_t time_ns);
 
 /* Attributes what the window's samples do not explain. perf may be null. */
 void accounting_close_window(struct accounting *a, struct profile *p, struct perf *perf,

@@ -3,10 +3,14 @@
  * per process tree and name stands for all, so that churn costs no memory. */
 #include "capture/account/accounting_private.h"
 #include "base/time.h"
+#include "os/clock.h"
 
 #include <string.h>
 
-enum { DROP_AFTER_MS = 1000 }; /* records of a process that ended may still wait in a ring */
+enum {
+    DROP_AFTER_MS = 1000, /* records of a process that ended may still wait in a ring */
+    EXEC_PERIODS_MIN = 2, /* for which a process is read at its exec */
+};
 
 /* 0 is no process: the profile is full, and element 0 stays as it is. */
 void accounting_add_to_process(struct accounting *a, struct profile *p, struct target *target,
@@ -18,35 +22,42 @@ void accounting_add_to_process(struct accounting *a, struct profile *p, struct t
     }
 }
 
-void accounting_note_end(struct targets *targets, const struct record *read)
+/* Threads that may have run at once, each as long as the process lived. */
+static uint64_t threads_of(const struct target *target)
 {
-    struct target *target = targets_find(targets, read->pid);
-    if (target != NULL) {
-        target->account.read_sum_ns += read->as.read.count;
-        target->account.read_since_ns += read->time_ns > target->account.read_ns ? read->as.read.count : 0;
-    }
+    return target->threads_seen > 1 ? target->threads_seen : 1;
 }
 
-/* Of one that was followed before this window it is not known how much of it was used in this one. */
-void accounting_note_exec(struct targets *targets, struct profile *p, uint32_t pid, uint64_t since_ns)
+/* What it used in this window before time_ns: it is read later, and may have run all the time since. */
+static uint64_t used_before_ns(struct accounting *a, struct target *target, uint64_t time_ns)
 {
-    struct target *target = targets_find(targets, pid);
-    if (target == NULL || accounting_is_polled(target) || target->filter.skipped ||
-        (targets->window > 1 && target->began_ns < since_ns)) {
+    uint64_t earlier_ns = cpu_times_sum(&target->account.before), now_ns = clock_mono_ns();
+    uint64_t known_ns = beyond(cpu_times_sum(&target->account.last), earlier_ns);
+    if (!accounting_read(a, target, now_ns)) {
+        return known_ns;
+    }
+    uint64_t used_ns = beyond(cpu_times_sum(&target->account.last), earlier_ns + beyond(now_ns, time_ns));
+    return used_ns > known_ns ? used_ns : known_ns;
+}
+
+/* Most do it right after their birth, and are not read for it. */
+void accounting_note_exec(struct accounting *a, struct profile *p, uint32_t pid, uint64_t time_ns)
+{
+    struct target *target = targets_find(a->targets, pid);
+    if (target == NULL || accounting_is_polled(target) || target->filter.skipped) {
         return;
     }
+    uint64_t most_ns = target->began_ns == 0 ? UINT64_MAX : beyond(time_ns, target->began_ns) * threads_of(target);
     uint64_t explained_ns = target->account.sampled_ns + target->filter.excluded_ns + target->account.execs_ns;
-    uint64_t rest_ns = beyond(target->account.read_sum_ns, explained_ns);
+    if (most_ns < explained_ns + EXEC_PERIODS_MIN * a->period_ns) {
+        return;
+    }
+    uint64_t used_ns = used_before_ns(a, target, time_ns);
+    uint64_t rest_ns = beyond(used_ns < most_ns ? used_ns : most_ns, explained_ns);
     if (rest_ns > target->account.sampled_ns) { /* else it is what samples are off by */
         target->account.execs_ns += rest_ns;
-        profile_account(p, targets_thread_id(targets, p, target, pid), accounting_rest_kind(target), rest_ns);
+        profile_account(p, targets_thread_id(a->targets, p, target, pid), accounting_rest_kind(target), rest_ns);
     }
-}
-
-bool accounting_is_told(const struct accounting *a, const struct target *target)
-{
-    return target->ended && target->account.read_sum_ns > 0 && target->began_ns != 0 &&
-           target->runtime.followed_ns == 0 && a->lost_records == 0;
 }
 
 /* By the samples; of those of bursts there are few, and what it did before the last refresh says more. */
@@ -57,23 +68,17 @@ static uint64_t since_refresh_ns(const struct target *target)
                : beyond(target->ended_ns, target->account.read_ns) * target->account.ran_permille / 1000;
 }
 
-/* By READ records; else up to the last refresh the kernel's own figure, from there on the samples. Of a record that was
- * lost in a window before, the reading knows. */
-static uint64_t known_alone_ns(const struct accounting *a, const struct target *target)
+/* Up to the last refresh the kernel's own figure, from there on the samples. */
+static uint64_t known_alone_ns(const struct target *target)
 {
-    uint64_t earlier_ns = cpu_times_sum(&target->account.before);
-    uint64_t read_ns = beyond(cpu_times_sum(&target->account.last), earlier_ns);
-    if (accounting_is_told(a, target)) {
-        uint64_t told_ns = beyond(target->account.read_sum_ns, earlier_ns);
-        return told_ns > read_ns ? told_ns : read_ns;
-    }
+    uint64_t read_ns = beyond(cpu_times_sum(&target->account.last), cpu_times_sum(&target->account.before));
     return target->account.read_ns == 0 ? target->account.sampled_ns + target->filter.excluded_ns
                                         : read_ns + since_refresh_ns(target);
 }
 
-uint64_t accounting_known_ns(const struct accounting *a, const struct target *target)
+uint64_t accounting_known_ns(const struct target *target)
 {
-    return known_alone_ns(a, target) + target->account.folded_known_ns;
+    return known_alone_ns(target) + target->account.folded_known_ns;
 }
 
 /* How much more a process that ended may have used: at most what it lived, and hardly more than one period of each of
@@ -81,15 +86,11 @@ uint64_t accounting_known_ns(const struct accounting *a, const struct target *ta
  * may be many, and as much as they have used in all. The kernel cuts both times to whole ticks. */
 uint64_t accounting_tail_ns(const struct accounting *a, const struct target *target)
 {
-    uint64_t lived = beyond(target->ended_ns, target->began_ns);
-    uint64_t threads = target->threads_seen > 1 ? target->threads_seen : 1;
-    uint64_t most = threads * a->period_ns + (target->account.read_ns == 0 ? 0 : 2 * a->tick_ns) +
-                    target->account.read_since_ns;
+    uint64_t threads = threads_of(target), lived = beyond(target->ended_ns, target->began_ns) * threads;
+    uint64_t most = threads * a->period_ns + (target->account.read_ns == 0 ? 0 : 2 * a->tick_ns);
     uint64_t own_ns = most;
-    if (accounting_is_told(a, target)) {
-        own_ns = 0;
-    } else if (target->began_ns != 0) {
-        uint64_t left = beyond(lived, known_alone_ns(a, target)) + 1;
+    if (target->began_ns != 0) {
+        uint64_t left = beyond(lived, known_alone_ns(target)) + 1;
         /* kernel code that is not sampled may run however long */
         own_ns = target->capture_mode == CAPTURE_PERF_USER || left < most ? left : most;
     } else if (target->capture_mode == CAPTURE_PERF_USER && target->account.read_ns != 0) {
@@ -116,7 +117,7 @@ static bool is_folded(struct accounting *a, struct target *target)
     }
     first->account.folded = true;
     first->account.folded_tails_ns += accounting_tail_ns(a, target);
-    first->account.folded_known_ns += accounting_known_ns(a, target);
+    first->account.folded_known_ns += accounting_known_ns(target);
     a->ended_excluded += target->filter.skipped;
     return true;
 }

@@ -32,6 +32,9 @@ static inline bool accounting_is_polled(const struct target *target)
 /* Reads the present times; notes the end of the process. */
 bool accounting_update_times(struct accounting *a, struct target *target);
 
+/* The same of one on perf; its samples since are none. */
+bool accounting_read(struct accounting *a, struct target *target, uint64_t now_ns);
+
 /* Evaluates the filters once more. */
 void accounting_evaluate(struct accounting *a, struct target *target);
 
@@ -46,11 +49,8 @@ static inline enum account accounting_rest_kind(const struct target *target)
     return target->capture_mode == CAPTURE_PERF_USER ? ACCOUNT_KERNEL_HIDDEN : ACCOUNT_LOST;
 }
 
-/* Has it ended, and told what it used by READ records? Not one that got events of its own, or was found running. */
-bool accounting_is_told(const struct accounting *a, const struct target *target);
-
 /* Of a process that ended: what it is known to have used, … */
-uint64_t accounting_known_ns(const struct accounting *a, const struct target *target);
+uint64_t accounting_known_ns(const struct target *target);
 
 /* … and how much more it may have used, at most. */
 uint64_t accounting_tail_ns(const struct accounting *a, const struct target *target);

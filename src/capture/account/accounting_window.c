@@ -75,7 +75,7 @@ static void close_living(struct accounting *a, struct profile *p, struct target 
 static void close_ended(struct accounting *a, struct profile *p, struct target *target,
                         uint64_t share_ns)
 {
-    uint64_t cpu_ns = beyond(accounting_known_ns(a, target) + share_ns, target->filter.excluded_ns);
+    uint64_t cpu_ns = beyond(accounting_known_ns(target) + share_ns, target->filter.excluded_ns);
     if (target->filter.skipped || cpu_ns == 0) {
         return;
     }
@@ -86,17 +86,14 @@ static void close_ended(struct accounting *a, struct profile *p, struct target *
         return;
     }
     uint64_t system_ns = beyond(target->account.last.system_ns, target->account.before.system_ns);
-    bool whole = target->account.read_ns == 0 || accounting_is_told(a, target);
-    explain_rest(a, p, target, cpu_ns, whole ? cpu_ns : system_ns + share_ns);
+    explain_rest(a, p, target, cpu_ns, target->account.read_ns == 0 ? cpu_ns : system_ns + share_ns);
 }
 
 /* What is known of it by its samples alone. Where its times were read the counters may have more or less than
  * they, by some per cent of its whole life, as the sampling clock does; that is not time that is missing. */
-static uint64_t unread_ns(const struct accounting *a, const struct target *target)
+static uint64_t unread_ns(const struct target *target)
 {
-    return target->account.read_ns == 0 && !accounting_is_told(a, target)
-               ? target->account.sampled_ns + target->filter.excluded_ns
-               : 0;
+    return target->account.read_ns == 0 ? target->account.sampled_ns + target->filter.excluded_ns : 0;
 }
 
 /* Its part of what its tree has for those that ended: for their tails first. */
@@ -105,7 +102,7 @@ static uint64_t share_of(const struct accounting *a, const struct tree *tree,
 {
     uint64_t tail_ns = accounting_tail_ns(a, target);
     double share = tail_ns == 0 ? 0 : (double)tree->to_tails_ns * (double)tail_ns / (double)tree->tails_ns;
-    uint64_t sampled_ns = unread_ns(a, target);
+    uint64_t sampled_ns = unread_ns(target);
     if (sampled_ns > 0) {
         share += (double)tree->to_sampled_ns * (double)sampled_ns / (double)tree->sampled_ns;
     }
@@ -123,8 +120,7 @@ static void close_all_living(struct accounting *a, struct profile *p, struct tre
         }
         struct tree *tree = trees_of(trees, target);
         uint64_t earlier_ns = target->account.carried_ns;
-        target->account.final_known = !target->account.folded && !accounting_is_told(a, target) &&
-                                      accounting_update_times(a, target);
+        target->account.final_known = !target->account.folded && accounting_update_times(a, target);
         if (target->account.final_known) {
             uint64_t used_ns = beyond(cpu_times_sum(&target->account.last), cpu_times_sum(&target->account.before));
             uint64_t accounted_ns = beyond(used_ns, earlier_ns);
@@ -134,8 +130,8 @@ static void close_all_living(struct accounting *a, struct profile *p, struct tre
             close_living(a, p, target);
             continue;
         }
-        tree->explained_ns += beyond(accounting_known_ns(a, target), earlier_ns);
-        tree->sampled_ns += unread_ns(a, target);
+        tree->explained_ns += beyond(accounting_known_ns(target), earlier_ns);
+        tree->sampled_ns += unread_ns(target);
         tree->tails_ns += accounting_tail_ns(a, target);
     }
 }

@@ -1,12 +1,12 @@
 /*
  * trees: processes that descend from one another, and what the events of each such tree counted.
  *
- * Of a process that ended, and of whose end no READ record told (accounting.h), only a sum is known: what the events'
- * counters have beyond the others. The sampling clock and the accounting differ by some per cent, so that on a
- * busy machine the difference over all processes says nothing of a few short ones. Events are inherited
- * along descent; hence sums are made, and shared out, tree by tree. A process has its tree from its birth on
- * (targets.h), whoever of its ancestors ends and is forgotten. Only where the end of a follower was learnt after its
- * process had been forgotten, two windows later, its last counts belong to no tree, which is one by itself.
+ * Of a process that ended (accounting.h) only a sum is known: what the events' counters have beyond the others. The
+ * sampling clock and the accounting differ by some per cent, so that on a busy machine the difference over all
+ * processes says nothing of a few short ones. Events are inherited along descent; hence sums are made, and shared
+ * out, tree by tree. A process has its tree from its birth on (targets.h), whoever of its ancestors ends and is
+ * forgotten. Only where the end of a follower was learnt after its process had been forgotten, two windows later, its
+ * last counts belong to no tree, which is one by itself.
  *
  * Call order, at a window's end: trees_begin; trees_of for each target, to add to what it explains;
  * trees_settle; trees_of again, to take from its rest; trees_release.

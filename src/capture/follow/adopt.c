@@ -13,7 +13,7 @@ static enum capture_mode begin_events(struct follow *f, struct target *target)
 {
     struct shared *s = f->shared;
     struct err err = {0};
-    const struct perf_how how = {.stack_bytes = perf_sampling(s->perf)->stack_bytes, .tells_ends = true};
+    const struct perf_how how = {.stack_bytes = perf_sampling(s->perf)->stack_bytes};
     if (!perf_follow_process(s->perf, target->pid, &how, &err)) {
         if (err.kind == ERR_LIMIT) {
             unsampled_note_process(f->unsampled, target);

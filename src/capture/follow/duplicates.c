@@ -46,12 +46,6 @@ bool duplicates_has(struct duplicates *d, const struct record *sample)
     return thread != NULL && thread->event != from && comes_twice(d, thread, from);
 }
 
-bool duplicates_has_counted(const struct duplicates *d, const struct record *read)
-{
-    bool duplicate;
-    return perf_follower_of(d->follow->shared->perf, read->event, &duplicate) != 0 && duplicate;
-}
-
 static void end_them(void *state, uint64_t now_ns)
 {
     struct duplicates *d = state;

@@ -19,7 +19,4 @@ struct duplicates *duplicates_new(struct follow *f);
 /* Does the sample come from a second event of its thread? Then it is to be dropped. */
 bool duplicates_has(struct duplicates *d, const struct record *sample);
 
-/* Does a READ record come from an event that is known to be a second one? */
-bool duplicates_has_counted(const struct duplicates *d, const struct record *read);
-
 #endif

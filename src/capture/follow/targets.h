@@ -111,8 +111,6 @@ struct target_account {
     bool left;               /* it was on perf, has ended, and whoever has its times knows what it used */
     uint64_t folded_known_ns, folded_tails_ns; /* of dropped ones of its name, see accounting_ended.c */
     bool folded;             /* it stands for such */
-    uint64_t read_sum_ns;    /* what its threads that ended have used, by READ records; 0: none has come */
-    uint64_t read_since_ns;  /* of it, of those that ended later than `last` was read */
     uint64_t execs_ns;       /* of this window, already told without a stack: before its last exec */
     uint64_t carried_ns;     /* used in earlier windows, and not yet shown */
     uint64_t joined_ns;      /* weight of perf's samples in the window in which its runtime's took their place, … */

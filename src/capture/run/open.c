@@ -68,7 +68,6 @@ void rooms_open_perf(struct rooms *r)
         .stack_bytes = chains ? 0 : STACK_SMALL_BYTES,
         .registers = chains ? 0 : unwind_perf_mask(),
         .extra = s->settings->sampling.events.count > 0 || s->settings->sampling.off_cpu,
-        .tells_ends = true,
     };
     s->perf = perf_new(&err);
     s->perf_on = s->access.user && s->perf != NULL && perf_open(s->perf, &sampling, &err);

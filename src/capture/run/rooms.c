@@ -125,6 +125,7 @@ static bool make_records(struct rooms *r, struct err *err)
                                       .bursts = r->bursts,
                                       .duplicates = r->duplicates,
                                       .catching = r->catching,
+                                      .accounting = polling_accounting(r->polling),
                                       .stacks = &r->stacks,
                                       .extra = r->extra};
     r->records = records_new(&path, order_bytes);

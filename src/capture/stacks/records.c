@@ -82,7 +82,7 @@ static void on_task(struct records *r, const struct record *record)
 {
     struct shared *s = r->shared;
     if (record->kind == RECORD_COMM && record->as.comm.exec) {
-        accounting_note_exec(&r->path.follow->targets, s->window.profile, record->pid, s->window.start_ns);
+        accounting_note_exec(r->path.accounting, s->window.profile, record->pid, record->time_ns);
     }
     targets_take(&r->path.follow->targets, record);
     struct target *target = targets_find(&r->path.follow->targets, record->pid);
@@ -113,12 +113,6 @@ static bool goes_on(struct records *r, const struct record *record)
     return true;
 }
 
-/* Half of those that end wrote it on a CPU where they never ran. */
-static bool says_nothing(const struct record *record)
-{
-    return record->kind == RECORD_READ && record->as.read.count == 0;
-}
-
 /* A record, and behind it what a catcher read at its moment. */
 static void on_record(void *context, const void *ptr, size_t len)
 {
@@ -143,11 +137,6 @@ static void on_record(void *context, const void *ptr, size_t len)
         break;
     case RECORD_LOST:
         r->shared->window.lost_records += record.as.lost.count;
-        break;
-    case RECORD_READ:
-        if (!duplicates_has_counted(r->path.duplicates, &record)) {
-            accounting_note_end(&r->path.follow->targets, &record);
-        }
         break;
     case RECORD_EXIT:
         if (!goes_on(r, &record)) {
@@ -184,7 +173,7 @@ static void on_ring_record(void *context, unsigned ring, const void *ptr, size_t
         return;
     }
     size_t kept = record_trimmed_bytes(&record, len);
-    void *room = says_nothing(&record) ? NULL : records_room(r, record.time_ns, kept);
+    void *room = records_room(r, record.time_ns, kept);
     if (room == NULL) {
         return;
     }
@@ -207,7 +196,7 @@ static void on_caught_record(void *context, unsigned cpu, const void *ptr, size_
         return;
     }
     size_t more = caught == NULL ? 0 : caught->bytes;
-    unsigned char *room = says_nothing(&record) ? NULL : records_room(r, record.time_ns, len + more);
+    unsigned char *room = records_room(r, record.time_ns, len + more);
     if (room != NULL) {
         memcpy(room, ptr, len);
         if (more > 0) {

@@ -27,6 +27,7 @@ struct records_path {
     struct bursts *bursts;
     struct duplicates *duplicates;
     struct catching *catching;
+    struct accounting *accounting;
     struct stacks *stacks;
     struct extra_records *extra; /* null: there are none (a test) */
 };
