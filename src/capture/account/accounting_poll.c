@@ -113,8 +113,8 @@ static void share_out(struct accounting *a, struct profile *p, struct target *ta
     account_thread(a, p, target, target->pid, left_user, left_system);
 }
 
-/* A process whose runtime is read has its time by its samples; what they do not explain at the window's
- * end has a name. */
+/* A process whose runtime is read has its time by its samples, native threads' (stacks_add_settled) among them; what
+ * they do not explain at the window's end was in threads too short for one. */
 static void settle_samples(struct accounting *a, struct profile *p, struct target *target)
 {
     uint64_t total_ns = target->account.pending_user_ns + target->account.pending_system_ns;
@@ -128,8 +128,7 @@ static void settle_samples(struct accounting *a, struct profile *p, struct targe
     if (stand_for_all || cpu_ns <= sampled_ns + sampled_ns / 100 * WEIGH_MAX_PERCENT) {
         profile_weigh(p, targets_process_id(a->targets, p, target), sampled_ns, cpu_ns);
     } else {
-        profile_account(p, targets_thread_id(a->targets, p, target, target->pid),
-                        joined ? ACCOUNT_LOST : ACCOUNT_NATIVE_NO_PERF, cpu_ns - sampled_ns);
+        profile_account(p, targets_thread_id(a->targets, p, target, target->pid), ACCOUNT_LOST, cpu_ns - sampled_ns);
     }
 }
 
@@ -250,7 +249,8 @@ static uint64_t seen_children_ns(const struct target_account *account)
 
 /* Children that ended: their parent has their times once it waited for them, and then a second time what was attributed
  * to those that were seen. What it has beyond is the end of the one that was seen last, which nobody could read any
- * more, for as long as it can have lived since; and of children that nobody saw. */
+ * more, for as long as it can have lived since; and, beyond that, of children that nobody saw: they came and went
+ * between two looks, as with perf between two samples. */
 static void settle_children(struct accounting *a, struct profile *p, struct target *target)
 {
     struct target_account *account = &target->account;
@@ -270,7 +270,7 @@ static void settle_children(struct accounting *a, struct profile *p, struct targ
     }
     bool selected = a->selection == NULL || !a->selection->active;
     if (rest_ns > 0 && selected && !targets_is_excluded(target, a->now_ns)) {
-        account_thread(a, p, target, target->pid, rest_ns, 0);
+        profile_account(p, targets_thread_id(a->targets, p, target, target->pid), ACCOUNT_LOST, rest_ns);
         account->attributed_ns += rest_ns;
     }
 }
@@ -358,8 +358,7 @@ static void leave_on_perf(struct accounting *a, struct target *target, bool ask)
         uint64_t read_ns = cpu_times_sum(&account->last) + account->since_read_ns;
         read_ns += threads * a->period_ns + 2 * a->tick_ns;
         account->left = true;
-        heir->account.children.zombies_ns += /* it may be waited for much later */
-            (account->read_sum_ns > read_ns ? account->read_sum_ns : read_ns) + seen_children_ns(account);
+        heir->account.children.zombies_ns += read_ns + seen_children_ns(account); /* it may be waited for much later */
     }
 }
 
