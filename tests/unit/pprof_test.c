@@ -231,6 +231,22 @@ static void samples_carry_values_and_labels(void)
     tear_down(b);
 }
 
+static void samples_that_were_forgotten_are_not_written(void)
+{
+    struct bench *b = set_up();
+    fill_sample(&b->p);
+    profile_forget_samples(&b->p, 2); /* db: one sample, and what was lost, which stays */
+    struct seen *s = look(write_plain(b));
+    CHECK_INT(s->count[PPROF_SAMPLE], b->p.samples.len - 2);
+    for (unsigned i = 0; i < s->count[PPROF_SAMPLE]; i++) {
+        uint64_t value[8];
+        values_of(s->record[PPROF_SAMPLE][i], value);
+        CHECK(value[1] > 0);
+    }
+    free(s);
+    tear_down(b);
+}
+
 static void comments_say_what_was_not_seen(void)
 {
     struct bench *b = set_up();
@@ -876,6 +892,7 @@ TESTS({"another sample type takes the place of CPU time", another_type_takes_the
       {"mappings begin with the program", mappings_begin_with_the_program},
       {"addresses lie inside their mapping", addresses_lie_inside_their_mapping},
       {"samples carry values and labels", samples_carry_values_and_labels},
+      {"samples that were forgotten are not written", samples_that_were_forgotten_are_not_written},
       {"comments say what was not seen", comments_say_what_was_not_seen},
       {"the same profile gives the same bytes", the_same_profile_gives_the_same_bytes},
       {"what is written is read back", what_is_written_is_read_back},
