@@ -44,7 +44,8 @@ static uint64_t used_before_ns(struct accounting *a, struct target *target, uint
 void accounting_note_exec(struct accounting *a, struct profile *p, uint32_t pid, uint64_t time_ns)
 {
     struct target *target = targets_find(a->targets, pid);
-    if (target == NULL || accounting_is_polled(target) || target->filter.skipped) {
+    if (target == NULL || accounting_is_polled(target) || target->filter.skipped ||
+        (target->began_ns == 0 && cpu_times_sum(&target->account.before) == 0)) { /* the command: a copy of us */
         return;
     }
     uint64_t most_ns = target->began_ns == 0 ? UINT64_MAX : beyond(time_ns, target->began_ns) * threads_of(target);
