@@ -247,9 +247,28 @@ static uint64_t seen_children_ns(const struct target_account *account)
     return account->children.gone_before_ns + account->children.gone_ns + account->children.zombies_ns;
 }
 
+/* Returns how much of it they are. */
+static uint64_t settle_tails(struct target_children *children, struct profile *p, uint64_t rest_ns)
+{
+    uint64_t most_ns = 0, told_ns = 0;
+    for (uint32_t i = 0; i < children->tail_count; i++) {
+        most_ns += children->tails[i].most_ns;
+    }
+    double part = rest_ns < most_ns ? (double)rest_ns / (double)most_ns : 1;
+    for (uint32_t i = 0; i < children->tail_count; i++) {
+        struct target_tail *tail = &children->tails[i];
+        uint64_t end_ns = (uint64_t)(part * (double)tail->most_ns);
+        profile_account(p, tail->row, ACCOUNT_NATIVE_NO_PERF, end_ns);
+        p->processes.at[p->threads.at[tail->row].process].cpu_ns += end_ns;
+        tail->most_ns -= end_ns;
+        told_ns += end_ns;
+    }
+    return told_ns;
+}
+
 /* Children that ended: their parent has their times once it waited for them, and then a second time what was attributed
- * to those that were seen. What it has beyond is the end of the one that was seen last, which nobody could read any
- * more, for as long as it can have lived since; and, beyond that, of children that nobody saw: they came and went
+ * to those that were seen. What it has beyond are the ends that nobody could read any more, of each for as long as it
+ * can have lived since; and, beyond that, children that nobody saw: they came and went
  * between two looks, as with perf between two samples. */
 static void settle_children(struct accounting *a, struct profile *p, struct target *target)
 {
@@ -262,17 +281,23 @@ static void settle_children(struct accounting *a, struct profile *p, struct targ
     account->children.gone_before_ns = account->children.gone_ns;
     account->children.gone_ns = 0;
     if (rest_ns > 0 && account->children.window == a->targets->window) {
-        uint64_t end_ns = rest_ns < account->children.most_ns ? rest_ns : account->children.most_ns;
-        profile_account(p, account->children.row, ACCOUNT_NATIVE_NO_PERF, end_ns);
-        p->processes.at[p->threads.at[account->children.row].process].cpu_ns += end_ns;
-        account->children.most_ns -= end_ns;
-        rest_ns -= end_ns;
+        rest_ns -= settle_tails(&account->children, p, rest_ns);
     }
     bool selected = a->selection == NULL || !a->selection->active;
     if (rest_ns > 0 && selected && !targets_is_excluded(target, a->now_ns)) {
         profile_account(p, targets_thread_id(a->targets, p, target, target->pid), ACCOUNT_LOST, rest_ns);
         account->attributed_ns += rest_ns;
     }
+}
+
+static void add_tail(const struct accounting *a, struct target_children *children, uint32_t row, uint64_t most_ns)
+{
+    children->tail_count = children->window == a->targets->window ? children->tail_count : 0;
+    children->window = a->targets->window;
+    bool grows = children->tail_count < TARGET_TAILS;
+    children->tail_count += grows;
+    struct target_tail *tail = &children->tails[children->tail_count - 1];
+    *tail = (struct target_tail){row, most_ns + (grows ? 0 : tail->most_ns)};
 }
 
 /* What its parent's times will hold of it was attributed by now; the last part of its life perhaps not. */
@@ -292,12 +317,8 @@ static void leave_to_heir(struct accounting *a, struct profile *p, struct target
     uint32_t row = target->account.unread_ns == 0 || targets_is_excluded(target, a->now_ns)
                        ? 0 : targets_thread_id(a->targets, p, target, target->pid);
     if (row != 0) {
-        struct target_children *children = &heir->account.children;
-        bool first = children->window != a->targets->window;
         uint64_t threads = target->threads_seen > 0 ? target->threads_seen : 1;
-        children->row = row;
-        children->window = a->targets->window;
-        children->most_ns = (first ? 0 : children->most_ns) + target->account.unread_ns * threads;
+        add_tail(a, &heir->account.children, row, target->account.unread_ns * threads);
     }
 }
 

@@ -80,14 +80,22 @@ struct target_unsampled {
     uint64_t cpu_ns, asked_ns; /* when it was asked last; 0: not yet */
 };
 
+/* A process that ended without a last reading. */
+struct target_tail {
+    uint32_t row;            /* its thread in the profile */
+    uint64_t most_ns;        /* that it may have used since the reading before */
+};
+
+enum { TARGET_TAILS = 8 };
+
 /* What its times hold of children that ended, without perf. Written by accounting_poll.c. */
 struct target_children {
     uint64_t waited_ns;      /* by which its children_ns has grown, not yet settled */
     uint64_t zombies_ns;     /* CPU of children that ended, to be taken off it when they are waited for, … */
     uint64_t gone_ns, gone_before_ns; /* … and of those that nobody waits for any more: it is in it by the next reading,
                               * or never (SIGCHLD is ignored) */
-    uint32_t row, window;    /* the thread of the one that ended last without a last reading, … */
-    uint64_t most_ns;        /* … and how much it may have used since the one before */
+    uint32_t window, tail_count;
+    struct target_tail tails[TARGET_TAILS]; /* of that window; the last one stands for all later ones, too */
 };
 
 /* Its CPU accounting, see accounting.h. */
