@@ -14,7 +14,7 @@ enum {
     REFRESH_US_PER_THREAD = 500, /* between two readings of one target */
     REFRESH_AGE_SHARE = 16, /* and so small a part of its life, … */
     REFRESH_PAUSE_MAX_MS = 1000, /* … but at most this: if it ends now, its samples since tell the rest */
-    SPARSE_TICKS = 3,
+    SPARSE_TICKS = 3, /* that it may be off by */
     RATE_TICKS = 10, /* that make a rate: in fewer one tick is too much of it */
 };
 

@@ -32,7 +32,7 @@ static inline bool accounting_is_polled(const struct target *target)
 /* Reads the present times; notes the end of the process. */
 bool accounting_update_times(struct accounting *a, struct target *target);
 
-/* The same of one on perf; its samples since are none. */
+/* The same for a target on perf, and that it was read at now_ns: later samples are beyond that reading. */
 bool accounting_read(struct accounting *a, struct target *target, uint64_t now_ns);
 
 /* Evaluates the filters once more. */
