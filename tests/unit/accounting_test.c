@@ -740,6 +740,16 @@ static void refreshed_without_samples(void)
     accounting_refresh(&b.accounting, 1000 * MS, false);
     accounting_refresh(&b.accounting, 1250 * MS, false);
     CHECK_INT(target->account.read_ns, 1250 * MS);
+    b.accounting.unsampled_ns = 50 * MS; /* sampling was suspended: it is no wonder */
+    accounting_refresh(&b.accounting, 1400 * MS, false);
+    CHECK_INT(target->account.read_ns, 1250 * MS);
+    b.accounting.unsampled_ns = 0;
+    target->capture_mode = CAPTURE_PERF_USER; /* kernel code has no samples */
+    target->account.last.system_ns += target->account.last.user_ns;
+    target->account.last.user_ns = 0;
+    accounting_refresh(&b.accounting, 1450 * MS, false);
+    CHECK_INT(target->account.read_ns, 1250 * MS);
+    target->capture_mode = CAPTURE_PERF;
     sampled_part(&b, target, 90 * MS);
     accounting_refresh(&b.accounting, 1500 * MS, false);
     CHECK_INT(target->account.read_ns, 1250 * MS);

@@ -110,13 +110,18 @@ bool accounting_read(struct accounting *a, struct target *target, uint64_t now_n
     return true;
 }
 
+/* That samples can be of. */
+static uint64_t sampleable_ns(const struct target *target, const struct cpu_times *times)
+{
+    return target->capture_mode == CAPTURE_PERF_USER ? times->user_ns : cpu_times_sum(times);
+}
+
 bool accounting_cpu_time(struct accounting *a, struct target *target, uint64_t *cpu_ns)
 {
     if (target->ended || !accounting_read(a, target, clock_mono_ns())) {
         return false;
     }
-    *cpu_ns = target->account.last.user_ns;
-    *cpu_ns += target->capture_mode == CAPTURE_PERF_USER ? 0 : target->account.last.system_ns;
+    *cpu_ns = sampleable_ns(target, &target->account.last);
     return true;
 }
 
@@ -143,11 +148,15 @@ bool accounting_any_alive(struct accounting *a)
     }
     return false;
 }
-/* Threads that end at once, or that hardly run each: its samples say little of what it used since it was read. */
+/* Threads that end at once, or that hardly run each: its samples say little of what it used since it was read. Nor do
+ * they where sampling was suspended, to use less; then it is not the time to read more. */
 static bool is_sparse(const struct accounting *a, const struct target *target)
 {
-    uint64_t used_ns = beyond(cpu_times_sum(&target->account.last), cpu_times_sum(&target->account.before));
-    return target->threads_ended > 0 || used_ns > 2 * target->account.sampled_ns + SPARSE_TICKS * a->tick_ns;
+    const struct target_account *account = &target->account;
+    uint64_t used_ns = beyond(sampleable_ns(target, &account->last), sampleable_ns(target, &account->before));
+    uint64_t sampled_ns = account->sampled_ns + target->filter.excluded_ns;
+    return target->threads_ended > 0 ||
+           (a->unsampled_ns == 0 && used_ns > 2 * sampled_ns + SPARSE_TICKS * a->tick_ns);
 }
 
 /* The kernel asks every thread that lives for its time, 0.15 us each: a process of thousands is read more rarely. */

@@ -22,12 +22,6 @@ void accounting_add_to_process(struct accounting *a, struct profile *p, struct t
     }
 }
 
-/* Threads that may have run at once, each as long as the process lived. */
-static uint64_t threads_of(const struct target *target)
-{
-    return target->threads_seen > 1 ? target->threads_seen : 1;
-}
-
 /* What it used in this window before time_ns: it is read later, and may have run all the time since. */
 static uint64_t used_before_ns(struct accounting *a, struct target *target, uint64_t time_ns)
 {
@@ -48,7 +42,7 @@ void accounting_note_exec(struct accounting *a, struct profile *p, uint32_t pid,
         (target->began_ns == 0 && cpu_times_sum(&target->account.before) == 0)) { /* the command: a copy of us */
         return;
     }
-    uint64_t most_ns = target->began_ns == 0 ? UINT64_MAX : beyond(time_ns, target->began_ns) * threads_of(target);
+    uint64_t most_ns = target->began_ns == 0 ? UINT64_MAX : beyond(time_ns, target->began_ns) * accounting_threads(target);
     uint64_t explained_ns = target->account.sampled_ns + target->filter.excluded_ns + target->account.execs_ns;
     if (most_ns < explained_ns + EXEC_PERIODS_MIN * a->period_ns) {
         return;
@@ -87,7 +81,7 @@ uint64_t accounting_known_ns(const struct target *target)
  * may be many, and as much as they have used in all. The kernel cuts both times to whole ticks. */
 uint64_t accounting_tail_ns(const struct accounting *a, const struct target *target)
 {
-    uint64_t threads = threads_of(target), lived = beyond(target->ended_ns, target->began_ns) * threads;
+    uint64_t threads = accounting_threads(target), lived = beyond(target->ended_ns, target->began_ns) * threads;
     uint64_t most = threads * a->period_ns + (target->account.read_ns == 0 ? 0 : 2 * a->tick_ns);
     uint64_t own_ns = most;
     if (target->began_ns != 0) {

@@ -317,8 +317,7 @@ static void leave_to_heir(struct accounting *a, struct profile *p, struct target
     uint32_t row = target->account.unread_ns == 0 || targets_is_excluded(target, a->now_ns)
                        ? 0 : targets_thread_id(a->targets, p, target, target->pid);
     if (row != 0) {
-        uint64_t threads = target->threads_seen > 0 ? target->threads_seen : 1;
-        add_tail(a, &heir->account.children, row, target->account.unread_ns * threads);
+        add_tail(a, &heir->account.children, row, target->account.unread_ns * accounting_threads(target));
     }
 }
 
@@ -372,12 +371,12 @@ static void read_gone(struct accounting *a, struct profile *p, bool last)
 static void leave_on_perf(struct accounting *a, struct target *target, bool ask)
 {
     struct target_account *account = &target->account;
-    uint64_t cpu_ns, threads = target->threads_seen > 0 ? target->threads_seen : 1;
+    uint64_t cpu_ns;
     bool gone = target->ended || (ask && !clock_process_cpu_ns(target->pid, &cpu_ns));
     struct target *heir = !gone || account->left || accounting_is_polled(target) ? NULL : heir_of(a, target);
     if (heir != NULL) {
         uint64_t read_ns = cpu_times_sum(&account->last) + account->since_read_ns;
-        read_ns += threads * a->period_ns + 2 * a->tick_ns;
+        read_ns += accounting_threads(target) * a->period_ns + 2 * a->tick_ns;
         account->left = true;
         heir->account.children.zombies_ns += read_ns + seen_children_ns(account); /* it may be waited for much later */
     }

@@ -23,6 +23,12 @@ static inline uint64_t cpu_times_sum(const struct cpu_times *times)
     return times->user_ns + times->system_ns;
 }
 
+/* That may have run at once. */
+static inline uint64_t accounting_threads(const struct target *target)
+{
+    return target->threads_seen > 1 ? target->threads_seen : 1;
+}
+
 /* Its CPU time comes from /proc, not from events. */
 static inline bool accounting_is_polled(const struct target *target)
 {

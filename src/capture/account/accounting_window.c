@@ -13,8 +13,8 @@ enum {
  * changes, and at the end, a part of one has no sample of its own, for each thread and each CPU it ran on. */
 static bool is_between_samples(const struct accounting *a, const struct target *target, uint64_t rest)
 {
-    uint64_t threads = target->threads_seen > 0 ? target->threads_seen : 1;
-    return target->account.sampled_ns > 0 && a->lost_records == 0 && rest / threads <= a->unsampled_ns;
+    return target->account.sampled_ns > 0 && a->lost_records == 0 &&
+           rest / accounting_threads(target) <= a->unsampled_ns;
 }
 
 /* The weight of a process's samples against its accounting. The sampling clock and that do not run
