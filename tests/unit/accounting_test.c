@@ -1213,6 +1213,21 @@ static void threads_before_an_exec(void)
     end(&b);
 }
 
+/* The record of it is read later, and what it became may have run since. */
+static void told_late_of_an_exec(void)
+{
+    struct fixture b;
+    struct worker worker;
+    struct target *target = after_work(&b, &worker, CAPTURE_PERF, 200, 0);
+    targets_comm(&b.targets, target->pid, target->pid, str_of("before"), false);
+    target->threads_seen = 40;
+    target->began_ns = clock_mono_ns() - 200 * MS;
+    accounting_note_exec(&b.accounting, &b.profile, target->pid, clock_mono_ns() - 120 * MS);
+    CHECK(near(lost_of(&b, "before"), 80 * MS, 3 * TICK));
+    dismiss(&worker);
+    end(&b);
+}
+
 /* What it used in the window before is no part of this one. */
 static void threads_of_an_earlier_window(void)
 {
@@ -1442,6 +1457,7 @@ TESTS_THAT_MEASURE({"processes whose ancestors are forgotten count once", middle
       {"a process whose threads come and go is refreshed each time", refreshed_while_threads_end},
       {"and so is one that has hardly any samples", refreshed_without_samples},
       {"what short threads used before an exec is told by the name of then", threads_before_an_exec},
+      {"and not what may have been used since by what it became", told_late_of_an_exec},
       {"of what was used before this window an exec tells nothing", threads_of_an_earlier_window},
       {"samples weigh their period as the accounting measures it", all_sampled},
       {"what samples do not explain is lost, and the parts sum up", partly_lost},
