@@ -42,7 +42,8 @@ void accounting_note_exec(struct accounting *a, struct profile *p, uint32_t pid,
         (target->began_ns == 0 && cpu_times_sum(&target->account.before) == 0)) { /* the command: a copy of us */
         return;
     }
-    uint64_t most_ns = target->began_ns == 0 ? UINT64_MAX : beyond(time_ns, target->began_ns) * accounting_threads(target);
+    uint64_t threads = accounting_threads(target);
+    uint64_t most_ns = target->began_ns == 0 ? UINT64_MAX : beyond(time_ns, target->began_ns) * threads;
     uint64_t explained_ns = target->account.sampled_ns + target->filter.excluded_ns + target->account.execs_ns;
     if (most_ns < explained_ns + EXEC_PERIODS_MIN * a->period_ns) {
         return;
