@@ -1192,6 +1192,15 @@ static uint64_t lost_of(struct fixture *b, const char *name)
     return sum;
 }
 
+static void note_name(struct fixture *b, struct target *target, const char *name, bool exec, uint64_t time_ns)
+{
+    struct record record = {.kind = RECORD_COMM, .pid = target->pid, .tid = target->pid, .time_ns = time_ns};
+    record.as.comm.name = str_of(name);
+    record.as.comm.exec = exec;
+    accounting_note_rename(&b->accounting, &b->profile, &record);
+    targets_comm(&b->targets, target->pid, target->pid, record.as.comm.name, exec);
+}
+
 /* 200 ms by threads that are each too short for a sample, then another program: each name has its own. */
 static void threads_before_an_exec(void)
 {
@@ -1201,15 +1210,33 @@ static void threads_before_an_exec(void)
     targets_comm(&b.targets, target->pid, target->pid, str_of("before"), false);
     target->threads_seen = 40;
     target->began_ns = clock_mono_ns() - 100 * MS;
-    accounting_note_exec(&b.accounting, &b.profile, target->pid, clock_mono_ns());
-    targets_comm(&b.targets, target->pid, target->pid, str_of("after"), true);
-    accounting_note_exec(&b.accounting, &b.profile, target->pid, clock_mono_ns()); /* to the next one nothing is left */
-    targets_comm(&b.targets, target->pid, target->pid, str_of("last"), true);
+    note_name(&b, target, "after", true, clock_mono_ns());
+    note_name(&b, target, "last", true, clock_mono_ns()); /* to the next one nothing is left */
     CHECK(near(lost_of(&b, "before"), 200 * MS, 3 * TICK));
     CHECK_INT(lost_of(&b, "after") + lost_of(&b, "last"), 0);
     close_accounting(&b, &worker);
     CHECK(near(cpu_of(&b, "last"), 200 * MS, 3 * TICK));
     CHECK_INT(attributed(&b), profile_sum(&b.profile).process_cpu_ns);
+    end(&b);
+}
+
+/* A name alone, without an exec; not again so soon after a reading, nor for the name that it has. */
+static void threads_before_a_rename(void)
+{
+    struct fixture b;
+    struct worker worker;
+    struct target *target = after_work(&b, &worker, CAPTURE_PERF, 200, 0);
+    targets_comm(&b.targets, target->pid, target->pid, str_of("before"), false);
+    target->threads_seen = 40;
+    target->began_ns = clock_mono_ns() - 100 * MS;
+    note_name(&b, target, "before", false, clock_mono_ns());
+    CHECK_INT(target->account.read_ns, 0);
+    note_name(&b, target, "after", false, clock_mono_ns());
+    CHECK(near(lost_of(&b, "before"), 200 * MS, 3 * TICK));
+    uint64_t read_ns = target->account.read_ns;
+    note_name(&b, target, "last", false, clock_mono_ns());
+    CHECK_INT(target->account.read_ns, read_ns);
+    dismiss(&worker);
     end(&b);
 }
 
@@ -1222,7 +1249,7 @@ static void told_late_of_an_exec(void)
     targets_comm(&b.targets, target->pid, target->pid, str_of("before"), false);
     target->threads_seen = 40;
     target->began_ns = clock_mono_ns() - 200 * MS;
-    accounting_note_exec(&b.accounting, &b.profile, target->pid, clock_mono_ns() - 120 * MS);
+    note_name(&b, target, "after", true, clock_mono_ns() - 120 * MS);
     CHECK(near(lost_of(&b, "before"), 80 * MS, 3 * TICK));
     dismiss(&worker);
     end(&b);
@@ -1235,7 +1262,7 @@ static void threads_of_an_earlier_window(void)
     struct worker worker;
     struct target *target = after_work(&b, &worker, CAPTURE_PERF, 200, 0);
     CHECK(accounting_adopt(&b.accounting, target));
-    accounting_note_exec(&b.accounting, &b.profile, target->pid, clock_mono_ns());
+    note_name(&b, target, "after", true, clock_mono_ns());
     CHECK_INT(account(&b, ACCOUNT_LOST), 0);
     dismiss(&worker);
     end(&b);
@@ -1252,6 +1279,87 @@ static void short_with_threads(void)
     b.perf.ended_count_ns = 2 * MS;
     accounting_close_window(&b.accounting, &b.profile, &b.perf, 0);
     CHECK_INT(profile_sum(&b.profile).process_cpu_ns, 2 * MS);
+    end(&b);
+}
+
+/* A shell that lives as long as the child that it waits for, and both without a sample: what they used is the child's. */
+static void waits_for_its_child(void)
+{
+    struct fixture b;
+    begin(&b);
+    struct target *shell = child_on_perf(&b, GONE - 1, GONE, 1 * MS);
+    targets_fork(&b.targets, GONE - 2, GONE - 2, GONE - 1, GONE - 1, 2 * MS);
+    targets_exit(&b.targets, GONE - 2, GONE - 2, 11 * MS);
+    targets_exit(&b.targets, GONE - 1, GONE - 1, 12 * MS);
+    CHECK_INT(shell->waited.ns, 9 * MS);
+    b.perf.ended_count_ns = 10 * MS;
+    accounting_close_window(&b.accounting, &b.profile, &b.perf, 0);
+    CHECK(near(b.profile.processes.at[targets_process_id(&b.targets, &b.profile, shell)].cpu_ns, 2 * MS, MS / 2));
+    CHECK(near(profile_sum(&b.profile).process_cpu_ns, 10 * MS, 10));
+    end(&b);
+}
+
+/* One that outlives its parent is not waited for. */
+static void outlives_its_parent(void)
+{
+    struct fixture b;
+    begin(&b);
+    struct target *parent = child_on_perf(&b, GONE - 1, GONE, 1 * MS);
+    targets_fork(&b.targets, GONE - 2, GONE - 2, GONE - 1, GONE - 1, 2 * MS);
+    targets_exit(&b.targets, GONE - 1, GONE - 1, 11 * MS);
+    targets_exit(&b.targets, GONE - 2, GONE - 2, 12 * MS);
+    CHECK_INT(parent->waited.ns, 0);
+    end(&b);
+}
+
+/* A pool of a hundred threads ends half as long after its reading as it ran before: it did the same since, and not what
+ * a hundred periods are. */
+static void pool_goes_on_as_it_did(void)
+{
+    struct fixture b;
+    begin(&b);
+    b.accounting.processors = 2;
+    struct target *pool = child_on_perf(&b, GONE - 1, GONE, 1 * MS);
+    struct target *other = child_on_perf(&b, GONE - 2, GONE, 290 * MS);
+    pool->threads_seen = 100;
+    pool->account.last.user_ns = 40 * MS;
+    pool->account.read_ns = 201 * MS;
+    pool->account.ran_permille = 200;
+    targets_exit(&b.targets, GONE - 1, GONE - 1, 301 * MS);
+    targets_exit(&b.targets, GONE - 2, GONE - 2, 301 * MS);
+    b.perf.ended_count_ns = 70 * MS;
+    accounting_close_window(&b.accounting, &b.profile, &b.perf, 0);
+    CHECK(near(b.profile.processes.at[targets_process_id(&b.targets, &b.profile, pool)].cpu_ns, 60 * MS, MS));
+    CHECK(near(b.profile.processes.at[targets_process_id(&b.targets, &b.profile, other)].cpu_ns, 10 * MS, MS));
+    end(&b);
+}
+
+/* What /proc cuts to ticks is known to the process's clock: two readings of little work miss nothing between them. */
+static void times_are_exact(void)
+{
+    struct fixture b;
+    struct worker worker;
+    struct target *target = after_work(&b, &worker, CAPTURE_PERF, 4, 0);
+    uint64_t before_ns = 0, after_ns = 0, read_ns = 0;
+    CHECK(clock_process_cpu_ns(target->pid, &before_ns));
+    CHECK(accounting_cpu_time(&b.accounting, target, &read_ns));
+    CHECK(clock_process_cpu_ns(target->pid, &after_ns));
+    CHECK(before_ns <= read_ns && read_ns <= after_ns);
+    dismiss(&worker);
+    end(&b);
+}
+
+/* It ended with less than a period, and its parent has not waited yet: the next window knows nothing of it. */
+static void little_of_a_zombie(void)
+{
+    struct fixture b;
+    struct worker worker;
+    (void)after_work(&b, &worker, CAPTURE_PERF, 5, 0);
+    tell(&worker, "x", 0);
+    siginfo_t info;
+    CHECK(waitid(P_PID, (id_t)worker.pid, &info, WEXITED | WNOWAIT) == 0);
+    close_accounting(&b, &worker);
+    CHECK(near(profile_sum(&b.profile).process_cpu_ns, 5 * MS, 4 * MS));
     end(&b);
 }
 
@@ -1420,6 +1528,11 @@ static void runtime_of_a_polled_one(void)
 TESTS_THAT_MEASURE({"processes whose ancestors are forgotten count once", middle_ones_forgotten},
       {"what ended unread has what its tree's counters say", ended_unread},
       {"what lived for a moment may have used it once for each thread", short_with_threads},
+      {"a shell that waits has not what its child used", waits_for_its_child},
+      {"a child that outlives its parent is not waited for", outlives_its_parent},
+      {"a pool has used at its end what it did before", pool_goes_on_as_it_did},
+      {"times on perf are exact", times_are_exact},
+      {"little of a zombie is told now", little_of_a_zombie},
       {"a pool of threads without samples is lost, and no weight of others", pool_of_threads},
       {"more CPU time than there was is noticed", more_than_there_was},
       {"what was polled and gets events keeps both parts", events_begin},
@@ -1457,6 +1570,7 @@ TESTS_THAT_MEASURE({"processes whose ancestors are forgotten count once", middle
       {"a process whose threads come and go is refreshed each time", refreshed_while_threads_end},
       {"and so is one that has hardly any samples", refreshed_without_samples},
       {"what short threads used before an exec is told by the name of then", threads_before_an_exec},
+      {"and before another name without an exec", threads_before_a_rename},
       {"and not what may have been used since by what it became", told_late_of_an_exec},
       {"of what was used before this window an exec tells nothing", threads_of_an_earlier_window},
       {"samples weigh their period as the accounting measures it", all_sampled},

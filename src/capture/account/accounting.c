@@ -16,6 +16,7 @@ enum {
     REFRESH_PAUSE_MAX_MS = 1000, /* … but at most this: if it ends now, its samples since tell the rest */
     SPARSE_TICKS = 3, /* that it may be off by */
     RATE_TICKS = 10, /* that make a rate: in fewer one tick is too much of it */
+    RATE_MS = 10,    /* where no tick cuts it */
 };
 
 static bool read_stat(struct accounting *a, uint32_t pid, uint32_t tid, struct proc_stat *out)
@@ -55,6 +56,19 @@ static struct cpu_times times_of(const struct accounting *a, const struct proc_s
     };
 }
 
+/* /proc cuts both times to whole ticks, the process's clock does not. What a clock had is never taken back. */
+static void refine(const struct accounting *a, const struct target *target, struct cpu_times *times)
+{
+    uint64_t cut_ns = cpu_times_sum(times), used_ns = cut_ns, before_ns = cpu_times_sum(&target->account.last);
+    if (!accounting_is_exact(target) || !clock_process_cpu_ns(target->pid, &used_ns)) {
+        used_ns = cut_ns;
+    }
+    used_ns = used_ns > cut_ns + 2 * a->tick_ns ? cut_ns + 2 * a->tick_ns : used_ns;
+    uint64_t more_ns = beyond(used_ns > before_ns ? used_ns : before_ns, cut_ns);
+    times->user_ns += more_ns / 2;
+    times->system_ns += more_ns - more_ns / 2;
+}
+
 void accounting_evaluate(struct accounting *a, struct target *target)
 {
     if (a->selection != NULL) {
@@ -74,8 +88,10 @@ bool accounting_update_times(struct accounting *a, struct target *target)
         return false;
     }
     target->start_ticks = stat.start_ticks;
-    target->account.last = times_of(a, &stat);
+    struct cpu_times times = times_of(a, &stat);
     target->threads_seen = stat.num_threads;
+    refine(a, target, &times);
+    target->account.last = times;
     target->threads_ended = 0;
     target->parent_pid = stat.ppid; /* an orphan's next parent waits for it */
     target->ended = stat_has_ended(&stat);
@@ -98,11 +114,14 @@ bool accounting_adopt(struct accounting *a, struct target *target)
 
 bool accounting_read(struct accounting *a, struct target *target, uint64_t now_ns)
 {
-    uint64_t used_ns = cpu_times_sum(&target->account.last), apart_ns = beyond(now_ns, target->account.read_ns);
+    uint64_t used_ns = cpu_times_sum(&target->account.last);
+    uint64_t since_ns = target->account.read_ns != 0 ? target->account.read_ns : target->began_ns;
     if (!accounting_update_times(a, target)) {
         return false;
     }
-    if (target->account.read_ns != 0 && apart_ns >= RATE_TICKS * a->tick_ns) {
+    uint64_t apart_ns = beyond(now_ns, since_ns);
+    uint64_t rate_ns = accounting_is_exact(target) ? RATE_MS * NS_PER_MS : RATE_TICKS * a->tick_ns;
+    if (since_ns != 0 && apart_ns >= rate_ns) {
         target->account.ran_permille = beyond(cpu_times_sum(&target->account.last), used_ns) * 1000 / apart_ns;
     }
     target->account.read_ns = now_ns;

@@ -49,6 +49,7 @@ struct accounting {
     struct targets *targets;
     uint64_t tick_ns;
     uint64_t period_ns;      /* of sampling */
+    uint64_t processors;     /* that may run its threads at once; 0: not known */
     uint64_t unsampled_ns;   /* more than a period of a thread may be without a sample, because it was
                               * another than period_ns for a while; 0: it was not */
     uint64_t counted_ns;     /* perf counters at the beginning of the window */
@@ -89,9 +90,9 @@ void accounting_poll(struct accounting *a, struct profile *p);
  * Called four times a second; now_ns is monotonic. `last`: they are about to end, so all are read. */
 void accounting_refresh(struct accounting *a, uint64_t now_ns, bool last);
 
-/* A target became another program by exec, at time_ns, and has its new name not yet. What its threads used that were
- * too short for a sample is told now, under the old one. */
-void accounting_note_exec(struct accounting *a, struct profile *p, uint32_t pid, uint64_t time_ns);
+/* A target has another name by this RECORD_COMM, often that of another program, and targets do not know it yet. What it
+ * used without a sample, as threads do that are too short for one, is told now, under the old one. */
+void accounting_note_rename(struct accounting *a, struct profile *p, const struct record *record);
 
 /* Attributes what the window's samples do not explain. perf may be null. */
 void accounting_close_window(struct accounting *a, struct profile *p, struct perf *perf,

@@ -9,7 +9,9 @@
 
 enum {
     DROP_AFTER_MS = 1000, /* records of a process that ended may still wait in a ring */
-    EXEC_PERIODS_MIN = 2, /* for which a process is read at its exec */
+    LATE_MS = 4, /* the kernel brings the time of who runs up to date at each of its own ticks */
+    EXEC_PERIODS_MIN = 2, /* for which a process is read when its name changes */
+    RENAME_APART_MS = 50, /* without an exec, since it was read last */
 };
 
 /* 0 is no process: the profile is full, and element 0 stays as it is. */
@@ -34,25 +36,33 @@ static uint64_t used_before_ns(struct accounting *a, struct target *target, uint
     return used_ns > known_ns ? used_ns : known_ns;
 }
 
-/* Most do it right after their birth, and are not read for it. */
-void accounting_note_exec(struct accounting *a, struct profile *p, uint32_t pid, uint64_t time_ns)
+/* Some show by their name what they do, and change it a thousand times a second: no exec is so frequent. */
+static bool is_new_name(const struct target *target, const struct record *record)
 {
-    struct target *target = targets_find(a->targets, pid);
-    if (target == NULL || accounting_is_polled(target) || target->filter.skipped ||
+    bool recent = beyond(record->time_ns, target->account.read_ns) < RENAME_APART_MS * NS_PER_MS;
+    return record->as.comm.exec || (!recent && !str_eq(record->as.comm.name, str_of(target->name)));
+}
+
+/* Most do it right after their birth, and are not read for it. */
+void accounting_note_rename(struct accounting *a, struct profile *p, const struct record *record)
+{
+    uint64_t time_ns = record->time_ns;
+    struct target *target = targets_find(a->targets, record->pid);
+    if (target == NULL || accounting_is_polled(target) || target->filter.skipped || !is_new_name(target, record) ||
         (target->began_ns == 0 && cpu_times_sum(&target->account.before) == 0)) { /* the command: a copy of us */
         return;
     }
     uint64_t threads = accounting_threads(target);
     uint64_t most_ns = target->began_ns == 0 ? UINT64_MAX : beyond(time_ns, target->began_ns) * threads;
-    uint64_t explained_ns = target->account.sampled_ns + target->filter.excluded_ns + target->account.execs_ns;
+    uint64_t explained_ns = target->account.sampled_ns + target->filter.excluded_ns + target->account.renamed_ns;
     if (most_ns < explained_ns + EXEC_PERIODS_MIN * a->period_ns) {
         return;
     }
     uint64_t used_ns = used_before_ns(a, target, time_ns);
     uint64_t rest_ns = beyond(used_ns < most_ns ? used_ns : most_ns, explained_ns);
     if (rest_ns > target->account.sampled_ns) { /* else it is what samples are off by */
-        target->account.execs_ns += rest_ns;
-        profile_account(p, targets_thread_id(a->targets, p, target, pid), accounting_rest_kind(target), rest_ns);
+        target->account.renamed_ns += rest_ns;
+        profile_account(p, targets_thread_id(a->targets, p, target, target->pid), accounting_rest_kind(target), rest_ns);
     }
 }
 
@@ -77,23 +87,43 @@ uint64_t accounting_known_ns(const struct target *target)
     return known_alone_ns(target) + target->account.folded_known_ns;
 }
 
-/* How much more a process that ended may have used: at most what it lived, and hardly more than one period of each of
- * its threads, because beyond that they would have been sampled again; of threads that ended since it was read there
- * may be many, and as much as they have used in all. The kernel cuts both times to whole ticks. */
-uint64_t accounting_tail_ns(const struct accounting *a, const struct target *target)
+/* How much more a process that ended may have used, at most: what its threads can have run since it began or was read,
+ * and hardly more than one period of each, because beyond that they would have been sampled again. */
+static uint64_t tail_most_ns(const struct accounting *a, const struct target *target)
 {
-    uint64_t threads = accounting_threads(target), lived = beyond(target->ended_ns, target->began_ns) * threads;
-    uint64_t most = threads * a->period_ns + (target->account.read_ns == 0 ? 0 : 2 * a->tick_ns);
-    uint64_t own_ns = most;
-    if (target->began_ns != 0) {
-        uint64_t left = beyond(lived, known_alone_ns(target)) + 1;
-        /* kernel code that is not sampled may run however long */
-        own_ns = target->capture_mode == CAPTURE_PERF_USER || left < most ? left : most;
-    } else if (target->capture_mode == CAPTURE_PERF_USER && target->account.read_ns != 0) {
-        uint64_t since_ns = beyond(target->ended_ns, target->account.read_ns) * threads;
-        own_ns = since_ns > most ? since_ns : most;
+    const struct target_account *account = &target->account;
+    bool is_read = account->read_ns != 0, hides = target->capture_mode == CAPTURE_PERF_USER;
+    uint64_t threads = accounting_threads(target), from_ns = is_read ? account->read_ns : target->began_ns;
+    uint64_t cut_ns = !is_read ? 0 : accounting_is_exact(target) ? LATE_MS * NS_PER_MS : 2 * a->tick_ns;
+    uint64_t most_ns = threads * a->period_ns + cut_ns;
+    if (from_ns == 0) {
+        return most_ns;
     }
-    return own_ns + target->account.folded_tails_ns;
+    uint64_t at_once = a->processors != 0 && a->processors < threads ? a->processors : threads;
+    uint64_t known_ns = is_read ? account->since_read_ns : known_alone_ns(target);
+    uint64_t ran_ns = beyond(beyond(target->ended_ns, from_ns) * at_once + cut_ns, known_ns) + 1;
+    return hides || ran_ns < most_ns ? ran_ns : most_ns; /* kernel code that is not sampled may run however long */
+}
+
+/* A process of one thread that has a child waits for it: most are shells. One of several goes on as it did. */
+static uint64_t tail_likely_ns(const struct target *target, uint64_t most_ns)
+{
+    const struct target_account *account = &target->account;
+    uint64_t likely_ns = most_ns;
+    if (accounting_threads(target) > 1 && account->ran_permille != 0) {
+        uint64_t since_ns = beyond(target->ended_ns, account->read_ns);
+        likely_ns = beyond(since_ns * account->ran_permille / 1000, account->since_read_ns) + 1;
+    } else if (target->began_ns != 0) {
+        uint64_t alone_ns = beyond(beyond(target->ended_ns, target->began_ns), target->waited.ns);
+        likely_ns = beyond(alone_ns, known_alone_ns(target)) + 1;
+    }
+    return likely_ns < most_ns ? likely_ns : most_ns;
+}
+
+struct tail accounting_tail(const struct accounting *a, const struct target *target)
+{
+    uint64_t most_ns = tail_most_ns(a, target), likely_ns = tail_likely_ns(target, most_ns);
+    return (struct tail){likely_ns + target->account.folded_likely_ns, most_ns + target->account.folded_tails_ns};
 }
 
 /* Of all of one tree and name that came and went unseen between two refreshes one stands for the others: what they
@@ -112,7 +142,9 @@ static bool is_folded(struct accounting *a, struct target *target)
         return false;
     }
     first->account.folded = true;
-    first->account.folded_tails_ns += accounting_tail_ns(a, target);
+    struct tail tail = accounting_tail(a, target);
+    first->account.folded_likely_ns += tail.likely_ns;
+    first->account.folded_tails_ns += tail.most_ns;
     first->account.folded_known_ns += accounting_known_ns(target);
     a->ended_excluded += target->filter.skipped;
     return true;
@@ -130,7 +162,7 @@ static bool is_done(void *context, struct target *target)
     struct accounting *a = t->accounting;
     bool ran_before = target->start_ticks != 0 && target->start_ticks < a->began_ticks;
     if (ran_before || target->runtime.reader != NULL || target->account.sampled_ns > 0 ||
-        target->account.settled_ns > 0 || target->account.execs_ns > 0) {
+        target->account.settled_ns > 0 || target->account.renamed_ns > 0) {
         return false;
     }
     if (t->profile != NULL) {

@@ -14,7 +14,6 @@ enum {
     IDLE_POLLS = 10,
     EVALUATE_POLLS = 20,
     SKIPPED_POLLS_MAX = 5, /* a second each */
-    THREADS_AT_ONCE = 250, /* whose times the kernel adds up at a poll, 0.15 to 0.6 us each */
     THREADS_PER_POLL = 4,
     JOINED_SAMPLES_MIN = 20, /* that stand for what was used before them, too */
     UNREAD_NEW_MS = 2 * ACCOUNTING_POLL_MS, /* it was found, and gone before its first reading */
@@ -154,19 +153,19 @@ bool accounting_end_events(struct accounting *a, struct profile *p, struct targe
     }
     if (on_perf) {
         uint64_t told_ns = beyond(cpu_times_sum(&account->last), earlier_ns + target->filter.excluded_ns);
-        told_ns = beyond(told_ns, account->execs_ns);
+        told_ns = beyond(told_ns, account->renamed_ns);
         used_ns = told_ns > used_ns ? told_ns : used_ns;
         forget_few(a, p, target, used_ns);
     }
     used_ns = target->filter.skipped ? 0 : used_ns;
-    if (account->execs_ns > 0) {
-        accounting_add_to_process(a, p, target, account->execs_ns);
+    if (account->renamed_ns > 0) {
+        accounting_add_to_process(a, p, target, account->renamed_ns);
     }
     account->pending_user_ns += used_ns;
     account->attributed_ns += used_ns;
     account->joined_ns = account->sampled_ns;
     account->joined_window = a->targets->window;
-    account->since_read_ns = account->execs_ns = account->carried_ns = 0;
+    account->since_read_ns = account->renamed_ns = account->carried_ns = 0;
     return true;
 }
 

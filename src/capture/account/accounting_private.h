@@ -11,7 +11,10 @@
 
 #include "capture/account/accounting.h"
 
-enum { WEIGH_MAX_PERCENT = 15 }; /* that samples may weigh more or less than their periods */
+enum {
+    WEIGH_MAX_PERCENT = 15, /* that samples may weigh more or less than their periods */
+    THREADS_AT_ONCE = 250,  /* whose times the kernel adds up at a reading, 0.15 to 0.6 us each */
+};
 
 static inline uint64_t beyond(uint64_t value, uint64_t base)
 {
@@ -33,6 +36,12 @@ static inline uint64_t accounting_threads(const struct target *target)
 static inline bool accounting_is_polled(const struct target *target)
 {
     return target->capture_mode == CAPTURE_PROC || target->capture_mode == CAPTURE_RUNTIME;
+}
+
+/* Its times are not cut to ticks: its clock is asked, too, where that is cheap. */
+static inline bool accounting_is_exact(const struct target *target)
+{
+    return !accounting_is_polled(target) && accounting_threads(target) < THREADS_AT_ONCE;
 }
 
 /* Reads the present times; notes the end of the process. */
@@ -58,8 +67,12 @@ static inline enum account accounting_rest_kind(const struct target *target)
 /* Of a process that ended: what it is known to have used, … */
 uint64_t accounting_known_ns(const struct target *target);
 
-/* … and how much more it may have used, at most. */
-uint64_t accounting_tail_ns(const struct accounting *a, const struct target *target);
+/* … and how much more it may have used: as likely as not, and at most. */
+struct tail {
+    uint64_t likely_ns, most_ns;
+};
+
+struct tail accounting_tail(const struct accounting *a, const struct target *target);
 
 /* Drops what ended and is done with: with a profile those without perf, else those on perf. Sets the rest aside. */
 void accounting_tidy(struct accounting *a, struct profile *p, uint64_t now_ns);

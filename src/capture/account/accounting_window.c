@@ -52,15 +52,18 @@ static void explain_rest(struct accounting *a, struct profile *p, struct target 
 
 static void close_living(struct accounting *a, struct profile *p, struct target *target)
 {
-    uint64_t user_ns = beyond(target->account.last.user_ns, target->account.before.user_ns);
+    uint64_t user_ns = beyond(cpu_times_sum(&target->account.last), cpu_times_sum(&target->account.before));
     uint64_t system_ns = beyond(target->account.last.system_ns, target->account.before.system_ns);
+    system_ns = system_ns < user_ns ? system_ns : user_ns;
+    user_ns -= system_ns;
     uint64_t excluded_user_ns = target->filter.excluded_ns < user_ns ? target->filter.excluded_ns : user_ns;
     if (target->filter.skipped) {
         target->account.before = target->account.last;
         target->account.carried_ns = 0;
         return;
     }
-    if (target->account.sampled_ns == 0 && user_ns + system_ns <= a->period_ns + a->tick_ns) {
+    uint64_t cut_ns = accounting_is_exact(target) ? 0 : a->tick_ns;
+    if (!target->ended && target->account.sampled_ns == 0 && user_ns + system_ns <= a->period_ns + cut_ns) {
         target->account.carried_ns = user_ns + system_ns; /* too little to be sampled: for the next window */
         return;
     }
@@ -69,7 +72,7 @@ static void close_living(struct accounting *a, struct profile *p, struct target 
     system_ns = beyond(system_ns, target->filter.excluded_ns - excluded_user_ns);
     user_ns -= excluded_user_ns;
     accounting_add_to_process(a, p, target, user_ns + system_ns);
-    explain_rest(a, p, target, beyond(user_ns + system_ns, target->account.execs_ns), system_ns);
+    explain_rest(a, p, target, beyond(user_ns + system_ns, target->account.renamed_ns), system_ns);
 }
 
 static void close_ended(struct accounting *a, struct profile *p, struct target *target,
@@ -80,7 +83,7 @@ static void close_ended(struct accounting *a, struct profile *p, struct target *
         return;
     }
     accounting_add_to_process(a, p, target, cpu_ns);
-    cpu_ns = beyond(cpu_ns, target->account.execs_ns);
+    cpu_ns = beyond(cpu_ns, target->account.renamed_ns);
     if (target->account.sampled_ns == 0) {
         profile_account(p, targets_thread_id(a->targets, p, target, target->pid), accounting_rest_kind(target), cpu_ns);
         return;
@@ -96,17 +99,19 @@ static uint64_t unread_ns(const struct target *target)
     return target->account.read_ns == 0 ? target->account.sampled_ns + target->filter.excluded_ns : 0;
 }
 
+static double part_of(uint64_t given_ns, uint64_t own_ns, uint64_t all_ns)
+{
+    return own_ns == 0 ? 0 : (double)given_ns * (double)own_ns / (double)all_ns;
+}
+
 /* Its part of what its tree has for those that ended: for their tails first. */
 static uint64_t share_of(const struct accounting *a, const struct tree *tree,
                          const struct target *target)
 {
-    uint64_t tail_ns = accounting_tail_ns(a, target);
-    double share = tail_ns == 0 ? 0 : (double)tree->to_tails_ns * (double)tail_ns / (double)tree->tails_ns;
-    uint64_t sampled_ns = unread_ns(target);
-    if (sampled_ns > 0) {
-        share += (double)tree->to_sampled_ns * (double)sampled_ns / (double)tree->sampled_ns;
-    }
-    return (uint64_t)share;
+    struct tail tail = accounting_tail(a, target);
+    return (uint64_t)(part_of(tree->to_likely_ns, tail.likely_ns, tree->likely_ns) +
+                      part_of(tree->to_tails_ns, tail.most_ns - tail.likely_ns, tree->tails_ns - tree->likely_ns) +
+                      part_of(tree->to_sampled_ns, unread_ns(target), tree->sampled_ns));
 }
 
 /* Settles the living; adds up what they and all samples of the ended explain. */
@@ -132,7 +137,9 @@ static void close_all_living(struct accounting *a, struct profile *p, struct tre
         }
         tree->explained_ns += beyond(accounting_known_ns(target), earlier_ns);
         tree->sampled_ns += unread_ns(target);
-        tree->tails_ns += accounting_tail_ns(a, target);
+        struct tail tail = accounting_tail(a, target);
+        tree->likely_ns += tail.likely_ns;
+        tree->tails_ns += tail.most_ns;
     }
 }
 

@@ -53,7 +53,7 @@ struct polling *polling_new(struct follow *f)
         accounting_init(&p->accounting, &f->targets, NS_PER_S / settings->sampling.frequency_hz,
                       settings->scope.mode == TARGET_ALL && !f->shared->perf_on);
         p->accounting.selection = &f->selection;
-        p->processors = processors();
+        p->processors = p->accounting.processors = processors();
     }
     return p;
 }
@@ -94,9 +94,24 @@ static uint64_t pause_ns(struct polling *p, uint64_t now_ns)
     return (calm ? (uint64_t)POLL_CALM_MS : (uint64_t)ACCOUNTING_POLL_MS) * NS_PER_MS;
 }
 
+static void refresh(struct polling *p, uint64_t now_ns, bool ended)
+{
+    accounting_refresh(&p->accounting, now_ns, ended);
+    p->refresh_ns = now_ns + REFRESH_MS * NS_PER_MS;
+}
+
+void polling_note_end(struct polling *p)
+{
+    refresh(p, clock_mono_ns(), true);
+}
+
+/* After the rings were read: it knows what began since. */
 static void poll(void *state, uint64_t now_ns)
 {
     struct polling *p = state;
+    if (now_ns >= p->refresh_ns) {
+        refresh(p, now_ns, false);
+    }
     if (!p->follow->targets.any_on_proc || now_ns < p->poll_ns) {
         return;
     }
@@ -109,14 +124,6 @@ static void poll(void *state, uint64_t now_ns)
                          ACCOUNTING_POLL_MS * NS_PER_MS;
     }
     accounting_poll(&p->accounting, p->shared->window.profile);
-}
-
-void polling_refresh(struct polling *p, uint64_t now_ns, bool ended)
-{
-    if (ended || now_ns >= p->refresh_ns) {
-        accounting_refresh(&p->accounting, now_ns, ended);
-        p->refresh_ns = now_ns + REFRESH_MS * NS_PER_MS;
-    }
 }
 
 /* ---- what ended ---- */

@@ -1,9 +1,9 @@
 /*
  * polling: CPU accounting by /proc, of what has no events, and of what ended.
  *
- * Three rows. polling_concern finds and polls, ten times a second, what is counted from /proc alone. reaping_concern
- * looks after followers that have ended: a program that lost the right to be sampled goes on counted.
- * closing_concern closes the window's accounting.
+ * Three rows. polling_concern reads the living four times a second, and finds and polls, ten times a second, what is
+ * counted from /proc alone. reaping_concern looks after followers that have ended: a program that lost the right to be
+ * sampled goes on counted. closing_concern closes the window's accounting.
  */
 #ifndef CAPTURE_ACCOUNT_POLLING_H
 #define CAPTURE_ACCOUNT_POLLING_H
@@ -22,9 +22,9 @@ struct accounting *polling_accounting(struct polling *p);
 /* Between two polls at present; 0: none was yet. */
 uint64_t polling_pause_ns(const struct polling *p);
 
-/* After waiting for the rings: refreshes what is known of the living, four times a second, or at once when something
- * has `ended`: the command's times can be read for a moment only, until its parent has waited. */
-void polling_refresh(struct polling *p, uint64_t now_ns, bool ended);
+/* Before the rings are read, when something has ended: the command's times can be read for a moment only, until its
+ * parent has waited. */
+void polling_note_end(struct polling *p);
 
 /* Has all that is followed ended? Never with -a. */
 bool polling_all_gone(struct polling *p);

@@ -54,7 +54,10 @@ static void settle(struct tree *tree)
 {
     uint64_t rest_ns =
         tree->counted_ns > tree->explained_ns ? tree->counted_ns - tree->explained_ns : 0;
-    tree->to_tails_ns = rest_ns < tree->tails_ns ? rest_ns : tree->tails_ns;
+    uint64_t more_ns = tree->tails_ns - tree->likely_ns;
+    tree->to_likely_ns = rest_ns < tree->likely_ns ? rest_ns : tree->likely_ns;
+    rest_ns -= tree->to_likely_ns;
+    tree->to_tails_ns = rest_ns < more_ns ? rest_ns : more_ns;
     tree->to_sampled_ns = tree->sampled_ns == 0 ? 0 : rest_ns - tree->to_tails_ns;
 }
 
@@ -74,6 +77,7 @@ void trees_settle(struct trees *t, uint64_t counted_ns)
         } else {
             rest->explained_ns += tree->explained_ns;
             rest->sampled_ns += tree->sampled_ns;
+            rest->likely_ns += tree->likely_ns;
             rest->tails_ns += tree->tails_ns;
         }
     }

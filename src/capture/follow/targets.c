@@ -181,7 +181,7 @@ void targets_end_window(struct targets *t)
     {
         struct target *target = *slot;
         target->account.sampled_ns = target->account.attributed_ns = target->account.since_read_ns = 0;
-        target->account.settled_ns = target->account.execs_ns = 0;
+        target->account.settled_ns = target->account.renamed_ns = 0;
         target->filter.excluded_ns = target->bursts.samples = 0;
         target->threads_shown = 0;
     }

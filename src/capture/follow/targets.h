@@ -117,9 +117,10 @@ struct target_account {
     uint64_t unread_ns;      /* between its last reading and its end */
     bool ends;               /* its end was seen at this poll */
     bool left;               /* it was on perf, has ended, and whoever has its times knows what it used */
-    uint64_t folded_known_ns, folded_tails_ns; /* of dropped ones of its name, see accounting_ended.c */
+    uint64_t folded_known_ns; /* of dropped ones of its name, see accounting_ended.c, … */
+    uint64_t folded_likely_ns, folded_tails_ns;
     bool folded;             /* it stands for such */
-    uint64_t execs_ns;       /* of this window, already told without a stack: before its last exec */
+    uint64_t renamed_ns;       /* of this window, already told without a stack, under an earlier name */
     uint64_t carried_ns;     /* used in earlier windows, and not yet shown */
     uint64_t joined_ns;      /* weight of perf's samples in the window in which its runtime's took their place, … */
     uint32_t joined_window;  /* … which is this one; 0: none yet */
@@ -134,6 +135,14 @@ struct target_bursts {
     uint64_t cpu_ns, plain_before_ns; /* as they were then */
     uint64_t plain_ns;       /* weight of all samples of the usual kind so far */
     uint32_t samples;        /* of this window */
+};
+
+/* The time while a child of its own lived that ended before it: it will have waited for it. Written by
+ * targets_records.c. */
+struct target_waited {
+    uint32_t children;       /* that live */
+    uint64_t since_ns;       /* monotonic: the first of them began */
+    uint64_t ns;
 };
 
 /* Whether it is profiled, see selection.h. Written by selection.c. */
@@ -173,6 +182,7 @@ struct target {
     struct target_account account;
     struct target_bursts bursts;
     struct target_filter filter;
+    struct target_waited waited;
     uint32_t process;        /* in the profile of window `window` */
     uint32_t window;
     uint32_t threads_shown;  /* its threads with a row in the profile */

@@ -45,6 +45,21 @@ static bool process_is_told_again(struct targets *t, uint32_t pid, uint32_t pare
            is_told_again(known->began_ns, time_ns);
 }
 
+static void note_child_began(struct target *parent, uint64_t time_ns)
+{
+    if (parent->waited.children++ == 0) {
+        parent->waited.since_ns = time_ns;
+    }
+}
+
+static void note_child_ended(struct target *parent, uint64_t time_ns)
+{
+    struct target_waited *waited = &parent->waited;
+    if (!parent->ended && waited->children > 0 && --waited->children == 0 && time_ns > waited->since_ns) {
+        waited->ns += time_ns - waited->since_ns;
+    }
+}
+
 void targets_fork(struct targets *t, uint32_t pid, uint32_t tid, uint32_t parent_pid,
                   uint32_t parent_tid, uint64_t time_ns)
 {
@@ -66,6 +81,7 @@ void targets_fork(struct targets *t, uint32_t pid, uint32_t tid, uint32_t parent
         child->alive = 1;
         child->parent_pid = child->forked_by = parent_pid;
         if (parent != NULL) {
+            note_child_began(parent, time_ns);
             memcpy(child->name, name[0] != '\0' ? name : parent->name, COMM_MAX);
             child->capture_mode = parent->capture_mode;
             child->tree = parent->tree;
@@ -134,6 +150,10 @@ void targets_exit(struct targets *t, uint32_t pid, uint32_t tid, uint64_t time_n
     target->threads_ended++;
     if (counted && target->alive > 0 && --target->alive == 0) {
         targets_end(t, target);
+        struct target *parent = targets_find(t, target->forked_by);
+        if (parent != NULL) {
+            note_child_ended(parent, time_ns);
+        }
     }
 }
 

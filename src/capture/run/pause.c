@@ -93,7 +93,9 @@ static void wait_for_rings(struct pause *p, struct rooms *r, int half_full, uint
     const int extra_fds[PERF_WAIT_FDS] = {r->signals, half_full};
     s->end_told = waits_aside(p, r, &wait_ns) ? perf_wait_aside(s->perf, extra_fds, wait_ns)
                                               : perf_wait(s->perf, extra_fds, wait_ns);
-    polling_refresh(r->polling, clock_mono_ns(), s->end_told);
+    if (s->end_told) {
+        polling_note_end(r->polling);
+    }
 }
 
 void pause_round(struct pause *p, struct rooms *r)

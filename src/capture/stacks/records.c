@@ -81,8 +81,8 @@ static void on_sample(struct records *r, struct record *record, const struct cau
 static void on_task(struct records *r, const struct record *record)
 {
     struct shared *s = r->shared;
-    if (record->kind == RECORD_COMM && record->as.comm.exec) {
-        accounting_note_exec(r->path.accounting, s->window.profile, record->pid, record->time_ns);
+    if (record->kind == RECORD_COMM && (record->as.comm.exec || record->pid == record->tid)) {
+        accounting_note_rename(r->path.accounting, s->window.profile, record);
     }
     targets_take(&r->path.follow->targets, record);
     struct target *target = targets_find(&r->path.follow->targets, record->pid);
