@@ -12,6 +12,7 @@ enum {
     TEXT_MAX = 64 * 1024,
     REFRESH_ALL_MAX = 16,  /* beyond, only targets that ran since, as far as can be seen, are read again */
     REFRESH_US_PER_THREAD = 500, /* between two readings of one target */
+    SPARSE_US_PER_THREAD = 150,  /* … whose samples say little */
     REFRESH_AGE_SHARE = 16, /* and so small a part of its life, … */
     REFRESH_PAUSE_MAX_MS = 1000, /* … but at most this: if it ends now, its samples since tell the rest */
     SPARSE_TICKS = 3, /* that it may be off by */
@@ -181,9 +182,11 @@ static bool is_sparse(const struct accounting *a, const struct target *target)
 /* The kernel asks every thread that lives for its time, 0.15 us each: a process of thousands is read more rarely. */
 static bool may_refresh(const struct accounting *a, const struct target *target, uint64_t now_ns)
 {
-    uint64_t threads_ns = beyond(target->threads_seen, target->threads_ended) * REFRESH_US_PER_THREAD * NS_PER_US;
+    bool sparse = is_sparse(a, target);
+    uint64_t threads = beyond(target->threads_seen, target->threads_ended);
+    uint64_t threads_ns = threads * NS_PER_US * (sparse ? SPARSE_US_PER_THREAD : REFRESH_US_PER_THREAD);
     uint64_t apart_ns = REFRESH_PAUSE_MAX_MS * NS_PER_MS;
-    if (is_sparse(a, target)) {
+    if (sparse) {
         apart_ns = 0;
     } else if (target->began_ns != 0 && beyond(now_ns, target->began_ns) / REFRESH_AGE_SHARE < apart_ns) {
         apart_ns = beyond(now_ns, target->began_ns) / REFRESH_AGE_SHARE;

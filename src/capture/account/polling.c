@@ -11,7 +11,7 @@
 #include <stdlib.h>
 
 enum {
-    REFRESH_MS = 250,
+    REFRESH_MS = 100,
     SCAN_MS = 1000,       /* between two checks for ended followers, and two lists of /proc at the most */
     MANY_FOLLOWERS = 64,
     SCAN_MANY_MS = 5000,
