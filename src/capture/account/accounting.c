@@ -10,7 +10,8 @@
 
 enum {
     TEXT_MAX = 64 * 1024,
-    REFRESH_ALL_MAX = 16,  /* beyond, only targets that ran since, as far as can be seen, are read again */
+    REFRESH_ALL_MAX = 16,  /* beyond, only targets that ran since, as far as can be seen, are read again, … */
+    YOUNG_MS = 2000,       /* … and those that began a moment ago */
     REFRESH_US_PER_THREAD = 500, /* between two readings of one target */
     SPARSE_US_PER_THREAD = 150,  /* … whose samples say little */
     REFRESH_AGE_SHARE = 16, /* and so small a part of its life, … */
@@ -202,7 +203,8 @@ void accounting_refresh(struct accounting *a, uint64_t now_ns, bool last)
     {
         struct target *target = *slot;
         bool has_run = target->account.since_read_ns > 0 || is_sparse(a, target);
-        bool worth = !many || has_run || target->account.read_ns == 0;
+        bool young = target->began_ns != 0 && now_ns < target->began_ns + YOUNG_MS * NS_PER_MS;
+        bool worth = !many || has_run || young || target->account.read_ns == 0;
         if (!accounting_is_polled(target) && !target->ended && worth && (last || may_refresh(a, target, now_ns))) {
             (void)accounting_read(a, target, now_ns);
         }

@@ -105,25 +105,38 @@ static uint64_t tail_most_ns(const struct accounting *a, const struct target *ta
     return hides || ran_ns < most_ns ? ran_ns : most_ns; /* kernel code that is not sampled may run however long */
 }
 
-/* A process of one thread that has a child waits for it: most are shells. One of several goes on as it did. */
-static uint64_t tail_likely_ns(const struct target *target, uint64_t most_ns)
+/* What it did before it did since. */
+static uint64_t as_before_ns(const struct target *target)
 {
-    const struct target_account *account = &target->account;
-    uint64_t likely_ns = most_ns;
-    if (accounting_threads(target) > 1 && account->ran_permille != 0) {
-        uint64_t since_ns = beyond(target->ended_ns, account->read_ns);
-        likely_ns = beyond(since_ns * account->ran_permille / 1000, account->since_read_ns) + 1;
-    } else if (target->began_ns != 0) {
-        uint64_t alone_ns = beyond(beyond(target->ended_ns, target->began_ns), target->waited.ns);
-        likely_ns = beyond(alone_ns, known_alone_ns(target)) + 1;
+    uint64_t since_ns = beyond(target->ended_ns, target->account.read_ns);
+    return beyond(since_ns * target->account.ran_permille / 1000, target->account.since_read_ns);
+}
+
+/* A process of one thread that has a child waits for it: most are shells. */
+static uint64_t alone_ns(const struct target *target)
+{
+    if (target->began_ns == 0) {
+        return UINT64_MAX;
     }
-    return likely_ns < most_ns ? likely_ns : most_ns;
+    if (accounting_threads(target) > 1) {
+        return target->account.ran_permille == 0 ? UINT64_MAX : 0;
+    }
+    uint64_t lived_ns = beyond(beyond(target->ended_ns, target->began_ns), target->waited.ns);
+    return beyond(lived_ns, known_alone_ns(target)) + 1;
 }
 
 struct tail accounting_tail(const struct accounting *a, const struct target *target)
 {
-    uint64_t most_ns = tail_most_ns(a, target), likely_ns = tail_likely_ns(target, most_ns);
-    return (struct tail){likely_ns + target->account.folded_likely_ns, most_ns + target->account.folded_tails_ns};
+    uint64_t up_to_ns[TAIL_PARTS] = {[TAIL_AS_BEFORE] = as_before_ns(target), [TAIL_ALONE] = alone_ns(target)};
+    uint64_t most_ns = tail_most_ns(a, target), given_ns = 0;
+    up_to_ns[TAIL_AT_MOST] = most_ns;
+    struct tail tail = target->account.folded_tail;
+    for (unsigned i = 0; i < TAIL_PARTS; i++) {
+        uint64_t part_ns = beyond(up_to_ns[i] < most_ns ? up_to_ns[i] : most_ns, given_ns);
+        tail.ns[i] += part_ns;
+        given_ns += part_ns;
+    }
+    return tail;
 }
 
 /* Of all of one tree and name that came and went unseen between two refreshes one stands for the others: what they
@@ -143,8 +156,7 @@ static bool is_folded(struct accounting *a, struct target *target)
     }
     first->account.folded = true;
     struct tail tail = accounting_tail(a, target);
-    first->account.folded_likely_ns += tail.likely_ns;
-    first->account.folded_tails_ns += tail.most_ns;
+    tail_add(&first->account.folded_tail, &tail);
     first->account.folded_known_ns += accounting_known_ns(target);
     a->ended_excluded += target->filter.skipped;
     return true;

@@ -67,11 +67,7 @@ static inline enum account accounting_rest_kind(const struct target *target)
 /* Of a process that ended: what it is known to have used, … */
 uint64_t accounting_known_ns(const struct target *target);
 
-/* … and how much more it may have used: as likely as not, and at most. */
-struct tail {
-    uint64_t likely_ns, most_ns;
-};
-
+/* … and what it may have used beyond. */
 struct tail accounting_tail(const struct accounting *a, const struct target *target);
 
 /* Drops what ended and is done with: with a profile those without perf, else those on perf. Sets the rest aside. */

@@ -109,9 +109,11 @@ static uint64_t share_of(const struct accounting *a, const struct tree *tree,
                          const struct target *target)
 {
     struct tail tail = accounting_tail(a, target);
-    return (uint64_t)(part_of(tree->to_likely_ns, tail.likely_ns, tree->likely_ns) +
-                      part_of(tree->to_tails_ns, tail.most_ns - tail.likely_ns, tree->tails_ns - tree->likely_ns) +
-                      part_of(tree->to_sampled_ns, unread_ns(target), tree->sampled_ns));
+    double share_ns = part_of(tree->to_sampled_ns, unread_ns(target), tree->sampled_ns);
+    for (unsigned i = 0; i < TAIL_PARTS; i++) {
+        share_ns += part_of(tree->to_tails.ns[i], tail.ns[i], tree->tails.ns[i]);
+    }
+    return (uint64_t)share_ns;
 }
 
 /* Settles the living; adds up what they and all samples of the ended explain. */
@@ -138,8 +140,7 @@ static void close_all_living(struct accounting *a, struct profile *p, struct tre
         tree->explained_ns += beyond(accounting_known_ns(target), earlier_ns);
         tree->sampled_ns += unread_ns(target);
         struct tail tail = accounting_tail(a, target);
-        tree->likely_ns += tail.likely_ns;
-        tree->tails_ns += tail.most_ns;
+        tail_add(&tree->tails, &tail);
     }
 }
 

@@ -54,11 +54,11 @@ static void settle(struct tree *tree)
 {
     uint64_t rest_ns =
         tree->counted_ns > tree->explained_ns ? tree->counted_ns - tree->explained_ns : 0;
-    uint64_t more_ns = tree->tails_ns - tree->likely_ns;
-    tree->to_likely_ns = rest_ns < tree->likely_ns ? rest_ns : tree->likely_ns;
-    rest_ns -= tree->to_likely_ns;
-    tree->to_tails_ns = rest_ns < more_ns ? rest_ns : more_ns;
-    tree->to_sampled_ns = tree->sampled_ns == 0 ? 0 : rest_ns - tree->to_tails_ns;
+    for (unsigned i = 0; i < TAIL_PARTS; i++) {
+        tree->to_tails.ns[i] = rest_ns < tree->tails.ns[i] ? rest_ns : tree->tails.ns[i];
+        rest_ns -= tree->to_tails.ns[i];
+    }
+    tree->to_sampled_ns = tree->sampled_ns == 0 ? 0 : rest_ns;
 }
 
 /* A tree without counters of its own is part of what belongs to no other. */
@@ -77,8 +77,7 @@ void trees_settle(struct trees *t, uint64_t counted_ns)
         } else {
             rest->explained_ns += tree->explained_ns;
             rest->sampled_ns += tree->sampled_ns;
-            rest->likely_ns += tree->likely_ns;
-            rest->tails_ns += tree->tails_ns;
+            tail_add(&rest->tails, &tree->tails);
         }
     }
     settle(rest);

@@ -21,9 +21,9 @@ struct tree {
     uint64_t counted_ns;   /* by its events in this window */
     uint64_t explained_ns; /* of it: by the accounting, or by samples where there are none */
     uint64_t sampled_ns;   /* of those that ended and whose times were never read: of their samples */
-    uint64_t likely_ns;    /* of those that ended: what they may have used beyond, as likely as not, … */
-    uint64_t tails_ns;     /* … and at most */
-    uint64_t to_likely_ns, to_tails_ns, to_sampled_ns; /* what is left for each */
+    struct tail tails;     /* of those that ended: what they may have used beyond */
+    struct tail to_tails;  /* what is left for each part, … */
+    uint64_t to_sampled_ns; /* … and beyond all of them */
     bool has_counters;
 };
 

@@ -80,6 +80,20 @@ struct target_unsampled {
     uint64_t cpu_ns, asked_ns; /* when it was asked last; 0: not yet */
 };
 
+/* What a process that ended may have used beyond what is known of it: parts in the order in which they are believed. */
+enum tail_part { TAIL_AS_BEFORE, TAIL_ALONE, TAIL_AT_MOST, TAIL_PARTS };
+
+struct tail {
+    uint64_t ns[TAIL_PARTS];
+};
+
+static inline void tail_add(struct tail *sum, const struct tail *tail)
+{
+    for (unsigned i = 0; i < TAIL_PARTS; i++) {
+        sum->ns[i] += tail->ns[i];
+    }
+}
+
 /* A process that ended without a last reading. */
 struct target_tail {
     uint32_t row;            /* its thread in the profile */
@@ -117,8 +131,8 @@ struct target_account {
     uint64_t unread_ns;      /* between its last reading and its end */
     bool ends;               /* its end was seen at this poll */
     bool left;               /* it was on perf, has ended, and whoever has its times knows what it used */
-    uint64_t folded_known_ns; /* of dropped ones of its name, see accounting_ended.c, … */
-    uint64_t folded_likely_ns, folded_tails_ns;
+    uint64_t folded_known_ns; /* of dropped ones of its name, see accounting_ended.c */
+    struct tail folded_tail;
     bool folded;             /* it stands for such */
     uint64_t renamed_ns;       /* of this window, already told without a stack, under an earlier name */
     uint64_t carried_ns;     /* used in earlier windows, and not yet shown */
