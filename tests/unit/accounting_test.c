@@ -1299,6 +1299,67 @@ static void waits_for_its_child(void)
     end(&b);
 }
 
+/* An ancestor that lives, as /proc has it: it used nothing, and what it waited for used `waited_ms`. Nobody reads it
+ * again. */
+static struct target *ancestor_of(struct fixture *b, unsigned waited_ms)
+{
+    struct target *ancestor = child_on_perf(b, GONE - 3, GONE, 1 * MS);
+    ancestor->account.last.children_ns = waited_ms * MS;
+    ancestor->account.read_ns = 2 * MS;
+    b->accounting.follows_all = true;
+    return ancestor;
+}
+
+/* The kernel takes a part of each start and end out of the events; who waited has it. */
+static void what_events_miss(void)
+{
+    struct fixture b;
+    begin(&b);
+    (void)ancestor_of(&b, 40);
+    targets_fork(&b.targets, GONE - 4, GONE - 4, GONE - 3, GONE - 3, 10 * MS);
+    targets_exit(&b.targets, GONE - 4, GONE - 4, 12 * MS);
+    b.perf.ended_count_ns = 25 * MS;
+    accounting_close_window(&b.accounting, &b.profile, &b.perf, 0);
+    CHECK(near(profile_sum(&b.profile).process_cpu_ns, 40 * MS, 10));
+    CHECK_INT(b.accounting.accounted_ns, 40 * MS);
+    end(&b);
+}
+
+/* Told when it ended; waited for a window later. */
+static void waited_for_late(void)
+{
+    struct fixture b;
+    begin(&b);
+    struct target *ancestor = ancestor_of(&b, 0);
+    ancestor->account.lifetime_ns = 0;
+    b.accounting.accounted_ns = 40 * MS; /* in earlier windows */
+    ancestor->account.last.children_ns = 50 * MS;
+    targets_fork(&b.targets, GONE - 4, GONE - 4, GONE - 3, GONE - 3, 10 * MS);
+    targets_exit(&b.targets, GONE - 4, GONE - 4, 12 * MS);
+    b.perf.ended_count_ns = 2 * MS;
+    accounting_close_window(&b.accounting, &b.profile, &b.perf, 0);
+    CHECK(near(profile_sum(&b.profile).process_cpu_ns, 10 * MS, 10));
+    end(&b);
+}
+
+/* A child that ran long before it was followed; and a parent whose earlier children are not followed. */
+static void waited_for_of_before(void)
+{
+    for (unsigned follows_all = 0; follows_all < 2; follows_all++) {
+        struct fixture b;
+        begin(&b);
+        (void)ancestor_of(&b, 500);
+        b.accounting.follows_all = follows_all == 1;
+        struct target *child = child_on_perf(&b, GONE - 4, GONE - 3, 10 * MS);
+        child->account.lifetime_ns = follows_all == 1 ? 480 * MS : 0;
+        targets_exit(&b.targets, GONE - 4, GONE - 4, 12 * MS);
+        b.perf.ended_count_ns = 2 * MS;
+        accounting_close_window(&b.accounting, &b.profile, &b.perf, 0);
+        CHECK(near(profile_sum(&b.profile).process_cpu_ns, follows_all == 1 ? 20 * MS : 2 * MS, 10));
+        end(&b);
+    }
+}
+
 /* One that outlives its parent is not waited for. */
 static void outlives_its_parent(void)
 {
@@ -1530,6 +1591,9 @@ TESTS_THAT_MEASURE({"processes whose ancestors are forgotten count once", middle
       {"what lived for a moment may have used it once for each thread", short_with_threads},
       {"a shell that waits has not what its child used", waits_for_its_child},
       {"a child that outlives its parent is not waited for", outlives_its_parent},
+      {"what events miss is in the time of who waited", what_events_miss},
+      {"what was told is not told again when it is waited for", waited_for_late},
+      {"nor what was before it was followed", waited_for_of_before},
       {"a pool has used at its end what it did before", pool_goes_on_as_it_did},
       {"times on perf are exact", times_are_exact},
       {"little of a zombie is told now", little_of_a_zombie},

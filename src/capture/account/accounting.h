@@ -19,6 +19,9 @@
  *                      threads are too short for samples, four times a second, others and those of more than 500
  *                      threads more rarely. What the counters of its tree have beyond all others of it (trees.h)
  *                      falls to those that ended, to each as much as it may have used since it was read, at most
+ *   its ancestor       that lives or was read later: its time of waited-for children is exact, and has what the kernel
+ *                      does for a task before its events begin and after they have ended: a quarter of a process that
+ *                      hardly runs. Where it has more than all that was accounted so far, the ended ones have the rest
  *   without perf       its parent's time of waited-for children; of those that nobody saw it is "[lost]" of the parent
  *
  * So nothing counts twice: a tree's processes never have more than its counters, or the kernel's own figures of them.
@@ -53,6 +56,9 @@ struct accounting {
     uint64_t unsampled_ns;   /* more than a period of a thread may be without a sample, because it was
                               * another than period_ns for a while; 0: it was not */
     uint64_t counted_ns;     /* perf counters at the beginning of the window */
+    bool follows_all;        /* whatever a target starts, and has started, is a target */
+    uint64_t accounted_ns;   /* with perf, of all windows so far */
+    uint64_t ran_before_ns;  /* of those that ended: what they had used before they were targets */
     uint64_t lost_records;   /* of the window that is being closed */
     uint64_t began_ticks;    /* our own start: processes that are older had a life before. 0: there
                               * is no /proc, and only records tell what has ended */

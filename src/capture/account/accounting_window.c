@@ -7,6 +7,7 @@
 enum {
     BURST_SAMPLES_MIN = 20,
     EXCESS_PERCENT = 2, /* clocks differ */
+    WAITED_TICKS = 4,   /* that readings of a process's times and its children's are cut by */
 };
 
 /* Samples that were taken seldom, for the sake of the profiler's budget, stand for all: whenever the period
@@ -113,6 +114,7 @@ static uint64_t share_of(const struct accounting *a, const struct tree *tree,
     for (unsigned i = 0; i < TAIL_PARTS; i++) {
         share_ns += part_of(tree->to_tails.ns[i], tail.ns[i], tree->tails.ns[i]);
     }
+    share_ns += part_of(tree->to_proven_ns, tail_sum_ns(&tail), tail_sum_ns(&tree->tails));
     return (uint64_t)share_ns;
 }
 
@@ -144,6 +146,46 @@ static void close_all_living(struct accounting *a, struct profile *p, struct tre
     }
 }
 
+/* What it and those of its descendants used that were waited for, since it is followed. */
+static uint64_t with_waited_ns(const struct accounting *a, const struct target *target)
+{
+    const struct target_account *account = &target->account;
+    uint64_t cut_ns = account->lifetime_ns == 0 ? 0 : WAITED_TICKS * a->tick_ns;
+    return beyond(cpu_times_sum(&account->last) + account->last.children_ns, account->lifetime_ns + cut_ns);
+}
+
+/* Who ended since, and ran before it was followed: its ancestor's time has that, too. */
+static void note_ran_before(struct accounting *a)
+{
+    vec_each(&a->targets->all, target)
+    {
+        a->ran_before_ns += (*target)->ended && !accounting_is_polled(*target) ? (*target)->account.lifetime_ns : 0;
+    }
+}
+
+/* Gives the tree of whose time has most in it what that has beyond all that was accounted so far. The sums are of the
+ * whole session: whatever was told earlier, of a zombie perhaps, is in them. */
+static void add_waited(struct accounting *a, struct trees *trees, uint64_t counted_ns)
+{
+    uint64_t most_ns = 0, accounted_ns = trees_accounted_ns(trees, counted_ns);
+    const struct target *ancestor = NULL;
+    vec_each(&a->targets->all, slot)
+    {
+        uint64_t all_ns = accounting_is_polled(*slot) ? 0 : with_waited_ns(a, *slot);
+        ancestor = all_ns > most_ns ? *slot : ancestor;
+        most_ns = all_ns > most_ns ? all_ns : most_ns;
+    }
+    a->accounted_ns += accounted_ns;
+    note_ran_before(a);
+    if (ancestor != NULL && a->follows_all && !a->targets->any_on_proc) {
+        uint64_t own_before_ns = ancestor->ended ? ancestor->account.lifetime_ns : 0;
+        struct tree *tree = trees_of(trees, ancestor);
+        uint64_t own_ns = trees_part_ns(trees, tree, accounted_ns);
+        tree->proven_ns = beyond(most_ns + own_before_ns, a->accounted_ns - own_ns + a->ran_before_ns);
+        a->accounted_ns += beyond(tree->proven_ns, own_ns);
+    }
+}
+
 static void close_on_perf(struct accounting *a, struct profile *p, struct perf *perf,
                           uint64_t counted_ns)
 {
@@ -152,6 +194,7 @@ static void close_on_perf(struct accounting *a, struct profile *p, struct perf *
         return;
     }
     close_all_living(a, p, &trees);
+    add_waited(a, &trees, counted_ns);
     trees_settle(&trees, counted_ns);
     vec_each(&a->targets->all, slot)
     {

@@ -53,6 +53,8 @@ struct polling *polling_new(struct follow *f)
         accounting_init(&p->accounting, &f->targets, NS_PER_S / settings->sampling.frequency_hz,
                       settings->scope.mode == TARGET_ALL && !f->shared->perf_on);
         p->accounting.selection = &f->selection;
+        p->accounting.follows_all = settings->scope.mode == TARGET_COMMAND ||
+                                    (settings->scope.mode == TARGET_PIDS && settings->scope.children);
         p->processors = p->accounting.processors = processors();
     }
     return p;

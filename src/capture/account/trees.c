@@ -50,15 +50,48 @@ struct tree *trees_of(struct trees *t, const struct target *target)
     return tree_at(t, target->tree);
 }
 
+static uint64_t accounted_ns_of(const struct tree *tree)
+{
+    return tree->counted_ns > tree->explained_ns ? tree->counted_ns : tree->explained_ns;
+}
+
+uint64_t trees_accounted_ns(const struct trees *t, uint64_t counted_ns)
+{
+    uint64_t sum_ns = 0;
+    vec_each(&t->all, tree)
+    {
+        sum_ns += accounted_ns_of(tree);
+    }
+    return sum_ns > counted_ns ? sum_ns : counted_ns;
+}
+
+uint64_t trees_part_ns(const struct trees *t, const struct tree *tree, uint64_t accounted_ns)
+{
+    uint64_t others_ns = 0;
+    vec_each(&t->all, other)
+    {
+        others_ns += other->has_counters ? accounted_ns_of(other) : 0;
+    }
+    return tree->has_counters ? accounted_ns_of(tree) : accounted_ns - others_ns;
+}
+
+static uint64_t beyond_explained(const struct tree *tree, uint64_t all_ns)
+{
+    return all_ns > tree->explained_ns ? all_ns - tree->explained_ns : 0;
+}
+
 static void settle(struct tree *tree)
 {
-    uint64_t rest_ns =
-        tree->counted_ns > tree->explained_ns ? tree->counted_ns - tree->explained_ns : 0;
+    uint64_t proven_ns = beyond_explained(tree, tree->proven_ns), counted_ns = beyond_explained(tree, tree->counted_ns);
+    uint64_t rest_ns = proven_ns > counted_ns ? proven_ns : counted_ns;
     for (unsigned i = 0; i < TAIL_PARTS; i++) {
         tree->to_tails.ns[i] = rest_ns < tree->tails.ns[i] ? rest_ns : tree->tails.ns[i];
         rest_ns -= tree->to_tails.ns[i];
     }
-    tree->to_sampled_ns = tree->sampled_ns == 0 ? 0 : rest_ns;
+    uint64_t given_ns = tail_sum_ns(&tree->to_tails);
+    proven_ns = proven_ns > given_ns ? proven_ns - given_ns : 0;
+    tree->to_proven_ns = rest_ns < proven_ns ? rest_ns : proven_ns;
+    tree->to_sampled_ns = tree->sampled_ns == 0 ? 0 : rest_ns - tree->to_proven_ns;
 }
 
 /* A tree without counters of its own is part of what belongs to no other. */
@@ -77,6 +110,7 @@ void trees_settle(struct trees *t, uint64_t counted_ns)
         } else {
             rest->explained_ns += tree->explained_ns;
             rest->sampled_ns += tree->sampled_ns;
+            rest->proven_ns += tree->proven_ns;
             tail_add(&rest->tails, &tree->tails);
         }
     }

@@ -94,6 +94,15 @@ static inline void tail_add(struct tail *sum, const struct tail *tail)
     }
 }
 
+static inline uint64_t tail_sum_ns(const struct tail *tail)
+{
+    uint64_t sum_ns = 0;
+    for (unsigned i = 0; i < TAIL_PARTS; i++) {
+        sum_ns += tail->ns[i];
+    }
+    return sum_ns;
+}
+
 /* A process that ended without a last reading. */
 struct target_tail {
     uint32_t row;            /* its thread in the profile */
@@ -152,9 +161,10 @@ struct target_bursts {
 };
 
 /* The time while a child of its own lived that ended before it: it will have waited for it. Written by
- * targets_records.c. */
+ * targets_records.c and accounting.c. */
 struct target_waited {
-    uint32_t children;       /* that live */
+    uint32_t children;       /* that live, … */
+    uint32_t begun;          /* … and that began since its times were read */
     uint64_t since_ns;       /* monotonic: the first of them began */
     uint64_t ns;
 };

@@ -47,6 +47,7 @@ static bool process_is_told_again(struct targets *t, uint32_t pid, uint32_t pare
 
 static void note_child_began(struct target *parent, uint64_t time_ns)
 {
+    parent->waited.begun++;
     if (parent->waited.children++ == 0) {
         parent->waited.since_ns = time_ns;
     }
