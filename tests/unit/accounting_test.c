@@ -1282,7 +1282,7 @@ static void short_with_threads(void)
     end(&b);
 }
 
-/* A shell that lives as long as the child that it waits for, and both without a sample: what they used is the child's. */
+/* A shell that lives as long as the child that it waits for, both without a sample: what they used is the child's. */
 static void waits_for_its_child(void)
 {
     struct fixture b;
@@ -1291,7 +1291,7 @@ static void waits_for_its_child(void)
     targets_fork(&b.targets, GONE - 2, GONE - 2, GONE - 1, GONE - 1, 2 * MS);
     targets_exit(&b.targets, GONE - 2, GONE - 2, 11 * MS);
     targets_exit(&b.targets, GONE - 1, GONE - 1, 12 * MS);
-    CHECK_INT(shell->waited.ns, 9 * MS);
+    CHECK_INT(shell->account.waited.ns, 9 * MS);
     b.perf.ended_count_ns = 10 * MS;
     accounting_close_window(&b.accounting, &b.profile, &b.perf, 0);
     CHECK(near(b.profile.processes.at[targets_process_id(&b.targets, &b.profile, shell)].cpu_ns, 2 * MS, MS / 2));
@@ -1369,7 +1369,7 @@ static void outlives_its_parent(void)
     targets_fork(&b.targets, GONE - 2, GONE - 2, GONE - 1, GONE - 1, 2 * MS);
     targets_exit(&b.targets, GONE - 1, GONE - 1, 11 * MS);
     targets_exit(&b.targets, GONE - 2, GONE - 2, 12 * MS);
-    CHECK_INT(parent->waited.ns, 0);
+    CHECK_INT(parent->account.waited.ns, 0);
     end(&b);
 }
 

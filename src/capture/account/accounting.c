@@ -94,7 +94,7 @@ bool accounting_update_times(struct accounting *a, struct target *target)
     target->threads_seen = stat.num_threads;
     refine(a, target, &times);
     target->account.last = times;
-    target->threads_ended = target->waited.begun = 0;
+    target->threads_ended = target->account.waited.begun = 0;
     target->parent_pid = stat.ppid; /* an orphan's next parent waits for it */
     target->ended = stat_has_ended(&stat);
     if (accounting_is_polled(target) && !str_eq(stat.comm, str_of(target->name))) {
@@ -187,7 +187,7 @@ static bool may_refresh(const struct accounting *a, const struct target *target,
     uint64_t threads = beyond(target->threads_seen, target->threads_ended);
     uint64_t threads_ns = threads * NS_PER_US * (sparse ? SPARSE_US_PER_THREAD : REFRESH_US_PER_THREAD);
     uint64_t apart_ns = REFRESH_PAUSE_MAX_MS * NS_PER_MS;
-    if (sparse || target->waited.begun > 0) {
+    if (sparse || target->account.waited.begun > 0) {
         apart_ns = 0; /* and the times of children that it waited for are known nowhere else */
     } else if (target->began_ns != 0 && beyond(now_ns, target->began_ns) / REFRESH_AGE_SHARE < apart_ns) {
         apart_ns = beyond(now_ns, target->began_ns) / REFRESH_AGE_SHARE;
@@ -202,7 +202,7 @@ void accounting_refresh(struct accounting *a, uint64_t now_ns, bool last)
     vec_each(&a->targets->all, slot)
     {
         struct target *target = *slot;
-        bool has_run = target->account.since_read_ns > 0 || target->waited.begun > 0 || is_sparse(a, target);
+        bool has_run = target->account.since_read_ns > 0 || target->account.waited.begun > 0 || is_sparse(a, target);
         bool young = target->began_ns != 0 && now_ns < target->began_ns + YOUNG_MS * NS_PER_MS;
         bool worth = !many || has_run || young || target->account.read_ns == 0;
         if (!accounting_is_polled(target) && !target->ended && worth && (last || may_refresh(a, target, now_ns))) {

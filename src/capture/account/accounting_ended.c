@@ -62,7 +62,8 @@ void accounting_note_rename(struct accounting *a, struct profile *p, const struc
     uint64_t rest_ns = beyond(used_ns < most_ns ? used_ns : most_ns, explained_ns);
     if (rest_ns > target->account.sampled_ns) { /* else it is what samples are off by */
         target->account.renamed_ns += rest_ns;
-        profile_account(p, targets_thread_id(a->targets, p, target, target->pid), accounting_rest_kind(target), rest_ns);
+        uint32_t thread = targets_thread_id(a->targets, p, target, target->pid);
+        profile_account(p, thread, accounting_rest_kind(target), rest_ns);
     }
 }
 
@@ -121,7 +122,7 @@ static uint64_t alone_ns(const struct target *target)
     if (accounting_threads(target) > 1) {
         return target->account.ran_permille == 0 ? UINT64_MAX : 0;
     }
-    uint64_t lived_ns = beyond(beyond(target->ended_ns, target->began_ns), target->waited.ns);
+    uint64_t lived_ns = beyond(beyond(target->ended_ns, target->began_ns), target->account.waited.ns);
     return beyond(lived_ns, known_alone_ns(target)) + 1;
 }
 

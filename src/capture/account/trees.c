@@ -1,3 +1,6 @@
+/* trees: what the counters of each process tree have beyond what is known of its processes, and how much of that falls
+ * to the ends of those that ended, to their samples, or, where an ancestor waited for more than events counted, to all
+ * of them. */
 #include "capture/account/trees.h"
 
 #include <stdlib.h>

@@ -121,6 +121,15 @@ struct target_children {
     struct target_tail tails[TARGET_TAILS]; /* of that window; the last one stands for all later ones, too */
 };
 
+/* The time while a child of its own lived that ended before it: it will have waited for it. Written by
+ * targets_records.c and accounting.c. */
+struct target_waited {
+    uint32_t children;       /* that live, … */
+    uint32_t begun;          /* … and that began since its times were read */
+    uint64_t since_ns;       /* monotonic: the first of them began */
+    uint64_t ns;
+};
+
 /* Its CPU accounting, see accounting.h. */
 struct target_account {
     struct cpu_times before; /* at the beginning of the window */
@@ -137,6 +146,7 @@ struct target_account {
     uint64_t clock_ns;       /* its CPU clock when it was read last */
     uint64_t lifetime_ns;    /* its own and its children's that its parent's children_ns will hold */
     struct target_children children;
+    struct target_waited waited;
     uint64_t unread_ns;      /* between its last reading and its end */
     bool ends;               /* its end was seen at this poll */
     bool left;               /* it was on perf, has ended, and whoever has its times knows what it used */
@@ -158,15 +168,6 @@ struct target_bursts {
     uint64_t cpu_ns, plain_before_ns; /* as they were then */
     uint64_t plain_ns;       /* weight of all samples of the usual kind so far */
     uint32_t samples;        /* of this window */
-};
-
-/* The time while a child of its own lived that ended before it: it will have waited for it. Written by
- * targets_records.c and accounting.c. */
-struct target_waited {
-    uint32_t children;       /* that live, … */
-    uint32_t begun;          /* … and that began since its times were read */
-    uint64_t since_ns;       /* monotonic: the first of them began */
-    uint64_t ns;
 };
 
 /* Whether it is profiled, see selection.h. Written by selection.c. */
@@ -206,7 +207,6 @@ struct target {
     struct target_account account;
     struct target_bursts bursts;
     struct target_filter filter;
-    struct target_waited waited;
     uint32_t process;        /* in the profile of window `window` */
     uint32_t window;
     uint32_t threads_shown;  /* its threads with a row in the profile */

@@ -47,15 +47,15 @@ static bool process_is_told_again(struct targets *t, uint32_t pid, uint32_t pare
 
 static void note_child_began(struct target *parent, uint64_t time_ns)
 {
-    parent->waited.begun++;
-    if (parent->waited.children++ == 0) {
-        parent->waited.since_ns = time_ns;
+    parent->account.waited.begun++;
+    if (parent->account.waited.children++ == 0) {
+        parent->account.waited.since_ns = time_ns;
     }
 }
 
 static void note_child_ended(struct target *parent, uint64_t time_ns)
 {
-    struct target_waited *waited = &parent->waited;
+    struct target_waited *waited = &parent->account.waited;
     if (!parent->ended && waited->children > 0 && --waited->children == 0 && time_ns > waited->since_ns) {
         waited->ns += time_ns - waited->since_ns;
     }
