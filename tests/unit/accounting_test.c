@@ -593,6 +593,35 @@ static void pid_of_another(void)
     end(&b);
 }
 
+/* Three children that were not read again before somebody waited for them: each has its part of what they used, and
+ * not the last one all. */
+static void ends_of_several_children(void)
+{
+    enum { CHILDREN = 3, EACH_MS = 60 };
+    struct fixture b;
+    struct worker workers[CHILDREN];
+    struct target *children[CHILDREN];
+    begin(&b);
+    (void)follow(&b, (uint32_t)getpid(), CAPTURE_PROC);
+    for (unsigned i = 0; i < CHILDREN; i++) {
+        workers[i] = hire();
+        children[i] = follow(&b, (uint32_t)workers[i].pid, CAPTURE_PROC);
+    }
+    accounting_poll(&b.accounting, &b.profile);
+    for (unsigned i = 0; i < CHILDREN; i++) {
+        tell(&workers[i], "b", EACH_MS);
+    }
+    for (unsigned i = 0; i < CHILDREN; i++) {
+        dismiss(&workers[i]);
+    }
+    accounting_close_window(&b.accounting, &b.profile, NULL, 0);
+    for (unsigned i = 0; i < CHILDREN; i++) {
+        uint32_t process = targets_process_id(&b.targets, &b.profile, children[i]);
+        CHECK(near(b.profile.processes.at[process].cpu_ns, EACH_MS * MS, 3 * TICK));
+    }
+    end(&b);
+}
+
 /* ---- with perf ---- */
 
 /* A worker that burnt `user_ms` and `system_ms` within the window, and its accounting. */
@@ -1589,6 +1618,7 @@ static void runtime_of_a_polled_one(void)
 TESTS_THAT_MEASURE({"processes whose ancestors are forgotten count once", middle_ones_forgotten},
       {"what ended unread has what its tree's counters say", ended_unread},
       {"what lived for a moment may have used it once for each thread", short_with_threads},
+      {"the ends of several children are shared out", ends_of_several_children},
       {"a shell that waits has not what its child used", waits_for_its_child},
       {"a child that outlives its parent is not waited for", outlives_its_parent},
       {"what events miss is in the time of who waited", what_events_miss},
