@@ -1277,9 +1277,9 @@ static void told_late_of_an_exec(void)
     struct target *target = after_work(&b, &worker, CAPTURE_PERF, 200, 0);
     targets_comm(&b.targets, target->pid, target->pid, str_of("before"), false);
     target->threads_seen = 40;
-    target->began_ns = clock_mono_ns() - 200 * MS;
-    note_name(&b, target, "after", true, clock_mono_ns() - 120 * MS);
-    CHECK(near(lost_of(&b, "before"), 80 * MS, 3 * TICK));
+    target->began_ns = clock_mono_ns() - 400 * MS;
+    note_name(&b, target, "after", true, clock_mono_ns() - 120 * MS); /* 280 of 400 ms of its life */
+    CHECK(near(lost_of(&b, "before"), 140 * MS, TICK));
     dismiss(&worker);
     end(&b);
 }

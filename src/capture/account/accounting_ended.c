@@ -24,16 +24,22 @@ void accounting_add_to_process(struct accounting *a, struct profile *p, struct t
     }
 }
 
-/* What it used in this window before time_ns: it is read later, and may have run all the time since. */
+/* What it used in this window before time_ns, of which it is known only later: what it used between the two readings
+ * around it is shared out by time; after it, it ran at most all the time. */
 static uint64_t used_before_ns(struct accounting *a, struct target *target, uint64_t time_ns)
 {
     uint64_t earlier_ns = cpu_times_sum(&target->account.before), now_ns = clock_mono_ns();
     uint64_t known_ns = beyond(cpu_times_sum(&target->account.last), earlier_ns);
+    uint64_t from_ns = target->account.read_ns != 0 ? target->account.read_ns : target->began_ns;
     if (!accounting_read(a, target, now_ns)) {
         return known_ns;
     }
-    uint64_t used_ns = beyond(cpu_times_sum(&target->account.last), earlier_ns + beyond(now_ns, time_ns));
-    return used_ns > known_ns ? used_ns : known_ns;
+    uint64_t used_ns = beyond(cpu_times_sum(&target->account.last), earlier_ns + known_ns);
+    uint64_t least_ns = beyond(used_ns, beyond(now_ns, time_ns)), part_ns = 0;
+    if (from_ns != 0 && from_ns < time_ns && time_ns < now_ns) {
+        part_ns = (uint64_t)((double)used_ns * (double)(time_ns - from_ns) / (double)(now_ns - from_ns));
+    }
+    return known_ns + (part_ns > least_ns ? part_ns : least_ns);
 }
 
 /* Some show by their name what they do, and change it a thousand times a second: no exec is so frequent. */
