@@ -1269,6 +1269,23 @@ static void threads_before_a_rename(void)
     end(&b);
 }
 
+/* Samples tell a part of it, and what they miss is more than they are off by; but not where they stand for all. */
+static void sampled_before_a_rename(void)
+{
+    for (unsigned seldom = 0; seldom < 2; seldom++) {
+        struct fixture b;
+        struct worker worker;
+        struct target *target = after_work(&b, &worker, CAPTURE_PERF, 200, 0);
+        targets_comm(&b.targets, target->pid, target->pid, str_of("before"), false);
+        sampled_part(&b, target, 120 * MS);
+        b.accounting.unsampled_ns = seldom == 1 ? 100 * MS : 0;
+        note_name(&b, target, "after", true, clock_mono_ns());
+        CHECK(near(lost_of(&b, "before"), seldom == 1 ? 0 : 80 * MS, TICK));
+        dismiss(&worker);
+        end(&b);
+    }
+}
+
 /* The record of it is read later, and what it became may have run since. */
 static void told_late_of_an_exec(void)
 {
@@ -1665,6 +1682,7 @@ TESTS_THAT_MEASURE({"processes whose ancestors are forgotten count once", middle
       {"and so is one that has hardly any samples", refreshed_without_samples},
       {"what short threads used before an exec is told by the name of then", threads_before_an_exec},
       {"and before another name without an exec", threads_before_a_rename},
+      {"and what samples missed", sampled_before_a_rename},
       {"and not what may have been used since by what it became", told_late_of_an_exec},
       {"of what was used before this window an exec tells nothing", threads_of_an_earlier_window},
       {"samples weigh their period as the accounting measures it", all_sampled},

@@ -66,7 +66,8 @@ void accounting_note_rename(struct accounting *a, struct profile *p, const struc
     }
     uint64_t used_ns = used_before_ns(a, target, time_ns);
     uint64_t rest_ns = beyond(used_ns < most_ns ? used_ns : most_ns, explained_ns);
-    if (rest_ns > target->account.sampled_ns) { /* else it is what samples are off by */
+    bool stands_for_all = a->unsampled_ns > 0 || target->bursts.samples > 0; /* samples that were taken seldom */
+    if (rest_ns > 0 && !stands_for_all && !accounting_is_in_step(a, target, rest_ns)) {
         target->account.renamed_ns += rest_ns;
         uint32_t thread = targets_thread_id(a->targets, p, target, target->pid);
         profile_account(p, thread, accounting_rest_kind(target), rest_ns);

@@ -70,6 +70,9 @@ uint64_t accounting_known_ns(const struct target *target);
 /* … and what it may have used beyond. */
 struct tail accounting_tail(const struct accounting *a, const struct target *target);
 
+/* Is what a process used beyond its samples no more than these may be off by? */
+bool accounting_is_in_step(const struct accounting *a, const struct target *target, uint64_t rest_ns);
+
 /* Drops what ended and is done with: with a profile those without perf, else those on perf. Sets the rest aside. */
 void accounting_tidy(struct accounting *a, struct profile *p, uint64_t now_ns);
 

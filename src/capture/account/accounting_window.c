@@ -18,6 +18,16 @@ static bool is_between_samples(const struct accounting *a, const struct target *
            rest / accounting_threads(target) <= a->unsampled_ns;
 }
 
+/* One period per thread that was sampled is the noise of sampling; a long window has no more of it. A process that
+ * ends leaves the rest of a period unsampled: it did the same then as before. What threads without a sample did is
+ * not known: of a pool of a thousand that run for a moment each, none has one for long. */
+bool accounting_is_in_step(const struct accounting *a, const struct target *target, uint64_t rest_ns)
+{
+    uint64_t sampled_ns = target->account.sampled_ns, sampled_threads = target->threads_shown;
+    bool is_noise = rest_ns <= sampled_threads * (a->period_ns + a->tick_ns);
+    return (is_noise && rest_ns <= sampled_ns) || rest_ns <= sampled_ns / 100 * WEIGH_MAX_PERCENT;
+}
+
 /* The weight of a process's samples against its accounting. The sampling clock and that do not run
  * in step: it stands still inside context switches and runs on during interrupts, and both amount to
  * a few per cent of a busy server. Within WEIGH_MAX_PERCENT or the noise, and when nothing was lost, the
@@ -27,7 +37,7 @@ static void explain_rest(struct accounting *a, struct profile *p, struct target 
                          uint64_t cpu_ns, uint64_t system_ns)
 {
     uint64_t sampled_ns = target->account.sampled_ns;
-    uint64_t rest = beyond(cpu_ns, sampled_ns), sampled_threads = target->threads_shown;
+    uint64_t rest = beyond(cpu_ns, sampled_ns);
     uint32_t thread = targets_thread_id(a->targets, p, target, target->pid);
     bool bursts = target->bursts.samples >= BURST_SAMPLES_MIN;
     if (target->capture_mode == CAPTURE_PERF_USER) {
@@ -36,12 +46,7 @@ static void explain_rest(struct accounting *a, struct profile *p, struct target 
         rest = beyond(rest, hidden);
         cpu_ns -= hidden;
     }
-    /* One period per thread that was sampled is the noise of sampling; a long window has no more of it. A process that
-     * ends leaves the rest of a period unsampled: it did the same then as before. What threads without a sample did is
-     * not known: of a pool of a thousand that run for a moment each, none has one for long. */
-    bool is_noise = rest <= sampled_threads * (a->period_ns + a->tick_ns);
-    bool in_step = (is_noise && rest <= sampled_ns) ||
-                   rest <= sampled_ns / 100 * WEIGH_MAX_PERCENT;
+    bool in_step = accounting_is_in_step(a, target, rest);
     in_step = (in_step && sampled_ns > 0 && a->lost_records == 0) ||
               is_between_samples(a, target, rest) || bursts;
     if (cpu_ns < sampled_ns || in_step) {
