@@ -7,7 +7,7 @@
 enum {
     BURST_SAMPLES_MIN = 20,
     EXCESS_PERCENT = 2, /* clocks differ */
-    WAITED_TICKS = 4,   /* that readings of a process's times and its children's are cut by */
+    WAITED_TICKS = 2,   /* that a reading of the times of its children is cut by */
 };
 
 /* Samples that were taken seldom, for the sake of the profiler's budget, stand for all: whenever the period
