@@ -16,7 +16,7 @@
  * A process that ended cannot be asked any more. Each has one source for what it used, the best there is:
  *
  *   its last reading   and its samples since. accounting_refresh reads the living: young processes, and those whose
- *                      threads are too short for samples, four times a second, others and those of more than 500
+ *                      threads are too short for samples, ten times a second, others and those of more than 500
  *                      threads more rarely. What the counters of its tree have beyond all others of it (trees.h)
  *                      falls to those that ended, to each as much as it may have used since it was read, at most
  *   its ancestor       that lives or was read later: its time of waited-for children is exact, and has what the kernel
@@ -93,7 +93,7 @@ void accounting_discover(struct accounting *a, uint64_t now_ns);
 void accounting_poll(struct accounting *a, struct profile *p);
 
 /* Reads the times of targets on perf, so that they are known up to now when a target ends before the window does.
- * Called four times a second; now_ns is monotonic. `last`: they are about to end, so all are read. */
+ * Called ten times a second; now_ns is monotonic. `last`: they are about to end, so all are read. */
 void accounting_refresh(struct accounting *a, uint64_t now_ns, bool last);
 
 /* A target has another name by this RECORD_COMM, often that of another program, and targets do not know it yet. What it
