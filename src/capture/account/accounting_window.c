@@ -119,7 +119,7 @@ static uint64_t share_of(const struct accounting *a, const struct tree *tree,
     for (unsigned i = 0; i < TAIL_PARTS; i++) {
         share_ns += part_of(tree->to_tails.ns[i], tail.ns[i], tree->tails.ns[i]);
     }
-    share_ns += part_of(tree->to_proven_ns, tail_sum_ns(&tail), tail_sum_ns(&tree->tails));
+    share_ns += part_of(tree->to_least_ns, tail_sum_ns(&tail), tail_sum_ns(&tree->tails));
     return (uint64_t)share_ns;
 }
 
@@ -186,8 +186,8 @@ static void add_waited(struct accounting *a, struct trees *trees, uint64_t count
         uint64_t own_before_ns = ancestor->ended ? ancestor->account.lifetime_ns : 0;
         struct tree *tree = trees_of(trees, ancestor);
         uint64_t own_ns = trees_part_ns(trees, tree, accounted_ns);
-        tree->proven_ns = beyond(most_ns + own_before_ns, a->accounted_ns - own_ns + a->ran_before_ns);
-        a->accounted_ns += beyond(tree->proven_ns, own_ns);
+        tree->least_ns = beyond(most_ns + own_before_ns, a->accounted_ns - own_ns + a->ran_before_ns);
+        a->accounted_ns += beyond(tree->least_ns, own_ns);
     }
 }
 

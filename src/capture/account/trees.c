@@ -85,16 +85,16 @@ static uint64_t beyond_explained(const struct tree *tree, uint64_t all_ns)
 
 static void settle(struct tree *tree)
 {
-    uint64_t proven_ns = beyond_explained(tree, tree->proven_ns), counted_ns = beyond_explained(tree, tree->counted_ns);
-    uint64_t rest_ns = proven_ns > counted_ns ? proven_ns : counted_ns;
+    uint64_t least_ns = beyond_explained(tree, tree->least_ns), counted_ns = beyond_explained(tree, tree->counted_ns);
+    uint64_t rest_ns = least_ns > counted_ns ? least_ns : counted_ns;
     for (unsigned i = 0; i < TAIL_PARTS; i++) {
         tree->to_tails.ns[i] = rest_ns < tree->tails.ns[i] ? rest_ns : tree->tails.ns[i];
         rest_ns -= tree->to_tails.ns[i];
     }
     uint64_t given_ns = tail_sum_ns(&tree->to_tails);
-    proven_ns = proven_ns > given_ns ? proven_ns - given_ns : 0;
-    tree->to_proven_ns = rest_ns < proven_ns ? rest_ns : proven_ns;
-    tree->to_sampled_ns = tree->sampled_ns == 0 ? 0 : rest_ns - tree->to_proven_ns;
+    least_ns = least_ns > given_ns ? least_ns - given_ns : 0;
+    tree->to_least_ns = rest_ns < least_ns ? rest_ns : least_ns;
+    tree->to_sampled_ns = tree->sampled_ns == 0 ? 0 : rest_ns - tree->to_least_ns;
 }
 
 /* A tree without counters of its own is part of what belongs to no other. */
@@ -113,7 +113,7 @@ void trees_settle(struct trees *t, uint64_t counted_ns)
         } else {
             rest->explained_ns += tree->explained_ns;
             rest->sampled_ns += tree->sampled_ns;
-            rest->proven_ns += tree->proven_ns;
+            rest->least_ns += tree->least_ns;
             tail_add(&rest->tails, &tree->tails);
         }
     }

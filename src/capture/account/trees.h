@@ -21,10 +21,10 @@ struct tree {
     uint64_t counted_ns;   /* by its events in this window */
     uint64_t explained_ns; /* of it: by the accounting, or by samples where there are none */
     uint64_t sampled_ns;   /* of those that ended and whose times were never read: of their samples */
-    uint64_t proven_ns;    /* that it used at least: an ancestor's time of waited-for children has it */
+    uint64_t least_ns;    /* that it used at least: an ancestor's time of waited-for children has it */
     struct tail tails;     /* of those that ended: what they may have used beyond */
     struct tail to_tails;  /* what is left for each part, … */
-    uint64_t to_sampled_ns, to_proven_ns; /* … and beyond all of them */
+    uint64_t to_sampled_ns, to_least_ns; /* … and beyond all of them */
     bool has_counters;
 };
 
@@ -41,7 +41,7 @@ bool trees_begin(struct trees *t, struct targets *targets, struct map *followed,
 
 struct tree *trees_of(struct trees *t, const struct target *target);
 
-/* What all of them have at least, without what is proven; counted_ns: by all events together. */
+/* What all of them have at least, without what an ancestor waited for; counted_ns: by all events together. */
 uint64_t trees_accounted_ns(const struct trees *t, uint64_t counted_ns);
 
 /* This one's part of it; without counters of its own, that of all such. */
