@@ -4,8 +4,8 @@
 
 #include <stdint.h>
 
-/* A moment three to five quarters of a period after now_ns: never quite regular, or a program with a rhythm of its own
- * would always be met at the same point of it. The seed is any number but 0. */
+/* A moment half to one and a half periods after now_ns. Were it more regular, a program with a rhythm of its own, as a
+ * server under load has, would be met at the same points of it for a while. The seed is any number but 0. */
 uint64_t random_next_ns(uint64_t now_ns, uint64_t period_ns, uint64_t *seed);
 
 #endif
