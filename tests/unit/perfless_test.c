@@ -634,8 +634,8 @@ static void irregular_ticks(void)
     CHECK(least >= 5 * MS && least < 5100000 && most <= 15 * MS && most > 14900000);
 }
 
-/* A program whose turns take as long as a period, and a function that has the first half of each: of 200 profiles of 880
- * ticks hardly one tells it more than four points from 50 %, as with moments that have nothing to do with each other. */
+/* A program whose turns take as long as a period, and a function that has the first half of each: of 200 profiles of
+ * 880 ticks hardly one tells it more than four points from 50 %, as with moments that are independent. */
 static void no_rhythm_is_met(void)
 {
     uint64_t seed = 1, now_ns = 0;

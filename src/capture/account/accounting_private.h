@@ -38,6 +38,17 @@ static inline bool accounting_is_polled(const struct target *target)
     return target->capture_mode == CAPTURE_PROC || target->capture_mode == CAPTURE_RUNTIME;
 }
 
+/* Is what a process used beyond its samples no more than these may be off by? One period per thread that was sampled is
+ * the noise of sampling; a long window has no more of it. A process that ends leaves the rest of a period unsampled: it
+ * did the same then as before. What threads without a sample did is not known: of a pool of a thousand that run for a
+ * moment each, none has one for long. */
+static inline bool accounting_is_in_step(const struct accounting *a, const struct target *target, uint64_t rest_ns)
+{
+    uint64_t sampled_ns = target->account.sampled_ns, sampled_threads = target->threads_shown;
+    bool is_noise = rest_ns <= sampled_threads * (a->period_ns + a->tick_ns);
+    return (is_noise && rest_ns <= sampled_ns) || rest_ns <= sampled_ns / 100 * WEIGH_MAX_PERCENT;
+}
+
 /* Its times are not cut to ticks: its clock is asked, too, where that is cheap. */
 static inline bool accounting_is_exact(const struct target *target)
 {
@@ -69,9 +80,6 @@ uint64_t accounting_known_ns(const struct target *target);
 
 /* … and what it may have used beyond. */
 struct tail accounting_tail(const struct accounting *a, const struct target *target);
-
-/* Is what a process used beyond its samples no more than these may be off by? */
-bool accounting_is_in_step(const struct accounting *a, const struct target *target, uint64_t rest_ns);
 
 /* Drops what ended and is done with: with a profile those without perf, else those on perf. Sets the rest aside. */
 void accounting_tidy(struct accounting *a, struct profile *p, uint64_t now_ns);

@@ -18,16 +18,6 @@ static bool is_between_samples(const struct accounting *a, const struct target *
            rest / accounting_threads(target) <= a->unsampled_ns;
 }
 
-/* One period per thread that was sampled is the noise of sampling; a long window has no more of it. A process that
- * ends leaves the rest of a period unsampled: it did the same then as before. What threads without a sample did is
- * not known: of a pool of a thousand that run for a moment each, none has one for long. */
-bool accounting_is_in_step(const struct accounting *a, const struct target *target, uint64_t rest_ns)
-{
-    uint64_t sampled_ns = target->account.sampled_ns, sampled_threads = target->threads_shown;
-    bool is_noise = rest_ns <= sampled_threads * (a->period_ns + a->tick_ns);
-    return (is_noise && rest_ns <= sampled_ns) || rest_ns <= sampled_ns / 100 * WEIGH_MAX_PERCENT;
-}
-
 /* The weight of a process's samples against its accounting. The sampling clock and that do not run
  * in step: it stands still inside context switches and runs on during interrupts, and both amount to
  * a few per cent of a busy server. Within WEIGH_MAX_PERCENT or the noise, and when nothing was lost, the

@@ -1,9 +1,9 @@
 /*
  * polling: CPU accounting by /proc, of what has no events, and of what ended.
  *
- * Three rows. polling_concern reads, ten times a second, those on perf that are due, and finds and polls what is counted
- * from /proc alone. reaping_concern looks after followers that have ended: a program that lost the right to be sampled
- * goes on counted. closing_concern closes the window's accounting.
+ * Three rows. polling_concern reads, ten times a second, those on perf that are due, and finds and polls what is
+ * counted from /proc alone. reaping_concern looks after followers that have ended: a program that lost the right to be
+ * sampled goes on counted. closing_concern closes the window's accounting.
  */
 #ifndef CAPTURE_ACCOUNT_POLLING_H
 #define CAPTURE_ACCOUNT_POLLING_H
