@@ -1230,15 +1230,22 @@ static void note_name(struct fixture *b, struct target *target, const char *name
     targets_comm(&b->targets, target->pid, target->pid, record.as.comm.name, exec);
 }
 
-/* 200 ms by threads that are each too short for a sample, then another program: each name has its own. */
+/* "before", which used 200 ms by threads that are each too short for a sample. */
+static struct target *pool_of_short_threads(struct fixture *b, struct worker *worker, unsigned lived_ms)
+{
+    struct target *target = after_work(b, worker, CAPTURE_PERF, 200, 0);
+    targets_comm(&b->targets, target->pid, target->pid, str_of("before"), false);
+    target->threads_seen = 40;
+    target->began_ns = clock_mono_ns() - lived_ms * MS;
+    return target;
+}
+
+/* Then it is another program: each name has its own. */
 static void threads_before_an_exec(void)
 {
     struct fixture b;
     struct worker worker;
-    struct target *target = after_work(&b, &worker, CAPTURE_PERF, 200, 0);
-    targets_comm(&b.targets, target->pid, target->pid, str_of("before"), false);
-    target->threads_seen = 40;
-    target->began_ns = clock_mono_ns() - 100 * MS;
+    struct target *target = pool_of_short_threads(&b, &worker, 100);
     note_name(&b, target, "after", true, clock_mono_ns());
     note_name(&b, target, "last", true, clock_mono_ns()); /* to the next one nothing is left */
     CHECK(near(lost_of(&b, "before"), 200 * MS, 3 * TICK));
@@ -1254,10 +1261,7 @@ static void threads_before_a_rename(void)
 {
     struct fixture b;
     struct worker worker;
-    struct target *target = after_work(&b, &worker, CAPTURE_PERF, 200, 0);
-    targets_comm(&b.targets, target->pid, target->pid, str_of("before"), false);
-    target->threads_seen = 40;
-    target->began_ns = clock_mono_ns() - 100 * MS;
+    struct target *target = pool_of_short_threads(&b, &worker, 100);
     note_name(&b, target, "before", false, clock_mono_ns());
     CHECK_INT(target->account.read_ns, 0);
     note_name(&b, target, "after", false, clock_mono_ns());
@@ -1291,10 +1295,7 @@ static void told_late_of_an_exec(void)
 {
     struct fixture b;
     struct worker worker;
-    struct target *target = after_work(&b, &worker, CAPTURE_PERF, 200, 0);
-    targets_comm(&b.targets, target->pid, target->pid, str_of("before"), false);
-    target->threads_seen = 40;
-    target->began_ns = clock_mono_ns() - 400 * MS;
+    struct target *target = pool_of_short_threads(&b, &worker, 400);
     note_name(&b, target, "after", true, clock_mono_ns() - 120 * MS); /* 280 of 400 ms of its life */
     CHECK(near(lost_of(&b, "before"), 140 * MS, TICK));
     dismiss(&worker);
