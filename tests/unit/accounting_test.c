@@ -963,6 +963,30 @@ static void unseen_ones_are_folded(void)
     end(&b);
 }
 
+/* A compiler's driver that got events of its own (larger copies of stacks): they count for the compiler as well, which
+ * inherited them, and whose end is all that is known of this part of the tree. */
+static void driver_with_own_events(void)
+{
+    struct fixture b;
+    begin(&b);
+    struct target *parent = targets_get(&b.targets, GONE);
+    parent->capture_mode = CAPTURE_PROC; /* whom nobody asks here */
+    ended(&b, GONE - 1, 2 * MS, 0);
+    ended(&b, GONE - 2, 2 * MS, 0)->runtime.followed_ns = 1;
+    ended(&b, GONE - 3, 2 * MS, 0);
+    ended(&b, GONE - 4, 500 * MS, 200 * MS);
+    accounting_refresh(&b.accounting, 500 * MS, false);
+    accounting_refresh(&b.accounting, 3000 * MS, false); /* folds those of one name */
+    CHECK_INT(b.targets.aside.len, 3);
+    *vec_push(&b.perf.ended) = (struct perf_count){GONE - 4, 1 * MS};
+    *vec_push(&b.perf.ended) = (struct perf_count){GONE - 2, 450 * MS};
+    b.perf.ended_count_ns = 451 * MS;
+    accounting_close_window(&b.accounting, &b.profile, &b.perf, 0);
+    CHECK(near(attributed(&b), 451 * MS, 1 * MS));
+    vec_release(&b.perf.ended);
+    end(&b);
+}
+
 /* Without perf, what ended has all its time in the profile and is forgotten. */
 static void polled_ones_are_forgotten(void)
 {
@@ -1698,6 +1722,7 @@ TESTS_THAT_MEASURE({"processes whose ancestors are forgotten count once", middle
        ended_between_samples},
       {"of hundreds of unseen processes one per name is kept, and has the time of all",
        unseen_ones_are_folded},
+      {"what a process's events counted is its tree's, though it hardly ran itself", driver_with_own_events},
       {"without perf a process that ended is forgotten, its time is not", polled_ones_are_forgotten},
       {"processes that ended with samples and without share it too", ended_with_samples},
       {"the counters count from window to window", counters_of_the_window},

@@ -176,6 +176,12 @@ struct drop_context {
     uint64_t now_ns;
 };
 
+/* What counts for it counts for all that it started since, under its pid. */
+static bool has_own_events(const struct target *target)
+{
+    return target->runtime.followed_ns != 0 || target->began_ns == 0;
+}
+
 static bool is_done(void *context, struct target *target)
 {
     const struct drop_context *t = context;
@@ -199,7 +205,7 @@ static bool is_done(void *context, struct target *target)
     if (target->ended_ns == 0) {
         target->ended_ns = t->now_ns; /* no record has come yet */
     }
-    return !accounting_is_polled(target) && target->account.attributed_ns == 0 &&
+    return !accounting_is_polled(target) && !has_own_events(target) && target->account.attributed_ns == 0 &&
            target->window != a->targets->window &&
            t->now_ns >= target->ended_ns + DROP_AFTER_MS * NS_PER_MS && is_folded(a, target);
 }
