@@ -49,7 +49,7 @@ enum native_frames {
 
 /* Who is whose parent when a command is started. */
 enum launch_mode {
-    LAUNCH_AUTO, /* INIT when this is PID 1 or standard error is a terminal, else EXEC */
+    LAUNCH_AUTO, /* as launch_prefers_init says (os/launch.h) */
     LAUNCH_EXEC, /* the command takes pillion's place and PID */
     LAUNCH_INIT, /* a small parent stays, forwards signals and returns the status */
 };

@@ -46,7 +46,7 @@ struct shared {
     struct perf *perf;           /* not opened while perf_on is false */
     struct record_format format; /* of its records */
     uint32_t command_pid;        /* 0: attached */
-    bool has_init;               /* a parent waits for the last window */
+    int init_fd;                 /* to a parent that waits for the last window; -1: none does */
     bool end_told;               /* perf has just told that the command, or the only process, ended */
     bool finishing;              /* the run ends with this window */
     uint64_t first_ns;           /* monotonic: when the run began */

@@ -190,7 +190,8 @@ const struct option option_table[] = {
     {.name = "launch", .value = "MODE", .kind = KIND_CHOICE, .group = GROUP_TARGETS,
      .at = AT(settings.scope.launch), .choices = launch_modes, .fallback = "auto",
      .help = "start the command in pillion's place (exec) or below a tiny parent that forwards "
-             "signals (init; auto: as PID 1, and when standard error is a terminal)"},
+             "signals and returns when the last window is written (init; auto: on a terminal, as a "
+             "container's first process, and as a child of it)"},
     {.name = "nice", .letter = 'n', .value = "N", .kind = KIND_NUMBER, .state = STATE_NOT_YET,
      .group = GROUP_TARGETS, .at = AT(ignored_choice), .max = 19, .unit = "as niceness",
      .shown = "", .help = "niceness of the profiler", .env = "DD_PROFILING_NICE"},

@@ -24,6 +24,7 @@
 extern char **environ;
 
 enum {
+    INIT_FD = STDERR_FILENO + 1, /* the profiler's */
     OWN_FD_LEAST = 10, /* our descriptors stay clear of a caller's closed 0, 1, 2 */
     BACKOFF_FIRST_S = 1,
     BACKOFF_MAX_S = 60,
@@ -153,8 +154,9 @@ static int high_fd(int fd)
 }
 
 /* [0] is the command's end, [1] the profiler's. The profiler says that it is ready; the end closes by
- * itself when the command is exec'd, and carries one byte when that failed. */
-static bool make_link(int fds[static 2])
+ * itself when the command is exec'd, and carries one byte when that failed. Or [0] is the end of the parent that
+ * stays: the profiler says that it goes on alone, or ends. */
+static bool make_pair(int fds[static 2])
 {
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) < 0) {
         return false;
@@ -217,7 +219,10 @@ __attribute__((noreturn)) static void become_profiler(const struct launch *launc
     if (fcntl(STDERR_FILENO, F_GETFD) < 0) {
         discard(STDERR_FILENO);
     }
-    launch_close_from(STDERR_FILENO + 1, target.link_fd);
+    if (target.init_fd >= 0) {
+        target.init_fd = dup3(target.init_fd, INIT_FD, O_CLOEXEC);
+    }
+    launch_close_from(target.init_fd >= 0 ? INIT_FD + 1 : INIT_FD, target.link_fd);
     default_signals();
     _exit(launch->run(launch->context, &target));
 }
@@ -236,6 +241,12 @@ static ssize_t read_within(int fd, void *out, size_t len, uint64_t bound_ms)
         }
         return ready <= 0 ? -1 : read(fd, out, len);
     }
+}
+
+void launch_leave(int init_fd)
+{
+    (void)send(init_fd, "x", 1, MSG_NOSIGNAL);
+    close(init_fd);
 }
 
 bool launch_ready(struct launch_target *target)
@@ -283,11 +294,12 @@ static int run_exec(const struct launch *launch, const char *path, struct err *e
 {
     int link[2] = {-1, -1};
     pid_t self = getpid();
-    pid_t middle = make_link(link) ? fork_unheard() : -1;
+    pid_t middle = make_pair(link) ? fork_unheard() : -1;
     if (middle == 0) {
         if (fork() == 0) {
             become_profiler(launch, (struct launch_target){.pid = (uint32_t)self,
                                                            .fresh = true,
+                                                           .init_fd = -1,
                                                            .link_fd = link[1]});
         }
         _exit(0);
@@ -309,6 +321,7 @@ static int run_exec(const struct launch *launch, const char *path, struct err *e
 struct init {
     const struct launch *launch;
     pid_t command, profiler;
+    int profiler_fd; /* [0] of a pair with it, -1: there is none */
     bool command_ended;
     uint64_t restart_at_ns; /* 0: the profiler runs, or is not wanted any more */
     unsigned backoff_s;
@@ -316,14 +329,19 @@ struct init {
 
 static void start_profiler(struct init *init, bool fresh, int link_fd)
 {
+    int pair[2] = {-1, -1};
     init->restart_at_ns = 0;
+    (void)make_pair(pair);
     init->profiler = fork();
     if (init->profiler == 0) {
         become_profiler(init->launch, (struct launch_target){.pid = (uint32_t)init->command,
                                                              .fresh = fresh,
-                                                             .has_init = true,
+                                                             .init_fd = pair[1],
                                                              .link_fd = link_fd});
     }
+    close(pair[1]);
+    close(init->profiler_fd);
+    init->profiler_fd = pair[0];
 }
 
 static int exit_code(int status)
@@ -398,9 +416,6 @@ static void serve_one(struct init *init, const sigset_t *all, uint64_t until_ns)
     struct timespec left = {(time_t)(left_ns / NS_PER_S), (long)(left_ns % NS_PER_S)};
     siginfo_t info;
     int sig = until_ns == 0 ? sigwaitinfo(all, &info) : sigtimedwait(all, &info, &left);
-    if (init->command_ended) {
-        return; /* the command's zombie would be found first again and again */
-    }
     if (sig == SIGCHLD) {
         reap(init);
     } else if (sig > 0) {
@@ -418,25 +433,16 @@ static void serve_command(struct init *init, const sigset_t *all)
     }
 }
 
-static void reap_profiler(struct init *init)
+/* The command's status, after the profiler has had its time to write the last window. PID 1 takes everybody with it;
+ * another leaves the profiler alone with what the command left behind. */
+static int await_flush(struct init *init)
 {
-    int status;
-    if (init->profiler > 0 && waitpid(init->profiler, &status, WNOHANG) == init->profiler) {
-        note_profiler_end(init, status);
-    }
-}
-
-/* The command's status, after the profiler has had its time to write the last window. */
-static int await_flush(struct init *init, const sigset_t *all)
-{
-    uint64_t bound_ms = getpid() == 1 ? LAUNCH_FLUSH_PID1_MAX_MS : LAUNCH_FLUSH_MAX_MS;
-    uint64_t end_ns = clock_mono_ns() + bound_ms * NS_PER_MS;
+    bool is_first = getpid() == 1;
+    uint64_t bound_ms = launch_in_container() ? LAUNCH_FLUSH_CONTAINER_MAX_MS : LAUNCH_FLUSH_MAX_MS;
+    char goes_on;
     if (init->profiler > 0) {
-        kill(init->profiler, SIGTERM);
-    }
-    for (reap_profiler(init); init->profiler > 0 && clock_mono_ns() < end_ns;
-         reap_profiler(init)) {
-        serve_one(init, all, end_ns);
+        kill(init->profiler, is_first ? SIGTERM : SIGNAL_COMMAND_ENDED);
+        (void)read_within(init->profiler_fd, &goes_on, 1, bound_ms);
     }
     int status = 0;
     (void)waitpid(init->command, &status, 0);
@@ -450,6 +456,7 @@ __attribute__((noreturn)) static void become_command(const struct launch *launch
 {
     (void)await_ready(link);
     (void)prctl(PR_SET_PTRACER, (unsigned long)getppid()); /* and what descends from it */
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     sigaction(SIGCHLD, child_action, NULL);
     sigprocmask(SIG_SETMASK, mask, NULL);
     struct err err;
@@ -460,7 +467,7 @@ __attribute__((noreturn)) static void become_command(const struct launch *launch
 
 static int run_init(const struct launch *launch, const char *path, struct err *err)
 {
-    struct init init = {.launch = launch, .backoff_s = BACKOFF_FIRST_S};
+    struct init init = {.launch = launch, .profiler_fd = -1, .backoff_s = BACKOFF_FIRST_S};
     sigset_t all, before;
     /* Every number, also 32 to 34, which the C library keeps for itself: a command built with another
      * library has its first real-time signals there. Hence not sigfillset and sigprocmask. */
@@ -471,7 +478,7 @@ static int run_init(const struct launch *launch, const char *path, struct err *e
     struct sigaction plain = {.sa_handler = SIG_DFL}, child_action;
     sigaction(SIGCHLD, &plain, &child_action);
     int link[2] = {-1, -1};
-    init.command = make_link(link) ? fork() : -1;
+    init.command = make_pair(link) ? fork() : -1;
     if (init.command < 0) { /* a limit of processes or descriptors: the command comes first */
         sigaction(SIGCHLD, &child_action, NULL);
         syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, _NSIG / 8);
@@ -486,14 +493,9 @@ static int run_init(const struct launch *launch, const char *path, struct err *e
     close(link[1]);
     discard(STDIN_FILENO); /* so that the command alone holds its pipes and locks */
     discard(STDOUT_FILENO);
-    launch_close_from(STDERR_FILENO + 1, -1);
+    launch_close_from(STDERR_FILENO + 1, init.profiler_fd);
     serve_command(&init, &all);
-    return await_flush(&init, &all);
-}
-
-bool launch_prefers_init(void)
-{
-    return getpid() == 1 || isatty(STDERR_FILENO) == 1;
+    return await_flush(&init);
 }
 
 int launch_run(const struct launch *launch, struct err *err)
@@ -520,6 +522,7 @@ int signals_open(void)
     sigaddset(&wanted, SIGHUP);
     sigaddset(&wanted, SIGUSR1);
     sigaddset(&wanted, SIGUSR2);
+    sigaddset(&wanted, SIGNAL_COMMAND_ENDED);
     sigprocmask(SIG_BLOCK, &wanted, NULL);
     return signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK);
 }

@@ -12,12 +12,15 @@
  * In both the command waits, before its exec, until the profiler is ready, has died, or a bound
  * (LAUNCH_READY_MAX_MS) has passed: profiling never prevents a start. The command keeps its
  * environment, descriptors, signal mask and dispositions, limits, process group and directory. It
- * names the profiler with PR_SET_PTRACER, so that Yama's scope 1 lets the profiler read it.
+ * names the profiler with PR_SET_PTRACER, so that Yama's scope 1 lets the profiler read it. Below an
+ * init that is killed it is killed, too (PR_SET_PDEATHSIG).
  *
  * The profiler process gets /dev/null as standard input and output, keeps standard error, closes
  * every other descriptor, and runs `run`; what it returns is its exit status. It calls launch_ready
- * once when sampling is armed. In init mode it is sent SIGTERM when the command has ended, and has
- * LAUNCH_FLUSH_MAX_MS (LAUNCH_FLUSH_PID1_MAX_MS as PID 1, within a container's stop grace) to end.
+ * once when sampling is armed. In init mode it is sent a signal when the command has ended: SIGTERM by
+ * PID 1, with which all ends; else SIGNAL_COMMAND_ENDED, after which it may go on with what the command
+ * left behind, once it has called launch_leave. Until then, or until it ends, it has LAUNCH_FLUSH_MAX_MS
+ * (LAUNCH_FLUSH_CONTAINER_MAX_MS in a container, within the grace of its stop).
  *
  * launch_run returns the exit status for this process: 127 and 126 for a command that cannot be
  * started (the sentence is in `err`), 128 + signal for one that was killed. In exec mode it returns
@@ -34,15 +37,16 @@
 enum {
     LAUNCH_READY_MAX_MS = 1000,
     LAUNCH_FLUSH_MAX_MS = 2000,
-    LAUNCH_FLUSH_PID1_MAX_MS = 5000,
+    LAUNCH_FLUSH_CONTAINER_MAX_MS = 5000,
     LAUNCH_NOT_EXECUTABLE = 126,
     LAUNCH_NOT_FOUND = 127,
+    SIGNAL_COMMAND_ENDED = 35, /* the first real-time one that the C library leaves us */
 };
 
 struct launch_target {
     uint32_t pid;  /* the command's */
     bool fresh;    /* it has not been exec'd yet: arm sampling for its exec. False: it runs already */
-    bool has_init; /* a parent waits for this profiler's last window */
+    int init_fd;   /* to the parent that waits for this profiler's last window; -1: none does */
     bool late;     /* set by launch_ready: the command did not wait any longer, its exec is past */
     int link_fd;   /* to the waiting command; launch_ready closes it */
 };
@@ -54,8 +58,13 @@ struct launch {
     void *context;
 };
 
-/* The shape that `auto` means here: init when this is PID 1 or standard error is a terminal. */
+/* The shape that `auto` means here. Init: as PID 1, when standard error is a terminal, and where a container may end
+ * with this process, as its first one or the first one's child. Exec: where somebody counts on the PID (LISTEN_PID,
+ * NOTIFY_SOCKET, or systemd is the parent), and everywhere else. */
 bool launch_prefers_init(void);
+
+/* In a PID namespace of its own, of which systemd is not the first process. */
+bool launch_in_container(void);
 
 int launch_run(const struct launch *launch, struct err *err);
 
@@ -63,14 +72,17 @@ int launch_run(const struct launch *launch, struct err *err);
  * started: there is nothing to profile then. */
 bool launch_ready(struct launch_target *target);
 
+/* Lets the waiting parent return the command's status; the profiler goes on alone. */
+void launch_leave(int init_fd);
+
 /* Closes every descriptor from `from` on but `keep` (below `from`: none is kept). */
 void launch_close_from(int from, int keep);
 
 /* Finds what argv0 would run: 0 and the path, or 126 / 127 and the sentence why. */
 int launch_find(const char *argv0, char *path, size_t path_bytes, struct err *err);
 
-/* The signals of a profiler process, as a descriptor to wait for. Blocks TERM, INT, HUP, USR1 and
- * USR2 and ignores PIPE and XFSZ. Returns -1 when the system has none. */
+/* The signals of a profiler process, as a descriptor to wait for. Blocks TERM, INT, HUP, USR1, USR2 and
+ * SIGNAL_COMMAND_ENDED, ignores PIPE and XFSZ. Returns -1 when the system has none. */
 int signals_open(void);
 
 /* Gives TERM and INT their default effect back: the next one ends this process at once. */

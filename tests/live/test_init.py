@@ -146,3 +146,58 @@ def test_a_missing_command_on_a_terminal_is_one_line(shell):
     text = shell.command('"$PILLION" -- ./nothing-here')
     assert "pillion: ./nothing-here: not found" in text
     assert shell.status() == 127
+
+
+# ---- Which shape `auto` is
+
+BELOW = [*PID1, "sh", "-c", '"$@"; exit $?', "sh"]
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("prefix, stays", [
+    (BELOW, True),  # the container ends with the first process, which waits for this one
+    ([*BELOW, "env", "NOTIFY_SOCKET=/run/x"], False),
+    ([*BELOW, "sh", "-c", 'LISTEN_PID=$$ exec "$@"', "sh"], False),
+    ([*BELOW, "sh", "-c", 'LISTEN_PID=7777 exec "$@"', "sh"], True),  # another's
+    ([*BELOW, *BELOW[len(PID1):]], False),
+    ([], False),
+])
+def test_auto_stays_where_a_container_may_end_with_it_unless_its_pid_is_told(pillion, program, workdir, prefix, stays):
+    done = process.run([*prefix, pillion, "-o", workdir, "--", program("act"), "ids"])
+    parent = int(re.match(r"pid \d+ parent (\d+) ", done.out)[1])
+    above = 1 if prefix[:len(PID1)] == PID1 and prefix.count("sh") == BELOW.count("sh") else None
+    first = done.err.split("\n")[0]
+    assert ("--launch init" in first) == (not stays), done
+    if stays:
+        assert parent != 1, done
+    elif above:
+        assert parent == above, done
+    process.settle(10)
+
+
+# ---- After the command
+
+def test_what_a_command_leaves_behind_goes_on_being_profiled(pillion, program, workdir):
+    started = process.start([pillion, "--launch", "init", "-o", workdir, "--", "sh", "-c",
+                             '"$0" spin 2 >/dev/null 2>&1 & sleep 0.5; exit 3', program("act")])
+    done = started.finish(10)  # our pipes as well: neither the parent nor the profiler holds them
+    assert done.status == 3
+    assert re.search(r"left behind goes on being profiled: act \(pid \d+\); to end that: kill \d+", done.err), done
+    assert list(workdir.glob("profile_*.col")), "the window so far is written before the status is told"
+    process.settle(15)
+    assert profiler.within(profiler.Session(done, workdir).seconds(), 2.0, 0.1)
+
+
+def test_a_command_that_leaves_nothing_behind_ends_without_a_word_of_it(pillion, program, workdir):
+    done = process.run([pillion, "--launch", "init", "-o", workdir, "--", "sh", "-c", '"$0" spin 0.3; exit 3', program("act")])
+    assert done.status == 3 and "left behind" not in done.err, done
+
+
+def test_a_parent_that_is_killed_takes_its_command_with_it(pillion, program, workdir):
+    started = process.start([pillion, "-q", "--launch", "init", "-o", workdir, "--", program("act"), "spin", "60"])
+    command = process.until(lambda: [pid for pid in process.children_of(started.pid)
+                                     if process.command_line(pid).endswith("spin 60")], 10, "it runs")[0]
+    started.signal(signal.SIGKILL)
+    process.until(lambda: process.state_of(command) in (None, "Z"), 5, "the command is gone")
+    started.finish()
+    process.settle(10)

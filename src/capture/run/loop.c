@@ -13,13 +13,19 @@
 #include <signal.h>
 #include <stdio.h>
 
-enum { REST_MS = 1000 }; /* between two full rounds while sampling is suspended */
+enum {
+    REST_MS = 1000, /* between two full rounds while sampling is suspended */
+    LAST_MS = 100,  /* after the command most of what it started ends, too */
+    LEAVE_MOST_MS = 4500, /* init waits a little longer in a container, and less elsewhere */
+};
 
 struct loop {
     struct rooms *rooms;
     struct pause pause;
     uint64_t rounds;
     uint64_t full_ns;        /* monotonic: of the next full round while sampling is suspended */
+    uint64_t ended_ns;       /* monotonic: when init told that the command has ended; 0: it has not */
+    bool left_told;          /* … and what it left has been said and written */
     bool command_seen_end;
 };
 
@@ -45,6 +51,8 @@ static void serve_signals(struct loop *l)
     for (int sig; (sig = signals_next(r->signals)) != 0;) {
         if (sig == SIGTERM || sig == SIGINT) {
             r->shared.finishing = true;
+        } else if (sig == SIGNAL_COMMAND_ENDED && l->ended_ns == 0) {
+            l->ended_ns = clock_mono_ns();
         } else if (sig == SIGHUP) {
             log_reopen(&r->shared.log);
             if (r->uploads.uploader != NULL) {
@@ -60,6 +68,12 @@ static void serve_signals(struct loop *l)
 
 /* ---- rounds ---- */
 
+static void let_go_of_log(struct shared *s)
+{
+    console_close(s->log.fd);
+    s->log.fd = -1;
+}
+
 /* The command has ended but something it started goes on: whoever reads our standard error to its
  * end waits for the command, not for us. */
 static void let_go_of_pipe(struct loop *l)
@@ -67,7 +81,7 @@ static void let_go_of_pipe(struct loop *l)
     struct rooms *r = l->rooms;
     struct shared *s = &r->shared;
     struct target *command = targets_find(&r->follow.targets, s->command_pid);
-    if (s->command_pid == 0 || s->has_init || l->command_seen_end || s->log.owned ||
+    if (s->command_pid == 0 || s->init_fd >= 0 || l->command_seen_end || s->log.owned ||
         (command != NULL && !command->ended)) {
         return;
     }
@@ -75,9 +89,70 @@ static void let_go_of_pipe(struct loop *l)
     if (console_is_pipe(s->log.fd) && !polling_all_gone(r->polling)) {
         rooms_end_window(r);
         publisher_wait(r->publisher);
-        console_close(s->log.fd);
-        s->log.fd = -1;
+        let_go_of_log(s);
     }
+}
+
+static void describe_left(const struct rooms *r, char *out, size_t out_bytes)
+{
+    enum { SHOWN_MAX = 4 };
+    size_t count = 0, used = 0;
+    out[0] = '\0';
+    vec_each(&r->follow.targets.all, slot)
+    {
+        const struct target *target = *slot;
+        if (target->ended || target->pid == r->shared.command_pid || !proc_exists(target->pid)) {
+            continue;
+        }
+        if (count++ < SHOWN_MAX && used < out_bytes) {
+            used += (size_t)snprintf(out + used, out_bytes - used, "%s%s (pid %u)", count > 1 ? ", " : "", target->name,
+                                     target->pid);
+        }
+    }
+    if (count > SHOWN_MAX && used < out_bytes) {
+        snprintf(out + used, out_bytes - used, " and %zu more", count - SHOWN_MAX);
+    }
+}
+
+/* Where everything may end with the command, its window is safe before. */
+static void report_left(struct rooms *r)
+{
+    char left[256];
+    describe_left(r, left, sizeof left);
+    log_say(&r->shared.log, LOG_INFO,
+            "the command has ended; what it left behind goes on being profiled: %s; to end that: kill %u", left,
+            proc_own_pid());
+    rooms_end_window(r);
+    publisher_wait(r->publisher);
+    if (r->uploads.uploader != NULL) {
+        uploader_refresh(r->uploads.uploader);
+    }
+}
+
+/* Init waits with the command's status. What ends with the command ends the run; what goes on is profiled without init,
+ * and without the command's terminal or pipe. */
+static void leave_init(struct loop *l)
+{
+    struct rooms *r = l->rooms;
+    struct shared *s = &r->shared;
+    uint64_t passed_ns = clock_mono_ns() - l->ended_ns;
+    l->pause.hurries = l->ended_ns != 0 && s->init_fd >= 0;
+    if (!l->pause.hurries || passed_ns < LAST_MS * NS_PER_MS || polling_all_gone(r->polling)) {
+        return;
+    }
+    if (!l->left_told) {
+        l->left_told = true;
+        report_left(r);
+    }
+    if (passed_ns < LEAVE_MOST_MS * NS_PER_MS && uploads_wait(&r->uploads)) {
+        return;
+    }
+    l->command_seen_end = true;
+    if (!s->log.owned && (s->log.terminal || console_is_pipe(s->log.fd))) {
+        let_go_of_log(s);
+    }
+    launch_leave(s->init_fd);
+    s->init_fd = -1;
 }
 
 static void round_of(struct loop *l)
@@ -92,6 +167,7 @@ static void round_of(struct loop *l)
     l->full_ns = rests ? l->full_ns : now_ns + REST_MS * NS_PER_MS;
     rows_round(&r->rows, now_ns, rests);
     serve_signals(l);
+    leave_init(l);
     let_go_of_pipe(l);
 }
 

@@ -15,6 +15,7 @@ enum {
     ROUND_IDLE_MS = 1000,    /* when the last one found nothing */
     ROUND_EAGER_MS = 25,     /* in the first second of a command */
     EAGER_MS = 1000,
+    HURRY_MS = 10,
     CHURN_LEAST = 100,       /* tasks per second that make waiting for rings dear, … */
     ASIDE_LEAST_MS = 20,     /* … if not waiting for them spares enough … */
     ASIDE_MOST_MS = 100,     /* … and the end is seen soon enough */
@@ -103,7 +104,7 @@ void pause_round(struct pause *p, struct rooms *r)
     struct catch *rings = catching_rings(r->catching), *catch = rings != NULL ? rings : catching_timer(r->catching);
     uint64_t now_ns = clock_mono_ns();
     uint64_t stretched_ns = shared_stretched_ns(&r->shared, usual_ns(r, p->idle), slowest_ns(r));
-    uint64_t wait_ns = rows_wait_ns(&r->rows, stretched_ns, now_ns);
+    uint64_t wait_ns = rows_wait_ns(&r->rows, p->hurries ? HURRY_MS * NS_PER_MS : stretched_ns, now_ns);
     int half_full = catch != NULL ? catch_fd(catch) : -1;
     own_cost_rests(&r->shared.own, now_ns);
     if (r->shared.perf_on) {

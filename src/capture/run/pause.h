@@ -12,6 +12,7 @@
 
 struct pause {
     bool idle;          /* the last round found nothing */
+    bool hurries;       /* somebody waits for the run's end */
     bool churns;        /* hundreds of tasks per second begin and end */
     uint64_t churn_ns;  /* monotonic: when that is judged again */
 };

@@ -25,6 +25,7 @@ void rooms_init(struct rooms *r, const struct run_input *input)
     *r = (struct rooms){.shared = {.settings = settings,
                                    .world = input->world,
                                    .observer = input->observer,
+                                   .init_fd = -1,
                                    .throttle = {.frequency_hz = settings->sampling.frequency_hz, .stretch = 1}}};
     r->signals = signals_open();
     r->uploads.shared = &r->shared;

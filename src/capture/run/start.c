@@ -27,6 +27,18 @@ static void describe_destination(const struct rooms *r, char *out, size_t out_by
              writes ? publisher_dir(r->publisher) : "");
 }
 
+/* What who lets pillion choose should know: beside the command it cannot make its end wait. */
+static const char *launch_hint(const struct shared *s)
+{
+    bool chosen = s->command_pid != 0 && s->settings->scope.launch == LAUNCH_AUTO;
+    if (!chosen || s->init_fd >= 0) {
+        return "";
+    }
+    return launch_in_container() ? "; a container that ends with the command takes the last window with it: --launch "
+                                   "init waits for it"
+                                 : "; --launch init waits for the last window";
+}
+
 static void say_start(struct rooms *r, const char *what)
 {
     char mode[WINDOWS_MODE_MAX], destination[DESTINATION_MAX];
@@ -44,10 +56,10 @@ static void say_start(struct rooms *r, const char *what)
                   settings->sampling.frequency_hz, length, mode);
     } else {
         log_event(&r->shared.log, LOG_INFO, "start", fields, 3,
-                  "pillion " PILLION_VERSION ": pid %u profiles %s at %u Hz, %s, to %s %s %g s",
+                  "pillion " PILLION_VERSION ": pid %u profiles %s at %u Hz, %s, to %s %s %g s%s",
                   proc_own_pid(), what, settings->sampling.frequency_hz, mode, destination,
                   settings->sampling.continuous ? "every" : "for",
-                  (double)settings->sampling.window_ns / (double)NS_PER_S);
+                  (double)settings->sampling.window_ns / (double)NS_PER_S, launch_hint(&r->shared));
     }
     struct err why;
     if (!r->shared.perf_on) {
@@ -114,7 +126,7 @@ int run_command(const struct run_input *input, struct launch_target *target)
     static const char format[] = "%s (pid %u) and its children";
     struct rooms r;
     rooms_init(&r, input);
-    r.shared.has_init = target->has_init;
+    r.shared.init_fd = target->init_fd;
     r.shared.command_pid = target->pid;
     /* the command waits: nothing but what arms sampling comes before launch_ready */
     rooms_open_perf(&r);

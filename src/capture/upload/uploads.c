@@ -4,7 +4,7 @@
 
 enum {
     GRACE_MS = 5000,
-    INIT_GRACE_MS = 4500, /* all of the end: PID 1 waits LAUNCH_FLUSH_PID1_MAX_MS, then all is killed */
+    INIT_GRACE_MS = 4500, /* all of the end: in a container LAUNCH_FLUSH_CONTAINER_MAX_MS, then all is killed */
     LEAST_MS = 500,
 };
 
@@ -30,12 +30,21 @@ void uploads_end(struct uploads *u, uint64_t finish_ns)
     if (u->uploader == NULL) {
         return;
     }
-    if (u->shared->has_init) {
+    if (u->shared->init_fd >= 0) {
         uint64_t passed_ms = (clock_mono_ns() - finish_ns) / NS_PER_MS;
         grace_ms = passed_ms + LEAST_MS < INIT_GRACE_MS ? INIT_GRACE_MS - passed_ms : LEAST_MS;
     }
     (void)uploader_stop(u->uploader, grace_ms * NS_PER_MS);
     u->uploader = NULL;
+}
+
+bool uploads_wait(const struct uploads *u)
+{
+    struct uploader_counts counts = {0};
+    if (u->uploader != NULL) {
+        uploader_counts(u->uploader, &counts);
+    }
+    return counts.waiting > counts.spooled;
 }
 
 uint64_t uploads_cpu_ns(const struct uploads *u)

@@ -16,6 +16,9 @@ struct uploads {
 /* Starts the uploader, when it is wanted; after the command was let go. False when it was wanted and cannot be had. */
 bool uploads_begin(struct uploads *u);
 
+/* Is there anything yet that neither a server nor a spool has? */
+bool uploads_wait(const struct uploads *u);
+
 /* Sends what is left. The end began at finish_ns, monotonic. */
 void uploads_end(struct uploads *u, uint64_t finish_ns);
 
