@@ -7,8 +7,7 @@
  * from argv or the environment and live as long as the process; NULL means "not given" where a
  * comment says so and cannot occur elsewhere.
  *
- * A field belongs here when capture/ acts on it. Options that are "not available yet" never reach
- * this structure: cli/ has ended the run with exit status 2 before.
+ * A field belongs here when capture/ acts on it.
  */
 #ifndef CAPTURE_SETTINGS_H
 #define CAPTURE_SETTINGS_H
@@ -133,6 +132,7 @@ struct scope_settings {
     const char *command_hint; /* NULL, or one sentence to add when the command is not found, such as
                                * "did you mean: pillion doctor?" */
     enum launch_mode launch;  /* LAUNCH_AUTO */
+    bool enabled;             /* true. False: the command runs alone */
     int pids[SETTINGS_PIDS_MAX]; /* TARGET_PIDS: in the order given, each once, each > 0 */
     size_t pid_count;
     bool children;            /* with pids: the children they have already, too; false */

@@ -1,12 +1,7 @@
 /* Shell completions for bash, zsh and fish, made of the option table and the commands. Offered are
- * options that work, their values, pillion's own words and commands; behind a command of the user's
+ * options, their values, pillion's own words and commands; behind a command of the user's
  * its own completion is asked. */
 #include "cli/help.h"
-
-static bool offered(const struct option *row)
-{
-    return row->state == STATE_WORKS;
-}
 
 static bool has_value(const struct option *row)
 {
@@ -69,7 +64,7 @@ static void bash_values(struct buf *out)
 {
     for (size_t i = 0; i < option_count; i++) {
         const struct option *row = &option_table[i];
-        if (!offered(row) || !has_value(row))
+        if (!has_value(row))
             continue;
         buf_text(out, "    ");
         add_names(row, "|", out);
@@ -88,7 +83,7 @@ static void bash_find_word(struct buf *out)
                   "        ");
     const char *before = "";
     for (size_t i = 0; i < option_count; i++) {
-        if (!offered(&option_table[i]) || !has_value(&option_table[i]))
+        if (!has_value(&option_table[i]))
             continue;
         buf_text(out, before);
         add_names(&option_table[i], "|", out);
@@ -126,8 +121,6 @@ static void bash_options(struct buf *out)
 {
     for (size_t i = 0; i < option_count; i++) {
         const struct option *row = &option_table[i];
-        if (!offered(row))
-            continue;
         if (row->label != LABEL_NEGATIVE)
             buf_printf(out, "--%s ", row->name);
         if (row->label != LABEL_PLAIN)
@@ -226,7 +219,7 @@ void completion_zsh(struct str topics, struct buf *out)
                   "_arguments -s -S -A '-*' \\\n");
     for (size_t i = 0; i < option_count; i++) {
         const struct option *row = &option_table[i];
-        if (offered(row) && (option_commands(row) & COMMAND_BIT(COMMAND_RUN)))
+        if (option_commands(row) & COMMAND_BIT(COMMAND_RUN))
             zsh_option(row, out);
     }
     buf_text(out, "    '1: :->word' '*:: :->rest' && return\n"
@@ -285,8 +278,7 @@ void completion_fish(struct str topics, struct buf *out)
 {
     buf_text(out, "# fish completion of pillion: pillion help fish | source\n");
     for (size_t i = 0; i < option_count; i++)
-        if (offered(&option_table[i]) &&
-            (option_commands(&option_table[i]) & COMMAND_BIT(COMMAND_RUN)))
+        if (option_commands(&option_table[i]) & COMMAND_BIT(COMMAND_RUN))
             fish_option(&option_table[i], out);
     for (enum command_id id = 0; id < COMMAND_COUNT; id++) {
         if (!command_is_shown(id))

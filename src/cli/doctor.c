@@ -63,7 +63,7 @@ static size_t list_settings(const struct request *request,
     size_t count = 0;
     for (size_t i = 0; i < option_count; i++) {
         const struct option *row = &option_table[i];
-        if (row->state != STATE_WORKS || row->kind == KIND_ACTION ||
+        if (row->kind == KIND_ACTION ||
             !(option_commands(row) & COMMAND_BIT(COMMAND_RUN)))
             continue;
         describe(row, &request->given[i], &out[count]);

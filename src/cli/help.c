@@ -88,7 +88,7 @@ static bool works(const struct example *e)
     struct option_match match = {0};
     if (e->option)
         match = option_find(e->option, strlen(e->option), COMMAND_ALL);
-    return !command_table[e->command].not_yet && (!match.row || match.row->state == STATE_WORKS);
+    return !command_table[e->command].not_yet && !match.unused;
 }
 
 static void add_introduction(struct buf *out)
@@ -162,7 +162,6 @@ static void topic_environment(struct buf *out)
         struct buf text;
         buf_init(&text, 1024);
         help_option_variables(row, &text);
-        buf_text(&text, row->state == STATE_NOT_YET ? " (not available yet)" : "");
         buf_text(out, "  ");
         add_wrapped(buf_slice(&text), 2, 6, out);
         buf_release(&text);

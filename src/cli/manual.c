@@ -154,12 +154,11 @@ static void markdown_help(const struct option *row, struct buf *out)
     buf_text(out, row->help);
     if (option_has_choices(row)) {
         buf_text(out, ": ");
-        value_choices(row, row->state == STATE_WORKS, ", ", out);
+        value_choices(row, ", ", out);
     } else if (row->max && row->kind != KIND_PIDS) {
         buf_text(out, "; ");
         value_range(row, out);
     }
-    buf_text(out, row->state == STATE_NOT_YET ? " (not available yet)" : "");
 }
 
 static void markdown_row(const struct option *row, struct buf *out)

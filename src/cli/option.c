@@ -82,7 +82,6 @@ static const struct choice presets[] = {
 };
 
 /* Shorthands for rows that store nothing of their own. */
-#define UNSTORED_TEXT .at = AT(ignored_text), .kind = KIND_TEXT
 #define GPROFILER .gprofiler = true
 
 /* ---- choices that are rows of other tables ---- */
@@ -192,14 +191,10 @@ const struct option option_table[] = {
      .help = "start the command in pillion's place (exec) or below a tiny parent that forwards "
              "signals and returns when the last window is written (init; auto: on a terminal, as a "
              "container's first process, and as a child of it)"},
-    {.name = "nice", .letter = 'n', .value = "N", .kind = KIND_NUMBER, .state = STATE_NOT_YET,
-     .group = GROUP_TARGETS, .at = AT(ignored_choice), .max = 19, .unit = "as niceness",
-     .shown = "", .help = "niceness of the profiler", .env = "DD_PROFILING_NICE"},
-    {.name = "enable", .kind = KIND_FLAG, .state = STATE_NOT_YET, .group = GROUP_TARGETS,
-     .at = AT(ignored_flag), .label = LABEL_NEGATIVE, .fallback = "1", .shown = "",
-     .help = "run the command without profiling it", .env = "DD_PROFILING_ENABLED"},
-    {.name = "controller-pid", .value = "PID", .state = STATE_NOT_YET, .group = GROUP_TARGETS,
-     UNSTORED_TEXT, .shown = "", .help = "end when that process ends", GPROFILER},
+    {.name = "enable", .kind = KIND_FLAG, .group = GROUP_TARGETS,
+     .at = AT(settings.scope.enabled), .label = LABEL_NEGATIVE, .fallback = "1", .shown = "",
+     .help = "run the command without profiling it (PILLION_ENABLED=0 says the same)",
+     .env = "DD_PROFILING_ENABLED"},
 
     /* Files */
     {.name = "format", .value = "LIST", .kind = KIND_FORMATS, .group = GROUP_FILES,
@@ -214,9 +209,6 @@ const struct option option_table[] = {
     {.name = "max-output-files", .value = "N", .kind = KIND_NUMBER, .group = GROUP_FILES,
      .at = AT(settings.output.max_files), .max = 1000000, .unit = "sets of files",
      .fallback = "0", .shown = "all", .help = "keep the files of this many windows"},
-    {.name = "heartbeat-file", .value = "FILE", .state = STATE_NOT_YET, .group = GROUP_FILES,
-     UNSTORED_TEXT, .shown = "", .help = "touch this file at the start of each window",
-     GPROFILER},
 
     /* How stacks are read */
     {.name = "perf-mode", .value = "MODE", .kind = KIND_CHOICE, .group = GROUP_STACKS,
@@ -254,9 +246,6 @@ const struct option option_table[] = {
      .help = "a named set of events", .env = "DD_PROFILING_NATIVE_PRESET"},
 
     /* What is named */
-    {.name = "insert-dso-name", .kind = KIND_FLAG, .state = STATE_NOT_YET, .group = GROUP_NAMES,
-     .at = AT(ignored_flag), .shown = "", .help = "native frames as \"symbol (file)\"",
-     GPROFILER},
     {.name = "inlines", .letter = 'I', .kind = KIND_FLAG, .group = GROUP_NAMES,
      .at = AT(settings.naming.inlines), .shown = "",
      .help = "frames for inlined functions, and lines, where there is debug information",
@@ -267,11 +256,6 @@ const struct option option_table[] = {
     {.name = "disable-application-identifiers", .kind = KIND_FLAG, .group = GROUP_NAMES,
      .at = AT(settings.naming.application_identifiers), .inverse = true, .shown = "",
      .help = "no [appid: ...] frames", GPROFILER},
-    {.name = "app-id-args-filter", .value = "REGEX", .state = STATE_NOT_YET,
-     .group = GROUP_NAMES, UNSTORED_TEXT, .shown = "",
-     .help = "arguments that become application identifiers", GPROFILER},
-    {.name = "external-metadata", .value = "FILE", .state = STATE_NOT_YET, .group = GROUP_NAMES,
-     UNSTORED_TEXT, .shown = "", .help = "JSON with more facts about processes", GPROFILER},
 
     /* What the profiler may use */
     {.name = "max-memory", .value = "MB", .kind = KIND_SIZE, .group = GROUP_BUDGET,
@@ -413,6 +397,7 @@ const struct option_alias option_aliases[] = {
     {"tls-client-key", 0, "client-key", NULL, true},
     {"tls-ca-bundle", 0, "ca-file", NULL, true},
     /* ddprof */
+    {"enabled", 0, "enable", NULL, false},
     {"service", 0, "service-name", NULL, false},
     {"pid", 0, "pids", NULL, false},
     {"global", 'g', "all", NULL, false},
@@ -424,9 +409,9 @@ const struct option_alias option_aliases[] = {
 const size_t option_alias_count = sizeof option_aliases / sizeof option_aliases[0];
 
 /* What stands for a row of unused.h. */
-static const struct option unused_flag = {.name = "", .kind = KIND_FLAG, .state = STATE_NO_EFFECT, .commands = SENDING};
+static const struct option unused_flag = {.name = "", .kind = KIND_FLAG, .commands = SENDING};
 static const struct option unused_text = {
-    .name = "", .value = "VALUE", .kind = KIND_TEXT, .state = STATE_NO_EFFECT, .commands = SENDING};
+    .name = "", .value = "VALUE", .kind = KIND_TEXT, .commands = SENDING};
 
 unsigned option_commands(const struct option *row)
 {
@@ -479,6 +464,11 @@ void option_variables(const struct option *row, struct buf *out)
     }
 }
 
+static struct option_match match_of_unused(const struct unused_option *unused)
+{
+    return (struct option_match){.row = unused->value ? &unused_text : &unused_flag, .unused = unused};
+}
+
 static struct option_match find_unused(const char *name, size_t len, unsigned commands)
 {
     char plain[OPTION_NAME_MAX];
@@ -488,7 +478,7 @@ static struct option_match find_unused(const char *name, size_t len, unsigned co
     const struct unused_option *unused = unused_find((struct str){plain, kept});
     if (!unused || !(commands & SENDING))
         return (struct option_match){0};
-    return (struct option_match){.row = unused->value ? &unused_text : &unused_flag, .unused = unused};
+    return match_of_unused(unused);
 }
 
 struct option_match option_find(const char *name, size_t len, unsigned commands)
@@ -519,6 +509,9 @@ struct option_match option_find_letter(char letter, unsigned commands)
         if (option_aliases[i].letter == letter && row_of_alias(&option_aliases[i], commands))
             return (struct option_match){.row = row_of_alias(&option_aliases[i], commands),
                                          .alias = &option_aliases[i]};
+    for (const struct unused_option *u = unused_options; u->name && (commands & SENDING); u++)
+        if (u->letter == letter)
+            return match_of_unused(u);
     return (struct option_match){0};
 }
 

@@ -44,12 +44,6 @@ enum option_kind {
     KIND_SECRETS,  /* struct secret_list   likewise, repeatable */
 };
 
-enum option_state {
-    STATE_WORKS,
-    STATE_NOT_YET,   /* in the table because command lines and later versions need it; refused */
-    STATE_NO_EFFECT, /* what stands for a row of unused.h */
-};
-
 enum option_group {
     GROUP_WHAT,  /* GROUP_WHAT and GROUP_WHERE are the first screen of the help */
     GROUP_WHERE,
@@ -83,7 +77,6 @@ struct option {
     const char *name; /* without dashes */
     const char *value; /* the placeholder in help texts; NULL for flags and actions */
     enum option_kind kind : 8;
-    enum option_state state : 8;
     enum option_group group : 8;
     enum flag_label label : 8;
     enum frame_kind language : 8; /* for its choice_at */

@@ -30,14 +30,12 @@ void help_option_text(const struct option *row, struct buf *out)
     buf_text(out, row->help);
     if (option_has_choices(row)) {
         buf_text(out, ": ");
-        value_choices(row, row->state == STATE_WORKS, ", ", out);
+        value_choices(row, ", ", out);
     }
     struct buf value;
     buf_init(&value, 100);
     help_option_default(row, &value);
-    if (row->state == STATE_NOT_YET)
-        buf_text(out, " (not available yet)");
-    else if (value.len > 0)
+    if (value.len > 0)
         buf_printf(out, " (%s)", buf_cstr(&value));
     buf_release(&value);
 }

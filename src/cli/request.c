@@ -78,7 +78,9 @@ static void spell(const struct option_match *match, bool letter, char out[static
                                       : match->row->name;
     if (letter)
         snprintf(out, SPELLED_MAX, "-%c",
-                 match->alias ? match->alias->letter : match->row->letter);
+                 match->unused  ? match->unused->letter
+                 : match->alias ? match->alias->letter
+                                : match->row->letter);
     else
         snprintf(out, SPELLED_MAX, "--%s%s", match->negated ? "no-" : "", name);
 }
@@ -90,9 +92,11 @@ static const char *spelled_name(const struct option_match *match, char out[stati
 }
 
 /* Once each. */
-static bool explain(struct request *out, const struct option_match *match, const char *spelled)
+static bool explain(struct request *out, const struct option_match *match, const char *spelled, struct err *err)
 {
     char line[ERR_TEXT_MAX];
+    if (match->unused->refused)
+        return err_set(err, ERR_USAGE, 0, "%s is not done here; %s", spelled, match->unused->why);
     int len = snprintf(line, sizeof line, "%s has no effect: %s\n", spelled, match->unused->why);
     if (out->warnings.len == 0 || !memmem(out->warnings.ptr, out->warnings.len, line, (size_t)len))
         buf_text(&out->warnings, line);
@@ -113,13 +117,11 @@ static void note_source(struct request *out, const struct option *row, enum sour
 }
 
 static bool apply_flag(struct request *out, const struct option_match *match, bool value,
-                       const char *spelled, enum source source, struct err *err)
+                       const char *spelled, enum source source)
 {
     const struct option *row = match->row;
-    if (row->state == STATE_NOT_YET && value != flag_default(row))
-        return err_set(err, ERR_UNSUPPORTED, 0, "%s is not available yet", spelled);
     if (match->unused)
-        return explain(out, match, spelled);
+        return explain(out, match, spelled, NULL);
     note_source(out, row, source);
     value_store_flag(row, value, out);
     out->given[row_index(row)] = (struct given){.text = value ? "on" : "off"};
@@ -130,12 +132,10 @@ static bool apply_value(struct request *out, const struct option_match *match, c
                         const char *spelled, enum source source, struct err *err)
 {
     const struct option *row = match->row;
-    if (row->state == STATE_NOT_YET)
-        return err_set(err, ERR_UNSUPPORTED, 0, "%s is not available yet", spelled);
     if (match->unused && text[0] == '\0')
         return err_set(err, ERR_USAGE, 0, "%s expects %s, got \"\"", spelled, match->unused->value);
     if (match->unused)
-        return explain(out, match, spelled);
+        return explain(out, match, spelled, err);
     size_t pids = out->settings.scope.pid_count;
     struct event_list events = out->settings.sampling.events;
     enum source before = out->source[row_index(row)];
@@ -178,7 +178,7 @@ static void apply_variable(struct request *out, const struct option_match *match
     } else if (match->alias && match->alias->value) {
         ok = !value || apply_value(out, match, match->alias->value, variable, source, &why);
     } else {
-        ok = apply_flag(out, match, value != match->negated, variable, source, &why);
+        ok = apply_flag(out, match, value != match->negated, variable, source);
     }
     if (!ok && !from_backend(source))
         warn(out, why.text, "(ignored)");
@@ -298,8 +298,6 @@ static bool misplaced_option(const struct parser *p, const struct option_match *
 {
     const struct option *row = match->row;
     const char *word = command_table[p->out->command].word;
-    if (row->state == STATE_NOT_YET)
-        return err_set(err, ERR_UNSUPPORTED, 0, "%s is not available yet", spelled);
     if (p->out->command == COMMAND_HELP)
         return err_set(err, ERR_USAGE, 0, "%s is not an option of help; try: pillion help %s", spelled,
                        match->unused ? match->unused->name : row->name);
@@ -390,6 +388,16 @@ static bool is_secret(const struct option *row)
     return row->kind == KIND_SECRET || row->kind == KIND_SECRETS;
 }
 
+/* ddprof's -o is where its log goes; a folder of that name is hardly meant. */
+static bool is_log_mode(const struct option_match *match, bool letter, const char *text)
+{
+    static const char *const modes[] = {"stdout", "stderr", "syslog", "disabled"};
+    bool is = false;
+    for (size_t i = 0; letter && match->row->letter == 'o' && i < sizeof modes / sizeof modes[0]; i++)
+        is = is || strcmp(text, modes[i]) == 0;
+    return is;
+}
+
 static bool apply(struct parser *p, const struct option_match *match, bool letter,
                   char *attached, struct err *err)
 {
@@ -403,13 +411,19 @@ static bool apply(struct parser *p, const struct option_match *match, bool lette
         const char *text = is_secret(match->row) ? hide_secret(p->out, typed, err) : typed;
         if (!text)
             return false;
+        if (is_log_mode(match, letter, text)) {
+            buf_printf(&p->out->warnings,
+                       "-o %s has no effect: the log goes to standard error, or to --log-file; for a folder of this "
+                       "name: -o ./%s\n", text, text);
+            return true;
+        }
         return apply_value(p->out, match, text, spelled, SOURCE_ARGUMENT, err);
     }
     if (match->row->kind == KIND_ACTION)
         return act(p, match->row, letter);
     if (match->alias && match->alias->value)
         return apply_value(p->out, match, match->alias->value, spelled, SOURCE_ARGUMENT, err);
-    return apply_flag(p->out, match, !match->negated, spelled, SOURCE_ARGUMENT, err);
+    return apply_flag(p->out, match, !match->negated, spelled, SOURCE_ARGUMENT);
 }
 
 static bool long_option(struct parser *p, char *text, struct err *err)
@@ -466,9 +480,29 @@ static bool enter_command(struct parser *p, enum command_id id, struct err *err)
     return true;
 }
 
+/* ddprof's -u has a value, ours has none: "-u 59". */
+static bool is_upload_period(const struct parser *p)
+{
+    const char *word = p->argv[p->next];
+    return !p->only_words && p->next > 1 && strcmp(p->argv[p->next - 1], "-u") == 0 &&
+           word[strspn(word, "0123456789")] == '\0';
+}
+
+static bool take_upload_period(struct parser *p, struct err *err)
+{
+    const char *period = p->argv[p->next++];
+    static const char row[] = "profiling-duration";
+    struct option_match match = option_find(row, sizeof row - 1, p->commands);
+    buf_printf(&p->out->warnings, "-u %s is read as --upload-results --profiling-duration %s: -u has no value here\n",
+               period, period);
+    return apply_value(p->out, &match, period, "-u", SOURCE_ARGUMENT, err);
+}
+
 /* The first word that is no option. */
 static bool first_word(struct parser *p, struct err *err)
 {
+    if (is_upload_period(p))
+        return take_upload_period(p, err);
     enum command_id id = p->only_words ? COMMAND_RUN : command_find(p->argv[p->next]);
     if (id != COMMAND_RUN) {
         p->next++;
@@ -539,6 +573,15 @@ static bool names_command(const struct parser *p, int at)
         at += option_uses_next(argument);
     }
     return false;
+}
+
+/* What pillion knows and cannot do keeps nobody's program from starting; what is misspelt does. */
+static bool starts_without(struct parser *p, const struct err *err)
+{
+    bool is = err->kind == ERR_UNSUPPORTED && p->out->command == COMMAND_RUN && names_command(p, p->next);
+    if (is)
+        warn(p->out, err->text, "(ignored)");
+    return is;
 }
 
 /* ---- what depends on what ---- */
@@ -692,7 +735,7 @@ bool request_parse(struct request *out, int argc, char **argv, char *const *envi
     bool ok = true;
     while (ok && p.next < argc) {
         at = p.next;
-        ok = read_argument(&p, err);
+        ok = read_argument(&p, err) || starts_without(&p, err);
     }
     resolve_agent(out);
     if (ok)

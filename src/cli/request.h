@@ -65,8 +65,7 @@ struct request {
     size_t secret_count;
 
     /* Values that steer nothing but their own checks, and halves of what is resolved. */
-    bool all, flamegraph, quiet, verbose, ignored_flag;
-    const char *ignored_text;
+    bool all, flamegraph, quiet, verbose;
     int ignored_choice;
 
     unsigned char source[OPTION_MAX]; /* enum source, by row */

@@ -2,8 +2,8 @@
  * unused: the one table of options that are accepted without effect.
  *
  * They are of other profilers or of earlier releases, and mean nothing here. Using one is a warning
- * with the reason. `pillion help compatibility` and the end of docs/options.md list them; no other
- * help does.
+ * with the reason; a few are refused with it. `pillion help compatibility` and the end of
+ * docs/options.md list them; no other help does.
  */
 #ifndef CLI_UNUSED_H
 #define CLI_UNUSED_H
@@ -17,6 +17,8 @@ struct unused_option {
     const char *value; /* the placeholder of its value; null: it is a flag */
     const char *why;
     bool gprofiler;    /* GPROFILER_<NAME> is read too */
+    char letter;       /* 0 = none */
+    bool refused;      /* an error after all: without it the command would be another */
 };
 
 extern const struct unused_option unused_options[];

@@ -59,14 +59,13 @@ void value_range(const struct option *row, struct buf *out)
     add_bound(row, row->max, out);
 }
 
-void value_choices(const struct option *row, bool available_only, const char *last_join,
-                   struct buf *out)
+void value_choices(const struct option *row, const char *last_join, struct buf *out)
 {
     const char *pending = NULL;
     bool first = true;
     struct choice c;
     for (size_t i = 0; option_choice(row, i, &c); i++) {
-        if (c.hidden || (available_only && c.not_yet))
+        if (c.hidden || c.not_yet)
             continue;
         if (pending)
             buf_printf(out, "%s%s", first ? "" : ", ", pending);
@@ -94,7 +93,7 @@ static bool wants(const struct option *row, const char *text, const char *more, 
     else if (row->kind == KIND_LIST)
         buf_text(&b, row->unit ? row->unit : row->value);
     else if (option_has_choices(row))
-        value_choices(row, true, row->kind == KIND_FORMATS ? ", " : " or ", &b);
+        value_choices(row, row->kind == KIND_FORMATS ? ", " : " or ", &b);
     else if (row->max)
         wants_number(row, &b);
     else if (row->kind == KIND_FLAG)
@@ -242,7 +241,7 @@ static bool later_choice(const struct option *row, const struct choice *choice, 
 {
     struct buf b;
     buf_init(&b, TEXT_MAX);
-    value_choices(row, true, " or ", &b);
+    value_choices(row, " or ", &b);
     err_set(err, ERR_UNSUPPORTED, 0, "%s is not available yet, use %s", choice->name,
             buf_cstr(&b));
     buf_release(&b);

@@ -17,9 +17,8 @@ void value_store_flag(const struct option *row, bool value, struct request *out)
 /* 1/true/yes/on/y, 0/false/no/off/n, in any case. */
 bool value_flag(const char *text, bool *out);
 
-/* "smart, fp, dwarf or disabled" of what is listed; `available_only` leaves out what is not yet. */
-void value_choices(const struct option *row, bool available_only, const char *last_join,
-                   struct buf *out);
+/* "smart, fp, dwarf or disabled" of what is listed and there is. */
+void value_choices(const struct option *row, const char *last_join, struct buf *out);
 
 /* "col,html,pprof" of those that hold by default */
 void value_default_choices(const struct option *row, struct buf *out);

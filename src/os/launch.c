@@ -505,6 +505,9 @@ int launch_run(const struct launch *launch, struct err *err)
     if (status != 0) {
         return status;
     }
+    if (launch->alone) {
+        return start_command(launch, path, -1, err);
+    }
     return launch->init ? run_init(launch, path, err) : run_exec(launch, path, err);
 }
 

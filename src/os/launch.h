@@ -53,6 +53,7 @@ struct launch_target {
 
 struct launch {
     char *const *argv; /* NULL-terminated, argv[0] is searched in PATH like execvp does */
+    bool alone;        /* without a profiler: the command takes this process's place, nothing else happens */
     bool init;         /* the shape */
     int (*run)(void *context, struct launch_target *target);
     void *context;

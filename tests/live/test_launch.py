@@ -304,3 +304,19 @@ def test_in_init_mode_a_killed_profiler_comes_back(pillion, program, workdir):
     process.until(lambda: set(workdir.glob("profile_*.col")) - seen, 6, "windows after the restart")
     assert started.finish(20).status == 6
     assert profiler.Session(None, workdir).windows[-1].share("spin") > 0.9
+
+
+def test_switched_off_the_command_runs_alone_and_it_is_said_once(pillion, program, workdir):
+    """A roll-out's switch: the command has our place, and nobody is beside it."""
+    environment = {**os.environ, "PILLION_ENABLED": "0"}
+    done = process.run([pillion, "-o", workdir, "--", program("act"), "ids"], env=environment)
+    plain = process.run([program("act"), "ids"], env=environment)
+    def without_pids(text):
+        return re.sub(r"\d+", "N", text)
+    assert without_pids(done.out) == without_pids(plain.out)
+    assert done.err.count("\n") == 1 and "profiling is switched off" in done.err, done
+    assert not list(workdir.iterdir())
+    missing = process.run([pillion, "-q", "--no-enable", "--", "./nothing-here"])
+    assert (missing.status, missing.err) == (127, "pillion: ./nothing-here: not found\n")
+    sidecar = process.run([pillion, "-a", "-d", "60", "-o", workdir], env=environment)
+    assert sidecar.status == 0 and not list(workdir.iterdir())

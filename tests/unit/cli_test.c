@@ -291,7 +291,8 @@ static void usage_with_a_command_is_125(void)
     refused("-f 10k -d 5", 2, "-f expects 1 to 10000 samples per second, got \"10k\"");
     refused("-f 10k render", 2, "-f expects 1 to 10000 samples per second, got \"10k\"");
     refused("-f 10k -d 5 --", 2, "-f expects 1 to 10000 samples per second, got \"10k\"");
-    refused("-n 5 ./x", 125, "-n is not available yet");
+    refused("--switch-user web ./x", 125,
+            "--switch-user is not done here; start pillion as that user, with setpriv or su");
 }
 
 static void events_add_up(void)
@@ -338,19 +339,60 @@ static void events_of_the_environment(void)
     done(l);
 }
 
+/* An ancestor's command line starts the program, with a warning for what pillion cannot do. */
+static void warned_of(const char *line, const char *warning)
+{
+    struct line *l = parse(line);
+    CHECK(l->ok);
+    CHECK_TEXT(buf_cstr(&l->request.warnings), warning);
+    CHECK(l->ok && strcmp(l->request.settings.scope.command[0], "./x") == 0);
+    done(l);
+}
+
+static void what_ancestors_have_starts_the_program(void)
+{
+    warned_of("-e sCPU;sALLOC ./x", "-e sALLOC is not available: no code is put into the program that could see its "
+                                    "allocations (ignored)\n");
+    warned_of("--mode allocation -- ./x", "--mode allocation is not available yet, use cpu (ignored)\n");
+    warned_of("-n 5 ./x", "-n has no effect: threads are ranked by what they do; --max-cpu bounds them\n");
+    warned_of("-o stdout ./x", "-o stdout has no effect: the log goes to standard error, or to --log-file; for a folder "
+                               "of this name: -o ./stdout\n");
+    warned_of("-o ./stdout ./x", "");
+    warned_of("-u 59 ./x", "-u 59 is read as --upload-results --profiling-duration 59: -u has no value here\n");
+    struct line *l = parse("-u 59 ./x");
+    CHECK(l->request.settings.upload.wanted);
+    CHECK_INT(l->request.settings.sampling.window_ns, 59000000000u);
+    done(l);
+    l = parse("-u -- 59"); /* a command after all */
+    CHECK(l->ok && strcmp(l->request.settings.scope.command[0], "59") == 0);
+    done(l);
+}
+
+static bool enabled_by(const char *environment, const char *line)
+{
+    struct line *l = parse_with(environment, line);
+    bool enabled = l->ok && l->request.settings.scope.enabled && l->request.warnings.len == 0;
+    done(l);
+    return enabled;
+}
+
+static void profiling_is_switched_off(void)
+{
+    CHECK(enabled_by("PILLION_ENABLED=1", "./x"));
+    CHECK(!enabled_by("PILLION_ENABLED=0", "./x"));
+    CHECK(!enabled_by("PILLION_NO_ENABLE=1", "./x"));
+    CHECK(!enabled_by("DD_PROFILING_ENABLED=false", "./x"));
+    CHECK(enabled_by("DD_PROFILING_ENABLED=auto", "./x")); /* the library's own word */
+    CHECK(enabled_by("DD_PROFILING_ENABLED=false PILLION_ENABLED=1", "./x"));
+    CHECK(enabled_by("PILLION_ENABLED=0", "--enable ./x"));
+    CHECK(!enabled_by("PILLION_ENABLED=1", "--no-enable ./x"));
+}
+
 static void what_is_not_built_says_so(void)
 {
-    static const char *const lines[] = {
-        "-n 5", "--no-enable", "--insert-dso-name",
-    };
-    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
-        struct line *l = parse(lines[i]);
-        CHECK(!l->ok);
-        CHECK(l->ok || strstr(l->err.text, "is not available yet"));
-        CHECK_INT(l->request.exit_status, 2);
-        done(l);
-    }
     refused("--mode allocation", 2, "--mode allocation is not available yet, use cpu");
+    refused("-p 1 -e sALLOC", 2,
+            "-e sALLOC is not available: no code is put into the program that could see its allocations");
     struct line *l = parse("--verify --no-upload-results --python-mode auto --mode cpu");
     CHECK(l->ok); /* what asks for the default asks for nothing that is missing */
     done(l);
@@ -951,6 +993,8 @@ TESTS({"without arguments every process is profiled with the documented defaults
       {"the nearest name is proposed", nearest_names_are_proposed},
       {"a usage error with a command word is 125, else 2", usage_with_a_command_is_125},
       {"what is not built yet says so and is refused", what_is_not_built_says_so},
+      {"an ancestor's command line starts the program", what_ancestors_have_starts_the_program},
+      {"profiling is switched off by an option or a variable", profiling_is_switched_off},
       {"names of gProfiler's readers are taken for ours", gprofilers_readers_are_taken_for_ours},
       {"the doctor takes one process, and JSON is its own option", doctor_looks_at_one_process},
       {"filters are lists, repeatable, and refuse what cannot be one", filters_add_up},

@@ -61,14 +61,30 @@ static void say_unstartable(const struct settings *settings, int status, const s
     console_write(STDERR_FD, line, len > 0 && (size_t)len < sizeof line ? (size_t)len : 0);
 }
 
+static void say_disabled(const struct settings *settings)
+{
+    static const char line[] =
+        "pillion: profiling is switched off by --no-enable, PILLION_ENABLED or DD_PROFILING_ENABLED\n";
+    if (settings->log.level >= LOG_INFO) {
+        console_write(STDERR_FD, line, sizeof line - 1);
+    }
+}
+
 int capture_run(const struct settings *settings, const struct world *world, const struct observer *observer)
 {
     struct run_input input = {settings, world, observer};
+    if (!settings->scope.enabled) {
+        say_disabled(settings);
+    }
+    if (!settings->scope.enabled && settings->scope.mode != TARGET_COMMAND) {
+        return 0;
+    }
     if (settings->scope.mode != TARGET_COMMAND) {
         return run_attach(&input);
     }
     struct launch launch = {
         .argv = settings->scope.command,
+        .alone = !settings->scope.enabled,
         .init = settings->scope.launch == LAUNCH_INIT ||
                 (settings->scope.launch == LAUNCH_AUTO && launch_prefers_init()),
         .run = profile_command,
