@@ -355,8 +355,8 @@ static void what_ancestors_have_starts_the_program(void)
                                     "allocations (ignored)\n");
     warned_of("--mode allocation -- ./x", "--mode allocation is not available yet, use cpu (ignored)\n");
     warned_of("-n 5 ./x", "-n has no effect: threads are ranked by what they do; --max-cpu bounds them\n");
-    warned_of("-o stdout ./x", "-o stdout has no effect: the log goes to standard error, or to --log-file; for a folder "
-                               "of this name: -o ./stdout\n");
+    warned_of("-o stdout ./x", "-o stdout has no effect: the log goes to standard error, or to --log-file; for a "
+                               "folder of this name: -o ./stdout\n");
     warned_of("-o ./stdout ./x", "");
     warned_of("-u 59 ./x", "-u 59 is read as --upload-results --profiling-duration 59: -u has no value here\n");
     struct line *l = parse("-u 59 ./x");
