@@ -23,7 +23,7 @@
 /* Three ways to name what is profiled; exactly one per run. */
 enum target_mode {
     TARGET_COMMAND, /* `command` is started */
-    TARGET_PIDS,    /* `pids`, their threads and future children */
+    TARGET_PIDS,    /* `pids` and all below them */
     TARGET_ALL,     /* every process visible in this PID namespace */
 };
 
@@ -135,7 +135,7 @@ struct scope_settings {
     bool enabled;             /* true. False: the command runs alone */
     int pids[SETTINGS_PIDS_MAX]; /* TARGET_PIDS: in the order given, each once, each > 0 */
     size_t pid_count;
-    bool children;            /* with pids: the children they have already, too; false */
+    bool children;            /* with pids: all below them, too; true */
     struct pattern_list filters[FILTER_KIND_COUNT]; /* empty: everything fits. The command itself and
                                                      * the pids are profiled whatever they say */
     uint64_t min_duration_ns; /* younger processes are excluded, but for the command itself and the

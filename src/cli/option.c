@@ -165,12 +165,13 @@ const struct option option_table[] = {
     /* Which processes */
     {.name = "pids", .letter = 'p', .value = "PID[,PID...]", .kind = KIND_PIDS,
      .group = GROUP_TARGETS, .at = AT(settings.scope.pids), .min = 1, .max = 4194304,
-     .unit = "process ids", .help = "these processes, their threads and future children",
+     .unit = "process ids", .help = "these processes and all below them",
      GPROFILER},
     {.name = "all", .letter = 'a', .kind = KIND_FLAG, .group = GROUP_TARGETS, .at = AT(all),
      .shown = "without a command or -p", .help = "every process visible in this PID namespace"},
     {.name = "children", .kind = KIND_FLAG, .group = GROUP_TARGETS, .at = AT(settings.scope.children),
-     .shown = "", .help = "with -p: their existing children, too"},
+     .label = LABEL_NEGATIVE, .fallback = "1", .shown = "",
+     .help = "with -p: these processes alone, nothing that they started or start"},
     {.name = "match", .value = "TEXT[,TEXT...]", .kind = KIND_LIST, .group = GROUP_TARGETS,
      .at = AT(settings.scope.filters[FILTER_MATCH]), .min = 1, .shown = "",
      .help = "only processes with this text in their command line; with * or ? a pattern of the "

@@ -359,7 +359,7 @@ def test_each_setting_names_its_source(place):
                 for one in ask(place, [], "-o", ".", env=environment).all["settings"]}
     wanted = {"profiling-frequency": ("49", "PILLION_PROFILING_FREQUENCY"), "output-dir": (".", "command line"),
               "profiling-duration": ("20", "GPROFILER_PROFILING_DURATION"), "service-name": ("shop", "DD_SERVICE"),
-              "python-mode": ("disabled", "PILLION_NO_PYTHON"), "perf-mode": ("smart", "default"), "children": ("off", "default")}
+              "python-mode": ("disabled", "PILLION_NO_PYTHON"), "perf-mode": ("smart", "default"), "children": ("on", "default")}
     assert {name: settings.get(name) for name in wanted} == wanted
     assert "help" not in settings and all(source for _, source in settings.values())
 

@@ -173,16 +173,32 @@ def test_python_that_is_left_out_and_python_that_comes_of_age(mode, pillion, rep
 # ---- -p
 
 @by_mode
-def test_children_that_are_there_already_are_asked_for(mode, pillion, named, started, workdir):
-    shell = started("sh", "-c", '"$0" spin 60 & wait', named("alpha"))
-    process.until(lambda: any("alpha spin" in process.command_line(p) for p in process.children_of(shell.pid)), 10)
-    without = attach(pillion, workdir / "without", "-p", shell.pid, "-d", "1")
-    assert "alpha" not in comms(without)
-    session = attach(pillion, workdir / "with", "-p", shell.pid, "--children", "-d", "1", *MODES[mode])
+def test_a_process_is_profiled_with_all_below_it_or_alone(mode, pillion, named, started, workdir):
+    shell = started("sh", "-c", '"$0" spin 60 & while :; do "$0" spin 0.1; done', named("alpha"))
+    process.until(lambda: any("alpha spin 60" in process.command_line(p) for p in process.children_of(shell.pid)), 10)
+    alone = attach(pillion, workdir / "alone", "-p", shell.pid, "--no-children", "-d", "2", *MODES[mode])
+    assert alone.done.status == 0 and "alpha" not in comms(alone) and left_out(alone) >= 1, alone.done
+    session = attach(pillion, workdir / "with", "-p", shell.pid, "-d", "2", *MODES[mode])
     assert made(session, mode), session.done
-    assert comms(session) == {"alpha"}, session.done
-    narrowed = attach(pillion, workdir / "narrowed", "-p", shell.pid, "--children", "--exe", "!alpha", "-d", "1", *MODES[mode])
-    assert "alpha" not in comms(narrowed) and left_out(narrowed) == 1, narrowed.done
+    assert "alpha" in comms(session), session.done
+    assert len({s.labels["process_id"] for s in session.pprof.samples}) >= 2, "what ran before, and what is started now"
+    assert re.search(rf"pid {shell.pid} sh and [12] below", said(session)), session.done
+    narrowed = attach(pillion, workdir / "narrowed", "-p", shell.pid, "--exe", "!alpha", "-d", "1", *MODES[mode])
+    assert "alpha" not in comms(narrowed) and left_out(narrowed) >= 1, narrowed.done
+
+
+@by_mode
+@pytest.mark.parametrize("wall", [[], ["--wall"]], ids=["cpu", "wall"])
+def test_one_that_sleeps_is_no_failure_and_one_that_is_stopped_is_told(mode, wall, pillion, named, started, workdir):
+    sleeper = started(named("sleeper"), "wait", "60")
+    asleep = attach(pillion, workdir / "asleep", "-p", sleeper.pid, "-d", "1", *wall, *MODES[mode])
+    assert asleep.done.status == 0 and "stopped" not in said(asleep), asleep.done
+    sleeper.signal(signal.SIGSTOP)
+    process.until(lambda: process.state_of(sleeper.pid) == "T", 10)
+    stopped = attach(pillion, workdir / "stopped", "-p", sleeper.pid, "-d", "1", *wall, *MODES[mode])
+    assert stopped.done.status == 0, stopped.done
+    assert f"pid {sleeper.pid} (sleeper) is stopped; it goes on with: kill -CONT {sleeper.pid}" in said(stopped)
+    sleeper.signal(signal.SIGCONT)
 
 
 def test_threads_and_children_that_appear_while_attaching(pillion, named, started, workdir):

@@ -445,9 +445,12 @@ static void filters_add_up(void)
             "--container expects 4 or more characters of a container's id, got \"abc\"");
     refused("-a --match web,,job", 2, "--match expects TEXT[,TEXT...], got \"web,,job\"");
     refused("-a --exe !", 2, "--exe expects NAME|PATH[,...], got \"!\"");
-    l = parse("-p 1 --children --min-duration 2.5");
+    l = parse("-p 1 --min-duration 2.5");
     CHECK(l->ok && l->request.settings.scope.children);
     CHECK_INT(l->request.settings.scope.min_duration_ns, UINT64_C(2500000000));
+    done(l);
+    l = parse("-p 1 --no-children");
+    CHECK(l->ok && !l->request.settings.scope.children);
     done(l);
 }
 

@@ -25,7 +25,8 @@ void selection_init(struct selection *c, const struct settings *settings, struct
                          .filters = filter_any(settings->scope.filters),
                          .ahead_ns = boot_ns > mono_ns ? boot_ns - mono_ns : 0,
                          .tick_ns = proc_tick_ns()};
-    c->active = c->filters || settings->scope.min_duration_ns > 0;
+    c->alone = settings->scope.mode == TARGET_PIDS && !settings->scope.children;
+    c->active = c->filters || c->alone || settings->scope.min_duration_ns > 0;
     buf_init(&c->line, LINE_MAX_BYTES);
     buf_init(&c->text, TEXT_MAX);
 }
@@ -133,7 +134,7 @@ bool selection_accepts(struct selection *c, const struct proc_stat *stat, struct
         return false;
     }
     read_facts(c, stat->pid, stat->ppid, stat->comm, &facts);
-    known->excluded = !filter_fits(c->settings->scope.filters, &facts.filter);
+    known->excluded = c->alone || !filter_fits(c->settings->scope.filters, &facts.filter);
     return !known->excluded;
 }
 
@@ -156,7 +157,7 @@ static void apply_facts(struct selection *c, struct target *target, const struct
                      uint64_t now_ns)
 {
     target->filter.evaluated = true;
-    target->filter.excluded = c->filters && !filter_fits(c->settings->scope.filters, facts);
+    target->filter.excluded = c->alone || (c->filters && !filter_fits(c->settings->scope.filters, facts));
     note_result(target, now_ns);
 }
 

@@ -29,7 +29,8 @@ struct selection {
     const struct settings *settings;
     struct log *log;
     bool filters;         /* there are patterns */
-    bool active;          /* patterns, or an age: else all are selected and nothing is read */
+    bool alone;           /* nothing below the processes that were named */
+    bool active;          /* one of these, or an age: else all are selected and nothing is read */
     uint64_t ahead_ns;    /* the clock of start times, which goes on during suspend, against ours */
     uint64_t tick_ns;
     char bound[SETTINGS_PATTERNS_MAX][CONTAINER_ID_MAX]; /* of the container patterns; "": not met yet */

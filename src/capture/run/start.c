@@ -8,6 +8,7 @@
 #include "capture/run/loop.h"
 #include "os/clock.h"
 #include "os/proc.h"
+#include "target/stat.h"
 
 #include <stdio.h>
 
@@ -181,6 +182,29 @@ static void say_gone(struct rooms *r, const char *gone, bool others)
     buf_release(&visible);
 }
 
+/* It uses no CPU time, and nothing else would say why. */
+static void warn_if_stopped(struct rooms *r, uint32_t pid)
+{
+    struct buf text;
+    struct proc_stat stat;
+    buf_init(&text, 64 * 1024);
+    if (proc_read(pid, 0, "stat", &text, NULL) && stat_parse(buf_slice(&text), &stat, NULL) && stat.state == 'T') {
+        log_say(&r->shared.log, LOG_WARNING, "pid %u (%.*s) is stopped; it goes on with: kill -CONT %u", pid,
+                (int)stat.comm.len, stat.comm.ptr, pid);
+    }
+    buf_release(&text);
+}
+
+static void adopt_children(struct rooms *r, struct buf *what)
+{
+    size_t named = r->follow.targets.all.len;
+    follow_adopt_children(&r->follow);
+    size_t below = r->follow.targets.all.len - named;
+    if (below > 0) {
+        buf_printf(what, " and %zu below", below);
+    }
+}
+
 static bool adopt_pids(struct rooms *r, struct buf *what)
 {
     const struct settings *settings = r->shared.settings;
@@ -197,13 +221,14 @@ static bool adopt_pids(struct rooms *r, struct buf *what)
         const struct target *target = targets_find(&r->follow.targets, pid);
         buf_printf(what, "%s%u %s", any ? ", " : "pid ", pid, target != NULL ? target->name : "");
         any = true;
+        warn_if_stopped(r, pid);
     }
     if (gone.len > 0) {
         say_gone(r, buf_cstr(&gone), any);
     }
     buf_release(&gone);
     if (any && settings->scope.children) {
-        follow_adopt_children(&r->follow);
+        adopt_children(r, what);
     }
     return any;
 }
