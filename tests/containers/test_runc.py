@@ -86,6 +86,20 @@ def test_a_sidecar_that_shares_the_pid_namespace_attaches(image, program):
         app.remove()
 
 
+def test_a_sidecar_that_sees_nobody_says_so_once_and_how_to_share(image):
+    running = start(image, ["-a", "-c", "-d", "1", "-o", "/out"])
+    try:
+        process.until(lambda: len(re.findall(r"procs=0", running.process.err)) >= 2, 20, lambda: running.process.err)
+        running.signal(signal.SIGTERM)
+        done = running.process.finish(15)
+    finally:
+        running.remove()
+    assert done.status == 0, done
+    assert done.err.count("no other process is visible") == 1, done
+    for remedy in ('"pidMode": "task"', "shareProcessNamespace: true", "--pid container:NAME", "through pillion"):
+        assert remedy in done.err, done
+
+
 def test_installed_into_a_shared_volume(image):
     done = start(image, ["install", "/out"]).finish()
     assert done.status == 0, done

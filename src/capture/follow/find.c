@@ -164,10 +164,44 @@ static size_t describe_some(struct follow *f, struct buf *out)
     return visible;
 }
 
+static uint32_t parent_of(struct follow *f, uint32_t pid)
+{
+    struct proc_stat stat;
+    bool good = proc_read(pid, 0, "stat", &f->selection.text, NULL) &&
+                stat_parse(buf_slice(&f->selection.text), &stat, NULL);
+    return good ? stat.ppid : 0;
+}
+
+/* Is nobody visible but ourselves and whoever started us? */
+static bool is_alone(struct follow *f)
+{
+    struct pid_list pids = {0};
+    size_t visible = proc_list_processes(&pids, NULL) ? pids.ids.len : 0, own = 0;
+    for (uint32_t pid = proc_own_pid(); pid != 0; pid = parent_of(f, pid)) {
+        own++;
+    }
+    vec_release(&pids.ids);
+    return visible > 0 && visible <= own;
+}
+
+static void report_alone(struct follow *f)
+{
+    if (is_alone(f)) {
+        log_once(&f->shared->log, LOG_WARNING,
+                 "no other process is visible in this PID namespace, so there is nothing to profile. Share one: on ECS "
+                 "and Fargate \"pidMode\": \"task\", in Kubernetes shareProcessNamespace: true, with Docker --pid "
+                 "container:NAME; or start the program through pillion");
+    }
+}
+
 void find_report_none(struct find *find)
 {
     struct follow *f = find->follow;
-    if (f->shared->settings->scope.mode != TARGET_ALL || !f->selection.active) {
+    if (f->shared->settings->scope.mode != TARGET_ALL) {
+        return;
+    }
+    if (!f->selection.active) {
+        report_alone(f);
         return;
     }
     if (any_selected_now(f)) {

@@ -19,7 +19,7 @@ extern const struct concern find_concern;
 /* Null when memory ends. */
 struct find *find_new(struct follow *f);
 
-/* The first search, of all that runs now; and a warning when none of it is selected. */
+/* The first search, of all that runs now; and a warning when none of it is selected, or nobody else is visible. */
 void find_first(struct find *find, uint64_t now_ns);
 void find_report_none(struct find *find);
 
