@@ -21,7 +21,7 @@ static inline uint64_t time_earlier(uint64_t a_ns, uint64_t b_ns)
 
 enum { TIME_TEXT_MAX = 32 };
 
-/* "2026-11-20T10:31:04", UTC without zone: the form of gProfiler's file names. */
+/* "2026-11-20T10:31:04", UTC without zone: as gProfiler has it. */
 void time_iso_seconds(uint64_t wall_ns, char out[static TIME_TEXT_MAX]);
 
 /* "2026-11-20T10:31:04.123Z": RFC 3339, for logs. */

@@ -160,6 +160,12 @@ struct runtime_settings {
     enum native_frames native_frames; /* between an interpreter's own; NATIVE_ON */
 };
 
+/* How the end of a window stands in the names of its files. */
+enum file_names {
+    FILE_NAMES_PLAIN,     /* 2026-11-20T103104Z: no colon, which many systems refuse in names */
+    FILE_NAMES_GPROFILER, /* 2026-11-20T10:31:04 */
+};
+
 /* What is written into files. */
 struct output_settings {
     const char *dir;          /* as given; NULL = the current directory */
@@ -167,6 +173,9 @@ struct output_settings {
                                * windows are uploaded and neither -o nor --format was given */
     bool rotating;            /* keep only the newest set of files */
     unsigned max_files;       /* keep this many sets of files, the oldest go first; 0 = all */
+    bool bounded;             /* of this run keep OUTPUTS_RUN_SETS and OUTPUTS_RUN_BYTES at most. Resolved: a command's,
+                               * when nothing was said and nothing is uploaded */
+    enum file_names names;    /* FILE_NAMES_PLAIN */
 };
 
 /* What a profile names besides functions. */

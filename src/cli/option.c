@@ -51,6 +51,9 @@ static const struct choice perf_modes[] = {
 };
 
 static const struct choice on_or_off[] = {CHOICE("on", NATIVE_ON), CHOICE("off", NATIVE_OFF), {0}};
+static const struct choice file_names[] = {
+    CHOICE("plain", FILE_NAMES_PLAIN), CHOICE("gprofiler", FILE_NAMES_GPROFILER), {0},
+};
 static const struct choice launch_modes[] = {
     CHOICE("auto", LAUNCH_AUTO), CHOICE("exec", LAUNCH_EXEC), CHOICE("init", LAUNCH_INIT), {0},
 };
@@ -209,7 +212,11 @@ const struct option option_table[] = {
      GPROFILER},
     {.name = "max-output-files", .value = "N", .kind = KIND_NUMBER, .group = GROUP_FILES,
      .at = AT(settings.output.max_files), .max = 1000000, .unit = "sets of files",
-     .fallback = "0", .shown = "all", .help = "keep the files of this many windows"},
+     .fallback = "0", .shown = "all, but of a command that is not uploaded 60 and 256 MB",
+     .help = "keep the files of this many windows"},
+    {.name = "file-names", .value = "FORM", .kind = KIND_CHOICE, .group = GROUP_FILES,
+     .at = AT(settings.output.names), .choices = file_names, .fallback = "plain",
+     .help = "the time in file names as 2026-11-20T103104Z (plain), or with colons as gProfiler has it"},
 
     /* How stacks are read */
     {.name = "perf-mode", .value = "MODE", .kind = KIND_CHOICE, .group = GROUP_STACKS,

@@ -684,6 +684,8 @@ static bool resolve_run(struct request *out, struct err *err)
                        !was_given(out, "format", SOURCE_BACKEND);
     if (upload_only)
         s->output.formats = 0;
+    s->output.bounded = s->scope.mode == TARGET_COMMAND && !s->upload.wanted && !s->output.rotating &&
+                        !was_given(out, "max-output-files", SOURCE_BACKEND);
     resolve_log_level(out);
     s->budget.memory_given = was_given(out, "max-memory", SOURCE_BACKEND);
     if (s->scope.mode == TARGET_COMMAND)
@@ -719,6 +721,15 @@ static bool resolve_own(struct request *out, struct err *err)
     }
 }
 
+/* Neither a word nor an option nor a variable of ours: somebody wants to know what this is. */
+static bool says_nothing(const struct request *out, int argc)
+{
+    bool nothing = argc <= 1;
+    for (size_t i = 0; i < option_count; i++)
+        nothing = nothing && out->source[i] < SOURCE_GPROFILER;
+    return nothing;
+}
+
 bool request_parse(struct request *out, int argc, char **argv, char *const *environment,
                    struct err *err)
 {
@@ -737,6 +748,8 @@ bool request_parse(struct request *out, int argc, char **argv, char *const *envi
         at = p.next;
         ok = read_argument(&p, err) || starts_without(&p, err);
     }
+    if (says_nothing(out, argc))
+        out->command = COMMAND_HELP;
     resolve_agent(out);
     if (ok)
         ok = out->command == COMMAND_RUN ? resolve_run(out, err) : resolve_own(out, err);

@@ -12,7 +12,7 @@ void help_output(struct buf *out)
     for (size_t i = 0; encoders[i]; i++) {
         const struct encoder *e = encoders[i];
         if (e->link)
-            buf_printf(out, "  profile_2026-11-20T10:31:04%-8s %s%s\n", e->extension, e->description,
+            buf_printf(out, "  profile_2026-11-20T103104Z%-8s %s%s\n", e->extension, e->description,
                        e->by_default ? "" : ", if asked for");
     }
     buf_text(out, "\nLinks name the newest:\n\n");

@@ -96,13 +96,13 @@ static bool writer_error(const struct file_writer *w, int number, struct err *er
 static bool flush_pending(struct file_writer *w, struct err *err)
 {
     size_t len = w->used;
-    w->used = 0;
+    w->used = w->put = 0;
     return file_write(w->fd, (struct str){w->pending, len}) || writer_error(w, errno, err);
 }
 
 bool file_create_atomic(struct file_writer *w, const char *path, struct err *err)
 {
-    w->used = 0;
+    w->used = w->put = 0;
     w->is_in_place = false;
     w->is_stdout = strcmp(path, "-") == 0;
     if ((size_t)snprintf(w->path, sizeof w->path, "%s", w->is_stdout ? "standard output" : path) >=
@@ -129,7 +129,7 @@ bool file_create_named(struct file_writer *w, const char *path, struct err *err)
     if (!is_special) {
         return file_create_atomic(w, path, err);
     }
-    w->used = 0;
+    w->used = w->put = 0;
     w->is_stdout = false;
     w->is_in_place = true;
     w->temporary[0] = '\0';
@@ -141,6 +141,7 @@ bool file_create_named(struct file_writer *w, const char *path, struct err *err)
 static bool sink_to_file(void *context, const void *ptr, size_t len, struct err *err)
 {
     struct file_writer *w = context;
+    w->put += len;
     if (len > sizeof w->pending - w->used && !flush_pending(w, err)) {
         return false;
     }

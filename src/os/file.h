@@ -30,6 +30,7 @@ bool file_write(int fd, struct str bytes);
 struct file_writer {
     int fd;
     size_t used;
+    uint64_t put; /* bytes in all */
     bool is_stdout;
     bool is_in_place; /* a device or a pipe: closed at the end, but neither renamed nor removed */
     char path[4096];

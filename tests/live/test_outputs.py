@@ -13,7 +13,7 @@ from lab import process, profiler
 
 pytestmark = pytest.mark.measures
 
-NAME = r"profile_\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:[._-]\d+)?"
+NAME = r"profile_\d{4}-\d\d-\d\dT\d{6}Z(?:-\d+)?"
 LINKS = {"last_profile.col": "col", "last_flamegraph.html": "html", "last_profile.pprof": "pprof"}
 
 
@@ -40,14 +40,19 @@ def check_folder(folder, sets, kinds=("col", "html", "pprof")):
 
 
 def test_names_and_links(pillion, program, workdir):
-    before = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime())
+    before = time.strftime("%Y-%m-%dT%H%M%SZ", time.gmtime())
     session = profiler.profile(pillion, workdir, [program("act"), "spin", "0.4"])
-    after = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime())
+    after = time.strftime("%Y-%m-%dT%H%M%SZ", time.gmtime())
     check_folder(workdir, 1)
-    ended = os.readlink(workdir / "last_profile.col")[len("profile_"):][:19]
+    ended = os.readlink(workdir / "last_profile.col")[len("profile_"):][:18]
     assert before <= ended <= after, "the name is the window's end in UTC"
     header = session.col.header
     assert header["start_time"] <= header["end_time"]
+
+
+def test_names_with_colons_as_gprofiler_has_them(pillion, program, workdir):
+    profiler.profile(pillion, workdir, [program("act"), "spin", "0.2"], "--file-names", "gprofiler", "--format", "col")
+    assert re.fullmatch(r"profile_\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.col", os.readlink(workdir / "last_profile.col"))
 
 
 def test_the_output_folder_is_made(pillion, program, workdir):

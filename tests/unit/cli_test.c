@@ -68,9 +68,27 @@ static void refused(const char *arguments, int status, const char *sentence)
     done(l);
 }
 
+static enum command_id command_of(const char *environment, const char *line)
+{
+    struct line *l = parse_with(environment, line);
+    enum command_id id = l->request.command;
+    CHECK(l->ok);
+    done(l);
+    return id;
+}
+
+static void nothing_at_all_is_help(void)
+{
+    CHECK_INT(command_of("", ""), COMMAND_HELP);
+    CHECK_INT(command_of("DD_SERVICE=x HOME=/", ""), COMMAND_HELP); /* the program's own */
+    CHECK_INT(command_of("PILLION_SERVICE_NAME=x", ""), COMMAND_RUN);
+    CHECK_INT(command_of("GPROFILER_SERVICE_NAME=x", ""), COMMAND_RUN);
+    CHECK_INT(command_of("", "-f 11"), COMMAND_RUN);
+}
+
 static void defaults(void)
 {
-    struct line *l = parse("");
+    struct line *l = parse("-q");
     const struct settings *s = &l->request.settings;
     CHECK(l->ok);
     CHECK_INT(l->request.command, COMMAND_RUN);
@@ -88,8 +106,10 @@ static void defaults(void)
     CHECK(s->naming.container_names && s->naming.application_identifiers);
     CHECK(s->budget.memory_bytes == 64 << 20);
     CHECK(s->budget.cpu_percent == 1.0);
-    CHECK_INT(s->log.level, LOG_INFO);
     CHECK_INT(l->request.warnings.len, 0);
+    done(l);
+    l = parse("-a");
+    CHECK_INT(l->request.settings.log.level, LOG_INFO);
     done(l);
 }
 
@@ -467,6 +487,25 @@ static void other_profilers_options_are_explained(void)
     CHECK_INT(l->request.settings.sampling.frequency_hz, 11);
     CHECK_TEXT(l->request.settings.scope.command[0], "./x");
     done(l);
+}
+
+static bool is_bounded(const char *line)
+{
+    struct line *l = parse(line);
+    bool bounded = l->ok && l->request.settings.output.bounded;
+    done(l);
+    return bounded;
+}
+
+static void files_of_a_command_are_bounded(void)
+{
+    CHECK(is_bounded("./x"));
+    CHECK(is_bounded("-o /tmp --format col ./x"));
+    CHECK(!is_bounded("-u -o /tmp ./x"));
+    CHECK(!is_bounded("--max-output-files 0 ./x")); /* all */
+    CHECK(!is_bounded("--max-output-files 9 ./x"));
+    CHECK(!is_bounded("--rotating-output ./x"));
+    CHECK(!is_bounded("-p 1 -c"));
 }
 
 static void command_lines_of_others_work(void)
@@ -981,7 +1020,8 @@ static void unknown_topics_name_the_nearest(void)
     buf_release(&out);
 }
 
-TESTS({"without arguments every process is profiled with the documented defaults", defaults},
+TESTS({"with options alone every process is profiled with the documented defaults", defaults},
+      {"without a word, an option or a setting there is the short help", nothing_at_all_is_help},
       {"every default is a valid value of its option", every_default_parses},
       {"the first word begins the command and ends the options", command_begins_at_first_word},
       {"two dashes end the options", two_dashes_end_options},
@@ -996,6 +1036,7 @@ TESTS({"without arguments every process is profiled with the documented defaults
       {"the nearest name is proposed", nearest_names_are_proposed},
       {"a usage error with a command word is 125, else 2", usage_with_a_command_is_125},
       {"what is not built yet says so and is refused", what_is_not_built_says_so},
+      {"what a command leaves is bounded when nothing was said", files_of_a_command_are_bounded},
       {"an ancestor's command line starts the program", what_ancestors_have_starts_the_program},
       {"profiling is switched off by an option or a variable", profiling_is_switched_off},
       {"names of gProfiler's readers are taken for ours", gprofilers_readers_are_taken_for_ours},

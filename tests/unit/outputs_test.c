@@ -74,6 +74,7 @@ static void end(struct place *p)
     CHECK(file_list(p->dir, remove_entry, p->dir, NULL));
     CHECK_INT(rmdir(p->dir), 0);
     profile_release(&p->profile);
+    outputs_release(&p->outputs);
 }
 
 static void touch(const struct place *p, const char *name)
@@ -108,7 +109,7 @@ static bool holds(const struct place *p, const char *name, const char *beginning
     return same;
 }
 
-static void write_at(struct place *p, uint64_t wall_ns)
+static struct outputs_written write_at(struct place *p, uint64_t wall_ns)
 {
     struct outputs_written written;
     struct err err = {0};
@@ -116,6 +117,7 @@ static void write_at(struct place *p, uint64_t wall_ns)
     CHECK(outputs_write(&p->outputs, &p->profile, &written, &err));
     CHECK_TEXT(err.text, "");
     CHECK_INT(written.formats, p->outputs.formats);
+    return written;
 }
 
 /* ---- names and links ---- */
@@ -141,16 +143,16 @@ static void further_profiles_have_files_of_their_own(void)
     write_at(&p, WALL);
     CHECK_TEXT(names_in(p.dir),
                "last_flamegraph.html last_profile.col last_profile.pprof "
-               "profile_2026-11-20T10:31:04.alloc_space.col profile_2026-11-20T10:31:04.alloc_space.html "
-               "profile_2026-11-20T10:31:04.alloc_space.pprof profile_2026-11-20T10:31:04.col "
-               "profile_2026-11-20T10:31:04.html profile_2026-11-20T10:31:04.pprof");
-    CHECK_TEXT(link_of(&p, "last_profile.pprof"), "profile_2026-11-20T10:31:04.pprof");
-    CHECK(holds(&p, "profile_2026-11-20T10:31:04.alloc_space.pprof", "\x1f\x8b"));
+               "profile_2026-11-20T103104Z.alloc_space.col profile_2026-11-20T103104Z.alloc_space.html "
+               "profile_2026-11-20T103104Z.alloc_space.pprof profile_2026-11-20T103104Z.col "
+               "profile_2026-11-20T103104Z.html profile_2026-11-20T103104Z.pprof");
+    CHECK_TEXT(link_of(&p, "last_profile.pprof"), "profile_2026-11-20T103104Z.pprof");
+    CHECK(holds(&p, "profile_2026-11-20T103104Z.alloc_space.pprof", "\x1f\x8b"));
     p.profile.next = NULL;
     write_at(&p, WALL + SECOND); /* the set goes as a whole */
     CHECK_TEXT(names_in(p.dir), "last_flamegraph.html last_profile.col last_profile.pprof "
-                                "profile_2026-11-20T10:31:05.col profile_2026-11-20T10:31:05.html "
-                                "profile_2026-11-20T10:31:05.pprof");
+                                "profile_2026-11-20T103105Z.col profile_2026-11-20T103105Z.html "
+                                "profile_2026-11-20T103105Z.pprof");
     profile_release(&second);
     end(&p);
 }
@@ -162,16 +164,16 @@ static void names_and_links(void)
     begin(&p, encoder_bit("col") | encoder_bit("html") | encoder_bit("pprof") | encoder_bit("speedscope"));
     struct outputs_written written;
     CHECK(outputs_write(&p.outputs, &p.profile, &written, NULL));
-    CHECK_TEXT(written.stem, "profile_2026-11-20T10:31:04");
+    CHECK_TEXT(written.stem, "profile_2026-11-20T103104Z");
     CHECK_INT(written.formats, 15);
     CHECK_TEXT(names_in(p.dir),
                "last_flamegraph.html last_profile.col last_profile.pprof "
-               "last_profile.speedscope.json profile_2026-11-20T10:31:04.col "
-               "profile_2026-11-20T10:31:04.html profile_2026-11-20T10:31:04.pprof "
-               "profile_2026-11-20T10:31:04.speedscope.json");
-    CHECK_TEXT(link_of(&p, "last_profile.col"), "profile_2026-11-20T10:31:04.col");
-    CHECK_TEXT(link_of(&p, "last_flamegraph.html"), "profile_2026-11-20T10:31:04.html");
-    CHECK_TEXT(link_of(&p, "last_profile.pprof"), "profile_2026-11-20T10:31:04.pprof");
+               "last_profile.speedscope.json profile_2026-11-20T103104Z.col "
+               "profile_2026-11-20T103104Z.html profile_2026-11-20T103104Z.pprof "
+               "profile_2026-11-20T103104Z.speedscope.json");
+    CHECK_TEXT(link_of(&p, "last_profile.col"), "profile_2026-11-20T103104Z.col");
+    CHECK_TEXT(link_of(&p, "last_flamegraph.html"), "profile_2026-11-20T103104Z.html");
+    CHECK_TEXT(link_of(&p, "last_profile.pprof"), "profile_2026-11-20T103104Z.pprof");
     CHECK(holds(&p, "last_profile.col", "# {"));
     CHECK(holds(&p, "last_flamegraph.html", "<!"));
     CHECK(holds(&p, "last_profile.pprof", "\x1f\x8b"));
@@ -184,7 +186,7 @@ static void chosen_formats_only(void)
     struct place p;
     begin(&p, encoder_bit("col"));
     write_at(&p, WALL);
-    CHECK_TEXT(names_in(p.dir), "last_profile.col profile_2026-11-20T10:31:04.col");
+    CHECK_TEXT(names_in(p.dir), "last_profile.col profile_2026-11-20T103104Z.col");
     end(&p);
 }
 
@@ -205,11 +207,11 @@ static void links_move_on(void)
     begin(&p, encoder_bit("col"));
     touch(&p, "last_profile.col"); /* a plain file of an earlier tool is replaced */
     write_at(&p, WALL);
-    CHECK_TEXT(link_of(&p, "last_profile.col"), "profile_2026-11-20T10:31:04.col");
+    CHECK_TEXT(link_of(&p, "last_profile.col"), "profile_2026-11-20T103104Z.col");
     write_at(&p, WALL + 60 * SECOND);
-    CHECK_TEXT(link_of(&p, "last_profile.col"), "profile_2026-11-20T10:32:04.col");
+    CHECK_TEXT(link_of(&p, "last_profile.col"), "profile_2026-11-20T103204Z.col");
     write_at(&p, WALL - 3600 * SECOND); /* the clock was set back */
-    CHECK_TEXT(link_of(&p, "last_profile.col"), "profile_2026-11-20T09:31:04.col");
+    CHECK_TEXT(link_of(&p, "last_profile.col"), "profile_2026-11-20T093104Z.col");
     end(&p);
 }
 
@@ -217,13 +219,13 @@ static void same_second(void)
 {
     struct place p;
     begin(&p, encoder_bit("col"));
-    touch(&p, "profile_2026-11-20T10:31:04.html"); /* of another profiler, another format */
+    touch(&p, "profile_2026-11-20T103104Z.html"); /* of another profiler, another format */
     write_at(&p, WALL);
     write_at(&p, WALL);
     CHECK_TEXT(names_in(p.dir),
-               "last_profile.col profile_2026-11-20T10:31:04-2.col "
-               "profile_2026-11-20T10:31:04-3.col profile_2026-11-20T10:31:04.html");
-    CHECK_TEXT(link_of(&p, "last_profile.col"), "profile_2026-11-20T10:31:04-3.col");
+               "last_profile.col profile_2026-11-20T103104Z-2.col "
+               "profile_2026-11-20T103104Z-3.col profile_2026-11-20T103104Z.html");
+    CHECK_TEXT(link_of(&p, "last_profile.col"), "profile_2026-11-20T103104Z-3.col");
     end(&p);
 }
 
@@ -235,7 +237,7 @@ static void made_directories(void)
     snprintf(deep, sizeof deep, "%s/a//b/c/", p.dir);
     p.outputs.dir = deep;
     write_at(&p, WALL);
-    CHECK_TEXT(names_in(deep), "last_profile.col profile_2026-11-20T10:31:04.col");
+    CHECK_TEXT(names_in(deep), "last_profile.col profile_2026-11-20T103104Z.col");
     CHECK(file_list(deep, remove_entry, deep, NULL));
     static const char *const made[] = {"a/b/c", "a/b", "a"};
     for (unsigned i = 0; i < 3; i++) {
@@ -257,9 +259,9 @@ static void keeps_so_many(void)
     }
     CHECK_TEXT(names_in(p.dir),
                "last_profile.col last_profile.pprof "
-               "profile_2026-11-20T10:31:11.col profile_2026-11-20T10:31:11.pprof "
-               "profile_2026-11-20T10:31:12.col profile_2026-11-20T10:31:12.pprof "
-               "profile_2026-11-20T10:31:13.col profile_2026-11-20T10:31:13.pprof");
+               "profile_2026-11-20T103111Z.col profile_2026-11-20T103111Z.pprof "
+               "profile_2026-11-20T103112Z.col profile_2026-11-20T103112Z.pprof "
+               "profile_2026-11-20T103113Z.col profile_2026-11-20T103113Z.pprof");
     end(&p);
 }
 
@@ -272,7 +274,7 @@ static void rotating_keeps_one(void)
     outputs_init(&p.outputs, &settings);
     write_at(&p, WALL);
     write_at(&p, WALL + SECOND);
-    CHECK_TEXT(names_in(p.dir), "last_profile.col profile_2026-11-20T10:31:05.col");
+    CHECK_TEXT(names_in(p.dir), "last_profile.col profile_2026-11-20T103105Z.col");
     end(&p);
 }
 
@@ -285,8 +287,8 @@ static void same_second_rotates_by_number(void)
     }
     p.outputs.max_sets = 2;
     write_at(&p, WALL);
-    CHECK_TEXT(names_in(p.dir), "last_profile.col profile_2026-11-20T10:31:04-11.col "
-                                "profile_2026-11-20T10:31:04-12.col");
+    CHECK_TEXT(names_in(p.dir), "last_profile.col profile_2026-11-20T103104Z-11.col "
+                                "profile_2026-11-20T103104Z-12.col");
     end(&p);
 }
 
@@ -300,7 +302,7 @@ static void newest_stays(void)
         CHECK(holds(&p, "last_profile.col", "# {"));
     }
     write_at(&p, WALL - 3600 * SECOND); /* a clock that was set back */
-    CHECK_TEXT(names_in(p.dir), "last_profile.col profile_2026-11-20T09:31:04.col");
+    CHECK_TEXT(names_in(p.dir), "last_profile.col profile_2026-11-20T093104Z.col");
     CHECK(holds(&p, "last_profile.col", "# {"));
     end(&p);
 }
@@ -310,17 +312,17 @@ static void leftovers(void)
     struct place p;
     begin(&p, encoder_bit("col"));
     p.outputs.max_sets = 2;
-    touch(&p, "profile_2026-11-20T08:00:00.html");  /* sets of earlier runs … */
-    touch(&p, "profile_2026-11-20T08:00:00.pprof");
-    touch(&p, "profile_2026-11-20T09:00:00-2.col");
-    touch(&p, "profile_2026-11-20T09:00:00.col.4711.tmp"); /* … and what a killed one left */
-    touch(&p, "profile_2026-11-20T10:31:04.html.4711.tmp");
+    touch(&p, "profile_2026-11-20T080000Z.html");  /* sets of earlier runs … */
+    touch(&p, "profile_2026-11-20T080000Z.pprof");
+    touch(&p, "profile_2026-11-20T090000Z-2.col");
+    touch(&p, "profile_2026-11-20T090000Z.col.4711.tmp"); /* … and what a killed one left */
+    touch(&p, "profile_2026-11-20T103104Z.html.4711.tmp");
     static const char *const foreign[] = {
-        "profile_2026-11-20T08:00:00",        "profile_2026-11-20T08:00:00-notes.col",
-        "profile_2026-11-20T08:00:00.txt",    "profile_2026-11-20 08:00:00.col",
-        "profile_2026-11-20T08:00:00-.col",   "profile_20260110T080000.col",
-        "profile_2026-11-20T08:00:00.col.gz", "xprofile_2026-11-20T08:00:00.col",
-        "profile_2026-11-20T08:00:00-2x.col",
+        "profile_2026-11-20T080000Z",        "profile_2026-11-20T080000Z-notes.col",
+        "profile_2026-11-20T080000Z.txt",    "profile_2026-11-20 08:00:00.col",
+        "profile_2026-11-20T080000Z-.col",   "profile_20260110T080000.col",
+        "profile_2026-11-20T080000Z.col.gz", "xprofile_2026-11-20T080000Z.col",
+        "profile_2026-11-20T080000Z-2x.col",
     };
     enum { FOREIGN = sizeof foreign / sizeof foreign[0] };
     for (unsigned i = 0; i < FOREIGN; i++) {
@@ -333,9 +335,9 @@ static void leftovers(void)
         CHECK(file_exists(path)); /* not ours: not counted, not touched */
         CHECK_INT(unlink(path), 0);
     }
-    CHECK_TEXT(names_in(p.dir), "last_profile.col profile_2026-11-20T09:00:00-2.col "
-                                "profile_2026-11-20T10:31:04.col "
-                                "profile_2026-11-20T10:31:04.html.4711.tmp");
+    CHECK_TEXT(names_in(p.dir), "last_profile.col profile_2026-11-20T090000Z-2.col "
+                                "profile_2026-11-20T103104Z.col "
+                                "profile_2026-11-20T103104Z.html.4711.tmp");
     end(&p);
 }
 
@@ -343,12 +345,79 @@ static void no_rotation(void)
 {
     struct place p;
     begin(&p, encoder_bit("col"));
-    touch(&p, "profile_2026-11-20T09:00:00.col.4711.tmp");
-    touch(&p, "profile_2026-11-20T09:00:00.col");
+    touch(&p, "profile_2026-11-20T090000Z.col.4711.tmp");
+    touch(&p, "profile_2026-11-20T090000Z.col");
     write_at(&p, WALL);
-    CHECK_TEXT(names_in(p.dir), "last_profile.col profile_2026-11-20T09:00:00.col "
-                                "profile_2026-11-20T09:00:00.col.4711.tmp "
-                                "profile_2026-11-20T10:31:04.col");
+    CHECK_TEXT(names_in(p.dir), "last_profile.col profile_2026-11-20T090000Z.col "
+                                "profile_2026-11-20T090000Z.col.4711.tmp "
+                                "profile_2026-11-20T103104Z.col");
+    end(&p);
+}
+
+/* ---- names ---- */
+
+static void as_gprofiler_names_them(void)
+{
+    struct place p;
+    begin(&p, encoder_bit("col"));
+    p.outputs.names = FILE_NAMES_GPROFILER;
+    write_at(&p, WALL);
+    write_at(&p, WALL);
+    CHECK_TEXT(names_in(p.dir), "last_profile.col profile_2026-11-20T10:31:04-2.col profile_2026-11-20T10:31:04.col");
+    p.outputs.names = FILE_NAMES_PLAIN; /* a folder that was begun by an earlier release */
+    p.outputs.max_sets = 2;
+    write_at(&p, WALL + SECOND);
+    CHECK_TEXT(names_in(p.dir), "last_profile.col profile_2026-11-20T103105Z.col profile_2026-11-20T10:31:04-2.col");
+    end(&p);
+}
+
+/* ---- a run that is bounded ---- */
+
+static void a_run_removes_its_own_alone(void)
+{
+    struct place p;
+    begin(&p, encoder_bit("col"));
+    write_at(&p, WALL - SECOND); /* another run's */
+    p.outputs.bounded = true;
+    for (unsigned i = 0; i < OUTPUTS_RUN_SETS; i++) {
+        CHECK(!write_at(&p, WALL + i * SECOND).removed);
+    }
+    CHECK(write_at(&p, WALL + OUTPUTS_RUN_SETS * SECOND).removed);
+    CHECK_INT(p.outputs.own.len, OUTPUTS_RUN_SETS);
+    const char *names = names_in(p.dir);
+    CHECK(strstr(names, "T103103Z.col") != NULL);
+    CHECK(strstr(names, "T103104Z.col") == NULL);
+    CHECK(strstr(names, "T103105Z.col") != NULL);
+    p.outputs.own_bytes += OUTPUTS_RUN_BYTES; /* as if they were large: the newest stays, whatever its size */
+    write_at(&p, WALL + 100 * SECOND);
+    CHECK_INT(p.outputs.own.len, 1);
+    CHECK_TEXT(names_in(p.dir), "last_profile.col profile_2026-11-20T103103Z.col profile_2026-11-20T103244Z.col");
+    end(&p);
+}
+
+/* ---- a last window of a second ---- */
+
+static void an_empty_rest_is_not_linked(void)
+{
+    struct place p;
+    begin(&p, encoder_bit("col"));
+    p.outputs.window_ns = 60 * SECOND;
+    p.profile.meta.start_wall_ns = WALL - 60 * SECOND;
+    write_at(&p, WALL);
+    struct profile rest;
+    CHECK(profile_init(&rest, SAMPLE_MAX_BYTES, NULL));
+    struct profile full = p.profile;
+    p.profile = rest;
+    p.profile.meta.start_wall_ns = WALL;
+    write_at(&p, WALL + SECOND);
+    CHECK_TEXT(link_of(&p, "last_profile.col"), "profile_2026-11-20T103104Z.col");
+    write_at(&p, WALL + 60 * SECOND); /* nothing ran for a whole window: that is what was asked */
+    CHECK_TEXT(link_of(&p, "last_profile.col"), "profile_2026-11-20T103204Z.col");
+    profile_release(&p.profile);
+    p.profile = full;
+    p.profile.meta.start_wall_ns = WALL + 60 * SECOND;
+    write_at(&p, WALL + 61 * SECOND);
+    CHECK_TEXT(link_of(&p, "last_profile.col"), "profile_2026-11-20T103205Z.col");
     end(&p);
 }
 
@@ -436,13 +505,13 @@ static bool write_full(void *context)
     CHECK_INT(err.kind, ERR_IO);
     char expected[256];
     snprintf(expected, sizeof expected,
-             "cannot write %s/profile_2026-11-20T10:31:04.html (disk full, ENOSPC); free space there "
+             "cannot write %s/profile_2026-11-20T103104Z.html (disk full, ENOSPC); free space there "
              "or give -o DIR",
              p->dir);
     CHECK_TEXT(err.text, expected);
     CHECK_INT(written.formats, encoder_bit("col") | encoder_bit("pprof")); /* the others are written all the same */
     CHECK_TEXT(names_in(p->dir), "filling last_profile.col last_profile.pprof "
-                                 "profile_2026-11-20T10:31:04.col profile_2026-11-20T10:31:04.pprof");
+                                 "profile_2026-11-20T103104Z.col profile_2026-11-20T103104Z.pprof");
     CHECK(holds(p, "last_profile.col", "# {"));
 
     fill(p->dir, 0); /* nothing fits: the first failure is the one that is told */
@@ -498,6 +567,9 @@ TESTS({"further profiles have files of their own", further_profiles_have_files_o
       {"the set just written stays, whatever the clock says", newest_stays},
       {"rotation counts older runs, clears their leftovers and touches nothing foreign", leftovers},
       {"without rotation nothing is removed", no_rotation},
+      {"names with colons, and both forms in one folder", as_gprofiler_names_them},
+      {"the links do not name an empty rest of a window", an_empty_rest_is_not_linked},
+      {"a run that is bounded removes what it wrote itself", a_run_removes_its_own_alone},
       {"a directory without the right to write gives one sentence with the remedy", unwritable},
       {"a read-only file system gives one sentence with the remedy", read_only},
       {"on a full disk what fits is written whole and the rest named", full_disk},

@@ -23,7 +23,7 @@ struct scene {
 static void begin(struct scene *s, bool terminal)
 {
     *s = (struct scene){.outputs = {.dir = ".", .formats = encoder_defaults()},
-                        .written = {.stem = "profile_2026-11-20T10:31:04",
+                        .written = {.stem = "profile_2026-11-20T103104Z",
                                     .formats = encoder_defaults()}};
     s->log = (struct log){
         .fd = memfd_create("log", MFD_CLOEXEC), .level = LOG_INFO, .terminal = terminal};
@@ -99,7 +99,7 @@ static void block(void)
                "  python 71.0 %   native 18.1 %   kernel 10.3 %\n"
                "  not seen: 0.4 s (0.6 %): 0.3 s lost, 0.1 s unreadable\n"
                "  cost: 0.09 s CPU (0.2 % of one core), 8 MB\n"
-               "  ./last_flamegraph.html  (also .col, .pprof: profile_2026-11-20T10:31:04.*)\n");
+               "  ./last_flamegraph.html  (also .col, .pprof: profile_2026-11-20T103104Z.*)\n");
     end(&s);
 }
 
@@ -111,7 +111,7 @@ static void line(void)
     s.outputs.dir = "/out";
     CHECK_TEXT(told(&s, NULL),
                "pillion: 10:31 cpu=61.8s procs=5 python=71% native=18% kernel=10% unreadable=0% "
-               "lost=0.3s own=0.09s/8MB to /out/profile_2026-11-20T10:31:04\n");
+               "lost=0.3s own=0.09s/8MB to /out/profile_2026-11-20T103104Z\n");
     end(&s);
 }
 
@@ -200,7 +200,7 @@ static void budget(void)
     s.log.terminal = false;
     CHECK_TEXT(told(&s, NULL), "pillion: 10:31 cpu=10.0s procs=1 native=100% lost=0 own=0.01s/3MB "
                                "(sampled at 24.3 Hz instead of 99) "
-                               "to ./profile_2026-11-20T10:31:04\n");
+                               "to ./profile_2026-11-20T103104Z\n");
     s.log.format = LOG_LOGFMT;
     CHECK(strstr(told(&s, NULL), "own_rss_mb=3 own_rss_peak_mb=4 sampled_hz=24.2 "
                                  "budget=\"sampled at 24.3 Hz instead of 99\"\n") != NULL);
@@ -220,10 +220,10 @@ static void all_seen(void)
                "  native 100.0 %\n"
                "  nothing missing (100.0 % of 10.0 s)\n"
                "  cost: 0.01 s CPU (0.1 % of one core), 3 MB\n"
-               "  ./last_flamegraph.html  (also .col, .pprof: profile_2026-11-20T10:31:04.*)\n");
+               "  ./last_flamegraph.html  (also .col, .pprof: profile_2026-11-20T103104Z.*)\n");
     s.log.terminal = false;
     CHECK_TEXT(told(&s, NULL), "pillion: 10:31 cpu=10.0s procs=1 native=100% lost=0 own=0.01s/3MB "
-                               "to ./profile_2026-11-20T10:31:04\n");
+                               "to ./profile_2026-11-20T103104Z\n");
     end(&s);
 }
 
@@ -257,10 +257,10 @@ static void files(void)
     } rows[] = {
         {encoder_bit("html"), "\n  ./last_flamegraph.html\n"},
         {encoder_bit("html") | encoder_bit("col"),
-         "\n  ./last_flamegraph.html  (also .col: profile_2026-11-20T10:31:04.*)\n"},
-        {encoder_bit("col"), "\n  ./profile_2026-11-20T10:31:04.col\n"},
-        {encoder_bit("col") | encoder_bit("pprof"), "\n  ./profile_2026-11-20T10:31:04.col, .pprof\n"},
-        {encoder_bit("speedscope"), "\n  ./profile_2026-11-20T10:31:04.speedscope.json\n"},
+         "\n  ./last_flamegraph.html  (also .col: profile_2026-11-20T103104Z.*)\n"},
+        {encoder_bit("col"), "\n  ./profile_2026-11-20T103104Z.col\n"},
+        {encoder_bit("col") | encoder_bit("pprof"), "\n  ./profile_2026-11-20T103104Z.col, .pprof\n"},
+        {encoder_bit("speedscope"), "\n  ./profile_2026-11-20T103104Z.speedscope.json\n"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct scene s;

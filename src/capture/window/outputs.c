@@ -17,7 +17,15 @@ void outputs_init(struct outputs *o, const struct settings *settings)
         .dir = settings->output.dir != NULL ? settings->output.dir : ".",
         .formats = settings->output.formats,
         .max_sets = settings->output.rotating ? 1 : settings->output.max_files,
+        .bounded = settings->output.bounded,
+        .names = settings->output.names,
+        .window_ns = settings->sampling.window_ns,
     };
+}
+
+void outputs_release(struct outputs *o)
+{
+    vec_release(&o->own);
 }
 
 void outputs_name_here(struct outputs *o)
@@ -57,20 +65,36 @@ static bool is_number(struct str text)
     return str_u64(text, &value);
 }
 
-/* The stem of a file of our naming, "profile_<19 characters of time>" and, for several in one second,
- * "-N"; 0 for every other name. *rest is what follows. */
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+static bool begins_as(struct str name, struct str form)
+{
+    bool does = name.len >= form.len;
+    for (size_t i = 0; does && i < form.len; i++) {
+        does = form.ptr[i] == '0' ? is_digit(name.ptr[i]) : name.ptr[i] == form.ptr[i];
+    }
+    return does;
+}
+
+/* "profile_" and a time in one of the two forms; 0 for every other name. */
+static size_t time_bytes(struct str name)
+{
+    struct str plain = STR("profile_0000-00-00T000000Z"), colons = STR("profile_0000-00-00T00:00:00");
+    return begins_as(name, plain) ? plain.len : begins_as(name, colons) ? colons.len : 0;
+}
+
+/* The stem of a file of our naming: the above and, for several in one second, "-N"; 0 for every other name. *rest is
+ * what follows. */
 static size_t stem_bytes(struct str name, struct str *rest)
 {
-    static const char form[] = "profile_2000-00-00T00:00:00";
-    enum { STEM_BYTES = sizeof form - 1 };
-    for (size_t i = 0; i < STEM_BYTES; i++) {
-        bool digit = i < name.len && name.ptr[i] >= '0' && name.ptr[i] <= '9';
-        if (i >= name.len || (form[i] == '0' ? !digit : name.ptr[i] != form[i])) {
-            return 0;
-        }
+    size_t time = time_bytes(name), dot = str_find(name, '.');
+    if (time == 0) {
+        return 0;
     }
-    size_t dot = str_find(name, '.');
-    struct str number = str_sub(name, STEM_BYTES, dot - STEM_BYTES);
+    struct str number = str_sub(name, time, dot - time);
     if (number.len > 0 && (number.ptr[0] != '-' || !is_number(str_sub(number, 1, number.len)))) {
         return 0;
     }
@@ -124,14 +148,26 @@ static void note_stem(void *context, const char *file)
     *place = (struct str){copy, name.len};
 }
 
-/* By time, then by number: a longer number is a larger one. */
+static uint64_t digits_of(struct str text)
+{
+    uint64_t number = 0;
+    for (size_t i = 0; i < text.len; i++) {
+        number = is_digit(text.ptr[i]) ? number * 10 + (uint64_t)(text.ptr[i] - '0') : number;
+    }
+    return number;
+}
+
+/* By time, whichever its form, then by number. */
 static int by_age(const void *left, const void *right)
 {
     const struct str *a = left, *b = right;
-    if (a->len != b->len && memcmp(a->ptr, b->ptr, sizeof "profile_2000-00-00T00:00:00" - 1) == 0) {
-        return a->len < b->len ? -1 : 1;
+    size_t a_time = time_bytes(*a), b_time = time_bytes(*b);
+    uint64_t a_key = digits_of(str_sub(*a, 0, a_time)), b_key = digits_of(str_sub(*b, 0, b_time));
+    if (a_key == b_key) {
+        a_key = digits_of(str_sub(*a, a_time, a->len));
+        b_key = digits_of(str_sub(*b, b_time, b->len));
     }
-    return str_compare(*a, *b);
+    return a_key < b_key ? -1 : a_key > b_key;
 }
 
 struct set {
@@ -191,13 +227,50 @@ static void remove_old_sets(const struct outputs *o, const char *newest)
     vec_release(&stems.names);
 }
 
+/* Of a run that is bounded: what it wrote itself, and never the newest. */
+static bool bound_own(struct outputs *o, const struct outputs_written *written)
+{
+    struct outputs_set *set = o->bounded ? vec_push(&o->own) : NULL;
+    size_t gone = 0;
+    if (set == NULL) {
+        return false;
+    }
+    memcpy(set->stem, written->stem, sizeof set->stem);
+    set->bytes = written->bytes;
+    o->own_bytes += set->bytes;
+    while (gone + 1 < o->own.len && (o->own.len - gone > OUTPUTS_RUN_SETS || o->own_bytes > OUTPUTS_RUN_BYTES)) {
+        const struct set old = {o, str_of(o->own.at[gone].stem)};
+        (void)file_list(o->dir, remove_of_set, (void *)&old, NULL);
+        o->own_bytes -= o->own.at[gone++].bytes;
+    }
+    o->own.len -= gone;
+    memmove(o->own.at, o->own.at + gone, o->own.len * sizeof o->own.at[0]);
+    return gone > 0;
+}
+
 /* ---- writing ---- */
 
-static void choose_stem(const struct outputs *o, uint64_t end_wall_ns, char stem[static 64])
+/* Its form is told apart by time_bytes. */
+static void put_time(const struct outputs *o, uint64_t wall_ns, char out[static TIME_TEXT_MAX])
+{
+    time_iso_seconds(wall_ns, out);
+    if (o->names == FILE_NAMES_GPROFILER) {
+        return;
+    }
+    char *put = out;
+    for (const char *c = out; *c != '\0'; c++) {
+        if (*c != ':') {
+            *put++ = *c;
+        }
+    }
+    memcpy(put, "Z", 2);
+}
+
+static void choose_stem(const struct outputs *o, uint64_t end_wall_ns, char stem[static OUTPUTS_STEM_MAX])
 {
     char time[TIME_TEXT_MAX], path[PATH_MAX_BYTES];
-    time_iso_seconds(end_wall_ns, time);
-    snprintf(stem, 64, "profile_%s", time);
+    put_time(o, end_wall_ns, time);
+    snprintf(stem, OUTPUTS_STEM_MAX, "profile_%s", time);
     for (unsigned n = 2; n < SAME_SECOND_MAX; n++) {
         bool taken = false;
         for (unsigned i = 0; encoders[i] != NULL && !taken; i++) {
@@ -206,7 +279,7 @@ static void choose_stem(const struct outputs *o, uint64_t end_wall_ns, char stem
         if (!taken) {
             return;
         }
-        snprintf(stem, 64, "profile_%s-%u", time, n);
+        snprintf(stem, OUTPUTS_STEM_MAX, "profile_%s-%u", time, n);
     }
 }
 
@@ -221,8 +294,16 @@ static void put_type(const struct profile *p, const struct profile *first, char 
     }
 }
 
+/* A run that ends a second into a window leaves an empty one, which nobody wants to look at. */
+static bool is_worth_a_link(const struct outputs *o, const struct profile *p)
+{
+    enum { LITTLE_SHARE = 100 };
+    uint64_t length_ns = p->meta.end_wall_ns - p->meta.start_wall_ns;
+    return !o->linked || length_ns >= o->window_ns || profile_sum(p).cpu_ns > length_ns / LITTLE_SHARE;
+}
+
 static bool write_one(const struct outputs *o, struct profile *p, const char *name, const struct encoder *encoder,
-                      bool is_linked, struct err *err)
+                      bool is_linked, uint64_t *bytes, struct err *err)
 {
     char path[PATH_MAX_BYTES];
     struct file_writer writer;
@@ -237,22 +318,24 @@ static bool write_one(const struct outputs *o, struct profile *p, const char *na
         file_abandon(&writer);
         return false;
     }
+    *bytes += writer.put;
     return file_commit(&writer, err) && (!is_linked || file_link(o->dir, encoder->link, name, err));
 }
 
 /* One profile in all formats: those that were written. */
-static unsigned write_all(const struct outputs *o, struct profile *p, const struct profile *first, const char *stem,
-                          struct err *err)
+static unsigned write_all(const struct outputs *o, struct profile *p, const struct profile *first,
+                          struct outputs_written *written, struct err *err)
 {
     unsigned done = 0;
+    bool is_linked = p == first && is_worth_a_link(o, p);
     char type[TYPE_MAX_BYTES + 2], name[128];
     put_type(p, first, type);
     for (unsigned i = 0; encoders[i] != NULL; i++) {
         if ((o->formats >> i & 1) == 0) {
             continue;
         }
-        snprintf(name, sizeof name, "%s%s%s", stem, type, encoders[i]->extension);
-        if (write_one(o, p, name, encoders[i], p == first, err)) {
+        snprintf(name, sizeof name, "%s%s%s", written->stem, type, encoders[i]->extension);
+        if (write_one(o, p, name, encoders[i], is_linked, &written->bytes, err)) {
             done |= 1u << i;
         } else {
             err = NULL; /* the first failure is reported */
@@ -261,7 +344,7 @@ static unsigned write_all(const struct outputs *o, struct profile *p, const stru
     return done;
 }
 
-bool outputs_write(const struct outputs *o, struct profile *p, struct outputs_written *written,
+bool outputs_write(struct outputs *o, struct profile *p, struct outputs_written *written,
                    struct err *err)
 {
     *written = (struct outputs_written){0};
@@ -271,9 +354,11 @@ bool outputs_write(const struct outputs *o, struct profile *p, struct outputs_wr
     choose_stem(o, p->meta.end_wall_ns, written->stem);
     written->formats = o->formats;
     for (struct profile *q = p; q != NULL; q = q->next) {
-        written->formats &= write_all(o, q, p, written->stem, err);
+        written->formats &= write_all(o, q, p, written, err);
         err = written->formats == o->formats ? err : NULL;
     }
+    o->linked = true;
     remove_old_sets(o, written->stem);
+    written->removed = bound_own(o, written);
     return written->formats == o->formats;
 }

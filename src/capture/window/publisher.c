@@ -231,6 +231,11 @@ static bool publish(struct publisher *pub, struct profile *p)
     err = (struct err){0};
     bool ok = outputs_write(&pub->outputs, p, &written, &err);
     pub->failed += !ok;
+    if (written.removed) {
+        log_once(pub->log, LOG_INFO,
+                 "the newest %d windows of this run are kept, of %d MB at most; --max-output-files 0 keeps all",
+                 OUTPUTS_RUN_SETS, OUTPUTS_RUN_BYTES / 1000000);
+    }
     if (pub->uploader != NULL) {
         uploader_submit(pub->uploader, p); /* before the summary: a window that is logged is in the spool */
     }
@@ -305,6 +310,7 @@ static void *publisher_main(void *context)
 static void release(struct publisher *pub)
 {
     namer_release(&pub->naming.namer);
+    outputs_release(&pub->outputs);
     profile_release(&pub->profiles[0]);
     profile_release(&pub->profiles[1]);
     if (pub->is_gathered) {
