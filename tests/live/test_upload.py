@@ -76,6 +76,17 @@ def test_without_a_token_files_are_written(pillion, program, workdir):
     assert (workdir / "last_profile.col").exists() and done.status == 0
 
 
+def test_who_attaches_to_upload_is_told_that_there_is_no_address(pillion, workdir):
+    """A sidecar without its variables ends at once; with a folder it has something to do."""
+    without = {name: value for name, value in os.environ.items() if not name.startswith(("PILLION_", "GPROFILER_"))}
+    done = process.run([pillion, "-a", "-cu"], cwd=workdir, env=without)
+    assert (done.status, done.err) == (1, "pillion: studio needs an address: give --server-host URL\n"), done
+    assert not list(workdir.iterdir())
+    done = process.run([pillion, "-p", str(os.getpid()), "-u", "-d", "1", "-o", workdir, "--format", "col"], env=without)
+    assert done.status == 0 and "windows are written to files instead" in done.err, done
+    assert (workdir / "last_profile.col").exists()
+
+
 # ---- The services, by their models
 
 def test_all_back_ends_at_once(pillion):

@@ -71,13 +71,14 @@ static void say_start(struct rooms *r, const char *what)
     extra_records_report(r->extra);
 }
 
-/* After the command was let go. Without an uploader that was wanted, files are written. */
-static void begin_uploads(struct rooms *r)
+/* After the command was let go. Without an uploader that was wanted, files are written; false: nobody wants them. */
+static bool begin_uploads(struct rooms *r)
 {
     bool good = uploads_begin(&r->uploads);
     if (r->uploads.uploader != NULL || !good) {
         publisher_upload(r->publisher, r->uploads.uploader, r->shared.window.profile);
     }
+    return good || !uploads_are_all(r->shared.settings);
 }
 
 static void begin_window(struct rooms *r)
@@ -149,7 +150,7 @@ int run_command(const struct run_input *input, struct launch_target *target)
     }
     char what[ERR_TEXT_MAX];
     snprintf(what, sizeof what, format, settings->scope.command[0], target->pid);
-    begin_uploads(&r);
+    (void)begin_uploads(&r);
     say_start(&r, what);
     return loop_run(&r);
 }
@@ -268,8 +269,8 @@ int run_attach(const struct run_input *input)
     }
     buf_init(&what, 1024);
     bool ok = settings->scope.mode == TARGET_ALL ? adopt_all(&r, &what) : adopt_pids(&r, &what);
+    ok = ok && begin_uploads(&r);
     if (ok) {
-        begin_uploads(&r);
         say_start(&r, buf_cstr(&what)); /* before what is found out about them */
     }
     catching_search(r.catching, clock_mono_ns());

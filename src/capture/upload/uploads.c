@@ -8,6 +8,11 @@ enum {
     LEAST_MS = 500,
 };
 
+bool uploads_are_all(const struct settings *settings)
+{
+    return settings->scope.mode != TARGET_COMMAND && settings->upload.wanted && settings->output.formats == 0;
+}
+
 bool uploads_begin(struct uploads *u)
 {
     struct shared *s = u->shared;
@@ -16,8 +21,12 @@ bool uploads_begin(struct uploads *u)
         return true;
     }
     u->uploader = uploader_start(s->settings, &s->log, &err);
-    if (u->uploader == NULL) {
+    if (u->uploader == NULL && uploads_are_all(s->settings)) {
+        log_say(&s->log, LOG_ERROR, "%s", err.text);
+    } else if (u->uploader == NULL) {
         log_say(&s->log, LOG_WARNING, "%s; windows are written to files instead", err.text);
+    }
+    if (u->uploader == NULL) {
         return false;
     }
     uploader_limit(u->uploader, s->memory_bytes);

@@ -13,6 +13,9 @@ struct uploads {
     struct uploader *uploader; /* null: windows are not uploaded */
 };
 
+/* Whoever attaches and asked for uploads alone has nothing without them; a command runs in any case, and has files. */
+bool uploads_are_all(const struct settings *settings);
+
 /* Starts the uploader, when it is wanted; after the command was let go. False when it was wanted and cannot be had. */
 bool uploads_begin(struct uploads *u);
 
