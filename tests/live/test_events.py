@@ -104,13 +104,17 @@ def test_switches_need_kernel_code(place):
 
 
 @pytest.mark.exact
-def test_what_is_wrong_is_told_before_anything_starts(pillion, run):
-    for event, words in (("page-fualts", 'expects an event such as page-faults or cycles, got "page-fualts"; did you mean '
-                                         'page-faults?'),
-                         ("sCPU;sALLOC", "sALLOC is not available: no code is put into the program")):
-        done = run([pillion, "-e", event, "--", "true"])
-        assert done.status == 125
-        assert f"-e {words}" in " ".join(done.err.split()), done
+def test_what_is_wrong_is_told_before_anything_starts(pillion, run, workdir):
+    """What is misspelt; what ancestors have and we have not keeps no program from starting."""
+    misspelt = run([pillion, "-e", "page-fualts", "--", "true"])
+    assert misspelt.status == 125
+    assert ('-e expects an event such as page-faults or cycles, got "page-fualts"; did you mean page-faults?'
+            in " ".join(misspelt.err.split())), misspelt
+    words = "-e sALLOC is not available: no code is put into the program"
+    attached = run([pillion, "-p", "1", "-e", "sCPU;sALLOC"])
+    assert attached.status == 2 and words in " ".join(attached.err.split()), attached
+    started = run([pillion, "--launch", "init", "-o", workdir, "-e", "sCPU;sALLOC", "--", "sh", "-c", "exit 3"])
+    assert started.status == 3 and words in " ".join(started.err.split()), started
 
 
 # ---- --off-cpu ----

@@ -51,7 +51,8 @@ def test_counts_are_in_the_header_and_the_summary(pillion, workdir):
         until_taken(sink, 2, run)
         time.sleep(0.3)
         run.end()
-    header = json.loads((workdir / "last_profile.col").read_text().split("\n")[0][2:])
+    newest = max(workdir.glob("profile_*.col"), key=lambda path: path.stat().st_mtime_ns)
+    header = json.loads(newest.read_text().split("\n")[0][2:])
     uploads = header["pillion"]["uploads"]
     assert 0 < uploads.pop("cpu_ns") < 1e9
     assert uploads == {"sent": 2, "waiting": 0, "dropped": 0, "failures": 0}

@@ -106,13 +106,13 @@ static void note(const char *text)
     close(fd);
 }
 
-/* "0 1 2 …": the open descriptors, without the one that lists them. */
+/* "0 1 2 …": the open descriptors, without those to the command and to the parent. */
 static int lists_descriptors(void *context, struct launch_target *target)
 {
     char text[512] = "";
     (void)context;
     for (int fd = 0; fd < 1024; fd++) {
-        if (fcntl(fd, F_GETFD) >= 0 && fd != target->link_fd) {
+        if (fcntl(fd, F_GETFD) >= 0 && fd != target->link_fd && fd != target->init_fd) {
             snprintf(text + strlen(text), sizeof text - strlen(text), "%d ", fd);
         }
     }
@@ -122,7 +122,7 @@ static int lists_descriptors(void *context, struct launch_target *target)
     return ready_and_done(context, target);
 }
 
-static int works_until_term(void *context, struct launch_target *target)
+static int works_until_the_end(void *context, struct launch_target *target)
 {
     (void)context;
     int fd = signals_open();
@@ -131,14 +131,28 @@ static int works_until_term(void *context, struct launch_target *target)
     for (unsigned i = 0; i < 100 && (sig = signals_next(fd)) == 0; i++) {
         signals_wait(fd, 100 * MS);
     }
-    note(sig == SIGTERM ? "flushed" : "no TERM");
+    note(sig == SIGNAL_COMMAND_ENDED ? "flushed" : "nothing was told");
     return 0;
 }
 
-static int ignores_term(void *context, struct launch_target *target)
+static int goes_on_alone(void *context, struct launch_target *target)
 {
     (void)context;
-    signal(SIGTERM, SIG_IGN);
+    int fd = signals_open();
+    (void)launch_ready(target);
+    for (unsigned i = 0; i < 100 && signals_next(fd) == 0; i++) {
+        signals_wait(fd, 100 * MS);
+    }
+    launch_leave(target->init_fd);
+    clock_sleep_ns((uint64_t)1500 * MS);
+    note("went on");
+    return 0;
+}
+
+static int ignores_the_end(void *context, struct launch_target *target)
+{
+    (void)context;
+    signal(SIGNAL_COMMAND_ENDED, SIG_IGN);
     (void)launch_ready(target);
     clock_sleep_ns((uint64_t)4000 * MS);
     return 0;
@@ -643,7 +657,7 @@ static void passes_signals_on(void)
 static void waits_for_the_flush(void)
 {
     begin();
-    struct caller caller = {.init = true, .profiler = works_until_term};
+    struct caller caller = {.init = true, .profiler = works_until_the_end};
     uint64_t began_ns = clock_mono_ns();
     int status = run(&caller, "exit 4");
     CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 4);
@@ -652,10 +666,21 @@ static void waits_for_the_flush(void)
     end();
 }
 
+static void left_alone(void)
+{
+    begin();
+    struct caller caller = {.init = true, .profiler = goes_on_alone};
+    int status = run(&caller, "exit 5");
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 5);
+    CHECK_TEXT(content("profiler"), ""); /* it has not waited for the profiler's end */
+    CHECK_TEXT(awaited("profiler"), "went on");
+    end();
+}
+
 static void flush_is_bounded(void)
 {
     begin();
-    struct caller caller = {.init = true, .profiler = ignores_term};
+    struct caller caller = {.init = true, .profiler = ignores_the_end};
     uint64_t began_ns = clock_mono_ns();
     int status = run(&caller, "exit 4");
     CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 4);
@@ -694,7 +719,7 @@ static void holds_no_pipe(void)
     char *argv[] = {shell, option, text, NULL};
     for (unsigned shape = 0; shape < 2; shape++) {
         caller.init = shape == 1;
-        caller.profiler = shape == 1 ? works_until_term : ready_and_done;
+        caller.profiler = shape == 1 ? works_until_the_end : ready_and_done;
         CHECK_INT(pipe2(pipe_ends, 0), 0);
         pid_t pid = start(&caller, argv);
         close(pipe_ends[1]);
@@ -793,6 +818,7 @@ TESTS_THAT_MEASURE({"a command is found as the shell would find it", found},
       {"without room for another process the command runs all the same", limit_of_processes},
       {"signals reach the command in init mode", passes_signals_on},
       {"the status comes after the last window", waits_for_the_flush},
+      {"the profiler may go on alone with what the command left", left_alone},
       {"the wait for the last window is bounded", flush_is_bounded},
       {"a profiler that crashed is started again", restarts},
       {"a pipe that the command closes is closed", holds_no_pipe},

@@ -2,9 +2,9 @@
  * outputs: the files a window leaves.
  *
  * Per window and format one file DIR/profile_<UTC end>.<extension>, written atomically, and links to
- * the newest: last_profile.col, last_flamegraph.html, last_profile.pprof, but not to a run's short last window in which
- * hardly anything ran. The time is 2026-11-20T103104Z, or
- * with colons and without a zone, as gProfiler has it. Two windows that end in the same second get "-2",
+ * the newest: last_profile.col, last_flamegraph.html, last_profile.pprof, but not to a window cut short
+ * in which hardly anything ran, as a run's last one may be. The time is 2026-11-20T103104Z, or with
+ * colons and without a zone, as gProfiler has it. Two windows that end in the same second get "-2",
  * "-3" … behind it instead of overwriting each other.
  *
  * Further profiles of the window (profile.next) have their sample type in front of the extension:
