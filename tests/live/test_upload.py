@@ -260,7 +260,7 @@ def test_windows_that_end_together_are_sent_apart(pillion, workdir):
         target.end()
     sent = {request.path.split("/")[1]: request.moment + since for request in reversed(sink.taken)
             if request.path.endswith("/1")}
-    written = {str(i): min((workdir / str(i)).glob("profile_*.col")).stat().st_mtime for i in runs}
+    written = {str(i): min(path.stat().st_mtime for path in (workdir / str(i)).glob("profile_*.col")) for i in runs}
     offsets = [sent[i] - written[i] for i in sent]
     assert len(offsets) == len(runs) and -1 < min(offsets) and 0.1 < max(offsets) < period + 2, offsets
     assert all(sent_kept_lost(text)[1:] == (0, 0) for text in said), said
