@@ -29,7 +29,6 @@ static bool starts_command(const struct request *request)
     return request->command == COMMAND_RUN && request->settings.scope.mode == TARGET_COMMAND;
 }
 
-/* A command that is not built yet has no row: request_parse refuses it. */
 static int (*const commands[COMMAND_COUNT])(const struct request *) = {
     [COMMAND_RUN] = profile,
     [COMMAND_DOCTOR] = doctor_run,

@@ -3,15 +3,15 @@
 #include <string.h>
 
 const struct command_info command_table[COMMAND_COUNT] = {
-    [COMMAND_DOCTOR] = {"doctor", false, "[-p PID] [--json]",
+    [COMMAND_DOCTOR] = {"doctor", "[-p PID] [--json]",
                         "what works here, what does not, and what to change"},
-    [COMMAND_RENDER] = {"render", false, "FILE... -o OUT [--diff BASE]",
+    [COMMAND_RENDER] = {"render", "FILE... -o OUT [--diff BASE]",
                         "turn saved profiles (.col, .pprof) into html, pprof, col or speedscope; "
                         "several are merged, --diff compares"},
-    [COMMAND_UPLOAD] = {"upload", false, "FILE...",
+    [COMMAND_UPLOAD] = {"upload", "FILE...",
                         "send saved profiles (.col, .pprof, files of a spool) to a back end"},
-    [COMMAND_INSTALL] = {"install", false, "DIR", "copy this program into DIR"},
-    [COMMAND_HELP] = {"help", false, "[TOPIC]", "this help, or one about a topic, a command or an option"},
+    [COMMAND_INSTALL] = {"install", "DIR", "copy this program into DIR"},
+    [COMMAND_HELP] = {"help", "[TOPIC]", "this help, or one about a topic, a command or an option"},
 };
 
 enum command_id command_find(const char *word)
@@ -25,5 +25,5 @@ enum command_id command_find(const char *word)
 bool command_is_shown(enum command_id id)
 {
     const struct command_info *info = &command_table[id];
-    return info->word && !info->not_yet && info->help;
+    return info->word && info->help;
 }

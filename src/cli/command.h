@@ -25,7 +25,6 @@ enum command_id {
 
 struct command_info {
     const char *word; /* NULL = not called by a word */
-    bool not_yet;
     const char *usage; /* what follows the word */
     const char *help;  /* NULL = not shown anywhere */
 };

@@ -70,26 +70,14 @@ static const char usage[] =
     "  pillion [options] -p PID[,PID...]          profile running processes\n"
     "  pillion [options] -a                       profile every visible process\n";
 
-/* An example is shown when what it shows is built. */
 static const struct example {
     const char *line, *meaning;
-    const char *option;      /* that must work, or NULL */
-    enum command_id command; /* that must work */
 } examples[] = {
-    {"pillion -- ./serve.sh", "flame graph in ./last_flamegraph.html", NULL, COMMAND_RUN},
-    {"pillion -p 812 -d 30 -o /tmp", "30 seconds of process 812", NULL, COMMAND_RUN},
-    {"pillion -u -S checkout -- ./serve.sh", "send every minute, as \"checkout\"",
-     "upload-results", COMMAND_RUN},
-    {"pillion doctor", "what works here, and what to change", NULL, COMMAND_DOCTOR},
+    {"pillion -- ./serve.sh", "flame graph in ./last_flamegraph.html"},
+    {"pillion -p 812 -d 30 -o /tmp", "30 seconds of process 812 and all below it"},
+    {"pillion -u -S checkout -- ./serve.sh", "send every minute, as \"checkout\""},
+    {"pillion doctor", "what works here, and what to change"},
 };
-
-static bool works(const struct example *e)
-{
-    struct option_match match = {0};
-    if (e->option)
-        match = option_find(e->option, strlen(e->option), COMMAND_ALL);
-    return !command_table[e->command].not_yet && !match.unused;
-}
 
 static void add_introduction(struct buf *out)
 {
@@ -104,8 +92,7 @@ static void add_introduction(struct buf *out)
     }
     buf_text(out, "\n\nExamples\n");
     for (size_t i = 0; i < sizeof examples / sizeof examples[0]; i++)
-        if (works(&examples[i]))
-            buf_printf(out, "  %-38s %s\n", examples[i].line, examples[i].meaning);
+        buf_printf(out, "  %-38s %s\n", examples[i].line, examples[i].meaning);
     buf_byte(out, '\n');
     add_group(GROUP_WHAT, COMMAND_ALL, out);
     add_group(GROUP_WHERE, COMMAND_ALL, out);
@@ -114,10 +101,7 @@ static void add_introduction(struct buf *out)
 static void add_footer(struct buf *out)
 {
     buf_text(out, "Every option --like-this is also PILLION_LIKE_THIS.\n"
-                  "All options: pillion help options.");
-    if (!command_table[COMMAND_DOCTOR].not_yet)
-        buf_text(out, "  Problems: pillion doctor.");
-    buf_byte(out, '\n');
+                  "All options: pillion help options.  Problems: pillion doctor.\n");
 }
 
 void help_screen(struct buf *out)

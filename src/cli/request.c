@@ -464,13 +464,10 @@ static bool is_option(const char *argument)
     return argument[0] == '-' && argument[1] != '\0';
 }
 
-/* One of pillion's own commands: is it built, and were the options before it meant for it? */
+/* One of pillion's own commands: were the options before it meant for it? */
 static bool enter_command(struct parser *p, enum command_id id, struct err *err)
 {
     struct request *out = p->out;
-    if (command_table[id].not_yet)
-        return err_set(err, ERR_UNSUPPORTED, 0, "%s is not available yet",
-                       command_table[id].word);
     out->command = id;
     p->commands = COMMAND_BIT(id);
     for (size_t i = 0; i < option_count; i++)
@@ -617,7 +614,7 @@ static void hint_at_command(struct settings *s)
     };
     struct nearest near = nearest_to(s->scope.command[0], strlen(s->scope.command[0]));
     for (enum command_id id = 0; id < COMMAND_COUNT; id++)
-        if (hints[id] && !command_table[id].not_yet)
+        if (hints[id])
             nearest_offer(&near, command_table[id].word);
     if (near.count)
         s->scope.command_hint = hints[command_find(near.word[0])];

@@ -64,6 +64,9 @@ struct launch {
  * NOTIFY_SOCKET, or systemd is the parent), and everywhere else. */
 bool launch_prefers_init(void);
 
+/* Does a supervisor know the command by this PID (sd_listen_fds, sd_notify)? Then init is not to be had. */
+bool launch_pid_is_told(uint32_t pid);
+
 /* In a PID namespace of its own, of which systemd is not the first process. */
 bool launch_in_container(void);
 

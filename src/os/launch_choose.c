@@ -32,12 +32,11 @@ bool launch_in_container(void)
     return getpid() == 1 || (!in_first_namespace() && !is_systemd_first());
 }
 
-/* A supervisor knows the command by the PID that this process has (sd_listen_fds, sd_notify). */
-static bool is_pid_told(void)
+bool launch_pid_is_told(uint32_t own)
 {
     const char *listen = getenv("LISTEN_PID"), *notify = getenv("NOTIFY_SOCKET");
     uint64_t pid;
-    return (listen != NULL && str_u64(str_of(listen), &pid) && pid == (uint64_t)getpid()) ||
+    return (listen != NULL && str_u64(str_of(listen), &pid) && pid == own) ||
            (notify != NULL && notify[0] != '\0');
 }
 
@@ -46,7 +45,7 @@ bool launch_prefers_init(void)
     if (getpid() == 1) {
         return true;
     }
-    if (is_pid_told()) {
+    if (launch_pid_is_told((uint32_t)getpid())) {
         return false;
     }
     bool ends_with_us = getppid() == 0 || (getppid() == 1 && !in_first_namespace());

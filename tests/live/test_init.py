@@ -154,24 +154,23 @@ BELOW = [*PID1, "sh", "-c", '"$@"; exit $?', "sh"]
 
 
 @pytest.mark.root
-@pytest.mark.parametrize("prefix, stays", [
-    (BELOW, True),  # the container ends with the first process, which waits for this one
-    ([*BELOW, "env", "NOTIFY_SOCKET=/run/x"], False),
-    ([*BELOW, "sh", "-c", 'LISTEN_PID=$$ exec "$@"', "sh"], False),
-    ([*BELOW, "sh", "-c", 'LISTEN_PID=7777 exec "$@"', "sh"], True),  # another's
-    ([*BELOW, *BELOW[len(PID1):]], False),
-    ([], False),
+@pytest.mark.parametrize("prefix, stays, hint", [
+    (BELOW, True, ""),  # the container ends with the first process, which waits for this one
+    ([*BELOW, "env", "NOTIFY_SOCKET=/run/x"], False, ""),
+    ([*BELOW, "sh", "-c", 'LISTEN_PID=$$ exec "$@"', "sh"], False, ""),
+    ([*BELOW, "sh", "-c", 'LISTEN_PID=7777 exec "$@"', "sh"], True, ""),  # another's
+    ([*BELOW, *BELOW[len(PID1):]], False, "takes the last window with it: --launch init waits for it"),
+    ([], False, "; --launch init waits for the last window"),
 ])
-def test_auto_stays_where_a_container_may_end_with_it_unless_its_pid_is_told(pillion, program, workdir, prefix, stays):
-    done = process.run([*prefix, pillion, "-o", workdir, "--", program("act"), "ids"])
-    parent = int(re.match(r"pid \d+ parent (\d+) ", done.out)[1])
-    above = 1 if prefix[:len(PID1)] == PID1 and prefix.count("sh") == BELOW.count("sh") else None
+def test_auto_stays_where_a_container_may_end_with_it_unless_its_pid_is_told(pillion, program, workdir, prefix, stays, hint):
+    """Beneath exec the command has our place, below the shell or the test itself; beneath init it is below us."""
+    started = process.start([*prefix, "sh", "-c", 'echo "$$"; exec "$@"', "sh", pillion, "-o", workdir, "--",
+                             program("act"), "ids"])
+    done = started.finish()
+    own, command = re.match(r"(\d+)\npid (\d+) parent", done.out).groups()
+    assert (own != command) == stays, done
     first = done.err.split("\n")[0]
-    assert ("--launch init" in first) == (not stays), done
-    if stays:
-        assert parent != 1, done
-    elif above:
-        assert parent == above, done
+    assert hint in first and ("--launch init" in first) == bool(hint), done
     process.settle(10)
 
 
@@ -183,9 +182,17 @@ def test_what_a_command_leaves_behind_goes_on_being_profiled(pillion, program, w
     done = started.finish(10)  # our pipes as well: neither the parent nor the profiler holds them
     assert done.status == 3
     assert re.search(r"left behind goes on being profiled: act \(pid \d+\); to end that: kill \d+", done.err), done
-    assert list(workdir.glob("profile_*.col")), "the window so far is written before the status is told"
+    assert len(list(workdir.glob("profile_*.col"))) == 1, "what ran so far is written, and it runs on: nobody waited"
     process.settle(15)
     assert profiler.within(profiler.Session(done, workdir).seconds(), 2.0, 0.1)
+
+
+def test_on_a_terminal_what_is_left_behind_is_said_before_the_prompt_and_no_more_after(shell, workdir):
+    text = shell.command('"$PILLION" -- sh -c \'"$ACT" spin 1.5 & sleep 0.4; exit 3\'')
+    assert "left behind goes on being profiled: act (pid" in " ".join(text.split()), text
+    assert shell.status() == 3
+    assert shell.quiet(2.5) == ""
+    process.until(lambda: len(list(workdir.glob("profile_*.col"))) == 2, 10, "the rest is written, too")
 
 
 def test_a_command_that_leaves_nothing_behind_ends_without_a_word_of_it(pillion, program, workdir):

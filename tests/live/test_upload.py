@@ -69,6 +69,19 @@ def test_a_command_is_uploaded_at_its_end(pillion, program, workdir):
             assert not list(workdir.iterdir())
 
 
+@pytest.mark.parametrize("spool", [False, True])
+def test_the_window_so_far_is_sent_before_the_parent_tells_that_the_command_ended(pillion, program, workdir, spool):
+    """A container may end with it, its spool as well, while something else of the command runs on."""
+    slow = (200, {}, b"")
+    with Sink([lambda request: (time.sleep(0.6), slow)[1]]) as sink:
+        done = process.run([pillion, "-u", "--backend", "http", "--server-host", sink.url + WINDOWS, "--launch", "init",
+                            *(["--spool-dir", workdir / "spool"] if spool else []), "--", "sh", "-c",
+                            '"$0" spin 3 >/dev/null 2>&1 & sleep 0.4; exit 3', program("act")], cwd=workdir)
+        assert done.status == 3 and sequences(sink) == [1], done
+        process.settle(20)
+        assert sequences(sink) == [1, 2], done
+
+
 def test_without_a_token_files_are_written(pillion, program, workdir):
     done = process.run([pillion, "-u", "--backend", "studio", "--server-host", "http://127.0.0.1:9", "--",
                         program("act"), "spin", "0.1"], cwd=workdir)

@@ -124,9 +124,7 @@ static void report_left(struct rooms *r)
             proc_own_pid());
     rooms_end_window(r);
     publisher_wait(r->publisher);
-    if (r->uploads.uploader != NULL) {
-        uploader_refresh(r->uploads.uploader);
-    }
+    uploads_hurry(&r->uploads);
 }
 
 /* Init waits with the command's status. What ends with the command ends the run; what goes on is profiled without init,

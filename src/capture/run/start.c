@@ -32,7 +32,7 @@ static void describe_destination(const struct rooms *r, char *out, size_t out_by
 static const char *launch_hint(const struct shared *s)
 {
     bool chosen = s->command_pid != 0 && s->settings->scope.launch == LAUNCH_AUTO;
-    if (!chosen || s->init_fd >= 0) {
+    if (!chosen || s->init_fd >= 0 || launch_pid_is_told(s->command_pid)) {
         return "";
     }
     return launch_in_container() ? "; a container that ends with the command takes the last window with it: --launch "

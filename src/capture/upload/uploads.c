@@ -21,12 +21,10 @@ bool uploads_begin(struct uploads *u)
         return true;
     }
     u->uploader = uploader_start(s->settings, &s->log, &err);
-    if (u->uploader == NULL && uploads_are_all(s->settings)) {
-        log_say(&s->log, LOG_ERROR, "%s", err.text);
-    } else if (u->uploader == NULL) {
-        log_say(&s->log, LOG_WARNING, "%s; windows are written to files instead", err.text);
-    }
     if (u->uploader == NULL) {
+        bool all = uploads_are_all(s->settings);
+        log_say(&s->log, all ? LOG_ERROR : LOG_WARNING, "%s%s", err.text,
+                all ? "" : "; windows are written to files instead");
         return false;
     }
     uploader_limit(u->uploader, s->memory_bytes);
@@ -47,13 +45,23 @@ void uploads_end(struct uploads *u, uint64_t finish_ns)
     u->uploader = NULL;
 }
 
+void uploads_hurry(struct uploads *u)
+{
+    struct uploader_counts counts;
+    if (u->uploader != NULL) {
+        uploader_counts(u->uploader, &counts);
+        u->failures = counts.failures;
+        uploader_refresh(u->uploader);
+    }
+}
+
 bool uploads_wait(const struct uploads *u)
 {
     struct uploader_counts counts = {0};
     if (u->uploader != NULL) {
         uploader_counts(u->uploader, &counts);
     }
-    return counts.waiting > counts.spooled;
+    return counts.waiting > 0 && counts.failures == u->failures;
 }
 
 uint64_t uploads_cpu_ns(const struct uploads *u)

@@ -11,6 +11,7 @@
 struct uploads {
     struct shared *shared;
     struct uploader *uploader; /* null: windows are not uploaded */
+    uint64_t failures;         /* before uploads_hurry */
 };
 
 /* Whoever attaches and asked for uploads alone has nothing without them; a command runs in any case, and has files. */
@@ -19,7 +20,10 @@ bool uploads_are_all(const struct settings *settings);
 /* Starts the uploader, when it is wanted; after the command was let go. False when it was wanted and cannot be had. */
 bool uploads_begin(struct uploads *u);
 
-/* Is there anything yet that neither a server nor a spool has? */
+/* What waits is tried at once. A spool is no safe place where it ends with the container. */
+void uploads_hurry(struct uploads *u);
+
+/* After that: does anything wait still, and has nothing failed? */
 bool uploads_wait(const struct uploads *u);
 
 /* Sends what is left. The end began at finish_ns, monotonic. */

@@ -2,6 +2,7 @@
  * or not at all, links to the newest, and the rotation that removes the oldest
  * sets. */
 #include "capture/window/outputs.h"
+#include "base/ascii.h"
 #include "base/time.h"
 #include "encode/encode.h"
 #include "os/file.h"
@@ -65,16 +66,11 @@ static bool is_number(struct str text)
     return str_u64(text, &value);
 }
 
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
 static bool begins_as(struct str name, struct str form)
 {
     bool does = name.len >= form.len;
     for (size_t i = 0; does && i < form.len; i++) {
-        does = form.ptr[i] == '0' ? is_digit(name.ptr[i]) : name.ptr[i] == form.ptr[i];
+        does = form.ptr[i] == '0' ? ascii_is_digit(name.ptr[i]) : name.ptr[i] == form.ptr[i];
     }
     return does;
 }
@@ -152,7 +148,7 @@ static uint64_t digits_of(struct str text)
 {
     uint64_t number = 0;
     for (size_t i = 0; i < text.len; i++) {
-        number = is_digit(text.ptr[i]) ? number * 10 + (uint64_t)(text.ptr[i] - '0') : number;
+        number = ascii_is_digit(text.ptr[i]) ? number * 10 + (uint64_t)(text.ptr[i] - '0') : number;
     }
     return number;
 }
