@@ -134,7 +134,7 @@ bool selection_accepts(struct selection *c, const struct proc_stat *stat, struct
         return false;
     }
     read_facts(c, stat->pid, stat->ppid, stat->comm, &facts);
-    known->excluded = c->alone || !filter_fits(c->settings->scope.filters, &facts.filter);
+    known->excluded = !filter_fits(c->settings->scope.filters, &facts.filter);
     return !known->excluded;
 }
 
