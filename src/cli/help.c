@@ -74,7 +74,7 @@ static const struct example {
     const char *line, *meaning;
 } examples[] = {
     {"pillion -- ./serve.sh", "flame graph in ./last_flamegraph.html"},
-    {"pillion -p 812 -d 30 -o /tmp", "30 seconds of process 812 and all below it"},
+    {"pillion -p 812 -d 30 -o /tmp", "30 seconds of 812 and all below it"},
     {"pillion -u -S checkout -- ./serve.sh", "send every minute, as \"checkout\""},
     {"pillion doctor", "what works here, and what to change"},
 };
