@@ -449,14 +449,18 @@ static int await_flush(struct init *init)
     return exit_code(status);
 }
 
-/* In the command's process: waits for the profiler, then becomes the command. */
-__attribute__((noreturn)) static void become_command(const struct launch *launch, const char *path,
+/* In the command's process: waits for the profiler, then becomes the command. `parent` may have been killed before
+ * the kernel was asked to tell of that, and the wait ends with it as with a profiler that is ready. */
+__attribute__((noreturn)) static void become_command(const struct launch *launch, const char *path, pid_t parent,
                                                      int link, const sigset_t *mask,
                                                      const struct sigaction *child_action)
 {
-    (void)await_ready(link);
-    (void)prctl(PR_SET_PTRACER, (unsigned long)getppid()); /* and what descends from it */
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    (void)await_ready(link);
+    if (getppid() != parent) {
+        raise(SIGKILL);
+    }
+    (void)prctl(PR_SET_PTRACER, (unsigned long)parent); /* and what descends from it */
     sigaction(SIGCHLD, child_action, NULL);
     sigprocmask(SIG_SETMASK, mask, NULL);
     struct err err;
@@ -478,6 +482,7 @@ static int run_init(const struct launch *launch, const char *path, struct err *e
     struct sigaction plain = {.sa_handler = SIG_DFL}, child_action;
     sigaction(SIGCHLD, &plain, &child_action);
     int link[2] = {-1, -1};
+    pid_t own = getpid();
     init.command = make_pair(link) ? fork() : -1;
     if (init.command < 0) { /* a limit of processes or descriptors: the command comes first */
         sigaction(SIGCHLD, &child_action, NULL);
@@ -486,7 +491,7 @@ static int run_init(const struct launch *launch, const char *path, struct err *e
     }
     if (init.command == 0) {
         close(link[1]);
-        become_command(launch, path, link[0], &before, &child_action);
+        become_command(launch, path, own, link[0], &before, &child_action);
     }
     close(link[0]);
     start_profiler(&init, true, link[1]);
