@@ -175,6 +175,7 @@ struct output_settings {
     unsigned max_files;       /* keep this many sets of files, the oldest go first; 0 = all */
     bool bounded;             /* of this run keep OUTPUTS_RUN_SETS and OUTPUTS_RUN_BYTES at most. Resolved: a command's,
                                * when nothing was said and nothing is uploaded */
+    bool whole_run;           /* files of the whole run at its end. Resolved: a command's that is not uploaded */
     enum file_names names;    /* FILE_NAMES_PLAIN */
 };
 

@@ -681,7 +681,8 @@ static bool resolve_run(struct request *out, struct err *err)
                        !was_given(out, "format", SOURCE_BACKEND);
     if (upload_only)
         s->output.formats = 0;
-    s->output.bounded = s->scope.mode == TARGET_COMMAND && !s->upload.wanted && !s->output.rotating &&
+    s->output.whole_run = s->scope.mode == TARGET_COMMAND && !s->upload.wanted;
+    s->output.bounded = s->output.whole_run && !s->output.rotating &&
                         !was_given(out, "max-output-files", SOURCE_BACKEND);
     resolve_log_level(out);
     s->budget.memory_given = was_given(out, "max-memory", SOURCE_BACKEND);

@@ -22,7 +22,7 @@ struct encoder {
     const char *extensions; /* further endings that mean it, separated by blanks; null: none */
     const char *mime;
     const char *description; /* a few words for the help */
-    const char *link;       /* to the newest of a folder; null: windows are not kept in it */
+    const char *link;       /* "last_…", to the newest of a folder; null: windows are not kept in it */
     bool by_default;        /* windows leave it unless --format says otherwise */
     bool is_page;           /* the one for people to open */
     bool is_read;           /* profile_read takes it */

@@ -1,5 +1,5 @@
 /*
- * merge: the rules for reading several saved profiles into one.
+ * merge: several profiles in one, saved ones that are read, and the windows of a run.
  *
  * A reader adds to whatever the profile holds: samples of the same thread and stack are summed,
  * processes with the same identity are one, and the same window read twice is counted twice (see
@@ -9,7 +9,12 @@
 #ifndef PROFILE_MERGE_H
 #define PROFILE_MERGE_H
 
+#include "base/err.h"
 #include "profile/profile.h"
+
+/* Adds all that a named profile holds, but not what is behind it (profile.next). What does not fit is dropped as
+ * profile.h has it. False: no memory for the tables of ids, and nothing was added. */
+bool profile_merge(struct profile *into, const struct profile *from, struct err *err);
 
 /* Only what `meta` says; its strings are ids of `into`. The window becomes the span of both, costs
  * and losses are summed, and of texts and rates the first known one stays. */

@@ -1,4 +1,4 @@
-"""How the profiler's own cost grows with what is there: idle threads, processes, processes that come and go.
+"""How the profiler's own cost grows with what is there: nobody that runs, idle threads, processes, processes that come and go.
 
 Each figure is measured twice, with perf events and without. CPU is the profiler's clock over some seconds in the middle
 of a window, so neither its start nor its files are in it; memory is the most it held then. What comes and goes is
@@ -57,6 +57,17 @@ class Steady:
             self.fds = max(one.fds for one in readings)
             started.finish(60)
             process.settle(20)
+
+
+def nobody_runs():
+    """After its second minute: by then it looks the most rarely."""
+    if QUICK:
+        return
+    sleeper = "import time; time.sleep(125)"
+    for mode, options in MODES.items():
+        for name, command in (("one process", ["sleep", "125"]), ("a Python process", [sys.executable, "-c", sleeper])):
+            one = Steady(command, 40, *options, settle=75)
+            rows.add(f"own CPU beside {name} that sleeps, {mode}", one.share, "% of a core", most=.05, note=f"{one.rss:.1f} MB")
 
 
 def idle_threads():
@@ -137,6 +148,7 @@ def long_churn():
 
 def main():
     process.become_subreaper()
+    nobody_runs()
     idle_threads()
     processes()
     churn()

@@ -15,6 +15,7 @@ pytestmark = pytest.mark.measures
 
 NAME = r"profile_\d{4}-\d\d-\d\dT\d{6}Z(?:-\d+)?"
 LINKS = {"last_profile.col": "col", "last_flamegraph.html": "html", "last_profile.pprof": "pprof"}
+RUN = {"run_profile.col": "col", "run_flamegraph.html": "html", "run_profile.pprof": "pprof"}
 
 
 def names(folder):
@@ -22,8 +23,9 @@ def names(folder):
 
 
 def check_folder(folder, sets, kinds=("col", "html", "pprof")):
-    """`sets` windows of files, links to the newest of each, nothing else."""
-    files = [n for n in names(folder) if n not in LINKS]
+    """`sets` windows of files, links to the newest of each, the whole run's, nothing else."""
+    files = [n for n in names(folder) if n not in LINKS and n not in RUN]
+    assert [n for n in names(folder) if n in RUN] == sorted(n for n, kind in RUN.items() if kind in kinds)
     for name in files:
         assert re.fullmatch(NAME + r"\.(col|html|pprof)", name), names(folder)
     for kind in kinds:
@@ -71,6 +73,45 @@ def test_windows_follow_each_other_and_lose_nothing(pillion, program, workdir):
     assert 3 <= len(session.windows) <= session.done.seconds + 2
     check_folder(workdir, len(session.windows))
     assert profiler.within(session.seconds(), session.done.cpu_seconds, 0.03, 0.05)
+
+
+def by_name(path):
+    """Weights by all but the first field, which numbers processes of a file."""
+    sums = {}
+    for line in path.read_text().splitlines()[1:]:
+        stack, weight = line.rsplit(" ", 1)
+        stack = stack.split(";", 1)[1]
+        sums[stack] = sums.get(stack, 0) + int(weight)
+    return sums
+
+
+def test_the_whole_run_is_there_as_well(run, pillion, program, workdir):
+    session = profiler.profile(pillion, workdir, [program("act"), "spin", "3.4"], "-d", "1")
+    windows = sorted(workdir.glob("profile_*.col"))
+    count = len(windows)
+    assert f"the whole run, {count} windows: {workdir}/run_flamegraph.html" in session.done.err, session.done
+    assert all((workdir / name).is_file() and not (workdir / name).is_symlink() for name in RUN)
+    merged = workdir / "merged.col"
+    assert run([pillion, "render", *windows, "-o", merged]).status == 0
+    run_of, of_windows = by_name(workdir / "run_profile.col"), by_name(merged)
+    for stack in run_of.keys() | of_windows.keys():  # files of windows are rounded to whole samples
+        assert abs(run_of.get(stack, 0) - of_windows.get(stack, 0)) <= count / 2 + 0.5, stack
+    assert profiler.within(sum(run_of.values()) / 99, session.done.cpu_seconds, 0.05, 0.05)
+
+
+def test_of_one_window_the_run_is_a_link(pillion, program, workdir):
+    session = profiler.profile(pillion, workdir, [program("act"), "spin", "0.3"])
+    assert "the whole run" not in session.done.err
+    for name, kind in RUN.items():
+        assert (workdir / name).resolve() == (workdir / os.readlink(workdir / name)) == \
+               next(workdir.glob(f"profile_*.{kind}")), name
+
+
+def test_an_attached_profiler_has_windows_alone(pillion, program, workdir):
+    target = process.start([program("act"), "spin", "20"])
+    process.run([pillion, "-p", target.pid, "-d", "1", "-o", workdir], 20)
+    target.end()
+    assert not any(name in RUN for name in names(workdir)) and "last_profile.col" in names(workdir)
 
 
 def test_no_continuous_is_one_window(pillion, program, workdir):

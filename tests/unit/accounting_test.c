@@ -294,6 +294,28 @@ static void user_and_system(void)
     end(&b);
 }
 
+static void only_what_runs_stirs(void)
+{
+    struct fixture b;
+    begin(&b);
+    struct worker worker = hire();
+    (void)follow(&b, (uint32_t)worker.pid, CAPTURE_PROC);
+    tell(&worker, "b", 100);
+    look(&b);
+    uint64_t ran_ns = b.accounting.stirred_ns;
+    CHECK_INT(ran_ns, b.accounting.now_ns);
+    for (unsigned i = 0; i < 3; i++) {
+        usleep(20 * 1000);
+        look(&b);
+    }
+    CHECK_INT(b.accounting.stirred_ns, ran_ns);
+    tell(&worker, "b", 100);
+    look(&b);
+    CHECK_INT(b.accounting.stirred_ns, b.accounting.now_ns);
+    dismiss(&worker);
+    end(&b);
+}
+
 static void per_thread(void)
 {
     struct fixture b;
@@ -1686,6 +1708,7 @@ TESTS_THAT_MEASURE({"processes whose ancestors are forgotten count once", middle
       {"a process that was excluded for a part of the window has the rest", excluded_for_a_part},
       {"what ended and was excluded takes nothing from the others, nor gives", excluded_and_ended},
       {"user and system time are told apart", user_and_system},
+      {"only what runs stirs", only_what_runs_stirs},
       {"time goes to the thread that used it, and of ended threads to the first", per_thread},
       {"the time of a process with many threads is shared out late, but whole", many_threads},
       {"a process that was idle for long is seen when it works", idle_then_busy},

@@ -1,6 +1,7 @@
 /* src/encode/encode: the registry of formats. */
 #include "encode/encode.h"
 #include "base/gzip.h"
+#include "profile/merge.h"
 #include "sample_profile.h"
 #include "test.h"
 
@@ -114,6 +115,97 @@ static void collapsed_stacks_may_be_compressed(void)
     tear_down(f);
 }
 
+/* ---- a profile in another ---- */
+
+static void fill_beside_cpu(struct profile *p)
+{
+    uint32_t thread = 1, node = 1;
+    uint32_t labelled = profile_labelled(p, thread, (struct str[PROFILE_LABELS]){STR("held"), STR("task-7"), STR("")});
+    const struct source_line lines[] = {{STR("leaf"), STR("leaf"), STR("/src/a.c"), 3},
+                                        {STR("mid"), STR("mid"), STR("/src/a.c"), 9},
+                                        {STR("real"), STR("real"), STR("/src/b.c"), 27}};
+    struct frame inlined = {.module = 1, .address = 0x5500, .kind = FRAME_NATIVE};
+    uint32_t frame = profile_frame(p, &inlined);
+    profile_name_inlined(p, frame, lines, 3);
+    profile_add(p, labelled, profile_child(p, node, frame), 7 * SAMPLE_PERIOD_NS, 7);
+    profile_add_wait(p, thread, node, 123456789);
+    profile_add_event(p, profile_event_type(p, "page-faults", "count"), labelled, node, 41);
+}
+
+static struct str written(const struct encoder *encoder, struct profile *p, struct buf *out)
+{
+    struct sink sink = sink_of_buf(out);
+    CHECK(encoder->write(p, NULL, &sink, NULL));
+    return buf_slice(out);
+}
+
+/* What a pprof file of it holds, as collapsed stacks. */
+static struct str read_again(struct profile *p, struct buf *out)
+{
+    struct files *again = set_up();
+    CHECK(profile_read_whole(&again->p, written(encoder_by_name(STR("pprof")), p, out), NULL));
+    buf_clear(out);
+    struct str text = written(encoder_by_name(STR("col")), &again->p, out);
+    CHECK_INT(again->p.waits.len, 1);
+    CHECK_INT(again->p.occurrences.len, 1);
+    tear_down(again);
+    return text;
+}
+
+static void merged_with_nothing_a_profile_is_written_as_it_was(void)
+{
+    struct files *from = set_up(), *into = set_up();
+    fill_sample(&from->p);
+    fill_beside_cpu(&from->p);
+    CHECK(profile_merge(&into->p, &from->p, NULL));
+    const char *const names[] = {"col", "html", NULL};
+    for (unsigned i = 0; names[i] != NULL; i++) {
+        const struct encoder *encoder = encoder_by_name(str_of(names[i]));
+        buf_clear(&from->bytes);
+        buf_clear(&into->bytes);
+        CHECK(str_eq(written(encoder, &from->p, &from->bytes), written(encoder, &into->p, &into->bytes)));
+    }
+    buf_clear(&from->bytes);
+    buf_clear(&into->bytes);
+    CHECK(str_eq(read_again(&from->p, &from->bytes), read_again(&into->p, &into->bytes)));
+    tear_down(from);
+    tear_down(into);
+}
+
+static void merged_twice_all_sums_are_double(void)
+{
+    struct files *from = set_up(), *into = set_up();
+    fill_sample(&from->p);
+    fill_beside_cpu(&from->p);
+    CHECK(profile_merge(&into->p, &from->p, NULL));
+    size_t samples = into->p.samples.len, frames = into->p.frames.len;
+    CHECK(profile_merge(&into->p, &from->p, NULL));
+    CHECK_INT(into->p.samples.len, samples);
+    CHECK_INT(into->p.frames.len, frames);
+    struct profile_totals once = profile_sum(&from->p), twice = profile_sum(&into->p);
+    CHECK_INT(twice.cpu_ns, 2 * once.cpu_ns);
+    CHECK_INT(twice.count, 2 * once.count);
+    CHECK_INT(twice.process_cpu_ns, 2 * once.process_cpu_ns);
+    CHECK_INT(into->p.waits.at[0].wait_ns, 2 * 123456789);
+    CHECK_INT(into->p.occurrences.at[0].amount, 2 * 41);
+    tear_down(from);
+    tear_down(into);
+}
+
+static void what_does_not_fit_into_the_merged_one_is_lost_and_not_gone(void)
+{
+    struct files *from = set_up();
+    struct profile small;
+    fill_sample(&from->p);
+    for (size_t bytes = 0; bytes < 20000; bytes += 500) {
+        CHECK(profile_init(&small, bytes, NULL));
+        CHECK(profile_merge(&small, &from->p, NULL));
+        CHECK_INT(profile_sum(&small).cpu_ns, profile_sum(&from->p).cpu_ns);
+        profile_release(&small);
+    }
+    tear_down(from);
+}
+
 static void refused(const char *bytes, enum err_kind kind)
 {
     struct files *f = set_up();
@@ -138,6 +230,10 @@ static void files_that_cannot_be_read_are_named(void)
 TESTS({"the longest known ending decides", the_longest_known_ending_decides},
       {"names find their row", names_find_their_row},
       {"writers leave the samples alone", writers_leave_the_samples_alone},
+      {"merged with nothing a profile is written as it was", merged_with_nothing_a_profile_is_written_as_it_was},
+      {"merged twice all sums are double", merged_twice_all_sums_are_double},
+      {"what does not fit into the merged one is lost and not gone",
+       what_does_not_fit_into_the_merged_one_is_lost_and_not_gone},
       {"readable formats are recognised by content", readable_formats_are_recognised_by_content},
       {"collapsed stacks may be compressed", collapsed_stacks_may_be_compressed},
       {"files that cannot be read are named", files_that_cannot_be_read_are_named})

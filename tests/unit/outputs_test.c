@@ -395,6 +395,28 @@ static void a_run_removes_its_own_alone(void)
     end(&p);
 }
 
+/* ---- the whole run ---- */
+
+static void a_run_has_files_or_links_of_its_own(void)
+{
+    struct place p;
+    char name[OUTPUTS_STEM_MAX];
+    begin(&p, encoder_bit("col") | encoder_bit("html"));
+    struct outputs_written only = write_at(&p, WALL);
+    CHECK(outputs_write_run(&p.outputs, NULL, &only, name, NULL));
+    CHECK_TEXT(link_of(&p, "run_flamegraph.html"), "profile_2026-11-20T103104Z.html");
+    CHECK_TEXT(link_of(&p, "run_profile.col"), "profile_2026-11-20T103104Z.col");
+    CHECK_TEXT(name, "run_flamegraph.html");
+    CHECK(outputs_write_run(&p.outputs, &p.profile, &only, name, NULL));
+    CHECK_TEXT(link_of(&p, "run_flamegraph.html"), "(none)"); /* a file, in the place of the link and not behind it */
+    CHECK_TEXT(names_in(p.dir), "last_flamegraph.html last_profile.col profile_2026-11-20T103104Z.col "
+                                "profile_2026-11-20T103104Z.html run_flamegraph.html run_profile.col");
+    p.outputs.formats = encoder_bit("col");
+    CHECK(outputs_write_run(&p.outputs, &p.profile, &only, name, NULL));
+    CHECK_TEXT(name, "run_profile.col");
+    end(&p);
+}
+
 /* ---- a last window of a second ---- */
 
 static void an_empty_rest_is_not_linked(void)
@@ -569,6 +591,7 @@ TESTS({"further profiles have files of their own", further_profiles_have_files_o
       {"without rotation nothing is removed", no_rotation},
       {"names with colons, and both forms in one folder", as_gprofiler_names_them},
       {"the links do not name an empty rest of a window", an_empty_rest_is_not_linked},
+      {"a run has files or links of its own", a_run_has_files_or_links_of_its_own},
       {"a run that is bounded removes what it wrote itself", a_run_removes_its_own_alone},
       {"a directory without the right to write gives one sentence with the remedy", unwritable},
       {"a read-only file system gives one sentence with the remedy", read_only},

@@ -611,14 +611,15 @@ static void run_times(void)
 static void pauses(void)
 {
     const uint64_t period_ns = 10 * MS;
-    CHECK_INT(perfless_pause_ns(period_ns, 5, 0, false, 500), period_ns); /* ran, and nobody knows who */
-    CHECK_INT(perfless_pause_ns(period_ns, 5, 2, false, 500), 5 * period_ns);
-    CHECK_INT(perfless_pause_ns(period_ns, 5, 0, true, 500), 100 * MS);
-    CHECK_INT(perfless_pause_ns(period_ns, 5, 5, false, 500), 1000 * MS); /* all are checked anyway */
-    CHECK_INT(perfless_pause_ns(period_ns, 0, 0, false, 500), period_ns); /* but these are not listed yet */
-    CHECK_INT(perfless_pause_ns(period_ns, 2000, 1, false, 400000), 400 * MS); /* a thousandth */
+    CHECK_INT(perfless_pause_ns(period_ns, 5, 0, 0, 500), period_ns); /* ran, and nobody knows who */
+    CHECK_INT(perfless_pause_ns(period_ns, 5, 2, 0, 500), 5 * period_ns);
+    CHECK_INT(perfless_pause_ns(period_ns, 5, 0, 2000 * MS, 500), 100 * MS);
+    CHECK_INT(perfless_pause_ns(period_ns, 5, 0, (uint64_t)61000 * MS, 500), 500 * MS);
+    CHECK_INT(perfless_pause_ns(period_ns, 5, 5, 0, 500), 1000 * MS); /* all are checked anyway */
+    CHECK_INT(perfless_pause_ns(period_ns, 0, 0, 0, 500), period_ns); /* but these are not listed yet */
+    CHECK_INT(perfless_pause_ns(period_ns, 2000, 1, 0, 400000), 400 * MS); /* a thousandth */
     /* 10 ms for 5 threads is not the kernel's adding up: 9 times 300 ns are the most */
-    CHECK_INT(perfless_pause_ns(period_ns, 5, 0, false, 10 * MS), 10 * MS);
+    CHECK_INT(perfless_pause_ns(period_ns, 5, 0, 0, 10 * MS), 10 * MS);
 }
 
 static void irregular_ticks(void)

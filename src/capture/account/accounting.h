@@ -67,6 +67,7 @@ struct accounting {
     uint32_t polls;
     bool polled_alive;       /* the last poll read of one that it lives, and nobody has asked since */
     uint64_t now_ns;         /* monotonic: of the poll */
+    uint64_t stirred_ns;     /* monotonic: when one that is polled had used more than a hundredth of the time */
     struct scan scan;
     struct selection *selection;   /* null: every process is selected */
     uint64_t ended_excluded; /* targets of this window that were dropped, and had been excluded */

@@ -16,6 +16,7 @@ enum {
     SKIPPED_POLLS_MAX = 5, /* a second each */
     THREADS_PER_POLL = 4,
     JOINED_SAMPLES_MIN = 20, /* that stand for what was used before them, too */
+    STIRS_PART = 100, /* of the time since it was read: less is a process that sleeps and looks up now and then */
     UNREAD_NEW_MS = 2 * ACCOUNTING_POLL_MS, /* it was found, and gone before its first reading */
 };
 
@@ -219,14 +220,16 @@ static void read_target(struct accounting *a, struct profile *p, struct target *
 {
     struct cpu_times was = target->account.last;
     uint64_t read_ns = target->account.read_ns;
+    uint64_t since_ns = read_ns > 0 ? beyond(a->now_ns, read_ns) : UNREAD_NEW_MS * NS_PER_MS;
     target->account.final_known = accounting_update_times(a, target);
     if (target->account.final_known) {
         attribute(a, target, &was);
+        uint64_t used_ns = beyond(cpu_times_sum(&target->account.last), cpu_times_sum(&was));
+        a->stirred_ns = used_ns * STIRS_PART > since_ns ? a->now_ns : a->stirred_ns;
         a->polled_alive = a->polled_alive || !target->ended;
         target->account.read_ns = a->now_ns;
     }
     target->account.ends = target->ended;
-    uint64_t since_ns = read_ns > 0 ? beyond(a->now_ns, read_ns) : UNREAD_NEW_MS * NS_PER_MS;
     target->account.unread_ns = target->account.final_known ? 0 : since_ns;
     /* of one whose runtime is read there may be samples still */
     if (target->capture_mode == CAPTURE_PROC && (last || target->ended || threads_are_due(a, target))) {

@@ -15,9 +15,12 @@ enum {
     SCAN_MS = 1000,       /* between two checks for ended followers, and two lists of /proc at the most */
     MANY_FOLLOWERS = 64,
     SCAN_MANY_MS = 5000,
-    CALM_MS = 15000,      /* without a new process: what one used since the last poll goes with it */
+    CALM_MS = 15000,      /* without a new process, or without any that runs: what one used since the last poll goes
+                           * with it */
     STAT_MAX = 1 << 20,   /* /proc/stat has a line per CPU, and one per interrupt */
-    POLL_CALM_MS = 250,   /* between two polls when interpreters' stacks tell of all CPU time */
+    REST_MS = 60000,
+    POLL_REST_MS = 500,   /* between two polls when nobody has run for so long, … */
+    POLL_CALM_MS = 250,   /* … or when interpreters' stacks tell of all CPU time, or there is none */
 };
 
 struct polling {
@@ -79,7 +82,7 @@ uint64_t polling_pause_ns(const struct polling *p)
 
 /* ---- polls ---- */
 
-/* What is only polled gets its CPU time by polling, so that is done often; also while processes come. */
+/* What is only polled gets its CPU time by polling, so that is done often while it runs; also while processes come. */
 static uint64_t pause_ns(struct polling *p, uint64_t now_ns)
 {
     const struct targets *targets = &p->follow->targets;
@@ -92,8 +95,10 @@ static uint64_t pause_ns(struct polling *p, uint64_t now_ns)
         p->targets = targets->all.len;
         p->changed_ns = now_ns;
     }
-    bool calm = !any_polled && now_ns - p->changed_ns > CALM_MS * NS_PER_MS;
-    return (calm ? (uint64_t)POLL_CALM_MS : (uint64_t)ACCOUNTING_POLL_MS) * NS_PER_MS;
+    uint64_t stirred_ns = p->accounting.stirred_ns > p->changed_ns ? p->accounting.stirred_ns : p->changed_ns;
+    bool calm = now_ns - (any_polled ? stirred_ns : p->changed_ns) > CALM_MS * NS_PER_MS;
+    bool rests = now_ns - stirred_ns > REST_MS * NS_PER_MS;
+    return (rests ? (uint64_t)POLL_REST_MS : calm ? (uint64_t)POLL_CALM_MS : (uint64_t)ACCOUNTING_POLL_MS) * NS_PER_MS;
 }
 
 static void refresh(struct polling *p, uint64_t now_ns, bool ended)

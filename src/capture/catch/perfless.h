@@ -44,8 +44,8 @@
  * all caches). Where the sample itself then does not prove it, it is read at the next tick, and in any case at
  * the fifth; what was guessed too much is subtracted again. So sums stay exact.
  *
- * Cost follows what runs: a catcher with nothing active sleeps for a tenth of a second (a home) or for
- * seconds; the process clock is read the less often the longer reading it takes, because the kernel adds up all
+ * Cost follows what runs: a catcher with nothing active sleeps for a tenth of a second, or a half (a home), or for
+ * seconds, and checks what is idle at the same moments; the process clock is read the less often the longer reading it takes, because the kernel adds up all
  * threads.
  *
  * Descriptors: schedstat and sched are kept open for threads that are or were active, at most a quarter of
@@ -63,7 +63,9 @@
 
 enum {
     PERFLESS_ACTIVE_MS = 1000, /* so long after it ran a thread is checked at each tick */
-    PERFLESS_IDLE_MS = 100,    /* between two checks of a process that did not run for that long */
+    PERFLESS_IDLE_MS = 100,    /* between two checks of a process that did not run for that long, … */
+    PERFLESS_REST_S = 60,      /* … or not for a minute */
+    PERFLESS_REST_MS = 500,
     PERFLESS_LIST_MS = 100,    /* between two checks of the number of threads of a running process */
     PERFLESS_LIST_IDLE_MS = 1000,
     PERFLESS_LIST_MOST_MS = 10000, /* task/ is listed that often for no reason */
@@ -109,7 +111,7 @@ bool perfless_is_late(uint64_t waited_ns, bool woken);
 
 /* How long until a process's clock is asked again, when asking took `cost_ns` this time: some 10 ns for each
  * thread, and 200 when nothing of them is in a cache. */
-uint64_t perfless_pause_ns(uint64_t period_ns, uint32_t threads, uint32_t active, bool idle,
+uint64_t perfless_pause_ns(uint64_t period_ns, uint32_t threads, uint32_t active, uint64_t idle_ns,
                         uint64_t cost_ns);
 
 #endif

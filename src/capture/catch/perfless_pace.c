@@ -42,14 +42,15 @@ bool perfless_is_late(uint64_t waited_ns, bool woken)
     return waited_ns > (woken ? PERFLESS_LATE_FAR_US : PERFLESS_LATE_US) * NS_PER_US;
 }
 
-uint64_t perfless_pause_ns(uint64_t period_ns, uint32_t threads, uint32_t active, bool idle,
-                        uint64_t cost_ns)
+uint64_t perfless_pause_ns(uint64_t period_ns, uint32_t threads, uint32_t active, uint64_t idle_ns,
+                           uint64_t cost_ns)
 {
     uint64_t pause_ns = period_ns;
     if (threads > 0 && threads <= active) { /* 0: they have not been listed yet */
         pause_ns = PERFLESS_ACTIVE_MS * NS_PER_MS; /* there is no other */
-    } else if (idle) {
-        pause_ns = PERFLESS_IDLE_MS * NS_PER_MS;
+    } else if (idle_ns > PERFLESS_ACTIVE_MS * NS_PER_MS) {
+        bool rests = idle_ns > PERFLESS_REST_S * NS_PER_S;
+        pause_ns = (rests ? PERFLESS_REST_MS : PERFLESS_IDLE_MS) * NS_PER_MS;
     } else if (active > 0) {
         pause_ns = ACTIVE_TICKS * period_ns;
     }

@@ -211,11 +211,12 @@ static void check_process(struct catcher *k, struct perfless_process *p)
         uint64_t before_ns = clock_mono_ns();
         ask_clock(t, p, now_ns);
         uint64_t cost_ns = clock_mono_ns() - before_ns;
-        bool idle = now_ns - p->ran_ns > PERFLESS_ACTIVE_MS * NS_PER_MS;
-        p->check_ns = now_ns + perfless_pause_ns(perfless_period_ns(t),
+        uint64_t pause_ns = perfless_pause_ns(perfless_period_ns(t),
                                               __atomic_load_n(&p->thread_count, __ATOMIC_RELAXED),
-                                              __atomic_load_n(&p->active, __ATOMIC_RELAXED), idle,
+                                              __atomic_load_n(&p->active, __ATOMIC_RELAXED), now_ns - p->ran_ns,
                                               cost_ns);
+        bool idle = pause_ns >= PERFLESS_IDLE_MS * NS_PER_MS;
+        p->check_ns = idle ? (now_ns / pause_ns + 1) * pause_ns : now_ns + pause_ns; /* one wake-up for all idle ones */
     }
     go_on_sweeping(k, p);
 }

@@ -15,6 +15,7 @@ enum {
     ROUND_IDLE_MS = 1000,    /* when the last one found nothing */
     ROUND_EAGER_MS = 25,     /* in the first second of a command */
     EAGER_MS = 1000,
+    CALM_MS = 15000,         /* idle for so long: it goes on being so */
     HURRY_MS = 10,
     CHURN_LEAST = 100,       /* tasks per second that make waiting for rings dear, … */
     ASIDE_LEAST_MS = 20,     /* … if not waiting for them spares enough … */
@@ -28,7 +29,7 @@ static bool is_eager(const struct rooms *r, uint64_t now_ns)
     return s->command_pid != 0 && now_ns < s->first_ns + EAGER_MS * NS_PER_MS;
 }
 
-static uint64_t usual_ns(const struct rooms *r, bool idle)
+static uint64_t usual_ns(const struct rooms *r, bool idle, bool calm)
 {
     const struct shared *s = &r->shared;
     if (r->follow.targets.any_on_proc) {
@@ -41,7 +42,7 @@ static uint64_t usual_ns(const struct rooms *r, bool idle)
     if (waiting_is_on(r->waiting) || extra_records_watch_off_cpu(r->extra)) {
         return WAITS_MS * NS_PER_MS;
     }
-    if (catching_rings(r->catching) != NULL) {
+    if (catching_rings(r->catching) != NULL && !calm) {
         return (idle ? ROUND_MS : ROUND_CAUGHT_MS) * NS_PER_MS;
     }
     bool small = s->perf_on && perf_sampling(s->perf)->stack_bytes < STACK_LARGE_BYTES;
@@ -103,7 +104,9 @@ void pause_round(struct pause *p, struct rooms *r)
 {
     struct catch *rings = catching_rings(r->catching), *catch = rings != NULL ? rings : catching_timer(r->catching);
     uint64_t now_ns = clock_mono_ns();
-    uint64_t stretched_ns = shared_stretched_ns(&r->shared, usual_ns(r, p->idle), slowest_ns(r));
+    p->busy_ns = p->idle ? p->busy_ns : now_ns;
+    bool calm = now_ns - p->busy_ns > CALM_MS * NS_PER_MS;
+    uint64_t stretched_ns = shared_stretched_ns(&r->shared, usual_ns(r, p->idle, calm), slowest_ns(r));
     uint64_t wait_ns = rows_wait_ns(&r->rows, p->hurries ? HURRY_MS * NS_PER_MS : stretched_ns, now_ns);
     int half_full = catch != NULL ? catch_fd(catch) : -1;
     own_cost_rests(&r->shared.own, now_ns);

@@ -15,6 +15,7 @@ struct pause {
     bool hurries;       /* somebody waits for the run's end */
     bool churns;        /* hundreds of tasks per second begin and end */
     uint64_t churn_ns;  /* monotonic: when that is judged again */
+    uint64_t busy_ns;   /* monotonic: the last round that was not idle */
 };
 
 void pause_round(struct pause *p, struct rooms *r);

@@ -299,7 +299,7 @@ static bool is_worth_a_link(const struct outputs *o, const struct profile *p)
 }
 
 static bool write_one(const struct outputs *o, struct profile *p, const char *name, const struct encoder *encoder,
-                      bool is_linked, uint64_t *bytes, struct err *err)
+                      uint64_t *bytes, struct err *err)
 {
     char path[PATH_MAX_BYTES];
     struct file_writer writer;
@@ -315,7 +315,7 @@ static bool write_one(const struct outputs *o, struct profile *p, const char *na
         return false;
     }
     *bytes += writer.put;
-    return file_commit(&writer, err) && (!is_linked || file_link(o->dir, encoder->link, name, err));
+    return file_commit(&writer, err);
 }
 
 /* One profile in all formats: those that were written. */
@@ -331,7 +331,8 @@ static unsigned write_all(const struct outputs *o, struct profile *p, const stru
             continue;
         }
         snprintf(name, sizeof name, "%s%s%s", written->stem, type, encoders[i]->extension);
-        if (write_one(o, p, name, encoders[i], is_linked, &written->bytes, err)) {
+        if (write_one(o, p, name, encoders[i], &written->bytes, err) &&
+            (!is_linked || file_link(o->dir, encoders[i]->link, name, err))) {
             done |= 1u << i;
         } else {
             err = NULL; /* the first failure is reported */
@@ -357,4 +358,32 @@ bool outputs_write(struct outputs *o, struct profile *p, struct outputs_written 
     remove_old_sets(o, written->stem);
     written->removed = bound_own(o, written);
     return written->formats == o->formats;
+}
+
+static bool write_run_one(const struct outputs *o, struct profile *whole, const struct outputs_written *only,
+                          const struct encoder *encoder, const char *name, struct err *err)
+{
+    uint64_t bytes = 0;
+    char window[OUTPUTS_STEM_MAX + 32];
+    snprintf(window, sizeof window, "%s%s", only->stem, encoder->extension);
+    return whole != NULL ? write_one(o, whole, name, encoder, &bytes, err) : file_link(o->dir, name, window, err);
+}
+
+bool outputs_write_run(struct outputs *o, struct profile *whole, const struct outputs_written *only,
+                       char name[static OUTPUTS_STEM_MAX], struct err *err)
+{
+    bool ok = true, is_page = false;
+    for (unsigned i = 0; encoders[i] != NULL; i++) {
+        char own[OUTPUTS_STEM_MAX];
+        if ((o->formats >> i & 1) == 0) {
+            continue;
+        }
+        snprintf(own, sizeof own, "run%s", encoders[i]->link + strlen("last"));
+        ok = write_run_one(o, whole, only, encoders[i], own, ok ? err : NULL) && ok;
+        if (!is_page) {
+            memcpy(name, own, sizeof own);
+        }
+        is_page |= encoders[i]->is_page;
+    }
+    return ok;
 }

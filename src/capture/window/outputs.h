@@ -15,6 +15,8 @@
  * files that killed runs left of sets that are gone. The set just written always stays. Where nobody asked
  * for rotation a run may be `bounded`: only sets that it wrote itself are removed then.
  *
+ * The whole run has files of its own, or links where it is one window: run_flamegraph.html, run_profile.col …
+ *
  * A format that cannot be written is an error of that format alone; the others are still written.
  */
 #ifndef CAPTURE_OUTPUTS_H
@@ -74,5 +76,10 @@ bool outputs_try(const struct outputs *o, struct err *err);
  * what was. */
 bool outputs_write(struct outputs *o, struct profile *p, struct outputs_written *written,
                    struct err *err);
+
+/* At the end of a run: files of `whole`, which has what all windows have, or links to the only window's (`whole` is
+ * null). `name` is that of the page, or of the last one without a page. */
+bool outputs_write_run(struct outputs *o, struct profile *whole, const struct outputs_written *only,
+                       char name[static OUTPUTS_STEM_MAX], struct err *err);
 
 #endif
