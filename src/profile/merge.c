@@ -1,5 +1,7 @@
-/* What two profiles say of one thing: sums, spans, and the first that is known. One profile into another: id by id, each
- * table behind those that its rows name. */
+/*
+ * What two profiles say of one thing: sums, spans, and the first that is known. A whole profile into another goes id by
+ * id, each table behind those that its rows name.
+ */
 #include "profile/merge.h"
 
 #include <stdlib.h>

@@ -45,8 +45,8 @@
  * the fifth; what was guessed too much is subtracted again. So sums stay exact.
  *
  * Cost follows what runs: a catcher with nothing active sleeps for a tenth of a second, or a half (a home), or for
- * seconds, and checks what is idle at the same moments; the process clock is read the less often the longer reading it takes, because the kernel adds up all
- * threads.
+ * seconds, and checks all that is idle at the same moments; the process clock is read the less often the longer reading
+ * it takes, because the kernel adds up all threads.
  *
  * Descriptors: schedstat and sched are kept open for threads that are or were active, at most a quarter of
  * what may be open and 1024 (each costs the kernel a page); idle ones close theirs first. Without schedstat

@@ -209,7 +209,6 @@ static void report_end(struct rooms *r)
     if (r->shared.log.terminal || sums->windows < 2) {
         return;
     }
-    publisher_wait(r->publisher);
     snprintf(windows, sizeof windows, "%llu", (unsigned long long)sums->windows);
     snprintf(cpu, sizeof cpu, "%.2f", cpu_s);
     snprintf(percent, sizeof percent, "%.1f", unseen);
@@ -227,6 +226,7 @@ static int finish(struct rooms *r)
     if (s->finishing) {
         signals_default(); /* a second TERM ends at once; init's first must not */
     }
+    publisher_end_run(r->publisher);
     report_end(r);
     bool refused = s->access.why.kind != ERR_NONE && windows_sums(r->windows)->any_cpu &&
                    !records_counts(r->records)->any_stack;

@@ -5,6 +5,7 @@
 #include "base/err.h"
 #include "base/time.h"
 #include "capture/window/summary.h"
+#include "capture/window/whole_run.h"
 #include "capture/upload/origin.h"
 #include "capture/upload/sender.h"
 #include "capture/upload/uploader.h"
@@ -14,7 +15,6 @@
 #include "os/usage.h"
 #include "symbol/namer.h"
 #include "encode/encode.h"
-#include "profile/merge.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -22,7 +22,6 @@
 enum {
     STACK_BYTES = 1 << 20, /* the demangler recurses; musl's default of 128 KiB is too little */
     NAMER_MAX_BYTES = 16 << 20,
-    RUN_SHARE = 2,            /* of a window's bound is the whole run's */
     LEAST_PROFILE_SHARE = 16, /* of the memory: a smaller one is not worth a window */
     RUNNING_BYTES = 9 << 20,
     ASIDE_MAX_BYTES = 5 << 20,
@@ -45,14 +44,6 @@ struct publisher_naming {
     struct sandbox sandbox;
     struct images *images;
     bool inlines;
-};
-
-/* What the windows of a command's run have together. */
-struct whole_run {
-    bool wanted;
-    struct profile profile;
-    unsigned windows;
-    struct outputs_written last;
 };
 
 struct publisher {
@@ -211,40 +202,6 @@ static uint64_t background_ns(const struct publisher *pub)
     return publisher_cpu_ns(pub) + upload_ns;
 }
 
-/* ---- the whole run ---- */
-
-static void add_to_run(struct publisher *pub, const struct profile *p, const struct outputs_written *written)
-{
-    struct err err;
-    if (!pub->run.wanted || written->formats == 0) {
-        return;
-    }
-    pub->run.windows++;
-    pub->run.last = *written;
-    if (!profile_merge(&pub->run.profile, p, &err)) {
-        log_once(pub->log, LOG_WARNING, "%s; the files of the whole run are without this window", err.text);
-    }
-    pub->run.profile.meta.machine = p->meta.machine;
-}
-
-static void end_run(struct publisher *pub)
-{
-    struct whole_run *run = &pub->run;
-    char name[OUTPUTS_STEM_MAX] = "";
-    struct err err;
-    if (run->windows == 0) {
-        return;
-    }
-    if (!outputs_write_run(&pub->outputs, run->windows > 1 ? &run->profile : NULL, &run->last, name, &err)) {
-        pub->failed++;
-        log_say(pub->log, LOG_ERROR, "the whole run: %s", err.text);
-    } else if (run->windows > 1) {
-        log_say(pub->log, LOG_INFO, "the whole run, %u windows: %s%s%s%s", run->windows, pub->outputs.dir,
-                outputs_slash(&pub->outputs), name,
-                run->profile.dropped > 0 ? "; there was no room for all stacks: the rest is [lost] there" : "");
-    }
-}
-
 /* True: memory is short, and the profile's is not to be kept. */
 static bool publish(struct publisher *pub, struct profile *p)
 {
@@ -276,7 +233,7 @@ static bool publish(struct publisher *pub, struct profile *p)
     err = (struct err){0};
     bool ok = outputs_write(&pub->outputs, p, &written, &err);
     pub->failed += !ok;
-    add_to_run(pub, p, &written);
+    whole_run_add(&pub->run, p, &written);
     if (written.removed) {
         log_once(pub->log, LOG_INFO,
                  "the newest %d windows of this run are kept, of %d MB at most; --max-output-files 0 keeps all",
@@ -350,13 +307,12 @@ static void *publisher_main(void *context)
         pthread_cond_broadcast(&pub->changed);
     }
     pthread_mutex_unlock(&pub->lock);
-    end_run(pub);
     return NULL;
 }
 
 static void release(struct publisher *pub)
 {
-    profile_release(&pub->run.profile);
+    whole_run_release(&pub->run);
     namer_release(&pub->naming.namer);
     outputs_release(&pub->outputs);
     profile_release(&pub->profiles[0]);
@@ -390,7 +346,6 @@ struct publisher *publisher_start(struct shared *shared, struct images *images, 
     pub->began_wall_ns = clock_wall_ns();
     pub->began_boot_ns = clock_boot_ns();
     outputs_init(&pub->outputs, settings);
-    pub->run.wanted = settings->output.whole_run;
     if (!pub->log->terminal) {
         outputs_name_here(&pub->outputs);
     }
@@ -413,7 +368,7 @@ struct publisher *publisher_start(struct shared *shared, struct images *images, 
     pthread_attr_setstacksize(&attr, STACK_BYTES);
     bool ok = profile_init(&pub->profiles[0], profile_max_bytes, err) &&
               profile_init(&pub->profiles[1], profile_max_bytes, err) &&
-              profile_init(&pub->run.profile, profile_max_bytes / RUN_SHARE, err);
+              whole_run_init(&pub->run, settings, pub->log, profile_max_bytes, err);
     int number = ok ? pthread_create(&pub->thread, &attr, publisher_main, pub) : 0;
     pthread_attr_destroy(&attr);
     if (!ok || number != 0) {
@@ -511,6 +466,12 @@ void publisher_wait(struct publisher *pub)
         pthread_cond_wait(&pub->changed, &pub->lock);
     }
     pthread_mutex_unlock(&pub->lock);
+}
+
+void publisher_end_run(struct publisher *pub)
+{
+    publisher_wait(pub);
+    pub->failed += !whole_run_end(&pub->run, &pub->outputs);
 }
 
 unsigned publisher_stop(struct publisher *pub)

@@ -64,6 +64,9 @@ struct profile *publisher_submit(struct publisher *pub, struct profile *full);
 /* Waits until what was submitted is published. */
 void publisher_wait(struct publisher *pub);
 
+/* After the last window: waits for it, and has the files of the whole run written, if they are wanted. */
+void publisher_end_run(struct publisher *pub);
+
 /* Finishes what was submitted and ends the thread. The number of windows whose files could not all be
  * written. */
 unsigned publisher_stop(struct publisher *pub);

@@ -1,0 +1,31 @@
+/*
+ * whole_run: what the windows of a command's run have together, and its files.
+ *
+ * Each window that was written is merged into one profile, which is half as large as a window's at the most: what does
+ * not fit is [lost] there. At the end its files are written, or links where there was one window (outputs.h).
+ */
+#ifndef CAPTURE_WHOLE_RUN_H
+#define CAPTURE_WHOLE_RUN_H
+
+#include "capture/log.h"
+#include "capture/window/outputs.h"
+
+struct whole_run {
+    bool wanted;
+    struct log *log;
+    struct profile profile;
+    unsigned windows;
+    struct outputs_written last;
+};
+
+bool whole_run_init(struct whole_run *run, const struct settings *settings, struct log *log, size_t window_max_bytes,
+                    struct err *err);
+void whole_run_release(struct whole_run *run);
+
+/* A window and what was written of it. */
+void whole_run_add(struct whole_run *run, const struct profile *p, const struct outputs_written *written);
+
+/* False: the files could not all be written, which was said. */
+bool whole_run_end(struct whole_run *run, struct outputs *outputs);
+
+#endif
