@@ -90,3 +90,10 @@ bool err_errno(struct err *err, int number, const char *format, ...)
     err->number = number;
     return false;
 }
+
+bool err_no_thread(struct err *err, int number, const char *what)
+{
+    return err_set(err, err_kind_of(number), number, "cannot start %s: %s (%s)%s", what, strerror(number),
+                   err_name(number),
+                   number == EAGAIN ? "; raise the limit of processes (pids.max of the container, ulimit -u)" : "");
+}

@@ -46,6 +46,9 @@ bool err_set(struct err *err, enum err_kind kind, int number, const char *format
 bool err_errno(struct err *err, int number, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* What pthread_create or fork said, with what opens the usual limit: "cannot start the publisher's thread: …". */
+bool err_no_thread(struct err *err, int number, const char *what);
+
 /* "EACCES" for EACCES; "unknown errno" for others. Never null; static text. */
 const char *err_name(int number);
 

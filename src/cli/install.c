@@ -5,6 +5,14 @@
 
 enum { PATH_MAX_BYTES = 8192 };
 
+/* Files of profiles have -o. */
+static void say_failed(const struct err *err)
+{
+    struct str text = str_of(err->text);
+    struct str cause = str_sub(text, 0, str_find_last(text, ';'));
+    say("%.*s; name a folder that can be written: pillion install DIR", (int)cause.len, cause.ptr);
+}
+
 int install_run(const struct request *request)
 {
     struct buf path;
@@ -15,7 +23,7 @@ int install_run(const struct request *request)
         buf_byte(&path, '\n');
         ok = say_result(buf_slice(&path));
     } else {
-        say("%s", err.text);
+        say_failed(&err);
     }
     buf_release(&path);
     return ok ? 0 : 1;

@@ -254,6 +254,28 @@ static void put_accounts(struct page *page, const struct flame *f, uint64_t whol
     }
 }
 
+/* Of those that used more than a twentieth: what would name their functions, or show them. False: of none. */
+static bool put_unread(struct page *page, const struct flame *f)
+{
+    enum { UNREAD_MAX = 3, UNREAD_SHARE = 20 };
+    unsigned told = 0;
+    for (size_t i = 0; i < f->process_count && i < PROCESS_ROWS_MAX && told < UNREAD_MAX; i++) {
+        const struct process *process = &f->p->processes.at[f->heaviest[i]];
+        if (process->remedy == 0 || process->cpu_ns <= f->sum.cpu_ns / UNREAD_SHARE) {
+            continue;
+        }
+        told++;
+        if (page != NULL) {
+            page_markup(page, ". <span>");
+            page_escaped(page, profile_text(f->p, process->name));
+            page_markup(page, ": ");
+            page_escaped(page, profile_text(f->p, process->remedy));
+            page_markup(page, "</span>");
+        }
+    }
+    return told > 0;
+}
+
 /* Always there: what the reader must know before believing the picture. */
 static void put_not_seen(struct page *page, const struct flame *f)
 {
@@ -265,8 +287,11 @@ static void put_not_seen(struct page *page, const struct flame *f)
         lost_ns += unclaimed_ns;
     }
     const char *level = lost_ns > whole_ns / 5 ? "red" : lost_ns > whole_ns / 20 ? "amber" : "ok";
+    bool unread = put_unread(NULL, f);
     if (whole_ns == 0 && f->p->meta.reason != 0) {
         level = "red";
+    } else if (lost_ns == 0 && unread) {
+        level = "amber";
     }
     page_printf(page, "<p id=\"unseen\" class=\"%s\"><b>Not seen:</b> ", level);
     if (whole_ns == 0) {
@@ -274,7 +299,7 @@ static void put_not_seen(struct page *page, const struct flame *f)
                                                : "no CPU time was used, or none could be seen; the "
                                                  "reason stands below");
     } else if (lost_ns == 0) {
-        page_markup(page, "nothing missing (100.0 % of ");
+        page_markup(page, unread ? "nothing missing but names (100.0 % of " : "nothing missing (100.0 % of ");
         put_weight(page, f, whole_ns);
         page_markup(page, ")");
     } else {
@@ -292,6 +317,7 @@ static void put_not_seen(struct page *page, const struct flame *f)
         page_escaped(page, profile_text(f->p, f->p->meta.reason));
         page_markup(page, "</span>");
     }
+    (void)put_unread(page, f);
     page_markup(page, "</p>\n");
 }
 

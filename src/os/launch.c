@@ -290,13 +290,28 @@ static pid_t fork_unheard(void)
     return (pid_t)syscall(SYS_clone, 0L, 0L, 0L, 0L, 0L);
 }
 
+/* What a container's limit of processes is for is no reason not to start the command. */
+static void say_no_process(int number)
+{
+    dprintf(STDERR_FILENO, "pillion: no profile: cannot start a process: %s; %s\n", strerror(number),
+            number == EAGAIN ? "raise the limit of processes (pids.max of the container, ulimit -u)"
+                             : "give the container more memory");
+}
+
 static int run_exec(const struct launch *launch, const char *path, struct err *err)
 {
     int link[2] = {-1, -1};
     pid_t self = getpid();
     pid_t middle = make_pair(link) ? fork_unheard() : -1;
+    if (middle < 0) {
+        say_no_process(errno);
+    }
     if (middle == 0) {
-        if (fork() == 0) {
+        pid_t profiler = fork();
+        if (profiler < 0) {
+            say_no_process(errno);
+        }
+        if (profiler == 0) {
             become_profiler(launch, (struct launch_target){.pid = (uint32_t)self,
                                                            .fresh = true,
                                                            .init_fd = -1,
@@ -338,6 +353,9 @@ static void start_profiler(struct init *init, bool fresh, int link_fd)
                                                              .fresh = fresh,
                                                              .init_fd = pair[1],
                                                              .link_fd = link_fd});
+    }
+    if (init->profiler < 0) {
+        say_no_process(errno);
     }
     close(pair[1]);
     close(init->profiler_fd);
@@ -446,6 +464,10 @@ static int await_flush(struct init *init)
     }
     int status = 0;
     (void)waitpid(init->command, &status, 0);
+    if (WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS) {
+        dprintf(STDERR_FILENO, "pillion: the command was ended by SIGSYS: it made a system call that a seccomp profile "
+                               "does not allow; that profile, or what the command sets itself, decides it\n");
+    }
     return exit_code(status);
 }
 
@@ -485,6 +507,7 @@ static int run_init(const struct launch *launch, const char *path, struct err *e
     pid_t own = getpid();
     init.command = make_pair(link) ? fork() : -1;
     if (init.command < 0) { /* a limit of processes or descriptors: the command comes first */
+        say_no_process(errno);
         sigaction(SIGCHLD, &child_action, NULL);
         syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, _NSIG / 8);
         return start_command(launch, path, link[0], err);

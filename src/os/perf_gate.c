@@ -36,6 +36,7 @@ void perf_read_around(struct perf_around *out)
         .paranoid = len == 0 ? PERF_PARANOID_UNKNOWN : atoi(text),
         .has_perf = access(paranoid_file, F_OK) == 0,
         .perfmon = access_holds(CAP_PERFMON),
+        .admin = access_holds(CAP_SYS_ADMIN),
     };
 }
 
@@ -76,9 +77,11 @@ const char *perf_gate_remedy(enum perf_gate gate, bool kernel, const struct perf
 {
     switch (gate) {
     case PERF_GATE_SECCOMP: /* not every engine's profile opens for the capability */
-        return around->perfmon
-                   ? "allow perf_event_open in the container's seccomp profile; CAP_PERFMON is present, "
-                     "but this profile does not allow the call with it"
+        return around->admin
+                   ? "allow perf_event_open in the container's seccomp profile, which no capability opens here"
+               : around->perfmon
+                   ? "allow perf_event_open in the container's seccomp profile, or add CAP_SYS_ADMIN; CAP_PERFMON is "
+                     "present, but this profile does not allow the call with it"
                    : "allow perf_event_open in the container's seccomp profile, or add CAP_PERFMON "
                      "if the profile allows the call with it (Docker's does since version 23)";
     case PERF_GATE_PARANOID:

@@ -36,6 +36,7 @@ struct perf_around {
     int paranoid;  /* kernel.perf_event_paranoid, as far as it may be read */
     bool has_perf; /* the kernel shows that file exactly when it has perf */
     bool perfmon;  /* CAP_PERFMON is held */
+    bool admin;    /* CAP_SYS_ADMIN is, which older engines' profiles ask for */
 };
 
 void perf_read_around(struct perf_around *out);

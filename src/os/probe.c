@@ -184,7 +184,7 @@ bool probe_child_start(struct probe_child *child, struct err *err)
     close(ends[0]);
     if (pid < 0) {
         close(ends[1]);
-        return err_errno(err, number, "cannot start a child process for tests");
+        return err_no_thread(err, number, "a child process for tests");
     }
     *child = (struct probe_child){(uint32_t)pid, ends[1]};
     return true;

@@ -200,7 +200,7 @@ static void *start(void *context, void (*run)(void *argument, const struct sandb
     if (pid < 0) {
         close(ends[0]);
         free(child);
-        err_errno(err, number, "cannot start a child");
+        err_no_thread(err, number, "a child");
         return NULL;
     }
     *child = (struct child){.pid = pid, .fd = ends[0]};

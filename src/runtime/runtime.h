@@ -239,7 +239,8 @@ struct runtime {
     const char *extension; /* how the name of another file begins that tells more of a process that has
                             * it mapped; null: there is none */
 
-    /* binary */
+    /* binary. A row without attach only tells that such a program is there, and what would name its functions: it
+     * answers RUNTIME_UNSUPPORTED */
     enum runtime_answer (*recognise)(struct elf *elf, struct str path, const struct runtime_code *code,
                                      void **binary, struct err *why);
     void (*forget)(void *binary);

@@ -6,6 +6,11 @@
     ROW(python)       \
     ROW(go)           \
     ROW(v8)           \
+    ROW(java)         \
+    ROW(ruby)         \
+    ROW(php)          \
+    ROW(perl)         \
+    ROW(node)         \
     ROW(perf_map) /* the last one: it takes every name */
 
 #define DECLARE(name) extern const struct runtime runtime_##name;

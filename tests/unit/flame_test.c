@@ -592,6 +592,12 @@ static void what_was_not_seen_is_said_in_every_page(void)
                       "reason stands below");
     profile_add(p, t, add_name(p, 0, "f", FRAME_NATIVE), UINT64_C(118400000000), 1);
     check_not_seen(p, "ok\"><b>Not seen:</b> nothing missing (100.0 % of 118.4 s)");
+    p->processes.at[process].cpu_ns = UINT64_C(118400000000);
+    p->processes.at[process].remedy = profile_cstring(p, "Perl <is> not read");
+    check_not_seen(p, "amber\"><b>Not seen:</b> nothing missing but names (100.0 % of 118.4 s). "
+                      "<span>x: Perl &#60;is&#62; not read</span>");
+    p->processes.at[process].remedy = 0;
+    p->processes.at[process].cpu_ns = 0;
     profile_account(p, t, ACCOUNT_LOST, UINT64_C(1600000000));
     check_not_seen(p, "ok\"><b>Not seen:</b> 1.60 s of the CPU time (1.3 %): 1.60 s lost (1.3 %)");
     profile_account(p, t, ACCOUNT_KERNEL_HIDDEN, UINT64_C(10000000000));

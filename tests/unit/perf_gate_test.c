@@ -18,7 +18,9 @@ static const struct row {
     {EPERM, false, {.paranoid = 2, .has_perf = true}, PERF_GATE_SECCOMP,
      "allow perf_event_open in the container's seccomp profile, or add CAP_PERFMON"},
     {EPERM, false, {.paranoid = 2, .has_perf = true, .perfmon = true}, PERF_GATE_SECCOMP,
-     "CAP_PERFMON is present, but this profile does not allow the call with it"},
+     "or add CAP_SYS_ADMIN; CAP_PERFMON is present, but this profile does not allow the call with it"},
+    {EPERM, false, {.paranoid = 2, .has_perf = true, .perfmon = true, .admin = true}, PERF_GATE_SECCOMP,
+     "which no capability opens here"},
     /* Debian's level 3, and a level that may not be read */
     {EACCES, false, {.paranoid = 3, .has_perf = true}, PERF_GATE_PARANOID,
      "set kernel.perf_event_paranoid to 2 or less on the host"},
@@ -62,6 +64,8 @@ static void no_capability_that_is_there_already(void)
     holds.perfmon = true;
     CHECK(strstr(perf_gate_remedy(PERF_GATE_SECCOMP, false, &usual), "add CAP_PERFMON") != NULL);
     CHECK(strstr(perf_gate_remedy(PERF_GATE_SECCOMP, false, &holds), "add CAP_PERFMON") == NULL);
+    holds.admin = true;
+    CHECK(strstr(perf_gate_remedy(PERF_GATE_SECCOMP, false, &holds), "add CAP_") == NULL);
 }
 
 TESTS({"each errno under each circumstance names its gate and the change that opens it", every_row},

@@ -316,11 +316,16 @@ static void an_interpreter_that_cannot_be_read(void)
     static const char line[] =
         "\n  native names only: python3 (pid 812): kernel.yama.ptrace_scope is 1; add\n    SYS_PTRACE\n";
     CHECK(strstr(told(&s, NULL), line) != NULL);
+    CHECK(strstr(told(&s, NULL), "\n  nothing missing but names (100.0 % of 1.0 s)\n") != NULL);
     process->cpu_ns = SECOND / 20; /* no more than a twentieth */
     CHECK(strstr(told(&s, NULL), "native names only") == NULL);
     process->cpu_ns = SECOND;
-    process->capture_mode = CAPTURE_PROC; /* then nothing of it is seen, and the reason says why */
-    CHECK(strstr(told(&s, NULL), "native names only") == NULL);
+    process->capture_mode = CAPTURE_PROC;
+    CHECK(strstr(told(&s, NULL), "\n  no functions: python3 (pid 812): ") != NULL);
+    s.log.terminal = false;
+    static const char hint[] = "\npillion: python3 (pid 812): kernel.yama.ptrace_scope is 1; add SYS_PTRACE\n";
+    CHECK(strstr(told(&s, NULL), hint) != NULL);
+    CHECK(strstr(told(&s, NULL), "yama") == NULL); /* once */
     end(&s);
 }
 

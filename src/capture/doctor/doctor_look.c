@@ -189,6 +189,8 @@ static void find_runtime(struct survey *l, struct targets *targets, const struct
         note_reader(target->runtime.reader, out);
     } else {
         out->runtime_why = readers.refused;
+        (void)snprintf(out->runtime, sizeof out->runtime, "%s",
+                       readers.refuser != NULL ? languages[readers.refuser->kind].name : "");
     }
     readers_release(&readers);
 }

@@ -238,6 +238,15 @@ void images_find_perf_map(struct images *images, uint64_t key, uint64_t now_ns)
     images_open_perf_map(images, image);
 }
 
+bool images_has_names(struct images *images, uint64_t generated)
+{
+    pthread_mutex_lock(&images->lock);
+    const struct image *image = images_at(images, generated);
+    bool has = image != NULL && image->is_generated && (image->has_map || image->jitdump != IMAGE_NONE);
+    pthread_mutex_unlock(&images->lock);
+    return has;
+}
+
 void images_set_jitdump(struct images *images, uint64_t generated, uint64_t dump)
 {
     pthread_mutex_lock(&images->lock);

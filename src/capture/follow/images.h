@@ -113,6 +113,9 @@ uint64_t images_generated(struct images *images, uint32_t pid, uint64_t started)
 /* Looks for the perf map of a generated image, unless it is known or was searched for just now. */
 void images_find_perf_map(struct images *images, uint64_t image, uint64_t now_ns);
 
+/* Has a perf map or a jitdump been found that names the code of a generated image? */
+bool images_has_names(struct images *images, uint64_t image);
+
 /* The file `image` is the jitdump of the code that `generated` stands for. */
 void images_set_jitdump(struct images *images, uint64_t generated, uint64_t image);
 

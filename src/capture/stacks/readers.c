@@ -151,7 +151,8 @@ static bool is_refused(struct readers *r, struct profile *p, const struct reader
         target->runtime.again_ns == 0 || target->runtime.space != target->space) {
         return false;
     }
-    if (target->window == r->targets->window && target->process != 0) {
+    bool named = images_has_names(r->images, target->generated); /* what compiles them writes a perf map or jitdump */
+    if (target->window == r->targets->window && target->process != 0 && !named) {
         p->processes.at[target->process].remedy = profile_cstring(p, refusal->why);
     }
     return !target->ended;
@@ -204,6 +205,7 @@ static void retry_later(struct readers *r, struct target *target, const struct r
                        const struct err *why, uint64_t now_ns)
 {
     r->refused = *why;
+    r->refuser = runtime;
     /* what is no verdict on the version may be different in a moment: a program that is being started */
     bool passing = why->number == EAGAIN || why->kind != ERR_UNSUPPORTED;
     target->runtime.since_ns = target->runtime.since_ns != 0 ? target->runtime.since_ns : now_ns;
@@ -313,6 +315,18 @@ static void retry_others(struct target *target, uint64_t now_ns)
     }
 }
 
+/* Nobody reads this runtime, or not this version; the process is asked again, for it may go on as another program. */
+static void note_unread(struct readers *r, struct target *target, const struct readers_binary *binary, uint64_t now_ns)
+{
+    if (has_runtime(target) || binary->why == NULL) {
+        return;
+    }
+    r->refuser = binary->unread;
+    err_set(&r->refused, ERR_UNSUPPORTED, 0, "%s", binary->why);
+    note_refusal(r, target, binary->why);
+    target->runtime.again_ns = target->runtime.again_ns != 0 ? target->runtime.again_ns : now_ns + RETRY_MS * NS_PER_MS;
+}
+
 static bool check(struct readers *r, struct target *target, uint64_t now_ns)
 {
     bool failed = false;
@@ -323,7 +337,9 @@ static bool check(struct readers *r, struct target *target, uint64_t now_ns)
         const struct mapping mapping = target->maps.at[i];
         const struct readers_binary *binary =
             mapping.image < IMAGE_FIRST_FILE ? NULL : readers_binary_of(r, mapping.image);
-        if (binary != NULL && reader_at(target, &mapping) == NULL) {
+        if (binary != NULL && binary->runtime == NULL) {
+            note_unread(r, target, binary, now_ns);
+        } else if (binary != NULL && reader_at(target, &mapping) == NULL) {
             failed = !add_reader(r, target, &mapping, binary, now_ns, &changed) || failed;
         }
     }

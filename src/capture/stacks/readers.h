@@ -31,6 +31,8 @@ struct readers_binary { /* what an image is to the runtimes */
     uint64_t image;               /* that was asked about; IMAGE_NONE: none was */
     const struct runtime *runtime; /* null: none */
     void *binary;
+    const struct runtime *unread; /* it is of this one, and cannot be read, … */
+    char *why;                    /* … because; owned */
 };
 
 struct reader_tids {
@@ -85,7 +87,8 @@ struct readers {
     VEC(struct catch_target) table;
     uint64_t serials;
     VEC(struct reader_refusal) refusals;
-    struct err refused;            /* of the latest runtime that was found and cannot be read */
+    struct err refused;            /* of the latest runtime that was found and cannot be read … */
+    const struct runtime *refuser; /* … and it */
     uint64_t next_refresh_ns;      /* monotonic: when readers_refresh has something to do again by time alone */
     struct buf text;               /* scratch */
     VEC(struct runtime_map) maps;  /* scratch */

@@ -3,11 +3,14 @@
  * the image is gone (orphans). */
 #include "capture/stacks/readers_private.h"
 
+#include <stdlib.h>
+
 void readers_forget_binary(struct readers_binary *binary)
 {
     if (binary->runtime != NULL) {
         binary->runtime->forget(binary->binary);
     }
+    free(binary->why);
     *binary = (struct readers_binary){0};
 }
 
@@ -36,8 +39,11 @@ static void ask_runtimes(struct readers *r, uint64_t image, struct readers_binar
             return;
         }
         if (answer == RUNTIME_UNSUPPORTED) {
-            r->refused = why;
-            log_once(r->log, LOG_WARNING, "%s", why.text);
+            out->unread = runtime;
+            out->why = strdup(why.text);
+            if (runtime->attach != NULL) {
+                log_once(r->log, LOG_WARNING, "%s", why.text);
+            }
             return;
         }
     }
@@ -55,7 +61,8 @@ const struct readers_binary *readers_binary_of(struct readers *r, uint64_t image
     if (binary->image == IMAGE_NONE) {
         ask_runtimes(r, image, binary);
     }
-    return binary->runtime == NULL || binary->image != image ? NULL : binary;
+    bool is_any = binary->runtime != NULL || binary->unread != NULL;
+    return is_any && binary->image == image ? binary : NULL;
 }
 
 static bool is_used(const struct readers *r, const struct readers_binary *binary)

@@ -11,7 +11,7 @@
 
 #include "capture/stacks/readers.h"
 
-/* What the image holds, asked once; null: no runtime that can be read. */
+/* What the image holds, asked once; null: no runtime. */
 const struct readers_binary *readers_binary_of(struct readers *r, uint64_t image);
 void readers_forget_binary(struct readers_binary *binary);
 

@@ -105,7 +105,7 @@ static bool goes_on(struct records *r, const struct record *record)
     struct proc_stat stat;
     if (target == NULL || target->ended || target->alive != 1 || !target->maps_read ||
         target->maps.len > 0 || !proc_read(record->pid, 0, "stat", &f->selection.text, NULL) ||
-        !stat_parse(buf_slice(&f->selection.text), &stat, NULL) || stat_has_ended(&stat)) {
+        !stat_parse(buf_slice(&f->selection.text), &stat, NULL) || stat_is_ending(&stat)) {
         return false;
     }
     targets_set_mode(&f->targets, target, CAPTURE_PROC);

@@ -296,7 +296,7 @@ bool log_sender_start(struct log_sender *s, struct err *err)
     int number = pthread_create(&s->thread, &attr, log_sender_main, s);
     pthread_attr_destroy(&attr);
     s->runs = number == 0;
-    return s->runs || err_errno(err, number, "cannot start the thread that sends messages");
+    return s->runs || err_no_thread(err, number, "the thread that sends messages");
 }
 
 void log_sender_refresh(struct log_sender *s)

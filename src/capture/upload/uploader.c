@@ -165,7 +165,7 @@ static bool start_threads(struct uploader *up, struct err *err)
         queue->runs = number == 0;
     }
     pthread_attr_destroy(&attr);
-    return number == 0 || err_errno(err, number, "cannot start the uploader's thread");
+    return number == 0 || err_no_thread(err, number, "the uploader's thread");
 }
 
 static void say_unverified(struct uploader *up)

@@ -373,7 +373,7 @@ struct publisher *publisher_start(struct shared *shared, struct images *images, 
     pthread_attr_destroy(&attr);
     if (!ok || number != 0) {
         if (ok) {
-            err_errno(err, number, "cannot start the publisher's thread");
+            err_no_thread(err, number, "the publisher's thread");
         }
         release(pub);
         return NULL;

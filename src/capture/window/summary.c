@@ -5,15 +5,12 @@
 #include "base/time.h"
 #include "capture/unseen.h"
 #include "capture/window/margin.h"
+#include "capture/window/unread.h"
 #include "encode/encode.h"
 
 #include <stdio.h>
 
-enum {
-    TEXT_MAX = 2048,
-    UNREAD_MAX = 3,    /* processes that are told of … */
-    UNREAD_SHARE = 20, /* … when they used more than a twentieth of the time */
-};
+enum { TEXT_MAX = 2048 };
 
 static double seconds(uint64_t ns)
 {
@@ -84,11 +81,12 @@ static uint64_t length_ns(const struct profile *p)
                                                        : 1;
 }
 
-static void add_not_seen(struct buf *out, const struct profile_totals *sum)
+static void add_not_seen(struct buf *out, const struct profile *p, const struct profile_totals *sum)
 {
     uint64_t missing = sum->leaf_ns[FRAME_ACCOUNT];
     if (missing == 0) {
-        buf_printf(out, "\n  nothing missing (100.0 %% of %.1f s)", seconds(sum->cpu_ns));
+        buf_printf(out, "\n  nothing missing%s (100.0 %% of %.1f s)", unread_any(p, sum) ? " but names" : "",
+                   seconds(sum->cpu_ns));
         return;
     }
     buf_printf(out, "\n  not seen: %.1f s (%.1f %%):", seconds(missing),
@@ -191,23 +189,6 @@ static void add_shares(struct buf *out, const struct profile *p)
     }
 }
 
-/* An interpreter that cannot be read is native code by its time, and would pass for seen. */
-static void add_unread(struct buf *out, const struct profile *p, const struct profile_totals *sum)
-{
-    unsigned told = 0;
-    for (size_t i = 1; i < p->processes.len && told < UNREAD_MAX; i++) {
-        const struct process *process = &p->processes.at[i];
-        bool native = process->capture_mode == CAPTURE_PERF || process->capture_mode == CAPTURE_PERF_USER;
-        if (process->remedy == 0 || !native || process->cpu_ns <= sum->cpu_ns / UNREAD_SHARE) {
-            continue;
-        }
-        struct str name = profile_text(p, process->name), why = profile_text(p, process->remedy);
-        buf_printf(out, "\n  native names only: %.*s (pid %u): %.*s", (int)name.len, name.ptr,
-                   process->pid, (int)why.len, why.ptr);
-        told++;
-    }
-}
-
 static void add_files(struct buf *out, const struct outputs *o, const struct outputs_written *w)
 {
     if (w->formats == 0) {
@@ -262,14 +243,14 @@ static void terminal_block(const struct profile *p, const struct profile_totals 
     }
     struct str reason;
     if (sum->cpu_ns > 0) {
-        add_not_seen(out, sum);
+        add_not_seen(out, p, sum);
     }
     if (reason_of(p, sum, &reason)) {
         buf_printf(out, "\n  why: %.*s", (int)reason.len, reason.ptr);
     }
     add_complete(out, p);
     add_shares(out, p);
-    add_unread(out, p, sum);
+    unread_add(out, p, sum, "\n  ");
     if (p->meta.excluded > 0) {
         buf_printf(out, "\n  excluded: %llu process%s", (unsigned long long)p->meta.excluded,
                    p->meta.excluded == 1 ? "" : "es");
@@ -464,9 +445,13 @@ static bool is_empty(const struct profile_totals *sum)
 static void say_empty(struct log *log, const struct profile *p, const struct profile_totals *sum)
 {
     struct str reason = profile_text(p, p->meta.reason);
+    struct buf unread;
+    buf_init(&unread, TEXT_MAX);
+    unread_add(&unread, p, sum, "; ");
     /* the names in the reason change; its gate stands in each window's line */
-    log_once_for(log, LOG_WARNING, "EMPTY", "EMPTY: %.1f s CPU, no stack readable: %.*s",
-                 seconds(sum->cpu_ns), (int)reason.len, reason.ptr);
+    log_once_for(log, LOG_WARNING, "EMPTY", "EMPTY: %.1f s CPU, no stack readable: %.*s%s",
+                 seconds(sum->cpu_ns), (int)reason.len, reason.ptr, buf_cstr(&unread));
+    buf_release(&unread);
 }
 
 void summary_window(struct log *log, const struct profile *p, const struct outputs *outputs,
@@ -486,6 +471,8 @@ void summary_window(struct log *log, const struct profile *p, const struct outpu
     log_event(log, LOG_INFO, "window", fields.at, fields.count, "%s", buf_cstr(&text));
     if (is_empty(&sum) && p->meta.reason != 0) {
         say_empty(log, p, &sum);
+    } else if (!log->terminal) {
+        unread_say(log, p, &sum);
     }
     if (problem != NULL) {
         log_once(log, LOG_ERROR, "%s", problem);

@@ -1,0 +1,35 @@
+/*
+ * Languages whose stacks are not read yet: they are recognised, so that their functions' absence is told with what
+ * would name some of them. Each is known by a function that its programs or its library export.
+ */
+#include "runtime/runtime.h"
+
+static enum runtime_answer recognise(struct elf *elf, const char *function, const char *sentence, struct err *why)
+{
+    struct elf_symbol symbol;
+    if (!elf_find_dynamic(elf, function, &symbol)) {
+        return RUNTIME_NO;
+    }
+    err_set(why, ERR_UNSUPPORTED, 0, "%s", sentence);
+    return RUNTIME_UNSUPPORTED;
+}
+
+#define UNREAD(language, frame_kind, function, sentence)                                                      \
+    static enum runtime_answer language##_recognise(struct elf *elf, struct str path,                         \
+                                                    const struct runtime_code *code, void **binary,           \
+                                                    struct err *why)                                          \
+    {                                                                                                         \
+        (void)path, (void)code, (void)binary;                                                                 \
+        return recognise(elf, function, sentence, why);                                                       \
+    }                                                                                                         \
+    const struct runtime runtime_##language = {                                                               \
+        .name = #language, .kind = frame_kind, .recognise = language##_recognise}
+
+UNREAD(java, FRAME_JVM, "JNI_CreateJavaVM",
+       "Java functions are not read; with perf, jcmd PID Compiler.perfmap (JDK 17 and later) names the compiled ones");
+UNREAD(ruby, FRAME_RUBY, "ruby_run_node",
+       "Ruby functions are not read; with perf, ruby --yjit --yjit-perf (3.3 and later) names the compiled ones");
+UNREAD(php, FRAME_PHP, "zend_execute_ex", "PHP functions are not read");
+UNREAD(perl, FRAME_PERL, "Perl_runops_standard", "Perl functions are not read");
+UNREAD(node, FRAME_JS, "_ZN4node5StartEiPPc", /* node::Start(int, char **) */
+       "JavaScript functions have no names; with perf, node --perf-basic-prof names them");

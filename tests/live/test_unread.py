@@ -1,0 +1,99 @@
+"""Programs in languages whose functions are not read: that is told, once, and what names them does name them."""
+import re
+import shutil
+
+import pytest
+
+from lab import process, profiler
+
+pytestmark = pytest.mark.measures
+
+JAVA = """
+public class Busy {
+    static long hot(long n) { long s = 0; for (long i = 0; i < n; i++) s += i % 7; return s; }
+    public static void main(String[] a) {
+        long end = System.nanoTime() + Long.parseLong(a[0]) * 1000000, s = 0;
+        while (System.nanoTime() < end) s += hot(1000000);
+        System.out.println(s);
+    }
+}
+"""
+NODE = """
+function hot(n) { let s = 0; for (let i = 0; i < n; i++) s += i % 7; return s }
+const end = Date.now() + Number(process.argv[2])
+while (Date.now() < end) hot(1e6)
+"""
+PROGRAMS = {
+    "perl": ("perl", "-e", "use Time::HiRes 'time'; my $e = time + $ARGV[0] / 1000; while (time < $e) { $x++ }"),
+    "ruby": ("ruby", "-e", "e = Time.now + ARGV[0].to_i / 1000.0; x = 0; x += 1 while Time.now < e"),
+    "php": ("php", "-r", "$e = microtime(true) + $argv[1] / 1000; while (microtime(true) < $e) $x = 1;"),
+    "node": ("node", "busy.js"),
+    "java": ("java", "Busy.java"),
+}
+SENTENCES = {
+    "perl": "Perl functions are not read",
+    "ruby": "Ruby functions are not read; with perf, ruby --yjit --yjit-perf (3.3 and later) names the compiled ones",
+    "php": "PHP functions are not read",
+    "node": "JavaScript functions have no names; with perf, node --perf-basic-prof names them",
+    "java": "Java functions are not read; with perf, jcmd PID Compiler.perfmap (JDK 17 and later) names the compiled "
+            "ones",
+}
+
+
+@pytest.fixture
+def command(workdir):
+    """command(language, ms, *options): a program of it that is busy for so long."""
+    def make(language, ms, *options):
+        program, *rest = PROGRAMS[language]
+        if not shutil.which(program):
+            pytest.skip(f"no {program} here")
+        (workdir / "busy.js").write_text(NODE)
+        (workdir / "Busy.java").write_text(JAVA)
+        rest = [workdir / one if one in ("busy.js", "Busy.java") else one for one in rest]
+        return [shutil.which(program), *options, *rest, str(ms)]
+    return make
+
+
+@pytest.mark.parametrize("language", PROGRAMS)
+def test_functions_without_names_are_told_once(pillion, workdir, command, language):
+    session = profiler.profile(pillion, workdir / "out", command(language, 2500), "-d", "1", launch="init")
+    hint = re.findall(rf"^pillion: \S+ \(pid \d+\): {re.escape(SENTENCES[language])}$", session.done.err, re.MULTILINE)
+    assert len(hint) == 1, session.done
+    page = (workdir / "out" / "run_flamegraph.html").read_text()
+    unseen = re.search(r'<p id="unseen".*?</p>', page, re.DOTALL)[0]
+    assert SENTENCES[language] in unseen and "nothing missing (" not in unseen
+
+
+@pytest.mark.parametrize("language", PROGRAMS)
+def test_without_perf_an_empty_window_names_the_way_out(pillion, workdir, command, language):
+    session = profiler.profile(pillion, workdir / "out", command(language, 1000), "--perf-mode", "disabled",
+                               launch="init")
+    empty = re.search(r"EMPTY: .*", session.done.err)
+    assert empty and SENTENCES[language] in empty[0], session.done
+
+
+@pytest.mark.parametrize("language", PROGRAMS)
+def test_the_doctor_names_the_language(run, pillion, workdir, command, language):
+    target = process.start(command(language, 60000))
+    name = {"node": "javascript"}.get(language, language)
+    row = re.compile(rf"^  {target.pid} +\S+ .* {name} .*", re.MULTILINE)
+    process.until(lambda: row.search(run([pillion, "doctor", "-p", target.pid]).out), 20, "it is known", .3)
+    target.end()
+
+
+def test_what_node_writes_names_its_functions_and_nothing_is_told(pillion, workdir, command):
+    session = profiler.profile(pillion, workdir / "out", command("node", 2500, "--perf-basic-prof"), "-d", "2",
+                               launch="init")
+    assert "JavaScript functions" not in session.done.err, session.done
+    assert any(frame.startswith("hot ") for frame in session.frames()), session.frames()
+
+
+def test_what_jcmd_writes_names_javas_compiled_functions(pillion, workdir, command):
+    target = process.start(command("java", 60000))
+    started = process.start([pillion, "-p", target.pid, "-c", "-d", "2", "-o", workdir / "out"])
+    process.until(lambda: list((workdir / "out").glob("profile_*.col")), 20, "a window without names")
+    assert process.run(["jcmd", str(target.pid), "Compiler.perfmap"]).status == 0
+    process.until(lambda: any("Busy.hot" in path.read_text() for path in (workdir / "out").glob("profile_*.col")), 20,
+                  "a window with names")
+    target.end()
+    started.finish()
