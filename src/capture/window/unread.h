@@ -1,8 +1,8 @@
 /*
  * unread: processes of a window whose functions cannot be read, in words.
  *
- * An interpreter that cannot be read is native code by its time, and would pass for seen. process.remedy says why, or what
- * would name its functions. Told are those that used more than a twentieth of the window's CPU time.
+ * An interpreter that cannot be read is native code by its time, and would pass for seen. process.remedy says why, or
+ * what would name its functions. Told are those that used more than a twentieth of the window's CPU time.
  */
 #ifndef CAPTURE_UNREAD_H
 #define CAPTURE_UNREAD_H
