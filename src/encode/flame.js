@@ -1167,7 +1167,7 @@ const KEYS = {
   s: ['Save this view as SVG', saveSvg, 2],
   e: ['Save the profile as collapsed stacks', saveCollapsed, 2],
   d: ['Light or dark', switchTheme, 2],
-  '/': ['Search (also Ctrl-F); Enter and Shift-Enter walk through the hits', () => query.focus()],
+  '/': ['Search (also Ctrl-F); Enter and Shift-Enter walk through the hits, Escape clears', () => query.focus()],
   '?': ['This list', () => $('help').showModal()],
 };
 
@@ -1352,17 +1352,22 @@ menu.addEventListener('keydown', event => {
   event.stopPropagation();
 });
 document.addEventListener('pointerdown', event => { if (!menu.contains(event.target)) menu.hidden = true; });
-query.addEventListener('input', () => {
-  S.query = query.value;
+function searchFor(text) {
+  S.query = query.value = text;
   search();
   save();
-});
+}
+query.addEventListener('input', () => searchFor(query.value));
 query.addEventListener('keydown', event => {
   if (event.key === 'Enter') {
     nextHit(event.shiftKey ? -1 : 1);
     showStatus();
   }
-  if (event.key === 'Escape') canvas.focus();
+  if (event.key === 'Escape') {
+    searchFor('');
+    query.blur(); /* in the table's view there is no canvas to go to */
+    canvas.focus();
+  }
 });
 document.addEventListener('keydown', event => {
   const typing = event.target === query, {key} = event;

@@ -134,6 +134,21 @@ def test_enter_walks_through_the_hits_by_weight(graph):
     assert "0.50 s" in graph.status()[1] and graph.text("#found").startswith("3 of")
 
 
+def test_escape_clears_the_search_and_returns_to_the_graph(graph):
+    graph.zoom(.1, 3)
+    assert graph.search("lex") == "66.7 % in 1 place" and "query=lex" in graph.hash()
+    graph.key("Escape")
+    assert graph.js("document.getElementById('query').value") == "" and graph.js("document.activeElement.id") == "canvas"
+    assert not graph.text("#found") and "query" not in graph.hash()
+    assert graph.row_names(3) == ["parse"]  # the zoom is left by the next one
+    graph.key("t")
+    graph.search("lex")
+    graph.key("Escape")
+    assert len(table(graph)) == 10
+    graph.key("g")
+    assert "v=" not in graph.hash()
+
+
 def test_a_tiny_hit_is_painted_and_found(view, page_of):
     description = Description().process("p")
     for i in range(3000):
@@ -290,9 +305,7 @@ def test_the_table_sorts_and_follows_search_and_filters(graph):
     assert graph.js("document.activeElement.textContent") == "With callees"
     graph.search("e")
     assert [r[-1] for r in table(graph)] == ["lex", "parse", "render", "escape", "sys_read", "query"]
-    graph.search("")
     graph.key("Escape")
-    graph.js("document.activeElement.blur()")
     graph.key("k")
     assert "sys_read" not in [r[-1] for r in table(graph)]
     graph.click("#list td button")
