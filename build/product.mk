@@ -18,13 +18,15 @@ $(ROOTS): build/roots.c $(patsubst %,src/%.c,deliver/der deliver/certificate bas
 	$(Q)build/out/roots $(SOURCES)/roots/mozilla/certdata.txt $(roots_day) >$@
 $(ROOTS): $(SOURCES)/roots.unpacked
 
-# The page's script as the page has it: gzip's output without its header and its check sum. The page allows it by its
-# hash, before it is unpacked.
+# The page's script as the page has it: without indentation and lines of comment, which would be in every profile, and
+# gzip's output without its header and its check sum. The page allows it by its hash, before it is unpacked.
 SCRIPT := build/out/flame.js
-$(SCRIPT).deflate: src/encode/flame.js build/product.mk
+$(SCRIPT): src/encode/flame.js build/product.mk
+	$(Q)sed -e 's/^ *//' -e '/^\/\*.*\*\/$$/d' -e '/^\/\*/,/\*\/$$/d' $< >$@
+$(SCRIPT).deflate: $(SCRIPT)
 	$(call say,DEFLATE,$@)
 	$(Q)gzip -9nc <$< | tail -c +11 | head -c -8 >$@
-$(SCRIPT).sha256: src/encode/flame.js build/product.mk
+$(SCRIPT).sha256: $(SCRIPT)
 	$(Q)sha256sum <$< | cut -c1-64 >$@
 
 # What is embedded as bytes: see build/assets.S.
