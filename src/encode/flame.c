@@ -455,12 +455,12 @@ static void put_top_functions(struct page *page, const struct flame *f)
 {
     const struct flame_entry *top[TOP_FUNCTIONS + 1];
     size_t count = find_top(f, top);
-    page_markup(page, "<section>\n<h2>Heaviest functions by their own time</h2>\n");
+    page_printf(page, "<section>\n<h2>Heaviest functions by their own time%s</h2>\n", f->base != NULL ? ", now" : "");
     if (count == 0) {
         page_markup(page, "<p>No function was seen.</p>\n</section>\n");
         return;
     }
-    page_markup(page, "<table>\n<thead><tr><th scope=\"col\" colspan=\"2\">Own time"
+    page_markup(page, "<table class=\"functions\">\n<thead><tr><th scope=\"col\" colspan=\"2\">Own time"
                       "<th scope=\"col\" colspan=\"2\">With callees<th scope=\"col\">Kind"
                       "<th scope=\"col\">Function</thead>\n<tbody>\n");
     for (size_t i = 0; i < count; i++) {

@@ -369,7 +369,7 @@ const S = {view: 'graph', name: '', flip: false, colour: 0, query: '', regex: fa
   modules: false, kind: new Set(), hide: new Set(), proc: new Set(), thread: new Set(), box: new Set()};
 let base, parts = []; /* the tree after filtering; what is drawn of it: one part, or callees and callers */
 let hit = null, hits = null, hitAt = -1; /* by name; nodes by weight once walked through; the present one */
-let selected = null, hovered = null, sortBy = 'self', note = '', toPivot = false;
+let selected = null, hovered = null, sortBy = 'self', sortUp = false, note = '', toPivot = false;
 const rowOfLabel = new Map(), moduleNames = new Map(), moduleName = [];
 const formOf = x => (head.kinds[kinds[x]] || [])[4];
 const suffix = x => (head.kinds[kinds[x]] || ['', ''])[1];
@@ -459,18 +459,26 @@ function derive() {
 /* Own and total time per function; a recursive function's total counts once. Only below node z. */
 function tally(t, z = 0) {
   const n = names.length, self = new Float64Array(n), total = new Float64Array(n), until = new Int32Array(n);
-  const was = t.before && new Float64Array(n);
+  const was = t.before && new Float64Array(n), wasTotal = t.before && new Float64Array(n);
   for (let i = z || 1; i < t.end[z]; i++) {
     const x = t.name[i];
     self[x] += t.self[i];
     if (was) was[x] += t.before[i];
     if (i >= until[x]) {
       total[x] += t.total[i];
+      if (was) wasTotal[x] += t.wasTotal[i];
       until[x] = t.end[i];
     }
   }
-  return {self, total, was};
+  return {self, total, was, wasTotal};
 }
+
+/* A comparison's weights are means of both profiles. As shares of the whole: before, now, now less before. */
+function threeShares(sum, was) {
+  const all = 2 * (file.total[0] - file.wasTotal[0]);
+  return [2 * was / all, 2 * (sum - was) / all, 2 * (sum - 2 * was) / all];
+}
+const shareNow = (sum, was) => file.before ? threeShares(sum, was)[1] : sum / file.total[0];
 
 const pathOf = (t, i) => {
   const path = [];
@@ -857,15 +865,18 @@ function time(ns) {
   return s.toFixed(s === 0 || s >= 9.995 ? 1 : s >= .0995 ? 2 : 3) + ' s';
 }
 const percent = share => (100 * (share || 0)).toFixed(1) + ' %';
+function points(share) {
+  const text = Math.abs(100 * share).toFixed(1);
+  return (+text ? share < 0 ? '\u2212' : '+' : '') + text;
+}
 
 function describe({part, i}) {
   const t = part.tree, x = t.name[i], z = part.zoom, all = file.total[0];
   const facts = [kindName(x)];
   if (places[placeOf[x]]) facts.push(places[placeOf[x]]);
   if (t.wasTotal) {
-    const now = 2 * (t.total[i] - t.wasTotal[i]), was = 2 * t.wasTotal[i], points = 100 * (now - was) / all;
-    const change = (points < 0 ? '\u2212' : '+') + Math.abs(points).toFixed(1);
-    facts.push(percent(was / all) + ' before, ' + percent(now / all) + ' now (' + change + ' points)');
+    const [was, now, change] = threeShares(t.total[i], t.wasTotal[i]);
+    facts.push(percent(was) + ' before, ' + percent(now) + ' now (' + points(change) + ' points)');
   } else {
     facts.push('total ' + time(t.total[i]) + ', ' + percent(t.total[i] / all) + ' of all' +
       (z || base !== file ? ', ' + percent(t.total[i] / t.total[z]) + ' of view' : ''));
@@ -915,11 +926,12 @@ function foundText() {
   if (search.problem || !hit) return search.problem;
   if (!search.share) {
     const t = base, z = S.view === 'graph' ? parts[0].zoom : 0;
-    let sum = 0, count = 0, inside = false;
+    let sum = 0, was = 0, count = 0, inside = false;
     for (let i = z; i; i = t.parent[i]) inside = inside || hit[t.name[i]];
     for (let i = z; i < t.end[z];) {
       if (hit[t.name[i]] || inside) {
         sum += t.total[i];
+        was += t.before ? t.wasTotal[i] : 0;
         count++;
         i = t.end[i];
       } else {
@@ -927,7 +939,9 @@ function foundText() {
       }
     }
     const places = count.toLocaleString('en') + (count === 1 ? ' place' : ' places');
-    search.share = percent(sum / t.total[z]) + ' in ' + places;
+    const now = (sum - was) / (t.total[z] - (t.before ? t.wasTotal[z] : 0));
+    search.share = (t.before ? percent(was / t.wasTotal[z]) + ' before, ' + percent(now) + ' now' : percent(now)) +
+      ' in ' + places;
   }
   return (hitAt >= 0 ? hitAt + 1 + ' of ' : '') + search.share;
 }
@@ -1200,14 +1214,16 @@ function drawControls() {
 /* Kinds of code with their share of own time; a click takes the kind out. */
 function drawLegend() {
   const share = new Float64Array(head.kinds.length), here = new Set(kinds);
-  for (let i = 1; i < file.n; i++) share[kinds[file.name[i]]] += file.self[i];
+  for (let i = 1; i < file.n; i++) {
+    share[kinds[file.name[i]]] += shareNow(file.self[i], file.before && file.before[i]);
+  }
   const order = [...share.keys()].filter(k => here.has(k)).sort((a, b) => share[b] - share[a]);
   $('legend').replaceChildren(...order.map(k => {
     const button = make('button', undefined, () => toggle(S.kind, k),
       {'aria-pressed': !S.kind.has(k), title: 'Show or leave out ' + head.kinds[k][0]});
     if (S.colour === 0 && !file.before) button.append(make('i'));
     if (button.firstChild) button.firstChild.style.background = css(kindColour(k));
-    button.append(head.kinds[k][0], make('small', percent(share[k] / file.total[0])));
+    button.append(head.kinds[k][0], make('small', percent(share[k])));
     return button;
   }));
 }
@@ -1245,28 +1261,47 @@ function drawChips() {
 }
 
 let tableRows = 200;
-function sortedFunctions({self, total, was}) {
-  const order = {
-    self: (a, b) => self[b] - self[a],
-    total: (a, b) => total[b] - total[a],
-    change: (a, b) => 2 * (was[a] - was[b]) - self[a] + self[b],
-    kind: (a, b) => kindName(a).localeCompare(kindName(b)) || self[b] - self[a],
-    name: (a, b) => names[a] < names[b] ? -1 : 1,
-  }[sortBy];
+/* The columns of numbers, [key, title, texts of a function's cells], and what to sort by. */
+function numberColumns({self, total, was, wasTotal}) {
+  if (!was) {
+    const all = base.total[0], two = sum => x => [percent(sum[x] / all), time(sum[x])];
+    return {values: {self: x => self[x], total: x => total[x]},
+      columns: [['self', 'Own time', two(self)], ['total', 'With callees', two(total)]]};
+  }
+  const values = {}, columns = [];
+  for (const [key, sum, before] of [['self', self, was], ['total', total, wasTotal]]) {
+    ['before', 'now', 'points'].forEach((title, k) => {
+      const value = values[key + k] = x => threeShares(sum[x], before[x])[k];
+      columns.push([key + k, title, x => [(k === 2 ? points : percent)(value(x))]]);
+    });
+  }
+  return {values, columns};
+}
+
+function sortedFunctions({self, total}, values) {
+  const value = values[sortBy];
+  const order = sortBy === 'name' ? (a, b) => names[a] < names[b] ? -1 : 1
+    : sortBy === 'kind' ? (a, b) => kindName(a).localeCompare(kindName(b)) : (a, b) => value(b) - value(a);
   const found = [];
   for (let x = 0; x < names.length; x++) if (total[x] > 0 && kinds[x] < PROCESS && (!hit || hit[x])) found.push(x);
-  return found.sort((a, b) => order(a, b) || a - b);
+  return found.sort((a, b) => (sortUp ? -order(a, b) : order(a, b)) || self[b] - self[a] || a - b);
 }
 
 function drawTable() {
-  const sums = tally(base), {self, total, was} = sums, all = base.total[0], found = sortedFunctions(sums);
-  const table = make('table'), top = table.createTHead().insertRow(), body = table.createTBody();
-  const columns = [['self', 'Own time', 2], ['total', 'With callees', 2], ['kind', 'Kind', 1], ['name', 'Function', 1]];
-  if (was) columns.splice(2, 0, ['change', 'Own change', 1]);
-  for (const [key, title, span] of columns) {
-    const direction = key !== sortBy ? 'none' : key === 'name' || key === 'kind' ? 'ascending' : 'descending';
-    const cell = make('th', undefined, null, {scope: 'col', colspan: span, 'aria-sort': direction});
+  const sums = tally(base), {columns, values} = numberColumns(sums), found = sortedFunctions(sums, values);
+  const table = make('table', '', null, {class: 'functions' + (sums.was ? ' compared' : '')});
+  const head = table.createTHead(), body = table.createTBody();
+  if (sums.was) {
+    head.insertRow().append(...[['Own time', 3], ['With callees', 3], ['', 2]].map(([title, colspan]) =>
+      make(title ? 'th' : 'td', title, null, title ? {scope: 'colgroup', colspan} : {colspan})));
+  }
+  const top = head.insertRow();
+  for (const [key, title, texts] of [...columns, ['kind', 'Kind'], ['name', 'Function']]) {
+    const direction = key !== sortBy ? 'none' : !texts === sortUp ? 'descending' : 'ascending';
+    const cell = make('th', undefined, null,
+      {scope: 'col', colspan: texts && !sums.was ? 2 : 1, 'aria-sort': direction});
     cell.append(make('button', title, () => {
+      sortUp = key === sortBy && !sortUp;
       sortBy = key;
       drawTable();
       list.querySelector('[aria-sort*=cending] button').focus();
@@ -1274,10 +1309,8 @@ function drawTable() {
     top.append(cell);
   }
   for (const x of found.slice(0, tableRows)) {
-    const row = body.insertRow(), change = was && 2 * (self[x] - 2 * was[x]) / all;
-    const cells = [percent(self[x] / all), time(self[x]), percent(total[x] / all), time(total[x])];
-    if (was) cells.push((change < 0 ? '\u2212' : '+') + percent(Math.abs(change)));
-    for (const text of [...cells, kindName(x)]) row.insertCell().textContent = text;
+    const row = body.insertRow();
+    for (const text of [...columns.flatMap(column => column[2](x)), kindName(x)]) row.insertCell().textContent = text;
     row.insertCell().append(make('button', names[x], () => setView('sandwich', names[x]), {title: places[placeOf[x]]}));
   }
   list.replaceChildren(table);
@@ -1432,6 +1465,7 @@ try {
 for (let i = 1, k = 0; i < file.n; i = file.end[i], k++) {
   if (kinds[file.name[i]] === PROCESS) rowOfLabel.set(names[file.name[i]], head.processes[k]);
 }
+if (file.before) sortBy = 'self2';
 S.hint = 'Click a frame to zoom, right-click for more, / to search, ? for all keys.';
 const keyList = make('dl');
 for (const key in KEYS) keyList.append(make('dt', key), make('dd', KEYS[key][0]));

@@ -734,9 +734,92 @@ def test_a_comparison_is_relative_to_equal_totals(view, page_of):
                        ("parse", "60.0 % before, 30.0 % now (\u221230.0 points)")):
         facts = next(facts for found, facts in (view.at((i + .5) / 60, 4) for i in range(60)) if found == name)
         assert text in facts
+    assert view.search("lex") == "20.0 % before, 32.0 % now in 3 places"
+    legend = view.js("[...document.querySelectorAll('#legend button')].map(b => b.textContent)")
+    assert legend == ["native73.0 %", "kernel14.0 %", "not seen8.0 %", "go5.0 %", "python0.0 %"]  # of what is now
+    assert "Heaviest functions by their own time, now" in view.text("#tables")
+
+
+# own time, then with callees: seconds of 5 s before and of 10 s now, each as a share; and their difference
+COMPARED = {
+    "parse": (2.0, 1.0, 3.0, 3.0), "lex": (1.0, 2.8, 1.0, 3.2), "old": (1.5, 0, 1.5, 0), "query": (0.5, 0.5, 0.5, 1.2),
+    "escape": (0, 1.5, 0, 1.5), "fib": (0, 1.5, 0, 2.0), "sys_read": (0, 1.4, 0, 1.4), "[lost]": (0, 0.8, 0, 0.8),
+    "add": (0, 0.5, 0, 0.5), "render": (0, 0, 0, 2.0), "main (app.py:1)": (0, 0, 4.5, 6.0),
+}
+
+
+def three(before, now):
+    before, now = before / 5 * 100, now / 10 * 100
+    change = f"{now - before:+.1f}".replace("-", "\u2212") if now != before else "0.0"
+    return [f"{before:.1f} %", f"{now:.1f} %", change]
+
+
+def test_a_comparisons_table_has_both_shares_and_their_difference_in_points(view, page_of):
+    view.open(page_of(shop(), changed()))
     view.key("t")
-    rows = {r[-1]: r for r in table(view)}
-    assert rows["parse"][4] == "\u221230.0 %" and rows["escape"][4] == "+15.0 %"
+    rows = {r[-1]: r[:-2] for r in table(view)}
+    assert rows == {name: three(*v[:2]) + three(*v[2:]) for name, v in COMPARED.items()}
+    heads = view.js("[...document.querySelectorAll('#list thead tr')].map(r => [...r.querySelectorAll('th')].map("
+                    "h => h.firstChild.textContent + h.colSpan))")
+    assert heads == [["Own time3", "With callees3"],
+                     ["before1", "now1", "points1", "before1", "now1", "points1", "Kind1", "Function1"]]
+    # what grew most is first; the same column again turns it round
+    assert [r[2] for r in table(view)][0] == "+15.0"
+    view.click("#list [aria-sort=descending] button")
+    assert [r[2] for r in table(view)][:2] == ["\u221230.0", "\u221230.0"]
+    assert view.js("document.querySelector('#list [aria-sort=ascending]').textContent") == "points"
+    # a filter changes no share of the whole
+    view.js("document.activeElement.blur()")
+    view.key("a")
+    assert {r[-1]: r[:-2] for r in table(view)} == {n: r for n, r in rows.items() if n != "[lost]"}
+
+
+@pytest.mark.parametrize("base", [None, changed()])
+@pytest.mark.parametrize("width", [1280, 375])
+def test_columns_of_numbers_end_where_their_titles_end(look, page_of, base, width):
+    view = look(width=width, height=740)
+    view.open(page_of(shop(), base))
+    view.key("t")
+    wrong = view.js("""(() => {
+      const right = e => { const r = document.createRange(); r.selectNodeContents(e);
+        return Math.round(r.getBoundingClientRect().right); };
+      const wrong = [];
+      for (const table of document.querySelectorAll('#list table, #tables section:first-child table')) {
+        const heads = [...table.tHead.rows[table.tHead.rows.length - 1].cells], ends = [];
+        for (const head of heads) ends.push(...Array(head.colSpan - 1).fill(null), head);
+        for (const row of table.tBodies[0].rows) [...row.cells].slice(0, -2).forEach((cell, i) => {
+          if (getComputedStyle(cell).textAlign !== 'right') wrong.push(cell.textContent);
+          if (ends[i] && Math.abs(cell.getBoundingClientRect().right - ends[i].getBoundingClientRect().right) > 1)
+            wrong.push([i, cell.textContent]);
+          if (right(cell) > cell.getBoundingClientRect().right + 1) wrong.push([i, 'wide', cell.textContent]);
+        });
+      }
+      return wrong; })()""")
+    assert wrong == []
+
+
+@pytest.mark.parametrize("base", [None, changed()])
+def test_tables_fit_a_phone(look, page_of, base):
+    description = shop()
+    description.process("a-long-name", pid=4194304, container="production-7", runtime="CPython 3.11.2",
+                        remedy="set kernel.perf_event_paranoid to 1 or lower", cpu=1)
+    description.stack(1, "std::map<std::string, std::vector<long> >::find(std::string const&) const @ /usr/bin/web")
+    view = look(width=375, height=740, touch=True)
+    view.open(page_of(description, base))
+    view.key("t")
+    cut = view.js("""[document.documentElement, ...document.querySelectorAll('#list, #tables section')]
+        .filter(e => e.scrollWidth > e.clientWidth).map(e => e.localName + e.id + e.scrollWidth)""")
+    assert cut == []
+    outside = view.js("""[...document.querySelectorAll('th, td')].filter(e => e.offsetParent && e.textContent)
+        .filter(e => { const r = document.createRange(); r.selectNodeContents(e);
+          const b = r.getBoundingClientRect(); return b.left < 0 || b.right > 375; }).map(e => e.textContent)""")
+    assert outside == []
+    overlapping = view.js("""[...document.querySelectorAll('tr')].flatMap(r => {
+        const boxes = [...r.cells].filter(c => c.textContent).map(c => { const range = document.createRange();
+          range.selectNodeContents(c); return [range.getBoundingClientRect(), c.textContent]; });
+        return boxes.flatMap(([a, x], i) => boxes.slice(i + 1).filter(([b]) => a.left < b.right - 1 &&
+          b.left < a.right - 1 && a.top < b.bottom - 1 && b.top < a.bottom - 1).map(([, y]) => x + ' | ' + y)); })""")
+    assert overlapping == []
 
 
 def test_a_comparison_says_more_and_less_in_colour_and_sign(view, page_of):
