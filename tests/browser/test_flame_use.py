@@ -1,5 +1,7 @@
 """What a user does with a flame graph: zoom, search, filter, other views, links, copies, keys."""
+import itertools
 import json
+import math
 import re
 import urllib.parse
 import xml.etree.ElementTree as ElementTree
@@ -590,6 +592,37 @@ def test_labels_can_be_read_on_every_colour(look, page_of, scheme, ink, colour):
     background = tuple(map(int, re.findall(r"\d+", view.js("getComputedStyle(canvas).backgroundColor"))[:3]))
     assert len(colours) > 10
     assert min(contrast(c, ink) for c in colours - {background}) >= 4.5
+
+
+# What a colour is with no deficiency, and with full protanopia and deuteranopia (Machado et al. 2009), on linear RGB.
+EYES = (((1, 0, 0), (0, 1, 0), (0, 0, 1)),
+        ((.152286, 1.052583, -.204868), (.114503, .786281, .099216), (-.003882, -.048116, 1.051998)),
+        ((.367322, .860646, -.227968), (.280085, .672501, .047413), (-.011820, .042940, .968881)))
+
+
+def lab(colour, eye=EYES[0]):
+    """CIE L*a*b* of 0xrrggbb, under D65."""
+    rgb = [((c / 255 + .055) / 1.055) ** 2.4 if c / 255 > .04045 else c / 255 / 12.92 for c in colour.to_bytes(3, "big")]
+    seen = [min(1, max(0, sum(a * b for a, b in zip(row, rgb)))) for row in eye]
+    weights = ((.4124, .3576, .1805, .9505), (.2126, .7152, .0722, 1), (.0193, .1192, .9505, 1.089))
+    x, y, z = (sum(a * b for a, b in zip(row, seen)) / row[3] for row in weights)
+    x, y, z = (t ** (1 / 3) if t > .008856 else 7.787 * t + 16 / 116 for t in (x, y, z))
+    return 116 * y - 16, 500 * (x - y), 200 * (y - z)
+
+
+@pytest.mark.parametrize("scheme, page", [(2, 0xffffff), (3, 0x16181c)])
+def test_native_code_stands_out_and_the_kernel_does_not(page_of, scheme, page):
+    from pages import Decoded
+    header = Decoded(page_of(shop()).read_bytes()).header
+    colours = {kind[0]: kind[scheme] for kind in header["kinds"]}
+    strength = {kind: math.hypot(*lab(colour)[1:]) for kind, colour in colours.items()}
+    assert strength["native"] >= 50 and strength["kernel"] <= 20
+    assert all(strength[kind] >= strength["kernel"] for kind in strength if kind != "not seen")
+    assert math.dist(lab(colours["native"]), lab(page)) >= 55
+    assert contrast(*(c.to_bytes(3, "big") for c in (colours["native"], page))) >= 1.7
+    near = {(a, b): min(math.dist(lab(colours[a], eye), lab(colours[b], eye)) for eye in EYES)
+            for a, b in itertools.combinations(colours, 2) if {a, b} != {"php", "perl"}}
+    assert min(near.values()) >= 14, min(near, key=near.get)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
