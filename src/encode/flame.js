@@ -8,6 +8,7 @@
 (async () => {
 const $ = id => document.getElementById(id);
 const canvas = $('canvas'), scroll = $('scroll'), status = $('status'), query = $('query'), list = $('list');
+const pick = $('pick'), chips = $('chips');
 const WITH_FILE = 1, WITH_PLACE = 2, PROCESS = 64, THREAD = 65, CONTAINER = 66, DROP = -1, SPLICE = -2;
 
 function make(tag, text, on, attributes) {
@@ -364,13 +365,42 @@ function childrenOf(t, i) {
 
 /* ---- What is shown. The hash of the address holds all of it by names, so that a link works in another profile too. */
 const COLOURS = ['kind', 'module', 'own time'], SETS = ['kind', 'hide', 'proc', 'thread', 'box'];
-const FLAGS = ['regex', 'flip', 'recursion', 'modules'];
+const FLAGS = ['regex', 'flip', 'recursion', 'modules', 'apart'];
 const S = {view: 'graph', name: '', flip: false, colour: 0, query: '', regex: false, focus: '', recursion: false,
-  modules: false, kind: new Set(), hide: new Set(), proc: new Set(), thread: new Set(), box: new Set()};
+  modules: false, apart: false, kind: new Set(), hide: new Set(), proc: new Set(), thread: new Set(), box: new Set()};
 let base, parts = []; /* the tree after filtering; what is drawn of it: one part, or callees and callers */
 let hit = null, hits = null, hitAt = -1; /* by name; nodes by weight once walked through; the present one */
 let selected = null, hovered = null, sortBy = 'self', sortUp = false, note = '', toPivot = false;
 const rowOfLabel = new Map(), moduleNames = new Map(), moduleName = [];
+let joined = null; /* the file's tree with the processes of one name as one; null before it is wanted */
+const keyOf = [], joinedAs = []; /* by name of a process: what it is called in links, and when joined */
+const keyName = x => !S.apart && keyOf[x] || names[x];
+
+function addName(text, kind, place) {
+  kinds.push(kind);
+  placeOf.push(place);
+  return names.push(text) - 1;
+}
+
+/* A run has its own PIDs, and one program may have hundreds: processes that only a PID tells apart are one box. */
+function joinProcesses() {
+  const groups = new Map();
+  for (let i = 1, k = 0; i < file.n; i = file.end[i], k++) {
+    const x = file.name[i], row = head.processes[k];
+    if (kinds[x] !== PROCESS) continue;
+    rowOfLabel.set(names[x], row);
+    const key = keyOf[x] = / \(pid \d+\)$/.test(names[x]) ? row[0] : names[x];
+    groups.set(key, [...groups.get(key) || [], x]);
+  }
+  for (const [key, all] of groups) {
+    if (all.length < 2) continue;
+    const boxes = new Set(all.map(x => rowOfLabel.get(names[x])[1])), label = key + ' (' + all.length + ' processes)';
+    const made = addName(label, PROCESS, 0);
+    rowOfLabel.set(label, [key, boxes.size > 1 ? '' : [...boxes][0]]);
+    keyOf[made] = key;
+    for (const x of all) joinedAs[x] = made;
+  }
+}
 const formOf = x => (head.kinds[kinds[x]] || [])[4];
 const suffix = x => (head.kinds[kinds[x]] || ['', ''])[1];
 function kindName(x) {
@@ -385,6 +415,7 @@ const formsOf = [];
 function forms(x) {
   if (formsOf[x]) return formsOf[x];
   const name = names[x], all = formsOf[x] = [name];
+  if (keyOf[x]) all.push(keyOf[x]);
   if (kinds[x] >= PROCESS || name[0] === '[') return all;
   let bare = '', depth = 0, last = '';
   for (const c of name) {
@@ -422,11 +453,7 @@ function moduleAsName(x) {
   if (kinds[x] >= PROCESS || kinds[x] === head.unseen) return x;
   if (moduleName[x] === undefined) {
     const text = moduleOf(x), key = kinds[x] + text;
-    if (!moduleNames.has(key)) {
-      moduleNames.set(key, names.push(text) - 1);
-      kinds.push(kinds[x]);
-      placeOf.push(placeOf[x]);
-    }
+    if (!moduleNames.has(key)) moduleNames.set(key, addName(text, kinds[x], placeOf[x]));
     moduleName[x] = moduleNames.get(key);
   }
   return moduleName[x];
@@ -434,26 +461,28 @@ function moduleAsName(x) {
 
 function derive() {
   const tops = S.proc.size || S.thread.size || S.box.size;
-  if (!tops && !S.kind.size && !S.hide.size && !S.focus && !S.recursion && !S.modules) return file;
-  const merging = S.recursion || S.modules || [...S.kind].some(k => k !== head.unseen);
+  const all = !tops && !S.kind.size && !S.hide.size && !S.focus && !S.recursion && !S.modules;
+  const joining = joinedAs.length && !S.apart;
+  if (all && (joined || !joining)) return joining ? joined : file;
+  const merging = joining || S.recursion || S.modules || [...S.kind].some(k => k !== head.unseen);
   const f = folder(file.n, file.name[0], file.before, merging);
   const place = (t, i, p, name) => {
     const x = t.name[i], k = kinds[x], above = t.name[t.parent[i]], top = kinds[above] >= PROCESS;
     if (tops && top) {
       const row = rowOfLabel.get(names[k === PROCESS ? x : above]);
       const box = k === PROCESS ? row[1] : k === CONTAINER ? names[x] : '';
-      if (k === PROCESS && S.proc.size && !S.proc.has(names[x])) return DROP;
+      if (k === PROCESS && S.proc.size && !S.proc.has(names[x]) && !S.proc.has(keyOf[x])) return DROP;
       if (!t.parent[i] && S.box.size && !S.box.has(box)) return DROP;
       const thread = k === THREAD ? names[x] : k < PROCESS && row ? row[0] : null;
       if (S.thread.size && thread !== null && !S.thread.has(thread)) return DROP;
     }
     if (S.hide.has(names[x])) return DROP;
     if (S.kind.has(k)) return k === head.unseen ? DROP : SPLICE;
-    const made = S.modules ? moduleAsName(x) : x;
+    const made = joining && joinedAs[x] || (S.modules ? moduleAsName(x) : x);
     return (S.recursion || S.modules) && name[p] === made ? SPLICE : made;
   };
   f.add(file, place, S.focus ? names.indexOf(S.focus) : -1);
-  return f.done();
+  return all ? joined = f.done() : f.done();
 }
 
 /* Own and total time per function; a recursive function's total counts once. Only below node z. */
@@ -482,7 +511,7 @@ const shareNow = (sum, was) => file.before ? threeShares(sum, was)[1] : sum / fi
 
 const pathOf = (t, i) => {
   const path = [];
-  for (; i > 0; i = t.parent[i]) path.push(names[t.name[i]]);
+  for (; i > 0; i = t.parent[i]) path.push(keyName(t.name[i]));
   return path.reverse();
 };
 
@@ -490,7 +519,8 @@ const UNKNOWN = 'Not in this profile, so left out of the link: ';
 function follow(part, path) {
   let i = 0;
   for (const name of path) {
-    const next = childrenOf(part.tree, i).find(c => names[part.tree.name[c]] === name);
+    const called = x => keyName(x) === name || names[x] === name;
+    const next = childrenOf(part.tree, i).find(c => called(part.tree.name[c]));
     if (next === undefined) {
       note = UNKNOWN + name;
       break;
@@ -879,7 +909,7 @@ function describe({part, i}) {
     facts.push(percent(was) + ' before, ' + percent(now) + ' now (' + points(change) + ' points)');
   } else {
     facts.push('total ' + time(t.total[i]) + ', ' + percent(t.total[i] / all) + ' of all' +
-      (z || base !== file ? ', ' + percent(t.total[i] / t.total[z]) + ' of view' : ''));
+      (z || base !== file && base !== joined ? ', ' + percent(t.total[i] / t.total[z]) + ' of view' : ''));
     if (t.self) facts.push('own ' + time(t.self[i]));
     if (head.hz && !head.value) facts.push(Math.round(t.total[i] / head.unit_ns).toLocaleString('en') + ' samples');
   }
@@ -919,6 +949,12 @@ function search() {
   for (const part of parts) part.tree.marks = null;
   if (S.view === 'table') drawTable();
   redraw();
+}
+
+function searchFor() {
+  S.query = query.value;
+  search();
+  save();
 }
 
 /* The union of what matches, below the zoomed node: nested matches count once. */
@@ -1171,6 +1207,7 @@ const KEYS = {
   i: ['Turn upside down: icicle or flame', flip],
   c: ['Colour by kind, module or own time', nextColour],
   p: ['Filter by process, thread, container', () => $('filter').click()],
+  j: ['Processes of one name together or apart', () => flag('apart'), 2],
   r: ['Collapse direct recursion', () => flag('recursion'), 2],
   m: ['Collapse to modules', () => flag('modules'), 2],
   k: ['Kernel frames on or off', () => toggle(S.kind, kindNumber('kernel'))],
@@ -1205,6 +1242,7 @@ function drawControls() {
     const word = set === 'hide' ? 'without: ' : 'only: ';
     for (const value of S[set]) crumb(word + (value || '(none)'), () => toggle(S[set], value));
   }
+  if (S.apart) crumb('processes apart', KEYS.j[1]);
   if (S.recursion) crumb('recursion collapsed', KEYS.r[1]);
   if (S.modules) crumb('modules', KEYS.m[1]);
   $('crumbs').replaceChildren(...crumbs);
@@ -1228,67 +1266,79 @@ function drawLegend() {
   }));
 }
 
+/* The heaviest of what there is to choose from; typing finds the others, single processes by their PIDs as well. */
+const CHIPS_MAX = 20;
 function drawChips() {
-  const groups = {proc: new Map(), thread: new Map(), box: new Map()};
-  const count = (set, key, t) => groups[set].set(key, (groups[set].get(key) || 0) + t);
+  if (chips.hidden) return;
+  const groups = {proc: new Map(), thread: new Map(), box: new Map()}, wanted = pick.value.trim().toLowerCase();
+  const focused = document.activeElement.chip;
+  const count = (set, value, i, text = value, found = true) => {
+    const chip = groups[set].get(value) || {value, text: text || '(none)', found, share: 0};
+    groups[set].set(value, chip);
+    chip.share += shareNow(file.total[i], file.before && file.wasTotal[i]);
+  };
   for (let i = 1; i < file.n;) {
     const x = file.name[i], k = kinds[x], row = rowOfLabel.get(names[x]);
     const up = rowOfLabel.get(names[file.name[file.parent[i]]]);
     if (k === PROCESS) {
-      count('proc', names[x], file.total[i]);
-      count('box', row[1], file.total[i]);
+      count('proc', keyOf[x], i, names[joinedAs[x] || x]);
+      if (joinedAs[x]) count('proc', names[x], i, names[x], false);
+      count('box', row[1], i);
     } else if (k === CONTAINER) {
-      count('box', names[x], file.total[i]);
+      count('box', names[x], i);
     } else {
-      count('thread', k === THREAD ? names[x] : up ? up[0] : '', file.total[i]);
+      count('thread', k === THREAD ? names[x] : up ? up[0] : '', i);
     }
     i = k === PROCESS || k === CONTAINER ? i + 1 : file.end[i];
   }
   const rows = [];
   for (const [set, title] of [['proc', 'Process'], ['thread', 'Thread'], ['box', 'Container']]) {
-    const all = [...groups[set]].sort((a, b) => b[1] - a[1]);
-    if (all.length < 2) continue;
+    const on = chip => S[set].has(chip.value);
+    const fits = chip => wanted ? chip.text.toLowerCase().includes(wanted) : chip.found;
+    const found = [...groups[set].values()].filter(chip => on(chip) || fits(chip));
+    found.sort((a, b) => on(b) - on(a) || b.share - a.share);
+    if (groups[set].size < 2 || !found.length) continue;
     const row = make('div', '', null, {role: 'group', 'aria-label': title, class: 'bar'});
-    row.append(make('span', title), ...all.slice(0, 40).map(([value, time]) => {
-      const chip = make('button', value || '(none)', () => toggle(S[set], value), {'aria-pressed': S[set].has(value)});
-      chip.append(make('small', percent(time / file.total[0])));
-      return chip;
+    row.append(make('span', title), ...found.slice(0, CHIPS_MAX).map(chip => {
+      const button = make('button', chip.text, () => toggle(S[set], chip.value), {'aria-pressed': on(chip)});
+      button.append(make('small', percent(chip.share)));
+      button.chip = set + chip.value;
+      return button;
     }));
+    const more = found.length - CHIPS_MAX;
+    if (more > 0) row.append(make('small', '+ ' + more + ' more: type to find them'));
     rows.push(row);
   }
-  if (!rows.length) rows.push(make('p', 'One process with one thread: nothing to choose from.'));
-  $('chips').replaceChildren(...rows);
+  const none = wanted ? 'Nothing has this name.' : 'One process with one thread: nothing to choose from.';
+  if (!rows.length) rows.push(make('p', none));
+  $('choices').replaceChildren(...rows);
+  if (focused) [...chips.querySelectorAll('button')].find(button => button.chip === focused)?.focus();
 }
 
 let tableRows = 200;
-/* The columns of numbers, [key, title, texts of a function's cells], and what to sort by. */
+/* The columns of numbers: key, title, what to sort by, the texts of a function's cells. */
 function numberColumns({self, total, was, wasTotal}) {
-  if (!was) {
-    const all = base.total[0], two = sum => x => [percent(sum[x] / all), time(sum[x])];
-    return {values: {self: x => self[x], total: x => total[x]},
-      columns: [['self', 'Own time', two(self)], ['total', 'With callees', two(total)]]};
-  }
-  const values = {}, columns = [];
-  for (const [key, sum, before] of [['self', self, was], ['total', total, wasTotal]]) {
-    ['before', 'now', 'points'].forEach((title, k) => {
-      const value = values[key + k] = x => threeShares(sum[x], before[x])[k];
-      columns.push([key + k, title, x => [(k === 2 ? points : percent)(value(x))]]);
+  const all = base.total[0], pairs = [['self', 'Own time', self, was], ['total', 'With callees', total, wasTotal]];
+  return pairs.flatMap(([key, title, sum, before]) => {
+    if (!was) return [[key, title, x => sum[x], x => [percent(sum[x] / all), time(sum[x])]]];
+    return ['before', 'now', 'points'].map((column, k) => {
+      const value = x => threeShares(sum[x], before[x])[k];
+      return [key + k, column, value, x => [(k === 2 ? points : percent)(value(x))]];
     });
-  }
-  return {values, columns};
+  });
 }
 
-function sortedFunctions({self, total}, values) {
-  const value = values[sortBy];
-  const order = sortBy === 'name' ? (a, b) => names[a] < names[b] ? -1 : 1
-    : sortBy === 'kind' ? (a, b) => kindName(a).localeCompare(kindName(b)) : (a, b) => value(b) - value(a);
+function sortedFunctions({self, total}, columns) {
+  const [, , value] = columns.find(([key]) => key === sortBy) || [];
+  const order = value ? (a, b) => value(b) - value(a) : sortBy === 'name' ? (a, b) => names[a] < names[b] ? -1 : 1
+    : (a, b) => kindName(a).localeCompare(kindName(b));
   const found = [];
   for (let x = 0; x < names.length; x++) if (total[x] > 0 && kinds[x] < PROCESS && (!hit || hit[x])) found.push(x);
   return found.sort((a, b) => (sortUp ? -order(a, b) : order(a, b)) || self[b] - self[a] || a - b);
 }
 
 function drawTable() {
-  const sums = tally(base), {columns, values} = numberColumns(sums), found = sortedFunctions(sums, values);
+  const sums = tally(base), columns = numberColumns(sums), found = sortedFunctions(sums, columns);
   const table = make('table', '', null, {class: 'functions' + (sums.was ? ' compared' : '')});
   const head = table.createTHead(), body = table.createTBody();
   if (sums.was) {
@@ -1296,10 +1346,10 @@ function drawTable() {
       make(title ? 'th' : 'td', title, null, title ? {scope: 'colgroup', colspan} : {colspan})));
   }
   const top = head.insertRow();
-  for (const [key, title, texts] of [...columns, ['kind', 'Kind'], ['name', 'Function']]) {
-    const direction = key !== sortBy ? 'none' : !texts === sortUp ? 'descending' : 'ascending';
+  for (const [key, title, value] of [...columns, ['kind', 'Kind'], ['name', 'Function']]) {
+    const direction = key !== sortBy ? 'none' : !value === sortUp ? 'descending' : 'ascending';
     const cell = make('th', undefined, null,
-      {scope: 'col', colspan: texts && !sums.was ? 2 : 1, 'aria-sort': direction});
+      {scope: 'col', colspan: value && !sums.was ? 2 : 1, 'aria-sort': direction});
     cell.append(make('button', title, () => {
       sortUp = key === sortBy && !sortUp;
       sortBy = key;
@@ -1310,7 +1360,7 @@ function drawTable() {
   }
   for (const x of found.slice(0, tableRows)) {
     const row = body.insertRow();
-    for (const text of [...columns.flatMap(column => column[2](x)), kindName(x)]) row.insertCell().textContent = text;
+    for (const text of [...columns.flatMap(column => column[3](x)), kindName(x)]) row.insertCell().textContent = text;
     row.insertCell().append(make('button', names[x], () => setView('sandwich', names[x]), {title: places[placeOf[x]]}));
   }
   list.replaceChildren(table);
@@ -1385,26 +1435,27 @@ menu.addEventListener('keydown', event => {
   event.stopPropagation();
 });
 document.addEventListener('pointerdown', event => { if (!menu.contains(event.target)) menu.hidden = true; });
-function searchFor(text) {
-  S.query = query.value = text;
-  search();
-  save();
-}
-query.addEventListener('input', () => searchFor(query.value));
-query.addEventListener('keydown', event => {
-  if (event.key === 'Enter') {
-    nextHit(event.shiftKey ? -1 : 1);
-    showStatus();
-  }
-  if (event.key === 'Escape') {
-    searchFor('');
-    query.blur(); /* in the table's view there is no canvas to go to */
+for (const [field, act] of [[query, searchFor], [pick, drawChips]]) {
+  field.addEventListener('input', act);
+  field.addEventListener('keydown', event => {
+    if (event.key !== 'Escape') return;
+    field.value = '';
+    act();
+    field.blur(); /* in the table's view there is no canvas to go to */
     canvas.focus();
-  }
+  });
+}
+query.addEventListener('keydown', event => {
+  if (event.key !== 'Enter') return;
+  nextHit(event.shiftKey ? -1 : 1);
+  showStatus();
+});
+pick.addEventListener('keydown', event => {
+  if (event.key === 'Enter' && pick.value) chips.querySelector('button[aria-pressed=false]')?.click();
 });
 document.addEventListener('keydown', event => {
-  const typing = event.target === query, {key} = event;
-  if ((event.ctrlKey || event.metaKey) && key === 'f' && !typing) {
+  const typing = event.target === query || event.target === pick, {key} = event;
+  if ((event.ctrlKey || event.metaKey) && key === 'f' && event.target !== query) {
     event.preventDefault(); /* pressed again inside the field it is the browser's own search */
     query.focus();
     query.select();
@@ -1429,8 +1480,10 @@ $('regex').addEventListener('click', () => {
   drawControls();
 });
 $('filter').addEventListener('click', () => {
-  $('chips').hidden = !$('chips').hidden;
-  $('filter').setAttribute('aria-expanded', !$('chips').hidden);
+  chips.hidden = !chips.hidden;
+  $('filter').setAttribute('aria-expanded', !chips.hidden);
+  drawChips();
+  if (!chips.hidden && !coarse.matches) pick.focus(); /* a touch screen's keyboard would hide the page */
   redraw();
 });
 $('more').addEventListener('click', () => {
@@ -1462,9 +1515,7 @@ try {
   status.textContent = 'The graph cannot be shown (' + e.message + '). The tables below hold the essence.';
   return;
 }
-for (let i = 1, k = 0; i < file.n; i = file.end[i], k++) {
-  if (kinds[file.name[i]] === PROCESS) rowOfLabel.set(names[file.name[i]], head.processes[k]);
-}
+joinProcesses();
 if (file.before) sortBy = 'self2';
 S.hint = 'Click a frame to zoom, right-click for more, / to search, ? for all keys.';
 const keyList = make('dl');

@@ -76,7 +76,7 @@ def use_everything(view):
     view.search("a")
     view.key("Enter")
     view.key("Escape")
-    for key in ("b", "t", "w", "g", "i", "c", "c", "p", "r", "m", "u"):
+    for key in ("b", "t", "w", "g", "i", "c", "c", "j", "r", "m", "u", "p"):
         view.key(key)
     view.click("#table")
     view.js("document.querySelector('#list td button')?.click()")

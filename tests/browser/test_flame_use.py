@@ -176,16 +176,22 @@ def test_a_wide_box_that_begins_in_a_tiny_ones_pixel_is_painted(view, page_of):
 
 
 def chip(view, text):
-    view.js(f"[...document.querySelectorAll('#chips button')].find(b => b.firstChild.data === {json.dumps(text)}).click()")
+    """As a mouse clicks it."""
+    view.js("(b => { b.focus(); b.click(); })([...document.querySelectorAll('#chips button')].find("
+            f"b => b.firstChild.data === {json.dumps(text)}))")
     view.settle()
+    assert view.js("document.activeElement.firstChild.data") == text
+
+
+def chips_of(view):
+    return view.js("[...document.querySelectorAll('#choices .bar')].map(r => [...r.children].map(c => c.textContent))")
 
 
 def test_filters_by_process_thread_and_container(graph):
     graph.key("p")
-    chips = graph.js("[...document.querySelectorAll('#chips .bar')].map(r => [...r.children].map(c => c.textContent))")
-    assert chips == [["Process", "web (pid 1)80.0 %", "db (pid 2)20.0 %"],
-                     ["Thread", "web60.0 %", "worker20.0 %", "db20.0 %"],
-                     ["Container", "front80.0 %", "back20.0 %"]]
+    assert chips_of(graph) == [["Process", "web (pid 1)80.0 %", "db (pid 2)20.0 %"],
+                               ["Thread", "web60.0 %", "worker20.0 %", "db20.0 %"],
+                               ["Container", "front80.0 %", "back20.0 %"]]
     chip(graph, "db (pid 2)")
     assert graph.row_names(1) == ["db (pid 2)"] and "100.0 % of view" in graph.at(.5, 1)[1]
     chip(graph, "db (pid 2)")
@@ -199,6 +205,78 @@ def test_filters_by_process_thread_and_container(graph):
     assert "only: back" in graph.text("#crumbs")
     graph.click("#crumbs button")
     assert graph.row_names(1) == ["web (pid 1)", "db (pid 2)"]
+
+
+def host(count=500):
+    """As -a sees one: a third of so many processes is python3, in two containers; another worker thread each."""
+    description = Description()
+    for i in range(count):
+        name = ("python3", "nginx", f"job-{i}")[i % 3]
+        description.process(name, pid=1000 + i, container=("front", "back")[i % 2])
+        description.stack(.02 if i == 7 else .01, f"{name}_main", "work")
+        description.thread("worker").stack(.01, "work")
+    return description
+
+
+def test_processes_of_one_name_are_one_box(view, page_of):
+    view.open(page_of(host(12)))
+    # python3 and nginx 4 times 0.02 s, nginx's PID 1007 0.01 s more; the other four have names of their own
+    assert view.row_names(1)[:3] == ["nginx (4 processes)", "python3 (4 processes)", "job-11 (pid 1011)"]
+    assert "process \u00b7 total 0.090 s, 36.0 % of all \u00b7 own" in view.at(.1, 1)[1]
+    assert "0.050 s" in view.at(.05, 2)[1] and view.row_names(2)[:2] == ["nginx_main", "worker"]
+    view.zoom(.1, 1)
+    assert view.hash() == "#z=nginx"  # another run has other PIDs
+    view.key("Escape")
+    view.key("j")
+    assert view.row_names(1, 400)[0] == "nginx (pid 1007)" and len(view.row_names(1, 400)) == 12
+    assert "processes apart" in view.text("#crumbs") and "apart=1" in view.hash()
+    view.key("j")
+    assert view.row_names(1)[0] == "nginx (4 processes)" and view.hash() in ("", "#")
+
+
+def test_a_link_to_a_process_finds_it_under_another_pid(look, page_of):
+    other, link = Description(), "#z=web&z=main+(app.py%3A1)&proc=web"
+    other.process("web", pid=71).stack(3, "python:main (app.py:1)", "parse")
+    other.process("web", pid=72).stack(1, "python:main (app.py:1)", "lex").process("db", pid=73).stack(1, "query")
+    for page, top in ((page_of(shop()), "web (pid 1)"), (page_of(other, name="other.html"), "web (2 processes)")):
+        view = look()
+        view.open(page.as_uri() + link)
+        assert view.row_names(1) == [top] and view.row_names(2) == ["main (app.py:1)"] and view.hash() == link
+
+
+def test_stacks_of_joined_processes_are_those_of_each(view, page_of):
+    view.open(page_of(host(12)))
+    text, _ = saved(view, "e")
+    assert sum(line.startswith(("front;nginx;", "back;nginx;")) for line in text.splitlines()) == 4
+    assert sum(int(line.rsplit(" ", 1)[1]) for line in text.splitlines()[1:]) == 25
+    view.js("Object.defineProperty(navigator, 'clipboard', {value: {writeText: async t => { window.copied = t; }}})")
+    view.at(.05, 3)
+    view.key("y")
+    assert copied(view) == ";nginx;nginx_main;work 5"  # in two containers, so in none
+
+
+def test_a_process_among_many_is_found_by_typing(view, page_of):
+    view.open(page_of(host()))
+    view.key("p")
+    assert view.js("document.activeElement.id") == "pick"
+    processes, threads, containers = chips_of(view)
+    assert processes[1:3] == ["nginx (167 processes)33.5 %", "python3 (167 processes)33.4 %"]
+    # of 10.01 s; 2 names and 166 processes with a name of their own; 169 names of threads
+    assert len(processes) == 22 and processes[-1] == "+ 148 more: type to find them"
+    assert threads[1] == "worker50.0 %" and threads[-1] == "+ 149 more: type to find them"
+    view.type("Python3 (pid 14")
+    assert [row[0] for row in chips_of(view)] == ["Process"] and len(chips_of(view)[0]) == 1 + 20 + 1
+    view.type("98")
+    assert chips_of(view) == [["Process", "python3 (pid 1498)0.2 %"]]
+    view.key("Enter")
+    assert view.row_names(1) == ["python3 (167 processes)"] and "total 0.020 s" in view.at(.5, 0)[1]
+    assert "only: python3 (pid 1498)" in view.text("#crumbs") and view.js("document.activeElement.id") == "pick"
+    view.key("Escape")
+    assert view.js("document.getElementById('pick').value") == "" and view.js("document.activeElement.id") == "canvas"
+    assert chips_of(view)[0][1] == "python3 (pid 1498)0.2 %"  # what is chosen can be given up
+    view.key("u")
+    chip(view, "nginx (167 processes)")
+    assert view.row_names(1) == ["nginx (167 processes)"] and "only: nginx" in view.text("#crumbs")
 
 
 def test_kinds_can_be_left_out(graph):
