@@ -885,6 +885,16 @@ def test_a_comparisons_table_has_both_shares_and_their_difference_in_points(view
     assert {r[-1]: r[:-2] for r in table(view)} == {n: r for n, r in rows.items() if n != "[lost]"}
 
 
+def test_a_profile_compared_with_three_times_itself_shows_no_change(view, page_of):
+    view.open(page_of(shop(), shop(3)))
+    text, _ = saved(view, "s")
+    labels = [e.text for e in ElementTree.fromstring(text).iter("{http://www.w3.org/2000/svg}text")]
+    assert "lex" in labels and not [label for label in labels if label[0] in "+\u2212"]
+    view.key("t")
+    assert {r[2] for r in table(view)} == {r[5] for r in table(view)} == {"0.0"}
+    assert ["28.0 %", "28.0 %", "0.0", "32.0 %", "32.0 %", "0.0", "native", "lex"] in table(view)
+
+
 @pytest.mark.parametrize("base", [None, changed()])
 @pytest.mark.parametrize("width", [1280, 375])
 def test_columns_of_numbers_end_where_their_titles_end(look, page_of, base, width):
