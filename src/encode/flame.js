@@ -234,7 +234,7 @@ function folder(size, rootName, compared, merging = true) {
       for (let i = 1; i < src.n; i++) {
         const up = src.parent[i], p = to[up];
         const x = p < 0 ? DROP : place(src, i, p, name);
-        inside[i] = focus < 0 || inside[up] || src.name[i] === focus;
+        inside[i] = focus < 0 || inside[up] || x === focus || src.name[i] === focus;
         let c = p;
         if (x === DROP) {
           to[i] = -1;
@@ -476,9 +476,10 @@ function derive() {
       const thread = k === THREAD ? names[x] : k < PROCESS && row ? row[0] : null;
       if (S.thread.size && thread !== null && !S.thread.has(thread)) return DROP;
     }
-    if (S.hide.has(names[x])) return DROP;
+    const shown = joining && joinedAs[x] || x;
+    if (S.hide.has(names[shown])) return DROP;
     if (S.kind.has(k)) return k === head.unseen ? DROP : SPLICE;
-    const made = joining && joinedAs[x] || (S.modules ? moduleAsName(x) : x);
+    const made = S.modules ? moduleAsName(shown) : shown;
     return (S.recursion || S.modules) && name[p] === made ? SPLICE : made;
   };
   f.add(file, place, S.focus ? names.indexOf(S.focus) : -1);
@@ -895,10 +896,7 @@ function time(ns) {
   return s.toFixed(s === 0 || s >= 9.995 ? 1 : s >= .0995 ? 2 : 3) + ' s';
 }
 const percent = share => (100 * (share || 0)).toFixed(1) + ' %';
-function points(share) {
-  const text = Math.abs(100 * share).toFixed(1);
-  return (+text ? share < 0 ? '\u2212' : '+' : '') + text;
-}
+const points = share => (Math.abs(share) < .0005 ? '' : share < 0 ? '\u2212' : '+') + Math.abs(100 * share).toFixed(1);
 
 function describe({part, i}) {
   const t = part.tree, x = t.name[i], z = part.zoom, all = file.total[0];
@@ -949,12 +947,6 @@ function search() {
   for (const part of parts) part.tree.marks = null;
   if (S.view === 'table') drawTable();
   redraw();
-}
-
-function searchFor() {
-  S.query = query.value;
-  search();
-  save();
 }
 
 /* The union of what matches, below the zoomed node: nested matches count once. */
@@ -1252,9 +1244,7 @@ function drawControls() {
 /* Kinds of code with their share of own time; a click takes the kind out. */
 function drawLegend() {
   const share = new Float64Array(head.kinds.length), here = new Set(kinds);
-  for (let i = 1; i < file.n; i++) {
-    share[kinds[file.name[i]]] += shareNow(file.self[i], file.before && file.before[i]);
-  }
+  for (let i = 1; i < file.n; i++) share[kinds[file.name[i]]] += shareNow(file.self[i], file.before?.[i]);
   const order = [...share.keys()].filter(k => here.has(k)).sort((a, b) => share[b] - share[a]);
   $('legend').replaceChildren(...order.map(k => {
     const button = make('button', undefined, () => toggle(S.kind, k),
@@ -1275,7 +1265,7 @@ function drawChips() {
   const count = (set, value, i, text = value, found = true) => {
     const chip = groups[set].get(value) || {value, text: text || '(none)', found, share: 0};
     groups[set].set(value, chip);
-    chip.share += shareNow(file.total[i], file.before && file.wasTotal[i]);
+    chip.share += shareNow(file.total[i], file.wasTotal?.[i]);
   };
   for (let i = 1; i < file.n;) {
     const x = file.name[i], k = kinds[x], row = rowOfLabel.get(names[x]);
@@ -1312,7 +1302,7 @@ function drawChips() {
   const none = wanted ? 'Nothing has this name.' : 'One process with one thread: nothing to choose from.';
   if (!rows.length) rows.push(make('p', none));
   $('choices').replaceChildren(...rows);
-  if (focused) [...chips.querySelectorAll('button')].find(button => button.chip === focused)?.focus();
+  for (const button of chips.querySelectorAll('button')) if (focused === button.chip) button.focus();
 }
 
 let tableRows = 200;
@@ -1340,12 +1330,12 @@ function sortedFunctions({self, total}, columns) {
 function drawTable() {
   const sums = tally(base), columns = numberColumns(sums), found = sortedFunctions(sums, columns);
   const table = make('table', '', null, {class: 'functions' + (sums.was ? ' compared' : '')});
-  const head = table.createTHead(), body = table.createTBody();
+  const titles = table.createTHead(), body = table.createTBody();
   if (sums.was) {
-    head.insertRow().append(...[['Own time', 3], ['With callees', 3], ['', 2]].map(([title, colspan]) =>
+    titles.insertRow().append(...[['Own time', 3], ['With callees', 3], ['', 2]].map(([title, colspan]) =>
       make(title ? 'th' : 'td', title, null, title ? {scope: 'colgroup', colspan} : {colspan})));
   }
-  const top = head.insertRow();
+  const top = titles.insertRow();
   for (const [key, title, value] of [...columns, ['kind', 'Kind'], ['name', 'Function']]) {
     const direction = key !== sortBy ? 'none' : !value === sortUp ? 'descending' : 'ascending';
     const cell = make('th', undefined, null,
@@ -1435,7 +1425,7 @@ menu.addEventListener('keydown', event => {
   event.stopPropagation();
 });
 document.addEventListener('pointerdown', event => { if (!menu.contains(event.target)) menu.hidden = true; });
-for (const [field, act] of [[query, searchFor], [pick, drawChips]]) {
+for (const [field, act] of [[query, () => { S.query = query.value; search(); save(); }], [pick, drawChips]]) {
   field.addEventListener('input', act);
   field.addEventListener('keydown', event => {
     if (event.key !== 'Escape') return;

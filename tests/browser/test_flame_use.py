@@ -231,6 +231,14 @@ def test_processes_of_one_name_are_one_box(view, page_of):
     assert view.row_names(1, 400)[0] == "nginx (pid 1007)" and len(view.row_names(1, 400)) == 12
     assert "processes apart" in view.text("#crumbs") and "apart=1" in view.hash()
     view.key("j")
+    view.at(.1, 1)
+    view.key("x")
+    assert "total 0.16 s" in view.at(.5, 0)[1] and view.row_names(1)[0] == "python3 (4 processes)"
+    view.key("u")
+    view.at(.1, 1)
+    view.key("f")
+    assert "total 0.090 s" in view.at(.5, 0)[1] and view.row_names(1) == ["nginx (4 processes)"]
+    view.key("u")
     assert view.row_names(1)[0] == "nginx (4 processes)" and view.hash() in ("", "#")
 
 
