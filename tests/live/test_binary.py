@@ -53,3 +53,4 @@ def test_install_copies_itself(run, pillion, workdir):
 def test_install_where_nothing_can_be_written(run, pillion, workdir):
     done = run([pillion, "install", "/proc"])
     assert done.status == 1 and len(done.err.splitlines()) == 1 and "/proc" in done.err, done
+    assert "name a folder that can be written: pillion install DIR" in done.err and "-o DIR" not in done.err, done

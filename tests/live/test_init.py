@@ -206,6 +206,26 @@ def _children(pid):
     return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
+def test_a_command_that_a_filter_ended_is_said_with_what_that_means(run, pillion, workdir):
+    done = run([pillion, "-q", "--launch", "init", "-o", workdir, "--", "sh", "-c", "kill -SYS $$"])
+    assert done.status == 128 + signal.SIGSYS and "a system call that a seccomp profile does not allow" in done.err, done
+    done = run([pillion, "-q", "--launch", "init", "-o", workdir, "--", "sh", "-c", "kill -TERM $$"])
+    assert done.status == 128 + signal.SIGTERM and done.err == "", done
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("launch,most,missing", [("exec", 1, "no profile: cannot start a process"),
+                                                 ("init", 1, "no profile: cannot start a process"),
+                                                 ("init", 3, "cannot start the publisher's thread")])
+def test_a_limit_of_processes_costs_the_profile_and_not_the_command(run, pillion, program, workdir, launch, most, missing):
+    """The limit of a user of its own stands for a container's, which the kernel tells by the same error."""
+    workdir.chmod(0o777)
+    done = run(["setpriv", "--reuid", "47110", "--clear-groups", "prlimit", f"--nproc={most}", pillion, "-q", "--launch", launch,
+                "-o", workdir, "--", program("act"), "spin", "0.2", "6"])
+    assert done.status == 6, done
+    assert missing in done.err and "raise the limit of processes (pids.max of the container, ulimit -u)" in done.err, done
+
+
 def test_a_parent_that_is_killed_takes_its_command_with_it(pillion, program, workdir):
     act = str(program("act"))
     started = process.start([pillion, "-q", "--launch", "init", "-o", workdir, "--", act, "spin", "60"])
