@@ -472,6 +472,9 @@ static void put_top_functions(struct page *page, const struct flame *f)
         put_number_cells(page, f, top[i]->total_ns, f->sum.cpu_ns);
         page_printf(page, "<td>%s<td>", languages[top[i]->kind].name);
         page_escaped(page, profile_text(f->p, top[i]->name));
+        if (top[i]->line_count > 0) {
+            page_printf(page, ", line %u", f->tally.lines.at[top[i]->lines].line);
+        }
         page_markup(page, "\n");
     }
     page_markup(page, "</tbody>\n</table>\n</section>\n");
@@ -732,13 +735,13 @@ static void choose_unit(struct flame *f)
     f->exact = all_whole(&f->fold, f->unit_ns) && all_whole(&f->base_fold, f->unit_ns);
 }
 
-static void find_places(struct flame *f, const struct profile *p, const uint32_t *ids)
+static void find_places(struct flame *f, const struct profile *p, const struct fold *fold, const uint32_t *ids)
 {
     for (size_t i = 1; i < p->frames.len; i++) {
         const struct frame *frame = &p->frames.at[i];
         uint32_t place = frame->module != 0 ? p->modules.at[frame->module].path : frame->file;
-        flame_tally_place(&f->tally, ids ? ids[frame->name] : frame->name,
-                          (enum frame_kind)frame->kind, ids ? ids[place] : place);
+        uint32_t name = fold->name_of[i];
+        flame_tally_place(&f->tally, ids ? ids[name] : name, (enum frame_kind)frame->kind, ids ? ids[place] : place);
     }
 }
 
@@ -769,7 +772,7 @@ static bool prepare_diff(struct flame *f, struct err *err)
     }
     bool ok = flame_tally_init(&f->tally, f->p, &f->fold, &f->base_fold, err);
     if (ok) {
-        find_places(f, f->base, ids);
+        find_places(f, f->base, &f->base_fold, ids);
     }
     free(ids);
     return ok;
@@ -787,10 +790,13 @@ static bool prepare(struct flame *f, struct err *err)
                !flame_tally_init(&f->tally, f->p, &f->fold, NULL, err)) {
         return false;
     }
+    if (!flame_tally_lines(&f->tally, f->p, err)) {
+        return false;
+    }
     if (!weigh_processes(f)) {
         return err_set(err, ERR_MEMORY, 0, "no memory to write the flame graph");
     }
-    find_places(f, f->p, NULL);
+    find_places(f, f->p, &f->fold, NULL);
     choose_unit(f);
     return true;
 }

@@ -18,12 +18,15 @@
  * content security policy that allows exactly the embedded script and style, by hash, and no
  * connection to anywhere.
  *
- * The data block, version 1: base64 (with line feeds) of a raw deflate stream of
+ * The data block, version 2: base64 (with line feeds) of a raw deflate stream of
  *
  *     header   length, JSON text (UTF-8; invalid bytes are replaced by the reader)
  *     places   count, then each front-coded: length of the prefix shared with the one before,
  *              length of the rest, the rest. Files and libraries; place 0 is not stored: unknown
- *     names    count, then each front-coded in byte order, followed by kind and place
+ *     names    count, then each front-coded in byte order, followed by kind and place, and where the kind's names
+ *              have a file and line (struct language), by the function's first line (0: unknown, or functions of
+ *              that name begin at several), the number of lines it executed, at most FLAME_LINES_MAX, heaviest
+ *              first, and each with its thousandths of the function's time
  *     tree     node count n without the root, then four lists, nodes in pre-order, heaviest child
  *              first:
  *       shape     n numbers: levels to climb from the previous node (at first the root) before this
@@ -51,12 +54,13 @@
 #include "profile/profile.h"
 
 enum {
-    FLAME_FORMAT_VERSION = 1,
+    FLAME_FORMAT_VERSION = 2,
     FLAME_KIND_PROCESS = 64,
     FLAME_KIND_THREAD,
     FLAME_KIND_CONTAINER,
     FLAME_DEPTH_MAX = 65535,
     FLAME_CALLEES_MAX = 127,
+    FLAME_LINES_MAX = 5,
 };
 
 bool flame_write(struct profile *p, struct sink *out, struct err *err);

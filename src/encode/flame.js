@@ -48,6 +48,7 @@ const show = text => text.replace(UNSEEN, c => {
   return c < '\x80' || c <= '\x9f' ? '\\x' + hex.padStart(2, '0') : '\\u' + hex.padStart(4, '0');
 });
 let head, names, kinds, places, placeOf, file;
+const linesOf = []; /* by name: its first line (0: unknown), then each heavy line with its share */
 
 function decode(bytes) {
   const text = new TextDecoder('utf-8', {ignoreBOM: true});
@@ -91,6 +92,9 @@ function decode(bytes) {
     names.push(name);
     kinds.push(number());
     placeOf.push(number());
+    if ((head.kinds[kinds.at(-1)] || [])[4] !== WITH_FILE) return;
+    const lines = linesOf[names.length - 1] = [number()];
+    for (let n = number(); n > 0; n--) lines.push([number(), number() / 1000]);
   });
   names.push('all');
   kinds.push(PROCESS);
@@ -911,6 +915,9 @@ function describe({part, i}) {
     if (t.self) facts.push('own ' + time(t.self[i]));
     if (head.hz && !head.value) facts.push(Math.round(t.total[i] / head.unit_ns).toLocaleString('en') + ' samples');
   }
+  const [first, ...lines] = linesOf[x] || [];
+  if (first) facts.push('begins at line ' + first);
+  if (lines.length) facts.push('executes line ' + lines.map(([line, share]) => line + ' ' + percent(share)).join(', '));
   return [names[x], facts.join(' \u00b7 ')];
 }
 
@@ -1071,6 +1078,11 @@ async function copy(text, what) {
 }
 
 const clean = name => name.replace(/[;\r\n]/g, ':');
+/* As in a .col: "f (a.py)" has its first line, "f (a.py:12)". */
+function spelled(x) {
+  const [first] = linesOf[x] || [];
+  return clean(first ? names[x].replace(/( \[[^[\]]*\])?\)$/, ':' + first + '$&') : names[x]) + suffix(x);
+}
 function collapsed(t, i, from = []) {
   for (; i > 0; i = t.parent[i]) {
     const x = t.name[i], row = kinds[x] === PROCESS && rowOfLabel.get(names[x]);
@@ -1079,7 +1091,7 @@ function collapsed(t, i, from = []) {
       from.push(clean(row[1]));
     } else {
       from.thread = from.thread || kinds[x] === THREAD;
-      from.push(clean(names[x]) + suffix(x));
+      from.push(spelled(x));
     }
   }
   return from.reverse().join(';');
@@ -1090,7 +1102,7 @@ function copyStack() {
   const {part: {tree: t}, i} = target(), path = [];
   if (t === base) return copy(collapsed(t, i) + ' ' + Math.round(t.total[i] / head.unit_ns), 'the stack');
   for (let n = i; n > 0 || n === 0 && !t.fresh; n = t.parent[n]) {
-    path.push(clean(names[t.name[n]]) + suffix(t.name[n]));
+    path.push(spelled(t.name[n]));
     if (!n) break;
   }
   if (!t.up) path.reverse();

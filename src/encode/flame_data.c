@@ -142,6 +142,7 @@ bool flame_tally_init(struct flame_tally *tally, struct profile *p, struct fold 
 void flame_tally_release(struct flame_tally *tally)
 {
     vec_release(&tally->entries);
+    vec_release(&tally->lines);
     free(tally->entry_of);
     tally->entry_of = NULL;
 }
@@ -156,6 +157,129 @@ void flame_tally_place(struct flame_tally *tally, uint32_t name, enum frame_kind
     struct flame_entry *e = &tally->entries.at[id];
     e->place = !e->placed || e->place == place ? place : 0;
     e->placed = true;
+}
+
+/* Lines. A frame is a function at a line, so time is summed by frame, and then by function and line. */
+
+struct line_row {
+    uint64_t ns;
+    uint32_t entry, line;
+};
+
+static bool has_lines(uint8_t kind)
+{
+    return kind < FRAME_KIND_COUNT && languages[kind].form == NAME_WITH_FILE;
+}
+
+static void note_first_line(struct flame_entry *e, struct str name)
+{
+    uint32_t line;
+    if (language_line_in(name, &line).len > 0) {
+        e->first_line = e->first_line == 0 || e->first_line == line ? line : FLAME_LINE_SEVERAL;
+    }
+}
+
+/* The entries of frames that may have lines; false: there is none. */
+static bool find_entries(struct flame_tally *t, const struct profile *p, struct line_row *rows)
+{
+    bool any = false;
+    for (size_t i = 1; i < p->frames.len; i++) {
+        const struct frame *f = &p->frames.at[i];
+        rows[i].line = f->line;
+        rows[i].entry = has_lines(f->kind) ? find_entry(t, t->folds[0]->name_of[i], f->kind) : 0;
+        if (rows[i].entry != 0) {
+            note_first_line(&t->entries.at[rows[i].entry], profile_text(p, f->name));
+            any = true;
+        }
+    }
+    return any;
+}
+
+static void weigh_frames(const struct profile *p, struct line_row *rows, uint32_t *met)
+{
+    for (size_t i = 1; i < p->samples.len; i++) {
+        for (uint32_t n = p->samples.at[i].node; n != 0; n = p->nodes.at[n].parent) {
+            struct line_row *row = &rows[p->nodes.at[n].frame];
+            if (row->entry != 0 && met[row->entry] != i) {
+                met[row->entry] = (uint32_t)i;
+                row->ns += p->samples.at[i].cpu_ns;
+            }
+        }
+    }
+}
+
+static int by_entry_and_line(const void *left, const void *right)
+{
+    const struct line_row *a = left, *b = right;
+    int order = (a->entry > b->entry) - (a->entry < b->entry);
+    return order != 0 ? order : (a->line > b->line) - (a->line < b->line);
+}
+
+static int by_entry_and_weight(const void *left, const void *right)
+{
+    const struct line_row *a = left, *b = right;
+    int order = (a->entry > b->entry) - (a->entry < b->entry);
+    order = order != 0 ? order : (a->ns < b->ns) - (a->ns > b->ns);
+    return order != 0 ? order : by_entry_and_line(left, right);
+}
+
+/* One row per function and line; how many. */
+static size_t sum_rows(struct line_row *rows, size_t count)
+{
+    size_t kept = 0;
+    qsort(rows, count, sizeof *rows, by_entry_and_line);
+    for (size_t i = 0; i < count; i++) {
+        if (kept > 0 && by_entry_and_line(&rows[kept - 1], &rows[i]) == 0) {
+            rows[kept - 1].ns += rows[i].ns;
+        } else {
+            rows[kept++] = rows[i];
+        }
+    }
+    qsort(rows, kept, sizeof *rows, by_entry_and_weight);
+    return kept;
+}
+
+/* The rows of one function, heaviest first. */
+static bool keep_lines(struct flame_tally *t, const struct line_row *rows, size_t count)
+{
+    struct flame_entry *e = &t->entries.at[rows->entry];
+    uint64_t sum_ns = 0;
+    e->lines = (uint32_t)t->lines.len;
+    for (size_t i = 0; i < count; i++) {
+        sum_ns += rows[i].ns;
+    }
+    for (size_t i = 0; i < count && e->line_count < FLAME_LINES_MAX; i++) {
+        uint32_t share = (uint32_t)((double)rows[i].ns * 1000 / (double)(sum_ns + (sum_ns == 0)) + 0.5);
+        struct flame_line *added = rows[i].line == 0 || share == 0 ? NULL : vec_push(&t->lines);
+        if (added != NULL) {
+            *added = (struct flame_line){rows[i].line, share};
+            e->line_count++;
+        } else if (rows[i].line != 0 && share != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool flame_tally_lines(struct flame_tally *t, const struct profile *p, struct err *err)
+{
+    struct line_row *rows = calloc(p->frames.len, sizeof *rows);
+    uint32_t *met = calloc(t->entries.len, sizeof *met);
+    bool ok = rows != NULL && met != NULL;
+    size_t count = 0;
+    if (ok && find_entries(t, p, rows)) {
+        weigh_frames(p, rows, met);
+        count = sum_rows(rows, p->frames.len);
+    }
+    for (size_t i = 0, end; ok && i < count; i = end) {
+        for (end = i + 1; end < count && rows[end].entry == rows[i].entry;) {
+            end++;
+        }
+        ok = rows[i].entry == 0 || keep_lines(t, &rows[i], end - i);
+    }
+    free(rows);
+    free(met);
+    return ok || no_memory(err);
 }
 
 /* Deflate and base64, streaming. */
@@ -325,6 +449,16 @@ static bool pack_places(struct packer *k, const struct flame_tally *t, const str
     return ok;
 }
 
+static void pack_lines(struct packer *k, const struct flame_tally *t, const struct flame_entry *e)
+{
+    pack(k, e->first_line != FLAME_LINE_SEVERAL ? e->first_line : 0);
+    pack(k, e->line_count);
+    for (size_t i = 0; i < e->line_count; i++) {
+        pack(k, t->lines.at[e->lines + i].line);
+        pack(k, t->lines.at[e->lines + i].share);
+    }
+}
+
 static bool pack_names(struct packer *k, struct flame_tally *t)
 {
     struct sorted *names = sort_entries(t);
@@ -339,6 +473,9 @@ static bool pack_names(struct packer *k, struct flame_tally *t)
         before = names[i].text;
         pack(k, e->kind);
         pack(k, number[e->place]);
+        if (has_lines(e->kind)) {
+            pack_lines(k, t, e);
+        }
     }
     t->entries.at[0].index = (uint32_t)(t->entries.len - 1);
     free(number);

@@ -15,6 +15,14 @@
 #include "encode/flame_text.h"
 #include "profile/fold.h"
 
+enum { FLAME_LINE_SEVERAL = UINT32_MAX };
+
+/* A line that a function executed, and its thousandths of the function's time: of a sample's several calls of one
+ * function the innermost counts. */
+struct flame_line {
+    uint32_t line, share;
+};
+
 struct flame_entry {
     uint64_t self_ns, total_ns; /* first fold only */
     uint32_t name;     /* string id */
@@ -23,6 +31,9 @@ struct flame_entry {
     uint32_t index;    /* its number in the file */
     uint32_t callees;  /* head of the list of names seen below it, 0 none */
     uint32_t open;     /* how often it is on the path of the walk */
+    uint32_t first_line; /* 0 unknown; FLAME_LINE_SEVERAL: functions of that name begin at several */
+    uint32_t lines;    /* where its line_count heaviest ones are, heaviest first */
+    uint8_t line_count;
     uint8_t kind;      /* as in the file: enum frame_kind, FLAME_KIND_PROCESS … */
     bool placed;       /* `place` was decided */
 };
@@ -33,6 +44,7 @@ struct flame_tally {
     size_t fold_count;
     size_t node_count[2]; /* without the root */
     VEC(struct flame_entry) entries; /* element 0 is the root */
+    VEC(struct flame_line) lines;
     uint32_t *entry_of;   /* per string: the first entry with that name */
     uint32_t truncated;   /* string id of "[truncated]" */
 };
@@ -45,6 +57,9 @@ void flame_tally_release(struct flame_tally *tally);
 /* Remembers in which file or library names of this kind live; two answers make none. */
 void flame_tally_place(struct flame_tally *tally, uint32_t name, enum frame_kind kind,
                        uint32_t place);
+
+/* Finds out which lines functions of `p`, whose fold is the first, executed. */
+bool flame_tally_lines(struct flame_tally *tally, const struct profile *p, struct err *err);
 
 /* The whole block as base64 lines. */
 bool flame_data_write(struct flame_tally *tally, struct str header, uint64_t unit_ns, bool exact,

@@ -168,13 +168,34 @@ static uint32_t key_id(struct builder *b, struct intern *ids, struct key key)
     return intern_add(ids, &ops, b, hash_key(&key), id) ? id : 0;
 }
 
+/* Without its line; as it is where the profile has no room for that. */
+static uint32_t name_of(struct profile *p, const struct frame *f)
+{
+    uint32_t unused;
+    struct str name = profile_text(p, f->name);
+    bool may_have = languages[f->kind].form == NAME_WITH_FILE;
+    struct str line = may_have ? language_line_in(name, &unused) : STR("");
+    if (line.len == 0) {
+        return f->name;
+    }
+    struct buf text;
+    buf_init(&text, name.len);
+    buf_str(&text, str_sub(name, 0, (size_t)(line.ptr - name.ptr)));
+    buf_str(&text, str_sub(name, (size_t)(line.ptr - name.ptr) + line.len, name.len));
+    uint32_t id = text.failed ? 0 : profile_string(p, buf_slice(&text));
+    buf_release(&text);
+    return id != 0 ? id : f->name;
+}
+
 static bool find_keys(struct builder *b)
 {
     struct intern ids = {0};
-    bool ok = true;
+    uint32_t *names = b->fold->name_of = calloc(b->profile->frames.len, sizeof *names);
+    bool ok = names != NULL;
     for (size_t i = 1; ok && i < b->profile->frames.len; i++) {
         const struct frame *f = &b->profile->frames.at[i];
-        b->key_of[i] = key_id(b, &ids, (struct key){f->name, f->kind, UNUSED, 0});
+        names[i] = name_of(b->profile, f);
+        b->key_of[i] = key_id(b, &ids, (struct key){names[i], f->kind, UNUSED, 0});
         ok = b->key_of[i] != 0;
     }
     intern_release(&ids);
@@ -539,4 +560,6 @@ bool fold_build(struct fold *fold, struct profile *p, enum fold_top top, struct 
 void fold_release(struct fold *fold)
 {
     vec_release(&fold->nodes);
+    free(fold->name_of);
+    fold->name_of = NULL;
 }

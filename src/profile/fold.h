@@ -2,7 +2,8 @@
  * fold: a profile's call tree as people read it.
  *
  * In the profile two addresses of one function are two frames; here they are one node. A fold is a
- * tree keyed by (parent, name, kind) with a self weight per node. Node 0 is the root ("all"); a
+ * tree keyed by (parent, name, kind) with a self weight per node. The name of a function that is called
+ * "f (a.py:12)" is "f (a.py)" here: where it begins differs from version to version of its file. Node 0 is the root ("all"); a
  * child always has a larger index than its parent, so totals are one backward pass (done already)
  * and no recursion is ever needed.
  *
@@ -13,7 +14,7 @@
  * _THREAD, _CONTAINER.
  *
  * Names are string ids of the profile. Inlined functions are nodes below the one they are inlined
- * into. Memory: 40 bytes per node, and while fold_build runs 8 per node of the profile's tree (with
+ * into. Memory: 40 bytes per node and 4 per frame, and while fold_build runs 8 per node of the profile's tree (with
  * inlined functions 4 more, and 16 per function of a node) and 4 per sample, frame and string. The
  * fold borrows nothing but the ids. Time: one visit per (process or thread, node of the profile)
  * and a sort of every list of siblings.
@@ -44,10 +45,11 @@ struct fold_node {
 
 struct fold {
     VEC(struct fold_node) nodes;
+    uint32_t *name_of; /* by frame of the profile: string id of its name here */
 };
 
-/* Frames must be named. Process names that need a pid are added to the profile's strings, hence it
- * is not const; nothing else in it changes. */
+/* Frames must be named. Process names that need a pid, and names without their line, are added to the
+ * profile's strings, hence it is not const; nothing else in it changes. */
 bool fold_build(struct fold *fold, struct profile *p, enum fold_top top, struct err *err);
 void fold_release(struct fold *fold);
 

@@ -9,6 +9,21 @@ const struct language languages[FRAME_KIND_COUNT] = {
 #undef LANGUAGE_MODE
 };
 
+struct str language_line_in(struct str name, uint32_t *line)
+{
+    uint64_t number;
+    size_t end = str_ends(name, STR("])")) ? str_find_last(name, '[') : name.len;
+    struct str front = str_sub(name, 0, end - (end > 0));
+    size_t colon = str_find_last(front, ':');
+    struct str digits = str_sub(front, colon + 1, front.len);
+    if (colon == front.len || (name.ptr[front.len] != ')' && name.ptr[front.len] != ' ') || !str_u64(digits, &number) ||
+        number > UINT32_MAX) {
+        return STR("");
+    }
+    *line = (uint32_t)number;
+    return str_sub(front, colon, front.len);
+}
+
 static bool has_one(const char *list, struct str text, bool (*has)(struct str text, struct str part))
 {
     for (struct str rest = str_of(list); rest.len > 0;) {

@@ -26,7 +26,7 @@ enum frame_kind {
 /* How a function of the language is called in a profile. */
 enum name_form {
     NAME_PLAIN,      /* "Class::function(parameters)" */
-    NAME_WITH_FILE,  /* "function (file)"; its first line tells it from others of its name */
+    NAME_WITH_FILE,  /* "function (file:first line)" */
     NAME_WITH_PLACE, /* "function file:line" */
 };
 
@@ -47,6 +47,10 @@ struct language {
 };
 
 extern const struct language languages[FRAME_KIND_COUNT];
+
+/* The part of such a name that is a line, ":12" of "f (a.py:12)" and of gProfiler's "f (a.py:12 [package==1.0])", with
+ * the line itself; empty: there is none. */
+struct str language_line_in(struct str name, uint32_t *line);
 
 /* The one with such an ending, and with one of more_suffixes or more_prefixes; FRAME_NATIVE: none. */
 enum frame_kind language_by_ending(struct str file);

@@ -13,6 +13,7 @@ OUT = REPOSITORY / "build" / "out" / platform.machine()
 SOURCE = Path(__file__).parent / "flame_page.c"
 SECOND = 1_000_000_000
 KIND_PROCESS, KIND_THREAD, KIND_CONTAINER = 64, 65, 66
+WITH_FILE = 1
 
 
 class NotBuilt(Exception):
@@ -110,7 +111,12 @@ class Decoded:
         self.places = [b""] + [text for text in self.texts(self.number())]
         count, self.names = self.number(), []
         for text in self.texts(count):
-            self.names.append((text, self.number(), self.number()))
+            kind, place = self.number(), self.number()
+            self.names.append((text, kind, place))
+            if kind < KIND_PROCESS and self.header["kinds"][kind][4] == WITH_FILE:
+                self.number()
+                for _ in range(2 * self.number()):
+                    self.number()
         self.nodes = self.tree()
         assert self.at == len(self.bytes) or self.header["compared"]
 

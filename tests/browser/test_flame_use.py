@@ -55,7 +55,7 @@ def graph(view, page_of):
 def test_every_row_is_where_its_weight_puts_it(graph):
     assert graph.row_names(0) == ["all"]
     assert graph.row_names(1) == ["web (pid 1)", "db (pid 2)"]
-    assert graph.row_names(2) == ["main (app.py:1)", "worker", "query", "[lost]"]
+    assert graph.row_names(2) == ["main (app.py)", "worker", "query", "[lost]"]
     assert graph.row_names(3) == ["parse", "render", "sys_read", "fib", "lex"]
     name, facts = graph.at(.1, 3)
     assert (name, facts) == ("parse", "native \u00b7 /usr/bin/web \u00b7 total 3.00 s, 30.0 % of all \u00b7 own 1.00 s \u00b7 300 samples")
@@ -64,7 +64,7 @@ def test_every_row_is_where_its_weight_puts_it(graph):
 
 def test_a_click_zooms_and_the_callers_stay(graph):
     graph.zoom(.4, 3)
-    assert graph.row_names(0) == ["all"] and graph.row_names(2) == ["main (app.py:1)"]
+    assert graph.row_names(0) == ["all"] and graph.row_names(2) == ["main (app.py)"]
     assert graph.row_names(3) == ["render"] and graph.row_names(4) == ["escape", "lex"]
     assert "75.0 % of view" in graph.at(.2, 4)[1]
     graph.zoom(.5, 2)
@@ -100,7 +100,7 @@ def test_back_and_forward_leave_and_return_to_a_zoom(graph):
     ("fib|main", "0.0 % in 0 places"),
     ("/fib|main/", "80.0 % in 2 places"),
     ("/^l.x$/", "32.0 % in 3 places"),
-    ("(app.py:1)", "60.0 % in 1 place"),
+    ("(app.py)", "60.0 % in 1 place"),
     ("/(/", "not a regular expression"),
     ("", ""),
 ])
@@ -198,7 +198,7 @@ def test_filters_by_process_thread_and_container(graph):
     chip(graph, "worker")
     assert graph.row_names(2) == ["worker"]
     chip(graph, "web")
-    assert graph.row_names(2) == ["main (app.py:1)", "worker"]
+    assert graph.row_names(2) == ["main (app.py)", "worker"]
     graph.key("u")
     chip(graph, "back")
     assert graph.row_names(2) == ["query", "[lost]"]
@@ -295,10 +295,10 @@ def test_kinds_can_be_left_out(graph):
     assert graph.at(.1, 2)[1].split(" \u00b7 ")[1:3] == ["total 6.00 s, 60.0 % of all, 60.0 % of view", "own 1.00 s"]
     assert "sys_read" not in graph.row_names(3)
     graph.key("a")
-    assert graph.row_names(2) == ["main (app.py:1)", "worker", "query"]
+    assert graph.row_names(2) == ["main (app.py)", "worker", "query"]
     assert "total 1.20 s" in graph.at(.99, 2)[1] and "total 9.20 s" in graph.at(.5, 0)[1]
     graph.key("n")
-    assert graph.row_names(2) == ["main (app.py:1)", "worker", "query"] and graph.row_names(3) == []
+    assert graph.row_names(2) == ["main (app.py)", "worker", "query"] and graph.row_names(3) == []
     graph.key("u")
     assert graph.row_names(3) == ["parse", "render", "sys_read", "fib", "lex"]
 
@@ -351,7 +351,7 @@ def test_bottom_up_begins_with_own_time(graph):
     assert graph.row_names(2, 200)[:3] == ["parse", "render", "query"]
     graph.zoom(.1, 1)
     assert graph.row_names(2) == ["parse", "render", "query"]
-    assert graph.row_names(3) == ["main (app.py:1)", "db (pid 2)"]
+    assert graph.row_names(3) == ["main (app.py)", "db (pid 2)"]
     assert graph.row_names(4) == ["web (pid 1)"]
     shares = [graph.share_of(graph.at(x, 2)[1]) for x in (.3, .8, .97)]
     assert shares == [20.0, 5.0, 3.0]
@@ -362,7 +362,7 @@ def test_a_sandwich_has_callers_above_and_callees_below(graph):
     graph.key("w")
     assert "function: lex" in graph.text("#crumbs")
     assert graph.row_names(0) == ["web (pid 1)", "web (pid 1)"]
-    assert graph.row_names(1) == ["main (app.py:1)", "db (pid 2)", "main (app.py:1)"]
+    assert graph.row_names(1) == ["main (app.py)", "db (pid 2)", "main (app.py)"]
     assert graph.row_names(2) == ["parse", "query", "render"]
     assert graph.row_names(3) == ["lex"] and "total 3.20 s" in graph.at(.5, 3)[1]
     assert graph.row_names(4) == ["sys_read"] and "total 0.40 s" in graph.at(.01, 4)[1]
@@ -384,10 +384,10 @@ def test_the_table_sorts_and_follows_search_and_filters(graph):
     rows = table(graph)
     assert rows[0] == ["28.0 %", "2.80 s", "32.0 %", "3.20 s", "native", "lex"]
     assert [r[-1] for r in rows] == ["lex", "escape", "fib", "sys_read", "parse", "[lost]", "add", "query",
-                                     "main (app.py:1)", "render"]
+                                     "main (app.py)", "render"]
     assert ["15.0 %", "1.50 s", "20.0 %", "2.00 s", "native", "fib"] in rows
     graph.js("[...document.querySelectorAll('#list th button')].find(b => b.textContent === 'With callees').click()")
-    assert [r[-1] for r in table(graph)][:3] == ["main (app.py:1)", "lex", "parse"]
+    assert [r[-1] for r in table(graph)][:3] == ["main (app.py)", "lex", "parse"]
     assert graph.js("[...document.querySelectorAll('#list th')].map(h => h.getAttribute('aria-sort'))") == [
         "none", "descending", "none", "none"]
     assert graph.js("document.activeElement.textContent") == "With callees"
@@ -397,7 +397,7 @@ def test_the_table_sorts_and_follows_search_and_filters(graph):
     graph.key("k")
     assert "sys_read" not in [r[-1] for r in table(graph)]
     graph.click("#list td button")
-    assert "function: main (app.py:1)" in graph.text("#crumbs")
+    assert "function: main (app.py)" in graph.text("#crumbs")
 
 
 def test_a_link_restores_the_view_in_another_profile(graph, look, page_of):
@@ -418,11 +418,11 @@ def test_a_link_restores_the_view_in_another_profile(graph, look, page_of):
 
 def test_unknown_names_of_a_link_are_left_out_with_a_note(look, page_of):
     view = look()
-    view.open(page_of(shop()).as_uri() + "#z=web+(pid+1)&z=main+(app.py%3A1)&z=no+longer&z=lex&focus=nowhere&v=bogus&colour=99")
+    view.open(page_of(shop()).as_uri() + "#z=web+(pid+1)&z=main+(app.py)&z=no+longer&z=lex&focus=nowhere&v=bogus&colour=99")
     assert "Not in this profile, so left out of the link: " in view.status()[1]
-    view.open(page_of(shop()).as_uri() + "#z=web+(pid+1)&z=main+(app.py%3A1)&z=no+longer&z=lex")
+    view.open(page_of(shop()).as_uri() + "#z=web+(pid+1)&z=main+(app.py)&z=no+longer&z=lex")
     assert "no longer" in view.status()[1]
-    assert view.row_names(2) == ["main (app.py:1)"]
+    assert view.row_names(2) == ["main (app.py)"]
 
 
 @pytest.mark.parametrize("link", ["#", "#z", "#z=%", "#%FF%00=&&==&z=&z=", "#v=table&v=bottom", "#query=%28&regex=1",
@@ -536,7 +536,7 @@ def test_everything_can_be_done_with_the_keyboard(graph):
     for key in ("ArrowDown", "ArrowDown", "ArrowDown", "ArrowDown", "ArrowRight", "ArrowDown", "ArrowRight", "ArrowLeft", "ArrowUp"):
         graph.key(key)
         walk.append(graph.status()[0])
-    assert walk == ["all", "web (pid 1)", "main (app.py:1)", "parse", "render", "escape", "lex", "escape", "render"]
+    assert walk == ["all", "web (pid 1)", "main (app.py)", "parse", "render", "escape", "lex", "escape", "render"]
     graph.key("Enter")
     assert graph.row_names(4) == ["escape", "lex"]
     graph.page.mouse("mouseMoved", 5, 5)
@@ -560,7 +560,7 @@ def test_arrows_follow_the_picture_when_it_stands_on_its_head(graph):
     for key in ("ArrowUp", "ArrowUp", "ArrowUp", "ArrowDown"):
         graph.key(key)
         walk.append(graph.status()[0])
-    assert walk == ["all", "web (pid 1)", "main (app.py:1)", "web (pid 1)"]
+    assert walk == ["all", "web (pid 1)", "main (app.py)", "web (pid 1)"]
 
 
 def test_the_context_menu_opens_by_mouse_and_by_key(graph):

@@ -121,6 +121,7 @@ struct name {
     char text[256];
     size_t len;
     uint64_t kind, place;
+    uint64_t first_line, lines, line[FLAME_LINES_MAX], share[FLAME_LINES_MAX];
 };
 
 struct decoded {
@@ -195,6 +196,18 @@ static void read_tree(struct cursor *c, struct decoded *d, size_t which, uint64_
     }
 }
 
+static void read_lines(struct cursor *c, struct name *name)
+{
+    bool has = name->kind < FRAME_KIND_COUNT && languages[name->kind].form == NAME_WITH_FILE;
+    name->first_line = has ? cursor_uleb(c) : 0;
+    name->lines = has ? cursor_uleb(c) : 0;
+    CHECK(name->lines <= FLAME_LINES_MAX);
+    for (size_t i = 0; i < name->lines && i < FLAME_LINES_MAX; i++) {
+        name->line[i] = cursor_uleb(c);
+        name->share[i] = cursor_uleb(c);
+    }
+}
+
 static struct decoded decode(const struct buf *page)
 {
     struct decoded d = {.bytes = unpack(page, "data")};
@@ -214,6 +227,7 @@ static struct decoded decode(const struct buf *page)
         read_front_coded(&c, name.text, sizeof name.text, &name.len);
         name.kind = cursor_uleb(&c);
         name.place = cursor_uleb(&c);
+        read_lines(&c, &name);
         int order = str_compare((struct str){before.text, before.len},
                                 (struct str){name.text, name.len});
         CHECK(order < 0 || d.names.len == 0 || (order == 0 && before.kind < name.kind));
@@ -412,6 +426,79 @@ static void a_name_knows_its_library_unless_there_are_two(void)
     release(&d);
     buf_release(&page);
     drop(p);
+}
+
+static uint32_t add_line(struct profile *p, uint32_t parent, const char *name, uint32_t line)
+{
+    struct frame frame = {.name = profile_cstring(p, name), .line = line, .kind = FRAME_PYTHON};
+    return profile_child(p, parent, profile_frame(p, &frame));
+}
+
+/* "first line, lines: line share …" of the name. */
+static const char *lines_of(const struct decoded *d, const char *name)
+{
+    static char text[200];
+    size_t len = 0;
+    vec_each(&d->names, n)
+    {
+        for (size_t i = 0; strcmp(n->text, name) == 0 && i <= n->lines; i++) {
+            unsigned long long a = i == 0 ? n->first_line : n->line[i - 1], b = i == 0 ? n->lines : n->share[i - 1];
+            len += (size_t)snprintf(text + len, sizeof text - len, i == 0 ? "%llu, %llu:" : " %llu %llu", a, b);
+        }
+    }
+    return len == 0 ? "not there" : text;
+}
+
+static void a_function_tells_where_it_begins_and_which_lines_it_executed(void)
+{
+    struct profile *p = make();
+    uint32_t t = add_thread(p, add_process(p, 1, "py", ""), 1, "py");
+    uint32_t main10 = add_line(p, 0, "main (a.py:1)", 10), main11 = add_line(p, 0, "main (a.py:1)", 11);
+    profile_add(p, t, add_line(p, main10, "fib (a.py:20)", 21), 100, 1);
+    uint32_t fib22 = add_line(p, main10, "fib (a.py:20)", 22);
+    profile_add(p, t, add_line(p, fib22, "fib (a.py:20)", 21), 300, 1); /* the inner call is where it is */
+    profile_add(p, t, add_line(p, fib22, "fib (a.py:20)", 22), 200, 1);
+    profile_add(p, t, main11, 400, 1);
+    profile_add(p, t, add_line(p, 0, "__init__ (a.py:30)", 31), 1, 1);
+    profile_add(p, t, add_line(p, 0, "__init__ (a.py:40)", 41), 3, 1);
+    for (uint32_t i = 0; i < 9; i++) {
+        profile_add(p, t, add_line(p, 0, "many (a.py:50)", 51 + i), i < 8 ? i : 9000, 1);
+    }
+    profile_add(p, t, add_line(p, 0, "unknown (a.py:60)", 0), 5, 1);
+    struct buf page = write_page(p, NULL);
+    struct decoded d = decode(&page);
+    CHECK_TEXT(lines_of(&d, "main (a.py)"), "1, 2: 10 600 11 400");
+    CHECK(has(&page, "<td>python<td>main (a.py), line 10\n") && has(&page, "<td>unknown (a.py)\n"));
+    CHECK_TEXT(lines_of(&d, "fib (a.py)"), "20, 2: 21 667 22 333");
+    CHECK_TEXT(lines_of(&d, "__init__ (a.py)"), "0, 2: 41 750 31 250");
+    CHECK_TEXT(lines_of(&d, "many (a.py)"), "50, 4: 59 997 58 1 57 1 56 1");
+    CHECK_TEXT(lines_of(&d, "unknown (a.py)"), "60, 0:");
+    release(&d);
+    buf_release(&page);
+    drop(p);
+}
+
+static void a_line_inserted_above_a_function_leaves_it_what_it_was(void)
+{
+    struct profile *p = make(), *base = make();
+    struct profile *both[2] = {p, base};
+    for (uint32_t i = 0; i < 2; i++) {
+        char name[32];
+        uint32_t t = add_thread(both[i], add_process(both[i], 1, "py", ""), 1, "py");
+        snprintf(name, sizeof name, "main (a.py:%u)", 12 + i);
+        profile_add(both[i], t, add_name(both[i], add_line(both[i], 0, name, 15 + i), "work", FRAME_NATIVE), 10, 1);
+    }
+    struct buf page = write_page(p, base);
+    struct decoded d = decode(&page);
+    CHECK_INT(d.names.len, 3); /* the thread, main and work */
+    CHECK_TEXT(lines_of(&d, "main (a.py)"), "12, 1: 15 1000");
+    for (size_t i = 1; i < d.tree[0].len; i++) {
+        CHECK_INT(d.tree[0].at[i].name, d.tree[1].at[i].name);
+    }
+    release(&d);
+    buf_release(&page);
+    drop(p);
+    drop(base);
 }
 
 static void a_comparison_holds_both_trees_whatever_the_pids(void)
@@ -738,6 +825,10 @@ TESTS({"every node and weight survives", every_node_and_weight_survives},
        below_the_deepest_row_time_is_kept_as_truncated},
       {"a name knows its library unless there are two",
        a_name_knows_its_library_unless_there_are_two},
+      {"a function tells where it begins and which lines it executed",
+       a_function_tells_where_it_begins_and_which_lines_it_executed},
+      {"a line inserted above a function leaves it what it was",
+       a_line_inserted_above_a_function_leaves_it_what_it_was},
       {"a comparison holds both trees, whatever the pids",
        a_comparison_holds_both_trees_whatever_the_pids},
       {"the policy allows exactly what the page holds",

@@ -91,6 +91,33 @@ static void one_name_in_two_languages_is_two_nodes(void)
     drop(p);
 }
 
+static void a_function_with_file_is_one_wherever_it_begins(void)
+{
+    struct profile *p = make();
+    uint32_t t = add_thread(p, add_process(p, 1, "py", ""), 1, "py");
+    profile_add(p, t, add_name(p, 0, "main (a.py:12)", FRAME_PYTHON), 1, 1);
+    profile_add(p, t, add_name(p, add_name(p, 0, "main (a.py:13)", FRAME_PYTHON), "f (b.py:1)", FRAME_PYTHON), 2, 1);
+    profile_add(p, t, add_name(p, 0, "main (c.py:12)", FRAME_PYTHON), 4, 1);
+    profile_add(p, t, add_name(p, 0, "g (d.py:12 [flask==1.0])", FRAME_PYTHON), 8, 1);
+    profile_add(p, t, add_name(p, 0, "c (a.py:12)", FRAME_NATIVE), 16, 1);
+    check_tree(p, FOLD_BY_PROCESS, "0  0 31\n1 py (pid 1) 0 31\n2 c (a.py:12) 16 16\n2 g (d.py [flask==1.0]) 8 8\n"
+                                   "2 main (c.py) 4 4\n2 main (a.py) 1 3\n3 f (b.py) 2 2\n");
+    drop(p);
+}
+
+static void what_is_no_line_stays_in_the_name(void)
+{
+    static const char *const names[] = {"", ")", "])", "[])", " [])", ":)", "f (a.py)", "f (a.py:)", "f (a.py:1x)", "f:1",
+                                        "f (a.py:99999999999)", "f (C:)", ":12[])"};
+    uint32_t line = 7;
+    for (unsigned i = 0; i < sizeof names / sizeof *names; i++) {
+        CHECK_INT(language_line_in(str_of(names[i]), &line).len, 0);
+    }
+    CHECK_INT(line, 7);
+    CHECK_STR(language_line_in(STR("f (C:\\a.py:4294967295)"), &line), ":4294967295");
+    CHECK_INT(line, UINT32_MAX);
+}
+
 static void children_stand_heaviest_first_then_by_name(void)
 {
     struct profile *p = make();
@@ -291,6 +318,8 @@ static void a_stack_of_a_hundred_thousand_frames_needs_no_recursion(void)
 
 TESTS({"two addresses of one function are one node", two_addresses_of_one_function_are_one_node},
       {"one name in two languages is two nodes", one_name_in_two_languages_is_two_nodes},
+      {"a function with file is one, wherever it begins", a_function_with_file_is_one_wherever_it_begins},
+      {"what is no line stays in the name", what_is_no_line_stays_in_the_name},
       {"children stand heaviest first, then by name", children_stand_heaviest_first_then_by_name},
       {"threads get a level where their name tells something",
        threads_get_a_level_where_their_name_tells_something},
