@@ -31,6 +31,7 @@ struct encode_rules {
     const struct encode_name *type_names; /* pprof: other names for sample types; from is null at the end; null: none */
     const struct fact *attributes; /* otlp: of each resource that does not say the same itself */
     size_t attribute_count;
+    bool lines;          /* col: the line being executed behind a function with file: "f (a.py:12):15" */
     struct str header;   /* col: the header line of the file that it was read from, whose facts are kept; empty: none */
 };
 

@@ -177,6 +177,7 @@ struct output_settings {
                                * when nothing was said and nothing is uploaded */
     bool whole_run;           /* files of the whole run at its end. Resolved: a command's that is not uploaded */
     enum file_names names;    /* FILE_NAMES_PLAIN */
+    bool col_lines;           /* lines being executed in collapsed stacks; false */
 };
 
 /* What a profile names besides functions. */

@@ -217,6 +217,9 @@ const struct option option_table[] = {
     {.name = "file-names", .value = "FORM", .kind = KIND_CHOICE, .group = GROUP_FILES,
      .at = AT(settings.output.names), .choices = file_names, .fallback = "plain",
      .help = "the time in file names as 2026-11-20T103104Z (plain), or with colons as gProfiler has it"},
+    {.name = "col-lines", .kind = KIND_FLAG, .group = GROUP_FILES, .commands = RUN | RENDER,
+     .at = AT(settings.output.col_lines), .shown = "",
+     .help = "in .col the line that a Python function executes, too: f (a.py:12):15"},
 
     /* How stacks are read */
     {.name = "perf-mode", .value = "MODE", .kind = KIND_CHOICE, .group = GROUP_STACKS,

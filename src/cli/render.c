@@ -63,14 +63,15 @@ static bool load_all(struct profile *p, char *const *paths, size_t count, const 
     return true;
 }
 
-static bool save(const struct encoder *encoder, struct profile *p, struct profile *base,
-                 const char *path, struct err *err)
+static bool save(const struct request *request, const struct encoder *encoder, struct profile *p,
+                 struct profile *base, struct err *err)
 {
+    const struct encode_rules rules = {.lines = request->settings.output.col_lines};
     struct file_writer writer;
-    if (!file_create_named(&writer, path, err))
+    if (!file_create_named(&writer, request->render_output, err))
         return false;
     struct sink sink = file_sink(&writer);
-    bool ok = base ? flame_write_diff(p, base, &sink, err) : encoder->write(p, NULL, &sink, err);
+    bool ok = base ? flame_write_diff(p, base, &sink, err) : encoder->write(p, &rules, &sink, err);
     if (!ok) {
         file_abandon(&writer);
         return false;
@@ -97,7 +98,7 @@ static bool render_compared(const struct request *request, const struct encoder 
     char *const path = (char *)request->diff_base;
     bool ok = load_all(&base, &path, 1, request->render_type, err) &&
               is_comparable(p, &base, err) &&
-              save(encoder, p, &base, request->render_output, err);
+              save(request, encoder, p, &base, err);
     profile_release(&base);
     return ok;
 }
@@ -111,7 +112,7 @@ static bool render(const struct request *request, const struct encoder *encoder,
     if (ok && request->diff_base)
         ok = render_compared(request, encoder, &p, err);
     else if (ok)
-        ok = save(encoder, &p, NULL, request->render_output, err);
+        ok = save(request, encoder, &p, NULL, err);
     profile_release(&p);
     return ok;
 }

@@ -31,7 +31,7 @@ struct writer {
     struct profile *p;
     const struct encode_rules *rules; /* null: none */
     struct texts texts;
-    struct buf spelling;
+    struct buf spelling, with_line;
     uint32_t *head_of_thread, *text_of_frame, *spelled_of_node, *index_of_process;
     VEC(struct spelled_node) tree; /* element 0 is the root */
     struct intern tree_ids;
@@ -93,6 +93,21 @@ static uint32_t spell_head(struct writer *w, const struct thread *thread)
     return spelled_text(w);
 }
 
+static void spell_frame(struct writer *w, const struct frame *f)
+{
+    struct str name = profile_text(w->p, f->name);
+    bool has_line = w->rules != NULL && w->rules->lines && f->line != 0 && str_ends(name, STR(")")) &&
+                    languages[f->kind].form == NAME_WITH_FILE;
+    buf_clear(&w->spelling);
+    if (has_line) {
+        buf_clear(&w->with_line);
+        buf_str(&w->with_line, name);
+        buf_printf(&w->with_line, ":%u", f->line);
+        name = buf_slice(&w->with_line);
+    }
+    collapsed_frame(&w->spelling, name, (enum frame_kind)f->kind);
+}
+
 static bool spell_all(struct writer *w)
 {
     for (size_t i = 0; i < w->p->threads.len; i++) {
@@ -102,9 +117,7 @@ static bool spell_all(struct writer *w)
         }
     }
     for (size_t i = 1; i < w->p->frames.len; i++) {
-        const struct frame *f = &w->p->frames.at[i];
-        buf_clear(&w->spelling);
-        collapsed_frame(&w->spelling, profile_text(w->p, f->name), (enum frame_kind)f->kind);
+        spell_frame(w, &w->p->frames.at[i]);
         w->text_of_frame[i] = spelled_text(w);
         if (w->text_of_frame[i] == 0) {
             return false;
@@ -266,6 +279,7 @@ static bool prepare(struct writer *w)
     struct profile *p = w->p;
     arena_init(&w->texts.arena, SIZE_MAX / 2); /* bounded by the profile's own texts */
     buf_init(&w->spelling, COLLAPSED_LINE_MAX);
+    buf_init(&w->with_line, COLLAPSED_LINE_MAX);
     w->head_of_thread = calloc(p->threads.len, sizeof(uint32_t));
     w->text_of_frame = calloc(p->frames.len, sizeof(uint32_t));
     w->spelled_of_node = calloc(p->nodes.len, sizeof(uint32_t));
@@ -281,6 +295,7 @@ static void release(struct writer *w)
     arena_release(&w->texts.arena);
     free(w->texts.rank);
     buf_release(&w->spelling);
+    buf_release(&w->with_line);
     free(w->head_of_thread);
     free(w->text_of_frame);
     free(w->spelled_of_node);

@@ -13,8 +13,9 @@
  * Frames. Inlined functions are frames like others. Names are UTF-8 (malformed bytes become
  * U+FFFD); ';' becomes ':', control characters and line separators become blanks, blanks at the
  * ends are dropped, and what is then empty is "[unknown]". The kind of code is a suffix:
- * struct language. A name of a kind without suffix that happens to end in one gets round
- * brackets: "f_[k]" of a C library is written "f_(k)".
+ * struct language. With rules->lines a function that is called "f (a.py:12)" is followed by the line being
+ * executed, where that is known: "f (a.py:12):15_[p]". A name of a kind without suffix that happens to
+ * end in one gets round brackets: "f_[k]" of a C library is written "f_(k)".
  *
  * Counts. The count is the line's CPU time divided by the profile's period. Lines are sorted
  * field by field, and each gets what is still owed of the running total, rounded to nearest: the
@@ -41,7 +42,7 @@ enum {
 /* What one count stands for when the file does not say it: 99 samples per second. */
 #define COLLAPSED_PERIOD_NS UINT64_C(10101010)
 
-/* Rules may be null: none. Applied here is `header` alone; others are by fit.h. */
+/* Rules may be null: none. Applied here are `lines` and `header`; others are by fit.h. */
 bool collapsed_write(struct profile *p, const struct encode_rules *rules, struct sink *out, struct err *err);
 
 /* Appends a field of a line by the rules above, without a suffix. */
@@ -49,6 +50,9 @@ void collapsed_field(struct buf *out, struct str text);
 
 /* Appends a frame: its field and what tells its kind. */
 void collapsed_frame(struct buf *out, struct str name, enum frame_kind kind);
+
+/* Takes the line being executed off "f (a.py:12):15"; 0: there is none. */
+uint32_t collapsed_line(struct str *frame, enum frame_kind kind);
 
 /* The kind of a frame in a file; the suffix is taken off `frame` unless it says more than the kind
  * (gProfiler's "_[i]" is inlined Java). Frames without one are FRAME_NATIVE. */

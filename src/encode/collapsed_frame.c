@@ -27,6 +27,18 @@ enum frame_kind collapsed_kind(struct str *frame)
     return kind;
 }
 
+uint32_t collapsed_line(struct str *frame, enum frame_kind kind)
+{
+    size_t colon = str_find_last(*frame, ':');
+    uint64_t line;
+    if (languages[kind].form != NAME_WITH_FILE || colon == 0 || colon == frame->len || frame->ptr[colon - 1] != ')' ||
+        !str_u64(str_sub(*frame, colon + 1, frame->len), &line) || line > UINT32_MAX) {
+        return 0;
+    }
+    frame->len = colon;
+    return (uint32_t)line;
+}
+
 static bool is_separator(uint32_t c)
 {
     /* everything that some reader takes for the end of a line, and other controls with it */

@@ -225,9 +225,9 @@ static void skip_line(struct reader *r)
 
 static bool push_frame(struct reader *r, struct str name, enum frame_kind kind)
 {
-    uint32_t *frame = vec_push(&r->frames);
+    uint32_t *frame = vec_push(&r->frames), line = collapsed_line(&name, kind);
     if (frame != NULL) {
-        *frame = importer_frame(&r->in, name, kind);
+        *frame = importer_frame(&r->in, name, line, kind);
     }
     return frame != NULL;
 }

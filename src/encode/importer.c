@@ -59,10 +59,10 @@ uint32_t importer_thread(struct importer *in, const struct importer_origin *o)
     return thread == 0 ? 0 : profile_labelled(in->profile, thread, o->labels);
 }
 
-uint32_t importer_frame(struct importer *in, struct str name, enum frame_kind kind)
+uint32_t importer_frame(struct importer *in, struct str name, uint32_t line, enum frame_kind kind)
 {
     bool fits = true;
-    struct frame frame = {.name = importer_text(in, name, &fits), .kind = (uint8_t)kind};
+    struct frame frame = {.name = importer_text(in, name, &fits), .line = line, .kind = (uint8_t)kind};
     return fits ? profile_frame(in->profile, &frame) : 0;
 }
 
@@ -70,7 +70,7 @@ uint32_t importer_stack(struct importer *in, const uint32_t *frames, size_t dept
 {
     uint32_t node = 0;
     if (depth > IMPORTER_DEPTH_MAX) {
-        node = profile_child(in->profile, 0, importer_frame(in, STR("[truncated]"), FRAME_NATIVE));
+        node = profile_child(in->profile, 0, importer_frame(in, STR("[truncated]"), 0, FRAME_NATIVE));
         frames += depth - IMPORTER_DEPTH_MAX;
         depth = IMPORTER_DEPTH_MAX;
         if (node == 0) {

@@ -48,8 +48,8 @@ uint32_t importer_thread(struct importer *in, const struct importer_origin *orig
 /* The text's id; *fits becomes false when the profile has no room for it. */
 uint32_t importer_text(struct importer *in, struct str text, bool *fits);
 
-/* A frame of this kind with this name and no address. 0 when it does not fit. */
-uint32_t importer_frame(struct importer *in, struct str name, enum frame_kind kind);
+/* A frame of this kind with this name and no address, at this line (0: unknown). 0 when it does not fit. */
+uint32_t importer_frame(struct importer *in, struct str name, uint32_t line, enum frame_kind kind);
 
 /* The node of a stack, root first; a frame 0 did not fit. 0 when the stack does not. */
 uint32_t importer_stack(struct importer *in, const uint32_t *frames, size_t depth);

@@ -426,7 +426,7 @@ static bool add_sample(struct pprof_reader *r, struct cursor sample)
         if (frame == NULL) {
             return pprof_no_memory(r);
         }
-        *frame = importer_frame(&r->in, STR("[unknown]"), FRAME_NATIVE);
+        *frame = importer_frame(&r->in, STR("[unknown]"), 0, FRAME_NATIVE);
     }
     if (cpu_ns == 0 && r->values.len == 0 && (count == 0 || r->wanted.len > 0)) {
         return true;

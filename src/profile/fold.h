@@ -3,9 +3,9 @@
  *
  * In the profile two addresses of one function are two frames; here they are one node. A fold is a
  * tree keyed by (parent, name, kind) with a self weight per node. The name of a function that is called
- * "f (a.py:12)" is "f (a.py)" here: where it begins differs from version to version of its file. Node 0 is the root ("all"); a
- * child always has a larger index than its parent, so totals are one backward pass (done already)
- * and no recursion is ever needed.
+ * "f (a.py:12)" is "f (a.py)" here: where it begins differs from version to version of its file. Node 0
+ * is the root ("all"); a child always has a larger index than its parent, so totals are one backward pass
+ * (done already) and no recursion is ever needed.
  *
  * FOLD_BY_PROCESS puts two levels below the root: the process, named "comm (pid N)", or where the
  * profile does not know pids "comm (container)" or "comm", then, only where it differs from the

@@ -972,3 +972,18 @@ def test_the_synthetic_profile_decodes_to_its_total(view, workdir):
     own = [int(line.split("\t")[2]) for line in tree.read_text().splitlines()]
     assert sum(counts) * 10101010 == sum(own)
     assert len(counts) == sum(1 for ns in own if ns)
+
+
+# ---- Lines
+
+def test_a_line_inserted_above_a_function_is_one_subtree_and_lines_are_told(view, run, pillion, workdir):
+    (workdir / "before.col").write_text("py;main (a.py:12):15_[p];work 10\n")
+    (workdir / "now.col").write_text("py;main (a.py:13):16_[p];work 6\npy;main (a.py:13):18_[p] 4\n")
+    done = run([pillion, "render", "now.col", "--diff", "before.col", "-o", "d.html"], cwd=workdir)
+    assert done.status == 0, done
+    view.open(workdir / "d.html")
+    assert view.row_names(2) == ["main (a.py)"] and view.row_names(3) == ["work"]
+    facts = view.at(.1, 2)[1]
+    assert "100.0 % before, 100.0 % now" in facts and facts.endswith("begins at line 13 \u00b7 executes line 16 60.0 %, 18 40.0 %")
+    text, _ = saved(view, "e")
+    assert "py;main (a.py:13)_[p];work" in text

@@ -1,6 +1,6 @@
 """Python frames of a profile, from .col lines and from pprof files, and whether they are stacks a program can have.
 
-In a .col a Python frame is `function (file:first line)_[p]`; in a pprof it is a function with file and first line, and
+In a .col a Python frame is `function (file:first line)_[p]`, with --col-lines `function (file:first line):line_[p]`; in a pprof it is a function with file and first line, and
 a line. Shares nothing with the product.
 """
 import ast
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from . import pprof
 
-FRAME = re.compile(r"(.*) \((.*):(\d+)\)_\[p\]", re.S)
+FRAME = re.compile(r"(.*) \((.*):(\d+)\)(?::(\d+))?_\[p\]", re.S)
 
 
 class Frame:
@@ -42,7 +42,7 @@ class Stack:
 
 def _from_text(text):
     found = FRAME.fullmatch(text)
-    return Frame(found[1], found[2], int(found[3])) if found else text
+    return Frame(found[1], found[2], int(found[3]), found[4] and int(found[4])) if found else text
 
 
 def of_col(session):

@@ -197,6 +197,15 @@ def test_render_compares(run, pillion, saved):
     assert (saved.parent / "d.html").read_bytes() != (saved.parent / "p.html").read_bytes()
 
 
+def test_render_writes_the_lines_being_executed_when_asked(run, pillion, saved):
+    (saved.parent / "p.col").write_text("py;main (a.py:12):15_[p] 1\npy;main (a.py:12):16_[p];f_[k] 2\n")
+    for source, result, *options in (("p.col", "b.pprof"), ("b.pprof", "with.col", "--col-lines"), ("b.pprof", "c.col")):
+        assert run([pillion, "render", source, "-o", result, *options], cwd=saved.parent).status == 0
+    assert stacks((saved.parent / "with.col").read_text()) == {"py;main (a.py:12):15_[p]": 1,
+                                                               "py;main (a.py:12):16_[p];f_[k]": 2}
+    assert stacks((saved.parent / "c.col").read_text()) == {"py;main (a.py:12)_[p]": 1, "py;main (a.py:12)_[p];f_[k]": 2}
+
+
 def test_render_takes_another_sample_type(run, pillion, saved):
     """Of a pprof file of ours with two more; each form says what its numbers are."""
     (saved.parent / "m.pprof").write_bytes(two_types())

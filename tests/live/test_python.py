@@ -87,6 +87,16 @@ def test_stacks_are_those_the_interpreter_tells(name, mode, profile, script, pyt
     assert profiler.within(session.seconds(999), session.done.cpu_seconds, 0.03, TICKS[mode])
 
 
+@pytest.mark.parametrize("name", [each for each in EACH if re.match(r"pyenv-(2\.7|3\.(8|12|13)\.)", each.values[0])])
+def test_lines_being_executed_are_in_the_col_on_demand(name, profile, script, python_of):
+    session = profile(python_of(name).command(script("known_stacks"), 1), "-f", 999, "--col-lines")
+    known, stacks = pystacks.Known(session.done.out), pystacks.of_col(session)
+    verdicts, wrong = judged(known, stacks)
+    assert not wrong, wrong[:3]
+    assert verdicts["whole"] > 0.75 * sum(verdicts.values()), session.done
+    assert all(frame.line for stack in stacks for frame in stack.python if frame.name in ("main", "deeds"))
+
+
 PERF_MAPS = [each for each in EACH if re.search(r"3\.1[2-9]", each.values[0])]
 
 

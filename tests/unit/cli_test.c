@@ -508,6 +508,19 @@ static void files_of_a_command_are_bounded(void)
     CHECK(!is_bounded("-p 1 -c"));
 }
 
+static void lines_in_col_are_for_runs_and_for_render(void)
+{
+    struct line *l = parse("--col-lines ./x");
+    CHECK(l->ok && l->request.settings.output.col_lines);
+    done(l);
+    l = parse("render a.pprof -o b.col --col-lines");
+    CHECK(l->ok && l->request.settings.output.col_lines);
+    done(l);
+    l = parse("render a.pprof -o b.col");
+    CHECK(l->ok && !l->request.settings.output.col_lines);
+    done(l);
+}
+
 static void command_lines_of_others_work(void)
 {
     struct line *l = parse("-cf 11 -d 30 -o /tmp --no-java --no-php --perf-mode=fp --pids 5,6 "
@@ -1044,6 +1057,7 @@ TESTS({"with options alone every process is profiled with the documented default
       {"filters are lists, repeatable, and refuse what cannot be one", filters_add_up},
       {"other profilers' options are accepted and explained once",
        other_profilers_options_are_explained},
+      {"lines in .col are for runs and for render", lines_in_col_are_for_runs_and_for_render},
       {"command lines of gProfiler and ddprof work", command_lines_of_others_work},
       {"command line before PILLION_ before GPROFILER_ before back ends", precedence},
       {"everything can be set by the environment", environment_alone_suffices},

@@ -12,6 +12,7 @@ struct bench {
     struct profile p;
     struct buf text;
     struct collapsed_damage damage;
+    struct encode_rules rules;
     struct err err;
 };
 
@@ -34,7 +35,7 @@ static const char *write_col(struct bench *b)
 {
     struct sink sink = sink_of_buf(&b->text);
     buf_clear(&b->text);
-    CHECK(collapsed_write(&b->p, NULL, &sink, &b->err));
+    CHECK(collapsed_write(&b->p, &b->rules, &sink, &b->err));
     return buf_cstr(&b->text);
 }
 
@@ -74,6 +75,36 @@ static void lines_are_as_gprofiler_writes_them(void)
                                "1;shop;worker;main;handle (shop/app.py:12)_[p] 16\n"
                                "2;;db;[lost] 3\n"
                                "2;;db;query;do_syscall_[k] 15");
+    tear_down(b);
+}
+
+static uint32_t add_line(struct profile *p, uint32_t parent, const char *name, uint32_t line, enum frame_kind kind)
+{
+    struct frame frame = {.name = profile_cstring(p, name), .line = line, .kind = (uint8_t)kind};
+    return profile_child(p, parent, profile_frame(p, &frame));
+}
+
+static void lines_being_executed_are_written_when_asked_for_and_come_back(void)
+{
+    struct bench *b = set_up(), *again = set_up();
+    uint32_t t = add_thread(&b->p, add_process(&b->p, 1, "py", ""), 1, "py");
+    uint32_t main15 = add_line(&b->p, 0, "main (a.py:12)", 15, FRAME_PYTHON);
+    profile_add(&b->p, t, add_line(&b->p, main15, "c (a.c)", 7, FRAME_NATIVE), SAMPLE_PERIOD_NS, 1);
+    profile_add(&b->p, t, add_line(&b->p, 0, "main (a.py:12)", 16, FRAME_PYTHON), 2 * SAMPLE_PERIOD_NS, 2);
+    profile_add(&b->p, t, add_line(&b->p, 0, "main (a.py:12)", 0, FRAME_PYTHON), 4 * SAMPLE_PERIOD_NS, 4);
+    profile_add(&b->p, t, add_line(&b->p, 0, "[code is gone]", 3, FRAME_PYTHON), 8 * SAMPLE_PERIOD_NS, 8);
+    b->p.meta.period_ns = SAMPLE_PERIOD_NS;
+    CHECK_TEXT(write_lines(b), "1;;py;[code is gone]_[p] 8\n1;;py;main (a.py:12)_[p] 6\n"
+                               "1;;py;main (a.py:12)_[p];c (a.c) 1");
+    static const char with[] = "1;;py;[code is gone]_[p] 8\n1;;py;main (a.py:12):15_[p];c (a.c) 1\n"
+                               "1;;py;main (a.py:12):16_[p] 2\n1;;py;main (a.py:12)_[p] 4";
+    b->rules.lines = again->rules.lines = true;
+    CHECK_TEXT(write_lines(b), with);
+    CHECK(read_col(again, write_col(b)));
+    CHECK_INT(again->p.frames.at[2].line, 15);
+    CHECK_STR(profile_text(&again->p, again->p.frames.at[2].name), "main (a.py:12)");
+    CHECK_TEXT(write_lines(again), with);
+    tear_down(again);
     tear_down(b);
 }
 
@@ -547,6 +578,8 @@ static void a_small_budget_loses_nothing_but_names(void)
 }
 
 TESTS({"inlined functions are frames, outermost first", inlined_functions_are_frames},
+      {"lines being executed are written when asked for, and come back",
+       lines_being_executed_are_written_when_asked_for_and_come_back},
       {"lines are as gProfiler writes them", lines_are_as_gprofiler_writes_them},
       {"the header says what the file is", the_header_says_what_the_file_is},
       {"the header tells of the machine as far as it is known",

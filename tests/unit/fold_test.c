@@ -107,8 +107,8 @@ static void a_function_with_file_is_one_wherever_it_begins(void)
 
 static void what_is_no_line_stays_in_the_name(void)
 {
-    static const char *const names[] = {"", ")", "])", "[])", " [])", ":)", "f (a.py)", "f (a.py:)", "f (a.py:1x)", "f:1",
-                                        "f (a.py:99999999999)", "f (C:)", ":12[])"};
+    static const char *const names[] = {"", ")", "])", "[])", " [])", ":)", "f (a.py)", "f (a.py:)", "f (a.py:1x)",
+                                        "f:1", "f (a.py:99999999999)", "f (C:)", ":12[])"};
     uint32_t line = 7;
     for (unsigned i = 0; i < sizeof names / sizeof *names; i++) {
         CHECK_INT(language_line_in(str_of(names[i]), &line).len, 0);

@@ -20,6 +20,7 @@ void outputs_init(struct outputs *o, const struct settings *settings)
         .max_sets = settings->output.rotating ? 1 : settings->output.max_files,
         .bounded = settings->output.bounded,
         .names = settings->output.names,
+        .rules = {.lines = settings->output.col_lines},
         .window_ns = settings->sampling.window_ns,
     };
 }
@@ -310,7 +311,7 @@ static bool write_one(const struct outputs *o, struct profile *p, const char *na
         return false;
     }
     struct sink sink = file_sink(&writer);
-    if (!encoder->write(p, NULL, &sink, err)) {
+    if (!encoder->write(p, &o->rules, &sink, err)) {
         file_abandon(&writer);
         return false;
     }

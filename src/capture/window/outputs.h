@@ -22,6 +22,7 @@
 #ifndef CAPTURE_OUTPUTS_H
 #define CAPTURE_OUTPUTS_H
 
+#include "base/encode_rules.h"
 #include "base/err.h"
 #include "base/vec.h"
 #include "capture/settings.h"
@@ -46,6 +47,7 @@ struct outputs {
     unsigned max_sets; /* 0: all */
     bool bounded;
     enum file_names names;
+    struct encode_rules rules;
     uint64_t window_ns; /* how long windows are meant to be */
     bool linked;        /* a window of this run is named by the links */
     VEC(struct outputs_set) own; /* while it is bounded: the oldest first */
