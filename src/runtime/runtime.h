@@ -29,9 +29,9 @@
  *   collect   a profile that the runtime makes itself (JFR, inspector, pprof): start, poll, stop. The row brings its
  *             values into the units of its sample types: CPU and wall time are nanoseconds, memory is bytes.
  *
- * Threads. recognise, attach, resolve of a process, name_frames and the releases belong to the sampler; open_code,
- * read_name and resolve of a file to the publisher; collect to whoever calls it, one thread. walk and running run in
- * catchers, one per CPU, at the same time, while the sampled thread waits: they take their time from the target. So
+ * Threads. recognise, attach, resolve of a process, name_frames, name_thread and the releases belong to the sampler;
+ * open_code, read_name and resolve of a file to the publisher; collect to whoever calls it, one thread. walk and running
+ * run in catchers, one per CPU, at the same time, while the sampled thread waits: they take their time from the target. So
  * walk allocates nothing, takes no lock, reads memory in one batch when its prediction holds and in one
  * or two more when not, and touches nothing but its arguments: `state` is constant, but for what extend
  * adds in one atomic store; a plan is one catcher's memory about one thread, zero at first,
@@ -270,6 +270,10 @@ struct runtime {
      * named (its code is gone, or has become other code since `check` was taken) has an empty name. */
     void (*name_frames)(void *names, const struct runtime_frame *frames, size_t count,
                         struct memory_batch *memory, struct runtime_name *out);
+
+    /* What the program itself calls a thread whose name for the system says nothing, appended to `out`. False: nothing,
+     * or not yet. May be null. */
+    bool (*name_thread)(void *names, uint32_t tid, struct memory_batch *memory, struct buf *out);
 
     /* resolve: `code` is what open_code gave, or attach's state. Texts are borrowed until the next question. */
     void *(*open_code)(struct elf *elf, struct err *why); /* null: no such code in the file; `elf` is borrowed */

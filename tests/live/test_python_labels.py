@@ -162,3 +162,33 @@ def test_frames_of_the_hub_and_of_greenlets_are_never_in_one_stack(kind, mode, p
     assert not [owners for owners in seconds if len(owners) > 1]
     wanted = [("one",), ("two",)] + ([("hub",)] if kind == "greenlet" else [])
     assert all(seconds[owners] > 0.02 for owners in wanted), seconds
+
+
+# ---- Names of threads
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("name", those(r"host|pyenv-(2\.7|3\.([6-9]|1[0-3])\.)|bullseye|trixie-python3.13|musl"))
+def test_a_thread_has_the_name_that_threading_gave_it(name, mode, profile):
+    session = profile(name, "thread_names", [2], "--launch", "init", *MODES[mode])
+    names = {function: set() for function in ("named", "unnamed", "of_a_class", "told", "unknown", "main")}
+    for frames, labels, seconds in samples(session):
+        for function in names:
+            if any(re.fullmatch(rf"(.*\.)?{function}", frame) for frame in frames):
+                names[function].add(labels["thread name"])
+                comm = labels["comm"]
+    print(names, comm)
+    assert names["named"] - {comm} == {"worker-db"}
+    assert re.fullmatch(r"Thread-\d+( \(unnamed\))?", *(names["unnamed"] - {comm}))
+    assert names["of_a_class"] - {comm} in ({"größer als 15 €"},
+                                     {"a name of more than fifteen bytes; it is cut after sixty-four of"})
+    in_chroot = re.match("bullseye|trixie", name)  # without /proc, where a thread names itself
+    assert "own-name" in names["told"] or in_chroot
+    assert names["unknown"] == names["main"] == {comm}
+    col = {stack.comm for window in session.windows for stack in window.stacks}
+    assert {"worker-db", comm} <= col
+
+
+@pytest.mark.net
+def test_the_system_has_the_name_of_a_thread_of_python_3_14_and_later(profile):
+    session = profile("sid-python3.14", "thread_names", [2], "--launch", "init")
+    assert "worker-db" in {stack.comm for window in session.windows for stack in window.stacks}

@@ -713,6 +713,72 @@ static void rename_is_a_row(void)
     end(&table);
 }
 
+/* What a runtime would say, and how often it was asked. */
+struct said {
+    const char *name;
+    unsigned asked;
+};
+
+static bool say_name(void *context, struct target *target, struct target_thread *thread, struct buf *out)
+{
+    struct said *said = context;
+    (void)target;
+    said->asked++;
+    thread->asked++;
+    buf_text(out, said->name != NULL ? said->name : "");
+    return said->name != NULL;
+}
+
+static struct str thread_name(struct targets *t, struct profile *p, struct target *target, uint32_t tid)
+{
+    return profile_text(p, p->threads.at[targets_thread_id(t, p, target, tid)].name);
+}
+
+static void named_by_the_runtime(void)
+{
+    struct table table;
+    struct profile p;
+    struct said said = {0};
+    struct reader *reader = (struct reader *)(void *)&said;
+    begin(&table);
+    CHECK(profile_init(&p, 1 << 20, NULL));
+    struct targets *t = &table.t;
+    targets_comm(t, GONE, GONE, STR("python3"), true);
+    for (uint32_t i = 1; i <= 3; i++) {
+        targets_fork(t, GONE, GONE + i, GONE, GONE, i);
+    }
+    struct target *target = targets_find(t, GONE);
+    t->namer = (struct thread_namer){say_name, &said};
+    CHECK_STR(thread_name(t, &p, target, GONE + 1), "python3");
+    CHECK_INT(said.asked, 0); /* there is no runtime yet */
+    target->runtime.reader = reader;
+    CHECK_STR(thread_name(t, &p, target, GONE + 1), "python3");
+    said.name = "worker-db"; /* it ran before it had a name */
+    CHECK_STR(thread_name(t, &p, target, GONE + 1), "worker-db");
+    CHECK_STR(thread_name(t, &p, target, GONE + 1), "worker-db");
+    CHECK_INT(said.asked, 2);
+    CHECK_STR(thread_name(t, &p, target, GONE), "python3"); /* the first thread is the program */
+    targets_comm(t, GONE, GONE + 2, STR("own-name"), false);
+    CHECK_STR(thread_name(t, &p, target, GONE + 2), "own-name");
+    CHECK_INT(said.asked, 2);
+    said.name = NULL;
+    for (unsigned i = 0; i < 100; i++) {
+        CHECK_STR(thread_name(t, &p, target, GONE + 3), "python3");
+    }
+    CHECK_INT(said.asked, 2 + TARGET_NAME_TRIES);
+    profile_clear(&p);
+    targets_end_window(t);
+    CHECK_STR(thread_name(t, &p, target, GONE + 1), "worker-db"); /* kept */
+    CHECK_STR(thread_name(t, &p, target, GONE + 3), "python3");
+    CHECK_INT(said.asked, 2 + TARGET_NAME_TRIES);
+    targets_fork(t, GONE, GONE + 1, GONE, GONE, 1 << 30); /* another thread of the same number */
+    CHECK_STR(thread_name(t, &p, target, GONE + 1), "python3");
+    target->runtime.reader = NULL;
+    t->namer = (struct thread_namer){0};
+    profile_release(&p);
+    end(&table);
+}
+
 static void renamed_by_proc(void)
 {
     struct table table;
@@ -836,6 +902,7 @@ TESTS_THAT_MEASURE({"a pid's owner is not taken for the one that /proc shows lat
       {"the end of a window drops what ended and nothing else", end_of_window},
       {"records of an unknown parent make a process of its own", unknown_parent},
       {"a process that ran before us has its name from /proc", own_name},
+      {"a thread has the name that its runtime says, asked a few times", named_by_the_runtime},
       {"a renamed thread is a new row of the same process", rename_is_a_row},
       {"a name that did not change in /proc keeps its row", renamed_by_proc},
       {"ids of a window are not used in the next", ids_per_window},

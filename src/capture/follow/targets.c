@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 enum {
+    TOLD_MAX_BYTES = 1 << 20, /* of names of threads; half of it at the end of a window, and they are asked for anew */
     PROC_TEXT_MAX = 32 * 1024 * 1024, /* maps of a process with 65,530 mappings is about 6 MB */
     GENERATIONS_MAX = 64,
     START_LATE_NS = 100000, /* the two clocks are not read at one moment */
@@ -27,6 +28,7 @@ void targets_init(struct targets *t, struct images *images, bool container_names
     *t = (struct targets){.images = images, .window = 1, .container_names = container_names};
     buf_init(&t->text, PROC_TEXT_MAX);
     buf_init(&t->path, PROC_TEXT_MAX);
+    arena_init(&t->told, TOLD_MAX_BYTES);
 }
 
 static void free_target(struct target *target)
@@ -50,6 +52,7 @@ void targets_release(struct targets *t)
     map_release(&t->by_tid);
     buf_release(&t->text);
     buf_release(&t->path);
+    arena_release(&t->told);
 }
 
 static struct target *target_of(const struct map_slot *slot)
@@ -173,6 +176,17 @@ void targets_set_mode(struct targets *t, struct target *target, enum capture_mod
     t->any_on_proc = t->any_on_proc || mode == CAPTURE_PROC || mode == CAPTURE_RUNTIME;
 }
 
+/* Names of threads that have ended are among them. */
+static void forget_told(struct targets *t)
+{
+    arena_clear(&t->told);
+    vec_each(&t->threads, thread)
+    {
+        thread->told = STR("");
+        thread->asked = 0;
+    }
+}
+
 void targets_end_window(struct targets *t)
 {
     targets_set_aside(t);
@@ -191,6 +205,9 @@ void targets_end_window(struct targets *t)
         } else {
             i++;
         }
+    }
+    if (t->told.used_bytes > TOLD_MAX_BYTES / 2) {
+        forget_told(t);
     }
     t->window++;
 }

@@ -17,6 +17,7 @@
 #ifndef CAPTURE_FOLLOW_TARGETS_H
 #define CAPTURE_FOLLOW_TARGETS_H
 
+#include "base/arena.h"
 #include "base/map.h"
 #include "base/vec.h"
 #include "capture/follow/images.h"
@@ -64,6 +65,7 @@ struct target_runtime {
     bool refused;        /* they cannot */
     bool deep;           /* caught because its stacks are larger than a sample can copy, … */
     bool gaps;           /* … or copies of them end early */
+    uint32_t asked, asked_window; /* how often it was asked in this window what a thread is called */
 };
 
 /* Reading /proc/PID/maps again. Written by targets.c and maps_pace.c. */
@@ -222,6 +224,16 @@ struct target_thread {
                                    * (duplicates.c); 0: none */
     uint32_t thread;         /* in the profile of window `window` */
     uint32_t window;
+    struct str told;         /* how its process's runtime calls it; empty: not known */
+    uint8_t asked;           /* how often that was asked; at most TARGET_NAME_TRIES times */
+};
+
+enum { TARGET_NAME_TRIES = 3 }; /* a thread may run before it has a name */
+
+/* What a process's runtime calls a thread. Notes in thread->asked that it was asked. */
+struct thread_namer {
+    bool (*name)(void *context, struct target *target, struct target_thread *thread, struct buf *out);
+    void *context;
 };
 
 struct targets {
@@ -240,6 +252,8 @@ struct targets {
     uint32_t stack_bytes;    /* of a process that is new here */
     uint64_t min_duration_ns; /* what a target starts is excluded while it is younger than this */
     bool container_names;
+    struct thread_namer namer; /* null: nobody knows */
+    struct arena told;       /* the names that it told */
     bool any_on_proc;        /* some target has been in CAPTURE_PROC or CAPTURE_RUNTIME so far */
 };
 

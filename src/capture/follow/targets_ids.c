@@ -1,5 +1,6 @@
 /* targets_ids: the rows of processes, threads and modules in the running profile, made at the first use in a window and
- * remembered for the rest of it. */
+ * remembered for the rest of it. A thread is called as the system calls it, or as its process's runtime does where the
+ * system knows the program's name only. */
 #include "capture/follow/targets_private.h"
 #include "target/cgroup.h"
 
@@ -14,6 +15,33 @@ static void name_thread(struct targets *t, struct target_thread *thread, const s
         targets_text(t, thread->pid, thread->tid, "comm")) {
         targets_set_name(thread->name, str_trim(buf_slice(&t->text)));
     }
+}
+
+/* Only a thread that the system calls like its program: a name of its own is what others show, too. */
+static bool may_be_told(const struct targets *t, const struct target *target, const struct target_thread *thread)
+{
+    return thread->tid != thread->pid && t->namer.name != NULL && strcmp(thread->name, target->name) == 0;
+}
+
+/* True when it was just told how the runtime calls it. */
+static bool ask_runtime(struct targets *t, struct target *target, struct target_thread *thread)
+{
+    if (thread->told.len > 0 || thread->asked >= TARGET_NAME_TRIES || target->runtime.reader == NULL ||
+        !may_be_told(t, target, thread)) {
+        return false;
+    }
+    buf_clear(&t->text);
+    if (t->namer.name(t->namer.context, target, thread, &t->text)) {
+        thread->told = arena_copy(&t->told, buf_slice(&t->text));
+    }
+    return thread->told.len > 0;
+}
+
+static uint32_t shown_name(struct targets *t, struct profile *p, const struct target *target,
+                           const struct target_thread *thread)
+{
+    return thread->told.len > 0 && may_be_told(t, target, thread) ? profile_string(p, thread->told)
+                                                                   : profile_cstring(p, thread->name);
 }
 
 static uint32_t container_of(struct targets *t, struct profile *p, uint32_t pid)
@@ -57,14 +85,17 @@ uint32_t targets_thread_id(struct targets *t, struct profile *p, struct target *
     if (thread == NULL) {
         return 0;
     }
-    if (thread->window != t->window) {
-        bool needed = profile_need(p, true);
+    bool is_new = thread->window != t->window;
+    if (is_new) {
         name_thread(t, thread, target);
-        thread->thread = profile_thread(p, targets_process_id(t, p, target), tid,
-                                        profile_cstring(p, thread->name));
+    }
+    if (ask_runtime(t, target, thread) || is_new) {
+        bool needed = profile_need(p, true);
+        uint32_t process = targets_process_id(t, p, target);
+        thread->thread = profile_thread(p, process, tid, shown_name(t, p, target, thread));
         (void)profile_need(p, needed);
         thread->window = t->window;
-        target->threads_shown++;
+        target->threads_shown += is_new;
     }
     return thread->thread;
 }

@@ -29,6 +29,7 @@ void readers_init(struct readers *r, const struct settings *settings, struct tar
         .next_refresh_ns = UINT64_MAX,
     };
     buf_init(&r->text, TEXT_MAX);
+    targets->namer = (struct thread_namer){readers_name_thread, r};
 }
 
 void readers_sweep(struct readers *r)
@@ -60,6 +61,7 @@ void readers_release(struct readers *r)
     {
         readers_forget_binary(binary);
     }
+    r->targets->namer = (struct thread_namer){0};
     vec_release(&r->refusals);
     vec_release(&r->orphans);
     vec_release(&r->all);

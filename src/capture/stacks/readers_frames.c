@@ -2,9 +2,13 @@
  * runtime's frames stand for. Frames are named several at once and each once in a window, but those that
  * the runtime may call otherwise at the next stack. */
 #include "base/intern.h"
+#include "capture/catch/catch_table.h"
 #include "capture/stacks/readers_private.h"
 
-enum { FAILED_MAX = 64 }; /* walks in a row */
+enum {
+    FAILED_MAX = 64, /* walks in a row */
+    NAMES_ASKED_MAX = 512, /* of a process's threads, in a window */
+};
 
 struct reader *readers_of(struct readers *r, const struct target *target, uint64_t serial)
 {
@@ -64,6 +68,36 @@ static uint32_t frame_of(struct readers *r, const struct reader *reader, struct 
     frame.line = name->line != 0 ? name->line : name->first_line;
     frame.first_line = name->first_line;
     return profile_frame(p, &frame);
+}
+
+/* As its own PID namespace numbers it; 0: not listed yet. */
+static uint32_t number_inside(const struct reader *reader, uint32_t tid)
+{
+    const struct catch_target numbers = {.tids = reader->tids.list.at, .tid_count = reader->tids.list.len};
+    uint32_t inside = catch_table_inner_tid(&numbers, tid);
+    return reader->is_inner && inside == tid ? 0 : inside;
+}
+
+bool readers_name_thread(void *context, struct target *target, struct target_thread *thread, struct buf *out)
+{
+    struct readers *r = context;
+    struct target_runtime *asked = &target->runtime;
+    asked->asked = asked->asked_window == r->targets->window ? asked->asked : 0;
+    asked->asked_window = r->targets->window;
+    for (struct reader *reader = asked->reader; reader != NULL; reader = reader->next) {
+        const struct runtime *runtime = reader->runtime;
+        bool can = runtime != NULL && runtime->name_thread != NULL && reader->program == target->program;
+        uint32_t tid = can ? number_inside(reader, thread->tid) : 0;
+        if (tid == 0 || asked->asked >= NAMES_ASKED_MAX) {
+            continue;
+        }
+        asked->asked++;
+        thread->asked++;
+        if (runtime->name_thread(reader->names, tid, &reader->memory, out)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static bool has_room(struct readers *r, size_t count)

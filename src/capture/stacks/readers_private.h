@@ -11,6 +11,9 @@
 
 #include "capture/stacks/readers.h"
 
+/* What its runtime calls the thread; of struct thread_namer. */
+bool readers_name_thread(void *context, struct target *target, struct target_thread *thread, struct buf *out);
+
 /* What the image holds, asked once; null: no runtime. */
 const struct readers_binary *readers_binary_of(struct readers *r, uint64_t image);
 void readers_forget_binary(struct readers_binary *binary);

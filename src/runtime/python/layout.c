@@ -36,6 +36,7 @@ static const struct row {
     {FIELD(interp.next),          {   0,   0,   0,    0,    0,   0,   0,   0,   0}},
     {FIELD(interp.threads),       {   8,   8,   8,    8,    8,   8,   8,  16,  72}},
     {FIELD(interp.id),            {  NO,  NO,  NO,   16,   16,  24,  24,  48,   8}},
+    {FIELD(interp.modules),       {  16,  NO,  16,   40,   56, 856, 856, 888, 944}},
     {FIELD(interp.collecting),    {  NO,  NO,  NO,   NO,   NO, 816, 816, 848, 312}},
     {FIELD(interp.gil),           {  NO,  NO,  NO,   NO,   NO,  NO,  NO,  NO, 384}},
     {FIELD(interp.gil_holder),    {  NO,  NO,  NO,   NO,   NO,  NO,  NO,  NO,   8}},

@@ -50,6 +50,7 @@ struct python_layout {
     struct {
         uint32_t bytes;     /* to read for all of these */
         uint32_t next, threads, id;
+        uint32_t modules;   /* sys.modules; NONE from 3.14 on, and no part of `bytes` */
         uint32_t collecting; /* int: the garbage collector runs; NONE below 3.9 */
         uint32_t gil;       /* pointer to the GIL's state, 3.12 on; holder and locked lie in it */
         uint32_t gil_holder, gil_locked;

@@ -58,6 +58,7 @@ struct names {
     bool makes_code;   /* that has happened often */
     struct arena arena;
     struct kept_line lines[LINES_KEPT];
+    struct python_threads threads;
 };
 
 static uint64_t hash_code(uint64_t address, uint64_t check)
@@ -434,6 +435,12 @@ void python_name_frames(void *names, const struct runtime_frame *frames, size_t 
     if (!all_named) {
         read_unknown(n, frames, count, memory, out);
     }
+}
+
+bool python_name_thread(void *names, uint32_t tid, struct memory_batch *memory, struct buf *out)
+{
+    struct names *n = names;
+    return python_thread_name(n->python, &n->threads, tid, memory, out);
 }
 
 void *python_open_names(const void *state)

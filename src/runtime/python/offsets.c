@@ -61,6 +61,7 @@ static const struct row {
     {FIELD(interp.next),              INTERP,    8, false, {      64,  64,  64}},
     {FIELD(interp.threads),           INTERP,    8, false, {      72,  72,  72}},
     {RAW(collector),                  INTERP,    8, false, {      80,  88,  88}},
+    {FIELD(interp.modules),           INTERP,    8, false, {      88, NONE, NONE}},
     {FIELD(interp.gil),               INTERP,    8, false, {     112, 120, 120}},
     {RAW(own_gil),                    INTERP,    8, false, {     120, 128, 128}},
     {RAW(locked),                     INTERP,    4, false, {     136, 144, 144}},

@@ -94,6 +94,19 @@ uint64_t python_fingerprint(const struct python_layout *layout, const unsigned c
 
 void *python_open_names(const void *state);
 void python_close_names(void *names);
+bool python_name_thread(void *names, uint32_t tid, struct memory_batch *memory, struct buf *out);
+
+/* thread_name.c: what the module threading calls a thread. `known` is what was found so far, zero at first. */
+struct python_threads {
+    uint64_t active;  /* the dict by pthread_self; 0: not found */
+    uint64_t modules; /* how many there were when it was looked for last */
+};
+bool python_thread_name(const struct python *python, struct python_threads *known, uint32_t tid,
+                        struct memory_batch *memory, struct buf *out);
+
+/* running.c: the number of the thread whose state these bytes are, as its own PID namespace has it; 0: unreadable. */
+uint32_t python_tid_of(const struct python *python, struct memory_batch *memory, const unsigned char *state);
+
 void python_name_frames(void *names, const struct runtime_frame *frames, size_t count,
                         struct memory_batch *memory, struct runtime_name *out);
 

@@ -16,5 +16,6 @@ const struct runtime runtime_python = {
     .open_names = python_open_names,
     .close_names = python_close_names,
     .name_frames = python_name_frames,
+    .name_thread = python_name_thread,
     .read_name = python_read_name,
 };

@@ -12,20 +12,26 @@ struct look {
     size_t count, most;
 };
 
-static bool fetch(const struct look *l, uint64_t address, void *out, uint32_t len)
+static bool read_exactly(struct memory_batch *memory, uint64_t address, void *out, uint32_t len)
 {
     struct memory_piece piece = {address, out, len, 0};
-    return plausible(address) && memory_batch_read(l->memory, &piece, 1, NULL) && piece.got == len;
+    return plausible(address) && memory_batch_read(memory, &piece, 1, NULL) && piece.got == len;
 }
 
-static uint32_t tid_of(const struct look *l, const unsigned char *state)
+static bool fetch(const struct look *l, uint64_t address, void *out, uint32_t len)
 {
-    const struct python_layout *at = &l->python->layout;
+    return read_exactly(l->memory, address, out, len);
+}
+
+uint32_t python_tid_of(const struct python *python, struct memory_batch *memory, const unsigned char *state)
+{
+    const struct python_layout *at = &python->layout;
     uint32_t tid = 0;
     if (has(at->thread.native_thread_id)) {
         return load_u32(state + at->thread.native_thread_id);
     }
-    return fetch(l, load_u64(state + at->thread.thread_id) + l->python->tid_in_pthread, &tid, sizeof tid) ? tid : 0;
+    uint64_t pthread = load_u64(state + at->thread.thread_id);
+    return read_exactly(memory, pthread + python->tid_in_pthread, &tid, sizeof tid) ? tid : 0;
 }
 
 static void add(struct look *l, uint32_t tid)
@@ -48,7 +54,7 @@ static uint64_t add_state(struct look *l, uint64_t address)
         load_u64(state + at->thread.interp) != l->python->interp) {
         return 0;
     }
-    add(l, tid_of(l, state));
+    add(l, python_tid_of(l->python, l->memory, state));
     return load_u64(state + at->thread.next);
 }
 
