@@ -30,9 +30,9 @@
  *             values into the units of its sample types: CPU and wall time are nanoseconds, memory is bytes.
  *
  * Threads. recognise, attach, resolve of a process, name_frames, name_thread and the releases belong to the sampler;
- * open_code, read_name and resolve of a file to the publisher; collect to whoever calls it, one thread. walk and running
- * run in catchers, one per CPU, at the same time, while the sampled thread waits: they take their time from the target. So
- * walk allocates nothing, takes no lock, reads memory in one batch when its prediction holds and in one
+ * open_code, read_name and resolve of a file to the publisher; collect to whoever calls it, one thread. walk and
+ * running run in catchers, one per CPU, at the same time, while the sampled thread waits: they take their time from
+ * the target. So walk allocates nothing, takes no lock, reads memory in one batch when its prediction holds and in one
  * or two more when not, and touches nothing but its arguments: `state` is constant, but for what extend
  * adds in one atomic store; a plan is one catcher's memory about one thread, zero at first,
  * RUNTIME_PLAN_MAX bytes at most.
