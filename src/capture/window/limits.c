@@ -13,6 +13,7 @@
 #include <stdlib.h>
 
 enum {
+    WINDOW_USUAL_S = 60,
     CHECK_MS = 1000,
     GROUPS_PER_ROUND = 16, /* that get events with another frequency */
     WORDS_MAX = 512,
@@ -60,8 +61,12 @@ static void setup(void *state)
     struct limits *l = state;
     const struct settings *settings = l->shared->settings;
     struct budget_used used = used_so_far(l);
-    budget_init(&l->budget, settings->budget.cpu_percent, settings->sampling.frequency_hz, settings->sampling.window_ns,
-                clock_mono_ns(), &used);
+    uint64_t window_ns = settings->sampling.window_ns, usual_ns = WINDOW_USUAL_S * NS_PER_S;
+    if (!settings->sampling.continuous && window_ns < usual_ns) {
+        window_ns = usual_ns; /* it is written once, which is no rate: a short look is not to be a coarse one */
+    }
+    budget_init(&l->budget, settings->budget.cpu_percent, settings->sampling.frequency_hz, window_ns, clock_mono_ns(),
+                &used);
     if (l->shared->own.by_time) { /* gVisor: attaching is thousands of calls */
         budget_allow_dear_start(&l->budget);
     }
