@@ -25,7 +25,7 @@ include build/setup.mk
 MAKEFLAGS += -r --no-print-directory
 
 clean:
-	rm -rf $(filter-out build/out/tarballs build/out/apt,$(wildcard build/out/*))
+	rm -rf $(filter-out build/out/tarballs,$(wildcard build/out/*))
 
 distclean:
 	rm -rf build/out build/lab
@@ -40,4 +40,5 @@ help:
 	@echo 'make test-backends PYROSCOPE=FILE  send to a real server and ask back'
 	@echo 'make bench      run the benchmarks'
 	@echo 'make clean      remove what was built, keep fetched tarballs; distclean removes those too'
-	@echo 'V=1 shows the commands, VENDOR_CACHE=DIR names a folder that holds the library tarballs'
+	@echo 'V=1 shows the commands; VENDOR_CACHE=DIR names a folder that holds the library tarballs, DEBIAN_MIRROR=ADDRESS'
+	@echo 'a Debian archive that has them'

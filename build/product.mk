@@ -21,7 +21,7 @@ $(ROOTS): $(SOURCES)/roots.unpacked
 # The page's script as the page has it: without indentation and lines of comment, which would be in every profile, and
 # gzip's output without its header and its check sum. The page allows it by its hash, before it is unpacked.
 SCRIPT := build/out/flame.js
-$(SCRIPT): src/encode/flame.js build/product.mk
+$(SCRIPT): src/encode/flame.js build/product.mk | $(TOOLS)
 	$(Q)sed -e 's/^ *//' -e '/^\/\*.*\*\/$$/d' -e '/^\/\*/,/\*\/$$/d' $< >$@
 $(SCRIPT).deflate: $(SCRIPT)
 	$(call say,DEFLATE,$@)

@@ -15,15 +15,25 @@ row_of = $(or $(row_$1),$1)
 needs_elf := zlib zstd
 needs_dw := elf
 
-$(TARBALLS)/%: vendor/manifest
+# Nothing is fetched or compiled on a machine that lacks a tool: one message names them all.
+TOOLS := $(OUT)/tools
+$(TOOLS): build/setup.sh build/packages.txt
+	@mkdir -p $(@D)
+	@ARCH=$(ARCH) CROSS_COMPILE=$(CROSS_COMPILE) sh build/setup.sh tools
+	@touch $@
+
+$(TARBALLS)/%: vendor/manifest | $(TOOLS)
 	$(Q)mkdir -p $(@D)
 	$(Q)sh build/fetch.sh $* $@
 
 # The tar file's own top folder is dropped, so that paths hold no version. vendor/NAME.fix corrects an upstream defect.
+# Upstream, libiberty is a folder of something large, and Mozilla's list no tar file but itself.
+members_iberty = $$(tar -tf $< | grep -E '^[^/]+/(include|libiberty)/$$')
 $(SOURCES)/%.unpacked: $(TARBALLS)/%
 	$(call say,UNPACK,$*)
 	$(Q)rm -rf $(SOURCES)/$* && mkdir -p $(SOURCES)/$*
-	$(Q)tar -xf $< -C $(SOURCES)/$* --strip-components=1 --no-same-owner -m
+	$(Q)if grep -q '^CKA_CLASS' $<; then mkdir $(SOURCES)/$*/mozilla && cp $< $(SOURCES)/$*/mozilla/certdata.txt; \
+		else tar -xf $< -C $(SOURCES)/$* --strip-components=1 -o -m $(members_$*); fi
 	$(Q)fix=$$PWD/vendor/$*.fix; [ ! -f $$fix ] || { cd $(SOURCES)/$* && sh $$fix; }
 	$(Q)touch $@
 $(foreach f,$(wildcard vendor/*.fix),$(eval $(SOURCES)/$(notdir $(f:.fix=.unpacked)): $f))

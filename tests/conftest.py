@@ -310,6 +310,16 @@ def workdir(tmp_path_factory):
 
 
 @pytest.fixture
+def unbuilt(workdir):
+    """A folder in which make finds all it reads, and nothing that was built."""
+    folder = workdir / "unbuilt"
+    shutil.copytree(REPOSITORY / "build", folder / "build", ignore=shutil.ignore_patterns("out", "lab"))
+    for name in ("Makefile", "vendor", "src", "tests"):
+        (folder / name).symlink_to(REPOSITORY / name)
+    return folder
+
+
+@pytest.fixture
 def run():
     """run(argv, timeout=30, stdin=b"", env=None, cwd=None, ...) -> process.Done; see lab/process.py."""
     return process.run

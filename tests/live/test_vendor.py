@@ -1,6 +1,10 @@
-"""A library's source that is not the one the manifest names stops the build, with both hashes."""
+"""Where the libraries' sources are looked for. One that is not what the manifest names stops the build."""
 import hashlib
+import os
 import re
+import shutil
+
+import pytest
 
 from lab import process
 
@@ -14,7 +18,7 @@ def rows(repository):
 
 
 def test_a_tampered_tarball_stops_with_both_hashes(repository, workdir):
-    name, _, _, _, _, file, expected = rows(repository)[0][:7]
+    name, _, _, _, file, expected = rows(repository)[0][:6]
     (workdir / file).write_bytes(b"something else")
     done = process.run(["sh", "build/fetch.sh", name, workdir / "taken"], cwd=repository, timeout=120,
                        env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "VENDOR_CACHE": str(workdir)})
@@ -27,8 +31,75 @@ def test_every_row_names_a_licence_and_a_hash(repository):
     assert {row[0] for row in rows(repository)} >= {"musl", "zlib", "elfutils", "bearssl"}
     notice = (repository / "NOTICE").read_text()
     for row in rows(repository):
-        assert len(row) == 9 and len(row[6]) == 64, row
+        assert len(row) == 8 and len(row[5]) == 64, row
         assert row[0] in notice.lower(), f"NOTICE says nothing about {row[0]}"
+
+
+def test_every_row_has_an_upstream_beside_debian(repository):
+    for row in rows(repository):
+        assert row[6].startswith("https://") and "debian" not in row[6] and len(row[7]) == 64, row
+
+
+def pool_of(repository, folder, name):
+    """A Debian archive that has this row's tarball and nothing else."""
+    package, file, expected = next(row[3:6] for row in rows(repository) if row[0] == name)
+    tarball = repository / "build/out/tarballs" / name
+    if hashlib.sha256(tarball.read_bytes()).hexdigest() != expected:
+        pytest.skip(f"{name} was not built from Debian's tarball here")
+    place = folder / "pool/main" / package[:4 if package.startswith("lib") else 1] / package
+    place.mkdir(parents=True)
+    shutil.copy(tarball, place / file)
+    return f"file://{folder}"
+
+
+def fetch(repository, name, folder, prefix=(), **environment):
+    return process.run([*prefix, "sh", "build/fetch.sh", name, folder / "taken"], cwd=repository, timeout=120,
+                       env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", **environment})
+
+
+@pytest.mark.parametrize("name", ["musl", "zstd"])
+def test_a_mirror_that_is_named_is_asked_in_its_pool(name, repository, workdir):
+    mirror = pool_of(repository, workdir / "debian", name)
+    done = fetch(repository, name, workdir, DEBIAN_MIRROR=mirror)
+    assert done.status == 0 and mirror in done.err, done
+    assert (workdir / "taken").read_bytes() == (repository / "build/out/tarballs" / name).read_bytes()
+
+
+def with_sources(folder, **files):
+    """Runs argv where apt has these sources only, without a network."""
+    (folder / "apt/sources.list.d").mkdir(parents=True)
+    for name, text in files.items():
+        (folder / "apt/sources.list.d" / name.replace("_", ".")).write_text(text)
+    return ["unshare", "--mount", "--net", "sh", "-c", 'mount --bind "$0" /etc/apt && exec "$@"', folder / "apt"]
+
+
+@pytest.mark.root
+def test_another_archive_of_debians_name_does_not_hide_debians(repository, workdir):
+    mirror = pool_of(repository, workdir / "list/debian", "zstd")
+    (workdir / "mirrors.list").write_text(f"# near\n{mirror}\tpriority:1\n")
+    machine = with_sources(workdir, docker_list=f"deb [arch=amd64] file://{workdir}/docker/debian trixie stable\n",
+                           some_sources=f"Types: deb\nURIs: mirror+file://{workdir}/mirrors.list\nSuites: trixie\n")
+    done = fetch(repository, "zstd", workdir, machine)
+    assert done.status == 0 and f"FETCH   zstd: {mirror}/pool/main/libz/libzstd/" in done.err, done
+
+
+@pytest.mark.root
+def test_where_nothing_is_reached_both_ways_out_are_told(repository, workdir):
+    machine = with_sources(workdir, ubuntu_sources="Types: deb\nURIs: http://127.0.0.1:9/ubuntu/\nSuites: noble\n")
+    done = fetch(repository, "iberty", workdir, machine)
+    assert done.status == 1 and "make DEBIAN_MIRROR=ADDRESS" in done.err and "make VENDOR_CACHE=" in done.err, done
+    assert "archive (none is named)" in done.err, done
+    assert "binutils-2.44.tar.xz" in done.err and "libiberty_20250315.orig.tar.xz" in done.err, done
+
+
+def test_mozillas_list_by_itself_gives_the_same_table(repository, unbuilt, workdir):
+    (workdir / "upstream").mkdir()
+    shutil.copy(repository / "build/out/src/roots/mozilla/certdata.txt", workdir / "upstream")
+    plain = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
+    done = process.run(["make", "-C", unbuilt, "build/out/roots.bin"], timeout=120,
+                       env={**plain, "VENDOR_CACHE": str(workdir / "upstream")})
+    assert done.status == 0, done
+    assert (unbuilt / "build/out/roots.bin").read_bytes() == (repository / "build/out/roots.bin").read_bytes()
 
 
 def members(pillion):
