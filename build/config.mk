@@ -57,7 +57,7 @@ CPPFLAGS := -Isrc -D_GNU_SOURCE=
 
 # $(call note,FILE,TEXT): a file that is rewritten only when its text changes, so that rules can depend on the text.
 # Goals that build nothing themselves write none.
-build_nothing := clean distclean help setup demo test
+build_nothing := clean distclean help setup demo picture test
 note = $(if $(filter $(build_nothing),$(MAKECMDGOALS)),,$(call write_note,$1,$(strip $2)))
 write_note = $(shell mkdir -p $(dir $1))$(if $(call differ,$(file <$1),$2),$(file >$1,$2))
 differ = $(subst x$1x,,x$2x)

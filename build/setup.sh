@@ -13,9 +13,11 @@ packages_of() {
 # What the build calls and includes, by name; CROSS_COMPILE is the prefix of the compiler for another processor.
 missing_tools() {
     for tool in gcc "${CROSS_COMPILE:-}gcc" "${CROSS_COMPILE:-}ar" "${CROSS_COMPILE:-}ld" "${CROSS_COMPILE:-}objcopy" \
-        make awk sed grep find tar gzip bzip2 xz sha256sum; do
+        "${CROSS_COMPILE:-}ranlib" make awk sed grep find gzip bzip2 xz sha256sum; do
         command -v "$tool" >/dev/null || echo "$tool"
     done
+    # Busybox's own does not tell by itself how a file is compressed.
+    tar --version 2>/dev/null | grep -q GNU || echo "GNU tar"
     for header in stdio.h linux/perf_event.h; do
         ! command -v gcc >/dev/null || echo "#include <$header>" | gcc -E - >/dev/null 2>&1 || echo "the header $header"
     done

@@ -68,9 +68,9 @@ class Shell:
     def send(self, text):
         os.write(self.terminal, text.encode())
 
-    def command(self, line):
+    def command(self, line, timeout=15):
         self.send(line + "\n")
-        return self.prompt()
+        return self.prompt(timeout)
 
     def status(self):
         """$? of the last command."""

@@ -1,5 +1,6 @@
 """What make promises about itself."""
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -61,3 +62,11 @@ def test_where_there_is_apt_the_command_that_installs_is_shown(repository, workd
     done = process.run(["sh", "build/setup.sh", "tools"], cwd=repository, env=bare)
     assert done.status == 1 and "lacks: bzip2\n" in done.err, done
     assert "apt-get install -y --no-install-recommends gcc libc6-dev" in done.err, done
+
+
+@pytest.mark.parametrize("python, seen", [("/usr/bin/python3", r"run_day \(\S*/shop.py"), ("false", "run_day;")])
+def test_the_demo_is_a_python_program_where_there_is_a_python(repository, python, seen):
+    done = process.run(["make", "-C", repository, "demo", f"PYTHON={python}"], env=plain_environment(), timeout=120)
+    assert done.status == 0, done
+    assert re.search(r"^(/.*)/last_flamegraph.html\n\1/last_profile.col\n\1/last_profile.pprof$", done.out, re.M), done
+    assert re.search(seen, (repository / "build/out/demo/last_profile.col").read_text())
