@@ -36,7 +36,7 @@ objects := $(sources:src/%.c=$(OUT)/obj/%.o) $(OUT)/obj/assets.o
 
 # The commit is known to the one object that prints it. A tarball without git builds, and says "unknown".
 commit := $(or $(shell git rev-parse --short=12 HEAD 2>/dev/null),unknown)
-commit_sources := $(shell grep -rl --include='*.c' PILLION_COMMIT src 2>/dev/null)
+commit_sources := $(shell grep -l PILLION_COMMIT $(sources))
 
 # The hot paths for speed, the rest for size.
 optimise = $(if $(filter src/base/% src/capture/stacks/stacks% src/capture/follow/targets% src/elf/% src/os/perf% src/sample/% src/symbol/% src/unwind/% src/profile/%,$1),-O2,-Os)

@@ -32,7 +32,7 @@ bool vec_grow(void **at, size_t len, size_t *cap, size_t size);
          : NULL)
 
 #define vec_each(vec, item)                                                                        \
-    for (__typeof__((vec)->at + 0) item = (vec)->at;                                               \
+    for (__typeof__(*(vec)->at) *item = (vec)->at;                                                 \
          item != NULL && item != (vec)->at + (vec)->len; item++)
 
 /* Removes element i by moving the last one into its place: order is not kept. */

@@ -12,6 +12,7 @@ enum {
     RECORD_ALIGNMENT = 8, /* every record is padded to whole 64-bit words */
     TYPE_BITS = 16,       /* of 32: the kernel knows some twenty types */
     TYPE_MASK = (1 << TYPE_BITS) - 1,
+    MISC_MMAP_BUILD_ID = 1 << 14, /* PERF_RECORD_MISC_MMAP_BUILD_ID, which headers before Linux 5.12 lack */
 };
 
 #define FIELDS_KNOWN                                                                               \
@@ -98,7 +99,7 @@ static void take_mmap2(struct cursor *c, uint16_t misc, struct record *out)
     out->as.mmap.start = cursor_u64(c);
     out->as.mmap.bytes = cursor_u64(c);
     out->as.mmap.file_offset = cursor_u64(c);
-    if (misc & PERF_RECORD_MISC_MMAP_BUILD_ID) {
+    if (misc & MISC_MMAP_BUILD_ID) {
         cursor_skip(c, 24); /* the build id stands where the inode would */
     } else {
         out->as.mmap.major = cursor_u32(c);

@@ -1,7 +1,8 @@
 #!/bin/sh
-# clean-root.sh [FOLDER] [GOAL...]: does this repository build and test on a fresh Debian 12?
+# clean-root.sh [FOLDER] [GOAL...]: does this repository build and test on a fresh Debian 12? With SUITE=bullseye
+# or trixie: does `demo` work on another Debian?
 #
-# Makes a Debian 12 minbase with git, make and ca-certificates and nothing else in FOLDER (default: a new folder
+# Makes a minbase of it with git, make and ca-certificates and nothing else in FOLDER (default: a new folder
 # below /var/tmp, removed at the end), clones the last commit into it, and runs `make demo` and `make test` there (or
 # the GOALs), in own PID, mount and IPC namespaces so that nothing stays behind. The network is used for packages
 # and library sources only. VENDOR_CACHE, when set, is offered to the build inside. Wants root and debootstrap.
@@ -21,6 +22,7 @@ command -v debootstrap >/dev/null || { echo "clean-root: debootstrap is missing;
 # The archive this machine installs from serves the new root too, and its security updates if it has them.
 archive=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' | grep -E '/debian(/[0-9TZ]+)?/?$' | head -n 1)
 archive=${DEBIAN_MIRROR:-${archive%/}}
+suite=${SUITE:-bookworm}
 kept=$repository/build/lab/debootstrap
 mkdir -p "$kept" "$root"
 chmod 755 "$root" # mktemp makes it 700, and in the root that would be "/" for every other user
@@ -33,16 +35,18 @@ begin=$(date +%s)
 lap() { printf '=== %s: %d s since the start\n' "$1" $(($(date +%s) - begin)); }
 
 if [ ! -e "$root/etc/debian_version" ]; then
-    debootstrap --variant=minbase --cache-dir="$kept" --include=git,make,ca-certificates bookworm "$root" "$archive" |
+    debootstrap --variant=minbase --cache-dir="$kept" --include=git,make,ca-certificates "$suite" "$root" "$archive" |
         grep -E '^(E|W):' || true
 fi
 [ -x "$root/usr/bin/make" ] || { echo "clean-root: debootstrap failed, see $root/debootstrap/debootstrap.log" >&2; exit 1; }
-lap "Debian 12 minbase with git, make, ca-certificates"
+lap "$suite minbase with git, make, ca-certificates"
 
 # How this machine reaches packages (mirror, proxy, certificates) is the machine's matter, not the repository's.
 cp /etc/resolv.conf "$root/etc/resolv.conf" 2>/dev/null || true
 cp /etc/hosts "$root/etc/hosts" 2>/dev/null || true
-for file in /etc/apt/sources.list.d/debian* /etc/apt/apt.conf.d/*proxy* /etc/apt/apt.conf.d/*mirror* /etc/apt/auth.conf.d/*; do
+[ "$suite" = bookworm ] && sources='/etc/apt/sources.list.d/debian*' || sources=
+# shellcheck disable=SC2086  # a pattern, or nothing
+for file in $sources /etc/apt/apt.conf.d/*proxy* /etc/apt/apt.conf.d/*mirror* /etc/apt/auth.conf.d/*; do
     [ -e "$file" ] && mkdir -p "$root$(dirname "$file")" && cp -a "$file" "$root$file"
 done
 [ ! -e "$root/etc/apt/sources.list.d/debian.sources" ] || rm -f "$root/etc/apt/sources.list"
