@@ -83,7 +83,7 @@ def test_the_doctor_names_the_language(run, pillion, workdir, command, language)
 
 def test_what_node_writes_names_its_functions_and_nothing_is_told(pillion, workdir, command):
     session = profiler.profile(pillion, workdir / "out", command("node", 2500, "--perf-basic-prof"), "-d", "2",
-                               launch="init")
+                               launch="init", cwd=workdir)
     assert "JavaScript functions" not in session.done.err, session.done
     assert any(frame.startswith("hot ") for frame in session.frames()), session.frames()
 

@@ -200,7 +200,7 @@ def told_everywhere(session, folder, reason):
 
 
 SECCOMP = (r"perf events refused \(EPERM: seccomp filter\); allow perf_event_open in the container's seccomp profile[,;] "
-           "(or add CAP_PERFMON|CAP_PERFMON is present)")
+           "(or add CAP_PERFMON|CAP_PERFMON is present|which no capability opens)")
 
 
 def test_refused_perf_events(pillion, program, workdir, refuse):
