@@ -17,9 +17,19 @@ shift
 weight=$((512 * $(getconf _NPROCESSORS_ONLN)))
 [ "$weight" -ge 1024 ] || weight=1024
 
+# Docker before 23 may not know PERFMON, and its seccomp profile does not open for it: asked for, nothing would run.
+perf="--cap-add PERFMON"
+case $("${DOCKER:-docker}" version --format '{{.Server.Version}}' 2>/dev/null) in
+1[0-9].* | 20.*)
+    perf=
+    echo "run.sh: this engine is older than Docker 23: no native stacks, unless its seccomp profile allows perf_event_open" >&2
+    ;;
+esac
+
 mkdir -p profiles
+# shellcheck disable=SC2086  # two words or none
 exec "${DOCKER:-docker}" run --rm --name "pillion-of-$container" \
-    --pid "container:$container" --user 0 --cap-add SYS_PTRACE --cap-add PERFMON \
+    --pid "container:$container" --user 0 --cap-add SYS_PTRACE $perf \
     --cpu-shares "$weight" --memory 128m --read-only --network none --stop-timeout 30 \
     --volume "$PWD/profiles:/profiles" \
     "${PILLION_IMAGE:-example.com/pillion:1}" -a -o /profiles "$@"

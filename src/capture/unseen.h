@@ -17,7 +17,6 @@
 #include "profile/profile.h"
 
 enum unseen_cause {
-    UNSEEN_MEMORY,  /* a target's memory, or its maps, may not be read */
     UNSEEN_PERF,    /* perf events are refused, to us or by a target */
     UNSEEN_KERNEL,  /* kernel code may not be sampled */
     UNSEEN_THREADS, /* descriptors ran out */
@@ -26,21 +25,35 @@ enum unseen_cause {
     UNSEEN_COUNT,
 };
 
+enum { UNSEEN_PROCESSES = 16 };
+
+/* A process whose memory, or maps, may not be read. */
+struct unseen_process {
+    uint32_t pid;         /* 0: none */
+    char why[ERR_TEXT_MAX];
+    uint64_t age_ns;      /* windows since it was noted last */
+};
+
 struct unseen {
     char why[UNSEEN_COUNT][ERR_TEXT_MAX]; /* "": nothing of the kind */
-    uint64_t memory_age_ns;               /* windows since that of UNSEEN_MEMORY was noted last */
+    struct unseen_process process[UNSEEN_PROCESSES];
 };
 
 /* Keeps the first sentence of a cause; "gate; remedy", without a full stop. */
 void unseen_note(struct unseen *u, enum unseen_cause cause, const char *sentence);
+
+/* The same of a process that refuses to be read: each has a sentence, while there is room. */
+void unseen_note_process(struct unseen *u, uint32_t pid, const char *sentence);
 
 /* After a window that was so long: forgets what was of it alone. */
 void unseen_end_window(struct unseen *u, uint64_t window_ns);
 
 bool unseen_is_much(const struct profile_totals *sum);
 
-/* Appends the reason; nothing when nothing is refused and not much is missing. Returns the sentence in it
- * that is not told as a warning where it is met, so that it is to be told now; null: there is none. */
-const char *unseen_describe(const struct unseen *u, const struct profile_totals *sum, struct buf *out);
+/* Appends the reason; nothing when nothing is refused and not much is missing. Of the processes that refuse, the one
+ * that used most in this window is told. Returns the sentence in it that is not told as a warning where it is met, so
+ * that it is to be told now; null: there is none. */
+const char *unseen_describe(const struct unseen *u, const struct profile *p, const struct profile_totals *sum,
+                            struct buf *out);
 
 #endif

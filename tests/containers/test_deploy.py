@@ -327,6 +327,21 @@ def test_the_alpine_script_profiles_a_container_that_runs(place, alpine, run):
     assert python_share(session) > 0.8, (session.frames(), seen)
 
 
+OLD_ENGINE = RECORDER + """
+if sys.argv[1] == "version":
+    print("20.10.5+dfsg1")
+elif "PERFMON" in sys.argv:
+    sys.exit("invalid CapAdd: unknown capability: \\"CAP_PERFMON\\"")
+"""
+
+
+def test_the_alpine_script_works_where_the_engine_does_not_know_perfmon(place, run):
+    done = run([DEPLOY / "alpine" / "run.sh", "web"], cwd=place, env=tool(place / "bin", "docker", OLD_ENGINE))
+    options, words = engine(json.loads((place / "bin" / "record").read_text()))
+    assert done.status == 0 and words[0] == PROFILER, done
+    assert options["--cap-add"] == ["SYS_PTRACE"] and "older than Docker 23" in done.err, (options, done)
+
+
 # ---- What the pages say
 
 FAKE_AWS = """\

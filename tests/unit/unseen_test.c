@@ -19,12 +19,16 @@ static struct profile_totals window(enum account account, uint64_t missing_ns)
     return sum;
 }
 
+/* By two processes: 1 has used little, 9 much. */
+static const struct profile used = {
+    .processes = {(struct process[]){{0}, {.pid = 1, .cpu_ns = 1}, {.pid = 9, .cpu_ns = 2}}, 3, 3}};
+
 static const char *reason(const struct unseen *u, struct profile_totals sum, bool *news)
 {
     static char text[4096];
     struct buf out;
     buf_init(&out, sizeof text);
-    const char *told = unseen_describe(u, &sum, &out);
+    const char *told = unseen_describe(u, &used, &sum, &out);
     if (news != NULL) {
         *news = told != NULL;
     }
@@ -36,7 +40,7 @@ static const char *reason(const struct unseen *u, struct profile_totals sum, boo
 static void little(void)
 {
     static struct unseen u;
-    unseen_note(&u, UNSEEN_MEMORY, user);
+    unseen_note_process(&u, 1, user);
     CHECK_TEXT(reason(&u, window(ACCOUNT_NATIVE_NO_PERF, 500 * MS), NULL), ""); /* 5.0 % */
     CHECK_TEXT(reason(&u, window(ACCOUNT_NATIVE_NO_PERF, 501 * MS), NULL), user);
     CHECK(!unseen_is_much(&(struct profile_totals){0}));
@@ -51,7 +55,7 @@ static void two_gates(void)
     bool news = true;
     unseen_note(&u, UNSEEN_PERF, refused);
     CHECK_TEXT(reason(&u, window(ACCOUNT_NATIVE_NO_PERF, 0), &news), refused);
-    unseen_note(&u, UNSEEN_MEMORY, user);
+    unseen_note_process(&u, 1, user);
     char both[1024];
     snprintf(both, sizeof both, "%s. %s", user, refused);
     CHECK_TEXT(reason(&u, window(ACCOUNT_NATIVE_NO_PERF, 9 * SECOND), &news), both);
@@ -82,21 +86,38 @@ static void hidden_kernel(void)
 static void over(void)
 {
     static struct unseen u;
-    unseen_note(&u, UNSEEN_MEMORY, user);
-    unseen_note(&u, UNSEEN_MEMORY, "another of the same window");
+    unseen_note_process(&u, 1, user);
+    unseen_note_process(&u, 4711, "another of the same window");
     unseen_end_window(&u, 30 * SECOND);
     unseen_end_window(&u, 30 * SECOND);
     unseen_end_window(&u, 30 * SECOND);
     CHECK_TEXT(reason(&u, window(ACCOUNT_NATIVE_NO_PERF, SECOND), NULL), user);
-    unseen_note(&u, UNSEEN_MEMORY, "pid 9 refuses"); /* who refuses now */
+    unseen_note_process(&u, 9, "pid 9 refuses"); /* who has used most */
     CHECK_TEXT(reason(&u, window(ACCOUNT_NATIVE_NO_PERF, SECOND), NULL), "pid 9 refuses");
     for (int i = 0; i < 4; i++) {
         unseen_end_window(&u, 30 * SECOND);
     }
     CHECK_TEXT(reason(&u, window(ACCOUNT_NATIVE_NO_PERF, SECOND), NULL), "");
-    unseen_note(&u, UNSEEN_MEMORY, user);
+    unseen_note_process(&u, 1, user);
     unseen_end_window(&u, 600 * SECOND); /* a window longer than a minute */
     CHECK_TEXT(reason(&u, window(ACCOUNT_NATIVE_NO_PERF, SECOND), NULL), user);
+}
+
+static void more_than_there_is_room_for(void)
+{
+    static struct unseen u;
+    for (uint32_t pid = 100; pid < 100 + 2 * UNSEEN_PROCESSES; pid++) {
+        unseen_note_process(&u, pid, pid == 100 ? "the first" : "another");
+    }
+    unseen_note_process(&u, 9, "no room for it");
+    CHECK_TEXT(reason(&u, window(ACCOUNT_NATIVE_NO_PERF, SECOND), NULL), "the first");
+    unseen_end_window(&u, 30 * SECOND);
+    for (int i = 0; i < 3; i++) {
+        unseen_note_process(&u, 100, "the first");
+        unseen_end_window(&u, 30 * SECOND);
+    }
+    unseen_note_process(&u, 9, "pid 9 refuses"); /* the others have let go */
+    CHECK_TEXT(reason(&u, window(ACCOUNT_NATIVE_NO_PERF, SECOND), NULL), "pid 9 refuses");
 }
 
 static void lost(void)
@@ -121,4 +142,5 @@ TESTS({"a twentieth and a few samples are not worth a reason, more is", little},
       {"the first sentence of a cause stays", first_kept},
       {"hidden kernel time is named, and said when it is much", hidden_kernel},
       {"a process that has refused is not blamed when it does so no more", over},
+      {"of those that refuse the heaviest is told, and more than are kept are no harm", more_than_there_is_room_for},
       {"lost time has its cause, and a general one when there is no other", lost})

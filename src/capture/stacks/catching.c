@@ -162,16 +162,16 @@ static void report_hidden(struct catching *c, const struct target *target)
     access_refusal(target->pid, ACCESS_LOOK, why);
     snprintf(said, sizeof said, "pid %u (%s) may not be looked into: %s", target->pid, target->name, why);
     log_once_for(&c->shared->log, LOG_WARNING, why, "%s. Its CPU time is counted without stacks", said);
-    unseen_note(&c->shared->unseen, UNSEEN_MEMORY, said);
+    unseen_note_process(&c->shared->unseen, target->pid, said);
 }
 
-/* A process that is just becoming another program refuses for a moment what it allows before and after; then no rule
- * explains the refusal, and it is to be asked again. */
-static bool is_passing(const struct target *target)
+/* A process that is just becoming another program refuses for a moment what it allows before and after, and so does an
+ * engine's own that starts a container: it is to be asked again. */
+static bool is_passing(const struct catching *c, const struct target *target)
 {
     struct access_verdict verdict;
     access_verdict_of(target->pid, ACCESS_LOOK, &verdict);
-    return verdict.gate == ACCESS_GATE_MODULE && !target->reread.was_hidden;
+    return !target->reread.was_hidden && (verdict.gate == ACCESS_GATE_MODULE || !has_long_been_running(c, target));
 }
 
 /* Without perf no record tells of mappings: those of a process that runs are read again, at first often
@@ -190,7 +190,7 @@ static void refresh_maps(struct catching *c, uint64_t now_ns)
         left--;
         bool good = targets_read_maps(&c->follow->targets, target);
         bool hidden = !good && proc_exists(target->pid);
-        bool passing = hidden && is_passing(target);
+        bool passing = hidden && is_passing(c, target);
         if (hidden && !passing) {
             report_hidden(c, target);
         }

@@ -198,7 +198,7 @@ static void report_refused(struct readers *r, struct target *target, const struc
     log_once_for(r->log, LOG_WARNING, why->text, "%s", text);
     note_refusal(r, target, why->text);
     if (r->unseen != NULL) {
-        unseen_note(r->unseen, UNSEEN_MEMORY, text);
+        unseen_note_process(r->unseen, target->pid, text);
     }
 }
 
@@ -216,7 +216,8 @@ static void retry_later(struct readers *r, struct target *target, const struct r
     wait_ns = since_ns / RETRY_SHARE > wait_ns ? since_ns / RETRY_SHARE : wait_ns;
     target->runtime.again_ns = now_ns + (starting ? wait_ns : RETRY_MS * NS_PER_MS);
     log_say(r->log, LOG_DEBUG, "pid %u (%s): not yet: %s", target->pid, target->name, why->text);
-    if (why->kind == ERR_DENIED || (!starting && why->kind != ERR_GONE)) {
+    bool is_first = target->runtime.since_ns == now_ns; /* what becomes another program just now refuses for a moment */
+    if ((why->kind == ERR_DENIED && !is_first) || (!starting && why->kind != ERR_GONE)) {
         report_refused(r, target, runtime, why);
     }
 }

@@ -106,7 +106,7 @@ static uint32_t reason_of(struct windows *w)
                     "the rings were full, and records were lost; lower -f, or give pillion a larger CPU "
                     "weight");
     }
-    const char *news = unseen_describe(&s->unseen, &sum, &reason);
+    const char *news = unseen_describe(&s->unseen, s->window.profile, &sum, &reason);
     if (news != NULL && sum.leaf_ns[FRAME_ACCOUNT] < sum.cpu_ns) { /* an empty window is told as such */
         log_once_for(&s->log, LOG_WARNING, news, "%.0f %% of the CPU time has no stack: %s",
                      100.0 * (double)sum.leaf_ns[FRAME_ACCOUNT] / (double)sum.cpu_ns, buf_cstr(&reason));
