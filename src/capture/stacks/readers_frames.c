@@ -7,7 +7,7 @@
 
 enum {
     FAILED_MAX = 64, /* walks in a row */
-    NAMES_ASKED_MAX = 512, /* of a process's threads, in a window */
+    NAMES_ASKED_MAX = 256, /* of a process's threads, in a window */
 };
 
 struct reader *readers_of(struct readers *r, const struct target *target, uint64_t serial)

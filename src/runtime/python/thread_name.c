@@ -1,6 +1,7 @@
 /* What the module threading calls a thread: sys.modules leads to the module, its _active to the Thread object by the
  * thread's pthread_self, and that object's attributes to the name. 2.7 and 3.6 to 3.13; from 3.14 on Python gives the
  * name to the system. The program runs on meanwhile: what contradicts itself is no name. */
+#include "base/ascii.h"
 #include "runtime/python/walk.h"
 
 /*
@@ -245,11 +246,31 @@ static bool add_text(struct look *l, uint64_t object, struct buf *out)
     return true;
 }
 
+/* The name that threading gives itself, "Thread-12 (f)", is "Thread (f)": a server has a thread for each request, and
+ * they are one to who looks. "Thread-12", "Dummy-3" and "MainThread" say nothing. */
+static bool take_number_off(struct buf *out, size_t from)
+{
+    struct str name = str_sub(buf_slice(out), from, out->len), thread = STR("Thread-");
+    size_t at = thread.len;
+    if (!str_starts(name, thread)) {
+        return !str_eq(name, STR("MainThread")) && !str_starts(name, STR("Dummy-"));
+    }
+    while (at < name.len && ascii_is_digit(name.ptr[at])) {
+        at++;
+    }
+    if (at < name.len && name.ptr[at] == ' ') {
+        memmove(out->ptr + from + thread.len - 1, out->ptr + from + at, name.len - at);
+        out->len -= at - (thread.len - 1);
+    }
+    return at == thread.len || at < name.len;
+}
+
 bool python_thread_name(const struct python *python, struct python_threads *known, uint32_t tid,
                         struct memory_batch *memory, struct buf *out)
 {
     struct look l = {python, memory, 0};
     struct entries e;
+    size_t from = out->len;
     if (!has(python->layout.interp.modules) || python->layout.free_threaded) {
         return false;
     }
@@ -257,5 +278,5 @@ bool python_thread_name(const struct python *python, struct python_threads *know
     uint64_t thread = ident != 0 && dict_entries(&l, active, &e) ? find_number(&l, &e, ident) : 0;
     uint64_t name = thread != 0 && attributes(&l, thread, &e)
                         ? find_text(&l, &e, is_since(&l, 0) ? "_name" : "_Thread__name") : 0;
-    return name != 0 && add_text(&l, name, out) && !str_eq(buf_slice(out), STR("MainThread"));
+    return name != 0 && add_text(&l, name, out) && take_number_off(out, from);
 }
