@@ -243,13 +243,13 @@ def test_processes_of_one_name_are_one_box(view, page_of):
 
 
 def test_a_link_to_a_process_finds_it_under_another_pid(look, page_of):
-    other, link = Description(), "#z=web&z=main+(app.py%3A1)&proc=web"
+    other, link = Description(), "#z=web&z=main+(app.py)&proc=web"
     other.process("web", pid=71).stack(3, "python:main (app.py:1)", "parse")
     other.process("web", pid=72).stack(1, "python:main (app.py:1)", "lex").process("db", pid=73).stack(1, "query")
     for page, top in ((page_of(shop()), "web (pid 1)"), (page_of(other, name="other.html"), "web (2 processes)")):
         view = look()
         view.open(page.as_uri() + link)
-        assert view.row_names(1) == [top] and view.row_names(2) == ["main (app.py:1)"] and view.hash() == link
+        assert view.row_names(1) == [top] and view.row_names(2) == ["main (app.py)"] and view.hash() == link
 
 
 def test_stacks_of_joined_processes_are_those_of_each(view, page_of):
@@ -863,7 +863,7 @@ def test_a_comparison_is_relative_to_equal_totals(view, page_of):
 COMPARED = {
     "parse": (2.0, 1.0, 3.0, 3.0), "lex": (1.0, 2.8, 1.0, 3.2), "old": (1.5, 0, 1.5, 0), "query": (0.5, 0.5, 0.5, 1.2),
     "escape": (0, 1.5, 0, 1.5), "fib": (0, 1.5, 0, 2.0), "sys_read": (0, 1.4, 0, 1.4), "[lost]": (0, 0.8, 0, 0.8),
-    "add": (0, 0.5, 0, 0.5), "render": (0, 0, 0, 2.0), "main (app.py:1)": (0, 0, 4.5, 6.0),
+    "add": (0, 0.5, 0, 0.5), "render": (0, 0, 0, 2.0), "main (app.py)": (0, 0, 4.5, 6.0),
 }
 
 
