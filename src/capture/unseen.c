@@ -1,3 +1,7 @@
+/*
+ * Which sentences explain what a window lacks: of each cause the first, of processes that refuse that of the heaviest;
+ * and whether there is enough missing to be worth a word.
+ */
 #include "capture/unseen.h"
 #include "base/time.h"
 
