@@ -14,7 +14,7 @@
 
     embed flame_js, "build/out/flame.js.deflate"
     embed flame_js_sha256, "build/out/flame.js.sha256"
-    embed flame_css, "src/encode/flame.css"
+    embed flame_css, "build/out/flame.css"
     embed trust_roots, "build/out/roots.bin"
 
     .section .note.GNU-stack, "", %progbits

@@ -18,11 +18,16 @@ $(ROOTS): build/roots.c $(patsubst %,src/%.c,deliver/der deliver/certificate bas
 	$(Q)build/out/roots $(SOURCES)/roots/mozilla/certdata.txt $(roots_day) >$@
 $(ROOTS): $(SOURCES)/roots.unpacked
 
-# The page's script as the page has it: without indentation and lines of comment, which would be in every profile, and
-# gzip's output without its header and its check sum. The page allows it by its hash, before it is unpacked.
+# The page's script and style as the page has them: without indentation and lines of comment, which would be in every
+# profile. Of the script gzip's output without its header and its check sum: the page allows it by its hash, before it is
+# unpacked.
 SCRIPT := build/out/flame.js
+STYLE := build/out/flame.css
+bare := -e 's/^ *//' -e '/^\/\*.*\*\/$$/d' -e '/^\/\*/,/\*\/$$/d'
 $(SCRIPT): src/encode/flame.js build/product.mk | $(TOOLS)
-	$(Q)sed -e 's/^ *//' -e '/^\/\*.*\*\/$$/d' -e '/^\/\*/,/\*\/$$/d' $< >$@
+	$(Q)sed $(bare) $< >$@
+$(STYLE): src/encode/flame.css build/product.mk | $(TOOLS)
+	$(Q)sed $(bare) -e 's/ {/{/g' -e 's/; }/}/g' $< >$@
 $(SCRIPT).deflate: $(SCRIPT)
 	$(call say,DEFLATE,$@)
 	$(Q)gzip -9nc <$< | tail -c +11 | head -c -8 >$@
@@ -30,7 +35,7 @@ $(SCRIPT).sha256: $(SCRIPT)
 	$(Q)sha256sum <$< | cut -c1-64 >$@
 
 # What is embedded as bytes: see build/assets.S.
-assets := $(SCRIPT).deflate $(SCRIPT).sha256 src/encode/flame.css $(ROOTS)
+assets := $(SCRIPT).deflate $(SCRIPT).sha256 $(STYLE) $(ROOTS)
 
 objects := $(sources:src/%.c=$(OUT)/obj/%.o) $(OUT)/obj/assets.o
 
