@@ -376,7 +376,7 @@ bool outputs_write_run(struct outputs *o, struct profile *whole, const struct ou
     bool ok = true, is_page = false;
     for (unsigned i = 0; encoders[i] != NULL; i++) {
         char own[OUTPUTS_STEM_MAX];
-        if ((o->formats >> i & 1) == 0) {
+        if (((whole != NULL ? o->formats : only->formats) >> i & 1) == 0) { /* no link to what could not be written */
             continue;
         }
         snprintf(own, sizeof own, "run%s", encoders[i]->link + strlen("last"));
