@@ -8,13 +8,17 @@
 #include "cli/upload.h"
 #include "cli/version.h"
 #include "os/console.h"
+#include "os/door.h"
 
 #include <unistd.h>
 
 static int profile(const struct request *request)
 {
-    const struct world world = world_here();
-    return capture_run(&request->settings, &world, NULL);
+    struct door *door = door_new();
+    const struct world world = world_behind(door);
+    int status = capture_run(&request->settings, &world, NULL);
+    door_free(door);
+    return status;
 }
 
 static int version(const struct request *request)

@@ -1,30 +1,34 @@
 /*
- * world: the system itself as the answerer of capture's questions. Files and roots are descriptors,
- * carried in the handle; nothing is kept between two calls.
+ * world: the system itself as the answerer of capture's questions. Files and roots are carried in the handle; nothing
+ * is kept between two calls. What may not answer goes through the door, which is the context (null: all answers).
  */
 #include "capture/world.h"
+#include "os/door.h"
+#include "os/foreign.h"
 #include "os/proc.h"
 #include "os/remote.h"
 
-/* A root's handle is its descriptor + 1: null means our own. */
-static void *handle_of_root(int fd)
+/* A root's handle is its descriptor + 1, and in the last bit whether anything below it may not answer; null means our
+ * own. */
+static void *handle_of_root(int fd, bool may_hang)
 {
-    return (void *)(intptr_t)(fd + 1);
+    return (void *)((intptr_t)(fd + 1) * 2 + may_hang);
 }
 
 static int root_fd(void *handle)
 {
-    return (int)(intptr_t)handle - 1;
+    return (int)((intptr_t)handle / 2) - 1;
 }
 
-static int fd_of(const struct world_file *file)
+static bool root_may_hang(void *handle)
 {
-    return (int)(intptr_t)file->handle;
+    return ((intptr_t)handle & 1) != 0;
 }
 
+/* An odd handle is a descriptor, any other is the door's. */
 static struct world_file file_of(int fd)
 {
-    return (struct world_file){proc_file_reader(fd), (void *)(intptr_t)fd};
+    return (struct world_file){proc_file_reader(fd), (void *)((intptr_t)fd * 2 + 1)};
 }
 
 static bool here_text(void *context, uint32_t pid, uint32_t tid, const char *name, struct buf *out,
@@ -37,11 +41,12 @@ static bool here_text(void *context, uint32_t pid, uint32_t tid, const char *nam
 static bool here_mapped(void *context, uint32_t pid, const struct world_mapping *mapping,
                         struct world_file *out, struct err *err)
 {
-    const struct proc_mapping wanted = {mapping->path, mapping->inode, mapping->start,
-                                        mapping->limit};
+    const struct foreign_mapping wanted = {mapping->path, mapping->inode, mapping->start, mapping->limit};
     int fd;
-    (void)context;
-    if (!proc_open_mapped(pid, &wanted, &fd, err)) {
+    if (context != NULL && door_is_needed(pid, mapping->path)) {
+        return door_open_mapped(context, pid, &wanted, &out->reader, &out->handle, err);
+    }
+    if (!foreign_open_mapped(pid, &wanted, &fd, err)) {
         return false;
     }
     *out = file_of(fd);
@@ -50,9 +55,9 @@ static bool here_mapped(void *context, uint32_t pid, const struct world_mapping 
 
 static bool here_root_of(void *context, uint32_t pid, struct world_root *out)
 {
-    struct proc_root root;
+    struct foreign_root root;
     (void)context;
-    if (!proc_root_of(pid, &root)) {
+    if (!foreign_root_of(pid, &root)) {
         return false;
     }
     *out = (struct world_root){root.device, root.inode, root.mounts};
@@ -63,10 +68,10 @@ static bool here_open_root(void *context, uint32_t pid, void **out)
 {
     int fd;
     (void)context;
-    if (!proc_open_root(pid, &fd)) {
+    if (!foreign_open_root(pid, &fd)) {
         return false;
     }
-    *out = handle_of_root(fd);
+    *out = handle_of_root(fd, context != NULL && door_is_needed(pid, STR("")));
     return true;
 }
 
@@ -79,8 +84,10 @@ static void here_close_root(void *context, void *root)
 static bool here_under(void *context, void *root, const char *path, struct world_file *out)
 {
     int fd;
-    (void)context;
-    if (!proc_open_under(root_fd(root), path, &fd)) {
+    if (context != NULL && (root == NULL ? door_is_needed(0, str_of(path)) : root_may_hang(root))) {
+        return door_open_under(context, root_fd(root), path, &out->reader, &out->handle);
+    }
+    if (!foreign_open_under(root_fd(root), path, &fd)) {
         return false;
     }
     *out = file_of(fd);
@@ -90,8 +97,10 @@ static bool here_under(void *context, void *root, const char *path, struct world
 static bool here_perf_map(void *context, uint32_t pid, struct world_file *out)
 {
     int fd;
-    (void)context;
-    if (!proc_open_perf_map(pid, &fd)) {
+    if (context != NULL && door_is_needed(pid, STR(""))) {
+        return door_open_perf_map(context, pid, &out->reader, &out->handle);
+    }
+    if (!foreign_open_perf_map(pid, &fd)) {
         return false;
     }
     *out = file_of(fd);
@@ -101,7 +110,11 @@ static bool here_perf_map(void *context, uint32_t pid, struct world_file *out)
 static void here_close(void *context, struct world_file *file)
 {
     (void)context;
-    proc_close(fd_of(file));
+    if (((intptr_t)file->handle & 1) != 0) {
+        proc_close((int)((intptr_t)file->handle / 2));
+    } else {
+        door_close(file->handle);
+    }
 }
 
 static struct memory_reader here_memory(void *context, uint32_t pid, uint64_t moment_ns)
@@ -109,6 +122,18 @@ static struct memory_reader here_memory(void *context, uint32_t pid, uint64_t mo
     (void)context;
     (void)moment_ns;
     return remote_reader(pid);
+}
+
+static unsigned here_silent(void *context, char path[static WORLD_SILENT_MAX])
+{
+    return context == NULL ? 0 : door_left_count(context, path);
+}
+
+struct world world_behind(struct door *door)
+{
+    struct world world = world_here();
+    world.context = door;
+    return world;
 }
 
 struct world world_here(void)
@@ -123,6 +148,7 @@ struct world world_here(void)
         .perf_map = here_perf_map,
         .close = here_close,
         .memory = here_memory,
+        .silent = here_silent,
         .vdso = proc_own_vdso(),
         .kernel_symbols = true,
     };

@@ -15,6 +15,10 @@
 
 #include <stdint.h>
 
+struct door;
+
+enum { WORLD_SILENT_MAX = 200 }; /* bytes of a path that is told, cut to that */
+
 struct world_file {
     struct memory_reader reader; /* addresses are offsets in the file */
     void *handle;
@@ -51,11 +55,16 @@ struct world {
     /* The memory of a process, for the sample taken at moment_ns. The reader is good until the next
      * call. */
     struct memory_reader (*memory)(void *context, uint32_t pid, uint64_t moment_ns);
+    /* How many files did not answer so far, and which was the latest. May be null. */
+    unsigned (*silent)(void *context, char path[static WORLD_SILENT_MAX]);
     struct str vdso;
     bool kernel_symbols; /* the kernel's symbols are those of this machine */
     void *context;
 };
 
 struct world world_here(void);
+
+/* The same where file systems may not answer (os/door.h). The door is borrowed; null is the same as world_here. */
+struct world world_behind(struct door *door);
 
 #endif

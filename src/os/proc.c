@@ -1,23 +1,20 @@
-/* The files of /proc, read or opened but not interpreted (target/ does that), and files as another
- * process sees them. Where root is refused as root, the call is repeated as the user of that process
- * (os/identity). */
+/*
+ * The files of /proc, read or opened but not interpreted (target/ does that), and what the kernel says there of this
+ * process. Where root is refused as root, the call is repeated as the user of that process (os/identity).
+ */
 #include "os/proc.h"
 #include "base/time.h"
 #include "os/identity.h"
-#include "target/cgroup.h"
-#include "target/status.h"
 
 #include <dirent.h>
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <stdio.h>
 #include <sys/auxv.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 enum { PROC_PATH_MAX = 96, READ_CHUNK = 4096 };
@@ -38,26 +35,6 @@ static int open_text(const char *path)
 }
 
 /* Below /proc/PID some things are shown to the process's own user only. */
-static int open_of(uint32_t pid, const char *path, int flags)
-{
-    int fd = open(path, flags);
-    if (fd < 0 && identity_visit(pid, errno)) {
-        fd = open(path, flags);
-        identity_return();
-    }
-    return fd;
-}
-
-static bool stat_of(uint32_t pid, const char *path, struct stat *out)
-{
-    int failed = stat(path, out);
-    if (failed < 0 && identity_visit(pid, errno)) {
-        failed = stat(path, out);
-        identity_return();
-    }
-    return failed == 0;
-}
-
 static ssize_t read_link_of(uint32_t pid, const char *path, char *out, size_t max_bytes)
 {
     ssize_t len = readlink(path, out, max_bytes);
@@ -207,165 +184,6 @@ bool proc_exe(uint32_t pid, char *out, size_t out_bytes)
     return true;
 }
 
-static bool is_overlay(int fd)
-{
-    enum { OVERLAYFS_SUPER_MAGIC = 0x794c7630 };
-    struct statfs fs;
-    return fstatfs(fd, &fs) == 0 && (unsigned long)fs.f_type == OVERLAYFS_SUPER_MAGIC;
-}
-
-/* Opens a regular file and proves that it is the mapped one; -1 when not. O_NONBLOCK because a
- * hostile process may have put a pipe at the path meanwhile. */
-static int open_if_same(uint32_t pid, const char *path, uint64_t inode, bool by_name)
-{
-    int fd = open_of(pid, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (fd < 0) {
-        return -1;
-    }
-    struct stat st;
-    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
-        (st.st_ino == inode || (by_name && is_overlay(fd)))) {
-        return fd;
-    }
-    close(fd);
-    errno = ESTALE;
-    return -1;
-}
-
-static int open_by_path(uint32_t pid, struct str path, uint64_t inode)
-{
-    char name[4096 + 64];
-    if (path.len == 0 || path.len >= 4096 || path.ptr[0] != '/') {
-        errno = ENOENT;
-        return -1;
-    }
-    snprintf(name, sizeof name, "/proc/%u/root%.*s", pid, (int)path.len, path.ptr);
-    int fd = open_if_same(pid, name, inode, true);
-    if (fd < 0) {
-        snprintf(name, sizeof name, "%.*s", (int)path.len, path.ptr);
-        fd = open_if_same(pid, name, inode, true);
-    }
-    return fd;
-}
-
-bool proc_open_mapped(uint32_t pid, const struct proc_mapping *mapping, int *out, struct err *err)
-{
-    char name[PROC_PATH_MAX];
-    proc_path(name, pid, 0, "exe");
-    int fd = open_if_same(pid, name, mapping->inode, false);
-    if (fd < 0) {
-        fd = open_by_path(pid, mapping->path, mapping->inode);
-    }
-    int number = errno;
-    if (fd < 0) {
-        snprintf(name, sizeof name, "/proc/%u/map_files/%llx-%llx", pid,
-                 (unsigned long long)mapping->start, (unsigned long long)mapping->limit);
-        fd = open_if_same(pid, name, mapping->inode, true);
-    }
-    if (fd < 0) {
-        return err_errno(err, number, "cannot open %.*s as mapped by pid %u",
-                         (int)mapping->path.len, mapping->path.ptr, pid);
-    }
-    *out = fd;
-    return true;
-}
-
-bool proc_root_of(uint32_t pid, struct proc_root *out)
-{
-    char path[PROC_PATH_MAX];
-    struct stat root, mounts;
-    proc_path(path, pid, 0, "root");
-    if (!stat_of(pid, path, &root)) {
-        return false;
-    }
-    proc_path(path, pid, 0, "ns/mnt");
-    if (!stat_of(pid, path, &mounts)) {
-        return false;
-    }
-    *out = (struct proc_root){root.st_dev, root.st_ino, mounts.st_ino};
-    return true;
-}
-
-bool proc_open_root(uint32_t pid, int *out)
-{
-    char path[PROC_PATH_MAX];
-    proc_path(path, pid, 0, "root");
-    int fd = open_of(pid, path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0) {
-        return false;
-    }
-    *out = fd;
-    return true;
-}
-
-/* Links must not lead out of the root; kernels before 5.6 and some filters have no openat2, where an
- * absolute link does. What is opened is then checked by its build id or owner all the same. */
-static int open_within(int root, const char *path)
-{
-    struct open_how how = {.flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY,
-                           .resolve = RESOLVE_IN_ROOT};
-    if (root < 0) {
-        return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    }
-    int fd = (int)syscall(SYS_openat2, root, path, &how, sizeof how);
-    if (fd < 0 && (errno == ENOSYS || errno == EPERM)) {
-        fd = openat(root, path + 1, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    }
-    return fd;
-}
-
-bool proc_open_under(int root, const char *path, int *out)
-{
-    struct stat st;
-    int fd = path[0] == '/' ? open_within(root, path) : -1;
-    if (fd < 0) {
-        return false;
-    }
-    if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
-        close(fd);
-        return false;
-    }
-    *out = fd;
-    return true;
-}
-
-/* The pid as the process itself knows it, and its user. */
-static uint32_t innermost_pid(uint32_t pid, uint32_t *uid)
-{
-    struct buf text;
-    struct proc_status status;
-    buf_init(&text, 4 * READ_CHUNK);
-    bool good = proc_read(pid, 0, "status", &text, NULL) &&
-                status_parse(buf_slice(&text), &status, NULL);
-    buf_release(&text);
-    if (!good) {
-        return 0;
-    }
-    *uid = status.uid.effective;
-    return status.ns_pid != 0 ? status.ns_pid : pid;
-}
-
-bool proc_open_perf_map(uint32_t pid, int *out)
-{
-    char path[PROC_PATH_MAX + 32];
-    struct stat st;
-    uint32_t uid = 0, inner = innermost_pid(pid, &uid);
-    if (inner == 0) {
-        return false;
-    }
-    snprintf(path, sizeof path, "/proc/%u/root/tmp/perf-%u.map", pid, inner);
-    int fd = open_of(pid, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW);
-    if (fd < 0) {
-        return false;
-    }
-    if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || (st.st_uid != uid && st.st_uid != 0)) {
-        close(fd);
-        return false;
-    }
-    *out = fd;
-    return true;
-}
-
 void proc_close(int fd)
 {
     close(fd);
@@ -437,6 +255,15 @@ uint64_t proc_own_rss_bytes(void)
     (void)str_cut(&rest, ' ');
     (void)str_u64(str_cut(&rest, ' '), &pages);
     return pages * proc_page_bytes();
+}
+
+void proc_be_first_to_go(void)
+{
+    int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+    if (fd >= 0) {
+        (void)!write(fd, "1000", 4);
+        close(fd);
+    }
 }
 
 uint64_t proc_own_rss_peak_bytes(void)

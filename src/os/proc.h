@@ -1,5 +1,5 @@
 /*
- * proc: the text files of /proc, and files as another process sees them.
+ * proc: the text files of /proc, and what is known here of this process and its machine.
  *
  * The texts are handed to target/ for parsing; nothing is interpreted here. A process that is gone
  * gives ERR_GONE, a missing right ERR_DENIED. All calls are bounded: a file longer than the
@@ -48,37 +48,6 @@ uint32_t proc_count_threads(uint32_t pid);
 /* The target of /proc/PID/exe, without a " (deleted)" suffix. */
 bool proc_exe(uint32_t pid, char *out, size_t out_bytes);
 
-/*
- * Opens the file that a process has mapped at `path` (as maps or an MMAP2 record name it, hence
- * relative to the process's root), for reading. `inode` identifies it: a file of another inode is
- * not what is mapped and is refused, except on overlay file systems, whose mappings name the inode
- * of a lower layer. Tried in order: /proc/PID/exe, PATH under /proc/PID/root, PATH here (which helps
- * when the process is gone already), and the mapping itself, which is there whatever became of the
- * name, but asks for CHECKPOINT_RESTORE or SYS_ADMIN. Returns the descriptor, which the caller closes.
- */
-struct proc_mapping {
-    struct str path;
-    uint64_t inode, start, limit;
-};
-bool proc_open_mapped(uint32_t pid, const struct proc_mapping *mapping, int *out, struct err *err);
-
-/* Names the file system that a process sees: its root directory and its mount namespace. False when
- * the process is gone or may not be asked. */
-struct proc_root {
-    uint64_t device, inode, mounts;
-};
-bool proc_root_of(uint32_t pid, struct proc_root *out);
-
-/* Keeps a process's root open, for files below it when the process is gone. */
-bool proc_open_root(uint32_t pid, int *out);
-
-/* Opens a regular file below such a root (-1: our own), links followed within it. `path` is absolute. */
-bool proc_open_under(int root, const char *path, int *out);
-
-/* Opens /tmp/perf-PID.map as the process sees it (its own root, its innermost PID), if the process's
- * user or root owns it: anybody may write to /tmp. */
-bool proc_open_perf_map(uint32_t pid, int *out);
-
 void proc_close(int fd);
 
 /* Reads an open file at offsets; the descriptor stays the caller's. */
@@ -96,6 +65,9 @@ uint64_t proc_own_rss_bytes(void);
 
 /* Its peak; 0: unknown. */
 uint64_t proc_own_rss_peak_bytes(void);
+
+/* Where memory is short the kernel ends this process before any other of its control group. Needs no right. */
+void proc_be_first_to_go(void);
 
 /* How much memory the container that we run in may have: the least limit of our control group and those
  * above it, as far as they are visible here. 0: none is. */

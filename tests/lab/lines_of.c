@@ -10,6 +10,7 @@
  */
 #include "base/time.h"
 #include "os/clock.h"
+#include "os/foreign.h"
 #include "os/proc.h"
 #include "os/sandbox.h"
 #include "symbol/inlines.h"
@@ -32,7 +33,7 @@ static bool open_debug(void *context, uint64_t image, const char *path, struct m
     int fd;
     (void)context;
     (void)image;
-    if (!proc_open_under(-1, path, &fd)) {
+    if (!foreign_open_under(-1, path, &fd)) {
         return false;
     }
     *out = proc_file_reader(fd);

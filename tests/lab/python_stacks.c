@@ -10,6 +10,7 @@
  * unreadable. With TIMES, the stacks are read that often and only the numbers of their ends are
  * printed.
  */
+#include "os/foreign.h"
 #include "os/proc.h"
 #include "os/remote.h"
 #include "runtime/runtime.h"
@@ -92,8 +93,8 @@ static void close_file(struct found *found)
 
 static bool try_file(struct found *found, uint32_t pid, const struct map_line *line)
 {
-    struct proc_mapping mapping = {line->path, line->inode, line->start, line->limit};
-    if (!proc_open_mapped(pid, &mapping, &found->fd, NULL)) {
+    struct foreign_mapping mapping = {line->path, line->inode, line->start, line->limit};
+    if (!foreign_open_mapped(pid, &mapping, &found->fd, NULL)) {
         return false;
     }
     struct memory_reader file = proc_file_reader(found->fd);

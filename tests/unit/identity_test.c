@@ -2,6 +2,7 @@
  * rights up, and looks at a child of its own. */
 #include "os/identity.h"
 #include "child.h"
+#include "os/foreign.h"
 #include "os/proc.h"
 #include "os/remote.h"
 #include "test.h"
@@ -103,16 +104,16 @@ static void look_into(uint32_t pid)
     struct buf text;
     struct err err = {0};
     char exe[4096], own_exe[4096];
-    struct proc_root root, own_root;
+    struct foreign_root root, own_root;
     int fd;
     buf_init(&text, 1 << 20);
     CHECK(proc_read(pid, 0, "maps", &text, &err));
     CHECK(text.len > 0);
     CHECK(proc_exe(pid, exe, sizeof exe) && proc_exe(proc_own_pid(), own_exe, sizeof own_exe));
     CHECK_TEXT(exe, own_exe);
-    CHECK(proc_root_of(pid, &root) && proc_root_of(proc_own_pid(), &own_root));
+    CHECK(foreign_root_of(pid, &root) && foreign_root_of(proc_own_pid(), &own_root));
     CHECK(memcmp(&root, &own_root, sizeof root) == 0);
-    CHECK(proc_open_root(pid, &fd));
+    CHECK(foreign_open_root(pid, &fd));
     close(fd);
     buf_release(&text);
 }

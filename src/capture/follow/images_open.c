@@ -64,13 +64,16 @@ static bool open_file(struct images *images, struct image *image, uint32_t pid,
 {
     const struct world *world = images->world;
     const struct world_mapping mapping = {file->path, file->inode, file->start, file->limit};
-    if (may_open(images) &&
-        world->mapped(world->context, pid, &mapping, &image->file, NULL)) {
+    struct err err = {0};
+    if (may_open(images) && world->mapped(world->context, pid, &mapping, &image->file, &err)) {
         image->is_open = true;
         pthread_mutex_lock(&images->lock);
         images->open_count++;
         pthread_mutex_unlock(&images->lock);
         return true;
+    }
+    if (err.kind == ERR_NETWORK) {
+        return false; /* it does not answer, and would not for pages that the process has not read yet */
     }
     /* a record is of code only: linkers lay out what comes before it as it is in the file */
     uint64_t base = file->base != 0 ? file->base : file->start - file->file_offset;

@@ -4,6 +4,7 @@
 #include "capture/window/publisher.h"
 #include "base/err.h"
 #include "base/time.h"
+#include "capture/window/silent.h"
 #include "capture/window/summary.h"
 #include "capture/window/whole_run.h"
 #include "capture/upload/origin.h"
@@ -56,6 +57,7 @@ struct publisher {
     bool releases, tries; /* it is asked to */
     bool busy;            /* it does, or publishes */
     unsigned failed; /* windows */
+    unsigned silent_told; /* silent.h */
 
     struct log *log;
     struct outputs outputs;
@@ -219,6 +221,7 @@ static bool publish(struct publisher *pub, struct profile *p)
         }
     }
     log_problems(pub);
+    silent_say(pub->log, pub->naming.images->world, &pub->silent_told);
     uint64_t own_ns = own_cost_ns(pub->own, background_ns(pub));
     p->meta.own_cpu_ns = own_ns - pub->own_cpu_ns;
     p->meta.own_rss_bytes = proc_own_rss_bytes();
