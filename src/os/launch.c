@@ -5,6 +5,7 @@
 #include "base/str.h"
 #include "base/time.h"
 #include "os/clock.h"
+#include "os/proc.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -214,6 +215,7 @@ __attribute__((noreturn)) static void become_profiler(const struct launch *launc
 {
     setsid();
     prctl(PR_SET_NAME, "pillion");
+    proc_be_first_to_go(); /* the command goes on with what its memory limit leaves it */
     discard(STDIN_FILENO);
     discard(STDOUT_FILENO);
     if (fcntl(STDERR_FILENO, F_GETFD) < 0) {

@@ -106,15 +106,6 @@ static bool limit(int resource, uint64_t most)
     return setrlimit(resource, &(struct rlimit){most, most}) == 0;
 }
 
-static void be_first_to_go(void)
-{
-    int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
-    if (fd >= 0) {
-        (void)!write(fd, "1000", 4);
-        close(fd);
-    }
-}
-
 #define LOAD(field) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, field))
 #define SKIP(count, value) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, count, 0) /* where it is this value */
 #define END(result) BPF_STMT(BPF_RET | BPF_K, result)
@@ -154,7 +145,7 @@ __attribute__((noreturn)) static void no_memory(void)
     _exit(EXIT_NO_MEMORY);
 }
 
-__attribute__((noreturn)) static void be_child(int fd, pid_t parent,
+__attribute__((noreturn)) static void be_child(int fd, pid_t parent, uint64_t most_bytes,
                                                void (*run)(void *argument, const struct sandbox_port *port),
                                                void *argument)
 {
@@ -165,10 +156,10 @@ __attribute__((noreturn)) static void be_child(int fd, pid_t parent,
         _exit(EXIT_DONE);
     }
     launch_close_from(0, fd);
-    be_first_to_go();
+    proc_be_first_to_go();
     forget_handlers();
     uint64_t has = data_bytes();
-    bool limited = has > 0 && limit(RLIMIT_DATA, has + SANDBOX_DATA_BYTES) && limit(RLIMIT_CPU, SANDBOX_CPU_S) &&
+    bool limited = has > 0 && limit(RLIMIT_DATA, has + most_bytes) && limit(RLIMIT_CPU, SANDBOX_CPU_S) &&
                    limit(RLIMIT_CORE, 0);
     if (!limited || !deny_the_rest()) {
         _exit(EXIT_DENIED);
@@ -185,7 +176,6 @@ static void *start(void *context, void (*run)(void *argument, const struct sandb
     int ends[2];
     struct child *child = calloc(1, sizeof *child);
     pid_t parent = getpid();
-    (void)context;
     if (child == NULL || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0) {
         err_errno(err, child == NULL ? ENOMEM : errno, "cannot make a socket to a child");
         free(child);
@@ -193,7 +183,7 @@ static void *start(void *context, void (*run)(void *argument, const struct sandb
     }
     pid_t pid = fork();
     if (pid == 0) {
-        be_child(ends[1], parent, run, argument);
+        be_child(ends[1], parent, (uintptr_t)context, run, argument);
     }
     int number = errno;
     close(ends[1]);
@@ -280,7 +270,7 @@ static enum sandbox_end end(void *context)
     return got < 0 ? SANDBOX_STOPPED : end_of(status);
 }
 
-struct sandbox sandbox_system(void)
+struct sandbox sandbox_system(uint64_t data_bytes)
 {
-    return (struct sandbox){start, read_from, give, end, NULL};
+    return (struct sandbox){start, read_from, give, end, (void *)(uintptr_t)data_bytes};
 }

@@ -13,7 +13,7 @@
  * What the child has: a copy of this process's memory, one socket to its parent, and what the parent
  * gives through it. Every other descriptor is closed, perf events among them.
  *
- * What it is denied: memory beyond SANDBOX_DATA_BYTES more than its parent had (files that it maps
+ * What it is denied: memory beyond `data_bytes` more than its parent had (files that it maps
  * do not count), SANDBOX_CPU_S of processor time, and by a seccomp filter every system call but those
  * that read and write the socket, map memory, and end: no files, network, processes, signals. A call
  * that is denied fails with EPERM. It is the first that the kernel kills when memory is short, leaves
@@ -27,10 +27,9 @@
 #include "base/iface.h"
 
 enum {
-    SANDBOX_DATA_BYTES = 128 << 20,
     SANDBOX_CPU_S = 30, /* the parent's deadlines are shorter; this is for a parent that is stopped */
 };
 
-struct sandbox sandbox_system(void);
+struct sandbox sandbox_system(uint64_t data_bytes);
 
 #endif

@@ -135,17 +135,18 @@ static void look_at_groups_cpu(struct group group, unsigned processors, struct u
 
 /* ---- memory ---- */
 
+static const char *const limit_files[] = {"memory.limit_in_bytes", "memory.max"};
+static const char *const use_files[] = {"memory.usage_in_bytes", "memory.current"};
+
 static void look_at_groups_memory(struct group group, struct usage *out)
 {
-    static const char *const limits[] = {"memory.limit_in_bytes", "memory.max"};
-    static const char *const uses[] = {"memory.usage_in_bytes", "memory.current"};
     static const char *const files[] = {"total_inactive_file", "inactive_file"};
     uint64_t least = out->memory_there > 0 ? out->memory_there : UINT64_MAX;
     unsigned at = group.version - 1;
     do {
         uint64_t limit, used, reclaimed = 0;
-        if (read_number(&group, "memory", limits[at], &limit) && limit > 0 && limit < least &&
-            read_number(&group, "memory", uses[at], &used)) {
+        if (read_number(&group, "memory", limit_files[at], &limit) && limit > 0 && limit < least &&
+            read_number(&group, "memory", use_files[at], &used)) {
             (void)read_value(&group, "memory", "memory.stat", files[at], &reclaimed);
             least = limit;
             out->memory_there = limit;
@@ -154,7 +155,54 @@ static void look_at_groups_memory(struct group group, struct usage *out)
     } while (step_out(&group));
 }
 
+/* False: it has no limit, or that is not to be seen. */
+static bool room_of(const struct group *group, struct usage_room *out)
+{
+    static const char *const cached[2][2] = {{"total_inactive_file", "total_active_file"},
+                                             {"inactive_file", "active_file"}};
+    uint64_t used = 0, part;
+    unsigned at = group->version - 1;
+    if (!read_number(group, "memory", limit_files[at], &out->limit_bytes) ||
+        !read_number(group, "memory", use_files[at], &used)) {
+        return false;
+    }
+    for (unsigned i = 0; i < 2; i++) {
+        bool known = read_value(group, "memory", "memory.stat", cached[at][i], &part);
+        used -= known ? (part < used ? part : used) : 0;
+    }
+    out->left_bytes = used < out->limit_bytes ? out->limit_bytes - used : 0;
+    return true;
+}
+
+static bool ends_together(const struct group *group)
+{
+    uint64_t together = 0;
+    return group->version == 2 && read_number(group, "memory", "memory.oom.group", &together) && together == 1;
+}
+
 /* ---- all ---- */
+
+bool usage_memory_room(const char *root, struct usage_room *out)
+{
+    struct buf groups;
+    struct group group = {.root = root};
+    struct usage_room room;
+    bool any = false, together = false;
+    if (!read_below(root, "/proc/self/cgroup", FILE_MAX_BYTES, &groups)) {
+        return false;
+    }
+    bool more = cgroup_of_memory(buf_slice(&groups), &group.version, &group.path);
+    for (; more; more = step_out(&group)) {
+        together = together || ends_together(&group);
+        if (room_of(&group, &room) && (!any || room.left_bytes < out->left_bytes)) {
+            *out = room;
+            out->together = together;
+            any = true;
+        }
+    }
+    buf_release(&groups);
+    return any;
+}
 
 static unsigned look_at_machine(const char *root, struct usage *out)
 {

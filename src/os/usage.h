@@ -15,4 +15,13 @@
 /* `root` stands before every path: "" is here. What cannot be read is not known. */
 void usage_read(const char *root, struct usage *out);
 
+/* What is left of the memory limits of our groups, where it is least; what the kernel keeps of files counts as left. */
+struct usage_room {
+    uint64_t limit_bytes, left_bytes;
+    bool together; /* who is ended for want of this memory takes its whole group along (memory.oom.group) */
+};
+
+/* False: no group that is visible has a limit. Takes /proc/self/cgroup and three or four small files per group. */
+bool usage_memory_room(const char *root, struct usage_room *out);
+
 #endif

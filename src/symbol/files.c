@@ -41,12 +41,12 @@ static bool say_problem(struct symbol_files *f, const char *format, ...)
 }
 
 /* A reader does not tell its length: pieces are halved at the end until the last byte was read. */
-static bool crc_of(const struct memory_reader *file, uint32_t *crc)
+static bool crc_of(const struct memory_reader *file, uint64_t *left, uint32_t *crc)
 {
     unsigned char *chunk = malloc(CRC_CHUNK_BYTES);
-    uint64_t done = 0;
+    uint64_t done = 0, most = left == NULL || *left > FILES_CRC_MAX_BYTES ? (uint64_t)FILES_CRC_MAX_BYTES : *left;
     *crc = 0;
-    for (size_t part = CRC_CHUNK_BYTES; chunk != NULL && part > 0 && done < FILES_CRC_MAX_BYTES;) {
+    for (size_t part = CRC_CHUNK_BYTES; chunk != NULL && part > 0 && done < most;) {
         if (file->read(file->context, done, chunk, part, NULL)) {
             *crc = (uint32_t)crc32(*crc, chunk, (unsigned)part);
             done += part;
@@ -55,7 +55,10 @@ static bool crc_of(const struct memory_reader *file, uint32_t *crc)
         }
     }
     free(chunk);
-    return chunk != NULL && done < FILES_CRC_MAX_BYTES;
+    if (left != NULL) {
+        *left -= done < *left ? done : *left;
+    }
+    return chunk != NULL && done < most;
 }
 
 static bool has_dwarf(struct elf *e)
@@ -93,9 +96,8 @@ static bool belongs(struct symbol_files *f, const char *path, const struct memor
         }
     } else if (link == NULL) {
         return say_problem(f, "debug file %s has no build id", path);
-    } else if (!crc_of(file, &crc)) {
-        return say_problem(f, "debug file %s is larger than %d MiB", path,
-                           FILES_CRC_MAX_BYTES >> 20);
+    } else if (!crc_of(file, f->source->crc_left_bytes, &crc)) {
+        return say_problem(f, "debug file %s is too large for its checksum to be computed, or others were", path);
     } else if (crc != link->crc) {
         return say_problem(f, "debug file %s has another checksum", path);
     }
@@ -212,10 +214,13 @@ static bool unpack(struct symbol_files *f)
     if (section == NULL) {
         return false;
     }
-    if (!unpack_xz(main, section, FILES_XZ_MAX_BYTES, &f->packed, &err) ||
+    size_t asked = f->source == NULL ? 0 : f->source->unpack_bytes;
+    size_t most = asked == 0 ? (size_t)FILES_XZ_MAX_BYTES : asked;
+    f->packed.max = most < f->packed.max ? most : f->packed.max;
+    if (!unpack_xz(main, section, most, &f->packed, &err) ||
         !elf_open_bytes(&f->elf[FILE_PACKED], f->packed.ptr, f->packed.len, &err)) {
         buf_release(&f->packed);
-        return say_problem(f, ".gnu_debugdata: %s", err.text);
+        return say_problem(f, ".gnu_debugdata: %s%s", err.text, err.kind == ERR_LIMIT ? "; raise --max-memory" : "");
     }
     if (code_address(&f->elf[FILE_PACKED]) != code_address(main)) {
         elf_release(&f->elf[FILE_PACKED]);

@@ -28,7 +28,7 @@
  * whole debug file each time it is opened.
  *
  * Limits. A CRC is computed of at most FILES_CRC_MAX_BYTES. .gnu_debugdata unpacks to at most
- * FILES_PACKED_MAX_BYTES, with FILES_XZ_MAX_BYTES of memory for that.
+ * FILES_PACKED_MAX_BYTES, with FILES_XZ_MAX_BYTES of memory for that, or to what `source` allows.
  *
  * Errors. Only the main file's headers can fail the call. What is missing or damaged beside it is
  * no error; `problem` says it ("debug file … has another build id"), of the first such file, and is
@@ -45,7 +45,7 @@
 enum {
     FILES_PACKED_MAX_BYTES = 64 << 20, /* .gnu_debugdata of the largest programs unpacks to 20 MB */
     FILES_XZ_MAX_BYTES = 80 << 20,     /* "xz -9" needs 65 MiB; the default, 9 MiB */
-    FILES_CRC_MAX_BYTES = 1 << 30,     /* one second of a processor */
+    FILES_CRC_MAX_BYTES = 1 << 30,     /* half a second of a processor */
 };
 
 /* Opens files by name, below the root of the process whose image it is, or ours. */
@@ -60,6 +60,8 @@ struct debug_source {
      * "/usr/lib/x.so". */
     struct str (*path)(void *context, uint64_t image);
     void *context;
+    uint64_t *crc_left_bytes; /* that may still be read for checksums, of all files together; null: any number */
+    size_t unpack_bytes; /* that .gnu_debugdata may unpack to, and unpacking may take; 0: what Limits says */
 };
 
 enum symbol_file { FILE_MAIN, FILE_DEBUG, FILE_PACKED, FILE_COUNT };

@@ -126,7 +126,7 @@ static struct input split(const uint8_t *data, size_t size)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct input input = split(data, size);
-    struct debug_source source = {open_debug, close_debug, path_of, &input};
+    struct debug_source source = {.open = open_debug, .close = close_debug, .path = path_of, .context = &input};
     struct memory_reader main = {read_str, &input.image};
     struct symbols s;
     symbols_init(&s, 1 << 20);

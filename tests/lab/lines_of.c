@@ -142,9 +142,9 @@ int main(int argc, char **argv)
     struct err err = {0};
     int fd = argc > 1 ? open(argv[1], O_RDONLY) : -1;
     struct memory_reader file = proc_file_reader(fd);
-    const struct debug_source debug = {open_debug, close_debug, own_path, NULL};
+    const struct debug_source debug = {.open = open_debug, .close = close_debug, .path = own_path};
     struct clock clock = clock_system();
-    real = sandbox_system();
+    real = sandbox_system(128 << 20);
     struct sandbox sandbox = real;
     sandbox.start = start;
     program = argc > 1 ? realpath(argv[1], NULL) : "";

@@ -5,6 +5,7 @@ import re
 import select
 import signal
 import statistics
+from pathlib import Path
 
 import pytest
 
@@ -290,6 +291,21 @@ def test_kill_9_of_the_profiler_leaves_command_and_status(pillion, program, work
         os.kill(profiler.find(started, pillion), signal.SIGKILL)
         assert started.finish().status == 6, launch
         process.settle(15)
+
+
+@pytest.mark.parametrize("launch", ["exec", "init"])
+def test_where_memory_is_short_the_profiler_goes_first(pillion, program, workdir, launch):
+    """The kernel takes it before the command, whose own place in that order stays."""
+    started = process.start([pillion, "-o", workdir, "--launch", launch, "--", program("act"), "wait", "20"])
+    found = profiler.find(started, pillion)
+    command = started.pid if launch == "exec" else next(pid for pid in process.children_of(started.pid) if pid != found)
+    process.until(lambda: "act" in process.command_line(command), 10, "the command runs")
+
+    def place(pid):
+        return int(Path(f"/proc/{pid}/oom_score_adj").read_text())
+    assert (place(found), place(command), place(started.pid)) == (1000, place("self"), place("self"))
+    os.kill(command, signal.SIGTERM)
+    started.finish()
 
 
 def test_in_init_mode_a_killed_profiler_comes_back(pillion, program, workdir):

@@ -67,7 +67,8 @@ static struct str disk_path(void *context, uint64_t image)
     return str_of(((struct disk *)context)->mapped);
 }
 
-static const struct debug_source source = {disk_open, disk_close, disk_path, &disk};
+static const struct debug_source source = {
+    .open = disk_open, .close = disk_close, .path = disk_path, .context = &disk};
 
 /* ---- images ---- */
 
@@ -626,7 +627,7 @@ static void damaged_packing(void)
     packed[12 + 4] = 40; /* a dictionary of 4 GiB */
     put_crc(packed, 12, 20);
     CHECK_TEXT(packed_problem(packed, len),
-               ".gnu_debugdata: needs too much memory to be unpacked");
+               ".gnu_debugdata: needs too much memory to be unpacked; raise --max-memory");
     packed[12 + 2] = 3; /* the filter "delta" */
     put_crc(packed, 12, 20);
     CHECK_TEXT(packed_problem(packed, len),

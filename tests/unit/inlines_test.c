@@ -75,7 +75,7 @@ static void use(const uint64_t *addresses, size_t count)
 /* False: the file has no DWARF. */
 static bool ask_with(const void *ptr, size_t len, const struct debug_source *debug)
 {
-    struct sandbox sandbox = sandbox_system();
+    struct sandbox sandbox = sandbox_system(128 << 20);
     asked.files = (struct symbol_files){0};
     asked.err = (struct err){0};
     use(usual, sizeof usual / sizeof usual[0]);
@@ -186,7 +186,7 @@ static void packed_sections(void)
 /* Zeros: their entries are the ends of lists. */
 static void a_bomb_is_not_unpacked(void)
 {
-    enum { BOMB_BYTES = SANDBOX_DATA_BYTES + (16 << 20) };
+    enum { BOMB_BYTES = (128 << 20) + (16 << 20) };
     struct dwarf_image image;
     dwarf_image_init(&image);
     dwarf_image_fill(&image, 4);
@@ -260,7 +260,8 @@ static void shared_names(void)
     dwarf_image_fill_shared(&image, &shared);
     dwarf_image_make(&image);
     dwarf_image_make(&shared);
-    const struct debug_source debug = {open_shared, close_shared, no_path, &shared.file};
+    const struct debug_source debug = {
+        .open = open_shared, .close = close_shared, .path = no_path, .context = &shared.file};
     CHECK(ask_with(image.file.ptr, image.file.len, &debug)); /* it has no build id at all */
     CHECK_TEXT(opened[0], "/usr/lib/debug/.build-id/de/adbeef.debug");
     CHECK_TEXT(opened[1], "/usr/lib/debug/.dwz/x.debug");
@@ -419,7 +420,7 @@ static void what_a_child_may_send(void)
 
 static void deadlines(void)
 {
-    struct sandbox sandbox = sandbox_system();
+    struct sandbox sandbox = sandbox_system(128 << 20);
     struct dwarf_image image;
     dwarf_image_init(&image);
     dwarf_image_fill(&image, 4);
@@ -515,7 +516,7 @@ static void a_compilers_own(void)
 {
     int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
     struct memory_reader file = proc_file_reader(fd);
-    struct sandbox sandbox = sandbox_system();
+    struct sandbox sandbox = sandbox_system(128 << 20);
     uint64_t base = 0;
     asked.files = (struct symbol_files){0};
     outer_function();

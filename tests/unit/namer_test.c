@@ -116,7 +116,7 @@ static struct bench *set_up(unsigned version)
     b->debug = (struct debug_source){
         .open = open_debug, .close = close_debug, .path = debug_path, .context = b};
     b->clock = clock_system();
-    b->sandbox = sandbox_system();
+    b->sandbox = sandbox_system(128 << 20);
     namer_init(&b->namer, &b->source, 1 << 20);
     b->namer.clock = &b->clock;
     b->namer.inlines = true;
@@ -221,7 +221,7 @@ static void *start_crash(void *context, void (*run)(void *argument, const struct
 {
     (void)run;
     starts++;
-    return sandbox_system().start(context, crash, argument, err);
+    return sandbox_system(128 << 20).start(context, crash, argument, err);
 }
 
 static void *start_nothing(void *context, void (*run)(void *argument, const struct sandbox_port *port),

@@ -134,13 +134,18 @@ static void begin(const char *groups)
     put("/proc/self/cgroup", groups);
 }
 
+static void clear(void)
+{
+    char command[64];
+    snprintf(command, sizeof command, "rm -r %s", root);
+    CHECK_INT(system(command), 0);
+}
+
 static struct usage looked(void)
 {
     struct usage usage;
-    char command[64];
     usage_read(root, &usage);
-    snprintf(command, sizeof command, "rm -r %s", root);
-    CHECK_INT(system(command), 0);
+    clear();
     return usage;
 }
 
@@ -229,6 +234,47 @@ static void groups_that_limit_nothing_are_passed_over(void)
     CHECK(!(looked().cores > 0));
 }
 
+static struct usage_room room(void)
+{
+    struct usage_room out = {0};
+    CHECK(usage_memory_room(root, &out));
+    return out;
+}
+
+static void room_is_where_least_is_left(void)
+{
+    begin("0::/pod/container\n");
+    put("/sys/fs/cgroup/pod/memory.max", "10485760\n");
+    put("/sys/fs/cgroup/pod/memory.current", "9437184\n");
+    put("/sys/fs/cgroup/pod/container/memory.max", "4194304\n");
+    put("/sys/fs/cgroup/pod/container/memory.current", "3145728\n");
+    put("/sys/fs/cgroup/pod/container/memory.stat", "anon 1\ninactive_file 524288\nactive_file 524288\n");
+    struct usage_room r = room();
+    CHECK_INT(r.limit_bytes, 10 * MB);
+    CHECK_INT(r.left_bytes, 1 * MB);
+    CHECK(!r.together);
+    put("/sys/fs/cgroup/pod/container/memory.oom.group", "1\n"); /* the pod's end takes all of this one */
+    put("/sys/fs/cgroup/pod/memory.oom.group", "0\n");
+    CHECK(room().together);
+    put("/sys/fs/cgroup/pod/memory.max", "max\n");
+    r = room();
+    CHECK_INT(r.limit_bytes, 4 * MB);
+    CHECK_INT(r.left_bytes, 2 * MB); /* files can be given back */
+    put("/sys/fs/cgroup/pod/container/memory.current", "5242880\n");
+    put("/sys/fs/cgroup/pod/container/memory.stat", "anon 1\n");
+    CHECK_INT(room().left_bytes, 0);
+    clear();
+    begin("4:memory:/docker/abc\n0::/\n");
+    put("/sys/fs/cgroup/memory/memory.limit_in_bytes", "2097152\n");
+    put("/sys/fs/cgroup/memory/memory.usage_in_bytes", "1048576\n");
+    put("/sys/fs/cgroup/memory/memory.stat", "inactive_file 7\ntotal_inactive_file 524288\n");
+    CHECK_INT(room().left_bytes, 1536 * KB);
+    clear();
+    begin("0::/\n");
+    CHECK(!usage_memory_room(root, &r));
+    clear();
+}
+
 static void where_nothing_can_be_read_nothing_is_known(void)
 {
     struct usage u;
@@ -249,4 +295,5 @@ TESTS_THAT_MEASURE({"the machine's times are added up", the_machines_times_are_a
       {"the least of the groups around us counts", the_least_of_the_groups_around_us_counts},
       {"a container of version 1 is told of alone", a_container_of_version_1_is_told_of_alone},
       {"groups that limit nothing are passed over", groups_that_limit_nothing_are_passed_over},
+      {"room is where least is left, and known to end together", room_is_where_least_is_left},
       {"where nothing can be read nothing is known", where_nothing_can_be_read_nothing_is_known})

@@ -11,6 +11,7 @@
 enum {
     NAMING_TABLE_MAX_BYTES = 512 << 10,
     FEED_BYTES = 64 * 1024,
+    FEED_MOST_BYTES = 128 << 20, /* per window and file: the rest comes with the next ones */
 };
 
 static bool read_kernel_text(void *context, void *out, size_t max, size_t *len, struct err *err)
@@ -34,16 +35,23 @@ static bool open_kernel(const struct world *world, struct symbol_image *out, str
     return true;
 }
 
+/* No runtime writes so many: it is a hole, and there may be no end of it. */
+static bool is_hole(const char *bytes, size_t len)
+{
+    return len == FEED_BYTES && bytes[0] == '\0' && memcmp(bytes, bytes + 1, len - 1) == 0;
+}
+
 /* Bytes of a file from *fed on, in pieces, until there are no more. A piece that is not there whole is
  * asked for in halves, down to a byte: the reader knows no file size. */
 static bool feed_rest(struct image *image, const struct memory_reader *file, uint64_t *fed,
                       bool (*feed)(struct jit_names *names, const void *ptr, size_t len))
 {
     char *bytes = malloc(FEED_BYTES);
+    uint64_t most = *fed + FEED_MOST_BYTES;
     bool good = bytes != NULL;
-    for (size_t len = FEED_BYTES; good && len > 0;) {
+    for (size_t len = FEED_BYTES; good && len > 0 && *fed < most;) {
         if (file->read(file->context, *fed, bytes, len, NULL)) {
-            good = feed(image->names, bytes, len);
+            good = !is_hole(bytes, len) && feed(image->names, bytes, len);
             *fed += len;
         } else {
             len /= 2;
@@ -191,5 +199,5 @@ static struct str debug_path(void *context, uint64_t key)
 
 struct debug_source images_debug_source(struct images *images)
 {
-    return (struct debug_source){debug_open, debug_close, debug_path, images};
+    return (struct debug_source){.open = debug_open, .close = debug_close, .path = debug_path, .context = images};
 }

@@ -261,6 +261,7 @@ int run_attach(const struct run_input *input)
     const struct settings *settings = input->settings;
     struct rooms r;
     struct buf what;
+    proc_be_first_to_go();
     rooms_init(&r, input);
     own_cost_open(&r.shared.own);
     rooms_open_perf(&r);

@@ -9,7 +9,9 @@
 #include "capture/follow/stack_copy.h"
 #include "os/clock.h"
 #include "os/proc.h"
+#include "os/usage.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 enum {
@@ -22,6 +24,8 @@ enum {
     DEFAULT_SHARE = 4,       /* … and when not */
     RELEASE_MS = 10000,
     EARLIEST_MS = 5000,      /* a shorter window is none */
+    KEPT_AWAY = 8 << 20,     /* what writing a last window may take */
+    GATE_MAX = 160,
     WORTH_SHARE = 16,        /* of the memory: a smaller profile's end frees too little */
 };
 
@@ -37,6 +41,9 @@ struct limits {
     uint64_t next_release_ns;    /* caches are not given back before */
     unsigned releases;           /* of caches, in this window */
     bool is_frozen;              /* the profile takes no new stacks */
+    bool in_container;           /* whose memory is limited */
+    struct usage_room container; /* what it has left, as of the latest check */
+    uint64_t room_bytes;         /* that may be resident, as of then */
 };
 
 struct limits *limits_new(const struct limits_reach *reach)
@@ -71,6 +78,8 @@ static void setup(void *state)
         budget_allow_dear_start(&l->budget);
     }
     l->first_stack_bytes = l->follow->targets.stack_bytes;
+    l->in_container = proc_own_memory_limit_bytes() != 0;
+    l->room_bytes = l->shared->memory_bytes;
 }
 
 /* ---- another frequency ---- */
@@ -237,49 +246,91 @@ uint64_t limits_choose_memory(const struct settings *settings, struct log *log)
     return bytes;
 }
 
-static unsigned megabytes(const struct limits *l)
+static unsigned megabytes(uint64_t bytes)
 {
-    return (unsigned)(l->shared->memory_bytes >> 20);
+    return (unsigned)(bytes >> 20);
+}
+
+static unsigned asked_megabytes(const struct limits *l)
+{
+    return megabytes(l->shared->memory_bytes);
+}
+
+/* What is nearly used up, and what to do about it. */
+static void memory_gate(const struct limits *l, char *out, size_t out_bytes)
+{
+    if (l->room_bytes >= l->shared->memory_bytes) {
+        snprintf(out, out_bytes, "most of --max-memory %u is in use: raise it", asked_megabytes(l));
+    } else {
+        snprintf(out, out_bytes, "of the %u MB that this container may use %u are left: give it more memory",
+                 megabytes(l->container.limit_bytes), megabytes(l->container.left_bytes));
+    }
 }
 
 /* What can be made again: unwind rules, symbols, names of generated code, room for the next profile. */
 static void release_caches(struct limits *l, uint64_t now_ns)
 {
+    char gate[GATE_MAX];
     l->releases++;
     l->next_release_ns = now_ns + RELEASE_MS * NS_PER_MS;
     images_forget_rules(&l->follow->images);
     publisher_release_caches(l->reach.publisher);
+    memory_gate(l, gate, sizeof gate);
     log_once(&l->shared->log, LOG_WARNING,
-             "three quarters of --max-memory %u are in use: unwind tables and symbols are given back, and "
-             "read again when they are needed. Raise --max-memory",
-             megabytes(l));
+             "%s. Until then unwind tables and symbols are given back, and read again when they are needed", gate);
 }
 
 static void stop_growing(struct limits *l, uint64_t now_ns)
 {
-    bool worth = profile_bytes(l->shared->window.profile) > l->shared->memory_bytes / WORTH_SHARE;
+    char gate[GATE_MAX];
+    bool worth = profile_bytes(l->shared->window.profile) > l->room_bytes / WORTH_SHARE;
     if (!worth || !publisher_ready(l->reach.publisher)) {
         return; /* it is not the profile that is large, or soon there is room again */
     }
+    memory_gate(l, gate, sizeof gate);
     if (l->shared->settings->sampling.continuous && now_ns > l->shared->window.start_ns + EARLIEST_MS * NS_PER_MS) {
         l->shared->throttle.closes_early = true;
-        log_once(&l->shared->log, LOG_WARNING,
-                 "--max-memory %u is nearly used up: the window ends early. Raise --max-memory",
-                 megabytes(l));
+        log_once(&l->shared->log, LOG_WARNING, "%s. The window ends early", gate);
     } else if (!l->is_frozen) {
         l->is_frozen = true;
         profile_limit(l->shared->window.profile, profile_bytes(l->shared->window.profile));
         log_once(&l->shared->log, LOG_WARNING,
-                 "--max-memory %u is nearly used up: until the window's end new stacks are kept as their "
-                 "leaf alone, below [budget]. Raise --max-memory",
-                 megabytes(l));
+                 "%s. Until the window's end new stacks are kept as their leaf alone, below [budget]", gate);
     }
+}
+
+/* Where the kernel ends all of a container with the first that it chooses, to be the first is no help. */
+static void keep_away(struct limits *l, uint64_t rss)
+{
+    const struct usage_room *room = &l->container;
+    if (!room->together || room->left_bytes >= KEPT_AWAY || rss >= (room->limit_bytes - room->left_bytes) / 2) {
+        return;
+    }
+    log_say(&l->shared->log, LOG_WARNING,
+            "this container has %u of %u MB left, and memory.oom.group ends all of it when they are used up: profiling "
+            "ends here, so that it is not what uses them up. Give the container more memory",
+            megabytes(room->left_bytes), megabytes(room->limit_bytes));
+    l->shared->finishing = true;
+}
+
+/* As asked for, and no more than the container has left besides. */
+static uint64_t room_now(struct limits *l, uint64_t rss)
+{
+    uint64_t bytes = l->shared->memory_bytes;
+    if (!l->in_container || !usage_memory_room("", &l->container)) {
+        l->container = (struct usage_room){0};
+        return bytes;
+    }
+    uint64_t most = rss + l->container.left_bytes / 2; /* the other half is the program's */
+    return most < bytes ? most : bytes;
 }
 
 static void check_memory(struct limits *l, uint64_t now_ns)
 {
     uint64_t rss = proc_own_rss_bytes();
-    uint64_t most = l->shared->memory_bytes - publisher_aside_bytes(l->shared->memory_bytes);
+    l->room_bytes = room_now(l, rss);
+    keep_away(l, rss);
+    uint64_t most = l->room_bytes - publisher_aside_bytes(l->room_bytes);
     if (rss / 3 < most / 4) {
         return;
     }
@@ -335,7 +386,7 @@ static void memory_words(const struct limits *l, uint64_t collapsed, struct buf 
     if (l->releases == 0 && collapsed == 0 && !l->shared->throttle.closes_early) {
         return;
     }
-    buf_printf(out, "%sto stay within --max-memory %u", before, megabytes(l));
+    buf_printf(out, "%sto stay within --max-memory %u", before, asked_megabytes(l));
     before = " ";
     if (l->releases > 0) {
         buf_printf(out, "%scaches were given back %u time%s", before, l->releases,

@@ -26,6 +26,9 @@ enum {
     LEAST_PROFILE_SHARE = 16, /* of the memory: a smaller one is not worth a window */
     RUNNING_BYTES = 9 << 20,
     ASIDE_MAX_BYTES = 5 << 20,
+    UNPACK_SHARE = 4,  /* of the memory, for packed symbols, and as much again to unpack them */
+    CHECKSUM_BYTES = 128 << 20, /* of debug files that only a checksum proves, per window */
+    SANDBOX_SHARE = 2, /* of it, for the child that reads debug information */
     INLINES_BUDGET_S = 5, /* of CPU-hungry DWARF per window; what is late has its symbol */
 };
 
@@ -44,6 +47,7 @@ struct publisher_naming {
     struct clock clock;
     struct sandbox sandbox;
     struct images *images;
+    uint64_t checksum_bytes; /* that may still be read in this window, see debug_source */
     bool inlines;
 };
 
@@ -214,6 +218,7 @@ static bool publish(struct publisher *pub, struct profile *p)
         p->meta.host = 0;
     }
     namer_drop(&pub->naming.namer, is_gone, pub->naming.images);
+    pub->naming.checksum_bytes = CHECKSUM_BYTES;
     for (struct profile *q = p; q != NULL; q = q->next) {
         profile_limit(q, SIZE_MAX);
         if (!namer_run(&pub->naming.namer, q, &err)) {
@@ -357,11 +362,13 @@ struct publisher *publisher_start(struct shared *shared, struct images *images, 
     pub->naming.source = images_source(images);
     pub->naming.debug = images_debug_source(images);
     pub->naming.clock = clock_system();
-    pub->naming.sandbox = sandbox_system();
     pub->naming.images = images;
     pub->naming.inlines = settings->naming.inlines;
     pub->memory.names = profile_max_bytes < NAMER_MAX_BYTES ? profile_max_bytes : NAMER_MAX_BYTES;
     pub->memory.most = (uint64_t)profile_max_bytes * PUBLISHER_PROFILE_SHARE;
+    pub->naming.debug.crc_left_bytes = &pub->naming.checksum_bytes;
+    pub->naming.debug.unpack_bytes = (size_t)pub->memory.most / UNPACK_SHARE;
+    pub->naming.sandbox = sandbox_system(pub->memory.most / SANDBOX_SHARE);
     bool is_little = pub->memory.most / 2 < RUNNING_BYTES;
     pub->memory.running = is_little ? pub->memory.most / 2 : (uint64_t)RUNNING_BYTES;
     pub->memory.tight = (pub->memory.most - publisher_aside_bytes(pub->memory.most)) / 4 * 3;

@@ -103,6 +103,17 @@ static int deed_wait(char **argv)
     return argv[0] && argv[1] ? atoi(argv[1]) : 0;
 }
 
+/* hold MB SECONDS [STATUS]: uses that much memory, and runs */
+static int deed_hold(char **argv)
+{
+    size_t bytes = (size_t)(number(argv, 0, 1) * 1048576);
+    volatile char *memory = malloc(bytes);
+    for (size_t at = 0; at < bytes; at += 4096)
+        memory[at] = 0;
+    spin(number(argv, 1, 1));
+    return memory[bytes / 2] + (int)number(argv, 2, 0);
+}
+
 /* closeall SECONDS STATUS: closes every descriptor first */
 static int deed_closeall(char **argv)
 {
@@ -462,7 +473,7 @@ static const struct {
     {"leave", deed_leave},     {"signals", deed_signals}, {"threads", deed_threads},     {"processes", deed_processes},
     {"sleepy", deed_sleepy},   {"grow", deed_grow},       {"clock", deed_clock},         {"kernel", deed_kernel},
     {"unlink", deed_unlink},   {"orphans", deed_orphans}, {"crew", deed_crew},           {"gap", deed_gap},
-    {"generated", deed_generated},
+    {"generated", deed_generated}, {"hold", deed_hold},
 };
 
 int main(int argc, char **argv)
