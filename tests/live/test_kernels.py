@@ -83,6 +83,17 @@ if [ $EVENTS = yes ]; then
     echo "end pprof"
 fi
 
+if [ -e /act ] && mkdir -p /tmp/group && mount -t cgroup2 none /sys/fs/cgroup; then
+    cell group
+    echo +memory >/sys/fs/cgroup/cgroup.subtree_control
+    mkdir /sys/fs/cgroup/box
+    echo 48M >/sys/fs/cgroup/box/memory.max
+    echo 1 >/sys/fs/cgroup/box/memory.oom.group
+    ( echo 0 >/sys/fs/cgroup/box/cgroup.procs; profiled $PILLION -- /act hold 44 2 5 )
+    sed 's/^/events /' /sys/fs/cgroup/box/memory.events
+    umount /sys/fs/cgroup
+fi
+
 cell paranoid3
 paranoid 3
 profiled user $PILLION -- /act threads 2 0.3
@@ -277,6 +288,13 @@ def test_threads_of_a_running_process_are_taken_in_all(guest):
     assert truth > 0.5 and profiler.within(cell.seconds(), truth, 0.03, 3 * TICK), (cell.seconds(), truth, cell.text)
     assert cell.col.share("thread_work") > 0.9 and cell.col.share("burn") > 0.85, cell.text
     assert "worker" in cell.col.comms(), cell.col.comms()
+
+
+def test_where_the_kernel_ends_a_whole_container_the_profiler_keeps_away(guest):
+    """44 of 48 MB are the program's, and memory.oom.group is set: profiling ends, the program goes on."""
+    cell = guest.cells["group"]
+    assert cell.status == 5 and "memory.oom.group ends all of it" in cell.said, cell.text
+    assert "events oom_kill 0" in cell.text.splitlines() and cell.col.total > 0, cell.text
 
 
 def test_paranoid_3_without_rights_is_named_and_all_time_is_counted(guest):

@@ -300,17 +300,17 @@ static void stop_growing(struct limits *l, uint64_t now_ns)
 }
 
 /* Where the kernel ends all of a container with the first that it chooses, to be the first is no help. */
-static void keep_away(struct limits *l, uint64_t rss)
+static bool keeps_away(struct limits *l, uint64_t rss)
 {
     const struct usage_room *room = &l->container;
     if (!room->together || room->left_bytes >= KEPT_AWAY || rss >= (room->limit_bytes - room->left_bytes) / 2) {
-        return;
+        return false;
     }
     log_say(&l->shared->log, LOG_WARNING,
             "this container has %u of %u MB left, and memory.oom.group ends all of it when they are used up: profiling "
             "ends here, so that it is not what uses them up. Give the container more memory",
             megabytes(room->left_bytes), megabytes(room->limit_bytes));
-    l->shared->finishing = true;
+    return l->shared->finishing = true;
 }
 
 /* As asked for, and no more than the container has left besides. */
@@ -329,9 +329,8 @@ static void check_memory(struct limits *l, uint64_t now_ns)
 {
     uint64_t rss = proc_own_rss_bytes();
     l->room_bytes = room_now(l, rss);
-    keep_away(l, rss);
     uint64_t most = l->room_bytes - publisher_aside_bytes(l->room_bytes);
-    if (rss / 3 < most / 4) {
+    if (keeps_away(l, rss) || rss / 3 < most / 4) {
         return;
     }
     if (now_ns >= l->next_release_ns) {
