@@ -10,8 +10,12 @@ kernel_headers := $(firstword $(wildcard /usr/$(multiarch)/include/linux/perf_ev
 kernel_headers := $(kernel_headers:/linux/perf_event.h=)
 kernel_asm := $(firstword $(wildcard $(kernel_headers)/$(multiarch)/asm) $(kernel_headers)/asm)
 
-musl_cflags := -Os -pipe -fno-pie -fno-stack-protector -ffunction-sections -fdata-sections -fno-ident \
+musl_cflags := -Os -pipe -fPIE -fno-stack-protector -ffunction-sections -fdata-sections -fno-ident \
 	-ffile-prefix-map=$(abspath $(SRC))=musl
+
+# The specs know of no program that is static and position independent at once: it begins by relocating itself.
+static_pie := -e 's,%{!shared: *\([^}]*\)/Scrt1.o},%{!shared: %{static-pie:\1/rcrt1.o;:\1/Scrt1.o}},' \
+	-e 's,%{static:-static},& %{static-pie:-static -pie --no-dynamic-linker -z text},'
 
 all:
 	rm -rf $(OBJ) && mkdir -p $(OBJ) $(OUT)/lib $(OUT)/include
@@ -24,5 +28,5 @@ all:
 	ln -sfn $(kernel_headers)/asm-generic $(OUT)/include/asm-generic
 	ln -sfn $(kernel_asm) $(OUT)/include/asm
 	test -f $(OUT)/include/asm/perf_regs.h || { echo 'kernel headers not found: make setup' >&2; exit 1; }
-	sh $(SRC)/tools/musl-gcc.specs.sh $(OUT)/include $(OUT)/lib /lib/none >$(OUT)/lib/musl-gcc.specs
+	sh $(SRC)/tools/musl-gcc.specs.sh $(OUT)/include $(OUT)/lib /lib/none | sed $(static_pie) >$(OUT)/lib/musl-gcc.specs
 	touch $(OUT)/lib/libc.a

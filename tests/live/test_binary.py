@@ -19,6 +19,17 @@ def test_no_interpreter_and_no_libraries(pillion):
     assert re.search(r"GNU_STACK .* RW +0x", headers), headers
 
 
+def test_hardened(pillion):
+    """Its addresses are nobody's to know, what was relocated cannot be written, code is in pages of its own."""
+    assert "DYN (Position-Independent Executable file)" in readelf("-hW", pillion)
+    headers, dynamic = readelf("-lW", pillion), readelf("-dW", pillion)
+    assert re.search(r"^ +GNU_RELRO ", headers, re.M) and "NOW" in dynamic and "TEXTREL" not in dynamic, headers + dynamic
+    loads = re.findall(r"^ +LOAD .* (R|RW|R E) +0x\w+$", headers, re.M)
+    assert loads == ["R", "R E", "R", "RW"], headers
+    symbols = subprocess.run(["nm", f"{pillion}.debug"], stdout=subprocess.PIPE, text=True, check=True).stdout
+    assert "__stack_chk_fail" in symbols
+
+
 def test_size(pillion, record_property):
     size = os.path.getsize(pillion)
     record_property("size", size)
