@@ -26,8 +26,19 @@ void console_occupy(void)
     }
 }
 
+/* A link that another user put there (in /tmp) may lead to any file that we may write to. */
+static bool is_others_link(const char *path)
+{
+    struct stat st;
+    return lstat(path, &st) == 0 && S_ISLNK(st.st_mode) && st.st_uid != geteuid() && st.st_uid != 0;
+}
+
 int console_open(const char *path, struct err *err)
 {
+    if (is_others_link(path)) {
+        err_set(err, ERR_DENIED, EPERM, "the log file %s is a link that belongs to another user", path);
+        return -1;
+    }
     /* non-blocking because the name may be a pipe's that nobody reads */
     int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0644);
     if (fd < 0) {

@@ -14,7 +14,10 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { TEMPORARY_AGE_S = 3600 };
+enum {
+    TEMPORARY_AGE_S = 3600,
+    OTHERS = EKEYREJECTED, /* an errno that no call here gives: the folder is another user's */
+};
 
 static const char lock_name[] = "lock";
 
@@ -24,7 +27,22 @@ static bool failed(const char *what, const char *path, int number, struct err *e
                    what, path, strerror(number), err_name(number));
 }
 
+static bool of_others(const char *path, struct err *err)
+{
+    return err_set(err, ERR_DENIED, EPERM,
+                   "the spool %s belongs to another user, who may put files there that are sent with our tokens; "
+                   "give another --spool-dir, or chown it", path);
+}
+
 /* ---- opening ---- */
+
+/* Whoever owns a folder or may write to its parents may exchange what is in it: root's, or our own user's. */
+static bool is_ours(int fd)
+{
+    struct stat st;
+    errno = OTHERS;
+    return fstat(fd, &st) == 0 && (st.st_uid == geteuid() || st.st_uid == 0);
+}
 
 static bool make_folder(const char *path)
 {
@@ -57,13 +75,13 @@ static int lock_folder(int dir_fd)
 }
 
 /* False with errno. */
-static bool take_folder(struct store *store, const char *path)
+static bool take_folder(struct store *store, const char *path, bool below)
 {
     if (!make_folder(path)) {
         return false;
     }
-    int dir_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int lock_fd = dir_fd < 0 ? -1 : lock_folder(dir_fd);
+    int dir_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | (below ? O_NOFOLLOW : 0));
+    int lock_fd = dir_fd < 0 || !is_ours(dir_fd) ? -1 : lock_folder(dir_fd);
     if (lock_fd < 0) {
         int number = errno;
         if (dir_fd >= 0) {
@@ -92,7 +110,13 @@ static bool is_own_name(const char *name)
     return strcmp(name, lock_name) == 0 || str_ends(str_of(name), STR(".tmp"));
 }
 
-/* Calls `each` with what is in an open folder. */
+/* In a folder that others may write to, too, only our own user's files are ours. */
+static bool is_own_file(const struct stat *st)
+{
+    return S_ISREG(st->st_mode) && st->st_uid == geteuid() && st->st_nlink == 1;
+}
+
+/* Calls `each` with the files of an open folder. */
 static void list(int dir_fd,
                  void (*each)(void *context, int dir_fd, const char *name, const struct stat *st),
                  void *context)
@@ -107,7 +131,7 @@ static void list(int dir_fd,
     }
     for (struct dirent *entry; (entry = readdir(stream)) != NULL;) {
         struct stat st;
-        if (fstatat(dir_fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode)) {
+        if (fstatat(dir_fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && is_own_file(&st)) {
             each(context, dir_fd, entry->d_name, &st);
         }
     }
@@ -132,7 +156,7 @@ static void take_over(struct store *store, const char *path)
     if (dir_fd < 0) {
         return;
     }
-    int lock_fd = lock_folder(dir_fd);
+    int lock_fd = is_ours(dir_fd) ? lock_folder(dir_fd) : -1;
     if (lock_fd >= 0) {
         list(dir_fd, take_over_file, store);
         close(lock_fd);
@@ -155,9 +179,10 @@ bool store_open(struct store *store, const char *dir, struct err *err)
         return err_set(err, ERR_LIMIT, ENAMETOOLONG, "the path %.60s... is too long", dir);
     }
     unsigned number = 1;
-    for (folder_of(dir, number, path); !take_folder(store, path); folder_of(dir, number, path)) {
-        if (errno != EWOULDBLOCK) {
-            return failed("use", path, errno, err);
+    for (folder_of(dir, number, path); !take_folder(store, path, number > 1); folder_of(dir, number, path)) {
+        bool is_passed_over = number > 1 && (errno == OTHERS || errno == ELOOP || errno == ENOTDIR);
+        if (errno != EWOULDBLOCK && !is_passed_over) {
+            return errno == OTHERS ? of_others(path, err) : failed("use", path, errno, err);
         }
         if (++number > STORE_OWNERS_MAX) {
             return err_set(err, ERR_LIMIT, 0, "the spool %s is in use by %d processes; give another --spool-dir",
@@ -212,7 +237,7 @@ bool store_get(struct store *store, const char *name, size_t max_bytes, struct b
         return err_errno(err, errno, "cannot open %s/%s", store->path, name);
     }
     char *room = NULL;
-    bool ok = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size >= 0;
+    bool ok = fstat(fd, &st) == 0 && is_own_file(&st) && st.st_size >= 0;
     if (ok && (uint64_t)st.st_size > max_bytes) {
         close(fd);
         return err_set(err, ERR_LIMIT, 0, "%s/%s has more than %zu bytes", store->path, name,

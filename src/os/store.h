@@ -14,6 +14,10 @@
  *     store_each(&store, each, context)        store_remove(&store, name)
  *     store_close(&store)
  *
+ * What is in the folder is sent with our tokens. So it, and those below it, must belong to our user or to root, and
+ * only files of our user count, with one name each; in a volume that all may write to (an emptyDir) others' files are
+ * let be. Folders below it are no links.
+ *
  * Names are chosen by the caller and hold no slash. Those that end in ".tmp" are the store's own;
  * such that are older than an hour are removed when it is opened.
  *

@@ -157,3 +157,14 @@ while time.process_time() < 2:
     own = sum(window.header["pillion"]["own"]["cpu_ns"] for window in session.windows) / 1e9
     assert own < 1, (own, session.done)
     assert re.search("too large for its checksum", session.done.err) or own < 0.5, session.done
+
+
+@pytest.mark.root
+def test_a_log_file_that_another_user_links_elsewhere_is_not_written(pillion, workdir):
+    target, link = workdir / "target", workdir / "log"
+    target.write_text("as it was")
+    link.symlink_to(target)
+    os.lchown(link, profiler.NOBODY, profiler.NOBODY)
+    session = profiler.profile(pillion, workdir / "out", ["sh", "-c", "exit 3"], "--log-file", link)
+    assert session.done.status == 3 and target.read_text() == "as it was"
+    assert f"{link} is a link that belongs to another user" in session.done.err, session.done

@@ -325,6 +325,58 @@ static void a_second_owner_has_a_folder_below(void)
     end();
 }
 
+static const char *in_folder(const char *name)
+{
+    static char path[256];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return path;
+}
+
+static void lay(const char *name, uid_t owner)
+{
+    FILE *file = fopen(in_folder(name), "w");
+    CHECK(file != NULL && fputs("x", file) >= 0 && fclose(file) == 0 && chown(in_folder(name), owner, owner) == 0);
+}
+
+/* What another user prepared would be sent with our token; a link of theirs led our removals elsewhere. */
+static void what_others_prepared_is_let_be(void)
+{
+    enum { NOBODY = 65534 };
+    struct store store;
+    struct err err = {0};
+    struct seen seen = {0};
+    struct buf back;
+    char elsewhere[80];
+    if (geteuid() != 0) {
+        SKIP("other users' files want root");
+    }
+    begin();
+    CHECK(store_open(&store, folder, &err));
+    store_close(&store);
+    CHECK(chown(folder, NOBODY, NOBODY) == 0);
+    CHECK(!store_open(&store, folder, &err) && err.kind == ERR_DENIED);
+    CHECK(strstr(err.text, "belongs to another user") != NULL);
+    CHECK(chown(folder, 0, 0) == 0 && chmod(folder, 0777) == 0); /* a volume that all may write to */
+    lay("ours", 0);
+    lay("theirs", NOBODY);
+    lay("named-twice", 0);
+    snprintf(elsewhere, sizeof elsewhere, "%s-elsewhere", folder);
+    CHECK(link(in_folder("named-twice"), elsewhere) == 0);
+    CHECK(store_open(&store, folder, &err));
+    store_each(&store, see, &seen);
+    CHECK_INT(seen.count, 1);
+    CHECK_TEXT(seen.last, "ours");
+    CHECK(!store_get(&store, "theirs", 100, &back, &err) && !store_get(&store, "named-twice", 100, &back, &err));
+    CHECK(unlink(elsewhere) == 0 && mkdir(elsewhere, 0700) == 0 && symlink(elsewhere, in_folder("2")) == 0);
+    struct store second;
+    CHECK(store_open(&second, folder, &err)); /* not through the link */
+    CHECK_TEXT(second.path, in_folder("3"));
+    store_close(&second);
+    store_close(&store);
+    CHECK(rmdir(elsewhere) == 0);
+    end();
+}
+
 static void a_name_that_is_taken_is_not_overwritten(void)
 {
     struct store first, second;
@@ -437,6 +489,7 @@ TESTS({"names sort by age", names_sort_by_age},
       {"a folder whose name ends in a slash is as private", a_folder_named_with_a_slash_is_as_private},
       {"a second owner has a folder below, and takes over what ended ones left",
        a_second_owner_has_a_folder_below},
+      {"what others prepared is let be", what_others_prepared_is_let_be},
       {"a name that is taken is not overwritten", a_name_that_is_taken_is_not_overwritten},
       {"old temporary files go", old_temporary_files_go},
       {"a folder that cannot be is said", a_folder_that_cannot_be_is_said},
