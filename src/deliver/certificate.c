@@ -189,7 +189,6 @@ static void read_extension(struct der *list, struct certificate *out)
     } else if (str_eq(oid, OID_ALT_NAME)) {
         struct der outer = der_of(value);
         out->names = der_take(&outer, DER_SEQUENCE);
-        out->has_names = true;
     }
 }
 
@@ -304,7 +303,7 @@ static bool next_part(struct der *parts, struct str *oid, struct str *text)
 }
 
 /* The last common name: the most specific one. Without any, the last part of the name. */
-static struct str common_name(struct str name, bool or_other)
+static struct str common_name(struct str name)
 {
     struct der outer = der_of(name);
     struct der parts = der_of(der_take(&outer, DER_SEQUENCE));
@@ -315,7 +314,7 @@ static struct str common_name(struct str name, bool or_other)
             common = text;
         }
     }
-    return common.len > 0 || !or_other ? common : last;
+    return common.len > 0 ? common : last;
 }
 
 bool certificate_is_for(const struct certificate *c, struct str host)
@@ -323,10 +322,6 @@ bool certificate_is_for(const struct certificate *c, struct str host)
     unsigned char address[16];
     size_t len;
     bool is_address = address_of(host, address, &len);
-    if (!c->has_names) {
-        struct str name = common_name(c->subject, false);
-        return is_address ? same_name(name, host) : name_matches(name, host);
-    }
     struct der names = der_of(c->names);
     struct der_element e;
     while (der_next(&names, &e)) {
@@ -365,7 +360,7 @@ static bool add(struct text *t, struct str bytes)
 void certificate_name_text(struct str name, char out[static CERTIFICATE_TEXT_MAX])
 {
     struct text t = {out, 0};
-    struct str text = common_name(name, true);
+    struct str text = common_name(name);
     out[0] = '\0';
     if (text.len == 0) {
         (void)add(&t, STR("without a name"));
@@ -387,10 +382,6 @@ void certificate_names_text(const struct certificate *c, char out[static CERTIFI
     enum { MORE = 6 }; /* ", ..." */
     struct text t = {out, 0};
     out[0] = '\0';
-    if (!c->has_names) {
-        certificate_name_text(c->subject, out);
-        return;
-    }
     struct der names = der_of(c->names);
     struct der_element e;
     while (der_next(&names, &e)) {
@@ -406,8 +397,5 @@ void certificate_names_text(const struct certificate *c, char out[static CERTIFI
             (void)add(&t, before == 0 ? STR("...") : STR(", ..."));
             return;
         }
-    }
-    if (t.used == 0) {
-        (void)add(&t, STR("no name"));
     }
 }

@@ -7,10 +7,9 @@
  *
  * Names (RFC 6125): host names are compared with the dNSName entries, without regard to case;
  * "*" stands for exactly one label, alone, at the front, with two labels behind it. Addresses are
- * compared with the iPAddress entries. The common name counts only where there is no
- * subjectAltName at all.
+ * compared with the iPAddress entries. The common name never counts (RFC 9525).
  *
- * Source: RFC 5280, 6125, 8017 (RSA keys), 5480 (EC keys).
+ * Source: RFC 5280, 6125, 9525, 8017 (RSA keys), 5480 (EC keys).
  */
 #ifndef DELIVER_CERTIFICATE_H
 #define DELIVER_CERTIFICATE_H
@@ -36,8 +35,7 @@ struct certificate {
     struct public_key key;
     struct str signature_oid;
     bool is_authority;   /* may sign others; or is as old as version 1, which cannot say so */
-    bool has_names;             /* there is a subjectAltName; `names` is what it holds */
-    struct str names;
+    struct str names;           /* what its subjectAltName holds; empty: there is none */
     bool may_serve;             /* its extendedKeyUsage, if any, allows for a TLS server */
     struct str critical_oid;    /* of an extension that must be understood and is not; else empty */
 };
@@ -55,7 +53,7 @@ enum { CERTIFICATE_TEXT_MAX = 120 };
 /* The common name, or the last part, of a name; printable. */
 void certificate_name_text(struct str name, char out[static CERTIFICATE_TEXT_MAX]);
 
-/* The names and addresses it is for, with commas; those that fit, and "..." */
+/* The names and addresses it is for, with commas; those that fit, and "..."; "" where there are none. */
 void certificate_names_text(const struct certificate *c, char out[static CERTIFICATE_TEXT_MAX]);
 
 #endif

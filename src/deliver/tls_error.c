@@ -161,6 +161,17 @@ static void say_chain(const struct tls_failure *f, const struct peer_facts *c, c
     }
 }
 
+static void say_names(const struct peer_facts *leaf, char *out, size_t room)
+{
+    if (leaf->names[0] == '\0') {
+        snprintf(out, room, "the certificate of %s has no host in its subjectAltName, and the common name does not "
+                 "count: get one that has this host there, or pin its key", leaf->subject);
+    } else {
+        snprintf(out, room, "the certificate is for %s, not for this host: use such a name, or get "
+                 "a certificate for it", leaf->names);
+    }
+}
+
 static void say_certificate(const struct tls_failure *f, char *out, size_t room)
 {
     const struct peer_facts *c = &f->peer->blamed;
@@ -169,8 +180,7 @@ static void say_certificate(const struct tls_failure *f, char *out, size_t room)
         say_dates(f, c, out, room);
         return;
     case BR_ERR_X509_BAD_SERVER_NAME:
-        snprintf(out, room, "the certificate is for %s, not for this host: use such a name, or get "
-                 "a certificate for it", f->peer->leaf.names);
+        say_names(&f->peer->leaf, out, room);
         return;
     case BR_ERR_X509_NOT_TRUSTED:
         say_untrusted(f, c, out, room);
