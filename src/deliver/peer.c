@@ -1,6 +1,6 @@
-/* Whether a TLS server is who it should be: collects the certificates it shows, checks names, pins
- * and the chain to a trusted authority, and keeps the reason of a refusal for tls_error.c to put
- * into words. */
+/* Whether a TLS server is who it should be: collects the certificates it shows, puts them in order, checks
+ * names, pins and the chain to a trusted authority, and keeps the reason of a refusal for tls_error.c to
+ * put into words. */
 #include "deliver/peer.h"
 
 #include "deliver/der.h"
@@ -19,11 +19,11 @@ static const br_x509_class **minimal_of(struct peer *peer)
 
 /* ---- What is kept of a certificate */
 
-static void look_at(const unsigned char *der, size_t len, struct peer_facts *out)
+static void look_at(struct str der, struct peer_facts *out)
 {
     struct certificate c;
     *out = (struct peer_facts){0};
-    if (!certificate_parse((struct str){(const char *)der, len}, &c, NULL)) {
+    if (!certificate_parse(der, &c, NULL)) {
         return;
     }
     certificate_name_text(c.subject, out->subject);
@@ -38,62 +38,141 @@ static void look_at(const unsigned char *der, size_t len, struct peer_facts *out
 
 /* ---- BearSSL's calls, in their order */
 
-/* The server's name is ours to check: BearSSL would not find an address, and would send one as a
- * name. */
 static void start_chain(const br_x509_class **ctx, const char *name)
 {
     struct peer *peer = peer_of(ctx);
-    (void)name;
+    (void)name; /* BearSSL would not find an address, and would send one as a name */
     peer->started = true;
     peer->count = 0;
-    (*minimal_of(peer))->start_chain(minimal_of(peer), NULL);
+    peer->der_len = 0;
 }
 
 static void start_certificate(const br_x509_class **ctx, uint32_t length)
 {
     struct peer *peer = peer_of(ctx);
-    peer->der_len = 0;
-    peer->too_long = length > sizeof peer->der;
-    peer->decided = peer->minimal.err != 0;
-    (*minimal_of(peer))->start_cert(minimal_of(peer), length);
+    bool fits = length <= PEER_LEAF_MAX && length <= sizeof peer->der - peer->der_len &&
+                peer->count < PEER_CERTIFICATES_MAX;
+    peer->room = fits ? length : 0;
+    if (peer->count < PEER_CERTIFICATES_MAX) {
+        peer->chain[peer->count] = (struct str){(const char *)peer->der + peer->der_len, 0};
+    }
+    peer->leaf_too_long |= peer->count == 0 && !fits;
 }
 
 static void append(const br_x509_class **ctx, const unsigned char *bytes, size_t len)
 {
     struct peer *peer = peer_of(ctx);
-    if (!peer->too_long && len <= sizeof peer->der - peer->der_len) {
+    if (len > 0 && len <= peer->room) {
         memcpy(peer->der + peer->der_len, bytes, len);
         peer->der_len += len;
+        peer->room -= len;
+        peer->chain[peer->count].len += len;
     }
-    (*minimal_of(peer))->append(minimal_of(peer), bytes, len);
-}
-
-/* Every certificate that is relied on has to let its holder serve, or say nothing about it. */
-static bool may_serve(const struct peer *peer)
-{
-    struct certificate c;
-    struct str der = {(const char *)peer->der, peer->der_len};
-    return certificate_parse(der, &c, NULL) && c.may_serve;
 }
 
 static void end_certificate(const br_x509_class **ctx)
 {
     struct peer *peer = peer_of(ctx);
-    (*minimal_of(peer))->end_cert(minimal_of(peer));
     if (peer->count++ == 0) {
-        memcpy(peer->leaf_der, peer->der, peer->der_len);
-        peer->leaf_len = peer->der_len;
-        peer->leaf_too_long = peer->too_long;
-        look_at(peer->leaf_der, peer->leaf_len, &peer->leaf);
-    }
-    if (peer->decided) {
-        return; /* surplus */
-    }
-    look_at(peer->der, peer->der_len, &peer->blamed);
-    if (peer->verdict == 0 && !peer->too_long && !may_serve(peer)) {
-        peer->verdict = PEER_NO_SERVER;
+        look_at(peer->chain[0], &peer->leaf);
+        peer->blamed = peer->leaf;
     }
 }
+
+/* ---- From the leaf to an authority, by names */
+
+struct path {
+    unsigned char at[PEER_CERTIFICATES_MAX]; /* of peer->chain */
+    unsigned len;
+};
+
+static void feed(struct peer *peer, struct str der)
+{
+    const br_x509_class **x = minimal_of(peer);
+    (*x)->start_cert(x, (uint32_t)der.len);
+    (*x)->append(x, (const unsigned char *)der.ptr, der.len);
+    (*x)->end_cert(x);
+}
+
+/* BearSSL decides at the first authority that it knows; what the path has behind it is surplus. */
+static unsigned ask_minimal(struct peer *peer, const struct path *path)
+{
+    const br_x509_class **x = minimal_of(peer);
+    (*x)->start_chain(x, NULL);
+    for (peer->relied = 0; peer->relied < path->len && peer->minimal.err == 0; peer->relied++) {
+        feed(peer, peer->chain[path->at[peer->relied]]);
+    }
+    return (*x)->end_chain(x);
+}
+
+/* Every certificate that is relied on has to let its holder serve, or say nothing about it. */
+static unsigned ask_usages(const struct peer *peer, const struct path *path, unsigned *blamed)
+{
+    struct certificate c;
+    for (unsigned i = 0; i < peer->relied; i++) {
+        if (!certificate_parse(peer->chain[path->at[i]], &c, NULL) || !c.may_serve) {
+            *blamed = i;
+            return PEER_NO_SERVER;
+        }
+    }
+    return 0;
+}
+
+/* A wrong signature may mean only that the path went to a namesake, so another path's reason is the better one. */
+static bool is_good(struct peer *peer, const struct path *path)
+{
+    unsigned verdict = ask_minimal(peer, path), blamed = peer->relied - 1;
+    verdict = verdict != 0 ? verdict : ask_usages(peer, path, &blamed);
+    bool counts = peer->paths == 0 || verdict == 0 || peer->verdict == BR_ERR_X509_BAD_SIGNATURE;
+    peer->paths++;
+    if (counts) {
+        peer->verdict = verdict;
+        look_at(peer->chain[path->at[blamed]], &peer->blamed);
+    }
+    return verdict == 0;
+}
+
+/* Has it the name of who signed the path's last one? */
+static bool continues(const struct peer *peer, const struct path *path, unsigned i)
+{
+    struct certificate last, next;
+    return memchr(path->at, (int)i, path->len) == NULL &&
+           certificate_parse(peer->chain[path->at[path->len - 1]], &last, NULL) &&
+           !str_eq(last.issuer, last.subject) && certificate_parse(peer->chain[i], &next, NULL) &&
+           str_eq(next.subject, last.issuer);
+}
+
+/* Servers send certificates in any order, with others among them, and authorities have namesakes. As deep as
+ * there are certificates. */
+static bool try_paths(struct peer *peer, struct path *path)
+{
+    bool at_end = true;
+    for (unsigned i = 1; i < peer->count && i < PEER_CERTIFICATES_MAX && peer->paths < PEER_PATHS_MAX; i++) {
+        if (!continues(peer, path, i)) {
+            continue;
+        }
+        at_end = false;
+        path->at[path->len++] = (unsigned char)i;
+        bool good = try_paths(peer, path);
+        path->len--;
+        if (good) {
+            return true;
+        }
+    }
+    return at_end && is_good(peer, path);
+}
+
+static unsigned judge(struct peer *peer, const struct certificate *leaf)
+{
+    struct path path = {.at = {0}, .len = 1};
+    peer->paths = 0;
+    if (!try_paths(peer, &path)) {
+        return peer->verdict;
+    }
+    return certificate_is_for(leaf, peer->host) ? 0 : BR_ERR_X509_BAD_SERVER_NAME;
+}
+
+/* ---- The verdict */
 
 static bool is_pinned(const struct trust *trust, struct str key_info)
 {
@@ -120,35 +199,27 @@ static unsigned classify_key(struct peer *peer, const struct certificate *leaf, 
     return peer->own_key ? 0 : BR_ERR_X509_UNSUPPORTED;
 }
 
-static unsigned classify(struct peer *peer, unsigned minimal)
+static unsigned classify(struct peer *peer)
 {
     const struct tls_settings *settings = peer->settings;
-    struct str der = {(const char *)peer->leaf_der, peer->leaf_len};
     struct certificate leaf;
+    if (peer->count == 0) {
+        return BR_ERR_X509_EMPTY_CHAIN;
+    }
     if (peer->leaf_too_long) {
         return PEER_TOO_LONG;
     }
-    if (!certificate_parse(der, &leaf, NULL)) {
-        return minimal != 0 ? minimal : BR_ERR_X509_UNEXPECTED;
+    if (!certificate_parse(peer->chain[0], &leaf, NULL)) {
+        return BR_ERR_X509_UNEXPECTED;
     }
     bool pinned = settings->verify && settings->trust != NULL && settings->trust->pin_count > 0;
-    if (!settings->verify || pinned) {
-        return classify_key(peer, &leaf, pinned);
-    }
-    if (minimal != 0) {
-        return minimal;
-    }
-    if (peer->verdict != 0) {
-        return peer->verdict;
-    }
-    return certificate_is_for(&leaf, peer->host) ? 0 : BR_ERR_X509_BAD_SERVER_NAME;
+    return !settings->verify || pinned ? classify_key(peer, &leaf, pinned) : judge(peer, &leaf);
 }
 
 static unsigned end_chain(const br_x509_class **ctx)
 {
     struct peer *peer = peer_of(ctx);
-    unsigned minimal = (*minimal_of(peer))->end_chain(minimal_of(peer));
-    peer->verdict = peer->count == 0 ? BR_ERR_X509_EMPTY_CHAIN : classify(peer, minimal);
+    peer->verdict = classify(peer);
     return peer->verdict;
 }
 

@@ -3,8 +3,12 @@
  *
  * An X.509 engine for BearSSL, around its own "minimal" one, which checks signatures, dates, the
  * chain and the
- * keys' sizes. Added are the check of the name with addresses (certificate.h), extendedKeyUsage,
- * pins, and what sentences need: the leaf, and the certificate that was the matter.
+ * keys' sizes. Added are the order of the chain, the check of the name with addresses (certificate.h),
+ * extendedKeyUsage, pins, and what sentences need: the leaf, and the certificate that was the matter.
+ *
+ * "minimal" wants each certificate signed by the next one. Servers send them in other orders, with the root
+ * or with some that do not belong; so all are kept until the last one came, and paths from the first one are
+ * tried by their names, as other clients do.
  *
  *     peer_init(&peer, settings, host)
  *     br_ssl_engine_set_x509(engine, &peer.vtable)
@@ -20,7 +24,10 @@
 #include "deliver/tls_private.h"
 
 enum {
-    PEER_LEAF_MAX = 16 * 1024, /* a longer certificate is not looked into, so refused */
+    PEER_LEAF_MAX = 16 * 1024,  /* a longer certificate is not looked into, so refused */
+    PEER_CHAIN_MAX = 32 * 1024, /* of all; those behind are not looked into */
+    PEER_CERTIFICATES_MAX = 16,
+    PEER_PATHS_MAX = 8, /* each may cost a signature for each certificate */
 
     /* Verdicts besides BearSSL's, which are below 64; alerts are from 256 on. */
     PEER_NO_SERVER = 200, /* its extendedKeyUsage does not let it be one */
@@ -41,11 +48,13 @@ struct peer {
     br_x509_minimal_context minimal;
     const struct tls_settings *settings;
     struct str host;
-    unsigned char leaf_der[PEER_LEAF_MAX], der[PEER_LEAF_MAX]; /* the leaf; that which comes in */
-    size_t leaf_len, der_len;
-    bool leaf_too_long, too_long;
+    unsigned char der[PEER_CHAIN_MAX];
+    struct str chain[PEER_CERTIFICATES_MAX]; /* in `der`, as they came; the leaf first; empty: was too long */
+    size_t der_len, room;  /* room: for the rest of the one that comes in */
+    bool leaf_too_long;
     unsigned count;        /* certificates so far */
-    bool decided;          /* before the one that comes in */
+    unsigned paths;        /* that were tried */
+    unsigned relied;       /* on so many of the last one */
     bool started;          /* not so in a resumed session */
     unsigned verdict;      /* 0: good */
     br_x509_pkey key;      /* the leaf's, when `minimal` does not give it */

@@ -97,13 +97,13 @@ static void say_untrusted(const struct tls_failure *f, const struct peer_facts *
     if (known == 0) {
         snprintf(out, room, "no authority is known that could have signed the certificate of %s: "
                  "give a file of authorities with --ca-file", c->subject);
-    } else if (c->self_signed && f->peer->count == 1) {
+    } else if (c->self_signed && f->peer->relied == 1) {
         snprintf(out, room, "the certificate of %s is signed by itself and not among the %zu known "
                  "authorities (%.100s): give it with --ca-file", c->subject, known, trust->source);
     } else {
         snprintf(out, room, "the authority \"%s\" is unknown, of %zu known ones (%.100s): give its "
                  "certificate with --ca-file%s", c->issuer, known, trust->source,
-                 f->peer->count == 1 ? ", or let the server send the intermediate ones" : "");
+                 f->peer->relied == 1 ? ", or let the server send the intermediate ones" : "");
     }
 }
 
@@ -135,10 +135,6 @@ static void say_chain(const struct tls_failure *f, const struct peer_facts *c, c
                       size_t room)
 {
     switch (f->code) {
-    case BR_ERR_X509_DN_MISMATCH:
-        snprintf(out, room, "the certificate of %s is not the one that signed the one before it: "
-                 "the server sends its chain in the wrong order", c->subject);
-        return;
     case BR_ERR_X509_NOT_CA:
     case BR_ERR_X509_FORBIDDEN_KEY_USAGE:
         snprintf(out, room, "the certificate of %s may not sign others: the server sends a wrong "

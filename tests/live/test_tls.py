@@ -70,6 +70,12 @@ class Authority:
                 stdin=request)
         return self.file(f"{name}.pem"), key
 
+    def signer(self, name, extensions=(), by="root"):
+        """The name of an authority that another one signed."""
+        self.leaf(name, ["basicConstraints=critical,CA:TRUE", *extensions], by=by)
+        (self.folder / f"{name}.key").write_bytes((self.folder / "P-256.key").read_bytes())
+        return name
+
 
 @pytest.fixture(scope="module")
 def authority(tmp_path_factory):
@@ -179,15 +185,24 @@ def test_the_server_is_told_the_name_but_no_address(authority, get):
 
 
 def test_a_chain_with_an_intermediate(authority, get, refused):
-    authority.leaf("middle", ["basicConstraints=critical,CA:TRUE"])
-    (authority.folder / "middle.key").write_bytes((authority.folder / "P-256.key").read_bytes())
-    pair = authority.leaf("end", by="middle", kind="P-384")
+    pair = authority.leaf("end", by=authority.signer("middle"), kind="P-384")
     with serving(pair, "-cert_chain", authority.file("middle.pem")) as port:
         check_good(get(port, "--ca", authority.file("root.pem")))
     kind, why = refused(pair, client=["--ca", authority.file("root.pem")])
     assert kind == "config"
     assert re.fullmatch(r'the authority "middle" is unknown, of 1 known ones \(\S+/root.pem\): give its certificate with '
                         r"--ca-file, or let the server send the intermediate ones", why), why
+
+
+@pytest.mark.parametrize("order", ["lower upper", "upper lower", "root upper other lower", "lower lower upper root"])
+def test_a_chain_in_any_order(authority, get, order):
+    """As OpenSSL takes it: swapped, with the root, with what does not belong, with one twice."""
+    pair = authority.leaf("deep", by=authority.signer("lower", by=authority.signer("upper")), kind="P-384")
+    chain = authority.folder / "chain.pem"
+    chain.write_text("".join((authority.folder / f"{name}.pem").read_text() for name in order.split()))
+    openssl(authority.folder, "verify", "-CAfile", "root.pem", "-untrusted", chain, pair[0])
+    with serving(pair, "-cert_chain", str(chain)) as port:
+        check_good(get(port, "--ca", authority.file("root.pem")))
 
 
 def test_a_self_signed_one_that_is_given(authority, get):

@@ -178,4 +178,87 @@
     "5/dt7wDJBpzzCVE90a4ip7pW\n" \
     "-----END PRIVATE KEY-----\n"
 
+/* CN=Top; an authority. This and the next five are valid from 2026-11-25T18:32:10Z until 2036-11-22 */
+#define TOP_PEM \
+    "-----BEGIN CERTIFICATE-----\n" \
+    "MIIBcDCCARegAwIBAgIUVlvXl2urdCNLyrXJK9flRtfyVtwwCgYIKoZIzj0EAwIw\n" \
+    "DjEMMAoGA1UEAwwDVG9wMB4XDTI2MTEyNTE4MzIxMFoXDTM2MTEyMjE4MzIxMFow\n" \
+    "DjEMMAoGA1UEAwwDVG9wMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE0UZwfA0J\n" \
+    "azNJHVsdPct9i7/JtCnySzgM2Y1kQYQb9wJQGoPVq+OL8i09+8yZDMgFHNltb4QK\n" \
+    "KScEi562B8q9NaNTMFEwHQYDVR0OBBYEFMEsMkE6B6/f2mIcAlKXNkLJtViQMB8G\n" \
+    "A1UdIwQYMBaAFMEsMkE6B6/f2mIcAlKXNkLJtViQMA8GA1UdEwEB/wQFMAMBAf8w\n" \
+    "CgYIKoZIzj0EAwIDRwAwRAIgByTpygP3jy1kVkS7BIab71kIMB1XplZ5gP39FAFm\n" \
+    "O2sCIBCQcbzI2HGxIOxb9uBh/2Nb5Ub+yfdEtcUksFK6ZvXe\n" \
+    "-----END CERTIFICATE-----\n"
+
+/* CN=Upper; an authority, signed by Top */
+#define UPPER_PEM \
+    "-----BEGIN CERTIFICATE-----\n" \
+    "MIIBdDCCARmgAwIBAgIUHq28qABuuR0MhFVtTKCOhCtqV14wCgYIKoZIzj0EAwIw\n" \
+    "DjEMMAoGA1UEAwwDVG9wMB4XDTI2MTEyNTE4MzIxMFoXDTM2MTEyMjE4MzIxMFow\n" \
+    "EDEOMAwGA1UEAwwFVXBwZXIwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAAT4CosL\n" \
+    "3N1RUSXFiHNY8RCKOw4LbJ2BhhlflaBGYdSqNWXbofXFFnsDDlPXiiSCTWrYswGq\n" \
+    "MWR3nI/tcpQQSGAqo1MwUTAPBgNVHRMBAf8EBTADAQH/MB0GA1UdDgQWBBT37VB0\n" \
+    "tn3ESexRvh3aQ865wuP0hjAfBgNVHSMEGDAWgBTBLDJBOgev39piHAJSlzZCybVY\n" \
+    "kDAKBggqhkjOPQQDAgNJADBGAiEA6Fvl2XcOkECwODlsW7RT3phiwyF7cWPSfDE4\n" \
+    "BIF39XwCIQCOTrwebyRRxpa23fbUH5RK8bXFz/XNDFji7CfT5xvYyQ==\n" \
+    "-----END CERTIFICATE-----\n"
+
+/* CN=Upper, too; signed by itself, and signed none of these */
+#define DECOY_PEM \
+    "-----BEGIN CERTIFICATE-----\n" \
+    "MIIBdTCCARugAwIBAgIUF+6UEV0noP9x1HPOqqnehwxLm/EwCgYIKoZIzj0EAwIw\n" \
+    "EDEOMAwGA1UEAwwFVXBwZXIwHhcNMjYxMTI1MTgzMjEwWhcNMzYxMTIyMTgzMjEw\n" \
+    "WjAQMQ4wDAYDVQQDDAVVcHBlcjBZMBMGByqGSM49AgEGCCqGSM49AwEHA0IABMCI\n" \
+    "X/mdBFdSfhoKKYYdW3s9OZ5C7fb15wdAj1be82/2L329043e3ylt9Z3fhHQb2wi5\n" \
+    "F86E4KNSytv/fBXGSrCjUzBRMB0GA1UdDgQWBBTo+wH/boegsZI/PN5tERRT8iNI\n" \
+    "5jAfBgNVHSMEGDAWgBTo+wH/boegsZI/PN5tERRT8iNI5jAPBgNVHRMBAf8EBTAD\n" \
+    "AQH/MAoGCCqGSM49BAMCA0gAMEUCIEm1jx8n4FJn/vxwo1xQcTNQA8bRIxmJiBs+\n" \
+    "1V7ZXORhAiEAyo8WSSv30ezSe/TEX8T4wAkiL4TMXIGcuwjx6yUdITQ=\n" \
+    "-----END CERTIFICATE-----\n"
+
+/* CN=Lower; an authority, signed by Upper; nameConstraints, not critical: good.example.com and 10.0.0.0/8, but not
+ * bad.good.example.com */
+#define LOWER_PEM \
+    "-----BEGIN CERTIFICATE-----\n" \
+    "MIIBvjCCAWSgAwIBAgIUEqtqSuWkEAFV6Ee2kYjAgBmlCHAwCgYIKoZIzj0EAwIw\n" \
+    "EDEOMAwGA1UEAwwFVXBwZXIwHhcNMjYxMTI1MTgzMjEwWhcNMzYxMTIyMTgzMjEw\n" \
+    "WjAQMQ4wDAYDVQQDDAVMb3dlcjBZMBMGByqGSM49AgEGCCqGSM49AwEHA0IABK8i\n" \
+    "/9NLjw0hp2U6qkyvgCdfBARlWfH183GecEdZuZRi8WQ4zJE1G4kxNE9K5vEcdXLF\n" \
+    "1MbywMywYfIc46sk4tSjgZswgZgwDwYDVR0TAQH/BAUwAwEB/zBFBgNVHR4EPjA8\n" \
+    "oCAwEoIQZ29vZC5leGFtcGxlLmNvbTAKhwgKAAAA/wAAAKEYMBaCFGJhZC5nb29k\n" \
+    "LmV4YW1wbGUuY29tMB0GA1UdDgQWBBSUh6ErZXwdKrbZ4GZjrYl2GBGEADAfBgNV\n" \
+    "HSMEGDAWgBT37VB0tn3ESexRvh3aQ865wuP0hjAKBggqhkjOPQQDAgNIADBFAiEA\n" \
+    "gDDQY/DgCCIFqjBsNIWRJWgHLd4jYXcXg10JhnD4NgYCIAXLtuY/ceO/xp4JMMLV\n" \
+    "t8IJ01+pzDxpn6hin4sOdNA1\n" \
+    "-----END CERTIFICATE-----\n"
+
+/* CN=leaf, signed by Lower; *.good.example.com, good.example.com, 10.9.9.9 */
+#define LEAF_PEM \
+    "-----BEGIN CERTIFICATE-----\n" \
+    "MIIBmjCCAUCgAwIBAgIUOt8x1GXFJskakrtIHbf/9cOHFJAwCgYIKoZIzj0EAwIw\n" \
+    "EDEOMAwGA1UEAwwFTG93ZXIwHhcNMjYxMTI1MTgzMjEwWhcNMzYxMTIyMTgzMjEw\n" \
+    "WjAPMQ0wCwYDVQQDDARsZWFmMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEu95J\n" \
+    "3vuf++TeD5wXZM4NxR5QNlopOLq2aJKs9H0EH4ZbERzs26UX1J2hX4K44IzRezhg\n" \
+    "QnuAH9TNBZS9JJBE7qN5MHcwNQYDVR0RBC4wLIISKi5nb29kLmV4YW1wbGUuY29t\n" \
+    "ghBnb29kLmV4YW1wbGUuY29thwQKCQkJMB0GA1UdDgQWBBTeNZtpPwde4wB5z0ed\n" \
+    "JFsPz/K42jAfBgNVHSMEGDAWgBSUh6ErZXwdKrbZ4GZjrYl2GBGEADAKBggqhkjO\n" \
+    "PQQDAgNIADBFAiAnl/SwTWdLaSkg1CYvACzQU6Qtub/BG6AMf+Iry1GccQIhALzv\n" \
+    "+GChqtV2dRqI9f8iB9oGGvF2nx94UWPsPXq8CWnj\n" \
+    "-----END CERTIFICATE-----\n"
+
+/* CN=stray, signed by Lower; a.good.example.com, elsewhere.example.com, 192.0.2.1 */
+#define STRAY_PEM \
+    "-----BEGIN CERTIFICATE-----\n" \
+    "MIIBoDCCAUagAwIBAgIUSLJsntHZ187C+Ihe8kzQEh2RkrYwCgYIKoZIzj0EAwIw\n" \
+    "EDEOMAwGA1UEAwwFTG93ZXIwHhcNMjYxMTI1MTgzMjEwWhcNMzYxMTIyMTgzMjEw\n" \
+    "WjAQMQ4wDAYDVQQDDAVzdHJheTBZMBMGByqGSM49AgEGCCqGSM49AwEHA0IABGIw\n" \
+    "0JuHaXtjoT7og4TFCki+uF9jlTppIn32lYS1yRrH8c5Nuc5/CGGOxYSbD+YZ+xvw\n" \
+    "OvcCbkViQTmO84xj4SqjfjB8MDoGA1UdEQQzMDGCEmEuZ29vZC5leGFtcGxlLmNv\n" \
+    "bYIVZWxzZXdoZXJlLmV4YW1wbGUuY29thwTAAAIBMB0GA1UdDgQWBBTjCXWIXrEm\n" \
+    "bjT8W3q+scKdPi6mlzAfBgNVHSMEGDAWgBSUh6ErZXwdKrbZ4GZjrYl2GBGEADAK\n" \
+    "BggqhkjOPQQDAgNIADBFAiEA27I/SS8X26bI5EaLNi2jojtipQaxoQIMAfCxea7Y\n" \
+    "htsCIHQanzG9sS32N0WTatkx8tq8KbFTYGRDZuoNp8mdyWpn\n" \
+    "-----END CERTIFICATE-----\n"
+
 #endif

@@ -167,14 +167,43 @@ static void a_critical_extension_that_is_not_known_is_named(void)
     tear_down(b);
 }
 
-static void a_chain_in_the_wrong_order_is_refused(void)
+/* As OpenSSL takes them: whatever order the server sends behind its own certificate. */
+static void a_chain_in_any_order_is_good(void)
 {
-    struct bench *b = set_up(RSA_PEM);
-    CHECK_INT(judged(b, NAMED_PEM CLIENT_PEM ROOT_PEM, "a.example.com"), BR_ERR_X509_DN_MISMATCH);
-    CHECK_TEXT(sentence(b, BR_ERR_X509_DN_MISMATCH),
-               "TLS with h: the certificate of client.example.com is not the one that signed the "
-               "one before it: the "
-               "server sends its chain in the wrong order");
+    static const char *const chains[] = {
+        LEAF_PEM LOWER_PEM UPPER_PEM,
+        LEAF_PEM UPPER_PEM LOWER_PEM,                    /* swapped */
+        LEAF_PEM TOP_PEM UPPER_PEM LOWER_PEM,            /* with the root, in the opposite order */
+        LEAF_PEM NAMED_PEM LEAF_PEM LOWER_PEM UPPER_PEM, /* what does not belong, and one twice */
+        LEAF_PEM LOWER_PEM DECOY_PEM UPPER_PEM,          /* of two with the same name one has signed */
+    };
+    struct bench *b = set_up(TOP_PEM);
+    for (size_t i = 0; i < sizeof chains / sizeof chains[0]; i++) {
+        CHECK_INT(judged(b, chains[i], "a.good.example.com"), 0);
+        CHECK_INT(b->peer.relied, 3);
+    }
+    tear_down(b);
+}
+
+static void a_chain_with_a_gap_is_refused(void)
+{
+    struct bench *b = set_up(TOP_PEM);
+    CHECK_INT(judged(b, LEAF_PEM UPPER_PEM TOP_PEM, "a.good.example.com"), BR_ERR_X509_NOT_TRUSTED);
+    CHECK(strstr(sentence(b, BR_ERR_X509_NOT_TRUSTED), "the authority \"Lower\" is unknown") != NULL);
+    CHECK(strstr(b->err.text, "or let the server send the intermediate ones") != NULL);
+    CHECK_INT(judged(b, UPPER_PEM LOWER_PEM LEAF_PEM, "a.good.example.com"), BR_ERR_X509_BAD_SERVER_NAME);
+    tear_down(b);
+}
+
+/* Each name may be that of any other: what is tried is bounded. */
+static void a_maze_of_names_has_an_end(void)
+{
+    struct bench *b = set_up(ROOT_PEM);
+    CHECK_INT(judged(b, LEAF_PEM LOWER_PEM LOWER_PEM LOWER_PEM LOWER_PEM UPPER_PEM UPPER_PEM UPPER_PEM UPPER_PEM
+                     DECOY_PEM DECOY_PEM DECOY_PEM DECOY_PEM TOP_PEM TOP_PEM TOP_PEM TOP_PEM TOP_PEM,
+                     "a.good.example.com"), BR_ERR_X509_NOT_TRUSTED);
+    CHECK_INT(b->peer.paths, PEER_PATHS_MAX);
+    CHECK_INT(b->peer.count, 18);
     tear_down(b);
 }
 
@@ -259,7 +288,9 @@ TESTS({"a good chain is good", a_good_chain_is_good},
       {"a certificate that is given itself is good", a_certificate_that_is_given_itself_is_good},
       {"a client's certificate is no server's", a_clients_certificate_is_no_servers},
       {"a critical extension that is not known is named", a_critical_extension_that_is_not_known_is_named},
-      {"a chain in the wrong order is refused", a_chain_in_the_wrong_order_is_refused},
+      {"a chain in any order is good", a_chain_in_any_order_is_good},
+      {"a chain with a gap is refused", a_chain_with_a_gap_is_refused},
+      {"a maze of names has an end", a_maze_of_names_has_an_end},
       {"a pinned key is good whoever signed it", a_pinned_key_is_good_whoever_signed_it},
       {"with a pin every other key is refused", with_a_pin_every_other_key_is_refused},
       {"without verifying any certificate will do", without_verifying_any_certificate_will_do},
