@@ -4,7 +4,7 @@
  * A root is taken when Mozilla trusts it for TLS servers. One that is trusted only for what it signed
  * until a day before DATE (YYYYMMDD, the day of the source package) is left out: BearSSL cannot hold
  * that day against a certificate, and what was signed before it lasts 398 days at most. What BearSSL
- * could not verify with is left out, too.
+ * could not verify with is left out, too, and what may sign for some names only: the table has no place for them.
  *
  * The table, little-endian: u32 count, u32 DATE; for each u16 length of the name and the name in DER; u8 kind:
  * 1 RSA: u16 and u8 lengths of modulus and exponent, both; 2 EC: u8 curve (TLS's number), u8 length of the point, it.
@@ -119,7 +119,8 @@ static void put(struct buf *out, uint64_t value, unsigned bytes)
 static int put_root(struct buf *out, const struct certificate *c)
 {
     const struct public_key *key = &c->key;
-    if (key->kind == KEY_OTHER || (key->kind == KEY_RSA && key->modulus.len > RSA_BYTES_MAX)) {
+    if (c->constraints.len > 0 || key->kind == KEY_OTHER ||
+        (key->kind == KEY_RSA && key->modulus.len > RSA_BYTES_MAX)) {
         return 0;
     }
     put(out, c->subject.len, 2);

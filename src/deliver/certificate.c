@@ -23,6 +23,7 @@ enum {
 #define OID_COMMON_NAME STR("\x55\x04\x03")
 #define OID_BASIC_CONSTRAINTS STR("\x55\x1d\x13")
 #define OID_ALT_NAME STR("\x55\x1d\x11")
+#define OID_NAME_CONSTRAINTS STR("\x55\x1d\x1e")
 #define OID_EXTENDED_USAGE STR("\x55\x1d\x25")
 #define OID_ANY_USAGE STR("\x55\x1d\x25\x00")
 #define OID_SERVER_AUTH STR("\x2b\x06\x01\x05\x05\x07\x03\x01")
@@ -189,6 +190,8 @@ static void read_extension(struct der *list, struct certificate *out)
     } else if (str_eq(oid, OID_ALT_NAME)) {
         struct der outer = der_of(value);
         out->names = der_take(&outer, DER_SEQUENCE);
+    } else if (str_eq(oid, OID_NAME_CONSTRAINTS)) {
+        out->constraints = value;
     }
 }
 
@@ -332,6 +335,79 @@ bool certificate_is_for(const struct certificate *c, struct str host)
         }
     }
     return false;
+}
+
+/* ---- For whom it may sign: RFC 5280, 4.2.1.10 */
+
+/* A constraint of four or sixteen bytes and as many of a mask. */
+static bool covers_address(struct str base, struct str address)
+{
+    bool same = base.len == 2 * address.len;
+    for (size_t i = 0; same && i < address.len; i++) {
+        same = ((address.ptr[i] ^ base.ptr[i]) & base.ptr[address.len + i]) == 0;
+    }
+    return same;
+}
+
+/* A name and all below it; with a dot in front only those below it, as OpenSSL reads it. */
+static bool covers_name(struct str base, struct str name)
+{
+    if (base.len == 0 || base.len > name.len) {
+        return base.len == 0;
+    }
+    size_t at = name.len - base.len;
+    bool whole = at == 0 || base.ptr[0] == '.' || name.ptr[at - 1] == '.';
+    return whole && same_name(base, str_sub(name, at, name.len));
+}
+
+/* One of the two lists: are there any of this kind, and is one of them for this name? */
+static bool look_through(struct str list, unsigned char kind, struct str name, bool *any, bool *covered)
+{
+    struct der subtrees = der_of(list);
+    struct der_element e;
+    *any = *covered = false;
+    while (subtrees.left.len > 0 && !subtrees.bad) { /* each takes at least two bytes */
+        struct der subtree = der_of(der_take(&subtrees, DER_SEQUENCE));
+        if (!der_next(&subtree, &e)) {
+            return false;
+        }
+        if (e.tag == kind) {
+            bool is_address = kind == NAME_ADDRESS;
+            *any = true;
+            *covered |= is_address ? covers_address(e.value, name) : covers_name(e.value, name);
+            subtrees.bad |= is_address && e.value.len != 8 && e.value.len != 32;
+        }
+    }
+    return !subtrees.bad;
+}
+
+static bool permits(struct str constraints, unsigned char kind, struct str name)
+{
+    struct der outer = der_of(constraints);
+    struct der lists = der_of(der_take(&outer, DER_SEQUENCE));
+    struct str permitted = der_take_if(&lists, DER_CONTEXT_CONSTRUCTED | 0);
+    struct str excluded = der_take_if(&lists, DER_CONTEXT_CONSTRUCTED | 1);
+    bool any, covered;
+    bool good = look_through(permitted, kind, name, &any, &covered) && (!any || covered);
+    good = good && look_through(excluded, kind, name, &any, &covered) && !covered;
+    return good && !outer.bad && !lists.bad;
+}
+
+bool certificate_is_within(const struct certificate *c, struct str constraints, struct str host)
+{
+    unsigned char bytes[16];
+    size_t len;
+    struct der names = der_of(c->names);
+    struct der_element e;
+    while (der_next(&names, &e)) {
+        if ((e.tag == NAME_DNS || e.tag == NAME_ADDRESS) && !permits(constraints, e.tag, e.value)) {
+            return false;
+        }
+    }
+    /* The certificate's "*" may stand for a host that is excluded. */
+    return address_of(host, bytes, &len)
+               ? permits(constraints, NAME_ADDRESS, (struct str){(const char *)bytes, len})
+               : permits(constraints, NAME_DNS, host);
 }
 
 /* ---- For sentences */

@@ -36,6 +36,7 @@ struct certificate {
     struct str signature_oid;
     bool is_authority;   /* may sign others; or is as old as version 1, which cannot say so */
     struct str names;           /* what its subjectAltName holds; empty: there is none */
+    struct str constraints;     /* its nameConstraints, critical or not; empty: none */
     bool may_serve;             /* its extendedKeyUsage, if any, allows for a TLS server */
     struct str critical_oid;    /* of an extension that must be understood and is not; else empty */
 };
@@ -44,6 +45,10 @@ bool certificate_parse(struct str der, struct certificate *out, struct err *err)
 
 /* Is it for this host: a name, without a final dot, or an address? */
 bool certificate_is_for(const struct certificate *c, struct str host);
+
+/* May an authority with these nameConstraints sign it: are all its names, and this host, within them? What is
+ * malformed permits nothing. Only names and addresses of hosts are looked at, as nothing else identifies a server. */
+bool certificate_is_within(const struct certificate *c, struct str constraints, struct str host);
 
 /* Is it an address; its 4 or 16 bytes? */
 bool address_of(struct str host, unsigned char out[static 16], size_t *len);

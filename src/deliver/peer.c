@@ -95,40 +95,68 @@ static void feed(struct peer *peer, struct str der)
 }
 
 /* BearSSL decides at the first authority that it knows; what the path has behind it is surplus. */
-static unsigned ask_minimal(struct peer *peer, const struct path *path)
+static unsigned ask_minimal(struct peer *peer, const struct path *path, struct peer_facts *blamed)
 {
     const br_x509_class **x = minimal_of(peer);
     (*x)->start_chain(x, NULL);
     for (peer->relied = 0; peer->relied < path->len && peer->minimal.err == 0; peer->relied++) {
         feed(peer, peer->chain[path->at[peer->relied]]);
     }
+    look_at(peer->chain[path->at[peer->relied - 1]], blamed);
     return (*x)->end_chain(x);
 }
 
 /* Every certificate that is relied on has to let its holder serve, or say nothing about it. */
-static unsigned ask_usages(const struct peer *peer, const struct path *path, unsigned *blamed)
+static unsigned ask_usages(const struct peer *peer, const struct path *path, struct peer_facts *blamed)
 {
     struct certificate c;
     for (unsigned i = 0; i < peer->relied; i++) {
-        if (!certificate_parse(peer->chain[path->at[i]], &c, NULL) || !c.may_serve) {
-            *blamed = i;
+        struct str der = peer->chain[path->at[i]];
+        if (!certificate_parse(der, &c, NULL) || !c.may_serve) {
+            look_at(der, blamed);
             return PEER_NO_SERVER;
         }
     }
     return 0;
 }
 
+/* No authority of the path signs for more than its nameConstraints allow, nor does any trusted one that has the name
+ * of who signed the last: which of several that is BearSSL does not tell. */
+static unsigned ask_constraints(const struct peer *peer, const struct path *path, struct peer_facts *blamed)
+{
+    struct certificate leaf, c;
+    struct str outside = {NULL, 0};
+    (void)certificate_parse(peer->chain[0], &leaf, NULL); /* as it did before */
+    c = leaf;
+    for (unsigned i = 1; i < peer->relied && certificate_parse(peer->chain[path->at[i]], &c, NULL); i++) {
+        if (c.constraints.len > 0 && !certificate_is_within(&leaf, c.constraints, peer->host)) {
+            outside = c.subject;
+        }
+    }
+    vec_each(&peer->settings->trust->limits, l) {
+        if (str_eq(l->name, c.issuer) && !certificate_is_within(&leaf, l->constraints, peer->host)) {
+            outside = l->name;
+        }
+    }
+    if (outside.len == 0) {
+        return 0;
+    }
+    certificate_name_text(outside, blamed->subject);
+    return PEER_OUTSIDE;
+}
+
 /* A wrong signature may mean only that the path went to a namesake, so another path's reason is the better one. */
 static bool is_good(struct peer *peer, const struct path *path)
 {
-    unsigned verdict = ask_minimal(peer, path), blamed = peer->relied - 1;
+    struct peer_facts blamed;
+    unsigned verdict = ask_minimal(peer, path, &blamed);
     verdict = verdict != 0 ? verdict : ask_usages(peer, path, &blamed);
-    bool counts = peer->paths == 0 || verdict == 0 || peer->verdict == BR_ERR_X509_BAD_SIGNATURE;
-    peer->paths++;
-    if (counts) {
+    verdict = verdict != 0 ? verdict : ask_constraints(peer, path, &blamed);
+    if (peer->paths == 0 || verdict == 0 || peer->verdict == BR_ERR_X509_BAD_SIGNATURE) {
         peer->verdict = verdict;
-        look_at(peer->chain[path->at[blamed]], &peer->blamed);
+        peer->blamed = blamed;
     }
+    peer->paths++;
     return verdict == 0;
 }
 

@@ -4,7 +4,8 @@
  * An X.509 engine for BearSSL, around its own "minimal" one, which checks signatures, dates, the
  * chain and the
  * keys' sizes. Added are the order of the chain, the check of the name with addresses (certificate.h),
- * extendedKeyUsage, pins, and what sentences need: the leaf, and the certificate that was the matter.
+ * extendedKeyUsage, nameConstraints (where they are critical in a certificate of the chain, BearSSL refuses it), pins,
+ * and what sentences need: the leaf, and the certificate that was the matter.
  *
  * "minimal" wants each certificate signed by the next one. Servers send them in other orders, with the root
  * or with some that do not belong; so all are kept until the last one came, and paths from the first one are
@@ -32,6 +33,7 @@ enum {
     /* Verdicts besides BearSSL's, which are below 64; alerts are from 256 on. */
     PEER_NO_SERVER = 200, /* its extendedKeyUsage does not let it be one */
     PEER_NOT_PINNED,
+    PEER_OUTSIDE, /* of what an authority may sign */
     PEER_TOO_LONG,
 };
 

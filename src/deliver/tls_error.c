@@ -196,6 +196,11 @@ static void say_certificate(const struct tls_failure *f, char *out, size_t room)
         snprintf(out, room, "the key of %s is none of the %zu pinned ones: is this the server, or "
                  "did its key change?", f->peer->leaf.subject, f->settings->trust->pin_count);
         return;
+    case PEER_OUTSIDE:
+        snprintf(out, room, "the authority \"%s\" may not sign for all names of the certificate (%s) and this host "
+                 "(its nameConstraints): get one of another authority, or pin the server's key", c->subject,
+                 f->peer->leaf.names);
+        return;
     case PEER_TOO_LONG:
         snprintf(out, room, "the server's certificate has more than %d bytes", PEER_LEAF_MAX);
         return;

@@ -107,6 +107,22 @@ static bool own(br_x509_trust_anchor *x)
     return true;
 }
 
+/* BearSSL's anchors have no place for them. */
+static bool add_limit(struct trust *trust, const struct certificate *c)
+{
+    struct trust_limit *l = trust->limits.len < ANCHORS_MAX ? vec_push(&trust->limits) : NULL;
+    char *to = l != NULL ? malloc(c->subject.len + c->constraints.len) : NULL;
+    if (to == NULL) {
+        trust->limits.len -= l != NULL;
+        return false;
+    }
+    l->name = (struct str){to, c->subject.len};
+    l->constraints = (struct str){to + c->subject.len, c->constraints.len};
+    memcpy(to, c->subject.ptr, c->subject.len);
+    memcpy(to + c->subject.len, c->constraints.ptr, c->constraints.len);
+    return true;
+}
+
 static bool add_anchor(struct trust *trust, const struct certificate *c)
 {
     br_x509_trust_anchor x = {
@@ -114,6 +130,9 @@ static bool add_anchor(struct trust *trust, const struct certificate *c)
         .flags = c->is_authority ? BR_X509_TA_CA : 0,
     };
     if (!tls_key_of(&c->key, &x.pkey) || trust->anchors.len >= ANCHORS_MAX) {
+        return false;
+    }
+    if (c->constraints.len > 0 && !add_limit(trust, c)) {
         return false;
     }
     if (is_known(trust, &x)) {
@@ -262,6 +281,10 @@ void trust_release(struct trust *trust)
             free(a->x.dn.data);
         }
     }
+    vec_each(&trust->limits, l) {
+        free((char *)(uintptr_t)l->name.ptr);
+    }
+    vec_release(&trust->limits);
     vec_release(&trust->anchors);
     *trust = (struct trust){0};
 }

@@ -1,7 +1,7 @@
 /*
  * trust: the certificate authorities that a server's certificate must come from.
  *
- * What is kept of each is its name and its public key; dates of authorities are not checked. The
+ * What is kept of each is its name, its public key and its nameConstraints; dates of authorities are not checked. The
  * set is filled from PEM texts (capture/ finds the files) or from the one that is built in, which
  * is Mozilla's as the distribution packages it, taken at build time.
  *
@@ -20,8 +20,15 @@ enum { TRUST_PINS_MAX = 8 };
 
 struct trust_anchor;
 
+/* An authority that may sign for some names only. */
+struct trust_limit {
+    struct str name;        /* its subject; the block that holds both begins here */
+    struct str constraints; /* of certificate.h */
+};
+
 struct trust {
     VEC(struct trust_anchor) anchors;
+    VEC(struct trust_limit) limits;
     /* SHA-256 of a leaf's public key: such a leaf is good whoever signed it; with pins, no other
      * is. */
     unsigned char pins[TRUST_PINS_MAX][32];

@@ -18,6 +18,7 @@ static void look_at(struct str der)
     certificate_names_text(&c, text);
     (void)certificate_is_for(&c, STR("a.example.com"));
     (void)certificate_is_for(&c, STR("10.1.2.3"));
+    (void)certificate_is_within(&c, c.constraints, STR("a.example.com"));
 }
 
 /* What cannot be parsed here must not be good either. */

@@ -262,6 +262,27 @@ def test_critical_extensions(authority, refused):
     assert kind == "config" and "a critical extension, 2.5.29.37 (extendedKeyUsage), that is not known here" in why, why
 
 
+@pytest.mark.parametrize("kind,criticality", [("upper", ""), ("root", ""), ("root", "critical,")])
+def test_name_constraints(authority, get, kind, criticality):
+    """Of an intermediate authority and of a trusted one; OpenSSL agrees."""
+    name = f"{kind}-{criticality}"
+    allowed = [f"nameConstraints={criticality}permitted;DNS:good.test"]
+    if kind == "root":
+        authority.own(name, ["basicConstraints=critical,CA:TRUE", *allowed])
+    else:
+        authority.signer(name, allowed)
+    trusted, chain = authority.file(f"{name if kind == 'root' else 'root'}.pem"), authority.file(f"{name}.pem")
+    good = authority.leaf(f"good by {name}", ["subjectAltName=DNS:a.good.test"], by=name, kind="P-384")
+    bad = authority.leaf(f"bad by {name}", by=name, kind="P-384")
+    with serving(good, "-cert_chain", chain) as port:
+        check_good(get(port, "--ca", trusted, host="a.good.test"))
+    with serving(bad, "-cert_chain", chain) as port:
+        sort, why = says(get(port, "--ca", trusted))
+    assert sort == "config" and why.startswith(f'the authority "{name}" may not sign for all names'), why
+    verified = subprocess.run(["openssl", "verify", "-CAfile", trusted, "-untrusted", chain, bad[0]], capture_output=True)
+    assert b"permitted subtree violation" in verified.stdout + verified.stderr
+
+
 @pytest.mark.parametrize("name,more,why", [
     ("weak", {"kind": "RSA-1024"}, "the RSA key of weak has fewer than 2048 bits: the server needs a longer one"),
     ("sha1", {"digest": "sha1"}, "the key of sha1 or its signature (1.2.840.10045.4.1) is of an unknown kind here"),

@@ -137,6 +137,46 @@ static void patterns_that_would_take_too_much_take_nothing(void)
     CHECK(!pattern_is_for("\x82\x08" "a.b.com", 9, "a.b.com"));
 }
 
+/* What LOWER's nameConstraints, or others put together by hand, say of a certificate with one name. */
+static bool within(const char *constraints, size_t len, const char *entry, size_t entry_len, const char *host)
+{
+    struct certificate c = {.names = {entry, entry_len}};
+    return certificate_is_within(&c, (struct str){constraints, len}, str_of(host));
+}
+
+static void name_constraints_are_read_as_in_rfc_5280(void)
+{
+    struct decoded room, leaf_room, stray_room;
+    struct certificate lower = parsed(LOWER_PEM, &room);
+    struct certificate leaf = parsed(LEAF_PEM, &leaf_room), stray = parsed(STRAY_PEM, &stray_room);
+    CHECK(lower.constraints.len > 0 && leaf.constraints.len == 0);
+    static const char *const good[] = {"a.good.example.com", "good.example.com", "GOOD.Example.com", "10.9.9.9"};
+    static const char *const bad[] = {"bad.good.example.com", "x.bad.good.example.com", "notgood.example.com",
+                                      "example.com", "11.9.9.9", "2001:db8::1"};
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++)
+        CHECK(certificate_is_within(&leaf, lower.constraints, str_of(good[i])));
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        CHECK(!certificate_is_within(&leaf, lower.constraints, str_of(bad[i])));
+    /* Names beside that of the host count, too. */
+    CHECK(!certificate_is_within(&stray, lower.constraints, STR("a.good.example.com")));
+}
+
+static void name_constraints_by_hand(void)
+{
+    static const char dotted[] = "\x30\x0a\xa0\x08\x30\x06\x82\x04.b.c"; /* below b.c, not b.c */
+    CHECK(within(dotted, 12, "", 0, "a.b.c") && !within(dotted, 12, "", 0, "b.c"));
+    CHECK(within(dotted, 12, "\x82\x05" "x.b.c", 7, "a.b.c") && !within(dotted, 12, "\x82\x01x", 3, "a.b.c"));
+    CHECK(within(dotted, 12, "", 0, "10.0.0.1")); /* says nothing of addresses */
+    static const char nothing[] = "\x30\x06\xa1\x04\x30\x02\x82\x00"; /* no name at all */
+    CHECK(!within(nothing, 8, "", 0, "a.b.c") && within(nothing, 8, "", 0, "10.0.0.1"));
+    static const char mail[] = "\x30\x07\xa0\x05\x30\x03\x81\x01x"; /* of another kind alone */
+    CHECK(within(mail, 9, "", 0, "a.b.c"));
+    static const char odd[] = "\x30\x0a\xa0\x08\x30\x06\x87\x04\x0a\0\0"; /* an address without its mask */
+    CHECK(!within(odd, 12, "", 0, "10.0.0.1"));
+    for (size_t len = 1; len < 12; len++) /* what is cut permits nothing */
+        CHECK(!within(dotted, len, "", 0, "a.b.c"));
+}
+
 static void names_are_listed_for_sentences(void)
 {
     struct decoded room;
@@ -241,6 +281,8 @@ TESTS({"a certificate is taken apart", a_certificate_is_taken_apart},
       {"addresses are compared as addresses", addresses_are_compared_as_addresses},
       {"the common name never counts", the_common_name_never_counts},
       {"patterns that would take too much take nothing", patterns_that_would_take_too_much_take_nothing},
+      {"name constraints are read as in RFC 5280", name_constraints_are_read_as_in_rfc_5280},
+      {"name constraints by hand", name_constraints_by_hand},
       {"names are listed for sentences", names_are_listed_for_sentences},
       {"a long list of names ends in dots", a_long_list_of_names_ends_in_dots},
       {"every cut of a certificate is refused", every_cut_of_a_certificate_is_refused},

@@ -207,6 +207,23 @@ static void a_maze_of_names_has_an_end(void)
     tear_down(b);
 }
 
+static void an_authority_keeps_to_its_names(void)
+{
+    static const char *const roots[] = {TOP_PEM, LOWER_PEM}; /* one of the chain; the one that is trusted */
+    for (size_t i = 0; i < 2; i++) {
+        struct bench *b = set_up(roots[i]);
+        CHECK_INT(judged(b, LEAF_PEM LOWER_PEM UPPER_PEM, "a.good.example.com"), 0);
+        CHECK_INT(judged(b, LEAF_PEM LOWER_PEM UPPER_PEM, "10.9.9.9"), 0);
+        CHECK_INT(judged(b, LEAF_PEM LOWER_PEM UPPER_PEM, "bad.good.example.com"), PEER_OUTSIDE);
+        CHECK_INT(judged(b, STRAY_PEM LOWER_PEM UPPER_PEM, "elsewhere.example.com"), PEER_OUTSIDE);
+        CHECK_TEXT(sentence(b, PEER_OUTSIDE),
+                   "TLS with h: the authority \"Lower\" may not sign for all names of the certificate "
+                   "(a.good.example.com, elsewhere.example.com, 192.0.2.1) and this host (its nameConstraints): get "
+                   "one of another authority, or pin the server's key");
+        tear_down(b);
+    }
+}
+
 static void a_pinned_key_is_good_whoever_signed_it(void)
 {
     struct bench *b = set_up("");
@@ -291,6 +308,7 @@ TESTS({"a good chain is good", a_good_chain_is_good},
       {"a chain in any order is good", a_chain_in_any_order_is_good},
       {"a chain with a gap is refused", a_chain_with_a_gap_is_refused},
       {"a maze of names has an end", a_maze_of_names_has_an_end},
+      {"an authority keeps to its names", an_authority_keeps_to_its_names},
       {"a pinned key is good whoever signed it", a_pinned_key_is_good_whoever_signed_it},
       {"with a pin every other key is refused", with_a_pin_every_other_key_is_refused},
       {"without verifying any certificate will do", without_verifying_any_certificate_will_do},
