@@ -67,6 +67,8 @@ struct stream {
     /* Ends it and frees the context. */
     void (*close)(void *context);
     void *context;
+    unsigned char peer[16]; /* of a dialer: the address that was reached, IPv4 or IPv6 */
+    size_t peer_len;        /* 0: none is known */
 };
 
 /* Where connections come from. `host` is a name, an address (IPv6 without brackets), or the path of a Unix

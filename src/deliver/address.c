@@ -1,3 +1,6 @@
+/* IP addresses: read as they are written or taken as bytes, compared, and told apart by what they are for: loopback,
+ * link-local, services of clouds. An IPv4 address in IPv6 clothes is that IPv4 address. Names are known only where
+ * they need no resolver: localhost. */
 #include "deliver/address.h"
 #include "base/ascii.h"
 
@@ -38,6 +41,19 @@ bool address_parse(struct address *out, struct str text)
     return true;
 }
 
+bool address_take(struct address *out, const unsigned char *bytes, size_t len)
+{
+    if (len != V4_LEN && len != V6_LEN) {
+        return false;
+    }
+    *out = (struct address){.len = len};
+    memcpy(out->bytes, bytes, len);
+    if (len == V6_LEN) {
+        unwrap_mapped(out);
+    }
+    return true;
+}
+
 bool address_eq(const struct address *a, const struct address *b)
 {
     return a->len == b->len && memcmp(a->bytes, b->bytes, a->len) == 0;
@@ -68,6 +84,12 @@ bool address_is_link_local(const struct address *a)
         return a->bytes[0] == 169 && a->bytes[1] == 254;
     }
     return a->bytes[0] == 0xfe && (a->bytes[1] & 0xc0) == 0x80;
+}
+
+bool address_is_metadata(const struct address *a)
+{
+    static const struct address aws_v6 = {{0xfd, 0x00, 0x0e, 0xc2, [14] = 0x02, [15] = 0x54}, V6_LEN};
+    return address_is_link_local(a) || address_eq(a, &aws_v6);
 }
 
 bool host_is_loopback(struct str host)

@@ -19,6 +19,9 @@ struct address {
 /* False when the text is no address: a name, perhaps. IPv6 without brackets. */
 bool address_parse(struct address *out, struct str text);
 
+/* From its 4 or 16 bytes, false for other lengths. */
+bool address_take(struct address *out, const unsigned char *bytes, size_t len);
+
 bool address_eq(const struct address *a, const struct address *b);
 
 /* Are the first `bits` the same? False for addresses of different families. */
@@ -26,6 +29,7 @@ bool address_within(const struct address *a, const struct address *network, unsi
 
 bool address_is_loopback(const struct address *a);
 bool address_is_link_local(const struct address *a);
+bool address_is_metadata(const struct address *a); /* where clouds have their services: link-local, or fd00:ec2::254 */
 
 /* A loopback address, localhost, or a name below it (RFC 6761). */
 bool host_is_loopback(struct str host);

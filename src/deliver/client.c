@@ -4,6 +4,7 @@
 #include "deliver/client.h"
 #include "base/ascii.h"
 #include "base/time.h"
+#include "deliver/address.h"
 #include "deliver/escape.h"
 #include "deliver/paced.h"
 
@@ -22,6 +23,9 @@ enum {
     PORT_HTTPS = 443,
 };
 
+/* They give credentials to whoever asks from this machine. */
+#define METADATA "link-local or a cloud's metadata service: no redirect is followed there; give the final address"
+
 /* One call of client_send: where the request goes now, and what it is there. */
 struct send {
     struct client *client;
@@ -33,6 +37,7 @@ struct send {
     struct str present;  /* the target, as the server sees it */
     struct buf target;   /* of a redirect */
     char location[1024]; /* what the URL points into after one */
+    bool abroad;         /* a redirect led to another server */
     bool proxied;
     struct proxy proxy;
     char proxy_name[CLIENT_HOST_MAX + 8]; /* "host:port"; "" */
@@ -306,6 +311,18 @@ static bool start_tls(struct send *s, struct stream *under, struct stream *out, 
     return ok;
 }
 
+/* The name, or figures that only the resolver reads, may stand for an address that go_elsewhere would have refused. */
+static bool may_be_there(struct send *s, struct stream *raw, struct err *err)
+{
+    struct address a;
+    if (!s->abroad || s->proxied || !address_take(&a, raw->peer, raw->peer_len) || !address_is_metadata(&a)) {
+        return true;
+    }
+    raw->close(raw->context);
+    s->client->config = true;
+    return err_set(err, ERR_NETWORK, 0, "%.200s: a redirect leads here, to an address that is " METADATA, s->where);
+}
+
 static bool dial(struct send *s, struct stream *out, struct err *err)
 {
     struct client_settings *settings = &s->client->settings;
@@ -320,7 +337,7 @@ static bool dial(struct send *s, struct stream *out, struct err *err)
         return fails(s, false, &why, who, err);
     }
     s->client->connects++;
-    return paced_open(&raw, settings->clock, settings->stall_ns, out, err);
+    return may_be_there(s, &raw, err) && paced_open(&raw, settings->clock, settings->stall_ns, out, err);
 }
 
 static bool connect_anew(struct send *s, struct stream *out, struct err *err)
@@ -528,6 +545,11 @@ static const char *go_elsewhere(struct send *s, struct str location)
         return "a redirect from https to http is not followed";
     }
     if (!same_server(&s->url, &url)) {
+        struct address a;
+        if (address_parse(&a, url.host) && address_is_metadata(&a)) {
+            return "that is " METADATA;
+        }
+        s->abroad = true;
         drop_private(s);
     }
     memcpy(s->location, next, address.len + 1);

@@ -14,9 +14,11 @@
  *
  * What counts as which: 301, 302 and 303 fail with their Location in the sentence (most often http was written where
  * https is meant: a client that follows would turn a POST into a GET). Another host is one whose name differs, or
- * whose port does, unless both are the usual ones of http and https. A kept connection is used only when nothing can be
- * read from it: what can is its end, or a response to nothing. One that is cut before the first byte of an
- * response is tried again on a new connection, once; one that is silent is not, the server may be at work.
+ * whose port does, unless both are the usual ones of http and https. To another host that is link-local or a cloud's
+ * metadata service, by its address or by what its name stands for, no redirect is followed. A kept connection is used
+ * only when nothing can be read from it: what can is its end, or a response to nothing. One that is cut before the
+ * first byte of a response is tried again on a new connection, once; one that is silent is not, the server may be at
+ * work.
  * A proxy's 407 fails also where the request went to it in plain http.
  *
  * Errors: ERR_NETWORK with a sentence that names the server or the proxy. `config` is true when trying again soon

@@ -49,10 +49,9 @@ static struct str without_dot(struct str name)
  * say is not for a proxy to hear. */
 static bool is_never_proxied(struct str host)
 {
-    static const struct address aws_v6 = {{0xfd, 0x00, 0x0e, 0xc2, [14] = 0x02, [15] = 0x54}, 16};
     struct address a;
     if (address_parse(&a, host)) {
-        return address_is_loopback(&a) || address_is_link_local(&a) || address_eq(&a, &aws_v6);
+        return address_is_loopback(&a) || address_is_metadata(&a);
     }
     return host_is_loopback(host) ||
            ascii_same(without_dot(host), STR("metadata.google.internal"));

@@ -222,6 +222,13 @@ static bool connect_fd(int fd, const union net_address *to, int wake, uint64_t d
     return number == 0 || refused(number, err);
 }
 
+static void name_peer(const union net_address *to, struct stream *out)
+{
+    bool is_v4 = to->any.sa_family == AF_INET;
+    out->peer_len = is_v4 ? sizeof to->v4.sin_addr : sizeof to->v6.sin6_addr;
+    memcpy(out->peer, is_v4 ? (const void *)&to->v4.sin_addr : (const void *)&to->v6.sin6_addr, out->peer_len);
+}
+
 static bool connect_address(struct net *net, const union net_address *to, uint64_t deadline_ns,
                             struct stream *out, struct err *err)
 {
@@ -234,7 +241,11 @@ static bool connect_address(struct net *net, const union net_address *to, uint64
         close(fd);
         return false;
     }
-    return make_stream(fd, net->wake, out, err);
+    bool ok = make_stream(fd, net->wake, out, err);
+    if (ok) {
+        name_peer(to, out);
+    }
+    return ok;
 }
 
 /* ---- Unix sockets ---- */

@@ -50,6 +50,10 @@ static bool dial(void *context, struct str host, uint16_t port, uint64_t deadlin
                        (int)host.len, host.ptr);
     }
     *out = memory_stream_of(&w->servers[w->next++]);
+    if (str_eq(host, STR("disguised"))) { /* a name, or figures that only a resolver reads */
+        memcpy(out->peer, "\xa9\xfe\xa9\xfe", 4);
+        out->peer_len = 4;
+    }
     return true;
 }
 
@@ -649,6 +653,56 @@ static void redirects_that_are_not_followed_say_where_they_lead(void)
     }
 }
 
+/* Clouds give credentials there, without a password. */
+static void no_redirect_leads_to_a_metadata_service(void)
+{
+    static const char *const hosts[] = {"169.254.169.254", "169.254.170.2", "169.254.0.1:8080", "[fe80::1%25eth0]",
+                                        "[fd00:ec2::254]", "[::ffff:169.254.169.254]", "[fe80::1]", "[febf::1]"};
+    for (size_t i = 0; i < sizeof hosts / sizeof hosts[0]; i++) {
+        struct world w;
+        char says[200];
+        begin(&w, no_proxies);
+        snprintf(says, sizeof says, TO("307", "http://%s/latest"), hosts[i]);
+        serves(&w, says);
+        serves(&w, OK_EMPTY);
+        CHECK(!post_to(&w, "http://h"));
+        CHECK(w.client.config && w.err.kind == ERR_NETWORK);
+        CHECK_INT(w.next, 1);
+        if (strchr(hosts[i], '%') == NULL) {
+            CHECK_SAYS(&w, "link-local or a cloud's metadata service: no redirect is followed there; give the final "
+                           "address");
+        }
+        end(&w);
+    }
+}
+
+static void nor_one_to_a_name_of_it(void)
+{
+    struct world w;
+    begin(&w, no_proxies);
+    serves(&w, TO("307", "http://disguised/latest"));
+    serves(&w, OK_EMPTY);
+    CHECK(!post_to(&w, "http://h"));
+    CHECK_SAYS(&w, "http://disguised: a redirect leads here, to an address that is link-local or a cloud's metadata "
+                   "service: no redirect is followed there; give the final address");
+    CHECK(w.client.config);
+    CHECK_INT(w.servers[1].heard.len, 0);
+    end(&w);
+}
+
+static void who_asks_for_a_link_local_address_gets_it(void)
+{
+    struct world w;
+    begin(&w, no_proxies);
+    serves(&w, TO("307", "//169.254.1.1/b"))->step = sizeof TO("307", "//169.254.1.1/b") - 1;
+    serves(&w, OK_EMPTY);
+    serves(&w, OK_EMPTY);
+    (void)post_to(&w, "http://169.254.1.1");
+    CHECK_INT(w.answer.status, 200);
+    CHECK(post_to(&w, "http://disguised"));
+    end(&w);
+}
+
 /* Whoever sends asks for the answer only when there is one. */
 static void a_failure_leaves_nothing_to_release(void)
 {
@@ -747,6 +801,9 @@ TESTS({"the URL's path stands before the target", the_urls_path_stands_before_th
       {"redirects that are not followed say where they lead",
        redirects_that_are_not_followed_say_where_they_lead},
       {"a failure leaves nothing to release", a_failure_leaves_nothing_to_release},
+      {"no redirect leads to a metadata service", no_redirect_leads_to_a_metadata_service},
+      {"nor one to a name of it", nor_one_to_a_name_of_it},
+      {"who asks for a link-local address gets it", who_asks_for_a_link_local_address_gets_it},
       {"the fourth redirect is one too many", the_fourth_redirect_is_one_too_many},
       {"who stays takes a redirect as an answer", who_stays_takes_a_redirect_as_an_answer},
       {"a redirect by a proxy is asked of the proxy", a_redirect_by_a_proxy_is_asked_of_the_proxy},

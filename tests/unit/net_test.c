@@ -110,6 +110,8 @@ static void a_connection_carries_bytes_both_ways(void)
     for (size_t i = 0; i < 3; i++) {
         if (connect_to(&p, listener, hosts[i], port, -1)) {
             check_talk(&p);
+            CHECK_INT(p.ours.peer_len, i < 2 ? 4 : 16);
+            CHECK(memcmp(p.ours.peer + p.ours.peer_len - 4, "\x7f\0\0\1", 4) == 0);
             part(&p);
         }
     }

@@ -123,7 +123,8 @@ static struct stream connect_to(const struct options *o)
     freeaddrinfo(found);
     struct socket *s = malloc(sizeof *s);
     *s = (struct socket){fd, o->record};
-    return (struct stream){socket_read, socket_write, socket_readable, socket_close, s};
+    return (struct stream){.read = socket_read, .write = socket_write, .readable = socket_readable,
+                           .close = socket_close, .context = s};
 }
 
 /* ---- The command line */
