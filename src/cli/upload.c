@@ -239,6 +239,8 @@ static bool open_senders(struct upload *u, struct buf *omitted, struct err *err)
             return false;
         if (sender_warning(u->senders[i]))
             say("warning: %s: %s", u->rows[i]->name, sender_warning(u->senders[i]));
+        if (sender_exposure(u->senders[i]))
+            say("warning: %s: %s", u->rows[i]->name, sender_exposure(u->senders[i]));
         sender_omissions(u->senders[i], true, omitted);
     }
     say_warnings(buf_slice(omitted));

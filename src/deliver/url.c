@@ -119,6 +119,13 @@ static bool take_scheme(struct str *text, enum scheme *out, struct err *err)
     return true;
 }
 
+bool url_has_scheme(struct str text)
+{
+    enum scheme scheme;
+    text = str_trim(text);
+    return take_scheme(&text, &scheme, NULL) && scheme != SCHEME_NONE;
+}
+
 static bool unix_url(struct url *out, struct str path, struct err *err)
 {
     bool has_form = path.len > 1 && (path.ptr[0] == '/' || path.ptr[0] == '@');

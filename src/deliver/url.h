@@ -28,6 +28,9 @@ struct url {
 /* default_port: where none is written, and the scheme is http; https has 443 then. */
 bool url_parse(struct url *out, struct str text, uint16_t default_port, struct err *err);
 
+/* http://, https:// or unix:. */
+bool url_has_scheme(struct str text);
+
 /* "host", "host:port", "[v6]:port". The port is 0 when none is written. */
 bool url_host_port(struct str text, struct str *host, uint16_t *port, struct err *err);
 

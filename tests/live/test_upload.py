@@ -151,6 +151,20 @@ def test_over_tls_a_server_has_to_be_trusted(pillion, certificate):
         assert len(sink.taken) == 3
 
 
+def test_a_token_over_plain_http_to_another_machine_is_one_warning(pillion):
+    for address, words in (("http://192.0.2.1:9/", "http: the token is sent to another machine over plain http"),
+                           ("192.0.2.1:8080", "http: the address has no scheme, which means http:// here: the token")):
+        run = Run(pillion, "--server-host", address, "--token", "SECRET-1")
+        run.end()
+        assert run.err.count("in between can read it: give an https:// address") == 1
+        assert f"pillion: warning: {words}" in run.err
+        assert "SECRET-1" not in run.err
+    with Sink() as sink:
+        run = Run(pillion, "--server-host", sink.url + WINDOWS, "--token", "SECRET-1")
+        run.end()
+        assert "plain http" not in run.err and "no scheme" not in run.err
+
+
 # ---- Faults: every window arrives once
 
 FAULTS = {

@@ -210,6 +210,49 @@ static void without_facts_the_host_is_named_where_it_must_be(void)
     }
 }
 
+static void exposure_is(const char *host, const char *token, const char *header, const char *name, const char *expected)
+{
+    struct settings settings = settings_with(host, token);
+    struct err err;
+    if (header != NULL) {
+        settings.upload.headers = (struct secret_list){{header}, 1};
+    }
+    struct sender *sender = made(&settings, name, true, &err);
+    const char *said = sender != NULL ? sender_exposure(sender) : err.text;
+    CHECK_TEXT(said != NULL ? said : "", expected);
+    sender_free(sender);
+}
+
+static void a_token_that_anyone_can_read_is_a_warning(void)
+{
+    static const char readable[] = "the token is sent to another machine over plain http, where anyone in between can "
+                                   "read it: give an https:// address";
+    static const char bare[] = "the address has no scheme, which means http:// here: write it, or https:// if that is "
+                               "meant";
+    static const char both[] = "the address has no scheme, which means http:// here: the token is sent to another "
+                               "machine, where anyone in between can read it: give an https:// address";
+    exposure_is("http://a", "secret", NULL, "http", readable);
+    exposure_is("http://10.0.0.1:4040", "secret", NULL, "pyroscope", readable);
+    exposure_is("http://a", NULL, "Authorization: Basic x", "http", readable);
+    exposure_is("http://a", NULL, "x-api-KEY: x", "pyroscope", readable);
+    exposure_is("a:8080", "secret", NULL, "http", both);
+    exposure_is("a:8080", NULL, NULL, "http", bare);
+    exposure_is("a:4040/x", NULL, NULL, "pyroscope", bare);
+    exposure_is("dd:8126", NULL, NULL, "datadog", bare);
+    static const char *const safe[] = {"https://a", "a", "a:8443", "http://localhost:1", "localhost:8080", "127.9.9.9",
+                                       "http://[::1]:80", "unix:/run/x", "unix:@x"};
+    for (size_t i = 0; i < sizeof safe / sizeof safe[0]; i++)
+        exposure_is(safe[i], "secret", "X-Token: x", "http", "");
+    exposure_is("http://a", NULL, "X-Scope-OrgID: a", "http", "");
+    exposure_is("http://dd:8126", "secret", NULL, "datadog", ""); /* an agent is not sent it */
+    struct settings settings = settings_with("http://a", NULL);
+    struct err err;
+    settings.upload.token_file = "/not/there";
+    struct sender *sender = made(&settings, "http", true, &err);
+    CHECK_TEXT(sender_exposure(sender), readable);
+    sender_free(sender);
+}
+
 static void what_breaks_a_header_is_refused(void)
 {
     struct settings settings = settings_with("http://a", "one\r\nX: y");
@@ -462,6 +505,7 @@ TESTS({"what was taken of a set is not sent again", what_was_taken_of_a_set_is_n
       {"variables of OpenTelemetry are heeded", variables_of_opentelemetry_are_heeded},
       {"without facts the host is named where it must be",
        without_facts_the_host_is_named_where_it_must_be},
+      {"a token that anyone can read is a warning", a_token_that_anyone_can_read_is_a_warning},
       {"what breaks a header is refused", what_breaks_a_header_is_refused},
       {"too many headers of OpenTelemetry are told from wrong ones",
        too_many_headers_of_opentelemetry_are_told_from_wrong_ones},

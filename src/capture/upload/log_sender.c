@@ -284,6 +284,10 @@ struct log_sender *log_sender_new(const struct settings *settings, bool alone, s
         release(s);
         return NULL;
     }
+    const char *exposure = settings->upload.api_server != NULL ? sender_exposure(s->sender) : NULL;
+    if (exposure != NULL) { /* of the other address the uploader tells */
+        log_say(log, LOG_WARNING, "--api-server: %s", exposure);
+    }
     log_hear(log, (struct log_listener){hear, s});
     return s;
 }

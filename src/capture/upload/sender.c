@@ -3,7 +3,9 @@
  * 413). Also its questions: is the service there, what would be sent. */
 #include "capture/upload/sender.h"
 #include "capture/upload/sender_private.h"
+#include "base/ascii.h"
 #include "capture/upload/shipment.h"
+#include "deliver/address.h"
 #include "os/clock.h"
 
 #include <stdio.h>
@@ -320,6 +322,47 @@ const char *sender_name(const struct sender *sender)
 const char *sender_warning(const struct sender *sender)
 {
     return sender->warning;
+}
+
+static bool holds(struct str text, const char *word)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        if (ascii_starts(str_sub(text, i, text.len), str_of(word))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Of headers that were given the name tells: X-Scope-OrgID is none. */
+static bool has_secret(const struct sender *sender)
+{
+    static const char *const words[] = {"auth", "token", "key", "secret", "cookie"};
+    enum { WORDS = sizeof words / sizeof words[0] };
+    const struct backend_context *context = &sender->context;
+    bool found = sender->token != NULL || sender->token_file != NULL;
+    for (size_t i = 0; i < context->header_count * WORDS && !found; i++) {
+        found = holds(context->headers[i / WORDS].name, words[i % WORDS]);
+    }
+    return found;
+}
+
+const char *sender_exposure(const struct sender *sender)
+{
+    const struct url *url = &sender->context.url;
+    if (url->tls || url->is_unix || host_is_loopback(url->host)) {
+        return NULL;
+    }
+    if (has_secret(sender)) {
+        return sender->schemeless
+                   ? "the address has no scheme, which means http:// here: the token is sent to another machine, "
+                     "where anyone in between can read it: give an https:// address"
+                   : "the token is sent to another machine over plain http, where anyone in between can read it: "
+                     "give an https:// address";
+    }
+    return sender->schemeless ? "the address has no scheme, which means http:// here: write it, or https:// if that "
+                                "is meant"
+                              : NULL;
 }
 
 void sender_where(const struct sender *sender, char *out, size_t out_bytes)

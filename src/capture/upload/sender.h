@@ -116,6 +116,9 @@ const char *sender_name(const struct sender *sender);
 /* A sentence about its settings that somebody should read; null: none. */
 const char *sender_warning(const struct sender *sender);
 
+/* Likewise: a secret goes, or http is meant without being written, to another machine; null: neither. */
+const char *sender_exposure(const struct sender *sender);
+
 /* Appends a sentence, with a line end, for each reason that tags are not sent for, or (`tags` is
  * false) facts of the platform that are known by now. By the thread that sends, or before there is
  * one. */

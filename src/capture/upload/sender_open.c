@@ -60,11 +60,13 @@ static bool find_address(struct sender *s, bool alone, struct err *err)
         (void)snprintf(from, sizeof from, "--server-host");
     }
     if (s->row->address != NULL) {
+        s->schemeless = text.len > 0 && !url_has_scheme(text);
         s->address = address_by_row(s, text, err);
         return s->address != NULL && parse_address(s, from, err);
     }
     text = text.len > 0 ? text : sender_named(s->row->env_host, from);
     text = text.len > 0 ? text : str_of(s->row->default_host);
+    s->schemeless = !url_has_scheme(text);
     s->address = sender_copy(text);
     if (s->address == NULL) {
         return err_set(err, ERR_USAGE, 0, "%s needs an address: give --server-host %s%sURL",

@@ -25,6 +25,7 @@ struct sender {
     struct tls_identity *identity;
     const char *ca_file, *client_cert, *client_key; /* null: none */
     const char *warning;  /* null: none */
+    bool schemeless; /* the address was given without */
     bool prepared; /* certificates are read */
     bool reread;   /* files are read again before they are used */
 };

@@ -101,6 +101,10 @@ static void say_warnings(const struct uploader *up, struct buf *omitted)
         if (warning != NULL) {
             log_say(up->log, LOG_WARNING, "%s: %s", up->queues[i].row->name, warning);
         }
+        const char *exposure = sender_exposure(up->queues[i].sender);
+        if (exposure != NULL) {
+            log_say(up->log, LOG_WARNING, "%s: %s", up->queues[i].row->name, exposure);
+        }
         sender_omissions(up->queues[i].sender, true, omitted);
     }
     say_lines(up, omitted);
