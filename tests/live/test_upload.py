@@ -163,6 +163,14 @@ def test_a_token_over_plain_http_to_another_machine_is_one_warning(pillion):
         run = Run(pillion, "--server-host", sink.url + WINDOWS, "--token", "SECRET-1")
         run.end()
         assert "plain http" not in run.err and "no scheme" not in run.err
+    run = Run(pillion, "--server-host", "https://192.0.2.1:9", "--api-server", "http://192.0.2.1:9", "--token", "SECRET-1",
+              backend="studio")
+    run.end()
+    assert run.err.count("warning: --api-server: the token is sent to another machine over plain http") == 1
+    assert "studio: the token" not in run.err
+    done = process.run([pillion, "upload", "--dry-run", "--backend", "http", "--server-host", "192.0.2.1:8080/x",
+                        "tests/fuzz/pprof_read/pillion.pprof"])
+    assert done.status == 0 and done.err.count("http: the address has no scheme, which means http:// here: write it") == 1
 
 
 # ---- Faults: every window arrives once
