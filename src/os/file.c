@@ -219,7 +219,7 @@ static bool make_parents(const char *dir, struct err *err)
 void file_working_dir(char *out, size_t out_bytes)
 {
     /* "(unreachable)": outside of our root. A folder above it may be closed to us */
-    if (getcwd(out, out_bytes) == NULL || out[0] != '/' || access(out, F_OK) < 0) {
+    if (getcwd(out, out_bytes) == NULL || out[0] != '/' || !file_exists(out)) {
         snprintf(out, out_bytes, ".");
     }
 }

@@ -6,14 +6,18 @@
 #include "base/time.h"
 #include "os/clock.h"
 #include "os/proc.h"
+#include "os/trial.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
@@ -33,6 +37,8 @@ enum {
 
 /* ---- finding the command ---- */
 
+/* As far as the mode tells, which is a call less that a filter may kill for (trial.h), and no system's own answer: what
+ * an access list or a mount says of it in addition is said by the exec, and the search goes on then. */
 static bool is_runnable_file(const char *path, int *number)
 {
     struct stat st;
@@ -44,7 +50,7 @@ static bool is_runnable_file(const char *path, int *number)
         *number = EISDIR;
         return false;
     }
-    *number = access(path, X_OK) == 0 ? 0 : errno;
+    *number = (st.st_mode & 0111) != 0 ? 0 : EACCES;
     return *number == 0;
 }
 
@@ -112,8 +118,9 @@ static int lacks_interpreter(const char *path, const char *argv0, struct err *er
 
 static int not_started(const char *path, const char *argv0, int number, struct err *err)
 {
-    return number == ENOENT && access(path, X_OK) == 0 ? lacks_interpreter(path, argv0, err)
-                                                       : not_runnable(argv0, number, err);
+    int missing;
+    return number == ENOENT && is_runnable_file(path, &missing) ? lacks_interpreter(path, argv0, err)
+                                                                : not_runnable(argv0, number, err);
 }
 
 /* Does not return when it works. A script without a #! line runs in the shell, as execvp has it. */
@@ -150,7 +157,9 @@ static int high_fd(int fd)
         return fd;
     }
     int moved = fcntl(fd, F_DUPFD_CLOEXEC, OWN_FD_LEAST);
+    int number = errno == EINVAL ? EMFILE : errno; /* the limit is below */
     close(fd);
+    errno = number;
     return moved;
 }
 
@@ -179,17 +188,23 @@ static void discard(int fd)
     }
 }
 
-static bool close_span(unsigned from, unsigned to)
+/* Those that /proc lists: a limit of a million descriptors costs nothing then. Not by close_range, for which a filter
+ * may kill (trial.h). False: there is no /proc. */
+static bool close_listed(int from, int keep)
 {
-    return from > to || syscall(SYS_close_range, from, to, 0) == 0;
+    DIR *stream = opendir("/proc/self/fd");
+    for (struct dirent *entry; stream != NULL && (entry = readdir(stream)) != NULL;) {
+        int fd = atoi(entry->d_name);
+        if (entry->d_name[0] != '.' && fd >= from && fd != keep && fd != dirfd(stream)) {
+            close(fd);
+        }
+    }
+    return stream != NULL && closedir(stream) == 0;
 }
 
 void launch_close_from(int from, int keep)
 {
-    bool closed = keep < from ? close_span((unsigned)from, ~0u)
-                              : close_span((unsigned)from, (unsigned)keep - 1) &&
-                                    close_span((unsigned)keep + 1, ~0u);
-    long limit = closed ? 0 : sysconf(_SC_OPEN_MAX); /* kernels before 5.9 */
+    long limit = close_listed(from, keep) ? 0 : sysconf(_SC_OPEN_MAX);
     for (int fd = from; fd < limit && fd < 65536; fd++) {
         if (fd != keep) {
             close(fd);
@@ -265,70 +280,143 @@ bool launch_ready(struct launch_target *target)
     return started;
 }
 
-/* Waits for launch_ready, the profiler's death, or the bound. Returns the profiler's pid or 0. */
-static pid_t await_ready(int fd)
-{
-    int32_t pid = 0;
-    return read_within(fd, &pid, sizeof pid, LAUNCH_READY_MAX_MS) == sizeof pid ? pid : 0;
-}
-
 /* ---- the command's process ---- */
 
 /* Becomes the command; on failure tells the profiler that there is none, and returns 126 or 127. */
 static int start_command(const struct launch *launch, const char *path, int link, struct err *err)
 {
     exec_command(path, launch->argv);
+    if (errno == EACCES) {
+        execvp(launch->argv[0], launch->argv); /* what may not run is passed over, as in a shell */
+    }
     int number = errno;
     (void)send(link, "x", 1, MSG_NOSIGNAL);
     return not_started(path, launch->argv[0], number, err);
 }
 
-/* ---- exec: this process becomes the command ---- */
-
-/* A child whose end sends no signal: the command's mask may block SIGCHLD, and would then be born with
- * one pending for a child it never had. What runs in the child may only fork and exit. */
-static pid_t fork_unheard(void)
+/* What a container's limits and filters are for is no reason not to start the command. */
+static const char *remedy_of(int number)
 {
-    return (pid_t)syscall(SYS_clone, 0L, 0L, 0L, 0L, 0L);
+    switch (number) {
+    case EAGAIN:
+        return "raise the limit of processes (pids.max of the container, ulimit -u)";
+    case EMFILE:
+    case ENFILE:
+        return "raise the limit of open files (ulimit -n)";
+    case ENOMEM:
+    case ENOBUFS:
+        return "give the container more memory";
+    default:
+        return "allow clone, fork and socketpair in the seccomp profile";
+    }
 }
 
-/* What a container's limit of processes is for is no reason not to start the command. */
 static void say_no_process(int number)
 {
     dprintf(STDERR_FILENO, "pillion: no profile: cannot start a process: %s; %s\n", strerror(number),
-            number == EAGAIN ? "raise the limit of processes (pids.max of the container, ulimit -u)"
-                             : "give the container more memory");
+            remedy_of(number));
+}
+
+/* All that this process asks for beyond what every program does, as the command or as its parent. */
+static void try_calls(void)
+{
+    int pair[2] = {-1, -1};
+    (void)socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair);
+    (void)send(pair[0], "x", 1, MSG_NOSIGNAL);
+    (void)prctl(PR_GET_CHILD_SUBREAPER, &pair[0]);
+    pid_t pid = fork();
+    if (pid == 0) {
+        _exit(0);
+    }
+    siginfo_t info;
+    sigset_t none;
+    sigemptyset(&none);
+    (void)waitid(P_PID, (id_t)pid, &info, WEXITED);
+    (void)sigtimedwait(&none, &info, &(struct timespec){0});
+}
+
+static bool may_have_profiler(void)
+{
+    if (trial_run(try_calls) != TRIAL_KILLED) {
+        return true;
+    }
+    dprintf(STDERR_FILENO, "pillion: no profile: a seccomp profile kills what starts a profiler; allow socketpair, "
+                           "sendto, prctl, fork, waitid and rt_sigtimedwait\n");
+    return false;
+}
+
+/* ---- exec: this process becomes the command ---- */
+
+struct beside {
+    const struct launch *launch;
+    struct launch_target target;
+};
+
+static int be_profiler(void *context)
+{
+    const struct beside *b = context;
+    become_profiler(b->launch, b->target);
+}
+
+/* Whoever's parent ends becomes a child of this process. */
+static bool adopts_orphans(void)
+{
+    int reaper = 0;
+    return getpid() == 1 || (prctl(PR_GET_CHILD_SUBREAPER, &reaper) == 0 && reaper != 0);
+}
+
+/* A child that waits without __WALL or __WCLONE do not find: a command that waits for all its children would wait for
+ * the profiler, which waits for the command. Clone, for a child that a process adopts is found by every wait
+ * (kernel/exit.c, reparent_leader). When it ends it stays a zombie until the command ends, too. */
+static bool start_unwaited(struct beside *b)
+{
+    enum { STACK_BYTES = 1 << 20 };
+    char *stack = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+    pid_t pid = stack == MAP_FAILED ? -1 : clone(be_profiler, stack + STACK_BYTES, 0, b);
+    return pid > 0;
+}
+
+/* A grandchild, which is nobody's here once the process between has ended. */
+static bool start_detached(struct beside *b)
+{
+    pid_t middle = trial_fork();
+    if (middle == 0) {
+        pid_t profiler = fork();
+        if (profiler == 0) {
+            be_profiler(b);
+        }
+        _exit(profiler > 0 ? 0 : errno);
+    }
+    int status = 0;
+    while (middle > 0 && waitpid(middle, &status, __WALL) < 0 && errno == EINTR) {
+    }
+    errno = middle < 0 ? errno : WIFEXITED(status) ? WEXITSTATUS(status) : ENOMEM;
+    return middle > 0 && errno == 0;
+}
+
+/* Waits for the profiler, which may read this process from then on. */
+static void await_profiler(int link)
+{
+    int32_t pid = 0;
+    ssize_t got = read_within(link, &pid, sizeof pid, LAUNCH_READY_MAX_MS);
+    if (got == sizeof pid) {
+        (void)prctl(PR_SET_PTRACER, (unsigned long)pid);
+    } else if (got == 0) {
+        dprintf(STDERR_FILENO, "pillion: no profile: the profiler died before it could begin\n");
+    }
 }
 
 static int run_exec(const struct launch *launch, const char *path, struct err *err)
 {
     int link[2] = {-1, -1};
-    pid_t self = getpid();
-    pid_t middle = make_pair(link) ? fork_unheard() : -1;
-    if (middle < 0) {
-        say_no_process(errno);
-    }
-    if (middle == 0) {
-        pid_t profiler = fork();
-        if (profiler < 0) {
-            say_no_process(errno);
-        }
-        if (profiler == 0) {
-            become_profiler(launch, (struct launch_target){.pid = (uint32_t)self,
-                                                           .fresh = true,
-                                                           .init_fd = -1,
-                                                           .link_fd = link[1]});
-        }
-        _exit(0);
-    }
-    if (middle > 0) {
+    bool linked = make_pair(link);
+    struct beside beside = {
+        launch, {.pid = (uint32_t)getpid(), .fresh = true, .init_fd = -1, .link_fd = link[1]}};
+    if (linked && (adopts_orphans() ? start_unwaited(&beside) : start_detached(&beside))) {
         close(link[1]);
-        while (waitpid(middle, NULL, __WALL) < 0 && errno == EINTR) {
-        }
-        pid_t profiler = await_ready(link[0]);
-        if (profiler > 0) {
-            (void)prctl(PR_SET_PTRACER, (unsigned long)profiler);
-        }
+        await_profiler(link[0]);
+    } else {
+        say_no_process(errno);
     }
     return start_command(launch, path, link[0], err);
 }
@@ -342,7 +430,39 @@ struct init {
     bool command_ended;
     uint64_t restart_at_ns; /* 0: the profiler runs, or is not wanted any more */
     unsigned backoff_s;
+    char *variables; /* a copy of the environment, for a profiler that comes later; null: there is none */
+    size_t variables_bytes;
 };
+
+/* The environment lies in one piece, as the kernel has put it there. */
+static size_t environment_bytes(void)
+{
+    size_t len = 0;
+    for (char **at = environ; *at != NULL && *at == environ[0] + len; at++) {
+        len += strlen(*at) + 1;
+    }
+    return len;
+}
+
+/* The command has its own; here it is readable in /proc for as long as this process stays. */
+static void hide_environment(struct init *init)
+{
+    size_t len = environment_bytes();
+    init->variables = len == 0 ? NULL : malloc(len);
+    if (init->variables != NULL) {
+        memcpy(init->variables, environ[0], len);
+        init->variables_bytes = len;
+    }
+    init->launch->hide(init->launch->context);
+}
+
+/* A profiler takes from it what it needs, and hides it as well. */
+static void show_environment(const struct init *init)
+{
+    if (init->variables != NULL) {
+        memcpy(environ[0], init->variables, init->variables_bytes);
+    }
+}
 
 static void start_profiler(struct init *init, bool fresh, int link_fd)
 {
@@ -351,6 +471,7 @@ static void start_profiler(struct init *init, bool fresh, int link_fd)
     (void)make_pair(pair);
     init->profiler = fork();
     if (init->profiler == 0) {
+        show_environment(init);
         become_profiler(init->launch, (struct launch_target){.pid = (uint32_t)init->command,
                                                              .fresh = fresh,
                                                              .init_fd = pair[1],
@@ -375,6 +496,10 @@ static void note_profiler_end(struct init *init, int status)
     init->profiler = 0;
     if (init->command_ended || (WIFEXITED(status) && WEXITSTATUS(status) <= 1)) {
         return;
+    }
+    if (WIFSIGNALED(status)) {
+        dprintf(STDERR_FILENO, "pillion: the profiler was ended by signal %d; the next begins in %u s\n",
+                WTERMSIG(status), init->backoff_s);
     }
     init->restart_at_ns = clock_mono_ns() + init->backoff_s * NS_PER_S;
     init->backoff_s = init->backoff_s * 2 > BACKOFF_MAX_S ? BACKOFF_MAX_S : init->backoff_s * 2;
@@ -480,7 +605,8 @@ __attribute__((noreturn)) static void become_command(const struct launch *launch
                                                      const struct sigaction *child_action)
 {
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-    (void)await_ready(link);
+    int32_t ready; /* or its death: the parent says it */
+    (void)read_within(link, &ready, sizeof ready, LAUNCH_READY_MAX_MS);
     if (getppid() != parent) {
         raise(SIGKILL);
     }
@@ -524,6 +650,9 @@ static int run_init(const struct launch *launch, const char *path, struct err *e
     discard(STDIN_FILENO); /* so that the command alone holds its pipes and locks */
     discard(STDOUT_FILENO);
     launch_close_from(STDERR_FILENO + 1, init.profiler_fd);
+    if (launch->hide != NULL) {
+        hide_environment(&init);
+    }
     serve_command(&init, &all);
     return await_flush(&init);
 }
@@ -535,7 +664,7 @@ int launch_run(const struct launch *launch, struct err *err)
     if (status != 0) {
         return status;
     }
-    if (launch->alone) {
+    if (launch->alone || !may_have_profiler()) {
         return start_command(launch, path, -1, err);
     }
     return launch->init ? run_init(launch, path, err) : run_exec(launch, path, err);

@@ -4,7 +4,9 @@
  * Two shapes:
  *
  *   exec   this process becomes the command and keeps its PID. The profiler is a grandchild in a
- *          session of its own, so it is neither the command's child nor in its process group.
+ *          session of its own, so it is neither the command's child nor in its process group. As PID 1 and
+ *          with PR_SET_CHILD_SUBREAPER, where orphans become the command's children, it is a child that only
+ *          waits with __WALL or __WCLONE find.
  *   init   this process stays, does nothing but forward signals, reap children and return the
  *          command's status; command and profiler are its children. A profiler that dies is started
  *          again with back-off (1 s doubling to 60 s).
@@ -56,6 +58,7 @@ struct launch {
     bool alone;        /* without a profiler: the command takes this process's place, nothing else happens */
     bool init;         /* the shape */
     int (*run)(void *context, struct launch_target *target);
+    void (*hide)(void *context); /* init: overwrites the secrets in this process's environment; null: there are none */
     void *context;
 };
 

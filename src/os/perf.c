@@ -17,11 +17,13 @@ enum {
 
 static bool list_cpus(struct perf *p, struct err *err)
 {
-    uint32_t cpus[CPU_COUNT_MAX];
-    size_t count = perf_list_cpus(cpus); /* not our own affinity: a target may run elsewhere */
+    uint32_t *cpus = malloc(CPU_COUNT_MAX * sizeof *cpus);
+    size_t count = cpus == NULL ? 0 : perf_list_cpus(cpus); /* not our own affinity: a target may run elsewhere */
     p->rings = calloc(count, sizeof *p->rings);
     p->scratch = malloc(PERF_RECORD_MAX_BYTES);
-    if (p->rings == NULL || p->scratch == NULL) {
+    p->polled = malloc((2 * count + PERF_WAIT_FDS + 1) * sizeof *p->polled);
+    if (cpus == NULL || p->rings == NULL || p->scratch == NULL || p->polled == NULL) {
+        free(cpus);
         return err_set(err, ERR_MEMORY, 0, "no memory for %zu perf rings", count);
     }
     for (size_t i = 0; i < count; i++) {
@@ -29,6 +31,7 @@ static bool list_cpus(struct perf *p, struct err *err)
         p->rings[i] = (struct perf_ring){.cpu = cpus[i], .fd = -1, .scratch = p->scratch};
     }
     p->ring_count = (unsigned)count;
+    free(cpus);
     return true;
 }
 
@@ -137,6 +140,7 @@ void perf_close(struct perf *p)
     perf_close_rings(p->rings, p->ring_count);
     free(p->rings);
     free(p->scratch);
+    free(p->polled);
     perf_close_caught(p);
     perf_close_extra(p);
     perf_close_bursts(p);
@@ -195,7 +199,7 @@ bool perf_wait_aside(struct perf *p, const int extra_fds[static PERF_WAIT_FDS], 
 
 bool perf_wait(struct perf *p, const int extra_fds[static PERF_WAIT_FDS], uint64_t timeout_ns)
 {
-    struct pollfd fds[2 * CPU_COUNT_MAX + PERF_WAIT_FDS + 1];
+    struct pollfd *fds = p->polled;
     nfds_t count = add_extra(fds, extra_fds);
     for (unsigned i = 0; i < p->ring_count; i++) {
         if (p->rings[i].open) {

@@ -90,6 +90,7 @@ struct perf_access {
     enum perf_gate kernel_gate; /* why not, when !kernel */
     struct err why;         /* the sentence with the remedy, when !user */
     int number;             /* errno of the refusal */
+    bool kills;             /* a filter kills whoever makes the call; then EPERM */
     int kernel_number;      /* of the event that samples kernel code as well */
     struct perf_around around; /* what decided besides, when something was refused */
 };

@@ -3,6 +3,7 @@
  * it may not. */
 #include "os/perf_private.h"
 #include "base/time.h"
+#include "os/trial.h"
 
 #include <errno.h>
 #include <sys/syscall.h>
@@ -80,7 +81,7 @@ static void explain_refusal(struct perf_access *out, int number)
 {
     const char *remedy = perf_gate_remedy(out->gate, false, &out->around);
     err_set(&out->why, err_kind_of(number), number, "perf events refused (%s: %s); %s",
-            err_name(number), perf_gate_name(out->gate),
+            out->kills ? "SIGSYS" : err_name(number), perf_gate_name(out->gate),
             remedy[0] != '\0' ? remedy : "see pillion doctor");
 }
 
@@ -97,17 +98,22 @@ static int try_sampling(bool kernel)
     return 0;
 }
 
+static void try_call(void)
+{
+    (void)try_sampling(false);
+}
+
 void perf_probe(struct perf_access *out)
 {
-    *out = (struct perf_access){0};
-    out->kernel_number = try_sampling(true);
+    *out = (struct perf_access){.kills = trial_run(try_call) == TRIAL_KILLED};
+    out->kernel_number = out->kills ? EPERM : try_sampling(true);
     out->user = out->kernel = out->kernel_number == 0;
     if (out->kernel) {
         return;
     }
     perf_read_around(&out->around);
     out->kernel_gate = perf_gate_of(out->kernel_number, true, &out->around);
-    out->number = try_sampling(false);
+    out->number = out->kills ? EPERM : try_sampling(false);
     out->user = out->number == 0;
     out->gate = perf_gate_of(out->number, false, &out->around);
     if (!out->user) {

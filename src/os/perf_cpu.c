@@ -1,6 +1,7 @@
 #include "os/file.h"
 #include "os/perf_private.h"
 
+#include <stdlib.h>
 #include <unistd.h>
 
 enum { SMALL_FILE_BYTES = 64 * 1024, ABSENT_SHARE = 4 };
@@ -26,14 +27,15 @@ static size_t online(uint32_t cpus[static CPU_COUNT_MAX])
  * with simultaneous multithreading switched off, they will not, and each would cost every thread a descriptor. */
 static size_t with_absent(uint32_t cpus[static CPU_COUNT_MAX], size_t online_count)
 {
-    uint32_t present[CPU_COUNT_MAX];
-    size_t count = read_list("/sys/devices/system/cpu/present", present);
+    uint32_t *present = malloc(CPU_COUNT_MAX * sizeof *present);
+    size_t count = present == NULL ? 0 : read_list("/sys/devices/system/cpu/present", present);
     size_t most = online_count / ABSENT_SHARE > 0 ? online_count / ABSENT_SHARE : 1;
-    if (count <= online_count || count - online_count > most) {
-        return online_count;
+    bool added = count > online_count && count - online_count <= most;
+    if (added) {
+        memcpy(cpus, present, count * sizeof *cpus);
     }
-    memcpy(cpus, present, count * sizeof *cpus);
-    return count;
+    free(present);
+    return added ? count : online_count;
 }
 
 size_t perf_list_cpus(uint32_t cpus[static CPU_COUNT_MAX])
@@ -54,8 +56,8 @@ size_t perf_list_cpus(uint32_t cpus[static CPU_COUNT_MAX])
 /* Both lists rise. */
 void perf_check_cpus(const struct perf *p, struct perf_cpus *out)
 {
-    uint32_t cpus[CPU_COUNT_MAX];
-    size_t count = online(cpus), at = 0;
+    uint32_t *cpus = malloc(CPU_COUNT_MAX * sizeof *cpus);
+    size_t count = cpus == NULL ? 0 : online(cpus), at = 0;
     *out = (struct perf_cpus){0}; /* and that is all where /sys does not tell */
     for (unsigned i = 0; count > 0 && i < p->ring_count; i++) {
         for (; at < count && cpus[at] < p->rings[i].cpu; at++) {
@@ -71,4 +73,5 @@ void perf_check_cpus(const struct perf *p, struct perf_cpus *out)
     for (; at < count; at++) {
         out->without_ring = out->new_count++ == 0 ? cpus[at] : out->without_ring;
     }
+    free(cpus);
 }

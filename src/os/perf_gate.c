@@ -7,7 +7,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <unistd.h>
+#include <sys/stat.h>
 
 static const char paranoid_file[] = "/proc/sys/kernel/perf_event_paranoid";
 
@@ -31,10 +31,11 @@ const char *perf_gate_name(enum perf_gate gate)
 void perf_read_around(struct perf_around *out)
 {
     char text[16] = "";
+    struct stat st;
     size_t len = proc_read_file(paranoid_file, text, sizeof text - 1);
     *out = (struct perf_around){
         .paranoid = len == 0 ? PERF_PARANOID_UNKNOWN : atoi(text),
-        .has_perf = access(paranoid_file, F_OK) == 0,
+        .has_perf = stat(paranoid_file, &st) == 0, /* access is a call that filters kill for */
         .perfmon = access_holds(CAP_PERFMON),
         .admin = access_holds(CAP_SYS_ADMIN),
     };

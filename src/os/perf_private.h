@@ -66,6 +66,7 @@ struct perf {
     VEC(struct perf_follower) followers; /* by their ids */
     uint32_t awaited_pid; /* of several followed, the process whose end perf_wait tells; 0: none */
     unsigned char *scratch;
+    struct pollfd *polled; /* perf_wait's: far too many for a stack that was limited */
     struct perf_extras *extra; /* null until perf_open_extra */
     VEC(struct perf_burst) bursts;
     uint64_t ended_count_ns; /* final counter values of reaped followers */

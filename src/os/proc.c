@@ -300,18 +300,30 @@ struct str proc_own_vdso(void)
     return (struct str){at, header.e_shoff + (size_t)header.e_shentsize * header.e_shnum};
 }
 
+/* Not by access, which filters kill for. */
+static bool is_there(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0;
+}
+
+bool proc_is_mounted(void)
+{
+    return is_there("/proc/self");
+}
+
 bool proc_exists(uint32_t pid)
 {
     char path[PROC_PATH_MAX];
     proc_path(path, pid, 0, "stat");
-    return access(path, F_OK) == 0;
+    return is_there(path);
 }
 
 bool proc_thread_exists(uint32_t pid, uint32_t tid)
 {
     char path[PROC_PATH_MAX];
     proc_path(path, pid, tid, "");
-    return access(path, F_OK) == 0;
+    return is_there(path);
 }
 
 void proc_host_name(char *out, size_t out_bytes)

@@ -92,6 +92,9 @@ uint64_t proc_descriptor_limit(void);
  * {NULL, 0} when there is none. */
 struct str proc_own_vdso(void);
 
+/* False: nothing above that reads can be had. */
+bool proc_is_mounted(void);
+
 bool proc_exists(uint32_t pid);
 bool proc_thread_exists(uint32_t pid, uint32_t tid);
 

@@ -3,7 +3,8 @@
  *
  * Runs COMMAND with a seccomp filter that answers the named system calls with ERRNO (EPERM, ENOSYS,
  * EACCES, some others, or a number) and allows all others: what a container engine's profile does to a program,
- * without a container. Linked statically so that it works in any root.
+ * without a container. KILL instead of ERRNO ends the process that makes one by SIGSYS, as systemd's SystemCallFilter=
+ * does. Linked statically so that it works in any root.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -17,6 +18,8 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#define KILL (-1)
 
 #ifdef __x86_64__
 #define MACHINE AUDIT_ARCH_X86_64
@@ -47,13 +50,27 @@ static const struct {
     {"renameat2", SYS_renameat2},
     {"sched_setaffinity", SYS_sched_setaffinity},
     {"sched_setattr", SYS_sched_setattr},
+    {"socketpair", SYS_socketpair},
+    {"clone", SYS_clone},
+#ifdef SYS_fork /* newer processors have clone alone */
+    {"fork", SYS_fork},
+    {"access", SYS_access},
+#else
+    {"fork", SYS_clone},
+    {"access", SYS_faccessat},
+#endif
 };
 
 static const struct {
     const char *name;
     int number;
 } errors[] = {{"EPERM", EPERM}, {"ENOSYS", ENOSYS}, {"EACCES", EACCES}, {"EINVAL", EINVAL}, {"EMFILE", EMFILE},
-            {"ENODEV", ENODEV}, {"E2BIG", E2BIG}};
+            {"ENODEV", ENODEV}, {"E2BIG", E2BIG}, {"EAGAIN", EAGAIN}, {"KILL", KILL}};
+
+static unsigned answer_of(int error)
+{
+    return error == KILL ? SECCOMP_RET_KILL_PROCESS : SECCOMP_RET_ERRNO | ((unsigned)error & SECCOMP_RET_DATA);
+}
 
 static int fail(const char *what)
 {
@@ -95,8 +112,7 @@ int main(int argc, char **argv)
         if (number < 0 || ++count > CALLS_MAX)
             return fail(name);
         filter[used++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)number, 0, 1);
-        filter[used++] =
-            (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ((unsigned)error & SECCOMP_RET_DATA));
+        filter[used++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, answer_of(error));
     }
     filter[used++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
     struct sock_fprog program = {.len = used, .filter = filter};

@@ -3,6 +3,7 @@ import difflib
 import os
 import re
 import select
+import shutil
 import signal
 import statistics
 from pathlib import Path
@@ -336,3 +337,93 @@ def test_switched_off_the_command_runs_alone_and_it_is_said_once(pillion, progra
     assert (missing.status, missing.err) == (127, "pillion: ./nothing-here: not found\n")
     sidecar = process.run([pillion, "-a", "-d", "60", "-o", workdir], env=environment)
     assert sidecar.status == 0 and not list(workdir.iterdir())
+
+
+# ---- What is refused or missing costs the profile, or a part of it: one line says so
+
+KILLED = "a seccomp profile kills what starts a profiler; allow socketpair"
+OPEN_FILES = "raise the limit of open files (ulimit -n)"
+
+
+@pytest.mark.parametrize("launch", MODES)
+@pytest.mark.parametrize("answer, calls, said", [
+    ("KILL", "perf_event_open", "perf events refused (SIGSYS: seccomp filter); allow perf_event_open"),
+    ("KILL", "close_range,access,perf_event_open", "perf events refused (SIGSYS: seccomp filter)"),
+    ("KILL", "close_range,access", ""),
+    ("KILL", "socketpair", KILLED),
+    ("KILL", "fork", KILLED),
+    ("EPERM", "socketpair", "no profile: cannot start a process: Operation not permitted; allow clone, fork and socketpair"),
+    ("EPERM", "clone,fork", "no profile: cannot start a process: Operation not permitted; allow clone, fork and socketpair"),
+    ("EAGAIN", "fork", "raise the limit of processes"),
+])
+def test_a_filter_that_refuses_or_kills_leaves_the_command_alone(pillion, program, refuse, workdir, launch, answer, calls, said):
+    """The command is linked statically: a loader's own calls would be killed for without pillion, too."""
+    act = program("act", "-static")
+    done = process.run([refuse, answer, calls, "--", pillion, "--launch", launch, "-o", workdir, "--", act, "exit", "5"])
+    process.settle(15)
+    assert done.status == 5, done
+    lines = [line for line in profiler.lines(done.err) if said and said in line]
+    assert len(lines) == bool(said), done
+    assert bool(list(workdir.glob("profile_*"))) == ("perf_event_open" in calls or "access" in calls), done
+
+
+@pytest.mark.parametrize("launch", MODES)
+def test_a_small_stack_is_enough(pillion, program, workdir, launch):
+    session = profiler.profile(pillion, workdir, [program("act"), "spin", "0.5", "5"], launch=launch,
+                               prefix=shell('ulimit -s 160; exec "$@"'))
+    assert session.done.status == 5
+    assert session.share("spin") > 0.9 and "died" not in session.done.err, session.done
+
+
+@pytest.mark.parametrize("launch", MODES)
+@pytest.mark.parametrize("most", [4, 10])
+def test_too_few_descriptors_cost_the_profile_and_one_line(pillion, program, workdir, launch, most):
+    done = process.run([*shell(f'ulimit -n {most}; exec "$@"'), pillion, "-q", "--launch", launch, "-o", workdir, "--",
+                        program("act"), "exit", "5"])
+    assert done.status == 5
+    assert len(done.err.splitlines()) == 1 and "no profile" in done.err and OPEN_FILES in done.err, done
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("launch", MODES)
+def test_without_proc_it_is_said_and_the_command_runs(pillion, program, workdir, launch):
+    done = process.run(["unshare", "--mount", *shell('umount -l /proc && exec "$@"'), pillion, "--launch", launch,
+                        "-o", workdir, "--", program("act"), "exit", "5"])
+    process.settle(15)
+    assert done.status == 5
+    assert done.err.count("no /proc is mounted here") == 1, done
+
+
+def test_what_the_mode_allows_and_the_system_does_not_is_passed_over(pillion, program, workdir):
+    """The search in PATH goes on, as a shell's does."""
+    first, second = workdir / "first", workdir / "second"
+    for folder in (first, second):
+        folder.mkdir()
+        shutil.copy2(program("act"), folder / "tool")
+    workdir.chmod(0o777)
+    (first / "tool").chmod(0o700)
+    (second / "tool").chmod(0o755)
+    prefix = profiler.as_nobody() if os.geteuid() == 0 else []
+    if not prefix:
+        pytest.skip("one's own file cannot be closed to oneself alone")
+    copy = profiler.copy(pillion, workdir)
+    path = f"{first}:{second}:{os.environ['PATH']}"
+    done = process.run([*prefix, copy, "-q", "-o", workdir, "--", "tool", "exit", "5"], env={**os.environ, "PATH": path})
+    process.settle(15)
+    assert (done.status, done.err) == (5, ""), done
+
+
+# ---- A command that orphans come to
+
+REAPER = "import ctypes, os, sys; ctypes.CDLL(None).prctl(36, 1, 0, 0, 0); os.execvp(sys.argv[1], sys.argv[1:])"
+
+
+@pytest.mark.parametrize("perf", ["smart", "disabled"])
+@pytest.mark.parametrize("place", [
+    pytest.param(["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"], id="pid 1", marks=pytest.mark.root),
+    pytest.param(["python3", "-c", REAPER], id="subreaper")])
+def test_a_command_that_waits_for_all_its_children_does_not_wait_for_the_profiler(pillion, program, workdir, place, perf):
+    done = process.run([*place, pillion, "-q", "--launch", "exec", "--perf-mode", perf, "-o", workdir, "--",
+                        program("act"), "waitall", "5"], timeout=15)
+    process.settle(15)
+    assert done.status == 5, done

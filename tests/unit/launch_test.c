@@ -582,6 +582,8 @@ static void dead_profiler(void)
             CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 3);
             CHECK_TEXT(content("out"), "ran\n");
         }
+        const char *said = shape == 1 ? "" : "pillion: no profile: the profiler died before it could begin\n";
+        CHECK_TEXT(content("err"), said); /* beside a parent that stays it has ended as it meant to: by 1 */
         CHECK(took_ns < LAUNCH_READY_MAX_MS * (uint64_t)MS);
     }
     end();

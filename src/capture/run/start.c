@@ -63,6 +63,12 @@ static void say_start(struct rooms *r, const char *what)
                   (double)settings->sampling.window_ns / (double)NS_PER_S, launch_hint(&r->shared));
     }
     struct err why;
+    if (!proc_is_mounted()) {
+        log_say(&r->shared.log, LOG_WARNING,
+                "no /proc is mounted here: %s; to change that: mount -t proc proc /proc",
+                r->shared.perf_on ? "interpreters and what samples miss are not seen"
+                                  : "nothing can be profiled");
+    }
     if (!r->shared.perf_on) {
         follow_report_no_perf(&r->follow, &r->shared.access.why, r->shared.access.why.text);
     } else if (perf_rings_are_short(r->shared.perf, &why)) {

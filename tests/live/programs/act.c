@@ -416,6 +416,18 @@ static int zombies(void)
     return count;
 }
 
+/* waitall [STATUS]: a child of a quarter of a second, and a wait for every child there is */
+static int deed_waitall(char **argv)
+{
+    if (fork() == 0) {
+        nap(0.25);
+        _exit(0);
+    }
+    while (waitpid(-1, NULL, 0) > 0) {
+    }
+    return (int)number(argv, 0, 0);
+}
+
 /* orphans COUNT: grandchildren that lose their parent and end; then prints how many zombies there are */
 static int deed_orphans(char **argv)
 {
@@ -473,7 +485,7 @@ static const struct {
     {"leave", deed_leave},     {"signals", deed_signals}, {"threads", deed_threads},     {"processes", deed_processes},
     {"sleepy", deed_sleepy},   {"grow", deed_grow},       {"clock", deed_clock},         {"kernel", deed_kernel},
     {"unlink", deed_unlink},   {"orphans", deed_orphans}, {"crew", deed_crew},           {"gap", deed_gap},
-    {"generated", deed_generated}, {"hold", deed_hold},
+    {"generated", deed_generated}, {"hold", deed_hold},         {"waitall", deed_waitall},
 };
 
 int main(int argc, char **argv)
