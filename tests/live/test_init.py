@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from lab import process, profiler, terminal
+from lab.sink import Sink
 
 pytestmark = pytest.mark.measures
 
@@ -250,3 +251,49 @@ def test_a_parent_that_is_killed_takes_a_command_with_it_that_was_not_yet_execut
             break
     assert met, "every command was executed before it was seen"
     process.settle(10)
+
+
+@pytest.mark.parametrize("launch", ["exec", "init"])
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGUSR1])
+def test_the_death_of_a_parent_is_told_as_the_caller_has_asked(pillion, program, workdir, launch, number):
+    """setpriv --pdeathsig, systemd-nspawn: whose parent ends is sent that signal, with pillion as without."""
+    command = ["bash", "-c", "trap 'exit' USR1; echo $$; while :; do sleep 0.05; done"]
+    script = 'import ctypes, os, sys\nif os.fork(): sys.stdin.read(); os._exit(0)\n' \
+             f'ctypes.CDLL(None).prctl(1, {int(number)}, 0, 0, 0); os.execvp(sys.argv[1], sys.argv[1:])'
+    read_end, write_end = os.pipe()
+    started = process.start(["python3", "-c", script, pillion, "-q", "--launch", launch, "-o", workdir, "--", *command],
+                            stdin=read_end)
+    os.close(read_end)
+    pid = int(process.until(lambda: started.out.strip(), 10))
+    os.close(write_end)  # the parent ends
+    process.until(lambda: process.state_of(pid) in (None, "Z"), 10, "the command ends with its caller")
+    started.finish()
+    process.settle(15)
+
+
+def test_the_parent_that_stays_shows_no_secret_and_the_command_and_a_new_profiler_have_it(pillion, program, workdir):
+    secret = "SECRET-7f3a9c"
+    with Sink() as sink:
+        started = process.start([pillion, "--launch", "init", "-u", "--backend", "http", "--server-host", sink.url + "/w{sequence}",
+                                 "-d", "1", "--", program("act"), "wait", "30"],
+                                env={**os.environ, "PILLION_TOKEN": secret, "DD_API_KEY": secret, "TMPDIR": str(workdir)})
+        first = profiler.find(started, pillion)
+
+        def environment(pid):
+            return Path(f"/proc/{pid}/environ").read_bytes()
+        process.until(lambda: sink.taken, 10, lambda: started.err)
+        os.kill(first, signal.SIGKILL)
+        process.until(lambda: process.state_of(first) in (None, "Z"), 5)
+        before = len(sink.taken)
+        process.until(lambda: len(sink.taken) > before + 1, 15, lambda: started.err)
+        command = next(pid for pid in process.children_of(started.pid) if "wait" in process.command_line(pid).split())
+        second = profiler.find(started, pillion)
+        assert second != first
+        assert environment(command).count(secret.encode()) == 2
+        for pid in (started.pid, second):
+            assert secret.encode() not in environment(pid) and b"PILLION_TOKEN=***" in environment(pid)
+        assert any(secret in value for value in sink.taken[-1].headers.values()), sink.taken[-1].headers
+        os.kill(command, signal.SIGTERM)
+        done = started.finish()
+    assert done.err.count("the profiler was ended by signal 9; the next begins in 1 s") == 1, done
+    process.settle(15)

@@ -1,9 +1,14 @@
+/* A run from the settings to the exit status: a command is launched, or processes are attached to. What is said of a
+ * command that cannot be started, and of a run that is switched off, is said here. What is sampled is the matter of
+ * run.h, and how a command is started that of os/launch. */
 #include "capture/run/capture.h"
 #include "base/nearest.h"
 #include "capture/run/run.h"
+#include "capture/upload/sender.h"
 #include "os/console.h"
 #include "os/file.h"
 #include "os/launch.h"
+#include "os/secret.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -13,6 +18,16 @@ enum { STDERR_FD = 2, EXIT_NO_PROFILE = 1 };
 static int profile_command(void *context, struct launch_target *target)
 {
     return run_command(context, target);
+}
+
+/* In the parent that stays, which leaves no core either while it keeps a secret for the next profiler. */
+static void hide_variables(void *context)
+{
+    const struct run_input *input = context;
+    if (input->settings->upload.wanted) {
+        secret_leave_no_core();
+    }
+    sender_hide_variables();
 }
 
 struct neighbours {
@@ -88,6 +103,7 @@ int capture_run(const struct settings *settings, const struct world *world, cons
         .init = settings->scope.launch == LAUNCH_INIT ||
                 (settings->scope.launch == LAUNCH_AUTO && launch_prefers_init()),
         .run = profile_command,
+        .hide = hide_variables,
         .context = &input,
     };
     struct err err = {0};

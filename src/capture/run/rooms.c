@@ -7,6 +7,7 @@
 #include "capture/collect/collecting.h"
 #include "capture/follow/cpus.h"
 #include "capture/follow/stack_sizes.h"
+#include "capture/upload/sender.h"
 #include "capture/window/image_sweep.h"
 #include "capture/window/limits.h"
 #include "capture/window/status_line.h"
@@ -21,6 +22,8 @@ void rooms_init(struct rooms *r, const struct run_input *input)
     const struct settings *settings = input->settings;
     if (settings->upload.wanted) { /* there may be a secret in our arguments */
         secret_leave_no_core();
+    } else { /* nobody will read it */
+        sender_hide_variables();
     }
     *r = (struct rooms){.shared = {.settings = settings,
                                    .world = input->world,

@@ -53,6 +53,9 @@ struct str sender_variable(void *context, const char *name);
 /* Overwrites tokens that stand in our own arguments and environment; senders have copies. */
 void sender_hide_secrets(const struct upload_settings *upload);
 
+/* Of these, those in the environment alone. */
+void sender_hide_variables(void);
+
 /* What is in the way. */
 enum sender_gate {
     SENDER_OPEN,

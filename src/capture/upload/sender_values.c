@@ -176,15 +176,20 @@ static void hide_variables(const char *variables)
     }
 }
 
+void sender_hide_variables(void)
+{
+    hide_variables("PILLION_TOKEN GPROFILER_TOKEN PILLION_HEADER "
+                   "OTEL_EXPORTER_OTLP_HEADERS OTEL_EXPORTER_OTLP_PROFILES_HEADERS");
+    for (size_t i = 0; backends[i] != NULL; i++) {
+        hide_variables(backends[i]->env_token);
+    }
+}
+
 void sender_hide_secrets(const struct upload_settings *upload)
 {
     hide(upload->token);
     for (size_t i = 0; i < upload->headers.count; i++) {
         hide(upload->headers.at[i]);
     }
-    hide_variables("PILLION_TOKEN GPROFILER_TOKEN PILLION_HEADER "
-                   "OTEL_EXPORTER_OTLP_HEADERS OTEL_EXPORTER_OTLP_PROFILES_HEADERS");
-    for (size_t i = 0; backends[i] != NULL; i++) {
-        hide_variables(backends[i]->env_token);
-    }
+    sender_hide_variables();
 }
