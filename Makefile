@@ -36,7 +36,7 @@ help:
 	@echo 'make test       install what is needed, build, run every test'
 	@echo 'make setup      install the Debian packages that building, demo and tests need (as root; else the command is shown)'
 	@echo 'make unit       build and run the unit tests (host compiler, AddressSanitizer, UBSan)'
-	@echo 'make fuzz       build and shortly run the fuzz targets (clang; FUZZ_SECONDS=5 per target)'
+	@echo 'make fuzz       run the fuzz targets (clang; FUZZ_SECONDS=60 per target); make fuzz-keep: keep what reached new code'
 	@echo 'make test-backends PYROSCOPE=FILE  send to a real server and ask back'
 	@echo 'make bench      run the benchmarks'
 	@echo 'make clean      remove what was built, keep fetched tarballs; distclean removes those too'

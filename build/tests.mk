@@ -81,7 +81,7 @@ $(linked_programs): $(OUT)/lab/%: $(OUT)/lab/%.o $(OUT)/lab/recorder.o $(OUT)/la
 	$(Q)$(TARGET_CC) $(TARGET_LDFLAGS) -s -o $@ $(filter %.o,$^) $(filter-out $(OUT)/obj/main.o,$(objects)) $(call vendor_archives,$(OUT))
 -include $(wildcard $(OUT)/lab/*.d)
 
-.PHONY: linked unit unit-aarch64 product-aarch64 fuzz fuzz-run test test-backends bench
+.PHONY: linked unit unit-aarch64 product-aarch64 fuzz fuzz-run fuzz-keep test test-backends bench
 unit: $(unit_programs)
 linked: $(linked_programs)
 
@@ -96,14 +96,17 @@ product-aarch64:
 	+@$(MAKE) ARCH=aarch64 CROSS_COMPILE=$(AARCH64_TOOLS) product linked
 endif
 
+# Each target for a second, as a test; `make fuzz` digs for a minute each, or as long as it is told to.
 FUZZ_SECONDS ?= 1
+fuzz: FUZZ_SECONDS = 60
 ifeq ($(shell command -v $(CLANG)),)
-fuzz fuzz-run:
+fuzz fuzz-run fuzz-keep:
 	@echo 'fuzz targets are skipped: no $(CLANG) here (make setup installs it)'
 else
-fuzz: $(fuzz_programs)
+fuzz fuzz-run: $(fuzz_programs:=.run)
 
-fuzz-run: $(fuzz_programs:=.run)
+# Adds what reached new code to the kept inputs, the smallest that does.
+fuzz-keep: $(fuzz_programs:=.keep)
 endif
 
 # New inputs go below build/out; the kept ones in tests/fuzz/NAME/ are only read.
@@ -113,6 +116,13 @@ $(fuzz_programs:=.run): $(FUZZ_OUT)/%_fuzz.run: $(FUZZ_OUT)/%_fuzz
 	@$< -max_total_time=$(FUZZ_SECONDS) -timeout=10 -rss_limit_mb=1024 -artifact_prefix=$(FUZZ_OUT)/$*- \
 		$(FUZZ_OUT)/found/$* $(wildcard tests/fuzz/$*) >$(FUZZ_OUT)/$*.log 2>&1 && \
 		echo '  FUZZED  $* for $(FUZZ_SECONDS) s' || { tail -n 60 $(FUZZ_OUT)/$*.log; exit 1; }
+
+.PHONY: $(fuzz_programs:=.keep)
+$(fuzz_programs:=.keep): $(FUZZ_OUT)/%_fuzz.keep: $(FUZZ_OUT)/%_fuzz
+	@mkdir -p tests/fuzz/$* $(FUZZ_OUT)/found/$*
+	@$< -merge=1 -max_len=$(FUZZ_KEPT_BYTES) -rss_limit_mb=1024 tests/fuzz/$* $(FUZZ_OUT)/found/$* \
+		>$(FUZZ_OUT)/$*.keep.log 2>&1 && echo "  KEPT    $$(ls tests/fuzz/$* | wc -l) inputs of $*"
+FUZZ_KEPT_BYTES := 4096
 
 # The product first: it unpacks what all tool chains compile. Then these beside each other, in any order.
 test:

@@ -73,6 +73,7 @@ echo "status $?"
 """
 
 
+@pytest.mark.alone
 @pytest.mark.net
 @pytest.mark.root
 def test_frame_pointer_stacks_on_an_aarch64_kernel(guest, pillion_for, repository, workdir):
