@@ -120,7 +120,7 @@ $(fuzz_programs:=.run): $(FUZZ_OUT)/%_fuzz.run: $(FUZZ_OUT)/%_fuzz
 .PHONY: $(fuzz_programs:=.keep)
 $(fuzz_programs:=.keep): $(FUZZ_OUT)/%_fuzz.keep: $(FUZZ_OUT)/%_fuzz
 	@mkdir -p tests/fuzz/$* $(FUZZ_OUT)/found/$*
-	@$< -merge=1 -max_len=$(FUZZ_KEPT_BYTES) -rss_limit_mb=1024 tests/fuzz/$* $(FUZZ_OUT)/found/$* \
+	@$< -set_cover_merge=1 -max_len=$(FUZZ_KEPT_BYTES) -rss_limit_mb=1024 tests/fuzz/$* $(FUZZ_OUT)/found/$* \
 		>$(FUZZ_OUT)/$*.keep.log 2>&1 && echo "  KEPT    $$(ls tests/fuzz/$* | wc -l) inputs of $*"
 FUZZ_KEPT_BYTES := 4096
 
