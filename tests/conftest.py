@@ -31,13 +31,12 @@ OUT = REPOSITORY / "build" / "out"
 # tests/run runs these beside each other: guests' clocks count instructions, and the others do not mind company that makes them
 # late; plain ones are those of them that mostly compute, with the unit programs that measure nothing. What measures runs alone.
 GUESTS = ("test_catch_kernels.py", "test_kernels.py", "test_doctor_kernel.py", "test_upload_core.py", "test_fleet.py",
-          "test_python_names.py", "test_python_lines.py", "test_aarch64.py")
+          "test_python_names.py", "test_python_lines.py")
 EASY = ("test_flame_safety.py", "test_flame_use.py", "test_http.py", "test_tls.py", "test_backends.py", "test_datadog.py",
         "test_otlp.py", "test_origin.py", "test_studio_facts.py", "test_doctor.py", "test_doctor_upload.py", "test_cli.py",
-        "test_outputs.py", "test_readme.py", "test_laws.py", "test_frame.py", "test_figures.py", "test_vendor.py", "test_build.py", "test_binary.py",
-        "test_rows.py", "test_flame_size.py", "test_names.py")
+        "test_outputs.py", "test_readme.py", "test_laws.py", "test_frame.py", "test_figures.py", "test_vendor.py", "test_build.py", "test_binary.py")
 PLAIN = ("test_words.py", "test_crosscheck.py", "test_pprof_tool.py", "test_golang.py", "test_jit_files.py", "test_doctor_runc.py",
-         "test_recordings.py", "test_debug_info.py")
+         "test_recordings.py")
 PARTS = {"guests": lambda item: item.path.name in GUESTS and not item.get_closest_marker("alone"),
          "easy": lambda item: item.path.name in EASY,
          "plain": lambda item: item.path.name in PLAIN or (isinstance(item, UnitTest) and not item.parent.measures)}
