@@ -62,7 +62,7 @@ cell burst100  catching 0.8 "--hz 997" $NOBODY nice 0 /burst 60 100 200
 cell favoured  catching 2   ""         $NOBODY nice -10 /counter 60
 /counter 60 2 >/dev/null & hogs=$!
 cell hogs      catching 2   ""         $NOBODY nice 0 /counter 60
-cell tickhogs  ticking  1   ""         $NOBODY nice 0 /counter 60
+cell tickhogs  ticking  2   ""         $NOBODY nice 0 /counter 60
 kill -9 $hogs
 for mode in fp disabled; do
     mkdir /tmp/$mode
