@@ -40,6 +40,7 @@ struct shared {
     struct log log;
     struct unseen unseen;
     const struct world *world;
+    bool confined;                   /* threads give up what they do not need (os/confine.h). Written by run/ */
     const struct observer *observer; /* null in the product */
     struct perf_access access;
     bool perf_on;

@@ -685,14 +685,21 @@ int signals_open(void)
     sigaddset(&wanted, SIGUSR1);
     sigaddset(&wanted, SIGUSR2);
     sigaddset(&wanted, SIGNAL_COMMAND_ENDED);
+    sigaddset(&wanted, SIGNAL_REFUSED);
     sigprocmask(SIG_BLOCK, &wanted, NULL);
     return signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-int signals_next(int fd)
+int signals_next(int fd, int *value)
 {
     struct signalfd_siginfo info;
-    return fd >= 0 && read(fd, &info, sizeof info) == sizeof info ? (int)info.ssi_signo : 0;
+    if (fd < 0 || read(fd, &info, sizeof info) != sizeof info) {
+        return 0;
+    }
+    if (value != NULL) {
+        *value = info.ssi_int;
+    }
+    return (int)info.ssi_signo;
 }
 
 void signals_default(void)

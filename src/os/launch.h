@@ -43,6 +43,7 @@ enum {
     LAUNCH_NOT_EXECUTABLE = 126,
     LAUNCH_NOT_FOUND = 127,
     SIGNAL_COMMAND_ENDED = 35, /* the first real-time one that the C library leaves us */
+    SIGNAL_REFUSED = 36,       /* by confine.h: a system call, whose number is the signal's value */
 };
 
 struct launch_target {
@@ -89,7 +90,7 @@ void launch_close_from(int from, int keep);
 int launch_find(const char *argv0, char *path, size_t path_bytes, struct err *err);
 
 /* The signals of a profiler process, as a descriptor to wait for. Blocks TERM, INT, HUP, USR1, USR2 and
- * SIGNAL_COMMAND_ENDED, ignores PIPE and XFSZ. Returns -1 when the system has none. */
+ * SIGNAL_COMMAND_ENDED and SIGNAL_REFUSED, ignores PIPE and XFSZ. Returns -1 when the system has none. */
 int signals_open(void);
 
 /* Gives TERM and INT their default effect back: the next one ends this process at once. */
@@ -98,7 +99,7 @@ void signals_default(void);
 /* Waits until a signal is pending or the time is up. */
 void signals_wait(int fd, uint64_t timeout_ns);
 
-/* The next pending signal's number, or 0. */
-int signals_next(int fd);
+/* The next pending signal's number, or 0; and the value that came with it, unless that is null. */
+int signals_next(int fd, int *value);
 
 #endif

@@ -120,6 +120,7 @@ static int start_thread(struct lookup *l)
     (void)pthread_attr_setstacksize(&attr, RESOLVER_STACK);
     (void)pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
     sigfillset(&all);
+    sigdelset(&all, SIGSYS); /* confine.h */
     pthread_sigmask(SIG_SETMASK, &all, &before);
     number = pthread_create(&thread, &attr, run_lookup, l);
     pthread_sigmask(SIG_SETMASK, &before, NULL);

@@ -4,14 +4,12 @@
 #include "os/sandbox.h"
 #include "base/time.h"
 #include "os/clock.h"
+#include "os/confine.h"
 #include "os/launch.h"
 #include "os/proc.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/audit.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <poll.h>
 #include <signal.h>
 #include <stddef.h>
@@ -106,31 +104,6 @@ static bool limit(int resource, uint64_t most)
     return setrlimit(resource, &(struct rlimit){most, most}) == 0;
 }
 
-#define LOAD(field) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, field))
-#define SKIP(count, value) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, count, 0) /* where it is this value */
-#define END(result) BPF_STMT(BPF_RET | BPF_K, result)
-#define ALLOW(call) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1), END(SECCOMP_RET_ALLOW)
-
-static bool deny_the_rest(void)
-{
-    static const struct sock_filter filter[] = {
-        /* a kernel has one of the two; what it runs besides, 32-bit calls, has other numbers */
-        LOAD(arch), SKIP(2, AUDIT_ARCH_X86_64), SKIP(1, AUDIT_ARCH_AARCH64), END(SECCOMP_RET_KILL_PROCESS),
-        LOAD(nr), ALLOW(SYS_read), ALLOW(SYS_write), ALLOW(SYS_recvmsg), ALLOW(SYS_close), ALLOW(SYS_mmap),
-        ALLOW(SYS_munmap), ALLOW(SYS_mremap), ALLOW(SYS_mprotect), ALLOW(SYS_madvise), ALLOW(SYS_brk),
-        ALLOW(SYS_futex), ALLOW(SYS_sched_yield), ALLOW(SYS_rt_sigprocmask), ALLOW(SYS_rt_sigreturn),
-        ALLOW(SYS_clock_gettime), ALLOW(SYS_gettid), ALLOW(SYS_sigaltstack),
-        ALLOW(SYS_exit), ALLOW(SYS_exit_group),
-        END(SECCOMP_RET_ERRNO | EPERM),
-    };
-    union {
-        const struct sock_filter *shared;
-        struct sock_filter *filter;
-    } program = {filter};
-    const struct sock_fprog set = {sizeof filter / sizeof filter[0], program.filter};
-    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &set) == 0;
-}
-
 /* A crash is one for the kernel to tell, whatever handles signals in the parent. */
 static void forget_handlers(void)
 {
@@ -161,7 +134,7 @@ __attribute__((noreturn)) static void be_child(int fd, pid_t parent, uint64_t mo
     uint64_t has = data_bytes();
     bool limited = has > 0 && limit(RLIMIT_DATA, has + most_bytes) && limit(RLIMIT_CPU, SANDBOX_CPU_S) &&
                    limit(RLIMIT_CORE, 0);
-    if (!limited || !deny_the_rest()) {
+    if (!limited || !confine_computing()) {
         _exit(EXIT_DENIED);
     }
     run(argument, &port);

@@ -8,6 +8,7 @@ Processes are ended by their id only.
 import ctypes
 import errno
 import os
+import re
 import selectors
 import signal
 import subprocess
@@ -154,6 +155,8 @@ class Process:
         if self.ending >= 0:
             os.close(self.ending)
             self.ending = -1
+        refused = re.search("system call .* was refused: it is none", self.text(self.popen.stderr))
+        assert not refused or self.argv[0].endswith("/plant"), self.text(self.popen.stderr)
         return Done(self, self.status, self.usage, bytes(self.buffers.get(self.popen.stdout, b"")),
                     bytes(self.buffers.get(self.popen.stderr, b"")), self.seconds)
 

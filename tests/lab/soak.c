@@ -172,7 +172,7 @@ static bool fail(const char *what)
 static bool start_uploader(struct soak *s)
 {
     struct err err = {0};
-    s->up = uploader_start(&s->settings, &s->log, &err);
+    s->up = uploader_start(&s->settings, false, &s->log, &err);
     s->starts++;
     return s->up != NULL || fail(err.text);
 }

@@ -128,7 +128,7 @@ static int works_until_the_end(void *context, struct launch_target *target)
     int fd = signals_open();
     (void)launch_ready(target);
     int sig = 0;
-    for (unsigned i = 0; i < 100 && (sig = signals_next(fd)) == 0; i++) {
+    for (unsigned i = 0; i < 100 && (sig = signals_next(fd, NULL)) == 0; i++) {
         signals_wait(fd, 100 * MS);
     }
     note(sig == SIGNAL_COMMAND_ENDED ? "flushed" : "nothing was told");
@@ -140,7 +140,7 @@ static int goes_on_alone(void *context, struct launch_target *target)
     (void)context;
     int fd = signals_open();
     (void)launch_ready(target);
-    for (unsigned i = 0; i < 100 && signals_next(fd) == 0; i++) {
+    for (unsigned i = 0; i < 100 && signals_next(fd, NULL) == 0; i++) {
         signals_wait(fd, 100 * MS);
     }
     launch_leave(target->init_fd);
@@ -774,7 +774,7 @@ static bool take_signals(void *context)
     (void)context;
     int fd = signals_open();
     CHECK(fd >= 0);
-    CHECK_INT(signals_next(fd), 0);
+    CHECK_INT(signals_next(fd, NULL), 0);
     uint64_t began_ns = clock_mono_ns();
     signals_wait(fd, 100 * MS);
     CHECK(clock_mono_ns() - began_ns >= 99 * (uint64_t)MS);
@@ -783,12 +783,12 @@ static bool take_signals(void *context)
     began_ns = clock_mono_ns();
     signals_wait(fd, (uint64_t)5000 * MS);
     CHECK(clock_mono_ns() - began_ns < 4000 * (uint64_t)MS);
-    CHECK_INT(signals_next(fd), SIGUSR1);
-    CHECK_INT(signals_next(fd), 0);
-    CHECK_INT(signals_next(-1), 0);
+    CHECK_INT(signals_next(fd, NULL), SIGUSR1);
+    CHECK_INT(signals_next(fd, NULL), 0);
+    CHECK_INT(signals_next(-1, NULL), 0);
     signals_wait(-1, 1 * MS);
     raise(SIGTERM);
-    CHECK_INT(signals_next(fd), SIGTERM);
+    CHECK_INT(signals_next(fd, NULL), SIGTERM);
     signals_default();
     return true;
 }

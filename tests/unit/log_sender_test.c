@@ -171,7 +171,7 @@ static struct log_sender *begin(struct log_pace pace)
     pthread_mutex_init(&spoken.lock, NULL);
     struct log_sender *sender = log_sender_new(&settings, true, &spoken, &here, &pace, &err);
     CHECK(sender != NULL);
-    CHECK(log_sender_start(sender, &err));
+    CHECK(log_sender_start(sender, false, &err));
     return sender;
 }
 

@@ -216,7 +216,7 @@ static void what_a_platform_says_is_there_when_it_is_known(void)
     int fd = listen_here();
     origin_gather(&here, &settings, of_google, NULL);
     const struct origin *first = origin_now(&here);
-    origin_ask_start(&here, of_google, NULL);
+    origin_ask_start(&here, false, of_google, NULL);
     CHECK(here.ask != NULL && origin_now(&here) == first); /* nobody serves yet */
     CHECK(pthread_create(&server, NULL, serve, &fd) == 0);
     for (int i = 0; i < 20000 && origin_now(&here) == first; i++) {
@@ -238,7 +238,7 @@ static void asking_ends_at_once_when_it_is_cut(void)
     struct timespec from, to;
     origin_gather(&here, &settings, of_google, NULL);
     clock_gettime(CLOCK_MONOTONIC, &from);
-    origin_ask_start(&here, of_google, NULL);
+    origin_ask_start(&here, false, of_google, NULL);
     origin_release(&here);
     clock_gettime(CLOCK_MONOTONIC, &to);
     CHECK(to.tv_sec - from.tv_sec < 2); /* its own patience is two seconds */

@@ -132,6 +132,7 @@ static int create_thread(struct catcher *k, struct start *start)
     }
     (void)pthread_attr_setstacksize(&attr, STACK_BYTES);
     sigfillset(&all);
+    sigdelset(&all, SIGSYS); /* confine.h */
     pthread_sigmask(SIG_SETMASK, &all, &before);
     number = pthread_create(&k->thread, &attr, run_thread, start);
     pthread_sigmask(SIG_SETMASK, &before, NULL);

@@ -48,7 +48,7 @@ static void report_state(struct rooms *r, uint64_t rounds)
 static void serve_signals(struct loop *l)
 {
     struct rooms *r = l->rooms;
-    for (int sig; (sig = signals_next(r->signals)) != 0;) {
+    for (int sig, value; (sig = signals_next(r->signals, &value)) != 0;) {
         if (sig == SIGTERM || sig == SIGINT) {
             r->shared.finishing = true;
         } else if (sig == SIGNAL_COMMAND_ENDED && l->ended_ns == 0) {
@@ -62,6 +62,11 @@ static void serve_signals(struct loop *l)
             rooms_end_window(r);
         } else if (sig == SIGUSR2) {
             report_state(r, l->rounds);
+        } else if (sig == SIGNAL_REFUSED) {
+            log_once(&r->shared.log, LOG_WARNING,
+                     "system call %d was refused: it is none that this part of pillion makes. That is a fault, or an attack "
+                     "by what is read; please report it. The run goes on",
+                     value);
         }
     }
 }

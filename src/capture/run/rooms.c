@@ -11,6 +11,7 @@
 #include "capture/window/image_sweep.h"
 #include "capture/window/limits.h"
 #include "capture/window/status_line.h"
+#include "os/confine.h"
 #include "os/launch.h"
 #include "os/secret.h"
 
@@ -201,7 +202,11 @@ bool rooms_make(struct rooms *r)
 {
     struct shared *s = &r->shared;
     struct err err = {0};
+    s->confined = confine_process(); /* while there is one thread */
     log_open(&s->log, s->settings);
+    if (!s->confined) {
+        log_say(&s->log, LOG_DEBUG, "the profiler keeps its rights: a seccomp filter kills for giving them up");
+    }
     s->memory_bytes = limits_choose_memory(s->settings, &s->log);
     bool good = s->perf != NULL || err_set(&err, ERR_MEMORY, 0, "no memory to begin");
     good = good && make_follow(r, &err) && make_stacks(r, &err) && make_records(r, &err) &&

@@ -7,6 +7,7 @@
 #include "base/version.h"
 #include "capture/run/loop.h"
 #include "os/clock.h"
+#include "os/confine.h"
 #include "os/proc.h"
 #include "target/stat.h"
 
@@ -83,6 +84,9 @@ static bool begin_uploads(struct rooms *r)
     bool good = uploads_begin(&r->uploads);
     if (r->uploads.uploader != NULL || !good) {
         publisher_upload(r->publisher, r->uploads.uploader, r->shared.window.profile);
+    }
+    if (r->shared.confined) { /* the threads that may have sockets run */
+        confine_reader();
     }
     return good || !uploads_are_all(r->shared.settings);
 }

@@ -9,6 +9,7 @@
 #include "deliver/retry.h"
 #include "deliver/studio_logs.h"
 #include "os/clock.h"
+#include "os/confine.h"
 #include "os/net.h"
 #include "os/thread.h"
 
@@ -34,6 +35,7 @@ struct log_sender {
     struct origin_here unnamed; /* the run's, without the host's name, where that is not wanted */
     struct log *log;
     struct log_pace pace;
+    bool confined; /* os/confine.h */
     struct sender *sender;      /* the thread's, like all that is marked so */
     struct studio_batch batch;  /* the thread's */
     struct retry retry;         /* the thread's */
@@ -211,6 +213,9 @@ static void *log_sender_main(void *context)
 {
     struct log_sender *s = context;
     uint64_t stop_ns = 0;
+    if (s->confined) {
+        confine_sender(NULL);
+    }
     s->last_ns = clock_mono_ns();
     s->next_ns = s->last_ns + spread_ns(s);
     for (;;) {
@@ -292,9 +297,10 @@ struct log_sender *log_sender_new(const struct settings *settings, bool alone, s
     return s;
 }
 
-bool log_sender_start(struct log_sender *s, struct err *err)
+bool log_sender_start(struct log_sender *s, bool confined, struct err *err)
 {
     pthread_attr_t attr;
+    s->confined = confined;
     pthread_attr_init(&attr);
     pthread_attr_setstacksize(&attr, STACK_BYTES);
     int number = pthread_create(&s->thread, &attr, log_sender_main, s);

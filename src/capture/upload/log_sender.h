@@ -9,7 +9,7 @@
  * want of room, and are counted. A studio without a log service is not asked again.
  *
  *     log_sender_new(settings, log, &here, &pace, err)    before secrets are overwritten
- *     log_sender_start(sender, err)
+ *     log_sender_start(sender, confined, err)
  *     log_sender_stop(sender, grace_ns)                    one more try
  *
  * Memory: 64 KiB, twice while a batch is made, and a thread like an uploader's.
@@ -37,7 +37,7 @@ struct log_sender *log_sender_new(const struct settings *settings, bool alone, s
                                   const struct origin_here *here, const struct log_pace *pace,
                                   struct err *err);
 
-bool log_sender_start(struct log_sender *sender, struct err *err);
+bool log_sender_start(struct log_sender *sender, bool confined, struct err *err);
 
 /* Files are read again, and what waits is sent at once. */
 void log_sender_refresh(struct log_sender *sender);

@@ -7,6 +7,7 @@
 #include "deliver/client.h"
 #include "origin/platform.h"
 #include "os/clock.h"
+#include "os/confine.h"
 #include "os/file.h"
 #include "os/net.h"
 #include "os/thread.h"
@@ -38,6 +39,7 @@ struct learnt {
 
 struct origin_ask {
     struct origin_here *here;
+    bool confined; /* os/confine.h */
     struct question questions[PLATFORM_COUNT];
     size_t count;
     struct facts facts;
@@ -176,6 +178,9 @@ static void publish(struct origin_ask *a)
 static void *ask_main(void *context)
 {
     struct origin_ask *a = context;
+    if (a->confined) {
+        confine_sender(NULL);
+    }
     for (size_t i = 0; i < a->count; i++) {
         const struct platform *platform = a->questions[i].platform;
         size_t known = a->facts.count;
@@ -277,8 +282,8 @@ static bool start_thread(struct origin_ask *a)
     return number == 0;
 }
 
-void origin_ask_start(struct origin_here *here, struct str (*get)(void *context, const char *name),
-                      void *context)
+void origin_ask_start(struct origin_here *here, bool confined,
+                      struct str (*get)(void *context, const char *name), void *context)
 {
     const struct environment environment = {get, context};
     struct origin_ask *a = calloc(1, sizeof *a);
@@ -286,6 +291,7 @@ void origin_ask_start(struct origin_here *here, struct str (*get)(void *context,
         return;
     }
     a->here = here;
+    a->confined = confined;
     a->cut = -1;
     arena_init(&a->texts, TEXTS_MAX_BYTES);
     a->facts = here->place;

@@ -19,8 +19,8 @@
 #include "capture/upload/origin.h"
 
 /* `get` is used before it returns only. */
-void origin_ask_start(struct origin_here *here, struct str (*get)(void *context, const char *name),
-                      void *context);
+void origin_ask_start(struct origin_here *here, bool confined,
+                      struct str (*get)(void *context, const char *name), void *context);
 void origin_ask_stop(struct origin_here *here);
 
 #endif

@@ -151,7 +151,7 @@ static void add_logs(struct uploader *up)
 static void start_logs(struct uploader *up)
 {
     struct err err;
-    if (up->logs != NULL && !log_sender_start(up->logs, &err)) {
+    if (up->logs != NULL && !log_sender_start(up->logs, up->confined, &err)) {
         (void)log_sender_stop(up->logs, 0);
         up->logs = NULL;
     }
@@ -198,7 +198,7 @@ void uploader_limit(struct uploader *up, uint64_t memory_bytes)
     pthread_mutex_unlock(&up->lock);
 }
 
-struct uploader *uploader_start(const struct settings *settings, struct log *log, struct err *err)
+struct uploader *uploader_start(const struct settings *settings, bool confined, struct log *log, struct err *err)
 {
     struct uploader *up = calloc(1, sizeof *up);
     struct buf omitted;
@@ -211,6 +211,7 @@ struct uploader *uploader_start(const struct settings *settings, struct log *log
     pthread_mutex_init(&up->lock, NULL);
     pthread_mutex_init(&up->making, NULL);
     up->settings = settings;
+    up->confined = confined;
     up->log = log;
     up->cut = waker_open();
     up->ended = waker_open();
@@ -222,7 +223,7 @@ struct uploader *uploader_start(const struct settings *settings, struct log *log
         add_logs(up);
     }
     if (ok && settings->origin.metadata) {
-        origin_ask_start(&up->origin, sender_variable, NULL);
+        origin_ask_start(&up->origin, confined, sender_variable, NULL);
     }
     sender_hide_secrets(&settings->upload);
     if (ok) {

@@ -12,7 +12,7 @@
  * backlog at a pace that a fleet can have together (deliver/schedule.h); neither in a run of one window,
  * nor on uploader_refresh, nor at the end.
  *
- *     uploader_start(settings, log, err)
+ *     uploader_start(settings, confined, log, err)
  *     uploader_submit(up, profile)       on the publisher's thread, after the window was named
  *     uploader_counts(up, &counts)
  *     uploader_stop(up, grace_ns)
@@ -45,7 +45,7 @@ struct uploader_counts {
 };
 
 /* Overwrites the secrets in our own arguments and environment, and leaves no core from now on. */
-struct uploader *uploader_start(const struct settings *settings, struct log *log, struct err *err);
+struct uploader *uploader_start(const struct settings *settings, bool confined, struct log *log, struct err *err);
 
 /* Before the first window: what may be used is not what --max-memory says, but this. */
 void uploader_limit(struct uploader *up, uint64_t memory_bytes);

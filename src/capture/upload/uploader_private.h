@@ -58,6 +58,7 @@ struct upload_queue {
 
 struct uploader {
     const struct settings *settings;
+    bool confined; /* os/confine.h */
     struct log *log;
     pthread_mutex_t lock;
     pthread_mutex_t making; /* a window is encoded, or a request made of one */

@@ -4,6 +4,7 @@
 #include "base/time.h"
 #include "capture/upload/uploader_private.h"
 #include "os/clock.h"
+#include "os/confine.h"
 #include "os/thread.h"
 
 #include <stdio.h>
@@ -371,6 +372,9 @@ void *queue_main(void *context)
     struct upload_queue *queue = context;
     struct uploader *up = queue->up;
     uint64_t stop_ns;
+    if (up->confined) {
+        confine_sender(up->has_store ? up->settings->upload.spool_dir : NULL);
+    }
     check_files(queue);
     while ((stop_ns = stop_ns_of(queue)) == 0) {
         if (!take_turn(queue)) {

@@ -20,7 +20,7 @@ bool uploads_begin(struct uploads *u)
     if (!s->settings->upload.wanted) {
         return true;
     }
-    u->uploader = uploader_start(s->settings, &s->log, &err);
+    u->uploader = uploader_start(s->settings, s->confined, &s->log, &err);
     if (u->uploader == NULL) {
         bool all = uploads_are_all(s->settings);
         log_say(&s->log, all ? LOG_ERROR : LOG_WARNING, "%s%s", err.text,

@@ -11,6 +11,7 @@
 #include "capture/upload/sender.h"
 #include "capture/upload/uploader.h"
 #include "os/clock.h"
+#include "os/confine.h"
 #include "os/proc.h"
 #include "os/sandbox.h"
 #include "os/usage.h"
@@ -57,6 +58,7 @@ struct publisher {
     pthread_cond_t changed;
     struct profile profiles[2];
     struct profile *full; /* waiting or being published; null when ready */
+    bool confined;        /* os/confine.h */
     bool stop;
     bool releases, tries; /* it is asked to */
     bool busy;            /* it does, or publishes */
@@ -276,6 +278,9 @@ static void *publisher_main(void *context)
 {
     struct publisher *pub = context;
     struct profile *idle = NULL; /* since it was published */
+    if (pub->confined) {
+        confine_reader();
+    }
     if (pub->settings->origin.metrics) {
         usage_read("", &pub->usage);
     }
@@ -351,6 +356,7 @@ struct publisher *publisher_start(struct shared *shared, struct images *images, 
     pub->log = &shared->log;
     pub->own = &shared->own;
     pub->settings = settings;
+    pub->confined = shared->confined;
     pub->began_wall_ns = clock_wall_ns();
     pub->began_boot_ns = clock_boot_ns();
     outputs_init(&pub->outputs, settings);

@@ -1,0 +1,260 @@
+/* src/os/confine: what each kind of thread may do afterwards, what it may not, and that the latter is told. */
+#include "os/confine.h"
+#include "child.h"
+#include "os/launch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <signal.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+
+static int signals;
+
+/* Refused, and told. */
+static void refused(long result, int call)
+{
+    int told = 0, number = errno;
+    CHECK_INT(result, -1);
+    CHECK_INT(number, EPERM);
+    CHECK_INT(signals_next(signals, &told), SIGNAL_REFUSED);
+    CHECK_INT(told, call);
+    CHECK_INT(signals_next(signals, NULL), 0);
+}
+
+#define REFUSED(call, ...) refused((errno = 0, syscall(call, __VA_ARGS__)), call)
+
+/* False: an emulator has no filters. */
+static bool begin(void)
+{
+    signals = signals_open();
+    CHECK(signals >= 0 && confine_process());
+    return prctl(PR_GET_SECCOMP) == SECCOMP_MODE_FILTER;
+}
+
+static uint64_t rights(void)
+{
+    struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
+    struct __user_cap_data_struct set[2] = {{0}};
+    CHECK_INT(syscall(SYS_capget, &header, set), 0);
+    CHECK(set[0].effective == set[0].permitted && set[1].effective == set[1].permitted);
+    return set[0].permitted | (uint64_t)set[1].permitted << 32;
+}
+
+static void give_up(int capability)
+{
+    struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
+    struct __user_cap_data_struct set[2] = {{0}};
+    CHECK_INT(syscall(SYS_capget, &header, set), 0);
+    set[capability / 32].effective &= ~(1u << capability % 32);
+    set[capability / 32].permitted &= ~(1u << capability % 32);
+    CHECK_INT(syscall(SYS_capset, &header, set), 0);
+}
+
+static bool has(int capability)
+{
+    return (rights() >> capability & 1) != 0;
+}
+
+static bool a_process(void *context)
+{
+    (void)context;
+    if (!begin()) {
+        return false;
+    }
+    char *nothing[] = {NULL};
+    CHECK_INT(prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0), 1);
+    REFUSED(SYS_execve, "/bin/true", nothing, nothing);
+    REFUSED(SYS_ptrace, 0, 0, 0, 0);
+    REFUSED(SYS_mount, "none", "/", "tmpfs", 0, NULL);
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    CHECK(fd >= 0 && close(fd) == 0);
+    return true;
+}
+
+static bool a_reader(void *context)
+{
+    (void)context;
+    int pair[2], word = 5, copy = 0;
+    if (!begin()) {
+        return false;
+    }
+    confine_reader();
+    REFUSED(SYS_socket, AF_INET, SOCK_STREAM, 0);
+    REFUSED(SYS_socket, AF_UNIX, SOCK_STREAM, 0);
+    CHECK_INT(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+    CHECK_INT(send(pair[0], "x", 1, 0), 1);
+    struct iovec here = {&copy, sizeof copy}, there = {&word, sizeof word};
+    CHECK_INT(process_vm_readv(getpid(), &here, 1, &there, 1, 0), sizeof word);
+    CHECK_INT(copy, 5);
+    return true;
+}
+
+static bool a_sender(void *context)
+{
+    const char *folder = context;
+    char spool[128], file[160], other[160], text[8];
+    struct iovec none = {NULL, 0};
+    bool is_root = geteuid() == 0;
+    (void)snprintf(spool, sizeof spool, "%s/spool", folder);
+    (void)snprintf(file, sizeof file, "%s/window", spool);
+    (void)snprintf(other, sizeof other, "%s/other", spool);
+    if (!begin()) {
+        return false;
+    }
+    confine_sender(spool);
+    REFUSED(SYS_process_vm_readv, getpid(), &none, 1, &none, 1, 0);
+    REFUSED(SYS_perf_event_open, NULL, 0, -1, -1, 0);
+    REFUSED(SYS_setresuid, 0, 0, 0);
+    REFUSED(SYS_kill, getpid(), 0);
+    REFUSED(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+    CHECK_INT(rights() & ~(UINT64_C(1) << CAP_DAC_OVERRIDE | UINT64_C(1) << CAP_DAC_READ_SEARCH), 0);
+    CHECK(!is_root || has(CAP_DAC_OVERRIDE));
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    CHECK(fd >= 0 && close(fd) == 0);
+    fd = open("/etc/passwd", O_RDONLY);
+    CHECK(fd >= 0 && read(fd, text, sizeof text) == sizeof text && close(fd) == 0);
+    fd = open(file, O_WRONLY | O_CREAT, 0600);
+    CHECK(fd >= 0 && close(fd) == 0 && rename(file, other) == 0 && unlink(other) == 0);
+    CHECK(signals_next(signals, NULL) == 0);
+    if (syscall(444, NULL, 0, 1) < 1) { /* Landlock's version */
+        printf("# no Landlock here: which files a sender may open is not tested\n");
+        return true;
+    }
+    CHECK(open("/proc/1/maps", O_RDONLY) < 0 && errno == EACCES);
+    CHECK(open("/proc/self/mem", O_RDONLY) < 0 && errno == EACCES);
+    (void)snprintf(other, sizeof other, "%s/beside", folder);
+    CHECK(open(other, O_WRONLY | O_CREAT, 0600) < 0 && errno == EACCES);
+    return true;
+}
+
+static bool one_that_computes(void *context)
+{
+    (void)context;
+    signals = signals_open();
+    if (!confine_computing()) {
+        return false;
+    }
+    errno = 0;
+    CHECK(open("/etc/passwd", O_RDONLY) < 0 && errno == EPERM);
+    CHECK(socket(AF_INET, SOCK_STREAM, 0) < 0 && errno == EPERM);
+    CHECK_INT(signals_next(signals, NULL), 0);
+    return true;
+}
+
+static bool who_may_trace(void *context)
+{
+    (void)context;
+    if (!has(CAP_SYS_PTRACE) || !has(CAP_CHOWN) || !begin()) {
+        return false;
+    }
+    CHECK(has(CAP_SYS_PTRACE) && has(CAP_SETUID) && has(CAP_DAC_OVERRIDE));
+    CHECK(!has(CAP_CHOWN) && !has(CAP_NET_ADMIN) && !has(CAP_SYS_CHROOT) && !has(CAP_KILL));
+    return true;
+}
+
+static bool who_may_not_trace(void *context)
+{
+    (void)context;
+    if (!has(CAP_SYS_PTRACE) || !has(CAP_CHOWN)) {
+        return false;
+    }
+    give_up(CAP_SYS_PTRACE);
+    uint64_t before = rights();
+    (void)begin();
+    CHECK_INT(rights(), before);
+    return true;
+}
+
+static bool where_it_kills(void *context)
+{
+    int call = *(int *)context;
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)call, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    const struct sock_fprog program = {sizeof code / sizeof code[0], code};
+    CHECK_INT(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+    if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) {
+        return false;
+    }
+    CHECK(!confine_process());
+    return true;
+}
+
+/* ---- tests ---- */
+
+static void process(void)
+{
+    if (!in_child(a_process, NULL)) {
+        SKIP("no seccomp filters here");
+    }
+}
+
+static void reader(void)
+{
+    if (!in_child(a_reader, NULL)) {
+        SKIP("no seccomp filters here");
+    }
+}
+
+static void sender(void)
+{
+    char folder[] = "/tmp/confine-XXXXXX", spool[64];
+    CHECK(mkdtemp(folder) != NULL);
+    (void)snprintf(spool, sizeof spool, "%s/spool", folder);
+    CHECK_INT(mkdir(spool, 0700), 0);
+    bool ran = in_child(a_sender, folder);
+    CHECK(rmdir(spool) == 0 && rmdir(folder) == 0);
+    if (!ran) {
+        SKIP("no seccomp filters here");
+    }
+}
+
+static void computing(void)
+{
+    if (!in_child(one_that_computes, NULL)) {
+        SKIP("no seccomp filters here");
+    }
+}
+
+static void tracer(void)
+{
+    if (!in_child(who_may_trace, NULL)) {
+        SKIP("wants root with all capabilities, and seccomp filters");
+    }
+}
+
+static void no_tracer(void)
+{
+    if (!in_child(who_may_not_trace, NULL)) {
+        SKIP("wants root with all capabilities");
+    }
+}
+
+static void killers(void)
+{
+    static int calls[] = {SYS_capset, SYS_seccomp, 444, 446};
+    for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
+        if (!in_child(where_it_kills, &calls[i])) {
+            SKIP("no seccomp filters here");
+        }
+    }
+}
+
+TESTS({"a confined process executes, traces and mounts nothing, and tells who tried", process},
+      {"a thread that reads targets has no sockets but pairs", reader},
+      {"a thread that sends reads no target, makes no process, writes into its spool alone", sender},
+      {"a child that computes opens nothing", computing},
+      {"who may trace keeps the rights that reading takes, and no others", tracer},
+      {"who may not trace keeps all, for targets have them", no_tracer},
+      {"what a filter kills for is not tried", killers})
