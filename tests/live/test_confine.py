@@ -59,6 +59,7 @@ def test_rights_stay_where_targets_may_not_be_traced(pillion, workdir):
     """The kernel lets a process be read by who has all of its capabilities: a stock container's root keeps them."""
     with Sink() as sink:
         run = Run(pillion, "--server-host", sink.url + WINDOWS, prefix=["setpriv", "--bounding-set=-sys_ptrace"])
+        run.window()
         expected = next(threads(os.getpid()))[0] - {PTRACE}
         readers, senders = kinds(run, next(threads(os.getpid()))[2])
         run.end()

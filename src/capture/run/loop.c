@@ -64,8 +64,8 @@ static void serve_signals(struct loop *l)
             report_state(r, l->rounds);
         } else if (sig == SIGNAL_REFUSED) {
             log_once(&r->shared.log, LOG_WARNING,
-                     "system call %d was refused: it is none that this part of pillion makes. That is a fault, or an attack "
-                     "by what is read; please report it. The run goes on",
+                     "system call %d was refused: it is none that this part of pillion makes. That is a fault, or an "
+                     "attack by what is read; please report it. The run goes on",
                      value);
         }
     }

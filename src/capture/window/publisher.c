@@ -4,11 +4,10 @@
 #include "capture/window/publisher.h"
 #include "base/err.h"
 #include "base/time.h"
+#include "capture/window/machine.h"
 #include "capture/window/silent.h"
 #include "capture/window/summary.h"
 #include "capture/window/whole_run.h"
-#include "capture/upload/origin.h"
-#include "capture/upload/sender.h"
 #include "capture/upload/uploader.h"
 #include "os/clock.h"
 #include "os/confine.h"
@@ -58,7 +57,8 @@ struct publisher {
     pthread_cond_t changed;
     struct profile profiles[2];
     struct profile *full; /* waiting or being published; null when ready */
-    bool confined;        /* os/confine.h */
+    bool confined;        /* os/confine.h: its thread, from the first window on */
+    bool begun;           /* that */
     bool stop;
     bool releases, tries; /* it is asked to */
     bool busy;            /* it does, or publishes */
@@ -76,10 +76,7 @@ struct publisher {
     uint64_t own_cpu_ns; /* of the process, when the window before was closed */
     struct usage usage;  /* then; at first when the thread began */
     const struct settings *settings;
-    struct origin_here here; /* gathered with the first window that needs it */
-    bool is_gathered;
-    uint64_t began_wall_ns, began_boot_ns;
-    struct profile_machine machine;
+    struct machine machine;
 };
 
 static bool is_gone(void *context, uint64_t image)
@@ -120,45 +117,16 @@ static void note_usage(struct publisher *pub, struct profile *p)
     }
 }
 
-static const struct origin *origin_of(struct publisher *pub)
+/* Before anything of a target is looked at: what this machine is called takes a socket to ask. */
+static void begin(struct publisher *pub)
 {
-    if (pub->uploader != NULL) {
-        return uploader_origin(pub->uploader);
+    if (!pub->begun) {
+        pub->begun = true;
+        machine_learn(&pub->machine, pub->uploader, pub->outputs.formats);
+        if (pub->confined) {
+            confine_reader();
+        }
     }
-    if (!pub->is_gathered) {
-        pub->is_gathered = true;
-        origin_gather(&pub->here, pub->settings, sender_variable, NULL);
-    }
-    return &pub->here.facts;
-}
-
-/* Whoever sends the file later may be another machine. */
-static void note_machine(struct publisher *pub, struct profile *p)
-{
-    if (!pub->settings->origin.metadata ||
-        (pub->uploader == NULL && (pub->outputs.formats & encoder_bit("col")) == 0)) {
-        return;
-    }
-    const struct origin *from = origin_of(pub);
-    pub->machine = (struct profile_machine){
-        .private_ip = from->private_ip,
-        .mac_address = from->mac_address,
-        .os_name = from->os_name,
-        .os_release = from->os_release,
-        .kernel_release = from->kernel_release,
-        .kernel_version = from->kernel_version,
-        .hardware_type = from->hardware_type,
-        .libc_type = from->libc_type,
-        .libc_version = from->libc_version,
-        .run_mode = from->run_mode,
-        .deployment_type = from->deployment_type,
-        .processors = from->processors,
-        .memory_bytes = from->memory_bytes,
-        .pid = from->pid,
-        .spawn_wall_ns = pub->began_wall_ns,
-        .boot_ns = pub->began_boot_ns,
-    };
-    p->meta.machine = &pub->machine;
 }
 
 static void begin_namer(struct publisher *pub)
@@ -215,6 +183,7 @@ static bool publish(struct publisher *pub, struct profile *p)
 {
     struct err err = {0};
     struct outputs_written written;
+    begin(pub);
     note_usage(pub, p);
     if (!pub->settings->origin.metadata) {
         p->meta.host = 0;
@@ -238,7 +207,7 @@ static bool publish(struct publisher *pub, struct profile *p)
     }
     pub->own_cpu_ns = own_ns;
     note_uploads(pub, p);
-    note_machine(pub, p);
+    machine_note(&pub->machine, p);
     bool tight = make_room(pub);
     err = (struct err){0};
     bool ok = outputs_write(&pub->outputs, p, &written, &err);
@@ -278,9 +247,6 @@ static void *publisher_main(void *context)
 {
     struct publisher *pub = context;
     struct profile *idle = NULL; /* since it was published */
-    if (pub->confined) {
-        confine_reader();
-    }
     if (pub->settings->origin.metrics) {
         usage_read("", &pub->usage);
     }
@@ -330,9 +296,7 @@ static void release(struct publisher *pub)
     outputs_release(&pub->outputs);
     profile_release(&pub->profiles[0]);
     profile_release(&pub->profiles[1]);
-    if (pub->is_gathered) {
-        origin_release(&pub->here);
-    }
+    machine_release(&pub->machine);
     pthread_mutex_destroy(&pub->lock);
     pthread_cond_destroy(&pub->changed);
     free(pub);
@@ -357,8 +321,7 @@ struct publisher *publisher_start(struct shared *shared, struct images *images, 
     pub->own = &shared->own;
     pub->settings = settings;
     pub->confined = shared->confined;
-    pub->began_wall_ns = clock_wall_ns();
-    pub->began_boot_ns = clock_boot_ns();
+    machine_init(&pub->machine, settings);
     outputs_init(&pub->outputs, settings);
     if (!pub->log->terminal) {
         outputs_name_here(&pub->outputs);
@@ -435,20 +398,22 @@ bool publisher_ready(struct publisher *pub)
     return ready;
 }
 
-void publisher_release_caches(struct publisher *pub)
+static void ask(struct publisher *pub, bool *what)
 {
     pthread_mutex_lock(&pub->lock);
-    pub->releases = true;
+    *what = true;
     pthread_cond_broadcast(&pub->changed);
     pthread_mutex_unlock(&pub->lock);
 }
 
+void publisher_release_caches(struct publisher *pub)
+{
+    ask(pub, &pub->releases);
+}
+
 void publisher_try(struct publisher *pub)
 {
-    pthread_mutex_lock(&pub->lock);
-    pub->tries = true;
-    pthread_cond_broadcast(&pub->changed);
-    pthread_mutex_unlock(&pub->lock);
+    ask(pub, &pub->tries);
 }
 
 const char *publisher_dir(const struct publisher *pub)
@@ -492,10 +457,7 @@ void publisher_end_run(struct publisher *pub)
 
 unsigned publisher_stop(struct publisher *pub)
 {
-    pthread_mutex_lock(&pub->lock);
-    pub->stop = true;
-    pthread_cond_broadcast(&pub->changed);
-    pthread_mutex_unlock(&pub->lock);
+    ask(pub, &pub->stop);
     pthread_join(pub->thread, NULL);
     unsigned failed = pub->failed;
     release(pub);
