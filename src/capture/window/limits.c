@@ -26,6 +26,8 @@ enum {
     EARLIEST_MS = 5000,      /* a shorter window is none */
     KEPT_AWAY = 8 << 20,     /* what writing a last window may take */
     GATE_MAX = 160,
+    USED_UP_BYTES = 256 << 20, /* by a program in the time between two checks */
+    LOOK_MOST = 10,          /* checks */
     WORTH_SHARE = 16,        /* of the memory: a smaller profile's end frees too little */
 };
 
@@ -42,7 +44,8 @@ struct limits {
     unsigned releases;           /* of caches, in this window */
     bool is_frozen;              /* the profile takes no new stacks */
     bool in_container;           /* whose memory is limited */
-    struct usage_room container; /* what it has left, as of the latest check */
+    struct usage_room container; /* what it has left, as of the latest look */
+    uint64_t next_look_ns;       /* at that */
     uint64_t room_bytes;         /* that may be resident, as of then */
 };
 
@@ -313,22 +316,32 @@ static bool keeps_away(struct limits *l, uint64_t rss)
     return l->shared->finishing = true;
 }
 
+/* Five small files or more: the less is left, the sooner again. */
+static void look_at_container(struct limits *l, uint64_t now_ns)
+{
+    if (!l->in_container || now_ns < l->next_look_ns) {
+        return;
+    }
+    if (!usage_memory_room("", &l->container)) {
+        l->container = (struct usage_room){0};
+    }
+    uint64_t checks = l->container.left_bytes / USED_UP_BYTES;
+    l->next_look_ns = now_ns + (checks < LOOK_MOST ? checks : (uint64_t)LOOK_MOST) * CHECK_MS * NS_PER_MS;
+}
+
 /* As asked for, and no more than the container has left besides. */
-static uint64_t room_now(struct limits *l, uint64_t rss)
+static uint64_t room_now(struct limits *l, uint64_t rss, uint64_t now_ns)
 {
     uint64_t bytes = l->shared->memory_bytes;
-    if (!l->in_container || !usage_memory_room("", &l->container)) {
-        l->container = (struct usage_room){0};
-        return bytes;
-    }
+    look_at_container(l, now_ns);
     uint64_t most = rss + l->container.left_bytes / 2; /* the other half is the program's */
-    return most < bytes ? most : bytes;
+    return l->container.limit_bytes != 0 && most < bytes ? most : bytes;
 }
 
 static void check_memory(struct limits *l, uint64_t now_ns)
 {
     uint64_t rss = proc_own_rss_bytes();
-    l->room_bytes = room_now(l, rss);
+    l->room_bytes = room_now(l, rss, now_ns);
     uint64_t most = l->room_bytes - publisher_aside_bytes(l->room_bytes);
     if (keeps_away(l, rss) || rss / 3 < most / 4) {
         return;
