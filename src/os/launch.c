@@ -33,9 +33,16 @@ enum {
     OWN_FD_LEAST = 10, /* our descriptors stay clear of a caller's closed 0, 1, 2 */
     BACKOFF_FIRST_S = 1,
     BACKOFF_MAX_S = 60,
+    REFUSED_PAUSE_MS = 20,
 };
 
 /* ---- finding the command ---- */
+
+/* The answers of an exec, too. Another one says something of the call alone: a filter, no memory. */
+static bool is_of_the_file(int number)
+{
+    return number == ENOENT || number == ENOTDIR || number == EACCES || number == ELOOP || number == ENAMETOOLONG;
+}
 
 /* As far as the mode tells, which is a call less that a filter may kill for (trial.h), and no system's own answer: what
  * an access list or a mount says of it in addition is said by the exec, and the search goes on then. */
@@ -44,7 +51,7 @@ static bool is_runnable_file(const char *path, int *number)
     struct stat st;
     if (stat(path, &st) < 0) {
         *number = errno;
-        return false;
+        return !is_of_the_file(errno);
     }
     if (S_ISDIR(st.st_mode)) {
         *number = EISDIR;
@@ -428,6 +435,7 @@ struct init {
     pid_t command, profiler;
     int profiler_fd; /* [0] of a pair with it, -1: there is none */
     bool command_ended;
+    int status; /* the command's, as of waitpid */
     uint64_t restart_at_ns; /* 0: the profiler runs, or is not wanted any more */
     unsigned backoff_s;
     char *variables; /* a copy of the environment, for a profiler that comes later; null: there is none */
@@ -519,6 +527,7 @@ static bool take_child(struct init *init, const siginfo_t *child)
     if (child->si_pid == init->command) {
         /* stays a zombie while the profiler reads its final CPU times */
         init->command_ended = true;
+        init->status = child->si_code == CLD_EXITED ? child->si_status << 8 : child->si_status;
         return false;
     }
     int status = 0;
@@ -529,13 +538,31 @@ static bool take_child(struct init *init, const siginfo_t *child)
     return true;
 }
 
+/* Where waitid is refused: ends alone, and the command is no zombie then. */
+static void reap_by_waitpid(struct init *init)
+{
+    int status;
+    for (pid_t pid; !init->command_ended && (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
+        if (pid == init->command) {
+            init->command_ended = true;
+            init->status = status;
+        } else if (pid == init->profiler) {
+            note_profiler_end(init, status);
+        }
+    }
+}
+
 static void reap(struct init *init)
 {
     siginfo_t child;
+    int failed;
     do {
         child.si_pid = 0;
-    } while (waitid(P_ALL, 0, &child, WEXITED | WSTOPPED | WNOHANG | WNOWAIT) == 0 &&
-             child.si_pid != 0 && take_child(init, &child));
+        failed = waitid(P_ALL, 0, &child, WEXITED | WSTOPPED | WNOHANG | WNOWAIT);
+    } while (failed == 0 && child.si_pid != 0 && take_child(init, &child));
+    if (failed != 0) {
+        reap_by_waitpid(init);
+    }
 }
 
 /* The terminal sends its signals to the whole foreground group, hence to the command as well; only
@@ -561,6 +588,10 @@ static void serve_one(struct init *init, const sigset_t *all, uint64_t until_ns)
     struct timespec left = {(time_t)(left_ns / NS_PER_S), (long)(left_ns % NS_PER_S)};
     siginfo_t info;
     int sig = until_ns == 0 ? sigwaitinfo(all, &info) : sigtimedwait(all, &info, &left);
+    if (sig < 0 && errno != EAGAIN && errno != EINTR) { /* refused: ends are looked for, other signals stay pending */
+        clock_sleep_ns(REFUSED_PAUSE_MS * NS_PER_MS);
+        sig = SIGCHLD;
+    }
     if (sig == SIGCHLD) {
         reap(init);
     } else if (sig > 0) {
@@ -589,13 +620,12 @@ static int await_flush(struct init *init)
         kill(init->profiler, is_first ? SIGTERM : SIGNAL_COMMAND_ENDED);
         (void)read_within(init->profiler_fd, &goes_on, 1, bound_ms);
     }
-    int status = 0;
-    (void)waitpid(init->command, &status, 0);
-    if (WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS) {
+    (void)waitpid(init->command, NULL, 0);
+    if (WIFSIGNALED(init->status) && WTERMSIG(init->status) == SIGSYS) {
         dprintf(STDERR_FILENO, "pillion: the command was ended by SIGSYS: it made a system call that a seccomp profile "
                                "does not allow; that profile, or what the command sets itself, decides it\n");
     }
-    return exit_code(status);
+    return exit_code(init->status);
 }
 
 /* In the command's process: waits for the profiler, then becomes the command. `parent` may have been killed before

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <time.h>
@@ -174,10 +175,17 @@ int perf_end_of(const struct perf *p, const struct perf_follower *f)
     return fd;
 }
 
+/* Where poll itself fails, and always may: a run must not wait for ever for an end that nobody tells. */
+static bool is_gone(const struct perf_follower *f)
+{
+    return kill((pid_t)f->pid, 0) < 0 && errno == ESRCH;
+}
+
 static bool has_ended(const struct perf *p, const struct perf_follower *f)
 {
     struct pollfd one = {.fd = perf_end_of(p, f)};
-    return one.fd < 0 || (poll(&one, 1, 0) == 1 && (one.revents & POLLHUP) != 0);
+    int ready = one.fd < 0 ? 0 : poll(&one, 1, 0);
+    return one.fd < 0 || (ready < 0 ? is_gone(f) : (one.revents & POLLHUP) != 0);
 }
 
 static bool is_followed(const struct perf *p, uint32_t tid)
@@ -630,12 +638,11 @@ static void reap_some(struct perf *p, size_t from, size_t limit)
     for (size_t i = from; i < limit; i++) {
         fds[i - from] = (struct pollfd){.fd = perf_end_of(p, &p->followers.at[i])};
     }
-    if (poll(fds, limit - from, 0) < 0) {
-        return;
-    }
+    bool told = poll(fds, limit - from, 0) >= 0;
     for (size_t i = from; i < limit; i++) {
-        if (fds[i - from].fd < 0 || (fds[i - from].revents & POLLHUP) != 0) {
-            end_follower(p, &p->followers.at[i]);
+        struct perf_follower *f = &p->followers.at[i];
+        if (fds[i - from].fd < 0 || (told ? (fds[i - from].revents & POLLHUP) != 0 : is_gone(f))) {
+            end_follower(p, f);
         }
     }
 }

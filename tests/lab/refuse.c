@@ -52,12 +52,20 @@ static const struct {
     {"sched_setattr", SYS_sched_setattr},
     {"socketpair", SYS_socketpair},
     {"clone", SYS_clone},
+    {"waitid", SYS_waitid},
+    {"mmap", SYS_mmap},
+    {"wait4", SYS_wait4},
+    {"rt_sigtimedwait", SYS_rt_sigtimedwait},
 #ifdef SYS_fork /* newer processors have clone alone */
     {"fork", SYS_fork},
     {"access", SYS_access},
+    {"stat", SYS_stat},
+    {"poll", SYS_poll},
 #else
     {"fork", SYS_clone},
     {"access", SYS_faccessat},
+    {"stat", SYS_newfstatat},
+    {"poll", SYS_ppoll},
 #endif
 };
 
@@ -65,7 +73,7 @@ static const struct {
     const char *name;
     int number;
 } errors[] = {{"EPERM", EPERM}, {"ENOSYS", ENOSYS}, {"EACCES", EACCES}, {"EINVAL", EINVAL}, {"EMFILE", EMFILE},
-            {"ENODEV", ENODEV}, {"E2BIG", E2BIG}, {"EAGAIN", EAGAIN}, {"KILL", KILL}};
+            {"ENODEV", ENODEV}, {"E2BIG", E2BIG}, {"EAGAIN", EAGAIN}, {"ENOMEM", ENOMEM}, {"KILL", KILL}};
 
 static unsigned answer_of(int error)
 {

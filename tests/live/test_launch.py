@@ -368,6 +368,18 @@ def test_a_filter_that_refuses_or_kills_leaves_the_command_alone(pillion, progra
 
 
 @pytest.mark.parametrize("launch", MODES)
+@pytest.mark.parametrize("calls", ["stat", "poll", "waitid", "wait4", "rt_sigtimedwait"])
+def test_a_call_that_always_fails_changes_no_status_and_holds_nothing_up(pillion, program, refuse, workdir, launch, calls):
+    """What the call would have told is found out in another way, or done without."""
+    act = program("act", "-static")
+    done = process.run([refuse, "EPERM", calls, "--", pillion, "--launch", launch, "-o", workdir, "--", act, "spin", "0.2", "5"],
+                       timeout=10)
+    process.settle(5)
+    assert done.status == 5, done
+    assert calls == "stat" or list(workdir.glob("profile_*.col")), done
+
+
+@pytest.mark.parametrize("launch", MODES)
 def test_a_small_stack_is_enough(pillion, program, workdir, launch):
     session = profiler.profile(pillion, workdir, [program("act"), "spin", "0.5", "5"], launch=launch,
                                prefix=shell('ulimit -s 160; exec "$@"'))
