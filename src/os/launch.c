@@ -227,9 +227,11 @@ static void default_signals(void)
     for (int sig = 1; sig < NSIG; sig++) {
         (void)sigaction(sig, &plain, NULL);
     }
-    sigset_t none;
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
+    sigset_t later; /* for signals_open: a command may have ended before that */
+    sigemptyset(&later);
+    sigaddset(&later, SIGTERM);
+    sigaddset(&later, SIGNAL_COMMAND_ENDED);
+    sigprocmask(SIG_SETMASK, &later, NULL);
 }
 
 __attribute__((noreturn)) static void become_profiler(const struct launch *launch,
