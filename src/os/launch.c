@@ -568,10 +568,11 @@ static void reap(struct init *init)
 }
 
 /* The terminal sends its signals to the whole foreground group, hence to the command as well; only
- * what was sent to this process alone is passed on. A hang-up goes to the session's leader alone. */
+ * what was sent to this process alone is passed on. A hang-up goes to the session's leader alone. An alarm was set for
+ * the command, by who started us: it outlives an exec, and no fork. */
 static void forward(const struct init *init, const siginfo_t *info)
 {
-    bool from_terminal = info->si_code == SI_KERNEL;
+    bool from_terminal = info->si_code == SI_KERNEL && info->si_signo != SIGALRM;
     if (from_terminal && !(info->si_signo == SIGHUP && getsid(0) == getpid())) {
         return;
     }
@@ -665,6 +666,8 @@ static int run_init(const struct launch *launch, const char *path, struct err *e
     sigaction(SIGCHLD, &plain, &child_action);
     int link[2] = {-1, -1};
     pid_t own = getpid();
+    int adopts = 0; /* no fork has that */
+    (void)prctl(PR_GET_CHILD_SUBREAPER, &adopts);
     init.command = make_pair(link) ? fork() : -1;
     if (init.command < 0) { /* a limit of processes or descriptors: the command comes first */
         say_no_process(errno);
@@ -674,6 +677,9 @@ static int run_init(const struct launch *launch, const char *path, struct err *e
     }
     if (init.command == 0) {
         close(link[1]);
+        if (adopts != 0) {
+            (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
+        }
         become_command(launch, path, own, link[0], &before, &child_action);
     }
     close(link[0]);

@@ -687,6 +687,37 @@ static void told_early(void)
     end();
 }
 
+static void set_alarm(void)
+{
+    (void)alarm(1);
+}
+
+static void alarm_rings(void)
+{
+    begin();
+    struct caller caller = {.init = true, .prepare = set_alarm};
+    int status = run(&caller, "trap 'echo rang; exit 6' ALRM; for i in $(seq 200); do sleep 0.05; done");
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 6);
+    CHECK_TEXT(content("out"), "rang\n");
+    end();
+}
+
+static void adopt(void)
+{
+    CHECK_INT(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
+}
+
+static void still_adopts(void)
+{
+    begin();
+    struct caller caller = {.init = true, .prepare = adopt};
+    CHECK_INT(run(&caller, "(sh -c 'sleep 0.3; cut -d\" \" -f4 /proc/$$/stat; :' &); sleep 1; echo $$"), 0);
+    unsigned parent = 0, command = 1;
+    CHECK_INT(sscanf(content("out"), "%u %u", &parent, &command), 2);
+    CHECK_INT(parent, command);
+    end();
+}
+
 static void left_alone(void)
 {
     begin();
@@ -840,6 +871,8 @@ TESTS_THAT_MEASURE({"a command is found as the shell would find it", found},
       {"signals reach the command in init mode", passes_signals_on},
       {"the status comes after the last window", waits_for_the_flush},
       {"a command that ended before the profiler looked loses no last window", told_early},
+      {"an alarm that was set for the command reaches it in init mode", alarm_rings},
+      {"a command that orphans come to has them in init mode, too", still_adopts},
       {"the profiler may go on alone with what the command left", left_alone},
       {"the wait for the last window is bounded", flush_is_bounded},
       {"a profiler that crashed is started again", restarts},
