@@ -190,6 +190,9 @@ static size_t columns_on(int fd)
     return wide > COLUMNS_LEAST && wide <= COLUMNS_MOST ? wide - 1 : (size_t)COLUMNS_MOST;
 }
 
+/* Instead of what there is no memory to write down. */
+static const char no_memory[] = "pillion: out of memory\n";
+
 static void text_line(const struct log *log, enum log_level level, struct str text,
                       struct buf *line)
 {
@@ -306,8 +309,11 @@ static void write_event(struct log *log, enum log_level level, const char *event
         keyed_line(log, level, event, fields, count, text, &line);
     }
     buf_byte(&line, '\n');
-    if (!line.failed) {
+    bool whole = !line.failed && text.len > 0;
+    if (whole) {
         write_line(log, &line);
+    } else if (log->format == LOG_TEXT) {
+        console_write(log->fd, no_memory, sizeof no_memory - 1);
     }
     buf_release(&line);
 }
@@ -350,9 +356,11 @@ static bool is_first(struct log *log, uint64_t cause)
 {
     pthread_mutex_lock(&log->lock);
     struct map_slot *seen = map_find(&log->said, cause);
-    bool first = seen == NULL && log->said.len < CAUSES_MAX && map_put(&log->said, cause, 1);
+    bool first = seen == NULL && log->said.len < CAUSES_MAX;
     if (seen != NULL) {
         seen->value++;
+    } else if (first) {
+        (void)map_put(&log->said, cause, 1); /* without memory it is said again rather than not at all */
     }
     pthread_mutex_unlock(&log->lock);
     return first;

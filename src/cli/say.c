@@ -54,7 +54,8 @@ static void write_message(struct str text)
     struct buf out;
     buf_init(&out, MESSAGE_MAX);
     say_format(text, columns(), &out);
-    console_write(STANDARD_ERROR, out.ptr, out.len);
+    struct str whole = out.failed ? STR("pillion: out of memory\n") : buf_slice(&out);
+    console_write(STANDARD_ERROR, whole.ptr, whole.len);
     buf_release(&out);
 }
 

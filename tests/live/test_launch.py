@@ -380,6 +380,17 @@ def test_a_call_that_always_fails_changes_no_status_and_holds_nothing_up(pillion
 
 
 @pytest.mark.parametrize("launch", MODES)
+def test_without_memory_the_command_runs_and_a_line_says_why_there_is_no_profile(pillion, program, refuse, workdir, launch):
+    done = process.run([refuse, "ENOMEM", "mmap", "--", pillion, "-q", "--launch", launch, "-o", workdir, "--",
+                        program("act", "-static"), "exit", "5"])
+    process.settle(10)
+    assert done.status == 5, done
+    assert "memory" in done.err and all(profiler.lines(line) for line in done.err.splitlines()), done
+    done = process.run([refuse, "ENOMEM", "mmap", "--", pillion, "-p", str(os.getpid()), "-d", "1", "-o", workdir])
+    assert done.status == 1 and "memory" in done.err, done
+
+
+@pytest.mark.parametrize("launch", MODES)
 def test_a_small_stack_is_enough(pillion, program, workdir, launch):
     session = profiler.profile(pillion, workdir, [program("act"), "spin", "0.5", "5"], launch=launch,
                                prefix=shell('ulimit -s 160; exec "$@"'))

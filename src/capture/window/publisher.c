@@ -221,7 +221,8 @@ static bool publish(struct publisher *pub, struct profile *p)
     if (pub->uploader != NULL) {
         uploader_submit(pub->uploader, p); /* before the summary: a window that is logged is in the spool */
     }
-    summary_window(pub->log, p, &pub->outputs, &written, ok ? NULL : err.text);
+    const char *problem = err.kind != ERR_NONE ? err.text : "no memory to write files";
+    summary_window(pub->log, p, &pub->outputs, &written, ok ? NULL : problem);
     return tight;
 }
 
