@@ -136,6 +136,16 @@ test-backends: product
 	PYROSCOPE=$(PYROSCOPE) COLLECTOR=$(COLLECTOR) DATADOG_AGENT=$(DATADOG_AGENT) DATADOG_TEST_AGENT=$(DATADOG_TEST_AGENT) \
 		/usr/bin/python3 -m pytest -s tests/live/real_pyroscope.py tests/live/real_collector.py tests/live/real_datadog.py
 
+# For a night: faults in the profiler's system calls, launches in odd set-ups. As root.
+.PHONY: faults launches
+FAULTS ?= 3000
+LAUNCHES ?= 10000
+SEED ?= 1
+faults: product
+	/usr/bin/python3 tests/lab/faults.py --count $(FAULTS) --seed $(SEED)
+launches: product
+	/usr/bin/python3 tests/lab/launches.py --count $(LAUNCHES) --seed $(SEED)
+
 bench:
 	@sh build/setup.sh build bench
 	+@$(MAKE) product linked bench-programs

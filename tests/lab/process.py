@@ -188,7 +188,7 @@ def run(argv, timeout=30, **options):
 def stat(pid):
     """The fields of /proc/PID/stat after the name, [0] is the state; None when it is gone."""
     try:
-        text = Path(f"/proc/{pid}/stat").read_text()
+        text = Path(f"/proc/{pid}/stat").read_text(errors="replace")  # a name may be any bytes
     except OSError:
         return None
     return text[text.rindex(")") + 2:].split()
