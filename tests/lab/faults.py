@@ -10,18 +10,20 @@ system calls that the profiler does not make (programs/two_calls.c), so that wha
 failure is the command's own too, is left out, and so are calls that cannot fail.
 
 Of each run is asked: the command's status and output; an end within 10 s; no death by a signal; a line on standard error
-where a file or an upload is missing; no stray file. A finding is printed with the command that shows it again. Not
-findings, but counted: an EINTR without an end that is waited for without an end; what is silent because writing itself
-fails; what stays because removing it fails. Wants strace, and root for perf events.
+where a file or an upload is missing; no stray file. A finding is printed with the command that shows it again. No
+findings are: an EINTR without an end that is waited for without an end (counted); what is silent because writing itself
+fails; what stays because removing it fails. TERM ends it with the sums so far. Wants strace, and root for perf events.
 """
 import argparse
 import collections
+import contextlib
 import fnmatch
 import multiprocessing
 import os
 import random
 import re
 import shlex
+import signal
 import sys
 import tempfile
 import time
@@ -136,9 +138,9 @@ def run(place, folder, shape, pillion, *tracing):
         done = started.finish(5)
     except TimeoutError:
         below = process.descendants_of(started.pid)
-        for pid in below:
-            process._kill(pid)
         started.end()
+        for pid in {*below, *process.leftovers()}:
+            process._kill(pid)
         done = None
     process.leftovers()
     return done, log.read_text(errors="replace") if log.exists() else ""
@@ -268,9 +270,11 @@ def main(argv):
     else:
         learned = {shape: learn(PLACE, shape, options.pillion) for shape in options.shapes}
         drawn = draw(random.Random(options.seed), learned, options.count)
-    begun, sums, calls, endless = time.monotonic(), collections.Counter(), set(), 0
-    with multiprocessing.Pool(options.jobs, begin) as pool:
+    begun, sums, calls, endless, done = time.monotonic(), collections.Counter(), set(), 0, 0
+    with multiprocessing.Pool(options.jobs, begin) as pool, contextlib.suppress(KeyboardInterrupt):
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # the sums so far
         for case, injected, found, command, said in pool.imap_unordered(turn, [(options.pillion, case) for case in drawn]):
+            done += 1
             sums["injected"] += injected > 0
             calls.add(case[1])
             if set(found) == {"hang"} and case[2] == "EINTR" and case[3].endswith("+"):
@@ -279,7 +283,7 @@ def main(argv):
             sums.update(found.keys())
             if found or options.verbose:
                 print(f"{' '.join(case)}: {found}\n  {command}\n  {said}", flush=True)
-    print(f"{len(drawn)} faults over {len(calls)} calls in {time.monotonic() - begun:.0f} s, {sums['injected']} came to pass: " +
+    print(f"{done} faults over {len(calls)} calls in {time.monotonic() - begun:.0f} s, {sums['injected']} came to pass: " +
           ", ".join(f"{sums[kind]} {kind}" for kind in ("hang", "crash", "command", "silent", "stray")) +
           f"; {endless} waits that an endless EINTR keeps", flush=True)
     return any(sums[kind] for kind in ("hang", "crash", "command", "silent", "stray"))

@@ -19,6 +19,7 @@ import os
 import random
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -37,7 +38,6 @@ BOUND_S = 15
 # What the shape itself makes otherwise: it has a parent that stays, which dies with it, has its timers and other children.
 OWN_OF_INIT = (r"death signal \d+ ", r"leads group .*", r"timer .*\n", r"children \w+")
 FILES = ("profile_*", "last_*", "run_*")
-STATUS_OF_A_SIGNAL = 128
 
 
 def shell(script):
@@ -167,7 +167,7 @@ SETUPS |= {
     "below timeout": (["timeout", "9"], TELL),
     "a job": (["bash", "-mc", '"$@" & wait $!', "bash"], TELL),
     "a job in front": (["bash", "-mc", '"$@"; exit $?', "bash"], TELL),
-    "on a terminal": (["script", "-qec", 'exec "$@"', "/dev/null"], TELL),
+    "on a terminal": (["script", "-qec", "LINE", "/dev/null"], TELL),  # it takes a line, not words
     "a pipeline": (["bash", "-c", '"$@" | cat; exit ${PIPESTATUS[0]}', "bash"], TELL),
     "no reader": (["bash", "-c", 'exec > >(true); wait $!; exec "$@"', "bash"], TELL),
     "death by a signal": ([], ["sh", "-c", "kill -SEGV $$"]),
@@ -176,8 +176,6 @@ SETUPS |= {
     "a script": ([], ["SCRIPT", "one", "two"]),
     "a script without #!": (["env"], ["PLAIN", "one", "two"]),
 }
-# The terminal's program takes a line, not words.
-SETUPS["on a terminal"] = (["script", "-qec", "LINE", "/dev/null"], TELL)
 
 
 # ---- A worker's place
@@ -215,9 +213,6 @@ class Place:
 
     def copy(self, program, name):
         return Path(shutil.copy2(program, self.folder / name))
-
-    def end(self):
-        shutil.rmtree(self.folder)
 
     def told(self):
         with contextlib.suppress(BlockingIOError):
@@ -343,20 +338,22 @@ def main(argv):
     jobs = [name for _ in range(-(-options.count // (len(options.setups) * len(MODES)))) for name in options.setups]
     random.Random(options.seed).shuffle(jobs)
     sums, begun, statuses = collections.Counter(), time.monotonic(), collections.defaultdict(collections.Counter)
-    with multiprocessing.Pool(options.jobs, begin, (options.pillion,)) as pool:
+    with multiprocessing.Pool(options.jobs, begin, (options.pillion,)) as pool, contextlib.suppress(KeyboardInterrupt):
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # the sums so far
         for name, status, found in pool.imap_unordered(turn, jobs):
             sums["launches"] += len(MODES)
             statuses[name][status] += 1
             for mode, steady, differs, said in found:
                 sums["differ" if steady else "unsteady"] += 1
                 if steady or options.verbose:
-                    print(f"{name}, {mode}{'' if steady else ' (so is the bare one)'}: " + "\n  ".join(differs) + f"\n  said: {said.strip()}", flush=True)
+                    once = "" if steady else " (the bare one is not the same twice)"
+                    print(f"{name}, {mode}{once}: " + "\n  ".join(differs) + f"\n  said: {said.strip()}", flush=True)
         pool.map(finish, range(options.jobs), 1)
     if options.verbose:
         for name, counts in statuses.items():
             print(f"{name}: {dict(counts)}")
-    print(f"{sums['launches']} launches over {len(options.setups)} set-ups in {time.monotonic() - begun:.0f} s: {sums['differ']} differ from the "
-          f"bare one, {sums['unsteady']} where the bare one is not the same twice", flush=True)
+    print(f"{sums['launches']} launches over {len(options.setups)} set-ups in {time.monotonic() - begun:.0f} s: "
+          f"{sums['differ']} differ from the bare one, {sums['unsteady']} where the bare one is not the same twice", flush=True)
     return sums["differ"] > 0
 
 

@@ -1,6 +1,6 @@
 /*
  * tell SOCKET [ARGS...]: all that a program can see of how it was started, sent to a Unix datagram socket (a pipe may be
- * closed, a file may not grow). Writes a line to each standard stream that is open and exits with 5.
+ * closed, a file may not grow). Writes a line to standard output and error; exits with 5, or 8 if both are closed.
  *
  * By system calls where there are any, so that it works without /proc. What differs from run to run (identities, inodes
  * of pipes, sizes) is left out or told as a relation. Linked statically. lab/launches.py compares.
@@ -181,5 +181,5 @@ int main(int argc, char **argv)
         return 7;
     close(fd);
     ssize_t out = write(1, "told\n", 5), err = write(2, "told here, too\n", 15);
-    return out < 0 && err < 0 ? 8 : 5; /* both lost: bare as well */
+    return out < 0 && err < 0 ? 8 : 5;
 }
