@@ -42,6 +42,12 @@ $(HOST_OUT)/unit/%: tests/unit/%.c $(HOST_OUT)/libpillion.a
 		-MMD -MP -MF $@.d -o $@ $< $(filter %.o,$^) $(HOST_OUT)/libpillion.a $(call vendor_archives,$(HOST_OUT)) -lpthread
 -include $(call for_tests,$(unit_programs:=.d))
 
+# The whole program for targets that mean it ill: tests/lab/hostile.py.
+$(HOST_OUT)/pillion: $(HOST_OUT)/obj/main.o $(HOST_OUT)/libpillion.a
+	$(call say,LINK,$@)
+	$(Q)$(HOST_GCC) $(HOST_CFLAGS) $(HOST_SANITIZE) -o $@ $^ $(call vendor_archives,$(HOST_OUT)) -lpthread
+-include $(call for_tests,$(HOST_OUT)/obj/main.d)
+
 $(FUZZ_OUT)/%_fuzz: tests/fuzz/%_fuzz.c $(FUZZ_OUT)/libpillion.a
 	$(call say,FUZZ,$@)
 	@mkdir -p $(@D)
@@ -82,7 +88,7 @@ $(linked_programs): $(OUT)/lab/%: $(OUT)/lab/%.o $(OUT)/lab/recorder.o $(OUT)/la
 -include $(wildcard $(OUT)/lab/*.d)
 
 .PHONY: linked unit unit-aarch64 product-aarch64 fuzz fuzz-run fuzz-keep test test-backends bench
-unit: $(unit_programs)
+unit: $(unit_programs) $(HOST_OUT)/pillion
 linked: $(linked_programs)
 
 ifeq ($(shell command -v $(AARCH64_GCC)),)

@@ -35,7 +35,7 @@
  * the target. So walk allocates nothing, takes no lock, reads memory in one batch when its prediction holds and in one
  * or two more when not, and touches nothing but its arguments: `state` is constant, but for what extend
  * adds in one atomic store; a plan is one catcher's memory about one thread, zero at first,
- * RUNTIME_PLAN_MAX bytes at most.
+ * aligned to 16 bytes, RUNTIME_PLAN_MAX bytes at most.
  *
  * Everything read is hostile: lengths, counts and links are bounded; a stack that contradicts itself is
  * RUNTIME_TORN, never a guess.

@@ -25,7 +25,7 @@ struct waiter {
     uint64_t cpu_ns, slices;  /* schedstat at the last look */
     uint32_t node, window;    /* where it waits, in the profile of `window`; 0: not known */
     uint32_t thread;          /* there, under its labels */
-    unsigned char plan[RUNTIME_PLAN_MAX];
+    _Alignas(16) unsigned char plan[RUNTIME_PLAN_MAX]; /* the runtime's */
 };
 
 bool waits_init(struct waits *w, struct stacks *stacks, struct readers *readers,
