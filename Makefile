@@ -38,6 +38,7 @@ help:
 	@echo 'make unit       build and run the unit tests (host compiler, AddressSanitizer, UBSan)'
 	@echo 'make fuzz       run the fuzz targets (clang; FUZZ_SECONDS=60 per target); make fuzz-keep: keep what reached new code'
 	@echo 'make faults     fail the profiler'"'"'s system calls (FAULTS=3000 SEED=1); make launches: commands in odd set-ups'
+	@echo 'make hostile    profile thousands of hostile targets with sanitizers (HOSTILE=5000 HOSTILE_SEED=0)'
 	@echo 'make test-backends PYROSCOPE=FILE  send to a real server and ask back'
 	@echo 'make bench      run the benchmarks'
 	@echo 'make clean      remove what was built, keep fetched tarballs; distclean removes those too'

@@ -137,6 +137,12 @@ test:
 	+@$(MAKE) unit unit-aarch64 product-aarch64 bench-programs fuzz-run
 	@ARCH=$(ARCH) tests/run
 
+# Targets that mean ill, each for a second: a night has some 20,000. A finding names its seed.
+HOSTILE ?= 5000
+.PHONY: hostile
+hostile: product $(HOST_OUT)/pillion
+	tests/lab/hostile.py --count $(HOSTILE) --seed $(or $(HOSTILE_SEED),0)
+
 # Beside real servers, which whoever asks for them has built: tests/live/real_*.py tell how. One that is not given skips.
 test-backends: product
 	PYROSCOPE=$(PYROSCOPE) COLLECTOR=$(COLLECTOR) DATADOG_AGENT=$(DATADOG_AGENT) DATADOG_TEST_AGENT=$(DATADOG_TEST_AGENT) \
