@@ -202,12 +202,13 @@ static void frames(char **argv)
     uint64_t *at = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     uint64_t base = (uint64_t)(uintptr_t)at, words = len / 8;
     for (size_t i = 0; i < words; i++) {
-        const uint64_t kinds[] = {base + draw(words) * 8, (uint64_t)(uintptr_t)leaf + draw(64), base + i * 8, draw(UINT64_MAX),
-                                  i + 2 < words ? base + (i + 2) * 8 : 0, ~0ull};
+        const uint64_t kinds[] = {base + draw(words) * 8, (uint64_t)(uintptr_t)leaf + draw(64), base + i * 8,
+                                  draw(UINT64_MAX), i + 2 < words ? base + (i + 2) * 8 : 0, ~0ull};
         at[i] = kinds[draw(6)];
     }
     uint64_t somewhere = base + draw(words) * 8;
-    const uint64_t values[] = {somewhere, base + len - 8, base + len, base, 0, ~0ull, ~0ull << 12, somewhere | 1, 1ull << 47};
+    const uint64_t values[] = {somewhere, base + len - 8, base + len, base, 0, ~0ull, ~0ull << 12, somewhere | 1,
+                               1ull << 47};
     for (int i = 0; i < 8; i++) {
         with_frame(values[draw(9)], values[draw(9)] & ~15ull);
     }

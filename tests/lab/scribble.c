@@ -1,6 +1,6 @@
-/* For an interpreter that is told to spoil itself (live/programs/python/scribbling.py): memory behind a pointer is replaced by
- * rubbish and put back, while the caller keeps the interpreter's lock, so nobody but a profiler sees it. Needs no C library
- * but its syscall(): it is loaded into interpreters of all of them. */
+/* For an interpreter that is told to spoil itself (live/programs/python/scribbling.py): memory behind a pointer is
+ * replaced by rubbish and put back, while the caller keeps the interpreter's lock, so nobody but a profiler sees it.
+ * Needs no C library but its syscall(): it is loaded into interpreters of all of them. */
 #include <stdint.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>

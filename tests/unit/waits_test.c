@@ -31,7 +31,8 @@ static void no_call(void)
 }
 
 /* A thread that sleeps, whatever file of it is read. */
-static bool text_of_a_sleeper(void *context, uint32_t pid, uint32_t tid, const char *name, struct buf *out, struct err *err)
+static bool text_of_a_sleeper(void *context, uint32_t pid, uint32_t tid, const char *name, struct buf *out,
+                              struct err *err)
 {
     (void)context, (void)pid, (void)tid, (void)err;
     const char *text = strcmp(name, "schedstat") == 0 ? "100 0 1\n"
