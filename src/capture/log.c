@@ -309,8 +309,7 @@ static void write_event(struct log *log, enum log_level level, const char *event
         keyed_line(log, level, event, fields, count, text, &line);
     }
     buf_byte(&line, '\n');
-    bool whole = !line.failed && text.len > 0;
-    if (whole) {
+    if (!line.failed) {
         write_line(log, &line);
     } else if (log->format == LOG_TEXT) {
         console_write(log->fd, no_memory, sizeof no_memory - 1);
