@@ -137,7 +137,7 @@ test:
 	+@$(MAKE) unit unit-aarch64 product-aarch64 bench-programs fuzz-run
 	@ARCH=$(ARCH) tests/run
 
-# Targets that mean ill, each for a second: a night has some 20,000. A finding names its seed.
+# Targets that mean ill, each for a second: HOSTILE=20000 for a night. A finding names its seed.
 HOSTILE ?= 5000
 .PHONY: hostile
 hostile: product $(HOST_OUT)/pillion

@@ -1,6 +1,6 @@
 /*
- * tell SOCKET [ARGS...]: all that a program can see of how it was started, sent to a Unix datagram socket (a pipe may be
- * closed, a file may not grow). Writes a line to standard output and error; exits with 5, or 8 if both are closed.
+ * tell SOCKET [ARGS...]: all that a program can see of how it was started, sent to a Unix datagram socket (a pipe may
+ * be closed, a file may not grow). Writes a line to standard output and error; exits with 5, or 8 if both are closed.
  *
  * By system calls where there are any, so that it works without /proc. What differs from run to run (identities, inodes
  * of pipes, sizes) is left out or told as a relation. Linked statically. lab/launches.py compares.
@@ -101,9 +101,10 @@ static void processes(void)
     int reaper = 0, death = 0;
     prctl(PR_GET_CHILD_SUBREAPER, &reaper, 0, 0, 0);
     prctl(PR_GET_PDEATHSIG, &death, 0, 0, 0);
-    SAY("subreaper %d death signal %d dumpable %d slack %d keepcaps %d securebits %d huge pages %d no new rights %d\n", reaper,
-        death, prctl(PR_GET_DUMPABLE, 0, 0, 0, 0), prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0), prctl(PR_GET_KEEPCAPS, 0, 0, 0, 0),
-        prctl(PR_GET_SECUREBITS, 0, 0, 0, 0), prctl(PR_GET_THP_DISABLE, 0, 0, 0, 0), prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0));
+    SAY("subreaper %d death signal %d dumpable %d slack %d keepcaps %d securebits %d huge pages %d no new rights %d\n",
+        reaper, death, prctl(PR_GET_DUMPABLE, 0, 0, 0, 0), prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0),
+        prctl(PR_GET_KEEPCAPS, 0, 0, 0, 0), prctl(PR_GET_SECUREBITS, 0, 0, 0, 0), prctl(PR_GET_THP_DISABLE, 0, 0, 0, 0),
+        prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0));
 }
 
 /* FNV-1a. `_` is what a shell ran last. */
@@ -137,7 +138,8 @@ static void words(char **argv, char **env)
 static void status(void)
 {
     static const char *const kept[] = {"Name", "Umask", "Uid", "Gid", "Groups", "NoNewPrivs", "Seccomp", "Cap", "Shd",
-                                       "SigP", "SigB", "SigI", "SigC", "Threads", "Cpus", "Mems", "Tracer", "Spec", "CoreD", "THP"};
+                                       "SigP", "SigB", "SigI", "SigC", "Threads", "Cpus", "Mems", "Tracer", "Spec",
+                                       "CoreD", "THP"};
     char line[4096];
     FILE *f = fopen("/proc/self/status", "re");
     while (f && fgets(line, sizeof line, f))
@@ -150,7 +152,8 @@ static void status(void)
 
 static void files(void)
 {
-    static const char *const names[] = {"oom_score_adj", "coredump_filter", "cgroup", "uid_map", "setgroups", "autogroup"};
+    static const char *const names[] = {"oom_score_adj", "coredump_filter", "cgroup",
+                                        "uid_map",       "setgroups",       "autogroup"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         char path[64], line[2000] = "";
         snprintf(path, sizeof path, "/proc/self/%s", names[i]);
