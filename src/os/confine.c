@@ -92,6 +92,9 @@ static const uint16_t all_calls[] = {
     SYS_sched_yield, SYS_sched_setattr, SYS_sched_getattr, SYS_sched_setscheduler, SYS_sched_setaffinity,
     SYS_sched_getaffinity, SYS_prlimit64, SYS_getrusage, SYS_sysinfo, SYS_uname, SYS_gettimeofday, SYS_clock_getres,
     SYS_nanosleep, SYS_getrandom,
+#ifdef __SANITIZE_ADDRESS__ /* the tests' build: another C library */
+    SYS_clone3, SYS_rseq,
+#endif
 };
 
 static const uint16_t no_reader_makes[] = {SYS_socket, SYS_connect, SYS_bind};

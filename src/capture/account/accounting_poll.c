@@ -310,7 +310,7 @@ static void leave_to_heir(struct accounting *a, struct profile *p, struct target
         return;
     }
     heir->account.idle_polls = 0; /* a shell that hardly ran has waited for it, and may end before it would be read */
-    heir->account.clock_ns = 0; /* nor is it asked whether it ran: what a hypervisor took away in that time may hide it */
+    heir->account.clock_ns = 0; /* nor is its clock asked whether it ran: what a hypervisor took away may hide that */
     /* a zombie's times hold the children it waited for; of one that is gone all are supposed to be */
     if (target->account.final_known) {
         heir->account.children.zombies_ns += target->account.lifetime_ns;
