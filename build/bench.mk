@@ -61,7 +61,12 @@ $(lab_programs): %: %.o $(HOST_OUT)/libpillion.a
 
 -include $(call for_tests,$(wildcard $(BENCH_OUT)/bench/*.d))
 
-.PHONY: bench-programs lab-programs
+.PHONY: bench-programs bench-check lab-programs
 bench-programs: $(bench_programs)
+
+# Whether they compile, for make test: their libraries and ours for them take two minutes.
+bench-check:
+	$(Q)$(HOST_GCC) $(compile_base) $(WARNINGS) -Itests/lab -fsyntax-only $(wildcard tests/bench/*.c)
+
 lab-programs: $(lab_programs)
 unit: $(lab_programs) $(BENCH_OUT)/fleet

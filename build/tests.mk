@@ -134,7 +134,7 @@ FUZZ_KEPT_BYTES := 4096
 test:
 	@sh build/setup.sh build test
 	+@$(MAKE) product linked
-	+@$(MAKE) unit unit-aarch64 product-aarch64 bench-programs fuzz-run
+	+@$(MAKE) unit unit-aarch64 product-aarch64 bench-check fuzz-run
 	@ARCH=$(ARCH) tests/run
 
 # Targets that mean ill, each for a second: HOSTILE=20000 for a night. A finding names its seed.

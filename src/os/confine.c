@@ -3,6 +3,7 @@
  */
 #include "os/confine.h"
 #include "os/launch.h"
+#include "os/proc.h"
 #include "os/trial.h"
 
 #include <dirent.h>
@@ -16,6 +17,7 @@
 #include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -33,13 +35,20 @@ static const uint64_t reader_rights =
     BIT(CAP_SYS_PTRACE) | BIT(CAP_SYS_NICE) | BIT(CAP_SYS_RESOURCE) | BIT(CAP_SYSLOG) | BIT(CAP_SYS_ADMIN) |
     BIT(PERFMON) | BIT(CHECKPOINT_RESTORE);
 
+/* Distributions' kernels have levels above 2, and some ask for SYS_ADMIN there, whoever has PERFMON. */
+static bool is_admin_for_perf(void)
+{
+    char text[16] = "";
+    return proc_read_file("/proc/sys/kernel/perf_event_paranoid", text, sizeof text - 1) == 0 || atoi(text) > 2;
+}
+
 static uint64_t rights_to_keep(uint64_t has)
 {
     uint64_t keep = reader_rights;
     if ((has & BIT(CAP_SYS_PTRACE)) == 0) {
         return has;
     }
-    if ((has & BIT(PERFMON)) != 0 && (has & BIT(CHECKPOINT_RESTORE)) != 0) {
+    if ((has & BIT(PERFMON)) != 0 && (has & BIT(CHECKPOINT_RESTORE)) != 0 && !is_admin_for_perf()) {
         keep &= ~BIT(CAP_SYS_ADMIN); /* before 5.9 it is what these two are since */
     }
     return has & keep;
