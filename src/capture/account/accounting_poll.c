@@ -310,7 +310,9 @@ static void leave_to_heir(struct accounting *a, struct profile *p, struct target
         return;
     }
     heir->account.idle_polls = 0; /* a shell that hardly ran has waited for it, and may end before it would be read */
-    heir->account.clock_ns = 0; /* nor is its clock asked whether it ran: what a hypervisor took away may hide that */
+    if (!targets_is_excluded(target, a->now_ns)) { /* its clock may hide that it ran: a hypervisor took that away */
+        heir->account.clock_ns = 0;
+    }
     /* a zombie's times hold the children it waited for; of one that is gone all are supposed to be */
     if (target->account.final_known) {
         heir->account.children.zombies_ns += target->account.lifetime_ns;
