@@ -283,20 +283,23 @@ static void try_calls(void)
     (void)install(&p);
 }
 
-bool confine_process(void)
+bool confine_process(const char **missing)
 {
     struct program p = {.count = 0};
     struct sigaction action = {.sa_flags = SA_SIGINFO};
+    *missing = NULL;
     if (trial_run(try_calls) != TRIAL_PASSED) {
         return false;
     }
     action.sa_sigaction = tell;
     sigaction(SIGSYS, &action, NULL);
     drop_rights(rights_to_keep);
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0) {
-        let_tracers(&p);
-        list_calls(&p, all_calls, COUNT(all_calls), SECCOMP_RET_ALLOW, SECCOMP_RET_TRAP);
-        (void)install(&p);
+    let_tracers(&p);
+    list_calls(&p, all_calls, COUNT(all_calls), SECCOMP_RET_ALLOW, SECCOMP_RET_TRAP);
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || !install(&p)) {
+        *missing = "filters of system calls";
+    } else if (syscall(CREATE_RULESET, NULL, 0, VERSION) < 0) {
+        *missing = "Landlock";
     }
     return true;
 }

@@ -24,8 +24,8 @@
  *
  * Landlock is not for a thread that reads targets: it also forbids to read a process that is not behind it.
  *
- * Where an older kernel or a container's filter refuses a part, the rest holds. What a filter kills for is
- * not tried (trial.h).
+ * Where an older kernel or a container's filter refuses a part, the rest holds, and confine_process says which
+ * is missing. What a filter kills for is not tried (trial.h).
  *
  * Sources: capabilities(7), seccomp(2), landlock(7), ptrace(2) "Ptrace access mode checking".
  */
@@ -34,8 +34,9 @@
 
 #include <stdbool.h>
 
-/* False, and nothing has changed: a filter would kill for the attempt. */
-bool confine_process(void);
+/* False, and nothing has changed: a filter would kill for the attempt. `missing`: what of this process's and its threads'
+ * confinement the kernel refuses, null for nothing; it stays valid. */
+bool confine_process(const char **missing);
 
 void confine_reader(void);
 

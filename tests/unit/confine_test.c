@@ -1,7 +1,10 @@
 /* src/os/confine: what each kind of thread may do afterwards, what it may not, and that the latter is told. */
 #include "os/confine.h"
+#include "base/time.h"
 #include "child.h"
+#include "os/clock.h"
 #include "os/launch.h"
+#include "os/sandbox.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,6 +13,7 @@
 #include <linux/seccomp.h>
 #include <signal.h>
 #include <stddef.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -35,7 +39,8 @@ static void refused(long result, int call)
 static bool begin(void)
 {
     signals = signals_open();
-    CHECK(signals >= 0 && confine_process());
+    const char *missing;
+    CHECK(signals >= 0 && confine_process(&missing));
     return prctl(PR_GET_SECCOMP) == SECCOMP_MODE_FILTER;
 }
 
@@ -173,22 +178,82 @@ static bool who_may_not_trace(void *context)
     return true;
 }
 
-static bool where_it_kills(void *context)
+/* From now on the kernel answers so. False: it has no filters. */
+static bool filter(int call, uint32_t answer)
 {
-    int call = *(int *)context;
     struct sock_filter code[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)call, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+        BPF_STMT(BPF_RET | BPF_K, answer),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
     const struct sock_fprog program = {sizeof code / sizeof code[0], code};
     CHECK_INT(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
-    if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) {
+    return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+static bool where_it_kills(void *context)
+{
+    const char *missing;
+    if (!filter(*(int *)context, SECCOMP_RET_KILL_PROCESS)) {
         return false;
     }
-    CHECK(!confine_process());
+    CHECK(!confine_process(&missing));
     return true;
+}
+
+struct refusal {
+    int call;
+    const char *missing;
+};
+
+static bool where_it_refuses(void *context)
+{
+    const struct refusal *r = context;
+    const char *missing;
+    if (!filter(r->call, SECCOMP_RET_ERRNO | EPERM)) {
+        return false;
+    }
+    CHECK(confine_process(&missing));
+    CHECK_TEXT(missing, r->missing);
+    return true;
+}
+
+/* ---- os/sandbox ---- */
+
+static void crash(void *argument, const struct sandbox_port *port)
+{
+    (void)argument;
+    (void)port;
+    *(volatile int *)8 = 0;
+}
+
+static void crash_at_the_limit(void *argument, const struct sandbox_port *port)
+{
+    while (mmap(NULL, 64 << 10, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != MAP_FAILED) {
+    }
+    crash(argument, port);
+}
+
+static void a_crash_for_want_of_memory(void)
+{
+    struct sandbox sandbox = sandbox_system(8 << 20);
+    struct {
+        void (*run)(void *argument, const struct sandbox_port *port);
+        enum sandbox_end end;
+    } rows[] = {{crash, SANDBOX_CRASHED}, {crash_at_the_limit, SANDBOX_NO_MEMORY}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct err err;
+        char nothing;
+        void *child = sandbox.start(sandbox.context, rows[i].run, NULL, &err);
+        CHECK(child != NULL);
+        CHECK_INT(sandbox.read(child, &nothing, 1, clock_mono_ns() + 10 * NS_PER_S), 0);
+        enum sandbox_end end = sandbox.end(child);
+        if (end == SANDBOX_DENIED) {
+            SKIP("no seccomp filters here");
+        }
+        CHECK_INT(end, rows[i].end);
+    }
 }
 
 /* ---- tests ---- */
@@ -251,10 +316,22 @@ static void killers(void)
     }
 }
 
+static void refusers(void)
+{
+    static struct refusal rows[] = {{444, "Landlock"}, {SYS_prctl, "filters of system calls"}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        if (!in_child(where_it_refuses, &rows[i])) {
+            SKIP("no seccomp filters here");
+        }
+    }
+}
+
 TESTS({"a confined process executes and mounts nothing, and tells who tried", process},
       {"a thread that reads targets has no sockets but pairs", reader},
       {"a thread that sends reads no target, makes no process, writes into its spool alone", sender},
       {"a child that computes opens nothing", computing},
       {"who may trace keeps the rights that reading takes, and no others", tracer},
       {"who may not trace keeps all, for targets have them", no_tracer},
-      {"what a filter kills for is not tried", killers})
+      {"what a filter kills for is not tried", killers},
+      {"what a filter refuses is told, and the rest holds", refusers},
+      {"a child that crashes at its limit wanted memory, and any other crashed", a_crash_for_want_of_memory})

@@ -202,10 +202,13 @@ bool rooms_make(struct rooms *r)
 {
     struct shared *s = &r->shared;
     struct err err = {0};
-    s->confined = confine_process(); /* while there is one thread */
+    const char *missing;
+    s->confined = confine_process(&missing); /* while there is one thread */
     log_open(&s->log, s->settings);
     if (!s->confined) {
         log_say(&s->log, LOG_DEBUG, "the profiler keeps its rights: a seccomp filter kills for giving them up");
+    } else if (missing != NULL) {
+        log_say(&s->log, LOG_DEBUG, "the profiler's own sandbox is without %s here", missing);
     }
     s->memory_bytes = limits_choose_memory(s->settings, &s->log);
     bool good = s->perf != NULL || err_set(&err, ERR_MEMORY, 0, "no memory to begin");
