@@ -87,7 +87,7 @@ $(linked_programs): $(OUT)/lab/%: $(OUT)/lab/%.o $(OUT)/lab/recorder.o $(OUT)/la
 	$(Q)$(TARGET_CC) $(TARGET_LDFLAGS) -s -o $@ $(filter %.o,$^) $(filter-out $(OUT)/obj/main.o,$(objects)) $(call vendor_archives,$(OUT))
 -include $(wildcard $(OUT)/lab/*.d)
 
-.PHONY: linked unit unit-aarch64 product-aarch64 fuzz fuzz-run fuzz-keep test test-backends bench
+.PHONY: linked unit unit-aarch64 product-aarch64 fuzz fuzz-keep test test-backends bench
 unit: $(unit_programs) $(HOST_OUT)/pillion
 linked: $(linked_programs)
 
@@ -102,14 +102,26 @@ product-aarch64:
 	+@$(MAKE) ARCH=aarch64 CROSS_COMPILE=$(AARCH64_TOOLS) product linked
 endif
 
-# Each target for a second, as a test; `make fuzz` digs for a minute each, or as long as it is told to.
-FUZZ_SECONDS ?= 1
-fuzz: FUZZ_SECONDS = 60
+# As a test, what is kept is given to the targets again, linked as unit programs are.
+replay_programs := $(patsubst tests/fuzz/%.c,$(HOST_OUT)/fuzz/%,$(wildcard tests/fuzz/*_fuzz.c))
+$(HOST_OUT)/fuzz/%_fuzz: tests/fuzz/%_fuzz.c tests/fuzz/replay.c $(HOST_OUT)/libpillion.a
+	@mkdir -p $(@D)
+	$(Q)$(HOST_GCC) $(compile_base) $(filter-out -Wmissing-prototypes,$(WARNINGS)) -I$(HOST_OUT)/vendor/include $(HOST_CFLAGS) \
+		$(HOST_SANITIZE) -o $@ $(filter %.c,$^) $(HOST_OUT)/libpillion.a $(call vendor_archives,$(HOST_OUT)) -lpthread
+
+.PHONY: fuzz-replay $(replay_programs:=.replay)
+fuzz-replay: $(replay_programs:=.replay)
+$(replay_programs:=.replay): $(HOST_OUT)/fuzz/%_fuzz.replay: $(HOST_OUT)/fuzz/%_fuzz
+	$(call say,REPLAY,$*)
+	$(Q)$< $(wildcard tests/fuzz/$*) >$<.log 2>&1 || { tail -n 60 $<.log; exit 1; }
+
+# `make fuzz` digs for a minute each, or as long as it is told to.
+FUZZ_SECONDS ?= 60
 ifeq ($(shell command -v $(CLANG)),)
-fuzz fuzz-run fuzz-keep:
+fuzz fuzz-keep:
 	@echo 'fuzz targets are skipped: no $(CLANG) here (make setup installs it)'
 else
-fuzz fuzz-run: $(fuzz_programs:=.run)
+fuzz: $(fuzz_programs:=.run)
 
 # Adds what reached new code to the kept inputs, the smallest that does.
 fuzz-keep: $(fuzz_programs:=.keep)
@@ -134,7 +146,7 @@ FUZZ_KEPT_BYTES := 4096
 test:
 	@sh build/setup.sh build test
 	+@$(MAKE) product linked
-	+@$(MAKE) unit unit-aarch64 product-aarch64 bench-check fuzz-run
+	+@$(MAKE) unit unit-aarch64 product-aarch64 bench-check fuzz-replay
 	@ARCH=$(ARCH) tests/run
 
 # Targets that mean ill, each for a second: HOSTILE=20000 for a night. A finding names its seed.

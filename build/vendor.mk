@@ -47,8 +47,9 @@ $(MUSL_LIB): $(SOURCES)/musl.unpacked vendor/musl.mk
 	+$(Q)$(MAKE) -s -f vendor/musl.mk OUT=$(OUT)/vendor ARCH=$(ARCH) GCC='$(TARGET_GCC)' \
 		CROSS_COMPILE='$(TARGET_BINUTILS)'
 
-# The flags in a file that changes only with them: editing a comment in build/ rebuilds no library.
-$(call note,$(OUT)/vendor.flags,$(TARGET_CC) $(TARGET_CFLAGS) -O2)
+# The flags in a file that changes only with them: editing a comment in build/ rebuilds no library. The folder is not
+# among them, for it is in no object: a copy of the tree has its libraries.
+$(call note,$(OUT)/vendor.flags,$(subst $(CURDIR),.,$(TARGET_CC) $(TARGET_CFLAGS) -O2))
 $(call note,$(HOST_OUT)/vendor.flags,$(HOST_GCC) $(HOST_CFLAGS) $(HOST_SANITIZE))
 $(call note,$(FUZZ_OUT)/vendor.flags,$(CLANG) $(FUZZ_CFLAGS) $(FUZZ_SANITIZE))
 
