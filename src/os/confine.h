@@ -34,8 +34,8 @@
 
 #include <stdbool.h>
 
-/* False, and nothing has changed: a filter would kill for the attempt. `missing`: what of this process's and its threads'
- * confinement the kernel refuses, null for nothing; it stays valid. */
+/* False, and nothing has changed: a filter would kill for the attempt. `missing`: what of the confinement the kernel
+ * refuses, null for nothing; it stays valid. */
 bool confine_process(const char **missing);
 
 void confine_reader(void);

@@ -1,5 +1,6 @@
-/* What a fuzz target's kept inputs did once, they must not do again: `replay FOLDER...` gives each file to the target that
- * it is linked with, whole and cut at some places. `make fuzz` digs for new ones; this is the test, and the same each time.
+/* What a fuzz target's kept inputs did once, they must not do again: `replay FOLDER...` gives each file to the target
+ * that it is linked with, whole and cut at some places. `make fuzz` digs for new ones; this is the test, and the same
+ * each time.
  */
 #include <dirent.h>
 #include <stdint.h>
