@@ -84,7 +84,7 @@ static const uint16_t all_calls[] = {
     SYS_clock_nanosleep, SYS_ioctl, SYS_write, SYS_fstat, SYS_lseek, SYS_readlinkat, SYS_getcpu, SYS_getdents64,
 #ifdef SYS_open
     SYS_open, SYS_poll, SYS_stat, SYS_readlink, SYS_fork, SYS_rename, SYS_mkdir, SYS_unlink, SYS_symlink, SYS_chmod,
-    SYS_pipe, SYS_signalfd, SYS_eventfd, SYS_getrlimit, SYS_lstat, SYS_access, SYS_arch_prctl,
+    SYS_pipe, SYS_signalfd, SYS_eventfd, SYS_getrlimit, SYS_setrlimit, SYS_lstat, SYS_access, SYS_arch_prctl,
 #endif
     SYS_mmap, SYS_munmap, SYS_mprotect, SYS_mremap, SYS_madvise, SYS_brk, SYS_readv, SYS_writev, SYS_preadv,
     SYS_pwrite64, SYS_newfstatat, SYS_statx, SYS_statfs, SYS_fstatfs, SYS_ftruncate, SYS_fsync, SYS_fcntl, SYS_flock,
