@@ -190,9 +190,6 @@ static size_t columns_on(int fd)
     return wide > COLUMNS_LEAST && wide <= COLUMNS_MOST ? wide - 1 : (size_t)COLUMNS_MOST;
 }
 
-/* Instead of what there is no memory to write down. */
-static const char no_memory[] = "pillion: out of memory\n";
-
 static void text_line(const struct log *log, enum log_level level, struct str text,
                       struct buf *line)
 {
@@ -294,6 +291,20 @@ static void tell_listener(struct log *log, const struct log_heard *heard)
     pthread_mutex_unlock(&log->lock);
 }
 
+/* Where there is no memory for a line: what it would have said, as far as it is plain text. */
+static void write_without_memory(const struct log *log, struct str text)
+{
+    static const char head[] = "pillion: out of memory: ";
+    char line[sizeof head + 400];
+    size_t len = sizeof head - 1;
+    memcpy(line, head, len);
+    for (size_t i = 0; i < text.len && len < sizeof line - 1; i++) {
+        line[len++] = (char)(text.ptr[i] >= ' ' && text.ptr[i] < 0x7f ? text.ptr[i] : '?');
+    }
+    line[len++] = '\n';
+    console_write(log->fd, line, len);
+}
+
 static void write_event(struct log *log, enum log_level level, const char *event,
                         const struct log_field *fields, size_t count, struct str text)
 {
@@ -312,7 +323,7 @@ static void write_event(struct log *log, enum log_level level, const char *event
     if (!line.failed) {
         write_line(log, &line);
     } else if (log->format == LOG_TEXT) {
-        console_write(log->fd, no_memory, sizeof no_memory - 1);
+        write_without_memory(log, text);
     }
     buf_release(&line);
 }

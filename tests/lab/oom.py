@@ -34,7 +34,6 @@ def image(folder, pillion):
     packed.write_bytes(lzma.compress(bytes(BOMB_BYTES)))
     subprocess.run(["objcopy", "--strip-all", "--add-section", f".gnu_debugdata={packed}", program, made / "bomb"], check=True)
     shutil.copy2(pillion, made / "pillion")
-    (made / "out").mkdir()
     for place in (folder, made):
         place.chmod(0o755)
     return made

@@ -23,3 +23,13 @@ def test_ten_odd_set_ups_are_as_without(repository, pillion):
     done = process.run(["/usr/bin/python3", repository / "tests/lab/launches.py", "--pillion", pillion, "--count", "20", *SETUPS],
                        timeout=120)
     assert done.status == 0, done
+
+
+@pytest.mark.parametrize("fault", ["prlimit64:ENOSYS:1+", "mmap:ENOMEM:33+"])
+def test_what_an_upload_lacks_is_told(repository, pillion, fault):
+    """Limits that are set in the older way; a window that goes to a file, for there is no memory to send it."""
+    if shutil.which("strace") is None:
+        pytest.skip("no strace here (make setup installs it)")
+    done = process.run(["/usr/bin/python3", repository / "tests/lab/faults.py", "--pillion", pillion, "--only", fault, "upload", "spool"],
+                       timeout=60)
+    assert done.status == 0, done
