@@ -122,7 +122,7 @@ __attribute__((noreturn)) static void no_memory(void)
  * this returns. */
 static void tell_want(int number)
 {
-    enum { NEAR = 1 << 20 };
+    enum { NEAR = 4 << 20 }; /* its tables grow by doubling */
     (void)number;
     if (mmap(NULL, NEAR, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED) {
         no_memory();

@@ -90,9 +90,9 @@ class Place:
             connection.say(200)
 
     def target(self):
-        """A Python program that runs until this worker ends."""
+        """A Python program that runs a third of the time, until this worker ends."""
         if self.busy is None:
-            code = "def inner(n):\n return sum(range(n))\nwhile True:\n inner(1000)\n"
+            code = "import time\ndef inner(n):\n return sum(range(n))\nwhile True:\n inner(100000)\n time.sleep(0.004)\n"
             self.busy = process.start(["setpriv", "--pdeathsig", "KILL", "nice", "/usr/bin/python3", "-c", code])
             process.until(lambda: process.cpu_seconds(self.busy.pid) > 0.1, 20, "it runs")
         return self.busy.pid
