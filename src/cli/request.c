@@ -47,16 +47,6 @@ static bool flag_default(const struct option *row)
     return value;
 }
 
-static void store_default_choices(const struct option *row, struct request *out)
-{
-    struct buf names;
-    buf_init(&names, SPELLED_MAX * 4);
-    value_default_choices(row, &names);
-    if (names.len > 0)
-        value_store(row, buf_cstr(&names), out, NULL);
-    buf_release(&names);
-}
-
 static void set_defaults(struct request *out)
 {
     for (size_t i = 0; i < option_count; i++) {
@@ -66,7 +56,7 @@ static void set_defaults(struct request *out)
         else if (row->fallback)
             value_store(row, row->fallback, out, NULL);
         else if (row->kind == KIND_FORMATS && !row->shown)
-            store_default_choices(row, out);
+            value_store_default_choices(row, out);
     }
 }
 

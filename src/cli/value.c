@@ -370,6 +370,16 @@ void value_default_choices(const struct option *row, struct buf *out)
             buf_printf(out, "%s%s", n++ ? "," : "", c.name);
 }
 
+void value_store_default_choices(const struct option *row, struct request *out)
+{
+    unsigned bits = 0;
+    struct choice c;
+    for (size_t i = 0; option_choice(row, i, &c); i++)
+        bits |= c.by_default ? (unsigned)c.value : 0;
+    if (bits != 0)
+        *(unsigned *)slot(row, out) = bits;
+}
+
 bool value_flag(const char *text, bool *out)
 {
     static const char *const words[] = {"0", "false", "no", "off", "n", "1", "true", "yes", "on",

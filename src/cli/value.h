@@ -14,6 +14,9 @@ bool value_store(const struct option *row, const char *text, struct request *out
 
 void value_store_flag(const struct option *row, bool value, struct request *out);
 
+/* Of a row with choices: those that are on when nobody says anything. */
+void value_store_default_choices(const struct option *row, struct request *out);
+
 /* 1/true/yes/on/y, 0/false/no/off/n, in any case. */
 bool value_flag(const char *text, bool *out);
 

@@ -395,10 +395,10 @@ static bool join(struct catcher *k)
     return false;
 }
 
-void catch_stop(struct catch *c)
+bool catch_stop(struct catch *c)
 {
     if (c == NULL) {
-        return;
+        return true;
     }
     bool all_ended = true;
     __atomic_store_n(&c->stop, true, __ATOMIC_RELEASE);
@@ -409,7 +409,7 @@ void catch_stop(struct catch *c)
         all_ended = join(c->catchers[i]) && all_ended;
     }
     if (!all_ended) {
-        return;
+        return false;
     }
     for (size_t i = 0; i < c->catcher_count; i++) {
         release_catcher(c->catchers[i]);
@@ -425,4 +425,5 @@ void catch_stop(struct catch *c)
     waker_close(c->half_full);
     free(c->trouble);
     free(c);
+    return true;
 }

@@ -224,11 +224,13 @@ bool rooms_release(struct rooms *r)
 {
     struct shared *s = &r->shared;
     struct err err;
-    rows_release(&r->rows);
-    perf_free(s->perf);
-    stacks_release(&r->stacks);
-    unwinder_release(&r->unwinder);
-    follow_release(&r->follow);
+    if (r->catching == NULL || catching_end(r->catching)) {
+        rows_release(&r->rows);
+        perf_free(s->perf);
+        stacks_release(&r->stacks);
+        unwinder_release(&r->unwinder);
+        follow_release(&r->follow);
+    }
     if (s->observer != NULL && !s->observer->end(s->observer->context, &err)) {
         log_say(&s->log, LOG_ERROR, "%s", err.text);
         return false;

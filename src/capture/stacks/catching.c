@@ -46,11 +46,17 @@ struct catching *catching_new(struct follow *f, struct accounting *accounting)
     return c;
 }
 
+bool catching_end(struct catching *c)
+{
+    bool rings = catch_stop(c->rings), timer = catch_stop(c->timer);
+    c->rings = c->timer = NULL;
+    return rings && timer;
+}
+
+/* After catching_end. */
 static void release(void *state)
 {
     struct catching *c = state;
-    catch_stop(c->rings);
-    catch_stop(c->timer);
     readers_release(&c->readers);
     free(c);
 }
@@ -103,7 +109,7 @@ static struct catch *start(struct catching *c, bool timed)
         catch_charge(catch, &s->own);
     }
     if (catch != NULL && !(timed ? catch_perfless(catch, &err) : catch_on_rings(catch, s->perf, &s->format, &err))) {
-        catch_stop(catch);
+        (void)catch_stop(catch);
         catch = NULL;
     }
     if (catch == NULL) {

@@ -21,6 +21,9 @@ extern const struct concern catching_concern;
 /* Null when memory ends. */
 struct catching *catching_new(struct follow *f, struct accounting *accounting);
 
+/* Before its release: nobody catches any more. False: the kernel holds a catcher up, and what it may use must stay. */
+bool catching_end(struct catching *c);
+
 /* Null: no catcher runs so: on perf's rings, or by a timer. */
 struct catch *catching_rings(const struct catching *c);
 struct catch *catching_timer(const struct catching *c);
