@@ -10,8 +10,10 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <link.h>
 #include <stdio.h>
 #include <sys/auxv.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -243,6 +245,28 @@ bool proc_read_next(int fd, void *out, size_t max_bytes, size_t *len, struct err
     }
     *len = (size_t)got;
     return true;
+}
+
+/* The program comes first, and is all there is of a static one. */
+static int let_go(struct dl_phdr_info *own, size_t size, void *context)
+{
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    (void)size;
+    (void)context;
+    for (unsigned i = 0; i < own->dlpi_phnum; i++) {
+        const ElfW(Phdr) *part = &own->dlpi_phdr[i];
+        uintptr_t begin = (own->dlpi_addr + part->p_vaddr) & ~(page - 1);
+        uintptr_t end = (own->dlpi_addr + part->p_vaddr + part->p_memsz) & ~(page - 1);
+        if (part->p_type == PT_LOAD && (part->p_flags & PF_W) == 0 && begin < end) {
+            (void)madvise((void *)begin, end - begin, MADV_DONTNEED);
+        }
+    }
+    return 1;
+}
+
+void proc_let_go_of_code(void)
+{
+    (void)dl_iterate_phdr(let_go, NULL);
 }
 
 /* Asked every second: no memory is got and given back for it. */

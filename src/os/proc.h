@@ -63,6 +63,10 @@ bool proc_read_next(int fd, void *out, size_t max_bytes, size_t *len, struct err
 /* Resident memory of this process. */
 uint64_t proc_own_rss_bytes(void);
 
+/* Pages of this program's own file are let go; those that are used come back, at a microsecond each. For after what is
+ * done once or seldom: without it each page that was ever used counts as this process's memory. */
+void proc_let_go_of_code(void);
+
 /* Its peak; 0: unknown. */
 uint64_t proc_own_rss_peak_bytes(void);
 

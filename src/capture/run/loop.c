@@ -178,6 +178,7 @@ static void run_windows(struct loop *l)
 {
     struct rooms *r = l->rooms;
     struct shared *s = &r->shared;
+    proc_let_go_of_code(); /* of the beginning */
     while (!s->finishing) {
         uint64_t end_ns = s->window.start_ns + s->settings->sampling.window_ns;
         round_of(l);
