@@ -44,6 +44,7 @@ static bool here_mapped(void *context, uint32_t pid, const struct world_mapping 
     const struct foreign_mapping wanted = {mapping->path, mapping->inode, mapping->start, mapping->limit};
     int fd;
     if (context != NULL && door_is_needed(pid, mapping->path)) {
+        out->may_stall = true;
         return door_open_mapped(context, pid, &wanted, &out->reader, &out->handle, err);
     }
     if (!foreign_open_mapped(pid, &wanted, &fd, err)) {

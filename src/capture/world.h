@@ -22,6 +22,7 @@ enum { WORLD_SILENT_MAX = 200 }; /* bytes of a path that is told, cut to that */
 struct world_file {
     struct memory_reader reader; /* addresses are offsets in the file */
     void *handle;
+    bool may_stall;              /* its file system may not answer: then the reader refuses */
 };
 
 /* Names the file system that a process sees. */

@@ -16,7 +16,7 @@ static bool read_code(const struct walk *w, const struct unwind_place *place, ui
     if (place->table != NULL) {
         return unwind_table_code(place->table, address - place->bias, out, len);
     }
-    const struct memory_reader *code = w->space->code;
+    const struct memory_reader *code = place->unreadable ? NULL : w->space->code;
     return code != NULL && code->read(code->context, address, out, len, NULL);
 }
 

@@ -85,6 +85,7 @@ struct unwind_place {
     uint64_t bias;              /* runtime address - ELF address */
     uint64_t image;             /* the caller's name for it; handed back in the frame */
     struct unwind_table *table; /* null: no tables (generated code, unreadable file) */
+    bool unreadable;            /* nor may its code be read from the process */
     bool frame_pointers;        /* its code keeps frame pointers (Go, V8): tried before guesses, and
                                  * prologues are recognised by analyse_leaf */
 };

@@ -148,6 +148,10 @@ struct elf *images_elf(struct images *images, uint64_t image);
 /* True for code that is known to keep frame pointers although it has no unwind tables. */
 bool images_has_frame_pointers(struct images *images, uint64_t image);
 
+/* Would who reads its code from a process wait for a file system that may not answer? Of pages that the process has not
+ * read, or that the kernel has dropped. */
+bool images_may_stall(struct images *images, uint64_t image);
+
 /* Is it code that a process generates? For the sampler. */
 bool images_is_generated(struct images *images, uint64_t image);
 

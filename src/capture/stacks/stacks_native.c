@@ -68,6 +68,7 @@ static bool find_place(void *context, uint64_t address, struct unwind_place *out
         .bias = mapping->bias,
         .image = mapping->image,
         .table = images_table(targets->images, mapping->image),
+        .unreadable = images_may_stall(targets->images, mapping->image),
         .frame_pointers = images_has_frame_pointers(targets->images, mapping->image),
     };
     images_find_perf_map(targets->images, mapping->image, l->now_ns);
