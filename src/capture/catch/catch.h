@@ -221,7 +221,7 @@ void catch_counts(struct catch *c, size_t cpu, struct catch_counts *out);
 /* Why catchers cannot do what they should, in words; "" when they can: affinity refused, FIFO target, no schedstat. */
 const char *catch_trouble(const struct catch *c);
 
-/* False: the kernel holds a catcher up. What it uses, rings and the table's readers, must stay until the process ends. */
+/* False: the kernel holds a catcher up. What it uses, rings and the table's readers, must stay until the end. */
 bool catch_stop(struct catch *c);
 
 /* ---- the proof, pure ---- */

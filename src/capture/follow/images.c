@@ -321,7 +321,7 @@ bool images_has_frame_pointers(struct images *images, uint64_t key)
 bool images_may_stall(struct images *images, uint64_t key)
 {
     const struct image *image = images_locked_at(images, key);
-    return image != NULL && image->may_stall;
+    return image != NULL && image->file.may_stall;
 }
 
 bool images_is_generated(struct images *images, uint64_t key)

@@ -67,14 +67,13 @@ static bool open_file(struct images *images, struct image *image, uint32_t pid,
     struct err err = {0};
     if (may_open(images) && world->mapped(world->context, pid, &mapping, &image->file, &err)) {
         image->is_open = true;
-        image->may_stall = image->file.may_stall;
         pthread_mutex_lock(&images->lock);
         images->open_count++;
         pthread_mutex_unlock(&images->lock);
         return true;
     }
     if (err.kind == ERR_NETWORK) {
-        image->may_stall = true;
+        image->file.may_stall = true;
         return false; /* it does not answer, and would not for pages that the process has not read yet */
     }
     /* a record is of code only: linkers lay out what comes before it as it is in the file */

@@ -18,7 +18,6 @@ struct image {
     uint32_t major, minor;
     uint64_t inode;
     bool is_open, is_generated;
-    bool may_stall;              /* its file system may not answer */
     struct world_file file;      /* its reader is null when there is nothing to read */
     struct elf_memory loaded;    /* without is_open: what `file` reads from */
     void *root;                  /* of the process that mapped it first */
