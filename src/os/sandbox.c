@@ -118,8 +118,8 @@ __attribute__((noreturn)) static void no_memory(void)
     _exit(EXIT_NO_MEMORY);
 }
 
-/* A library that does not look at what malloc answers crashes near the child's limit. Any other crash comes again when
- * this returns. */
+/* A library that does not look at what malloc answers crashes near the child's limit, or aborts. Any other crash comes
+ * again when this returns. */
 static void tell_want(int number)
 {
     enum { NEAR = 4 << 20 }; /* its tables grow by doubling */
@@ -145,7 +145,9 @@ __attribute__((noreturn)) static void be_child(int fd, pid_t parent, uint64_t mo
     uint64_t has = data_bytes();
     bool limited = has > 0 && limit(RLIMIT_DATA, has + most_bytes) && limit(RLIMIT_CPU, SANDBOX_CPU_S) &&
                    limit(RLIMIT_CORE, 0);
-    (void)sigaction(SIGSEGV, &(struct sigaction){.sa_handler = tell_want, .sa_flags = (int)SA_RESETHAND}, NULL);
+    const struct sigaction once = {.sa_handler = tell_want, .sa_flags = (int)SA_RESETHAND};
+    (void)sigaction(SIGSEGV, &once, NULL);
+    (void)sigaction(SIGABRT, &once, NULL);
     if (!limited || !confine_computing()) {
         _exit(EXIT_DENIED);
     }

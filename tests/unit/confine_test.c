@@ -144,12 +144,15 @@ static bool one_that_computes(void *context)
 {
     (void)context;
     signals = signals_open();
+    pid_t self = (pid_t)syscall(SYS_gettid), parent = getppid();
     if (!confine_computing()) {
         return false;
     }
     errno = 0;
     CHECK(open("/etc/passwd", O_RDONLY) < 0 && errno == EPERM);
     CHECK(socket(AF_INET, SOCK_STREAM, 0) < 0 && errno == EPERM);
+    CHECK(syscall(SYS_tkill, parent, 0) < 0 && errno == EPERM);
+    CHECK_INT(syscall(SYS_tkill, self, 0), 0);
     CHECK_INT(signals_next(signals, NULL), 0);
     return true;
 }
@@ -228,6 +231,22 @@ static void crash(void *argument, const struct sandbox_port *port)
     *(volatile int *)8 = 0;
 }
 
+static void abort_at_the_limit(void *argument, const struct sandbox_port *port)
+{
+    (void)argument;
+    (void)port;
+    while (mmap(NULL, 64 << 10, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != MAP_FAILED) {
+    }
+    abort();
+}
+
+static void give_up_at_once(void *argument, const struct sandbox_port *port)
+{
+    (void)argument;
+    (void)port;
+    abort();
+}
+
 static void crash_at_the_limit(void *argument, const struct sandbox_port *port)
 {
     while (mmap(NULL, 64 << 10, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != MAP_FAILED) {
@@ -241,7 +260,8 @@ static void a_crash_for_want_of_memory(void)
     struct {
         void (*run)(void *argument, const struct sandbox_port *port);
         enum sandbox_end end;
-    } rows[] = {{crash, SANDBOX_CRASHED}, {crash_at_the_limit, SANDBOX_NO_MEMORY}};
+    } rows[] = {{crash, SANDBOX_CRASHED}, {crash_at_the_limit, SANDBOX_NO_MEMORY},
+                {give_up_at_once, SANDBOX_CRASHED}, {abort_at_the_limit, SANDBOX_NO_MEMORY}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct err err;
         char nothing;
