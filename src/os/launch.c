@@ -7,6 +7,7 @@
 #include "os/clock.h"
 #include "os/proc.h"
 #include "os/trial.h"
+#include "os/usage.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -33,6 +34,7 @@ enum {
     OWN_FD_LEAST = 10, /* our descriptors stay clear of a caller's closed 0, 1, 2 */
     BACKOFF_FIRST_S = 1,
     BACKOFF_MAX_S = 60,
+    ROOM_LEAST_MB = 8, /* for a profiler to begin once more */
     REFUSED_PAUSE_MS = 20,
 };
 
@@ -500,11 +502,24 @@ static int exit_code(int status)
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
+/* The kernel ended it for want of memory, and would end the next one: or the command, which is larger. */
+static bool is_short_of_memory(int status)
+{
+    struct usage_room room;
+    if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL || !usage_memory_room("", &room) ||
+        room.left_bytes >= ROOM_LEAST_MB << 20) {
+        return false;
+    }
+    dprintf(STDERR_FILENO, "pillion: the profiler was killed, and of the %u MB that this container may use %u are left: "
+            "profiling ends; give it more memory\n", (unsigned)(room.limit_bytes >> 20), (unsigned)(room.left_bytes >> 20));
+    return true;
+}
+
 /* A profiler that ended by itself with 0 or 1 had nothing more to do; any other end is a crash. */
 static void note_profiler_end(struct init *init, int status)
 {
     init->profiler = 0;
-    if (init->command_ended || (WIFEXITED(status) && WEXITSTATUS(status) <= 1)) {
+    if (init->command_ended || (WIFEXITED(status) && WEXITSTATUS(status) <= 1) || is_short_of_memory(status)) {
         return;
     }
     if (WIFSIGNALED(status)) {

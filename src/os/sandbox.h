@@ -15,7 +15,7 @@
  *
  * What it is denied: memory beyond `data_bytes` more than its parent had (files that it maps
  * do not count), SANDBOX_CPU_S of processor time, and by a seccomp filter every system call but those
- * that read and write the socket, map memory, and end: no files, network, processes, signals. A call
+ * that read and write the socket, map memory, and end: no files, network, processes, signals to others. A call
  * that is denied fails with EPERM. It is the first that the kernel kills when memory is short, leaves
  * no core, and dies with its parent's thread.
  *
