@@ -510,8 +510,10 @@ static bool is_short_of_memory(int status)
         room.left_bytes >= ROOM_LEAST_MB << 20) {
         return false;
     }
-    dprintf(STDERR_FILENO, "pillion: the profiler was killed, and of the %u MB that this container may use %u are left: "
-            "profiling ends; give it more memory\n", (unsigned)(room.limit_bytes >> 20), (unsigned)(room.left_bytes >> 20));
+    dprintf(STDERR_FILENO,
+            "pillion: the profiler was killed, and of the %u MB that this container may use %u are left: "
+            "profiling ends; give it more memory\n",
+            (unsigned)(room.limit_bytes >> 20), (unsigned)(room.left_bytes >> 20));
     return true;
 }
 
