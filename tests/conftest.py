@@ -28,30 +28,19 @@ OUT = REPOSITORY / "build" / "out"
 
 # ---- The frame
 
-# tests/run runs guests, plain and easy beside each other: guests' clocks count instructions, and the others do not mind company
-# that makes them late; plain ones are those of them that mostly compute, with the unit programs that measure nothing. Then left
-# and right: their targets keep one processor busy, and what is told of them is held against the processor time they had. What
-# measures more than that runs alone.
+# tests/run runs these beside each other: guests' clocks count instructions, and the others do not mind company that makes them
+# late; plain ones are those of them that mostly compute, with the unit programs that measure nothing. What measures runs alone.
 GUESTS = ("test_catch_kernels.py", "test_kernels.py", "test_doctor_kernel.py", "test_upload_core.py", "test_fleet.py",
-          "test_python_names.py", "test_python_lines.py", "test_aarch64.py")
+          "test_aarch64.py")
 EASY = ("test_flame_safety.py", "test_flame_use.py", "test_http.py", "test_tls.py", "test_backends.py", "test_datadog.py",
         "test_otlp.py", "test_origin.py", "test_studio_facts.py", "test_doctor.py", "test_doctor_upload.py", "test_cli.py",
-        "test_outputs.py", "test_readme.py", "test_laws.py", "test_frame.py", "test_figures.py", "test_vendor.py", "test_build.py", "test_binary.py")
+        "test_outputs.py", "test_readme.py", "test_laws.py", "test_frame.py", "test_figures.py", "test_vendor.py", "test_build.py", "test_binary.py",
+        "test_python_names.py", "test_python_lines.py")
 PLAIN = ("test_words.py", "test_crosscheck.py", "test_pprof_tool.py", "test_golang.py", "test_jit_files.py", "test_doctor_runc.py",
          "test_recordings.py", "test_debug_info.py", "test_flame_size.py", "test_rows.py")
-LEFT = ("test_python.py", "test_names.py")
-RIGHT = ("test_python_labels.py", "test_python_servers.py", "test_deploy.py", "test_init.py", "test_launch.py", "test_pages.py",
-         "test_rights.py", "test_signals.py", "test_upload.py")
-PARTS = {"guests": lambda item: item.path.name in GUESTS,
+PARTS = {"guests": lambda item: item.path.name in GUESTS and not item.get_closest_marker("alone"),
          "easy": lambda item: item.path.name in EASY,
-         "plain": lambda item: item.path.name in PLAIN or (isinstance(item, UnitTest) and not item.parent.measures),
-         "left": lambda item: item.path.name in LEFT,
-         "right": lambda item: item.path.name in RIGHT}
-
-
-def part_of(item):
-    alone = item.get_closest_marker("alone")
-    return "rest" if alone else next((name for name, has in PARTS.items() if has(item)), "rest")
+         "plain": lambda item: item.path.name in PLAIN or (isinstance(item, UnitTest) and not item.parent.measures)}
 
 
 def pytest_addoption(parser):
@@ -63,7 +52,7 @@ def pytest_collection_modifyitems(config, items):
     part = config.option.part
     if not part:
         return
-    of = {item: part_of(item) for item in items}
+    of = {item: next((name for name, has in PARTS.items() if has(item)), "rest") for item in items}
     config.hook.pytest_deselected(items=[item for item in items if of[item] != part])
     items[:] = [item for item in items if of[item] == part]
 

@@ -100,7 +100,6 @@ def test_lines_being_executed_are_in_the_col_on_demand(name, profile, script, py
 PERF_MAPS = [each for each in EACH if re.search(r"3\.1[2-9]", each.values[0])]
 
 
-@pytest.mark.alone
 @pytest.mark.parametrize("name", PERF_MAPS)
 def test_functions_with_code_of_their_own_for_perf_stand_in_the_stack_once(name, profile, script, python_of):
     """-X perf: each function is called through a piece of generated code that bears its name in a perf map."""
