@@ -46,14 +46,16 @@ int main(int argc, char **argv)
     give((const uint8_t *)"", 0);
     for (int i = 1; i < argc; i++) {
         DIR *folder = opendir(argv[i]);
-        for (const struct dirent *one; folder != NULL && (one = readdir(folder)) != NULL;) {
+        if (folder == NULL) {
+            fprintf(stderr, "replay: cannot list %s\n", argv[i]);
+            return 2;
+        }
+        for (const struct dirent *one; (one = readdir(folder)) != NULL;) {
             if (one->d_name[0] != '.') {
                 replay(argv[i], one->d_name);
             }
         }
-        if (folder != NULL) {
-            closedir(folder);
-        }
+        closedir(folder);
     }
     return 0;
 }
