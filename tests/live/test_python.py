@@ -116,7 +116,8 @@ def test_functions_with_code_of_their_own_for_perf_stand_in_the_stack_once(name,
     assert not wrong, wrong[:3]
     assert verdicts["whole"] > 0.75 * total, session.done
     assert twice < 0.01 * total
-    assert ends["stacks_complete"] > 0.97 * sum(ends.values()), ends
+    # The first stacks, of imports, are deeper than the copies that are taken until their depth is known.
+    assert ends["stacks_complete"] > 0.94 * sum(ends.values()), ends
 
 
 def window(session):
