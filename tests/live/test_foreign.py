@@ -82,6 +82,25 @@ def test_term_ends_it_while_a_file_system_does_not_answer(pillion, workdir, serv
         busy.end()
 
 
+@pytest.mark.root
+def test_code_that_no_page_holds_is_not_asked_of_a_file_system_that_does_not_answer(pillion, workdir, server):
+    """Opening the file drops its pages; then only what runs is read in again, and a caller's code would be waited for."""
+    busy = process.start([server.program, "threads", "3", "100"])
+    process.until(lambda: process.cpu_seconds(busy.pid) > 0.2, 20, "it runs")
+    server.program.open("rb").close()
+    before = process.cpu_seconds(busy.pid)
+    process.until(lambda: process.cpu_seconds(busy.pid) > before + 0.3, 20, "it runs on")
+    server.freeze()
+    try:
+        own = process.start([pillion, "-p", busy.pid, "-c", "-d", "1", "-o", workdir / "out"])
+        time.sleep(1.5)
+        done, took = ended(own, TERM_SECONDS)
+        assert took < TERM_SECONDS and done.status in (0, 1), (took, done)
+    finally:
+        server.thaw()
+        busy.end()
+
+
 @pytest.mark.parametrize("name", ["map", "dump"])
 def test_a_file_of_names_without_end(pillion, workdir, name):
     """A thousand gigabytes that take no room on the disk, written by the program itself."""

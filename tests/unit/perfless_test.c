@@ -185,12 +185,26 @@ static bool read_slot(const struct slot *slot, struct memory_batch *memory, stru
     return read;
 }
 
+/* 1: the next look does not return, as where the kernel does not let it; 2: one is held; 0: it goes on. */
+static unsigned hold;
+
+static void be_held(void)
+{
+    unsigned one = 1;
+    if (__atomic_compare_exchange_n(&hold, &one, 2, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
+        while (__atomic_load_n(&hold, __ATOMIC_SEQ_CST) == 2) {
+            clock_sleep_ns(1 * MS);
+        }
+    }
+}
+
 /* Reads twice, some 30 µs apart: a thread that stands still has made no turn in between. A process may end
  * at any moment of it. */
 static void walk(const void *state, void *plan, const struct runtime_thread *thread,
                  struct memory_batch *memory, struct runtime_stack *out)
 {
     (void)state, (void)plan, (void)thread;
+    be_held();
     out->end = RUNTIME_NO_THREAD;
     for (uint32_t i = 0; i < shared->next && i < SLOTS; i++) {
         if (shared->slots[i].tid != thread->tid) {
@@ -542,6 +556,27 @@ static void ended_process(void)
     has_ended = false;
 }
 
+/* What the catcher uses stays when the others have gone: it goes on, and ends, in memory that is still its own. */
+static void held_at_the_end(void)
+{
+    static struct rig r; /* nobody releases its catchers */
+    static const struct crew crews[] = {{spins, 1}};
+    BEGIN(&r, crews, 1);
+    run_for(&r, 200);
+    hold = 1;
+    for (unsigned i = 0; i < 1000 && __atomic_load_n(&hold, __ATOMIC_SEQ_CST) != 2; i++) {
+        clock_sleep_ns(10 * MS);
+    }
+    CHECK_INT(hold, 2);
+    CHECK(!catch_stop(r.catch));
+    __atomic_store_n(&hold, 0, __ATOMIC_SEQ_CST);
+    clock_sleep_ns(100 * MS);
+    has_ended = true;
+    kill(r.pid, SIGKILL);
+    CHECK(waitpid(r.pid, NULL, 0) == r.pid);
+    has_ended = false;
+}
+
 static void few_descriptors(void)
 {
     static const struct crew crews[] = {{spins, 3}};
@@ -663,6 +698,7 @@ TESTS_THAT_MEASURE({"weights of threads that spin add up to their CPU time, shar
       {"busy threads are found among idle ones", busy_among_idle},
       {"a process attached to anew goes on being sampled, and nothing is left over", attached_anew},
       {"a process that ended is given back with all its threads", ended_process},
+      {"a catcher that is held up at the end keeps what it uses", held_at_the_end},
       {"with hardly a descriptor it goes on without keeping them", few_descriptors},
       {"when a thread ran last is read from its sched file, or not at all", moments_of_the_scheduler},
       {"a thread whose turn ended before ours began was not interrupted by us", turns_that_we_ended},
