@@ -97,6 +97,7 @@ enum sandbox_end {
     SANDBOX_DONE,      /* `run` returned */
     SANDBOX_STOPPED,   /* the parent ended it before */
     SANDBOX_CRASHED,
+    SANDBOX_FILE_LOST, /* what it had mapped became shorter, or its disk failed */
     SANDBOX_NO_MEMORY, /* it ended itself for want of memory */
     SANDBOX_DENIED,    /* the system has no filter of system calls for it: nothing was run */
 };

@@ -229,7 +229,9 @@ static bool give(void *context, const struct memory_reader *file)
 static enum sandbox_end end_of(int status)
 {
     if (WIFSIGNALED(status)) {
-        return WTERMSIG(status) == SIGKILL ? SANDBOX_STOPPED : SANDBOX_CRASHED;
+        return WTERMSIG(status) == SIGKILL  ? SANDBOX_STOPPED
+               : WTERMSIG(status) == SIGBUS ? SANDBOX_FILE_LOST
+                                            : SANDBOX_CRASHED;
     }
     switch (WEXITSTATUS(status)) {
     case EXIT_DONE:

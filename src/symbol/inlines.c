@@ -302,6 +302,8 @@ static enum inlines_end end_of(const struct inlines *in, enum sandbox_end end, s
     switch (end) {
     case SANDBOX_CRASHED:
         return fail(err, "crashed");
+    case SANDBOX_FILE_LOST:
+        return fail(err, "could read its file no further: it was cut short meanwhile, or the disk failed");
     case SANDBOX_NO_MEMORY:
         return fail(err, "needs more memory than it may have");
     case SANDBOX_DENIED:

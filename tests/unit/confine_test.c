@@ -4,6 +4,7 @@
 #include "child.h"
 #include "os/clock.h"
 #include "os/launch.h"
+#include "os/proc.h"
 #include "os/sandbox.h"
 
 #include <errno.h>
@@ -254,6 +255,41 @@ static void crash_at_the_limit(void *argument, const struct sandbox_port *port)
     crash(argument, port);
 }
 
+/* The file's only page goes while it is mapped, as by a target that writes its file anew. */
+static void read_what_was_cut(void *argument, const struct sandbox_port *port)
+{
+    void *mapped = NULL;
+    size_t len = 0;
+    if (port->take(port->context, &mapped, &len)) {
+        char done = 1;
+        port->write(port->context, &done, 1);
+        while (((volatile char *)mapped)[0] == 0) {
+        }
+    }
+    (void)argument;
+}
+
+static void a_file_that_becomes_shorter(void)
+{
+    struct sandbox sandbox = sandbox_system(8 << 20);
+    struct err err;
+    char taken;
+    int file = memfd_create("file", MFD_CLOEXEC);
+    CHECK(file >= 0 && ftruncate(file, 4096) == 0);
+    struct memory_reader reader = proc_file_reader(file);
+    void *child = sandbox.start(sandbox.context, read_what_was_cut, NULL, &err);
+    CHECK(child != NULL && sandbox.give(child, &reader));
+    bool ran = sandbox.read(child, &taken, 1, clock_mono_ns() + 10 * NS_PER_S) == 1;
+    CHECK_INT(ftruncate(file, 0), 0);
+    CHECK_INT(sandbox.read(child, &taken, 1, clock_mono_ns() + 10 * NS_PER_S), 0);
+    enum sandbox_end end = sandbox.end(child);
+    close(file);
+    if (!ran && end == SANDBOX_DENIED) {
+        SKIP("no seccomp filters here");
+    }
+    CHECK_INT(end, SANDBOX_FILE_LOST);
+}
+
 static void a_crash_for_want_of_memory(void)
 {
     struct sandbox sandbox = sandbox_system(8 << 20);
@@ -354,4 +390,5 @@ TESTS({"a confined process executes and mounts nothing, and tells who tried", pr
       {"who may not trace keeps all, for targets have them", no_tracer},
       {"what a filter kills for is not tried", killers},
       {"what a filter refuses is told, and the rest holds", refusers},
-      {"a child that crashes at its limit wanted memory, and any other crashed", a_crash_for_want_of_memory})
+      {"a child that crashes at its limit wanted memory, and any other crashed", a_crash_for_want_of_memory},
+      {"a child whose mapped file becomes shorter lost it", a_file_that_becomes_shorter})
