@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Targets that mean ill, below a profiler that is built with AddressSanitizer and UBSan, and below the product.
 
-    tests/lab/hostile.py --count 5000 [--seed N] [--at-once 25] [--kind NAME,...] [--mode N] [-v]
+    tests/lab/hostile.py --count 5000 [--seed N] [--at-once 25] [--kind NAME...] [--mode N] [-v]
 
 A target is a process that a seed draws: a program or a mapped file whose ELF bytes are wrong, a perf map or a jitdump of
 rubbish, a Python that spoils its own structures, names, frames and files that change, lives of a millisecond. --at-once of
@@ -445,7 +445,7 @@ def one_run(options, stock, seed, count):
 
 def again(options, seed, count):
     words = [f"--seed {seed} --count {count} --at-once {options.at_once}"]
-    words += [f"--kind {','.join(options.kind)}"] if options.kind else []
+    words += [f"--kind {' '.join(options.kind)}"] if options.kind else []
     words += [f"--mode {options.mode}"] if options.mode is not None else []
     return f"tests/lab/hostile.py {' '.join(words)}"
 
@@ -474,7 +474,7 @@ def parsed(argv):
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--at-once", type=int, default=25)
     parser.add_argument("--seconds", type=int, default=1)
-    parser.add_argument("--kind", type=lambda text: text.split(","), help=", ".join(KINDS))
+    parser.add_argument("--kind", nargs="+", choices=KINDS)
     parser.add_argument("--mode", type=int, choices=range(len(MODES)))
     parser.add_argument("--sanitized", type=Path, default=SANITIZED)
     parser.add_argument("--product", type=Path, default=PRODUCT)

@@ -1,5 +1,6 @@
 /* src/capture/upload/shipment: a delivery as a request, of the size that a service takes. */
 #include "capture/upload/shipment.h"
+#include "capture/upload/uploads.h"
 #include "base/gzip.h"
 #include "base/json.h"
 #include "encode/encode.h"
@@ -267,6 +268,17 @@ static void a_request_fits_what_the_service_takes(void)
     tear_down(b);
 }
 
+static void sending_at_the_end_is_bounded_with_what_came_before(void)
+{
+    CHECK_INT(uploads_grace_ms(0, false), 5000);
+    CHECK_INT(uploads_grace_ms(500, false), 5000);
+    CHECK_INT(uploads_grace_ms(1500, false), 4000); /* names of the last window, on a busy machine */
+    CHECK_INT(uploads_grace_ms(9000, false), 500);
+    CHECK_INT(uploads_grace_ms(0, true), 4500);
+    CHECK_INT(uploads_grace_ms(1500, true), 3000);
+    CHECK_INT(uploads_grace_ms(9000, true), 500);
+}
+
 TESTS({"what was encoded by the rules is sent as it is", what_was_encoded_by_the_rules_is_sent_as_it_is},
       {"a file is encoded by the rules", a_file_is_encoded_by_the_rules},
       {"after a 413 half is sent, and the sums stay", after_a_413_half_is_sent_and_the_sums_stay},
@@ -274,4 +286,5 @@ TESTS({"what was encoded by the rules is sent as it is", what_was_encoded_by_the
       {"a window is a set of profiles", a_window_is_a_set_of_profiles},
       {"what cannot be made smaller is told", what_cannot_be_smaller_is_told},
       {"a damaged file is refused", a_damaged_file_is_refused},
-      {"a request fits what the service takes", a_request_fits_what_the_service_takes})
+      {"a request fits what the service takes", a_request_fits_what_the_service_takes},
+      {"sending at the end is bounded with what came before", sending_at_the_end_is_bounded_with_what_came_before})

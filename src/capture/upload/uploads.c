@@ -4,7 +4,8 @@
 
 enum {
     GRACE_MS = 5000,
-    INIT_GRACE_MS = 4500, /* all of the end: in a container LAUNCH_FLUSH_CONTAINER_MAX_MS, then all is killed */
+    END_MS = 5500,      /* all of the end, naming and writing the last window included */
+    INIT_END_MS = 4500, /* the same: in a container LAUNCH_FLUSH_CONTAINER_MAX_MS, then all is killed */
     LEAST_MS = 500,
 };
 
@@ -31,17 +32,20 @@ bool uploads_begin(struct uploads *u)
     return true;
 }
 
+uint64_t uploads_grace_ms(uint64_t passed_ms, bool init)
+{
+    uint64_t end_ms = init ? INIT_END_MS : END_MS;
+    uint64_t left_ms = passed_ms + LEAST_MS < end_ms ? end_ms - passed_ms : LEAST_MS;
+    return left_ms < GRACE_MS ? left_ms : GRACE_MS;
+}
+
 void uploads_end(struct uploads *u, uint64_t finish_ns)
 {
-    uint64_t grace_ms = GRACE_MS;
     if (u->uploader == NULL) {
         return;
     }
-    if (u->shared->init_fd >= 0) {
-        uint64_t passed_ms = (clock_mono_ns() - finish_ns) / NS_PER_MS;
-        grace_ms = passed_ms + LEAST_MS < INIT_GRACE_MS ? INIT_GRACE_MS - passed_ms : LEAST_MS;
-    }
-    (void)uploader_stop(u->uploader, grace_ms * NS_PER_MS);
+    uint64_t passed_ms = (clock_mono_ns() - finish_ns) / NS_PER_MS;
+    (void)uploader_stop(u->uploader, uploads_grace_ms(passed_ms, u->shared->init_fd >= 0) * NS_PER_MS);
     u->uploader = NULL;
 }
 

@@ -26,6 +26,9 @@ void uploads_hurry(struct uploads *u);
 /* After that: does anything wait still, and has nothing failed? */
 bool uploads_wait(const struct uploads *u);
 
+/* How long sending may take when so much of the end has passed; `init`: a parent waits that is killed sooner. */
+uint64_t uploads_grace_ms(uint64_t passed_ms, bool init);
+
 /* Sends what is left. The end began at finish_ns, monotonic. */
 void uploads_end(struct uploads *u, uint64_t finish_ns);
 
