@@ -33,9 +33,13 @@ def program():
     return compiler.program(ROOT / "tests" / "live" / "programs", "act", "-static")
 
 
+def nothing():
+    pass
+
+
 @contextlib.contextmanager
 def plain(folder, lot):
-    yield program(), [], lambda: None
+    yield program(), [], nothing, nothing
 
 
 @contextlib.contextmanager
@@ -43,8 +47,7 @@ def frozen(folder, lot):
     where = folder / "mount"
     where.mkdir()
     with fuse.mounted(where, "act", program()) as server:
-        yield where / "act", [], server.freeze
-        server.thaw()
+        yield where / "act", [], server.freeze, server.thaw
 
 
 @contextlib.contextmanager
@@ -53,7 +56,7 @@ def full(folder, lot):
     disk.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={lot.choice((4, 16, 64))}k", "full", disk], check=True)
     try:
-        yield program(), [], lambda: None
+        yield program(), [], nothing, nothing
     finally:
         subprocess.run(["umount", "-l", disk], check=True)
 
@@ -63,7 +66,7 @@ def dead(folder, lot):
     with socket.socket() as server:
         server.bind(("127.0.0.1", 0))
         server.listen(64)
-        yield program(), ["-u", "--backend", "http", "--server-host", f"http://127.0.0.1:{server.getsockname()[1]}/x"], lambda: None
+        yield program(), ["-u", "--backend", "http", "--server-host", f"http://127.0.0.1:{server.getsockname()[1]}/x"], nothing, nothing
 
 
 STATES = {one.__name__: one for one in (plain, frozen, full, dead)}
@@ -71,7 +74,7 @@ STATES = {one.__name__: one for one in (plain, frozen, full, dead)}
 
 def turn(pillion, state, lot):
     """Seconds from TERM to the end, and what it said."""
-    with tempfile.TemporaryDirectory(prefix="term-") as name, STATES[state](Path(name), lot) as (target, options, disturb):
+    with tempfile.TemporaryDirectory(prefix="term-") as name, STATES[state](Path(name), lot) as (target, options, disturb, undo):
         busy = process.start([target, "threads", "3", "60"])
         process.until(lambda: process.cpu_seconds(busy.pid) > 0.05, 20, "it runs")
         own = process.start([pillion, "-p", busy.pid, "-c", "-d", "1", "-o", Path(name) / "out", *options])
@@ -88,6 +91,7 @@ def turn(pillion, state, lot):
         except TimeoutError as error:
             done, took = error, HANGS_S
             own.end()
+        undo()  # before: a thread that waits for a file cannot be killed
         busy.end()
         return took, done, life
 
