@@ -78,7 +78,7 @@ static void drop_rights(uint64_t (*keep)(uint64_t has))
 
 /* ---- system calls ---- */
 
-/* What this program can make, the frequent ones first. A later processor's kernel has only the general one of some. */
+/* What this program can make. A later processor's kernel has only the general one of some. */
 static const uint16_t all_calls[] = {
     SYS_read, SYS_process_vm_readv, SYS_pread64, SYS_futex, SYS_ppoll, SYS_openat, SYS_close, SYS_clock_gettime,
     SYS_clock_nanosleep, SYS_ioctl, SYS_write, SYS_fstat, SYS_lseek, SYS_readlinkat, SYS_getcpu, SYS_getdents64,
@@ -125,8 +125,9 @@ static const uint16_t computing_calls[] = {
 enum { CALLS_MAX = 200, LEAST_FILTER = 16 };
 
 struct program {
-    struct sock_filter at[CALLS_MAX + LEAST_FILTER];
+    struct sock_filter at[4 * CALLS_MAX + LEAST_FILTER];
     unsigned short count;
+    bool faulty; /* a jump is too far */
 };
 
 static void add(struct program *p, struct sock_filter one)
@@ -139,8 +140,54 @@ static void add(struct program *p, struct sock_filter one)
 #define LOAD(offset) STEP(BPF_LD | BPF_W | BPF_ABS, offset)
 #define LOW_HALF_OF_FIRST offsetof(struct seccomp_data, args[0]) /* both processors keep the low half first */
 
+/* Where ranges of listed numbers begin and end, ascending: a number is listed if an odd count of edges is not above
+ * it. */
+struct edges {
+    uint16_t at[2 * CALLS_MAX];
+    size_t count;
+};
+
+static int by_number(const void *a, const void *b)
+{
+    return *(const uint16_t *)a - *(const uint16_t *)b;
+}
+
+static void find_edges(const uint16_t *calls, size_t count, struct edges *out)
+{
+    uint16_t sorted[CALLS_MAX];
+    memcpy(sorted, calls, count * sizeof *calls);
+    qsort(sorted, count, sizeof *sorted, by_number);
+    out->count = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (i > 0 && sorted[i] <= sorted[i - 1] + 1) { /* the range goes on */
+            out->count--;
+        } else {
+            out->at[out->count++] = sorted[i];
+        }
+        out->at[out->count++] = (uint16_t)(sorted[i] + 1);
+    }
+}
+
+/* `before` edges are known not to be above the number; the `left` after them are asked. */
+static void decide(struct program *p, const struct edges *edges, size_t before, size_t left, uint32_t listed,
+                   uint32_t others)
+{
+    size_t half = left / 2, jump = p->count;
+    if (left == 0) {
+        add(p, STEP(BPF_RET | BPF_K, before % 2 != 0 ? listed : others));
+        return;
+    }
+    add(p, JUMP(BPF_JMP | BPF_JGE | BPF_K, edges->at[before + half], 0, 0));
+    decide(p, edges, before, half, listed, others);
+    size_t over = p->count - jump - 1;
+    p->faulty |= over > UINT8_MAX;
+    p->at[jump].jt = (uint8_t)over;
+    decide(p, edges, before + half + 1, left - half - 1, listed, others);
+}
+
 /* `listed` is what becomes of the calls in the list, `others` of the rest. A kernel has one of the two processors; what
- * it runs besides, 32-bit calls, has other numbers. */
+ * it runs besides, 32-bit calls, has other numbers. The number is searched for by halves: a kernel goes through the
+ * filter for each number there is when it is set, and older ones at each call. */
 static void list_calls(struct program *p, const uint16_t *calls, size_t count, uint32_t listed, uint32_t others)
 {
     add(p, LOAD(offsetof(struct seccomp_data, arch)));
@@ -148,11 +195,9 @@ static void list_calls(struct program *p, const uint16_t *calls, size_t count, u
     add(p, JUMP(BPF_JMP | BPF_JEQ | BPF_K, AUDIT_ARCH_AARCH64, 1, 0));
     add(p, STEP(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS));
     add(p, LOAD(offsetof(struct seccomp_data, nr)));
-    for (size_t left = count; left-- > 0; calls++) {
-        add(p, JUMP(BPF_JMP | BPF_JEQ | BPF_K, *calls, (uint8_t)(left + 1), 0));
-    }
-    add(p, STEP(BPF_RET | BPF_K, others));
-    add(p, STEP(BPF_RET | BPF_K, listed));
+    struct edges edges;
+    find_edges(calls, count, &edges);
+    decide(p, &edges, 0, edges.count, listed, others);
 }
 
 /* Number -1 is a call that a tracer has taken out, to have it fail in its own way. */
@@ -177,8 +222,9 @@ static void refuse_processes(struct program *p)
 static bool install(struct program *p)
 {
     const struct sock_fprog set = {p->count, p->at};
-    return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_SPEC_ALLOW, &set) == 0 ||
-           prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &set) == 0;
+    return !p->faulty &&
+           (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_SPEC_ALLOW, &set) == 0 ||
+            prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &set) == 0);
 }
 
 #define COUNT(list) (sizeof(list) / sizeof(list)[0])

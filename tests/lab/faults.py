@@ -67,7 +67,8 @@ MEANT = {"SIGKILL", "SIGTERM", "SIGPIPE"}
 def errors_of(call):
     if call == "close":  # it has no other
         return ["EIO", "EINTR"]
-    found = ["ENOMEM"] if call in BASIC else ["ENOMEM", "EPERM", "EACCES", "ENOSYS"]
+    # stat looks at the command's file, and is believed that nobody may.
+    found = ["ENOMEM"] if call in BASIC else ["ENOMEM", "EPERM", "ENOSYS"] if call == "stat" else ["ENOMEM", "EPERM", "EACCES", "ENOSYS"]
     for name, calls in (("EINTR", WAITING), ("EIO", FILES), ("ENOSPC", GROWING), ("EMFILE", DESCRIPTORS), ("EAGAIN", BUSY)):
         found += [name] if call in calls else []
     return found

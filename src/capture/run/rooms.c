@@ -149,7 +149,7 @@ static bool make_window(struct rooms *r, struct err *err)
 {
     struct shared *s = &r->shared;
     /* two profiles, tables beside them, symbols: a quarter each leaves the rest for the rings */
-    r->publisher = publisher_start(s, &r->follow.images, s->memory_bytes / PUBLISHER_PROFILE_SHARE, err);
+    r->publisher = publisher_new(s, &r->follow.images, s->memory_bytes / PUBLISHER_PROFILE_SHARE, err);
     if (r->publisher == NULL) {
         return false;
     }
@@ -202,14 +202,7 @@ bool rooms_make(struct rooms *r)
 {
     struct shared *s = &r->shared;
     struct err err = {0};
-    const char *missing;
-    s->confined = confine_process(&missing); /* while there is one thread */
     log_open(&s->log, s->settings);
-    if (!s->confined) {
-        log_say(&s->log, LOG_DEBUG, "the profiler keeps its rights: a seccomp filter kills for giving them up");
-    } else if (missing != NULL) {
-        log_say(&s->log, LOG_DEBUG, "the profiler's own sandbox is without %s here", missing);
-    }
     s->memory_bytes = limits_choose_memory(s->settings, &s->log);
     bool good = s->perf != NULL || err_set(&err, ERR_MEMORY, 0, "no memory to begin");
     good = good && make_follow(r, &err) && make_stacks(r, &err) && make_records(r, &err) &&
@@ -218,6 +211,24 @@ bool rooms_make(struct rooms *r)
         log_say(&s->log, LOG_ERROR, "%s", err.text);
     }
     return good;
+}
+
+bool rooms_start(struct rooms *r)
+{
+    struct shared *s = &r->shared;
+    struct err err;
+    const char *missing;
+    s->confined = confine_process(&missing); /* while there is one thread */
+    if (!s->confined) {
+        log_say(&s->log, LOG_DEBUG, "the profiler keeps its rights: a seccomp filter kills for giving them up");
+    } else if (missing != NULL) {
+        log_say(&s->log, LOG_DEBUG, "the profiler's own sandbox is without %s here", missing);
+    }
+    if (!publisher_start(r->publisher, s->confined, &err)) {
+        log_say(&s->log, LOG_ERROR, "%s", err.text);
+        return false;
+    }
+    return true;
 }
 
 bool rooms_release(struct rooms *r)

@@ -3,7 +3,9 @@
  *
  *     rooms_init
  *     rooms_open_perf    as far as it is allowed; what arms sampling comes here, for a command waits for it
- *     rooms_make         all the rest
+ *     rooms_make         all the rest but threads
+ *     rooms_start        gives up rights, then has the first thread: before anything of a target is read; a command
+ *                        that waits is let go first, for this takes half a millisecond
  *     … the run (run.h) …
  *     rooms_release
  */
@@ -48,6 +50,9 @@ void rooms_open_perf(struct rooms *r);
 
 /* False: the run cannot begin, and the log says why; the process is about to end. */
 bool rooms_make(struct rooms *r);
+
+/* False: no thread can be had, and the log says so. */
+bool rooms_start(struct rooms *r);
 
 /* After the publisher was stopped. False when the observer failed. */
 bool rooms_release(struct rooms *r);

@@ -143,7 +143,7 @@ int run_command(const struct run_input *input, struct launch_target *target)
     /* the command waits: nothing but what arms sampling comes before launch_ready */
     rooms_open_perf(&r);
     follow_command(&r, target);
-    if (!rooms_make(&r)) {
+    if (!rooms_make(&r) || (!target->fresh && !rooms_start(&r))) {
         (void)launch_ready(target);
         return 1;
     }
@@ -152,6 +152,10 @@ int run_command(const struct run_input *input, struct launch_target *target)
     if (!launch_ready(target)) {
         (void)loop_release(&r, clock_mono_ns());
         return 0;
+    }
+    if (target->fresh && !rooms_start(&r)) {
+        (void)loop_release(&r, clock_mono_ns());
+        return 1;
     }
     own_cost_open(&r.shared.own); /* it may take 20 ms: the command is on its way */
     if (target->late) { /* its exec came before the events that waited for it */
@@ -275,7 +279,7 @@ int run_attach(const struct run_input *input)
     rooms_init(&r, input);
     own_cost_open(&r.shared.own);
     rooms_open_perf(&r);
-    if (!rooms_make(&r)) {
+    if (!rooms_make(&r) || !rooms_start(&r)) {
         return 1;
     }
     buf_init(&what, 1024);

@@ -60,6 +60,7 @@ struct publisher {
     struct profile *full; /* waiting or being published; null when ready */
     bool confined;        /* os/confine.h: its thread, from the first window on */
     bool begun;           /* that */
+    bool runs;            /* its thread */
     bool stop;
     bool releases, tries; /* it is asked to */
     bool busy;            /* it does, or publishes */
@@ -311,8 +312,8 @@ uint64_t publisher_aside_bytes(uint64_t memory_bytes)
     return share < ASIDE_MAX_BYTES ? share : (uint64_t)ASIDE_MAX_BYTES;
 }
 
-struct publisher *publisher_start(struct shared *shared, struct images *images, size_t profile_max_bytes,
-                                  struct err *err)
+struct publisher *publisher_new(struct shared *shared, struct images *images, size_t profile_max_bytes,
+                                struct err *err)
 {
     const struct settings *settings = shared->settings;
     struct publisher *pub = calloc(1, sizeof *pub);
@@ -323,7 +324,6 @@ struct publisher *publisher_start(struct shared *shared, struct images *images, 
     pub->log = &shared->log;
     pub->own = &shared->own;
     pub->settings = settings;
-    pub->confined = shared->confined;
     machine_init(&pub->machine, settings);
     outputs_init(&pub->outputs, settings);
     if (!pub->log->terminal) {
@@ -345,22 +345,25 @@ struct publisher *publisher_start(struct shared *shared, struct images *images, 
     pub->memory.running = is_little ? pub->memory.most / 2 : (uint64_t)RUNNING_BYTES;
     pub->memory.tight = (pub->memory.most - publisher_aside_bytes(pub->memory.most)) / 4 * 3;
     begin_namer(pub);
-    pthread_attr_t attr;
-    pthread_attr_init(&attr);
-    pthread_attr_setstacksize(&attr, STACK_BYTES);
-    bool ok = profile_init(&pub->profiles[0], profile_max_bytes, err) &&
-              profile_init(&pub->profiles[1], profile_max_bytes, err) &&
-              whole_run_init(&pub->run, settings, pub->log, profile_max_bytes, err);
-    int number = ok ? pthread_create(&pub->thread, &attr, publisher_main, pub) : 0;
-    pthread_attr_destroy(&attr);
-    if (!ok || number != 0) {
-        if (ok) {
-            err_no_thread(err, number, "the publisher's thread");
-        }
+    if (!profile_init(&pub->profiles[0], profile_max_bytes, err) ||
+        !profile_init(&pub->profiles[1], profile_max_bytes, err) ||
+        !whole_run_init(&pub->run, settings, pub->log, profile_max_bytes, err)) {
         release(pub);
         return NULL;
     }
     return pub;
+}
+
+bool publisher_start(struct publisher *pub, bool confined, struct err *err)
+{
+    pthread_attr_t attr;
+    pub->confined = confined;
+    pthread_attr_init(&attr);
+    pthread_attr_setstacksize(&attr, STACK_BYTES);
+    int number = pthread_create(&pub->thread, &attr, publisher_main, pub);
+    pthread_attr_destroy(&attr);
+    pub->runs = number == 0;
+    return pub->runs || err_no_thread(err, number, "the publisher's thread");
 }
 
 /* What the next profile may have: what is left, when `full` has gone and windows wait, is for it and
@@ -426,7 +429,7 @@ const char *publisher_dir(const struct publisher *pub)
 
 uint64_t publisher_cpu_ns(const struct publisher *pub)
 {
-    return clock_thread_cpu_ns(pub->thread) + clock_children_cpu_ns();
+    return (pub->runs ? clock_thread_cpu_ns(pub->thread) : 0) + clock_children_cpu_ns();
 }
 
 struct profile *publisher_submit(struct publisher *pub, struct profile *full)
@@ -461,7 +464,9 @@ void publisher_end_run(struct publisher *pub)
 unsigned publisher_stop(struct publisher *pub)
 {
     ask(pub, &pub->stop);
-    pthread_join(pub->thread, NULL);
+    if (pub->runs) {
+        pthread_join(pub->thread, NULL);
+    }
     unsigned failed = pub->failed;
     release(pub);
     return failed;

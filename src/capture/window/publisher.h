@@ -4,7 +4,7 @@
  * The sampler hands a whole profile over and gets an empty one back; a slow disk or a large symbol
  * table delays the next hand-over, never a sample. At most one window waits.
  *
- *     publisher_start(...)
+ *     publisher_new(...), and publisher_start once the profiler may have threads
  *     if (publisher_ready(pub)) profile = publisher_submit(pub, profile);
  *     publisher_stop(pub);        waits for the window that is being published
  *
@@ -33,8 +33,11 @@ enum { PUBLISHER_PROFILE_SHARE = 4 }; /* of the memory that may be used is a pro
 uint64_t publisher_aside_bytes(uint64_t memory_bytes);
 
 /* Of what is shared it uses the settings, the log and the own cost. */
-struct publisher *publisher_start(struct shared *shared, struct images *images, size_t profile_max_bytes,
-                                  struct err *err);
+struct publisher *publisher_new(struct shared *shared, struct images *images, size_t profile_max_bytes,
+                                struct err *err);
+
+/* Its thread. `confined`: this process has given up rights, and the thread is to go on with that (os/confine.h). */
+bool publisher_start(struct publisher *pub, bool confined, struct err *err);
 
 /* Before the first window ends: has every one handed to the uploader after its files were written.
  * `present` is the profile that is being filled. Null: none can be, and the usual files are written
