@@ -52,8 +52,9 @@ def test_a_small_budget_of_cpu_time_holds(pillion, workdir, options):
     session = profiler.Session(done, out)
     print(f"{100 * used / passed:.2f} % of a core, {own(session)}\n{done.err}")
     # What ten seconds may take may be used at once; most of it was, in the first second.
-    assert used < 0.002 * (1.3 * passed + 5), (used, passed)
-    assert before < START + 0.002 * 1.3 * 30 + 0.1, before
+    # Without a bound it would be fifteen times as much.
+    assert used < 0.002 * (1.3 * passed + 10), (used, passed)
+    assert before < 2 * START + 0.002 * 1.3 * 30 + 0.1, before
     assert own(session)[0]["frequency"] < 700
     assert "instead of 999 to stay within --max-cpu 0.2 %" in own(session)[0]["budget"]
     assert "instead of 999 to stay within --max-cpu 0.2 %" in done.err

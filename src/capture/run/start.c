@@ -117,16 +117,15 @@ static void follow_command(struct rooms *r, const struct launch_target *target)
 /* Or takes it and its children in, when it runs already. */
 static void adopt_command(struct rooms *r, const struct launch_target *target)
 {
-    struct follow *f = &r->follow;
     if (!target->fresh) {
-        follow_adopt(f, target->pid, true);
-        follow_adopt_children(f);
+        follow_adopt(&r->follow, target->pid, true);
+        follow_adopt_children(&r->follow);
         return;
     }
-    struct target *command = targets_get(&f->targets, target->pid);
+    struct target *command = targets_get(&r->follow.targets, target->pid);
     if (command != NULL) {
         command->named = true;
-        targets_set_mode(&f->targets, command, r->shared.perf_on ? follow_perf_mode(f) : CAPTURE_PROC);
+        targets_set_mode(&r->follow.targets, command, r->shared.perf_on ? follow_perf_mode(&r->follow) : CAPTURE_PROC);
         command->alive = 1;
         (void)accounting_adopt(polling_accounting(r->polling), command);
     }
@@ -134,8 +133,7 @@ static void adopt_command(struct rooms *r, const struct launch_target *target)
 
 int run_command(const struct run_input *input, struct launch_target *target)
 {
-    const struct settings *settings = input->settings;
-    static const char format[] = "%s (pid %u) and its children";
+    char what[ERR_TEXT_MAX];
     struct rooms r;
     rooms_init(&r, input);
     r.shared.init_fd = target->init_fd;
@@ -153,8 +151,11 @@ int run_command(const struct run_input *input, struct launch_target *target)
         (void)loop_release(&r, clock_mono_ns());
         return 0;
     }
+    snprintf(what, sizeof what, "%s (pid %u) and its children", input->settings->scope.command[0], target->pid);
+    if (!input->settings->upload.wanted) {
+        say_start(&r, what); /* at once: a short command may take its container with it */
+    }
     if (target->fresh && !rooms_start(&r)) {
-        (void)loop_release(&r, clock_mono_ns());
         return 1;
     }
     own_cost_open(&r.shared.own); /* it may take 20 ms: the command is on its way */
@@ -162,10 +163,10 @@ int run_command(const struct run_input *input, struct launch_target *target)
         target->fresh = false;
         adopt_command(&r, target);
     }
-    char what[ERR_TEXT_MAX];
-    snprintf(what, sizeof what, format, settings->scope.command[0], target->pid);
     (void)begin_uploads(&r);
-    say_start(&r, what);
+    if (input->settings->upload.wanted) {
+        say_start(&r, what); /* and to where */
+    }
     return loop_run(&r);
 }
 
