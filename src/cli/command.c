@@ -8,7 +8,7 @@ const struct command_info command_table[COMMAND_COUNT] = {
     [COMMAND_RENDER] = {"render", "FILE... -o OUT [--diff BASE]",
                         "turn saved profiles (.col, .pprof) into html, pprof, col or speedscope; "
                         "several are merged, --diff compares"},
-    [COMMAND_UPLOAD] = {"upload", "FILE...",
+    [COMMAND_UPLOAD] = {"upload", "FILE|DIR...",
                         "send saved profiles (.col, .pprof, files of a spool) to a back end"},
     [COMMAND_INSTALL] = {"install", "DIR", "copy this program into DIR"},
     [COMMAND_HELP] = {"help", "[TOPIC]", "this help, or one about a topic, a command or an option"},

@@ -1,13 +1,15 @@
 /* pillion upload: sends saved profiles and files of a spool to back ends, encoded anew where a back
- * end needs another format. Trouble that may pass is tried again a few times; --dry-run shows the
- * requests instead. */
+ * end needs another format, with all that they count or a word about what is left out. Trouble that may
+ * pass is tried again a few times; --dry-run shows the requests instead. */
 #include "cli/upload.h"
 
+#include "base/gzip.h"
 #include "base/time.h"
 #include "capture/upload/tags.h"
 #include "capture/upload/origin.h"
 #include "capture/upload/sender.h"
 #include "cli/say.h"
+#include "cli/upload_folder.h"
 #include "deliver/retry.h"
 #include "deliver/spool.h"
 #include "encode/encode.h"
@@ -33,28 +35,71 @@ struct upload {
     const struct backend *rows[BACKENDS_MAX];
     size_t count;
     struct retry retry;
-    uint64_t sequence; /* of files */
 };
 
 /* One file: as it is, and what is known of it. */
 struct saved {
     const char *path;
-    struct buf bytes;
-    struct delivery delivery; /* of the bytes as they are; no format: no back end takes them so */
+    struct buf bytes, packed; /* packed: what was not */
+    struct delivery delivery; /* of the bytes, or packed; no format: no back end takes them so */
     struct str back_end;      /* of a spool: the only one it is for; else empty */
-    struct profile profile;   /* unless of a spool */
+    struct profile profile;
     bool has_profile;
 };
 
 /* ---- what is in a file ---- */
 
-/* "pprof" when the bytes are what our own encoder would make; "col" by the name; else empty. */
-static struct str format_of(const struct saved *saved)
+static bool pack(struct saved *saved, struct str plain, struct err *err)
 {
-    const struct encoder *encoder = encoder_by_extension(str_of(saved->path));
-    struct str name = encoder ? str_of(encoder->name) : STR("");
-    bool packed = str_starts(buf_slice(&saved->bytes), STR("\x1f\x8b"));
-    return packed == str_eq(name, STR("pprof")) ? name : STR("");
+    struct gzip gzip;
+    struct sink out = sink_of_buf(&saved->packed);
+    buf_init(&saved->packed, FILE_MAX_BYTES);
+    bool ok = gzip_open(&gzip, &out, err);
+    struct sink in = gzip_sink(&gzip);
+    ok = ok && sink_write(&in, plain.ptr, plain.len, err) && gzip_finish(&gzip, err);
+    gzip_release(&gzip);
+    saved->delivery.profile = buf_slice(&saved->packed);
+    return ok;
+}
+
+/* By the content: pprof is packed, collapsed stacks are not. Another program's pprof does not name us. */
+static bool take_form(struct saved *saved, struct err *err)
+{
+    static const char own[] = "made by: pillion ";
+    struct str bytes = buf_slice(&saved->bytes), plain = bytes;
+    struct buf inflated;
+    bool is_packed = gzip_is(bytes.ptr, bytes.len), ok = true;
+    buf_init(&inflated, FILE_MAX_BYTES);
+    saved->delivery.profile = bytes;
+    if (is_packed) {
+        ok = gzip_inflate(bytes.ptr, bytes.len, &inflated, err);
+        plain = buf_slice(&inflated);
+    }
+    if (ok && !profile_is_text(plain)) {
+        saved->delivery.format = STR("pprof");
+        saved->delivery.is_foreign = !memmem(plain.ptr, plain.len, own, sizeof own - 1);
+        ok = is_packed || pack(saved, plain, err);
+    } else if (ok && !is_packed) {
+        saved->delivery.format = STR("col");
+    }
+    buf_release(&inflated);
+    return ok;
+}
+
+/* Waiting, and other events; CPU time is none of them. */
+static bool has_others(const struct profile *p)
+{
+    return p->waits.len > 0 || p->event_types.len > 0;
+}
+
+static bool has_cpu_time(const struct profile *p)
+{
+    return p->samples.len > 1;
+}
+
+static struct str first_type(const struct profile *p)
+{
+    return p->event_types.len > 0 ? profile_text(p, p->event_types.at[0].name) : STR("");
 }
 
 static void take_times(struct saved *saved, struct delivery *d)
@@ -71,17 +116,17 @@ static void take_times(struct saved *saved, struct delivery *d)
 
 static bool read_profile(struct saved *saved, struct err *err)
 {
-    struct collapsed_damage damage = {0};
-    if (!profile_init(&saved->profile, PROFILE_MAX_BYTES, err))
+    struct profile *p = &saved->profile;
+    struct str bytes = buf_slice(&saved->bytes);
+    if (!profile_init(p, PROFILE_MAX_BYTES, err))
         return false;
     saved->has_profile = true;
-    if (!profile_read(&saved->profile, buf_slice(&saved->bytes), &damage, err))
+    saved->delivery = (struct delivery){.is_raw = true, .cpu_percent = -1, .memory_percent = -1};
+    if (!profile_read_whole(p, bytes, err) || !take_form(saved, err))
         return false;
-    saved->delivery = (struct delivery){.profile = buf_slice(&saved->bytes),
-                                        .format = format_of(saved),
-                                        .is_raw = true,
-                                        .cpu_percent = -1,
-                                        .memory_percent = -1};
+    saved->delivery.identity = str_hash(bytes);
+    saved->delivery.sequence = p->meta.window > 0 ? p->meta.window : (uint32_t)saved->delivery.identity;
+    saved->delivery.type = has_cpu_time(p) ? STR("") : first_type(p);
     take_times(saved, &saved->delivery);
     return true;
 }
@@ -117,6 +162,7 @@ static void release(struct saved *saved)
     if (saved->has_profile)
         profile_release(&saved->profile);
     buf_release(&saved->bytes);
+    buf_release(&saved->packed);
 }
 
 /* ---- to one back end ---- */
@@ -147,12 +193,54 @@ static bool show(struct sender *sender, const struct delivery *d, struct err *er
     return ok;
 }
 
+/* What the back end's format has no place for, by name. */
+static void name_left_out(const struct profile *p, struct buf *out)
+{
+    buf_text(out, p->waits.len > 0 ? "off_cpu" : "");
+    vec_each(&p->event_types, type)
+    {
+        buf_text(out, out->len > 0 ? ", " : "");
+        buf_str(out, profile_text(p, type->name));
+    }
+    out->failed = false; /* a cut list says enough */
+}
+
+/* False with the sentence: nothing of it can be sent, or not all of it. */
+static bool holds_all(const struct saved *saved, const struct backend *row, bool *any, struct err *err)
+{
+    const struct encoder *encoder = encoder_by_name(str_of(row->format));
+    struct buf names;
+    *any = true;
+    if (!saved->delivery.is_raw || !encoder || !encoder->is_cpu_alone || !has_others(&saved->profile))
+        return true;
+    *any = has_cpu_time(&saved->profile);
+    buf_init(&names, 300);
+    name_left_out(&saved->profile, &names);
+    err_set(err, ERR_UNSUPPORTED, 0, "%s takes CPU time alone%s; not sent: %s", row->title,
+            *any ? "" : ", and the file holds none", buf_cstr(&names));
+    buf_release(&names);
+    return false;
+}
+
+/* Servers that were set up in another way take more. */
+static void warn_of_age(const struct saved *saved, const struct backend *row)
+{
+    uint64_t now_ns = clock_wall_ns(), start_ns = saved->delivery.start_wall_ns;
+    if (row->most_age_ns > 0 && now_ns > start_ns && now_ns - start_ns > row->most_age_ns)
+        say("warning: %s: it began %.1f hours ago; %s usually takes nothing that is older than %.1f hours",
+            saved->path, (double)(now_ns - start_ns) / (3600.0 * NS_PER_S), row->title,
+            (double)row->most_age_ns / (3600.0 * NS_PER_S));
+}
+
 static bool send_one(struct upload *u, struct saved *saved, size_t at, struct err *err)
 {
     struct delivery d = saved->delivery;
     struct sender_outcome outcome = {.verdict = VERDICT_TAKEN};
-    bool ok = true;
-    d.sequence = u->sequence;
+    struct err left_out;
+    bool any, all = holds_all(saved, u->rows[at], &any, &left_out), ok = true;
+    if (!any)
+        return err_set(err, left_out.kind, left_out.number, "%s", left_out.text);
+    warn_of_age(saved, u->rows[at]);
     if (u->request->dry_run)
         ok = show(u->senders[at], &d, err);
     else
@@ -163,7 +251,9 @@ static bool send_one(struct upload *u, struct saved *saved, size_t at, struct er
         say("warning: %s: %s", u->rows[at]->name, outcome.err.text);
     if (ok && !u->request->dry_run && !u->request->quiet)
         say("%s: sent to %s", saved->path, u->rows[at]->name);
-    return ok;
+    if (!all)
+        say("warning: %s: %s", saved->path, left_out.text);
+    return ok && all;
 }
 
 static bool is_for(const struct saved *saved, const struct backend *row)
@@ -171,8 +261,18 @@ static bool is_for(const struct saved *saved, const struct backend *row)
     return saved->back_end.len == 0 || str_eq(saved->back_end, str_of(row->name));
 }
 
+static struct str name_of_heaviest(const struct profile *p)
+{
+    const struct process *heaviest = NULL;
+    for (size_t i = 1; i < p->processes.len; i++) {
+        if (!heaviest || p->processes.at[i].cpu_ns > heaviest->cpu_ns)
+            heaviest = &p->processes.at[i];
+    }
+    return heaviest ? profile_text(p, heaviest->name) : STR("");
+}
+
 /* A file of another machine gets none of our facts; each is of the service that it says, unless another
- * was given. */
+ * was given; of none that says no service the program that it is about. */
 static void take_origin(struct upload *u, const struct saved *saved)
 {
     const struct origin *here = &u->origin.facts;
@@ -190,26 +290,32 @@ static void take_origin(struct upload *u, const struct saved *saved)
         };
         memcpy(u->shown.facts.tags, here->tags, sizeof here->tags);
     }
+    service = service.len > 0 || !p ? service : name_of_heaviest(p);
+    struct str stem = str_base_name(str_of(saved->path));
+    if (service.len == 0 || str_eq(service, STR("all"))) /* which stands for no name */
+        service = str_cut(&stem, '.');
     if (!u->request->settings.service_name && service.len > 0)
         u->shown.facts.service = service;
     u->shown.facts.argument_count = 0; /* how we were called says nothing of the run */
 }
 
-static bool upload_file(struct upload *u, const char *path)
+static bool upload_file(void *context, const char *path)
 {
+    struct upload *u = context;
     struct saved saved;
     struct err err;
     bool ok = load(&saved, path, &err), any = false;
     if (!ok)
         say("%s", err.text);
     take_origin(u, &saved);
-    u->sequence++;
     for (size_t i = 0; saved.delivery.profile.ptr && i < u->count; i++) {
         if (!is_for(&saved, u->rows[i]))
             continue;
         any = true;
+        err = (struct err){0};
         if (!send_one(u, &saved, i, &err)) {
-            say("%s: not sent to %s: %s", path, u->rows[i]->name, err.text);
+            if (err.text[0])
+                say("%s: not sent to %s: %s", path, u->rows[i]->name, err.text);
             ok = false;
         }
     }
@@ -251,6 +357,7 @@ static bool open_senders(struct upload *u, struct buf *omitted, struct err *err)
 int upload_run(const struct request *request)
 {
     struct upload u = {.request = request};
+    struct upload_folder folder = {0};
     struct buf omitted;
     struct err err;
     int status = 0;
@@ -261,7 +368,8 @@ int upload_run(const struct request *request)
     net_random(NULL, &u.retry.random, sizeof u.retry.random);
     if (open_senders(&u, &omitted, &err)) {
         for (size_t i = 0; i < request->word_count; i++)
-            status |= !upload_file(&u, request->words[i]);
+            status |= !upload_folder_each(&folder, request->words[i], request->dry_run, upload_file, &u);
+        upload_folder_release(&folder);
     } else {
         say("%s", err.text);
         status = EXIT_USAGE;

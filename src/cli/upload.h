@@ -1,4 +1,4 @@
-/* upload: `pillion upload FILE...`: saved profiles, and files of a spool, to the back ends that
+/* upload: `pillion upload FILE|DIR...`: saved profiles, and files of a spool, to the back ends that
  * the options name. */
 #ifndef CLI_UPLOAD_H
 #define CLI_UPLOAD_H

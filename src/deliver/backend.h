@@ -82,7 +82,9 @@ struct delivery {
     size_t more_count;
     size_t taken;       /* so many of all were: the others are sent when it is tried again */
     bool is_raw;        /* not encoded by the row's rules */
-    uint64_t sequence;  /* of the run: 1, 2 … */
+    uint64_t sequence;  /* of the run: 1, 2 …; of another program's file a number made of its content */
+    uint64_t identity;  /* the same whenever and by whomever this delivery is sent, and no other's */
+    bool is_foreign;    /* a whole file of another program: sent as it is where its format is taken */
     bool shrunk;        /* encoded anew, smaller */
     double cpu_percent, memory_percent; /* of the machine, as far as known; else < 0 */
 };

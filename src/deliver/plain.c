@@ -80,7 +80,7 @@ static struct span put_target(struct backend_context *context, const struct deli
         buf_byte(text, '/');
     }
     /* no profile is put over another one of the window */
-    if (delivery->type.len > 0 && !names(path, "{type}") && !names(path, "{format}")) {
+    if (delivery->type.len > 0 && !delivery->is_raw && !names(path, "{type}") && !names(path, "{format}")) {
         buf_byte(text, '.');
         escape_url(text, delivery->type);
     }

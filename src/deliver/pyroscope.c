@@ -153,15 +153,11 @@ static void put_pair(struct buf *series, struct buf *pair, struct str name, stru
 }
 
 /* The same one whenever this delivery is sent again. */
-static void put_id(char out[static 40], const struct backend_context *context,
-                   const struct delivery *delivery)
+static void put_id(char out[static 40], const struct delivery *delivery)
 {
-    const struct origin *origin = context->origin;
-    uint64_t one = hash_u64(delivery->start_wall_ns ^ hash_u64(delivery->sequence)) ^
-                   (delivery->type.len > 0 ? str_hash(delivery->type) : 0);
-    uint64_t two = hash_u64(str_hash(origin->hostname) ^ hash_u64(origin->pid) ^
-                            hash_u64(origin->spawn_wall_ns) ^ str_hash(origin->service));
-    backend_uuid(out, one, two);
+    uint64_t type = delivery->type.len > 0 ? str_hash(delivery->type) : 0;
+    backend_uuid(out, hash_u64(delivery->identity ^ type),
+                 hash_u64(delivery->start_wall_ns ^ hash_u64(delivery->identity)));
 }
 
 /* What the server calls a profile of this sample type. */
@@ -179,8 +175,7 @@ static struct str metric_of(struct str type)
     return type.len > 0 ? type : STR("process_cpu");
 }
 
-static void put_push(const struct backend_context *context, const struct delivery *delivery,
-                     const struct labels *labels, struct buf *text)
+static void put_push(const struct delivery *delivery, const struct labels *labels, struct buf *text)
 {
     char id[40];
     struct buf series, part;
@@ -192,7 +187,7 @@ static void put_push(const struct backend_context *context, const struct deliver
         put_pair(&series, &part, span_of(text, labels->names[i]), span_of(text, labels->values[i]));
     }
     buf_clear(&part);
-    put_id(id, context, delivery);
+    put_id(id, delivery);
     protobuf_text(&part, SAMPLE_PROFILE, delivery->profile);
     protobuf_text(&part, SAMPLE_ID, str_of(id));
     protobuf_message(&series, SERIES_SAMPLES, &part);
@@ -265,7 +260,7 @@ static void put_request(const struct backend_context *context, const struct deli
         buf_text(text, PUSH);
         at->target = span_since(text, start);
         start = text->len;
-        put_push(context, delivery, &labels, text);
+        put_push(delivery, &labels, text);
     }
     at->body = span_since(text, start);
 }

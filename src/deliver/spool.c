@@ -9,7 +9,7 @@
 #include <zlib.h>
 
 enum {
-    VERSION = 2,
+    VERSION = 3,
     CRC_AT = 12,
     COVERED_AT = CRC_AT + 4, /* what the CRC is of */
     NAME_MAX_BYTES = 32,     /* of a back end or a format */
@@ -110,6 +110,7 @@ bool spool_write(const struct delivery *d, const char *backend, uint64_t address
     put(out, 0, 2);
     put(out, d->frequency_hz, 2);
     put(out, d->profile.len, 4);
+    put(out, d->identity, 8);
     put_word(out, str_of(backend));
     put_word(out, d->format);
     put(out, d->more_count, 1);
@@ -185,6 +186,7 @@ bool spool_read(struct str file, struct delivery *out, struct str *backend, uint
     cursor_skip(&c, 2);
     d.frequency_hz = cursor_u16(&c);
     uint32_t len = cursor_u32(&c);
+    d.identity = version >= 3 ? cursor_u64(&c) : hash_u64(d.start_wall_ns ^ hash_u64(d.sequence ^ hash));
     struct str name = take_word(&c);
     d.format = take_word(&c);
     size_t more = d.is_raw ? 0 : take_more(&c, &d);

@@ -416,6 +416,7 @@ const struct encoder encoder_col = {
     .link = "last_profile.col",
     .by_default = true,
     .is_read = true,
+    .is_cpu_alone = true,
     .apart = FIT_BY_THREAD,
     .write = collapsed_write,
 };

@@ -193,6 +193,9 @@ static void own_totals(struct buf *out, const struct profile *p)
     buf_printf(out, ", \"process_cpu_ns\": %llu, \"samples\": %llu, \"lost_records\": %llu",
                (unsigned long long)sum.process_cpu_ns, (unsigned long long)sum.count,
                (unsigned long long)p->meta.lost_records);
+    if (p->meta.window > 0) {
+        buf_printf(out, ", \"window\": %llu", (unsigned long long)p->meta.window);
+    }
     buf_text(out, ", \"mode\": ");
     text_or_null(out, profile_text(p, p->meta.mode));
     buf_text(out, ", \"leaf_ns\": {");

@@ -136,6 +136,7 @@ static void read_meta(struct reader *r, struct str header)
     meta.mode = header_text(r, json_member(own, "mode"));
     meta.reason = header_text(r, json_member(own, "reason"));
     json_u64_of(json_member(own, "lost_records"), &meta.lost_records);
+    json_u64_of(json_member(own, "window"), &meta.window);
     struct str cost = json_member(own, "own");
     json_u64_of(json_member(cost, "cpu_ns"), &meta.own_cpu_ns);
     json_u64_of(json_member(cost, "rss_bytes"), &meta.own_rss_bytes);

@@ -76,7 +76,7 @@ const struct encoder *encoder_by_extension(struct str path)
 }
 
 /* Text has no control characters but blanks; a protocol buffer soon has one. */
-static bool is_text(struct str file)
+bool profile_is_text(struct str file)
 {
     enum { PROBE_BYTES = 4096 };
     size_t probe = file.len < PROBE_BYTES ? file.len : PROBE_BYTES;
@@ -100,7 +100,7 @@ static bool read_plain(struct profile *into, struct str file, struct str type, b
                        "%s cannot be read; collapsed stacks (.col) and pprof can",
                        file.ptr[0] == '<' ? "HTML" : "JSON");
     }
-    return is_text(file) ? collapsed_read(into, file, type, damage, err)
+    return profile_is_text(file) ? collapsed_read(into, file, type, damage, err)
            : whole       ? pprof_read_whole(into, file, err)
                          : pprof_read(into, file, type, err);
 }

@@ -26,6 +26,7 @@ struct encoder {
     bool by_default;        /* windows leave it unless --format says otherwise */
     bool is_page;           /* the one for people to open */
     bool is_read;           /* profile_read takes it */
+    bool is_cpu_alone;      /* of waiting and other events it holds nothing */
     enum fit_apart apart;   /* of what is dropped */
     fit_write *write;       /* all stacks; rules may be null */
     fit_write *plain;       /* without compression; null: there is none anyway */
@@ -48,6 +49,9 @@ const struct encoder *encoder_by_extension(struct str path);
  * dropped, and what they count is in "[dropped to fit]" (fit.h), which the profile's tables get room for. */
 bool encode_write(const struct encoder *encoder, struct profile *p, const struct encode_rules *rules, struct sink *out,
                   struct err *err);
+
+/* Is an unpacked file collapsed stacks rather than pprof? */
+bool profile_is_text(struct str file);
 
 /* Reads a profile file of any format that can be read. `damage` counts lines that were skipped
  * (collapsed stacks only). Errors are as in pprof_read.h and collapsed_read.h and do not name the

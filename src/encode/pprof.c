@@ -108,7 +108,10 @@ static void comment_own(struct writer *w)
 static void collect_comments(struct writer *w)
 {
     const struct profile_meta *m = &w->p->meta;
+    char window[24];
+    snprintf(window, sizeof window, "%llu", (unsigned long long)m->window);
     comment(w, "made by: ", STR("pillion " PILLION_VERSION));
+    comment(w, "window: ", m->window > 0 ? str_of(window) : STR(""));
     comment(w, "service: ", profile_text(w->p, m->service));
     comment(w, "host: ", profile_text(w->p, m->host));
     comment(w, "mode: ", profile_text(w->p, m->mode));
@@ -238,11 +241,19 @@ struct besides {
     uint64_t amount; /* of this event; 0: of none */
 };
 
+/* A file of other values alone, such as a heap's, has no column of CPU time. */
+static bool has_cpu_time(const struct profile *p)
+{
+    return p->event_types.len == 0 || p->samples.len > 1 || has_waits(p);
+}
+
 /* Wall time is CPU time and time spent waiting; a profile that looked at no waiting thread has neither. */
 static void add_values(struct writer *w, const struct sample *s, const struct besides *besides)
 {
-    protobuf_varint(&w->part, s->count);
-    protobuf_varint(&w->part, s->cpu_ns);
+    if (has_cpu_time(w->p)) {
+        protobuf_varint(&w->part, s->count);
+        protobuf_varint(&w->part, s->cpu_ns);
+    }
     if (has_waits(w->p)) {
         protobuf_varint(&w->part, besides->wait_ns);
         protobuf_varint(&w->part, s->cpu_ns + besides->wait_ns);
@@ -307,6 +318,9 @@ static bool send_types(struct writer *w)
     if (value_is_other(w->p)) {
         return send_type(w, PPROF_SAMPLE_TYPE, WORD_SAMPLES, WORD_COUNT) &&
                send_type(w, PPROF_SAMPLE_TYPE, texts[m->value], texts[m->unit]);
+    }
+    if (!has_cpu_time(w->p)) {
+        return send_event_types(w);
     }
     return send_type(w, PPROF_SAMPLE_TYPE, WORD_SAMPLES, WORD_COUNT) &&
            send_type(w, PPROF_SAMPLE_TYPE, WORD_CPU, WORD_NANOSECONDS) &&
@@ -479,14 +493,15 @@ static bool send_numbers(struct writer *w)
     buf_clear(out);
     protobuf_u64(out, PPROF_TIME, m->start_wall_ns);
     protobuf_u64(out, PPROF_DURATION, span);
-    if (!value_is_other(w->p)) {
+    if (!value_is_other(w->p) && has_cpu_time(w->p)) {
         protobuf_u64(out, PPROF_PERIOD, m->period_ns);
     }
     for (uint32_t i = 0; i < w->comment_count; i++) {
         protobuf_u64(out, PPROF_COMMENT, WORD_COMMENT + i);
     }
-    protobuf_u64(out, PPROF_DEFAULT_TYPE,
-                 value_is_other(w->p) ? w->string_of_text[m->value] : WORD_CPU);
+    if (has_cpu_time(w->p)) {
+        protobuf_u64(out, PPROF_DEFAULT_TYPE, value_is_other(w->p) ? w->string_of_text[m->value] : WORD_CPU);
+    }
     return sink_write(w->out, out->ptr, out->len, w->err);
 }
 

@@ -118,6 +118,38 @@ static bool choose_cpu_time(struct pprof_reader *r)
     return r->time_value != SIZE_MAX || choose_count(r);
 }
 
+/* Of a whole file by their names alone: a heap's bytes are no CPU time, nor is the delay of a mutex. */
+static bool is_cpu_time(struct str name)
+{
+    return str_eq(name, STR("cpu")) || str_eq(name, STR("cpu-time")) || str_eq(name, STR("cpu_time"));
+}
+
+static bool choose_named(struct pprof_reader *r)
+{
+    for (size_t i = r->types.len; i-- > 0;) {
+        struct str name, unit;
+        if (!pprof_text_at(r, r->types.at[i].name, &name) || !pprof_text_at(r, r->types.at[i].unit, &unit)) {
+            return false;
+        }
+        if (time_unit_ns(unit) != 0 && is_cpu_time(name)) {
+            r->time_value = i;
+            r->scale_ns = time_unit_ns(unit);
+        }
+        if (str_eq(unit, STR("count")) && str_eq(name, STR("samples"))) {
+            r->count_value = i;
+        }
+    }
+    uint64_t period;
+    if (r->time_value != SIZE_MAX || r->count_value == SIZE_MAX) {
+        return true;
+    }
+    if (period_in_ns(r, &period)) {
+        return choose_count(r);
+    }
+    r->count_value = SIZE_MAX; /* of something else */
+    return true;
+}
+
 static bool choose_wanted(struct pprof_reader *r)
 {
     struct str unit = STR("");
@@ -159,17 +191,43 @@ static bool has_type(const struct pprof_reader *r, struct str name)
 /* What the others are; below OTHER_NONE places of events. */
 enum { OTHER_NONE = PROFILE_EVENTS_MAX, OTHER_WAITING };
 
+/* Our own comments tell what pprof has no field for. */
+static struct str comment_after(const struct pprof_reader *r, struct str what)
+{
+    vec_each(&r->comments, index)
+    {
+        struct str text = *index < r->strings.len ? r->strings.at[*index] : STR("");
+        if (str_starts(text, what)) {
+            return str_sub(text, what.len, text.len);
+        }
+    }
+    return STR("");
+}
+
+/* Ours: time spent waiting, and wall time, which is the sum of that and CPU time. Others may mean something else. */
+static bool is_ours(const struct pprof_reader *r)
+{
+    return comment_after(r, STR("made by: pillion ")).len > 0;
+}
+
 static uint32_t other_of(struct pprof_reader *r, size_t at)
 {
     struct str name = r->strings.at[r->types.at[at].name], unit = r->strings.at[r->types.at[at].unit];
-    bool is_waiting = str_eq(name, STR("off_cpu")), is_time = str_eq(unit, STR(VALUE_TIME_UNIT));
-    if (at == r->time_value || at == r->count_value || (str_eq(name, STR("wall")) && is_time)) {
+    bool is_told = is_ours(r) && str_eq(unit, STR(VALUE_TIME_UNIT));
+    if (at == r->time_value || at == r->count_value || (is_told && str_eq(name, STR("wall")))) {
+        return OTHER_NONE;
+    }
+    if (is_told && str_eq(name, STR("off_cpu"))) {
+        return OTHER_WAITING;
+    }
+    if (r->in.profile->event_types.len == PROFILE_EVENTS_MAX) {
+        r->types_left_out = true;
         return OTHER_NONE;
     }
     char texts[2][64];
     snprintf(texts[0], sizeof texts[0], "%.*s", (int)(name.len < 63 ? name.len : 63), name.ptr);
     snprintf(texts[1], sizeof texts[1], "%.*s", (int)(unit.len < 63 ? unit.len : 63), unit.ptr);
-    return is_waiting && is_time ? OTHER_WAITING : profile_event_type(r->in.profile, texts[0], texts[1]);
+    return profile_event_type(r->in.profile, texts[0], texts[1]);
 }
 
 static bool choose_others(struct pprof_reader *r)
@@ -186,7 +244,8 @@ static bool choose_others(struct pprof_reader *r)
         *other = other_of(r, i);
         r->in.profile->watches_waits |= *other == OTHER_WAITING;
     }
-    return true;
+    return !r->types_left_out || err_set(r->err, ERR_LIMIT, 0, "this pprof file holds %zu sample types; %d are read",
+                                         r->types.len, PROFILE_EVENTS_MAX);
 }
 
 /* CPU time by its name is what is chosen anyway. */
@@ -197,8 +256,8 @@ static bool choose_value(struct pprof_reader *r)
     if (r->wanted.len > 0 && !is_cpu) {
         return choose_wanted(r);
     }
-    return (r->types.len == 0 || choose_cpu_time(r)) && importer_value(&r->in, STR(""), STR(""), r->err) &&
-           choose_others(r);
+    return (r->types.len == 0 || (r->whole ? choose_named(r) : choose_cpu_time(r))) &&
+           importer_value(&r->in, STR(""), STR(""), r->err) && choose_others(r);
 }
 
 /* --- fourth pass: samples --- */
@@ -384,10 +443,14 @@ static bool read_weight(struct pprof_reader *r, struct cursor sample, uint64_t *
                            "does");
         }
     }
-    if (__builtin_mul_overflow(r->numbers.at[r->time_value], r->scale_ns, cpu_ns)) {
-        *cpu_ns = UINT64_MAX; /* beyond the total's limit: importer_add refuses it */
+    if (r->time_value == SIZE_MAX) {
+        *cpu_ns = *count = 0;
+    } else {
+        if (__builtin_mul_overflow(r->numbers.at[r->time_value], r->scale_ns, cpu_ns)) {
+            *cpu_ns = UINT64_MAX; /* beyond the total's limit: importer_add refuses it */
+        }
+        *count = r->count_value != SIZE_MAX ? r->numbers.at[r->count_value] : 1;
     }
-    *count = r->count_value != SIZE_MAX ? r->numbers.at[r->count_value] : 1;
     vec_clear(&r->values);
     for (size_t i = 0; i < r->others.len; i++) {
         uint64_t *value = vec_push(&r->values);
@@ -461,18 +524,10 @@ static bool each_field(struct pprof_reader *r,
     return !message.short_read || pprof_malformed(r, "it is cut off or no protocol buffer");
 }
 
-/* Our own comments tell what pprof has no field for. */
-static uint32_t comment_after(struct pprof_reader *r, struct str what)
+static uint32_t told(struct pprof_reader *r, struct str what)
 {
     bool fits = true;
-    vec_each(&r->comments, index)
-    {
-        struct str text = *index < r->strings.len ? r->strings.at[*index] : STR("");
-        if (str_starts(text, what)) {
-            return importer_text(&r->in, str_sub(text, what.len, text.len), &fits);
-        }
-    }
-    return 0;
+    return importer_text(&r->in, comment_after(r, what), &fits);
 }
 
 static bool read_meta(struct pprof_reader *r)
@@ -488,11 +543,12 @@ static bool read_meta(struct pprof_reader *r)
         meta.period_ns = period;
         meta.frequency_hz = (uint32_t)((NS_PER_S + period / 2) / period);
     }
-    meta.service = comment_after(r, STR("service: "));
-    meta.host = comment_after(r, STR("host: "));
-    meta.mode = comment_after(r, STR("mode: "));
-    meta.reason = comment_after(r, STR("reason: "));
-    meta.budget = comment_after(r, STR("budget: "));
+    meta.service = told(r, STR("service: "));
+    meta.host = told(r, STR("host: "));
+    meta.mode = told(r, STR("mode: "));
+    meta.reason = told(r, STR("reason: "));
+    meta.budget = told(r, STR("budget: "));
+    (void)str_u64(comment_after(r, STR("window: ")), &meta.window);
     profile_merge_meta(r->in.profile, &meta);
     return true;
 }

@@ -56,7 +56,8 @@ struct pprof_reader {
     size_t time_value, count_value; /* places in a sample's values; SIZE_MAX none */
     uint64_t scale_ns;              /* one unit of the chosen value; 1 when it is no time */
     bool is_counted;                /* it is no time */
-    bool whole;                     /* the other values are wanted, too */
+    bool whole;
+    bool types_left_out;                     /* the other values are wanted, too */
     VEC(uint32_t) others;           /* by value what it is: see pprof_read.c */
     VEC(uint64_t) values;           /* of one sample */
     VEC(uint64_t) numbers;          /* of one sample: its locations or values */

@@ -263,6 +263,18 @@ bool file_exists(const char *path)
     return lstat(path, &st) == 0;
 }
 
+bool file_is_folder(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+bool file_is_regular(const char *path)
+{
+    struct stat st;
+    return lstat(path, &st) == 0 && S_ISREG(st.st_mode);
+}
+
 bool file_remove(const char *path, struct err *err)
 {
     if (unlink(path) < 0 && errno != ENOENT) {

@@ -57,6 +57,10 @@ bool file_link(const char *dir, const char *name, const char *target, struct err
 
 bool file_exists(const char *path);
 
+/* A link to a folder is one; a link to a file is no file. */
+bool file_is_folder(const char *path);
+bool file_is_regular(const char *path);
+
 /* Removes a file; a missing file is not an error. */
 bool file_remove(const char *path, struct err *err);
 

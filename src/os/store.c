@@ -77,9 +77,6 @@ static int lock_folder(int dir_fd)
 /* False with errno. */
 static bool take_folder(struct store *store, const char *path, bool below)
 {
-    if (!make_folder(path)) {
-        return false;
-    }
     int dir_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | (below ? O_NOFOLLOW : 0));
     int lock_fd = dir_fd < 0 || !is_ours(dir_fd) ? -1 : lock_folder(dir_fd);
     if (lock_fd < 0) {
@@ -172,6 +169,39 @@ static void remove_leftover(void *context, int dir_fd, const char *name, const s
     }
 }
 
+static bool make_and_take_folder(struct store *store, const char *path, bool below)
+{
+    return make_folder(path) && take_folder(store, path, below);
+}
+
+/* What ended owners left in the folder, and below it. */
+static void take_over_all(struct store *store, const char *dir)
+{
+    char path[STORE_PATH_MAX];
+    for (unsigned number = 1; number <= STORE_OWNERS_MAX; number++) {
+        folder_of(dir, number, path);
+        take_over(store, path);
+    }
+    time_t now = time(NULL);
+    list(store->dir_fd, remove_leftover, &now);
+}
+
+bool store_take(struct store *store, const char *dir, bool below, struct err *err)
+{
+    if (strlen(dir) + 8 > STORE_PATH_MAX) {
+        return err_set(err, ERR_LIMIT, ENAMETOOLONG, "the path %.60s... is too long", dir);
+    }
+    if (!take_folder(store, dir, false)) {
+        return errno == EWOULDBLOCK ? err_set(err, ERR_DENIED, errno, "the spool %s is in use", dir)
+               : errno == OTHERS    ? of_others(dir, err)
+                                    : failed("use", dir, errno, err);
+    }
+    if (below) {
+        take_over_all(store, dir);
+    }
+    return true;
+}
+
 bool store_open(struct store *store, const char *dir, struct err *err)
 {
     char path[STORE_PATH_MAX];
@@ -179,7 +209,7 @@ bool store_open(struct store *store, const char *dir, struct err *err)
         return err_set(err, ERR_LIMIT, ENAMETOOLONG, "the path %.60s... is too long", dir);
     }
     unsigned number = 1;
-    for (folder_of(dir, number, path); !take_folder(store, path, number > 1); folder_of(dir, number, path)) {
+    for (folder_of(dir, number, path); !make_and_take_folder(store, path, number > 1); folder_of(dir, number, path)) {
         bool is_passed_over = number > 1 && (errno == OTHERS || errno == ELOOP || errno == ENOTDIR);
         if (errno != EWOULDBLOCK && !is_passed_over) {
             return errno == OTHERS ? of_others(path, err) : failed("use", path, errno, err);
@@ -189,12 +219,7 @@ bool store_open(struct store *store, const char *dir, struct err *err)
                            dir, STORE_OWNERS_MAX);
         }
     }
-    for (number = 1; number <= STORE_OWNERS_MAX; number++) {
-        folder_of(dir, number, path);
-        take_over(store, path);
-    }
-    time_t now = time(NULL);
-    list(store->dir_fd, remove_leftover, &now);
+    take_over_all(store, dir);
     return true;
 }
 

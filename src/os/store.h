@@ -39,6 +39,10 @@ struct store {
 };
 
 bool store_open(struct store *store, const char *dir, struct err *err);
+
+/* The folder itself, which is there; `below`: with what ended owners left in the folders below it. ERR_DENIED with
+ * EWOULDBLOCK: it has an owner. */
+bool store_take(struct store *store, const char *dir, bool below, struct err *err);
 void store_close(struct store *store);
 
 bool store_put(struct store *store, const char *name, struct str bytes, struct err *err);

@@ -28,6 +28,7 @@ static void first_known(uint32_t *into, uint32_t other)
 void profile_merge_meta(struct profile *into, const struct profile_meta *meta)
 {
     struct profile_meta *m = &into->meta;
+    m->window = m->start_wall_ns == 0 ? meta->window : 0;
     earliest(&m->start_wall_ns, meta->start_wall_ns);
     largest(&m->end_wall_ns, meta->end_wall_ns);
     if (m->period_ns == 0) {

@@ -173,7 +173,7 @@ struct wait {
     uint64_t wait_ns;
 };
 
-enum { PROFILE_EVENTS_MAX = 8 };
+enum { PROFILE_EVENTS_MAX = 32 };
 
 /* Something else than CPU time that was sampled, such as page faults. */
 struct event_type {
@@ -239,6 +239,7 @@ struct profile_meta {
     struct profile_usage usage;
     const struct profile_machine *machine; /* not the profile's, but of who writes it; null: unknown */
     bool continuous;
+    uint64_t window;          /* of the run: 1, 2 …; 0: not known, or of several */
 };
 
 struct profile {

@@ -581,7 +581,7 @@ def test_a_dry_run_shows_the_request_without_the_secret(pillion, program, workdi
 def test_upload_says_what_is_wrong(pillion, workdir):
     (workdir / "x.txt").write_bytes(b"\0nothing")
     done = process.run([pillion, "upload"])
-    assert done.status == 2 and "wrong arguments for upload; usage: pillion upload FILE..." in done.err
+    assert done.status == 2 and "wrong arguments for upload; usage: pillion upload FILE|DIR..." in done.err
     done = process.run([pillion, "upload", "--backend", "http", "--server-host", "http://127.0.0.1:9/x", workdir / "x.txt",
                         workdir / "none"])
     assert done.status == 1 and "x.txt: " in done.err and "cannot open" in done.err, done

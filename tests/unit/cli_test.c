@@ -713,7 +713,7 @@ static void back_ends_are_a_list(void)
     done(l);
     refused("--backend studoi ./x", 125,
             "--backend expects studio, pyroscope, http, datadog, otlp, got \"studoi\"; did you mean studio?");
-    refused("upload", 2, "wrong arguments for upload; usage: pillion upload FILE...");
+    refused("upload", 2, "wrong arguments for upload; usage: pillion upload FILE|DIR...");
     l = parse("upload a.col --dry-run b.pprof --backend pyroscope");
     CHECK(l->ok && l->request.dry_run);
     CHECK_INT(l->request.word_count, 2);

@@ -204,7 +204,7 @@ static void the_id_is_the_same_whenever_it_is_sent(void)
     memcpy(second, id.ptr, id.len);
     CHECK_TEXT(second, first);
     CHECK(first[14] == '8' && first[8] == '-' && first[23] == '-');
-    b->delivery.sequence++;
+    b->delivery.identity++;
     ask(b);
     id = part(part(part(b->request.body, 1, 0), 2, 0), 2, 0);
     CHECK(!str_eq(id, str_of(first)));

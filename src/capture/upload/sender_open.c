@@ -3,6 +3,7 @@
  * not take what was read. */
 #include "capture/upload/sender_private.h"
 #include "capture/upload/trust_files.h"
+#include "encode/encode.h"
 #include "os/clock.h"
 #include "os/file.h"
 #include "os/secret.h"
@@ -170,6 +171,17 @@ const struct origin *sender_origin(struct sender *s)
     return &s->bare;
 }
 
+/* Of what was asked for beside CPU time; null: nothing. */
+static const char *left_out(const struct sender *s)
+{
+    const struct sampling_settings *sampling = &s->settings->sampling;
+    const struct encoder *encoder = encoder_by_name(str_of(s->row->format));
+    bool is_asked = sampling->wall || sampling->off_cpu || sampling->events.count > 0;
+    return is_asked && encoder != NULL && encoder->is_cpu_alone
+               ? "it takes CPU time alone; off_cpu, wall and other events are in pprof files (-o)"
+               : NULL;
+}
+
 struct sender *sender_new(const struct settings *settings, const struct backend *row, bool alone,
                           const struct origin_here *here, int wake, struct err *err)
 {
@@ -190,6 +202,7 @@ struct sender *sender_new(const struct settings *settings, const struct backend 
         sender_free(s);
         return NULL;
     }
+    s->warning = s->warning != NULL ? s->warning : left_out(s);
     begin_client(s);
     return s;
 }

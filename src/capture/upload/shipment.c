@@ -92,7 +92,8 @@ static bool read_profile(const struct shipment *s, size_t at, struct profile *p,
     struct delivery given = *s->given;
     struct str file = *profile_at(&given, at), type = at == 0 ? given.type : given.more[at - 1].type;
     struct collapsed_damage damage;
-    bool ok = type.len > 0 ? profile_read_type(p, file, type, &damage, err) : profile_read_whole(p, file, err);
+    bool whole = given.is_raw || type.len == 0;
+    bool ok = whole ? profile_read_whole(p, file, err) : profile_read_type(p, file, type, &damage, err);
     if (ok && p->meta.start_wall_ns == 0) {
         p->meta.start_wall_ns = given.start_wall_ns;
         p->meta.end_wall_ns = given.end_wall_ns;
@@ -171,10 +172,17 @@ bool shipment_smaller(struct shipment *s, struct backend_context *context, struc
     return make_smaller(s, context, HALF_PERMILLE, err);
 }
 
+/* Rules about names are for our own files. */
+static bool is_bounded(const struct encode_rules *rules)
+{
+    return rules->most_bytes > 0 || rules->most_samples > 0;
+}
+
 static bool is_encoded(const struct shipment *s)
 {
-    return str_eq(s->delivery.format, str_of(s->row->format)) &&
-           (s->encoded.len > 0 || !s->given->is_raw || s->row->rules == NULL);
+    const struct encode_rules *rules = s->row->rules;
+    bool as_it_is = !s->given->is_raw || rules == NULL || (s->given->is_foreign && !is_bounded(rules));
+    return str_eq(s->delivery.format, str_of(s->row->format)) && (s->encoded.len > 0 || as_it_is);
 }
 
 bool shipment_build(struct shipment *s, struct backend_context *context, struct err *err)

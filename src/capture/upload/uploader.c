@@ -213,6 +213,7 @@ struct uploader *uploader_start(const struct settings *settings, bool confined, 
     up->settings = settings;
     up->confined = confined;
     up->log = log;
+    net_random(NULL, &up->run, sizeof up->run);
     up->cut = waker_open();
     up->ended = waker_open();
     uploader_limit(up, settings->budget.memory_bytes);
@@ -278,6 +279,7 @@ static bool encode(struct uploader *up, struct profile *p, const struct backend 
         .end_wall_ns = p->meta.end_wall_ns,
         .frequency_hz = p->meta.frequency_hz,
         .sequence = up->sequence,
+        .identity = hash_u64(up->run ^ hash_u64(up->sequence)),
         .cpu_percent = p->meta.usage.any ? p->meta.usage.cpu_percent : -1,
         .memory_percent = p->meta.usage.any ? p->meta.usage.memory_percent : -1,
     };

@@ -70,6 +70,7 @@ struct uploader {
     bool has_store;
     size_t most_bytes, used_bytes; /* of windows in memory */
     uint64_t sequence;             /* the publisher's */
+    uint64_t run;                  /* drawn at the start: no other run has it */
     uint64_t stop_ns;              /* monotonic: by then it is over; 0: it goes on */
     bool abandoned;                /* nobody waits any more: nothing outside may be touched */
     int cut;                       /* a waker that ends all waits of connections */

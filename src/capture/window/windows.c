@@ -133,6 +133,7 @@ static void fill_meta(struct windows *w)
     meta->host = profile_cstring(s->window.profile, host);
     meta->mode = profile_cstring(s->window.profile, mode);
     meta->reason = reason_of(w);
+    meta->window = w->sums.windows;
     meta->continuous = s->settings->sampling.continuous;
     meta->unsampled = unsampled_count(w->follow->unsampled);
 }
