@@ -195,6 +195,15 @@ char *buf_room(struct buf *buf, size_t len)
     return buf->ptr + buf->len;
 }
 
+void buf_trim(struct buf *buf)
+{
+    char *shrunk = buf->len > 0 ? realloc(buf->ptr, buf->len + 1) : NULL;
+    if (shrunk != NULL) {
+        buf->ptr = shrunk;
+        buf->cap = buf->len + 1;
+    }
+}
+
 void buf_add(struct buf *buf, const void *ptr, size_t len)
 {
     char *room = buf_room(buf, len);

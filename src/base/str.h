@@ -88,6 +88,9 @@ static inline void buf_clear(struct buf *buf)
 /* Room for `len` more bytes at the end, to be written by the caller, who then adds to buf->len;
  * null when failed. */
 char *buf_room(struct buf *buf, size_t len);
+
+/* Gives back the room behind what is there, which may move. */
+void buf_trim(struct buf *buf);
 void buf_add(struct buf *buf, const void *ptr, size_t len);
 void buf_byte(struct buf *buf, char byte);
 void buf_str(struct buf *buf, struct str text);

@@ -2,6 +2,7 @@
 
 enum {
     DOUBLINGS_MAX = 6, /* 1 s << 6 is past 60 s */
+    PROBES = 3,        /* before the slow rhythm */
     AFTER_TIMES = 4,   /* with 1, all that were given one moment last would come right after it */
 };
 
@@ -37,6 +38,11 @@ static uint64_t backoff_most_ns(const struct retry *retry, uint64_t floor_ns)
     return smaller(larger(most_ns, AFTER_TIMES * floor_ns), RETRY_MOST_NS);
 }
 
+static uint64_t config_pause_ns(const struct retry *retry)
+{
+    return retry->probes <= PROBES ? RETRY_PROBE_NS << (retry->probes - 1) : RETRY_CONFIG_NS;
+}
+
 void retry_note(struct retry *retry, enum verdict verdict, uint64_t retry_after_ns,
                 uint64_t now_ns)
 {
@@ -50,13 +56,14 @@ void retry_note(struct retry *retry, enum verdict verdict, uint64_t retry_after_
         break;
     case VERDICT_CONFIG:
         retry->failures += retry->failures < UINT32_MAX;
+        retry->probes += retry->probes < UINT32_MAX;
         retry->hurries = false;
-        retry->next_ns =
-            now_ns + larger(floor_ns, RETRY_CONFIG_NS) + retry_jitter(retry, RETRY_MOST_NS);
+        floor_ns = larger(floor_ns, config_pause_ns(retry));
+        retry->next_ns = now_ns + floor_ns + retry_jitter(retry, smaller(floor_ns, RETRY_MOST_NS));
         break;
     case VERDICT_TAKEN:
     case VERDICT_REFUSED: /* the service is there and answers */
-        retry->failures = 0;
+        retry->failures = retry->probes = 0;
         retry->next_ns = now_ns;
         break;
     case VERDICT_SMALLER:

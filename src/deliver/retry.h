@@ -3,7 +3,7 @@
  *
  * Pure: times in, decisions out. Back-off is exponential with full jitter (base 1 s, at most 60 s);
  * Retry-After is its floor, at most 10 minutes. What somebody has to change (VERDICT_CONFIG) is
- * tried every 5 minutes. The newest goes first; then the backlog, oldest first.
+ * tried after 15, 30 and 60 s, for it may have been a moment of a deployment, then every 5 minutes. The newest goes first; then the backlog, oldest first.
  *
  * Many of us start together, fail together and get the same response from the same server; no two may
  * keep step then. Three things see to it:
@@ -25,11 +25,13 @@
 #define RETRY_BASE_NS UINT64_C(1000000000)
 #define RETRY_MOST_NS (60 * RETRY_BASE_NS)
 #define RETRY_AFTER_MOST_NS (600 * RETRY_BASE_NS)
+#define RETRY_PROBE_NS (15 * RETRY_BASE_NS)
 #define RETRY_CONFIG_NS (300 * RETRY_BASE_NS)
 #define RETRY_PACE_NS (RETRY_BASE_NS / 5) /* at most, between two of the backlog in a hurry */
 
 struct retry {
     unsigned failures;   /* in a row */
+    unsigned probes;     /* of these, that somebody has to change something for */
     uint64_t next_ns;    /* monotonic: not before */
     uint64_t backlog_ns; /* the backlog: not before */
     uint64_t spread_ns;  /* 0: no fleet */

@@ -313,6 +313,13 @@ void store_each(struct store *store, void (*each)(void *context, const char *nam
     list(store->dir_fd, visit_file, &visit);
 }
 
+bool store_is_there(const struct store *store)
+{
+    struct stat ours, there;
+    return fstat(store->dir_fd, &ours) == 0 && stat(store->path, &there) == 0 && ours.st_ino == there.st_ino &&
+           ours.st_dev == there.st_dev;
+}
+
 uint64_t store_free_bytes(const struct store *store)
 {
     struct statvfs fs;

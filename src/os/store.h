@@ -54,6 +54,9 @@ void store_remove(struct store *store, const char *name);
 void store_each(struct store *store, void (*each)(void *context, const char *name, uint64_t bytes),
                 void *context);
 
+/* The folder is still where it was opened. */
+bool store_is_there(const struct store *store);
+
 /* Bytes that are free in its file system for us; UINT64_MAX when that is unknown. */
 uint64_t store_free_bytes(const struct store *store);
 

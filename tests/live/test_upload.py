@@ -7,6 +7,7 @@ import json
 import os
 import re
 import resource
+import shutil
 import signal
 import sys
 import time
@@ -14,12 +15,13 @@ from pathlib import Path
 
 import pytest
 
-from lab import process, profiler, pyroscope_model, uploading
+from lab import fuse, process, profiler, pyroscope_model, uploading
 from lab.sink import Sink, free_port
 from lab.studio_server import Server
 from lab.uploading import BUSY, WINDOWS, Run, sent_kept_lost, sequences, starts, until_taken
 
 pytestmark = pytest.mark.measures
+WIDE = "tests/live/programs/python/wide.py"
 
 # ---- The ordinary way
 
@@ -140,7 +142,7 @@ def test_over_tls_a_server_has_to_be_trusted(pillion, certificate):
         run = Run(pillion, "--server-host", sink.url + WINDOWS, "--ca-file", wrong)
         process.until(lambda: "contains no usable certificate" in run.err, 10, lambda: run.err)
         run.window()
-        process.until(lambda: "tried again every 5 minutes" in run.err, 10, lambda: run.err)
+        process.until(lambda: "later every 5 minutes" in run.err, 10, lambda: run.err)
         wrong.write_bytes(path.read_bytes())
         run.pillion.signal(signal.SIGHUP)
         until_taken(sink, 1, run)
@@ -248,7 +250,7 @@ def test_a_wrong_token_waits_for_somebody_and_hup_tries_at_once(pillion, workdir
     with Sink([403]) as sink:
         run = Run(pillion, "--server-host", sink.url + WINDOWS, "--token-file", token)
         run.window()
-        process.until(lambda: "tried again every 5 minutes" in run.err, 10, lambda: run.err)
+        process.until(lambda: "later every 5 minutes" in run.err, 10, lambda: run.err)
         run.window(2)
         time.sleep(1.5)
         assert len(sink.seen) == 1  # more windows do not ask earlier
@@ -316,18 +318,88 @@ def test_a_short_run_takes_one_file_of_an_earlier_one_along(pillion, program, wo
 
 # ---- Outages
 
-def test_memory_keeps_four_windows_of_an_outage(pillion):
+def test_memory_keeps_an_hour_of_windows(pillion):
+    """Without a spool; the process that is profiled works, so that windows have stacks."""
     port = free_port()
-    run = Run(pillion, "--server-host", f"http://127.0.0.1:{port}{WINDOWS}")
-    run.window(6)
-    assert run.err.count("upload to http failed") == 1, run.err
-    assert "the queue in memory is full" in run.err
+    run = Run(pillion, "--server-host", f"http://127.0.0.1:{port}{WINDOWS}", command=(sys.executable, "-c", BUSY))
+    for _ in range(64):
+        time.sleep(0.05)
+        run.window()
+    assert run.err.count("upload to http failed") == 1 and "sent=0 waiting=63" in run.err, run.err
     with Sink(port=port) as sink:
         run.pillion.signal(signal.SIGHUP)  # which does not wait for the back-off
-        until_taken(sink, 4, run)
+        until_taken(sink, 64, run, 60)
         said = run.end()
-        assert sorted(sequences(sink))[-5:] == [3, 4, 5, 6, 7]
-        assert sent_kept_lost(said)[2] <= 2
+        assert sequences(sink) == [64, *range(1, 64), 65], sequences(sink)
+        assert sent_kept_lost(said) == (65, 0, 0)
+
+
+def test_what_memory_has_no_room_for_is_counted(pillion):
+    """Windows of many stacks, and 8 MB: the oldest are lost, and each is told."""
+    run = Run(pillion, "--server-host", f"http://127.0.0.1:{free_port()}{WINDOWS}", "--max-memory", 8,
+              command=(sys.executable, WIDE, "60", "2500"))
+    for _ in range(40):
+        time.sleep(0.3)
+        run.window()
+        if "the queue in memory is full" in run.err:
+            break
+    assert "the queue in memory is full, the oldest windows are lost; give --spool-dir" in run.err
+    sent, kept, lost = sent_kept_lost(run.end())
+    assert (sent, kept, lost) == (0, 0, run.windows)
+
+
+def test_one_404_costs_seconds_and_no_window(pillion):
+    """A moment of a deployment: it is asked again after 15 to 30 s, not after five minutes."""
+    with Sink([404]) as sink:
+        run = Run(pillion, "--server-host", sink.url + WINDOWS)
+        run.window()
+        process.until(lambda: "upload to http failed" in run.err, 10, lambda: run.err)
+        began = time.monotonic()
+        until_taken(sink, 1, run, 40)
+        assert 14 < time.monotonic() - began < 35
+        assert re.search(r"next try in (1[5-9]|2\d|30) s, later every 5 minutes, and on HUP", run.err), run.err
+        assert sent_kept_lost(run.end())[2] == 0
+
+
+@pytest.mark.parametrize("what", ["folder", "file"])
+def test_a_spool_that_is_removed_is_counted(pillion, workdir, what):
+    """Somebody clears a volume while the server is away: what only files had is lost, and is told."""
+    port, spool = free_port(), workdir / "spool"
+    run = Run(pillion, "--server-host", f"http://127.0.0.1:{port}{WINDOWS}", "--spool-dir", spool)
+    run.window(7)
+    if what == "folder":
+        shutil.rmtree(spool)
+        run.window()
+        process.until(lambda: f"the spool {spool} was removed, and windows with it: 3" in run.err, 10, lambda: run.err)
+        assert "unsent windows are kept in memory only" in run.err
+    else:
+        for path in sorted(spool.glob("*.pprof"))[:2]:
+            path.unlink()
+    with Sink(port=port) as sink:
+        run.pillion.signal(signal.SIGHUP)
+        until_taken(sink, 5, run)
+        said = run.end()
+        assert sent_kept_lost(said) == (run.windows - (3 if what == "folder" else 2), 0, 3 if what == "folder" else 2), said
+
+
+@pytest.mark.root
+def test_a_window_is_in_the_spool_before_it_is_a_file(pillion, workdir):
+    """Where files go does not answer: a kill then leaves the window in the spool."""
+    reason = fuse.missing()
+    if reason:
+        pytest.skip(reason)
+    spool, out = workdir / "spool", workdir / "out"
+    out.mkdir()
+    run = Run(pillion, "--server-host", f"http://127.0.0.1:{free_port()}{WINDOWS}", "--spool-dir", spool, "-o", out)
+    run.window()  # the folder was tried by then
+    with fuse.mounted(out, "x", "/bin/true") as server:
+        server.freeze()
+        run.pillion.signal(signal.SIGUSR1)
+        process.until(lambda: list(spool.glob("*-000002-http.pprof")), 10, lambda: run.err)
+        run.pillion.signal(signal.SIGKILL)
+        server.thaw()
+        run.kill()
+    assert len(list(spool.glob("*.pprof"))) == 2
 
 
 def test_a_spool_keeps_all_windows_of_an_outage(pillion, workdir):

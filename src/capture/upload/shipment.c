@@ -61,6 +61,7 @@ bool shipment_encode(struct profile *p, const struct backend *row, struct buf *o
         buf_str(out, profile_text(q, q->meta.value));
         n++;
     }
+    buf_trim(out); /* it may wait for hours */
     point_into(d, out);
     for (size_t i = 0; i < n; at += d->more[i++].type.len) {
         d->more[i].type.ptr = out->ptr + at;

@@ -29,9 +29,11 @@ static void release(struct uploader *up)
 {
     for (size_t i = 0; i < up->queue_count; i++) {
         struct upload_queue *queue = &up->queues[i];
-        while (queue->item_count > 0) {
-            item_release(up, &queue->items[--queue->item_count]);
+        vec_each(&queue->items, item)
+        {
+            item_release(up, item);
         }
+        vec_release(&queue->items);
         item_release(up, &queue->current);
         sender_free(queue->sender);
         map_release(&queue->left_alone);
@@ -347,8 +349,9 @@ void uploader_submit(struct uploader *up, struct profile *p)
 static uint64_t count_unsaved(const struct upload_queue *queue)
 {
     uint64_t count = queue->has_current && !queue->current.in_spool;
-    for (size_t i = 0; i < queue->item_count; i++) {
-        count += !queue->items[i].in_spool;
+    vec_each(&queue->items, item)
+    {
+        count += !item->in_spool;
     }
     return count;
 }
@@ -476,6 +479,7 @@ uint64_t uploader_stop(struct uploader *up, uint64_t grace_ns)
         (void)await_end(up, clock_mono_ns() + LAST_MS * NS_PER_MS);
     }
     bool ended = all_ended(up);
+    spool_count_lost(up, ended);
     uint64_t lost = say_end(up);
     if (!stop_logs(up, stop_ns) || !ended) {
         abandon(up);

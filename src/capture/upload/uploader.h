@@ -2,9 +2,9 @@
  * uploader: the threads that send finished windows to back ends, and keep what could not be sent.
  *
  * The publisher hands each window over, encoded; a slow or absent server delays nothing. Every back
- * end has a thread of its own, so that one that does not response holds up no other. Kept are at most
- * UPLOADER_QUEUE deliveries per back end in memory (the oldest goes first, counted); with a spool
- * directory all that is not yet sent lies there as well (deliver/spool.h), is taken up after a
+ * end has a thread of its own, so that one that does not response holds up no other. Kept in memory is what an
+ * eighth of --max-memory has room for, 512 deliveries per back end at most (the oldest goes first, counted); with a
+ * spool directory all that is not yet sent lies there as well (deliver/spool.h), is taken up after a
  * restart, and is bounded by size and age. Failures are treated by their class (enum verdict), each
  * reported once per cause. At the end what is left gets one more chance, for at most grace_ns.
  *

@@ -23,7 +23,8 @@
 
 #include <pthread.h>
 
-enum { UPLOADER_QUEUE = 4 };
+/* Windows in memory: with a file they are there to be sent soon, without one they are all there is. */
+enum { UPLOADER_FILED_MOST = 4, UPLOADER_MOST = 512 };
 
 struct upload_item {
     struct delivery delivery; /* its profiles lie in `bytes` */
@@ -47,8 +48,7 @@ struct upload_queue {
 
     struct window_key entering; /* its file is there, or soon; it is in no queue yet */
     bool has_entering;
-    struct upload_item items[UPLOADER_QUEUE]; /* the oldest first */
-    size_t item_count;
+    VEC(struct upload_item) items; /* the oldest first */
     struct upload_item current;
     bool has_current;
     uint64_t spooled; /* files of this back end */
@@ -100,6 +100,10 @@ void spool_start(struct uploader *up);
 void spool_keep(struct upload_queue *queue, struct upload_item *item);
 
 void spool_drop(struct upload_queue *queue, const char *name);
+
+/* Who removes the folder, or files of it, takes windows with it: they are counted as lost unless memory has them, too.
+ * `ended`: no thread sends any more, so that files can be counted. */
+void spool_count_lost(struct uploader *up, bool ended);
 
 /* The oldest file of the queue behind `after`, as a key and a name. False: none. */
 bool spool_oldest(struct upload_queue *queue, struct window_key after, struct window_key *key,

@@ -85,13 +85,24 @@ static struct upload_queue *queue_of(struct uploader *up, struct str backend)
     return NULL;
 }
 
+static bool holds(const struct spool_list *list, const char *name)
+{
+    bool found = false;
+    vec_each(&list->files, file)
+    {
+        found = found || strcmp(file->name, name) == 0;
+    }
+    return found;
+}
+
 /* A window whose copy in memory is left is not lost with its file. With the lock held. */
 static bool is_in_memory(struct upload_queue *queue, const char *name)
 {
     bool found = false;
-    for (size_t i = 0; i < queue->item_count; i++) {
-        if (strcmp(queue->items[i].name, name) == 0) {
-            queue->items[i].in_spool = false;
+    vec_each(&queue->items, item)
+    {
+        if (strcmp(item->name, name) == 0) {
+            item->in_spool = false;
             found = true;
         }
     }
@@ -208,6 +219,56 @@ static bool write_item(struct upload_queue *queue, const struct upload_item *ite
     return ok;
 }
 
+static bool loses_file(struct upload_item *item, const struct spool_list *found)
+{
+    bool loses = item->in_spool && !holds(found, item->name);
+    item->in_spool = item->in_spool && !loses;
+    return loses;
+}
+
+/* Those of the queue that only files had, of which `found` are left. With the lock held. */
+static uint64_t count_missing(struct upload_queue *queue, const struct spool_list *found)
+{
+    uint64_t missing = queue->spooled, left = 0;
+    vec_each(&found->files, file)
+    {
+        left += str_eq(file->backend, str_of(queue->row->name));
+    }
+    missing = missing > left ? missing - left : 0;
+    vec_each(&queue->items, item)
+    {
+        missing -= loses_file(item, found) && missing > 0;
+    }
+    missing -= queue->has_current && loses_file(&queue->current, found) && missing > 0; /* it may arrive yet */
+    queue->spooled = left;
+    return missing;
+}
+
+void spool_count_lost(struct uploader *up, bool ended)
+{
+    struct spool_list list = {0};
+    uint64_t lost = 0;
+    bool is_gone = up->has_store && !store_is_there(&up->store);
+    if (!up->has_store || !(is_gone || ended)) {
+        return;
+    }
+    if (!is_gone) {
+        list_spool(up, &list);
+    }
+    pthread_mutex_lock(&up->lock);
+    for (size_t i = 0; i < up->queue_count; i++) {
+        uint64_t missing = count_missing(&up->queues[i], &list);
+        up->queues[i].counts.dropped += missing;
+        lost += missing;
+    }
+    pthread_mutex_unlock(&up->lock);
+    vec_release(&list.files);
+    if (lost > 0) {
+        log_once(up->log, LOG_WARNING, "%s %s was removed, and windows with it: %llu",
+                 is_gone ? "the spool" : "what the spool held:", up->store.path, (unsigned long long)lost);
+    }
+}
+
 void spool_keep(struct upload_queue *queue, struct upload_item *item)
 {
     struct err err;
@@ -215,6 +276,7 @@ void spool_keep(struct upload_queue *queue, struct upload_item *item)
     if (!queue->up->has_store) {
         return;
     }
+    spool_count_lost(queue->up, false);
     item->in_spool = write_item(queue, item, &err);
     if (item->in_spool) {
         pthread_mutex_lock(&queue->up->lock);

@@ -17,12 +17,12 @@ enum { IDLE_MS = 60000, CHECK_MS = 5000, FLUSH_TRIES = 3, FLUSH_PAUSE_MS = 300 }
 static struct schedule_pick pick_next(const struct upload_queue *queue, bool filed,
                                       struct window_key file)
 {
-    struct window_key keys[UPLOADER_QUEUE];
-    for (size_t i = 0; i < queue->item_count; i++) {
-        keys[i] = window_key_of(&queue->items[i].delivery);
+    struct window_key keys[UPLOADER_MOST];
+    for (size_t i = 0; i < queue->items.len; i++) {
+        keys[i] = window_key_of(&queue->items.at[i].delivery);
     }
     bool enters = queue->has_entering && !window_key_less(file, queue->entering);
-    const struct schedule_waiting waiting = {keys, queue->item_count, filed && !enters, file};
+    const struct schedule_waiting waiting = {keys, queue->items.len, filed && !enters, file};
     return schedule_next(&queue->schedule, &waiting, clock_mono_ns());
 }
 
@@ -64,8 +64,9 @@ static enum retry_next take_next(struct upload_queue *queue)
 static uint64_t waiting_of(const struct upload_queue *queue)
 {
     uint64_t count = queue->spooled;
-    for (size_t i = 0; i < queue->item_count; i++) {
-        count += !queue->items[i].in_spool;
+    vec_each(&queue->items, item)
+    {
+        count += !item->in_spool;
     }
     return count;
 }
@@ -101,9 +102,8 @@ static void tell(struct upload_queue *queue, const struct sender_outcome *outcom
         break;
     case VERDICT_CONFIG:
         log_once(log, LOG_WARNING,
-                 "upload to %s failed: %s; windows kept: %llu, tried again every 5 minutes, and on "
-                 "HUP",
-                 name, why, waiting);
+                 "upload to %s failed: %s; windows kept: %llu, next try in %.0f s, later every 5 minutes, and on HUP",
+                 name, why, waiting, next_s);
         break;
     default:
         log_once(log, LOG_WARNING, "%s rejected a window, which is lost: %s", name, why);
@@ -233,8 +233,8 @@ static uint64_t stop_ns_of(struct upload_queue *queue)
 static bool take_unsaved(struct upload_queue *queue)
 {
     pthread_mutex_lock(&queue->up->lock);
-    size_t at = queue->item_count;
-    while (at > 0 && queue->items[at - 1].in_spool && queue->items[at - 1].tried) {
+    size_t at = queue->items.len;
+    while (at > 0 && queue->items.at[at - 1].in_spool && queue->items.at[at - 1].tried) {
         at--;
     }
     if (at > 0) {

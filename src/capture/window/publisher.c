@@ -212,6 +212,9 @@ static bool publish(struct publisher *pub, struct profile *p)
     machine_note(&pub->machine, p);
     bool tight = make_room(pub);
     err = (struct err){0};
+    if (pub->uploader != NULL) {
+        uploader_submit(pub->uploader, p); /* first: of a window that is a file, or in the log, the spool has a copy */
+    }
     bool ok = outputs_write(&pub->outputs, p, &written, &err);
     pub->failed += !ok;
     whole_run_add(&pub->run, p, &written);
@@ -219,9 +222,6 @@ static bool publish(struct publisher *pub, struct profile *p)
         log_once(pub->log, LOG_INFO,
                  "the newest %d windows of this run are kept, of %d MB at most; --max-output-files 0 keeps all",
                  OUTPUTS_RUN_SETS, OUTPUTS_RUN_BYTES / 1000000);
-    }
-    if (pub->uploader != NULL) {
-        uploader_submit(pub->uploader, p); /* before the summary: a window that is logged is in the spool */
     }
     const char *problem = err.kind != ERR_NONE ? err.text : "no memory to write files";
     summary_window(pub->log, p, &pub->outputs, &written, ok ? NULL : problem);
