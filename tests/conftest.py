@@ -29,7 +29,8 @@ OUT = REPOSITORY / "build" / "out"
 # ---- The frame
 
 # tests/run runs these beside each other: guests' clocks count instructions, and the others do not mind company that makes them
-# late; plain ones are those of them that mostly compute, with the unit programs that measure nothing. What measures runs alone.
+# late; plain ones are those of them that mostly compute, with the unit programs that measure nothing; waits are those that mostly
+# wait for a server or a process, behind the guests. What measures runs alone.
 GUESTS = ("test_catch_kernels.py", "test_kernels.py", "test_doctor_kernel.py", "test_upload_core.py", "test_fleet.py",
           "test_aarch64.py")
 EASY = ("test_flame_safety.py", "test_flame_use.py", "test_http.py", "test_tls.py", "test_backends.py", "test_datadog.py",
@@ -38,8 +39,10 @@ EASY = ("test_flame_safety.py", "test_flame_use.py", "test_http.py", "test_tls.p
         "test_python_names.py", "test_python_lines.py")
 PLAIN = ("test_words.py", "test_crosscheck.py", "test_pprof_tool.py", "test_golang.py", "test_jit_files.py", "test_doctor_runc.py",
          "test_recordings.py", "test_debug_info.py", "test_flame_size.py", "test_rows.py")
-PARTS = {"guests": lambda item: item.path.name in GUESTS and not item.get_closest_marker("alone"),
+WAITS = ("test_upload.py", "test_upload_files.py", "test_rights.py", "test_unread.py", "test_launch.py", "test_init.py")
+PARTS = {"guests": lambda item: item.path.name in GUESTS,
          "easy": lambda item: item.path.name in EASY,
+         "waits": lambda item: item.path.name in WAITS,
          "plain": lambda item: item.path.name in PLAIN or (isinstance(item, UnitTest) and not item.parent.measures)}
 
 
@@ -52,7 +55,8 @@ def pytest_collection_modifyitems(config, items):
     part = config.option.part
     if not part:
         return
-    of = {item: next((name for name, has in PARTS.items() if has(item)), "rest") for item in items}
+    of = {item: next((name for name, has in PARTS.items() if has(item) and not item.get_closest_marker("alone")), "rest")
+          for item in items}
     config.hook.pytest_deselected(items=[item for item in items if of[item] != part])
     items[:] = [item for item in items if of[item] == part]
 

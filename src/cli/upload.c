@@ -8,6 +8,7 @@
 #include "capture/upload/tags.h"
 #include "capture/upload/origin.h"
 #include "capture/upload/sender.h"
+#include "capture/upload/shipment.h"
 #include "cli/say.h"
 #include "cli/upload_folder.h"
 #include "deliver/retry.h"
@@ -126,6 +127,7 @@ static bool read_profile(struct saved *saved, struct err *err)
         return false;
     saved->delivery.identity = str_hash(bytes);
     saved->delivery.sequence = p->meta.window > 0 ? p->meta.window : (uint32_t)saved->delivery.identity;
+    saved->delivery.subject = shipment_subject(p);
     saved->delivery.type = has_cpu_time(p) ? STR("") : first_type(p);
     take_times(saved, &saved->delivery);
     return true;

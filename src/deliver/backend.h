@@ -71,6 +71,13 @@ struct delivery_part {
 
 enum { DELIVERY_MORE_MAX = 7 };
 
+/* What most of the CPU time of a window is of. */
+struct delivery_subject {
+    uint32_t pid;         /* the process with the most; 0: not known */
+    struct str language;  /* as profile/language.def names it; empty: native code, or not known */
+    struct str runtime;   /* its name and version, one blank between; empty: none, or not known */
+};
+
 struct delivery {
     uint64_t start_wall_ns, end_wall_ns;
     unsigned frequency_hz;
@@ -84,6 +91,7 @@ struct delivery {
     bool is_raw;        /* not encoded by the row's rules */
     uint64_t sequence;  /* of the run: 1, 2 …; of another program's file a number made of its content */
     uint64_t identity;  /* the same whenever and by whomever this delivery is sent, and no other's */
+    struct delivery_subject subject;
     bool is_foreign;    /* a whole file of another program: sent as it is where its format is taken */
     bool shrunk;        /* encoded anew, smaller */
     double cpu_percent, memory_percent; /* of the machine, as far as known; else < 0 */
@@ -96,6 +104,7 @@ struct backend_context {
     uint64_t now_wall_ns;
     char gpid[64];          /* studio: given by the server */
     bool fallback;          /* pyroscope: the old address, because the new one is not there */
+    unsigned fallback_misses, fallback_left; /* so often it was not; windows until it is asked for again */
     struct str method;      /* http: PUT or POST; empty is PUT */
     struct fact headers[16]; /* as given; none is ever shown */
     size_t header_count;
@@ -103,6 +112,7 @@ struct backend_context {
     struct str path;        /* http, datadog: the address's own, moved here from `url` by a request,
                              * as it is not simply what stands before the target */
     bool agentless;         /* datadog: to the service itself, with the token */
+    struct str git_commit, git_repository; /* datadog: what the program was built from */
     struct str external_env; /* datadog: names the container to an agent of Kubernetes */
     uint64_t timeout_ns;    /* of the back end's own variables; 0: none */
     bool whole_path;        /* otlp: the address's path is all of it, nothing is put behind it */

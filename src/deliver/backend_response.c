@@ -124,6 +124,12 @@ enum verdict backend_classify(const struct backend_context *context, const char 
                            const struct http_response *response, struct err *err)
 {
     struct meaning meaning = meaning_of(response->status);
+    if (meaning.verdict == VERDICT_TAKEN && response->is_early) {
+        meaning = (struct meaning){response->status, VERDICT_LATER, "it came before the whole request was sent"};
+    }
+    if (response->status == 403 && response->by_proxy) {
+        meaning.remedy = "the proxy does not allow this address, or the service not this token";
+    }
     if (meaning.verdict != VERDICT_TAKEN) {
         backend_blame(context, title, response, meaning.remedy, err);
     }

@@ -54,7 +54,7 @@ static uint64_t now_of(const struct client *client)
 static bool fails(struct send *s, bool config, const struct err *why, const char *where,
                   struct err *err)
 {
-    bool ours = why->kind == ERR_USAGE || why->kind == ERR_UNSUPPORTED;
+    bool ours = why->kind == ERR_USAGE || why->kind == ERR_UNSUPPORTED || why->number == EPROTONOSUPPORT;
     s->client->config = config || ours;
     return where[0] == '\0'
                ? err_set(err, why->kind, why->number, "%s", why->text)
@@ -408,6 +408,7 @@ static bool exchange(struct send *s, struct stream *stream, struct http_response
     s->client->stage = CLIENT_RESPONSE;
     http_response_release(out);
     bool ok = http_exchange(stream, &s->request, wall_ns, s->deadline_ns, out, why);
+    out->by_proxy = s->proxied && !s->url.tls;
     if (ok && out->keeps) {
         keep(s, stream);
     } else {

@@ -136,6 +136,15 @@ static struct str user_tag(const struct origin *origin, const char *name)
     return fact != NULL ? fact->value : STR("");
 }
 
+/* What the service calls its own profiler of that language. */
+static struct str family_of(const struct delivery *delivery)
+{
+    struct str language = delivery->subject.language;
+    return language.len == 0                        ? STR("native")
+           : str_eq(language, STR("javascript"))    ? STR("node")
+                                                    : language;
+}
+
 static void add_own(struct tags *tags, const struct backend_context *context,
                     const struct delivery *delivery)
 {
@@ -143,16 +152,21 @@ static void add_own(struct tags *tags, const struct backend_context *context,
     struct str tagged = user_tag(origin, "service");
     char id[40];
     put_runtime_id(id, origin);
-    add_fact(tags, "language", STR("native"));
+    add_fact(tags, "language", family_of(delivery));
+    struct str version = delivery->subject.runtime, runtime = str_cut(&version, ' ');
+    add_fact(tags, "runtime", runtime);
+    add_fact(tags, "runtime_version", str_cut(&version, ','));
     add_fact(tags, "env", user_tag(origin, "env"));
     add_fact(tags, "service", origin->service.len > 0 ? origin->service : tagged);
     add_fact(tags, "version", user_tag(origin, "version"));
     add_fact(tags, "host", origin->hostname);
-    add_number(tags, "process_id", origin->pid);
+    add_number(tags, "process_id", delivery->subject.pid != 0 ? delivery->subject.pid : origin->pid);
     add_fact(tags, "runtime-id", str_of(id));
     add_fact(tags, "profiler_version", STR(PILLION_VERSION));
     add_fact(tags, "runtime_arch", architecture(origin->hardware_type));
     add_fact(tags, "runtime_os", STR("linux"));
+    add_fact(tags, "git.commit.sha", context->git_commit);
+    add_fact(tags, "git.repository_url", context->git_repository);
     if (origin->processors > 0) {
         add_number(tags, "number_of_cpu_cores", origin->processors);
     }
@@ -328,8 +342,9 @@ static void put_settings(struct buf *out, const struct origin *origin)
 }
 
 /* By the names that the service's own libraries use. */
-static void put_info(struct buf *out, const struct origin *origin)
+static void put_info(struct buf *out, const struct origin *origin, const struct delivery *delivery)
 {
+    struct str version = delivery->subject.runtime, engine = str_cut(&version, ' ');
     buf_text(out, "{\"application\":{");
     put_moment(out, "start_time", origin->spawn_wall_ns);
     put_text(out, "env", user_tag(origin, "env"));
@@ -341,7 +356,10 @@ static void put_info(struct buf *out, const struct origin *origin)
     put_text(out, "kernel_name", STR("Linux"));
     put_text(out, "kernel_release", origin->kernel_release);
     put_text(out, "kernel_version", origin->kernel_version);
-    buf_text(out, "},\"runtime\":{\"engine\":\"native\"},\"profiler\":{");
+    buf_text(out, "},\"runtime\":{");
+    put_text(out, "engine", engine.len > 0 ? engine : STR("native"));
+    put_text(out, "version", str_cut(&version, ','));
+    buf_text(out, "},\"profiler\":{");
     put_text(out, "name", STR("pillion"));
     put_text(out, "version", STR(PILLION_VERSION));
     put_text(out, "activation", STR("manual"));
@@ -361,7 +379,9 @@ void datadog_name(const struct delivery *delivery, size_t at, char out[static DA
 
 void datadog_event(struct buf *out, const struct backend_context *context, const struct delivery *delivery)
 {
-    buf_text(out, "{\"version\":\"4\",\"family\":\"native\",\"attachments\":[\"" DATADOG_PROFILE "\"");
+    buf_text(out, "{\"version\":\"4\"");
+    put_text(out, "family", family_of(delivery));
+    buf_text(out, ",\"attachments\":[\"" DATADOG_PROFILE "\"");
     for (size_t i = 0; i < delivery->more_count; i++) {
         char name[DATADOG_NAME_MAX];
         datadog_name(delivery, i, name);
@@ -373,6 +393,6 @@ void datadog_event(struct buf *out, const struct backend_context *context, const
     put_moment(out, "start", delivery->start_wall_ns);
     put_moment(out, "end", delivery->end_wall_ns);
     buf_text(out, ",\"endpoint_counts\":null,\"internal\":{},\"info\":");
-    put_info(out, context->origin);
+    put_info(out, context->origin, delivery);
     buf_byte(out, '}');
 }

@@ -286,6 +286,7 @@ bool http_exchange(struct stream *stream, const struct http_request *request, ui
     }
     bool answered = response_end(&x.response, x.in_order);
     response_release(&x.response);
+    out->is_early = answered && !out->sent_all;
     out->keeps = out->keeps && out->sent_all && x.trouble.kind == ERR_NONE;
     return answered ? true : why_none(&x, err);
 }

@@ -54,6 +54,8 @@ struct http_response {
     char watched[64];        /* what the request watches for; "": it was not there */
     bool keeps;              /* the connection may carry another request */
     bool sent_all, sent, began;
+    bool is_early;           /* it came before the whole request was on its way */
+    bool by_proxy;           /* which read the request, and may have answered itself */
     bool whole;              /* the body came to its end; of it at most HTTP_BODY_MAX are kept */
     struct buf body;         /* what was kept of it; released with http_response_release */
 };

@@ -266,16 +266,25 @@ static enum verdict classify_taken(const struct backend_context *context,
     return partial.rejected != 0 ? VERDICT_REFUSED : VERDICT_TAKEN;
 }
 
-/* By the protocol only these pass by themselves. A 500 is no such: Pyroscope answers it to a
+/* By the protocol only these errors pass by themselves. A 500 is no such: Pyroscope answers it to a
  * profile that it cannot convert, now and ever. */
 static bool may_pass(unsigned status)
 {
-    return status == 429 || status == 502 || status == 503 || status == 504;
+    return status < 300 || status == 429 || status == 502 || status == 503 || status == 504;
 }
 
-static const char *remedy_of(unsigned status)
+/* As Go's readers of the protocol complain of a message of another release: it is not this window that is bad. */
+static bool is_of_schema(const struct http_response *response)
 {
-    return status == 404   ? "; a collector has profiles only with the feature gate "
+    return response->status == 400 && (backend_says(response, "proto:") || backend_says(response, "unmarshal") ||
+                                       backend_says(response, "wireType") || backend_says(response, "wire type"));
+}
+
+static const char *remedy_of(unsigned status, bool is_schema)
+{
+    return is_schema       ? "; it reads another release of the protocol than 1.10: update it, or send pprof "
+                             "(--backend pyroscope)"
+           : status == 404   ? "; a collector has profiles only with the feature gate "
                              "service.profilesSupport and a pipeline for them"
            : status == 415 ? "; it does not accept profiles in this format: is the address right?"
                            : "";
@@ -292,8 +301,9 @@ static enum verdict otlp_classify(struct backend_context *context, const struct 
     if (verdict == VERDICT_TAKEN) {
         return classify_taken(context, response, err);
     }
-    err_set(err, why.kind, why.number, "%s%s", why.text, remedy_of(response->status));
-    if (response->status == 415) {
+    bool is_schema = is_of_schema(response);
+    err_set(err, why.kind, why.number, "%s%s", why.text, remedy_of(response->status, is_schema));
+    if (response->status == 415 || is_schema) {
         return VERDICT_CONFIG;
     }
     return verdict == VERDICT_LATER && !may_pass(response->status) ? VERDICT_REFUSED : verdict;

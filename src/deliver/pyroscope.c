@@ -17,7 +17,7 @@
 enum { SAMPLES_MOST = 12000, PLAIN_MOST = 1900 * 1000 };
 
 enum {
-    LABELS_MAX = 12, NAME_MAX_BYTES = 128, VALUE_MAX_BYTES = 1024,
+    MISSES_MOST = 6, LABELS_MAX = 12, NAME_MAX_BYTES = 128, VALUE_MAX_BYTES = 1024,
     LABELS_BYTES = LABELS_MAX * (NAME_MAX_BYTES + 4 * VALUE_MAX_BYTES), /* all of the longest */
 };
 
@@ -305,16 +305,33 @@ static enum verdict classify_words(enum verdict verdict, const struct http_respo
     return is_rate ? VERDICT_LATER : verdict;
 }
 
+/* A 404 may be a moment of a deployment: the new address is asked for again after a window, after two, four … */
+static void note_taken(struct backend_context *context, struct err *err)
+{
+    if (!context->fallback) {
+        context->fallback_misses = 0;
+        return;
+    }
+    err_set(err, ERR_NETWORK, 0,
+            "Pyroscope at %.*s does not have " PUSH ", as those before 1.0; " INGEST " is used, where a window whose "
+            "response is lost is there twice",
+            (int)context->url.host.len, context->url.host.ptr);
+    context->fallback = --context->fallback_left > 0;
+}
+
 static enum verdict pyroscope_classify(struct backend_context *context, const struct http_response *response,
                              struct err *err)
 {
     enum verdict verdict = backend_classify(context, "Pyroscope", response, err);
     if (verdict == VERDICT_TAKEN) {
+        note_taken(context, err);
         return verdict;
     }
     bool not_there = is_not_there(response->status) || backend_says(response, "\"unimplemented\"");
     if (not_there && !context->fallback) {
         context->fallback = true;
+        context->fallback_left = 1u << context->fallback_misses;
+        context->fallback_misses += context->fallback_misses < MISSES_MOST;
         return VERDICT_AGAIN;
     }
     if (not_there) {

@@ -312,6 +312,15 @@ static bool begins_well(const struct buf *head)
     return memcmp(head->ptr, "HTTP/", len) == 0;
 }
 
+/* By its first byte: an alert of TLS, or the length of a frame of HTTP/2, which is below 65536. */
+static const char *other_protocol(const struct buf *head)
+{
+    return head->len == 1 && head->ptr[0] == 0x15 ? "is TLS; the server expects https, not http"
+           : head->len == 1 && head->ptr[0] == 0
+               ? "is HTTP/2 alone, as gRPC is; give the port that speaks HTTP/1.1 (of OpenTelemetry usually 4318)"
+               : "is not HTTP; another service listens there";
+}
+
 static bool head_byte(struct response *a, char byte, struct err *err)
 {
     if (++a->heads > RESPONSE_HEADS_MAX) {
@@ -326,9 +335,9 @@ static bool head_byte(struct response *a, char byte, struct err *err)
         return err_set(err, ERR_MEMORY, ENOMEM, "no memory for a response's head");
     }
     if (a->head.len <= 5 && !begins_well(&a->head)) {
-        return bad(a, err, byte == 0x15 && a->head.len == 1
-                               ? "is TLS; the server expects https, not http"
-                               : "is not HTTP; another service listens there");
+        (void)bad(a, err, other_protocol(&a->head));
+        err->number = EPROTONOSUPPORT; /* which does not pass by itself */
+        return false;
     }
     if (byte != '\n') {
         a->line += byte != '\r';

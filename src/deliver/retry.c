@@ -1,3 +1,6 @@
+/* Back-off with jitter by what became of the last attempt, the pace of a backlog, and what kind of
+ * window is next. Pure: the clock is a number that is given. tests/bench/fleet.c has the figures for ten
+ * thousand instances. */
 #include "deliver/retry.h"
 
 enum {

@@ -3,7 +3,8 @@
  *
  * Pure: times in, decisions out. Back-off is exponential with full jitter (base 1 s, at most 60 s);
  * Retry-After is its floor, at most 10 minutes. What somebody has to change (VERDICT_CONFIG) is
- * tried after 15, 30 and 60 s, for it may have been a moment of a deployment, then every 5 minutes. The newest goes first; then the backlog, oldest first.
+ * tried after 15, 30 and 60 s, for it may have been a moment of a deployment, then every 5 minutes. The newest
+ * goes first; then the backlog, oldest first.
  *
  * Many of us start together, fail together and get the same response from the same server; no two may
  * keep step then. Three things see to it:

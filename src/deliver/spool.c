@@ -111,6 +111,9 @@ bool spool_write(const struct delivery *d, const char *backend, uint64_t address
     put(out, d->frequency_hz, 2);
     put(out, d->profile.len, 4);
     put(out, d->identity, 8);
+    put(out, d->subject.pid, 4);
+    put_word(out, str_sub(d->subject.language, 0, NAME_MAX_BYTES));
+    put_word(out, str_sub(d->subject.runtime, 0, TYPE_MAX_BYTES));
     put_word(out, str_of(backend));
     put_word(out, d->format);
     put(out, d->more_count, 1);
@@ -186,7 +189,13 @@ bool spool_read(struct str file, struct delivery *out, struct str *backend, uint
     cursor_skip(&c, 2);
     d.frequency_hz = cursor_u16(&c);
     uint32_t len = cursor_u32(&c);
-    d.identity = version >= 3 ? cursor_u64(&c) : hash_u64(d.start_wall_ns ^ hash_u64(d.sequence ^ hash));
+    d.identity = hash_u64(d.start_wall_ns ^ hash_u64(d.sequence ^ hash));
+    if (version >= 3) {
+        d.identity = cursor_u64(&c);
+        d.subject.pid = cursor_u32(&c);
+        d.subject.language = take_word(&c);
+        d.subject.runtime = take_word(&c);
+    }
     struct str name = take_word(&c);
     d.format = take_word(&c);
     size_t more = d.is_raw ? 0 : take_more(&c, &d);

@@ -25,7 +25,8 @@ UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[1-8][0-9a-f]{3}-[89ab][0-9a-f]{3}-[
 EVENT = {"version", "family", "attachments", "tags_profiler", "start", "end", "endpoint_counts", "internal", "info"}
 ONCE = {"language", "service", "host", "process_id", "runtime-id", "profiler_version", "runtime_arch", "runtime_os",
         "profile_seq"}
-AT_MOST_ONCE = ONCE | {"env", "version", "region", "task_arn", "container_id", "pod_name"}
+FAMILIES = {"native", "python", "java", "ruby", "php", "perl", "go", "node"}
+AT_MOST_ONCE = ONCE | {"runtime", "runtime_version", "git.commit.sha", "git.repository_url", "env", "version", "region", "task_arn", "container_id", "pod_name"}
 
 
 class Refused(Exception):
@@ -64,6 +65,22 @@ def agent(request):
     return answer_of(request, AGENT, None)
 
 
+def any_client(request):
+    """Takes what any profiler sends; kept: (event, tags)."""
+    if request.path != AGENT.split("?")[0]:
+        return 200, b"{}", None
+    boundary = re.search(r'boundary="?([^";]+)', request.headers["content-type"])[1].encode()
+    for part in request.body.split(b"--" + boundary):
+        head, _, content = part.partition(b"\r\n\r\n")
+        if b'name="event"' in head:
+            event = json.loads(content.rsplit(b"\r\n", 1)[0])
+            tags = {}
+            for tag in event["tags_profiler"].split(","):
+                tags.setdefault(tag.partition(":")[0], []).append(tag.partition(":")[2])
+            return 200, b"", (event, tags)
+    raise Refused(400, "no event")
+
+
 def intake(request, key=KEY):
     return answer_of(request, INTAKE, key)
 
@@ -93,6 +110,7 @@ def upload_of(request, path, key):
     check(sorted(files) == sorted(event["attachments"]), f"attachments {event['attachments']} of {sorted(files)}")
     check(files["profile.pprof"][:2] == b"\x1f\x8b", "the profile is not compressed")
     upload = Upload(request, event, tags_of(event["tags_profiler"]), files)
+    check(event["family"] == upload.tag("language"), f"family {event['family']} of language {upload.tag('language')}")
     check(upload.profile.sample_types[:2] == [("cpu-samples", "count"), ("cpu-time", "nanoseconds")],
           f"sample types {upload.profile.sample_types}")
     return upload
@@ -152,7 +170,7 @@ def event_of(content):
     except ValueError as error:
         raise Refused(400, f"strict: event.json: {error}") from error
     check(isinstance(event, dict) and set(event) == EVENT, f"event.json has {sorted(event)}")
-    check(event["version"] == "4" and event["family"] == "native", "version or family")
+    check(event["version"] == "4" and isinstance(event["family"], str) and event["family"] in FAMILIES, "version or family")
     files = event["attachments"]
     check(isinstance(files, list) and all(isinstance(name, str) for name in files), "attachments")
     check(files == ["profile.pprof"], f"attachments {files}")
@@ -185,7 +203,7 @@ def tags_of(text):
     check(ONCE <= set(tags), f"missing are the tags {sorted(ONCE - set(tags))}")
     twice = [key for key in AT_MOST_ONCE if len(tags.get(key, [])) > 1]
     check(not twice, f"the tags {twice} stand more than once")
-    exact = {"language": r"native", "runtime_os": r"linux", "runtime_arch": r"amd64|arm64", "profile_seq": r"\d+",
+    exact = {"language": "|".join(FAMILIES), "runtime_os": r"linux", "runtime_arch": r"amd64|arm64", "profile_seq": r"\d+",
              "process_id": r"\d+", "profiler_version": r"\d+\.\d+\.\d+"}
     for key, form in exact.items():
         check(re.fullmatch(form, tags[key][0]), f"the tag {key}:{tags[key][0]}")

@@ -3,11 +3,13 @@ import json
 import os
 import re
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from lab import datadog_model, delivery, pprof, process, profiler, studio_model, uploading
+from lab import cache, datadog_model, delivery, pprof, process, profiler, studio_model, uploading
 from lab.studio_server import Server
 
 pytestmark = pytest.mark.measures
@@ -193,6 +195,91 @@ def test_windows_arrive_at_an_agent(pillion, program, workdir, launch):
     assert {request.headers["datadog-external-env"] for request in server.requests} == {"it-false"}
     assert SECRET not in str([request.headers for request in server.requests])
     assert all(after.start >= before.end for before, after in zip(uploads, uploads[1:]))
+
+
+BUSY = """
+import threading, time
+def work():
+    end = time.monotonic() + 4
+    while time.monotonic() < end:
+        sum(i * i for i in range(1000))
+threading.Thread(target=work, name="worker").start()
+work()
+"""
+BUILD = {"DD_SERVICE": "shop", "DD_ENV": "prod", "DD_VERSION": "1.2", "DD_TAGS": "team:pay", "DD_GIT_COMMIT_SHA": "0123abc",
+         "DD_GIT_REPOSITORY_URL": f"https://me:{SECRET}@git.example/shop.git"}
+
+
+def version_of(python):
+    return subprocess.run([python, "-c", "import platform; print(platform.python_version())"], stdout=subprocess.PIPE, text=True,
+                          check=True).stdout.strip()
+
+
+def profiled_by_pillion(pillion, python, workdir, perf):
+    with Server(judge=datadog_model.agent) as server:
+        target = process.start([python, "-c", BUSY])
+        done = process.run([pillion, "-u", "-d", "2", "-p", target.pid, *perf], cwd=workdir,
+                           env=ambient(DD_TRACE_AGENT_URL=server.url, **BUILD))
+        target.end()
+        assert done.status == 0, done
+        (upload,) = uploads_of(server, 1)
+    return target.pid, upload
+
+
+@pytest.mark.parametrize("perf", [[], ["--perf-mode", "disabled"]], ids=["perf", "perf-less"])
+def test_a_python_service_arrives_as_one(pillion, workdir, perf):
+    """It came as native code of the profiler's own process."""
+    pid, upload = profiled_by_pillion(pillion, "/usr/bin/python3", workdir, perf)
+    assert upload.event["family"] == "python" and upload.tag("language") == "python"
+    assert (upload.tag("runtime"), upload.tag("runtime_version")) == ("CPython", version_of("/usr/bin/python3"))
+    assert upload.event["info"]["runtime"] == {"engine": "CPython", "version": version_of("/usr/bin/python3")}
+    assert upload.tag("process_id") == str(pid)
+    assert upload.tag("git.commit.sha") == "0123abc" and upload.tag("git.repository_url") == "git.example/shop.git"
+    assert SECRET not in str(upload.event)
+    assert {"worker", "MainThread"} & {sample.labels.get("thread name") for sample in upload.profile.samples}
+
+
+def test_of_native_code_the_process_is_told(pillion, program, workdir):
+    with Server(judge=datadog_model.agent) as server:
+        target = process.start([program("act"), "spin", "20"])
+        done = process.run([pillion, "-u", "-d", "1", "-p", target.pid], cwd=workdir, env=ambient(DD_TRACE_AGENT_URL=server.url))
+        target.end()
+        assert done.status == 0, done
+        (upload,) = uploads_of(server, 1)
+    assert upload.event["family"] == "native" and upload.tag("process_id") == str(target.pid) and "runtime" not in upload.tags
+
+
+@pytest.mark.net
+def test_beside_datadogs_own_profiler_of_python(pillion, workdir):
+    """Field by field: what both say is the same, and what it says alone is named here."""
+    python = peer_python()
+    with Server(judge=datadog_model.any_client) as server:
+        done = process.run([python.parent / "ddtrace-run", python, "-c", BUSY], timeout=60,
+                           env=ambient(DD_TRACE_AGENT_URL=server.url, DD_PROFILING_ENABLED="true", DD_PROFILING_UPLOAD_INTERVAL="2",
+                                       DD_TRACE_ENABLED="false", DD_INSTRUMENTATION_TELEMETRY_ENABLED="false", **BUILD))
+        assert done.status == 0 and server.accepted, done
+        event, tags = server.accepted[0]
+    _, ours = profiled_by_pillion(pillion, python, workdir, [])
+    same = {"env", "service", "version", "language", "runtime", "runtime_version", "git.commit.sha", "team"}
+    assert {key: tags[key] for key in same} == {key: ours.tags[key] for key in same}
+    # profiler_config, runtime_platform: of that profiler itself, and a triple that runtime_arch and runtime_os say
+    assert set(tags) - set(ours.tags) <= {"profiler_config", "runtime_platform"}, set(tags) - set(ours.tags)
+    assert event["family"] == ours.event["family"] and event["version"] == ours.event["version"]
+    # process_tags: names of the script and of folders, which a process beside it does not know
+    assert set(event) - set(ours.event) <= {"process_tags"}
+    assert set(ours.event["attachments"]) <= set(event["attachments"])
+
+
+def peer_python():
+    """An interpreter with Datadog's library, from the index that pip knows."""
+    folder = cache.folder("ddtrace")
+    with cache.locked("ddtrace"):
+        if not (folder / "bin/ddtrace-run").exists():
+            for step in ([sys.executable, "-m", "venv", folder], [folder / "bin/pip", "install", "-q", "ddtrace==4.16.0"]):
+                done = subprocess.run(step, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+                if done.returncode:
+                    pytest.skip(f"tier net: {done.stdout.strip()[-300:]}")
+    return folder / "bin/python"
 
 
 def test_an_agents_socket(pillion, profiled, workdir):

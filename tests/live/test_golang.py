@@ -419,6 +419,7 @@ func main() {
 """
 
 
+@pytest.mark.alone  # the collector's own threads need processors that are idle
 def test_a_goroutine_is_reached_from_its_threads_own_stack(pillion, go_of, workdir):
     """Read after the sample, its stack is another call's: 5 to 8 % ended at runtime.systemstack."""
     go = go_of("local")

@@ -90,6 +90,27 @@ static void a_status_is_a_class(void)
     }
 }
 
+/* Who says so before the whole request is on its way has not taken it. */
+static void an_early_success_is_none(void)
+{
+    for (size_t i = 0; backends[i] != NULL; i++) {
+        struct backend_context context = {.url = {.host = STR("h")}};
+        struct err err = {0};
+        struct http_response answer = {.status = 200, .is_early = true};
+        CHECK_INT(backends[i]->classify(&context, &answer, &err), VERDICT_LATER);
+        CHECK(strstr(err.text, "answered 200; it came before the whole request was sent"));
+    }
+}
+
+static void a_proxy_may_have_refused(void)
+{
+    struct backend_context context = {.url = {.host = STR("h")}};
+    struct err err = {0};
+    struct http_response answer = {.status = 403, .by_proxy = true};
+    CHECK_INT(backends[2]->classify(&context, &answer, &err), VERDICT_CONFIG);
+    CHECK(strstr(err.text, "the proxy does not allow this address, or the service not this token"));
+}
+
 static void says(const char *body, const char *expected)
 {
     struct backend_context context = {.token = STR("SECRET-1")};
@@ -193,6 +214,8 @@ TESTS({"rows are found by name", rows_are_found_by_name},
       {"every row is whole", every_row_is_whole},
       {"the environment names a back end, by an address before a token", the_environment_names_one},
       {"a status is a class of failure, and all but success have a sentence", a_status_is_a_class},
+      {"an early success is none", an_early_success_is_none},
+      {"a proxy may have refused", a_proxy_may_have_refused},
       {"what a server says is found in every form", what_a_server_says_is_found_in_every_form},
       {"a secret that a server repeats is not shown", a_secret_is_never_repeated},
       {"of a header not even a part is repeated", of_a_header_not_even_a_part_is_repeated},

@@ -327,6 +327,19 @@ static void a_write_that_is_stuck_looks_for_an_answer(void)
     end(&w);
 }
 
+/* Its first frame is its settings: 18 bytes, of type 4. */
+static void a_port_of_grpc_is_told_as_such(void)
+{
+    struct world w;
+    begin(&w, no_proxies);
+    struct memory_stream *m = serves(&w, "");
+    m->says = (struct str){"\x00\x00\x12\x04\x00\x00\x00\x00\x00", 9};
+    CHECK(!post_to(&w, "http://h:4317"));
+    CHECK_SAYS(&w, "is HTTP/2 alone, as gRPC is; give the port that speaks HTTP/1.1 (of OpenTelemetry usually 4318)");
+    CHECK(w.client.config);
+    end(&w);
+}
+
 static void a_write_that_is_stuck_ends_after_10_seconds(void)
 {
     struct world w;
@@ -478,7 +491,7 @@ static void a_proxy_that_refuses_is_named(void)
         {"HTTP/1.1 429 Slow\r\nContent-Length: 0\r\n\r\n", "429 Slow", false},
         {"", "https://h through the proxy proxy:3128: the connection was closed", false},
         {"HTTP/1.1 200 OK\r\n\r\nhello", "the proxy proxy:3128 speaks where the server should", false},
-        {"SSH-2.0", "through the proxy proxy:3128: the response is not HTTP", false},
+        {"SSH-2.0", "through the proxy proxy:3128: the response is not HTTP", true},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct world w;
@@ -777,6 +790,7 @@ TESTS({"the URL's path stands before the target", the_urls_path_stands_before_th
        a_silent_or_half_told_one_is_not_tried_again},
       {"an early answer ends the connection", an_early_answer_ends_the_connection},
       {"a write that is stuck looks for an answer", a_write_that_is_stuck_looks_for_an_answer},
+      {"a port of gRPC is told as such", a_port_of_grpc_is_told_as_such},
       {"a write that is stuck ends after 10 seconds", a_write_that_is_stuck_ends_after_10_seconds},
       {"trickled bytes do not outlive the deadline", trickled_bytes_do_not_outlive_the_deadline},
       {"sessions belong to one server", sessions_belong_to_one_server},

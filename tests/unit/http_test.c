@@ -591,7 +591,7 @@ static void an_early_answer_ends_the_sending(void)
     r.server.speaks_at = 100000;
     run_large(&r, 5000000);
     CHECK(r.ok && r.answer.status == 413 && r.answer.whole);
-    CHECK(r.answer.sent && !r.answer.sent_all && !r.answer.keeps);
+    CHECK(r.answer.sent && !r.answer.sent_all && r.answer.is_early && !r.answer.keeps);
     CHECK(r.server.heard.len >= 100000 && r.server.heard.len < 200000);
     done(&r);
 }
@@ -603,7 +603,7 @@ static void an_interim_answer_does_not_end_it(void)
     r.server.step = r.server.speaks_until = 25; /* the first answer alone */
     r.server.speaks_at = 100000;
     run_large(&r, 5000000);
-    CHECK(r.ok && r.answer.status == 200 && r.answer.sent_all && r.answer.keeps);
+    CHECK(r.ok && r.answer.status == 200 && r.answer.sent_all && !r.answer.is_early && r.answer.keeps);
     CHECK(r.server.heard.len > 5000000);
     done(&r);
 }
@@ -617,7 +617,7 @@ static void a_write_that_asks_to_read_first_goes_on_afterwards(void)
     r.server.stuck_at = 100000;
     r.server.stuck_with = EAGAIN;
     run_large(&r, 5000000);
-    CHECK(r.ok && r.answer.status == 200 && r.answer.sent_all && r.answer.keeps);
+    CHECK(r.ok && r.answer.status == 200 && r.answer.sent_all && !r.answer.is_early && r.answer.keeps);
     CHECK(r.server.heard.len > 5000000);
     done(&r);
 }

@@ -451,6 +451,9 @@ static void words_of_a_server_are_shown_whatever_they_come_as(void)
     CHECK(strstr(err.text, "****** is slow") != NULL);
     CHECK_INT(ANSWERED(404, "404 page not found", &err), VERDICT_CONFIG);
     CHECK(strstr(err.text, "404 page not found") && strstr(err.text, "service.profilesSupport"));
+    /* the reader of another release: the window is kept */
+    CHECK_INT(ANSWERED(400, "\x08\x03\x12\x26" "proto: wrong wireType = 2 for field Time", &err), VERDICT_CONFIG);
+    CHECK(strstr(err.text, "it reads another release of the protocol than 1.10"));
 }
 
 static void what_was_taken_in_part_is_not_sent_again(void)

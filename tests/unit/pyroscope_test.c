@@ -235,6 +235,27 @@ static void the_old_address_is_asked_when_the_new_one_is_not_there(void)
     }
 }
 
+/* One 404 of a deployment moved a run to the old address for ever. */
+static void the_new_address_is_asked_for_again(void)
+{
+    static const unsigned windows[] = {1, 2, 4, 8, 16, 32, 64, 64};
+    struct bench *b = set_up();
+    for (size_t i = 0; i < sizeof windows / sizeof windows[0]; i++) {
+        CHECK_INT(judged(row(), &b->context, 404, "", &b->err), VERDICT_AGAIN);
+        for (unsigned k = 0; k < windows[i]; k++) {
+            CHECK(b->context.fallback);
+            CHECK_INT(judged(row(), &b->context, 200, "", &b->err), VERDICT_TAKEN);
+            CHECK(strstr(b->err.text, "does not have /push.v1.PusherService/Push, as those before 1.0; /ingest"));
+        }
+        CHECK(!b->context.fallback);
+    }
+    CHECK_INT(judged(row(), &b->context, 200, "", &b->err), VERDICT_TAKEN);
+    CHECK_TEXT(b->err.text, "");
+    CHECK_INT(judged(row(), &b->context, 404, "", &b->err), VERDICT_AGAIN);
+    CHECK_INT(b->context.fallback_left, 1);
+    tear_down(b);
+}
+
 static void an_unimplemented_method_is_not_there(void)
 {
     struct bench *b = set_up();
@@ -296,6 +317,7 @@ TESTS({"a push is a series with one profile", a_push_is_a_series_with_one_profil
       {"the id is the same whenever a delivery is sent", the_id_is_the_same_whenever_it_is_sent},
       {"the old address is asked when the new one is not there",
        the_old_address_is_asked_when_the_new_one_is_not_there},
+      {"the new address is asked for again", the_new_address_is_asked_for_again},
       {"a method that is unimplemented is not there", an_unimplemented_method_is_not_there},
       {"words tell limits from what is wrong with a profile", words_tell_limits_from_what_is_wrong},
       {"a tenant and a user are headers", a_tenant_and_a_user_are_headers},

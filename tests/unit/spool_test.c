@@ -24,6 +24,7 @@ static struct delivery sample(void)
         .profile = STR("\x1f\x8b" "bytes"),
         .sequence = 42,
         .identity = UINT64_C(0xa1a2a3a4a5a6a7a8),
+        .subject = {42, STR("python"), STR("CPython 3.11.9")},
         .cpu_percent = 12.5,
         .memory_percent = -1,
     };
@@ -88,6 +89,9 @@ static void what_is_written_is_read(void)
     CHECK_INT(d.frequency_hz, 99);
     CHECK_INT(d.sequence, 42);
     CHECK(d.identity == UINT64_C(0xa1a2a3a4a5a6a7a8));
+    CHECK_INT(d.subject.pid, 42);
+    CHECK_STR(d.subject.language, "python");
+    CHECK_STR(d.subject.runtime, "CPython 3.11.9");
     CHECK(d.cpu_percent > 12.49 && d.cpu_percent < 12.51);
     CHECK(d.memory_percent < 0);
     buf_release(&file);
@@ -102,8 +106,9 @@ static void the_form_is_the_one_documented(void)
     CHECK(memcmp(file.ptr + 56, "\x00\x00\x63\x00", 4) == 0);
     CHECK(memcmp(file.ptr + 16, "\xef\xcd\xab\x89\x67\x45\x23\x01", 8) == 0);
     CHECK(memcmp(file.ptr + 60, "\x07\x00\x00\x00\xa8\xa7\xa6\xa5\xa4\xa3\xa2\xa1", 12) == 0);
-    CHECK(memcmp(file.ptr + 72, "\x09pyroscope\x05pprof\x00\x1f\x8b" "bytes", 24) == 0);
-    CHECK_INT(file.len, 96);
+    CHECK(memcmp(file.ptr + 72, "\x2a\x00\x00\x00\x06python\x0e" "CPython 3.11.9", 26) == 0);
+    CHECK(memcmp(file.ptr + 98, "\x09pyroscope\x05pprof\x00\x1f\x8b" "bytes", 24) == 0);
+    CHECK_INT(file.len, 122);
     buf_release(&file);
 }
 
@@ -116,8 +121,8 @@ static void a_file_of_version_2_is_read(void)
     uint64_t hash;
     struct err err;
     written(&file);
-    memmove(file.ptr + 64, file.ptr + 72, file.len - 72);
-    file.len -= 8;
+    memmove(file.ptr + 64, file.ptr + 98, file.len - 98);
+    file.len -= 34;
     file.ptr[8] = 2;
     uint32_t crc = (uint32_t)crc32(0, (const unsigned char *)file.ptr + 16, (unsigned)file.len - 16);
     memcpy(file.ptr + 12, &crc, sizeof crc);
@@ -137,7 +142,8 @@ static void the_longest_head_has_its_room(void)
     struct delivery d = sample();
     struct buf file;
     struct err err;
-    d.format = str_of(name);
+    d.format = d.subject.language = str_of(name);
+    d.subject.runtime = STR("abcdefghijklmnopqrstuvwxyz012345abcdefghijklmnopqrstuvwxyz012345"); /* 64 */
     d.profile = STR("");
     for (; d.more_count < DELIVERY_MORE_MAX; d.more_count++) {
         d.more[d.more_count].type = STR("abcdefghijklmnopqrstuvwxyz012345abcdefghijklmnopqrstuvwxyz012345"); /* 64 */
@@ -145,7 +151,7 @@ static void the_longest_head_has_its_room(void)
     buf_init(&file, 1000);
     CHECK(spool_write(&d, name, 1, &file, &err));
     CHECK_INT(file.len, SPOOL_HEAD_MAX);
-    CHECK_INT(file.len, 622);
+    CHECK_INT(file.len, 724);
     buf_release(&file);
 }
 

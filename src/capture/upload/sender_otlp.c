@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-enum { VALUE_MAX_BYTES = 16 * 1024 };
+enum { VALUE_MAX_BYTES = 16 * 1024, GRPC_PORT = 4317 };
 
 #define ALL "OTEL_EXPORTER_OTLP_"
 #define PROFILES "OTEL_EXPORTER_OTLP_PROFILES_"
@@ -84,6 +84,9 @@ bool sender_open_otlp(struct sender *s, struct err *err)
     }
     if (str_eq(variable(PROFILES "PROTOCOL", ALL "PROTOCOL"), STR("grpc"))) {
         s->warning = ALL "PROTOCOL is grpc; profiles go by HTTP, usually to port 4318";
+    }
+    if (s->context.url.port == GRPC_PORT) {
+        s->warning = "port 4317 is usually gRPC's; profiles go by HTTP: give port 4318 of the same server";
     }
     find_certificates(s);
     return add_headers(s, err);

@@ -37,6 +37,42 @@ static void point_into(struct delivery *d, const struct buf *bytes)
     }
 }
 
+static enum frame_kind language_of(const struct profile_totals *sum)
+{
+    enum frame_kind most = FRAME_NATIVE;
+    uint64_t most_ns = 0;
+    for (unsigned k = 0; k < FRAME_KIND_COUNT; k++) {
+        bool is_one = k != FRAME_NATIVE && k != FRAME_KERNEL && k != FRAME_ACCOUNT;
+        if (is_one && sum->leaf_ns[k] > most_ns) {
+            most = (enum frame_kind)k;
+            most_ns = sum->leaf_ns[k];
+        }
+    }
+    return most;
+}
+
+/* A language that is read by a runtime's reader counts with the native code that it calls; another one by itself. */
+struct delivery_subject shipment_subject(const struct profile *p)
+{
+    struct profile_totals sum = profile_sum(p);
+    enum frame_kind language = language_of(&sum);
+    struct delivery_subject subject = {0};
+    uint64_t read_ns = 0, most_ns = 0;
+    for (size_t i = 1; i < p->processes.len; i++) {
+        const struct process *process = &p->processes.at[i];
+        read_ns += process->runtime != 0 ? process->cpu_ns : 0;
+        if (process->cpu_ns > most_ns) {
+            most_ns = process->cpu_ns;
+            subject.pid = process->pid;
+            subject.runtime = profile_text(p, process->runtime);
+        }
+    }
+    bool dominates = language != FRAME_NATIVE && (2 * read_ns > sum.cpu_ns || 2 * sum.leaf_ns[language] > sum.cpu_ns);
+    subject.language = dominates ? str_of(languages[language].name) : STR("");
+    subject.runtime = dominates ? subject.runtime : STR("");
+    return subject;
+}
+
 bool shipment_encode(struct profile *p, const struct backend *row, struct buf *out, struct delivery *d,
                      struct err *err)
 {
@@ -61,7 +97,11 @@ bool shipment_encode(struct profile *p, const struct backend *row, struct buf *o
         buf_str(out, profile_text(q, q->meta.value));
         n++;
     }
+    d->subject = shipment_subject(p);
+    size_t runtime_at = out->len;
+    buf_str(out, d->subject.runtime);
     buf_trim(out); /* it may wait for hours */
+    d->subject.runtime.ptr = out->ptr + runtime_at;
     point_into(d, out);
     for (size_t i = 0; i < n; at += d->more[i++].type.len) {
         d->more[i].type.ptr = out->ptr + at;

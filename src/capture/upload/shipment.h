@@ -25,6 +25,9 @@
 #include "deliver/backend.h"
 #include "profile/profile.h"
 
+/* Of what most of the CPU time is; the texts are the profile's. */
+struct delivery_subject shipment_subject(const struct profile *p);
+
 /* Encodes all profiles of a window as the back end's deliveries are kept: in the format that it wants, by its rules,
  * unless that could not be read back; else all of each as pprof. They lie in `out`, and the
  * delivery is told where. */

@@ -1,4 +1,6 @@
-/* Windows in memory, by age: what is put in, taken out, and given up when there is no more room. */
+/* Windows in memory, by age: put in, taken out, and given up when there is no more room: those that
+ * lie in a file first, for nothing is lost by that, then the oldest. All of it is called with the
+ * uploader's lock held. */
 #include "base/time.h"
 #include "capture/upload/uploader_private.h"
 
