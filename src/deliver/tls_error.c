@@ -244,7 +244,8 @@ static const char *refusal_text(const struct tls_failure *f)
         return version_text(f);
     }
     return "the server has no cipher in common with this side (TLS 1.2, ECDHE, AES-GCM or "
-        "ChaCha20-Poly1305, RSA or ECDSA certificate): allow one of them there";
+        "ChaCha20-Poly1305, RSA or ECDSA certificate): allow one of them there. Extended Master Secret, which FIPS "
+        "hosts demand, Ed25519 and RSA-PSS keys are not spoken here";
 }
 
 static const char *alert_text(const struct tls_failure *f, char *out, size_t room)
@@ -253,11 +254,9 @@ static const char *alert_text(const struct tls_failure *f, char *out, size_t roo
     switch (alert) {
     case BR_ALERT_HANDSHAKE_FAILURE:
         return refusal_text(f);
-    case BR_ALERT_PROTOCOL_VERSION:
-        return is_tls(f) && f->first[2] < 3
-                   ? version_text(f)
-                   : "the server requires TLS 1.3, and TLS 1.2 is spoken here: allow 1.2 there, or "
-                       "put a proxy or collector in front";
+    case BR_ALERT_PROTOCOL_VERSION: /* one that only speaks older ones would have chosen its own, not refused ours */
+        return "the server requires TLS 1.3, and TLS 1.2 is spoken here: allow 1.2 there, or "
+               "put a proxy or collector in front";
     case BR_ALERT_BAD_CERTIFICATE:
     case BR_ALERT_CERTIFICATE_UNKNOWN:
     case BR_ALERT_UNKNOWN_CA:
