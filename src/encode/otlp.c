@@ -394,13 +394,10 @@ static bool put_table(struct writer *w, unsigned field, const struct otlp_table 
     return ok;
 }
 
-/* Only what is not there: its ids are zeros of their length. */
+/* Only what is not there: the zero value, as the first of each table has to be. */
 static bool put_links(struct writer *w)
 {
-    static const char zeros[16];
     buf_clear(&w->message);
-    protobuf_text(&w->message, LINK_TRACE, (struct str){zeros, 16});
-    protobuf_text(&w->message, LINK_SPAN, (struct str){zeros, 8});
     return put_field(w, TABLE_LINK, &w->message);
 }
 

@@ -97,13 +97,11 @@ static bool bytes_are(struct str actual, const char *bytes, size_t len)
 }
 #define BYTES_ARE(actual, literal) CHECK(bytes_are(actual, literal, sizeof(literal) - 1))
 
-#define ZEROS "\0\0\0\0\0\0\0\0"
-
 static const char tables[] =
     "\x0a\0"                                       /* mappings: none but the zero value */
     "\x12\0\x12\x07\x1a\x02\x08\x01\x22\x01\x01"   /* location 1: of function 1; attribute 1 */
     "\x1a\0\x1a\x02\x08\x02"                       /* function 1: its name is string 2 */
-    "\x22\x1c\x0a\x10" ZEROS ZEROS "\x12\x08" ZEROS /* links: ids of zeros */
+    "\x22\0"                                       /* links: none but the zero value */
     "\x2a\0\x2a\x12profile.frame.type\x2a\x01" "f\x2a\x0bthread.name\x2a\x09thread.id"
     "\x2a\x07samples\x2a\x05" "count\x2a\x03" "cpu\x2a\x0bnanoseconds"
     "\x32\0\x32\x0d\x08\x01\x12\x09\x0a\x07" "cpython" /* attribute 1: string 1 is a text */
