@@ -193,8 +193,8 @@ static void each_refusal_has_its_remedy(void)
     check_says(ANSWERED(ALERT("\x03", "\x28")), true,
                "TLS with h.example: the server has no cipher in common with this side (TLS 1.2, "
                "ECDHE, AES-GCM or "
-               "ChaCha20-Poly1305, RSA or ECDSA certificate): allow one of them there. Extended Master Secret, which FIPS "
-               "hosts demand, Ed25519 and RSA-PSS keys are not spoken here");
+               "ChaCha20-Poly1305, RSA or ECDSA certificate): allow one of them there. Extended Master Secret, "
+               "which FIPS hosts demand, Ed25519 and RSA-PSS keys are not spoken here");
     check_says(ANSWERED(ALERT("\x02", "\x28")), true,
                "TLS with h.example: the server speaks only TLS 1.1 or older, and TLS 1.2 is spoken "
                "here: allow 1.2 there");
