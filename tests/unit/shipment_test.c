@@ -3,6 +3,7 @@
 #include "capture/upload/uploads.h"
 #include "base/gzip.h"
 #include "base/json.h"
+#include "base/time.h"
 #include "encode/encode.h"
 #include "sample_profile.h"
 #include "deliver.h"
@@ -279,11 +280,51 @@ static void sending_at_the_end_is_bounded_with_what_came_before(void)
     CHECK_INT(uploads_grace_ms(9000, true), 500);
 }
 
+/* One process of native code, and one with a runtime, each with so many seconds; of the second half is in native code. */
+static struct delivery_subject subject_of(struct profile *p, unsigned native_s, unsigned script_s, bool is_read)
+{
+    CHECK(profile_init(p, ROOM, NULL));
+    uint32_t one = add_process(p, 40, "one", ""), two = add_process(p, 50, "two", "");
+    uint32_t first = add_thread(p, one, 40, "one"), second = add_thread(p, two, 50, "two");
+    profile_add(p, first, add_name(p, 0, "f", FRAME_NATIVE), native_s * NS_PER_S, 1);
+    profile_add(p, second, add_name(p, 0, "g", FRAME_NATIVE), script_s * NS_PER_S / 2, 1);
+    profile_add(p, second, add_name(p, 0, "h", FRAME_PYTHON), script_s * NS_PER_S / 2, 1);
+    p->processes.at[one].cpu_ns = native_s * NS_PER_S;
+    p->processes.at[two].cpu_ns = script_s * NS_PER_S;
+    p->processes.at[two].runtime = is_read ? profile_cstring(p, "CPython 3.11.9") : 0;
+    return shipment_subject(p);
+}
+
+static void what_most_of_the_time_is_of_is_the_subject(void)
+{
+    static const struct {
+        unsigned native_s, script_s;
+        bool is_read;
+        uint32_t pid;
+        const char *language, *runtime;
+    } cases[] = {
+        {1, 8, true, 50, "python", "CPython 3.11.9"}, /* half of it in native code that it calls */
+        {8, 1, true, 40, "", ""},
+        {4, 3, true, 40, "", ""},
+        {0, 3, false, 50, "", ""}, /* nobody knows of a runtime, and half is native */
+        {5, 0, true, 40, "", ""},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct profile p;
+        struct delivery_subject subject = subject_of(&p, cases[i].native_s, cases[i].script_s, cases[i].is_read);
+        CHECK_INT(subject.pid, cases[i].pid);
+        CHECK_STR(subject.language, cases[i].language);
+        CHECK_STR(subject.runtime, cases[i].runtime);
+        profile_release(&p);
+    }
+}
+
 TESTS({"what was encoded by the rules is sent as it is", what_was_encoded_by_the_rules_is_sent_as_it_is},
       {"a file is encoded by the rules", a_file_is_encoded_by_the_rules},
       {"after a 413 half is sent, and the sums stay", after_a_413_half_is_sent_and_the_sums_stay},
       {"a smaller .col says the same of the machine", a_smaller_col_says_the_same_of_the_machine},
       {"a window is a set of profiles", a_window_is_a_set_of_profiles},
+      {"what most of the time is of is the subject", what_most_of_the_time_is_of_is_the_subject},
       {"what cannot be made smaller is told", what_cannot_be_smaller_is_told},
       {"a damaged file is refused", a_damaged_file_is_refused},
       {"a request fits what the service takes", a_request_fits_what_the_service_takes},

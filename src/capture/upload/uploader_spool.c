@@ -265,7 +265,7 @@ void spool_count_lost(struct uploader *up, bool ended)
     vec_release(&list.files);
     if (lost > 0) {
         log_once(up->log, LOG_WARNING, "%s %s was removed, and windows with it: %llu",
-                 is_gone ? "the spool" : "what the spool held:", up->store.path, (unsigned long long)lost);
+                 is_gone ? "the spool" : "some of the spool", up->store.path, (unsigned long long)lost);
     }
 }
 
