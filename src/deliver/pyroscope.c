@@ -183,6 +183,8 @@ static void put_push(const struct delivery *delivery, const struct labels *label
     buf_init(&series, room);
     buf_init(&part, room);
     put_pair(&series, &part, STR("__name__"), metric_of(delivery->type));
+    /* else alloc_space and its like are taken for sums since a process began, and the first is only a base */
+    put_pair(&series, &part, STR("__delta__"), STR("false"));
     for (size_t i = 0; i < labels->count; i++) {
         put_pair(&series, &part, span_of(text, labels->names[i]), span_of(text, labels->values[i]));
     }

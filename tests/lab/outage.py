@@ -81,7 +81,8 @@ def start(options, server, folder):
     scheme = "https" if server.tls else "http"
     extra = ["--spool-dir", folder / "spool"] if options.spool else []
     extra += ["--no-verify"] if server.tls else []
-    return uploading.Run(PILLION, "--server-host", f"{scheme}://127.0.0.1:{server.port}{uploading.WINDOWS}", *extra)
+    return uploading.Run(PILLION, "--server-host", f"{scheme}://127.0.0.1:{server.port}{uploading.WINDOWS}", *extra,
+                         command=("sleep", "86400"))
 
 
 def drain(run, server, seconds):
@@ -116,7 +117,7 @@ def work(options, server, folder):
             told.add(run)
             time.sleep(1)  # a window is known by the second in which it began and its number: no two runs share both
             run = start(options, server, folder)
-    drain(run, server, 120)
+    drain(run, server, 600)
     run.end()
     told.add(run)
     return told

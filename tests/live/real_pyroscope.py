@@ -4,14 +4,20 @@ No part of `make test`: the server is built from its own sources, which takes mi
 
     git clone --depth 1 https://github.com/grafana/pyroscope && cd pyroscope && go build -o pyroscope ./cmd/pyroscope
 """
+import gzip
 import json
 import os
+import sys
 import time
 import urllib.request
+from pathlib import Path
 
 import pytest
 
-from lab import pprof, process, workloads
+from lab import pprof, process, profiler, workloads
+
+sys.path.insert(0, str(Path(__file__).parent))
+from test_upload_files import FOREIGN  # noqa: E402
 
 CPU = "process_cpu:cpu:nanoseconds:cpu:nanoseconds"
 ADDRESSES = ("server.http-listen-address", "server.grpc-listen-address", "memberlist.bind-addr", "memberlist.advertise-addr",
@@ -53,6 +59,46 @@ def server(workdir):
     started.wait()
 
 
+def graph_of(server, kind):
+    now = int(time.time() * 1000)
+    return json.loads(ask(f"{server}/querier.v1.QuerierService/SelectMergeStacktraces", {
+        "profileTypeID": kind, "labelSelector": '{service_name="trial"}', "start": now - 600_000, "end": now + 60_000}))["flamegraph"]
+
+
+def sent(pillion, server, *files):
+    done = process.run([pillion, "upload", "--backend", "pyroscope", "--server-host", server, "-S", "trial", *files], timeout=60)
+    assert done.status == 0, done
+
+
+def test_what_is_sent_twice_counts_once(pillion, program, server, workdir):
+    """Saved windows, in two orders, and one of them alone."""
+    out = workdir / "out"
+    profiler.profile(pillion, out, [program("act"), "threads", "2", "3"], "-d", "1")
+    files = sorted(out.glob("profile_*.pprof"))
+    assert len(files) >= 3
+    sent(pillion, server, *files)
+    once = int(graph_of(server, CPU)["total"])
+    sent(pillion, server, *files[::-1])
+    sent(pillion, server, files[1])
+    kept = sum(pprof.read(path).total("cpu") for path in files)
+    print(f"kept {kept} ns, sent once {once} ns, sent again {graph_of(server, CPU)['total']} ns")
+    assert abs(once - kept) <= kept / 1000 and int(graph_of(server, CPU)["total"]) == once
+
+
+def test_values_of_a_heap_are_shown(pillion, server, workdir):
+    """Another program's file without CPU time, with its four sample types."""
+    (workdir / "heap.pb").write_bytes(FOREIGN["heap"])
+    sent(pillion, server, workdir / "heap.pb")
+    wanted = pprof.Profile(gzip.compress(FOREIGN["heap"]))
+    now = int(time.time() * 1000)
+    told = json.loads(ask(f"{server}/querier.v1.QuerierService/ProfileTypes", {"start": now - 600_000, "end": now + 60_000}))
+    kinds = {row["sampleType"]: row["ID"] for row in told["profileTypes"]}
+    shown = {name: int(graph_of(server, kinds[name])["total"]) for name, _ in wanted.sample_types}
+    print(kinds, shown)
+    assert shown == {name: wanted.total(name) for name, _ in wanted.sample_types}
+    assert {row["name"] for row in told["profileTypes"]} == {"memory"}
+
+
 @pytest.mark.parametrize("backend", ["pyroscope", "otlp"])
 def test_a_profile_comes_back_with_all_of_its_time(pillion, program, server, workdir, backend):
     out = workdir / "out"
@@ -64,9 +110,7 @@ def test_a_profile_comes_back_with_all_of_its_time(pillion, program, server, wor
         profile = pprof.Profile(path.read_bytes())
         column = [name for name, _ in profile.sample_types].index("cpu")
         kept += sum(sample.values[column] for sample in profile.samples)
-    now = int(time.time() * 1000)
-    graph = json.loads(ask(f"{server}/querier.v1.QuerierService/SelectMergeStacktraces", {
-        "profileTypeID": CPU, "labelSelector": '{service_name="trial"}', "start": now - 600_000, "end": now + 60_000}))["flamegraph"]
+    graph = graph_of(server, CPU)
     print(f"sent {kept} ns, asked back {graph['total']} ns, {len(graph['names'])} names")
     assert abs(int(graph["total"]) - kept) <= kept / 1000
     assert "spin" in graph["names"], graph["names"]

@@ -97,10 +97,11 @@ static void a_push_is_a_series_with_one_profile(void)
     struct str series = part(b->request.body, 1, 0), sample = part(series, 2, 0);
     CHECK_INT(part(b->request.body, 1, 1).len, 0);
     CHECK_STR(label(series, "__name__"), "process_cpu");
+    CHECK_STR(label(series, "__delta__"), "false");
     CHECK_STR(label(series, "service_name"), "shop");
     CHECK_STR(label(series, "hostname"), "web-1");
     CHECK_STR(label(series, "pyroscope_spy"), "pillion");
-    CHECK_INT(label_count(series), 4);
+    CHECK_INT(label_count(series), 5);
     CHECK_INT(part(sample, 2, 0).len, 36);
     struct profile back;
     CHECK(profile_init(&back, ROOM, NULL));
@@ -176,7 +177,7 @@ static void tags_are_labels_of_legal_names_and_each_once(void)
     CHECK_TEXT(why_left_out(row(), &b->context, "__name__"),
                "names that begin with __ are the server's own");
     CHECK_TEXT(why_left_out(row(), &b->context, "a.b-c d"), "");
-    CHECK_INT(label_count(series), 7);
+    CHECK_INT(label_count(series), 8);
     b->origin.tag_count = 32;
     for (unsigned i = 0; i < 32; i++) {
         static char names[32][4];
@@ -184,7 +185,7 @@ static void tags_are_labels_of_legal_names_and_each_once(void)
         b->origin.tags[i] = (struct fact){str_of(names[i]), STR("v")};
     }
     ask(b);
-    CHECK_INT(label_count(part(b->request.body, 1, 0)), 13); /* twelve and the name */
+    CHECK_INT(label_count(part(b->request.body, 1, 0)), 14); /* twelve, the name, and that it is no delta */
     CHECK_TEXT(why_left_out(row(), &b->context, "t8"), "");
     CHECK_TEXT(why_left_out(row(), &b->context, "t9"),
                "a profile has at most twelve labels, up to three of them pillion's own; give fewer "
