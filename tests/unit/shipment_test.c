@@ -280,7 +280,7 @@ static void sending_at_the_end_is_bounded_with_what_came_before(void)
     CHECK_INT(uploads_grace_ms(9000, true), 500);
 }
 
-/* One process of native code, and one with a runtime, each with so many seconds; of the second half is in native code. */
+/* One process of native code, and one with a runtime, each with so many seconds; half of the second is native. */
 static struct delivery_subject subject_of(struct profile *p, unsigned native_s, unsigned script_s, bool is_read)
 {
     CHECK(profile_init(p, ROOM, NULL));
