@@ -228,7 +228,7 @@ class _Dictionary:
     @staticmethod
     def empty(name, row):
         """The zero value, said or not: a value of no kind. Of a link nothing is said: readers take ids of zeros for a link."""
-        assert name != "link_table" or not row, f"element 0 of {name} is {row}"
+        assert name != "link_table" or not any(row.values()), f"element 0 of {name} is {row}"
         told = {key: value for key, value in row.items() if value and (isinstance(value, int) or any(value))} if isinstance(row, dict) else row
         assert not told, f"element 0 of {name} is {row}"
 
