@@ -52,6 +52,7 @@ struct shared {
     bool finishing;              /* the run ends with this window */
     uint64_t first_ns;           /* monotonic: when the run began */
     uint64_t memory_bytes;       /* that may be resident */
+    bool in_container;           /* whose memory is limited */
     struct own_cost own;         /* written by run/ and the catchers */
     struct window window;
     struct throttle throttle;

@@ -196,11 +196,12 @@ bool spool_read(struct str file, struct delivery *out, struct str *backend, uint
         d.subject.language = take_word(&c);
         d.subject.runtime = take_word(&c);
     }
+    bool fits = d.subject.language.len <= NAME_MAX_BYTES && d.subject.runtime.len <= TYPE_MAX_BYTES;
     struct str name = take_word(&c);
     d.format = take_word(&c);
     size_t more = d.is_raw ? 0 : take_more(&c, &d);
     if (c.short_read || c.len != len + more || crc != crc_of(file.ptr, file.len) || !is_word(name) ||
-        !is_word(d.format) || version == 0 || zero != 0) {
+        !is_word(d.format) || !fits || version == 0 || zero != 0) {
         return damaged(err);
     }
     d.profile = (struct str){cursor_take(&c, len), len};

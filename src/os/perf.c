@@ -3,13 +3,17 @@
  * files' matter (perf_private.h). */
 #include "os/perf_private.h"
 #include "base/time.h"
+#include "os/proc.h"
 
 #include <errno.h>
 #include <limits.h>
+#include <linux/capability.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 enum {
     AWAITED_AMONG = 64,  /* first threads of a command have their events early */
@@ -47,10 +51,27 @@ static int raise_descriptor_limit(void)
     return most > INT_MAX ? INT_MAX : (int)(most - most / 4);
 }
 
+/* The kernel lets who holds CAP_IPC_LOCK in the first user namespace lock whatever it likes. */
+static bool locks_without_bound(void)
+{
+    struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct data[2] = {{0}};
+    char map[64];
+    if (syscall(SYS_capget, &head, data) != 0 || (data[0].effective >> CAP_IPC_LOCK & 1) == 0) {
+        return false;
+    }
+    size_t len = proc_read_file("/proc/self/uid_map", map, sizeof map);
+    struct str whole = str_trim((struct str){map, len});
+    return str_ends(whole, STR(" 4294967295"));
+}
+
 /* Two sets of rings share the memory that an ordinary user may lock, and the second is made later: so
  * the first leaves the other what that wishes, or at least a quarter of its own size. */
 static bool leaves_room(struct perf *p)
 {
+    if (locks_without_bound()) {
+        return true;
+    }
     uint64_t wish = perf_further_pages(p) * proc_page_bytes(), share = perf_ring_bytes(p) / 4;
     uint64_t least = wish < share ? wish : share;
     bool room = perf_open_caught(p, NULL) && perf_caught_bytes(p) >= least &&

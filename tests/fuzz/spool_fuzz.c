@@ -5,7 +5,11 @@
 #include <stdlib.h>
 #include <zlib.h>
 
-enum { CRC_AT = 12, COVERED_AT = 16 };
+enum {
+    CRC_AT = 12,
+    COVERED_AT = 16,
+    LESS_IN_2 = 8 + 4 + 1 + 1, /* identity, process id, two empty words */
+};
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -44,13 +48,15 @@ static void check_file(const char *file, size_t size)
         return;
     }
     check(is_within(d.profile, file, size) && is_within(d.format, file, size) && backend.len < 64);
+    check(is_within(d.subject.language, file, size) && is_within(d.subject.runtime, file, size));
     memcpy(name, backend.ptr, backend.len);
     name[backend.len] = '\0';
     for (size_t i = 0; i < d.more_count; i++) {
         check(is_within(d.more[i].profile, file, size) && is_within(d.more[i].type, file, size));
     }
-    buf_init(&again, size + 1); /* version 1 had no number of further profiles */
-    check(spool_write(&d, name, hash, &again, &err) && again.len == size + d.is_raw);
+    size_t less = file[8] >= 3 ? 0 : LESS_IN_2 + d.is_raw; /* and version 1 had no number of further profiles */
+    buf_init(&again, size + less);
+    check(spool_write(&d, name, hash, &again, &err) && again.len == size + less);
     buf_release(&again);
 }
 

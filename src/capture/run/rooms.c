@@ -203,7 +203,7 @@ bool rooms_make(struct rooms *r)
     struct shared *s = &r->shared;
     struct err err = {0};
     log_open(&s->log, s->settings);
-    s->memory_bytes = limits_choose_memory(s->settings, &s->log);
+    limits_choose_memory(s);
     bool good = s->perf != NULL || err_set(&err, ERR_MEMORY, 0, "no memory to begin");
     good = good && make_follow(r, &err) && make_stacks(r, &err) && make_records(r, &err) &&
                 make_window(r, &err) && make_rows(r, &err);

@@ -43,7 +43,6 @@ struct limits {
     uint64_t next_release_ns;    /* caches are not given back before */
     unsigned releases;           /* of caches, in this window */
     bool is_frozen;              /* the profile takes no new stacks */
-    bool in_container;           /* whose memory is limited */
     struct usage_room container; /* what it has left, as of the latest look */
     uint64_t next_look_ns;       /* at that */
     uint64_t room_bytes;         /* that may be resident, as of then */
@@ -81,7 +80,6 @@ static void setup(void *state)
         budget_allow_dear_start(&l->budget);
     }
     l->first_stack_bytes = l->follow->targets.stack_bytes;
-    l->in_container = proc_own_memory_limit_bytes() != 0;
     l->room_bytes = l->shared->memory_bytes;
 }
 
@@ -236,17 +234,19 @@ static void check_cpu(struct limits *l, uint64_t now_ns)
 
 /* ---- memory ---- */
 
-uint64_t limits_choose_memory(const struct settings *settings, struct log *log)
+void limits_choose_memory(struct shared *s)
 {
+    const struct settings *settings = s->settings;
     uint64_t limit = proc_own_memory_limit_bytes(), bytes = settings->budget.memory_bytes;
     uint64_t most = limit / (settings->budget.memory_given ? ASKED_SHARE : DEFAULT_SHARE);
     if (limit != 0 && most < bytes) {
         bytes = most > MEMORY_LEAST ? most : (uint64_t)MEMORY_LEAST;
-        log_say(log, LOG_INFO, "at most %llu MB of memory instead of %llu: this container has %llu",
+        log_say(&s->log, LOG_INFO, "at most %llu MB of memory instead of %llu: this container has %llu",
                 (unsigned long long)bytes >> 20, (unsigned long long)settings->budget.memory_bytes >> 20,
                 (unsigned long long)limit >> 20);
     }
-    return bytes;
+    s->memory_bytes = bytes;
+    s->in_container = limit != 0;
 }
 
 static unsigned megabytes(uint64_t bytes)
@@ -319,7 +319,7 @@ static bool keeps_away(struct limits *l, uint64_t rss)
 /* Five small files or more: the less is left, the sooner again. */
 static void look_at_container(struct limits *l, uint64_t now_ns)
 {
-    if (!l->in_container || now_ns < l->next_look_ns) {
+    if (!l->shared->in_container || now_ns < l->next_look_ns) {
         return;
     }
     if (!usage_memory_room("", &l->container)) {

@@ -31,6 +31,6 @@ extern const struct concern limits_concern;
 struct limits *limits_new(const struct limits_reach *reach);
 
 /* How much memory may be resident: as asked for, and no more than a share of what the container has. */
-uint64_t limits_choose_memory(const struct settings *settings, struct log *log);
+void limits_choose_memory(struct shared *s);
 
 #endif
