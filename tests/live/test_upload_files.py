@@ -205,7 +205,8 @@ def test_a_file_has_one_identity_in_any_order(pillion, program, workdir):
     files = sorted((workdir / "out").glob("profile_*.pprof"), key=lambda path: path.stem)
     (workdir / "heap.pprof").write_bytes(gzip.compress(FOREIGN["heap"]))
     files.append(workdir / "heap.pprof")
-    assert len(files) == 4, files
+    count = len(files)  # of seconds, on a machine that others use as well
+    assert count >= 4, files
     seen = {}
     with Sink() as sink:
         for order in (files, files[::-1], files[1:2]):
@@ -214,12 +215,13 @@ def test_a_file_has_one_identity_in_any_order(pillion, program, workdir):
             assert done.status == 0, done
             for path, request in zip(order, sink.taken[before:]):
                 seen.setdefault(path, set()).add(pyroscope_model.judge(request)[2].identity)
-    assert all(len(ids) == 1 for ids in seen.values()) and len(set.union(*seen.values())) == 4, seen
+    assert all(len(ids) == 1 for ids in seen.values()) and len(set.union(*seen.values())) == count, seen
     with Sink() as sink:
         for order in (files, files[::-1]):
             assert upload(pillion, "http", sink.url + "/{sequence}", *order).status == 0
         numbers = [int(request.path[1:]) for request in sink.taken]
-        assert numbers[:4] == numbers[4:][::-1] and numbers[:3] == [1, 2, 3] and numbers[3] > 3, numbers
+        assert numbers[:count] == numbers[count:][::-1], numbers
+        assert numbers[:count - 1] == list(range(1, count)) and numbers[count - 1] > 1000, numbers
 
 
 def test_a_window_of_a_spool_is_the_one_that_was_tried(pillion, workdir):
@@ -293,11 +295,12 @@ def test_a_folder_of_windows_is_sent_each_once(pillion, program, workdir):
         done = upload(pillion, "http", sink.url + WINDOWS, workdir / "out")
         assert done.status == 0, done
         sent = re.findall(r"/([^/]*): sent to http", done.err)
-        assert sent == [path.name for path in sorted((workdir / "out").glob("profile_*.pprof"), key=lambda path: path.stem)] and len(sent) == 2, done
+        windows = [path.name for path in sorted((workdir / "out").glob("profile_*.pprof"), key=lambda path: path.stem)]
+        assert sent == windows and len(windows) >= 2, done
         for path in (workdir / "out").glob("*.pprof"):
             path.unlink()
         done = upload(pillion, "http", sink.url + WINDOWS, workdir / "out")
-        assert done.status == 0 and len(re.findall(r"profile_[^/]*\.col: sent to http", done.err)) == 2, done
+        assert done.status == 0 and len(re.findall(r"profile_[^/]*\.col: sent to http", done.err)) == len(windows), done
     (workdir / "empty").mkdir()
     done = upload(pillion, "http", "http://127.0.0.1:9/x", workdir / "empty")
     assert done.status == 1 and "there are no profiles in it: files that end with .pprof, .pb.gz or .col" in done.err, done
