@@ -62,7 +62,7 @@ struct visit {
 
 struct names {
     VEC(char *) all;
-    bool is_spool;
+    bool is_spool, is_cut; /* cut: no memory for all of them */
 };
 
 static bool visit_file(struct visit *v, const char *name)
@@ -112,6 +112,7 @@ static void note_name(void *context, const char *name)
         *place = copy;
     else
         free(copy);
+    names->is_cut = names->is_cut || !place;
     names->is_spool = names->is_spool || is_lock(name) || is_of_spool(name);
 }
 
@@ -136,7 +137,8 @@ static void release_names(struct names *names)
 static bool list(const char *dir, struct names *names, struct err *err)
 {
     *names = (struct names){0};
-    bool ok = file_list(dir, note_name, names, err);
+    bool ok = file_list(dir, note_name, names, err) &&
+              (!names->is_cut || err_set(err, ERR_MEMORY, 0, "no memory to list %s", dir));
     if (names->all.len > 0)
         qsort(names->all.at, names->all.len, sizeof *names->all.at, by_stem);
     return ok;
