@@ -59,7 +59,9 @@ UNIT_AARCH64_CFLAGS = -g1 -O1
 
 # gcc 10 and 11 find initializers missing beside ones that are given by name.
 WARNINGS := -Wall -Wextra -Wno-missing-field-initializers -Wshadow -Wmissing-prototypes -Wstrict-prototypes -Wvla -Werror
-CPPFLAGS := -Isrc -D_GNU_SOURCE=
+# The second engine of TLS, some 250 KB; make TLS13=0 leaves it out.
+TLS13 ?= 1
+CPPFLAGS := -Isrc -D_GNU_SOURCE= -DPILLION_TLS13=$(TLS13)
 
 # $(call note,FILE,TEXT): a file that is rewritten only when its text changes, so that rules can depend on the text.
 # Goals that build nothing themselves write none.

@@ -4,7 +4,8 @@
 
 TARBALLS := build/out/tarballs
 SOURCES := build/out/src
-VENDOR_LIBRARIES := zlib zstd bearssl lzma iberty elf dw
+mbedtls := $(if $(filter 0,$(TLS13)),,mbedtls)
+VENDOR_LIBRARIES := zlib zstd bearssl $(mbedtls) lzma iberty elf dw
 
 # The row of vendor/manifest a library comes from, where the names differ.
 row_elf := elfutils
@@ -27,7 +28,8 @@ $(TARBALLS)/%: vendor/manifest | $(TOOLS)
 	$(Q)sh build/fetch.sh $* $@
 
 # The tar file's own top folder is dropped, so that paths hold no version. vendor/NAME.fix corrects an upstream defect.
-# Upstream, libiberty is a folder of something large, and Mozilla's list no tar file but itself.
+# Upstream, libiberty is a folder of something large, and Mozilla's list no tar file but itself. Most of mbedTLS is tests.
+members_mbedtls = --exclude='*/tests/*' --exclude='*/programs/*' --wildcards '*/include/*' '*/library/*'
 members_iberty = $$(tar -tf $< | grep -E '^[^/]+/(include|libiberty)/$$')
 $(SOURCES)/%.unpacked: $(TARBALLS)/%
 	$(call say,UNPACK,$*)
@@ -68,7 +70,7 @@ $(foreach l,$(VENDOR_LIBRARIES),$(eval $(call vendor_rule,$(FUZZ_OUT),$l,,$(CLAN
 # Upstream code that reads unaligned words or shifts signed numbers on purpose would drown our own findings.
 vendor_sanitize = -fsanitize=address
 
-VENDOR_LINK := dw elf lzma bearssl iberty zstd zlib
+VENDOR_LINK := dw elf lzma bearssl $(mbedtls) iberty zstd zlib
 vendor_archives = $(foreach l,$(VENDOR_LINK),$1/vendor/lib/lib$l.a)
 
 .PHONY: vendor vendor-host vendor-fuzz
