@@ -138,6 +138,7 @@ static void read_key(struct der *d, struct certificate *out)
     struct der info = der_of(whole.value);
     struct der algorithm = der_of(der_take(&info, DER_SEQUENCE));
     struct str oid = der_take(&algorithm, DER_OID);
+    out->key.oid = oid;
     if (str_eq(oid, OID_RSA)) {
         read_rsa(&info, &out->key);
     } else if (str_eq(oid, OID_EC)) {

@@ -23,6 +23,7 @@ enum key_kind { KEY_OTHER, KEY_RSA, KEY_EC };
 
 struct public_key {
     enum key_kind kind;        /* KEY_OTHER: a kind that cannot be used here */
+    struct str oid;            /* of the kind */
     struct str modulus, exponent; /* RSA; without leading zeros */
     unsigned curve;            /* EC; its number in TLS: 23, 24, 25 for P-256, P-384, P-521 */
     struct str point;

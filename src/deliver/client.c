@@ -290,24 +290,20 @@ static bool start_tls(struct send *s, struct stream *under, struct stream *out, 
     struct tls_settings tls = client->settings.tls;
     struct err why = {0};
     if (!is_held_by(client->session_host, s->url.host) || client->session_port != s->url.port) {
-        client->session = (struct tls_session){0};
+        tls_session_forget(&client->session);
         hold(client->session_host, s->url.host);
         client->session_port = s->url.port;
     }
-    struct tls_session before = client->session;
     client->settings.random(client->settings.random_context, tls.seed, sizeof tls.seed);
     tls.wall_ns = client->settings.clock.wall_ns(client->settings.clock.context);
     uint64_t deadline_ns = time_earlier(s->deadline_ns, now_of(client) + HANDSHAKE_NS);
     bool ok = tls_open(under, s->url.host, &tls, &client->session, deadline_ns, out, &why);
     if (ok) {
-        /* A full handshake leaves another session behind than there was. */
-        client->resumptions += before.any && memcmp(before.bytes, client->session.bytes,
-                                                    sizeof before.bytes) == 0;
+        client->resumptions += client->session.resumed;
     } else {
         (void)fails(s, tls_failed_by_config(&why), &why, s->proxied ? s->where : "", err);
     }
     explicit_bzero(&tls, sizeof tls);
-    explicit_bzero(&before, sizeof before);
     return ok;
 }
 
@@ -340,7 +336,7 @@ static bool dial(struct send *s, struct stream *out, struct err *err)
     return may_be_there(s, &raw, err) && paced_open(&raw, settings->clock, settings->stall_ns, out, err);
 }
 
-static bool connect_anew(struct send *s, struct stream *out, struct err *err)
+static bool connect_once(struct send *s, struct stream *out, struct err *err)
 {
     struct stream plain;
     if (!dial(s, &plain, err)) {
@@ -357,6 +353,13 @@ static bool connect_anew(struct send *s, struct stream *out, struct err *err)
     }
     *out = plain;
     return true;
+}
+
+/* A server that refused one engine of TLS has closed the connection. */
+static bool connect_anew(struct send *s, struct stream *out, struct err *err)
+{
+    s->client->session.again = false; /* of an earlier connection, which may not have come as far as TLS */
+    return connect_once(s, out, err) || (s->client->session.again && connect_once(s, out, err));
 }
 
 static void drop_kept(struct client *client)
@@ -683,5 +686,5 @@ bool client_reach(struct client *client, const struct url *url, uint64_t deadlin
 void client_release(struct client *client)
 {
     drop_kept(client);
-    explicit_bzero(&client->session, sizeof client->session);
+    tls_session_forget(&client->session);
 }

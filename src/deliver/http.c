@@ -205,7 +205,9 @@ static void read_some(struct exchange *x)
     }
     x->over = true;
     x->in_order = got == 0;
-    if (got < 0) {
+    if (got < 0 && err.number == EPROTONOSUPPORT) {
+        x->trouble = err; /* the server's refusal tells more, too */
+    } else if (got < 0) {
         note(x, &err);
     }
 }

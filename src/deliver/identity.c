@@ -10,7 +10,6 @@
 enum {
     CHAIN_MAX = 8,
     CERTIFICATE_BYTES_MAX = 1 << 16,
-    KEY_BYTES_MAX = 2600,      /* PKCS#8 of RSA with 4096 bits has 2375 */
     RSA_FACTOR_BYTES_MAX = 260, /* BearSSL's BR_MAX_RSA_FACTOR */
     RSA_BITS_MIN = 8 * RSA_BYTES_MIN,
     RSA_BITS_MAX = 8 * RSA_BYTES_MAX,
@@ -51,17 +50,15 @@ static bool read_chain(struct tls_identity *id, struct str pem, struct err *err)
 
 static bool decode_key(struct tls_identity *id, const struct pem_block *block, struct err *err)
 {
-    unsigned char der[KEY_BYTES_MAX];
-    if (pem_room(block) > sizeof der) {
+    if (pem_room(block) > sizeof id->key_der) {
         return err_set(err, ERR_LIMIT, 0, "the client's private key has more than %d bytes: RSA up "
                                           "to "
                        "%d bits and EC keys can be used", KEY_BYTES_MAX, RSA_BITS_MAX);
     }
-    size_t len = pem_decode(block, der);
+    id->key_len = pem_decode(block, id->key_der);
     br_skey_decoder_init(&id->key.decoder);
-    br_skey_decoder_push(&id->key.decoder, der, len);
-    explicit_bzero(der, sizeof der);
-    return len > 0 && br_skey_decoder_last_error(&id->key.decoder) == 0;
+    br_skey_decoder_push(&id->key.decoder, id->key_der, id->key_len);
+    return id->key_len > 0 && br_skey_decoder_last_error(&id->key.decoder) == 0;
 }
 
 static bool read_key(struct tls_identity *id, struct str pem, struct err *err)

@@ -3,6 +3,7 @@
  * put into words. */
 #include "deliver/peer.h"
 
+#include "base/time.h"
 #include "deliver/der.h"
 
 enum { DAYS_TO_1970 = 719528, SECONDS_PER_DAY = 86400 }; /* BearSSL's day 0 is 0000-01-01 */
@@ -29,8 +30,8 @@ static void look_at(struct str der, struct peer_facts *out)
     certificate_name_text(c.subject, out->subject);
     certificate_name_text(c.issuer, out->issuer);
     certificate_names_text(&c, out->names);
-    der_oid_text(c.critical_oid.len > 0 ? c.critical_oid : c.signature_oid, out->oid,
-                 sizeof out->oid);
+    struct str of_kind = c.key.kind == KEY_OTHER ? c.key.oid : c.signature_oid;
+    der_oid_text(c.critical_oid.len > 0 ? c.critical_oid : of_kind, out->oid, sizeof out->oid);
     out->not_before_s = c.not_before_s;
     out->not_after_s = c.not_after_s;
     out->self_signed = str_eq(c.subject, c.issuer);
@@ -106,6 +107,43 @@ static unsigned ask_minimal(struct peer *peer, const struct path *path, struct p
     return (*x)->end_chain(x);
 }
 
+/* What BearSSL looks at besides signatures, and the second engine does not. */
+static unsigned ask_contents(const struct peer *peer, const struct path *path, struct peer_facts *blamed)
+{
+    uint64_t now_s = peer->settings->wall_ns / NS_PER_S;
+    for (unsigned i = 0; i < path->len; i++) {
+        struct certificate c;
+        struct str der = peer->chain[path->at[i]];
+        bool known = certificate_parse(der, &c, NULL) && c.critical_oid.len == 0;
+        look_at(der, blamed);
+        if (!known || now_s < c.not_before_s || now_s > c.not_after_s) {
+            return known ? BR_ERR_X509_EXPIRED : BR_ERR_X509_CRITICAL_EXTENSION;
+        }
+    }
+    return 0;
+}
+
+/* The second engine relies on the whole path. Where it cannot read it either, BearSSL's verdict says why. */
+static unsigned ask_second(struct peer *peer, const struct path *path, unsigned verdict, struct peer_facts *blamed)
+{
+    struct str ders[PEER_CERTIFICATES_MAX];
+    bool of_kinds = verdict == BR_ERR_X509_UNSUPPORTED || verdict == BR_ERR_X509_LIMIT_EXCEEDED ||
+                    verdict == BR_ERR_X509_WRONG_KEY_TYPE;
+    if (peer->verify == NULL || !of_kinds) {
+        return verdict;
+    }
+    for (unsigned i = 0; i < path->len; i++) {
+        ders[i] = peer->chain[path->at[i]];
+    }
+    unsigned second = peer->verify(peer->settings, ders, path->len);
+    if (second == PEER_UNREADABLE) {
+        return verdict;
+    }
+    peer->relied = path->len;
+    look_at(ders[path->len - 1], blamed);
+    return second != 0 ? second : ask_contents(peer, path, blamed);
+}
+
 /* Every certificate that is relied on has to let its holder serve, or say nothing about it. */
 static unsigned ask_usages(const struct peer *peer, const struct path *path, struct peer_facts *blamed)
 {
@@ -150,6 +188,7 @@ static bool is_good(struct peer *peer, const struct path *path)
 {
     struct peer_facts blamed;
     unsigned verdict = ask_minimal(peer, path, &blamed);
+    verdict = verdict == 0 ? 0 : ask_second(peer, path, verdict, &blamed);
     verdict = verdict != 0 ? verdict : ask_usages(peer, path, &blamed);
     verdict = verdict != 0 ? verdict : ask_constraints(peer, path, &blamed);
     if (peer->paths == 0 || verdict == 0 || peer->verdict == BR_ERR_X509_BAD_SIGNATURE) {
@@ -224,7 +263,7 @@ static unsigned classify_key(struct peer *peer, const struct certificate *leaf, 
         return PEER_NOT_PINNED;
     }
     peer->own_key = tls_key_of(&leaf->key, &peer->key);
-    return peer->own_key ? 0 : BR_ERR_X509_UNSUPPORTED;
+    return peer->own_key || peer->verify != NULL ? 0 : BR_ERR_X509_UNSUPPORTED;
 }
 
 static unsigned classify(struct peer *peer)

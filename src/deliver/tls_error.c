@@ -39,7 +39,7 @@ static const struct cause causes[] = {
     {ALERT + BR_ALERT_CERTIFICATE_EXPIRED, false,
      "the client certificate has expired, says the server: get a new one"},
     {ALERT + BR_ALERT_INSUFFICIENT_SECURITY, false,
-     "the server requires stronger ciphers than TLS 1.2 with AES-GCM or ChaCha20-Poly1305"},
+     "the server requires stronger ciphers than AES-GCM and ChaCha20-Poly1305"},
     {ALERT + BR_ALERT_INTERNAL_ERROR, true, "the server had an internal error"},
     {ALERT + BR_ALERT_USER_CANCELED, true, "the server gave up the handshake"},
     {ALERT + BR_ALERT_DECRYPT_ERROR, false,
@@ -64,7 +64,7 @@ static const struct cause *cause_of(int code)
 
 static bool say(struct err *err, const struct tls_failure *f, bool passes, const char *text)
 {
-    return err_set(err, ERR_NETWORK, passes ? ECONNABORTED : EPROTO, "TLS with %.*s: %s",
+    return err_set(err, ERR_NETWORK, passes ? ECONNABORTED : EPROTONOSUPPORT, "TLS with %.*s: %s",
                    (int)(f->host.len < 80 ? f->host.len : 80), f->host.ptr, text);
 }
 
@@ -115,19 +115,28 @@ static const char *extension_name(const char *oid)
                                            : "";
 }
 
+static const char *algorithm_name(const char *oid)
+{
+    return strcmp(oid, "1.3.101.112") == 0             ? " Ed25519"
+           : strcmp(oid, "1.3.101.113") == 0           ? " Ed448"
+           : strcmp(oid, "1.2.840.113549.1.1.10") == 0 ? " RSA-PSS"
+                                                       : "";
+}
+
 static void say_unsupported(const struct tls_failure *f, const struct peer_facts *c, char *out,
                             size_t room)
 {
-    static const char takes[] = "RSA of 2048 to 4096 bits (PKCS#1 v1.5) or ECDSA with P-256, P-384 "
-                                "or P-521, and SHA-256, SHA-384 or SHA-512 are";
+    const char *takes = TLS13 ? "RSA of 2048 to 8192 bits or ECDSA with P-256, P-384 or P-521, and SHA-256, SHA-384 or "
+                                "SHA-512 are"
+                              : "RSA of 2048 to 4096 bits (PKCS#1 v1.5) or ECDSA with P-256, P-384 or P-521, and "
+                                "SHA-256, SHA-384 or SHA-512 are";
     if (f->code == BR_ERR_X509_WEAK_PUBLIC_KEY) {
         snprintf(out, room,
                  "the RSA key of %s has fewer than 2048 bits: the server needs a longer one",
                  c->subject);
     } else {
-        snprintf(out, room, "the key of %s or its signature (%s) is of an unknown kind "
-                 "here: %s",
-                 c->subject, c->oid, takes);
+        snprintf(out, room, "the key of %s or its signature (%s%s) is of an unknown kind here: %s", c->subject, c->oid,
+                 algorithm_name(c->oid), takes);
     }
 }
 
@@ -201,6 +210,10 @@ static void say_certificate(const struct tls_failure *f, char *out, size_t room)
                  "(its nameConstraints): get one of another authority, or pin the server's key", c->subject,
                  f->peer->leaf.names);
         return;
+    case PEER_UNREADABLE:
+        snprintf(out, room, "a certificate of the server has a key or a critical extension of a kind that is not known "
+                 "here: RSA and ECDSA keys are");
+        return;
     case PEER_TOO_LONG:
         snprintf(out, room, "the server's certificate has more than %d bytes", PEER_LEAF_MAX);
         return;
@@ -212,7 +225,7 @@ static void say_certificate(const struct tls_failure *f, char *out, size_t room)
 static bool is_of_certificate(int code)
 {
     return (code >= BR_ERR_X509_INVALID_VALUE && code <= BR_ERR_X509_NOT_TRUSTED) ||
-           (code >= PEER_NO_SERVER && code <= PEER_TOO_LONG);
+           (code >= PEER_NO_SERVER && code <= PEER_UNREADABLE);
 }
 
 /* ---- Versions, ciphers, alerts */
@@ -228,7 +241,9 @@ static const char *version_text(const struct tls_failure *f)
     if (!is_tls(f)) {
         return "the server does not speak TLS on this port: is it http, or another port?";
     }
-    return "the server speaks only TLS 1.1 or older, and TLS 1.2 is spoken here: allow 1.2 there";
+    return TLS13 ? "the server speaks only TLS 1.1 or older, and TLS 1.2 and 1.3 are spoken here: allow one of them "
+                   "there"
+                 : "the server speaks only TLS 1.1 or older, and TLS 1.2 is spoken here: allow 1.2 there";
 }
 
 /* handshake_failure says nothing about why; what happened before does. */
@@ -243,9 +258,13 @@ static const char *refusal_text(const struct tls_failure *f)
     if (is_tls(f) && f->first[2] < 3) {
         return version_text(f);
     }
-    return "the server has no cipher in common with this side (TLS 1.2, ECDHE, AES-GCM or "
-        "ChaCha20-Poly1305, RSA or ECDSA certificate): allow one of them there. Extended Master Secret, which FIPS "
-        "hosts demand, Ed25519 and RSA-PSS keys are not spoken here";
+    return f->speaks_13
+        ? "the server has no cipher or kind of key in common with this side (TLS 1.2 and 1.3, ECDHE, AES-GCM or "
+          "ChaCha20-Poly1305, RSA or ECDSA certificate): allow one of them there. A certificate with a key of the kind "
+          "Ed25519 or RSASSA-PSS is not known here: give the server one with an ECDSA or RSA key"
+        : "the server has no cipher in common with this side (TLS 1.2, ECDHE, AES-GCM or "
+          "ChaCha20-Poly1305, RSA or ECDSA certificate): allow one of them there. Extended Master Secret, which FIPS "
+          "hosts demand, Ed25519 and RSA-PSS keys are not spoken here";
 }
 
 static const char *alert_text(const struct tls_failure *f, char *out, size_t room)
@@ -255,7 +274,8 @@ static const char *alert_text(const struct tls_failure *f, char *out, size_t roo
     case BR_ALERT_HANDSHAKE_FAILURE:
         return refusal_text(f);
     case BR_ALERT_PROTOCOL_VERSION: /* one that only speaks older ones would have chosen its own, not refused ours */
-        return "the server requires TLS 1.3, and TLS 1.2 is spoken here: allow 1.2 there, or "
+        return f->speaks_13 ? version_text(f)
+                            : "the server requires TLS 1.3, and TLS 1.2 is spoken here: allow 1.2 there, or "
                "put a proxy or collector in front";
     case BR_ALERT_BAD_CERTIFICATE:
     case BR_ALERT_CERTIFICATE_UNKNOWN:
@@ -288,6 +308,6 @@ bool tls_error(struct err *err, const struct tls_failure *f)
     if (f->code == BR_ERR_UNSUPPORTED_VERSION || (f->first_len == 3 && !is_tls(f))) {
         return say(err, f, false, version_text(f));
     }
-    snprintf(text, sizeof text, "the server does not follow TLS 1.2 (error %d)", f->code);
+    snprintf(text, sizeof text, "the server does not follow TLS (error %d)", f->code);
     return say(err, f, true, text);
 }

@@ -14,9 +14,10 @@ struct tls_failure {
     unsigned char first[3];  /* what the server's bytes began with */
     size_t first_len;
     bool asked_for_certificate;
+    bool speaks_13; /* the engine that failed */
 };
 
-/* Always false. `number` becomes EPROTO when someone has to change something, else ECONNABORTED. */
+/* Always false. `number` becomes EPROTONOSUPPORT when someone has to change something, else ECONNABORTED. */
 bool tls_error(struct err *err, const struct tls_failure *failure);
 
 #endif

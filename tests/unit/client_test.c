@@ -16,7 +16,7 @@ struct world {
     size_t count, next;
     char dials[1000]; /* "host:port " of each */
     uint64_t mono_ns, wall_ns;
-    bool refuse_tls, resume_tls;
+    bool refuse_tls, refuse_first, resume_tls;
     char tls_hosts[200];
     struct http_response answer;
     struct err err;
@@ -67,19 +67,27 @@ bool tls_open(struct stream *under, struct str host, const struct tls_settings *
     char hello[300];
     CHECK(settings->seed[0] == 0xa5 && settings->seed[31] == 0xa5);
     CHECK(settings->wall_ns == w->wall_ns && deadline_ns <= w->mono_ns + 10 * SECOND_NS);
-    snprintf(hello, sizeof hello, "<tls %.*s%s>", (int)host.len, host.ptr,
-             session->any ? " again" : "");
+    snprintf(hello, sizeof hello, "<tls %.*s%s%s>", (int)host.len, host.ptr,
+             session->any ? " again" : "", session->second ? " second" : "");
     (void)under->write(under->context, hello, strlen(hello), deadline_ns, err);
     if (w->refuse_tls) {
         under->close(under->context);
         return err_set(err, ERR_NETWORK, 1, "TLS with h: expired yesterday");
     }
-    if (!session->any || !w->resume_tls) {
-        session->any = true;
-        session->bytes[0]++;
+    if (w->refuse_first && !session->second) {
+        session->second = session->again = true;
+        under->close(under->context);
+        return err_set(err, ERR_NETWORK, 1, "TLS with h: not by the first");
     }
+    session->resumed = session->any && w->resume_tls;
+    session->any = true;
     *out = *under;
     return true;
+}
+
+void tls_session_forget(struct tls_session *session)
+{
+    *session = (struct tls_session){0};
 }
 
 bool tls_failed_by_config(const struct err *err)
@@ -406,6 +414,40 @@ static void a_full_handshake_is_no_resumption(void)
     CHECK(post_to(&w, "https://h"));
     CHECK_INT(w.client.resumptions, 0);
     CHECK_INT(w.client.connects, 2);
+    end(&w);
+}
+
+static void who_refuses_the_first_engine_is_asked_by_the_second(void)
+{
+    struct world w;
+    begin(&w, no_proxies);
+    w.refuse_first = true;
+    serves(&w, "");
+    for (int i = 0; i < 2; i++) {
+        serves(&w, "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
+    }
+    CHECK(post_to(&w, "https://h"));
+    CHECK(post_to(&w, "https://h")); /* at once: that is known now */
+    CHECK_INT(w.client.connects, 3);
+    CHECK_HEARD(&w, 0, "<tls h>");
+    CHECK_HEARD(&w, 1, "<tls h second>");
+    CHECK_HEARD(&w, 2, "<tls h again second>");
+    end(&w);
+}
+
+static void the_second_engine_is_asked_once(void)
+{
+    struct world w;
+    begin(&w, no_proxies);
+    w.refuse_first = w.refuse_tls = true;
+    serves(&w, "");
+    serves(&w, "");
+    CHECK(!post_to(&w, "https://h"));
+    CHECK_INT(w.client.connects, 1); /* whoever refuses by a reason of its own is not asked again */
+    w.refuse_tls = false;
+    CHECK(!post_to(&w, "https://h"));
+    CHECK_INT(w.client.connects, 2);
+    CHECK_TEXT(w.err.text, "cannot connect to h: refused");
     end(&w);
 }
 
@@ -795,6 +837,8 @@ TESTS({"the URL's path stands before the target", the_urls_path_stands_before_th
       {"trickled bytes do not outlive the deadline", trickled_bytes_do_not_outlive_the_deadline},
       {"sessions belong to one server", sessions_belong_to_one_server},
       {"a full handshake is no resumption", a_full_handshake_is_no_resumption},
+      {"who refuses the first engine is asked by the second", who_refuses_the_first_engine_is_asked_by_the_second},
+      {"the second engine is asked once", the_second_engine_is_asked_once},
       {"a certificate is a matter of configuration", a_certificate_is_a_matter_of_configuration},
       {"https goes through a tunnel", https_goes_through_a_tunnel},
       {"http asks the proxy for the whole address", http_asks_the_proxy_for_the_whole_address},

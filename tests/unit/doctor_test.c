@@ -687,12 +687,12 @@ static void what_is_in_an_uploads_way_has_its_gate_and_remedy(void)
     } rows[] = {
         {SENDER_CONNECT, ECONNREFUSED, ECONNREFUSED, "cannot connect to ::1 port 9: Connection refused", "connect",
          "http: cannot connect to ::1 port 9: Connection refused", "check the address (--server-host)"},
-        {SENDER_TLS, EPROTO, 0, "TLS with h: the authority \"a: b\" is unknown: give its "
+        {SENDER_TLS, EPROTONOSUPPORT, 0, "TLS with h: the authority \"a: b\" is unknown: give its "
                                 "certificate with --ca-file",
          "tls", "http: TLS with h: the authority \"a: b\" is unknown", "give its certificate with --ca-file"},
-        {SENDER_TLS, EPROTO, 0, "TLS with h: the server sent no certificate", "tls",
+        {SENDER_TLS, EPROTONOSUPPORT, 0, "TLS with h: the server sent no certificate", "tls",
          "http: TLS with h: the server sent no certificate", "let the server speak TLS 1.2"},
-        {SENDER_TLS, EPROTO, 0, "TLS with h: the key of h is none of the 1 pinned ones: is this the "
+        {SENDER_TLS, EPROTONOSUPPORT, 0, "TLS with h: the key of h is none of the 1 pinned ones: is this the "
                                 "server?", "tls",
          "http: TLS with h: the key of h is none of the 1 pinned ones: is this the server?", "let the server"},
         {SENDER_TOKEN, 0, 0, "the server at h answered 401: no; the token is missing or wrong "

@@ -7,6 +7,17 @@
 #include "test.h"
 
 #include <errno.h>
+#include <psa/crypto.h>
+
+/* The second engine's keys, the same each time. */
+psa_status_t mbedtls_psa_external_get_random(mbedtls_psa_external_random_context_t *context, uint8_t *to, size_t room,
+                                             size_t *len)
+{
+    (void)context;
+    memset(to, 7, room);
+    *len = room;
+    return PSA_SUCCESS;
+}
 
 /* ---- A server that says what it is told to, whatever it hears */
 
@@ -196,8 +207,8 @@ static void each_refusal_has_its_remedy(void)
                "ChaCha20-Poly1305, RSA or ECDSA certificate): allow one of them there. Extended Master Secret, "
                "which FIPS hosts demand, Ed25519 and RSA-PSS keys are not spoken here");
     check_says(ANSWERED(ALERT("\x02", "\x28")), true,
-               "TLS with h.example: the server speaks only TLS 1.1 or older, and TLS 1.2 is spoken "
-               "here: allow 1.2 there");
+               "TLS with h.example: the server speaks only TLS 1.1 or older, and TLS 1.2 and 1.3 are spoken here: "
+               "allow one of them there");
     check_says(ANSWERED(ALERT("\x03", "\x78")), true,
                "TLS with h.example: the server speaks only HTTP/2 or another protocol, and "
                "HTTP/1.1 is spoken here: allow "
@@ -227,7 +238,7 @@ static void a_server_that_breaks_the_protocol_is_told_from_one_that_cannot(void)
     struct err err = ANSWERED("\x16\x03\x03\x00\x2a\x02\x00\x00\x26\x03\x03"
                               "01234567890123456789012345678901"
                               "\x00\x00\x2f\x00");
-    check_says(err, false, "TLS with h.example: the server does not follow TLS 1.2 (error 16)");
+    check_says(err, false, "TLS with h.example: the server does not follow TLS (error 16)");
 }
 
 static void an_end_and_a_failure_of_the_connection_pass(void)
@@ -294,12 +305,13 @@ struct bench {
     bool open;
 };
 
-static struct bench *set_up(const char *says, size_t len, size_t at_once)
+static struct bench *set_up(const struct flight *f, size_t len, size_t at_once)
 {
     struct bench *b = calloc(1, sizeof *b);
     struct tls_settings settings = settings_of(7);
-    b->server = (struct server){.says = says, .len = len, .at_once = at_once};
+    b->server = (struct server){.says = f->says, .len = len, .at_once = at_once};
     b->server.takes = sizeof b->server.heard - 8;
+    b->session.second = f->second;
     struct stream under = {server_read, server_write, server_readable, server_close, &b->server};
     trust_add_pem(&b->trust, STR(ROOT_PEM), "ca.pem");
     settings.trust = &b->trust;
@@ -324,129 +336,187 @@ static void tear_down(struct bench *b)
     if (b->open)
         b->stream.close(b->stream.context);
     CHECK_INT(b->server.closed, 1);
+    tls_session_forget(&b->session);
     trust_release(&b->trust);
     free(b);
+}
+
+/* By each engine. */
+#define EACH_FLIGHT(f) (const struct flight *f = flights; f < flights + 2; f++)
+
+static void connection_gives_its_bytes(const struct flight *f, size_t at_once)
+{
+    struct bench *b = set_up(f, f->len, at_once);
+    CHECK(b->open && b->session.any == !f->second && !b->session.resumed);
+    CHECK_TEXT(read_text(b), FLIGHT_PLAIN);
+    CHECK(f->second == (b->session.ticket != NULL));
+    CHECK_TEXT(read_text(b), "(end)");
+    CHECK_TEXT(read_text(b), "(end)");
+    if (!f->second) { /* by 1.3 one side may go on */
+        CHECK_INT(b->stream.write(b->stream.context, "x", 1, 1, &b->err), -1);
+        CHECK_TEXT(b->err.text, "TLS with a.example.com: the server ended the connection");
+    }
+    tear_down(b);
 }
 
 static void a_connection_gives_its_bytes_and_its_end(void)
 {
     static const size_t at_once[] = {0, 1, 5, 100};
-    for (size_t i = 0; i < 4; i++) {
-        struct bench *b = set_up(flight, FLIGHT_BYTES, at_once[i]);
-        CHECK(b->open && b->session.any && !b->session.resumed);
-        CHECK_TEXT(read_text(b), FLIGHT_PLAIN);
-        CHECK_TEXT(read_text(b), "(end)");
-        CHECK_TEXT(read_text(b), "(end)");
-        CHECK_INT(b->stream.write(b->stream.context, "x", 1, 1, &b->err), -1);
-        CHECK_TEXT(b->err.text, "TLS with a.example.com: the server ended the connection");
-        tear_down(b);
-    }
+    for EACH_FLIGHT(f)
+        for (size_t i = 0; i < 4; i++)
+            connection_gives_its_bytes(f, at_once[i]);
 }
 
 static void a_cut_at_any_byte_is_no_end(void)
 {
-    for (size_t len = 0; len < FLIGHT_BYTES; len += len < FLIGHT_HANDSHAKE ? 61 : 1) {
-        struct bench *b = set_up(flight, len, 0);
-        CHECK(b->open == (len >= FLIGHT_HANDSHAKE));
-        if (b->open && len >= FLIGHT_FAREWELL)
-            CHECK_TEXT(read_text(b), FLIGHT_PLAIN);
-        if (b->open)
-            CHECK_TEXT(read_text(b), "(failed)");
-        CHECK_INT(b->err.number, ECONNRESET);
-        CHECK(!tls_failed_by_config(&b->err));
-        tear_down(b);
-    }
+    for EACH_FLIGHT(f)
+        for (size_t len = 0; len < f->len; len += len < f->handshake ? 61 : 1) {
+            struct bench *b = set_up(f, len, 0);
+            CHECK(b->open == (len >= f->handshake));
+            if (b->open && len >= f->farewell)
+                CHECK_TEXT(read_text(b), FLIGHT_PLAIN);
+            if (b->open)
+                CHECK_TEXT(read_text(b), "(failed)");
+            CHECK_INT(b->err.number, ECONNRESET);
+            CHECK(!tls_failed_by_config(&b->err));
+            tear_down(b);
+        }
+}
+
+static void changed_byte_is_noticed(struct flight f, size_t at)
+{
+    char *changed = malloc(f.len);
+    memcpy(changed, f.says, f.len);
+    changed[at] ^= 0x10;
+    f.says = changed;
+    struct bench *b = set_up(&f, f.len, 0);
+    const char *text = b->open ? read_text(b) : "(failed)";
+    if (strcmp(text, FLIGHT_PLAIN) == 0)
+        text = read_text(b);
+    if (strcmp(text, "(failed)") != 0)
+        printf("# byte %zu: %s\n", at, text);
+    CHECK_TEXT(text, "(failed)");
+    CHECK_INT(b->err.kind, ERR_NETWORK);
+    tear_down(b);
+    free(changed);
 }
 
 static void a_changed_byte_changes_nothing_unnoticed(void)
 {
-    char changed[sizeof flight];
-    for (size_t at = 0; at < FLIGHT_BYTES; at += at < FLIGHT_HANDSHAKE ? 37 : 3) {
-        memcpy(changed, flight, sizeof changed);
-        changed[at] ^= 0x10;
-        struct bench *b = set_up(changed, FLIGHT_BYTES, 0);
-        const char *text = b->open ? read_text(b) : "(failed)";
-        if (strcmp(text, FLIGHT_PLAIN) == 0)
-            text = read_text(b);
-        if (strcmp(text, "(failed)") != 0)
-            printf("# byte %zu: %s\n", at, text);
-        CHECK_TEXT(text, "(failed)");
-        CHECK_INT(b->err.kind, ERR_NETWORK);
-        tear_down(b);
-    }
+    for EACH_FLIGHT(f)
+        for (size_t at = 0; at < f->len; at += at < f->handshake ? 37 : 3)
+            changed_byte_is_noticed(*f, at);
 }
 
 static void readable_is_what_a_read_would_give_at_once(void)
 {
-    struct bench *b = set_up(flight, FLIGHT_BYTES, 0);
-    struct server *s = &b->server;
-    CHECK(b->open && s->said == FLIGHT_HANDSHAKE);
-    for (s->ready = FLIGHT_HANDSHAKE; s->ready < FLIGHT_FAREWELL; s->ready++)
+    for EACH_FLIGHT(f) {
+        struct bench *b = set_up(f, f->len, 0);
+        struct server *s = &b->server;
+        CHECK(b->open && s->said == f->handshake);
+        for (s->ready = f->handshake; s->ready < f->farewell; s->ready++)
+            CHECK(!b->stream.readable(b->stream.context));
+        CHECK(b->stream.readable(b->stream.context));
+        CHECK_INT(s->said, f->farewell);
+        CHECK(b->stream.readable(b->stream.context)); /* what waits in the engine */
+        CHECK_TEXT(read_text(b), FLIGHT_PLAIN);
         CHECK(!b->stream.readable(b->stream.context));
-    CHECK(b->stream.readable(b->stream.context));
-    CHECK_INT(s->said, FLIGHT_FAREWELL);
-    CHECK(b->stream.readable(b->stream.context)); /* what waits in the engine */
-    CHECK_TEXT(read_text(b), FLIGHT_PLAIN);
-    CHECK(!b->stream.readable(b->stream.context));
-    s->ready = FLIGHT_BYTES;
-    CHECK(b->stream.readable(b->stream.context)); /* the end */
-    CHECK_TEXT(read_text(b), "(end)");
-    tear_down(b);
+        s->ready = f->len;
+        CHECK(b->stream.readable(b->stream.context)); /* the end */
+        CHECK_TEXT(read_text(b), "(end)");
+        tear_down(b);
+    }
 }
 
 static void a_failure_found_by_readable_is_kept_for_the_read(void)
 {
-    struct bench *b = set_up(flight, FLIGHT_FAREWELL, 0);
-    CHECK(b->stream.readable(b->stream.context));
-    b->server.read_errno = EIO;
-    CHECK_TEXT(read_text(b), FLIGHT_PLAIN);
-    CHECK(b->stream.readable(b->stream.context));
-    CHECK_TEXT(read_text(b), "(failed)");
-    CHECK_INT(b->err.number, EIO);
-    CHECK_TEXT(b->err.text, "nothing came");
+    for EACH_FLIGHT(f) {
+        struct bench *b = set_up(f, f->farewell, 0);
+        CHECK(b->stream.readable(b->stream.context));
+        b->server.read_errno = EIO;
+        CHECK_TEXT(read_text(b), FLIGHT_PLAIN);
+        CHECK(b->stream.readable(b->stream.context));
+        CHECK_TEXT(read_text(b), "(failed)");
+        CHECK_INT(b->err.number, EIO);
+        CHECK_TEXT(b->err.text, "nothing came");
+        tear_down(b);
+    }
+}
+
+static void writing_goes_out_whole(const struct flight *f)
+{
+    struct bench *b = set_up(f, f->farewell, 0);
+    struct server *s = &b->server;
+    size_t before = s->heard_len;
+    CHECK_INT(b->stream.write(b->stream.context, "hello", 5, 1, &b->err), 5);
+    /* an application record of 5 bytes, which 1.3 hides among 16, and a tag of 16 */
+    CHECK_INT(s->heard_len - before, 5 + (f->second ? 16 : 5) + 16);
+    CHECK(memcmp(s->heard + before, f->second ? "\x17\x03\x03\x00\x20" : "\x17\x03\x03\x00\x15", 5) == 0);
+    before = s->heard_len;
+    b->stream.close(b->stream.context);
+    b->open = false;
+    CHECK(memcmp(s->heard + before, f->second ? "\x17\x03\x03\x00\x20" : "\x15\x03\x03\x00\x12", 5) == 0);
     tear_down(b);
 }
 
 static void what_is_written_goes_out_whole_and_closing_says_farewell(void)
 {
     static const char long_text[20000];
-    struct bench *b = set_up(flight, FLIGHT_FAREWELL, 0);
-    struct server *s = &b->server;
-    size_t before = s->heard_len;
-    CHECK_INT(b->stream.write(b->stream.context, "hello", 5, 1, &b->err), 5);
-    /* an application record of 5 bytes and a tag of 16 */
-    CHECK_INT(s->heard_len - before, 5 + 5 + 16);
-    CHECK(memcmp(s->heard + before, "\x17\x03\x03\x00\x15", 5) == 0);
-    before = s->heard_len;
-    b->stream.close(b->stream.context);
-    b->open = false;
-    CHECK(memcmp(s->heard + before, "\x15\x03\x03\x00\x12", 5) == 0);
-    tear_down(b);
-    b = set_up(flight, FLIGHT_FAREWELL, 0);
-    b->server.takes = 1000;
-    CHECK_INT(b->stream.write(b->stream.context, long_text, sizeof long_text, 1, &b->err), -1);
-    CHECK_INT(b->err.number, EPIPE);
-    CHECK_INT(b->stream.write(b->stream.context, "x", 1, 1, &b->err), -1);
-    before = b->server.heard_len;
-    CHECK_TEXT(read_text(b), FLIGHT_PLAIN); /* the answer is heard nevertheless */
-    b->stream.close(b->stream.context);
-    b->open = false;
-    CHECK_INT(b->server.heard_len, before); /* no farewell into half a record */
-    tear_down(b);
+    for EACH_FLIGHT(f) {
+        writing_goes_out_whole(f);
+        struct bench *b = set_up(f, f->farewell, 0);
+        b->server.takes = 1000;
+        CHECK_INT(b->stream.write(b->stream.context, long_text, sizeof long_text, 1, &b->err), -1);
+        CHECK_INT(b->err.number, EPIPE);
+        CHECK_INT(b->stream.write(b->stream.context, "x", 1, 1, &b->err), -1);
+        size_t before = b->server.heard_len;
+        CHECK_TEXT(read_text(b), FLIGHT_PLAIN); /* the answer is heard nevertheless */
+        b->stream.close(b->stream.context);
+        b->open = false;
+        CHECK_INT(b->server.heard_len, before); /* no farewell into half a record */
+        tear_down(b);
+    }
+}
+
+/* ---- Which engine */
+
+/* Does the other engine get a turn after this answer? */
+static bool turns(const char *says, size_t len, bool second)
+{
+    struct server s = {.says = says, .len = len, .takes = sizeof s.heard - 8};
+    struct tls_settings settings = settings_of(7);
+    struct stream under = {server_read, server_write, server_readable, server_close, &s}, out;
+    struct tls_session session = {.second = second};
+    CHECK(!tls_open(&under, STR("h"), &settings, &session, 1, &out, NULL));
+    CHECK(session.second == (second || session.again));
+    return session.again;
+}
+
+static void who_refuses_the_first_engine_gets_the_second(void)
+{
+    static const char *const refuse[] = {ALERT("\x03", "\x28"), ALERT("\x01", "\x46"), ALERT("\x03", "\x47"),
+                                         ALERT("\x03", "\x50")};
+    for (size_t i = 0; i < sizeof refuse / sizeof refuse[0]; i++) {
+        CHECK(turns(refuse[i], 7, false));
+        CHECK(!turns(refuse[i], 7, true));
+    }
+    CHECK(!turns(ALERT("\x03", "\x78"), 7, false)); /* HTTP/2 alone */
+    CHECK(!turns("HTTP/1.1 400 Bad", 16, false));
+    CHECK(!turns("", 0, false)); /* closed: that passes */
 }
 
 static void a_session_is_offered_again_and_forgotten_after_a_failure(void)
 {
-    struct bench *b = set_up(flight, FLIGHT_BYTES, 0);
+    const struct flight *f = flights;
+    struct bench *b = set_up(f, f->len, 0);
     struct tls_settings settings = settings_of(9);
     struct server s = {.takes = 4000};
     struct stream under = {server_read, server_write, server_readable, server_close, &s}, out;
     CHECK(b->session.any);
     CHECK(!tls_open(&under, STR("a.example.com"), &settings, &b->session, 1, &out, &b->err));
     CHECK_INT(s.heard[43], 32); /* the length of the session's id */
-    CHECK(memmem(flight, FLIGHT_HANDSHAKE, s.heard + 44, 32) != NULL);
-    static const struct tls_session none;
-    CHECK(memcmp(&b->session, &none, sizeof none) == 0);
+    CHECK(memmem(f->says, f->handshake, s.heard + 44, 32) != NULL);
+    CHECK(!b->session.any && !b->session.second && !b->session.again);
     tear_down(b);
 }
 
@@ -551,6 +621,7 @@ TESTS({"the hello offers what is good and nothing else", the_hello_offers_what_i
        a_failure_found_by_readable_is_kept_for_the_read},
       {"what is written goes out whole, and closing says farewell",
        what_is_written_goes_out_whole_and_closing_says_farewell},
+      {"who refuses the first engine gets the second", who_refuses_the_first_engine_gets_the_second},
       {"a session is offered again, and forgotten after a failure",
        a_session_is_offered_again_and_forgotten_after_a_failure},
       {"keys are taken in every usual form", keys_are_taken_in_every_usual_form},
