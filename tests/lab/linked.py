@@ -9,7 +9,7 @@ from pathlib import Path
 from . import cache, emulate
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-ARCHIVES = ("dw", "elf", "lzma", "bearssl", "iberty", "zstd", "zlib")
+ARCHIVES = ("dw", "elf", "lzma", "bearssl", "mbedtls", "iberty", "zstd", "zlib")
 
 
 class Fails(Exception):
@@ -28,7 +28,7 @@ def program(source, arch, product):
     compiler = "gcc" if arch == emulate.HERE else f"{arch}-linux-gnu-gcc"
     part = target.with_name(f"{target.name}.{threading.get_native_id()}.part")  # several guests begin at once
     done = subprocess.run(
-        [compiler, f"-specs={specs}", "-std=gnu11", "-D_GNU_SOURCE=", "-Isrc", "-Wall", "-Wextra", "-Werror", "-O2",
+        [compiler, f"-specs={specs}", "-std=gnu11", "-D_GNU_SOURCE=", "-Isrc", f"-I{out}/vendor/include", "-Wall", "-Wextra", "-Werror", "-O2",
          "-s", "-fno-pie", "-static", "-no-pie", "-o", part, source, *objects,
          *(specs.with_name(f"lib{archive}.a") for archive in ARCHIVES)],
         cwd=REPOSITORY, stderr=subprocess.PIPE, text=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lab import cache, process, profiler, tiers
+from lab import golang, process, profiler, tiers
 
 pytestmark = pytest.mark.measures
 
@@ -189,46 +189,9 @@ func chain(pc uintptr) string {
 """
 
 
-def number_of(version):
-    return tuple(int(part) for part in version.removeprefix("go").split("-")[0].split(".")[:2])
-
-
-class Go:
-    """A release of Go; others than the one here are fetched by it, once, into build/lab, as the module they are
-    published as: that works from any Go that knows modules."""
-
-    def __init__(self, version):
-        home = cache.folder("go")
-        self.command = shutil.which("go")
-        self.environment = {"PATH": os.environ["PATH"], "HOME": str(home), "GOPATH": str(home / "path"),
-                            "GOTOOLCHAIN": "local", "GO111MODULE": "on", "CGO_ENABLED": "1",
-                            "GOCACHE": str(cache.folder("go", "built", version))}
-        # Where the user lets Go fetch from; the other settings are not for old releases.
-        for name in ("GOPROXY", "GOSUMDB"):
-            told = subprocess.run([self.command, "env", name], stdout=subprocess.PIPE, text=True)
-            self.environment[name] = told.stdout.strip()
-        if version != "local":
-            self.command = self.fetch(version, home)
-        self.version = self.run("version").out.split()[2]
-        assert version in ("local", self.version), self.version
-
-    def fetch(self, version, home):
-        module = f"golang.org/toolchain@v0.0.1-{version}.linux-amd64"
-        told = self.run("mod", "download", "-json", module, timeout=600, cwd=home)
-        if told.status:
-            pytest.skip(f"tier net: {version} cannot be fetched: {told.err.strip()[-200:]}")
-        root = Path(json.loads(told.out)["Dir"])
-        for path in [root, *root.glob("**/")]:
-            path.chmod(0o755)  # else only root can remove build/lab
-        for path in [*root.glob("bin/*"), *root.glob("pkg/tool/*/*")]:
-            path.chmod(0o755)  # a module's files cannot be run
-        return str(root / "bin" / "go")
-
-    def run(self, *arguments, timeout=900, **options):
-        return process.run([self.command, *arguments], timeout=timeout, env=self.environment, **options)
-
+class Go(golang.Go):
     def build(self, folder, name, flags):
-        if number_of(self.version) >= (1, 23):
+        if self.number >= (1, 23):
             linker = [flag.removeprefix("-ldflags=") for flag in flags if flag.startswith("-ldflags=")]
             flags = [flag for flag in flags if not flag.startswith("-ldflags=")]
             flags.append(" ".join(["-ldflags=-checklinkname=0", *linker]))
@@ -241,7 +204,7 @@ class Go:
 
     @property
     def tells_all(self):
-        return number_of(self.version) >= (1, 22)
+        return self.number >= (1, 22)
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,6 @@
  *     http_send [--post BYTES] [--times N] [--pause-ms N] [--deadline-ms N] [--stall-ms N] [--wake-after-ms N]
  *               [--header NAME:VALUE] [--secret NAME:VALUE] [--ca FILE] URL [TARGET]
  *     http_send --own-address
- *     http_send --has-tls          exits with 0 when TLS is linked in
  *
  * Proxies are taken from the environment. Linked with the product's objects (lab/linked.py).
  */
@@ -17,30 +16,6 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-/* Only where the product has no TLS of its own. */
-__attribute__((weak)) bool tls_open(struct stream *under, struct str host,
-                                    const struct tls_settings *settings,
-                                    struct tls_session *session, uint64_t deadline_ns,
-                                    struct stream *out, struct err *err);
-__attribute__((weak)) bool tls_open(struct stream *under, struct str host,
-                                    const struct tls_settings *settings,
-                                    struct tls_session *session, uint64_t deadline_ns,
-                                    struct stream *out, struct err *err)
-{
-    (void)host, (void)settings, (void)session, (void)deadline_ns, (void)out;
-    under->close(under->context);
-    return err_set(err, ERR_NETWORK, 0, "no TLS is linked in");
-}
-
-__attribute__((weak)) bool tls_failed_by_config(const struct err *err);
-__attribute__((weak)) bool tls_failed_by_config(const struct err *err)
-{
-    (void)err;
-    return true;
-}
-
-#pragma weak trust_add_pem
 
 struct arguments {
     size_t post;
@@ -124,7 +99,7 @@ static bool add_authorities(struct trust *trust, const char *path)
     if (file != NULL) {
         fclose(file);
     }
-    return trust_add_pem != NULL && trust_add_pem(trust, (struct str){pem, len}, path) > 0;
+    return trust_add_pem(trust, (struct str){pem, len}, path) > 0;
 }
 
 static void print_text(const char *name, const char *text)
@@ -233,9 +208,6 @@ int main(int argc, char **argv)
         net_own_address(ip, mac);
         printf("%s\n%s\n", ip, mac);
         return 0;
-    }
-    if (argc == 2 && strcmp(argv[1], "--has-tls") == 0) {
-        return trust_add_pem != NULL ? 0 : 1;
     }
     return parse(argc, argv, &a) ? run(&a) : fail("http_send [OPTIONS] URL [TARGET]");
 }

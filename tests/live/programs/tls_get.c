@@ -12,10 +12,12 @@
  *     --poll        reads only when `readable` said so, and then without waiting
  *     --seed N      all random bytes have this value
  *     --record FILE writes what came from the server there
+ *     --second      begins with the second engine
+ *     --session FILE takes the second engine's session from there, and leaves the last one there
  *
  * Prints a line "full MS MS" or "short MS MS" for each handshake, with its time and its CPU time;
  * what was answered; then "end", or "cut: SENTENCE"; or else "config: SENTENCE", "passing:
- * SENTENCE". The last line is the memory, "rss KB".
+ * SENTENCE"; "by the second engine" where it was. The last line is the memory, "rss KB".
  */
 #include "base/time.h"
 #include "deliver/tls.h"
@@ -26,6 +28,7 @@
 #include <netdb.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <psa/crypto.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/random.h>
@@ -36,14 +39,27 @@
 enum { FILE_MAX = 1 << 20, WAIT_S = 60 };
 
 struct options {
-    const char *host, *port, *at, *path, *cert, *key;
+    const char *host, *port, *at, *path, *cert, *key, *session;
     unsigned times, seed;
     size_t post;
-    bool poll;
+    bool poll, second;
     int record; /* a descriptor, or -1 */
     struct tls_settings settings;
     struct trust trust;
 };
+
+/* Of the second engine's keys; 0: as random bytes are. */
+static unsigned key_seed;
+
+psa_status_t mbedtls_psa_external_get_random(mbedtls_psa_external_random_context_t *context, uint8_t *to, size_t room,
+                                             size_t *len)
+{
+    (void)context;
+    if (key_seed > 0)
+        memset(to, (int)key_seed, room);
+    *len = room;
+    return key_seed > 0 || getrandom(to, room, 0) == (ssize_t)room ? PSA_SUCCESS : PSA_ERROR_INSUFFICIENT_ENTROPY;
+}
 
 static uint64_t now_ns(clockid_t clock)
 {
@@ -168,8 +184,10 @@ static void set(struct options *o, const char *name, const char *value)
         o->path = value;
     else if (strcmp(name, "--long") == 0)
         o->post = strtoul(value, NULL, 10);
+    else if (strcmp(name, "--session") == 0)
+        o->session = value;
     else if (strcmp(name, "--seed") == 0)
-        o->seed = (unsigned)atoi(value);
+        o->seed = key_seed = (unsigned)atoi(value);
     else if (strcmp(name, "--record") == 0)
         o->record = open(value, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
 }
@@ -202,6 +220,8 @@ static void parse(struct options *o, int argc, char **argv)
             o->settings.verify = false;
         else if (strcmp(argv[i], "--poll") == 0)
             o->poll = true;
+        else if (strcmp(argv[i], "--second") == 0)
+            o->second = true;
         else if (i + 1 < argc)
             set(o, argv[i], argv[i + 1]), i++;
     }
@@ -255,7 +275,10 @@ static void take(const struct options *o, struct stream *s, struct stream *under
         uint64_t until_ns = o->poll ? wait_readable(s, under, deadline_ns) : deadline_ns;
         ptrdiff_t got = s->read(s->context, bytes, sizeof bytes, until_ns, &err);
         if (got <= 0) {
-            printf(got == 0 ? "\nend\n" : "\ncut: %s\n", err.text);
+            if (got == 0)
+                printf("\nend\n");
+            else
+                printf("\n%s: %s\n", tls_failed_by_config(&err) ? "config" : "cut", err.text);
             return;
         }
         fwrite(bytes, 1, (size_t)got, stdout);
@@ -264,6 +287,7 @@ static void take(const struct options *o, struct stream *s, struct stream *under
 
 static bool once(struct options *o, struct tls_session *session)
 {
+    session->again = false;
     struct stream under = connect_to(o), s;
     struct err err;
     if (getrandom(o->settings.seed, sizeof o->settings.seed, 0) != sizeof o->settings.seed)
@@ -273,18 +297,42 @@ static bool once(struct options *o, struct tls_session *session)
     uint64_t start = now_ns(CLOCK_MONOTONIC), cpu = now_ns(CLOCK_PROCESS_CPUTIME_ID);
     uint64_t deadline_ns = start + WAIT_S * NS_PER_S;
     if (!tls_open(&under, str_of(o->host), &o->settings, session, deadline_ns, &s, &err)) {
+        if (session->again)
+            return once(o, session);
         printf("%s: %s\n", tls_failed_by_config(&err) ? "config" : "passing", err.text);
         return false;
     }
     printf("%s %.2f %.2f\n", session->resumed ? "short" : "full",
            (double)(now_ns(CLOCK_MONOTONIC) - start) / 1e6,
            (double)(now_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu) / 1e6);
-    if (ask(o, &s, deadline_ns, &err))
-        take(o, &s, &under, deadline_ns);
-    else
-        printf("cut: %s\n", err.text);
+    /* A server that refuses may have closed; it says why all the same. */
+    if (!ask(o, &s, deadline_ns, &err))
+        printf("%s\n", err.text);
+    take(o, &s, &under, deadline_ns);
+    if (session->second)
+        printf("by the second engine\n");
     s.close(s.context);
     return true;
+}
+
+static void load_session(const struct options *o, struct tls_session *session)
+{
+    if (o->session == NULL || access(o->session, R_OK) != 0)
+        return;
+    struct str text = read_file(o->session);
+    session->ticket = (unsigned char *)(uintptr_t)text.ptr;
+    session->ticket_len = text.len;
+    session->second = true;
+}
+
+static void save_session(const struct options *o, const struct tls_session *session)
+{
+    if (o->session == NULL || session->ticket == NULL)
+        return;
+    int fd = open(o->session, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (fd < 0 || write(fd, session->ticket, session->ticket_len) != (ssize_t)session->ticket_len)
+        fail("the session cannot be written");
+    close(fd);
 }
 
 int main(int argc, char **argv)
@@ -293,10 +341,14 @@ int main(int argc, char **argv)
     struct tls_session session = {0};
     bool ok = true;
     parse(&o, argc, argv);
+    session.second = o.second;
+    load_session(&o, &session);
     for (unsigned i = 0; i < o.times && ok; i++)
         ok = once(&o, &session);
     /* getrusage would tell the most of the process that we were before exec, too. */
     struct str status = read_file("/proc/self/status");
     printf("rss %ld\n", atol(strstr(status.ptr, "VmHWM:") + strlen("VmHWM:")));
+    save_session(&o, &session);
+    tls_session_forget(&session);
     return ok ? 0 : 1;
 }
