@@ -36,6 +36,7 @@ enum {
     BACKOFF_MAX_S = 60,
     ROOM_LEAST_MB = 8, /* for a profiler to begin once more */
     REFUSED_PAUSE_MS = 20,
+    PENDING_MAX = 1024, /* of them before the command's start; who sends for ever does not hold it up */
 };
 
 /* ---- finding the command ---- */
@@ -600,6 +601,19 @@ static void forward(const struct init *init, const siginfo_t *info)
     }
 }
 
+/* What was sent to the caller while he blocked it: a fork does not take it along, an exec would. An end of a child is
+ * for the loop below. */
+static void hand_pending_on(const struct init *init, const sigset_t *all)
+{
+    const struct timespec at_once = {0};
+    sigset_t pending = *all;
+    siginfo_t info;
+    sigdelset(&pending, SIGCHLD);
+    for (unsigned i = 0; i < PENDING_MAX && sigtimedwait(&pending, &info, &at_once) > 0; i++) {
+        forward(init, &info);
+    }
+}
+
 /* One signal, or the time until `until_ns` (0: no bound). */
 static void serve_one(struct init *init, const sigset_t *all, uint64_t until_ns)
 {
@@ -700,6 +714,7 @@ static int run_init(const struct launch *launch, const char *path, struct err *e
         become_command(launch, path, own, link[0], &before, &child_action);
     }
     close(link[0]);
+    hand_pending_on(&init, &all); /* before there is a profiler that lets the command go */
     start_profiler(&init, true, link[1]);
     close(link[1]);
     discard(STDIN_FILENO); /* so that the command alone holds its pipes and locks */

@@ -184,6 +184,7 @@ struct caller {
     bool init;
     int (*profiler)(void *context, struct launch_target *target);
     void (*prepare)(void);
+    void (*hide)(void *context);
 };
 
 __attribute__((noreturn)) static void become_caller(const struct caller *caller, char *const *argv)
@@ -203,7 +204,8 @@ __attribute__((noreturn)) static void become_caller(const struct caller *caller,
     }
     struct launch launch = {.argv = argv,
                             .init = caller->init,
-                            .run = caller->profiler != NULL ? caller->profiler : ready_and_done};
+                            .run = caller->profiler != NULL ? caller->profiler : ready_and_done,
+                            .hide = caller->hide};
     struct err err = {0};
     int status = launch_run(&launch, &err);
     if (err.kind != ERR_NONE) {
@@ -471,6 +473,41 @@ static void odd_signals(void)
 static void odd_signals_kept(void)
 {
     same_as_without(odd_signals, signals);
+}
+
+static void pending_signals(void)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGUSR1);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGRTMIN + 3);
+    sigprocmask(SIG_SETMASK, &set, NULL);
+    CHECK_INT(kill(getpid(), SIGUSR1), 0);
+    CHECK_INT(kill(getpid(), SIGTERM), 0);
+    CHECK_INT(sigqueue(getpid(), SIGRTMIN + 3, (union sigval){.sival_int = 7}), 0);
+}
+
+/* A machine under load: the command has long begun before this process comes to its own. */
+static void take_long(void *context)
+{
+    (void)context;
+    clock_sleep_ns(300 * MS);
+}
+
+static void pending_signals_kept(void)
+{
+    char bare[4096];
+    begin();
+    CHECK_INT(finish(start(&(struct caller){.direct = true, .prepare = pending_signals}, signals)), 0);
+    snprintf(bare, sizeof bare, "%s", content("out"));
+    CHECK(strstr(bare, "ShdPnd:\t") != NULL && strstr(bare, "ShdPnd:\t0000000000000000\n") == NULL);
+    for (unsigned i = 0; i < 2; i++) {
+        struct caller caller = {.init = i == 1, .prepare = pending_signals, .hide = take_long};
+        CHECK_INT(finish(start(&caller, signals)), 0);
+        CHECK_TEXT(content("out"), bare);
+    }
+    end();
 }
 
 static void child_signal_blocked(void)
@@ -858,6 +895,7 @@ TESTS_THAT_MEASURE({"a command is found as the shell would find it", found},
       {"in exec mode the command has our pid, in init mode we are its parent", pid_is_kept},
       {"signal mask and dispositions are those without us", signals_kept},
       {"ignored signals stay ignored and blocked ones blocked", odd_signals_kept},
+      {"signals that wait for the command are there when it begins", pending_signals_kept},
       {"the command is sent no signal for a child it never had", no_child_signal},
       {"the command has the descriptors it would have without us", descriptors_kept},
       {"a caller that closed everything gets a command with everything closed", all_closed},
