@@ -224,11 +224,19 @@ void file_working_dir(char *out, size_t out_bytes)
     }
 }
 
-bool file_prepare_dir(const char *dir, struct err *err)
+/* Without a name, so that nothing is left behind by who is killed meanwhile. A folder that was removed takes such a
+ * file all the same (tmpfs). */
+static bool takes_nameless(const char *dir)
 {
-    if (!make_parents(dir, err)) {
-        return false;
-    }
+    struct stat st;
+    int fd = open(dir, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+    return fd >= 0 && close(fd) == 0 && stat(dir, &st) == 0 && st.st_nlink > 0;
+}
+
+/* Some file systems have none without a name (NFS, FAT, FUSE, an older overlay), and the reason of a refusal is that of
+ * an ordinary file. */
+static bool takes_named(const char *dir, struct err *err)
+{
     char probe[4096];
     snprintf(probe, sizeof probe, "%s/.pillion.%ld.tmp", dir, (long)getpid());
     (void)unlink(probe); /* a pipe that somebody planted there would be waited for */
@@ -239,6 +247,11 @@ bool file_prepare_dir(const char *dir, struct err *err)
     close(fd);
     unlink(probe);
     return true;
+}
+
+bool file_prepare_dir(const char *dir, struct err *err)
+{
+    return make_parents(dir, err) && (takes_nameless(dir) || takes_named(dir, err));
 }
 
 bool file_link(const char *dir, const char *name, const char *target, struct err *err)

@@ -44,8 +44,8 @@ struct sink file_sink(struct file_writer *w);
 bool file_commit(struct file_writer *w, struct err *err);
 void file_abandon(struct file_writer *w);
 
-/* Makes DIR and its parents as needed and proves that files can be made in it (a probe file is
- * created and removed). */
+/* Makes DIR and its parents as needed and proves that files can be made in it: by one without a name, or, where the
+ * file system has none, by a probe that is created and removed. */
 bool file_prepare_dir(const char *dir, struct err *err);
 
 /* The folder that relative names are below, as an absolute one; "." when it has none here, or none

@@ -5,9 +5,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <signal.h>
+#include <stddef.h>
+#include <sys/inotify.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 static char dir[64];
@@ -484,17 +490,105 @@ static void links(void)
     end();
 }
 
+/* The system calls from now on have no files without a name, as some file systems have not. */
+static bool refuse_nameless(void)
+{
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat, 0, 4),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[2])),
+        BPF_STMT(BPF_ALU | BPF_AND | BPF_K, O_TMPFILE),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, O_TMPFILE, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EOPNOTSUPP),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {sizeof code / sizeof code[0], code};
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+static bool has_nameless(const char *path)
+{
+    int fd = open(path, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+    if (fd >= 0) {
+        close(fd);
+    }
+    return fd >= 0;
+}
+
+/* How many names came and went in a folder while it was prepared. */
+static unsigned names_made(const char *path)
+{
+    char events[4096];
+    unsigned count = 0;
+    struct err err = {0};
+    int watch = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+    CHECK(watch >= 0 && inotify_add_watch(watch, path, IN_CREATE | IN_DELETE | IN_MOVE) >= 0);
+    CHECK(file_prepare_dir(path, &err));
+    ssize_t len = read(watch, events, sizeof events);
+    for (ssize_t at = 0; at < len; count++) {
+        const struct inotify_event *event = (const void *)(events + at);
+        at += (ssize_t)(sizeof *event + event->len);
+    }
+    close(watch);
+    return count;
+}
+
+static bool prepare_by_name(void *context)
+{
+    char probe[64];
+    snprintf(probe, sizeof probe, "a/.pillion.%ld.tmp", (long)getpid());
+    if (!refuse_nameless() || has_nameless(context)) {
+        return false;
+    }
+    CHECK_INT(names_made(context), 2);
+    CHECK_INT(mkfifo(in_dir(probe), 0666), 0); /* nobody will read it */
+    CHECK_INT(names_made(context), 3);
+    CHECK(!file_exists(in_dir(probe)));
+    return true;
+}
+
+static void prepared_without_a_trace(void)
+{
+    char path[256];
+    begin();
+    snprintf(path, sizeof path, "%s", in_dir("a"));
+    CHECK_INT(mkdir(path, 0755), 0);
+    CHECK_INT(names_made(path), has_nameless(path) ? 0 : 2);
+    bool ran = in_child(prepare_by_name, path);
+    CHECK_INT(rmdir(path), 0); /* and empty: no probe stays */
+    end();
+    if (!ran) {
+        SKIP("no filter of system calls here");
+    }
+}
+
+static bool prepare_what_is_gone(void *context)
+{
+    struct err err = {0};
+    bool small = mount_small(context, "size=64k");
+    CHECK_INT(chdir(context), 0);
+    CHECK(mkdir("gone", 0755) == 0 && chdir("gone") == 0 && rmdir("../gone") == 0);
+    CHECK(!file_prepare_dir(".", &err));
+    CHECK_INT(err.number, ENOENT);
+    return small;
+}
+
+static void removed_folder(void)
+{
+    begin();
+    bool ran = in_child(prepare_what_is_gone, dir);
+    end();
+    if (!ran) {
+        SKIP("no right to mount here");
+    }
+}
+
 static void prepared(void)
 {
     begin();
     struct err err = {0};
     CHECK(file_prepare_dir(in_dir("a"), &err));
     CHECK(file_prepare_dir(in_dir("a"), &err)); /* is there */
-    char probe[64];
-    snprintf(probe, sizeof probe, "a/.pillion.%ld.tmp", (long)getpid());
-    CHECK_INT(mkfifo(in_dir(probe), 0666), 0); /* nobody will read it */
-    CHECK(file_prepare_dir(in_dir("a"), &err));
-    CHECK(!file_exists(in_dir(probe)));
     CHECK_INT(rmdir(in_dir("a")), 0);           /* and empty: no probe stays */
     CHECK(file_prepare_dir("/", &err) == (access("/", W_OK) == 0));
     put("file", "");
@@ -586,6 +680,8 @@ TESTS({"a reader sees the old file or the whole new one", old_or_new},
       {"files without a size and pipes are read to their end", read_unsized},
       {"a link is replaced in one step and leaves nothing behind", links},
       {"a directory is prepared by trying", prepared},
+      {"no name is tried in it where a file needs none, and none stays elsewhere", prepared_without_a_trace},
+      {"a directory that was removed is refused, also where it takes a file without a name", removed_folder},
       {"a directory that cannot be made is refused with the kernel's reason", reason_of_a_refusal},
       {"the own folder has no absolute name where one above it is closed", below_what_is_closed},
       {"this program copies itself, executable", copied_self})
