@@ -345,8 +345,9 @@ static bool open_senders(struct upload *u, struct buf *omitted, struct err *err)
         u->senders[i] = sender_new(settings, u->rows[i], u->count == 1, &u->shown, -1, err);
         if (!u->senders[i])
             return false;
-        if (sender_warning(u->senders[i]))
-            say("warning: %s: %s", u->rows[i]->name, sender_warning(u->senders[i]));
+        const char *warning;
+        for (size_t at = 0; (warning = sender_warning(u->senders[i], at)) != NULL; at++)
+            say("warning: %s: %s", u->rows[i]->name, warning);
         if (sender_exposure(u->senders[i]))
             say("warning: %s: %s", u->rows[i]->name, sender_exposure(u->senders[i]));
         sender_omissions(u->senders[i], true, omitted);

@@ -184,6 +184,16 @@ def test_a_live_window_has_the_same_values(pillion, program, workdir, backend):
             assert arrived(backend, sink_of(server)) == wanted
 
 
+def test_each_warning_of_a_back_end_is_told(pillion, program, workdir):
+    with Server() as studio, Sink() as sink:
+        session = profiler.profile(pillion, workdir, [program("act"), "spin", "0.3"], "--wall", "--header", "X-Scope-OrgID: a", "-u",
+                                   "--backend", "studio,pyroscope", "--token", "studio=SECRET-1", "--server-host",
+                                   f"studio={studio.url},pyroscope={sink.url}")
+        unsent, types = "--header is not sent: of several", "it takes CPU time alone; "
+        times = [session.done.err.count(f"{name}: {what}") for name in ("studio", "pyroscope") for what in (unsent, types)]
+        assert times == [1, 1, 1, 0], session.done
+
+
 def sink_of(server):
     (request,) = server.taken
     return request

@@ -173,7 +173,7 @@ static void variables_of_opentelemetry_are_heeded(void)
     CHECK_STR(sender->context.headers[0].value, "SECRET-1");
     CHECK_STR(sender->context.headers[1].value, "a%2");
     CHECK_INT(sender->context.timeout_ns, 1500000000);
-    CHECK(strstr(sender_warning(sender), "grpc") != NULL);
+    CHECK(strstr(sender_warning(sender, 0), "grpc") != NULL && sender_warning(sender, 1) == NULL);
     sender_free(sender);
     setenv("OTEL_EXPORTER_OTLP_PROFILES_ENDPOINT", "http://mine/here", 1);
     sender = made(&settings, "otlp", true, &err);
@@ -253,6 +253,8 @@ static void a_token_that_anyone_can_read_is_a_warning(void)
     sender_free(sender);
 }
 
+#define UNSENT "--header is not sent: of several back ends http alone gets it"
+
 static void what_breaks_a_header_is_refused(void)
 {
     struct settings settings = settings_with("http://a", "one\r\nX: y");
@@ -274,13 +276,38 @@ static void what_breaks_a_header_is_refused(void)
     sender_free(sender);
     sender = made(&settings, "pyroscope", false, &err);
     CHECK(sender != NULL && sender->context.header_count == 0);
-    CHECK_TEXT(sender_warning(sender),
-               "--header is not sent: of several back ends http alone gets it");
+    CHECK_TEXT(sender_warning(sender, 0), UNSENT);
+    CHECK(sender_warning(sender, 1) == NULL);
     sender_free(sender);
     settings.upload.backends = backend_bit("http") | backend_bit("pyroscope"); /* so it is meant for that one */
     sender = made(&settings, "pyroscope", false, &err);
-    CHECK(sender_warning(sender) == NULL);
+    CHECK(sender_warning(sender, 0) == NULL);
     sender_free(sender);
+}
+
+static void warnings_are(const struct settings *settings, const char *name, const char *first, const char *second)
+{
+    struct err err;
+    struct sender *sender = made(settings, name, false, &err);
+    CHECK(sender != NULL);
+    CHECK_TEXT(sender_warning(sender, 0), first);
+    CHECK_TEXT(sender_warning(sender, 1), second);
+    CHECK(sender_warning(sender, 2) == NULL);
+    sender_free(sender);
+}
+
+static void no_warning_takes_the_place_of_another(void)
+{
+    struct settings settings = settings_with("studio=http://a,otlp=http://b:4317", "studio=secret");
+    settings.upload.headers = (struct secret_list){{"X-Scope-OrgID: a"}, 1};
+    settings.sampling.wall = true;
+    warnings_are(&settings, "studio", UNSENT,
+                 "it takes CPU time alone; off_cpu, wall and other events are in pprof files (-o)");
+    static const char port[] = "port 4317 is usually gRPC's; profiles go by HTTP: give port 4318 of the same server";
+    warnings_are(&settings, "otlp", UNSENT, port);
+    setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc", 1); /* which the port says already */
+    warnings_are(&settings, "otlp", UNSENT, port);
+    unsetenv("OTEL_EXPORTER_OTLP_PROTOCOL");
 }
 
 /* Sixteen are the most, from the command line and from variables together. */
@@ -507,6 +534,7 @@ TESTS({"what was taken of a set is not sent again", what_was_taken_of_a_set_is_n
        without_facts_the_host_is_named_where_it_must_be},
       {"a token that anyone can read is a warning", a_token_that_anyone_can_read_is_a_warning},
       {"what breaks a header is refused", what_breaks_a_header_is_refused},
+      {"no warning takes the place of another", no_warning_takes_the_place_of_another},
       {"too many headers of OpenTelemetry are told from wrong ones",
        too_many_headers_of_opentelemetry_are_told_from_wrong_ones},
       {"tags are read in both spellings", tags_are_read_in_both_spellings},

@@ -319,9 +319,9 @@ const char *sender_name(const struct sender *sender)
     return sender->row->name;
 }
 
-const char *sender_warning(const struct sender *sender)
+const char *sender_warning(const struct sender *sender, size_t at)
 {
-    return sender->warning;
+    return at < sender->warning_count ? sender->warnings[at] : NULL;
 }
 
 static bool holds(struct str text, const char *word)

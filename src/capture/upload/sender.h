@@ -116,8 +116,8 @@ uint64_t sender_timeout_ns(const struct sender *sender);
 
 const char *sender_name(const struct sender *sender);
 
-/* A sentence about its settings that somebody should read; null: none. */
-const char *sender_warning(const struct sender *sender);
+/* The sentences about its settings that somebody should read, `at` from 0 on; null: no more. */
+const char *sender_warning(const struct sender *sender, size_t at);
 
 /* Likewise: a secret goes, or http is meant without being written, to another machine; null: neither. */
 const char *sender_exposure(const struct sender *sender);

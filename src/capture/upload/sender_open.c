@@ -129,7 +129,7 @@ static bool find_headers(struct sender *s, bool alone, struct err *err)
     s->context.tenant = sender_value_of_environment(s->row->env_tenant);
     bool takes = alone || s->row->takes_headers;
     if (!takes && upload->headers.count > 0 && !one_takes_headers(upload->backends)) {
-        s->warning = "--header is not sent: of several back ends http alone gets it";
+        sender_warn(s, "--header is not sent: of several back ends http alone gets it");
     }
     for (size_t i = 0; takes && i < upload->headers.count; i++) {
         if (!add_header(s, upload->headers.at[i], err)) {
@@ -171,15 +171,15 @@ const struct origin *sender_origin(struct sender *s)
     return &s->bare;
 }
 
-/* Of what was asked for beside CPU time; null: nothing. */
-static const char *left_out(const struct sender *s)
+/* Of what was asked for beside CPU time. */
+static void warn_of_types(struct sender *s)
 {
     const struct sampling_settings *sampling = &s->settings->sampling;
     const struct encoder *encoder = encoder_by_name(str_of(s->row->format));
     bool is_asked = sampling->wall || sampling->off_cpu || sampling->events.count > 0;
-    return is_asked && encoder != NULL && encoder->is_cpu_alone
-               ? "it takes CPU time alone; off_cpu, wall and other events are in pprof files (-o)"
-               : NULL;
+    if (is_asked && encoder != NULL && encoder->is_cpu_alone) {
+        sender_warn(s, "it takes CPU time alone; off_cpu, wall and other events are in pprof files (-o)");
+    }
 }
 
 struct sender *sender_new(const struct settings *settings, const struct backend *row, bool alone,
@@ -202,7 +202,7 @@ struct sender *sender_new(const struct settings *settings, const struct backend 
         sender_free(s);
         return NULL;
     }
-    s->warning = s->warning != NULL ? s->warning : left_out(s);
+    warn_of_types(s);
     begin_client(s);
     return s;
 }

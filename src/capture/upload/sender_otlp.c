@@ -82,11 +82,10 @@ bool sender_open_otlp(struct sender *s, struct err *err)
         timeout_ms < UINT64_MAX / NS_PER_MS) {
         s->context.timeout_ns = timeout_ms * NS_PER_MS;
     }
-    if (str_eq(variable(PROFILES "PROTOCOL", ALL "PROTOCOL"), STR("grpc"))) {
-        s->warning = ALL "PROTOCOL is grpc; profiles go by HTTP, usually to port 4318";
-    }
-    if (s->context.url.port == GRPC_PORT) {
-        s->warning = "port 4317 is usually gRPC's; profiles go by HTTP: give port 4318 of the same server";
+    if (s->context.url.port == GRPC_PORT) { /* says what the other would, and more */
+        sender_warn(s, "port 4317 is usually gRPC's; profiles go by HTTP: give port 4318 of the same server");
+    } else if (str_eq(variable(PROFILES "PROTOCOL", ALL "PROTOCOL"), STR("grpc"))) {
+        sender_warn(s, ALL "PROTOCOL is grpc; profiles go by HTTP, usually to port 4318");
     }
     find_certificates(s);
     return add_headers(s, err);

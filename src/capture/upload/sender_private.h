@@ -8,6 +8,8 @@
 #include "deliver/client.h"
 #include "os/net.h"
 
+enum { SENDER_WARNINGS_MAX = 4 }; /* of headers, a port or protocol, sample types: never more together */
+
 struct sender {
     const struct settings *settings;
     const struct backend *row;
@@ -24,7 +26,8 @@ struct sender {
     struct trust trust;
     struct tls_identity *identity;
     const char *ca_file, *client_cert, *client_key; /* null: none */
-    const char *warning;  /* null: none */
+    const char *warnings[SENDER_WARNINGS_MAX];
+    size_t warning_count;
     bool schemeless; /* the address was given without */
     bool prepared; /* certificates are read */
     bool reread;   /* files are read again before they are used */
@@ -51,6 +54,9 @@ struct str sender_value_of_environment(const char *variables);
 /* Null: the text is empty, or there is no memory. */
 char *sender_copy(struct str text);
 bool sender_is_printable(struct str text); /* and so may be part of a header */
+
+/* One more for sender_warning, which lives as long as the sender. */
+void sender_warn(struct sender *sender, const char *sentence);
 
 /* What OpenTelemetry's variables say. */
 bool sender_open_otlp(struct sender *sender, struct err *err);

@@ -161,6 +161,13 @@ bool sender_add_header(struct sender *s, struct str name, struct str value, stru
     return true;
 }
 
+void sender_warn(struct sender *s, const char *sentence)
+{
+    if (s->warning_count < SENDER_WARNINGS_MAX) {
+        s->warnings[s->warning_count++] = sentence;
+    }
+}
+
 static void hide(const char *text)
 {
     if (text != NULL) {

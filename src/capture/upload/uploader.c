@@ -99,8 +99,8 @@ static void say_lines(const struct uploader *up, const struct buf *lines)
 static void say_warnings(const struct uploader *up, struct buf *omitted)
 {
     for (size_t i = 0; i < up->queue_count; i++) {
-        const char *warning = sender_warning(up->queues[i].sender);
-        if (warning != NULL) {
+        const char *warning;
+        for (size_t at = 0; (warning = sender_warning(up->queues[i].sender, at)) != NULL; at++) {
             log_say(up->log, LOG_WARNING, "%s: %s", up->queues[i].row->name, warning);
         }
         const char *exposure = sender_exposure(up->queues[i].sender);
