@@ -67,6 +67,8 @@ def reply(query, flags, addresses):
 
 
 def answer(mode, query, tcp):
+    if mode == "silent" and not tcp:
+        return None
     if mode == "missing":
         return reply(query, 3, [])
     if mode == "dead-first":
@@ -76,33 +78,43 @@ def answer(mode, query, tcp):
     return reply(query, 0x0200, [])
 
 
-def serve_udp(mode):
+def serve_udp(answer_of):
     s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     s.bind(("127.0.0.1", 53))
+
+    def one(query, peer):
+        found = answer_of(query, False)
+        if found is not None:
+            s.sendto(found, peer)
 
     def run():
         while True:
             query, peer = s.recvfrom(4096)
             counts["udp"] += 1
-            if mode != "silent":
-                s.sendto(answer(mode, query, False), peer)
+            threading.Thread(target=one, args=(query, peer), daemon=True).start()
     threading.Thread(target=run, daemon=True).start()
 
 
-def serve_tcp(mode):
+def serve_tcp(answer_of):
     s = socket.create_server(("127.0.0.1", 53))
 
     def one(c):
         with c, c.makefile("rb") as file:
             while length := file.read(2):
                 counts["tcp"] += 1
-                found = answer(mode, file.read(struct.unpack(">H", length)[0]), True)
+                found = answer_of(file.read(struct.unpack(">H", length)[0]), True)
                 c.sendall(struct.pack(">H", len(found)) + found)
 
     def run():
         while True:
             threading.Thread(target=one, args=(s.accept()[0],), daemon=True).start()
     threading.Thread(target=run, daemon=True).start()
+
+
+def serve(answer_of):
+    """answer_of(query, tcp) makes the bytes of an answer; by UDP None is none."""
+    serve_udp(answer_of)
+    serve_tcp(answer_of)
 
 
 def serve_http():
@@ -125,8 +137,7 @@ def serve_http():
 def main(mode, *command):
     loopback_up()
     name_server_is_here()
-    serve_udp(mode)
-    serve_tcp(mode)
+    serve(lambda query, tcp: answer(mode, query, tcp))
     serve_http()
     status = subprocess.run(command).returncode
     print(json.dumps(counts), flush=True)
