@@ -76,6 +76,7 @@ struct delivery_subject {
     uint32_t pid;         /* the process with the most; 0: not known */
     struct str language;  /* as profile/language.def names it; empty: native code, or not known */
     struct str runtime;   /* its name and version, one blank between; empty: none, or not known */
+    struct str entry;     /* what that process was begun as, four lines (target/entry.h); empty: not known */
 };
 
 struct delivery {
@@ -113,6 +114,7 @@ struct backend_context {
                              * as it is not simply what stands before the target */
     bool agentless;         /* datadog: to the service itself, with the token */
     struct str git_commit, git_repository; /* datadog: what the program was built from */
+    bool no_process_tags;   /* datadog: nothing of `entry` is wanted */
     struct str external_env; /* datadog: names the container to an agent of Kubernetes */
     uint64_t timeout_ns;    /* of the back end's own variables; 0: none */
     bool whole_path;        /* otlp: the address's path is all of it, nothing is put behind it */

@@ -163,20 +163,15 @@ static uint64_t go_duration_ns(struct str text)
     return (uint64_t)sum;
 }
 
-/* A URL of a repository may hold the password that it was cloned with. What is left is its end: "host/path". */
-static struct str without_user(struct str url)
-{
-    size_t scheme = str_find(url, ':') + 3, at = str_find_last(url, '@');
-    return at < url.len && scheme < url.len ? str_sub(url, at + 1, url.len) : url;
-}
-
 bool datadog_address(struct backend_context *context, const struct backend_place *place,
                      struct buf *out, struct err *err)
 {
     context->agentless = place->agentless;
     context->external_env = variable(place, "DD_EXTERNAL_ENV");
     context->git_commit = variable(place, "DD_GIT_COMMIT_SHA");
-    context->git_repository = without_user(variable(place, "DD_GIT_REPOSITORY_URL"));
+    context->git_repository = variable(place, "DD_GIT_REPOSITORY_URL");
+    struct str tags = variable(place, "DD_EXPERIMENTAL_PROPAGATE_PROCESS_TAGS_ENABLED");
+    context->no_process_tags = ascii_same(tags, STR("false")) || str_eq(tags, STR("0"));
     context->timeout_ns = go_duration_ns(variable(place, "DD_PROFILING_UPLOAD_TIMEOUT"));
     if (place->given.len > 0) {
         return put_given(place, out, err);

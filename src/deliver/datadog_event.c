@@ -136,6 +136,21 @@ static struct str user_tag(const struct origin *origin, const char *name)
     return fact != NULL ? fact->value : STR("");
 }
 
+/* Without the user and the password that it may have been cloned with. */
+static void add_repository(struct tags *tags, struct str url)
+{
+    size_t scheme = str_find(url, ':') + 3, at = str_find_last(url, '@');
+    bool has_user = at < url.len && scheme < url.len;
+    bool has_scheme = has_user && str_eq(str_sub(url, scheme - 2, 2), STR("//"));
+    struct buf text;
+    buf_init(&text, TAGS_MAX_BYTES);
+    buf_str(&text, str_sub(url, 0, has_scheme ? scheme : 0));
+    buf_str(&text, str_sub(url, has_user ? at + 1 : 0, url.len));
+    add_fact(tags, "git.repository_url", buf_slice(&text));
+    tags->text.failed |= text.failed;
+    buf_release(&text);
+}
+
 /* What the service calls its own profiler of that language. */
 static struct str family_of(const struct delivery *delivery)
 {
@@ -166,7 +181,7 @@ static void add_own(struct tags *tags, const struct backend_context *context,
     add_fact(tags, "runtime_arch", architecture(origin->hardware_type));
     add_fact(tags, "runtime_os", STR("linux"));
     add_fact(tags, "git.commit.sha", context->git_commit);
-    add_fact(tags, "git.repository_url", context->git_repository);
+    add_repository(tags, context->git_repository);
     if (origin->processors > 0) {
         add_number(tags, "number_of_cpu_cores", origin->processors);
     }
@@ -341,6 +356,41 @@ static void put_settings(struct buf *out, const struct origin *origin)
     buf_byte(out, '}');
 }
 
+/* As the service's own libraries write it, who expect a tag's letters to be small. */
+static void put_process_tag(struct buf *out, const char *key, struct str value)
+{
+    size_t before = out->len;
+    buf_printf(out, "%sentrypoint.%s:", before > 0 ? "," : "", key);
+    size_t from = out->len;
+    while (value.len > 0 && !str_eq(value, STR("/")) && !str_eq(value, STR("bin"))) {
+        uint32_t c = utf8_take(&value);
+        bool is_kept = c >= 0x80 || (is_tag_byte((char)c) && c != '_' && c != ':' && c != '\\');
+        if (is_kept) {
+            utf8_put(out, c < 0x80 ? (uint32_t)(unsigned char)ascii_lower((char)c) : c);
+        } else if (out->len > from && out->ptr[out->len - 1] != '_') {
+            buf_byte(out, '_');
+        }
+    }
+    while (out->len > from && out->ptr[out->len - 1] == '_') {
+        out->len--;
+    }
+    out->len = out->len > from ? out->len : before;
+}
+
+static void put_process_tags(struct buf *out, const struct delivery *delivery)
+{
+    static const char *const keys[] = {"basedir", "name", "type", "workdir"}; /* the lines of target/entry.h */
+    struct str rest = delivery->subject.entry;
+    struct buf tags;
+    buf_init(&tags, TAGS_MAX_BYTES);
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        put_process_tag(&tags, keys[i], str_cut(&rest, '\n'));
+    }
+    put_text(out, "process_tags", buf_slice(&tags));
+    out->failed |= tags.failed;
+    buf_release(&tags);
+}
+
 /* By the names that the service's own libraries use. */
 static void put_info(struct buf *out, const struct origin *origin, const struct delivery *delivery)
 {
@@ -392,7 +442,11 @@ void datadog_event(struct buf *out, const struct backend_context *context, const
     put_tags(out, context, delivery);
     put_moment(out, "start", delivery->start_wall_ns);
     put_moment(out, "end", delivery->end_wall_ns);
-    buf_text(out, ",\"endpoint_counts\":null,\"internal\":{},\"info\":");
+    buf_text(out, ",\"endpoint_counts\":null,\"internal\":{}");
+    if (!context->no_process_tags) {
+        put_process_tags(out, delivery);
+    }
+    buf_text(out, ",\"info\":");
     put_info(out, context->origin, delivery);
     buf_byte(out, '}');
 }

@@ -9,7 +9,7 @@
 #include <zlib.h>
 
 enum {
-    VERSION = 3,
+    VERSION = 4,
     CRC_AT = 12,
     COVERED_AT = CRC_AT + 4, /* what the CRC is of */
     NAME_MAX_BYTES = 32,     /* of a back end or a format */
@@ -114,6 +114,9 @@ bool spool_write(const struct delivery *d, const char *backend, uint64_t address
     put(out, d->subject.pid, 4);
     put_word(out, str_sub(d->subject.language, 0, NAME_MAX_BYTES));
     put_word(out, str_sub(d->subject.runtime, 0, TYPE_MAX_BYTES));
+    struct str entry = str_sub(d->subject.entry, 0, ENTRY_MAX_BYTES);
+    put(out, entry.len, 2);
+    buf_str(out, entry);
     put_word(out, str_of(backend));
     put_word(out, d->format);
     put(out, d->more_count, 1);
@@ -196,7 +199,13 @@ bool spool_read(struct str file, struct delivery *out, struct str *backend, uint
         d.subject.language = take_word(&c);
         d.subject.runtime = take_word(&c);
     }
-    bool fits = d.subject.language.len <= NAME_MAX_BYTES && d.subject.runtime.len <= TYPE_MAX_BYTES;
+    if (version >= 4) {
+        size_t bytes = cursor_u16(&c);
+        const void *entry = cursor_take(&c, bytes);
+        d.subject.entry = entry == NULL ? STR("") : (struct str){entry, bytes};
+    }
+    bool fits = d.subject.language.len <= NAME_MAX_BYTES && d.subject.runtime.len <= TYPE_MAX_BYTES &&
+                d.subject.entry.len <= ENTRY_MAX_BYTES;
     struct str name = take_word(&c);
     d.format = take_word(&c);
     size_t more = d.is_raw ? 0 : take_more(&c, &d);

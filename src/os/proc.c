@@ -170,10 +170,10 @@ uint32_t proc_count_threads(uint32_t pid)
     return stat(path, &st) == 0 && st.st_nlink > 2 ? (uint32_t)st.st_nlink - 2 : 0;
 }
 
-bool proc_exe(uint32_t pid, char *out, size_t out_bytes)
+bool proc_link(uint32_t pid, const char *name, char *out, size_t out_bytes)
 {
     char path[PROC_PATH_MAX];
-    proc_path(path, pid, 0, "exe");
+    proc_path(path, pid, 0, name);
     ssize_t len = read_link_of(pid, path, out, out_bytes - 1);
     if (len < 0) {
         return false;

@@ -45,8 +45,8 @@ bool proc_list_threads(uint32_t pid, struct pid_list *out, struct err *err);
 /* How many threads a process has, without listing them; 0: unknown. */
 uint32_t proc_count_threads(uint32_t pid);
 
-/* The target of /proc/PID/exe, without a " (deleted)" suffix. */
-bool proc_exe(uint32_t pid, char *out, size_t out_bytes);
+/* Where the link /proc/PID/exe or cwd leads, without a " (deleted)" suffix. */
+bool proc_link(uint32_t pid, const char *name, char *out, size_t out_bytes);
 
 void proc_close(int fd);
 

@@ -38,6 +38,7 @@ struct language {
                                 * follows: blanks between several */
     const char *more_prefixes; /* likewise, in front */
     const char *endings;       /* of its source files; null: none */
+    const char *options;       /* of its interpreter that have a value (target/entry.h); null: not known, or none */
     const char *mapping;       /* of its functions in pprof, where they have none of a file */
     const char *otel;          /* OpenTelemetry's profile.frame.type */
     const char *readers[4];    /* gProfiler's names for what reads it: --X-mode takes them for auto; null ends */

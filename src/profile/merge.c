@@ -147,6 +147,7 @@ static void add_processes(struct merge *m)
         process.container = string_of(m, process.container);
         process.appid = string_of(m, process.appid);
         process.runtime = string_of(m, process.runtime);
+        process.entry = string_of(m, process.entry);
         process.remedy = string_of(m, process.remedy);
         uint32_t id = m->processes[i] = profile_process(m->into, &process);
         if (id != 0 && m->into->processes.len == known) {

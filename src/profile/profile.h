@@ -138,6 +138,7 @@ struct process {
     uint32_t container;   /* container name or id, 0 none */
     uint32_t appid;       /* "appid: …" text, 0 none */
     uint32_t runtime;     /* "CPython 3.11.9", 0: native or unknown */
+    uint32_t entry;       /* what it was begun as: four lines (target/entry.h), 0: not known */
     uint32_t remedy;      /* what would let more be seen, 0 nothing */
     uint64_t cpu_ns;      /* utime + stime within the window, by the kernel's accounting */
     double weight;        /* of its samples against their nominal period; 0 is 1 */

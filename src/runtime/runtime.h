@@ -25,7 +25,8 @@
  *             on to the caller. Of a file (open_code; Go) the publisher asks it for names, before symbols. Of a process
  *             (attach; a JVM) the unwinder asks it where it has no rules of its own, before it gives up, and
  *             the frame gets these names at once. Where generated code is described in files (perf maps,
- *             jitdumps: generated/jit.h), read_name tells what such a name means.
+ *             jitdumps: generated/jit.h), read_name tells what such a name means. release tells what a program was
+ *             built with.
  *   collect   a profile that the runtime makes itself (JFR, inspector, pprof): start, poll, stop. The row brings its
  *             values into the units of its sample types: CPU and wall time are nanoseconds, memory is bytes.
  *
@@ -281,6 +282,8 @@ struct runtime {
     bool (*resolve)(void *code, const struct runtime_place *at, struct runtime_resolved *out);
     /* Appends the name for people of `raw` to `out`. False: it is not of this runtime. */
     bool (*read_name)(struct str raw, struct buf *out, struct runtime_named *named);
+    /* Appends what the file of a program was built with, "go 1.24.4". False: by nothing that is known. May be null. */
+    bool (*release)(struct elf *elf, struct buf *out);
 
     /* collect: a profile of `types` (ends with a null type). poll hands over what came since the last one, and false
      * with the reason when the profile is over; stop takes what is left, then frees. */

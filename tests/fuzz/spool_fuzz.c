@@ -8,7 +8,8 @@
 enum {
     CRC_AT = 12,
     COVERED_AT = 16,
-    LESS_IN_2 = 8 + 4 + 1 + 1, /* identity, process id, two empty words */
+    LESS_IN_3 = 2,                         /* an empty entry */
+    LESS_IN_2 = LESS_IN_3 + 8 + 4 + 1 + 1, /* identity, process id, two empty words */
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -54,7 +55,9 @@ static void check_file(const char *file, size_t size)
     for (size_t i = 0; i < d.more_count; i++) {
         check(is_within(d.more[i].profile, file, size) && is_within(d.more[i].type, file, size));
     }
-    size_t less = file[8] >= 3 ? 0 : LESS_IN_2 + d.is_raw; /* and version 1 had no number of further profiles */
+    check(is_within(d.subject.entry, file, size));
+    /* version 1 had no number of further profiles either */
+    size_t less = file[8] >= 4 ? 0 : file[8] == 3 ? LESS_IN_3 : LESS_IN_2 + d.is_raw;
     buf_init(&again, size + less);
     check(spool_write(&d, name, hash, &again, &err) && again.len == size + less);
     buf_release(&again);

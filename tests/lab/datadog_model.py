@@ -23,6 +23,8 @@ MOMENT = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\.(\d{9})Z")
 TAG = re.compile(r"[A-Za-z][A-Za-z0-9_./\\-]*:(?:[A-Za-z0-9_./\\:-]|[^\x00-\x7f])*(?<!:)")
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[1-8][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 EVENT = {"version", "family", "attachments", "tags_profiler", "start", "end", "endpoint_counts", "internal", "info"}
+MAY_BE = {"process_tags"}
+PROCESS_TAG = re.compile(r"entrypoint\.(basedir|name|type|workdir):(?!_)(?:[a-z0-9_./-]|[^\x00-\x7f])+(?<!_)")
 ONCE = {"language", "service", "host", "process_id", "runtime-id", "profiler_version", "runtime_arch", "runtime_os",
         "profile_seq"}
 FAMILIES = {"native", "python", "java", "ruby", "php", "perl", "go", "node"}
@@ -169,7 +171,7 @@ def event_of(content):
         event = json.loads(content.decode("utf-8"), object_pairs_hook=once)
     except ValueError as error:
         raise Refused(400, f"strict: event.json: {error}") from error
-    check(isinstance(event, dict) and set(event) == EVENT, f"event.json has {sorted(event)}")
+    check(isinstance(event, dict) and EVENT <= set(event) <= EVENT | MAY_BE, f"event.json has {sorted(event)}")
     check(event["version"] == "4" and isinstance(event["family"], str) and event["family"] in FAMILIES, "version or family")
     files = event["attachments"]
     check(isinstance(files, list) and all(isinstance(name, str) for name in files), "attachments")
@@ -177,7 +179,18 @@ def event_of(content):
     check(event["endpoint_counts"] is None and event["internal"] == {}, "endpoint_counts or internal")
     check(nanoseconds(event["start"]) <= nanoseconds(event["end"]), "it ends before it starts")
     info_of(event["info"])
+    if "process_tags" in event:
+        process_tags_of(event["process_tags"])
     return event
+
+
+def process_tags_of(text):
+    """{"entrypoint.name": value}"""
+    check(isinstance(text, str) and text, f"process_tags {text!r}")
+    tags = dict(tag.partition(":")[::2] for tag in text.split(","))
+    check(list(tags) == sorted(tags) and len(tags) == text.count(",") + 1, f"process_tags {text!r}")
+    check(all(PROCESS_TAG.fullmatch(tag) for tag in text.split(",")), f"process_tags {text!r}")
+    return tags
 
 
 def info_of(info):

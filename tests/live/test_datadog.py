@@ -2,6 +2,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -119,6 +120,7 @@ def test_each_field_that_is_removed_or_of_another_type_is_refused(good, key):
 @pytest.mark.parametrize("change", [
     set_to("version", "3"), set_to("family", "go"), set_to("attachments", ["profile.pprof", "more"]), set_to("start", "2025-11-20T10:31:04Z"),
     set_to("end", "2025-11-20T10:31:03.000000000Z"), set_to("endpoint_counts", {}), set_to("more", 1),
+    set_to("process_tags", ""), set_to("process_tags", "entrypoint.name:A"), set_to("process_tags", "entrypoint.type:a,entrypoint.name:b"),
     tagged("service:[^,]*,", ""), tagged("language:native", "language:native,language:native"), tagged("env:prod", "env:a,env:b"),
     tagged("env:prod", "env:a b"), tagged("profile_seq:2", "profile_seq:-1"), tagged("runtime-id:[^,]*", "runtime-id:x"), tagged("env:prod", "env:"),
 ])
@@ -191,6 +193,8 @@ def test_windows_arrive_at_an_agent(pillion, program, workdir, launch):
     for key, value in {"service": "shop", "env": "prod", "version": "1.2", "team": "pay", "unit": "b"}.items():
         assert {upload.tag(key) for upload in uploads} == {value}
     assert len({upload.tag("runtime-id") for upload in uploads}) == 1 and "bad!" not in uploads[0].tags
+    # also of the last window, whose process has ended
+    assert {upload.event.get("process_tags", "").count("entrypoint.type:executable") for upload in uploads} == {1}, [u.event for u in uploads]
     assert done.err.count('warning: datadog: the tag "bad!:x" is not sent: a tag holds letters, digits') == 1, done.err
     assert {request.headers["datadog-external-env"] for request in server.requests} == {"it-false"}
     assert SECRET not in str([request.headers for request in server.requests])
@@ -215,10 +219,10 @@ def version_of(python):
                           check=True).stdout.strip()
 
 
-def profiled_by_pillion(pillion, python, workdir, perf):
+def profiled_by_pillion(pillion, command, workdir, *options):
     with Server(judge=datadog_model.agent) as server:
-        target = process.start([python, "-c", BUSY])
-        done = process.run([pillion, "-u", "-d", "2", "-p", target.pid, *perf], cwd=workdir,
+        target = process.start(command, cwd=workdir)
+        done = process.run([pillion, "-u", "-d", "2", "-p", target.pid, *options], cwd=workdir,
                            env=ambient(DD_TRACE_AGENT_URL=server.url, **BUILD))
         target.end()
         assert done.status == 0, done
@@ -226,15 +230,27 @@ def profiled_by_pillion(pillion, python, workdir, perf):
     return target.pid, upload
 
 
+def profiled_by_its_own(command, workdir, **variables):
+    """The first (event, tags) of a program that profiles itself, and its request."""
+    with Server(judge=datadog_model.any_client) as server:
+        done = process.run(command, timeout=60, cwd=workdir,
+                           env=ambient(DD_TRACE_AGENT_URL=server.url, DD_INSTRUMENTATION_TELEMETRY_ENABLED="false", **BUILD, **variables))
+        assert done.status == 0 and server.accepted, done
+        (first, *_) = [request for request in server.requests if request.path == datadog_model.AGENT]
+        return *server.accepted[0], first
+
+
 @pytest.mark.parametrize("perf", [[], ["--perf-mode", "disabled"]], ids=["perf", "perf-less"])
 def test_a_python_service_arrives_as_one(pillion, workdir, perf):
     """It came as native code of the profiler's own process."""
-    pid, upload = profiled_by_pillion(pillion, "/usr/bin/python3", workdir, perf)
+    pid, upload = profiled_by_pillion(pillion, ["/usr/bin/python3", "-c", BUSY], workdir, *perf)
     assert upload.event["family"] == "python" and upload.tag("language") == "python"
     assert (upload.tag("runtime"), upload.tag("runtime_version")) == ("CPython", version_of("/usr/bin/python3"))
     assert upload.event["info"]["runtime"] == {"engine": "CPython", "version": version_of("/usr/bin/python3")}
     assert upload.tag("process_id") == str(pid)
-    assert upload.tag("git.commit.sha") == "0123abc" and upload.tag("git.repository_url") == "git.example/shop.git"
+    assert upload.tag("git.commit.sha") == "0123abc" and upload.tag("git.repository_url") == "https://git.example/shop.git"
+    assert process_tags(upload.event) == {"entrypoint.name": "-c", "entrypoint.type": "script", "entrypoint.basedir": workdir.name,
+                                          "entrypoint.workdir": workdir.name}
     assert SECRET not in str(upload.event)
     assert {"worker", "MainThread"} & {sample.labels.get("thread name") for sample in upload.profile.samples}
 
@@ -249,25 +265,93 @@ def test_of_native_code_the_process_is_told(pillion, program, workdir):
     assert upload.event["family"] == "native" and upload.tag("process_id") == str(target.pid) and "runtime" not in upload.tags
 
 
+def process_tags(event):
+    return dict(tag.split(":", 1) for tag in event["process_tags"].split(","))
+
+
 @pytest.mark.net
-def test_beside_datadogs_own_profiler_of_python(pillion, workdir):
+@pytest.mark.parametrize("begun", [["-c", BUSY], ["-u", "Shop.v2/Busy_Loop-2.x.py", "--token", SECRET], ["-X", "utf8", "-m", "busy", SECRET]],
+                         ids=["code", "script", "module"])
+def test_beside_datadogs_own_profiler_of_python(begun, pillion, workdir):
     """Field by field: what both say is the same, and what it says alone is named here."""
     python = peer_python()
-    with Server(judge=datadog_model.any_client) as server:
-        done = process.run([python.parent / "ddtrace-run", python, "-c", BUSY], timeout=60,
-                           env=ambient(DD_TRACE_AGENT_URL=server.url, DD_PROFILING_ENABLED="true", DD_PROFILING_UPLOAD_INTERVAL="2",
-                                       DD_TRACE_ENABLED="false", DD_INSTRUMENTATION_TELEMETRY_ENABLED="false", **BUILD))
-        assert done.status == 0 and server.accepted, done
-        event, tags = server.accepted[0]
-    _, ours = profiled_by_pillion(pillion, python, workdir, [])
-    same = {"env", "service", "version", "language", "runtime", "runtime_version", "git.commit.sha", "team"}
+    (workdir / "Shop.v2").mkdir()
+    for path in ("Shop.v2/Busy_Loop-2.x.py", "busy.py"):
+        (workdir / path).write_text(BUSY)
+    event, tags, _ = profiled_by_its_own([python.parent / "ddtrace-run", python, *begun], workdir, DD_PROFILING_ENABLED="true",
+                                         DD_PROFILING_UPLOAD_INTERVAL="2", DD_TRACE_ENABLED="false")
+    _, ours = profiled_by_pillion(pillion, [python, *begun], workdir)
+    same = {"env", "service", "version", "language", "runtime", "runtime_version", "git.commit.sha", "git.repository_url", "team"}
     assert {key: tags[key] for key in same} == {key: ours.tags[key] for key in same}
     # profiler_config, runtime_platform: of that profiler itself, and a triple that runtime_arch and runtime_os say
     assert set(tags) - set(ours.tags) <= {"profiler_config", "runtime_platform"}, set(tags) - set(ours.tags)
     assert event["family"] == ours.event["family"] and event["version"] == ours.event["version"]
-    # process_tags: names of the script and of folders, which a process beside it does not know
-    assert set(event) - set(ours.event) <= {"process_tags"}
+    assert set(event) <= set(ours.event)
+    # svc.user: that the service was named by DD_SERVICE
+    assert {**process_tags(ours.event), "svc.user": "true"} == process_tags(event)
+    assert SECRET not in str(ours.event)
     assert set(ours.event["attachments"]) <= set(event["attachments"])
+
+
+# What Datadog's profiler of Go says and pillion does not.
+GO_TAGS = {"runtime_compiler": "gc: what runtime:go says, too",
+           "go_path": "its main module, by the build information that the file holds; pillion takes the release alone from there",
+           "pgo": "likewise whether a profile was used to build it",
+           "_dd.profiler.go_execution_trace_enabled": "of that profiler itself",
+           "go_execution_traced": "of its go.trace"}
+GO_FILES = {"cpu.pprof": "it is profile.pprof here",
+            "delta-heap.pprof": "the program's own account of its memory, which nobody tells from outside",
+            "metrics.json": "likewise of its garbage collector and goroutines",
+            "go.trace": "likewise of its scheduler"}
+GO_HEADERS = {"accept-encoding": "of Go's HTTP client"}
+
+
+@pytest.mark.net
+def test_beside_datadogs_own_profiler_of_go(pillion, workdir):
+    """Field by field: what both say is the same, and what it says alone is named above."""
+    program = peer_of_go()
+    event, tags, request = profiled_by_its_own([program, "4"], workdir)
+    pid, ours = profiled_by_pillion(pillion, [program, "20", "alone"], workdir)
+    same = {"env", "service", "version", "host", "runtime", "runtime_version", "runtime_arch", "runtime_os", "git.commit.sha",
+            "git.repository_url", "team", "profile_seq"}
+    assert {key: tags[key] for key in same} == {key: ours.tags[key] for key in same}
+    assert set(tags) - set(ours.tags) == set(GO_TAGS)
+    assert ours.tag("process_id") == str(pid) and datadog_model.UUID.fullmatch(tags["runtime-id"][0])
+    assert set(event) <= set(ours.event), set(event) - set(ours.event)
+    for key in ("family", "version", "process_tags"):
+        assert event[key] == ours.event[key], (event, ours.event)
+    assert set(event["info"]) <= set(ours.event["info"])
+    own, profiler = event["info"]["profiler"], ours.event["info"]["profiler"]
+    assert set(own) <= set(profiler) and all(own[key] == profiler[key] for key in ("ssi", "activation"))
+    assert ours.event["info"]["runtime"] == {"engine": "go", "version": tags["runtime_version"][0]}
+    assert set(event["attachments"]) == set(GO_FILES)
+    assert set(request.headers) - set(ours.request.headers) == set(GO_HEADERS)
+    mimes = [dict(re.findall(rb'name="([^"]+)"; filename="[^"]+"\r\nContent-Type: (\S+)\r\n', r.body)) for r in (request, ours.request)]
+    assert mimes[0][b"event"] == mimes[1][b"event"] and mimes[0][b"cpu.pprof"] == mimes[1][b"profile.pprof"], mimes
+    assert {frame for sample in ours.profile.samples for frame in sample.frames} >= {"main.burn", "main.main"}
+
+
+def peer_of_go():
+    """The program with Datadog's library, whose modules come from where Go is told to get them."""
+    go, module = shutil.which("go"), "github.com/DataDog/dd-trace-go/v2/profiler@v2.12.0"
+    built = cache.folder("dd-trace-go", "v2.12.0")
+    with cache.locked("dd-trace-go"):
+        if (built / "datadog_go").exists():
+            return built / "datadog_go"
+        if not go:
+            pytest.skip("not installed: go")
+        home = cache.folder("go")
+        environment = {"PATH": os.environ["PATH"], "HOME": str(home), "GOPATH": str(home / "path"), "GOTOOLCHAIN": "local",
+                       "GO111MODULE": "on", "GOFLAGS": "-modcacherw", "CGO_ENABLED": "0"}
+        for name in ("GOPROXY", "GOSUMDB"):
+            environment[name] = subprocess.run([go, "env", name], stdout=subprocess.PIPE, text=True).stdout.strip()
+        shutil.copy("tests/live/programs/datadog_go.go", built / "main.go")
+        (built / "go.mod").write_text("module datadog_go\n")
+        for step in (["get", module], ["build", "-o", "datadog_go", "."]):
+            done = subprocess.run([go, *step], cwd=built, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+            if done.returncode:
+                pytest.skip(f"tier net: go {step[0]}: {done.stdout.strip()[-300:]}")
+    return built / "datadog_go"
 
 
 def peer_python():

@@ -584,7 +584,9 @@ static void an_agent_is_found_as_tracers_find_it(void)
     /* a key alone does not mean that there is no agent */
     address_is(none, SET("DD_API_KEY", "k", "DD_SITE", "datadoghq.eu"), false,
                "http://localhost:8126");
-    CHECK(!looked.agentless);
+    CHECK(!looked.agentless && !looked.no_process_tags);
+    address_is(none, SET("DD_EXPERIMENTAL_PROPAGATE_PROCESS_TAGS_ENABLED", "False"), false, "http://localhost:8126");
+    CHECK(looked.no_process_tags);
 }
 
 static void without_an_agent_it_is_the_intake_of_a_site(void)
@@ -680,8 +682,60 @@ static void a_sentence_says_who_has_to_do_what(void)
     tear_down(b);
 }
 
+/* ---- what the process was begun as ---- */
+
+static void entry_is(const char *entry, const char *expected)
+{
+    struct bench *b = set_up();
+    b->delivery.subject.entry = str_of(entry);
+    ask(b);
+    struct str member = json_member(event_of(b), "process_tags");
+    buf_clear(&b->tags);
+    CHECK((member.len > 0 && json_text_of(member, &b->tags)) == (expected[0] != '\0'));
+    CHECK_TEXT(buf_cstr(&b->tags), expected);
+    b->context.no_process_tags = true;
+    ask(b);
+    CHECK(json_member(event_of(b), "process_tags").len == 0);
+    tear_down(b);
+}
+
+static void a_process_is_told_by_what_it_was_begun_as(void)
+{
+    entry_is("shop\napp\nscript\nsrv\n",
+             "entrypoint.basedir:shop,entrypoint.name:app,entrypoint.type:script,entrypoint.workdir:srv");
+    entry_is("bin\ngunicorn\nscript\n/\n", "entrypoint.name:gunicorn,entrypoint.type:script");
+    entry_is("\n-c\nscript\n\n", "entrypoint.name:-c,entrypoint.type:script");
+    entry_is("", "");
+    entry_is("\n\n\n\n", "");
+    entry_is("\n_My App!,x:y__z\\_\n\n\n", "entrypoint.name:my_app_x_y_z");
+    entry_is("\n___\n\n\n", "");
+    entry_is("\n\xc3\xa9t\xc3\xa9\n\n\n", "entrypoint.name:\xc3\xa9t\xc3\xa9");
+}
+
+static void repository_is(const char *url, const char *expected)
+{
+    struct bench *b = set_up();
+    b->context.git_repository = str_of(url);
+    ask(b);
+    CHECK_TEXT(tag(b, "git.repository_url"), expected);
+    tear_down(b);
+}
+
+static void a_repository_is_named_without_who_cloned_it(void)
+{
+    repository_is("https://git.example/shop.git", "https://git.example/shop.git|");
+    repository_is("https://me:SECRET@git.example/shop.git", "https://git.example/shop.git|");
+    repository_is("https://me:SEC@RET@git.example/shop.git", "https://git.example/shop.git|");
+    repository_is("ssh://git@git.example:22/shop.git", "ssh://git.example:22/shop.git|");
+    repository_is("git@git.example:me/shop.git", "git.example:me/shop.git|");
+    repository_is("git.example/shop", "git.example/shop|");
+    repository_is("", "");
+}
+
 TESTS({"the event is what the service reads", the_event_is_what_the_service_reads},
       {"a request is a form of two files", a_request_is_a_form_of_two_files},
+      {"a process is told by what it was begun as", a_process_is_told_by_what_it_was_begun_as},
+      {"a repository is named without who cloned it", a_repository_is_named_without_who_cloned_it},
       {"sample types have the names of native profiles", types_have_the_names_of_native_profiles},
       {"a boundary stands in no part", a_boundary_stands_in_no_part},
       {"a key is shown to the service alone", a_key_is_shown_to_the_service_alone},

@@ -1,5 +1,6 @@
 /* The Go symbol table: functions, lines and inlined calls of hand-made tables of every version. */
 #include "elf_image.h"
+#include "runtime/go/go.h"
 #include "runtime/go/private.h"
 #include "test.h"
 
@@ -391,6 +392,45 @@ static void no_sections(void)
     }
 }
 
+/* What the linker left is in a section of its own, at TABLE here. */
+static void release_is(const char *head, uint8_t flags, const char *text, size_t bytes, const char *expected)
+{
+    struct buf out;
+    buf_init(&out, 100);
+    (void)make(GO_1_20);
+    name_section(".go.buildinfo");
+    memset(image.bytes + TABLE, 0, 64);
+    memcpy(image.bytes + TABLE, head, strlen(head));
+    image.bytes[TABLE + 14] = 8;
+    image.bytes[TABLE + 15] = flags;
+    image.bytes[TABLE + 32] = (unsigned char)strlen(text);
+    memcpy(image.bytes + TABLE + 33, text, strlen(text));
+    put(IMAGE_SHDRS + 3 * sizeof(Elf64_Shdr) + offsetof(Elf64_Shdr, sh_size), bytes, 8);
+    CHECK(elf_open_bytes(&elf, image.bytes, image.len, &err));
+    CHECK(runtime_go.release(&elf, &out) == (expected[0] != '\0'));
+    CHECK_TEXT(buf_cstr(&out), expected);
+    elf_release(&elf);
+    buf_release(&out);
+}
+
+static void a_release(void)
+{
+    static const char head[] = "\xff Go buildinf:";
+    release_is(head, 2, "go1.26.8", 64, "go 1.26.8");
+    release_is(head, 2, "go1.25rc1 X:nogreenteagc", 64, "go 1.25rc1");
+    release_is(head, 2, "go1.26.8", 41, "go 1.26.8");
+    release_is(head, 2, "go1.26.8", 40, ""); /* cut */
+    release_is(head, 2, "go1.26.8", 32, "");
+    release_is(head, 0, "go1.17.13", 64, ""); /* by pointers */
+    release_is(head, 2, "devel go1.27", 64, "");
+    release_is(head, 2, "go", 64, "");
+    release_is("\xff Go builtinf:", 2, "go1.26.8", 64, "");
+    (void)make(GO_1_20);
+    CHECK(elf_open_bytes(&elf, image.bytes, image.len, &err));
+    CHECK(!runtime_go.release(&elf, NULL)); /* without the section */
+    elf_release(&elf);
+}
+
 static void no_module(void)
 {
     (void)make(GO_1_20);
@@ -619,6 +659,7 @@ static void long_name(void)
 TESTS({"an address gives the calls inlined there, innermost first, in every version's table",
        every_version},
       {"instructions of four bytes count in fours", other_machine},
+      {"the release that built it is told", a_release},
       {"a file that the table does not name is no file", unknown_files},
       {"addresses before the first and behind the last function are no function", outside},
       {"a table without sections is found by its first bytes", no_sections},

@@ -109,7 +109,7 @@ static void look_into(uint32_t pid)
     buf_init(&text, 1 << 20);
     CHECK(proc_read(pid, 0, "maps", &text, &err));
     CHECK(text.len > 0);
-    CHECK(proc_exe(pid, exe, sizeof exe) && proc_exe(proc_own_pid(), own_exe, sizeof own_exe));
+    CHECK(proc_link(pid, "exe", exe, sizeof exe) && proc_link(proc_own_pid(), "exe", own_exe, sizeof own_exe));
     CHECK_TEXT(exe, own_exe);
     CHECK(foreign_root_of(pid, &root) && foreign_root_of(proc_own_pid(), &own_root));
     CHECK(memcmp(&root, &own_root, sizeof root) == 0);

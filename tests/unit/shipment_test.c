@@ -291,6 +291,7 @@ static struct delivery_subject subject_of(struct profile *p, unsigned native_s, 
     profile_add(p, second, add_name(p, 0, "h", FRAME_PYTHON), script_s * NS_PER_S / 2, 1);
     p->processes.at[one].cpu_ns = native_s * NS_PER_S;
     p->processes.at[two].cpu_ns = script_s * NS_PER_S;
+    p->processes.at[two].entry = profile_cstring(p, "app\nrun\nscript\nsrv\n");
     p->processes.at[two].runtime = is_read ? profile_cstring(p, "CPython 3.11.9") : 0;
     return shipment_subject(p);
 }
@@ -309,12 +310,22 @@ static void what_most_of_the_time_is_of_is_the_subject(void)
         {0, 3, false, 50, "", ""}, /* nobody knows of a runtime, and half is native */
         {5, 0, true, 40, "", ""},
     };
+    struct profile q;
+    (void)subject_of(&q, 1, 8, true);
+    q.processes.at[2].entry = profile_cstring(&q, "bin\npython3\nexecutable\nsrv\n"); /* of the interpreter */
+    CHECK_STR(shipment_subject(&q).entry, "");
+    profile_release(&q);
+    (void)subject_of(&q, 0, 3, false);
+    q.processes.at[2].entry = profile_cstring(&q, "bin\nserver\nexecutable\nsrv\n");
+    CHECK_STR(shipment_subject(&q).entry, "bin\nserver\nexecutable\nsrv\n");
+    profile_release(&q);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct profile p;
         struct delivery_subject subject = subject_of(&p, cases[i].native_s, cases[i].script_s, cases[i].is_read);
         CHECK_INT(subject.pid, cases[i].pid);
         CHECK_STR(subject.language, cases[i].language);
         CHECK_STR(subject.runtime, cases[i].runtime);
+        CHECK_STR(subject.entry, cases[i].pid == 50 ? "app\nrun\nscript\nsrv\n" : "");
         profile_release(&p);
     }
 }

@@ -24,7 +24,7 @@ static struct delivery sample(void)
         .profile = STR("\x1f\x8b" "bytes"),
         .sequence = 42,
         .identity = UINT64_C(0xa1a2a3a4a5a6a7a8),
-        .subject = {42, STR("python"), STR("CPython 3.11.9")},
+        .subject = {42, STR("python"), STR("CPython 3.11.9"), STR("a\nb\n\nc\n")},
         .cpu_percent = 12.5,
         .memory_percent = -1,
     };
@@ -92,6 +92,7 @@ static void what_is_written_is_read(void)
     CHECK_INT(d.subject.pid, 42);
     CHECK_STR(d.subject.language, "python");
     CHECK_STR(d.subject.runtime, "CPython 3.11.9");
+    CHECK_STR(d.subject.entry, "a\nb\n\nc\n");
     CHECK(d.cpu_percent > 12.49 && d.cpu_percent < 12.51);
     CHECK(d.memory_percent < 0);
     buf_release(&file);
@@ -102,13 +103,40 @@ static void the_form_is_the_one_documented(void)
 {
     struct buf file;
     written(&file);
-    CHECK(memcmp(file.ptr, "PILSPOOL\x03\x00\x00\x00", 12) == 0);
+    CHECK(memcmp(file.ptr, "PILSPOOL\x04\x00\x00\x00", 12) == 0);
     CHECK(memcmp(file.ptr + 56, "\x00\x00\x63\x00", 4) == 0);
     CHECK(memcmp(file.ptr + 16, "\xef\xcd\xab\x89\x67\x45\x23\x01", 8) == 0);
     CHECK(memcmp(file.ptr + 60, "\x07\x00\x00\x00\xa8\xa7\xa6\xa5\xa4\xa3\xa2\xa1", 12) == 0);
     CHECK(memcmp(file.ptr + 72, "\x2a\x00\x00\x00\x06python\x0e" "CPython 3.11.9", 26) == 0);
-    CHECK(memcmp(file.ptr + 98, "\x09pyroscope\x05pprof\x00\x1f\x8b" "bytes", 24) == 0);
-    CHECK_INT(file.len, 122);
+    CHECK(memcmp(file.ptr + 98, "\x07\x00" "a\nb\n\nc\n", 9) == 0);
+    CHECK(memcmp(file.ptr + 107, "\x09pyroscope\x05pprof\x00\x1f\x8b" "bytes", 24) == 0);
+    CHECK_INT(file.len, 131);
+    buf_release(&file);
+}
+
+/* Takes bytes out of the head, as it was in a former version. */
+static void make_older(struct buf *file, size_t from, size_t bytes, char version)
+{
+    memmove(file->ptr + from, file->ptr + from + bytes, file->len - from - bytes);
+    file->len -= bytes;
+    file->ptr[8] = version;
+    uint32_t crc = (uint32_t)crc32(0, (const unsigned char *)file->ptr + 16, (unsigned)file->len - 16);
+    memcpy(file->ptr + 12, &crc, sizeof crc);
+}
+
+static void a_file_of_version_3_is_read(void)
+{
+    struct buf file;
+    struct delivery d = {0};
+    struct str backend;
+    uint64_t hash;
+    struct err err;
+    written(&file);
+    make_older(&file, 98, 9, 3);
+    CHECK(spool_read(buf_slice(&file), &d, &backend, &hash, &err));
+    CHECK_STR(d.subject.runtime, "CPython 3.11.9");
+    CHECK_INT(d.subject.entry.len, 0);
+    CHECK_STR(d.profile, "\x1f\x8b" "bytes");
     buf_release(&file);
 }
 
@@ -121,11 +149,7 @@ static void a_file_of_version_2_is_read(void)
     uint64_t hash;
     struct err err;
     written(&file);
-    memmove(file.ptr + 64, file.ptr + 98, file.len - 98);
-    file.len -= 34;
-    file.ptr[8] = 2;
-    uint32_t crc = (uint32_t)crc32(0, (const unsigned char *)file.ptr + 16, (unsigned)file.len - 16);
-    memcpy(file.ptr + 12, &crc, sizeof crc);
+    make_older(&file, 64, 43, 2);
     CHECK(spool_read(buf_slice(&file), &d, &backend, &hash, &err));
     CHECK(spool_read(buf_slice(&file), &again, &backend, &hash, &err));
     CHECK_STR(backend, "pyroscope");
@@ -144,14 +168,16 @@ static void the_longest_head_has_its_room(void)
     struct err err;
     d.format = d.subject.language = str_of(name);
     d.subject.runtime = STR("abcdefghijklmnopqrstuvwxyz012345abcdefghijklmnopqrstuvwxyz012345"); /* 64 */
+    static char entry[ENTRY_MAX_BYTES];
+    d.subject.entry = (struct str){entry, sizeof entry};
     d.profile = STR("");
     for (; d.more_count < DELIVERY_MORE_MAX; d.more_count++) {
         d.more[d.more_count].type = STR("abcdefghijklmnopqrstuvwxyz012345abcdefghijklmnopqrstuvwxyz012345"); /* 64 */
     }
-    buf_init(&file, 1000);
+    buf_init(&file, 2000);
     CHECK(spool_write(&d, name, 1, &file, &err));
     CHECK_INT(file.len, SPOOL_HEAD_MAX);
-    CHECK_INT(file.len, 724);
+    CHECK_INT(file.len, 1238);
     buf_release(&file);
 }
 
@@ -514,6 +540,7 @@ TESTS({"names sort by age", names_sort_by_age},
       {"what is written is read", what_is_written_is_read},
       {"the form is the one documented", the_form_is_the_one_documented},
       {"a file of version 2 is read", a_file_of_version_2_is_read},
+      {"a file of version 3 is read", a_file_of_version_3_is_read},
       {"the longest head has its room", the_longest_head_has_its_room},
       {"further profiles of a window are read", further_profiles_are_read},
       {"a cut file is malformed", a_cut_file_is_malformed},

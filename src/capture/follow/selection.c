@@ -101,7 +101,7 @@ static void read_facts(struct selection *c, uint32_t pid, uint32_t parent_pid, s
     if (asks(c, FILTER_MATCH)) {
         out->filter.command_line = command_line_of(c, pid, name);
     }
-    if (asks(c, FILTER_EXE) && proc_exe(pid, out->exe, sizeof out->exe)) {
+    if (asks(c, FILTER_EXE) && proc_link(pid, "exe", out->exe, sizeof out->exe)) {
         out->filter.exe = str_of(out->exe);
     }
     if (asks(c, FILTER_CONTAINER) &&
@@ -234,7 +234,7 @@ void selection_describe(struct selection *c, uint32_t pid, struct buf *out)
     buf_str(out, str_sub(line, 0, SHOWN_BYTES));
     buf_text(out, line.len > SHOWN_BYTES ? "..." : "");
     if (asks(c, FILTER_EXE)) {
-        bool known = proc_exe(pid, facts.exe, sizeof facts.exe);
+        bool known = proc_link(pid, "exe", facts.exe, sizeof facts.exe);
         buf_printf(out, " (%s)", known ? facts.exe : "executable not readable");
     }
     if (asks(c, FILTER_CONTAINER)) {

@@ -7,6 +7,7 @@
 #include "capture/collect/collecting.h"
 #include "capture/follow/cpus.h"
 #include "capture/follow/stack_sizes.h"
+#include "capture/upload/heaviest.h"
 #include "capture/upload/sender.h"
 #include "capture/window/image_sweep.h"
 #include "capture/window/limits.h"
@@ -184,6 +185,7 @@ static bool make_rows(struct rooms *r, struct err *err)
         {&reaping_concern, r->polling},
         {&closing_concern, r->polling},
         {&bursts_concern, r->bursts},
+        {&heaviest_concern, heaviest_new(&r->follow, runtimes)},
         {&window_facts_concern, r->windows},
         {&limits_concern, limits_new(&reach)},
         {&image_sweep_concern, image_sweep_new(&r->follow, r->catching, r->publisher)},

@@ -4,6 +4,7 @@
 #include "capture/upload/shipment.h"
 
 #include "encode/encode.h"
+#include "target/entry.h"
 
 enum {
     TRIES = 6,           /* of one request; each aims below what is allowed */
@@ -65,11 +66,15 @@ struct delivery_subject shipment_subject(const struct profile *p)
             most_ns = process->cpu_ns;
             subject.pid = process->pid;
             subject.runtime = profile_text(p, process->runtime);
+            subject.entry = profile_text(p, process->entry);
         }
     }
     bool dominates = language != FRAME_NATIVE && (2 * read_ns > sum.cpu_ns || 2 * sum.leaf_ns[language] > sum.cpu_ns);
     subject.language = dominates ? str_of(languages[language].name) : STR("");
     subject.runtime = dominates ? subject.runtime : STR("");
+    if (dominates && languages[language].is_script && entry_is_program(subject.entry)) {
+        subject.entry = STR(""); /* of the interpreter: its script was not known when it ended, or is not read */
+    }
     return subject;
 }
 
@@ -100,8 +105,10 @@ bool shipment_encode(struct profile *p, const struct backend *row, struct buf *o
     d->subject = shipment_subject(p);
     size_t runtime_at = out->len;
     buf_str(out, d->subject.runtime);
+    buf_str(out, d->subject.entry);
     buf_trim(out); /* it may wait for hours */
     d->subject.runtime.ptr = out->ptr + runtime_at;
+    d->subject.entry.ptr = d->subject.runtime.ptr + d->subject.runtime.len;
     point_into(d, out);
     for (size_t i = 0; i < n; at += d->more[i++].type.len) {
         d->more[i].type.ptr = out->ptr + at;

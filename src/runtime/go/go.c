@@ -33,4 +33,5 @@ const struct runtime runtime_go = {
     .open_code = open_code,
     .close_code = close_code,
     .resolve = resolve,
+    .release = go_version,
 };

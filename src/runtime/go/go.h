@@ -9,4 +9,7 @@
 
 extern const struct runtime runtime_go;
 
+/* version.c: "go 1.24.4"; since Go 1.18. */
+bool go_version(struct elf *elf, struct buf *out);
+
 #endif
