@@ -113,10 +113,12 @@ def test_each_window_of_a_run_passes_the_trace_agent_also_when_it_was_away(pilli
         said = run.end()
         assert intake.wait(accepted=run.windows), said
         agent.end()
-    assert sorted(upload.sequence for upload in intake.accepted) == list(range(run.windows)), said
-    passed = sorted(upload.profile.total("cpu-time") for upload in intake.accepted)
+    # the agent may have ended between the intake's answer and its own: then that window came twice, as the same one
+    by_sequence = {upload.sequence: upload.profile.total("cpu-time") for upload in intake.accepted}
+    assert sorted(by_sequence) == list(range(run.windows)) and len(intake.accepted) <= run.windows + 1, said
+    passed = sorted(by_sequence.values())
     assert passed == cpu_times(workdir / "out") and sum(passed) > 10**9
-    print(f"{run.windows} windows, {len(intake.accepted)} passed on, {sum(passed)} ns of CPU time in the files and in what came")
+    print(f"{run.windows} windows, {len(passed)} passed on, {sum(passed)} ns of CPU time in the files and in what came")
 
 
 @contextlib.contextmanager
