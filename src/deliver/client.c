@@ -355,11 +355,22 @@ static bool connect_once(struct send *s, struct stream *out, struct err *err)
     return true;
 }
 
-/* A server that refused one engine of TLS has closed the connection. */
+/* A server that refused one engine of TLS has closed the connection. What it refused is no matter if it takes the other. */
 static bool connect_anew(struct send *s, struct stream *out, struct err *err)
 {
+    struct err why = {0};
     s->client->session.again = false; /* of an earlier connection, which may not have come as far as TLS */
-    return connect_once(s, out, err) || (s->client->session.again && connect_once(s, out, err));
+    if (connect_once(s, out, &why)) {
+        return true;
+    }
+    if (s->client->session.again) {
+        s->client->config = false;
+        return connect_once(s, out, err);
+    }
+    if (err != NULL) {
+        *err = why;
+    }
+    return false;
 }
 
 static void drop_kept(struct client *client)

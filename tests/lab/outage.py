@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Windows through a server that fails in every way: each arrives, or is said to be lost.
 
-    tests/lab/outage.py --count 2000 --spool [--kills 100] [--ends 1] [--tls] [--seed N]
+    tests/lab/outage.py --count 2000 --spool [--kills 100] [--ends 1] [--tls 1.3] [--seed N]
 
 A process that sleeps is profiled, windows are asked for (SIGUSR1), and so is every try (SIGHUP). The server cuts requests,
 loses its responses, is slow, refuses with 401, 404, 429, 5xx or words that are no HTTP, ends handshakes, or is away for
@@ -18,6 +18,7 @@ import os
 import random
 import re
 import signal
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -217,7 +218,7 @@ def main():
     parser.add_argument("--ends", type=int, default=1)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--spool", action="store_true")
-    parser.add_argument("--tls", action="store_true")
+    parser.add_argument("--tls", choices=["1.2", "1.3"], help="the version that the server speaks alone")
     options = parser.parse_args()
     if options.kills and not options.spool:
         parser.error("--kills wants --spool: what memory holds is lost with the process")
@@ -226,6 +227,8 @@ def main():
     with tempfile.TemporaryDirectory(prefix="outage-") as name:
         folder = Path(name)
         tls = uploading.certificate(folder)[1] if options.tls else None
+        if tls is not None:
+            tls.minimum_version = tls.maximum_version = ssl.TLSVersion["TLSv" + options.tls.replace(".", "_")]
         server = Server(random.Random(options.seed + 1), tls, names)
         told = work(options, server, folder)
         left = len(list((folder / "spool").rglob("*.pprof"))) if options.spool else 0

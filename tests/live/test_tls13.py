@@ -248,6 +248,17 @@ def test_a_certificate_that_was_changed(authority, get, go_server, ca):
         assert sort == "config" and why.startswith('the authority "other" is unknown'), why
 
 
+# ---- A program without it
+
+def test_a_build_without_the_second_engine(repository, out, tmp_path):
+    """What `make TLS13=0` compiles of deliver/ asks for nothing of it."""
+    sources = [path for path in (repository / "src/deliver").glob("*.c") if not path.name.startswith("tls13")]
+    subprocess.run(["gcc", "-std=gnu11", "-D_GNU_SOURCE=", "-DPILLION_TLS13=0", "-O1", f"-I{repository}/src",
+                    f"-I{out}/host/vendor/include", "-c", *sources], cwd=tmp_path, check=True)
+    wanted = subprocess.run(["nm", "-u", *tmp_path.glob("*.o")], stdout=subprocess.PIPE, text=True, check=True).stdout
+    assert "tls12_open" in wanted and "tls13" not in wanted and "mbedtls" not in wanted
+
+
 # ---- What it costs
 
 @pytest.mark.parametrize("kind", ["P-256", "RSA-2048"])

@@ -9,6 +9,7 @@ import re
 import resource
 import shutil
 import signal
+import ssl
 import sys
 import time
 from pathlib import Path
@@ -151,6 +152,18 @@ def test_over_tls_a_server_has_to_be_trusted(pillion, certificate):
         assert "--no-verify: anyone between here and the server" in loud.err
         loud.end()
         assert len(sink.taken) == 3
+
+
+def test_a_server_that_wants_tls_13(pillion, workdir):
+    """It is refused once, and each window arrives."""
+    path, context = uploading.certificate(workdir)
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    with Sink(tls=context) as sink:
+        run = Run(pillion, "--server-host", sink.url + WINDOWS, "--ca-file", path)
+        run.window(3)
+        until_taken(sink, 3, run)
+        assert sent_kept_lost(run.end()) == (4, 0, 0)
+    assert "TLS" not in run.err, run.err
 
 
 def test_a_token_over_plain_http_to_another_machine_is_one_warning(pillion):

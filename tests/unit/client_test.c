@@ -427,6 +427,8 @@ static void who_refuses_the_first_engine_is_asked_by_the_second(void)
         serves(&w, "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
     }
     CHECK(post_to(&w, "https://h"));
+    CHECK_INT(w.err.kind, ERR_NONE);
+    CHECK(!w.client.config);
     CHECK(post_to(&w, "https://h")); /* at once: that is known now */
     CHECK_INT(w.client.connects, 3);
     CHECK_HEARD(&w, 0, "<tls h>");
