@@ -355,7 +355,8 @@ static bool connect_once(struct send *s, struct stream *out, struct err *err)
     return true;
 }
 
-/* A server that refused one engine of TLS has closed the connection. What it refused is no matter if it takes the other. */
+/* A server that refused one engine of TLS has closed the connection. What it refused is no matter if it takes the
+ * other. */
 static bool connect_anew(struct send *s, struct stream *out, struct err *err)
 {
     struct err why = {0};

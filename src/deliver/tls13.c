@@ -117,7 +117,7 @@ static unsigned judge_unread(struct tls13 *t)
     struct peer *peer = t->link.peer;
     const br_x509_class **x = &peer->vtable;
     bool is_13 = mbedtls_ssl_get_version_number(&t->ssl) == MBEDTLS_SSL_VERSION_TLS1_3;
-    size_t most = MBEDTLS_SSL_IN_CONTENT_LEN, len = t->ssl.MBEDTLS_PRIVATE(in_hslen);
+    size_t most = t->ssl.MBEDTLS_PRIVATE(in_msglen), len = t->ssl.MBEDTLS_PRIVATE(in_hslen);
     struct cursor c = cursor_of(t->ssl.MBEDTLS_PRIVATE(in_msg), len < most ? len : most);
     cursor_skip(&c, is_13 ? 8 : 7); /* the message's head, in 1.3 a context, and the length of all */
     (*x)->start_chain(x, NULL);

@@ -143,6 +143,23 @@ def start(options, server, folder):
                          command=("sleep", "86400"))
 
 
+def waiting(run):
+    return int(re.search(r"waiting=(\d+)", run.summaries[-1]).group(1)) if run.summaries else 0
+
+
+def breathe(run, server, most):
+    """A spool holds 1,000 files, and gives up the oldest: before that the server is well for a while."""
+    ill = server.faults.share, server.names.share if server.names else 0
+    while waiting(run) > most:
+        server.be_well()
+        run.pillion.signal(signal.SIGHUP)
+        time.sleep(0.3)
+        run.window()
+    server.faults.share = ill[0]
+    if server.names:
+        server.names.share = ill[1]
+
+
 def drain(run, server, seconds):
     """The server is well; every try is asked for until nothing waits."""
     server.be_well()
@@ -151,7 +168,7 @@ def drain(run, server, seconds):
         run.pillion.signal(signal.SIGHUP)
         time.sleep(0.3)
         run.window()
-        if "waiting=0" in run.summaries[-1]:
+        if waiting(run) == 0:
             return
 
 
@@ -166,6 +183,8 @@ def work(options, server, folder):
         if chance.random() < 0.8:  # at 0.5 what waits only grows
             run.pillion.signal(signal.SIGHUP)
         time.sleep(chance.random() * 0.1)
+        if options.spool and waiting(run) > 700:
+            breathe(run, server, 300)
         if chance.random() < (0.02 if server.names else 0.01):
             server.go()
             time.sleep(chance.random() * 2)
