@@ -1,5 +1,5 @@
 /* Reads DER (X.690): tags, lengths, and the few types that certificates have. Every length is
- * checked against what is there; indefinite and non-minimal lengths are refused. Pure: nothing is
+ * checked against what is there; indefinite lengths are refused. Pure: nothing is
  * allocated. */
 #include "deliver/der.h"
 

@@ -107,40 +107,42 @@ static unsigned ask_minimal(struct peer *peer, const struct path *path, struct p
     return (*x)->end_chain(x);
 }
 
-/* What BearSSL looks at besides signatures, and the second engine does not. */
+/* What BearSSL looks at besides signatures, and the second engine does not, of those that are relied on. */
 static unsigned ask_contents(const struct peer *peer, const struct path *path, struct peer_facts *blamed)
 {
     uint64_t now_s = peer->settings->wall_ns / NS_PER_S;
-    for (unsigned i = 0; i < path->len; i++) {
+    for (unsigned i = 0; i < peer->relied; i++) {
         struct certificate c;
         struct str der = peer->chain[path->at[i]];
         bool known = certificate_parse(der, &c, NULL) && c.critical_oid.len == 0;
-        look_at(der, blamed);
         if (!known || now_s < c.not_before_s || now_s > c.not_after_s) {
+            look_at(der, blamed);
             return known ? BR_ERR_X509_EXPIRED : BR_ERR_X509_CRITICAL_EXTENSION;
         }
     }
     return 0;
 }
 
-/* The second engine relies on the whole path. Where it cannot read it either, BearSSL's verdict says why. */
+/* The first authority on the path that is known decides, as with BearSSL. Where the second engine cannot read one
+ * either, BearSSL's verdict says why. */
 static unsigned ask_second(struct peer *peer, const struct path *path, unsigned verdict, struct peer_facts *blamed)
 {
     struct str ders[PEER_CERTIFICATES_MAX];
     bool of_kinds = verdict == BR_ERR_X509_UNSUPPORTED || verdict == BR_ERR_X509_LIMIT_EXCEEDED ||
                     verdict == BR_ERR_X509_WRONG_KEY_TYPE;
+    unsigned second = BR_ERR_X509_NOT_TRUSTED;
     if (peer->verify == NULL || !of_kinds) {
         return verdict;
     }
-    for (unsigned i = 0; i < path->len; i++) {
+    for (unsigned i = 0; i < path->len && second == BR_ERR_X509_NOT_TRUSTED; i++) {
         ders[i] = peer->chain[path->at[i]];
+        second = peer->verify(peer->settings, ders, i + 1);
+        peer->relied = i + 1;
     }
-    unsigned second = peer->verify(peer->settings, ders, path->len);
     if (second == PEER_UNREADABLE) {
         return verdict;
     }
-    peer->relied = path->len;
-    look_at(ders[path->len - 1], blamed);
+    look_at(ders[peer->relied - 1], blamed);
     return second != 0 ? second : ask_contents(peer, path, blamed);
 }
 

@@ -37,7 +37,7 @@ enum {
     PEER_NOT_PINNED,
     PEER_OUTSIDE, /* of what an authority may sign */
     PEER_TOO_LONG,
-    PEER_UNREADABLE, /* to the second engine: a kind of key, an extension */
+    PEER_UNREADABLE, /* to the second engine: mostly a kind of key */
 };
 
 /* What a sentence tells of one certificate. */
@@ -48,7 +48,7 @@ struct peer_facts {
     bool self_signed;
 };
 
-/* Does this path, the leaf first, lead to a trusted authority? 0, or a verdict. */
+/* Does this path, the leaf first, lead from its last one to a trusted authority? 0, or a verdict. */
 typedef unsigned peer_verify(const struct tls_settings *settings, const struct str *path, unsigned len);
 
 struct peer {

@@ -33,12 +33,16 @@ void tls_session_forget(struct tls_session *session)
     explicit_bzero(session, sizeof *session);
 }
 
-static void start_anew(struct tls_session *session, bool second, bool again)
+/* A refusal of the first engine calls for the second, and stays so; what only looks like one, once. A session that the
+ * second engine took up binds it to its version: without one it may do better. */
+static void start_anew(struct tls_session *session, const struct tls_link *link)
 {
     if (session != NULL) {
+        bool had = session->ticket != NULL, guessed = session->guessed;
         tls_session_forget(session);
-        session->second = second;
-        session->again = again;
+        session->again = TLS13 && link->other_may && (!link->second || (had && !link->is_guess));
+        session->guessed = session->again && link->is_guess;
+        session->second = session->again || (link->second && !guessed);
     }
 }
 
@@ -53,10 +57,12 @@ bool tls_open(struct stream *under, struct str host, const struct tls_settings *
         return false;
     }
     if (second ? tls13_open(&link, session, out, err) : tls12_open(&link, session, out, err)) {
+        if (session != NULL) {
+            session->guessed = false;
+        }
         return true;
     }
-    bool again = TLS13 && !second && link.other_may;
-    start_anew(session, second || again, again);
+    start_anew(session, &link);
     return false;
 }
 

@@ -11,7 +11,7 @@
  * Call order: trust_* (trust.h), tls_identity_* when the client has a certificate; then tls_open for each connection.
  * A struct tls_session remembers the last handshake with one server, so that the next is a short one, and which
  * engine that server wants; all zero to begin with, of one host, port and settings, never written anywhere. When
- * tls_open fails and session->again is true, the other engine may do better on a new connection: call again. A short
+ * tls_open fails and session->again is true, the next call may not, on a new connection: call once more. A short
  * handshake looks at no certificate: who trusts others from now on starts with a new one.
  *
  * The stream. A read that gives 0 had the server's word for it; a connection that ends without one is an error
@@ -49,7 +49,9 @@ struct tls_session {
     unsigned char bytes[128]; /* the first engine's */
     bool any;
     bool second; /* the server wants the second engine */
-    bool again;  /* tls_open failed, and has another engine for the next call */
+    bool again;  /* tls_open failed, and the next call may not, by the other engine or without a session */
+    bool guessed; /* that the other may do better: it is not kept to unless it does */
+    bool judged_late; /* the server judges the client's certificate after the handshake */
     bool resumed; /* the last handshake was a short one */
     unsigned char *ticket; /* the second engine's; null: none */
     size_t ticket_len;

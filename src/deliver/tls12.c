@@ -423,6 +423,7 @@ bool tls12_open(struct tls_link *link, struct tls_session *session, struct strea
     br_ssl_engine_set_x509(engine_of(t), &t->link.peer->vtable);
     if (!begin(t, session, err) || !shake(t, t->link.deadline_ns, err)) {
         link->other_may = t->link.other_may;
+        link->is_guess = t->link.is_guess;
         release(t);
         return false;
     }

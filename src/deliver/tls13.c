@@ -8,8 +8,9 @@
 #include "deliver/peer.h"
 #include "deliver/tls13_chain.h"
 
-#include <mbedtls/error.h>
+#include <mbedtls/ecp.h>
 #include <mbedtls/net_sockets.h>
+#include <mbedtls/rsa.h>
 #include <mbedtls/ssl.h>
 #include <psa/crypto.h>
 
@@ -48,7 +49,9 @@ static int send_below(void *context, const unsigned char *from, size_t len)
         return (int)len;
     }
     ptrdiff_t sent = t->link.under.write(t->link.under.context, from, len, t->link.deadline_ns, &t->below);
-    return sent > 0 ? (int)sent : MBEDTLS_ERR_NET_SEND_FAILED;
+    return sent > 0                     ? (int)sent
+           : t->below.number == EAGAIN ? MBEDTLS_ERR_SSL_WANT_WRITE
+                                       : MBEDTLS_ERR_NET_SEND_FAILED;
 }
 
 static int receive_below(void *context, unsigned char *to, size_t len)
@@ -99,7 +102,11 @@ static int judge(void *context, mbedtls_x509_crt *certificate, int depth, uint32
         show(t->link.peer, c->raw.p, c->raw.len);
     }
     *flags = 0;
-    return (*x)->end_chain(x) == 0 ? 0 : MBEDTLS_ERR_X509_FATAL_ERROR;
+    if ((*x)->end_chain(x) == 0 && t->link.peer->relied > 0 &&
+        mbedtls_x509_crt_check_key_usage(certificate, MBEDTLS_X509_KU_DIGITAL_SIGNATURE) != 0) {
+        t->link.peer->verdict = BR_ERR_WRONG_KEY_USAGE; /* BearSSL sees to it for the other engine */
+    }
+    return t->link.peer->verdict == 0 ? 0 : MBEDTLS_ERR_X509_FATAL_ERROR;
 }
 
 static size_t take_length(struct cursor *c, unsigned bytes)
@@ -147,27 +154,49 @@ static bool is_memory(int number)
            number == PSA_ERROR_INSUFFICIENT_MEMORY;
 }
 
+/* What the server sent cannot be read, or was not to its liking; by the state in which that was found. */
+static int code_of_state(struct tls13 *t, int number)
+{
+    bool is_13 = mbedtls_ssl_get_version_number(&t->ssl) == MBEDTLS_SSL_VERSION_TLS1_3;
+    switch (t->ssl.MBEDTLS_PRIVATE(state)) {
+    case MBEDTLS_SSL_SERVER_CERTIFICATE:
+        return t->link.peer->started ? number : (int)judge_unread(t);
+    case MBEDTLS_SSL_SERVER_KEY_EXCHANGE:
+        return number == MBEDTLS_ERR_ECP_VERIFY_FAILED || number == MBEDTLS_ERR_RSA_VERIFY_FAILED ? BR_ERR_BAD_SIGNATURE
+                                                                                                 : number;
+    case MBEDTLS_SSL_CERTIFICATE_VERIFY:
+        return is_13 ? BR_ERR_BAD_SIGNATURE : number;
+    case MBEDTLS_SSL_CLIENT_CERTIFICATE:
+    case MBEDTLS_SSL_CLIENT_CERTIFICATE_VERIFY: /* no signature of its key that the server takes */
+        return BR_ERR_RECV_FATAL_ALERT + BR_ALERT_UNSUPPORTED_CERTIFICATE;
+    default:
+        return number;
+    }
+}
+
 static int code_of(struct tls13 *t, int number)
 {
-    int state = t->ssl.MBEDTLS_PRIVATE(state);
-    const struct peer *peer = t->link.peer;
-    if (peer != NULL && peer->verdict != 0) {
-        return (int)peer->verdict;
+    bool is_alert = t->ssl.MBEDTLS_PRIVATE(in_msgtype) == MBEDTLS_SSL_MSG_ALERT;
+    bool shakes = t->link.peer != NULL;
+    if (shakes && t->link.peer->verdict != 0) {
+        return (int)t->link.peer->verdict;
     }
-    bool unread = peer != NULL && !peer->started && state == MBEDTLS_SSL_SERVER_CERTIFICATE;
     switch (number) {
-    case MBEDTLS_ERR_SSL_FATAL_ALERT_MESSAGE:
-        return BR_ERR_RECV_FATAL_ALERT + t->ssl.MBEDTLS_PRIVATE(in_msg)[1];
+    case MBEDTLS_ERR_SSL_FATAL_ALERT_MESSAGE: /* or one that mbedTLS sent */
+        return is_alert ? BR_ERR_RECV_FATAL_ALERT + t->ssl.MBEDTLS_PRIVATE(in_msg)[1] : code_of_state(t, number);
     case MBEDTLS_ERR_SSL_INVALID_MAC:
         return BR_ERR_BAD_MAC;
     case MBEDTLS_ERR_SSL_BAD_PROTOCOL_VERSION:
         return BR_ERR_UNSUPPORTED_VERSION;
     case MBEDTLS_ERR_SSL_NO_APPLICATION_PROTOCOL:
         return BR_ERR_RECV_FATAL_ALERT + BR_ALERT_NO_APPLICATION_PROTOCOL;
+    case MBEDTLS_ERR_SSL_BAD_INPUT_DATA: /* a handshake message longer than its buffer */
+    case MBEDTLS_ERR_SSL_FEATURE_UNAVAILABLE:
+        return shakes ? TLS_MESSAGE_TOO_LONG : number;
+    case MBEDTLS_ERR_SSL_UNEXPECTED_MESSAGE:
+        return shakes ? number : TLS_CHANGES_KEYS;
     default:
-        return unread                                    ? (int)judge_unread(t)
-               : state == MBEDTLS_SSL_CERTIFICATE_VERIFY ? BR_ERR_BAD_SIGNATURE
-                                                         : number;
+        return shakes ? code_of_state(t, number) : number;
     }
 }
 
@@ -191,9 +220,10 @@ static void remember(struct tls13 *t)
         (void)mbedtls_ssl_session_save(&now, NULL, 0, &len);
         unsigned char *ticket = len > 0 ? malloc(len) : NULL;
         if (ticket != NULL && mbedtls_ssl_session_save(&now, ticket, len, &len) == 0) {
-            bool resumed = to->resumed;
+            struct tls_session was = *to;
             tls_session_forget(to);
-            *to = (struct tls_session){.second = true, .resumed = resumed, .ticket = ticket, .ticket_len = len};
+            *to = (struct tls_session){.second = true, .resumed = was.resumed, .judged_late = was.judged_late,
+                                       .ticket = ticket, .ticket_len = len};
         } else {
             free(ticket);
         }
@@ -202,15 +232,17 @@ static void remember(struct tls13 *t)
 }
 
 /* One that cannot be taken up is forgotten: the handshake is a whole one then. */
-static void take_up(struct tls13 *t)
+static bool take_up(struct tls13 *t)
 {
+    bool taken = false;
     mbedtls_ssl_session last;
     mbedtls_ssl_session_init(&last);
     if (t->session != NULL && t->session->ticket != NULL &&
         mbedtls_ssl_session_load(&last, t->session->ticket, t->session->ticket_len) == 0) {
-        (void)mbedtls_ssl_set_session(&t->ssl, &last);
+        taken = mbedtls_ssl_set_session(&t->ssl, &last) == 0;
     }
     mbedtls_ssl_session_free(&last);
+    return taken;
 }
 
 /* ---- Plain bytes */
@@ -245,7 +277,8 @@ static int read_some(struct tls13 *t, void *to, size_t len, bool waits)
     do {
         got = mbedtls_ssl_read(&t->ssl, to, len);
     } while (goes_on(t, got) || (got == 0 && !t->over && mbedtls_ssl_get_bytes_avail(&t->ssl) == 0));
-    bool ended = got <= 0 && got != MBEDTLS_ERR_SSL_WANT_READ && !is_below(got) &&
+    bool pauses = got == MBEDTLS_ERR_SSL_WANT_READ || got == MBEDTLS_ERR_SSL_WANT_WRITE;
+    bool ended = got <= 0 && !pauses && !is_below(got) &&
                  mbedtls_ssl_get_bytes_avail(&t->ssl) == 0;
     if (ended) {
         t->ended = got != 0 ? got : MBEDTLS_ERR_SSL_CONN_EOF;
@@ -265,11 +298,34 @@ static ptrdiff_t tls13_read(void *context, void *to, size_t len, uint64_t deadli
     return -1;
 }
 
-/* Takes at most what one record holds, and returns when that is on its way. A ticket may have to be taken in first. */
+/* The stream below took nothing, for there is something to read (EAGAIN). Tickets come just then, and are no response:
+ * with them the same record goes on. Is there more? */
+static bool has_response(struct tls13 *t)
+{
+    struct err why = t->below;
+    (void)read_some(t, NULL, 0, false);
+    t->below = why;
+    return t->ended != 0 || mbedtls_ssl_get_bytes_avail(&t->ssl) > 0;
+}
+
+static int write_some(struct tls13 *t, const void *from, size_t len)
+{
+    for (;;) {
+        enter(t, true);
+        int sent = mbedtls_ssl_write(&t->ssl, from, len);
+        if (sent == MBEDTLS_ERR_SSL_WANT_WRITE && has_response(t)) {
+            return MBEDTLS_ERR_NET_SEND_FAILED;
+        }
+        if (sent != MBEDTLS_ERR_SSL_WANT_WRITE && !goes_on(t, sent)) {
+            return sent;
+        }
+    }
+}
+
+/* Takes at most what one record holds, and returns when that is on its way. */
 static ptrdiff_t tls13_write(void *context, const void *from, size_t len, uint64_t deadline_ns, struct err *err)
 {
     struct tls13 *t = context;
-    int sent;
     t->link.deadline_ns = deadline_ns;
     if (len == 0) {
         return 0;
@@ -278,10 +334,7 @@ static ptrdiff_t tls13_write(void *context, const void *from, size_t len, uint64
         (void)err_set(err, ERR_NETWORK, EPIPE, "the connection was given up by an earlier failure");
         return -1;
     }
-    enter(t, true);
-    do {
-        sent = mbedtls_ssl_write(&t->ssl, from, len);
-    } while (goes_on(t, sent));
+    int sent = write_some(t, from, len);
     if (sent > 0) {
         return sent;
     }
@@ -298,7 +351,8 @@ static bool tls13_readable(void *context)
         return true;
     }
     int got = read_some(t, NULL, 0, false);
-    return got != MBEDTLS_ERR_SSL_WANT_READ && !(is_below(got) && t->below.number == ETIMEDOUT);
+    return got != MBEDTLS_ERR_SSL_WANT_READ && got != MBEDTLS_ERR_SSL_WANT_WRITE &&
+           !(is_below(got) && t->below.number == ETIMEDOUT);
 }
 
 static void release(struct tls13 *t)
@@ -360,7 +414,7 @@ static bool set_identity(struct tls13 *t, struct err *err)
                                   "(error %d)", number);
 }
 
-/* OPTIONAL leaves the verdict to `judge`: what mbedTLS itself thinks of the chain does not count. */
+/* OPTIONAL leaves the verdict to `judge`: mbedTLS's own, of the chain and of usages, does not count. */
 static int set_up(struct tls13 *t)
 {
     mbedtls_ssl_config *c = &t->config;
@@ -404,7 +458,7 @@ static int shake(struct tls13 *t)
     while (number == 0 && !mbedtls_ssl_is_handshake_over(&t->ssl)) {
         number = step(t);
     }
-    return number;
+    return number == MBEDTLS_ERR_SSL_WANT_WRITE ? MBEDTLS_ERR_NET_SEND_FAILED : number; /* an alert is to be read */
 }
 
 /* A server that refuses may close before it has read all: its alert says more than our broken pipe. By 1.3 it can be
@@ -448,14 +502,18 @@ bool tls13_open(struct tls_link *link, struct tls_session *session, struct strea
     explicit_bzero(link->settings.seed, sizeof link->settings.seed);
     peer_init(t->link.peer, &t->link.settings, str_of(t->link.host));
     t->link.peer->verify = tls13_chain_verify;
-    take_up(t);
-    if ((number != 0 && !explain(t, number, err)) || !set_identity(t, err) || !open_session(t, err)) {
+    bool may_resume = take_up(t);
+    if ((number != 0 && !explain(t, number, err)) || !set_identity(t, err) || !open_session(t, err) ||
+        !(may_resume || t->link.peer->started || explain(t, MBEDTLS_ERR_SSL_INTERNAL_ERROR, err))) {
         link->other_may = t->link.other_may;
+        link->is_guess = t->link.is_guess;
         release(t);
         return false;
     }
     if (session != NULL) {
         session->resumed = !t->link.peer->started;
+        session->judged_late = t->link.asked_for_certificate &&
+                               mbedtls_ssl_get_version_number(&t->ssl) == MBEDTLS_SSL_VERSION_TLS1_3;
     }
     if (mbedtls_ssl_get_version_number(&t->ssl) == MBEDTLS_SSL_VERSION_TLS1_2) {
         remember(t);

@@ -24,6 +24,11 @@ static const struct cause causes[] = {
     {BR_ERR_BAD_FINISHED, true,
      "both sides saw different handshakes: something between here and the server changes what is "
      "sent"},
+    {TLS_MESSAGE_TOO_LONG, false,
+     "a message of its handshake has more than 16 KB: shorten its chain, or the list of authorities whose client "
+     "certificates it takes"},
+    {TLS_CHANGES_KEYS, true,
+     "the server changes the keys of a connection (KeyUpdate, or a new handshake), which is not spoken here"},
     {BR_ERR_NO_RANDOM, true, "no random bytes are available"},
     {BR_ERR_BAD_SIGNATURE, false, "the server does not have the key of its certificate"},
     {BR_ERR_WRONG_KEY_USAGE, false,
@@ -211,8 +216,8 @@ static void say_certificate(const struct tls_failure *f, char *out, size_t room)
                  f->peer->leaf.names);
         return;
     case PEER_UNREADABLE:
-        snprintf(out, room, "a certificate of the server has a key or a critical extension of a kind that is not known "
-                 "here: RSA and ECDSA keys are");
+        snprintf(out, room, "a certificate of the server cannot be read, or has a kind of key that is not known here: "
+                 "RSA and ECDSA are");
         return;
     case PEER_TOO_LONG:
         snprintf(out, room, "the server's certificate has more than %d bytes", PEER_LEAF_MAX);

@@ -18,8 +18,8 @@ ptrdiff_t tls_link_read(struct tls_link *link, void *to, size_t len, uint64_t de
     return got;
 }
 
-/* What a server says to 1.2 that wants 1.3, Extended Master Secret or other signatures (some look for the second late
- * and call it an error of their own), unless it is the client's certificate that it misses; and what certificates have
+/* What a server says to 1.2 that wants 1.3, Extended Master Secret (some miss it late, and call that an error of their
+ * own) or other signatures, unless it is the client's certificate that it misses; and what certificates have
  * that only the second engine knows. */
 static bool may_please_second(const struct tls_failure *f)
 {
@@ -68,13 +68,21 @@ bool tls_link_held_up(const struct tls_link *link, struct err *err)
                    link->host);
 }
 
-bool tls_link_lost(const struct tls_link *link, const struct err *why, struct err *err)
+/* Some that want 1.3 close without a word. */
+static void guess(struct tls_link *link, int number)
 {
+    link->other_may = link->is_guess = link->first_len == 0 && (number == ECONNRESET || number == EPIPE);
+}
+
+bool tls_link_lost(struct tls_link *link, const struct err *why, struct err *err)
+{
+    guess(link, why->number);
     return err_set(err, ERR_NETWORK, why->number, "TLS with %s: %s", link->host, why->text);
 }
 
-bool tls_link_closed(const struct tls_link *link, struct err *err)
+bool tls_link_closed(struct tls_link *link, struct err *err)
 {
+    guess(link, ECONNRESET);
     const char *after = link->asked_for_certificate && link->settings.identity == NULL
                             ? ", after it had asked for a client certificate"
                             : "";

@@ -51,6 +51,9 @@ enum {
     TLS_RECEIVES_MAX = 1 << 16, /* without anything coming of them: a record has 16 KB at most */
 };
 
+/* Numbers of the second engine's, beside BearSSL's and the peer's. */
+enum { TLS_MESSAGE_TOO_LONG = 230, TLS_CHANGES_KEYS };
+
 struct peer;
 
 struct tls_link {
@@ -64,6 +67,7 @@ struct tls_link {
     bool asked_for_certificate;
     bool second; /* which engine */
     bool other_may; /* the handshake failed, and might not by the second engine */
+    bool is_guess;  /* no word of the server says so */
 };
 
 /* Each owns the link from here on; on failure it is released. */
@@ -81,7 +85,7 @@ bool tls_link_is_address(const struct tls_link *link); /* which must not be sent
 bool tls_link_explain(struct tls_link *link, int code, struct err *err);
 bool tls_link_cut(const struct tls_link *link, struct err *err);
 bool tls_link_held_up(const struct tls_link *link, struct err *err);
-bool tls_link_closed(const struct tls_link *link, struct err *err);                      /* in the handshake */
-bool tls_link_lost(const struct tls_link *link, const struct err *why, struct err *err); /* likewise */
+bool tls_link_closed(struct tls_link *link, struct err *err);                      /* in the handshake */
+bool tls_link_lost(struct tls_link *link, const struct err *why, struct err *err); /* likewise */
 
 #endif

@@ -5,7 +5,9 @@
 """
 import contextlib
 import re
+import socket
 import subprocess
+import threading
 
 from . import process
 
@@ -110,3 +112,27 @@ def pin_of(authority, certificate):
     der = openssl(authority.folder, "pkey", "-pubin", "-outform", "der", stdin=public)
     digest = openssl(authority.folder, "dgst", "-sha256", "-binary", stdin=der)
     return "sha256//" + openssl(authority.folder, "base64", stdin=digest).decode().strip()
+
+
+@contextlib.contextmanager
+def answering(deal):
+    """A socket that deals with each connection by deal(connection)."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        def accept():
+            with contextlib.suppress(OSError):  # of the listener, which is closed
+                while True:
+                    connection, _ = listener.accept()
+                    with connection, contextlib.suppress(OSError):
+                        deal(connection)
+        thread = threading.Thread(target=accept)
+        thread.start()
+        yield listener.getsockname()[1]
+        listener.shutdown(socket.SHUT_RDWR)
+        thread.join(30)
+
+
+def forward(source, to):
+    with contextlib.suppress(OSError):
+        while data := source.recv(16384):
+            to.sendall(data)
+        to.shutdown(socket.SHUT_WR)

@@ -11,7 +11,7 @@ import time
 import pytest
 
 from lab import linked, process
-from lab.authority import NAME, Authority, check_good, openssl, pin_of, says, serving
+from lab.authority import NAME, Authority, answering, check_good, forward, openssl, pin_of, says, serving
 
 pytestmark = pytest.mark.measures
 
@@ -232,20 +232,6 @@ def test_servers_that_speak_another_language(authority, refused, kind, options, 
 
 # ---- Servers that are none
 
-@contextlib.contextmanager
-def answering(deal):
-    """A socket that deals with one connection by deal(connection)."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        def accept():
-            connection, _ = listener.accept()
-            with connection:
-                deal(connection)
-        thread = threading.Thread(target=accept)
-        thread.start()
-        yield listener.getsockname()[1]
-        thread.join(30)
-
-
 def test_plain_http_on_the_port(get):
     def deal(connection):
         connection.recv(4096)
@@ -342,13 +328,6 @@ def test_an_end_without_a_farewell_is_no_end(authority, get):
             out = get(middle, "--ca", authority.file("root.pem"))
     assert ", Cipher is" in out and "cut: TLS with server.test: the connection was closed before the server ended " \
         "the session" in out, out
-
-
-def forward(source, to):
-    with contextlib.suppress(OSError):
-        while data := source.recv(65536):
-            to.sendall(data)
-        to.shutdown(socket.SHUT_WR)
 
 
 def relay(client, server):

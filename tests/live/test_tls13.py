@@ -3,12 +3,16 @@ stays with whom. test_tls.py asks both engines the same."""
 import contextlib
 import os
 import re
+import socket
+import ssl
 import subprocess
+import threading
+import time
 
 import pytest
 
 from lab import golang, linked, process, tiers
-from lab.authority import Authority, check_good, says, serving
+from lab.authority import Authority, answering, check_good, forward, openssl, pin_of, says, serving
 
 pytestmark = pytest.mark.measures
 
@@ -246,6 +250,137 @@ def test_a_certificate_that_was_changed(authority, get, go_server, ca):
     with go_server(foreign, "-min", "1.3") as port:
         sort, why = says(get(port, *ca, "--session", ticket))
         assert sort == "config" and why.startswith('the authority "other" is unknown'), why
+
+
+# ---- On the way
+
+def test_a_slow_way_there(authority, arch, pillion, tmp_path):
+    """The tickets of 1.3 come while a request has filled all buffers: they are no response, and the rest of it goes out."""
+    program = linked.program("tests/live/programs/http_send.c", arch, pillion)
+    pair, size, got = authority.leaf("address", ["subjectAltName=IP:127.0.0.1"]), 20_000_000, []
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    context.load_cert_chain(*pair)
+
+    def serve(connection):
+        with context.wrap_socket(connection, server_side=True) as secure:
+            have = len(secure.recv(65536).partition(b"\r\n\r\n")[2])
+            while have < size and (piece := secure.recv(65536)):
+                have += len(piece)
+            got.append(have)
+            secure.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+
+    def relay(client):
+        with socket.create_connection(("127.0.0.1", server_port)) as server:
+            threading.Thread(target=forward, args=(server, client), daemon=True).start()
+            for _ in range(2):  # what the handshake has
+                server.sendall(client.recv(4096))
+            time.sleep(1)
+            forward(client, server)
+
+    with answering(serve) as server_port, answering(relay) as port:
+        done = process.run([program, "--post", size, "--ca", authority.file("root.pem"), f"https://127.0.0.1:{port}", "/"], timeout=60)
+    assert '"status": 200' in done.out or '"status":200' in done.out, done
+    assert got == [size]
+
+
+def test_a_server_that_closes_without_a_word(authority, get, ca):
+    """As some refuse who wants 1.2: a relay that ends connections whose ClientHello does not speak of 1.3."""
+    def relay(client):
+        hello = client.recv(4096)
+        if b"\x00\x2b\x00\x05\x04\x03\x04" in hello:
+            with socket.create_connection(("127.0.0.1", server_port)) as server:
+                server.sendall(hello)
+                threading.Thread(target=forward, args=(server, client), daemon=True).start()
+                forward(client, server)
+
+    with serving(authority.leaf("leaf")) as server_port, answering(relay) as port:
+        check_good(get(port, *ca), "TLSv1.3")
+
+
+# ---- What the second reader found
+
+def test_the_usage_of_a_key(authority, get, ca):
+    """A leaf whose key may not sign, for both engines."""
+    pair = authority.leaf("enciphers", ["subjectAltName=DNS:server.test", "keyUsage=critical,keyEncipherment"], kind="RSA-2048")
+    with serving(pair) as port:
+        for begins in ([], ["--second"]):
+            sort, why = says(get(port, *ca, *begins))
+            assert sort == "config" and why.startswith("the server's certificate may not be used for the kind of handshake"), why
+    with serving(pair) as port:
+        pin = pin_of(authority, pair[0])
+        check_good(get(port, "--pin", pin))
+        check_good(get(port, "--pin", pin, "--second"))
+
+
+def test_the_first_known_authority_decides(authority, get):
+    """A trusted intermediate that is sent, too, and a root that another one signed: as with the first engine."""
+    authority.leaf("middle", ["basicConstraints=critical,CA:TRUE"], kind="RSA-2048", by="rsa")
+    (authority.folder / "middle.key").write_bytes((authority.folder / "RSA-2048.key").read_bytes())
+    pair = authority.leaf("under middle", by="middle", pss=True)
+    with serving(pair, "-cert_chain", authority.file("middle.pem")) as port:
+        check_good(get(port, "--ca", authority.file("middle.pem")), "TLSv1.3")
+    request = openssl(authority.folder, "req", "-new", "-key", "rsa.key", "-subj", "/CN=rsa")
+    openssl(authority.folder, "x509", "-req", "-CA", "other.pem", "-CAkey", "other.key", "-days", "9", "-set_serial", "99", "-out",
+            "crossed.pem", "-extfile", "middle.ext", stdin=request)
+    with serving(authority.leaf("pss", by="rsa", pss=True), "-cert_chain", authority.file("crossed.pem")) as port:
+        check_good(get(port, "--ca", authority.file("rsa.pem")), "TLSv1.3")
+
+
+@pytest.mark.parametrize("more", [{"by": "edward"}, {"digest": "sha1"}])
+def test_pins_whoever_signed(authority, get, more):
+    authority.own("edward", ["basicConstraints=critical,CA:TRUE"], kind="ED25519")
+    pair = authority.leaf("by-" + "-".join(more.values()), **more)
+    with serving(pair, "-tls1_3") as port:
+        check_good(get(port, "--pin", pin_of(authority, pair[0])))
+        check_good(get(port, "--no-verify"))
+        sort, why = says(get(port, "--ca", authority.file("edward.pem")))
+        assert sort == "config", why
+
+
+def test_a_session_of_another_version(authority, get, ca):
+    """The server changes its mind about the version between two connections."""
+    pair, ticket = authority.leaf("leaf"), authority.folder / "session"
+    for first, then, version in (("-tls1_3", "-tls1_2", "TLSv1.2"), ("-tls1_2", "-tls1_3", "TLSv1.3")):
+        ticket.unlink(missing_ok=True)
+        with serving(pair, first) as port:
+            get(port, *ca, "--second", "--session", ticket)
+        assert ticket.exists()
+        with serving(pair, then) as port:
+            check_good(get(port, *ca, "--second", "--session", ticket), version)
+
+
+def test_a_long_list_of_authorities(authority, get, ca):
+    """A server that takes client certificates from all that its system knows; a message of the handshake is as long."""
+    many = authority.folder / "many.pem"
+    for number in range(200):
+        name = f"Authority {number:03} of a system where there are a great many"
+        openssl(authority.folder, "req", "-x509", "-new", "-key", "root.key", "-subj", f"/O=Made for a test/CN={name}", "-out", "one.pem")
+        many.write_text((many.read_text() if number else "") + (authority.folder / "one.pem").read_text())
+    for version in ("-tls1_2", "-tls1_3"):
+        with serving(authority.leaf("leaf"), version, "-verify", "1", "-CAfile", str(many)) as port:
+            out = get(port, *ca)
+    sort, why = says(out)
+    assert sort == "config" and why.startswith("a message of its handshake has more than 16 KB: shorten its chain"), why
+
+
+def test_a_clients_key_that_has_no_signature_there(authority, get, ca):
+    pair = authority.leaf("client-P-384", ["extendedKeyUsage=clientAuth"], kind="P-384")
+    options = ["-tls1_3", "-Verify", "1", "-CAfile", authority.file("root.pem"), "-client_sigalgs", "ecdsa_secp256r1_sha256"]
+    with serving(authority.leaf("leaf"), *options) as port:
+        sort, why = says(get(port, *ca, "--cert", pair[0], "--key", pair[1]))
+    assert (sort, why) == ("config", "the server does not accept this kind of client certificate")
+
+
+def test_the_doctor_waits_for_the_verdict(authority, pillion):
+    """By 1.3 a server refuses the client's certificate when the handshake is over."""
+    pair = authority.leaf("address", ["subjectAltName=IP:127.0.0.1"])
+    options = ["-Verify", "1", "-verify_return_error", "-CAfile", authority.file("root.pem")]
+    for version in ("-tls1_2", "-tls1_3"):
+        with serving(pair, version, *options) as port:
+            done = process.run([pillion, "doctor", "--backend", "http", "--server-host", f"https://127.0.0.1:{port}/", "--ca-file",
+                                authority.file("root.pem")], timeout=60)
+            assert "requires a client certificate" in " ".join(done.out.split()), done.out
 
 
 # ---- A program without it

@@ -1,6 +1,6 @@
 /*
  * What of mbedTLS is compiled: a client for TLS 1.3, and for 1.2 with Extended Master Secret, with certificates. It
- * takes the time from nobody, randomness from src/deliver/tls13.c, and opens neither files nor sockets.
+ * takes the time from nobody, randomness from src/os/tls13_random.c, and opens neither files nor sockets.
  */
 #ifndef MBEDTLS_SHIM_CONFIG_H
 #define MBEDTLS_SHIM_CONFIG_H
