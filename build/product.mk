@@ -74,7 +74,7 @@ $(OUT)/pillion: $(OUT)/pillion.debug
 	$(call say,STRIP,$@)
 	$(Q)$(TARGET_BINUTILS)objcopy --strip-all --remove-section=.comment $< $@
 	@size=$$(stat -c %s $@); printf '  %-7s %s, %d bytes\n' BUILT $@ $$size; \
-		[ $$size -le 2000000 ] || { echo 'pillion is larger than 2 MB' >&2; exit 1; }
+		[ $$size -le 2097152 ] || { echo 'pillion is larger than 2 MB' >&2; exit 1; }
 
 $(OUT)/pillion.debug: $(objects) $(MUSL_LIB) $(call vendor_archives,$(OUT)) $(OUT)/objects.list
 	$(call say,LINK,$@)
