@@ -308,11 +308,19 @@ static bool has_response(struct tls13 *t)
     return t->ended != 0 || mbedtls_ssl_get_bytes_avail(&t->ssl) > 0;
 }
 
+/* A record that waits may go out while a ticket is taken in: then it must not be written again. */
 static int write_some(struct tls13 *t, const void *from, size_t len)
 {
+    int most = mbedtls_ssl_get_max_out_record_payload(&t->ssl);
+    bool waits = false;
+    len = most > 0 && len > (size_t)most ? (size_t)most : len;
     for (;;) {
+        if (waits && t->ssl.MBEDTLS_PRIVATE(out_left) == 0) {
+            return (int)len;
+        }
         enter(t, true);
         int sent = mbedtls_ssl_write(&t->ssl, from, len);
+        waits = waits || sent == MBEDTLS_ERR_SSL_WANT_WRITE;
         if (sent == MBEDTLS_ERR_SSL_WANT_WRITE && has_response(t)) {
             return MBEDTLS_ERR_NET_SEND_FAILED;
         }
