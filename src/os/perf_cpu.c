@@ -1,8 +1,8 @@
 #include "os/file.h"
 #include "os/perf_private.h"
 
+#include <sched.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 enum { SMALL_FILE_BYTES = 64 * 1024, ABSENT_SHARE = 4 };
 
@@ -38,15 +38,28 @@ static size_t with_absent(uint32_t cpus[static CPU_COUNT_MAX], size_t online_cou
     return added ? count : online_count;
 }
 
+/* Not how many there are: a container's CPUs are rarely the first ones. */
+static size_t last_allowed(void)
+{
+    cpu_set_t allowed;
+    size_t last = 0;
+    CPU_ZERO(&allowed);
+    (void)sched_getaffinity(0, sizeof allowed, &allowed);
+    for (size_t cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+        last = CPU_ISSET(cpu, &allowed) ? cpu : last;
+    }
+    return last;
+}
+
 size_t perf_list_cpus(uint32_t cpus[static CPU_COUNT_MAX])
 {
     size_t count = online(cpus);
     if (count > 0) {
         return with_absent(cpus, count);
     }
-    /* /sys is not mounted: holes in the numbering are then found by ENODEV */
-    long configured = sysconf(_SC_NPROCESSORS_CONF);
-    while (count < (size_t)configured && count < CPU_COUNT_MAX) {
+    /* /sys is not mounted: up to the last CPU that we may use; holes in the numbering are then found by ENODEV */
+    size_t configured = last_allowed() + 1;
+    while (count < configured && count < CPU_COUNT_MAX) {
         cpus[count] = (uint32_t)count;
         count++;
     }

@@ -1,4 +1,5 @@
 """When less is allowed: every capture mode keeps the totals true and names the gate that was closed."""
+import os
 import re
 import subprocess
 import types
@@ -151,10 +152,11 @@ def empty_root(workdir, pillion, program):
     subprocess.run(["umount", root / "proc"], check=True)
 
 
-@pytest.mark.parametrize("who", ["root", "nobody"])
-def test_in_an_empty_root_without_an_environment(empty_root, who):
+@pytest.mark.parametrize("who, cpus", [("root", []), ("nobody", []), ("root", ["taskset", "-c", str(max(os.sched_getaffinity(0)))])],
+                         ids=["root", "nobody", "on the last processor"])
+def test_in_an_empty_root_without_an_environment(empty_root, who, cpus):
     user = [] if who == "root" else [f"--userspec={profiler.NOBODY}:{profiler.NOBODY}"]
-    done = process.run(["env", "-i", "/usr/sbin/chroot", *user, empty_root, "/pillion", "-o", "/out", "--",
+    done = process.run([*cpus, "env", "-i", "/usr/sbin/chroot", *user, empty_root, "/pillion", "-o", "/out", "--",
                         "/act", "spin", "0.6", "3"])
     process.settle(15)
     session = profiler.Session(done, empty_root / "out")
