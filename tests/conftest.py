@@ -30,20 +30,28 @@ OUT = REPOSITORY / "build" / "out"
 
 # tests/run runs these beside each other: guests' clocks count instructions, and the others do not mind company that makes them
 # late; plain ones are those of them that mostly compute, with the unit programs that measure nothing; waits are those that mostly
-# wait for a server or a process, behind the guests. What measures runs alone.
+# wait for a server or a process, behind the guests. What measures runs on a processor that nobody else has, in two halves beside each
+# other that take about as long: left and right; and what wants several processors, or measures those, runs alone.
 GUESTS = ("test_catch_kernels.py", "test_kernels.py", "test_doctor_kernel.py", "test_upload_core.py", "test_fleet.py",
           "test_aarch64.py")
 EASY = ("test_flame_safety.py", "test_flame_use.py", "test_http.py", "test_tls.py", "test_backends.py", "test_datadog.py",
         "test_otlp.py", "test_origin.py", "test_studio_facts.py", "test_doctor.py", "test_doctor_upload.py", "test_cli.py",
         "test_outputs.py", "test_readme.py", "test_laws.py", "test_frame.py", "test_figures.py", "test_vendor.py", "test_build.py", "test_binary.py",
-        "test_python_names.py", "test_python_lines.py")
+        "test_python_names.py", "test_python_lines.py", "test_tls13.py", "test_pages.py")
 PLAIN = ("test_words.py", "test_crosscheck.py", "test_pprof_tool.py", "test_golang.py", "test_jit_files.py", "test_doctor_runc.py",
          "test_recordings.py", "test_debug_info.py", "test_flame_size.py", "test_rows.py")
 WAITS = ("test_upload.py", "test_upload_files.py", "test_rights.py", "test_unread.py", "test_launch.py", "test_init.py")
+LEFT = ("test_python.py", "test_python_labels.py", "test_python_servers.py", "test_names.py", "test_workloads.py", "test_budget.py",
+        "test_foreign.py")
+RIGHT = ("test_trees.py", "test_deploy.py", "test_truth.py", "test_targets.py", "test_stacks.py", "test_ladder.py", "test_signals.py",
+         "test_events.py", "test_endings_runc.py", "test_detach.py", "test_runc.py", "test_traps.py", "test_wall.py",
+         "test_memory_runc.py", "test_usage_runc.py", "test_confine.py")
 PARTS = {"guests": lambda item: item.path.name in GUESTS,
          "easy": lambda item: item.path.name in EASY,
          "waits": lambda item: item.path.name in WAITS,
-         "plain": lambda item: item.path.name in PLAIN or (isinstance(item, UnitTest) and not item.parent.measures)}
+         "plain": lambda item: item.path.name in PLAIN or (isinstance(item, UnitTest) and not item.parent.measures),
+         "left": lambda item: item.path.name in LEFT,
+         "right": lambda item: item.path.name in RIGHT or (isinstance(item, UnitTest) and item.parent.measures)}
 
 
 def pytest_addoption(parser):
@@ -146,7 +154,7 @@ class UnitFile(pytest.File):
             self.add_marker("measures")
 
     def collect(self):
-        if self.config.option.part not in (None, "rest" if self.measures else "plain"):
+        if self.config.option.part not in (None, "right" if self.measures else "plain"):
             return  # programs are not even asked for their tests
         yield from self.tests("", UnitProgram(OUT / "host" / "unit" / self.path.stem, []), {})
         if emulate.HERE == "aarch64":

@@ -32,15 +32,15 @@ def again(repository, tmp_path):
     return run
 
 
-@pytest.mark.parametrize("end, part", [("TESTS(", "plain"), ("TESTS_THAT_MEASURE(", "rest")])
+@pytest.mark.parametrize("end, part", [("TESTS(", "plain"), ("TESTS_THAT_MEASURE(", "right")])
 def test_a_c_program_says_that_it_measures(repository, tmp_path, end, part):
     """The program is not built, which is a failed test of its part: of no other, and tried again where it measures."""
     (tmp_path / "unit").mkdir()
     (tmp_path / "unit/made_test.c").write_text(f"\n{end})\n")
-    for name in ("guests", "waits", "plain", "easy", "rest"):
+    for name in ("guests", "waits", "plain", "easy", "left", "right", "rest"):
         done, again = run_part(repository, tmp_path, name, tmp_path / "unit")
         assert ("made_test is missing" in done.stdout) == (name == part), done.stdout
-        assert ("is built" in again) == (name == part == "rest"), done.stdout
+        assert ("is built" in again) == (name == part == "right"), done.stdout
 
 
 def test_a_failed_measurement_is_tried_once_more(again):
@@ -105,33 +105,33 @@ FAILED = "FAILED tests/live/test_x.py::test_x\n4 passed, 1 failed, 1 skipped\n"
 
 def test_all_parts_are_added_up(run_all):
     status, lines = run_all({})
-    assert status == 0 and lines[-1] == "25 passed, 0 failed, 5 skipped"
+    assert status == 0 and lines[-1] == "35 passed, 0 failed, 7 skipped"
 
 
 def test_a_part_that_fails_is_the_end_of_it(run_all):
     status, lines = run_all({"easy": FAILED})
-    assert status != 0 and lines[-2:] == ["FAILED tests/live/test_x.py::test_x", "24 passed, 1 failed, 5 skipped"]
+    assert status != 0 and lines[-2:] == ["FAILED tests/live/test_x.py::test_x", "34 passed, 1 failed, 7 skipped"]
 
 
 def test_what_may_be_tried_again_is_and_counts_once(run_all):
     status, lines = run_all({"plain": FAILED, "plain.list": "test_x\n", "plain.again": "1 passed, 0 failed, 0 skipped\n"})
-    assert status == 0 and lines[-1] == "25 passed, 0 failed, 5 skipped" and "once more, alone:" in lines
+    assert status == 0 and lines[-1] == "35 passed, 0 failed, 7 skipped" and "once more, alone:" in lines
 
 
 def test_what_fails_twice_fails_once(run_all):
     again = FAILED.replace("4 passed, 1 failed, 1", "0 passed, 1 failed, 0")
     status, lines = run_all({"rest": FAILED, "rest.list": "test_x\n", "rest.again": again})
-    assert status != 0 and lines[-1] == "24 passed, 1 failed, 5 skipped"
+    assert status != 0 and lines[-1] == "34 passed, 1 failed, 7 skipped"
 
 
 def test_a_part_that_breaks_off_is_a_failure(run_all):
     status, lines = run_all({"guests": "Traceback\n"})
-    assert status != 0 and lines[-1] == "20 passed, 1 failed, 4 skipped"
+    assert status != 0 and lines[-1] == "30 passed, 1 failed, 6 skipped"
 
 
 def test_each_part_is_looked_for_where_its_files_are(repository):
     conftest, script = ((repository / "tests" / name).read_text() for name in ("conftest.py", "run"))
-    for part in ("GUESTS", "WAITS", "EASY", "PLAIN"):
+    for part in ("GUESTS", "WAITS", "EASY", "PLAIN", "LEFT", "RIGHT"):
         names = re.findall(r'"(test_\w+\.py)"', re.search(rf"^{part} = \((.*?)\)$", conftest, re.S | re.M)[1])
         folders = re.search(rf"^ *tests {part.lower()} \w+ ([^>&\n]*)", script, re.M)[1].split()
         assert len(names) > 3
