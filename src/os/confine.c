@@ -106,11 +106,13 @@ static const uint16_t all_calls[] = {
 #endif
 };
 
+static const uint16_t stop_calls[] = {SYS_ptrace, SYS_timer_create, SYS_timer_settime, SYS_timer_delete};
+
 static const uint16_t no_reader_makes[] = {SYS_socket, SYS_connect, SYS_bind};
 
 static const uint16_t no_sender_makes[] = {
     SYS_process_vm_readv, SYS_perf_event_open, SYS_setresuid, SYS_setresgid, SYS_setfsuid, SYS_setfsgid, SYS_setsid,
-    SYS_kill, SYS_tgkill, SYS_symlinkat, SYS_linkat,
+    SYS_kill, SYS_tgkill, SYS_symlinkat, SYS_linkat, SYS_ptrace,
 #ifdef SYS_fork
     SYS_fork, SYS_symlink,
 #endif
@@ -329,9 +331,12 @@ static void try_calls(void)
     (void)install(&p);
 }
 
-bool confine_process(const char **missing)
+bool confine_process(bool stops, const char **missing)
 {
     struct program p = {.count = 0};
+    uint16_t calls[COUNT(all_calls) + COUNT(stop_calls)];
+    memcpy(calls, all_calls, sizeof all_calls);
+    memcpy(calls + COUNT(all_calls), stop_calls, sizeof stop_calls);
     struct sigaction action = {.sa_flags = SA_SIGINFO};
     *missing = NULL;
     if (trial_run(try_calls) != TRIAL_PASSED) {
@@ -341,7 +346,7 @@ bool confine_process(const char **missing)
     sigaction(SIGSYS, &action, NULL);
     drop_rights(rights_to_keep);
     let_tracers(&p);
-    list_calls(&p, all_calls, COUNT(all_calls), SECCOMP_RET_ALLOW, SECCOMP_RET_TRAP);
+    list_calls(&p, calls, COUNT(all_calls) + (stops ? COUNT(stop_calls) : 0), SECCOMP_RET_ALLOW, SECCOMP_RET_TRAP);
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || !install(&p)) {
         *missing = "filters of system calls";
     } else if (syscall(CREATE_RULESET, NULL, 0, VERSION) < 0) {

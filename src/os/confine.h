@@ -8,6 +8,7 @@
  *                      call that this program never makes, and, where it may trace, no capability that
  *                      reading targets does not need. Without CAP_SYS_PTRACE they stay: the kernel lets a
  *                      process be read only by who has all of its capabilities.
+ *                      `stops`: it keeps those of os/stop.h.
  *   confine_reader     a thread that reads targets: no sockets but to our own children.
  *   confine_sender     a thread that speaks with servers: no capability but to read configured files, no
  *                      memory or events of others, no new process, no changed user; and where the kernel
@@ -36,7 +37,7 @@
 
 /* False, and nothing has changed: a filter would kill for the attempt. `missing`: what of the confinement the kernel
  * refuses, null for nothing; it stays valid. */
-bool confine_process(const char **missing);
+bool confine_process(bool stops, const char **missing);
 
 void confine_reader(void);
 

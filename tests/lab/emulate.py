@@ -40,6 +40,7 @@ UNIT_SKIPS = {
         "/proc tells the numbers of this machine's system calls",
     ("offcpu_test", "waits that nobody saw stand where short ones were seen, below [off-CPU]"):
         "/proc tells the numbers of this machine's system calls",
+    ("stop_test", None): "the emulator has no ptrace",
     ("launch_test", None): "starts programs and looks at what they inherit, and would see the emulator's (runs in a guest)",
     ("stacks_test", "the steady state allocates nothing per sample"): "counts by AddressSanitizer",
     ("inlines_test", "DWARF 4 gives chains, files and lines"): NO_FILTER,

@@ -16,6 +16,7 @@
 #include <stddef.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/stat.h>
@@ -37,12 +38,17 @@ static void refused(long result, int call)
 #define REFUSED(call, ...) refused((errno = 0, syscall(call, __VA_ARGS__)), call)
 
 /* False: an emulator has no filters. */
-static bool begin(void)
+static bool begin_with(bool stops)
 {
     signals = signals_open();
     const char *missing;
-    CHECK(signals >= 0 && confine_process(&missing));
+    CHECK(signals >= 0 && confine_process(stops, &missing));
     return prctl(PR_GET_SECCOMP) == SECCOMP_MODE_FILTER;
+}
+
+static bool begin(void)
+{
+    return begin_with(false);
 }
 
 static uint64_t rights(void)
@@ -80,8 +86,24 @@ static bool a_process(void *context)
     REFUSED(SYS_execve, "/bin/true", nothing, nothing);
     REFUSED(SYS_chroot, "/");
     REFUSED(SYS_mount, "none", "/", "tmpfs", 0, NULL);
+    REFUSED(SYS_ptrace, PTRACE_SEIZE, INT32_MAX, NULL, NULL);
     int fd = socket(AF_INET, SOCK_STREAM, 0);
     CHECK(fd >= 0 && close(fd) == 0);
+    return true;
+}
+
+/* Who stops threads may trace, but for those who speak with servers. */
+static bool a_stopper(void *context)
+{
+    (void)context;
+    if (!begin_with(true)) {
+        return false;
+    }
+    confine_reader();
+    CHECK(syscall(SYS_ptrace, PTRACE_SEIZE, INT32_MAX, NULL, NULL) == -1 && errno == ESRCH);
+    CHECK_INT(signals_next(signals, NULL), 0);
+    confine_sender(NULL);
+    REFUSED(SYS_ptrace, PTRACE_SEIZE, INT32_MAX, NULL, NULL);
     return true;
 }
 
@@ -238,7 +260,7 @@ static bool where_it_kills(void *context)
     if (!filter(*(int *)context, SECCOMP_RET_KILL_PROCESS)) {
         return false;
     }
-    CHECK(!confine_process(&missing));
+    CHECK(!confine_process(false, &missing));
     return true;
 }
 
@@ -254,7 +276,7 @@ static bool where_it_refuses(void *context)
     if (!filter(r->call, SECCOMP_RET_ERRNO | EPERM)) {
         return false;
     }
-    CHECK(confine_process(&missing));
+    CHECK(confine_process(false, &missing));
     CHECK_TEXT(missing, r->missing);
     return true;
 }
@@ -398,6 +420,13 @@ static void no_tracer(void)
     }
 }
 
+static void stopper(void)
+{
+    if (!in_child(a_stopper, NULL)) {
+        SKIP("no seccomp filters here");
+    }
+}
+
 static void killers(void)
 {
     static int calls[] = {SYS_capset, SYS_seccomp, 444, 446};
@@ -421,6 +450,7 @@ static void refusers(void)
 TESTS({"a confined process executes and mounts nothing, and tells who tried", process},
       {"a thread that reads targets has no sockets but pairs", reader},
       {"a thread that sends reads no target, makes no process, writes into its spool alone", sender},
+      {"where threads are stopped who reads targets may trace, and who sends may not", stopper},
       {"a child that computes opens nothing", computing},
       {"who may trace keeps the rights that reading takes, and no others", tracer},
       {"who may not trace keeps all, for targets have them", no_tracer},

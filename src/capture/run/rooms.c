@@ -220,7 +220,7 @@ bool rooms_start(struct rooms *r)
     struct shared *s = &r->shared;
     struct err err;
     const char *missing;
-    s->confined = confine_process(&missing); /* while there is one thread */
+    s->confined = confine_process(false, &missing); /* while there is one thread */
     if (!s->confined) {
         log_say(&s->log, LOG_DEBUG, "the profiler keeps its rights: a seccomp filter kills for giving them up");
     } else if (missing != NULL) {
