@@ -73,6 +73,8 @@ enum color_mode {
     COLOR_NEVER,
 };
 
+enum { STOPS_HZ = 19 }; /* 40 µs each: 0.1 % of a thread's time */
+
 enum { SETTINGS_PIDS_MAX = 256, SETTINGS_PATTERNS_MAX = 32 };
 
 /* What a process can be told by (filter.h). */
@@ -151,6 +153,8 @@ struct sampling_settings {
     enum perf_mode perf_mode; /* PERF_SMART */
     uint64_t stack_bytes;     /* of a stack that a sample copies, to begin with; 0 = by frequency */
     bool wall;                /* waiting threads of interpreters, too; false */
+    bool brief_stops;         /* where perf is refused, threads that run are held for some microseconds; false */
+    unsigned stops_hz;        /* then so often. Resolved: frequency_hz if that was given, else STOPS_HZ */
     bool off_cpu;             /* every followed thread, too, by its context switches; false */
     struct event_list events; /* sampled besides CPU time; none */
 };

@@ -23,6 +23,7 @@ struct window {
     uint64_t start_ns;       /* monotonic; 0: the first has not begun */
     uint64_t start_wall_ns;
     uint64_t lost_records;   /* counted by stacks/records.c and stacks/catching.c */
+    uint64_t broken_calls;   /* by stacks/catching.c: system calls that brief stops ended */
 };
 
 /* What the budget allows at present. Written by window/limits.c. */
@@ -46,6 +47,10 @@ struct shared {
     bool perf_on;
     struct perf *perf;           /* not opened while perf_on is false */
     struct record_format format; /* of its records */
+    uint32_t frequency_hz;       /* as asked for; by brief stops another one was. Written by run/, as is the next */
+    bool stops;                  /* threads without perf events may be held (os/stop.h) */
+    uint32_t stops_hz;           /* at most so often */
+    char stops_refused[120];     /* why they may not although that was asked for; "" */
     uint32_t command_pid;        /* 0: attached */
     int init_fd;                 /* to a parent that waits for the last window; -1: none does */
     bool end_told;               /* perf has just told that the command, or the only process, ended */

@@ -665,6 +665,8 @@ static bool resolve_run(struct request *out, struct err *err)
         s->sampling.continuous = s->scope.mode == TARGET_COMMAND;
     if (s->sampling.events.cpu_hz != 0 && !was_given(out, "profiling-frequency", SOURCE_BACKEND))
         s->sampling.frequency_hz = s->sampling.events.cpu_hz;
+    bool asked = was_given(out, "profiling-frequency", SOURCE_BACKEND);
+    s->sampling.stops_hz = asked ? s->sampling.frequency_hz : STOPS_HZ;
     if (!resolve_flamegraph(out, err))
         return false;
     bool upload_only = s->upload.wanted && !was_given(out, "output-dir", SOURCE_BACKEND) &&

@@ -49,6 +49,10 @@ void profile_merge_meta(struct profile *into, const struct profile_meta *meta)
     }
     first_known(&m->budget, meta->budget);
     m->lost_records += meta->lost_records;
+    m->stops.count += meta->stops.count;
+    m->stops.broken_calls += meta->stops.broken_calls;
+    m->stops.median_ns = meta->stops.median_ns > m->stops.median_ns ? meta->stops.median_ns : m->stops.median_ns;
+    m->stops.long_ns = meta->stops.long_ns > m->stops.long_ns ? meta->stops.long_ns : m->stops.long_ns;
     for (unsigned i = 0; i < STACK_END_COUNT; i++) {
         m->stack_ends[i] += meta->stack_ends[i];
     }

@@ -616,6 +616,29 @@ void profile_apply_weights(struct profile *p)
     }
 }
 
+bool profile_stretch(struct profile *p, uint32_t thread, uint64_t cpu_ns)
+{
+    uint64_t sum_ns = 0, left_ns = cpu_ns;
+    struct sample *last = NULL;
+    for (size_t i = 1; i < p->samples.len; i++) {
+        struct sample *s = &p->samples.at[i];
+        if (s->thread == thread && s->count > 0) {
+            sum_ns += s->cpu_ns;
+            last = s;
+        }
+    }
+    for (size_t i = 1; i < p->samples.len && sum_ns > 0; i++) {
+        struct sample *s = &p->samples.at[i];
+        if (s->thread == thread && s->count > 0) {
+            uint64_t part_ns = (uint64_t)((double)cpu_ns * (double)s->cpu_ns / (double)sum_ns);
+            part_ns = s == last || part_ns > left_ns ? left_ns : part_ns;
+            s->cpu_ns += part_ns;
+            left_ns -= part_ns;
+        }
+    }
+    return sum_ns > 0;
+}
+
 const char *account_name(enum account account)
 {
     static const char *const names[ACCOUNT_COUNT] = {

@@ -89,7 +89,7 @@ enum capture_mode {
     CAPTURE_UNKNOWN,
     CAPTURE_PERF,       /* user and kernel stacks */
     CAPTURE_PERF_USER,  /* user stacks; kernel share accounted */
-    CAPTURE_RUNTIME,    /* a runtime reader weighted by thread CPU time */
+    CAPTURE_RUNTIME,    /* a runtime reader weighted by thread CPU time, or brief stops */
     CAPTURE_PROC,       /* /proc accounting */
 };
 
@@ -215,6 +215,13 @@ struct profile_usage {
 };
 
 /* What is reported about the window. Strings are ids of the profile. */
+/* Threads that were held by brief stops (--brief-stops). */
+struct profile_stops {
+    uint64_t count;
+    uint64_t broken_calls;      /* system calls of these threads that returned EINTR */
+    uint32_t median_ns, long_ns; /* of their times; 99 of 100 are not longer than long_ns */
+};
+
 struct profile_meta {
     uint64_t start_wall_ns, end_wall_ns;
     uint64_t period_ns;       /* CPU time one sample stands for: 1e9 / frequency */
@@ -234,6 +241,7 @@ struct profile_meta {
     uint64_t shares[SHARE_COUNT]; /* samples of threads with a runtime's stack */
     uint64_t consistent[CONSISTENT_COUNT]; /* of these */
     uint64_t woven[WOVEN_COUNT];  /* of these, with native stacks */
+    struct profile_stops stops;
     uint64_t excluded;        /* processes that the run was not to be about */
     uint64_t unsampled;       /* processes that have no events for want of descriptors */
     struct profile_uploads uploads;
@@ -371,6 +379,9 @@ void profile_forget_samples(struct profile *p, uint32_t process);
  * counted it; profile_apply_weights then scales all noted ones in one pass. Accounting is not scaled. */
 void profile_weigh(struct profile *p, uint32_t process, uint64_t nominal_ns, uint64_t cpu_ns);
 void profile_apply_weights(struct profile *p);
+
+/* Adds time to the samples that a thread has so far, in their proportion: they stand for it, too. False: none. */
+bool profile_stretch(struct profile *p, uint32_t thread, uint64_t cpu_ns);
 
 /* "[lost]" …; static text. */
 const char *account_name(enum account account);

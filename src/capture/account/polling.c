@@ -53,7 +53,7 @@ struct polling *polling_new(struct follow *f)
     if (p != NULL) {
         p->follow = f;
         p->shared = f->shared;
-        accounting_init(&p->accounting, &f->targets, NS_PER_S / settings->sampling.frequency_hz,
+        accounting_init(&p->accounting, &f->targets, NS_PER_S / f->shared->frequency_hz,
                       settings->scope.mode == TARGET_ALL && !f->shared->perf_on);
         p->accounting.selection = &f->selection;
         p->accounting.follows_all = settings->scope.mode == TARGET_COMMAND ||

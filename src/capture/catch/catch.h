@@ -45,6 +45,12 @@
  *
  * For a timer: (b), and (c) before and after the read, of the thread that was interrupted.
  *
+ * Brief stops. Without perf, and where the user allows it (catch_allow_stops), the thread that a timer interrupted is
+ * held still while it is read (os/stop.h): it is proven by that, and its registers and the top of its stack are
+ * handed over with the frames, so that its native stack is unwound as a perf sample's is. A thread that may not be
+ * held is read as above, and not tried again for a minute; one whose system call a stop has ended is left alone for a
+ * second.
+ *
  * Where the kernel has no schedstat for a thread that a timer met, or counts CPU time in ticks, nothing is proven:
  * in gVisor affinity is accepted and means nothing, the target goes on beside the reader on another thread of the
  * host, and all of the above passes by luck (of 78 stacks that were kept 12 had never existed). Frames are then read
@@ -70,6 +76,7 @@
 #include "capture/own_cost.h"
 #include "os/perf.h"
 #include "os/remote.h"
+#include "os/stop.h"
 #include "os/thread.h"
 #include "runtime/runtime.h"
 #include "sample/record.h"
@@ -80,6 +87,8 @@ enum {
     CATCH_BUFFER_BYTES = 512 * 1024, /* per catcher, to hand over; more with deep stacks */
     CATCH_MEMORY_MAX = 1 << 20, /* bytes of native stack read beyond a copy */
     CATCH_READ_MAX_US = 100,
+    CATCH_HELD_STACK_MAX = 256 * 1024, /* bytes of a held thread's stack */
+    CATCH_CHAIN_MAX = 256,     /* addresses of its chain */
 };
 
 /* What became of one sample's proof. */
@@ -107,6 +116,11 @@ struct catch_target {
     bool deep;               /* read native stacks beyond their copy, when it is full, … */
     bool gaps;               /* … and when it is not: it ends at a page that was never touched, too */
     bool more;               /* in a table: the next row is of the same process, another of its runtimes */
+    bool stops;              /* its threads may be held, and … */
+    uint32_t stack_bytes;    /* … so much of their stacks is read, at most CATCH_HELD_STACK_MAX, … */
+    bool chains;             /* … and where frame pointers leave that, for another stack, they are followed */
+    struct identity identity; /* as whom they are held; … */
+    bool as_user;            /* … false: as ourselves */
     /* A thread's id as the target numbers it in its own PID namespace. Null: as here. */
     const struct catch_tid *tids; /* by tid */
     size_t tid_count;
@@ -124,6 +138,10 @@ struct caught {
     uint32_t next_at;     /* where the next runtime's begins, in bytes from here; 0: this is the last */
     uint32_t frame_count;
     uint32_t pid, tid;    /* whom it is about: without perf there is no record */
+    uint32_t held_ns;     /* from asking it to stop to letting it go; 0: it was not held. Else the memory is its stack
+                           * from SP on, and behind it stand its registers (of the mask given to catch_allow_stops, as a
+                           * perf sample has them) and … */
+    uint32_t chain_count; /* … so many addresses by frame pointers, its own first; 0: they are all in the memory */
     uint64_t serial;      /* of the target; 0: nothing was read */
     uint64_t start_ns, end_ns; /* of the read */
     uint64_t weight_ns;   /* without perf: CPU time that it stands for; else 0 */
@@ -153,12 +171,19 @@ static inline const unsigned char *caught_memory(const struct caught *caught)
     return (const unsigned char *)&caught->frame[caught->frame_count];
 }
 
+static inline const uint64_t *caught_registers(const struct caught *caught)
+{
+    return (const uint64_t *)(const void *)(caught_memory(caught) + caught->memory_bytes);
+}
+
 /* What one CPU's catcher has done since catch_counts was asked last. */
 struct catch_counts {
     uint64_t verdicts[CATCH_VERDICT_COUNT];
     uint64_t ends[RUNTIME_END_COUNT];  /* of the reads */
     uint64_t lost;        /* samples that did not fit into the buffer */
     uint64_t wakes;
+    uint64_t broken_calls; /* system calls that returned EINTR to a thread that was held */
+    uint64_t pending_stops; /* that took longer than STOP_WAIT_MS */
     struct remote_counts remote;
     bool bound, starved, given_up;
 };
@@ -170,6 +195,10 @@ struct catch *catch_init(uint32_t frequency_hz, struct err *err);
 
 /* Before catchers are started: what they cost is to be added there. Borrowed until catch_stop. */
 void catch_charge(struct catch *c, struct own_cost *own);
+
+/* Before catch_perfless: threads of targets that have `stops` are held while they are read, and these registers (a
+ * mask of PERF_REG_*) handed over. */
+void catch_allow_stops(struct catch *c, uint64_t registers);
 
 /* Starts a catcher for each of perf's caught rings (perf_open_caught), whose records are of `format`. Both
  * are borrowed until catch_stop. Rings for which no thread can be had are drained by catch_drain, without
@@ -217,6 +246,10 @@ int catch_fd(const struct catch *c);
 /* Of catchers: catch_drain may make more of them. */
 size_t catch_cpu_count(const struct catch *c);
 void catch_counts(struct catch *c, size_t cpu, struct catch_counts *out);
+
+/* A thread that could not be held since this was asked last, for want of a right or because somebody traces it; 0:
+ * none. */
+uint32_t catch_take_refused(struct catch *c);
 
 /* Why catchers cannot do what they should, in words; "" when they can: affinity refused, FIFO target, no schedstat. */
 const char *catch_trouble(const struct catch *c);

@@ -25,6 +25,8 @@ void catch_counts(struct catch *c, size_t cpu, struct catch_counts *out)
     *out = (struct catch_counts){
         .lost = now.lost - reported->lost,
         .wakes = now.wakes - reported->wakes,
+        .broken_calls = now.broken_calls - reported->broken_calls,
+        .pending_stops = now.pending_stops - reported->pending_stops,
         .remote = {.calls = now.calls - reported->calls,
                    .bytes = now.bytes - reported->bytes,
                    .unmapped = now.unmapped - reported->unmapped,
@@ -41,6 +43,15 @@ void catch_counts(struct catch *c, size_t cpu, struct catch_counts *out)
         out->ends[i] = now.ends[i] - reported->ends[i];
     }
     k->reported = now;
+}
+
+uint32_t catch_take_refused(struct catch *c)
+{
+    uint32_t tid = 0;
+    for (size_t i = 0; i < c->catcher_count && tid == 0; i++) {
+        tid = __atomic_exchange_n(&c->catchers[i]->refused_tid, 0, __ATOMIC_RELAXED);
+    }
+    return tid;
 }
 
 /* ---- in words ---- */

@@ -17,6 +17,7 @@ struct catch_plan {
     bool opened;
     int policy, nice; /* of the thread, when last asked */
     bool known;       /* they are */
+    uint64_t hold_again_ns; /* monotonic: it is not held before */
 };
 
 struct catch_plan_key {

@@ -4,6 +4,7 @@
  *     catch.c          starting, publishing, emptying, stopping; one thread of the sampler calls it
  *     catch_ring.c     the loop of a catcher that samples wake
  *     catch_read.c     one read of one thread, with its evidence
+ *     catch_hold.c     one read of one thread that is held by a brief stop
  *     catch_learn.c    what a catcher learns of itself: T, whether to give up, its slice
  *     catch_prove.c    the proof
  *     catch_accounting.c when a catcher was woken, and how long it waited for its CPU
@@ -87,6 +88,7 @@ struct catch_tally {
     uint64_t lost, wakes;
     uint64_t calls, bytes, unmapped, denied, gone; /* of struct remote_counts */
     uint64_t bound, starved, given_up;    /* the rest is as it is now */
+    uint64_t broken_calls, pending_stops;
     uint64_t realtime_tid, favoured_tid;  /* threads that cannot be caught, and why */
     int64_t favoured_nice;
 };
@@ -171,6 +173,9 @@ struct catcher {
     uint64_t bind_again_ns;            /* a refused or lost binding is tried again then; 0: bound */
     unsigned vain;                     /* wakes in a row that brought nothing */
     struct catch_hurry hurry;
+    struct stopper stopper;
+    struct stop_state held;            /* room for a stop */
+    uint32_t refused_tid;              /* shared, atomic: a thread that could not be held */
     struct catch_aside aside;
 };
 
@@ -186,6 +191,7 @@ struct catch {
     bool stop;                     /* shared, atomic */
     bool any_deep;
     bool unprovable;               /* constant once catchers run */
+    uint64_t held_registers;       /* constant: of threads that are held; 0: none is */
     struct catch_table *table;     /* shared, atomic */
     struct catch_hazard hazards[CATCH_CPUS_MAX + 1];
     size_t hazard_count;
@@ -241,6 +247,25 @@ bool catch_read(struct catcher *k, const struct catch_target *target, uint32_t t
  * least, though not the sample's. Not where the first read was so already, because nothing is provable. */
 void catch_read_again(struct catcher *k, const struct catch_target *target, uint32_t tid,
                       struct caught *out);
+
+/* The frames of every runtime of the process that walks, one behind the other; returns how many bytes they take.
+ * `stands`: the thread is proven, or will be, not to move meanwhile. */
+size_t catch_take_frames(struct catcher *k, const struct catch_target *target, uint32_t tid, bool stands,
+                         struct memory_batch *memory, struct caught *out);
+void catch_count_calls(struct catcher *k, const struct remote_counts *counts);
+
+/* ---- holding (catch_hold.c) ---- */
+
+/* More room in struct caught, for its stack and registers. */
+size_t catch_room_to_hold(const struct catch *c, const struct catch_target *target);
+
+/* Holds the thread, which is on our CPU, and reads it: fills `out` but for its verdict, which is PROVEN. False: it
+ * could not be held (now), and may be read without. */
+bool catch_read_held(struct catcher *k, const struct catch_target *target, uint32_t tid, struct caught *out,
+                     size_t room);
+
+/* A stop that was asked for and has not come is waited for, outside a round; false: we are to stop. */
+bool catch_settle_stop(struct catcher *k);
 
 /* ---- its own accounting (catch_accounting.c) ---- */
 

@@ -120,7 +120,7 @@ void catch_end(struct catcher *k)
 
 bool catch_is_wanted(const struct catch_target *target, uint64_t beyond)
 {
-    return target != NULL && target->remote != NULL && (target->runtime != NULL || beyond != 0);
+    return target != NULL && target->remote != NULL && (target->runtime != NULL || beyond != 0 || target->stops);
 }
 
 size_t catch_room_for(const struct catch_target *target)
@@ -168,8 +168,8 @@ static size_t take_frames(struct catcher *k, const struct catch_target *target, 
 }
 
 /* By every runtime of the process that walks, one behind the other; returns how many bytes they take. */
-static size_t take_all_frames(struct catcher *k, const struct catch_target *target, uint32_t tid, bool stands,
-                              struct memory_batch *memory, struct caught *out)
+size_t catch_take_frames(struct catcher *k, const struct catch_target *target, uint32_t tid, bool stands,
+                         struct memory_batch *memory, struct caught *out)
 {
     size_t used = take_frames(k, target, tid, stands, memory, out);
     for (struct caught *last = out; target->more;) {
@@ -183,7 +183,7 @@ static size_t take_all_frames(struct catcher *k, const struct catch_target *targ
     return used;
 }
 
-static void count_calls(struct catcher *k, const struct remote_counts *counts)
+void catch_count_calls(struct catcher *k, const struct remote_counts *counts)
 {
     catch_add(&k->tally.calls, counts->calls);
     catch_add(&k->tally.bytes, counts->bytes);
@@ -209,9 +209,9 @@ void catch_read_again(struct catcher *k, const struct catch_target *target, uint
     }
     struct remote_caller caller = {.remote = target->remote};
     struct memory_batch memory = remote_batch(&caller);
-    out->bytes = (uint32_t)take_all_frames(k, target, tid, false, &memory, out);
+    out->bytes = (uint32_t)catch_take_frames(k, target, tid, false, &memory, out);
     out->memory_bytes = 0; /* it would stand behind other frames now */
-    count_calls(k, &caller.counts);
+    catch_count_calls(k, &caller.counts);
 }
 
 /* Upwards in steps, until something is not mapped, the room is full, or the next step might take
@@ -247,13 +247,13 @@ static void take_memory(struct catcher *k, const struct catch_target *target, ui
     struct remote_caller caller = {.remote = target->remote};
     struct memory_batch memory = remote_batch(&caller);
     bool stands = !k->owner->unprovable;
-    size_t used = target->runtime != NULL ? take_all_frames(k, target, tid, stands, &memory, out) : sizeof *out;
+    size_t used = target->runtime != NULL ? catch_take_frames(k, target, tid, stands, &memory, out) : sizeof *out;
     if (beyond != 0 && used < room) {
         take_beyond(beyond, target->runtime != NULL ? DEEP_READ_MAX_US : DEEP_ALONE_MAX_US,
                     &memory, out, room - used);
     }
     out->bytes = (uint32_t)(used + out->memory_bytes);
-    count_calls(k, &caller.counts);
+    catch_count_calls(k, &caller.counts);
 }
 
 /* An ordinary thread never preempts a realtime one; that one's samples would all be late. */

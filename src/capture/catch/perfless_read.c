@@ -40,6 +40,12 @@ static enum catch_verdict read_into(struct catcher *k, const struct catch_target
                            .pid = target->pid,
                            .tid = thread->tid,
                            .end = RUNTIME_NO_THREAD};
+    if (target->stops && catch_read_held(k, target, thread->tid, out, room)) {
+        return CATCH_PROVEN;
+    }
+    if (target->runtime == NULL) { /* nothing is read of it without: a later sample stands for this time, too */
+        return CATCH_ASLEEP;
+    }
     if (!catch_read(k, target, thread->tid, 0, out, room, &e)) {
         out->start_ns = out->end_ns = k->round.begun_ns;
         return CATCH_UNREAD;
@@ -99,13 +105,25 @@ static bool began_late(struct perfless_cpu *cpu)
     return is;
 }
 
+/* Who is to be held must be on our CPU, and run. */
+static bool is_here(struct catcher *k, const struct catch_target *target, const struct perfless_thread *thread)
+{
+    char state;
+    unsigned cpu;
+    struct catch_plan *plan = catch_plans_get(&k->plans, target, thread->tid);
+    return catch_plan_stat(plan, target->pid, thread->tid, &state, &cpu) && state == 'R' && cpu == k->cpu;
+}
+
 bool perfless_read(struct catcher *k, const struct catch_target *target, struct perfless_thread *thread,
                    bool guessed)
 {
+    if (guessed && target->stops && !is_here(k, target, thread)) {
+        return false;
+    }
     if (began_late(perfless_cpu_of(k))) {
         return true;
     }
-    size_t room, most = catch_room_for(target);
+    size_t room, most = catch_room_for(target) + catch_room_to_hold(k->owner, target);
     struct caught *out = catch_buffer_open(&k->buffer, most, most, &room);
     if (out == NULL) {
         catch_add(&k->tally.lost, 1);

@@ -336,7 +336,8 @@ void perfless_run(struct catcher *k)
         cpu->own_sched = -1;
     }
     cpu->next_ns = clock_mono_ns();
-    for (;;) {
+    (void)(k->owner->held_registers != 0 && !k->owner->unprovable && stop_open(&k->stopper));
+    while (catch_settle_stop(k)) {
         uint64_t now_ns = clock_mono_ns();
         if (catch_wait(k, -1, cpu->next_ns > now_ns ? cpu->next_ns - now_ns : 0) == CATCH_STOP) {
             break;
@@ -350,6 +351,7 @@ void perfless_run(struct catcher *k)
         uint64_t next_ns = next_moment(perfless_of(k), cpu, k->round.begun_ns);
         cpu->next_ns = woken && cpu->next_ns < next_ns ? cpu->next_ns : next_ns;
     }
+    stop_close(&k->stopper);
     proc_close(cpu->own_schedstat);
     proc_close(cpu->own_sched);
 }

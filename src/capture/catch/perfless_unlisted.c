@@ -37,7 +37,7 @@ static bool can_name(const struct catch_target *target)
 {
     bool can = false;
     for (; target != NULL && target->tid_count == 0; target = target->more ? target + 1 : NULL) {
-        can = can || target->runtime->running != NULL;
+        can = can || (target->runtime != NULL && target->runtime->running != NULL);
     }
     return can;
 }
@@ -100,7 +100,7 @@ static size_t name_running(const struct catch_target *target, uint32_t tids[PERF
     struct memory_batch memory = remote_batch(&caller);
     size_t count = 0;
     for (; target != NULL; target = target->more ? target + 1 : NULL) {
-        if (target->runtime->running != NULL) {
+        if (target->runtime != NULL && target->runtime->running != NULL) {
             count += target->runtime->running(target->state, &memory, tids + count, PERFLESS_MET - count);
         }
     }

@@ -40,9 +40,14 @@ void follow_report_no_perf(struct follow *f, const struct err *why, const char *
     if (s->access.why.kind == ERR_NONE) {
         s->access.why = *why;
     }
+    if (s->stops) {
+        log_once_for(&s->log, LOG_INFO, cause, "%s. Threads that run are stopped for some microseconds instead",
+                     why->text);
+        return;
+    }
     log_once_for(&s->log, LOG_WARNING, cause,
-                 "%s. Only interpreters' stacks are read; other CPU time is counted from /proc",
-                 why->text);
+                 "%s. Only interpreters' stacks are read; other CPU time is counted from /proc%s", why->text,
+                 s->settings->sampling.brief_stops ? "" : " (--brief-stops reads it, too)");
 }
 
 void follow_report_protected(struct follow *f, const struct target *target)

@@ -53,7 +53,7 @@ struct target_copies {
     uint32_t gaps;       /* so far: cut below a page that was never touched, where the kernel's copy ends */
 };
 
-/* Its runtime, and whether its samples are caught. Written by readers.c and catching.c. */
+/* Its runtime, and whether its samples are caught. Written by readers.c, catching.c and stops.c. */
 struct target_runtime {
     uint64_t space;      /* the `space` in which a runtime was searched for */
     uint64_t again_ns;   /* monotonic: when it is searched for again; 0: when `space` changes */
@@ -65,6 +65,9 @@ struct target_runtime {
     bool refused;        /* they cannot */
     bool deep;           /* caught because its stacks are larger than a sample can copy, … */
     bool gaps;           /* … or copies of them end early */
+    bool stops;          /* its threads are held by brief stops, for it has no perf events, … */
+    uint32_t stack_bytes; /* … this much of their stacks is read … */
+    uint64_t stops_again_ns; /* monotonic: … and not before this: somebody traces it; 0: now */
     uint32_t asked, asked_window; /* how often it was asked in this window what a thread is called */
 };
 

@@ -4,6 +4,8 @@
  */
 #include "capture/run/rooms.h"
 
+#include "os/stop.h"
+
 #include <stdio.h>
 
 enum {
@@ -51,6 +53,19 @@ static void note_hidden_kernel(struct shared *s)
     }
 }
 
+/* A thread whose samples perf takes is not held. */
+static void allow_stops(struct shared *s, bool chains)
+{
+    const char *why = "--perf-mode fp has stacks found by the kernel alone";
+    bool wanted = s->settings->sampling.brief_stops;
+    s->stops_hz = s->settings->sampling.stops_hz;
+    s->stops = wanted && !(s->perf_on && chains) && stop_is_possible(&why);
+    if (wanted && !s->stops) {
+        snprintf(s->stops_refused, sizeof s->stops_refused, "%s", why);
+    }
+    s->frequency_hz = s->stops && !s->perf_on ? s->stops_hz : s->settings->sampling.frequency_hz;
+}
+
 void rooms_open_perf(struct rooms *r)
 {
     struct shared *s = &r->shared;
@@ -74,6 +89,7 @@ void rooms_open_perf(struct rooms *r)
     if (s->perf_on && !chains) {
         perf_set_stack_bytes(s->perf, first_stack_bytes(s->settings, perf_ring_bytes(s->perf)));
     }
+    allow_stops(s, chains);
     r->extra = extra_records_new(s);
     s->format = (struct record_format){s->perf_on ? perf_sample_type(s->perf) : 0, sampling.registers};
     if (err.kind != ERR_NONE) {

@@ -107,15 +107,16 @@ static bool make_follow(struct rooms *r, struct err *err)
 static bool make_stacks(struct rooms *r, struct err *err)
 {
     struct shared *s = &r->shared;
-    bool unwinds = s->perf_on && perf_sampling(s->perf)->stack_bytes > 0;
+    bool unwinds = s->stops || (s->perf_on && perf_sampling(s->perf)->stack_bytes > 0);
     enum unwind_method method =
         s->settings->sampling.perf_mode == PERF_DWARF ? UNWIND_CFI_ONLY : UNWIND_HYBRID;
     if (unwinds && !unwinder_init(&r->unwinder, method, err)) {
         return false;
     }
     r->catching = catching_new(&r->follow, polling_accounting(r->polling));
-    if (r->catching == NULL || !stacks_init(&r->stacks, &r->follow.targets, catching_readers(r->catching),
-                                            unwinds ? &r->unwinder : NULL, perf_sampling(s->perf)->registers)) {
+    r->stops = r->catching == NULL ? NULL : stops_new(&r->follow, r->catching);
+    if (r->stops == NULL || !stacks_init(&r->stacks, &r->follow.targets, catching_readers(r->catching),
+                                            unwinds ? &r->unwinder : NULL, unwinds ? unwind_perf_mask() : 0)) {
         return err_set(err, ERR_MEMORY, 0, "no memory to unwind stacks");
     }
     r->stacks.runtime_alone = s->settings->runtime.native_frames == NATIVE_OFF;
@@ -133,6 +134,7 @@ static bool make_records(struct rooms *r, struct err *err)
                                       .catching = r->catching,
                                       .accounting = polling_accounting(r->polling),
                                       .stacks = &r->stacks,
+                                      .stops = r->stops,
                                       .extra = r->extra};
     r->records = records_new(&path, order_bytes);
     if (r->extra == NULL || r->records == NULL) {
@@ -175,6 +177,7 @@ static bool make_rows(struct rooms *r, struct err *err)
         {&find_concern, r->find},
         {&polling_concern, r->polling},
         {&catching_concern, r->catching},
+        {&stops_concern, r->stops},
         {&waiting_concern, r->waiting},
         {&extra_records_concern, r->extra},
         {&collecting_concern, collecting_new(&r->follow, runtimes)},
@@ -220,7 +223,7 @@ bool rooms_start(struct rooms *r)
     struct shared *s = &r->shared;
     struct err err;
     const char *missing;
-    s->confined = confine_process(false, &missing); /* while there is one thread */
+    s->confined = confine_process(s->stops, &missing); /* while there is one thread */
     if (!s->confined) {
         log_say(&s->log, LOG_DEBUG, "the profiler keeps its rights: a seccomp filter kills for giving them up");
     } else if (missing != NULL) {

@@ -17,6 +17,7 @@
 #include "capture/run/run.h"
 #include "capture/stacks/extra_records.h"
 #include "capture/stacks/records.h"
+#include "capture/stacks/stops.h"
 #include "capture/stacks/waiting.h"
 #include "capture/upload/uploads.h"
 #include "capture/window/publisher.h"
@@ -34,6 +35,7 @@ struct rooms {
     struct unwinder unwinder;
     struct stacks stacks;
     struct catching *catching;
+    struct stops *stops;
     struct extra_records *extra;
     struct waiting *waiting;
     struct records *records;

@@ -55,11 +55,11 @@ static void say_start(struct rooms *r, const char *what)
             snprintf(length, sizeof length, " for %g s", (double)settings->sampling.window_ns / (double)NS_PER_S);
         }
         log_event(&r->shared.log, LOG_INFO, "start", fields, 3, "profiling %s at %u Hz%s, %s", what,
-                  settings->sampling.frequency_hz, length, mode);
+                  r->shared.frequency_hz, length, mode);
     } else {
         log_event(&r->shared.log, LOG_INFO, "start", fields, 3,
                   "pillion " PILLION_VERSION ": pid %u profiles %s at %u Hz, %s, to %s %s %g s%s",
-                  proc_own_pid(), what, settings->sampling.frequency_hz, mode, destination,
+                  proc_own_pid(), what, r->shared.frequency_hz, mode, destination,
                   settings->sampling.continuous ? "every" : "for",
                   (double)settings->sampling.window_ns / (double)NS_PER_S, launch_hint(&r->shared));
     }

@@ -5,21 +5,22 @@
  */
 #include "capture/stacks/catching.h"
 #include "base/time.h"
+#include "capture/stacks/remapping.h"
 #include "capture/follow/stack_copy.h"
 #include "capture/follow/inherit_group.h"
 #include "os/access.h"
 #include "os/clock.h"
 #include "os/proc.h"
+#include "unwind/unwind.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 enum {
     SHARES_LEAST = 50,       /* samples that make a share worth a warning */
-    START_S = 5,             /* so long libraries are loaded one after the other */
-    MAPS_PER_ROUND = 16,
     CATCH_PER_ROUND = 16,    /* processes that get events for catchers */
     STACK_DEEP_BYTES = PERF_STACK_MAX / 4,
+    HELD_STACK_BYTES = 32 * 1024, /* to begin with; 6 µs */
     TIMED_S = 300,           /* by a timer, then perf is tried again: its threads may be other ones */
 };
 
@@ -42,6 +43,7 @@ struct catching *catching_new(struct follow *f, struct accounting *accounting)
             .follow = f, .shared = s, .accounting = accounting, .reads_runtimes = s->observer == NULL};
         readers_init(&c->readers, s->settings, &f->targets, &s->log);
         c->readers.unseen = &s->unseen;
+        c->readers.stops = s->stops;
     }
     return c;
 }
@@ -98,15 +100,30 @@ static void publish(struct catching *c)
     }
 }
 
+/* Of what the budget allows, and of what targets are to bear. */
+static uint32_t timer_hz(const struct catching *c)
+{
+    uint32_t hz = c->shared->throttle.active ? c->shared->throttle.frequency_hz : c->shared->frequency_hz;
+    return c->shared->stops && c->shared->stops_hz < hz ? c->shared->stops_hz : hz;
+}
+
+void catching_set_pace(struct catching *c)
+{
+    if (c->timer != NULL) {
+        catch_set_frequency(c->timer, timer_hz(c));
+    }
+}
+
 /* Catchers are there from the first process on that has something to catch. Null: they cannot be had. */
 static struct catch *start(struct catching *c, bool timed)
 {
     struct err err = {0};
     struct shared *s = c->shared;
     bool has_rings = !timed && perf_open_caught(s->perf, &err);
-    struct catch *catch = timed || has_rings ? catch_init(s->settings->sampling.frequency_hz, &err) : NULL;
+    struct catch *catch = timed || has_rings ? catch_init(s->frequency_hz, &err) : NULL;
     if (catch != NULL) {
         catch_charge(catch, &s->own);
+        catch_allow_stops(catch, timed && s->stops ? unwind_perf_mask() : 0);
     }
     if (catch != NULL && !(timed ? catch_perfless(catch, &err) : catch_on_rings(catch, s->perf, &s->format, &err))) {
         (void)catch_stop(catch);
@@ -115,8 +132,8 @@ static struct catch *start(struct catching *c, bool timed)
     if (catch == NULL) {
         log_once(&s->log, LOG_WARNING, "%s; stacks of interpreters are not read", err.text);
         c->reads_runtimes = false;
-    } else if (s->throttle.active) {
-        catch_set_frequency(catch, s->throttle.frequency_hz);
+    } else if (s->throttle.active || (timed && s->stops)) {
+        catch_set_frequency(catch, timed ? timer_hz(c) : s->throttle.frequency_hz);
     }
     return catch;
 }
@@ -156,61 +173,6 @@ static void catch_process(struct catching *c, struct target *target)
     }
 }
 
-static bool has_long_been_running(const struct catching *c, const struct target *target)
-{
-    uint64_t start_ticks = START_S * NS_PER_S / c->accounting->tick_ns;
-    return target->start_ticks != 0 && target->start_ticks + start_ticks < c->accounting->began_ticks;
-}
-
-static void report_hidden(struct catching *c, const struct target *target)
-{
-    char why[ACCESS_TEXT_MAX], said[2 * ERR_TEXT_MAX];
-    access_refusal(target->pid, ACCESS_LOOK, why);
-    snprintf(said, sizeof said, "pid %u (%s) may not be looked into: %s", target->pid, target->name, why);
-    log_once_for(&c->shared->log, LOG_WARNING, why, "%s. Its CPU time is counted without stacks", said);
-    unseen_note_process(&c->shared->unseen, target->pid, said);
-}
-
-/* A process that is just becoming another program refuses for a moment what it allows before and after, and so does an
- * engine's own that starts a container: it is to be asked again. */
-static bool is_passing(const struct catching *c, const struct target *target)
-{
-    struct access_verdict verdict;
-    access_verdict_of(target->pid, ACCESS_LOOK, &verdict);
-    return !target->reread.was_hidden && (verdict.gate == ACCESS_GATE_MODULE || !has_long_been_running(c, target));
-}
-
-/* Without perf no record tells of mappings: those of a process that runs are read again, at first often
- * because it is starting, later for libraries that are loaded late. */
-static void refresh_maps(struct catching *c, uint64_t now_ns)
-{
-    unsigned left = MAPS_PER_ROUND;
-    vec_each(&c->follow->targets.all, slot)
-    {
-        struct target *target = *slot;
-        bool polled = target->capture_mode == CAPTURE_PROC || target->capture_mode == CAPTURE_RUNTIME;
-        if (!polled || target->ended || targets_is_excluded(target, now_ns) ||
-            target->account.idle_polls > 0 || now_ns < target->reread.pace.again_ns || left == 0) {
-            continue;
-        }
-        left--;
-        bool good = targets_read_maps(&c->follow->targets, target);
-        bool hidden = !good && proc_exists(target->pid);
-        bool passing = hidden && is_passing(c, target);
-        if (hidden && !passing) {
-            report_hidden(c, target);
-        }
-        target->reread.was_hidden = hidden;
-        const struct maps_reading reading = {
-            .bytes = good ? c->follow->targets.text.len : 0, /* a refusal leaves another process's text there */
-            .is_new = !has_long_been_running(c, target),
-            .found = target->runtime.caught,
-            .passing = passing,
-        };
-        maps_pace_next(&target->reread.pace, &reading, now_ns);
-    }
-}
-
 /* Without perf no record tells of an exec: what was found may be of a program that the filters leave out, although
  * the one before it fitted. */
 static bool fits_still(struct catching *c, struct target *target)
@@ -222,6 +184,15 @@ static bool fits_still(struct catching *c, struct target *target)
     return !targets_is_excluded(target, now_ns);
 }
 
+/* So much is read of a held thread's stack: more where it was too little. */
+static void set_held_stack(struct target *target, uint32_t bytes)
+{
+    target->runtime.stack_bytes = bytes;
+    if (target->runtime.stops) {
+        target->copy = (struct target_copies){.bytes = bytes};
+    }
+}
+
 static bool time_process(struct catching *c, struct target *target)
 {
     /* without perf in the session none of its samples is perf's */
@@ -230,6 +201,7 @@ static bool time_process(struct catching *c, struct target *target)
     if (good) {
         targets_set_mode(&c->follow->targets, target, CAPTURE_RUNTIME);
         target->runtime.caught = true;
+        set_held_stack(target, target->runtime.stack_bytes > 0 ? target->runtime.stack_bytes : HELD_STACK_BYTES);
         publish(c);
     }
     return good; /* else it has ended */
@@ -259,7 +231,7 @@ void catching_search(struct catching *c, uint64_t now_ns)
         return;
     }
     if (c->follow->targets.any_on_proc) {
-        refresh_maps(c, now_ns);
+        remapping_round(c->follow, c->accounting, now_ns);
     }
     if (readers_refresh(&c->readers, now_ns)) {
         publish(c);
@@ -282,20 +254,17 @@ void catching_throttle(struct catching *c)
     if (c->rings != NULL) {
         catch_set_frequency(c->rings, throttle->frequency_hz);
     }
-    if (c->timer != NULL) {
-        catch_set_frequency(c->timer, throttle->frequency_hz);
-    }
+    catching_set_pace(c);
 }
 
-static uint64_t lost_by(struct catch *catch)
+static void count_losses(struct window *window, struct catch *catch)
 {
-    uint64_t lost = 0;
     for (size_t i = 0; catch != NULL && i < catch_cpu_count(catch); i++) {
         struct catch_counts counts;
         catch_counts(catch, i, &counts);
-        lost += counts.lost;
+        window->lost_records += counts.lost;
+        window->broken_calls += counts.broken_calls;
     }
-    return lost;
 }
 
 /* A share that is not what it could be has a reason. */
@@ -368,17 +337,24 @@ static void catch_deep_stacks(struct catching *c)
     }
 }
 
-/* ---- threads that are too short for perf's samples ---- */
-
-static bool has_walk(const struct target *target)
+static void enlarge_held_stacks(struct catching *c)
 {
-    for (const struct reader *reader = target->runtime.reader; reader != NULL; reader = reader->next) {
-        if (reader->runtime != NULL && reader->runtime->walk != NULL) {
-            return true;
+    bool any = false;
+    vec_each(&c->follow->targets.all, slot)
+    {
+        struct target *target = *slot;
+        uint32_t bytes = target->runtime.stack_bytes;
+        if (target->runtime.stops && target->copy.cut >= STACK_COPY_CUT_FEW && bytes < CATCH_HELD_STACK_MAX) {
+            set_held_stack(target, bytes * 4);
+            any = true;
         }
     }
-    return false;
+    if (any) {
+        publish(c);
+    }
 }
+
+/* ---- threads that are too short for perf's samples ---- */
 
 /* Its events end; who inherited from it, or it from them, gets events of its own. */
 static bool end_events(struct catching *c, struct target *target)
@@ -394,7 +370,7 @@ static bool end_events(struct catching *c, struct target *target)
 bool catching_time(struct catching *c, struct target *target)
 {
     struct log *log = &c->shared->log;
-    if (!c->reads_runtimes || c->shared->throttle.suspended || !has_walk(target) || !start_timer(c) ||
+    if (!c->reads_runtimes || c->shared->throttle.suspended || !readers_walk(target) || !start_timer(c) ||
         !end_events(c, target)) {
         return false;
     }
@@ -451,6 +427,9 @@ static void search_all(void *state, uint64_t now_ns)
     struct catching *c = state;
     catching_search(c, now_ns);
     catch_deep_stacks(c);
+    if (c->shared->stops && c->reads_runtimes) {
+        enlarge_held_stacks(c);
+    }
     if (c->timer != NULL && c->shared->perf_on && !c->shared->throttle.suspended) {
         end_times(c, now_ns);
     }
@@ -461,7 +440,8 @@ static void window_end(void *state)
     struct catching *c = state;
     struct shared *s = c->shared;
     report_trouble(c);
-    s->window.lost_records += lost_by(c->rings) + lost_by(c->timer);
+    count_losses(&s->window, c->rings);
+    count_losses(&s->window, c->timer);
     if (c->reads_runtimes) {
         readers_end_window(&c->readers, s->window.profile);
         publish(c);

@@ -42,6 +42,9 @@ void catching_search(struct catching *c, uint64_t now_ns);
  * a runtime. */
 void catching_throttle(struct catching *c);
 
+/* After shared.stops_hz has changed. */
+void catching_set_pace(struct catching *c);
+
 /* After images_sweep. */
 void catching_forget_images(struct catching *c);
 

@@ -3,6 +3,8 @@
  * nothing that catchers were given is freed before readers_sweep. */
 #include "capture/stacks/readers_private.h"
 #include "base/time.h"
+#include "capture/follow/follow.h"
+#include "os/access.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -86,7 +88,7 @@ static bool still_mapped(const struct reader *reader, const struct target *targe
             return true;
         }
     }
-    return reader->runtime == NULL && target->runtime.deep;
+    return reader->runtime == NULL && (target->runtime.deep || target->runtime.stops);
 }
 
 /* Takes it out of its process's list; the process goes on as one without a runtime when it was the last. */
@@ -182,6 +184,7 @@ static bool keep_reader(struct readers *r, struct reader *reader)
         link = &(*link)->next;
     }
     *link = reader;
+    reader->as_user = r->stops && !access_holds(CAP_SYS_PTRACE) && identity_of(reader->pid, &reader->identity);
     if (reader->runtime != NULL) {
         reader->target->runtime.since_ns = 0;
         reader->target->runtime.again_ns = 0;
@@ -222,8 +225,8 @@ static void retry_later(struct readers *r, struct target *target, const struct r
     }
 }
 
-/* Without a runtime: only its stacks are read. */
-static bool add_deep(struct readers *r, struct target *target)
+/* Without a runtime: only its native stacks are read. */
+static bool add_native(struct readers *r, struct target *target)
 {
     struct reader *reader = calloc(1, sizeof *reader);
     if (reader == NULL || !readers_open_memory(reader, target->pid, target->maps.at[0].start, NULL)) {
@@ -335,6 +338,7 @@ static bool check(struct readers *r, struct target *target, uint64_t now_ns)
     bool failed = false;
     target->runtime.space = target->space;
     target->runtime.again_ns = 0;
+    target->runtime.stops = r->stops && !follow_is_on_perf(target) && now_ns >= target->runtime.stops_again_ns;
     bool changed = drop_stale(r, target);
     for (size_t i = 0; i < target->maps.len && reader_count(target) < READERS_PER_PROCESS; i++) {
         const struct mapping mapping = target->maps.at[i];
@@ -354,7 +358,8 @@ static bool check(struct readers *r, struct target *target, uint64_t now_ns)
             find_extension(r, reader);
         }
     }
-    return (target->runtime.deep && target->runtime.reader == NULL && add_deep(r, target)) || changed;
+    bool native = target->runtime.deep || target->runtime.stops;
+    return (native && target->runtime.reader == NULL && add_native(r, target)) || changed;
 }
 
 /* Of a process that is not sampled. They are attached to again when it is. */
@@ -415,37 +420,6 @@ bool readers_refresh(struct readers *r, uint64_t now_ns)
         note_next(r, target);
     }
     return changed;
-}
-
-const struct catch_target *readers_table(struct readers *r, bool timed, size_t *count)
-{
-    vec_clear(&r->table);
-    vec_each(&r->all, slot)
-    {
-        struct reader *reader = *slot;
-        bool walks = reader->runtime == NULL ? !timed : reader->runtime->walk != NULL;
-        bool read = walks && timed == (reader->target->capture_mode == CAPTURE_RUNTIME);
-        struct catch_target *row = read ? vec_push(&r->table) : NULL;
-        if (read && row == NULL) {
-            break;
-        }
-        if (!read) {
-            continue;
-        }
-        *row = (struct catch_target){
-            .pid = reader->pid,
-            .runtime = reader->runtime,
-            .state = reader->state,
-            .remote = &reader->remote,
-            .serial = reader->serial,
-            .deep = reader->target->runtime.deep,
-            .gaps = reader->target->runtime.gaps,
-            .tids = reader->tids.list.at,
-            .tid_count = reader->tids.list.len,
-        };
-    }
-    *count = r->table.len;
-    return r->table.at;
 }
 
 /* ---- the window's end ---- */

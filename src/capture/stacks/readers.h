@@ -5,6 +5,7 @@
  * has it mapped; where its tables are, once per process (runtime.h). A process gets a reader for each
  * runtime that it has: what catchers need to walk its stacks (catch.h), and what the sampler needs to name them.
  * Its readers are a list from target.reader, the oldest first (reader.next).
+ * Where threads may be held (stops), every process without perf events has one, for its native stacks.
  * A process is checked again when its mappings change (a library may be loaded late, an exec ends
  * everything), and, when a runtime could not be attached to, a few times with growing pauses: it may be
  * starting. What cannot be read is logged once, with the reason. A process without a runtime whose native
@@ -49,7 +50,7 @@ struct reader {
     uint64_t serial;
     uint64_t program;              /* of the target: what was found is of no other one */
     uint64_t image, bias;          /* of the binary that holds the runtime */
-    const struct runtime *runtime; /* null: only what lies beyond deep native stacks is read */
+    const struct runtime *runtime; /* null: only native stacks are read, or what lies beyond deep ones */
     const void *binary;
     void *state, *names;
     struct remote remote;
@@ -62,6 +63,8 @@ struct reader {
     uint64_t tids_ns;              /* monotonic: when they are listed again */
     uint32_t failed;               /* walks in a row that gave nothing */
     bool is_suspect;               /* so many that it is to be attached to anew */
+    struct identity identity;      /* as whom its threads are held, if … */
+    bool as_user;                  /* … not as ourselves */
 };
 
 /* Why a process that has a runtime has no reader. */
@@ -79,6 +82,7 @@ struct readers {
     struct images *images;
     struct log *log;
     struct unseen *unseen;         /* may be null */
+    bool stops;                    /* threads of processes without perf events may be held */
     VEC(struct readers_binary) binaries; /* by images_place */
     VEC(struct readers_binary) orphans;  /* of images that are gone: some reader has them still */
     VEC(struct reader *) all;
@@ -109,6 +113,9 @@ bool readers_refresh(struct readers *r, uint64_t now_ns);
 /* What catchers may read: of processes that are read by a timer, or of those whose samples are caught. Valid until the
  * next call. */
 const struct catch_target *readers_table(struct readers *r, bool timed, size_t *count);
+
+/* One of the process's runtimes has stacks to be walked. */
+bool readers_walk(const struct target *target);
 
 /* Frees what has ended. */
 void readers_sweep(struct readers *r);

@@ -2,6 +2,7 @@
  * readers_private: what the files of readers share.
  *
  *     readers.c         the runtimes of a process: attaching, listing, dropping
+ *     readers_table.c   what catchers may read
  *     readers_attach.c  one process and one of its runtimes
  *     readers_binary.c  what an image is to the runtimes
  *     readers_frames.c  samples: whose frame it is, and what a frame is called

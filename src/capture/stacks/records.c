@@ -213,13 +213,16 @@ static void on_tick(void *context, unsigned cpu, const void *record, size_t len,
     (void)record;
     (void)len;
     r->counts.records++;
+    if (caught->held_ns != 0) {
+        stops_note(r->path.stops, caught);
+    }
     r->counts.any_stack = stacks_add_perfless(r->path.stacks, r->shared->window.profile, caught) || r->counts.any_stack;
 }
 
 static void on_settled(void *context, uint32_t pid, uint32_t tid, uint64_t cpu_ns)
 {
     struct records *r = context;
-    stacks_add_settled(r->path.stacks, r->shared->window.profile, pid, tid, cpu_ns);
+    stacks_settle(r->path.stacks, r->shared->window.profile, pid, tid, cpu_ns);
 }
 
 static void drain_perfless(struct records *r, bool all)

@@ -16,6 +16,7 @@
 #include "capture/follow/find.h"
 #include "capture/stacks/catching.h"
 #include "capture/stacks/stacks.h"
+#include "capture/stacks/stops.h"
 
 struct extra_records;
 struct records;
@@ -29,6 +30,7 @@ struct records_path {
     struct catching *catching;
     struct accounting *accounting;
     struct stacks *stacks;
+    struct stops *stops;
     struct extra_records *extra; /* null: there are none (a test) */
 };
 

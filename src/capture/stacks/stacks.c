@@ -211,6 +211,16 @@ void stacks_add_settled(struct stacks *s, struct profile *p, uint32_t pid, uint3
     }
 }
 
+void stacks_settle(struct stacks *s, struct profile *p, uint32_t pid, uint32_t tid, uint64_t cpu_ns)
+{
+    struct target *target = targets_find(s->targets, pid);
+    if (target == NULL || !target->runtime.stops) {
+        stacks_add_settled(s, p, pid, tid, cpu_ns);
+    } else if (profile_stretch(p, targets_thread_id(s->targets, p, target, tid), cpu_ns)) {
+        target->account.sampled_ns += cpu_ns;
+    }
+}
+
 /* Without a native half only the time is known of a stack that was not read whole. */
 static void account_unread(struct stacks *s, struct profile *p, struct target *target, const struct caught *caught,
                            uint8_t end)
@@ -242,9 +252,46 @@ static const struct caught *not_whole(const struct stacks_scratch *from)
     return NULL;
 }
 
+static const uint64_t *caught_chain(const struct stacks *s, const struct caught *caught)
+{
+    return caught_registers(caught) + __builtin_popcountll(s->registers);
+}
+
+/* A thread that was held comes with what a perf sample has, but for kernel frames. */
+static void add_held(struct stacks *s, struct profile *p, struct target *target, const struct caught *caught)
+{
+    struct record sample = {
+        .kind = RECORD_SAMPLE,
+        .pid = caught->pid,
+        .tid = caught->tid,
+        .time_ns = caught->start_ns,
+        .user = true,
+        .as.sample = {.period_ns = caught->weight_ns,
+                      .chain = caught_chain(s, caught),
+                      .chain_len = caught->chain_count,
+                      .registers = caught_registers(caught),
+                      .stack = caught_memory(caught),
+                      .stack_len = caught->memory_bytes,
+                      .stack_room = caught->memory_bytes},
+    };
+    uint32_t node = node_of(s, p, target, &sample, caught);
+    bool needed = profile_need(p, true);
+    const struct halves none = {0};
+    node = node != 0 || collapse(s, p, &none, 0, &node) ? node : 0;
+    uint32_t thread = targets_thread_id(s->targets, p, target, caught->tid);
+    profile_add(p, labels_thread(p, thread, caught), node, caught->weight_ns, 1);
+    (void)profile_need(p, needed);
+    target->account.sampled_ns += caught->weight_ns;
+    s->samples++;
+}
+
 bool stacks_add_perfless(struct stacks *s, struct profile *p, const struct caught *caught)
 {
     struct target *target = targets_find(s->targets, caught->pid);
+    if (target != NULL && caught->held_ns != 0 && s->unwinder != NULL) {
+        add_held(s, p, target, caught);
+        return true;
+    }
     s->scratch->walked_count = 0;
     if (target != NULL) {
         stacks_take_walked(s, target, caught);

@@ -87,7 +87,11 @@ bool stacks_add_perfless(struct stacks *s, struct profile *p, const struct caugh
 uint32_t stacks_node(struct stacks *s, struct profile *p, struct target *target,
                      const struct caught *caught);
 
-/* CPU time of a thread that no sample stands for. */
+/* CPU time of a thread that no sample stands for. Where threads are held, that is what it used since its last one, and
+ * its samples of the window stand for it; of one without any it is left to the accounting. */
+void stacks_settle(struct stacks *s, struct profile *p, uint32_t pid, uint32_t tid, uint64_t cpu_ns);
+
+/* CPU time of a thread whose stack cannot be read. */
 void stacks_add_settled(struct stacks *s, struct profile *p, uint32_t pid, uint32_t tid,
                         uint64_t cpu_ns);
 

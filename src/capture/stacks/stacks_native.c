@@ -202,7 +202,7 @@ void stacks_take_unwound(struct stacks *s, struct profile *p, struct target *tar
     struct memory_reader memory = world->memory(world->context, target->pid, sample->time_ns);
     struct beyond beyond = {sample, caught, unwind_sp(&registers)};
     struct memory_reader kept = {read_beyond, &beyond};
-    bool has_kept = caught != NULL && caught->memory_bytes > 0;
+    bool has_kept = caught != NULL && caught->memory_bytes > 0 && caught->held_ns == 0; /* a held one's is the copy */
     struct lookup lookup = {s, target, sample->time_ns};
     (void)targets_mapping(s->targets, target, unwind_ip(&registers), sample->time_ns);
     const struct unwind_space space = space_of(&lookup, p, &memory);

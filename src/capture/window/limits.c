@@ -74,7 +74,7 @@ static void setup(void *state)
     if (!settings->sampling.continuous && window_ns < usual_ns) {
         window_ns = usual_ns; /* it is written once, which is no rate: a short look is not to be a coarse one */
     }
-    budget_init(&l->budget, settings->budget.cpu_percent, settings->sampling.frequency_hz, window_ns, clock_mono_ns(),
+    budget_init(&l->budget, settings->budget.cpu_percent, l->shared->frequency_hz, window_ns, clock_mono_ns(),
                 &used);
     if (l->shared->own.by_time) { /* gVisor: attaching is thousands of calls */
         budget_allow_dear_start(&l->budget);
@@ -379,7 +379,7 @@ static void cpu_words(const struct limits *l, const struct budget_window *w, str
         return;
     }
     buf_printf(out, "sampled at %.3g Hz instead of %u to stay within --max-cpu %g %%", w->mean_hz,
-               l->shared->settings->sampling.frequency_hz, l->shared->settings->budget.cpu_percent);
+               l->shared->frequency_hz, l->shared->settings->budget.cpu_percent);
     if (w->most >= BUDGET_COARSE && l->first_stack_bytes > 0) {
         buf_text(out, ", at last with short copies of stacks");
     }

@@ -21,3 +21,12 @@ double margin_percent(double share, uint64_t samples)
     }
     return 100 * deviations * root(share * (1 - share) / (double)samples);
 }
+
+void margin_add(struct buf *out, const char *format, uint64_t ns, const struct profile_totals *sum)
+{
+    double share = sum->cpu_ns == 0 ? 0 : (double)ns / (double)sum->cpu_ns;
+    double margin = margin_percent(share, sum->count);
+    if (margin >= 1) {
+        buf_printf(out, format, margin);
+    }
+}

@@ -56,16 +56,6 @@ size_t summary_shares(const struct profile_totals *sum,
     return count;
 }
 
-/* Of few samples: a share of ten is told with its ±, or it would pass for a figure. */
-static void add_margin(struct buf *out, const char *format, uint64_t ns, const struct profile_totals *sum)
-{
-    double share = sum->cpu_ns == 0 ? 0 : (double)ns / (double)sum->cpu_ns;
-    double margin = margin_percent(share, sum->count);
-    if (margin >= 1) {
-        buf_printf(out, format, margin);
-    }
-}
-
 static size_t processes_with_time(const struct profile *p)
 {
     size_t count = 0;
@@ -189,6 +179,23 @@ static void add_shares(struct buf *out, const struct profile *p)
     }
 }
 
+static double microseconds(uint32_t ns)
+{
+    return (double)ns / 1e3;
+}
+
+static void add_stops(struct buf *out, const struct profile_stops *stops)
+{
+    if (stops->count == 0) {
+        return;
+    }
+    buf_printf(out, "\n  brief stops: %llu, median %.0f µs, 99 of 100 within %.0f µs",
+               (unsigned long long)stops->count, microseconds(stops->median_ns), microseconds(stops->long_ns));
+    if (stops->broken_calls > 0) {
+        buf_printf(out, "; %llu system calls returned EINTR", (unsigned long long)stops->broken_calls);
+    }
+}
+
 static void add_files(struct buf *out, const struct outputs *o, const struct outputs_written *w)
 {
     if (w->formats == 0) {
@@ -239,7 +246,7 @@ static void terminal_block(const struct profile *p, const struct profile_totals 
     for (size_t i = 0; i < count; i++) {
         buf_printf(out, "%s%s %.1f %%", i == 0 ? "\n  " : "   ", shares[i].name,
                    percent(shares[i].ns, sum->cpu_ns));
-        add_margin(out, " ± %.0f", shares[i].ns, sum);
+        margin_add(out, " ± %.0f", shares[i].ns, sum);
     }
     struct str reason;
     if (sum->cpu_ns > 0) {
@@ -250,6 +257,7 @@ static void terminal_block(const struct profile *p, const struct profile_totals 
     }
     add_complete(out, p);
     add_shares(out, p);
+    add_stops(out, &p->meta.stops);
     unread_add(out, p, sum, "\n  ");
     if (p->meta.excluded > 0) {
         buf_printf(out, "\n  excluded: %llu process%s", (unsigned long long)p->meta.excluded,
@@ -274,7 +282,7 @@ static void terminal_block(const struct profile *p, const struct profile_totals 
 }
 
 struct fields {
-    struct log_field at[56];
+    struct log_field at[60];
     size_t count;
     struct buf text; /* of the values */
 };
@@ -333,6 +341,12 @@ static void fill_fields(struct fields *f, const struct profile *p, const struct 
     for (unsigned i = 0; reads && i < WOVEN_COUNT; i++) {
         field(f, woven[i], "%.0f", (double)p->meta.woven[i]);
     }
+    if (p->meta.stops.count > 0) {
+        field(f, "stops", "%.0f", (double)p->meta.stops.count);
+        field(f, "stops_median_us", "%.1f", microseconds(p->meta.stops.median_ns));
+        field(f, "stops_p99_us", "%.1f", microseconds(p->meta.stops.long_ns));
+        field(f, "stops_eintr", "%.0f", (double)p->meta.stops.broken_calls);
+    }
     field(f, "samples", "%.0f", (double)sum->count);
     if (p->meta.excluded > 0) {
         field(f, "left_out_procs", "%.0f", (double)p->meta.excluded);
@@ -375,7 +389,7 @@ static void log_line(const struct profile *p, const struct profile_totals *sum,
     size_t count = summary_shares(sum, shares);
     for (size_t i = 0; i < count; i++) {
         buf_printf(out, " %s=%.0f%%", shares[i].name, percent(shares[i].ns, sum->cpu_ns));
-        add_margin(out, "±%.0f", shares[i].ns, sum);
+        margin_add(out, "±%.0f", shares[i].ns, sum);
     }
     for (unsigned a = 0; a < ACCOUNT_COUNT; a++) {
         if (a != ACCOUNT_LOST && sum->account_ns[a] > 0) {
@@ -408,6 +422,10 @@ static void log_line(const struct profile *p, const struct profile_totals *sum,
         if (consistent > 0) {
             buf_printf(out, " consistent=%.1f%%", percent(consistent, read));
         }
+    }
+    if (p->meta.stops.count > 0) {
+        buf_printf(out, " stops=%llu/%.0fus/%.0fus", (unsigned long long)p->meta.stops.count,
+                   microseconds(p->meta.stops.median_ns), microseconds(p->meta.stops.long_ns));
     }
     if (p->meta.excluded > 0) {
         buf_printf(out, " left_out=%llu", (unsigned long long)p->meta.excluded);

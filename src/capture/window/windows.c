@@ -38,7 +38,7 @@ void windows_begin(struct windows *w)
     struct window *window = &w->shared->window;
     window->start_ns = clock_mono_ns();
     window->start_wall_ns = clock_wall_ns();
-    window->lost_records = 0;
+    window->lost_records = window->broken_calls = 0;
 }
 
 uint64_t windows_due_ns(const struct window *window, uint64_t window_ns, bool publisher_is_ready)
@@ -51,6 +51,10 @@ uint64_t windows_due_ns(const struct window *window, uint64_t window_ns, bool pu
 void windows_mode(const struct windows *w, char out[static WINDOWS_MODE_MAX])
 {
     const struct shared *s = w->shared;
+    if (!s->perf_on && s->stops) {
+        snprintf(out, WINDOWS_MODE_MAX, "no perf: stacks by brief stops, kernel time within its callers");
+        return;
+    }
     if (!s->perf_on) {
         snprintf(out, WINDOWS_MODE_MAX, "no perf: %s",
                  catching_readers(w->catching) != NULL
@@ -127,8 +131,8 @@ static void fill_meta(struct windows *w)
     meta->start_wall_ns = s->window.start_wall_ns;
     /* the length is monotonic: a wall clock that was set meanwhile must not stretch the window */
     meta->end_wall_ns = s->window.start_wall_ns + (clock_mono_ns() - s->window.start_ns);
-    meta->frequency_hz = s->settings->sampling.frequency_hz;
-    meta->period_ns = NS_PER_S / s->settings->sampling.frequency_hz;
+    meta->frequency_hz = s->frequency_hz;
+    meta->period_ns = NS_PER_S / s->frequency_hz;
     meta->service = service_of(w);
     meta->host = profile_cstring(s->window.profile, host);
     meta->mode = profile_cstring(s->window.profile, mode);
