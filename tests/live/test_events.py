@@ -161,7 +161,7 @@ def test_threads_that_never_run_are_seen_all_the_same(pillion, program, workdir,
     assert done.status == 0, done
     profile = profiler.Session(done, workdir / "out").pprof
     length = profile.duration_nanos / 1e9
-    for function, reason in (("pauses", "[waits: signal]"), ("reads", "[waits: read]"),
+    for function, reason in (("pauses", "[waits: signal]"), ("reads", "[waits: read pipe]"),
                              ("sleeps_on", "[waits: sleep]"), ("main", "[waits: lock]")):
         found = rows(profile, "off_cpu", function)
         assert [sample.frames[-1] for sample, _ in found] == [reason], (function, found)

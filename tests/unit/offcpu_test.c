@@ -151,7 +151,7 @@ static void ends(void)
 static bool place(const char *text, uint64_t *sp, uint64_t *ip)
 {
     *sp = *ip = 0;
-    return offcpu_place(str_of(text), sp, ip);
+    return sleeping_place(str_of(text), sp, ip);
 }
 
 static void places(void)
@@ -185,7 +185,7 @@ static pid_t start_sleeper(struct scene *s)
     buf_init(&text, 4096);
     for (unsigned i = 0; i < 1000; i++) {
         if (proc_read((uint32_t)child, (uint32_t)child, "syscall", &text, NULL) &&
-            offcpu_place(buf_slice(&text), &sp, &ip)) {
+            sleeping_place(buf_slice(&text), &sp, &ip)) {
             break;
         }
         clock_sleep_ns(10000000);

@@ -107,10 +107,12 @@ static bool make_follow(struct rooms *r, struct err *err)
 static bool make_stacks(struct rooms *r, struct err *err)
 {
     struct shared *s = &r->shared;
+    const struct sampling_settings *sampling = &s->settings->sampling;
     bool unwinds = s->stops || (s->perf_on && perf_sampling(s->perf)->stack_bytes > 0);
+    bool sleepers = sampling->wall || sampling->off_cpu;
     enum unwind_method method =
         s->settings->sampling.perf_mode == PERF_DWARF ? UNWIND_CFI_ONLY : UNWIND_HYBRID;
-    if (unwinds && !unwinder_init(&r->unwinder, method, err)) {
+    if ((unwinds || sleepers) && !unwinder_init(&r->unwinder, method, err)) {
         return false;
     }
     r->catching = catching_new(&r->follow, polling_accounting(r->polling));
@@ -119,6 +121,7 @@ static bool make_stacks(struct rooms *r, struct err *err)
                                             unwinds ? &r->unwinder : NULL, unwinds ? unwind_perf_mask() : 0)) {
         return err_set(err, ERR_MEMORY, 0, "no memory to unwind stacks");
     }
+    r->stacks.of_sleepers = sleepers ? &r->unwinder : NULL;
     r->stacks.runtime_alone = s->settings->runtime.native_frames == NATIVE_OFF;
     return true;
 }

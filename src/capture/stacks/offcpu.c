@@ -11,9 +11,6 @@
 enum {
     TEXT_MAX = 4096,
     SLEEPERS_MAX = 65536,
-    STACK_MAX = 64 * 1024,
-    STACK_STEP = 4096,
-    TOP_BYTES = 1024,     /* of a stack: told apart by them */
     LOOKS_MOST = 50,      /* threads per look */
     LISTED_MOST = 32,     /* processes whose threads are listed, per look */
     SHORT_MS = 2 * OFFCPU_MS, /* such a wait may be over before it is looked at */
@@ -44,21 +41,17 @@ bool offcpu_init(struct offcpu *o, struct stacks *stacks, struct readers *reader
                  struct targets *targets, uint64_t now_ns, struct err *err)
 {
     *o = (struct offcpu){.targets = targets,
-                         .stacks = stacks,
-                         .reads_runtimes = readers != NULL,
-                         .first_ns = now_ns,
-                         .stack = malloc(STACK_MAX)};
+                         .first_ns = now_ns};
     buf_init(&o->text, TEXT_MAX);
-    if (readers != NULL && !waits_init(&o->waits, stacks, readers, targets, err)) {
-        o->reads_runtimes = false;
-        offcpu_release(o);
-        return false;
+    bool good = sleeping_init(&o->sleeping, stacks, err);
+    o->reads_runtimes = good && readers != NULL;
+    if (o->reads_runtimes && !waits_init(&o->waits, stacks, readers, targets, err)) {
+        good = o->reads_runtimes = false;
     }
-    if (o->stack == NULL) {
+    if (!good) {
         offcpu_release(o);
-        return err_set(err, ERR_MEMORY, 0, "no memory to look at sleeping threads");
     }
-    return true;
+    return good;
 }
 
 void offcpu_release(struct offcpu *o)
@@ -71,9 +64,8 @@ void offcpu_release(struct offcpu *o)
     vec_release(&o->tids.ids);
     map_release(&o->by_tid);
     map_release(&o->listed);
-    map_release(&o->nodes);
     buf_release(&o->text);
-    free(o->stack);
+    sleeping_release(&o->sleeping);
     if (o->reads_runtimes) {
         waits_release(&o->waits);
     }
@@ -270,7 +262,7 @@ void offcpu_end_window(struct offcpu *o, struct profile *p, uint64_t now_ns)
     }
     offcpu_settle(o, p);
     forget_ended(o, p);
-    map_clear(&o->nodes);
+    sleeping_end_window(&o->sleeping);
 }
 
 /* ---- those that slept before ---- */
@@ -331,57 +323,6 @@ static void list_new(struct offcpu *o, uint64_t now_ns)
 
 /* ---- where ---- */
 
-bool offcpu_place(struct str text, uint64_t *sp, uint64_t *ip)
-{
-    struct str field[16];
-    size_t count_of_fields = 0;
-    text = str_trim(text);
-    while (text.len > 0 && count_of_fields < 16) {
-        field[count_of_fields++] = str_cut(&text, ' ');
-    }
-    if (count_of_fields < 3) { /* "-1 SP PC" outside of calls, "NR six arguments SP PC" inside */
-        return false;
-    }
-    struct str words[2] = {field[count_of_fields - 2], field[count_of_fields - 1]};
-    uint64_t *out[2] = {sp, ip};
-    for (unsigned i = 0; i < 2; i++) {
-        if (!str_starts(words[i], STR("0x")) ||
-            !str_hex(str_sub(words[i], 2, words[i].len), out[i])) {
-            return false;
-        }
-    }
-    return *sp != 0 && *ip != 0;
-}
-
-/* Reads on, page by page, until there are `most` bytes or no more. */
-static size_t read_stack(struct offcpu *o, uint32_t pid, uint64_t sp, size_t got, size_t most)
-{
-    const struct world *world = o->targets->images->world;
-    struct memory_reader memory = world->memory(world->context, pid, clock_mono_ns());
-    while (got < most) {
-        size_t step = STACK_STEP - (size_t)((sp + got) % STACK_STEP);
-        step = step < STACK_MAX - got ? step : STACK_MAX - got;
-        if (!memory.read(memory.context, sp + got, o->stack + got, step, NULL)) {
-            break;
-        }
-        got += step;
-    }
-    return got;
-}
-
-static uint32_t native_node(struct offcpu *o, struct profile *p, struct target *target,
-                            uint64_t sp, uint64_t ip, size_t got, const char *reason)
-{
-    size_t len = read_stack(o, target->pid, sp, got, STACK_MAX);
-    const struct stacks_sleeper at = {.ip = ip,
-                                      .sp = sp,
-                                      .stack = o->stack,
-                                      .len = len & ~(size_t)7,
-                                      .time_ns = clock_mono_ns(),
-                                      .leaf = reason[0] != '\0' ? reason : "[waits]"};
-    return stacks_node_of_sleeper(o->stacks, p, target, &at);
-}
-
 static uint32_t runtime_node(struct offcpu *o, struct profile *p, const struct target *target,
                              const struct sleeper *t)
 {
@@ -391,34 +332,13 @@ static uint32_t runtime_node(struct offcpu *o, struct profile *p, const struct t
                : 0;
 }
 
-/* The stack at this place, or the node of the same one that was found before; 0: not read. */
-static uint32_t find_node(struct offcpu *o, struct profile *p, struct target *target,
-                          const struct sleeper *t, uint64_t sp, uint64_t ip)
-{
-    char reason[32];
-    (void)waits_reason(buf_slice(&o->text), reason);
-    size_t got = read_stack(o, t->pid, sp, 0, TOP_BYTES);
-    struct str top = {(const char *)o->stack, got < TOP_BYTES ? got : TOP_BYTES};
-    uint64_t key = hash_u64(hash_u64(hash_u64(t->tid) ^ sp) ^ ip) ^ str_hash(top);
-    const struct map_slot *slot = map_find(&o->nodes, key);
-    if (slot != NULL || o->reads == 0) {
-        return slot == NULL ? 0 : (uint32_t)slot->value;
-    }
-    o->reads--;
-    uint32_t node = native_node(o, p, target, sp, ip, got, reason);
-    if (node != 0) {
-        (void)map_put(&o->nodes, key, node);
-    }
-    return node;
-}
-
 static void look_at(struct offcpu *o, struct profile *p, struct target *target, struct sleeper *t)
 {
-    uint64_t sp, ip, began_ns = clock_mono_ns();
+    uint64_t began_ns = clock_mono_ns();
     uint32_t node = runtime_node(o, p, target, t);
-    if (node == 0 && read_text(o, t->pid, t->tid, "syscall") &&
-        offcpu_place(buf_slice(&o->text), &sp, &ip)) {
-        node = find_node(o, p, target, t, sp, ip);
+    if (node == 0 && read_text(o, t->pid, t->tid, "syscall")) {
+        const struct sleeping_thread at = {.target = target, .tid = t->tid, .place = buf_slice(&o->text)};
+        node = sleeping_node(&o->sleeping, p, &at);
     }
     t->node = node;
     t->window = o->targets->window;
@@ -434,9 +354,7 @@ static bool wants_look(const struct offcpu *o, const struct sleeper *t, uint64_t
 void offcpu_look(struct offcpu *o, struct profile *p, uint64_t now_ns)
 {
     list_new(o, now_ns);
-    o->reads = o->reads + OFFCPU_READS / LOOKS_PER_S < OFFCPU_READS
-                   ? o->reads + OFFCPU_READS / LOOKS_PER_S
-                   : (unsigned)OFFCPU_READS;
+    sleeping_allow(&o->sleeping, OFFCPU_READS / LOOKS_PER_S, OFFCPU_READS);
     unsigned left = LOOKS_MOST;
     size_t count_of_all = o->all.len;
     for (size_t i = 0; i < count_of_all && left > 0; i++) {

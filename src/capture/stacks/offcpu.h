@@ -5,8 +5,7 @@
  * leaving a CPU, but for preemption, and coming back is exact. One that is out when the window ends
  * counts up to then; one that slept already when it was first followed is known by its state.
  * Where: ten times a second threads that are out are looked at, and the stack of one that still
- * sleeps is read, from the two registers that /proc/PID/task/TID/syscall tells, or, of an
- * interpreter, by its runtime's reader. Above the leaf stands what it waits for (waits.h). A stack
+ * sleeps is read (sleeping.h), or, of an interpreter, by its runtime's reader. A stack
  * that was read while the thread was out stands for the whole of that wait. A wait that was over
  * before it could be looked at is "[off-CPU]"; where looks found the thread in short waits a few
  * times, the stacks found stand below that frame, and share its time in proportion: an estimate,
@@ -15,10 +14,7 @@
  * Proof. A record says when the thread came back: a stack whose reading had begun after it left,
  * and ended before it came back, is of this wait.
  *
- * Limits. OFFCPU_READS stacks a second are unwound; one whose top is, byte for byte, what the
- * thread had there before (the registers alone would not tell two callers apart) costs little and
- * is not among them. The frame pointer of a sleeping thread is not known, so code that needs it
- * leads to a guess or ends the stack. Kernels before 4.17 do not tell preemption apart: there,
+ * Limits. OFFCPU_READS stacks a second are unwound. Kernels before 4.17 do not tell preemption apart: there,
  * waiting for a CPU counts as well. When records are lost, waits that were going on are not
  * counted.
  *
@@ -28,6 +24,7 @@
 #ifndef CAPTURE_STACKS_OFFCPU_H
 #define CAPTURE_STACKS_OFFCPU_H
 
+#include "capture/stacks/sleeping.h"
 #include "capture/stacks/waits.h"
 
 enum { OFFCPU_MS = 100, OFFCPU_READS = 50 };
@@ -36,22 +33,19 @@ struct sleeper;
 
 struct offcpu {
     struct targets *targets;
-    struct stacks *stacks;
+    struct sleeping sleeping;
     bool reads_runtimes;
     struct waits waits;          /* for its reading of interpreters' threads */
     VEC(struct sleeper *) all;
     struct map by_tid;
     struct map listed;           /* pids whose threads that slept before are known */
-    struct map nodes;            /* of the window: thread, place and what lies there -> node */
     uint64_t first_ns;           /* monotonic: when the first were followed */
     uint64_t next_ns;            /* of the next look */
     bool listed_all;             /* those that ran before us */
     bool denied;                 /* some thread's place may not be read */
     size_t cursor;               /* where the next look goes on */
-    unsigned reads;              /* that may be made now */
     struct buf text;             /* scratch */
     struct pid_list tids;        /* scratch */
-    unsigned char *stack;        /* scratch */
 };
 
 /* `readers` is null when no runtime is read. */
@@ -79,9 +73,5 @@ void offcpu_settle(struct offcpu *o, struct profile *p);
 
 /* Counts the waits that go on, up to now, and settles. Before targets_end_window. */
 void offcpu_end_window(struct offcpu *o, struct profile *p, uint64_t now_ns);
-
-/* The thread's stack pointer and instruction, from the text of its syscall file; false when it
- * runs. */
-bool offcpu_place(struct str text, uint64_t *sp, uint64_t *ip);
 
 #endif

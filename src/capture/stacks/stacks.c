@@ -173,31 +173,45 @@ uint32_t stacks_node_of_event(struct stacks *s, struct profile *p, const struct 
     return node;
 }
 
+/* Adds a runtime's stack that was read apart from any sample, and the native half in the scratch beside it or,
+ * proven to be of one moment, woven. It counts for nothing. */
+static bool add_apart(struct stacks *s, struct profile *p, struct target *target, const struct caught *caught,
+                      uint8_t verdict, uint32_t *node)
+{
+    struct stacks_scratch *to = s->scratch;
+    struct reader *reader = readers_of(s->readers, target, caught->serial);
+    if (reader == NULL || caught->end != RUNTIME_COMPLETE) {
+        return false;
+    }
+    uint64_t woven[WOVEN_COUNT];
+    memcpy(woven, s->woven, sizeof woven);
+    to->walked[0] = (struct walked){reader, caught, 0};
+    to->walked_count = 1;
+    to->verdict = verdict;
+    bool fits = stacks_add_both(s, p, node);
+    memcpy(s->woven, woven, sizeof woven);
+    return fits;
+}
+
 uint32_t stacks_node_of_sleeper(struct stacks *s, struct profile *p, struct target *target,
                                 const struct stacks_sleeper *at)
 {
     uint32_t node = 0;
     s->scratch->native_count = 0;
-    if (s->unwinder != NULL) {
+    if (s->of_sleepers != NULL) {
         stacks_take_sleeper(s, p, target, at);
     }
-    return add_native(s, p, &node) && stacks_mark(p, FRAME_NATIVE, at->leaf, &node) ? node : 0;
+    bool fits = at->caught == NULL ? add_native(s, p, &node)
+                                   : add_apart(s, p, target, at->caught, CATCH_PROVEN, &node);
+    return fits && stacks_mark(p, FRAME_NATIVE, at->leaf, &node) ? node : 0;
 }
 
 uint32_t stacks_node(struct stacks *s, struct profile *p, struct target *target,
                      const struct caught *caught)
 {
-    struct stacks_scratch *to = s->scratch;
-    struct reader *reader = readers_of(s->readers, target, caught->serial);
     uint32_t node = 0;
-    if (reader == NULL || caught->end != RUNTIME_COMPLETE) {
-        return 0;
-    }
-    to->native_count = 0;
-    to->walked[0] = (struct walked){reader, caught, 0};
-    to->walked_count = 1;
-    to->verdict = caught->verdict;
-    return stacks_add_both(s, p, &node) ? node : 0;
+    s->scratch->native_count = 0;
+    return add_apart(s, p, target, caught, caught->verdict, &node) ? node : 0;
 }
 
 void stacks_add_settled(struct stacks *s, struct profile *p, uint32_t pid, uint32_t tid,

@@ -40,6 +40,7 @@ struct stacks {
     struct readers *readers;       /* null: no runtime is read */
     struct stacks_scratch *scratch;
     struct unwinder *unwinder;     /* null: samples carry no stacks */
+    struct unwinder *of_sleepers;  /* null: nobody looks at threads that sleep. The maker's to set */
     uint64_t registers;            /* mask that was sampled with */
     VEC(struct stacks_module) modules; /* by images_place */
     uint64_t samples;
@@ -66,13 +67,15 @@ uint32_t stacks_node_of_event(struct stacks *s, struct profile *p, const struct 
                               uint32_t *thread);
 
 /* Where a thread sleeps: the stack found from nothing but these two registers and the memory above SP, below a
- * leaf of this name, native and counting for nothing. Without an unwinder it is the leaf alone. 0: no room. */
+ * leaf of this name and counting for nothing; a runtime's stack of the same moment is woven into it. Without an
+ * unwinder it is the leaf alone. 0: no room. */
 struct stacks_sleeper {
     uint64_t ip, sp;
     const unsigned char *stack; /* from sp upwards */
     size_t len;
     uint64_t time_ns;
     const char *leaf;
+    const struct caught *caught; /* null: it runs nothing of a runtime */
 };
 uint32_t stacks_node_of_sleeper(struct stacks *s, struct profile *p, struct target *target,
                                 const struct stacks_sleeper *at);

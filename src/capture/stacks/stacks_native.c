@@ -233,6 +233,6 @@ void stacks_take_sleeper(struct stacks *s, struct profile *p, struct target *tar
     (void)targets_mapping(s->targets, target, at->ip, at->time_ns);
     const struct unwind_space space = space_of(&lookup, p, &memory);
     const struct unwind_stack stack = {.base = at->sp, .copy = at->stack, .len = at->len, .beyond = &memory};
-    unwind(s->unwinder, &registers, &stack, &space, UNWIND_FRAMES_MAX, &s->scratch->unwound);
+    unwind(s->of_sleepers, &registers, &stack, &space, UNWIND_FRAMES_MAX, &s->scratch->unwound);
     take_frames(s, p, target);
 }

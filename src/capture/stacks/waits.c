@@ -4,12 +4,12 @@
 #include "capture/stacks/waits.h"
 #include "base/time.h"
 #include "capture/stacks/labels.h"
+#include "capture/stacks/reasons.h"
 #include "os/clock.h"
 #include "target/stat.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/syscall.h>
 
 enum {
     TEXT_MAX = 4096,
@@ -58,45 +58,6 @@ void waits_release(struct waits *w)
     free(w->stack);
     free(w->caught);
     *w = (struct waits){0};
-}
-
-/* ---- why ---- */
-
-static const struct {
-    long number;
-    const char *reason;
-} reasons[] = {
-    {SYS_futex, "lock"},          {SYS_epoll_pwait, "poll"},  {SYS_ppoll, "poll"},
-    {SYS_pselect6, "poll"},       {SYS_nanosleep, "sleep"},   {SYS_clock_nanosleep, "sleep"},
-    {SYS_read, "read"},           {SYS_readv, "read"},        {SYS_pread64, "read"},
-    {SYS_recvfrom, "receive"},    {SYS_recvmsg, "receive"},   {SYS_write, "write"},
-    {SYS_writev, "write"},        {SYS_sendto, "send"},       {SYS_sendmsg, "send"},
-    {SYS_accept, "accept"},       {SYS_accept4, "accept"},    {SYS_connect, "connect"},
-    {SYS_wait4, "child"},         {SYS_waitid, "child"},      {SYS_fsync, "disk"},
-    {SYS_fdatasync, "disk"},      {SYS_flock, "file lock"},   {SYS_rt_sigtimedwait, "signal"},
-    {SYS_rt_sigsuspend, "signal"},
-#ifdef SYS_poll /* the older calls that newer processors never had */
-    {SYS_epoll_wait, "poll"},     {SYS_poll, "poll"},         {SYS_select, "poll"},
-    {SYS_pause, "signal"},
-#endif
-};
-
-const char *waits_reason(struct str text, char out[static 32])
-{
-    uint64_t number;
-    out[0] = '\0';
-    struct str first = str_cut(&text, ' ');
-    if (!str_u64(str_trim(first), &number) || number > INT32_MAX) {
-        return out;
-    }
-    for (size_t i = 0; i < sizeof reasons / sizeof reasons[0]; i++) {
-        if ((uint64_t)reasons[i].number == number) {
-            snprintf(out, 32, "[waits: %s]", reasons[i].reason);
-            return out;
-        }
-    }
-    snprintf(out, 32, "[waits: system call %u]", (unsigned)number);
-    return out;
 }
 
 static bool read_text(struct waits *w, const struct waiter *t, const char *name)
@@ -160,7 +121,7 @@ static uint32_t inner_tid(const struct reader *reader, uint32_t tid)
 static uint32_t find_node(struct waits *w, struct profile *p, struct reader *reader,
                           struct waiter *t)
 {
-    char reason[32];
+    char reason[REASON_MAX];
     struct proc_schedstat after;
     if (!is_asleep(w, t)) {
         return 0;
@@ -170,7 +131,7 @@ static uint32_t find_node(struct waits *w, struct profile *p, struct reader *rea
     if ((w->stack->marks & RUNTIME_WAITS_LOCK) != 0) {
         snprintf(reason, sizeof reason, "[waits: GIL]");
     } else if (read_text(w, t, "syscall")) {
-        (void)waits_reason(buf_slice(&w->text), reason);
+        (void)reason_of(t->pid, buf_slice(&w->text), reason);
     }
     if (w->stack->end != RUNTIME_COMPLETE || !read_times(w, t, &after) || has_run(t, &after)) {
         return 0;

@@ -54,8 +54,4 @@ void waits_look(struct waits *w, struct profile *p, uint64_t now_ns);
  * runs nothing of the runtime. */
 uint32_t waits_node(struct waits *w, struct profile *p, struct reader *reader, uint32_t tid);
 
-/* What a thread waits for, from the text of its syscall file ("202 0x7f… …", "running", "-1 …"); "" when it
- * is in no system call. */
-const char *waits_reason(struct str text, char out[static 32]);
-
 #endif

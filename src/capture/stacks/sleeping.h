@@ -1,0 +1,53 @@
+/*
+ * sleeping: the native stack of a thread that sleeps, for those who watch when it does (offcpu.h, waits.h).
+ *
+ * Concept. /proc/PID/task/TID/syscall tells where a sleeping thread stands: its stack pointer and instruction. From
+ * these and its memory the unwinder finds the callers: nobody is stopped, no system call is interrupted. Above the
+ * leaf stands what it waits for (reasons.h). Whether the thread ran meanwhile is the caller's to find out.
+ *
+ * Cost: a read of /proc and one of memory. A stack whose top is, byte for byte, what the thread had there before (the
+ * registers alone would not tell two callers apart) is the node found then; others are unwound, some 50 µs each, as
+ * many as sleeping_allow gave.
+ *
+ * Limits. The frame pointer of a sleeping thread is not known, so code that needs it leads to a guess or ends the
+ * stack.
+ *
+ * Used by the sampler alone. Call order: sleeping_init; sleeping_allow; sleeping_node; sleeping_end_window, because
+ * nodes are of one profile; sleeping_release.
+ */
+#ifndef CAPTURE_STACKS_SLEEPING_H
+#define CAPTURE_STACKS_SLEEPING_H
+
+#include "capture/stacks/stacks.h"
+
+struct sleeping {
+    struct stacks *stacks;
+    struct map nodes;      /* of the window: thread, place and what lies there -> node */
+    unsigned reads;        /* stacks that may be unwound now */
+    unsigned char *stack;  /* scratch */
+};
+
+/* A thread, and what its syscall file says. */
+struct sleeping_thread {
+    struct target *target;
+    uint32_t tid;
+    struct str place;
+    const char *reason;          /* null: as the place tells */
+    const struct caught *caught; /* its runtime's stack of the same moment; null: there is none */
+};
+
+bool sleeping_init(struct sleeping *s, struct stacks *stacks, struct err *err);
+void sleeping_release(struct sleeping *s);
+
+/* So many more stacks may be unwound; what is not used stays, up to `most`. */
+void sleeping_allow(struct sleeping *s, unsigned more, unsigned most);
+
+/* The node of its stack; 0: it runs, no more stacks may be unwound, or the profile has no room. */
+uint32_t sleeping_node(struct sleeping *s, struct profile *p, const struct sleeping_thread *thread);
+
+void sleeping_end_window(struct sleeping *s);
+
+/* The thread's stack pointer and instruction, from the text of its syscall file; false when it runs. */
+bool sleeping_place(struct str text, uint64_t *sp, uint64_t *ip);
+
+#endif
