@@ -280,3 +280,30 @@ bool analyse_text(const struct code *code, const uint64_t *starts, size_t start_
     run(&a, starts, start_count);
     return finish(&a, out);
 }
+
+/* The cell of the instruction that holds the byte. */
+static uint16_t cell_of(const struct text *text, uint64_t address)
+{
+    size_t at = (size_t)(address - text->code.address);
+    while (at > 0 && text->cells[at] == CELL_INSIDE) {
+        at--;
+    }
+    return text->cells[at];
+}
+
+struct unwind_rule analyse_by_sp(const struct code *code, uint64_t address)
+{
+    struct analysis a;
+    struct unwind_rule rule = {.kind = RULE_NONE};
+    bool fits = code->len <= UINT32_MAX / 2 && address - code->address < code->len;
+    if (fits && init(&a, code, STEPS_MIN + (uint64_t)code->len * STEPS_PER_BYTE, code->len)) {
+        a.text.by_sp = true;
+        run(&a, &code->address, 1);
+        uint16_t cell = a.text.failed ? (uint16_t)CELL_FREE : cell_of(&a.text, address);
+        rule = cell < CELL_RULES ? rule : a.text.rules.at[cell - CELL_RULES];
+    }
+    if (fits) {
+        release(&a);
+    }
+    return rule;
+}

@@ -8,12 +8,14 @@
  * not agree, and after what cannot be followed (SP computed from an unknown), the rest of that
  * path is RULE_NONE, never a guess.
  *
- * Pure: bytes in, rows out. Two uses:
+ * Pure: bytes in, rows out. Three uses:
  *   - analyse_text for a whole range of code without CFI, whose functions begin at symbols, at the
  *     targets of calls and after padding: table.h calls it once per image and keeps the rows;
  *   - analyse_leaf for a single instruction of code whose start is not known (generated code): is
  *     this a prologue or an epilogue, where the frame pointer does not tell the caller yet or any
- *     more? And analyse_caller for a return address there.
+ *     more? And analyse_caller for a return address there;
+ *   - analyse_by_sp for an instruction of a function whose CFI wants the frame pointer, for who does not know it
+ *     (a thread that sleeps tells only SP and where it is).
  *
  * How far it can be trusted. A return has to find its frame as the function found it; a function
  * in which one does not is dropped as a whole, since nothing shows where it was misread. What
@@ -71,6 +73,10 @@ struct unwind_rule analyse_leaf(const struct code *code, uint64_t address);
 /* The same for a caller, whose call returns to `address`: where nothing but a straight way to a return follows and the
  * frame pointer stays as it is, the code keeps no frame pointer (a trampoline), and SP tells its caller. */
 struct unwind_rule analyse_caller(const struct code *code, uint64_t address);
+
+/* The rule for the instruction that holds `address`, by nothing but SP. `code` is the whole function, from its first
+ * instruction on. RULE_NONE where SP is not known (after alloca), or memory ends. */
+struct unwind_rule analyse_by_sp(const struct code *code, uint64_t address);
 
 /* True when the instruction before `address` is a call: what a return address looks like. `code`
  * must hold the 8 bytes before it (x86-64) or 4 (AArch64); fewer give false. */

@@ -196,7 +196,7 @@ static bool goes_on(struct explorer *w, uint32_t at, const struct state *s, uint
         note(w, &w->labels, at);
     }
     if (text->cells[at] >= CELL_RULES) {
-        struct unwind_rule rule = state_rule(s);
+        struct unwind_rule rule = text_rule(text, s);
         if (memcmp(&rule, &text->rules.at[text->cells[at] - CELL_RULES], sizeof rule) == 0) {
             w->confirmed = w->confirmed || after == 0;
             w->returns = true;
@@ -339,7 +339,7 @@ static bool step_by_note(const struct text *text, uint32_t at, struct state *s, 
 static void tell_rule(struct explorer *w, struct state *s)
 {
     if (w->stale && !w->text->discovering) {
-        struct unwind_rule rule = state_rule(s);
+        struct unwind_rule rule = text_rule(w->text, s);
         w->rule = text_rule_number(w->text, &rule);
     }
     w->stale = false;

@@ -144,6 +144,23 @@ static struct unwind_slot *fill_trampoline(const struct walk *w, struct unwind_s
     return slot;
 }
 
+/* Kept in the cache as well, under an address that no code has. */
+bool slot_by_sp(const struct walk *w, struct method *m)
+{
+    uint64_t key = w->address | UINT64_C(1) << 63;
+    struct unwind_place place;
+    struct unwind_slot *slot = slot_at(w, key);
+    if (slot->address != key || slot->space != w->space->id) {
+        struct method found = {.keeps_fp = m->keeps_fp, .flags = FRAME_ANALYSED};
+        bool good = w->space->find(w->space->context, w->address, &place) && place.table != NULL &&
+                    unwind_table_rule_by_sp(place.table, w->address - place.bias, &found.rule);
+        *slot = (struct unwind_slot){.space = w->space->id, .address = key, .method = found};
+        slot->method.rule.kind = good ? found.rule.kind : (uint8_t)RULE_NONE;
+    }
+    *m = slot->method.rule.kind != RULE_NONE ? slot->method : *m;
+    return slot->method.rule.kind != RULE_NONE;
+}
+
 struct unwind_slot *slot_fill(const struct walk *w, struct unwind_slot *slot)
 {
     struct unwind_place place;

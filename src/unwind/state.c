@@ -209,16 +209,27 @@ static void find_fp(const struct state *s, struct unwind_rule *rule)
     }
 }
 
-struct unwind_rule state_rule(const struct state *s)
+static struct unwind_rule rule_of(const struct state *s, bool by_sp)
 {
     struct unwind_rule rule = {.kind = RULE_NONE};
     if (s->signal || s->end) {
         rule.kind = s->signal ? RULE_SIGNAL : RULE_END;
         return rule;
     }
-    if (!find_cfa(s, &rule) || !find_ra(s, &rule)) {
+    bool found = by_sp ? cfa_by_register(s, arch_sp_number, &rule) : find_cfa(s, &rule);
+    if (!found || !find_ra(s, &rule)) {
         return (struct unwind_rule){.kind = RULE_NONE};
     }
     find_fp(s, &rule);
     return rule;
+}
+
+struct unwind_rule state_rule(const struct state *s)
+{
+    return rule_of(s, false);
+}
+
+struct unwind_rule state_rule_by_sp(const struct state *s)
+{
+    return rule_of(s, true);
 }

@@ -110,6 +110,9 @@ static inline bool value_equal(struct value a, struct value b)
 /* How to step to the caller from here. */
 struct unwind_rule state_rule(const struct state *s);
 
+/* The same by nothing but SP, for who does not know the frame pointer. */
+struct unwind_rule state_rule_by_sp(const struct state *s);
+
 /* At a function's first instruction. */
 extern const struct state arch_entry_state;
 extern const uint8_t arch_sp_number, arch_fp_number;           /* in struct state.reg */

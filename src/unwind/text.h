@@ -66,6 +66,7 @@ struct text {
     uint64_t steps_left, given_up;
     bool discovering; /* marks are made, nothing is put into the cells */
     bool misled;      /* a symbol that begins no function was explored as if it did */
+    bool by_sp;       /* rules are to need no frame pointer */
     bool failed;      /* memory has ended */
 };
 
@@ -106,6 +107,11 @@ static inline bool text_has_note(const struct text *text, uint32_t at)
 void text_note_callee(struct text *text, uint64_t callee);
 void text_note_dead(struct text *text, uint32_t after);
 bool text_callee_returns(struct text *text, uint64_t callee, uint32_t after);
+
+static inline struct unwind_rule text_rule(const struct text *text, const struct state *s)
+{
+    return text->by_sp ? state_rule_by_sp(s) : state_rule(s);
+}
 
 /* The number of a rule; 0, which is RULE_NONE, when there are too many. */
 uint16_t text_rule_number(struct text *text, const struct unwind_rule *rule);

@@ -414,12 +414,32 @@ static struct unwind_slot *step_recovered(struct walk *w, const struct method *m
     return next;
 }
 
-/* After a step that failed: the frame pointer, if that was not it, and a scan at last. */
+static bool wants_fp(const struct method *m)
+{
+    return (m->rule.kind == RULE_CFA || m->rule.kind == RULE_DEREF) && m->rule.cfa_reg == arch_cfi.fp;
+}
+
+/* By SP alone, as the function's code has it. */
+static struct unwind_slot *step_by_sp(struct walk *w, struct method *m)
+{
+    struct method by_sp = *m;
+    if (!w->sp_known || !slot_by_sp(w, &by_sp)) {
+        return NULL;
+    }
+    struct unwind_slot *next = step_to(w, &by_sp);
+    m->flags = next != NULL ? by_sp.flags : m->flags;
+    return next;
+}
+
+/* After a step that failed: what the code tells, the frame pointer, if that was not it, and a scan at last. */
 static struct unwind_slot *try_harder(struct walk *w, struct method *m)
 {
     bool may_guess = w->u->method == UNWIND_HYBRID;
     bool certain = m->flags == 0 && m->rule.kind != RULE_NONE && w->why != STACK_NO_RULE;
     struct unwind_slot *next = w->borrowed ? step_recovered(w, m) : NULL;
+    if (next == NULL && !w->fp_known && wants_fp(m) && may_guess) {
+        next = step_by_sp(w, m);
+    }
     if (next != NULL || certain || !(may_guess || m->keeps_fp)) {
         return next;
     }

@@ -98,13 +98,21 @@ bool walk_step(struct walk *w, const struct method *m);
 /* recover.c: follows w->borrowed_reg from the last exact frame to this one. */
 bool walk_recover(struct walk *w);
 
+/* lookup.c: the method of the frame by SP alone, where its own wants the frame pointer; false: there is none. */
+bool slot_by_sp(const struct walk *w, struct method *m);
+
 /* lookup.c: fills the slot for the walk's address; null when nothing executable is mapped there. */
 struct unwind_slot *slot_fill(const struct walk *w, struct unwind_slot *slot);
 
+static inline struct unwind_slot *slot_at(const struct walk *w, uint64_t address)
+{
+    uint64_t hash = (address ^ w->space->id << 40) * 0x9e3779b97f4a7c15;
+    return &w->u->cache[hash >> (64 - SLOT_BITS)];
+}
+
 static inline struct unwind_slot *slot_of(struct walk *w)
 {
-    uint64_t hash = (w->address ^ w->space->id << 40) * 0x9e3779b97f4a7c15;
-    struct unwind_slot *slot = &w->u->cache[hash >> (64 - SLOT_BITS)];
+    struct unwind_slot *slot = slot_at(w, w->address);
     if (slot->address == w->address && slot->space == w->space->id) {
         w->u->counters.hits++;
         return slot;

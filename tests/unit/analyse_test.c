@@ -51,6 +51,19 @@ static void frame_pointer(void)
                "14: none\n");
 }
 
+static void without_frame_pointer(void)
+{
+    /* in the prologue RSP is known, and nothing else is asked; after sub %rax it is not */
+    CHECK_TEXT(rule_by_sp(BYTES(alloca_code), 0), "r7+8 ra-8 fp=");
+    CHECK_TEXT(rule_by_sp(BYTES(alloca_code), 4), "r7+16 ra-8 fp-16");
+    CHECK_TEXT(rule_by_sp(BYTES(alloca_code), 7), "r7+24 ra-8 fp-16"); /* within sub */
+    CHECK_TEXT(rule_by_sp(BYTES(alloca_code), 0xc), "none");
+    CHECK_TEXT(rule_by_sp(BYTES(alloca_code), 0x11), "r7+24 ra-8 fp-16"); /* from RBP again */
+    CHECK_TEXT(rule_by_sp(BYTES(alloca_code), 0x14), "none"); /* behind its end */
+    CHECK_TEXT(rule_by_sp(BYTES(saves), 8), "r7+48 ra-8 fp-16");
+    CHECK_TEXT(rule_by_sp("", 0, 0), "none");
+}
+
 static const char realigned[] =
     "\x4c\x8d\x54\x24\x08"  /*  0: lea 0x8(%rsp),%r10 */
     "\x48\x83\xe4\xe0"      /*  5: and $0xffffffffffffffe0,%rsp */
@@ -661,6 +674,8 @@ static void agrees_with_cfi(void)
 
 TESTS({"pushes, pops and subtractions move the CFA by what they move", stack_depth},
       {"a frame pointer tells the CFA where the stack pointer is computed", frame_pointer},
+      {"for who does not know the frame pointer a function is told by the stack pointer, or not at all",
+       without_frame_pointer},
       {"a realigned frame is left by the word that keeps its CFA", realigned_stack},
       {"where two ways do not agree nothing is known", disagreement},
       {"a call that never returns is found by what begins behind it", call_without_return},

@@ -55,6 +55,12 @@ static inline const char *caller_rule(const char *bytes, size_t len, size_t at)
     return rule_text(analyse_caller(&code, TEXT_ADDRESS + at));
 }
 
+static inline const char *rule_by_sp(const char *bytes, size_t len, size_t at)
+{
+    struct code code = {TEXT_ADDRESS, (const unsigned char *)bytes, len};
+    return rule_text(analyse_by_sp(&code, TEXT_ADDRESS + at));
+}
+
 static inline bool behind_call(const char *bytes, size_t len, size_t at)
 {
     struct code code = {TEXT_ADDRESS, (const unsigned char *)bytes, len};

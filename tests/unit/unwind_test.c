@@ -201,8 +201,9 @@ static const char *const programs[] = {
     "\x0e\xc0\xb8\x02\x86\x88\x27\x90\x87\x27", /* a: CFA = rsp + 40000, rbp at rsp, RA behind */
     "\x0e\x18\x83\x02",         /* b: CFA = rsp + 24, rbx at CFA - 16 */
     "\x0f\x05\x77\x78\x06\x23\x08", /* c: CFA = *(rsp - 8) + 8 */
+    "\x41\x0e\x10\x86\x02\x43\x0d\x06", /* d: push %rbp, mov %rsp,%rbp, and from then on CFA = rbp + 16 */
 };
-static const size_t lens[] = {2, 5, 2, 2, 4, 3, 3, 10, 2, 10, 4, 7};
+static const size_t lens[] = {2, 5, 2, 2, 4, 3, 3, 10, 2, 10, 4, 7, 8};
 
 static void open_usual(struct world *w)
 {
@@ -269,6 +270,50 @@ static void lost_frame_pointer(void)
     w.words[1] = RA(6);
     w.words[9] = RA(3);
     CHECK_TEXT(WALK(&w, RA(4), 0, STACK + 64), "4+20! 6+1f 3+1f: complete");
+    world_close(&w);
+}
+
+/* What /proc tells of a thread that sleeps in function 1. */
+static const char *walk_of_sleeper(struct world *w)
+{
+    struct memory_reader memory = {read_memory, w};
+    const struct unwind_space space = {.id = 7, .find = find_place, .code = &memory, .context = w};
+    const struct unwind_stack stack = {.base = STACK, .copy = (unsigned char *)w->words, .len = w->dumped};
+    const struct unwind_registers r = unwind_registers_at(RA(1), STACK);
+    unwind(&w->unwinder, &r, &stack, &space, UNWIND_FRAMES_MAX, &w->result);
+    return stack_text(&w->result);
+}
+
+static void unknown_frame_pointer(void)
+{
+    struct world w;
+    open_usual(&w);
+    static const char code[] = "\x55"             /* push %rbp */
+                               "\x48\x89\xe5"     /* mov %rsp,%rbp */
+                               "\x48\x83\xec\x10" /* sub $0x10,%rsp */
+                               "\x90\x90\x90\x90\x90\x90\x90\x90\x90\x90\x90\x90\x90\x90\x90\x90\x90\x90\x90"
+                               "\xe8\0\x10\0\0"   /* call, outside */
+                               "\xc9\xc3";        /* leave, ret */
+    frame_image_code(w.image, IMAGE_TEXT + 0xd00, code, sizeof code - 1);
+    w.words[3] = RA(0xd);         /* 1's frame: words 0 … 3 */
+    w.words[5] = RA(9);           /* d's: a word of an earlier call … */
+    w.words[6] = STACK + 10 * 8;  /* … rbp as d found it … */
+    w.words[7] = RA(2);           /* … and who called it: words 4 … 7 by the code, although its CFI wants rbp */
+    w.words[11] = RA(3);          /* 2's, by that rbp */
+    CHECK_TEXT(walk_of_sleeper(&w), "1+20! d+1f 2+1fa 3+1f: complete");
+    CHECK_TEXT(walk_of_sleeper(&w), "1+20! d+1f 2+1fa 3+1f: complete"); /* from the cache */
+    /* where rbp is known the CFI has it */
+    w.words[9] = RA(2);
+    w.words[8] = STACK + 12 * 8;
+    w.words[13] = RA(3);
+    CHECK_TEXT(WALK(&w, RA(1), 0, STACK + 8 * 8), "1+20! d+1f 2+1f 3+1f: complete");
+    /* alloca: no code tells SP, and a guess is marked as one */
+    frame_image_code(w.image, IMAGE_TEXT + 0xd04, "\x48\x29\xc4\x90", 4); /* sub %rax,%rsp */
+    w.unwinder.counters = (struct unwind_counters){0};
+    unwinder_release(&w.unwinder);
+    CHECK(unwinder_init(&w.unwinder, UNWIND_HYBRID, NULL));
+    (void)walk_of_sleeper(&w);
+    CHECK_INT(w.result.end, STACK_GUESSED);
     world_close(&w);
 }
 
@@ -1072,6 +1117,8 @@ TESTS({"perf's registers get their DWARF numbers", perf_registers},
       {"frames follow their rules, from the cache the second time", frames_by_rules},
       {"a stack's end is named", ends},
       {"a lost frame pointer is not used", lost_frame_pointer},
+      {"who does not know the frame pointer has the frame from its code, and once a callee saved it from CFI",
+       unknown_frame_pointer},
       {"rules that need other registers work where these are known", other_registers},
       {"a register that a callee has saved is found again", saved_registers},
       {"a realigned stack is followed", realigned},
