@@ -1,10 +1,11 @@
-"""--wall: where threads of an interpreter wait, beside where they use CPU time."""
+"""--wall: where threads wait, beside where they use CPU time."""
+import re
 import sys
 from collections import Counter
 
 import pytest
 
-from lab import profiler
+from lab import pprof, process, profiler
 
 pytestmark = pytest.mark.measures
 
@@ -40,3 +41,89 @@ def test_without_it_there_is_cpu_time_only(pillion, workdir, repository):
     program = repository / "tests/live/programs/python/waiting.py"
     session = profiler.profile(pillion, workdir / "out", [sys.executable, program, 1])
     assert [name for name, unit in session.pprof.sample_types] == ["samples", "cpu"]
+
+
+# ---- native threads ----
+
+# What fifty threads wait in: the function, and what its leaf says.
+WAYS = {"reads": "[waits: read pipe]", "locks": "[waits: lock]", "polls": "[waits: poll]", "naps": "[waits: sleep]",
+        "accepts": "[waits: accept]", "flocks": "[waits: file lock]"}
+FIRST = {"clone3", "clone", "_start"}  # functions, of threads
+
+
+def told(text):
+    """What the program says of itself: seconds by way, and how many calls were interrupted."""
+    words = text.split()
+    return {name: float(value) for name, value in zip(words[::2], words[1::2])}
+
+
+def is_whole(frames):
+    return frames[0] in FIRST and not {"[truncated]", "[guessed]"} & set(frames)
+
+
+def by_way(profile):
+    """Off-CPU seconds by way of waiting and leaf, and the seconds of stacks that are not whole."""
+    place = [name for name, _ in profile.sample_types].index("off_cpu")
+    found, broken = Counter(), Counter()
+    for sample in profile.samples:
+        seconds = sample.values[place] / 1e9
+        way = next((name for name in WAYS if name in sample.frames), None)
+        if seconds and way:
+            found[way, sample.frames[-1]] += seconds
+        if seconds and not is_whole(sample.frames):
+            broken[" ; ".join(sample.frames)] += seconds
+    return found, broken
+
+
+def check_shares(found, truth):
+    """All of a way's time says what for, and each way's share is the program's own to two points."""
+    assert {(way, reason) for way, reason in found} == set(WAYS.items()), found
+    for way, reason in WAYS.items():
+        share, own = found[way, reason] / sum(found.values()), truth[way] / sum(truth[name] for name in WAYS)
+        assert abs(share - own) < 0.02, (way, share, own, found, truth)
+
+
+@pytest.mark.parametrize("flags", [[], ["-fomit-frame-pointer"], ["-O0"]], ids=["frame-pointers", "none", "unoptimised"])
+@pytest.mark.parametrize("option", ["--wall", "--off-cpu"])
+def test_native_threads_are_where_they_wait_without_perf(pillion, program, workdir, option, flags):
+    session = profiler.profile(pillion, workdir / "out", [program("waiting", *flags), "4"], "--no-perf", option)
+    assert session.done.status == 0, session.done
+    truth = told(session.done.out)
+    found, broken = by_way(session.pprof)
+    print(found, broken, truth)
+    check_shares(found, truth)
+    assert truth["interrupted"] == 0, truth
+    # Fifty threads from the first look to the last one.
+    assert profiler.within(sum(found.values()), sum(truth[way] for way in WAYS), 0.1, 0), (found, truth)
+    assert sum(broken.values()) < 0.05 * session.pprof.total("off_cpu") / 1e9, broken
+
+
+def test_nobody_is_stopped_for_it(pillion, program, workdir, run):
+    """No ptrace call and no signal by the profiler; its reads of memory show that strace sees what it calls."""
+    started = process.start([program("waiting"), "6"])
+    trace = workdir / "trace"
+    calls = "ptrace,process_vm_readv,kill,tkill,tgkill,rt_sigqueueinfo,rt_tgsigqueueinfo,pidfd_send_signal"
+    done = run(["strace", "-f", "-o", trace, "-e", f"trace={calls}", pillion, "-p", started.pid, "-d", "3", "--no-perf",
+                "--wall", "-o", workdir / "out"], timeout=60)
+    assert started.wait(20) == 0 and done.status == 0, (started.err, done)
+    lines = trace.read_text().splitlines()
+    counted = Counter(call.group(1) for call in (re.match(r"\d+ +(\w+)\(", line) for line in lines) if call)
+    assert counted["process_vm_readv"] > 50 and counted["ptrace"] == 0, counted
+    assert not [line for line in lines if f"({started.pid}, SIG" in line], counted
+    assert told(started.out)["interrupted"] == 0, started.out
+    found, broken = by_way(pprof.last(workdir / "out"))
+    assert {way for way, _ in found} == set(WAYS) and not broken, (found, broken)
+
+
+def test_a_python_process_beside_native_threads(pillion, program, workdir, repository):
+    """Both are seen, and a waiting Python function has its native callers and the call that it waits in."""
+    script = repository / "tests/live/programs/python/waiting.py"
+    command = ["sh", "-c", f"{program('waiting')} {SECONDS} & {sys.executable} {script} {SECONDS}; wait"]
+    session = profiler.profile(pillion, workdir / "out", command, "--no-perf", "--wall")
+    assert session.done.status == 0, session.done
+    check_shares(by_way(session.pprof)[0], told(session.done.out))
+    for function, reason in WAITS.items():
+        off = [(sample.values[2] / 1e9, sample.frames) for sample in session.pprof.samples
+               if sample.values[2] and function in sample.frames and sample.frames[-1] == reason]
+        assert SECONDS - 0.8 < sum(seconds for seconds, _ in off) < SECONDS + 0.5, (function, off)
+        assert [frames for _, frames in off if is_whole(frames)], off

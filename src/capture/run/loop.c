@@ -235,7 +235,7 @@ static int finish(struct rooms *r)
     publisher_end_run(r->publisher);
     report_end(r);
     bool refused = s->access.why.kind != ERR_NONE && windows_sums(r->windows)->any_cpu &&
-                   !records_counts(r->records)->any_stack;
+                   !records_counts(r->records)->any_stack && !waiting_any_stack(r->waiting);
     bool unfit = !find_any_selected(r->find);
     return loop_release(r, finish_ns) > 0 || unfit || refused;
 }

@@ -146,8 +146,9 @@ static bool make_records(struct rooms *r, struct err *err)
     const struct extra_records_path extra = {
         .find = r->find, .stacks = &r->stacks, .catching = r->catching, .records = r->records};
     extra_records_connect(r->extra, &r->follow, &extra);
-    bool waits = s->settings->sampling.wall && !extra_records_watch_off_cpu(r->extra);
-    r->waiting = waiting_new(s, &r->stacks, waits ? catching_readers(r->catching) : NULL, &r->follow.targets);
+    bool asked = s->settings->sampling.wall || s->settings->sampling.off_cpu;
+    bool waits = asked && s->observer == NULL && !extra_records_watch_off_cpu(r->extra);
+    r->waiting = waiting_new(s, &r->stacks, catching_readers(r->catching), &r->follow.targets, waits);
     return r->waiting != NULL || err_set(err, ERR_MEMORY, 0, "no memory to look at waiting threads");
 }
 

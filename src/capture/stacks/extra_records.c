@@ -68,8 +68,9 @@ void extra_records_report(const struct extra_records *e)
         log_say(&e->shared->log, LOG_WARNING, "-e needs perf events: %s", e->shared->access.why.text);
     }
     if (!e->shared->perf_on && e->shared->settings->sampling.off_cpu) {
-        log_say(&e->shared->log, LOG_WARNING,
-                "--off-cpu needs perf events; --wall shows where threads of interpreters wait");
+        log_say(&e->shared->log, LOG_INFO,
+                "--off-cpu without perf events: how long threads wait is exact; where is looked at ten times a second, "
+                "so the places of shorter waits are an estimate");
     }
     for (size_t i = 0; i < e->events.count; i++) {
         if (e->events.open[i].refused.kind != ERR_NONE) {

@@ -339,6 +339,7 @@ static void look_at(struct offcpu *o, struct profile *p, struct target *target, 
     if (node == 0 && read_text(o, t->pid, t->tid, "syscall")) {
         const struct sleeping_thread at = {.target = target, .tid = t->tid, .place = buf_slice(&o->text)};
         node = sleeping_node(&o->sleeping, p, &at);
+        sleeping_keep(&o->sleeping); /* if it ran meanwhile, a record will tell, and the node is not this wait's */
     }
     t->node = node;
     t->window = o->targets->window;

@@ -34,6 +34,15 @@ void sleeping_allow(struct sleeping *s, unsigned more, unsigned most)
 void sleeping_end_window(struct sleeping *s)
 {
     map_clear(&s->nodes);
+    s->node = 0;
+}
+
+void sleeping_keep(struct sleeping *s)
+{
+    if (s->node != 0) {
+        (void)map_put(&s->nodes, s->key, s->node);
+        s->node = 0;
+    }
 }
 
 bool sleeping_place(struct str text, uint64_t *sp, uint64_t *ip)
@@ -108,6 +117,7 @@ static uint64_t key_of(const struct sleeping *s, const struct sleeping_thread *t
 uint32_t sleeping_node(struct sleeping *s, struct profile *p, const struct sleeping_thread *thread)
 {
     uint64_t sp, ip;
+    s->node = 0;
     if (!sleeping_place(thread->place, &sp, &ip)) {
         return 0;
     }
@@ -119,8 +129,7 @@ uint32_t sleeping_node(struct sleeping *s, struct profile *p, const struct sleep
     }
     s->reads--;
     uint32_t node = unwound(s, p, thread, sp, ip, got);
-    if (node != 0 && thread->caught == NULL) {
-        (void)map_put(&s->nodes, key, node);
-    }
+    s->key = key;
+    s->node = thread->caught == NULL ? node : 0;
     return node;
 }

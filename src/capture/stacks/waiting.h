@@ -1,4 +1,5 @@
-/* waiting: with --wall, the row that has waits.h look at the waiting threads of interpreters. */
+/* waiting: with --wall, or with --off-cpu where no records of context switches come, the row that has waits.h look at
+ * waiting threads, and tells what keeps them from being seen. */
 #ifndef CAPTURE_STACKS_WAITING_H
 #define CAPTURE_STACKS_WAITING_H
 
@@ -10,10 +11,13 @@ struct waiting;
 
 extern const struct concern waiting_concern;
 
-/* `readers` null: nothing is watched. Null when memory ends. */
+/* `on` false: nothing is watched. `readers` null: runtimes are not read. Null when memory ends. */
 struct waiting *waiting_new(struct shared *shared, struct stacks *stacks, struct readers *readers,
-                            struct targets *targets);
+                            struct targets *targets, bool on);
 
 bool waiting_is_on(const struct waiting *w);
+
+/* Has the stack of any thread that waits been read so far? */
+bool waiting_any_stack(const struct waiting *w);
 
 #endif

@@ -454,10 +454,21 @@ static void log_line(const struct profile *p, const struct profile_totals *sum,
     }
 }
 
-/* A window in which CPU time worth a word was used but not one stack was read is no success. */
-static bool is_empty(const struct profile_totals *sum)
+static bool has_waiting_stack(const struct profile *p)
 {
-    return sum->cpu_ns == sum->leaf_ns[FRAME_ACCOUNT] && unseen_is_much(sum);
+    bool found = false;
+    vec_each(&p->waits, wait)
+    {
+        found = found || p->nodes.at[wait->node].parent != 0; /* more than "[off-CPU]" */
+    }
+    return found;
+}
+
+/* A window in which CPU time worth a word was used but not one stack was read, nor that of a thread that waits, is no
+ * success. */
+static bool is_empty(const struct profile *p, const struct profile_totals *sum)
+{
+    return !has_waiting_stack(p) && sum->cpu_ns == sum->leaf_ns[FRAME_ACCOUNT] && unseen_is_much(sum);
 }
 
 static void say_empty(struct log *log, const struct profile *p, const struct profile_totals *sum)
@@ -487,7 +498,7 @@ void summary_window(struct log *log, const struct profile *p, const struct outpu
     }
     fill_fields(&fields, p, &sum);
     log_event(log, LOG_INFO, "window", fields.at, fields.count, "%s", buf_cstr(&text));
-    if (is_empty(&sum) && p->meta.reason != 0) {
+    if (is_empty(p, &sum) && p->meta.reason != 0) {
         say_empty(log, p, &sum);
     } else if (!log->terminal) {
         unread_say(log, p, &sum);
