@@ -240,15 +240,15 @@ const struct option option_table[] = {
      .at = AT(settings.runtime.native_frames), .choices = on_or_off, .fallback = "on",
      .help = "native code in its place in Python stacks"},
     {.name = "wall", .kind = KIND_FLAG, .group = GROUP_STACKS, .at = AT(settings.sampling.wall), .shown = "",
-     .help = "waiting threads of interpreters, too: sample types off_cpu and wall in pprof"},
+     .help = "waiting threads, too, looked at ten times a second: sample types off_cpu and wall in pprof"},
     {.name = "brief-stops", .kind = KIND_FLAG, .group = GROUP_STACKS, .at = AT(settings.sampling.brief_stops),
      .shown = "",
      .help = "where perf events are refused, stop running threads for some microseconds by ptrace, 19 times a second "
              "unless -f says otherwise, to read native stacks"},
     {.name = "off-cpu", .kind = KIND_FLAG, .group = GROUP_STACKS, .at = AT(settings.sampling.off_cpu),
      .shown = "",
-     .help = "off-CPU time of all threads, too, from the kernel's context switches (perf events "
-             "only): the same sample types"},
+     .help = "off-CPU time of all threads, too, from the kernel's context switches (without perf "
+             "events as --wall): the same sample types"},
     {.name = "mode", .value = "MODE", .kind = KIND_CHOICE, .group = GROUP_STACKS,
      .at = AT(ignored_choice), .choices = profiler_modes, .fallback = "cpu",
      .help = "what is measured", GPROFILER},

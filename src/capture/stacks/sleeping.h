@@ -13,8 +13,8 @@
  * Limits. The frame pointer of a sleeping thread is not known, so code that needs it leads to a guess or ends the
  * stack.
  *
- * Used by the sampler alone. Call order: sleeping_init; sleeping_allow; sleeping_node, sleeping_keep; sleeping_end_window, because
- * nodes are of one profile; sleeping_release.
+ * Used by the sampler alone. Call order: sleeping_init; sleeping_allow; sleeping_node, sleeping_keep;
+ * sleeping_end_window, because nodes are of one profile; sleeping_release.
  */
 #ifndef CAPTURE_STACKS_SLEEPING_H
 #define CAPTURE_STACKS_SLEEPING_H

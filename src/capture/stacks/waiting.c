@@ -5,6 +5,7 @@
 #include "os/access.h"
 #include "os/clock.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 struct waiting {
@@ -36,10 +37,11 @@ bool waiting_any_stack(const struct waiting *w)
 
 static void report_denied(struct waiting *w, uint32_t pid)
 {
-    char why[ACCESS_TEXT_MAX];
+    char why[ACCESS_TEXT_MAX], cause[ACCESS_TEXT_MAX + 8];
     const struct target *target = targets_find(w->waits.targets, pid);
     access_refusal(pid, ACCESS_MEMORY, why);
-    log_once_for(&w->shared->log, LOG_WARNING, why,
+    snprintf(cause, sizeof cause, "waits: %s", why); /* that its mappings are refused, too, is told as such */
+    log_once_for(&w->shared->log, LOG_WARNING, cause,
                  "where threads of pid %u (%s) wait may not be read: %s. Their time off the CPU is \"[off-CPU]\"", pid,
                  target == NULL ? "" : target->name, why);
 }

@@ -34,7 +34,7 @@
 #include "capture/stacks/sleeping.h"
 #include "os/proc.h"
 
-enum { WAITS_MS = 100, WAITS_THREADS = 500, WAITS_PLACES = 500, WAITS_READS = 200, WAITERS_MAX = 8192 };
+enum { WAITS_MS = 100, WAITS_THREADS = 500, WAITS_PLACES = 1000, WAITS_READS = 400, WAITERS_MAX = 8192 };
 
 struct waiter;
 
