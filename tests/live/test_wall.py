@@ -112,7 +112,8 @@ def test_nobody_is_stopped_for_it(pillion, program, workdir, run):
     assert not [line for line in lines if f"({started.pid}, SIG" in line], counted
     assert told(started.out)["interrupted"] == 0, started.out
     found, broken = by_way(pprof.last(workdir / "out"))
-    assert {way for way, _ in found} == set(WAYS) and not broken, (found, broken)
+    assert {way for way, _ in found} == set(WAYS), found
+    assert sum(broken.values()) < 0.05 * sum(found.values()), (found, broken)
 
 
 def test_a_python_process_beside_native_threads(pillion, program, workdir, repository):
