@@ -128,3 +128,13 @@ def test_a_python_process_beside_native_threads(pillion, program, workdir, repos
                if sample.values[2] and function in sample.frames and sample.frames[-1] == reason]
         assert SECONDS - 0.8 < sum(seconds for seconds, _ in off) < SECONDS + 0.5, (function, off)
         assert [frames for _, frames in off if is_whole(frames)], off
+
+
+def test_a_library_that_was_loaded_late_is_in_the_stack(pillion, program, workdir):
+    """The process has slept since its mappings were read, and no record tells of a new one."""
+    library = program("late", "-shared", "-fPIC", "-DLIBRARY", called="liblate.so")
+    session = profiler.profile(pillion, workdir / "out", [program("late"), library], "--no-perf", "--wall")
+    assert session.done.status == 0, session.done
+    stacks = [(sample.values[2] / 1e9, sample.frames) for sample in session.pprof.samples if sample.values[2]]
+    late = [(seconds, frames) for seconds, frames in stacks if "waits_there" in frames and is_whole(frames)]
+    assert sum(seconds for seconds, _ in late) > 1.5, stacks

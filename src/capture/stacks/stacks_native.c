@@ -224,15 +224,34 @@ void stacks_take_unwound(struct stacks *s, struct profile *p, struct target *tar
     take_frames(s, p, target);
 }
 
-void stacks_take_sleeper(struct stacks *s, struct profile *p, struct target *target, const struct stacks_sleeper *at)
+static void unwind_sleeper(struct stacks *s, struct profile *p, struct target *target, const struct stacks_sleeper *at)
 {
     const struct world *world = s->targets->images->world;
     struct unwind_registers registers = unwind_registers_at(at->ip, at->sp);
     struct memory_reader memory = world->memory(world->context, target->pid, at->time_ns);
     struct lookup lookup = {s, target, at->time_ns};
-    (void)targets_mapping(s->targets, target, at->ip, at->time_ns);
     const struct unwind_space space = space_of(&lookup, p, &memory);
     const struct unwind_stack stack = {.base = at->sp, .copy = at->stack, .len = at->len, .beyond = &memory};
     unwind(s->of_sleepers, &registers, &stack, &space, UNWIND_FRAMES_MAX, &s->scratch->unwound);
+}
+
+/* Without perf no record tells of a library that was loaded since, and a process that sleeps is not asked. */
+static bool has_new_mappings(struct stacks *s, struct target *target, uint64_t now_ns)
+{
+    bool polled = target->capture_mode == CAPTURE_PROC || target->capture_mode == CAPTURE_RUNTIME;
+    uint64_t before = target->space;
+    if (polled) {
+        (void)targets_mapping(s->targets, target, 0, now_ns); /* nothing is there: it reads them, if not just now */
+    }
+    return target->space != before;
+}
+
+void stacks_take_sleeper(struct stacks *s, struct profile *p, struct target *target, const struct stacks_sleeper *at)
+{
+    (void)targets_mapping(s->targets, target, at->ip, at->time_ns);
+    unwind_sleeper(s, p, target, at);
+    if (!s->scratch->unwound.at_start && has_new_mappings(s, target, at->time_ns)) {
+        unwind_sleeper(s, p, target, at);
+    }
     take_frames(s, p, target);
 }
