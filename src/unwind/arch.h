@@ -26,6 +26,9 @@ extern const struct unwind_rule arch_fp_rule;
  * within the frame, so that it is only below it. */
 extern const bool arch_fp_gives_sp;
 
+/* Where a Go function with a frame keeps its caller's frame pointer, bytes from the CFA; 0: not by the CFA. */
+extern const int16_t arch_go_saved_fp;
+
 /* Where a signal frame keeps each register, bytes from SP; 0: not kept. */
 extern const uint16_t arch_signal_offset[UNWIND_REGISTERS];
 

@@ -144,6 +144,28 @@ static struct unwind_slot *fill_trampoline(const struct walk *w, struct unwind_s
     return slot;
 }
 
+/* Go's CFI is by SP alone, and tells nothing of the frame pointer: a function with a frame saves it at a fixed place.
+ * That CFI knows nothing of a change of stacks does not matter: with that frame pointer the next step is usual. */
+static bool go_rule_by_sp(const struct walk *w, const struct unwind_place *place, struct unwind_rule *out)
+{
+    bool analysed;
+    *out = unwind_table_rule(place->table, w->address - place->bias, &analysed);
+    if (out->kind != RULE_CFA || out->cfa_reg != arch_cfi.sp) {
+        return false;
+    }
+    if (arch_go_saved_fp != 0 && out->cfa > WORD) {
+        out->fp_place = FP_AT_CFA;
+        out->fp = arch_go_saved_fp;
+    }
+    return true;
+}
+
+static bool rule_by_sp(const struct walk *w, const struct unwind_place *place, bool is_go, struct unwind_rule *out)
+{
+    return is_go ? go_rule_by_sp(w, place, out)
+                 : unwind_table_rule_by_sp(place->table, w->address - place->bias, out);
+}
+
 /* Kept in the cache as well, under an address that no code has. */
 bool slot_by_sp(const struct walk *w, struct method *m)
 {
@@ -151,9 +173,9 @@ bool slot_by_sp(const struct walk *w, struct method *m)
     struct unwind_place place;
     struct unwind_slot *slot = slot_at(w, key);
     if (slot->address != key || slot->space != w->space->id) {
-        struct method found = {.keeps_fp = m->keeps_fp, .flags = FRAME_ANALYSED};
+        struct method found = {.keeps_fp = m->keeps_fp, .is_go = m->is_go, .flags = FRAME_ANALYSED};
         bool good = w->space->find(w->space->context, w->address, &place) && place.table != NULL &&
-                    unwind_table_rule_by_sp(place.table, w->address - place.bias, &found.rule);
+                    rule_by_sp(w, &place, m->is_go, &found.rule);
         *slot = (struct unwind_slot){.space = w->space->id, .address = key, .method = found};
         slot->method.rule.kind = good ? found.rule.kind : (uint8_t)RULE_NONE;
     }

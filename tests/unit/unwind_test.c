@@ -667,6 +667,22 @@ static void go_stacks(void)
     world_close(&w);
 }
 
+/* A leaf without a frame, in which rbp is its caller's, and unknown: the first caller goes by CFI, and has saved rbp. */
+static void go_sleepers(void)
+{
+    struct world w;
+    world_open(&w, programs, lens, COUNT(programs), IMAGE_GO);
+    w.frame_pointers = true;
+    w.words[3] = RA(1);            /* the leaf is 1: words 0 … 3 */
+    w.words[6] = STACK + 8 * 20;   /* as 1's caller, also 1, has it at CFA - 16: words 4 … 7 */
+    w.words[7] = RA(4);
+    w.words[20] = 0;
+    w.words[21] = RA(5);
+    w.readable = sizeof w.words;
+    CHECK_TEXT(walk_of_sleeper(&w), "1+20! 1+1f 4+1fa 5+1ff: complete");
+    world_close(&w);
+}
+
 /* What the kernel found at the sample; by now the goroutine's stack holds other calls. */
 static void go_stacks_by_the_kernels_chain(void)
 {
@@ -1135,6 +1151,7 @@ TESTS({"perf's registers get their DWARF numbers", perf_registers},
       {"first functions without CFI end a stack", first_code},
       {"Go's frame pointers lead across its stacks", go_stacks},
       {"and where the copy ends, the kernel's chain does", go_stacks_by_the_kernels_chain},
+      {"a Go thread that sleeps goes by CFI until a frame pointer was saved", go_sleepers},
       {"a coroutine of makecontext ends with its first function", coroutines},
 #else
       {"a leaf's return address is in LR, a caller's is not", link_register},

@@ -26,6 +26,7 @@ const struct unwind_rule arch_fp_rule = {
     .fp_place = FP_AT_CFA, .fp = -16,
 };
 const bool arch_fp_gives_sp = true;
+const int16_t arch_go_saved_fp = -16;
 
 /* uc_mcontext stands 40 bytes into the ucontext, to which SP points when the handler returned. */
 #define GREG(index) (40 + 8 * (index))
