@@ -667,7 +667,8 @@ static void go_stacks(void)
     world_close(&w);
 }
 
-/* A leaf without a frame, in which rbp is its caller's, and unknown: the first caller goes by CFI, and has saved rbp. */
+/* A leaf without a frame, in which rbp is its caller's, and unknown: the first caller goes by CFI, and has saved rbp.
+ * */
 static void go_sleepers(void)
 {
     struct world w;

@@ -97,6 +97,9 @@ struct doctor_memory {
     int call_self, call, file; /* process_vm_readv on ourselves and on it; /proc/PID/mem */
     int maps, root, map_files, schedstat, sched;
     struct access_verdict look_why, memory_why, call_why;
+    bool stops_tried;        /* where there are no perf events: */
+    const char *stops_why;   /* a sentence: why no thread may be stopped; null: the calls pass */
+    uint32_t stop_ns, stop_long_ns; /* what stops of a child take: the median, 99 of 100; 0: not known */
 };
 
 /* What decides how many stacks of interpreters can be proven. */

@@ -4,6 +4,8 @@
 #include "base/time.h"
 #include "capture/doctor/doctor_private.h"
 #include "capture/stacks/readers.h"
+#include "capture/stacks/stops.h"
+#include "os/stop.h"
 #include "os/clock.h"
 #include "os/file.h"
 #include "os/proc.h"
@@ -105,6 +107,18 @@ static void try_memory(struct doctor_facts *f, uint64_t address)
     f->memory.call_self = probe_memory_call(own, probe_own_address());
     f->memory.call = f->target.exists ? probe_memory_call(f->target.pid, address) : DOCTOR_NOT_TRIED;
     f->memory.file = f->target.exists ? probe_memory_file(f->target.pid, address) : DOCTOR_NOT_TRIED;
+}
+
+static void try_stops(struct doctor_facts *f)
+{
+    enum { STOPS = 100 };
+    uint32_t ns[STOPS];
+    f->memory.stops_tried = f->events.off || !f->events.access.user;
+    if (f->memory.stops_tried && stop_is_possible(&f->memory.stops_why)) {
+        unsigned count = stop_measure(STOPS, ns);
+        f->memory.stop_ns = stops_quantile(ns, count, 0.5);
+        f->memory.stop_long_ns = stops_quantile(ns, count, 0.99);
+    }
 }
 
 static void try_files(struct doctor_facts *f, const struct target *target)
@@ -346,6 +360,7 @@ static void try_all(struct survey *l, uint32_t child)
     try_output(l->settings, f);
     measure(f, began_ns);
     try_scheduling(f);
+    try_stops(f); /* last, for it binds this thread to a CPU */
 }
 
 static void name_it(struct doctor_facts *f)

@@ -190,6 +190,33 @@ static void explain_refusal(struct stops *s, uint32_t tid, uint64_t now_ns)
     leave_alone(s, target, why, why, now_ns);
 }
 
+/* ---- in words ---- */
+
+static unsigned rounded_us(uint32_t ns)
+{
+    return (unsigned)((ns + NS_PER_US / 2) / NS_PER_US);
+}
+
+void stops_describe(const struct profile_stops *stops, struct buf *out)
+{
+    if (stops->count == 0) {
+        return;
+    }
+    buf_printf(out, "\n  brief stops: %llu, median %u µs, 99 of 100 within %u µs", (unsigned long long)stops->count,
+               rounded_us(stops->median_ns), rounded_us(stops->long_ns));
+    if (stops->broken_calls > 0) {
+        buf_printf(out, "; %llu system calls returned EINTR", (unsigned long long)stops->broken_calls);
+    }
+}
+
+void stops_tell(const struct profile_stops *stops, struct buf *out)
+{
+    if (stops->count > 0) {
+        buf_printf(out, " stops=%llu/%uus/%uus", (unsigned long long)stops->count, rounded_us(stops->median_ns),
+                   rounded_us(stops->long_ns));
+    }
+}
+
 /* ---- the row ---- */
 
 static void setup(void *state)

@@ -34,6 +34,10 @@ struct stops *stops_new(struct follow *f, struct catching *catching);
 /* One stack of a thread that was held. */
 void stops_note(struct stops *s, const struct caught *caught);
 
+/* A window's stops, for its summary: a line of its own, or some words; nothing where there were none. */
+void stops_describe(const struct profile_stops *stops, struct buf *out);
+void stops_tell(const struct profile_stops *stops, struct buf *out);
+
 /* The `share` (0.5, 0.99) of these times, which are put in order; 0 of none. */
 uint32_t stops_quantile(uint32_t *ns, size_t count, double share);
 

@@ -3,6 +3,7 @@
  * code calls these things. A window with CPU time but without a stack is reported as EMPTY, once. */
 #include "capture/window/summary.h"
 #include "base/time.h"
+#include "capture/stacks/stops.h"
 #include "capture/unseen.h"
 #include "capture/window/margin.h"
 #include "capture/window/unread.h"
@@ -179,23 +180,6 @@ static void add_shares(struct buf *out, const struct profile *p)
     }
 }
 
-static double microseconds(uint32_t ns)
-{
-    return (double)ns / 1e3;
-}
-
-static void add_stops(struct buf *out, const struct profile_stops *stops)
-{
-    if (stops->count == 0) {
-        return;
-    }
-    buf_printf(out, "\n  brief stops: %llu, median %.0f µs, 99 of 100 within %.0f µs",
-               (unsigned long long)stops->count, microseconds(stops->median_ns), microseconds(stops->long_ns));
-    if (stops->broken_calls > 0) {
-        buf_printf(out, "; %llu system calls returned EINTR", (unsigned long long)stops->broken_calls);
-    }
-}
-
 static void add_files(struct buf *out, const struct outputs *o, const struct outputs_written *w)
 {
     if (w->formats == 0) {
@@ -257,7 +241,7 @@ static void terminal_block(const struct profile *p, const struct profile_totals 
     }
     add_complete(out, p);
     add_shares(out, p);
-    add_stops(out, &p->meta.stops);
+    stops_describe(&p->meta.stops, out);
     unread_add(out, p, sum, "\n  ");
     if (p->meta.excluded > 0) {
         buf_printf(out, "\n  excluded: %llu process%s", (unsigned long long)p->meta.excluded,
@@ -343,8 +327,8 @@ static void fill_fields(struct fields *f, const struct profile *p, const struct 
     }
     if (p->meta.stops.count > 0) {
         field(f, "stops", "%.0f", (double)p->meta.stops.count);
-        field(f, "stops_median_us", "%.1f", microseconds(p->meta.stops.median_ns));
-        field(f, "stops_p99_us", "%.1f", microseconds(p->meta.stops.long_ns));
+        field(f, "stops_median_us", "%.1f", (double)p->meta.stops.median_ns / 1e3);
+        field(f, "stops_p99_us", "%.1f", (double)p->meta.stops.long_ns / 1e3);
         field(f, "stops_eintr", "%.0f", (double)p->meta.stops.broken_calls);
     }
     field(f, "samples", "%.0f", (double)sum->count);
@@ -423,10 +407,7 @@ static void log_line(const struct profile *p, const struct profile_totals *sum,
             buf_printf(out, " consistent=%.1f%%", percent(consistent, read));
         }
     }
-    if (p->meta.stops.count > 0) {
-        buf_printf(out, " stops=%llu/%.0fus/%.0fus", (unsigned long long)p->meta.stops.count,
-                   microseconds(p->meta.stops.median_ns), microseconds(p->meta.stops.long_ns));
-    }
+    stops_tell(&p->meta.stops, out);
     if (p->meta.excluded > 0) {
         buf_printf(out, " left_out=%llu", (unsigned long long)p->meta.excluded);
     }

@@ -1,6 +1,6 @@
 /*
- * late LIBRARY: waits for 2 s, loads the library and waits for 2 s in its function waits_there. The library is this file,
- * too, with -DLIBRARY.
+ * late LIBRARY: waits for 2 s, loads the library and waits for 2 s in its function waits_there. The library is this
+ * file, too, with -DLIBRARY.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
