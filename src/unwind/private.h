@@ -37,6 +37,13 @@ struct gap {
     struct rows *part; /* one per page from `start`; null: nothing is known */
 };
 
+/* What code told of instructions whose CFI wants the frame pointer (by_sp.c); RULE_NONE: nothing. */
+struct by_sp {
+    struct map at; /* address -> index of the rule */
+    VEC(struct unwind_rule) rules;
+    uint64_t analysed; /* bytes of code so far */
+};
+
 struct unwind_table {
     struct elf *elf;
     size_t max_bytes;
@@ -48,6 +55,7 @@ struct unwind_table {
     VEC(struct gap) gaps;
     VEC(uint64_t) starts; /* of the functions in the pieces of a gap, by address */
     uint64_t analyse_left; /* bytes of code that may still be analysed */
+    struct by_sp by_sp;
     VEC(struct unwind_rule) rules;
     struct intern rule_ids;
     uint64_t uses, row_bytes;

@@ -69,6 +69,8 @@ void unwind_table_free(struct unwind_table *table)
     vec_release(&table->gaps);
     vec_release(&table->starts);
     vec_release(&table->rules);
+    vec_release(&table->by_sp.rules);
+    map_release(&table->by_sp.at);
     map_release(&table->page_of);
     intern_release(&table->rule_ids);
     frames_release(&table->frames[PAGE_EH]);
@@ -88,6 +90,7 @@ static size_t table_bytes(const struct unwind_table *table)
            table->gaps.cap * sizeof *table->gaps.at +
            table->starts.cap * sizeof *table->starts.at + table->rules.cap * sizeof *table->rules.at +
            table->rule_ids.cap * sizeof *table->rule_ids.slot +
+           table->by_sp.rules.cap * sizeof *table->by_sp.rules.at + table->by_sp.at.cap * sizeof *table->by_sp.at.slot +
            frames_bytes(&table->frames[PAGE_EH]) + frames_bytes(&table->frames[PAGE_DEBUG]);
 }
 

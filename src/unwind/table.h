@@ -44,7 +44,9 @@ enum {
     UNWIND_PAGE_ROWS_MAX = 64 * 1024 - 1,
     UNWIND_RULES_MAX = 64 * 1024 - 1, /* different rules of one image */
     UNWIND_ANALYSE_MAX = 4 << 20,     /* bytes of code without CFI that are analysed */
-    UNWIND_BY_SP_MAX = 32 * 1024,     /* bytes of a function that is analysed although it has CFI */
+    UNWIND_BY_SP_MAX = 32 * 1024,     /* bytes of a function that is analysed although it has CFI, … */
+    UNWIND_BY_SP_ALL = 2 << 20,       /* … of all such functions of an image, a function counted for each address … */
+    UNWIND_BY_SP_RULES = 2048,        /* … in it that is asked about: the calls in which threads sleep */
 };
 
 struct unwind_table;
@@ -84,9 +86,10 @@ bool unwind_table_register(struct unwind_table *table, uint64_t address, uint8_t
                            struct unwind_rule *out);
 
 /* The rule for an instruction by nothing but SP, for who does not know the frame pointer that its CFI wants: concluded
- * from the code of its function, anew at each call (45 us per KB). False where CFI tells of no function of at most
- * UNWIND_BY_SP_MAX bytes there, or of one that does not begin as a function does (the part of one that its compiler
- * moved away), or where its code does not tell SP. */
+ * from the code of its function (45 us per KB), once. False where CFI tells of no function of at most UNWIND_BY_SP_MAX
+ * bytes there, or of one that does not begin as a function does (the part of one that its compiler moved away), or
+ * where its code does not tell SP. Of UNWIND_BY_SP_RULES addresses and UNWIND_BY_SP_ALL bytes of code; then of no
+ * more. */
 bool unwind_table_rule_by_sp(struct unwind_table *table, uint64_t address, struct unwind_rule *out);
 
 /* `len` bytes of the image's code at an ELF address, from the file. */

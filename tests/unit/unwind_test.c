@@ -307,11 +307,24 @@ static void unknown_frame_pointer(void)
     w.words[8] = STACK + 12 * 8;
     w.words[13] = RA(3);
     CHECK_TEXT(WALK(&w, RA(1), 0, STACK + 8 * 8), "1+20! d+1f 2+1f 3+1f: complete");
-    /* alloca: no code tells SP, and a guess is marked as one */
-    frame_image_code(w.image, IMAGE_TEXT + 0xd04, "\x48\x29\xc4\x90", 4); /* sub %rax,%rsp */
-    w.unwinder.counters = (struct unwind_counters){0};
-    unwinder_release(&w.unwinder);
-    CHECK(unwinder_init(&w.unwinder, UNWIND_HYBRID, NULL));
+    world_close(&w);
+}
+
+/* alloca: no code tells SP, and a guess is marked as one. */
+static void unknown_frame_pointer_and_size(void)
+{
+    struct world w;
+    open_usual(&w);
+    static const char code[] = "\x55"             /* push %rbp */
+                               "\x48\x89\xe5"     /* mov %rsp,%rbp */
+                               "\x48\x29\xc4"     /* sub %rax,%rsp */
+                               "\x90\x90\x90\x90\x90\x90\x90\x90\x90\x90\x90\x90\x90\x90\x90\x90\x90\x90"
+                               "\x90\x90"
+                               "\xe8\0\x10\0\0"   /* call, outside */
+                               "\xc9\xc3";        /* leave, ret */
+    frame_image_code(w.image, IMAGE_TEXT + 0xd00, code, sizeof code - 1);
+    w.words[3] = RA(0xd);
+    w.words[7] = RA(2);
     (void)walk_of_sleeper(&w);
     CHECK_INT(w.result.end, STACK_GUESSED);
     world_close(&w);
@@ -667,8 +680,7 @@ static void go_stacks(void)
     world_close(&w);
 }
 
-/* A leaf without a frame, in which rbp is its caller's, and unknown: the first caller goes by CFI, and has saved rbp.
- * */
+/* rbp is not known: the first caller goes by CFI, and has saved it. */
 static void go_sleepers(void)
 {
     struct world w;
@@ -1136,6 +1148,7 @@ TESTS({"perf's registers get their DWARF numbers", perf_registers},
       {"a lost frame pointer is not used", lost_frame_pointer},
       {"who does not know the frame pointer has the frame from its code, and once a callee saved it from CFI",
        unknown_frame_pointer},
+      {"and guesses where the size of the frame is known only when it runs", unknown_frame_pointer_and_size},
       {"rules that need other registers work where these are known", other_registers},
       {"a register that a callee has saved is found again", saved_registers},
       {"a realigned stack is followed", realigned},
