@@ -364,10 +364,23 @@ static size_t by_lot(struct waits *w, size_t count)
     return count == 0 ? 0 : (size_t)(random_next_ns(0, UINT32_MAX, &w->seed) % count);
 }
 
+/* Most processes of a machine have one thread, and listing costs more than looking at it. */
+static bool list_threads(struct waits *w, uint32_t pid)
+{
+    if (proc_count_threads(pid) != 1) {
+        return proc_list_threads(pid, &w->tids, NULL);
+    }
+    vec_clear(&w->tids.ids);
+    uint32_t *only = vec_push(&w->tids.ids);
+    if (only != NULL) {
+        *only = pid;
+    }
+    return only != NULL;
+}
+
 static void look_into(struct waits *w, struct profile *p, struct target *target, uint64_t now_ns)
 {
-    if (target->ended || targets_is_excluded(target, now_ns) ||
-        !proc_list_threads(target->pid, &w->tids, NULL)) {
+    if (target->ended || targets_is_excluded(target, now_ns) || !list_threads(w, target->pid)) {
         return;
     }
     size_t count = w->tids.ids.len, first = by_lot(w, count);
