@@ -138,3 +138,21 @@ def test_a_library_that_was_loaded_late_is_in_the_stack(pillion, program, workdi
     stacks = [(sample.values[2] / 1e9, sample.frames) for sample in session.pprof.samples if sample.values[2]]
     late = [(seconds, frames) for seconds, frames in stacks if "waits_there" in frames and is_whole(frames)]
     assert sum(seconds for seconds, _ in late) > 1.5, stacks
+
+
+@pytest.mark.root
+def test_who_may_not_read_where_threads_wait_is_told_so(pillion, program, workdir, run):
+    """How long they wait is for everybody to read; where is not."""
+    (workdir / "out").mkdir(mode=0o777)
+    (workdir / "out").chmod(0o777)
+    started = process.start([program("waiting"), "4"])
+    done = run(profiler.as_nobody(pillion, "-p", started.pid, "-d", "2", "--no-perf", "--off-cpu", "-o", workdir / "out"),
+               timeout=60)
+    assert started.wait(20) == 0, started.err
+    said = f"where threads of pid {started.pid} (waiting) wait may not be read: it runs as another user (uid 0); run as its user " \
+        'or add SYS_PTRACE. Their time off the CPU is "[off-CPU]"'
+    assert said in " ".join(done.err.split()), done
+    off = Counter()
+    for sample in pprof.last(workdir / "out").samples:
+        off[tuple(sample.frames)] += sample.values[2] / 1e9
+    assert off["[off-CPU]",] > 0.7 * 2 * 50, off
