@@ -111,3 +111,25 @@ bool schedstat_parse(struct str text, struct proc_schedstat *out, struct err *er
     *out = s;
     return true;
 }
+
+bool syscall_place(struct str text, uint64_t *sp, uint64_t *ip)
+{
+    struct str field[16];
+    size_t count_of_fields = 0;
+    text = str_trim(text);
+    while (text.len > 0 && count_of_fields < 16) {
+        field[count_of_fields++] = str_cut(&text, ' ');
+    }
+    if (count_of_fields < 3) { /* "-1 SP PC" outside of calls, "NR six arguments SP PC" inside */
+        return false;
+    }
+    struct str words[2] = {field[count_of_fields - 2], field[count_of_fields - 1]};
+    uint64_t *out[2] = {sp, ip};
+    for (unsigned i = 0; i < 2; i++) {
+        if (!str_starts(words[i], STR("0x")) ||
+            !str_hex(str_sub(words[i], 2, words[i].len), out[i])) {
+            return false;
+        }
+    }
+    return *sp != 0 && *ip != 0;
+}

@@ -55,4 +55,7 @@ struct proc_schedstat {
 /* All three are 0 on a kernel built without CONFIG_SCHED_INFO. */
 bool schedstat_parse(struct str text, struct proc_schedstat *out, struct err *err);
 
+/* Where a thread sleeps, from the text of its syscall file: stack pointer and instruction; false when it runs. */
+bool syscall_place(struct str text, uint64_t *sp, uint64_t *ip);
+
 #endif

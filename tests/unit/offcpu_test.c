@@ -2,6 +2,7 @@
 #include "capture/stacks/offcpu.h"
 #include "os/clock.h"
 #include "os/proc.h"
+#include "target/stat.h"
 #include "test.h"
 
 #include <signal.h>
@@ -151,7 +152,7 @@ static void ends(void)
 static bool place(const char *text, uint64_t *sp, uint64_t *ip)
 {
     *sp = *ip = 0;
-    return sleeping_place(str_of(text), sp, ip);
+    return syscall_place(str_of(text), sp, ip);
 }
 
 static void places(void)
@@ -185,7 +186,7 @@ static pid_t start_sleeper(struct scene *s)
     buf_init(&text, 4096);
     for (unsigned i = 0; i < 1000; i++) {
         if (proc_read((uint32_t)child, (uint32_t)child, "syscall", &text, NULL) &&
-            sleeping_place(buf_slice(&text), &sp, &ip)) {
+            syscall_place(buf_slice(&text), &sp, &ip)) {
             break;
         }
         clock_sleep_ns(10000000);

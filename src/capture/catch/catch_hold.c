@@ -4,6 +4,7 @@
 #include "base/time.h"
 #include "capture/catch/catch_private.h"
 #include "os/clock.h"
+#include "os/proc.h"
 #include "unwind/unwind.h"
 
 enum {
@@ -96,15 +97,16 @@ static uint32_t follow_chain(struct chain *c, const struct runtime_registers *re
     return c->blocks > 0 ? count : 0;
 }
 
-/* While it is held. */
-static void take(struct catcher *k, const struct catch_target *target, uint32_t tid, struct caught *out, size_t room)
+/* While it is held, or asleep. `at`: its registers. */
+static void take(struct catcher *k, const struct catch_target *target, uint32_t tid, const struct runtime_registers *at,
+                 struct caught *out, size_t room)
 {
     struct remote_caller caller = {.remote = target->remote};
     struct memory_batch memory = remote_batch(&caller);
     size_t registers = register_bytes(k->owner), used = sizeof *out;
     size_t behind = registers + (target->chains ? CATCH_CHAIN_MAX * sizeof(uint64_t) : 0);
-    k->open.registers = registers_of(k);
-    k->open.has_registers = true;
+    k->open.registers = *at;
+    k->open.has_registers = !out->asleep;
     out->serial = target->serial;
     if (target->runtime != NULL) {
         used = catch_take_frames(k, target, tid, true, &memory, out);
@@ -113,14 +115,14 @@ static void take(struct catcher *k, const struct catch_target *target, uint32_t 
     size_t most = used + behind < room ? room - used - behind : 0;
     most = most < target->stack_bytes ? most : target->stack_bytes;
     unsigned char *to = (unsigned char *)out + used;
-    out->memory_address = k->open.registers.sp;
+    out->memory_address = at->sp;
     out->memory_bytes = (uint32_t)take_stack(&memory, out->memory_address, most, to);
     to += out->memory_bytes;
     memcpy(to, k->held.registers, registers);
-    if (target->chains) {
+    if (target->chains && !out->asleep) {
         struct chain chain = {
             .memory = &memory, .bytes = to - out->memory_bytes, .at = out->memory_address, .len = out->memory_bytes};
-        out->chain_count = follow_chain(&chain, &k->open.registers, (uint64_t *)(void *)(to + registers));
+        out->chain_count = follow_chain(&chain, at, (uint64_t *)(void *)(to + registers));
     }
     out->bytes = (uint32_t)(used + out->memory_bytes + registers + out->chain_count * sizeof(uint64_t));
     catch_count_calls(k, &caller.counts);
@@ -149,7 +151,8 @@ bool catch_read_held(struct catcher *k, const struct catch_target *target, uint3
         note_failure(k, plan, tid, outcome);
         return false;
     }
-    take(k, target, tid, out, room);
+    const struct runtime_registers at = registers_of(k);
+    take(k, target, tid, &at, out, room);
     stop_end(&k->stopper);
     out->end_ns = clock_mono_ns();
     uint64_t held_ns = out->end_ns - out->start_ns;
@@ -160,6 +163,26 @@ bool catch_read_held(struct catcher *k, const struct catch_target *target, uint3
         catch_add(&k->tally.broken_calls, 1);
     }
     k->round.has_read = true;
+    return true;
+}
+
+bool catch_read_asleep(struct catcher *k, const struct catch_target *target, uint32_t tid, struct caught *out,
+                       size_t room)
+{
+    char text[256];
+    struct runtime_registers at = {0};
+    int fd = proc_open_thread(target->pid, tid, "syscall");
+    size_t len = fd >= 0 ? proc_read_start(fd, text, sizeof text) : 0;
+    proc_close(fd);
+    if (!syscall_place((struct str){text, len}, &at.sp, &at.ip)) {
+        return false;
+    }
+    out->start_ns = clock_mono_ns();
+    out->asleep = true;
+    k->held.registers[0] = at.ip;
+    k->held.registers[1] = at.sp;
+    take(k, target, tid, &at, out, room);
+    out->end_ns = clock_mono_ns();
     return true;
 }
 

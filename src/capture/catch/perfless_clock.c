@@ -106,7 +106,8 @@ bool perfless_has_waited(struct perfless_cpu *cpu, bool woken)
         return false;
     }
     cpu->waited_ns = own.wait_ns;
-    return perfless_is_late(own.wait_ns - before_ns, woken);
+    cpu->late_ns = own.wait_ns - before_ns;
+    return perfless_is_late(cpu->late_ns, woken);
 }
 
 /* Of what was guessed. What a sample has taken along already is taken off later times. */

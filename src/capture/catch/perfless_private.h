@@ -91,9 +91,11 @@ struct perfless_cpu { /* a catcher's */
     int own_sched;                       /* a descriptor; -1: runnable has to do */
     int own_schedstat;                   /* a descriptor; -1: there is none */
     uint64_t waited_ns;                  /* by it, in all, for its CPU */
+    uint64_t late_ns;                    /* of it, before this round */
     bool late;                           /* this round began late by that */
     uint8_t lates;                       /* rounds in a row in which nothing was read for it */
     bool asked;                          /* picked_ns is of this round */
+    uint8_t sleepers;                    /* of this round, that were asked whether they had the CPU until then */
     uint64_t picked_ns;                  /* when we began to run, on the scheduler's clock; 0: unknown */
     uint64_t begun_ns, ended_ns;         /* monotonic: the round before this one; 0: there was none */
 };

@@ -1,9 +1,14 @@
 /* Which thread a catcher of the perf-less sampler has just interrupted, and its stack: by the kernel's data of the
  * thread, read and proven, or handed over to the catcher of the CPU on which it runs. Knows nothing of how threads are
  * found, nor of the queues that they wait in. */
+#include "base/time.h"
 #include "capture/catch/perfless_private.h"
 
-enum { LATES_MAX = 16 };
+enum {
+    LATES_MAX = 16,
+    LATE_CALL_US = 200, /* that a system call takes */
+    SLEEPERS_MAX = 4,   /* of a round: each costs 10 µs */
+};
 
 static struct catcher *catcher_of(const struct catch *c, unsigned cpu)
 {
@@ -105,6 +110,14 @@ static bool began_late(struct perfless_cpu *cpu)
     return is;
 }
 
+/* Who is held in a system call is met when it comes back, at the call: that is where the kernel's time belongs, and the
+ * kernel, which may not be interrupted there, is what the catcher has waited for. First on its CPU it waits for nothing
+ * else; if it is not, a turn that had to end would have taken longer. */
+static bool is_of_a_call(const struct catcher *k, const struct catch_target *target, const struct perfless_cpu *cpu)
+{
+    return target->stops && (k->rank.fifo || cpu->late_ns <= LATE_CALL_US * NS_PER_US);
+}
+
 /* Who is to be held must be on our CPU, and run. */
 static bool is_here(struct catcher *k, const struct catch_target *target, const struct perfless_thread *thread)
 {
@@ -120,7 +133,8 @@ bool perfless_read(struct catcher *k, const struct catch_target *target, struct 
     if (guessed && target->stops && !is_here(k, target, thread)) {
         return false;
     }
-    if (began_late(perfless_cpu_of(k))) {
+    struct perfless_cpu *cpu = perfless_cpu_of(k);
+    if (!is_of_a_call(k, target, cpu) && began_late(cpu)) {
         return true;
     }
     size_t room, most = catch_room_for(target) + catch_room_to_hold(k->owner, target);
@@ -152,6 +166,29 @@ static bool was_interrupted(struct catcher *k, struct perfless_thread *thread)
     return perfless_is_one_switch(perfless_thread_ran_ns(k->owner->perfless, thread), cpu->picked_ns);
 }
 
+/* It had the CPU until then, in the kernel, which may not be interrupted there, and fell asleep: that time belongs to
+ * the call that it sleeps in. Left out, calls that wait would have too little. */
+static void read_asleep(struct catcher *k, const struct catch_target *target, struct perfless_thread *thread)
+{
+    struct perfless_cpu *cpu = perfless_cpu_of(k);
+    size_t room, most = catch_room_for(target) + catch_room_to_hold(k->owner, target);
+    if (cpu->own_sched < 0 || cpu->sleepers == SLEEPERS_MAX) {
+        return;
+    }
+    cpu->sleepers++;
+    if (!was_interrupted(k, thread)) {
+        return;
+    }
+    struct caught *out = catch_buffer_open(&k->buffer, most, most, &room);
+    if (out == NULL) {
+        catch_add(&k->tally.lost, 1);
+        return;
+    }
+    *out = (struct caught){.bytes = sizeof *out, .pid = target->pid, .tid = thread->tid, .end = RUNTIME_NO_THREAD};
+    bool stood = catch_read_asleep(k, target, thread->tid, out, room) && was_interrupted(k, thread);
+    keep_sample(k, target, thread, stood ? CATCH_PROVEN : CATCH_ASLEEP, out);
+}
+
 bool perfless_read_if_interrupted(struct catcher *k, const struct catch_target *target,
                                   struct perfless_thread *thread)
 {
@@ -162,7 +199,13 @@ bool perfless_read_if_interrupted(struct catcher *k, const struct catch_target *
         return true;
     }
     struct catch_plan *plan = catch_plans_get(&k->plans, target, thread->tid);
-    if (!catch_plan_stat(plan, target->pid, thread->tid, &state, &cpu) || state != 'R') {
+    if (!catch_plan_stat(plan, target->pid, thread->tid, &state, &cpu)) {
+        return true;
+    }
+    if (state != 'R') {
+        if (target->stops && state == 'S' && cpu == k->cpu) {
+            read_asleep(k, target, thread);
+        }
         return true;
     }
     struct catcher *there = cpu == k->cpu ? k : catcher_of(k->owner, cpu);

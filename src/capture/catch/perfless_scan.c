@@ -313,6 +313,7 @@ static void round_of(struct catcher *k, bool woken)
     struct perfless_cpu *cpu = perfless_cpu_of(k);
     cpu->probes = 0;
     cpu->asked = false;
+    cpu->sleepers = 0;
     cpu->late = perfless_has_waited(cpu, woken);
     cpu->lates = cpu->late ? cpu->lates : 0;
     take_processes(cpu); /* before their threads */

@@ -4,6 +4,7 @@
 #include "capture/stacks/sleeping.h"
 #include "capture/stacks/reasons.h"
 #include "os/clock.h"
+#include "target/stat.h"
 
 #include <stdlib.h>
 
@@ -43,28 +44,6 @@ void sleeping_keep(struct sleeping *s)
         (void)map_put(&s->nodes, s->key, s->node);
         s->node = 0;
     }
-}
-
-bool sleeping_place(struct str text, uint64_t *sp, uint64_t *ip)
-{
-    struct str field[16];
-    size_t count_of_fields = 0;
-    text = str_trim(text);
-    while (text.len > 0 && count_of_fields < 16) {
-        field[count_of_fields++] = str_cut(&text, ' ');
-    }
-    if (count_of_fields < 3) { /* "-1 SP PC" outside of calls, "NR six arguments SP PC" inside */
-        return false;
-    }
-    struct str words[2] = {field[count_of_fields - 2], field[count_of_fields - 1]};
-    uint64_t *out[2] = {sp, ip};
-    for (unsigned i = 0; i < 2; i++) {
-        if (!str_starts(words[i], STR("0x")) ||
-            !str_hex(str_sub(words[i], 2, words[i].len), out[i])) {
-            return false;
-        }
-    }
-    return *sp != 0 && *ip != 0;
 }
 
 /* Reads on, page by page, until there are `most` bytes or no more. */
@@ -118,7 +97,7 @@ uint32_t sleeping_node(struct sleeping *s, struct profile *p, const struct sleep
 {
     uint64_t sp, ip;
     s->node = 0;
-    if (!sleeping_place(thread->place, &sp, &ip)) {
+    if (!syscall_place(thread->place, &sp, &ip)) {
         return 0;
     }
     size_t got = read_stack(s, thread->target->pid, sp, 0, TOP_BYTES);

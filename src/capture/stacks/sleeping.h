@@ -53,7 +53,5 @@ void sleeping_keep(struct sleeping *s);
 
 void sleeping_end_window(struct sleeping *s);
 
-/* The thread's stack pointer and instruction, from the text of its syscall file; false when it runs. */
-bool sleeping_place(struct str text, uint64_t *sp, uint64_t *ip);
 
 #endif
