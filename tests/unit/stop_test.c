@@ -266,6 +266,7 @@ static void stop_parents(pid_t pid)
         for (unsigned tries = 0; tries < 20 && !stop_settle(&stopper); tries++) {
         }
         CHECK(!stopper.pending);
+        clock_sleep_ns(2 * MS); /* it is to get as far as the next one */
     }
     CHECK_INT(pending, 5);
     CHECK(goes_on((uint32_t)pid));
