@@ -65,6 +65,14 @@ def test_python_and_what_it_calls_are_one_stack(pillion, repository, workdir):
     assert "proven=100.0%" in session.done.err, session.done
 
 
+def test_stacks_deeper_than_what_is_read_at_first(pillion, program, workdir):
+    """More is read of them, as much as a catcher's buffer can take: not so much that none fits any more."""
+    session = profiler.profile(pillion, workdir, [program("wander"), "300", "4"], *STOPS, "-f", "397")
+    assert int(SAID.search(session.done.err)[2]) > 60, session.done
+    session = profiler.profile(pillion, workdir, [program("wander"), "180", "4"], *STOPS, "-f", "397")
+    assert session.share("bottom") > 0.8 and session.share("main") > 0.5, session.done
+
+
 def stops_of(pillion, workdir, target, *options):
     log = workdir / "calls"
     done = process.run(["strace", "-f", "-qq", "-e", "trace=ptrace", "-o", log, pillion, "-p", target, "-d", "1", "-o", workdir / "out",

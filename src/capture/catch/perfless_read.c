@@ -138,7 +138,8 @@ bool perfless_read(struct catcher *k, const struct catch_target *target, struct 
         return true;
     }
     size_t room, most = catch_room_for(target) + catch_room_to_hold(k->owner, target);
-    struct caught *out = catch_buffer_open(&k->buffer, most, most, &room);
+    size_t stack = target->stops ? target->stack_bytes : 0; /* what is read of it may be less: then it is cut */
+    struct caught *out = catch_buffer_open(&k->buffer, most - stack, most, &room);
     if (out == NULL) {
         catch_add(&k->tally.lost, 1);
         return true;

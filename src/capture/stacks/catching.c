@@ -345,7 +345,7 @@ static void enlarge_held_stacks(struct catching *c)
         struct target *target = *slot;
         uint32_t bytes = target->runtime.stack_bytes;
         if (target->runtime.stops && target->copy.cut >= STACK_COPY_CUT_FEW && bytes < CATCH_HELD_STACK_MAX) {
-            set_held_stack(target, bytes * 4);
+            set_held_stack(target, bytes < CATCH_HELD_STACK_MAX / 4 ? bytes * 4 : CATCH_HELD_STACK_MAX);
             any = true;
         }
     }
