@@ -227,10 +227,21 @@ void stop_end(struct stopper *s)
 {
     /* refused only of one that was killed meanwhile: its end is then taken from the kernel, for its parent to see */
     if (ptrace(PTRACE_DETACH, (pid_t)s->held, NULL, (void *)(intptr_t)s->signal) != 0 && errno == ESRCH) {
+        s->asked = s->held;
         s->pending = true;
         (void)stop_settle(s);
     }
     s->held = 0;
+}
+
+/* Takes the ends of those that ended unheld. */
+static void collect(struct stopper *s)
+{
+    pid_t tid;
+    do {
+        tid = (pid_t)syscall(SYS_wait4, -1, NULL, __WALL | __WNOTHREAD | WNOHANG, NULL);
+    } while (tid > 0);
+    s->unheld = tid == 0;
 }
 
 bool stop_settle(struct stopper *s)
@@ -240,6 +251,10 @@ bool stop_settle(struct stopper *s)
         stop_end(s);
     } else if (outcome == STOP_PENDING) {
         s->pending = !has_ended(s->asked);
+        s->unheld = s->unheld || !s->pending;
+    }
+    if (s->unheld && !s->pending) {
+        collect(s);
     }
     return !s->pending;
 }

@@ -14,6 +14,10 @@
  * does not answer) is still asked for then, and cannot be taken back: STOP_PENDING, and stop_settle must be called
  * until it says that nothing is pending; it lets the thread go as soon as it stops.
  *
+ * The first thread of a process can end before it stops while others go on. The kernel lets nobody go who has ended,
+ * and tells the process's parent of its end only when we have taken it: stop_settle must be called now and then while
+ * `unheld`.
+ *
  * A signal is never swallowed. A thread that stops for one that is just being delivered gets it with the detach, and
  * one in a group stop (SIGSTOP, SIGTSTP …) stays in it.
  *
@@ -73,6 +77,7 @@ struct stopper {
     int timer;      /* the kernel's id */
     bool opened;
     bool pending;
+    bool unheld;    /* somebody has ended without having been held, and may still be ours */
     uint32_t asked; /* the thread that was to stop last */
     uint32_t held;  /* that is stopped now; 0: none */
     int signal;     /* to be given to it */
@@ -95,7 +100,7 @@ enum stop_outcome stop_begin(struct stopper *s, uint32_t tid, const struct ident
                              struct stop_state *out);
 void stop_end(struct stopper *s);
 
-/* Waits STOP_SETTLE_MS at most; true: nothing is pending. */
+/* Waits STOP_SETTLE_MS at most, while there is a stop to come; true: nothing is pending. */
 bool stop_settle(struct stopper *s);
 
 #endif

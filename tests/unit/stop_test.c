@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
@@ -390,6 +391,67 @@ static void killed(void)
     }
 }
 
+static void *outlive(void *unused)
+{
+    (void)unused;
+    clock_sleep_ns(400ull * MS);
+    _exit(7);
+}
+
+/* Its own files are closed one by one on its way out, where nobody can interrupt it. */
+static void end_before_the_others(void)
+{
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, outlive, NULL) != 0 || syscall(SYS_unshare, CLONE_FILES) != 0) {
+        _exit(4);
+    }
+    while (epoll_create1(0) >= 0) {
+    }
+    told->first = 1;
+    syscall(SYS_exit, 0);
+}
+
+static void stop_who_ends(pid_t pid)
+{
+    wait_for(&told->first);
+    enum stop_outcome outcome = STOP_HELD;
+    while (outcome == STOP_HELD) {
+        outcome = stop(pid);
+        if (outcome == STOP_HELD) {
+            stop_end(&stopper);
+        }
+    }
+    for (unsigned tries = 0; tries < 20 && !stop_settle(&stopper); tries++) {
+    }
+    CHECK(!stopper.pending);
+    for (unsigned wait = 0; wait < 4000 && told->last == 0; wait++) {
+        (void)stop_settle(&stopper);
+        clock_sleep_ns(MS);
+    }
+    CHECK_INT(told->last, 1);
+    CHECK(!stopper.unheld);
+}
+
+/* Of whose end nobody else hears while we have not taken it. */
+static void first_thread_ends_first(void)
+{
+    for (unsigned i = 0; i < 10 && able(); i++) {
+        int status = 0;
+        pid_t pid = child_that(end_before_the_others), who = fork();
+        if (who == 0) {
+            test_failures = 0;
+            CHECK(stop_open(&stopper));
+            stop_who_ends(pid);
+            _exit(test_failures > 0);
+        }
+        CHECK_INT(waitpid(pid, &status, 0), pid);
+        CHECK_INT(WEXITSTATUS(status), 7);
+        told->last = 1;
+        CHECK_INT(waitpid(who, &status, 0), who);
+        CHECK_INT(status, 0);
+    }
+}
+
 static void sleep_in_calls(void)
 {
     struct epoll_event event;
@@ -470,5 +532,6 @@ TESTS_THAT_MEASURE({"a thread that runs is held, with its registers, and goes on
       {"a program that becomes another one meanwhile is not held up", another_program},
       {"who is traced is left alone", traced},
       {"who is killed while it is held ends", killed},
+      {"a first thread that ends before it stops holds nobody up", first_thread_ends_first},
       {"a call that returns EINTR is told, and others go on", calls},
       {"whoever is killed leaves nobody stopped", who_stops_is_killed})

@@ -9,6 +9,7 @@
 
 enum {
     WAIT_MAX_S = 5,
+    UNHELD_MS = 100,     /* a parent waits for the end of who ended unheld (os/stop.h) */
     UNSEEN_US = 100,     /* of a process's time nobody asks for less */
     KERNEL_TICK_MS = 4,  /* a thread that runs on another CPU is counted that late */
     PROBE_US = 6,        /* to open, read and close a schedstat */
@@ -297,10 +298,10 @@ static void check_all_active(struct catcher *k)
 }
 
 /* A tick while anything is active here, a process's turn else, or nothing until we are woken. */
-static uint64_t next_moment(const struct perfless *t, struct perfless_cpu *cpu, uint64_t now_ns)
+static uint64_t next_moment(const struct perfless *t, struct perfless_cpu *cpu, bool unheld, uint64_t now_ns)
 {
     uint64_t next_ns = random_next_ns(now_ns, perfless_period_ns(t), &cpu->seed);
-    uint64_t first_ns = now_ns + WAIT_MAX_S * NS_PER_S;
+    uint64_t first_ns = now_ns + (unheld ? UNHELD_MS * NS_PER_MS : WAIT_MAX_S * NS_PER_S);
     for (const struct perfless_process *p = cpu->processes; p != NULL; p = p->next) {
         uint64_t own_ns = p->sweep > 0 || perfless_meets_unlisted(p, now_ns) ? next_ns : p->check_ns;
         first_ns = own_ns < first_ns ? own_ns : first_ns;
@@ -349,7 +350,7 @@ void perfless_run(struct catcher *k)
         catch_end(k);
         cpu->begun_ns = k->round.begun_ns;
         cpu->ended_ns = clock_mono_ns();
-        uint64_t next_ns = next_moment(perfless_of(k), cpu, k->round.begun_ns);
+        uint64_t next_ns = next_moment(perfless_of(k), cpu, k->stopper.unheld, k->round.begun_ns);
         cpu->next_ns = woken && cpu->next_ns < next_ns ? cpu->next_ns : next_ns;
     }
     stop_close(&k->stopper);
