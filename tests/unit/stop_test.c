@@ -1,6 +1,7 @@
 /* Brief stops of real threads: of children that spin, get signals, are stopped, become parents, start other programs
  * and are killed. Who stops is another process than their parent, as the profiler is. */
 #include "os/stop.h"
+#include "capture/stacks/stops.h"
 #include "child.h"
 #include "os/clock.h"
 #include "os/proc.h"
@@ -525,7 +526,23 @@ static void who_stops_is_killed(void)
     CHECK_INT(end(pid), SIGKILL);
 }
 
-TESTS_THAT_MEASURE({"a thread that runs is held, with its registers, and goes on", holds},
+/* Of 64 stops one is longer than 99 of 100 of them, whatever they are. */
+static void exceptions(void)
+{
+    uint32_t ns[64];
+    for (size_t i = 0; i < 64; i++) {
+        ns[i] = (uint32_t)(i + 1) * 100;
+    }
+    ns[5] = ns[9] = 5 * MS;
+    CHECK_INT(stops_usual_longest(ns, 64), 6400);
+    ns[0] = 4 * MS;
+    CHECK_INT(stops_usual_longest(ns, 64), 4 * MS);
+    CHECK_INT(stops_usual_longest(ns, 2), 200);
+    CHECK_INT(stops_usual_longest(ns, 0), 0);
+}
+
+TESTS_THAT_MEASURE({"of few stops two exceptions are no rule", exceptions},
+      {"a thread that runs is held, with its registers, and goes on", holds},
       {"no signal is lost", no_signal_is_lost},
       {"who is suspended stays so, and goes on when it is told", suspended_stays_so},
       {"the parent of a vfork cannot be held, and is let go when it comes back", parent_of_vfork},

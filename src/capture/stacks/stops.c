@@ -14,6 +14,7 @@
 enum {
     KEPT = 4096,        /* times of a window, the latest */
     JUDGED_LEAST = 64,  /* stops that make a judgement */
+    EXCEPTIONS = 3,     /* so few are no rule: 99 of 100 of 64 stops are all of them */
     QUIET_S = 60,
     QUIET_SHARE = 4,    /* so far below both bounds it must be to be quiet */
 };
@@ -81,8 +82,15 @@ uint32_t stops_quantile(uint32_t *ns, size_t count, double share)
     return ns[at < count ? at : count - 1];
 }
 
-/* The latest `count` of the window. */
-static uint32_t quantile(struct stops *s, uint64_t count, double share)
+uint32_t stops_usual_longest(uint32_t *ns, size_t count)
+{
+    uint32_t long_ns = stops_quantile(ns, count, 0.99);
+    size_t least = count < EXCEPTIONS ? 0 : count - EXCEPTIONS;
+    return count == 0 || ns[least] > long_ns ? long_ns : ns[least];
+}
+
+/* The latest `count` of the window, to be put in order; returns how many there are. */
+static size_t latest(struct stops *s, uint64_t count)
 {
     if (s->ns == NULL || s->sorted == NULL) {
         return 0;
@@ -91,7 +99,12 @@ static uint32_t quantile(struct stops *s, uint64_t count, double share)
     for (uint64_t i = 0; i < count; i++) {
         s->sorted[i] = s->ns[(s->count - 1 - i) % KEPT];
     }
-    return stops_quantile(s->sorted, (size_t)count, share);
+    return (size_t)count;
+}
+
+static uint32_t quantile(struct stops *s, double share)
+{
+    return stops_quantile(s->sorted, latest(s, s->count), share);
 }
 
 /* ---- the rate ---- */
@@ -110,7 +123,7 @@ static void judge(struct stops *s, uint64_t now_ns)
     if (fresh < JUDGED_LEAST) {
         return;
     }
-    uint64_t long_ns = quantile(s, fresh, 0.99), most_ns = STOPS_LONG_US * NS_PER_US;
+    uint64_t long_ns = stops_usual_longest(s->sorted, latest(s, fresh)), most_ns = STOPS_LONG_US * NS_PER_US;
     uint64_t share_ns = s->stood_ns / STOPS_SHARE;
     bool is_long = long_ns > most_ns, is_much = s->held_ns > share_ns;
     bool quiet = long_ns * QUIET_SHARE <= most_ns && s->held_ns * QUIET_SHARE <= share_ns;
@@ -249,8 +262,8 @@ static void window_end(void *state)
     struct profile_stops *out = &s->shared->window.profile->meta.stops;
     *out = (struct profile_stops){.count = s->count,
                                   .broken_calls = s->shared->window.broken_calls,
-                                  .median_ns = quantile(s, s->count, 0.5),
-                                  .long_ns = quantile(s, s->count, 0.99)};
+                                  .median_ns = quantile(s, 0.5),
+                                  .long_ns = quantile(s, 0.99)};
     s->count = s->judged = 0;
 }
 

@@ -41,4 +41,7 @@ void stops_tell(const struct profile_stops *stops, struct buf *out);
 /* The `share` (0.5, 0.99) of these times, which are put in order; 0 of none. */
 uint32_t stops_quantile(uint32_t *ns, size_t count, double share);
 
+/* What one in a hundred takes at least; of few stops, the third longest. Likewise. */
+uint32_t stops_usual_longest(uint32_t *ns, size_t count);
+
 #endif
