@@ -152,6 +152,19 @@ def test_who_is_traced_by_another_is_left_alone(pillion, program, workdir):
         target.finish(10)
 
 
+def test_who_is_traced_now_and_then_is_told_so(pillion, program, workdir):
+    """By the time that somebody asks why, nobody traces it."""
+    target = process.start([program("act"), "spin", "20"])
+    other = process.start([program("moments"), target.pid, "8"])
+    try:
+        done = process.run([pillion, "-p", target.pid, "-d", "4", "-o", workdir, *STOPS, "-f", "499"], timeout=30)
+        assert "may not be stopped: something else traced it just then" in done.err, done
+    finally:
+        for one in other, target:
+            os.kill(one.pid, signal.SIGKILL)
+            one.finish(10)
+
+
 def test_who_is_suspended_stays_so_and_goes_on(pillion, program, workdir):
     target = process.start([program("act"), "threads", "2", "3"])
     running = process.start([pillion, "-p", target.pid, "-d", "6", "-o", workdir, *STOPS, "-f", "997"])

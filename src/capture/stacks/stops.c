@@ -4,9 +4,11 @@
 #include "capture/stacks/stops.h"
 #include "base/time.h"
 #include "os/access.h"
+#include "os/probe.h"
 #include "os/proc.h"
 #include "target/status.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -198,8 +200,10 @@ static void explain_refusal(struct stops *s, uint32_t tid, uint64_t now_ns)
         leave_to_tracer(s, target, status.tracer_pid, now_ns);
         return;
     }
-    char why[ACCESS_TEXT_MAX];
-    access_refusal(target->pid, ACCESS_CALL, why);
+    char why[ACCESS_TEXT_MAX] = "something else traced it just then";
+    if (target->maps.len == 0 || probe_memory_call(target->pid, target->maps.at[0].start) == EPERM) {
+        access_refusal(target->pid, ACCESS_CALL, why);
+    }
     leave_alone(s, target, why, why, now_ns);
 }
 
