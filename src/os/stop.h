@@ -28,6 +28,10 @@
  * program's knowing; but for the few that return EINTR however they are interrupted (epoll_wait, semop, sigtimedwait,
  * receiving with a timeout …). struct stop_state tells which it was.
  *
+ * What cannot be helped: an exec of a set-uid program, or one with file capabilities, that comes between the seize and
+ * the stop gives no rights, for it is traced by who has no SYS_PTRACE; and whoever suspends us, or throttles our
+ * cgroup, meanwhile holds the thread as long.
+ *
  * Rights: those of PTRACE_MODE_ATTACH_REALCREDS, as for process_vm_readv (access.h): the same user, or SYS_PTRACE, and
  * Yama; and a seccomp filter that lets ptrace pass. `as` is the identity of the target where root has no
  * SYS_PTRACE and may become its user (identity.h); else null.
