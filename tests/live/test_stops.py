@@ -191,3 +191,17 @@ def test_who_may_not_be_stopped_is_told_with_the_remedy(pillion, program, workdi
     finally:
         os.kill(target.pid, signal.SIGKILL)
         target.finish(10)
+
+
+def test_who_may_be_looked_into_but_not_stopped_is_told(pillion, program, workdir):
+    """As under Yama: mappings may be read, memory may not. Here it is CAP_PERFMON that lets them be read."""
+    if os.getuid() != 0 or not shutil.which("setpriv"):
+        pytest.skip("needs root and setpriv")
+    target = process.start(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", program("act"), "spin", "20"])
+    try:
+        done = process.run(["setpriv", "--bounding-set=-sys_ptrace,-setuid,-setgid", "--inh-caps=-all", pillion, "-p", target.pid, "-d", "3",
+                            "-o", workdir / "out", *STOPS], timeout=30)
+        assert "another user" in " ".join(done.err.split()), done
+    finally:
+        os.kill(target.pid, signal.SIGKILL)
+        target.finish(10)

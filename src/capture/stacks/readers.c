@@ -16,6 +16,7 @@ enum {
     RETRY_SHARE = 4,         /* … this part of the time since the first attempt, */
     RETRY_STARTING_MS = 10000, /* so long, */
     RETRY_MS = 30000,  /* and then, like one that refuses, every half minute */
+    AGAIN_MS = 500,      /* who may not be stopped */
     ENDED_KEPT_MS = 1000,
 };
 
@@ -225,11 +226,33 @@ static void retry_later(struct readers *r, struct target *target, const struct r
     }
 }
 
-/* Without a runtime: only its native stacks are read. */
-static bool add_native(struct readers *r, struct target *target)
+/* What may have its mappings read, by Yama's leave or CAP_PERFMON, need not let itself be stopped. */
+static void note_unstoppable(struct readers *r, struct target *target, uint64_t now_ns)
 {
+    bool is_first = target->runtime.since_ns == 0 || target->runtime.since_ns == now_ns;
+    target->runtime.since_ns = is_first ? now_ns : target->runtime.since_ns;
+    target->runtime.again_ns = now_ns + (is_first ? AGAIN_MS : RETRY_MS) * NS_PER_MS;
+    if (is_first) { /* what becomes another program just now refuses for a moment */
+        return;
+    }
+    char why[ACCESS_TEXT_MAX], said[2 * ERR_TEXT_MAX];
+    access_refusal(target->pid, ACCESS_CALL, why);
+    snprintf(said, sizeof said, "pid %u (%s) may not be stopped: %s", target->pid, target->name, why);
+    log_once_for(r->log, LOG_WARNING, why, "%s. Its native code counts without stacks", said);
+    if (r->unseen != NULL) {
+        unseen_note_process(r->unseen, target->pid, said);
+    }
+}
+
+/* Without a runtime: only its native stacks are read. */
+static bool add_native(struct readers *r, struct target *target, uint64_t now_ns)
+{
+    struct err why = {0};
     struct reader *reader = calloc(1, sizeof *reader);
-    if (reader == NULL || !readers_open_memory(reader, target->pid, target->maps.at[0].start, NULL)) {
+    if (reader == NULL || !readers_open_memory(reader, target->pid, target->maps.at[0].start, &why)) {
+        if (why.kind == ERR_DENIED && target->runtime.stops) {
+            note_unstoppable(r, target, now_ns);
+        }
         free(reader);
         return false;
     }
@@ -359,7 +382,7 @@ static bool check(struct readers *r, struct target *target, uint64_t now_ns)
         }
     }
     bool native = target->runtime.deep || target->runtime.stops;
-    return (native && target->runtime.reader == NULL && add_native(r, target)) || changed;
+    return (native && target->runtime.reader == NULL && add_native(r, target, now_ns)) || changed;
 }
 
 /* Of a process that is not sampled. They are attached to again when it is. */

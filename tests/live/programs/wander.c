@@ -1,5 +1,5 @@
-/* Deep stacks that are different each time: functions of several frame sizes, in a random order, down to so many KiB, and
- * work at the bottom; for so many seconds. What is read of such a stack later is of another one. */
+/* Deep stacks that are different each time: functions of several frame sizes, in a random order, down to so many KiB,
+ * and work at the bottom; for so many seconds. What is read of such a stack later is of another one. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
