@@ -118,6 +118,13 @@ static bool is_of_a_call(const struct catcher *k, const struct catch_target *tar
     return target->stops && (k->rank.fifo || cpu->late_ns <= LATE_CALL_US * NS_PER_US);
 }
 
+/* Less of a held thread's stack may be read than was asked for: then it is cut. */
+static struct caught *open_room(struct catcher *k, const struct catch_target *target, size_t *room)
+{
+    size_t most = catch_room_for(target) + catch_room_to_hold(k->owner, target);
+    return catch_buffer_open(&k->buffer, most - (target->stops ? target->stack_bytes : 0), most, room);
+}
+
 /* Who is to be held must be on our CPU, and run. */
 static bool is_here(struct catcher *k, const struct catch_target *target, const struct perfless_thread *thread)
 {
@@ -137,9 +144,8 @@ bool perfless_read(struct catcher *k, const struct catch_target *target, struct 
     if (!is_of_a_call(k, target, cpu) && began_late(cpu)) {
         return true;
     }
-    size_t room, most = catch_room_for(target) + catch_room_to_hold(k->owner, target);
-    size_t stack = target->stops ? target->stack_bytes : 0; /* what is read of it may be less: then it is cut */
-    struct caught *out = catch_buffer_open(&k->buffer, most - stack, most, &room);
+    size_t room;
+    struct caught *out = open_room(k, target, &room);
     if (out == NULL) {
         catch_add(&k->tally.lost, 1);
         return true;
@@ -172,7 +178,7 @@ static bool was_interrupted(struct catcher *k, struct perfless_thread *thread)
 static void read_asleep(struct catcher *k, const struct catch_target *target, struct perfless_thread *thread)
 {
     struct perfless_cpu *cpu = perfless_cpu_of(k);
-    size_t room, most = catch_room_for(target) + catch_room_to_hold(k->owner, target);
+    size_t room;
     if (cpu->own_sched < 0 || cpu->sleepers == SLEEPERS_MAX) {
         return;
     }
@@ -180,7 +186,7 @@ static void read_asleep(struct catcher *k, const struct catch_target *target, st
     if (!was_interrupted(k, thread)) {
         return;
     }
-    struct caught *out = catch_buffer_open(&k->buffer, most, most, &room);
+    struct caught *out = open_room(k, target, &room);
     if (out == NULL) {
         catch_add(&k->tally.lost, 1);
         return;
