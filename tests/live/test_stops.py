@@ -43,7 +43,7 @@ def test_shares_are_those_the_program_tells(pillion, program, repository, workdi
     for function in ("sixty", "thirty", "ten"):
         assert abs(session.share(dot + function) / whole - float(told[function])) < 0.03, (told, session.done)
     assert whole > (0.9 if name == "go" else 0.97), session.frames()
-    assert profiler.within(session.seconds(397), session.done.cpu_seconds, 0.03, 0.15), (session.seconds(397), session.done)
+    assert profiler.within(session.seconds(397), session.done.cpu_seconds, 0.03, 0.2), (session.seconds(397), session.done)
     complete, stops, median, _ = map(float, SAID.search(session.done.err).groups())
     assert complete >= 99 and stops > 50 and median < 20000, session.done
 

@@ -32,8 +32,8 @@ def test_waiting_threads_are_where_they_wait(pillion, workdir, repository, optio
     for function, reason in WAITS.items():
         # It is found when the interpreter has started, and seen until the last look.
         assert SECONDS - 0.8 < off_cpu[function, reason] < SECONDS + 0.5, off_cpu
-    # The other files are of CPU time alone.
-    assert profiler.within(session.seconds(), session.done.cpu_seconds, 0.03, 0.1)
+    # The other files are of CPU time alone. Without perf what was used since it was asked last, a tenth of a second ago, ends with it.
+    assert profiler.within(session.seconds(), session.done.cpu_seconds, 0.03, 0.16)
     assert not [frame for frame in session.frames() if "waits" in frame]
 
 
