@@ -45,7 +45,7 @@ commit := $(or $(shell git rev-parse --short=12 HEAD 2>/dev/null),unknown)
 commit_sources := $(shell grep -l PILLION_COMMIT $(sources))
 
 # The hot paths for speed, the rest for size.
-optimise = $(if $(filter src/base/% src/capture/stacks/stacks% src/capture/follow/targets% src/elf/% src/os/perf% src/sample/% src/symbol/% src/unwind/% src/profile/%,$1),-O2,-Os)
+optimise = $(if $(filter src/base/% src/capture/stacks/stacks% src/capture/follow/targets% src/elf/% src/os/perf% src/sample/% src/unwind/% src/profile/%,$1),-O2,-Os)
 libraries := $(shell awk '/^[a-z]/ && !($(TLS13) == 0 && $$1 == "mbedtls") {printf "%s%s %s", n++ ? ", " : "", $$1, $$2}' vendor/manifest)
 commit_flag = $(if $(filter $1,$(commit_sources)),-DPILLION_COMMIT='"$(commit)"' -DPILLION_LIBRARIES='"$(libraries)"')
 

@@ -199,7 +199,8 @@ def test_who_may_be_looked_into_but_not_stopped_is_told(pillion, program, workdi
         pytest.skip("needs root and setpriv")
     target = process.start(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", program("act"), "spin", "20"])
     try:
-        done = process.run(["setpriv", "--bounding-set=-sys_ptrace,-setuid,-setgid", "--inh-caps=-all", pillion, "-p", target.pid, "-d", "3",
+        done = process.run(["setpriv", "--bounding-set=-sys_ptrace,-setuid,-setgid", "--inh-caps=-all",
+                            pillion, "-p", target.pid, "-d", "3",
                             "-o", workdir / "out", *STOPS], timeout=30)
         assert "another user" in " ".join(done.err.split()), done
     finally:
