@@ -4,6 +4,7 @@
  */
 #include "capture/run/rooms.h"
 
+#include "os/proc.h"
 #include "os/stop.h"
 
 #include <stdio.h>
@@ -53,14 +54,29 @@ static void note_hidden_kernel(struct shared *s)
     }
 }
 
-/* A thread whose samples perf takes is not held. */
+/* Null: threads may be held. */
+static const char *why_no_stops(const struct shared *s, bool chains)
+{
+    const char *why = NULL;
+    int accounting = proc_open_own_schedstat();
+    proc_close(accounting);
+    if (s->perf_on && chains) { /* a thread whose samples perf takes is not held */
+        why = "--perf-mode fp has stacks found by the kernel alone";
+    } else if (accounting < 0) {
+        why = "this kernel does not tell which thread had a CPU (gVisor, or no schedstat)";
+    } else {
+        (void)stop_is_possible(&why);
+    }
+    return why;
+}
+
 static void allow_stops(struct shared *s, bool chains)
 {
-    const char *why = "--perf-mode fp has stacks found by the kernel alone";
     bool wanted = s->settings->sampling.brief_stops;
+    const char *why = wanted ? why_no_stops(s, chains) : NULL;
     s->stops_hz = s->settings->sampling.stops_hz;
-    s->stops = wanted && !(s->perf_on && chains) && stop_is_possible(&why);
-    if (wanted && !s->stops) {
+    s->stops = wanted && why == NULL;
+    if (why != NULL) {
         snprintf(s->stops_refused, sizeof s->stops_refused, "%s", why);
     }
     s->frequency_hz = s->stops && !s->perf_on ? s->stops_hz : s->settings->sampling.frequency_hz;
