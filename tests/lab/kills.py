@@ -26,20 +26,8 @@ PILLION = ROOT / "build" / "out" / os.uname().machine / "pillion"
 SECONDS_EACH = 0.45  # a kill takes so long, with what is looked at
 
 
-def threads_of(pid):
-    """Of each thread its state and who traces it."""
-    found = {}
-    for tid in os.listdir(f"/proc/{pid}/task"):
-        try:
-            text = Path(f"/proc/{pid}/task/{tid}/status").read_text()
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-        found[tid] = re.search(r"^State:\t(.)", text, re.M)[1], int(re.search(r"^TracerPid:\t(\d+)", text, re.M)[1])
-    return found
-
-
 def wrong_threads(pid):
-    return {tid: of for tid, of in threads_of(pid).items() if of[0] in "Tt" or of[1]}
+    return {tid: of for tid, of in process.threads_of(pid).items() if of[0] in "Tt" or of[1]}
 
 
 def job(seed, count):

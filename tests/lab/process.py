@@ -204,6 +204,19 @@ def state_of(pid):
     return fields[0] if fields else None
 
 
+def threads_of(pid):
+    """Of each thread by its id: its state, and who traces it (0: nobody)."""
+    found = {}
+    for tid in os.listdir(f"/proc/{pid}/task"):
+        try:
+            with open(f"/proc/{pid}/task/{tid}/status", encoding="utf-8", errors="replace") as file:
+                text = file.read()
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        found[tid] = re.search(r"^State:\t(.)", text, re.M)[1], int(re.search(r"^TracerPid:\t(\d+)", text, re.M)[1])
+    return found
+
+
 def cpu_seconds(pid):
     """utime + stime of a live process, in seconds."""
     fields = stat(pid)

@@ -108,18 +108,6 @@ def test_a_program_does_not_notice(pillion, program, workdir):
     assert int(SAID.search(session.done.err)[2]) > 20, session.done
 
 
-def threads_of(pid):
-    """Of each thread its state and who traces it."""
-    found = {}
-    for tid in os.listdir(f"/proc/{pid}/task"):
-        try:
-            text = open(f"/proc/{pid}/task/{tid}/status").read()
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-        found[tid] = re.search(r"^State:\t(.)", text, re.M)[1], int(re.search(r"^TracerPid:\t(\d+)", text, re.M)[1])
-    return found
-
-
 def test_a_killed_profiler_leaves_nobody_stopped(pillion, program, workdir):
     target = process.start([program("steady"), "60"])
     try:
@@ -129,7 +117,7 @@ def test_a_killed_profiler_leaves_nobody_stopped(pillion, program, workdir):
             time.sleep(0.15 + random.Random(turn).random() / 4)
             os.kill(running.pid, signal.SIGKILL)
             running.finish(10)
-            states = threads_of(target.pid)
+            states = process.threads_of(target.pid)
             assert len(states) > 50 and all(state in "RSD" and tracer == 0 for state, tracer in states.values()), states
     finally:
         os.kill(target.pid, signal.SIGTERM)
@@ -140,11 +128,11 @@ def test_who_is_traced_by_another_is_left_alone(pillion, program, workdir):
     target = process.start([program("act"), "spin", "8"])
     debugger = process.start(["strace", "-f", "-qq", "-o", "/dev/null", "-p", target.pid])
     try:
-        process.until(lambda: all(tracer for _, tracer in threads_of(target.pid).values()), 10, "it is traced")
+        process.until(lambda: all(tracer for _, tracer in process.threads_of(target.pid).values()), 10, "it is traced")
         done = process.run([pillion, "-p", target.pid, "-d", "3", "-o", workdir, *STOPS], timeout=30)
         assert done.status == 1 and re.search(rf"may not be stopped: pid {debugger.pid} traces it", done.err), done
         assert profiler.Session(done, workdir).share("[native, no perf]") > 0.9
-        assert all(tracer == debugger.pid for _, tracer in threads_of(target.pid).values())
+        assert all(tracer == debugger.pid for _, tracer in process.threads_of(target.pid).values())
     finally:
         os.kill(debugger.pid, signal.SIGTERM)
         debugger.finish(10)
@@ -172,9 +160,9 @@ def test_who_is_suspended_stays_so_and_goes_on(pillion, program, workdir):
     time.sleep(1)
     for _ in range(20):
         os.kill(target.pid, signal.SIGSTOP)
-        process.until(lambda: all(state == "T" for state, _ in threads_of(target.pid).values()), 5, "it is suspended")
+        process.until(lambda: all(state == "T" for state, _ in process.threads_of(target.pid).values()), 5, "it is suspended")
         time.sleep(0.02)
-        assert all(state == "T" and tracer == 0 for state, tracer in threads_of(target.pid).values())
+        assert all(state == "T" and tracer == 0 for state, tracer in process.threads_of(target.pid).values())
         os.kill(target.pid, signal.SIGCONT)
         time.sleep(0.03)
     assert target.finish(20).status == 0

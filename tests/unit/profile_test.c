@@ -423,6 +423,32 @@ static struct str label_of(const struct profile *p, uint32_t thread, enum profil
     return profile_text(p, p->threads.at[thread].label[label]);
 }
 
+/* What a thread used after its last sample is told by its samples; without one, and of others, nothing changes. */
+static void samples_stand_for_what_came_after_them(void)
+{
+    struct profile *p = make(SAMPLE_MAX_BYTES);
+    uint32_t process = add_process(p, 5, "x", ""), thread = add_thread(p, process, 6, "n");
+    uint32_t other = add_thread(p, process, 7, "m"), none = add_thread(p, process, 8, "o");
+    uint32_t f = add_name(p, 0, "f", FRAME_NATIVE), g = add_name(p, 0, "g", FRAME_NATIVE);
+    profile_add(p, thread, f, 300, 3);
+    profile_add(p, thread, g, 100, 1);
+    profile_add(p, other, f, 50, 1);
+    profile_account(p, thread, ACCOUNT_LOST, 1000);
+    CHECK(profile_stretch(p, thread, 41) && !profile_stretch(p, none, 7));
+    uint64_t of_f = 0, of_g = 0, of_other = 0;
+    for (size_t i = 1; i < p->samples.len; i++) {
+        const struct sample *at = &p->samples.at[i];
+        of_other += at->thread == other ? at->cpu_ns : 0;
+        of_f += at->thread == thread && at->node == f ? at->cpu_ns : 0;
+        of_g += at->thread == thread && at->node == g ? at->cpu_ns : 0;
+    }
+    CHECK_INT(of_f, 330);
+    CHECK_INT(of_g, 111);
+    CHECK_INT(of_other, 50);
+    CHECK_INT(profile_sum(p).cpu_ns, 1491);
+    drop(p);
+}
+
 static void labels_make_rows_of_a_thread(void)
 {
     struct profile *p = make(SAMPLE_MAX_BYTES);
@@ -491,6 +517,7 @@ TESTS({"a thread under other labels is a row of its own", labels_make_rows_of_a_
       {"an empty profile gives back what it kept", an_empty_profile_gives_back_what_it_kept},
       {"every kind, account and capture mode has a name", every_name_table_is_complete},
       {"another build never renames an address", another_build_never_renames_an_address},
+      {"samples stand for what came after them", samples_stand_for_what_came_after_them},
       {"merging spans both windows", merging_spans_both_windows},
       {"an address leads outwards through its inlined functions",
        an_address_leads_outwards_through_its_inlined_functions},
