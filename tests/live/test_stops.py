@@ -48,6 +48,19 @@ def test_shares_are_those_the_program_tells(pillion, program, repository, workdi
     assert complete >= 99 and stops > 50 and median < 20000, session.done
 
 
+def test_a_goroutine_below_the_systems_stack_is_found(pillion, repository, workdir):
+    """By frame pointers that are followed while the thread is held: what was copied is another stack."""
+    if not shutil.which("go"):
+        pytest.skip("no Go here (make setup)")
+    large = cache.folder("programs", "shares") / "large"
+    done = golang.Go("local").run("build", "-o", large, repository / "tests/live/programs/large.go")
+    assert done.status == 0, done
+    session = profiler.profile(pillion, workdir, [large, "3"], *STOPS, "-f", "397")
+    below = [stack for window in session.windows for stack in window.stacks if "runtime.systemstack" in stack.frames]
+    found = sum(stack.count for stack in below if "[truncated]" not in stack.frames)
+    assert found > 0.97 * sum(stack.count for stack in below) > 30, (found, session.done)
+
+
 @pytest.mark.parametrize("name, functions", [("cxx", ["shop::Money::operator+"]), ("rusty", ["rusty::Ledger::balance"])])
 def test_functions_of_other_languages_are_named(pillion, program, workdir, name, functions):
     session = profiler.profile(pillion, workdir, [program(name), "2"], *STOPS, "-f", "199")
