@@ -226,6 +226,16 @@ static void retry_later(struct readers *r, struct target *target, const struct r
     }
 }
 
+void readers_tell_unstoppable(struct readers *r, const struct target *target, const char *key, const char *why)
+{
+    char said[2 * ERR_TEXT_MAX];
+    snprintf(said, sizeof said, "pid %u (%s) may not be stopped: %s", target->pid, target->name, why);
+    log_once_for(r->log, LOG_WARNING, key, "%s. Its native code counts without stacks", said);
+    if (r->unseen != NULL) {
+        unseen_note_process(r->unseen, target->pid, said);
+    }
+}
+
 /* What may have its mappings read, by Yama's leave or CAP_PERFMON, need not let itself be stopped. */
 static void note_unstoppable(struct readers *r, struct target *target, uint64_t now_ns)
 {
@@ -235,13 +245,9 @@ static void note_unstoppable(struct readers *r, struct target *target, uint64_t 
     if (is_first) { /* what becomes another program just now refuses for a moment */
         return;
     }
-    char why[ACCESS_TEXT_MAX], said[2 * ERR_TEXT_MAX];
+    char why[ACCESS_TEXT_MAX];
     access_refusal(target->pid, ACCESS_CALL, why);
-    snprintf(said, sizeof said, "pid %u (%s) may not be stopped: %s", target->pid, target->name, why);
-    log_once_for(r->log, LOG_WARNING, why, "%s. Its native code counts without stacks", said);
-    if (r->unseen != NULL) {
-        unseen_note_process(r->unseen, target->pid, said);
-    }
+    readers_tell_unstoppable(r, target, why, why);
 }
 
 /* Without a runtime: only its native stacks are read. */

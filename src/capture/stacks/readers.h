@@ -117,6 +117,9 @@ const struct catch_target *readers_table(struct readers *r, bool timed, size_t *
 /* One of the process's runtimes has stacks to be walked. */
 bool readers_walk(const struct target *target);
 
+/* A process's threads may not be held, as a warning, once for each `key`, and as a reason of what is missing. */
+void readers_tell_unstoppable(struct readers *r, const struct target *target, const char *key, const char *why);
+
 /* Frees what has ended. */
 void readers_sweep(struct readers *r);
 

@@ -157,10 +157,10 @@ static bool is_traced(const struct proc_status *status)
 
 static void leave_alone(struct stops *s, struct target *target, const char *key, const char *why, uint64_t now_ns)
 {
-    char said[2 * ERR_TEXT_MAX];
-    snprintf(said, sizeof said, "pid %u (%s) may not be stopped: %s", target->pid, target->name, why);
-    log_once_for(&s->shared->log, LOG_WARNING, key, "%s. Its native code counts without stacks", said);
-    unseen_note_process(&s->shared->unseen, target->pid, said);
+    struct readers *readers = catching_readers(s->catching);
+    if (readers != NULL) {
+        readers_tell_unstoppable(readers, target, key, why);
+    }
     target->runtime.stops_again_ns = now_ns + STOPS_AGAIN_S * NS_PER_S;
     target->runtime.space = 0; /* readers_refresh looks at it again */
 }
