@@ -136,9 +136,10 @@ bool stop_open(struct stopper *s)
         int number, notify, tid;
         char room[64];
     } event = {.number = SIGNAL_STOP_LATE, .notify = SIGEV_THREAD_ID, .tid = (int)syscall(SYS_gettid)};
-    struct sigaction action = {.sa_handler = do_nothing};
+    struct sigaction action = {.sa_handler = do_nothing}, child = {.sa_handler = SIG_DFL, .sa_flags = SA_NOCLDSTOP};
     *s = (struct stopper){0};
-    if (sigaction(SIGNAL_STOP_LATE, &action, NULL) != 0 ||
+    /* without the second, each stop's SIGCHLD wakes whoever waits for a descriptor of signals */
+    if (sigaction(SIGNAL_STOP_LATE, &action, NULL) != 0 || sigaction(SIGCHLD, &child, NULL) != 0 ||
         syscall(SYS_timer_create, CLOCK_MONOTONIC, &event, &s->timer) != 0) {
         return false;
     }

@@ -13,6 +13,7 @@
 enum {
     DESCRIPTOR_SHARE = 4,
     LIST_SHARE = 200, /* listing takes at most so small a part of the time */
+    COUNT_SHARE = 16,  /* their number is asked for again after that part of the time it has been the same */
     LIST_MOST_US = 20, /* for each thread: usually 3; what took longer was somebody else */
 };
 
@@ -263,17 +264,24 @@ static bool is_list_wanted(struct perfless_process *p, uint64_t now_ns)
 {
     uint32_t count = proc_count_threads(p->pid);
     bool unlisted = __atomic_exchange_n(&p->unlisted, false, __ATOMIC_RELAXED);
-    return p->listed_ns == 0 || unlisted || (count != 0 && count != p->listed_count) ||
-           now_ns - p->listed_ns >= PERFLESS_LIST_MOST_MS * NS_PER_MS;
+    bool other = count != 0 && count != p->listed_count;
+    p->changed_ns = other ? now_ns : p->changed_ns;
+    return p->listed_ns == 0 || unlisted || other || now_ns - p->listed_ns >= PERFLESS_LIST_MOST_MS * NS_PER_MS;
+}
+
+/* The longer their number has been the same, the less often it is asked for; time that no known thread explains has
+ * them listed all the same. */
+static uint64_t count_pause_ns(const struct perfless_process *p, uint64_t now_ns)
+{
+    uint64_t most_ns = PERFLESS_LIST_IDLE_MS * NS_PER_MS, pause_ns = (now_ns - p->changed_ns) / COUNT_SHARE;
+    return __atomic_load_n(&p->active, __ATOMIC_RELAXED) > 0 && pause_ns < most_ns ? pause_ns : most_ns;
 }
 
 /* Their number alone is cheap to learn, so it is checked more often than threads are listed. */
 static void list_when_due(struct perfless *t, struct perfless_process *p, uint64_t now_ns)
 {
-    bool runs = __atomic_load_n(&p->active, __ATOMIC_RELAXED) > 0 ||
-                __atomic_load_n(&p->unlisted, __ATOMIC_RELAXED);
-    if (now_ns < p->list_ns ||
-        (!runs && now_ns - p->asked_ns < PERFLESS_LIST_IDLE_MS * NS_PER_MS)) {
+    bool unlisted = __atomic_load_n(&p->unlisted, __ATOMIC_RELAXED);
+    if (now_ns < p->list_ns || (!unlisted && now_ns - p->asked_ns < count_pause_ns(p, now_ns))) {
         return;
     }
     uint64_t pause_ns = PERFLESS_LIST_MS * NS_PER_MS, began_ns = clock_mono_ns();

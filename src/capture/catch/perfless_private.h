@@ -77,6 +77,7 @@ struct perfless_process {
     VEC(struct perfless_thread *) threads; /* by tid */
     VEC(struct perfless_thread *) left;    /* ended, with time to be settled */
     uint64_t asked_ns, listed_ns, list_ns; /* monotonic: last checked, last listed, not before */
+    uint64_t changed_ns;   /* monotonic: when the number of threads was another one than before */
     uint32_t listed_count;
     bool published, returned;
 };
