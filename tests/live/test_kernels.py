@@ -21,6 +21,7 @@ KERNELS = {"5.10": ("bullseye", "x86_64"), "6.1": ("bookworm", "x86_64"), "6.12"
            "7": ("sid", "x86_64"), "6.12-aarch64": ("trixie", "aarch64")}
 # test_catch_kernels.py has more of it.
 PYTHONS = {"6.12": "trixie-python3.13"}
+SCOPES = {"6.1": "0123", "6.12-aarch64": "0123"}  # of Yama, with brief stops; in the others 0 alone
 QUICKER = "cryptomgr.notests=1"
 HZ, TICK = 499, 1 / 100
 POLL = 0.1 + 2 * TICK  # without perf, of a command whose parent does not keep it after its end
@@ -143,17 +144,31 @@ if [ -e /usr/bin/python3 ]; then
     kill -9 $python
 fi
 
-cell yama
+# Yama's 3 cannot be undone, so everything goes through the scopes once. With brief stops: a command, a process of the same
+# user, and one that root looks at.
+stops() {
+    cell stops-$1
+    profiled $2 $PILLION --perf-mode disabled --brief-stops $3
+}
 /ranked 1000 nice 0 /peer wait &
 peer=$!
 sleep 0.1
 for scope in 0 1 2 3; do
     yama $scope
-    echo "$scope child $(user /peer child)"
-    echo "$scope sibling $(user /peer read $peer)"
-    echo "$scope root $(/peer read $peer)"
+    echo "$scope child $(user /peer child)" >>/tmp/read
+    echo "$scope sibling $(user /peer read $peer)" >>/tmp/read
+    echo "$scope root $(/peer read $peer)" >>/tmp/read
+    case "$SCOPES" in *$scope*) ;; *) continue ;; esac
+    stops $scope-child user "-- /shares 0.6 0.01"
+    /ranked 1000 nice 0 /shares 100 0.01 >/dev/null &
+    shares=$!
+    stops $scope-sibling user "-d 1 -p $shares"
+    stops $scope-root "" "-d 1 -p $shares"
+    kill -9 $shares
 done
 kill -9 $peer
+cell yama
+cat /tmp/read
 exit 0
 """
 
@@ -203,7 +218,7 @@ def boots(request, tmp_path_factory, pillion, pillion_for, repository):
         files = [emulate.program(programs / f"{each}.c", arch) for each in ("act", "shares", "requests", "ranked")]
         files += [linked.program("tests/live/programs/peer.c", arch, pillion_for(arch)), pillion_for(arch),
                   programs / "python" / "hot.py", *more]
-        status, text = kernel.boot(image, f"EVENTS={events}\n{SCRIPT}", files, arch=arch, arguments=QUICKER, processors=1,
+        status, text = kernel.boot(image, f"EVENTS={events} SCOPES={SCOPES.get(name, '0')}\n{SCRIPT}", files, arch=arch, arguments=QUICKER, processors=1,
                                    counted=8, timeout=400)
         assert status == 0 and f"kernel {name.split('-')[0]}." in text, text
         cells = {part.split("\n", 1)[0]: Cell(part) for part in text.split("\ncell ")[1:]}
@@ -392,3 +407,26 @@ def test_python_is_read_without_perf_and_where_yama_forbids_it_that_is_said(gues
         assert names == [] or names[:2] == ["<module>", "main"] or "torn" in str(stack.frames), stack
     assert "kernel.yama.ptrace_scope is 1" in refused.said, refused.text
     assert refused.col.total > 0 and not [f for f in refused.col.frames() if f.endswith("_[p]")], refused.text
+
+
+STOPPED = {  # scope: whose native code brief stops show; of the others the sentence names what would
+    0: {"child": "", "sibling": "", "root": ""},
+    1: {"child": "", "sibling": "1: only its parents and processes with SYS_PTRACE may; start the program with pillion", "root": ""},
+    2: {"child": "2: only processes with SYS_PTRACE may; add SYS_PTRACE", "sibling": "2: only processes with SYS_PTRACE may", "root": ""},
+    3: dict.fromkeys(("child", "sibling", "root"), "3: no process may until the next boot"),
+}
+
+
+def test_brief_stops_show_native_code_as_far_as_yama_allows_and_the_scope_is_named(guest):
+    for scope in map(int, SCOPES.get(guest.name, "0")):
+        for who, refused in STOPPED[scope].items():
+            cell = guest.cells[f"stops-{scope}-{who}"]
+            assert f"kernel.yama.ptrace_scope is {refused}" in cell.said if refused else "may not" not in cell.said, cell.text
+            if refused:
+                assert is_counted_only(cell) and "EMPTY" in cell.said, cell.text
+                continue
+            # What comes before the first look at a command's mappings is counted only.
+            found = cell.shares_of(["sixty", "thirty", "ten"])
+            assert all(abs(one - true) < 0.08 for one, true in zip(found, (0.6, 0.3, 0.1))), (found, cell.text)
+            assert sum(map(cell.col.counted, ("sixty", "thirty", "ten"))) > 0.6 * cell.col.total, cell.text
+            assert float(re.search(r"stacks=([\d.]+)%", cell.said)[1]) > 99 and "stops=" in cell.said, cell.text
