@@ -168,8 +168,9 @@ static bool guess(struct perfless_thread *thread, uint64_t could_ns, uint64_t no
  * a moment only. Says nothing of which CPU. */
 static void note_throughout(struct perfless_thread *thread, uint64_t could_ns, uint64_t used_ns)
 {
-    uint64_t all_ns = could_ns == 0 ? 0 : thread->could_ns + could_ns;
-    thread->throughout = all_ns != 0 && used_ns >= all_ns - all_ns / OTHERS_SHARE;
+    uint64_t all_ns = could_ns == 0 ? 0 : thread->could_ns + could_ns, others_ns = all_ns / OTHERS_SHARE;
+    /* more: it ran within that round, while the catcher waited for a stop */
+    thread->throughout = all_ns != 0 && used_ns >= all_ns - others_ns && used_ns <= all_ns + others_ns;
     thread->steady = !thread->throughout             ? 0
                      : thread->steady < STEADY_LOOKS ? thread->steady + 1
                                                      : thread->steady;
@@ -191,7 +192,8 @@ bool perfless_check(struct catcher *k, struct perfless_thread *thread, bool *ran
     uint64_t run_ns, now_ns = k->round.begun_ns;
     uint64_t could_ns = could_have_ns(&t->cpus[k->ring], thread, now_ns);
     thread->checked_ns = now_ns;
-    *ran = !t->by_stat && guess(thread, could_ns, now_ns);
+    /* a brief stop proves nothing: who waits for his CPU since his turn ended is held as well as who runs */
+    *ran = !t->by_stat && !k->stopper.opened && guess(thread, could_ns, now_ns);
     if (*ran) {
         return true;
     }

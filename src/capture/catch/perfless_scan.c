@@ -15,6 +15,7 @@ enum {
     PROBE_US = 6,        /* to open, read and close a schedstat */
     SWEEP_SHARE = 50,    /* sweeps take at most so small a part of the time … */
     SWEEP_VAIN_SHARE = 200, /* … and this after one that found nothing */
+    WAIT_SHARE = 8,      /* of a period: longer than that a round only waits */
     KEEP_TICKS = 8,      /* so much time of unlisted threads waits for their samples */
 };
 
@@ -350,7 +351,9 @@ void perfless_run(struct catcher *k)
         catch_end(k);
         cpu->begun_ns = k->round.begun_ns;
         cpu->ended_ns = clock_mono_ns();
-        uint64_t next_ns = next_moment(perfless_of(k), cpu, k->stopper.unheld, k->round.begun_ns);
+        /* a round that waited for a stop ends where threads change: the next moment is as far from there */
+        bool waited = cpu->ended_ns - cpu->begun_ns > perfless_period_ns(perfless_of(k)) / WAIT_SHARE;
+        uint64_t next_ns = next_moment(perfless_of(k), cpu, k->stopper.unheld, waited ? cpu->ended_ns : cpu->begun_ns);
         cpu->next_ns = woken && cpu->next_ns < next_ns ? cpu->next_ns : next_ns;
     }
     stop_close(&k->stopper);
