@@ -52,6 +52,25 @@ bool file_read_all(const char *path, size_t max_bytes, struct buf *out, struct e
     return ok;
 }
 
+bool file_look_back(const char *path, bool (*look)(void *context, struct str piece), void *context)
+{
+    enum { PIECE = 32 * 1024 };
+    char piece[PIECE + FILE_PIECE_OVERLAP];
+    struct stat st;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    ssize_t got = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? 0 : -1;
+    off_t end = got < 0 ? 0 : st.st_size;
+    for (bool found = false; got >= 0 && end > 0 && !found;) {
+        end = (end - 1) / PIECE * PIECE;
+        got = pread(fd, piece, sizeof piece, end);
+        found = got > 0 && look(context, (struct str){piece, (size_t)got});
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+    return got >= 0;
+}
+
 bool file_write(int fd, struct str bytes)
 {
     while (bytes.len > 0) {

@@ -467,6 +467,54 @@ static void read_unsized(void)
     close(ends[0]);
 }
 
+struct looked {
+    size_t bytes, pieces;
+    bool overlaps, found;
+};
+
+static bool look(void *context, struct str piece)
+{
+    struct looked *l = context;
+    l->overlaps &= l->pieces == 0 || piece.len > 32 * 1024;
+    l->bytes += piece.len;
+    l->pieces++;
+    l->found = memmem(piece.ptr, piece.len, "the words", 9) != NULL;
+    return l->found;
+}
+
+/* Words at every place around the edge of two pieces, and the pieces before them are not read. */
+static void read_from_the_end(void)
+{
+    enum { BYTES = 100 * 1000, EDGE = 2 * 32 * 1024 };
+    static char text[BYTES + 1];
+    struct looked l = {.overlaps = true};
+    begin();
+    memset(text, 'x', BYTES);
+    put("none", text);
+    CHECK(file_look_back(in_dir("none"), look, &l));
+    CHECK(!l.found && l.overlaps);
+    CHECK_INT(l.pieces, 4);
+    CHECK_INT(l.bytes, BYTES + 3 * FILE_PIECE_OVERLAP);
+    for (size_t at = EDGE - 10; at <= EDGE + 1; at++) {
+        memset(text, 'x', BYTES);
+        memcpy(text + at, "the words", 9);
+        put("words", text);
+        l = (struct looked){0};
+        CHECK(file_look_back(in_dir("words"), look, &l));
+        CHECK(l.found);
+        CHECK_INT(l.pieces, at < EDGE ? 3 : 2);
+    }
+    unsigned before = open_descriptors();
+    put("empty", "");
+    l = (struct looked){0};
+    CHECK(file_look_back(in_dir("empty"), look, &l));
+    CHECK(!file_look_back(in_dir("not there"), look, &l));
+    CHECK(!file_look_back(dir, look, &l));
+    CHECK_INT(l.pieces, 0);
+    CHECK_INT(open_descriptors(), before);
+    end();
+}
+
 /* ---- links, directories, our own file ---- */
 
 static void links(void)
@@ -678,6 +726,7 @@ TESTS({"a reader sees the old file or the whole new one", old_or_new},
       {"any other name that a user gives is a file, whole or as it was", named_file},
       {"a file of exactly the limit is read, a larger one refused", read_limits},
       {"files without a size and pipes are read to their end", read_unsized},
+      {"a file is shown from its end, no further than wanted, and words at an edge are whole", read_from_the_end},
       {"a link is replaced in one step and leaves nothing behind", links},
       {"a directory is prepared by trying", prepared},
       {"no name is tried in it where a file needs none, and none stays elsewhere", prepared_without_a_trace},

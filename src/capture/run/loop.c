@@ -17,6 +17,8 @@ enum {
     REST_MS = 1000, /* between two full rounds while sampling is suspended */
     LAST_MS = 100,  /* after the command most of what it started ends, too */
     LEAVE_MOST_MS = 4500, /* init waits a little longer in a container, and less elsewhere */
+    USED_S = 1, /* after the beginning, and after a window: whatever comes then is what comes all the time */
+    SELDOM_S = 10, /* windows of so long: what makes files of them is not kept in memory between */
 };
 
 struct loop {
@@ -24,6 +26,7 @@ struct loop {
     struct pause pause;
     uint64_t rounds;
     uint64_t full_ns;        /* monotonic: of the next full round while sampling is suspended */
+    uint64_t code_ns;        /* monotonic: when code that is used seldom is let go; 0: it was */
     uint64_t ended_ns;       /* monotonic: when init told that the command has ended; 0: it has not */
     bool left_told;          /* … and what it left has been said and written */
     bool command_seen_end;
@@ -174,14 +177,25 @@ static void round_of(struct loop *l)
     let_go_of_pipe(l);
 }
 
+/* Not at once: a command of some milliseconds would have it all read in again for its end. */
+static void let_go_of_code(struct loop *l)
+{
+    if (l->code_ns != 0 && clock_mono_ns() >= l->code_ns && publisher_ready(l->rooms->publisher)) {
+        l->code_ns = 0;
+        proc_let_go_of_code();
+    }
+}
+
 static void run_windows(struct loop *l)
 {
     struct rooms *r = l->rooms;
     struct shared *s = &r->shared;
-    proc_let_go_of_code(); /* of the beginning */
+    bool seldom = s->settings->sampling.window_ns >= SELDOM_S * NS_PER_S;
+    l->code_ns = clock_mono_ns() + USED_S * NS_PER_S;
     while (!s->finishing) {
         uint64_t end_ns = s->window.start_ns + s->settings->sampling.window_ns;
         round_of(l);
+        let_go_of_code(l);
         if (polling_all_gone(r->polling)) {
             break;
         }
@@ -190,18 +204,36 @@ static void run_windows(struct loop *l)
                 break;
             }
             rooms_end_window(r);
+            l->code_ns = seldom ? clock_mono_ns() + USED_S * NS_PER_S : l->code_ns;
         }
     }
 }
 
 /* ---- the end ---- */
 
+/* Everything is written and said: whoever waits for the command's status need not wait for what the kernel takes back
+ * of this process, which is a millisecond. */
+static void let_init_go(struct shared *s)
+{
+    log_close(&s->log);
+    if (s->init_fd >= 0) {
+        launch_leave(s->init_fd);
+        s->init_fd = -1;
+    }
+}
+
 unsigned loop_release(struct rooms *r, uint64_t finish_ns)
 {
     unsigned failed = publisher_stop(r->publisher);
+    bool has_more = r->uploads.uploader != NULL || r->shared.observer != NULL;
+    if (!has_more) {
+        let_init_go(&r->shared);
+    }
     failed += !rooms_release(r);
-    uploads_end(&r->uploads, finish_ns); /* nothing is sampled any more: it may take seconds */
-    log_close(&r->shared.log);
+    if (has_more) {
+        uploads_end(&r->uploads, finish_ns); /* nothing is sampled any more: it may take seconds */
+        let_init_go(&r->shared);
+    }
     return failed;
 }
 

@@ -20,7 +20,6 @@ enum {
     TEXTS_MAX_BYTES = 64 * 1024,
     FILE_MAX_BYTES = 64 * 1024,
     MOUNTS_MAX_BYTES = 1024 * 1024,
-    LIBRARY_MAX_BYTES = 8 * 1024 * 1024,
 };
 
 static struct str keep(struct origin_here *here, const char *text)
@@ -105,7 +104,14 @@ static void gather_os(struct origin_here *here)
     buf_release(&text);
 }
 
-/* By the library itself: nothing is executed to ask it. */
+static bool find_version(void *context, struct str piece)
+{
+    struct origin_here *here = context;
+    here->facts.libc_version = arena_copy(&here->texts, origin_glibc_version(piece));
+    return here->facts.libc_version.len > 0;
+}
+
+/* By the library itself: nothing is executed to ask it. It is 2 MB, and its constants come after its code. */
 static void gather_libc(struct origin_here *here)
 {
     static const char *const glibc[] = {
@@ -114,13 +120,11 @@ static void gather_libc(struct origin_here *here)
     };
     static const char *const musl[] = {"/lib/ld-musl-x86_64.so.1", "/lib/ld-musl-aarch64.so.1",
                                        NULL};
-    struct buf library;
-    if (read_any(glibc, LIBRARY_MAX_BYTES, &library)) {
-        here->facts.libc_type = STR("glibc");
-        here->facts.libc_version =
-            arena_copy(&here->texts, origin_glibc_version(buf_slice(&library)));
+    bool is_glibc = false;
+    for (size_t i = 0; !is_glibc && glibc[i] != NULL; i++) {
+        is_glibc = file_look_back(glibc[i], find_version, here);
     }
-    buf_release(&library);
+    here->facts.libc_type = is_glibc ? STR("glibc") : STR("");
     for (size_t i = 0; here->facts.libc_type.len == 0 && musl[i] != NULL; i++) {
         here->facts.libc_type = file_exists(musl[i]) ? STR("musl") : STR("");
     }

@@ -28,7 +28,6 @@ enum {
     ASIDE_MAX_BYTES = 5 << 20,
     UNPACK_SHARE = 4,  /* of the memory, for packed symbols, and as much again to unpack them */
     CHECKSUM_BYTES = 128 << 20, /* of debug files that only a checksum proves, per window */
-    SELDOM_S = 10, /* windows of so long: what makes files of them is not kept in memory between */
     SANDBOX_SHARE = 2, /* of it, for the child that reads debug information */
     INLINES_BUDGET_S = 5, /* of CPU-hungry DWARF per window; what is late has its symbol */
 };
@@ -270,13 +269,12 @@ static void *publisher_main(void *context)
             try_outputs(pub);
         }
         if (p != NULL) {
-            bool tight = publish(pub, p), seldom = pub->settings->sampling.window_ns >= SELDOM_S * NS_PER_S;
+            bool tight = publish(pub, p);
             profile_clear(p);
             if (tight) {
                 profile_shrink(p);
             }
             idle = p;
-            seldom ? proc_let_go_of_code() : (void)0;
         }
         pthread_mutex_lock(&pub->lock);
         if (pub->releases) {
