@@ -24,8 +24,8 @@
 
 bool file_read_all(const char *path, size_t max_bytes, struct buf *out, struct err *err);
 
-/* Shows a file in pieces, the last one first, until `look` is true: for words whose place is known to be late in a
- * large file. A piece goes on for FILE_PIECE_OVERLAP bytes into the one that was shown before. False: it cannot be read. */
+/* Shows a file in pieces, the last one first, until `look` is true: for words that are late in a large file. A piece
+ * goes on for FILE_PIECE_OVERLAP bytes into the one that was shown before. False: it cannot be read. */
 enum { FILE_PIECE_OVERLAP = 64 };
 bool file_look_back(const char *path, bool (*look)(void *context, struct str piece), void *context);
 
