@@ -21,7 +21,7 @@
  * every other descriptor, and runs `run`; what it returns is its exit status. It calls launch_ready
  * once when sampling is armed. In init mode it is sent a signal when the command has ended: SIGTERM by
  * PID 1, with which all ends; else SIGNAL_COMMAND_ENDED, after which it may go on with what the command
- * left behind, once it has called launch_leave. Until then, or until it ends, it has LAUNCH_FLUSH_MAX_MS
+ * left behind. Until it calls launch_leave, for that or because all is written, or ends, it has LAUNCH_FLUSH_MAX_MS
  * (LAUNCH_FLUSH_CONTAINER_MAX_MS in a container, within the grace of its stop).
  *
  * launch_run returns the exit status for this process: 127 and 126 for a command that cannot be

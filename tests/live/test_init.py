@@ -166,8 +166,9 @@ BELOW = [*PID1, "sh", "-c", '"$@"; exit $?', "sh"]
 ])
 def test_auto_stays_where_a_container_may_end_with_it_unless_its_pid_is_told(pillion, program, workdir, prefix, stays, hint):
     """Beneath exec the command has our place, below the shell or the test itself; beneath init it is below us."""
+    brief = ["sh", "-c", 'sleep 0.3; exec "$@"', "sh"]  # whose container ends with it: the line is said before
     started = process.start([*prefix, "sh", "-c", 'echo "$$"; exec "$@"', "sh", pillion, "-o", workdir, "--",
-                             program("act"), "ids"])
+                             *brief, program("act"), "ids"])
     done = started.finish()
     own, command = re.match(r"(\d+)\npid (\d+) parent", done.out).groups()
     assert (own != command) == stays, done
