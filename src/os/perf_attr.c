@@ -77,6 +77,20 @@ struct perf_event_attr perf_caught_attr(const struct perf_sampling *sampling)
     return attr;
 }
 
+struct perf_event_attr perf_own_attr(const struct perf_event_attr *attr)
+{
+    return (struct perf_event_attr){
+        .type = attr->type,
+        .size = sizeof(struct perf_event_attr),
+        .config = attr->config,
+        .disabled = 1,
+        .inherit = 1,
+        .inherit_thread = 1, /* Linux 5.13 */
+        .exclude_kernel = attr->exclude_kernel, /* what is refused otherwise; a clock counts the kernel's time all the same */
+        .exclude_hv = 1,
+    };
+}
+
 static void explain_refusal(struct perf_access *out, int number)
 {
     const char *remedy = perf_gate_remedy(out->gate, false, &out->around);

@@ -33,6 +33,9 @@ void perf_close_follower(struct perf *p, struct perf_follower *f)
     if (f->end_fd >= 0) {
         close(f->end_fd);
     }
+    if (f->own_fd >= 0) {
+        close(f->own_fd);
+    }
     free(f->fds);
 }
 
@@ -139,7 +142,7 @@ static bool follow(struct perf *p, uint32_t pid, uint32_t tid, const struct perf
     f->pid = pid;
     f->tid = tid;
     f->frequency_hz = p->sampling.frequency_hz;
-    f->end_fd = -1;
+    f->end_fd = f->own_fd = -1;
     f->extra = NULL;
     memset(f->fds, -1, p->ring_count * sizeof *f->fds);
     bool ok = !caught || follow_end(p, f, err);
@@ -232,8 +235,8 @@ static unsigned open_count(const struct perf *p)
     return count;
 }
 
-/* How many threads more may be followed, about: descriptors in use have the lowest numbers. */
-static size_t threads_that_fit(const struct perf *p, bool caught)
+/* How many threads more may be followed, about, with so many events more than one for each CPU: descriptors in use have the lowest numbers. */
+static size_t threads_that_fit(const struct perf *p, unsigned more)
 {
     int fd = -1;
     for (unsigned i = 0; fd < 0 && i < p->ring_count; i++) {
@@ -243,7 +246,7 @@ static size_t threads_that_fit(const struct perf *p, bool caught)
         return 0;
     }
     close(fd);
-    return fd >= p->fd_limit ? 0 : (size_t)(p->fd_limit - fd) / (open_count(p) + caught);
+    return fd >= p->fd_limit ? 0 : (size_t)(p->fd_limit - fd) / (open_count(p) + more);
 }
 
 /* The kernel asks for the real ids of the caller to be those of the process; from a refusal on, until the last
@@ -272,8 +275,20 @@ struct follow_all {
     const struct perf_event_attr *attr;
     bool caught, any;
     bool full; /* no descriptor is left */
+    bool counts_own;
     struct as_user as;
 };
+
+/* Where it cannot be had, what the follower counts has the time of all that it starts. */
+static void count_own(const struct perf *p, struct perf_follower *f, const struct perf_event_attr *attr)
+{
+    struct perf_event_attr own = perf_own_attr(attr);
+    f->own_fd = perf_open_event(&own, (int)f->tid, -1);
+    if (f->own_fd >= p->fd_limit) {
+        close(f->own_fd);
+        f->own_fd = -1;
+    }
+}
 
 static void follow_listed(struct perf *p, uint32_t pid, const struct pid_list *threads,
                           struct follow_all *all, struct err *err)
@@ -281,9 +296,11 @@ static void follow_listed(struct perf *p, uint32_t pid, const struct pid_list *t
     vec_each(&threads->ids, tid)
     {
         struct err one = {0};
-        if (is_followed(p, *tid) ||
-            (!all->full &&
-             follow_as_user(p, pid, *tid, all->attr, all->caught, &all->as, &one))) {
+        bool known = is_followed(p, *tid);
+        if (known || (!all->full && follow_as_user(p, pid, *tid, all->attr, all->caught, &all->as, &one))) {
+            if (!known && all->counts_own) {
+                count_own(p, &p->followers.at[p->followers.len - 1], all->attr);
+            }
             all->any = true;
             continue;
         }
@@ -323,6 +340,8 @@ bool perf_follow_process(struct perf *p, uint32_t pid, const struct perf_how *ho
     if (listed && threads.ids.len > threads_that_fit(p, how->caught)) {
         hot_first(pid, &threads);
     }
+    all.counts_own = listed && threads.ids.len >= PERF_OWN_THREADS_MIN &&
+                     threads.ids.len <= threads_that_fit(p, how->caught + 1U);
     for (unsigned round = 0; listed && round < LIST_AGAIN_MAX; round++) {
         size_t before = p->followers.len;
         follow_listed(p, pid, &threads, &all, err);
@@ -389,6 +408,13 @@ bool perf_follow_thread(struct perf *p, uint32_t pid, uint32_t tid, const struct
     return is_followed(p, tid) || follow(p, pid, tid, &attr, how->caught, err);
 }
 
+static void set_own(const struct perf_follower *f, unsigned long request)
+{
+    if (f->own_fd >= 0) {
+        (void)ioctl(f->own_fd, request, 0);
+    }
+}
+
 void perf_enable(struct perf *p)
 {
     vec_each(&p->followers, f)
@@ -399,22 +425,42 @@ void perf_enable(struct perf *p)
             }
         }
         if (!f->enabled) {
+            set_own(f, PERF_EVENT_IOC_ENABLE);
             perf_extra_set(p, f, PERF_EVENT_IOC_ENABLE);
         }
         f->enabled = true;
     }
 }
 
+static uint64_t read_count(int fd)
+{
+    uint64_t count = 0;
+    return fd >= 0 && read(fd, &count, sizeof count) == sizeof count ? count : 0;
+}
+
 static uint64_t follower_count_ns(const struct perf *p, const struct perf_follower *f)
 {
     uint64_t sum = 0;
     for (unsigned i = 0; i < p->ring_count; i++) {
-        uint64_t count = 0;
-        if (f->fds[i] >= 0 && read(f->fds[i], &count, sizeof count) == sizeof count) {
-            sum += count;
-        }
+        sum += read_count(f->fds[i]);
     }
     return sum;
+}
+
+/* What it counted since it was asked last. */
+static struct perf_count take_count(const struct perf *p, struct perf_follower *f)
+{
+    uint64_t count_ns = follower_count_ns(p, f), own_ns = read_count(f->own_fd);
+    struct perf_count count = {.pid = f->pid, .own_is_counted = f->own_fd >= 0};
+    if (count_ns > f->reported_ns) {
+        count.count_ns = count_ns - f->reported_ns;
+        f->reported_ns = count_ns;
+    }
+    if (own_ns > f->own_reported_ns) {
+        count.own_ns = own_ns - f->own_reported_ns;
+        f->own_reported_ns = own_ns;
+    }
+    return count;
 }
 
 void perf_mark(struct perf *p, uint32_t pid, uint64_t idle_ns)
@@ -434,12 +480,12 @@ void perf_mark(struct perf *p, uint32_t pid, uint64_t idle_ns)
 /* Leaves its place empty: remove_ended comes after the last one. */
 static void end_follower(struct perf *p, struct perf_follower *f)
 {
-    uint64_t count_ns = f->duplicate ? f->reported_ns : follower_count_ns(p, f);
-    struct perf_count *ended = count_ns > f->reported_ns ? vec_push(&p->ended) : NULL;
+    struct perf_count count = f->duplicate ? (struct perf_count){0} : take_count(p, f);
+    struct perf_count *ended = count.count_ns > 0 ? vec_push(&p->ended) : NULL;
     if (ended != NULL) {
-        *ended = (struct perf_count){f->pid, count_ns - f->reported_ns};
+        *ended = count;
     }
-    p->ended_count_ns += count_ns;
+    p->ended_count_ns += f->reported_ns;
     perf_close_follower(p, f);
     f->fds = NULL;
 }
@@ -557,6 +603,7 @@ static void disable(const struct perf *p, const struct perf_follower *f)
             (void)ioctl(f->fds[i], PERF_EVENT_IOC_DISABLE, 0);
         }
     }
+    set_own(f, PERF_EVENT_IOC_DISABLE);
     perf_extra_set(p, f, PERF_EVENT_IOC_DISABLE);
 }
 
@@ -613,20 +660,18 @@ uint64_t perf_count_ns(struct perf *p)
     return sum;
 }
 
-void perf_each_count(struct perf *p,
-                     void (*each)(void *context, uint32_t pid, uint64_t count_ns), void *context)
+void perf_each_count(struct perf *p, void (*each)(void *context, const struct perf_count *count), void *context)
 {
     vec_each(&p->ended, ended)
     {
-        each(context, ended->pid, ended->count_ns);
+        each(context, ended);
     }
     vec_clear(&p->ended);
     vec_each(&p->followers, f)
     {
-        uint64_t count_ns = follower_count_ns(p, f);
-        if (count_ns > f->reported_ns) {
-            each(context, f->pid, count_ns - f->reported_ns);
-            f->reported_ns = count_ns;
+        struct perf_count count = take_count(p, f);
+        if (count.count_ns > 0) {
+            each(context, &count);
         }
     }
 }

@@ -33,22 +33,18 @@ struct perf_follower {
     uint32_t pid, tid;
     int *fds; /* one per CPU, -1 where that CPU has none */
     int end_fd; /* tells its end, when caught; else -1: the others do */
+    int own_fd; /* counts its process's threads alone (perf_own_attr); -1: there is none */
     struct perf_extra_fds *extra; /* null: it has none (perf_extra.c) */
     bool enabled;
     bool idle;          /* it and what it started hardly ran between the last two marks */
     uint64_t marked_ns; /* its count, then */
     uint64_t recent_ns; /* what it counted between the last two marks */
     uint32_t marks;     /* so far */
-    uint64_t reported_ns; /* its count, as perf_each_count reported it last */
+    uint64_t reported_ns, own_reported_ns; /* its counts, as perf_each_count reported them last */
     bool retired; /* to be replaced by others that are not enabled yet */
     bool duplicate; /* all its samples are another's as well */
     uint64_t first_id, last_id; /* of its events: what lies between is its own, too */
     uint32_t frequency_hz; /* that it samples at, for its life */
-};
-
-struct perf_count {
-    uint32_t pid;
-    uint64_t count_ns;
 };
 
 struct perf_burst {
@@ -87,6 +83,9 @@ int perf_open_event(const struct perf_event_attr *attr, int tid, int cpu);
 /* The CPU clock of a thread; that of a caught one wakes its ring's reader. */
 struct perf_event_attr perf_plain_attr(const struct perf_sampling *sampling, bool on_exec);
 struct perf_event_attr perf_caught_attr(const struct perf_sampling *sampling);
+
+/* Beside an event with `attr`: counts what the thread and the threads that it starts run, on all CPUs. */
+struct perf_event_attr perf_own_attr(const struct perf_event_attr *attr);
 
 /* ---- perf_ring.c ---- */
 

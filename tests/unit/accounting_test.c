@@ -1296,6 +1296,29 @@ static void middle_ones_forgotten(void)
     end(&b);
 }
 
+/* A pool's threads end: the kernel's times have what that took, their events do not. It is not what the children, too
+ * short for a sample, did not use. */
+static void ends_outside_of_events(void)
+{
+    struct fixture b;
+    begin(&b);
+    struct worker worker = hire();
+    struct target *root = follow(&b, (uint32_t)worker.pid, CAPTURE_PERF);
+    tell(&worker, "b", 300);
+    for (uint32_t i = 0; i < 15; i++) {
+        memcpy(child_on_perf(&b, GONE - i, root->pid, (1 + i * 20) * MS)->name, "child", 6);
+        targets_exit(&b.targets, GONE - i, GONE - i, (13 + i * 20) * MS);
+    }
+    *vec_push(&b.perf.ended) = (struct perf_count){root->pid, 350 * MS, 200 * MS, true};
+    b.perf.ended_count_ns = 350 * MS;
+    accounting_close_window(&b.accounting, &b.profile, &b.perf, 0);
+    CHECK(near(cpu_of(&b, "child"), 150 * MS, 5 * MS));
+    CHECK(near(attributed(&b), 450 * MS, 3 * TICK));
+    vec_release(&b.perf.ended);
+    dismiss(&worker);
+    end(&b);
+}
+
 static uint64_t lost_of(struct fixture *b, const char *name)
 {
     uint64_t sum = 0;
@@ -1787,6 +1810,7 @@ TESTS_THAT_MEASURE({"processes whose ancestors are forgotten count once", middle
       {"of hundreds of unseen processes one per name is kept, and has the time of all",
        unseen_ones_are_folded},
       {"what a process's events counted is its tree's, though it hardly ran itself", driver_with_own_events},
+      {"what the ends of a process's threads take beside their events is no other's", ends_outside_of_events},
       {"without perf a process that ended is forgotten, its time is not", polled_ones_are_forgotten},
       {"processes that ended with samples and without share it too", ended_with_samples},
       {"the counters count from window to window", counters_of_the_window},

@@ -690,6 +690,83 @@ static void *meets(void *others)
     return NULL;
 }
 
+/* ---- what a process's own threads count ---- */
+
+enum { OWN_MS = 100, CHILD_MS = 200 };
+
+static void *wait_for_end(void *context)
+{
+    pause();
+    return context;
+}
+
+/* It has many threads when it is followed; a thread and a child begin later. */
+__attribute__((noreturn)) static void be_family(int ready, int go)
+{
+    pthread_t thread;
+    char one = '.';
+    for (unsigned i = 0; i < PERF_OWN_THREADS_MIN; i++) {
+        pthread_create(&thread, NULL, wait_for_end, NULL);
+    }
+    (void)!write(ready, &one, 1);
+    (void)!read(go, &one, 1);
+    pid_t child = fork();
+    if (child == 0) {
+        burn(CHILD_MS * (uint64_t)MS);
+        _exit(0);
+    }
+    burn(OWN_MS * (uint64_t)MS);
+    waitpid(child, NULL, 0);
+    (void)!write(ready, &one, 1);
+    pause();
+    _exit(0);
+}
+
+static void add_count(void *context, const struct perf_count *count)
+{
+    struct perf_count *sum = context;
+    sum->count_ns += count->count_ns;
+    sum->own_ns += count->own_ns;
+    sum->own_is_counted = sum->own_is_counted || count->own_is_counted;
+}
+
+static void counts_own_threads_apart(void)
+{
+    struct perf *p = perf_new(NULL);
+    OPEN_BOTH(p, &plain);
+    int ready[2], go[2];
+    char one;
+    CHECK(pipe(ready) == 0 && pipe(go) == 0);
+    fflush(stdout);
+    pid_t pid = fork();
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        be_family(ready[1], go[0]);
+    }
+    CHECK(read(ready[0], &one, 1) == 1);
+    follow(p, pid, &in_plain);
+    perf_enable(p);
+    CHECK(write(go[1], &one, 1) == 1);
+    CHECK(read(ready[0], &one, 1) == 1);
+    struct perf_count sum = {0};
+    perf_each_count(p, add_count, &sum);
+    if (sum.own_is_counted) { /* not before Linux 5.13 */
+        CHECK(sum.own_ns >= OWN_MS * (uint64_t)MS && sum.own_ns < (OWN_MS + CHILD_MS / 2) * (uint64_t)MS);
+        CHECK(sum.count_ns >= sum.own_ns + CHILD_MS * (uint64_t)MS - 5 * MS);
+    }
+    kill(pid, SIGKILL);
+    CHECK(waitpid(pid, NULL, 0) == pid);
+    uint64_t own_ns = sum.own_ns;
+    CHECK_INT(perf_reap(p), 0); /* what was told is not told again */
+    perf_each_count(p, add_count, &sum);
+    CHECK(sum.own_ns - own_ns < OWN_MS * (uint64_t)MS / 2);
+    perf_free(p);
+    for (unsigned i = 0; i < 2; i++) {
+        close(ready[i]);
+        close(go[i]);
+    }
+}
+
 enum { MEETINGS = 1500, MEETING_THREADS = 4 };
 
 static void meet(void)
@@ -747,6 +824,7 @@ static void ends_at_the_same_moment(void)
 }
 
 TESTS_THAT_MEASURE({"of tasks that end at the same moment no record is lost", ends_at_the_same_moment},
+      {"what a process's own threads count is told apart from its children's", counts_own_threads_apart},
       {"bursts sample threads that are too short for a period", bursts},
       {"CPUs that came or went since are told apart", other_cpus},
       {"other events tell whose they are, and are counted to the last", other_events},

@@ -127,14 +127,11 @@ static void close_all_living(struct accounting *a, struct profile *p, struct tre
         target->account.final_known = !target->account.folded && accounting_update_times(a, target);
         if (target->account.final_known) {
             uint64_t used_ns = beyond(cpu_times_sum(&target->account.last), cpu_times_sum(&target->account.before));
-            uint64_t accounted_ns = beyond(used_ns, earlier_ns);
-            /* by the clock that counts */
-            uint64_t sampled_ns = target->account.sampled_ns + target->filter.excluded_ns;
-            tree->explained_ns += accounted_ns > sampled_ns ? accounted_ns : sampled_ns;
+            trees_explain(tree, target, beyond(used_ns, earlier_ns));
             close_living(a, p, target);
             continue;
         }
-        tree->explained_ns += beyond(accounting_known_ns(target), earlier_ns);
+        trees_explain(tree, target, beyond(accounting_known_ns(target), earlier_ns));
         tree->sampled_ns += unread_ns(target);
         struct tail tail = accounting_tail(a, target);
         tail_add(&tree->tails, &tail);

@@ -21,18 +21,24 @@ static struct tree *tree_at(struct trees *t, uint64_t name)
     return tree;
 }
 
-static void on_count(void *context, uint32_t pid, uint64_t count_ns)
+static void on_count(void *context, const struct perf_count *count)
 {
     struct trees *t = context;
-    const struct target *target = targets_find(t->targets, pid);
+    uint32_t pid = count->pid;
+    struct target *target = targets_find(t->targets, pid);
     const struct map_slot *known = map_find(t->followed, pid);
     uint64_t name = target != NULL ? target->tree : known != NULL ? known->value : 0;
     if (target != NULL && (known == NULL || known->value != name)) {
         (void)map_put(t->followed, pid, name);
     }
     struct tree *tree = name == 0 ? &t->all.at[0] : tree_at(t, name);
-    tree->counted_ns += count_ns;
+    tree->counted_ns += count->count_ns;
     tree->has_counters = true;
+    if (target != NULL) {
+        struct target_own *own = &target->account.own;
+        own->ns += count->own_is_counted ? count->own_ns : count->count_ns;
+        own->is_counted = own->is_counted || count->own_is_counted;
+    }
 }
 
 bool trees_begin(struct trees *t, struct targets *targets, struct map *followed, struct perf *perf)
@@ -44,6 +50,10 @@ bool trees_begin(struct trees *t, struct targets *targets, struct map *followed,
     if (vec_push(&t->all) == NULL) {
         return false;
     }
+    vec_each(&targets->all, target)
+    {
+        (*target)->account.own = (struct target_own){0};
+    }
     perf_each_count(perf, on_count, t);
     return true;
 }
@@ -53,19 +63,44 @@ struct tree *trees_of(struct trees *t, const struct target *target)
     return tree_at(t, target->tree);
 }
 
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Of one that ended unread its last part may be counted, and is shared out like the others'. */
+void trees_explain(struct tree *tree, const struct target *target, uint64_t accounted_ns)
+{
+    const struct target_own *own = &target->account.own;
+    bool is_all = target->account.final_known;
+    uint64_t sampled_ns = target->account.sampled_ns + target->filter.excluded_ns;
+    uint64_t known_ns = is_all ? larger(accounted_ns, sampled_ns) : accounted_ns; /* by the clock that counts */
+    bool by_own = own->is_counted && (is_all || own->ns < known_ns);
+    uint64_t explained_ns = by_own ? own->ns : known_ns;
+    tree->explained_ns += explained_ns;
+    tree->beside_ns += (int64_t)(known_ns - explained_ns);
+}
+
+static uint64_t with_beside(const struct tree *tree, uint64_t ns)
+{
+    return tree->beside_ns < 0 && ns < (uint64_t)-tree->beside_ns ? 0 : ns + (uint64_t)tree->beside_ns;
+}
+
 static uint64_t accounted_ns_of(const struct tree *tree)
 {
-    return tree->counted_ns > tree->explained_ns ? tree->counted_ns : tree->explained_ns;
+    return with_beside(tree, larger(tree->counted_ns, tree->explained_ns));
 }
 
 uint64_t trees_accounted_ns(const struct trees *t, uint64_t counted_ns)
 {
-    uint64_t sum_ns = 0;
+    struct tree sum = {0};
     vec_each(&t->all, tree)
     {
-        sum_ns += accounted_ns_of(tree);
+        sum.explained_ns += larger(tree->counted_ns, tree->explained_ns);
+        sum.beside_ns += tree->beside_ns;
     }
-    return sum_ns > counted_ns ? sum_ns : counted_ns;
+    sum.counted_ns = counted_ns;
+    return accounted_ns_of(&sum);
 }
 
 uint64_t trees_part_ns(const struct trees *t, const struct tree *tree, uint64_t accounted_ns)
@@ -85,8 +120,9 @@ static uint64_t beyond_explained(const struct tree *tree, uint64_t all_ns)
 
 static void settle(struct tree *tree)
 {
-    uint64_t least_ns = beyond_explained(tree, tree->least_ns), counted_ns = beyond_explained(tree, tree->counted_ns);
-    uint64_t rest_ns = least_ns > counted_ns ? least_ns : counted_ns;
+    uint64_t counted_ns = beyond_explained(tree, tree->counted_ns), known_ns = with_beside(tree, tree->explained_ns);
+    uint64_t least_ns = tree->least_ns > known_ns ? tree->least_ns - known_ns : 0;
+    uint64_t rest_ns = larger(least_ns, counted_ns);
     for (unsigned i = 0; i < TAIL_PARTS; i++) {
         tree->to_tails.ns[i] = rest_ns < tree->tails.ns[i] ? rest_ns : tree->tails.ns[i];
         rest_ns -= tree->to_tails.ns[i];
@@ -112,6 +148,7 @@ void trees_settle(struct trees *t, uint64_t counted_ns)
             settle(tree);
         } else {
             rest->explained_ns += tree->explained_ns;
+            rest->beside_ns += tree->beside_ns;
             rest->sampled_ns += tree->sampled_ns;
             rest->least_ns += tree->least_ns;
             tail_add(&rest->tails, &tree->tails);

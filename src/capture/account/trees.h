@@ -8,7 +8,11 @@
  * forgotten. Only where the end of a follower was learnt after its process had been forgotten, two windows later, its
  * last counts belong to no tree, which is one by itself.
  *
- * Call order, at a window's end: trees_begin; trees_of for each target, to add to what it explains;
+ * Counters do not have what the kernel does for a task after its events have ended. Where hundreds of attached threads
+ * end that is a tenth of what their process used (os/perf.h), and would be missing from what is left for the others. So a
+ * process whose own threads are counted apart explains of its tree's counters what these counted, no more.
+ *
+ * Call order, at a window's end: trees_begin; trees_of for each target, for trees_explain;
  * trees_settle; trees_of again, to take from its rest; trees_release.
  */
 #ifndef CAPTURE_ACCOUNT_TREES_H
@@ -19,7 +23,8 @@
 
 struct tree {
     uint64_t counted_ns;   /* by its events in this window */
-    uint64_t explained_ns; /* of it: by the accounting, or by samples where there are none */
+    uint64_t explained_ns; /* of it: by its own threads' counters, the accounting, or samples where there are neither */
+    int64_t beside_ns;     /* what the accounting has beside explained_ns: below 0, less */
     uint64_t sampled_ns;   /* of those that ended and whose times were never read: of their samples */
     uint64_t least_ns;    /* that it used at least: an ancestor's time of waited-for children has it */
     struct tail tails;     /* of those that ended: what they may have used beyond */
@@ -40,6 +45,9 @@ struct trees {
 bool trees_begin(struct trees *t, struct targets *targets, struct map *followed, struct perf *perf);
 
 struct tree *trees_of(struct trees *t, const struct target *target);
+
+/* What one that is left explains of its tree's counters, accounted_ns by the accounting. */
+void trees_explain(struct tree *tree, const struct target *target, uint64_t accounted_ns);
 
 /* What all of them have at least, without what an ancestor waited for; counted_ns: by all events together. */
 uint64_t trees_accounted_ns(const struct trees *t, uint64_t counted_ns);

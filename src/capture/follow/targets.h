@@ -135,6 +135,12 @@ struct target_waited {
     uint64_t ns;
 };
 
+/* What events of its own counted in this window, without its children's (os/perf.h). Written by trees.c. */
+struct target_own {
+    uint64_t ns;
+    bool is_counted;
+};
+
 /* Its CPU accounting, see accounting.h. */
 struct target_account {
     struct cpu_times before; /* at the beginning of the window */
@@ -152,6 +158,7 @@ struct target_account {
     uint64_t lifetime_ns;    /* its own and its children's that its parent's children_ns will hold */
     struct target_children children;
     struct target_waited waited;
+    struct target_own own;
     uint64_t unread_ns;      /* between its last reading and its end */
     bool ends;               /* its end was seen at this poll */
     bool left;               /* it was on perf, has ended, and whoever has its times knows what it used */
