@@ -592,9 +592,32 @@ void profile_weigh(struct profile *p, uint32_t process, uint64_t nominal_ns, uin
     }
 }
 
+static struct process *process_of(const struct profile *p, const struct sample *s)
+{
+    return &p->processes.at[p->threads.at[s->thread].process];
+}
+
+static void scale(struct sample *s, double weight)
+{
+    if (weight > 0 && s->count > 0) {
+        s->cpu_ns = (uint64_t)((double)s->cpu_ns * weight + 0.5);
+    }
+}
+
+void profile_settle(struct profile *p, uint32_t process, uint64_t nominal_ns, uint64_t cpu_ns)
+{
+    struct process *of = &p->processes.at[process];
+    for (size_t i = of->settled; process != 0 && nominal_ns > 0 && i < p->samples.len; i++) {
+        if (process_of(p, &p->samples.at[i]) == of) {
+            scale(&p->samples.at[i], (double)cpu_ns / (double)nominal_ns);
+        }
+    }
+    of->settled = process != 0 ? (uint32_t)p->samples.len : 0;
+}
+
 void profile_forget_samples(struct profile *p, uint32_t process)
 {
-    for (size_t i = 1; i < p->samples.len; i++) {
+    for (size_t i = p->processes.at[process].settled; i < p->samples.len; i++) {
         struct sample *s = &p->samples.at[i];
         if (s->count > 0 && p->threads.at[s->thread].process == process) {
             s->cpu_ns = s->count = 0;
@@ -606,10 +629,8 @@ void profile_apply_weights(struct profile *p)
 {
     for (size_t i = 1; i < p->samples.len; i++) {
         struct sample *s = &p->samples.at[i];
-        double weight = p->processes.at[p->threads.at[s->thread].process].weight;
-        if (weight > 0 && s->count > 0) {
-            s->cpu_ns = (uint64_t)((double)s->cpu_ns * weight + 0.5);
-        }
+        const struct process *process = process_of(p, s);
+        scale(s, i < process->settled ? 0 : process->weight);
     }
     for (size_t i = 1; i < p->processes.len; i++) {
         p->processes.at[i].weight = 0;

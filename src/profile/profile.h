@@ -141,7 +141,8 @@ struct process {
     uint32_t entry;       /* what it was begun as: four lines (target/entry.h), 0: not known */
     uint32_t remedy;      /* what would let more be seen, 0 nothing */
     uint64_t cpu_ns;      /* utime + stime within the window, by the kernel's accounting */
-    double weight;        /* of its samples against their nominal period; 0 is 1 */
+    double weight;        /* of its samples against their nominal period; 0 is 1. Of those before … */
+    uint32_t settled;     /* … this one it is no more */
     uint8_t capture_mode; /* enum capture_mode */
 };
 
@@ -379,6 +380,9 @@ void profile_forget_samples(struct profile *p, uint32_t process);
  * counted it; profile_apply_weights then scales all noted ones in one pass. Accounting is not scaled. */
 void profile_weigh(struct profile *p, uint32_t process, uint64_t nominal_ns, uint64_t cpu_ns);
 void profile_apply_weights(struct profile *p);
+
+/* The same at once, for the samples that it has so far: nothing changes them any more. */
+void profile_settle(struct profile *p, uint32_t process, uint64_t nominal_ns, uint64_t cpu_ns);
 
 /* Adds time to the samples that a thread has so far, in their proportion: they stand for it, too. False: none. */
 bool profile_stretch(struct profile *p, uint32_t thread, uint64_t cpu_ns);

@@ -909,6 +909,40 @@ static void sampled_in_bursts(void)
     }
 }
 
+static uint64_t lost_of(struct fixture *b, const char *name);
+static void note_name(struct fixture *b, struct target *target, const char *name, bool exec, uint64_t time_ns);
+
+/* What few of them do not tell is lost, by the name of then. */
+static void sampled_in_bursts_before_an_exec(void)
+{
+    for (uint32_t samples = 5; samples <= 50; samples += 45) {
+        struct fixture b;
+        struct worker worker;
+        struct target *target = after_work(&b, &worker, CAPTURE_PERF, 300, 0);
+        targets_comm(&b.targets, target->pid, target->pid, str_of("before"), true);
+        uint64_t seen_ns = sampled_part(&b, target, 100 * MS);
+        target->bursts.samples = samples;
+        note_name(&b, target, "after", true, clock_mono_ns());
+        CHECK(near(lost_of(&b, "before"), samples < 20 ? 300 * MS - seen_ns : 0, 2 * TICK));
+        if (samples >= 20) { /* now more than it uses */
+            tell(&worker, "b", 100);
+            (void)sampled_part(&b, target, 200 * MS);
+            target->bursts.samples = samples;
+        }
+        close_accounting(&b, &worker);
+        uint64_t before_ns = 0;
+        vec_each(&b.profile.samples, sample)
+        {
+            bool is_before = b.profile.threads.at[sample->thread].name == profile_cstring(&b.profile, "before");
+            before_ns += is_before ? sample->cpu_ns : 0;
+        }
+        CHECK(near(before_ns, 300 * MS, 2 * TICK));
+        CHECK(near(account(&b, ACCOUNT_LOST), samples < 20 ? lost_of(&b, "before") : 0, MS));
+        CHECK(near(attributed(&b), (samples < 20 ? 300 : 400) * MS, 3 * TICK));
+        end(&b);
+    }
+}
+
 /* Where kernel code may not be sampled they stand for the user's part. */
 static void user_sampled_in_bursts(void)
 {
@@ -1800,6 +1834,7 @@ TESTS_THAT_MEASURE({"processes whose ancestors are forgotten count once", middle
       {"samples weigh their period as the accounting measures it", all_sampled},
       {"what samples do not explain is lost, and the parts sum up", partly_lost},
       {"samples of bursts stand for all of a process, when there are enough", sampled_in_bursts},
+      {"but not for what it did before an exec", sampled_in_bursts_before_an_exec},
       {"samples of bursts stand for the user's part where the kernel's is hidden",
        user_sampled_in_bursts},
       {"unseen kernel time is hidden, up to the system time", kernel_hidden},

@@ -49,6 +49,26 @@ static bool is_new_name(const struct target *target, const struct record *record
     return record->as.comm.exec || (!recent && !str_eq(record->as.comm.name, str_of(target->name)));
 }
 
+/* Samples of bursts, if there are enough, stand for all that it did by this name, and for nothing that it does by
+ * another after an exec. */
+static void settle_bursts(struct accounting *a, struct profile *p, struct target *target, uint64_t used_ns)
+{
+    uint64_t sampled_ns = target->account.sampled_ns;
+    bool few = target->bursts.samples < BURST_SAMPLES_MIN && used_ns > sampled_ns;
+    uint32_t thread = targets_thread_id(a->targets, p, target, target->pid);
+    profile_settle(p, targets_process_id(a->targets, p, target), sampled_ns, few ? sampled_ns : used_ns);
+    profile_account(p, thread, ACCOUNT_LOST, few ? used_ns - sampled_ns : 0);
+    target->account.renamed_ns += used_ns;
+    target->account.sampled_ns = target->bursts.samples = 0;
+}
+
+static bool settles_bursts(const struct accounting *a, const struct target *target, const struct record *record)
+{
+    return record->as.comm.exec && target->bursts.samples > 0 && target->account.sampled_ns > 0 &&
+           target->account.read_ns != 0 && a->unsampled_ns == 0 && target->capture_mode == CAPTURE_PERF &&
+           !str_eq(record->as.comm.name, str_of(target->name));
+}
+
 /* Most do it right after their birth, and are not read for it. */
 void accounting_note_rename(struct accounting *a, struct profile *p, const struct record *record)
 {
@@ -65,7 +85,12 @@ void accounting_note_rename(struct accounting *a, struct profile *p, const struc
         return;
     }
     uint64_t used_ns = used_before_ns(a, target, time_ns);
-    uint64_t rest_ns = beyond(used_ns < most_ns ? used_ns : most_ns, explained_ns);
+    used_ns = used_ns < most_ns ? used_ns : most_ns;
+    uint64_t rest_ns = beyond(used_ns, explained_ns);
+    if (settles_bursts(a, target, record)) {
+        settle_bursts(a, p, target, beyond(used_ns, explained_ns - target->account.sampled_ns));
+        return;
+    }
     bool stands_for_all = a->unsampled_ns > 0 || target->bursts.samples > 0; /* samples that were taken seldom */
     if (rest_ns > 0 && !stands_for_all && !accounting_is_in_step(a, target, rest_ns)) {
         target->account.renamed_ns += rest_ns;

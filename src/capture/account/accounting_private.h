@@ -13,6 +13,7 @@
 
 enum {
     WEIGH_MAX_PERCENT = 15, /* that samples may weigh more or less than their periods */
+    BURST_SAMPLES_MIN = 20, /* that stand for all that a process did */
     THREADS_AT_ONCE = 250,  /* whose times the kernel adds up at a reading, 0.15 to 0.6 us each */
 };
 

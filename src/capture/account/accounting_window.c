@@ -5,7 +5,6 @@
 #include "capture/account/trees.h"
 
 enum {
-    BURST_SAMPLES_MIN = 20,
     EXCESS_PERCENT = 2, /* clocks differ */
     WAITED_TICKS = 2,   /* that a reading of the times of its children is cut by */
 };
