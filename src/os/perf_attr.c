@@ -86,7 +86,7 @@ struct perf_event_attr perf_own_attr(const struct perf_event_attr *attr)
         .disabled = 1,
         .inherit = 1,
         .inherit_thread = 1, /* Linux 5.13 */
-        .exclude_kernel = attr->exclude_kernel, /* what is refused otherwise; a clock counts the kernel's time all the same */
+        .exclude_kernel = attr->exclude_kernel, /* or it is refused; a clock counts the kernel's time all the same */
         .exclude_hv = 1,
     };
 }

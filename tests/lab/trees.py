@@ -294,6 +294,8 @@ def judge(options, seed):
         truth = Truth((folder / "truth").read_text(), look_seconds(options))
         if abs(done.cpu_seconds - truth.waited_for) > max(0.02 * truth.waited_for, 0.03):
             print(f"seed {seed}: the truth contradicts itself: {truth.waited_for:.3f}, wait4 says {done.cpu_seconds:.3f}")
+        if not any((folder / "out").iterdir()):
+            print(f"seed {seed}: no profile was written: {done.err[-400:]!r}", flush=True)
         verdict = Verdict(seed, truth, Found(folder / "out"), options, spent)
         if options.keep and (verdict.wrong or verdict.names):
             kept = Path(options.keep) / f"{mode_name(options)}-{options.how}-{seed}"

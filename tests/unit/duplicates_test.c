@@ -23,7 +23,8 @@ static void count_drain(void *context)
 static void follow(struct setting *s, uint32_t tid, uint64_t first_id)
 {
     struct perf_follower *f = vec_push(&s->shared.perf->followers);
-    *f = (struct perf_follower){.pid = PROCESS, .tid = tid, .fds = calloc(1, sizeof *f->fds), .end_fd = -1, .own_fd = -1};
+    *f = (struct perf_follower){.pid = PROCESS, .tid = tid, .fds = calloc(1, sizeof *f->fds)};
+    f->end_fd = f->own_fd = -1;
     f->first_id = first_id;
     f->last_id = first_id + 1; /* of two CPUs */
 }

@@ -9,8 +9,8 @@
  * last counts belong to no tree, which is one by itself.
  *
  * Counters do not have what the kernel does for a task after its events have ended. Where hundreds of attached threads
- * end that is a tenth of what their process used (os/perf.h), and would be missing from what is left for the others. So a
- * process whose own threads are counted apart explains of its tree's counters what these counted, no more.
+ * end that is a tenth of what their process used (os/perf.h), and would be missing from what is left for the others. So
+ * a process whose own threads are counted apart explains of its tree's counters what these counted, no more.
  *
  * Call order, at a window's end: trees_begin; trees_of for each target, for trees_explain;
  * trees_settle; trees_of again, to take from its rest; trees_release.
