@@ -282,6 +282,27 @@ static void since_adoption(void)
     end(&b);
 }
 
+/* It began when we had begun already, and is dropped when it has ended: its parent does not wait for it yet. */
+static void adopted_zombie(void)
+{
+    struct fixture b;
+    begin(&b);
+    follow(&b, (uint32_t)getpid(), CAPTURE_PROC);
+    struct worker worker = hire();
+    follow(&b, (uint32_t)worker.pid, CAPTURE_PROC);
+    tell(&worker, "b", 200);
+    tell(&worker, "x", 0);
+    for (unsigned i = 1; i <= 4; i++) {
+        usleep(20 * 1000);
+        accounting_discover(&b.accounting, i * 5000 * MS);
+        accounting_poll(&b.accounting, &b.profile);
+    }
+    accounting_close_window(&b.accounting, &b.profile, NULL, 0);
+    CHECK(near(attributed(&b), 200 * MS, 6 * TICK));
+    dismiss(&worker);
+    end(&b);
+}
+
 static void user_and_system(void)
 {
     struct fixture b;
@@ -1353,6 +1374,26 @@ static void ends_outside_of_events(void)
     end(&b);
 }
 
+/* Events of its own came in the place of inherited ones, when a part of the window was over. */
+static void own_events_of_a_part(void)
+{
+    struct fixture b;
+    begin(&b);
+    struct worker worker = hire();
+    struct target *target = follow(&b, (uint32_t)worker.pid, CAPTURE_PERF);
+    target->began_ns = 1;
+    tell(&worker, "b", 300);
+    memcpy(child_on_perf(&b, GONE, target->pid, 100 * MS)->name, "child", 6);
+    targets_exit(&b.targets, GONE, GONE, 400 * MS);
+    *vec_push(&b.perf.ended) = (struct perf_count){target->pid, 310 * MS, 100 * MS, true};
+    b.perf.ended_count_ns = 310 * MS;
+    accounting_close_window(&b.accounting, &b.profile, &b.perf, 0);
+    CHECK(cpu_of(&b, "child") <= 10 * MS);
+    vec_release(&b.perf.ended);
+    dismiss(&worker);
+    end(&b);
+}
+
 static uint64_t lost_of(struct fixture *b, const char *name)
 {
     uint64_t sum = 0;
@@ -1798,6 +1839,7 @@ TESTS_THAT_MEASURE({"processes whose ancestors are forgotten count once", middle
       {"perf's samples and a runtime's, in turns, explain a window together", perf_in_place_of_runtime},
       {"one without events whose runtime is read keeps both parts", runtime_of_a_polled_one},
       {"a process's time counts from its adoption", since_adoption},
+      {"a process that was adopted is found once, also while it is a zombie", adopted_zombie},
       {"without perf nothing of what is excluded is attributed, and what fits again is",
        excluded_without_perf},
       {"a process that came of age asleep is not excluded", of_age_asleep},
@@ -1846,6 +1888,7 @@ TESTS_THAT_MEASURE({"processes whose ancestors are forgotten count once", middle
        unseen_ones_are_folded},
       {"what a process's events counted is its tree's, though it hardly ran itself", driver_with_own_events},
       {"what the ends of a process's threads take beside their events is no other's", ends_outside_of_events},
+      {"but not by events that counted a part of the window", own_events_of_a_part},
       {"without perf a process that ended is forgotten, its time is not", polled_ones_are_forgotten},
       {"processes that ended with samples and without share it too", ended_with_samples},
       {"the counters count from window to window", counters_of_the_window},

@@ -111,6 +111,9 @@ bool accounting_adopt(struct accounting *a, struct target *target)
     }
     target->account.before = target->account.last;
     target->account.lifetime_ns = cpu_times_sum(&target->account.last) + target->account.last.children_ns;
+    if (accounting_is_polled(target)) {
+        scan_note_taken(&a->scan, target->pid, target->start_ticks);
+    }
     return true;
 }
 

@@ -215,6 +215,15 @@ void scan_round(struct scan *s, uint64_t now_ns, scan_ask *ask, void *context)
     }
 }
 
+void scan_note_taken(struct scan *s, uint32_t pid, uint64_t start_ticks)
+{
+    struct scan_known *known = find_known(s, pid);
+    known = known != NULL ? known : add_known(s, pid);
+    if (known != NULL) {
+        *known = (struct scan_known){.pid = pid, .round = s->round, .settled = true, .start_ticks = start_ticks};
+    }
+}
+
 uint64_t scan_excluded(const struct scan *s)
 {
     uint64_t count = s->ended_excluded;

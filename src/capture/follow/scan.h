@@ -71,6 +71,9 @@ void scan_release(struct scan *s);
 
 void scan_round(struct scan *s, uint64_t now_ns, scan_ask *ask, void *context);
 
+/* A process became a target by another way: it is not asked about, and as a zombie not taken for a new one. */
+void scan_note_taken(struct scan *s, uint32_t pid, uint64_t start_ticks);
+
 /* Processes that were excluded in this window, ended ones included. */
 uint64_t scan_excluded(const struct scan *s);
 void scan_end_window(struct scan *s);
