@@ -34,7 +34,7 @@ static void on_count(void *context, const struct perf_count *count)
     struct tree *tree = name == 0 ? &t->all.at[0] : tree_at(t, name);
     tree->counted_ns += count->count_ns;
     tree->has_counters = true;
-    if (target != NULL && target->began_ns == 0) { /* else it began with events that it inherited, and were another's */
+    if (target != NULL && target->began_ns == 0) { /* else it began with inherited events, which were another's */
         struct target_own *own = &target->account.own;
         own->ns += count->own_is_counted ? count->own_ns : count->count_ns;
         own->is_counted = own->is_counted || count->own_is_counted;
