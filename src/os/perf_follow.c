@@ -235,8 +235,8 @@ static unsigned open_count(const struct perf *p)
     return count;
 }
 
-/* How many threads more may be followed, about, with so many events beside the one for each CPU: descriptors in use have
- * the lowest numbers. */
+/* How many threads more may be followed, about, with so many events beside the one for each CPU: descriptors in use
+ * have the lowest numbers. */
 static size_t threads_that_fit(const struct perf *p, unsigned more)
 {
     int fd = -1;
