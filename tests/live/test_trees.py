@@ -47,7 +47,7 @@ def test_the_truth_of_a_tree_is_what_the_kernel_says(workdir):
 def test_random_trees_have_their_totals_and_names():
     """Without perf what a busy machine hides from a look is the larger part of so small a tree: lab/trees.py says how much."""
     totals, names = of_trees("--perf", "--attach", "--count", TREES, "--seed", 1)
-    assert not [each for each in totals if "TOO MUCH" in each] and len(totals) <= 1, totals  # 0 of 370 trees here
+    assert not [each for each in totals if "TOO MUCH" in each] and len(totals) <= 1, totals  # 1 of 615 trees here
     assert len(names) <= 1, names  # some 2 of 100 trees of such short processes have one
 
 
