@@ -164,7 +164,7 @@ static struct perfless_thread *make_thread(struct perfless_process *p, uint32_t 
         thread->tid = tid;
         thread->file = thread->sched = -1;
         thread->idle = true;
-        thread->is_new = p->listed_ns != 0;
+        thread->is_new = p->listing.listed_ns != 0;
     }
     return thread;
 }
@@ -252,28 +252,29 @@ static void list_threads(struct perfless *t, struct perfless_process *p, uint64_
     if (merge(t, p, perfless_meets_unlisted(p, now_ns))) {
         wake_home(t, p);
     }
-    p->listed_count = (uint32_t)t->ids.ids.len;
+    p->listing.count = (uint32_t)t->ids.ids.len;
     vec_each(&p->threads, slot)
     {
-        p->listed_count -= (*slot)->on_trial; /* it is to be listed again soon */
+        p->listing.count -= (*slot)->on_trial; /* it is to be listed again soon */
     }
-    p->listed_ns = now_ns;
+    p->listing.listed_ns = now_ns;
 }
 
 static bool is_list_wanted(struct perfless_process *p, uint64_t now_ns)
 {
     uint32_t count = proc_count_threads(p->pid);
     bool unlisted = __atomic_exchange_n(&p->unlisted, false, __ATOMIC_RELAXED);
-    bool other = count != 0 && count != p->listed_count;
-    p->changed_ns = other ? now_ns : p->changed_ns;
-    return p->listed_ns == 0 || unlisted || other || now_ns - p->listed_ns >= PERFLESS_LIST_MOST_MS * NS_PER_MS;
+    bool other = count != 0 && count != p->listing.count;
+    p->listing.changed_ns = other ? now_ns : p->listing.changed_ns;
+    return p->listing.listed_ns == 0 || unlisted || other ||
+           now_ns - p->listing.listed_ns >= PERFLESS_LIST_MOST_MS * NS_PER_MS;
 }
 
 /* The longer their number has been the same, the less often it is asked for; time that no known thread explains has
  * them listed all the same. */
 static uint64_t count_pause_ns(const struct perfless_process *p, uint64_t now_ns)
 {
-    uint64_t most_ns = PERFLESS_LIST_IDLE_MS * NS_PER_MS, pause_ns = (now_ns - p->changed_ns) / COUNT_SHARE;
+    uint64_t most_ns = PERFLESS_LIST_IDLE_MS * NS_PER_MS, pause_ns = (now_ns - p->listing.changed_ns) / COUNT_SHARE;
     return __atomic_load_n(&p->active, __ATOMIC_RELAXED) > 0 && pause_ns < most_ns ? pause_ns : most_ns;
 }
 
@@ -281,19 +282,19 @@ static uint64_t count_pause_ns(const struct perfless_process *p, uint64_t now_ns
 static void list_when_due(struct perfless *t, struct perfless_process *p, uint64_t now_ns)
 {
     bool unlisted = __atomic_load_n(&p->unlisted, __ATOMIC_RELAXED);
-    if (now_ns < p->list_ns || (!unlisted && now_ns - p->asked_ns < count_pause_ns(p, now_ns))) {
+    if (now_ns < p->listing.next_ns || (!unlisted && now_ns - p->listing.asked_ns < count_pause_ns(p, now_ns))) {
         return;
     }
     uint64_t pause_ns = PERFLESS_LIST_MS * NS_PER_MS, began_ns = clock_mono_ns();
-    p->asked_ns = now_ns;
+    p->listing.asked_ns = now_ns;
     if (is_list_wanted(p, now_ns)) {
         list_threads(t, p, now_ns);
         uint64_t cost_ns = clock_mono_ns() - began_ns;
-        uint64_t most_ns = (p->listed_count + 10) * (uint64_t)LIST_MOST_US * NS_PER_US;
+        uint64_t most_ns = (p->listing.count + 10) * (uint64_t)LIST_MOST_US * NS_PER_US;
         cost_ns = cost_ns < most_ns ? cost_ns : most_ns;
         pause_ns = cost_ns * LIST_SHARE > pause_ns ? cost_ns * LIST_SHARE : pause_ns;
     }
-    p->list_ns = now_ns + pause_ns;
+    p->listing.next_ns = now_ns + pause_ns;
 }
 
 /* ---- coming back ---- */

@@ -51,6 +51,12 @@ struct perfless_queue {
     size_t count;
 };
 
+struct perfless_listing { /* of task/; the sampler's */
+    uint64_t asked_ns, listed_ns, next_ns; /* monotonic: last checked, last listed, not before */
+    uint64_t changed_ns; /* monotonic: when there were last more or fewer threads than had been listed */
+    uint32_t count;
+};
+
 struct perfless_process {
     uint32_t pid;
     uint64_t serial;
@@ -76,9 +82,7 @@ struct perfless_process {
     /* the sampler's */
     VEC(struct perfless_thread *) threads; /* by tid */
     VEC(struct perfless_thread *) left;    /* ended, with time to be settled */
-    uint64_t asked_ns, listed_ns, list_ns; /* monotonic: last checked, last listed, not before */
-    uint64_t changed_ns;   /* monotonic: when the number of threads was another one than before */
-    uint32_t listed_count;
+    struct perfless_listing listing;
     bool published, returned;
 };
 
