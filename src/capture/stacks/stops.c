@@ -17,6 +17,7 @@ enum {
     KEPT = 4096,        /* times of a window, the latest */
     JUDGED_LEAST = 64,  /* stops that make a judgement */
     EXCEPTIONS = 3,     /* so few are no rule: 99 of 100 of 64 stops are all of them */
+    LONG_HZ = 10,       /* so many a second may be long now and then, if they are not too much */
     QUIET_S = 60,
     QUIET_SHARE = 4,    /* so far below both bounds it must be to be quiet */
 };
@@ -133,9 +134,11 @@ static void judge(struct stops *s, uint64_t now_ns)
     s->judged = s->count;
     s->held_ns = s->stood_ns = 0;
     s->quiet_ns = quiet && s->quiet_ns != 0 ? s->quiet_ns : now_ns;
-    if ((is_long || is_much) && hz > 1) {
-        set_rate(s, hz / 2, is_long ? "one in a hundred takes longer than a millisecond"
-                                    : "together they take more than 1 % of the targets' time");
+    uint32_t least_hz = is_much ? 1 : LONG_HZ;
+    if ((is_long || is_much) && hz > least_hz) {
+        set_rate(s, hz / 2 > least_hz ? hz / 2 : least_hz,
+                 is_much ? "together they take more than 1 % of the targets' time"
+                         : "one in a hundred takes longer than a millisecond");
     } else if (now_ns - s->quiet_ns >= QUIET_S * NS_PER_S && hz < s->asked_hz) {
         s->quiet_ns = now_ns;
         set_rate(s, hz * 2 < s->asked_hz ? hz * 2 : s->asked_hz, "they are short again");
