@@ -69,9 +69,10 @@ class Apt:
     """A private apt for one suite (and one architecture). Parts of the tests that run beside each other share it."""
 
     def __init__(self, suite, architecture="amd64"):
-        self.suite = suite
-        self.lock = f"apt-{suite}-{architecture}"
-        self.folder = cache.folder("apt", f"{suite}-{architecture}")
+        self.suite = suite # several, with spaces between: packages of one with what they need of another
+        name = f"{suite.replace(' ', '+')}-{architecture}"
+        self.lock = f"apt-{name}"
+        self.folder = cache.folder("apt", name)
         for part in ("parts", "preferences", "lists/partial", "cache/archives/partial"):
             (self.folder / part).mkdir(parents=True, exist_ok=True)
         (self.folder / "status").touch()
@@ -127,7 +128,8 @@ class Apt:
             if all(file.exists() for file in files):
                 return files
         self._update()
-        wanted = self.get("install", "--print-uris", "-y", *packages)
+        # of an empty cache: what is downloaded already would be left out
+        wanted = self.get("-o", f"Dir::Cache::Archives={self.folder}/parts/", "install", "--print-uris", "-y", *packages)
         names = re.findall(r"^'[^']+' (\S+\.deb) ", wanted.stdout, re.M)
         done = self.get("install", "-y", "--download-only", *packages)
         if done.returncode:

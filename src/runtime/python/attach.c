@@ -285,8 +285,9 @@ static bool find_threads(struct python_find *f)
 /* ---- the first interpreter ---- */
 
 /* From 3.7 on it is part of _PyRuntime, with the pointer to the main interpreter behind it. */
-static bool may_be_head(struct python_find *f, uint64_t head)
+static bool may_be_head(void *context, uint64_t head)
 {
+    struct python_find *f = context;
     uint32_t at = f->python->layout.runtime.head;
     uint64_t main_interp;
     f->python->head = head;
@@ -300,7 +301,9 @@ static bool find_head(struct python_find *f)
     struct python *p = f->python;
     p->head = p->runtime != 0 ? p->runtime + p->layout.runtime.head
                               : in_process(f, f->binary->interp_head);
-    return p->head != 0 || python_find_head(f, may_be_head) || starting(f);
+    /* without a symbol it is the pointer to an interpreter, which leads to a thread, and that back to it */
+    return p->head != 0 ||
+           find_ring(&f->in, p->layout.interp.threads, p->layout.thread.interp, may_be_head, f) || starting(f);
 }
 
 /* ---- the GIL ---- */

@@ -27,10 +27,6 @@ struct python_find {
     struct err *err;     /* why it is refused; in.unread goes before that */
 };
 
-/* head.c: shows `accept` the places of pointers that could be the one to the first interpreter, by
- * what they lead to, until it returns true. */
-bool python_find_head(struct python_find *f, bool (*accept)(struct python_find *f, uint64_t head));
-
 /* head.c: PY_VERSION_HEX from the text that Py_GetVersion gives; 0: there is none. */
 uint32_t python_find_version(struct python_find *f);
 

@@ -30,9 +30,8 @@
 #ifndef RUNTIME_PYTHON_WALK_H
 #define RUNTIME_PYTHON_WALK_H
 
+#include "runtime/common/load.h"
 #include "runtime/python/private.h"
-
-#include <string.h>
 
 enum {
     WALK_BATCHES_MAX = 128,  /* of one sample; 3000 frames in chunks read twice take 80 */
@@ -222,27 +221,6 @@ struct walk {
     unsigned char arena[WALK_ARENA];
 };
 _Static_assert(sizeof(struct walk) <= 49 * 1024, "a walk takes too much of a catcher's stack");
-
-static inline uint64_t load_u64(const unsigned char *at)
-{
-    uint64_t value;
-    memcpy(&value, at, sizeof value);
-    return value;
-}
-
-static inline uint32_t load_u32(const unsigned char *at)
-{
-    uint32_t value;
-    memcpy(&value, at, sizeof value);
-    return value;
-}
-
-/* Could this be the address of something in the target? Neither the first page nor the kernel's
- * half. */
-static inline bool plausible(uint64_t address)
-{
-    return address >= 4096 && address < (uint64_t)1 << 57;
-}
 
 static inline bool has(uint32_t offset)
 {
