@@ -91,6 +91,8 @@ enum runtime_native {
     RUNTIME_NATIVE_PLAIN,
     RUNTIME_NATIVE_LOOP,     /* the interpreter's loop: stands for frames of the runtime */
     RUNTIME_NATIVE_PLUMBING, /* how the interpreter calls itself; of no use to a reader */
+    RUNTIME_NATIVE_ENTERS,   /* what calls the loop: stands for it where the loop is not what it has called, but
+                              * generated code, or nothing yet */
 };
 
 enum runtime_frame_flag {

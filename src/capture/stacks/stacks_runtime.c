@@ -113,14 +113,18 @@ static bool add_woven(struct stacks *s, struct profile *p, size_t count, bool ma
     return fits;
 }
 
-/* What a native frame is to the runtimes that the thread runs. */
+/* What a native frame is to the runtimes that the thread runs; those nearer to the leaf are told before. */
 static uint8_t native_kind_of(const struct stacks_scratch *from, size_t native)
 {
     for (size_t i = 0; i < from->walked_count; i++) {
         enum runtime_native kind =
             readers_native(from->walked[i].reader, from->image[native], from->native[native].address);
+        uint8_t loop = (uint8_t)(WEAVE_LOOP + i);
+        if (kind == RUNTIME_NATIVE_ENTERS) {
+            return native > 0 && from->native_kind[native - 1] == loop ? WEAVE_PLUMBING : loop;
+        }
         if (kind != RUNTIME_NATIVE_PLAIN) {
-            return (uint8_t)(kind == RUNTIME_NATIVE_LOOP ? WEAVE_LOOP + i : WEAVE_PLUMBING);
+            return kind == RUNTIME_NATIVE_LOOP ? loop : WEAVE_PLUMBING;
         }
     }
     return WEAVE_NATIVE;

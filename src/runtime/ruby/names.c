@@ -1,0 +1,314 @@
+/* Names frames: a cache from functions (address, and what the walk's check says of it) to names, file and lines, bounded in
+ * bytes. Each function is read once, soon after its first walk, while it still exists; its fingerprint must be the walk's.
+ * When there is no more room all is forgotten at once, at the start of a call. */
+#include "runtime/ruby/private.h"
+
+#include "base/arena.h"
+#include "base/intern.h"
+#include "base/str.h"
+#include "base/vec.h"
+
+#include <stdlib.h>
+
+enum {
+    FUNCTIONS_MAX = 65536,
+    BYTES_MAX = 8 << 20,
+    START_OVER_BYTES = 6 << 20,
+    POSITIONS_MAX = 1 << 22,
+    LINES_MAX_BYTES = 1 << 20,
+
+    BODY_SIZE = 4, BODY_ENCODED = 8, BODY_FILE = 64, BODY_BASE_LABEL = 72, BODY_LABEL = 80, BODY_FIRST_LINE = 88,
+    ISEQ_BODY = 16,
+    METHOD_DEFINITION = 16, METHOD_ID = 24, METHOD_OWNER = 32, METHOD_BYTES = 40, SVAR_METHOD = 8,
+    DEFINITION_KIND = 15, DEFINITION_ISEQ = 0, DEFINITION_BODY = 8,
+};
+
+struct function {
+    uint64_t code, check;
+    struct str name, file;
+    uint64_t encoded; /* address of its instructions */
+    uint32_t positions, first_line;
+    struct ruby_lines lines;
+    bool is_c;
+};
+
+struct names {
+    const struct ruby *ruby;
+    VEC(struct function) functions; /* element 0 is unused */
+    struct intern ids;
+    struct arena arena;
+};
+
+/* One function while it is read. */
+struct reading {
+    struct names *names;
+    const struct ruby_layout *layout;
+    struct memory_batch *memory;
+    struct function *out;
+    unsigned char body[RUBY_BODY_BYTES];
+    uint64_t iseq, method;
+    struct buf text, part;
+};
+
+static uint64_t hash_of(const struct function *f)
+{
+    return mix_u64(mix_u64(1, f->code), f->check ^ (uint64_t)f->is_c << 63);
+}
+
+static uint64_t function_hash(const void *owner, uint32_t id)
+{
+    return hash_of(&((const struct names *)owner)->functions.at[id]);
+}
+
+static bool function_same(const void *owner, uint32_t id, const void *key)
+{
+    const struct function *a = &((const struct names *)owner)->functions.at[id], *b = key;
+    return a->code == b->code && a->check == b->check && a->is_c == b->is_c;
+}
+
+static const struct intern_owner ops = {function_hash, function_same};
+
+static struct str kept(struct reading *r, struct buf *text)
+{
+    struct str copy = text->failed ? STR("") : arena_copy(&r->names->arena, buf_slice(text));
+    return copy.ptr != NULL ? copy : STR("");
+}
+
+static bool text_of(struct reading *r, uint64_t string, struct buf *out)
+{
+    buf_clear(out);
+    return ruby_add_string(r->layout, r->memory, string, out);
+}
+
+/* ---- methods ---- */
+
+/* The method that an environment's first word leads to: itself, or by a holder of special variables. False: none. */
+static bool read_method(struct reading *r, uint64_t address, unsigned char method[METHOD_BYTES])
+{
+    for (int hop = 0; hop < 2; hop++) {
+        if (!ruby_read(r->memory, address, method, METHOD_BYTES)) {
+            return false;
+        }
+        uint64_t flags = load_u64(method);
+        if (!ruby_is_imemo(flags, IMEMO_SVAR)) {
+            return ruby_is_imemo(flags, IMEMO_METHOD);
+        }
+        address = load_u64(method + SVAR_METHOD);
+    }
+    return false;
+}
+
+/* A method's definition leads to the instructions that the frame runs, or runs blocks of: then its class is the frame's. */
+static bool defines(struct reading *r, const unsigned char *method)
+{
+    uint64_t definition[2];
+    if (!ruby_read(r->memory, load_u64(method + METHOD_DEFINITION), definition, sizeof definition)) {
+        return false;
+    }
+    return (definition[0] & DEFINITION_KIND) != DEFINITION_ISEQ || definition[1] == r->iseq ||
+           definition[1] == load_u64(r->body + r->layout->body.local);
+}
+
+static void add_class(struct reading *r)
+{
+    unsigned char method[METHOD_BYTES];
+    if (r->layout->class_path != LAYOUT_NONE && r->method != 0 && read_method(r, r->method, method) &&
+        defines(r, method)) {
+        ruby_add_class(r->layout, r->memory, load_u64(method + METHOD_OWNER), &r->text);
+    }
+}
+
+static bool name_c(struct reading *r)
+{
+    unsigned char method[METHOD_BYTES];
+    uint64_t id, string;
+    uint32_t check = (uint32_t)r->out->check;
+    if (!read_method(r, r->out->code, method) ||
+        (check != 0 && ruby_is_imemo(load_u64(method), IMEMO_METHOD) &&
+         check != ruby_method_check(method + RUBY_METHOD_AT) && r->out->code != load_u64(method + SVAR_METHOD))) {
+        return false;
+    }
+    id = load_u64(method + METHOD_ID);
+    if (r->layout->original_id != LAYOUT_NONE) {
+        (void)ruby_read_word(r->memory, load_u64(method + METHOD_DEFINITION) + r->layout->original_id, &id);
+    }
+    ruby_add_class(r->layout, r->memory, load_u64(method + METHOD_OWNER), &r->text);
+    if (ruby_id_string(r->layout, r->names->ruby->symbols, r->memory, id, &string) && text_of(r, string, &r->part)) {
+        buf_str(&r->text, buf_slice(&r->part));
+    } else {
+        buf_clear(&r->text);
+        buf_text(&r->text, "<cfunc>");
+    }
+    return true;
+}
+
+/* ---- instruction sequences ---- */
+
+/* "block in name" is "block in Class#name": the label ends with the method's own name. */
+static bool name_iseq(struct reading *r)
+{
+    struct buf base;
+    if (!text_of(r, load_u64(r->body + BODY_LABEL), &r->part)) {
+        return false;
+    }
+    buf_init(&base, RUNTIME_NAME_MAX);
+    struct str label = buf_slice(&r->part), name = label;
+    if (text_of(r, load_u64(r->body + BODY_BASE_LABEL), &base) && str_ends(label, buf_slice(&base))) {
+        name = str_sub(label, label.len - base.len, label.len);
+        buf_str(&r->text, str_sub(label, 0, label.len - base.len));
+        if (name.len > 0 && name.ptr[0] != '<') { /* <main>, <class:A> are no methods */
+            add_class(r);
+        }
+    }
+    buf_str(&r->text, name);
+    buf_release(&base);
+    return true;
+}
+
+/* A path, or an array of it and of where it really is, which may be nil. */
+static void read_file(struct reading *r)
+{
+    uint64_t at = load_u64(r->body + BODY_FILE), path;
+    bool found = text_of(r, at, &r->part) ||
+                 (ruby_element(r->memory, at, 1, &path) && text_of(r, path, &r->part)) ||
+                 (ruby_element(r->memory, at, 0, &path) && text_of(r, path, &r->part));
+    r->out->file = found ? kept(r, &r->part) : STR("");
+}
+
+static const unsigned char *keep_bytes(struct reading *r, uint64_t address, size_t len)
+{
+    unsigned char *bytes = len > 0 && len <= LINES_MAX_BYTES ? arena_alloc(&r->names->arena, len) : NULL;
+    struct memory_piece piece = {address, bytes, (uint32_t)len, 0};
+    bool read = bytes != NULL && plausible(address) && memory_batch_read(r->memory, &piece, 1, NULL) && piece.got == len;
+    return read ? bytes : NULL;
+}
+
+static void read_lines(struct reading *r)
+{
+    const struct ruby_layout *l = r->layout;
+    struct ruby_lines *lines = &r->out->lines;
+    uint32_t count = load_u32(r->body + l->body.line_count);
+    r->out->positions = load_u32(r->body + BODY_SIZE);
+    r->out->encoded = load_u64(r->body + BODY_ENCODED);
+    if (r->out->positions > POSITIONS_MAX || count > r->out->positions) {
+        return;
+    }
+    *lines = (struct ruby_lines){.entry_bytes = l->body.line_bytes, .by_position = l->body.line_index == LAYOUT_NONE};
+    lines->entries = keep_bytes(r, load_u64(r->body + l->body.lines), (size_t)count * l->body.line_bytes);
+    lines->count = lines->entries != NULL ? count : 0;
+    if (!lines->by_position && count > 1) {
+        size_t len = ruby_index_bytes(r->out->positions);
+        lines->index = keep_bytes(r, load_u64(r->body + l->body.line_index), len);
+        lines->index_bytes = lines->index != NULL ? len : 0;
+    }
+}
+
+static bool read_iseq(struct reading *r)
+{
+    uint64_t head[3];
+    uint32_t mask = (1U << RUBY_CHECK_BITS) - 1, check = (uint32_t)r->out->check & mask;
+    size_t len = r->layout->body.line_index == LAYOUT_NONE ? RUBY_BODY_BYTES : RUBY_BODY_BYTES - 16;
+    if (!ruby_read(r->memory, r->iseq, head, sizeof head) || !ruby_is_imemo(head[0], IMEMO_ISEQ) ||
+        !ruby_read(r->memory, head[2], r->body, len) ||
+        (check != 0 && (ruby_body_check(head[2], r->body) & mask) != check)) {
+        return false;
+    }
+    uint64_t first_line = load_u64(r->body + BODY_FIRST_LINE);
+    r->out->first_line = (uint32_t)first_line >> (r->layout->tagged_line ? 1 : 0);
+    r->out->first_line += r->out->first_line == 0; /* a file's own */
+    if (!name_iseq(r)) {
+        return false;
+    }
+    read_file(r);
+    read_lines(r);
+    return true;
+}
+
+/* ---- the cache ---- */
+
+/* Its number; 0: it cannot be read. */
+static uint32_t read_function(struct names *n, const struct function *key, struct memory_batch *memory)
+{
+    struct function function = *key;
+    struct reading r = {.names = n, .layout = &n->ruby->layout, .memory = memory, .out = &function};
+    uint32_t id = 0;
+    buf_init(&r.text, RUNTIME_NAME_MAX);
+    buf_init(&r.part, RUNTIME_NAME_MAX);
+    r.iseq = key->code;
+    r.method = key->check >> RUBY_CHECK_BITS;
+    if (key->is_c ? name_c(&r) : read_iseq(&r)) {
+        function.name = kept(&r, &r.text);
+        struct function *added = function.name.len > 0 ? vec_push(&n->functions) : NULL;
+        if (added != NULL) {
+            *added = function;
+            id = (uint32_t)(n->functions.len - 1);
+            (void)intern_add(&n->ids, &ops, n, hash_of(key), id); /* without room it is read again next time */
+        }
+    }
+    buf_release(&r.text);
+    buf_release(&r.part);
+    return id;
+}
+
+/* The saved pc is behind the instruction that runs. */
+static uint32_t line_of(const struct function *f, uint32_t pc)
+{
+    uint32_t position = pc - (uint32_t)(f->encoded >> 3);
+    position -= position > 0;
+    return pc == 0 ? f->first_line : position < f->positions ? ruby_line(&f->lines, position) : 0;
+}
+
+static void name_frame(struct names *n, const struct runtime_frame *frame, struct memory_batch *memory,
+                       struct runtime_name *out)
+{
+    struct function key = {.code = frame->code, .check = frame->check, .is_c = frame->position == RUBY_C_FUNCTION};
+    uint32_t id = intern_find(&n->ids, &ops, n, hash_of(&key), &key);
+    id = id != 0 ? id : read_function(n, &key, memory);
+    const struct function *f = &n->functions.at[id];
+    *out = (struct runtime_name){.function = STR(""), .file = STR("")};
+    if (id != 0) {
+        *out = (struct runtime_name){.function = f->name, .file = f->file, .first_line = f->first_line};
+        out->line = f->is_c ? 0 : line_of(f, frame->position);
+    }
+}
+
+void ruby_name_frames(void *names, const struct runtime_frame *frames, size_t count, struct memory_batch *memory,
+                      struct runtime_name *out)
+{
+    struct names *n = names;
+    if (n->functions.len + count > FUNCTIONS_MAX || n->arena.used_bytes > START_OVER_BYTES) {
+        n->functions.len = 1;
+        intern_clear(&n->ids);
+        arena_clear(&n->arena);
+    }
+    for (size_t i = 0; i < count; i++) {
+        name_frame(n, &frames[i], memory, &out[i]);
+    }
+}
+
+void *ruby_open_names(const void *state)
+{
+    struct names *n = calloc(1, sizeof *n);
+    if (n == NULL) {
+        return NULL;
+    }
+    n->ruby = state;
+    arena_init(&n->arena, BYTES_MAX);
+    if (vec_push(&n->functions) == NULL) {
+        ruby_close_names(n);
+        return NULL;
+    }
+    return n;
+}
+
+void ruby_close_names(void *names)
+{
+    struct names *n = names;
+    if (n == NULL) {
+        return;
+    }
+    vec_release(&n->functions);
+    intern_release(&n->ids);
+    arena_release(&n->arena);
+    free(n);
+}

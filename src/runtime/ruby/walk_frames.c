@@ -1,0 +1,244 @@
+/* The frames of a stack (walk.h): control frames from the leaf to the stack's end, each with its environment, which says
+ * what kind of frame it is and, by the environments around it, which method it belongs to. */
+#include "runtime/ruby/walk.h"
+
+enum {
+    KEEP_LEAF = RUNTIME_FRAMES_MAX * 3 / 4,
+    KEEP_ROOT = RUNTIME_FRAMES_MAX - KEEP_LEAF,
+    HOPS_MAX = 16,     /* blocks in blocks */
+    ROUNDS_MAX = 8,    /* of further environments, */
+    GROUP = 32,        /* for so many frames: there are slots for four each */
+
+    FRAME_PC = 0, FRAME_SP = 8, FRAME_ISEQ = 16, FRAME_EP = 32,
+    ENV_METHOD = 0, ENV_LINK = 8, ENV_FLAGS = 16, /* ep[-2], ep[-1], ep[0] */
+
+    FLAG_LOCAL = 2, FLAG_FINISH = 0x20, FLAG_BMETHOD = 0x40, FLAG_C = 0x80,
+    KIND_MASK = 0x7fff0001, KIND_C = 0x55550001, KIND_DUMMY = 0x79990001,
+};
+
+/* vm_core.h, VM_FRAME_MAGIC_*: a digit four times, or 7888, 7999; and the mark of a small number. */
+static bool is_kind(uint64_t flags)
+{
+    static const uint32_t kinds[] = {0x11110001, 0x22220001, 0x33330001, 0x44440001, KIND_C,
+                                     0x66660001, 0x77770001, 0x78880001, KIND_DUMMY};
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        if ((flags & KIND_MASK) == kinds[i]) {
+            return flags >> 32 == 0;
+        }
+    }
+    return false;
+}
+
+/* ---- what two copies have in common ---- */
+
+static bool holds(const struct walk *w, uint64_t address)
+{
+    const struct walk_window *v = &w->window;
+    uint32_t bytes = w->layout->frame_bytes;
+    return address >= v->low && address < v->limit && v->limit - address >= bytes &&
+           (w->plan->limit - address) % bytes == 0;
+}
+
+static bool same_function(const unsigned char *a, const unsigned char *b)
+{
+    return load_u64(a + FRAME_ISEQ) == load_u64(b + FRAME_ISEQ) && load_u64(a + FRAME_EP) == load_u64(b + FRAME_EP);
+}
+
+static bool same_place(const unsigned char *a, const unsigned char *b)
+{
+    return load_u64(a + FRAME_PC) == load_u64(b + FRAME_PC);
+}
+
+uint64_t stack_common(const struct walk *w)
+{
+    const struct walk_window *v = &w->window;
+    uint64_t top = most(load_u64(w->ec + 16), w->cfp_last), from = 0;
+    uint32_t bytes = w->layout->frame_bytes;
+    if (!holds(w, load_u64(w->ec + 16)) || !holds(w, w->cfp_last)) {
+        return 0;
+    }
+    for (uint64_t at = v->limit - (v->limit - v->low) % bytes - bytes; at >= top; at -= bytes) {
+        const unsigned char *a = v->frames[0] + (at - v->low), *b = v->frames[1] + (at - v->low);
+        if (!same_function(a, b)) {
+            break;
+        }
+        from = at;
+        if (!same_place(a, b)) {
+            break;
+        }
+    }
+    return from;
+}
+
+/* ---- environments ---- */
+
+/* Which method a frame belongs to: 1, `method` (0: none); 0: to be asked for; -1: contradicts itself. */
+static int method_of(struct walk *w, uint64_t ep, uint64_t *method)
+{
+    const unsigned char *env;
+    *method = 0;
+    for (int hop = 0; hop < HOPS_MAX; hop++) {
+        int held = stack_env(w, ep, &env);
+        if (held <= 0) {
+            return held == 0 ? 0 : hop == 0 ? -1 : 1;
+        }
+        uint64_t flags = load_u64(env + ENV_FLAGS);
+        if (!is_kind(flags)) {
+            return hop == 0 ? -1 : 1;
+        }
+        if ((flags & (FLAG_LOCAL | FLAG_BMETHOD)) != 0) {
+            *method = load_u64(env + ENV_METHOD);
+            return 1;
+        }
+        ep = load_u64(env + ENV_LINK) & ~(uint64_t)3;
+    }
+    return 1;
+}
+
+static void remember_escaped(struct walk *w)
+{
+    struct ruby_plan *plan = w->plan;
+    for (uint32_t i = 0; i < w->slots.count && plan->escaped_count < PLAN_ESCAPED; i++) {
+        bool known = false;
+        for (uint32_t k = 0; k < plan->escaped_count; k++) {
+            known = known || plan->escaped[k] == w->slots.ep[i];
+        }
+        if (!known) {
+            plan->escaped[plan->escaped_count++] = w->slots.ep[i];
+        }
+    }
+}
+
+/* Reads the environments that frames of the window from `address` to `limit` have elsewhere. */
+static void fetch_envs(struct walk *w, uint64_t address, uint64_t limit)
+{
+    for (int round = 0; round < ROUNDS_MAX; round++) {
+        uint64_t method;
+        uint32_t missing = 0;
+        for (uint64_t at = address; at < limit; at += w->layout->frame_bytes) {
+            missing += method_of(w, load_u64(stack_frame(w, at) + FRAME_EP), &method) == 0;
+        }
+        if (missing == 0) {
+            return;
+        }
+        w->pieces = 0;
+        stack_ask_slots(w);
+        if (!stack_read(w)) {
+            return;
+        }
+        stack_take_slots(w);
+    }
+}
+
+/* ---- frames ---- */
+
+static bool emit(struct walk *w, uint64_t address)
+{
+    struct runtime_stack *out = w->out;
+    const unsigned char *frame = stack_frame(w, address), *env;
+    uint64_t method, ep = load_u64(frame + FRAME_EP), iseq = load_u64(frame + FRAME_ISEQ);
+    int known = method_of(w, ep, &method);
+    if (known < 0 || stack_env(w, ep, &env) != 1) {
+        return false;
+    }
+    uint64_t flags = load_u64(env + ENV_FLAGS);
+    bool is_c = (flags & FLAG_C) != 0;
+    uint64_t kind = flags & KIND_MASK;
+    if (kind == KIND_DUMMY || (is_c && (kind != KIND_C || method == 0))) {
+        return true; /* what stands at the stack's end; a block in C */
+    }
+    if (!plausible(is_c ? method : iseq) || (is_c ? method : iseq) % 8 != 0) {
+        return false;
+    }
+    out->frame[out->count++] = (struct runtime_frame){
+        .code = is_c ? method : iseq,
+        .position = is_c ? RUBY_C_FUNCTION : (uint32_t)(load_u64(frame + FRAME_PC) >> 3),
+        .flags = WALK_UNCHECKED | (!is_c && (flags & FLAG_FINISH) != 0 ? RUNTIME_FRAME_ENTRY : 0U),
+        .check = is_c ? 0 : method,
+    };
+    return true;
+}
+
+/* Reads the part of the stack that begins at `address`. False: torn. */
+static bool next_window(struct walk *w, uint64_t address, uint64_t joint)
+{
+    unsigned char kept[RUBY_FRAME_BYTES], before[RUBY_FRAME_BYTES], behind[RUBY_FRAME_BYTES];
+    uint32_t bytes = w->layout->frame_bytes;
+    memcpy(kept, stack_frame(w, joint), bytes);
+    /* callers' values are below those of the last frame met; a part that is left out goes before the stack's start */
+    uint64_t top = address == joint + bytes ? load_u64(kept + FRAME_SP) : w->plan->stack + WALK_VALUES;
+    w->pieces = 0;
+    uint32_t first = stack_ask(w, joint, before, bytes);
+    stack_ask_window(w, address, top);
+    uint32_t last = stack_ask(w, joint, behind, bytes);
+    if (!stack_read(w)) {
+        return true;
+    }
+    stack_take_window(w);
+    return !w->twice || (stack_got(w, first) && stack_got(w, last) && same_function(kept, before) && same_function(kept, behind) &&
+                         same_place(kept, before) && same_place(kept, behind));
+}
+
+/* Where the walk goes on: of a deep stack the middle is left out. */
+static uint64_t skip_middle(struct walk *w, uint64_t address)
+{
+    struct runtime_stack *out = w->out;
+    uint64_t root = w->plan->limit - (uint64_t)KEEP_ROOT * w->layout->frame_bytes;
+    if (out->count != KEEP_LEAF || address >= root || (out->frame[KEEP_LEAF - 1].flags & RUNTIME_FRAME_CUT) != 0) {
+        return address;
+    }
+    out->frame[KEEP_LEAF - 1].flags |= RUNTIME_FRAME_CUT;
+    return root;
+}
+
+/* Some frames of the window from `address` on, as many as have room for their environments; where it goes on, 0: torn. */
+static uint64_t walk_some(struct walk *w, uint64_t address)
+{
+    uint32_t bytes = w->layout->frame_bytes;
+    uint64_t limit = least(w->window.limit, address + (uint64_t)GROUP * bytes);
+    if (w->slots.count > WALK_SLOTS / 2) { /* those of frames that were dealt with */
+        w->slots.count = w->slots.fetched = 0;
+    }
+    fetch_envs(w, address, limit);
+    while (address < limit) {
+        if (!emit(w, address)) {
+            return 0;
+        }
+        uint64_t next = skip_middle(w, address + bytes);
+        if (next != address + bytes) {
+            return next;
+        }
+        address = next;
+    }
+    return address;
+}
+
+enum runtime_end stack_frames(struct walk *w)
+{
+    struct runtime_stack *out = w->out;
+    uint64_t address = w->cfp;
+    w->plan->escaped_count = 0;
+    if (!holds(w, address)) {
+        return RUNTIME_TORN;
+    }
+    while (address != 0 && address < w->plan->limit && !w->unreadable) {
+        uint64_t start = address;
+        if (!holds(w, address) && !next_window(w, address, w->joint)) {
+            return RUNTIME_TORN;
+        }
+        if (w->unreadable || !holds(w, address)) {
+            break;
+        }
+        address = walk_some(w, address);
+        remember_escaped(w);
+        w->joint = address > start ? least(address, w->window.limit) - w->layout->frame_bytes : start;
+    }
+    if (w->unreadable || address != w->plan->limit) {
+        return w->unreadable ? RUNTIME_UNREADABLE : RUNTIME_TORN;
+    }
+    if (out->count == 0) {
+        return RUNTIME_EMPTY;
+    }
+    out->frame[out->count - 1].flags |= RUNTIME_FRAME_ENTRY;
+    return RUNTIME_COMPLETE;
+}
