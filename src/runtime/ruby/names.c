@@ -17,7 +17,10 @@ enum {
     POSITIONS_MAX = 1 << 22,
     LINES_MAX_BYTES = 1 << 20,
 
-    BODY_SIZE = 4, BODY_ENCODED = 8, BODY_FILE = 64, BODY_BASE_LABEL = 72, BODY_LABEL = 80, BODY_FIRST_LINE = 88,
+    BODY_SIZE = 4, BODY_ENCODED = 8, BODY_FILE = 64, BODY_BASE_LABEL = 72, BODY_FIRST_LINE = 88,
+    BODY_LABELS = 16, /* base label, label */
+    KIND_EVAL = 6,
+    EVALS_MAX = 8,    /* in each other */
     ISEQ_BODY = 16,
     METHOD_DEFINITION = 16, METHOD_ID = 24, METHOD_OWNER = 32, METHOD_BYTES = 40, SVAR_METHOD = 8,
     DEFINITION_KIND = 15, DEFINITION_ISEQ = 0, DEFINITION_BODY = 8,
@@ -144,19 +147,44 @@ static bool name_c(struct reading *r)
 
 /* ---- instruction sequences ---- */
 
+/* Code given as text goes by the name of what gave it, which 3.4 does not say of it any more. */
+static void read_labels(struct reading *r, unsigned char labels[BODY_LABELS])
+{
+    unsigned char body[RUBY_BODY_BYTES];
+    uint64_t head[3];
+    size_t len = r->layout->body.local;
+    memcpy(body, r->body, len);
+    for (int i = 0; i < EVALS_MAX && load_u32(body) == KIND_EVAL; i++) {
+        uint64_t parent = load_u64(body + len - 8);
+        if (!ruby_read(r->memory, parent, head, sizeof head) || !ruby_is_imemo(head[0], IMEMO_ISEQ) ||
+            !ruby_read(r->memory, head[2], body, len)) {
+            break;
+        }
+    }
+    memcpy(labels, body + BODY_BASE_LABEL, BODY_LABELS);
+}
+
+/* <main>, <class:A> are no methods; <=> is one. */
+static bool is_method(struct str name)
+{
+    return name.len > 0 && (name.ptr[0] != '<' || name.len == 1 || name.ptr[1] < 'a' || name.ptr[1] > 'z');
+}
+
 /* "block in name" is "block in Class#name": the label ends with the method's own name. */
 static bool name_iseq(struct reading *r)
 {
+    unsigned char labels[BODY_LABELS];
     struct buf base;
-    if (!text_of(r, load_u64(r->body + BODY_LABEL), &r->part)) {
+    read_labels(r, labels);
+    if (!text_of(r, load_u64(labels + 8), &r->part)) {
         return false;
     }
     buf_init(&base, RUNTIME_NAME_MAX);
     struct str label = buf_slice(&r->part), name = label;
-    if (text_of(r, load_u64(r->body + BODY_BASE_LABEL), &base) && str_ends(label, buf_slice(&base))) {
+    if (text_of(r, load_u64(labels), &base) && str_ends(label, buf_slice(&base))) {
         name = str_sub(label, label.len - base.len, label.len);
         buf_str(&r->text, str_sub(label, 0, label.len - base.len));
-        if (name.len > 0 && name.ptr[0] != '<') { /* <main>, <class:A> are no methods */
+        if (is_method(name)) {
             add_class(r);
         }
     }

@@ -170,6 +170,7 @@ static void finish(struct walk *w, enum runtime_end end)
     struct runtime_stack *out = w->out;
     uint8_t collects = RUNTIME_IN_GC | RUNTIME_HOLDS_LOCK;
     out->end = (uint8_t)end;
+    out->marks |= w->plan->short_lived > 0 ? RUNTIME_SHORT_LIVED : 0;
     out->count = end == RUNTIME_COMPLETE ? out->count : 0;
     out->reads = (uint8_t)w->batches;
     if (out->count > 0 && w->is_part) {

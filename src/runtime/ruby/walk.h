@@ -56,6 +56,7 @@ struct ruby_plan {
     uint64_t resume, resume_ractor; /* where the search for the thread goes on; 0: at the start */
     uint32_t sample;         /* a count */
     uint32_t missed;         /* samples for which the thread is still taken to be unknown */
+    uint32_t short_lived;    /* samples for which functions are taken to be freed soon */
     uint32_t turn;
     uint8_t escaped_count;
     uint8_t leaves[2];       /* items' numbers + 1 */

@@ -5,6 +5,7 @@
 
 enum {
     TRUSTED = 64,      /* samples */
+    SHORT_LIVED = 64,
     ISEQ_HEAD = 24,    /* flags, …, body */
     ISEQ_BODY = 16,
     ROUNDS_MAX = 24,
@@ -65,12 +66,16 @@ static struct plan_item *keep(struct walk *w, uint64_t address, uint64_t body, u
         oldest = better ? &set[i] : oldest;
     }
     uint16_t now = (uint16_t)w->plan->sample;
+    if (oldest->address == address && oldest->check != check) {
+        w->plan->short_lived = SHORT_LIVED; /* the collector frees functions that the program makes */
+    }
     *oldest = (struct plan_item){address, body, check, now, now};
     return oldest;
 }
 
 void stack_begin_checks(struct walk *w)
 {
+    w->plan->short_lived -= w->plan->short_lived > 0;
     if ((uint16_t)++w->plan->sample == 0) {
         memset(w->plan->item, 0, sizeof w->plan->item);
     }
@@ -117,7 +122,7 @@ void stack_take_checks(struct walk *w)
         bool stands = stack_got(w, again->piece) &&
                       (item->body == 0 || (stack_got(w, again->head) && again->body == item->body));
         if (!stands) {
-            item->address = 0; /* it is read anew if it is met */
+            item->checked = (uint16_t)(w->plan->sample - TRUSTED - 1); /* it is read anew if it is met */
             continue;
         }
         item->check = item->body != 0 ? ruby_body_check(item->body, again->bytes) : ruby_method_check(again->bytes);
