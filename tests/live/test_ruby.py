@@ -107,7 +107,9 @@ def test_no_stack_is_put_together_from_two_moments(name, mode, profile):
     print(f"{name} {mode}: {impossible} impossible, {short} short of {total}; torn "
           f"{session.share('[ruby: torn]_[rb]') + session.share('[partial]_[rb]'):.4f}")
     assert total > 0.6 * session.seconds(999) * 999, session.frames()
-    assert impossible + short <= 0.002 * total
+    # Up to 3.0 Ruby points to a frame before the frame is there, so that a leaf may be the one that was in its place.
+    early = rubies.get(name).minor < (3, 1)
+    assert impossible + short <= (0.004 if early else 0.0005) * total
 
 
 @pytest.mark.exact

@@ -23,7 +23,7 @@ enum {
     EVALS_MAX = 8,    /* in each other */
     ISEQ_BODY = 16,
     METHOD_DEFINITION = 16, METHOD_ID = 24, METHOD_OWNER = 32, METHOD_BYTES = 40, SVAR_METHOD = 8,
-    DEFINITION_KIND = 15, DEFINITION_ISEQ = 0, DEFINITION_BODY = 8,
+    DEFINITION_KIND = 15, DEFINITION_ISEQ = 0, DEFINITION_C = 1,
 };
 
 struct function {
@@ -49,7 +49,7 @@ struct reading {
     struct memory_batch *memory;
     struct function *out;
     unsigned char body[RUBY_BODY_BYTES];
-    uint64_t iseq, method;
+    uint64_t iseq, method, owner;
     struct buf text, part;
 };
 
@@ -101,24 +101,29 @@ static bool read_method(struct reading *r, uint64_t address, unsigned char metho
     return false;
 }
 
-/* A method's definition leads to the instructions that the frame runs, or runs blocks of: then its class is the frame's. */
-static bool defines(struct reading *r, const unsigned char *method)
+/* Does a method's definition lead to the instructions that the frame runs, or runs blocks of? 1: it does; 0: it has none,
+ * like one made of a block; -1: to others: a frame that was just being put where another one had been. */
+static int defines(struct reading *r, const unsigned char *method)
 {
     uint64_t definition[2];
     if (!ruby_read(r->memory, load_u64(method + METHOD_DEFINITION), definition, sizeof definition)) {
-        return false;
+        return 0;
     }
-    return (definition[0] & DEFINITION_KIND) != DEFINITION_ISEQ || definition[1] == r->iseq ||
-           definition[1] == load_u64(r->body + r->layout->body.local);
+    uint64_t kind = definition[0] & DEFINITION_KIND;
+    return kind != DEFINITION_ISEQ ? (kind == DEFINITION_C ? -1 : 0)
+           : definition[1] == r->iseq || definition[1] == load_u64(r->body + r->layout->body.local) ? 1
+                                                                                                    : -1;
 }
 
-static void add_class(struct reading *r)
+/* False: the frame contradicts itself. */
+static bool find_owner(struct reading *r)
 {
     unsigned char method[METHOD_BYTES];
-    if (r->layout->class_path != LAYOUT_NONE && r->method != 0 && read_method(r, r->method, method) &&
-        defines(r, method)) {
-        ruby_add_class(r->layout, r->memory, load_u64(method + METHOD_OWNER), &r->text);
+    if (r->method == 0 || !read_method(r, r->method, method)) {
+        return true;
     }
+    r->owner = load_u64(method + METHOD_OWNER);
+    return defines(r, method) >= 0;
 }
 
 static bool name_c(struct reading *r)
@@ -184,8 +189,8 @@ static bool name_iseq(struct reading *r)
     if (text_of(r, load_u64(labels), &base) && str_ends(label, buf_slice(&base))) {
         name = str_sub(label, label.len - base.len, label.len);
         buf_str(&r->text, str_sub(label, 0, label.len - base.len));
-        if (is_method(name)) {
-            add_class(r);
+        if (is_method(name) && r->owner != 0) {
+            ruby_add_class(r->layout, r->memory, r->owner, &r->text);
         }
     }
     buf_str(&r->text, name);
@@ -244,7 +249,7 @@ static bool read_iseq(struct reading *r)
     uint64_t first_line = load_u64(r->body + BODY_FIRST_LINE);
     r->out->first_line = (uint32_t)first_line >> (r->layout->tagged_line ? 1 : 0);
     r->out->first_line += r->out->first_line == 0; /* a file's own */
-    if (!name_iseq(r)) {
+    if (!find_owner(r) || !name_iseq(r)) {
         return false;
     }
     read_file(r);

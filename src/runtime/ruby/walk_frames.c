@@ -144,6 +144,9 @@ static bool emit(struct walk *w, uint64_t address)
     uint64_t flags = load_u64(env + ENV_FLAGS);
     bool is_c = (flags & FLAG_C) != 0;
     uint64_t kind = flags & KIND_MASK;
+    if (kind == KIND_C && iseq != 0) {
+        return false;
+    }
     if (kind == KIND_DUMMY || (is_c && (kind != KIND_C || method == 0))) {
         return true; /* what stands at the stack's end; a block in C */
     }
@@ -201,7 +204,8 @@ static uint64_t walk_some(struct walk *w, uint64_t address)
     }
     fetch_envs(w, address, limit);
     while (address < limit) {
-        if (!emit(w, address)) {
+        /* up to 3.0 the pointer to the leaf is set before the frame that it points to is complete */
+        if (!emit(w, address) && (w->twice || address != w->cfp || w->ruby->version >= RUBY_VERSION(3, 1, 0))) {
             return 0;
         }
         uint64_t next = skip_middle(w, address + bytes);
