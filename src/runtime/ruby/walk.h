@@ -37,7 +37,7 @@ enum {
     PLAN_ESCAPED = 32,
     PLAN_SETS = 32,
     PLAN_WAYS = 4,
-    PLAN_AGAIN = 4,          /* fingerprints read again in each sample: of two frames at the leaf, two others in turn */
+    PLAN_AGAIN = 3,          /* fingerprints read again in each sample: of two frames at the leaf, another in turn */
 };
 
 /* A function whose fingerprint was taken. */

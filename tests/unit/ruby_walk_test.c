@@ -1,0 +1,313 @@
+/*
+ * Ruby in a memory made here (ruby_process.h): attached to, walked, named, for a version of each layout; and each way in which
+ * what is read contradicts itself.
+ */
+#include "ruby_process.h"
+#include "test.h"
+
+#include <stdlib.h>
+
+static struct ruby_process process;
+static struct ruby *ruby;
+static uint64_t plan[RUNTIME_PLAN_MAX / sizeof(uint64_t)];
+static struct runtime_stack stack;
+static const struct ruby_family *const family_3_4 = &ruby_families[7];
+
+static void make(const struct ruby_family *family)
+{
+    struct err err = {0};
+    ruby_make(&process, family, true);
+    memset(plan, 0, sizeof plan);
+    CHECK_INT(ruby_process_attach(&process, &ruby, &err), RUNTIME_YES);
+    CHECK_TEXT(err.text, "");
+}
+
+static void walk(unsigned thread, bool proven, bool parts)
+{
+    struct memory_batch memory = {ruby_process_read, &process};
+    struct runtime_thread of = {.tid = RUBY_TID + thread, .proven_later = proven, .takes_parts = parts};
+    process.reads = process.pieces = 0;
+    ruby_walk(ruby, plan, &of, &memory, &stack);
+}
+
+/* The stack's names, root first, "a > b", with lines. */
+static const char *names(void)
+{
+    static char text[4096];
+    struct memory_batch memory = {ruby_process_read, &process};
+    struct runtime_name name[RUNTIME_FRAMES_MAX];
+    struct buf out;
+    void *open = ruby_open_names(ruby);
+    buf_init(&out, sizeof text);
+    ruby_name_frames(open, stack.frame, stack.count, &memory, name);
+    for (uint32_t i = stack.count; i > 0; i--) {
+        const struct runtime_name *n = &name[i - 1];
+        buf_str(&out, n->function);
+        if (n->file.len > 0) {
+            buf_printf(&out, " %u:%u", n->first_line, n->line);
+        }
+        buf_text(&out, i > 1 ? " > " : "");
+    }
+    snprintf(text, sizeof text, "%.*s", (int)out.len, buf_slice(&out).ptr);
+    buf_release(&out);
+    ruby_close_names(open);
+    return text;
+}
+
+static const char *expected(const struct ruby_family *f)
+{
+    return f->path != RUBY_ABSENT ? "<main> 1:3 > Shop#sell 10:11 > Array#each > block in Shop#sell 11:12"
+                                  : "<main> 1:3 > sell 10:11 > each > block in sell 11:12";
+}
+
+static void each_layout(void)
+{
+    for (size_t i = 0; i < RUBY_FAMILIES; i++) {
+        make(&ruby_families[i]);
+        for (unsigned thread = 0; thread < 2; thread++) {
+            memset(plan, 0, sizeof plan);
+            walk(thread, true, false);
+            CHECK_INT(stack.end, RUNTIME_COMPLETE);
+            CHECK_TEXT(names(), expected(&ruby_families[i]));
+            bool is_holder = ruby_families[i].version >= RUBY_VERSION(2, 7, 0) && thread == 0;
+            CHECK_INT(stack.marks, is_holder ? RUNTIME_HOLDS_LOCK : 0);
+        }
+        CHECK_INT(stack.frame[0].flags, RUNTIME_FRAME_ENTRY);
+        CHECK_INT(stack.frame[2].flags, 0);
+        CHECK_INT(stack.frame[3].flags, RUNTIME_FRAME_ENTRY);
+        walk(1, true, false);
+        CHECK_INT(process.reads, 1);
+        ruby_detach(ruby);
+    }
+}
+
+static void without_symbols(void)
+{
+    for (size_t i = 0; i < RUBY_FAMILIES; i++) {
+        struct err err = {0};
+        ruby_make(&process, &ruby_families[i], false);
+        memset(plan, 0, sizeof plan);
+        CHECK_INT(ruby_process_attach(&process, &ruby, &err), RUNTIME_YES);
+        CHECK_INT(ruby->vm, ruby_there(AT_VM));
+        walk(1, false, false);
+        CHECK_TEXT(names(), expected(&ruby_families[i]));
+        ruby_detach(ruby);
+    }
+}
+
+static void unknown_versions(void)
+{
+    struct ruby_layout layout;
+    struct err err = {0};
+    CHECK(!ruby_layout_of(RUBY_VERSION(4, 1, 0), ELF_X86_64, false, &layout, &err));
+    CHECK_TEXT(err.text, "Ruby 4.1.0 is not known here; 2.5 to 4.0 can be read");
+    CHECK(!ruby_layout_of(RUBY_VERSION(2, 4, 10), ELF_X86_64, false, &layout, &err));
+    CHECK(!ruby_layout_of(RUBY_VERSION(3, 0, 0), ELF_AARCH64, false, &layout, &err));
+    CHECK_TEXT(err.text, "Ruby 3.0.0 is not known here; 3.1 to 4.0 can be read");
+}
+
+static void libc_moves_fields(void)
+{
+    struct ruby_layout l;
+    CHECK(ruby_layout_of(RUBY_VERSION(3, 3, 5), ELF_AARCH64, false, &l, NULL));
+    CHECK_INT(l.vm.objspace, 1320);
+    CHECK_INT(l.ractor.threads, 264);
+    CHECK_INT(l.ractor.node, 448);
+    CHECK_INT(l.ractor.running, 344);
+    CHECK(ruby_layout_of(RUBY_VERSION(4, 0, 6), ELF_AARCH64, false, &l, NULL));
+    CHECK_INT(l.vm.objspace, 1280);
+    CHECK(ruby_layout_of(RUBY_VERSION(3, 3, 5), ELF_AARCH64, true, &l, NULL));
+    CHECK_INT(l.ractor.threads, 256);
+}
+
+static void refused(uint64_t at, uint64_t value)
+{
+    struct err err = {0};
+    ruby_make(&process, family_3_4, true);
+    ruby_put(&process, at, value);
+    CHECK_INT(ruby_process_attach(&process, &ruby, &err), RUNTIME_UNSUPPORTED);
+    CHECK(err.kind != ERR_NONE && ruby == NULL);
+}
+
+static void contradictions(void)
+{
+    refused(AT_VM_POINTER, 0);
+    refused(AT_VM + 40, 0);                           /* no main thread */
+    refused(AT_VM + 40, ruby_there(AT_EC));           /* that is in no list */
+    refused(AT_THREAD + 32, ruby_there(AT_RACTOR));   /* of another virtual machine */
+    refused(AT_THREAD + 0x400, ruby_there(AT_THREAD + 0x400)); /* a list that never ends */
+    refused(AT_EC + 48, ruby_there(AT_THREAD + 0x400)); /* another thread's */
+    refused(AT_EC + 16, ruby_there(AT_EC));           /* the leaf lies outside the stack */
+    refused(AT_EC + 8, 1ULL << 40);
+    for (unsigned i = 0; i < RUBY_THREADS; i++) {
+        ruby_make(&process, family_3_4, true);
+    }
+    struct err err = {0};
+    memset(process.bytes + AT_PTHREAD, 0, RUBY_THREADS * 0x800);
+    CHECK_INT(ruby_process_attach(&process, &ruby, &err), RUNTIME_UNSUPPORTED);
+}
+
+/* ---- a thread that runs on ---- */
+
+static unsigned pops_at;
+
+static void pop(struct ruby_process *p, unsigned piece)
+{
+    if (piece == pops_at) {
+        ruby_put(p, AT_EC + 0x100 + 16, ruby_there(p->cfp[1] + (unsigned)p->family->frame_bytes));
+        memset(p->bytes + p->cfp[1], 0x55, (size_t)p->family->frame_bytes);
+    }
+}
+
+static void runs_on(void)
+{
+    unsigned parts = 0, whole = 0, torn = 0;
+    for (unsigned piece = 0; piece < 30; piece++) {
+        make(family_3_4);
+        walk(1, false, true); /* the plan is right from here on */
+        process.at_piece = pop;
+        pops_at = piece;
+        walk(1, false, true);
+        process.at_piece = NULL;
+        bool is_part = stack.end == RUNTIME_COMPLETE && (stack.frame[0].flags & RUNTIME_FRAME_PART) != 0;
+        parts += is_part;
+        whole += stack.end == RUNTIME_COMPLETE && !is_part;
+        torn += stack.end != RUNTIME_COMPLETE;
+        const char *text = stack.end == RUNTIME_COMPLETE ? names() : "";
+        CHECK(stack.end != RUNTIME_COMPLETE || strcmp(text, expected(family_3_4)) == 0 ||
+              strcmp(text, "<main> 1:3 > Shop#sell 10:11 > Array#each") == 0);
+        ruby_detach(ruby);
+    }
+    CHECK(parts > 0 && whole > 0 && torn == 0);
+}
+
+static void changed(uint64_t at, uint64_t value, enum runtime_end end)
+{
+    make(family_3_4);
+    walk(1, true, false);
+    CHECK_INT(stack.end, RUNTIME_COMPLETE);
+    ruby_put(&process, at, value);
+    walk(1, true, false);
+    CHECK_INT(stack.end, end);
+    ruby_detach(ruby);
+}
+
+static void contradicting_stacks(void)
+{
+    uint64_t leaf = AT_STACK + STACK_BYTES + STACK_BYTES - 5 * 56, ec = AT_EC + 0x100;
+    changed(leaf + 32, 8, RUNTIME_TORN);                       /* no environment */
+    changed(leaf + 32, ruby_there(AT_STRING), RUNTIME_TORN);   /* of no kind */
+    changed(leaf + 16, 3, RUNTIME_TORN);                       /* no instructions */
+    changed(leaf + 16, ruby_there(AT_METHOD), RUNTIME_TORN);   /* those are none */
+    changed(leaf + 56 + 16, ruby_there(AT_ISEQ), RUNTIME_TORN); /* a C function that has some */
+    changed(ec + 16, ruby_there(leaf + 8), RUNTIME_TORN);      /* between two frames */
+    changed(ec + 16, ruby_there(AT_VM), RUNTIME_TORN);
+    changed(ec, 0, RUNTIME_EMPTY);
+    changed(ec + 48, ruby_there(AT_THREAD), RUNTIME_TORN);     /* another thread's */
+    changed(AT_PTHREAD + 0x800 + 720, 1, RUNTIME_NO_THREAD);   /* it ended, and another has its memory */
+    make(family_3_4);
+    process.gone = true;
+    walk(1, true, false);
+    CHECK(stack.end == RUNTIME_UNREADABLE || stack.end == RUNTIME_NO_THREAD);
+    ruby_detach(ruby);
+}
+
+static void other_function(void)
+{
+    make(family_3_4);
+    walk(0, true, false);
+    /* freed, and made anew with another name before it was named */
+    ruby_put(&process, AT_ISEQ + 0x2000 + 0x100 + 80, ruby_there(AT_STRING));
+    CHECK_TEXT(names(), "<main> 1:3 > Shop#sell 10:11 > Array#each > ");
+    walk(0, true, false);
+    CHECK_INT(stack.marks & RUNTIME_SHORT_LIVED, 0);
+    CHECK(strstr(names(), "> Array#each > shop.rb") != NULL);
+    ruby_detach(ruby);
+}
+
+/* A block's environment on the heap. */
+static void escaped(void)
+{
+    make(family_3_4);
+    uint64_t ep = AT_STRING + 0x1000;
+    memcpy(process.bytes + ep - 16, process.bytes + ruby_ep(&process, 1, 0) - RUBY_BASE - 16, 24);
+    ruby_put(&process, process.cfp[1] + 32, ruby_there(ep));
+    walk(1, false, false);
+    CHECK_TEXT(names(), expected(family_3_4));
+    walk(1, false, false);
+    CHECK_INT(process.reads, 1); /* it was predicted */
+    ruby_detach(ruby);
+}
+
+static void deep(void)
+{
+    make(family_3_4);
+    for (unsigned i = 0; i < 250; i++) {
+        ruby_push(&process, 1, ruby_there(AT_ISEQ + 0x1000), 5, 0x11110003, ruby_there(AT_METHOD), 0);
+    }
+    walk(1, false, false);
+    CHECK_INT(stack.end, RUNTIME_COMPLETE);
+    CHECK_INT(stack.count, 254);
+    ruby_detach(ruby);
+}
+
+static void running(void)
+{
+    uint32_t tids[8] = {0};
+    make(family_3_4);
+    struct memory_batch memory = {ruby_process_read, &process};
+    CHECK_INT(ruby_running(ruby, &memory, tids, 8), RUBY_THREADS);
+    CHECK_INT(tids[0], RUBY_TID);
+    CHECK_INT(tids[1], RUBY_TID + RUBY_THREADS - 1);
+    CHECK_INT(ruby_running(ruby, &memory, tids, 1), 1);
+    ruby_detach(ruby);
+}
+
+static void lines(void)
+{
+    /* two entries before position 54, one at 54 + 64, one at 54 + 512 + 3 */
+    unsigned char index[48 + 160] = {0};
+    uint32_t entries[] = {7, 8, 9, 10};
+    uint64_t word = 0;
+    for (unsigned i = 0; i < 9; i++) {
+        word |= 1ULL << (7 * i);
+    }
+    for (unsigned i = 0; i < 6; i++) {
+        uint64_t two = i == 0 ? word : 2 * word;
+        memcpy(index + 8 * i, &two, 8);
+    }
+    memcpy(index + 48, &(uint32_t){2}, 4);
+    memcpy(index + 48 + 16 + 8, &(uint64_t){1}, 8);
+    word = 0;
+    for (unsigned small = 2; small < 8; small++) {
+        word |= 1ULL << (9 * (small - 1));
+    }
+    memcpy(index + 48 + 8, &word, 8);
+    memcpy(index + 128, &(uint32_t){3}, 4);
+    word |= 1;
+    memcpy(index + 128 + 8, &word, 8);
+    memcpy(index + 128 + 16, &(uint64_t){8}, 8);
+    struct ruby_lines l = {(unsigned char *)entries, 4, 4, false, index, sizeof index};
+    static const uint32_t wanted[][2] = {{0, 7}, {8, 7}, {9, 8}, {53, 8}, {54, 8}, {117, 8}, {118, 9}, {565, 9}, {566, 9},
+                                         {568, 9}, {569, 10}, {1077, 10}, {1078, 0}};
+    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
+        CHECK_INT(ruby_line(&l, wanted[i][0]), wanted[i][1]);
+    }
+    CHECK_INT(ruby_index_bytes(54), 48);
+    CHECK_INT(ruby_index_bytes(55), 128);
+    l.count = 1;
+    CHECK_INT(ruby_line(&l, 700), 7); /* one entry needs no index */
+}
+
+TESTS({"each layout is attached to, walked and named; a warm stack takes one read", each_layout},
+      {"without symbols the virtual machine and the names are found by what they lead to", without_symbols},
+      {"a version that is not known is refused by name", unknown_versions},
+      {"glibc's larger mutexes on AArch64 move fields", libc_moves_fields},
+      {"what contradicts itself is not attached to", contradictions},
+      {"of a thread that runs on what stood is kept, or it is read again", runs_on},
+      {"a stack that contradicts itself is torn", contradicting_stacks},
+      {"a function that was freed has no name, and not another's", other_function},
+      {"an environment on the heap is read, and predicted from then on", escaped},
+      {"a stack of 250 frames is read in parts", deep},
+      {"who holds the lock may be running, and who began last", running},
+      {"lines are found by the index, zero words too", lines})
