@@ -1,7 +1,8 @@
 /*
- * Any memory as a Ruby process whose threads are walked and named. A sound process is made first (unit/ruby_process.h); the
- * input then changes it: one byte for the version, one for how the walk is called, and steps of six bytes (what to do, where,
- * which value), between which a thread is walked; some take effect between two pieces of a batch, as in a running process.
+ * Any memory as a Ruby process whose threads are walked and named. A sound process is made first
+ * (unit/ruby_process.h); the input then changes it: one byte for the version, one for how the walk is called, and
+ * steps of six bytes (what to do, where, which value), between which a thread is walked; some take effect between two
+ * pieces of a batch, as in a running process.
  */
 #include "../unit/ruby_process.h"
 

@@ -163,6 +163,25 @@ def test_each_thread_has_its_own_stack(name, mode, profile, ruby_of):
     assert held > 0.8 * seconds
 
 
+@pytest.mark.parametrize("name", EACH)
+def test_forked_children_are_read_in_all_their_threads(name, profile):
+    session = profile(name, "prefork", [1], "-f", 499)
+    stacks = [stack for stack in rbstacks.of_pprof(session.folder) if "child_work" in stack.names]
+    threads = {stack.tid: "in_thread" in stack.names for stack in stacks}
+    assert sorted(threads.values()) == [False, False, True, True], threads
+    assert sum(stack.count for stack in stacks) > 0.8 * session.seconds(499)
+
+
+@pytest.mark.net
+def test_threads_that_share_one_of_the_system_are_told_apart_by_what_runs(profile, monkeypatch):
+    monkeypatch.setenv("RUBY_MN_THREADS", "1")
+    session = profile("experimental", "threads", [1.5], "-f", 499)
+    stacks = rbstacks.of_pprof(session.folder)
+    for function in ("first", "second", "block in in_fiber", "of_ractor"):
+        assert any(function in stack.names for stack in stacks), function
+    assert not any({"first", "second"} <= set(stack.names) for stack in stacks)
+
+
 def test_waiting_threads_say_where(profile):
     session = profile("host", "threads", [1.5], "--wall", "-f", 199)
     waits = {frame for stack in rbstacks.of_pprof(session.folder) for frame in map(str, stack.frames)

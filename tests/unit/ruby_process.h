@@ -2,8 +2,8 @@
  * ruby_process: a process that runs Ruby, as far as its structures go, in an array: threads whose stacks are
  * <main> > Shop#sell (a method, `method`) > each (a C function) > block in Shop#sell, leaf last.
  *
- * Every structure stands at a place of its own, ELF address 0 is RUBY_BASE. Fields are put where the headers of the family's
- * version have them: literals, not the product's table.
+ * Every structure stands at a place of its own, ELF address 0 is RUBY_BASE. Fields are put where the headers of the
+ * family's version have them: literals, not the product's table.
  */
 #ifndef RUBY_PROCESS_H
 #define RUBY_PROCESS_H
@@ -116,7 +116,8 @@ static inline uint64_t ruby_string_at(struct ruby_process *p, unsigned number, c
     return ruby_there(at);
 }
 
-static inline uint64_t ruby_iseq_at(struct ruby_process *p, unsigned number, unsigned base, unsigned label, unsigned line)
+static inline uint64_t ruby_iseq_at(struct ruby_process *p, unsigned number, unsigned base, unsigned label,
+                                    unsigned line)
 {
     const struct ruby_family *f = p->family;
     uint64_t at = AT_ISEQ + 0x1000 * number, body = at + 0x100;
@@ -251,7 +252,8 @@ static inline void ruby_make(struct ruby_process *p, const struct ruby_family *f
     p->binary.symbols = has_symbols ? AT_SYMBOLS : 0;
     p->maps[0] = (struct runtime_map){RUBY_BASE + AT_DATA, RUBY_BASE + AT_HEAP, 0, 3, true, false};
     p->maps[1] = (struct runtime_map){RUBY_BASE + AT_HEAP, RUBY_BASE + RUBY_BYTES, 0, 3, false, false};
-    uint64_t head = ruby_there(f->ractors != RUBY_ABSENT ? AT_RACTOR + (uint64_t)f->ractor_threads : AT_VM + (uint64_t)f->threads);
+    uint64_t head = ruby_there(f->ractors != RUBY_ABSENT ? AT_RACTOR + (uint64_t)f->ractor_threads
+                                                         : AT_VM + (uint64_t)f->threads);
     ruby_put(p, AT_VM_POINTER, ruby_there(AT_VM));
     ruby_put(p, AT_VM + (uint64_t)f->main_thread, ruby_there(AT_THREAD));
     if (f->ractors != RUBY_ABSENT) {

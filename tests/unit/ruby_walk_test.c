@@ -1,6 +1,6 @@
 /*
- * Ruby in a memory made here (ruby_process.h): attached to, walked, named, for a version of each layout; and each way in which
- * what is read contradicts itself.
+ * Ruby in a memory made here (ruby_process.h): attached to, walked, named, for a version of each layout; and each way
+ * in which what is read contradicts itself.
  */
 #include "ruby_process.h"
 #include "test.h"
@@ -288,7 +288,8 @@ static void lines(void)
     memcpy(index + 128 + 8, &word, 8);
     memcpy(index + 128 + 16, &(uint64_t){8}, 8);
     struct ruby_lines l = {(unsigned char *)entries, 4, 4, false, index, sizeof index};
-    static const uint32_t wanted[][2] = {{0, 7}, {8, 7}, {9, 8}, {53, 8}, {54, 8}, {117, 8}, {118, 9}, {565, 9}, {566, 9},
+    static const uint32_t wanted[][2] = {{0, 7}, {8, 7}, {9, 8}, {53, 8}, {54, 8}, {117, 8}, {118, 9}, {565, 9},
+                                         {566, 9},
                                          {568, 9}, {569, 10}, {1077, 10}, {1078, 0}};
     for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
         CHECK_INT(ruby_line(&l, wanted[i][0]), wanted[i][1]);

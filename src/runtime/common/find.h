@@ -50,7 +50,8 @@ bool find_scan(struct find *f, size_t overlap,
 
 /* ring.c: shows `accept` where in that data pointers stand that lead, by the word at `forth` of what they point to, to
  * something whose word at `back` is the same pointer again, until it returns true. */
-bool find_ring(struct find *f, uint32_t forth, uint32_t back, bool (*accept)(void *context, uint64_t at), void *context);
+bool find_ring(struct find *f, uint32_t forth, uint32_t back, bool (*accept)(void *context, uint64_t at),
+               void *context);
 
 /* pthread.c: at which offset libc's thread structure holds the thread's number, learnt from some of the
  * process's threads, by their pthread_self. */

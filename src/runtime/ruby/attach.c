@@ -1,6 +1,6 @@
 /*
- * Where one process has its virtual machine, threads and names. Every link found is held against another one before it is
- * believed: a thread points back to the virtual machine, its execution context to the thread, its stack holds the
+ * Where one process has its virtual machine, threads and names. Every link found is held against another one before
+ * it is believed: a thread points back to the virtual machine, its execution context to the thread, its stack holds the
  * frames, and libc knows the thread's number. The process runs on meanwhile, so a contradiction is read again before it
  * counts.
  */
@@ -51,8 +51,8 @@ static bool stack_fits(struct attaching *a, const unsigned char *ec)
     if (stack == 0) {
         return true;
     }
-    return find_is_data(&a->in, stack) && words > 0 && words < STACK_MAX / 8 && cfp > stack && cfp < stack + 8 * words &&
-           (stack + 8 * words - cfp) % a->ruby->layout.frame_bytes == 0;
+    return find_is_data(&a->in, stack) && words > 0 && words < STACK_MAX / 8 && cfp > stack &&
+           cfp < stack + 8 * words && (stack + 8 * words - cfp) % a->ruby->layout.frame_bytes == 0;
 }
 
 static bool take_pthread(struct attaching *a, const unsigned char *thread)

@@ -19,7 +19,8 @@ static const uint32_t versions[VERSIONS] = {
 
 #define FIELD(name) offsetof(struct ruby_layout, name)
 
-/* A field a line, a version a column. `mutexes`: how many lie before it, where that is not in its own structure's head. */
+/* A field a line, a version a column. `mutexes`: how many lie before it, where that is not in its own structure's
+ * head. */
 static const struct row {
     uint16_t field, mutexes;
     int16_t at[VERSIONS];

@@ -1,7 +1,7 @@
-/* Which line a position is on. Up to 2.5 a table's entries begin with their position; from 2.6 on an index of bits tells
- * how many entries there are up to a position: nine counts of 7 bits in each of its first six words, for the first 54
- * positions, then blocks of 512: how many before the block, before each of its small blocks of 64 (9 bits each, none for
- * the first), and the bits themselves. Zero words are as good as others: iseq.c, succ_index_lookup. */
+/* Which line a position is on. Up to 2.5 a table's entries begin with their position; from 2.6 on an index of bits
+ * tells how many entries there are up to a position: nine counts of 7 bits in each of its first six words, for the
+ * first 54 positions, then blocks of 512: how many before the block, before each of its small blocks of 64 (9 bits
+ * each, none for the first), and the bits themselves. Zero words are as good as others: iseq.c, succ_index_lookup. */
 #include "runtime/ruby/private.h"
 
 enum {

@@ -1,7 +1,7 @@
 /* Which code of a file runs Ruby's frames. The loop of instructions has a table of where each of them begins, so it is
  * the function into whose middle a long row of pointers leads: that needs no symbols, and holds for every version and
- * processor. What calls it directly enters it. Of a stripped file the functions that no symbol names are static ones: how
- * the interpreter calls itself, and methods in C, whose names Ruby's own frames have. */
+ * processor. What calls it directly enters it. Of a stripped file the functions that no symbol names are static ones:
+ * how the interpreter calls itself, and methods in C, whose names Ruby's own frames have. */
 #include "runtime/ruby/private.h"
 
 #include "runtime/common/image.h"
@@ -16,9 +16,11 @@ enum {
 
 /* How the interpreter calls itself, from vm_eval.c, vm_insnhelper.c and eval.c. */
 static const char *const plumbing_names[] = {
-    "vm_exec*", "vm_call*", "vm_sendish*", "vm_invoke*", "vm_yield*", "vm_search*", "vm_cfp*", "invoke_*", "call_cfunc*",
+    "vm_exec*", "vm_call*", "vm_sendish*", "vm_invoke*", "vm_yield*", "vm_search*", "vm_cfp*", "invoke_*",
+    "call_cfunc*",
     "ractor_safe_call*", "rb_vm_call*", "rb_vm_invoke*", "rb_call", "rb_call0", "rb_call_super*", "rb_funcall*",
-    "rb_yield*", "rb_iterate*", "rb_block_call*", "rb_ensure", "rb_rescue*", "rb_vrescue*", "rb_protect", "rb_iseq_eval*",
+    "rb_yield*", "rb_iterate*", "rb_block_call*", "rb_ensure", "rb_rescue*", "rb_vrescue*", "rb_protect",
+    "rb_iseq_eval*",
     "eval_make_iseq*", "eval_string*", "yield_under", "rb_obj_instance_*", "rb_send*", "send_internal*", "rb_f_send",
 };
 

@@ -1,6 +1,6 @@
-/* Names frames: a cache from functions (address, and what the walk's check says of it) to names, file and lines, bounded in
- * bytes. Each function is read once, soon after its first walk, while it still exists; its fingerprint must be the walk's.
- * When there is no more room all is forgotten at once, at the start of a call. */
+/* Names frames: a cache from functions (address, and what the walk's check says of it) to names, file and lines,
+ * bounded in bytes. Each function is read once, soon after its first walk, while it still exists; its fingerprint
+ * must be the walk's. When there is no more room all is forgotten at once, at the start of a call. */
 #include "runtime/ruby/private.h"
 
 #include "base/arena.h"
@@ -101,8 +101,8 @@ static bool read_method(struct reading *r, uint64_t address, unsigned char metho
     return false;
 }
 
-/* Does a method's definition lead to the instructions that the frame runs, or runs blocks of? 1: it does; 0: it has none,
- * like one made of a block; -1: to others: a frame that was just being put where another one had been. */
+/* Does a method's definition lead to the instructions that the frame runs, or runs blocks of? 1: it does; 0: it has
+ * none, like one made of a block; -1: to others: a frame that was just being put where another one had been. */
 static int defines(struct reading *r, const unsigned char *method)
 {
     uint64_t definition[2];
@@ -212,8 +212,8 @@ static const unsigned char *keep_bytes(struct reading *r, uint64_t address, size
 {
     unsigned char *bytes = len > 0 && len <= LINES_MAX_BYTES ? arena_alloc(&r->names->arena, len) : NULL;
     struct memory_piece piece = {address, bytes, (uint32_t)len, 0};
-    bool read = bytes != NULL && plausible(address) && memory_batch_read(r->memory, &piece, 1, NULL) && piece.got == len;
-    return read ? bytes : NULL;
+    bool read = bytes != NULL && plausible(address) && memory_batch_read(r->memory, &piece, 1, NULL);
+    return read && piece.got == len ? bytes : NULL;
 }
 
 static void read_lines(struct reading *r)

@@ -1,5 +1,6 @@
 /* Ruby's own objects, read one by one when something is named for the first time: strings, arrays, classes, and the
- * numbers that stand for names (ID). Each object's tag is checked before its fields are believed. */
+ * numbers that stand for names (ID). Each object's tag is checked before its fields are believed, and what is read
+ * of a length that an object tells is bounded. */
 #include "runtime/ruby/private.h"
 
 #include "base/utf8.h"

@@ -1,6 +1,6 @@
-/* A thread by its number for the system, in the lists of all ractors; and those that may be running. Runs in catchers, so
- * it allocates nothing, and a long list is searched through in several samples. What contradicts itself, because threads
- * come and go, is left out. */
+/* A thread by its number for the system, in the lists of all ractors; and those that may be running. Runs in
+ * catchers, so it allocates nothing, and a long list is searched through in several samples. What contradicts itself,
+ * because threads come and go, is left out. */
 #include "runtime/ruby/walk.h"
 
 enum {

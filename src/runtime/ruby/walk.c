@@ -1,6 +1,6 @@
-/* One sample of one thread (walk.h): asks for everything that the plan predicts in one batch, walks the frames, tries again
- * when the stack was torn, and fills in marks (lock, garbage collector). Runs in catchers while the thread waits, so it
- * allocates nothing. */
+/* One sample of one thread (walk.h): asks for everything that the plan predicts in one batch, walks the frames, tries
+ * again when the stack was torn, and fills in marks (lock, garbage collector). Runs in catchers while the thread
+ * waits, so it allocates nothing. */
 #include "runtime/ruby/walk.h"
 
 enum {
@@ -73,7 +73,8 @@ static bool is_thread(const struct walk *w, const struct first *f)
            w->tid_there == w->tid;
 }
 
-/* Was what the batch went by right? If not the plan is corrected, for another batch. Fibers change the execution context. */
+/* Was what the batch went by right? If not the plan is corrected, for another batch. Fibers change the execution
+ * context. */
 static bool plan_holds(struct walk *w, const struct first *f)
 {
     struct ruby_plan *plan = w->plan;

@@ -1,16 +1,17 @@
 /*
  * walk: what the files that walk a thread's frames share.
  *
- * Concept. One batch asks for all that the plan predicts: the thread and its execution context, the control frames nearest
- * to the leaf, the values they have on the stack ("values"), and those environments that lay on the heap last time ("slots").
- * The walk then runs over these bytes, from the leaf to the stack's end. What was not predicted is fetched by further
- * batches: the next part of the frames with its values, other environments, fingerprints of functions not met yet.
+ * Concept. One batch asks for all that the plan predicts: the thread and its execution context, the control frames
+ * nearest to the leaf, the values they have on the stack ("values"), and those environments that lay on the heap last
+ * time ("slots"). The walk then runs over these bytes, from the leaf to the stack's end. What was not predicted is
+ * fetched by further batches: the next part of the frames with its values, other environments, fingerprints of
+ * functions not met yet.
  *
  * Consistency. When nobody proves that the thread stands still, frames are read twice in the batch, the values between
- * the copies, and the pointer to the leaf before, between and behind. From the root on both copies agree up to some frame,
- * because frames only change at the leaf's end: that one may run on, those below it stand. If it is the leaf all is
- * consistent; else the part below is (RUNTIME_FRAME_PART), or the stack is torn. A further part of the frames begins with the
- * last frame before it, which is read again behind it.
+ * the copies, and the pointer to the leaf before, between and behind. From the root on both copies agree up to some
+ * frame, because frames only change at the leaf's end: that one may run on, those below it stand. If it is the leaf
+ * all is consistent; else the part below is (RUNTIME_FRAME_PART), or the stack is torn. A further part of the frames
+ * begins with the last frame before it, which is read again behind it.
  *
  * Memory. struct walk lies on a catcher's stack.
  *

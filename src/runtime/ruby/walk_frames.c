@@ -1,5 +1,6 @@
-/* The frames of a stack (walk.h): control frames from the leaf to the stack's end, each with its environment, which says
- * what kind of frame it is and, by the environments around it, which method it belongs to. */
+/* The frames of a stack (walk.h): control frames from the leaf to the stack's end, each with its environment, which
+ * says what kind of frame it is and, by the environments around it, which method it belongs to. Here is also what two
+ * copies of the frames have in common. */
 #include "runtime/ruby/walk.h"
 
 enum {
@@ -47,6 +48,11 @@ static bool same_function(const unsigned char *a, const unsigned char *b)
 static bool same_place(const unsigned char *a, const unsigned char *b)
 {
     return load_u64(a + FRAME_PC) == load_u64(b + FRAME_PC);
+}
+
+static bool is_same(const unsigned char *a, const unsigned char *b)
+{
+    return same_function(a, b) && same_place(a, b);
 }
 
 uint64_t stack_common(const struct walk *w)
@@ -178,8 +184,7 @@ static bool next_window(struct walk *w, uint64_t address, uint64_t joint)
         return true;
     }
     stack_take_window(w);
-    return !w->twice || (stack_got(w, first) && stack_got(w, last) && same_function(kept, before) && same_function(kept, behind) &&
-                         same_place(kept, before) && same_place(kept, behind));
+    return !w->twice || (stack_got(w, first) && stack_got(w, last) && is_same(kept, before) && is_same(kept, behind));
 }
 
 /* Where the walk goes on: of a deep stack the middle is left out. */
@@ -194,7 +199,8 @@ static uint64_t skip_middle(struct walk *w, uint64_t address)
     return root;
 }
 
-/* Some frames of the window from `address` on, as many as have room for their environments; where it goes on, 0: torn. */
+/* Some frames of the window from `address` on, as many as have room for their environments; where it goes on, 0:
+ * torn. */
 static uint64_t walk_some(struct walk *w, uint64_t address)
 {
     uint32_t bytes = w->layout->frame_bytes;

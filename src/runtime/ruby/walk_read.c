@@ -1,5 +1,6 @@
-/* What a walk holds of the target's memory (walk.h): the batch in hand, the window of frames and values, and environments
- * that lie elsewhere. */
+/* What a walk holds of the target's memory (walk.h): the batch in hand, the window of frames and values, and
+ * environments that lie elsewhere. What is not held is asked for and taken here; whether it makes sense is for others
+ * to say. */
 #include "runtime/ruby/walk.h"
 
 uint32_t stack_ask(struct walk *w, uint64_t address, void *out, uint32_t len)
