@@ -3,6 +3,7 @@
  * in which what is read contradicts itself.
  */
 #include "ruby_process.h"
+#include "runtime/ruby/walk.h"
 #include "test.h"
 
 #include <stdlib.h>
@@ -229,13 +230,16 @@ static void other_function(void)
 static void escaped(void)
 {
     make(family_3_4);
-    uint64_t ep = AT_STRING + 0x1000;
+    uint64_t ep = AT_STRING + 0x1000, kept = ruby_ep(&process, 1, 0);
     memcpy(process.bytes + ep - 16, process.bytes + ruby_ep(&process, 1, 0) - RUBY_BASE - 16, 24);
     ruby_put(&process, process.cfp[1] + 32, ruby_there(ep));
     walk(1, false, false);
     CHECK_TEXT(names(), expected(family_3_4));
     walk(1, false, false);
     CHECK_INT(process.reads, 1); /* it was predicted */
+    ruby_put(&process, process.cfp[1] + 32, kept);
+    walk(1, false, false);
+    CHECK_INT(((struct ruby_plan *)(void *)plan)->escaped_count, 0); /* no longer than it is met */
     ruby_detach(ruby);
 }
 

@@ -70,7 +70,7 @@ struct walk_slots {
     uint32_t count, fetched;
     uint32_t piece; /* of the first one in the batch in hand */
     uint64_t ep[WALK_SLOTS];
-    bool is_there[WALK_SLOTS];
+    bool is_there[WALK_SLOTS], is_met[WALK_SLOTS];
     unsigned char bytes[WALK_SLOTS][WALK_ENV];
 };
 

@@ -105,7 +105,7 @@ static void remember_escaped(struct walk *w)
 {
     struct ruby_plan *plan = w->plan;
     for (uint32_t i = 0; i < w->slots.count && plan->escaped_count < PLAN_ESCAPED; i++) {
-        bool known = false;
+        bool known = !w->slots.is_met[i];
         for (uint32_t k = 0; k < plan->escaped_count; k++) {
             known = known || plan->escaped[k] == w->slots.ep[i];
         }

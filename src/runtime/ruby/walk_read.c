@@ -73,6 +73,7 @@ void stack_add_slot(struct walk *w, uint64_t ep)
 {
     struct walk_slots *s = &w->slots;
     if (s->count < WALK_SLOTS) {
+        s->is_met[s->count] = false;
         s->ep[s->count++] = ep;
     }
 }
@@ -100,7 +101,7 @@ void stack_take_slots(struct walk *w)
 int stack_env(struct walk *w, uint64_t ep, const unsigned char **out)
 {
     const struct walk_window *v = &w->window;
-    const struct walk_slots *s = &w->slots;
+    struct walk_slots *s = &w->slots;
     if (!plausible(ep) || ep % 8 != 0) {
         return -1;
     }
@@ -111,6 +112,7 @@ int stack_env(struct walk *w, uint64_t ep, const unsigned char **out)
     for (uint32_t i = 0; i < s->count; i++) {
         if (s->ep[i] == ep) {
             *out = s->bytes[i];
+            s->is_met[i] = true;
             return i >= s->fetched ? 0 : s->is_there[i] ? 1 : -1;
         }
     }
