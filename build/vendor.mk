@@ -49,9 +49,12 @@ $(MUSL_LIB): $(SOURCES)/musl.unpacked vendor/musl.mk
 	+$(Q)$(MAKE) -s -f vendor/musl.mk OUT=$(OUT)/vendor ARCH=$(ARCH) GCC='$(TARGET_GCC)' \
 		CROSS_COMPILE='$(TARGET_BINUTILS)'
 
+# What runs at each window's end for speed; names, packed symbols and the second engine of TLS for size.
+vendor_optimise = $(if $(filter zlib bearssl,$1),-O2,-Os)
+
 # The flags in a file that changes only with them: editing a comment in build/ rebuilds no library. The folder is not
 # among them, for it is in no object: a copy of the tree has its libraries.
-$(call note,$(OUT)/vendor.flags,$(subst $(CURDIR),.,$(TARGET_CC) $(TARGET_CFLAGS) -O2))
+$(call note,$(OUT)/vendor.flags,$(subst $(CURDIR),.,$(TARGET_CC) $(TARGET_CFLAGS) $(foreach l,$(VENDOR_LIBRARIES),$l $(call vendor_optimise,$l))))
 $(call note,$(HOST_OUT)/vendor.flags,$(HOST_GCC) $(HOST_CFLAGS) $(HOST_SANITIZE))
 $(call note,$(FUZZ_OUT)/vendor.flags,$(CLANG) $(FUZZ_CFLAGS) $(FUZZ_SANITIZE))
 
@@ -63,7 +66,7 @@ $1/vendor/lib/lib$2.a: $(SOURCES)/$(call row_of,$2).unpacked vendor/$2.mk vendor
 	+$$(Q)$$(MAKE) -s -r -f vendor/lib.mk LIB=$2 SRC=$(SOURCES)/$(call row_of,$2) OUT=$1/vendor ARCH=$(ARCH) \
 		CC='$4' AR='$5' CFLAGS='$6'
 endef
-$(foreach l,$(VENDOR_LIBRARIES),$(eval $(call vendor_rule,$(OUT),$l,$(MUSL_LIB),$$(TARGET_CC),$(TARGET_BINUTILS)ar,$$(TARGET_CFLAGS) -O2)))
+$(foreach l,$(VENDOR_LIBRARIES),$(eval $(call vendor_rule,$(OUT),$l,$(MUSL_LIB),$$(TARGET_CC),$(TARGET_BINUTILS)ar,$$(TARGET_CFLAGS) $(call vendor_optimise,$l))))
 $(foreach l,$(VENDOR_LIBRARIES),$(eval $(call vendor_rule,$(HOST_OUT),$l,,$(HOST_GCC),ar,$$(HOST_CFLAGS) $$(call vendor_sanitize,$l))))
 $(foreach l,$(VENDOR_LIBRARIES),$(eval $(call vendor_rule,$(FUZZ_OUT),$l,,$(CLANG),ar,$$(FUZZ_CFLAGS) -fsanitize=fuzzer-no-link $$(call vendor_sanitize,$l))))
 
