@@ -47,7 +47,7 @@ def built(name, folder):
 class Service:
     """A program of ours in a scratch image: what is mounted, how it starts, who it runs as."""
 
-    uid, mounts = 0, ()
+    uid, mounts, end_by = 0, (), signal.SIGTERM
 
     def __init__(self, name, folder, seconds):
         program = built(name, folder)
@@ -61,7 +61,7 @@ class Service:
 class Postgres(Service):
     """The distribution's, below the machine's folders, under pgbench from the host."""
 
-    uid = profiler.NOBODY
+    uid, end_by = profiler.NOBODY, signal.SIGINT
 
     def __init__(self, name, folder, seconds):
         self.home = folder / "pg"
@@ -142,7 +142,7 @@ def run(service, way, capabilities, seconds, hz, folder):
         used = seconds_of(pids) - before
         host.finish(seconds + 60)
         if capabilities is not None:
-            app.signal(signal.SIGTERM)
+            app.signal(service.end_by)
             done = app.finish(60)
     tell(way, profiler.Session(done, out), profiler.Session(None, beside), hz, used, done)
 

@@ -7,6 +7,7 @@
 enum {
     LATES_MAX = 16,
     LATE_CALL_US = 200, /* that a system call takes */
+    NEXT_US = 20,       /* that who comes next waits */
     SLEEPERS_MAX = 4,   /* of a round: each costs 10 µs */
 };
 
@@ -36,6 +37,21 @@ static void hand_over(struct perfless *t, struct catcher *to, struct perfless_th
 
 /* ---- reading a stack ---- */
 
+/* A catcher that is not always first has waited for a turn to end, whoever had it: whoever sleeps by then, or slept and is
+ * woken again, was elsewhere when the timer went off. */
+static bool was_next(const struct catcher *k, const struct perfless_cpu *cpu)
+{
+    return k->rank.fifo || cpu->late_ns <= NEXT_US * NS_PER_US;
+}
+
+/* Nor is there anything better where that is so round after round. */
+static bool is_of_this_moment(const struct catcher *k, struct perfless_cpu *cpu)
+{
+    bool other = k->held.call != STOP_IN_NO_CALL && !was_next(k, cpu) && cpu->lates < LATES_MAX;
+    cpu->lates += other;
+    return !other;
+}
+
 static enum catch_verdict read_into(struct catcher *k, const struct catch_target *target,
                                     const struct perfless_thread *thread, struct caught *out,
                                     size_t room)
@@ -46,7 +62,7 @@ static enum catch_verdict read_into(struct catcher *k, const struct catch_target
                            .tid = thread->tid,
                            .end = RUNTIME_NO_THREAD};
     if (target->stops && catch_read_held(k, target, thread->tid, out, room)) {
-        return CATCH_PROVEN;
+        return is_of_this_moment(k, perfless_cpu_of(k)) ? CATCH_PROVEN : CATCH_ASLEEP;
     }
     if (target->runtime == NULL) { /* nothing is read of it without: a later sample stands for this time, too */
         return CATCH_ASLEEP;
@@ -179,7 +195,7 @@ static void read_asleep(struct catcher *k, const struct catch_target *target, st
 {
     struct perfless_cpu *cpu = perfless_cpu_of(k);
     size_t room;
-    if (cpu->own_sched < 0 || cpu->sleepers == SLEEPERS_MAX) {
+    if (cpu->own_sched < 0 || cpu->sleepers == SLEEPERS_MAX || !was_next(k, cpu)) {
         return;
     }
     cpu->sleepers++;
