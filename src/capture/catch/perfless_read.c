@@ -37,8 +37,8 @@ static void hand_over(struct perfless *t, struct catcher *to, struct perfless_th
 
 /* ---- reading a stack ---- */
 
-/* A catcher that is not always first has waited for a turn to end, whoever had it: whoever sleeps by then, or slept and is
- * woken again, was elsewhere when the timer went off. */
+/* A catcher that is not always first has waited for a turn to end, whoever had it: whoever sleeps by then, or slept and
+ * is woken again, was elsewhere when the timer went off. */
 static bool was_next(const struct catcher *k, const struct perfless_cpu *cpu)
 {
     return k->rank.fifo || cpu->late_ns <= NEXT_US * NS_PER_US;
