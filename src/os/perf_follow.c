@@ -341,8 +341,9 @@ bool perf_follow_process(struct perf *p, uint32_t pid, const struct perf_how *ho
     if (listed && threads.ids.len > threads_that_fit(p, how->caught)) {
         hot_first(pid, &threads);
     }
+    /* samples come first: half of the room is left to others */
     all.counts_own = listed && threads.ids.len >= PERF_OWN_THREADS_MIN &&
-                     threads.ids.len <= threads_that_fit(p, how->caught + 1U);
+                     threads.ids.len <= threads_that_fit(p, how->caught + 1U) / 2;
     for (unsigned round = 0; listed && round < LIST_AGAIN_MAX; round++) {
         size_t before = p->followers.len;
         follow_listed(p, pid, &threads, &all, err);
@@ -482,7 +483,7 @@ void perf_mark(struct perf *p, uint32_t pid, uint64_t idle_ns)
 static void end_follower(struct perf *p, struct perf_follower *f)
 {
     struct perf_count count = f->duplicate ? (struct perf_count){0} : take_count(p, f);
-    struct perf_count *ended = count.count_ns > 0 ? vec_push(&p->ended) : NULL;
+    struct perf_count *ended = count.count_ns > 0 || count.own_ns > 0 ? vec_push(&p->ended) : NULL;
     if (ended != NULL) {
         *ended = count;
     }
@@ -671,7 +672,7 @@ void perf_each_count(struct perf *p, void (*each)(void *context, const struct pe
     vec_each(&p->followers, f)
     {
         struct perf_count count = take_count(p, f);
-        if (count.count_ns > 0) {
+        if (count.count_ns > 0 || count.own_ns > 0) {
             each(context, &count);
         }
     }

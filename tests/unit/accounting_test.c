@@ -964,6 +964,30 @@ static void sampled_in_bursts_before_an_exec(void)
     }
 }
 
+/* And was waited for before its record came: nobody can tell what it used until then. */
+static void ended_before_its_exec_is_known(void)
+{
+    struct fixture b;
+    struct worker worker;
+    struct target *target = after_work(&b, &worker, CAPTURE_PERF, 200, 0);
+    targets_comm(&b.targets, target->pid, target->pid, str_of("before"), true);
+    target->account.since_read_ns = sampled_part(&b, target, 100 * MS);
+    target->bursts.samples = 50;
+    target->ended_ns = clock_mono_ns();
+    target->account.read_ns = target->ended_ns - 100 * MS; /* in the window before */
+    target->account.ran_permille = 1000;
+    dismiss(&worker);
+    note_name(&b, target, "after", true, clock_mono_ns());
+    accounting_close_window(&b.accounting, &b.profile, &b.perf, 0);
+    uint64_t samples_ns = 0;
+    vec_each(&b.profile.samples, sample)
+    {
+        samples_ns += sample->cpu_ns;
+    }
+    CHECK(near(samples_ns, profile_sum(&b.profile).process_cpu_ns, MS));
+    end(&b);
+}
+
 /* Where kernel code may not be sampled they stand for the user's part. */
 static void user_sampled_in_bursts(void)
 {
@@ -1877,6 +1901,7 @@ TESTS_THAT_MEASURE({"processes whose ancestors are forgotten count once", middle
       {"what samples do not explain is lost, and the parts sum up", partly_lost},
       {"samples of bursts stand for all of a process, when there are enough", sampled_in_bursts},
       {"but not for what it did before an exec", sampled_in_bursts_before_an_exec},
+      {"nor twice where it ended before that exec is known", ended_before_its_exec_is_known},
       {"samples of bursts stand for the user's part where the kernel's is hidden",
        user_sampled_in_bursts},
       {"unseen kernel time is hidden, up to the system time", kernel_hidden},

@@ -84,11 +84,13 @@ void accounting_note_rename(struct accounting *a, struct profile *p, const struc
     if (most_ns < explained_ns + EXEC_PERIODS_MIN * a->period_ns) {
         return;
     }
-    uint64_t used_ns = used_before_ns(a, target, time_ns);
+    uint64_t read_ns = target->account.read_ns, used_ns = used_before_ns(a, target, time_ns);
     used_ns = used_ns < most_ns ? used_ns : most_ns;
     uint64_t rest_ns = beyond(used_ns, explained_ns);
-    if (settles_bursts(a, target, record)) {
-        settle_bursts(a, p, target, beyond(used_ns, explained_ns - target->account.sampled_ns));
+    uint64_t by_name_ns = beyond(used_ns, explained_ns - target->account.sampled_ns);
+    bool is_read = read_ns < time_ns && target->account.read_ns >= time_ns; /* or it has ended, or is renamed again */
+    if (is_read && by_name_ns > 0 && settles_bursts(a, target, record)) {
+        settle_bursts(a, p, target, by_name_ns);
         return;
     }
     bool stands_for_all = a->unsampled_ns > 0 || target->bursts.samples > 0; /* samples that were taken seldom */

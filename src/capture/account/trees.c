@@ -36,8 +36,9 @@ static void on_count(void *context, const struct perf_count *count)
     tree->has_counters = true;
     if (target != NULL && target->began_ns == 0) { /* else it began with inherited events, which were another's */
         struct target_own *own = &target->account.own;
-        own->ns += count->own_is_counted ? count->own_ns : count->count_ns;
+        own->ns += count->own_ns;
         own->is_counted = own->is_counted || count->own_is_counted;
+        own->is_partial = own->is_partial || !count->own_is_counted;
     }
 }
 
@@ -75,7 +76,7 @@ void trees_explain(struct tree *tree, const struct target *target, uint64_t acco
     bool is_all = target->account.final_known;
     uint64_t sampled_ns = target->account.sampled_ns + target->filter.excluded_ns;
     uint64_t known_ns = is_all ? larger(accounted_ns, sampled_ns) : accounted_ns; /* by the clock that counts */
-    bool by_own = own->is_counted && (is_all || own->ns < known_ns);
+    bool by_own = own->is_counted && !own->is_partial && (is_all || own->ns < known_ns);
     uint64_t explained_ns = by_own ? own->ns : known_ns;
     tree->explained_ns += explained_ns;
     tree->beside_ns += (int64_t)(known_ns - explained_ns);

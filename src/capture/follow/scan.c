@@ -220,7 +220,8 @@ void scan_note_taken(struct scan *s, uint32_t pid, uint64_t start_ticks)
     struct scan_known *known = find_known(s, pid);
     known = known != NULL ? known : add_known(s, pid);
     if (known != NULL) {
-        *known = (struct scan_known){.pid = pid, .round = s->round, .settled = true, .start_ticks = start_ticks};
+        *known = (struct scan_known){.pid = pid, .round = s->round, .settled = true, .start_ticks = start_ticks,
+                                     .again_ns = s->last_id == 0}; /* where a new owner is not told: at once */
     }
 }
 

@@ -138,7 +138,7 @@ struct target_waited {
 /* What events of its own counted in this window, without its children's (os/perf.h). Written by trees.c. */
 struct target_own {
     uint64_t ns;
-    bool is_counted;
+    bool is_counted, is_partial; /* for some of its threads */
 };
 
 /* Its CPU accounting, see accounting.h. */
