@@ -382,10 +382,16 @@ static pid_t clone_child(int (*be)(void *context), int flags, struct beside *b)
 {
     enum { STACK_BYTES = 1 << 20, GUARD_BYTES = 1 << 16 }; /* the largest page there is */
     char *stack = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
-    if (stack == MAP_FAILED || mprotect(stack, GUARD_BYTES, PROT_NONE) < 0) {
+    if (stack == MAP_FAILED) {
         return -1;
     }
-    return clone(be, stack + STACK_BYTES, flags, b);
+    pid_t pid = mprotect(stack, GUARD_BYTES, PROT_NONE) == 0 ? clone(be, stack + STACK_BYTES, flags, b) : -1;
+    int number = errno;
+    if (pid < 0) {
+        (void)munmap(stack, STACK_BYTES);
+    }
+    errno = number;
+    return pid;
 }
 
 /* A child that waits without __WALL or __WCLONE do not find: a command that waits for all its children would wait for

@@ -13,7 +13,8 @@
 enum {
     DESCRIPTOR_SHARE = 4,
     LIST_SHARE = 200, /* listing takes at most so small a part of the time */
-    COUNT_SHARE = 16,  /* their number is asked for again after that part of the time it has been the same */
+    COUNT_SHARE = 16,  /* their number is asked for again after that part of the time it has been the same, … */
+    COUNT_MOST_MS = 250, /* … and after so long, while any runs */
     LIST_MOST_US = 20, /* for each thread: usually 3; what took longer was somebody else */
 };
 
@@ -274,8 +275,9 @@ static bool is_list_wanted(struct perfless_process *p, uint64_t now_ns)
  * them listed all the same. */
 static uint64_t count_pause_ns(const struct perfless_process *p, uint64_t now_ns)
 {
-    uint64_t most_ns = PERFLESS_LIST_IDLE_MS * NS_PER_MS, pause_ns = (now_ns - p->listing.changed_ns) / COUNT_SHARE;
-    return __atomic_load_n(&p->active, __ATOMIC_RELAXED) > 0 && pause_ns < most_ns ? pause_ns : most_ns;
+    uint64_t most_ns = COUNT_MOST_MS * NS_PER_MS, pause_ns = (now_ns - p->listing.changed_ns) / COUNT_SHARE;
+    bool runs = __atomic_load_n(&p->active, __ATOMIC_RELAXED) > 0;
+    return !runs ? PERFLESS_LIST_IDLE_MS * NS_PER_MS : pause_ns < most_ns ? pause_ns : most_ns;
 }
 
 /* Their number alone is cheap to learn, so it is checked more often than threads are listed. */

@@ -1,6 +1,7 @@
 /* CPU time of the threads of the perf-less sampler: read from schedstat (or stat), guessed for threads that had their
  * CPU throughout, and corrected when it is read again, so that sums stay exact. Descriptors are kept open for
  * threads that run, as many as may be open. */
+#include "base/time.h"
 #include "capture/catch/perfless_private.h"
 #include "os/clock.h"
 #include "os/proc.h"
@@ -11,6 +12,7 @@ enum {
     STEADY_LOOKS = 4,    /* that had its CPU throughout, and a thread is taken to have it … */
     GUESSES_MAX = 4,     /* … at so many more */
     CLAIM_TICKS = 3,     /* from one sample to the next what is not explained grows by one or two */
+    SWITCH_US = 50,      /* that a slow machine takes to wake a catcher, and to go back */
     OTHERS_SHARE = 64,   /* of the time between two ticks: so little had others, interrupts mostly */
 };
 
@@ -166,9 +168,10 @@ static bool guess(struct perfless_thread *thread, uint64_t could_ns, uint64_t no
 
 /* It had a CPU all the time since the last round on this one ended, so nobody else had it at the end, or for
  * a moment only. Says nothing of which CPU. */
-static void note_throughout(struct perfless_thread *thread, uint64_t could_ns, uint64_t used_ns)
+static void note_throughout(struct perfless_thread *thread, uint64_t could_ns, uint64_t used_ns, uint64_t least_ns)
 {
     uint64_t all_ns = could_ns == 0 ? 0 : thread->could_ns + could_ns, others_ns = all_ns / OTHERS_SHARE;
+    others_ns = others_ns > least_ns ? others_ns : least_ns;
     /* more: it ran within that round, while the catcher waited for a stop */
     thread->throughout = all_ns != 0 && used_ns >= all_ns - others_ns && used_ns <= all_ns + others_ns;
     thread->steady = !thread->throughout             ? 0
@@ -207,7 +210,7 @@ bool perfless_check(struct catcher *k, struct perfless_thread *thread, bool *ran
     /* less than before: the id belongs to a newer thread */
     uint64_t used_ns = run_ns >= thread->run_ns ? run_ns - thread->run_ns : run_ns;
     thread->run_ns = run_ns;
-    note_throughout(thread, could_ns, used_ns);
+    note_throughout(thread, could_ns, used_ns, k->stopper.opened ? SWITCH_US * NS_PER_US : 0);
     settle_used(thread, used_ns);
     if (used_ns > 0) {
         *ran = true;

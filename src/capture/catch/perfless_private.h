@@ -33,6 +33,7 @@ struct perfless_thread {
     /* its owner's, whoever that is */
     bool idle, checked;
     uint8_t hops;
+    uint8_t misses;          /* times in a row that it may have had the CPU, and nothing proved it */
     int file, sched;     /* descriptors; -1: not kept open */
     uint64_t run_ns;     /* CPU time, as read last */
     uint64_t checked_ns;  /* monotonic: when */
@@ -174,6 +175,10 @@ bool perfless_parse_run(const struct perfless *t, struct str text, uint64_t *run
 void perfless_close_files(struct perfless *t, struct perfless_thread *thread);
 /* Had the catcher to wait for its CPU before this round? `woken`: by another catcher. */
 bool perfless_has_waited(struct perfless_cpu *cpu, bool woken);
+
+/* A catcher that is not always first has waited for a turn to end, whoever had it: whoever sleeps by then, or slept and
+ * is woken again, was elsewhere when the timer went off. */
+bool perfless_was_next(const struct catcher *k);
 uint64_t perfless_last_ran_ns(int fd);
 uint64_t perfless_thread_ran_ns(struct perfless *t, struct perfless_thread *thread);
 bool perfless_check(struct catcher *k, struct perfless_thread *thread, bool *ran);

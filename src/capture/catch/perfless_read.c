@@ -6,6 +6,7 @@
 
 enum {
     LATES_MAX = 16,
+    MISSES_MAX = 16,     /* a machine so slow that a round outlasts the catcher's turn tells of nobody who ran */
     LATE_CALL_US = 200, /* that a system call takes */
     NEXT_US = 20,       /* that who comes next waits */
     SLEEPERS_MAX = 4,   /* of a round: each costs 10 µs */
@@ -37,17 +38,15 @@ static void hand_over(struct perfless *t, struct catcher *to, struct perfless_th
 
 /* ---- reading a stack ---- */
 
-/* A catcher that is not always first has waited for a turn to end, whoever had it: whoever sleeps by then, or slept and
- * is woken again, was elsewhere when the timer went off. */
-static bool was_next(const struct catcher *k, const struct perfless_cpu *cpu)
+bool perfless_was_next(const struct catcher *k)
 {
-    return k->rank.fifo || cpu->late_ns <= NEXT_US * NS_PER_US;
+    return k->rank.fifo || k->owner->perfless->cpus[k->ring].late_ns <= NEXT_US * NS_PER_US;
 }
 
 /* Nor is there anything better where that is so round after round. */
 static bool is_of_this_moment(const struct catcher *k, struct perfless_cpu *cpu)
 {
-    bool other = k->held.call != STOP_IN_NO_CALL && !was_next(k, cpu) && cpu->lates < LATES_MAX;
+    bool other = k->held.call != STOP_IN_NO_CALL && !perfless_was_next(k) && cpu->lates < LATES_MAX;
     cpu->lates += other;
     return !other;
 }
@@ -195,7 +194,7 @@ static void read_asleep(struct catcher *k, const struct catch_target *target, st
 {
     struct perfless_cpu *cpu = perfless_cpu_of(k);
     size_t room;
-    if (cpu->own_sched < 0 || cpu->sleepers == SLEEPERS_MAX || !was_next(k, cpu)) {
+    if (cpu->own_sched < 0 || cpu->sleepers == SLEEPERS_MAX || !perfless_was_next(k)) {
         return;
     }
     cpu->sleepers++;
@@ -239,7 +238,8 @@ bool perfless_read_if_interrupted(struct catcher *k, const struct catch_target *
         }
         return !goes;
     }
-    if (there == NULL || was_interrupted(k, thread)) {
+    if (there == NULL || was_interrupted(k, thread) || (target->stops && thread->misses++ == MISSES_MAX)) {
+        thread->misses = 0;
         perfless_read(k, target, thread, false);
     }
     return true;

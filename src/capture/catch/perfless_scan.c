@@ -317,7 +317,7 @@ static void round_of(struct catcher *k, bool woken)
     cpu->asked = false;
     cpu->sleepers = 0;
     cpu->late = perfless_has_waited(cpu, woken);
-    cpu->lates = cpu->late ? cpu->lates : 0;
+    cpu->lates = cpu->late || !perfless_was_next(k) ? cpu->lates : 0;
     take_processes(cpu); /* before their threads */
     take_threads(k);
     if (!woken) { /* a tick's moment is nobody's doing */

@@ -129,8 +129,9 @@ static void judge(struct stops *s, uint64_t now_ns)
     uint64_t long_ns = stops_usual_longest(s->sorted, latest(s, fresh)), most_ns = STOPS_LONG_US * NS_PER_US;
     uint64_t share_ns = s->stood_ns / STOPS_SHARE;
     bool is_long = long_ns > most_ns, is_much = s->held_ns > share_ns;
-    bool quiet = long_ns * QUIET_SHARE <= most_ns && s->held_ns * QUIET_SHARE <= share_ns;
     uint32_t hz = s->shared->stops_hz;
+    bool is_short = long_ns * QUIET_SHARE <= most_ns || hz < LONG_HZ;
+    bool quiet = is_short && s->held_ns * QUIET_SHARE <= share_ns;
     s->judged = s->count;
     s->held_ns = s->stood_ns = 0;
     s->quiet_ns = quiet && s->quiet_ns != 0 ? s->quiet_ns : now_ns;
