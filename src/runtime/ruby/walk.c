@@ -47,6 +47,7 @@ static bool read_first(struct walk *w, struct first *f)
     f->ec = stack_ask(w, plan->ec, w->ec, l->ec_thread + 8);
     uint64_t slack = (uint64_t)SLACK * l->frame_bytes;
     uint64_t low = plan->cfp > plan->stack + slack ? plan->cfp - slack : plan->stack;
+    low = plan->limit - (plan->limit - low) / l->frame_bytes * l->frame_bytes; /* where a frame begins */
     if (plan->limit != 0) {
         stack_ask_window(w, low, plan->top + SLACK_VALUES);
     }
@@ -97,10 +98,33 @@ static bool plan_holds(struct walk *w, const struct first *f)
     return false;
 }
 
+/* Do the values that came end where the leaf's do? After a plan was learnt they are those of the gap above them, and
+ * each environment would have to be read by itself. If not the plan is corrected. */
+static bool values_reach(struct walk *w)
+{
+    struct ruby_plan *plan = w->plan;
+    const struct walk_window *v = &w->window;
+    uint64_t leaf = load_u64(w->ec + EC_CFP);
+    if (plan->stack == 0) {
+        return true;
+    }
+    stack_take_window(w);
+    if (leaf < v->low || leaf + w->layout->frame_bytes > v->limit) {
+        return true;
+    }
+    uint64_t top = load_u64(stack_frame(w, leaf) + 8);
+    if (top <= plan->stack || top >= leaf || (top > v->values_low && top <= v->values_limit)) {
+        return true;
+    }
+    plan->top = top;
+    return false;
+}
+
 /* The first batch, until the plan is right about where to read. */
 static enum runtime_end read_thread(struct walk *w)
 {
     struct first f;
+    bool is_last = false;
     for (int i = 0; i < LEARN_MAX; i++) {
         if (w->plan->thread == 0 && stack_find_thread(w) != RUNTIME_COMPLETE) {
             return RUNTIME_NO_THREAD;
@@ -112,7 +136,10 @@ static enum runtime_end read_thread(struct walk *w)
         if (!is_thread(w, &f)) {
             w->plan->thread = 0;
         } else if (plan_holds(w, &f)) {
-            return RUNTIME_COMPLETE;
+            if (values_reach(w) || is_last) {
+                return RUNTIME_COMPLETE;
+            }
+            is_last = true;
         }
     }
     return RUNTIME_TORN;
@@ -156,7 +183,6 @@ static enum runtime_end attempt(struct walk *w)
     if (w->plan->stack == 0) {
         return RUNTIME_EMPTY;
     }
-    stack_take_window(w);
     stack_take_checks(w);
     if (load_u64(w->ec + w->layout->ec_thread) != w->plan->thread || !has_stood(w)) {
         return RUNTIME_TORN;

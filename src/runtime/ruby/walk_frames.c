@@ -7,7 +7,7 @@ enum {
     KEEP_LEAF = RUNTIME_FRAMES_MAX * 3 / 4,
     KEEP_ROOT = RUNTIME_FRAMES_MAX - KEEP_LEAF,
     HOPS_MAX = 16,     /* blocks in blocks */
-    ROUNDS_MAX = 8,    /* of further environments, */
+    ROUNDS_MAX = HOPS_MAX, /* of further environments, */
     GROUP = 32,        /* for so many frames: there are slots for four each */
 
     FRAME_PC = 0, FRAME_SP = 8, FRAME_ISEQ = 16, FRAME_EP = 32,
@@ -58,9 +58,9 @@ static bool is_same(const unsigned char *a, const unsigned char *b)
 uint64_t stack_common(const struct walk *w)
 {
     const struct walk_window *v = &w->window;
-    uint64_t top = most(load_u64(w->ec + 16), w->cfp_last), from = 0;
+    uint64_t leaf = load_u64(w->ec + 16), top = most(most(leaf, w->cfp_between), w->cfp_last), from = 0;
     uint32_t bytes = w->layout->frame_bytes;
-    if (!holds(w, load_u64(w->ec + 16)) || !holds(w, w->cfp_last)) {
+    if (!holds(w, leaf) || !holds(w, w->cfp_between) || !holds(w, w->cfp_last)) {
         return 0;
     }
     for (uint64_t at = v->limit - (v->limit - v->low) % bytes - bytes; at >= top; at -= bytes) {
@@ -115,8 +115,54 @@ static void remember_escaped(struct walk *w)
     }
 }
 
-/* Reads the environments that frames of the window from `address` to `limit` have elsewhere. */
-static void fetch_envs(struct walk *w, uint64_t address, uint64_t limit)
+/* The same frames as the window's, and the pointer to the leaf, read again around a batch. */
+struct bracket {
+    uint64_t cfp;
+    uint32_t cfp_piece, piece;
+    const unsigned char *frames;
+};
+
+static void ask_bracket(struct walk *w, struct bracket *b, unsigned number, uint64_t address, uint32_t len)
+{
+    unsigned char *frames = w->window.frames[1 - w->window.copy] + (size_t)number * GROUP * RUBY_FRAME_BYTES;
+    b->frames = frames;
+    b->cfp_piece = stack_ask(w, w->plan->ec + 16, &b->cfp, 8);
+    b->piece = stack_ask(w, address, frames, len);
+}
+
+/* Did the frames from `address` on stand? The first one may have run on. */
+static bool brackets(const struct walk *w, const struct bracket *b, uint64_t address, uint32_t len)
+{
+    uint32_t bytes = w->layout->frame_bytes;
+    bool good = stack_got(w, b->cfp_piece) && stack_got(w, b->piece) && b->cfp <= address;
+    for (uint32_t at = 0; good && at < len; at += bytes) {
+        const unsigned char *held = stack_frame(w, address + at);
+        good = same_function(held, b->frames + at) && (at == 0 || same_place(held, b->frames + at));
+    }
+    return good;
+}
+
+/* One batch of environments that frames from `address` on have elsewhere. False: torn. */
+static bool read_envs(struct walk *w, uint64_t address, uint32_t len)
+{
+    struct bracket before, behind;
+    w->pieces = 0;
+    if (w->twice) {
+        ask_bracket(w, &before, 0, address, len);
+    }
+    stack_ask_slots(w);
+    if (w->twice) {
+        ask_bracket(w, &behind, 1, address, len);
+    }
+    if (!stack_read(w)) {
+        return false;
+    }
+    stack_take_slots(w);
+    return !w->twice || (brackets(w, &before, address, len) && brackets(w, &behind, address, len));
+}
+
+/* Reads the environments that frames of the window from `address` to `limit` have elsewhere. False: torn. */
+static bool fetch_envs(struct walk *w, uint64_t address, uint64_t limit)
 {
     for (int round = 0; round < ROUNDS_MAX; round++) {
         uint64_t method;
@@ -125,15 +171,13 @@ static void fetch_envs(struct walk *w, uint64_t address, uint64_t limit)
             missing += method_of(w, load_u64(stack_frame(w, at) + FRAME_EP), &method) == 0;
         }
         if (missing == 0) {
-            return;
+            return true;
         }
-        w->pieces = 0;
-        stack_ask_slots(w);
-        if (!stack_read(w)) {
-            return;
+        if (!read_envs(w, address, (uint32_t)(limit - address))) {
+            return false;
         }
-        stack_take_slots(w);
     }
+    return true;
 }
 
 /* ---- frames ---- */
@@ -181,7 +225,7 @@ static bool next_window(struct walk *w, uint64_t address, uint64_t joint)
     stack_ask_window(w, address, top);
     uint32_t last = stack_ask(w, joint, behind, bytes);
     if (!stack_read(w)) {
-        return true;
+        return w->unreadable;
     }
     stack_take_window(w);
     return !w->twice || (stack_got(w, first) && stack_got(w, last) && is_same(kept, before) && is_same(kept, behind));
@@ -204,11 +248,14 @@ static uint64_t skip_middle(struct walk *w, uint64_t address)
 static uint64_t walk_some(struct walk *w, uint64_t address)
 {
     uint32_t bytes = w->layout->frame_bytes;
-    uint64_t limit = least(w->window.limit, address + (uint64_t)GROUP * bytes);
+    uint64_t held = (w->window.limit - address) / bytes; /* whole frames */
+    uint64_t limit = address + least(held, GROUP) * bytes;
     if (w->slots.count > WALK_SLOTS / 2) { /* those of frames that were dealt with */
         w->slots.count = w->slots.fetched = 0;
     }
-    fetch_envs(w, address, limit);
+    if (!fetch_envs(w, address, limit)) {
+        return 0;
+    }
     while (address < limit) {
         /* up to 3.0 the pointer to the leaf is set before the frame that it points to is complete */
         if (!emit(w, address) && (w->twice || address != w->cfp || w->ruby->version >= RUBY_VERSION(3, 1, 0))) {

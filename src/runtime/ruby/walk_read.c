@@ -35,7 +35,7 @@ void stack_ask_window(struct walk *w, uint64_t low, uint64_t top)
     const struct ruby_plan *plan = w->plan;
     v->copy = 0;
     v->low = low;
-    v->limit = least(plan->limit, low + (uint64_t)WALK_FRAMES * w->layout->frame_bytes);
+    v->limit = most(low, least(plan->limit, low + (uint64_t)WALK_FRAMES * w->layout->frame_bytes));
     v->values_limit = least(top, low);
     v->values_low = most(plan->stack, most(v->values_limit, WALK_VALUES) - WALK_VALUES);
     v->piece = stack_ask(w, low, v->frames[0], (uint32_t)(v->limit - low));
@@ -102,7 +102,7 @@ int stack_env(struct walk *w, uint64_t ep, const unsigned char **out)
 {
     const struct walk_window *v = &w->window;
     struct walk_slots *s = &w->slots;
-    if (!plausible(ep) || ep % 8 != 0) {
+    if (!plausible(ep - 16) || ep % 8 != 0) {
         return -1;
     }
     if (ep >= v->values_low + 16 && ep + 8 <= v->values_limit) {
