@@ -105,6 +105,8 @@ static void unknown_versions(void)
     CHECK(!ruby_layout_of(RUBY_VERSION(2, 4, 10), ELF_X86_64, false, &layout, &err));
     CHECK(!ruby_layout_of(RUBY_VERSION(3, 0, 0), ELF_AARCH64, false, &layout, &err));
     CHECK_TEXT(err.text, "Ruby 3.0.0 is not known here; 3.1 to 4.0 can be read");
+    CHECK(!ruby_layout_of(RUBY_VERSION(2, 8, 0), ELF_X86_64, false, &layout, &err)); /* between two that are known */
+    CHECK(!ruby_layout_of(RUBY_VERSION(3, 5, 0), ELF_X86_64, false, &layout, &err));
 }
 
 static void libc_moves_fields(void)
@@ -196,17 +198,20 @@ static void changed(uint64_t at, uint64_t value, enum runtime_end end)
 static void contradicting_stacks(void)
 {
     uint64_t leaf = AT_STACK + STACK_BYTES + STACK_BYTES - 5 * 56, ec = AT_EC + 0x100;
+    uint64_t env_of_c = AT_STACK + STACK_BYTES + 0x40 + 4 * 56;
     changed(leaf + 32, 8, RUNTIME_TORN);                       /* no environment */
     changed(leaf + 32, ruby_there(AT_STRING), RUNTIME_TORN);   /* of no kind */
     changed(leaf + 16, 3, RUNTIME_TORN);                       /* no instructions */
     changed(leaf + 16, ruby_there(AT_METHOD), RUNTIME_TORN);   /* those are none */
     changed(leaf + 56 + 16, ruby_there(AT_ISEQ), RUNTIME_TORN); /* a C function that has some */
+    changed(env_of_c - 16, ruby_there(RUBY_BYTES), RUNTIME_TORN); /* one whose method cannot be read */
     changed(ec + 16, ruby_there(leaf + 8), RUNTIME_TORN);      /* between two frames */
     changed(ec + 16, ruby_there(AT_VM), RUNTIME_TORN);
     changed(ec, 0, RUNTIME_EMPTY);
     changed(ec + 48, ruby_there(AT_THREAD), RUNTIME_TORN);     /* another thread's */
     changed(AT_PTHREAD + 0x800 + 720, 1, RUNTIME_NO_THREAD);   /* it ended, and another has its memory */
     make(family_3_4);
+    walk(1, true, false);
     process.gone = true;
     walk(1, true, false);
     CHECK(stack.end == RUNTIME_UNREADABLE || stack.end == RUNTIME_NO_THREAD);
@@ -221,7 +226,7 @@ static void other_function(void)
     ruby_put(&process, AT_ISEQ + 0x2000 + 0x100 + 80, ruby_there(AT_STRING));
     CHECK_TEXT(names(), "<main> 1:3 > Shop#sell 10:11 > Array#each > ");
     walk(0, true, false);
-    CHECK_INT(stack.marks & RUNTIME_SHORT_LIVED, 0);
+    CHECK_INT(stack.marks & RUNTIME_SHORT_LIVED, RUNTIME_SHORT_LIVED);
     CHECK(strstr(names(), "> Array#each > shop.rb") != NULL);
     ruby_detach(ruby);
 }
@@ -252,6 +257,84 @@ static void deep(void)
     walk(1, false, false);
     CHECK_INT(stack.end, RUNTIME_COMPLETE);
     CHECK_INT(stack.count, 254);
+    ruby_detach(ruby);
+}
+
+/* Environments in environments, another row of them for each group of frames: more batches than a sample may take. */
+static void batches_end(void)
+{
+    make(family_3_4);
+    for (unsigned i = 0; i < 16 * 16; i++) {
+        ruby_put(&process, 0x40000 + 0x20 * i, 0x22220001);
+        ruby_put(&process, 0x40000 + 0x20 * i - 8, ruby_there(0x40000 + 0x20 * (i + 1)));
+    }
+    for (unsigned i = 0; i < 500; i++) {
+        uint64_t outer = ruby_there(0x40000 + 0x20 * 16 * (i / 32));
+        ruby_push(&process, 1, ruby_there(AT_ISEQ + 0x2000), 5, 0x22220001, 0, outer);
+    }
+    walk(1, true, false);
+    CHECK_INT(stack.end, RUNTIME_TORN);
+    CHECK_INT(stack.reads, WALK_BATCHES_MAX);
+    ruby_detach(ruby);
+}
+
+/* ---- the search for a thread ---- */
+
+static void list_without_end(void)
+{
+    unsigned most_reads = 0, none = 0;
+    make(family_3_4);
+    ruby_put(&process, AT_THREAD + 0x400, ruby_there(AT_THREAD + 0x400));
+    for (unsigned i = 0; i < 200; i++) {
+        walk(3, true, false);
+        CHECK_INT(stack.end, RUNTIME_NO_THREAD);
+        most_reads = process.reads > most_reads ? process.reads : most_reads;
+        none += process.reads == 0;
+    }
+    CHECK(most_reads < 200 && none > 16);
+    ruby_put(&process, AT_THREAD + 0x400, ruby_there(AT_THREAD + 0x800));
+    for (unsigned i = 0; i < 200 && stack.end != RUNTIME_COMPLETE; i++) {
+        walk(3, true, false);
+    }
+    CHECK_INT(stack.end, RUNTIME_COMPLETE);
+    ruby_detach(ruby);
+}
+
+static void many_ractors(void)
+{
+    make(family_3_4);
+    for (unsigned i = 0; i < 100; i++) { /* without threads, before the one that has them */
+        uint64_t at = 0x40000 + 0x200 * i;
+        ruby_put(&process, at + 256, ruby_there(at + 256));
+        ruby_put(&process, at + 432, i < 99 ? ruby_there(at + 0x200 + 432) : ruby_there(AT_RACTOR + 432));
+    }
+    ruby_put(&process, AT_VM + 8, ruby_there(0x40000 + 432));
+    walk(1, true, false);
+    CHECK_INT(stack.end, RUNTIME_NO_THREAD);
+    walk(1, true, false);
+    CHECK_INT(stack.end, RUNTIME_COMPLETE);
+    ruby_detach(ruby);
+}
+
+/* The search takes eight reads to find the thread; its number is another one in the ninth, the batch. */
+static void hide(struct ruby_process *p, unsigned piece)
+{
+    (void)piece;
+    uint32_t tid = p->reads % 9 == 8 || p->reads % 9 == 0 ? 1 : RUBY_TID + 1;
+    memcpy(p->bytes + AT_PTHREAD + 0x800 + 720, &tid, sizeof tid);
+}
+
+static void searched_once(void)
+{
+    make(family_3_4);
+    process.at_piece = hide;
+    walk(1, false, true);
+    process.at_piece = NULL;
+    CHECK_INT(stack.end, RUNTIME_TORN);
+    CHECK_INT(process.reads, 9);
+    memcpy(process.bytes + AT_PTHREAD + 0x800 + 720, &process.tids[1], sizeof process.tids[1]);
+    walk(1, false, true);
+    CHECK_INT(stack.end, RUNTIME_COMPLETE);
     ruby_detach(ruby);
 }
 
@@ -314,5 +397,9 @@ TESTS({"each layout is attached to, walked and named; a warm stack takes one rea
       {"a function that was freed has no name, and not another's", other_function},
       {"an environment on the heap is read, and predicted from then on", escaped},
       {"a stack of 250 frames is read in parts", deep},
+      {"a sample takes so many batches at most", batches_end},
+      {"a list of threads that never ends is given up, and searched again later", list_without_end},
+      {"threads of many ractors are found in several samples", many_ractors},
+      {"a thread is searched for once a sample", searched_once},
       {"who holds the lock may be running, and who began last", running},
       {"lines are found by the index, zero words too", lines})

@@ -80,7 +80,7 @@ bool ruby_layout_of(uint32_t version, enum elf_machine machine, bool musl, struc
     while (column > 0 && version < versions[column - 1]) {
         column--;
     }
-    if (column == 0 || version >> 8 > versions[VERSIONS - 1] >> 8 || (arm && version < RUBY_VERSION(3, 1, 0))) {
+    if (column == 0 || version >> 8 != versions[column - 1] >> 8 || (arm && version < RUBY_VERSION(3, 1, 0))) {
         ruby_version_text(version, text);
         return err_set(err, ERR_UNSUPPORTED, 0, "Ruby %s is not known here; %s to 4.0 can be read", text,
                        arm ? "3.1" : "2.5");

@@ -4,9 +4,10 @@
 #include "runtime/ruby/walk.h"
 
 enum {
-    STEPS_MAX = 96,     /* threads looked at for one sample */
+    STEPS_MAX = 64,     /* threads and ractors looked at for one sample: three reads each */
+    STEPS_ALL = RUBY_THREADS_MAX + RUBY_RACTORS_MAX, /* in all samples: lists may never end */
     MISSED_SAMPLES = 32,
-    RACTORS_A_SAMPLE = 64,
+    MISSED_AGAIN = 2,   /* of a thread that was known: it may be back at once, run by another of the system's */
     NEWEST = 6,         /* threads that began last */
 };
 
@@ -48,15 +49,27 @@ static bool read_thread(struct thread_search *s, uint64_t address)
            load_u64(s->thread + ruby->layout.thread.vm) == ruby->vm;
 }
 
+/* Has this sample looked at enough? Then the next one goes on from here. */
+static bool rests(struct thread_search *s, uint64_t ractor, uint64_t at)
+{
+    if (s->steps++ < STEPS_MAX) {
+        return false;
+    }
+    s->w->plan->resume = at;
+    s->w->plan->resume_ractor = ractor;
+    return true;
+}
+
 /* True: the thread is found, or the search ends for this sample. */
 static bool search_threads(struct thread_search *s, uint64_t ractor, uint64_t head, uint64_t at)
 {
     struct ruby_plan *plan = s->w->plan;
-    while (at != head && read_thread(s, at)) {
-        if (s->steps++ == STEPS_MAX) {
-            plan->resume = at;
-            plan->resume_ractor = ractor;
+    while (at != head) {
+        if (rests(s, ractor, at)) {
             return true;
+        }
+        if (!read_thread(s, at)) {
+            return false;
         }
         if (ruby_tid_of(s->w->ruby, s->w->memory, s->thread, &plan->native, &plan->pthread) == s->w->tid) {
             plan->thread = at;
@@ -82,29 +95,46 @@ static void search_ractors(struct thread_search *s)
     const struct ruby_layout *l = &ruby->layout;
     struct ruby_plan *plan = s->w->plan;
     uint64_t head = ruby->vm + l->vm.ractors, at = plan->resume_ractor + l->ractor.node;
-    bool good = plan->resume != 0 || fetch(s->w->memory, head, &at, sizeof at);
-    for (int i = 0; good && at != head && i < RACTORS_A_SAMPLE; i++) {
+    bool good = plan->resume_ractor != 0 || fetch(s->w->memory, head, &at, sizeof at);
+    plan->resume_ractor = 0;
+    while (good && at != head) {
         uint64_t ractor = at - l->ractor.node;
-        good = !search_list(s, ractor, ractor + l->ractor.threads) && fetch(s->w->memory, at, &at, sizeof at);
+        good = (plan->resume != 0 || !rests(s, ractor, 0)) && !search_list(s, ractor, ractor + l->ractor.threads) &&
+               fetch(s->w->memory, at, &at, sizeof at);
     }
+}
+
+/* The search is over: the thread is found, or it is in no list, or the lists do not end. */
+static void end_search(struct ruby_plan *plan)
+{
+    if (plan->thread == 0) {
+        plan->missed = plan->was_found ? MISSED_AGAIN : MISSED_SAMPLES;
+    }
+    plan->was_found = plan->thread != 0;
+    plan->resume = plan->resume_ractor = plan->steps = 0;
 }
 
 enum runtime_end stack_find_thread(struct walk *w)
 {
     struct ruby_plan *plan = w->plan;
     struct thread_search s = {.w = w};
+    if (w->has_searched) {
+        return RUNTIME_TORN; /* what was found is gone already */
+    }
     if (plan->missed > 0) {
         plan->missed--;
         return RUNTIME_NO_THREAD;
     }
+    w->has_searched = true;
     plan->ec = plan->escaped_count = 0;
     if (has(w->layout->vm.ractors)) {
         search_ractors(&s);
     } else {
         (void)search_list(&s, 0, w->ruby->vm + w->layout->vm.threads);
     }
-    if (plan->thread == 0 && plan->resume == 0) {
-        plan->missed = MISSED_SAMPLES;
+    plan->steps += s.steps;
+    if (plan->thread != 0 || (plan->resume | plan->resume_ractor) == 0 || plan->steps > STEPS_ALL) {
+        end_search(plan);
     }
     return plan->thread != 0 ? RUNTIME_COMPLETE : RUNTIME_NO_THREAD;
 }

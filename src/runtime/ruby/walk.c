@@ -126,8 +126,11 @@ static enum runtime_end read_thread(struct walk *w)
     struct first f;
     bool is_last = false;
     for (int i = 0; i < LEARN_MAX; i++) {
-        if (w->plan->thread == 0 && stack_find_thread(w) != RUNTIME_COMPLETE) {
-            return RUNTIME_NO_THREAD;
+        if (w->plan->thread == 0) {
+            enum runtime_end end = stack_find_thread(w);
+            if (end != RUNTIME_COMPLETE) {
+                return end;
+            }
         }
         if (!read_first(w, &f)) {
             return w->unreadable ? RUNTIME_UNREADABLE : RUNTIME_TORN;
@@ -219,8 +222,8 @@ void ruby_walk(const void *state, void *plan, const struct runtime_thread *threa
     w.tid = thread->tid;
     w.twice = !thread->proven_later;
     w.takes_parts = thread->takes_parts;
-    w.unreadable = false;
-    w.batches = 0;
+    w.unreadable = w.has_searched = false;
+    w.batches = w.failed = 0;
     out->count = out->marks = out->retries = out->task_bytes = 0;
     out->interpreter = 0;
     stack_begin_checks(&w);

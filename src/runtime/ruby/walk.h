@@ -31,6 +31,7 @@ enum {
     WALK_CHECKS = 56,        /* fingerprints asked for at once */
     WALK_BATCHES_MAX = 96,   /* of one sample */
     WALK_RETRIES_MAX = 4,
+    WALK_FAILED_MAX = 192,   /* pieces of one sample that cannot be read: each is a system call more */
     WALK_ENV = 24,           /* bytes: method, link, flags */
 
     WALK_UNCHECKED = 1 << 30, /* of a frame, while the walk has no fingerprint for it */
@@ -54,11 +55,14 @@ struct ruby_plan {
     uint64_t ractor, native, pthread; /* of it; 0: there is none */
     uint64_t ec, stack, limit; /* the stack that it runs on */
     uint64_t cfp, top;       /* of the last sample: the leaf, and where its values end */
-    uint64_t resume, resume_ractor; /* where the search for the thread goes on; 0: at the start */
+    /* where the search for the thread goes on: a thread (0: its ractor's first), a ractor; both 0: at the start */
+    uint64_t resume, resume_ractor;
     uint32_t sample;         /* a count */
     uint32_t missed;         /* samples for which the thread is still taken to be unknown */
     uint32_t short_lived;    /* samples for which functions are taken to be freed soon */
     uint32_t turn;
+    uint32_t steps;          /* of the search for the thread, in all its samples */
+    bool was_found;
     uint8_t escaped_count;
     uint8_t leaves[2];       /* items' numbers + 1 */
     uint64_t escaped[PLAN_ESCAPED]; /* environments that the last stack had elsewhere */
@@ -101,7 +105,9 @@ struct walk {
     bool twice;
     bool takes_parts, is_part;
     bool unreadable;         /* the process cannot be read any more */
+    bool has_searched;       /* for the thread: once a sample */
     uint32_t batches, pieces;
+    uint32_t failed;         /* pieces */
     uint64_t cfp;            /* where the walk begins */
     uint64_t joint;          /* the last frame met, which is still held */
     unsigned char thread[RUBY_THREAD_BYTES], ec[RUBY_EC_BYTES];

@@ -51,7 +51,8 @@ static struct plan_item *find(struct walk *w, uint64_t address)
     struct plan_item *set = set_of(w->plan, address);
     for (int i = 0; i < PLAN_WAYS; i++) {
         if (set[i].address == address) {
-            return age(w->plan, set[i].checked) <= TRUSTED ? &set[i] : NULL;
+            uint32_t trusted = w->plan->short_lived > 0 ? 1 : TRUSTED;
+            return age(w->plan, set[i].checked) <= trusted ? &set[i] : NULL;
         }
     }
     return NULL;
@@ -125,7 +126,9 @@ void stack_take_checks(struct walk *w)
             item->checked = (uint16_t)(w->plan->sample - TRUSTED - 1); /* it is read anew if it is met */
             continue;
         }
-        item->check = item->body != 0 ? ruby_body_check(item->body, again->bytes) : ruby_method_check(again->bytes);
+        uint32_t check = item->body != 0 ? ruby_body_check(item->body, again->bytes) : ruby_method_check(again->bytes);
+        w->plan->short_lived = check != item->check ? SHORT_LIVED : w->plan->short_lived;
+        item->check = check;
         item->checked = (uint16_t)w->plan->sample;
     }
 }
@@ -136,7 +139,7 @@ void stack_take_checks(struct walk *w)
 struct unknown {
     uint64_t address;
     uint32_t piece;
-    bool is_c;
+    bool is_c, is_whole;
     unsigned char head[RUBY_METHOD_BYTES]; /* of a method, or of an instruction sequence its first bytes */
     unsigned char body[RUBY_BODY_HEAD];
 };
@@ -167,7 +170,11 @@ static bool read_heads(struct walk *w, struct unknown *all, uint32_t count)
         u->piece = u->is_c ? stack_ask(w, u->address + RUBY_METHOD_AT, u->head, RUBY_METHOD_BYTES)
                            : stack_ask(w, u->address, u->head, ISEQ_HEAD);
     }
-    return stack_read(w);
+    bool read = stack_read(w);
+    for (uint32_t i = 0; read && i < count; i++) {
+        all[i].is_whole = stack_got(w, all[i].piece);
+    }
+    return read;
 }
 
 static bool read_bodies(struct walk *w, struct unknown *all, uint32_t count)
@@ -179,15 +186,18 @@ static bool read_bodies(struct walk *w, struct unknown *all, uint32_t count)
             u->piece = stack_ask(w, load_u64(u->head + ISEQ_BODY), u->body, RUBY_BODY_HEAD);
         }
     }
-    return w->pieces == 0 || stack_read(w);
+    bool read = w->pieces == 0 || stack_read(w);
+    for (uint32_t i = 0; read && i < count; i++) {
+        all[i].is_whole = all[i].is_whole && (all[i].is_c || stack_got(w, all[i].piece));
+    }
+    return read;
 }
 
 /* False: what was read is no function. */
 static bool learn(struct walk *w, struct unknown *u)
 {
     uint64_t body = u->is_c ? 0 : load_u64(u->head + ISEQ_BODY);
-    bool whole = u->piece != 0 && w->piece[u->piece - 1].got == (u->is_c ? RUBY_METHOD_BYTES : RUBY_BODY_HEAD);
-    if (!u->is_c && (!whole || !ruby_is_imemo(load_u64(u->head), IMEMO_ISEQ))) {
+    if (!u->is_whole || (!u->is_c && !ruby_is_imemo(load_u64(u->head), IMEMO_ISEQ))) {
         return false;
     }
     (void)keep(w, u->address, body, u->is_c ? ruby_method_check(u->head) : ruby_body_check(body, u->body));

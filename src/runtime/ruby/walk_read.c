@@ -14,11 +14,14 @@ uint32_t stack_ask(struct walk *w, uint64_t address, void *out, uint32_t len)
 
 bool stack_read(struct walk *w)
 {
-    if (w->batches == WALK_BATCHES_MAX) {
+    if (w->batches == WALK_BATCHES_MAX || w->failed > WALK_FAILED_MAX) {
         return false;
     }
     w->batches++;
     w->unreadable = !memory_batch_read(w->memory, w->piece, w->pieces, NULL);
+    for (uint32_t i = 0; i < w->pieces; i++) {
+        w->failed += w->piece[i].got != w->piece[i].len;
+    }
     return !w->unreadable;
 }
 
