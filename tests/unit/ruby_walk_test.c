@@ -148,6 +148,7 @@ static void contradictions(void)
     struct err err = {0};
     memset(process.bytes + AT_PTHREAD, 0, RUBY_THREADS * 0x800);
     CHECK_INT(ruby_process_attach(&process, &ruby, &err), RUNTIME_UNSUPPORTED);
+    refused(AT_EC + 0x100 + 48, ruby_there(AT_THREAD)); /* one in four is too many */
 }
 
 /* ---- a thread that runs on ---- */
@@ -245,6 +246,29 @@ static void escaped(void)
     ruby_put(&process, process.cfp[1] + 32, kept);
     walk(1, false, false);
     CHECK_INT(((struct ruby_plan *)(void *)plan)->escaped_count, 0); /* no longer than it is met */
+    ruby_detach(ruby);
+}
+
+/* A method that has matched a pattern: its environment leads to a holder, another one in each invocation. */
+static void special_variables(void)
+{
+    struct memory_batch memory = {ruby_process_read, &process};
+    struct runtime_name name[RUNTIME_FRAMES_MAX];
+    make(family_3_4);
+    void *open = ruby_open_names(ruby);
+    for (unsigned i = 0; i < 3; i++) {
+        uint64_t holder = AT_STRING + 0x1000 + 0x40 * i;
+        ruby_put(&process, holder, 0x1a | 2 << 12);
+        ruby_put(&process, holder + 8, ruby_there(AT_METHOD));
+        ruby_put(&process, AT_STACK + STACK_BYTES + 0x40 + 3 * 56 - 16, ruby_there(holder));
+        walk(1, true, false);
+        CHECK_INT(stack.end, RUNTIME_COMPLETE);
+        process.reads = 0;
+        ruby_name_frames(open, stack.frame, stack.count, &memory, name);
+        CHECK(i == 0 || process.reads == 2); /* the holder, for a block and its method */
+        CHECK_TEXT(names(), expected(family_3_4));
+    }
+    ruby_close_names(open);
     ruby_detach(ruby);
 }
 
@@ -396,6 +420,7 @@ TESTS({"each layout is attached to, walked and named; a warm stack takes one rea
       {"a stack that contradicts itself is torn", contradicting_stacks},
       {"a function that was freed has no name, and not another's", other_function},
       {"an environment on the heap is read, and predicted from then on", escaped},
+      {"holders of special variables lead to names that were read once", special_variables},
       {"a stack of 250 frames is read in parts", deep},
       {"a sample takes so many batches at most", batches_end},
       {"a list of threads that never ends is given up, and searched again later", list_without_end},

@@ -26,9 +26,15 @@ struct ring_scan {
     unsigned accepts;
 };
 
+/* A batch counts as one read, and what cannot be read as one each: the kernel is asked again behind it. */
 static bool read_pieces(struct ring_scan *s)
 {
-    return memory_batch_read(s->find->process->memory, s->pieces, s->count, s->find->unread);
+    bool good = s->find->reads++ < FIND_READS_MAX &&
+                memory_batch_read(s->find->process->memory, s->pieces, s->count, s->find->unread);
+    for (size_t i = 0; good && i < s->count; i++) {
+        s->find->reads += s->pieces[i].got < 8;
+    }
+    return good;
 }
 
 static bool follow_first(struct ring_scan *s)

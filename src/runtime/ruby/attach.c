@@ -13,6 +13,7 @@
 enum {
     TRIES = 5,
     THREADS_KEPT = 16, /* whose numbers are looked for */
+    BAD_OF = 10,       /* good threads one may contradict itself */
     STACK_MAX = 1 << 30,
     PLUS = '+', /* an operator's number is its character */
     IDS_AT = 16, /* in ruby_global_symbols, behind the last number */
@@ -26,6 +27,7 @@ struct attaching {
     struct ruby *ruby; /* being filled in */
     uint64_t pthreads[THREADS_KEPT];
     size_t thread_count; /* met; the first ones are kept */
+    size_t good, bad;    /* threads: some come and go meanwhile */
     bool has_main;
     struct err *err;
 };
@@ -77,33 +79,36 @@ static bool take_pthread(struct attaching *a, const unsigned char *thread)
     return true;
 }
 
+/* `next` is 0 where the list leads no further. */
 static bool take_thread(struct attaching *a, uint64_t address, uint64_t *next)
 {
     const struct ruby_layout *l = &a->ruby->layout;
     unsigned char thread[RUBY_THREAD_BYTES], ec[RUBY_EC_BYTES];
+    *next = 0;
     if (!find_is_data(&a->in, address) || !find_read(&a->in, address, thread, sizeof thread) ||
         load_u64(thread + l->thread.vm) != a->ruby->vm) {
         return false;
     }
-    uint64_t at = load_u64(thread + l->thread.ec);
-    if (!find_is_data(&a->in, at) || !find_read(&a->in, at, ec, sizeof ec) ||
-        load_u64(ec + l->ec_thread) != address || !stack_fits(a, ec)) {
-        return false;
-    }
     *next = load_u64(thread);
-    return take_pthread(a, thread);
+    uint64_t at = load_u64(thread + l->thread.ec);
+    return find_is_data(&a->in, at) && find_read(&a->in, at, ec, sizeof ec) && load_u64(ec + l->ec_thread) == address &&
+           stack_fits(a, ec) && take_pthread(a, thread);
 }
 
-/* The list whose head is here. */
+/* The list whose head is here. False: it has no end. */
 static bool take_threads(struct attaching *a, uint64_t head, uint64_t main_thread)
 {
-    uint64_t at;
-    bool good = word_at(a, head, &at);
-    for (unsigned i = 0; good && at != head; i++) {
-        a->has_main = a->has_main || at == main_thread;
-        good = i < RUBY_THREADS_MAX && take_thread(a, at, &at);
+    uint64_t at, next;
+    bool ends = word_at(a, head, &at);
+    for (unsigned i = 0; ends && at != 0 && at != head; i++) {
+        bool good = take_thread(a, at, &next);
+        a->good += good;
+        a->bad += !good;
+        a->has_main = a->has_main || (good && at == main_thread);
+        at = next;
+        ends = i < RUBY_THREADS_MAX;
     }
-    return good;
+    return ends;
 }
 
 static bool take_ractors(struct attaching *a, uint64_t main_thread)
@@ -127,15 +132,17 @@ static bool take_ractors(struct attaching *a, uint64_t main_thread)
 static const char *contradiction(struct attaching *a)
 {
     uint64_t main_thread;
-    a->thread_count = 0;
+    a->thread_count = a->good = a->bad = 0;
     a->has_main = false;
+    if (a->in.process->tid_count == 0) {
+        return "has no threads that could be listed";
+    }
     if (!word_at(a, a->ruby->vm + a->ruby->layout.vm.main_thread, &main_thread) || main_thread == 0 ||
-        !take_ractors(a, main_thread) || !a->has_main) {
+        !take_ractors(a, main_thread) || !a->has_main || a->bad > a->good / BAD_OF) {
         return "keeps its threads elsewhere than this version does: perhaps a modified build";
     }
     size_t kept = a->thread_count < THREADS_KEPT ? a->thread_count : THREADS_KEPT;
-    if (a->in.process->tid_count > 0 &&
-        !find_tid_in_pthread(&a->in, a->pthreads, kept, &a->ruby->tid_in_pthread)) {
+    if (!find_tid_in_pthread(&a->in, a->pthreads, kept, &a->ruby->tid_in_pthread)) {
         return "keeps the numbers of its threads elsewhere than this version does: perhaps a modified build";
     }
     return NULL;

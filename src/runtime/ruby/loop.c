@@ -171,7 +171,7 @@ void ruby_find_ranges(struct elf *elf, const struct runtime_code *code, struct r
     if (!code_ranges_open(&binary->ranges, RANGES_MAX)) {
         return;
     }
-    if (find_loop(&s) || find_loop_by_name(&s)) {
+    if ((find_loop(&s) || find_loop_by_name(&s)) && s.start != 0) { /* 0 is what calls nothing */
         add_loop(&s);
     }
     s.is_stripped = elf->tables[ELF_SYMTAB].count == 0;

@@ -131,9 +131,10 @@ static bool name_c(struct reading *r)
     unsigned char method[METHOD_BYTES];
     uint64_t id, string;
     uint32_t check = (uint32_t)r->out->check;
-    if (!read_method(r, r->out->code, method) ||
-        (check != 0 && ruby_is_imemo(load_u64(method), IMEMO_METHOD) &&
-         check != ruby_method_check(method + RUBY_METHOD_AT) && r->out->code != load_u64(method + SVAR_METHOD))) {
+    /* the walk's fingerprint is of what the environment leads to, be it the holder */
+    if (!ruby_read(r->memory, r->out->code, method, METHOD_BYTES) ||
+        (check != 0 && check != ruby_method_check(method + RUBY_METHOD_AT)) ||
+        !read_method(r, r->out->code, method)) {
         return false;
     }
     id = load_u64(method + METHOD_ID);
@@ -259,6 +260,23 @@ static bool read_iseq(struct reading *r)
 
 /* ---- the cache ---- */
 
+static uint32_t find_function(const struct names *n, const struct function *key)
+{
+    return intern_find(&n->ids, &ops, n, hash_of(key), key);
+}
+
+static uint32_t add_function(struct names *n, const struct function *function)
+{
+    struct function *added = vec_push(&n->functions);
+    if (added == NULL) {
+        return 0;
+    }
+    *added = *function;
+    uint32_t id = (uint32_t)(n->functions.len - 1);
+    (void)intern_add(&n->ids, &ops, n, hash_of(added), id); /* without room it is read again next time */
+    return id;
+}
+
 /* Its number; 0: it cannot be read. */
 static uint32_t read_function(struct names *n, const struct function *key, struct memory_batch *memory)
 {
@@ -271,16 +289,32 @@ static uint32_t read_function(struct names *n, const struct function *key, struc
     r.method = key->check >> RUBY_CHECK_BITS;
     if (key->is_c ? name_c(&r) : read_iseq(&r)) {
         function.name = kept(&r, &r.text);
-        struct function *added = function.name.len > 0 ? vec_push(&n->functions) : NULL;
-        if (added != NULL) {
-            *added = function;
-            id = (uint32_t)(n->functions.len - 1);
-            (void)intern_add(&n->ids, &ops, n, hash_of(key), id); /* without room it is read again next time */
-        }
+        id = function.name.len > 0 ? add_function(n, &function) : 0;
     }
     buf_release(&r.text);
     buf_release(&r.part);
     return id;
+}
+
+/* Each invocation that has matched a pattern has a holder of special variables of its own, which leads to the method:
+ * what is read once for the method is another's name as well. 0: not this way. */
+static uint32_t find_by_method(struct names *n, const struct function *key, struct memory_batch *memory)
+{
+    uint64_t holder[2];
+    struct function by = *key;
+    if (key->is_c || !ruby_read(memory, key->check >> RUBY_CHECK_BITS, holder, sizeof holder) ||
+        !ruby_is_imemo(holder[0], IMEMO_SVAR)) {
+        return 0;
+    }
+    by.check = ruby_frame_check(holder[SVAR_METHOD / 8], (uint32_t)key->check);
+    uint32_t id = find_function(n, &by);
+    id = id != 0 ? id : read_function(n, &by, memory);
+    if (id == 0) {
+        return 0;
+    }
+    by = n->functions.at[id];
+    by.check = key->check;
+    return add_function(n, &by);
 }
 
 /* The saved pc is behind the instruction that runs. */
@@ -295,7 +329,8 @@ static void name_frame(struct names *n, const struct runtime_frame *frame, struc
                        struct runtime_name *out)
 {
     struct function key = {.code = frame->code, .check = frame->check, .is_c = frame->position == RUBY_C_FUNCTION};
-    uint32_t id = intern_find(&n->ids, &ops, n, hash_of(&key), &key);
+    uint32_t id = find_function(n, &key);
+    id = id != 0 ? id : find_by_method(n, &key, memory);
     id = id != 0 ? id : read_function(n, &key, memory);
     const struct function *f = &n->functions.at[id];
     *out = (struct runtime_name){.function = STR(""), .file = STR("")};
@@ -309,7 +344,8 @@ void ruby_name_frames(void *names, const struct runtime_frame *frames, size_t co
                       struct runtime_name *out)
 {
     struct names *n = names;
-    if (n->functions.len + count > FUNCTIONS_MAX || n->arena.used_bytes > START_OVER_BYTES) {
+    if (n->functions.len + 2 * count > FUNCTIONS_MAX || /* a function, and its other name */
+        n->arena.used_bytes > START_OVER_BYTES) {
         n->functions.len = 1;
         intern_clear(&n->ids);
         arena_clear(&n->arena);
