@@ -72,16 +72,24 @@ def of_suite(name):
 
 
 @functools.lru_cache(maxsize=None)
-def get(name):
-    """The Ruby of that name; raises Missing with the reason."""
+def looked_for(name):
+    """The Ruby of that name, or why it is Missing: a mirror that is not there is asked once."""
     try:
         if name == "host":
             if not shutil.which("ruby"):
                 raise Missing("no ruby here")
             return Ruby([shutil.which("ruby")])
         return of_suite(name)
-    except root.Unreachable as error:
-        raise Missing(str(error)) from error
+    except (Missing, root.Unreachable) as error:
+        return Missing(str(error))
+
+
+def get(name):
+    """The Ruby of that name; raises Missing with the reason."""
+    found = looked_for(name)
+    if isinstance(found, Missing):
+        raise Missing(str(found))
+    return found
 
 
 def main():

@@ -48,6 +48,7 @@ def window(session):
 
 # ---- Names, files and lines; shares
 
+@pytest.mark.exact
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", EACH)
 def test_stacks_are_those_ruby_tells(name, mode, profile):
@@ -68,7 +69,7 @@ def test_stacks_are_those_ruby_tells(name, mode, profile):
         assert not wrong, wrong[:3]
         assert verdicts["whole"] > 0.75 * total, session.done
         assert verdicts["part"] < 0.15 * total
-        assert len(known.seen) == len(known.stacks), [known.stacks[i] for i in {*range(len(known.stacks))} - known.seen]
+        assert len(known.seen) >= 0.95 * len(known.stacks), [known.stacks[i] for i in {*range(len(known.stacks))} - known.seen]
     names = {frame.name for stack in rbstacks.of_col(session) for frame in stack.ruby}
     with_class = {"Sold#sell", "Sold.helper", "Shop.of_class", "Shop.of_singleton", "Shop::Inner#call", "Shop#<=>"}
     assert with_class <= names if known.minor >= (3, 3) else not with_class & names
@@ -213,4 +214,6 @@ def test_c_extensions_stand_where_they_are_called(profile, workdir, pillion, rub
 
 def test_ruby_may_be_left_out(profile):
     session = profile("host", "hot", [0.5], "--no-ruby")
-    assert not any(stack.ruby for stack in rbstacks.of_col(session))
+    stacks = rbstacks.of_col(session)
+    assert sum(stack.count for stack in stacks) > 10, session.done
+    assert not any(stack.ruby for stack in stacks)

@@ -43,7 +43,6 @@ static bool read_first(struct walk *w, struct first *f)
     for (uint32_t i = 0; i < plan->escaped_count; i++) {
         stack_add_slot(w, plan->escaped[i]);
     }
-    stack_ask_slots(w);
     f->ec = stack_ask(w, plan->ec, w->ec, l->ec_thread + 8);
     uint64_t slack = (uint64_t)SLACK * l->frame_bytes;
     uint64_t low = plan->cfp > plan->stack + slack ? plan->cfp - slack : plan->stack;
@@ -51,6 +50,7 @@ static bool read_first(struct walk *w, struct first *f)
     if (plan->limit != 0) {
         stack_ask_window(w, low, plan->top + SLACK_VALUES);
     }
+    stack_ask_slots(w); /* some are values of the stack: between the copies, like the others */
     if (w->twice && plan->limit != 0) {
         (void)stack_ask(w, plan->ec + EC_CFP, &w->cfp_between, 8);
         stack_ask_window_again(w);
