@@ -185,6 +185,40 @@ static void runs_on(void)
     CHECK(parts > 0 && whole > 0 && torn == 0);
 }
 
+/* The leaf's frame and environment are another's, and its own again two pieces later. */
+static void run_aside(struct ruby_process *p, unsigned piece)
+{
+    static unsigned char frame[56], env[24];
+    uint64_t ep = AT_STACK + STACK_BYTES + 0x40 + 5 * 56;
+    if (piece == pops_at) {
+        memcpy(frame, p->bytes + p->cfp[1], sizeof frame);
+        memcpy(env, p->bytes + ep - 16, sizeof env);
+        pop(p, piece);
+        ruby_put(p, ep, 0x22220003);
+        ruby_put(p, ep - 16, ruby_there(AT_METHOD + 0x100));
+    } else if (piece == pops_at + 2) {
+        memcpy(p->bytes + p->cfp[1], frame, sizeof frame);
+        memcpy(p->bytes + ep - 16, env, sizeof env);
+        ruby_put(p, AT_EC + 0x100 + 16, ruby_there(p->cfp[1]));
+    }
+}
+
+static void runs_aside(void)
+{
+    for (unsigned piece = 0; piece < 30; piece++) {
+        make(family_3_4);
+        walk(1, false, true);
+        process.at_piece = run_aside;
+        pops_at = piece;
+        walk(1, false, true);
+        process.at_piece = NULL;
+        CHECK_INT(stack.end, RUNTIME_COMPLETE);
+        const char *text = names();
+        CHECK(strcmp(text, expected(family_3_4)) == 0 || strcmp(text, "<main> 1:3 > Shop#sell 10:11 > Array#each") == 0);
+        ruby_detach(ruby);
+    }
+}
+
 static void changed(uint64_t at, uint64_t value, enum runtime_end end)
 {
     make(family_3_4);
@@ -249,6 +283,37 @@ static void escaped(void)
     ruby_detach(ruby);
 }
 
+static void pop_escaped(struct ruby_process *p, unsigned piece)
+{
+    uint64_t ep = AT_STRING + 0x1000;
+    if (piece == pops_at) { /* its memory is another's, of another method */
+        ruby_put(p, AT_EC + 0x100 + 16, ruby_there(p->cfp[1] + 56));
+        ruby_put(p, ep, 0x22220003);
+        ruby_put(p, ep - 16, ruby_there(AT_METHOD + 0x100));
+        memset(p->bytes + p->cfp[1], 0x55, 56);
+    }
+}
+
+/* An environment that no batch predicted, of a block that ends before it is read, or meanwhile. */
+static void escaped_and_gone(void)
+{
+    for (unsigned piece = 0; piece < 40; piece++) {
+        make(family_3_4);
+        walk(1, false, true);
+        uint64_t ep = AT_STRING + 0x1000;
+        memcpy(process.bytes + ep - 16, process.bytes + ruby_ep(&process, 1, 0) - RUBY_BASE - 16, 24);
+        ruby_put(&process, process.cfp[1] + 32, ruby_there(ep));
+        process.at_piece = pop_escaped;
+        pops_at = piece;
+        walk(1, false, true);
+        process.at_piece = NULL;
+        CHECK_INT(stack.end, RUNTIME_COMPLETE);
+        const char *text = names();
+        CHECK(strcmp(text, expected(family_3_4)) == 0 || strcmp(text, "<main> 1:3 > Shop#sell 10:11 > Array#each") == 0);
+        ruby_detach(ruby);
+    }
+}
+
 /* A method that has matched a pattern: its environment leads to a holder, another one in each invocation. */
 static void special_variables(void)
 {
@@ -278,6 +343,13 @@ static void deep(void)
     for (unsigned i = 0; i < 250; i++) {
         ruby_push(&process, 1, ruby_there(AT_ISEQ + 0x1000), 5, 0x11110003, ruby_there(AT_METHOD), 0);
     }
+    walk(1, false, false);
+    CHECK_INT(stack.end, RUNTIME_COMPLETE);
+    CHECK_INT(stack.count, 254);
+    ruby_put(&process, AT_EC + 0x100 + 16, ruby_there(process.cfp[1] + 8)); /* between two frames */
+    walk(1, true, false);
+    CHECK_INT(stack.end, RUNTIME_TORN);
+    ruby_put(&process, AT_EC + 0x100 + 16, ruby_there(process.cfp[1]));
     walk(1, false, false);
     CHECK_INT(stack.end, RUNTIME_COMPLETE);
     CHECK_INT(stack.count, 254);
@@ -417,9 +489,11 @@ TESTS({"each layout is attached to, walked and named; a warm stack takes one rea
       {"glibc's larger mutexes on AArch64 move fields", libc_moves_fields},
       {"what contradicts itself is not attached to", contradictions},
       {"of a thread that runs on what stood is kept, or it is read again", runs_on},
+      {"what another frame left where the leaf is again is not the leaf's", runs_aside},
       {"a stack that contradicts itself is torn", contradicting_stacks},
       {"a function that was freed has no name, and not another's", other_function},
       {"an environment on the heap is read, and predicted from then on", escaped},
+      {"an environment whose frame has ended meanwhile is not believed", escaped_and_gone},
       {"holders of special variables lead to names that were read once", special_variables},
       {"a stack of 250 frames is read in parts", deep},
       {"a sample takes so many batches at most", batches_end},
