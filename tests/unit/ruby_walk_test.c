@@ -70,6 +70,8 @@ static void each_layout(void)
             walk(thread, true, false);
             CHECK_INT(stack.end, RUNTIME_COMPLETE);
             CHECK_TEXT(names(), expected(&ruby_families[i]));
+            /* all were among the values of the batch */
+            CHECK_INT(((struct ruby_plan *)(void *)plan)->escaped_count, 0);
             bool is_holder = ruby_families[i].version >= RUBY_VERSION(2, 7, 0) && thread == 0;
             CHECK_INT(stack.marks, is_holder ? RUNTIME_HOLDS_LOCK : 0);
         }
@@ -142,6 +144,7 @@ static void contradictions(void)
     refused(AT_EC + 48, ruby_there(AT_THREAD + 0x400)); /* another thread's */
     refused(AT_EC + 16, ruby_there(AT_EC));           /* the leaf lies outside the stack */
     refused(AT_EC + 8, 1ULL << 40);
+    refused(AT_STACK + STACK_BYTES - 2 * 56 + 16, ruby_there(AT_STRING)); /* a frame that runs a string */
     for (unsigned i = 0; i < RUBY_THREADS; i++) {
         ruby_make(&process, family_3_4, true);
     }

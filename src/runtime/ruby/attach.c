@@ -28,6 +28,7 @@ struct attaching {
     uint64_t pthreads[THREADS_KEPT];
     size_t thread_count; /* met; the first ones are kept */
     size_t good, bad;    /* threads: some come and go meanwhile */
+    uint64_t main_thread;
     bool has_main;
     struct err *err;
 };
@@ -55,6 +56,16 @@ static bool stack_fits(struct attaching *a, const unsigned char *ec)
     }
     return find_is_data(&a->in, stack) && words > 0 && words < STACK_MAX / 8 && cfp > stack &&
            cfp < stack + 8 * words && (stack + 8 * words - cfp) % a->ruby->layout.frame_bytes == 0;
+}
+
+/* What the outermost frame runs, but for the one that stands at the stack's end: its tag tells that frames are as this
+ * version has them. */
+static bool runs_code(struct attaching *a, const unsigned char *ec)
+{
+    uint64_t at = load_u64(ec) + 8 * load_u64(ec + 8) - 2 * (uint64_t)a->ruby->layout.frame_bytes, code, flags;
+    return load_u64(ec) == 0 || load_u64(ec + 16) > at ||
+           (word_at(a, at + 16, &code) &&
+            (code == 0 || (word_at(a, code, &flags) && ruby_is(flags, RUBY_IMEMO))));
 }
 
 static bool take_pthread(struct attaching *a, const unsigned char *thread)
@@ -92,11 +103,11 @@ static bool take_thread(struct attaching *a, uint64_t address, uint64_t *next)
     *next = load_u64(thread);
     uint64_t at = load_u64(thread + l->thread.ec);
     return find_is_data(&a->in, at) && find_read(&a->in, at, ec, sizeof ec) && load_u64(ec + l->ec_thread) == address &&
-           stack_fits(a, ec) && take_pthread(a, thread);
+           stack_fits(a, ec) && (address != a->main_thread || runs_code(a, ec)) && take_pthread(a, thread);
 }
 
 /* The list whose head is here. False: it has no end. */
-static bool take_threads(struct attaching *a, uint64_t head, uint64_t main_thread)
+static bool take_threads(struct attaching *a, uint64_t head)
 {
     uint64_t at, next;
     bool ends = word_at(a, head, &at);
@@ -104,24 +115,24 @@ static bool take_threads(struct attaching *a, uint64_t head, uint64_t main_threa
         bool good = take_thread(a, at, &next);
         a->good += good;
         a->bad += !good;
-        a->has_main = a->has_main || (good && at == main_thread);
+        a->has_main = a->has_main || (good && at == a->main_thread);
         at = next;
         ends = i < RUBY_THREADS_MAX;
     }
     return ends;
 }
 
-static bool take_ractors(struct attaching *a, uint64_t main_thread)
+static bool take_ractors(struct attaching *a)
 {
     const struct ruby_layout *l = &a->ruby->layout;
     uint64_t head = a->ruby->vm + l->vm.ractors, at;
     if (l->vm.ractors == LAYOUT_NONE) {
-        return take_threads(a, a->ruby->vm + l->vm.threads, main_thread);
+        return take_threads(a, a->ruby->vm + l->vm.threads);
     }
     bool good = word_at(a, head, &at);
     for (unsigned i = 0; good && at != head; i++) {
         good = i < RUBY_RACTORS_MAX && find_is_data(&a->in, at) &&
-               take_threads(a, at - l->ractor.node + l->ractor.threads, main_thread) && word_at(a, at, &at);
+               take_threads(a, at - l->ractor.node + l->ractor.threads) && word_at(a, at, &at);
     }
     return good;
 }
@@ -131,14 +142,13 @@ static bool take_ractors(struct attaching *a, uint64_t main_thread)
 /* What contradicts itself; null: nothing. */
 static const char *contradiction(struct attaching *a)
 {
-    uint64_t main_thread;
     a->thread_count = a->good = a->bad = 0;
     a->has_main = false;
     if (a->in.process->tid_count == 0) {
         return "has no threads that could be listed";
     }
-    if (!word_at(a, a->ruby->vm + a->ruby->layout.vm.main_thread, &main_thread) || main_thread == 0 ||
-        !take_ractors(a, main_thread) || !a->has_main || a->bad > a->good / BAD_OF) {
+    if (!word_at(a, a->ruby->vm + a->ruby->layout.vm.main_thread, &a->main_thread) || a->main_thread == 0 ||
+        !take_ractors(a) || !a->has_main || a->bad > a->good / BAD_OF) {
         return "keeps its threads elsewhere than this version does: perhaps a modified build";
     }
     size_t kept = a->thread_count < THREADS_KEPT ? a->thread_count : THREADS_KEPT;
