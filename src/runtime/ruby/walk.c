@@ -126,11 +126,9 @@ static enum runtime_end read_thread(struct walk *w)
     struct first f;
     bool is_last = false;
     for (int i = 0; i < LEARN_MAX; i++) {
-        if (w->plan->thread == 0) {
-            enum runtime_end end = stack_find_thread(w);
-            if (end != RUNTIME_COMPLETE) {
-                return end;
-            }
+        enum runtime_end end = w->plan->thread == 0 ? stack_find_thread(w) : RUNTIME_COMPLETE;
+        if (end != RUNTIME_COMPLETE) {
+            return end;
         }
         if (!read_first(w, &f)) {
             return w->unreadable ? RUNTIME_UNREADABLE : RUNTIME_TORN;

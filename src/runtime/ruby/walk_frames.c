@@ -125,17 +125,18 @@ struct bracket {
 static void ask_bracket(struct walk *w, struct bracket *b, unsigned number, uint64_t address, uint32_t len)
 {
     unsigned char *frames = w->window.frames[1 - w->window.copy] + (size_t)number * GROUP * RUBY_FRAME_BYTES;
-    b->frames = frames;
-    b->cfp_piece = stack_ask(w, w->plan->ec + 16, &b->cfp, 8);
-    b->piece = stack_ask(w, address, frames, len);
+    if (w->twice) {
+        b->frames = frames;
+        b->cfp_piece = stack_ask(w, w->plan->ec + 16, &b->cfp, 8);
+        b->piece = stack_ask(w, address, frames, len);
+    }
 }
 
 /* Did the frames from `address` on stand? The first one may have run on. */
 static bool brackets(const struct walk *w, const struct bracket *b, uint64_t address, uint32_t len)
 {
-    uint32_t bytes = w->layout->frame_bytes;
-    bool good = stack_got(w, b->cfp_piece) && stack_got(w, b->piece) && b->cfp <= address;
-    for (uint32_t at = 0; good && at < len; at += bytes) {
+    bool good = !w->twice || (stack_got(w, b->cfp_piece) && stack_got(w, b->piece) && b->cfp <= address);
+    for (uint32_t at = 0; w->twice && good && at < len; at += w->layout->frame_bytes) {
         const unsigned char *held = stack_frame(w, address + at);
         good = same_function(held, b->frames + at) && (at == 0 || same_place(held, b->frames + at));
     }
@@ -147,18 +148,14 @@ static bool read_envs(struct walk *w, uint64_t address, uint32_t len)
 {
     struct bracket before, behind;
     w->pieces = 0;
-    if (w->twice) {
-        ask_bracket(w, &before, 0, address, len);
-    }
+    ask_bracket(w, &before, 0, address, len);
     stack_ask_slots(w);
-    if (w->twice) {
-        ask_bracket(w, &behind, 1, address, len);
-    }
+    ask_bracket(w, &behind, 1, address, len);
     if (!stack_read(w)) {
         return false;
     }
     stack_take_slots(w);
-    return !w->twice || (brackets(w, &before, address, len) && brackets(w, &behind, address, len));
+    return brackets(w, &before, address, len) && brackets(w, &behind, address, len);
 }
 
 /* Reads the environments that frames of the window from `address` to `limit` have elsewhere. False: torn. */
