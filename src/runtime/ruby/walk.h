@@ -8,11 +8,11 @@
  * functions not met yet.
  *
  * Consistency. When nobody proves that the thread stands still, frames are read twice in the batch, values and slots
- * between the copies, and the pointer to the leaf before, between and behind. From the root on both copies agree up to some
- * frame, because frames only change at the leaf's end: that one may run on, those below it stand. If it is the leaf
- * all is consistent; else the part below is (RUNTIME_FRAME_PART), or the stack is torn. A further part of the frames
- * begins with the last frame before it, which is read again behind it; further environments stand between copies of
- * the frames that they are of.
+ * between the copies, and the pointer to the leaf before, between and behind. From the root on both copies agree up to
+ * some frame, because frames only change at the leaf's end: that one may run on, those below it stand. If it is the
+ * leaf all is consistent; else the part below is (RUNTIME_FRAME_PART), or the stack is torn. A further part of the
+ * frames begins with the last frame before it, which is read again behind it; further environments stand between
+ * copies of the frames that they are of.
  *
  * Memory. struct walk lies on a catcher's stack.
  *
