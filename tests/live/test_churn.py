@@ -141,12 +141,12 @@ def test_storms_keep_their_totals(mode, deed, names, most, pillion, work, kinds,
 @pytest.mark.parametrize("mode", MODES)
 def test_a_pid_that_is_used_again_and_again(mode, pillion, work, workdir):
     """Sixty processes of two names under one pid, one after the other: each name has its own time."""
-    session = profiler.profile(pillion, workdir, [work, "reuse", "60"], *MODES[mode], launch="init",
+    session = profiler.profile(pillion, workdir, [work, "reuse", "60"], "-f", "499", *MODES[mode], launch="init",
                                prefix=["unshare", "-pf", "--mount-proc"])
     if session.done.status == 99:
         pytest.skip("ns_last_pid may not be set here")
     assert session.done.status == 0, session.done
-    expected, found = truth(session.done.out), by_comm(session.windows)
+    expected, found = truth(session.done.out), by_comm(session.windows, 499)
     print(mode, expected, found)
     assert profiler.within(sum(found.values()), sum(expected.values()), 0.05, 6 * TICK), (found, expected)
     if mode == "perf":
