@@ -52,7 +52,7 @@ class Service:
     def __init__(self, name, folder, seconds):
         program = built(name, folder)
         self.root = container.scratch(folder / "image", cost.PILLION, program)
-        self.command = [f"/{program.name}", str(4 * seconds + 30), *(["0.02"] if name == "musl" else [])]
+        self.command = [f"/{program.name}", str(4 * seconds + 30), *{"musl": ["0.02"], "cxx": ["2"]}.get(name, [])]
 
     def load(self, ends):
         """What keeps it busy: nothing."""
