@@ -4,13 +4,14 @@ Each test has a machine of its own (lab/metadata_network.py): its maker's name, 
 """
 import json
 import os
+import re
 import signal
 import time
 from pathlib import Path
 
 import pytest
 
-from lab import metadata_network, process, webserver
+from lab import metadata_network, process, profiler, webserver
 from lab.metadata_network import ECS, LINK_LOCAL, Deaf, field, service
 from lab.studio_server import Server
 
@@ -321,3 +322,21 @@ def test_processors_and_memory_are_the_containers(machine, studio, pillion, grou
     assert done.status == 0 and studio.wait(accepted=1), done
     found = metadata_of(studio.accepted[0])
     assert (found["processors"], found["memory_capacity_mb"]) == (1, 64)
+
+
+def test_in_a_container_with_a_limit_the_profiler_outweighs_what_fills_it(pillion, program, workdir, group):
+    """The kernel counts oom_score_adj in whole thousandths of the limit: up to 999 pages of it are lost. The profiler counts
+    as that much more, and says what it really has."""
+    enter = "for file in %s; do echo $$ >$file; done; exec \"$@\"" % " ".join(str(path) for path in group)
+    started = process.start(["sh", "-c", enter, "sh", pillion, "-d", "1", "-o", workdir, "--launch", "init", "--", program("act"), "spin", "2"])
+    found = profiler.find(started, pillion)
+    rows = {}
+
+    def shared():
+        lines = Path(f"/proc/{found}/status").read_text().splitlines()
+        rows.update((line.split(":")[0], int(line.split()[1])) for line in lines if line.startswith(("Rss", "VmRSS")))
+        return rows["RssShmem"] >= 1000 * 4
+    process.until(shared, 10, "it counts as more")
+    done = started.finish()
+    said = int(re.search(r"own=[0-9.]+s/([0-9]+)MB", done.err).group(1))
+    assert said <= rows["VmRSS"] / 1024 - 3, (said, rows)

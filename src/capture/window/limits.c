@@ -247,6 +247,9 @@ void limits_choose_memory(struct shared *s)
     }
     s->memory_bytes = bytes;
     s->in_container = limit != 0;
+    if (s->in_container) {
+        proc_outweigh();
+    }
 }
 
 static unsigned megabytes(uint64_t bytes)
