@@ -119,6 +119,32 @@ static bool flush_pending(struct file_writer *w, struct err *err)
     return file_write(w->fd, (struct str){w->pending, len}) || writer_error(w, errno, err);
 }
 
+enum { OWN_ENTRY_BYTES = 32 };
+
+static void own_entry(const struct file_writer *w, char out[static OWN_ENTRY_BYTES])
+{
+    snprintf(out, OWN_ENTRY_BYTES, "/proc/self/fd/%d", w->fd);
+}
+
+/* Without a name until it is whole, so that who is killed leaves nothing; by its entry in /proc it gets one. */
+static bool create_nameless(struct file_writer *w)
+{
+    char entry[OWN_ENTRY_BYTES];
+    const char *slash = strrchr(w->path, '/');
+    size_t len = slash == NULL ? 0 : (size_t)(slash - w->path) + 1;
+    snprintf(w->temporary, sizeof w->temporary, "%.*s.", (int)len, w->path);
+    w->fd = open(w->temporary, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0644);
+    if (w->fd < 0) {
+        return false;
+    }
+    own_entry(w, entry);
+    if (!file_exists(entry)) {
+        close(w->fd);
+        w->fd = -1;
+    }
+    return w->fd >= 0;
+}
+
 bool file_create_atomic(struct file_writer *w, const char *path, struct err *err)
 {
     w->used = w->put = 0;
@@ -132,9 +158,13 @@ bool file_create_atomic(struct file_writer *w, const char *path, struct err *err
         w->fd = STDOUT_FILENO;
         return true;
     }
+    w->is_nameless = create_nameless(w);
     /* the pid keeps two profilers that share a directory apart; what is there was left by a killed
      * run, or planted in a directory that others can write: it is not written through */
     snprintf(w->temporary, sizeof w->temporary, "%s.%ld.tmp", w->path, (long)getpid());
+    if (w->is_nameless) {
+        return true;
+    }
     (void)unlink(w->temporary);
     w->fd = open(w->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
     return w->fd >= 0 || write_error(w->path, errno, err);
@@ -151,6 +181,7 @@ bool file_create_named(struct file_writer *w, const char *path, struct err *err)
     w->used = w->put = 0;
     w->is_stdout = false;
     w->is_in_place = true;
+    w->is_nameless = false;
     w->temporary[0] = '\0';
     snprintf(w->path, sizeof w->path, "%s", path); /* stat took it, so it is shorter */
     w->fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
@@ -177,6 +208,16 @@ struct sink file_sink(struct file_writer *w)
     return (struct sink){sink_to_file, w};
 }
 
+/* A link does not replace what is there, but a rename does. */
+static bool give_name(struct file_writer *w)
+{
+    char entry[OWN_ENTRY_BYTES];
+    own_entry(w, entry);
+    (void)unlink(w->temporary);
+    w->is_nameless = linkat(AT_FDCWD, entry, AT_FDCWD, w->temporary, AT_SYMLINK_FOLLOW) < 0;
+    return !w->is_nameless;
+}
+
 bool file_commit(struct file_writer *w, struct err *err)
 {
     if (!flush_pending(w, err)) {
@@ -185,6 +226,11 @@ bool file_commit(struct file_writer *w, struct err *err)
     }
     if (w->is_stdout) {
         return true;
+    }
+    if (w->is_nameless && !give_name(w)) {
+        int number = errno;
+        file_abandon(w);
+        return write_error(w->path, number, err);
     }
     /* close may report what a network or quota file system refused */
     int failed = close(w->fd) < 0 ? errno : 0;
@@ -208,7 +254,7 @@ void file_abandon(struct file_writer *w)
         close(w->fd);
         w->fd = -1;
     }
-    if (!w->is_in_place) {
+    if (!w->is_in_place && !w->is_nameless) {
         unlink(w->temporary);
     }
 }

@@ -4,7 +4,8 @@
  * Reading: file_read_all takes everything up to a maximum; a longer file is an error (ERR_LIMIT),
  * never a silent cut. It works for /proc and for pipes, where the size is not known before.
  *
- * Writing: file_create_atomic opens a temporary file beside the final name; bytes go through
+ * Writing: file_create_atomic opens a temporary file beside the final name, without a name of its own where the file
+ * system has that (not NFS, FAT, FUSE, an overlay before Linux 6.1) and there is /proc; bytes go through
  * file_sink; file_commit gives it the final name in one step (rename), so that a reader sees the old
  * file or the whole new one; file_abandon removes it. One of the two ends every writer. A leftover
  * temporary file of a killed run never blocks the next one. "-" as a path means standard output and
@@ -37,6 +38,7 @@ struct file_writer {
     size_t used;
     uint64_t put; /* bytes in all */
     bool is_stdout;
+    bool is_nameless; /* until it is committed */
     bool is_in_place; /* a device or a pipe: closed at the end, but neither renamed nor removed */
     char path[4096];
     char temporary[4096 + 32];

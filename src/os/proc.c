@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <link.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -25,8 +26,6 @@ enum {
     WEIGHT_PAGES = 16,    /* as many as a fault maps at once; together more than 999 */
     WEIGHT_MAPPINGS = 64,
 };
-
-static uint64_t weight_bytes; /* of proc_outweigh */
 
 static void proc_path(char out[static PROC_PATH_MAX], uint32_t pid, uint32_t tid, const char *name)
 {
@@ -276,16 +275,24 @@ void proc_let_go_of_code(void)
     (void)dl_iterate_phdr(let_go, NULL);
 }
 
-/* Asked every second: no memory is got and given back for it. */
+/* What a line of our status says, but for what proc_outweigh maps. Asked every second: no memory is got and given back
+ * for it. */
+static uint64_t own_resident_bytes(const char *line)
+{
+    char path[PROC_PATH_MAX], text[4096];
+    uint64_t bytes[2] = {0};
+    proc_path(path, proc_own_pid(), 0, "status");
+    text[proc_read_file(path, text, sizeof text - 1)] = '\0';
+    for (int i = 0; i < 2; i++) {
+        const char *name = i == 0 ? line : "\nRssShmem:", *at = strstr(text, name);
+        bytes[i] = at != NULL ? strtoull(at + strlen(name), NULL, 10) * 1024 : 0;
+    }
+    return bytes[0] > bytes[1] ? bytes[0] - bytes[1] : 0;
+}
+
 uint64_t proc_own_rss_bytes(void)
 {
-    char path[PROC_PATH_MAX], text[128];
-    proc_path(path, proc_own_pid(), 0, "statm");
-    struct str rest = {text, proc_read_file(path, text, sizeof text)};
-    uint64_t pages = 0;
-    (void)str_cut(&rest, ' ');
-    (void)str_u64(str_cut(&rest, ' '), &pages);
-    return pages * proc_page_bytes() - weight_bytes;
+    return own_resident_bytes("\nVmRSS:");
 }
 
 void proc_be_first_to_go(void)
@@ -310,14 +317,12 @@ void proc_outweigh(void)
         for (size_t at = 0; at < bytes; at += proc_page_bytes()) {
             (void)page[at];
         }
-        weight_bytes += bytes;
     }
 }
 
 uint64_t proc_own_rss_peak_bytes(void)
 {
-    struct rusage usage;
-    return getrusage(RUSAGE_SELF, &usage) == 0 ? (uint64_t)usage.ru_maxrss * 1024 - weight_bytes : 0;
+    return own_resident_bytes("\nVmHWM:");
 }
 
 uint64_t proc_tick_ns(void)

@@ -73,9 +73,9 @@ uint64_t proc_own_rss_peak_bytes(void);
 /* Where memory is short the kernel ends this process before any other of its control group. Needs no right. */
 void proc_be_first_to_go(void);
 
-/* For a container with a limit, once: the score above counts whole thousandths of the limit only, so that a program that
- * fills it may have up to 999 pages more. More pages than that count as this process's from now on, here and in every
- * tool that shows resident memory, but proc_own_rss_bytes and its peak; it takes 64 KB. */
+/* For a container with a limit, once: the score above counts whole thousandths of the limit only, so that a program
+ * that fills it may have up to 999 pages more. More pages than that count as this process's from now on in every tool
+ * that shows resident memory, but not in the two numbers above; it takes 64 KB. */
 void proc_outweigh(void);
 
 /* How much memory the container that we run in may have: the least limit of our control group and those
