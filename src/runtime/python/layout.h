@@ -12,8 +12,6 @@
 
 #include <stdint.h>
 
-#define LAYOUT_NONE UINT32_MAX
-
 /* No layout asks for more bytes than this; real ones have 312, 80, 144. */
 enum {
     LAYOUT_THREAD_MAX = 512,

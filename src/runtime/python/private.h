@@ -6,6 +6,7 @@
 
 #include "base/str.h"
 #include "runtime/common/ranges.h"
+#include "runtime/common/walk.h"
 #include "runtime/python/layout.h"
 #include "runtime/python/python.h"
 

@@ -9,11 +9,6 @@ enum {
     HOLDS_GIL_3_13 = 0x20,   /* in the status */
 };
 
-static uint32_t most(uint32_t a, uint32_t b)
-{
-    return a > b ? a : b;
-}
-
 /* The end of a field; 0 when there is none. */
 static uint32_t end_of(uint32_t offset, uint32_t bytes)
 {
@@ -374,15 +369,12 @@ static uint32_t interpreter_of(const struct walk *w)
     return w->plan->several && has(l->interp.id) && certain ? w->plan->number + 1 : 0;
 }
 
-/* A part's first frame calls what is not known. One that only an interpreter loop being entered stands for is none. */
-static bool take_part(struct runtime_stack *out)
+/* A frame of a part that only an interpreter loop being entered stands for is none. */
+static bool has_part(struct runtime_stack *out)
 {
     if (out->count > 0 && (out->frame[0].flags & RUNTIME_FRAME_SHIM) != 0) {
         out->count--;
         memmove(&out->frame[0], &out->frame[1], out->count * sizeof out->frame[0]);
-    }
-    if (out->count > 0) {
-        out->frame[0].flags |= RUNTIME_FRAME_PART;
     }
     return out->count > 0;
 }
@@ -390,21 +382,15 @@ static bool take_part(struct runtime_stack *out)
 static void finish(struct walk *w, enum runtime_end end)
 {
     struct runtime_stack *out = w->out;
-    if (end == RUNTIME_COMPLETE && w->part.is && !take_part(out)) {
+    if (end == RUNTIME_COMPLETE && w->part.is && !has_part(out)) {
         end = RUNTIME_TORN;
     }
-    uint8_t collects = RUNTIME_IN_GC | RUNTIME_HOLDS_LOCK;
     if (end == RUNTIME_COMPLETE) {
         walk_name_task(w);
         out->interpreter = interpreter_of(w);
     }
-    out->end = (uint8_t)end;
-    out->marks |= w->plan->short_lived != 0 ? RUNTIME_SHORT_LIVED : 0;
-    out->count = end == RUNTIME_COMPLETE ? out->count : 0;
-    out->reads = (uint8_t)w->batches;
-    if (out->count != 0 && !w->part.is && (out->marks & collects) == collects) {
-        out->frame[0].flags |= RUNTIME_FRAME_COLLECTS;
-    }
+    const struct walk_ending ending = {end, w->batches, w->part.is, w->plan->short_lived != 0};
+    walk_end(&ending, out);
 }
 
 void python_walk(const void *state, void *plan, const struct runtime_thread *thread,

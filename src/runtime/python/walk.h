@@ -30,7 +30,6 @@
 #ifndef RUNTIME_PYTHON_WALK_H
 #define RUNTIME_PYTHON_WALK_H
 
-#include "runtime/common/load.h"
 #include "runtime/python/private.h"
 
 enum {
@@ -221,16 +220,6 @@ struct walk {
     unsigned char arena[WALK_ARENA];
 };
 _Static_assert(sizeof(struct walk) <= 49 * 1024, "a walk takes too much of a catcher's stack");
-
-static inline bool has(uint32_t offset)
-{
-    return offset != LAYOUT_NONE;
-}
-
-static inline uint32_t least(uint32_t a, uint32_t b)
-{
-    return a < b ? a : b;
-}
 
 static inline bool on_heap(const struct walk *w)
 {

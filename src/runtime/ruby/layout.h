@@ -13,7 +13,6 @@
 #include <stdint.h>
 
 #define RUBY_VERSION(major, minor, teeny) ((uint32_t)(major) << 16 | (uint32_t)(minor) << 8 | (uint32_t)(teeny))
-#define LAYOUT_NONE UINT32_MAX
 
 /* No layout asks for more bytes than this. */
 enum { RUBY_THREAD_BYTES = 96, RUBY_EC_BYTES = 80, RUBY_BODY_BYTES = 208, RUBY_FRAME_BYTES = 64, RUBY_LINE_BYTES = 12 };

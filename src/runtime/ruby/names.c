@@ -1,19 +1,14 @@
-/* Names frames: a cache from functions (address, and what the walk's check says of it) to names, file and lines,
- * bounded in bytes. Each function is read once, soon after its first walk, while it still exists; its fingerprint
- * must be the walk's. When there is no more room all is forgotten at once, at the start of a call. */
+/* Names frames: what a function's structures say of it, its file and its lines; read once and kept (common/cache.h).
+ * Its fingerprint must be the walk's, for meanwhile another function may stand where it stood.
+ * Blocks, rescues and code given as text go by the name of the method that they are in. */
 #include "runtime/ruby/private.h"
 
-#include "base/arena.h"
-#include "base/intern.h"
 #include "base/str.h"
-#include "base/vec.h"
+#include "runtime/common/cache.h"
 
 #include <stdlib.h>
 
 enum {
-    FUNCTIONS_MAX = 65536,
-    BYTES_MAX = 8 << 20,
-    START_OVER_BYTES = 6 << 20,
     POSITIONS_MAX = 1 << 22,
     LINES_MAX_BYTES = 1 << 20,
 
@@ -26,20 +21,18 @@ enum {
     DEFINITION_KIND = 15, DEFINITION_ISEQ = 0, DEFINITION_C = 1,
 };
 
-struct function {
-    uint64_t code, check;
-    struct str name, file;
+enum function_kind { OF_INSTRUCTIONS, OF_C };
+
+/* Of instructions. */
+struct code {
     uint64_t encoded; /* address of its instructions */
-    uint32_t positions, first_line;
+    uint32_t positions;
     struct ruby_lines lines;
-    bool is_c;
 };
 
 struct names {
     const struct ruby *ruby;
-    VEC(struct function) functions; /* element 0 is unused */
-    struct intern ids;
-    struct arena arena;
+    struct function_cache cache;
 };
 
 /* One function while it is read. */
@@ -48,34 +41,11 @@ struct reading {
     const struct ruby_layout *layout;
     struct memory_batch *memory;
     struct function *out;
+    struct code code;
     unsigned char body[RUBY_BODY_BYTES];
     uint64_t iseq, method, owner;
     struct buf text, part;
 };
-
-static uint64_t hash_of(const struct function *f)
-{
-    return mix_u64(mix_u64(1, f->code), f->check ^ (uint64_t)f->is_c << 63);
-}
-
-static uint64_t function_hash(const void *owner, uint32_t id)
-{
-    return hash_of(&((const struct names *)owner)->functions.at[id]);
-}
-
-static bool function_same(const void *owner, uint32_t id, const void *key)
-{
-    const struct function *a = &((const struct names *)owner)->functions.at[id], *b = key;
-    return a->code == b->code && a->check == b->check && a->is_c == b->is_c;
-}
-
-static const struct intern_owner ops = {function_hash, function_same};
-
-static struct str kept(struct reading *r, struct buf *text)
-{
-    struct str copy = text->failed ? STR("") : arena_copy(&r->names->arena, buf_slice(text));
-    return copy.ptr != NULL ? copy : STR("");
-}
 
 static bool text_of(struct reading *r, uint64_t string, struct buf *out)
 {
@@ -89,7 +59,7 @@ static bool text_of(struct reading *r, uint64_t string, struct buf *out)
 static bool read_method(struct reading *r, uint64_t address, unsigned char method[METHOD_BYTES])
 {
     for (int hop = 0; hop < 2; hop++) {
-        if (!ruby_read(r->memory, address, method, METHOD_BYTES)) {
+        if (!walk_read_exactly(r->memory, address, method, METHOD_BYTES)) {
             return false;
         }
         uint64_t flags = load_u64(method);
@@ -106,7 +76,7 @@ static bool read_method(struct reading *r, uint64_t address, unsigned char metho
 static int defines(struct reading *r, const unsigned char *method)
 {
     uint64_t definition[2];
-    if (!ruby_read(r->memory, load_u64(method + METHOD_DEFINITION), definition, sizeof definition)) {
+    if (!walk_read_exactly(r->memory, load_u64(method + METHOD_DEFINITION), definition, sizeof definition)) {
         return 0;
     }
     uint64_t kind = definition[0] & DEFINITION_KIND;
@@ -132,14 +102,14 @@ static bool name_c(struct reading *r)
     uint64_t id, string;
     uint32_t check = (uint32_t)r->out->check;
     /* the walk's fingerprint is of what the environment leads to, be it the holder */
-    if (!ruby_read(r->memory, r->out->code, method, METHOD_BYTES) ||
+    if (!walk_read_exactly(r->memory, r->out->code, method, METHOD_BYTES) ||
         (check != 0 && check != ruby_method_check(method + RUBY_METHOD_AT)) ||
         !read_method(r, r->out->code, method)) {
         return false;
     }
     id = load_u64(method + METHOD_ID);
     if (r->layout->original_id != LAYOUT_NONE) {
-        (void)ruby_read_word(r->memory, load_u64(method + METHOD_DEFINITION) + r->layout->original_id, &id);
+        (void)walk_read_exactly(r->memory, load_u64(method + METHOD_DEFINITION) + r->layout->original_id, &id, 8);
     }
     ruby_add_class(r->layout, r->memory, load_u64(method + METHOD_OWNER), &r->text);
     if (ruby_id_string(r->layout, r->names->ruby->symbols, r->memory, id, &string) && text_of(r, string, &r->part)) {
@@ -162,8 +132,8 @@ static void read_labels(struct reading *r, unsigned char labels[BODY_LABELS])
     memcpy(body, r->body, len);
     for (int i = 0; i < EVALS_MAX && load_u32(body) == KIND_EVAL; i++) {
         uint64_t parent = load_u64(body + len - 8);
-        if (!ruby_read(r->memory, parent, head, sizeof head) || !ruby_is_imemo(head[0], IMEMO_ISEQ) ||
-            !ruby_read(r->memory, head[2], body, len)) {
+        if (!walk_read_exactly(r->memory, parent, head, sizeof head) || !ruby_is_imemo(head[0], IMEMO_ISEQ) ||
+            !walk_read_exactly(r->memory, head[2], body, len)) {
             break;
         }
     }
@@ -206,12 +176,12 @@ static void read_file(struct reading *r)
     bool found = text_of(r, at, &r->part) ||
                  (ruby_element(r->memory, at, 1, &path) && text_of(r, path, &r->part)) ||
                  (ruby_element(r->memory, at, 0, &path) && text_of(r, path, &r->part));
-    r->out->file = found ? kept(r, &r->part) : STR("");
+    r->out->file = found ? cache_text(&r->names->cache, &r->part) : STR("");
 }
 
 static const unsigned char *keep_bytes(struct reading *r, uint64_t address, size_t len)
 {
-    unsigned char *bytes = len > 0 && len <= LINES_MAX_BYTES ? arena_alloc(&r->names->arena, len) : NULL;
+    unsigned char *bytes = len > 0 && len <= LINES_MAX_BYTES ? arena_alloc(&r->names->cache.arena, len) : NULL;
     struct memory_piece piece = {address, bytes, (uint32_t)len, 0};
     bool read = bytes != NULL && plausible(address) && memory_batch_read(r->memory, &piece, 1, NULL);
     return read && piece.got == len ? bytes : NULL;
@@ -220,18 +190,18 @@ static const unsigned char *keep_bytes(struct reading *r, uint64_t address, size
 static void read_lines(struct reading *r)
 {
     const struct ruby_layout *l = r->layout;
-    struct ruby_lines *lines = &r->out->lines;
+    struct ruby_lines *lines = &r->code.lines;
     uint32_t count = load_u32(r->body + l->body.line_count);
-    r->out->positions = load_u32(r->body + BODY_SIZE);
-    r->out->encoded = load_u64(r->body + BODY_ENCODED);
-    if (r->out->positions > POSITIONS_MAX || count > r->out->positions) {
+    r->code.positions = load_u32(r->body + BODY_SIZE);
+    r->code.encoded = load_u64(r->body + BODY_ENCODED);
+    if (r->code.positions > POSITIONS_MAX || count > r->code.positions) {
         return;
     }
     *lines = (struct ruby_lines){.entry_bytes = l->body.line_bytes, .by_position = l->body.line_index == LAYOUT_NONE};
     lines->entries = keep_bytes(r, load_u64(r->body + l->body.lines), (size_t)count * l->body.line_bytes);
     lines->count = lines->entries != NULL ? count : 0;
     if (!lines->by_position && count > 1) {
-        size_t len = ruby_index_bytes(r->out->positions);
+        size_t len = ruby_index_bytes(r->code.positions);
         lines->index = keep_bytes(r, load_u64(r->body + l->body.line_index), len);
         lines->index_bytes = lines->index != NULL ? len : 0;
     }
@@ -242,8 +212,8 @@ static bool read_iseq(struct reading *r)
     uint64_t head[3];
     uint32_t mask = (1U << RUBY_CHECK_BITS) - 1, check = (uint32_t)r->out->check & mask;
     size_t len = r->layout->body.line_index == LAYOUT_NONE ? RUBY_BODY_BYTES : RUBY_BODY_BYTES - 16;
-    if (!ruby_read(r->memory, r->iseq, head, sizeof head) || !ruby_is_imemo(head[0], IMEMO_ISEQ) ||
-        !ruby_read(r->memory, head[2], r->body, len) ||
+    if (!walk_read_exactly(r->memory, r->iseq, head, sizeof head) || !ruby_is_imemo(head[0], IMEMO_ISEQ) ||
+        !walk_read_exactly(r->memory, head[2], r->body, len) ||
         (check != 0 && (ruby_body_check(head[2], r->body) & mask) != check)) {
         return false;
     }
@@ -260,83 +230,71 @@ static bool read_iseq(struct reading *r)
 
 /* ---- the cache ---- */
 
-static uint32_t find_function(const struct names *n, const struct function *key)
-{
-    return intern_find(&n->ids, &ops, n, hash_of(key), key);
-}
-
-static uint32_t add_function(struct names *n, const struct function *function)
-{
-    struct function *added = vec_push(&n->functions);
-    if (added == NULL) {
-        return 0;
-    }
-    *added = *function;
-    uint32_t id = (uint32_t)(n->functions.len - 1);
-    (void)intern_add(&n->ids, &ops, n, hash_of(added), id); /* without room it is read again next time */
-    return id;
-}
-
-/* Its number; 0: it cannot be read. */
-static uint32_t read_function(struct names *n, const struct function *key, struct memory_batch *memory)
+static const struct function *read_function(struct names *n, const struct function *key, struct memory_batch *memory)
 {
     struct function function = *key;
     struct reading r = {.names = n, .layout = &n->ruby->layout, .memory = memory, .out = &function};
-    uint32_t id = 0;
+    const struct function *added = NULL;
     buf_init(&r.text, RUNTIME_NAME_MAX);
     buf_init(&r.part, RUNTIME_NAME_MAX);
     r.iseq = key->code;
     r.method = key->check >> RUBY_CHECK_BITS;
-    if (key->is_c ? name_c(&r) : read_iseq(&r)) {
-        function.name = kept(&r, &r.text);
-        id = function.name.len > 0 ? add_function(n, &function) : 0;
+    if (key->kind == OF_C ? name_c(&r) : read_iseq(&r)) {
+        function.name = cache_text(&n->cache, &r.text);
+        struct code *code = arena_alloc(&n->cache.arena, sizeof *code);
+        function.more = code;
+        if (code != NULL && function.name.len > 0) {
+            *code = r.code;
+            added = cache_add(&n->cache, &function);
+        }
     }
     buf_release(&r.text);
     buf_release(&r.part);
-    return id;
+    return added;
 }
 
 /* Each invocation that has matched a pattern has a holder of special variables of its own, which leads to the method:
- * what is read once for the method is another's name as well. 0: not this way. */
-static uint32_t find_by_method(struct names *n, const struct function *key, struct memory_batch *memory)
+ * what is read once for the method is another's name as well. Null: not this way. */
+static const struct function *find_by_method(struct names *n, const struct function *key, struct memory_batch *memory)
 {
     uint64_t holder[2];
     struct function by = *key;
-    if (key->is_c || !ruby_read(memory, key->check >> RUBY_CHECK_BITS, holder, sizeof holder) ||
+    if (key->kind == OF_C || !walk_read_exactly(memory, key->check >> RUBY_CHECK_BITS, holder, sizeof holder) ||
         !ruby_is_imemo(holder[0], IMEMO_SVAR)) {
-        return 0;
+        return NULL;
     }
     by.check = ruby_frame_check(holder[SVAR_METHOD / 8], (uint32_t)key->check);
-    uint32_t id = find_function(n, &by);
-    id = id != 0 ? id : read_function(n, &by, memory);
-    if (id == 0) {
-        return 0;
+    const struct function *found = cache_find(&n->cache, &by);
+    found = found != NULL ? found : read_function(n, &by, memory);
+    if (found == NULL) {
+        return NULL;
     }
-    by = n->functions.at[id];
+    by = *found;
     by.check = key->check;
-    return add_function(n, &by);
+    return cache_add(&n->cache, &by);
 }
 
 /* The saved pc is behind the instruction that runs. */
 static uint32_t line_of(const struct function *f, uint32_t pc)
 {
-    uint32_t position = pc - (uint32_t)(f->encoded >> 3);
+    const struct code *code = f->more;
+    uint32_t position = pc - (uint32_t)(code->encoded >> 3);
     position -= position > 0;
-    return pc == 0 ? f->first_line : position < f->positions ? ruby_line(&f->lines, position) : 0;
+    return pc == 0 ? f->first_line : position < code->positions ? ruby_line(&code->lines, position) : 0;
 }
 
 static void name_frame(struct names *n, const struct runtime_frame *frame, struct memory_batch *memory,
                        struct runtime_name *out)
 {
-    struct function key = {.code = frame->code, .check = frame->check, .is_c = frame->position == RUBY_C_FUNCTION};
-    uint32_t id = find_function(n, &key);
-    id = id != 0 ? id : find_by_method(n, &key, memory);
-    id = id != 0 ? id : read_function(n, &key, memory);
-    const struct function *f = &n->functions.at[id];
+    bool is_c = frame->position == RUBY_C_FUNCTION;
+    struct function key = {.code = frame->code, .check = frame->check, .kind = is_c ? OF_C : OF_INSTRUCTIONS};
+    const struct function *f = cache_find(&n->cache, &key);
+    f = f != NULL ? f : find_by_method(n, &key, memory);
+    f = f != NULL ? f : read_function(n, &key, memory);
     *out = (struct runtime_name){.function = STR(""), .file = STR("")};
-    if (id != 0) {
+    if (f != NULL) {
         *out = (struct runtime_name){.function = f->name, .file = f->file, .first_line = f->first_line};
-        out->line = f->is_c ? 0 : line_of(f, frame->position);
+        out->line = is_c ? 0 : line_of(f, frame->position);
     }
 }
 
@@ -344,12 +302,7 @@ void ruby_name_frames(void *names, const struct runtime_frame *frames, size_t co
                       struct runtime_name *out)
 {
     struct names *n = names;
-    if (n->functions.len + 2 * count > FUNCTIONS_MAX || /* a function, and its other name */
-        n->arena.used_bytes > START_OVER_BYTES) {
-        n->functions.len = 1;
-        intern_clear(&n->ids);
-        arena_clear(&n->arena);
-    }
+    cache_begin(&n->cache, count);
     for (size_t i = 0; i < count; i++) {
         name_frame(n, &frames[i], memory, &out[i]);
     }
@@ -358,15 +311,11 @@ void ruby_name_frames(void *names, const struct runtime_frame *frames, size_t co
 void *ruby_open_names(const void *state)
 {
     struct names *n = calloc(1, sizeof *n);
-    if (n == NULL) {
+    if (n == NULL || !cache_open(&n->cache)) {
+        free(n);
         return NULL;
     }
     n->ruby = state;
-    arena_init(&n->arena, BYTES_MAX);
-    if (vec_push(&n->functions) == NULL) {
-        ruby_close_names(n);
-        return NULL;
-    }
     return n;
 }
 
@@ -376,8 +325,6 @@ void ruby_close_names(void *names)
     if (n == NULL) {
         return;
     }
-    vec_release(&n->functions);
-    intern_release(&n->ids);
-    arena_release(&n->arena);
+    cache_release(&n->cache);
     free(n);
 }

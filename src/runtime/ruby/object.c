@@ -15,17 +15,6 @@ enum {
     EMBEDDED_OLD_MAX = 24,
 };
 
-bool ruby_read(struct memory_batch *memory, uint64_t address, void *out, size_t len)
-{
-    struct memory_piece piece = {address, out, (uint32_t)len, 0};
-    return plausible(address) && address % 8 == 0 && memory_batch_read(memory, &piece, 1, NULL) && piece.got == len;
-}
-
-bool ruby_read_word(struct memory_batch *memory, uint64_t address, uint64_t *out)
-{
-    return ruby_read(memory, address, out, sizeof *out);
-}
-
 /* ---- strings and arrays ---- */
 
 /* Bytes may begin anywhere: constants share their ends. */
@@ -44,7 +33,7 @@ static bool add_bytes(struct memory_batch *memory, uint64_t address, uint64_t le
 bool ruby_add_string(const struct ruby_layout *l, struct memory_batch *memory, uint64_t string, struct buf *out)
 {
     unsigned char head[STRING_HEAD];
-    if (!ruby_read(memory, string, head, sizeof head) || !ruby_is(load_u64(head), RUBY_STRING)) {
+    if (!walk_read_exactly(memory, string, head, sizeof head) || !ruby_is(load_u64(head), RUBY_STRING)) {
         return false;
     }
     if ((load_u64(head) & RUBY_EMBEDDED) != 0) { /* of strings, the bit says that it is not */
@@ -60,20 +49,20 @@ bool ruby_add_string(const struct ruby_layout *l, struct memory_batch *memory, u
 bool ruby_element(struct memory_batch *memory, uint64_t array, uint64_t index, uint64_t *out)
 {
     uint64_t head[5];
-    if (!ruby_read(memory, array, head, sizeof head) || !ruby_is(head[0], RUBY_ARRAY)) {
+    if (!walk_read_exactly(memory, array, head, sizeof head) || !ruby_is(head[0], RUBY_ARRAY)) {
         return false;
     }
     if ((head[0] & RUBY_EMBEDDED) != 0) {
-        return index < (head[0] >> 15 & 0x7f) && ruby_read_word(memory, array + 16 + 8 * index, out);
+        return index < (head[0] >> 15 & 0x7f) && walk_read_exactly(memory, array + 16 + 8 * index, out, 8);
     }
-    return index < head[2] && ruby_read_word(memory, head[4] + 8 * index, out);
+    return index < head[2] && walk_read_exactly(memory, head[4] + 8 * index, out, 8);
 }
 
 bool ruby_id_string(const struct ruby_layout *l, uint64_t symbols, struct memory_batch *memory, uint64_t id,
                     uint64_t *string)
 {
     uint64_t serial = id <= l->last_operator ? id : id >> OPERATORS_BITS, ids, block;
-    return symbols != 0 && serial < ID_MAX && ruby_read_word(memory, symbols + SYMBOL_IDS, &ids) &&
+    return symbols != 0 && serial < ID_MAX && walk_read_exactly(memory, symbols + SYMBOL_IDS, &ids, 8) &&
            ruby_element(memory, ids, serial / IDS_A_BLOCK, &block) &&
            ruby_element(memory, block, 2 * (serial % IDS_A_BLOCK), string);
 }
@@ -89,17 +78,17 @@ void ruby_add_class(const struct ruby_layout *l, struct memory_batch *memory, ui
 {
     uint64_t flags, path;
     const char *between = "#";
-    if (l->class_path == LAYOUT_NONE || !ruby_read_word(memory, owner, &flags) || !is_class(flags)) {
+    if (l->class_path == LAYOUT_NONE || !walk_read_exactly(memory, owner, &flags, 8) || !is_class(flags)) {
         return;
     }
     if (ruby_is(flags, RUBY_CLASS) && (flags >> l->singleton_bit & 1) != 0) {
         between = ".";
-        if (!ruby_read_word(memory, owner + l->attached, &owner) || !ruby_read_word(memory, owner, &flags) ||
-            !is_class(flags)) {
+        if (!walk_read_exactly(memory, owner + l->attached, &owner, 8) ||
+            !walk_read_exactly(memory, owner, &flags, 8) || !is_class(flags)) {
             return; /* a method of one object */
         }
     }
-    if (ruby_read_word(memory, owner + l->class_path, &path) && ruby_add_string(l, memory, path, out)) {
+    if (walk_read_exactly(memory, owner + l->class_path, &path, 8) && ruby_add_string(l, memory, path, out)) {
         buf_text(out, between);
     }
 }

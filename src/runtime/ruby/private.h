@@ -5,8 +5,8 @@
 #define RUNTIME_RUBY_PRIVATE_H
 
 #include "base/str.h"
-#include "runtime/common/load.h"
 #include "runtime/common/ranges.h"
+#include "runtime/common/walk.h"
 #include "runtime/ruby/layout.h"
 #include "runtime/ruby/ruby.h"
 
@@ -79,10 +79,7 @@ void ruby_close_names(void *names);
 void ruby_name_frames(void *names, const struct runtime_frame *frames, size_t count, struct memory_batch *memory,
                       struct runtime_name *out);
 
-/* ---- object.c: exactly as many bytes, or false ---- */
-
-bool ruby_read(struct memory_batch *memory, uint64_t address, void *out, size_t len);
-bool ruby_read_word(struct memory_batch *memory, uint64_t address, uint64_t *out);
+/* ---- object.c ---- */
 
 enum ruby_type { RUBY_CLASS = 2, RUBY_MODULE = 3, RUBY_STRING = 5, RUBY_ARRAY = 7, RUBY_IMEMO = 0x1a };
 enum ruby_imemo { IMEMO_SVAR = 2, IMEMO_METHOD = 6, IMEMO_ISEQ = 7 };

@@ -11,11 +11,6 @@ enum {
     NEWEST = 6,         /* threads that began last */
 };
 
-static bool fetch(struct memory_batch *memory, uint64_t address, void *out, uint32_t len)
-{
-    return ruby_read(memory, address, out, len);
-}
-
 uint32_t ruby_tid_of(const struct ruby *ruby, struct memory_batch *memory, const unsigned char *thread,
                      uint64_t *native, uint64_t *pthread)
 {
@@ -26,7 +21,7 @@ uint32_t ruby_tid_of(const struct ruby *ruby, struct memory_batch *memory, const
         *pthread = load_u64(thread + l->thread.pthread);
     } else {
         *native = load_u64(thread + l->thread.native);
-        if (!fetch(memory, *native + l->thread.pthread, pthread, sizeof *pthread)) {
+        if (!walk_read_exactly(memory, *native + l->thread.pthread, pthread, sizeof *pthread)) {
             return 0;
         }
     }
@@ -45,7 +40,7 @@ struct thread_search {
 static bool read_thread(struct thread_search *s, uint64_t address)
 {
     const struct ruby *ruby = s->w->ruby;
-    return fetch(s->w->memory, address, s->thread, sizeof s->thread) &&
+    return walk_read_exactly(s->w->memory, address, s->thread, sizeof s->thread) &&
            load_u64(s->thread + ruby->layout.thread.vm) == ruby->vm;
 }
 
@@ -86,7 +81,7 @@ static bool search_list(struct thread_search *s, uint64_t ractor, uint64_t head)
     struct ruby_plan *plan = s->w->plan;
     uint64_t at = plan->resume;
     plan->resume = 0;
-    return (at != 0 || fetch(s->w->memory, head, &at, sizeof at)) && search_threads(s, ractor, head, at);
+    return (at != 0 || walk_read_exactly(s->w->memory, head, &at, sizeof at)) && search_threads(s, ractor, head, at);
 }
 
 static void search_ractors(struct thread_search *s)
@@ -95,12 +90,12 @@ static void search_ractors(struct thread_search *s)
     const struct ruby_layout *l = &ruby->layout;
     struct ruby_plan *plan = s->w->plan;
     uint64_t head = ruby->vm + l->vm.ractors, at = plan->resume_ractor + l->ractor.node;
-    bool good = plan->resume_ractor != 0 || fetch(s->w->memory, head, &at, sizeof at);
+    bool good = plan->resume_ractor != 0 || walk_read_exactly(s->w->memory, head, &at, sizeof at);
     plan->resume_ractor = 0;
     while (good && at != head) {
         uint64_t ractor = at - l->ractor.node;
         good = (plan->resume != 0 || !rests(s, ractor, 0)) && !search_list(s, ractor, ractor + l->ractor.threads) &&
-               fetch(s->w->memory, at, &at, sizeof at);
+               walk_read_exactly(s->w->memory, at, &at, sizeof at);
     }
 }
 
@@ -153,7 +148,7 @@ static uint64_t add_thread(struct look *l, uint64_t address)
 {
     unsigned char thread[RUBY_THREAD_BYTES];
     uint64_t native, pthread;
-    if (!fetch(l->memory, address, thread, sizeof thread) ||
+    if (!walk_read_exactly(l->memory, address, thread, sizeof thread) ||
         load_u64(thread + l->ruby->layout.thread.vm) != l->ruby->vm) {
         return 0;
     }
@@ -176,16 +171,16 @@ size_t ruby_running(const void *state, struct memory_batch *memory, uint32_t *ti
     uint64_t holder = 0, ractor = 0, head = ruby->vm + at->vm.threads, thread = 0;
     uint64_t running = has(at->vm.running) ? ruby->vm + at->vm.running : 0;
     if (has(at->vm.ractors)) { /* the one made last */
-        if (!fetch(memory, ruby->vm + at->vm.ractors + 8, &ractor, sizeof ractor)) {
+        if (!walk_read_exactly(memory, ruby->vm + at->vm.ractors + 8, &ractor, sizeof ractor)) {
             return 0;
         }
         head = ractor - at->ractor.node + at->ractor.threads;
         running = ractor - at->ractor.node + at->ractor.running;
     }
-    if (running != 0 && fetch(memory, running, &holder, sizeof holder) && holder != 0) {
+    if (running != 0 && walk_read_exactly(memory, running, &holder, sizeof holder) && holder != 0) {
         (void)add_thread(&l, holder);
     }
-    (void)fetch(memory, head + 8, &thread, sizeof thread);
+    (void)walk_read_exactly(memory, head + 8, &thread, sizeof thread);
     for (int i = 0; i < NEWEST && thread != 0 && thread != head && l.count < most; i++) {
         thread = add_thread(&l, thread);
     }

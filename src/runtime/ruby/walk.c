@@ -193,21 +193,6 @@ static enum runtime_end attempt(struct walk *w)
     return end == RUNTIME_COMPLETE ? stack_check(w) : end;
 }
 
-static void finish(struct walk *w, enum runtime_end end)
-{
-    struct runtime_stack *out = w->out;
-    uint8_t collects = RUNTIME_IN_GC | RUNTIME_HOLDS_LOCK;
-    out->end = (uint8_t)end;
-    out->marks |= w->plan->short_lived > 0 ? RUNTIME_SHORT_LIVED : 0;
-    out->count = end == RUNTIME_COMPLETE ? out->count : 0;
-    out->reads = (uint8_t)w->batches;
-    if (out->count > 0 && w->is_part) {
-        out->frame[0].flags |= RUNTIME_FRAME_PART;
-    } else if (out->count > 0 && (out->marks & collects) == collects) {
-        out->frame[0].flags |= RUNTIME_FRAME_COLLECTS;
-    }
-}
-
 void ruby_walk(const void *state, void *plan, const struct runtime_thread *thread, struct memory_batch *memory,
                struct runtime_stack *out)
 {
@@ -230,5 +215,6 @@ void ruby_walk(const void *state, void *plan, const struct runtime_thread *threa
         out->retries++;
         end = attempt(&w);
     }
-    finish(&w, end);
+    const struct walk_ending ending = {end, w.batches, w.is_part, w.plan->short_lived > 0};
+    walk_end(&ending, out);
 }

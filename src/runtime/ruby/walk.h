@@ -122,21 +122,6 @@ struct walk {
 };
 _Static_assert(sizeof(struct walk) <= 49 * 1024, "a walk takes too much of a catcher's stack");
 
-static inline bool has(uint32_t offset)
-{
-    return offset != LAYOUT_NONE;
-}
-
-static inline uint64_t least(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
-static inline uint64_t most(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
-}
-
 /* ---- walk_read.c ---- */
 
 /* Adds a piece to the batch in hand; its number + 1, 0 when there is no room or no such address. */
