@@ -119,30 +119,32 @@ static bool flush_pending(struct file_writer *w, struct err *err)
     return file_write(w->fd, (struct str){w->pending, len}) || writer_error(w, errno, err);
 }
 
-enum { OWN_ENTRY_BYTES = 32 };
-
-static void own_entry(const struct file_writer *w, char out[static OWN_ENTRY_BYTES])
+/* Gives a file without a name its temporary one: by its entry in /proc, or, without one, as Linux lets us from 6.10 on,
+ * and before with CAP_DAC_READ_SEARCH. A link does not replace what is there, as a rename does. */
+static bool link_nameless(const struct file_writer *w, int fd)
 {
-    snprintf(out, OWN_ENTRY_BYTES, "/proc/self/fd/%d", w->fd);
+    char entry[32];
+    snprintf(entry, sizeof entry, "/proc/self/fd/%d", fd);
+    (void)unlink(w->temporary);
+    return linkat(AT_FDCWD, entry, AT_FDCWD, w->temporary, AT_SYMLINK_FOLLOW) == 0 ||
+           (errno == ENOENT && linkat(fd, "", AT_FDCWD, w->temporary, AT_EMPTY_PATH) == 0);
 }
 
-/* Without a name until it is whole, so that who is killed leaves nothing; by its entry in /proc it gets one. */
-static bool create_nameless(struct file_writer *w)
+/* Without a name, so that who is killed meanwhile leaves nothing. -1: none can be made, or none that could be linked:
+ * without /proc that is tried, with another one, as a file is linked once. */
+static int open_nameless(const struct file_writer *w, bool again)
 {
-    char entry[OWN_ENTRY_BYTES];
+    char dir[sizeof w->path + 4];
     const char *slash = strrchr(w->path, '/');
-    size_t len = slash == NULL ? 0 : (size_t)(slash - w->path) + 1;
-    snprintf(w->temporary, sizeof w->temporary, "%.*s.", (int)len, w->path);
-    w->fd = open(w->temporary, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0644);
-    if (w->fd < 0) {
-        return false;
+    snprintf(dir, sizeof dir, "%.*s.", slash == NULL ? 0 : (int)(slash - w->path) + 1, w->path);
+    int fd = open(dir, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0644);
+    if (fd < 0 || again || file_exists("/proc/self/fd")) {
+        return fd;
     }
-    own_entry(w, entry);
-    if (!file_exists(entry)) {
-        close(w->fd);
-        w->fd = -1;
-    }
-    return w->fd >= 0;
+    bool links = link_nameless(w, fd);
+    (void)unlink(w->temporary);
+    close(fd);
+    return links ? open_nameless(w, true) : -1;
 }
 
 bool file_create_atomic(struct file_writer *w, const char *path, struct err *err)
@@ -158,10 +160,11 @@ bool file_create_atomic(struct file_writer *w, const char *path, struct err *err
         w->fd = STDOUT_FILENO;
         return true;
     }
-    w->is_nameless = create_nameless(w);
     /* the pid keeps two profilers that share a directory apart; what is there was left by a killed
      * run, or planted in a directory that others can write: it is not written through */
     snprintf(w->temporary, sizeof w->temporary, "%s.%ld.tmp", w->path, (long)getpid());
+    w->fd = open_nameless(w, false);
+    w->is_nameless = w->fd >= 0;
     if (w->is_nameless) {
         return true;
     }
@@ -208,16 +211,6 @@ struct sink file_sink(struct file_writer *w)
     return (struct sink){sink_to_file, w};
 }
 
-/* A link does not replace what is there, but a rename does. */
-static bool give_name(struct file_writer *w)
-{
-    char entry[OWN_ENTRY_BYTES];
-    own_entry(w, entry);
-    (void)unlink(w->temporary);
-    w->is_nameless = linkat(AT_FDCWD, entry, AT_FDCWD, w->temporary, AT_SYMLINK_FOLLOW) < 0;
-    return !w->is_nameless;
-}
-
 bool file_commit(struct file_writer *w, struct err *err)
 {
     if (!flush_pending(w, err)) {
@@ -227,11 +220,12 @@ bool file_commit(struct file_writer *w, struct err *err)
     if (w->is_stdout) {
         return true;
     }
-    if (w->is_nameless && !give_name(w)) {
+    if (w->is_nameless && !link_nameless(w, w->fd)) {
         int number = errno;
         file_abandon(w);
         return write_error(w->path, number, err);
     }
+    w->is_nameless = false;
     /* close may report what a network or quota file system refused */
     int failed = close(w->fd) < 0 ? errno : 0;
     w->fd = -1;
