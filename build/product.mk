@@ -49,7 +49,7 @@ optimise = $(if $(filter src/base/% src/capture/stacks/stacks% src/capture/follo
 libraries := $(shell awk '/^[a-z]/ && !($(TLS13) == 0 && $$1 == "mbedtls") {printf "%s%s %s", n++ ? ", " : "", $$1, $$2}' vendor/manifest)
 commit_flag = $(if $(filter $1,$(commit_sources)),-DPILLION_COMMIT='"$(commit)"' -DPILLION_LIBRARIES='"$(libraries)"')
 
-compile_flags = -std=gnu11 $(CPPFLAGS) $(WARNINGS)
+compile_flags = -include build/hidden.h -std=gnu11 $(CPPFLAGS) $(WARNINGS)
 
 # A source that goes away relinks, a new commit compiles one file.
 $(call note,$(OUT)/objects.list,$(objects))
