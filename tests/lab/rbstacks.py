@@ -45,7 +45,8 @@ def _from_text(text):
     found = FRAME.fullmatch(text)
     if found:
         return Frame(found[1], found[2], int(found[3]), found[4] and int(found[4]))
-    return Frame(text[:-5]) if text.endswith("_[rb]") and text[0] != "[" else text
+    is_named = text.endswith("_[rb]") and (text[0] != "[" or text[:-5] in ("[]", "[]="))
+    return Frame(text[:-5]) if is_named else text
 
 
 def of_col(session):

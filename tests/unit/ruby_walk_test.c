@@ -341,6 +341,40 @@ static void special_variables(void)
     ruby_detach(ruby);
 }
 
+/* A method that is made of a block: called by a Method it is another one each time, freed before it is named. */
+static void made_of_block(void)
+{
+    static const char without_class[] = "<main> 1:3 > sell 10:11 > Array#each > block in sell 11:12";
+    for (unsigned kind = 0; kind < 6; kind++) {
+        make(family_3_4);
+        uint64_t ep = ruby_ep(&process, 1, 2) - RUBY_BASE;
+        ruby_put(&process, ep, load_u64(process.bytes + ep) | 0x40);
+        walk(1, true, false);
+        CHECK_INT(stack.end, RUNTIME_COMPLETE);
+        ruby_put(&process, AT_METHOD + 0x80, kind); /* what lies there now */
+        ruby_put(&process, AT_METHOD + 0x88, ruby_there(AT_ISEQ));
+        CHECK_TEXT(names(), kind == 4 ? expected(family_3_4) : without_class);
+        ruby_detach(ruby);
+    }
+}
+
+/* Code of a file that is met for the first time: it is freed once it has run. */
+static void runs_once(void)
+{
+    make(family_3_4);
+    walk(0, true, false);
+    CHECK_INT(stack.marks & RUNTIME_SHORT_LIVED, 0);
+    ruby_put(&process, AT_ISEQ + 0x1000 + 0x100, 0 | 100ULL << 32);
+    memset(plan, 0, sizeof plan);
+    walk(0, true, false);
+    CHECK_INT(stack.marks & RUNTIME_SHORT_LIVED, RUNTIME_SHORT_LIVED);
+    for (int i = 0; i < 100; i++) {
+        walk(0, true, false);
+    }
+    CHECK_INT(stack.marks & RUNTIME_SHORT_LIVED, 0); /* it lives longer */
+    ruby_detach(ruby);
+}
+
 static void deep(void)
 {
     make(family_3_4);
@@ -499,6 +533,8 @@ TESTS({"each layout is attached to, walked and named; a warm stack takes one rea
       {"an environment on the heap is read, and predicted from then on", escaped},
       {"an environment whose frame has ended meanwhile is not believed", escaped_and_gone},
       {"holders of special variables lead to names that were read once", special_variables},
+      {"a method made of a block is that block, whatever became of it", made_of_block},
+      {"code of a file is named at once when it is new", runs_once},
       {"a stack of 250 frames is read in parts", deep},
       {"a sample takes so many batches at most", batches_end},
       {"a list of threads that never ends is given up, and searched again later", list_without_end},

@@ -18,7 +18,7 @@ enum {
     EVALS_MAX = 8,    /* in each other */
     ISEQ_BODY = 16,
     METHOD_DEFINITION = 16, METHOD_ID = 24, METHOD_OWNER = 32, METHOD_BYTES = 40, SVAR_METHOD = 8,
-    DEFINITION_KIND = 15, DEFINITION_ISEQ = 0, DEFINITION_C = 1,
+    DEFINITION_KIND = 15, DEFINITION_ISEQ = 0, DEFINITION_C = 1, DEFINITION_BLOCK = 4,
 };
 
 enum function_kind { OF_INSTRUCTIONS, OF_C };
@@ -44,6 +44,7 @@ struct reading {
     struct code code;
     unsigned char body[RUBY_BODY_BYTES];
     uint64_t iseq, method, owner;
+    bool of_block;
     struct buf text, part;
 };
 
@@ -71,8 +72,8 @@ static bool read_method(struct reading *r, uint64_t address, unsigned char metho
     return false;
 }
 
-/* Does a method's definition lead to the instructions that the frame runs, or runs blocks of? 1: it does; 0: it has
- * none, like one made of a block; -1: to others: a frame that was just being put where another one had been. */
+/* Does a method's definition fit what the frame runs? 1: it leads to its instructions, or to those that its block is
+ * in; 0: it has none, or could not be read; -1: to others: a frame that was just being put where another had been. */
 static int defines(struct reading *r, const unsigned char *method)
 {
     uint64_t definition[2];
@@ -80,20 +81,24 @@ static int defines(struct reading *r, const unsigned char *method)
         return 0;
     }
     uint64_t kind = definition[0] & DEFINITION_KIND;
+    if (r->of_block) {
+        return kind == DEFINITION_BLOCK ? 1 : -1;
+    }
     return kind != DEFINITION_ISEQ ? (kind == DEFINITION_C ? -1 : 0)
            : definition[1] == r->iseq || definition[1] == load_u64(r->body + r->layout->body.local) ? 1
                                                                                                     : -1;
 }
 
-/* False: the frame contradicts itself. */
+/* False: the frame contradicts itself. Of a method made of a block that is only one that was freed: it has no owner. */
 static bool find_owner(struct reading *r)
 {
     unsigned char method[METHOD_BYTES];
     if (r->method == 0 || !read_method(r, r->method, method)) {
         return true;
     }
-    r->owner = load_u64(method + METHOD_OWNER);
-    return defines(r, method) >= 0;
+    int fits = defines(r, method);
+    r->owner = fits >= 0 ? load_u64(method + METHOD_OWNER) : 0;
+    return fits >= 0 || r->of_block;
 }
 
 static bool name_c(struct reading *r)
@@ -238,7 +243,8 @@ static const struct function *read_function(struct names *n, const struct functi
     buf_init(&r.text, RUNTIME_NAME_MAX);
     buf_init(&r.part, RUNTIME_NAME_MAX);
     r.iseq = key->code;
-    r.method = key->check >> RUBY_CHECK_BITS;
+    r.method = key->check >> RUBY_CHECK_BITS & ~(uint64_t)7;
+    r.of_block = (key->check >> RUBY_CHECK_BITS & RUBY_OF_BLOCK) != 0;
     if (key->kind == OF_C ? name_c(&r) : read_iseq(&r)) {
         function.name = cache_text(&n->cache, &r.text);
         struct code *code = arena_alloc(&n->cache.arena, sizeof *code);
@@ -259,11 +265,13 @@ static const struct function *find_by_method(struct names *n, const struct funct
 {
     uint64_t holder[2];
     struct function by = *key;
-    if (key->kind == OF_C || !walk_read_exactly(memory, key->check >> RUBY_CHECK_BITS, holder, sizeof holder) ||
+    uint64_t address = key->check >> RUBY_CHECK_BITS & ~(uint64_t)7;
+    if (key->kind == OF_C || !walk_read_exactly(memory, address, holder, sizeof holder) ||
         !ruby_is_imemo(holder[0], IMEMO_SVAR)) {
         return NULL;
     }
-    by.check = ruby_frame_check(holder[SVAR_METHOD / 8], (uint32_t)key->check);
+    uint64_t of_block = key->check >> RUBY_CHECK_BITS & RUBY_OF_BLOCK;
+    by.check = ruby_frame_check(holder[SVAR_METHOD / 8] | of_block, (uint32_t)key->check);
     const struct function *found = cache_find(&n->cache, &by);
     found = found != NULL ? found : read_function(n, &by, memory);
     if (found == NULL) {
@@ -283,14 +291,31 @@ static uint32_t line_of(const struct function *f, uint32_t pc)
     return pc == 0 ? f->first_line : position < code->positions ? ruby_line(&code->lines, position) : 0;
 }
 
+/* A block that is a method now is read without its method first: many of these are gone before they are asked for, and
+ * then the class they were of is not told. */
+static const struct function *find_function(struct names *n, struct function *key, struct memory_batch *memory)
+{
+    bool of_block = key->kind != OF_C && (key->check >> RUBY_CHECK_BITS & RUBY_OF_BLOCK) != 0;
+    struct function any = *key;
+    any.check = ruby_frame_check(RUBY_OF_BLOCK, (uint32_t)key->check);
+    if (of_block && cache_find(&n->cache, &any) == NULL) {
+        (void)read_function(n, &any, memory);
+    }
+    if (of_block && !has(n->ruby->layout.class_path)) {
+        return cache_find(&n->cache, &any);
+    }
+    const struct function *f = cache_find(&n->cache, key);
+    f = f != NULL ? f : find_by_method(n, key, memory);
+    f = f != NULL ? f : read_function(n, key, memory);
+    return f != NULL || !of_block ? f : cache_find(&n->cache, &any);
+}
+
 static void name_frame(struct names *n, const struct runtime_frame *frame, struct memory_batch *memory,
                        struct runtime_name *out)
 {
     bool is_c = frame->position == RUBY_C_FUNCTION;
     struct function key = {.code = frame->code, .check = frame->check, .kind = is_c ? OF_C : OF_INSTRUCTIONS};
-    const struct function *f = cache_find(&n->cache, &key);
-    f = f != NULL ? f : find_by_method(n, &key, memory);
-    f = f != NULL ? f : read_function(n, &key, memory);
+    const struct function *f = find_function(n, &key, memory);
     *out = (struct runtime_name){.function = STR(""), .file = STR("")};
     if (f != NULL) {
         *out = (struct runtime_name){.function = f->name, .file = f->file, .first_line = f->first_line};

@@ -67,8 +67,10 @@ uint32_t ruby_body_check(uint64_t address, const unsigned char *head);
 uint32_t ruby_method_check(const unsigned char *bytes);
 
 /* What runtime_frame.check holds: of a C function its method's fingerprint, else the fingerprint's low bits below the
- * address of what says which method the frame is of (0: nothing does). */
-enum { RUBY_CHECK_BITS = 16 };
+ * address of what says which method the frame is of (0: nothing does). RUBY_OF_BLOCK is added to that of a method that
+ * was made of a block: each call by a Method has another one, which is freed once it has run, so that it proves nothing
+ * of the block. */
+enum { RUBY_CHECK_BITS = 16, RUBY_OF_BLOCK = 1 };
 static inline uint64_t ruby_frame_check(uint64_t method, uint32_t check)
 {
     return method << RUBY_CHECK_BITS | (check & ((1U << RUBY_CHECK_BITS) - 1));

@@ -215,6 +215,6 @@ void ruby_walk(const void *state, void *plan, const struct runtime_thread *threa
         out->retries++;
         end = attempt(&w);
     }
-    const struct walk_ending ending = {end, w.batches, w.is_part, w.plan->short_lived > 0};
+    const struct walk_ending ending = {end, w.batches, w.is_part, (w.plan->short_lived | w.plan->hurry) != 0};
     walk_end(&ending, out);
 }

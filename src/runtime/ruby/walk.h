@@ -61,6 +61,7 @@ struct ruby_plan {
     uint32_t sample;         /* a count */
     uint32_t missed;         /* samples for which the thread is still taken to be unknown */
     uint32_t short_lived;    /* samples for which functions are taken to be freed soon */
+    uint32_t hurry;          /* samples for which code that runs once, of a file or a class, is new */
     uint32_t turn;
     uint32_t steps;          /* of the search for the thread, in all its samples */
     bool was_found;

@@ -6,9 +6,11 @@
 enum {
     TRUSTED = 64,      /* samples */
     SHORT_LIVED = 64,
+    HURRY = 16,
     ISEQ_HEAD = 24,    /* flags, …, body */
     ISEQ_BODY = 16,
     ROUNDS_MAX = 24,
+    KIND_TOP = 0, KIND_CLASS = 3, KIND_EVAL = 6, /* vm_core.h, iseq_type: the body's first word */
     ITEMS = PLAN_SETS * PLAN_WAYS,
 };
 
@@ -77,6 +79,7 @@ static struct plan_item *keep(struct walk *w, uint64_t address, uint64_t body, u
 void stack_begin_checks(struct walk *w)
 {
     w->plan->short_lived -= w->plan->short_lived > 0;
+    w->plan->hurry -= w->plan->hurry > 0;
     if ((uint16_t)++w->plan->sample == 0) {
         memset(w->plan->item, 0, sizeof w->plan->item);
     }
@@ -193,6 +196,23 @@ static bool read_bodies(struct walk *w, struct unknown *all, uint32_t count)
     return read;
 }
 
+/* Of a file, a class or a text: what runs them lets go of them once they have run. */
+static bool runs_once(const struct unknown *u)
+{
+    uint32_t kind = load_u32(u->body);
+    return !u->is_c && (kind == KIND_TOP || kind == KIND_CLASS || kind == KIND_EVAL);
+}
+
+static bool is_kept(struct ruby_plan *plan, uint64_t address)
+{
+    const struct plan_item *set = set_of(plan, address);
+    bool kept = false;
+    for (int i = 0; i < PLAN_WAYS; i++) {
+        kept = kept || set[i].address == address;
+    }
+    return kept;
+}
+
 /* False: what was read is no function. */
 static bool learn(struct walk *w, struct unknown *u)
 {
@@ -200,6 +220,7 @@ static bool learn(struct walk *w, struct unknown *u)
     if (!u->is_whole || (!u->is_c && !ruby_is_imemo(load_u64(u->head), IMEMO_ISEQ))) {
         return false;
     }
+    w->plan->hurry = runs_once(u) && !is_kept(w->plan, u->address) ? HURRY : w->plan->hurry;
     (void)keep(w, u->address, body, u->is_c ? ruby_method_check(u->head) : ruby_body_check(body, u->body));
     return true;
 }

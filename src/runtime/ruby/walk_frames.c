@@ -78,7 +78,8 @@ uint64_t stack_common(const struct walk *w)
 
 /* ---- environments ---- */
 
-/* Which method a frame belongs to: 1, `method` (0: none); 0: to be asked for; -1: contradicts itself. */
+/* Which method a frame belongs to: 1, `method` (0: none; RUBY_OF_BLOCK: made of a block); 0: to be asked for; -1:
+ * contradicts itself. */
 static int method_of(struct walk *w, uint64_t ep, uint64_t *method)
 {
     const unsigned char *env;
@@ -93,7 +94,8 @@ static int method_of(struct walk *w, uint64_t ep, uint64_t *method)
             return hop == 0 ? -1 : 1;
         }
         if ((flags & (FLAG_LOCAL | FLAG_BMETHOD)) != 0) {
-            *method = load_u64(env + ENV_METHOD);
+            bool of_block = (flags & (FLAG_BMETHOD | FLAG_C)) == FLAG_BMETHOD;
+            *method = load_u64(env + ENV_METHOD) | (of_block ? RUBY_OF_BLOCK : 0);
             return 1;
         }
         ep = load_u64(env + ENV_LINK) & ~(uint64_t)3;
