@@ -191,6 +191,8 @@ def profilers():
 class Work:
     """work_python.py, running. `told` is its count of pieces and of its CPU time."""
 
+    script = "work_python.py"
+
     def __init__(self, python, folder, busy=1, idle=0, cpu=None):
         with tempfile.NamedTemporaryFile(dir=folder, delete=False) as file:
             file.write(bytes(4096))
@@ -198,9 +200,12 @@ class Work:
             self.shared = mmap.mmap(kept.fileno(), 4096, prot=mmap.PROT_READ)
         place = [] if cpu is None else ["taskset", "-c", cpu]
         tells = [file.name] if busy == 1 and not idle and cpu is None else []
-        self.started = process.start([*place, *python, HERE / "work_python.py", FRAMES, busy, idle, *tells])
+        self.started = process.start([*place, *python, HERE / self.script, *self.arguments(busy, idle), *tells])
         self.pid = self.started.pid
         time.sleep(.5)
+
+    def arguments(self, busy, idle):
+        return [FRAMES, busy, idle]
 
     def told(self):
         while True:
@@ -231,14 +236,14 @@ def interpreters():
     return list(found.values())
 
 
-def mapped_python(pid):
-    """The file in which this process has CPython."""
-    files = {line.split()[-1] for line in Path(f"/proc/{pid}/maps").read_text().splitlines() if "/libpython" in line}
+def mapped(pid, library):
+    """The file in which this process has its interpreter: a library whose name begins so, or the program."""
+    files = {line.split()[-1] for line in Path(f"/proc/{pid}/maps").read_text().splitlines() if library in line}
     return sorted(files)[0] if files else os.path.realpath(f"/proc/{pid}/exe")
 
 
-def walk_once(work, samples, hz):
-    done = process.run([WALK, work.pid, mapped_python(work.pid), samples, hz], timeout=60)
+def walk_once(work, samples, hz, library="/libpython"):
+    done = process.run([WALK, work.pid, mapped(work.pid, library), samples, hz], timeout=60)
     if done.status:
         raise RuntimeError(f"python_walk: {done}")
     return json.loads(done.out)
@@ -346,7 +351,7 @@ def speed(work, beside):
     return pieces / cpu_ns
 
 
-def slower(kind, hz, one, other, folder):
+def slower(kind, hz, one, other, folder, rounds=100):
     """By how much `one`, profiled, is slower than `other`, as logarithms of each pair of turns."""
     profiler, begun = kind and kind(one.pid, hz, folder), cpu_seconds(one.pid)
     time.sleep(SETTLE)
@@ -355,7 +360,7 @@ def slower(kind, hz, one, other, folder):
     for pid in (one.pid, other.pid, *beside):
         turns.stop(pid)
     logs = []
-    for _ in range(10 if QUICK else 100):
+    for _ in range(10 if QUICK else rounds):
         of = {each: speed(each, beside if each is one else []) for each in random.sample([one, other], 2)}
         logs.append(math.log(of[other] / of[one]))
     seconds = cpu_seconds(one.pid) - begun
@@ -367,10 +372,10 @@ def slower(kind, hz, one, other, folder):
     return logs
 
 
-def loss(kind, hz, folder):
+def loss(kind, hz, folder, start=lambda folder: Work([PYTHON], folder), rounds=100):
     """(percent, error). Two processes of one program differ in speed: each is the profiled one in half of the turns."""
-    with Work([PYTHON], folder) as one, Work([PYTHON], folder) as other:
-        halves = [slower(kind, hz, *pair, folder) for pair in ((one, other), (other, one))]
+    with start(folder) as one, start(folder) as other:
+        halves = [slower(kind, hz, *pair, folder, rounds) for pair in ((one, other), (other, one))]
     middle = statistics.mean(map(statistics.median, halves))
     return 100 * (1 - math.exp(-middle)), 100 * math.hypot(*map(turns.error, halves)) / 2
 

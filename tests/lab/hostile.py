@@ -4,7 +4,7 @@
     tests/lab/hostile.py --count 5000 [--seed N] [--at-once 25] [--kind NAME...] [--mode N] [-v]
 
 A target is a process that a seed draws: a program or a mapped file whose ELF bytes are wrong, a perf map or a jitdump of
-rubbish, a Python that spoils its own structures, names, frames and files that change, lives of a millisecond. --at-once of
+rubbish, a Python or a Ruby that spoils its own structures, names, frames and files that change, lives of a millisecond. --at-once of
 them run below one profiler of each kind, for a second, in the mode that the first one's seed says; the same seed is the same
 targets, but their schedule. One line for each finding, with the command that tries again: what a sanitizer reported, a status
 or a signal, an end that is more than LATE_SECONDS late, a file of output that cannot be read, and, of the product, a peak of
@@ -77,6 +77,13 @@ def with_debug_file():
     return target
 
 
+def rubies():
+    """Programs that look like Ruby, each of a version of another layout: row of tests/unit/ruby_process.h, version."""
+    return [compiler.compile_file(HERE / "hostile_ruby.c", f"ruby{version}", "-rdynamic", f"-I{ROOT}/src", f"-I{ROOT}/tests/unit",
+                                  f"-DFAMILY={row}", f"-DVERSION={version}")
+            for row, version in ((0, "2.5.3"), (2, "2.7.8"), (4, "3.1.9"), (5, "3.2.11"), (7, "3.4.99"), (9, "4.0.6"))]
+
+
 def go_program():
     """None where there is no Go."""
     if shutil.which("go") is None:
@@ -119,7 +126,7 @@ class Stock:
     """What targets are made of, built and read once."""
 
     def __init__(self, all_kept):
-        self.base, self.scribble = hostile(), scribble()
+        self.base, self.scribble, self.rubies = hostile(), scribble(), rubies()
         self.programs = [path.read_bytes() for path in programs()]
         self.libraries = [path.read_bytes() for path in libraries()]
         self.debug = with_debug_file().with_name("linked.debug").read_bytes()
@@ -234,6 +241,10 @@ def python(stock, draw, folder):
     return interpreter.command(SCRIBBLING, draw.getrandbits(30), library)
 
 
+def ruby(stock, draw, folder):
+    return [draw.choice(stock.rubies), seed_of(draw)]
+
+
 def frames(stock, draw, folder):
     return [stock.base, "frames", seed_of(draw)]
 
@@ -262,12 +273,12 @@ def churn(stock, draw, folder):
     return [stock.base, "churn", seed_of(draw)]
 
 
-KINDS = {"elf": elf, "library": library, "python": python, "perf_map": perf_map, "jitdump": jitdump, "changing": changing,
+KINDS = {"elf": elf, "library": library, "python": python, "ruby": ruby, "perf_map": perf_map, "jitdump": jitdump, "changing": changing,
          "frames": frames, "names": names, "grouped": grouped, "churn": churn}
 # of forty: most of them where most bytes are read
 ORDER = ("elf", "library", "python", "library", "elf", "perf_map", "elf", "jitdump", "python", "library", "changing", "elf", "frames",
-         "library", "perf_map", "elf", "jitdump", "names", "elf", "library", "python", "elf", "library", "changing", "frames",
-         "elf", "library", "python", "elf", "grouped", "library", "elf", "jitdump", "library", "elf", "perf_map", "library", "churn",
+         "library", "ruby", "elf", "jitdump", "names", "elf", "library", "python", "elf", "library", "changing", "frames",
+         "ruby", "library", "python", "elf", "grouped", "library", "elf", "jitdump", "library", "elf", "perf_map", "library", "churn",
          "elf", "python")
 
 

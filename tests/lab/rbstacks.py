@@ -100,6 +100,10 @@ class Known:
         """"whole": the stack of a call of burn(). "part": on the way there. "else": not of the rounds. "wrong"."""
         if self.classes: # Ruby does not tell a rescue's two frames apart since 3.4
             frames = [one for one, two in zip(frames, [*frames[1:], None]) if not two or two.name != f"rescue in {one.name}"]
+        # RJIT is a compiler in Ruby, which runs on top of what it compiles.
+        frames = frames[:next((at for at, frame in enumerate(frames) if "RubyVM::RJIT" in frame.name or "rjit" in frame.file), None)]
+        if not frames:
+            return "else"
         names = [frame.bare for frame in frames]
         whole = {at for at, stack in enumerate(self.stacks)
                  if len(frames) == len(stack) + 1 and names[-1] == "burn" and self._on(stack, frames[:-1])}

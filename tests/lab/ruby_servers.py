@@ -35,7 +35,8 @@ PARTS = ("fifty", "thirty", "twenty")
 def command_of(name, port, seconds, folder):
     """The command, and the signal that ends it in good order; None: it ends by itself."""
     if name == "puma":
-        return ["puma", "-e", "production", "-t", "4:4", "-b", f"tcp://127.0.0.1:{port}", "-q", "-C", "-", PROGRAMS / "web.ru"], signal.SIGTERM
+        bind = f"tcp://127.0.0.1:{port}"
+        return ["puma", "-e", "production", "-t", "4:4", "-b", bind, "-q", "-C", "-", PROGRAMS / "web.ru"], signal.SIGTERM
     if name == "unicorn":
         settings = Path(folder, "unicorn.rb")
         settings.write_text(f"worker_processes 3\nlisten '127.0.0.1:{port}'\nlogger Logger.new('/dev/null')\n")

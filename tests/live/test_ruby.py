@@ -2,12 +2,13 @@
 give (tests/lab/rubies.py), with perf events and without.
 """
 import json
+import os
 import re
 from collections import Counter
 
 import pytest
 
-from lab import profiler, rbstacks, rubies
+from lab import process, profiler, rbstacks, rubies
 
 pytestmark = pytest.mark.measures
 
@@ -48,14 +49,9 @@ def window(session):
 
 # ---- Names, files and lines; shares
 
-@pytest.mark.exact
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("name", EACH)
-def test_stacks_are_those_ruby_tells(name, mode, profile):
-    """Blocks, fibers, C functions, operators, code given as text, rescue, calls over several lines, functions of 1,800 lines: no
-    stack that the program cannot have; classes where the version tells them, too."""
-    session = profile(name, "known_stacks", [1], "-f", 999, *MODES[mode])
-    known = rbstacks.Known(session.done.out)
+def judged(session, what):
+    """The stacks of a run of known_stacks.rb: what it told, and a Counter of verdicts for each format. None may be wrong."""
+    known, all_verdicts = rbstacks.Known(session.done.out), []
     for form, stacks in (("col", rbstacks.of_col(session)), ("pprof", rbstacks.of_pprof(session.folder))):
         known.seen.clear()
         verdicts, wrong = Counter(), []
@@ -65,14 +61,42 @@ def test_stacks_are_those_ruby_tells(name, mode, profile):
             wrong += [repr(stack)] if verdict == "wrong" else []
         total = sum(verdicts.values())
         shares = {verdict: f"{100 * count / total:.1f} %" for verdict, count in verdicts.items()}
-        print(f"Ruby {known.version} {mode} {form}: {shares}, {len(known.seen)} of {len(known.stacks)} stacks seen")
+        print(f"Ruby {known.version} {what} {form}: {shares}, {len(known.seen)} of {len(known.stacks)} stacks seen")
         assert not wrong, wrong[:3]
-        assert verdicts["whole"] > 0.75 * total, session.done
-        assert verdicts["part"] < 0.15 * total
         assert len(known.seen) >= 0.95 * len(known.stacks), [known.stacks[i] for i in {*range(len(known.stacks))} - known.seen]
+        all_verdicts.append(verdicts)
+    return known, all_verdicts
+
+
+@pytest.mark.exact
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("name", EACH)
+def test_stacks_are_those_ruby_tells(name, mode, profile):
+    """Blocks, fibers, C functions, operators, code given as text, rescue, calls over several lines, functions of 1,800 lines: no
+    stack that the program cannot have; classes where the version tells them, too."""
+    session = profile(name, "known_stacks", [1], "-f", 999, *MODES[mode])
+    known, all_verdicts = judged(session, mode)
+    for verdicts in all_verdicts:
+        assert verdicts["whole"] > 0.75 * sum(verdicts.values()), session.done
+        assert verdicts["part"] < 0.15 * sum(verdicts.values())
     names = {frame.name for stack in rbstacks.of_col(session) for frame in stack.ruby}
     with_class = {"Sold#sell", "Sold.helper", "Shop.of_class", "Shop.of_singleton", "Shop::Inner#call", "Shop#<=>"}
     assert with_class <= names if known.minor >= (3, 3) else not with_class & names
+
+
+@pytest.mark.exact
+@pytest.mark.parametrize("name,option,mode", [("host", "--yjit", "perf"), ("host", "--yjit", "perf-less"), ("host", "--mjit", "perf"),
+                                              pytest.param("experimental", "--rjit", "perf", marks=pytest.mark.net)])
+def test_compiled_code_has_the_same_stacks(name, option, mode, profile, ruby_of):
+    """Names, callers and their lines; what the compilers themselves do on top is theirs."""
+    ruby = ruby_of(name)
+    done = process.run([*ruby.argv, option, "-e", "print RUBY_DESCRIPTION"], env=rubies.ENVIRONMENT)
+    if option[2:].upper() not in done.out:
+        pytest.skip(f"Ruby {ruby.version} of {name} has no {option}: {(done.out + done.err).strip()[:200]}")
+    seconds = 3 if option == "--rjit" else 1 # it compiles for long
+    session = profile(name, "known_stacks", [seconds], "-f", 999, *MODES[mode], env={**os.environ, "RUBYOPT": option})
+    _, all_verdicts = judged(session, f"{option} {mode}")
+    assert all(verdicts["whole"] > (0.1 if option == "--rjit" else 0.3) * sum(verdicts.values()) for verdicts in all_verdicts), session.done
 
 
 @pytest.mark.parametrize("name,mode", FEW)
@@ -210,6 +234,44 @@ def test_c_extensions_stand_where_they_are_called(profile, workdir, pillion, rub
     print(f"{placed} of {total} in the extension; {counts}")
     assert total > 200 and placed > 0.5 * total, done.frames()
     assert int(counts["woven_exact"]) > 0.9 * int(counts["samples"]), counts
+
+
+COLLECTS = """
+KEPT = Array.new(200_000) { |i| i.to_s }
+def cpu
+  Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID)
+end
+def collects
+  GC.start
+end
+def works(finish)
+  i = 0
+  i += 1 while i % 1000 != 0 || cpu < finish
+end
+finish = cpu + 0.6
+while cpu < finish
+  collects
+  works(cpu + 0.01)
+end
+"""
+
+
+@pytest.mark.parametrize("name,mode", FEW)
+def test_the_collector_stands_on_top_of_who_started_it(name, mode, profile, pillion, workdir, ruby_of):
+    script = workdir / "collects.rb"
+    script.write_text(COLLECTS)
+    session = profiler.profile(pillion, workdir / "out", ruby_of(name).command(script), "-f", 499, *MODES[mode])
+    assert session.done.status == 0, session.done
+    marked, total = Counter(), Counter()
+    for stack in rbstacks.of_col(session):
+        for function in {"collects", "works"} & {name.rpartition("#")[2] for name in stack.names}:
+            total[function] += stack.count
+            above = stack.frames[stack.frames.index(stack.ruby[-1]) + 1:]
+            marked[function] += stack.count * ("[gc]_[rb]" in above)
+    print(f"{name} {mode}: {dict(marked)} of {dict(total)} below the collector")
+    assert total["collects"] > 30 and total["works"] > 30, session.frames()
+    assert marked["collects"] > 0.9 * total["collects"], session.frames()
+    assert marked["works"] < 0.02 * total["works"], session.frames()
 
 
 def test_ruby_may_be_left_out(profile):

@@ -6,7 +6,8 @@ from lab import ruby_servers
 pytestmark = pytest.mark.measures
 
 
-@pytest.mark.parametrize("name,mode,processes", [("puma", "perf", 1), ("puma", "perf-less", 1), ("unicorn", "perf", 4), ("jobs", "perf-less", 1)])
+@pytest.mark.parametrize("name,mode,processes", [("puma", "perf", 1), ("puma", "perf-less", 1), ("unicorn", "perf", 4),
+                                                 ("jobs", "perf-less", 1)])
 def test_three_functions_of_a_server(name, mode, processes, pillion, workdir):
     if ruby_servers.needs(name):
         pytest.skip(ruby_servers.needs(name))

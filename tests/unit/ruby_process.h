@@ -37,29 +37,30 @@ struct ruby_family {
     int frame_bytes;
     int local, lines, count, index, entry;               /* rb_iseq_constant_body */
     int tagged, long_strings, last_operator, path;
+    int objspace, gc_flags;                              /* rb_vm_t; rb_objspace_t */
 };
 
 static const struct ruby_family ruby_families[] = {
     {RUBY_VERSION(2, 5, 3), 280, 312, RUBY_ABSENT, RUBY_ABSENT, 0, 0, 0, 24, 32, RUBY_ABSENT, 72, 72, 48,
-     144, 112, 200, RUBY_ABSENT, 12, 1, 0, 166, RUBY_ABSENT},
+     144, 112, 200, RUBY_ABSENT, 12, 1, 0, 166, RUBY_ABSENT, RUBY_ABSENT, 0},
     {RUBY_VERSION(2, 6, 10), 192, 312, RUBY_ABSENT, RUBY_ABSENT, 0, 0, 0, 24, 32, RUBY_ABSENT, 72, 56, 56,
-     176, 120, 136, 144, 8, 1, 0, 164, RUBY_ABSENT},
+     176, 120, 136, 144, 8, 1, 0, 164, RUBY_ABSENT, RUBY_ABSENT, 0},
     {RUBY_VERSION(2, 7, 8), 192, 312, RUBY_ABSENT, 8, 0, 0, 0, 24, 32, RUBY_ABSENT, 72, 56, 56,
-     176, 120, 136, 144, 8, 1, 0, 168, RUBY_ABSENT},
+     176, 120, 136, 144, 8, 1, 0, 168, RUBY_ABSENT, 1152, 16},
     {RUBY_VERSION(3, 0, 7), 40, RUBY_ABSENT, 8, RUBY_ABSENT, 568, 304, 336, 32, 40, RUBY_ABSENT, 80, 56, 56,
-     176, 120, 136, 144, 8, 1, 0, 168, RUBY_ABSENT},
+     176, 120, 136, 144, 8, 1, 0, 168, RUBY_ABSENT, RUBY_ABSENT, 0},
     {RUBY_VERSION(3, 1, 9), 40, RUBY_ABSENT, 8, RUBY_ABSENT, 568, 304, 336, 32, 40, RUBY_ABSENT, 80, 48, 64,
-     176, 120, 136, 144, 12, 1, 0, 169, RUBY_ABSENT},
+     176, 120, 136, 144, 12, 1, 0, 169, RUBY_ABSENT, 1104, 16},
     {RUBY_VERSION(3, 2, 11), 40, RUBY_ABSENT, 8, RUBY_ABSENT, 568, 304, 336, 32, 48, 40, 8, 48, 64,
-     168, 112, 128, 136, 12, 0, 1, 169, RUBY_ABSENT},
+     168, 112, 128, 136, 12, 0, 1, 169, RUBY_ABSENT, 1128, 16},
     {RUBY_VERSION(3, 3, 0), 40, RUBY_ABSENT, 8, RUBY_ABSENT, 432, 256, 328, 32, 48, 40, 16, 48, 56,
-     168, 112, 128, 136, 12, 0, 1, 169, 152},
+     168, 112, 128, 136, 12, 0, 1, 169, 152, 1304, 16},
     {RUBY_VERSION(3, 4, 99), 40, RUBY_ABSENT, 8, RUBY_ABSENT, 432, 256, 328, 32, 48, 40, 16, 48, 56,
-     168, 112, 128, 136, 12, 0, 1, 170, 152},
+     168, 112, 128, 136, 12, 0, 1, 170, 152, 1296, 20},
     {RUBY_VERSION(4, 0, 5), 40, RUBY_ABSENT, 8, RUBY_ABSENT, 360, 184, 256, 32, 48, 40, 16, 48, 56,
-     176, 112, 128, 136, 12, 0, 1, 171, 152},
+     176, 112, 128, 136, 12, 0, 1, 171, 152, 1248, 28},
     {RUBY_VERSION(4, 0, 6), 40, RUBY_ABSENT, 8, RUBY_ABSENT, 368, 184, 256, 32, 48, 40, 16, 48, 56,
-     176, 112, 128, 136, 12, 0, 1, 171, 152},
+     176, 112, 128, 136, 12, 0, 1, 171, 152, 1256, 28},
 };
 enum { RUBY_FAMILIES = sizeof ruby_families / sizeof ruby_families[0] };
 
@@ -256,6 +257,9 @@ static inline void ruby_make(struct ruby_process *p, const struct ruby_family *f
                                                          : AT_VM + (uint64_t)f->threads);
     ruby_put(p, AT_VM_POINTER, ruby_there(AT_VM));
     ruby_put(p, AT_VM + (uint64_t)f->main_thread, ruby_there(AT_THREAD));
+    if (f->objspace != RUBY_ABSENT) {
+        ruby_put(p, AT_VM + (uint64_t)f->objspace, ruby_there(AT_OBJSPACE));
+    }
     if (f->ractors != RUBY_ABSENT) {
         uint64_t list = ruby_there(AT_VM + (uint64_t)f->ractors), node = ruby_there(AT_RACTOR + (uint64_t)f->node);
         ruby_put(p, AT_VM + (uint64_t)f->ractors, node);

@@ -358,6 +358,41 @@ static void made_of_block(void)
     }
 }
 
+static void collects(const struct ruby_family *f, bool during, unsigned thread)
+{
+    bool known = f->objspace != RUBY_ABSENT;
+    bool holds = thread == 0 && (f->ractors != RUBY_ABSENT || f->running != RUBY_ABSENT);
+    uint32_t flags = (during ? 0x20 : 0) | 0x1f; /* the bits beside it mean other things */
+    memcpy(process.bytes + AT_OBJSPACE + f->gc_flags, &flags, sizeof flags);
+    memset(plan, 0, sizeof plan);
+    walk(thread, true, false);
+    CHECK_INT(stack.end, RUNTIME_COMPLETE);
+    CHECK_INT((stack.marks & RUNTIME_HOLDS_LOCK) != 0, holds);
+    CHECK_INT((stack.marks & RUNTIME_IN_GC) != 0, during && known);
+    CHECK_INT((stack.frame[0].flags & RUNTIME_FRAME_COLLECTS) != 0, during && known && holds);
+    CHECK_INT(stack.frame[1].flags & RUNTIME_FRAME_COLLECTS, 0);
+}
+
+/* The collector runs on top of who holds the lock. Nobody else is told to collect, be there a holder or not. */
+static void collector(void)
+{
+    for (size_t i = 0; i < RUBY_FAMILIES; i++) {
+        const struct ruby_family *f = &ruby_families[i];
+        make(f);
+        for (unsigned which = 0; which < 4; which++) {
+            collects(f, (which & 1) != 0, which >> 1);
+        }
+        ruby_detach(ruby);
+    }
+    make(family_3_4);
+    ruby_put(&process, AT_RACTOR + (uint64_t)family_3_4->ractor_running, 0);
+    ruby_put(&process, AT_OBJSPACE + 16, 0x20ULL << 32);
+    walk(0, true, false);
+    CHECK_INT(stack.marks & (RUNTIME_HOLDS_LOCK | RUNTIME_IN_GC), RUNTIME_IN_GC);
+    CHECK_INT(stack.frame[0].flags & RUNTIME_FRAME_COLLECTS, 0);
+    ruby_detach(ruby);
+}
+
 /* Code of a file that is met for the first time: it is freed once it has run. */
 static void runs_once(void)
 {
@@ -534,6 +569,7 @@ TESTS({"each layout is attached to, walked and named; a warm stack takes one rea
       {"an environment whose frame has ended meanwhile is not believed", escaped_and_gone},
       {"holders of special variables lead to names that were read once", special_variables},
       {"a method made of a block is that block, whatever became of it", made_of_block},
+      {"the collector runs on top of the thread that holds the lock", collector},
       {"code of a file is named at once when it is new", runs_once},
       {"a stack of 250 frames is read in parts", deep},
       {"a sample takes so many batches at most", batches_end},
