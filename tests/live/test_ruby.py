@@ -17,12 +17,16 @@ MODES = {"perf": [], "perf-less": ["--perf-mode", "disabled"]}
 # Without perf events of two versions: what differs between versions is the same in both modes.
 FEW = [(name, mode) for name in rubies.NAMES for mode in MODES if mode == "perf" or name in ("host", "experimental")]
 EACH = [pytest.param(name, marks=[] if name == "host" else pytest.mark.net) for name in rubies.NAMES]
+# It is built in some minutes: by tests/lab/rubies.py, not by a test.
+MUSL = pytest.param("musl", marks=pytest.mark.net)
 FEW = [pytest.param(*one, marks=[] if one[0] == "host" else pytest.mark.net) for one in FEW]
 
 
 @pytest.fixture
 def ruby_of():
     def get(name):
+        if name == "musl" and not rubies.is_kept(name):
+            pytest.skip("musl: tests/lab/rubies.py builds it")
         try:
             return rubies.get(name)
         except rubies.Missing as reason:
@@ -70,7 +74,7 @@ def judged(session, what):
 
 @pytest.mark.exact
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("name", EACH)
+@pytest.mark.parametrize("name", [*EACH, MUSL])
 def test_stacks_are_those_ruby_tells(name, mode, profile):
     """Blocks, fibers, C functions, operators, code given as text, rescue, calls over several lines, functions of 1,800 lines: no
     stack that the program cannot have; classes where the version tells them, too."""
@@ -188,7 +192,7 @@ def test_each_thread_has_its_own_stack(name, mode, profile, ruby_of):
     assert held > 0.8 * seconds
 
 
-@pytest.mark.parametrize("name", EACH)
+@pytest.mark.parametrize("name", [*EACH, MUSL])
 def test_forked_children_are_read_in_all_their_threads(name, profile):
     session = profile(name, "prefork", [1], "-f", 499)
     stacks = [stack for stack in rbstacks.of_pprof(session.folder) if "child_work" in stack.names]
