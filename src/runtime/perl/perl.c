@@ -1,0 +1,16 @@
+#include "runtime/perl/private.h"
+
+const struct runtime runtime_perl = {
+    .name = "perl",
+    .kind = FRAME_PERL,
+    .recognise = perl_recognise,
+    .forget = perl_forget,
+    .native_at = perl_native_at,
+    .attach = perl_attach,
+    .detach = perl_detach,
+    .describe = perl_describe,
+    .walk = perl_walk,
+    .open_names = perl_open_names,
+    .close_names = perl_close_names,
+    .name_frames = perl_name_frames,
+};

@@ -1,0 +1,102 @@
+/*
+ * private: what the files of this folder share.
+ */
+#ifndef RUNTIME_PERL_PRIVATE_H
+#define RUNTIME_PERL_PRIVATE_H
+
+#include "base/str.h"
+#include "runtime/common/ranges.h"
+#include "runtime/common/walk.h"
+#include "runtime/perl/perl.h"
+
+#define PERL_VERSION(minor, patch) ((uint32_t)(minor) << 8 | (uint32_t)(patch))
+
+enum {
+    PERL_VERSION_TEXT = 16, /* bytes of "5.36.0" */
+    PERL_CONTEXT_BYTES = 104, /* the largest */
+    PERL_INFO_BYTES = 48,   /* of a stackinfo */
+    PERL_INFOS_MAX = 64,    /* arrays of contexts behind each other */
+    PERL_CONTEXTS_MAX = RUNTIME_WALK_MAX,
+    PERL_INTERPRETER_BYTES = 4096, /* at least the part in which the place that is compiled lies */
+};
+
+/* Offsets that differ between versions (layout.c). */
+struct perl_layout {
+    uint32_t curcop, curstackinfo, comppad; /* of an interpreter */
+    uint32_t info_type;
+    uint32_t context_bytes, cv, prevcomppad, eval_name;
+    bool aux_in_body;         /* of a hash: where its name is */
+};
+
+/* What all versions have. */
+enum {
+    INTERP_OP = 8,
+    INFO_CONTEXTS = 8, INFO_PREV = 16, INFO_INDEX = 32, INFO_MAX = 36,
+    CONTEXT_TYPE = 0, CONTEXT_COP = 16, CONTEXT_RETURN = 48,
+    COP_AT = 32, COP_LINE = 36, COP_FILE = 48, COP_BYTES = 24, /* what is read of it: from COP_AT on */
+    SV_BODY = 0, SV_FLAGS = 12, SV_UNION = 16, SV_BYTES = 24,
+    CV_AT = 32, CV_STASH = 32, CV_START = 40, CV_ROOT = 48, CV_GV = 56, CV_FILE = 64, CV_PADS = 72, CV_FLAGS = 92,
+    CV_DEPTH = 96, CV_BYTES = 72, /* what is read of its body: from CV_AT on */
+};
+
+enum perl_type { PERL_GV = 9, PERL_HV = 12, PERL_CV = 13, PERL_FORMAT = 14 };
+static inline bool perl_is(uint32_t flags, enum perl_type type)
+{
+    return (flags & 0xff) == (uint32_t)type;
+}
+
+/* What a file tells. Addresses are the file's own; 0: not known. */
+struct perl_binary {
+    uint32_t version;
+    uint64_t interpreter;           /* the pointer to it; or, of a build without threads, */
+    uint64_t curcop, curstackinfo, comppad, op, compiling; /* variables */
+    uint64_t entersub, entersub_limit; /* the function that pushes a sub's context */
+    struct code_ranges ranges;
+    bool has_names_only;            /* it is stripped: what is in no range has no name */
+};
+
+/* One process; constant once attach has returned. Addresses are runtime addresses. */
+struct perl {
+    struct perl_layout layout;
+    uint32_t version;
+    bool threaded;
+    uint32_t tid;                   /* of the only thread that is read: the one that began the process */
+    uint64_t curcop, curstackinfo, comppad, op; /* where they stand */
+    uint64_t compiling, compiling_limit;  /* where the place that is compiled lies */
+    uint64_t entersub, entersub_limit;
+};
+
+/* What runtime_frame holds: of a sub `code` is its CV and `check` its fingerprint; else `code` is the address of a
+ * file's name, and `check` has the first line in its low bits and what it is in its highest. `position` is a line. */
+enum perl_kind { PERL_SUB, PERL_EVAL, PERL_REQUIRE, PERL_MAIN };
+enum { PERL_KIND_SHIFT = 56 };
+static inline uint64_t perl_check(enum perl_kind kind, uint64_t low)
+{
+    return (uint64_t)kind << PERL_KIND_SHIFT | (low & 0xffffffff);
+}
+
+/* Never 0. Of a CV, and its body from CV_AT on. */
+uint32_t perl_cv_check(uint64_t cv, uint64_t body, const unsigned char *bytes);
+
+void perl_version_text(uint32_t version, char out[static PERL_VERSION_TEXT]);
+bool perl_layout_of(uint32_t version, struct perl_layout *out, struct err *err);
+
+enum runtime_answer perl_recognise(struct elf *elf, struct str path, const struct runtime_code *code, void **binary,
+                                   struct err *why);
+void perl_forget(void *binary);
+enum runtime_native perl_native_at(const void *binary, uint64_t elf_address);
+
+enum runtime_answer perl_attach(const void *binary, const struct runtime_process *process, void **state,
+                                struct err *why);
+void perl_detach(void *state);
+void perl_describe(const void *state, struct buf *out);
+
+void perl_walk(const void *state, void *plan, const struct runtime_thread *thread, struct memory_batch *memory,
+               struct runtime_stack *out);
+
+void *perl_open_names(const void *state);
+void perl_close_names(void *names);
+void perl_name_frames(void *names, const struct runtime_frame *frames, size_t count, struct memory_batch *memory,
+                      struct runtime_name *out);
+
+#endif

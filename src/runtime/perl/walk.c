@@ -1,0 +1,105 @@
+/* One sample of one thread (walk.h): asks for everything that the plan predicts in one batch, walks the contexts, tries
+ * again when the stack was torn. Runs in catchers while the thread waits, so it allocates nothing. Only the thread that
+ * began the process is walked: which other one runs which interpreter is not known. */
+#include "runtime/perl/walk.h"
+
+enum { LEARN_MAX = 4 /* batches that only show that the plan was wrong */ };
+
+/* Is this stackinfo, as it was read, where and what the plan says, and are its contexts held? */
+static bool is_as_planned(const struct walk *w, uint32_t number, int copy)
+{
+    const struct walk_array *array = &w->array[number];
+    const struct plan_info *plan = &w->plan->info[number];
+    const unsigned char *info = array->info[copy];
+    int32_t index = (int32_t)load_u32(info + INFO_INDEX);
+    return calls_got(w, array->info_piece[copy]) && load_u64(info + INFO_CONTEXTS) == plan->contexts &&
+           load_u64(info + INFO_PREV) == plan->prev &&
+           (int32_t)load_u32(info + w->layout->info_type) == plan->type && index >= -1 &&
+           (index < array->limit || array->limit == array->first) && index < PERL_CONTEXTS_MAX;
+}
+
+static bool is_right(const struct walk *w)
+{
+    bool good = w->plan->count > 0 && calls_got(w, w->words[0].cop_piece) && calls_got(w, w->words[0].info_piece) &&
+                w->words[0].info == w->plan->info[0].at;
+    for (uint32_t i = 0; good && i < w->plan->count; i++) {
+        good = is_as_planned(w, i, 0) && (!w->twice || is_as_planned(w, i, 1));
+    }
+    return good;
+}
+
+/* Where the contexts end, for the next batch. */
+static void remember(struct walk *w)
+{
+    for (uint32_t i = 0; i < w->plan->count; i++) {
+        struct plan_info *info = &w->plan->info[i];
+        int32_t index = (int32_t)load_u32(w->array[i].info[0] + INFO_INDEX);
+        bool can_be = calls_got(w, w->array[i].info_piece[0]) && index >= -1 && index <= info->max;
+        info->index = can_be ? index : info->index;
+    }
+}
+
+/* The first batch, until the plan is right about where to read. */
+static enum runtime_end read_thread(struct walk *w)
+{
+    for (int i = 0; i < LEARN_MAX; i++) {
+        if (!calls_read_first(w)) {
+            return w->unreadable ? RUNTIME_UNREADABLE : RUNTIME_TORN;
+        }
+        bool right = is_right(w);
+        remember(w);
+        if (right) {
+            return RUNTIME_COMPLETE;
+        }
+        if (!calls_got(w, w->words[0].info_piece)) {
+            return RUNTIME_UNREADABLE;
+        }
+        enum runtime_end end = calls_learn(w, w->words[0].info);
+        if (end != RUNTIME_COMPLETE) {
+            w->plan->count = 0;
+            return end;
+        }
+    }
+    return RUNTIME_TORN;
+}
+
+static enum runtime_end attempt(struct walk *w)
+{
+    w->out->count = 0;
+    w->is_part = false;
+    enum runtime_end end = read_thread(w);
+    if (end != RUNTIME_COMPLETE) {
+        return end;
+    }
+    if (!calls_begin(w)) {
+        return RUNTIME_TORN;
+    }
+    end = calls_frames(w);
+    end = end == RUNTIME_COMPLETE ? calls_places(w) : end;
+    return end == RUNTIME_COMPLETE && w->out->count == 0 ? RUNTIME_EMPTY : end;
+}
+
+void perl_walk(const void *state, void *plan, const struct runtime_thread *thread, struct memory_batch *memory,
+               struct runtime_stack *out)
+{
+    struct walk w;
+    w.perl = state;
+    w.layout = &w.perl->layout;
+    w.plan = plan;
+    w.memory = memory;
+    w.out = out;
+    w.registers = thread->registers;
+    w.twice = !thread->proven_later;
+    w.takes_parts = thread->takes_parts;
+    w.unreadable = w.is_part = false;
+    w.batches = w.failed = 0;
+    out->count = out->marks = out->retries = out->task_bytes = 0;
+    out->interpreter = 0;
+    enum runtime_end end = thread->tid == w.perl->tid ? attempt(&w) : RUNTIME_NO_THREAD;
+    while (end == RUNTIME_TORN && w.twice && out->retries < WALK_RETRIES_MAX && w.batches < WALK_BATCHES_MAX / 2) {
+        out->retries++;
+        end = attempt(&w);
+    }
+    const struct walk_ending ending = {end, w.batches, w.is_part, false};
+    walk_end(&ending, out);
+}

@@ -1,0 +1,184 @@
+/* The frames of a stack (walk.h): contexts from the leaf to the root, those that are calls, each with the place that the
+ * one nearer to the leaf has kept. Here is also what two copies of the contexts have in common. */
+#include "runtime/perl/walk.h"
+
+enum {
+    KEEP_LEAF = RUNTIME_FRAMES_MAX * 3 / 4,
+    KEEP_ROOT = RUNTIME_FRAMES_MAX - KEEP_LEAF,
+    ROOT_CONTEXTS = 320, /* of a deep stack, looked at for the frames that are kept */
+
+    TYPE_MASK = 15, TYPE_NULL = 0, TYPE_SUB = 9, TYPE_FORMAT = 10, TYPE_EVAL = 11,
+    FLAG_FAKE = 0x80,     /* of a sub: code in a pattern, which is part of the function around it */
+    FLAG_REAL = 0x20,     /* of an eval: of a text */
+    FLAG_BLOCK = 0x40,
+    INFO_SORT = 3,
+};
+
+/* ---- what two copies have in common ---- */
+
+static bool same_word(const unsigned char *a, const unsigned char *b, uint32_t at)
+{
+    return load_u64(a + at) == load_u64(b + at);
+}
+
+static bool is_same(const struct walk *w, const unsigned char *a, const unsigned char *b)
+{
+    return a[CONTEXT_TYPE] == b[CONTEXT_TYPE] && same_word(a, b, CONTEXT_COP) && same_word(a, b, CONTEXT_RETURN) &&
+           same_word(a, b, w->layout->cv);
+}
+
+static int32_t index_of(const struct walk *w, uint32_t number, int copy)
+{
+    return (int32_t)load_u32(w->array[number].info[copy] + INFO_INDEX);
+}
+
+/* How many contexts of an array both copies have in common; those that are not held count. */
+static int32_t common(const struct walk *w, uint32_t number)
+{
+    const struct walk_array *array = &w->array[number];
+    int32_t least_of = index_of(w, number, 0) < index_of(w, number, 1) ? index_of(w, number, 0) : index_of(w, number, 1);
+    size_t bytes = w->layout->context_bytes;
+    int32_t count = array->first;
+    for (; count <= least_of && count < array->limit; count++) {
+        size_t at = (array->offset + (size_t)(count - array->first)) * bytes;
+        if (!is_same(w, w->pool[0] + at, w->pool[1] + at)) {
+            break;
+        }
+    }
+    return (int32_t)least((uint64_t)count, (uint64_t)(least_of + 1));
+}
+
+static bool is_whole(const struct walk *w, uint32_t number, int32_t count)
+{
+    return number == 0 && count == index_of(w, 0, 0) + 1 && count == index_of(w, 0, 1) + 1 &&
+           w->words[1].info == w->words[0].info && w->words[2].info == w->words[0].info;
+}
+
+bool calls_begin(struct walk *w)
+{
+    w->top = 0;
+    w->index = index_of(w, 0, 0);
+    w->cop = w->words[0].cop;
+    w->is_part = false;
+    if (!w->twice) {
+        return true;
+    }
+    uint32_t number = w->plan->count - 1;
+    int32_t count = common(w, number);
+    while (number > 0 && count == index_of(w, number, 0) + 1 && count == index_of(w, number, 1) + 1) {
+        count = common(w, --number);
+    }
+    w->is_part = !is_whole(w, number, count);
+    w->top = number;
+    w->index = count - 1;
+    w->cop = w->is_part ? 0 : w->words[1].cop;
+    return !w->is_part || w->takes_parts;
+}
+
+/* ---- frames ---- */
+
+/* Those that do not fit between the leaf-most and the root-most make room for others. */
+static void put(struct walk *w, uint32_t kind, uint64_t first, bool is_entry)
+{
+    struct runtime_stack *out = w->out;
+    if (out->count == RUNTIME_FRAMES_MAX) {
+        memmove(&out->frame[KEEP_LEAF], &out->frame[KEEP_LEAF + 1], (KEEP_ROOT - 1) * sizeof out->frame[0]);
+        out->frame[KEEP_LEAF - 1].flags |= RUNTIME_FRAME_CUT;
+        out->count--;
+    }
+    out->frame[out->count++] = (struct runtime_frame){
+        .code = first,
+        .flags = kind | (is_entry ? (uint32_t)RUNTIME_FRAME_ENTRY : 0U),
+        .check = w->cop,
+    };
+}
+
+static void put_eval(struct walk *w, const unsigned char *context, bool is_entry)
+{
+    bool is_file = (context[CONTEXT_TYPE] & (FLAG_BLOCK | FLAG_REAL)) == 0 &&
+                   load_u64(context + w->layout->eval_name) != 0;
+    if (is_file) {
+        put(w, WALK_FILE, PERL_REQUIRE, is_entry);
+    } else {
+        put(w, WALK_EVAL, load_u64(context + CONTEXT_COP), is_entry);
+    }
+}
+
+/* False: it contradicts itself. */
+static bool emit(struct walk *w, uint32_t number, const unsigned char *context)
+{
+    uint32_t type = context[CONTEXT_TYPE] & TYPE_MASK;
+    uint64_t cop = load_u64(context + CONTEXT_COP), cv = load_u64(context + w->layout->cv);
+    /* an eval around what C code calls has none either, but no loop of its own */
+    bool is_entry = load_u64(context + CONTEXT_RETURN) == 0 &&
+                    (type != TYPE_EVAL || (context[CONTEXT_TYPE] & FLAG_BLOCK) == 0);
+    if (type == TYPE_NULL) { /* a sort's block: a run of the loop without a function of its own */
+        if (w->plan->info[number].type == INFO_SORT) {
+            put(w, RUNTIME_FRAME_SHIM, 0, false);
+        }
+        return true;
+    }
+    if (type < TYPE_SUB || type > TYPE_EVAL || (type == TYPE_SUB && (context[CONTEXT_TYPE] & FLAG_FAKE) != 0)) {
+        return true;
+    }
+    if (!plausible(cop) || (type != TYPE_EVAL && (!plausible(cv) || cv % 8 != 0))) {
+        return false;
+    }
+    if (type == TYPE_EVAL) {
+        put_eval(w, context, is_entry);
+    } else {
+        put(w, WALK_SUB, cv, is_entry);
+    }
+    w->cop = cop;
+    return true;
+}
+
+/* The place where the main program stands; not while it is compiled, when it does not run yet. */
+static void put_main(struct walk *w)
+{
+    bool is_compiled = w->cop >= w->perl->compiling && w->cop < w->perl->compiling_limit;
+    if (w->plan->cut) {
+        w->out->frame[w->out->count > 0 ? w->out->count - 1 : 0].flags |= (uint32_t)RUNTIME_FRAME_CUT | RUNTIME_FRAME_ENTRY;
+    } else if (!is_compiled || w->out->count == 0) {
+        put(w, WALK_FILE, PERL_MAIN, true);
+    }
+}
+
+/* The middle of a deep stack is left out. */
+static int32_t next_index(struct walk *w, int32_t index)
+{
+    struct runtime_stack *out = w->out;
+    if (out->count < KEEP_LEAF || index <= ROOT_CONTEXTS) {
+        return index - 1;
+    }
+    out->frame[KEEP_LEAF - 1].flags |= RUNTIME_FRAME_CUT;
+    w->cop = 0;
+    return ROOT_CONTEXTS - 1;
+}
+
+static bool emit_array(struct walk *w, uint32_t number, int32_t index)
+{
+    while (index >= 0) {
+        const unsigned char *context = calls_context(w, number, index);
+        if (context == NULL) {
+            return false;
+        }
+        bool is_newest = number == 0 && index == index_of(w, 0, 0);
+        if (!(is_newest && calls_is_unfilled(w, context)) && !emit(w, number, context)) {
+            return false;
+        }
+        index = next_index(w, index);
+    }
+    return true;
+}
+
+enum runtime_end calls_frames(struct walk *w)
+{
+    for (uint32_t i = w->top; i < w->plan->count; i++) {
+        if (!emit_array(w, i, i == w->top ? w->index : index_of(w, i, 0))) {
+            return w->unreadable ? RUNTIME_UNREADABLE : RUNTIME_TORN;
+        }
+    }
+    put_main(w);
+    return RUNTIME_COMPLETE;
+}

@@ -1,0 +1,152 @@
+/* The functions and places that a stack's frames point to (walk.h), for some frames at once: of a CV its fingerprint,
+ * because the memory of one that was freed may be another's by the time that frames are named; of a cop its line, and
+ * where its file's name stands. */
+#include "runtime/perl/walk.h"
+
+enum {
+    KINDS = WALK_SUB | WALK_EVAL | WALK_FILE,
+    LINES_MAX = 1 << 24,
+    UNKNOWN_FILE = 1, /* an address where nothing is */
+};
+
+struct place {
+    uint32_t cop_piece, first_piece, body_piece; /* of the batch in hand */
+    uint64_t body;                               /* of a CV, as the plan has it */
+    unsigned char cop[COP_BYTES], first[COP_BYTES], bytes[CV_BYTES];
+};
+_Static_assert(sizeof(struct place) * WALK_GROUP <= WALK_CONTEXTS * PERL_CONTEXT_BYTES, "no room for them");
+_Static_assert(3 * WALK_GROUP <= WALK_PIECES, "no room for them");
+
+uint32_t perl_cv_check(uint64_t cv, uint64_t body, const unsigned char *bytes)
+{
+    uint64_t hash = mix_u64(mix_u64(1, cv), body);
+    hash = mix_u64(hash, load_u64(bytes + CV_START - CV_AT));
+    hash = mix_u64(hash, load_u64(bytes + CV_ROOT - CV_AT));
+    hash = mix_u64(hash, load_u64(bytes + CV_FILE - CV_AT));
+    return (uint32_t)(hash >> 32) != 0 ? (uint32_t)(hash >> 32) : 1;
+}
+
+uint64_t *calls_body(struct walk *w, uint64_t cv)
+{
+    uint32_t at = (uint32_t)(mix_u64(0, cv >> 3) % WALK_FUNCTIONS);
+    if (w->plan->function[at].cv != cv) {
+        w->plan->function[at].cv = cv;
+        w->plan->function[at].body = 0;
+    }
+    return &w->plan->function[at].body;
+}
+
+static void ask(struct walk *w, const struct runtime_frame *frame, struct place *place)
+{
+    *place = (struct place){0};
+    if ((frame->flags & KINDS) == 0) {
+        return;
+    }
+    place->cop_piece = calls_ask(w, frame->check + COP_AT, place->cop, COP_BYTES);
+    if ((frame->flags & WALK_EVAL) != 0) {
+        place->first_piece = calls_ask(w, frame->code + COP_AT, place->first, COP_BYTES);
+    } else if ((frame->flags & WALK_SUB) != 0) {
+        place->body = *calls_body(w, frame->code);
+        place->first_piece = calls_ask(w, frame->code, place->first, SV_BYTES);
+        place->body_piece = calls_ask(w, place->body + CV_AT, place->bytes, CV_BYTES);
+    }
+}
+
+/* The line that these bytes tell, and where its file's name stands. */
+static uint32_t read_cop(const struct walk *w, uint32_t piece, const unsigned char *bytes, uint64_t *file)
+{
+    uint32_t line = load_u32(bytes + COP_LINE - COP_AT);
+    bool good = calls_got(w, piece) && line < LINES_MAX;
+    uint64_t name = good ? load_u64(bytes + COP_FILE - COP_AT) : 0;
+    *file = plausible(name) ? name : UNKNOWN_FILE;
+    return good ? line : 0;
+}
+
+static void take_body(struct walk *w, struct runtime_frame *frame, const struct place *place)
+{
+    *calls_body(w, frame->code) = place->body;
+    frame->check = perl_check(PERL_SUB, perl_cv_check(frame->code, place->body, place->bytes));
+    frame->flags &= ~(uint32_t)KINDS;
+}
+
+/* A sub's frame is done with if the plan knew its body. False: it is no sub. */
+static bool take_sub(struct walk *w, struct runtime_frame *frame, struct place *place)
+{
+    uint32_t flags = load_u32(place->first + SV_FLAGS);
+    uint64_t body = load_u64(place->first + SV_BODY);
+    if (!calls_got(w, place->first_piece) || (!perl_is(flags, PERL_CV) && !perl_is(flags, PERL_FORMAT))) {
+        return false;
+    }
+    if (body == place->body && calls_got(w, place->body_piece)) {
+        take_body(w, frame, place);
+    }
+    place->body = body;
+    return true;
+}
+
+/* What the first batch tells. False: what should be a sub is none. */
+static bool take(struct walk *w, struct runtime_frame *frame, struct place *place)
+{
+    uint64_t file, first_file;
+    if ((frame->flags & KINDS) == 0) {
+        return true;
+    }
+    frame->position = read_cop(w, place->cop_piece, place->cop, &file);
+    if ((frame->flags & WALK_SUB) != 0) {
+        return take_sub(w, frame, place);
+    }
+    if ((frame->flags & WALK_EVAL) != 0) {
+        frame->check = perl_check(PERL_EVAL, read_cop(w, place->first_piece, place->first, &first_file));
+        frame->code = first_file;
+    } else {
+        frame->check = perl_check((enum perl_kind)frame->code, 0);
+        frame->code = file;
+    }
+    frame->flags &= ~(uint32_t)KINDS;
+    return true;
+}
+
+/* Bodies that the plan did not know, or had elsewhere. False: they cannot be had. */
+static bool read_bodies(struct walk *w, struct runtime_frame *frames, struct place *places, uint32_t count)
+{
+    bool good = true;
+    w->pieces = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        if ((frames[i].flags & WALK_SUB) != 0) {
+            places[i].body_piece = calls_ask(w, places[i].body + CV_AT, places[i].bytes, CV_BYTES);
+            good = good && places[i].body_piece != 0;
+        }
+    }
+    good = good && (w->pieces == 0 || calls_read(w));
+    for (uint32_t i = 0; good && i < count; i++) {
+        if ((frames[i].flags & WALK_SUB) != 0) {
+            good = calls_got(w, places[i].body_piece);
+            take_body(w, &frames[i], &places[i]);
+        }
+    }
+    return good;
+}
+
+static bool read_group(struct walk *w, struct runtime_frame *frames, uint32_t count)
+{
+    struct place *places = (struct place *)(void *)w->pool[0]; /* the contexts are done with */
+    w->pieces = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        ask(w, &frames[i], &places[i]);
+    }
+    bool good = w->pieces == 0 || calls_read(w);
+    for (uint32_t i = 0; good && i < count; i++) {
+        good = take(w, &frames[i], &places[i]);
+    }
+    return good && read_bodies(w, frames, places, count);
+}
+
+enum runtime_end calls_places(struct walk *w)
+{
+    for (uint32_t at = 0; at < w->out->count; at += WALK_GROUP) {
+        if (!read_group(w, &w->out->frame[at], (uint32_t)least(WALK_GROUP, w->out->count - at))) {
+            return w->unreadable ? RUNTIME_UNREADABLE : RUNTIME_TORN;
+        }
+    }
+    return RUNTIME_COMPLETE;
+}
