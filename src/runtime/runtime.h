@@ -93,6 +93,8 @@ enum runtime_native {
     RUNTIME_NATIVE_PLUMBING, /* how the interpreter calls itself; of no use to a reader */
     RUNTIME_NATIVE_ENTERS,   /* what calls the loop: stands for it where the loop is not what it has called, but
                               * generated code, or nothing yet */
+    RUNTIME_NATIVE_GOES_ON,  /* calls the loop for frames that the loop further to the root has begun: the one that it
+                              * calls stands for none of its own */
 };
 
 enum runtime_frame_flag {

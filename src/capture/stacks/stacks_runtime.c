@@ -114,7 +114,7 @@ static bool add_woven(struct stacks *s, struct profile *p, size_t count, bool ma
 }
 
 /* What a native frame is to the runtimes that the thread runs; those nearer to the leaf are told before. */
-static uint8_t native_kind_of(const struct stacks_scratch *from, size_t native)
+static uint8_t native_kind_of(struct stacks_scratch *from, size_t native)
 {
     for (size_t i = 0; i < from->walked_count; i++) {
         enum runtime_native kind =
@@ -122,6 +122,9 @@ static uint8_t native_kind_of(const struct stacks_scratch *from, size_t native)
         uint8_t loop = (uint8_t)(WEAVE_LOOP + i);
         if (kind == RUNTIME_NATIVE_ENTERS) {
             return native > 0 && from->native_kind[native - 1] == loop ? WEAVE_PLUMBING : loop;
+        }
+        if (kind == RUNTIME_NATIVE_GOES_ON && native > 0 && from->native_kind[native - 1] == loop) {
+            from->native_kind[native - 1] = WEAVE_PLUMBING;
         }
         if (kind != RUNTIME_NATIVE_PLAIN) {
             return kind == RUNTIME_NATIVE_LOOP ? loop : WEAVE_PLUMBING;

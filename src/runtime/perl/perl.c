@@ -10,6 +10,7 @@ const struct runtime runtime_perl = {
     .detach = perl_detach,
     .describe = perl_describe,
     .walk = perl_walk,
+    .wants_registers = true,
     .open_names = perl_open_names,
     .close_names = perl_close_names,
     .name_frames = perl_name_frames,

@@ -9,8 +9,8 @@
  * A build is either threaded (Debian's): all this is in a structure, PL_curinterp points to the first interpreter's;
  * or not: then these are variables of the program.
  *
- * Files: recognise.c (which file, which of its code), layout.c (tables), attach.c (where, in one process), walk.c (the
- * contexts of a thread), walk_read.c (what is held of them), walk_frames.c (frames from contexts), names.c.
+ * Files: recognise.c (which file), loop.c (which of its code), layout.c (tables), attach.c (where, in one process),
+ * walk*.c (the calls of a thread), names.c (what frames are called).
  */
 #ifndef RUNTIME_PERL_PERL_H
 #define RUNTIME_PERL_PERL_H

@@ -84,6 +84,9 @@ bool perl_layout_of(uint32_t version, struct perl_layout *out, struct err *err);
 enum runtime_answer perl_recognise(struct elf *elf, struct str path, const struct runtime_code *code, void **binary,
                                    struct err *why);
 void perl_forget(void *binary);
+
+/* loop.c: fills in where code is. */
+void perl_find_code(struct elf *elf, const struct runtime_code *code, struct perl_binary *binary);
 enum runtime_native perl_native_at(const void *binary, uint64_t elf_address);
 
 enum runtime_answer perl_attach(const void *binary, const struct runtime_process *process, void **state,

@@ -1,40 +1,14 @@
-/* Is a file Perl, and which of its code is the interpreter's? Known by what it exports, never by its name: the program
- * and the library export the same, also where they are stripped. Functions that no symbol names are static ones: how
- * the interpreter calls itself, or parts of functions that have a name. */
+/* Is a file Perl? Known by what it exports, never by its name: the program and the library export the same, also where
+ * they are stripped. */
 #include "runtime/perl/private.h"
 
 #include <stdlib.h>
 
-enum {
-    RANGES_MAX = 16384,
-    NAMED = 100, /* of a stripped file: plain, because it has a name */
-};
-
-static const char *const loops[] = {"Perl_runops_standard", "Perl_runops_debug", "S_runops_standard"};
-
-/* How the interpreter calls itself, from perl.c, pp_hot.c, pp_ctl.c, gv.c and pp_sort.c. */
-static const char *const plumbing[] = {
-    "perl_run", "S_run_body", "Perl_call_*", "S_call_body", "S_call_list_body", "Perl_eval_sv", "Perl_eval_pv",
-    "S_docatch", "Perl_pp_entersub", "Perl_pp_entertry", "Perl_pp_entertrycatch", "Perl_pp_entereval",
-    "Perl_pp_require", "Perl_pp_dofile", "Perl_amagic_call", "Perl_try_amagic*", "S_sortcv*", "S_process_special_blocks*",
-    "Perl_load_module*",
-};
-
-struct search {
-    struct elf *elf;
-    struct code_ranges *ranges;
-    bool is_stripped;
-};
-
-static bool find(struct elf *elf, const char *name, struct elf_symbol *out)
-{
-    return elf_find_dynamic(elf, name, out) || elf_find_symbol(elf, ELF_SYMTAB, name, out);
-}
-
 static uint64_t address_of(struct elf *elf, const char *name)
 {
     struct elf_symbol symbol;
-    return find(elf, name, &symbol) ? symbol.address : 0;
+    bool found = elf_find_dynamic(elf, name, &symbol) || elf_find_symbol(elf, ELF_SYMTAB, name, &symbol);
+    return found ? symbol.address : 0;
 }
 
 /* One byte of the file's constants. */
@@ -46,48 +20,15 @@ static bool number_of(struct elf *elf, const char *name, unsigned char *out)
            elf_read(elf, offset, out, 1, NULL);
 }
 
-static bool take_function(void *context, const struct elf_symbol *symbol)
-{
-    struct search *s = context;
-    struct str name;
-    if (!elf_name(s->elf, symbol->table, symbol->name, &name)) {
-        return true;
-    }
-    bool is_loop = code_name_among(name, loops, sizeof loops / sizeof loops[0]);
-    bool is_plumbing = code_name_among(name, plumbing, sizeof plumbing / sizeof plumbing[0]);
-    if (is_loop || is_plumbing || s->is_stripped) {
-        code_ranges_add(s->ranges, symbol->address, symbol->address + symbol->size,
-                        is_loop ? RUNTIME_NATIVE_LOOP : is_plumbing ? RUNTIME_NATIVE_PLUMBING : NAMED);
-    }
-    return true;
-}
-
-static void find_code(struct elf *elf, struct perl_binary *binary)
-{
-    struct search s = {.elf = elf, .ranges = &binary->ranges, .is_stripped = elf->tables[ELF_SYMTAB].count == 0};
-    struct elf_symbol entersub;
-    if (find(elf, "Perl_pp_entersub", &entersub)) {
-        binary->entersub = entersub.address;
-        binary->entersub_limit = entersub.address + entersub.size;
-    }
-    if (!code_ranges_open(&binary->ranges, RANGES_MAX)) {
-        return;
-    }
-    (void)elf_each_function(elf, s.is_stripped ? ELF_DYNSYM : ELF_SYMTAB, take_function, &s, NULL);
-    binary->has_names_only = s.is_stripped && binary->ranges.count < RANGES_MAX;
-    code_ranges_close(&binary->ranges);
-}
-
+/* A build without threads exports the variables, one with threads the pointer to the structure that has them. */
 static void find_roots(struct elf *elf, struct perl_binary *binary)
 {
-    binary->interpreter = address_of(elf, "PL_curinterp");
-    if (binary->interpreter == 0) {
-        binary->curcop = address_of(elf, "PL_curcop");
-        binary->curstackinfo = address_of(elf, "PL_curstackinfo");
-        binary->comppad = address_of(elf, "PL_comppad");
-        binary->op = address_of(elf, "PL_op");
-        binary->compiling = address_of(elf, "PL_compiling");
-    }
+    binary->curcop = address_of(elf, "PL_curcop");
+    binary->curstackinfo = address_of(elf, "PL_curstackinfo");
+    binary->comppad = address_of(elf, "PL_comppad");
+    binary->op = address_of(elf, "PL_op");
+    binary->compiling = address_of(elf, "PL_compiling");
+    binary->interpreter = binary->curcop == 0 ? address_of(elf, "PL_curinterp") : 0;
 }
 
 static bool can_be_read(struct elf *elf, struct perl_binary *found, struct err *why)
@@ -110,7 +51,7 @@ static bool can_be_read(struct elf *elf, struct perl_binary *found, struct err *
 enum runtime_answer perl_recognise(struct elf *elf, struct str path, const struct runtime_code *code, void **binary,
                                    struct err *why)
 {
-    (void)path, (void)code;
+    (void)path;
     struct elf_symbol symbol;
     struct perl_binary found = {0};
     if (!elf_find_dynamic(elf, "Perl_runops_standard", &symbol) || symbol.address == 0) {
@@ -125,7 +66,7 @@ enum runtime_answer perl_recognise(struct elf *elf, struct str path, const struc
         return RUNTIME_UNSUPPORTED;
     }
     *kept = found;
-    find_code(elf, kept);
+    perl_find_code(elf, code, kept);
     *binary = kept;
     return RUNTIME_YES;
 }
@@ -137,14 +78,4 @@ void perl_forget(void *binary)
         code_ranges_release(&b->ranges);
     }
     free(b);
-}
-
-enum runtime_native perl_native_at(const void *binary, uint64_t elf_address)
-{
-    const struct perl_binary *b = binary;
-    unsigned native = code_range_at(&b->ranges, elf_address);
-    if (native == RUNTIME_NATIVE_PLAIN && b->has_names_only) {
-        return RUNTIME_NATIVE_PLUMBING;
-    }
-    return native == NAMED ? RUNTIME_NATIVE_PLAIN : (enum runtime_native)native;
 }
