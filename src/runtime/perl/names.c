@@ -10,14 +10,11 @@
 
 enum {
     TEXT_FIRST = 128, /* bytes that are read of a text at first */
-    BODY_BYTES = CV_AT + CV_BYTES,
     IS_NAMED = 0x8000, /* of a sub: it has a name instead of a glob */
     GV_NAME = 32, GV_STASH = 40, GV_BYTES = 48,
     GLOB_EFFECTIVE = 56,
     HASH_MAX = 24, AUX_COUNT = 28, AUX_BYTES = 32,
-    KEY_LENGTH = 4, KEY_TEXT = 8,
-    START_HOPS = 4,
-    OP_TYPE_COP = 36,
+    KEY_LENGTH = 4, KEY_TEXT = 8, IS_UTF8 = 1,
     LINES_MAX = 1 << 24,
 };
 
@@ -65,21 +62,34 @@ static bool add_c_text(struct reading *r, uint64_t address)
     return false;
 }
 
-/* Appends a shared key's text, but for its first `skip` bytes. */
+/* Keys have Latin-1, unless they are marked as UTF-8. */
+static void add_latin_1(struct buf *out, const char *text, uint32_t len)
+{
+    for (uint32_t i = 0; i < len; i++) {
+        unsigned char c = (unsigned char)text[i];
+        char two[2] = {(char)(0xc0 | c >> 6), (char)(0x80 | (c & 0x3f))};
+        buf_str(out, c < 0x80 ? (struct str){&text[i], 1} : (struct str){two, 2});
+    }
+}
+
+/* Appends a shared key's text, but for its first `skip` bytes. A NUL and a byte of flags stand behind it. */
 static bool add_key(struct reading *r, uint64_t key, uint32_t skip)
 {
-    char text[RUNTIME_NAME_MAX];
+    char text[RUNTIME_NAME_MAX + 2];
     unsigned char head[KEY_TEXT];
     if (key % 8 != 0 || read_some(r, key, head, sizeof head) != sizeof head) {
         return false;
     }
     uint32_t len = load_u32(head + KEY_LENGTH);
-    if (len <= skip || len > sizeof text || read_some(r, key + KEY_TEXT, text, len) != len) {
+    if (len <= skip || len > RUNTIME_NAME_MAX || read_some(r, key + KEY_TEXT, text, len + 2) != len + 2) {
         return false;
     }
-    struct str found = {text + skip, len - skip};
-    buf_str(&r->text, found);
-    return is_text(found);
+    if ((text[len + 1] & IS_UTF8) != 0) {
+        buf_str(&r->text, (struct str){text + skip, len - skip});
+    } else {
+        add_latin_1(&r->text, text + skip, len - skip);
+    }
+    return is_text((struct str){text + skip, len - skip});
 }
 
 /* ---- packages and globs ---- */
@@ -214,10 +224,19 @@ static bool read_sub(struct reading *r, struct function *out)
     return out->name.len > 0;
 }
 
+/* Does the file's name still stand where the walk met it? */
+static bool file_stands(struct reading *r, uint64_t at, uint64_t check)
+{
+    unsigned char bytes[PERL_FILE_BYTES];
+    uint32_t wanted = (uint32_t)(check >> PERL_FILE_SHIFT) & PERL_FILE_MASK;
+    return wanted == 0 ||
+           perl_file_check(bytes, read_some(r, at, bytes, sizeof bytes), r->names->perl->threaded) == wanted;
+}
+
 static bool read_other(struct reading *r, struct function *out)
 {
     static const char *const texts[] = {[PERL_EVAL] = "(eval)", [PERL_REQUIRE] = "(require)", [PERL_MAIN] = "<main>"};
-    if (out->kind > PERL_MAIN) {
+    if (out->kind > PERL_MAIN || !file_stands(r, out->code, out->check)) {
         return false;
     }
     out->name = str_of(texts[out->kind]);
@@ -249,7 +268,7 @@ void perl_name_frames(void *names, const struct runtime_frame *frames, size_t co
         bool is_shim = (frames[i].flags & RUNTIME_FRAME_SHIM) != 0;
         const struct function *f = is_shim ? NULL : cache_find(&n->cache, &key);
         f = f != NULL || is_shim ? f : read_function(n, &key, memory);
-        out[i] = (struct runtime_name){.function = STR(""), .file = STR("")};
+        out[i] = (struct runtime_name){.function = STR(""), .file = STR(""), .may_change = !is_shim};
         if (f != NULL) {
             out[i] = (struct runtime_name){.function = f->name, .file = f->file, .first_line = f->first_line,
                                            .line = frames[i].position};

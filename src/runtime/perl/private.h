@@ -36,7 +36,7 @@ enum {
     COP_AT = 32, COP_LINE = 36, COP_FILE = 48, COP_BYTES = 24, /* what is read of it: from COP_AT on */
     SV_BODY = 0, SV_FLAGS = 12, SV_UNION = 16, SV_BYTES = 24,
     CV_AT = 32, CV_STASH = 32, CV_START = 40, CV_ROOT = 48, CV_GV = 56, CV_FILE = 64, CV_PADS = 72, CV_FLAGS = 92,
-    CV_DEPTH = 96, CV_BYTES = 72, /* what is read of its body: from CV_AT on */
+    CV_DEPTH = 96, CV_CLONED = 0x40, CV_BYTES = 72, /* what is read of its body: from CV_AT on */
 };
 
 enum perl_type { PERL_GV = 9, PERL_HV = 12, PERL_CV = 13, PERL_FORMAT = 14 };
@@ -67,13 +67,18 @@ struct perl {
 };
 
 /* What runtime_frame holds: of a sub `code` is its CV and `check` its fingerprint; else `code` is the address of a
- * file's name, and `check` has the first line in its low bits and what it is in its highest. `position` is a line. */
+ * file's name, and `check` has the first line in its low half, a fingerprint of the name (0: not taken) and in its
+ * highest byte what it is. `position` is a line. */
 enum perl_kind { PERL_SUB, PERL_EVAL, PERL_REQUIRE, PERL_MAIN };
-enum { PERL_KIND_SHIFT = 56 };
+enum { PERL_KIND_SHIFT = 56, PERL_FILE_SHIFT = 32, PERL_FILE_MASK = (1 << 24) - 1, PERL_FILE_BYTES = 64 };
 static inline uint64_t perl_check(enum perl_kind kind, uint64_t low)
 {
     return (uint64_t)kind << PERL_KIND_SHIFT | (low & 0xffffffff);
 }
+
+/* Never 0. Of the first bytes, PERL_FILE_BYTES at most, of where a file's name stands: a text, or without threads a
+ * glob. */
+uint32_t perl_file_check(const unsigned char *bytes, uint32_t len, bool is_text);
 
 /* Never 0. Of a CV, and its body from CV_AT on. */
 uint32_t perl_cv_check(uint64_t cv, uint64_t body, const unsigned char *bytes);

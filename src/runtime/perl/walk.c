@@ -91,7 +91,7 @@ void perl_walk(const void *state, void *plan, const struct runtime_thread *threa
     w.registers = thread->registers;
     w.twice = !thread->proven_later;
     w.takes_parts = thread->takes_parts;
-    w.unreadable = w.is_part = false;
+    w.unreadable = w.is_part = w.short_lived = false;
     w.batches = w.failed = 0;
     out->count = out->marks = out->retries = out->task_bytes = 0;
     out->interpreter = 0;
@@ -100,6 +100,6 @@ void perl_walk(const void *state, void *plan, const struct runtime_thread *threa
         out->retries++;
         end = attempt(&w);
     }
-    const struct walk_ending ending = {end, w.batches, w.is_part, false};
+    const struct walk_ending ending = {end, w.batches, w.is_part, w.short_lived};
     walk_end(&ending, out);
 }

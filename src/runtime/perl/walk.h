@@ -37,6 +37,8 @@ enum {
     /* Of frames, until their functions and places are read: `check` is the cop where it stands (0: not known), `code`
      * a CV; the cop that called an eval; enum perl_kind. */
     WALK_SUB = 1 << 30, WALK_EVAL = 1 << 29, WALK_FILE = 1 << 28,
+    WALK_TEXT = 1 << 27,   /* of an eval: of a text, whose lines are not its file's */
+    WALK_NAMED = 1 << 26,  /* `code` is where a file's name stands, which has no fingerprint yet */
 };
 
 struct plan_info {
@@ -75,6 +77,7 @@ struct walk {
     struct runtime_stack *out;
     const struct runtime_registers *registers;
     bool twice, takes_parts, is_part, unreadable;
+    bool short_lived;      /* code was met that is freed once it has run */
     uint32_t batches, pieces, failed;
     uint64_t pad, op;
     struct walk_words words[3];

@@ -93,15 +93,17 @@ static void put(struct walk *w, uint32_t kind, uint64_t first, bool is_entry)
     };
 }
 
+/* A block, which goes by the place that it is called from; a text, likewise; a file. */
 static void put_eval(struct walk *w, const unsigned char *context, bool is_entry)
 {
-    bool is_file = (context[CONTEXT_TYPE] & (FLAG_BLOCK | FLAG_REAL)) == 0 &&
-                   load_u64(context + w->layout->eval_name) != 0;
-    if (is_file) {
-        put(w, WALK_FILE, PERL_REQUIRE, is_entry);
+    uint32_t flags = context[CONTEXT_TYPE];
+    bool is_block = (flags & FLAG_BLOCK) != 0, is_text = (flags & FLAG_REAL) != 0;
+    if (is_block || is_text || load_u64(context + w->layout->eval_name) == 0) {
+        put(w, WALK_EVAL | (is_block ? 0U : (uint32_t)WALK_TEXT), load_u64(context + CONTEXT_COP), is_entry);
     } else {
-        put(w, WALK_EVAL, load_u64(context + CONTEXT_COP), is_entry);
+        put(w, WALK_FILE, PERL_REQUIRE, is_entry);
     }
+    w->short_lived = w->short_lived || !is_block;
 }
 
 /* False: it contradicts itself. */
@@ -118,7 +120,11 @@ static bool emit(struct walk *w, uint32_t number, const unsigned char *context)
         }
         return true;
     }
-    if (type < TYPE_SUB || type > TYPE_EVAL || (type == TYPE_SUB && (context[CONTEXT_TYPE] & FLAG_FAKE) != 0)) {
+    if (type == TYPE_SUB && (context[CONTEXT_TYPE] & FLAG_FAKE) != 0) {
+        put(w, RUNTIME_FRAME_SHIM, 0, false);
+        return true;
+    }
+    if (type < TYPE_SUB || type > TYPE_EVAL) {
         return true;
     }
     if (!plausible(cop) || (type != TYPE_EVAL && (!plausible(cv) || cv % 8 != 0))) {

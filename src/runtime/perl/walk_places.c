@@ -4,7 +4,7 @@
 #include "runtime/perl/walk.h"
 
 enum {
-    KINDS = WALK_SUB | WALK_EVAL | WALK_FILE,
+    KINDS = WALK_SUB | WALK_EVAL | WALK_FILE | WALK_TEXT,
     LINES_MAX = 1 << 24,
     UNKNOWN_FILE = 1, /* an address where nothing is */
 };
@@ -15,6 +15,7 @@ struct place {
     unsigned char cop[COP_BYTES], first[COP_BYTES], bytes[CV_BYTES];
 };
 _Static_assert(sizeof(struct place) * WALK_GROUP <= WALK_CONTEXTS * PERL_CONTEXT_BYTES, "no room for them");
+_Static_assert((int)PERL_FILE_BYTES <= (int)CV_BYTES, "no room for it");
 _Static_assert(3 * WALK_GROUP <= WALK_PIECES, "no room for them");
 
 uint32_t perl_cv_check(uint64_t cv, uint64_t body, const unsigned char *bytes)
@@ -24,6 +25,17 @@ uint32_t perl_cv_check(uint64_t cv, uint64_t body, const unsigned char *bytes)
     hash = mix_u64(hash, load_u64(bytes + CV_ROOT - CV_AT));
     hash = mix_u64(hash, load_u64(bytes + CV_FILE - CV_AT));
     return (uint32_t)(hash >> 32) != 0 ? (uint32_t)(hash >> 32) : 1;
+}
+
+uint32_t perl_file_check(const unsigned char *bytes, uint32_t len, bool is_text)
+{
+    uint64_t hash = 1;
+    len = is_text ? len : (uint32_t)least(len, SV_FLAGS - 4); /* before its count of references */
+    for (uint32_t i = 0; i < len && (!is_text || bytes[i] != 0); i++) {
+        hash = mix_u64(hash, bytes[i]);
+    }
+    uint32_t low = (uint32_t)(hash >> 32) & PERL_FILE_MASK;
+    return low != 0 ? low : 1;
 }
 
 uint64_t *calls_body(struct walk *w, uint64_t cv)
@@ -62,9 +74,13 @@ static uint32_t read_cop(const struct walk *w, uint32_t piece, const unsigned ch
     return good ? line : 0;
 }
 
+/* A closure may be freed once it has run: one that was not met yet should be named at once. */
 static void take_body(struct walk *w, struct runtime_frame *frame, const struct place *place)
 {
-    *calls_body(w, frame->code) = place->body;
+    uint64_t *known = calls_body(w, frame->code);
+    w->short_lived = w->short_lived || (*known != place->body &&
+                                        (load_u32(place->bytes + CV_FLAGS - CV_AT) & CV_CLONED) != 0);
+    *known = place->body;
     frame->check = perl_check(PERL_SUB, perl_cv_check(frame->code, place->body, place->bytes));
     frame->flags &= ~(uint32_t)KINDS;
 }
@@ -96,33 +112,56 @@ static bool take(struct walk *w, struct runtime_frame *frame, struct place *plac
         return take_sub(w, frame, place);
     }
     if ((frame->flags & WALK_EVAL) != 0) {
-        frame->check = perl_check(PERL_EVAL, read_cop(w, place->first_piece, place->first, &first_file));
+        uint32_t first = read_cop(w, place->first_piece, place->first, &first_file);
+        frame->position = (frame->flags & WALK_TEXT) != 0 ? first : frame->position;
+        frame->check = perl_check(PERL_EVAL, first);
         frame->code = first_file;
     } else {
         frame->check = perl_check((enum perl_kind)frame->code, 0);
         frame->code = file;
     }
-    frame->flags &= ~(uint32_t)KINDS;
+    bool lasts = frame->check >> PERL_KIND_SHIFT == PERL_MAIN || frame->code == UNKNOWN_FILE;
+    frame->flags = (frame->flags & ~(uint32_t)KINDS) | (lasts ? 0U : (uint32_t)WALK_NAMED);
     return true;
 }
 
-/* Bodies that the plan did not know, or had elsewhere. False: they cannot be had. */
-static bool read_bodies(struct walk *w, struct runtime_frame *frames, struct place *places, uint32_t count)
+static void ask_more(struct walk *w, const struct runtime_frame *frame, struct place *place)
 {
-    bool good = true;
+    if ((frame->flags & WALK_SUB) != 0) {
+        place->body_piece = calls_ask(w, place->body + CV_AT, place->bytes, CV_BYTES);
+    } else if ((frame->flags & WALK_NAMED) != 0) {
+        place->body_piece = calls_ask(w, frame->code, place->bytes, PERL_FILE_BYTES);
+    }
+}
+
+/* False: a sub's body could not be had. */
+static bool take_more(struct walk *w, struct runtime_frame *frame, const struct place *place)
+{
+    if ((frame->flags & WALK_SUB) != 0) {
+        bool got = calls_got(w, place->body_piece);
+        if (got) {
+            take_body(w, frame, place);
+        }
+        return got;
+    }
+    if ((frame->flags & WALK_NAMED) != 0) {
+        uint32_t got = place->body_piece != 0 ? w->piece[place->body_piece - 1].got : 0;
+        frame->check |= (uint64_t)perl_file_check(place->bytes, got, w->perl->threaded) << PERL_FILE_SHIFT;
+        frame->flags &= ~(uint32_t)WALK_NAMED;
+    }
+    return true;
+}
+
+/* Bodies that the plan did not know, or had elsewhere, and names of files. False: they cannot be had. */
+static bool read_more(struct walk *w, struct runtime_frame *frames, struct place *places, uint32_t count)
+{
     w->pieces = 0;
     for (uint32_t i = 0; i < count; i++) {
-        if ((frames[i].flags & WALK_SUB) != 0) {
-            places[i].body_piece = calls_ask(w, places[i].body + CV_AT, places[i].bytes, CV_BYTES);
-            good = good && places[i].body_piece != 0;
-        }
+        ask_more(w, &frames[i], &places[i]);
     }
-    good = good && (w->pieces == 0 || calls_read(w));
+    bool good = w->pieces == 0 || calls_read(w);
     for (uint32_t i = 0; good && i < count; i++) {
-        if ((frames[i].flags & WALK_SUB) != 0) {
-            good = calls_got(w, places[i].body_piece);
-            take_body(w, &frames[i], &places[i]);
-        }
+        good = take_more(w, &frames[i], &places[i]);
     }
     return good;
 }
@@ -138,7 +177,7 @@ static bool read_group(struct walk *w, struct runtime_frame *frames, uint32_t co
     for (uint32_t i = 0; good && i < count; i++) {
         good = take(w, &frames[i], &places[i]);
     }
-    return good && read_bodies(w, frames, places, count);
+    return good && read_more(w, frames, places, count);
 }
 
 enum runtime_end calls_places(struct walk *w)

@@ -1,0 +1,98 @@
+"""Interpreters of a language in several versions: the host's, and those of other Debian suites, each in a root unpacked from
+packages into build/lab/LANGUAGE and entered by chroot. rubies.py and perls.py say which.
+"""
+import functools
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+from . import cache, root, suite
+
+ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8"}
+
+
+class Missing(Exception):
+    """This version cannot be had; the text says why."""
+
+
+class Interpreter:
+    def __init__(self, argv, tell, inside=None):
+        """`tell`: arguments that make it print its version."""
+        self.argv, self.inside = [str(a) for a in argv], inside
+        done = subprocess.run([*self.argv, *tell], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                              env=ENVIRONMENT)
+        if done.returncode or not re.match(r"\d+\.\d+\.\d+$", done.stdout):
+            raise Missing(f"{argv[-1]} does not start: {done.stdout.strip()[-200:]!r}")
+        self.version = done.stdout
+        self.minor = tuple(int(part) for part in done.stdout.split(".")[:2])
+
+    def where(self, script, *beside):
+        """The script's path for this interpreter; in a root of its own it is put there, with the files and folders beside it."""
+        if self.inside is None:
+            return str(script)
+        for file in (script, *beside):
+            copy = shutil.copyfile if file.is_file() else functools.partial(shutil.copytree, dirs_exist_ok=True)
+            copy(file, Path(self.inside, "tmp", file.name))
+        return f"/tmp/{Path(script).name}"
+
+    def command(self, script, *arguments, beside=()):
+        return [*self.argv, self.where(script, *beside), *map(str, arguments)]
+
+
+class Versions:
+    def __init__(self, language, suites, tell, built=None):
+        """`suites`: name -> suites of packages, and of them the program, which is the package's name. `built`: name -> what makes
+        an Interpreter that is not among `names`, as building takes minutes."""
+        self.language, self.suites, self.tell, self.built = language, suites, tell, built or {}
+        self.names = ["host", *suites]
+        self.found = {}
+
+    def _of_suite(self, name):
+        if os.geteuid() != 0:
+            raise Missing("wants root (chroot)")
+        suites, program = self.suites[name]
+        target = cache.folder(self.language) / name
+        with cache.locked(f"{self.language}-{name}"):
+            if not target.exists():
+                if os.environ.get("LAB_OFFLINE"):
+                    raise Missing("LAB_OFFLINE is set and it is not in build/lab")
+                part = target.with_name(f".{name}.part")
+                shutil.rmtree(part, ignore_errors=True)
+                part.mkdir(parents=True)
+                root.unpack(suite.debs(suites, [program]), part)
+                (part / "tmp").chmod(0o1777)
+                subprocess.run(["mknod", "-m", "666", part / "dev" / "null", "c", "1", "3"], check=False)
+                part.rename(target)
+        return Interpreter(["/usr/sbin/chroot", target, f"/usr/bin/{program}"], self.tell, target)
+
+    def _look_for(self, name):
+        if name in self.built:
+            return self.built[name]()
+        if name != "host":
+            return self._of_suite(name)
+        if not shutil.which(self.language):
+            raise Missing(f"no {self.language} here")
+        return Interpreter([shutil.which(self.language)], self.tell)
+
+    def get(self, name):
+        """The interpreter of that name; raises Missing with the reason. A mirror that is not there is asked once."""
+        if name not in self.found:
+            try:
+                self.found[name] = self._look_for(name)
+            except (Missing, root.Unreachable) as error:
+                self.found[name] = Missing(str(error))
+        if isinstance(self.found[name], Missing):
+            raise Missing(str(self.found[name]))
+        return self.found[name]
+
+    def main(self):
+        failed = 0
+        for name in [*self.names, *self.built]:
+            try:
+                print(f"{name:12} {self.language} {self.get(name).version}", flush=True)
+            except Missing as error:
+                failed = 1
+                print(f"{name:12} missing: {error}", flush=True)
+        return failed

@@ -1,0 +1,139 @@
+"""Perl code by its own names: what Perl itself says of its stacks is what the profile shows, for every Perl this machine can
+give (tests/lab/perls.py), with perf events and without.
+"""
+import json
+from collections import Counter
+
+import pytest
+
+from lab import perls, plstacks, profiler
+
+pytestmark = pytest.mark.measures
+
+PROGRAMS = "tests/live/programs/perl"
+MODES = {"perf": [], "perf-less": ["--perf-mode", "disabled"]}
+EACH = [pytest.param(name, marks=[] if name == "host" else pytest.mark.net) for name in perls.NAMES]
+
+
+@pytest.fixture
+def perl_of():
+    def get(name):
+        try:
+            return perls.get(name)
+        except perls.Missing as reason:
+            pytest.skip(f"{name}: {reason}")
+    return get
+
+
+@pytest.fixture
+def profile(pillion, workdir, repository, perl_of):
+    """profile(name of the Perl, script, its arguments, options...) -> session, with everything in order."""
+    def run(name, script, arguments, *options, **more):
+        folder = repository / PROGRAMS
+        command = perl_of(name).command(folder / f"{script}.pl", *arguments, beside=[folder / "lib"])
+        session = profiler.profile(pillion, workdir / "out", command, *options, **more)
+        assert session.done.status == 0, session.done
+        return session
+    return run
+
+
+def window(session):
+    """The counts of the last window's line."""
+    events = [json.loads(line) for line in session.done.err.splitlines() if line.startswith("{")]
+    return next(event for event in reversed(events) if event["event"] == "window")
+
+
+@pytest.mark.exact
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("name", EACH)
+def test_stacks_are_those_perl_tells(name, mode, profile):
+    """Sorts, overloads, closures, code given as text, required files, handlers, signals, DESTROY, ties, code in patterns: no
+    stack that the program cannot have."""
+    session = profile(name, "known_stacks", [1.2], "-f", 999, *MODES[mode])
+    known = plstacks.Known(session.done.out)
+    for form, stacks in (("col", plstacks.of_col(session)), ("pprof", plstacks.of_pprof(session.folder))):
+        known.seen.clear()
+        verdicts, wrong = Counter(), []
+        for stack in stacks:
+            verdict = known.judge(stack.own) if stack.own else "none"
+            verdicts[verdict] += stack.count
+            wrong += [repr(stack)] if verdict == "wrong" else []
+        total = sum(verdicts.values())
+        shares = {verdict: f"{100 * count / total:.1f} %" for verdict, count in verdicts.items()}
+        print(f"Perl {known.version} {mode} {form}: {shares}, {len(known.seen)} of {len(known.stacks)} stacks seen")
+        assert not wrong, wrong[:3]
+        assert verdicts["whole"] > 0.75 * total, session.done
+        assert len(known.seen) >= 0.9 * len(known.stacks), [known.stacks[i] for i in {*range(len(known.stacks))} - known.seen]
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("name", EACH)
+def test_three_functions_at_50_30_20_percent(name, mode, profile):
+    if mode != "perf" and name not in ("host", "sid"):
+        pytest.skip("what differs between versions is the same in both modes")
+    session = profile(name, "shares", [1.2, 0.2], "-f", 999, *MODES[mode])
+    told = {f"main::{function}": float(share) for function, share in zip(*[iter(session.done.out.split())] * 2)}
+    stacks = plstacks.of_col(session)
+    total = sum(stack.count for stack in stacks)
+    shares = {function: sum(s.count for s in stacks if function in s.names) / total for function in told}
+    assert sum(shares.values()) > 0.6, (session.done, session.frames())
+    for function, true in told.items():
+        share = shares[function] / sum(shares.values())
+        print(f"{name} {mode}: {function} {share:.3f}, true {true:.3f}")
+        assert abs(share - true) < 0.05, (session.done, session.frames())
+
+
+@pytest.mark.exact
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("name", EACH)
+def test_no_stack_is_put_together_from_two_moments(name, mode, profile):
+    if mode != "perf" and name not in ("host", "sid"):
+        pytest.skip("what differs between versions is the same in both modes")
+    session = profile(name, "hot", [1.5], "-f", 999, *MODES[mode])
+    total = impossible = short = 0
+    ways = (["hot_a", "mid_a", "leaf_a"], ["hot_b", "mid_b", "leaf_b"])
+    for stack in plstacks.of_col(session):
+        names = [name.removeprefix("main::") for name in stack.names]
+        if "down" not in names:
+            continue
+        order = [each for each in names if each[-2:] in ("_a", "_b")]
+        total += stack.count
+        impossible += stack.count * (order not in [way[:len(order)] for way in ways])
+        short += stack.count * ((bool(order) and names.count("down") != 26) or names[0] != "<main>")
+    print(f"{name} {mode}: {impossible} impossible, {short} short of {total}; torn "
+          f"{session.share('[perl: torn]_[pl]') + session.share('[partial]_[pl]'):.4f}")
+    assert total > 0.6 * session.seconds(999) * 999, session.frames()
+    assert impossible + short == 0
+
+
+def test_native_frames_stand_where_they_are_called(profile):
+    """The regex engine under the sub that matches; a sort's C code between the sub that sorts and what its block calls."""
+    session = profile("host", "shares", [0.8, 0.1], "-f", 499, "--log-format", "json", "--launch", "init")
+    stacks = [stack for stack in plstacks.of_col(session) if "main::twenty" in stack.names]
+    total = sum(stack.count for stack in stacks)
+    placed = sum(stack.count for stack in stacks
+                 if "Perl_regexec_flags" in stack.frames[stack.frames.index(stack.own[-1]) + 1:])
+    counts = window(session)
+    print(f"{placed} of {total} in the regex engine; {counts}")
+    assert total > 30 and placed > 0.4 * total, session.frames()
+    assert int(counts["woven_exact"]) > 0.9 * int(counts["samples"]), counts
+    session = profile("host", "hot", [0.8], "-f", 499)
+    stacks = [stack for stack in plstacks.of_col(session) if "main::mid_b" in stack.names]
+    sorts = sum("Perl_sortsv_flags" in stack.frames[:stack.frames.index(stack.own[stack.names.index("main::mid_b")])]
+                for stack in stacks)
+    assert stacks and sorts > 0.9 * len(stacks), session.frames()
+
+
+def test_of_several_interpreters_the_first_one_is_read(profile):
+    session = profile("host", "threads", [1.2], "-f", 199)
+    names = Counter()
+    for stack in plstacks.of_pprof(session.folder):
+        names.update({name for name in stack.names})
+    assert names["main::first"] and not names["main::second"], names
+
+
+def test_perl_may_be_left_out(profile):
+    session = profile("host", "hot", [0.5], "--no-perl")
+    stacks = plstacks.of_col(session)
+    assert sum(stack.count for stack in stacks) > 10, session.done
+    assert not any(stack.own for stack in stacks)
