@@ -25,7 +25,7 @@ class Known:
         """"whole": the stack of a call of burn(). "part": on the way there. "else": not of the rounds. "wrong"."""
         names = [frame.name for frame in frames]
         others = [name for name in names if name == "main::tell_stack" or name.startswith(("warnings::", "strict::"))]
-        uses = any(name.endswith("::BEGIN") for name in names) and names[-1] != "main::burn" # use strict
+        uses = "(require)" in names and names[-1] != "main::burn" # what a module begins with
         if names[:2] != ["<main>", "main::round"] or others or uses:
             return "else" # the start, and the loop around the rounds; what does not lead to burn()
         whole = {at for at, stack in enumerate(self.stacks)

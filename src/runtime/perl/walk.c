@@ -60,6 +60,7 @@ static enum runtime_end read_thread(struct walk *w)
             return end;
         }
     }
+    w->plan->count = 0; /* the next sample begins anew */
     return RUNTIME_TORN;
 }
 

@@ -145,7 +145,7 @@ static void put_main(struct walk *w)
     bool is_compiled = w->cop >= w->perl->compiling && w->cop < w->perl->compiling_limit;
     if (w->plan->cut) {
         w->out->frame[w->out->count > 0 ? w->out->count - 1 : 0].flags |= (uint32_t)RUNTIME_FRAME_CUT | RUNTIME_FRAME_ENTRY;
-    } else if (!is_compiled || w->out->count == 0) {
+    } else if (!is_compiled) {
         put(w, WALK_FILE, PERL_MAIN, true);
     }
 }
