@@ -84,7 +84,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size < 2) {
         return 0;
     }
-    perl_make(&process, &perl_families[data[0] % PERL_FAMILIES], true);
+    perl_make(&process, &perl_families[data[0] % PERL_FAMILIES]);
     process.binary.entersub = 0x100;
     process.binary.entersub_limit = 0x200;
     if (perl_process_attach(&process, &perl, NULL) != RUNTIME_YES) {
