@@ -8,7 +8,6 @@ one on PATH is taken, too. Without it its columns stay empty.
 """
 import functools
 import os
-import re
 import shutil
 import statistics
 import sys
@@ -104,31 +103,20 @@ def cost(folder):
 
 
 def calls(folder):
-    if not shutil.which("strace"):
-        print("system calls: left out, not installed: strace")
-        return
+    """All system calls of a whole profiler, as perf counts them."""
     figures = {}
     with Work(folder) as work:
-        for kind in profilers():
-            figures[kind] = traced(kind, work, folder)
+        for kind in profilers() if shutil.which("perf") else ():
+            counted = [each for each in (shared.counted_calls(kind, work, folder) for _ in range(1 if shared.QUICK else 3)) if each]
+            if counted:
+                figures[kind] = [statistics.median(each[which] / each[2] for each in counted) for which in (0, 1)]
+    if not {shared.Perf, shared.Perfless} <= figures.keys():
+        print("system calls: left out, perf is missing or may not count them")
+        return
+    said = ", ".join(f"{kind.name} {every:.1f}, {reads:.2f} of them read memory" for kind, (every, reads) in figures.items())
     for kind in (shared.Perf, shared.Perfless):
-        rows.add(f"Ruby, all system calls per sample, {HZ} Hz, {shared.HOW[kind]}", figures[kind][0], "calls",
-                 peer=FreeSpy.name if FreeSpy in figures else None, peer_value=figures[FreeSpy][0] if FreeSpy in figures else None,
-                 note=", ".join(f"{each.name} {every:.1f}, {reads:.2f} of them read memory" for each, (every, reads) in figures.items()))
-
-
-def traced(kind, work, folder):
-    """(system calls per sample, those that read memory) of a whole profiler, as strace counts them in a while."""
-    profiler = kind(work.pid, HZ, folder)
-    time.sleep(shared.SETTLE)
-    with tempfile.NamedTemporaryFile(dir=folder, suffix=".strace") as told:
-        seconds = 1 if shared.QUICK else 3
-        # it lets go of its target when it is ended by INT
-        process.run(["timeout", "-s", "INT", seconds, "strace", "-c", "-f", "-U", "name,calls", "-o", told.name, "-p", profiler.pid])
-        found = re.findall(r"^(\w+) +(\d+)$", Path(told.name).read_text(), re.M)
-        counts = {name: int(count) for name, count in found if name != "total"}
-    samples = profiler.stop() / profiler.seconds * seconds
-    return sum(counts.values()) / samples, counts.get("process_vm_readv", 0) / samples
+        rows.add(f"Ruby, all system calls per sample, 100 Hz, {shared.HOW[kind]}", figures[kind][0], "calls",
+                 peer=FreeSpy.name if FreeSpy in figures else None, peer_value=figures[FreeSpy][0] if FreeSpy in figures else None, note=said)
 
 
 def losses(folder):
