@@ -1,7 +1,8 @@
 /*
  * Any bytes as a file and as a process of Perl. Byte 0 tells which: 0xff, the rest is an ELF file, which is
  * recognised and asked about its code; 0xfe, a well-made one, spoiled by records of a place (16 bits) and a word;
- * otherwise a well-made process of family (byte & 15), spoiled likewise by places times 8. What is found must be of the process, and cost a bounded number of reads.
+ * otherwise a well-made process of family (byte & 15), spoiled likewise by places times 8.
+ * What is found must be of the process, and cost a bounded number of reads.
  */
 #include "../unit/elf_dynamic.h"
 #include "../unit/perl_process.h"

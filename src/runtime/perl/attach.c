@@ -1,5 +1,6 @@
 /* Where one process has its interpreter. It is believed after the arrays of contexts lead back to that of the main
- * program, each inside its bounds. The process runs on meanwhile, so a contradiction is read again before it counts. */
+ * program, each inside its bounds, so that a build whose structures are others is refused. The process runs on
+ * meanwhile: a contradiction is read again before it counts. */
 #include "runtime/common/find.h"
 #include "runtime/perl/private.h"
 

@@ -1,5 +1,5 @@
-/* The layouts of Perl 5.28 to 5.42, from the headers of each version: intrpvar.h, cop.h, hv.h. Odd versions are made for
- * those who develop Perl. Whether the build has threads changes none of these. */
+/* The layouts of Perl 5.28 to 5.42, from the headers of each version: intrpvar.h, cop.h, hv.h. Odd versions are made
+ * for those who develop Perl. Whether the build has threads changes none of these. */
 #include "runtime/perl/private.h"
 
 #include <stdio.h>

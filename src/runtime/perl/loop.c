@@ -1,15 +1,11 @@
-/* Which code of a file runs Perl's calls. The loop is exported. A table that is exported as well leads to the function of
- * each operation: so that of calling a sub is found, and what runs an eval in a loop of its own, although they have no
- * symbols in newer versions. Of a stripped file the functions that no symbol names are static ones: how the interpreter
- * calls itself, or parts of functions that have a name. */
+/* Which code of a file runs Perl's calls. The loop is exported. The operations' functions (ops.c) lead to that of
+ * calling a sub, and to what runs an eval in a loop of its own. Of a stripped file the functions that no symbol names
+ * are static ones: how the interpreter calls itself, or parts of functions that have a name. */
 #include "runtime/perl/private.h"
-
-#include "runtime/common/image.h"
 
 enum {
     RANGES_MAX = 16384,
     NAMED = 100, /* of a stripped file: plain, because it has a name */
-    OPS_MAX = 1024, OP_NAME_MAX = 24,
     CALLED_MAX = 64,
     FUNCTION_MAX = 8192,
 };
@@ -26,44 +22,27 @@ static const char *const plumbing[] = {
 struct search {
     struct elf *elf;
     const struct runtime_code *code;
-    struct image_pointers pointers;
+    struct perl_ops *ops;
     struct code_ranges *ranges;
-    uint64_t names, functions; /* of operations */
     struct code_range docatch;
     struct code_range candidates[CALLED_MAX]; /* for it */
     size_t candidate_count;
     bool is_stripped;
 };
 
-static uint64_t exported(struct elf *elf, const char *name)
-{
-    struct elf_symbol symbol;
-    return elf_find_dynamic(elf, name, &symbol) ? symbol.address : 0;
-}
-
 /* ---- operations ---- */
 
-static bool is_named(struct search *s, unsigned op, const char *name)
+static bool find_function(const struct search *s, uint64_t at, struct code_range *out)
 {
-    char text[OP_NAME_MAX] = "";
-    uint64_t at = image_pointer_at(&s->pointers, s->names + 8 * (uint64_t)op), offset;
-    size_t len = strlen(name) + 1;
-    return at != 0 && len <= sizeof text && elf_offset_of(s->elf, at, &offset) &&
-           elf_read(s->elf, offset, text, len, NULL) && memcmp(text, name, len) == 0;
+    *out = (struct code_range){0};
+    return at != 0 && s->code != NULL && s->code->function_at(s->code->context, at, &out->start, &out->limit) &&
+           out->start <= at && out->limit > at && out->limit - out->start <= FUNCTION_MAX;
 }
 
 /* The function of the operation of this name; false: not found. */
-static bool find_op(struct search *s, const char *name, struct code_range *out)
+static bool find_op(const struct search *s, const char *name, struct code_range *out)
 {
-    *out = (struct code_range){0};
-    for (unsigned op = 0; op < OPS_MAX && s->names != 0 && s->functions != 0 && s->code != NULL; op++) {
-        if (is_named(s, op, name)) {
-            uint64_t at = image_pointer_at(&s->pointers, s->functions + 8 * (uint64_t)op);
-            return at != 0 && s->code->function_at(s->code->context, at, &out->start, &out->limit) &&
-                   out->start <= at && out->limit > at && out->limit - out->start <= FUNCTION_MAX;
-        }
-    }
-    return false;
+    return find_function(s, perl_ops_find(s->ops, name), out);
 }
 
 /* Where a call or jump at these bytes leads: E8, E9 rel32; B, BL (Arm ARM C6.2.26, C6.2.35). 0: it is none. */
@@ -134,6 +113,21 @@ static void find_docatch(struct search *s)
     }
 }
 
+/* Operations have names also where no symbol gives them one. */
+static void take_operations(struct search *s)
+{
+    static const char *const calls[] = {"entersub", "entertry", "entertrycatch", "entereval", "require", "dofile"};
+    const char *name;
+    struct code_range op;
+    uint64_t at;
+    for (size_t i = 0; perl_ops_at(s->ops, i, &at, &name); i++) {
+        if (find_function(s, at, &op)) {
+            bool is_call = code_name_among(str_of(name), calls, sizeof calls / sizeof calls[0]);
+            code_ranges_add(s->ranges, op.start, op.limit, is_call ? RUNTIME_NATIVE_PLUMBING : NAMED);
+        }
+    }
+}
+
 /* ---- functions by their names ---- */
 
 static bool take_function(void *context, const struct elf_symbol *symbol)
@@ -156,19 +150,20 @@ void perl_find_code(struct elf *elf, const struct runtime_code *code, struct per
 {
     struct search s = {.elf = elf, .code = code, .ranges = &binary->ranges};
     struct code_range entersub;
-    s.names = exported(elf, "PL_op_name");
-    s.functions = exported(elf, "PL_ppaddr");
     s.is_stripped = elf->tables[ELF_SYMTAB].count == 0;
     if (!code_ranges_open(&binary->ranges, RANGES_MAX)) {
         return;
     }
-    image_pointers_open(&s.pointers, elf);
+    s.ops = perl_ops_open(elf);
     if (find_op(&s, "entersub", &entersub)) {
         binary->entersub = entersub.start;
         binary->entersub_limit = entersub.limit;
     }
     find_docatch(&s);
-    image_pointers_close(&s.pointers);
+    if (s.is_stripped) {
+        take_operations(&s);
+    }
+    perl_ops_close(s.ops);
     code_ranges_add(s.ranges, s.docatch.start, s.docatch.limit, RUNTIME_NATIVE_GOES_ON);
     (void)elf_each_function(elf, s.is_stripped ? ELF_DYNSYM : ELF_SYMTAB, take_function, &s, NULL);
     binary->has_names_only = s.is_stripped && binary->ranges.count < RANGES_MAX;

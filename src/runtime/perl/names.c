@@ -183,14 +183,14 @@ static struct str file_of(struct reading *r, uint64_t at)
 static void read_start(struct reading *r, const unsigned char *body, struct function *out)
 {
     unsigned char cop[COP_BYTES];
-    uint64_t op = load_u64(body + CV_START - CV_AT);
+    uint64_t op = load_u64(body + (CV_START - CV_AT));
     out->first_line = 0;
-    if (read_some(r, op + COP_AT, cop, sizeof cop) == sizeof cop && load_u32(cop + COP_LINE - COP_AT) < LINES_MAX) {
-        out->file = file_of(r, load_u64(cop + COP_FILE - COP_AT));
-        out->first_line = out->file.len > 0 ? load_u32(cop + COP_LINE - COP_AT) : 0;
+    if (read_some(r, op + COP_AT, cop, sizeof cop) == sizeof cop && load_u32(cop + (COP_LINE - COP_AT)) < LINES_MAX) {
+        out->file = file_of(r, load_u64(cop + (COP_FILE - COP_AT)));
+        out->first_line = out->file.len > 0 ? load_u32(cop + (COP_LINE - COP_AT)) : 0;
     }
     buf_clear(&r->text);
-    if (out->file.len == 0 && add_c_text(r, load_u64(body + CV_FILE - CV_AT))) {
+    if (out->file.len == 0 && add_c_text(r, load_u64(body + (CV_FILE - CV_AT)))) {
         unnumber(&r->text);
         out->file = cache_text(&r->names->cache, &r->text);
     }
@@ -198,12 +198,12 @@ static void read_start(struct reading *r, const unsigned char *body, struct func
 
 static bool name_sub(struct reading *r, const unsigned char *body)
 {
-    uint64_t name = load_u64(body + CV_GV - CV_AT);
+    uint64_t name = load_u64(body + (CV_GV - CV_AT));
     buf_clear(&r->text);
-    if ((load_u32(body + CV_FLAGS - CV_AT) & IS_NAMED) == 0) {
+    if ((load_u32(body + (CV_FLAGS - CV_AT)) & IS_NAMED) == 0) {
         return add_glob(r, name);
     }
-    if (add_package(r, load_u64(body + CV_STASH - CV_AT))) {
+    if (add_package(r, load_u64(body + (CV_STASH - CV_AT)))) {
         buf_text(&r->text, "::");
     } else {
         buf_clear(&r->text);

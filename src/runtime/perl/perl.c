@@ -14,4 +14,7 @@ const struct runtime runtime_perl = {
     .open_names = perl_open_names,
     .close_names = perl_close_names,
     .name_frames = perl_name_frames,
+    .open_code = perl_open_code,
+    .close_code = perl_ops_close,
+    .resolve = perl_resolve,
 };

@@ -90,6 +90,16 @@ enum runtime_answer perl_recognise(struct elf *elf, struct str path, const struc
                                    struct err *why);
 void perl_forget(void *binary);
 
+/* ops.c: the functions of operations. Null: no memory; an operation that is not known: 0. */
+struct perl_ops;
+struct perl_ops *perl_ops_open(struct elf *elf);
+void perl_ops_close(void *ops);
+uint64_t perl_ops_find(const struct perl_ops *ops, const char *name);
+/* The operation of this number; false: there are no more. */
+bool perl_ops_at(const struct perl_ops *ops, size_t number, uint64_t *start, const char **name);
+void *perl_open_code(struct elf *elf, struct err *why);
+bool perl_resolve(void *code, const struct runtime_place *at, struct runtime_resolved *out);
+
 /* loop.c: fills in where code is. */
 void perl_find_code(struct elf *elf, const struct runtime_code *code, struct perl_binary *binary);
 enum runtime_native perl_native_at(const void *binary, uint64_t elf_address);

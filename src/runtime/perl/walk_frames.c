@@ -1,5 +1,6 @@
-/* The frames of a stack (walk.h): contexts from the leaf to the root, those that are calls, each with the place that the
- * one nearer to the leaf has kept. Here is also what two copies of the contexts have in common. */
+/* The frames of a stack (walk.h): contexts from the leaf to the root, those that are calls, each with the place that
+ * the one nearer to the leaf has kept. Here is also what two copies of the contexts have in common: from the root on,
+ * up to where the thread ran on. */
 #include "runtime/perl/walk.h"
 
 enum {
@@ -36,7 +37,7 @@ static int32_t index_of(const struct walk *w, uint32_t number, int copy)
 static int32_t common(const struct walk *w, uint32_t number)
 {
     const struct walk_array *array = &w->array[number];
-    int32_t least_of = index_of(w, number, 0) < index_of(w, number, 1) ? index_of(w, number, 0) : index_of(w, number, 1);
+    int32_t first = index_of(w, number, 0), second = index_of(w, number, 1), least_of = first < second ? first : second;
     size_t bytes = w->layout->context_bytes;
     int32_t count = array->first;
     for (; count <= least_of && count < array->limit; count++) {
@@ -144,7 +145,8 @@ static void put_main(struct walk *w)
 {
     bool is_compiled = w->cop >= w->perl->compiling && w->cop < w->perl->compiling_limit;
     if (w->plan->cut) {
-        w->out->frame[w->out->count > 0 ? w->out->count - 1 : 0].flags |= (uint32_t)RUNTIME_FRAME_CUT | RUNTIME_FRAME_ENTRY;
+        struct runtime_frame *last = &w->out->frame[w->out->count > 0 ? w->out->count - 1 : 0];
+        last->flags |= (uint32_t)RUNTIME_FRAME_CUT | RUNTIME_FRAME_ENTRY;
     } else if (!is_compiled) {
         put(w, WALK_FILE, PERL_MAIN, true);
     }

@@ -21,9 +21,9 @@ _Static_assert(3 * WALK_GROUP <= WALK_PIECES, "no room for them");
 uint32_t perl_cv_check(uint64_t cv, uint64_t body, const unsigned char *bytes)
 {
     uint64_t hash = mix_u64(mix_u64(1, cv), body);
-    hash = mix_u64(hash, load_u64(bytes + CV_START - CV_AT));
-    hash = mix_u64(hash, load_u64(bytes + CV_ROOT - CV_AT));
-    hash = mix_u64(hash, load_u64(bytes + CV_FILE - CV_AT));
+    hash = mix_u64(hash, load_u64(bytes + (CV_START - CV_AT)));
+    hash = mix_u64(hash, load_u64(bytes + (CV_ROOT - CV_AT)));
+    hash = mix_u64(hash, load_u64(bytes + (CV_FILE - CV_AT)));
     return (uint32_t)(hash >> 32) != 0 ? (uint32_t)(hash >> 32) : 1;
 }
 
@@ -67,9 +67,9 @@ static void ask(struct walk *w, const struct runtime_frame *frame, struct place 
 /* The line that these bytes tell, and where its file's name stands. */
 static uint32_t read_cop(const struct walk *w, uint32_t piece, const unsigned char *bytes, uint64_t *file)
 {
-    uint32_t line = load_u32(bytes + COP_LINE - COP_AT);
+    uint32_t line = load_u32(bytes + (COP_LINE - COP_AT));
     bool good = calls_got(w, piece) && line < LINES_MAX;
-    uint64_t name = good ? load_u64(bytes + COP_FILE - COP_AT) : 0;
+    uint64_t name = good ? load_u64(bytes + (COP_FILE - COP_AT)) : 0;
     *file = plausible(name) ? name : UNKNOWN_FILE;
     return good ? line : 0;
 }
@@ -79,7 +79,7 @@ static void take_body(struct walk *w, struct runtime_frame *frame, const struct 
 {
     uint64_t *known = calls_body(w, frame->code);
     w->short_lived = w->short_lived || (*known != place->body &&
-                                        (load_u32(place->bytes + CV_FLAGS - CV_AT) & CV_CLONED) != 0);
+                                        (load_u32(place->bytes + (CV_FLAGS - CV_AT)) & CV_CLONED) != 0);
     *known = place->body;
     frame->check = perl_check(PERL_SUB, perl_cv_check(frame->code, place->body, place->bytes));
     frame->flags &= ~(uint32_t)KINDS;

@@ -25,8 +25,8 @@ static uint64_t pad_of(struct walk *w, uint64_t cv)
     if (piece == 0 || !calls_read(w) || !calls_got(w, piece)) {
         return 0;
     }
-    uint32_t depth = load_u32(body + CV_DEPTH - CV_AT);
-    return depth < DEPTH_MAX && word_at(w, load_u64(body + CV_PADS - CV_AT) + PADS_ARRAY, &array) &&
+    uint32_t depth = load_u32(body + (CV_DEPTH - CV_AT));
+    return depth < DEPTH_MAX && word_at(w, load_u64(body + (CV_PADS - CV_AT)) + PADS_ARRAY, &array) &&
                    word_at(w, array + 8 * (uint64_t)depth, &pad)
                ? pad
                : 0;

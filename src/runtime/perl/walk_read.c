@@ -1,5 +1,6 @@
 /* What a walk holds of the target's memory (walk.h): the batch in hand, and contexts of the arrays that the plan knows.
- * Those that do not fit are fetched when the walk comes to them. Whether they make sense is for others to say. */
+ * Those that do not fit are fetched when the walk comes to them, between two copies of the last one before them.
+ * Whether they make sense is for others to say. */
 #include "runtime/perl/walk.h"
 
 enum { SLACK = 6 /* contexts that an array may have grown by */ };
