@@ -45,6 +45,15 @@ static void recognise(const uint8_t *data, size_t size)
         }
     }
     perl_forget(binary);
+    void *ops = perl_open_code(&e, NULL);
+    for (uint64_t at = 0x4000; ops != NULL && at < 0x5000; at += 0x40) {
+        struct runtime_place place = {.address = at};
+        struct runtime_resolved found;
+        if (perl_resolve(ops, &place, &found) && found.lines.count != 1) {
+            abort();
+        }
+    }
+    perl_ops_close(ops);
     elf_release(&e);
 }
 

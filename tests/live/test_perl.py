@@ -82,6 +82,10 @@ def test_three_functions_at_50_30_20_percent(name, mode, profile):
         share = shares[function] / sum(shares.values())
         print(f"{name} {mode}: {function} {share:.3f}, true {true:.3f}")
         assert abs(share - true) < 0.05, (session.done, session.frames())
+    seconds, spent = session.seconds(999), session.done.cpu_seconds
+    print(f"{name} {mode}: {seconds:.3f} s of {spent:.3f}")
+    # without perf events a program is met some time after it has started
+    assert abs(seconds - spent) < 0.03 * spent + (0.02 if mode == "perf" else 0.2), session.done
 
 
 @pytest.mark.exact

@@ -204,6 +204,9 @@ static void unfilled(void)
     CHECK_INT(stack.count, 4);
     walk_at(PERL_BASE + 0x210, true, false);          /* stands elsewhere */
     CHECK_INT(stack.count, 5);
+    perl_put(&process, newest + 0x48, 0);             /* it is being left */
+    walk(true, false);
+    CHECK_TEXT(names(), "<main> 1:3 > Shop::sell 10:11 > (eval) 11:12 > ");
     perl_detach(perl);
 }
 
@@ -299,7 +302,7 @@ TESTS({"each layout is attached to, walked and named; a warm stack takes three r
       {"a stack that contradicts itself is torn", contradicting_stacks},
       {"a sub or a file's name that was freed has no name, and not another's", other_function},
       {"a program that is compiled does not run", while_it_is_compiled},
-      {"a context that is not filled in yet is none", unfilled},
+      {"a context that is not filled in yet, or is being left, is none", unfilled},
       {"of a thread that runs on what stood is kept, or it is read again", runs_on},
       {"deep stacks are read in parts, and the middle left out", deep},
       {"arrays of contexts come, grow and go", grows})

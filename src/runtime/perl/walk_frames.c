@@ -164,6 +164,13 @@ static int32_t next_index(struct walk *w, int32_t index)
     return ROOT_CONTEXTS - 1;
 }
 
+/* A sub's function is taken away before its context is. */
+static bool is_left(const struct walk *w, const unsigned char *context)
+{
+    uint32_t type = context[CONTEXT_TYPE] & TYPE_MASK;
+    return (type == TYPE_SUB || type == TYPE_FORMAT) && load_u64(context + w->layout->cv) == 0;
+}
+
 static bool emit_array(struct walk *w, uint32_t number, int32_t index)
 {
     while (index >= 0) {
@@ -172,7 +179,9 @@ static bool emit_array(struct walk *w, uint32_t number, int32_t index)
             return false;
         }
         bool is_newest = number == 0 && index == index_of(w, 0, 0);
-        if (!(is_newest && calls_is_unfilled(w, context)) && !emit(w, number, context)) {
+        if (is_newest && is_left(w, context)) {
+            w->cop = load_u64(context + CONTEXT_COP);
+        } else if (!(is_newest && calls_is_unfilled(w, context)) && !emit(w, number, context)) {
             return false;
         }
         index = next_index(w, index);
