@@ -25,7 +25,8 @@ class Known:
         """"whole": the stack of a call of burn(). "part": on the way there. "else": not of the rounds. "wrong"."""
         names = [frame.name for frame in frames]
         others = [name for name in names if name == "main::tell_stack" or name.startswith(("warnings::", "strict::"))]
-        uses = "(require)" in names and names[-1] != "main::burn" # what a module begins with
+        begins = "(require)" in names or any(name.endswith("::BEGIN") for name in names)
+        uses = begins and names[-1] != "main::burn" # what a module or a text begins with
         if names[:2] != ["<main>", "main::round"] or others or uses:
             return "else" # the start, and the loop around the rounds; what does not lead to burn()
         whole = {at for at, stack in enumerate(self.stacks)
@@ -45,4 +46,6 @@ class Known:
         told = path[at]
         if (told.name, told.file) == ("(eval)", "(eval)"): # a text goes by where it was given
             told = Frame(told.name, path[at - 1].file, 0, path[at - 1].line)
+        if told.name in ("(eval)", "(require)") and ours.file == "": # its file's name was gone
+            return told.name == ours.name
         return told.name == ours.name and (ours.line is None or (told.file, told.line) == (ours.file, ours.line))

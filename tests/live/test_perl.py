@@ -2,11 +2,13 @@
 give (tests/lab/perls.py), with perf events and without.
 """
 import json
+import shutil
+import socket
 from collections import Counter
 
 import pytest
 
-from lab import perls, plstacks, profiler
+from lab import perls, plstacks, process, profiler
 
 pytestmark = pytest.mark.measures
 
@@ -127,6 +129,28 @@ def test_native_frames_stand_where_they_are_called(profile):
     sorts = sum("Perl_sortsv_flags" in stack.frames[:stack.frames.index(stack.own[stack.names.index("main::mid_b")])]
                 for stack in stacks)
     assert stacks and sorts > 0.9 * len(stacks), session.frames()
+
+
+def test_a_site_of_mojolicious_says_what_its_pages_cost(pillion, workdir, repository):
+    """Callers through event loop (EV, in C), handlers and template are all there; the total is what the kernel counted."""
+    if process.run(["perl", "-MMojolicious", "-e1"]).status or not shutil.which("wrk"):
+        pytest.skip("no Mojolicious or no wrk here")
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+    site = process.start(["perl", repository / PROGRAMS / "site.pl", "daemon", "-l", url])
+    process.until(lambda: "requests in" in process.run(["wrk", "-t1", "-c1", "-d1s", url]).out, 20, "the site answers")
+    load = process.start(["wrk", "-t1", "-c2", "-d4s", url])
+    assert process.run([pillion, "-p", site.pid, "-f", 499, "-d", 3, "-o", workdir / "out", "--format", "pprof"]).status == 0
+    load.finish()
+    site.end()
+    stacks = plstacks.of_pprof(workdir / "out")
+    total = sum(stack.count for stack in stacks)
+    shares = {name: sum(stack.count for stack in stacks if name in stack.names) / total
+              for name in ("<main>", "Mojo::IOLoop::start", "Mojolicious::handler", "Mojolicious::Renderer::render")}
+    print(f"{total:.2f} s: {shares}")
+    assert total > 0.2 and shares["<main>"] > 0.9 and shares["Mojo::IOLoop::start"] > 0.9, shares
+    assert shares["Mojolicious::handler"] > 0.25 and shares["Mojolicious::Renderer::render"] > 0.03, shares
 
 
 def test_of_several_interpreters_the_first_one_is_read(profile):

@@ -164,7 +164,7 @@ static void other_function(void)
     perl_put(&process, AT_CV + 0x200 + 0x40 + 48, 99); /* other code where it was */
     CHECK_TEXT(names(), "<main> 1:3 > Shop::sell 10:11 > (eval) 11:12 >  > ");
     memcpy(process.bytes + AT_TEXT, "cart.pl", 8);     /* another file's name where it was */
-    CHECK_TEXT(names(), "<main> 1:3 > Shop::sell 10:11 >  >  > ");
+    CHECK_TEXT(names(), "<main> 1:3 > Shop::sell 10:11 > (eval) >  > ");
     perl_detach(perl);
 }
 

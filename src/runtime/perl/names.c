@@ -211,17 +211,25 @@ static bool name_sub(struct reading *r, const unsigned char *body)
     return add_key(r, name, 0);
 }
 
-static bool read_sub(struct reading *r, struct function *out)
+/* Is it still the one that the walk met? */
+static bool read_body(struct reading *r, uint64_t at, uint64_t check, unsigned char body[CV_BYTES])
 {
-    unsigned char cv[SV_BYTES], body[CV_BYTES];
-    if (!walk_read_exactly(r->memory, out->code, cv, sizeof cv) ||
-        !walk_read_exactly(r->memory, load_u64(cv + SV_BODY) + CV_AT, body, sizeof body) ||
-        perl_cv_check(out->code, load_u64(cv + SV_BODY), body) != (uint32_t)out->check || !name_sub(r, body)) {
+    unsigned char cv[SV_BYTES];
+    return walk_read_exactly(r->memory, at, cv, sizeof cv) &&
+           walk_read_exactly(r->memory, load_u64(cv + SV_BODY) + CV_AT, body, CV_BYTES) &&
+           perl_cv_check(at, load_u64(cv + SV_BODY), body) == check;
+}
+
+/* What was read of it is believed if it is there still. */
+static bool read_sub(struct reading *r, uint64_t at, struct function *out)
+{
+    unsigned char body[CV_BYTES], again[CV_BYTES];
+    if (!read_body(r, at, out->check, body) || !name_sub(r, body)) {
         return false;
     }
     out->name = cache_text(&r->names->cache, &r->text);
     read_start(r, body, out);
-    return out->name.len > 0;
+    return out->name.len > 0 && read_body(r, at, out->check, again);
 }
 
 /* Does the file's name still stand where the walk met it? */
@@ -233,28 +241,37 @@ static bool file_stands(struct reading *r, uint64_t at, uint64_t check)
            perl_file_check(bytes, read_some(r, at, bytes, sizeof bytes), r->names->perl->threaded) == wanted;
 }
 
+static const char *kind_name(uint32_t kind)
+{
+    static const char *const texts[] = {
+        [PERL_SUB] = "", [PERL_EVAL] = "(eval)", [PERL_REQUIRE] = "(require)", [PERL_MAIN] = "<main>"};
+    return kind <= PERL_MAIN ? texts[kind] : "";
+}
+
 static bool read_other(struct reading *r, struct function *out)
 {
-    static const char *const texts[] = {[PERL_EVAL] = "(eval)", [PERL_REQUIRE] = "(require)", [PERL_MAIN] = "<main>"};
-    if (out->kind > PERL_MAIN || !file_stands(r, out->code, out->check)) {
-        return false;
-    }
-    out->name = str_of(texts[out->kind]);
+    out->name = str_of(kind_name(out->kind));
     out->file = file_of(r, out->code);
     out->first_line = out->kind == PERL_EVAL ? (uint32_t)out->check : 1;
-    return true;
+    return out->name.len > 0 && file_stands(r, out->code, out->check);
 }
 
 /* ---- the cache ---- */
 
-static const struct function *read_function(struct names *n, const struct function *key, struct memory_batch *memory)
+static const struct function *read_function(struct names *n, const struct function *key, uint64_t code,
+                                            struct memory_batch *memory)
 {
     struct function function = *key;
     struct reading r = {.names = n, .memory = memory};
     buf_init(&r.text, RUNTIME_NAME_MAX);
-    bool good = key->kind == PERL_SUB ? read_sub(&r, &function) : read_other(&r, &function);
+    bool good = key->kind == PERL_SUB ? read_sub(&r, code, &function) : read_other(&r, &function);
     buf_release(&r.text);
     return good ? cache_add(&n->cache, &function) : NULL;
+}
+
+static bool is_closure(const struct runtime_frame *frame)
+{
+    return frame->check >> PERL_KIND_SHIFT == PERL_SUB && (frame->check & PERL_CLONED) != 0;
 }
 
 void perl_name_frames(void *names, const struct runtime_frame *frames, size_t count, struct memory_batch *memory,
@@ -263,12 +280,14 @@ void perl_name_frames(void *names, const struct runtime_frame *frames, size_t co
     struct names *n = names;
     cache_begin(&n->cache, count);
     for (size_t i = 0; i < count; i++) {
-        const struct function key = {.code = frames[i].code, .check = frames[i].check,
+        const struct function key = {.code = is_closure(&frames[i]) ? 0 : frames[i].code, .check = frames[i].check,
                                      .kind = (uint32_t)(frames[i].check >> PERL_KIND_SHIFT)};
         bool is_shim = (frames[i].flags & RUNTIME_FRAME_SHIM) != 0;
         const struct function *f = is_shim ? NULL : cache_find(&n->cache, &key);
-        f = f != NULL || is_shim ? f : read_function(n, &key, memory);
-        out[i] = (struct runtime_name){.function = STR(""), .file = STR(""), .may_change = !is_shim};
+        f = f != NULL || is_shim ? f : read_function(n, &key, frames[i].code, memory);
+        /* what it is is known also where its file's name is gone */
+        out[i] = (struct runtime_name){.function = str_of(is_shim ? "" : kind_name(key.kind)), .file = STR(""),
+                                       .may_change = !is_shim};
         if (f != NULL) {
             out[i] = (struct runtime_name){.function = f->name, .file = f->file, .first_line = f->first_line,
                                            .line = frames[i].position};

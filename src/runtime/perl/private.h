@@ -80,8 +80,10 @@ static inline uint64_t perl_check(enum perl_kind kind, uint64_t low)
  * glob. */
 uint32_t perl_file_check(const unsigned char *bytes, uint32_t len, bool is_text);
 
-/* Never 0. Of a CV, and its body from CV_AT on. */
-uint32_t perl_cv_check(uint64_t cv, uint64_t body, const unsigned char *bytes);
+/* What `check` is of a CV with this body, whose bytes from CV_AT on these are. All closures that one piece of code makes
+ * have the same: they are one function, whichever of them still exists when it is named. */
+#define PERL_CLONED ((uint64_t)1 << 32)
+uint64_t perl_cv_check(uint64_t cv, uint64_t body, const unsigned char *bytes);
 
 void perl_version_text(uint32_t version, char out[static PERL_VERSION_TEXT]);
 bool perl_layout_of(uint32_t version, struct perl_layout *out, struct err *err);

@@ -18,13 +18,15 @@ _Static_assert(sizeof(struct place) * WALK_GROUP <= WALK_CONTEXTS * PERL_CONTEXT
 _Static_assert((int)PERL_FILE_BYTES <= (int)CV_BYTES, "no room for it");
 _Static_assert(3 * WALK_GROUP <= WALK_PIECES, "no room for them");
 
-uint32_t perl_cv_check(uint64_t cv, uint64_t body, const unsigned char *bytes)
+uint64_t perl_cv_check(uint64_t cv, uint64_t body, const unsigned char *bytes)
 {
-    uint64_t hash = mix_u64(mix_u64(1, cv), body);
+    bool cloned = (load_u32(bytes + (CV_FLAGS - CV_AT)) & CV_CLONED) != 0;
+    uint64_t hash = cloned ? 1 : mix_u64(mix_u64(load_u64(bytes + (CV_FILE - CV_AT)), cv), body);
     hash = mix_u64(hash, load_u64(bytes + (CV_START - CV_AT)));
     hash = mix_u64(hash, load_u64(bytes + (CV_ROOT - CV_AT)));
-    hash = mix_u64(hash, load_u64(bytes + (CV_FILE - CV_AT)));
-    return (uint32_t)(hash >> 32) != 0 ? (uint32_t)(hash >> 32) : 1;
+    hash = mix_u64(hash, load_u64(bytes + (CV_GV - CV_AT)));
+    uint64_t low = hash >> 32 != 0 ? hash >> 32 : 1;
+    return perl_check(PERL_SUB, low) | (cloned ? PERL_CLONED : 0);
 }
 
 uint32_t perl_file_check(const unsigned char *bytes, uint32_t len, bool is_text)
@@ -81,7 +83,7 @@ static void take_body(struct walk *w, struct runtime_frame *frame, const struct 
     w->short_lived = w->short_lived || (*known != place->body &&
                                         (load_u32(place->bytes + (CV_FLAGS - CV_AT)) & CV_CLONED) != 0);
     *known = place->body;
-    frame->check = perl_check(PERL_SUB, perl_cv_check(frame->code, place->body, place->bytes));
+    frame->check = perl_cv_check(frame->code, place->body, place->bytes);
     frame->flags &= ~(uint32_t)KINDS;
 }
 
