@@ -80,8 +80,8 @@ static inline uint64_t perl_check(enum perl_kind kind, uint64_t low)
  * glob. */
 uint32_t perl_file_check(const unsigned char *bytes, uint32_t len, bool is_text);
 
-/* What `check` is of a CV with this body, whose bytes from CV_AT on these are. All closures that one piece of code makes
- * have the same: they are one function, whichever of them still exists when it is named. */
+/* What `check` is of a CV with this body, whose bytes from CV_AT on these are. All closures that one piece of code
+ * makes have the same: they are one function, whichever of them still exists when it is named. */
 #define PERL_CLONED ((uint64_t)1 << 32)
 uint64_t perl_cv_check(uint64_t cv, uint64_t body, const unsigned char *bytes);
 
