@@ -54,7 +54,7 @@ sub sorted {
 sub by_eval { eval { burn() }; my @inner = sort { burn(); $a <=> $b } 2, 1; return $a <=> $b }
 
 sub nested_sorts {
-    return sort by_eval 2, 1;
+    my @sorted = sort by_eval 2, 1; # in void context nothing would be sorted
 }
 
 sub evals {
