@@ -57,7 +57,9 @@ class Known:
             return "whole"
         if "round" not in names[:2] and not any(self._of_fiber(frames)):
             return "else" # the start, and the loop around the rounds
-        if {"tell", "require", "generate"} & set(names):
+        told = {stack[1].name for stack in self.stacks if len(stack) > 1}
+        starts = len(names) > 1 and names[1].startswith("<class:") and names[1] not in told
+        if starts or {"tell", "require", "generate"} & set(names):
             return "else"
         # C functions that lead to none of burn()'s calls may be at the leaf.
         callers = frames[:-1]
