@@ -27,6 +27,5 @@ static enum runtime_answer recognise(struct elf *elf, const char *function, cons
 
 UNREAD(java, FRAME_JVM, "JNI_CreateJavaVM",
        "Java functions are not read; with perf, jcmd PID Compiler.perfmap (JDK 17 and later) names the compiled ones");
-UNREAD(php, FRAME_PHP, "zend_execute_ex", "PHP functions are not read");
 UNREAD(node, FRAME_JS, "_ZN4node5StartEiPPc", /* node::Start(int, char **) */
        "JavaScript functions have no names; with perf, node --perf-basic-prof names them");

@@ -1,5 +1,5 @@
 """Interpreters of a language in several versions: the host's, and those of other Debian suites, each in a root unpacked from
-packages into build/lab/LANGUAGE and entered by chroot. rubies.py and perls.py say which.
+packages into build/lab/LANGUAGE and entered by chroot. rubies.py, phps.py and perls.py say which.
 """
 import functools
 import os
@@ -23,10 +23,11 @@ class Interpreter:
         self.argv, self.inside = [str(a) for a in argv], inside
         done = subprocess.run([*self.argv, *tell], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
                               env=ENVIRONMENT)
-        if done.returncode or not re.match(r"\d+\.\d+\.\d+$", done.stdout):
+        found = re.match(r"\d+\.\d+\.\d+", done.stdout)
+        if done.returncode or not found:
             raise Missing(f"{argv[-1]} does not start: {done.stdout.strip()[-200:]!r}")
-        self.version = done.stdout
-        self.minor = tuple(int(part) for part in done.stdout.split(".")[:2])
+        self.version = found[0]
+        self.minor = tuple(int(part) for part in self.version.split(".")[:2])
 
     def where(self, script, *beside):
         """The script's path for this interpreter; in a root of its own it is put there, with the files and folders beside it."""
@@ -43,8 +44,8 @@ class Interpreter:
 
 class Versions:
     def __init__(self, language, suites, tell, built=None):
-        """`suites`: name -> suites of packages, and of them the program, which is the package's name. `built`: name -> what makes
-        an Interpreter that is not among `names`, as building takes minutes."""
+        """`suites`: name -> suites of packages, the program, and its packages if one of its name is not all. `built`: name -> what
+        makes an Interpreter that is not among `names`, as building takes minutes."""
         self.language, self.suites, self.tell, self.built = language, suites, tell, built or {}
         self.names = ["host", *suites]
         self.found = {}
@@ -52,7 +53,7 @@ class Versions:
     def _of_suite(self, name):
         if os.geteuid() != 0:
             raise Missing("wants root (chroot)")
-        suites, program = self.suites[name]
+        suites, program, *packages = self.suites[name]
         target = cache.folder(self.language) / name
         with cache.locked(f"{self.language}-{name}"):
             if not target.exists():
@@ -61,7 +62,8 @@ class Versions:
                 part = target.with_name(f".{name}.part")
                 shutil.rmtree(part, ignore_errors=True)
                 part.mkdir(parents=True)
-                root.unpack(suite.debs(suites, [program]), part)
+                root.unpack(suite.debs(suites, packages or [program]), part)
+                (part / "tmp").mkdir(exist_ok=True)
                 (part / "tmp").chmod(0o1777)
                 subprocess.run(["mknod", "-m", "666", part / "dev" / "null", "c", "1", "3"], check=False)
                 part.rename(target)

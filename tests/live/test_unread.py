@@ -24,12 +24,10 @@ const end = Date.now() + Number(process.argv[2])
 while (Date.now() < end) hot(1e6)
 """
 PROGRAMS = {
-    "php": ("php", "-r", "$e = microtime(true) + $argv[1] / 1000; while (microtime(true) < $e) $x = 1;"),
     "node": ("node", "busy.js"),
     "java": ("java", "Busy.java"),
 }
 SENTENCES = {
-    "php": "PHP functions are not read",
     "node": "JavaScript functions have no names; with perf, node --perf-basic-prof names them",
     "java": "Java functions are not read; with perf, jcmd PID Compiler.perfmap (JDK 17 and later) names the compiled "
             "ones",

@@ -9,9 +9,7 @@
 enum {
     TABLE_LEAST = 150, /* instructions: there are some 200; the next longest row of a Ruby has 98 */
     RANGES_MAX = 16384,
-    NAMED = 100, /* of a stripped file: plain, because it has a name */
     CALLERS_MAX = 8,
-    COLD_MAX = 8,
 };
 
 /* How the interpreter calls itself, from vm_eval.c, vm_insnhelper.c and eval.c. */
@@ -31,7 +29,6 @@ struct loop_search {
     uint64_t start, limit; /* the loop */
     struct code_range callers[CALLERS_MAX];
     size_t caller_count;
-    bool is_stripped;
 };
 
 static bool function_at(const struct loop_search *s, uint64_t address, uint64_t *start, uint64_t *limit)
@@ -126,43 +123,14 @@ static bool take_calls(void *context, const struct image_piece *piece)
     return false;
 }
 
-static void add_with_cold(struct loop_search *s, const struct code_range *range)
-{
-    struct code_range cold[COLD_MAX];
-    size_t count = code_find_cold(s->elf, s->code, range->start, range->limit, cold, COLD_MAX);
-    code_ranges_add(s->ranges, range->start, range->limit, range->native);
-    for (size_t i = 0; i < count; i++) {
-        code_ranges_add(s->ranges, cold[i].start, cold[i].limit, range->native);
-    }
-}
-
 static void add_loop(struct loop_search *s)
 {
     (void)image_scan(s->elf, IMAGE_EXECUTE, take_calls, s);
     for (size_t i = 0; i < s->caller_count; i++) {
-        add_with_cold(s, &s->callers[i]);
+        code_ranges_add_with_cold(s->ranges, s->elf, s->code, &s->callers[i]);
     }
-    add_with_cold(s, &(struct code_range){s->start, s->limit, RUNTIME_NATIVE_LOOP});
-}
-
-/* ---- plumbing ---- */
-
-static bool take_function(void *context, const struct elf_symbol *symbol)
-{
-    struct loop_search *s = context;
-    struct str name;
-    bool is_plumbing = elf_name(s->elf, symbol->table, symbol->name, &name) &&
-                       code_name_among(name, plumbing_names, sizeof plumbing_names / sizeof plumbing_names[0]);
-    for (size_t i = 0; i < s->caller_count; i++) {
-        if (symbol->address == s->callers[i].start) {
-            return true; /* rb_vm_exec, which some versions export */
-        }
-    }
-    if (is_plumbing || s->is_stripped) {
-        code_ranges_add(s->ranges, symbol->address, symbol->address + symbol->size,
-                        is_plumbing ? RUNTIME_NATIVE_PLUMBING : NAMED);
-    }
-    return true;
+    code_ranges_add_with_cold(s->ranges, s->elf, s->code,
+                              &(struct code_range){s->start, s->limit, RUNTIME_NATIVE_LOOP});
 }
 
 void ruby_find_ranges(struct elf *elf, const struct runtime_code *code, struct ruby_binary *binary)
@@ -174,18 +142,13 @@ void ruby_find_ranges(struct elf *elf, const struct runtime_code *code, struct r
     if ((find_loop(&s) || find_loop_by_name(&s)) && s.start != 0) { /* 0 is what calls nothing */
         add_loop(&s);
     }
-    s.is_stripped = elf->tables[ELF_SYMTAB].count == 0;
-    (void)elf_each_function(elf, s.is_stripped ? ELF_DYNSYM : ELF_SYMTAB, take_function, &s, NULL);
-    binary->has_names_only = s.is_stripped && binary->ranges.count < RANGES_MAX;
+    const struct code_plumbing plumbing = {plumbing_names, sizeof plumbing_names / sizeof plumbing_names[0], s.callers,
+                                           s.caller_count};
+    code_ranges_add_named(&binary->ranges, elf, &plumbing);
     code_ranges_close(&binary->ranges);
 }
 
 enum runtime_native ruby_native_at(const void *binary, uint64_t elf_address)
 {
-    const struct ruby_binary *b = binary;
-    unsigned native = code_range_at(&b->ranges, elf_address);
-    if (native == RUNTIME_NATIVE_PLAIN && b->has_names_only) {
-        return RUNTIME_NATIVE_PLUMBING;
-    }
-    return native == NAMED ? RUNTIME_NATIVE_PLAIN : (enum runtime_native)native;
+    return code_range_or_unnamed(&((const struct ruby_binary *)binary)->ranges, elf_address);
 }

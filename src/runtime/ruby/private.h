@@ -28,7 +28,6 @@ struct ruby_binary {
     bool musl;
     enum elf_machine machine;
     struct code_ranges ranges;
-    bool has_names_only; /* it is stripped: what is in no range has no name */
 };
 
 /* One process; constant once attach has returned. Addresses are runtime addresses. */

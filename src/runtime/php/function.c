@@ -1,0 +1,46 @@
+/* What a function's first bytes say of it. */
+#include "runtime/php/private.h"
+
+enum { COUNT_MAX = 1 << 24 };
+
+static uint64_t fingerprint(const struct php_function *f, const unsigned char *bytes)
+{
+    uint64_t hash = mix_u64(f->kind, f->name);
+    hash = mix_u64(hash, f->scope);
+    hash = mix_u64(hash, f->filename);
+    hash = mix_u64(hash, f->opcodes);
+    hash = mix_u64(hash, (uint64_t)f->first_line << 32 | f->count);
+    /* of an internal function where its arguments are told of and what runs it */
+    hash = f->kind == PHP_INTERNAL ? mix_u64(hash, load_u64(bytes + 40)) : hash;
+    return hash != 0 ? hash : 1;
+}
+
+struct php_function php_function_of(const struct php_layout *l, const unsigned char bytes[PHP_FUNCTION_BYTES])
+{
+    struct php_function f = {.kind = bytes[FUNCTION_KIND], .is_eval = bytes[FUNCTION_KIND] == PHP_EVAL};
+    f.kind = f.is_eval ? PHP_USER : f.kind;
+    f.name = load_u64(bytes + FUNCTION_NAME);
+    f.scope = load_u64(bytes + FUNCTION_SCOPE);
+    if (f.kind == PHP_USER) {
+        f.filename = load_u64(bytes + l->filename);
+        f.opcodes = load_u64(bytes + l->opcodes);
+        f.first_line = load_u32(bytes + l->line);
+        f.count = load_u32(bytes + l->last);
+    }
+    bool good = (f.kind == PHP_USER && plausible(f.opcodes) && plausible(f.filename) && f.count < COUNT_MAX) ||
+                f.kind == PHP_INTERNAL;
+    if (!good || (f.name != 0 && (!plausible(f.name) || f.name % 8 != 0))) {
+        f.kind = 0;
+        return f;
+    }
+    f.check = fingerprint(&f, bytes);
+    return f;
+}
+
+uint32_t php_position(const struct php_function *f, uint64_t opline)
+{
+    uint64_t at = opline - f->opcodes;
+    return opline >= f->opcodes && at % OPLINE_BYTES == 0 && at / OPLINE_BYTES < f->count
+               ? (uint32_t)(at / OPLINE_BYTES)
+               : PHP_NO_LINE;
+}

@@ -1,0 +1,30 @@
+/* The layouts of PHP 7.4 to 8.5, from the headers of each version: zend_globals.h, zend_compile.h. They are the same on
+ * all 64-bit processors. A row holds for all releases of a series; attach.c holds it against the process. */
+#include "runtime/php/private.h"
+
+static const struct {
+    uint32_t series;
+    struct php_layout layout;
+} rows[] = {
+    /*                      root opcodes last  file  line */
+    {PHP_VERSION(7, 4, 0), {456,  64,    60,   136,  144}},
+    {PHP_VERSION(8, 0, 0), {456,  72,    68,   144,  152}},
+    {PHP_VERSION(8, 1, 0), {456,  72,    68,   144,  152}},
+    {PHP_VERSION(8, 2, 0), {456,  88,    80,   152,  160}},
+    {PHP_VERSION(8, 3, 0), {456,  80,    76,   144,  152}},
+    {PHP_VERSION(8, 4, 0), {456, 104,    96,   168,  176}},
+    {PHP_VERSION(8, 5, 0), {480, 104,    96,   168,  176}},
+};
+
+bool php_layout_of(uint32_t version, struct php_layout *out, struct err *err)
+{
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        if (rows[i].series >> 8 == version >> 8) {
+            *out = rows[i].layout;
+            return true;
+        }
+    }
+    char text[PHP_VERSION_TEXT];
+    php_version_text(version, text);
+    return err_set(err, ERR_UNSUPPORTED, 0, "PHP %s is not known here; 7.4 to 8.5 can be read", text);
+}

@@ -1,0 +1,16 @@
+#include "runtime/php/private.h"
+
+const struct runtime runtime_php = {
+    .name = "php",
+    .kind = FRAME_PHP,
+    .recognise = php_recognise,
+    .forget = php_forget,
+    .native_at = php_native_at,
+    .attach = php_attach,
+    .detach = php_detach,
+    .describe = php_describe,
+    .walk = php_walk,
+    .open_names = php_open_names,
+    .close_names = php_close_names,
+    .name_frames = php_name_frames,
+};

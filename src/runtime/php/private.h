@@ -1,0 +1,72 @@
+/*
+ * private: what the files of this folder share.
+ */
+#ifndef RUNTIME_PHP_PRIVATE_H
+#define RUNTIME_PHP_PRIVATE_H
+
+#include "base/str.h"
+#include "runtime/common/ranges.h"
+#include "runtime/common/walk.h"
+#include "runtime/php/layout.h"
+#include "runtime/php/php.h"
+
+enum {
+    PHP_VERSION_TEXT = 16, /* bytes of "8.2.29" */
+    PHP_PAGE = 256 << 10,  /* the VM stack's pages, but for larger ones of frames that need it */
+    PHP_PAGE_HEAD = 32,    /* before the first frame */
+};
+
+/* What runtime_frame.position holds for an internal function, and where the instruction is not known; else its
+ * number. */
+#define PHP_NO_CODE UINT32_MAX
+#define PHP_NO_LINE (UINT32_MAX - 1)
+
+/* What a file tells. Addresses are the file's own. */
+struct php_binary {
+    uint32_t version;
+    uint64_t globals; /* executor_globals */
+    struct code_ranges ranges;
+};
+
+/* One process; constant once attach has returned. */
+struct php {
+    struct php_layout layout;
+    uint32_t version;
+    uint32_t tid;   /* of the only thread that runs PHP */
+    uint64_t root;  /* PHP_ROOT_BYTES */
+};
+
+void php_version_text(uint32_t version, char out[static PHP_VERSION_TEXT]);
+
+enum runtime_answer php_recognise(struct elf *elf, struct str path, const struct runtime_code *code, void **binary,
+                                  struct err *why);
+void php_forget(void *binary);
+enum runtime_native php_native_at(const void *binary, uint64_t elf_address);
+
+enum runtime_answer php_attach(const void *binary, const struct runtime_process *process, void **state,
+                               struct err *why);
+void php_detach(void *state);
+void php_describe(const void *state, struct buf *out);
+
+void php_walk(const void *state, void *plan, const struct runtime_thread *thread, struct memory_batch *memory,
+              struct runtime_stack *out);
+
+/* What a function's first bytes, zeros behind those that could not be read, say of it. */
+struct php_function {
+    unsigned kind; /* PHP_USER for what was given as text, too; 0: these are no function's */
+    bool is_eval;
+    uint64_t name, scope;    /* 0: it has none */
+    uint64_t filename, opcodes; /* 0: an internal function */
+    uint32_t first_line, count; /* of instructions */
+    uint64_t check;          /* fingerprint, never 0 */
+};
+struct php_function php_function_of(const struct php_layout *l, const unsigned char bytes[PHP_FUNCTION_BYTES]);
+/* The number of the instruction at `opline` in its function; PHP_NO_LINE: it is another's. */
+uint32_t php_position(const struct php_function *f, uint64_t opline);
+
+void *php_open_names(const void *state);
+void php_close_names(void *names);
+void php_name_frames(void *names, const struct runtime_frame *frames, size_t count, struct memory_batch *memory,
+                     struct runtime_name *out);
+
+#endif

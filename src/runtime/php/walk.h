@@ -1,0 +1,109 @@
+/*
+ * walk: what the files that walk a thread's frames share.
+ *
+ * Concept. One batch asks for all that the plan predicts: the root (which frame runs, where its page is), the part of
+ * the page that ends behind that frame ("window"), those frames that lay elsewhere last time ("lone": generators'), and
+ * the functions of the last stack. The walk then follows the frames' list over these bytes. What was not predicted is
+ * fetched by further batches: older parts of the stack, other lone frames, functions not met last time.
+ *
+ * Consistency. When nobody proves that the thread stands still, window and lone frames are read twice in the batch, and
+ * the root before, between and behind. Frames come and go at the leaf's end of the list only, so from the root on the
+ * lists of both copies agree up to some frame: those below it stood all the time. If it is the leaf all is consistent;
+ * else the part below is (RUNTIME_FRAME_PART), or the stack is torn. An older part of the stack is read between two
+ * more reads of the last frame before it: if that stands, so do those that it leads to.
+ *
+ * Memory. struct walk lies on a catcher's stack.
+ *
+ * Files: walk.c (one sample: what is held, attempts), walk_frames.c (the list, what copies have in common),
+ * walk_functions.c (which functions).
+ */
+#ifndef RUNTIME_PHP_WALK_H
+#define RUNTIME_PHP_WALK_H
+
+#include "runtime/php/private.h"
+
+enum {
+    WALK_WINDOW = 16384,     /* bytes */
+    WALK_LONE = 8,           /* frames */
+    WALK_HEADS = 40,         /* functions held at a time */
+    WALK_PIECES = 80,
+    WALK_BATCHES_MAX = 96,   /* of one sample, */
+    WALK_FRAME_BATCHES = 64, /* for frames: a MiB of them */
+    WALK_RETRIES_MAX = 4,
+    WALK_CHAIN = WALK_WINDOW / PHP_FRAME_BYTES + WALK_LONE, /* frames that are held at most */
+
+    WALK_UNCHECKED = 1 << 30, /* of a frame, while the walk does not know its function */
+    WALK_DROPPED = 1 << 29,   /* of one that is nobody's */
+
+    PLAN_HEADS = 24,
+};
+
+struct php_plan {
+    uint64_t page, page_limit, current, top; /* of the last sample */
+    uint64_t lone[WALK_LONE];
+    uint64_t head[PLAN_HEADS];  /* functions */
+    uint32_t lone_count, head_count;
+};
+_Static_assert(sizeof(struct php_plan) <= RUNTIME_PLAN_MAX, "a plan is larger than promised");
+
+struct walk_lone {
+    uint64_t address;
+    uint32_t piece[2]; /* of the batch in hand */
+    bool is_there[2];
+    unsigned char bytes[2][PHP_FRAME_BYTES];
+};
+
+struct walk_head {
+    uint64_t address;
+    uint32_t piece;
+    bool is_there;
+    struct php_function function;
+    unsigned char bytes[PHP_FUNCTION_BYTES];
+};
+
+/* A part of the stack: [low, limit). */
+struct walk_window {
+    uint64_t low, limit;
+    uint32_t copy;      /* the last one that is held */
+    uint32_t piece[2];  /* of the batch in hand */
+    bool is_there[2];
+    _Alignas(8) unsigned char bytes[2][WALK_WINDOW];
+};
+
+struct walk {
+    const struct php *php;
+    struct php_plan *plan;
+    struct memory_batch *memory;
+    struct runtime_stack *out;
+    bool twice, takes_parts, is_part;
+    bool unreadable;         /* the process cannot be read any more */
+    uint32_t batches, pieces;
+    uint32_t lone_count, head_count;
+    uint32_t met_count;      /* frames, also those that are left out */
+    unsigned char root[PHP_ROOT_BYTES];
+    uint64_t between, last;  /* the frame that runs, read again */
+    struct walk_lone lone[WALK_LONE];
+    struct walk_head head[WALK_HEADS];
+    struct walk_window window;
+    struct memory_piece piece[WALK_PIECES];
+};
+_Static_assert(sizeof(struct walk) <= 49 * 1024, "a walk takes too much of a catcher's stack");
+
+/* ---- walk.c: adds a piece to the batch in hand; its number + 1, 0 when there is no room or no such address. */
+uint32_t php_stack_ask(struct walk *w, uint64_t address, void *out, uint32_t len);
+/* Reads the batch in hand; false when nothing can be read any more. */
+bool php_stack_read(struct walk *w);
+bool php_stack_got(const struct walk *w, uint32_t piece);
+
+/* ---- walk_frames.c: a frame that is held, of one copy; null: it is not. */
+const unsigned char *php_stack_frame(const struct walk *w, unsigned copy, uint64_t address);
+/* Where what stood all the time begins; 0: nowhere. `whole`: it is all. */
+uint64_t php_stack_common(const struct walk *w, bool *whole);
+enum runtime_end php_stack_frames(struct walk *w, uint64_t from);
+
+/* ---- walk_functions.c: with the first batch; then for all frames of the stack. */
+void php_stack_ask_functions(struct walk *w);
+void php_stack_take_functions(struct walk *w);
+enum runtime_end php_stack_functions(struct walk *w);
+
+#endif

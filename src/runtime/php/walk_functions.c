@@ -1,0 +1,132 @@
+/* Which functions a stack's frames run: their first bytes, read in each sample, for a function's memory may be
+ * another's by the next one. They tell where the instruction is that a frame is at, and the fingerprint by which the
+ * function is known again when it is named. */
+#include "runtime/php/walk.h"
+
+enum {
+    INFO_TOP = 1 << 17, /* of a frame: C code called the interpreter for it */
+    ROUNDS_MAX = RUNTIME_FRAMES_MAX / WALK_HEADS + 2,
+};
+
+static void ask_head(struct walk *w, uint64_t address)
+{
+    struct walk_head *h = &w->head[w->head_count++];
+    memset(h->bytes, 0, sizeof h->bytes);
+    h->address = address;
+    h->piece = php_stack_ask(w, address, h->bytes, PHP_FUNCTION_BYTES);
+}
+
+void php_stack_ask_functions(struct walk *w)
+{
+    w->head_count = 0;
+    for (uint32_t i = 0; i < w->plan->head_count; i++) {
+        ask_head(w, w->plan->head[i]);
+    }
+}
+
+void php_stack_take_functions(struct walk *w)
+{
+    for (uint32_t i = 0; i < w->head_count; i++) {
+        struct walk_head *h = &w->head[i];
+        /* an internal function may be the last thing before what is not mapped */
+        h->is_there = h->piece != 0 && w->piece[h->piece - 1].got >= PHP_FUNCTION_LEAST;
+        h->function = php_function_of(&w->php->layout, h->bytes);
+        h->is_there = h->is_there && h->function.kind != 0;
+    }
+}
+
+static const struct walk_head *head_of(const struct walk *w, uint64_t address)
+{
+    for (uint32_t i = 0; i < w->head_count; i++) {
+        if (w->head[i].address == address) {
+            return &w->head[i];
+        }
+    }
+    return NULL;
+}
+
+/* What is left out: frames that a fiber begins with, which are nobody's function. */
+static void fill(struct runtime_frame *frame, const struct php_function *f)
+{
+    bool is_top = (frame->position & INFO_TOP) != 0;
+    frame->position = f->kind == PHP_USER ? php_position(f, frame->check) : PHP_NO_CODE;
+    frame->flags &= ~(uint32_t)WALK_UNCHECKED;
+    frame->flags |= f->kind == PHP_USER && is_top ? RUNTIME_FRAME_ENTRY : 0;
+    frame->flags |= f->kind == PHP_INTERNAL && f->name == 0 ? WALK_DROPPED : 0;
+    frame->check = f->check;
+}
+
+/* Fills in what is known, and asks for others; how many were asked for, -1: a frame runs what is no function. */
+static int fill_and_ask(struct walk *w)
+{
+    struct runtime_stack *out = w->out;
+    int asked = 0;
+    for (uint32_t i = 0; i < out->count; i++) {
+        struct runtime_frame *frame = &out->frame[i];
+        const struct walk_head *head = (frame->flags & WALK_UNCHECKED) != 0 ? head_of(w, frame->code) : NULL;
+        if (head != NULL && !head->is_there) {
+            return -1;
+        }
+        if (head != NULL) {
+            fill(frame, &head->function);
+        }
+    }
+    w->pieces = w->head_count = 0;
+    for (uint32_t i = 0; i < out->count && w->head_count < WALK_HEADS; i++) {
+        if ((out->frame[i].flags & WALK_UNCHECKED) != 0 && head_of(w, out->frame[i].code) == NULL) {
+            ask_head(w, out->frame[i].code);
+            asked++;
+        }
+    }
+    return asked;
+}
+
+/* Puts together what remains, and remembers whose functions to ask for first next time. */
+static void close_frames(struct walk *w)
+{
+    struct runtime_stack *out = w->out;
+    struct php_plan *plan = w->plan;
+    uint32_t kept = 0;
+    plan->head_count = 0;
+    for (uint32_t i = 0; i < out->count; i++) {
+        const struct runtime_frame frame = out->frame[i];
+        bool known = (frame.flags & WALK_DROPPED) != 0;
+        for (uint32_t k = 0; !known && k < plan->head_count; k++) {
+            known = plan->head[k] == frame.code;
+        }
+        if (!known && plan->head_count < PLAN_HEADS) {
+            plan->head[plan->head_count++] = frame.code;
+        }
+        out->frame[kept] = frame;
+        kept += (frame.flags & WALK_DROPPED) == 0;
+    }
+    out->count = kept;
+}
+
+static void remember_lone(struct walk *w)
+{
+    w->plan->lone_count = 0;
+    for (uint32_t i = 0; i < w->lone_count; i++) {
+        w->plan->lone[w->plan->lone_count++] = w->lone[i].address;
+    }
+}
+
+enum runtime_end php_stack_functions(struct walk *w)
+{
+    for (int round = 0; round < ROUNDS_MAX; round++) {
+        int asked = fill_and_ask(w);
+        if (asked == 0) {
+            close_frames(w);
+            remember_lone(w);
+            if (w->out->count > 0) {
+                w->out->frame[w->out->count - 1].flags |= RUNTIME_FRAME_ENTRY;
+            }
+            return w->out->count > 0 ? RUNTIME_COMPLETE : RUNTIME_EMPTY;
+        }
+        if (asked < 0 || !php_stack_read(w)) {
+            return w->unreadable ? RUNTIME_UNREADABLE : RUNTIME_TORN;
+        }
+        php_stack_take_functions(w);
+    }
+    return RUNTIME_TORN;
+}
