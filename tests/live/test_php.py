@@ -1,0 +1,164 @@
+"""PHP code by its own names: what PHP itself says of its stacks is what the profile shows, for every PHP this machine can give
+(tests/lab/phps.py), with perf events and without.
+"""
+import json
+import shutil
+from collections import Counter
+
+import pytest
+
+from lab import phps, phpstacks, profiler
+
+pytestmark = pytest.mark.measures
+
+PROGRAMS = "tests/live/programs/php"
+MODES = {"perf": [], "perf-less": ["--perf-mode", "disabled"]}
+NET = {name: [] if name == "host" else pytest.mark.net for name in phps.NAMES}
+EACH = [pytest.param(name, mode, marks=NET[name]) for name in phps.NAMES for mode in MODES]
+
+
+@pytest.fixture
+def php_of():
+    def get(name):
+        try:
+            return phps.get(name)
+        except phps.Missing as reason:
+            pytest.skip(f"{name}: {reason}")
+    return get
+
+
+@pytest.fixture
+def profile(pillion, workdir, repository, php_of):
+    """profile(name of the PHP, script, its arguments, options...) -> session, with everything in order."""
+    def run(name, script, arguments, *options, settings=("-n",), beside=()):
+        php = php_of(name)
+        folder = repository / PROGRAMS
+        where = php.where(folder / f"{script}.php", *(folder / f"{one}.php" for one in beside))
+        session = profiler.profile(pillion, workdir / "out", [*php.argv, *settings, where, *map(str, arguments)], *options)
+        assert session.done.status == 0, session.done
+        return session
+    return run
+
+
+# ---- Names, files and lines; shares
+
+def check_known(session, mode):
+    known = phpstacks.Known(session.done.out)
+    for form, stacks in (("col", phpstacks.of_col(session)), ("pprof", phpstacks.of_pprof(session.folder))):
+        known.seen.clear()
+        verdicts, wrong = Counter(), []
+        for stack in stacks:
+            verdict = known.judge(stack.own) if stack.own else "none"
+            verdicts[verdict] += stack.count
+            wrong += [repr(stack)] if verdict == "wrong" else []
+        total = sum(verdicts.values())
+        shares = {verdict: f"{100 * count / total:.1f} %" for verdict, count in verdicts.items()}
+        print(f"PHP {known.version} {mode} {form}: {shares}, {len(known.seen)} of {len(known.stacks)} stacks seen")
+        assert not wrong, wrong[:3]
+        assert verdicts["whole"] > 0.75 * total, session.done
+        assert len(known.seen) >= 0.95 * len(known.stacks), [known.stacks[i] for i in {*range(len(known.stacks))} - known.seen]
+
+
+@pytest.mark.exact
+@pytest.mark.parametrize("name,mode", EACH)
+def test_stacks_are_those_php_tells(name, mode, profile):
+    """Closures, callbacks of C functions, generators, fibers, methods with and without names, included files, code given as text,
+    calls over several lines, exceptions: no stack that the program cannot have."""
+    check_known(profile(name, "known_stacks", [1], "-f", 999, *MODES[mode], beside=["known_included"]), mode)
+
+
+@pytest.mark.exact
+@pytest.mark.parametrize("mode", MODES)
+def test_stacks_of_compiled_functions_are_those_php_tells(mode, profile):
+    settings = ["-d", "opcache.enable_cli=1", "-d", "opcache.jit=tracing", "-d", "opcache.jit_buffer_size=32M"]
+    check_known(profile("host", "known_stacks", [1], "-f", 999, *MODES[mode], settings=settings, beside=["known_included"]), mode)
+
+
+@pytest.mark.parametrize("name,mode", EACH)
+def test_three_functions_at_50_30_20_percent(name, mode, profile):
+    session = profile(name, "shares", [1.2, 0.2], "-f", 999, *MODES[mode])
+    told = {function: float(share) for function, share in zip(*[iter(session.done.out.split())] * 2)}
+    stacks = phpstacks.of_col(session)
+    total = sum(stack.count for stack in stacks)
+    shares = {function: sum(s.count for s in stacks if function in s.names) / total for function in told}
+    assert sum(shares.values()) > 0.6, (session.done, session.frames())
+    for function, true in told.items():
+        share = shares[function] / sum(shares.values())
+        print(f"{name} {mode}: {function} {share:.3f}, true {true:.3f}")
+        assert abs(share - true) < 0.05, (session.done, session.frames())
+
+
+# ---- Frames that come and go
+
+@pytest.mark.exact
+@pytest.mark.parametrize("name,mode", EACH)
+def test_no_stack_is_put_together_from_two_moments(name, mode, profile):
+    session = profile(name, "hot", [1], "-f", 999, *MODES[mode])
+    total = impossible = short = 0
+    for stack in phpstacks.of_col(session):
+        names = stack.names
+        if names[:2] != ["<main>", "all"] or "down" not in names:
+            continue
+        order = [each for each in names if each[-2:] in ("_a", "_b") or each == "array_map"]
+        legal = (["hot_a", "mid_a", "leaf_a"], ["hot_b", "array_map", "mid_b", "leaf_b"])
+        total += stack.count
+        impossible += stack.count * (order not in [way[:len(order)] for way in legal])
+        short += stack.count * (bool(order) and names.count("down") != 26)
+    print(f"{name} {mode}: {impossible} impossible, {short} short of {total}; torn "
+          f"{session.share('[php: torn]_[php]') + session.share('[partial]_[php]'):.4f}")
+    assert total > 0.6 * session.seconds(999) * 999, session.frames()
+    assert impossible + short == 0
+
+
+@pytest.mark.exact
+@pytest.mark.parametrize("mode", MODES)
+def test_code_that_is_freed_leaves_its_name_to_nobody(mode, profile, repository):
+    """Code given as text lies where other code was a moment ago: place and first line are always of the same one."""
+    lines = (repository / PROGRAMS / "made.php").read_text().splitlines()
+    first = {f"({1 + at}) : eval()'d code": 3 if "$one" in line else 5 for at, line in enumerate(lines) if "eval($" in line}
+    session = profile("host", "made", [1], "-f", 999, *MODES[mode])
+    right = wrong = 0
+    for stack in phpstacks.of_col(session):
+        for frame in stack.own:
+            if frame.name == "{closure}":
+                fits = any(frame.file.endswith(end) and frame.first == line for end, line in first.items())
+                right, wrong = right + fits * stack.count, wrong + (not fits) * stack.count
+    print(f"{mode}: {right} right, {wrong} wrong, {session.share('[code is gone]_[php]'):.3f} gone")
+    assert wrong == 0 and right > 0.2 * session.seconds(999) * 999
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("depth", [300, 4000])
+def test_deep_stacks_are_whole_or_say_what_is_left_out(mode, depth, profile):
+    session = profile("host", "deep", [1, depth], "-f", 499, *MODES[mode])
+    stacks = [stack for stack in phpstacks.of_col(session) if stack.own and stack.own[0].name == "<main>"]
+    whole = [stack for stack in stacks if "leaf" in stack.names]
+    assert sum(stack.count for stack in whole) > 0.4 * sum(stack.count for stack in stacks), session.frames()
+    for stack in whole:
+        downs = stack.names.count("down")
+        assert downs == depth + 1 if depth == 300 else "[frames left out]_[php]" in stack.frames
+
+
+# ---- Servers; options
+
+@pytest.mark.parametrize("mode", MODES)
+def test_workers_of_a_server_show_requests_and_nothing_when_idle(mode, pillion, workdir, repository):
+    server = shutil.which("php-fpm8.2")
+    if not server:
+        pytest.skip("no php-fpm8.2 here")
+    command = ["/usr/bin/python3", repository / "tests/lab/fastcgi.py", server, repository / PROGRAMS / "request.php", "2"]
+    session = profiler.profile(pillion, workdir / "out", command, "-f", 499, *MODES[mode])
+    told = json.loads(session.done.out)
+    stacks = [stack for stack in phpstacks.of_col(session) if "php-fpm" in stack.comm]
+    total = sum(stack.count for stack in stacks)
+    inside = sum(stack.count for stack in stacks if stack.names[:2] == ["<main>", "Page::render"])
+    print(f"{mode}: {told['requests']} requests; {total / 499:.3f} s, true {told['cpu']:.3f} s; {inside / total:.3f} in requests")
+    assert told["requests"] > 20 and inside > 0.6 * total, session.frames()
+    assert not any(frame.startswith("[php") for stack in stacks for frame in stack.frames if isinstance(frame, str) and "torn" in frame)
+
+
+def test_php_may_be_left_out(profile):
+    session = profile("host", "hot", [0.5], "--no-php")
+    stacks = phpstacks.of_col(session)
+    assert sum(stack.count for stack in stacks) > 10, session.done
+    assert not any(stack.own for stack in stacks)
