@@ -55,7 +55,7 @@ def main(server, script, seconds):
         os.chmod(folder, 0o755)
         path = f"{folder}/php.socket"
         Path(folder, "php.conf").write_text(CONFIGURATION.format(socket=path))
-        running = subprocess.Popen([server, "-n", "-F", "-y", f"{folder}/php.conf"])
+        running = subprocess.Popen([server, "-F", "-y", f"{folder}/php.conf"])
         count, end = 0, time.monotonic() + 10
         while not os.path.exists(path) and time.monotonic() < end:
             time.sleep(0.01)

@@ -1,7 +1,10 @@
 /* What a function's first bytes say of it. */
 #include "runtime/php/private.h"
 
-enum { COUNT_MAX = 1 << 24 };
+enum {
+    COUNT_MAX = 1 << 24,
+    FUNCTION_FLAGS = 4, FLAGS_CLOSURE = 3, /* two bits */ IS_CLOSURE = 1, /* and not one of a function with a name */
+};
 
 static uint64_t fingerprint(const struct php_function *f, const unsigned char *bytes)
 {
@@ -12,13 +15,25 @@ static uint64_t fingerprint(const struct php_function *f, const unsigned char *b
     hash = mix_u64(hash, (uint64_t)f->first_line << 32 | f->count);
     /* of an internal function where its arguments are told of and what runs it */
     hash = f->kind == PHP_INTERNAL ? mix_u64(hash, load_u64(bytes + 40)) : hash;
+    hash &= ~PHP_NAMELESS;
     return hash != 0 ? hash : 1;
+}
+
+static enum php_nameless nameless_of(const struct php_layout *l, const struct php_function *f, const unsigned char *bytes)
+{
+    uint32_t flags = load_u32(bytes + FUNCTION_FLAGS) >> l->closure_bit & FLAGS_CLOSURE;
+    bool fits = f->first_line < NAMELESS_LINES_MAX && ((f->filename >> 3 | f->scope >> 3) & ~NAMELESS_ADDRESS) == 0;
+    if (f->kind != PHP_USER || !fits) {
+        return NAMELESS_NOT;
+    }
+    return f->name != 0 ? (flags == IS_CLOSURE ? NAMELESS_CLOSURE : NAMELESS_NOT)
+           : bytes[FUNCTION_KIND] == PHP_EVAL ? NAMELESS_EVAL
+                                              : NAMELESS_FILE;
 }
 
 struct php_function php_function_of(const struct php_layout *l, const unsigned char bytes[PHP_FUNCTION_BYTES])
 {
-    struct php_function f = {.kind = bytes[FUNCTION_KIND], .is_eval = bytes[FUNCTION_KIND] == PHP_EVAL};
-    f.kind = f.is_eval ? PHP_USER : f.kind;
+    struct php_function f = {.kind = bytes[FUNCTION_KIND] == PHP_EVAL ? PHP_USER : bytes[FUNCTION_KIND]};
     f.name = load_u64(bytes + FUNCTION_NAME);
     f.scope = load_u64(bytes + FUNCTION_SCOPE);
     if (f.kind == PHP_USER) {
@@ -34,6 +49,7 @@ struct php_function php_function_of(const struct php_layout *l, const unsigned c
         return f;
     }
     f.check = fingerprint(&f, bytes);
+    f.nameless = nameless_of(l, &f, bytes);
     return f;
 }
 

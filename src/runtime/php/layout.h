@@ -20,6 +20,7 @@ struct php_layout {
     uint32_t last;    /* u32: how many */
     uint32_t filename;
     uint32_t line;    /* u32: the first */
+    uint32_t closure_bit; /* among its flags; the next one: of a function with a name */
 };
 
 /* What executor_globals tells of the stack, in all versions: where free memory begins, where the page ends, the page,

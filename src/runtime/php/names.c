@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 enum {
-    STRING_LEN = 16, STRING_BYTES = 24, CLASS_NAME = 8,
+    STRING_KIND = 4, KIND_MASK = 15, KIND_STRING = 6, STRING_LEN = 16, STRING_BYTES = 24, CLASS_NAME = 8,
     OF_FUNCTION = 0, OF_LINE = 1, /* kinds of what is kept: the function; from here on a line of it */
 };
 
@@ -34,6 +34,10 @@ static bool add_string(struct reading *r, uint64_t string)
     unsigned char head[STRING_BYTES];
     char text[RUNTIME_NAME_MAX];
     if (!walk_read_exactly(r->memory, string, head, sizeof head)) {
+        return false;
+    }
+    /* freed memory begins with a pointer to other such memory */
+    if ((load_u32(head + STRING_KIND) & KIND_MASK) != KIND_STRING) {
         return false;
     }
     uint64_t len = least(load_u64(head + STRING_LEN), sizeof text);
@@ -67,18 +71,22 @@ static void shorten_closure(struct reading *r, size_t from)
     }
 }
 
+static void add_class(struct reading *r, uint64_t class)
+{
+    uint64_t name;
+    if (class != 0 && walk_read_exactly(r->memory, class + CLASS_NAME, &name, sizeof name) && add_string(r, name)) {
+        buf_text(&r->text, "::");
+    }
+}
+
 static bool read_name(struct reading *r)
 {
     const struct php_function *f = &r->function;
-    uint64_t class_name;
     if (f->name == 0) {
-        buf_text(&r->text, f->is_eval ? "<eval>" : "<main>");
+        buf_text(&r->text, "<main>"); /* with addresses that no frame can hold */
         return true;
     }
-    if (f->scope != 0 && walk_read_exactly(r->memory, f->scope + CLASS_NAME, &class_name, sizeof class_name) &&
-        add_string(r, class_name)) {
-        buf_text(&r->text, "::");
-    }
+    add_class(r, f->scope);
     size_t from = r->text.len;
     bool good = add_string(r, f->name);
     shorten_closure(r, from);
@@ -99,7 +107,6 @@ static bool read_all(struct reading *r)
     }
     r->out->name = cache_text(&r->names->cache, &r->text);
     r->out->first_line = r->function.first_line;
-    r->out->first_line += r->function.kind == PHP_USER && r->out->first_line == 0; /* a file's own */
     buf_clear(&r->text);
     if (r->function.kind == PHP_USER && add_string(r, r->function.filename)) {
         r->out->file = cache_text(&r->names->cache, &r->text);
@@ -156,12 +163,67 @@ static uint32_t find_line(struct names *n, const struct runtime_frame *frame, st
     return function.first_line;
 }
 
+static bool read_nameless(struct reading *r, const struct runtime_frame *frame)
+{
+    unsigned kind = frame->check >> NAMELESS_KIND_AT & 3;
+    if (!add_string(r, (frame->code & NAMELESS_ADDRESS) << 3)) {
+        return false;
+    }
+    r->out->file = cache_text(&r->names->cache, &r->text);
+    buf_clear(&r->text);
+    if (kind == NAMELESS_CLOSURE) {
+        add_class(r, (frame->check & NAMELESS_ADDRESS) << 3);
+    }
+    buf_text(&r->text, kind == NAMELESS_CLOSURE ? "{closure}" : kind == NAMELESS_EVAL ? "<eval>" : "<main>");
+    r->out->name = cache_text(&r->names->cache, &r->text);
+    r->out->first_line = (uint32_t)(frame->code >> NAMELESS_ADDRESS_BITS);
+    r->out->first_line += r->out->first_line == 0; /* a file's own */
+    return true;
+}
+
+/* Read anew for each stack, because by the next request the texts may be others; kept for when the process has ended.
+ * False: it cannot be named. */
+static bool find_nameless(struct names *n, const struct runtime_frame *frame, struct memory_batch *memory,
+                          struct function *out)
+{
+    *out = (struct function){.code = frame->code, .check = frame->check, .kind = OF_FUNCTION, .name = STR(""),
+                             .file = STR("")};
+    const struct function *known = cache_find(&n->cache, out);
+    struct reading r = {.names = n, .memory = memory, .out = out};
+    buf_init(&r.text, RUNTIME_NAME_MAX * 2 + 2);
+    bool good = read_nameless(&r, frame);
+    buf_release(&r.text);
+    unsigned char byte;
+    struct memory_piece probe = {n->php->root, &byte, 1, 0};
+    if (!good && known != NULL && !memory_batch_read(memory, &probe, 1, NULL)) {
+        *out = *known;
+        return true;
+    }
+    if (good && known == NULL && !is_short_lived(out)) {
+        (void)cache_add(&n->cache, out);
+    }
+    return good;
+}
+
+static void name_nameless(struct names *n, const struct runtime_frame *frame, struct memory_batch *memory,
+                          struct runtime_name *out)
+{
+    struct function f;
+    if (find_nameless(n, frame, memory, &f)) {
+        *out = (struct runtime_name){.function = f.name, .file = f.file, .first_line = f.first_line,
+                                     .may_change = true};
+        out->line = frame->position < PHP_NO_LINE ? frame->position : f.first_line;
+    }
+}
+
 static void name_frame(struct names *n, const struct runtime_frame *frame, struct memory_batch *memory,
                        struct runtime_name *out)
 {
     struct function f;
     *out = (struct runtime_name){.function = STR(""), .file = STR("")};
-    if (find_function(n, frame, memory, &f)) {
+    if ((frame->check & PHP_NAMELESS) != 0) {
+        name_nameless(n, frame, memory, out);
+    } else if (find_function(n, frame, memory, &f)) {
         bool short_lived = is_short_lived(&f);
         *out = (struct runtime_name){.function = f.name, .file = f.file, .first_line = f.first_line,
                                      .may_change = short_lived};

@@ -21,6 +21,15 @@ enum {
 #define PHP_NO_CODE UINT32_MAX
 #define PHP_NO_LINE (UINT32_MAX - 1)
 
+/* Some functions' memory is freed as soon as they are no longer used, mostly before the frame is named: a closure's lies
+ * in an object, a file's own code is used once. Neither has a name of its own; so its frame has, in the place of the
+ * function and its fingerprint, what else it is called by, which lasts longer: code is the file's name and the first
+ * line; check is PHP_NAMELESS, which kind it is, and the class; position is the line. */
+#define PHP_NAMELESS (1ULL << 63)
+enum php_nameless { NAMELESS_NOT, NAMELESS_CLOSURE, NAMELESS_FILE, NAMELESS_EVAL };
+enum { NAMELESS_KIND_AT = 60, NAMELESS_ADDRESS_BITS = 45, NAMELESS_LINES_MAX = 1 << (64 - NAMELESS_ADDRESS_BITS) };
+#define NAMELESS_ADDRESS (((uint64_t)1 << NAMELESS_ADDRESS_BITS) - 1)
+
 /* What a file tells. Addresses are the file's own. */
 struct php_binary {
     uint32_t version;
@@ -54,11 +63,11 @@ void php_walk(const void *state, void *plan, const struct runtime_thread *thread
 /* What a function's first bytes, zeros behind those that could not be read, say of it. */
 struct php_function {
     unsigned kind; /* PHP_USER for what was given as text, too; 0: these are no function's */
-    bool is_eval;
     uint64_t name, scope;    /* 0: it has none */
     uint64_t filename, opcodes; /* 0: an internal function */
     uint32_t first_line, count; /* of instructions */
-    uint64_t check;          /* fingerprint, never 0 */
+    uint64_t check;          /* fingerprint, never 0, without PHP_NAMELESS */
+    enum php_nameless nameless; /* and a frame can hold what it is called by */
 };
 struct php_function php_function_of(const struct php_layout *l, const unsigned char bytes[PHP_FUNCTION_BYTES]);
 /* The number of the instruction at `opline` in its function; PHP_NO_LINE: it is another's. */

@@ -138,7 +138,7 @@ static enum runtime_end read_stack(struct walk *w)
 
 static enum runtime_end attempt(struct walk *w)
 {
-    w->out->count = w->met_count = w->head_count = 0;
+    w->out->count = w->met_count = w->head_count = w->line_count = 0;
     w->is_part = false;
     enum runtime_end end = read_stack(w);
     if (end != RUNTIME_COMPLETE) {
@@ -180,6 +180,8 @@ void php_walk(const void *state, void *plan, const struct runtime_thread *thread
         out->retries++;
         end = attempt(&w);
     }
-    const struct walk_ending ending = {end, w.batches, w.is_part, false};
+    /* between two requests functions are freed, if no cache keeps them */
+    w.plan->short_lived = end == RUNTIME_EMPTY ? SHORT_LIVED : w.plan->short_lived - (w.plan->short_lived > 0);
+    const struct walk_ending ending = {end, w.batches, w.is_part, w.plan->short_lived > 0};
     walk_end(&ending, out);
 }

@@ -26,6 +26,7 @@ enum {
     WALK_WINDOW = 16384,     /* bytes */
     WALK_LONE = 8,           /* frames */
     WALK_HEADS = 40,         /* functions held at a time */
+    WALK_LINES = 48,         /* of functions without names */
     WALK_PIECES = 80,
     WALK_BATCHES_MAX = 96,   /* of one sample, */
     WALK_FRAME_BATCHES = 64, /* for frames: a MiB of them */
@@ -36,6 +37,7 @@ enum {
     WALK_DROPPED = 1 << 29,   /* of one that is nobody's */
 
     PLAN_HEADS = 24,
+    SHORT_LIVED = 64,        /* samples */
 };
 
 struct php_plan {
@@ -43,6 +45,7 @@ struct php_plan {
     uint64_t lone[WALK_LONE];
     uint64_t head[PLAN_HEADS];  /* functions */
     uint32_t lone_count, head_count;
+    uint32_t short_lived;       /* samples for which functions are taken to be freed soon */
 };
 _Static_assert(sizeof(struct php_plan) <= RUNTIME_PLAN_MAX, "a plan is larger than promised");
 
@@ -59,6 +62,12 @@ struct walk_head {
     bool is_there;
     struct php_function function;
     unsigned char bytes[PHP_FUNCTION_BYTES];
+};
+
+/* Where the line of such a frame stands. */
+struct walk_line {
+    uint64_t address;
+    uint32_t frame, piece, line;
 };
 
 /* A part of the stack: [low, limit). */
@@ -78,12 +87,13 @@ struct walk {
     bool twice, takes_parts, is_part;
     bool unreadable;         /* the process cannot be read any more */
     uint32_t batches, pieces;
-    uint32_t lone_count, head_count;
+    uint32_t lone_count, head_count, line_count;
     uint32_t met_count;      /* frames, also those that are left out */
     unsigned char root[PHP_ROOT_BYTES];
     uint64_t between, last;  /* the frame that runs, read again */
     struct walk_lone lone[WALK_LONE];
     struct walk_head head[WALK_HEADS];
+    struct walk_line line[WALK_LINES];
     struct walk_window window;
     struct memory_piece piece[WALK_PIECES];
 };

@@ -45,15 +45,51 @@ static const struct walk_head *head_of(const struct walk *w, uint64_t address)
     return NULL;
 }
 
-/* What is left out: frames that a fiber begins with, which are nobody's function. */
-static void fill(struct runtime_frame *frame, const struct php_function *f)
+/* What a function without a name is called by; its line is to be read. */
+static void fill_nameless(struct walk *w, uint32_t at, const struct php_function *f)
 {
+    struct runtime_frame *frame = &w->out->frame[at];
+    if (frame->position < PHP_NO_LINE && w->line_count < WALK_LINES) {
+        uint64_t address = f->opcodes + (uint64_t)frame->position * OPLINE_BYTES + OPLINE_LINE;
+        w->line[w->line_count++] = (struct walk_line){address, at, 0, 0};
+    }
+    if (f->nameless == NAMELESS_EVAL || (f->nameless == NAMELESS_FILE && at + 1 < w->out->count)) {
+        w->plan->short_lived = SHORT_LIVED; /* so are texts of their names */
+    }
+    frame->position = PHP_NO_LINE;
+    frame->code = f->filename >> 3 | (uint64_t)f->first_line << NAMELESS_ADDRESS_BITS;
+    frame->check = PHP_NAMELESS | (uint64_t)f->nameless << NAMELESS_KIND_AT | f->scope >> 3;
+}
+
+/* What is left out: frames that a fiber begins with, which are nobody's function. */
+static void fill(struct walk *w, uint32_t at, const struct php_function *f)
+{
+    struct runtime_frame *frame = &w->out->frame[at];
     bool is_top = (frame->position & INFO_TOP) != 0;
     frame->position = f->kind == PHP_USER ? php_position(f, frame->check) : PHP_NO_CODE;
     frame->flags &= ~(uint32_t)WALK_UNCHECKED;
     frame->flags |= f->kind == PHP_USER && is_top ? RUNTIME_FRAME_ENTRY : 0;
     frame->flags |= f->kind == PHP_INTERNAL && f->name == 0 ? WALK_DROPPED : 0;
     frame->check = f->check;
+    if (f->nameless != NAMELESS_NOT) {
+        fill_nameless(w, at, f);
+    }
+}
+
+static bool read_lines(struct walk *w)
+{
+    w->pieces = 0;
+    for (uint32_t i = 0; i < w->line_count; i++) {
+        w->line[i].piece = php_stack_ask(w, w->line[i].address, &w->line[i].line, 4);
+    }
+    if (w->line_count == 0 || !php_stack_read(w)) {
+        return w->line_count == 0;
+    }
+    for (uint32_t i = 0; i < w->line_count; i++) {
+        bool good = php_stack_got(w, w->line[i].piece) && w->line[i].line < PHP_NO_LINE;
+        w->out->frame[w->line[i].frame].position = good ? w->line[i].line : PHP_NO_LINE;
+    }
+    return true;
 }
 
 /* Fills in what is known, and asks for others; how many were asked for, -1: a frame runs what is no function. */
@@ -68,7 +104,7 @@ static int fill_and_ask(struct walk *w)
             return -1;
         }
         if (head != NULL) {
-            fill(frame, &head->function);
+            fill(w, i, &head->function);
         }
     }
     w->pieces = w->head_count = 0;
@@ -90,7 +126,7 @@ static void close_frames(struct walk *w)
     plan->head_count = 0;
     for (uint32_t i = 0; i < out->count; i++) {
         const struct runtime_frame frame = out->frame[i];
-        bool known = (frame.flags & WALK_DROPPED) != 0;
+        bool known = (frame.flags & WALK_DROPPED) != 0 || (frame.check & PHP_NAMELESS) != 0;
         for (uint32_t k = 0; !known && k < plan->head_count; k++) {
             known = plan->head[k] == frame.code;
         }
@@ -116,6 +152,9 @@ enum runtime_end php_stack_functions(struct walk *w)
     for (int round = 0; round < ROUNDS_MAX; round++) {
         int asked = fill_and_ask(w);
         if (asked == 0) {
+            if (!read_lines(w)) {
+                return w->unreadable ? RUNTIME_UNREADABLE : RUNTIME_TORN;
+            }
             close_frames(w);
             remember_lone(w);
             if (w->out->count > 0) {
