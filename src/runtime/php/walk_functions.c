@@ -92,6 +92,18 @@ static bool read_lines(struct walk *w)
     return true;
 }
 
+/* Whose functions to ask for first next time. */
+static void remember_head(struct php_plan *plan, uint64_t address)
+{
+    bool known = plan->head_count == PLAN_HEADS;
+    for (uint32_t i = 0; !known && i < plan->head_count; i++) {
+        known = plan->head[i] == address;
+    }
+    if (!known) {
+        plan->head[plan->head_count++] = address;
+    }
+}
+
 /* Fills in what is known, and asks for others; how many were asked for, -1: a frame runs what is no function. */
 static int fill_and_ask(struct walk *w)
 {
@@ -104,6 +116,7 @@ static int fill_and_ask(struct walk *w)
             return -1;
         }
         if (head != NULL) {
+            remember_head(w->plan, head->address);
             fill(w, i, &head->function);
         }
     }
@@ -117,22 +130,12 @@ static int fill_and_ask(struct walk *w)
     return asked;
 }
 
-/* Puts together what remains, and remembers whose functions to ask for first next time. */
-static void close_frames(struct walk *w)
+/* Puts together what remains. */
+static void close_frames(struct runtime_stack *out)
 {
-    struct runtime_stack *out = w->out;
-    struct php_plan *plan = w->plan;
     uint32_t kept = 0;
-    plan->head_count = 0;
     for (uint32_t i = 0; i < out->count; i++) {
         const struct runtime_frame frame = out->frame[i];
-        bool known = (frame.flags & WALK_DROPPED) != 0 || (frame.check & PHP_NAMELESS) != 0;
-        for (uint32_t k = 0; !known && k < plan->head_count; k++) {
-            known = plan->head[k] == frame.code;
-        }
-        if (!known && plan->head_count < PLAN_HEADS) {
-            plan->head[plan->head_count++] = frame.code;
-        }
         out->frame[kept] = frame;
         kept += (frame.flags & WALK_DROPPED) == 0;
     }
@@ -149,13 +152,14 @@ static void remember_lone(struct walk *w)
 
 enum runtime_end php_stack_functions(struct walk *w)
 {
+    w->plan->head_count = 0;
     for (int round = 0; round < ROUNDS_MAX; round++) {
         int asked = fill_and_ask(w);
         if (asked == 0) {
             if (!read_lines(w)) {
                 return w->unreadable ? RUNTIME_UNREADABLE : RUNTIME_TORN;
             }
-            close_frames(w);
+            close_frames(w->out);
             remember_lone(w);
             if (w->out->count > 0) {
                 w->out->frame[w->out->count - 1].flags |= RUNTIME_FRAME_ENTRY;

@@ -161,7 +161,6 @@ function größe() {
 }
 
 function fibers() {
-    if (!class_exists("Fiber")) return;
     $fiber = new Fiber(function () { burn(); Fiber::suspend(); recursion(1); });
     $fiber->start();
     burn();
@@ -180,7 +179,7 @@ function round_of_all() {
     given_as_text();
     included();
     größe();
-    fibers();
+    if (class_exists("Fiber")) fibers();
 }
 
 function text($value) { // json_encode() is not in every PHP

@@ -1,0 +1,257 @@
+/*
+ * PHP in a memory made here (php_process.h): attached to, walked, named, for a version of each layout; and each way in
+ * which what is read contradicts itself.
+ */
+#include "php_process.h"
+#include "runtime/php/walk.h"
+#include "test.h"
+
+#include <stdio.h>
+
+static struct php_process process;
+static struct php *php;
+static uint64_t plan[RUNTIME_PLAN_MAX / sizeof(uint64_t)];
+static struct runtime_stack stack;
+static const char expected[] = "<main> 1:3 > Shop::sell 10:11 > array_map > Shop::{closure} 20:23";
+static const char without_closure[] = "<main> 1:3 > Shop::sell 10:11 > array_map";
+static const struct php_family *const family_8_2 = &php_families[3];
+
+static void make(const struct php_family *family)
+{
+    struct err err = {0};
+    php_make(&process, family);
+    memset(plan, 0, sizeof plan);
+    CHECK_INT(php_process_attach(&process, &php, &err), RUNTIME_YES);
+    CHECK_TEXT(err.text, "");
+}
+
+static void walk(bool proven, bool parts)
+{
+    struct memory_batch memory = {php_process_read, &process};
+    struct runtime_thread of = {.tid = PHP_TID, .proven_later = proven, .takes_parts = parts};
+    process.reads = process.pieces = 0;
+    php_walk(php, plan, &of, &memory, &stack);
+}
+
+/* The stack's names, root first, "a > b", with lines. */
+static const char *names(void)
+{
+    static char text[4096];
+    struct memory_batch memory = {php_process_read, &process};
+    static struct runtime_name name[RUNTIME_FRAMES_MAX];
+    struct buf out;
+    void *open = php_open_names(php);
+    buf_init(&out, sizeof text);
+    php_name_frames(open, stack.frame, stack.count, &memory, name);
+    for (uint32_t i = stack.count; i > 0; i--) {
+        const struct runtime_name *n = &name[i - 1];
+        buf_str(&out, n->function);
+        if (n->file.len > 0) {
+            buf_printf(&out, " %u:%u", n->first_line, n->line);
+        }
+        buf_text(&out, i > 1 ? " > " : "");
+    }
+    snprintf(text, sizeof text, "%.*s", (int)out.len, buf_slice(&out).ptr);
+    buf_release(&out);
+    php_close_names(open);
+    return text;
+}
+
+static void each_layout(void)
+{
+    for (size_t i = 0; i < PHP_FAMILIES; i++) {
+        for (unsigned proven = 0; proven < 2; proven++) {
+            make(&php_families[i]);
+            walk(proven, false);
+            CHECK_INT(stack.end, RUNTIME_COMPLETE);
+            CHECK_TEXT(names(), expected);
+            CHECK_INT(stack.frame[0].flags, RUNTIME_FRAME_ENTRY);
+            CHECK_INT(stack.frame[1].flags, 0);
+            CHECK_INT(stack.frame[3].flags, RUNTIME_FRAME_ENTRY);
+            php_detach(php);
+        }
+    }
+}
+
+static void unknown_versions(void)
+{
+    struct php_layout layout;
+    struct err err = {0};
+    CHECK(!php_layout_of(PHP_VERSION(8, 6, 0), &layout, &err));
+    CHECK_TEXT(err.text, "PHP 8.6.0 is not known here; 7.4 to 8.5 can be read");
+    CHECK(!php_layout_of(PHP_VERSION(7, 3, 33), &layout, &err));
+}
+
+static void idle(void)
+{
+    make(family_8_2);
+    php_put(&process, AT_GLOBALS + 488, 0);
+    walk(false, true);
+    CHECK_INT(stack.end, RUNTIME_EMPTY);
+    CHECK_INT(stack.count, 0);
+    CHECK_INT(process.reads, 1);
+    php_detach(php);
+    struct err err = {0}; /* one that never had a request, either */
+    memset(process.bytes + AT_GLOBALS + 456, 0, 40);
+    CHECK_INT(php_process_attach(&process, &php, &err), RUNTIME_YES);
+    struct memory_batch memory = {php_process_read, &process};
+    struct runtime_thread other = {.tid = PHP_TID + 1};
+    php_walk(php, plan, &other, &memory, &stack);
+    CHECK_INT(stack.end, RUNTIME_NO_THREAD);
+    php_detach(php);
+}
+
+static void refused(uint64_t at, uint64_t value)
+{
+    struct err err = {0};
+    php_make(&process, family_8_2);
+    php_put(&process, at, value);
+    CHECK_INT(php_process_attach(&process, &php, &err), RUNTIME_UNSUPPORTED);
+    CHECK(err.kind != ERR_NONE && php == NULL);
+}
+
+static void contradictions(void)
+{
+    refused(AT_GLOBALS + 480, 4096);                    /* pages of another size */
+    refused(AT_GLOBALS + 488, php_there(PHP_BYTES));    /* no frame */
+    refused(AT_GLOBALS + 472, 0);                       /* no page */
+    refused(AT_PAGE + 32 + 24, php_there(AT_CLASS));    /* what runs is no function */
+    refused(AT_PAGE + 32 + 48, 8);                      /* a list that leads nowhere */
+    php_make(&process, family_8_2);
+    php_put(&process, AT_PAGE + 32, php_there(AT_CODE + 0x500)); /* instructions of others */
+    php_put(&process, AT_PAGE + 32 + FRAME_STEP, php_there(AT_CODE));
+    struct err err = {0};
+    CHECK_INT(php_process_attach(&process, &php, &err), RUNTIME_UNSUPPORTED);
+}
+
+static void changed(uint64_t at, uint64_t value, enum runtime_end end)
+{
+    make(family_8_2);
+    walk(true, false);
+    CHECK_INT(stack.end, RUNTIME_COMPLETE);
+    php_put(&process, at, value);
+    walk(true, false);
+    CHECK_INT(stack.end, end);
+    php_detach(php);
+}
+
+static void contradicting_stacks(void)
+{
+    uint64_t leaf = AT_PAGE + 32 + 3 * FRAME_STEP;
+    changed(leaf + 24, 8, RUNTIME_TORN);                       /* no function */
+    changed(leaf + 24, php_there(AT_CLASS), RUNTIME_TORN);     /* of no kind */
+    changed(leaf + 48, 12, RUNTIME_TORN);                      /* nowhere */
+    changed(leaf + 48, php_there(PHP_BYTES), RUNTIME_TORN);
+    changed(AT_GLOBALS + 488, php_there(leaf + 4), RUNTIME_TORN);
+    changed(leaf + 24, 0, RUNTIME_COMPLETE);                   /* a frame of C code is nobody's */
+    changed(leaf, 0, RUNTIME_COMPLETE);                        /* not saved yet */
+    make(family_8_2);
+    walk(true, false);
+    process.gone = true;
+    walk(true, false);
+    CHECK_INT(stack.end, RUNTIME_UNREADABLE);
+    php_detach(php);
+}
+
+static void list_without_end(void)
+{
+    make(family_8_2);
+    php_put(&process, AT_PAGE + 32 + 48, php_there(process.leaf));
+    walk(true, false);
+    CHECK_INT(stack.count, RUNTIME_FRAMES_MAX);
+    walk(false, true);
+    CHECK(stack.count <= RUNTIME_FRAMES_MAX && process.reads <= WALK_BATCHES_MAX);
+    php_detach(php);
+}
+
+/* ---- a thread that runs on ---- */
+
+static unsigned pops_at;
+
+static void pop(struct php_process *p, unsigned piece)
+{
+    if (piece == pops_at) {
+        php_put(p, AT_GLOBALS + 488, php_there(p->leaf - FRAME_STEP));
+        memset(p->bytes + p->leaf, 0x55, FRAME_STEP);
+    }
+}
+
+static void runs_on(void)
+{
+    unsigned parts = 0, whole = 0;
+    for (unsigned piece = 0; piece < 24; piece++) {
+        make(family_8_2);
+        walk(false, true); /* the plan is right from here on */
+        process.at_piece = pop;
+        pops_at = piece;
+        walk(false, true);
+        process.at_piece = NULL;
+        bool is_part = stack.end == RUNTIME_COMPLETE && (stack.frame[0].flags & RUNTIME_FRAME_PART) != 0;
+        parts += is_part;
+        whole += stack.end == RUNTIME_COMPLETE && !is_part;
+        CHECK_INT(stack.end, RUNTIME_COMPLETE);
+        const char *text = names();
+        CHECK(strcmp(text, expected) == 0 || strcmp(text, without_closure) == 0);
+        php_detach(php);
+    }
+    CHECK(parts > 0 && whole > 0);
+}
+
+/* A generator's frame lies elsewhere: found, then predicted. */
+static void generator(void)
+{
+    make(family_8_2);
+    php_push_at(&process, AT_GENERATOR, F_SELL, 4, INFO_TOP_CALL);
+    php_push(&process, F_SELL, 0, 0);
+    walk(false, false);
+    CHECK_INT(stack.count, 6);
+    walk(false, false);
+    CHECK_INT(stack.count, 6);
+    CHECK_INT(process.reads, 2); /* the lines of what has no name */
+    process.leaf = AT_GENERATOR; /* it is the leaf */
+    php_put(&process, AT_GLOBALS + 488, php_there(AT_GENERATOR));
+    memset(plan, 0, sizeof plan);
+    walk(false, false);
+    CHECK_INT(stack.end, RUNTIME_COMPLETE);
+    CHECK_INT(stack.count, 5);
+    php_detach(php);
+}
+
+static void deep(void)
+{
+    make(family_8_2);
+    for (unsigned i = 0; i < 1500; i++) {
+        php_push(&process, F_SELL, 3, 0);
+    }
+    walk(false, false);
+    CHECK_INT(stack.end, RUNTIME_COMPLETE);
+    CHECK_INT(stack.count, RUNTIME_FRAMES_MAX);
+    CHECK_INT(stack.frame[RUNTIME_FRAMES_MAX * 3 / 4 - 1].flags, RUNTIME_FRAME_CUT);
+    stack.frame[0] = stack.frame[RUNTIME_FRAMES_MAX - 1];
+    stack.frame[1] = stack.frame[RUNTIME_FRAMES_MAX - 2];
+    stack.count = 2;
+    CHECK_TEXT(names(), "Shop::sell 10:11 > <main> 1:3");
+    php_detach(php);
+}
+
+static void other_function(void)
+{
+    make(family_8_2);
+    walk(true, false);
+    php_put(&process, AT_FUNCTION + 0x200 * F_SELL + 8, php_there(AT_STRING + 0x100));
+    CHECK_TEXT(names(), "<main> 1:3 >  > array_map > Shop::{closure} 20:23");
+    memset(process.bytes + AT_STRING, 0x7f, 24); /* the file's name is freed */
+    CHECK_TEXT(names(), " >  > array_map > ");
+    php_detach(php);
+}
+
+TESTS({"each layout is attached to, walked and named", each_layout},
+      {"a version that is not known is refused by name", unknown_versions},
+      {"a process without a request is empty, and takes one read", idle},
+      {"what contradicts itself is not attached to", contradictions},
+      {"a stack that contradicts itself is torn", contradicting_stacks},
+      {"a list that never ends is bounded", list_without_end},
+      {"of a thread that runs on what stood is kept, or it is read again", runs_on},
+      {"a frame on the heap is read, and predicted from then on", generator},
+      {"of a deep stack the middle is left out", deep},
+      {"a function that was freed has no name, and not another's", other_function})
