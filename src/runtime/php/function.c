@@ -19,7 +19,8 @@ static uint64_t fingerprint(const struct php_function *f, const unsigned char *b
     return hash != 0 ? hash : 1;
 }
 
-static enum php_nameless nameless_of(const struct php_layout *l, const struct php_function *f, const unsigned char *bytes)
+static enum php_nameless nameless_of(const struct php_layout *l, const struct php_function *f,
+                                     const unsigned char *bytes)
 {
     uint32_t flags = load_u32(bytes + FUNCTION_FLAGS) >> l->closure_bit & FLAGS_CLOSURE;
     bool fits = f->first_line < NAMELESS_LINES_MAX && ((f->filename >> 3 | f->scope >> 3) & ~NAMELESS_ADDRESS) == 0;
@@ -51,6 +52,13 @@ struct php_function php_function_of(const struct php_layout *l, const unsigned c
     f.check = fingerprint(&f, bytes);
     f.nameless = nameless_of(l, &f, bytes);
     return f;
+}
+
+uint64_t php_text_check(uint64_t len, const char *text)
+{
+    enum { BITS = NAMELESS_KIND_AT - NAMELESS_ADDRESS_BITS };
+    uint64_t hash = mix_u64(len, str_hash((struct str){text, (size_t)least(len, PHP_TEXT_BYTES)}));
+    return (hash & ((1U << BITS) - 1)) << NAMELESS_ADDRESS_BITS;
 }
 
 uint32_t php_position(const struct php_function *f, uint64_t opline)

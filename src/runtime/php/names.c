@@ -169,6 +169,11 @@ static bool read_nameless(struct reading *r, const struct runtime_frame *frame)
     if (!add_string(r, (frame->code & NAMELESS_ADDRESS) << 3)) {
         return false;
     }
+    struct str file = buf_slice(&r->text);
+    uint64_t mask = ((uint64_t)1 << NAMELESS_KIND_AT) - 1 - NAMELESS_ADDRESS;
+    if (php_text_check(file.len, file.ptr) != (frame->check & mask)) {
+        return false;
+    }
     r->out->file = cache_text(&r->names->cache, &r->text);
     buf_clear(&r->text);
     if (kind == NAMELESS_CLOSURE) {

@@ -21,10 +21,11 @@ enum {
 #define PHP_NO_CODE UINT32_MAX
 #define PHP_NO_LINE (UINT32_MAX - 1)
 
-/* Some functions' memory is freed as soon as they are no longer used, mostly before the frame is named: a closure's lies
- * in an object, a file's own code is used once. Neither has a name of its own; so its frame has, in the place of the
- * function and its fingerprint, what else it is called by, which lasts longer: code is the file's name and the first
- * line; check is PHP_NAMELESS, which kind it is, and the class; position is the line. */
+/* Some functions' memory is freed as soon as they are no longer used, mostly before the frame is named: a closure's
+ * lies in an object, a file's own code is used once. Neither has a name of its own; so its frame has, in the place of
+ * the function and its fingerprint, what else it is called by, which lasts longer: code is the file's name and the
+ * first line; check is PHP_NAMELESS, which kind it is, a fingerprint of the file's name, whose memory may soon be
+ * another text's, and the class; position is the line. */
 #define PHP_NAMELESS (1ULL << 63)
 enum php_nameless { NAMELESS_NOT, NAMELESS_CLOSURE, NAMELESS_FILE, NAMELESS_EVAL };
 enum { NAMELESS_KIND_AT = 60, NAMELESS_ADDRESS_BITS = 45, NAMELESS_LINES_MAX = 1 << (64 - NAMELESS_ADDRESS_BITS) };
@@ -69,6 +70,9 @@ struct php_function {
     uint64_t check;          /* fingerprint, never 0, without PHP_NAMELESS */
     enum php_nameless nameless; /* and a frame can hold what it is called by */
 };
+/* The fingerprint of a file's name, in its place in a frame's check; of its first PHP_TEXT_BYTES. */
+enum { PHP_TEXT_BYTES = 232 };
+uint64_t php_text_check(uint64_t len, const char *text);
 struct php_function php_function_of(const struct php_layout *l, const unsigned char bytes[PHP_FUNCTION_BYTES]);
 /* The number of the instruction at `opline` in its function; PHP_NO_LINE: it is another's. */
 uint32_t php_position(const struct php_function *f, uint64_t opline);

@@ -1,6 +1,6 @@
 /* Is a file PHP, and which of its code runs PHP's frames? Known by what it exports, which extensions need, so that
- * stripped files have it as well: php, php-fpm, the library for Apache and for others. The version stands in a text that
- * is sent with each response; another one tells builds whose structures are different. */
+ * stripped files have it as well: php, php-fpm, the library for Apache and for others. The version stands in a text
+ * that is sent with each response; another one tells builds whose structures are different. */
 #include "runtime/php/private.h"
 
 #include "runtime/common/image.h"

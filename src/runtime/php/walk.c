@@ -1,37 +1,12 @@
 /* One sample of one thread (walk.h): asks for everything that the plan predicts in one batch, walks the frames, and
- * tries again when the stack was torn. Runs in catchers while the thread waits, so it allocates nothing. */
+ * tries again when the stack was torn. A process that runs no PHP at this moment, like a worker without a request, is
+ * empty. Runs in catchers while the thread waits, so it allocates nothing. */
 #include "runtime/php/walk.h"
 
 enum {
     LEARN_MAX = 6, /* batches that only show that the plan was wrong */
     SLACK = 2048,  /* bytes that the stack may have grown by */
 };
-
-/* ---- batches ---- */
-
-uint32_t php_stack_ask(struct walk *w, uint64_t address, void *out, uint32_t len)
-{
-    if (!plausible(address) || len == 0 || w->pieces == WALK_PIECES) {
-        return 0;
-    }
-    w->piece[w->pieces] = (struct memory_piece){address, out, len, 0};
-    return ++w->pieces;
-}
-
-bool php_stack_read(struct walk *w)
-{
-    if (w->batches == WALK_BATCHES_MAX) {
-        return false;
-    }
-    w->batches++;
-    w->unreadable = !memory_batch_read(w->memory, w->piece, w->pieces, NULL);
-    return !w->unreadable;
-}
-
-bool php_stack_got(const struct walk *w, uint32_t piece)
-{
-    return piece != 0 && w->piece[piece - 1].got == w->piece[piece - 1].len;
-}
 
 /* ---- the first batch ---- */
 
@@ -77,7 +52,8 @@ static bool read_first(struct walk *w)
         last = php_stack_ask(w, current, &w->last, 8);
     }
     php_stack_ask_functions(w);
-    return php_stack_read(w) && php_stack_got(w, root) && (!w->twice || (php_stack_got(w, between) && php_stack_got(w, last)));
+    return php_stack_read(w) && php_stack_got(w, root) &&
+           (!w->twice || (php_stack_got(w, between) && php_stack_got(w, last)));
 }
 
 /* ---- what came ---- */
@@ -112,7 +88,8 @@ static bool plan_holds(struct walk *w)
     if (current == 0) {
         return true;
     }
-    if (page == before && php_stack_frame(w, 0, current) != NULL && php_stack_frame(w, w->window.copy, current) != NULL) {
+    if (page == before && php_stack_frame(w, 0, current) != NULL &&
+        php_stack_frame(w, w->window.copy, current) != NULL) {
         return true;
     }
     if (current < page || current >= plan->page_limit) {

@@ -14,8 +14,8 @@
  *
  * Memory. struct walk lies on a catcher's stack.
  *
- * Files: walk.c (one sample: what is held, attempts), walk_frames.c (the list, what copies have in common),
- * walk_functions.c (which functions).
+ * Files: walk.c (one sample: attempts), walk_read.c (what is held), walk_frames.c (the list, what copies have in
+ * common), walk_functions.c (which functions).
  */
 #ifndef RUNTIME_PHP_WALK_H
 #define RUNTIME_PHP_WALK_H
@@ -27,7 +27,8 @@ enum {
     WALK_LONE = 8,           /* frames */
     WALK_HEADS = 40,         /* functions held at a time */
     WALK_LINES = 48,         /* of functions without names */
-    WALK_PIECES = 80,
+    WALK_PIECES = 2 * WALK_LINES,
+    WALK_TEXT = 24 + PHP_TEXT_BYTES, /* bytes of a file's name */
     WALK_BATCHES_MAX = 96,   /* of one sample, */
     WALK_FRAME_BATCHES = 64, /* for frames: a MiB of them */
     WALK_RETRIES_MAX = 4,
@@ -64,11 +65,12 @@ struct walk_head {
     unsigned char bytes[PHP_FUNCTION_BYTES];
 };
 
-/* Where the line of such a frame stands. */
+/* Where the line of such a frame stands, and its file's name. */
 struct walk_line {
-    uint64_t address;
-    uint32_t frame, piece, line;
+    uint64_t address, text;
+    uint32_t frame, piece, text_piece, line;
 };
+_Static_assert(WALK_LINES * WALK_TEXT <= WALK_WINDOW, "no room for names of files");
 
 /* A part of the stack: [low, limit). */
 struct walk_window {
@@ -99,15 +101,16 @@ struct walk {
 };
 _Static_assert(sizeof(struct walk) <= 49 * 1024, "a walk takes too much of a catcher's stack");
 
-/* ---- walk.c: adds a piece to the batch in hand; its number + 1, 0 when there is no room or no such address. */
+/* ---- walk_read.c: adds a piece to the batch in hand; its number + 1, 0 when there is no room or no such address. */
 uint32_t php_stack_ask(struct walk *w, uint64_t address, void *out, uint32_t len);
 /* Reads the batch in hand; false when nothing can be read any more. */
 bool php_stack_read(struct walk *w);
 bool php_stack_got(const struct walk *w, uint32_t piece);
 
-/* ---- walk_frames.c: a frame that is held, of one copy; null: it is not. */
+/* A frame that is held, of one copy; null: it is not. */
 const unsigned char *php_stack_frame(const struct walk *w, unsigned copy, uint64_t address);
-/* Where what stood all the time begins; 0: nowhere. `whole`: it is all. */
+
+/* ---- walk_frames.c: where what stood all the time begins; 0: nowhere. `whole`: it is all. */
 uint64_t php_stack_common(const struct walk *w, bool *whole);
 enum runtime_end php_stack_frames(struct walk *w, uint64_t from);
 

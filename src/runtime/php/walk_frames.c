@@ -1,5 +1,6 @@
-/* The frames of a stack (walk.h): the list from one that runs to the script's, over what is held, and over what is
- * fetched where it leads elsewhere. Here is also what two copies of the list have in common. */
+/* The frames of a stack (walk.h): the list from the one that runs to the script's, over what is held, and over what is
+ * fetched where it leads elsewhere: to generators' frames on the heap, to older parts of a deep stack. Here is also
+ * what two copies of the list have in common. */
 #include "runtime/php/walk.h"
 
 enum {
@@ -7,23 +8,6 @@ enum {
     KEEP_ROOT = RUNTIME_FRAMES_MAX - KEEP_LEAF,
     CHUNK = 2 << 20, /* the allocator's: a page of the stack lies in one, which is mapped as a whole */
 };
-
-const unsigned char *php_stack_frame(const struct walk *w, unsigned copy, uint64_t address)
-{
-    const struct walk_window *v = &w->window;
-    if (address % 8 != 0) {
-        return NULL;
-    }
-    if (address >= v->low && address < v->limit && v->limit - address >= PHP_FRAME_BYTES) {
-        return v->is_there[copy] ? v->bytes[copy] + (address - v->low) : NULL;
-    }
-    for (uint32_t i = 0; i < w->lone_count; i++) {
-        if (w->lone[i].address == address) {
-            return w->lone[i].is_there[copy] ? w->lone[i].bytes[copy] : NULL;
-        }
-    }
-    return NULL;
-}
 
 /* ---- what two copies have in common ---- */
 
@@ -116,8 +100,8 @@ static void ask_joint(struct walk *w, const struct joint *j, unsigned char *to, 
     *piece = w->twice ? php_stack_ask(w, j->address, to, PHP_FRAME_BYTES) : 0;
 }
 
-/* Asks for the frame at `address`: by itself, or with the part of the stack below it. Its piece, and where to say that it
- * is there. */
+/* Asks for the frame at `address`: by itself, or with the part of the stack below it. Its piece, and where to say that
+ * it is there. */
 static uint32_t ask_further(struct walk *w, uint64_t address, bool alone, bool **is_there)
 {
     struct walk_window *v = &w->window;

@@ -49,9 +49,10 @@ static const struct walk_head *head_of(const struct walk *w, uint64_t address)
 static void fill_nameless(struct walk *w, uint32_t at, const struct php_function *f)
 {
     struct runtime_frame *frame = &w->out->frame[at];
-    if (frame->position < PHP_NO_LINE && w->line_count < WALK_LINES) {
-        uint64_t address = f->opcodes + (uint64_t)frame->position * OPLINE_BYTES + OPLINE_LINE;
-        w->line[w->line_count++] = (struct walk_line){address, at, 0, 0};
+    if (w->line_count < WALK_LINES) {
+        bool known = frame->position < PHP_NO_LINE;
+        uint64_t address = known ? f->opcodes + (uint64_t)frame->position * OPLINE_BYTES + OPLINE_LINE : 0;
+        w->line[w->line_count++] = (struct walk_line){.address = address, .text = f->filename, .frame = at};
     }
     if (f->nameless == NAMELESS_EVAL || (f->nameless == NAMELESS_FILE && at + 1 < w->out->count)) {
         w->plan->short_lived = SHORT_LIVED; /* so are texts of their names */
@@ -76,18 +77,33 @@ static void fill(struct walk *w, uint32_t at, const struct php_function *f)
     }
 }
 
+static void take_line(struct walk *w, const struct walk_line *line, const unsigned char *text)
+{
+    struct runtime_frame *frame = &w->out->frame[line->frame];
+    uint64_t len = load_u64(text + 16);
+    uint32_t got = line->text_piece != 0 ? w->piece[line->text_piece - 1].got : 0;
+    frame->position = php_stack_got(w, line->piece) && line->line < PHP_NO_LINE ? line->line : PHP_NO_LINE;
+    if (got >= 24 && got - 24 >= least(len, PHP_TEXT_BYTES)) {
+        frame->check |= php_text_check(len, (const char *)text + 24);
+    }
+}
+
+/* The window has been walked: its memory is free. */
 static bool read_lines(struct walk *w)
 {
+    unsigned char *texts = w->window.bytes[0];
     w->pieces = 0;
+    memset(texts, 0, (size_t)w->line_count * WALK_TEXT);
     for (uint32_t i = 0; i < w->line_count; i++) {
-        w->line[i].piece = php_stack_ask(w, w->line[i].address, &w->line[i].line, 4);
+        struct walk_line *line = &w->line[i];
+        line->piece = php_stack_ask(w, line->address, &line->line, 4);
+        line->text_piece = php_stack_ask(w, line->text, texts + (size_t)i * WALK_TEXT, WALK_TEXT);
     }
     if (w->line_count == 0 || !php_stack_read(w)) {
         return w->line_count == 0;
     }
     for (uint32_t i = 0; i < w->line_count; i++) {
-        bool good = php_stack_got(w, w->line[i].piece) && w->line[i].line < PHP_NO_LINE;
-        w->out->frame[w->line[i].frame].position = good ? w->line[i].line : PHP_NO_LINE;
+        take_line(w, &w->line[i], texts + (size_t)i * WALK_TEXT);
     }
     return true;
 }
