@@ -251,7 +251,7 @@ def test_memory_that_may_not_be_read(pillion, repository, workdir):
 
 
 def test_processes_that_are_too_short(pillion, workdir):
-    loop = "i=0; while [ $i -lt 150 ]; do /bin/true; i=$((i+1)); done"
+    loop = "i=0; while [ $i -lt 600 ]; do /bin/true; i=$((i+1)); done"
     session = profiler.profile(pillion, workdir, ["sh", "-c", loop], "-f", "2")
     sums = session.col.header["pillion"]
     if sums["not_seen"].get("[lost]", 0) < 0.1 * sums["cpu_ns"]:
