@@ -59,7 +59,8 @@ class Known:
             return "else" # the start, and the loop around the rounds
         told = {stack[1].name for stack in self.stacks if len(stack) > 1}
         starts = len(names) > 1 and names[1].startswith("<class:") and names[1] not in told
-        if starts or {"tell", "require", "generate"} & set(names):
+        compiles = any("/ruby_vm/rjit/" in frame.file for frame in frames) # RJIT is written in Ruby
+        if starts or compiles or {"tell", "require", "generate"} & set(names):
             return "else"
         # C functions that lead to none of burn()'s calls may be at the leaf.
         callers = frames[:-1]

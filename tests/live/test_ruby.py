@@ -60,13 +60,14 @@ def judged(session, what, most_wrong=0):
         known.seen.clear()
         verdicts, wrong = Counter(), []
         for stack in stacks:
-            verdict = known.judge(stack.ruby) if stack.ruby else "none"
+            gone = any(str(frame).startswith("[code is gone]") for frame in stack.frames) # no name, but a frame
+            verdict = "gone" if gone else known.judge(stack.ruby) if stack.ruby else "none"
             verdicts[verdict] += stack.count
             wrong += [repr(stack)] if verdict == "wrong" else []
         total = sum(verdicts.values())
         shares = {verdict: f"{100 * count / total:.1f} %" for verdict, count in verdicts.items()}
         print(f"Ruby {known.version} {what} {form}: {shares}, {len(known.seen)} of {len(known.stacks)} stacks seen")
-        assert verdicts["wrong"] <= most_wrong * total, wrong[:3]
+        assert verdicts["wrong"] <= most_wrong * total and verdicts["gone"] < 0.05 * total, wrong[:3]
         assert len(known.seen) >= 0.95 * len(known.stacks), [known.stacks[i] for i in {*range(len(known.stacks))} - known.seen]
         all_verdicts.append(verdicts)
     return known, all_verdicts

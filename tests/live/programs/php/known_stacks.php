@@ -72,8 +72,7 @@ function generators() {
     foreach (numbers() as $one) {
         burn();
     }
-    $by_hand = numbers();
-    $by_hand->current();
+    $by_hand = numbers(); $by_hand->current(); // making one runs it a little
     $by_hand->next();
     $by_hand->send(1);
     iterator_to_array(numbers(), false);
