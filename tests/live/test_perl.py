@@ -65,7 +65,7 @@ def test_stacks_are_those_perl_tells(name, mode, profile):
         shares = {verdict: f"{100 * count / total:.1f} %" for verdict, count in verdicts.items()}
         print(f"Perl {known.version} {mode} {form}: {shares}, {len(known.seen)} of {len(known.stacks)} stacks seen")
         assert not wrong, wrong[:3]
-        assert verdicts["whole"] > 0.75 * total and verdicts["gone"] < 0.05 * total, session.done
+        assert verdicts["whole"] > 0.7 * total and verdicts["gone"] < 0.1 * total, session.done
         assert len(known.seen) >= 0.9 * len(known.stacks), [known.stacks[i] for i in {*range(len(known.stacks))} - known.seen]
 
 
