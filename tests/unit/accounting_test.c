@@ -705,6 +705,31 @@ static void ends_of_several_children(void)
     end(&b);
 }
 
+/* Each has its time by its own clock, and what its parent's waited-for time has of it, cut to ticks, is that time: some
+ * at one look, the rest at a later one, and none of it twice. */
+static void little_of_many_children(void)
+{
+    enum { CHILDREN = 12, EACH_MS = 16 };
+    struct fixture b;
+    begin(&b);
+    (void)follow(&b, (uint32_t)getpid(), CAPTURE_PROC);
+    uint64_t told_ns = 0;
+    for (unsigned i = 0; i < CHILDREN; i++) {
+        struct worker worker = hire();
+        struct target *child = follow(&b, (uint32_t)worker.pid, CAPTURE_PROC);
+        tell(&worker, "b", EACH_MS);
+        accounting_poll(&b.accounting, &b.profile);
+        told_ns += child->account.attributed_ns;
+        CHECK(child->account.attributed_ns >= EACH_MS * MS);
+        dismiss(&worker);
+        accounting_poll(&b.accounting, &b.profile);
+        accounting_poll(&b.accounting, &b.profile);
+    }
+    accounting_close_window(&b.accounting, &b.profile, NULL, 0);
+    CHECK(near(profile_sum(&b.profile).process_cpu_ns, told_ns, 3 * TICK));
+    end(&b);
+}
+
 /* ---- with perf ---- */
 
 /* A worker that burnt `user_ms` and `system_ms` within the window, and its accounting. */
@@ -1845,6 +1870,7 @@ TESTS_THAT_MEASURE({"processes whose ancestors are forgotten count once", middle
       {"what ended unread has what its tree's counters say", ended_unread},
       {"what lived for a moment may have used it once for each thread", short_with_threads},
       {"the ends of several children are shared out", ends_of_several_children},
+      {"little of many children, each by its own clock", little_of_many_children},
       {"a shell that waits has not what its child used", waits_for_its_child},
       {"a child that outlives its parent is not waited for", outlives_its_parent},
       {"what events miss is in the time of who waited", what_events_miss},

@@ -17,6 +17,7 @@ enum {
     THREADS_PER_POLL = 4,
     JOINED_SAMPLES_MIN = 20, /* that stand for what was used before them, too */
     STIRS_PART = 100, /* of the time since it was read: less is a process that sleeps and looks up now and then */
+    CUT_TICKS = 2, /* that the times of waited-for children lack, at most: user and system time are cut to whole ones */
     UNREAD_NEW_MS = 2 * ACCOUNTING_POLL_MS, /* it was found, and gone before its first reading */
 };
 
@@ -246,7 +247,8 @@ static uint64_t take(uint64_t *from_ns, uint64_t most_ns)
 
 static uint64_t seen_children_ns(const struct target_account *account)
 {
-    return account->children.gone_before_ns + account->children.gone_ns + account->children.zombies_ns;
+    const struct target_children *children = &account->children;
+    return children->gone_before_ns + children->gone_ns + children->zombies_ns + children->cut_ns;
 }
 
 /* Returns how much of it they are. */
@@ -279,7 +281,12 @@ static void settle_children(struct accounting *a, struct profile *p, struct targ
     rest_ns -= take(&account->children.gone_before_ns, rest_ns);
     rest_ns -= take(&account->children.gone_ns, rest_ns);
     rest_ns -= take(&account->children.zombies_ns, rest_ns);
+    rest_ns -= take(&account->children.cut_ns, rest_ns);
     account->children.waited_ns = 0;
+    account->children.cut_ns += account->children.gone_before_ns;
+    if (account->children.cut_ns > CUT_TICKS * a->tick_ns) {
+        account->children.cut_ns = CUT_TICKS * a->tick_ns;
+    }
     account->children.gone_before_ns = account->children.gone_ns;
     account->children.gone_ns = 0;
     if (rest_ns > 0 && account->children.window == a->targets->window) {

@@ -53,7 +53,7 @@ static inline bool accounting_is_in_step(const struct accounting *a, const struc
 /* Its times are not cut to ticks: its clock is asked, too, where that is cheap. */
 static inline bool accounting_is_exact(const struct target *target)
 {
-    return !accounting_is_polled(target) && accounting_threads(target) < THREADS_AT_ONCE;
+    return accounting_threads(target) < THREADS_AT_ONCE;
 }
 
 /* Reads the present times; notes the end of the process. */
