@@ -58,6 +58,15 @@ static struct cpu_times times_of(const struct accounting *a, const struct proc_s
     };
 }
 
+/* Neither user nor system time is less than it was: of each the part below a tick is a guess. */
+static void keep_order(const struct cpu_times *last, struct cpu_times *times)
+{
+    uint64_t sum_ns = cpu_times_sum(times), most_ns = beyond(sum_ns, last->user_ns);
+    uint64_t system_ns = times->system_ns > last->system_ns ? times->system_ns : last->system_ns;
+    times->system_ns = system_ns < most_ns ? system_ns : most_ns;
+    times->user_ns = sum_ns - times->system_ns;
+}
+
 /* /proc cuts both times to whole ticks, the process's clock does not. What a clock had is never taken back. */
 static void refine(const struct accounting *a, const struct target *target, struct cpu_times *times)
 {
@@ -69,6 +78,7 @@ static void refine(const struct accounting *a, const struct target *target, stru
     uint64_t more_ns = beyond(used_ns > before_ns ? used_ns : before_ns, cut_ns);
     times->user_ns += more_ns / 2;
     times->system_ns += more_ns - more_ns / 2;
+    keep_order(&target->account.last, times);
 }
 
 void accounting_evaluate(struct accounting *a, struct target *target)
