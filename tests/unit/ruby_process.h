@@ -38,6 +38,8 @@ struct ruby_family {
     int local, lines, count, index, entry;               /* rb_iseq_constant_body */
     int tagged, long_strings, last_operator, path;
     int objspace, gc_flags;                              /* rb_vm_t; rb_objspace_t */
+    int ep, flags;        /* in a frame; flags 0: an environment has them */
+    int shift, old_place; /* up to 2.4, in a body */
 };
 
 static const struct ruby_family ruby_families[] = {
@@ -61,6 +63,14 @@ static const struct ruby_family ruby_families[] = {
      176, 112, 128, 136, 12, 0, 1, 171, 152, 1248, 28},
     {RUBY_VERSION(4, 0, 6), 40, RUBY_ABSENT, 8, RUBY_ABSENT, 368, 184, 256, 32, 48, 40, 16, 48, 56,
      176, 112, 128, 136, 12, 0, 1, 171, 152, 1256, 28},
+    {RUBY_VERSION(2, 3, 4), 280, 296, RUBY_ABSENT, RUBY_ABSENT, 0, 0, 0, 24, 32, RUBY_ABSENT, 144, RUBY_ABSENT, 64,
+     144, 112, 200, RUBY_ABSENT, 8, 1, 0, 168, RUBY_ABSENT, RUBY_ABSENT, 0, 40, 24, 8, 8},
+    {RUBY_VERSION(2, 3, 8), 280, 312, RUBY_ABSENT, RUBY_ABSENT, 0, 0, 0, 24, 32, RUBY_ABSENT, 144, RUBY_ABSENT, 64,
+     144, 112, 200, RUBY_ABSENT, 8, 1, 0, 168, RUBY_ABSENT, RUBY_ABSENT, 0, 40, 24, 8, 8},
+    {RUBY_VERSION(2, 4, 1), 280, 296, RUBY_ABSENT, RUBY_ABSENT, 0, 0, 0, 24, 32, RUBY_ABSENT, 136, RUBY_ABSENT, 48,
+     136, 104, 192, RUBY_ABSENT, 8, 1, 0, 168, RUBY_ABSENT, RUBY_ABSENT, 0, 32, 0, 0, 8},
+    {RUBY_VERSION(2, 4, 10), 280, 312, RUBY_ABSENT, RUBY_ABSENT, 0, 0, 0, 24, 32, RUBY_ABSENT, 136, RUBY_ABSENT, 48,
+     136, 104, 192, RUBY_ABSENT, 8, 1, 0, 168, RUBY_ABSENT, RUBY_ABSENT, 0, 32, 0, 0, 8},
 };
 enum { RUBY_FAMILIES = sizeof ruby_families / sizeof ruby_families[0] };
 
@@ -124,12 +134,15 @@ static inline uint64_t ruby_iseq_at(struct ruby_process *p, unsigned number, uns
     uint64_t at = AT_ISEQ + 0x1000 * number, body = at + 0x100;
     ruby_put(p, at, 0x1a | 7 << 12);
     ruby_put(p, at + 16, ruby_there(body));
-    ruby_put(p, body, (number == ISEQ_BLOCK ? 2 : number == ISEQ_SELL ? 1 : 7) | 100ULL << 32);
-    ruby_put(p, body + 8, ruby_there(at + 0x400));
-    ruby_put(p, body + 64, ruby_there(AT_STRING)); /* the file */
-    ruby_put(p, body + 72, ruby_there(AT_STRING + 0x80 * base));
-    ruby_put(p, body + 80, ruby_there(AT_STRING + 0x80 * label));
-    ruby_put(p, body + 88, f->tagged ? (uint64_t)line << 1 | 1 : line);
+    uint64_t shift = (uint64_t)f->shift, labels = body + 72 + shift + (uint64_t)f->old_place;
+    uint32_t size = 100;
+    ruby_put(p, body, number == ISEQ_BLOCK ? 2 : number == ISEQ_SELL ? 1 : 7);
+    memcpy(p->bytes + body + shift + 4, &size, sizeof size);
+    ruby_put(p, body + shift + 8, ruby_there(at + 0x400));
+    ruby_put(p, body + shift + 64, ruby_there(AT_STRING)); /* the file */
+    ruby_put(p, labels, ruby_there(AT_STRING + 0x80 * base));
+    ruby_put(p, labels + 8, ruby_there(AT_STRING + 0x80 * label));
+    ruby_put(p, labels + 16, f->tagged ? (uint64_t)line << 1 | 1 : line);
     ruby_put(p, body + (uint64_t)f->local, ruby_there(AT_ISEQ + 0x1000 * (number == ISEQ_BLOCK ? ISEQ_SELL : number)));
     ruby_put(p, body + (uint64_t)f->lines, ruby_there(at + 0x800));
     ruby_put(p, body + (uint64_t)f->count, 2);
@@ -166,6 +179,32 @@ static inline uint64_t ruby_method_at(struct ruby_process *p, unsigned number, u
     return ruby_there(at);
 }
 
+static inline uint64_t ruby_ep_at(const struct ruby_family *f)
+{
+    return f->ep != 0 ? (uint64_t)f->ep : 32;
+}
+
+/* Up to 2.4 it stands in the thread. */
+static inline uint64_t ruby_ec_at(const struct ruby_process *p, unsigned thread)
+{
+    return p->family->back == RUBY_ABSENT ? AT_THREAD + 0x400 * thread + (uint64_t)p->family->ec
+                                          : AT_EC + 0x100 * thread;
+}
+
+/* Flags of 2.5 as 2.3 (of a frame) and 2.4 have them: method, block, C function, main, the stack's end. */
+static inline uint64_t ruby_old_flags(const struct ruby_family *f, uint64_t flags)
+{
+    static const uint64_t kinds[][3] = {{0x1111, 0x11, 0x1111}, {0x2222, 0x21, 0x2222}, {0x5555, 0x61, 0x5555},
+                                        {0x7777, 0x91, 0x8888}, {0x7999, 0x41, 0xbbbb}};
+    for (unsigned i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        if (flags >> 16 == kinds[i][0]) {
+            return f->flags != 0 ? kinds[i][1] | (flags & 0x20) << 4 | (flags & 0x40) << 4
+                                 : kinds[i][2] << 16 | (flags & 0xffff);
+        }
+    }
+    return 0;
+}
+
 /* One frame further to the leaf; its environment stands in the values. */
 static inline void ruby_push(struct ruby_process *p, unsigned thread, uint64_t iseq, uint32_t position, uint64_t flags,
                              uint64_t method, uint64_t outer)
@@ -176,27 +215,31 @@ static inline void ruby_push(struct ruby_process *p, unsigned thread, uint64_t i
     ruby_put(p, at, iseq != 0 ? iseq + 0x400 + 8 * (position + 1) : 0);
     ruby_put(p, at + 8, ruby_there(ep + 24));
     ruby_put(p, at + 16, iseq);
-    ruby_put(p, at + 32, ruby_there(ep));
-    ruby_put(p, ep - 16, method);
-    ruby_put(p, ep - 8, outer);
-    ruby_put(p, ep, flags);
-    ruby_put(p, AT_EC + 0x100 * thread + 16, ruby_there(at));
+    ruby_put(p, at + ruby_ep_at(p->family), ruby_there(ep));
+    bool in_frame = p->family->flags != 0;
+    flags = p->family->old_place != 0 ? ruby_old_flags(p->family, flags) : flags;
+    ruby_put(p, ep - 16, in_frame ? 0 : method);
+    ruby_put(p, ep - 8, in_frame ? method : outer);
+    ruby_put(p, ep, !in_frame ? flags : outer != 0 ? outer : 3);
+    if (in_frame) {
+        ruby_put(p, at + (uint64_t)p->family->flags, flags);
+    }
+    ruby_put(p, ruby_ec_at(p, thread) + 16, ruby_there(at));
 }
 
 static inline uint64_t ruby_ep(const struct ruby_process *p, unsigned thread, unsigned back)
 {
-    return load_u64(p->bytes + p->cfp[thread] + back * (unsigned)p->family->frame_bytes + 32);
+    return load_u64(p->bytes + p->cfp[thread] + back * (unsigned)p->family->frame_bytes + ruby_ep_at(p->family));
 }
 
 static inline void ruby_make_thread(struct ruby_process *p, unsigned n, uint64_t head)
 {
     const struct ruby_family *f = p->family;
-    uint64_t at = AT_THREAD + 0x400 * n, ec = AT_EC + 0x100 * n, native = AT_NATIVE + 0x100 * n;
+    uint64_t at = AT_THREAD + 0x400 * n, ec = ruby_ec_at(p, n), native = AT_NATIVE + 0x100 * n;
     uint64_t pthread = AT_PTHREAD + 0x800 * n, stack = AT_STACK + (uint64_t)STACK_BYTES * n;
     ruby_put(p, at, n + 1 < RUBY_THREADS ? ruby_there(at + 0x400) : head);
     ruby_put(p, at + 8, n > 0 ? ruby_there(at - 0x400) : head);
     ruby_put(p, at + (uint64_t)f->vm, ruby_there(AT_VM));
-    ruby_put(p, at + (uint64_t)f->ec, ruby_there(ec));
     if (f->native != RUBY_ABSENT) {
         ruby_put(p, at + (uint64_t)f->native, ruby_there(native));
     }
@@ -205,7 +248,10 @@ static inline void ruby_make_thread(struct ruby_process *p, unsigned n, uint64_t
     memcpy(p->bytes + pthread + 720, &p->tids[n], 4);
     ruby_put(p, ec, ruby_there(stack));
     ruby_put(p, ec + 8, STACK_BYTES / 8);
-    ruby_put(p, ec + (uint64_t)f->back, ruby_there(at));
+    if (f->back != RUBY_ABSENT) {
+        ruby_put(p, at + (uint64_t)f->ec, ruby_there(ec));
+        ruby_put(p, ec + (uint64_t)f->back, ruby_there(at));
+    }
     p->cfp[n] = stack + STACK_BYTES;
     ruby_push(p, n, 0, 0, 0x799900a3, 0, 0);
     ruby_push(p, n, ruby_there(AT_ISEQ), 20, 0x77770023, 0, 0);

@@ -104,8 +104,8 @@ static void unknown_versions(void)
     struct ruby_layout layout;
     struct err err = {0};
     CHECK(!ruby_layout_of(RUBY_VERSION(4, 1, 0), ELF_X86_64, false, &layout, &err));
-    CHECK_TEXT(err.text, "Ruby 4.1.0 is not known here; 2.5 to 4.0 can be read");
-    CHECK(!ruby_layout_of(RUBY_VERSION(2, 4, 10), ELF_X86_64, false, &layout, &err));
+    CHECK_TEXT(err.text, "Ruby 4.1.0 is not known here; 2.3 to 4.0 can be read");
+    CHECK(!ruby_layout_of(RUBY_VERSION(2, 2, 10), ELF_X86_64, false, &layout, &err));
     CHECK(!ruby_layout_of(RUBY_VERSION(3, 0, 0), ELF_AARCH64, false, &layout, &err));
     CHECK_TEXT(err.text, "Ruby 3.0.0 is not known here; 3.1 to 4.0 can be read");
     CHECK(!ruby_layout_of(RUBY_VERSION(2, 8, 0), ELF_X86_64, false, &layout, &err)); /* between two that are known */
@@ -358,6 +358,31 @@ static void made_of_block(void)
     }
 }
 
+/* Kinds of frames that a version does not have, and what no frame is of. */
+static void old_kinds(void)
+{
+    static const uint64_t of_2_3[] = {0x51ab0, 0x1, 0xc1, 0x13, 0x1011};
+    static const uint64_t of_2_4[] = {0xcccc0001, 0x11110000, 0x12120001, 1, 1ULL << 32};
+    for (size_t i = 10; i < RUBY_FAMILIES; i++) {
+        const struct ruby_family *f = &ruby_families[i];
+        for (unsigned k = 0; k < 5; k++) {
+            make(f);
+            uint64_t ep = ruby_ep(&process, 1, 1) - RUBY_BASE, flags = process.cfp[1] + (uint64_t)f->frame_bytes + 24;
+            ruby_put(&process, f->flags != 0 ? flags : ep, f->flags != 0 ? of_2_3[k] : of_2_4[k]);
+            walk(1, true, false);
+            CHECK_INT(stack.end, RUNTIME_TORN);
+            ruby_detach(ruby);
+        }
+        make(f); /* a method made of a block */
+        uint64_t ep = ruby_ep(&process, 1, 2) - RUBY_BASE;
+        ruby_put(&process, f->flags != 0 ? process.cfp[1] + 2U * 64 + 24 : ep, f->flags != 0 ? 0x421 : 0x22220041);
+        walk(1, true, false);
+        CHECK_INT(stack.end, RUNTIME_COMPLETE);
+        CHECK_TEXT(names(), expected(f));
+        ruby_detach(ruby);
+    }
+}
+
 static void collects(const struct ruby_family *f, bool during, unsigned thread)
 {
     bool known = f->objspace != RUBY_ABSENT;
@@ -569,6 +594,7 @@ TESTS({"each layout is attached to, walked and named; a warm stack takes one rea
       {"an environment whose frame has ended meanwhile is not believed", escaped_and_gone},
       {"holders of special variables lead to names that were read once", special_variables},
       {"a method made of a block is that block, whatever became of it", made_of_block},
+      {"frames of 2.3 and 2.4 have kinds of their own", old_kinds},
       {"the collector runs on top of the thread that holds the lock", collector},
       {"code of a file is named at once when it is new", runs_once},
       {"a stack of 250 frames is read in parts", deep},

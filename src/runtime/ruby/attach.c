@@ -101,8 +101,8 @@ static bool take_thread(struct attaching *a, uint64_t address, uint64_t *next)
         return false;
     }
     *next = load_u64(thread);
-    uint64_t at = load_u64(thread + l->thread.ec);
-    return find_is_data(&a->in, at) && find_read(&a->in, at, ec, sizeof ec) && load_u64(ec + l->ec_thread) == address &&
+    uint64_t at = ruby_ec_of(l, address, thread);
+    return find_is_data(&a->in, at) && find_read(&a->in, at, ec, sizeof ec) && ruby_is_ec_of(l, ec, address) &&
            stack_fits(a, ec) && (address != a->main_thread || runs_code(a, ec)) && take_pthread(a, thread);
 }
 

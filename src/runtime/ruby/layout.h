@@ -15,7 +15,9 @@
 #define RUBY_VERSION(major, minor, teeny) ((uint32_t)(major) << 16 | (uint32_t)(minor) << 8 | (uint32_t)(teeny))
 
 /* No layout asks for more bytes than this. */
-enum { RUBY_THREAD_BYTES = 96, RUBY_EC_BYTES = 80, RUBY_BODY_BYTES = 208, RUBY_FRAME_BYTES = 64, RUBY_LINE_BYTES = 12 };
+enum {
+    RUBY_THREAD_BYTES = 152, RUBY_EC_BYTES = 80, RUBY_BODY_BYTES = 208, RUBY_FRAME_BYTES = 64, RUBY_LINE_BYTES = 12,
+};
 
 struct ruby_layout {
     struct {
@@ -32,13 +34,20 @@ struct ruby_layout {
         uint32_t running;   /* who holds the ractor's lock */
     } ractor;
     struct {                /* its links in the list of threads come first */
-        uint32_t vm, ec;
+        uint32_t vm;
+        uint32_t ec;        /* pointer to the execution context; up to 2.4 it stands here itself */
         uint32_t native;    /* pointer to what describes the system's thread, 3.2 on */
         uint32_t pthread;   /* pthread_self: in that, or in the thread itself */
     } thread;
-    uint32_t ec_thread;     /* in an execution context: pointer back to the thread */
+    uint32_t ec_thread;     /* in an execution context: pointer back to the thread, 2.5 on */
     uint32_t frame_bytes;   /* of a control frame */
+    uint32_t frame_ep;      /* in it: pointer to its environment */
+    uint32_t frame_flags;   /* what an environment holds from 2.4 on */
+    uint32_t old_kinds;     /* 1: kinds of frames have other numbers, up to 2.4 */
+    uint32_t imemo_mask;    /* of the bits that tell what an internal object is */
     struct {                /* what an instruction sequence's `body` points to */
+        uint32_t shift;     /* all that follows the kind is so much further on */
+        uint32_t old_place; /* 1: where it is real is a field of its own behind the path, up to 2.4 */
         uint32_t local;     /* instruction sequence of the method that a block is in */
         uint32_t lines, line_count, line_index;
         uint32_t line_bytes; /* of an entry */

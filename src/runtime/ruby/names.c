@@ -12,6 +12,7 @@ enum {
     POSITIONS_MAX = 1 << 22,
     LINES_MAX_BYTES = 1 << 20,
 
+    /* but for body.shift; what stands behind the file is 8 bytes further on with body.old_place */
     BODY_SIZE = 4, BODY_ENCODED = 8, BODY_FILE = 64, BODY_BASE_LABEL = 72, BODY_FIRST_LINE = 88,
     BODY_LABELS = 16, /* base label, label */
     KIND_EVAL = 6,
@@ -64,8 +65,8 @@ static bool read_method(struct reading *r, uint64_t address, unsigned char metho
             return false;
         }
         uint64_t flags = load_u64(method);
-        if (!ruby_is_imemo(flags, IMEMO_SVAR)) {
-            return ruby_is_imemo(flags, IMEMO_METHOD);
+        if (!ruby_is_imemo(r->layout, flags, IMEMO_SVAR)) {
+            return ruby_is_imemo(r->layout, flags, IMEMO_METHOD);
         }
         address = load_u64(method + SVAR_METHOD);
     }
@@ -128,6 +129,11 @@ static bool name_c(struct reading *r)
 
 /* ---- instruction sequences ---- */
 
+static size_t behind_file(const struct ruby_layout *l, size_t field)
+{
+    return field + l->body.shift + (l->body.old_place ? 8 : 0);
+}
+
 /* Code given as text goes by the name of what gave it, which 3.4 does not say of it any more. */
 static void read_labels(struct reading *r, unsigned char labels[BODY_LABELS])
 {
@@ -137,12 +143,12 @@ static void read_labels(struct reading *r, unsigned char labels[BODY_LABELS])
     memcpy(body, r->body, len);
     for (int i = 0; i < EVALS_MAX && load_u32(body) == KIND_EVAL; i++) {
         uint64_t parent = load_u64(body + len - 8);
-        if (!walk_read_exactly(r->memory, parent, head, sizeof head) || !ruby_is_imemo(head[0], IMEMO_ISEQ) ||
-            !walk_read_exactly(r->memory, head[2], body, len)) {
+        if (!walk_read_exactly(r->memory, parent, head, sizeof head) ||
+            !ruby_is_imemo(r->layout, head[0], IMEMO_ISEQ) || !walk_read_exactly(r->memory, head[2], body, len)) {
             break;
         }
     }
-    memcpy(labels, body + BODY_BASE_LABEL, BODY_LABELS);
+    memcpy(labels, body + behind_file(r->layout, BODY_BASE_LABEL), BODY_LABELS);
 }
 
 /* <main>, <class:A> are no methods; <=> is one. */
@@ -174,11 +180,12 @@ static bool name_iseq(struct reading *r)
     return true;
 }
 
-/* A path, or an array of it and of where it really is, which may be nil. */
+/* A path, or an array of it and of where it really is, which may be nil; up to 2.4 that stands beside it. */
 static void read_file(struct reading *r)
 {
-    uint64_t at = load_u64(r->body + BODY_FILE), path;
-    bool found = text_of(r, at, &r->part) ||
+    const unsigned char *file = r->body + r->layout->body.shift + BODY_FILE;
+    uint64_t at = load_u64(file), path;
+    bool found = (r->layout->body.old_place && text_of(r, load_u64(file + 8), &r->part)) || text_of(r, at, &r->part) ||
                  (ruby_element(r->memory, at, 1, &path) && text_of(r, path, &r->part)) ||
                  (ruby_element(r->memory, at, 0, &path) && text_of(r, path, &r->part));
     r->out->file = found ? cache_text(&r->names->cache, &r->part) : STR("");
@@ -197,8 +204,8 @@ static void read_lines(struct reading *r)
     const struct ruby_layout *l = r->layout;
     struct ruby_lines *lines = &r->code.lines;
     uint32_t count = load_u32(r->body + l->body.line_count);
-    r->code.positions = load_u32(r->body + BODY_SIZE);
-    r->code.encoded = load_u64(r->body + BODY_ENCODED);
+    r->code.positions = load_u32(r->body + l->body.shift + BODY_SIZE);
+    r->code.encoded = load_u64(r->body + l->body.shift + BODY_ENCODED);
     if (r->code.positions > POSITIONS_MAX || count > r->code.positions) {
         return;
     }
@@ -217,12 +224,12 @@ static bool read_iseq(struct reading *r)
     uint64_t head[3];
     uint32_t mask = (1U << RUBY_CHECK_BITS) - 1, check = (uint32_t)r->out->check & mask;
     size_t len = r->layout->body.line_index == LAYOUT_NONE ? RUBY_BODY_BYTES : RUBY_BODY_BYTES - 16;
-    if (!walk_read_exactly(r->memory, r->iseq, head, sizeof head) || !ruby_is_imemo(head[0], IMEMO_ISEQ) ||
+    if (!walk_read_exactly(r->memory, r->iseq, head, sizeof head) || !ruby_is_imemo(r->layout, head[0], IMEMO_ISEQ) ||
         !walk_read_exactly(r->memory, head[2], r->body, len) ||
         (check != 0 && (ruby_body_check(head[2], r->body) & mask) != check)) {
         return false;
     }
-    uint64_t first_line = load_u64(r->body + BODY_FIRST_LINE);
+    uint64_t first_line = load_u64(r->body + behind_file(r->layout, BODY_FIRST_LINE));
     r->out->first_line = (uint32_t)first_line >> (r->layout->tagged_line ? 1 : 0);
     r->out->first_line += r->out->first_line == 0; /* a file's own */
     if (!find_owner(r) || !name_iseq(r)) {
@@ -267,7 +274,7 @@ static const struct function *find_by_method(struct names *n, const struct funct
     struct function by = *key;
     uint64_t address = key->check >> RUBY_CHECK_BITS & ~(uint64_t)7;
     if (key->kind == OF_C || !walk_read_exactly(memory, address, holder, sizeof holder) ||
-        !ruby_is_imemo(holder[0], IMEMO_SVAR)) {
+        !ruby_is_imemo(&n->ruby->layout, holder[0], IMEMO_SVAR)) {
         return NULL;
     }
     uint64_t of_block = key->check >> RUBY_CHECK_BITS & RUBY_OF_BLOCK;

@@ -88,9 +88,24 @@ static inline bool ruby_is(uint64_t flags, enum ruby_type type)
 {
     return (flags & 0x1f) == type;
 }
-static inline bool ruby_is_imemo(uint64_t flags, enum ruby_imemo kind)
+static inline bool ruby_is_imemo(const struct ruby_layout *l, uint64_t flags, enum ruby_imemo kind)
 {
-    return ruby_is(flags, RUBY_IMEMO) && (flags >> 12 & 15) == (uint64_t)kind;
+    return ruby_is(flags, RUBY_IMEMO) && (flags >> 12 & l->imemo_mask) == (uint64_t)kind;
+}
+
+/* Where the execution context of a thread is, whose structure these bytes are; and how much of it is looked at. */
+static inline uint64_t ruby_ec_of(const struct ruby_layout *l, uint64_t address, const unsigned char *thread)
+{
+    return has(l->ec_thread) ? load_u64(thread + l->thread.ec) : address + l->thread.ec;
+}
+static inline uint32_t ruby_ec_bytes(const struct ruby_layout *l)
+{
+    return has(l->ec_thread) ? l->ec_thread + 8 : 24;
+}
+/* Does it lead back to the thread? */
+static inline bool ruby_is_ec_of(const struct ruby_layout *l, const unsigned char *ec, uint64_t thread)
+{
+    return !has(l->ec_thread) || load_u64(ec + l->ec_thread) == thread;
 }
 
 /* Appends a string's bytes as UTF-8, at most RUNTIME_NAME_MAX of them. False: it is none. */

@@ -61,7 +61,7 @@ enum runtime_answer ruby_recognise(struct elf *elf, struct str path, const struc
     if (!ruby_layout_of(found.version, found.machine, found.musl, &layout, why)) {
         return RUNTIME_UNSUPPORTED;
     }
-    found.vm = find(elf, "ruby_current_vm_ptr");
+    found.vm = find(elf, found.version < RUBY_VERSION(2, 5, 0) ? "ruby_current_vm" : "ruby_current_vm_ptr");
     found.symbols = find(elf, "ruby_global_symbols");
     struct ruby_binary *kept = malloc(sizeof *kept);
     if (kept == NULL) {

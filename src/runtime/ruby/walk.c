@@ -43,7 +43,7 @@ static bool read_first(struct walk *w, struct first *f)
     for (uint32_t i = 0; i < plan->escaped_count; i++) {
         stack_add_slot(w, plan->escaped[i]);
     }
-    f->ec = stack_ask(w, plan->ec, w->ec, l->ec_thread + 8);
+    f->ec = stack_ask(w, plan->ec, w->ec, ruby_ec_bytes(l));
     uint64_t slack = (uint64_t)SLACK * l->frame_bytes;
     uint64_t low = plan->cfp > plan->stack + slack ? plan->cfp - slack : plan->stack;
     low = plan->limit - (plan->limit - low) / l->frame_bytes * l->frame_bytes; /* where a frame begins */
@@ -79,7 +79,7 @@ static bool is_thread(const struct walk *w, const struct first *f)
 static bool plan_holds(struct walk *w, const struct first *f)
 {
     struct ruby_plan *plan = w->plan;
-    uint64_t ec = load_u64(w->thread + w->layout->thread.ec);
+    uint64_t ec = ruby_ec_of(w->layout, plan->thread, w->thread);
     if (ec != plan->ec || !stack_got(w, f->ec)) {
         plan->ec = ec;
         plan->limit = 0;
@@ -185,7 +185,7 @@ static enum runtime_end attempt(struct walk *w)
         return RUNTIME_EMPTY;
     }
     stack_take_checks(w);
-    if (load_u64(w->ec + w->layout->ec_thread) != w->plan->thread || !has_stood(w)) {
+    if (!ruby_is_ec_of(w->layout, w->ec, w->plan->thread) || !has_stood(w)) {
         return RUNTIME_TORN;
     }
     remember_leaf(w);

@@ -217,7 +217,7 @@ static bool is_kept(struct ruby_plan *plan, uint64_t address)
 static bool learn(struct walk *w, struct unknown *u)
 {
     uint64_t body = u->is_c ? 0 : load_u64(u->head + ISEQ_BODY);
-    if (!u->is_whole || (!u->is_c && !ruby_is_imemo(load_u64(u->head), IMEMO_ISEQ))) {
+    if (!u->is_whole || (!u->is_c && !ruby_is_imemo(w->layout, load_u64(u->head), IMEMO_ISEQ))) {
         return false;
     }
     w->plan->hurry = runs_once(u) && !is_kept(w->plan, u->address) ? HURRY : w->plan->hurry;

@@ -10,24 +10,65 @@ enum {
     ROUNDS_MAX = HOPS_MAX, /* of further environments, */
     GROUP = 32,        /* for so many frames: there are slots for four each */
 
-    FRAME_PC = 0, FRAME_SP = 8, FRAME_ISEQ = 16, FRAME_EP = 32,
-    ENV_METHOD = 0, ENV_LINK = 8, ENV_FLAGS = 16, /* ep[-2], ep[-1], ep[0] */
+    FRAME_PC = 0, FRAME_SP = 8, FRAME_ISEQ = 16,
 
     FLAG_LOCAL = 2, FLAG_FINISH = 0x20, FLAG_BMETHOD = 0x40, FLAG_C = 0x80,
-    KIND_MASK = 0x7fff0001, KIND_C = 0x55550001, KIND_DUMMY = 0x79990001,
+    KIND_MASK = 0x7fff0001, KIND_C = 0x55550001, KIND_DUMMY = 0x79990001, KIND_ANY = 0x11110001,
+
+    OLD_DUMMY = 0xbbbb, /* 2.4: the upper half */
+    OLDER_C = 0x61, OLDER_BLOCK_IN_C = 0x81, OLDER_FINISH = 0x200, OLDER_BMETHOD = 0x400, OLDER_MAX = 0x1000, /* 2.3 */
+    OLDER_LOCAL = 2, /* a bit of the link */
 };
 
-/* vm_core.h, VM_FRAME_MAGIC_*: a digit four times, or 7888, 7999; and the mark of a small number. */
-static bool is_kind(uint64_t flags)
+/* vm_core.h, VM_FRAME_MAGIC_*: a digit four times, or 7888, 7999; and the mark of a small number. Of 2.4 a digit four
+ * times for all of them. As 2.5 has them; 0: it is none. */
+static uint64_t kind_of(const struct ruby_layout *l, uint64_t flags)
 {
     static const uint32_t kinds[] = {0x11110001, 0x22220001, 0x33330001, 0x44440001, KIND_C,
                                      0x66660001, 0x77770001, 0x78880001, KIND_DUMMY};
+    if (l->old_kinds) {
+        uint64_t upper = flags >> 16;
+        uint64_t kind = upper == OLD_DUMMY ? KIND_DUMMY : upper == KIND_C >> 16 ? KIND_C : KIND_ANY;
+        bool is_kind = (flags & 1) != 0 && upper % 0x1111 == 0 && upper > 0 && upper <= OLD_DUMMY;
+        return is_kind ? kind | (flags & 0xffff) : 0;
+    }
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
         if ((flags & KIND_MASK) == kinds[i]) {
-            return flags >> 32 == 0;
+            return flags >> 32 == 0 ? flags : 0;
         }
     }
-    return false;
+    return 0;
+}
+
+/* Of 2.3 the frame has them. */
+static uint64_t kind_of_frame(const unsigned char *frame, uint64_t flags)
+{
+    uint64_t kind = flags & 0xff;
+    if (flags >= OLDER_MAX || kind % 16 != 1 || kind < 0x11 || kind > 0xb1) {
+        return 0;
+    }
+    uint64_t found = kind == OLDER_C                       ? KIND_C | FLAG_C
+                     : kind == OLDER_BLOCK_IN_C            ? KIND_ANY | FLAG_C
+                     : load_u64(frame + FRAME_ISEQ) == 0   ? KIND_DUMMY
+                                                           : KIND_ANY;
+    return found | ((flags & OLDER_FINISH) != 0 ? FLAG_FINISH : 0) | ((flags & OLDER_BMETHOD) != 0 ? FLAG_BMETHOD : 0);
+}
+
+/* An environment: which method, where it goes on, what it is; flags of 0: it is none. `frame`: whose it is, null: a
+ * block's outer one. */
+struct env {
+    uint64_t method, link, flags;
+};
+
+static struct env env_of(const struct ruby_layout *l, const unsigned char *bytes, const unsigned char *frame)
+{
+    uint64_t word[WALK_ENV / 8];
+    memcpy(word, bytes, sizeof word);
+    if (!has(l->frame_flags)) {
+        return (struct env){word[0], word[1], kind_of(l, word[2])};
+    }
+    uint64_t flags = frame != NULL ? kind_of_frame(frame, load_u64(frame + l->frame_flags)) : KIND_ANY;
+    return (struct env){word[1], word[2], flags | (flags != 0 && (word[2] & OLDER_LOCAL) != 0 ? FLAG_LOCAL : 0)};
 }
 
 /* ---- what two copies have in common ---- */
@@ -40,9 +81,14 @@ static bool holds(const struct walk *w, uint64_t address)
            (w->plan->limit - address) % bytes == 0;
 }
 
-static bool same_function(const unsigned char *a, const unsigned char *b)
+static uint64_t ep_of(const struct walk *w, const unsigned char *frame)
 {
-    return load_u64(a + FRAME_ISEQ) == load_u64(b + FRAME_ISEQ) && load_u64(a + FRAME_EP) == load_u64(b + FRAME_EP);
+    return load_u64(frame + w->layout->frame_ep);
+}
+
+static bool same_function(const struct walk *w, const unsigned char *a, const unsigned char *b)
+{
+    return load_u64(a + FRAME_ISEQ) == load_u64(b + FRAME_ISEQ) && ep_of(w, a) == ep_of(w, b);
 }
 
 static bool same_place(const unsigned char *a, const unsigned char *b)
@@ -50,9 +96,9 @@ static bool same_place(const unsigned char *a, const unsigned char *b)
     return load_u64(a + FRAME_PC) == load_u64(b + FRAME_PC);
 }
 
-static bool is_same(const unsigned char *a, const unsigned char *b)
+static bool is_same(const struct walk *w, const unsigned char *a, const unsigned char *b)
 {
-    return same_function(a, b) && same_place(a, b);
+    return same_function(w, a, b) && same_place(a, b);
 }
 
 uint64_t stack_common(const struct walk *w)
@@ -65,7 +111,7 @@ uint64_t stack_common(const struct walk *w)
     }
     for (uint64_t at = v->limit - (v->limit - v->low) % bytes - bytes; at >= top; at -= bytes) {
         const unsigned char *a = v->frames[0] + (at - v->low), *b = v->frames[1] + (at - v->low);
-        if (!same_function(a, b)) {
+        if (!same_function(w, a, b)) {
             break;
         }
         from = at;
@@ -80,25 +126,26 @@ uint64_t stack_common(const struct walk *w)
 
 /* Which method a frame belongs to: 1, `method` (0: none; RUBY_OF_BLOCK: made of a block); 0: to be asked for; -1:
  * contradicts itself. */
-static int method_of(struct walk *w, uint64_t ep, uint64_t *method)
+static int method_of(struct walk *w, const unsigned char *frame, uint64_t *method)
 {
-    const unsigned char *env;
+    const unsigned char *bytes;
+    uint64_t ep = ep_of(w, frame);
     *method = 0;
     for (int hop = 0; hop < HOPS_MAX; hop++) {
-        int held = stack_env(w, ep, &env);
+        int held = stack_env(w, ep, &bytes);
         if (held <= 0) {
             return held == 0 ? 0 : hop == 0 ? -1 : 1;
         }
-        uint64_t flags = load_u64(env + ENV_FLAGS);
-        if (!is_kind(flags)) {
+        struct env env = env_of(w->layout, bytes, hop == 0 ? frame : NULL);
+        if (env.flags == 0) {
             return hop == 0 ? -1 : 1;
         }
-        if ((flags & (FLAG_LOCAL | FLAG_BMETHOD)) != 0) {
-            bool of_block = (flags & (FLAG_BMETHOD | FLAG_C)) == FLAG_BMETHOD;
-            *method = load_u64(env + ENV_METHOD) | (of_block ? RUBY_OF_BLOCK : 0);
+        if ((env.flags & (FLAG_LOCAL | FLAG_BMETHOD)) != 0) {
+            bool of_block = (env.flags & (FLAG_BMETHOD | FLAG_C)) == FLAG_BMETHOD;
+            *method = env.method | (of_block ? RUBY_OF_BLOCK : 0);
             return 1;
         }
-        ep = load_u64(env + ENV_LINK) & ~(uint64_t)3;
+        ep = env.link & ~(uint64_t)3;
     }
     return 1;
 }
@@ -140,7 +187,7 @@ static bool brackets(const struct walk *w, const struct bracket *b, uint64_t add
     bool good = !w->twice || (stack_got(w, b->cfp_piece) && stack_got(w, b->piece) && b->cfp <= address);
     for (uint32_t at = 0; w->twice && good && at < len; at += w->layout->frame_bytes) {
         const unsigned char *held = stack_frame(w, address + at);
-        good = same_function(held, b->frames + at) && (at == 0 || same_place(held, b->frames + at));
+        good = same_function(w, held, b->frames + at) && (at == 0 || same_place(held, b->frames + at));
     }
     return good;
 }
@@ -167,7 +214,7 @@ static bool fetch_envs(struct walk *w, uint64_t address, uint64_t limit)
         uint64_t method;
         uint32_t missing = 0;
         for (uint64_t at = address; at < limit; at += w->layout->frame_bytes) {
-            missing += method_of(w, load_u64(stack_frame(w, at) + FRAME_EP), &method) == 0;
+            missing += method_of(w, stack_frame(w, at), &method) == 0;
         }
         if (missing == 0) {
             return true;
@@ -184,13 +231,13 @@ static bool fetch_envs(struct walk *w, uint64_t address, uint64_t limit)
 static bool emit(struct walk *w, uint64_t address)
 {
     struct runtime_stack *out = w->out;
-    const unsigned char *frame = stack_frame(w, address), *env;
-    uint64_t method, ep = load_u64(frame + FRAME_EP), iseq = load_u64(frame + FRAME_ISEQ);
-    int known = method_of(w, ep, &method);
-    if (known < 0 || stack_env(w, ep, &env) != 1) {
+    const unsigned char *frame = stack_frame(w, address), *bytes;
+    uint64_t method, iseq = load_u64(frame + FRAME_ISEQ);
+    int known = method_of(w, frame, &method);
+    if (known < 0 || stack_env(w, ep_of(w, frame), &bytes) != 1) {
         return false;
     }
-    uint64_t flags = load_u64(env + ENV_FLAGS);
+    uint64_t flags = env_of(w->layout, bytes, frame).flags;
     bool is_c = (flags & FLAG_C) != 0;
     uint64_t kind = flags & KIND_MASK;
     if (kind == KIND_C && iseq != 0) {
@@ -227,7 +274,8 @@ static bool next_window(struct walk *w, uint64_t address, uint64_t joint)
         return w->unreadable;
     }
     stack_take_window(w);
-    return !w->twice || (stack_got(w, first) && stack_got(w, last) && is_same(kept, before) && is_same(kept, behind));
+    return !w->twice || (stack_got(w, first) && stack_got(w, last) && is_same(w, kept, before) &&
+                         is_same(w, kept, behind));
 }
 
 /* Where the walk goes on: of a deep stack the middle is left out. */
