@@ -1,10 +1,11 @@
 #!/usr/bin/python3
-"""Rubies of several versions (lab/versions.py), all of Debian, and one with musl.
+"""Rubies of several versions (lab/versions.py), all of Debian; one with musl, and one of 3.3 with YJIT.
 
     tests/lab/rubies.py              lists all, and why others are not there; LAB_OFFLINE=1: without fetching
 
-The one with musl is built from Debian's source (some minutes): its interpreter alone, without extensions.
+These two are built from Debian's source (some minutes): the interpreter alone, without extensions.
 """
+import functools
 import os
 import shutil
 import subprocess
@@ -19,9 +20,13 @@ else:
 
 Missing, ENVIRONMENT = versions.Missing, versions.ENVIRONMENT
 TELL = ["-e", "print RUBY_VERSION"]
-SOURCE = ("bookworm", "ruby3.1")
-CONFIGURE = ["CC=musl-gcc", "optflags=-O1", "debugflags=-g0", "--build=x86_64-linux-musl", "--with-baseruby=/usr/bin/ruby", "--without-gmp",
-             "--disable-install-doc", "--disable-yjit", "--disable-jit-support", "--disable-dtrace", "--disable-rpath"]
+# Both have the interpreter alone, without extensions.
+PLAIN = ["debugflags=-g0", "--with-baseruby=/usr/bin/ruby", "--without-gmp", "--disable-install-doc", "--disable-dtrace", "--disable-rpath"]
+BUILT = {
+    "musl": (("bookworm", "ruby3.1"), ["musl-gcc"], ["CC=musl-gcc", "optflags=-O1", "--build=x86_64-linux-musl", "--disable-yjit",
+                                                     "--disable-jit-support"]),
+    "yjit": (("trixie", "ruby3.3"), ["rustc"], ["optflags=-O1", "--enable-yjit", "--disable-rjit"]), # Debian's later ones have none
+}
 # What known_stacks.rb says has no more in it.
 JSON = """
 module JSON
@@ -43,22 +48,24 @@ def step(argv, folder):
         raise Missing(f"{argv[0]} fails: {done.stdout.strip()[-500:]}")
 
 
-def musl():
+def build(name):
     """Its library is where it was built; of that only what is written in Ruby itself."""
-    if tiers.tool_missing("musl-gcc", "make", "ruby"):
-        raise Missing(tiers.tool_missing("musl-gcc", "make", "ruby"))
-    target = cache.folder("ruby") / "musl"
-    with cache.locked("ruby-musl"):
+    source, tools, options = BUILT[name]
+    missing = tiers.tool_missing(*tools, "make", "ruby")
+    if missing:
+        raise Missing(missing)
+    target = cache.folder("ruby") / name
+    with cache.locked(f"ruby-{name}"):
         if not target.exists():
             if os.environ.get("LAB_OFFLINE"):
                 raise Missing("LAB_OFFLINE is set and it is not in build/lab")
-            part = target.with_name(".musl.part")
+            part = target.with_name(f".{name}.part")
             shutil.rmtree(part, ignore_errors=True)
-            source = suite.source(*SOURCE, part / "source")
-            step(["./configure", *CONFIGURE], source)
-            step(["make", "-s", f"-j{os.cpu_count()}", "miniruby"], source)
-            step(["strip", "-o", part / "ruby", "miniruby"], source) # as Alpine's is
-            shutil.rmtree(source)
+            folder = suite.source(*source, part / "source")
+            step(["./configure", *PLAIN, *options], folder)
+            step(["make", "-s", f"-j{os.cpu_count()}", "miniruby"], folder)
+            step(["strip", "-o", part / "ruby", "miniruby"], folder) # as Alpine's is
+            shutil.rmtree(folder)
             (part / "json.rb").write_text(JSON)
             part.rename(target)
     return versions.Interpreter([target / "ruby", "-I", target], TELL)
@@ -70,7 +77,7 @@ def is_kept(name):
 
 
 ALL = versions.Versions("ruby", {"bullseye": ("bullseye", "ruby2.7"), "trixie": ("trixie", "ruby3.3"),
-                                 "experimental": ("sid experimental", "ruby3.4")}, TELL, {"musl": musl})
+                                 "experimental": ("sid experimental", "ruby3.4")}, TELL, {name: functools.partial(build, name) for name in BUILT})
 NAMES, get = ALL.names, ALL.get
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ MODES = {"perf": [], "perf-less": ["--perf-mode", "disabled"]}
 # Without perf events of two versions: what differs between versions is the same in both modes.
 FEW = [(name, mode) for name in rubies.NAMES for mode in MODES if mode == "perf" or name in ("host", "experimental")]
 EACH = [pytest.param(name, marks=[] if name == "host" else pytest.mark.net) for name in rubies.NAMES]
-# It is built in some minutes: by tests/lab/rubies.py, not by a test.
+# These are built in some minutes: by tests/lab/rubies.py, not by a test.
 MUSL = pytest.param("musl", marks=pytest.mark.net)
 FEW = [pytest.param(*one, marks=[] if one[0] == "host" else pytest.mark.net) for one in FEW]
 
@@ -25,8 +25,8 @@ FEW = [pytest.param(*one, marks=[] if one[0] == "host" else pytest.mark.net) for
 @pytest.fixture
 def ruby_of():
     def get(name):
-        if name == "musl" and not rubies.is_kept(name):
-            pytest.skip("musl: tests/lab/rubies.py builds it")
+        if name in rubies.BUILT and not rubies.is_kept(name):
+            pytest.skip(f"{name}: tests/lab/rubies.py builds it")
         try:
             return rubies.get(name)
         except rubies.Missing as reason:
@@ -91,6 +91,8 @@ def test_stacks_are_those_ruby_tells(name, mode, profile):
 
 @pytest.mark.exact
 @pytest.mark.parametrize("name,option,mode", [("host", "--yjit", "perf"), ("host", "--yjit", "perf-less"), ("host", "--mjit", "perf"),
+                                              pytest.param("yjit", "--yjit", "perf", marks=pytest.mark.net),
+                                              pytest.param("yjit", "--yjit", "perf-less", marks=pytest.mark.net),
                                               pytest.param("experimental", "--rjit", "perf", marks=pytest.mark.net)])
 def test_compiled_code_has_the_same_stacks(name, option, mode, profile, ruby_of):
     """Names, callers and their lines; what the compilers themselves do on top is theirs."""
