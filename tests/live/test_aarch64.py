@@ -1,9 +1,10 @@
 """The program built for aarch64: under qemu-user what needs no kernel of its own, the rest in an aarch64 guest."""
 import re
+from collections import Counter
 
 import pytest
 
-from lab import emulate, kernel, profiler, root as roots
+from lab import emulate, kernel, profiler, rbstacks, root as roots, rubies
 
 pytestmark = pytest.mark.measures
 
@@ -59,8 +60,8 @@ def guest(tmp_path_factory):
     except roots.Unreachable as error:
         pytest.skip(f"tier net: {error}")
 
-    def run(script, files, folder=None):
-        status, text = kernel.boot(image, script, files, arch="aarch64", take=folder, timeout=240)
+    def run(script, files, folder=None, memory=384):
+        status, text = kernel.boot(image, script, files, arch="aarch64", take=folder, memory=memory, timeout=240)
         assert status == 0, text
         return text
     return run
@@ -90,6 +91,35 @@ def test_frame_pointer_stacks_on_an_aarch64_kernel(guest, pillion_for, repositor
     named = sum(s.count for s in burning)
     lost = sum(s.count for s in stacks if s.frames == ["[lost]"])
     assert named > 50 and named + lost > 0.9 * total, [(s.frames, s.count) for s in stacks]
+
+
+RUBY = """
+/pillion --launch init -f 99 --max-cpu 90 --perf-mode disabled -o /out -- /usr/bin/ruby --disable-gems /known_stacks.rb 1 >/out/told
+echo "status $?"
+"""
+
+
+@pytest.mark.alone
+@pytest.mark.net
+@pytest.mark.root
+def test_stacks_are_those_ruby_tells_on_an_aarch64_kernel(guest, pillion_for, repository, workdir):
+    """So slow a processor shows much of the program's start, and not all that its rounds do."""
+    try:
+        ruby = rubies.root_of("bookworm", "arm64")
+    except roots.Unreachable as error:
+        pytest.skip(f"tier net: {error}")
+    script = repository / "tests" / "live" / "programs" / "ruby" / "known_stacks.rb"
+    text = guest(RUBY, [ruby, pillion_for("aarch64"), script], workdir, 1024)
+    assert "status 0\n" in text, text
+    known, verdicts, wrong = rbstacks.Known((workdir / "told").read_text()), Counter(), []
+    for stack in rbstacks.of_pprof(workdir):
+        gone = any(str(frame).startswith("[code is gone]") for frame in stack.frames)
+        verdict = "gone" if gone else known.judge(stack.ruby) if stack.ruby else "none"
+        verdicts[verdict] += 1
+        wrong += [repr(stack)] if verdict == "wrong" else []
+    print(f"Ruby {known.version} on aarch64: {dict(verdicts)}, {len(known.seen)} of {len(known.stacks)} stacks seen")
+    assert not wrong, wrong[:3]
+    assert len(known.seen) > 3 and verdicts["whole"] > 0, text
 
 
 # busybox has no `nice`, which one of the tests asks.
