@@ -102,10 +102,11 @@ echo "status $?"
 @pytest.mark.alone
 @pytest.mark.net
 @pytest.mark.root
-def test_stacks_are_those_ruby_tells_on_an_aarch64_kernel(guest, pillion_for, repository, workdir):
+@pytest.mark.parametrize("suite", ["bookworm", "trixie"]) # 3.1, 3.3
+def test_stacks_are_those_ruby_tells_on_an_aarch64_kernel(suite, guest, pillion_for, repository, workdir):
     """So slow a processor shows much of the program's start, and not all that its rounds do."""
     try:
-        ruby = rubies.root_of("bookworm", "arm64")
+        ruby = rubies.root_of(suite, "arm64")
     except roots.Unreachable as error:
         pytest.skip(f"tier net: {error}")
     script = repository / "tests" / "live" / "programs" / "ruby" / "known_stacks.rb"
