@@ -103,4 +103,5 @@ def test_one_server_with_python_and_ruby(mode, pillion, workdir, repository):
     assert abs(total - true) <= max(0.03 * true, 0.45 if mode == "perf-less" else 0.1), session.done
     assert {language for _, language in told} == set(UWSGI)
     for key in (key for key, spent in told.items() if spent >= 0.1): # on a busy machine not all four
-        assert abs(seen[key] - told[key]) <= 0.06 + 0.1 * told[key], (key, seen, told)
+        # without perf events what ran since the last stack is the next one's, be it the other language's
+        assert abs(seen[key] - told[key]) <= 0.06 + (0.25 if mode == "perf-less" else 0.1) * told[key], (key, seen, told)
