@@ -13,7 +13,7 @@
 #define PERL_BASE 0x700000000000ULL
 
 enum {
-    PERL_BYTES = 0x60000, PERL_TID = 4711,
+    PERL_BYTES = 0x90000, PERL_TID = 4711,
     AT_DATA = 0x1000, AT_POINTER = 0x1010, AT_VARIABLES = 0x1100,
     AT_HEAP = 0x2000, AT_INTERPRETER = 0x2000,
     AT_INFO = 0x4000,     /* 0x40 each */
@@ -24,6 +24,7 @@ enum {
     AT_KEY = 0x9000,      /* 0x40 each */
     AT_TEXT = 0xa000,
     AT_CONTEXTS = 0x10000, CONTEXTS_BYTES = 0x28000, /* each */
+    AT_ELSEWHERE = AT_CONTEXTS + 2 * CONTEXTS_BYTES,
     COP_MAIN = 0, COP_SELL = 1, COP_EVAL = 2, COP_BLOCK = 3, COP_BY = 4, COP_START = 5, /* two */
     CV_SELL = 0, CV_BY = 1,
     KIND_NULL = 0, KIND_BLOCK = 2, KIND_SUB = 9 | 0x20, KIND_EVAL = 11 | 0x40,
@@ -189,7 +190,8 @@ static inline void perl_make(struct perl_process *p, const struct perl_family *f
 {
     uint64_t base = f->threads ? AT_INTERPRETER : 0;
     *p = (struct perl_process){.family = f, .tid = PERL_TID};
-    p->binary = (struct perl_binary){.version = f->version, .interpreter = f->threads ? AT_POINTER : 0};
+    p->binary = (struct perl_binary){.version = f->version, .interpreter = f->threads ? AT_POINTER : 0,
+                                      .threads = f->threads};
     if (!f->threads) {
         p->binary.curcop = f->curcop;
         p->binary.curstackinfo = f->curstackinfo;

@@ -43,7 +43,7 @@ static void walk(bool proven, bool parts)
 /* The stack's names, root first, "a > b", with lines. */
 static const char *names(void)
 {
-    static char text[16384];
+    static char text[65536];
     struct memory_batch memory = {perl_process_read, &process};
     struct runtime_name name[RUNTIME_FRAMES_MAX];
     struct buf out;
@@ -143,12 +143,11 @@ static void contradicting_stacks(void)
     changed(sell + 0x48, perl_there(PERL_BYTES), RUNTIME_TORN);
     changed(sell + 16, 0, RUNTIME_TORN);                        /* called from nowhere */
     changed(AT_INTERPRETER + 0xe0, perl_there(AT_TEXT), RUNTIME_TORN);
-    changed(AT_INFO + 0x40 + 16, perl_there(AT_INFO + 0x40), RUNTIME_TORN); /* a ring: */
+    changed(AT_INFO + 0x40 + 16, perl_there(AT_INFO + 0x40), RUNTIME_TORN); /* a ring */
     make(family_5_36);
     perl_put(&process, AT_INFO + 0x40 + 16, perl_there(AT_INFO + 0x40));
     walk(true, false);
-    CHECK_INT(stack.end, RUNTIME_COMPLETE); /* cut */
-    CHECK((stack.frame[stack.count - 1].flags & RUNTIME_FRAME_CUT) != 0);
+    CHECK_INT(stack.end, RUNTIME_TORN); /* nothing is known yet */
     perl_detach(perl);
     make(family_5_36);
     process.gone = true;
@@ -207,6 +206,28 @@ static void unfilled(void)
     perl_put(&process, newest + 0x48, 0);             /* it is being left */
     walk(true, false);
     CHECK_TEXT(names(), "<main> 1:3 > Shop::sell 10:11 > (eval) 11:12 > ");
+    perl_put(&process, newest + 48, 0);               /* the loop that ran it ends */
+    walk(true, false);
+    CHECK_TEXT(names(), "<main> 1:3 > Shop::sell 10:11 > (eval) 11:12 >  > ");
+    perl_put(&process, newest + 0x48, perl_there(AT_CV + 0x200));
+    process.index[0] = 1;                             /* what it frees calls Perl */
+    perl_put32(&process, AT_INFO + 32, 1);
+    perl_put(&process, perl_context(&process, 0, 1) + 0x48, 0);
+    walk(true, false);
+    CHECK_TEXT(names(), "<main> 1:3 >  > main::b\xc3\xbfy 20:21");
+    perl_detach(perl);
+}
+
+/* try is part of its sub; what defer puts off is, too, but a loop runs it. */
+static void no_functions(void)
+{
+    make(family_5_36);
+    perl_put(&process, AT_INTERPRETER + 0xe0, perl_there(AT_INFO));
+    perl_push(&process, 0, KIND_EVAL | 0x80, COP_EVAL, 0, perl_there(AT_COP));
+    perl_push(&process, 0, 13, COP_EVAL, 0, 0);
+    walk(true, false);
+    CHECK_TEXT(names(), "<main> 1:3 > Shop::sell 10:11 > (eval) 11:21 > ");
+    CHECK_INT(stack.frame[0].flags, RUNTIME_FRAME_SHIM);
     perl_detach(perl);
 }
 
@@ -246,6 +267,29 @@ static void runs_on(void)
     CHECK(parts > 0 && all > 0);
 }
 
+/* A sub is called and left while both copies are read without it. */
+static void calls(struct perl_process *p, unsigned piece)
+{
+    if (piece == 7) {
+        perl_put(p, AT_INTERPRETER + 0xd0, perl_there(AT_COP + 0x40 * COP_START));
+        perl_put(p, AT_INTERPRETER + 0x120, 99);
+    } else if (piece == 10) {
+        perl_put(p, AT_INTERPRETER + 0x120, 0);
+    }
+}
+
+static void line_of_another(void)
+{
+    make(family_5_36);
+    walk(false, false);
+    process.at_piece = calls;
+    walk(false, false);
+    process.at_piece = NULL;
+    CHECK_INT(stack.end, RUNTIME_COMPLETE);
+    CHECK_TEXT(names(), "<main> 1:3 > Shop::sell 10:11 > (eval) 11:12 >  > main::b\xc3\xbfy 20:0");
+    perl_detach(perl);
+}
+
 /* ---- deep stacks ---- */
 
 static void make_deep(unsigned depth)
@@ -268,11 +312,14 @@ static void deep(void)
     }
     perl_detach(perl);
     make_deep(1300);
-    walk(true, false);
-    CHECK_INT(stack.end, RUNTIME_COMPLETE);
-    CHECK_INT(stack.count, RUNTIME_FRAMES_MAX);
-    CHECK((stack.frame[RUNTIME_FRAMES_MAX * 3 / 4 - 1].flags & RUNTIME_FRAME_CUT) != 0);
-    CHECK(strncmp(names(), "<main> 1:3 > Shop::sell 10:11 > (eval) 11:11 > Shop::sell", 50) == 0);
+    for (int proven = 0; proven < 2; proven++) {
+        walk(proven == 1, false);
+        CHECK_INT(stack.end, RUNTIME_COMPLETE);
+        CHECK_INT(stack.count, RUNTIME_FRAMES_MAX);
+        CHECK((stack.frame[RUNTIME_FRAMES_MAX * 3 / 4 - 1].flags & RUNTIME_FRAME_CUT) != 0);
+        CHECK(strncmp(names(), "<main> 1:3 > Shop::sell 10:11 > (eval) 11:11 > Shop::sell", 50) == 0);
+        CHECK(str_ends(str_of(names()), STR(" > main::b\xc3\xbfy 20:21")));
+    }
     perl_detach(perl);
 }
 
@@ -292,6 +339,15 @@ static void grows(void)
     perl_put(&process, AT_INTERPRETER + 0xe0, perl_there(AT_INFO + 0x40)); /* and sorts anew, deeper */
     walk(true, false);
     CHECK_INT(stack.count, 25);
+    perl_put(&process, AT_INTERPRETER + 0xe0, perl_there(AT_INFO));
+    walk(true, false);
+    memcpy(process.bytes + AT_ELSEWHERE, process.bytes + AT_CONTEXTS, CONTEXTS_BYTES); /* the array gets more room */
+    memset(process.bytes + AT_CONTEXTS, 0x55, CONTEXTS_BYTES);
+    perl_put(&process, AT_INFO + 8, perl_there(AT_ELSEWHERE));
+    perl_put(&process, AT_INTERPRETER + 0xe0, perl_there(AT_INFO + 0x40));
+    walk(true, false);
+    CHECK_INT(stack.end, RUNTIME_COMPLETE);
+    CHECK_INT(stack.count, 25);
     perl_detach(perl);
 }
 
@@ -304,5 +360,7 @@ TESTS({"each layout is attached to, walked and named; a warm stack takes three r
       {"a program that is compiled does not run", while_it_is_compiled},
       {"a context that is not filled in yet, or is being left, is none", unfilled},
       {"of a thread that runs on what stood is kept, or it is read again", runs_on},
+      {"try and defer are no functions", no_functions},
+      {"a line that may be another sub's is not told", line_of_another},
       {"deep stacks are read in parts, and the middle left out", deep},
       {"arrays of contexts come, grow and go", grows})

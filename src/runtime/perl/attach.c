@@ -60,14 +60,13 @@ static bool find_variables(struct attaching *a)
     const struct perl_layout *l = &a->perl->layout;
     struct perl *p = a->perl;
     uint64_t bias = a->in.process->bias, interpreter;
-    p->threaded = b->interpreter != 0;
-    if (!p->threaded) {
+    p->threaded = b->threads;
+    if (b->interpreter == 0) {
         p->curcop = b->curcop + bias;
         p->curstackinfo = b->curstackinfo + bias;
         p->comppad = b->comppad != 0 ? b->comppad + bias : 0;
-        p->op = b->op != 0 ? b->op + bias : 0;
         p->compiling = b->compiling != 0 ? b->compiling + bias : 0;
-        p->compiling_limit = p->compiling + 1;
+        p->compiling_limit = p->compiling + (p->compiling != 0);
         return true;
     }
     if (!find_word(&a->in, b->interpreter + bias, &interpreter) || !find_is_data(&a->in, interpreter)) {
@@ -76,7 +75,6 @@ static bool find_variables(struct attaching *a)
     p->curcop = interpreter + l->curcop;
     p->curstackinfo = interpreter + l->curstackinfo;
     p->comppad = interpreter + l->comppad;
-    p->op = interpreter + INTERP_OP;
     p->compiling = interpreter;
     p->compiling_limit = interpreter + PERL_INTERPRETER_BYTES;
     return true;

@@ -16,7 +16,7 @@ enum {
     PERL_CONTEXT_BYTES = 104, /* the largest */
     PERL_INFO_BYTES = 48,   /* of a stackinfo */
     PERL_INFOS_MAX = 64,    /* arrays of contexts behind each other */
-    PERL_CONTEXTS_MAX = RUNTIME_WALK_MAX,
+    PERL_CONTEXTS_MAX = 1 << 24, /* those in the middle of so many are not looked at */
     PERL_INTERPRETER_BYTES = 4096, /* at least the part in which the place that is compiled lies */
 };
 
@@ -30,9 +30,10 @@ struct perl_layout {
 
 /* What all versions have. */
 enum {
-    INTERP_OP = 8,
     INFO_CONTEXTS = 8, INFO_PREV = 16, INFO_INDEX = 32, INFO_MAX = 36,
-    CONTEXT_TYPE = 0, CONTEXT_COP = 16, CONTEXT_RETURN = 48,
+    CONTEXT_TYPE = 0, /* in its low bits, */ CONTEXT_TYPE_MASK = 15,
+    TYPE_NULL = 0, TYPE_SUB = 9, TYPE_FORMAT = 10, TYPE_EVAL = 11, TYPE_DEFER = 13,
+    CONTEXT_COP = 16, CONTEXT_RETURN = 48,
     COP_AT = 32, COP_LINE = 36, COP_FILE = 48, COP_BYTES = 24, /* what is read of it: from COP_AT on */
     SV_BODY = 0, SV_FLAGS = 12, SV_UNION = 16, SV_BYTES = 24,
     CV_AT = 32, CV_STASH = 32, CV_START = 40, CV_ROOT = 48, CV_GV = 56, CV_FILE = 64, CV_PADS = 72, CV_FLAGS = 92,
@@ -49,7 +50,8 @@ static inline bool perl_is(uint32_t flags, enum perl_type type)
 struct perl_binary {
     uint32_t version;
     uint64_t interpreter;           /* the pointer to it; or, of a build without threads, */
-    uint64_t curcop, curstackinfo, comppad, op, compiling; /* variables */
+    uint64_t curcop, curstackinfo, comppad, compiling; /* variables */
+    bool threads;                   /* built with threads: files' names are texts, not globs */
     uint64_t entersub, entersub_limit; /* the function that pushes a sub's context */
     struct code_ranges ranges;
     bool has_names_only;            /* it is stripped: what is in no range has no name */
@@ -59,9 +61,9 @@ struct perl_binary {
 struct perl {
     struct perl_layout layout;
     uint32_t version;
-    bool threaded;
+    bool threaded;                  /* built with threads */
     uint32_t tid;                   /* of the only thread that is read: the one that began the process */
-    uint64_t curcop, curstackinfo, comppad, op; /* where they stand */
+    uint64_t curcop, curstackinfo, comppad; /* where they stand */
     uint64_t compiling, compiling_limit;  /* where the place that is compiled lies */
     uint64_t entersub, entersub_limit;
 };

@@ -20,14 +20,15 @@ static bool number_of(struct elf *elf, const char *name, unsigned char *out)
            elf_read(elf, offset, out, 1, NULL);
 }
 
-/* A build without threads exports the variables, one with threads the pointer to the structure that has them. */
+/* A build for one interpreter exports the variables, one for several the pointer to the structure that has them; with
+ * threads also their key. */
 static void find_roots(struct elf *elf, struct perl_binary *binary)
 {
     binary->curcop = address_of(elf, "PL_curcop");
     binary->curstackinfo = address_of(elf, "PL_curstackinfo");
     binary->comppad = address_of(elf, "PL_comppad");
-    binary->op = address_of(elf, "PL_op");
     binary->compiling = address_of(elf, "PL_compiling");
+    binary->threads = address_of(elf, "PL_thr_key") != 0;
     binary->interpreter = binary->curcop == 0 ? address_of(elf, "PL_curinterp") : 0;
 }
 

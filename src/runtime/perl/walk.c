@@ -5,38 +5,14 @@
 
 enum { LEARN_MAX = 4 /* batches that only show that the plan was wrong */ };
 
-/* Is this stackinfo, as it was read, where and what the plan says, and are its contexts held? */
-static bool is_as_planned(const struct walk *w, uint32_t number, int copy)
-{
-    const struct walk_array *array = &w->array[number];
-    const struct plan_info *plan = &w->plan->info[number];
-    const unsigned char *info = array->info[copy];
-    int32_t index = (int32_t)load_u32(info + INFO_INDEX);
-    return calls_got(w, array->info_piece[copy]) && load_u64(info + INFO_CONTEXTS) == plan->contexts &&
-           load_u64(info + INFO_PREV) == plan->prev &&
-           (int32_t)load_u32(info + w->layout->info_type) == plan->type && index >= -1 &&
-           (index < array->limit || array->limit == array->first) && index < PERL_CONTEXTS_MAX;
-}
-
 static bool is_right(const struct walk *w)
 {
     bool good = w->plan->count > 0 && calls_got(w, w->words[0].cop_piece) && calls_got(w, w->words[0].info_piece) &&
                 w->words[0].info == w->plan->info[0].at;
     for (uint32_t i = 0; good && i < w->plan->count; i++) {
-        good = is_as_planned(w, i, 0) && (!w->twice || is_as_planned(w, i, 1));
+        good = calls_is_as_planned(w, i, 0) && (!w->twice || calls_is_as_planned(w, i, 1));
     }
     return good;
-}
-
-/* Where the contexts end, for the next batch. */
-static void remember(struct walk *w)
-{
-    for (uint32_t i = 0; i < w->plan->count; i++) {
-        struct plan_info *info = &w->plan->info[i];
-        int32_t index = (int32_t)load_u32(w->array[i].info[0] + INFO_INDEX);
-        bool can_be = calls_got(w, w->array[i].info_piece[0]) && index >= -1 && index <= info->max;
-        info->index = can_be ? index : info->index;
-    }
 }
 
 /* The first batch, until the plan is right about where to read. */
@@ -47,7 +23,7 @@ static enum runtime_end read_thread(struct walk *w)
             return w->unreadable ? RUNTIME_UNREADABLE : RUNTIME_TORN;
         }
         bool right = is_right(w);
-        remember(w);
+        calls_remember(w);
         if (right) {
             return RUNTIME_COMPLETE;
         }
@@ -66,8 +42,9 @@ static enum runtime_end read_thread(struct walk *w)
 
 static enum runtime_end attempt(struct walk *w)
 {
-    w->out->count = 0;
+    w->out->count = w->emitted = 0;
     w->is_part = false;
+    w->last = NULL;
     enum runtime_end end = read_thread(w);
     if (end != RUNTIME_COMPLETE) {
         return end;

@@ -11,6 +11,9 @@
  * end: what is below stands. If all agree the stack is whole; else that part is kept (RUNTIME_FRAME_PART), or the stack
  * is torn. Contexts that had no room in the batch are read between two copies of the last one met.
  *
+ * The place of the leaf is read beside the interpreter's pad, the variables of the sub that runs: only where the pad is
+ * the same before, between and behind is the place one of that sub, and not of one that came and went meanwhile.
+ *
  * The index of the newest context is raised before the context is filled in. Of a thread that stands in the function
  * that does it, the newest one counts only if the interpreter's pad is its function's (walk_push.c).
  *
@@ -26,8 +29,8 @@
 
 enum {
     WALK_CONTEXTS = 160,   /* held at a time */
-    WALK_INFOS = 32,       /* arrays of contexts */
-    WALK_PIECES = 160,
+    WALK_INFOS = 64,       /* arrays of contexts */
+    WALK_PIECES = 272,
     WALK_GROUP = 40,       /* frames whose CVs and cops are read at once */
     WALK_BATCHES_MAX = 160, /* of one sample */
     WALK_RETRIES_MAX = 4,
@@ -65,7 +68,7 @@ struct walk_array {
 };
 
 struct walk_words {
-    uint64_t cop, info;
+    uint64_t cop, info, pad;
     uint32_t cop_piece, info_piece;
 };
 
@@ -79,11 +82,14 @@ struct walk {
     bool twice, takes_parts, is_part, unreadable;
     bool short_lived;      /* code was met that is freed once it has run */
     uint32_t batches, pieces, failed;
-    uint64_t pad, op;
     struct walk_words words[3];
     uint32_t top;          /* the array with the context that the walk begins with, */
     int32_t index;         /* and its number */
     uint64_t cop;          /* where the next frame towards the root stands; 0: not known */
+    uint32_t met;          /* the context that was met last: its array, */
+    int32_t met_index;     /* and number */
+    uint32_t emitted;      /* frames */
+    struct runtime_frame *last; /* of them; null: there is none yet */
     struct walk_array array[WALK_INFOS];
     _Alignas(8) unsigned char pool[2][WALK_CONTEXTS * PERL_CONTEXT_BYTES];
     struct memory_piece piece[WALK_PIECES];
@@ -100,8 +106,14 @@ bool calls_got(const struct walk *w, uint32_t piece);
 
 /* The first batch; false: nothing can be read. */
 bool calls_read_first(struct walk *w);
-/* Follows the stackinfos from `at` on: the plan is right then. */
+/* The plan's stackinfos as they were read; those that are none any more get the address 0. */
+void calls_remember(struct walk *w);
+/* Is this stackinfo, as one copy has it, where and what the plan says? */
+bool calls_is_as_planned(const struct walk *w, uint32_t number, int copy);
+/* Follows the stackinfos from `at` on, but for those that the plan remembers: it is right then. */
 enum runtime_end calls_learn(struct walk *w, uint64_t at);
+/* Do two copies of a context tell the same frame? */
+bool calls_is_same(const struct walk *w, const unsigned char *a, const unsigned char *b);
 /* A context of the first copy; null: it is not held, and cannot be had, or did not stand. */
 const unsigned char *calls_context(struct walk *w, uint32_t array, int32_t index);
 

@@ -4,29 +4,16 @@
 #include "runtime/perl/walk.h"
 
 enum {
-    KEEP_LEAF = RUNTIME_FRAMES_MAX * 3 / 4,
-    KEEP_ROOT = RUNTIME_FRAMES_MAX - KEEP_LEAF,
     ROOT_CONTEXTS = 320, /* of a deep stack, looked at for the frames that are kept */
 
-    TYPE_MASK = 15, TYPE_NULL = 0, TYPE_SUB = 9, TYPE_FORMAT = 10, TYPE_EVAL = 11,
     FLAG_FAKE = 0x80,     /* of a sub: code in a pattern, which is part of the function around it */
     FLAG_REAL = 0x20,     /* of an eval: of a text */
     FLAG_BLOCK = 0x40,
+    FLAG_TRY = 0x80,      /* of a block: try, which is part of the function around it */
     INFO_SORT = 3,
 };
 
 /* ---- what two copies have in common ---- */
-
-static bool same_word(const unsigned char *a, const unsigned char *b, uint32_t at)
-{
-    return load_u64(a + at) == load_u64(b + at);
-}
-
-static bool is_same(const struct walk *w, const unsigned char *a, const unsigned char *b)
-{
-    return a[CONTEXT_TYPE] == b[CONTEXT_TYPE] && same_word(a, b, CONTEXT_COP) && same_word(a, b, CONTEXT_RETURN) &&
-           same_word(a, b, w->layout->cv);
-}
 
 static int32_t index_of(const struct walk *w, uint32_t number, int copy)
 {
@@ -42,7 +29,7 @@ static int32_t common(const struct walk *w, uint32_t number)
     int32_t count = array->first;
     for (; count <= least_of && count < array->limit; count++) {
         size_t at = (array->offset + (size_t)(count - array->first)) * bytes;
-        if (!is_same(w, w->pool[0] + at, w->pool[1] + at)) {
+        if (!calls_is_same(w, w->pool[0] + at, w->pool[1] + at)) {
             break;
         }
     }
@@ -55,9 +42,16 @@ static bool is_whole(const struct walk *w, uint32_t number, int32_t count)
            w->words[1].info == w->words[0].info && w->words[2].info == w->words[0].info;
 }
 
+/* Did the same sub run before, between and behind? */
+static bool ran_on_in_place(const struct walk *w)
+{
+    return w->words[0].pad == w->words[1].pad && w->words[1].pad == w->words[2].pad;
+}
+
 bool calls_begin(struct walk *w)
 {
-    w->top = 0;
+    w->top = w->met = 0;
+    w->met_index = -1;
     w->index = index_of(w, 0, 0);
     w->cop = w->words[0].cop;
     w->is_part = false;
@@ -72,22 +66,16 @@ bool calls_begin(struct walk *w)
     w->is_part = !is_whole(w, number, count);
     w->top = number;
     w->index = count - 1;
-    w->cop = w->is_part ? 0 : w->words[1].cop;
+    w->cop = !w->is_part && ran_on_in_place(w) ? w->words[1].cop : 0;
     return !w->is_part || w->takes_parts;
 }
 
 /* ---- frames ---- */
 
-/* Those that do not fit between the leaf-most and the root-most make room for others. */
 static void put(struct walk *w, uint32_t kind, uint64_t first, bool is_entry)
 {
-    struct runtime_stack *out = w->out;
-    if (out->count == RUNTIME_FRAMES_MAX) {
-        memmove(&out->frame[KEEP_LEAF], &out->frame[KEEP_LEAF + 1], (KEEP_ROOT - 1) * sizeof out->frame[0]);
-        out->frame[KEEP_LEAF - 1].flags |= RUNTIME_FRAME_CUT;
-        out->count--;
-    }
-    out->frame[out->count++] = (struct runtime_frame){
+    w->last = walk_place(w->out, w->emitted++);
+    *w->last = (struct runtime_frame){
         .code = first,
         .flags = kind | (is_entry ? (uint32_t)RUNTIME_FRAME_ENTRY : 0U),
         .check = w->cop,
@@ -107,25 +95,27 @@ static void put_eval(struct walk *w, const unsigned char *context, bool is_entry
     w->short_lived = w->short_lived || !is_block;
 }
 
+/* A run of the loop without a function of its own: a sort's block, code in a pattern, what defer and finally put off. */
+static bool runs_apart(const struct walk *w, uint32_t number, const unsigned char *context)
+{
+    uint32_t type = context[CONTEXT_TYPE] & CONTEXT_TYPE_MASK;
+    return type == TYPE_DEFER || (type == TYPE_NULL && w->plan->info[number].type == INFO_SORT) ||
+           (type == TYPE_SUB && (context[CONTEXT_TYPE] & FLAG_FAKE) != 0);
+}
+
 /* False: it contradicts itself. */
 static bool emit(struct walk *w, uint32_t number, const unsigned char *context)
 {
-    uint32_t type = context[CONTEXT_TYPE] & TYPE_MASK;
+    uint32_t type = context[CONTEXT_TYPE] & CONTEXT_TYPE_MASK;
     uint64_t cop = load_u64(context + CONTEXT_COP), cv = load_u64(context + w->layout->cv);
     /* an eval around what C code calls has none either, but no loop of its own */
     bool is_entry = load_u64(context + CONTEXT_RETURN) == 0 &&
                     (type != TYPE_EVAL || (context[CONTEXT_TYPE] & FLAG_BLOCK) == 0);
-    if (type == TYPE_NULL) { /* a sort's block: a run of the loop without a function of its own */
-        if (w->plan->info[number].type == INFO_SORT) {
-            put(w, RUNTIME_FRAME_SHIM, 0, false);
-        }
-        return true;
-    }
-    if (type == TYPE_SUB && (context[CONTEXT_TYPE] & FLAG_FAKE) != 0) {
+    if (runs_apart(w, number, context)) {
         put(w, RUNTIME_FRAME_SHIM, 0, false);
         return true;
     }
-    if (type < TYPE_SUB || type > TYPE_EVAL) {
+    if (type < TYPE_SUB || type > TYPE_EVAL || (type == TYPE_EVAL && (context[CONTEXT_TYPE] & FLAG_TRY) != 0)) {
         return true;
     }
     if (!plausible(cop) || (type != TYPE_EVAL && (!plausible(cv) || cv % 8 != 0))) {
@@ -144,10 +134,9 @@ static bool emit(struct walk *w, uint32_t number, const unsigned char *context)
 static void put_main(struct walk *w)
 {
     bool is_compiled = w->cop >= w->perl->compiling && w->cop < w->perl->compiling_limit;
-    if (w->plan->cut) {
-        struct runtime_frame *last = &w->out->frame[w->out->count > 0 ? w->out->count - 1 : 0];
-        last->flags |= (uint32_t)RUNTIME_FRAME_CUT | RUNTIME_FRAME_ENTRY;
-    } else if (!is_compiled) {
+    if (w->plan->cut && w->last != NULL) {
+        w->last->flags |= (uint32_t)RUNTIME_FRAME_CUT | RUNTIME_FRAME_ENTRY;
+    } else if (!w->plan->cut && !is_compiled) {
         put(w, WALK_FILE, PERL_MAIN, true);
     }
 }
@@ -155,20 +144,27 @@ static void put_main(struct walk *w)
 /* The middle of a deep stack is left out. */
 static int32_t next_index(struct walk *w, int32_t index)
 {
-    struct runtime_stack *out = w->out;
-    if (out->count < KEEP_LEAF || index <= ROOT_CONTEXTS) {
+    if (w->emitted < WALK_KEEP_LEAF || index <= ROOT_CONTEXTS) {
         return index - 1;
     }
-    out->frame[KEEP_LEAF - 1].flags |= RUNTIME_FRAME_CUT;
+    w->out->frame[WALK_KEEP_LEAF - 1].flags |= RUNTIME_FRAME_CUT;
     w->cop = 0;
     return ROOT_CONTEXTS - 1;
 }
 
-/* A sub's function is taken away before its context is. */
+/* A sub's function is taken away before its context is; what is freed then may call Perl, in an array of its own. */
 static bool is_left(const struct walk *w, const unsigned char *context)
 {
-    uint32_t type = context[CONTEXT_TYPE] & TYPE_MASK;
+    uint32_t type = context[CONTEXT_TYPE] & CONTEXT_TYPE_MASK;
     return (type == TYPE_SUB || type == TYPE_FORMAT) && load_u64(context + w->layout->cv) == 0;
+}
+
+static void leave(struct walk *w, const unsigned char *context)
+{
+    w->cop = load_u64(context + CONTEXT_COP);
+    if (load_u64(context + CONTEXT_RETURN) == 0) { /* the loop that ran it runs still */
+        put(w, RUNTIME_FRAME_SHIM, 0, false);
+    }
 }
 
 static bool emit_array(struct walk *w, uint32_t number, int32_t index)
@@ -178,10 +174,10 @@ static bool emit_array(struct walk *w, uint32_t number, int32_t index)
         if (context == NULL) {
             return false;
         }
-        bool is_newest = number == 0 && index == index_of(w, 0, 0);
+        bool is_newest = index == index_of(w, number, 0);
         if (is_newest && is_left(w, context)) {
-            w->cop = load_u64(context + CONTEXT_COP);
-        } else if (!(is_newest && calls_is_unfilled(w, context)) && !emit(w, number, context)) {
+            leave(w, context);
+        } else if (!(is_newest && number == 0 && calls_is_unfilled(w, context)) && !emit(w, number, context)) {
             return false;
         }
         index = next_index(w, index);
@@ -197,5 +193,6 @@ enum runtime_end calls_frames(struct walk *w)
         }
     }
     put_main(w);
+    walk_keep(w->out, w->emitted);
     return RUNTIME_COMPLETE;
 }

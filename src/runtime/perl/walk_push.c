@@ -3,7 +3,7 @@
  * that runs, which is changed last. */
 #include "runtime/perl/walk.h"
 
-enum { TYPE_MASK = 15, TYPE_SUB = 9, PADS_ARRAY = 8, DEPTH_MAX = 1 << 24 };
+enum { PADS_ARRAY = 8, DEPTH_MAX = 1 << 24 };
 
 static bool word_at(struct walk *w, uint64_t address, uint64_t *out)
 {
@@ -36,11 +36,11 @@ bool calls_is_unfilled(struct walk *w, const unsigned char *context)
 {
     const struct runtime_registers *r = w->registers;
     if (w->twice || r == NULL || r->ip < w->perl->entersub || r->ip >= w->perl->entersub_limit ||
-        (context[CONTEXT_TYPE] & TYPE_MASK) != TYPE_SUB) {
+        (context[CONTEXT_TYPE] & CONTEXT_TYPE_MASK) != TYPE_SUB) {
         return false;
     }
-    if (load_u64(context + w->layout->prevcomppad) == w->pad) {
+    if (load_u64(context + w->layout->prevcomppad) == w->words[0].pad) {
         return true; /* it is new, or what was there */
     }
-    return pad_of(w, load_u64(context + w->layout->cv)) != w->pad;
+    return pad_of(w, load_u64(context + w->layout->cv)) != w->words[0].pad;
 }

@@ -39,6 +39,8 @@ static void ask_words(struct walk *w, int which)
     struct walk_words *words = &w->words[which];
     words->cop_piece = calls_ask(w, w->perl->curcop, &words->cop, 8);
     words->info_piece = calls_ask(w, w->perl->curstackinfo, &words->info, 8);
+    words->pad = 0;
+    (void)calls_ask(w, w->perl->comppad, &words->pad, 8);
 }
 
 /* Which contexts of each array have room, those nearest to the leaf first. */
@@ -88,7 +90,6 @@ static void take_contexts(struct walk *w)
 bool calls_read_first(struct walk *w)
 {
     w->pieces = 0;
-    w->pad = w->op = 0;
     share_room(w);
     ask_words(w, 0);
     ask_infos(w, 0);
@@ -98,9 +99,6 @@ bool calls_read_first(struct walk *w)
         ask_contexts(w, 1);
         ask_infos(w, 1);
         ask_words(w, 2);
-    } else {
-        (void)calls_ask(w, w->perl->comppad, &w->pad, 8);
-        (void)calls_ask(w, w->perl->op, &w->op, 8);
     }
     if (!calls_read(w)) {
         return false;
@@ -111,59 +109,96 @@ bool calls_read_first(struct walk *w)
 
 /* ---- the plan ---- */
 
+static struct plan_info info_of(const struct walk *w, uint64_t at, const unsigned char *bytes)
+{
+    return (struct plan_info){at, load_u64(bytes + INFO_CONTEXTS), load_u64(bytes + INFO_PREV),
+                              (int32_t)load_u32(bytes + INFO_INDEX), (int32_t)load_u32(bytes + INFO_MAX),
+                              (int32_t)load_u32(bytes + w->layout->info_type)};
+}
+
 static bool is_info(const struct plan_info *info)
 {
-    return info->contexts % 8 == 0 && plausible(info->contexts) && info->index >= -1 &&
+    return info->at % 8 == 0 && info->contexts % 8 == 0 && plausible(info->contexts) && info->index >= -1 &&
            info->index < PERL_CONTEXTS_MAX && info->max >= info->index && (info->prev == 0) == (info->type == 1);
 }
 
-/* The stackinfos that the plan had, from the one at `at` on; false: it is none of them. */
-static bool take_old(struct perl_plan *to, const struct plan_info *old, uint32_t count, uint64_t at)
+bool calls_is_as_planned(const struct walk *w, uint32_t number, int copy)
+{
+    const struct walk_array *array = &w->array[number];
+    const struct plan_info *plan = &w->plan->info[number], info = info_of(w, plan->at, array->info[copy]);
+    return calls_got(w, array->info_piece[copy]) && is_info(&info) && info.contexts == plan->contexts &&
+           info.prev == plan->prev && info.type == plan->type &&
+           (info.index < array->limit || array->limit == array->first);
+}
+
+void calls_remember(struct walk *w)
+{
+    for (uint32_t i = 0; i < w->plan->count; i++) {
+        struct plan_info *plan = &w->plan->info[i], info = info_of(w, plan->at, w->array[i].info[0]);
+        info.at = calls_got(w, w->array[i].info_piece[0]) && is_info(&info) ? info.at : 0;
+        *plan = info;
+    }
+}
+
+static const struct plan_info *find_info(const struct plan_info *all, uint32_t count, uint64_t at)
 {
     for (uint32_t i = 0; i < count; i++) {
-        if (old[i].at == at) {
-            uint32_t more = (uint32_t)least(count - i, WALK_INFOS - to->count);
-            memcpy(&to->info[to->count], &old[i], more * sizeof old[i]);
-            to->count += more;
-            to->cut = to->cut || more < count - i;
-            return true;
+        if (all[i].at == at) {
+            return &all[i];
         }
     }
-    return false;
+    return NULL;
+}
+
+static bool read_info(struct walk *w, uint64_t at, struct plan_info *out)
+{
+    unsigned char bytes[PERL_INFO_BYTES];
+    w->pieces = 0;
+    uint32_t piece = calls_ask(w, at, bytes, sizeof bytes);
+    if (!calls_read(w) || !calls_got(w, piece)) {
+        return false;
+    }
+    *out = info_of(w, at, bytes);
+    return is_info(out);
 }
 
 enum runtime_end calls_learn(struct walk *w, uint64_t at)
 {
     struct perl_plan *plan = w->plan;
-    struct plan_info old[WALK_INFOS];
-    unsigned char bytes[PERL_INFO_BYTES];
+    struct plan_info old[WALK_INFOS], info;
     uint32_t count = plan->count;
-    memcpy(old, plan->info, sizeof old);
+    memcpy(old, plan->info, count * sizeof old[0]);
     plan->count = 0;
-    plan->cut = false;
-    while (plan->count < WALK_INFOS) {
-        w->pieces = 0;
-        uint32_t piece = calls_ask(w, at, bytes, sizeof bytes);
-        if (!calls_read(w) || !calls_got(w, piece) || at % 8 != 0) {
+    for (plan->cut = false; plan->count < WALK_INFOS; at = info.prev) {
+        const struct plan_info *known = find_info(old, count, at);
+        if (find_info(plan->info, plan->count, at) != NULL || (known == NULL && !read_info(w, at, &info))) {
             return w->unreadable ? RUNTIME_UNREADABLE : RUNTIME_TORN;
         }
-        const struct plan_info info = {at, load_u64(bytes + INFO_CONTEXTS), load_u64(bytes + INFO_PREV),
-                                       (int32_t)load_u32(bytes + INFO_INDEX), (int32_t)load_u32(bytes + INFO_MAX),
-                                       (int32_t)load_u32(bytes + w->layout->info_type)};
-        if (!is_info(&info)) {
-            return RUNTIME_TORN;
-        }
+        info = known != NULL ? *known : info;
         plan->info[plan->count++] = info;
-        if (info.prev == 0 || take_old(plan, old, count, info.prev)) {
+        if (info.prev == 0) {
             return RUNTIME_COMPLETE;
         }
-        at = info.prev;
     }
     plan->cut = true;
     return RUNTIME_COMPLETE;
 }
 
 /* ---- contexts that had no room ---- */
+
+static bool same_word(const unsigned char *a, const unsigned char *b, uint32_t at)
+{
+    return load_u64(a + at) == load_u64(b + at);
+}
+
+bool calls_is_same(const struct walk *w, const unsigned char *a, const unsigned char *b)
+{
+    uint32_t type = a[CONTEXT_TYPE] & CONTEXT_TYPE_MASK;
+    bool is_call = type == TYPE_SUB || type == TYPE_FORMAT; /* what stands there of a loop changes with each turn */
+    return a[CONTEXT_TYPE] == b[CONTEXT_TYPE] && same_word(a, b, CONTEXT_COP) && same_word(a, b, CONTEXT_RETURN) &&
+           (!is_call || same_word(a, b, w->layout->cv)) &&
+           (type != TYPE_EVAL || same_word(a, b, w->layout->eval_name));
+}
 
 /* Reads contexts up to `index` between two copies of the last one met, `joint`; its bytes are `kept`. */
 static bool read_more(struct walk *w, uint32_t number, int32_t index, const unsigned char *kept, uint64_t joint)
@@ -184,8 +219,8 @@ static bool read_more(struct walk *w, uint32_t number, int32_t index, const unsi
     uint32_t last = calls_ask(w, joint, behind, bytes);
     bool good = calls_read(w) && calls_got(w, piece);
     good = good && (!w->twice ||
-                    (calls_got(w, first) && calls_got(w, last) && memcmp(kept, before, bytes) == 0 &&
-                     memcmp(kept, behind, bytes) == 0));
+                    (calls_got(w, first) && calls_got(w, last) && calls_is_same(w, kept, before) &&
+                     calls_is_same(w, kept, behind)));
     array->limit = good ? array->limit : array->first;
     return good;
 }
@@ -203,16 +238,18 @@ static unsigned char *held(struct walk *w, uint32_t number, int32_t index)
 
 const unsigned char *calls_context(struct walk *w, uint32_t number, int32_t index)
 {
-    if (holds(&w->array[number], index)) {
-        return held(w, number, index);
+    if (!holds(&w->array[number], index)) {
+        _Alignas(8) unsigned char kept[PERL_CONTEXT_BYTES];
+        uint64_t joint = 0;
+        if (holds(&w->array[w->met], w->met_index)) {
+            memcpy(kept, held(w, w->met, w->met_index), w->layout->context_bytes);
+            joint = w->plan->info[w->met].contexts + (uint64_t)w->met_index * w->layout->context_bytes;
+        }
+        if (!read_more(w, number, index, kept, joint)) {
+            return NULL;
+        }
     }
-    unsigned char kept[PERL_CONTEXT_BYTES];
-    uint64_t joint = 0;
-    uint32_t of = holds(&w->array[number], index + 1) || number == 0 ? number : number - 1;
-    int32_t at = of == number ? index + 1 : 0;
-    if (holds(&w->array[of], at)) {
-        memcpy(kept, held(w, of, at), w->layout->context_bytes);
-        joint = w->plan->info[of].contexts + (uint64_t)at * w->layout->context_bytes;
-    }
-    return read_more(w, number, index, kept, joint) ? held(w, number, index) : NULL;
+    w->met = number;
+    w->met_index = index;
+    return held(w, number, index);
 }

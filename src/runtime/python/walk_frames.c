@@ -4,8 +4,6 @@
 #include "runtime/python/walk.h"
 
 enum {
-    KEEP_LEAF = RUNTIME_FRAMES_MAX / 4 * 3,
-    KEEP_ROOT = RUNTIME_FRAMES_MAX - KEEP_LEAF,
     BYTECODE_MAX = 1 << 26, /* bytes; CPython's own limit is on the number of lines and constants */
     OWNER_SHIM = 3,         /* 3.12 on: this and above */
     OWNER_MAX = 4,
@@ -103,42 +101,13 @@ static bool inline_position(struct walk *w, const struct fields *f, const struct
 
 /* ---- what is kept ---- */
 
-static struct runtime_frame *place(struct walk *w)
-{
-    uint32_t n = w->emitted++;
-    return &w->out->frame[n < KEEP_LEAF ? n : KEEP_LEAF + (n - KEEP_LEAF) % KEEP_ROOT];
-}
-
-static void reverse(struct runtime_frame *frames, uint32_t count)
-{
-    for (uint32_t i = 0; i < count / 2; i++) {
-        struct runtime_frame kept = frames[i];
-        frames[i] = frames[count - 1 - i];
-        frames[count - 1 - i] = kept;
-    }
-}
-
-/* The root-most part was written round and round: put it in order. */
-static void unroll(struct runtime_stack *out, uint32_t emitted)
-{
-    uint32_t first = (emitted - KEEP_LEAF) % KEEP_ROOT;
-    struct runtime_frame *ring = &out->frame[KEEP_LEAF];
-    reverse(ring, first);
-    reverse(ring + first, KEEP_ROOT - first);
-    reverse(ring, KEEP_ROOT);
-}
-
 static void finish(struct walk *w, bool whole)
 {
     struct runtime_stack *out = w->out;
     if (w->last != NULL && (w->last->flags & RUNTIME_FRAME_SHIM) == 0) {
         w->last->flags |= RUNTIME_FRAME_ENTRY | (whole ? 0 : RUNTIME_FRAME_CUT);
     }
-    out->count = w->emitted < RUNTIME_FRAMES_MAX ? w->emitted : RUNTIME_FRAMES_MAX;
-    if (w->emitted > RUNTIME_FRAMES_MAX) {
-        unroll(out, w->emitted);
-        out->frame[KEEP_LEAF - 1].flags |= RUNTIME_FRAME_CUT;
-    }
+    walk_keep(out, w->emitted);
 }
 
 /* ---- the chain ---- */
@@ -146,7 +115,7 @@ static void finish(struct walk *w, bool whole)
 static void emit_shim(struct walk *w)
 {
     if (w->last == NULL) {
-        w->last = place(w);
+        w->last = walk_place(w->out, w->emitted++);
         *w->last = (struct runtime_frame){.flags = RUNTIME_FRAME_SHIM};
     } else if ((w->last->flags & RUNTIME_FRAME_SHIM) == 0) {
         w->last->flags |= RUNTIME_FRAME_ENTRY;
@@ -165,7 +134,7 @@ static bool emit(struct walk *w, const struct fields *f)
     if (known != NULL && w->emitted < PLAN_LEAVES) {
         w->plan->leaves[w->emitted] = (uint8_t)(known - w->plan->codes + 1);
     }
-    w->last = place(w);
+    w->last = walk_place(w->out, w->emitted++);
     *w->last = frame;
     return true;
 }

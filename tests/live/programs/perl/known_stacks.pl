@@ -162,6 +162,22 @@ sub burning { burn() }
 
 sub größe { burn() }
 
+sub left { # its closure is freed while it is left, and with it what it holds
+    my $closure;
+    {
+        my $held = Num->new(1);
+        $closure = sub { burn(); undef $closure; return ref $held };
+    }
+    $closure->();
+}
+
+my $new_words = $] >= 5.036 && eval q{
+    use feature qw(try defer);
+    no warnings;
+    sub tries { try { burn(); die "no\n" } catch ($no) { burn() } }
+    sub defers { defer { burn() } burn() }
+    1};
+
 sub dots {
     my $all = join ",", map { sprintf "%s", burn() } 1;
     local $_ = $all;
@@ -213,6 +229,11 @@ sub round {
     made();
     größe();
     dots();
+    left();
+    if ($new_words) {
+        tries();
+        defers();
+    }
 }
 
 sub cpu_seconds { my ($user, $system) = times; return $user + $system }
