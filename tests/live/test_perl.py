@@ -113,6 +113,16 @@ def test_no_stack_is_put_together_from_two_moments(name, mode, profile):
     assert impossible + short == 0
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_what_a_sub_frees_while_it_is_left_has_its_callers(mode, profile):
+    """Perl takes away the function of a sub that is left before its call."""
+    stacks = plstacks.of_col(profile("host", "left", [0.8], "-f", 499, *MODES[mode]))
+    total = sum(stack.count for stack in stacks)
+    right = sum(stack.count for stack in stacks if stack.names == ["<main>", "main::left", "(eval)", "Held::DESTROY"])
+    print(f"{mode}: {right} of {total}")
+    assert total > 100 and right > 0.8 * total, stacks
+
+
 def test_native_frames_stand_where_they_are_called(profile):
     """The regex engine under the sub that matches; a sort's C code between the sub that sorts and what its block calls."""
     session = profile("host", "shares", [0.8, 0.1], "-f", 499, "--log-format", "json", "--launch", "init")

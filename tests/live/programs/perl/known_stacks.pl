@@ -162,15 +162,6 @@ sub burning { burn() }
 
 sub größe { burn() }
 
-sub left { # its closure is freed while it is left, and with it what it holds
-    my $closure;
-    {
-        my $held = Num->new(1);
-        $closure = sub { burn(); undef $closure; return ref $held };
-    }
-    $closure->();
-}
-
 my $new_words = $] >= 5.036 && eval q{
     use feature qw(try defer);
     no warnings;
@@ -229,7 +220,6 @@ sub round {
     made();
     größe();
     dots();
-    left();
     if ($new_words) {
         tries();
         defers();
