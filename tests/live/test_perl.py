@@ -163,12 +163,23 @@ def test_a_site_of_mojolicious_says_what_its_pages_cost(pillion, workdir, reposi
     assert shares["Mojolicious::handler"] > 0.25 and shares["Mojolicious::Renderer::render"] > 0.03, shares
 
 
-def test_of_several_interpreters_the_first_one_is_read(profile):
-    session = profile("host", "threads", [1.2], "-f", 199)
-    names = Counter()
-    for stack in plstacks.of_pprof(session.folder):
-        names.update({name for name in stack.names})
-    assert names["main::first"] and not names["main::second"], names
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("name", EACH)
+def test_each_thread_runs_its_own_interpreter(name, mode, profile):
+    """Two threads, threads that come and go, and a process that a thread forks."""
+    roots = {"main::first": ["<main>", "main::first"], "main::second": ["main::second"], "main::fourth": ["main::fourth"],
+             "main::fifth": ["main::second", "main::fifth"]}
+    if mode != "perf" and name not in ("host", "sid"):
+        pytest.skip("what differs between versions is the same in both modes")
+    session = profile(name, "threads", [1], "-f", 199, *MODES[mode])
+    counts, wrong = Counter(), []
+    for stack in plstacks.of_col(session):
+        if "main::busy" in stack.names:
+            of = stack.names[-2]
+            counts[of] += stack.count
+            wrong += [repr(stack)] if stack.names[:-1] != roots[of] else []
+    print(f"{name} {mode}: {dict(counts)}")
+    assert not wrong and counts.keys() == roots.keys(), (wrong[:3], session.done, session.frames())
 
 
 def test_perl_may_be_left_out(profile):

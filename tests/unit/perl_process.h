@@ -23,6 +23,11 @@ enum {
     AT_STASH = 0x8000,    /* 0x400 each: itself, body, array */
     AT_KEY = 0x9000,      /* 0x40 each */
     AT_TEXT = 0xa000,
+    AT_GLOBALS = 0xb000,  /* the hash for modules: itself, body, buckets, an entry, its key, its value */
+    AT_POOL = 0xb400,     /* 0x80 each: threads */
+    AT_PTHREAD = 0xc000,  /* 0x400 each */
+    AT_OTHER = 0xe000,    /* the other thread's interpreter */
+    PERL_OTHER_TID = 4712,
     AT_CONTEXTS = 0x10000, CONTEXTS_BYTES = 0x28000, /* each */
     AT_ELSEWHERE = AT_CONTEXTS + 2 * CONTEXTS_BYTES,
     COP_MAIN = 0, COP_SELL = 1, COP_EVAL = 2, COP_BLOCK = 3, COP_BY = 4, COP_START = 5, /* two */
@@ -55,7 +60,7 @@ struct perl_process {
     const struct perl_family *family;
     struct perl_binary binary;
     struct runtime_map maps[2];
-    uint32_t tid;
+    uint32_t tid, tids[2];
     int32_t index[2]; /* of the newest contexts */
     unsigned reads, pieces;
     bool gone;
@@ -214,6 +219,41 @@ static inline void perl_make(struct perl_process *p, const struct perl_family *f
     perl_sub_at(p, CV_SELL, false);
     perl_sub_at(p, CV_BY, true);
     perl_make_calls(p);
+}
+
+/* The module threads is there: the first interpreter's thread, and another one that runs Shop::sell. */
+static inline void perl_add_thread(struct perl_process *p, uint64_t modglobal)
+{
+    uint64_t at = AT_GLOBALS, info = AT_INFO + 0x80, contexts = AT_ELSEWHERE;
+    perl_put(p, AT_INTERPRETER + modglobal, perl_there(at));
+    perl_put(p, at, perl_there(at + 0x40));
+    perl_put32(p, at + 12, 12);
+    perl_put(p, at + 16, perl_there(at + 0x80));
+    perl_put(p, at + 0x40 + 24, 7);
+    perl_put(p, at + 0x80 + 8 * 3, perl_there(at + 0x100));
+    perl_put(p, at + 0x100 + 8, perl_there(at + 0x140));
+    perl_put(p, at + 0x100 + 16, perl_there(at + 0x180));
+    memcpy(p->bytes + at + 0x148, "threads::_pool2.40", 19);
+    perl_put(p, at + 0x180, perl_there(at + 0x190 - 32));
+    perl_put(p, at + 0x190, perl_there(AT_POOL));
+    for (unsigned i = 0; i < 2; i++) {
+        uint64_t thread = AT_POOL + 0x80 * i, next = perl_there(AT_POOL + 0x80 * (1 - i));
+        perl_put(p, thread, next);
+        perl_put(p, thread + 8, next);
+        perl_put(p, thread + 16, perl_there(i == 0 ? AT_INTERPRETER : AT_OTHER));
+        perl_put(p, thread + 104, perl_there(AT_PTHREAD + 0x400 * i));
+        perl_put32(p, AT_PTHREAD + 0x400 * i + 720, i == 0 ? PERL_TID : PERL_OTHER_TID);
+    }
+    perl_put(p, AT_OTHER + p->family->curcop, perl_there(AT_COP + 0x40 * COP_SELL));
+    perl_put(p, AT_OTHER + p->family->curstackinfo, perl_there(info));
+    perl_put(p, info + 8, perl_there(contexts));
+    perl_put32(p, info + 32, 1);
+    perl_put32(p, info + 36, 20);
+    perl_put32(p, info + p->family->type, 1);
+    p->bytes[contexts] = KIND_EVAL;
+    perl_put(p, contexts + 16, perl_there(AT_COP));
+    memcpy(p->bytes + contexts + p->family->context, p->bytes + perl_context(p, 0, 1), p->family->context);
+    perl_put(p, contexts + p->family->context + 48, 0);
 }
 
 static inline enum runtime_answer perl_process_attach(struct perl_process *p, struct perl **state, struct err *err)

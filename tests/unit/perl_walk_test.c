@@ -92,14 +92,77 @@ static void unknown_versions(void)
     CHECK(perl_layout_of(PERL_VERSION(28, 0), &layout, &err));
 }
 
-static void other_threads(void)
+static enum runtime_end walk_other(void)
 {
     struct memory_batch memory = {perl_process_read, &process};
-    struct runtime_thread of = {.tid = PERL_TID + 1, .proven_later = true};
-    make(family_5_36);
+    struct runtime_thread of = {.tid = PERL_OTHER_TID, .proven_later = true};
+    process.reads = 0;
     perl_walk(perl, plan, &of, &memory, &stack);
-    CHECK_INT(stack.end, RUNTIME_NO_THREAD);
+    return stack.end;
+}
+
+static void other_threads(void)
+{
+    make(family_5_36);
+    CHECK_INT(walk_other(), RUNTIME_NO_THREAD);
+    perl_add_thread(&process, 0x780);
+    for (unsigned i = 0; i < 40 && walk_other() == RUNTIME_NO_THREAD; i++) {
+    }
+    CHECK_INT(stack.end, RUNTIME_COMPLETE);
+    CHECK_TEXT(names(), "Shop::sell 10:11");
+    CHECK_INT(stack.frame[0].flags, RUNTIME_FRAME_ENTRY);
+    (void)walk_other();
+    CHECK_INT(process.reads, 2);
+    perl_put(&process, AT_POOL + 0x80 + 16, 0); /* it has ended */
+    CHECK_INT(walk_other(), RUNTIME_NO_THREAD);
+    CHECK_INT(walk_other(), RUNTIME_NO_THREAD);
+    CHECK_INT(walk_other(), RUNTIME_NO_THREAD);
+    CHECK_INT(process.reads, 0); /* is not looked for each time */
+    walk(true, false);
+    CHECK_INT(stack.end, RUNTIME_COMPLETE);
     perl_detach(perl);
+}
+
+/* In a process that another thread has forked the first interpreter is nobody's. */
+static void forked(void)
+{
+    struct err err = {0};
+    perl_make(&process, family_5_36);
+    perl_add_thread(&process, 0x780);
+    perl_put32(&process, AT_PTHREAD + 720, 99);
+    perl_put32(&process, AT_PTHREAD + 0x400 + 720, PERL_TID);
+    CHECK_INT(perl_process_attach(&process, &perl, &err), RUNTIME_YES);
+    memset(plan, 0, sizeof plan);
+    walk(true, false);
+    CHECK_TEXT(names(), "Shop::sell 10:11");
+    perl_detach(perl);
+}
+
+static void threads_that_contradict(void)
+{
+    static const struct {
+        uint64_t at, value;
+    } changes[] = {
+        {AT_GLOBALS + 12, 7},                       /* no hash */
+        {AT_GLOBALS + 0x40 + 24, UINT64_MAX},       /* of no size */
+        {AT_GLOBALS + 0x100, PERL_BASE + AT_GLOBALS + 0x100}, /* entries in a ring, */
+        {AT_GLOBALS + 0x148, 0},                    /* without the key */
+        {AT_POOL + 16, PERL_BASE + AT_OTHER},       /* not the first one's */
+        {AT_POOL + 8, PERL_BASE + AT_TEXT},
+        {AT_POOL + 0x80 + 104, 12},
+        {AT_PTHREAD + 0x400 + 720, 99},
+    };
+    for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++) {
+        make(family_5_36);
+        perl_add_thread(&process, 0x780);
+        perl_put(&process, changes[i].at, changes[i].value);
+        if (i == 2) {
+            perl_put(&process, AT_GLOBALS + 0x148, 0);
+        }
+        CHECK_INT(walk_other(), RUNTIME_NO_THREAD);
+        CHECK(process.reads < 140);
+        perl_detach(perl);
+    }
 }
 
 static void refused(uint64_t at, uint64_t value)
@@ -353,7 +416,9 @@ static void grows(void)
 
 TESTS({"each layout is attached to, walked and named; a warm stack takes three reads", each_layout},
       {"a version that is not known is refused by name", unknown_versions},
-      {"only the thread that began the process is read", other_threads},
+      {"a thread of the module threads is read while it runs", other_threads},
+      {"a process that a thread has forked is that one's", forked},
+      {"what contradicts itself is no thread", threads_that_contradict},
       {"what contradicts itself is not attached to", contradictions},
       {"a stack that contradicts itself is torn", contradicting_stacks},
       {"a sub or a file's name that was freed has no name, and not another's", other_function},

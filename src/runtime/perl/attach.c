@@ -54,6 +54,13 @@ static bool leads_to_main(struct attaching *a, uint64_t at)
     return false;
 }
 
+/* The thread that began the process has its number, where the number is not of another PID namespace. */
+static uint32_t main_thread(const struct attaching *a)
+{
+    const struct runtime_process *process = a->in.process;
+    return find_is_tid(&a->in, process->pid) ? process->pid : process->tids[0];
+}
+
 static bool find_variables(struct attaching *a)
 {
     const struct perl_binary *b = a->binary;
@@ -61,22 +68,23 @@ static bool find_variables(struct attaching *a)
     struct perl *p = a->perl;
     uint64_t bias = a->in.process->bias, interpreter;
     p->threaded = b->threads;
+    p->tid = main_thread(a);
     if (b->interpreter == 0) {
-        p->curcop = b->curcop + bias;
-        p->curstackinfo = b->curstackinfo + bias;
-        p->comppad = b->comppad != 0 ? b->comppad + bias : 0;
-        p->compiling = b->compiling != 0 ? b->compiling + bias : 0;
-        p->compiling_limit = p->compiling + (p->compiling != 0);
+        uint64_t compiling = b->compiling != 0 ? b->compiling + bias : 0;
+        p->main = (struct perl_interpreter){.curcop = b->curcop + bias, .curstackinfo = b->curstackinfo + bias,
+                                            .comppad = b->comppad != 0 ? b->comppad + bias : 0,
+                                            .compiling = compiling,
+                                            .compiling_limit = compiling + (compiling != 0)};
         return true;
     }
     if (!find_word(&a->in, b->interpreter + bias, &interpreter) || !find_is_data(&a->in, interpreter)) {
         return false;
     }
-    p->curcop = interpreter + l->curcop;
-    p->curstackinfo = interpreter + l->curstackinfo;
-    p->comppad = interpreter + l->comppad;
-    p->compiling = interpreter;
-    p->compiling_limit = interpreter + PERL_INTERPRETER_BYTES;
+    p->interpreter = interpreter;
+    /* of a process that another thread has forked it is that one's */
+    struct perl_thread forked = {.tid = p->tid};
+    bool found = perl_find_thread(p, a->in.process->memory, &forked) && find_is_data(&a->in, forked.interpreter);
+    p->main = perl_interpreter_at(l, found ? forked.interpreter : interpreter);
     return true;
 }
 
@@ -87,20 +95,13 @@ static const char *contradiction(struct attaching *a)
     if (a->in.process->tid_count == 0) {
         return "has no threads that could be listed";
     }
-    if (!find_variables(a) || !find_word(&a->in, a->perl->curcop, &cop) ||
-        !find_word(&a->in, a->perl->curstackinfo, &info) || cop == 0 || info == 0) {
+    if (!find_variables(a) || !find_word(&a->in, a->perl->main.curcop, &cop) ||
+        !find_word(&a->in, a->perl->main.curstackinfo, &info) || cop == 0 || info == 0) {
         return "has not started yet";
     }
     return find_is_data(&a->in, cop) && leads_to_main(a, info)
                ? NULL
                : "keeps its calls elsewhere than this version does: perhaps a modified build";
-}
-
-/* The thread that began the process has its number, where the number is not of another PID namespace. */
-static uint32_t main_thread(const struct attaching *a)
-{
-    const struct runtime_process *process = a->in.process;
-    return find_is_tid(&a->in, process->pid) ? process->pid : process->tids[0];
 }
 
 static bool find_all(struct attaching *a)
@@ -117,7 +118,6 @@ static bool find_all(struct attaching *a)
     if (wrong != NULL) {
         return refuse(a, wrong);
     }
-    a->perl->tid = main_thread(a);
     if (b->entersub != 0) {
         a->perl->entersub = b->entersub + a->in.process->bias;
         a->perl->entersub_limit = b->entersub_limit + a->in.process->bias;

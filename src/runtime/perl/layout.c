@@ -22,6 +22,7 @@ bool perl_layout_of(uint32_t version, struct perl_layout *out, struct err *err)
         .curcop = minor >= 34 ? 0xd0 : 0xe0,
         .curstackinfo = minor >= 34 ? 0xe0 : 0xf0,
         .comppad = minor >= 34 ? 0x120 : 0x130,
+        .modglobal = minor >= 40 ? 0x6a8 : minor == 38 ? LAYOUT_NONE : minor >= 34 ? 0x780 : 0x790,
         .info_type = wide ? 0x2c : 0x28,
         .context_bytes = wide ? 0x68 : 0x60,
         .cv = wide ? 0x48 : 0x40,

@@ -13,7 +13,7 @@ enum {
     IS_NAMED = 0x8000, /* of a sub: it has a name instead of a glob */
     GV_NAME = 32, GV_STASH = 40, GV_BYTES = 48,
     GLOB_EFFECTIVE = 56,
-    HASH_MAX = 24, AUX_COUNT = 28, AUX_BYTES = 32,
+    AUX_COUNT = 28, AUX_BYTES = 32,
     KEY_LENGTH = 4, KEY_TEXT = 8, IS_UTF8 = 1,
     LINES_MAX = 1 << 24,
 };

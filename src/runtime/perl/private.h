@@ -22,7 +22,7 @@ enum {
 
 /* Offsets that differ between versions (layout.c). */
 struct perl_layout {
-    uint32_t curcop, curstackinfo, comppad; /* of an interpreter */
+    uint32_t curcop, curstackinfo, comppad, modglobal; /* of an interpreter */
     uint32_t info_type;
     uint32_t context_bytes, cv, prevcomppad, eval_name;
     bool aux_in_body;         /* of a hash: where its name is */
@@ -35,6 +35,7 @@ enum {
     TYPE_NULL = 0, TYPE_SUB = 9, TYPE_FORMAT = 10, TYPE_EVAL = 11, TYPE_DEFER = 13,
     CONTEXT_COP = 16, CONTEXT_RETURN = 48,
     COP_AT = 32, COP_LINE = 36, COP_FILE = 48, COP_BYTES = 24, /* what is read of it: from COP_AT on */
+    HASH_MAX = 24,
     SV_BODY = 0, SV_FLAGS = 12, SV_UNION = 16, SV_BYTES = 24,
     CV_AT = 32, CV_STASH = 32, CV_START = 40, CV_ROOT = 48, CV_GV = 56, CV_FILE = 64, CV_PADS = 72, CV_FLAGS = 92,
     CV_DEPTH = 96, CV_CLONED = 0x40, CV_BYTES = 72, /* what is read of its body: from CV_AT on */
@@ -57,14 +58,21 @@ struct perl_binary {
     bool has_names_only;            /* it is stripped: what is in no range has no name */
 };
 
+/* Where an interpreter has what is read of it. */
+struct perl_interpreter {
+    uint64_t at; /* 0: in variables of the program */
+    uint64_t curcop, curstackinfo, comppad;
+    uint64_t compiling, compiling_limit; /* where the place that is compiled lies */
+};
+
 /* One process; constant once attach has returned. Addresses are runtime addresses. */
 struct perl {
     struct perl_layout layout;
     uint32_t version;
     bool threaded;                  /* built with threads */
-    uint32_t tid;                   /* of the only thread that is read: the one that began the process */
-    uint64_t curcop, curstackinfo, comppad; /* where they stand */
-    uint64_t compiling, compiling_limit;  /* where the place that is compiled lies */
+    uint32_t tid;                   /* of the thread that began the process, */
+    struct perl_interpreter main;   /* and what it runs */
+    uint64_t interpreter;           /* the first one; 0: there can be one only */
     uint64_t entersub, entersub_limit;
 };
 
@@ -112,6 +120,15 @@ enum runtime_answer perl_attach(const void *binary, const struct runtime_process
                                 struct err *why);
 void perl_detach(void *state);
 void perl_describe(const void *state, struct buf *out);
+
+/* thread.c: the interpreter of a thread of the module threads. */
+struct perl_thread {
+    uint32_t tid, missed, steps;
+    uint64_t resume;             /* where the search goes on */
+    uint64_t interpreter, interpreter_at, tid_at; /* 0: not found; where that stands, and the thread's number */
+};
+struct perl_interpreter perl_interpreter_at(const struct perl_layout *l, uint64_t at);
+bool perl_find_thread(const struct perl *perl, struct memory_batch *memory, struct perl_thread *t);
 
 void perl_walk(const void *state, void *plan, const struct runtime_thread *thread, struct memory_batch *memory,
                struct runtime_stack *out);

@@ -1,6 +1,6 @@
 /* One sample of one thread (walk.h): asks for everything that the plan predicts in one batch, walks the contexts, tries
- * again when the stack was torn. Runs in catchers while the thread waits, so it allocates nothing. Only the thread that
- * began the process is walked: which other one runs which interpreter is not known. */
+ * again when the stack was torn. Runs in catchers while the thread waits, so it allocates nothing. The thread that began
+ * the process runs the first interpreter; others are found by thread.c, or run none that is known. */
 #include "runtime/perl/walk.h"
 
 enum { LEARN_MAX = 4 /* batches that only show that the plan was wrong */ };
@@ -21,6 +21,10 @@ static enum runtime_end read_thread(struct walk *w)
     for (int i = 0; i < LEARN_MAX; i++) {
         if (!calls_read_first(w)) {
             return w->unreadable ? RUNTIME_UNREADABLE : RUNTIME_TORN;
+        }
+        if (!calls_is_own(w)) {
+            memset(w->plan, 0, sizeof *w->plan);
+            return RUNTIME_NO_THREAD;
         }
         bool right = is_right(w);
         calls_remember(w);
@@ -57,6 +61,22 @@ static enum runtime_end attempt(struct walk *w)
     return end == RUNTIME_COMPLETE && w->out->count == 0 ? RUNTIME_EMPTY : end;
 }
 
+/* Which interpreter the thread runs; false: none that is known. */
+static bool choose(struct walk *w, uint32_t tid)
+{
+    struct perl_thread *own = &w->plan->thread;
+    own->tid = tid;
+    if (tid == w->perl->tid) {
+        w->interpreter = w->perl->main;
+        return true;
+    }
+    if (w->perl->interpreter == 0 || (own->interpreter == 0 && !perl_find_thread(w->perl, w->memory, own))) {
+        return false;
+    }
+    w->interpreter = perl_interpreter_at(w->layout, own->interpreter);
+    return w->interpreter.at != w->perl->main.at;
+}
+
 void perl_walk(const void *state, void *plan, const struct runtime_thread *thread, struct memory_batch *memory,
                struct runtime_stack *out)
 {
@@ -73,7 +93,7 @@ void perl_walk(const void *state, void *plan, const struct runtime_thread *threa
     w.batches = w.failed = 0;
     out->count = out->marks = out->retries = out->task_bytes = 0;
     out->interpreter = 0;
-    enum runtime_end end = thread->tid == w.perl->tid ? attempt(&w) : RUNTIME_NO_THREAD;
+    enum runtime_end end = choose(&w, thread->tid) ? attempt(&w) : RUNTIME_NO_THREAD;
     while (end == RUNTIME_TORN && w.twice && out->retries < WALK_RETRIES_MAX && w.batches < WALK_BATCHES_MAX / 2) {
         out->retries++;
         end = attempt(&w);

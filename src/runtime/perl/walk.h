@@ -50,6 +50,7 @@ struct plan_info {
 };
 
 struct perl_plan {
+    struct perl_thread thread; /* of the module threads */
     uint32_t count;        /* 0: nothing is known */
     bool cut;              /* there are more towards the root */
     struct plan_info info[WALK_INFOS]; /* of the last sample, the leaf's first */
@@ -75,6 +76,7 @@ struct walk_words {
 struct walk {
     const struct perl *perl;
     const struct perl_layout *layout;
+    struct perl_interpreter interpreter; /* the thread's */
     struct perl_plan *plan;
     struct memory_batch *memory;
     struct runtime_stack *out;
@@ -83,6 +85,7 @@ struct walk {
     bool short_lived;      /* code was met that is freed once it has run */
     uint32_t batches, pieces, failed;
     struct walk_words words[3];
+    uint64_t own_interpreter, own_tid; /* of a thread of the module threads, as they stand */
     uint32_t top;          /* the array with the context that the walk begins with, */
     int32_t index;         /* and its number */
     uint64_t cop;          /* where the next frame towards the root stands; 0: not known */
@@ -110,6 +113,8 @@ bool calls_read_first(struct walk *w);
 void calls_remember(struct walk *w);
 /* Is this stackinfo, as one copy has it, where and what the plan says? */
 bool calls_is_as_planned(const struct walk *w, uint32_t number, int copy);
+/* Is it the interpreter of this thread, still? */
+bool calls_is_own(const struct walk *w);
 /* Follows the stackinfos from `at` on, but for those that the plan remembers: it is right then. */
 enum runtime_end calls_learn(struct walk *w, uint64_t at);
 /* Do two copies of a context tell the same frame? */

@@ -130,13 +130,26 @@ static bool emit(struct walk *w, uint32_t number, const unsigned char *context)
     return true;
 }
 
+static bool is_main(const struct walk *w)
+{
+    return w->interpreter.at == w->perl->interpreter;
+}
+
+/* The module threads calls what a thread is begun with in an eval, which is nobody's. */
+static bool begins_thread(const struct walk *w, uint32_t number, int32_t index, const unsigned char *context)
+{
+    return !is_main(w) && index == 0 && number + 1 == w->plan->count &&
+           (context[CONTEXT_TYPE] & (CONTEXT_TYPE_MASK | FLAG_BLOCK)) == (TYPE_EVAL | FLAG_BLOCK) &&
+           load_u64(context + CONTEXT_RETURN) == 0;
+}
+
 /* The place where the main program stands; not while it is compiled, when it does not run yet. */
 static void put_main(struct walk *w)
 {
-    bool is_compiled = w->cop >= w->perl->compiling && w->cop < w->perl->compiling_limit;
+    bool is_compiled = w->cop >= w->interpreter.compiling && w->cop < w->interpreter.compiling_limit;
     if (w->plan->cut && w->last != NULL) {
         w->last->flags |= (uint32_t)RUNTIME_FRAME_CUT | RUNTIME_FRAME_ENTRY;
-    } else if (!w->plan->cut && !is_compiled) {
+    } else if (!w->plan->cut && !is_compiled && is_main(w)) {
         put(w, WALK_FILE, PERL_MAIN, true);
     }
 }
@@ -175,9 +188,11 @@ static bool emit_array(struct walk *w, uint32_t number, int32_t index)
             return false;
         }
         bool is_newest = index == index_of(w, number, 0);
+        bool is_none = begins_thread(w, number, index, context) ||
+                       (is_newest && number == 0 && calls_is_unfilled(w, context));
         if (is_newest && is_left(w, context)) {
             leave(w, context);
-        } else if (!(is_newest && number == 0 && calls_is_unfilled(w, context)) && !emit(w, number, context)) {
+        } else if (!is_none && !emit(w, number, context)) {
             return false;
         }
         index = next_index(w, index);

@@ -37,10 +37,10 @@ bool calls_got(const struct walk *w, uint32_t piece)
 static void ask_words(struct walk *w, int which)
 {
     struct walk_words *words = &w->words[which];
-    words->cop_piece = calls_ask(w, w->perl->curcop, &words->cop, 8);
-    words->info_piece = calls_ask(w, w->perl->curstackinfo, &words->info, 8);
+    words->cop_piece = calls_ask(w, w->interpreter.curcop, &words->cop, 8);
+    words->info_piece = calls_ask(w, w->interpreter.curstackinfo, &words->info, 8);
     words->pad = 0;
-    (void)calls_ask(w, w->perl->comppad, &words->pad, 8);
+    (void)calls_ask(w, w->interpreter.comppad, &words->pad, 8);
 }
 
 /* Which contexts of each array have room, those nearest to the leaf first. */
@@ -87,9 +87,26 @@ static void take_contexts(struct walk *w)
     }
 }
 
+/* The module has no more of a thread that has ended; another one may have its number, or its memory. */
+static void ask_thread(struct walk *w)
+{
+    w->own_interpreter = w->own_tid = 0;
+    if (w->interpreter.at != w->perl->main.at) {
+        (void)calls_ask(w, w->plan->thread.interpreter_at, &w->own_interpreter, 8);
+        (void)calls_ask(w, w->plan->thread.tid_at, &w->own_tid, 4);
+    }
+}
+
+bool calls_is_own(const struct walk *w)
+{
+    return w->interpreter.at == w->perl->main.at ||
+           (w->own_interpreter == w->interpreter.at && w->own_tid == w->plan->thread.tid);
+}
+
 bool calls_read_first(struct walk *w)
 {
     w->pieces = 0;
+    ask_thread(w);
     share_room(w);
     ask_words(w, 0);
     ask_infos(w, 0);
