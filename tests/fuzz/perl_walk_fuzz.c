@@ -1,5 +1,5 @@
 /*
- * Any memory as a Perl process whose thread is walked and named. A sound process is made first
+ * Any memory as a Perl process whose threads are walked and named. A sound process is made first
  * (unit/perl_process.h); the input then changes it: one byte for the version, one for how the walk is called, and
  * steps of six bytes (what to do, where, which value), between which it is walked; some take effect between two
  * pieces of a batch, as in a running process.
@@ -61,7 +61,7 @@ static void walk(struct perl *perl, void *plan, void *names, uint8_t how)
     static struct runtime_name name[RUNTIME_FRAMES_MAX];
     struct memory_batch memory = {perl_process_read, &process};
     const struct runtime_registers registers = {PERL_BASE + 0x110, 0, 0};
-    struct runtime_thread thread = {.tid = PERL_TID, .registers = how & 2 ? &registers : NULL,
+    struct runtime_thread thread = {.tid = how & 1 ? PERL_OTHER_TID : PERL_TID, .registers = how & 2 ? &registers : NULL,
                                     .proven_later = how & 4, .takes_parts = how & 8};
     process.reads = 0;
     perl_walk(perl, plan, &thread, &memory, &stack);
@@ -87,6 +87,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     perl_make(&process, &perl_families[data[0] % PERL_FAMILIES]);
     process.binary.entersub = 0x100;
     process.binary.entersub_limit = 0x200;
+    if (process.binary.interpreter != 0) {
+        perl_add_thread(&process, data[0] & 64 ? 0x6a8 : 0x780);
+    }
     if (perl_process_attach(&process, &perl, NULL) != RUNTIME_YES) {
         abort();
     }

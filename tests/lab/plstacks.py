@@ -1,7 +1,7 @@
 """Perl frames of a profile (lab/framestacks.py), and whether they are stacks that programs/perl/known_stacks.pl can have."""
 from . import framestacks
 
-READER = framestacks.Reader("pl", "[perl]")
+READER = framestacks.Reader("perl", "[perl]")
 of_col, of_pprof = READER.of_col, READER.of_pprof
 Frame = framestacks.Frame
 

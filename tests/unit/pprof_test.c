@@ -435,7 +435,7 @@ static void stacks_survive_the_way_through_all_formats(void)
         "# {\"sampling_frequency\": 100}\n"
         ";app;main;[lost];f 1\n;app;[lost] 4\n;java;appid: java: x;a.b(I)V_[j];c_[i] 2\n"
         ";node;LazyCompile:f 3\n"
-        ";perl;p_[pl];q_[js] 1\n;py;m (a.py:1)_[p];e_[pe];read_[k] 5\nc1;ruby;r_[rb];s_[php] 6";
+        ";perl;p_[perl];q_[js] 1\n;py;m (a.py:1)_[p];e_[pe];read_[k] 5\nc1;ruby;r_[rb];s_[php] 6";
     struct bench *a = set_up(), *b = set_up();
     struct collapsed_damage damage;
     CHECK(collapsed_read(&a->p, str_of(text), STR(""), &damage, &a->err));
@@ -444,7 +444,7 @@ static void stacks_survive_the_way_through_all_formats(void)
     CHECK_TEXT(lines_of(b), lines);
     CHECK_TEXT(lines, "0;;app;[lost] 4\n0;;app;main;[lost];f 1\n"
                       "0;;java;appid: java: x;a.b(I)V_[j];c_[i] 2\n"
-                      "0;;node;LazyCompile:f 3\n0;;perl;p_[pl];q_[js] 1\n"
+                      "0;;node;LazyCompile:f 3\n0;;perl;p_[perl];q_[js] 1\n"
                       "0;;py;m (a.py:1)_[p];e_[pe];read_[k] 5\n0;c1;ruby;r_[rb];s_[php] 6");
     free(lines);
     CHECK_INT(profile_sum(&b->p).account_ns[ACCOUNT_LOST], 40000000);
