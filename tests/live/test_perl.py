@@ -163,6 +163,38 @@ def test_a_site_of_mojolicious_says_what_its_pages_cost(pillion, workdir, reposi
     assert shares["Mojolicious::handler"] > 0.25 and shares["Mojolicious::Renderer::render"] > 0.03, shares
 
 
+def mails(count):
+    """A mailbox of messages with many lines of advertisements."""
+    for number in range(count):
+        yield (f"From a@b.example Thu Jan  1 00:00:00 2026\nFrom: a{number}@b.example\nTo: c@d.example\nSubject: cheap offer {number}\n"
+               f"Date: Thu, 1 Jan 2026 00:00:00 +0000\nMessage-Id: <{number}@b.example>\n\n")
+        yield from (f"Buy now: http://shop{line}.example/{number} for $ {line * 7919}, dear friend\n" for line in range(60))
+        yield "\n"
+
+
+def test_spamassassin_says_what_its_rules_cost(pillion, workdir):
+    """Callers of the code that it makes of its rules are those that they can have, and the total is what the kernel counted."""
+    if not shutil.which("spamassassin"):
+        pytest.skip("no spamassassin here")
+    (workdir / "mbox").write_text("".join(mails(12)))
+    command = ["env", f"HOME={workdir}", "spamassassin", "-x", "--local", "--mbox", workdir / "mbox"]
+    session = profiler.profile(pillion, workdir / "out", command, "-f", 499)
+    assert session.done.status == 0 and "X-Spam" in session.done.out, session.done
+    package = "Mail::SpamAssassin::"
+    way = ["<main>", "main::wanted", f"{package}check", f"{package}PerMsgStatus::check", f"{package}PerMsgStatus::check_timed",
+           f"{package}Plugin::Check::check_main", f"{package}Plugin::Check::do_body_tests"]
+    stacks = plstacks.of_col(session)
+    total = sum(stack.count for stack in stacks)
+    shares = {name: sum(stack.count for stack in stacks if name in stack.names) / total for name in way}
+    wrong = [repr(stack) for stack in stacks
+             if way[-1] in stack.names and [name for name in stack.names if name in way] != way]
+    seconds, spent = session.seconds(499), session.done.cpu_seconds
+    print(f"{seconds:.2f} s of {spent:.2f}: {shares}")
+    assert not wrong, wrong[:3]
+    assert shares["<main>"] > 0.95 and shares[way[3]] > 0.3 and shares[way[-1]] > 0.1, shares
+    assert abs(seconds - spent) < 0.03 * spent + 0.05, session.done
+
+
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", EACH)
 def test_each_thread_runs_its_own_interpreter(name, mode, profile):
