@@ -61,7 +61,8 @@ static void walk(struct perl *perl, void *plan, void *names, uint8_t how)
     static struct runtime_name name[RUNTIME_FRAMES_MAX];
     struct memory_batch memory = {perl_process_read, &process};
     const struct runtime_registers registers = {PERL_BASE + 0x110, 0, 0};
-    struct runtime_thread thread = {.tid = how & 1 ? PERL_OTHER_TID : PERL_TID, .registers = how & 2 ? &registers : NULL,
+    struct runtime_thread thread = {.tid = how & 1 ? PERL_OTHER_TID : PERL_TID,
+                                    .registers = how & 2 ? &registers : NULL,
                                     .proven_later = how & 4, .takes_parts = how & 8};
     process.reads = 0;
     perl_walk(perl, plan, &thread, &memory, &stack);

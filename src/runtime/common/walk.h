@@ -29,8 +29,8 @@ static inline uint64_t most(uint64_t a, uint64_t b)
 /* Exactly `len` bytes of a structure, which begins at a multiple of 8; or false. */
 bool walk_read_exactly(struct memory_batch *memory, uint64_t address, void *out, size_t len);
 
-/* Of a deep stack the leaf-most and the root-most frames are kept. Where number `n` of it goes, leaf first; and, when all
- * `n` are there, puts them in order and counts them. */
+/* Of a deep stack the leaf-most and the root-most frames are kept. Where number `n` of it goes, leaf first; and, when
+ * all `n` are there, puts them in order and counts them. */
 enum { WALK_KEEP_LEAF = RUNTIME_FRAMES_MAX / 4 * 3, WALK_KEEP_ROOT = RUNTIME_FRAMES_MAX - WALK_KEEP_LEAF };
 struct runtime_frame *walk_place(struct runtime_stack *out, uint32_t n);
 void walk_keep(struct runtime_stack *out, uint32_t n);

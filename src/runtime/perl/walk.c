@@ -1,6 +1,6 @@
 /* One sample of one thread (walk.h): asks for everything that the plan predicts in one batch, walks the contexts, tries
- * again when the stack was torn. Runs in catchers while the thread waits, so it allocates nothing. The thread that began
- * the process runs the first interpreter; others are found by thread.c, or run none that is known. */
+ * again when the stack was torn. Runs in catchers while the thread waits, so it allocates nothing. The thread that
+ * began the process runs the first interpreter; others are found by thread.c, or run none that is known. */
 #include "runtime/perl/walk.h"
 
 enum { LEARN_MAX = 4 /* batches that only show that the plan was wrong */ };

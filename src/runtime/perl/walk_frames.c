@@ -95,7 +95,8 @@ static void put_eval(struct walk *w, const unsigned char *context, bool is_entry
     w->short_lived = w->short_lived || !is_block;
 }
 
-/* A run of the loop without a function of its own: a sort's block, code in a pattern, what defer and finally put off. */
+/* A run of the loop without a function of its own: a sort's block, code in a pattern, what defer and finally put
+ * off. */
 static bool runs_apart(const struct walk *w, uint32_t number, const unsigned char *context)
 {
     uint32_t type = context[CONTEXT_TYPE] & CONTEXT_TYPE_MASK;
