@@ -159,6 +159,7 @@ struct runtime_name {
 /* Of a sample, as the processor had them. */
 struct runtime_registers {
     uint64_t ip, sp, fp;
+    uint64_t kept[2]; /* that calls preserve: x86-64 r14 and r15, AArch64 x27 and x28; 0: not known */
 };
 
 /* The thread that is walked. */

@@ -14,6 +14,7 @@ enum { ARCH_SIGNAL_CODE_BYTES = 16, ARCH_ENTRY_CODE_BYTES = 32 };
 extern const enum elf_machine arch_machine;
 extern const struct cfi_machine arch_cfi;   /* the registers' DWARF numbers */
 extern const uint8_t arch_ip;               /* of struct unwind_registers */
+extern const uint8_t arch_kept;             /* what unwind_kept tells: this one and the next */
 extern const uint64_t arch_cfa_alignment;   /* bytes, a power of two */
 extern const uint64_t arch_code_mask;       /* the bits of a code address that are one */
 extern const uint64_t arch_perf_mask;       /* what unwind_perf_mask tells */

@@ -40,6 +40,11 @@ uint64_t unwind_fp(const struct unwind_registers *registers)
     return registers->at[arch_cfi.fp];
 }
 
+uint64_t unwind_kept(const struct unwind_registers *registers, unsigned which)
+{
+    return registers->at[arch_kept + which];
+}
+
 bool unwind_registers_of_perf(struct unwind_registers *out, uint64_t mask, const uint64_t *values)
 {
     struct unwind_registers r = {.known = 0};

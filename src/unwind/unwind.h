@@ -71,6 +71,8 @@ struct unwind_registers unwind_registers_at(uint64_t ip, uint64_t sp);
 uint64_t unwind_ip(const struct unwind_registers *registers);
 uint64_t unwind_sp(const struct unwind_registers *registers);
 uint64_t unwind_fp(const struct unwind_registers *registers);
+/* Two that calls preserve, in which interpreters keep where they are: x86-64 r14 and r15, AArch64 x27 and x28. */
+uint64_t unwind_kept(const struct unwind_registers *registers, unsigned which);
 
 /* The PERF_REG_* mask to sample with on this processor. */
 uint64_t unwind_perf_mask(void);

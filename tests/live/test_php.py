@@ -90,6 +90,23 @@ def test_three_functions_at_50_30_20_percent(name, mode, profile):
         assert abs(share - true) < 0.05, (session.done, session.frames())
 
 
+@pytest.mark.parametrize("name", [pytest.param(name, marks=NET[name]) for name in phps.NAMES])
+def test_registers_tell_the_line_of_the_leaf(name, profile):
+    """Without them all lines of the loop are charged to the one that may fail. The program runs in a fiber from its first line to its
+    last."""
+    session = profile(name, "lines", [1], "-f", 999)
+    first = int(session.done.out)
+    lines = Counter()
+    for stack in phpstacks.of_pprof(session.folder):
+        if stack.own and stack.own[-1].name == "loop":
+            lines[stack.own[-1].line - first] += stack.count
+    shares = [lines[line] / sum(lines.values()) for line in range(2, 8)]
+    print(f"{name}: {[f'{share:.3f}' for share in shares]}")
+    assert abs(sum(shares) - 1) < 0.02, lines
+    if session.done.err.find("native_stacks=") >= 0: # there were registers
+        assert min(shares[:5]) > 0.03, lines
+
+
 # ---- Frames that come and go
 
 @pytest.mark.exact

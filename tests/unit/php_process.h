@@ -22,22 +22,23 @@ enum {
     AT_GENERATOR = 0x8000,
     AT_PAGE = 0x40000, FRAME_STEP = 0x80,
     F_MAIN = 0, F_SELL = 1, F_MAP = 2, F_CLOSURE = 3,
-    INFO_CODE = 1 << 16, INFO_TOP_CALL = 1 << 17,
+    INFO_CODE = 1 << 16, INFO_TOP_CALL = 1 << 17, INFO_OF_GENERATOR = 1 << 24,
+    AT_OBJECT = 0x9000,   /* 0x200 each: generators */
 };
 
 struct php_family {
     uint32_t version;
-    unsigned root, opcodes, last, file, line, closure;
+    unsigned root, opcodes, last, file, line, closure, generator;
 };
 
 static const struct php_family php_families[] = {
-    {PHP_VERSION(7, 4, 33), 456, 64, 60, 136, 144, 1 << 20},
-    {PHP_VERSION(8, 0, 1), 456, 72, 68, 144, 152, 1 << 22},
-    {PHP_VERSION(8, 1, 99), 456, 72, 68, 144, 152, 1 << 22},
-    {PHP_VERSION(8, 2, 36), 456, 88, 80, 152, 160, 1 << 22},
-    {PHP_VERSION(8, 3, 0), 456, 80, 76, 144, 152, 1 << 22},
-    {PHP_VERSION(8, 4, 27), 456, 104, 96, 168, 176, 1 << 22},
-    {PHP_VERSION(8, 5, 7), 480, 104, 96, 168, 176, 1 << 22},
+    {PHP_VERSION(7, 4, 33), 456, 64, 60, 136, 144, 1 << 20, 64},
+    {PHP_VERSION(8, 0, 1), 456, 72, 68, 144, 152, 1 << 22, 56},
+    {PHP_VERSION(8, 1, 99), 456, 72, 68, 144, 152, 1 << 22, 56},
+    {PHP_VERSION(8, 2, 36), 456, 88, 80, 152, 160, 1 << 22, 56},
+    {PHP_VERSION(8, 3, 0), 456, 80, 76, 144, 152, 1 << 22, 56},
+    {PHP_VERSION(8, 4, 27), 456, 104, 96, 168, 176, 1 << 22, 56},
+    {PHP_VERSION(8, 5, 7), 480, 104, 96, 168, 176, 1 << 22, 56},
 };
 enum { PHP_FAMILIES = sizeof php_families / sizeof php_families[0] };
 
@@ -132,6 +133,27 @@ static inline void php_push(struct php_process *p, unsigned function, unsigned i
     uint64_t at = p->next;
     p->next += FRAME_STEP;
     php_push_at(p, at, function, instruction, info);
+}
+
+/* The generators `first` to `last`, the outermost first, of F_SELL, each yielding from the next one: the innermost runs, on
+ * top of the leaf. Its frame lies 0x100 behind its object. */
+static inline void php_push_generators(struct php_process *p, unsigned first, unsigned last)
+{
+    uint64_t outer = AT_OBJECT + 0x200 * first, holder = outer + 184;
+    for (unsigned i = first; i <= last; i++) {
+        uint64_t object = AT_OBJECT + 0x200 * i, frame = object + 0x100;
+        php_put(p, object + p->family->generator, php_there(frame));
+        php_put(p, object + p->family->generator + 96, i < last ? php_there(object + 0x200) : 0);
+        php_put(p, frame, php_there(AT_CODE + 0x400 * F_SELL + 32 * 2));
+        php_put(p, frame + 24, php_there(AT_FUNCTION + 0x200 * F_SELL));
+        php_put_u32(p, frame + 40, INFO_TOP_CALL | INFO_OF_GENERATOR);
+    }
+    php_put(p, holder + 24, 0);
+    php_put(p, holder + 32, php_there(outer));
+    php_put_u32(p, holder + 40, 8);
+    php_put(p, holder + 48, php_there(p->leaf));
+    p->leaf = holder;
+    php_push_at(p, AT_OBJECT + 0x200 * last + 0x100, F_SELL, 2, INFO_TOP_CALL | INFO_OF_GENERATOR);
 }
 
 static inline void php_make(struct php_process *p, const struct php_family *f)

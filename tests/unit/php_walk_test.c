@@ -25,10 +25,12 @@ static void make(const struct php_family *family)
     CHECK_TEXT(err.text, "");
 }
 
+static const struct runtime_registers *registers;
+
 static void walk(bool proven, bool parts)
 {
     struct memory_batch memory = {php_process_read, &process};
-    struct runtime_thread of = {.tid = PHP_TID, .proven_later = proven, .takes_parts = parts};
+    struct runtime_thread of = {.tid = PHP_TID, .registers = registers, .proven_later = proven, .takes_parts = parts};
     process.reads = process.pieces = 0;
     php_walk(php, plan, &of, &memory, &stack);
 }
@@ -158,9 +160,117 @@ static void list_without_end(void)
     make(family_8_2);
     php_put(&process, AT_PAGE + 32 + 48, php_there(process.leaf));
     walk(true, false);
-    CHECK_INT(stack.count, RUNTIME_FRAMES_MAX);
+    CHECK_INT(stack.end, RUNTIME_TORN);
+    CHECK(process.reads <= 2);
     walk(false, true);
-    CHECK(stack.count <= RUNTIME_FRAMES_MAX && process.reads <= WALK_BATCHES_MAX);
+    CHECK_INT(stack.end, RUNTIME_TORN);
+    php_detach(php);
+    make(family_8_2); /* through the heap, where frames are in no order */
+    php_push_at(&process, AT_GENERATOR, F_SELL, 4, INFO_OF_GENERATOR);
+    php_push(&process, F_SELL, 0, 0);
+    php_put(&process, AT_GENERATOR + 48, php_there(process.leaf));
+    walk(true, false);
+    CHECK_INT(stack.end, RUNTIME_TORN);
+    CHECK(process.reads <= 4);
+    php_detach(php);
+}
+
+/* A fiber's pages are smaller. */
+static void in_fiber(void)
+{
+    struct err err = {0};
+    php_make(&process, family_8_2);
+    php_put(&process, AT_GLOBALS + 480, 16384);
+    CHECK_INT(php_process_attach(&process, &php, &err), RUNTIME_YES);
+    memset(plan, 0, sizeof plan);
+    walk(false, false);
+    CHECK_TEXT(names(), expected);
+    php_detach(php);
+}
+
+/* A chain of generators is whole, by whatever layout, and from the second sample on in a few reads. */
+static void yield_from(void)
+{
+    for (size_t i = 0; i < PHP_FAMILIES; i++) {
+        for (unsigned proven = 0; proven < 2; proven++) {
+            make(&php_families[i]);
+            php_push_generators(&process, 0, 3);
+            php_push(&process, F_SELL, 3, 0);
+            walk(proven, false);
+            CHECK_INT(stack.end, RUNTIME_COMPLETE);
+            CHECK_INT(stack.count, 4 + 4 + 1);
+            walk(proven, false);
+            CHECK_INT(stack.count, 4 + 4 + 1);
+            CHECK(process.reads <= 4);
+            php_put(&process, AT_OBJECT + 0x200 * 3 + php_families[i].generator, php_there(AT_GENERATOR));
+            walk(proven, false); /* it ends elsewhere */
+            CHECK_INT(stack.end, RUNTIME_TORN);
+            php_detach(php);
+        }
+    }
+}
+
+static void yield_from_many(void)
+{
+    make(family_8_2);
+    php_push_generators(&process, 0, PLAN_OUTER + 8);
+    walk(true, false);
+    CHECK_INT(stack.end, RUNTIME_COMPLETE);
+    CHECK_INT(stack.count, 4 + 1 + PLAN_OUTER);
+    CHECK(stack.frame[0].flags & RUNTIME_FRAME_CUT);
+    php_put(&process, AT_OBJECT + 0x200 + 56 + 96, php_there(AT_OBJECT)); /* a ring */
+    walk(true, false);
+    CHECK(process.reads <= PLAN_OUTER + 6);
+    php_detach(php);
+}
+
+/* As in a pipeline of closures. */
+static void many_without_names(void)
+{
+    make(family_8_2);
+    for (unsigned i = 0; i < 150; i++) {
+        php_push(&process, F_CLOSURE, 4, 0);
+    }
+    walk(true, false);
+    CHECK_INT(stack.count, 154);
+    CHECK(strstr(names(), "sell 10:11 > array_map > Shop::{closure} 20:23 > Shop::{closure} 20:22 >") != NULL);
+    CHECK(strstr(names(), " >  > ") == NULL);
+    php_detach(php);
+}
+
+static void registers_tell_the_leaf(void)
+{
+    make(family_8_2);
+    php_push(&process, F_SELL, 0, 0);
+    php->keeps_in_registers = true;
+    struct runtime_registers r = {.kept = {php_there(process.leaf), php_there(AT_CODE + 0x400 * F_SELL + 32 * 7)}};
+    registers = &r;
+    walk(true, false);
+    CHECK_INT(stack.frame[0].position, 7);
+    walk(false, false); /* it may have run on since */
+    CHECK_INT(stack.frame[0].position, 0);
+    r.kept[1] += 8; /* no instruction */
+    walk(true, false);
+    CHECK_INT(stack.frame[0].position, 0);
+    r = (struct runtime_registers){.kept = {php_there(process.leaf - 8), php_there(AT_CODE + 0x400 * F_SELL + 32 * 7)}};
+    walk(true, false); /* another frame's */
+    CHECK_INT(stack.frame[0].position, 0);
+    registers = NULL;
+    php_detach(php);
+}
+
+/* Those of earlier requests leave room for others. */
+static void other_generators(void)
+{
+    make(family_8_2);
+    for (unsigned i = 0; i < 3 * WALK_LONE; i++) {
+        php_make(&process, family_8_2);
+        php_push_at(&process, AT_GENERATOR + 0x100 * i, F_SELL, 4, INFO_TOP_CALL | INFO_OF_GENERATOR);
+        php_push(&process, F_SELL, 0, 0);
+        walk(false, false);
+        CHECK_INT(stack.count, 6);
+        CHECK_INT(((struct php_plan *)plan)->lone_count, 1);
+    }
     php_detach(php);
 }
 
@@ -251,6 +361,12 @@ TESTS({"each layout is attached to, walked and named", each_layout},
       {"what contradicts itself is not attached to", contradictions},
       {"a stack that contradicts itself is torn", contradicting_stacks},
       {"a list that never ends is bounded", list_without_end},
+      {"a fiber's pages are known", in_fiber},
+      {"generators that yield from others are all there", yield_from},
+      {"a chain of them is bounded", yield_from_many},
+      {"of many functions without names all have what they are called by", many_without_names},
+      {"registers tell where the leaf is, if they are its own", registers_tell_the_leaf},
+      {"frames on the heap that were not met again are forgotten", other_generators},
       {"of a thread that runs on what stood is kept, or it is read again", runs_on},
       {"a frame on the heap is read, and predicted from then on", generator},
       {"of a deep stack the middle is left out", deep},

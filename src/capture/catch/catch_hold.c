@@ -45,7 +45,7 @@ static struct runtime_registers registers_of(const struct catcher *k)
     if (!unwind_registers_of_perf(&all, k->owner->held_registers, k->held.registers)) {
         return (struct runtime_registers){0};
     }
-    return (struct runtime_registers){unwind_ip(&all), unwind_sp(&all), unwind_fp(&all)};
+    return catch_registers(&all);
 }
 
 /* ---- frame pointers ---- */

@@ -26,6 +26,7 @@
 #include "capture/catch/catch_plan.h"
 #include "capture/catch/catch_table.h"
 #include "target/stat.h"
+#include "unwind/unwind.h"
 
 #include <pthread.h>
 
@@ -237,6 +238,8 @@ bool catch_is_wanted(const struct catch_target *target, uint64_t beyond);
 
 /* The most that struct caught may need without memory beyond the copy. */
 size_t catch_room_for(const struct catch_target *target);
+/* What walks are told of a thread's registers. */
+struct runtime_registers catch_registers(const struct unwind_registers *all);
 
 /* Reads thread `tid` of `target`, by all of its runtimes: fills `out`, at most `room` bytes, but for its verdict,
  * and all of the evidence but what a record tells. False when the thread cannot stand still for us. */

@@ -133,6 +133,12 @@ size_t catch_room_for(const struct catch_target *target)
     return room > 0 ? room : sizeof(struct caught);
 }
 
+struct runtime_registers catch_registers(const struct unwind_registers *all)
+{
+    return (struct runtime_registers){unwind_ip(all), unwind_sp(all), unwind_fp(all),
+                                      {unwind_kept(all, 0), unwind_kept(all, 1)}};
+}
+
 /* Walks the thread as one runtime has it; returns how many bytes that takes of `out`. */
 static size_t take_frames(struct catcher *k, const struct catch_target *target, uint32_t tid, bool stands,
                           struct memory_batch *memory, struct caught *out)

@@ -84,8 +84,7 @@ static void take_registers(struct catcher *k, const struct record *r)
         wanted |= t->runtime != NULL && t->runtime->wants_registers;
     }
     if (wanted && registers_of(k, r, &registers)) {
-        open->registers = (struct runtime_registers){unwind_ip(&registers), unwind_sp(&registers),
-                                                     unwind_fp(&registers)};
+        open->registers = catch_registers(&registers);
         open->has_registers = true;
     }
 }

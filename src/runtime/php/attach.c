@@ -75,13 +75,15 @@ static bool fits(struct attaching *a)
     if (current == 0 && page == 0 && size == 0) {
         return true; /* before the first request */
     }
-    return size == PHP_PAGE && (current == 0 || (find_is_data(&a->in, page) && limit > page && stack_fits(a, current)));
+    return (size == PHP_PAGE || size == PHP_FIBER_PAGE) &&
+           (current == 0 || (find_is_data(&a->in, page) && limit > page && stack_fits(a, current)));
 }
 
 static bool find_all(struct attaching *a, const struct php_binary *binary)
 {
     const struct runtime_process *p = a->in.process;
     a->php->version = binary->version;
+    a->php->keeps_in_registers = binary->keeps_in_registers;
     if (!php_layout_of(binary->version, &a->php->layout, a->err)) {
         return false;
     }

@@ -6,14 +6,14 @@ static const struct {
     uint32_t series;
     struct php_layout layout;
 } rows[] = {
-    /*                      root opcodes last  file  line  closure */
-    {PHP_VERSION(7, 4, 0), {456,  64,    60,   136,  144,  20}},
-    {PHP_VERSION(8, 0, 0), {456,  72,    68,   144,  152,  22}},
-    {PHP_VERSION(8, 1, 0), {456,  72,    68,   144,  152,  22}},
-    {PHP_VERSION(8, 2, 0), {456,  88,    80,   152,  160,  22}},
-    {PHP_VERSION(8, 3, 0), {456,  80,    76,   144,  152,  22}},
-    {PHP_VERSION(8, 4, 0), {456, 104,    96,   168,  176,  22}},
-    {PHP_VERSION(8, 5, 0), {480, 104,    96,   168,  176,  22}},
+    /*                      root opcodes last  file  line  closure generator */
+    {PHP_VERSION(7, 4, 0), {456,  64,    60,   136,  144,  20, 64}},
+    {PHP_VERSION(8, 0, 0), {456,  72,    68,   144,  152,  22, 56}},
+    {PHP_VERSION(8, 1, 0), {456,  72,    68,   144,  152,  22, 56}},
+    {PHP_VERSION(8, 2, 0), {456,  88,    80,   152,  160,  22, 56}},
+    {PHP_VERSION(8, 3, 0), {456,  80,    76,   144,  152,  22, 56}},
+    {PHP_VERSION(8, 4, 0), {456, 104,    96,   168,  176,  22, 56}},
+    {PHP_VERSION(8, 5, 0), {480, 104,    96,   168,  176,  22, 56}},
 };
 
 bool php_layout_of(uint32_t version, struct php_layout *out, struct err *err)

@@ -21,6 +21,7 @@ struct php_layout {
     uint32_t filename;
     uint32_t line;    /* u32: the first */
     uint32_t closure_bit; /* among its flags; the next one: of a function with a name */
+    uint32_t generator;   /* in a generator's object: GENERATOR_BYTES begin */
 };
 
 /* What executor_globals tells of the stack, in all versions: where free memory begins, where the page ends, the page,
@@ -28,7 +29,16 @@ struct php_layout {
 enum { ROOT_TOP = 0, ROOT_LIMIT = 8, ROOT_PAGE = 16, ROOT_PAGE_SIZE = 24, ROOT_CURRENT = 32, PHP_ROOT_BYTES = 40 };
 
 /* A frame (execute_data), in all versions. */
-enum { FRAME_OPLINE = 0, FRAME_FUNCTION = 24, FRAME_INFO = 40, FRAME_PREVIOUS = 48, PHP_FRAME_BYTES = 56 };
+enum {
+    FRAME_OPLINE = 0, FRAME_FUNCTION = 24, FRAME_THIS = 32, FRAME_INFO = 40, FRAME_PREVIOUS = 48, PHP_FRAME_BYTES = 56,
+    INFO_KIND = 15, INFO_OBJECT = 8, /* of FRAME_THIS */
+    INFO_TOP = 1 << 17,              /* C code called the interpreter for it */
+    INFO_GENERATOR = 1 << 24,        /* it lies on the heap */
+};
+
+/* What a generator's object tells, in all versions: its frame, and the generator that it yields from. The frame that
+ * stands for generators between the innermost one and the caller of the outermost lies in the latter's object. */
+enum { GENERATOR_FRAME = 0, GENERATOR_INNER = 96, GENERATOR_BYTES = 104, GENERATOR_OBJECT_MAX = 256 };
 
 /* A function, in all versions. */
 enum {

@@ -10,6 +10,7 @@ const struct runtime runtime_php = {
     .detach = php_detach,
     .describe = php_describe,
     .walk = php_walk,
+    .wants_registers = true,
     .open_names = php_open_names,
     .close_names = php_close_names,
     .name_frames = php_name_frames,

@@ -13,6 +13,7 @@
 enum {
     PHP_VERSION_TEXT = 16, /* bytes of "8.2.29" */
     PHP_PAGE = 256 << 10,  /* the VM stack's pages, but for larger ones of frames that need it */
+    PHP_FIBER_PAGE = 16 << 10, /* a fiber's */
     PHP_PAGE_HEAD = 32,    /* before the first frame */
 };
 
@@ -35,6 +36,7 @@ enum { NAMELESS_KIND_AT = 60, NAMELESS_ADDRESS_BITS = 45, NAMELESS_LINES_MAX = 1
 struct php_binary {
     uint32_t version;
     uint64_t globals; /* executor_globals */
+    bool keeps_in_registers; /* its loop keeps the frame and the instruction in two that calls preserve */
     struct code_ranges ranges;
 };
 
@@ -44,6 +46,7 @@ struct php {
     uint32_t version;
     uint32_t tid;   /* of the only thread that runs PHP */
     uint64_t root;  /* PHP_ROOT_BYTES */
+    bool keeps_in_registers;
 };
 
 void php_version_text(uint32_t version, char out[static PHP_VERSION_TEXT]);

@@ -134,6 +134,30 @@ enum runtime_native php_native_at(const void *binary, uint64_t elf_address)
     return code_range_or_unnamed(&((const struct php_binary *)binary)->ranges, elf_address);
 }
 
+/* The kind of loop that compilers with global register variables make ("hybrid"): zend_vm_kind returns 4. */
+static bool is_hybrid(struct elf *elf)
+{
+    static const unsigned char returns_4[][10] = {
+        {0xb8, 4, 0, 0, 0, 0xc3},                         /* x86-64: mov $4,%eax; ret */
+        {0xf3, 0x0f, 0x1e, 0xfa, 0xb8, 4, 0, 0, 0, 0xc3}, /* endbr64 before */
+        {0x80, 0, 0x80, 0x52, 0xc0, 3, 0x5f, 0xd6},       /* AArch64: mov w0,#4; ret */
+    };
+    static const uint8_t len[] = {6, 10, 8};
+    struct elf_symbol symbol;
+    uint64_t offset;
+    unsigned char code[sizeof returns_4[0]];
+    if (!find(elf, "zend_vm_kind", &symbol) || !elf_offset_of(elf, symbol.address, &offset) ||
+        !elf_read(elf, offset, code, sizeof code, NULL)) {
+        return false;
+    }
+    for (size_t i = 0; i < sizeof len; i++) {
+        if (memcmp(code, returns_4[i], len[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* ---- the verbs ---- */
 
 /* Why this build cannot be read; null: it can. */
@@ -171,6 +195,7 @@ enum runtime_answer php_recognise(struct elf *elf, struct str path, const struct
     }
     found->version = t.version;
     found->globals = globals.address;
+    found->keeps_in_registers = is_hybrid(elf);
     find_ranges(elf, code, found);
     *binary = found;
     return RUNTIME_YES;

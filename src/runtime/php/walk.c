@@ -19,7 +19,7 @@ static void set_window(struct walk *w)
     uint64_t behind = inside ? p->current + PHP_FRAME_BYTES + SLACK : p->top;
     v->limit = least(behind, p->page_limit);
     v->low = most(p->page + PHP_PAGE_HEAD, most(v->limit, WALK_WINDOW) - WALK_WINDOW);
-    v->limit = most(v->limit, v->low);
+    v->limit = v->above = most(v->limit, v->low);
 }
 
 static void ask_frames(struct walk *w, unsigned copy)
@@ -41,6 +41,7 @@ static bool read_first(struct walk *w)
     w->lone_count = plan->lone_count;
     for (uint32_t i = 0; i < w->lone_count; i++) {
         w->lone[i].address = plan->lone[i];
+        w->lone[i].was_met = false;
     }
     set_window(w);
     uint32_t root = php_stack_ask(w, w->php->root, w->root, sizeof w->root);
@@ -71,6 +72,11 @@ static void take_frames(struct walk *w)
 
 static void add_lone(struct php_plan *plan, uint64_t address)
 {
+    for (uint32_t i = 0; i < plan->lone_count; i++) {
+        if (plan->lone[i] == address) {
+            return;
+        }
+    }
     uint32_t at = plan->lone_count < WALK_LONE ? plan->lone_count++ : 0;
     plan->lone[at] = address;
 }
@@ -115,7 +121,8 @@ static enum runtime_end read_stack(struct walk *w)
 
 static enum runtime_end attempt(struct walk *w)
 {
-    w->out->count = w->met_count = w->head_count = w->line_count = 0;
+    w->out->count = w->met_count = w->head_count = w->line_count = w->generators = 0;
+    w->leaf = 0;
     w->is_part = false;
     enum runtime_end end = read_stack(w);
     if (end != RUNTIME_COMPLETE) {
@@ -143,6 +150,7 @@ void php_walk(const void *state, void *plan, const struct runtime_thread *thread
     w.plan = plan;
     w.memory = memory;
     w.out = out;
+    w.registers = thread->registers;
     w.twice = !thread->proven_later;
     w.takes_parts = thread->takes_parts;
     w.unreadable = w.is_part = false;

@@ -15,7 +15,7 @@
  * Memory. struct walk lies on a catcher's stack.
  *
  * Files: walk.c (one sample: attempts), walk_read.c (what is held), walk_frames.c (the list, what copies have in
- * common), walk_functions.c (which functions).
+ * common), walk_generators.c (generators that yield from others), walk_functions.c (which functions).
  */
 #ifndef RUNTIME_PHP_WALK_H
 #define RUNTIME_PHP_WALK_H
@@ -26,18 +26,20 @@ enum {
     WALK_WINDOW = 16384,     /* bytes */
     WALK_LONE = 8,           /* frames */
     WALK_HEADS = 40,         /* functions held at a time */
-    WALK_LINES = 48,         /* of functions without names */
+    WALK_LINES = 48,         /* of functions without names, at a time */
     WALK_PIECES = 2 * WALK_LINES,
     WALK_TEXT = 24 + PHP_TEXT_BYTES, /* bytes of a file's name */
-    WALK_BATCHES_MAX = 96,   /* of one sample, */
+    WALK_BATCHES_MAX = 120,  /* of one sample, */
     WALK_FRAME_BATCHES = 64, /* for frames: a MiB of them */
     WALK_RETRIES_MAX = 4,
     WALK_CHAIN = WALK_WINDOW / PHP_FRAME_BYTES + WALK_LONE, /* frames that are held at most */
+    WALK_GENERATORS_MAX = 1024, /* met in windows: their frames are in no order */
 
     WALK_UNCHECKED = 1 << 30, /* of a frame, while the walk does not know its function */
     WALK_DROPPED = 1 << 29,   /* of one that is nobody's */
 
     PLAN_HEADS = 24,
+    PLAN_OUTER = 32, /* generators that yield from others, of one chain */
     SHORT_LIVED = 64,        /* samples */
 };
 
@@ -45,7 +47,8 @@ struct php_plan {
     uint64_t page, page_limit, current, top; /* of the last sample */
     uint64_t lone[WALK_LONE];
     uint64_t head[PLAN_HEADS];  /* functions */
-    uint32_t lone_count, head_count;
+    uint64_t outer[PLAN_OUTER]; /* generators */
+    uint32_t lone_count, head_count, outer_count;
     uint32_t short_lived;       /* samples for which functions are taken to be freed soon */
 };
 _Static_assert(sizeof(struct php_plan) <= RUNTIME_PLAN_MAX, "a plan is larger than promised");
@@ -53,7 +56,7 @@ _Static_assert(sizeof(struct php_plan) <= RUNTIME_PLAN_MAX, "a plan is larger th
 struct walk_lone {
     uint64_t address;
     uint32_t piece[2]; /* of the batch in hand */
-    bool is_there[2];
+    bool is_there[2], was_met;
     unsigned char bytes[2][PHP_FRAME_BYTES];
 };
 
@@ -68,17 +71,28 @@ struct walk_head {
 /* Where the line of such a frame stands, and its file's name. */
 struct walk_line {
     uint64_t address, text;
-    uint32_t frame, piece, text_piece, line;
+    uint32_t frame, piece, text_piece, line, slot;
 };
 _Static_assert(WALK_LINES * WALK_TEXT <= WALK_WINDOW, "no room for names of files");
 
 /* A part of the stack: [low, limit). */
 struct walk_window {
     uint64_t low, limit;
+    uint64_t above;     /* of the last frame met in it: those that are no generators' lie below */
     uint32_t copy;      /* the last one that is held */
     uint32_t piece[2];  /* of the batch in hand */
     bool is_there[2];
     _Alignas(8) unsigned char bytes[2][WALK_WINDOW];
+};
+
+/* The frame met last, read again before and behind a further part. */
+struct walk_joint {
+    uint64_t address;
+    unsigned char kept[PHP_FRAME_BYTES], before[PHP_FRAME_BYTES], behind[PHP_FRAME_BYTES];
+    uint32_t first, last;  /* pieces */
+    bool is_leaf;
+    bool was_held;         /* the frame that is being met */
+    bool may_be_alone;     /* what it leads to, if that is not held */
 };
 
 struct walk {
@@ -88,6 +102,9 @@ struct walk {
     struct runtime_stack *out;
     bool twice, takes_parts, is_part;
     bool unreadable;         /* the process cannot be read any more */
+    const struct runtime_registers *registers;
+    uint64_t leaf;           /* the frame of the first one in `out` */
+    uint32_t generators;     /* met in windows */
     uint32_t batches, pieces;
     uint32_t lone_count, head_count, line_count;
     uint32_t met_count;      /* frames, also those that are left out */
@@ -107,12 +124,24 @@ uint32_t php_stack_ask(struct walk *w, uint64_t address, void *out, uint32_t len
 bool php_stack_read(struct walk *w);
 bool php_stack_got(const struct walk *w, uint32_t piece);
 
-/* A frame that is held, of one copy; null: it is not. */
-const unsigned char *php_stack_frame(const struct walk *w, unsigned copy, uint64_t address);
+/* A frame that is held, of one copy; null: it is not. Of those that lie elsewhere; of all. */
+struct walk_lone *php_stack_lone(struct walk *w, unsigned copy, uint64_t address);
+const unsigned char *php_stack_frame(struct walk *w, unsigned copy, uint64_t address);
 
 /* ---- walk_frames.c: where what stood all the time begins; 0: nowhere. `whole`: it is all. */
-uint64_t php_stack_common(const struct walk *w, bool *whole);
+uint64_t php_stack_common(struct walk *w, bool *whole);
 enum runtime_end php_stack_frames(struct walk *w, uint64_t from);
+/* One frame further to the root. */
+void php_stack_emit(struct walk *w, uint64_t address, const unsigned char *frame);
+/* Behind the last one some are left out. */
+void php_stack_cut(struct walk *w);
+/* Asks for it again; then, with what was asked for: does it stand, and what it leads to? */
+void php_stack_ask_joint(struct walk *w, struct walk_joint *j, bool behind);
+bool php_stack_stands(struct walk *w, struct walk_joint *j);
+
+/* ---- walk_generators.c: emits those that the one of the frame met last is asked by, the outermost last. False: torn,
+ * or unreadable. */
+bool php_stack_outer(struct walk *w, struct walk_joint *j, uint64_t outermost);
 
 /* ---- walk_functions.c: with the first batch; then for all frames of the stack. */
 void php_stack_ask_functions(struct walk *w);

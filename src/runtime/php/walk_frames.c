@@ -18,7 +18,7 @@ struct chain {
     uint64_t end; /* what it leads to: 0, or what is not held */
 };
 
-static void follow(const struct walk *w, unsigned copy, uint64_t from, struct chain *out)
+static void follow(struct walk *w, unsigned copy, uint64_t from, struct chain *out)
 {
     const unsigned char *frame;
     out->count = 0;
@@ -47,7 +47,7 @@ static bool is_equal(const unsigned char *a, const unsigned char *b, size_t at)
 
 /* How many of the `count` rootmost frames have the same function in both copies; only the last of them may be at
  * another place in it, for it ran. */
-static size_t unchanged(const struct walk *w, const struct chain *a, size_t count)
+static size_t unchanged(struct walk *w, const struct chain *a, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         uint64_t at = a->at[a->count - 1 - i];
@@ -62,7 +62,7 @@ static size_t unchanged(const struct walk *w, const struct chain *a, size_t coun
     return count;
 }
 
-uint64_t php_stack_common(const struct walk *w, bool *whole)
+uint64_t php_stack_common(struct walk *w, bool *whole)
 {
     struct chain first, other;
     uint64_t leaf = load_u64(w->root + ROOT_CURRENT);
@@ -80,73 +80,99 @@ uint64_t php_stack_common(const struct walk *w, bool *whole)
 
 /* ---- further parts ---- */
 
-/* The last frame met, read again before and behind a further part. */
-struct joint {
-    uint64_t address;
-    unsigned char kept[PHP_FRAME_BYTES], before[PHP_FRAME_BYTES], behind[PHP_FRAME_BYTES];
-    uint32_t first, last;
-};
+static bool is_generator(const unsigned char *frame)
+{
+    return (load_u32(frame + FRAME_INFO) & INFO_GENERATOR) != 0;
+}
 
-static bool stands(const struct walk *w, const struct joint *j)
+static bool is_in_window(const struct walk_window *v, uint64_t address)
+{
+    return address >= v->low && address < v->limit;
+}
+
+/* The frame met last leads on if it is still the same one. What only the leaf may do meanwhile is to go on to another
+ * place in its function. */
+static bool stands(struct walk *w, const struct walk_joint *j)
 {
     return !w->twice ||
            (php_stack_got(w, j->first) && php_stack_got(w, j->last) && is_equal(j->kept, j->before, FRAME_FUNCTION) &&
             is_equal(j->kept, j->before, FRAME_PREVIOUS) && is_equal(j->before, j->behind, FRAME_FUNCTION) &&
-            is_equal(j->before, j->behind, FRAME_PREVIOUS) && is_equal(j->before, j->behind, FRAME_OPLINE));
+            is_equal(j->before, j->behind, FRAME_PREVIOUS) && is_equal(j->before, j->behind, FRAME_OPLINE) &&
+            (j->is_leaf || is_equal(j->kept, j->before, FRAME_OPLINE)));
 }
 
-static void ask_joint(struct walk *w, const struct joint *j, unsigned char *to, uint32_t *piece)
+void php_stack_ask_joint(struct walk *w, struct walk_joint *j, bool behind)
 {
-    *piece = w->twice ? php_stack_ask(w, j->address, to, PHP_FRAME_BYTES) : 0;
+    uint32_t *piece = behind ? &j->last : &j->first;
+    *piece = w->twice ? php_stack_ask(w, j->address, behind ? j->behind : j->before, PHP_FRAME_BYTES) : 0;
 }
 
-/* Asks for the frame at `address`: by itself, or with the part of the stack below it. Its piece, and where to say that
- * it is there. */
-static uint32_t ask_further(struct walk *w, uint64_t address, bool alone, bool **is_there)
+/* Asks for the frame at `address` by itself. Its piece, and where to say that it is there. */
+static uint32_t ask_alone(struct walk *w, uint64_t address, bool **is_there)
+{
+    struct walk_lone *lone = &w->lone[w->lone_count++];
+    *lone = (struct walk_lone){.address = address};
+    *is_there = &lone->is_there[w->window.copy];
+    return php_stack_ask(w, address, lone->bytes[w->window.copy], PHP_FRAME_BYTES);
+}
+
+/* With `len` bytes of the stack that end behind it, if they lie in one of the allocator's chunks. */
+static uint32_t ask_window(struct walk *w, uint64_t address, uint64_t len, bool **is_there)
 {
     struct walk_window *v = &w->window;
-    if (alone) {
-        struct walk_lone *lone = &w->lone[w->lone_count++];
-        lone->address = address;
-        *is_there = &lone->is_there[v->copy];
-        return php_stack_ask(w, address, lone->bytes[v->copy], PHP_FRAME_BYTES);
-    }
-    v->limit = address + PHP_FRAME_BYTES;
-    v->low = most(v->limit - WALK_WINDOW, address & ~(uint64_t)(CHUNK - 1));
+    v->limit = v->above = address + PHP_FRAME_BYTES;
+    v->low = most(v->limit - len, address & ~(uint64_t)(CHUNK - 1));
     *is_there = &v->is_there[v->copy];
     return php_stack_ask(w, v->low, v->bytes[v->copy], (uint32_t)(v->limit - v->low));
 }
 
-/* False: torn, or unreadable. */
-static bool fetch(struct walk *w, struct joint *j, uint64_t address, bool alone)
+/* False: it is not there, or the frame that leads to it does not stand. */
+static bool fetch(struct walk *w, struct walk_joint *j, uint64_t address, uint64_t len)
 {
     bool *is_there;
     w->pieces = 0;
-    ask_joint(w, j, j->before, &j->first);
-    uint32_t piece = ask_further(w, address, alone, &is_there);
-    ask_joint(w, j, j->behind, &j->last);
+    php_stack_ask_joint(w, j, false);
+    uint32_t piece = len == 0 ? ask_alone(w, address, &is_there) : ask_window(w, address, len, &is_there);
+    php_stack_ask_joint(w, j, true);
     *is_there = php_stack_read(w) && php_stack_got(w, piece);
     return *is_there && stands(w, j);
+}
+
+bool php_stack_stands(struct walk *w, struct walk_joint *j)
+{
+    return php_stack_read(w) && stands(w, j);
 }
 
 /* ---- frames ---- */
 
 /* Of a deep stack the middle is left out: the root's end goes round in what is kept for it. */
-static void emit(struct walk *w, const unsigned char *frame)
+static uint32_t place_of(uint32_t number)
+{
+    return number < RUNTIME_FRAMES_MAX ? number : KEEP_LEAF + (number - KEEP_LEAF) % KEEP_ROOT;
+}
+
+void php_stack_emit(struct walk *w, uint64_t address, const unsigned char *frame)
 {
     struct runtime_stack *out = w->out;
     uint64_t function = load_u64(frame + FRAME_FUNCTION);
     if (function == 0) {
         return; /* what C code puts there to call from */
     }
-    uint32_t at = w->met_count < RUNTIME_FRAMES_MAX ? w->met_count : KEEP_LEAF + (w->met_count - KEEP_LEAF) % KEEP_ROOT;
-    out->frame[at] = (struct runtime_frame){
+    out->frame[place_of(w->met_count)] = (struct runtime_frame){
         .code = function,
         .position = load_u32(frame + FRAME_INFO),
         .flags = WALK_UNCHECKED,
         .check = load_u64(frame + FRAME_OPLINE),
     };
+    w->leaf = w->met_count == 0 ? address : w->leaf;
     w->met_count++;
+}
+
+void php_stack_cut(struct walk *w)
+{
+    if (w->met_count > 0) {
+        w->out->frame[place_of(w->met_count - 1)].flags |= RUNTIME_FRAME_CUT;
+    }
 }
 
 static void reverse(struct runtime_frame *frame, uint32_t count)
@@ -174,33 +200,75 @@ static void end_frames(struct walk *w)
     }
 }
 
-/* Frames that are far from each other lie elsewhere than in the stack's pages, at most one behind the other. */
-static bool reach(struct walk *w, struct joint *j, uint64_t address, unsigned *lone_row)
+/* Generators' frames lie on the heap, each by itself; others in the stack's pages, of which an older one begins with a
+ * frame like those. What is no page (C code's frames on its own stack) may end right below the frame. */
+static bool reach(struct walk *w, struct walk_joint *j, uint64_t address)
 {
-    bool alone = *lone_row == 0 && w->lone_count < WALK_LONE;
-    *lone_row = alone;
-    return j->address != 0 && address % 8 == 0 && plausible(address) && fetch(w, j, address, alone);
+    bool alone = j->may_be_alone && w->lone_count < WALK_LONE;
+    j->may_be_alone = !alone;
+    return j->address != 0 && address % 8 == 0 && plausible(address) &&
+           (alone ? fetch(w, j, address, 0)
+                  : fetch(w, j, address, WALK_WINDOW) || (!w->unreadable && fetch(w, j, address, PHP_FRAME_BYTES)));
+}
+
+/* Frames of a page are in order, older ones below younger ones, and no frame is met twice: so a ring ends at once. */
+static bool is_in_order(struct walk *w, uint64_t at, const unsigned char *frame)
+{
+    struct walk_window *v = &w->window;
+    struct walk_lone *lone = php_stack_lone(w, v->copy, at);
+    if (!is_in_window(v, at)) {
+        bool is_first = lone != NULL && !lone->was_met;
+        if (is_first) {
+            lone->was_met = true;
+        }
+        return is_first;
+    }
+    if (is_generator(frame) || load_u64(frame + FRAME_FUNCTION) == 0) {
+        return w->generators++ < WALK_GENERATORS_MAX;
+    }
+    bool below = at < v->above;
+    v->above = at;
+    return below;
+}
+
+/* What stands for generators between the innermost one, whose frame was met last, and who asked the outermost. */
+static bool is_outer(const unsigned char *frame, uint64_t at)
+{
+    return load_u64(frame + FRAME_FUNCTION) == 0 && (load_u32(frame + FRAME_INFO) & INFO_KIND) == INFO_OBJECT &&
+           at - load_u64(frame + FRAME_THIS) < GENERATOR_OBJECT_MAX;
+}
+
+static bool meet(struct walk *w, struct walk_joint *j, uint64_t at, const unsigned char *frame)
+{
+    bool was_held = j->was_held;
+    if (!is_in_order(w, at, frame)) {
+        return false;
+    }
+    if (j->address != 0 && is_outer(frame, at) && !php_stack_outer(w, j, load_u64(frame + FRAME_THIS))) {
+        return false;
+    }
+    php_stack_emit(w, at, frame);
+    j->may_be_alone |= was_held || is_generator(frame) || load_u64(frame + FRAME_FUNCTION) == 0;
+    j->is_leaf = j->address == 0;
+    j->address = at;
+    memcpy(j->kept, frame, PHP_FRAME_BYTES);
+    return true;
 }
 
 enum runtime_end php_stack_frames(struct walk *w, uint64_t from)
 {
-    struct joint j = {0};
-    unsigned lone_row = 0, steps = 0;
+    struct walk_joint j = {.may_be_alone = true};
     uint64_t at = from;
-    while (at != 0 && steps++ < RUNTIME_WALK_MAX && w->batches < WALK_FRAME_BATCHES) {
+    while (at != 0 && w->batches < WALK_FRAME_BATCHES) {
         const unsigned char *frame = php_stack_frame(w, w->window.copy, at);
-        bool was_held = frame != NULL;
-        if (!was_held && reach(w, &j, at, &lone_row)) {
+        j.was_held = frame != NULL;
+        if (!j.was_held && reach(w, &j, at)) {
             frame = php_stack_frame(w, w->window.copy, at);
         }
-        if (frame == NULL) {
+        if (frame == NULL || !meet(w, &j, at, frame)) {
             return w->unreadable ? RUNTIME_UNREADABLE : RUNTIME_TORN;
         }
-        lone_row = was_held ? 0 : lone_row;
-        emit(w, frame);
-        j.address = at;
-        memcpy(j.kept, frame, PHP_FRAME_BYTES);
-        at = load_u64(frame + FRAME_PREVIOUS);
+        at = load_u64(j.kept + FRAME_PREVIOUS);
     }
     end_frames(w);
     if (at != 0 && w->out->count > 0) {

@@ -4,7 +4,6 @@
 #include "runtime/php/walk.h"
 
 enum {
-    INFO_TOP = 1 << 17, /* of a frame: C code called the interpreter for it */
     ROUNDS_MAX = RUNTIME_FRAMES_MAX / WALK_HEADS + 2,
 };
 
@@ -49,11 +48,9 @@ static const struct walk_head *head_of(const struct walk *w, uint64_t address)
 static void fill_nameless(struct walk *w, uint32_t at, const struct php_function *f)
 {
     struct runtime_frame *frame = &w->out->frame[at];
-    if (w->line_count < WALK_LINES) {
-        bool known = frame->position < PHP_NO_LINE;
-        uint64_t address = known ? f->opcodes + (uint64_t)frame->position * OPLINE_BYTES + OPLINE_LINE : 0;
-        w->line[w->line_count++] = (struct walk_line){.address = address, .text = f->filename, .frame = at};
-    }
+    bool known = frame->position < PHP_NO_LINE;
+    uint64_t address = known ? f->opcodes + (uint64_t)frame->position * OPLINE_BYTES + OPLINE_LINE : 0;
+    w->line[w->line_count++] = (struct walk_line){.address = address, .text = f->filename, .frame = at};
     if (f->nameless == NAMELESS_EVAL || (f->nameless == NAMELESS_FILE && at + 1 < w->out->count)) {
         w->plan->short_lived = SHORT_LIVED; /* so are texts of their names */
     }
@@ -62,12 +59,23 @@ static void fill_nameless(struct walk *w, uint32_t at, const struct php_function
     frame->check = PHP_NAMELESS | (uint64_t)f->nameless << NAMELESS_KIND_AT | f->scope >> 3;
 }
 
+/* The interpreter's loop keeps frame and instruction in registers, and writes the latter down where it may fail or call
+ * something. They hold both, unless C code that was called since has put something else there. */
+static uint64_t opline_of_leaf(const struct walk *w, const struct runtime_frame *frame, const struct php_function *f)
+{
+    const struct runtime_registers *r = w->registers;
+    bool good = w->php->keeps_in_registers && !w->twice && r != NULL && r->kept[0] == w->leaf &&
+                f->kind == PHP_USER && php_position(f, r->kept[1]) != PHP_NO_LINE;
+    return good ? r->kept[1] : frame->check;
+}
+
 /* What is left out: frames that a fiber begins with, which are nobody's function. */
 static void fill(struct walk *w, uint32_t at, const struct php_function *f)
 {
     struct runtime_frame *frame = &w->out->frame[at];
+    uint64_t opline = at == 0 ? opline_of_leaf(w, frame, f) : frame->check;
     bool is_top = (frame->position & INFO_TOP) != 0;
-    frame->position = f->kind == PHP_USER ? php_position(f, frame->check) : PHP_NO_CODE;
+    frame->position = f->kind == PHP_USER ? php_position(f, opline) : PHP_NO_CODE;
     frame->flags &= ~(uint32_t)WALK_UNCHECKED;
     frame->flags |= f->kind == PHP_USER && is_top ? RUNTIME_FRAME_ENTRY : 0;
     frame->flags |= f->kind == PHP_INTERNAL && f->name == 0 ? WALK_DROPPED : 0;
@@ -88,22 +96,34 @@ static void take_line(struct walk *w, const struct walk_line *line, const unsign
     }
 }
 
-/* The window has been walked: its memory is free. */
+/* Each text once: recursive ones have the same file. */
+static void ask_line(struct walk *w, uint32_t number, unsigned char *texts)
+{
+    struct walk_line *line = &w->line[number];
+    line->piece = php_stack_ask(w, line->address, &line->line, 4);
+    line->slot = 0;
+    while (w->line[line->slot].text != line->text) {
+        line->slot++;
+    }
+    unsigned char *to = texts + (size_t)line->slot * WALK_TEXT;
+    line->text_piece = line->slot < number ? w->line[line->slot].text_piece : php_stack_ask(w, line->text, to, WALK_TEXT);
+}
+
+/* Of all that have been met since the last time. The window has been walked: its memory is free. */
 static bool read_lines(struct walk *w)
 {
     unsigned char *texts = w->window.bytes[0];
-    w->pieces = 0;
-    memset(texts, 0, (size_t)w->line_count * WALK_TEXT);
-    for (uint32_t i = 0; i < w->line_count; i++) {
-        struct walk_line *line = &w->line[i];
-        line->piece = php_stack_ask(w, line->address, &line->line, 4);
-        line->text_piece = php_stack_ask(w, line->text, texts + (size_t)i * WALK_TEXT, WALK_TEXT);
+    uint32_t count = w->line_count;
+    w->pieces = w->line_count = 0;
+    memset(texts, 0, (size_t)count * WALK_TEXT);
+    for (uint32_t i = 0; i < count; i++) {
+        ask_line(w, i, texts);
     }
-    if (w->line_count == 0 || !php_stack_read(w)) {
-        return w->line_count == 0;
+    if (count > 0 && !php_stack_read(w)) {
+        return false;
     }
-    for (uint32_t i = 0; i < w->line_count; i++) {
-        take_line(w, &w->line[i], texts + (size_t)i * WALK_TEXT);
+    for (uint32_t i = 0; i < count; i++) {
+        take_line(w, &w->line[i], texts + (size_t)w->line[i].slot * WALK_TEXT);
     }
     return true;
 }
@@ -128,7 +148,7 @@ static int fill_and_ask(struct walk *w)
     for (uint32_t i = 0; i < out->count; i++) {
         struct runtime_frame *frame = &out->frame[i];
         const struct walk_head *head = (frame->flags & WALK_UNCHECKED) != 0 ? head_of(w, frame->code) : NULL;
-        if (head != NULL && !head->is_there) {
+        if (head != NULL && (!head->is_there || (w->line_count == WALK_LINES && !read_lines(w)))) {
             return -1;
         }
         if (head != NULL) {
@@ -152,8 +172,12 @@ static void close_frames(struct runtime_stack *out)
     uint32_t kept = 0;
     for (uint32_t i = 0; i < out->count; i++) {
         const struct runtime_frame frame = out->frame[i];
+        bool is_dropped = (frame.flags & WALK_DROPPED) != 0;
         out->frame[kept] = frame;
-        kept += (frame.flags & WALK_DROPPED) == 0;
+        if (is_dropped && kept > 0) {
+            out->frame[kept - 1].flags |= frame.flags & RUNTIME_FRAME_CUT;
+        }
+        kept += !is_dropped;
     }
     out->count = kept;
 }
@@ -162,7 +186,9 @@ static void remember_lone(struct walk *w)
 {
     w->plan->lone_count = 0;
     for (uint32_t i = 0; i < w->lone_count; i++) {
-        w->plan->lone[w->plan->lone_count++] = w->lone[i].address;
+        if (w->lone[i].was_met) {
+            w->plan->lone[w->plan->lone_count++] = w->lone[i].address;
+        }
     }
 }
 

@@ -25,19 +25,25 @@ bool php_stack_got(const struct walk *w, uint32_t piece)
     return piece != 0 && w->piece[piece - 1].got == w->piece[piece - 1].len;
 }
 
-const unsigned char *php_stack_frame(const struct walk *w, unsigned copy, uint64_t address)
+struct walk_lone *php_stack_lone(struct walk *w, unsigned copy, uint64_t address)
+{
+    for (uint32_t i = 0; i < w->lone_count; i++) {
+        if (w->lone[i].address == address && w->lone[i].is_there[copy]) {
+            return &w->lone[i];
+        }
+    }
+    return NULL;
+}
+
+const unsigned char *php_stack_frame(struct walk *w, unsigned copy, uint64_t address)
 {
     const struct walk_window *v = &w->window;
     if (address % 8 != 0) {
         return NULL;
     }
-    if (address >= v->low && address < v->limit && v->limit - address >= PHP_FRAME_BYTES) {
-        return v->is_there[copy] ? v->bytes[copy] + (address - v->low) : NULL;
+    if (address >= v->low && address < v->limit && v->limit - address >= PHP_FRAME_BYTES && v->is_there[copy]) {
+        return v->bytes[copy] + (address - v->low);
     }
-    for (uint32_t i = 0; i < w->lone_count; i++) {
-        if (w->lone[i].address == address) {
-            return w->lone[i].is_there[copy] ? w->lone[i].bytes[copy] : NULL;
-        }
-    }
-    return NULL;
+    const struct walk_lone *lone = php_stack_lone(w, copy, address);
+    return lone != NULL ? lone->bytes[copy] : NULL;
 }

@@ -2,12 +2,13 @@
  * arch/arm64/include/uapi/asm/perf_regs.h and sigcontext.h. */
 #include "unwind/arch.h"
 
-enum { X29 = 29, LR = 30, SP = 31, PC = 32, CODE_BYTES = 4 };
+enum { X27 = 27, X29 = 29, LR = 30, SP = 31, PC = 32, CODE_BYTES = 4 };
 
 const enum elf_machine arch_machine = ELF_AARCH64;
 const struct cfi_machine arch_cfi = {.sp = SP, .fp = X29, .ra = LR, .ra_is_register = true,
                                      .ip = LR};
 const uint8_t arch_ip = PC;
+const uint8_t arch_kept = X27;
 const uint64_t arch_cfa_alignment = 16;
 
 /* Pointer authentication and tags live above the 48 bits of a user address; 52-bit addresses are

@@ -8,6 +8,7 @@ enum { RAX, RDX, RCX, RBX, RSI, RDI, RBP, RSP, R8, R9, R10, R11, R12, R13, R14, 
 const enum elf_machine arch_machine = ELF_X86_64;
 const struct cfi_machine arch_cfi = {.sp = RSP, .fp = RBP, .ra = RIP, .ip = RIP};
 const uint8_t arch_ip = RIP;
+const uint8_t arch_kept = R14;
 const uint64_t arch_cfa_alignment = 8;
 const uint64_t arch_code_mask = UINT64_MAX;
 

@@ -2,7 +2,7 @@
 // known_stacks.php SECONDS: CPU time in stacks that the program itself writes down. Runs on 7.4 and later.
 //
 // JSON on standard output: "stacks", each root first with [function, file, line] for every frame below burn(), as
-// debug_backtrace tells; "burn", its first and last line; "version". The time goes into burn(). (What yields from another generator is not among them.)
+// debug_backtrace tells; "burn", its first and last line; "version". The time goes into burn().
 $recorded = [];
 $recording = true;
 
@@ -68,7 +68,20 @@ function numbers() {
     yield burn();
 }
 
+function delegating() {
+    yield from numbers();
+    yield burn();
+}
+
+function delegating_twice() {
+    yield from delegating();
+    yield from numbers();
+}
+
 function generators() {
+    foreach (delegating_twice() as $one) {
+        burn();
+    }
     foreach (numbers() as $one) {
         burn();
     }
