@@ -8,7 +8,6 @@ These two are built from Debian's source (some minutes): the interpreter alone, 
 import functools
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -18,7 +17,7 @@ else:
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
     from lab import cache, root, suite, tiers, versions
 
-Missing, ENVIRONMENT = versions.Missing, versions.ENVIRONMENT
+Missing = versions.Missing
 TELL = ["-e", "print RUBY_VERSION"]
 # Both have the interpreter alone, without extensions.
 PLAIN = ["debugflags=-g0", "--with-baseruby=/usr/bin/ruby", "--without-gmp", "--disable-install-doc", "--disable-dtrace", "--disable-rpath"]
@@ -42,12 +41,6 @@ end
 """
 
 
-def step(argv, folder):
-    done = subprocess.run(argv, cwd=folder, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    if done.returncode:
-        raise Missing(f"{argv[0]} fails: {done.stdout.strip()[-500:]}")
-
-
 def build(name):
     """Its library is where it was built; of that only what is written in Ruby itself."""
     source, tools, options = BUILT[name]
@@ -62,9 +55,9 @@ def build(name):
             part = target.with_name(f".{name}.part")
             shutil.rmtree(part, ignore_errors=True)
             folder = suite.source(*source, part / "source")
-            step(["./configure", *PLAIN, *options], folder)
-            step(["make", "-s", f"-j{os.cpu_count()}", "miniruby"], folder)
-            step(["strip", "-o", part / "ruby", "miniruby"], folder) # as Alpine's is
+            versions.step(["./configure", *PLAIN, *options], folder)
+            versions.step(["make", "-s", f"-j{os.cpu_count()}", "miniruby"], folder)
+            versions.step(["strip", "-o", part / "ruby", "miniruby"], folder) # as Alpine's is
             shutil.rmtree(folder)
             (part / "json.rb").write_text(JSON)
             part.rename(target)

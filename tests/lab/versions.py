@@ -17,6 +17,13 @@ class Missing(Exception):
     """This version cannot be had; the text says why."""
 
 
+def step(argv, folder):
+    """One of building from source."""
+    done = subprocess.run(argv, cwd=folder, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if done.returncode:
+        raise Missing(f"{argv[0]} fails: {done.stdout.strip()[-500:]}")
+
+
 class Interpreter:
     def __init__(self, argv, tell, inside=None):
         """`tell`: arguments that make it print its version."""

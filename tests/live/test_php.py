@@ -3,7 +3,9 @@
 """
 import json
 import shutil
+import subprocess
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -15,11 +17,14 @@ PROGRAMS = "tests/live/programs/php"
 MODES = {"perf": [], "perf-less": ["--perf-mode", "disabled"]}
 NET = {name: [] if name == "host" else pytest.mark.net for name in phps.NAMES}
 EACH = [pytest.param(name, mode, marks=NET[name]) for name in phps.NAMES for mode in MODES]
+THREADS = [pytest.param("zts", mode, marks=pytest.mark.net) for mode in MODES]
 
 
 @pytest.fixture
 def php_of():
     def get(name):
+        if name == "zts" and not phps.is_kept(name):
+            pytest.skip("zts: tests/lab/phps.py builds it")
         try:
             return phps.get(name)
         except phps.Missing as reason:
@@ -62,7 +67,7 @@ def check_known(session, mode):
 
 
 @pytest.mark.exact
-@pytest.mark.parametrize("name,mode", EACH)
+@pytest.mark.parametrize("name,mode", EACH + THREADS)
 def test_stacks_are_those_php_tells(name, mode, profile):
     """Closures, callbacks of C functions, generators, fibers, methods with and without names, included files, code given as text,
     calls over several lines, exceptions: no stack that the program cannot have."""
@@ -156,6 +161,28 @@ def test_deep_stacks_are_whole_or_say_what_is_left_out(mode, depth, profile):
     for stack in whole:
         downs = stack.names.count("down")
         assert downs == depth + 1 if depth == 300 else "[frames left out]_[php]" in stack.frames
+
+
+# ---- Builds for threads
+
+@pytest.mark.net
+@pytest.mark.parametrize("mode", MODES)
+def test_each_thread_has_its_own_stack(mode, pillion, workdir, repository, php_of):
+    library = Path(php_of("zts").argv[0]).with_name("libphp.so")
+    program = workdir / "threads"
+    subprocess.run(["gcc", "-O1", "-o", program, repository / PROGRAMS / "threads.c", library, f"-Wl,-rpath,{library.parent}", "-lpthread"],
+                   check=True)
+    session = profiler.profile(pillion, workdir / "out", [program, "2"], "-f", 499, *MODES[mode])
+    told = {name: float(cpu) for name, cpu in zip(*[iter(session.done.out.split())] * 2)}
+    seen, wrong = Counter(), []
+    for stack in phpstacks.of_col(session):
+        if len(stack.names) > 1: # beside the time that making a thread's PHP takes
+            seen[stack.comm] += stack.count / 499 * (stack.names == ["<eval>", stack.comm])
+            wrong += [repr(stack)] * bool(({*told} - {stack.comm}) & {*stack.names})
+    print(f"{mode}: " + ", ".join(f"{name} {seen[name]:.3f} s, true {cpu:.3f} s" for name, cpu in told.items()))
+    assert not wrong, wrong[:3]
+    for name, cpu in told.items():
+        assert seen[name] > 0.6 * cpu, session.frames()
 
 
 # ---- Servers; options

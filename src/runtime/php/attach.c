@@ -13,6 +13,9 @@
 enum {
     TRIES = 8,
     FRAMES_LOOKED_AT = 64,
+    THREADS_CHECKED = 8,
+    SLOTS_READ = 64,
+    GLOBALS_MAX = 4096, OFFSET_MAX = 1 << 24,
 };
 
 struct attaching {
@@ -64,10 +67,10 @@ static bool stack_fits(struct attaching *a, uint64_t at)
     return 2 * inside >= users;
 }
 
-static bool fits(struct attaching *a)
+static bool fits(struct attaching *a, uint64_t at)
 {
     unsigned char root[PHP_ROOT_BYTES];
-    if (!find_read(&a->in, a->php->root, root, sizeof root)) {
+    if (!find_read(&a->in, at, root, sizeof root)) {
         return false;
     }
     uint64_t current = load_u64(root + ROOT_CURRENT), page = load_u64(root + ROOT_PAGE),
@@ -77,6 +80,122 @@ static bool fits(struct attaching *a)
     }
     return (size == PHP_PAGE || size == PHP_FIBER_PAGE) &&
            (current == 0 || (find_is_data(&a->in, page) && limit > page && stack_fits(a, current)));
+}
+
+/* ---- builds for threads ---- */
+
+/* What is found of threads while their table is looked for. */
+struct threads {
+    struct attaching *a;
+    uint64_t pthread[THREADS_CHECKED], root[THREADS_CHECKED];
+    size_t count;
+};
+
+/* Is there an entry as it must be, in this slot of a table of this size? */
+static bool add_entry(struct threads *t, uint64_t entry, uint32_t slot, uint32_t size)
+{
+    struct find *in = &t->a->in;
+    const struct php_threads *at = &t->a->php->threads;
+    unsigned char bytes[ENTRY_BYTES];
+    uint64_t globals;
+    if (!find_is_data(in, entry) || !find_read(in, entry, bytes, sizeof bytes) ||
+        load_u64(bytes + ENTRY_PTHREAD) % size != slot ||
+        !find_is_data(in, load_u64(bytes + ENTRY_STORAGE)) ||
+        !find_word(in, load_u64(bytes + ENTRY_STORAGE) + 8 * (uint64_t)at->slot, &globals) ||
+        globals != entry + at->offset) {
+        return false;
+    }
+    if (t->count < THREADS_CHECKED) {
+        t->pthread[t->count] = load_u64(bytes + ENTRY_PTHREAD);
+        t->root[t->count++] = globals + t->a->php->layout.stack;
+    }
+    return true;
+}
+
+static bool is_table(struct threads *t, uint64_t table, uint32_t size)
+{
+    struct find *in = &t->a->in;
+    unsigned char slots[8 * SLOTS_READ];
+    t->count = 0;
+    if (size == 0 || size > THREADS_SIZE_MAX || !find_is_data(in, table)) {
+        return false;
+    }
+    for (uint32_t slot = 0; slot < size && t->count < THREADS_CHECKED; slot++) {
+        uint32_t at = slot % SLOTS_READ;
+        size_t len = 8 * (size_t)least(SLOTS_READ, size - slot);
+        if (at == 0 && !find_read(in, table + 8 * (uint64_t)slot, slots, len)) {
+            return false;
+        }
+        uint64_t entry = load_u64(slots + 8 * (size_t)at);
+        if (entry != 0 && !add_entry(t, entry, slot, size)) {
+            return false;
+        }
+    }
+    return t->count > 0;
+}
+
+/* The table's size is an int beside the pointer to it: where, is up to the compiler. */
+static bool look_for_table(void *context, const struct find_piece *piece)
+{
+    struct threads *t = context;
+    struct php_threads *found = &t->a->php->threads;
+    for (size_t at = 8; at + 16 <= piece->len; at += 8) {
+        uint64_t table = load_u64(piece->bytes + at);
+        const uint32_t sizes[] = {load_u32(piece->bytes + at - 4), load_u32(piece->bytes + at + 8),
+                                  load_u32(piece->bytes + at + 12), load_u32(piece->bytes + at - 8)};
+        for (size_t i = 0; table != 0 && i < sizeof sizes / sizeof sizes[0]; i++) {
+            if (is_table(t, table, sizes[i])) {
+                found->table = table;
+                found->size = sizes[i];
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* What programs for threads tell of where to look. */
+static bool read_place(struct attaching *a, const struct php_binary *binary)
+{
+    const struct runtime_process *p = a->in.process;
+    struct php_threads *found = &a->php->threads;
+    uint64_t id = 0;
+    if (!find_word(&a->in, (binary->id + p->bias) & ~(uint64_t)7, &id) ||
+        !find_word(&a->in, binary->offset + p->bias, &found->offset)) {
+        return refuse(a, "does not tell where its threads have their globals");
+    }
+    id = (binary->id & 4) != 0 ? id >> 32 : id & UINT32_MAX;
+    if (id == 0 || id > GLOBALS_MAX || found->offset == 0 || found->offset > OFFSET_MAX) {
+        return refuse(a, "has not made its globals yet");
+    }
+    found->slot = (uint32_t)id - 1;
+    return true;
+}
+
+static bool find_threads(struct attaching *a, const struct php_binary *binary)
+{
+    struct php_threads *found = &a->php->threads;
+    struct threads t = {.a = a};
+    if (!read_place(a, binary)) {
+        return false;
+    }
+    if (!find_scan(&a->in, 32, look_for_table, &t)) {
+        return refuse(a, "keeps its threads elsewhere than this version does: perhaps a modified build");
+    }
+    if (!find_tid_in_pthread(&a->in, t.pthread, t.count, &found->tid_in_pthread)) {
+        return refuse(a, "runs in threads whose number is not found");
+    }
+    for (unsigned i = 0; i < TRIES; i++) {
+        size_t good = 0;
+        while (good < t.count && fits(a, t.root[good])) {
+            good++;
+        }
+        if (good == t.count) {
+            a->php->root = t.root[0];
+            return true;
+        }
+    }
+    return refuse(a, "keeps its frames elsewhere than this version does: perhaps a modified build");
 }
 
 static bool find_all(struct attaching *a, const struct php_binary *binary)
@@ -91,9 +210,12 @@ static bool find_all(struct attaching *a, const struct php_binary *binary)
         return refuse(a, "has no threads that could be listed");
     }
     a->php->tid = p->tids[0]; /* the first one is the process's own */
+    if (binary->globals == 0) {
+        return find_threads(a, binary);
+    }
     a->php->root = binary->globals + p->bias + a->php->layout.stack;
     for (unsigned i = 0; i < TRIES; i++) {
-        if (fits(a)) {
+        if (fits(a, a->php->root)) {
             return true;
         }
     }

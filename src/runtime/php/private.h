@@ -35,17 +35,32 @@ enum { NAMELESS_KIND_AT = 60, NAMELESS_ADDRESS_BITS = 45, NAMELESS_LINES_MAX = 1
 /* What a file tells. Addresses are the file's own. */
 struct php_binary {
     uint32_t version;
-    uint64_t globals; /* executor_globals */
+    uint64_t globals; /* executor_globals; 0: each thread has its own, */
+    uint64_t id, offset; /* of which these variables tell the place */
     bool keeps_in_registers; /* its loop keeps the frame and the instruction in two that calls preserve */
     struct code_ranges ranges;
+};
+
+/* Where threads have their globals, in builds for threads: a table of lists of entries, by pthread_self. An entry's
+ * first word leads to pointers to globals, of which the one at `slot` is to the executor's: `offset` behind the entry. */
+struct php_threads {
+    uint64_t table;
+    uint32_t size; /* 0: not such a build */
+    uint32_t slot, tid_in_pthread;
+    uint64_t offset;
+};
+enum {
+    THREADS_SIZE_MAX = 4096, THREADS_LIST_MAX = 32,
+    ENTRY_STORAGE = 0, ENTRY_PTHREAD = 16, ENTRY_NEXT = 24, ENTRY_BYTES = 32,
 };
 
 /* One process; constant once attach has returned. */
 struct php {
     struct php_layout layout;
     uint32_t version;
-    uint32_t tid;   /* of the only thread that runs PHP */
-    uint64_t root;  /* PHP_ROOT_BYTES */
+    uint32_t tid;   /* of the only thread that runs PHP, */
+    uint64_t root;  /* with its PHP_ROOT_BYTES; in builds for threads: of one of them */
+    struct php_threads threads;
     bool keeps_in_registers;
 };
 

@@ -164,7 +164,7 @@ static bool is_hybrid(struct elf *elf)
 static const char *obstacle(const struct elf *elf, const struct texts *t, bool has_globals)
 {
     return elf->is_32bit                     ? "a 32-bit PHP is not read"
-           : t->is_threaded || !has_globals  ? "a PHP built for threads (ZTS) is not read; one without them (NTS) is"
+           : !has_globals                    ? "this PHP does not tell where its globals are"
            : t->is_debug                     ? "a debug build of PHP is not read"
            : t->version == 0                 ? "a PHP that does not tell its version is not read"
                                              : NULL;
@@ -174,13 +174,16 @@ enum runtime_answer php_recognise(struct elf *elf, struct str path, const struct
                                   struct err *why)
 {
     (void)path;
-    struct elf_symbol symbol, globals = {0};
+    struct elf_symbol symbol, globals = {0}, id = {0}, offset = {0};
     struct php_layout layout;
     if (!elf_find_dynamic(elf, "sapi_module", &symbol) || !elf_find_dynamic(elf, "zend_execute_ex", &symbol)) {
         return RUNTIME_NO;
     }
     struct texts t = texts_of(elf);
-    const char *sentence = obstacle(elf, &t, elf_find_dynamic(elf, "executor_globals", &globals));
+    bool has_globals = t.is_threaded ? elf_find_dynamic(elf, "executor_globals_id", &id) &&
+                                           elf_find_dynamic(elf, "executor_globals_offset", &offset)
+                                     : elf_find_dynamic(elf, "executor_globals", &globals);
+    const char *sentence = obstacle(elf, &t, has_globals);
     if (sentence != NULL) {
         (void)err_set(why, ERR_UNSUPPORTED, 0, "%s", sentence);
         return RUNTIME_UNSUPPORTED;
@@ -195,6 +198,8 @@ enum runtime_answer php_recognise(struct elf *elf, struct str path, const struct
     }
     found->version = t.version;
     found->globals = globals.address;
+    found->id = id.address;
+    found->offset = offset.address;
     found->keeps_in_registers = is_hybrid(elf);
     find_ranges(elf, code, found);
     *binary = found;

@@ -36,7 +36,7 @@ static void ask_frames(struct walk *w, unsigned copy)
 static bool read_first(struct walk *w)
 {
     const struct php_plan *plan = w->plan;
-    uint64_t current = w->php->root + ROOT_CURRENT;
+    uint64_t current = w->root_at + ROOT_CURRENT;
     w->pieces = 0;
     w->lone_count = plan->lone_count;
     for (uint32_t i = 0; i < w->lone_count; i++) {
@@ -44,7 +44,8 @@ static bool read_first(struct walk *w)
         w->lone[i].was_met = false;
     }
     set_window(w);
-    uint32_t root = php_stack_ask(w, w->php->root, w->root, sizeof w->root);
+    uint32_t root = php_stack_ask(w, w->root_at, w->root, sizeof w->root);
+    php_stack_ask_thread(w);
     ask_frames(w, 0);
     uint32_t between = 0, last = 0;
     if (w->twice) {
@@ -111,6 +112,10 @@ static enum runtime_end read_stack(struct walk *w)
         if (!read_first(w)) {
             return w->unreadable ? RUNTIME_UNREADABLE : RUNTIME_TORN;
         }
+        if (!php_stack_is_thread(w)) {
+            w->plan->entry = 0;
+            return RUNTIME_NO_THREAD;
+        }
         take_frames(w);
         if (plan_holds(w)) {
             return load_u64(w->root + ROOT_CURRENT) == 0 ? RUNTIME_EMPTY : RUNTIME_COMPLETE;
@@ -149,6 +154,7 @@ void php_walk(const void *state, void *plan, const struct runtime_thread *thread
     w.php = state;
     w.plan = plan;
     w.memory = memory;
+    w.tid = thread->tid;
     w.out = out;
     w.registers = thread->registers;
     w.twice = !thread->proven_later;
@@ -158,7 +164,7 @@ void php_walk(const void *state, void *plan, const struct runtime_thread *thread
     out->count = out->marks = out->retries = out->task_bytes = 0;
     out->interpreter = 0;
     enum runtime_end end = RUNTIME_NO_THREAD;
-    if (thread->tid == w.php->tid) {
+    if (php_stack_find_thread(&w)) {
         end = attempt(&w);
     }
     while (end == RUNTIME_TORN && w.twice && out->retries < WALK_RETRIES_MAX && w.batches < WALK_BATCHES_MAX / 2) {

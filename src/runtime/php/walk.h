@@ -14,7 +14,7 @@
  *
  * Memory. struct walk lies on a catcher's stack.
  *
- * Files: walk.c (one sample: attempts), walk_read.c (what is held), walk_frames.c (the list, what copies have in
+ * Files: walk.c (one sample: attempts), walk_thread.c (whose globals), walk_read.c (what is held), walk_frames.c (the list, what copies have in
  * common), walk_generators.c (generators that yield from others), walk_functions.c (which functions).
  */
 #ifndef RUNTIME_PHP_WALK_H
@@ -48,7 +48,9 @@ struct php_plan {
     uint64_t lone[WALK_LONE];
     uint64_t head[PLAN_HEADS];  /* functions */
     uint64_t outer[PLAN_OUTER]; /* generators */
+    uint64_t entry, pthread, root; /* of builds for threads: where this thread's are; entry 0: not known */
     uint32_t lone_count, head_count, outer_count;
+    uint32_t resume, missed;    /* of a search for it: the slot to go on at; samples until the next one */
     uint32_t short_lived;       /* samples for which functions are taken to be freed soon */
 };
 _Static_assert(sizeof(struct php_plan) <= RUNTIME_PLAN_MAX, "a plan is larger than promised");
@@ -74,6 +76,12 @@ struct walk_line {
     uint32_t frame, piece, text_piece, line, slot;
 };
 _Static_assert(WALK_LINES * WALK_TEXT <= WALK_WINDOW, "no room for names of files");
+
+/* A thread's entry, and what its pthread has for its number. */
+struct walk_entry {
+    unsigned char bytes[ENTRY_BYTES];
+    uint32_t tid, piece, tid_piece;
+};
 
 /* A part of the stack: [low, limit). */
 struct walk_window {
@@ -106,8 +114,11 @@ struct walk {
     uint64_t leaf;           /* the frame of the first one in `out` */
     uint32_t generators;     /* met in windows */
     uint32_t batches, pieces;
+    uint32_t tid;
+    struct walk_entry entry; /* of builds for threads */
     uint32_t lone_count, head_count, line_count;
     uint32_t met_count;      /* frames, also those that are left out */
+    uint64_t root_at;        /* what is read to: */
     unsigned char root[PHP_ROOT_BYTES];
     uint64_t between, last;  /* the frame that runs, read again */
     struct walk_lone lone[WALK_LONE];
@@ -117,6 +128,12 @@ struct walk {
     struct memory_piece piece[WALK_PIECES];
 };
 _Static_assert(sizeof(struct walk) <= 49 * 1024, "a walk takes too much of a catcher's stack");
+
+/* ---- walk_thread.c: where the thread's globals are, by the plan or by a search. False: nowhere. */
+bool php_stack_find_thread(struct walk *w);
+/* With the first batch: is it still its entry? */
+void php_stack_ask_thread(struct walk *w);
+bool php_stack_is_thread(const struct walk *w);
 
 /* ---- walk_read.c: adds a piece to the batch in hand; its number + 1, 0 when there is no room or no such address. */
 uint32_t php_stack_ask(struct walk *w, uint64_t address, void *out, uint32_t len);
