@@ -1,7 +1,7 @@
 /*
  * Any bytes as a file and as a process of PHP. Byte 0 tells which: 0xff, the rest is an ELF file, which is recognised
  * and asked about its code; 0xfe, a well-made one, spoiled by records of a place (16 bits) and a word; otherwise a
- * well-made process of family (byte & 7), spoiled likewise by places times 8. What is found must be of the process, and
+ * well-made process of family (byte & 7), for threads (byte & 8), spoiled likewise by places times 8. What is found must be of the process, and
  * cost a bounded number of reads.
  */
 #include "../unit/elf_dynamic.h"
@@ -64,7 +64,11 @@ static void attach_spoiled(uint8_t kind, struct cursor c)
     static struct php_process p;
     struct php *php;
     struct err err = {0};
-    php_make(&p, &php_families[(kind & 7) % PHP_FAMILIES]);
+    if (kind & 8) {
+        php_make_threads(&p, &php_families[(kind & 7) % PHP_FAMILIES], 1 + (kind >> 4));
+    } else {
+        php_make(&p, &php_families[(kind & 7) % PHP_FAMILIES]);
+    }
     while (c.len >= 10) {
         uint64_t place = (uint64_t)cursor_u16(&c) * 8;
         php_put(&p, place < PHP_BYTES - 8 ? place : AT_GLOBALS, cursor_u64(&c));

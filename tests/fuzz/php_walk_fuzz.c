@@ -86,7 +86,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size < 2) {
         return 0;
     }
-    php_make(&process, &php_families[data[0] % PHP_FAMILIES]);
+    if (data[1] & 32) {
+        php_make_threads(&process, &php_families[data[0] % PHP_FAMILIES], 1 + data[0] % 5);
+    } else {
+        php_make(&process, &php_families[data[0] % PHP_FAMILIES]);
+    }
     if (php_process_attach(&process, &php, NULL) != RUNTIME_YES) {
         abort();
     }

@@ -20,6 +20,9 @@ enum {
     AT_CLASS = 0x5000,
     AT_CODE = 0x6000,     /* 0x400 each: instructions of a function */
     AT_GENERATOR = 0x8000,
+    AT_ID = 0x1800, AT_OFFSET = 0x1808, AT_SIZE = 0x1844, AT_TABLE = 0x1848, /* of builds for threads */
+    AT_SLOTS = 0x20000, AT_ENTRY = 0x21000, /* 0x4000 each */ AT_STORAGE = 0x22000, AT_PTHREAD = 0x23000,
+    GLOBALS_BEHIND = 0x800,
     AT_PAGE = 0x40000, FRAME_STEP = 0x80,
     F_MAIN = 0, F_SELL = 1, F_MAP = 2, F_CLOSURE = 3,
     INFO_CODE = 1 << 16, INFO_TOP_CALL = 1 << 17, INFO_OF_GENERATOR = 1 << 24,
@@ -179,6 +182,36 @@ static inline void php_make(struct php_process *p, const struct php_family *f)
     php_push(p, F_SELL, 2, 0);
     php_push(p, F_MAP, 0, 0);
     php_push(p, F_CLOSURE, 6, INFO_TOP_CALL);
+}
+
+/* Makes it a build for threads: of `slots` places in the table the last one but one has two entries, of another thread and
+ * of this one, whose globals are copied to behind its entry. */
+static inline void php_make_threads(struct php_process *p, const struct php_family *f, uint32_t slots)
+{
+    php_make(p, f);
+    p->binary.globals = 0;
+    p->binary.id = AT_ID;
+    p->binary.offset = AT_OFFSET;
+    php_put_u32(p, AT_ID, 3);
+    php_put(p, AT_OFFSET, GLOBALS_BEHIND);
+    php_put(p, AT_TABLE, php_there(AT_SLOTS));
+    php_put_u32(p, AT_SIZE, slots);
+    for (uint64_t i = 0; i < 2; i++) {
+        uint64_t entry = AT_ENTRY + 0x4000 * i, storage = AT_STORAGE + 0x4000 * i, pthread = AT_PTHREAD + 0x4000 * i;
+        uint64_t slot = php_there(pthread) % slots;
+        if (i == 0 || slot != php_there(AT_PTHREAD) % slots) {
+            php_put(p, AT_SLOTS + 8 * slot, php_there(entry));
+        } else {
+            php_put(p, entry - 0x4000 + 24, php_there(entry));
+        }
+        php_put(p, entry, php_there(storage));
+        php_put(p, entry + 16, php_there(pthread));
+        php_put(p, storage + 16, php_there(entry + GLOBALS_BEHIND));
+        php_put_u32(p, pthread + 720, i == 0 ? PHP_TID + 1 : PHP_TID);
+        memcpy(p->bytes + entry + GLOBALS_BEHIND, p->bytes + AT_GLOBALS, 0x700);
+    }
+    php_put(p, AT_ENTRY + GLOBALS_BEHIND + f->root + 32, 0); /* the other one is idle */
+    memset(p->bytes + AT_GLOBALS, 0, 0x700);
 }
 
 static inline enum runtime_answer php_process_attach(struct php_process *p, struct php **state, struct err *err)

@@ -259,6 +259,46 @@ static void registers_tell_the_leaf(void)
     php_detach(php);
 }
 
+static void of_threads(void)
+{
+    static const uint32_t slots[] = {1, 7, 64};
+    struct err err = {0};
+    for (size_t i = 0; i < sizeof slots / sizeof slots[0]; i++) {
+        php_make_threads(&process, family_8_2, slots[i]);
+        CHECK_INT(php_process_attach(&process, &php, &err), RUNTIME_YES);
+        CHECK_TEXT(err.text, "");
+        memset(plan, 0, sizeof plan);
+        walk(true, false);
+        CHECK_TEXT(names(), expected);
+        walk(false, false);
+        CHECK_INT(process.reads, 2);
+        CHECK_TEXT(names(), expected);
+        php_put_u32(&process, AT_PTHREAD + 0x4000 + 720, PHP_TID + 2); /* another one has its place */
+        walk(true, false);
+        CHECK_INT(stack.end, RUNTIME_NO_THREAD);
+        walk(true, false);
+        CHECK_INT(stack.end, RUNTIME_NO_THREAD);
+        php_put_u32(&process, AT_PTHREAD + 0x4000 + 720, PHP_TID);
+        memset(plan, 0, sizeof plan);
+        php_put(&process, AT_ENTRY + 24, php_there(AT_ENTRY)); /* a list without end */
+        walk(true, false);
+        CHECK(process.reads <= 2 * THREADS_LIST_MAX + 8);
+        php_detach(php);
+    }
+}
+
+static void of_threads_refused(void)
+{
+    static const uint64_t at[] = {AT_ID, AT_OFFSET, AT_TABLE, AT_SIZE, AT_ENTRY, AT_STORAGE + 16};
+    for (size_t i = 0; i < sizeof at / sizeof at[0]; i++) {
+        struct err err = {0};
+        php_make_threads(&process, family_8_2, 1);
+        php_put_u32(&process, at[i], 0);
+        CHECK_INT(php_process_attach(&process, &php, &err), RUNTIME_UNSUPPORTED);
+        CHECK(err.kind != ERR_NONE && php == NULL);
+    }
+}
+
 /* Those of earlier requests leave room for others. */
 static void other_generators(void)
 {
@@ -367,6 +407,8 @@ TESTS({"each layout is attached to, walked and named", each_layout},
       {"of many functions without names all have what they are called by", many_without_names},
       {"registers tell where the leaf is, if they are its own", registers_tell_the_leaf},
       {"frames on the heap that were not met again are forgotten", other_generators},
+      {"of a build for threads the thread's own stack is read", of_threads},
+      {"a table of threads that contradicts itself is not believed", of_threads_refused},
       {"of a thread that runs on what stood is kept, or it is read again", runs_on},
       {"a frame on the heap is read, and predicted from then on", generator},
       {"of a deep stack the middle is left out", deep},

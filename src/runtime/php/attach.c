@@ -91,8 +91,8 @@ struct threads {
     size_t count;
 };
 
-/* Is there an entry as it must be, in this slot of a table of this size? */
-static bool add_entry(struct threads *t, uint64_t entry, uint32_t slot, uint32_t size)
+/* Is there an entry as it must be, in this slot of a table of this size? `next` of its list. */
+static bool add_entry(struct threads *t, uint64_t entry, uint32_t slot, uint32_t size, uint64_t *next)
 {
     struct find *in = &t->a->in;
     const struct php_threads *at = &t->a->php->threads;
@@ -105,9 +105,18 @@ static bool add_entry(struct threads *t, uint64_t entry, uint32_t slot, uint32_t
         globals != entry + at->offset) {
         return false;
     }
-    if (t->count < THREADS_CHECKED) {
-        t->pthread[t->count] = load_u64(bytes + ENTRY_PTHREAD);
-        t->root[t->count++] = globals + t->a->php->layout.stack;
+    t->pthread[t->count] = load_u64(bytes + ENTRY_PTHREAD);
+    t->root[t->count++] = globals + t->a->php->layout.stack;
+    *next = load_u64(bytes + ENTRY_NEXT);
+    return true;
+}
+
+static bool add_list(struct threads *t, uint64_t entry, uint32_t slot, uint32_t size)
+{
+    while (entry != 0 && t->count < THREADS_CHECKED) {
+        if (!add_entry(t, entry, slot, size, &entry)) {
+            return false;
+        }
     }
     return true;
 }
@@ -126,8 +135,7 @@ static bool is_table(struct threads *t, uint64_t table, uint32_t size)
         if (at == 0 && !find_read(in, table + 8 * (uint64_t)slot, slots, len)) {
             return false;
         }
-        uint64_t entry = load_u64(slots + 8 * (size_t)at);
-        if (entry != 0 && !add_entry(t, entry, slot, size)) {
+        if (!add_list(t, load_u64(slots + 8 * (size_t)at), slot, size)) {
             return false;
         }
     }
