@@ -21,7 +21,7 @@ enum {
     AT_CODE = 0x6000,     /* 0x400 each: instructions of a function */
     AT_GENERATOR = 0x8000,
     AT_ID = 0x1800, AT_OFFSET = 0x1808, AT_SIZE = 0x1844, AT_TABLE = 0x1848, /* of builds for threads */
-    AT_SLOTS = 0x20000, AT_ENTRY = 0x21000, /* 0x4000 each */ AT_STORAGE = 0x22000, AT_PTHREAD = 0x23000,
+    AT_SLOTS = 0x20000, AT_THREAD = 0x21000, /* 0x4000 each */ AT_STORAGE = 0x22000, AT_PTHREAD = 0x23000,
     GLOBALS_BEHIND = 0x800,
     AT_PAGE = 0x40000, FRAME_STEP = 0x80,
     F_MAIN = 0, F_SELL = 1, F_MAP = 2, F_CLOSURE = 3,
@@ -197,7 +197,7 @@ static inline void php_make_threads(struct php_process *p, const struct php_fami
     php_put(p, AT_TABLE, php_there(AT_SLOTS));
     php_put_u32(p, AT_SIZE, slots);
     for (uint64_t i = 0; i < 2; i++) {
-        uint64_t entry = AT_ENTRY + 0x4000 * i, storage = AT_STORAGE + 0x4000 * i, pthread = AT_PTHREAD + 0x4000 * i;
+        uint64_t entry = AT_THREAD + 0x4000 * i, storage = AT_STORAGE + 0x4000 * i, pthread = AT_PTHREAD + 0x4000 * i;
         uint64_t slot = php_there(pthread) % slots;
         if (i == 0 || slot != php_there(AT_PTHREAD) % slots) {
             php_put(p, AT_SLOTS + 8 * slot, php_there(entry));
@@ -210,7 +210,7 @@ static inline void php_make_threads(struct php_process *p, const struct php_fami
         php_put_u32(p, pthread + 720, i == 0 ? PHP_TID + 1 : PHP_TID);
         memcpy(p->bytes + entry + GLOBALS_BEHIND, p->bytes + AT_GLOBALS, 0x700);
     }
-    php_put(p, AT_ENTRY + GLOBALS_BEHIND + f->root + 32, 0); /* the other one is idle */
+    php_put(p, AT_THREAD + GLOBALS_BEHIND + f->root + 32, 0); /* the other one is idle */
     memset(p->bytes + AT_GLOBALS, 0, 0x700);
 }
 

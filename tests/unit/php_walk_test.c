@@ -280,7 +280,7 @@ static void of_threads(void)
         CHECK_INT(stack.end, RUNTIME_NO_THREAD);
         php_put_u32(&process, AT_PTHREAD + 0x4000 + 720, PHP_TID);
         memset(plan, 0, sizeof plan);
-        php_put(&process, AT_ENTRY + 24, php_there(AT_ENTRY)); /* a list without end */
+        php_put(&process, AT_THREAD + 24, php_there(AT_THREAD)); /* a list without end */
         walk(true, false);
         CHECK(process.reads <= 2 * THREADS_LIST_MAX + 8);
         php_detach(php);
@@ -289,7 +289,7 @@ static void of_threads(void)
 
 static void of_threads_refused(void)
 {
-    static const uint64_t at[] = {AT_ID, AT_OFFSET, AT_TABLE, AT_SIZE, AT_ENTRY, AT_STORAGE + 16};
+    static const uint64_t at[] = {AT_ID, AT_OFFSET, AT_TABLE, AT_SIZE, AT_THREAD, AT_STORAGE + 16};
     for (size_t i = 0; i < sizeof at / sizeof at[0]; i++) {
         struct err err = {0};
         php_make_threads(&process, family_8_2, 1);
@@ -390,7 +390,9 @@ static void other_function(void)
     walk(true, false);
     php_put(&process, AT_FUNCTION + 0x200 * F_SELL + 8, php_there(AT_STRING + 0x100));
     CHECK_TEXT(names(), "<main> 1:3 >  > array_map > Shop::{closure} 20:23");
-    memset(process.bytes + AT_STRING, 0x7f, 24); /* the file's name is freed */
+    php_put(&process, AT_STRING + 0x200, 0x7f1200000000); /* the class's name is freed */
+    CHECK_TEXT(names(), "<main> 1:3 >  > array_map > ");
+    memset(process.bytes + AT_STRING, 0x7f, 24); /* the file's, too */
     CHECK_TEXT(names(), " >  > array_map > ");
     php_detach(php);
 }

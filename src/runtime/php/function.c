@@ -3,7 +3,7 @@
 
 enum {
     COUNT_MAX = 1 << 24,
-    FUNCTION_FLAGS = 4, FLAGS_CLOSURE = 3, /* two bits */ IS_CLOSURE = 1, /* and not one of a function with a name */
+    FUNCTION_FLAGS = 4, FLAG_IMMUTABLE = 1 << 7, FLAGS_CLOSURE = 3, /* two bits */ IS_CLOSURE = 1, /* and not one of a function with a name */
 };
 
 static uint64_t fingerprint(const struct php_function *f, const unsigned char *bytes)
@@ -49,6 +49,7 @@ struct php_function php_function_of(const struct php_layout *l, const unsigned c
         f.kind = 0;
         return f;
     }
+    f.lasts = f.kind == PHP_INTERNAL || (load_u32(bytes + FUNCTION_FLAGS) & FLAG_IMMUTABLE) != 0;
     f.check = fingerprint(&f, bytes);
     f.nameless = nameless_of(l, &f, bytes);
     return f;

@@ -71,12 +71,18 @@ static void shorten_closure(struct reading *r, size_t from)
     }
 }
 
-static void add_class(struct reading *r, uint64_t class)
+/* False: it is gone, and so is the function, though its memory may still be what it was. */
+static bool add_class(struct reading *r, uint64_t class)
 {
     uint64_t name;
-    if (class != 0 && walk_read_exactly(r->memory, class + CLASS_NAME, &name, sizeof name) && add_string(r, name)) {
-        buf_text(&r->text, "::");
+    if (class == 0) {
+        return true;
     }
+    if (!walk_read_exactly(r->memory, class + CLASS_NAME, &name, sizeof name) || !add_string(r, name)) {
+        return false;
+    }
+    buf_text(&r->text, "::");
+    return true;
 }
 
 static bool read_name(struct reading *r)
@@ -86,7 +92,9 @@ static bool read_name(struct reading *r)
         buf_text(&r->text, "<main>"); /* with addresses that no frame can hold */
         return true;
     }
-    add_class(r, f->scope);
+    if (!add_class(r, f->scope)) {
+        return false;
+    }
     size_t from = r->text.len;
     bool good = add_string(r, f->name);
     shorten_closure(r, from);
@@ -108,7 +116,10 @@ static bool read_all(struct reading *r)
     r->out->name = cache_text(&r->names->cache, &r->text);
     r->out->first_line = r->function.first_line;
     buf_clear(&r->text);
-    if (r->function.kind == PHP_USER && add_string(r, r->function.filename)) {
+    if (r->function.kind == PHP_USER) {
+        if (!add_string(r, r->function.filename)) {
+            return false;
+        }
         r->out->file = cache_text(&r->names->cache, &r->text);
     }
     struct reading again = *r;
@@ -176,8 +187,8 @@ static bool read_nameless(struct reading *r, const struct runtime_frame *frame)
     }
     r->out->file = cache_text(&r->names->cache, &r->text);
     buf_clear(&r->text);
-    if (kind == NAMELESS_CLOSURE) {
-        add_class(r, (frame->check & NAMELESS_ADDRESS) << 3);
+    if (kind == NAMELESS_CLOSURE && !add_class(r, (frame->check & NAMELESS_ADDRESS) << 3)) {
+        return false;
     }
     buf_text(&r->text, kind == NAMELESS_CLOSURE ? "{closure}" : kind == NAMELESS_EVAL ? "<eval>" : "<main>");
     r->out->name = cache_text(&r->names->cache, &r->text);
@@ -186,8 +197,8 @@ static bool read_nameless(struct reading *r, const struct runtime_frame *frame)
     return true;
 }
 
-/* Read anew for each stack, because by the next request the texts may be others; kept for when the process has ended.
- * False: it cannot be named. */
+/* Read anew for each stack, because by the next request the texts may be others; what is gone already is known again by
+ * the fingerprint of its file's name, place and line. False: it cannot be named. */
 static bool find_nameless(struct names *n, const struct runtime_frame *frame, struct memory_batch *memory,
                           struct function *out)
 {
@@ -198,9 +209,7 @@ static bool find_nameless(struct names *n, const struct runtime_frame *frame, st
     buf_init(&r.text, RUNTIME_NAME_MAX * 2 + 2);
     bool good = read_nameless(&r, frame);
     buf_release(&r.text);
-    unsigned char byte;
-    struct memory_piece probe = {n->php->root, &byte, 1, 0};
-    if (!good && known != NULL && !memory_batch_read(memory, &probe, 1, NULL)) {
+    if (!good && known != NULL) {
         *out = *known;
         return true;
     }

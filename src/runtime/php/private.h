@@ -86,6 +86,7 @@ struct php_function {
     uint64_t filename, opcodes; /* 0: an internal function */
     uint32_t first_line, count; /* of instructions */
     uint64_t check;          /* fingerprint, never 0, without PHP_NAMELESS */
+    bool lasts;              /* internal, or kept by OPcache: not freed at the end of a request */
     enum php_nameless nameless; /* and a frame can hold what it is called by */
 };
 /* The fingerprint of a file's name, in its place in a frame's check; of its first PHP_TEXT_BYTES. */

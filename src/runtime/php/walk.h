@@ -41,6 +41,7 @@ enum {
     PLAN_HEADS = 24,
     PLAN_OUTER = 32, /* generators that yield from others, of one chain */
     SHORT_LIVED = 64,        /* samples */
+    NEW = 4,                 /* after a function was met that may be */
 };
 
 struct php_plan {

@@ -192,6 +192,15 @@ static void remember_lone(struct walk *w)
     }
 }
 
+/* What was not met by the last sample is perhaps of a request that is over soon. */
+static void note_new(struct walk *w)
+{
+    for (uint32_t i = 0; i < w->head_count; i++) {
+        bool is_passing = w->head[i].is_there && !w->head[i].function.lasts;
+        w->plan->short_lived = is_passing ? (uint32_t)most(w->plan->short_lived, NEW) : w->plan->short_lived;
+    }
+}
+
 enum runtime_end php_stack_functions(struct walk *w)
 {
     w->plan->head_count = 0;
@@ -212,6 +221,7 @@ enum runtime_end php_stack_functions(struct walk *w)
             return w->unreadable ? RUNTIME_UNREADABLE : RUNTIME_TORN;
         }
         php_stack_take_functions(w);
+        note_new(w);
     }
     return RUNTIME_TORN;
 }
