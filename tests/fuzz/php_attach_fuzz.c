@@ -1,8 +1,8 @@
 /*
  * Any bytes as a file and as a process of PHP. Byte 0 tells which: 0xff, the rest is an ELF file, which is recognised
  * and asked about its code; 0xfe, a well-made one, spoiled by records of a place (16 bits) and a word; otherwise a
- * well-made process of family (byte & 7), for threads (byte & 8), spoiled likewise by places times 8. What is found must be of the process, and
- * cost a bounded number of reads.
+ * well-made process of family (byte & 7), for threads (byte & 8), spoiled likewise by places times 8. What is found
+ * must be of the process, and cost a bounded number of reads.
  */
 #include "../unit/elf_dynamic.h"
 #include "../unit/php_process.h"

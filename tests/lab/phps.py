@@ -19,7 +19,8 @@ else:
 Missing = versions.Missing
 TELL = ["-n", "-r", "echo PHP_VERSION;"]
 SOURCE = ("bookworm", "php8.2")
-CONFIGURE = ["--disable-all", "--enable-cli", "--disable-cgi", "--disable-phpdbg", "--enable-embed=shared", "--enable-zts", "CFLAGS=-O2 -g0"]
+CONFIGURE = ["--disable-all", "--enable-cli", "--disable-cgi", "--disable-phpdbg", "--enable-embed=shared", "--enable-zts",
+             "CFLAGS=-O2 -g0"]
 
 
 def threads():
@@ -41,6 +42,13 @@ def threads():
             shutil.rmtree(source)
             part.rename(target)
     return versions.Interpreter([target / "php"], TELL)
+
+
+def apache():
+    """A root with Apache, whose workers run PHP."""
+    if os.geteuid() != 0:
+        raise Missing("wants root (chroot)")
+    return versions.unpacked("php", "apache", "bookworm", ["libapache2-mod-php8.2"])
 
 
 def is_kept(name):

@@ -24,6 +24,24 @@ def step(argv, folder):
         raise Missing(f"{argv[0]} fails: {done.stdout.strip()[-500:]}")
 
 
+def unpacked(language, name, suites, packages):
+    """A root with these packages."""
+    target = cache.folder(language) / name
+    with cache.locked(f"{language}-{name}"):
+        if not target.exists():
+            if os.environ.get("LAB_OFFLINE"):
+                raise Missing("LAB_OFFLINE is set and it is not in build/lab")
+            part = target.with_name(f".{name}.part")
+            shutil.rmtree(part, ignore_errors=True)
+            part.mkdir(parents=True)
+            root.unpack(suite.debs(suites, packages), part)
+            (part / "tmp").mkdir(exist_ok=True)
+            (part / "tmp").chmod(0o1777)
+            subprocess.run(["mknod", "-m", "666", part / "dev" / "null", "c", "1", "3"], check=False)
+            part.rename(target)
+    return target
+
+
 class Interpreter:
     def __init__(self, argv, tell, inside=None):
         """`tell`: arguments that make it print its version."""
@@ -61,19 +79,7 @@ class Versions:
         if os.geteuid() != 0:
             raise Missing("wants root (chroot)")
         suites, program, *packages = self.suites[name]
-        target = cache.folder(self.language) / name
-        with cache.locked(f"{self.language}-{name}"):
-            if not target.exists():
-                if os.environ.get("LAB_OFFLINE"):
-                    raise Missing("LAB_OFFLINE is set and it is not in build/lab")
-                part = target.with_name(f".{name}.part")
-                shutil.rmtree(part, ignore_errors=True)
-                part.mkdir(parents=True)
-                root.unpack(suite.debs(suites, packages or [program]), part)
-                (part / "tmp").mkdir(exist_ok=True)
-                (part / "tmp").chmod(0o1777)
-                subprocess.run(["mknod", "-m", "666", part / "dev" / "null", "c", "1", "3"], check=False)
-                part.rename(target)
+        target = unpacked(self.language, name, suites, packages or [program])
         return Interpreter(["/usr/sbin/chroot", target, f"/usr/bin/{program}"], self.tell, target)
 
     def _look_for(self, name):

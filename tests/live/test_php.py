@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from lab import phps, phpstacks, profiler
+from lab.root import Unreachable
 
 pytestmark = pytest.mark.measures
 
@@ -201,6 +202,27 @@ def test_workers_of_a_server_show_requests_and_nothing_when_idle(mode, pillion, 
     print(f"{mode}: {told['requests']} requests; {total / 499:.3f} s, true {told['cpu']:.3f} s; {inside / total:.3f} in requests")
     assert told["requests"] > 20 and inside > 0.6 * total, session.frames()
     assert not any(frame.startswith("[php") for stack in stacks for frame in stack.frames if isinstance(frame, str) and "torn" in frame)
+
+
+@pytest.mark.net
+@pytest.mark.parametrize("mode", MODES)
+def test_short_requests_of_apache_have_names(mode, pillion, workdir, repository):
+    """No cache keeps their functions: they are gone when the request is over, after some 5 ms."""
+    try:
+        root = phps.apache()
+    except (phps.Missing, Unreachable) as reason:
+        pytest.skip(f"Apache: {reason}")
+    command = ["/usr/bin/python3", repository / "tests/lab/apache.py", root, repository / PROGRAMS / "request.php", "3"]
+    session = profiler.profile(pillion, workdir / "out", command, "-f", 499, *MODES[mode])
+    told = json.loads(session.done.out)
+    verdicts, wrong = Counter(), []
+    for stack in phpstacks.of_col(session):
+        gone = any("[code is gone]" in str(frame) for frame in stack.frames)
+        verdicts["gone" if gone else "whole" if stack.names[:2] == ["<main>", "Page::render"] else "else"] += stack.count
+        wrong += [repr(stack)] * bool({"render", "row"} & {*stack.names}) # without their class
+    print(f"{mode}: {told['requests']} requests, {dict(verdicts)}")
+    assert not wrong, wrong[:3]
+    assert verdicts["whole"] > 2 * verdicts["gone"] and told["requests"] > 20, session.frames()
 
 
 def test_php_may_be_left_out(profile):

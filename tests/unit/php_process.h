@@ -138,8 +138,8 @@ static inline void php_push(struct php_process *p, unsigned function, unsigned i
     php_push_at(p, at, function, instruction, info);
 }
 
-/* The generators `first` to `last`, the outermost first, of F_SELL, each yielding from the next one: the innermost runs, on
- * top of the leaf. Its frame lies 0x100 behind its object. */
+/* The generators `first` to `last`, the outermost first, of F_SELL, each yielding from the next one: the innermost
+ * runs, on top of the leaf. Its frame lies 0x100 behind its object. */
 static inline void php_push_generators(struct php_process *p, unsigned first, unsigned last)
 {
     uint64_t outer = AT_OBJECT + 0x200 * first, holder = outer + 184;
@@ -184,8 +184,8 @@ static inline void php_make(struct php_process *p, const struct php_family *f)
     php_push(p, F_CLOSURE, 6, INFO_TOP_CALL);
 }
 
-/* Makes it a build for threads: of `slots` places in the table the last one but one has two entries, of another thread and
- * of this one, whose globals are copied to behind its entry. */
+/* Makes it a build for threads, with a table of `slots` places: there are another thread and this one, whose globals
+ * are copied to behind its entry. */
 static inline void php_make_threads(struct php_process *p, const struct php_family *f, uint32_t slots)
 {
     php_make(p, f);

@@ -139,6 +139,9 @@ size_t code_find_cold(struct elf *elf, const struct runtime_code *code, uint64_t
 {
     struct search s = {.elf = elf, .code = code, .start = start, .limit = limit};
     size_t count = 0;
+    if (code == NULL) { /* nobody knows where functions end */
+        return 0;
+    }
     each_jump(&s, start, limit, take_leaving);
     for (size_t i = 0; i < s.count && count < max; i++) {
         s.back = 0;

@@ -218,6 +218,8 @@ static bool find_all(struct attaching *a, const struct php_binary *binary)
         return refuse(a, "has no threads that could be listed");
     }
     a->php->tid = p->tids[0]; /* the first one is the process's own */
+    uint64_t name;
+    a->php->serves = !find_word(&a->in, binary->sapi + p->bias, &name) || !find_is_text(&a->in, name, "cli");
     if (binary->globals == 0) {
         return find_threads(a, binary);
     }

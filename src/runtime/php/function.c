@@ -3,7 +3,8 @@
 
 enum {
     COUNT_MAX = 1 << 24,
-    FUNCTION_FLAGS = 4, FLAG_IMMUTABLE = 1 << 7, FLAGS_CLOSURE = 3, /* two bits */ IS_CLOSURE = 1, /* and not one of a function with a name */
+    FUNCTION_FLAGS = 4, FLAG_IMMUTABLE = 1 << 7,
+    FLAGS_CLOSURE = 3, /* two bits */ IS_CLOSURE = 1, /* and not one of a function with a name */
 };
 
 static uint64_t fingerprint(const struct php_function *f, const unsigned char *bytes)

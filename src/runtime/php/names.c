@@ -234,7 +234,8 @@ static void name_frame(struct names *n, const struct runtime_frame *frame, struc
                        struct runtime_name *out)
 {
     struct function f;
-    *out = (struct runtime_name){.function = STR(""), .file = STR("")};
+    /* what is gone may be back with the next request, which has the same place for it */
+    *out = (struct runtime_name){.function = STR(""), .file = STR(""), .may_change = true};
     if ((frame->check & PHP_NAMELESS) != 0) {
         name_nameless(n, frame, memory, out);
     } else if (find_function(n, frame, memory, &f)) {

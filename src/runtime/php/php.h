@@ -7,8 +7,8 @@
  * instruction that it called something by. All are reached from one variable, executor_globals, which programs and
  * libraries export because extensions need it.
  *
- * Builds for threads (ZTS) have these globals once for each thread, in a table that has no name: it is known by what its
- * entries lead to.
+ * Builds for threads (ZTS) have these globals once for each thread, in a table that has no name: it is known by what
+ * its entries lead to.
  *
  * Where things are is a row per version (layout.c). It is believed after a stack, or where there is none the page for
  * one, was found to be as it must.

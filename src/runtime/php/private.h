@@ -37,12 +37,13 @@ struct php_binary {
     uint32_t version;
     uint64_t globals; /* executor_globals; 0: each thread has its own, */
     uint64_t id, offset; /* of which these variables tell the place */
+    uint64_t sapi; /* sapi_module, whose first word leads to the name of what runs scripts */
     bool keeps_in_registers; /* its loop keeps the frame and the instruction in two that calls preserve */
     struct code_ranges ranges;
 };
 
 /* Where threads have their globals, in builds for threads: a table of lists of entries, by pthread_self. An entry's
- * first word leads to pointers to globals, of which the one at `slot` is to the executor's: `offset` behind the entry. */
+ * first word leads to pointers to globals, the one at `slot` to the executor's, which are `offset` behind the entry. */
 struct php_threads {
     uint64_t table;
     uint32_t size; /* 0: not such a build */
@@ -62,6 +63,7 @@ struct php {
     uint64_t root;  /* with its PHP_ROOT_BYTES; in builds for threads: of one of them */
     struct php_threads threads;
     bool keeps_in_registers;
+    bool serves; /* scripts come and go */
 };
 
 void php_version_text(uint32_t version, char out[static PHP_VERSION_TEXT]);

@@ -176,7 +176,7 @@ enum runtime_answer php_recognise(struct elf *elf, struct str path, const struct
     (void)path;
     struct elf_symbol symbol, globals = {0}, id = {0}, offset = {0};
     struct php_layout layout;
-    if (!elf_find_dynamic(elf, "sapi_module", &symbol) || !elf_find_dynamic(elf, "zend_execute_ex", &symbol)) {
+    if (!elf_find_dynamic(elf, "zend_execute_ex", &symbol) || !elf_find_dynamic(elf, "sapi_module", &symbol)) {
         return RUNTIME_NO;
     }
     struct texts t = texts_of(elf);
@@ -197,6 +197,7 @@ enum runtime_answer php_recognise(struct elf *elf, struct str path, const struct
         return RUNTIME_UNSUPPORTED;
     }
     found->version = t.version;
+    found->sapi = symbol.address;
     found->globals = globals.address;
     found->id = id.address;
     found->offset = offset.address;

@@ -14,8 +14,9 @@
  *
  * Memory. struct walk lies on a catcher's stack.
  *
- * Files: walk.c (one sample: attempts), walk_thread.c (whose globals), walk_read.c (what is held), walk_frames.c (the list, what copies have in
- * common), walk_generators.c (generators that yield from others), walk_functions.c (which functions).
+ * Files: walk.c (one sample: attempts), walk_thread.c (whose globals), walk_read.c (what is held), walk_frames.c (the
+ * list, what copies have in common), walk_generators.c (generators that yield from others), walk_functions.c (which
+ * functions).
  */
 #ifndef RUNTIME_PHP_WALK_H
 #define RUNTIME_PHP_WALK_H
@@ -41,7 +42,7 @@ enum {
     PLAN_HEADS = 24,
     PLAN_OUTER = 32, /* generators that yield from others, of one chain */
     SHORT_LIVED = 64,        /* samples */
-    NEW = 4,                 /* after a function was met that may be */
+    PASSING = 4,             /* after a function of a request was met that is freed with it */
 };
 
 struct php_plan {

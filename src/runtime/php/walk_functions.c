@@ -80,6 +80,9 @@ static void fill(struct walk *w, uint32_t at, const struct php_function *f)
     frame->flags |= f->kind == PHP_USER && is_top ? RUNTIME_FRAME_ENTRY : 0;
     frame->flags |= f->kind == PHP_INTERNAL && f->name == 0 ? WALK_DROPPED : 0;
     frame->check = f->check;
+    if (w->php->serves && !f->lasts) { /* gone when the request is over */
+        w->plan->short_lived = (uint32_t)most(w->plan->short_lived, PASSING);
+    }
     if (f->nameless != NAMELESS_NOT) {
         fill_nameless(w, at, f);
     }
@@ -106,7 +109,8 @@ static void ask_line(struct walk *w, uint32_t number, unsigned char *texts)
         line->slot++;
     }
     unsigned char *to = texts + (size_t)line->slot * WALK_TEXT;
-    line->text_piece = line->slot < number ? w->line[line->slot].text_piece : php_stack_ask(w, line->text, to, WALK_TEXT);
+    bool has_text = line->slot < number;
+    line->text_piece = has_text ? w->line[line->slot].text_piece : php_stack_ask(w, line->text, to, WALK_TEXT);
 }
 
 /* Of all that have been met since the last time. The window has been walked: its memory is free. */
@@ -192,15 +196,6 @@ static void remember_lone(struct walk *w)
     }
 }
 
-/* What was not met by the last sample is perhaps of a request that is over soon. */
-static void note_new(struct walk *w)
-{
-    for (uint32_t i = 0; i < w->head_count; i++) {
-        bool is_passing = w->head[i].is_there && !w->head[i].function.lasts;
-        w->plan->short_lived = is_passing ? (uint32_t)most(w->plan->short_lived, NEW) : w->plan->short_lived;
-    }
-}
-
 enum runtime_end php_stack_functions(struct walk *w)
 {
     w->plan->head_count = 0;
@@ -221,7 +216,6 @@ enum runtime_end php_stack_functions(struct walk *w)
             return w->unreadable ? RUNTIME_UNREADABLE : RUNTIME_TORN;
         }
         php_stack_take_functions(w);
-        note_new(w);
     }
     return RUNTIME_TORN;
 }

@@ -1,6 +1,6 @@
 /* Where a thread has its globals. One of a build for threads is looked for in their table, by the number that its
- * pthread has, and kept in the plan; whether it is still the same one is told by each sample's first batch. A long table
- * is searched through in several samples. */
+ * pthread has, and kept in the plan; whether it is still the same one is told by each sample's first batch. A long
+ * table is searched through in several samples. */
 #include "runtime/php/walk.h"
 
 enum {

@@ -1,5 +1,5 @@
-/* threads SECONDS: the library of a PHP for threads (libphp.so); three threads run PHP at the same time, each a function
- * of its own, of which they have the name. Prints what CPU time each took. */
+/* threads SECONDS: the library of a PHP for threads (libphp.so); three threads run PHP at the same time, each a
+ * function of its own, of which they have the name. Prints what CPU time each took. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdio.h>
