@@ -119,6 +119,54 @@ static void new_ones_alone(void)
     stop(child);
 }
 
+/* Goes on when it is told to, and has five children then. */
+static pid_t start_many(void)
+{
+    fflush(stdout);
+    pid_t pid = fork();
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        raise(SIGSTOP);
+        for (unsigned i = 0; i < 5; i++) {
+            if (fork() == 0) {
+                prctl(PR_SET_PDEATHSIG, SIGKILL);
+                pause();
+            }
+        }
+        for (;;) {
+            pause();
+        }
+    }
+    return pid;
+}
+
+static void strangers(void)
+{
+    struct run r;
+    begin(&r, SCAN_STRANGER);
+    pid_t child = start_many();
+    r.wanted = (uint32_t)child;
+    CHECK_INT(waitpid(child, NULL, WUNTRACED), child);
+    look(&r, 0);
+    CHECK_INT(r.asked, 1);
+    look(&r, 100); /* by now it is none of those that began just now */
+    CHECK_INT(kill(child, SIGCONT), 0);
+    uint64_t settled = 0;
+    for (unsigned i = 0; i < 200 && settled < 5; i++) {
+        clock_sleep_ns(10 * NS_PER_MS);
+        look(&r, 100);
+        settled = 0;
+        vec_each(&r.scan.known, known)
+        {
+            settled += known->stranger && known->pid != r.wanted && known->checks == 0;
+        }
+    }
+    CHECK(r.scan.last_id == 0 || settled == 5);
+    CHECK_INT(r.asked, 1); /* nor was any of the five asked about */
+    end(&r);
+    stop(child);
+}
+
 static void taken_ones(void)
 {
     struct run r;
@@ -216,6 +264,7 @@ static void next_owner(void)
 
 TESTS_THAT_MEASURE({"the ids given out between two lists are known, also where they begin again", ids_in_order},
       {"a process that was looked at is not looked at again", new_ones_alone},
+      {"what a stranger starts is not even asked about", strangers},
       {"a target is not asked about, nor when it has ended and was not waited for", taken_ones},
       {"what may change is asked about with growing pauses", later_ones},
       {"a pid that was given out again is another process", next_owner})

@@ -48,7 +48,7 @@ static enum scan_answer consider(void *context, const struct proc_stat *stat,
     const struct target *parent = targets_find(a->targets, stat->ppid);
     bool ours = parent != NULL && accounting_is_polled(parent);
     if (!ours && (!a->follow_all || stat_has_ended(stat))) {
-        return known->checks < STRANGER_CHECKS ? SCAN_LATER : SCAN_NEVER;
+        return known->checks < STRANGER_CHECKS ? SCAN_LATER : a->follow_all ? SCAN_NEVER : SCAN_STRANGER;
     }
     if (!ours && a->selection != NULL && !selection_accepts(a->selection, stat, known)) {
         return SCAN_LATER;

@@ -18,6 +18,7 @@ void scan_init(struct scan *s, struct targets *targets)
 {
     *s = (struct scan){.targets = targets};
     buf_init(&s->text, TEXT_MAX);
+    buf_init(&s->status, TEXT_MAX);
 }
 
 void scan_release(struct scan *s)
@@ -26,6 +27,7 @@ void scan_release(struct scan *s)
     vec_release(&s->pids.ids);
     map_release(&s->by_pid);
     buf_release(&s->text);
+    buf_release(&s->status);
 }
 
 bool scan_is_new(uint32_t before, uint32_t last, uint32_t pid)
@@ -94,11 +96,29 @@ static void ask_about(struct scan_known *one, const struct proc_stat *stat, scan
         stat_is_kernel_thread(stat) ? SCAN_NEVER : ask(context, stat, one);
     one->checks++;
     one->settled = answer != SCAN_LATER;
+    one->stranger = answer == SCAN_STRANGER;
     one->excluded = one->excluded && answer != SCAN_TAKEN; /* as a target it is counted there */
 }
 
-/* Reads who that is, and asks about it. */
-static void check(struct scan *s, uint32_t pid, uint64_t now_ns, scan_ask *ask, void *context)
+/* Its parent was a stranger already in the round before. What is remembered of an id that was given out since may be of
+ * its last owner. */
+static bool is_strangers(const struct scan *s, const struct proc_stat *stat)
+{
+    const struct scan_known *parent = find_known(s, stat->ppid);
+    return parent != NULL && parent->stranger && s->last_id != 0 &&
+           !scan_is_new(s->before_id, s->last_id, stat->ppid) && targets_find(s->targets, stat->ppid) == NULL;
+}
+
+/* /proc/TID exists for every thread, though only processes are listed. */
+static bool is_process(struct scan *s, uint32_t id)
+{
+    struct proc_status status;
+    return proc_read(id, 0, "status", &s->status, NULL) &&
+           status_parse(buf_slice(&s->status), &status, NULL) && status.tgid == id;
+}
+
+/* Reads who that is, and asks about it. `listed`: it is a process for sure. */
+static void check(struct scan *s, uint32_t pid, bool listed, uint64_t now_ns, scan_ask *ask, void *context)
 {
     struct proc_stat stat;
     s->checks++;
@@ -106,8 +126,9 @@ static void check(struct scan *s, uint32_t pid, uint64_t now_ns, scan_ask *ask, 
         !stat_parse(buf_slice(&s->text), &stat, NULL)) {
         return;
     }
-    if (!end_other_owner(s, &stat)) {
-        return; /* it is a target already */
+    bool strangers = is_strangers(s, &stat);
+    if (!end_other_owner(s, &stat) || (!strangers && !listed && !is_process(s, pid))) {
+        return; /* it is a target already, or a thread */
     }
     struct scan_known *known = find_known(s, pid);
     struct scan_known one = known == NULL ? (struct scan_known){.pid = pid} : *known;
@@ -117,7 +138,9 @@ static void check(struct scan *s, uint32_t pid, uint64_t now_ns, scan_ask *ask, 
     }
     one.round = s->round;
     one.again_ns = now_ns + pause_ns(one.checks);
-    if (!one.settled) {
+    if (!one.settled && strangers) {
+        one.settled = one.stranger = true;
+    } else if (!one.settled) {
         ask_about(&one, &stat, ask, context);
     }
     if (one.settled) {
@@ -153,7 +176,7 @@ static void check_listed(struct scan *s, uint32_t before, uint64_t now_ns, scan_
             continue;
         }
         if (known == NULL || is_due(known, now_ns) || is_new) {
-            check(s, pid, now_ns, ask, context);
+            check(s, pid, true, now_ns, ask, context);
         }
     }
     for (size_t i = s->known.len; i-- > 0;) {
@@ -167,17 +190,9 @@ static void check_due(struct scan *s, uint64_t now_ns, scan_ask *ask, void *cont
 {
     for (size_t i = s->known.len; i-- > 0;) { /* one that is taken goes, and the last comes in its place */
         if (is_due(&s->known.at[i], now_ns)) {
-            check(s, s->known.at[i].pid, now_ns, ask, context);
+            check(s, s->known.at[i].pid, true, now_ns, ask, context);
         }
     }
-}
-
-/* /proc/TID exists for every thread, though only processes are listed. */
-static bool is_process(struct scan *s, uint32_t id)
-{
-    struct proc_status status;
-    return proc_read(id, 0, "status", &s->text, NULL) &&
-           status_parse(buf_slice(&s->text), &status, NULL) && status.tgid == id;
 }
 
 /* So few ids were given out since that asking for each is cheaper than a list. The last ones before are asked for
@@ -195,8 +210,8 @@ static void check_new_ids(struct scan *s, uint32_t last_id, uint64_t now_ns, sca
     uint32_t from = s->last_id, own = proc_own_pid();
     s->last_id = last_id;
     for (uint32_t id = from - NEW_IDS_AGAIN + 1; from != last_id && id <= last_id; id++) {
-        if (id != own && (id > from || find_known(s, id) == NULL) && is_process(s, id)) {
-            check(s, id, now_ns, ask, context);
+        if (id != own && (id > from || find_known(s, id) == NULL)) {
+            check(s, id, false, now_ns, ask, context);
         }
     }
 }
@@ -205,6 +220,7 @@ static void check_new_ids(struct scan *s, uint32_t last_id, uint64_t now_ns, sca
 void scan_round(struct scan *s, uint64_t now_ns, scan_ask *ask, void *context)
 {
     uint32_t before = s->last_id, last_id = proc_last_id();
+    s->before_id = before;
     if (are_few_new(s, last_id, now_ns)) {
         check_new_ids(s, last_id, now_ns, ask, context);
         check_due(s, now_ns, ask, context);

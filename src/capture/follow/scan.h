@@ -35,6 +35,7 @@ enum scan_answer {
     SCAN_TAKEN, /* it is a target now */
     SCAN_LATER, /* an exec, or its age, may change the answer */
     SCAN_NEVER, /* while it lives */
+    SCAN_STRANGER, /* nor anything that it starts: that is not even asked about */
 };
 
 /* A process that was asked about. */
@@ -43,6 +44,7 @@ struct scan_known {
     uint32_t round;       /* it was listed in */
     uint32_t checks;      /* so far, this one not counted */
     bool settled;         /* it is a target, or never will be */
+    bool stranger;
     bool excluded;        /* for the one who asks: counted by scan_excluded while it is set */
     uint64_t start_ticks;
     uint64_t again_ns;    /* monotonic: when it is checked again; 0: never. The one who asks may set an
@@ -58,8 +60,9 @@ struct scan {
     VEC(struct scan_known) known;
     struct map by_pid;      /* pid -> index into known */
     struct pid_list pids;   /* scratch */
-    struct buf text;        /* scratch */
+    struct buf text, status; /* scratch; a process's name stays in the first */
     uint32_t last_id;       /* at the last list */
+    uint32_t before_id;     /* … and at the one before */
     uint32_t round;
     uint64_t list_ns;       /* monotonic: of the last list */
     uint64_t ended_excluded; /* in this window */
