@@ -9,9 +9,11 @@ seen, for a stopped thread uses none.
 """
 import os
 import random
+import re
 import shutil
 import signal
 import statistics
+import struct
 import subprocess
 import sys
 import tempfile
@@ -19,10 +21,12 @@ import time
 from pathlib import Path
 
 import cost
+import python
 import rows
 import turns
-from lab import process
+from lab import compiler, process
 
+HERE = Path(__file__).resolve().parent
 OPTIONS = ["--perf-mode", "disabled", "--brief-stops"]
 
 
@@ -130,40 +134,113 @@ def own_cost():
     subprocess.run(["unshare", "-pf", "--mount-proc", sys.executable, __file__, "--steady", *sys.argv[1:]], check=False, timeout=600)
 
 
-def held_by(command):
-    """How long a busy thread does not run for one look, in µs: what it lacks of the time on the wall."""
-    target = process.start(cost.work_count(1, 3600))
-    try:
-        time.sleep(.5)
-        used, begin = cost.thread_seconds(target.pid), time.monotonic()
-        time.sleep(3)
-        idle = (time.monotonic() - begin) - (cost.thread_seconds(target.pid) - used)
-        used, begin = cost.thread_seconds(target.pid), time.monotonic()
-        looks = 0
-        while time.monotonic() - begin < 3:
-            process.run([*command, str(target.pid)], timeout=60)
-            looks += 1
-        lacking = (time.monotonic() - begin) - (cost.thread_seconds(target.pid) - used)
-        return 1e6 * (lacking - idle) / looks, looks
-    finally:
-        os.kill(target.pid, signal.SIGKILL)
-        target.finish(10)
+THOUSAND = {"few": "2 busy threads of 1,000", "all": "1,000 threads that each run half a ms a second"}
+
+
+def a_thousand():
+    """The program counts what must not change itself (test_stops.py asserts it), and tells how long a piece of its work took."""
+    program = compiler.program(cost.ROOT / "tests" / "live" / "programs", "thousand")
+    first, seconds, turns_each = (1, 3, 1) if cost.QUICK else (5, 10, 3)
+    for mode, name in THOUSAND.items():
+        took, shares = {"bare": [], "stopped": []}, []
+        for way in ["bare", "stopped"] * turns_each:
+            with tempfile.TemporaryDirectory() as out:
+                target = process.start([program, mode, first + seconds + 1])
+                process.until(lambda: "ready" in target.out, 10, "it is ready")
+                running = process.start([cost.PILLION, "-p", target.pid, "-d", 600, "-o", out, *OPTIONS]) if way == "stopped" else None
+                if running:
+                    time.sleep(first)
+                    shares.append(sum(steady_of(running.pid, seconds)))
+                took[way].append(int(re.search(r"took (\d+)", target.finish(60).out)[1]))
+                if running:
+                    running.finish(30)
+        least = {way: min(values) for way, values in took.items()}
+        rows.add(f"own CPU, brief stops, 19 Hz, {name}", min(shares), "% of a core", note=f"from second {first} to {first + seconds}, least of {turns_each}")
+        rows.add(f"a piece of work of {name} takes longer by brief stops, 19 Hz", 100 * (least["stopped"] / least["bare"] - 1), "%",
+                 note=f"{least['bare'] / 1000:.0f} µs bare; medians, the least of {turns_each} each")
+
+
+class Busy:
+    """A Python program that tells what it has done: py-spy stops nothing else."""
+
+    def __init__(self, folder):
+        self.told = Path(folder) / "told"
+        self.told.write_bytes(bytes(4096))
+        self.started = process.start([python.PYTHON, HERE / "work_python.py", 30, 1, 0, self.told])
+        self.pid = self.started.pid
+        process.until(lambda: self.pieces() > 100, 20, "it works")
+
+    def pieces(self):
+        return struct.unpack("q", self.told.read_bytes()[:8])[0]
+
+    def watch(self, seconds):
+        """Pieces per second, and the share of looks at which a tracer held it, about two thousand a second."""
+        pieces, begin, looks, held = self.pieces(), time.monotonic(), 0, 0
+        with open(f"/proc/{self.pid}/stat", "rb", buffering=0) as stat:
+            while time.monotonic() - begin < seconds:
+                held += os.pread(stat.fileno(), 64, 0).rpartition(b") ")[2][:1] == b"t"
+                looks += 1
+                time.sleep(random.random() / 1000)
+        return (self.pieces() - pieces) / (time.monotonic() - begin), 100 * held / looks
+
+
+def ways(pid, out):
+    """Tools at the same rate; gdb, which cannot look so often, as often as it can."""
+    yield "brief stops, 19 Hz", [cost.PILLION, "-p", pid, "-d", 600, "-o", out, *OPTIONS, "-f", 19]
+    spy = python.peer("py-spy")
+    if spy:
+        yield "py-spy record --native, 19 Hz", [spy, "record", "--native", "-r", 19, "-d", 600, "-f", "raw", "-o", Path(out) / "raw", "-p", pid]
+    if shutil.which("gdb"):
+        look = f"while :; do gdb -batch -nx -ex bt -p {pid} >/dev/null 2>&1; echo; done"
+        yield "gdb -batch, one look after the other", ["sh", "-c", look]
+    else:
+        print("  gdb -batch: left out, there is no gdb here (make setup)")
 
 
 def peers():
-    commands = {"gdb -batch": ["gdb", "-batch", "-nx", "-ex", "bt", "-p"], "py-spy dump --native": ["py-spy", "dump", "--native", "--pid"]}
-    for name, command in commands.items():
-        if shutil.which(command[0]):
-            held, looks = held_by(command)
-            rows.add(f"{name}: held for one look", held, "µs", note=f"{looks} looks")
+    seconds, rounds = (4, 2) if cost.QUICK else (10, 5)
+    with tempfile.TemporaryDirectory() as out:
+        target = Busy(out)
+        commands = dict(ways(target.pid, out))
+        speed, held = {name: [] for name in ["bare", *commands]}, {name: [] for name in ["bare", *commands]}
+        looks = []
+        try:
+            for _ in range(rounds):
+                for name in speed:
+                    running = process.start(commands[name]) if name in commands else None
+                    time.sleep(2)
+                    before = len(running.out) if running else 0
+                    for of, value in zip((speed, held), target.watch(seconds)):
+                        of[name].append(value)
+                    if running:
+                        looks += [(len(running.out) - before) / seconds] if name.startswith("gdb") else []
+                        end_group(running)
+        finally:
+            os.kill(target.pid, signal.SIGKILL)
+            target.started.finish(10)
+    for name in commands:
+        note = f"{statistics.median(looks):.1f} looks a second" if name.startswith("gdb") else f"the best of {rounds} turns of {seconds} s each"
+        rows.add(f"a Python program is held by {name}", statistics.median(held[name]), "%", note="of looks at its state")
+        rows.add(f"what it loses of its work by {name}", 100 * (1 - max(speed[name]) / max(speed["bare"])), "%", note=note)
+
+
+def end_group(running):
+    """A shell's child as well, which may hold the target just now: it is asked, and lets it go."""
+    for pid in [running.pid, *process.descendants_of(running.pid)]:
+        try:
+            os.kill(pid, signal.SIGINT if pid == running.pid else signal.SIGTERM)
+        except ProcessLookupError:
+            pass
+    running.finish(60)
 
 
 if __name__ == "__main__":
     process.become_subreaper()
     if "--steady" in sys.argv:
-        steady_rows(", among few processes")
+        steady_rows(", among few processes" if os.getpid() < 10 else "")
         sys.exit()
     stop_times()
     losses()
     own_cost()
+    a_thousand()
     peers()
