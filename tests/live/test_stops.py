@@ -116,6 +116,30 @@ def test_nobody_is_stopped_who_did_not_ask_for_it(pillion, program, workdir):
         target.finish(10)
 
 
+def switches(pid):
+    """Of the first thread, which waits for signals and buffers."""
+    return int(re.search(r"^voluntary_ctxt_switches:\s+(\d+)", open(f"/proc/{pid}/task/{pid}/status").read(), re.M)[1])
+
+
+def test_a_stop_wakes_the_catcher_alone(pillion, program, workdir):
+    """Each stop sends its process SIGCHLD unless it is told not to, and the sampler waits for signals."""
+    target = process.start([program("act"), "spin", "20"])
+    try:
+        running = process.start([pillion, "-p", target.pid, "-d", "60", "-o", workdir, *STOPS, "-f", "997"])
+        time.sleep(1)
+        before = switches(running.pid)
+        time.sleep(4)
+        woken = switches(running.pid) - before
+        os.kill(running.pid, signal.SIGTERM)
+        done = running.finish(20)
+        stops = int(SAID.search(done.err)[2])
+        # ten rounds a second by time, and buffers that are half full
+        assert stops > 100 and woken < 100 + stops / 4, (woken, stops)
+    finally:
+        os.kill(target.pid, signal.SIGKILL)
+        target.finish(10)
+
+
 def counts(text):
     return {name: int(number) for name, number in re.findall(r"(\w+) (\d+)", text)}
 

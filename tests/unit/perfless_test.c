@@ -631,6 +631,21 @@ static void turns_that_we_ended(void)
     CHECK(perfless_is_late(1 * MS, true));
 }
 
+/* A stop that came late, of a thread that has slept meanwhile. */
+static void late_stops(void)
+{
+    uint8_t lates = 0;
+    CHECK(perfless_is_of_this_moment(false, true, &lates) && perfless_is_of_this_moment(true, true, &lates));
+    CHECK(perfless_is_of_this_moment(false, false, &lates)); /* it computed all the while: it stood in the queue */
+    CHECK_INT(lates, 0);
+    for (unsigned i = 0; i < PERFLESS_LATES_MAX; i++) {
+        CHECK(!perfless_is_of_this_moment(true, false, &lates));
+    }
+    CHECK_INT(lates, PERFLESS_LATES_MAX);
+    CHECK(perfless_is_of_this_moment(true, false, &lates)); /* nothing better comes */
+    CHECK_INT(lates, PERFLESS_LATES_MAX);
+}
+
 static void run_times(void)
 {
     struct perfless t = {.tick_ns = 10 * MS};
@@ -702,6 +717,7 @@ TESTS_THAT_MEASURE({"weights of threads that spin add up to their CPU time, shar
       {"with hardly a descriptor it goes on without keeping them", few_descriptors},
       {"when a thread ran last is read from its sched file, or not at all", moments_of_the_scheduler},
       {"a thread whose turn ended before ours began was not interrupted by us", turns_that_we_ended},
+      {"a late stop of a thread that slept meanwhile is dropped, but not for ever", late_stops},
       {"CPU time comes from schedstat, or in clock ticks from stat", run_times},
       {"a process's clock is asked as often as it may tell something", pauses},
       {"ticks are irregular, and on average as many as were asked for", irregular_ticks},

@@ -541,7 +541,34 @@ static void exceptions(void)
     CHECK_INT(stops_usual_longest(ns, 0), 0);
 }
 
-TESTS_THAT_MEASURE({"of few stops two exceptions are no rule", exceptions},
+static uint32_t settles_at(const struct stops_judgement *j, uint32_t hz)
+{
+    for (unsigned i = 0; i < 20; i++) {
+        uint32_t next = stops_slower_hz(j, hz);
+        CHECK(next <= hz && next >= hz / 2);
+        hz = next;
+    }
+    return hz;
+}
+
+static void limits_itself(void)
+{
+    const struct stops_judgement few = {.long_ns = 60 * US, .held_ns = 3 * MS, .stood_ns = 3000ull * MS},
+                                 lasting = {.long_ns = 5 * MS, .held_ns = 20 * MS, .stood_ns = 3000ull * MS},
+                                 many = {.long_ns = 5 * MS, .held_ns = 90 * MS, .stood_ns = 3000ull * MS};
+    CHECK_INT(stops_slower_hz(&few, 99), 99);
+    CHECK_INT(stops_slower_hz(&lasting, 99), 49);
+    CHECK_INT(settles_at(&lasting, 99), 10);
+    CHECK_INT(settles_at(&lasting, 19), 10);
+    CHECK_INT(settles_at(&lasting, 5), 5); /* asked for */
+    CHECK_INT(settles_at(&many, 99), 1);
+    CHECK_INT(settles_at(&many, 5), 1);
+    CHECK(stops_are_quiet(&few, 19) && !stops_are_quiet(&lasting, 19) && !stops_are_quiet(&many, 5));
+    CHECK(stops_are_quiet(&(struct stops_judgement){.long_ns = 5 * MS, .held_ns = 2 * MS, .stood_ns = 3000ull * MS}, 5));
+}
+
+TESTS_THAT_MEASURE({"long stops are made less often, down to ten a second, and many down to one", limits_itself},
+      {"of few stops two exceptions are no rule", exceptions},
       {"a thread that runs is held, with its registers, and goes on", holds},
       {"no signal is lost", no_signal_is_lost},
       {"who is suspended stays so, and goes on when it is told", suspended_stays_so},

@@ -74,6 +74,7 @@ enum {
     PERFLESS_HOPS = 2,         /* hand-overs without running in between */
     PERFLESS_LATE_US = 5,      /* a catcher that its timer woke, and that waited longer, waited for somebody … */
     PERFLESS_LATE_FAR_US = 50, /* … and one that another CPU has woken */
+    PERFLESS_LATES_MAX = 16,   /* in a row: where a catcher always waits there is nothing better */
     PERFLESS_SAME_US = 3,      /* two moments of the scheduler, so near to each other, are one switch */
 };
 
@@ -108,6 +109,11 @@ bool perfless_is_one_switch(uint64_t ran_ns, uint64_t picked_ns);
 /* Had a catcher to wait for somebody, when its own accounting says that it waited so long for its CPU? `woken`: by
  * another catcher, whose call has to get there. */
 bool perfless_is_late(uint64_t waited_ns, bool woken);
+
+/* Is what a thread was doing when it was held what the catcher's timer met? Not where the catcher has waited for a turn
+ * to end, and the thread is in a system call by then: it slept, or was about to, and came back. `lates`: so many in a
+ * row were not. */
+bool perfless_is_of_this_moment(bool in_call, bool was_next, uint8_t *lates);
 
 /* How long until a process's clock is asked again, when asking took `cost_ns` this time: some 10 ns for each
  * thread, and 200 when nothing of them is in a cache. */

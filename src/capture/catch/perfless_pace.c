@@ -42,6 +42,13 @@ bool perfless_is_late(uint64_t waited_ns, bool woken)
     return waited_ns > (woken ? PERFLESS_LATE_FAR_US : PERFLESS_LATE_US) * NS_PER_US;
 }
 
+bool perfless_is_of_this_moment(bool in_call, bool was_next, uint8_t *lates)
+{
+    bool other = in_call && !was_next && *lates < PERFLESS_LATES_MAX;
+    *lates += other;
+    return !other;
+}
+
 uint64_t perfless_pause_ns(uint64_t period_ns, uint32_t threads, uint32_t active, uint64_t idle_ns,
                            uint64_t cost_ns)
 {

@@ -5,7 +5,6 @@
 #include "capture/catch/perfless_private.h"
 
 enum {
-    LATES_MAX = 16,
     MISSES_MAX = 16,     /* a machine so slow that a round outlasts the catcher's turn tells of nobody who ran */
     LATE_CALL_US = 200, /* that a system call takes */
     NEXT_US = 20,       /* that who comes next waits */
@@ -43,12 +42,9 @@ bool perfless_was_next(const struct catcher *k)
     return k->rank.fifo || k->owner->perfless->cpus[k->ring].late_ns <= NEXT_US * NS_PER_US;
 }
 
-/* Nor is there anything better where that is so round after round. */
 static bool is_of_this_moment(const struct catcher *k, struct perfless_cpu *cpu)
 {
-    bool other = k->held.call != STOP_IN_NO_CALL && !perfless_was_next(k) && cpu->lates < LATES_MAX;
-    cpu->lates += other;
-    return !other;
+    return perfless_is_of_this_moment(k->held.call != STOP_IN_NO_CALL, perfless_was_next(k), &cpu->lates);
 }
 
 static enum catch_verdict read_into(struct catcher *k, const struct catch_target *target,
@@ -120,7 +116,7 @@ static void keep_sample(struct catcher *k, const struct catch_target *target,
  * because preemption is lazy, there is nothing better. */
 static bool began_late(struct perfless_cpu *cpu)
 {
-    bool is = cpu->late && cpu->lates < LATES_MAX;
+    bool is = cpu->late && cpu->lates < PERFLESS_LATES_MAX;
     cpu->lates += is;
     return is;
 }

@@ -17,7 +17,6 @@ enum {
     KEPT = 4096,        /* times of a window, the latest */
     JUDGED_LEAST = 64,  /* stops that make a judgement */
     EXCEPTIONS = 3,     /* so few are no rule: 99 of 100 of 64 stops are all of them */
-    LONG_HZ = 10,       /* so many a second may be long now and then, if they are not too much */
     QUIET_S = 60,
     QUIET_SHARE = 4,    /* so far below both bounds it must be to be quiet */
 };
@@ -120,26 +119,44 @@ static void set_rate(struct stops *s, uint32_t hz, const char *why)
     catching_set_pace(s->catching);
 }
 
+bool stops_are_many(const struct stops_judgement *j)
+{
+    return j->held_ns > j->stood_ns / STOPS_SHARE;
+}
+
+uint32_t stops_slower_hz(const struct stops_judgement *j, uint32_t hz)
+{
+    bool many = stops_are_many(j), are_long = j->long_ns > STOPS_LONG_US * NS_PER_US;
+    uint32_t least_hz = many ? 1 : STOPS_LONG_HZ;
+    if (!(many || are_long) || hz <= least_hz) {
+        return hz;
+    }
+    return hz / 2 > least_hz ? hz / 2 : least_hz;
+}
+
+bool stops_are_quiet(const struct stops_judgement *j, uint32_t hz)
+{
+    bool are_short = j->long_ns * QUIET_SHARE <= STOPS_LONG_US * NS_PER_US || hz < STOPS_LONG_HZ;
+    return are_short && j->held_ns * QUIET_SHARE <= j->stood_ns / STOPS_SHARE;
+}
+
 static void judge(struct stops *s, uint64_t now_ns)
 {
     uint64_t fresh = s->count - s->judged;
     if (fresh < JUDGED_LEAST) {
         return;
     }
-    uint64_t long_ns = stops_usual_longest(s->sorted, latest(s, fresh)), most_ns = STOPS_LONG_US * NS_PER_US;
-    uint64_t share_ns = s->stood_ns / STOPS_SHARE;
-    bool is_long = long_ns > most_ns, is_much = s->held_ns > share_ns;
-    uint32_t hz = s->shared->stops_hz;
-    bool is_short = long_ns * QUIET_SHARE <= most_ns || hz < LONG_HZ;
-    bool quiet = is_short && s->held_ns * QUIET_SHARE <= share_ns;
+    const struct stops_judgement judgement = {.long_ns = stops_usual_longest(s->sorted, latest(s, fresh)),
+                                              .held_ns = s->held_ns,
+                                              .stood_ns = s->stood_ns};
+    uint32_t hz = s->shared->stops_hz, slower_hz = stops_slower_hz(&judgement, hz);
+    bool quiet = stops_are_quiet(&judgement, hz);
     s->judged = s->count;
     s->held_ns = s->stood_ns = 0;
     s->quiet_ns = quiet && s->quiet_ns != 0 ? s->quiet_ns : now_ns;
-    uint32_t least_hz = is_much ? 1 : LONG_HZ;
-    if ((is_long || is_much) && hz > least_hz) {
-        set_rate(s, hz / 2 > least_hz ? hz / 2 : least_hz,
-                 is_much ? "together they take more than 1 % of the targets' time"
-                         : "one in a hundred takes longer than a millisecond");
+    if (slower_hz < hz) {
+        set_rate(s, slower_hz, stops_are_many(&judgement) ? "together they take more than 1 % of the targets' time"
+                                                          : "one in a hundred takes longer than a millisecond");
     } else if (now_ns - s->quiet_ns >= QUIET_S * NS_PER_S && hz < s->asked_hz) {
         s->quiet_ns = now_ns;
         set_rate(s, hz * 2 < s->asked_hz ? hz * 2 : s->asked_hz, "they are short again");
