@@ -1,11 +1,11 @@
 """Brief stops in a container without perf, beside perf from the host on the same process at the same time: are the shares
 the same, the stacks complete, the sums right?
 
-    tests/bench/stops_shares.py [--seconds 12] [--hz 997] [NAME…]
+    tests/bench/stops_shares.py [--seconds 12] [--hz 997] [--turns 1] [--way TEXT] [NAME…]
 
-Each program runs in a container as an engine makes it (its seccomp profile forbids perf events) in three ways: started by
-pillion, with no capability; the same with SYS_PTRACE; and looked at by a sidecar with SYS_PTRACE that shares its PID
-namespace. A function's share is that of the CPU time of stacks that have it; told are the three that differ most. Two
+Each program runs in a container as an engine makes it (its seccomp profile forbids perf events) in four ways: started by
+pillion, with no capability; the same with SYS_PTRACE; and looked at by a sidecar with SYS_PTRACE, and with SYS_NICE, that
+shares its PID namespace. A function's share is that of the CPU time of stacks that have it; told are the three that differ most. Two
 profiles of some n samples differ by chance, by up to 2 * sqrt(p * (1 - p) * 2 / n) in 95 of 100 cases.
 """
 import argparse
@@ -13,6 +13,7 @@ import math
 import os
 import re
 import signal
+import statistics
 import sys
 import tempfile
 import time
@@ -27,7 +28,9 @@ import cost  # noqa: E402
 PROGRAMS = cost.ROOT / "tests" / "live" / "programs"
 SHARED = 0.02  # what has less is not compared
 TRACES = container.CAPABILITIES + ["CAP_SYS_PTRACE"]
-WAYS = {"started, without a capability": [], "started, SYS_PTRACE": TRACES, "sidecar, SYS_PTRACE": None}
+# the program's container's capabilities, the sidecar's, and who that runs as (null: as the program)
+WAYS = {"started, without a capability": ([], None, None), "started, SYS_PTRACE": (TRACES, None, None),
+        "sidecar, SYS_PTRACE": (None, TRACES, None), "sidecar, SYS_PTRACE, SYS_NICE": (None, TRACES + ["CAP_SYS_NICE"], 0)}
 
 
 def built(name, folder):
@@ -114,7 +117,8 @@ def of_program(top):
     return [pid for pid in found if Path(f"/proc/{pid}/comm").read_text().strip() != "pillion"]
 
 
-def run(service, way, capabilities, seconds, hz, folder):
+def run(service, way, seconds, hz, folder):
+    capabilities, beside_it, sidecar_uid = WAYS[way]
     out, beside = folder / "out", folder / "host"
     for each in (out, beside):
         each.mkdir()
@@ -134,8 +138,8 @@ def run(service, way, capabilities, seconds, hz, folder):
                               "-p", ",".join(map(str, pids))])
         before = seconds_of(pids)
         if capabilities is None:
-            sidecar = container.Container(service.root, ["/pillion", *options, "-p", "1"], mounts=mounts, pid_of=top, uid=service.uid,
-                                          capabilities=TRACES)
+            sidecar = container.Container(service.root, ["/pillion", *options, "-p", "1"], mounts=mounts, pid_of=top,
+                                          uid=service.uid if sidecar_uid is None else sidecar_uid, capabilities=beside_it)
             done = sidecar.finish(seconds + 60)
         else:
             time.sleep(seconds + .5)
@@ -144,7 +148,7 @@ def run(service, way, capabilities, seconds, hz, folder):
         if capabilities is not None:
             app.signal(service.end_by)
             done = app.finish(60)
-    tell(way, profiler.Session(done, out), profiler.Session(None, beside), hz, used, done)
+    return tell(way, profiler.Session(done, out), profiler.Session(None, beside), hz, used, done)
 
 
 def tell(way, stops, perf, hz, used, done):
@@ -158,23 +162,43 @@ def tell(way, stops, perf, hz, used, done):
     sums = f"; {stops.seconds(hz):.2f} of {used:.2f} s" if way.startswith("sidecar") else ""
     stopped = re.findall(r"stops=(\S+)", done.err)
     print(f"  {way}: {'/'.join(complete)} % complete{sums}; stops {' '.join(stopped)}; of {len(names)} functions (± {chance:.1f}): {told}", flush=True)
+    return {name: 100 * (shown.get(name, 0) - share) for name, share in true.items() if share > SHARED}
+
+
+def summarise(way, turns):
+    """By how many points each function is off on average, and how sure that is: the deviation of the mean. What is
+    farther off than twice that is no chance."""
+    names = set.intersection(*map(set, turns))
+    off = {name: [turn[name] for turn in turns] for name in names}
+    error = {name: statistics.stdev(values) / math.sqrt(len(values)) for name, values in off.items()}
+    worst = sorted(names, key=lambda name: -abs(statistics.mean(off[name])))[:5]
+    told = ", ".join(f"{name[:40]} {statistics.mean(off[name]):+.2f} ± {error[name]:.2f}" for name in worst)
+    print(f"  {way}, mean of {len(turns)} turns, points: {told}", flush=True)
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--seconds", type=int, default=12)
     parser.add_argument("--hz", type=int, default=997)
+    parser.add_argument("--turns", type=int, default=1)
+    parser.add_argument("--way", help="only ways whose name has this in it", default="")
     parser.add_argument("names", nargs="*", default=["cxx", "rust", "go", "musl", "postgres"])
     given = parser.parse_args()
     process.become_subreaper()
     for name in given.names:
         print(name)
-        for way, capabilities in WAYS.items():
-            with tempfile.TemporaryDirectory() as folder:
-                folder = Path(folder)
-                folder.chmod(0o755)
-                service = (Postgres if name == "postgres" else Service)(name, folder, given.seconds)
-                run(service, way, capabilities, given.seconds, given.hz, folder)
+        for way in WAYS:
+            turns = [turn(name, way, given) for _ in range(given.turns if given.way in way else 0)]
+            if len(turns) > 1:
+                summarise(way, turns)
+
+
+def turn(name, way, given):
+    with tempfile.TemporaryDirectory() as folder:
+        folder = Path(folder)
+        folder.chmod(0o755)
+        service = (Postgres if name == "postgres" else Service)(name, folder, given.seconds)
+        return run(service, way, given.seconds, given.hz, folder)
 
 
 if __name__ == "__main__":

@@ -75,6 +75,7 @@ enum {
     PERFLESS_LATE_US = 5,      /* a catcher that its timer woke, and that waited longer, waited for somebody … */
     PERFLESS_LATE_FAR_US = 50, /* … and one that another CPU has woken */
     PERFLESS_LATES_MAX = 16,   /* in a row: where a catcher always waits there is nothing better */
+    PERFLESS_UNPROVEN_MAX = 256, /* runnable threads in a row: nothing proves who had the CPU here */
     PERFLESS_SAME_US = 3,      /* two moments of the scheduler, so near to each other, are one switch */
 };
 

@@ -99,6 +99,7 @@ struct perfless_cpu { /* a catcher's */
     uint64_t waited_ns;                  /* by it, in all, for its CPU */
     uint64_t late_ns;                    /* of it, before this round */
     bool late;                           /* this round began late by that */
+    uint16_t unproven;                   /* runnable threads in a row of which none was proven to have had the CPU */
     uint8_t lates;                       /* rounds in a row in which nothing was read for it */
     bool asked;                          /* picked_ns is of this round */
     uint8_t sleepers;                    /* of this round, that were asked whether they had the CPU until then */

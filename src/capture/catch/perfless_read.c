@@ -5,7 +5,7 @@
 #include "capture/catch/perfless_private.h"
 
 enum {
-    MISSES_MAX = 16,     /* a machine so slow that a round outlasts the catcher's turn tells of nobody who ran */
+    MISSES_MAX = 16,
     LATE_CALL_US = 200, /* that a system call takes */
     NEXT_US = 20,       /* that who comes next waits */
     SLEEPERS_MAX = 4,   /* of a round: each costs 10 µs */
@@ -184,6 +184,17 @@ static bool was_interrupted(struct catcher *k, struct perfless_thread *thread)
     return perfless_is_one_switch(perfless_thread_ran_ns(k->owner->perfless, thread), cpu->picked_ns);
 }
 
+/* Where a round outlasts the catcher's turn, on a slow machine, nothing ever proves who ran: then every so many times it
+ * is taken to be so. Not where somebody is proven now and then: whoever is runnable and was not interrupted waits for the
+ * CPU, at the call that he slept in mostly, and is met the more often the more others want it. */
+static bool proves_nobody(struct perfless_cpu *cpu, struct perfless_thread *thread)
+{
+    bool never = cpu->unproven == PERFLESS_UNPROVEN_MAX;
+    cpu->unproven += !never;
+    thread->misses += thread->misses < MISSES_MAX;
+    return never && thread->misses == MISSES_MAX;
+}
+
 /* It had the CPU until then, in the kernel, which may not be interrupted there, and fell asleep: that time belongs to
  * the call that it sleeps in. Left out, calls that wait would have too little. */
 static void read_asleep(struct catcher *k, const struct catch_target *target, struct perfless_thread *thread)
@@ -234,7 +245,10 @@ bool perfless_read_if_interrupted(struct catcher *k, const struct catch_target *
         }
         return !goes;
     }
-    if (there == NULL || was_interrupted(k, thread) || (target->stops && thread->misses++ == MISSES_MAX)) {
+    struct perfless_cpu *own = perfless_cpu_of(k);
+    bool is_it = there == NULL || was_interrupted(k, thread);
+    own->unproven = is_it ? 0 : own->unproven;
+    if (is_it || (target->stops && proves_nobody(own, thread))) {
         thread->misses = 0;
         perfless_read(k, target, thread, false);
     }
