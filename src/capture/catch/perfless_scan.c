@@ -332,6 +332,7 @@ void perfless_run(struct catcher *k)
     struct perfless_cpu *cpu = perfless_cpu_of(k);
     catch_settle_in(k);
     cpu->seed = (uint64_t)k->cpu * 2654435761u + 88172645463325252u;
+    cpu->unproven = PERFLESS_UNPROVEN_MAX; /* until somebody is: a short run on a slow machine has samples, too */
     cpu->own_schedstat = proc_open_own_schedstat();
     cpu->own_sched = proc_open_own_sched();
     if (perfless_last_ran_ns(cpu->own_sched) == 0) {
