@@ -9,9 +9,9 @@ from . import col, pprof, process
 NOBODY = 65534
 
 
-def as_nobody(*argv):
-    """The command line that runs argv as uid 65534 without groups and capabilities."""
-    return ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", *argv]
+def as_nobody(*argv, user=NOBODY):
+    """The command line that runs argv as uid 65534, or another, without groups and capabilities."""
+    return ["setpriv", f"--reuid={user}", f"--regid={NOBODY}", "--clear-groups", *argv]
 
 
 def paranoid(level, *argv):
