@@ -564,7 +564,8 @@ static void limits_itself(void)
     CHECK_INT(settles_at(&many, 99), 1);
     CHECK_INT(settles_at(&many, 5), 1);
     CHECK(stops_are_quiet(&few, 19) && !stops_are_quiet(&lasting, 19) && !stops_are_quiet(&many, 5));
-    CHECK(stops_are_quiet(&(struct stops_judgement){.long_ns = 5 * MS, .held_ns = 2 * MS, .stood_ns = 3000ull * MS}, 5));
+    struct stops_judgement rare = {.long_ns = 5 * MS, .held_ns = 2 * MS, .stood_ns = 3000ull * MS};
+    CHECK(stops_are_quiet(&rare, 5));
 }
 
 TESTS_THAT_MEASURE({"long stops are made less often, down to ten a second, and many down to one", limits_itself},

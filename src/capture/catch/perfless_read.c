@@ -184,9 +184,9 @@ static bool was_interrupted(struct catcher *k, struct perfless_thread *thread)
     return perfless_is_one_switch(perfless_thread_ran_ns(k->owner->perfless, thread), cpu->picked_ns);
 }
 
-/* Where a round outlasts the catcher's turn, on a slow machine, nothing ever proves who ran: then every so many times it
- * is taken to be so. Not where somebody is proven now and then: whoever is runnable and was not interrupted waits for the
- * CPU, at the call that he slept in mostly, and is met the more often the more others want it. */
+/* Where a round outlasts the catcher's turn, on a slow machine, nothing ever proves who ran: then every so many times
+ * it is taken to be so. Not where somebody is proven now and then: whoever is runnable and was not interrupted waits
+ * for the CPU, at the call that he slept in mostly, and is met the more often the more others want it. */
 static bool proves_nobody(struct perfless_cpu *cpu, struct perfless_thread *thread)
 {
     bool never = cpu->unproven == PERFLESS_UNPROVEN_MAX;

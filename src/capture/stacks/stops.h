@@ -39,8 +39,8 @@ void stops_note(struct stops *s, const struct caught *caught);
 void stops_describe(const struct profile_stops *stops, struct buf *out);
 void stops_tell(const struct profile_stops *stops, struct buf *out);
 
-/* Stops since the last judgement: what one in a hundred takes, how long all of them held a thread, and the CPU time that
- * they stand for. */
+/* Stops since the last judgement: what one in a hundred takes, how long all of them held a thread, and the CPU time
+ * that they stand for. */
 struct stops_judgement {
     uint64_t long_ns, held_ns, stood_ns;
 };
@@ -48,8 +48,8 @@ struct stops_judgement {
 /* Do they take too much of it? */
 bool stops_are_many(const struct stops_judgement *j);
 
-/* The rate that follows from `hz`: half of it, down to STOPS_LONG_HZ, where they are long, and to 1 where they are many;
- * the same where they are neither. */
+/* The rate that follows from `hz`: half of it, down to STOPS_LONG_HZ, where they are long, and to 1 where they are
+ * many; the same where they are neither. */
 uint32_t stops_slower_hz(const struct stops_judgement *j, uint32_t hz);
 
 /* Far enough below both bounds for a higher rate, when it lasts. */

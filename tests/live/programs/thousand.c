@@ -5,9 +5,9 @@
  *   all   each computes for half a millisecond once a second, each at its own moment
  *
  * Each is sent a queued signal every half second, but for every other one, which takes none and must never be told
- * EINTR by the call that it waits in. At the end it prints "sums S wrong W signals G of E interrupted I took N ns": sums
- * that were finished and those that came out wrong, signals handled and sent, calls that returned EINTR, and how long
- * a sum took by the clock on the wall (the median).
+ * EINTR by the call that it waits in. At the end it prints "sums S wrong W signals G of E interrupted I took N ns":
+ * sums that were finished and those that came out wrong, signals handled and sent, calls that returned EINTR, and how
+ * long a sum took by the clock on the wall (the median).
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -118,7 +118,7 @@ int main(int argc, char **argv)
         pthread_join(threads[i], NULL);
     unsigned long count = sums < TOOK_MAX ? sums : TOOK_MAX;
     qsort(took, count, sizeof took[0], by_length);
-    printf("sums %lu wrong %lu signals %lu of %lu interrupted %lu took %u ns\n", sums, wrong, handled, sent, interrupted,
-           count > 0 ? took[count / 2] : 0);
+    printf("sums %lu wrong %lu signals %lu of %lu interrupted %lu took %u ns\n", sums, wrong, handled, sent,
+           interrupted, count > 0 ? took[count / 2] : 0);
     return 0;
 }
