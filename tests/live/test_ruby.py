@@ -8,7 +8,7 @@ from collections import Counter
 
 import pytest
 
-from lab import process, profiler, rbstacks, rubies
+from lab import process, profiler, rbstacks, rubies, versions
 
 pytestmark = pytest.mark.measures
 
@@ -97,7 +97,7 @@ def test_stacks_are_those_ruby_tells(name, mode, profile):
 def test_compiled_code_has_the_same_stacks(name, option, mode, profile, ruby_of):
     """Names, callers and their lines; what the compilers themselves do on top is theirs."""
     ruby = ruby_of(name)
-    done = process.run([*ruby.argv, option, "-e", "print RUBY_DESCRIPTION"], env=rubies.ENVIRONMENT)
+    done = process.run([*ruby.argv, option, "-e", "print RUBY_DESCRIPTION"], env=versions.ENVIRONMENT)
     if option[2:].upper() not in done.out:
         pytest.skip(f"Ruby {ruby.version} of {name} has no {option}: {(done.out + done.err).strip()[:200]}")
     seconds = 3 if option == "--rjit" else 1 # it compiles for long
