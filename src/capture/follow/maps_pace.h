@@ -24,7 +24,7 @@ enum {
     MAPS_FOUND_MS = 500,         /* the same once its runtime is read: … */
     MAPS_FOUND_OFTEN_MS = 25000, /* … and so long, with the time before */
     MAPS_SELDOM_MS = 10000,      /* then, and of one that has long been running */
-    MAPS_BYTES_PER_MS = 80,      /* of text, a line of which costs half a us: at most 0.1 % of the time */
+    MAPS_BYTES_PER_MS = 200,     /* of text, a line of which costs 1 us: at most that many, whatever else holds */
 };
 
 struct maps_pace {

@@ -148,7 +148,8 @@ static void end_facts(void *state)
 {
     struct windows *w = state;
     struct profile *profile = w->shared->window.profile;
-    w->sums.any_cpu = w->sums.any_cpu || profile->samples.len > 1;
+    const struct profile_totals sum = profile_sum(profile);
+    w->sums.any_cpu = w->sums.any_cpu || unseen_is_much(&sum); /* who hardly ran has no stack with perf either */
     (void)profile_need(profile, true);
     fill_meta(w);
 }

@@ -15,7 +15,7 @@
 /* Over the whole run. */
 struct windows_sums {
     uint64_t windows, cpu_ns, unseen_ns;
-    bool any_cpu;
+    bool any_cpu; /* that is worth a word, without a stack */
 };
 
 struct windows;
