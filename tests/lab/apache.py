@@ -4,14 +4,16 @@
     tests/lab/apache.py ROOT SCRIPT SECONDS       prints JSON: requests, CPU seconds of the server and its workers
 """
 import http.client
-import json
-import resource
 import shutil
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
+
+if __package__:
+    from . import fastcgi
+else:
+    import fastcgi
 
 CONFIGURATION = """ServerRoot /tmp
 ServerName localhost
@@ -57,21 +59,7 @@ def main(root, script, seconds):
     Path(root, "tmp", "apache.conf").write_text(CONFIGURATION.format(port=port, modules=modules))
     running = subprocess.Popen(["/usr/sbin/chroot", root, "/usr/sbin/apache2", "-f", "/tmp/apache.conf", "-DFOREGROUND"],
                                start_new_session=True) # it ends its whole group
-    count, end = 0, time.monotonic() + 10
-    while time.monotonic() < end:
-        try:
-            request(port, Path(script).name)
-            break
-        except OSError:
-            time.sleep(0.05)
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        assert request(port, Path(script).name) == b"2000\n"
-        count += 1
-    running.terminate()
-    running.wait()
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    print(json.dumps({"requests": count, "cpu": used.ru_utime + used.ru_stime}))
+    fastcgi.load(running, lambda: request(port, Path(script).name), seconds)
 
 
 if __name__ == "__main__":

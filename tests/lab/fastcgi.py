@@ -50,23 +50,32 @@ def request(path, script):
     return body.partition(b"\r\n\r\n")[2]
 
 
+def load(running, ask, seconds):
+    """Asks once the server answers, ends it, and prints what became of it."""
+    count, end = 0, time.monotonic() + 10
+    while time.monotonic() < end:
+        try:
+            ask()
+            break
+        except OSError:
+            time.sleep(0.01)
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        assert ask() == b"2000\n"
+        count += 1
+    running.terminate()
+    running.wait()
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    print(json.dumps({"requests": count, "cpu": used.ru_utime + used.ru_stime}))
+
+
 def main(server, script, seconds):
     with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o755)
         path = f"{folder}/php.socket"
         Path(folder, "php.conf").write_text(CONFIGURATION.format(socket=path))
         running = subprocess.Popen([server, "-F", "-y", f"{folder}/php.conf"])
-        count, end = 0, time.monotonic() + 10
-        while not os.path.exists(path) and time.monotonic() < end:
-            time.sleep(0.01)
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            assert request(path, script) == b"2000\n"
-            count += 1
-        running.terminate()
-        running.wait()
-        used = resource.getrusage(resource.RUSAGE_CHILDREN)
-        print(json.dumps({"requests": count, "cpu": used.ru_utime + used.ru_stime}))
+        load(running, lambda: request(path, script), seconds)
 
 
 if __name__ == "__main__":
