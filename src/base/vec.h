@@ -31,9 +31,11 @@ bool vec_grow(void **at, size_t len, size_t *cap, size_t size);
          ? &(vec)->at[(vec)->len++]                                                                \
          : NULL)
 
+/* Each element, by its place: the vector may grow meanwhile, which moves it; what comes anew is met, too. */
 #define vec_each(vec, item)                                                                        \
-    for (__typeof__(*(vec)->at) *item = (vec)->at;                                                 \
-         item != NULL && item != (vec)->at + (vec)->len; item++)
+    for (size_t item##_at = 0, item##_goes = 1; item##_goes != 0 && item##_at < (vec)->len;        \
+         item##_at++, item##_goes = !item##_goes)                                                  \
+        for (__typeof__((vec)->at) item = (vec)->at + item##_at; item##_goes != 0; item##_goes = 0)
 
 /* Removes element i by moving the last one into its place: order is not kept. */
 #define vec_swap_out(vec, i) ((vec)->at[(i)] = (vec)->at[--(vec)->len])

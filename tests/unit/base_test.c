@@ -250,6 +250,28 @@ static void large_pieces_have_a_chunk_of_their_own(void)
     arena_release(&a);
 }
 
+static void an_array_may_grow_while_it_is_walked(void)
+{
+    VEC(uint64_t) v = {0};
+    uint64_t seen = 0;
+    *(uint64_t *)vec_push(&v) = 0;
+    vec_each(&v, item)
+    {
+        CHECK_INT(*item, seen++);
+        uint64_t next = *item + 1;
+        if (next % 3 == 0) {
+            *(uint64_t *)vec_push(&v) = next;
+            continue;
+        }
+        if (next == 5000) {
+            break;
+        }
+        *(uint64_t *)vec_push(&v) = next;
+    }
+    CHECK_INT(seen, 5000);
+    vec_release(&v);
+}
+
 static void an_array_grows_zeroed_and_keeps_its_elements(void)
 {
     VEC(uint64_t) v = {0};
@@ -360,6 +382,7 @@ TESTS({"slices are clipped to what exists", slices_are_clipped},
       {"large pieces have a chunk of their own", large_pieces_have_a_chunk_of_their_own},
       {"an array grows zeroed and keeps its elements",
        an_array_grows_zeroed_and_keeps_its_elements},
+      {"an array may grow while it is walked", an_array_may_grow_while_it_is_walked},
       {"errors carry kind and sentence", errors_carry_kind_and_sentence},
       {"errnos without a name are shown as numbers", unnamed_errnos_are_shown_as_numbers},
       {"a long error is cut, not overrun", a_long_error_is_cut_not_overrun},
