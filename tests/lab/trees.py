@@ -10,7 +10,7 @@ seed is the same tree. --attach is -p to the tree's first process, when some of 
 
 Without perf some time can be known to nobody: a process that no other waits for, between the last look at it and its
 end. The most that this can be is counted apart, and so is what names may be off by, where children were too short to be
-seen alive.
+seen alive. With perf a total may be larger by what a hypervisor took from this machine's CPUs meanwhile (steal).
 """
 import argparse
 import concurrent.futures
@@ -188,10 +188,14 @@ class Found:
         return tree
 
 
+def cpu_times():
+    """(seconds that all CPUs were busy, seconds that a hypervisor took from them), by /proc/stat."""
+    user, nice, system, _, _, irq, softirq, stolen = map(int, Path("/proc/stat").read_text().split("\n")[0].split()[1:9])
+    return (user + nice + system + irq + softirq) / os.sysconf("SC_CLK_TCK"), stolen / os.sysconf("SC_CLK_TCK")
+
+
 def busy_seconds():
-    """What all CPUs did, by /proc/stat."""
-    user, nice, system, _, _, irq, softirq = map(int, Path("/proc/stat").read_text().split("\n")[0].split()[1:8])
-    return (user + nice + system + irq + softirq) / os.sysconf("SC_CLK_TCK")
+    return cpu_times()[0]
 
 
 def trees_program():
@@ -244,8 +248,9 @@ def attached(options, folder, root_command):
 
 
 class Verdict:
-    def __init__(self, seed, truth, found, options, spent=0):
-        self.seed, self.truth, self.spent = seed, truth, spent
+    def __init__(self, seed, truth, found, options, spent=0, stolen=0):
+        """`stolen`: what the hypervisor took meanwhile. A perf event's clock goes on then, a process's clock does not."""
+        self.seed, self.truth, self.spent, self.stolen = seed, truth, spent, stolen
         self.used = truth.total
         self.all_told = found.total()
         found = found.of_tree(options.how == "all")
@@ -254,14 +259,15 @@ class Verdict:
         unseen = Counter() if perf else truth.unseen
         self.apart = min(max(self.used - self.told, 0), sum(unseen.values()))
         bound = max(RELATIVE * self.used, ABSOLUTE)
-        self.wrong = 1 if self.told > self.used + bound else -1 if self.told + self.apart < self.used - bound else 0
+        more = stolen if perf else 0
+        self.wrong = 1 if self.told > self.used + bound + more else -1 if self.told + self.apart < self.used - bound else 0
         self.names = []
         most_moved = 0 if perf else sum(truth.moved.values()) + sum(unseen.values())
         for name in sorted({*truth.names, *found.names}):
             used, told = truth.names[name], found.names[name]
             bound = max(RELATIVE * used, ABSOLUTE)
             least = used - bound - (0 if perf else truth.moved[name] + unseen[name])
-            if not least <= told <= used + bound + most_moved:
+            if not least <= told <= used + bound + most_moved + more:
                 self.names.append((name, used, told))
 
     def __str__(self):
@@ -269,6 +275,7 @@ class Verdict:
         return (f"seed {self.seed}: {'TOO MUCH' if self.wrong > 0 else 'too little' if self.wrong < 0 else 'total right'}: "
                 f"told {self.told:.2f} of {self.used:.2f} s ({100 * (self.told / max(self.used, 1e-9) - 1):+.0f} %), "
                 f"[lost] {self.lost:.2f}, apart {self.apart:.2f}, {len(self.truth.lives)} processes"
+                f"{f', stolen {self.stolen:.2f}' if self.stolen > 0.05 else ''}"
                 f"{'; names: ' if more else ''}{more}")
 
 
@@ -284,7 +291,7 @@ def judge(options, seed):
         (folder / "out").mkdir()
         amount = 200000 + seed * 7919 % 1600 * 1000
         command = [root, "root", seed, amount]
-        spent = 0
+        spent, stolen = 0, cpu_times()[1]
         if options.how == "launch":
             done = launched(options, folder, command, late_seconds(options), env=environment())
         else:
@@ -296,7 +303,7 @@ def judge(options, seed):
             print(f"seed {seed}: the truth contradicts itself: {truth.waited_for:.3f}, wait4 says {done.cpu_seconds:.3f}")
         if not any((folder / "out").iterdir()):
             print(f"seed {seed}: no profile was written: {done.err[-400:]!r}", flush=True)
-        verdict = Verdict(seed, truth, Found(folder / "out"), options, spent)
+        verdict = Verdict(seed, truth, Found(folder / "out"), options, spent, cpu_times()[1] - stolen)
         if options.keep and (verdict.wrong or verdict.names):
             kept = Path(options.keep) / f"{mode_name(options)}-{options.how}-{seed}"
             shutil.rmtree(kept, ignore_errors=True)
@@ -340,6 +347,7 @@ def summary(options, found):
             f"({100 * (told / used - 1):+.1f} %); totals: right {wrong[0]}, too much {wrong[1]}, too little {wrong[-1]}; "
             f"names wrong in {sum(bool(one.names) for one in found)}; "
             f"[lost] {100 * sum(one.lost for one in found) / used:.1f} %, "
+            f"in {sum(one.stolen > ABSOLUTE for one in found)} the hypervisor took more than {ABSOLUTE} s, "
             f"apart {100 * sum(one.apart for one in found) / used:.1f} %{more}")
 
 
