@@ -162,6 +162,7 @@ struct sampling_settings {
 struct runtime_settings {
     enum runtime_mode mode[FRAME_KIND_COUNT]; /* RUNTIME_AUTO; by enum frame_kind */
     enum native_frames native_frames; /* between an interpreter's own; NATIVE_ON */
+    bool shows_urls; /* of requests that interpreters serve; false */
 };
 
 /* How the end of a window stands in the names of its files. */

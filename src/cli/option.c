@@ -239,6 +239,10 @@ const struct option option_table[] = {
     {.name = "python-native", .value = "ON", .kind = KIND_CHOICE, .group = GROUP_STACKS,
      .at = AT(settings.runtime.native_frames), .choices = on_or_off, .fallback = "on",
      .help = "native code in its place in Python stacks"},
+    {.name = "request-urls", .kind = KIND_FLAG, .group = GROUP_STACKS, .at = AT(settings.runtime.shows_urls),
+     .shown = "",
+     .help = "label samples of PHP with the URL and query of the request, in pprof: they may hold names, tokens and "
+             "other private data"},
     {.name = "wall", .kind = KIND_FLAG, .group = GROUP_STACKS, .at = AT(settings.sampling.wall), .shown = "",
      .help = "waiting threads, too, looked at ten times a second: sample types off_cpu and wall in pprof"},
     {.name = "brief-stops", .kind = KIND_FLAG, .group = GROUP_STACKS, .at = AT(settings.sampling.brief_stops),

@@ -370,6 +370,9 @@ const char *profile_label_name(enum profile_label label)
         [PROFILE_LABEL_GIL] = "gil",
         [PROFILE_LABEL_TASK] = "asyncio task",
         [PROFILE_LABEL_INTERPRETER] = "interpreter",
+        [PROFILE_LABEL_METHOD] = "http method",
+        [PROFILE_LABEL_SCRIPT] = "script",
+        [PROFILE_LABEL_URL] = "http url",
     };
     return names[label];
 }

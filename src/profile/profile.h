@@ -100,6 +100,9 @@ enum profile_label {
     PROFILE_LABEL_GIL,         /* "held", "waiting" */
     PROFILE_LABEL_TASK,        /* the asyncio task that it ran */
     PROFILE_LABEL_INTERPRETER, /* which one of several that its process has */
+    PROFILE_LABEL_METHOD,      /* of the request that it served, */
+    PROFILE_LABEL_SCRIPT,      /* the script of that, */
+    PROFILE_LABEL_URL,         /* and the URL, where that was asked for */
     PROFILE_LABELS,
 };
 enum { PROFILE_LABEL_VALUES = 128 }; /* of one label in a window; what comes later is "(other)" */

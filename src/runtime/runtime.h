@@ -53,7 +53,7 @@ enum {
     RUNTIME_WALK_MAX = 65536,   /* followed */
     RUNTIME_PLAN_MAX = 4096,    /* bytes that one catcher keeps about one thread */
     RUNTIME_NAME_MAX = 4096,    /* bytes of a function's or file's name; longer ones are cut */
-    RUNTIME_TASK_MAX = 59,      /* of a task's name */
+    RUNTIME_TASK_MAX = 251,     /* of what a thread works on */
 };
 
 enum runtime_answer { RUNTIME_NO, RUNTIME_YES, RUNTIME_UNSUPPORTED };
@@ -84,6 +84,7 @@ struct runtime_process {
     const uint32_t *tids;        /* threads at this moment, as the target's own PID namespace numbers
                                   * them: that is what its memory holds */
     size_t tid_count;
+    bool shows_urls;             /* of the requests that it serves; they may hold what is private */
 };
 
 /* What a native frame inside the recognised file is to this runtime. */
@@ -131,6 +132,8 @@ enum runtime_mark {
     RUNTIME_IN_GC = 4,
     RUNTIME_SHORT_LIVED = 8, /* a function was met not long ago whose code is freed once it has run: the
                               * stack should be named at once */
+    RUNTIME_OF_REQUEST = 16, /* it serves a request: `task` has its method, its script and its URL, each of which may be
+                              * empty and ends with 0 */
 };
 
 struct runtime_stack {
@@ -141,7 +144,7 @@ struct runtime_stack {
     uint8_t reads;  /* batches it took */
     uint8_t retries; /* of them, because a stack was torn */
     uint8_t task_bytes;
-    char task[RUNTIME_TASK_MAX]; /* what the thread's event loop calls the task that it runs: UTF-8 */
+    char task[RUNTIME_TASK_MAX]; /* what the thread's event loop calls the task that it runs, or of a request: UTF-8 */
     uint32_t interpreter; /* number + 1 of the one that it runs, where its process has several; else 0 */
 };
 

@@ -4,6 +4,7 @@
  * where, which value), between which the thread is walked; some take effect between two pieces of a batch, as in a
  * running process.
  */
+#include "../../src/base/utf8.h"
 #include "../unit/php_process.h"
 
 #include <stdlib.h>
@@ -68,7 +69,8 @@ static void walk(struct php *php, void *plan, void *names, uint8_t how)
     process.reads = 0;
     php_walk(php, plan, &thread, &memory, &stack);
     if (stack.count > RUNTIME_FRAMES_MAX || stack.end >= RUNTIME_END_COUNT || process.reads > BATCHES_MAX ||
-        (stack.end != RUNTIME_COMPLETE && stack.count != 0)) {
+        (stack.end != RUNTIME_COMPLETE && stack.count != 0) ||
+        !utf8_valid((struct str){stack.task, stack.task_bytes})) {
         abort();
     }
     php_name_frames(names, stack.frame, stack.count, &memory, name);
@@ -91,6 +93,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     } else {
         php_make(&process, &php_families[data[0] % PHP_FAMILIES]);
     }
+    process.shows_urls = data[1] & 64;
     if (php_process_attach(&process, &php, NULL) != RUNTIME_YES) {
         abort();
     }

@@ -33,7 +33,8 @@ def record(kind, content):
 
 def request(path, script):
     """One request; its answer's body."""
-    names = {"SCRIPT_FILENAME": script, "REQUEST_METHOD": "GET", "SCRIPT_NAME": "/request.php", "REQUEST_URI": "/request.php"}
+    names = {"SCRIPT_FILENAME": script, "REQUEST_METHOD": "GET", "SCRIPT_NAME": "/request.php", "REQUEST_URI": "/request.php",
+             "QUERY_STRING": "id=7"}
     pairs = b"".join(bytes([len(name), len(value)]) + (name + value).encode() for name, value in names.items())
     with socket.socket(socket.AF_UNIX) as one:
         one.settimeout(10)

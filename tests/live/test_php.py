@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lab import phps, phpstacks, profiler
+from lab import phps, phpstacks, pprof, profiler
 from lab.root import Unreachable
 
 pytestmark = pytest.mark.measures
@@ -188,14 +188,25 @@ def test_each_thread_has_its_own_stack(mode, pillion, workdir, repository, php_o
 
 # ---- Servers; options
 
+def labels(session, function):
+    """(method, script, URL) of the requests that have stacks with the function."""
+    found = set()
+    for file in session.folder.glob("profile_[0-9]*.pprof"):
+        for sample in pprof.read(file).samples:
+            if any(function in str(frame) for frame in sample.frames):
+                found.add(tuple(sample.labels.get(name) for name in ("http method", "script", "http url")))
+    return found
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_workers_of_a_server_show_requests_and_nothing_when_idle(mode, pillion, workdir, repository):
     server = shutil.which("php-fpm8.2")
     if not server:
         pytest.skip("no php-fpm8.2 here")
     command = ["/usr/bin/python3", repository / "tests/lab/fastcgi.py", server, repository / PROGRAMS / "request.php", "2"]
-    session = profiler.profile(pillion, workdir / "out", command, "-f", 499, *MODES[mode])
+    session = profiler.profile(pillion, workdir / "out", command, "-f", 499, "--request-urls", *MODES[mode])
     told = json.loads(session.done.out)
+    assert labels(session, "Page::render") == {("GET", str(repository / PROGRAMS / "request.php"), "/request.php?id=7")}
     stacks = [stack for stack in phpstacks.of_col(session) if "php-fpm" in stack.comm]
     total = sum(stack.count for stack in stacks)
     inside = sum(stack.count for stack in stacks if stack.names[:2] == ["<main>", "Page::render"])
@@ -215,6 +226,8 @@ def test_short_requests_of_apache_have_names(mode, pillion, workdir, repository)
     command = ["/usr/bin/python3", repository / "tests/lab/apache.py", root, repository / PROGRAMS / "request.php", "3"]
     session = profiler.profile(pillion, workdir / "out", command, "-f", 499, *MODES[mode])
     told = json.loads(session.done.out)
+    [(method, script, url)] = labels(session, "Page::render")
+    assert method == "GET" and script.endswith("/request.php") and url is None # not asked for
     verdicts, wrong = Counter(), []
     for stack in phpstacks.of_col(session):
         gone = any("[code is gone]" in str(frame) for frame in stack.frames)

@@ -33,7 +33,7 @@ static void tear_down(struct bench *b)
     free(b);
 }
 
-/* "gil|task|interpreter" of the row that it gives. */
+/* "gil|task|interpreter|method|script|url" of the row that it gives. */
 static const char *told(struct bench *b, const struct caught *caught)
 {
     static char out[200];
@@ -51,12 +51,29 @@ static const char *told(struct bench *b, const struct caught *caught)
 static void what_was_caught_is_told(void)
 {
     struct bench *b = set_up();
-    CHECK_TEXT(told(b, caught_of(0, 0, "")), "||");
-    CHECK_TEXT(told(b, caught_of(RUNTIME_HOLDS_LOCK, 0, "")), "held||");
-    CHECK_TEXT(told(b, caught_of(RUNTIME_HOLDS_LOCK | RUNTIME_IN_GC, 0, "")), "held||");
-    CHECK_TEXT(told(b, caught_of(RUNTIME_WAITS_LOCK, 0, "")), "waiting||");
-    CHECK_TEXT(told(b, caught_of(RUNTIME_HOLDS_LOCK, 1, "pay")), "held|pay|0");
-    CHECK_TEXT(told(b, caught_of(0, UINT32_MAX, "")), "||4294967294");
+    CHECK_TEXT(told(b, caught_of(0, 0, "")), "|||||");
+    CHECK_TEXT(told(b, caught_of(RUNTIME_HOLDS_LOCK, 0, "")), "held|||||");
+    CHECK_TEXT(told(b, caught_of(RUNTIME_HOLDS_LOCK | RUNTIME_IN_GC, 0, "")), "held|||||");
+    CHECK_TEXT(told(b, caught_of(RUNTIME_WAITS_LOCK, 0, "")), "waiting|||||");
+    CHECK_TEXT(told(b, caught_of(RUNTIME_HOLDS_LOCK, 1, "pay")), "held|pay|0|||");
+    CHECK_TEXT(told(b, caught_of(0, UINT32_MAX, "")), "||4294967294|||");
+    tear_down(b);
+}
+
+static void requests_are_told(void)
+{
+    static const char *const texts[][2] = {
+        {"GET\n/srv/a.php\n/a?b\n", "|||GET|/srv/a.php|/a?b"}, {"GET\n/srv/a.php\n\n", "|||GET|/srv/a.php|"},
+        {"GET\n\n/a\n", "|||GET||/a"}, {"GET", "|||GET||"}, {"GET\na", "|||GET|a|"},
+    };
+    struct bench *b = set_up();
+    for (unsigned i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        struct caught *caught = caught_of(RUNTIME_OF_REQUEST, 0, texts[i][0]);
+        for (unsigned k = 0; k < caught->task_bytes; k++) {
+            caught->task[k] = caught->task[k] != '\n' ? caught->task[k] : '\0';
+        }
+        CHECK_TEXT(told(b, caught), texts[i][1]);
+    }
     tear_down(b);
 }
 
@@ -124,6 +141,7 @@ static void fields_outside_their_structures_are_not_believed(void)
 }
 
 TESTS({"lock, task and interpreter are labels", what_was_caught_is_told},
+      {"of a request method, script and URL are told", requests_are_told},
       {"of a thread that could not be read nothing is told", what_was_not_read_is_not_told},
       {"asyncio's own table tells where tasks are, from 3.14 on", asyncio_tells_where_tasks_are},
       {"a field outside its structure is not believed",

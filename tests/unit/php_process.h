@@ -26,6 +26,7 @@ enum {
     AT_PAGE = 0x40000, FRAME_STEP = 0x80,
     F_MAIN = 0, F_SELL = 1, F_MAP = 2, F_CLOSURE = 3,
     INFO_CODE = 1 << 16, INFO_TOP_CALL = 1 << 17, INFO_OF_GENERATOR = 1 << 24,
+    AT_REQUEST = 0x1600, AT_REQUEST_OFFSET = 0x1810, AT_WORD = 0x5800, /* 0x100 each: method, query, script, URL */
     AT_OBJECT = 0x9000,   /* 0x200 each: generators */
 };
 
@@ -53,7 +54,7 @@ struct php_process {
     uint32_t tid;
     uint64_t leaf, next; /* frame; where the next one would lie */
     unsigned reads, pieces;
-    bool gone;
+    bool gone, shows_urls;
     void (*at_piece)(struct php_process *p, unsigned piece); /* what the target does meanwhile */
 };
 
@@ -159,11 +160,21 @@ static inline void php_push_generators(struct php_process *p, unsigned first, un
     php_push_at(p, AT_OBJECT + 0x200 * last + 0x100, F_SELL, 2, INFO_TOP_CALL | INFO_OF_GENERATOR);
 }
 
+static inline void php_put_request(struct php_process *p)
+{
+    static const char *const words[] = {"GET", "id=7", "/srv/shop.php", "/shop"};
+    static const unsigned at[] = {8, 16, 40, 48};
+    for (unsigned i = 0; i < 4; i++) {
+        memcpy(p->bytes + AT_WORD + 0x100 * i, words[i], strlen(words[i]) + 1);
+        php_put(p, AT_REQUEST + at[i], php_there(AT_WORD + 0x100 * i));
+    }
+}
+
 static inline void php_make(struct php_process *p, const struct php_family *f)
 {
     static const char *const texts[] = {"/srv/shop.php", "sell", "array_map", "{closure}", "Shop"};
     *p = (struct php_process){.family = f, .tid = PHP_TID, .next = AT_PAGE + 32};
-    p->binary = (struct php_binary){.version = f->version, .globals = AT_GLOBALS};
+    p->binary = (struct php_binary){.version = f->version, .globals = AT_GLOBALS, .request = AT_REQUEST};
     p->maps[0] = (struct runtime_map){PHP_BASE + AT_GLOBALS, PHP_BASE + AT_HEAP, 0, 3, true, false};
     p->maps[1] = (struct runtime_map){PHP_BASE + AT_HEAP, PHP_BASE + PHP_BYTES, 0, 3, false, false};
     for (unsigned i = 0; i < sizeof texts / sizeof texts[0]; i++) {
@@ -178,6 +189,7 @@ static inline void php_make(struct php_process *p, const struct php_family *f)
     php_put_u32(p, AT_FUNCTION + 0x200 * F_MAP, 1);
     php_put(p, AT_FUNCTION + 0x200 * F_MAP + 8, php_there(AT_STRING + 0x100));
     php_function_at(p, F_CLOSURE, php_there(AT_STRING + 0x180), 20, f->closure);
+    php_put_request(p);
     php_push(p, F_MAIN, 4, INFO_CODE | INFO_TOP_CALL);
     php_push(p, F_SELL, 2, 0);
     php_push(p, F_MAP, 0, 0);
@@ -192,6 +204,8 @@ static inline void php_make_threads(struct php_process *p, const struct php_fami
     p->binary.globals = 0;
     p->binary.id = AT_ID;
     p->binary.offset = AT_OFFSET;
+    p->binary.request = AT_REQUEST_OFFSET;
+    php_put(p, AT_REQUEST_OFFSET, GLOBALS_BEHIND + AT_REQUEST - AT_GLOBALS);
     php_put_u32(p, AT_ID, 3);
     php_put(p, AT_OFFSET, GLOBALS_BEHIND);
     php_put(p, AT_TABLE, php_there(AT_SLOTS));
@@ -218,7 +232,7 @@ static inline enum runtime_answer php_process_attach(struct php_process *p, stru
 {
     struct memory_batch memory = {php_process_read, p};
     struct runtime_process process = {.pid = PHP_TID, .bias = PHP_BASE, .memory = &memory, .maps = p->maps,
-                                      .map_count = 2, .tids = &p->tid, .tid_count = 1};
+                                      .map_count = 2, .tids = &p->tid, .tid_count = 1, .shows_urls = p->shows_urls};
     void *found = NULL;
     enum runtime_answer answer = php_attach(&p->binary, &process, &found, err);
     *state = found;

@@ -2,6 +2,7 @@
  * PHP in a memory made here (php_process.h): attached to, walked, named, for a version of each layout; and each way in
  * which what is read contradicts itself.
  */
+#include "base/utf8.h"
 #include "php_process.h"
 #include "runtime/php/walk.h"
 #include "test.h"
@@ -73,6 +74,78 @@ static void each_layout(void)
             php_detach(php);
         }
     }
+}
+
+/* "method|script|URL" of the last walk's; "": it has none. */
+static const char *request(void)
+{
+    static char text[RUNTIME_TASK_MAX + 1];
+    memcpy(text, stack.task, stack.task_bytes);
+    text[stack.task_bytes] = '\0';
+    for (uint8_t i = 0; i + 1 < stack.task_bytes; i++) {
+        text[i] = text[i] != '\0' ? text[i] : '|';
+    }
+    CHECK_INT((stack.marks & RUNTIME_OF_REQUEST) != 0, stack.task_bytes > 0);
+    return text;
+}
+
+static void serves(bool urls, bool threads)
+{
+    if (threads) {
+        php_make_threads(&process, family_8_2, 5);
+    } else {
+        php_make(&process, family_8_2);
+    }
+    process.shows_urls = urls;
+    memset(plan, 0, sizeof plan);
+    CHECK_INT(php_process_attach(&process, &php, NULL), RUNTIME_YES);
+}
+
+static void requests(void)
+{
+    for (unsigned how = 0; how < 4; how++) {
+        serves(how & 1, false);
+        walk(how & 2, false);
+        CHECK_TEXT(request(), how & 1 ? "GET|/srv/shop.php|/shop?id=7" : "GET|/srv/shop.php|");
+        CHECK_TEXT(names(), expected);
+        process.bytes[AT_WORD] = 'P'; /* the next one's lies at the same place */
+        php_put(&process, AT_REQUEST + 40, php_there(AT_WORD + 0x300)); /* or elsewhere */
+        walk(how & 2, false);
+        CHECK_TEXT(request(), how & 1 ? "PET|/shop|/shop?id=7" : "PET|/shop|");
+        php_put(&process, AT_GLOBALS + family_8_2->root + 32, 0);
+        walk(how & 2, false);
+        CHECK_TEXT(request(), "");
+        php_detach(php);
+        serves(how & 1, true);
+        walk(how & 2, false);
+        CHECK_TEXT(request(), how & 1 ? "GET|/srv/shop.php|/shop?id=7" : "GET|/srv/shop.php|");
+        php_detach(php);
+    }
+}
+
+/* No method: none is served. What is no text is not shown, and what is long is cut between characters. */
+static void requests_of_any_bytes(void)
+{
+    static const uint64_t methods[] = {0, 1, PHP_BASE + AT_WORD + 0x100, PHP_BASE + PHP_BYTES - 2, PHP_BASE + PHP_BYTES};
+    serves(true, false);
+    memset(process.bytes + PHP_BYTES - 2, 'G', 2);
+    for (unsigned i = 0; i < sizeof methods / sizeof methods[0]; i++) {
+        php_put(&process, AT_REQUEST + 8, methods[i]);
+        walk(true, false);
+        CHECK_TEXT(names(), expected);
+        CHECK_TEXT(request(), methods[i] == PHP_BASE + PHP_BYTES - 2 ? "GG|/srv/shop.php|/shop?id=7" : "");
+    }
+    php_put(&process, AT_REQUEST + 8, php_there(AT_WORD));
+    for (unsigned i = 0; i < 0x100; i += 2) { /* of two bytes each */
+        memcpy(process.bytes + AT_WORD + 0x200 + i, "\xc3\xa4", 2);
+        memcpy(process.bytes + AT_WORD + 0x300 + i, "a\x80", 2);
+    }
+    walk(false, false);
+    const char *text = request();
+    CHECK_INT(stack.task_bytes, 4 + 107 + 128 + 5 + 1);
+    CHECK(utf8_valid(str_of(text)));
+    CHECK(memcmp(text + 4 + 106, "|a?a?", 5) == 0);
+    php_detach(php);
 }
 
 static void unknown_versions(void)
@@ -398,6 +471,8 @@ static void other_function(void)
 }
 
 TESTS({"each layout is attached to, walked and named", each_layout},
+      {"the request that a thread serves is told", requests},
+      {"what a request tells may be any bytes", requests_of_any_bytes},
       {"a version that is not known is refused by name", unknown_versions},
       {"a process without a request is empty, and takes one read", idle},
       {"what contradicts itself is not attached to", contradictions},

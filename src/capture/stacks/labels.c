@@ -9,6 +9,18 @@ static struct str lock_of(const struct caught *caught)
                                                        : STR("");
 }
 
+/* The next of the texts that end with 0, taken off `rest`. */
+static struct str next_of(struct str *rest)
+{
+    size_t len = 0;
+    while (len < rest->len && rest->ptr[len] != '\0') {
+        len++;
+    }
+    struct str text = str_sub(*rest, 0, len);
+    *rest = str_sub(*rest, len < rest->len ? len + 1 : len, rest->len);
+    return text;
+}
+
 uint32_t labels_thread(struct profile *p, uint32_t thread, const struct caught *caught)
 {
     char number[16] = "";
@@ -21,10 +33,17 @@ uint32_t labels_thread(struct profile *p, uint32_t thread, const struct caught *
     if (caught->interpreter != 0) {
         snprintf(number, sizeof number, "%u", caught->interpreter - 1);
     }
-    const struct str labels[PROFILE_LABELS] = {
+    struct str task = {caught->task, caught->task_bytes};
+    struct str labels[PROFILE_LABELS] = {
         [PROFILE_LABEL_GIL] = lock_of(caught),
-        [PROFILE_LABEL_TASK] = {caught->task, caught->task_bytes},
         [PROFILE_LABEL_INTERPRETER] = str_of(number),
     };
+    if ((caught->marks & RUNTIME_OF_REQUEST) != 0) {
+        labels[PROFILE_LABEL_METHOD] = next_of(&task);
+        labels[PROFILE_LABEL_SCRIPT] = next_of(&task);
+        labels[PROFILE_LABEL_URL] = next_of(&task);
+    } else {
+        labels[PROFILE_LABEL_TASK] = task;
+    }
     return profile_labelled(p, thread, labels);
 }

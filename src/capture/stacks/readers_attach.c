@@ -134,6 +134,7 @@ struct reader *readers_attach(struct readers *r, struct target *target, const st
         .map_count = r->maps.len,
         .tids = r->tids.at,
         .tid_count = r->tids.len,
+        .shows_urls = r->settings->runtime.shows_urls,
     };
     good = good && binary->runtime->attach(binary->binary, &process, &reader->state, why) ==
                        RUNTIME_YES;

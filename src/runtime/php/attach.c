@@ -206,6 +206,20 @@ static bool find_threads(struct attaching *a, const struct php_binary *binary)
     return refuse(a, "keeps its frames elsewhere than this version does: perhaps a modified build");
 }
 
+/* Of what serves no requests the script is in every stack. */
+static void find_request(struct attaching *a, const struct php_binary *binary)
+{
+    uint64_t at = binary->request + a->in.process->bias, offset;
+    if (!a->php->serves || binary->request == 0) {
+        return;
+    }
+    if (binary->globals != 0) {
+        a->php->request = at + REQUEST_AT;
+    } else if (find_word(&a->in, at, &offset) && offset > 0 && offset < OFFSET_MAX) {
+        a->php->request = offset + REQUEST_AT;
+    }
+}
+
 static bool find_all(struct attaching *a, const struct php_binary *binary)
 {
     const struct runtime_process *p = a->in.process;
@@ -220,6 +234,8 @@ static bool find_all(struct attaching *a, const struct php_binary *binary)
     a->php->tid = p->tids[0]; /* the first one is the process's own */
     uint64_t name;
     a->php->serves = !find_word(&a->in, binary->sapi + p->bias, &name) || !find_is_text(&a->in, name, "cli");
+    a->php->shows_urls = p->shows_urls;
+    find_request(a, binary);
     if (binary->globals == 0) {
         return find_threads(a, binary);
     }

@@ -47,6 +47,13 @@ enum {
     PHP_INTERNAL = 1, PHP_USER = 2, PHP_EVAL = 4, /* its kind */
 };
 
+/* What sapi_globals tells of the request, in all versions: pointers to texts that end with 0, or 0. The URL of most
+ * servers has no query. */
+enum {
+    REQUEST_METHOD = 8, REQUEST_QUERY = 16, REQUEST_SCRIPT = 40, REQUEST_URL = 48,
+    REQUEST_AT = REQUEST_METHOD, PHP_REQUEST_BYTES = 48,
+};
+
 /* An instruction, in all versions. */
 enum { OPLINE_BYTES = 32, OPLINE_LINE = 24 };
 

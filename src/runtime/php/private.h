@@ -37,6 +37,7 @@ struct php_binary {
     uint32_t version;
     uint64_t globals; /* executor_globals; 0: each thread has its own, */
     uint64_t id, offset; /* of which these variables tell the place */
+    uint64_t request; /* sapi_globals, or the variable that tells their offset; 0: not told */
     uint64_t sapi; /* sapi_module, whose first word leads to the name of what runs scripts */
     bool keeps_in_registers; /* its loop keeps the frame and the instruction in two that calls preserve */
     struct code_ranges ranges;
@@ -62,8 +63,10 @@ struct php {
     uint32_t tid;   /* of the only thread that runs PHP, */
     uint64_t root;  /* with its PHP_ROOT_BYTES; in builds for threads: of one of them */
     struct php_threads threads;
+    uint64_t request; /* where PHP_REQUEST_BYTES are; in builds for threads: so far behind a thread's entry; 0: not known */
     bool keeps_in_registers;
     bool serves; /* scripts come and go */
+    bool shows_urls;
 };
 
 void php_version_text(uint32_t version, char out[static PHP_VERSION_TEXT]);

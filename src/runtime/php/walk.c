@@ -46,6 +46,7 @@ static bool read_first(struct walk *w)
     set_window(w);
     uint32_t root = php_stack_ask(w, w->root_at, w->root, sizeof w->root);
     php_stack_ask_thread(w);
+    php_stack_ask_request(w);
     ask_frames(w, 0);
     uint32_t between = 0, last = 0;
     if (w->twice) {
@@ -117,8 +118,10 @@ static enum runtime_end read_stack(struct walk *w)
             return RUNTIME_NO_THREAD;
         }
         take_frames(w);
-        if (plan_holds(w)) {
-            return load_u64(w->root + ROOT_CURRENT) == 0 ? RUNTIME_EMPTY : RUNTIME_COMPLETE;
+        bool has_request = php_stack_has_request(w);
+        bool idle = load_u64(w->root + ROOT_CURRENT) == 0;
+        if (plan_holds(w) && (idle || has_request)) {
+            return idle ? RUNTIME_EMPTY : RUNTIME_COMPLETE;
         }
     }
     return RUNTIME_TORN;
@@ -173,6 +176,9 @@ void php_walk(const void *state, void *plan, const struct runtime_thread *thread
     }
     /* between two requests functions are freed, if no cache keeps them */
     w.plan->short_lived = end == RUNTIME_EMPTY ? SHORT_LIVED : w.plan->short_lived - (w.plan->short_lived > 0);
+    if (end == RUNTIME_COMPLETE) {
+        php_stack_tell_request(&w);
+    }
     const struct walk_ending ending = {end, w.batches, w.is_part, w.plan->short_lived > 0};
     walk_end(&ending, out);
 }

@@ -15,7 +15,7 @@
  * Memory. struct walk lies on a catcher's stack.
  *
  * Files: walk.c (one sample: attempts), walk_thread.c (whose globals), walk_read.c (what is held), walk_frames.c (the
- * list, what copies have in common), walk_generators.c (generators that yield from others), walk_functions.c (which
+ * list, what copies have in common), walk_request.c (which request is served), walk_generators.c (generators that yield from others), walk_functions.c (which
  * functions).
  */
 #ifndef RUNTIME_PHP_WALK_H
@@ -39,6 +39,9 @@ enum {
     WALK_UNCHECKED = 1 << 30, /* of a frame, while the walk does not know its function */
     WALK_DROPPED = 1 << 29,   /* of one that is nobody's */
 
+    /* texts of a request, and how much of each is read */
+    REQUEST_TEXTS = 4, REQUEST_TEXT_BYTES = 128,
+
     PLAN_HEADS = 24,
     PLAN_OUTER = 32, /* generators that yield from others, of one chain */
     SHORT_LIVED = 64,        /* samples */
@@ -50,6 +53,7 @@ struct php_plan {
     uint64_t lone[WALK_LONE];
     uint64_t head[PLAN_HEADS];  /* functions */
     uint64_t outer[PLAN_OUTER]; /* generators */
+    uint64_t request[REQUEST_TEXTS]; /* texts */
     uint64_t entry, pthread, root; /* of builds for threads: where this thread's are; entry 0: not known */
     uint32_t lone_count, head_count, outer_count;
     uint32_t resume, missed;    /* of a search for it: the slot to go on at; samples until the next one */
@@ -85,6 +89,15 @@ struct walk_entry {
     uint32_t tid, piece, tid_piece;
 };
 
+/* What the thread serves. */
+struct walk_request {
+    uint64_t at;             /* 0: nothing is told */
+    uint32_t piece, text_piece[REQUEST_TEXTS];
+    uint32_t got[REQUEST_TEXTS]; /* bytes of texts */
+    unsigned char bytes[PHP_REQUEST_BYTES];
+    char text[REQUEST_TEXTS][REQUEST_TEXT_BYTES];
+};
+
 /* A part of the stack: [low, limit). */
 struct walk_window {
     uint64_t low, limit;
@@ -118,6 +131,7 @@ struct walk {
     uint32_t batches, pieces;
     uint32_t tid;
     struct walk_entry entry; /* of builds for threads */
+    struct walk_request request;
     uint32_t lone_count, head_count, line_count;
     uint32_t met_count;      /* frames, also those that are left out */
     uint64_t root_at;        /* what is read to: */
@@ -136,6 +150,12 @@ bool php_stack_find_thread(struct walk *w);
 /* With the first batch: is it still its entry? */
 void php_stack_ask_thread(struct walk *w);
 bool php_stack_is_thread(const struct walk *w);
+
+/* ---- walk_request.c: asks with the first batch; false: its texts are elsewhere, and the plan is right now. Then tells
+ * them in `out`. */
+void php_stack_ask_request(struct walk *w);
+bool php_stack_has_request(struct walk *w);
+void php_stack_tell_request(struct walk *w);
 
 /* ---- walk_read.c: adds a piece to the batch in hand; its number + 1, 0 when there is no room or no such address. */
 uint32_t php_stack_ask(struct walk *w, uint64_t address, void *out, uint32_t len);

@@ -4,8 +4,6 @@
 #include "runtime/php/walk.h"
 
 enum {
-    KEEP_LEAF = RUNTIME_FRAMES_MAX * 3 / 4,
-    KEEP_ROOT = RUNTIME_FRAMES_MAX - KEEP_LEAF,
     CHUNK = 2 << 20, /* the allocator's: a page of the stack lies in one, which is mapped as a whole */
 };
 
@@ -145,12 +143,6 @@ bool php_stack_stands(struct walk *w, struct walk_joint *j)
 
 /* ---- frames ---- */
 
-/* Of a deep stack the middle is left out: the root's end goes round in what is kept for it. */
-static uint32_t place_of(uint32_t number)
-{
-    return number < RUNTIME_FRAMES_MAX ? number : KEEP_LEAF + (number - KEEP_LEAF) % KEEP_ROOT;
-}
-
 void php_stack_emit(struct walk *w, uint64_t address, const unsigned char *frame)
 {
     struct runtime_stack *out = w->out;
@@ -158,7 +150,7 @@ void php_stack_emit(struct walk *w, uint64_t address, const unsigned char *frame
     if (function == 0) {
         return; /* what C code puts there to call from */
     }
-    out->frame[place_of(w->met_count)] = (struct runtime_frame){
+    *walk_place(out, w->met_count) = (struct runtime_frame){
         .code = function,
         .position = load_u32(frame + FRAME_INFO),
         .flags = WALK_UNCHECKED,
@@ -171,32 +163,7 @@ void php_stack_emit(struct walk *w, uint64_t address, const unsigned char *frame
 void php_stack_cut(struct walk *w)
 {
     if (w->met_count > 0) {
-        w->out->frame[place_of(w->met_count - 1)].flags |= RUNTIME_FRAME_CUT;
-    }
-}
-
-static void reverse(struct runtime_frame *frame, uint32_t count)
-{
-    for (uint32_t i = 0; i < count / 2; i++) {
-        struct runtime_frame kept = frame[i];
-        frame[i] = frame[count - 1 - i];
-        frame[count - 1 - i] = kept;
-    }
-}
-
-/* Puts what went round in order. */
-static void end_frames(struct walk *w)
-{
-    struct runtime_stack *out = w->out;
-    out->count = w->met_count;
-    if (w->met_count > RUNTIME_FRAMES_MAX) {
-        uint32_t first = (w->met_count - KEEP_LEAF) % KEEP_ROOT;
-        struct runtime_frame *root = out->frame + KEEP_LEAF;
-        reverse(root, first);
-        reverse(root + first, KEEP_ROOT - first);
-        reverse(root, KEEP_ROOT);
-        out->count = RUNTIME_FRAMES_MAX;
-        out->frame[KEEP_LEAF - 1].flags |= RUNTIME_FRAME_CUT;
+        walk_place(w->out, w->met_count - 1)->flags |= RUNTIME_FRAME_CUT;
     }
 }
 
@@ -270,7 +237,7 @@ enum runtime_end php_stack_frames(struct walk *w, uint64_t from)
         }
         at = load_u64(j.kept + FRAME_PREVIOUS);
     }
-    end_frames(w);
+    walk_keep(w->out, w->met_count);
     if (at != 0 && w->out->count > 0) {
         w->out->frame[w->out->count - 1].flags |= RUNTIME_FRAME_CUT; /* deeper than is followed */
     }

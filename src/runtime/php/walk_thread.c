@@ -61,6 +61,7 @@ bool php_stack_find_thread(struct walk *w)
 {
     struct php_plan *plan = w->plan;
     w->root_at = w->php->root;
+    w->request.at = w->php->request;
     if (w->php->threads.size == 0) {
         return w->tid == w->php->tid;
     }
@@ -70,6 +71,7 @@ bool php_stack_find_thread(struct walk *w)
     }
     bool found = plan->entry != 0 || search(w);
     w->root_at = plan->root;
+    w->request.at += w->php->request != 0 ? plan->entry : 0;
     return found;
 }
 

@@ -12,6 +12,7 @@ enum {
     DIGITS_MAX = 2,
     DECIMAL_MAX = 20,
     REPLACEMENT = 0xfffd,
+    TASK_BYTES = 59,
 };
 
 void walk_begin_task(struct walk *w)
@@ -90,7 +91,7 @@ static bool put_character(struct runtime_stack *out, uint32_t c)
 {
     uint32_t more = c < 0x80 ? 0 : c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
     static const unsigned char first[] = {0, 0xc0, 0xe0, 0xf0};
-    if (out->task_bytes + more >= RUNTIME_TASK_MAX) {
+    if (out->task_bytes + more >= TASK_BYTES) {
         return false;
     }
     put_byte(out, first[more] | c >> 6 * more);
