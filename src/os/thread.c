@@ -10,6 +10,7 @@
 #include <sched.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -163,6 +164,11 @@ void thread_rank(bool fifo, int nice, uint64_t slice_ns, struct thread_rank *out
     }
     out->nice = present_nice;
     (void)thread_rank_of(0, &policy, &out->nice);
+}
+
+void thread_wake_exactly(void)
+{
+    (void)prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
 }
 
 /* ---- waiting ---- */

@@ -40,6 +40,9 @@ unsigned thread_cpu(void);
 /* CPUs that this process may use, at most `max`; returns how many. */
 size_t thread_allowed_cpus(unsigned *out, size_t max);
 
+/* The calling thread's waits end when their time is up, not up to 50 µs later, with somebody else's. */
+void thread_wake_exactly(void);
+
 /* CPUs that another thread may use and this process may not; false when it is gone. */
 bool thread_cpus_outside(uint32_t tid, unsigned *count);
 

@@ -1,5 +1,5 @@
-"""Brief stops in a container without perf, beside perf from the host on the same process at the same time: are the shares
-the same, the stacks complete, the sums right?
+"""Brief stops in a container without perf, beside perf from the host on the same process: are the shares the same, the stacks
+complete, the sums right? Of a sidecar perf comes afterwards: its timers, beside ours, change who is switched to when.
 
     tests/bench/stops_shares.py [--seconds 12] [--hz 997] [--turns 1] [--way TEXT] [NAME…]
 
@@ -134,17 +134,17 @@ def run(service, way, seconds, hz, folder):
         time.sleep(1)
         service.load(ends)
         pids = of_program(top)
-        host = process.start([cost.PILLION, "-f", hz, "--max-cpu", "20", "--format", "col", "-o", beside, "-d", seconds + (capabilities is None),
-                              "-p", ",".join(map(str, pids))])
+        perf = [cost.PILLION, "-f", hz, "--max-cpu", "20", "--format", "col", "-o", beside, "-d", seconds, "-p", ",".join(map(str, pids))]
         before = seconds_of(pids)
         if capabilities is None:
             sidecar = container.Container(service.root, ["/pillion", *options, "-p", "1"], mounts=mounts, pid_of=top,
                                           uid=service.uid if sidecar_uid is None else sidecar_uid, capabilities=beside_it)
             done = sidecar.finish(seconds + 60)
+            used = seconds_of(pids) - before
+            process.run(perf, timeout=seconds + 60)
         else:
-            time.sleep(seconds + .5)
-        used = seconds_of(pids) - before
-        host.finish(seconds + 60)
+            process.run(perf, timeout=seconds + 60)
+            used = seconds_of(pids) - before
         if capabilities is not None:
             app.signal(service.end_by)
             done = app.finish(60)
@@ -152,15 +152,16 @@ def run(service, way, seconds, hz, folder):
 
 
 def tell(way, stops, perf, hz, used, done):
-    shown, count = shares_of(stops)
+    shown, _ = shares_of(stops)
     true, true_count = shares_of(perf)
     names = [name for name, share in true.items() if share > SHARED]
     worst = sorted(names, key=lambda name: -abs(true[name] - shown.get(name, 0)))[:3]
+    stopped = re.findall(r"stops=(\S+)", done.err)
+    count = sum(int(each.split("/")[0]) for each in stopped) or 1
     complete = re.findall(r"stacks=([\d.]+)%", done.err)
     chance = max((200 * math.sqrt(true[name] * (1 - true[name]) * (1 / count + 1 / true_count)) for name in names), default=0)
     told = ", ".join(f"{name[:40]} {100 * true[name]:.1f} -> {100 * shown.get(name, 0):.1f}" for name in worst)
     sums = f"; {stops.seconds(hz):.2f} of {used:.2f} s" if way.startswith("sidecar") else ""
-    stopped = re.findall(r"stops=(\S+)", done.err)
     print(f"  {way}: {'/'.join(complete)} % complete{sums}; stops {' '.join(stopped)}; of {len(names)} functions (± {chance:.1f}): {told}", flush=True)
     return {name: 100 * (shown.get(name, 0) - share) for name, share in true.items() if share > SHARED}
 

@@ -142,8 +142,6 @@ struct caught {
                            * from SP on, and behind it stand its registers (of the mask given to catch_allow_stops, as a
                            * perf sample has them) and … */
     uint32_t chain_count; /* … so many addresses by frame pointers, its own first; 0: they are all in the memory */
-    bool asleep;          /* it was not held, for it had just fallen asleep: of the registers only the first two are
-                           * known, and stand for IP and SP */
     uint64_t serial;      /* of the target; 0: nothing was read */
     uint64_t start_ns, end_ns; /* of the read */
     uint64_t weight_ns;   /* without perf: CPU time that it stands for; else 0 */

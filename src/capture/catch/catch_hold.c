@@ -97,7 +97,7 @@ static uint32_t follow_chain(struct chain *c, const struct runtime_registers *re
     return c->blocks > 0 ? count : 0;
 }
 
-/* While it is held, or asleep. `at`: its registers. */
+/* While it is held. `at`: its registers. */
 static void take(struct catcher *k, const struct catch_target *target, uint32_t tid, const struct runtime_registers *at,
                  struct caught *out, size_t room)
 {
@@ -106,7 +106,7 @@ static void take(struct catcher *k, const struct catch_target *target, uint32_t 
     size_t registers = register_bytes(k->owner), used = sizeof *out;
     size_t behind = registers + (target->chains ? CATCH_CHAIN_MAX * sizeof(uint64_t) : 0);
     k->open.registers = *at;
-    k->open.has_registers = !out->asleep;
+    k->open.has_registers = true;
     out->serial = target->serial;
     if (target->runtime != NULL) {
         used = catch_take_frames(k, target, tid, true, &memory, out);
@@ -119,7 +119,7 @@ static void take(struct catcher *k, const struct catch_target *target, uint32_t 
     out->memory_bytes = (uint32_t)take_stack(&memory, out->memory_address, most, to);
     to += out->memory_bytes;
     memcpy(to, k->held.registers, registers);
-    if (target->chains && !out->asleep) {
+    if (target->chains) {
         struct chain chain = {
             .memory = &memory, .bytes = to - out->memory_bytes, .at = out->memory_address, .len = out->memory_bytes};
         out->chain_count = follow_chain(&chain, at, (uint64_t *)(void *)(to + registers));
@@ -163,26 +163,6 @@ bool catch_read_held(struct catcher *k, const struct catch_target *target, uint3
         catch_add(&k->tally.broken_calls, 1);
     }
     k->round.has_read = true;
-    return true;
-}
-
-bool catch_read_asleep(struct catcher *k, const struct catch_target *target, uint32_t tid, struct caught *out,
-                       size_t room)
-{
-    char text[256];
-    struct runtime_registers at = {0};
-    int fd = proc_open_thread(target->pid, tid, "syscall");
-    size_t len = fd >= 0 ? proc_read_start(fd, text, sizeof text) : 0;
-    proc_close(fd);
-    if (!syscall_place((struct str){text, len}, &at.sp, &at.ip)) {
-        return false;
-    }
-    out->start_ns = clock_mono_ns();
-    out->asleep = true;
-    k->held.registers[0] = at.ip;
-    k->held.registers[1] = at.sp;
-    take(k, target, tid, &at, out, room);
-    out->end_ns = clock_mono_ns();
     return true;
 }
 

@@ -267,11 +267,6 @@ size_t catch_room_to_hold(const struct catch *c, const struct catch_target *targ
 bool catch_read_held(struct catcher *k, const struct catch_target *target, uint32_t tid, struct caught *out,
                      size_t room);
 
-/* Reads a thread that sleeps where its syscall file says; false: it does not. The caller proves that it did not run
- * meanwhile. */
-bool catch_read_asleep(struct catcher *k, const struct catch_target *target, uint32_t tid, struct caught *out,
-                       size_t room);
-
 /* A stop that was asked for and has not come is waited for, outside a round; false: we are to stop. */
 bool catch_settle_stop(struct catcher *k);
 

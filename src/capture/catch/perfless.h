@@ -24,7 +24,9 @@
  *
  *   active  it ran within the last second: to the catcher of the CPU it was last seen on. When it is seen
  *           runnable on another, it goes to that one, which is woken and reads it at once if it has
- *           interrupted it;
+ *           interrupted it. A thread that is to be held by a brief stop is not: the moment would be the other's
+ *           choice, some microseconds after it was seen to run, and so nearer to where its turn ends. It is held at a
+ *           tick of its new owner;
  *   idle    to its process's home, a catcher chosen once. It costs nothing there: the home compares the
  *           process's own clock with what its threads have explained, and only when something is
  *           missing checks the idle threads, a few at a time.

@@ -98,18 +98,22 @@ uint64_t perfless_thread_ran_ns(struct perfless *t, struct perfless_thread *thre
     return ns;
 }
 
-bool perfless_has_waited(struct perfless_cpu *cpu, bool woken)
+bool perfless_note_waits(struct perfless_cpu *cpu)
 {
     char text[TEXT_MAX];
     struct proc_schedstat own;
-    uint64_t before_ns = cpu->waited_ns;
     size_t len = cpu->own_schedstat >= 0 ? proc_read_start(cpu->own_schedstat, text, sizeof text) : 0;
     if (!schedstat_parse((struct str){text, len}, &own, NULL)) {
         return false;
     }
+    cpu->late_ns = own.wait_ns - cpu->waited_ns;
     cpu->waited_ns = own.wait_ns;
-    cpu->late_ns = own.wait_ns - before_ns;
-    return perfless_is_late(cpu->late_ns, woken);
+    return true;
+}
+
+bool perfless_has_waited(struct perfless_cpu *cpu, bool woken)
+{
+    return perfless_note_waits(cpu) && perfless_is_late(cpu->late_ns, woken);
 }
 
 /* Of what was guessed. What a sample has taken along already is taken off later times. */

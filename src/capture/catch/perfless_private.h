@@ -102,7 +102,7 @@ struct perfless_cpu { /* a catcher's */
     uint16_t unproven;                   /* runnable threads in a row of which none was proven to have had the CPU */
     uint8_t lates;                       /* rounds in a row in which nothing was read for it */
     bool asked;                          /* picked_ns is of this round */
-    uint8_t sleepers;                    /* of this round, that were asked whether they had the CPU until then */
+    uint8_t at_once;                     /* > 0: who is preempted for us goes at once, by the kernel's clock */
     uint64_t picked_ns;                  /* when we began to run, on the scheduler's clock; 0: unknown */
     uint64_t begun_ns, ended_ns;         /* monotonic: the round before this one; 0: there was none */
 };
@@ -174,6 +174,8 @@ bool perfless_parse_run(const struct perfless *t, struct str text, uint64_t *run
 /* ---- CPU time of a thread (perfless_clock.c), for the catcher that owns it ---- */
 
 void perfless_close_files(struct perfless *t, struct perfless_thread *thread);
+/* How long the catcher has waited for its CPU since it was asked last. False: unknown. */
+bool perfless_note_waits(struct perfless_cpu *cpu);
 /* Had the catcher to wait for its CPU before this round? `woken`: by another catcher. */
 bool perfless_has_waited(struct perfless_cpu *cpu, bool woken);
 

@@ -8,7 +8,7 @@ enum {
     MISSES_MAX = 16,
     LATE_CALL_US = 200, /* that a system call takes */
     NEXT_US = 20,       /* that who comes next waits */
-    SLEEPERS_MAX = 4,   /* of a round: each costs 10 µs */
+    AT_ONCE_ROUNDS = 64, /* that find nobody who had to leave at once until it is taken that nobody ever has */
 };
 
 static struct catcher *catcher_of(const struct catch *c, unsigned cpu)
@@ -44,7 +44,10 @@ bool perfless_was_next(const struct catcher *k)
 
 static bool is_of_this_moment(const struct catcher *k, struct perfless_cpu *cpu)
 {
-    return perfless_is_of_this_moment(k->held.call != STOP_IN_NO_CALL, perfless_was_next(k), &cpu->lates);
+    if (cpu->late_ns == 0 && k->held.call == STOP_IN_NO_CALL) {
+        cpu->at_once = AT_ONCE_ROUNDS;
+    }
+    return cpu->at_once > 0 || perfless_is_of_this_moment(k->held.call != STOP_IN_NO_CALL, perfless_was_next(k), &cpu->lates);
 }
 
 static enum catch_verdict read_into(struct catcher *k, const struct catch_target *target,
@@ -111,22 +114,32 @@ static void keep_sample(struct catcher *k, const struct catch_target *target,
     }
 }
 
-/* Whoever had the CPU until then stands where his turn ended, and not where the timer met him. Calls that bring his
- * accounting up to date end a turn that is over: his own clock read, somebody woken. Where the catcher always waits,
- * because preemption is lazy, there is nothing better. */
-static bool began_late(struct perfless_cpu *cpu)
+/* Who is held in a system call is met when it comes back, at the call: that is where the kernel's time belongs, and the
+ * kernel, which may not be interrupted there, is what the catcher has waited for. If it is not, a turn that had to end
+ * would have taken longer. */
+static bool is_of_a_call(const struct catch_target *target, const struct perfless_cpu *cpu)
 {
-    bool is = cpu->late && cpu->lates < PERFLESS_LATES_MAX;
-    cpu->lates += is;
-    return is;
+    return target->stops && cpu->late_ns <= LATE_CALL_US * NS_PER_US;
 }
 
-/* Who is held in a system call is met when it comes back, at the call: that is where the kernel's time belongs, and the
- * kernel, which may not be interrupted there, is what the catcher has waited for. First on its CPU it waits for nothing
- * else; if it is not, a turn that had to end would have taken longer. */
-static bool is_of_a_call(const struct catcher *k, const struct catch_target *target, const struct perfless_cpu *cpu)
+/* Whoever had the CPU until then stands where his turn ended, and not where the timer met him: at a call that sleeps,
+ * mostly, and calls that bring his accounting up to date end a turn that is over, too: his own clock read, somebody
+ * woken. First on its CPU the catcher waits for nothing else than the kernel. If it is not, most kernels do not move
+ * their clock between the decision that somebody has to go and his going: then it has not waited at all, and where that
+ * is so now and then, any wait is one for a turn's end. Where the catcher always waits, because preemption is lazy, there
+ * is nothing better. */
+static bool began_late(const struct catcher *k, const struct catch_target *target, struct perfless_cpu *cpu)
 {
-    return target->stops && (k->rank.fifo || cpu->late_ns <= LATE_CALL_US * NS_PER_US);
+    if (target->stops && k->rank.fifo) {
+        return false;
+    }
+    if (target->stops && cpu->at_once > 0) {
+        cpu->at_once -= cpu->late_ns > 0;
+        return cpu->late_ns > 0;
+    }
+    bool is = cpu->late && cpu->lates < PERFLESS_LATES_MAX && !is_of_a_call(target, cpu);
+    cpu->lates += is;
+    return is;
 }
 
 /* Less of a held thread's stack may be read than was asked for: then it is cut. */
@@ -151,8 +164,7 @@ bool perfless_read(struct catcher *k, const struct catch_target *target, struct 
     if (guessed && target->stops && !is_here(k, target, thread)) {
         return false;
     }
-    struct perfless_cpu *cpu = perfless_cpu_of(k);
-    if (!is_of_a_call(k, target, cpu) && began_late(cpu)) {
+    if (began_late(k, target, perfless_cpu_of(k))) {
         return true;
     }
     size_t room;
@@ -195,29 +207,6 @@ static bool proves_nobody(struct perfless_cpu *cpu, struct perfless_thread *thre
     return never && thread->misses == MISSES_MAX;
 }
 
-/* It had the CPU until then, in the kernel, which may not be interrupted there, and fell asleep: that time belongs to
- * the call that it sleeps in. Left out, calls that wait would have too little. */
-static void read_asleep(struct catcher *k, const struct catch_target *target, struct perfless_thread *thread)
-{
-    struct perfless_cpu *cpu = perfless_cpu_of(k);
-    size_t room;
-    if (cpu->own_sched < 0 || cpu->sleepers == SLEEPERS_MAX || !perfless_was_next(k)) {
-        return;
-    }
-    cpu->sleepers++;
-    if (!was_interrupted(k, thread)) {
-        return;
-    }
-    struct caught *out = open_room(k, target, &room);
-    if (out == NULL) {
-        catch_add(&k->tally.lost, 1);
-        return;
-    }
-    *out = (struct caught){.bytes = sizeof *out, .pid = target->pid, .tid = thread->tid, .end = RUNTIME_NO_THREAD};
-    bool stood = catch_read_asleep(k, target, thread->tid, out, room) && was_interrupted(k, thread);
-    keep_sample(k, target, thread, stood ? CATCH_PROVEN : CATCH_ASLEEP, out);
-}
-
 bool perfless_read_if_interrupted(struct catcher *k, const struct catch_target *target,
                                   struct perfless_thread *thread)
 {
@@ -232,9 +221,6 @@ bool perfless_read_if_interrupted(struct catcher *k, const struct catch_target *
         return true;
     }
     if (state != 'R') {
-        if (target->stops && state == 'S' && cpu == k->cpu) {
-            read_asleep(k, target, thread);
-        }
         return true;
     }
     struct catcher *there = cpu == k->cpu ? k : catcher_of(k->owner, cpu);

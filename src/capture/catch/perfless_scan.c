@@ -275,7 +275,7 @@ static void take_threads(struct catcher *k)
         } else if (thread->idle) {
             perfless_put_first(&thread->process->idle, thread);
             thread->process->sweep++;
-        } else if (take_sample(k, thread)) {
+        } else if (k->stopper.opened || take_sample(k, thread)) { /* held at the next tick: a call's moment is no sample's */
             perfless_put(&cpu->active, thread);
         }
     }
@@ -314,8 +314,10 @@ static void round_of(struct catcher *k, bool woken)
 {
     struct perfless_cpu *cpu = perfless_cpu_of(k);
     cpu->probes = 0;
-    cpu->asked = false;
-    cpu->sleepers = 0;
+    cpu->asked = k->stopper.opened && !woken && cpu->active.count > 0;
+    if (cpu->asked) { /* before the round itself can be interrupted: a wait until then is in what is asked next */
+        cpu->picked_ns = perfless_last_ran_ns(cpu->own_sched);
+    }
     cpu->late = perfless_has_waited(cpu, woken);
     cpu->lates = cpu->late || !perfless_was_next(k) ? cpu->lates : 0;
     take_processes(cpu); /* before their threads */
@@ -325,6 +327,16 @@ static void round_of(struct catcher *k, bool woken)
         check_all_active(k);
     }
     check_processes(k);
+}
+
+/* Who holds a thread waits for its CPU in the midst of that: such waits are none of before the next round. */
+static bool settle_stop(struct catcher *k)
+{
+    bool holds = k->stopper.opened && (k->stopper.pending || k->round.has_read), goes_on = catch_settle_stop(k);
+    if (holds && goes_on) {
+        (void)perfless_note_waits(perfless_cpu_of(k));
+    }
+    return goes_on;
 }
 
 void perfless_run(struct catcher *k)
@@ -340,8 +352,9 @@ void perfless_run(struct catcher *k)
         cpu->own_sched = -1;
     }
     cpu->next_ns = clock_mono_ns();
+    thread_wake_exactly(); /* else with others' timers, which are set when somebody is switched to */
     (void)(k->owner->held_registers != 0 && !k->owner->unprovable && stop_open(&k->stopper));
-    while (catch_settle_stop(k)) {
+    while (settle_stop(k)) {
         uint64_t now_ns = clock_mono_ns();
         if (catch_wait(k, -1, cpu->next_ns > now_ns ? cpu->next_ns - now_ns : 0) == CATCH_STOP) {
             break;

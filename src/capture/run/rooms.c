@@ -109,7 +109,7 @@ static bool make_stacks(struct rooms *r, struct err *err)
     struct shared *s = &r->shared;
     const struct sampling_settings *sampling = &s->settings->sampling;
     bool unwinds = s->stops || (s->perf_on && perf_sampling(s->perf)->stack_bytes > 0);
-    bool sleepers = sampling->wall || sampling->off_cpu || s->stops;
+    bool sleepers = sampling->wall || sampling->off_cpu;
     enum unwind_method method =
         s->settings->sampling.perf_mode == PERF_DWARF ? UNWIND_CFI_ONLY : UNWIND_HYBRID;
     if ((unwinds || sleepers) && !unwinder_init(&r->unwinder, method, err)) {

@@ -271,24 +271,6 @@ static const uint64_t *caught_chain(const struct stacks *s, const struct caught 
     return caught_registers(caught) + __builtin_popcountll(s->registers);
 }
 
-/* 0: no room. */
-static uint32_t node_of_asleep(struct stacks *s, struct profile *p, struct target *target, const struct caught *caught)
-{
-    const uint64_t *registers = caught_registers(caught);
-    const struct stacks_sleeper at = {.ip = registers[0],
-                                      .sp = registers[1],
-                                      .stack = caught_memory(caught),
-                                      .len = caught->memory_bytes,
-                                      .time_ns = caught->start_ns};
-    uint32_t node = 0;
-    s->scratch->native_count = 0;
-    stacks_take_sleeper(s, p, target, &at);
-    s->ends[s->scratch->unwound.end]++;
-    stacks_take_walked(s, target, caught);
-    bool fits = s->scratch->walked_count > 0 ? stacks_add_both(s, p, &node) : add_native(s, p, &node);
-    return fits && (node != 0 || add_unknown(p, &node)) ? node : 0;
-}
-
 /* A thread that was held comes with what a perf sample has, but for kernel frames. */
 static void add_held(struct stacks *s, struct profile *p, struct target *target, const struct caught *caught)
 {
@@ -306,7 +288,7 @@ static void add_held(struct stacks *s, struct profile *p, struct target *target,
                       .stack_len = caught->memory_bytes,
                       .stack_room = caught->memory_bytes},
     };
-    uint32_t node = caught->asleep ? node_of_asleep(s, p, target, caught) : node_of(s, p, target, &sample, caught);
+    uint32_t node = node_of(s, p, target, &sample, caught);
     bool needed = profile_need(p, true);
     const struct halves none = {0};
     node = node != 0 || collapse(s, p, &none, 0, &node) ? node : 0;
@@ -320,7 +302,7 @@ static void add_held(struct stacks *s, struct profile *p, struct target *target,
 bool stacks_add_perfless(struct stacks *s, struct profile *p, const struct caught *caught)
 {
     struct target *target = targets_find(s->targets, caught->pid);
-    if (target != NULL && (caught->held_ns != 0 || caught->asleep) && s->unwinder != NULL) {
+    if (target != NULL && caught->held_ns != 0 && s->unwinder != NULL) {
         add_held(s, p, target, caught);
         return true;
     }
