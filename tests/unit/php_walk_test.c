@@ -126,7 +126,8 @@ static void requests(void)
 /* No method: none is served. What is no text is not shown, and what is long is cut between characters. */
 static void requests_of_any_bytes(void)
 {
-    static const uint64_t methods[] = {0, 1, PHP_BASE + AT_WORD + 0x100, PHP_BASE + PHP_BYTES - 2, PHP_BASE + PHP_BYTES};
+    static const uint64_t methods[] = {0, 1, PHP_BASE + AT_WORD + 0x100, PHP_BASE + PHP_BYTES - 2,
+                                       PHP_BASE + PHP_BYTES};
     serves(true, false);
     memset(process.bytes + PHP_BYTES - 2, 'G', 2);
     for (unsigned i = 0; i < sizeof methods / sizeof methods[0]; i++) {

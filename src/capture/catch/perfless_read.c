@@ -47,7 +47,8 @@ static bool is_of_this_moment(const struct catcher *k, struct perfless_cpu *cpu)
     if (cpu->late_ns == 0 && k->held.call == STOP_IN_NO_CALL) {
         cpu->at_once = AT_ONCE_ROUNDS;
     }
-    return cpu->at_once > 0 || perfless_is_of_this_moment(k->held.call != STOP_IN_NO_CALL, perfless_was_next(k), &cpu->lates);
+    return cpu->at_once > 0 ||
+           perfless_is_of_this_moment(k->held.call != STOP_IN_NO_CALL, perfless_was_next(k), &cpu->lates);
 }
 
 static enum catch_verdict read_into(struct catcher *k, const struct catch_target *target,
@@ -125,9 +126,9 @@ static bool is_of_a_call(const struct catch_target *target, const struct perfles
 /* Whoever had the CPU until then stands where his turn ended, and not where the timer met him: at a call that sleeps,
  * mostly, and calls that bring his accounting up to date end a turn that is over, too: his own clock read, somebody
  * woken. First on its CPU the catcher waits for nothing else than the kernel. If it is not, most kernels do not move
- * their clock between the decision that somebody has to go and his going: then it has not waited at all, and where that
- * is so now and then, any wait is one for a turn's end. Where the catcher always waits, because preemption is lazy, there
- * is nothing better. */
+ * their clock between the decision that somebody has to go and his going: then it has not waited at all, and where
+ * that is so now and then, any wait is one for a turn's end. Where the catcher always waits, because preemption is
+ * lazy, there is nothing better. */
 static bool began_late(const struct catcher *k, const struct catch_target *target, struct perfless_cpu *cpu)
 {
     if (target->stops && k->rank.fifo) {

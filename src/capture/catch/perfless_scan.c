@@ -275,7 +275,7 @@ static void take_threads(struct catcher *k)
         } else if (thread->idle) {
             perfless_put_first(&thread->process->idle, thread);
             thread->process->sweep++;
-        } else if (k->stopper.opened || take_sample(k, thread)) { /* held at the next tick: a call's moment is no sample's */
+        } else if (k->stopper.opened || take_sample(k, thread)) { /* it is held at a tick of ours: perfless.h */
             perfless_put(&cpu->active, thread);
         }
     }

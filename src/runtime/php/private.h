@@ -63,7 +63,7 @@ struct php {
     uint32_t tid;   /* of the only thread that runs PHP, */
     uint64_t root;  /* with its PHP_ROOT_BYTES; in builds for threads: of one of them */
     struct php_threads threads;
-    uint64_t request; /* where PHP_REQUEST_BYTES are; in builds for threads: so far behind a thread's entry; 0: not known */
+    uint64_t request; /* where PHP_REQUEST_BYTES are, or how far behind a thread's entry; 0: not known */
     bool keeps_in_registers;
     bool serves; /* scripts come and go */
     bool shows_urls;

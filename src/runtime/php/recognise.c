@@ -201,7 +201,8 @@ enum runtime_answer php_recognise(struct elf *elf, struct str path, const struct
     found->globals = globals.address;
     found->id = id.address;
     found->offset = offset.address;
-    found->request = elf_find_dynamic(elf, t.is_threaded ? "sapi_globals_offset" : "sapi_globals", &symbol) ? symbol.address : 0;
+    bool tells = elf_find_dynamic(elf, t.is_threaded ? "sapi_globals_offset" : "sapi_globals", &symbol);
+    found->request = tells ? symbol.address : 0;
     found->keeps_in_registers = is_hybrid(elf);
     find_ranges(elf, code, found);
     *binary = found;

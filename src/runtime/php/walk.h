@@ -15,8 +15,8 @@
  * Memory. struct walk lies on a catcher's stack.
  *
  * Files: walk.c (one sample: attempts), walk_thread.c (whose globals), walk_read.c (what is held), walk_frames.c (the
- * list, what copies have in common), walk_request.c (which request is served), walk_generators.c (generators that yield from others), walk_functions.c (which
- * functions).
+ * list, what copies have in common), walk_request.c (which request is served), walk_generators.c (generators that
+ * yield from others), walk_functions.c (which functions).
  */
 #ifndef RUNTIME_PHP_WALK_H
 #define RUNTIME_PHP_WALK_H

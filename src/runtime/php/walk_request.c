@@ -1,5 +1,6 @@
 /* Which request a thread serves (walk.h): its method, its script and, if that is asked for, its URL with the query, as
- * the server told PHP before the script began. They are read with the frames, so they are of the same moment. */
+ * the server told PHP before the script began. They are read with the frames, so they are of the same moment. Texts are
+ * whatever the client has sent: what is no character is shown as "?". */
 #include "base/utf8.h"
 #include "runtime/php/walk.h"
 
