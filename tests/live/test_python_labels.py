@@ -70,7 +70,7 @@ def test_who_computes_has_the_lock_and_who_is_in_a_system_call_has_not(name, pro
     if name == "free-threaded":
         assert set(inside) == set(outside) == {None}
     else:  # 2.7's threads, on several CPUs, use as much time again to fight for the lock
-        assert share(inside, "held") > (0.25 if "2.7" in name else 0.8) and share(outside, "held") < 0.2
+        assert share(inside, "held") > (0.25 if "2.7" in name else 0.8) and share(outside, "held") < 0.25
 
 
 def test_without_perf_events_as_well(profile):
