@@ -350,6 +350,69 @@ class Node(Workload):
 
 # ---- Programs compiled here
 
+GO = """
+package main
+
+import ("encoding/json"; "fmt"; "io"; "net/http"; "os"; "regexp"; "sort"; "strings"; "sync")
+
+type row struct { ID int; Name string; Tags []string }
+
+var words = regexp.MustCompile(`(\\w+)=(\\w+)`)
+var lock sync.Mutex
+var seen = map[string]int{}
+
+func work(w http.ResponseWriter, r *http.Request) {
+	rows := make([]row, 200)
+	for i := range rows { rows[i] = row{i * 7919 % 211, fmt.Sprint("row ", i), []string{"a", "b"}} }
+	sort.Slice(rows, func(a, b int) bool { return rows[a].ID < rows[b].ID })
+	text, _ := json.Marshal(rows)
+	found := words.FindAllString(strings.Repeat("key=value; ", 50), -1)
+	lock.Lock()
+	seen[r.URL.Path] += len(found)
+	lock.Unlock()
+	w.Write(text)
+}
+
+func main() {
+	if len(os.Args) > 2 {
+		for at := 0; at < 8; at++ {
+			go func(at int) {
+				for i := 0; ; i++ {
+					answer, err := http.Get(fmt.Sprintf("http://%s/%d", os.Args[1], i % 50))
+					if err != nil { continue }
+					io.Copy(io.Discard, answer.Body)
+					answer.Body.Close()
+				}
+			}(at)
+		}
+		select {}
+	}
+	http.HandleFunc("/", work)
+	panic(http.ListenAndServe(os.Args[1], nil))
+}
+"""
+
+
+class Go(Workload):
+    name, what = "go", "a web server in Go: JSON, regular expressions, a collector that is busy"
+    tools = {"go": "golang-go"}
+
+    def begin(self, folder, ends):
+        identity = hashlib.sha256(GO.encode()).hexdigest()[:16]
+        program = cache.folder("programs", identity) / "work_go"
+        if not program.exists():
+            (folder / "main.go").write_text(GO)
+            part = program.with_suffix(f".{os.getpid()}.part")
+            subprocess.run([tool("go"), "build", "-o", part, "main.go"], cwd=folder, check=True,
+                           env={"PATH": PATH, "HOME": str(folder), "GOTOOLCHAIN": "local", "GO111MODULE": "off"})
+            part.rename(program)
+        address = f"127.0.0.1:{free_port()}"
+        server = start(ends, [program, address], folder)
+        process.until(lambda: answers(int(address.rpartition(":")[2])), 10, "it answers")
+        start(ends, [program, address, "load"], folder)
+        return Running(server)
+
+
 class Musl(Workload):
     name, what = "musl", "a static program whose leaves are in musl: no tables, no frame pointers"
     tools = {"gcc": "gcc"}
@@ -394,7 +457,7 @@ class Deep(Workload):
         return own == ["work", *(f"deep_{i}" for i in range(len(own) - 1))]
 
 
-ALL = [each() for each in (Compile, Redis, Postgres, Nginx, Openssl, Python, PlainPython, Node, Musl, Deep)]
+ALL = [each() for each in (Compile, Redis, Postgres, Nginx, Openssl, Python, PlainPython, Node, Go, Musl, Deep)]
 
 
 def named(name):
