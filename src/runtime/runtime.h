@@ -78,7 +78,7 @@ struct runtime_process {
     uint32_t pid;
     uint64_t bias;               /* runtime address - ELF address of the recognised file */
     struct elf *elf;             /* that file */
-    struct memory_batch *memory;
+    struct memory_batch *memory;    /* a row without walk may keep it until it is detached */
     const struct runtime_map *maps; /* by start */
     size_t map_count;
     const uint32_t *tids;        /* threads at this moment, as the target's own PID namespace numbers
@@ -181,7 +181,8 @@ struct runtime_thread {
 /* How to go on from a frame to its caller. Addresses are of the process. */
 enum runtime_rule {
     RUNTIME_RULE_NONE,          /* not known: names only */
-    RUNTIME_RULE_FRAME_POINTER, /* the frame pointer leads to the caller's, and the return address behind it */
+    RUNTIME_RULE_FRAME_POINTER, /* the frame pointer leads to the caller's, and the return address behind it; the caller's SP
+                                 * is `value`, or right behind that where it is 0 */
     RUNTIME_RULE_FRAME_SIZE,    /* `value` bytes above SP stands the return address; SP is behind it then */
     RUNTIME_RULE_CFA,           /* the caller's SP is `value`; the return address stands right below it */
 };
@@ -197,7 +198,7 @@ struct runtime_caller {
 struct runtime_place {
     uint64_t address; /* of the file for open_code, else of the process; a caller's is its return address - 1 */
     const struct runtime_registers *registers; /* of the frame; null: only names are asked for */
-    const struct memory_reader *memory;        /* of the process; null: only names are asked for */
+    const struct memory_reader *stack;         /* words of it, at multiples of 8, as they were then; null: the same */
 };
 
 struct runtime_resolved {

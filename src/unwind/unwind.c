@@ -465,16 +465,33 @@ static struct unwind_slot *try_harder(struct walk *w, struct method *m)
     return guess;
 }
 
-/* The method that a runtime gives for its code. */
-static bool resolve(struct walk *w, struct method *m)
+static bool read_stack(void *context, uint64_t address, void *out, size_t len, struct err *err)
 {
-    const struct unwind_question question = {w->address, w->exact ? w->address : w->address + 1, w->sp, w->fp};
+    struct walk *w = context;
+    enum stack_end why = w->why;
+    bool good = address % WORD == 0 && len % WORD == 0;
+    for (size_t at = 0; good && at < len; at += WORD) {
+        uint64_t word = 0;
+        good = stack_load(w, address + at, &word);
+        memcpy((char *)out + at, &word, WORD);
+    }
+    w->why = why;
+    return good || err_set(err, ERR_MALFORMED, 0, "%#llx is not on the stack", (unsigned long long)address);
+}
+
+/* The method that a runtime gives for its code. */
+static bool resolve(struct walk *w, struct method *m, uint64_t *sp)
+{
+    const struct memory_reader stack = {read_stack, w};
+    w->asked = ++w->questions;
+    const struct unwind_question question = {w->asked, w->address, w->exact ? w->address : w->address + 1, w->sp, w->fp, &stack};
     struct unwind_answer a;
     if (!w->space->resolve(w->space->context, &question, &a)) {
         return false;
     }
     if (a.way == UNWIND_BY_FRAME_POINTER) {
         *m = (struct method){.rule = arch_fp_rule, .flags = FRAME_BY_FP, .keeps_fp = true};
+        *sp = a.value;
         return true;
     }
     uint64_t bytes = a.way == UNWIND_BY_CFA ? a.value - w->sp : a.value + WORD;
@@ -496,13 +513,15 @@ static struct unwind_slot *step_resolved(struct walk *w, struct method *m)
 {
     struct method given;
     bool sp_known = w->sp_known;
-    if (!resolve(w, &given)) {
+    uint64_t sp = 0;
+    if (!resolve(w, &given, &sp)) {
         return NULL;
     }
     w->sp_known = true;
     struct unwind_slot *next = step_to(w, &given);
     if (next != NULL) {
         *m = given;
+        w->sp = sp > w->sp && sp - w->sp <= FRAME_BYTES_MAX ? sp : w->sp;
     } else {
         w->sp_known = sp_known;
     }
@@ -579,6 +598,13 @@ static void walk_begin(struct walk *w, struct unwinder *u, const struct unwind_r
     w->chained = 0;
     w->full = r;
     w->chunk_address = 1;
+    w->questions = w->asked = 0;
+}
+
+static void note_question(struct walk *w, struct unwind_result *out)
+{
+    out->frame[out->count - 1].question = w->asked;
+    w->asked = 0;
 }
 
 void unwind(struct unwinder *u, const struct unwind_registers *registers,
@@ -598,6 +624,9 @@ void unwind(struct unwinder *u, const struct unwind_registers *registers,
     slot = slot == NULL ? &nowhere : slot;
     add_frame(&w, out, slot, 0);
     while ((slot = advance(&w, &slot->method, &flags)) != NULL && walked < UNWIND_WALK_MAX) {
+        if (__builtin_expect(w.asked != 0, 0)) {
+            note_question(&w, out);
+        }
         if (__builtin_expect(out->count == max, 0)) {
             leave_out(out, max);
         }
@@ -609,6 +638,7 @@ void unwind(struct unwinder *u, const struct unwind_registers *registers,
             count_flags(&u->counters, found);
         }
     }
+    note_question(&w, out);
     out->end = (all_flags & FRAME_GUESSED) != 0 ? STACK_GUESSED
                : slot != NULL                   ? STACK_TRUNCATED
                                                 : w.why;

@@ -94,13 +94,15 @@ struct unwind_place {
 
 /* A frame whose code has no certain rule: generated or interpreted code, of which some runtime may know. */
 struct unwind_question {
+    uint32_t number;  /* of the stack's, from 1 on: the frame's `question` */
     uint64_t address; /* as in struct unwind_frame */
     uint64_t ip, sp, fp;
+    const struct memory_reader *stack; /* at the sample: whole words at multiples of 8 */
 };
 
 /* How to go on from it. */
 enum unwind_way {
-    UNWIND_BY_FRAME_POINTER, /* as the processor's convention has it */
+    UNWIND_BY_FRAME_POINTER, /* as the processor's convention has it; the caller's SP is `value` where that is not 0 */
     UNWIND_BY_SIZE,          /* the return address stands `value` bytes above SP, and the caller's SP is behind it */
     UNWIND_BY_CFA,           /* the caller's SP is `value`; the return address stands right below it */
 };
@@ -145,6 +147,7 @@ struct unwind_frame {
     uint64_t elf_address; /* the same in its image */
     uint64_t image;       /* unwind_place.image; 0: mapped nowhere (a leaf only) */
     uint8_t flags;        /* how *this* frame was found */
+    uint32_t question;    /* that was asked about it; 0: none */
 };
 
 struct unwind_result {

@@ -54,6 +54,7 @@ struct walk {
     bool at_start;           /* a rule said that nobody called this frame */
     bool verified, differs;  /* the copy was compared with the memory; it is not the same */
     unsigned scans;
+    uint32_t questions, asked; /* so far; about this frame, 0: none */
     enum stack_end why;      /* after a step that failed: how the stack ends */
     size_t chained;          /* in the kernel's chain: of the next caller; 0: the chain is not followed */
     uint64_t last_ra;        /* where the last return address of the copy stands; 0: none yet */

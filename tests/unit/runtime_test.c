@@ -51,6 +51,8 @@ static const struct runtime walks = {
 #define CODE UINT64_C(0x7f0000000000)
 static struct runtime_caller way; /* how to go on */
 static unsigned unnamed;          /* addresses that are told without functions from now on; the first has them */
+static const char *const *in_turn; /* what the next frames are called, whatever their address */
+static uint64_t below;            /* of the last one: the word at its SP */
 
 /* "inner", inlined into "outer", at any address of the code; nothing elsewhere. */
 static bool resolve(void *state, const struct runtime_place *at, struct runtime_resolved *out)
@@ -59,8 +61,14 @@ static bool resolve(void *state, const struct runtime_place *at, struct runtime_
     if (at->address < CODE || at->address >= CODE + 0x1000) {
         return false;
     }
-    CHECK(at->registers != NULL && at->memory != NULL);
+    CHECK(at->registers != NULL && at->stack != NULL);
     out->caller = way;
+    if (in_turn != NULL && *in_turn != NULL) {
+        struct str name = str_of(*in_turn++);
+        out->lines = (struct code_lines){.kind = FRAME_JVM, .count = 1, .line[0] = {.name = name, .system_name = name}};
+        CHECK(at->stack->read(at->stack->context, at->registers->sp, &below, sizeof below, NULL));
+        return true;
+    }
     if (unnamed > 0 && unnamed++ > 1) {
         return true;
     }
@@ -294,6 +302,25 @@ static void resolve_only(void)
     end(&s);
 }
 
+/* An interpreter calls itself from one place: frames of the same address, each with its own function. */
+static void same_address(void)
+{
+    static const char *const names[] = {"leaf", "middle", "root", NULL};
+    static const uint64_t calls[8] = {STACK_BASE + 0x10, CODE + 0x200, STACK_BASE + 0x28, CODE + 0x200, 1, 0, 0x400200, 2};
+    struct scene s;
+    begin(&s, &resolves, true);
+    way = (struct runtime_caller){RUNTIME_RULE_FRAME_POINTER, 0, 0};
+    in_turn = names;
+    CHECK_TEXT(unwound(&s, calls, STACK_BASE), "1ff;root;middle;leaf");
+    CHECK_INT(below, 1); /* right behind the return address */
+    way.value = STACK_BASE + 0x18;
+    in_turn = names + 1;
+    CHECK_TEXT(unwound(&s, calls, STACK_BASE), "1ff;outer;inner;root;middle");
+    CHECK_INT(below, CODE + 0x200); /* where the runtime says that the caller's SP was */
+    in_turn = NULL;
+    end(&s);
+}
+
 /* Where no runtime answers, the stack ends as it does without: the frame pointer is 0. */
 static void nobody_resolves(void)
 {
@@ -411,6 +438,7 @@ static void collected_by_a_run(void)
 
 TESTS({"a row that only walks: its frames stand in the place of its loop", walk_only},
       {"a row that only resolves: its functions stand in the stack, which goes on through them", resolve_only},
+      {"frames of one address have a function each, and the stack pointer that the row says", same_address},
       {"where no row resolves the stack ends as it did", nobody_resolves},
       {"a row that only collects: its values arrive under their types, beside CPU time", collect_only},
       {"what cannot start now is tried again, what ended is not", collect_later},

@@ -12,18 +12,16 @@
 #include "capture/stacks/readers.h"
 #include "unwind/unwind.h"
 
-enum { RESOLVE_MAX = 256 }; /* frames of one stack; further ones are shown by their address */
+enum { RESOLVE_MAX = 1024 }; /* frames and functions of one stack; further ones are shown by their address */
 
-/* Functions at an address: `count` of `function` from `from` on, innermost first. */
+/* What was told in answer to a question: `count` of `function` from `from` on, innermost first. */
 struct resolved {
-    uint64_t address;
-    size_t from, count;
+    uint32_t question, from, count;
 };
 
 struct resolve {
     const struct target *target;
     struct profile *profile;
-    const struct memory_reader *memory;
     struct resolved at[RESOLVE_MAX];
     size_t count;
     struct frame function[RESOLVE_MAX];
@@ -32,12 +30,11 @@ struct resolve {
 };
 
 /* False: no runtime of the process resolves anything, and the unwinder need not ask. */
-bool resolve_begin(struct resolve *r, const struct target *target, struct profile *p,
-                   const struct memory_reader *memory);
+bool resolve_begin(struct resolve *r, const struct target *target, struct profile *p);
 
 bool resolve_ask(struct resolve *r, const struct unwind_question *question, struct unwind_answer *out);
 
-/* Null: no runtime told of this address. */
-const struct resolved *resolve_find(const struct resolve *r, uint64_t address);
+/* Null: no runtime told anything in answer to this question. */
+const struct resolved *resolve_find(const struct resolve *r, uint32_t question);
 
 #endif

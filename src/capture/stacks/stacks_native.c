@@ -83,7 +83,7 @@ static bool ask_runtimes(void *context, const struct unwind_question *question, 
 
 static struct unwind_space space_of(struct lookup *l, struct profile *p, struct memory_reader *memory)
 {
-    bool asks = resolve_begin(&l->stacks->scratch->resolve, l->target, p, memory);
+    bool asks = resolve_begin(&l->stacks->scratch->resolve, l->target, p);
     return (struct unwind_space){
         .id = l->target->space,
         .find = find_place,
@@ -94,9 +94,9 @@ static struct unwind_space space_of(struct lookup *l, struct profile *p, struct 
 }
 
 /* Puts the functions that a runtime told of this frame in its place. */
-static bool put_resolved(struct stacks_scratch *to, uint64_t address)
+static bool put_resolved(struct stacks_scratch *to, uint32_t question)
 {
-    const struct resolved *r = resolve_find(&to->resolve, address);
+    const struct resolved *r = question != 0 ? resolve_find(&to->resolve, question) : NULL;
     for (size_t i = 0; r != NULL && i < r->count; i++) {
         put_native(to, IMAGE_NONE, to->resolve.function[r->from + i]);
     }
@@ -138,7 +138,7 @@ static void take_frames(struct stacks *s, struct profile *p, struct target *targ
         if (guess_begins && at->image != IMAGE_NONE) {
             put_mark(s->scratch, p, "[guessed]");
         }
-        if (!put_resolved(s->scratch, at->address) && at->image != IMAGE_NONE) {
+        if (!put_resolved(s->scratch, at->question) && at->image != IMAGE_NONE) {
             put_native(s->scratch, at->image,
                        (struct frame){.address = at->elf_address,
                                       .module = module_of(s, p, target, at),
