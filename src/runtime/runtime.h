@@ -181,8 +181,8 @@ struct runtime_thread {
 /* How to go on from a frame to its caller. Addresses are of the process. */
 enum runtime_rule {
     RUNTIME_RULE_NONE,          /* not known: names only */
-    RUNTIME_RULE_FRAME_POINTER, /* the frame pointer leads to the caller's, and the return address behind it; the caller's SP
-                                 * is `value`, or right behind that where it is 0 */
+    RUNTIME_RULE_FRAME_POINTER, /* the frame pointer leads to the caller's, and the return address behind it; the
+                                 * caller's SP is `value`, or right behind that where it is 0 */
     RUNTIME_RULE_FRAME_SIZE,    /* `value` bytes above SP stands the return address; SP is behind it then */
     RUNTIME_RULE_CFA,           /* the caller's SP is `value`; the return address stands right below it */
 };

@@ -25,7 +25,5 @@ static enum runtime_answer recognise(struct elf *elf, const char *function, cons
     const struct runtime runtime_##language = {                                                               \
         .name = #language, .kind = frame_kind, .recognise = language##_recognise}
 
-UNREAD(java, FRAME_JVM, "JNI_CreateJavaVM",
-       "Java functions are not read; with perf, jcmd PID Compiler.perfmap (JDK 17 and later) names the compiled ones");
 UNREAD(node, FRAME_JS, "_ZN4node5StartEiPPc", /* node::Start(int, char **) */
        "JavaScript functions have no names; with perf, node --perf-basic-prof names them");

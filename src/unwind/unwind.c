@@ -484,7 +484,8 @@ static bool resolve(struct walk *w, struct method *m, uint64_t *sp)
 {
     const struct memory_reader stack = {read_stack, w};
     w->asked = ++w->questions;
-    const struct unwind_question question = {w->asked, w->address, w->exact ? w->address : w->address + 1, w->sp, w->fp, &stack};
+    uint64_t ip = w->exact ? w->address : w->address + 1;
+    const struct unwind_question question = {w->asked, w->address, ip, w->sp, w->fp, &stack};
     struct unwind_answer a;
     if (!w->space->resolve(w->space->context, &question, &a)) {
         return false;

@@ -46,9 +46,9 @@ class Interpreter:
     def __init__(self, argv, tell, inside=None):
         """`tell`: arguments that make it print its version."""
         self.argv, self.inside = [str(a) for a in argv], inside
-        done = subprocess.run([*self.argv, *tell], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+        done = subprocess.run([*self.argv, *tell], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                               env=ENVIRONMENT)
-        found = re.match(r"\d+\.\d+\.\d+", done.stdout)
+        found = re.search(r"\d+\.\d+\.\d+", done.stdout)
         if done.returncode or not found:
             raise Missing(f"{argv[-1]} does not start: {done.stdout.strip()[-200:]!r}")
         self.version = found[0]

@@ -8,16 +8,6 @@ from lab import process, profiler
 
 pytestmark = pytest.mark.measures
 
-JAVA = """
-public class Busy {
-    static long hot(long n) { long s = 0; for (long i = 0; i < n; i++) s += i % 7; return s; }
-    public static void main(String[] a) {
-        long end = System.nanoTime() + Long.parseLong(a[0]) * 1000000, s = 0;
-        while (System.nanoTime() < end) s += hot(1000000);
-        System.out.println(s);
-    }
-}
-"""
 NODE = """
 function hot(n) { let s = 0; for (let i = 0; i < n; i++) s += i % 7; return s }
 const end = Date.now() + Number(process.argv[2])
@@ -25,12 +15,9 @@ while (Date.now() < end) hot(1e6)
 """
 PROGRAMS = {
     "node": ("node", "busy.js"),
-    "java": ("java", "Busy.java"),
 }
 SENTENCES = {
     "node": "JavaScript functions have no names; with perf, node --perf-basic-prof names them",
-    "java": "Java functions are not read; with perf, jcmd PID Compiler.perfmap (JDK 17 and later) names the compiled "
-            "ones",
 }
 
 
@@ -42,8 +29,7 @@ def command(workdir):
         if not shutil.which(program):
             pytest.skip(f"no {program} here")
         (workdir / "busy.js").write_text(NODE)
-        (workdir / "Busy.java").write_text(JAVA)
-        rest = [workdir / one if one in ("busy.js", "Busy.java") else one for one in rest]
+        rest = [workdir / one if one == "busy.js" else one for one in rest]
         return [shutil.which(program), *options, *rest, str(ms)]
     return make
 
@@ -80,14 +66,3 @@ def test_what_node_writes_names_its_functions_and_nothing_is_told(pillion, workd
                                launch="init", cwd=workdir)
     assert "JavaScript functions" not in session.done.err, session.done
     assert any(frame.startswith("hot ") for frame in session.frames()), session.frames()
-
-
-def test_what_jcmd_writes_names_javas_compiled_functions(pillion, workdir, command):
-    target = process.start(command("java", 60000))
-    started = process.start([pillion, "-p", target.pid, "-c", "-d", "2", "-o", workdir / "out"])
-    process.until(lambda: list((workdir / "out").glob("profile_*.col")), 20, "a window without names")
-    assert process.run(["jcmd", str(target.pid), "Compiler.perfmap"]).status == 0
-    process.until(lambda: any("Busy.hot" in path.read_text() for path in (workdir / "out").glob("profile_*.col")), 20,
-                  "a window with names")
-    target.end()
-    started.finish()

@@ -306,7 +306,8 @@ static void resolve_only(void)
 static void same_address(void)
 {
     static const char *const names[] = {"leaf", "middle", "root", NULL};
-    static const uint64_t calls[8] = {STACK_BASE + 0x10, CODE + 0x200, STACK_BASE + 0x28, CODE + 0x200, 1, 0, 0x400200, 2};
+    static const uint64_t calls[8] = {STACK_BASE + 0x10, CODE + 0x200, STACK_BASE + 0x28, CODE + 0x200, 1, 0, 0x400200,
+                                      2};
     struct scene s;
     begin(&s, &resolves, true);
     way = (struct runtime_caller){RUNTIME_RULE_FRAME_POINTER, 0, 0};

@@ -246,6 +246,8 @@ static void probe_one(struct survey *l, uint32_t pid, struct doctor_process *p, 
     }
     try_process(l->facts, p, address);
     if (mapped) {
+        bool sampled = p->perf == 0 && !l->facts->events.off;
+        target->capture_mode = sampled ? CAPTURE_PERF : CAPTURE_PROC; /* some runtimes are read by registers only */
         find_runtime(l, &targets, target, p);
     }
     targets_release(&targets);

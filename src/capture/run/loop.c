@@ -101,7 +101,8 @@ static void let_go_of_pipe(struct loop *l)
     }
 }
 
-static void describe_left(const struct rooms *r, char *out, size_t out_bytes)
+/* Returns how many there are. */
+static size_t describe_left(const struct rooms *r, char *out, size_t out_bytes)
 {
     enum { SHOWN_MAX = 4 };
     size_t count = 0, used = 0;
@@ -120,13 +121,12 @@ static void describe_left(const struct rooms *r, char *out, size_t out_bytes)
     if (count > SHOWN_MAX && used < out_bytes) {
         snprintf(out + used, out_bytes - used, " and %zu more", count - SHOWN_MAX);
     }
+    return count;
 }
 
 /* Where everything may end with the command, its window is safe before. */
-static void report_left(struct rooms *r)
+static void report_left(struct rooms *r, const char *left)
 {
-    char left[256];
-    describe_left(r, left, sizeof left);
     log_say(&r->shared.log, LOG_INFO,
             "the command has ended; what it left behind goes on being profiled: %s; to end that: kill %u", left,
             proc_own_pid());
@@ -147,8 +147,12 @@ static void leave_init(struct loop *l)
         return;
     }
     if (!l->left_told) {
+        char left[256];
+        if (describe_left(r, left, sizeof left) == 0 && passed_ns < LEAVE_MOST_MS * NS_PER_MS) {
+            return; /* only the command, of whose end the kernel has not told us yet */
+        }
         l->left_told = true;
-        report_left(r);
+        report_left(r, left);
     }
     if (passed_ns < LEAVE_MOST_MS * NS_PER_MS && uploads_wait(&r->uploads)) {
         return;

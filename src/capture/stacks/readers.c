@@ -274,22 +274,6 @@ static bool has_runtime(const struct target *target)
     return target->runtime.reader != NULL && target->runtime.reader->runtime != NULL;
 }
 
-/* A library that its program has loaded meanwhile, perhaps. */
-static void find_extension(struct readers *r, const struct reader *reader)
-{
-    const char *wanted = reader->runtime->extension;
-    for (size_t i = 0; wanted != NULL && i < reader->target->maps.len; i++) {
-        uint64_t image = reader->target->maps.at[i].image;
-        struct str path = image < IMAGE_FIRST_FILE ? STR("") : images_path(r->images, image);
-        struct str name = str_sub(path, str_find_last(path, '/') + 1, path.len);
-        struct elf *elf = str_starts(name, str_of(wanted)) ? images_elf(r->images, image) : NULL;
-        if (elf != NULL) {
-            reader->runtime->extend(reader->state, elf);
-            return;
-        }
-    }
-}
-
 static struct reader *reader_at(const struct target *target, const struct mapping *mapping)
 {
     struct reader *reader = target->runtime.reader;
@@ -308,12 +292,25 @@ static size_t reader_count(const struct target *target)
     return count;
 }
 
+/* Does what is sampled of it have registers? */
+static bool has_registers(const struct target *target)
+{
+    return follow_is_on_perf(target) || target->runtime.stops;
+}
+
+/* Who only resolves addresses is of no use where there are none. */
+static bool is_of_use(const struct runtime *runtime, const struct target *target)
+{
+    return runtime == NULL || runtime->walk != NULL || runtime->resolve == NULL || has_registers(target);
+}
+
 static bool drop_stale(struct readers *r, struct target *target)
 {
     bool changed = false;
     for (struct reader *reader = target->runtime.reader, *next; reader != NULL; reader = next) {
         next = reader->next;
-        if (reader->is_suspect || reader->program != target->program || !still_mapped(reader, target)) {
+        if (reader->is_suspect || reader->program != target->program || !still_mapped(reader, target) ||
+            !is_of_use(reader->runtime, target)) {
             drop_reader(r, reader);
             changed = true;
         }
@@ -350,15 +347,21 @@ static void retry_others(struct target *target, uint64_t now_ns)
     }
 }
 
-/* Nobody reads this runtime, or not this version; the process is asked again, for it may go on as another program. */
+/* Nobody reads this runtime, or not this version, or not in this way; the process is asked again, for it may go on as
+ * another program. */
 static void note_unread(struct readers *r, struct target *target, const struct readers_binary *binary, uint64_t now_ns)
 {
-    if (has_runtime(target) || binary->why == NULL) {
+    if (has_runtime(target) || (binary->why == NULL && binary->runtime == NULL)) {
         return;
     }
-    r->refuser = binary->unread;
-    err_set(&r->refused, ERR_UNSUPPORTED, 0, "%s", binary->why);
-    note_refusal(r, target, binary->why);
+    r->refuser = binary->runtime != NULL ? binary->runtime : binary->unread;
+    if (binary->runtime != NULL) {
+        err_set(&r->refused, ERR_UNSUPPORTED, 0, "%s functions are read with perf events, or with --brief-stops",
+                binary->runtime->name);
+    } else {
+        err_set(&r->refused, ERR_UNSUPPORTED, 0, "%s", binary->why);
+    }
+    note_refusal(r, target, r->refused.text);
     target->runtime.again_ns = target->runtime.again_ns != 0 ? target->runtime.again_ns : now_ns + RETRY_MS * NS_PER_MS;
 }
 
@@ -373,7 +376,7 @@ static bool check(struct readers *r, struct target *target, uint64_t now_ns)
         const struct mapping mapping = target->maps.at[i];
         const struct readers_binary *binary =
             mapping.image < IMAGE_FIRST_FILE ? NULL : readers_binary_of(r, mapping.image);
-        if (binary != NULL && binary->runtime == NULL) {
+        if (binary != NULL && (binary->runtime == NULL || !is_of_use(binary->runtime, target))) {
             note_unread(r, target, binary, now_ns);
         } else if (binary != NULL && reader_at(target, &mapping) == NULL) {
             failed = !add_reader(r, target, &mapping, binary, now_ns, &changed) || failed;
@@ -384,7 +387,7 @@ static bool check(struct readers *r, struct target *target, uint64_t now_ns)
     }
     for (const struct reader *reader = target->runtime.reader; reader != NULL; reader = reader->next) {
         if (reader->runtime != NULL) {
-            find_extension(r, reader);
+            readers_find_extension(r, reader);
         }
     }
     bool native = target->runtime.deep || target->runtime.stops;

@@ -158,6 +158,21 @@ struct reader *readers_attach(struct readers *r, struct target *target, const st
     return reader;
 }
 
+void readers_find_extension(struct readers *r, const struct reader *reader)
+{
+    const char *wanted = reader->runtime->extension;
+    for (size_t i = 0; wanted != NULL && i < reader->target->maps.len; i++) {
+        uint64_t image = reader->target->maps.at[i].image;
+        struct str path = image < IMAGE_FIRST_FILE ? STR("") : images_path(r->images, image);
+        struct str name = str_sub(path, str_find_last(path, '/') + 1, path.len);
+        struct elf *elf = str_starts(name, str_of(wanted)) ? images_elf(r->images, image) : NULL;
+        if (elf != NULL) {
+            reader->runtime->extend(reader->state, elf);
+            return;
+        }
+    }
+}
+
 static bool has_same_threads(const struct reader *reader)
 {
     struct pid_list now = {0};

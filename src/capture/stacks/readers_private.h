@@ -19,6 +19,9 @@ bool readers_name_thread(void *context, struct target *target, struct target_thr
 const struct readers_binary *readers_binary_of(struct readers *r, uint64_t image);
 void readers_forget_binary(struct readers_binary *binary);
 
+/* A library that its program has loaded meanwhile, perhaps, which tells more of it. */
+void readers_find_extension(struct readers *r, const struct reader *reader);
+
 /* Null, with the reason: the process has the runtime but it cannot be read (now). */
 struct reader *readers_attach(struct readers *r, struct target *target, const struct mapping *mapping,
                               const struct readers_binary *binary, struct err *why);

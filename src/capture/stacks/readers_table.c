@@ -27,7 +27,8 @@ static bool has_row(const struct reader *reader, bool timed)
     if (timed != (target->capture_mode == CAPTURE_RUNTIME)) {
         return false;
     }
-    bool stands_for_all = stops && target->runtime.reader == reader && !readers_walk(target);
+    bool is_caught = stops || (!timed && target->runtime.deep);
+    bool stands_for_all = is_caught && target->runtime.reader == reader && !readers_walk(target);
     return walks(reader) || (!timed && reader->runtime == NULL) || stands_for_all;
 }
 

@@ -1,0 +1,196 @@
+/* Java on HotSpot, the row: where samples have registers (perf, brief stops), an address in the JVM's code is told as
+ * its methods, and how to go on to their caller. The JVM is only read: nothing is loaded into it, sent to it or asked
+ * of it. */
+#include "runtime/java/private.h"
+
+#include <errno.h>
+
+enum {
+    WORD = 8,
+    TEXTS_MAX = 8 << 20, /* bytes of names and lines */
+    METHOD_SLOT = 3,
+    SENDER_SLOT = 1,
+    BYTECODE_SLOT = 8,
+    BYTECODE_SLOT_8 = 7, /* words below an interpreter's frame pointer */
+};
+
+#if defined(__x86_64__)
+static const bool knows_processor = true;
+#else
+static const bool knows_processor = false;
+#endif
+
+static enum runtime_answer recognise(struct elf *elf, struct str path, const struct runtime_code *code, void **binary,
+                                     struct err *why)
+{
+    struct elf_symbol symbol;
+    (void)path, (void)code;
+    if (!elf_find_dynamic(elf, "JNI_CreateJavaVM", &symbol)) {
+        return RUNTIME_NO;
+    }
+    struct java_tables *tables = malloc(sizeof *tables);
+    if (tables == NULL) {
+        return RUNTIME_NO;
+    }
+    if (!java_find_tables(elf, tables) || !knows_processor) {
+        free(tables);
+        err_set(why, ERR_UNSUPPORTED, 0, "%s",
+                knows_processor ? "this JVM is not HotSpot: its Java functions are not read"
+                                : "Java functions are not read on this processor yet");
+        return RUNTIME_UNSUPPORTED;
+    }
+    *binary = tables;
+    return RUNTIME_YES;
+}
+
+static void detach(void *state)
+{
+    struct java *j = state;
+    map_release(&j->place_of);
+    map_release(&j->method_of);
+    vec_release(&j->places);
+    vec_release(&j->scopes);
+    vec_release(&j->methods);
+    arena_release(&j->texts);
+    free(j);
+}
+
+/* The interpreter's code is there once the JVM has started. */
+static bool find_code(struct java *j, struct err *why)
+{
+    const struct java_layout *l = &j->layout;
+    uint64_t queue;
+    bool good = java_read_heaps(j) && java_word(j, l->variable[JAVA_STUB_QUEUE], &queue) &&
+                java_word(j, queue + l->field[JAVA_STUBS_BUFFER], &j->interpreter);
+    uint32_t limit;
+    good = good && java_read(j, queue + l->field[JAVA_STUBS_LIMIT], &limit, sizeof limit);
+    j->interpreter_limit = j->interpreter + (good ? limit : 0);
+    if (l->variable[JAVA_CALL_STUB_RETURN] != 0) {
+        (void)java_word(j, l->variable[JAVA_CALL_STUB_RETURN], &j->call_stub_return);
+    }
+    return (good && plausible(j->interpreter)) || err_set(why, ERR_UNSUPPORTED, EAGAIN, "the JVM has no code yet");
+}
+
+static enum runtime_answer attach(const void *binary, const struct runtime_process *process, void **state,
+                                  struct err *why)
+{
+    struct java *j = calloc(1, sizeof *j);
+    if (j == NULL) {
+        err_set(why, ERR_MEMORY, 0, "no memory for a JVM's tables");
+        return RUNTIME_UNSUPPORTED;
+    }
+    j->memory = process->memory;
+    arena_init(&j->texts, TEXTS_MAX);
+    if (!java_read_layout(binary, process, &j->layout, why) || !find_code(j, why)) {
+        detach(j);
+        return RUNTIME_UNSUPPORTED;
+    }
+    *state = j;
+    return RUNTIME_YES;
+}
+
+static void describe(const void *state, struct buf *out)
+{
+    const uint32_t *v = ((const struct java *)state)->layout.version;
+    buf_printf(out, "HotSpot %u.%u.%u", v[0], v[1], v[2]);
+}
+
+static void add_line(struct code_lines *lines, const struct java_method *m, int32_t bci)
+{
+    if (lines->count < PROFILE_INLINES_MAX) {
+        lines->line[lines->count++] = (struct source_line){m->name, m->name, m->file, java_line(m, bci)};
+    }
+}
+
+static bool stack_word(const struct runtime_place *at, uint64_t address, uint64_t *out)
+{
+    return address % WORD == 0 && at->stack->read(at->stack->context, address, out, sizeof *out, NULL);
+}
+
+/* A frame of the interpreter; false: none has been made here yet, or it is gone. */
+static bool interpreted(struct java *j, const struct runtime_place *at, struct runtime_resolved *out)
+{
+    uint64_t fp = at->registers->fp, method, sender, bytecode = 0;
+    int slot = j->layout.version[0] < 9 ? BYTECODE_SLOT_8 : BYTECODE_SLOT;
+    if (fp < at->registers->sp || !stack_word(at, fp - METHOD_SLOT * WORD, &method) ||
+        !stack_word(at, fp - SENDER_SLOT * WORD, &sender) || sender <= fp) {
+        return false;
+    }
+    const struct java_method *m = java_method(j, method);
+    if (m == NULL) {
+        return false;
+    }
+    (void)stack_word(at, fp - (uint64_t)slot * WORD, &bytecode);
+    uint64_t bci = bytecode - m->bytecode;
+    add_line(&out->lines, m, bci < m->code_size ? (int32_t)bci : -1);
+    out->caller = (struct runtime_caller){RUNTIME_RULE_FRAME_POINTER, sender, 0};
+    return true;
+}
+
+static void compiled(struct java *j, const struct java_place *place, struct runtime_resolved *out)
+{
+    for (uint32_t i = 0; i < place->scope_count; i++) {
+        const struct java_scope *scope = &j->scopes.at[place->scopes + i];
+        const struct java_method *m = java_method(j, scope->method);
+        if (m != NULL) {
+            add_line(&out->lines, m, scope->bci);
+        }
+    }
+}
+
+/* The place that compiled code was at when it was found to be no longer valid: its return address leads to what
+ * undoes it. */
+static const struct java_place *before_deoptimising(struct java *j, const struct java_place *place,
+                                                    const struct runtime_place *at)
+{
+    uint64_t ip;
+    if (place->deopt == 0 || at->registers->ip != place->deopt ||
+        !stack_word(at, at->registers->sp + place->orig_pc, &ip)) {
+        return place;
+    }
+    const struct java_place *before = java_place(j, ip, false);
+    return before != NULL && before->blob == place->blob ? before : place;
+}
+
+static bool resolve(void *state, const struct runtime_place *at, struct runtime_resolved *out)
+{
+    struct java *j = state;
+    j->questions++;
+    out->lines.count = 0;
+    out->lines.kind = FRAME_JVM;
+    if (at->registers == NULL || at->stack == NULL) {
+        return false;
+    }
+    bool exact = at->registers->ip == at->address;
+    if (java_is_interpreter(j, at->address)) {
+        if (!interpreted(j, at, out) && exact) { /* nothing is on the stack but the return address */
+            out->caller = (struct runtime_caller){RUNTIME_RULE_FRAME_SIZE, 0, 0};
+        }
+        return out->lines.count > 0 || exact;
+    }
+    const struct java_place *place = java_place(j, at->registers->ip, exact);
+    if (place == NULL) {
+        return false;
+    }
+    struct java_place kept = *place; /* asking for another may move it */
+    if (kept.kind == JAVA_COMPILED) {
+        struct java_place named = *before_deoptimising(j, &kept, at);
+        compiled(j, &named, out);
+    } else {
+        out->lines.kind = FRAME_NATIVE;
+        struct str name = arena_copy(&j->texts, (struct str){kept.name, strlen(kept.name)});
+        out->lines.line[out->lines.count++] = (struct source_line){name, name, {0}, 0};
+    }
+    return java_caller(j, &kept, at, &out->caller);
+}
+
+const struct runtime runtime_java = {
+    .name = "java",
+    .kind = FRAME_JVM,
+    .recognise = recognise,
+    .forget = free,
+    .attach = attach,
+    .detach = detach,
+    .describe = describe,
+    .resolve = resolve,
+};

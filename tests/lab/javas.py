@@ -1,0 +1,48 @@
+#!/usr/bin/python3
+"""JDKs: the host's, and those of other Debian suites, each in a root of its own (versions.py), with /proc mounted, by which a JVM
+finds its library.
+
+    tests/lab/javas.py           lists all, and why others are not there; LAB_OFFLINE=1: without fetching
+"""
+import functools
+import os
+import platform
+import shutil
+import sys
+from pathlib import Path
+
+if __package__:
+    from . import versions
+else:
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+    from lab import versions
+
+SUITES = {"8": "sid", "11": "bullseye", "21": "trixie", "25": "trixie"}
+DEBIAN = {"x86_64": "amd64", "aarch64": "arm64"}
+# A JVM's root is seen by it alone.
+ENTER = 'mount --bind /proc "$0/proc" && exec chroot "$0" "$@"'
+
+
+def of_suite(name):
+    if os.geteuid() != 0:
+        raise versions.Missing("wants root (chroot)")
+    target = versions.unpacked("java", name, SUITES[name], [f"openjdk-{name}-jre-headless"])
+    (target / "proc").mkdir(exist_ok=True)
+    home = "/usr/lib/jvm/java-{}-openjdk-{}".format(name, DEBIAN[platform.machine()])
+    java = home + ("/jre/bin/java" if name == "8" else "/bin/java")
+    return versions.Interpreter(["/usr/bin/unshare", "--mount", "sh", "-c", ENTER, target, java],
+                                ["-version"] if name == "8" else ["--version"], target)
+
+
+def of_host():
+    if not shutil.which("java"):
+        raise versions.Missing("no java here")
+    return versions.Interpreter([os.path.realpath(shutil.which("java"))], ["--version"])
+
+
+ALL = versions.Versions("java", {}, [], {"host": of_host, **{name: functools.partial(of_suite, name) for name in SUITES}})
+ALL.names = []
+NAMES, get = list(ALL.built), ALL.get
+
+if __name__ == "__main__":
+    sys.exit(ALL.main())

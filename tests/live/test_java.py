@@ -1,0 +1,191 @@
+"""Java methods by their own names, from the registers of samples: for every JDK this machine can give (tests/lab/javas.py), with perf
+events and by brief stops. No stack that the program cannot have; lines inside the method that they are said to be of.
+"""
+import json
+import re
+import shutil
+import subprocess
+from collections import Counter
+
+import pytest
+
+from lab import framestacks, javas, process, profiler, versions
+
+pytestmark = pytest.mark.measures
+
+PROGRAMS = "tests/live/programs/java"
+READER = framestacks.Reader("j", "[java]")
+EACH = [pytest.param(name, marks=[] if name == "host" else pytest.mark.net) for name in javas.NAMES]
+# Who calls a function of Known.java. What is called by the library is called by whatever that has.
+LIBRARY = None
+CALLERS = {"main": {LIBRARY}, "work": {"main", LIBRARY}, "round": {"work"}, "left": {"round", LIBRARY, "lambda$lambdas$1"}, "leftMiddle": {"left"},
+           "leftLeaf": {"leftMiddle"}, "right": {"round"}, "rightMiddle": {"right"}, "rightLeaf": {"rightMiddle"},
+           "even": {"round", "odd"}, "odd": {"even"}, "interfaces": {"round"}, "apply": {"interfaces"}, "lambdas": {"round"},
+           "lambda$lambdas$0": {LIBRARY}, "lambda$lambdas$1": {LIBRARY}, "throwing": {"round"}, "deep": {"throwing", "deep"},
+           "library": {"round"}, "copies": {"library"}, "compressing": {"round"}, "reflecting": {"round"}, "reflected": {LIBRARY},
+           "locked": {"round"}, "spin": {"apply", "even", "odd", "leftLeaf", "rightLeaf", "lambda$lambdas$0", "locked", "reflected"}}
+# Places for all instructions, as async-profiler asks for, too: else a loop without a safepoint is told as what it is inlined into.
+EXACT = ["-XX:+UnlockDiagnosticVMOptions", "-XX:+DebugNonSafepoints"]
+DEPTH = 41 + 4  # of even and odd; where they are inlined into each other, a leaf is told as the next instruction that can be asked about
+
+
+@pytest.fixture(scope="session")
+def classes(repository, tmp_path_factory):
+    """The compiled programs, for 8 and later."""
+    if not shutil.which("javac"):
+        pytest.skip("not installed: openjdk-17-jdk-headless (javac)")
+    folder = tmp_path_factory.mktemp("classes")
+    folder.chmod(0o755)
+    subprocess.run(["javac", "-nowarn", "-Xlint:-options", "--release", "8", "-d", folder, *(repository / PROGRAMS).glob("*.java")], check=True)
+    return folder
+
+
+@pytest.fixture
+def command(classes):
+    """command(name of the JDK, class, its arguments, options of the JVM...)."""
+    def make(name, program, arguments, *options):
+        try:
+            java = javas.get(name)
+        except versions.Missing as reason:
+            pytest.skip(f"JDK {name}: {reason}")
+        where = java.where(next(classes.glob("*.class")), *classes.glob("*.class"))
+        return [*java.argv, "-cp", where.rpartition("/")[0], *options, program, *map(str, arguments)]
+    return make
+
+
+def window(session):
+    events = [json.loads(line) for line in session.done.err.splitlines() if line.startswith("{")]
+    return next(event for event in reversed(events) if event["event"] == "window")
+
+
+def own_names(frames):
+    """(position, method) of those of Known.java."""
+    found = []
+    for at, frame in enumerate(frames):
+        if frame.startswith("Known") and frame.endswith("_[j]"):
+            method = frame[:-len("_[j]")].rpartition(".")[2]
+            if "$$" not in frame and not method.startswith("<"):
+                found.append((at, method))
+    return found
+
+
+def fault_of(frames):
+    """What is impossible about a stack; None: nothing."""
+    own = own_names(frames)
+    before = None
+    for at, method in own:
+        adjacent = before is not None and before[0] == at - 1
+        caller = before[1] if adjacent else LIBRARY
+        if method in CALLERS and caller not in CALLERS[method] and not (caller is LIBRARY and frames[at - 1].startswith("[")):
+            return f"{caller} calls {method}"
+        before = at, method
+    turns = sum(method in ("even", "odd") for _, method in own)
+    return f"{turns} deep" if turns > DEPTH else None
+
+
+def judged(session):
+    """Of all stacks: Counter of good, wrong, and those with a frame that has no name; and what is wrong."""
+    verdicts, wrong = Counter(), []
+    for stack in session.col.stacks:
+        if not own_names(stack.frames):
+            continue
+        fault = fault_of(stack.frames)
+        unnamed = any(frame in ("[anon]", "[guessed]", "[truncated]") for frame in stack.frames)
+        verdicts["unnamed" if unnamed else "wrong" if fault else "good"] += stack.count
+        wrong += [(fault, stack.frames)] if fault and not unnamed else []
+    return verdicts, wrong
+
+
+def check(session, least=0.98, seen_at_least=("even", "odd", "leftLeaf", "rightLeaf", "apply", "spin", "library", "compressing")):
+    verdicts, wrong = judged(session)
+    counts = window(session)
+    total = sum(int(value) for key, value in counts.items() if re.fullmatch("stacks_(complete|truncated|no_rule|bad_memory|guessed)", key))
+    print(verdicts, counts["stacks_complete"], "of", total, "complete", wrong[:3])
+    assert verdicts["wrong"] <= 0.002 * sum(verdicts.values()), wrong[:3]
+    assert verdicts["good"] > 0.98 * sum(verdicts.values()) and verdicts["good"] > 100, verdicts
+    assert int(counts["stacks_complete"]) >= least * total, counts
+    seen = {method for stack in session.col.stacks for _, method in own_names(stack.frames)}
+    assert seen.issuperset(seen_at_least), seen
+    return verdicts
+
+
+@pytest.mark.parametrize("name", EACH)
+def test_stacks_are_ones_the_program_has(name, pillion, workdir, command):
+    session = profiler.profile(pillion, workdir / "out", command(name, "Known", [4, 2]), "--log-format", "json", "-f", 499,
+                               "--max-cpu", 100, launch="init")
+    check(session)
+    frames = session.frames()
+    assert any("_[k]" in frame for frame in frames), "no kernel frames beside Java's"
+    assert any(frame.startswith("deflate") or "libz" in frame for frame in frames), "no native frames above Java's"
+
+
+@pytest.mark.parametrize("options", ["-Xint", "-XX:TieredStopAtLevel=1", "-XX:-TieredCompilation"])
+def test_interpreted_and_compiled_by_either_compiler(options, pillion, workdir, command):
+    session = profiler.profile(pillion, workdir / "out", command("host", "Known", [4], options), "--log-format", "json", "-f", 499,
+                               "--max-cpu", 100, launch="init")
+    check(session)
+
+
+@pytest.mark.parametrize("name", EACH)
+def test_three_methods_at_50_30_20_percent(name, pillion, workdir, command):
+    session = profiler.profile(pillion, workdir / "out", command(name, "Shares", [4], *EXACT), "-f", 499, "--max-cpu", 100, launch="init")
+    told = dict(zip(*[iter(session.done.out.split())] * 2))
+    counts = Counter()
+    for stack in session.col.stacks:
+        if not any("Shares.warm_" in frame for frame in stack.frames):
+            counts.update({function: stack.count for function in told if f"Shares.{function}_[j]" in stack.frames})
+    total = sum(counts.values())
+    assert total > 1000, session.done
+    for function, share in told.items():
+        assert abs(counts[function] / total - float(share)) < 0.05, (function, counts, told)
+
+
+def test_lines_are_of_the_method(pillion, workdir, command, repository):
+    session = profiler.profile(pillion, workdir / "out", command("host", "Known", [3]), "-f", 499, "--max-cpu", 100, launch="init")
+    source = (repository / PROGRAMS / "Known.java").read_text().splitlines()
+    starts = {}
+    for number, line in enumerate(source, 1):
+        found = re.match(r"    (?:public )?static (?:synchronized )?\w+ (\w+)\(", line)
+        if found:
+            starts[found[1]] = number, next(at for at in range(number, len(source) + 1)
+                                            if source[at - 1] == "    }" or source[at - 1].endswith("; }"))
+    checked, wrong = 0, []
+    for frame in [frame for stack in READER.of_pprof(session.folder) for frame in stack.own]:
+        method = frame.name.rpartition(".")[2]
+        if frame.name.startswith("Known.") and method in starts and frame.line:
+            checked += 1
+            first, last = starts[method]
+            wrong += [frame] if frame.file != "Known.java" or not first <= frame.line <= last else []
+    assert checked > 200 and not wrong, (checked, wrong[:5])
+
+
+def test_by_brief_stops_where_perf_is_forbidden(pillion, workdir, command):
+    session = profiler.profile(pillion, workdir / "out", command("host", "Known", [6]), "--log-format", "json", "--perf-mode", "disabled",
+                               "--brief-stops", "-f", 99, "--max-cpu", 100, launch="init")
+    check(session, 0.95)
+
+
+def test_without_registers_the_way_out_is_told(pillion, workdir, command):
+    session = profiler.profile(pillion, workdir / "out", command("host", "Known", [2]), "--perf-mode", "disabled", launch="init")
+    assert "java functions are read with perf events, or with --brief-stops" in session.done.err, session.done
+
+
+def test_attached_to_a_server_that_has_long_run(pillion, workdir, command):
+    target = process.start(command("host", "Known", [60, 2]))
+    process.until(lambda: process.stat(target.pid) and int(process.stat(target.pid)[11]) > 200, 30, "it has worked")
+    done = process.run([pillion, "-p", target.pid, "-d", "2", "--log-format", "json", "-f", 499, "--max-cpu", 100, "-o", workdir / "out"], timeout=30)
+    target.end()
+    # by then all of it is compiled, much of it inlined without a place that leads to it
+    check(profiler.Session(done, workdir / "out"), 0.99, ("even", "library", "compressing"))
+
+
+def test_what_is_not_wanted_is_not_read(pillion, workdir, command):
+    session = profiler.profile(pillion, workdir / "out", command("host", "Known", [2]), "--no-java", launch="init")
+    assert not any(frame.endswith("_[j]") for frame in session.frames())
+
+
+def test_the_doctor_tells_the_version(run, pillion, command):
+    target = process.start(command("host", "Known", [60]))
+    found = re.compile(rf"^  {target.pid} .*HotSpot \d+\.\d+.* perf \+ java reader", re.MULTILINE)
+    process.until(lambda: found.search(run([pillion, "doctor", "-p", target.pid]).out), 20, "it is known", .3)
+    target.end()
