@@ -159,6 +159,22 @@ def test_lines_are_of_the_method(pillion, workdir, command, repository):
     assert checked > 200 and not wrong, (checked, wrong[:5])
 
 
+@pytest.mark.net
+@pytest.mark.parametrize("name", ["21", "25"])
+def test_virtual_threads_stand_on_those_that_carry_them(name, pillion, workdir, command):
+    session = profiler.profile(pillion, workdir / "out", command(name, "Virtual", [3]), "--log-format", "json", "-f", 199, launch="init")
+    own = [stack for stack in session.col.stacks if "Virtual.spin_[j]" in stack.frames]
+    carried = sum(stack.count for stack in own if "jdk/internal/vm/Continuation.run_[j]" in stack.frames
+                  and any("ForkJoinWorkerThread.run_" in frame for frame in stack.frames))
+    total = sum(stack.count for stack in own)
+    assert total > 100 and carried > 0.98 * total, (carried, total)
+    for stack in own:
+        at = [frame[:-len("_[j]")] for frame in stack.frames if frame.startswith("Virtual.")]
+        assert at in ([f"Virtual.{method}" for method in methods] for methods in (
+            ["work", "outer", "spin"], ["outer", "spin"], ["work", "outer", "middle", "inner", "spin"], ["outer", "middle", "inner", "spin"],
+            ["middle", "inner", "spin"], ["inner", "spin"])), stack.frames
+
+
 def test_by_brief_stops_where_perf_is_forbidden(pillion, workdir, command):
     session = profiler.profile(pillion, workdir / "out", command("host", "Known", [6]), "--log-format", "json", "--perf-mode", "disabled",
                                "--brief-stops", "-f", 99, "--max-cpu", 100, launch="init")

@@ -6,7 +6,6 @@
 enum {
     SEGMENTS_AT_ONCE = 256,
     HOPS_MAX = 4096, /* blobs of half a gigabyte */
-    HEAD_MAX = 512,  /* bytes of a blob's structure */
     FREE_SEGMENT = 0xff,
     LOG2_MAX = 16,
     BLOB_MAX = 1 << 28,
@@ -139,7 +138,7 @@ static void find_tables_of(const struct java *j, const unsigned char *head, stru
 
 static bool read_blob(struct java *j, uint64_t at, struct java_blob *b)
 {
-    unsigned char head[HEAD_MAX] = {0};
+    unsigned char head[JAVA_BLOB_BYTES] = {0};
     struct memory_piece piece[] = {{at, head, sizeof head, 0}, {0, b->name, sizeof b->name - 1, 0}};
     if (!memory_batch_read(j->memory, piece, 1, NULL) || piece[0].got < sizeof head / 2) {
         return false;

@@ -7,7 +7,6 @@
 
 enum {
     WORD = 8,
-    TEXTS_MAX = 8 << 20, /* bytes of names and lines */
     METHOD_SLOT = 3,
     SENDER_SLOT = 1,
     BYTECODE_SLOT = 8,
@@ -80,7 +79,7 @@ static enum runtime_answer attach(const void *binary, const struct runtime_proce
         return RUNTIME_UNSUPPORTED;
     }
     j->memory = process->memory;
-    arena_init(&j->texts, TEXTS_MAX);
+    arena_init(&j->texts, JAVA_TEXTS_MAX);
     if (!java_read_layout(binary, process, &j->layout, why) || !find_code(j, why)) {
         detach(j);
         return RUNTIME_UNSUPPORTED;
@@ -156,6 +155,7 @@ static bool resolve(void *state, const struct runtime_place *at, struct runtime_
 {
     struct java *j = state;
     j->questions++;
+    java_forget_methods(j);
     out->lines.count = 0;
     out->lines.kind = FRAME_JVM;
     if (at->registers == NULL || at->stack == NULL) {
@@ -178,7 +178,8 @@ static bool resolve(void *state, const struct runtime_place *at, struct runtime_
         compiled(j, &named, out);
     } else {
         out->lines.kind = FRAME_NATIVE;
-        struct str name = arena_copy(&j->texts, (struct str){kept.name, strlen(kept.name)});
+        memcpy(j->stub, kept.name, sizeof j->stub);
+        struct str name = str_of(j->stub);
         out->lines.line[out->lines.count++] = (struct source_line){name, name, {0}, 0};
     }
     return java_caller(j, &kept, at, &out->caller);

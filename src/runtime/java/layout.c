@@ -95,6 +95,19 @@ static int read_entries(const struct table *t, struct entry *entries)
     return count == 0 || read_pieces(t->memory, piece, wanted) ? count : -1;
 }
 
+/* What is read at once of a structure has the field whole, or the field is none. */
+static uint64_t farthest(size_t field)
+{
+    bool of_blob = field >= JAVA_BLOB_NAME && field <= JAVA_NM_DEOPT_ENTRY;
+    bool of_method = field >= JAVA_CONST_POOL && field <= JAVA_POOL_FILE;
+    bool of_symbol = field == JAVA_SYMBOL_LENGTH || field == JAVA_SYMBOL_LENGTH_HIGH;
+    uint64_t bytes = of_blob     ? JAVA_BLOB_BYTES
+                     : of_method ? JAVA_METHOD_BYTES
+                     : of_symbol ? JAVA_SYMBOL_BYTES
+                                 : OFFSET_MAX;
+    return bytes - sizeof(uint64_t);
+}
+
 static void take_field(struct java_layout *l, const struct java_tables *t, const struct entry *entry)
 {
     bool is_static = load_u32(entry->bytes + t->is_static) != 0;
@@ -105,7 +118,7 @@ static void take_field(struct java_layout *l, const struct java_tables *t, const
     }
     for (size_t i = 0; !is_static && i < JAVA_FIELD_COUNT; i++) {
         uint64_t offset = load_u64(entry->bytes + t->offset);
-        if (offset < OFFSET_MAX && strcmp(fields[i].type, entry->text[0]) == 0 &&
+        if (offset <= farthest(i) && strcmp(fields[i].type, entry->text[0]) == 0 &&
             strcmp(fields[i].field, entry->text[1]) == 0) {
             l->field[i] = (uint32_t)offset;
         }

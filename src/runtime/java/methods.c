@@ -5,11 +5,10 @@
 
 enum {
     METHODS_KEPT = 1 << 14,
-    ASK_AGAIN = 1 << 14, /* questions later */
-    HEAD_MAX = 128,      /* bytes of ConstMethod, of ConstantPool */
-    LINES_MAX = 2048,    /* bytes of a line table; of a longer one the first lines */
-    HAS_LINES = 1,       /* a flag of ConstMethod */
-    SYMBOL_HEAD = 16,
+    TEXTS_KEPT = JAVA_TEXTS_MAX / 4 * 3, /* one question's fit into the rest */
+    ASK_AGAIN = 1 << 14,                 /* questions later */
+    LINES_MAX = 2048,                    /* bytes of a line table; of a longer one the first lines */
+    HAS_LINES = 1,                       /* a flag of ConstMethod */
 };
 
 struct symbol {
@@ -20,10 +19,10 @@ struct symbol {
 static bool read_symbol(const struct java *j, uint64_t at, struct symbol *out)
 {
     const uint32_t *f = j->layout.field;
-    unsigned char head[SYMBOL_HEAD];
+    unsigned char head[JAVA_SYMBOL_BYTES];
     uint32_t high = f[JAVA_SYMBOL_LENGTH_HIGH], low = f[JAVA_SYMBOL_LENGTH];
-    if ((!has(low) && !has(high)) || (has(low) && low > SYMBOL_HEAD - 4) || (has(high) && high > SYMBOL_HEAD - 4) ||
-        !java_read(j, at & ~(uint64_t)1, head, sizeof head)) {
+    if ((!has(low) && !has(high)) || (has(low) && low > JAVA_SYMBOL_BYTES - 4) ||
+        (has(high) && high > JAVA_SYMBOL_BYTES - 4) || !java_read(j, at & ~(uint64_t)1, head, sizeof head)) {
         return false;
     }
     uint32_t len = has(high) ? load_u32(head + high) >> 16 : load_u32(head + low) & 0xffff;
@@ -122,11 +121,11 @@ static void read_lines(struct java *j, uint64_t at, struct java_method *m)
 static bool read_method(struct java *j, uint64_t const_method, struct java_method *m)
 {
     const uint32_t *f = j->layout.field;
-    unsigned char head[HEAD_MAX], pool_head[HEAD_MAX];
+    unsigned char head[JAVA_METHOD_BYTES], pool_head[JAVA_METHOD_BYTES];
     struct symbol class, name, file;
     uint64_t class_name;
     uint32_t size = j->layout.size[JAVA_SIZE_CONST_METHOD];
-    if (size > HEAD_MAX || j->layout.size[JAVA_SIZE_CONSTANT_POOL] > HEAD_MAX ||
+    if (size > JAVA_METHOD_BYTES || j->layout.size[JAVA_SIZE_CONSTANT_POOL] > JAVA_METHOD_BYTES ||
         !java_read(j, const_method, head, sizeof head)) {
         return false;
     }
@@ -158,6 +157,16 @@ static bool read_method(struct java *j, uint64_t const_method, struct java_metho
     return m->name.ptr != NULL;
 }
 
+void java_forget_methods(struct java *j)
+{
+    if (j->methods.len < METHODS_KEPT && j->texts.used_bytes < TEXTS_KEPT) {
+        return;
+    }
+    map_clear(&j->method_of);
+    vec_clear(&j->methods);
+    arena_clear(&j->texts);
+}
+
 static struct java_method *kept_method(struct java *j, uint64_t method)
 {
     const struct map_slot *slot = map_find(&j->method_of, method);
@@ -175,7 +184,7 @@ const struct java_method *java_method(struct java *j, uint64_t method)
         return NULL;
     }
     if (m == NULL) {
-        m = j->methods.len < METHODS_KEPT ? vec_push(&j->methods) : NULL;
+        m = vec_push(&j->methods);
         if (m == NULL || !map_put(&j->method_of, method, j->methods.len - 1)) {
             return NULL;
         }

@@ -26,6 +26,9 @@ enum {
     JAVA_HEAPS_MAX = 16,
     JAVA_NAME_MAX = 1024,  /* bytes of a class's or method's name */
     JAVA_SCOPES_MAX = 64,
+    JAVA_STUB_BYTES = 40, /* of a stub's name and its end */
+    JAVA_TEXTS_MAX = 8 << 20, /* bytes of names and lines */
+    JAVA_BLOB_BYTES = 512, JAVA_METHOD_BYTES = 128, JAVA_SYMBOL_BYTES = 16, /* of a structure, at once */
     JAVA_ZERO_LESS_SINCE = 20, /* version from which on no byte of a compressed number is 0 */
 };
 
@@ -145,7 +148,7 @@ struct java_blob {
     uint64_t method, deopt;
     uint32_t orig_pc;
     uint64_t pcs, pcs_limit, scopes, metadata;
-    char name[32];           /* of a stub */
+    char name[JAVA_STUB_BYTES];           /* of a stub */
 };
 
 struct java_scope {
@@ -163,7 +166,7 @@ struct java_place {
     uint32_t code_offset, frame_complete;
     uint8_t kind;
     bool exact;
-    char name[32];
+    char name[JAVA_STUB_BYTES];
 };
 
 struct java_method {
@@ -188,6 +191,7 @@ struct java {
     VEC(struct java_scope) scopes;
     VEC(struct java_method) methods;
     struct arena texts;
+    char stub[JAVA_STUB_BYTES]; /* the name that was told last */
 };
 
 /* ---- layout.c ---- */
@@ -240,6 +244,9 @@ bool java_find_blob(struct java *j, uint64_t address, struct java_blob *out);
 void java_find_scopes(struct java *j, const struct java_blob *blob, uint64_t address);
 
 /* ---- methods.c ---- */
+
+/* Before a question: when there is no more room for methods all are forgotten, so that texts last to the next one. */
+void java_forget_methods(struct java *j);
 
 /* Null: this is no method, or there is no memory. Valid until the next call. */
 const struct java_method *java_method(struct java *j, uint64_t method);

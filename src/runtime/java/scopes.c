@@ -23,7 +23,7 @@ static bool find_place(const struct java *j, const struct java_blob *blob, int32
     uint64_t count = blob->pcs_limit > blob->pcs ? (blob->pcs_limit - blob->pcs) / PLACE_BYTES : 0;
     unsigned char bytes[PLACES_AT_ONCE * PLACE_BYTES];
     uint64_t low = 0, high = count < PLACES_MAX ? count : 0;
-    while (high - low > PLACES_AT_ONCE) {
+    while (high - low >= PLACES_AT_ONCE) { /* the first one is in [low, high], where there is one */
         uint64_t middle = low + (high - low) / 2;
         if (!java_read(j, blob->pcs + middle * PLACE_BYTES, bytes, PLACE_BYTES)) {
             return false;
@@ -31,8 +31,7 @@ static bool find_place(const struct java *j, const struct java_blob *blob, int32
         *(offset_of(bytes) < offset ? &low : &high) = middle + (offset_of(bytes) < offset);
         high = high < low ? low : high;
     }
-    uint64_t all = high + 1 < count ? high + 1 - low : count - low;
-    all = all < PLACES_AT_ONCE ? all : PLACES_AT_ONCE;
+    uint64_t all = high + 1 < count ? high + 1 - low : count - low; /* PLACES_AT_ONCE at most */
     if (all == 0 || !java_read(j, blob->pcs + low * PLACE_BYTES, bytes, (uint32_t)(all * PLACE_BYTES))) {
         return false;
     }
