@@ -522,7 +522,10 @@ static struct unwind_slot *step_resolved(struct walk *w, struct method *m)
     struct unwind_slot *next = step_to(w, &given);
     if (next != NULL) {
         *m = given;
-        w->sp = sp > w->sp && sp - w->sp <= FRAME_BYTES_MAX ? sp : w->sp;
+        if (sp > w->sp && sp - w->sp <= FRAME_BYTES_MAX) {
+            w->sp = sp;
+            w->sp_known = true;
+        }
     } else {
         w->sp_known = sp_known;
     }

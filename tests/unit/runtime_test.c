@@ -306,14 +306,14 @@ static void resolve_only(void)
 static void same_address(void)
 {
     static const char *const names[] = {"leaf", "middle", "root", NULL};
-    static const uint64_t calls[8] = {STACK_BASE + 0x10, CODE + 0x200, STACK_BASE + 0x28, CODE + 0x200, 1, 0, 0x400200,
-                                      2};
+    static const uint64_t calls[8] = {STACK_BASE + 0x10, CODE + 0x200, STACK_BASE + 0x20, CODE + 0x200,
+                                      0,                 0x400200,     0,                 0};
     struct scene s;
     begin(&s, &resolves, true);
     way = (struct runtime_caller){RUNTIME_RULE_FRAME_POINTER, 0, 0};
     in_turn = names;
     CHECK_TEXT(unwound(&s, calls, STACK_BASE), "1ff;root;middle;leaf");
-    CHECK_INT(below, 1); /* right behind the return address */
+    CHECK_INT(below, 0); /* right behind the return address */
     way.value = STACK_BASE + 0x18;
     in_turn = names + 1;
     CHECK_TEXT(unwound(&s, calls, STACK_BASE), "1ff;outer;inner;root;middle");
