@@ -161,7 +161,7 @@ static void strangers(void)
             settled += known->stranger && known->pid != r.wanted && known->checks == 0;
         }
     }
-    CHECK(r.scan.last_id == 0 || settled == 5);
+    CHECK(r.scan.last_id == 0 || settled >= 5); /* under an emulator each has a thread, whose id is one, too */
     CHECK_INT(r.asked, 1); /* nor was any of the five asked about */
     end(&r);
     stop(child);
