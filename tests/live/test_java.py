@@ -111,7 +111,7 @@ def check(session, least=0.97, seen_at_least=("even", "odd", "leftLeaf", "rightL
 
 @pytest.mark.parametrize("name", EACH)
 def test_stacks_are_ones_the_program_has(name, pillion, workdir, command):
-    session = profiler.profile(pillion, workdir / "out", command(name, "Known", [4, 2]), "--log-format", "json", "-f", 499,
+    session = profiler.profile(pillion, workdir / "out", command(name, "Known", [3, 2]), "--log-format", "json", "-f", 499,
                                "--max-cpu", 100, launch="init")
     check(session)
     frames = session.frames()
@@ -121,14 +121,14 @@ def test_stacks_are_ones_the_program_has(name, pillion, workdir, command):
 
 @pytest.mark.parametrize("options", ["-Xint", "-XX:TieredStopAtLevel=1", "-XX:-TieredCompilation"])
 def test_interpreted_and_compiled_by_either_compiler(options, pillion, workdir, command):
-    session = profiler.profile(pillion, workdir / "out", command("host", "Known", [4], options), "--log-format", "json", "-f", 499,
+    session = profiler.profile(pillion, workdir / "out", command("host", "Known", [3], options), "--log-format", "json", "-f", 499,
                                "--max-cpu", 100, launch="init")
     check(session)
 
 
 @pytest.mark.parametrize("name", EACH)
 def test_three_methods_at_50_30_20_percent(name, pillion, workdir, command):
-    session = profiler.profile(pillion, workdir / "out", command(name, "Shares", [4], *EXACT), "-f", 499, "--max-cpu", 100, launch="init")
+    session = profiler.profile(pillion, workdir / "out", command(name, "Shares", [2], *EXACT), "-f", 499, "--max-cpu", 100, launch="init")
     told = dict(zip(*[iter(session.done.out.split())] * 2))
     counts = Counter()
     for stack in session.col.stacks:
@@ -176,7 +176,7 @@ def test_virtual_threads_stand_on_those_that_carry_them(name, pillion, workdir, 
 
 
 def test_by_brief_stops_where_perf_is_forbidden(pillion, workdir, command):
-    session = profiler.profile(pillion, workdir / "out", command("host", "Known", [6]), "--log-format", "json", "--perf-mode", "disabled",
+    session = profiler.profile(pillion, workdir / "out", command("host", "Known", [4]), "--log-format", "json", "--perf-mode", "disabled",
                                "--brief-stops", "-f", 99, "--max-cpu", 100, launch="init")
     check(session, 0.95)
 
