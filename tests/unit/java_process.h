@@ -164,7 +164,7 @@ static void java_make_tables(struct java_process *p)
         {"ConstMethod", "_code_size", 32},
         {"ConstMethod", "_name_index", 34},
         {"ConstantPool", "_pool_holder", 24},
-        {"ConstantPool", "_length", 60},
+
         {"ConstantPool", "_source_file_name_index", 54},
         {"Klass", "_name", 24},
         {"Symbol", "_length", 4},

@@ -10,7 +10,6 @@ enum {
     ASK_AGAIN = 1 << 12, /* questions later */
     BEFORE = 8,
     AFTER = 24, /* bytes of code that are looked at */
-    FRAME_ON_STACK_MAX = 1 << 20,
 };
 
 /* What has been done of a frame at the leaf's instruction. */
@@ -62,7 +61,7 @@ static enum frame_state state_of(const struct java *j, const struct java_place *
     unsigned char code[BEFORE + AFTER] = {0};
     struct memory_piece piece = {place->address - BEFORE, code, sizeof code, 0};
     if (!place->exact || !memory_batch_read(j->memory, &piece, 1, NULL) || piece.got < sizeof code) {
-        return FRAME_WHOLE;
+        return FRAME_WHOLE; /* a leaf whose code is gone: what most leaves are */
     }
     return state_at(code, place->code_offset < place->frame_complete ||
                               (place->code_offset < BEFORE && code[BEFORE] == 0x55));
@@ -80,10 +79,8 @@ static bool by_frame_pointer(uint64_t sp, struct runtime_caller *out)
     return true;
 }
 
-bool java_caller(struct java *j, const struct java_place *place, const struct runtime_place *at,
-                 struct runtime_caller *out)
+bool java_caller(struct java *j, const struct java_place *place, struct runtime_caller *out)
 {
-    (void)at;
     enum frame_state state = place->kind == JAVA_CHUNK && place->exact ? FRAME_BARE : state_of(j, place);
     switch (state) {
     case FRAME_BARE: return by_size(0, 0, out);

@@ -182,7 +182,7 @@ static bool resolve(void *state, const struct runtime_place *at, struct runtime_
         struct str name = str_of(j->stub);
         out->lines.line[out->lines.count++] = (struct source_line){name, name, {0}, 0};
     }
-    return java_caller(j, &kept, at, &out->caller);
+    return java_caller(j, &kept, &out->caller);
 }
 
 const struct runtime runtime_java = {

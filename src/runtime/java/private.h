@@ -75,7 +75,6 @@ enum {
     FIELD(CONST_CODE_SIZE, "ConstMethod", "_code_size")                 \
     FIELD(CONST_NAME, "ConstMethod", "_name_index")                     \
     FIELD(POOL_HOLDER, "ConstantPool", "_pool_holder")                  \
-    FIELD(POOL_LENGTH, "ConstantPool", "_length")                       \
     FIELD(POOL_FILE, "ConstantPool", "_source_file_name_index")         \
     FIELD(CLASS_FILE, "InstanceKlass", "_source_file_name_index")       \
     FIELD(KLASS_NAME, "Klass", "_name")                                 \
@@ -257,7 +256,7 @@ uint32_t java_line(const struct java_method *method, int32_t bci);
 /* Null: not in the JVM's code, or nothing is known of it. Valid until the next call. `exact`: of a leaf. */
 const struct java_place *java_place(struct java *j, uint64_t address, bool exact);
 bool java_is_interpreter(const struct java *j, uint64_t address);
-bool java_caller(struct java *j, const struct java_place *place, const struct runtime_place *at,
-                 struct runtime_caller *out);
+/* How to go on from it; false: not known. */
+bool java_caller(struct java *j, const struct java_place *place, struct runtime_caller *out);
 
 #endif
