@@ -52,7 +52,8 @@ static void burn_in_kernel(unsigned ms)
 
 /* A child at the other end of two pipes. It obeys lines of the form "<letter> <number>":
  *   b ms   burn, s ms   burn in the kernel, t ms  burn in a new thread, p ms  end the first thread and
- *   burn in another, i n  start n idle threads, f     fork a child that obeys from now on until its "x", x   exit
+ *   burn in another, i n  start n idle threads, e ms  end them, have another name and burn,
+ *   f     fork a child that obeys from now on until its "x", x   exit
  * and answers each with a byte: f when the child obeys, and once more when it has ended. */
 struct worker {
     pid_t pid;
@@ -67,6 +68,9 @@ static void *burn_in_thread(void *ms)
     burn((unsigned)(uintptr_t)ms);
     return NULL;
 }
+
+static pthread_t idle_threads[256];
+static unsigned idle_count;
 
 static void *idle(void *context)
 {
@@ -113,13 +117,21 @@ __attribute__((noreturn)) static void obey(int orders, int answers)
             break;
         case 'i':
             for (unsigned i = 0; i < ms; i++) {
-                pthread_create(&thread, NULL, idle, NULL);
+                pthread_create(&idle_threads[idle_count++], NULL, idle, NULL);
             }
             break;
         case 'p':
             answer_fd = answers;
             pthread_create(&thread, NULL, outlive, (void *)(uintptr_t)ms);
             pthread_exit(NULL);
+        case 'e': /* as an exec does: the threads are gone, and the name is another */
+            while (idle_count > 0) {
+                pthread_cancel(idle_threads[--idle_count]);
+                pthread_join(idle_threads[idle_count], NULL);
+            }
+            prctl(PR_SET_NAME, "after");
+            burn(ms);
+            break;
         case 'f':
             child = fork();
             if (child > 0) {
@@ -399,6 +411,32 @@ static void many_threads(void)
     look(&b);
     CHECK(target->ended);
     CHECK(near(attributed(&b), 40 * MS, 2 * TICK)); /* nor does its own */
+    dismiss(&worker);
+    end(&b);
+}
+
+static uint64_t unsampled_of(struct fixture *b, const char *name);
+
+/* Its threads are asked in turn: what waits for that when it becomes another program is not that one's. */
+static void many_threads_before_an_exec(void)
+{
+    struct fixture b;
+    begin(&b);
+    struct worker worker = hire();
+    struct target *target = follow(&b, (uint32_t)worker.pid, CAPTURE_PROC);
+    tell(&worker, "i", 100);
+    do { /* of some twenty looks one asks all */
+        tell(&worker, "b", 40);
+        look(&b);
+    } while (target->account.pending_user_ns + target->account.pending_system_ns < 150 * MS);
+    tell(&worker, "e", 50);
+    while (target->threads_seen > 1) {
+        look(&b);
+    }
+    accounting_close_window(&b.accounting, &b.profile, NULL, 0);
+    CHECK(near(unsampled_of(&b, "after"), 50 * MS, 3 * TICK));
+    struct cpu_times told = told_of(&worker);
+    CHECK(near(attributed(&b), told.user_ns + told.system_ns, 3 * TICK));
     dismiss(&worker);
     end(&b);
 }
@@ -957,7 +995,7 @@ static void sampled_in_bursts(void)
     }
 }
 
-static uint64_t lost_of(struct fixture *b, const char *name);
+static uint64_t unsampled_of(struct fixture *b, const char *name);
 static void note_name(struct fixture *b, struct target *target, const char *name, bool exec, uint64_t time_ns);
 
 /* What few of them do not tell is lost, by the name of then. */
@@ -971,7 +1009,7 @@ static void sampled_in_bursts_before_an_exec(void)
         uint64_t seen_ns = sampled_part(&b, target, 100 * MS);
         target->bursts.samples = samples;
         note_name(&b, target, "after", true, clock_mono_ns());
-        CHECK(near(lost_of(&b, "before"), samples < 20 ? 300 * MS - seen_ns : 0, 2 * TICK));
+        CHECK(near(unsampled_of(&b, "before"), samples < 20 ? 300 * MS - seen_ns : 0, 2 * TICK));
         if (samples >= 20) { /* now more than it uses */
             tell(&worker, "b", 100);
             (void)sampled_part(&b, target, 200 * MS);
@@ -985,7 +1023,7 @@ static void sampled_in_bursts_before_an_exec(void)
             before_ns += is_before ? sample->cpu_ns : 0;
         }
         CHECK(near(before_ns, 300 * MS, 2 * TICK));
-        CHECK(near(account(&b, ACCOUNT_LOST), samples < 20 ? lost_of(&b, "before") : 0, MS));
+        CHECK(near(account(&b, ACCOUNT_LOST), samples < 20 ? unsampled_of(&b, "before") : 0, MS));
         CHECK(near(attributed(&b), (samples < 20 ? 300 : 400) * MS, 3 * TICK));
         end(&b);
     }
@@ -1445,7 +1483,7 @@ static void own_events_of_a_part(void)
     end(&b);
 }
 
-static uint64_t lost_of(struct fixture *b, const char *name)
+static uint64_t unsampled_of(struct fixture *b, const char *name)
 {
     uint64_t sum = 0;
     vec_each(&b->profile.samples, sample)
@@ -1483,8 +1521,8 @@ static void threads_before_an_exec(void)
     struct target *target = pool_of_short_threads(&b, &worker, 100);
     note_name(&b, target, "after", true, clock_mono_ns());
     note_name(&b, target, "last", true, clock_mono_ns()); /* to the next one nothing is left */
-    CHECK(near(lost_of(&b, "before"), 200 * MS, 3 * TICK));
-    CHECK_INT(lost_of(&b, "after") + lost_of(&b, "last"), 0);
+    CHECK(near(unsampled_of(&b, "before"), 200 * MS, 3 * TICK));
+    CHECK_INT(unsampled_of(&b, "after") + unsampled_of(&b, "last"), 0);
     close_accounting(&b, &worker);
     CHECK(near(cpu_of(&b, "last"), 200 * MS, 3 * TICK));
     CHECK_INT(attributed(&b), profile_sum(&b.profile).process_cpu_ns);
@@ -1500,7 +1538,7 @@ static void threads_before_a_rename(void)
     note_name(&b, target, "before", false, clock_mono_ns());
     CHECK_INT(target->account.read_ns, 0);
     note_name(&b, target, "after", false, clock_mono_ns());
-    CHECK(near(lost_of(&b, "before"), 200 * MS, 3 * TICK));
+    CHECK(near(unsampled_of(&b, "before"), 200 * MS, 3 * TICK));
     uint64_t read_ns = target->account.read_ns;
     note_name(&b, target, "last", false, clock_mono_ns());
     CHECK_INT(target->account.read_ns, read_ns);
@@ -1519,7 +1557,7 @@ static void sampled_before_a_rename(void)
         sampled_part(&b, target, 120 * MS);
         b.accounting.unsampled_ns = seldom == 1 ? 100 * MS : 0;
         note_name(&b, target, "after", true, clock_mono_ns());
-        CHECK(near(lost_of(&b, "before"), seldom == 1 ? 0 : 80 * MS, TICK));
+        CHECK(near(unsampled_of(&b, "before"), seldom == 1 ? 0 : 80 * MS, TICK));
         dismiss(&worker);
         end(&b);
     }
@@ -1532,7 +1570,7 @@ static void told_late_of_an_exec(void)
     struct worker worker;
     struct target *target = pool_of_short_threads(&b, &worker, 400);
     note_name(&b, target, "after", true, clock_mono_ns() - 120 * MS); /* 280 of 400 ms of its life */
-    CHECK(near(lost_of(&b, "before"), 140 * MS, TICK));
+    CHECK(near(unsampled_of(&b, "before"), 140 * MS, TICK));
     dismiss(&worker);
     end(&b);
 }
@@ -1902,6 +1940,7 @@ TESTS_THAT_MEASURE({"processes whose ancestors are forgotten count once", middle
       {"only what runs stirs", only_what_runs_stirs},
       {"time goes to the thread that used it, and of ended threads to the first", per_thread},
       {"the time of a process with many threads is shared out late, but whole", many_threads},
+      {"but what it did before an exec is told under the name of then", many_threads_before_an_exec},
       {"a process that was idle for long is seen when it works", idle_then_busy},
       {"a process whose first thread has ended goes on", first_thread_ended},
       {"children of a target are found, strangers are not", children},

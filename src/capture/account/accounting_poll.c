@@ -85,7 +85,7 @@ static uint64_t thread_delta_ns(struct accounting *a, const struct target *targe
 
 /* Shares the process's new time out among its threads by their own clocks, which are exact where the
  * process's accounting counts in ticks. The first thread has the rest, and ended threads' time with it. */
-static void share_out(struct accounting *a, struct profile *p, struct target *target)
+void accounting_share_out(struct accounting *a, struct profile *p, struct target *target)
 {
     uint64_t user_ns = target->account.pending_user_ns, left_user = user_ns;
     uint64_t system_ns = target->account.pending_system_ns, left_system = system_ns;
@@ -222,7 +222,7 @@ static void read_target(struct accounting *a, struct profile *p, struct target *
     struct cpu_times was = target->account.last;
     uint64_t read_ns = target->account.read_ns;
     uint64_t since_ns = read_ns > 0 ? beyond(a->now_ns, read_ns) : UNREAD_NEW_MS * NS_PER_MS;
-    target->account.final_known = accounting_update_times(a, target);
+    target->account.final_known = accounting_update_times(a, p, target);
     if (target->account.final_known) {
         attribute(a, target, &was);
         uint64_t used_ns = beyond(cpu_times_sum(&target->account.last), cpu_times_sum(&was));
@@ -234,7 +234,7 @@ static void read_target(struct accounting *a, struct profile *p, struct target *
     target->account.unread_ns = target->account.final_known ? 0 : since_ns;
     /* of one whose runtime is read there may be samples still */
     if (target->capture_mode == CAPTURE_PROC && (last || target->ended || threads_are_due(a, target))) {
-        share_out(a, p, target);
+        accounting_share_out(a, p, target);
     }
 }
 
@@ -463,7 +463,7 @@ static void keep_samples(struct accounting *a, struct profile *p, struct target 
 
 static void keep_polled(struct accounting *a, struct profile *p, struct target *target)
 {
-    share_out(a, p, target);
+    accounting_share_out(a, p, target);
     if (target->account.attributed_ns + target->account.sampled_ns > 0) {
         accounting_add_to_process(a, p, target, target->account.attributed_ns + target->account.sampled_ns);
     }

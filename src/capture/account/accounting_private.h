@@ -56,8 +56,12 @@ static inline bool accounting_is_exact(const struct target *target)
     return accounting_threads(target) < THREADS_AT_ONCE;
 }
 
-/* Reads the present times; notes the end of the process. */
-bool accounting_update_times(struct accounting *a, struct target *target);
+/* Reads the present times; notes the end of the process. With a profile what was read of one without perf before, and
+ * waits for its threads to be asked, is told now if it has another name: under the old one. */
+bool accounting_update_times(struct accounting *a, struct profile *p, struct target *target);
+
+/* Shares out among its threads what was read of one in CAPTURE_PROC, and tells it. */
+void accounting_share_out(struct accounting *a, struct profile *p, struct target *target);
 
 /* The same for a target on perf, and that it was read at now_ns: later samples are beyond that reading. */
 bool accounting_read(struct accounting *a, struct target *target, uint64_t now_ns);
