@@ -53,6 +53,7 @@ static void burn_in_kernel(unsigned ms)
 /* A child at the other end of two pipes. It obeys lines of the form "<letter> <number>":
  *   b ms   burn, s ms   burn in the kernel, t ms  burn in a new thread, p ms  end the first thread and
  *   burn in another, i n  start n idle threads, e ms  end them, have another name and burn,
+ *   z ms  leave a zombie that burnt, w ms  wait for a child that burnt,
  *   f     fork a child that obeys from now on until its "x", x   exit
  * and answers each with a byte: f when the child obeys, and once more when it has ended. */
 struct worker {
@@ -131,6 +132,15 @@ __attribute__((noreturn)) static void obey(int orders, int answers)
             }
             prctl(PR_SET_NAME, "after");
             burn(ms);
+            break;
+        case 'z':
+        case 'w':
+            child = fork();
+            if (child == 0) {
+                burn(ms);
+                _exit(0);
+            }
+            CHECK(waitid(P_PID, (id_t)child, &(siginfo_t){0}, WEXITED | (order[0] == 'z' ? WNOWAIT : 0)) == 0);
             break;
         case 'f':
             child = fork();
@@ -605,6 +615,28 @@ static void every_generation_once(void)
     for (unsigned seen = 0; seen < 8; seen++) {
         generations(seen);
     }
+}
+
+/* Nobody waits for it, so what others of its parent's children used is not to be held against it. */
+static void zombie_that_stays(void)
+{
+    struct fixture b;
+    begin(&b);
+    struct worker worker = hire();
+    follow(&b, (uint32_t)worker.pid, CAPTURE_PROC);
+    tell(&worker, "z", 150);
+    look(&b);
+    CHECK(near(attributed(&b), 150 * MS, 2 * TICK));
+    look(&b);
+    CHECK_INT(b.accounting.zombies.len, 1);
+    tell(&worker, "w", 100); /* which nobody sees */
+    look(&b);
+    CHECK(near(attributed(&b), 250 * MS, 3 * TICK));
+    CHECK(near(account(&b, ACCOUNT_LOST), 100 * MS, 2 * TICK));
+    dismiss(&worker);
+    look(&b);
+    CHECK_INT(b.accounting.zombies.len, 0);
+    end(&b);
 }
 
 static void children_before_us(void)
@@ -1947,6 +1979,7 @@ TESTS_THAT_MEASURE({"processes whose ancestors are forgotten count once", middle
       {"the last part of a child's life is its own", end_of_a_child},
       {"children and grandchildren count once, whenever they are looked at", every_generation_once},
       {"a child counts once, when its parent is not seen to have run", end_that_no_clock_shows},
+      {"a child that is never waited for takes nothing from others", zombie_that_stays},
       {"what a child used before us is not counted, not even when it ends", children_before_us},
       {"following all takes every process but ourselves, from now on", all_processes},
       {"windows add up to the whole", windows_add_up},

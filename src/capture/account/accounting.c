@@ -45,6 +45,7 @@ void accounting_release(struct accounting *a)
     buf_release(&a->text);
     vec_release(&a->pids.ids);
     scan_release(&a->scan);
+    vec_release(&a->zombies);
     map_release(&a->folded);
     map_release(&a->followed);
 }

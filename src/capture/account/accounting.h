@@ -48,6 +48,13 @@
 
 enum { ACCOUNTING_POLL_MS = 100 };
 
+/* A child of a target without perf that was read after its end and is still there: who started it has not waited for it. */
+struct zombie {
+    uint32_t pid, heir;
+    uint64_t heir_ticks; /* the heir's start */
+    uint64_t used_ns;    /* with its children's */
+};
+
 struct accounting {
     struct targets *targets;
     uint64_t tick_ns;
@@ -71,6 +78,7 @@ struct accounting {
     struct scan scan;
     struct selection *selection;   /* null: every process is selected */
     uint64_t ended_excluded; /* targets of this window that were dropped, and had been excluded */
+    VEC(struct zombie) zombies;
     struct map folded;       /* name and capture mode -> the target that stands for
                               * those that ended unseen */
     struct map followed;     /* trees.h */

@@ -18,6 +18,7 @@ enum {
     JOINED_SAMPLES_MIN = 20, /* that stand for what was used before them, too */
     STIRS_PART = 100, /* of the time since it was read: less is a process that sleeps and looks up now and then */
     CUT_TICKS = 2, /* that the times of waited-for children lack, at most: user and system time are cut to whole ones */
+    ZOMBIES_MAX = 1024, /* each asked at every poll, 0.3 us */
     UNREAD_NEW_MS = 2 * ACCOUNTING_POLL_MS, /* it was found, and gone before its first reading */
 };
 
@@ -248,7 +249,7 @@ static uint64_t take(uint64_t *from_ns, uint64_t most_ns)
 static uint64_t seen_children_ns(const struct target_account *account)
 {
     const struct target_children *children = &account->children;
-    return children->gone_before_ns + children->gone_ns + children->zombies_ns + children->cut_ns;
+    return children->gone_before_ns + children->gone_ns + children->zombies_ns + children->on_perf_ns + children->cut_ns;
 }
 
 /* Returns how much of it they are. */
@@ -280,7 +281,7 @@ static void settle_children(struct accounting *a, struct profile *p, struct targ
     uint64_t rest_ns = account->children.waited_ns;
     rest_ns -= take(&account->children.gone_before_ns, rest_ns);
     rest_ns -= take(&account->children.gone_ns, rest_ns);
-    rest_ns -= take(&account->children.zombies_ns, rest_ns);
+    rest_ns -= take(&account->children.on_perf_ns, rest_ns);
     rest_ns -= take(&account->children.cut_ns, rest_ns);
     account->children.waited_ns = 0;
     account->children.cut_ns += account->children.gone_before_ns;
@@ -309,6 +310,36 @@ static void add_tail(const struct accounting *a, struct target_children *childre
     *tail = (struct target_tail){row, most_ns + (grows ? 0 : tail->most_ns)};
 }
 
+static bool note_zombie(struct accounting *a, struct target *heir, const struct target *target)
+{
+    struct zombie *zombie = a->zombies.len < ZOMBIES_MAX ? vec_push(&a->zombies) : NULL;
+    if (zombie != NULL) {
+        *zombie = (struct zombie){target->pid, heir->pid, heir->start_ticks, target->account.lifetime_ns};
+        heir->account.children.zombies_ns += zombie->used_ns;
+    }
+    return zombie != NULL;
+}
+
+/* After all parents were read, and before they are settled: what is no zombie any more was waited for, so its time is
+ * among its parent's. Others' is in it although a parent never waits for some. */
+static void bury_zombies(struct accounting *a)
+{
+    for (size_t i = a->zombies.len; i-- > 0;) {
+        struct zombie zombie = a->zombies.at[i];
+        struct target *heir = targets_find(a->targets, zombie.heir);
+        bool goes_on = heir != NULL && !heir->ended && heir->start_ticks == zombie.heir_ticks;
+        uint64_t own_ns;
+        if (goes_on && clock_process_cpu_ns(zombie.pid, &own_ns)) {
+            continue;
+        }
+        if (goes_on) {
+            heir->account.children.zombies_ns -= zombie.used_ns;
+            heir->account.children.gone_ns += zombie.used_ns;
+        }
+        vec_swap_out(&a->zombies, i);
+    }
+}
+
 /* What its parent's times will hold of it was attributed by now; the last part of its life perhaps not. */
 static void leave_to_heir(struct accounting *a, struct profile *p, struct target *target)
 {
@@ -321,9 +352,7 @@ static void leave_to_heir(struct accounting *a, struct profile *p, struct target
         heir->account.clock_ns = 0;
     }
     /* a zombie's times hold the children it waited for; of one that is gone all are supposed to be */
-    if (target->account.final_known) {
-        heir->account.children.zombies_ns += target->account.lifetime_ns;
-    } else {
+    if (!target->account.final_known || !note_zombie(a, heir, target)) {
         heir->account.children.gone_ns += target->account.lifetime_ns + seen_children_ns(&target->account);
     }
     uint32_t row = target->account.unread_ns == 0 || targets_is_excluded(target, a->now_ns)
@@ -390,7 +419,7 @@ static void leave_on_perf(struct accounting *a, struct target *target, bool ask)
         uint64_t read_ns = cpu_times_sum(&account->last) + account->since_read_ns;
         read_ns += accounting_threads(target) * a->period_ns + 2 * a->tick_ns;
         account->left = true;
-        heir->account.children.zombies_ns += read_ns + seen_children_ns(account); /* it may be waited for much later */
+        heir->account.children.on_perf_ns += read_ns + seen_children_ns(account); /* it may be waited for much later */
     }
 }
 
@@ -426,6 +455,7 @@ void accounting_poll_all(struct accounting *a, struct profile *p, bool last)
         read_gone(a, p, last);
     }
     leave_all_on_perf(a, any_waited);
+    bury_zombies(a);
     for (size_t i = a->targets->all.len; i-- > 0;) {
         struct target *target = a->targets->all.at[i];
         if (accounting_is_polled(target) && target->account.read_ns == a->now_ns) {
