@@ -91,7 +91,7 @@ void accounting_evaluate(struct accounting *a, struct target *target)
 
 /* Reads the present times; notes the end of the process. A zombie's times are final and readable; what
  * is known to have ended and is no zombie is another process under the same pid. */
-bool accounting_update_times(struct accounting *a, struct profile *p, struct target *target)
+bool accounting_update_times(struct accounting *a, struct target *target, struct str *comm)
 {
     struct proc_stat stat;
     if (targets_find(a->targets, target->pid) != target || !read_stat(a, target->pid, 0, &stat) ||
@@ -108,19 +108,15 @@ bool accounting_update_times(struct accounting *a, struct profile *p, struct tar
     target->threads_ended = target->account.waited.begun = 0;
     target->parent_pid = stat.ppid; /* an orphan's next parent waits for it */
     target->ended = stat_has_ended(&stat);
-    if (accounting_is_polled(target) && !str_eq(stat.comm, str_of(target->name))) {
-        if (p != NULL && target->capture_mode == CAPTURE_PROC) {
-            accounting_share_out(a, p, target);
-        }
-        targets_rename(a->targets, target); /* no record tells of an exec here */
-        accounting_evaluate(a, target);
+    if (comm != NULL) {
+        *comm = stat.comm;
     }
     return true;
 }
 
 bool accounting_adopt(struct accounting *a, struct target *target)
 {
-    if (!accounting_update_times(a, NULL, target)) {
+    if (!accounting_update_times(a, target, NULL)) {
         return false;
     }
     target->account.before = target->account.last;
@@ -135,7 +131,7 @@ bool accounting_read(struct accounting *a, struct target *target, uint64_t now_n
 {
     uint64_t used_ns = cpu_times_sum(&target->account.last);
     uint64_t since_ns = target->account.read_ns != 0 ? target->account.read_ns : target->began_ns;
-    if (!accounting_update_times(a, NULL, target)) {
+    if (!accounting_update_times(a, target, NULL)) {
         return false;
     }
     uint64_t apart_ns = beyond(now_ns, since_ns);

@@ -48,7 +48,7 @@
 
 enum { ACCOUNTING_POLL_MS = 100 };
 
-/* A child of a target without perf that was read after its end and is still there: who started it has not waited for it. */
+/* A child of a target without perf that was read after its end and is still there: nobody has waited for it. */
 struct zombie {
     uint32_t pid, heir;
     uint64_t heir_ticks; /* the heir's start */

@@ -10,15 +10,12 @@
 
 enum {
     STRANGER_CHECKS = 3,   /* its parent may stand later in the list, or not yet be a target */
-    GENERATIONS_MAX = 64,
     IDLE_POLLS = 10,
     EVALUATE_POLLS = 20,
     SKIPPED_POLLS_MAX = 5, /* a second each */
     THREADS_PER_POLL = 4,
     JOINED_SAMPLES_MIN = 20, /* that stand for what was used before them, too */
     STIRS_PART = 100, /* of the time since it was read: less is a process that sleeps and looks up now and then */
-    CUT_TICKS = 2, /* that the times of waited-for children lack, at most: user and system time are cut to whole ones */
-    ZOMBIES_MAX = 1024, /* each asked at every poll, 0.3 us */
     UNREAD_NEW_MS = 2 * ACCOUNTING_POLL_MS, /* it was found, and gone before its first reading */
 };
 
@@ -86,7 +83,7 @@ static uint64_t thread_delta_ns(struct accounting *a, const struct target *targe
 
 /* Shares the process's new time out among its threads by their own clocks, which are exact where the
  * process's accounting counts in ticks. The first thread has the rest, and ended threads' time with it. */
-void accounting_share_out(struct accounting *a, struct profile *p, struct target *target)
+static void share_out(struct accounting *a, struct profile *p, struct target *target)
 {
     uint64_t user_ns = target->account.pending_user_ns, left_user = user_ns;
     uint64_t system_ns = target->account.pending_system_ns, left_system = system_ns;
@@ -172,16 +169,6 @@ bool accounting_end_events(struct accounting *a, struct profile *p, struct targe
     return true;
 }
 
-/* Whose times hold an ended process's: its parent's, or those of that one's parent. */
-static struct target *heir_of(struct accounting *a, const struct target *target)
-{
-    struct target *heir = targets_find(a->targets, target->parent_pid);
-    for (unsigned i = 0; heir != NULL && heir->ended && !heir->account.ends && i < GENERATIONS_MAX; i++) {
-        heir = targets_find(a->targets, heir->parent_pid);
-    }
-    return heir;
-}
-
 /* The cost follows what runs: an idle process is read ten times more rarely, one of thousands of
  * threads as well, and of a process's threads about forty per second are read. */
 static bool is_due(const struct accounting *a, const struct target *target)
@@ -218,13 +205,27 @@ static void attribute(struct accounting *a, struct target *target, const struct 
     target->account.attributed_ns += user_ns + system_ns;
 }
 
+/* No record tells of an exec here. What waits for its threads to be asked was used under the name of until now. */
+static void follow_name(struct accounting *a, struct profile *p, struct target *target, struct str comm)
+{
+    if (!str_eq(comm, str_of(target->name))) {
+        if (target->capture_mode == CAPTURE_PROC) {
+            share_out(a, p, target);
+        }
+        targets_rename(a->targets, target);
+        accounting_evaluate(a, target);
+    }
+}
+
 static void read_target(struct accounting *a, struct profile *p, struct target *target, bool last)
 {
     struct cpu_times was = target->account.last;
     uint64_t read_ns = target->account.read_ns;
     uint64_t since_ns = read_ns > 0 ? beyond(a->now_ns, read_ns) : UNREAD_NEW_MS * NS_PER_MS;
-    target->account.final_known = accounting_update_times(a, p, target);
+    struct str comm;
+    target->account.final_known = accounting_update_times(a, target, &comm);
     if (target->account.final_known) {
+        follow_name(a, p, target, comm);
         attribute(a, target, &was);
         uint64_t used_ns = beyond(cpu_times_sum(&target->account.last), cpu_times_sum(&was));
         a->stirred_ns = used_ns * STIRS_PART > since_ns ? a->now_ns : a->stirred_ns;
@@ -235,130 +236,7 @@ static void read_target(struct accounting *a, struct profile *p, struct target *
     target->account.unread_ns = target->account.final_known ? 0 : since_ns;
     /* of one whose runtime is read there may be samples still */
     if (target->capture_mode == CAPTURE_PROC && (last || target->ended || threads_are_due(a, target))) {
-        accounting_share_out(a, p, target);
-    }
-}
-
-static uint64_t take(uint64_t *from_ns, uint64_t most_ns)
-{
-    uint64_t taken_ns = *from_ns < most_ns ? *from_ns : most_ns;
-    *from_ns -= taken_ns;
-    return taken_ns;
-}
-
-static uint64_t seen_children_ns(const struct target_account *account)
-{
-    const struct target_children *children = &account->children;
-    return children->gone_before_ns + children->gone_ns + children->zombies_ns + children->on_perf_ns + children->cut_ns;
-}
-
-/* Returns how much of it they are. */
-static uint64_t settle_tails(struct target_children *children, struct profile *p, uint64_t rest_ns)
-{
-    uint64_t most_ns = 0, told_ns = 0;
-    for (uint32_t i = 0; i < children->tail_count; i++) {
-        most_ns += children->tails[i].most_ns;
-    }
-    double part = rest_ns < most_ns ? (double)rest_ns / (double)most_ns : 1;
-    for (uint32_t i = 0; i < children->tail_count; i++) {
-        struct target_tail *tail = &children->tails[i];
-        uint64_t end_ns = (uint64_t)(part * (double)tail->most_ns);
-        profile_account(p, tail->row, ACCOUNT_NATIVE_NO_PERF, end_ns);
-        p->processes.at[p->threads.at[tail->row].process].cpu_ns += end_ns;
-        tail->most_ns -= end_ns;
-        told_ns += end_ns;
-    }
-    return told_ns;
-}
-
-/* Children that ended: their parent has their times once it waited for them, and then a second time what was attributed
- * to those that were seen. What it has beyond are the ends that nobody could read any more, of each for as long as it
- * can have lived since; and, beyond that, children that nobody saw: they came and went
- * between two looks, as with perf between two samples. */
-static void settle_children(struct accounting *a, struct profile *p, struct target *target)
-{
-    struct target_account *account = &target->account;
-    uint64_t rest_ns = account->children.waited_ns;
-    rest_ns -= take(&account->children.gone_before_ns, rest_ns);
-    rest_ns -= take(&account->children.gone_ns, rest_ns);
-    rest_ns -= take(&account->children.on_perf_ns, rest_ns);
-    rest_ns -= take(&account->children.cut_ns, rest_ns);
-    account->children.waited_ns = 0;
-    account->children.cut_ns += account->children.gone_before_ns;
-    if (account->children.cut_ns > CUT_TICKS * a->tick_ns) {
-        account->children.cut_ns = CUT_TICKS * a->tick_ns;
-    }
-    account->children.gone_before_ns = account->children.gone_ns;
-    account->children.gone_ns = 0;
-    if (rest_ns > 0 && account->children.window == a->targets->window) {
-        rest_ns -= settle_tails(&account->children, p, rest_ns);
-    }
-    bool selected = a->selection == NULL || !a->selection->active;
-    if (rest_ns > 0 && selected && !targets_is_excluded(target, a->now_ns)) {
-        profile_account(p, targets_thread_id(a->targets, p, target, target->pid), ACCOUNT_LOST, rest_ns);
-        account->attributed_ns += rest_ns;
-    }
-}
-
-static void add_tail(const struct accounting *a, struct target_children *children, uint32_t row, uint64_t most_ns)
-{
-    children->tail_count = children->window == a->targets->window ? children->tail_count : 0;
-    children->window = a->targets->window;
-    bool grows = children->tail_count < TARGET_TAILS;
-    children->tail_count += grows;
-    struct target_tail *tail = &children->tails[children->tail_count - 1];
-    *tail = (struct target_tail){row, most_ns + (grows ? 0 : tail->most_ns)};
-}
-
-static bool note_zombie(struct accounting *a, struct target *heir, const struct target *target)
-{
-    struct zombie *zombie = a->zombies.len < ZOMBIES_MAX ? vec_push(&a->zombies) : NULL;
-    if (zombie != NULL) {
-        *zombie = (struct zombie){target->pid, heir->pid, heir->start_ticks, target->account.lifetime_ns};
-        heir->account.children.zombies_ns += zombie->used_ns;
-    }
-    return zombie != NULL;
-}
-
-/* After all parents were read, and before they are settled: what is no zombie any more was waited for, so its time is
- * among its parent's. Others' is in it although a parent never waits for some. */
-static void bury_zombies(struct accounting *a)
-{
-    for (size_t i = a->zombies.len; i-- > 0;) {
-        struct zombie zombie = a->zombies.at[i];
-        struct target *heir = targets_find(a->targets, zombie.heir);
-        bool goes_on = heir != NULL && !heir->ended && heir->start_ticks == zombie.heir_ticks;
-        uint64_t own_ns;
-        if (goes_on && clock_process_cpu_ns(zombie.pid, &own_ns)) {
-            continue;
-        }
-        if (goes_on) {
-            heir->account.children.zombies_ns -= zombie.used_ns;
-            heir->account.children.gone_ns += zombie.used_ns;
-        }
-        vec_swap_out(&a->zombies, i);
-    }
-}
-
-/* What its parent's times will hold of it was attributed by now; the last part of its life perhaps not. */
-static void leave_to_heir(struct accounting *a, struct profile *p, struct target *target)
-{
-    struct target *heir = heir_of(a, target);
-    if (heir == NULL) {
-        return;
-    }
-    heir->account.idle_polls = 0; /* a shell that hardly ran has waited for it, and may end before it would be read */
-    if (!targets_is_excluded(target, a->now_ns)) { /* its clock may hide that it ran: a hypervisor took that away */
-        heir->account.clock_ns = 0;
-    }
-    /* a zombie's times hold the children it waited for; of one that is gone all are supposed to be */
-    if (!target->account.final_known || !note_zombie(a, heir, target)) {
-        heir->account.children.gone_ns += target->account.lifetime_ns + seen_children_ns(&target->account);
-    }
-    uint32_t row = target->account.unread_ns == 0 || targets_is_excluded(target, a->now_ns)
-                       ? 0 : targets_thread_id(a->targets, p, target, target->pid);
-    if (row != 0) {
-        add_tail(a, &heir->account.children, row, target->account.unread_ns * accounting_threads(target));
+        share_out(a, p, target);
     }
 }
 
@@ -407,33 +285,6 @@ static void read_gone(struct accounting *a, struct profile *p, bool last)
     }
 }
 
-/* A child on perf of one that is polled: its own samples tell of it, its parent's times do not. What is held against
- * them may be too much by what it cannot have used unseen, which is little, rather than too little. */
-static void leave_on_perf(struct accounting *a, struct target *target, bool ask)
-{
-    struct target_account *account = &target->account;
-    uint64_t cpu_ns;
-    bool gone = target->ended || (ask && !clock_process_cpu_ns(target->pid, &cpu_ns));
-    struct target *heir = !gone || account->left || accounting_is_polled(target) ? NULL : heir_of(a, target);
-    if (heir != NULL) {
-        uint64_t read_ns = cpu_times_sum(&account->last) + account->since_read_ns;
-        read_ns += accounting_threads(target) * a->period_ns + 2 * a->tick_ns;
-        account->left = true;
-        heir->account.children.on_perf_ns += read_ns + seen_children_ns(account); /* it may be waited for much later */
-    }
-}
-
-/* The younger ones first: they may be children of the others. */
-static void leave_all_on_perf(struct accounting *a, bool ask)
-{
-    for (size_t i = a->targets->all.len; i-- > 0;) {
-        leave_on_perf(a, a->targets->all.at[i], ask);
-    }
-    for (size_t i = a->targets->aside.len; i-- > 0;) {
-        leave_on_perf(a, a->targets->aside.at[i], ask);
-    }
-}
-
 /* Parents are read before their children: a child that its parent's times hold by then is gone when it is read, and is
  * settled first. */
 void accounting_poll_all(struct accounting *a, struct profile *p, bool last)
@@ -454,16 +305,16 @@ void accounting_poll_all(struct accounting *a, struct profile *p, bool last)
     if (any_waited && !last) {
         read_gone(a, p, last);
     }
-    leave_all_on_perf(a, any_waited);
-    bury_zombies(a);
+    accounting_leave_all_on_perf(a, any_waited);
+    accounting_bury_zombies(a);
     for (size_t i = a->targets->all.len; i-- > 0;) {
         struct target *target = a->targets->all.at[i];
         if (accounting_is_polled(target) && target->account.read_ns == a->now_ns) {
-            settle_children(a, p, target);
+            accounting_settle_children(a, p, target);
         }
         if (target->account.ends) {
             target->account.ends = false;
-            leave_to_heir(a, p, target);
+            accounting_leave_to_heir(a, p, target);
         }
         if (last && target->capture_mode == CAPTURE_RUNTIME) {
             settle_samples(a, p, target);
@@ -493,7 +344,7 @@ static void keep_samples(struct accounting *a, struct profile *p, struct target 
 
 static void keep_polled(struct accounting *a, struct profile *p, struct target *target)
 {
-    accounting_share_out(a, p, target);
+    share_out(a, p, target);
     if (target->account.attributed_ns + target->account.sampled_ns > 0) {
         accounting_add_to_process(a, p, target, target->account.attributed_ns + target->account.sampled_ns);
     }
@@ -505,7 +356,7 @@ void accounting_begin_events(struct accounting *a, struct profile *p, struct tar
 {
     a->now_ns = clock_mono_ns();
     read_target(a, p, target, false);
-    settle_children(a, p, target);
+    accounting_settle_children(a, p, target);
     if (target->capture_mode == CAPTURE_RUNTIME) {
         keep_samples(a, p, target);
     } else {

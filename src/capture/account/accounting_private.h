@@ -1,10 +1,11 @@
 /*
  * accounting_private: what the files of accounting share.
  *
- *     accounting.c         the times of one process, and when they are read
- *     accounting_poll.c    attributing them as they are read, without perf
- *     accounting_ended.c   processes that ended
- *     accounting_window.c  the end of a window
+ *     accounting.c           the times of one process, and when they are read
+ *     accounting_poll.c      attributing them as they are read, without perf
+ *     accounting_children.c  times of waited-for children, without perf
+ *     accounting_ended.c     processes that ended
+ *     accounting_window.c    the end of a window
  */
 #ifndef CAPTURE_ACCOUNT_ACCOUNTING_PRIVATE_H
 #define CAPTURE_ACCOUNT_ACCOUNTING_PRIVATE_H
@@ -20,6 +21,13 @@ enum {
 static inline uint64_t beyond(uint64_t value, uint64_t base)
 {
     return value > base ? value - base : 0;
+}
+
+static inline uint64_t take(uint64_t *from_ns, uint64_t most_ns)
+{
+    uint64_t taken_ns = *from_ns < most_ns ? *from_ns : most_ns;
+    *from_ns -= taken_ns;
+    return taken_ns;
 }
 
 static inline uint64_t cpu_times_sum(const struct cpu_times *times)
@@ -56,18 +64,27 @@ static inline bool accounting_is_exact(const struct target *target)
     return accounting_threads(target) < THREADS_AT_ONCE;
 }
 
-/* Reads the present times; notes the end of the process. With a profile what was read of one without perf before, and
- * waits for its threads to be asked, is told now if it has another name: under the old one. */
-bool accounting_update_times(struct accounting *a, struct profile *p, struct target *target);
-
-/* Shares out among its threads what was read of one in CAPTURE_PROC, and tells it. */
-void accounting_share_out(struct accounting *a, struct profile *p, struct target *target);
+/* Reads the present times; notes the end of the process. `comm`, if not null, is its name until the next reading. */
+bool accounting_update_times(struct accounting *a, struct target *target, struct str *comm);
 
 /* The same for a target on perf, and that it was read at now_ns: later samples are beyond that reading. */
 bool accounting_read(struct accounting *a, struct target *target, uint64_t now_ns);
 
 /* Evaluates the filters once more. */
 void accounting_evaluate(struct accounting *a, struct target *target);
+
+/* A target ended: what its parent's times will hold of it was attributed by now; the last part of its life perhaps
+ * not. */
+void accounting_leave_to_heir(struct accounting *a, struct profile *p, struct target *target);
+
+/* The same of those on perf. `ask` whether they are gone: no record may have come yet. */
+void accounting_leave_all_on_perf(struct accounting *a, bool ask);
+
+/* After all parents were read, and before they are settled. */
+void accounting_bury_zombies(struct accounting *a);
+
+/* Tells what the times of waited-for children have beyond those that were seen. */
+void accounting_settle_children(struct accounting *a, struct profile *p, struct target *target);
 
 /* Polls all targets without perf. `last`: at the window's end. */
 void accounting_poll_all(struct accounting *a, struct profile *p, bool last);

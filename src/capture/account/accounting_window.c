@@ -123,7 +123,7 @@ static void close_all_living(struct accounting *a, struct profile *p, struct tre
         }
         struct tree *tree = trees_of(trees, target);
         uint64_t earlier_ns = target->account.carried_ns;
-        target->account.final_known = !target->account.folded && accounting_update_times(a, p, target);
+        target->account.final_known = !target->account.folded && accounting_update_times(a, target, NULL);
         if (target->account.final_known) {
             uint64_t used_ns = beyond(cpu_times_sum(&target->account.last), cpu_times_sum(&target->account.before));
             trees_explain(tree, target, beyond(used_ns, earlier_ns));

@@ -116,12 +116,12 @@ struct target_tail {
 
 enum { TARGET_TAILS = 8 };
 
-/* What its times hold of children that ended, without perf. Written by accounting_poll.c. */
+/* What its times hold of children that ended, without perf. Written by accounting_children.c. */
 struct target_children {
     uint64_t waited_ns;      /* by which its children_ns has grown, not yet settled */
-    uint64_t zombies_ns;     /* CPU of children that ended and were not waited for yet: none of it is in waited_ns, … */
-    uint64_t gone_ns, gone_before_ns; /* … of those that are gone, to be taken off it: they were waited for, so it is in it
-                              * by the next reading, or never (SIGCHLD is ignored), … */
+    uint64_t zombies_ns;     /* CPU of children that ended and nobody waited for: it is not in waited_ns, … */
+    uint64_t gone_ns, gone_before_ns; /* … of those that are gone, to be taken off it: it is in it by the next reading,
+                              * or never (SIGCHLD is ignored), … */
     uint64_t cut_ns;         /* … or later, if it is less than the ticks that children_ns is cut to, … */
     uint64_t on_perf_ns;     /* … and of those on perf, of which nobody knows when they are waited for */
     uint32_t window, tail_count;
