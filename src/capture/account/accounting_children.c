@@ -102,14 +102,15 @@ void accounting_bury_zombies(struct accounting *a)
     for (size_t i = a->zombies.len; i-- > 0;) {
         struct zombie zombie = a->zombies.at[i];
         struct target *heir = targets_find(a->targets, zombie.heir);
-        bool goes_on = heir != NULL && !heir->ended && heir->start_ticks == zombie.heir_ticks;
+        bool is_due = heir != NULL && (!heir->ended || heir->account.ends) && heir->start_ticks == zombie.heir_ticks;
         uint64_t own_ns;
-        if (goes_on && clock_process_cpu_ns(zombie.pid, &own_ns)) {
+        bool is_there = is_due && clock_process_cpu_ns(zombie.pid, &own_ns);
+        if (is_there && !heir->ended) {
             continue;
         }
-        if (goes_on) {
+        if (is_due) { /* whose parent ended without waiting is soon waited for by another */
             heir->account.children.zombies_ns -= zombie.used_ns;
-            heir->account.children.gone_ns += zombie.used_ns;
+            heir->account.children.gone_ns += is_there ? 0 : zombie.used_ns;
         }
         vec_swap_out(&a->zombies, i);
     }
