@@ -9,7 +9,8 @@ seed is the same tree. --attach is -p to the tree's first process, when some of 
 --all is -a beside it. A build is held against wait4's rusage.
 
 Without perf some time can be known to nobody: a process that no other waits for, between the last look at it and its
-end. The most that this can be is counted apart, and so is what names may be off by, where children were too short to be
+end; and of one that waited for others, what its times of them are cut to ticks by, if nobody looks any more at who waits for
+it. The most that this can be is counted apart, and so is what names may be off by, where children were too short to be
 seen alive. With perf a total may be larger by what a hypervisor took from this machine's CPUs meanwhile (steal).
 """
 import argparse
@@ -33,6 +34,7 @@ from lab import compiler, pprof, process, vitals  # noqa: E402
 ROOT = Path(__file__).resolve().parents[2]
 NAMES = ("ash", "beech", "cedar", "elm", "fir", "hazel", "larch", "maple", "oak", "pine", "rowan", "yew")
 RELATIVE, ABSOLUTE = 0.03, 0.1
+TICK_SECONDS = 1 / os.sysconf("SC_CLK_TCK")
 SHELL_SECONDS = 0.0007  # what a shell takes that nobody waited for
 LATE_SECONDS = 90
 BUILD_SECONDS = 1800
@@ -54,7 +56,8 @@ class Life:
         self.pid, self.parent, self.began, self.ended = pid, 0, None, None
         self.pieces = []  # (name, own seconds so far)
         self.children = None  # seconds of those that it waited for
-        self.waited = None  # own + children, by wait4
+        self.waited = None  # own + children, by wait4, …
+        self.waited_at = None  # … then
         self.is_shell = False
         self.own = 0
 
@@ -92,6 +95,8 @@ class Truth:
                     self.unseen[name] += seconds if hidden or life.seconds < look else min(seconds, 2 * look)
                 if life.seconds < look:
                     self.moved[name] += seconds
+            if life.waited_at and life.waited_at > root.ended - look:
+                self.unseen[life.pieces[-1][0]] += min(life.children or 0, 2 * TICK_SECONDS)
         if not rested:
             self.unseen["tree"] += min(self.names["tree"], 2 * look)
         self.total = sum(self.names.values())
@@ -108,7 +113,7 @@ class Truth:
             life.pieces.append((rest[1].removesuffix(suffix()), int(rest[2]) / 1e9))
             life.children, life.ended = int(rest[3]) / 1e9, when
         elif word == "waited":
-            life.waited = int(rest[1]) / 1e9
+            life.waited, life.waited_at = int(rest[1]) / 1e9, when
         return None
 
     def _below(self, shell):
