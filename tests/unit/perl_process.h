@@ -94,8 +94,9 @@ static inline bool perl_process_read(void *context, struct memory_piece *pieces,
         if (pieces[i].got > 0) {
             memcpy(pieces[i].out, p->bytes + offset, pieces[i].got);
         }
+        p->pieces++;
         if (p->at_piece != NULL) {
-            p->at_piece(p, p->pieces++);
+            p->at_piece(p, p->pieces - 1);
         }
     }
     return !p->gone;

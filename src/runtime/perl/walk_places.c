@@ -1,6 +1,7 @@
 /* The functions and places that a stack's frames point to (walk.h), for some frames at once: of a CV its fingerprint,
  * because the memory of one that was freed may be another's by the time that frames are named; of a cop its line, and
- * where its file's name stands. */
+ * where its file's name stands. What costs is the kernel's look-up of each part that is read, a third of a microsecond:
+ * frames of one place are read once, and the rest by address, since what lies near is one part (os/remote.h). */
 #include "runtime/perl/walk.h"
 
 enum {
@@ -10,10 +11,26 @@ enum {
 };
 
 struct place {
+    uint32_t same;                               /* the frame that is read for this one, itself mostly */
     uint32_t cop_piece, first_piece, body_piece; /* of the batch in hand */
     uint64_t body;                               /* of a CV, as the plan has it */
     unsigned char cop[COP_BYTES], first[COP_BYTES], bytes[CV_BYTES];
 };
+
+/* What is to be read; `piece` becomes its number. */
+struct request {
+    uint64_t address;
+    void *out;
+    uint32_t *piece;
+    uint32_t len;
+};
+
+/* Lies where the second copy of the contexts was. */
+struct requests {
+    uint32_t count;
+    struct request at[3 * WALK_GROUP];
+};
+_Static_assert(sizeof(struct requests) <= WALK_CONTEXTS * PERL_CONTEXT_BYTES, "no room for them");
 _Static_assert(sizeof(struct place) * WALK_GROUP <= WALK_CONTEXTS * PERL_CONTEXT_BYTES, "no room for them");
 _Static_assert((int)PERL_FILE_BYTES <= (int)CV_BYTES, "no room for it");
 _Static_assert(3 * WALK_GROUP <= WALK_PIECES, "no room for them");
@@ -50,20 +67,71 @@ uint64_t *calls_body(struct walk *w, uint64_t cv)
     return &w->plan->function[at].body;
 }
 
-static void ask(struct walk *w, const struct runtime_frame *frame, struct place *place)
+static struct requests *begin_requests(struct walk *w)
 {
-    *place = (struct place){0};
+    struct requests *requests = (struct requests *)(void *)w->pool[1];
+    w->pieces = 0;
+    requests->count = 0;
+    return requests;
+}
+
+static void request(struct requests *requests, uint64_t address, void *out, uint32_t len, uint32_t *piece)
+{
+    requests->at[requests->count++] = (struct request){address, out, piece, len};
+}
+
+/* Shell's sort: in a catcher, of a hundred at the most. */
+static void sort(struct requests *requests)
+{
+    static const uint32_t gaps[] = {23, 10, 4, 1};
+    for (uint32_t g = 0; g < sizeof gaps / sizeof gaps[0]; g++) {
+        for (uint32_t i = gaps[g]; i < requests->count; i++) {
+            struct request moved = requests->at[i];
+            uint32_t to = i;
+            for (; to >= gaps[g] && requests->at[to - gaps[g]].address > moved.address; to -= gaps[g]) {
+                requests->at[to] = requests->at[to - gaps[g]];
+            }
+            requests->at[to] = moved;
+        }
+    }
+}
+
+/* False: nothing can be read any more. */
+static bool read_all(struct walk *w, struct requests *requests)
+{
+    sort(requests);
+    for (uint32_t i = 0; i < requests->count; i++) {
+        const struct request *asked = &requests->at[i];
+        *asked->piece = calls_ask(w, asked->address, asked->out, asked->len);
+    }
+    return w->pieces == 0 || calls_read(w);
+}
+
+static void ask(struct walk *w, struct requests *requests, const struct runtime_frame *frame, struct place *place)
+{
     if ((frame->flags & KINDS) == 0) {
         return;
     }
-    place->cop_piece = calls_ask(w, frame->check + COP_AT, place->cop, COP_BYTES);
+    request(requests, frame->check + COP_AT, place->cop, COP_BYTES, &place->cop_piece);
     if ((frame->flags & WALK_EVAL) != 0) {
-        place->first_piece = calls_ask(w, frame->code + COP_AT, place->first, COP_BYTES);
+        request(requests, frame->code + COP_AT, place->first, COP_BYTES, &place->first_piece);
     } else if ((frame->flags & WALK_SUB) != 0) {
         place->body = *calls_body(w, frame->code);
-        place->first_piece = calls_ask(w, frame->code, place->first, SV_BYTES);
-        place->body_piece = calls_ask(w, place->body + CV_AT, place->bytes, CV_BYTES);
+        request(requests, frame->code, place->first, SV_BYTES, &place->first_piece);
+        request(requests, place->body + CV_AT, place->bytes, CV_BYTES, &place->body_piece);
     }
+}
+
+/* The first of these frames that stands at the same place of the same function, as most of a recursion's do. */
+static uint32_t first_like(const struct runtime_frame *frames, uint32_t frame)
+{
+    for (uint32_t i = 0; i < frame; i++) {
+        if (frames[i].code == frames[frame].code && frames[i].check == frames[frame].check &&
+            ((frames[i].flags ^ frames[frame].flags) & KINDS) == 0) {
+            return i;
+        }
+    }
+    return frame;
 }
 
 /* The line that these bytes tell, and where its file's name stands. */
@@ -127,12 +195,12 @@ static bool take(struct walk *w, struct runtime_frame *frame, struct place *plac
     return true;
 }
 
-static void ask_more(struct walk *w, const struct runtime_frame *frame, struct place *place)
+static void ask_more(struct requests *requests, const struct runtime_frame *frame, struct place *place)
 {
     if ((frame->flags & WALK_SUB) != 0) {
-        place->body_piece = calls_ask(w, place->body + CV_AT, place->bytes, CV_BYTES);
+        request(requests, place->body + CV_AT, place->bytes, CV_BYTES, &place->body_piece);
     } else if ((frame->flags & WALK_NAMED) != 0) {
-        place->body_piece = calls_ask(w, frame->code, place->bytes, PERL_FILE_BYTES);
+        request(requests, frame->code, place->bytes, PERL_FILE_BYTES, &place->body_piece);
     }
 }
 
@@ -157,29 +225,47 @@ static bool take_more(struct walk *w, struct runtime_frame *frame, const struct 
 /* Bodies that the plan did not know, or had elsewhere, and names of files. False: they cannot be had. */
 static bool read_more(struct walk *w, struct runtime_frame *frames, struct place *places, uint32_t count)
 {
-    w->pieces = 0;
+    struct requests *requests = begin_requests(w);
     for (uint32_t i = 0; i < count; i++) {
-        ask_more(w, &frames[i], &places[i]);
+        if (places[i].same == i) {
+            ask_more(requests, &frames[i], &places[i]);
+        }
     }
-    bool good = w->pieces == 0 || calls_read(w);
+    bool good = read_all(w, requests);
     for (uint32_t i = 0; good && i < count; i++) {
-        good = take_more(w, &frames[i], &places[i]);
+        good = places[i].same != i || take_more(w, &frames[i], &places[i]);
     }
     return good;
+}
+
+static void copy_same(struct runtime_frame *frames, const struct place *places, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const struct runtime_frame *read = &frames[places[i].same];
+        frames[i].code = read->code;
+        frames[i].check = read->check;
+        frames[i].position = read->position;
+        frames[i].flags &= ~(uint32_t)KINDS;
+    }
 }
 
 static bool read_group(struct walk *w, struct runtime_frame *frames, uint32_t count)
 {
     struct place *places = (struct place *)(void *)w->pool[0]; /* the contexts are done with */
-    w->pieces = 0;
+    struct requests *requests = begin_requests(w);
     for (uint32_t i = 0; i < count; i++) {
-        ask(w, &frames[i], &places[i]);
+        places[i] = (struct place){.same = first_like(frames, i)};
+        if (places[i].same == i) {
+            ask(w, requests, &frames[i], &places[i]);
+        }
     }
-    bool good = w->pieces == 0 || calls_read(w);
+    bool good = read_all(w, requests);
     for (uint32_t i = 0; good && i < count; i++) {
-        good = take(w, &frames[i], &places[i]);
+        good = places[i].same != i || take(w, &frames[i], &places[i]);
     }
-    return good && read_more(w, frames, places, count);
+    good = good && read_more(w, frames, places, count);
+    copy_same(frames, places, good ? count : 0);
+    return good;
 }
 
 enum runtime_end calls_places(struct walk *w)
