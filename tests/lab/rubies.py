@@ -12,10 +12,10 @@ import sys
 from pathlib import Path
 
 if __package__:
-    from . import cache, root, suite, tiers, versions
+    from . import cache, suite, tiers, versions
 else:
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-    from lab import cache, root, suite, tiers, versions
+    from lab import cache, suite, tiers, versions
 
 Missing = versions.Missing
 TELL = ["-e", "print RUBY_VERSION"]
@@ -62,21 +62,6 @@ def build(name):
             (part / "json.rb").write_text(JSON)
             part.rename(target)
     return versions.Interpreter([target / "ruby", "-I", target], TELL)
-
-
-def root_of(suite_name, architecture):
-    """The folder of another processor's Ruby with all it needs, for a guest (lab/kernel.py)."""
-    target = cache.folder("ruby") / f"{suite_name}-{architecture}"
-    with cache.locked(f"ruby-{target.name}"):
-        if not target.exists():
-            part = target.with_name(f".{target.name}.part")
-            shutil.rmtree(part, ignore_errors=True)
-            part.mkdir(parents=True)
-            root.unpack(suite.debs(suite_name, ["ruby"], architecture), part)
-            for unused in ("usr/share/doc", "usr/share/man", "usr/share/locale", "usr/share/ri", "usr/share/perl", "usr/lib/locale", "var"):
-                shutil.rmtree(part / unused, ignore_errors=True)
-            part.rename(target)
-    return target
 
 
 def is_kept(name):

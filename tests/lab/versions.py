@@ -10,6 +10,7 @@ from pathlib import Path
 
 from . import cache, root, suite
 
+UNUSED = ("usr/share/doc", "usr/share/man", "usr/share/locale", "usr/share/ri", "usr/share/info", "usr/lib/locale", "var")
 ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8"}
 
 
@@ -38,6 +39,21 @@ def unpacked(language, name, suites, packages):
             (part / "tmp").mkdir(exist_ok=True)
             (part / "tmp").chmod(0o1777)
             subprocess.run(["mknod", "-m", "666", part / "dev" / "null", "c", "1", "3"], check=False)
+            part.rename(target)
+    return target
+
+
+def of_processor(language, suites, packages, architecture):
+    """The folder of another processor's interpreter with all it needs, for a guest (lab/kernel.py)."""
+    target = cache.folder(language) / f"{suites}-{architecture}"
+    with cache.locked(f"{language}-{target.name}"):
+        if not target.exists():
+            part = target.with_name(f".{target.name}.part")
+            shutil.rmtree(part, ignore_errors=True)
+            part.mkdir(parents=True)
+            root.unpack(suite.debs(suites, packages, architecture), part)
+            for unused in UNUSED:
+                shutil.rmtree(part / unused, ignore_errors=True)
             part.rename(target)
     return target
 

@@ -1,10 +1,11 @@
 """The program built for aarch64: under qemu-user what needs no kernel of its own, the rest in an aarch64 guest."""
 import re
+import shutil
 from collections import Counter
 
 import pytest
 
-from lab import emulate, kernel, profiler, rbstacks, root as roots, rubies
+from lab import emulate, kernel, phpstacks, plstacks, profiler, rbstacks, root as roots, versions
 
 pytestmark = pytest.mark.measures
 
@@ -93,32 +94,38 @@ def test_frame_pointer_stacks_on_an_aarch64_kernel(guest, pillion_for, repositor
     assert named > 50 and named + lost > 0.9 * total, [(s.frames, s.count) for s in stacks]
 
 
-RUBY = """
-/pillion --launch init -f 99 --max-cpu 90 --perf-mode disabled -o /out -- /usr/bin/ruby --disable-gems /known_stacks.rb 1 >/out/told
+INTERPRETER = """
+/pillion --launch init -f 99 --max-cpu 90 --perf-mode disabled -o /out -- {} 1 >/out/told
 echo "status $?"
 """
+INTERPRETERS = {
+    "ruby-bookworm": ("ruby", "bookworm", ["ruby"], "/usr/bin/ruby --disable-gems /srv/known_stacks.rb", rbstacks), # 3.1
+    "ruby-trixie": ("ruby", "trixie", ["ruby"], "/usr/bin/ruby --disable-gems /srv/known_stacks.rb", rbstacks), # 3.3
+    "php-bookworm": ("php", "bookworm", ["php8.2-cli"], "/usr/bin/php8.2 -n /srv/known_stacks.php", phpstacks),
+    "perl-bookworm": ("perl", "bookworm", ["perl"], "/usr/bin/perl /srv/known_stacks.pl", plstacks)} # 5.36
 
 
 @pytest.mark.alone
 @pytest.mark.net
 @pytest.mark.root
-@pytest.mark.parametrize("suite", ["bookworm", "trixie"]) # 3.1, 3.3
-def test_stacks_are_those_ruby_tells_on_an_aarch64_kernel(suite, guest, pillion_for, repository, workdir):
+@pytest.mark.parametrize("name", INTERPRETERS)
+def test_stacks_are_those_an_interpreter_tells_on_an_aarch64_kernel(name, guest, pillion_for, repository, workdir):
     """So slow a processor shows much of the program's start, and not all that its rounds do."""
+    language, suite, packages, command, stacks = INTERPRETERS[name]
     try:
-        ruby = rubies.root_of(suite, "arm64")
+        interpreter = versions.of_processor(language, suite, packages, "arm64")
     except roots.Unreachable as error:
         pytest.skip(f"tier net: {error}")
-    script = repository / "tests" / "live" / "programs" / "ruby" / "known_stacks.rb"
-    text = guest(RUBY, [ruby, pillion_for("aarch64"), script], workdir, 1024)
+    shutil.copytree(repository / "tests" / "live" / "programs" / language, workdir / "programs" / "srv")
+    text = guest(INTERPRETER.format(command), [interpreter, workdir / "programs", pillion_for("aarch64")], workdir, 1024)
     assert "status 0\n" in text, text
-    known, verdicts, wrong = rbstacks.Known((workdir / "told").read_text()), Counter(), []
-    for stack in rbstacks.of_pprof(workdir):
+    known, verdicts, wrong = stacks.Known((workdir / "told").read_text()), Counter(), []
+    for stack in stacks.READER.of_pprof(workdir):
         gone = any(str(frame).startswith("[code is gone]") for frame in stack.frames)
-        verdict = "gone" if gone else known.judge(stack.ruby) if stack.ruby else "none"
+        verdict = "gone" if gone else known.judge(stack.own) if stack.own else "none"
         verdicts[verdict] += 1
         wrong += [repr(stack)] if verdict == "wrong" else []
-    print(f"Ruby {known.version} on aarch64: {dict(verdicts)}, {len(known.seen)} of {len(known.stacks)} stacks seen")
+    print(f"{name} {known.version} on aarch64: {dict(verdicts)}, {len(known.seen)} of {len(known.stacks)} stacks seen")
     assert not wrong, wrong[:3]
     assert len(known.seen) > 3 and verdicts["whole"] > 0, text
 
