@@ -671,6 +671,47 @@ static void children_before_us(void)
     end(&b);
 }
 
+static void zombie_of_before(void)
+{
+    struct fixture b;
+    struct worker worker = hire();
+    tell(&worker, "z", 200);
+    begin(&b);
+    b.accounting.began_ticks = UINT64_MAX; /* both are older than we */
+    follow(&b, (uint32_t)worker.pid, CAPTURE_PROC);
+    accounting_discover(&b.accounting, 1);
+    accounting_refresh(&b.accounting, 1, false); /* forgets who has ended */
+    accounting_poll(&b.accounting, &b.profile);
+    CHECK_INT(b.accounting.zombies.len, 1);
+    tell(&worker, "v", 0);
+    CHECK_INT(waitid(P_PID, (id_t)worker.pid, &(siginfo_t){0}, WEXITED | WNOWAIT), 0);
+    look(&b);
+    CHECK(attributed(&b) <= 2 * TICK);
+    dismiss(&worker);
+    end(&b);
+}
+
+/* When ids have begun again from the lowest a child may stand before its parent. */
+static void child_before_its_parent(void)
+{
+    struct fixture b;
+    struct worker worker = hire();
+    tell(&worker, "f", 0);
+    begin(&b);
+    follow(&b, child_of(worker.pid), CAPTURE_PROC);
+    follow(&b, (uint32_t)worker.pid, CAPTURE_PROC);
+    tell(&worker, "b", 200);
+    look(&b);
+    tell(&worker, "x", 0);
+    char answer;
+    CHECK(read(worker.answers, &answer, 1) == 1);
+    look(&b);
+    look(&b);
+    CHECK(near(attributed(&b), 200 * MS, 3 * TICK));
+    dismiss(&worker);
+    end(&b);
+}
+
 static void all_processes(void)
 {
     struct fixture b;
@@ -1988,6 +2029,8 @@ TESTS_THAT_MEASURE({"processes whose ancestors are forgotten count once", middle
       {"a child counts once, when its parent is not seen to have run", end_that_no_clock_shows},
       {"a child that is not waited for takes nothing from others, and counts once", zombie_that_stays},
       {"what a child used before us is not counted, not even when it ends", children_before_us},
+      {"nor what a zombie did before us, when it is waited for", zombie_of_before},
+      {"a child counts once, also where it stands before its parent", child_before_its_parent},
       {"following all takes every process but ourselves, from now on", all_processes},
       {"windows add up to the whole", windows_add_up},
       {"a process that is gone is no error", gone},

@@ -21,7 +21,7 @@ enum {
     RATE_MS = 10,    /* where no tick cuts it */
 };
 
-static bool read_stat(struct accounting *a, uint32_t pid, uint32_t tid, struct proc_stat *out)
+bool accounting_read_stat(struct accounting *a, uint32_t pid, uint32_t tid, struct proc_stat *out)
 {
     return proc_read(pid, tid, "stat", &a->text, NULL) &&
            stat_parse(buf_slice(&a->text), out, NULL);
@@ -37,7 +37,7 @@ void accounting_init(struct accounting *a, struct targets *targets, uint64_t per
     buf_init(&a->text, TEXT_MAX);
     scan_init(&a->scan, targets);
     struct proc_stat own;
-    a->began_ticks = read_stat(a, proc_own_pid(), 0, &own) ? own.start_ticks : 0;
+    a->began_ticks = accounting_read_stat(a, proc_own_pid(), 0, &own) ? own.start_ticks : 0;
 }
 
 void accounting_release(struct accounting *a)
@@ -46,6 +46,7 @@ void accounting_release(struct accounting *a)
     vec_release(&a->pids.ids);
     scan_release(&a->scan);
     vec_release(&a->zombies);
+    vec_release(&a->ending);
     map_release(&a->folded);
     map_release(&a->followed);
 }
@@ -94,7 +95,7 @@ void accounting_evaluate(struct accounting *a, struct target *target)
 bool accounting_update_times(struct accounting *a, struct target *target, struct str *comm)
 {
     struct proc_stat stat;
-    if (targets_find(a->targets, target->pid) != target || !read_stat(a, target->pid, 0, &stat) ||
+    if (targets_find(a->targets, target->pid) != target || !accounting_read_stat(a, target->pid, 0, &stat) ||
         !targets_may_be(target, stat.start_ticks) ||
         (target->ended && !stat_has_ended(&stat))) {
         target->ended = target->ended || a->began_ticks != 0;
@@ -162,7 +163,7 @@ bool accounting_cpu_time(struct accounting *a, struct target *target, uint64_t *
 bool accounting_is_running(struct accounting *a, const struct target *target)
 {
     struct proc_stat stat;
-    return read_stat(a, target->pid, 0, &stat) && !stat_is_ending(&stat) &&
+    return accounting_read_stat(a, target->pid, 0, &stat) && !stat_is_ending(&stat) &&
            (target->start_ticks == 0 || target->start_ticks == stat.start_ticks);
 }
 
@@ -176,7 +177,7 @@ bool accounting_any_alive(struct accounting *a)
     {
         struct proc_stat stat;
         uint32_t pid = (*target)->pid; /* its first thread's alone: nothing is added up */
-        if (!(*target)->ended && read_stat(a, pid, pid, &stat) && !stat_has_ended(&stat)) {
+        if (!(*target)->ended && accounting_read_stat(a, pid, pid, &stat) && !stat_has_ended(&stat)) {
             return true;
         }
     }

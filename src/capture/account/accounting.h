@@ -79,6 +79,7 @@ struct accounting {
     struct selection *selection;   /* null: every process is selected */
     uint64_t ended_excluded; /* targets of this window that were dropped, and had been excluded */
     VEC(struct zombie) zombies;
+    VEC(struct target *) ending; /* scratch */
     struct map folded;       /* name and capture mode -> the target that stands for
                               * those that ended unseen */
     struct map followed;     /* trees.h */

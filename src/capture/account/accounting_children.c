@@ -3,6 +3,7 @@
  * nobody saw. */
 #include "capture/account/accounting_private.h"
 #include "os/clock.h"
+#include "target/stat.h"
 
 enum {
     GENERATIONS_MAX = 64,
@@ -85,14 +86,32 @@ static void add_tail(const struct accounting *a, struct target_children *childre
     *tail = (struct target_tail){row, most_ns + (grows ? 0 : tail->most_ns)};
 }
 
-static bool note_zombie(struct accounting *a, struct target *heir, const struct target *target)
+static bool note_zombie(struct accounting *a, struct target *heir, uint32_t pid, uint64_t used_ns)
 {
     struct zombie *zombie = a->zombies.len < ZOMBIES_MAX ? vec_push(&a->zombies) : NULL;
     if (zombie != NULL) {
-        *zombie = (struct zombie){target->pid, heir->pid, heir->start_ticks, target->account.lifetime_ns};
-        heir->account.children.zombies_ns += zombie->used_ns;
+        *zombie = (struct zombie){pid, heir->pid, heir->start_ticks, used_ns};
+        heir->account.children.zombies_ns += used_ns;
     }
     return zombie != NULL;
+}
+
+void accounting_adopt_zombie(struct accounting *a, const struct target *target)
+{
+    struct target *heir = heir_of(a, target);
+    if (heir != NULL) {
+        (void)note_zombie(a, heir, target->pid, target->account.lifetime_ns);
+    }
+}
+
+/* Its parent has ended without waiting: another waits for it now. */
+static void note_orphan(struct accounting *a, const struct zombie *zombie)
+{
+    struct proc_stat stat;
+    struct target *heir = accounting_read_stat(a, zombie->pid, 0, &stat) ? targets_find(a->targets, stat.ppid) : NULL;
+    if (heir != NULL && !heir->ended && accounting_is_polled(heir)) {
+        (void)note_zombie(a, heir, zombie->pid, zombie->used_ns);
+    }
 }
 
 /* After all parents were read, and before they are settled: what is no zombie any more was waited for, so its time is
@@ -104,20 +123,23 @@ void accounting_bury_zombies(struct accounting *a)
         struct target *heir = targets_find(a->targets, zombie.heir);
         bool is_due = heir != NULL && (!heir->ended || heir->account.ends) && heir->start_ticks == zombie.heir_ticks;
         uint64_t own_ns;
-        bool is_there = is_due && clock_process_cpu_ns(zombie.pid, &own_ns);
-        if (is_there && !heir->ended) {
+        bool is_there = clock_process_cpu_ns(zombie.pid, &own_ns);
+        if (is_there && is_due && !heir->ended) {
             continue;
         }
-        if (is_due) { /* whose parent ended without waiting is soon waited for by another */
+        vec_swap_out(&a->zombies, i);
+        if (is_due) {
             heir->account.children.zombies_ns -= zombie.used_ns;
             heir->account.children.gone_ns += is_there ? 0 : zombie.used_ns;
         }
-        vec_swap_out(&a->zombies, i);
+        if (is_there) {
+            note_orphan(a, &zombie);
+        }
     }
 }
 
 /* What its parent's times will hold of it was attributed by now; the last part of its life perhaps not. */
-void accounting_leave_to_heir(struct accounting *a, struct profile *p, struct target *target)
+static void leave_to_heir(struct accounting *a, struct profile *p, struct target *target)
 {
     struct target *heir = heir_of(a, target);
     if (heir == NULL) {
@@ -129,13 +151,34 @@ void accounting_leave_to_heir(struct accounting *a, struct profile *p, struct ta
     }
     /* a zombie's times hold the children it waited for; of one that is gone all are supposed to be */
     uint64_t children_ns = target->account.final_known ? 0 : seen_children_ns(&target->account);
-    if (!target->account.final_known || !note_zombie(a, heir, target)) {
+    if (!target->account.final_known || !note_zombie(a, heir, target->pid, target->account.lifetime_ns)) {
         heir->account.children.gone_ns += target->account.lifetime_ns + children_ns;
     }
     uint32_t row = target->account.unread_ns == 0 || targets_is_excluded(target, a->now_ns)
                        ? 0 : targets_thread_id(a->targets, p, target, target->pid);
     if (row != 0) {
         add_tail(a, &heir->account.children, row, target->account.unread_ns * accounting_threads(target));
+    }
+}
+
+/* The younger ones first: they may be children of the others, and are later in the list, until ids begin again from the
+ * lowest. */
+void accounting_leave_all_ended(struct accounting *a, struct profile *p)
+{
+    vec_clear(&a->ending);
+    for (size_t i = a->targets->all.len; i-- > 0;) {
+        struct target *target = a->targets->all.at[i], **last = target->account.ends ? vec_push(&a->ending) : NULL;
+        if (last != NULL) {
+            for (; last > a->ending.at && last[-1]->start_ticks < target->start_ticks; last--) {
+                *last = last[-1];
+            }
+            *last = target;
+        }
+    }
+    vec_each(&a->ending, target)
+    {
+        (*target)->account.ends = false;
+        leave_to_heir(a, p, *target);
     }
 }
 

@@ -31,8 +31,8 @@ static bool begin_polled(struct accounting *a, const struct proc_stat *stat)
     target->runtime.timed_ns = parent != NULL && parent->runtime.timed_ns != 0; /* perf may sample it from now on */
     target->parent_pid = stat->ppid;
     target->start_ticks = stat->start_ticks;
-    if (stat->start_ticks < a->began_ticks) {
-        (void)accounting_adopt(a, target); /* what it used before us is not this window's */
+    if (stat->start_ticks < a->began_ticks && accounting_adopt(a, target) && target->ended) {
+        accounting_adopt_zombie(a, target); /* what it used before us is not this window's */
     }
     accounting_evaluate(a, target);
     return true;
@@ -270,23 +270,22 @@ static bool has_slept(const struct accounting *a, struct target *target)
     return false;
 }
 
-/* Somebody has waited for a child: it may be one that was not due, or a child of that. Whether it is gone is one system
- * call. */
+/* Somebody has waited for a child: it may be one that was not due, or was read before its parent, or a child of that.
+ * Whether it is gone is one system call. */
 static void read_gone(struct accounting *a, struct profile *p, bool last)
 {
     vec_each(&a->targets->all, slot)
     {
         struct target *child = *slot;
         uint64_t cpu_ns;
-        if (accounting_is_polled(child) && !child->ended && child->account.read_ns != a->now_ns &&
-            !clock_process_cpu_ns(child->pid, &cpu_ns)) {
+        if (accounting_is_polled(child) && !child->ended && !clock_process_cpu_ns(child->pid, &cpu_ns)) {
             read_target(a, p, child, last);
         }
     }
 }
 
-/* Parents are read before their children: a child that its parent's times hold by then is gone when it is read, and is
- * settled first. */
+/* Parents are read before their children, mostly: a child that its parent's times hold by then is gone when it is read,
+ * and is settled first. */
 void accounting_poll_all(struct accounting *a, struct profile *p, bool last)
 {
     a->polls++;
@@ -307,14 +306,11 @@ void accounting_poll_all(struct accounting *a, struct profile *p, bool last)
     }
     accounting_leave_all_on_perf(a, any_waited);
     accounting_bury_zombies(a);
+    accounting_leave_all_ended(a, p);
     for (size_t i = a->targets->all.len; i-- > 0;) {
         struct target *target = a->targets->all.at[i];
         if (accounting_is_polled(target) && target->account.read_ns == a->now_ns) {
             accounting_settle_children(a, p, target);
-        }
-        if (target->account.ends) {
-            target->account.ends = false;
-            accounting_leave_to_heir(a, p, target);
         }
         if (last && target->capture_mode == CAPTURE_RUNTIME) {
             settle_samples(a, p, target);

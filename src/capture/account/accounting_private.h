@@ -64,6 +64,10 @@ static inline bool accounting_is_exact(const struct target *target)
     return accounting_threads(target) < THREADS_AT_ONCE;
 }
 
+struct proc_stat;
+/* Of a thread, or of a process (tid 0); its texts are valid until the next reading. */
+bool accounting_read_stat(struct accounting *a, uint32_t pid, uint32_t tid, struct proc_stat *out);
+
 /* Reads the present times; notes the end of the process. `comm`, if not null, is its name until the next reading. */
 bool accounting_update_times(struct accounting *a, struct target *target, struct str *comm);
 
@@ -73,9 +77,11 @@ bool accounting_read(struct accounting *a, struct target *target, uint64_t now_n
 /* Evaluates the filters once more. */
 void accounting_evaluate(struct accounting *a, struct target *target);
 
-/* A target ended: what its parent's times will hold of it was attributed by now; the last part of its life perhaps
- * not. */
-void accounting_leave_to_heir(struct accounting *a, struct profile *p, struct target *target);
+/* One that was a zombie when it was adopted: its parent will wait for it. */
+void accounting_adopt_zombie(struct accounting *a, const struct target *target);
+
+/* What their parents' times will hold of those that have ended. */
+void accounting_leave_all_ended(struct accounting *a, struct profile *p);
 
 /* The same of those on perf. `ask` whether they are gone: no record may have come yet. */
 void accounting_leave_all_on_perf(struct accounting *a, bool ask);
