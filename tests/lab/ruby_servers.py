@@ -145,6 +145,7 @@ def is_impossible(stack):
 def run(pillion, name, folder, *options, seconds=5, hz=HZ, threads=4):
     """The Figures of a server that is profiled from its start to its end, under load for so many seconds."""
     folder = Path(folder)
+    folder.mkdir(exist_ok=True)
     port = workloads.free_port()
     command, ending = command_of(name, port, seconds, folder)
     environment = {"PATH": workloads.PATH, "HOME": str(folder), "TOLD": str(folder / "told"), "LC_ALL": "C.UTF-8"}

@@ -72,6 +72,7 @@ def test_what_is_said_arrives_once_in_order_and_typed(pillion):
     with Server() as server:
         run = Run(pillion, server)
         run.window(server)
+        process.until(lambda: " cpu=" in run.err, 10, lambda: run.err) # its line may come after its upload
         run.flush()
         assert server.wait(batches=1), run.err
         said = run.end()

@@ -32,17 +32,18 @@ enum {
 
 struct php_family {
     uint32_t version;
-    unsigned root, opcodes, last, file, line, closure, generator;
+    unsigned root, opcodes, last, file, line, closure, named, generator;
 };
 
 static const struct php_family php_families[] = {
-    {PHP_VERSION(7, 4, 33), 456, 64, 60, 136, 144, 1 << 20, 64},
-    {PHP_VERSION(8, 0, 1), 456, 72, 68, 144, 152, 1 << 22, 56},
-    {PHP_VERSION(8, 1, 99), 456, 72, 68, 144, 152, 1 << 22, 56},
-    {PHP_VERSION(8, 2, 36), 456, 88, 80, 152, 160, 1 << 22, 56},
-    {PHP_VERSION(8, 3, 0), 456, 80, 76, 144, 152, 1 << 22, 56},
-    {PHP_VERSION(8, 4, 27), 456, 104, 96, 168, 176, 1 << 22, 56},
-    {PHP_VERSION(8, 5, 7), 480, 104, 96, 168, 176, 1 << 22, 56},
+    {PHP_VERSION(7, 3, 33), 456, 64, 60, 128, 136, 1 << 20, 1 << 6, 64},
+    {PHP_VERSION(7, 4, 33), 456, 64, 60, 136, 144, 1 << 20, 1 << 21, 64},
+    {PHP_VERSION(8, 0, 1), 456, 72, 68, 144, 152, 1 << 22, 1 << 23, 56},
+    {PHP_VERSION(8, 1, 99), 456, 72, 68, 144, 152, 1 << 22, 1 << 23, 56},
+    {PHP_VERSION(8, 2, 36), 456, 88, 80, 152, 160, 1 << 22, 1 << 23, 56},
+    {PHP_VERSION(8, 3, 0), 456, 80, 76, 144, 152, 1 << 22, 1 << 23, 56},
+    {PHP_VERSION(8, 4, 27), 456, 104, 96, 168, 176, 1 << 22, 1 << 23, 56},
+    {PHP_VERSION(8, 5, 7), 480, 104, 96, 168, 176, 1 << 22, 1 << 23, 56},
 };
 enum { PHP_FAMILIES = sizeof php_families / sizeof php_families[0] };
 
@@ -185,7 +186,7 @@ static inline void php_make(struct php_process *p, const struct php_family *f)
     php_put(p, AT_GLOBALS + f->root + 16, php_there(AT_PAGE));
     php_put(p, AT_GLOBALS + f->root + 24, 0x40000);
     php_function_at(p, F_MAIN, 0, 1, 0);
-    php_function_at(p, F_SELL, php_there(AT_STRING + 0x80), 10, 0);
+    php_function_at(p, F_SELL, php_there(AT_STRING + 0x80), 10, f->closure | f->named); /* Closure::fromCallable */
     php_put_u32(p, AT_FUNCTION + 0x200 * F_MAP, 1);
     php_put(p, AT_FUNCTION + 0x200 * F_MAP + 8, php_there(AT_STRING + 0x100));
     php_function_at(p, F_CLOSURE, php_there(AT_STRING + 0x180), 20, f->closure);

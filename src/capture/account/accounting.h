@@ -53,6 +53,7 @@ struct zombie {
     uint32_t pid, heir;
     uint64_t heir_ticks; /* the heir's start */
     uint64_t used_ns;    /* with its children's */
+    uint64_t clock_ns;   /* its own */
 };
 
 struct accounting {

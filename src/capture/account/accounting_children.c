@@ -90,7 +90,8 @@ static bool note_zombie(struct accounting *a, struct target *heir, uint32_t pid,
 {
     struct zombie *zombie = a->zombies.len < ZOMBIES_MAX ? vec_push(&a->zombies) : NULL;
     if (zombie != NULL) {
-        *zombie = (struct zombie){pid, heir->pid, heir->start_ticks, used_ns};
+        *zombie = (struct zombie){pid, heir->pid, heir->start_ticks, used_ns, 0};
+        (void)clock_process_cpu_ns(pid, &zombie->clock_ns);
         heir->account.children.zombies_ns += used_ns;
     }
     return zombie != NULL;
@@ -114,6 +115,14 @@ static void note_orphan(struct accounting *a, const struct zombie *zombie)
     }
 }
 
+/* Its clock stands still; an id's next owner has another. */
+static bool is_zombie(const struct accounting *a, const struct zombie *zombie)
+{
+    uint64_t own_ns;
+    return clock_process_cpu_ns(zombie->pid, &own_ns) && own_ns + a->tick_ns > zombie->clock_ns &&
+           own_ns < zombie->clock_ns + a->tick_ns;
+}
+
 /* After all parents were read, and before they are settled: what is no zombie any more was waited for, so its time is
  * among its parent's. Others' is in it although a parent never waits for some. */
 void accounting_bury_zombies(struct accounting *a)
@@ -122,8 +131,7 @@ void accounting_bury_zombies(struct accounting *a)
         struct zombie zombie = a->zombies.at[i];
         struct target *heir = targets_find(a->targets, zombie.heir);
         bool is_due = heir != NULL && (!heir->ended || heir->account.ends) && heir->start_ticks == zombie.heir_ticks;
-        uint64_t own_ns;
-        bool is_there = clock_process_cpu_ns(zombie.pid, &own_ns);
+        bool is_there = is_zombie(a, &zombie);
         if (is_there && is_due && !heir->ended) {
             continue;
         }

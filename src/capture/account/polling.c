@@ -19,6 +19,7 @@ enum {
                            * with it */
     STAT_MAX = 1 << 20,   /* /proc/stat has a line per CPU, and one per interrupt */
     REST_MS = 60000,
+    EXCESS_MS = 50,       /* less would be "0.0 s" */
     POLL_REST_MS = 500,   /* between two polls when nobody has run for so long, … */
     POLL_CALM_MS = 250,   /* … or when interpreters' stacks tell of all CPU time, or there is none */
 };
@@ -184,7 +185,7 @@ static void report_excess(struct polling *p)
     struct shared *s = p->shared;
     uint64_t there_ns = (clock_mono_ns() - s->window.start_ns) * p->processors;
     uint64_t excess_ns = accounting_excess_ns(&p->accounting, s->window.profile, there_ns);
-    if (p->processors > 0 && s->window.start_ns > 0 && excess_ns > 0) {
+    if (p->processors > 0 && s->window.start_ns > 0 && excess_ns >= EXCESS_MS * NS_PER_MS) {
         log_once(&s->log, LOG_WARNING,
                  "%.1f s of CPU time are counted that cannot have been used (%u CPUs): a defect of pillion, please "
                  "report it with what was profiled", (double)excess_ns / (double)NS_PER_S, p->processors);

@@ -4,7 +4,6 @@
 enum {
     COUNT_MAX = 1 << 24,
     FUNCTION_FLAGS = 4, FLAG_IMMUTABLE = 1 << 7,
-    FLAGS_CLOSURE = 3, /* two bits */ IS_CLOSURE = 1, /* and not one of a function with a name */
 };
 
 static uint64_t fingerprint(const struct php_function *f, const unsigned char *bytes)
@@ -23,12 +22,13 @@ static uint64_t fingerprint(const struct php_function *f, const unsigned char *b
 static enum php_nameless nameless_of(const struct php_layout *l, const struct php_function *f,
                                      const unsigned char *bytes)
 {
-    uint32_t flags = load_u32(bytes + FUNCTION_FLAGS) >> l->closure_bit & FLAGS_CLOSURE;
+    uint32_t flags = load_u32(bytes + FUNCTION_FLAGS);
+    bool is_closure = (flags >> l->closure_bit & 1) != 0 && (flags >> l->named_bit & 1) == 0;
     bool fits = f->first_line < NAMELESS_LINES_MAX && ((f->filename >> 3 | f->scope >> 3) & ~NAMELESS_ADDRESS) == 0;
     if (f->kind != PHP_USER || !fits) {
         return NAMELESS_NOT;
     }
-    return f->name != 0 ? (flags == IS_CLOSURE ? NAMELESS_CLOSURE : NAMELESS_NOT)
+    return f->name != 0 ? (is_closure ? NAMELESS_CLOSURE : NAMELESS_NOT)
            : bytes[FUNCTION_KIND] == PHP_EVAL ? NAMELESS_EVAL
                                               : NAMELESS_FILE;
 }

@@ -20,7 +20,7 @@ struct php_layout {
     uint32_t last;    /* u32: how many */
     uint32_t filename;
     uint32_t line;    /* u32: the first */
-    uint32_t closure_bit; /* among its flags; the next one: of a function with a name */
+    uint32_t closure_bit, named_bit; /* among its flags: of a closure; of one that is made of a function with a name */
     uint32_t generator;   /* in a generator's object: GENERATOR_BYTES begin */
 };
 
