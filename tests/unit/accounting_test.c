@@ -671,6 +671,31 @@ static void children_before_us(void)
     end(&b);
 }
 
+/* Its next parent, we, waits for it. */
+static void zombie_of_an_ended_parent(void)
+{
+    struct fixture b;
+    begin(&b);
+    CHECK_INT(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
+    follow(&b, (uint32_t)getpid(), CAPTURE_PROC);
+    struct worker worker = hire();
+    follow(&b, (uint32_t)worker.pid, CAPTURE_PROC);
+    tell(&worker, "z", 200);
+    look(&b);
+    uint64_t told_ns = attributed(&b);
+    CHECK(told_ns >= 200 * MS - 2 * TICK);
+    dismiss(&worker);
+    look(&b);
+    CHECK_INT(b.accounting.zombies.len, 1);
+    CHECK(wait(NULL) > 0);
+    look(&b);
+    look(&b);
+    CHECK(near(attributed(&b), told_ns, 4 * TICK));
+    CHECK_INT(b.accounting.zombies.len, 0);
+    CHECK_INT(prctl(PR_SET_CHILD_SUBREAPER, 0), 0);
+    end(&b);
+}
+
 static void zombie_of_before(void)
 {
     struct fixture b;
@@ -2030,6 +2055,7 @@ TESTS_THAT_MEASURE({"processes whose ancestors are forgotten count once", middle
       {"a child that is not waited for takes nothing from others, and counts once", zombie_that_stays},
       {"what a child used before us is not counted, not even when it ends", children_before_us},
       {"nor what a zombie did before us, when it is waited for", zombie_of_before},
+      {"a zombie whose parent ends without waiting counts once", zombie_of_an_ended_parent},
       {"a child counts once, also where it stands before its parent", child_before_its_parent},
       {"following all takes every process but ourselves, from now on", all_processes},
       {"windows add up to the whole", windows_add_up},

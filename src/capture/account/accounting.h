@@ -53,7 +53,8 @@ struct zombie {
     uint32_t pid, heir;
     uint64_t heir_ticks; /* the heir's start */
     uint64_t used_ns;    /* with its children's */
-    uint64_t clock_ns;   /* its own */
+    uint64_t clock_ns;   /* its own, */
+    bool clocked;        /* if that was told */
 };
 
 struct accounting {
