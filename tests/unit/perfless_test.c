@@ -128,6 +128,39 @@ static void *starts_others(void *context)
     return sleeps(NULL);
 }
 
+static void *works_later(void *context)
+{
+    (void)context;
+    struct slot *slot = take_slot();
+    clock_sleep_ns(1500 * MS);
+    for (unsigned i = 0; i < 30; i++) {
+        burn(slot, 1, 5 * MS);
+        burn(slot, 2, 5 * MS);
+    }
+    return sleeps(NULL);
+}
+
+/* The first thread works alone until a tenth of a second after a full one, and starts four. They sleep for longer than
+ * they count as active, and then work. Who asks only once a second, because there was no other thread, knows that 0.4 s
+ * late. */
+static void *works_alone(void *context)
+{
+    (void)context;
+    struct slot *slot = take_slot();
+    burn(slot, 3, 600 * MS);
+    while (clock_mono_ns() % (1000 * MS) / MS != 100) {
+        burn(slot, 3, 1 * MS / 4);
+    }
+    for (unsigned i = 0; i < 4; i++) {
+        pthread_t thread;
+        pthread_create(&thread, NULL, works_later, NULL);
+    }
+    for (;;) {
+        pause();
+    }
+    return NULL;
+}
+
 /* A thread for each request: 2 ms of phase 1 and 1 ms of phase 2. */
 static void *serves_one(void *context)
 {
@@ -162,6 +195,9 @@ __attribute__((noreturn)) static void be_child(const struct crew *crews, size_t 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     pthread_attr_init(&attr);
     pthread_attr_setstacksize(&attr, 64 * 1024);
+    if (count == 0) {
+        (void)works_alone(NULL);
+    }
     for (size_t i = 0; i < count; i++) {
         for (unsigned k = 0; k < crews[i].count; k++) {
             pthread_t thread;
@@ -253,6 +289,7 @@ struct rig {
     struct remote remote;
     uint64_t weights[PHASES], no_thread, unreadable, settled, samples, verdicts[CATCH_VERDICT_COUNT];
     uint64_t moved; /* proven, and yet not still */
+    uint64_t largest; /* weight of a sample */
     uint64_t began_ns, used_before_ns, own_before_ns;
 };
 
@@ -264,6 +301,7 @@ static void on_caught(void *context, unsigned cpu, const void *record, size_t le
     CHECK(record == NULL && len == 0 && caught != NULL);
     CHECK_INT(caught->pid, r->pid);
     r->samples++;
+    r->largest = caught->weight_ns > r->largest ? caught->weight_ns : r->largest;
     r->verdicts[caught->verdict]++;
     if (caught->end == RUNTIME_NO_THREAD) {
         r->no_thread += caught->weight_ns;
@@ -350,10 +388,10 @@ static uint64_t end(struct rig *r)
     catch_settle(r->catch, on_settled, r);
     double wall_s = (double)(clock_mono_ns() - r->began_ns) / 1e9;
     printf("# %.2f s: used %.3f s, in samples %.3f %.3f %.3f (%.3f), unknown thread %.3f, settled %.3f; "
-           "%lu samples, proven %lu, late %lu, other CPU %lu, long %lu, moved %lu, asleep %lu; own %.2f %%\n",
+           "%lu samples, largest %.3f, proven %lu, late %lu, other CPU %lu, long %lu, moved %lu, asleep %lu; own %.2f %%\n",
            wall_s, (double)used_ns / 1e9, (double)r->weights[1] / 1e9, (double)r->weights[2] / 1e9,
            (double)r->weights[3] / 1e9, (double)r->weights[0] / 1e9, (double)r->no_thread / 1e9,
-           (double)r->settled / 1e9, r->samples, r->verdicts[0], r->verdicts[1], r->verdicts[2],
+           (double)r->settled / 1e9, r->samples, (double)r->largest / 1e9, r->verdicts[0], r->verdicts[1], r->verdicts[2],
            r->verdicts[3], r->verdicts[4], r->verdicts[5],
            (double)(clock_own_cpu_ns() - r->own_before_ns) / 1e7 / wall_s);
     CHECK_INT(r->moved, 0);
@@ -458,6 +496,18 @@ static void threads_come_and_go(void)
     run_for(&r, 3000);
     uint64_t used_ns = end(&r);
     CHECK(in_samples(&r) + r.settled <= used_ns + used_ns / 20); /* what was never listed is for accounting */
+}
+
+static void threads_after_one_alone(void)
+{
+    struct rig r;
+    if (!begin_with(&r, NULL, 0, 1, false)) {
+        SKIP("a child's memory cannot be read here");
+    }
+    run_for(&r, 4500);
+    uint64_t used_ns = end(&r);
+    CHECK(is_about(in_samples(&r) + r.settled, used_ns, 5));
+    CHECK(r.largest <= used_ns / 20);
 }
 
 /* Threads of 3 ms, of which task/ is listed ten times a second: they are named by the runtime's own list. 5 s are 400
@@ -672,6 +722,21 @@ static void pauses(void)
     CHECK_INT(perfless_pause_ns(period_ns, 5, 0, 0, 10 * MS), 10 * MS);
 }
 
+/* 250 ms that were used before anybody knew the thread: no sample has more than its own and three times as much of them. */
+static void early_time(void)
+{
+    struct perfless_thread thread = {.pending_ns = 10 * MS, .early_ns = 240 * MS};
+    uint64_t sum_ns = perfless_weigh(&thread), first_ns = sum_ns, count = 1;
+    for (; thread.early_ns > 0 && count < 100; count++) {
+        thread.pending_ns = 10 * MS;
+        sum_ns += perfless_weigh(&thread);
+    }
+    CHECK_INT(first_ns, 40 * MS);
+    CHECK_INT(count, 8);
+    CHECK_INT(sum_ns, 240 * MS + 8 * 10 * MS);
+    CHECK_INT(perfless_weigh(&thread), 0);
+}
+
 static void irregular_ticks(void)
 {
     uint64_t seed = 1, sum = 0, least = UINT64_MAX, most = 0;
@@ -708,6 +773,7 @@ TESTS_THAT_MEASURE({"weights of threads that spin add up to their CPU time, shar
       {"bursts between long sleeps are met", bursts_are_met},
       {"with more threads than CPUs each has its time", more_than_cpus},
       {"threads that come and go are never counted twice", threads_come_and_go},
+      {"threads that begin beside one that was alone are known at once", threads_after_one_alone},
       {"threads that end before they are listed are met where they run", a_thread_for_each_request},
       {"idle threads cost next to nothing", idle_threads_cost_little},
       {"busy threads are found among idle ones", busy_among_idle},
@@ -720,5 +786,6 @@ TESTS_THAT_MEASURE({"weights of threads that spin add up to their CPU time, shar
       {"a late stop of a thread that slept meanwhile is dropped, but not for ever", late_stops},
       {"CPU time comes from schedstat, or in clock ticks from stat", run_times},
       {"a process's clock is asked as often as it may tell something", pauses},
+      {"what a thread used before it was known is for several samples", early_time},
       {"ticks are irregular, and on average as many as were asked for", irregular_ticks},
       {"a program with a rhythm of its own has its true shares", no_rhythm_is_met})

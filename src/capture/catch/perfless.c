@@ -313,7 +313,7 @@ static void drop_thread(struct perfless *t, struct perfless_thread *thread)
             break;
         }
     }
-    struct perfless_thread **place = thread->pending_ns > 0 ? vec_push(&p->left) : NULL;
+    struct perfless_thread **place = thread->pending_ns + thread->early_ns > 0 ? vec_push(&p->left) : NULL;
     if (place != NULL) {
         *place = thread;
     } else {
@@ -363,9 +363,10 @@ void perfless_settle(struct perfless *t,
         for (size_t i = 0; i < p->threads.len + p->left.len; i++) {
             struct perfless_thread *thread = i < p->threads.len ? p->threads.at[i]
                                                              : p->left.at[i - p->threads.len];
-            uint64_t pending_ns = __atomic_exchange_n(&thread->pending_ns, 0, __ATOMIC_RELAXED);
-            if (pending_ns > 0) {
-                each(context, p->pid, thread->tid, pending_ns);
+            uint64_t left_ns = __atomic_exchange_n(&thread->pending_ns, 0, __ATOMIC_RELAXED) +
+                               __atomic_exchange_n(&thread->early_ns, 0, __ATOMIC_RELAXED);
+            if (left_ns > 0) {
+                each(context, p->pid, thread->tid, left_ns);
             }
         }
         vec_each(&p->left, thread)

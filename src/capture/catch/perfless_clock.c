@@ -14,6 +14,7 @@ enum {
     CLAIM_TICKS = 3,     /* from one sample to the next what is not explained grows by one or two */
     SWITCH_US = 50,      /* that a slow machine takes to wake a catcher, and to go back */
     OTHERS_SHARE = 64,   /* of the time between two ticks: so little had others, interrupts mostly */
+    EARLY_TIMES = 3,     /* a sample stands for so much more of what was used before anybody knew its thread */
 };
 
 bool perfless_parse_run(const struct perfless *t, struct str text, uint64_t *run_ns)
@@ -192,6 +193,25 @@ static uint64_t could_have_ns(const struct perfless_cpu *cpu, const struct perfl
     return is_next ? now_ns - cpu->ended_ns : 0;
 }
 
+/* One that began meanwhile may have used a quarter of a second before it was listed. In one sample that would be a
+ * function's share of anything: all but a tick of it is given out with those that follow. */
+static void set_early_apart(const struct perfless *t, struct perfless_thread *thread)
+{
+    uint64_t pending_ns = __atomic_exchange_n(&thread->pending_ns, 0, __ATOMIC_RELAXED);
+    uint64_t period_ns = perfless_period_ns(t), now_ns = pending_ns < period_ns ? pending_ns : period_ns;
+    __atomic_store_n(&thread->early_ns, pending_ns - now_ns, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&thread->pending_ns, now_ns, __ATOMIC_RELAXED);
+}
+
+uint64_t perfless_weigh(struct perfless_thread *thread)
+{
+    uint64_t own_ns = __atomic_exchange_n(&thread->pending_ns, 0, __ATOMIC_RELAXED);
+    uint64_t early_ns = __atomic_exchange_n(&thread->early_ns, 0, __ATOMIC_RELAXED);
+    uint64_t more_ns = early_ns < EARLY_TIMES * own_ns ? early_ns : EARLY_TIMES * own_ns;
+    __atomic_fetch_add(&thread->early_ns, early_ns - more_ns, __ATOMIC_RELAXED);
+    return own_ns + more_ns;
+}
+
 /* Notes what it used since its last check; false: it is gone. */
 bool perfless_check(struct catcher *k, struct perfless_thread *thread, bool *ran)
 {
@@ -207,7 +227,8 @@ bool perfless_check(struct catcher *k, struct perfless_thread *thread, bool *ran
     if (!read_run(t, thread, &run_ns)) {
         return false;
     }
-    if (!thread->checked) {
+    bool is_first = !thread->checked;
+    if (is_first) {
         thread->checked = true;
         thread->run_ns = thread->is_new ? 0 : run_ns;
     }
@@ -216,6 +237,9 @@ bool perfless_check(struct catcher *k, struct perfless_thread *thread, bool *ran
     thread->run_ns = run_ns;
     note_throughout(thread, could_ns, used_ns, k->stopper.opened ? SWITCH_US * NS_PER_US : 0);
     settle_used(thread, used_ns);
+    if (is_first) {
+        set_early_apart(t, thread);
+    }
     if (used_ns > 0) {
         *ran = true;
         note_ran(thread, now_ns);

@@ -44,7 +44,9 @@ struct perfless_thread {
     bool throughout;     /* the last one did */
     uint64_t owed_ns;    /* guessed, handed over, and not used */
     uint64_t ran_ns;     /* monotonic: when it was last seen to have run */
-    uint64_t pending_ns; /* shared, atomic: not in a sample yet */
+    /* shared, atomic */
+    uint64_t pending_ns; /* not in a sample yet */
+    uint64_t early_ns;   /* … and used before anybody knew it: for several samples */
 };
 
 struct perfless_queue {
@@ -185,6 +187,9 @@ bool perfless_was_next(const struct catcher *k);
 uint64_t perfless_last_ran_ns(int fd);
 uint64_t perfless_thread_ran_ns(struct perfless *t, struct perfless_thread *thread);
 bool perfless_check(struct catcher *k, struct perfless_thread *thread, bool *ran);
+
+/* Takes what a sample stands for, now. */
+uint64_t perfless_weigh(struct perfless_thread *thread);
 
 /* Takes as much of its process's time that no thread explains as one sample of an unlisted thread may stand for. */
 uint64_t perfless_claim(const struct perfless *t, struct perfless_process *p);

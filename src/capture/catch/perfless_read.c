@@ -87,7 +87,7 @@ static bool has_frames(const struct caught *caught)
 static uint64_t weight_of(struct catcher *k, struct perfless_thread *thread, const struct caught *caught)
 {
     if (!thread->unlisted) {
-        return __atomic_exchange_n(&thread->pending_ns, 0, __ATOMIC_RELAXED);
+        return perfless_weigh(thread);
     }
     thread->was_read = has_frames(caught);
     return thread->was_read ? perfless_claim(k->owner->perfless, thread->process) : 0;

@@ -48,6 +48,7 @@ static void make_idle(struct perfless *t, struct perfless_thread *thread)
         perfless_close_files(t, thread);
     }
     perfless_send(&t->cpus[thread->process->home].inbox, thread);
+    waker_set(t->owner->catchers[thread->process->home]->waker);
 }
 
 static void make_active(struct perfless_thread *thread)
@@ -266,6 +267,9 @@ static void take_threads(struct catcher *k)
     struct perfless_thread *thread = perfless_receive(&cpu->inbox), *next;
     for (; thread != NULL; thread = next) {
         next = thread->next;
+        if (thread->idle) { /* its process is asked less often while there is none */
+            thread->process->check_ns = k->round.begun_ns;
+        }
         if (thread->unlisted) {
             perfless_take_unlisted(k, thread);
         } else if (is_gone(thread)) {
