@@ -193,6 +193,24 @@ static void taken_ones(void)
     stop(child);
 }
 
+/* Whom we profile from the start on is no news, round after round. */
+static void taken_before_the_first_round(void)
+{
+    struct run r;
+    begin(&r, SCAN_NEVER);
+    pid_t child = start();
+    targets_begin(&r.targets, (uint32_t)child);
+    scan_note_taken(&r.scan, (uint32_t)child, 1);
+    look(&r, 0);
+    uint64_t before = r.scan.checks, others = r.others;
+    for (unsigned i = 0; i < 15; i++) {
+        look(&r, 100);
+    }
+    CHECK(r.scan.last_id == 0 || r.scan.checks - before < 10 + r.others - others);
+    end(&r);
+    stop(child);
+}
+
 static void later_ones(void)
 {
     struct run r;
@@ -266,5 +284,6 @@ TESTS_THAT_MEASURE({"the ids given out between two lists are known, also where t
       {"a process that was looked at is not looked at again", new_ones_alone},
       {"what a stranger starts is not even asked about", strangers},
       {"a target is not asked about, nor when it has ended and was not waited for", taken_ones},
+      {"a target that was one before the first round is not read in each", taken_before_the_first_round},
       {"what may change is asked about with growing pauses", later_ones},
       {"a pid that was given out again is another process", next_owner})

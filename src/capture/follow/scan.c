@@ -189,8 +189,9 @@ static void check_listed(struct scan *s, uint32_t before, uint64_t now_ns, scan_
 static void check_due(struct scan *s, uint64_t now_ns, scan_ask *ask, void *context)
 {
     for (size_t i = s->known.len; i-- > 0;) { /* one that is taken goes, and the last comes in its place */
-        if (is_due(&s->known.at[i], now_ns)) {
-            check(s, s->known.at[i].pid, true, now_ns, ask, context);
+        uint32_t pid = s->known.at[i].pid;
+        if (is_due(&s->known.at[i], now_ns) && targets_find(s->targets, pid) == NULL) {
+            check(s, pid, true, now_ns, ask, context);
         }
     }
 }
