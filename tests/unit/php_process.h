@@ -32,18 +32,20 @@ enum {
 
 struct php_family {
     uint32_t version;
-    unsigned root, opcodes, last, file, line, closure, named, generator;
+    unsigned root, current, opcodes, last, file, line, closure, named, generator, holder;
 };
 
 static const struct php_family php_families[] = {
-    {PHP_VERSION(7, 3, 33), 456, 64, 60, 128, 136, 1 << 20, 1 << 6, 64},
-    {PHP_VERSION(7, 4, 33), 456, 64, 60, 136, 144, 1 << 20, 1 << 21, 64},
-    {PHP_VERSION(8, 0, 1), 456, 72, 68, 144, 152, 1 << 22, 1 << 23, 56},
-    {PHP_VERSION(8, 1, 99), 456, 72, 68, 144, 152, 1 << 22, 1 << 23, 56},
-    {PHP_VERSION(8, 2, 36), 456, 88, 80, 152, 160, 1 << 22, 1 << 23, 56},
-    {PHP_VERSION(8, 3, 0), 456, 80, 76, 144, 152, 1 << 22, 1 << 23, 56},
-    {PHP_VERSION(8, 4, 27), 456, 104, 96, 168, 176, 1 << 22, 1 << 23, 56},
-    {PHP_VERSION(8, 5, 7), 480, 104, 96, 168, 176, 1 << 22, 1 << 23, 56},
+    {PHP_VERSION(7, 1, 33), 456, 24, 64, 56, 120, 128, 1 << 20, 1 << 6, 64, 248},
+    {PHP_VERSION(7, 2, 34), 456, 24, 64, 56, 120, 128, 1 << 20, 1 << 6, 64, 248},
+    {PHP_VERSION(7, 3, 33), 456, 32, 64, 60, 128, 136, 1 << 20, 1 << 6, 64, 184},
+    {PHP_VERSION(7, 4, 33), 456, 32, 64, 60, 136, 144, 1 << 20, 1 << 21, 64, 184},
+    {PHP_VERSION(8, 0, 1), 456, 32, 72, 68, 144, 152, 1 << 22, 1 << 23, 56, 184},
+    {PHP_VERSION(8, 1, 99), 456, 32, 72, 68, 144, 152, 1 << 22, 1 << 23, 56, 184},
+    {PHP_VERSION(8, 2, 36), 456, 32, 88, 80, 152, 160, 1 << 22, 1 << 23, 56, 184},
+    {PHP_VERSION(8, 3, 0), 456, 32, 80, 76, 144, 152, 1 << 22, 1 << 23, 56, 184},
+    {PHP_VERSION(8, 4, 27), 456, 32, 104, 96, 168, 176, 1 << 22, 1 << 23, 56, 184},
+    {PHP_VERSION(8, 5, 7), 480, 32, 104, 96, 168, 176, 1 << 22, 1 << 23, 56, 184},
 };
 enum { PHP_FAMILIES = sizeof php_families / sizeof php_families[0] };
 
@@ -129,7 +131,7 @@ static inline void php_push_at(struct php_process *p, uint64_t address, unsigned
     php_put_u32(p, address + 40, info);
     php_put(p, address + 48, p->leaf != 0 ? php_there(p->leaf) : 0);
     p->leaf = address;
-    php_put(p, AT_GLOBALS + p->family->root + 32, php_there(address));
+    php_put(p, AT_GLOBALS + p->family->root + p->family->current, php_there(address));
     php_put(p, AT_GLOBALS + p->family->root, php_there(p->next));
 }
 
@@ -141,12 +143,12 @@ static inline void php_push(struct php_process *p, unsigned function, unsigned i
 }
 
 /* The generators `first` to `last`, the outermost first, of F_SELL, each yielding from the next one: the innermost
- * runs, on top of the leaf. Its frame lies 0x100 behind its object. */
+ * runs, on top of the leaf. Its frame lies 0x140 behind its object. */
 static inline void php_push_generators(struct php_process *p, unsigned first, unsigned last)
 {
-    uint64_t outer = AT_OBJECT + 0x200 * first, holder = outer + 184;
+    uint64_t outer = AT_OBJECT + 0x200 * first, holder = outer + p->family->holder;
     for (unsigned i = first; i <= last; i++) {
-        uint64_t object = AT_OBJECT + 0x200 * i, frame = object + 0x100;
+        uint64_t object = AT_OBJECT + 0x200 * i, frame = object + 0x140;
         php_put(p, object + p->family->generator, php_there(frame));
         php_put(p, object + p->family->generator + 96, i < last ? php_there(object + 0x200) : 0);
         php_put(p, frame, php_there(AT_CODE + 0x400 * F_SELL + 32 * 2));
@@ -158,7 +160,7 @@ static inline void php_push_generators(struct php_process *p, unsigned first, un
     php_put_u32(p, holder + 40, 8);
     php_put(p, holder + 48, php_there(p->leaf));
     p->leaf = holder;
-    php_push_at(p, AT_OBJECT + 0x200 * last + 0x100, F_SELL, 2, INFO_TOP_CALL | INFO_OF_GENERATOR);
+    php_push_at(p, AT_OBJECT + 0x200 * last + 0x140, F_SELL, 2, INFO_TOP_CALL | INFO_OF_GENERATOR);
 }
 
 static inline void php_put_request(struct php_process *p)
@@ -184,7 +186,7 @@ static inline void php_make(struct php_process *p, const struct php_family *f)
     php_put(p, AT_CLASS + 8, php_there(AT_STRING + 0x80 * 4));
     php_put(p, AT_GLOBALS + f->root + 8, php_there(AT_PAGE + 0x40000));
     php_put(p, AT_GLOBALS + f->root + 16, php_there(AT_PAGE));
-    php_put(p, AT_GLOBALS + f->root + 24, 0x40000);
+    php_put(p, AT_GLOBALS + f->root + 24, 0x40000); /* up to 7.2 the frame that runs stands there */
     php_function_at(p, F_MAIN, 0, 1, 0);
     php_function_at(p, F_SELL, php_there(AT_STRING + 0x80), 10, f->closure | f->named); /* Closure::fromCallable */
     php_put_u32(p, AT_FUNCTION + 0x200 * F_MAP, 1);
@@ -225,7 +227,7 @@ static inline void php_make_threads(struct php_process *p, const struct php_fami
         php_put_u32(p, pthread + 720, i == 0 ? PHP_TID + 1 : PHP_TID);
         memcpy(p->bytes + entry + GLOBALS_BEHIND, p->bytes + AT_GLOBALS, 0x700);
     }
-    php_put(p, AT_THREAD + GLOBALS_BEHIND + f->root + 32, 0); /* the other one is idle */
+    php_put(p, AT_THREAD + GLOBALS_BEHIND + f->root + f->current, 0); /* the other one is idle */
     memset(p->bytes + AT_GLOBALS, 0, 0x700);
 }
 

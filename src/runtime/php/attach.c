@@ -73,12 +73,14 @@ static bool fits(struct attaching *a, uint64_t at)
     if (!find_read(&a->in, at, root, sizeof root)) {
         return false;
     }
-    uint64_t current = load_u64(root + ROOT_CURRENT), page = load_u64(root + ROOT_PAGE),
-             size = load_u64(root + ROOT_PAGE_SIZE), limit = load_u64(root + ROOT_LIMIT);
+    uint32_t current_at = a->php->layout.current;
+    uint64_t current = load_u64(root + current_at), page = load_u64(root + ROOT_PAGE), limit = load_u64(root + ROOT_LIMIT);
+    bool is_told = current_at > ROOT_PAGE_SIZE; /* else a page of several sizes holds one large frame */
+    uint64_t size = is_told ? load_u64(root + ROOT_PAGE_SIZE) : limit - page;
     if (current == 0 && page == 0 && size == 0) {
         return true; /* before the first request */
     }
-    return (size == PHP_PAGE || size == PHP_FIBER_PAGE) &&
+    return (size == PHP_PAGE || size == PHP_FIBER_PAGE || (!is_told && size % PHP_PAGE == 0)) &&
            (current == 0 || (find_is_data(&a->in, page) && limit > page && stack_fits(a, current)));
 }
 

@@ -14,7 +14,8 @@
 #define PHP_VERSION(major, minor, patch) ((uint32_t)(major) << 16 | (uint32_t)(minor) << 8 | (uint32_t)(patch))
 
 struct php_layout {
-    uint32_t stack;   /* in executor_globals: where PHP_ROOT_BYTES begin */
+    uint32_t stack;   /* in executor_globals: where PHP_ROOT_BYTES begin, */
+    uint32_t current; /* and in these the frame that runs; behind ROOT_PAGE_SIZE, where that is told */
     /* in a user's function */
     uint32_t opcodes; /* pointer to its instructions */
     uint32_t last;    /* u32: how many */
@@ -24,9 +25,9 @@ struct php_layout {
     uint32_t generator;   /* in a generator's object: GENERATOR_BYTES begin */
 };
 
-/* What executor_globals tells of the stack, in all versions: where free memory begins, where the page ends, the page,
- * the size of pages; the frame that runs. */
-enum { ROOT_TOP = 0, ROOT_LIMIT = 8, ROOT_PAGE = 16, ROOT_PAGE_SIZE = 24, ROOT_CURRENT = 32, PHP_ROOT_BYTES = 40 };
+/* What executor_globals tells of the stack: where free memory begins, where the page ends, the page; from 7.3 on the
+ * size of pages; the frame that runs. */
+enum { ROOT_TOP = 0, ROOT_LIMIT = 8, ROOT_PAGE = 16, ROOT_PAGE_SIZE = 24, PHP_ROOT_BYTES = 40 };
 
 /* A frame (execute_data), in all versions. */
 enum {

@@ -36,7 +36,7 @@ static void ask_frames(struct walk *w, unsigned copy)
 static bool read_first(struct walk *w)
 {
     const struct php_plan *plan = w->plan;
-    uint64_t current = w->root_at + ROOT_CURRENT;
+    uint64_t current = w->root_at + w->php->layout.current;
     w->pieces = 0;
     w->lone_count = plan->lone_count;
     for (uint32_t i = 0; i < w->lone_count; i++) {
@@ -87,7 +87,7 @@ static void add_lone(struct php_plan *plan, uint64_t address)
 static bool plan_holds(struct walk *w)
 {
     struct php_plan *plan = w->plan;
-    uint64_t current = load_u64(w->root + ROOT_CURRENT), page = load_u64(w->root + ROOT_PAGE),
+    uint64_t current = load_u64(w->root + w->php->layout.current), page = load_u64(w->root + ROOT_PAGE),
              limit = load_u64(w->root + ROOT_LIMIT), before = plan->page;
     plan->current = current;
     plan->page = page;
@@ -119,7 +119,7 @@ static enum runtime_end read_stack(struct walk *w)
         }
         take_frames(w);
         bool has_request = php_stack_has_request(w);
-        bool idle = load_u64(w->root + ROOT_CURRENT) == 0;
+        bool idle = load_u64(w->root + w->php->layout.current) == 0;
         if (plan_holds(w) && (idle || has_request)) {
             return idle ? RUNTIME_EMPTY : RUNTIME_COMPLETE;
         }
@@ -137,7 +137,7 @@ static enum runtime_end attempt(struct walk *w)
         return end;
     }
     php_stack_take_functions(w);
-    uint64_t from = load_u64(w->root + ROOT_CURRENT);
+    uint64_t from = load_u64(w->root + w->php->layout.current);
     if (w->twice) {
         bool whole;
         from = php_stack_common(w, &whole);

@@ -63,7 +63,7 @@ static size_t unchanged(struct walk *w, const struct chain *a, size_t count)
 uint64_t php_stack_common(struct walk *w, bool *whole)
 {
     struct chain first, other;
-    uint64_t leaf = load_u64(w->root + ROOT_CURRENT);
+    uint64_t leaf = load_u64(w->root + w->php->layout.current);
     follow(w, 0, leaf, &first);
     size_t count = first.count;
     const uint64_t seen[] = {w->last, w->between};
