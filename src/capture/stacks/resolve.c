@@ -8,9 +8,11 @@ static void keep_functions(struct resolve *r, uint32_t question, const struct co
     r->at[r->count++] = (struct resolved){question, (uint32_t)r->function_count, (uint32_t)lines->count};
     for (size_t i = 0; i < lines->count; i++) {
         const struct source_line *line = &lines->line[i];
+        uint32_t name = profile_string(r->profile, line->name);
+        bool is_same = line->system_name.ptr == line->name.ptr && line->system_name.len == line->name.len;
         r->function[r->function_count++] =
-            (struct frame){.name = profile_string(r->profile, line->name),
-                           .system_name = profile_string(r->profile, line->system_name),
+            (struct frame){.name = name,
+                           .system_name = is_same ? name : profile_string(r->profile, line->system_name),
                            .file = profile_string(r->profile, line->file),
                            .line = line->line,
                            .kind = lines->kind};

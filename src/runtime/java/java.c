@@ -94,10 +94,10 @@ static void describe(const void *state, struct buf *out)
     buf_printf(out, "HotSpot %u.%u.%u", v[0], v[1], v[2]);
 }
 
-static void add_line(struct code_lines *lines, const struct java_method *m, int32_t bci)
+static void add_line(struct code_lines *lines, const struct java_method *m, uint32_t line)
 {
     if (lines->count < PROFILE_INLINES_MAX) {
-        lines->line[lines->count++] = (struct source_line){m->name, m->name, m->file, java_line(m, bci)};
+        lines->line[lines->count++] = (struct source_line){m->name, m->name, m->file, line};
     }
 }
 
@@ -121,7 +121,7 @@ static bool interpreted(struct java *j, const struct runtime_place *at, struct r
     }
     (void)stack_word(at, fp - (uint64_t)slot * WORD, &bytecode);
     uint64_t bci = bytecode - m->bytecode;
-    add_line(&out->lines, m, bci < m->code_size ? (int32_t)bci : -1);
+    add_line(&out->lines, m, java_line(m, bci < m->code_size ? (int32_t)bci : -1));
     out->caller = (struct runtime_caller){RUNTIME_RULE_FRAME_POINTER, sender, 0};
     return true;
 }
@@ -129,10 +129,14 @@ static bool interpreted(struct java *j, const struct runtime_place *at, struct r
 static void compiled(struct java *j, const struct java_place *place, struct runtime_resolved *out)
 {
     for (uint32_t i = 0; i < place->scope_count; i++) {
-        const struct java_scope *scope = &j->scopes.at[place->scopes + i];
+        struct java_scope *scope = &j->scopes.at[place->scopes + i];
         const struct java_method *m = java_method(j, scope->method);
+        if (m != NULL && scope->of != m->const_method) { /* a table of lines is read from its beginning on */
+            scope->line = java_line(m, scope->bci);
+            scope->of = m->const_method;
+        }
         if (m != NULL) {
-            add_line(&out->lines, m, scope->bci);
+            add_line(&out->lines, m, scope->line);
         }
     }
 }

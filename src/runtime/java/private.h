@@ -153,6 +153,8 @@ struct java_blob {
 struct java_scope {
     uint64_t method; /* 0: unknown */
     int32_t bci;
+    uint32_t line;
+    uint64_t of; /* the method's code that this is a line of; 0: not asked for yet */
 };
 
 /* What is known of one address in compiled code or a stub. */
