@@ -217,7 +217,8 @@ static bool catch_one(struct catching *c, struct target *target)
     if (target->capture_mode == CAPTURE_PROC) {
         return time_process(c, target);
     }
-    if (!start_rings(c)) {
+    /* who only resolves addresses needs no more than what is sampled of a native program */
+    if (!readers_walk(target) || !start_rings(c)) {
         return false;
     }
     publish(c);

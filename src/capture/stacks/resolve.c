@@ -60,8 +60,10 @@ bool resolve_begin(struct resolve *r, const struct target *target, struct profil
 
 const struct resolved *resolve_find(const struct resolve *r, uint32_t question)
 {
-    for (size_t low = 0, high = r->count; low < high;) { /* they are in order */
-        size_t middle = low + (high - low) / 2;
+    /* they are in order, and mostly one behind the other */
+    size_t guess = r->count > 0 && question >= r->at[0].question ? question - r->at[0].question : 0;
+    for (size_t low = 0, high = r->count; low < high;) {
+        size_t middle = guess >= low && guess < high ? guess : low + (high - low) / 2;
         if (r->at[middle].question == question) {
             return &r->at[middle];
         }

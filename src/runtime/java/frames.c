@@ -7,7 +7,7 @@ enum {
     WORD = 8,
     PLACES_KEPT = 1 << 14,
     SCOPES_KEPT = 1 << 16,
-    ASK_AGAIN = 1 << 12, /* questions later */
+    ASK_AGAIN = 1 << 8, /* stacks later */
     BEFORE = 8,
     AFTER = 24, /* bytes of code that are looked at */
 };
@@ -122,7 +122,7 @@ static bool find(struct java *j, uint64_t ip, bool exact, struct java_place *out
                                .orig_pc = blob.orig_pc,
                                .code_offset = (uint32_t)(ip - blob.code),
                                .frame_complete = blob.frame_complete,
-                               .asked = j->questions,
+                               .asked = j->stacks,
                                .scopes = (uint32_t)j->scopes.len};
     memcpy(out->name, blob.name, sizeof out->name);
     if (ip == j->call_stub_return) {
@@ -141,7 +141,7 @@ const struct java_place *java_place(struct java *j, uint64_t ip, bool exact)
     uint64_t key = ip << 1 | exact;
     const struct map_slot *slot = map_find(&j->place_of, key);
     struct java_place *kept = slot != NULL ? &j->places.at[slot->value] : NULL, now;
-    if (kept != NULL && j->questions - kept->asked < ASK_AGAIN) {
+    if (kept != NULL && j->stacks - kept->asked < ASK_AGAIN) {
         return kept->kind != JAVA_NOT_CODE ? kept : NULL;
     }
     if (kept == NULL && (j->places.len >= PLACES_KEPT || j->scopes.len >= SCOPES_KEPT)) {
@@ -149,11 +149,11 @@ const struct java_place *java_place(struct java *j, uint64_t ip, bool exact)
     }
     size_t scopes = j->scopes.len;
     if (!find(j, ip, exact, &now)) {
-        now = (struct java_place){.address = ip, .kind = JAVA_NOT_CODE, .asked = j->questions};
+        now = (struct java_place){.address = ip, .kind = JAVA_NOT_CODE, .asked = j->stacks};
     }
     if (kept != NULL && kept->blob == now.blob && kept->compile_id == now.compile_id) { /* as it was */
         j->scopes.len = scopes;
-        kept->asked = j->questions;
+        kept->asked = j->stacks;
         return kept->kind != JAVA_NOT_CODE ? kept : NULL;
     }
     if (kept == NULL) {

@@ -141,31 +141,31 @@ static void compiled(struct java *j, const struct java_place *place, struct runt
     }
 }
 
-/* The place that compiled code was at when it was found to be no longer valid: its return address leads to what
- * undoes it. */
-static const struct java_place *before_deoptimising(struct java *j, const struct java_place *place,
-                                                    const struct runtime_place *at)
+/* Of compiled code that was found to be no longer valid the return address leads to what undoes it: told is the place
+ * that it was at before. */
+static bool deoptimising(struct java *j, const struct java_place *place, const struct runtime_place *at,
+                         struct runtime_resolved *out)
 {
     uint64_t ip;
-    if (place->deopt == 0 || at->registers->ip != place->deopt ||
-        !stack_word(at, at->registers->sp + place->orig_pc, &ip)) {
-        return place;
-    }
-    const struct java_place *before = java_place(j, ip, false);
-    return before != NULL && before->blob == place->blob ? before : place;
+    const struct java_place now = *place; /* asking for another may move it */
+    const struct java_place *before =
+        stack_word(at, at->registers->sp + now.orig_pc, &ip) ? java_place(j, ip, false) : NULL;
+    compiled(j, before != NULL && before->blob == now.blob ? before : &now, out);
+    return java_caller(j, &now, &out->caller);
 }
 
 static bool resolve(void *state, const struct runtime_place *at, struct runtime_resolved *out)
 {
     struct java *j = state;
-    j->questions++;
-    java_forget_methods(j);
     out->lines.count = 0;
     out->lines.kind = FRAME_JVM;
     if (at->registers == NULL || at->stack == NULL) {
         return false;
     }
     bool exact = at->registers->ip == at->address;
+    j->stacks += exact || at->registers->sp <= j->sp;
+    j->sp = at->registers->sp;
+    java_forget_methods(j);
     if (java_is_interpreter(j, at->address)) {
         if (!interpreted(j, at, out) && exact) { /* nothing is on the stack but the return address */
             out->caller = (struct runtime_caller){RUNTIME_RULE_FRAME_SIZE, 0, 0};
@@ -176,17 +176,18 @@ static bool resolve(void *state, const struct runtime_place *at, struct runtime_
     if (place == NULL) {
         return false;
     }
-    struct java_place kept = *place; /* asking for another may move it */
-    if (kept.kind == JAVA_COMPILED) {
-        struct java_place named = *before_deoptimising(j, &kept, at);
-        compiled(j, &named, out);
+    if (place->deopt != 0 && at->registers->ip == place->deopt) {
+        return deoptimising(j, place, at, out);
+    }
+    if (place->kind == JAVA_COMPILED) {
+        compiled(j, place, out);
     } else {
         out->lines.kind = FRAME_NATIVE;
-        memcpy(j->stub, kept.name, sizeof j->stub);
+        memcpy(j->stub, place->name, sizeof j->stub);
         struct str name = str_of(j->stub);
         out->lines.line[out->lines.count++] = (struct source_line){name, name, {0}, 0};
     }
-    return java_caller(j, &kept, &out->caller);
+    return java_caller(j, place, &out->caller);
 }
 
 const struct runtime runtime_java = {

@@ -6,7 +6,7 @@
 enum {
     METHODS_KEPT = 1 << 14,
     TEXTS_KEPT = JAVA_TEXTS_MAX / 4 * 3, /* one question's fit into the rest */
-    ASK_AGAIN = 1 << 14,                 /* questions later */
+    ASK_AGAIN = 1 << 10,                 /* stacks later */
     LINES_MAX = 2048,                    /* bytes of a line table; of a longer one the first lines */
     HAS_LINES = 1,                       /* a flag of ConstMethod */
 };
@@ -177,7 +177,7 @@ const struct java_method *java_method(struct java *j, uint64_t method)
 {
     struct java_method *m = kept_method(j, method);
     uint64_t const_method;
-    if (m != NULL && j->questions - m->asked < ASK_AGAIN) {
+    if (m != NULL && j->stacks - m->asked < ASK_AGAIN) {
         return m->name.len > 0 ? m : NULL;
     }
     if (!java_word(j, method + j->layout.field[JAVA_METHOD_CONST], &const_method) || !plausible(const_method)) {
@@ -189,14 +189,14 @@ const struct java_method *java_method(struct java *j, uint64_t method)
             return NULL;
         }
     }
-    struct java_method now = {.asked = j->questions};
+    struct java_method now = {.asked = j->stacks};
     if (m->const_method != const_method || m->name.len == 0) {
         if (!read_method(j, const_method, &now)) {
-            now = (struct java_method){.asked = j->questions};
+            now = (struct java_method){.asked = j->stacks};
         }
         *m = now;
     }
-    m->asked = j->questions;
+    m->asked = j->stacks;
     return m->name.len > 0 ? m : NULL;
 }
 

@@ -185,7 +185,8 @@ struct java {
     struct java_heap heap[JAVA_HEAPS_MAX];
     size_t heap_count;
     uint64_t interpreter, interpreter_limit, call_stub_return;
-    uint32_t questions; /* since it was attached: by them age is counted */
+    uint32_t stacks; /* told since it was attached, about: by them age is counted */
+    uint64_t sp;     /* of the last question: the next stack's is mostly below */
     struct map place_of;  /* an address (and whether exactly that) -> its number */
     struct map method_of;
     VEC(struct java_place) places;
