@@ -388,11 +388,12 @@ static uint64_t end(struct rig *r)
     catch_settle(r->catch, on_settled, r);
     double wall_s = (double)(clock_mono_ns() - r->began_ns) / 1e9;
     printf("# %.2f s: used %.3f s, in samples %.3f %.3f %.3f (%.3f), unknown thread %.3f, settled %.3f; "
-           "%lu samples, largest %.3f, proven %lu, late %lu, other CPU %lu, long %lu, moved %lu, asleep %lu; own %.2f %%\n",
+           "%lu samples, largest %.3f, proven %lu, late %lu, other CPU %lu, long %lu, moved %lu, asleep %lu; "
+           "own %.2f %%\n",
            wall_s, (double)used_ns / 1e9, (double)r->weights[1] / 1e9, (double)r->weights[2] / 1e9,
            (double)r->weights[3] / 1e9, (double)r->weights[0] / 1e9, (double)r->no_thread / 1e9,
-           (double)r->settled / 1e9, r->samples, (double)r->largest / 1e9, r->verdicts[0], r->verdicts[1], r->verdicts[2],
-           r->verdicts[3], r->verdicts[4], r->verdicts[5],
+           (double)r->settled / 1e9, r->samples, (double)r->largest / 1e9, r->verdicts[0], r->verdicts[1],
+           r->verdicts[2], r->verdicts[3], r->verdicts[4], r->verdicts[5],
            (double)(clock_own_cpu_ns() - r->own_before_ns) / 1e7 / wall_s);
     CHECK_INT(r->moved, 0);
     catch_stop(r->catch);
@@ -722,7 +723,8 @@ static void pauses(void)
     CHECK_INT(perfless_pause_ns(period_ns, 5, 0, 0, 10 * MS), 10 * MS);
 }
 
-/* 250 ms that were used before anybody knew the thread: no sample has more than its own and three times as much of them. */
+/* 250 ms that were used before anybody knew the thread: no sample has more than its own and three times as much of
+ * them. */
 static void early_time(void)
 {
     struct perfless_thread thread = {.pending_ns = 10 * MS, .early_ns = 240 * MS};

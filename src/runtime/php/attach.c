@@ -74,7 +74,8 @@ static bool fits(struct attaching *a, uint64_t at)
         return false;
     }
     uint32_t current_at = a->php->layout.current;
-    uint64_t current = load_u64(root + current_at), page = load_u64(root + ROOT_PAGE), limit = load_u64(root + ROOT_LIMIT);
+    uint64_t current = load_u64(root + current_at), page = load_u64(root + ROOT_PAGE),
+             limit = load_u64(root + ROOT_LIMIT);
     bool is_told = current_at > ROOT_PAGE_SIZE; /* else a page of several sizes holds one large frame */
     uint64_t size = is_told ? load_u64(root + ROOT_PAGE_SIZE) : limit - page;
     if (current == 0 && page == 0 && size == 0) {
