@@ -85,6 +85,18 @@ def by_name(path):
     return sums
 
 
+@pytest.mark.parametrize("options,expected", [([], "python: shop.py ({})"), (["--disable-application-identifiers"], None)])
+def test_an_interpreter_is_told_by_what_it_runs(options, expected, pillion, workdir):
+    script = workdir / "shop.py"
+    script.write_text("import time\nend = time.monotonic() + 1\nwhile time.monotonic() < end:\n    sum(range(1000))\n")
+    session = profiler.profile(pillion, workdir / "out", ["/usr/bin/python3", "shop.py", "--key=secret"], *options, cwd=workdir)
+    told = {stack.appid for stack in session.col.stacks if any(frame.endswith("_[p]") for frame in stack.frames)}
+    assert told == {expected and "appid: " + expected.format(script)}, session.done
+    labels = {sample.labels.get("appid") for sample in session.pprof.samples if sample.labels.get("comm") == "python3"}
+    assert labels == {expected and expected.format(script)}
+    assert "secret" not in (workdir / "out" / "last_profile.col").read_text().partition("\n")[2]
+
+
 def test_the_whole_run_is_there_as_well(run, pillion, program, workdir):
     session = profiler.profile(pillion, workdir, [program("act"), "spin", "3.4"], "-d", "1")
     windows = sorted(workdir.glob("profile_*.col"))

@@ -4,6 +4,7 @@
 #include "base/time.h"
 #include "capture/stacks/readers_private.h"
 #include "os/proc.h"
+#include "target/application.h"
 #include "target/maps.h"
 #include "target/status.h"
 
@@ -12,6 +13,8 @@
 enum {
     TIDS_MAX = 8192,
     TIDS_AGAIN_MS = 1000,
+    PROC_LINK_MAX_BYTES = 4096,
+    TEXT_MAX = 8192,
 };
 
 void readers_free(struct reader *reader)
@@ -22,6 +25,7 @@ void readers_free(struct reader *reader)
         }
         reader->runtime->detach(reader->state);
     }
+    free(reader->application);
     remote_close(&reader->remote);
     map_release(&reader->frames);
     vec_release(&reader->tids.list);
@@ -112,6 +116,24 @@ bool readers_open_memory(struct reader *reader, uint32_t pid, uint64_t probe, st
     return true;
 }
 
+static char *application_of(struct readers *r, uint32_t pid)
+{
+    char folder[PROC_LINK_MAX_BYTES];
+    struct buf text;
+    if (!r->settings->naming.application_identifiers || !read_text(r, pid, 0, "cmdline")) {
+        return NULL;
+    }
+    const struct application_facts facts = {
+        .arguments = buf_slice(&r->text),
+        .folder = str_of(proc_link(pid, "cwd", folder, sizeof folder) ? folder : NULL),
+    };
+    buf_init(&text, TEXT_MAX);
+    application_describe(&facts, &text);
+    char *copy = text.len > 0 && !text.failed ? strndup(text.ptr, text.len) : NULL;
+    buf_release(&text);
+    return copy;
+}
+
 /* Null, with the reason: the process has the runtime but it cannot be read (now). */
 struct reader *readers_attach(struct readers *r, struct target *target, const struct mapping *mapping,
                               const struct readers_binary *binary, struct err *why)
@@ -155,6 +177,7 @@ struct reader *readers_attach(struct readers *r, struct target *target, const st
     reader->image = mapping->image;
     reader->bias = mapping->bias;
     reader->binary = binary->binary;
+    reader->application = application_of(r, target->pid);
     return reader;
 }
 
