@@ -5,6 +5,7 @@ import json
 import re
 import shutil
 import subprocess
+import time
 from collections import Counter
 
 import pytest
@@ -193,6 +194,21 @@ def test_attached_to_a_server_that_has_long_run(pillion, workdir, command):
     target.end()
     # by then all of it is compiled, much of it inlined without a place that leads to it
     check(profiler.Session(done, workdir / "out"), 0.99, ("even", "library", "compressing"))
+
+
+def test_nobody_is_woken_for_each_sample(pillion, workdir, command):
+    """Where a runtime is walked a thread on each CPU is; the JVM is asked about addresses when samples are taken from the rings."""
+    target = process.start(command("host", "Shares", [60]))
+    process.until(lambda: process.stat(target.pid) and int(process.stat(target.pid)[11]) > 200, 30, "its start, with deep stacks, is over")
+    running = process.start([pillion, "-p", target.pid, "-d", "3", "-o", workdir / "out"])
+    names = set()
+    while running.poll() is None:
+        names |= set(process.threads_of(running.pid))
+        time.sleep(.05)
+    done = running.finish(30)
+    target.end()
+    assert "Shares.fifty_[j]" in profiler.Session(done, workdir / "out").frames()
+    assert len(names) <= 2, names # the sampler, and who makes files
 
 
 def test_what_is_not_wanted_is_not_read(pillion, workdir, command):

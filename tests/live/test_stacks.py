@@ -76,6 +76,21 @@ def test_a_stack_is_read_beyond_pages_that_were_never_touched(pillion, program, 
     assert heavy.frames[0] == "_start" and heavy.frames[-2:] == ["deed_gap", "burn"], heavy.frames
 
 
+def test_a_program_that_only_began_deep_is_sampled_like_others_later(pillion, workdir, program):
+    """Catching each sample, with a large copy, ends when 2,000 stacks in a row were not deep; and all are whole, before and after."""
+    session = profile(pillion, workdir, [program("begins_deep", *BARE), "1.5", "4"], "-f", 999, "--max-cpu", 100, "--log-level", "debug",
+                      "--perf-dwarf-stack-size", 32768,
+                      timeout=60)
+    assert "stacks are read beyond their copy from now on" in session.done.err, session.done
+    begun, ended = session.done.err.find("beyond their copy"), session.done.err.find("no longer deep")
+    assert 0 < begun < ended, session.done
+    counts = window(session)
+    whole, all_of_them = int(counts["stacks_complete"]), sum(int(v) for k, v in counts.items() if k.startswith("stacks_"))
+    assert whole > 0.97 * all_of_them, counts # the first deep ones are cut
+    assert session.col.seconds(999) == pytest.approx(5.5, abs=.3)
+    assert sum(stack.count for stack in session.col.stacks if stack.frames.count("below") == 41 and stack.frames[-1] == "work") > 900
+
+
 def test_where_one_way_to_memory_is_refused_the_other_is_taken(pillion, workdir, deep, refuse):
     """A seccomp filter against process_vm_readv: the rest of a stack is read through /proc/PID/mem."""
     session = profile(pillion, workdir, [deep, "6000000000"], "--perf-dwarf-stack-size", "4096", "-v",

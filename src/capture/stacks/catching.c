@@ -1,8 +1,6 @@
-/*
- * Whose samples are caught: processes with a runtime, found by readers.h, and programs with very deep stacks. Without
+/* Whose samples are caught: processes with a runtime, found by readers.h, and programs with very deep stacks. Without
  * perf it also reads their mappings again, because no record tells of new ones. A process with a runtime whose threads
- * are too short for perf's samples is read by a timer, as without perf.
- */
+ * are too short for perf's samples is read by a timer, as without perf. */
 #include "capture/stacks/catching.h"
 #include "base/time.h"
 #include "capture/stacks/remapping.h"
@@ -13,13 +11,13 @@
 #include "os/proc.h"
 #include "unwind/unwind.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 enum {
     SHARES_LEAST = 50,       /* samples that make a share worth a warning */
     CATCH_PER_ROUND = 16,    /* processes that get events for catchers */
     STACK_DEEP_BYTES = PERF_STACK_MAX / 4,
+    DEEP_PERIOD = 2000, /* stacks of which none was as deep */
     HELD_STACK_BYTES = 32 * 1024, /* to begin with; 6 µs */
     TIMED_S = 300,           /* by a timer, then perf is tried again: its threads may be other ones */
 };
@@ -298,6 +296,17 @@ static bool is_deep(const struct target *target)
            ((!target->runtime.deep && target->copy.most > STACK_DEEP_BYTES) || has_new_gaps(target));
 }
 
+static void set_deep(struct inherit_group *group, bool deep, bool gaps)
+{
+    vec_each(&group->members, one)
+    {
+        (*one)->runtime.deep = (*one)->runtime.caught = deep;
+        (*one)->runtime.gaps |= gaps;
+        (*one)->runtime.space = 0;
+        (*one)->copy.seen = (*one)->copy.half = (*one)->copy.most = 0;
+    }
+}
+
 /* Some stacks are larger than any copy, or the kernel's copy ends early, at a page that was never touched (of a large
  * array): what lies beyond is read at the sample's moment. A program that comes to a quarter of the largest copy may
  * well pass it, and when it does, it does so for many samples (a compiler's garbage collector recurses along its
@@ -308,31 +317,58 @@ static void catch_deep(struct catching *c, struct target *target)
 {
     struct inherit_group group;
     bool good = inherit_group_list(c->shared->perf, &c->follow->targets, target, &group) && start_rings(c);
-    bool gaps = has_new_gaps(target);
-    vec_each(&group.members, one)
-    {
-        (*one)->runtime.deep = (*one)->runtime.caught = good;
-        (*one)->runtime.gaps |= gaps;
-        (*one)->runtime.space = 0;
-    }
-    good = good && inherit_group_refollow(c->shared->perf, &group, 0);
-    target->runtime.refused = !good;
-    vec_each(&group.members, one)
-    {
-        (*one)->runtime.deep = (*one)->runtime.caught = good;
+    set_deep(&group, good, has_new_gaps(target));
+    target->runtime.refused = !good || !inherit_group_refollow(c->shared->perf, &group, 0);
+    if (target->runtime.refused) {
+        set_deep(&group, false, false);
     }
     inherit_group_release(&group);
     follow_newborn(c->follow);
     publish(c);
     log_say(&c->shared->log, LOG_DEBUG, "pid %u (%s): %s", target->pid, target->name,
-            good ? "stacks are read beyond their copy from now on" : "deep stacks stay cut");
+            target->runtime.refused ? "deep stacks stay cut" : "stacks are read beyond their copy from now on");
+}
+
+/* What a program does as it begins, a JVM that loads its classes, may never come again: then nobody need be woken for
+ * each of its samples, and their copies may be small. While some stacks are deep it is asked again as many later. */
+static bool is_deep_no_more(struct target *target)
+{
+    if (!target->runtime.deep || target->runtime.gaps || !follow_is_on_perf(target) || readers_walk(target) ||
+        target->copy.changes >= STACK_COPY_CHANGES_MAX || target->copy.seen < DEEP_PERIOD) {
+        return false;
+    }
+    uint32_t most = target->copy.most;
+    target->copy.seen = target->copy.most = 0;
+    return most <= STACK_DEEP_BYTES;
+}
+
+static void leave_deep(struct catching *c, struct target *target)
+{
+    struct inherit_group group;
+    bool good = inherit_group_list(c->shared->perf, &c->follow->targets, target, &group);
+    target->copy.changes++;
+    vec_each(&group.members, one)
+    {
+        good = good && (*one)->copy.most <= STACK_DEEP_BYTES;
+    }
+    if (good) {
+        set_deep(&group, false, false);
+        (void)inherit_group_refollow(c->shared->perf, &group, 0);
+        log_say(&c->shared->log, LOG_DEBUG, "pid %u (%s): stacks are no longer deep", target->pid, target->name);
+    }
+    inherit_group_release(&group);
+    follow_newborn(c->follow);
+    publish(c);
 }
 
 static void catch_deep_stacks(struct catching *c)
 {
-    for (size_t i = 0; c->reads_runtimes && !c->shared->throttle.coarse && i < c->follow->targets.all.len; i++) {
-        if (is_deep(c->follow->targets.all.at[i])) {
-            catch_deep(c, c->follow->targets.all.at[i]);
+    bool may = c->reads_runtimes && !c->shared->throttle.coarse;
+    for (size_t i = 0; may && i < c->follow->targets.all.len; i++) {
+        struct target *target = c->follow->targets.all.at[i];
+        bool is_new = is_deep(target);
+        if (is_new || is_deep_no_more(target)) {
+            (is_new ? catch_deep : leave_deep)(c, target);
             return; /* one inherit group per round */
         }
     }
@@ -344,9 +380,9 @@ static void enlarge_held_stacks(struct catching *c)
     vec_each(&c->follow->targets.all, slot)
     {
         struct target *target = *slot;
-        uint32_t bytes = target->runtime.stack_bytes;
+        uint32_t bytes = target->runtime.stack_bytes, more = 4 * bytes;
         if (target->runtime.stops && target->copy.cut >= STACK_COPY_CUT_FEW && bytes < CATCH_HELD_STACK_MAX) {
-            set_held_stack(target, bytes < CATCH_HELD_STACK_MAX / 4 ? bytes * 4 : CATCH_HELD_STACK_MAX);
+            set_held_stack(target, more < CATCH_HELD_STACK_MAX ? more : CATCH_HELD_STACK_MAX);
             any = true;
         }
     }

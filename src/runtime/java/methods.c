@@ -202,6 +202,9 @@ const struct java_method *java_method(struct java *j, uint64_t method)
 
 uint32_t java_line(const struct java_method *m, int32_t bci)
 {
+    if (m->lines == NULL) {
+        return 0;
+    }
     struct lines at = {m->lines, m->lines + m->line_bytes, m->zero_less, 0, 0};
     int32_t best = 0, best_at = -1;
     while (bci >= 0 && next_line(&at)) {
