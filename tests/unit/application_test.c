@@ -1,5 +1,5 @@
 /* Application identifiers from the arguments of processes. */
-#include "target/application.h"
+#include "runtime/common/application.h"
 #include "test.h"
 
 static struct buf out;
@@ -45,7 +45,8 @@ static void scripts(void)
 
 static void servers(void)
 {
-    CHECK_IS("python3|/usr/bin/gunicorn|-b|localhost:8000|shop.web:app", "/srv", "gunicorn: shop.web:app (/srv/shop/web.py)");
+    CHECK_IS("python3|/usr/bin/gunicorn|-b|localhost:8000|shop.web:app", "/srv",
+             "gunicorn: shop.web:app (/srv/shop/web.py)");
     CHECK_IS("python3|-m|gunicorn|--bind=0.0.0.0:80|web:make", "/srv", "gunicorn: web:make (/srv/web.py)");
     CHECK_IS("gunicorn: worker [shop.web:app]", "", "gunicorn: shop.web:app");
     CHECK_IS("gunicorn: master []", "", "");

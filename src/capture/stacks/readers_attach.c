@@ -4,7 +4,7 @@
 #include "base/time.h"
 #include "capture/stacks/readers_private.h"
 #include "os/proc.h"
-#include "target/application.h"
+#include "runtime/common/application.h"
 #include "target/maps.h"
 #include "target/status.h"
 

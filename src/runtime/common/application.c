@@ -1,6 +1,7 @@
-/* The rules, first match wins: by the name of the program, and for scripts of Python by the name of the script. What an
- * interpreter's options are is in a row; of java's those that have a value in the next argument are listed. */
-#include "target/application.h"
+/* The rules, first match wins: by the name of the program, and for scripts of Python by the name of the script, which
+ * may be a server's or a queue's. What an interpreter's options are is in a row; of java's those that have a value in
+ * the next argument are listed. */
+#include "runtime/common/application.h"
 
 #include "base/ascii.h"
 
@@ -71,11 +72,12 @@ static const struct {
 };
 
 /* Of letters that stand together the first one that has a value: it is the rest of the word, or the next one. */
-static char valued_letter(struct str word, const char *valued, char code, char module, struct str *rest, struct str *value)
+static char valued_letter(struct str word, size_t row, struct str *rest, struct str *value)
 {
     for (size_t i = 1; i < word.len && word.ptr[1] != '-'; i++) {
         char letter = word.ptr[i];
-        if (letter == code || (module != 0 && letter == module) || strchr(valued, letter) != NULL) {
+        bool is_named = letter == interpreters[row].code || letter == interpreters[row].module;
+        if (letter != 0 && (is_named || strchr(interpreters[row].valued, letter) != NULL)) {
             *value = str_sub(word, i + 1, word.len);
             *value = value->len > 0 ? *value : str_cut(rest, '\0');
             return letter;
@@ -96,8 +98,7 @@ static struct str script_of(size_t row, struct str *arguments, bool *is_module)
         if (word.len < 2 || word.ptr[0] != '-') {
             return str_eq(word, STR("-")) ? STR("") : word;
         }
-        char letter = valued_letter(word, interpreters[row].valued, interpreters[row].code, interpreters[row].module,
-                                    arguments, &value);
+        char letter = valued_letter(word, row, arguments, &value);
         if (letter != 0 && letter == interpreters[row].module) {
             *is_module = true;
             return value;
@@ -142,6 +143,10 @@ static bool by_interpreter(struct str program, struct str arguments, struct appl
 
 /* ---- others ---- */
 
+static const char java_valued[] =
+    "-cp -classpath --class-path -p --module-path --upgrade-module-path --add-modules --add-opens --add-exports "
+    "--add-reads --patch-module --limit-modules --enable-native-access --source";
+
 /* The jar, the module or the class that java runs: what follows its options. */
 static struct str main_of(struct str arguments)
 {
@@ -150,8 +155,7 @@ static struct str main_of(struct str arguments)
         if (is_one_of(word, "-jar -m --module")) {
             return str_cut(&arguments, '\0');
         }
-        if (is_one_of(word, "-cp -classpath --class-path -p --module-path --upgrade-module-path --add-modules --add-opens "
-                            "--add-exports --add-reads --patch-module --limit-modules --enable-native-access --source")) {
+        if (is_one_of(word, java_valued)) {
             (void)str_cut(&arguments, '\0');
         } else if (word.len > 0 && word.ptr[0] != '-' && word.ptr[0] != '@') {
             return word;
@@ -227,5 +231,6 @@ void application_describe(const struct application_facts *facts, struct buf *out
     if (a.path.len > 0 || str_find(a.name, ':') < a.name.len) {
         put_path(out, facts->folder, &a);
     }
-    out->len = a.name.len == 0 ? begins : out->len - begins > APPLICATION_MAX_BYTES ? begins + APPLICATION_MAX_BYTES : out->len;
+    size_t len = a.name.len == 0 ? 0 : out->len - begins;
+    out->len = begins + (len < APPLICATION_MAX_BYTES ? len : APPLICATION_MAX_BYTES);
 }

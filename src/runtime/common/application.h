@@ -3,13 +3,13 @@
  * (/srv/shop/web.py)", "python: -m http.server", "java: org.example.Main". gProfiler's application identifiers.
  *
  * Of the arguments the name of the script, the module, the class or the application is taken alone: all others may be
- * secrets, and so may be code that stands there. A path in brackets is the script's, made absolute; where a module would
- * lie in the working folder, if it is one of the application's own.
+ * secrets, and so may be code that stands there. A path in brackets is the script's, made absolute, or where the module
+ * of an application would lie in the working folder.
  *
  * Source: the manuals of the programs named here; gProfiler's documentation for the spelling.
  */
-#ifndef TARGET_APPLICATION_H
-#define TARGET_APPLICATION_H
+#ifndef RUNTIME_COMMON_APPLICATION_H
+#define RUNTIME_COMMON_APPLICATION_H
 
 #include "base/str.h"
 
