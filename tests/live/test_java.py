@@ -192,8 +192,9 @@ def test_attached_to_a_server_that_has_long_run(pillion, workdir, command):
     process.until(lambda: process.stat(target.pid) and int(process.stat(target.pid)[11]) > 200, 30, "it has worked")
     done = process.run([pillion, "-p", target.pid, "-d", "2", "--log-format", "json", "-f", 499, "--max-cpu", 100, "-o", workdir / "out"], timeout=30)
     target.end()
-    # by then all of it is compiled, much of it inlined without a place that leads to it
-    check(profiler.Session(done, workdir / "out"), 0.99, ("even", "library", "compressing"))
+    # by then all of it is compiled, much of it inlined without a place that leads to it; the first stacks are cut, until their copies
+    # are as large as they have to be
+    check(profiler.Session(done, workdir / "out"), 0.97, ("even", "library", "compressing"))
 
 
 def test_nobody_is_woken_for_each_sample(pillion, workdir, command):
@@ -207,7 +208,7 @@ def test_nobody_is_woken_for_each_sample(pillion, workdir, command):
         time.sleep(.05)
     done = running.finish(30)
     target.end()
-    assert "Shares.fifty_[j]" in profiler.Session(done, workdir / "out").frames()
+    assert "Shares.main_[j]" in profiler.Session(done, workdir / "out").frames()
     assert len(names) <= 2, names # the sampler, and who makes files
 
 

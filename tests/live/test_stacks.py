@@ -79,8 +79,7 @@ def test_a_stack_is_read_beyond_pages_that_were_never_touched(pillion, program, 
 def test_a_program_that_only_began_deep_is_sampled_like_others_later(pillion, workdir, program):
     """Catching each sample, with a large copy, ends when 2,000 stacks in a row were not deep; and all are whole, before and after."""
     session = profile(pillion, workdir, [program("begins_deep", *BARE), "1.5", "4"], "-f", 999, "--max-cpu", 100, "--log-level", "debug",
-                      "--perf-dwarf-stack-size", 32768,
-                      timeout=60)
+                      "--perf-dwarf-stack-size", 32768, timeout=60)
     assert "stacks are read beyond their copy from now on" in session.done.err, session.done
     begun, ended = session.done.err.find("beyond their copy"), session.done.err.find("no longer deep")
     assert 0 < begun < ended, session.done

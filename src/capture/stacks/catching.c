@@ -300,7 +300,8 @@ static void set_deep(struct inherit_group *group, bool deep, bool gaps)
 {
     vec_each(&group->members, one)
     {
-        (*one)->runtime.deep = (*one)->runtime.caught = deep;
+        (*one)->runtime.deep = deep;
+        (*one)->runtime.caught = deep || ((*one)->runtime.caught && readers_walk(*one));
         (*one)->runtime.gaps |= gaps;
         (*one)->runtime.space = 0;
         (*one)->copy.seen = (*one)->copy.half = (*one)->copy.most = 0;
@@ -406,7 +407,6 @@ static bool end_events(struct catching *c, struct target *target)
 
 bool catching_time(struct catching *c, struct target *target)
 {
-    struct log *log = &c->shared->log;
     if (!c->reads_runtimes || c->shared->throttle.suspended || !readers_walk(target) || !start_timer(c) ||
         !end_events(c, target)) {
         return false;
@@ -415,7 +415,7 @@ bool catching_time(struct catching *c, struct target *target)
     (void)targets_read_maps(&c->follow->targets, target);
     (void)time_process(c, target);
     target->runtime.timed_ns = clock_mono_ns() + TIMED_S * NS_PER_S;
-    log_once_for(log, LOG_INFO, "timed",
+    log_once_for(&c->shared->log, LOG_INFO, "timed",
                  "pid %u (%s) starts threads that end before they are sampled: from now on its interpreter's "
                  "stacks are read by a timer; what native and kernel code does stands with the function that called it",
                  target->pid, target->name);
