@@ -215,8 +215,7 @@ static bool catch_one(struct catching *c, struct target *target)
     if (target->capture_mode == CAPTURE_PROC) {
         return time_process(c, target);
     }
-    /* who only resolves addresses needs no more than what is sampled of a native program */
-    if (!readers_walk(target) || !start_rings(c)) {
+    if (!readers_walk(target) || !start_rings(c)) { /* who only resolves addresses is sampled like a native program */
         return false;
     }
     publish(c);
@@ -354,8 +353,10 @@ static void leave_deep(struct catching *c, struct target *target)
     }
     if (good) {
         set_deep(&group, false, false);
-        (void)inherit_group_refollow(c->shared->perf, &group, 0);
-        log_say(&c->shared->log, LOG_DEBUG, "pid %u (%s): stacks are no longer deep", target->pid, target->name);
+        good = inherit_group_refollow(c->shared->perf, &group, 0);
+        set_deep(&group, !good, false); /* where it has the old events still, it is caught by them */
+        log_say(&c->shared->log, LOG_DEBUG, "pid %u (%s): stacks are %s deep", target->pid, target->name,
+                good ? "no longer" : "still taken to be");
     }
     inherit_group_release(&group);
     follow_newborn(c->follow);
@@ -475,12 +476,11 @@ static void search_all(void *state, uint64_t now_ns)
 static void window_end(void *state)
 {
     struct catching *c = state;
-    struct shared *s = c->shared;
     report_trouble(c);
-    count_losses(&s->window, c->rings);
-    count_losses(&s->window, c->timer);
+    count_losses(&c->shared->window, c->rings);
+    count_losses(&c->shared->window, c->timer);
     if (c->reads_runtimes) {
-        readers_end_window(&c->readers, s->window.profile);
+        readers_end_window(&c->readers, c->shared->window.profile);
         publish(c);
     }
 }
