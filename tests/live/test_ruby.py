@@ -100,8 +100,8 @@ def test_compiled_code_has_the_same_stacks(name, option, mode, profile, ruby_of)
     done = process.run([*ruby.argv, option, "-e", "print RUBY_DESCRIPTION"], env=versions.ENVIRONMENT)
     if option[2:].upper() not in done.out:
         pytest.skip(f"Ruby {ruby.version} of {name} has no {option}: {(done.out + done.err).strip()[:200]}")
-    seconds = 3 if option == "--rjit" else 1 # it compiles for long
-    session = profile(name, "known_stacks", [seconds], "-f", 999, *MODES[mode], env={**os.environ, "RUBYOPT": option})
+    rounds = 500 if option == "--rjit" else 1 # it compiles for seconds, and that is no stack of the program
+    session = profile(name, "known_stacks", [1, rounds], "-f", 999, "--max-cpu", 50, *MODES[mode], env={**os.environ, "RUBYOPT": option})
     _, all_verdicts = judged(session, f"{option} {mode}")
     assert all(verdicts["whole"] > (0.1 if option == "--rjit" else 0.3) * sum(verdicts.values()) for verdicts in all_verdicts), session.done
 

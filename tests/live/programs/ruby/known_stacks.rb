@@ -1,4 +1,4 @@
-# known_stacks.rb SECONDS: CPU time in stacks that the program itself writes down. Runs on 2.5 and later.
+# known_stacks.rb SECONDS [ROUNDS]: CPU time in stacks that the program itself writes down. Runs on 2.5 and later.
 #
 # JSON on standard output: "stacks", each root first with [label, file, line] for every frame below burn(), as
 # caller_locations tells; "burn", the same with its last line; "version". The time goes into burn().
@@ -259,7 +259,7 @@ end
 LAST = method(:burn).source_location[1] + 8
 finish = Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID) + ARGV[0].to_f
 rounds = 0
-while Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID) < finish
+while rounds < ARGV[1].to_i || Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID) < finish
   round
   rounds += 1
   $recording = false
