@@ -185,6 +185,8 @@ enum runtime_rule {
                                  * caller's SP is `value`, or right behind that where it is 0 */
     RUNTIME_RULE_FRAME_SIZE,    /* `value` bytes above SP stands the return address; SP is behind it then */
     RUNTIME_RULE_CFA,           /* the caller's SP is `value`; the return address stands right below it */
+    RUNTIME_RULE_LINK_REGISTER, /* AArch64, of a leaf: the return address is in that register, the frame pointer is the
+                                 * caller's, and its SP `value` bytes above SP */
 };
 
 struct runtime_caller {

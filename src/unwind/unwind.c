@@ -495,15 +495,17 @@ static bool resolve(struct walk *w, struct method *m, uint64_t *sp)
         *sp = a.value;
         return true;
     }
-    uint64_t bytes = a.way == UNWIND_BY_CFA ? a.value - w->sp : a.value + WORD;
-    if (bytes > FRAME_BYTES_MAX || a.saved_fp > INT16_MAX || (a.way == UNWIND_BY_SIZE && !w->sp_known)) {
+    bool linked = a.way == UNWIND_BY_LINK_REGISTER;
+    uint64_t bytes = a.way == UNWIND_BY_CFA ? a.value - w->sp : linked ? a.value : a.value + WORD;
+    bool knows = a.way == UNWIND_BY_CFA || w->sp_known;
+    if (bytes > FRAME_BYTES_MAX || a.saved_fp > INT16_MAX || !knows || (linked && !arch_cfi.ra_is_register)) {
         return false;
     }
     *m = (struct method){.rule = {.kind = RULE_CFA,
                                   .cfa_reg = (uint8_t)arch_cfi.sp,
                                   .cfa = (int32_t)bytes,
-                                  .ra_place = RA_AT_CFA,
-                                  .ra = -WORD,
+                                  .ra_place = linked ? RA_REGISTER : RA_AT_CFA,
+                                  .ra = linked ? (int16_t)arch_cfi.ra : -WORD,
                                   .fp_place = a.saved_fp != 0 ? FP_AT_CFA : FP_SAME,
                                   .fp = (int16_t)-(int32_t)a.saved_fp}};
     return true;

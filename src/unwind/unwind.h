@@ -105,6 +105,7 @@ enum unwind_way {
     UNWIND_BY_FRAME_POINTER, /* as the processor's convention has it; the caller's SP is `value` where that is not 0 */
     UNWIND_BY_SIZE,          /* the return address stands `value` bytes above SP, and the caller's SP is behind it */
     UNWIND_BY_CFA,           /* the caller's SP is `value`; the return address stands right below it */
+    UNWIND_BY_LINK_REGISTER, /* of a leaf: it has the return address, and the caller's SP is `value` bytes above SP */
 };
 struct unwind_answer {
     enum unwind_way way;

@@ -1,11 +1,12 @@
 """The program built for aarch64: under qemu-user what needs no kernel of its own, the rest in an aarch64 guest."""
 import re
 import shutil
+import subprocess
 from collections import Counter
 
 import pytest
 
-from lab import emulate, kernel, phpstacks, plstacks, profiler, rbstacks, root as roots, versions
+from lab import emulate, javastacks, kernel, phpstacks, plstacks, profiler, rbstacks, root as roots, versions
 
 pytestmark = pytest.mark.measures
 
@@ -128,6 +129,36 @@ def test_stacks_are_those_an_interpreter_tells_on_an_aarch64_kernel(name, guest,
     print(f"{name} {known.version} on aarch64: {dict(verdicts)}, {len(known.seen)} of {len(known.stacks)} stacks seen")
     assert not wrong, wrong[:3]
     assert len(known.seen) > 3 and verdicts["whole"] > 0, text
+
+
+JAVA = """
+/pillion --launch init -f 99 --max-cpu 90 -o /out -- /usr/lib/jvm/java-17-openjdk-arm64/bin/java -cp /srv Known 10 >/out/told
+echo "status $?"
+while pidof pillion >/dev/null; do sleep 0.2; done
+"""
+
+
+@pytest.mark.net
+@pytest.mark.root
+def test_java_methods_on_an_aarch64_kernel(guest, pillion_for, repository, workdir):
+    """Interpreted and by both compilers. Its code is asked for when the processor finds the time: some of it is gone by then."""
+    if not shutil.which("javac"):
+        pytest.skip("not installed: openjdk-17-jdk-headless (javac)")
+    try:
+        jre = versions.of_processor("java", "bookworm", ["openjdk-17-jre-headless"], "arm64")
+    except roots.Unreachable as error:
+        pytest.skip(f"tier net: {error}")
+    programs = workdir / "programs"
+    subprocess.run(["javac", "-nowarn", "-Xlint:-options", "--release", "8", "-d", programs / "srv",
+                    repository / "tests/live/programs/java/Known.java"], check=True)
+    text = guest(JAVA, [jre, programs, pillion_for("aarch64")], workdir / "taken", 2500)
+    session = profiler.Session(text, workdir / "taken")
+    verdicts, wrong = javastacks.judged(session)
+    seen = {method for stack in session.col.stacks for _, method in javastacks.own_names(stack.frames)}
+    reached = sum(s.count for s in session.col.stacks if s.frames[0] == "[truncated]"), sum(s.count for s in session.col.stacks)
+    print(verdicts, "truncated, all:", reached, sorted(seen))
+    assert "status 0\n" in text and verdicts["good"] > 40 and verdicts["wrong"] <= 0.02 * verdicts["good"], (text, wrong[:3])
+    assert reached[0] < 0.03 * reached[1] and {"round", "even", "odd", "compressing"} <= seen, text
 
 
 # busybox has no `nice`, which one of the tests asks.

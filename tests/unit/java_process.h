@@ -98,7 +98,7 @@ static void java_make_blob(struct java_process *p, uint32_t at, const char *name
 {
     java_put(p, at + 96, java_text(p, name), 8);
     java_put(p, at + 12, code + bytes - at, 4);
-    java_put(p, at + 20, 8, 4); /* the frame is whole from there on */
+    java_put(p, at + 20, 16, 4); /* the frame is whole from there on */
     java_put(p, at + 28, words, 4);
     java_put(p, at + 32, AT(code), 8);
     java_put(p, at + 40, AT(code + bytes), 8);

@@ -68,38 +68,78 @@ static void compiled(void)
     runtime_java.detach(java);
 }
 
+/* Instructions before and at the leaf's place in code, and how its caller is found. */
+struct leaf {
+    uint32_t at;
+    const char *before, *here;
+    size_t before_len, here_len;
+    uint32_t rule;
+    uint64_t value;
+    uint32_t saved_fp;
+};
+
+#ifdef __aarch64__
+enum { CALLED = RUNTIME_RULE_LINK_REGISTER, BARE = 0, ROOM = 48 };
+#define SUB "\xff\xc3\0\xd1"         /* sub sp, sp, #48 */
+#define SUB_REGISTER "\xff\x63\x28\xcb" /* sub sp, sp, x8 */
+#define STP "\xfd\x7b\x02\xa9"         /* stp x29, x30, [sp, #32] */
+#define PUSH "\xfd\x7b\xbf\xa9"        /* stp x29, x30, [sp, #-16]! */
+#define POINT "\xfd\x03\0\x91"         /* mov x29, sp */
+#define LDP "\xfd\x7b\x42\xa9"
+#define ADD "\xff\xc3\0\x91"
+#define POP "\xfd\x7b\xc1\xa8"
+#define POLL "\x88\x23\x42\xf9\xff\x63\x28\xeb\xe8\x03\0\x54" /* ldr x8, [x28, #n]; cmp sp, x8; b.hi */
+#define POLL_11 "\x88\x23\x42\xf9\x1f\x01\x40\xb9"           /* …; ldr wzr, [x8] */
+#define RET "\xc0\x03\x5f\xd6"
+#define NOP "\x1f\x20\x03\xd5"
+static const struct leaf leaf_cases[] = {
+    {0x00, "", NOP SUB STP, 0, 12, CALLED, BARE, 0},
+    {0x04, NOP, SUB STP, 4, 8, CALLED, BARE, 0},
+    {0x08, NOP SUB, STP, 8, 4, CALLED, ROOM, 0},
+    {0x0c, NOP SUB STP, NOP, 12, 4, RUNTIME_RULE_FRAME_SIZE, 40, 16},
+    {0x04, PUSH, POINT, 4, 4, RUNTIME_RULE_FRAME_SIZE, 8, 16},
+    {0x08, PUSH NOP, SUB_REGISTER, 8, 4, RUNTIME_RULE_FRAME_SIZE, 8, 16},
+    {0x08, PUSH SUB_REGISTER, NOP, 8, 4, RUNTIME_RULE_FRAME_SIZE, 40, 16},
+    {0x50, NOP, LDP ADD RET, 4, 12, RUNTIME_RULE_FRAME_SIZE, 40, 16},
+    {0x50, LDP, ADD POLL RET, 4, 20, CALLED, ROOM, 0},
+    {0x50, ADD, POLL RET, 4, 16, CALLED, BARE, 0},
+    {0x50, ADD, POLL_11 RET, 4, 12, CALLED, BARE, 0},
+    {0x50, LDP ADD, RET, 8, 4, CALLED, BARE, 0},
+    {0x50, ADD, POP RET, 4, 8, RUNTIME_RULE_FRAME_SIZE, 8, 16},
+    {0x50, NOP, ADD POP RET, 4, 12, RUNTIME_RULE_FRAME_SIZE, 40, 16},
+    {0x50, NOP, POLL NOP ADD, 4, 20, RUNTIME_RULE_FRAME_SIZE, 40, 16},
+};
+#else
+enum { CALLED = RUNTIME_RULE_FRAME_SIZE, BARE = 0, ROOM = 40 };
+static const struct leaf leaf_cases[] = {
+    {0x00, "", "\x55", 0, 1, CALLED, BARE, 0},                                                /* push rbp */
+    {0x01, "\x55", "\x48\x83\xec\x20", 1, 4, RUNTIME_RULE_FRAME_SIZE, 8, 16},              /* … done */
+    {0x05, "\x55\x48\x83\xec\x20", "\x90", 5, 1, RUNTIME_RULE_FRAME_SIZE, 40, 16},        /* sub rsp done */
+    {0x04, "\x48\x83\xec\x28", "\x48\x89\x6c\x24\x20", 4, 5, CALLED, ROOM, 0}, /* sub rsp done, rbp is not kept yet */
+    {0x50, "", "\x5d\xc3", 0, 2, RUNTIME_RULE_FRAME_SIZE, 8, 16},                            /* pop rbp */
+    {0x50, "\x5d", "\xc3", 1, 1, CALLED, BARE, 0},                                           /* ret */
+    {0x50, "\x5d", "\x49\x3b\xa7\x50\x04\0\0\x0f\x87\0\0\0\0\xc3", 1, 14, CALLED, BARE, 0}, /* asks, in 17 */
+    {0x50, "\x5d", "\x4d\x8b\x97\x08\x01\0\0\x41\x85\x02\xc3", 1, 11, CALLED, BARE, 0},     /* 11 */
+    {0x50, "\x5d", "\x85\x05\0\0\0\0\xc3", 1, 7, CALLED, BARE, 0},                          /* 8 */
+    {0x50, "\x90", "\x90\x90\xc3", 1, 3, RUNTIME_RULE_FRAME_SIZE, 40, 16},
+};
+#endif
+
 static void leaves(void)
 {
-    static const struct {
-        uint32_t at;
-        const char *before, *here;
-        size_t before_len, here_len;
-        uint64_t value;
-        uint32_t saved_fp;
-    } cases[] = {
-        {0x00, "", "\x55", 0, 1, 0, 0},                                  /* push rbp */
-        {0x01, "\x55", "\x48\x83\xec\x20", 1, 4, 8, 16},                 /* … done */
-        {0x05, "\x55\x48\x83\xec\x20", "\x90", 5, 1, 40, 16},            /* sub rsp done */
-        {0x04, "\x48\x83\xec\x28", "\x48\x89\x6c\x24\x20", 4, 5, 40, 0}, /* sub rsp done, rbp is not kept yet */
-        {0x50, "", "\x5d\xc3", 0, 2, 8, 16},                             /* pop rbp */
-        {0x50, "\x5d", "\xc3", 1, 1, 0, 0},                              /* ret */
-        {0x50, "\x5d", "\x49\x3b\xa7\x50\x04\0\0\x0f\x87\0\0\0\0\xc3", 1, 14, 0, 0}, /* asks for a safepoint: 17 */
-        {0x50, "\x5d", "\x4d\x8b\x97\x08\x01\0\0\x41\x85\x02\xc3", 1, 11, 0, 0},     /* 11 */
-        {0x50, "\x5d", "\x85\x05\0\0\0\0\xc3", 1, 7, 0, 0},                          /* 8 */
-        {0x50, "\x90", "\x90\x90\xc3", 1, 3, 40, 16},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < sizeof leaf_cases / sizeof leaf_cases[0]; i++) {
         static struct java_process p;
+        const struct leaf *c = &leaf_cases[i];
         struct runtime_caller caller = {0};
         void *java;
         java_make(&p);
-        memcpy(p.bytes + AT_CODE + cases[i].at - cases[i].before_len, cases[i].before, cases[i].before_len);
-        memcpy(p.bytes + AT_CODE + cases[i].at, cases[i].here, cases[i].here_len);
+        memcpy(p.bytes + AT_CODE + c->at - c->before_len, c->before, c->before_len);
+        memcpy(p.bytes + AT_CODE + c->at, c->here, c->here_len);
         CHECK_INT(java_attach(&p, &java, NULL), RUNTIME_YES);
-        (void)told(java, AT(AT_CODE + cases[i].at), true, &caller);
-        CHECK_INT(caller.rule, RUNTIME_RULE_FRAME_SIZE);
-        CHECK_INT(caller.value, cases[i].value);
-        CHECK_INT(caller.saved_fp, cases[i].saved_fp);
+        (void)told(java, AT(AT_CODE + c->at), true, &caller);
+        CHECK_INT(caller.rule, c->rule);
+        CHECK_INT(caller.value, c->value);
+        CHECK_INT(caller.saved_fp, c->saved_fp);
         runtime_java.detach(java);
     }
 }
@@ -119,7 +159,8 @@ static void interpreted(void)
     CHECK(caller.rule == RUNTIME_RULE_FRAME_POINTER && caller.value == STACK + 0x60);
     words[8 - 3] = AT(AT_HEAPS + 0x800); /* no method: a leaf has only just been called */
     CHECK_TEXT(told(java, AT(AT_INTERPRETER + 0x10), true, &caller), "");
-    CHECK(caller.rule == RUNTIME_RULE_FRAME_SIZE && caller.value == 0);
+    CHECK_INT(caller.rule, CALLED);
+    CHECK_INT(caller.value, BARE);
     CHECK_TEXT(told(java, AT(AT_INTERPRETER + 0x10), false, &caller), "-");
     CHECK_TEXT(told(java, AT(AT_STUB_CODE + 0x20), false, &caller), "call_stub :0");
     CHECK_INT(caller.rule, RUNTIME_RULE_FRAME_POINTER);

@@ -25,6 +25,7 @@ static bool take_answer(const struct runtime_caller *caller, struct unwind_answe
         [RUNTIME_RULE_FRAME_POINTER] = UNWIND_BY_FRAME_POINTER,
         [RUNTIME_RULE_FRAME_SIZE] = UNWIND_BY_SIZE,
         [RUNTIME_RULE_CFA] = UNWIND_BY_CFA,
+        [RUNTIME_RULE_LINK_REGISTER] = UNWIND_BY_LINK_REGISTER,
     };
     *out = (struct unwind_answer){ways[caller->rule], caller->value, caller->saved_fp};
     return caller->rule != RUNTIME_RULE_NONE;

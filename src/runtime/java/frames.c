@@ -8,90 +8,37 @@ enum {
     PLACES_KEPT = 1 << 14,
     SCOPES_KEPT = 1 << 16,
     ASK_AGAIN = 1 << 8, /* stacks later */
-    BEFORE = 8,
-    AFTER = 24, /* bytes of code that are looked at */
 };
 
-/* What has been done of a frame at the leaf's instruction. */
-enum frame_state { FRAME_BARE, FRAME_PUSHED, FRAME_SUBTRACTED, FRAME_WHOLE };
-
-static bool begins(const unsigned char *code, const char *bytes, size_t len)
-{
-    return memcmp(code, bytes, len) == 0;
-}
-
-/* Has the frame been taken down, but for the return? Before returning, compiled code asks whether there is a
- * safepoint: by a load from a page (8), from the thread's page (11), or by comparing the stack pointer (17). */
-static bool is_leaving(const unsigned char *at)
-{
-    enum { RET = 0xc3, COMPARE = 7, ABOVE = 6, LOAD = 7, TEST = 3, TEST_OLD = 6 };
-    if (begins(at, "\x49\x3b\xa7", 3) && begins(at + COMPARE, "\x0f\x87", 2)) { /* cmp rsp, [r15 + n]; ja */
-        at += COMPARE;
-    }
-    if (begins(at, "\x0f\x87", 2)) {
-        at += ABOVE;
-    } else if (begins(at, "\x4d\x8b\x97", 3) &&
-               begins(at + LOAD, "\x41\x85\x02", 3)) { /* mov r10, [r15 + n]; test [r10], eax */
-        at += LOAD + TEST;
-    } else if (begins(at, "\x41\x85\x02", 3)) {
-        at += TEST;
-    } else if (begins(at, "\x85\x05", 2)) { /* test eax, [rip + n] */
-        at += TEST_OLD;
-    }
-    return *at == RET;
-}
-
-static enum frame_state state_at(const unsigned char *code, bool entering)
-{
-    enum { PUSH_RBP = 0x55, POP_RBP = 0x5d };
-    const unsigned char *at = code + BEFORE;
-    if (at[-1] == PUSH_RBP || (at[-4] == PUSH_RBP && begins(at - 3, "\x48\x8b\xec", 3))) {
-        return entering ? FRAME_PUSHED : FRAME_WHOLE;
-    }
-    if (entering) {
-        bool subtracted = begins(at - 7, "\x48\x81\xec", 3) || begins(at - 4, "\x48\x83\xec", 3);
-        bool saves = begins(at, "\x48\x89\x6c\x24", 4) || begins(at, "\x48\x89\xac\x24", 4); /* mov [rsp + n], rbp */
-        return !subtracted ? FRAME_BARE : saves ? FRAME_SUBTRACTED : FRAME_WHOLE;
-    }
-    return *at == POP_RBP ? FRAME_PUSHED : is_leaving(at) ? FRAME_BARE : FRAME_WHOLE;
-}
-
-static enum frame_state state_of(const struct java *j, const struct java_place *place)
-{
-    unsigned char code[BEFORE + AFTER] = {0};
-    struct memory_piece piece = {place->address - BEFORE, code, sizeof code, 0};
-    if (!place->exact || !memory_batch_read(j->memory, &piece, 1, NULL) || piece.got < sizeof code) {
-        return FRAME_WHOLE; /* a leaf whose code is gone: what most leaves are */
-    }
-    return state_at(code, place->code_offset < place->frame_complete ||
-                              (place->code_offset < BEFORE && code[BEFORE] == 0x55));
-}
-
-static bool by_size(uint32_t bytes, uint32_t saved_fp, struct runtime_caller *out)
+static void by_size(uint32_t bytes, uint32_t saved_fp, struct runtime_caller *out)
 {
     *out = (struct runtime_caller){RUNTIME_RULE_FRAME_SIZE, bytes, saved_fp};
-    return true;
 }
 
-static bool by_frame_pointer(uint64_t sp, struct runtime_caller *out)
+void java_as_called(uint32_t bytes, struct runtime_caller *out)
 {
-    *out = (struct runtime_caller){RUNTIME_RULE_FRAME_POINTER, sp, 0};
-    return true;
+    enum runtime_rule rule = java_return_is_in_register ? RUNTIME_RULE_LINK_REGISTER : RUNTIME_RULE_FRAME_SIZE;
+    uint32_t above = !java_return_is_in_register && bytes > 0 ? bytes - WORD : bytes;
+    *out = (struct runtime_caller){rule, above, 0};
 }
 
-bool java_caller(struct java *j, const struct java_place *place, struct runtime_caller *out)
+void java_caller(struct java *j, const struct java_place *place, uint64_t fp, struct runtime_caller *out)
 {
-    enum frame_state state = place->kind == JAVA_CHUNK && place->exact ? FRAME_BARE : state_of(j, place);
+    enum java_state state = !place->exact               ? JAVA_WHOLE
+                            : place->kind == JAVA_CHUNK ? JAVA_BARE
+                                                        : java_state_at(j, place);
     switch (state) {
-    case FRAME_BARE: return by_size(0, 0, out);
-    case FRAME_PUSHED: return by_size(WORD, 2 * WORD, out);
-    case FRAME_SUBTRACTED: return by_size(place->frame_bytes - WORD, 0, out);
-    case FRAME_WHOLE: break;
+    case JAVA_BARE: java_as_called(0, out); return;
+    case JAVA_PUSHED: by_size(WORD, 2 * WORD, out); return;
+    case JAVA_SUBTRACTED: java_as_called(place->frame_bytes, out); return;
+    case JAVA_WHOLE: break;
     }
     if (place->frame_bytes < 2 * WORD || place->kind == JAVA_ENTRY) {
-        return by_frame_pointer(0, out);
+        /* it was pushed first, so that the caller's SP is beside */
+        *out = (struct runtime_caller){RUNTIME_RULE_FRAME_POINTER, fp + 2 * WORD, 0};
+    } else {
+        by_size(place->frame_bytes - WORD, 2 * WORD, out);
     }
-    return by_size(place->frame_bytes - WORD, 2 * WORD, out);
 }
 
 bool java_is_interpreter(const struct java *j, uint64_t address)

@@ -8,16 +8,9 @@
 enum {
     WORD = 8,
     METHOD_SLOT = 3,
-    SENDER_SLOT = 1,
-    BYTECODE_SLOT = 8,
-    BYTECODE_SLOT_8 = 7, /* words below an interpreter's frame pointer */
+    SENDER_SLOT = 1, /* words below an interpreter's frame pointer; */
+    BYTECODE_SLOT = 7, BYTECODE_SLOT_LAST = 9, /* one of these, by version and processor */
 };
-
-#if defined(__x86_64__)
-static const bool knows_processor = true;
-#else
-static const bool knows_processor = false;
-#endif
 
 static enum runtime_answer recognise(struct elf *elf, struct str path, const struct runtime_code *code, void **binary,
                                      struct err *why)
@@ -31,11 +24,9 @@ static enum runtime_answer recognise(struct elf *elf, struct str path, const str
     if (tables == NULL) {
         return RUNTIME_NO;
     }
-    if (!java_find_tables(elf, tables) || !knows_processor) {
+    if (!java_find_tables(elf, tables)) {
         free(tables);
-        err_set(why, ERR_UNSUPPORTED, 0, "%s",
-                knows_processor ? "this JVM is not HotSpot: its Java functions are not read"
-                                : "Java functions are not read on this processor yet");
+        err_set(why, ERR_UNSUPPORTED, 0, "this JVM is not HotSpot: its Java functions are not read");
         return RUNTIME_UNSUPPORTED;
     }
     *binary = tables;
@@ -109,19 +100,28 @@ static bool stack_word(const struct runtime_place *at, uint64_t address, uint64_
 /* A frame of the interpreter; false: none has been made here yet, or it is gone. */
 static bool interpreted(struct java *j, const struct runtime_place *at, struct runtime_resolved *out)
 {
-    uint64_t fp = at->registers->fp, method, sender, bytecode = 0;
-    int slot = j->layout.version[0] < 9 ? BYTECODE_SLOT_8 : BYTECODE_SLOT;
+    uint64_t fp = at->registers->fp, method, sender, bytecode;
     if (fp < at->registers->sp || !stack_word(at, fp - METHOD_SLOT * WORD, &method) ||
-        !stack_word(at, fp - SENDER_SLOT * WORD, &sender) || sender <= fp) {
+        !stack_word(at, fp - SENDER_SLOT * WORD, &sender)) {
         return false;
+    }
+    if (sender <= fp) { /* on AArch64 a caller that is interpreted, too, keeps room below for what it may push */
+        if (!java_return_is_in_register) {
+            return false;
+        }
+        sender = 0;
     }
     const struct java_method *m = java_method(j, method);
     if (m == NULL) {
         return false;
     }
-    (void)stack_word(at, fp - (uint64_t)slot * WORD, &bytecode);
-    uint64_t bci = bytecode - m->bytecode;
-    add_line(&out->lines, m, java_line(m, bci < m->code_size ? (int32_t)bci : -1));
+    int32_t bci = -1; /* the others are no places in its bytecode */
+    for (uint64_t slot = BYTECODE_SLOT; bci < 0 && slot <= BYTECODE_SLOT_LAST; slot++) {
+        if (stack_word(at, fp - slot * WORD, &bytecode) && bytecode - m->bytecode < m->code_size) {
+            bci = (int32_t)(bytecode - m->bytecode);
+        }
+    }
+    add_line(&out->lines, m, java_line(m, bci));
     out->caller = (struct runtime_caller){RUNTIME_RULE_FRAME_POINTER, sender, 0};
     return true;
 }
@@ -151,7 +151,8 @@ static bool deoptimising(struct java *j, const struct java_place *place, const s
     const struct java_place *before =
         stack_word(at, at->registers->sp + now.orig_pc, &ip) ? java_place(j, ip, false) : NULL;
     compiled(j, before != NULL && before->blob == now.blob ? before : &now, out);
-    return java_caller(j, &now, &out->caller);
+    java_caller(j, &now, at->registers->fp, &out->caller);
+    return true;
 }
 
 static bool resolve(void *state, const struct runtime_place *at, struct runtime_resolved *out)
@@ -167,8 +168,8 @@ static bool resolve(void *state, const struct runtime_place *at, struct runtime_
     j->sp = at->registers->sp;
     java_forget_methods(j);
     if (java_is_interpreter(j, at->address)) {
-        if (!interpreted(j, at, out) && exact) { /* nothing is on the stack but the return address */
-            out->caller = (struct runtime_caller){RUNTIME_RULE_FRAME_SIZE, 0, 0};
+        if (!interpreted(j, at, out) && exact) { /* it is as it was called */
+            java_as_called(0, &out->caller);
         }
         return out->lines.count > 0 || exact;
     }
@@ -187,7 +188,8 @@ static bool resolve(void *state, const struct runtime_place *at, struct runtime_
         struct str name = str_of(j->stub);
         out->lines.line[out->lines.count++] = (struct source_line){name, name, {0}, 0};
     }
-    return java_caller(j, place, &out->caller);
+    java_caller(j, place, at->registers->fp, &out->caller);
+    return true;
 }
 
 const struct runtime runtime_java = {

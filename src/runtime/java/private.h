@@ -5,14 +5,14 @@
  *     code.c      the code heaps: which blob an address is in, and what kind of code that is
  *     scopes.c    which functions compiled code is at an address, inlined ones included
  *     methods.c   names, files and lines of methods
- *     frames.c    how to go on to the caller
+ *     frames.c    how to go on to the caller; the processor's leaf.c: from a leaf
  *     java.c      the row
  *
  * Nothing is fixed but what no table tells: the interpreter's frames, the compressed numbers and the line tables. All
  * is read from the process as it is when it is asked: the sample's own stack is the copy's, metadata is of now.
  *
  * Sources: OpenJDK's vmStructs.cpp, codeBlob.hpp, nmethod.hpp, pcDesc.hpp, debugInfo.hpp, constMethod.hpp,
- * frame_x86.hpp and vm_version of 8 to 25, by their facts.
+ * frame_x86.hpp, frame_aarch64.hpp and vm_version of 8 to 25, by their facts.
  */
 #ifndef RUNTIME_JAVA_PRIVATE_H
 #define RUNTIME_JAVA_PRIVATE_H
@@ -259,7 +259,22 @@ uint32_t java_line(const struct java_method *method, int32_t bci);
 /* Null: not in the JVM's code, or nothing is known of it. Valid until the next call. `exact`: of a leaf. */
 const struct java_place *java_place(struct java *j, uint64_t address, bool exact);
 bool java_is_interpreter(const struct java *j, uint64_t address);
-/* How to go on from it; false: not known. */
-bool java_caller(struct java *j, const struct java_place *place, struct runtime_caller *out);
+/* How to go on from it, whose frame pointer is `fp`. */
+void java_caller(struct java *j, const struct java_place *place, uint64_t fp, struct runtime_caller *out);
+/* From a leaf that has made nothing of its frame but `bytes` of room, or that has nothing else left of it. */
+void java_as_called(uint32_t bytes, struct runtime_caller *out);
+
+/* ---- x86_64/leaf.c, aarch64/leaf.c ---- */
+
+/* What has been made of the leaf's frame. */
+enum java_state {
+    JAVA_BARE,       /* nothing: it is as it was called, or about to return */
+    JAVA_PUSHED,     /* the caller's frame pointer and the return address are on top of the stack */
+    JAVA_SUBTRACTED, /* room, with nothing in it that is needed */
+    JAVA_WHOLE,
+};
+
+extern const bool java_return_is_in_register; /* of what is called; else it is on the stack */
+enum java_state java_state_at(const struct java *j, const struct java_place *place);
 
 #endif
