@@ -39,7 +39,7 @@ EASY = ("test_flame_safety.py", "test_flame_use.py", "test_http.py", "test_tls.p
         "test_readme.py", "test_laws.py", "test_frame.py", "test_figures.py", "test_vendor.py", "test_build.py", "test_binary.py",
         "test_python_names.py", "test_python_lines.py", "test_tls13.py", "test_pages.py")
 PLAIN = ("test_words.py", "test_crosscheck.py", "test_pprof_tool.py", "test_golang.py", "test_jit_files.py", "test_doctor_runc.py",
-         "test_recordings.py", "test_debug_info.py", "test_flame_size.py", "test_rows.py")
+         "test_recordings.py", "test_debug_info.py", "test_flame_size.py", "test_rows.py", "test_jfr.py")
 WAITS = ("test_upload.py", "test_upload_files.py", "test_rights.py", "test_unread.py", "test_launch.py", "test_init.py",
          "test_outputs.py")
 LEFT = ("test_python.py", "test_java.py", "test_ruby.py", "test_ruby_servers.py", "test_python_labels.py", "test_python_servers.py", "test_names.py",

@@ -1,10 +1,10 @@
 /*
  * render: `pillion render FILE... -o OUT [--diff BASE]`, from saved profiles to other forms.
  *
- * Inputs are collapsed stacks (also those of other tools) and pprof files, recognised by their
- * content, not by their names; several are added up. The output's form follows from its extension
+ * Inputs are collapsed stacks (also those of other tools), pprof files and flight recordings of Java, recognised by
+ * their content, not by their names; several are added up. The output's form follows from its extension
  * (encode/encoders.c) or from --format; "-" writes to standard output and
- * needs --format. With --type another value of pprof files takes the place of CPU time: off-CPU time, an
+ * needs --format. With --type another value of pprof files and recordings takes the place of CPU time: off-CPU time, an
  * event. With --diff a flame graph is coloured by the difference to BASE. A file is
  * written whole or not at all; a device or a pipe is written into.
  */

@@ -1,9 +1,10 @@
 /* Finds formats by name, ending or bit in the table of encoders.c, writes a profile by rules (what is too large
- * for them goes through fit.h), and reads profile files by their content: collapsed stacks or pprof, compressed
- * or not. Each format is written by its own file. */
+ * for them goes through fit.h), and reads profile files by their content: collapsed stacks, pprof or a flight
+ * recording, compressed or not. Each format is written by its own file. */
 #include "encode/encode.h"
 
 #include "base/gzip.h"
+#include "encode/jfr_read.h"
 #include "encode/pprof_read.h"
 
 bool encode_write(const struct encoder *encoder, struct profile *p, const struct encode_rules *rules, struct sink *out,
@@ -97,8 +98,11 @@ static bool read_plain(struct profile *into, struct str file, struct str type, b
     }
     if (str_starts(file, STR("<")) || str_starts(file, STR("{"))) {
         return err_set(err, ERR_UNSUPPORTED, 0,
-                       "%s cannot be read; collapsed stacks (.col) and pprof can",
+                       "%s cannot be read; collapsed stacks (.col), pprof and flight recordings (.jfr) can",
                        file.ptr[0] == '<' ? "HTML" : "JSON");
+    }
+    if (jfr_is(file)) {
+        return whole ? jfr_read_whole(into, file, err) : jfr_read(into, file, type, err);
     }
     return profile_is_text(file) ? collapsed_read(into, file, type, damage, err)
            : whole       ? pprof_read_whole(into, file, err)

@@ -5,7 +5,7 @@
  * which the longest known one decides: "x.speedscope.json", "x.pprof", "x.pb.gz". Writers stream
  * through a sink and never change the profile's samples; frames must be named (profile.h).
  *
- * Reading goes by content, not by name: pprof (gzip'd or not) and collapsed stacks (also gzip'd)
+ * Reading goes by content, not by name: pprof, collapsed stacks and flight recordings of Java (gzip'd or not)
  * are distinguished by their first bytes. What is read is added to the profile.
  */
 #ifndef ENCODE_ENCODE_H
@@ -54,7 +54,7 @@ bool encode_write(const struct encoder *encoder, struct profile *p, const struct
 bool profile_is_text(struct str file);
 
 /* Reads a profile file of any format that can be read. `damage` counts lines that were skipped
- * (collapsed stacks only). Errors are as in pprof_read.h and collapsed_read.h and do not name the
+ * (collapsed stacks only). Errors are as in pprof_read.h, jfr_read.h and collapsed_read.h and do not name the
  * file; ERR_UNSUPPORTED when it is of no such format. */
 bool profile_read(struct profile *into, struct str file, struct collapsed_damage *damage,
                   struct err *err);

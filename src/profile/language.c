@@ -35,6 +35,16 @@ static bool has_one(const char *list, struct str text, bool (*has)(struct str te
     return false;
 }
 
+struct str language_class_without_address(struct str name)
+{
+    for (size_t i = 1; i + 3 < name.len; i++) {
+        if (strchr("+/.", name.ptr[i]) != NULL && name.ptr[i + 1] == '0' && name.ptr[i + 2] == 'x') {
+            return str_sub(name, 0, i);
+        }
+    }
+    return name;
+}
+
 enum frame_kind language_by_ending(struct str file)
 {
     unsigned kind = 0;

@@ -53,6 +53,10 @@ extern const struct language languages[FRAME_KIND_COUNT];
  * the line itself; empty: there is none. */
 struct str language_line_in(struct str name, uint32_t *line);
 
+/* Of a Java class that was made at run time without the address at its end, which makes one function many:
+ * "Shop$$Lambda$14+0x00007f…". */
+struct str language_class_without_address(struct str name);
+
 /* The one with such an ending, and with one of more_suffixes or more_prefixes; FRAME_NATIVE: none. */
 enum frame_kind language_by_ending(struct str file);
 enum frame_kind language_by_mark(struct str name);

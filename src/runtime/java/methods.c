@@ -3,6 +3,8 @@
  * redefined. */
 #include "runtime/java/private.h"
 
+#include "profile/language.h"
+
 enum {
     METHODS_KEPT = 1 << 14,
     TEXTS_KEPT = JAVA_TEXTS_MAX / 4 * 3, /* one question's fit into the rest */
@@ -38,21 +40,10 @@ static bool read_pool_symbol(const struct java *j, uint64_t pool, uint32_t index
            read_symbol(j, at, out);
 }
 
-/* A class that was made at run time ends with an address, which makes one function many: Lambda$14+0x00007f… */
-static size_t without_address(const struct symbol *class)
-{
-    for (size_t i = 1; i + 3 < class->len; i++) {
-        if (strchr("+/.", class->text[i]) != NULL && class->text[i + 1] == '0' && class->text[i + 2] == 'x') {
-            return i;
-        }
-    }
-    return class->len;
-}
-
 static struct str full_name(struct java *j, const struct symbol *class, const struct symbol *name)
 {
     char text[2 * JAVA_NAME_MAX + 1];
-    size_t len = without_address(class);
+    size_t len = language_class_without_address((struct str){class->text, class->len}).len;
     memcpy(text, class->text, len);
     text[len++] = '.';
     memcpy(text + len, name->text, name->len);
