@@ -106,7 +106,6 @@ INTERPRETERS = {
     "perl-bookworm": ("perl", "bookworm", ["perl"], "/usr/bin/perl /srv/known_stacks.pl", plstacks)} # 5.36
 
 
-@pytest.mark.alone
 @pytest.mark.net
 @pytest.mark.root
 @pytest.mark.parametrize("name", INTERPRETERS)

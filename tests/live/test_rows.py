@@ -1,8 +1,7 @@
 """One row per thing: a new back end, format, runtime, language or choice is at most one file and one row.
 
-Each test copies the tree with its objects, adds the file and the row, builds what changed, and asks the new program."""
+The tree is copied with its objects, the files and rows are added, what changed is built, and each test asks the new program."""
 import base64
-import filecmp
 import json
 import os
 import re
@@ -151,33 +150,30 @@ def changes(old, new):
     return found
 
 
-@pytest.fixture
-def build(repository, tmp_path, pillion):
-    """build(name of a fake) -> the program with it."""
+@pytest.fixture(scope="module")
+def program(repository, pillion, tmp_path_factory):
+    """The program with one more of everything, each its file and its row and nothing else. Built once and not optimised, for a
+    language has every file compiled anew."""
     assert pillion.exists()
-
-    def make(name):
-        tree, fake = tmp_path / "tree", FAKES[name]
-        copy_tree(repository, tree)
+    folder = tmp_path_factory.mktemp("rows")
+    tree, wanted = folder / "tree", {}
+    copy_tree(repository, tree)
+    for fake in FAKES.values():
         registry = tree / "src" / fake.registry
         text = registry.read_text()
         assert len(re.findall("^" + fake.before, text, re.MULTILINE)) == 1
-        registry.write_text(re.sub("^" + fake.before, lambda found: fake.row + "\n" + found[0], text,
-                                   flags=re.MULTILINE))
+        registry.write_text(re.sub("^" + fake.before, lambda found: fake.row + "\n" + found[0], text, flags=re.MULTILINE))
+        wanted[fake.registry] = (1, 0)
         if fake.file:
             (tree / "src" / fake.file).write_text(fake.text.lstrip())
-        wanted = {fake.registry: (1, 0)}
-        if fake.file:
             wanted[fake.file] = (len(fake.text.lstrip().splitlines()), 0)
-        assert changes(repository / "src", tree / "src") == wanted
-        done = subprocess.run(["make", "-j2"], cwd=tree, capture_output=True, text=True, check=False,
-                              env={key: value for key, value in os.environ.items() if key != "MAKEFLAGS"})
-        assert done.returncode == 0, done.stderr[-3000:]
-        program = tree / "build" / "out" / os.uname().machine / "pillion"
-        assert not filecmp.cmp(program, pillion, shallow=False)
-        return program
-    yield make
-    shutil.rmtree(tmp_path / "tree", ignore_errors=True)  # 60 MB each
+    assert changes(repository / "src", tree / "src") == wanted
+    built = tree / "build" / "out" / os.uname().machine / "pillion.debug"
+    done = subprocess.run(["make", "-j2", "optimise=-O0", built.relative_to(tree)], cwd=tree, capture_output=True, text=True, check=False,
+                          env={key: value for key, value in os.environ.items() if key != "MAKEFLAGS"})
+    assert done.returncode == 0, done.stderr[-3000:]
+    yield built
+    shutil.rmtree(folder, ignore_errors=True)  # 60 MB
 
 
 def said(*command, env=None, status=0):
@@ -190,8 +186,7 @@ PROFILE = ('# {"pillion": {"version": "1", "period_ns": 10101010}}\n'
            "work-1;main;called_[toy] 90\nwork-1;main;plain 10\n")
 
 
-def test_a_back_end(build, tmp_path):
-    program = build("backend")
+def test_a_back_end(program, tmp_path):
     assert "datadog, fake, otlp" in said(program, "--help")
     assert "fake" in said(program, "help", "bash")
     assert "FAKE_SERVICE" in said(program, "help", "environment")
@@ -203,8 +198,7 @@ def test_a_back_end(build, tmp_path):
     assert "fake" in shown
 
 
-def test_a_format(build, tmp_path):
-    program = build("format")
+def test_a_format(program, tmp_path):
     assert "col, html, pprof, speedscope, sketch" in " ".join(said(program, "--help").split())
     assert "last_profile.sketch" in said(program, "help", "output")
     (tmp_path / "x.col").write_text(PROFILE)
@@ -215,8 +209,7 @@ def test_a_format(build, tmp_path):
     assert "profile_" in shown and {p.suffix for p in (tmp_path / "out").iterdir()} == {".sketch"}
 
 
-def test_a_runtime(build, tmp_path):
-    program = build("runtime")
+def test_a_runtime(program, tmp_path):
     shutil.copy("/bin/sleep", tmp_path / "toy")
     with subprocess.Popen([tmp_path / "toy", "60"]) as toy:
         try:
@@ -226,8 +219,7 @@ def test_a_runtime(build, tmp_path):
     assert "Toy 9 is too new" in " ".join(shown.split())
 
 
-def test_a_language(build, tmp_path):
-    program = build("language")
+def test_a_language(program, tmp_path):
     assert "--toy-mode MODE" in said(program, "--help")
     assert "--no-toy" in said(program, "help", "toy-mode")
     assert "--toy-mode expects auto or disabled" in said(program, "--toy-mode", "x", "-a", status=2)
@@ -245,8 +237,7 @@ def test_a_language(build, tmp_path):
     assert b"[toy]" in listing
 
 
-def test_a_choice(build):
-    program = build("choice")
+def test_a_choice(program):
     assert "smart, frames, fp, dwarf" in said(program, "--help")
     assert "frames" in said(program, "help", "zsh")
     assert "frames" in said(program, "--perf-mode", "frame", "-a", status=2)
