@@ -389,7 +389,7 @@ const struct option option_table[] = {
      .help = "its format, whatever the extension, one of"},
     {.name = "type", .value = "NAME", .kind = KIND_TEXT, .group = GROUP_RENDER,
      .commands = RENDER, .at = AT(render_type), .shown = "cpu",
-     .help = "another value of a pprof file instead of CPU time: off_cpu, wall, page-faults; a name "
+     .help = "another value of a pprof or jfr file instead of CPU time: off_cpu, wall, page-faults; a name "
              "that is not there lists those that are"},
     {.name = "diff", .value = "BASE", .kind = KIND_PATH, .group = GROUP_RENDER,
      .commands = RENDER, .at = AT(diff_base), .shown = "",
