@@ -12,7 +12,13 @@
 
 #include <stdio.h>
 
-enum { TEXT_MAX = 1 << 16, PERIOD_MS = 20, RUNTIME_MAX = 200 };
+enum {
+    TEXT_MAX = 1 << 16,
+    RUNTIME_MAX = 200,
+    PERIOD_MS = 20,   /* where the recording has none … */
+    INTERVAL_MS = 10, /* … and async-profiler, when it writes 0 */
+    KIND_SHIFT = 32,
+};
 
 /* What an event's amount is of. */
 enum unit { UNIT_PERIODS, UNIT_TICKS, UNIT_BYTES };
@@ -74,13 +80,17 @@ static bool is_wanted(const struct reader *r, const struct row *row)
 
 /* ---- What the chunk has ---- */
 
-static uint64_t period_of(struct str value)
+/* "20 ms"; a number alone, as async-profiler has it, is of ns. */
+static uint64_t period_of(struct str value, bool is_plain)
 {
     static const struct {
         struct str unit;
         uint64_t ns;
     } units[] = {{STR(" ns"), 1}, {STR(" us"), NS_PER_US}, {STR(" ms"), NS_PER_MS}, {STR(" s"), NS_PER_S}};
-    uint64_t number;
+    uint64_t number = 0;
+    if (is_plain) {
+        return str_u64(value, &number) ? number : 0;
+    }
     for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
         if (str_ends(value, units[i].unit) && str_u64(str_sub(value, 0, value.len - units[i].unit.len), &number) &&
             number < UINT64_C(1) << 40) {
@@ -98,12 +108,13 @@ static bool read_setting(struct reader *r, const struct jfr_class *class, size_t
         return damaged(r);
     }
     for (size_t i = 0; i < ROWS; i++) {
-        if (r->class[i] == NULL || r->class[i]->id != values[0] ||
-            !str_eq(jfr_text(&r->chunk, (size_t)values[1], &r->text), STR("period"))) {
+        struct str name = jfr_text(&r->chunk, (size_t)values[1], &r->text);
+        bool is_period = str_eq(name, STR("period")), is_interval = str_eq(name, STR("interval"));
+        if (r->class[i] == NULL || r->class[i]->id != values[0] || !(is_period || is_interval)) {
             continue;
         }
-        uint64_t period = period_of(jfr_text(&r->chunk, (size_t)values[2], &r->text));
-        r->period_ns[i] = period > 0 ? period : r->period_ns[i];
+        uint64_t period = period_of(jfr_text(&r->chunk, (size_t)values[2], &r->text), is_interval);
+        r->period_ns[i] = period > 0 ? period : is_interval ? INTERVAL_MS * NS_PER_MS : r->period_ns[i];
     }
     return true;
 }
@@ -194,28 +205,43 @@ static struct str class_name(struct reader *r, uint64_t key, struct buf *held)
                                                                                                : STR("");
 }
 
-/* The name's id. */
-static uint32_t method(struct reader *r, uint64_t key)
+/* The name's id, and above KIND_SHIFT the kind of its frames; 0: there is no room. async-profiler has native code as
+ * methods of a library's name, whose descriptor no method of Java can have. */
+static uint64_t method(struct reader *r, uint64_t key)
 {
-    static const char *const names[] = {"type", "name"};
+    static const char *const names[] = {"type", "name", "descriptor"};
     const struct map_slot *known = map_find(&r->method_of, key);
     const struct jfr_class *class = jfr_class_named(&r->chunk, "jdk.types.Method");
-    uint64_t values[2] = {0};
+    uint64_t values[3] = {0};
     size_t at;
     if (known != NULL) {
-        return (uint32_t)known->value;
+        return known->value;
     }
-    bool fits = true, is_known = jfr_constant(class, key, &at) && jfr_fields(&r->chunk, class, at, names, values, 2);
+    bool fits = true, is_known = jfr_constant(class, key, &at) && jfr_fields(&r->chunk, class, at, names, values, 3);
+    bool is_native = is_known && str_eq(symbol(r, values[2], &r->text), STR("()L;"));
     buf_clear(&r->more);
-    if (is_known) {
+    if (is_native) {
+        buf_str(&r->more, symbol(r, values[1], &r->text));
+    } else if (is_known) {
         buf_str(&r->more, language_class_without_address(class_name(r, values[0], &r->text)));
         buf_byte(&r->more, '.');
         buf_str(&r->more, symbol(r, values[1], &r->text));
     } else {
         buf_text(&r->more, "[unknown]");
     }
-    uint32_t name = importer_text(&r->in, buf_slice(&r->more), &fits);
+    uint64_t name = importer_text(&r->in, buf_slice(&r->more), &fits);
+    name |= (uint64_t)(is_native ? FRAME_NATIVE : FRAME_JVM) << KIND_SHIFT;
     return fits && map_put(&r->method_of, key, name) ? name : 0;
+}
+
+static bool is_kernel(struct reader *r, uint64_t key)
+{
+    static const char *const names[] = {"description"};
+    const struct jfr_class *class = jfr_class_named(&r->chunk, "jdk.types.FrameType");
+    uint64_t value = 0;
+    size_t at;
+    return jfr_constant(class, key, &at) && jfr_fields(&r->chunk, class, at, names, &value, 1) &&
+           str_eq(jfr_text(&r->chunk, (size_t)value, &r->text), STR("Kernel"));
 }
 
 static bool push(struct reader *r, uint32_t frame)
@@ -230,13 +256,15 @@ static bool push(struct reader *r, uint32_t frame)
 
 static bool read_frame(struct reader *r, const struct jfr_class *class, size_t *at)
 {
-    static const char *const names[] = {"method", "lineNumber"};
-    uint64_t values[2];
-    if (!jfr_fields(&r->chunk, class, *at, names, values, 2) || !jfr_skip(&r->chunk, class, at)) {
+    static const char *const names[] = {"method", "lineNumber", "type"};
+    uint64_t values[3];
+    if (!jfr_fields(&r->chunk, class, *at, names, values, 3) || !jfr_skip(&r->chunk, class, at)) {
         return damaged(r);
     }
-    uint32_t line = (int32_t)values[1] > 0 ? (uint32_t)values[1] : 0, name = method(r, values[0]);
-    struct frame frame = {.name = name, .line = line, .kind = FRAME_JVM};
+    uint64_t name = method(r, values[0]);
+    uint32_t line = (int32_t)values[1] > 0 ? (uint32_t)values[1] : 0, kind = (uint32_t)(name >> KIND_SHIFT);
+    kind = kind == FRAME_NATIVE && is_kernel(r, values[2]) ? FRAME_KERNEL : kind;
+    struct frame frame = {.name = (uint32_t)name, .line = line, .kind = (uint8_t)kind};
     return push(r, name != 0 ? profile_frame(r->in.profile, &frame) : 0);
 }
 

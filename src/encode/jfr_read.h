@@ -11,9 +11,10 @@
  *     lock          time spent waiting for a monitor
  *     park          time spent parked (java.util.concurrent's locks, queues and pools)
  *
- * Frames are "package/Class.method" of kind FRAME_JVM, with their line. Names that were given to classes at run time
- * lose the address at their end. A stack that the recorder cut (64 frames unless it was told otherwise) has
- * "[truncated]" at its root. The process is named "java", its runtime as the JVM calls itself.
+ * Frames are "package/Class.method" of kind FRAME_JVM, with their line; native and kernel code, which async-profiler
+ * has, too, by its name alone. Names that were given to classes at run time lose the address at their end. A stack
+ * that the recorder cut (64 frames unless it was told otherwise) has "[truncated]" at its root. The process is named
+ * "java", its runtime as the JVM calls itself.
  *
  * The recording may be one that the JVM is still writing: what its header covers is read. Errors are those of
  * jfr_chunk.h; ERR_UNSUPPORTED when it has stacks, but none of CPU time, and no type was asked for: the sentence lists

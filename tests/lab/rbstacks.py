@@ -58,8 +58,8 @@ class Known:
         if "round" not in names[:2] and not any(self._of_fiber(frames)):
             return "else" # the start, and the loop around the rounds
         told = {stack[1].bare for stack in self.stacks if len(stack) > 1}
-        # classes that are being made; the text that the program gives to eval before its rounds
-        starts = len(names) > 1 and (names[1].startswith("<class:") or names[1] == "eval") and names[1] not in told
+        # classes and modules that are being made; the text that the program gives to eval before its rounds
+        starts = len(names) > 1 and (names[1].startswith(("<class:", "<module:")) or names[1] == "eval") and names[1] not in told
         compiles = any("/ruby_vm/rjit/" in frame.file for frame in frames) # RJIT is written in Ruby
         if starts or compiles or {"tell", "require", "generate"} & set(names):
             return "else"

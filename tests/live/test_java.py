@@ -124,9 +124,9 @@ def test_virtual_threads_stand_on_those_that_carry_them(name, pillion, workdir, 
     assert total > 100 and carried > 0.98 * total, (carried, total)
     for stack in own:
         at = [frame[:-len("_[j]")] for frame in stack.frames if frame.startswith("Virtual.")]
-        assert at in ([f"Virtual.{method}" for method in methods] for methods in (
-            ["work", "outer", "spin"], ["outer", "spin"], ["work", "outer", "middle", "inner", "spin"], ["outer", "middle", "inner", "spin"],
-            ["middle", "inner", "spin"], ["inner", "spin"])), stack.frames
+        # of one that was resumed the leaf-most frames are back: callers wait in the heap
+        ways = [[f"Virtual.{method}" for method in way.split()] for way in ("work outer spin", "work outer middle inner spin")]
+        assert any(at == way[-len(at):] for way in ways), stack.frames
 
 
 def test_by_brief_stops_where_perf_is_forbidden(pillion, workdir, command):

@@ -109,7 +109,7 @@ def test_no_stack_is_put_together_from_two_moments(name, mode, profile):
         short += stack.count * ((bool(order) and names.count("down") != 26) or names[0] != "<main>")
     print(f"{name} {mode}: {impossible} impossible, {short} short of {total}; torn "
           f"{session.share('[perl: torn]_[perl]') + session.share('[partial]_[perl]'):.4f}")
-    assert total > 0.6 * session.seconds(999) * 999, session.frames()
+    assert total > 0.6 * session.seconds(999) * 999, (session.done, session.frames())
     assert impossible + short == 0
 
 

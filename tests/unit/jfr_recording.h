@@ -10,6 +10,7 @@ enum { JFR_HEADER = 68, JFR_MADE_MAX = 1 << 16 };
 
 /* Types, by id. */
 enum { T_STRING = 20, T_LONG, T_INT, T_BOOLEAN, T_FLOAT, T_THREAD, T_TRACE, T_FRAME, T_METHOD, T_CLASS, T_SYMBOL,
+       T_FRAME_TYPE,
        T_SAMPLE = 101, T_CPU, T_ALLOCATION, T_TLAB, T_OUTSIDE, T_LOCK, T_SETTING, T_JVM };
 
 static void jfr_put(struct buf *out, uint64_t value)
@@ -76,10 +77,11 @@ static const struct jfr_made_class {
     {"float", "24", {{0}}},
     {"java.lang.Thread", "25", {{"osName", "20", 0}, {"osThreadId", "21", 0}, {"javaName", "20", 0}}},
     {"jdk.types.StackTrace", "26", {{"truncated", "23", 0}, {"frames", "27", 'a'}}},
-    {"jdk.types.StackFrame", "27", {{"method", "28", 'c'}, {"lineNumber", "22", 0}}},
-    {"jdk.types.Method", "28", {{"type", "29", 'c'}, {"name", "30", 'c'}}},
+    {"jdk.types.StackFrame", "27", {{"method", "28", 'c'}, {"lineNumber", "22", 0}, {"type", "31", 'c'}}},
+    {"jdk.types.Method", "28", {{"type", "29", 'c'}, {"name", "30", 'c'}, {"descriptor", "30", 'c'}}},
     {"java.lang.Class", "29", {{"weight", "24", 0}, {"name", "30", 'c'}}},
     {"jdk.types.Symbol", "30", {{"string", "20", 0}}},
+    {"jdk.types.FrameType", "31", {{"description", "20", 0}}},
     {"jdk.ExecutionSample", "101", {{"startTime", "21", 0}, {"sampledThread", "25", 'c'}, {"stackTrace", "26", 'c'}}},
     {"jdk.CPUTimeSample", "102",
      {{"startTime", "21", 0}, {"stackTrace", "26", 'c'}, {"eventThread", "25", 'c'}, {"samplingPeriod", "21", 0}}},
@@ -139,32 +141,38 @@ static void jfr_event(struct buf *out, uint64_t type, const struct buf *body)
     buf_str(out, buf_slice(body));
 }
 
-/* Constants: a symbol of each form of text, a class with an address, two methods, two stacks, a thread. */
+/* Constants: a symbol of each form of text, a class with an address, two methods and one that is native code, three
+ * stacks, a thread. */
 static void jfr_put_constants(struct buf *out)
 {
     for (int i = 0; i < 3; i++) {
         jfr_put(out, i < 2 ? 0 : UINT64_MAX - 99); /* a step back */
     }
     buf_byte(out, 0);
-    jfr_put(out, 6);
-    jfr_put(out, T_SYMBOL), jfr_put(out, 4);
+    jfr_put(out, 7);
+    jfr_put(out, T_SYMBOL), jfr_put(out, 5);
     jfr_put(out, 1), jfr_put_text(out, "shop/A$$Lambda$3+0x00007f0012345678");
     jfr_put(out, 2), buf_byte(out, 4), jfr_put(out, 4); /* "g\303\266\360\235\204\236" in units of 16 bits */
     jfr_put(out, 'g'), jfr_put(out, 0xf6), jfr_put(out, 0xd834), jfr_put(out, 0xdd1e);
     jfr_put(out, 3), buf_byte(out, 5), jfr_put(out, 4), buf_text(out, "na\xefv");
     jfr_put(out, UINT64_MAX), buf_byte(out, 2), jfr_put(out, 7);
+    jfr_put(out, 4), jfr_put_text(out, "()L;");
+    jfr_put(out, T_FRAME_TYPE), jfr_put(out, 1), jfr_put(out, 2), jfr_put_text(out, "Kernel");
     jfr_put(out, T_STRING), jfr_put(out, 1);
     jfr_put(out, 7), jfr_put_text(out, "shop/B");
     jfr_put(out, T_CLASS), jfr_put(out, 2);
     jfr_put(out, 1), buf_text(out, "wxyz"), jfr_put(out, 1);
     jfr_put(out, 2), buf_text(out, "wxyz"), jfr_put(out, UINT64_MAX);
-    jfr_put(out, T_METHOD), jfr_put(out, 2);
-    jfr_put(out, 1), jfr_put(out, 1), jfr_put(out, 2);
-    jfr_put(out, 2), jfr_put(out, 2), jfr_put(out, 3);
-    jfr_put(out, T_TRACE), jfr_put(out, 2);
+    jfr_put(out, T_METHOD), jfr_put(out, 3);
+    jfr_put(out, 1), jfr_put(out, 1), jfr_put(out, 2), jfr_put(out, 0);
+    jfr_put(out, 2), jfr_put(out, 2), jfr_put(out, 3), jfr_put(out, 0);
+    jfr_put(out, 3), jfr_put(out, 2), jfr_put(out, 3), jfr_put(out, 4);
+    jfr_put(out, T_TRACE), jfr_put(out, 3);
     jfr_put(out, 1), buf_byte(out, 0), jfr_put(out, 2);
-    jfr_put(out, 1), jfr_put(out, 12), jfr_put(out, 2), jfr_put(out, 30);
-    jfr_put(out, 2), buf_byte(out, 1), jfr_put(out, 1), jfr_put(out, 2), jfr_put(out, UINT32_MAX);
+    jfr_put(out, 1), jfr_put(out, 12), jfr_put(out, 0), jfr_put(out, 2), jfr_put(out, 30), jfr_put(out, 0);
+    jfr_put(out, 2), buf_byte(out, 1), jfr_put(out, 1), jfr_put(out, 2), jfr_put(out, UINT32_MAX), jfr_put(out, 0);
+    jfr_put(out, 3), buf_byte(out, 0), jfr_put(out, 2); /* kernel, native */
+    jfr_put(out, 3), jfr_put(out, 0), jfr_put(out, 2), jfr_put(out, 3), jfr_put(out, 0), jfr_put(out, 0);
     jfr_put(out, T_THREAD), jfr_put(out, 1);
     jfr_put(out, 5), jfr_put_text(out, "main"), jfr_put(out, 4711), jfr_put_text(out, "worker 1");
 }

@@ -1,6 +1,8 @@
 /* Flight recordings, made here: names in every form of text, times and amounts, several chunks; and what is refused. */
 #include "encode/jfr_read.h"
 
+#include "profile/language.h"
+
 #include "jfr_recording.h"
 #include "test.h"
 
@@ -33,7 +35,8 @@ static const char *stacks(const struct profile *p)
             const struct frame *f = &p->frames.at[p->nodes.at[node].frame];
             struct str name = profile_text(p, f->name);
             static char frames[8][64];
-            snprintf(frames[count], sizeof frames[0], "%.*s:%u", (int)name.len, name.ptr, f->line);
+            snprintf(frames[count], sizeof frames[0], "%.*s%s:%u", (int)name.len, name.ptr, languages[f->kind].suffix,
+                     f->line);
             parts[count] = frames[count];
             count++;
         }
@@ -58,7 +61,7 @@ static const char *read(const char *type)
     return ok ? stacks(&p) : err.text;
 }
 
-static const char both[] = "worker 1/4711 shop/B.na\303\257v:30;shop/A$$Lambda$3.g\303\266\360\235\204\236";
+static const char both[] = "worker 1/4711 shop/B.na\303\257v_[j]:30;shop/A$$Lambda$3.g\303\266\360\235\204\236_[j]";
 
 static void samples(void)
 {
@@ -70,7 +73,8 @@ static void samples(void)
     sample(T_SAMPLE, 2000, 5, 1, 0);
     sample(T_SAMPLE, 2000, 5, 2, 0); /* cut, without a line */
     sample(T_SAMPLE, 2000, 9, 9, 0); /* nothing of it is known */
-    snprintf(expected, sizeof expected, "%s:12 20000000, worker 1/4711 [truncated]:0;shop/B.na\303\257v:0 10000000, "
+    snprintf(expected, sizeof expected,
+             "%s:12 20000000, worker 1/4711 [truncated]:0;shop/B.na\303\257v_[j]:0 10000000, "
              "java/0 [unknown]:0 10000000", both);
     CHECK_TEXT(read(""), expected);
     CHECK(profile_init(&p, 1 << 20, &err) && jfr_read(&p, buf_slice(&file), STR("cpu"), &err));
@@ -94,6 +98,9 @@ static void samples(void)
     snprintf(expected, sizeof expected, "%s:12 8000000", both);
     CHECK_TEXT(stacks(&p), expected);
     profile_release(&p);
+    begin();
+    sample(T_SAMPLE, 1000, 5, 3, 0);
+    CHECK_TEXT(read(""), "worker 1/4711 na\303\257v:0;na\303\257v_[k]:0 10000000");
 }
 
 static void others(void)

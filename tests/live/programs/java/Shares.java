@@ -52,8 +52,9 @@ public class Shares {
         warm(System.nanoTime() + 1_000_000_000L);
         SPENT[0] = SPENT[1] = SPENT[2] = 0;
         long end = System.nanoTime() + Long.parseLong(arguments[0]) * 1_000_000_000L;
+        java.util.Random lengths = new java.util.Random(1); // of rounds, or they would be in step with samples
         while (System.nanoTime() < end) {
-            run(100_000);
+            run(50_000 + lengths.nextInt(100_000));
         }
         double all = SPENT[0] + SPENT[1] + SPENT[2];
         System.out.println(String.format("fifty %.4f thirty %.4f twenty %.4f", SPENT[0] / all, SPENT[1] / all, SPENT[2] / all));
