@@ -79,7 +79,7 @@ def judged(session, what):
 def test_stacks_are_those_ruby_tells(name, mode, profile):
     """Blocks, fibers, C functions, operators, code given as text, rescue, calls over several lines, functions of 1,800 lines: no
     stack that the program cannot have; classes where the version tells them, too."""
-    session = profile(name, "known_stacks", [1], "-f", 999, *MODES[mode])
+    session = profile(name, "known_stacks", [1, 100], "-f", 999, "--max-cpu", 50, *MODES[mode])
     known, all_verdicts = judged(session, mode)
     for verdicts in all_verdicts:
         assert verdicts["whole"] > 0.75 * sum(verdicts.values()), session.done
