@@ -287,7 +287,8 @@ struct runtime {
      * or not yet. May be null. */
     bool (*name_thread)(void *names, uint32_t tid, struct memory_batch *memory, struct buf *out);
 
-    /* resolve: `code` is what open_code gave, or attach's state. Texts are borrowed until the next question. */
+    /* resolve: `code` is what open_code gave; of a row without it, attach's state. Texts are borrowed until the next
+     * question. */
     void *(*open_code)(struct elf *elf, struct err *why); /* null: no such code in the file; `elf` is borrowed */
     void (*close_code)(void *code);
     bool (*resolve)(void *code, const struct runtime_place *at, struct runtime_resolved *out);

@@ -31,6 +31,12 @@ static bool take_answer(const struct runtime_caller *caller, struct unwind_answe
     return caller->rule != RUNTIME_RULE_NONE;
 }
 
+/* Addresses of a process: a row with open_code resolves those of files, by what that gave and not by attach's state. */
+static bool resolves(const struct reader *reader)
+{
+    return reader->runtime != NULL && reader->runtime->resolve != NULL && reader->runtime->open_code == NULL;
+}
+
 bool resolve_ask(struct resolve *r, const struct unwind_question *question, struct unwind_answer *out)
 {
     const struct runtime_registers registers = {.ip = question->ip, .sp = question->sp, .fp = question->fp};
@@ -38,8 +44,7 @@ bool resolve_ask(struct resolve *r, const struct unwind_question *question, stru
     for (const struct reader *reader = r->target->runtime.reader; reader != NULL; reader = reader->next) {
         r->answer.lines.count = 0; /* a row may tell of the caller alone: nothing of the last answer is its own */
         r->answer.caller = (struct runtime_caller){.rule = RUNTIME_RULE_NONE};
-        if (reader->runtime != NULL && reader->runtime->resolve != NULL &&
-            reader->runtime->resolve(reader->state, &at, &r->answer)) {
+        if (resolves(reader) && reader->runtime->resolve(reader->state, &at, &r->answer)) {
             keep_functions(r, question->number, &r->answer.lines);
             return take_answer(&r->answer.caller, out);
         }
@@ -53,7 +58,7 @@ bool resolve_begin(struct resolve *r, const struct target *target, struct profil
     r->count = r->function_count = 0;
     r->target = target;
     r->profile = p;
-    while (reader != NULL && (reader->runtime == NULL || reader->runtime->resolve == NULL)) {
+    while (reader != NULL && !resolves(reader)) {
         reader = reader->next;
     }
     return reader != NULL;
