@@ -211,12 +211,12 @@ static uint64_t method(struct reader *r, uint64_t key)
 {
     static const char *const names[] = {"type", "name", "descriptor"};
     const struct map_slot *known = map_find(&r->method_of, key);
-    const struct jfr_class *class = jfr_class_named(&r->chunk, "jdk.types.Method");
-    uint64_t values[3] = {0};
-    size_t at;
     if (known != NULL) {
         return known->value;
     }
+    const struct jfr_class *class = jfr_class_named(&r->chunk, "jdk.types.Method");
+    uint64_t values[3] = {0};
+    size_t at;
     bool fits = true, is_known = jfr_constant(class, key, &at) && jfr_fields(&r->chunk, class, at, names, values, 3);
     bool is_native = is_known && str_eq(symbol(r, values[2], &r->text), STR("()L;"));
     buf_clear(&r->more);
@@ -283,14 +283,14 @@ static bool read_stack(struct reader *r, uint64_t key, uint32_t *node)
     static const char *const names[] = {"truncated", "frames"};
     struct jfr_chunk *c = &r->chunk;
     const struct map_slot *known = map_find(&r->node_of, key);
-    const struct jfr_class *class = jfr_class_named(c, "jdk.types.StackTrace"),
-                           *frame = jfr_class_named(c, "jdk.types.StackFrame");
-    uint64_t values[2] = {0}, count = 0;
-    size_t at;
     if (known != NULL) {
         *node = (uint32_t)known->value;
         return true;
     }
+    const struct jfr_class *class = jfr_class_named(c, "jdk.types.StackTrace"),
+                           *frame = jfr_class_named(c, "jdk.types.StackFrame");
+    uint64_t values[2] = {0}, count = 0;
+    size_t at;
     vec_clear(&r->stack);
     if (frame != NULL && jfr_constant(class, key, &at)) {
         size_t place;
@@ -322,13 +322,13 @@ static bool read_thread(struct reader *r, uint64_t key, uint32_t *thread)
 {
     static const char *const names[] = {"javaName", "osName", "osThreadId"};
     const struct map_slot *known = map_find(&r->thread_of, key);
-    const struct jfr_class *class = jfr_class_named(&r->chunk, "java.lang.Thread");
-    uint64_t values[3] = {0};
-    size_t at;
     if (known != NULL) {
         *thread = (uint32_t)known->value;
         return true;
     }
+    const struct jfr_class *class = jfr_class_named(&r->chunk, "java.lang.Thread");
+    uint64_t values[3] = {0};
+    size_t at;
     struct importer_origin o = {.pid = r->pid, .comm = STR("java"), .runtime = r->runtime};
     if (jfr_constant(class, key, &at)) {
         if (!jfr_fields(&r->chunk, class, at, names, values, 3)) {
