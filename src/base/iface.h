@@ -116,6 +116,36 @@ struct sandbox {
     void *context;
 };
 
+/*
+ * Another process, for who speaks with it as its runtime's own tools do: its texts, files below its root, a socket that
+ * it listens at, one signal. Everything is done as its user. Paths are its own and absolute, but where it says else;
+ * what one of its users may have put there leads nowhere else than below its root.
+ */
+struct process_port {
+    uint32_t pid;       /* here, … */
+    uint32_t inner_pid; /* … as the process itself knows it */
+    /* Replaces `out` by /proc/PID/NAME. */
+    bool (*text)(void *context, const char *name, struct buf *out, struct err *err);
+    /* The names in a folder. */
+    bool (*list)(void *context, const char *folder, void (*each)(void *to, const char *name), void *to);
+    /* Opens a regular file to be read, and lets go of it. What is open stays readable when its name is gone. */
+    bool (*open)(void *context, const char *path, int *file);
+    bool (*read)(void *context, int file, struct buf *out, struct err *err); /* replaces `out` by all of it */
+    void (*close)(void *context, int file);
+    /* Makes a file that is its user's; a relative path is below its working directory. */
+    bool (*make)(void *context, const char *path, struct str bytes, struct err *err);
+    void (*remove)(void *context, const char *path);
+    /* False: it has no handler for the signal, and gets none; or may not be sent one. */
+    bool (*signal)(void *context, int number, struct err *err);
+    /* Is there a socket at this path? */
+    bool (*listens)(void *context, const char *path);
+    /* Writes to such a socket and reads to the end of the answer. */
+    bool (*ask)(void *context, const char *path, struct str request, struct buf *answer, uint64_t timeout_ms,
+                struct err *err);
+    void (*pause)(void *context, uint64_t ms);
+    void *context;
+};
+
 /* Time. Wall time is nanoseconds since 1970 UTC; monotonic time has no epoch and the same clock as
  * perf samples (CLOCK_MONOTONIC). Never mixed: names say which. */
 struct clock {

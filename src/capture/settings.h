@@ -162,6 +162,7 @@ struct sampling_settings {
 struct runtime_settings {
     enum runtime_mode mode[FRAME_KIND_COUNT]; /* RUNTIME_AUTO; by enum frame_kind */
     enum native_frames native_frames; /* between an interpreter's own; NATIVE_ON */
+    bool attaches; /* runtimes that have no other way are asked for a profile of their own; true */
     bool shows_urls; /* of requests that interpreters serve; false */
 };
 

@@ -236,6 +236,9 @@ const struct option option_table[] = {
      .language = FRAME_##id, .fallback = "auto", .help = text, GPROFILER},
 #include "profile/language.def"
 #undef LANGUAGE_MODE
+    {.name = "no-java-attach", .kind = KIND_FLAG, .group = GROUP_STACKS, .at = AT(settings.runtime.attaches),
+     .inverse = true, .shown = "",
+     .help = "do not ask a JVM for a recording of its own where there are no perf events"},
     {.name = "python-native", .value = "ON", .kind = KIND_CHOICE, .group = GROUP_STACKS,
      .at = AT(settings.runtime.native_frames), .choices = on_or_off, .fallback = "on",
      .help = "native code in its place in Python stacks"},

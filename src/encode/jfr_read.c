@@ -44,6 +44,7 @@ struct reader {
     struct importer in;
     struct str wanted, file;
     bool whole;
+    struct jfr_live *live; /* null: it is no longer written */
     struct err *err;
     struct jfr_chunk chunk;
     const struct jfr_class *class[ROWS]; /* null: its events are not counted */
@@ -71,6 +72,12 @@ static bool damaged(struct reader *r)
 static bool is_cpu(const struct row *row)
 {
     return strcmp(row->type, "cpu") == 0;
+}
+
+/* Of a process that is followed what runs is told as it is, for its threads' clocks say how long. */
+static bool is_told(const struct reader *r, const struct row *row)
+{
+    return r->live != NULL && (is_cpu(row) || strcmp(row->type, "native") == 0);
 }
 
 static bool is_wanted(const struct reader *r, const struct row *row)
@@ -172,7 +179,8 @@ static bool choose(struct reader *r)
         r->class[i] = class != NULL && class->events > 0 && !is_outranked(r, i) ? class : NULL;
         r->any[i] |= r->class[i] != NULL;
         r->period_ns[i] = PERIOD_MS * NS_PER_MS;
-        r->event[i] = r->class[i] != NULL && r->whole && !is_cpu(&rows[i]) ? event_type(r, i) : AS_WEIGHT;
+        bool is_event = r->class[i] != NULL && r->whole && !is_cpu(&rows[i]) && !is_told(r, &rows[i]);
+        r->event[i] = is_event ? event_type(r, i) : AS_WEIGHT;
     }
     while (jfr_next(c, &at, &class, &fields)) {
         if ((class == setting && !read_setting(r, class, fields)) || (class == jvm && !read_jvm(r, class, fields))) {
@@ -318,25 +326,47 @@ static bool read_stack(struct reader *r, uint64_t key, uint32_t *node)
 
 /* ---- Samples ---- */
 
+/* The thread's number for its JVM. */
+static bool read_tid(struct reader *r, uint64_t key, uint32_t *tid)
+{
+    static const char *const names[] = {"osThreadId"};
+    const struct jfr_class *class = jfr_class_named(&r->chunk, "java.lang.Thread");
+    uint64_t value = 0;
+    size_t at;
+    if (jfr_constant(class, key, &at) && !jfr_fields(&r->chunk, class, at, names, &value, 1)) {
+        return damaged(r);
+    }
+    *tid = value <= UINT32_MAX ? (uint32_t)value : 0;
+    return true;
+}
+
 static bool read_thread(struct reader *r, uint64_t key, uint32_t *thread)
 {
-    static const char *const names[] = {"javaName", "osName", "osThreadId"};
+    static const char *const names[] = {"javaName", "osName"};
     const struct map_slot *known = map_find(&r->thread_of, key);
     if (known != NULL) {
         *thread = (uint32_t)known->value;
         return true;
     }
     const struct jfr_class *class = jfr_class_named(&r->chunk, "java.lang.Thread");
-    uint64_t values[3] = {0};
+    uint64_t values[2] = {0};
     size_t at;
     struct importer_origin o = {.pid = r->pid, .comm = STR("java"), .runtime = r->runtime};
+    if (!read_tid(r, key, &o.tid)) {
+        return false;
+    }
+    if (r->live != NULL) {
+        o.pid = r->live->pid;
+        o.start_ticks = r->live->start_ticks;
+        o.comm = r->live->comm;
+        o.tid = o.tid != 0 ? r->live->thread(r->live->context, o.tid) : 0;
+    }
     if (jfr_constant(class, key, &at)) {
-        if (!jfr_fields(&r->chunk, class, at, names, values, 3)) {
+        if (!jfr_fields(&r->chunk, class, at, names, values, 2)) {
             return damaged(r);
         }
         o.thread_name = jfr_text(&r->chunk, (size_t)values[0], &r->text);
         o.thread_name = o.thread_name.len == 0 ? jfr_text(&r->chunk, (size_t)values[1], &r->text) : o.thread_name;
-        o.tid = values[2] <= UINT32_MAX ? (uint32_t)values[2] : 0;
     }
     *thread = importer_thread(&r->in, &o);
     return map_put(&r->thread_of, key, *thread) || no_memory(r);
@@ -356,6 +386,12 @@ static bool read_sample(struct reader *r, size_t row, size_t at)
     uint64_t amount = rows[row].unit == UNIT_PERIODS ? r->period_ns[row]
                       : rows[row].unit == UNIT_TICKS ? jfr_span_ns(&r->chunk, values[2])
                                                      : values[2];
+    if (is_told(r, &rows[row])) {
+        struct jfr_sample sample = {.thread = thread, .node = node, .cpu_ns = amount, .may_wait = !is_cpu(&rows[row])};
+        bool good = read_tid(r, values[1], &sample.tid);
+        r->live->sample(r->live->context, &sample);
+        return good;
+    }
     if (r->event[row] == AS_WEIGHT) {
         return importer_add(&r->in, thread, node, amount, 1, r->err);
     }
@@ -368,7 +404,7 @@ static bool read_sample(struct reader *r, size_t row, size_t at)
 static bool read_samples(struct reader *r)
 {
     const struct jfr_class *class;
-    size_t at = 0, fields;
+    size_t at = r->live != NULL ? r->live->chunk_bytes : 0, fields;
     while (jfr_next(&r->chunk, &at, &class, &fields)) {
         for (size_t i = 0; i < ROWS; i++) {
             if (class == r->class[i] && is_wanted(r, &rows[i]) && !read_sample(r, i, fields)) {
@@ -393,11 +429,26 @@ static void note_meta(struct reader *r)
     profile_merge_meta(r->in.profile, &meta);
 }
 
+/* What is known of this chunk already. False: all of it. */
+static bool is_new(struct jfr_live *live, const struct jfr_chunk *chunk)
+{
+    if (chunk->start_ns > live->chunk_start_ns) {
+        live->chunk_start_ns = chunk->start_ns;
+        live->chunk_bytes = 0;
+    }
+    return chunk->start_ns == live->chunk_start_ns && chunk->bytes.len > live->chunk_bytes;
+}
+
 static bool read_chunk(struct reader *r, struct str bytes)
 {
-    bool ok = jfr_chunk_read(&r->chunk, bytes, r->err) && choose(r) && read_samples(r);
-    if (ok) {
-        note_meta(r);
+    bool ok = jfr_chunk_read(&r->chunk, bytes, r->err);
+    if (ok && (r->live == NULL || is_new(r->live, &r->chunk))) {
+        ok = choose(r) && read_samples(r);
+        if (ok && r->live == NULL) {
+            note_meta(r);
+        } else if (r->live != NULL) {
+            r->live->chunk_bytes = r->chunk.bytes.len; /* also of a damaged one: it is not read twice */
+        }
     }
     jfr_chunk_release(&r->chunk);
     map_clear(&r->node_of);
@@ -444,7 +495,7 @@ static bool read_all(struct reader *r)
     if (value.len > 0) {
         unit = str_eq(value, STR("alloc_space")) ? STR("bytes") : STR(VALUE_TIME_UNIT);
     }
-    if (!importer_value(&r->in, value, unit, r->err)) {
+    if (r->live == NULL && !importer_value(&r->in, value, unit, r->err)) {
         return false;
     }
     for (struct str rest = r->file; rest.len > 0;) {
@@ -457,19 +508,18 @@ static bool read_all(struct reader *r)
     return is_there(r);
 }
 
-static bool read(struct profile *p, struct str file, struct str type, bool whole, struct err *err)
+static bool read(struct reader *r, struct profile *p)
 {
-    struct reader r = {.file = file, .wanted = type, .whole = whole, .err = err};
-    importer_init(&r.in, p);
-    buf_init(&r.text, TEXT_MAX);
-    buf_init(&r.more, TEXT_MAX);
-    bool ok = read_all(&r);
-    map_release(&r.node_of);
-    map_release(&r.thread_of);
-    map_release(&r.method_of);
-    vec_release(&r.stack);
-    buf_release(&r.text);
-    buf_release(&r.more);
+    importer_init(&r->in, p);
+    buf_init(&r->text, TEXT_MAX);
+    buf_init(&r->more, TEXT_MAX);
+    bool ok = read_all(r);
+    map_release(&r->node_of);
+    map_release(&r->thread_of);
+    map_release(&r->method_of);
+    vec_release(&r->stack);
+    buf_release(&r->text);
+    buf_release(&r->more);
     return ok;
 }
 
@@ -480,10 +530,18 @@ bool jfr_is(struct str file)
 
 bool jfr_read(struct profile *p, struct str file, struct str type, struct err *err)
 {
-    return read(p, file, type, false, err);
+    struct reader r = {.file = file, .wanted = type, .err = err};
+    return read(&r, p);
 }
 
 bool jfr_read_whole(struct profile *p, struct str file, struct err *err)
 {
-    return read(p, file, STR(""), true, err);
+    struct reader r = {.file = file, .whole = true, .err = err};
+    return read(&r, p);
+}
+
+bool jfr_read_live(struct profile *p, struct str file, struct jfr_live *live, struct err *err)
+{
+    struct reader r = {.file = file, .whole = true, .live = live, .err = err};
+    return read(&r, p);
 }

@@ -20,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -100,7 +101,7 @@ static const uint16_t all_calls[] = {
     SYS_setfsuid, SYS_setfsgid, SYS_prctl, SYS_seccomp, SYS_capget, SYS_capset, 444, 445, 446, /* Landlock's */
     SYS_sched_yield, SYS_sched_setattr, SYS_sched_getattr, SYS_sched_setscheduler, SYS_sched_setaffinity,
     SYS_sched_getaffinity, SYS_prlimit64, SYS_getrusage, SYS_sysinfo, SYS_uname, SYS_gettimeofday, SYS_clock_getres,
-    SYS_nanosleep, SYS_getrandom,
+    SYS_nanosleep, SYS_getrandom, 424, 434, /* of pidfd */
 #ifdef __SANITIZE_ADDRESS__ /* the tests' build: another C library */
     SYS_clone3, SYS_rseq,
 #endif
@@ -117,6 +118,8 @@ static const uint16_t no_sender_makes[] = {
     SYS_fork, SYS_symlink,
 #endif
 };
+
+static const uint16_t no_client_makes[] = {SYS_bind, SYS_perf_event_open, SYS_ptrace, SYS_process_vm_readv};
 
 static const uint16_t computing_calls[] = {
     SYS_read, SYS_write, SYS_recvmsg, SYS_close, SYS_mmap, SYS_munmap, SYS_mremap, SYS_mprotect, SYS_madvise, SYS_brk,
@@ -358,6 +361,24 @@ bool confine_process(bool stops, const char **missing)
 void confine_reader(void)
 {
     refuse(no_reader_makes, COUNT(no_reader_makes), false);
+}
+
+/* Goes on with the number loaded. */
+static void refuse_other_families(struct program *p)
+{
+    add(p, LOAD(offsetof(struct seccomp_data, nr)));
+    add(p, JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_socket, 0, 3));
+    add(p, LOAD(LOW_HALF_OF_FIRST));
+    add(p, JUMP(BPF_JMP | BPF_JEQ | BPF_K, AF_UNIX, 1, 0));
+    add(p, STEP(BPF_RET | BPF_K, SECCOMP_RET_TRAP));
+}
+
+void confine_client(void)
+{
+    struct program p = {.count = 0};
+    refuse_other_families(&p);
+    list_calls(&p, no_client_makes, COUNT(no_client_makes), SECCOMP_RET_TRAP, SECCOMP_RET_ALLOW);
+    (void)install(&p);
 }
 
 void confine_sender(const char *spool)

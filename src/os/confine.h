@@ -14,9 +14,11 @@
  *                      memory or events of others, no new process, no changed user; and where the kernel
  *                      has Landlock, no file of /proc, so no target's files or memory, and nothing
  *                      written but below `spool`.
+ *   confine_client     a thread that speaks with targets as their own tools do: no sockets but Unix ones, none to be
+ *                      connected to, no events.
  *   confine_computing  a child that only computes: memory, its socket, the end. For os/sandbox.
  *
- * Reader and sender are for threads of a process for which confine_process was true. Threads that they start
+ * Reader, sender and client are for threads of a process for which confine_process was true. Threads that they start
  * are confined as they are. A command is none of them: that is another process, with what it was started with.
  *
  * What is refused fails with EPERM and is told: SIGNAL_REFUSED with the call's number is queued to this
@@ -40,6 +42,8 @@
 bool confine_process(bool stops, const char **missing);
 
 void confine_reader(void);
+
+void confine_client(void);
 
 /* `spool`: a folder that is there, or null. */
 void confine_sender(const char *spool);

@@ -264,9 +264,29 @@ bool foreign_root_of(uint32_t pid, struct foreign_root *out)
     return true;
 }
 
+static bool open_folder(uint32_t pid, const char *name, int *out)
+{
+    int fd = path_of(pid, name, O_DIRECTORY);
+    if (fd < 0) {
+        return false;
+    }
+    *out = fd;
+    return true;
+}
+
 bool foreign_open_root(uint32_t pid, int *out)
 {
-    int fd = path_of(pid, "root", O_DIRECTORY);
+    return open_folder(pid, "root", out);
+}
+
+bool foreign_open_cwd(uint32_t pid, int *out)
+{
+    return open_folder(pid, "cwd", out);
+}
+
+bool foreign_find_under(int root, const char *path, int *out)
+{
+    int fd = resolve(root, path, LINKS_OF_FOLDERS);
     if (fd < 0) {
         return false;
     }

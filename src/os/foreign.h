@@ -48,6 +48,12 @@ bool foreign_open_root(uint32_t pid, int *out);
 /* Opens a regular file below such a root (-1: our own), links followed within it. `path` is absolute. */
 bool foreign_open_under(int root, const char *path, int *out);
 
+/* The same of anything that is there, not opened (O_PATH); a last link is not followed. */
+bool foreign_find_under(int root, const char *path, int *out);
+
+/* The folder that a process works in, as foreign_open_root has its root. */
+bool foreign_open_cwd(uint32_t pid, int *out);
+
 /* Opens /tmp/perf-PID.map as the process sees it (its own root, its innermost PID), if the process's
  * user or root owns it: anybody may write to /tmp. */
 bool foreign_open_perf_map(uint32_t pid, int *out);

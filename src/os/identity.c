@@ -94,3 +94,25 @@ void identity_leave_real(void)
     (void)syscall(SYS_setresgid, getegid(), KEEP, KEEP);
     errno = number;
 }
+
+/* ---- effective ids ---- */
+
+bool identity_take_effective(const struct identity *identity)
+{
+    if (syscall(SYS_setresgid, KEEP, identity->gid, KEEP) == 0 && syscall(SYS_setresuid, KEEP, identity->uid, KEEP) == 0) {
+        return true;
+    }
+    identity_leave_effective();
+    return false;
+}
+
+void identity_leave_effective(void)
+{
+    int number = errno;
+    (void)syscall(SYS_setresuid, KEEP, getuid(), KEEP);
+    (void)syscall(SYS_setresgid, KEEP, getgid(), KEEP);
+    if (getauxval(AT_SECURE) == 0) {
+        (void)prctl(PR_SET_DUMPABLE, 1);
+    }
+    errno = number;
+}

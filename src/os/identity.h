@@ -8,6 +8,8 @@
  *   opening below /proc/PID (maps, mem, exe, root, …) is checked against the FILE SYSTEM ids: identity_visit. What is
  *   open stays readable whoever reads it, /proc/PID/mem included, so nothing else is done meanwhile.
  *   perf_event_open and process_vm_readv are checked against the REAL ids: identity_take_real.
+ *   what a server asks of who connects, and whether a signal may be sent, are the EFFECTIVE ids:
+ *   identity_take_effective.
  *
  * The effective and saved ids stay ours, so no capability is lost for good. While a thread visits it has no
  * right to pass over file permissions, and while it has taken real ids the process's user may send us
@@ -45,5 +47,10 @@ void identity_return(void);
 /* Likewise the real ids. */
 bool identity_take_real(const struct identity *identity);
 void identity_leave_real(void);
+
+/* The effective ids, and those of the file system with them: as who connects to a socket and sends a signal. The real
+ * ones stay ours. */
+bool identity_take_effective(const struct identity *identity);
+void identity_leave_effective(void);
 
 #endif

@@ -628,6 +628,20 @@ void profile_forget_samples(struct profile *p, uint32_t process)
     }
 }
 
+void profile_take_unseen(struct profile *p, uint32_t process, void (*take)(void *context, uint32_t thread, uint64_t cpu_ns),
+                         void *context)
+{
+    uint32_t native = account_node(p, ACCOUNT_NATIVE_NO_PERF), kernel = account_node(p, ACCOUNT_KERNEL_HIDDEN);
+    for (size_t i = 1, count = p->samples.len; i < count; i++) {
+        const struct sample s = p->samples.at[i];
+        bool is_unseen = s.node != 0 && (s.node == native || s.node == kernel);
+        if (is_unseen && s.cpu_ns > 0 && p->threads.at[s.thread].process == process) {
+            p->samples.at[i].cpu_ns = 0;
+            take(context, s.thread, s.cpu_ns);
+        }
+    }
+}
+
 void profile_apply_weights(struct profile *p)
 {
     for (size_t i = 1; i < p->samples.len; i++) {
@@ -671,6 +685,7 @@ const char *account_name(enum account account)
         [ACCOUNT_NATIVE_NO_PERF] = "[native, no perf]",
         [ACCOUNT_UNREADABLE] = "[unreadable]",
         [ACCOUNT_PARTIAL] = "[partial]",
+        [ACCOUNT_NO_SAMPLES] = "[no java samples]",
     };
     return names[account];
 }

@@ -49,6 +49,7 @@ enum account {
     ACCOUNT_NATIVE_NO_PERF,/* "[native, no perf]": known from /proc only */
     ACCOUNT_UNREADABLE,    /* "[unreadable]": without perf, memory of a runtime's stack could not be read */
     ACCOUNT_PARTIAL,       /* "[partial]": without perf, a runtime's stack was of several moments */
+    ACCOUNT_NO_SAMPLES,    /* "[no java samples]": of a thread that its runtime's own recorder has not met */
     ACCOUNT_COUNT,
 };
 
@@ -378,6 +379,11 @@ void profile_account(struct profile *p, uint32_t thread, enum account account, u
 /* The samples that a process has so far stand for nothing; what was accounted for it stays. Only before the first
  * profile_apply_weights. */
 void profile_forget_samples(struct profile *p, uint32_t process);
+
+/* Takes the time of a process that is known without a stack and without perf ("[native, no perf]", "[kernel, hidden]")
+ * out of the profile, thread by thread, for somebody who knows stacks of it: to be added again. */
+void profile_take_unseen(struct profile *p, uint32_t process, void (*take)(void *context, uint32_t thread, uint64_t cpu_ns),
+                         void *context);
 
 /* Notes that the samples of a process, nominal_ns in sum, stand for cpu_ns of CPU time as the kernel
  * counted it; profile_apply_weights then scales all noted ones in one pass. Accounting is not scaled. */

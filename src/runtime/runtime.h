@@ -27,11 +27,11 @@
  *             the frame gets these names at once. Where generated code is described in files (perf maps,
  *             jitdumps: generated/jit.h), read_name tells what such a name means. release tells what a program was
  *             built with.
- *   collect   a profile that the runtime makes itself (JFR, inspector, pprof): start, poll, stop. The row brings its
- *             values into the units of its sample types: CPU and wall time are nanoseconds, memory is bytes.
+ *   collect   a profile that the runtime makes itself (JFR, inspector, pprof): start, poll, stop. The row speaks with the
+ *             process (struct process_port) and hands over the files that the runtime wrote.
  *
  * Threads. recognise, attach, resolve of a process, name_frames, name_thread and the releases belong to the sampler;
- * open_code, read_name and resolve of a file to the publisher; collect to whoever calls it, one thread. walk and
+ * open_code, read_name and resolve of a file to the publisher; collect to a thread of its own, for it waits. walk and
  * running run in catchers, one per CPU, at the same time, while the sampled thread waits: they take their time from
  * the target. So walk allocates nothing, takes no lock, reads memory in one batch when its prediction holds and in one
  * or two more when not, and touches nothing but its arguments: `state` is constant, but for what extend
@@ -217,30 +217,24 @@ struct runtime_named {
 
 /* ---- collect ---- */
 
-/* One kind of value of a collected profile, in our units. */
-struct runtime_sample_type {
-    const char *type, *unit; /* "cpu" "nanoseconds", "alloc_space" "bytes", "goroutine" "count" … */
-};
-enum { RUNTIME_SAMPLE_TYPES_MAX = 8 };
-
-/* A stack with a value for each of the row's sample types, in their order. */
-struct runtime_sample {
-    const struct source_line *frames; /* leaf first */
-    size_t count;
-    uint32_t tid;       /* 0: of no thread */
-    uint64_t time_ns;   /* monotonic; 0: some time since the last poll */
-    const uint64_t *values;
-};
-
-/* Takes what poll hands over, before it returns. False: no room, the rest of this poll is lost. */
-struct runtime_sink {
-    bool (*sample)(void *context, const struct runtime_sample *sample);
-    void *context;
+/* What a profile of the runtime's own is to hold. */
+enum runtime_wanted {
+    RUNTIME_WANTS_CPU = 1,   /* stacks of what runs; each thread's CPU time is shared out among them */
+    RUNTIME_WANTS_ALLOC = 2, /* where memory is allocated */
+    RUNTIME_WANTS_LOCK = 4,  /* where threads wait for locks of the program's */
 };
 
 struct runtime_target {
-    uint32_t pid;
-    uint64_t frequency_hz; /* of the session */
+    const struct process_port *port; /* stays until stop */
+    uint64_t frequency_hz;           /* of the session */
+    unsigned wanted;
+};
+
+/* Takes a file that the runtime wrote, in a format that encode reads (a flight recording), or what has been written of
+ * it so far; what it has of it already it does not take twice. The bytes are the sink's then, and the buffer is empty. */
+struct runtime_sink {
+    void (*file)(void *context, struct buf *bytes);
+    void *context;
 };
 
 /* ---- a row ---- */
@@ -297,11 +291,11 @@ struct runtime {
     /* Appends what the file of a program was built with, "go 1.24.4". False: by nothing that is known. May be null. */
     bool (*release)(struct elf *elf, struct buf *out);
 
-    /* collect: a profile of `types` (ends with a null type). poll hands over what came since the last one, and false
-     * with the reason when the profile is over; stop takes what is left, then frees. */
-    const struct runtime_sample_type *types;
+    const char *carriers; /* how threads are called that run light ones of the runtime's own, with collect; may be null */
+    /* collect: poll hands over what there is (`whole`: what is still being written, too), and is false with the reason
+     * when the profile is over; stop ends it, hands over what is left, and frees. */
     void *(*start)(const struct runtime_target *target, struct err *why); /* null: not here, or not now (EAGAIN) */
-    bool (*poll)(void *collection, const struct runtime_sink *sink, struct err *why);
+    bool (*poll)(void *collection, bool whole, const struct runtime_sink *sink, struct err *why);
     void (*stop)(void *collection, const struct runtime_sink *sink);
 };
 

@@ -141,6 +141,8 @@ static bool take_line(struct str key, struct str value, struct proc_status *out)
         set_mask(value, &out->cap_permitted);
     } else if (key_is(key, "CapBnd")) {
         set_mask(value, &out->cap_bounding);
+    } else if (key_is(key, "SigCgt")) {
+        set_mask(value, &out->caught);
     } else if (key_is(key, "VmRSS")) {
         set_kib(value, &out->rss_bytes);
     }

@@ -30,6 +30,7 @@ struct proc_status {
     int seccomp;               /* 0 off, 1 strict, 2 filter; -1: unknown */
     int no_new_privs;          /* 0, 1; -1: unknown (before 4.10) */
     uint64_t cap_effective, cap_permitted, cap_bounding; /* bit n: capability n */
+    uint64_t caught;           /* signals that it has handlers for; bit n: signal n + 1 */
     uint64_t rss_bytes;        /* VmRSS; 0 for kernel threads and zombies */
     uint32_t num_threads;
 };

@@ -1,80 +1,344 @@
-#include "capture/collect/collecting.h"
+/* Whom to ask, and reading what they wrote into the window: as events what is no CPU time, and the samples of what runs
+ * kept aside until the window's accounting is final (sharing_out.c). */
+#include "capture/collect/private.h"
 #include "base/time.h"
+#include "encode/jfr_read.h"
+#include "os/clock.h"
+#include "os/proc.h"
+#include "os/usage.h"
+#include "target/status.h"
 
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
-enum { CHECK_MS = 1000 };
-
-struct collecting_row {
-    struct follow *follow;
-    struct collect collect;
-    bool any;         /* some row of the registry has the verb */
-    uint64_t next_ns; /* monotonic: of the next check for processes that are new or have ended */
+enum {
+    CHECK_MS = 500,
+    READ_MS = 10000,         /* files that are complete are taken so often: their names may go with the process */
+    AGE_MS = 1000,           /* a process that is younger may not yet be what it is going to be */
+    HOT_SHARE = 10,          /* with -a a process is asked that uses more than this part of a core */
+    WAIT_MS = 500,           /* at a window's end, for what is being read */
+    PAUSE_LEAST_MS = 1000, PAUSE_MOST_MS = 30000,
+    ROOM_BYTES = 64 << 20,   /* that its container leaves a process for its recorder */
+    FILE_MAX_SAMPLES = 1 << 20, /* kept of a process in a window */
+    TEXT_MAX = 16384,
 };
 
-struct collecting_row *collecting_new(struct follow *f, const struct runtime *const *rows)
+struct collecting *collecting_new(struct follow *f)
 {
-    struct collecting_row *c = calloc(1, sizeof *c);
+    struct collecting *c = calloc(1, sizeof *c);
     if (c != NULL) {
         c->follow = f;
-        collect_init(&c->collect, rows, f->shared->settings->sampling.frequency_hz);
+        c->collector = collector_new();
+        buf_init(&c->text, TEXT_MAX);
     }
-    for (; c != NULL && *rows != NULL; rows++) {
-        c->any = c->any || (*rows)->start != NULL;
+    if (c != NULL && c->collector == NULL) {
+        free(c);
+        return NULL;
     }
     return c;
 }
 
-static uint32_t thread_of(void *context, struct profile *p, uint32_t pid, uint32_t tid)
+/* Is there anything that would be asked? With registers nothing is. */
+void collecting_run(struct collecting *c)
 {
-    struct targets *targets = context;
-    struct target *target = targets_find(targets, pid);
-    return target == NULL ? 0 : targets_thread_id(targets, p, target, tid != 0 ? tid : pid);
+    const struct shared *s = c->follow->shared;
+    struct err err;
+    if (!s->perf_on && !s->stops && s->settings->runtime.attaches && !collector_run(c->collector, s->confined, &err)) {
+        log_say(&c->follow->shared->log, LOG_WARNING, "%s", err.text);
+    }
 }
 
-static struct collect_into into_window(struct collecting_row *c)
+/* ---- whom to ask ---- */
+
+static void tell(struct collecting *c, struct collected *one, const struct err *why)
 {
-    return (struct collect_into){c->follow->shared->window.profile, thread_of, &c->follow->targets};
+    struct shared *s = c->follow->shared;
+    const struct target *target = targets_find(&c->follow->targets, one->pid);
+    char text[2 * ERR_TEXT_MAX];
+    snprintf(one->why, sizeof one->why, "%s", why->text);
+    snprintf(text, sizeof text, "%s: the %s stacks of pid %u are not known: %s",
+             target != NULL ? target->name : "?", one->runtime->name, one->pid, why->text);
+    log_once_for(&s->log, LOG_WARNING, why->text, "%s", text);
+    unseen_note_process(&s->unseen, one->pid, text);
+}
+
+/* The recorder takes memory of the process's container, where that may be ours. */
+static bool has_room(struct err *why)
+{
+    struct usage_room room;
+    if (!usage_memory_room("", &room) || room.left_bytes >= ROOM_BYTES) {
+        return true;
+    }
+    return err_set(why, ERR_LIMIT, EAGAIN, "its recorder would take 20 to 30 MB, and the container has %u of %u MB left; "
+                                           "give it %u MB more",
+                   (unsigned)(room.left_bytes >> 20), (unsigned)(room.limit_bytes >> 20), ROOM_BYTES >> 20);
+}
+
+/* With -a those that hardly run are let alone. */
+static bool is_hot(struct collecting *c, struct collected *one, uint64_t now_ns)
+{
+    uint64_t cpu_ns = 0;
+    if (c->follow->shared->settings->scope.mode != TARGET_ALL) {
+        return true;
+    }
+    if (!clock_process_cpu_ns(one->pid, &cpu_ns)) {
+        return false;
+    }
+    uint64_t used_ns = one->asked_ns == 0 ? 0 : cpu_ns - one->cpu_ns, passed_ns = now_ns - one->asked_ns;
+    one->cpu_ns = cpu_ns;
+    one->asked_ns = now_ns;
+    return used_ns * HOT_SHARE > passed_ns;
+}
+
+static struct collected *collected_of(struct collecting *c, const struct target *target)
+{
+    vec_each(&c->all, one)
+    {
+        if (one->pid == target->pid && one->start_ticks == target->start_ticks && one->program == target->program) {
+            return one;
+        }
+    }
+    struct collected *added = vec_push(&c->all);
+    if (added != NULL) {
+        *added = (struct collected){.pid = target->pid,
+                                    .start_ticks = target->start_ticks,
+                                    .program = target->program,
+                                    .runtime = target->runtime.collects,
+                                    .first_ns = clock_mono_ns()};
+    }
+    return added;
+}
+
+static void begin(struct collecting *c, struct collected *one, uint64_t now_ns)
+{
+    const struct runtime_target how = {.frequency_hz = c->follow->shared->settings->sampling.frequency_hz,
+                                       .wanted = RUNTIME_WANTS_CPU};
+    struct err why = {0};
+    if (one->over || now_ns < one->retry_ns || now_ns - one->first_ns < AGE_MS * NS_PER_MS || !is_hot(c, one, now_ns)) {
+        return;
+    }
+    if (!has_room(&why)) {
+        tell(c, one, &why);
+        one->retry_ns = now_ns + PAUSE_MOST_MS * NS_PER_MS;
+        return;
+    }
+    one->job = collector_begin(c->collector, one->pid, one->runtime, &how);
+    log_once(&c->follow->shared->log, LOG_INFO,
+             "there are no perf events: the %s runtime of pid %u is asked for a recording of its own, which costs it some "
+             "20 to 30 MB and a second of CPU time; --no-java-attach lets it alone",
+             one->runtime->name, one->pid);
+}
+
+/* What could not begin now is tried again, with growing pauses; anything else never. */
+static void look_at(struct collecting *c, struct collected *one, uint64_t now_ns)
+{
+    struct err why = {0};
+    if (one->job == NULL || collector_state(c->collector, one->job, &why) != COLLECT_OVER) {
+        return;
+    }
+    bool again = why.number == EAGAIN;
+    one->pause_ns = one->pause_ns == 0 ? PAUSE_LEAST_MS * NS_PER_MS : 2 * one->pause_ns;
+    one->pause_ns = one->pause_ns < PAUSE_MOST_MS * NS_PER_MS ? one->pause_ns : PAUSE_MOST_MS * NS_PER_MS;
+    one->retry_ns = now_ns + one->pause_ns;
+    one->over = !again;
+    if (!again && why.kind != ERR_GONE && why.kind != ERR_NONE) {
+        tell(c, one, &why);
+    }
+}
+
+static void ask_all(struct collecting *c, uint64_t now_ns)
+{
+    vec_each(&c->follow->targets.all, slot)
+    {
+        const struct target *target = *slot;
+        struct collected *one = NULL;
+        if (target->runtime.collects != NULL && !target->ended && !targets_is_excluded(target, now_ns)) {
+            one = collected_of(c, target);
+        }
+        if (one != NULL && one->job == NULL) {
+            begin(c, one, now_ns);
+        }
+    }
+}
+
+/* ---- what they wrote ---- */
+
+/* The threads of a process in another PID namespace, by the numbers that it knows. Those that have ended meanwhile stay:
+ * what is read may be of them. */
+static void list_threads(struct collecting *c, struct collected *one)
+{
+    struct pid_list list = {0};
+    struct proc_status status = {0};
+    if (!proc_read(one->pid, 0, "status", &c->text, NULL) || !status_parse(buf_slice(&c->text), &status, NULL)) {
+        return;
+    }
+    one->is_inner = status.ns_pid_depth > 1;
+    if (one->is_inner && proc_list_threads(one->pid, &list, NULL)) {
+        vec_each(&list.ids, tid)
+        {
+            if (proc_read(one->pid, *tid, "status", &c->text, NULL) &&
+                status_parse(buf_slice(&c->text), &status, NULL)) {
+                (void)map_put(&one->tids, status.ns_pid, *tid);
+            }
+        }
+    }
+    vec_release(&list.ids);
+}
+
+static uint32_t thread_of(void *context, uint32_t tid)
+{
+    const struct collecting *c = context;
+    const struct map_slot *slot = c->reading->is_inner ? map_find(&c->reading->tids, tid) : NULL;
+    return !c->reading->is_inner ? tid : slot != NULL ? (uint32_t)slot->value : 0;
+}
+
+static void take_sample(void *context, const struct jfr_sample *sample)
+{
+    struct collecting *c = context;
+    struct collected *one = c->reading;
+    struct collected_sample *added = one->samples.len < FILE_MAX_SAMPLES ? vec_push(&one->samples) : NULL;
+    if (added != NULL) {
+        *added = (struct collected_sample){.tid = sample->tid != 0 ? thread_of(c, sample->tid) : 0,
+                                           .thread = sample->thread,
+                                           .node = sample->node,
+                                           .cpu_ns = sample->cpu_ns,
+                                           .may_wait = sample->may_wait,
+                                           .is_virtual = sample->tid == 0};
+    }
+}
+
+static void read_file(struct collecting *c, struct collected *one, struct target *target, struct str file)
+{
+    struct shared *s = c->follow->shared;
+    struct profile *p = s->window.profile;
+    struct err err = {0};
+    struct jfr_live live = {.pid = one->pid,
+                            .start_ticks = target->start_ticks,
+                            .comm = str_of(target->name),
+                            .thread = thread_of,
+                            .sample = take_sample,
+                            .context = c,
+                            .chunk_start_ns = one->chunk_start_ns,
+                            .chunk_bytes = one->chunk_bytes};
+    if (targets_process_id(&c->follow->targets, p, target) == 0) {
+        return;
+    }
+    c->reading = one;
+    if (!jfr_read_live(p, file, &live, &err)) {
+        log_say(&s->log, LOG_DEBUG, "pid %u: its recording: %s", one->pid, err.text);
+    }
+    one->chunk_start_ns = live.chunk_start_ns;
+    one->chunk_bytes = live.chunk_bytes;
+}
+
+static void take_files(struct collecting *c, struct collected *one)
+{
+    struct target *target = targets_find(&c->follow->targets, one->pid);
+    struct buf file;
+    while (one->job != NULL && collector_take(c->collector, one->job, &file)) {
+        log_say(&c->follow->shared->log, LOG_DEBUG, "pid %u: %zu bytes of its recording", one->pid, file.len);
+        if (target != NULL && target->start_ticks == one->start_ticks) {
+            read_file(c, one, target, buf_slice(&file));
+        }
+        buf_release(&file);
+    }
+}
+
+static void take_all(struct collecting *c)
+{
+    vec_each(&c->all, one)
+    {
+        list_threads(c, one);
+        take_files(c, one);
+    }
+}
+
+/* ---- the row ---- */
+
+static void release_one(struct collected *one)
+{
+    map_release(&one->tids);
+    vec_release(&one->samples);
+}
+
+static void drop_ended(struct collecting *c)
+{
+    for (size_t i = c->all.len; i-- > 0;) {
+        struct collected *one = &c->all.at[i];
+        const struct target *target = targets_find(&c->follow->targets, one->pid);
+        if (target != NULL && target->start_ticks == one->start_ticks && target->program == one->program) {
+            continue;
+        }
+        if (one->job != NULL) {
+            collector_end(c->collector, one->job);
+        }
+        release_one(one);
+        vec_swap_out(&c->all, i);
+    }
 }
 
 static void check(void *state, uint64_t now_ns)
 {
-    struct collecting_row *c = state;
-    const struct collect_into into = into_window(c);
-    if (!c->any || now_ns < c->next_ns) {
+    struct collecting *c = state;
+    if (!collector_runs(c->collector) || now_ns < c->next_ns) {
         return;
     }
     c->next_ns = now_ns + CHECK_MS * NS_PER_MS;
-    vec_each(&c->follow->targets.all, slot)
-    {
-        const struct target *target = *slot;
-        if (target->ended || targets_is_excluded(target, now_ns)) {
-            collect_leave(&c->collect, target->pid, &into);
-        } else {
-            (void)collect_start(&c->collect, target->pid, now_ns);
-        }
+    ask_all(c, now_ns);
+    if (c->all.len == 0) {
+        return;
     }
-    collect_poll(&c->collect, &into);
+    if (now_ns >= c->read_ns) {
+        c->read_ns = now_ns + READ_MS * NS_PER_MS;
+        collector_read(c->collector, false);
+    }
+    take_all(c);
+    vec_each(&c->all, one)
+    {
+        look_at(c, one, now_ns);
+    }
 }
 
+/* At the end of the run what runs is ended, and what is written then is the window's, too. */
 static void window_end(void *state)
 {
-    struct collecting_row *c = state;
-    const struct collect_into into = into_window(c);
-    collect_poll(&c->collect, &into);
+    struct collecting *c = state;
+    if (c->all.len == 0) {
+        return;
+    }
+    if (c->follow->shared->finishing || !c->follow->shared->settings->sampling.continuous) {
+        (void)collector_stop(c->collector);
+    } else {
+        collector_read(c->collector, true);
+        collector_wait(c->collector, WAIT_MS * NS_PER_MS);
+    }
+    take_all(c);
+}
+
+static void window_begin(void *state)
+{
+    struct collecting *c = state;
+    drop_ended(c);
 }
 
 static void release(void *state)
 {
-    struct collecting_row *c = state;
-    const struct collect_into into = into_window(c);
-    collect_release(&c->collect, &into);
+    struct collecting *c = state;
+    collector_free(c->collector);
+    vec_each(&c->all, one)
+    {
+        release_one(one);
+    }
+    vec_release(&c->all);
+    buf_release(&c->text);
     free(c);
 }
 
 const struct concern collecting_concern = {
     .name = "collecting",
     .round = check,
+    .window_begin = window_begin,
     .window_end = window_end,
     .release = release,
 };

@@ -1,21 +1,34 @@
 /*
- * collecting: the row that has collect.h start, poll and stop what the runtimes of followed processes can tell of
- * themselves.
+ * collecting: profiles that runtimes make of themselves (runtime.h, verb collect), in the unit of all others.
  *
- * Once a second each process that is followed is offered to the rows with the verb; where no row of the registry has it
- * nothing is ever walked. What a runtime hands over goes into the window that is being filled.
+ * Concept. Where a process's stacks cannot be read, for its runtime resolves addresses and there are no registers
+ * (target.runtime.collects, by stacks/readers.c), that runtime is asked for a profile of its own. Its files are read as
+ * they come. What they say of running threads are stacks and how often each was met, not how long it ran: a
+ * recorder sees some of the threads, by a clock on the wall. So each thread's CPU time, as the system counts it and as
+ * the window's accounting has it without a stack, is shared out among its stacks, and a process's sum is what
+ * it was. What has no stack of its thread is "[no java samples]".
+ *
+ * Time in native code, where waiting looks like running, has at most what the thread's other samples leave.
+ *
+ * Rows. collecting reads what was brought before the accounting of a window is closed, sharing_out comes after. Both
+ * have one state.
+ *
+ * Errors. Why a process is not asked, or cannot be, is told once for each cause, and with its process in the profile.
  */
 #ifndef CAPTURE_COLLECT_COLLECTING_H
 #define CAPTURE_COLLECT_COLLECTING_H
 
-#include "capture/collect/collect.h"
 #include "capture/follow/follow.h"
 
-struct collecting_row;
+struct collecting;
 
 extern const struct concern collecting_concern;
+extern const struct concern sharing_out_concern;
 
-/* `rows` is the registry (runtimes.c). Null when memory ends. */
-struct collecting_row *collecting_new(struct follow *f, const struct runtime *const *rows);
+/* Null when memory ends. */
+struct collecting *collecting_new(struct follow *f);
+
+/* Starts the thread that speaks with runtimes, if there may be something to ask; before confine_reader. */
+void collecting_run(struct collecting *c);
 
 #endif

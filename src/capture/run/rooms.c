@@ -169,6 +169,7 @@ static bool make_window(struct rooms *r, struct err *err)
  * it. */
 static bool make_rows(struct rooms *r, struct err *err)
 {
+    r->collecting = collecting_new(&r->follow);
     const struct limits_reach reach = {.follow = &r->follow,
                                        .accounting = polling_accounting(r->polling),
                                        .catching = r->catching,
@@ -184,13 +185,14 @@ static bool make_rows(struct rooms *r, struct err *err)
         {&stops_concern, r->stops},
         {&waiting_concern, r->waiting},
         {&extra_records_concern, r->extra},
-        {&collecting_concern, collecting_new(&r->follow, runtimes)},
+        {&collecting_concern, r->collecting},
         {&stack_sizes_concern, stack_sizes_new(&r->follow)},
         {&unsampled_concern, r->follow.unsampled},
         {&cpus_concern, cpus_new(&r->shared)},
         {&duplicates_concern, r->duplicates},
         {&reaping_concern, r->polling},
         {&closing_concern, r->polling},
+        {&sharing_out_concern, r->collecting},
         {&bursts_concern, r->bursts},
         {&heaviest_concern, heaviest_new(&r->follow, runtimes)},
         {&window_facts_concern, r->windows},
@@ -237,6 +239,7 @@ bool rooms_start(struct rooms *r)
         log_say(&s->log, LOG_ERROR, "%s", err.text);
         return false;
     }
+    collecting_run(r->collecting);
     return true;
 }
 

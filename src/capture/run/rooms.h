@@ -39,6 +39,7 @@ struct rooms {
     struct extra_records *extra;
     struct waiting *waiting;
     struct records *records;
+    struct collecting *collecting;
     struct publisher *publisher;
     struct windows *windows;
     struct uploads uploads;

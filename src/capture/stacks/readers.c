@@ -354,6 +354,10 @@ static void note_unread(struct readers *r, struct target *target, const struct r
     if (has_runtime(target) || (binary->why == NULL && binary->runtime == NULL)) {
         return;
     }
+    if (binary->runtime != NULL && binary->runtime->start != NULL && r->settings->runtime.attaches) {
+        target->runtime.collects = binary->runtime; /* which tells why where it cannot */
+        return;
+    }
     r->refuser = binary->runtime != NULL ? binary->runtime : binary->unread;
     if (binary->runtime != NULL) {
         err_set(&r->refused, ERR_UNSUPPORTED, 0, "%s functions are read with perf events, or with --brief-stops",
@@ -370,6 +374,7 @@ static bool check(struct readers *r, struct target *target, uint64_t now_ns)
     bool failed = false;
     target->runtime.space = target->space;
     target->runtime.again_ns = 0;
+    target->runtime.collects = NULL;
     target->runtime.stops = r->stops && !follow_is_on_perf(target) && now_ns >= target->runtime.stops_again_ns;
     bool changed = drop_stale(r, target);
     for (size_t i = 0; i < target->maps.len && reader_count(target) < READERS_PER_PROCESS; i++) {

@@ -1,6 +1,6 @@
 /* Java on HotSpot, the row: where samples have registers (perf, brief stops), an address in the JVM's code is told as
- * its methods, and how to go on to their caller. The JVM is only read: nothing is loaded into it, sent to it or asked
- * of it. */
+ * its methods, and how to go on to their caller. The JVM is only read then: nothing is loaded into it, sent to it or
+ * asked of it. Where samples have none its own recorder is asked (recording.c). */
 #include "runtime/java/private.h"
 
 #include <errno.h>
@@ -201,4 +201,8 @@ const struct runtime runtime_java = {
     .detach = detach,
     .describe = describe,
     .resolve = resolve,
+    .carriers = "ForkJoinPool-",
+    .start = java_record,
+    .poll = java_read_recording,
+    .stop = java_stop_recording,
 };

@@ -7,6 +7,8 @@
  *     methods.c   names, files and lines of methods
  *     frames.c    how to go on to the caller; the processor's leaf.c: from a leaf
  *     java.c      the row
+ *     attach.c    asking the JVM what its own tools may ask it
+ *     recording.c its own recorder
  *
  * Nothing is fixed but what no table tells: the interpreter's frames, the compressed numbers and the line tables. All
  * is read from the process as it is when it is asked: the sample's own stack is the copy's, metadata is of now.
@@ -276,5 +278,10 @@ enum java_state {
 
 extern const bool java_return_is_in_register; /* of what is called; else it is on the stack */
 enum java_state java_state_at(const struct java *j, const struct java_place *place);
+
+/* The verb collect. */
+void *java_record(const struct runtime_target *target, struct err *why);
+bool java_read_recording(void *collection, bool whole, const struct runtime_sink *sink, struct err *why);
+void java_stop_recording(void *collection, const struct runtime_sink *sink);
 
 #endif

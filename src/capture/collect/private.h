@@ -1,0 +1,51 @@
+/*
+ * private: what the files of collect share.
+ *
+ *     collector.c    the thread that speaks with the processes
+ *     collecting.c   whom to ask; reading what they wrote
+ *     sharing_out.c  threads' CPU time for their samples
+ */
+#ifndef CAPTURE_COLLECT_PRIVATE_H
+#define CAPTURE_COLLECT_PRIVATE_H
+
+#include "base/map.h"
+#include "base/vec.h"
+#include "capture/collect/collecting.h"
+#include "capture/collect/collector.h"
+
+/* Of this window. */
+struct collected_sample {
+    uint32_t tid;          /* 0: of none that lives, … */
+    uint32_t thread, node; /* of the profile */
+    uint64_t cpu_ns;       /* by the recorder */
+    bool may_wait;
+    bool is_virtual;       /* … or of whichever thread carries it */
+};
+
+struct collected {
+    uint32_t pid;
+    uint64_t start_ticks, program; /* of the target */
+    const struct runtime *runtime;
+    struct collect_job *job;       /* null: it was not asked, or has no profile now */
+    uint64_t first_ns;             /* monotonic: it was met */
+    uint64_t retry_ns, pause_ns;   /* monotonic: not before this is it asked */
+    bool over;                     /* it is not asked again, … */
+    char why[ERR_TEXT_MAX];        /* … because; "": it told all */
+    uint64_t cpu_ns, asked_ns;     /* with -a: its clock, and when that was read; 0: not yet */
+    struct map tids;               /* number that the process knows -> thread; of one in another PID namespace */
+    bool is_inner;
+    uint64_t chunk_start_ns;       /* how far its recording was read (jfr_read.h) */
+    size_t chunk_bytes;
+    VEC(struct collected_sample) samples;
+};
+
+struct collecting {
+    struct follow *follow;
+    struct collector *collector;
+    VEC(struct collected) all;
+    struct collected *reading;     /* whose file is being read */
+    struct buf text;
+    uint64_t next_ns, read_ns;     /* monotonic: of the next check, and of the next reading */
+};
+
+#endif

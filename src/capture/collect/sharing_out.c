@@ -1,0 +1,182 @@
+/* After a window's accounting is closed: the CPU time of each thread, which stands without a stack, goes to the samples
+ * that its runtime has of it, in their proportion. Threads that have ended left their time to their process's first one;
+ * light threads of the runtime's own run on others, that have no samples then. */
+#include "capture/collect/private.h"
+
+#include <stdlib.h>
+
+enum { NO_SAMPLES_OF = 0 };
+
+/* Time of a thread without a stack. */
+struct unseen_time {
+    uint32_t tid, thread; /* the system's number, and its row in the profile */
+    uint64_t cpu_ns;
+};
+
+/* Samples that belong together. */
+struct group {
+    const struct collected_sample *at;
+    size_t count;
+};
+
+struct share {
+    struct profile *p;
+    const struct runtime *runtime;
+    uint32_t pid;
+    VEC(struct unseen_time) times;
+};
+
+static void note_time(void *context, uint32_t thread, uint64_t cpu_ns)
+{
+    struct share *s = context;
+    uint32_t tid = s->p->threads.at[thread].tid;
+    vec_each(&s->times, one)
+    {
+        if (one->tid == tid) {
+            one->cpu_ns += cpu_ns;
+            return;
+        }
+    }
+    struct unseen_time *added = vec_push(&s->times);
+    if (added != NULL) {
+        *added = (struct unseen_time){tid, thread, cpu_ns};
+    } else {
+        profile_account(s->p, thread, ACCOUNT_LOST, cpu_ns);
+    }
+}
+
+/* ---- who has which samples ---- */
+
+/* Those of threads that do not live come first, those of light ones last. */
+static uint64_t key_of(const struct collected_sample *sample)
+{
+    return sample->is_virtual ? UINT64_MAX : sample->tid;
+}
+
+static int by_key(const void *a, const void *b)
+{
+    uint64_t one = key_of(a), other = key_of(b);
+    return (one > other) - (one < other);
+}
+
+static struct group group_of(const struct collected *c, uint64_t key)
+{
+    struct group g = {.at = c->samples.at, .count = 0};
+    for (size_t i = 0; i < c->samples.len; i++) {
+        if (key_of(&c->samples.at[i]) == key) {
+            g.at = g.count == 0 ? &c->samples.at[i] : g.at;
+            g.count++;
+        }
+    }
+    return g;
+}
+
+static uint64_t sum_of(struct group g, bool may_wait)
+{
+    uint64_t sum_ns = 0;
+    for (size_t i = 0; i < g.count; i++) {
+        sum_ns += g.at[i].may_wait == may_wait ? g.at[i].cpu_ns : 0;
+    }
+    return sum_ns;
+}
+
+/* ---- sharing out ---- */
+
+static void share_among(struct share *s, struct group g, bool may_wait, uint64_t sum_ns, uint64_t cpu_ns)
+{
+    uint64_t before_ns = 0, given_ns = 0;
+    for (size_t i = 0; i < g.count; i++) {
+        if (g.at[i].may_wait == may_wait) {
+            before_ns += g.at[i].cpu_ns;
+            uint64_t upto_ns = (uint64_t)((double)cpu_ns * ((double)before_ns / (double)sum_ns));
+            upto_ns = before_ns == sum_ns || upto_ns > cpu_ns ? cpu_ns : upto_ns;
+            profile_add(s->p, g.at[i].thread, g.at[i].node, upto_ns - given_ns, 1);
+            given_ns = upto_ns;
+        }
+    }
+}
+
+/* Native code has what the samples of running code leave, for it may have waited; all of it where there are none. False:
+ * there are no samples. */
+static bool share_out(struct share *s, struct group g, uint64_t cpu_ns)
+{
+    uint64_t runs_ns = sum_of(g, false), may_wait_ns = sum_of(g, true);
+    uint64_t left_ns = cpu_ns > runs_ns ? cpu_ns - runs_ns : 0;
+    uint64_t native_ns = runs_ns == 0 ? cpu_ns : left_ns < may_wait_ns ? left_ns : may_wait_ns;
+    if (runs_ns + may_wait_ns == 0) {
+        return false;
+    }
+    if (may_wait_ns > 0) {
+        share_among(s, g, true, may_wait_ns, native_ns);
+    }
+    if (runs_ns > 0) {
+        share_among(s, g, false, runs_ns, cpu_ns - native_ns);
+    }
+    return true;
+}
+
+/* Of the first thread's time what samples of threads that ended stand for. */
+static void share_out_ended(struct share *s, struct group g, struct unseen_time *first)
+{
+    uint64_t runs_ns = sum_of(g, false);
+    if (runs_ns > 0) {
+        uint64_t part_ns = runs_ns < first->cpu_ns ? runs_ns : first->cpu_ns;
+        share_among(s, g, false, runs_ns, part_ns);
+        first->cpu_ns -= part_ns;
+    }
+}
+
+static bool carries(const struct share *s, const struct unseen_time *time)
+{
+    struct str name = profile_text(s->p, s->p->threads.at[time->thread].name);
+    return s->runtime->carriers != NULL && str_starts(name, str_of(s->runtime->carriers));
+}
+
+static void share_out_all(struct share *s, const struct collected *c)
+{
+    struct group ended = group_of(c, NO_SAMPLES_OF), light = group_of(c, UINT64_MAX);
+    vec_each(&s->times, time)
+    {
+        if (share_out(s, group_of(c, time->tid), time->cpu_ns) || (carries(s, time) && share_out(s, light, time->cpu_ns))) {
+            continue;
+        }
+        if (time->tid == s->pid) {
+            share_out_ended(s, ended, time);
+        }
+        profile_account(s->p, time->thread, ACCOUNT_NO_SAMPLES, time->cpu_ns);
+    }
+}
+
+static void share_out_of(struct collecting *c, struct collected *one)
+{
+    struct targets *targets = &c->follow->targets;
+    struct share s = {.p = c->follow->shared->window.profile, .runtime = one->runtime, .pid = one->pid};
+    struct target *target = targets_find(targets, one->pid);
+    bool is_shown = target != NULL && target->start_ticks == one->start_ticks && target->window == targets->window &&
+                    target->process != 0;
+    if (is_shown && one->why[0] != '\0') {
+        s.p->processes.at[target->process].remedy = profile_cstring(s.p, one->why);
+    }
+    if (is_shown && one->samples.len > 0) {
+        qsort(one->samples.at, one->samples.len, sizeof *one->samples.at, by_key);
+        profile_take_unseen(s.p, target->process, note_time, &s);
+        share_out_all(&s, one);
+        s.p->processes.at[target->process].capture_mode = CAPTURE_RUNTIME;
+    }
+    vec_release(&s.times);
+    vec_clear(&one->samples);
+}
+
+static void window_end(void *state)
+{
+    struct collecting *c = state;
+    vec_each(&c->all, one)
+    {
+        share_out_of(c, one);
+    }
+}
+
+const struct concern sharing_out_concern = {
+    .name = "sharing out",
+    .window_end = window_end,
+};

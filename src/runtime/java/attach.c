@@ -1,0 +1,171 @@
+/* The attach protocol of HotSpot, version 1, which all have, and the guards before the one signal that it takes. */
+#include "runtime/java/attach.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+
+enum {
+    PATH_BYTES = 64,
+    TEXT_MAX = 1 << 20,
+    REQUEST_MAX = 1200, /* an argument may have 1,024 bytes */
+    LOOK_MS = 5, LOOKS_MAX = 1200, /* for the socket: six seconds */
+    SHOWN_MAX = 200,
+};
+
+/* ---- guards ---- */
+
+struct flag {
+    const char *on, *off; /* off: null, nothing undoes it */
+    bool is_on;           /* by the last word that says so */
+};
+
+static void read_words(struct flag *f, struct str words, char separator)
+{
+    while (words.len > 0) {
+        struct str word = str_cut(&words, separator);
+        f->is_on = str_eq(word, str_of(f->on)) || (f->is_on && !(f->off != NULL && str_eq(word, str_of(f->off))));
+    }
+}
+
+static void read_variables(struct flag *f, struct str all)
+{
+    static const char *const names[] = {"JAVA_TOOL_OPTIONS=", "JDK_JAVA_OPTIONS=", "_JAVA_OPTIONS="};
+    while (all.len > 0) {
+        struct str one = str_cut(&all, '\0');
+        for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+            if (str_starts(one, str_of(names[i]))) {
+                read_words(f, str_sub(one, strlen(names[i]), one.len), ' ');
+            }
+        }
+    }
+}
+
+static bool has_flag(const struct process_port *port, const char *on, const char *off)
+{
+    struct flag f = {on, off, false};
+    struct buf text;
+    buf_init(&text, TEXT_MAX);
+    if (port->text(port->context, "environ", &text, NULL)) {
+        read_variables(&f, buf_slice(&text));
+    }
+    if (port->text(port->context, "cmdline", &text, NULL)) {
+        read_words(&f, buf_slice(&text), '\0');
+    }
+    buf_release(&text);
+    return f.is_on;
+}
+
+/* It listens, but the file is gone: old JVMs answer the signal with their threads' stacks then. */
+static bool is_deleted(const struct process_port *port, const char *path)
+{
+    struct buf text;
+    bool is = false;
+    buf_init(&text, TEXT_MAX);
+    if (port->text(port->context, "net/unix", &text, NULL)) {
+        struct str rest = buf_slice(&text);
+        while (rest.len > 0 && !is) {
+            is = str_ends(str_cut(&rest, '\n'), str_of(path));
+        }
+    }
+    buf_release(&text);
+    return is;
+}
+
+/* ---- the socket ---- */
+
+static void socket_path(const struct process_port *port, char out[static PATH_BYTES])
+{
+    snprintf(out, PATH_BYTES, "/tmp/.java_pid%u", port->inner_pid);
+}
+
+/* In its working directory, where it looks first, or in /tmp. */
+static bool make_trigger(const struct process_port *port, char path[static PATH_BYTES], struct err *why)
+{
+    static const char *const folders[] = {"", "/tmp/"};
+    for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++) {
+        snprintf(path, PATH_BYTES, "%s.attach_pid%u", folders[i], port->inner_pid);
+        if (port->make(port->context, path, STR(""), why)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool wait_for_socket(const struct process_port *port, const char *path)
+{
+    bool listens = false;
+    for (unsigned i = 0; i < LOOKS_MAX && !listens; i++) {
+        port->pause(port->context, LOOK_MS);
+        listens = port->listens(port->context, path);
+    }
+    return listens;
+}
+
+bool attach_open(const struct process_port *port, struct err *why)
+{
+    char path[PATH_BYTES], trigger[PATH_BYTES];
+    struct err cause = {0};
+    socket_path(port, path);
+    if (has_flag(port, "-XX:+DisableAttachMechanism", "-XX:-DisableAttachMechanism")) {
+        return err_set(why, ERR_UNSUPPORTED, 0, "the JVM was started with -XX:+DisableAttachMechanism; without it its "
+                                                "functions are seen");
+    }
+    if (port->listens(port->context, path)) {
+        return true;
+    }
+    if (has_flag(port, "-Xrs", NULL) || has_flag(port, "-XX:+ReduceSignalUsage", "-XX:-ReduceSignalUsage")) {
+        return err_set(why, ERR_UNSUPPORTED, 0, "the JVM was started with -Xrs and does not listen at %s; without -Xrs "
+                                                "its functions are seen", path);
+    }
+    if (is_deleted(port, path)) {
+        return err_set(why, ERR_UNSUPPORTED, 0, "the JVM listens at %s, but that file was removed; keep cleaners of "
+                                                "/tmp from it, and start the JVM again", path);
+    }
+    if (!make_trigger(port, trigger, &cause)) {
+        return err_set(why, ERR_DENIED, cause.number, "the JVM cannot be asked for its stacks: %s; run as its user, or "
+                                                      "make its /tmp writable", cause.text);
+    }
+    bool sent = port->signal(port->context, SIGQUIT, &cause);
+    bool listens = sent && wait_for_socket(port, path);
+    port->remove(port->context, trigger);
+    if (!sent) {
+        return err_set(why, cause.kind, cause.number, "the JVM cannot be asked for its stacks: %s", cause.text);
+    }
+    return listens || err_set(why, ERR_UNSUPPORTED, 0, "the JVM made no socket %s; is its /tmp writable?", path);
+}
+
+/* ---- commands ---- */
+
+/* A number, 0 for what was understood; then the words. */
+static bool is_good(struct buf *answer, struct err *why)
+{
+    struct str text = buf_slice(answer);
+    struct str code = str_cut(&text, '\n');
+    bool good = str_eq(str_trim(code), STR("0"));
+    struct str shown = str_sub(text, 0, text.len < SHOWN_MAX ? text.len : (size_t)SHOWN_MAX);
+    if (!good) {
+        return err_set(why, ERR_UNSUPPORTED, 0, "the JVM refuses: %.*s", (int)shown.len, shown.ptr);
+    }
+    size_t skipped = (size_t)(text.ptr - answer->ptr);
+    memmove(answer->ptr, text.ptr, text.len);
+    answer->len -= skipped;
+    return true;
+}
+
+bool attach_ask(const struct process_port *port, const char *command, struct buf *answer, uint64_t timeout_ms,
+                struct err *why)
+{
+    static const char head[] = "1\0jcmd", tail[] = "\0\0";
+    char path[PATH_BYTES];
+    struct buf request;
+    socket_path(port, path);
+    buf_init(&request, REQUEST_MAX);
+    buf_add(&request, head, sizeof head);
+    buf_add(&request, command, strlen(command) + 1);
+    buf_add(&request, tail, sizeof tail - 1);
+    bool good = (!request.failed || err_set(why, ERR_LIMIT, 0, "a command for the JVM is too long")) &&
+                port->ask(port->context, path, buf_slice(&request), answer, timeout_ms, why) && is_good(answer, why);
+    buf_release(&request);
+    return good;
+}
