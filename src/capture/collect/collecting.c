@@ -19,6 +19,7 @@ enum {
     HOT_SHARE = 10,          /* with -a a process is asked that uses more than this part of a core */
     WAIT_MS = 500,           /* at a window's end, for what is being read */
     PAUSE_LEAST_MS = 1000, PAUSE_MOST_MS = 30000,
+    LATE_MS = 8000,          /* "not yet" is told from such a pause on */
     ROOM_BYTES = 64 << 20,   /* that its container leaves a process for its recorder */
     FILE_MAX_SAMPLES = 1 << 20, /* kept of a process in a window */
     TEXT_MAX = 16384,
@@ -137,12 +138,14 @@ static void look_at(struct collecting *c, struct collected *one, uint64_t now_ns
     if (one->job == NULL || collector_state(c->collector, one->job, &why) != COLLECT_OVER) {
         return;
     }
-    bool again = why.number == EAGAIN;
+    bool again = why.number == EAGAIN, is_late = one->pause_ns >= LATE_MS * NS_PER_MS;
     one->pause_ns = one->pause_ns == 0 ? PAUSE_LEAST_MS * NS_PER_MS : 2 * one->pause_ns;
     one->pause_ns = one->pause_ns < PAUSE_MOST_MS * NS_PER_MS ? one->pause_ns : PAUSE_MOST_MS * NS_PER_MS;
     one->retry_ns = now_ns + one->pause_ns;
     one->over = !again;
-    if (!again && why.kind != ERR_GONE && why.kind != ERR_NONE) {
+    collector_end(c->collector, one->job);
+    one->job = NULL;
+    if ((!again || is_late) && why.kind != ERR_GONE && why.kind != ERR_NONE) {
         tell(c, one, &why);
     }
 }

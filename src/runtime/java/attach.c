@@ -143,8 +143,9 @@ static bool is_good(struct buf *answer, struct err *why)
     struct str text = buf_slice(answer);
     struct str code = str_cut(&text, '\n');
     bool good = str_eq(str_trim(code), STR("0"));
-    struct str shown = str_sub(text, 0, text.len < SHOWN_MAX ? text.len : (size_t)SHOWN_MAX);
     if (!good) {
+        struct str shown = str_cut(&text, '\n');
+        shown = str_sub(shown, 0, SHOWN_MAX);
         return err_set(why, ERR_UNSUPPORTED, 0, "the JVM refuses: %.*s", (int)shown.len, shown.ptr);
     }
     size_t skipped = (size_t)(text.ptr - answer->ptr);

@@ -11,6 +11,7 @@
 #include "runtime/java/attach.h"
 #include "runtime/java/private.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -149,7 +150,8 @@ static void put_file(const struct recording *r, struct buf *out)
 static bool prepare(struct recording *r, struct err *why)
 {
     if (!ask(r, START_MS, "ecording", why, "JFR.check")) {
-        return false;
+        bool is_early = why != NULL && strstr(why->text, "Unknown diagnostic command") != NULL; /* it is starting */
+        return is_early ? err_set(why, ERR_UNSUPPORTED, EAGAIN, "the JVM has no flight recorder (jdk.jfr)") : false;
     }
     const char *said = buf_cstr(&r->answer);
     bool is_left = strstr(said, "name=" NAME) != NULL || strstr(said, "name=\"" NAME "\"") != NULL;
