@@ -38,6 +38,8 @@ enum perf_mode {
 enum runtime_mode {
     RUNTIME_AUTO,
     RUNTIME_DISABLED,
+    RUNTIME_WALK,    /* as its memory tells: it is asked nothing */
+    RUNTIME_COLLECT, /* asked for a profile of its own where there is no other way, whatever that costs */
 };
 
 /* Whether stacks of an interpreter's threads show the native code it calls, in its place. */
@@ -163,6 +165,8 @@ struct runtime_settings {
     enum runtime_mode mode[FRAME_KIND_COUNT]; /* RUNTIME_AUTO; by enum frame_kind */
     enum native_frames native_frames; /* between an interpreter's own; NATIVE_ON */
     bool attaches; /* runtimes that have no other way are asked for a profile of their own; true */
+    unsigned collected; /* what they are asked for besides CPU time, whatever ways there are: bits of enum runtime_wanted;
+                         * none */
     bool shows_urls; /* of requests that interpreters serve; false */
 };
 

@@ -7,6 +7,7 @@
 #include "cli/request.h"
 #include "deliver/backend.h"
 #include "encode/encode.h"
+#include "runtime/runtime.h"
 
 #include <string.h>
 
@@ -54,6 +55,9 @@ static const struct choice on_or_off[] = {CHOICE("on", NATIVE_ON), CHOICE("off",
 static const struct choice file_names[] = {
     CHOICE("plain", FILE_NAMES_PLAIN), CHOICE("gprofiler", FILE_NAMES_GPROFILER), {0},
 };
+static const struct choice runtime_events[] = {
+    CHOICE("alloc", RUNTIME_WANTS_ALLOC), CHOICE("lock", RUNTIME_WANTS_LOCK), {0},
+};
 static const struct choice launch_modes[] = {
     CHOICE("auto", LAUNCH_AUTO), CHOICE("exec", LAUNCH_EXEC), CHOICE("init", LAUNCH_INIT), {0},
 };
@@ -97,9 +101,14 @@ static bool language_mode(const struct option *row, size_t i, struct choice *out
         {.name = "disabled", .value = RUNTIME_DISABLED},
         {.name = "none", .value = RUNTIME_DISABLED, .hidden = true},
     };
-    enum { COUNT = sizeof modes / sizeof modes[0] };
-    const char *const *readers = languages[row->language].readers;
-    *out = i < COUNT ? modes[i] : (struct choice){.name = readers[i - COUNT], .hidden = true};
+    enum { COUNT = sizeof modes / sizeof modes[0], WAYS = 2 };
+    const struct language *language = &languages[row->language];
+    const struct choice ways[WAYS] = {{.name = "walk", .value = RUNTIME_WALK},
+                                      {.name = language->recorder, .value = RUNTIME_COLLECT}};
+    size_t more = language->recorder != NULL ? WAYS : 0;
+    *out = i < COUNT          ? modes[i]
+           : i < COUNT + more ? ways[i - COUNT]
+                              : (struct choice){.name = language->readers[i - COUNT - more], .hidden = true};
     return out->name != NULL;
 }
 
@@ -236,6 +245,9 @@ const struct option option_table[] = {
      .language = FRAME_##id, .fallback = "auto", .help = text, GPROFILER},
 #include "profile/language.def"
 #undef LANGUAGE_MODE
+    {.name = "java-events", .value = "LIST", .kind = KIND_FORMATS, .group = GROUP_STACKS,
+     .at = AT(settings.runtime.collected), .choices = runtime_events, .shown = "",
+     .help = "ask JVMs where they allocate and where threads wait for locks, as sample types in pprof, any of"},
     {.name = "no-java-attach", .kind = KIND_FLAG, .group = GROUP_STACKS, .at = AT(settings.runtime.attaches),
      .inverse = true, .shown = "",
      .help = "do not ask a JVM for a recording of its own where there are no perf events"},

@@ -8,8 +8,11 @@ import functools
 import os
 import platform
 import shutil
+import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 if __package__:
     from . import versions
@@ -38,6 +41,27 @@ def of_host():
     if not shutil.which("java"):
         raise versions.Missing("no java here")
     return versions.Interpreter([os.path.realpath(shutil.which("java"))], ["--version"])
+
+
+def compiled(repository, tmp_path_factory):
+    """A folder with the programs of the tests, for 8 and later."""
+    if not shutil.which("javac"):
+        pytest.skip("not installed: openjdk-17-jdk-headless (javac)")
+    folder = tmp_path_factory.mktemp("classes")
+    folder.chmod(0o755)
+    sources = (repository / "tests/live/programs/java").glob("*.java")
+    subprocess.run(["javac", "-nowarn", "-Xlint:-options", "--release", "8", "-d", folder, *sources], check=True)
+    return folder
+
+
+def command(classes, name, program, arguments, *options):
+    """The command line of a program by the JDK `name`, which sees the classes in its own root."""
+    try:
+        java = get(name)
+    except versions.Missing as reason:
+        pytest.skip(f"JDK {name}: {reason}")
+    where = java.where(next(classes.glob("*.class")), *classes.glob("*.class"))
+    return [*java.argv, "-cp", where.rpartition("/")[0], *options, program, *map(str, arguments)]
 
 
 ALL = versions.Versions("java", {}, [], {"host": of_host, **{name: functools.partial(of_suite, name) for name in SUITES}})

@@ -3,14 +3,12 @@ events and by brief stops. No stack that the program cannot have; lines inside t
 """
 import json
 import re
-import shutil
-import subprocess
 import time
 from collections import Counter
 
 import pytest
 
-from lab import framestacks, javas, javastacks, process, profiler, versions
+from lab import framestacks, javas, javastacks, process, profiler
 
 pytestmark = pytest.mark.measures
 
@@ -23,26 +21,13 @@ EXACT = ["-XX:+UnlockDiagnosticVMOptions", "-XX:+DebugNonSafepoints"]
 
 @pytest.fixture(scope="session")
 def classes(repository, tmp_path_factory):
-    """The compiled programs, for 8 and later."""
-    if not shutil.which("javac"):
-        pytest.skip("not installed: openjdk-17-jdk-headless (javac)")
-    folder = tmp_path_factory.mktemp("classes")
-    folder.chmod(0o755)
-    subprocess.run(["javac", "-nowarn", "-Xlint:-options", "--release", "8", "-d", folder, *(repository / PROGRAMS).glob("*.java")], check=True)
-    return folder
+    return javas.compiled(repository, tmp_path_factory)
 
 
 @pytest.fixture
 def command(classes):
     """command(name of the JDK, class, its arguments, options of the JVM...)."""
-    def make(name, program, arguments, *options):
-        try:
-            java = javas.get(name)
-        except versions.Missing as reason:
-            pytest.skip(f"JDK {name}: {reason}")
-        where = java.where(next(classes.glob("*.class")), *classes.glob("*.class"))
-        return [*java.argv, "-cp", where.rpartition("/")[0], *options, program, *map(str, arguments)]
-    return make
+    return lambda name, program, arguments, *options: javas.command(classes, name, program, arguments, *options)
 
 
 def window(session):
@@ -136,7 +121,8 @@ def test_by_brief_stops_where_perf_is_forbidden(pillion, workdir, command):
 
 
 def test_without_registers_the_way_out_is_told(pillion, workdir, command):
-    session = profiler.profile(pillion, workdir / "out", command("host", "Known", [2]), "--perf-mode", "disabled", launch="init")
+    session = profiler.profile(pillion, workdir / "out", command("host", "Known", [2]), "--perf-mode", "disabled", "--java-mode", "walk",
+                               launch="init")
     assert "java functions are read with perf events, or with --brief-stops" in session.done.err, session.done
 
 

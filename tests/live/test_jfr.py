@@ -9,7 +9,6 @@ import pytest
 
 from lab import framestacks, javas, versions
 
-PROGRAMS = "tests/live/programs/java"
 READER = framestacks.Reader("j", "[java]")
 # 17; the older form of a recording, which 8 has, too; CPU time of 25.
 EACH = ["host", pytest.param("11", marks=pytest.mark.net), pytest.param("25", marks=pytest.mark.net)]
@@ -24,9 +23,7 @@ def record(repository, tmp_path_factory):
     """record(name of the JDK, more settings) -> the file, as the JVM left it."""
     if not shutil.which("jfr"):
         pytest.skip("not installed: openjdk-17-jdk-headless (jfr)")
-    folder = tmp_path_factory.mktemp("recorded")
-    folder.chmod(0o755)
-    subprocess.run(["javac", "-nowarn", "-Xlint:-options", "--release", "8", "-d", folder, repository / PROGRAMS / "Known.java"], check=True)
+    folder = javas.compiled(repository, tmp_path_factory)
 
     def run(name, more=""):
         try:

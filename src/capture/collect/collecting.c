@@ -45,9 +45,15 @@ void collecting_run(struct collecting *c)
 {
     const struct shared *s = c->follow->shared;
     struct err err;
-    if (!s->perf_on && !s->stops && s->settings->runtime.attaches && !collector_run(c->collector, s->confined, &err)) {
+    bool any = (!s->perf_on && !s->stops) || s->settings->runtime.collected != 0;
+    if (any && s->settings->runtime.attaches && !collector_run(c->collector, s->confined, &err)) {
         log_say(&c->follow->shared->log, LOG_WARNING, "%s", err.text);
     }
+}
+
+bool collecting_any_stack(const struct collecting *c)
+{
+    return c->any_stack;
 }
 
 /* ---- whom to ask ---- */
@@ -92,6 +98,12 @@ static bool is_hot(struct collecting *c, struct collected *one, uint64_t now_ns)
     return used_ns * HOT_SHARE > passed_ns;
 }
 
+static unsigned wanted_of(const struct collecting *c, const struct target *target)
+{
+    bool has_registers = follow_is_on_perf(target) || target->runtime.stops;
+    return c->follow->shared->settings->runtime.collected | (has_registers ? 0 : RUNTIME_WANTS_CPU);
+}
+
 static struct collected *collected_of(struct collecting *c, const struct target *target)
 {
     vec_each(&c->all, one)
@@ -106,6 +118,7 @@ static struct collected *collected_of(struct collecting *c, const struct target 
                                     .start_ticks = target->start_ticks,
                                     .program = target->program,
                                     .runtime = target->runtime.collects,
+                                    .wanted = wanted_of(c, target),
                                     .first_ns = clock_mono_ns()};
     }
     return added;
@@ -113,22 +126,24 @@ static struct collected *collected_of(struct collecting *c, const struct target 
 
 static void begin(struct collecting *c, struct collected *one, uint64_t now_ns)
 {
-    const struct runtime_target how = {.frequency_hz = c->follow->shared->settings->sampling.frequency_hz,
-                                       .wanted = RUNTIME_WANTS_CPU};
+    const struct shared *s = c->follow->shared;
+    bool is_asked_for = s->settings->runtime.mode[one->runtime->kind] == RUNTIME_COLLECT;
+    const struct runtime_target how = {.frequency_hz = s->settings->sampling.frequency_hz, .wanted = one->wanted};
     struct err why = {0};
-    if (one->over || now_ns < one->retry_ns || now_ns - one->first_ns < AGE_MS * NS_PER_MS || !is_hot(c, one, now_ns)) {
+    if (one->over || now_ns < one->retry_ns || now_ns - one->first_ns < AGE_MS * NS_PER_MS ||
+        !(is_asked_for || is_hot(c, one, now_ns))) {
         return;
     }
-    if (!has_room(&why)) {
+    if (!is_asked_for && !has_room(&why)) {
         tell(c, one, &why);
         one->retry_ns = now_ns + PAUSE_MOST_MS * NS_PER_MS;
         return;
     }
     one->job = collector_begin(c->collector, one->pid, one->runtime, &how);
     log_once(&c->follow->shared->log, LOG_INFO,
-             "there are no perf events: the %s runtime of pid %u is asked for a recording of its own, which costs it some "
-             "20 to 30 MB and a second of CPU time; --no-java-attach lets it alone",
-             one->runtime->name, one->pid);
+             "%sthe %s runtime of pid %u is asked for a recording of its own, which costs it some 20 to 30 MB and a second "
+             "of CPU time; --no-java-attach lets it alone",
+             (one->wanted & RUNTIME_WANTS_CPU) != 0 ? "there are no perf events: " : "", one->runtime->name, one->pid);
 }
 
 /* What could not begin now is tried again, with growing pauses; anything else never. */

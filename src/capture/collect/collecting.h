@@ -31,4 +31,7 @@ struct collecting *collecting_new(struct follow *f);
 /* Starts the thread that speaks with runtimes, if there may be something to ask; before confine_reader. */
 void collecting_run(struct collecting *c);
 
+/* Did some runtime tell stacks, in some window? */
+bool collecting_any_stack(const struct collecting *c);
+
 #endif

@@ -26,6 +26,7 @@ struct collected {
     uint32_t pid;
     uint64_t start_ticks, program; /* of the target */
     const struct runtime *runtime;
+    unsigned wanted;               /* bits of enum runtime_wanted */
     struct collect_job *job;       /* null: it was not asked, or has no profile now */
     uint64_t first_ns;             /* monotonic: it was met */
     uint64_t retry_ns, pause_ns;   /* monotonic: not before this is it asked */
@@ -45,6 +46,7 @@ struct collecting {
     VEC(struct collected) all;
     struct collected *reading;     /* whose file is being read */
     struct buf text;
+    bool any_stack;                /* in some window */
     uint64_t next_ns, read_ns;     /* monotonic: of the next check, and of the next reading */
 };
 

@@ -132,12 +132,26 @@ static bool carries(const struct share *s, const struct unseen_time *time)
     return s->runtime->carriers != NULL && str_starts(name, str_of(s->runtime->carriers));
 }
 
-static void share_out_all(struct share *s, const struct collected *c)
+/* Light threads run on whichever of these is free: what was sampled of all of them is one. */
+static void join_carriers(const struct share *s, struct collected *c)
 {
+    vec_each(&s->times, time)
+    {
+        for (size_t i = 0; carries(s, time) && i < c->samples.len; i++) {
+            c->samples.at[i].is_virtual |= c->samples.at[i].tid == time->tid;
+        }
+    }
+}
+
+static void share_out_all(struct share *s, struct collected *c)
+{
+    join_carriers(s, c);
+    qsort(c->samples.at, c->samples.len, sizeof *c->samples.at, by_key);
     struct group ended = group_of(c, NO_SAMPLES_OF), light = group_of(c, UINT64_MAX);
     vec_each(&s->times, time)
     {
-        if (share_out(s, group_of(c, time->tid), time->cpu_ns) || (carries(s, time) && share_out(s, light, time->cpu_ns))) {
+        struct group own = carries(s, time) ? light : group_of(c, time->tid);
+        if (share_out(s, own, time->cpu_ns)) {
             continue;
         }
         if (time->tid == s->pid) {
@@ -158,7 +172,7 @@ static void share_out_of(struct collecting *c, struct collected *one)
         s.p->processes.at[target->process].remedy = profile_cstring(s.p, one->why);
     }
     if (is_shown && one->samples.len > 0) {
-        qsort(one->samples.at, one->samples.len, sizeof *one->samples.at, by_key);
+        c->any_stack = true;
         profile_take_unseen(s.p, target->process, note_time, &s);
         share_out_all(&s, one);
         s.p->processes.at[target->process].capture_mode = CAPTURE_RUNTIME;

@@ -271,7 +271,8 @@ static int finish(struct rooms *r)
     publisher_end_run(r->publisher);
     report_end(r);
     bool refused = s->access.why.kind != ERR_NONE && windows_sums(r->windows)->any_cpu &&
-                   !records_counts(r->records)->any_stack && !waiting_any_stack(r->waiting);
+                   !records_counts(r->records)->any_stack && !waiting_any_stack(r->waiting) &&
+                   !collecting_any_stack(r->collecting);
     bool unfit = !find_any_selected(r->find);
     return loop_release(r, finish_ns) > 0 || unfit || refused;
 }

@@ -4,7 +4,6 @@
  * only file that knows all rooms.
  */
 #include "capture/run/rooms.h"
-#include "capture/collect/collecting.h"
 #include "capture/follow/cpus.h"
 #include "capture/follow/stack_sizes.h"
 #include "capture/upload/heaviest.h"

@@ -13,6 +13,7 @@
 #define CAPTURE_RUN_ROOMS_H
 
 #include "capture/account/polling.h"
+#include "capture/collect/collecting.h"
 #include "capture/run/rows.h"
 #include "capture/run/run.h"
 #include "capture/stacks/extra_records.h"

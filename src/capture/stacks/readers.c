@@ -354,9 +354,8 @@ static void note_unread(struct readers *r, struct target *target, const struct r
     if (has_runtime(target) || (binary->why == NULL && binary->runtime == NULL)) {
         return;
     }
-    if (binary->runtime != NULL && binary->runtime->start != NULL && r->settings->runtime.attaches) {
-        target->runtime.collects = binary->runtime; /* which tells why where it cannot */
-        return;
+    if (target->runtime.collects != NULL) {
+        return; /* it tells why where it cannot */
     }
     r->refuser = binary->runtime != NULL ? binary->runtime : binary->unread;
     if (binary->runtime != NULL) {
@@ -367,6 +366,14 @@ static void note_unread(struct readers *r, struct target *target, const struct r
     }
     note_refusal(r, target, r->refused.text);
     target->runtime.again_ns = target->runtime.again_ns != 0 ? target->runtime.again_ns : now_ns + RETRY_MS * NS_PER_MS;
+}
+
+/* Asked for what nobody else can tell, or for all where it cannot be read. */
+static bool is_collected(const struct readers *r, const struct target *target, const struct runtime *runtime)
+{
+    const struct runtime_settings *s = &r->settings->runtime;
+    return runtime != NULL && runtime->start != NULL && s->attaches && s->mode[runtime->kind] != RUNTIME_WALK &&
+           (s->collected != 0 || !is_of_use(runtime, target));
 }
 
 static bool check(struct readers *r, struct target *target, uint64_t now_ns)
@@ -381,6 +388,9 @@ static bool check(struct readers *r, struct target *target, uint64_t now_ns)
         const struct mapping mapping = target->maps.at[i];
         const struct readers_binary *binary =
             mapping.image < IMAGE_FIRST_FILE ? NULL : readers_binary_of(r, mapping.image);
+        if (binary != NULL && is_collected(r, target, binary->runtime)) {
+            target->runtime.collects = binary->runtime;
+        }
         if (binary != NULL && (binary->runtime == NULL || !is_of_use(binary->runtime, target))) {
             note_unread(r, target, binary, now_ns);
         } else if (binary != NULL && reader_at(target, &mapping) == NULL) {

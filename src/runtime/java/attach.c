@@ -11,6 +11,7 @@ enum {
     REQUEST_MAX = 1200, /* an argument may have 1,024 bytes */
     LOOK_MS = 5, LOOKS_MAX = 1200, /* for the socket: six seconds */
     SHOWN_MAX = 200,
+    RELEASE_PATH_MAX = 512,
 };
 
 /* ---- guards ---- */
@@ -56,20 +57,69 @@ static bool has_flag(const struct process_port *port, const char *on, const char
     return f.is_on;
 }
 
-/* It listens, but the file is gone: old JVMs answer the signal with their threads' stacks then. */
+/* It listens, but the file is gone. The socket was made under this name, and that given another one. */
 static bool is_deleted(const struct process_port *port, const char *path)
 {
+    char made[PATH_BYTES + sizeof ".tmp"];
     struct buf text;
     bool is = false;
+    snprintf(made, sizeof made, "%s.tmp", path);
     buf_init(&text, TEXT_MAX);
     if (port->text(port->context, "net/unix", &text, NULL)) {
         struct str rest = buf_slice(&text);
         while (rest.len > 0 && !is) {
-            is = str_ends(str_cut(&rest, '\n'), str_of(path));
+            struct str line = str_cut(&rest, '\n');
+            is = str_ends(line, str_of(path)) || str_ends(line, str_of(made));
         }
     }
     buf_release(&text);
     return is;
+}
+
+/* JAVA_VERSION="11.0.24" or "1.8.0_452" of the file `release` in the JDK's folder. */
+static bool read_release(const struct process_port *port, struct str library, struct buf *text)
+{
+    static const char *const folders[] = {"/lib/server/", "/jre/lib/", "/lib/"};
+    char path[RELEASE_PATH_MAX];
+    for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++) {
+        const char *at = strstr(library.ptr, folders[i]);
+        int file;
+        if (at == NULL || at >= library.ptr + library.len ||
+            snprintf(path, sizeof path, "%.*s/release", (int)(at - library.ptr), library.ptr) >= RELEASE_PATH_MAX ||
+            !port->open(port->context, path, &file)) {
+            continue;
+        }
+        bool good = port->read(port->context, file, text, NULL);
+        port->close(port->context, file);
+        return good;
+    }
+    return false;
+}
+
+/* Does a JVM whose socket was removed make another one? Since 14, and since some update of the older ones: these have. The
+ * others answer the signal with all their threads' stacks, on their standard output. */
+static bool makes_another(const struct process_port *port)
+{
+    struct buf maps, release;
+    unsigned major = 0, minor = 0, update = 0;
+    buf_init(&maps, TEXT_MAX);
+    buf_init(&release, TEXT_MAX);
+    const char *library =
+        port->text(port->context, "maps", &maps, NULL) ? strstr(buf_cstr(&maps), "/libjvm.so") : NULL;
+    while (library != NULL && library > maps.ptr && library[-1] != ' ') {
+        library--;
+    }
+    const char *version = library != NULL && read_release(port, (struct str){library, strcspn(library, "\n")}, &release)
+                              ? strstr(buf_cstr(&release), "JAVA_VERSION=\"")
+                              : NULL;
+    if (version != NULL && sscanf(version, "JAVA_VERSION=\"1.8.0_%u", &update) == 1) {
+        major = 8;
+    } else if (version != NULL) {
+        (void)sscanf(version, "JAVA_VERSION=\"%u.%u.%u", &major, &minor, &update);
+    }
+    buf_release(&maps);
+    buf_release(&release);
+    return major >= 14 || (major == 11 && update >= 20) || (major == 8 && update >= 400);
 }
 
 /* ---- the socket ---- */
@@ -118,7 +168,7 @@ bool attach_open(const struct process_port *port, struct err *why)
         return err_set(why, ERR_UNSUPPORTED, 0, "the JVM was started with -Xrs and does not listen at %s; without -Xrs "
                                                 "its functions are seen", path);
     }
-    if (is_deleted(port, path)) {
+    if (is_deleted(port, path) && !makes_another(port)) {
         return err_set(why, ERR_UNSUPPORTED, 0, "the JVM listens at %s, but that file was removed; keep cleaners of "
                                                 "/tmp from it, and start the JVM again", path);
     }

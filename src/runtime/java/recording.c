@@ -94,7 +94,7 @@ static const struct setting settings[] = {
     {RUNTIME_WANTS_CPU, CPU_TIME_SINCE, 0, "jdk.CPUTimeSample", "throttle", NULL},
     {RUNTIME_WANTS_CPU, 0, CPU_TIME_SINCE, "jdk.ExecutionSample", "period", NULL},
     {RUNTIME_WANTS_CPU, 0, CPU_TIME_SINCE, "jdk.NativeMethodSample", "period", NULL},
-    {RUNTIME_WANTS_ALLOC, 16, 0, "jdk.ObjectAllocationSample", "throttle", "150/s"},
+    {RUNTIME_WANTS_ALLOC, 16, 0, "jdk.ObjectAllocationSample", "throttle", "300/s"},
     {RUNTIME_WANTS_ALLOC, 0, 16, "jdk.ObjectAllocationInNewTLAB", "stackTrace", "true"},
     {RUNTIME_WANTS_ALLOC, 0, 16, "jdk.ObjectAllocationOutsideTLAB", "stackTrace", "true"},
     {RUNTIME_WANTS_LOCK, 0, 0, "jdk.JavaMonitorEnter", "threshold", "1ms"},
