@@ -1,3 +1,6 @@
+/* Each id is set by a system call of the calling thread alone, and asked for again where setting tells no failure. What
+ * the kernel does besides, making this process undumpable, is undone. Nothing here reads by the functions of proc.c,
+ * which come here when they are refused. */
 #include "os/identity.h"
 #include "target/status.h"
 
@@ -99,7 +102,8 @@ void identity_leave_real(void)
 
 bool identity_take_effective(const struct identity *identity)
 {
-    if (syscall(SYS_setresgid, KEEP, identity->gid, KEEP) == 0 && syscall(SYS_setresuid, KEEP, identity->uid, KEEP) == 0) {
+    if (syscall(SYS_setresgid, KEEP, identity->gid, KEEP) == 0 &&
+        syscall(SYS_setresuid, KEEP, identity->uid, KEEP) == 0) {
         return true;
     }
     identity_leave_effective();

@@ -628,8 +628,8 @@ void profile_forget_samples(struct profile *p, uint32_t process)
     }
 }
 
-void profile_take_unseen(struct profile *p, uint32_t process, void (*take)(void *context, uint32_t thread, uint64_t cpu_ns),
-                         void *context)
+void profile_take_unseen(struct profile *p, uint32_t process,
+                         void (*take)(void *context, uint32_t thread, uint64_t cpu_ns), void *context)
 {
     uint32_t native = account_node(p, ACCOUNT_NATIVE_NO_PERF), kernel = account_node(p, ACCOUNT_KERNEL_HIDDEN);
     for (size_t i = 1, count = p->samples.len; i < count; i++) {

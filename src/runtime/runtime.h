@@ -27,8 +27,8 @@
  *             the frame gets these names at once. Where generated code is described in files (perf maps,
  *             jitdumps: generated/jit.h), read_name tells what such a name means. release tells what a program was
  *             built with.
- *   collect   a profile that the runtime makes itself (JFR, inspector, pprof): start, poll, stop. The row speaks with the
- *             process (struct process_port) and hands over the files that the runtime wrote.
+ *   collect   a profile that the runtime makes itself (JFR, inspector, pprof): start, poll, stop. The row speaks with
+ *             the process (struct process_port) and hands over the files that the runtime wrote.
  *
  * Threads. recognise, attach, resolve of a process, name_frames, name_thread and the releases belong to the sampler;
  * open_code, read_name and resolve of a file to the publisher; collect to a thread of its own, for it waits. walk and
@@ -231,7 +231,8 @@ struct runtime_target {
 };
 
 /* Takes a file that the runtime wrote, in a format that encode reads (a flight recording), or what has been written of
- * it so far; what it has of it already it does not take twice. The bytes are the sink's then, and the buffer is empty. */
+ * it so far; what it has of it already it does not take twice. The bytes are the sink's then, and the buffer is
+ * empty. */
 struct runtime_sink {
     void (*file)(void *context, struct buf *bytes);
     void *context;
@@ -291,9 +292,11 @@ struct runtime {
     /* Appends what the file of a program was built with, "go 1.24.4". False: by nothing that is known. May be null. */
     bool (*release)(struct elf *elf, struct buf *out);
 
-    const char *carriers; /* how threads are called that run light ones of the runtime's own, with collect; may be null */
+    const char *carriers; /* how threads are called that run light ones of the runtime's own, with collect; may be
+                           * null */
     /* collect: poll hands over what there is (`whole`: what is still being written, too), and is false with the reason
      * when the profile is over; stop ends it, hands over what is left, and frees. */
+    bool (*may_start)(const struct process_port *port, struct err *why); /* as far as is seen without asking it */
     void *(*start)(const struct runtime_target *target, struct err *why); /* null: not here, or not now (EAGAIN) */
     bool (*poll)(void *collection, bool whole, const struct runtime_sink *sink, struct err *why);
     void (*stop)(void *collection, const struct runtime_sink *sink);

@@ -245,3 +245,13 @@ def test_a_jvm_that_lives_for_a_moment_is_let_alone(pillion, workdir, command):
     for _ in range(3):
         session = profiler.profile(pillion, workdir / "out", command("host", "Busy", [.05]), *NO_PERF, launch="init")
         assert session.done.status == 0 and session.done.out == "done\n", session.done
+
+
+def test_the_doctor_tells_whether_it_can_be_asked(run, pillion, server):
+    open_one, closed = server(), server("-XX:+DisableAttachMechanism")
+    done = run([pillion, "doctor", *NO_PERF, "-p", open_one.pid])
+    assert "java by its own recorder" in done.out and not os.path.exists(f"/tmp/.java_pid{open_one.pid}"), done
+    done = run([pillion, "doctor", *NO_PERF, "-p", closed.pid])
+    assert "was started with -XX:+DisableAttachMechanism" in re.sub(r"\s+", " ", done.out), done
+    for target in (open_one, closed):
+        ends_unharmed(target)

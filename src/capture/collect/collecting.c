@@ -1,5 +1,6 @@
-/* Whom to ask, and reading what they wrote into the window: as events what is no CPU time, and the samples of what runs
- * kept aside until the window's accounting is final (sharing_out.c). */
+/* Whom to ask, and reading what they wrote into the window: as events what is no CPU time; the samples of what runs are
+ * kept aside until the window's accounting is final (sharing_out.c). A process is asked once it has run for a moment,
+ * and what is read of it goes by its chunks, so that nothing counts twice. */
 #include "capture/collect/private.h"
 #include "base/time.h"
 #include "encode/jfr_read.h"
@@ -77,8 +78,8 @@ static bool has_room(struct err *why)
     if (!usage_memory_room("", &room) || room.left_bytes >= ROOM_BYTES) {
         return true;
     }
-    return err_set(why, ERR_LIMIT, EAGAIN, "its recorder would take 20 to 30 MB, and the container has %u of %u MB left; "
-                                           "give it %u MB more",
+    return err_set(why, ERR_LIMIT, EAGAIN,
+                   "its recorder would take 20 to 30 MB, and the container has %u of %u MB left; give it %u MB more",
                    (unsigned)(room.left_bytes >> 20), (unsigned)(room.limit_bytes >> 20), ROOM_BYTES >> 20);
 }
 
@@ -141,8 +142,8 @@ static void begin(struct collecting *c, struct collected *one, uint64_t now_ns)
     }
     one->job = collector_begin(c->collector, one->pid, one->runtime, &how);
     log_once(&c->follow->shared->log, LOG_INFO,
-             "%sthe %s runtime of pid %u is asked for a recording of its own, which costs it some 20 to 30 MB and a second "
-             "of CPU time; --no-java-attach lets it alone",
+             "%sthe %s runtime of pid %u is asked for a recording of its own, which costs it some 20 to 30 MB and a "
+             "second of CPU time; --no-java-attach lets it alone",
              (one->wanted & RUNTIME_WANTS_CPU) != 0 ? "there are no perf events: " : "", one->runtime->name, one->pid);
 }
 
@@ -182,8 +183,8 @@ static void ask_all(struct collecting *c, uint64_t now_ns)
 
 /* ---- what they wrote ---- */
 
-/* The threads of a process in another PID namespace, by the numbers that it knows. Those that have ended meanwhile stay:
- * what is read may be of them. */
+/* The threads of a process in another PID namespace, by the numbers that it knows. Those that have ended meanwhile
+ * stay: what is read may be of them. */
 static void list_threads(struct collecting *c, struct collected *one)
 {
     struct pid_list list = {0};

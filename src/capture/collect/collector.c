@@ -1,5 +1,6 @@
-/* The thread, its jobs and what was asked of them. A conversation is held without the lock: what it uses of a job is the
- * thread's alone, and what it brings is put there afterwards. */
+/* The thread, its jobs and what was asked of them. A conversation is held without the lock: what it uses of a job is
+ * the thread's alone, and what it brings is put there afterwards. Whoever waits is woken when nothing is left to do,
+ * and looks for itself a hundred times a second, for that may be after the next thing was asked. */
 #include "capture/collect/collector.h"
 #include "base/time.h"
 #include "base/vec.h"

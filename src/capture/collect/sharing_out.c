@@ -1,6 +1,6 @@
 /* After a window's accounting is closed: the CPU time of each thread, which stands without a stack, goes to the samples
- * that its runtime has of it, in their proportion. Threads that have ended left their time to their process's first one;
- * light threads of the runtime's own run on others, that have no samples then. */
+ * that its runtime has of it, in their proportion. Threads that have ended left their time to their process's first
+ * one; light threads of the runtime's own run on others, that share theirs with them. */
 #include "capture/collect/private.h"
 
 #include <stdlib.h>
@@ -96,8 +96,8 @@ static void share_among(struct share *s, struct group g, bool may_wait, uint64_t
     }
 }
 
-/* Native code has what the samples of running code leave, for it may have waited; all of it where there are none. False:
- * there are no samples. */
+/* Native code has what the samples of running code leave, for it may have waited; all of it where there are none.
+ * False: there are no samples. */
 static bool share_out(struct share *s, struct group g, uint64_t cpu_ns)
 {
     uint64_t runs_ns = sum_of(g, false), may_wait_ns = sum_of(g, true);

@@ -16,7 +16,9 @@ static void describe_mode(const struct doctor_row *row, const struct doctor_proc
                           char out[static 64])
 {
     bool perf = strncmp(row->capture_mode, "perf", 4) == 0;
-    if (p->reader != NULL) {
+    if (p->asked) {
+        (void)snprintf(out, 64, "%s by its own recorder", p->reader);
+    } else if (p->reader != NULL) {
         (void)snprintf(out, 64, perf ? "perf + %s reader" : "%s reader; native as one block",
                        p->reader);
     } else if (perf && p->runtime_why.kind != ERR_NONE) {
@@ -91,7 +93,9 @@ static void evaluate_one(const struct doctor_facts *f, struct doctor_report *r)
     doctor_row(f, p, &row);
     bool perf = row.capture_mode[0] == 'p' && row.capture_mode[1] == 'e';
     char functions[DOCTOR_RUNTIME_MAX + 48] = "";
-    if (p->reader != NULL) {
+    if (p->asked) {
+        (void)snprintf(functions, sizeof functions, "the functions of %s as its own recorder meets them", p->runtime);
+    } else if (p->reader != NULL) {
         (void)snprintf(functions, sizeof functions, perf ? ", with the functions of %s woven in"
                                                          : "the functions of %s, native code as one block",
                        p->runtime);

@@ -50,6 +50,7 @@ struct doctor_process {
     bool mapped;             /* its mappings could be read, so a runtime would have been found */
     struct access_verdict look_why, memory_why; /* of EACCES and EPERM */
     const char *reader;      /* a runtime: its stacks can be read; null: no */
+    bool asked;              /* by its own recorder, which is asked for them */
     char runtime[DOCTOR_RUNTIME_MAX]; /* as it describes itself; "": none that is known */
     struct err runtime_why;  /* it has one that cannot be read */
 };

@@ -6,6 +6,7 @@
 #include "capture/stacks/readers.h"
 #include "capture/stacks/stops.h"
 #include "os/stop.h"
+#include "os/client.h"
 #include "os/clock.h"
 #include "os/file.h"
 #include "os/proc.h"
@@ -192,6 +193,18 @@ static void note_reader(const struct reader *reader, struct doctor_process *out)
     buf_release(&text);
 }
 
+/* What is asked for stacks, where it may be. */
+static void note_collector(const struct target *target, struct doctor_process *out)
+{
+    struct client client;
+    const struct runtime *runtime = target->runtime.collects;
+    (void)snprintf(out->runtime, sizeof out->runtime, "%s", languages[runtime->kind].name);
+    out->asked = client_open(&client, target->pid, &out->runtime_why) &&
+                 runtime->may_start(&client.port, &out->runtime_why);
+    out->reader = out->asked ? runtime->name : NULL;
+    client_close(&client);
+}
+
 /* As a profile finds it: by the registry, in the mappings. */
 static void find_runtime(struct survey *l, struct targets *targets, const struct target *target,
                          struct doctor_process *out)
@@ -201,6 +214,8 @@ static void find_runtime(struct survey *l, struct targets *targets, const struct
     (void)readers_refresh(&readers, clock_mono_ns());
     if (target->runtime.reader != NULL && target->runtime.reader->runtime != NULL) {
         note_reader(target->runtime.reader, out);
+    } else if (target->runtime.collects != NULL) {
+        note_collector(target, out);
     } else {
         out->runtime_why = readers.refused;
         (void)snprintf(out->runtime, sizeof out->runtime, "%s",

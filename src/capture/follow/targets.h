@@ -59,8 +59,7 @@ struct target_runtime {
     uint64_t space;      /* the `space` in which a runtime was searched for */
     uint64_t again_ns;   /* monotonic: when it is searched for again; 0: when `space` changes */
     uint64_t since_ns;   /* monotonic: the first search in vain; 0: none was */
-    const struct runtime *collects; /* that it has, and that is asked for a profile of its own: its stacks cannot be read
-                                     * from outside; null: none */
+    const struct runtime *collects; /* that it has, and that is asked for a profile of its own; null: none */
     struct reader *reader; /* of its runtime's stacks; null: it has none that can be read */
     uint64_t followed_ns; /* monotonic: when it got events of its own; 0: with those it inherited */
     uint64_t timed_ns;   /* monotonic: until then it is read by a timer, although perf could sample it; 0: it is not */

@@ -292,25 +292,13 @@ static size_t reader_count(const struct target *target)
     return count;
 }
 
-/* Does what is sampled of it have registers? */
-static bool has_registers(const struct target *target)
-{
-    return follow_is_on_perf(target) || target->runtime.stops;
-}
-
-/* Who only resolves addresses is of no use where there are none. */
-static bool is_of_use(const struct runtime *runtime, const struct target *target)
-{
-    return runtime == NULL || runtime->walk != NULL || runtime->resolve == NULL || has_registers(target);
-}
-
 static bool drop_stale(struct readers *r, struct target *target)
 {
     bool changed = false;
     for (struct reader *reader = target->runtime.reader, *next; reader != NULL; reader = next) {
         next = reader->next;
         if (reader->is_suspect || reader->program != target->program || !still_mapped(reader, target) ||
-            !is_of_use(reader->runtime, target)) {
+            !readers_is_of_use(reader->runtime, target)) {
             drop_reader(r, reader);
             changed = true;
         }
@@ -368,14 +356,6 @@ static void note_unread(struct readers *r, struct target *target, const struct r
     target->runtime.again_ns = target->runtime.again_ns != 0 ? target->runtime.again_ns : now_ns + RETRY_MS * NS_PER_MS;
 }
 
-/* Asked for what nobody else can tell, or for all where it cannot be read. */
-static bool is_collected(const struct readers *r, const struct target *target, const struct runtime *runtime)
-{
-    const struct runtime_settings *s = &r->settings->runtime;
-    return runtime != NULL && runtime->start != NULL && s->attaches && s->mode[runtime->kind] != RUNTIME_WALK &&
-           (s->collected != 0 || !is_of_use(runtime, target));
-}
-
 static bool check(struct readers *r, struct target *target, uint64_t now_ns)
 {
     bool failed = false;
@@ -388,10 +368,10 @@ static bool check(struct readers *r, struct target *target, uint64_t now_ns)
         const struct mapping mapping = target->maps.at[i];
         const struct readers_binary *binary =
             mapping.image < IMAGE_FIRST_FILE ? NULL : readers_binary_of(r, mapping.image);
-        if (binary != NULL && is_collected(r, target, binary->runtime)) {
+        if (binary != NULL && readers_is_collected(r, target, binary->runtime)) {
             target->runtime.collects = binary->runtime;
         }
-        if (binary != NULL && (binary->runtime == NULL || !is_of_use(binary->runtime, target))) {
+        if (binary != NULL && (binary->runtime == NULL || !readers_is_of_use(binary->runtime, target))) {
             note_unread(r, target, binary, now_ns);
         } else if (binary != NULL && reader_at(target, &mapping) == NULL) {
             failed = !add_reader(r, target, &mapping, binary, now_ns, &changed) || failed;

@@ -2,6 +2,7 @@
  * structures there. In another PID namespace threads have other numbers inside, which are listed again when
  * threads come and go. */
 #include "base/time.h"
+#include "capture/follow/follow.h"
 #include "capture/stacks/readers_private.h"
 #include "os/proc.h"
 #include "runtime/common/application.h"
@@ -16,6 +17,28 @@ enum {
     PROC_LINK_MAX_BYTES = 4096,
     TEXT_MAX = 8192,
 };
+
+/* ---- ways to read one ---- */
+
+/* Does what is sampled of it have registers? */
+static bool has_registers(const struct target *target)
+{
+    return follow_is_on_perf(target) || target->runtime.stops;
+}
+
+bool readers_is_of_use(const struct runtime *runtime, const struct target *target)
+{
+    return runtime == NULL || runtime->walk != NULL || runtime->resolve == NULL || has_registers(target);
+}
+
+bool readers_is_collected(const struct readers *r, const struct target *target, const struct runtime *runtime)
+{
+    const struct runtime_settings *s = &r->settings->runtime;
+    return runtime != NULL && runtime->start != NULL && s->attaches && s->mode[runtime->kind] != RUNTIME_WALK &&
+           (s->collected != 0 || !readers_is_of_use(runtime, target));
+}
+
+/* ---- a reader ---- */
 
 void readers_free(struct reader *reader)
 {

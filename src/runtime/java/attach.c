@@ -1,4 +1,6 @@
-/* The attach protocol of HotSpot, version 1, which all have, and the guards before the one signal that it takes. */
+/* The attach protocol of HotSpot, version 1, which all have, and the guards before the one signal that it takes. What
+ * forbids to ask is looked for in flags, in the socket and in the JDK's own version; the trigger file is seen to be the
+ * JVM's user's before the signal is sent, and gone when the socket is there. */
 #include "runtime/java/attach.h"
 
 #include <errno.h>
@@ -96,8 +98,8 @@ static bool read_release(const struct process_port *port, struct str library, st
     return false;
 }
 
-/* Does a JVM whose socket was removed make another one? Since 14, and since some update of the older ones: these have. The
- * others answer the signal with all their threads' stacks, on their standard output. */
+/* Does a JVM whose socket was removed make another one? Since 14, and since some update of the older ones: these have.
+ * The others answer the signal with all their threads' stacks, on their standard output. */
 static bool makes_another(const struct process_port *port)
 {
     struct buf maps, release;
@@ -152,10 +154,9 @@ static bool wait_for_socket(const struct process_port *port, const char *path)
     return listens;
 }
 
-bool attach_open(const struct process_port *port, struct err *why)
+bool attach_may(const struct process_port *port, struct err *why)
 {
-    char path[PATH_BYTES], trigger[PATH_BYTES];
-    struct err cause = {0};
+    char path[PATH_BYTES];
     socket_path(port, path);
     if (has_flag(port, "-XX:+DisableAttachMechanism", "-XX:-DisableAttachMechanism")) {
         return err_set(why, ERR_UNSUPPORTED, 0, "the JVM was started with -XX:+DisableAttachMechanism; without it its "
@@ -171,6 +172,20 @@ bool attach_open(const struct process_port *port, struct err *why)
     if (is_deleted(port, path) && !makes_another(port)) {
         return err_set(why, ERR_UNSUPPORTED, 0, "the JVM listens at %s, but that file was removed; keep cleaners of "
                                                 "/tmp from it, and start the JVM again", path);
+    }
+    return true;
+}
+
+bool attach_open(const struct process_port *port, struct err *why)
+{
+    char path[PATH_BYTES], trigger[PATH_BYTES];
+    struct err cause = {0};
+    socket_path(port, path);
+    if (!attach_may(port, why)) {
+        return false;
+    }
+    if (port->listens(port->context, path)) {
+        return true;
     }
     if (!make_trigger(port, trigger, &cause)) {
         return err_set(why, ERR_DENIED, cause.number, "the JVM cannot be asked for its stacks: %s; run as its user, or "

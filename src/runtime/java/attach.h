@@ -16,6 +16,9 @@
 
 enum { ATTACH_ANSWER_MAX = 1 << 20, ATTACH_MS = 5000 };
 
+/* Is there nothing that forbids to ask it? Nothing is done to find out. */
+bool attach_may(const struct process_port *port, struct err *why);
+
 /* Makes the JVM listen, if it does not. False: it cannot be asked, and nothing was sent to it but where the reason says
  * so; EAGAIN: not yet. */
 bool attach_open(const struct process_port *port, struct err *why);

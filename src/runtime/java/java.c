@@ -1,6 +1,7 @@
 /* Java on HotSpot, the row: where samples have registers (perf, brief stops), an address in the JVM's code is told as
  * its methods, and how to go on to their caller. The JVM is only read then: nothing is loaded into it, sent to it or
  * asked of it. Where samples have none its own recorder is asked (recording.c). */
+#include "runtime/java/attach.h"
 #include "runtime/java/private.h"
 
 #include <errno.h>
@@ -202,6 +203,7 @@ const struct runtime runtime_java = {
     .describe = describe,
     .resolve = resolve,
     .carriers = "ForkJoinPool-",
+    .may_start = attach_may,
     .start = java_record,
     .poll = java_read_recording,
     .stop = java_stop_recording,

@@ -1,10 +1,10 @@
 /*
- * Java on HotSpot where samples have no registers: the JVM's own flight recorder, asked for one recording for as long as
- * we are here, and the files that it writes into its repository, a folder in its own /tmp.
+ * Java on HotSpot where samples have no registers: the JVM's own flight recorder, asked for one recording for as long
+ * as we are here, and the files that it writes into its repository, a folder in its own /tmp.
  *
- * From 17 on the file being written is complete up to a second ago: it is read as it is, and nothing more is asked. Older
- * JVMs keep what they record to themselves until they are asked for a copy; it goes to /dev/null, and what had to be
- * written for it stands in the repository then. What a killed profiler left running is found by its name and ended.
+ * From 17 on the file being written is complete up to a second ago: it is read as it is, and nothing more is asked.
+ * Older JVMs keep what they record to themselves until they are asked for a copy; it goes to /dev/null, and what had to
+ * be written for it stands in the repository then. What a killed profiler left running is found by its name and ended.
  *
  * Sources: OpenJDK's jdk.jfr.internal.dcmd of 8u262 to 25, by its facts and by trying.
  */
@@ -43,11 +43,13 @@ struct recording {
 
 /* ---- what is asked ---- */
 
-static bool ask(struct recording *r, uint64_t timeout_ms, const char *expected, struct err *why, const char *format, ...)
+static bool ask(struct recording *r, uint64_t timeout_ms, const char *expected, struct err *why,
+                const char *format, ...)
     __attribute__((format(printf, 5, 6)));
 
 /* Words that say that it was done; null: whatever it says. */
-static bool ask(struct recording *r, uint64_t timeout_ms, const char *expected, struct err *why, const char *format, ...)
+static bool ask(struct recording *r, uint64_t timeout_ms, const char *expected, struct err *why,
+                const char *format, ...)
 {
     char command[COMMAND_MAX];
     va_list arguments;
@@ -182,7 +184,8 @@ static bool start_by_file(struct recording *r, struct err *why)
     r->port->remove(r->port->context, path); /* a killed profiler's */
     bool made = r->port->make(r->port->context, path, buf_slice(&text), why);
     buf_release(&text);
-    bool good = made && ask(r, START_MS, "Started recording", why, "JFR.start name=" NAME " settings=%s maxage=5m", path);
+    bool good = made && ask(r, START_MS, "Started recording", why,
+                            "JFR.start name=" NAME " settings=%s maxage=5m", path);
     if (made) {
         r->port->remove(r->port->context, path);
     }
