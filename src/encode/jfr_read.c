@@ -38,6 +38,7 @@ static const struct row {
     {"jdk.JavaMonitorEnter", "lock", "duration", "eventThread", UNIT_TICKS, 0},
     {"jdk.ThreadPark", "park", "duration", "eventThread", UNIT_TICKS, 0},
 };
+#define LIVE_MAX_NS (UINT64_C(1) << 40) /* of one sample: no sum of them passes 64 bits */
 enum { ROWS = sizeof rows / sizeof rows[0], AS_WEIGHT = PROFILE_EVENTS_MAX + 1 };
 
 struct reader {
@@ -387,7 +388,8 @@ static bool read_sample(struct reader *r, size_t row, size_t at)
                       : rows[row].unit == UNIT_TICKS ? jfr_span_ns(&r->chunk, values[2])
                                                      : values[2];
     if (is_told(r, &rows[row])) {
-        struct jfr_sample sample = {.thread = thread, .node = node, .cpu_ns = amount, .may_wait = !is_cpu(&rows[row])};
+        struct jfr_sample sample = {.thread = thread, .node = node, .may_wait = !is_cpu(&rows[row])};
+        sample.cpu_ns = amount < LIVE_MAX_NS ? amount : LIVE_MAX_NS;
         bool good = read_tid(r, values[1], &sample.tid);
         r->live->sample(r->live->context, &sample);
         return good;
@@ -500,6 +502,9 @@ static bool read_all(struct reader *r)
     }
     for (struct str rest = r->file; rest.len > 0;) {
         size_t size = jfr_chunk_size(rest);
+        if (r->live != NULL && size == 0) {
+            break; /* what is behind is still being written */
+        }
         if (!read_chunk(r, rest)) {
             return false;
         }

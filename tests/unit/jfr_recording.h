@@ -11,7 +11,7 @@ enum { JFR_HEADER = 68, JFR_MADE_MAX = 1 << 16 };
 /* Types, by id. */
 enum { T_STRING = 20, T_LONG, T_INT, T_BOOLEAN, T_FLOAT, T_THREAD, T_TRACE, T_FRAME, T_METHOD, T_CLASS, T_SYMBOL,
        T_FRAME_TYPE,
-       T_SAMPLE = 101, T_CPU, T_ALLOCATION, T_TLAB, T_OUTSIDE, T_LOCK, T_SETTING, T_JVM };
+       T_SAMPLE = 101, T_CPU, T_ALLOCATION, T_TLAB, T_OUTSIDE, T_LOCK, T_SETTING, T_JVM, T_NATIVE };
 
 static void jfr_put(struct buf *out, uint64_t value)
 {
@@ -93,6 +93,8 @@ static const struct jfr_made_class {
     {"jdk.JavaMonitorEnter", "106", {{"duration", "21", 0}, {"eventThread", "25", 'c'}, {"stackTrace", "26", 'c'}}},
     {"jdk.ActiveSetting", "107", {{"id", "21", 0}, {"name", "20", 0}, {"value", "20", 0}}},
     {"jdk.JVMInformation", "108", {{"jvmVersion", "20", 0}, {"pid", "21", 0}}},
+    {"jdk.NativeMethodSample", "109",
+     {{"startTime", "21", 0}, {"sampledThread", "25", 'c'}, {"stackTrace", "26", 'c'}}},
 };
 
 static void jfr_put_metadata(struct buf *out)

@@ -169,6 +169,233 @@ static void refused(void)
     buf_release(&file);
 }
 
+/* ---- one that is still written ---- */
+
+#define START UINT64_C(1700000000000000000)
+
+static struct {
+    char text[512]; /* what was told of running threads */
+    size_t used;
+    unsigned asked; /* which thread that is */
+    struct profile p;
+} told;
+
+static uint32_t thread_here(void *context, uint32_t tid)
+{
+    CHECK(context == &told && tid != 0);
+    told.asked++;
+    return tid == 4711 ? 31 : 0;
+}
+
+static void tell(void *context, const struct jfr_sample *sample)
+{
+    CHECK(context == &told);
+    const struct thread *thread = &told.p.threads.at[sample->thread];
+    const struct frame *leaf = &told.p.frames.at[told.p.nodes.at[sample->node].frame];
+    told.used += (size_t)snprintf(told.text + told.used, sizeof told.text - told.used, "%s%u=%u:%u %llu%s",
+                                  told.used > 0 ? ", " : "", sample->tid, thread->tid, leaf->line,
+                                  (unsigned long long)sample->cpu_ns, sample->may_wait ? " native" : "");
+}
+
+static struct jfr_live begin_live(void)
+{
+    begin();
+    profile_release(&told.p);
+    CHECK(profile_init(&told.p, 1 << 20, NULL));
+    return (struct jfr_live){
+        .pid = 30, .start_ticks = 77, .comm = STR("shop"), .thread = thread_here, .sample = tell, .context = &told};
+}
+
+/* Sets the chunk's time and its size as it is now: up to there the JVM has written it. */
+static void flush(size_t from, uint64_t start_ns)
+{
+    jfr_put_be(&file, from + 32, start_ns);
+    jfr_end(&file, from);
+}
+
+/* What is new: "the JVM's thread=here:line ns"; or why it cannot be read. */
+static const char *live_of(struct jfr_live *live, struct str bytes)
+{
+    static struct err err;
+    told.used = told.asked = 0;
+    told.text[0] = '\0';
+    err = (struct err){0};
+    bool ok = jfr_read_live(&told.p, bytes, live, &err);
+    CHECK(ok == (err.kind == ERR_NONE));
+    return ok ? told.text : err.text;
+}
+
+static const char *again(struct jfr_live *live)
+{
+    flush(0, START);
+    return live_of(live, buf_slice(&file));
+}
+
+static void grows(void)
+{
+    struct jfr_live live = begin_live();
+    CHECK_TEXT(again(&live), "");
+    sample(T_SAMPLE, 1000, 5, 1, 0);
+    sample(T_NATIVE, 1000, 5, 2, 0);
+    CHECK_TEXT(again(&live), "4711=31:12 10000000, 4711=31:0 20000000 native");
+    CHECK_TEXT(again(&live), "");
+    CHECK_TEXT(again(&live), "");
+    CHECK_INT(live.chunk_start_ns, START);
+    CHECK_INT(live.chunk_bytes, file.len);
+    sample(T_SAMPLE, 1000, 5, 1, 0);
+    sample(T_LOCK, 3000, 5, 1, 0);
+    CHECK_TEXT(again(&live), "4711=31:12 10000000");
+    CHECK_TEXT(again(&live), "");
+    sample(T_LOCK, 2000, 5, 1, 0);
+    CHECK_TEXT(again(&live), "");
+    CHECK_INT(told.p.event_types.len, 1); /* other types are events, once each */
+    CHECK_INT(told.p.occurrences.len, 1);
+    CHECK_INT(told.p.occurrences.at[0].amount, 5000000);
+    CHECK_INT(told.p.samples.len, 1); /* and nothing is CPU time but what is told */
+    CHECK_INT(told.p.meta.start_wall_ns, 0); /* the window is not the chunk's */
+}
+
+/* Not yet written as far as the file is long. */
+static void ahead_of_its_size(void)
+{
+    struct jfr_live live = begin_live();
+    sample(T_SAMPLE, 1000, 5, 1, 0);
+    flush(0, START);
+    sample(T_SAMPLE, 1000, 5, 2, 0);
+    buf_text(&file, "half of one");
+    (void)live_of(&live, buf_slice(&file));
+    CHECK_TEXT(told.text, "4711=31:12 10000000");
+    file.len -= strlen("half of one");
+    CHECK_TEXT(again(&live), "4711=31:0 10000000"); /* what was complete then is not told again */
+}
+
+static void of_a_window_each(void)
+{
+    struct jfr_live live = begin_live();
+    sample(T_SAMPLE, 1000, 5, 2, 0);
+    CHECK_TEXT(again(&live), "4711=31:0 10000000");
+    profile_release(&told.p);
+    CHECK(profile_init(&told.p, 1 << 20, NULL)); /* knows nothing of the one before */
+    sample(T_SAMPLE, 1000, 5, 1, 0);
+    CHECK_TEXT(again(&live), "4711=31:12 10000000");
+    CHECK_INT(told.p.processes.len, 2);
+    CHECK_INT(told.p.processes.at[1].pid, 30);
+    CHECK_INT(told.p.processes.at[1].start_ticks, 77);
+    CHECK_STR(profile_text(&told.p, told.p.processes.at[1].name), "shop");
+}
+
+static void cpu_time(void)
+{
+    struct jfr_live live = begin_live();
+    sample(T_SAMPLE, 1000, 5, 1, 0);
+    sample(T_CPU, 1000, 1, 5, 7000);
+    sample(T_CPU, 1000, 2, 5, 1);
+    CHECK_TEXT(again(&live), "4711=31:12 7000000, 4711=31:0 1000");
+    sample(T_SAMPLE, 1000, 5, 1, 0);
+    sample(T_CPU, 1000, 1, 5, 2);
+    CHECK_TEXT(again(&live), "4711=31:12 2000");
+    sample(T_CPU, 1000, 1, 5, UINT64_C(1) << 50); /* decades */
+    CHECK_TEXT(again(&live), "4711=31:12 1099511627776");
+}
+
+static void next_chunks(void)
+{
+    struct jfr_live live = begin_live();
+    sample(T_SAMPLE, 1000, 5, 1, 0);
+    CHECK_TEXT(again(&live), "4711=31:12 10000000");
+    sample(T_SAMPLE, 1000, 5, 2, 0);
+    flush(0, START);
+    size_t second = file.len;
+    jfr_begin(&file);
+    sample(T_SAMPLE, 1000, 5, 1, 0);
+    sample(T_SAMPLE, 1000, 5, 1, 0);
+    flush(second, START + 5);
+    struct buf first;
+    buf_init(&first, JFR_MADE_MAX);
+    buf_str(&first, str_sub(buf_slice(&file), 0, second));
+    /* in one file: the rest of the first one, and all of the second */
+    CHECK_TEXT(live_of(&live, buf_slice(&file)), "4711=31:0 10000000, 4711=31:12 10000000, 4711=31:12 10000000");
+    CHECK_INT(live.chunk_start_ns, START + 5);
+    CHECK_INT(live.chunk_bytes, file.len - second);
+    CHECK_TEXT(live_of(&live, buf_slice(&file)), "");
+    for (int i = 0; i < 9; i++) {
+        jfr_sample(&first, T_SAMPLE, (const uint64_t[]){1000, 5, 1}, 3);
+    }
+    jfr_end(&first, 0);
+    CHECK(first.len > live.chunk_bytes);
+    CHECK_TEXT(live_of(&live, buf_slice(&first)), ""); /* older than what was read */
+    sample(T_SAMPLE, 1000, 5, 2, 0);
+    flush(second, START + 5);
+    struct str own = str_sub(buf_slice(&file), second, file.len);
+    CHECK_TEXT(live_of(&live, own), "4711=31:0 10000000"); /* a file of its own */
+    CHECK_TEXT(live_of(&live, buf_slice(&file)), "");
+    buf_release(&first);
+}
+
+static void damaged_tail(void)
+{
+    struct jfr_live live = begin_live();
+    struct buf nothing;
+    buf_init(&nothing, 16);
+    sample(T_SAMPLE, 1000, 5, 1, 0);
+    jfr_event(&file, T_SAMPLE, &nothing); /* fields that are not there */
+    CHECK_TEXT(again(&live), "no flight recording: an event cannot be read");
+    CHECK_TEXT(told.text, "4711=31:12 10000000"); /* what stood before it counts, … */
+    CHECK_TEXT(again(&live), "");                 /* … once */
+    sample(T_SAMPLE, 1000, 5, 2, 0);
+    CHECK_TEXT(again(&live), "4711=31:0 10000000");
+    size_t good = file.len;
+    buf_byte(&file, 100); /* an event that is longer than the chunk */
+    CHECK_TEXT(again(&live), "no flight recording: an event is cut off");
+    CHECK_TEXT(told.text, "");
+    CHECK_INT(live.chunk_bytes, good); /* it is looked at again */
+    file.len = good;
+    sample(T_SAMPLE, 1000, 5, 1, 0);
+    CHECK_TEXT(again(&live), "4711=31:12 10000000");
+    CHECK_TEXT(live_of(&live, STR("")), "");
+    CHECK_TEXT(live_of(&live, STR("no chunk")), ""); /* what is behind the last one is not yet one */
+    CHECK_TEXT(again(&live), "");
+    buf_release(&nothing);
+}
+
+static void threads(void)
+{
+    struct jfr_live live = begin_live();
+    sample(T_SAMPLE, 1000, 5, 1, 0);
+    sample(T_SAMPLE, 1000, 5, 1, 0);
+    sample(T_SAMPLE, 1000, 9, 1, 0); /* without a number: no thread of the system */
+    CHECK_TEXT(again(&live), "4711=31:12 10000000, 4711=31:12 10000000, 0=0:12 10000000");
+    CHECK_INT(told.asked, 1);
+    CHECK_INT(told.p.threads.len, 3);
+    CHECK_STR(profile_text(&told.p, told.p.threads.at[1].name), "worker 1");
+    CHECK_INT(told.p.threads.at[1].tid, 31);
+    CHECK_INT(told.p.processes.len, 2);
+    buf_release(&file);
+    profile_release(&told.p);
+}
+
+/* A profile that is full: samples are told all the same, as of nobody. */
+static void no_room(void)
+{
+    struct jfr_live live = begin_live();
+    profile_release(&told.p);
+    CHECK(profile_init(&told.p, 0, NULL));
+    sample(T_SAMPLE, 1000, 5, 1, 0);
+    sample(T_SAMPLE, 1000, 5, 2, 0);
+    CHECK_TEXT(again(&live), "4711=0:0 10000000, 4711=0:0 10000000");
+    CHECK_TEXT(again(&live), "");
+    buf_release(&file);
+    profile_release(&told.p);
+}
+
 TESTS({"samples are CPU time, with names in every form of text", samples},
       {"other sample types, by name or beside CPU time", others},
-      {"what is damaged or of another version is refused", refused})
+      {"what is damaged or of another version is refused", refused},
+      {"what is still written is read again and again, each sample once", grows},
+      {"what stands behind the size that was written is not read", ahead_of_its_size},
+      {"what is new may be of another profile", of_a_window_each},
+      {"CPU time that the recorder tells is what counts", cpu_time},
+      {"the next chunk follows, and older ones are not read again", next_chunks},
+      {"a damaged end costs what it damages, and nothing is told twice", damaged_tail},
+      {"threads have the number that they have here", threads},
+      {"without room samples are told as of nobody", no_room})

@@ -498,6 +498,72 @@ static void a_full_profile_has_the_thread_without_labels(void)
     drop(p);
 }
 
+/* ---- time that is to be shown otherwise ---- */
+
+struct unseen_part {
+    uint32_t thread;
+    uint64_t cpu_ns;
+};
+
+static struct unseen_part unseen[8];
+static size_t unseen_count;
+
+static void note_unseen(void *context, uint32_t thread, uint64_t cpu_ns)
+{
+    struct profile *p = context;
+    CHECK(unseen_count < 8);
+    unseen[unseen_count++ & 7] = (struct unseen_part){thread, cpu_ns};
+    char name[32]; /* it may be added again at once, in new rows */
+    snprintf(name, sizeof name, "method_%zu", unseen_count);
+    profile_add(p, thread, add_name(p, 0, name, FRAME_JVM), cpu_ns, 1);
+}
+
+static void unseen_time_is_taken_out(void)
+{
+    struct profile *p = make(SAMPLE_MAX_BYTES);
+    uint32_t java = add_process(p, 1, "java", ""), other = add_process(p, 2, "other", "");
+    uint32_t one = add_thread(p, java, 1, "java"), two = add_thread(p, java, 7, "worker");
+    uint32_t theirs = add_thread(p, other, 2, "other");
+    for (unsigned a = 0; a < ACCOUNT_COUNT; a++) {
+        profile_account(p, one, (enum account)a, 100 + a);
+    }
+    profile_account(p, theirs, ACCOUNT_NATIVE_NO_PERF, 50);
+    profile_account(p, two, ACCOUNT_NATIVE_NO_PERF, 7);
+    profile_add(p, two, add_name(p, 0, "native", FRAME_NATIVE), 9, 1);
+    struct profile_totals before = profile_sum(p);
+    unseen_count = 0;
+    profile_take_unseen(p, java, note_unseen, p);
+    CHECK_INT(unseen_count, 3); /* each row once, and what is added meanwhile not at all */
+    CHECK(unseen[0].thread == one && unseen[0].cpu_ns == 100 + ACCOUNT_KERNEL_HIDDEN);
+    CHECK(unseen[1].thread == one && unseen[1].cpu_ns == 100 + ACCOUNT_NATIVE_NO_PERF);
+    CHECK(unseen[2].thread == two && unseen[2].cpu_ns == 7);
+    struct profile_totals sum = profile_sum(p);
+    CHECK_INT(sum.cpu_ns, before.cpu_ns);
+    CHECK_INT(sum.account_ns[ACCOUNT_NATIVE_NO_PERF], 50);
+    CHECK_INT(sum.account_ns[ACCOUNT_KERNEL_HIDDEN], 0);
+    CHECK_INT(sum.account_ns[ACCOUNT_LOST], 100 + ACCOUNT_LOST);
+    CHECK_INT(sum.leaf_ns[FRAME_NATIVE], 9);
+    unseen_count = 0;
+    profile_take_unseen(p, java, note_unseen, p); /* nothing is left of it */
+    CHECK_INT(unseen_count, 0);
+    profile_account(p, two, ACCOUNT_NATIVE_NO_PERF, 3); /* it is a row as it was */
+    CHECK_INT(profile_sum(p).account_ns[ACCOUNT_NATIVE_NO_PERF], 53);
+    drop(p);
+}
+
+static void without_room_unseen_time_is_taken_out_all_the_same(void)
+{
+    for (size_t budget = 0; budget < 20000; budget += 777) {
+        struct profile *p = make(budget);
+        uint32_t process = add_process(p, 1, "java", "");
+        profile_account(p, add_thread(p, process, 1, "java"), ACCOUNT_NATIVE_NO_PERF, 40);
+        unseen_count = 0;
+        profile_take_unseen(p, process, note_unseen, p);
+        CHECK_INT(profile_sum(p).cpu_ns, 40);
+        drop(p);
+    }
+}
+
 TESTS({"a thread under other labels is a row of its own", labels_make_rows_of_a_thread},
       {"texts of a label are bounded, what comes later is one", labels_are_bounded},
       {"a full profile has the thread without labels",
@@ -517,6 +583,9 @@ TESTS({"a thread under other labels is a row of its own", labels_make_rows_of_a_
       {"an empty profile gives back what it kept", an_empty_profile_gives_back_what_it_kept},
       {"every kind, account and capture mode has a name", every_name_table_is_complete},
       {"another build never renames an address", another_build_never_renames_an_address},
+      {"time without a stack is taken out of one process, row by row", unseen_time_is_taken_out},
+      {"without room the sum is kept when it is taken out and added again",
+       without_room_unseen_time_is_taken_out_all_the_same},
       {"samples stand for what came after them", samples_stand_for_what_came_after_them},
       {"merging spans both windows", merging_spans_both_windows},
       {"an address leads outwards through its inlined functions",

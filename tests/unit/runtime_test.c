@@ -4,10 +4,17 @@
  */
 #include "capture/code.h"
 #include "capture/collect/collecting.h"
+#include "capture/collect/collector.h"
 #include "capture/stacks/stacks.h"
+#include "jfr_recording.h"
+#include "os/clock.h"
 #include "test.h"
 
 #include <errno.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 enum { PID = 0x7ffffff0, PERIOD = 10101010, SERIAL = 5 };
 
@@ -83,18 +90,37 @@ static const struct runtime resolves = {.name = "resolves", .kind = FRAME_JVM, .
 
 /* ---- a row that collects ---- */
 
+enum { KEPT_FILES = 16 };
+
+/* What happens on the collector's thread, and what it is told. */
 static struct {
-    unsigned starts, polls, stops;
-    bool is_late, ends;
+    atomic_uint starts, polls, wholes, stops;
+    atomic_bool is_late, ends, is_held; /* held: whatever it does takes until it is let go */
+    atomic_uint pid, inner_pid, frequency_hz;
+    atomic_bool reads_text;
+    unsigned files; /* that the next conversations bring each */
+    const struct buf *recording; /* what they are; null: texts */
 } collected;
 
-static const struct runtime_sample_type types[] = {{"alloc_space", "bytes"}, {"mutex", "nanoseconds"}, {NULL, NULL}};
+static void hold(void)
+{
+    while (collected.is_held) {
+        usleep(1000);
+    }
+}
 
 static void *start(const struct runtime_target *target, struct err *why)
 {
-    CHECK_INT(target->pid, PID);
-    CHECK_INT(target->frequency_hz, 99);
+    struct buf text;
+    const struct process_port *port = target->port;
+    buf_init(&text, 65536);
+    collected.pid = port->pid;
+    collected.inner_pid = port->inner_pid;
+    collected.frequency_hz = (unsigned)target->frequency_hz;
+    collected.reads_text = port->text(port->context, "cmdline", &text, NULL) && text.len > 0;
+    buf_release(&text);
     collected.starts++;
+    hold();
     if (collected.is_late) {
         err_set(why, ERR_UNSUPPORTED, EAGAIN, "it is starting");
         return NULL;
@@ -102,21 +128,29 @@ static void *start(const struct runtime_target *target, struct err *why)
     return &collected;
 }
 
-static bool hand_over(const struct runtime_sink *sink, uint64_t bytes, uint64_t ns)
+static void hand_over(const struct runtime_sink *sink, const char *what, unsigned conversation)
 {
-    const struct source_line frames[] = {{STR("allocate"), STR("allocate"), STR("B.java"), 3},
-                                         {STR("run"), STR("run"), STR("B.java"), 30}};
-    const uint64_t values[] = {bytes, ns};
-    const struct runtime_sample sample = {frames, 2, PID + 1, 0, values};
-    return sink->sample(sink->context, &sample);
+    for (unsigned i = 0; i < collected.files; i++) {
+        struct buf file;
+        buf_init(&file, 1 << 16);
+        if (collected.recording != NULL) {
+            buf_str(&file, buf_slice(collected.recording));
+        } else {
+            buf_printf(&file, "%s %u.%u", what, conversation, i + 1);
+        }
+        sink->file(sink->context, &file);
+        CHECK(file.len == 0);
+        buf_release(&file);
+    }
 }
 
-static bool poll(void *collection, const struct runtime_sink *sink, struct err *why)
+static bool poll(void *collection, bool whole, const struct runtime_sink *sink, struct err *why)
 {
     CHECK(collection == &collected);
     collected.polls++;
-    CHECK(hand_over(sink, 4096, 0));
-    CHECK(hand_over(sink, 0, 500));
+    collected.wholes += whole;
+    hold();
+    hand_over(sink, whole ? "whole" : "part", collected.polls);
     return !collected.ends || err_set(why, ERR_GONE, 0, "the recording was stopped");
 }
 
@@ -124,11 +158,12 @@ static void stop(void *collection, const struct runtime_sink *sink)
 {
     CHECK(collection == &collected);
     collected.stops++;
-    CHECK(hand_over(sink, 1, 0));
+    hold();
+    hand_over(sink, "left", collected.stops);
 }
 
 static const struct runtime collects = {
-    .name = "collects", .kind = FRAME_JVM, .types = types, .start = start, .poll = poll, .stop = stop};
+    .name = "collects", .kind = FRAME_JVM, .start = start, .poll = poll, .stop = stop};
 
 const struct runtime *const runtimes[] = {&walks, &resolves, &collects, NULL};
 
@@ -333,114 +368,387 @@ static void nobody_resolves(void)
 
 /* ---- collect ---- */
 
-static uint32_t thread_of(void *context, struct profile *p, uint32_t pid, uint32_t tid)
+static void begin_collecting(void)
 {
-    (void)context;
-    const struct process process = {.pid = pid, .name = profile_cstring(p, "app")};
-    return profile_thread(p, profile_process(p, &process), tid, 0);
+    memset(&collected, 0, sizeof collected);
+    collected.files = 1;
 }
 
-static const struct occurrence *occurrence_of(const struct profile *p, const char *type)
+/* One whose thread runs. */
+static struct collector *collecting_thread(void)
 {
-    for (size_t i = 0; i < p->occurrences.len; i++) {
-        const struct occurrence *o = &p->occurrences.at[i];
-        if (str_eq(profile_text(p, p->event_types.at[o->event].name), str_of(type))) {
-            return o;
-        }
+    struct err err = {0};
+    struct collector *c = collector_new();
+    begin_collecting();
+    CHECK(c != NULL && collector_run(c, false, &err) && collector_runs(c));
+    return c;
+}
+
+static struct collect_job *job_of(struct collector *c, uint32_t pid)
+{
+    const struct runtime_target how = {.frequency_hz = 99, .wanted = RUNTIME_WANTS_CPU};
+    struct collect_job *job = collector_begin(c, pid, &collects, &how);
+    CHECK(job != NULL);
+    return job;
+}
+
+enum { LONG_MS = 20000 };
+
+static void await(const atomic_uint *count, unsigned expected)
+{
+    for (unsigned i = 0; i < LONG_MS && *count < expected; i++) {
+        usleep(1000);
     }
-    return NULL;
+    CHECK_INT(*count, expected);
+}
+
+/* The reason with which it came to that state. */
+static const char *await_state(struct collector *c, const struct collect_job *job, enum collect_state expected)
+{
+    static struct err why;
+    enum collect_state state = COLLECT_BEGINS;
+    for (unsigned i = 0; i < LONG_MS && (state = collector_state(c, job, &why)) != expected; i++) {
+        usleep(1000);
+    }
+    CHECK_INT(state, expected);
+    return why.text;
+}
+
+/* All that was brought, oldest first. */
+static const char *taken(struct collector *c, struct collect_job *job)
+{
+    static char text[256];
+    struct buf file;
+    size_t used = 0;
+    text[0] = '\0';
+    while (collector_take(c, job, &file, &(size_t){0})) {
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s%.*s", used > 0 ? ", " : "", (int)file.len,
+                                 file.ptr);
+        buf_release(&file);
+    }
+    return text;
 }
 
 static void collect_only(void)
 {
-    struct scene s;
-    struct collect c;
-    begin(&s, NULL, false);
-    const struct collect_into into = {&s.profile, thread_of, NULL};
-    memset(&collected, 0, sizeof collected);
-    collect_init(&c, runtimes, 99);
-    CHECK(collect_start(&c, PID, 10));
-    CHECK(!collect_start(&c, PID, 20)); /* once */
+    struct collector *c = collecting_thread();
+    struct collect_job *job = job_of(c, (uint32_t)getpid());
+    CHECK_TEXT(await_state(c, job, COLLECT_RUNS), "");
+    CHECK_INT(collected.pid, getpid());
+    CHECK(collected.inner_pid != 0 && collected.reads_text);
+    CHECK_INT(collected.frequency_hz, 99);
+    CHECK_INT(collected.polls, 0); /* nobody has asked */
+    CHECK_TEXT(taken(c, job), "");
+    collected.files = 2;
+    collector_read(c, false);
+    collector_wait(c, UINT64_C(20000000000));
+    CHECK_TEXT(taken(c, job), "part 1.1, part 1.2");
+    CHECK_TEXT(taken(c, job), "");
+    collector_read(c, true);
+    collector_wait(c, UINT64_C(20000000000));
+    collected.files = 1;
+    collector_read(c, false);
+    collector_wait(c, UINT64_C(20000000000));
+    CHECK_TEXT(taken(c, job), "whole 2.1, whole 2.2, part 3.1");
+    CHECK_INT(collected.wholes, 1);
     CHECK_INT(collected.starts, 1);
-    collect_poll(&c, &into);
-    collect_poll(&c, &into);
-    const struct occurrence *bytes = occurrence_of(&s.profile, "alloc_space");
-    CHECK(bytes != NULL && bytes->amount == 8192);
-    CHECK(bytes != NULL && s.profile.threads.at[bytes->thread].tid == PID + 1);
-    CHECK_TEXT(path(&s.profile, bytes != NULL ? bytes->node : 0), "run;allocate");
-    CHECK_STR(profile_text(&s.profile, s.profile.event_types.at[0].unit), "bytes");
-    const struct occurrence *waited = occurrence_of(&s.profile, "mutex");
-    CHECK(waited != NULL && waited->amount == 1000);
-    CHECK_INT(s.profile.samples.len, 1); /* of CPU time: none but the first, which stands for none */
-    collect_leave(&c, PID, &into);
+    collector_read(c, false);
+    collector_wait(c, UINT64_C(20000000000));
+    collector_end(c, job); /* with what was not taken */
+    await(&collected.stops, 1);
+    collector_free(c);
     CHECK_INT(collected.stops, 1);
-    bytes = occurrence_of(&s.profile, "alloc_space");
-    CHECK(bytes != NULL && bytes->amount == 8193); /* what was left */
-    collect_release(&c, &into);
-    CHECK_INT(collected.stops, 1);
-    end(&s);
 }
 
-static void collect_later(void)
+static void what_is_left(void)
 {
-    struct scene s;
-    struct collect c;
-    begin(&s, NULL, false);
-    const struct collect_into into = {&s.profile, thread_of, NULL};
-    memset(&collected, 0, sizeof collected);
-    collected.is_late = true;
-    collect_init(&c, runtimes, 99);
-    CHECK(!collect_start(&c, PID, 1000));
-    CHECK(!collect_start(&c, PID, 100000999)); /* not before */
-    CHECK_INT(collected.starts, 1);
-    CHECK(!collect_start(&c, PID, 100001000));
-    CHECK_INT(collected.starts, 2);
-    collected.is_late = false;
-    collected.ends = true;
-    CHECK(!collect_start(&c, PID, 300000999)); /* pauses grow */
-    CHECK(collect_start(&c, PID, 300001000));
-    collect_poll(&c, &into); /* it is over: stopped, and not begun again */
+    struct collector *c = collecting_thread();
+    struct collect_job *job = job_of(c, (uint32_t)getpid());
+    CHECK_TEXT(await_state(c, job, COLLECT_RUNS), "");
+    collector_read(c, false);
+    CHECK(collector_stop(c));
+    CHECK_TEXT(await_state(c, job, COLLECT_OVER), "");
+    const char *brought = taken(c, job);
+    CHECK(strcmp(brought, "left 1.1") == 0 || strcmp(brought, "part 1.1, left 1.1") == 0);
     CHECK_INT(collected.stops, 1);
-    CHECK_TEXT(c.failed.text, "the recording was stopped");
-    CHECK(!collect_start(&c, PID, UINT64_MAX));
-    collect_release(&c, &into);
+    collector_read(c, true);
+    collector_wait(c, UINT64_C(20000000000));
+    CHECK(collector_stop(c)); /* there is nothing more */
+    CHECK_TEXT(taken(c, job), "");
     CHECK_INT(collected.stops, 1);
-    end(&s);
+    collector_end(c, job);
+    collector_free(c);
 }
 
-/* As the loop has it: begun once a process is followed, polled, and stopped when it has ended. */
+static void ends_by_itself(void)
+{
+    struct collector *c = collecting_thread();
+    struct collect_job *job = job_of(c, (uint32_t)getpid());
+    CHECK_TEXT(await_state(c, job, COLLECT_RUNS), "");
+    collected.ends = true;
+    collector_read(c, false);
+    CHECK_TEXT(await_state(c, job, COLLECT_OVER), "the recording was stopped");
+    CHECK_TEXT(taken(c, job), "part 1.1, left 1.1");
+    collector_read(c, false);
+    collector_wait(c, UINT64_C(20000000000));
+    CHECK_INT(collected.polls, 1);
+    CHECK_INT(collected.stops, 1);
+    collector_free(c);
+    CHECK_INT(collected.stops, 1);
+}
+
+static void not_yet(void)
+{
+    struct err why;
+    struct collector *c = collecting_thread();
+    collected.is_late = true;
+    struct collect_job *job = job_of(c, (uint32_t)getpid());
+    CHECK_TEXT(await_state(c, job, COLLECT_OVER), "it is starting");
+    CHECK(collector_state(c, job, &why) == COLLECT_OVER && why.number == EAGAIN);
+    collector_read(c, true);
+    collector_wait(c, UINT64_C(20000000000));
+    CHECK_INT(collected.starts, 1);
+    CHECK_INT(collected.polls + collected.stops, 0);
+    collector_end(c, job);
+    collected.is_late = false;
+    job = job_of(c, (uint32_t)getpid());
+    CHECK_TEXT(await_state(c, job, COLLECT_RUNS), "");
+    CHECK_INT(collected.starts, 2);
+    collector_free(c);
+    CHECK_INT(collected.stops, 1);
+}
+
+static void of_another_process(void)
+{
+    struct collector *c = collecting_thread();
+    pid_t child = fork();
+    if (child == 0) {
+        pause();
+        _exit(0);
+    }
+    struct collect_job *job = job_of(c, (uint32_t)child), *gone = job_of(c, PID);
+    CHECK_TEXT(await_state(c, job, COLLECT_RUNS), "");
+    CHECK_INT(collected.pid, child);
+    CHECK(await_state(c, gone, COLLECT_OVER)[0] != '\0');
+    CHECK_INT(collected.starts, 1); /* of that there is nothing to be asked */
+    kill(child, SIGKILL);
+    CHECK(waitpid(child, NULL, 0) == child);
+    collector_read(c, false); /* the row's matter, whether it is over */
+    collector_wait(c, UINT64_C(20000000000));
+    CHECK_TEXT(taken(c, job), "part 1.1");
+    CHECK_TEXT(taken(c, gone), "");
+    collector_free(c);
+    CHECK_INT(collected.stops, 1);
+}
+
+static void let_go_while_it_begins(void)
+{
+    struct collector *c = collecting_thread();
+    collected.is_held = true;
+    struct collect_job *job = job_of(c, (uint32_t)getpid()), *second = job_of(c, (uint32_t)getpid());
+    await(&collected.starts, 1);
+    collector_wait(c, UINT64_C(20000000000)); /* not for what begins */
+    CHECK_INT(collected.starts, 1);
+    collector_end(c, job);
+    collector_end(c, second); /* its turn has not come */
+    collected.is_held = false;
+    await(&collected.stops, 1);
+    collector_free(c);
+    CHECK_INT(collected.starts, 1);
+    CHECK_INT(collected.polls, 0);
+    CHECK_INT(collected.stops, 1);
+}
+
+static void not_waited_for(void)
+{
+    struct collector *c = collecting_thread();
+    struct collect_job *job = job_of(c, (uint32_t)getpid());
+    CHECK_TEXT(await_state(c, job, COLLECT_RUNS), "");
+    collected.is_held = true;
+    collector_read(c, false);
+    await(&collected.polls, 1);
+    collector_wait(c, 20000000); /* comes back, though it takes longer */
+    CHECK_TEXT(taken(c, job), "");
+    collector_read(c, true); /* noted for later, once */
+    collector_read(c, false);
+    collected.is_held = false;
+    collector_wait(c, UINT64_C(20000000000));
+    CHECK_TEXT(taken(c, job), "part 1.1, whole 2.1");
+    collector_free(c);
+}
+
+/* Nobody takes them: what is kept of a process is bounded, and the oldest. */
+static void more_than_is_kept(void)
+{
+    struct collector *c = collecting_thread();
+    struct collect_job *job = job_of(c, (uint32_t)getpid());
+    CHECK_TEXT(await_state(c, job, COLLECT_RUNS), "");
+    for (unsigned i = 1; i <= KEPT_FILES + 3; i++) {
+        collector_read(c, false);
+        collector_wait(c, UINT64_C(20000000000));
+    }
+    CHECK_INT(collected.polls, KEPT_FILES + 3);
+    const char *all = taken(c, job);
+    CHECK(strncmp(all, "part 1.1, part 2.1, part 3.1", 28) == 0 && strstr(all, "part 17.1") == NULL);
+    collector_free(c);
+}
+
+static void without_a_thread(void)
+{
+    const struct runtime_target how = {.frequency_hz = 99};
+    struct collector *c = collector_new();
+    begin_collecting();
+    CHECK(!collector_runs(c));
+    CHECK(collector_begin(c, (uint32_t)getpid(), &collects, &how) == NULL);
+    collector_read(c, true);
+    collector_wait(c, UINT64_MAX / 2);
+    CHECK(collector_stop(c));
+    collector_free(c);
+    collector_free(NULL);
+    CHECK_INT(collected.starts, 0);
+}
+
+/* ---- collect, as a run has it ---- */
+
+struct run {
+    struct scene scene;
+    struct shared shared;
+    struct follow follow;
+    struct target *target;
+    struct collecting *collecting;
+    struct buf recording;
+    uint64_t now_ns;
+};
+
+static void begin_run(struct run *r)
+{
+    memset(r, 0, sizeof *r);
+    begin(&r->scene, &collects, false);
+    begin_collecting();
+    r->scene.settings.sampling.frequency_hz = 99;
+    r->scene.settings.runtime.attaches = true;
+    r->scene.settings.runtime.mode[FRAME_JVM] = RUNTIME_COLLECT; /* whatever room there is */
+    r->shared = (struct shared){.settings = &r->scene.settings,
+                                .log = {.fd = -1},
+                                .world = &r->scene.world,
+                                .finishing = true,
+                                .window.profile = &r->scene.profile};
+    pthread_mutex_init(&r->shared.log.lock, NULL);
+    r->follow.shared = &r->shared;
+    targets_init(&r->follow.targets, &r->scene.images, false);
+    r->target = targets_get(&r->follow.targets, (uint32_t)getpid());
+    r->target->runtime.collects = &collects;
+    r->collecting = collecting_new(&r->follow);
+    CHECK(r->collecting != NULL);
+    collecting_run(r->collecting);
+    buf_init(&r->recording, JFR_MADE_MAX);
+    jfr_begin(&r->recording);
+    jfr_sample(&r->recording, T_LOCK, (const uint64_t[]){3000, 5, 1}, 3);
+    jfr_sample(&r->recording, T_SAMPLE, (const uint64_t[]){1000, 5, 1}, 3);
+    jfr_end(&r->recording, 0);
+    collected.recording = &r->recording;
+    r->now_ns = clock_mono_ns();
+}
+
+static void end_run(struct run *r)
+{
+    collecting_concern.release(r->collecting);
+    buf_release(&r->recording);
+    targets_release(&r->follow.targets);
+    map_release(&r->shared.log.said);
+    end(&r->scene);
+}
+
+static void round_after(struct run *r, uint64_t ms)
+{
+    r->now_ns += ms * 1000000;
+    collecting_concern.round(r->collecting, r->now_ns);
+}
+
 static void collected_by_a_run(void)
 {
-    struct scene s;
-    begin(&s, &collects, false);
-    struct settings settings = {.sampling.frequency_hz = 99};
-    struct shared shared = {.settings = &settings, .window.profile = &s.profile};
-    struct follow follow = {.shared = &shared};
-    memset(&collected, 0, sizeof collected);
-    targets_init(&follow.targets, &s.images, false);
-    struct target *target = targets_get(&follow.targets, PID);
-    struct collecting_row *c = collecting_new(&follow, runtimes);
-    CHECK(c != NULL && target != NULL);
-    collecting_concern.round(c, 1);
-    collecting_concern.round(c, 2); /* once a second */
+    struct run r;
+    begin_run(&r);
+    round_after(&r, 0);
+    round_after(&r, 600);
+    usleep(50000);
+    CHECK_INT(collected.starts, 0); /* it may not yet be what it is going to be */
+    round_after(&r, 600);
+    await(&collected.starts, 1);
+    round_after(&r, 600);
+    collecting_concern.window_end(r.collecting);
     CHECK_INT(collected.starts, 1);
-    CHECK_INT(collected.polls, 1);
-    collecting_concern.window_end(c);
-    CHECK_INT(collected.polls, 2);
-    CHECK(occurrence_of(&s.profile, "alloc_space") != NULL);
-    target->ended = true;
-    collecting_concern.round(c, 2000000000);
     CHECK_INT(collected.stops, 1);
-    collecting_concern.release(c);
+    CHECK_INT(r.scene.profile.occurrences.len, 1);
+    const struct occurrence *o = r.scene.profile.occurrences.at;
+    CHECK(o != NULL && o->amount == 3000000 && r.scene.profile.threads.at[o->thread].tid == 4711);
+    CHECK_TEXT(path(&r.scene.profile, o != NULL ? o->node : 0),
+               "shop/B.na\303\257v;shop/A$$Lambda$3.g\303\266\360\235\204\236");
+    CHECK_INT(profile_sum(&r.scene.profile).cpu_ns, 0); /* of what runs the accounting decides */
+    end_run(&r);
     CHECK_INT(collected.stops, 1);
-    targets_release(&follow.targets);
-    end(&s);
+}
+
+static void collected_later(void)
+{
+    struct run r;
+    begin_run(&r);
+    collected.is_late = true;
+    round_after(&r, 0);
+    for (unsigned i = 1; i <= 4; i++) { /* begun, seen to have failed; pauses grow */
+        round_after(&r, 1500);
+        if (collected.starts == 0) {
+            await(&collected.starts, 1);
+        }
+        usleep(100000);
+        round_after(&r, 600);
+    }
+    CHECK(collected.starts >= 2 && collected.starts <= 4);
+    unsigned so_far = collected.starts;
+    collected.is_late = false;
+    round_after(&r, 60000);
+    await(&collected.starts, so_far + 1);
+    collecting_concern.window_end(r.collecting);
+    CHECK_INT(r.scene.profile.occurrences.len, 1);
+    end_run(&r);
+    CHECK_INT(collected.stops, 1);
+}
+
+/* It ends with its process, and another program of the same pid is asked anew. */
+static void collected_until_its_end(void)
+{
+    struct run r;
+    begin_run(&r);
+    round_after(&r, 0);
+    round_after(&r, 1500);
+    await(&collected.starts, 1);
+    r.target->program++;
+    collecting_concern.window_begin(r.collecting);
+    await(&collected.stops, 1);
+    round_after(&r, 600);
+    round_after(&r, 1500);
+    await(&collected.starts, 2);
+    r.target->ended = true;
+    targets_end_window(&r.follow.targets);
+    collecting_concern.window_begin(r.collecting);
+    await(&collected.stops, 2);
+    end_run(&r);
 }
 
 TESTS({"a row that only walks: its frames stand in the place of its loop", walk_only},
       {"a row that only resolves: its functions stand in the stack, which goes on through them", resolve_only},
       {"frames of one address have a function each, and the stack pointer that the row says", same_address},
       {"where no row resolves the stack ends as it did", nobody_resolves},
-      {"a row that only collects: its values arrive under their types, beside CPU time", collect_only},
-      {"what cannot start now is tried again, what ended is not", collect_later},
-      {"a run begins it with a process, polls it in each window, and stops it with the process", collected_by_a_run})
+      {"a row that only collects: its files come in order, each once", collect_only},
+      {"when all is stopped what is left is handed over", what_is_left},
+      {"a profile that ends by itself brings what it has, and why", ends_by_itself},
+      {"what cannot begin yet says so, and can be begun again", not_yet},
+      {"another process is asked by its number; one that is gone is over", of_another_process},
+      {"a process that is let go of while it is begun is ended then", let_go_while_it_begins},
+      {"a conversation that takes long is not waited for, and what is wanted meanwhile is done once", not_waited_for},
+      {"of files that nobody takes the oldest are kept", more_than_is_kept},
+      {"without a thread nobody is asked", without_a_thread},
+      {"a run begins it with a process that is old enough, and reads what it brings into the window",
+       collected_by_a_run},
+      {"what could not begin is tried again", collected_later},
+      {"it is ended with its program, and the next program begun", collected_until_its_end})

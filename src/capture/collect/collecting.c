@@ -22,7 +22,7 @@ enum {
     PAUSE_LEAST_MS = 1000, PAUSE_MOST_MS = 30000,
     LATE_MS = 8000,          /* "not yet" is told from such a pause on */
     ROOM_BYTES = 64 << 20,   /* that its container leaves a process for its recorder */
-    FILE_MAX_SAMPLES = 1 << 20, /* kept of a process in a window */
+    SAMPLES_MAX = 1 << 17,   /* kept of a process in a window */
     TEXT_MAX = 16384,
 };
 
@@ -105,7 +105,7 @@ static unsigned wanted_of(const struct collecting *c, const struct target *targe
     return c->follow->shared->settings->runtime.collected | (has_registers ? 0 : RUNTIME_WANTS_CPU);
 }
 
-static struct collected *collected_of(struct collecting *c, const struct target *target)
+static struct collected *collected_of(struct collecting *c, const struct target *target, uint64_t now_ns)
 {
     vec_each(&c->all, one)
     {
@@ -120,7 +120,7 @@ static struct collected *collected_of(struct collecting *c, const struct target 
                                     .program = target->program,
                                     .runtime = target->runtime.collects,
                                     .wanted = wanted_of(c, target),
-                                    .first_ns = clock_mono_ns()};
+                                    .first_ns = now_ns};
     }
     return added;
 }
@@ -147,25 +147,6 @@ static void begin(struct collecting *c, struct collected *one, uint64_t now_ns)
              (one->wanted & RUNTIME_WANTS_CPU) != 0 ? "there are no perf events: " : "", one->runtime->name, one->pid);
 }
 
-/* What could not begin now is tried again, with growing pauses; anything else never. */
-static void look_at(struct collecting *c, struct collected *one, uint64_t now_ns)
-{
-    struct err why = {0};
-    if (one->job == NULL || collector_state(c->collector, one->job, &why) != COLLECT_OVER) {
-        return;
-    }
-    bool again = why.number == EAGAIN, is_late = one->pause_ns >= LATE_MS * NS_PER_MS;
-    one->pause_ns = one->pause_ns == 0 ? PAUSE_LEAST_MS * NS_PER_MS : 2 * one->pause_ns;
-    one->pause_ns = one->pause_ns < PAUSE_MOST_MS * NS_PER_MS ? one->pause_ns : PAUSE_MOST_MS * NS_PER_MS;
-    one->retry_ns = now_ns + one->pause_ns;
-    one->over = !again;
-    collector_end(c->collector, one->job);
-    one->job = NULL;
-    if ((!again || is_late) && why.kind != ERR_GONE && why.kind != ERR_NONE) {
-        tell(c, one, &why);
-    }
-}
-
 static void ask_all(struct collecting *c, uint64_t now_ns)
 {
     vec_each(&c->follow->targets.all, slot)
@@ -173,7 +154,7 @@ static void ask_all(struct collecting *c, uint64_t now_ns)
         const struct target *target = *slot;
         struct collected *one = NULL;
         if (target->runtime.collects != NULL && !target->ended && !targets_is_excluded(target, now_ns)) {
-            one = collected_of(c, target);
+            one = collected_of(c, target, now_ns);
         }
         if (one != NULL && one->job == NULL) {
             begin(c, one, now_ns);
@@ -216,7 +197,7 @@ static void take_sample(void *context, const struct jfr_sample *sample)
 {
     struct collecting *c = context;
     struct collected *one = c->reading;
-    struct collected_sample *added = one->samples.len < FILE_MAX_SAMPLES ? vec_push(&one->samples) : NULL;
+    struct collected_sample *added = one->samples.len < SAMPLES_MAX ? vec_push(&one->samples) : NULL;
     if (added != NULL) {
         *added = (struct collected_sample){.tid = sample->tid != 0 ? thread_of(c, sample->tid) : 0,
                                            .thread = sample->thread,
@@ -255,7 +236,17 @@ static void take_files(struct collecting *c, struct collected *one)
 {
     struct target *target = targets_find(&c->follow->targets, one->pid);
     struct buf file;
-    while (one->job != NULL && collector_take(c->collector, one->job, &file)) {
+    size_t lost = 0;
+    bool is_first = true;
+    while (one->job != NULL && collector_take(c->collector, one->job, &file, &lost)) {
+        if (lost > 0) {
+            log_once(&c->follow->shared->log, LOG_WARNING,
+                     "pid %u: %zu files of its recording came too fast to be read", one->pid, lost);
+        }
+        if (is_first) {
+            list_threads(c, one);
+            is_first = false;
+        }
         log_say(&c->follow->shared->log, LOG_DEBUG, "pid %u: %zu bytes of its recording", one->pid, file.len);
         if (target != NULL && target->start_ticks == one->start_ticks) {
             read_file(c, one, target, buf_slice(&file));
@@ -264,11 +255,30 @@ static void take_files(struct collecting *c, struct collected *one)
     }
 }
 
+/* What could not begin now is tried again, with growing pauses; anything else never. */
+static void look_at(struct collecting *c, struct collected *one, uint64_t now_ns)
+{
+    struct err why = {0};
+    if (one->job == NULL || collector_state(c->collector, one->job, &why) != COLLECT_OVER) {
+        return;
+    }
+    bool again = why.number == EAGAIN, is_late = one->pause_ns >= LATE_MS * NS_PER_MS;
+    one->pause_ns = one->pause_ns == 0 ? PAUSE_LEAST_MS * NS_PER_MS : 2 * one->pause_ns;
+    one->pause_ns = one->pause_ns < PAUSE_MOST_MS * NS_PER_MS ? one->pause_ns : PAUSE_MOST_MS * NS_PER_MS;
+    one->retry_ns = now_ns + one->pause_ns;
+    one->over = !again;
+    take_files(c, one);
+    collector_end(c->collector, one->job);
+    one->job = NULL;
+    if ((!again || is_late) && why.kind != ERR_GONE && why.kind != ERR_NONE) {
+        tell(c, one, &why);
+    }
+}
+
 static void take_all(struct collecting *c)
 {
     vec_each(&c->all, one)
     {
-        list_threads(c, one);
         take_files(c, one);
     }
 }
@@ -311,6 +321,10 @@ static void check(void *state, uint64_t now_ns)
     if (now_ns >= c->read_ns) {
         c->read_ns = now_ns + READ_MS * NS_PER_MS;
         collector_read(c->collector, false);
+        vec_each(&c->all, one)
+        {
+            list_threads(c, one); /* while they are there */
+        }
     }
     take_all(c);
     vec_each(&c->all, one)

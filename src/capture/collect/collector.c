@@ -13,7 +13,7 @@
 
 enum {
     STACK_BYTES = 256 << 10,
-    FILES_MAX = 8, /* that wait in a job */
+    FILES_MAX = 16, /* that wait in a job */
     END_MS = 6000, /* for the conversations that end what runs */
 };
 
@@ -21,7 +21,7 @@ enum wish { WISH_READ = 1, WISH_WHOLE = 2, WISH_STOP = 4 };
 
 struct files {
     struct buf at[FILES_MAX];
-    size_t count;
+    size_t count, lost; /* lost: there was no room */
 };
 
 struct collect_job {
@@ -67,6 +67,8 @@ static void keep(void *context, struct buf *bytes)
     if (f->count < FILES_MAX) {
         f->at[f->count++] = *bytes;
         buf_init(bytes, bytes->max);
+    } else {
+        f->lost++;
     }
 }
 
@@ -110,6 +112,7 @@ static void put_files(struct collect_job *job, struct files *brought)
     for (size_t i = 0; i < brought->count; i++) {
         keep(&job->files, &brought->at[i]);
     }
+    job->files.lost += brought->lost;
     release_files(brought);
 }
 
@@ -293,10 +296,12 @@ void collector_wait(struct collector *c, uint64_t most_ns)
     }
 }
 
-bool collector_take(struct collector *c, struct collect_job *job, struct buf *file)
+bool collector_take(struct collector *c, struct collect_job *job, struct buf *file, size_t *lost)
 {
     struct files *f = &job->files;
     pthread_mutex_lock(&c->lock);
+    *lost = f->lost;
+    f->lost = 0;
     bool any = f->count > 0;
     if (any) {
         *file = f->at[0];

@@ -44,8 +44,9 @@ void collector_read(struct collector *c, bool whole);
 /* Waits until nothing is to be done any more, but no longer than so. */
 void collector_wait(struct collector *c, uint64_t most_ns);
 
-/* The oldest file that was brought, which is the caller's then. False: there is none. */
-bool collector_take(struct collector *c, struct collect_job *job, struct buf *file);
+/* The oldest file that was brought, which is the caller's then. False: there is none. `lost`: so many since the last
+ * call had no room. */
+bool collector_take(struct collector *c, struct collect_job *job, struct buf *file, size_t *lost);
 
 /* Lets go of a job: what still runs of it ends, and what it has brought is lost. */
 void collector_end(struct collector *c, struct collect_job *job);

@@ -82,15 +82,17 @@ static uint64_t sum_of(struct group g, bool may_wait)
 
 /* ---- sharing out ---- */
 
-static void share_among(struct share *s, struct group g, bool may_wait, uint64_t sum_ns, uint64_t cpu_ns)
+/* A sample for whose thread there was no room stands with the one that ran. */
+static void share_among(struct share *s, struct group g, bool may_wait, uint64_t sum_ns, const struct unseen_time *part)
 {
-    uint64_t before_ns = 0, given_ns = 0;
+    uint64_t before_ns = 0, given_ns = 0, cpu_ns = part->cpu_ns;
     for (size_t i = 0; i < g.count; i++) {
         if (g.at[i].may_wait == may_wait) {
             before_ns += g.at[i].cpu_ns;
             uint64_t upto_ns = (uint64_t)((double)cpu_ns * ((double)before_ns / (double)sum_ns));
             upto_ns = before_ns == sum_ns || upto_ns > cpu_ns ? cpu_ns : upto_ns;
-            profile_add(s->p, g.at[i].thread, g.at[i].node, upto_ns - given_ns, 1);
+            uint32_t thread = g.at[i].thread != 0 ? g.at[i].thread : part->thread;
+            profile_add(s->p, thread, g.at[i].node, upto_ns - given_ns, 1);
             given_ns = upto_ns;
         }
     }
@@ -98,19 +100,21 @@ static void share_among(struct share *s, struct group g, bool may_wait, uint64_t
 
 /* Native code has what the samples of running code leave, for it may have waited; all of it where there are none.
  * False: there are no samples. */
-static bool share_out(struct share *s, struct group g, uint64_t cpu_ns)
+static bool share_out(struct share *s, struct group g, const struct unseen_time *time)
 {
     uint64_t runs_ns = sum_of(g, false), may_wait_ns = sum_of(g, true);
-    uint64_t left_ns = cpu_ns > runs_ns ? cpu_ns - runs_ns : 0;
-    uint64_t native_ns = runs_ns == 0 ? cpu_ns : left_ns < may_wait_ns ? left_ns : may_wait_ns;
+    uint64_t left_ns = time->cpu_ns > runs_ns ? time->cpu_ns - runs_ns : 0;
+    uint64_t native_ns = runs_ns == 0 ? time->cpu_ns : left_ns < may_wait_ns ? left_ns : may_wait_ns;
+    const struct unseen_time native = {time->tid, time->thread, native_ns},
+                             running = {time->tid, time->thread, time->cpu_ns - native_ns};
     if (runs_ns + may_wait_ns == 0) {
         return false;
     }
     if (may_wait_ns > 0) {
-        share_among(s, g, true, may_wait_ns, native_ns);
+        share_among(s, g, true, may_wait_ns, &native);
     }
     if (runs_ns > 0) {
-        share_among(s, g, false, runs_ns, cpu_ns - native_ns);
+        share_among(s, g, false, runs_ns, &running);
     }
     return true;
 }
@@ -121,7 +125,8 @@ static void share_out_ended(struct share *s, struct group g, struct unseen_time 
     uint64_t runs_ns = sum_of(g, false);
     if (runs_ns > 0) {
         uint64_t part_ns = runs_ns < first->cpu_ns ? runs_ns : first->cpu_ns;
-        share_among(s, g, false, runs_ns, part_ns);
+        const struct unseen_time part = {first->tid, first->thread, part_ns};
+        share_among(s, g, false, runs_ns, &part);
         first->cpu_ns -= part_ns;
     }
 }
@@ -151,7 +156,7 @@ static void share_out_all(struct share *s, struct collected *c)
     vec_each(&s->times, time)
     {
         struct group own = carries(s, time) ? light : group_of(c, time->tid);
-        if (share_out(s, own, time->cpu_ns)) {
+        if (share_out(s, own, time)) {
             continue;
         }
         if (time->tid == s->pid) {

@@ -23,40 +23,61 @@ struct flag {
     bool is_on;           /* by the last word that says so */
 };
 
-static void read_words(struct flag *f, struct str words, char separator)
+static void read_word(struct flag *f, struct str word)
 {
-    while (words.len > 0) {
-        struct str word = str_cut(&words, separator);
-        f->is_on = str_eq(word, str_of(f->on)) || (f->is_on && !(f->off != NULL && str_eq(word, str_of(f->off))));
-    }
+    f->is_on = str_eq(word, str_of(f->on)) || (f->is_on && !(f->off != NULL && str_eq(word, str_of(f->off))));
 }
 
-static void read_variables(struct flag *f, struct str all)
+/* As the JVM splits a variable: at blanks, tabs and line ends, quotes around a word taken off. */
+static void read_variable(struct flag *f, struct str all, const char *name)
 {
-    static const char *const names[] = {"JAVA_TOOL_OPTIONS=", "JDK_JAVA_OPTIONS=", "_JAVA_OPTIONS="};
+    static const char separators[] = " \t\n\r\v\f\"'";
     while (all.len > 0) {
         struct str one = str_cut(&all, '\0');
-        for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-            if (str_starts(one, str_of(names[i]))) {
-                read_words(f, str_sub(one, strlen(names[i]), one.len), ' ');
+        if (!str_starts(one, str_of(name))) {
+            continue;
+        }
+        one = str_sub(one, strlen(name), one.len);
+        while (one.len > 0) {
+            size_t len = 0;
+            while (len < one.len && strchr(separators, one.ptr[len]) == NULL) {
+                len++;
             }
+            read_word(f, str_sub(one, 0, len));
+            one = str_sub(one, len + 1, one.len);
         }
     }
 }
 
+/* In the order in which the JVM takes them: the last one counts. */
 static bool has_flag(const struct process_port *port, const char *on, const char *off)
 {
     struct flag f = {on, off, false};
+    struct buf environment, arguments;
+    buf_init(&environment, TEXT_MAX);
+    buf_init(&arguments, TEXT_MAX);
+    (void)port->text(port->context, "environ", &environment, NULL);
+    (void)port->text(port->context, "cmdline", &arguments, NULL);
+    read_variable(&f, buf_slice(&environment), "JAVA_TOOL_OPTIONS=");
+    read_variable(&f, buf_slice(&environment), "JDK_JAVA_OPTIONS=");
+    for (struct str rest = buf_slice(&arguments); rest.len > 0;) {
+        read_word(&f, str_cut(&rest, '\0'));
+    }
+    read_variable(&f, buf_slice(&environment), "_JAVA_OPTIONS=");
+    buf_release(&environment);
+    buf_release(&arguments);
+    return f.is_on;
+}
+
+/* A signal would wait until it runs again, when the trigger is gone. */
+static bool is_stopped(const struct process_port *port)
+{
     struct buf text;
     buf_init(&text, TEXT_MAX);
-    if (port->text(port->context, "environ", &text, NULL)) {
-        read_variables(&f, buf_slice(&text));
-    }
-    if (port->text(port->context, "cmdline", &text, NULL)) {
-        read_words(&f, buf_slice(&text), '\0');
-    }
+    const char *state = port->text(port->context, "status", &text, NULL) ? strstr(buf_cstr(&text), "\nState:\t") : NULL;
+    bool is = state != NULL && (state[8] == 'T' || state[8] == 't');
     buf_release(&text);
-    return f.is_on;
+    return is;
 }
 
 /* It listens, but the file is gone. The socket was made under this name, and that given another one. */
@@ -86,7 +107,7 @@ static bool read_release(const struct process_port *port, struct str library, st
     for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++) {
         const char *at = strstr(library.ptr, folders[i]);
         int file;
-        if (at == NULL || at >= library.ptr + library.len ||
+        if (library.ptr[0] != '/' || at == NULL || at >= library.ptr + library.len ||
             snprintf(path, sizeof path, "%.*s/release", (int)(at - library.ptr), library.ptr) >= RELEASE_PATH_MAX ||
             !port->open(port->context, path, &file)) {
             continue;
@@ -186,6 +207,9 @@ bool attach_open(const struct process_port *port, struct err *why)
     }
     if (port->listens(port->context, path)) {
         return true;
+    }
+    if (is_stopped(port)) {
+        return err_set(why, ERR_UNSUPPORTED, EAGAIN, "the JVM is stopped");
     }
     if (!make_trigger(port, trigger, &cause)) {
         return err_set(why, ERR_DENIED, cause.number, "the JVM cannot be asked for its stacks: %s; run as its user, or "

@@ -156,9 +156,9 @@ static bool prepare(struct recording *r, struct err *why)
         return is_early ? err_set(why, ERR_UNSUPPORTED, EAGAIN, "the JVM has no flight recorder (jdk.jfr)") : false;
     }
     const char *said = buf_cstr(&r->answer);
-    bool is_left = strstr(said, "name=" NAME) != NULL || strstr(said, "name=\"" NAME "\"") != NULL;
+    bool is_left = strstr(said, "name=" NAME " ") != NULL || strstr(said, "name=\"" NAME "\"") != NULL;
     bool is_first = strstr(said, "No available recordings") != NULL;
-    return is_left    ? ask(r, ATTACH_MS, "Stopped", why, "JFR.stop name=" NAME)
+    return is_left    ? ask(r, ATTACH_MS, NULL, why, "JFR.stop name=" NAME)
            : is_first ? ask(r, START_MS, NULL, why, "JFR.configure stackdepth=%d", DEPTH)
                       : true;
 }
@@ -168,8 +168,9 @@ static bool start_by_words(struct recording *r, struct err *why)
     struct buf words;
     buf_init(&words, COMMAND_MAX);
     put_words(r, &words);
-    bool good = ask(r, START_MS, "Started recording", why, "JFR.start name=" NAME " settings=none maxage=5m%s",
-                    buf_cstr(&words));
+    bool good = !words.failed || err_set(why, ERR_LIMIT, 0, "the JVM's settings are too long");
+    good = good && ask(r, START_MS, "Started recording", why, "JFR.start name=" NAME " settings=none maxage=5m%s",
+                       buf_cstr(&words));
     buf_release(&words);
     return good;
 }
@@ -223,19 +224,25 @@ struct names {
     const char *from; /* earlier ones do not matter */
 };
 
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(a, b);
-}
-
-/* Their names are their times. */
+/* Their names are their times. Of too many the newest are kept, in their order. */
 static void note_name(void *to, const char *name)
 {
     struct names *n = to;
-    if (str_ends(str_of(name), STR(".jfr")) && strlen(name) < NAME_BYTES && n->count < FILES_MAX &&
-        strcmp(name, n->from) >= 0) {
-        snprintf(n->at[n->count++], NAME_BYTES, "%s", name);
+    if (!str_ends(str_of(name), STR(".jfr")) || strlen(name) >= NAME_BYTES || strcmp(name, n->from) < 0) {
+        return;
     }
+    size_t at = n->count;
+    while (at > 0 && strcmp(name, n->at[at - 1]) < 0) {
+        at--;
+    }
+    if (n->count == FILES_MAX && at == 0) {
+        return;
+    }
+    size_t moved = n->count == FILES_MAX ? 1 : 0; /* the oldest one goes */
+    memmove(n->at, n->at + moved, (at - moved) * NAME_BYTES);
+    memmove(n->at + at + 1 - moved, n->at + at, (n->count - at) * NAME_BYTES);
+    snprintf(n->at[at - moved], NAME_BYTES, "%s", name);
+    n->count += 1 - moved;
 }
 
 static void hand_over(struct recording *r, int file, const struct runtime_sink *sink)
@@ -257,7 +264,6 @@ static bool read_files(struct recording *r, bool whole, const struct runtime_sin
     if (!r->port->list(r->port->context, r->repository, note_name, &n)) {
         return false;
     }
-    qsort(n.at, n.count, NAME_BYTES, by_name);
     for (size_t i = 0; i < n.count; i++) {
         int file;
         snprintf(path, sizeof path, "%s/%s", r->repository, n.at[i]);
@@ -289,13 +295,13 @@ void *java_record(const struct runtime_target *target, struct err *why)
     r->target = *target;
     r->file = -1;
     buf_init(&r->answer, ATTACH_ANSWER_MAX);
-    bool good = attach_open(r->port, why) && read_version(r, why) && prepare(r, why) &&
-                (r->version >= WORDS_SINCE ? start_by_words(r, why) : start_by_file(r, why));
-    if (good && !find_repository(r, why)) {
-        (void)ask(r, ATTACH_MS, NULL, NULL, "JFR.stop name=" NAME);
-        good = false;
-    }
+    bool is_ready = attach_open(r->port, why) && read_version(r, why) && prepare(r, why);
+    bool good = is_ready && (r->version >= WORDS_SINCE ? start_by_words(r, why) : start_by_file(r, why)) &&
+                find_repository(r, why);
     if (!good) {
+        if (is_ready) { /* what was not answered may have been done */
+            (void)ask(r, ATTACH_MS, NULL, NULL, "JFR.stop name=" NAME);
+        }
         release(r);
         return NULL;
     }
