@@ -63,6 +63,13 @@ struct shared {
     struct throttle throttle;
 };
 
+/* Are runtimes asked for profiles of their own: where there are no registers, or for what nobody else can tell? */
+static inline bool shared_collects(const struct shared *s)
+{
+    const struct runtime_settings *runtime = &s->settings->runtime;
+    return runtime->attaches && ((!s->perf_on && !s->stops) || runtime->collected != 0);
+}
+
 /* How far rounds may be apart that are usually so far apart, when less is sampled than was asked for. */
 static inline uint64_t shared_stretched_ns(const struct shared *s, uint64_t usual_ns, uint64_t most_ns)
 {

@@ -41,13 +41,11 @@ struct collecting *collecting_new(struct follow *f)
     return c;
 }
 
-/* Is there anything that would be asked? With registers nothing is. */
 void collecting_run(struct collecting *c)
 {
     const struct shared *s = c->follow->shared;
     struct err err;
-    bool any = (!s->perf_on && !s->stops) || s->settings->runtime.collected != 0;
-    if (any && s->settings->runtime.attaches && !collector_run(c->collector, s->confined, &err)) {
+    if (shared_collects(s) && !collector_run(c->collector, s->confined, &err)) {
         log_say(&c->follow->shared->log, LOG_WARNING, "%s", err.text);
     }
 }
@@ -59,7 +57,8 @@ bool collecting_any_stack(const struct collecting *c)
 
 /* ---- whom to ask ---- */
 
-static void tell(struct collecting *c, struct collected *one, const struct err *why)
+/* Once for each `cause`. */
+static void tell(struct collecting *c, struct collected *one, const char *cause, const struct err *why)
 {
     struct shared *s = c->follow->shared;
     const struct target *target = targets_find(&c->follow->targets, one->pid);
@@ -67,7 +66,7 @@ static void tell(struct collecting *c, struct collected *one, const struct err *
     snprintf(one->why, sizeof one->why, "%s", why->text);
     snprintf(text, sizeof text, "%s: the %s stacks of pid %u are not known: %s",
              target != NULL ? target->name : "?", one->runtime->name, one->pid, why->text);
-    log_once_for(&s->log, LOG_WARNING, why->text, "%s", text);
+    log_once_for(&s->log, LOG_WARNING, cause, "%s", text);
     unseen_note_process(&s->unseen, one->pid, text);
 }
 
@@ -136,7 +135,7 @@ static void begin(struct collecting *c, struct collected *one, uint64_t now_ns)
         return;
     }
     if (!is_asked_for && !has_room(&why)) {
-        tell(c, one, &why);
+        tell(c, one, "no room for a recorder", &why);
         one->retry_ns = now_ns + PAUSE_MOST_MS * NS_PER_MS;
         return;
     }
@@ -271,7 +270,7 @@ static void look_at(struct collecting *c, struct collected *one, uint64_t now_ns
     collector_end(c->collector, one->job);
     one->job = NULL;
     if ((!again || is_late) && why.kind != ERR_GONE && why.kind != ERR_NONE) {
-        tell(c, one, &why);
+        tell(c, one, why.text, &why);
     }
 }
 

@@ -37,10 +37,10 @@ struct catching *catching_new(struct follow *f, struct accounting *accounting)
     struct catching *c = calloc(1, sizeof *c);
     struct shared *s = f->shared;
     if (c != NULL) {
-        *c = (struct catching){
-            .follow = f, .shared = s, .accounting = accounting, .reads_runtimes = s->observer == NULL};
+        *c = (struct catching){.follow = f, .shared = s, .accounting = accounting, .reads_runtimes = !s->observer};
         readers_init(&c->readers, s->settings, &f->targets, &s->log);
         c->readers.unseen = &s->unseen;
+        c->readers.collects = shared_collects(s);
         c->readers.stops = s->stops;
     }
     return c;

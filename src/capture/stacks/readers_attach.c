@@ -34,7 +34,7 @@ bool readers_is_of_use(const struct runtime *runtime, const struct target *targe
 bool readers_is_collected(const struct readers *r, const struct target *target, const struct runtime *runtime)
 {
     const struct runtime_settings *s = &r->settings->runtime;
-    return runtime != NULL && runtime->start != NULL && s->attaches && s->mode[runtime->kind] != RUNTIME_WALK &&
+    return runtime != NULL && runtime->start != NULL && r->collects && s->mode[runtime->kind] != RUNTIME_WALK &&
            (s->collected != 0 || !readers_is_of_use(runtime, target));
 }
 
