@@ -25,7 +25,7 @@ def application(workdir, pillion, repository, tmp_path_factory):
     folder.chmod(0o777)
     (workdir / "tmp").mkdir()
     (workdir / "tmp").chmod(0o1777)
-    return java.inside, folder, lambda *words: [java.argv[-1], "-cp", "/out", *words]
+    return java.inside, folder, lambda *words: [java.argv[-1], "-cp", "/out", *javas.EXACT, *words]
 
 
 def start(root, folder, command, **options):

@@ -20,6 +20,8 @@ else:
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
     from lab import versions
 
+# Places for all instructions: else what is inlined may be told as what it is inlined into, by the JVM's own recorder, too.
+EXACT = ["-XX:+UnlockDiagnosticVMOptions", "-XX:+DebugNonSafepoints"]
 SUITES = {"8": "sid", "11": "bullseye", "21": "trixie", "25": "trixie"}
 DEBIAN = {"x86_64": "amd64", "aarch64": "arm64"}
 # A JVM's root is seen by it alone.

@@ -15,8 +15,6 @@ pytestmark = pytest.mark.measures
 PROGRAMS = "tests/live/programs/java"
 READER = framestacks.Reader("j", "[java]")
 EACH = [pytest.param(name, marks=[] if name == "host" else pytest.mark.net) for name in javas.NAMES]
-# Places for all instructions, as async-profiler asks for, too: else a loop without a safepoint is told as what it is inlined into.
-EXACT = ["-XX:+UnlockDiagnosticVMOptions", "-XX:+DebugNonSafepoints"]
 
 
 @pytest.fixture(scope="session")
@@ -67,7 +65,7 @@ def test_interpreted_and_compiled_by_either_compiler(options, pillion, workdir, 
 
 @pytest.mark.parametrize("name", EACH)
 def test_three_methods_at_50_30_20_percent(name, pillion, workdir, command):
-    session = profiler.profile(pillion, workdir / "out", command(name, "Shares", [2], *EXACT), "-f", 499, "--max-cpu", 100, launch="init")
+    session = profiler.profile(pillion, workdir / "out", command(name, "Shares", [2], *javas.EXACT), "-f", 499, "--max-cpu", 100, launch="init")
     told = dict(zip(*[iter(session.done.out.split())] * 2))
     counts = Counter()
     for stack in session.col.stacks:

@@ -97,7 +97,7 @@ def ends_unharmed(target):
 
 @pytest.mark.parametrize("name", ["host", pytest.param("11", marks=pytest.mark.net), pytest.param("25", marks=pytest.mark.net)])
 def test_a_jvm_has_its_cpu_time_and_its_stacks(name, pillion, workdir, command):
-    session = profiler.profile(pillion, workdir / "out", command(name, "Shares", [10, 3]), *NO_PERF, launch="init", timeout=90)
+    session = profiler.profile(pillion, workdir / "out", command(name, "Shares", [10, 3], *javas.EXACT), *NO_PERF, launch="init", timeout=90)
     told = dict(zip(*[iter(session.done.out.split())] * 2))
     counts = Counter()
     for stack in READER.of_col(session):
@@ -118,7 +118,7 @@ def test_virtual_threads_have_the_time_of_those_that_carry_them(name, pillion, w
 
 
 def test_a_command_that_ends_by_itself_leaves_its_stacks(pillion, workdir, command):
-    session = profiler.profile(pillion, workdir / "out", command("host", "Shares", [7]), *NO_PERF, launch="init")
+    session = profiler.profile(pillion, workdir / "out", command("host", "Shares", [7], *javas.EXACT), *NO_PERF, launch="init")
     assert own_share(session, "Shares.fifty") > .25, session.done
     assert "is asked for a recording of its own" in session.done.err and "--no-java-attach lets it alone" in session.done.err
 
