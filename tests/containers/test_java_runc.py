@@ -6,7 +6,7 @@ import pytest
 
 from lab import container, framestacks, javas, process, profiler, tiers, versions
 
-pytestmark = [pytest.mark.root, pytest.mark.net]
+pytestmark = [pytest.mark.root, pytest.mark.net, pytest.mark.measures]
 READER = framestacks.Reader("j", "[java]")
 
 
