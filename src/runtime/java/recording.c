@@ -245,24 +245,27 @@ static void note_name(void *to, const char *name)
     n->count += 1 - moved;
 }
 
-static void hand_over(struct recording *r, int file, const struct runtime_sink *sink)
+static bool hand_over(struct recording *r, int file, const struct runtime_sink *sink, struct err *why)
 {
     struct buf bytes;
     buf_init(&bytes, FILE_MAX);
-    if (r->port->read(r->port->context, file, &bytes, NULL) && bytes.len > 0) {
+    bool good = r->port->read(r->port->context, file, &bytes, why);
+    if (good && bytes.len > 0) {
         sink->file(sink->context, &bytes);
     }
     buf_release(&bytes);
+    return good;
 }
 
 /* Of those that are there all but the last are complete, and that is kept open, for when its name is gone. `whole`: it
  * is handed over, too. Sink null: nothing is, for what was written so far is older than we. */
-static bool read_files(struct recording *r, bool whole, const struct runtime_sink *sink)
+static bool read_files(struct recording *r, bool whole, const struct runtime_sink *sink, struct err *why)
 {
     struct names n = {.count = 0, .from = r->newest};
     char path[PATH_MAX_BYTES + NAME_BYTES];
+    bool good = true;
     if (!r->port->list(r->port->context, r->repository, note_name, &n)) {
-        return false;
+        return err_set(why, ERR_GONE, 0, "the JVM's recording has ended");
     }
     for (size_t i = 0; i < n.count; i++) {
         int file;
@@ -276,10 +279,10 @@ static bool read_files(struct recording *r, bool whole, const struct runtime_sin
         r->file = file;
         snprintf(r->newest, sizeof r->newest, "%s", n.at[i]);
         if (sink != NULL && (whole || i + 1 < n.count)) {
-            hand_over(r, file, sink);
+            good = hand_over(r, file, sink, why) && good;
         }
     }
-    return true;
+    return good;
 }
 
 /* ---- the verb ---- */
@@ -305,7 +308,7 @@ void *java_record(const struct runtime_target *target, struct err *why)
         release(r);
         return NULL;
     }
-    (void)read_files(r, false, NULL);
+    (void)read_files(r, false, NULL, NULL);
     return r;
 }
 
@@ -313,11 +316,8 @@ bool java_read_recording(void *collection, bool whole, const struct runtime_sink
 {
     struct recording *r = collection;
     bool is_live = r->version >= LIVE_SINCE;
-    bool good = is_live || ask(r, ATTACH_MS, "Dumped recording", why, "JFR.dump name=" NAME " filename=/dev/null");
-    if (good && read_files(r, whole, sink)) {
-        return true;
-    }
-    return good ? err_set(why, ERR_GONE, 0, "the JVM's recording has ended") : false;
+    return (is_live || ask(r, ATTACH_MS, "Dumped recording", why, "JFR.dump name=" NAME " filename=/dev/null")) &&
+           read_files(r, whole, sink, why);
 }
 
 /* What is stopped is written to its end first, and then gone but for who has it open. */
@@ -328,7 +328,7 @@ void java_stop_recording(void *collection, const struct runtime_sink *sink)
     (void)java_read_recording(r, false, sink, NULL);
     (void)ask(r, ATTACH_MS, NULL, NULL, "JFR.stop name=" NAME);
     if (is_live && r->file >= 0) {
-        hand_over(r, r->file, sink);
+        (void)hand_over(r, r->file, sink, NULL);
     }
     release(r);
 }
