@@ -11,7 +11,6 @@ endif
 OUT := build/out/$(ARCH)
 HOST_OUT := build/out/host
 FUZZ_OUT := build/out/fuzz
-UNIT_AARCH64_OUT := build/out/host-aarch64
 
 # As many jobs as processors, unless the caller said otherwise.
 ifeq ($(MAKELEVEL)$(filter -j% --jobserver%,$(MAKEFLAGS)),0)
@@ -51,11 +50,6 @@ HOST_SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=undefined
 HOST_CFLAGS = -g1 -O1 -fno-omit-frame-pointer
 FUZZ_SANITIZE := -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined
 FUZZ_CFLAGS = -gline-tables-only -O1 -fno-omit-frame-pointer
-
-# And for the unit tests as aarch64 programs: static, so that the emulator needs no root to find libraries in, which
-# rules AddressSanitizer out.
-UNIT_AARCH64_SANITIZE := -fsanitize=undefined -fno-sanitize-recover=undefined
-UNIT_AARCH64_CFLAGS = -g1 -O1
 
 # gcc 10 and 11 find initializers missing beside ones that are given by name.
 WARNINGS := -Wall -Wextra -Wno-missing-field-initializers -Wshadow -Wmissing-prototypes -Wstrict-prototypes -Wvla -Werror

@@ -56,24 +56,8 @@ $(FUZZ_OUT)/%_fuzz: tests/fuzz/%_fuzz.c $(FUZZ_OUT)/libpillion.a
 		$(FUZZ_OUT)/libpillion.a $(call vendor_archives,$(FUZZ_OUT)) -lpthread
 -include $(call for_tests,$(fuzz_programs:=.d))
 
-# The unit tests once more as aarch64 programs, which a Debian machine runs under qemu-user. Their libraries are built
-# without debug information, for speed, and without a sanitizer: it would say what the host's has said.
-aarch64_programs := $(unit_programs:$(HOST_OUT)/%=$(UNIT_AARCH64_OUT)/%)
-$(call note,$(UNIT_AARCH64_OUT)/vendor.flags,$(AARCH64_GCC) $(UNIT_AARCH64_CFLAGS) $(UNIT_AARCH64_SANITIZE))
-$(foreach l,$(VENDOR_LIBRARIES),$(eval $(call vendor_rule,$(UNIT_AARCH64_OUT),$l,,$(AARCH64_GCC),$(AARCH64_TOOLS)ar,-O1)))
-$(eval $(call test_library,$(UNIT_AARCH64_OUT),$(AARCH64_GCC),$(AARCH64_TOOLS)ar,$$(WARNINGS) $$(UNIT_AARCH64_CFLAGS) \
-	$$(UNIT_AARCH64_SANITIZE),$(call library_sources,aarch64)))
-
-$(UNIT_AARCH64_OUT)/unit/%: tests/unit/%.c $(UNIT_AARCH64_OUT)/libpillion.a
-	$(call say,TEST,$@)
-	@mkdir -p $(@D)
-	$(Q)$(AARCH64_GCC) $(compile_base) $(WARNINGS) -Itests/unit -Itests/lab -I$(UNIT_AARCH64_OUT)/vendor/include \
-		$(UNIT_AARCH64_CFLAGS) $(UNIT_AARCH64_SANITIZE) -static -Wl,--eh-frame-hdr -MMD -MP -MF $@.d -o $@ $< $(filter %.o,$^) \
-		$(UNIT_AARCH64_OUT)/libpillion.a $(call vendor_archives,$(UNIT_AARCH64_OUT)) -lpthread
--include $(call for_tests,$(aarch64_programs:=.d))
-
 # What a unit program wants of the lab.
-$(foreach o,$(HOST_OUT) $(UNIT_AARCH64_OUT),$(eval $o/unit/recording_test: $o/lab/recorder.o $o/lab/recording.o))
+$(foreach o,$(HOST_OUT) $(OUT),$(eval $o/unit/recording_test: $o/lab/recorder.o $o/lab/recording.o))
 
 # What records a run and what replays it: linked as the product is, with its objects, so that they run wherever it does.
 linked_programs := $(OUT)/lab/record $(OUT)/lab/replay
@@ -87,19 +71,38 @@ $(linked_programs): $(OUT)/lab/%: $(OUT)/lab/%.o $(OUT)/lab/recorder.o $(OUT)/la
 	$(Q)$(TARGET_CC) $(TARGET_LDFLAGS) -s -o $@ $(filter %.o,$^) $(filter-out $(OUT)/obj/main.o,$(objects)) $(call vendor_archives,$(OUT))
 -include $(wildcard $(OUT)/lab/*.d)
 
-.PHONY: linked unit unit-aarch64 product-aarch64 fuzz fuzz-keep test test-backends bench
+# The unit tests once more with the product's own objects, as it is compiled and linked: what is tested so is what is shipped. As
+# aarch64 programs they run under qemu-user. Programs of tests have unwind tables, which some of them read.
+linked_unit_programs := $(patsubst tests/%.c,$(OUT)/%,$(wildcard tests/unit/*_test.c))
+$(OUT)/libpillion.a: $(filter-out $(OUT)/obj/main.o,$(objects))
+	@rm -f $@
+	$(Q)$(TARGET_BINUTILS)ar Dcrs $@ $^
+vendor_headers = -I$(OUT)/vendor/include
+$(linked_unit_programs): $(OUT)/unit/%: tests/unit/%.c build/tests.mk $(OUT)/libpillion.a
+	$(call say,TEST,$@)
+	@mkdir -p $(@D)
+	$(Q)$(TARGET_CC) $(compile_flags) $(TARGET_CFLAGS) -O1 -Itests/unit -Itests/lab $(vendor_headers) $(TARGET_LDFLAGS) \
+		-fasynchronous-unwind-tables -Wl,--eh-frame-hdr -MMD -MP -MF $@.d -o $@ $< $(filter %.o,$^) $(OUT)/libpillion.a $(call vendor_archives,$(OUT))
+# It needs getcontext and backtrace, which musl lacks; in what the unwinder's objects ask for the two libraries do not differ.
+$(OUT)/unit/unwind_test: private TARGET_CC = $(TARGET_GCC)
+$(OUT)/unit/unwind_test: private TARGET_LDFLAGS = -static
+$(OUT)/unit/unwind_test: private vendor_headers =
+-include $(call for_tests,$(linked_unit_programs:=.d))
+
+.PHONY: linked unit unit-linked unit-aarch64 product-aarch64 fuzz fuzz-keep test test-backends bench
 unit: $(unit_programs) $(HOST_OUT)/pillion
 linked: $(linked_programs)
+unit-linked: $(linked_unit_programs)
 
 ifeq ($(shell command -v $(AARCH64_GCC)),)
 unit-aarch64 product-aarch64:
 	@echo 'aarch64 is not tested: no $(AARCH64_GCC) here (make setup installs it)'
 else
-unit-aarch64: $(aarch64_programs)
-
 # A make of its own: ARCH decides what the rest of these files is about.
 product-aarch64:
 	+@$(MAKE) ARCH=aarch64 CROSS_COMPILE=$(AARCH64_TOOLS) product linked
+unit-aarch64:
+	+@$(MAKE) ARCH=aarch64 CROSS_COMPILE=$(AARCH64_TOOLS) product linked unit-linked
 endif
 
 # As a test, what is kept is given to the targets again, linked as unit programs are.
@@ -146,7 +149,7 @@ FUZZ_KEPT_BYTES := 4096
 test:
 	@sh build/setup.sh build test
 	+@$(MAKE) product linked
-	+@$(MAKE) unit unit-aarch64 product-aarch64 bench-check fuzz-replay
+	+@$(MAKE) unit unit-aarch64 bench-check fuzz-replay
 	@ARCH=$(ARCH) tests/run
 
 # Targets that mean ill, each for a second: HOSTILE=20000 for a night. A finding names its seed.

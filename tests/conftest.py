@@ -140,7 +140,7 @@ def pytest_unconfigure(config):
 
 
 # ---- C unit programs: tests/unit/X_test.c is built to build/out/host/unit/X_test by `make unit`, and by `make
-# unit-aarch64` to build/out/host-aarch64/unit/X_test, whose tests are named "aarch64: ..." and run under qemu-user
+# unit-aarch64`, with the product's objects, to build/out/aarch64/unit/X_test, whose tests are named "aarch64: ..." and run under qemu-user
 
 def pytest_collect_file(file_path, parent):
     if file_path.suffix == ".c" and file_path.stem.endswith("_test") and file_path.parent.name == "unit":
@@ -166,7 +166,7 @@ class UnitFile(pytest.File):
         if reason:
             yield UnitTest.from_parent(self, name="aarch64: all", program=None, test=None, reason=reason)
             return
-        program = UnitProgram(OUT / "host-aarch64" / "unit" / self.path.stem, emulate.prefix("aarch64"))
+        program = UnitProgram(OUT / "aarch64" / "unit" / self.path.stem, emulate.prefix("aarch64"))
         yield from self.tests("aarch64: ", program, emulate.UNIT_SKIPS)
 
     def tests(self, prefix, program, skips):

@@ -56,19 +56,8 @@ UNIT_SKIPS = {
     ("namer_test", "names that dwz moved are found"): NO_FILTER,
     ("namer_test", "what DWARF told is kept, also that it told nothing"): NO_FILTER,
     ("target_test", "the test's own stat is its own"): "/proc shows the emulator (runs in a guest)",
-    ("inlines_test", "DWARF 4 gives chains, files and lines"): NO_FILTER,
-    ("inlines_test", "DWARF 5 gives chains, files and lines"): NO_FILTER,
-    ("inlines_test", "packed sections are unpacked"): NO_FILTER,
-    ("inlines_test", "names that dwz moved are found in the alternate file, if it is the right one"): NO_FILTER,
-    ("inlines_test", "cuts and flipped bits are survived"): NO_FILTER,
-    ("inlines_test", "loops of references end"): NO_FILTER,
-    ("inlines_test", "this program's own chain is as its compiler inlined it"): NO_FILTER,
-    ("namer_test", "inlined functions are named by DWARF, the real one by its symbol"): NO_FILTER,
-    ("namer_test", "when time is over there still are symbols"): NO_FILTER,
-    ("namer_test", "without a reader of debug information there still are symbols"): NO_FILTER,
-    ("namer_test", "names that dwz moved are found"): NO_FILTER,
-    ("namer_test", "what DWARF told is kept, also that it told nothing"): NO_FILTER,
     ("target_test", "the test's own status is its own"): "/proc shows the emulator (runs in a guest)",
+
 }
 # These run in the guest of live/test_aarch64.py, where they find a kernel of their own.
 UNIT_IN_GUEST = ("inlines_test", "launch_test", "namer_test", "target_test")

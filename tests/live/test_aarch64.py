@@ -172,7 +172,7 @@ for program in {}; do echo "# $program"; /$program 2>&1 || echo "# $program fail
 @pytest.mark.net
 @pytest.mark.root
 def test_unit_programs_that_want_a_kernel_of_their_own(guest, out):
-    programs = [out / "host-aarch64" / "unit" / name for name in emulate.UNIT_IN_GUEST]
+    programs = [out / "aarch64" / "unit" / name for name in emulate.UNIT_IN_GUEST]
     if not all(program.exists() for program in programs):
         reason = emulate.compiler_missing("aarch64")
         (pytest.skip if reason else pytest.fail)(reason or "the unit programs are missing; run make unit-aarch64")
