@@ -81,7 +81,7 @@ vendor_headers = -I$(OUT)/vendor/include
 $(linked_unit_programs): $(OUT)/unit/%: tests/unit/%.c build/tests.mk $(OUT)/libpillion.a
 	$(call say,TEST,$@)
 	@mkdir -p $(@D)
-	$(Q)$(TARGET_CC) $(compile_flags) $(TARGET_CFLAGS) -O1 -Itests/unit -Itests/lab $(vendor_headers) $(TARGET_LDFLAGS) \
+	$(Q)$(TARGET_CC) $(compile_flags) $(filter-out $(DETERMINISTIC),$(TARGET_CFLAGS)) -O1 -Itests/unit -Itests/lab $(vendor_headers) $(TARGET_LDFLAGS) \
 		-fasynchronous-unwind-tables -Wl,--eh-frame-hdr -MMD -MP -MF $@.d -o $@ $< $(filter %.o,$^) $(OUT)/libpillion.a $(call vendor_archives,$(OUT))
 # It needs getcontext and backtrace, which musl lacks; in what the unwinder's objects ask for the two libraries do not differ.
 $(OUT)/unit/unwind_test: private TARGET_CC = $(TARGET_GCC)

@@ -91,12 +91,20 @@ def pytest_runtest_setup(item):
                 pytest.skip(f"tier {name}: {reason}")
 
 
-TIME_OF = {}  # file -> s
+TIME_OF, CPU_TIME_OF = {}, {}  # file -> s; of CPU time that of the tests and of processes that have ended
 
 
 def pytest_runtest_logreport(report):
     file = report.nodeid.split("::")[0]
     TIME_OF[file] = TIME_OF.get(file, 0) + report.duration
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_protocol(item):
+    before = sum(os.times()[:4])
+    yield
+    file = item.nodeid.split("::")[0]
+    CPU_TIME_OF[file] = CPU_TIME_OF.get(file, 0) + sum(os.times()[:4]) - before
 
 
 # ---- Once more: tests/run tries failures again if there are few of them and each may fail by chance
@@ -128,8 +136,9 @@ def pytest_sessionfinish(session, exitstatus):
 @pytest.hookimpl(trylast=True)
 def pytest_unconfigure(config):
     if sum(TIME_OF.values()) > 60:
-        slowest = sorted(TIME_OF.items(), key=lambda row: -row[1])[:25]
-        print("seconds by file: " + ", ".join(f"{Path(file).name} {seconds:.0f}" for file, seconds in slowest))
+        for what, of in (("seconds", TIME_OF), ("seconds of CPU time", CPU_TIME_OF)):
+            slowest = sorted(of.items(), key=lambda row: -row[1])[:25]
+            print(f"{what} by file: " + ", ".join(f"{Path(file).name} {seconds:.0f}" for file, seconds in slowest))
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     if reporter is None or config.option.collectonly:
         return
