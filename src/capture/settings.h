@@ -40,6 +40,7 @@ enum runtime_mode {
     RUNTIME_DISABLED,
     RUNTIME_WALK,    /* as its memory tells: it is asked nothing */
     RUNTIME_COLLECT, /* asked for a profile of its own where there is no other way, whatever that costs */
+    RUNTIME_MOMENTS, /* likewise for its threads' stacks, again and again */
 };
 
 /* Whether stacks of an interpreter's threads show the native code it calls, in its place. */

@@ -101,10 +101,11 @@ static bool language_mode(const struct option *row, size_t i, struct choice *out
         {.name = "disabled", .value = RUNTIME_DISABLED},
         {.name = "none", .value = RUNTIME_DISABLED, .hidden = true},
     };
-    enum { COUNT = sizeof modes / sizeof modes[0], WAYS = 2 };
+    enum { COUNT = sizeof modes / sizeof modes[0], WAYS = 3 };
     const struct language *language = &languages[row->language];
     const struct choice ways[WAYS] = {{.name = "walk", .value = RUNTIME_WALK},
-                                      {.name = language->recorder, .value = RUNTIME_COLLECT}};
+                                      {.name = language->recorder, .value = RUNTIME_COLLECT},
+                                      {.name = language->moments, .value = RUNTIME_MOMENTS}};
     size_t more = language->recorder != NULL ? WAYS : 0;
     *out = i < COUNT          ? modes[i]
            : i < COUNT + more ? ways[i - COUNT]

@@ -45,7 +45,7 @@ struct reader {
     struct importer in;
     struct str wanted, file;
     bool whole;
-    struct jfr_live *live; /* null: it is no longer written */
+    struct live *live; /* null: it is no longer written */
     struct err *err;
     struct jfr_chunk chunk;
     const struct jfr_class *class[ROWS]; /* null: its events are not counted */
@@ -388,7 +388,7 @@ static bool read_sample(struct reader *r, size_t row, size_t at)
                       : rows[row].unit == UNIT_TICKS ? jfr_span_ns(&r->chunk, values[2])
                                                      : values[2];
     if (is_told(r, &rows[row])) {
-        struct jfr_sample sample = {.thread = thread, .node = node, .may_wait = !is_cpu(&rows[row])};
+        struct live_sample sample = {.thread = thread, .node = node, .may_wait = !is_cpu(&rows[row])};
         sample.cpu_ns = amount < LIVE_MAX_NS ? amount : LIVE_MAX_NS;
         bool good = read_tid(r, values[1], &sample.tid);
         r->live->sample(r->live->context, &sample);
@@ -432,7 +432,7 @@ static void note_meta(struct reader *r)
 }
 
 /* What is known of this chunk already. False: all of it. */
-static bool is_new(struct jfr_live *live, const struct jfr_chunk *chunk)
+static bool is_new(struct live *live, const struct jfr_chunk *chunk)
 {
     if (chunk->start_ns > live->chunk_start_ns) {
         live->chunk_start_ns = chunk->start_ns;
@@ -545,7 +545,7 @@ bool jfr_read_whole(struct profile *p, struct str file, struct err *err)
     return read(&r, p);
 }
 
-bool jfr_read_live(struct profile *p, struct str file, struct jfr_live *live, struct err *err)
+bool jfr_read_live(struct profile *p, struct str file, struct live *live, struct err *err)
 {
     struct reader r = {.file = file, .whole = true, .live = live, .err = err};
     return read(&r, p);

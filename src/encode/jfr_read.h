@@ -23,7 +23,7 @@
 #ifndef ENCODE_JFR_READ_H
 #define ENCODE_JFR_READ_H
 
-#include "profile/profile.h"
+#include "encode/live.h"
 
 enum { JFR_FRAMES_MAX = 64 * 1024 * 1024 };
 
@@ -32,28 +32,8 @@ bool jfr_is(struct str file);
 /* `type`: as in pprof_read.h. */
 bool jfr_read(struct profile *p, struct str file, struct str type, struct err *err);
 
-/* A recording that is read again and again while its JVM writes it. */
-struct jfr_sample {
-    uint32_t tid;          /* as the JVM numbers it; 0: a virtual thread */
-    uint32_t thread, node; /* of the profile; 0: no room */
-    uint64_t cpu_ns;       /* what it stands for, as the recorder has it */
-    bool may_wait;         /* in native code, where waiting looks like running */
-};
-
-struct jfr_live {
-    uint32_t pid;          /* here */
-    uint64_t start_ticks;
-    struct str comm;
-    /* The thread here that the JVM numbers so; 0: not known. */
-    uint32_t (*thread)(void *context, uint32_t tid);
-    void (*sample)(void *context, const struct jfr_sample *sample);
-    void *context;
-    uint64_t chunk_start_ns; /* how far it was read: the chunk, … */
-    size_t chunk_bytes;      /* … and so much of it. 0, 0 before the first time */
-};
-
 /* What is new since the last time: samples of what runs go to `sample`, other types into the profile, as events. */
-bool jfr_read_live(struct profile *p, struct str file, struct jfr_live *live, struct err *err);
+bool jfr_read_live(struct profile *p, struct str file, struct live *live, struct err *err);
 
 /* CPU time, and beside it every other type as an event of that name. */
 bool jfr_read_whole(struct profile *p, struct str file, struct err *err);

@@ -43,6 +43,7 @@ struct language {
     const char *otel;          /* OpenTelemetry's profile.frame.type */
     const char *readers[4];    /* gProfiler's names for what reads it: --X-mode takes them for auto; null ends */
     const char *recorder;      /* what makes profiles inside it, as --X-mode calls it; null: nothing that is asked */
+    const char *moments;       /* likewise its telling where its threads are */
     uint32_t light, dark;      /* 0xrrggbb in the flame graph */
     enum name_form form : 8;
     bool is_script;            /* its functions belong to no mapped file, wherever their code lies */

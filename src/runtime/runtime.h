@@ -27,8 +27,8 @@
  *             the frame gets these names at once. Where generated code is described in files (perf maps,
  *             jitdumps: generated/jit.h), read_name tells what such a name means. release tells what a program was
  *             built with.
- *   collect   a profile that the runtime makes itself (JFR, inspector, pprof): start, poll, stop. The row speaks with
- *             the process (struct process_port) and hands over the files that the runtime wrote.
+ *   collect   a profile that the runtime makes itself (JFR, inspector, pprof), or moments of it: start, poll, tick,
+ *             stop. The row speaks with the process (struct process_port) and hands over what the runtime wrote.
  *
  * Threads. recognise, attach, resolve of a process, name_frames, name_thread and the releases belong to the sampler;
  * open_code, read_name and resolve of a file to the publisher; collect to a thread of its own, for it waits. walk and
@@ -228,11 +228,12 @@ struct runtime_target {
     const struct process_port *port; /* stays until stop */
     uint64_t frequency_hz;           /* of the session */
     unsigned wanted;
+    bool by_moments;                 /* not by its recorder: by its threads' stacks, asked for again and again */
 };
 
 /* Takes a file that the runtime wrote, in a format that encode reads (a flight recording), or what has been written of
- * it so far; what it has of it already it does not take twice. The bytes are the sink's then, and the buffer is
- * empty. */
+ * it so far; what it has of it already it does not take twice. Or moments (encode/moments_read.h), each handed over
+ * once. The bytes are the sink's then, and the buffer is empty. */
 struct runtime_sink {
     void (*file)(void *context, struct buf *bytes);
     void *context;
@@ -295,9 +296,13 @@ struct runtime {
     const char *carriers; /* how threads are called that run light ones of the runtime's own, with collect; may be
                            * null */
     /* collect: poll hands over what there is (`whole`: what is still being written, too), and is false with the reason
-     * when the profile is over; stop ends it, hands over what is left, and frees. */
+     * when the profile is over; stop ends it, hands over what is left, and frees. tick has a moment told, which stands
+     * for the time since the last; false: there are none to be told (any more). It may be null. */
     bool (*may_start)(const struct process_port *port, struct err *why); /* as far as is seen without asking it */
-    void *(*start)(const struct runtime_target *target, struct err *why); /* null: not here, or not now (EAGAIN) */
+    void *(*start)(const struct runtime_target *target, struct err *why); /* null: not here, or not now (EAGAIN). What
+                                                                            * its stacks are not is told in `why` then,
+                                                                            * also where there is something */
+    bool (*tick)(void *collection, uint64_t since_ns);
     bool (*poll)(void *collection, bool whole, const struct runtime_sink *sink, struct err *why);
     void (*stop)(void *collection, const struct runtime_sink *sink);
 };

@@ -1,10 +1,11 @@
 /*
- * Any process as a JVM that is asked for a recording: what /proc says of it, what it answers, and which files there
- * are come from the bytes, as texts with their length (16 bits) in front. An answer of no bytes is the usual one, so
- * that the next command is reached. Whatever it says, one signal at most is sent, nothing that was made stays, and
- * nothing stays open.
+ * Any process as a JVM that is asked for a recording or for its threads' stacks: what /proc says of it, what it
+ * answers, and which files there are come from the bytes, as texts with their length (16 bits) in front. An answer of
+ * no bytes is the usual one, so that the next command is reached. Whatever it says, one signal at most is sent, nothing
+ * that was made stays, and nothing stays open.
  */
 #include "base/cursor.h"
+#include "encode/moments_read.h"
 #include "runtime/java/attach.h"
 #include "runtime/java/private.h"
 
@@ -17,8 +18,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum {
     LISTENS = 1, HAS_HANDLER = 2, CWD_IS_READ_ONLY = 4, TMP_IS_READ_ONLY = 8, COMES_LATE = 16, WHOLE = 32,
-    HIDES_PROC = 64, /* flags */
+    HIDES_PROC = 64, BY_MOMENTS = 128, /* flags */
     MADE_MAX = 4, PATH_BYTES = 96, NAMES_MAX = 200, REQUEST_MAX = 1200, POLLS = 3, PAUSES_MAX = 4000, ASKED_MAX = 40,
+    PROFILE_BYTES = 1 << 20,
 };
 
 struct jvm {
@@ -164,6 +166,9 @@ static struct str usual(const char *command)
         {"JFR.configure", STR("0\nRepository path: /tmp/2026_11_28_02_42_06_7\n")},
         {"JFR.dump", STR("0\nDumped recording \"pillion\"\n")},
         {"JFR.stop", STR("0\nStopped recording \"pillion\".\n")},
+        {"VM.uptime", STR("0\n12.345 s\n")},
+        {"Thread.print", STR("0\n\"main\" #1 nid=0x10 runnable\n   java.lang.Thread.State: RUNNABLE\n"
+                             "\tat A.b(A.java:1)\n")},
     };
     for (size_t i = 0; i < sizeof answers / sizeof answers[0]; i++) {
         if (str_starts(str_of(command), str_of(answers[i].to))) {
@@ -198,30 +203,51 @@ static void pause_for(void *context, uint64_t ms)
     must(ms > 0 && j->pauses++ < PAUSES_MAX);
 }
 
+static uint32_t thread_of(void *context, uint32_t tid)
+{
+    (void)context;
+    return tid % 2 == 0 ? tid : 0;
+}
+
+static void take_sample(void *context, const struct live_sample *sample)
+{
+    const struct profile *p = context;
+    must(sample->tid != 0 && sample->thread < p->threads.len && sample->node < p->nodes.len);
+}
+
+/* Into a profile, as its window's sampler does. */
 static void take(void *context, struct buf *bytes)
 {
     (void)context;
     must(bytes->len > 0);
+    if (moments_are(buf_slice(bytes))) {
+        struct profile p = {0};
+        struct live live = {
+            .pid = 7, .start_ticks = 9, .thread = thread_of, .sample = take_sample, .context = &p};
+        must(profile_init(&p, PROFILE_BYTES, NULL));
+        moments_read(&p, buf_slice(bytes), FRAME_JVM, &live);
+        profile_release(&p);
+    }
     buf_release(bytes);
     buf_init(bytes, bytes->max);
 }
 
-/* A recording, begun, read some times and stopped. */
-static void record(const struct process_port *port, unsigned wanted, unsigned frequency_hz, bool whole)
+/* A recording or dumps, begun, read some times and stopped. */
+static void collect(const struct runtime_target *target, bool whole)
 {
-    const struct runtime_target target = {.port = port, .frequency_hz = frequency_hz, .wanted = wanted};
     const struct runtime_sink sink = {take, NULL};
-    const struct jvm *j = port->context;
+    const struct jvm *j = target->port->context;
     struct err why = {0};
-    void *recording = java_record(&target, &why);
-    must((recording == NULL) == (why.kind != ERR_NONE) && made_count(j) == 0);
-    for (unsigned i = 0; recording != NULL && i < POLLS; i++) {
+    void *collection = java_collect(target, &why);
+    must((collection != NULL || why.kind != ERR_NONE) && made_count(j) == 0);
+    for (unsigned i = 0; collection != NULL && i < POLLS; i++) {
         why = (struct err){0};
-        bool goes_on = java_read_recording(recording, whole, &sink, &why);
+        (void)java_collect_tick(collection, 1000 * i);
+        bool goes_on = java_collect_poll(collection, whole, &sink, &why);
         must(goes_on == (why.kind == ERR_NONE));
     }
-    if (recording != NULL) {
-        java_stop_recording(recording, &sink);
+    if (collection != NULL) {
+        java_collect_stop(collection, &sink);
     }
     must(made_count(j) == 0 && j->opened == 0);
 }
@@ -246,7 +272,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         .context = &j,
     };
     j.flags = cursor_u8(&j.rest);
-    unsigned wanted = cursor_u8(&j.rest) & 7, frequency_hz = cursor_u8(&j.rest);
-    record(&port, wanted, frequency_hz, (j.flags & WHOLE) != 0);
+    const struct runtime_target target = {.port = &port,
+                                          .wanted = cursor_u8(&j.rest) & 7,
+                                          .frequency_hz = cursor_u8(&j.rest),
+                                          .by_moments = (j.flags & BY_MOMENTS) != 0};
+    collect(&target, (j.flags & WHOLE) != 0);
     return 0;
 }

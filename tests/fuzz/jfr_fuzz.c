@@ -38,6 +38,33 @@ static void read_as(struct str file, struct str type, bool whole)
     profile_release(&p);
 }
 
+static uint32_t thread_of(void *context, uint32_t tid)
+{
+    (void)context;
+    return tid % 2 == 0 ? tid : 0;
+}
+
+static void take(void *context, const struct live_sample *sample)
+{
+    const struct profile *p = context;
+    if (sample->thread >= p->threads.len || sample->node >= p->nodes.len) {
+        abort();
+    }
+}
+
+/* As while it is written: its first half, and then all of it. */
+static void read_live(struct str file)
+{
+    struct profile p = {0};
+    struct err err = {0};
+    struct live live = {.pid = 7, .start_ticks = 9, .thread = thread_of, .sample = take, .context = &p};
+    if (profile_init(&p, MAX_BYTES, &err)) {
+        (void)jfr_read_live(&p, str_sub(file, 0, file.len / 2), &live, &err);
+        (void)jfr_read_live(&p, file, &live, &err);
+    }
+    profile_release(&p);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct buf made;
@@ -51,6 +78,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     read_as(file, STR(""), false);
     read_as(file, STR("alloc_space"), false);
     read_as(file, STR(""), true);
+    read_live(file);
     buf_release(&made);
     return 0;
 }

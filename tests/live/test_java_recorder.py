@@ -111,6 +111,17 @@ def test_a_jvm_has_its_cpu_time_and_its_stacks(name, pillion, workdir, command):
     assert "[no java samples]" in session.frames(), "its compilers' threads have no stacks of Java"
 
 
+@pytest.mark.parametrize("name", ["host", pytest.param("8", marks=pytest.mark.net), pytest.param("25", marks=pytest.mark.net)])
+def test_dumps_are_asked_for_again_and_again(name, pillion, workdir, command):
+    """Where in a function is left to safepoints; who called it, and each thread's CPU time, are right."""
+    session = profiler.profile(pillion, workdir / "out", command(name, "Shares", [6, 3]), *NO_PERF, "--java-mode", "dump", launch="init")
+    assert profiler.within(session.seconds(), session.done.cpu_seconds, .03, .1), session.done # pillion's own is in it
+    assert own_share(session, "Shares.work") > .8, (session.done, session.col.stacks)
+    roots = {next(frame for frame in stack.frames if "_[j]" in frame) for stack in session.col.stacks if "Shares.work_[j]" in stack.frames}
+    assert roots == {"Shares.main_[j]", "java/lang/Thread.run_[j]"}, session.col.stacks
+    assert not re.search(r"Shares\$\$Lambda[^;]*/", (workdir / "out" / "last_profile.col").read_text())
+
+
 @pytest.mark.parametrize("name", [pytest.param("21", marks=pytest.mark.net), pytest.param("25", marks=pytest.mark.net)])
 def test_virtual_threads_have_the_time_of_those_that_carry_them(name, pillion, workdir, command):
     session = profiler.profile(pillion, workdir / "out", command(name, "Virtual", [8]), *NO_PERF, launch="init")
@@ -238,7 +249,8 @@ def test_without_a_recorder(pillion, workdir, command):
     subprocess.run(["jlink", "--add-modules", "java.base", "--output", workdir / "image"], check=True)
     target = process.start([workdir / "image/bin/java", *command("host", "Busy", [300])[1:]])
     process.until(lambda: is_up(target.pid), 60, "the JVM works")
-    attach(pillion, target.pid, workdir / "out", until="jdk.jfr")
+    done = attach(pillion, target.pid, workdir / "out")
+    assert re.search(r"stacks of pid \d+ are coarse: .*safepoints.*jdk\.jfr", done.err), done
     ends_unharmed(target)
 
 

@@ -783,25 +783,31 @@ static void what_was_there(void)
                 "the JVM refuses: java.lang.SecurityException: no", "VM.version\nJFR.check\n");
 }
 
+#define UNKNOWN STR("-1\njava.lang.IllegalArgumentException: Unknown diagnostic command\n")
+
 /* Its commands are not all there while it starts: that is no last word. */
 static void starts(void)
 {
     static const struct {
-        struct str answer;
+        struct str answer, uptime;
+        const char *asked;
         int number;
     } said[] = {
-        {STR("-1\njava.lang.IllegalArgumentException: Unknown diagnostic command\n"), EAGAIN},
-        {STR("0\nModule jdk.jfr not found.\n"), 0},
+        {UNKNOWN, UNKNOWN, "VM.version\nJFR.check\nVM.uptime\n", EAGAIN},
+        {UNKNOWN, STR("0\n9.999 s\n"), "VM.version\nJFR.check\nVM.uptime\n", EAGAIN},
+        {UNKNOWN, STR("0\n10.001 s\n"), "VM.version\nJFR.check\nVM.uptime\n", 0},
+        {STR("0\nModule jdk.jfr not found.\n"), STR("0\n"), "VM.version\nJFR.check\n", 0},
     };
     for (size_t i = 0; i < sizeof said / sizeof said[0]; i++) {
         struct jvm *j = begin();
         const struct runtime_target target = {.port = &j->port, .frequency_hz = 99, .wanted = RUNTIME_WANTS_CPU};
         struct err why = {0};
         j->sayings[0] = (struct saying){"JFR.check", said[i].answer};
+        j->sayings[1] = (struct saying){"VM.uptime", said[i].uptime};
         CHECK(java_record(&target, &why) == NULL);
         CHECK_INT(why.kind, ERR_UNSUPPORTED);
         CHECK_INT(why.number, said[i].number);
-        CHECK_TEXT(buf_cstr(&j->asked), "VM.version\nJFR.check\n");
+        CHECK_TEXT(buf_cstr(&j->asked), said[i].asked);
         end(j);
     }
 }
@@ -1105,6 +1111,86 @@ static void somebody_else_ended_it(void)
     end(j);
 }
 
+/* ---- without a recorder ---- */
+
+#define DUMP STR("0\nFull thread dump OpenJDK:\n\n\"main\" #1 nid=0x10 runnable\n" \
+                 "   java.lang.Thread.State: RUNNABLE\n"                              \
+                 "\tat Shop.main(Shop.java:3)\n")
+#define MOMENT "thread 16 0 main\n3 Shop.main\n"
+
+static void take_text(void *context, struct buf *bytes)
+{
+    buf_str(context, buf_slice(bytes));
+    buf_clear(bytes);
+}
+
+/* Asked `how` of a JVM whose recorder says `check`: what it was asked, why its stacks are coarse or none, and the
+ * moments of two ticks. */
+static void check_dumps(struct str check, struct str dump, struct runtime_target how, const char *asked,
+                        const char *told, const char *moments)
+{
+    struct jvm *j = begin();
+    struct err why = {0};
+    struct buf text;
+    const struct runtime_sink to_text = {take_text, &text};
+    buf_init(&text, 1 << 16);
+    how.port = &j->port;
+    how.frequency_hz = 99;
+    j->sayings[0] = (struct saying){"JFR.check", check};
+    j->sayings[1] = (struct saying){"Thread.print", dump};
+    void *collection = java_collect(&how, &why);
+    CHECK_TEXT(buf_cstr(&j->asked), asked);
+    CHECK_TEXT(why.text, told);
+    CHECK((collection != NULL) == (moments != NULL));
+    if (collection != NULL) {
+        CHECK(java_collect_tick(collection, 100) && java_collect_tick(collection, 150));
+        CHECK(java_collect_poll(collection, false, &to_text, &why));
+        CHECK_TEXT(buf_cstr(&text), moments);
+        buf_clear(&text);
+        j->is_silent = true;
+        CHECK(!java_collect_tick(collection, 100) && !java_collect_poll(collection, false, &to_text, &why));
+        CHECK_TEXT(why.text, "cannot connect to its socket " SOCKET ": Connection timed out (ETIMEDOUT)");
+        java_collect_stop(collection, &to_text);
+        CHECK_INT(text.len, 0);
+    }
+    CHECK_INT(j->signals, 1);
+    buf_release(&text);
+    end(j);
+}
+
+#define MOMENTS "moment 0\n" MOMENT "moment 100\n" MOMENT "moment 150\n" MOMENT
+
+static void by_dumps(void)
+{
+    const struct runtime_target cpu = {.wanted = RUNTIME_WANTS_CPU}, lock = {.wanted = RUNTIME_WANTS_LOCK},
+                                dumps = {.wanted = RUNTIME_WANTS_CPU, .by_moments = true};
+    const struct str none = STR("0\nModule jdk.jfr not found.\n");
+    static const char why_none[] = "the JVM's recorder cannot be used: Module jdk.jfr not found.";
+    check_dumps(none, DUMP, cpu, "VM.version\nJFR.check\nThread.print\n",
+                "they are those of safepoints, asked for up to ten times a second, because the JVM's recorder cannot "
+                "be used: Module jdk.jfr not found.", MOMENTS);
+    check_dumps(none, DUMP, dumps, "Thread.print\n", "", MOMENTS);
+    check_dumps(none, UNKNOWN, cpu, "VM.version\nJFR.check\nThread.print\n", why_none, NULL);
+    check_dumps(none, UNKNOWN, dumps, "Thread.print\n",
+                "the JVM refuses: java.lang.IllegalArgumentException: Unknown diagnostic command", NULL);
+    check_dumps(none, DUMP, lock, "VM.version\nJFR.check\n", why_none, NULL);
+    check_dumps(UNKNOWN, DUMP, cpu, "VM.version\nJFR.check\nVM.uptime\n",
+                "the JVM has no flight recorder (jdk.jfr)", NULL); /* it is starting */
+}
+
+/* One that cannot be asked gets no second signal for it. */
+static void nobody_is_asked_twice(void)
+{
+    struct jvm *j = begin();
+    struct err why = {0};
+    const struct runtime_target target = {.port = &j->port, .frequency_hz = 99, .wanted = RUNTIME_WANTS_CPU};
+    j->listens_after = NEVER;
+    CHECK(java_collect(&target, &why) == NULL);
+    CHECK_INT(j->signals, 1);
+    CHECK_TEXT(buf_cstr(&j->asked), "");
+    end(j);
+}
+
 TESTS({"a flag against it is found wherever the JVM takes flags from, and undone by a later one", flags},
       {"flags count in the JVM's order: JAVA_TOOL_OPTIONS, its command line, _JAVA_OPTIONS",
        flags_as_the_jvm_orders_them},
@@ -1137,4 +1223,6 @@ TESTS({"a flag against it is found wherever the JVM takes flags from, and undone
       {"a repository without files, or with an empty one, hands over nothing", no_files_yet},
       {"among many files the newest is ours", many_files},
       {"8 and 11 are asked for a copy before each reading", dumped},
-      {"when somebody else ended it that is the reason, and stopping it is in vain", somebody_else_ended_it})
+      {"when somebody else ended it that is the reason, and stopping it is in vain", somebody_else_ended_it},
+      {"a JVM without a recorder is asked for its threads' stacks, for CPU time alone", by_dumps},
+      {"one that cannot be asked gets one signal", nobody_is_asked_twice})

@@ -187,7 +187,7 @@ static uint32_t thread_here(void *context, uint32_t tid)
     return tid == 4711 ? 31 : 0;
 }
 
-static void tell(void *context, const struct jfr_sample *sample)
+static void tell(void *context, const struct live_sample *sample)
 {
     CHECK(context == &told);
     const struct thread *thread = &told.p.threads.at[sample->thread];
@@ -197,12 +197,12 @@ static void tell(void *context, const struct jfr_sample *sample)
                                   (unsigned long long)sample->cpu_ns, sample->may_wait ? " native" : "");
 }
 
-static struct jfr_live begin_live(void)
+static struct live begin_live(void)
 {
     begin();
     profile_release(&told.p);
     CHECK(profile_init(&told.p, 1 << 20, NULL));
-    return (struct jfr_live){
+    return (struct live){
         .pid = 30, .start_ticks = 77, .comm = STR("shop"), .thread = thread_here, .sample = tell, .context = &told};
 }
 
@@ -214,7 +214,7 @@ static void flush(size_t from, uint64_t start_ns)
 }
 
 /* What is new: "the JVM's thread=here:line ns"; or why it cannot be read. */
-static const char *live_of(struct jfr_live *live, struct str bytes)
+static const char *live_of(struct live *live, struct str bytes)
 {
     static struct err err;
     told.used = told.asked = 0;
@@ -225,7 +225,7 @@ static const char *live_of(struct jfr_live *live, struct str bytes)
     return ok ? told.text : err.text;
 }
 
-static const char *again(struct jfr_live *live)
+static const char *again(struct live *live)
 {
     flush(0, START);
     return live_of(live, buf_slice(&file));
@@ -233,7 +233,7 @@ static const char *again(struct jfr_live *live)
 
 static void grows(void)
 {
-    struct jfr_live live = begin_live();
+    struct live live = begin_live();
     CHECK_TEXT(again(&live), "");
     sample(T_SAMPLE, 1000, 5, 1, 0);
     sample(T_NATIVE, 1000, 5, 2, 0);
@@ -258,7 +258,7 @@ static void grows(void)
 /* Not yet written as far as the file is long. */
 static void ahead_of_its_size(void)
 {
-    struct jfr_live live = begin_live();
+    struct live live = begin_live();
     sample(T_SAMPLE, 1000, 5, 1, 0);
     flush(0, START);
     sample(T_SAMPLE, 1000, 5, 2, 0);
@@ -271,7 +271,7 @@ static void ahead_of_its_size(void)
 
 static void of_a_window_each(void)
 {
-    struct jfr_live live = begin_live();
+    struct live live = begin_live();
     sample(T_SAMPLE, 1000, 5, 2, 0);
     CHECK_TEXT(again(&live), "4711=31:0 10000000");
     profile_release(&told.p);
@@ -286,7 +286,7 @@ static void of_a_window_each(void)
 
 static void cpu_time(void)
 {
-    struct jfr_live live = begin_live();
+    struct live live = begin_live();
     sample(T_SAMPLE, 1000, 5, 1, 0);
     sample(T_CPU, 1000, 1, 5, 7000);
     sample(T_CPU, 1000, 2, 5, 1);
@@ -300,7 +300,7 @@ static void cpu_time(void)
 
 static void next_chunks(void)
 {
-    struct jfr_live live = begin_live();
+    struct live live = begin_live();
     sample(T_SAMPLE, 1000, 5, 1, 0);
     CHECK_TEXT(again(&live), "4711=31:12 10000000");
     sample(T_SAMPLE, 1000, 5, 2, 0);
@@ -334,7 +334,7 @@ static void next_chunks(void)
 
 static void damaged_tail(void)
 {
-    struct jfr_live live = begin_live();
+    struct live live = begin_live();
     struct buf nothing;
     buf_init(&nothing, 16);
     sample(T_SAMPLE, 1000, 5, 1, 0);
@@ -360,7 +360,7 @@ static void damaged_tail(void)
 
 static void threads(void)
 {
-    struct jfr_live live = begin_live();
+    struct live live = begin_live();
     sample(T_SAMPLE, 1000, 5, 1, 0);
     sample(T_SAMPLE, 1000, 5, 1, 0);
     sample(T_SAMPLE, 1000, 9, 1, 0); /* without a number: no thread of the system */
@@ -377,7 +377,7 @@ static void threads(void)
 /* A profile that is full: samples are told all the same, as of nobody. */
 static void no_room(void)
 {
-    struct jfr_live live = begin_live();
+    struct live live = begin_live();
     profile_release(&told.p);
     CHECK(profile_init(&told.p, 0, NULL));
     sample(T_SAMPLE, 1000, 5, 1, 0);

@@ -4,6 +4,7 @@
 #include "capture/collect/private.h"
 #include "base/time.h"
 #include "encode/jfr_read.h"
+#include "encode/moments_read.h"
 #include "os/clock.h"
 #include "os/proc.h"
 #include "os/usage.h"
@@ -57,17 +58,19 @@ bool collecting_any_stack(const struct collecting *c)
 
 /* ---- whom to ask ---- */
 
-/* Once for each `cause`. */
-static void tell(struct collecting *c, struct collected *one, const char *cause, const struct err *why)
+/* Once for each `cause`. `coarse`: there are stacks. */
+static void tell(struct collecting *c, struct collected *one, const char *cause, const struct err *why, bool coarse)
 {
     struct shared *s = c->follow->shared;
     const struct target *target = targets_find(&c->follow->targets, one->pid);
     char text[2 * ERR_TEXT_MAX];
     snprintf(one->why, sizeof one->why, "%s", why->text);
-    snprintf(text, sizeof text, "%s: the %s stacks of pid %u are not known: %s",
-             target != NULL ? target->name : "?", one->runtime->name, one->pid, why->text);
+    snprintf(text, sizeof text, "%s: the %s stacks of pid %u are %s: %s", target != NULL ? target->name : "?",
+             one->runtime->name, one->pid, coarse ? "coarse" : "not known", why->text);
     log_once_for(&s->log, LOG_WARNING, cause, "%s", text);
-    unseen_note_process(&s->unseen, one->pid, text);
+    if (!coarse) {
+        unseen_note_process(&s->unseen, one->pid, text);
+    }
 }
 
 /* The recorder takes memory of the process's container, where that may be ours. */
@@ -127,23 +130,26 @@ static struct collected *collected_of(struct collecting *c, const struct target 
 static void begin(struct collecting *c, struct collected *one, uint64_t now_ns)
 {
     const struct shared *s = c->follow->shared;
-    bool is_asked_for = s->settings->runtime.mode[one->runtime->kind] == RUNTIME_COLLECT;
-    const struct runtime_target how = {.frequency_hz = s->settings->sampling.frequency_hz, .wanted = one->wanted};
+    enum runtime_mode mode = s->settings->runtime.mode[one->runtime->kind];
+    bool by_moments = mode == RUNTIME_MOMENTS, is_asked_for = mode == RUNTIME_COLLECT || by_moments;
+    const struct runtime_target how = {
+        .frequency_hz = s->settings->sampling.frequency_hz, .wanted = one->wanted, .by_moments = by_moments};
     struct err why = {0};
     if (one->over || now_ns < one->retry_ns || now_ns - one->first_ns < AGE_MS * NS_PER_MS ||
         !(is_asked_for || is_hot(c, one, now_ns))) {
         return;
     }
     if (!is_asked_for && !has_room(&why)) {
-        tell(c, one, "no room for a recorder", &why);
+        tell(c, one, "no room for a recorder", &why, false);
         one->retry_ns = now_ns + PAUSE_MOST_MS * NS_PER_MS;
         return;
     }
     one->job = collector_begin(c->collector, one->pid, one->runtime, &how);
     log_once(&c->follow->shared->log, LOG_INFO,
-             "%sthe %s runtime of pid %u is asked for a recording of its own, which costs it some 20 to 30 MB and a "
-             "second of CPU time; --no-java-attach lets it alone",
-             (one->wanted & RUNTIME_WANTS_CPU) != 0 ? "there are no perf events: " : "", one->runtime->name, one->pid);
+             "%sthe %s runtime of pid %u is asked for %s; --no-java-attach lets it alone",
+             (one->wanted & RUNTIME_WANTS_CPU) != 0 ? "there are no perf events: " : "", one->runtime->name, one->pid,
+             by_moments ? "its threads' stacks up to ten times a second, which stops them for a moment each time"
+                        : "a recording of its own, which costs it some 20 to 30 MB and a second of CPU time");
 }
 
 static void ask_all(struct collecting *c, uint64_t now_ns)
@@ -192,7 +198,7 @@ static uint32_t thread_of(void *context, uint32_t tid)
     return !c->reading->is_inner ? tid : slot != NULL ? (uint32_t)slot->value : 0;
 }
 
-static void take_sample(void *context, const struct jfr_sample *sample)
+static void take_sample(void *context, const struct live_sample *sample)
 {
     struct collecting *c = context;
     struct collected *one = c->reading;
@@ -212,7 +218,7 @@ static void read_file(struct collecting *c, struct collected *one, struct target
     struct shared *s = c->follow->shared;
     struct profile *p = s->window.profile;
     struct err err = {0};
-    struct jfr_live live = {.pid = one->pid,
+    struct live live = {.pid = one->pid,
                             .start_ticks = target->start_ticks,
                             .comm = str_of(target->name),
                             .thread = thread_of,
@@ -224,7 +230,9 @@ static void read_file(struct collecting *c, struct collected *one, struct target
         return;
     }
     c->reading = one;
-    if (!jfr_read_live(p, file, &live, &err)) {
+    if (moments_are(file)) {
+        moments_read(p, file, one->runtime->kind, &live);
+    } else if (!jfr_read_live(p, file, &live, &err)) {
         log_say(&s->log, LOG_DEBUG, "pid %u: its recording: %s", one->pid, err.text);
     }
     one->chunk_start_ns = live.chunk_start_ns;
@@ -258,7 +266,11 @@ static void take_files(struct collecting *c, struct collected *one)
 static void look_at(struct collecting *c, struct collected *one, uint64_t now_ns)
 {
     struct err why = {0};
-    if (one->job == NULL || collector_state(c->collector, one->job, &why) != COLLECT_OVER) {
+    enum collect_state state = one->job != NULL ? collector_state(c->collector, one->job, &why) : COLLECT_BEGINS;
+    if (state == COLLECT_RUNS && why.kind != ERR_NONE && one->why[0] == '\0') {
+        tell(c, one, why.text, &why, true);
+    }
+    if (state != COLLECT_OVER) {
         return;
     }
     bool again = why.number == EAGAIN, is_late = one->pause_ns >= LATE_MS * NS_PER_MS;
@@ -270,7 +282,7 @@ static void look_at(struct collecting *c, struct collected *one, uint64_t now_ns
     collector_end(c->collector, one->job);
     one->job = NULL;
     if ((!again || is_late) && why.kind != ERR_GONE && why.kind != ERR_NONE) {
-        tell(c, one, why.text, &why);
+        tell(c, one, why.text, &why, false);
     }
 }
 

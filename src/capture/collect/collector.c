@@ -15,6 +15,7 @@ enum {
     STACK_BYTES = 256 << 10,
     FILES_MAX = 16, /* that wait in a job */
     END_MS = 6000, /* for the conversations that end what runs */
+    TICK_MS = 100, TICK_PART = 50, /* a moment is asked for so often, and for a 50th of the time */
 };
 
 enum wish { WISH_READ = 1, WISH_WHOLE = 2, WISH_STOP = 4 };
@@ -30,6 +31,7 @@ struct collect_job {
     uint32_t pid;
     struct client client; /* the thread's */
     void *collection;     /* likewise; null: none runs */
+    uint64_t tick_ns, ticked_ns; /* likewise, monotonic: the next moment is asked for, 0: none is; the last was */
     unsigned wishes;      /* bits of enum wish */
     enum collect_state state;
     struct err why;
@@ -81,8 +83,21 @@ static bool begin(struct collect_job *job, struct err *why)
     job->collection = job->runtime->start(&job->how, why);
     if (job->collection == NULL) {
         client_close(&job->client);
+        return false;
     }
-    return job->collection != NULL;
+    job->ticked_ns = clock_mono_ns();
+    job->tick_ns = job->runtime->tick != NULL ? job->ticked_ns + TICK_MS * NS_PER_MS : 0;
+    return true;
+}
+
+/* A process that takes long to tell is asked less often. */
+static void tick(struct collect_job *job)
+{
+    uint64_t begun_ns = clock_mono_ns();
+    bool goes_on = job->runtime->tick(job->collection, begun_ns - job->ticked_ns);
+    uint64_t took_ns = clock_mono_ns() - begun_ns, pause_ns = TICK_PART * took_ns;
+    job->ticked_ns = begun_ns;
+    job->tick_ns = goes_on ? begun_ns + (pause_ns > TICK_MS * NS_PER_MS ? pause_ns : TICK_MS * NS_PER_MS) : 0;
 }
 
 /* One conversation; false: the profile is over. */
@@ -91,6 +106,10 @@ static bool converse(struct collect_job *job, unsigned wishes, struct files *bro
     const struct runtime_sink sink = {keep, brought};
     if (job->collection == NULL) {
         return (wishes & WISH_STOP) == 0 && begin(job, why);
+    }
+    if (wishes == 0) {
+        tick(job);
+        return true;
     }
     bool goes_on = (wishes & WISH_STOP) == 0 &&
                    job->runtime->poll(job->collection, (wishes & WISH_WHOLE) != 0, &sink, why);
@@ -102,9 +121,10 @@ static bool converse(struct collect_job *job, unsigned wishes, struct files *bro
     return goes_on;
 }
 
-static bool is_wanted(const struct collect_job *job)
+static bool is_wanted(const struct collect_job *job, uint64_t now_ns)
 {
-    return job->state == COLLECT_BEGINS || (job->state == COLLECT_RUNS && job->wishes != 0);
+    bool ticks = job->tick_ns != 0 && now_ns >= job->tick_ns;
+    return job->state == COLLECT_BEGINS || (job->state == COLLECT_RUNS && (job->wishes != 0 || ticks));
 }
 
 static void put_files(struct collect_job *job, struct files *brought)
@@ -129,19 +149,35 @@ static void serve(struct collector *c, struct collect_job *job)
     pthread_mutex_lock(&c->lock);
     job->busy = false;
     job->state = runs ? COLLECT_RUNS : COLLECT_OVER;
-    job->why = why;
+    if (!runs || why.kind != ERR_NONE) { /* what start told stays */
+        job->why = why;
+    }
     put_files(job, &brought);
 }
 
 static struct collect_job *next_job(struct collector *c)
 {
+    uint64_t now_ns = clock_mono_ns();
     vec_each(&c->jobs, job)
     {
-        if (is_wanted(*job)) {
+        if (is_wanted(*job, now_ns)) {
             return *job;
         }
     }
     return NULL;
+}
+
+/* Until the next moment is to be told. */
+static uint64_t time_left(struct collector *c)
+{
+    uint64_t now_ns = clock_mono_ns(), left_ns = UINT64_MAX;
+    vec_each(&c->jobs, job)
+    {
+        bool ticks = (*job)->state == COLLECT_RUNS && (*job)->tick_ns != 0;
+        uint64_t own_ns = !ticks ? UINT64_MAX : (*job)->tick_ns > now_ns ? (*job)->tick_ns - now_ns : 0;
+        left_ns = own_ns < left_ns ? own_ns : left_ns;
+    }
+    return left_ns;
 }
 
 static void sweep(struct collector *c)
@@ -173,8 +209,9 @@ static void *collector_main(void *argument)
         if (c->ends) {
             break;
         }
+        uint64_t left_ns = time_left(c);
         pthread_mutex_unlock(&c->lock);
-        (void)waker_wait(c->wake, -1, UINT64_MAX);
+        (void)waker_wait(c->wake, -1, left_ns);
         pthread_mutex_lock(&c->lock);
     }
     pthread_mutex_unlock(&c->lock);

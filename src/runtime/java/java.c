@@ -204,7 +204,8 @@ const struct runtime runtime_java = {
     .resolve = resolve,
     .carriers = "ForkJoinPool-",
     .may_start = attach_may,
-    .start = java_record,
-    .poll = java_read_recording,
-    .stop = java_stop_recording,
+    .start = java_collect,
+    .tick = java_collect_tick,
+    .poll = java_collect_poll,
+    .stop = java_collect_stop,
 };

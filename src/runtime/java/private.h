@@ -279,9 +279,17 @@ enum java_state {
 extern const bool java_return_is_in_register; /* of what is called; else it is on the stack */
 enum java_state java_state_at(const struct java *j, const struct java_place *place);
 
-/* The verb collect. */
-void *java_record(const struct runtime_target *target, struct err *why);
-bool java_read_recording(void *collection, bool whole, const struct runtime_sink *sink, struct err *why);
-void java_stop_recording(void *collection, const struct runtime_sink *sink);
+/* The verb collect, by the JVM's recorder (recording.c). ERR_UNSUPPORTED without EAGAIN: it answers, and has none that
+ * could be used. */
+struct recording;
+struct recording *java_record(const struct runtime_target *target, struct err *why);
+bool java_read_recording(struct recording *r, bool whole, const struct runtime_sink *sink, struct err *why);
+void java_stop_recording(struct recording *r, const struct runtime_sink *sink);
+
+/* The verb itself (collect.c): by the recorder, and where there is none by dumps. */
+void *java_collect(const struct runtime_target *target, struct err *why);
+bool java_collect_tick(void *collection, uint64_t since_ns);
+bool java_collect_poll(void *collection, bool whole, const struct runtime_sink *sink, struct err *why);
+void java_collect_stop(void *collection, const struct runtime_sink *sink);
 
 #endif

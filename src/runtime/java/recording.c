@@ -27,6 +27,7 @@ enum {
     WORDS_SINCE = 17,   /* settings may be words of the command */
     CPU_TIME_SINCE = 25,
     START_MS = 30000,   /* the first recording loads hundreds of classes */
+    STARTS_S = 10,      /* so long it may be without one of its commands */
     PERIOD_LEAST_MS = 20,
     DEPTH = 256,        /* frames; it keeps 64 otherwise, and cuts at the root */
 };
@@ -147,13 +148,23 @@ static void put_file(const struct recording *r, struct buf *out)
 
 /* ---- beginning ---- */
 
+/* Its commands come late. */
+static bool is_starting(struct recording *r)
+{
+    double uptime_s = 0;
+    return !ask(r, ATTACH_MS, NULL, NULL, "VM.uptime") ||
+           (sscanf(buf_cstr(&r->answer), "%lf", &uptime_s) == 1 && uptime_s < STARTS_S);
+}
+
 /* Nothing is begun twice under one name: what is there is of a profiler that was killed. A JVM without any recording so
  * far may be told how deep its stacks are to be. */
 static bool prepare(struct recording *r, struct err *why)
 {
     if (!ask(r, START_MS, "ecording", why, "JFR.check")) {
-        bool is_early = why != NULL && strstr(why->text, "Unknown diagnostic command") != NULL; /* it is starting */
-        return is_early ? err_set(why, ERR_UNSUPPORTED, EAGAIN, "the JVM has no flight recorder (jdk.jfr)") : false;
+        bool is_unknown = why != NULL && strstr(why->text, "Unknown diagnostic command") != NULL;
+        return is_unknown ? err_set(why, ERR_UNSUPPORTED, is_starting(r) ? EAGAIN : 0,
+                                    "the JVM has no flight recorder (jdk.jfr)")
+                          : false;
     }
     const char *said = buf_cstr(&r->answer);
     bool is_left = strstr(said, "name=" NAME " ") != NULL || strstr(said, "name=\"" NAME "\"") != NULL;
@@ -287,7 +298,7 @@ static bool read_files(struct recording *r, bool whole, const struct runtime_sin
 
 /* ---- the verb ---- */
 
-void *java_record(const struct runtime_target *target, struct err *why)
+struct recording *java_record(const struct runtime_target *target, struct err *why)
 {
     struct recording *r = calloc(1, sizeof *r);
     if (r == NULL) {
@@ -312,18 +323,16 @@ void *java_record(const struct runtime_target *target, struct err *why)
     return r;
 }
 
-bool java_read_recording(void *collection, bool whole, const struct runtime_sink *sink, struct err *why)
+bool java_read_recording(struct recording *r, bool whole, const struct runtime_sink *sink, struct err *why)
 {
-    struct recording *r = collection;
     bool is_live = r->version >= LIVE_SINCE;
     return (is_live || ask(r, ATTACH_MS, "Dumped recording", why, "JFR.dump name=" NAME " filename=/dev/null")) &&
            read_files(r, whole, sink, why);
 }
 
 /* What is stopped is written to its end first, and then gone but for who has it open. */
-void java_stop_recording(void *collection, const struct runtime_sink *sink)
+void java_stop_recording(struct recording *r, const struct runtime_sink *sink)
 {
-    struct recording *r = collection;
     bool is_live = r->version >= LIVE_SINCE;
     (void)java_read_recording(r, false, sink, NULL);
     (void)ask(r, ATTACH_MS, NULL, NULL, "JFR.stop name=" NAME);

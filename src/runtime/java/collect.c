@@ -1,0 +1,92 @@
+/* Java on HotSpot where samples have no registers: its recorder (recording.c); where it has none that could be used, or
+ * when it is asked for so, the stacks of all its threads again and again (dumps.c). */
+#include "runtime/java/attach.h"
+#include "runtime/java/dumps.h"
+#include "runtime/java/private.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+struct collection {
+    struct recording *recording; /* null: … */
+    struct dumps dumps;          /* … these are taken */
+};
+
+static bool begin_dumps(struct collection *c, const struct runtime_target *target, struct err *why)
+{
+    dumps_init(&c->dumps, target->port);
+    if (!dumps_take(&c->dumps, 0)) {
+        *why = c->dumps.why;
+        return false;
+    }
+    return true;
+}
+
+/* Without a recorder: what it would have told besides is not to be had. */
+static bool is_without_recorder(const struct runtime_target *target, const struct err *why)
+{
+    return (target->wanted & RUNTIME_WANTS_CPU) != 0 && why->kind == ERR_UNSUPPORTED && why->number != EAGAIN;
+}
+
+void *java_collect(const struct runtime_target *target, struct err *why)
+{
+    struct collection *c = calloc(1, sizeof *c);
+    struct err cause = {0}, refused = {0};
+    if (c == NULL) {
+        err_set(why, ERR_MEMORY, 0, "no memory for a recording");
+        return NULL;
+    }
+    bool is_asked_for = target->by_moments, listens = attach_open(target->port, &cause);
+    c->recording = listens && !is_asked_for ? java_record(target, &cause) : NULL;
+    if (c->recording != NULL) {
+        return c;
+    }
+    if (listens && (is_asked_for || is_without_recorder(target, &cause)) && begin_dumps(c, target, &refused)) {
+        if (!is_asked_for) {
+            err_set(why, ERR_UNSUPPORTED, 0,
+                    "they are those of safepoints, asked for up to ten times a second, because %s", cause.text);
+        }
+        return c;
+    }
+    *why = listens && is_asked_for ? refused : cause;
+    dumps_release(&c->dumps);
+    free(c);
+    return NULL;
+}
+
+bool java_collect_tick(void *collection, uint64_t since_ns)
+{
+    struct collection *c = collection;
+    return c->recording == NULL && dumps_take(&c->dumps, since_ns);
+}
+
+static void hand_over(struct collection *c, const struct runtime_sink *sink)
+{
+    if (c->dumps.kept.len > 0) {
+        sink->file(sink->context, &c->dumps.kept);
+        buf_clear(&c->dumps.kept);
+    }
+}
+
+bool java_collect_poll(void *collection, bool whole, const struct runtime_sink *sink, struct err *why)
+{
+    struct collection *c = collection;
+    if (c->recording != NULL) {
+        return java_read_recording(c->recording, whole, sink, why);
+    }
+    hand_over(c, sink);
+    *why = c->dumps.why;
+    return why->kind == ERR_NONE;
+}
+
+void java_collect_stop(void *collection, const struct runtime_sink *sink)
+{
+    struct collection *c = collection;
+    if (c->recording != NULL) {
+        java_stop_recording(c->recording, sink);
+    } else {
+        hand_over(c, sink);
+        dumps_release(&c->dumps);
+    }
+    free(c);
+}
