@@ -15,11 +15,9 @@ struct collection {
 static bool begin_dumps(struct collection *c, const struct runtime_target *target, struct err *why)
 {
     dumps_init(&c->dumps, target->port);
-    if (!dumps_take(&c->dumps, 0)) {
-        *why = c->dumps.why;
-        return false;
-    }
-    return true;
+    bool good = dumps_take(&c->dumps, 0);
+    *why = c->dumps.why;
+    return good;
 }
 
 /* Without a recorder: what it would have told besides is not to be had. */

@@ -4,9 +4,10 @@
 #include "runtime/java/dumps.h"
 #include "runtime/java/attach.h"
 
+#include <errno.h>
 #include <string.h>
 
-enum { DUMP_MAX = 8 << 20, KEPT_MAX = 8 << 20 };
+enum { DUMP_MAX = 8 << 20, KEPT_MAX = 8 << 20, LATE_MAX = 3 };
 
 void dumps_init(struct dumps *d, const struct process_port *port)
 {
@@ -125,9 +126,15 @@ void dumps_write(struct str dump, uint64_t since_ns, struct buf *out)
 
 bool dumps_take(struct dumps *d, uint64_t since_ns)
 {
-    if (d->why.kind != ERR_NONE || !attach_ask(d->port, "Thread.print", &d->answer, ATTACH_MS, &d->why)) {
+    if (d->why.kind != ERR_NONE) {
         return false;
     }
+    if (!attach_ask(d->port, "Thread.print", &d->answer, ATTACH_MS, &d->why)) {
+        bool is_late = d->why.number == ETIMEDOUT && ++d->late < LATE_MAX; /* it is stopped, or collects garbage */
+        d->why = is_late ? (struct err){0} : d->why;
+        return is_late;
+    }
+    d->late = 0;
     d->skipped_ns += since_ns;
     buf_clear(&d->moment);
     dumps_write(buf_slice(&d->answer), d->skipped_ns, &d->moment);

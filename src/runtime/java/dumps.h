@@ -17,13 +17,15 @@ struct dumps {
     const struct process_port *port;
     struct buf answer, moment, kept;
     uint64_t skipped_ns; /* for which there was no room */
+    unsigned late;       /* it did not answer so many times */
     struct err why;      /* why there are no more; of kind ERR_NONE: there are */
 };
 
 void dumps_init(struct dumps *d, const struct process_port *port);
 void dumps_release(struct dumps *d);
 
-/* Asks for one, which stands for the time since the last. False: the JVM does not answer, `why` tells. */
+/* Asks for one, which stands for the time since the last. False: there are no more, `why` tells. A JVM may not answer
+ * now and then. */
 bool dumps_take(struct dumps *d, uint64_t since_ns);
 
 /* Appends to `out` what runs by the text of one dump. */
