@@ -219,13 +219,13 @@ static void read_file(struct collecting *c, struct collected *one, struct target
     struct profile *p = s->window.profile;
     struct err err = {0};
     struct live live = {.pid = one->pid,
-                            .start_ticks = target->start_ticks,
-                            .comm = str_of(target->name),
-                            .thread = thread_of,
-                            .sample = take_sample,
-                            .context = c,
-                            .chunk_start_ns = one->chunk_start_ns,
-                            .chunk_bytes = one->chunk_bytes};
+                        .start_ticks = target->start_ticks,
+                        .comm = str_of(target->name),
+                        .thread = thread_of,
+                        .sample = take_sample,
+                        .context = c,
+                        .chunk_start_ns = one->chunk_start_ns,
+                        .chunk_bytes = one->chunk_bytes};
     if (targets_process_id(&c->follow->targets, p, target) == 0) {
         return;
     }
