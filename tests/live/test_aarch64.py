@@ -96,7 +96,7 @@ def test_frame_pointer_stacks_on_an_aarch64_kernel(guest, pillion_for, repositor
 
 
 INTERPRETER = """
-/pillion --launch init -f 99 --max-cpu 90 --perf-mode disabled -o /out -- {} 1 >/out/told
+/pillion --launch init -f 99 --max-cpu 90 --perf-mode disabled -o /out -- {} 5 >/out/told
 echo "status $?"
 """
 INTERPRETERS = {
@@ -110,7 +110,8 @@ INTERPRETERS = {
 @pytest.mark.root
 @pytest.mark.parametrize("name", INTERPRETERS)
 def test_stacks_are_those_an_interpreter_tells_on_an_aarch64_kernel(name, guest, pillion_for, repository, workdir):
-    """So slow a processor shows much of the program's start, and not all that its rounds do."""
+    """So slow a processor shows much of the program's start, and not all that its rounds do; it is busy for several seconds before it
+    reads the first stack."""
     language, suite, packages, command, stacks = INTERPRETERS[name]
     try:
         interpreter = versions.of_processor(language, suite, packages, "arm64")

@@ -14,6 +14,7 @@ import pytest
 
 from lab import col, framestacks, javas, process, profiler
 
+pytestmark = pytest.mark.measures
 READER = framestacks.Reader("j", "[java]")
 NO_PERF = ["--perf-mode", "disabled"]
 
@@ -97,7 +98,8 @@ def ends_unharmed(target):
 
 @pytest.mark.parametrize("name", ["host", pytest.param("11", marks=pytest.mark.net), pytest.param("25", marks=pytest.mark.net)])
 def test_a_jvm_has_its_cpu_time_and_its_stacks(name, pillion, workdir, command):
-    session = profiler.profile(pillion, workdir / "out", command(name, "Shares", [10, 3], *javas.EXACT), *NO_PERF, launch="init", timeout=90)
+    shares = command(name, "Recorded", ["Shares", 8, 3], *javas.EXACT)
+    session = profiler.profile(pillion, workdir / "out", shares, *NO_PERF, launch="init", timeout=90)
     told = dict(zip(*[iter(session.done.out.split())] * 2))
     counts = Counter()
     for stack in READER.of_col(session):
@@ -124,20 +126,21 @@ def test_dumps_are_asked_for_again_and_again(name, pillion, workdir, command):
 
 @pytest.mark.parametrize("name", [pytest.param("21", marks=pytest.mark.net), pytest.param("25", marks=pytest.mark.net)])
 def test_virtual_threads_have_the_time_of_those_that_carry_them(name, pillion, workdir, command):
-    session = profiler.profile(pillion, workdir / "out", command(name, "Virtual", [8]), *NO_PERF, launch="init")
+    session = profiler.profile(pillion, workdir / "out", command(name, "Recorded", ["Virtual", 6]), *NO_PERF, launch="init")
     # a recorder that hardly gets a processor meets few threads, and the carriers at their own work, too
     assert own_share(session, "Virtual.work") > .1, session.done
 
 
 def test_a_command_that_ends_by_itself_leaves_its_stacks(pillion, workdir, command):
-    session = profiler.profile(pillion, workdir / "out", command("host", "Shares", [7], *javas.EXACT), *NO_PERF, launch="init")
+    session = profiler.profile(pillion, workdir / "out", command("host", "Recorded", ["Shares", 5], *javas.EXACT), *NO_PERF, launch="init")
     assert own_share(session, "Shares.fifty") > .25, session.done
     assert "is asked for a recording of its own" in session.done.err and "--no-java-attach lets it alone" in session.done.err
 
 
 @pytest.mark.parametrize("options", [[], NO_PERF], ids=["perf", "no-perf"])
 def test_allocations_and_locks_are_sample_types(options, run, pillion, workdir, command):
-    session = profiler.profile(pillion, workdir / "out", command("host", "Busy", [7]), *options, "--java-events", "alloc,lock", launch="init")
+    busy = command("host", "Recorded", ["Busy", 6])
+    session = profiler.profile(pillion, workdir / "out", busy, *options, "--java-events", "alloc,lock", launch="init")
     assert own_share(session, "Busy.hold") > .1 or options, session.done
     for kind, function in (("alloc_space", "Busy.big"), ("lock", "Busy.hold")):
         done = run([pillion, "render", workdir / "out" / "last_profile.pprof", "--type", kind, "-o", workdir / f"{kind}.col"])
