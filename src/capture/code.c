@@ -74,8 +74,8 @@ static bool find_generated(void *context, uint64_t address, struct code_lines *o
         return false;
     }
     struct str name = buf_slice(&g->text);
-    bool by_dump = hit.file.len > 0;
-    out->line[0] = (struct source_line){name, name, by_dump ? hit.file : named.file, by_dump ? hit.line : named.line};
+    out->line[0] = hit.file.len > 0 ? (struct source_line){name, name, hit.file, hit.line, NULL}
+                                    : (struct source_line){name, name, named.file, named.line, NULL};
     out->count = 1;
     out->kind = (uint8_t)named.kind;
     return true;

@@ -169,6 +169,7 @@ struct runtime_settings {
     unsigned collected; /* what they are asked for besides CPU time, whatever ways there are: bits of
                          * enum runtime_wanted; none */
     bool shows_urls; /* of requests that interpreters serve; false */
+    bool shows_tiers; /* names end in what made their code, where that is told; false */
 };
 
 /* How the end of a window stands in the names of its files. */

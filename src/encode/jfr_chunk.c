@@ -167,7 +167,7 @@ bool jfr_fields(struct jfr_chunk *c, const struct jfr_class *class, size_t at, c
 
 bool jfr_constant(const struct jfr_class *class, uint64_t key, size_t *at)
 {
-    const struct map_slot *slot = class != NULL && key != 0 ? map_find(&class->constants, key) : NULL;
+    const struct map_slot *slot = class != NULL ? map_find(&class->constants, key) : NULL;
     *at = slot != NULL ? (size_t)slot->value : 0;
     return slot != NULL;
 }

@@ -243,14 +243,35 @@ static uint64_t method(struct reader *r, uint64_t key)
     return fits && map_put(&r->method_of, key, name) ? name : 0;
 }
 
-static bool is_kernel(struct reader *r, uint64_t key)
+/* What the recording calls the kind of a frame. */
+static struct str frame_type(struct reader *r, uint64_t key)
 {
     static const char *const names[] = {"description"};
     const struct jfr_class *class = jfr_class_named(&r->chunk, "jdk.types.FrameType");
     uint64_t value = 0;
     size_t at;
-    return jfr_constant(class, key, &at) && jfr_fields(&r->chunk, class, at, names, &value, 1) &&
-           str_eq(jfr_text(&r->chunk, (size_t)value, &r->text), STR("Kernel"));
+    return jfr_constant(class, key, &at) && jfr_fields(&r->chunk, class, at, names, &value, 1)
+               ? jfr_text(&r->chunk, (size_t)value, &r->text)
+               : STR("");
+}
+
+/* The name with the ending that tells how it ran. A recorder of HotSpot's does not tell which compiler it was. */
+static uint32_t with_tier(struct reader *r, uint32_t name, uint64_t key)
+{
+    static const struct {
+        const char *type, *ending;
+    } tiers[] = {{"Interpreted", "_[0]"}, {"C1 compiled", "_[1]"}, {"Inlined", "_[i]"}};
+    struct str type = frame_type(r, key);
+    bool fits = true;
+    for (size_t i = 0; i < sizeof tiers / sizeof tiers[0]; i++) {
+        if (str_eq(type, str_of(tiers[i].type))) {
+            buf_clear(&r->more);
+            buf_str(&r->more, profile_text(r->in.profile, name));
+            buf_text(&r->more, tiers[i].ending);
+            name = importer_text(&r->in, buf_slice(&r->more), &fits);
+        }
+    }
+    return fits ? name : 0;
 }
 
 static bool push(struct reader *r, uint32_t frame)
@@ -272,7 +293,11 @@ static bool read_frame(struct reader *r, const struct jfr_class *class, size_t *
     }
     uint64_t name = method(r, values[0]);
     uint32_t line = (int32_t)values[1] > 0 ? (uint32_t)values[1] : 0, kind = (uint32_t)(name >> KIND_SHIFT);
-    kind = kind == FRAME_NATIVE && is_kernel(r, values[2]) ? FRAME_KERNEL : kind;
+    if (kind == FRAME_NATIVE && str_eq(frame_type(r, values[2]), STR("Kernel"))) {
+        kind = FRAME_KERNEL;
+    } else if (kind == FRAME_JVM && r->live != NULL && r->live->shows_tiers) {
+        name = with_tier(r, (uint32_t)name, values[2]);
+    }
     struct frame frame = {.name = (uint32_t)name, .line = line, .kind = (uint8_t)kind};
     return push(r, name != 0 ? profile_frame(r->in.profile, &frame) : 0);
 }

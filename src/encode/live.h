@@ -25,6 +25,7 @@ struct live {
     uint32_t (*thread)(void *context, uint32_t tid);
     void (*sample)(void *context, const struct live_sample *sample);
     void *context;
+    bool shows_tiers; /* frames' names end in how they ran */
     uint64_t chunk_start_ns; /* how far a recording was read: the chunk, … */
     size_t chunk_bytes;      /* … and so much of it. 0, 0 before the first time */
 };

@@ -342,6 +342,7 @@ void profile_name_frame(struct profile *p, uint32_t frame, struct str name, stru
 struct source_line {
     struct str name, system_name, file;
     uint32_t line;
+    const char *tier; /* what made its code, as an ending of its name: "_[i]"; null: nobody tells */
 };
 void profile_name_inlined(struct profile *p, uint32_t frame, const struct source_line *inlined,
                           size_t count);

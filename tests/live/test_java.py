@@ -77,6 +77,18 @@ def test_three_methods_at_50_30_20_percent(name, pillion, workdir, command):
         assert abs(counts[function] / total - float(share)) < 0.05, (function, counts, told)
 
 
+@pytest.mark.parametrize("options, ending", [("-Xint", "[0]"), ("-XX:TieredStopAtLevel=1", "[1]"), ("-XX:-TieredCompilation", "[j]")])
+def test_names_end_in_how_methods_ran(options, ending, pillion, workdir, command):
+    shares = command("host", "Shares", [1], options, "-XX:CompileCommand=quiet", "-XX:CompileCommand=dontinline,Shares.fifty")
+    session = profiler.profile(pillion, workdir / "out", shares, "-f", 499, "--max-cpu", 100, "--code-tiers", launch="init")
+    counts = Counter()
+    for stack in session.col.stacks:
+        counts.update(dict.fromkeys(stack.frames, stack.count))
+    mine = {frame: count for frame, count in counts.items() if frame.startswith("Shares.")}
+    print(mine)
+    assert mine[f"Shares.fifty_{ending}"] > 100 and ("[1]" in ending) == any("_[i]" in frame for frame in mine), mine
+
+
 def test_lines_are_of_the_method(pillion, workdir, command, repository):
     session = profiler.profile(pillion, workdir / "out", command("host", "Known", [3]), "-f", 499, "--max-cpu", 100, launch="init")
     source = (repository / PROGRAMS / "Known.java").read_text().splitlines()

@@ -39,10 +39,10 @@ static void rows_of_files_are_not_asked(void)
     struct reader second = {.runtime = &process_row, .state = &asked_process};
     struct reader first = {.runtime = &file_row, .state = &asked_file};
     target.runtime.reader = &first;
-    CHECK(!resolve_begin(&r, &target, &p));
+    CHECK(!resolve_begin(&r, &target, &p, false));
     CHECK(!resolve_ask(&r, &question, &answer));
     first.next = &second;
-    CHECK(resolve_begin(&r, &target, &p));
+    CHECK(resolve_begin(&r, &target, &p, false));
     CHECK(resolve_ask(&r, &question, &answer));
     CHECK(asked_file == 0 && asked_process == 1);
     CHECK(answer.way == UNWIND_BY_SIZE && answer.value == 8 && answer.saved_fp == 16);

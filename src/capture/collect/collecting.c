@@ -224,6 +224,7 @@ static void read_file(struct collecting *c, struct collected *one, struct target
                         .thread = thread_of,
                         .sample = take_sample,
                         .context = c,
+                        .shows_tiers = s->settings->runtime.shows_tiers,
                         .chunk_start_ns = one->chunk_start_ns,
                         .chunk_bytes = one->chunk_bytes};
     if (targets_process_id(&c->follow->targets, p, target) == 0) {

@@ -1,5 +1,19 @@
 #include "capture/stacks/resolve.h"
 
+enum { WITH_TIER_MAX = 1 << 12 }; /* bytes of a name; longer ones do not tell it */
+
+static uint32_t with_tier(struct profile *p, struct str name, const char *tier)
+{
+    char text[WITH_TIER_MAX];
+    struct str end = str_of(tier);
+    if (name.len + end.len > sizeof text) {
+        return profile_string(p, name);
+    }
+    memcpy(text, name.ptr, name.len);
+    memcpy(text + name.len, end.ptr, end.len);
+    return profile_string(p, (struct str){text, name.len + end.len});
+}
+
 static void keep_functions(struct resolve *r, uint32_t question, const struct code_lines *lines)
 {
     if (lines->count == 0 || r->count == RESOLVE_MAX || r->function_count + lines->count > RESOLVE_MAX) {
@@ -8,7 +22,8 @@ static void keep_functions(struct resolve *r, uint32_t question, const struct co
     r->at[r->count++] = (struct resolved){question, (uint32_t)r->function_count, (uint32_t)lines->count};
     for (size_t i = 0; i < lines->count; i++) {
         const struct source_line *line = &lines->line[i];
-        uint32_t name = profile_string(r->profile, line->name);
+        uint32_t name = r->shows_tiers && line->tier != NULL ? with_tier(r->profile, line->name, line->tier)
+                                                            : profile_string(r->profile, line->name);
         bool is_same = line->system_name.ptr == line->name.ptr && line->system_name.len == line->name.len;
         r->function[r->function_count++] =
             (struct frame){.name = name,
@@ -52,9 +67,10 @@ bool resolve_ask(struct resolve *r, const struct unwind_question *question, stru
     return false;
 }
 
-bool resolve_begin(struct resolve *r, const struct target *target, struct profile *p)
+bool resolve_begin(struct resolve *r, const struct target *target, struct profile *p, bool shows_tiers)
 {
     const struct reader *reader = target->runtime.reader;
+    r->shows_tiers = shows_tiers;
     r->count = r->function_count = 0;
     r->target = target;
     r->profile = p;

@@ -22,6 +22,7 @@ struct resolved {
 struct resolve {
     const struct target *target;
     struct profile *profile;
+    bool shows_tiers;
     struct resolved at[RESOLVE_MAX];
     size_t count;
     struct frame function[RESOLVE_MAX];
@@ -29,8 +30,9 @@ struct resolve {
     struct runtime_resolved answer;
 };
 
-/* False: no runtime of the process resolves anything, and the unwinder need not ask. */
-bool resolve_begin(struct resolve *r, const struct target *target, struct profile *p);
+/* False: no runtime of the process resolves anything, and the unwinder need not ask. `shows_tiers`: names end in what
+ * made their code, where the runtime tells. */
+bool resolve_begin(struct resolve *r, const struct target *target, struct profile *p, bool shows_tiers);
 
 bool resolve_ask(struct resolve *r, const struct unwind_question *question, struct unwind_answer *out);
 

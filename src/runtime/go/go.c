@@ -22,7 +22,7 @@ static bool resolve(void *code, const struct runtime_place *at, struct runtime_r
     out->lines.count = frames.count;
     for (size_t i = 0; i < frames.count; i++) {
         const struct go_frame *frame = &frames.at[i];
-        out->lines.line[i] = (struct source_line){frame->name, frame->name, frame->file, frame->line};
+        out->lines.line[i] = (struct source_line){frame->name, frame->name, frame->file, frame->line, NULL};
     }
     return true;
 }

@@ -111,6 +111,7 @@ static void find_tables_of(const struct java *j, const unsigned char *head, stru
     uint64_t immutable = java_field_u64(j, head, JAVA_NM_IMMUTABLE), base = immutable != 0 ? immutable : b->at;
     b->method = java_field_u64(j, head, has(f[JAVA_NM_METHOD]) ? JAVA_NM_METHOD : JAVA_NM_METHOD_OLD);
     b->compile_id = java_field_u32(j, head, JAVA_NM_COMPILE_ID);
+    b->tier = has(f[JAVA_NM_TIER]) ? head[f[JAVA_NM_TIER]] : 0; /* it has come to be a byte */
     b->orig_pc = java_field_u32(j, head, JAVA_NM_ORIG_PC);
     b->pcs = base + java_field_u32(j, head, JAVA_NM_PCS_OFFSET);
     if (has(f[JAVA_NM_SCOPES_OFFSET])) {

@@ -62,6 +62,7 @@ static bool find(struct java *j, uint64_t ip, bool exact, struct java_place *out
     *out = (struct java_place){.address = ip,
                                .exact = exact,
                                .kind = (uint8_t)blob.kind,
+                               .tier = (uint8_t)blob.tier,
                                .blob = blob.at,
                                .deopt = blob.deopt,
                                .compile_id = blob.compile_id,

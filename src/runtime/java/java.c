@@ -86,10 +86,10 @@ static void describe(const void *state, struct buf *out)
     buf_printf(out, "HotSpot %u.%u.%u", v[0], v[1], v[2]);
 }
 
-static void add_line(struct code_lines *lines, const struct java_method *m, uint32_t line)
+static void add_line(struct code_lines *lines, const struct java_method *m, uint32_t line, const char *tier)
 {
     if (lines->count < PROFILE_INLINES_MAX) {
-        lines->line[lines->count++] = (struct source_line){m->name, m->name, m->file, line};
+        lines->line[lines->count++] = (struct source_line){m->name, m->name, m->file, line, tier};
     }
 }
 
@@ -122,13 +122,15 @@ static bool interpreted(struct java *j, const struct runtime_place *at, struct r
             bci = (int32_t)(bytecode - m->bytecode);
         }
     }
-    add_line(&out->lines, m, java_line(m, bci));
+    add_line(&out->lines, m, java_line(m, bci), "_[0]");
     out->caller = (struct runtime_caller){RUNTIME_RULE_FRAME_POINTER, sender, 0};
     return true;
 }
 
 static void compiled(struct java *j, const struct java_place *place, struct runtime_resolved *out)
 {
+    enum { C1_MOST = 3 }; /* with less and more counting; above it is C2, and its methods need no further ending */
+    const char *tier = place->tier >= 1 && place->tier <= C1_MOST ? "_[1]" : NULL;
     for (uint32_t i = 0; i < place->scope_count; i++) {
         struct java_scope *scope = &j->scopes.at[place->scopes + i];
         const struct java_method *m = java_method(j, scope->method);
@@ -137,7 +139,7 @@ static void compiled(struct java *j, const struct java_place *place, struct runt
             scope->of = m->const_method;
         }
         if (m != NULL) {
-            add_line(&out->lines, m, scope->line);
+            add_line(&out->lines, m, scope->line, i + 1 < place->scope_count ? "_[i]" : tier);
         }
     }
 }
@@ -187,7 +189,7 @@ static bool resolve(void *state, const struct runtime_place *at, struct runtime_
         out->lines.kind = FRAME_NATIVE;
         memcpy(j->stub, place->name, sizeof j->stub);
         struct str name = str_of(j->stub);
-        out->lines.line[out->lines.count++] = (struct source_line){name, name, {0}, 0};
+        out->lines.line[out->lines.count++] = (struct source_line){.name = name, .system_name = name};
     }
     java_caller(j, place, at->registers->fp, &out->caller);
     return true;

@@ -65,6 +65,7 @@ enum {
     FIELD(NM_IMMUTABLE, "nmethod", "_immutable_data")                   \
     FIELD(NM_IMMUTABLE_SIZE, "nmethod", "_immutable_data_size")         \
     FIELD(NM_COMPILE_ID, "nmethod", "_compile_id")                      \
+    FIELD(NM_TIER, "nmethod", "_comp_level")                            \
     FIELD(NM_ORIG_PC, "nmethod", "_orig_pc_offset")                     \
     FIELD(NM_DEOPT_OLD, "CompiledMethod", "_deopt_handler_begin")       \
     FIELD(NM_DEOPT_8, "nmethod", "_deoptimize_offset")                  \
@@ -145,7 +146,7 @@ struct java_blob {
     enum java_kind kind;
     uint32_t frame_bytes;    /* return address and saved frame pointer included; 0: unknown, or none */
     uint32_t frame_complete; /* offset in the code from which on the frame is whole */
-    uint32_t compile_id;
+    uint32_t compile_id, tier; /* which compiler's, of several levels; 0: not told */
     uint64_t method, deopt;
     uint32_t orig_pc;
     uint64_t pcs, pcs_limit, scopes, metadata;
@@ -167,7 +168,7 @@ struct java_place {
     uint32_t compile_id, asked; /* when it was found to be so */
     uint32_t scopes, scope_count; /* in struct java's; innermost first */
     uint32_t code_offset, frame_complete;
-    uint8_t kind;
+    uint8_t kind, tier;
     bool exact;
     char name[JAVA_STUB_BYTES];
 };

@@ -184,6 +184,6 @@ bool perl_resolve(void *code, const struct runtime_place *at, struct runtime_res
     out->caller = (struct runtime_caller){.rule = RUNTIME_RULE_NONE};
     out->lines.kind = FRAME_NATIVE;
     out->lines.count = 1;
-    out->lines.line[0] = (struct source_line){name, name, STR(""), 0};
+    out->lines.line[0] = (struct source_line){.name = name, .system_name = name};
     return true;
 }
