@@ -1,14 +1,17 @@
 """Java methods from the registers of samples: what the profiler uses beside a busy JVM, what a frame costs, and whether async-profiler,
-loaded into the very same JVM in the same run, tells the same stacks and shares.
+loaded into the very same JVM in the same run, tells the same stacks and shares; and what each way costs the JVM, in turns.
 
 async-profiler is no part of a distribution, and left out with its reason where it is not: libasyncProfiler.so (of the jar
 tools.profiler:async-profiler) goes to build/lab/bench/async-profiler.
 
-    tests/bench/java.py [--quick] [cost|compare]... [JDK, as tests/lab/javas.py names it]...
+    tests/bench/java.py [--quick] [cost|turns|compare]... [JDK, as tests/lab/javas.py names it]...
 """
+import os
 import platform
 import re
 import shutil
+import statistics
+import struct
 import subprocess
 import sys
 import tempfile
@@ -19,6 +22,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from lab import cache, javas, process, profiler, versions  # noqa: E402
 import rows  # noqa: E402
+import turns  # noqa: E402
 from stops import steady_of  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
@@ -27,6 +31,7 @@ PILLION = HERE.parents[1] / "build" / "out" / platform.machine() / "pillion"
 QUICK = "--quick" in sys.argv
 HZ = 99
 SHALLOW, DEEP = 5, 205
+THREADS, TURN = 2, 4
 # Frames for what they are: nothing is inlined, no loop is left in the midst.
 APART = ["-XX:CompileCommand=quiet", "-XX:CompileCommand=dontinline,Deep.*"]
 # Places for all instructions, as async-profiler asks for by itself.
@@ -34,7 +39,7 @@ EXACT = ["-XX:+UnlockDiagnosticVMOptions", "-XX:+DebugNonSafepoints"]
 
 
 def compiled(folder):
-    subprocess.run(["javac", "-nowarn", "-Xlint:-options", "--release", "8", "-d", folder, HERE / "Deep.java", *PROGRAMS.glob("*.java")],
+    subprocess.run(["javac", "-nowarn", "-Xlint:-options", "--release", "8", "-d", folder, HERE / "Deep.java", HERE / "Work.java", *PROGRAMS.glob("*.java")],
                    check=True)
     return sorted(Path(folder).glob("*.class"))
 
@@ -65,6 +70,89 @@ def cost(classes):
              note=f"{shallow:.3f} without the others; {SHALLOW} frames")
     rows.add("Java, a frame of compiled code", (deep - shallow) * 1e7 / HZ / (DEEP - SHALLOW), "ns/frame",
              note=f"unwinding, name, line, in the profile; {deep:.3f} % of a core with {DEEP} frames")
+
+
+# ---- What it costs the JVM, in turns without and with it
+
+class Worked:
+    """A JVM at work: how many pieces it has done, and its CPU time, that of its compilers and of its recorder included."""
+
+    def __init__(self, classes, folder):
+        self.counts = Path(folder) / "counts"
+        self.pid = process.start([shutil.which("java"), "-cp", classes[0].parent, "Work", self.counts, THREADS]).pid
+        time.sleep(5) # by then it is compiled
+
+    def told(self):
+        pieces = sum(struct.unpack(f">{THREADS}q", self.counts.read_bytes()))
+        return pieces, time.clock_gettime(~self.pid << 3 | 2) # CPUCLOCK_SCHED of a process, whoever of it has ended
+
+    def speed(self):
+        pieces, cpu = self.told()
+        time.sleep(TURN)
+        more, used = self.told()
+        return (more - pieces) / (used - cpu)
+
+
+class Ours:
+    """pillion for a turn."""
+
+    def __init__(self, *options):
+        self.options = options
+
+    def begin(self, jvm, out):
+        self.running = process.start([PILLION, "-p", jvm.pid, "-c", "-d", 3600, "-f", HZ, "-o", out, *self.options])
+        time.sleep(3) # until it samples, and a recorder records
+
+    def end(self, jvm):
+        self.running.signal(15)
+        self.running.finish(30)
+
+
+class Peer:
+    """async-profiler in the JVM, which is told by the JDK's own tool to start and to stop."""
+
+    def __init__(self, library):
+        self.library = library
+
+    def tell(self, jvm, text):
+        done = process.run(["jcmd", jvm.pid, "JVMTI.agent_load", self.library, f'"{text}"'], timeout=30)
+        assert done.status == 0, done
+
+    def begin(self, jvm, out):
+        self.tell(jvm, f"start,event=cpu,interval={1_000_000_000 // HZ}")
+        time.sleep(1)
+
+    def end(self, jvm):
+        self.tell(jvm, "stop,file=/dev/null,collapsed")
+
+
+def in_turns(jvm, way, out):
+    """Percent of the JVM's work per CPU second, turn by turn."""
+    lost = []
+    for _ in range(2 if QUICK else 10):
+        before = jvm.speed()
+        way.begin(jvm, out)
+        during = jvm.speed()
+        way.end(jvm)
+        time.sleep(.5) # a recorder ends
+        lost.append(100 * (1 - during / ((before + jvm.speed()) / 2)))
+    return lost
+
+
+def turns_of(classes, library):
+    ways = {"perf events": Ours(), "the JVM's recorder": Ours("--perf-mode", "disabled"),
+            "thread dumps": Ours("--perf-mode", "disabled", "--java-mode", "dump")}
+    if library.exists() and shutil.which("jcmd"):
+        ways["async-profiler, loaded"] = Peer(library)
+    for what, way in ways.items():
+        with tempfile.TemporaryDirectory() as folder:
+            jvm = Worked(classes, folder)
+            way.begin(jvm, f"{folder}/out") # what it costs to begin the first time is no turn's
+            way.end(jvm)
+            lost = in_turns(jvm, way, f"{folder}/out")
+            rows.add(f"a JVM's work per CPU second, {HZ} Hz, less by {what}", statistics.median(lost), "%",
+                     note=f"± {1.96 * turns.error(lost):.2f}, {len(lost)} turns of {TURN} s")
+            os.kill(jvm.pid, 9)
 
 
 # ---- Beside async-profiler
@@ -131,7 +219,7 @@ def compare(classes, name, library):
 
 def main():
     asked = [each for each in sys.argv[1:] if not each.startswith("--")]
-    parts = [each for each in ("cost", "compare") if each in asked] or ["cost", "compare"]
+    parts = [each for each in ("cost", "turns", "compare") if each in asked] or ["cost", "turns", "compare"]
     names = [each for each in asked if each in javas.NAMES] or javas.NAMES
     library = cache.folder("bench", "async-profiler") / "libasyncProfiler.so"
     process.become_subreaper()
@@ -140,6 +228,8 @@ def main():
         classes = compiled(folder)
         if "cost" in parts:
             cost(classes)
+        if "turns" in parts:
+            turns_of(classes, library)
         if "compare" in parts and not library.exists():
             print(f"  beside async-profiler: skipped, {library} is not there")
             return
