@@ -141,6 +141,9 @@ static bool read_jvm(struct reader *r, const struct jfr_class *class, size_t at)
     uint32_t text = importer_text(&r->in, str_sub(version, 0, end < RUNTIME_MAX ? end + 1 : RUNTIME_MAX), &fits);
     r->runtime = fits && text != 0 ? profile_text(r->in.profile, text) : r->runtime;
     r->pid = values[1] <= UINT32_MAX ? (uint32_t)values[1] : 0;
+    if (r->live != NULL && fits && text != 0) {
+        r->in.profile->processes.at[r->live->process].runtime = text;
+    }
     return true;
 }
 

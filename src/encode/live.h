@@ -19,6 +19,7 @@ struct live_sample {
 
 struct live {
     uint32_t pid; /* here */
+    uint32_t process; /* of the profile: gets the name of its runtime where that is told */
     uint64_t start_ticks;
     struct str comm;
     /* The thread here that the process numbers so; 0: not known. */

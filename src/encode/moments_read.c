@@ -95,6 +95,8 @@ void moments_read(struct profile *p, struct str text, enum frame_kind kind, cons
             r.moment_ns = str_u64(rest, &r.moment_ns) && r.moment_ns <= MOMENT_MAX_NS ? r.moment_ns : 0;
         } else if (is_thread) {
             begin_thread(&r, rest);
+        } else if (str_eq(word, STR("runtime"))) {
+            p->processes.at[live->process].runtime = profile_string(p, rest);
         } else {
             add_frame(&r, line);
         }

@@ -7,6 +7,7 @@
  *     moment NS             begins one, which stands for so long; then of each thread that ran
  *     thread TID WAITS NAME   as the process numbers it; WAITS is 1 in native code, where waiting looks like running
  *     LINE FUNCTION           its frames, leaf first; LINE 0: not known
+ *     runtime NAME            anywhere: what the process runs on
  *
  * Frames are of the kind given. Limits: MOMENTS_DEPTH frames of a stack, below "[truncated]". What is no such line is
  * passed over: the text is made by a process that may mean it ill.

@@ -16,6 +16,7 @@ from lab import col, framestacks, javas, process, profiler
 
 pytestmark = pytest.mark.measures
 READER = framestacks.Reader("j", "[java]")
+RUNTIME = re.compile(r'"runtime": "OpenJDK 64-Bit Server VM \([1-9][\d.]+[^ ]*\)"')
 NO_PERF = ["--perf-mode", "disabled"]
 
 
@@ -109,7 +110,9 @@ def test_a_jvm_has_its_cpu_time_and_its_stacks(name, pillion, workdir, command):
     assert sum(counts.values()) > .4 * session.col.total, session.done
     for function, share in told.items():
         assert abs(counts[function] / sum(counts.values()) - float(share)) < .1, (function, counts, told)
-    assert "worker number 1" in (workdir / "out" / "last_profile.col").read_text(), "threads have the JVM's names"
+    text = (workdir / "out" / "last_profile.col").read_text()
+    assert "worker number 1" in text, "threads have the JVM's names"
+    assert ";appid: java: Recorded;" in text and RUNTIME.search(text), text[:3000]
     assert "[no java samples]" in session.frames(), "its compilers' threads have no stacks of Java"
 
 
@@ -119,6 +122,8 @@ def test_dumps_are_asked_for_again_and_again(name, pillion, workdir, command):
     session = profiler.profile(pillion, workdir / "out", command(name, "Shares", [6, 3]), *NO_PERF, "--java-mode", "dump", launch="init")
     assert profiler.within(session.seconds(), session.done.cpu_seconds, .03, .1), session.done # pillion's own is in it
     assert own_share(session, "Shares.work") > .8, (session.done, session.col.stacks)
+    text = (workdir / "out" / "last_profile.col").read_text()
+    assert ";appid: java: Shares;" in text and RUNTIME.search(text), text[:3000]
     roots = {next(frame for frame in stack.frames if "_[j]" in frame) for stack in session.col.stacks if "Shares.work_[j]" in stack.frames}
     assert roots == {"Shares.main_[j]", "java/lang/Thread.run_[j]"}, session.col.stacks
     assert not re.search(r"Shares\$\$Lambda[^;]*/", (workdir / "out" / "last_profile.col").read_text())

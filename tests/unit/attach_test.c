@@ -682,7 +682,10 @@ static void check_commands(const char *version, uint64_t frequency_hz, const cha
 }
 
 #define BEFORE "VM.version\nJFR.check\nJFR.configure stackdepth=256\n"
-#define SAMPLED "<event name=\"jdk.ExecutionSample\"><setting name=\"enabled\">true</setting>" \
+#define TOLD_ALWAYS "+jdk.JVMInformation#enabled=true +jdk.JVMInformation#period=beginChunk "
+#define SAMPLED "<event name=\"jdk.JVMInformation\"><setting name=\"enabled\">true</setting>" \
+                "<setting name=\"period\">beginChunk</setting></event>\n"                      \
+                "<event name=\"jdk.ExecutionSample\"><setting name=\"enabled\">true</setting>" \
                 "<setting name=\"period\">20 ms</setting></event>\n"                           \
                 "<event name=\"jdk.NativeMethodSample\"><setting name=\"enabled\">true</setting>" \
                 "<setting name=\"period\">20 ms</setting></event>\n"
@@ -692,14 +695,14 @@ static void check_commands(const char *version, uint64_t frequency_hz, const cha
 static void by_version(void)
 {
     static const char by_words[] =
-        BEFORE "JFR.start name=pillion settings=none maxage=5m +jdk.ExecutionSample#enabled=true "
-               "+jdk.ExecutionSample#period=20ms +jdk.NativeMethodSample#enabled=true "
+        BEFORE "JFR.start name=pillion settings=none maxage=5m " TOLD_ALWAYS
+               "+jdk.ExecutionSample#enabled=true +jdk.ExecutionSample#period=20ms +jdk.NativeMethodSample#enabled=true "
                "+jdk.NativeMethodSample#period=20ms\nJFR.configure\n";
     static const char by_file[] =
         BEFORE "JFR.start name=pillion settings=" SETTINGS_FILE " maxage=5m\nJFR.configure\n";
     static const char by_cpu_time[] =
-        BEFORE "JFR.start name=pillion settings=none maxage=5m +jdk.CPUTimeSample#enabled=true "
-               "+jdk.CPUTimeSample#throttle=20ms\nJFR.configure\n";
+        BEFORE "JFR.start name=pillion settings=none maxage=5m " TOLD_ALWAYS
+               "+jdk.CPUTimeSample#enabled=true +jdk.CPUTimeSample#throttle=20ms\nJFR.configure\n";
     check_commands("25.432-b06\nJDK 8.0_432", 99, by_file, CONFIGURED(SAMPLED)); /* the first line does not count */
     check_commands("11.0.24+8-post-Debian-2deb11u1\nJDK 11.0.24", 99, by_file, CONFIGURED(SAMPLED));
     check_commands("17.0.15+6-Debian-1deb12u1\nJDK 17.0.15", 99, by_words, "");

@@ -25,7 +25,7 @@ static void of_all_versions(void)
     CHECK_TEXT(written("2026-11-28 07:00:00\nFull thread dump OpenJDK 64-Bit Server VM (25.432-b06 mixed mode):\n\n"
                        "\"main\" #1 prio=5 os_prio=0 tid=0x00007f01 nid=0x1a2b runnable [0x00007f02]\n" RUNS
                        "\tat Shop.add(Shop.java:12)\n\tat Shop.main(Shop.java:3)\n\n"),
-               "moment 100\nthread 6699 0 main\n12 Shop.add\n3 Shop.main\n");
+               "moment 100\nruntime OpenJDK 64-Bit Server VM (25.432-b06)\nthread 6699 0 main\n12 Shop.add\n3 Shop.main\n");
     CHECK_TEXT(written("\"worker 1\" #12 [345] daemon prio=5 os_prio=0 cpu=4.5ms elapsed=1.2s tid=0x7f nid=345 runnable"
                        "  [0x7f]\n" RUNS
                        "\tat java.lang.Thread.run(java.base@21.0.5/Thread.java:1583)\n"),
@@ -80,7 +80,7 @@ static void what_is_no_dump(void)
 
 /* ---- moments ---- */
 
-enum { SAMPLES = 8 };
+enum { PROCESS = 1, SAMPLES = 8 };
 
 struct told {
     struct profile p;
@@ -107,8 +107,14 @@ static void read_moments(const char *text)
 {
     t = (struct told){.count = 0};
     CHECK(profile_init(&t.p, 1 << 20, NULL));
-    const struct live live = {
-        .pid = 7, .start_ticks = 9, .comm = STR("java"), .thread = thread_of, .sample = take, .context = &t};
+    CHECK_INT(profile_process(&t.p, &(struct process){.pid = 7, .start_ticks = 9}), PROCESS);
+    const struct live live = {.pid = 7,
+                              .process = PROCESS,
+                              .start_ticks = 9,
+                              .comm = STR("java"),
+                              .thread = thread_of,
+                              .sample = take,
+                              .context = &t};
     moments_read(&t.p, str_of(text), FRAME_JVM, &live);
 }
 
@@ -128,7 +134,7 @@ static const char *stack_of(size_t i)
 
 static void stacks_of_moments(void)
 {
-    read_moments("moment 100\nthread 6 0 main\n12 Shop.add\n3 Shop.main\nthread 200 1 other\n0 A.b\n"
+    read_moments("moment 100\nruntime A JVM (17)\nthread 6 0 main\n12 Shop.add\n3 Shop.main\nthread 200 1 other\n0 A.b\n"
                                  "moment 250\nthread 6 0 main\n3 Shop.main\n");
     CHECK_INT(t.count, 3);
     CHECK_TEXT(stack_of(0), "Shop.add:12 Shop.main:3 ");
@@ -139,6 +145,7 @@ static void stacks_of_moments(void)
     CHECK(t.sample[2].cpu_ns == 250 && t.sample[2].thread == t.sample[0].thread);
     CHECK_INT(t.p.threads.at[t.sample[0].thread].tid, 5006);
     CHECK_STR(profile_text(&t.p, t.p.threads.at[t.sample[0].thread].name), "main");
+    CHECK_STR(profile_text(&t.p, t.p.processes.at[PROCESS].runtime), "A JVM (17)");
     profile_release(&t.p);
 }
 

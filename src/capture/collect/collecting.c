@@ -115,6 +115,7 @@ static struct collected *collected_of(struct collecting *c, const struct target 
             return one;
         }
     }
+    const struct shared *s = c->follow->shared;
     struct collected *added = vec_push(&c->all);
     if (added != NULL) {
         *added = (struct collected){.pid = target->pid,
@@ -122,6 +123,7 @@ static struct collected *collected_of(struct collecting *c, const struct target 
                                     .program = target->program,
                                     .runtime = target->runtime.collects,
                                     .wanted = wanted_of(c, target),
+                                    .application = follow_application(s->settings, s->world, target->pid),
                                     .first_ns = now_ns};
     }
     return added;
@@ -213,6 +215,19 @@ static void take_sample(void *context, const struct live_sample *sample)
     }
 }
 
+/* A runtime tells it once, and each window wants it. */
+static void note_identity(struct profile *p, uint32_t id, struct collected *one)
+{
+    struct process *process = &p->processes.at[id];
+    if (process->runtime != 0) {
+        struct str told = profile_text(p, process->runtime);
+        snprintf(one->release, sizeof one->release, "%.*s", (int)told.len, told.ptr);
+    } else {
+        process->runtime = profile_string(p, str_of(one->release));
+    }
+    process->appid = profile_string(p, str_of(one->application));
+}
+
 static void read_file(struct collecting *c, struct collected *one, struct target *target, struct str file)
 {
     struct shared *s = c->follow->shared;
@@ -221,13 +236,14 @@ static void read_file(struct collecting *c, struct collected *one, struct target
     struct live live = {.pid = one->pid,
                         .start_ticks = target->start_ticks,
                         .comm = str_of(target->name),
+                        .process = targets_process_id(&c->follow->targets, p, target),
                         .thread = thread_of,
                         .sample = take_sample,
                         .context = c,
                         .shows_tiers = s->settings->runtime.shows_tiers,
                         .chunk_start_ns = one->chunk_start_ns,
                         .chunk_bytes = one->chunk_bytes};
-    if (targets_process_id(&c->follow->targets, p, target) == 0) {
+    if (live.process == 0) {
         return;
     }
     c->reading = one;
@@ -238,6 +254,7 @@ static void read_file(struct collecting *c, struct collected *one, struct target
     }
     one->chunk_start_ns = live.chunk_start_ns;
     one->chunk_bytes = live.chunk_bytes;
+    note_identity(p, live.process, one);
 }
 
 static void take_files(struct collecting *c, struct collected *one)
@@ -299,6 +316,7 @@ static void take_all(struct collecting *c)
 
 static void release_one(struct collected *one)
 {
+    free(one->application);
     map_release(&one->tids);
     vec_release(&one->samples);
 }

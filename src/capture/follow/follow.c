@@ -4,6 +4,12 @@
  */
 #include "capture/follow/follow.h"
 #include "capture/follow/inherit_group.h"
+#include "os/proc.h"
+#include "runtime/common/application.h"
+
+#include <stdlib.h>
+
+enum { LINK_MAX = 4096, ARGUMENTS_MAX = 8 << 20, TEXT_MAX = 8192 };
 
 void follow_init(struct follow *f, struct shared *shared, const struct follow_hooks *hooks)
 {
@@ -21,6 +27,26 @@ void follow_release(struct follow *f)
     selection_release(&f->selection);
     targets_release(&f->targets);
     images_release(&f->images);
+}
+
+char *follow_application(const struct settings *settings, const struct world *world, uint32_t pid)
+{
+    char folder[LINK_MAX], *copy = NULL;
+    struct buf arguments, text;
+    buf_init(&arguments, ARGUMENTS_MAX);
+    buf_init(&text, TEXT_MAX);
+    if (settings->naming.application_identifiers &&
+        world->text(world->context, pid, 0, "cmdline", &arguments, NULL)) {
+        const struct application_facts facts = {
+            .arguments = buf_slice(&arguments),
+            .folder = str_of(proc_link(pid, "cwd", folder, sizeof folder) ? folder : NULL),
+        };
+        application_describe(&facts, &text);
+        copy = text.len > 0 && !text.failed ? strndup(text.ptr, text.len) : NULL;
+    }
+    buf_release(&arguments);
+    buf_release(&text);
+    return copy;
 }
 
 enum capture_mode follow_perf_mode(const struct follow *f)

@@ -65,6 +65,9 @@ void follow_adopt(struct follow *f, uint32_t pid, bool named);
 /* Takes in what targets have started before. */
 void follow_adopt_children(struct follow *f);
 
+/* What a process runs (application.h), for the caller to free; null: not known, or not wanted. */
+char *follow_application(const struct settings *settings, const struct world *world, uint32_t pid);
+
 /* After events were replaced: what was started meanwhile has none, and gets them. */
 void follow_newborn(struct follow *f);
 

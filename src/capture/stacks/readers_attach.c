@@ -5,7 +5,6 @@
 #include "capture/follow/follow.h"
 #include "capture/stacks/readers_private.h"
 #include "os/proc.h"
-#include "runtime/common/application.h"
 #include "target/maps.h"
 #include "target/status.h"
 
@@ -14,8 +13,6 @@
 enum {
     TIDS_MAX = 8192,
     TIDS_AGAIN_MS = 1000,
-    PROC_LINK_MAX_BYTES = 4096,
-    TEXT_MAX = 8192,
 };
 
 /* ---- ways to read one ---- */
@@ -139,24 +136,6 @@ bool readers_open_memory(struct reader *reader, uint32_t pid, uint64_t probe, st
     return true;
 }
 
-static char *application_of(struct readers *r, uint32_t pid)
-{
-    char folder[PROC_LINK_MAX_BYTES];
-    struct buf text;
-    if (!r->settings->naming.application_identifiers || !read_text(r, pid, 0, "cmdline")) {
-        return NULL;
-    }
-    const struct application_facts facts = {
-        .arguments = buf_slice(&r->text),
-        .folder = str_of(proc_link(pid, "cwd", folder, sizeof folder) ? folder : NULL),
-    };
-    buf_init(&text, TEXT_MAX);
-    application_describe(&facts, &text);
-    char *copy = text.len > 0 && !text.failed ? strndup(text.ptr, text.len) : NULL;
-    buf_release(&text);
-    return copy;
-}
-
 /* Null, with the reason: the process has the runtime but it cannot be read (now). */
 struct reader *readers_attach(struct readers *r, struct target *target, const struct mapping *mapping,
                               const struct readers_binary *binary, struct err *why)
@@ -200,7 +179,7 @@ struct reader *readers_attach(struct readers *r, struct target *target, const st
     reader->image = mapping->image;
     reader->bias = mapping->bias;
     reader->binary = binary->binary;
-    reader->application = application_of(r, target->pid);
+    reader->application = follow_application(r->settings, r->images->world, target->pid);
     return reader;
 }
 

@@ -103,15 +103,30 @@ static void put_frame(struct thread *t, struct str frame, struct buf *out)
     buf_byte(out, '\n');
 }
 
+/* "OpenJDK 64-Bit Server VM (17.0.15+6-Debian-1deb12u1 mixed mode, sharing):", without its modes. */
+static void put_runtime(struct str rest, struct buf *out)
+{
+    struct str name = str_cut(&rest, '('), version = str_cut(&rest, ' ');
+    if (name.len > 0 && version.len > 0) {
+        buf_text(out, "runtime ");
+        buf_str(out, name);
+        buf_byte(out, '(');
+        buf_str(out, version);
+        buf_text(out, ")\n");
+    }
+}
+
 void dumps_write(struct str dump, uint64_t since_ns, struct buf *out)
 {
-    static const char state[] = "   java.lang.Thread.State: ", frame[] = "\tat ";
+    static const char state[] = "   java.lang.Thread.State: ", frame[] = "\tat ", head[] = "Full thread dump ";
     struct thread t = {.tid = 0};
     buf_printf(out, "moment %llu\n", (unsigned long long)since_ns);
     while (dump.len > 0) {
         struct str line = str_cut(&dump, '\n');
         if (str_starts(line, STR("\""))) {
             read_head(&t, line);
+        } else if (str_starts(line, str_of(head))) {
+            put_runtime(str_sub(line, sizeof head - 1, line.len), out);
         } else if (str_starts(line, str_of(state))) {
             t.runs = t.tid != 0 && str_starts(str_sub(line, sizeof state - 1, line.len), STR("RUNNABLE"));
         } else if (t.runs && str_starts(line, str_of(frame))) {

@@ -94,6 +94,7 @@ struct setting {
 };
 
 static const struct setting settings[] = {
+    {UINT32_MAX, 0, 0, "jdk.JVMInformation", "period", "beginChunk"},
     {RUNTIME_WANTS_CPU, CPU_TIME_SINCE, 0, "jdk.CPUTimeSample", "throttle", NULL},
     {RUNTIME_WANTS_CPU, 0, CPU_TIME_SINCE, "jdk.ExecutionSample", "period", NULL},
     {RUNTIME_WANTS_CPU, 0, CPU_TIME_SINCE, "jdk.NativeMethodSample", "period", NULL},
