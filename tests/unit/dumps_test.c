@@ -25,7 +25,8 @@ static void of_all_versions(void)
     CHECK_TEXT(written("2026-11-28 07:00:00\nFull thread dump OpenJDK 64-Bit Server VM (25.432-b06 mixed mode):\n\n"
                        "\"main\" #1 prio=5 os_prio=0 tid=0x00007f01 nid=0x1a2b runnable [0x00007f02]\n" RUNS
                        "\tat Shop.add(Shop.java:12)\n\tat Shop.main(Shop.java:3)\n\n"),
-               "moment 100\nruntime OpenJDK 64-Bit Server VM (25.432-b06)\nthread 6699 0 main\n12 Shop.add\n3 Shop.main\n");
+               "moment 100\nruntime OpenJDK 64-Bit Server VM (25.432-b06)\nthread 6699 0 main\n"
+               "12 Shop.add\n3 Shop.main\n");
     CHECK_TEXT(written("\"worker 1\" #12 [345] daemon prio=5 os_prio=0 cpu=4.5ms elapsed=1.2s tid=0x7f nid=345 runnable"
                        "  [0x7f]\n" RUNS
                        "\tat java.lang.Thread.run(java.base@21.0.5/Thread.java:1583)\n"),
