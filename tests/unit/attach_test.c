@@ -696,8 +696,8 @@ static void by_version(void)
 {
     static const char by_words[] =
         BEFORE "JFR.start name=pillion settings=none maxage=5m " TOLD_ALWAYS
-               "+jdk.ExecutionSample#enabled=true +jdk.ExecutionSample#period=20ms +jdk.NativeMethodSample#enabled=true "
-               "+jdk.NativeMethodSample#period=20ms\nJFR.configure\n";
+               "+jdk.ExecutionSample#enabled=true +jdk.ExecutionSample#period=20ms "
+               "+jdk.NativeMethodSample#enabled=true +jdk.NativeMethodSample#period=20ms\nJFR.configure\n";
     static const char by_file[] =
         BEFORE "JFR.start name=pillion settings=" SETTINGS_FILE " maxage=5m\nJFR.configure\n";
     static const char by_cpu_time[] =
