@@ -135,8 +135,8 @@ static const char *stack_of(size_t i)
 
 static void stacks_of_moments(void)
 {
-    read_moments("moment 100\nruntime A JVM (17)\nthread 6 0 main\n12 Shop.add\n3 Shop.main\nthread 200 1 other\n0 A.b\n"
-                                 "moment 250\nthread 6 0 main\n3 Shop.main\n");
+    read_moments("moment 100\nruntime A JVM (17)\nthread 6 0 main\n12 Shop.add\n3 Shop.main\nthread 200 1 other\n"
+                 "0 A.b\nmoment 250\nthread 6 0 main\n3 Shop.main\n");
     CHECK_INT(t.count, 3);
     CHECK_TEXT(stack_of(0), "Shop.add:12 Shop.main:3 ");
     CHECK_TEXT(stack_of(1), "A.b:0 ");
