@@ -228,6 +228,7 @@ struct runtime_target {
     const struct process_port *port; /* stays until stop */
     uint64_t frequency_hz;           /* of the session */
     unsigned wanted;
+    unsigned processors;             /* that we may run on; 0: not known */
     bool by_moments;                 /* not by its recorder: by its threads' stacks, asked for again and again */
 };
 

@@ -651,7 +651,7 @@ static const char *record(struct jvm *j, unsigned wanted, uint64_t frequency_hz,
     static struct err why;
     const struct runtime_target target = {.port = &j->port, .frequency_hz = frequency_hz, .wanted = wanted};
     why = (struct err){0};
-    *recording = java_record(&target, &why);
+    *recording = java_record(&target, 0, &why);
     CHECK((*recording != NULL) == (why.kind == ERR_NONE));
     return why.text;
 }
@@ -807,7 +807,7 @@ static void starts(void)
         struct err why = {0};
         j->sayings[0] = (struct saying){"JFR.check", said[i].answer};
         j->sayings[1] = (struct saying){"VM.uptime", said[i].uptime};
-        CHECK(java_record(&target, &why) == NULL);
+        CHECK(java_record(&target, 0, &why) == NULL);
         CHECK_INT(why.kind, ERR_UNSUPPORTED);
         CHECK_INT(why.number, said[i].number);
         CHECK_TEXT(buf_cstr(&j->asked), said[i].asked);
@@ -1116,6 +1116,7 @@ static void somebody_else_ended_it(void)
 
 /* ---- without a recorder ---- */
 
+#define MS UINT64_C(1000000)
 #define DUMP STR("0\nFull thread dump OpenJDK:\n\n\"main\" #1 nid=0x10 runnable\n" \
                  "   java.lang.Thread.State: RUNNABLE\n"                              \
                  "\tat Shop.main(Shop.java:3)\n")
@@ -1176,16 +1177,96 @@ static void by_dumps(void)
                                 dumps = {.wanted = RUNTIME_WANTS_CPU, .by_moments = true};
     const struct str none = STR("0\nModule jdk.jfr not found.\n");
     static const char why_none[] = "the JVM's recorder cannot be used: Module jdk.jfr not found.";
-    check_dumps(none, DUMP, cpu, "VM.version\nJFR.check\nThread.print\n",
+    check_dumps(none, DUMP, cpu, "Thread.print\nVM.version\nJFR.check\nThread.print\n",
                 "they are those of safepoints, asked for up to ten times a second, because the JVM's recorder cannot "
                 "be used: Module jdk.jfr not found.", MOMENTS);
     check_dumps(none, DUMP, dumps, "Thread.print\n", "", MOMENTS);
-    check_dumps(none, UNKNOWN, cpu, "VM.version\nJFR.check\nThread.print\n", why_none, NULL);
+    check_dumps(none, UNKNOWN, cpu, "Thread.print\nVM.version\nJFR.check\nThread.print\n", why_none, NULL);
     check_dumps(none, UNKNOWN, dumps, "Thread.print\n",
                 "the JVM refuses: java.lang.IllegalArgumentException: Unknown diagnostic command", NULL);
     check_dumps(none, DUMP, lock, "VM.version\nJFR.check\n", why_none, NULL);
-    check_dumps(UNKNOWN, DUMP, cpu, "VM.version\nJFR.check\nVM.uptime\n",
+    check_dumps(UNKNOWN, DUMP, cpu, "Thread.print\nVM.version\nJFR.check\nVM.uptime\n",
                 "the JVM has no flight recorder (jdk.jfr)", NULL); /* it is starting */
+}
+
+/* A dump in which so many threads run, and the last one of them in native code. */
+static struct str crowd(unsigned running)
+{
+    static struct buf text;
+    buf_release(&text);
+    buf_init(&text, 1 << 16);
+    buf_text(&text, "0\nFull thread dump OpenJDK:\n\n");
+    for (unsigned i = 1; i <= running + 1; i++) {
+        buf_printf(&text, "\"worker\" #1 nid=0x%x runnable\n   java.lang.Thread.State: RUNNABLE\n", i);
+        buf_printf(&text, "\tat Shop.work(%s)\n\n", i <= running ? "Shop.java:3" : "Native Method");
+    }
+    return buf_slice(&text);
+}
+
+/* What a JVM is asked first when so many run, and whether it records then. */
+static void check_crowd(const char *version, unsigned running, unsigned processors, const char *told, bool records)
+{
+    struct jvm *j = begin();
+    struct err why = {0};
+    struct buf text;
+    const struct runtime_sink to_text = {take_text, &text};
+    const struct runtime_target target = {
+        .port = &j->port, .frequency_hz = 99, .wanted = RUNTIME_WANTS_CPU, .processors = processors};
+    buf_init(&text, 1 << 16);
+    put_chunk(j, "1.jfr", "first");
+    j->version = version;
+    j->sayings[0] = (struct saying){"Thread.print", crowd(running)};
+    void *collection = java_collect(&target, &why);
+    CHECK(collection != NULL && (strstr(buf_cstr(&j->asked), "JFR.start") != NULL) == records);
+    CHECK_TEXT(why.text, told);
+    java_collect_stop(collection, &to_text);
+    buf_release(&text);
+    end(j);
+}
+
+static void many_that_run(void)
+{
+    check_crowd("17.0.15+6\nJDK 17.0.15", 16, 2, "", true);
+    check_crowd("17.0.15+6\nJDK 17.0.15", 20, 5, "", true);
+    check_crowd("17.0.15+6\nJDK 17.0.15", 17, 4,
+                "they are those of safepoints, asked for up to ten times a second, because 17 threads run at once, of "
+                "which its recorder would meet few", false);
+    check_crowd("25.0.3+9-LTS\nJDK 25.0.3", 17, 2, "", true);
+}
+
+/* Moments that are told beside a recording, in so many ticks of 5 s each. */
+static unsigned moments_beside(const char *version, unsigned running, unsigned ticks)
+{
+    struct jvm *j = begin();
+    struct err why = {0};
+    struct buf text;
+    const struct runtime_sink to_text = {take_text, &text};
+    const struct runtime_target target = {
+        .port = &j->port, .frequency_hz = 99, .wanted = RUNTIME_WANTS_CPU, .processors = 2};
+    unsigned moments = 0;
+    buf_init(&text, 1 << 16);
+    put_chunk(j, "1.jfr", "first");
+    j->version = version;
+    void *collection = java_collect(&target, &why);
+    j->sayings[0] = (struct saying){"Thread.print", crowd(running)};
+    for (unsigned i = 0; i < ticks && java_collect_tick(collection, 5000 * MS); i++) {
+    }
+    CHECK(java_collect_poll(collection, false, &to_text, &why));
+    for (const char *at = buf_cstr(&text); (at = strstr(at, "moment ")) != NULL; at++) {
+        moments++;
+    }
+    java_collect_stop(collection, &to_text);
+    buf_release(&text);
+    end(j);
+    return moments;
+}
+
+static void more_come_to_run(void)
+{
+    CHECK_INT(moments_beside("17.0.15+6\nJDK 17.0.15", 5, 10), 0);
+    CHECK_INT(moments_beside("17.0.15+6\nJDK 17.0.15", 6, 10), 9); /* from the second tick on */
+    CHECK_INT(moments_beside("17.0.15+6\nJDK 17.0.15", 6, 1), 0);
+    CHECK_INT(moments_beside("25.0.3+9-LTS\nJDK 25.0.3", 6, 10), 0);
 }
 
 /* One that cannot be asked gets no second signal for it. */
@@ -1235,4 +1316,6 @@ TESTS({"a flag against it is found wherever the JVM takes flags from, and undone
       {"8 and 11 are asked for a copy before each reading", dumped},
       {"when somebody else ended it that is the reason, and stopping it is in vain", somebody_else_ended_it},
       {"a JVM without a recorder is asked for its threads' stacks, for CPU time alone", by_dumps},
+      {"where so many run that its recorder would meet few, they are asked for at once", many_that_run},
+      {"where more come to run than it meets each time, they are asked for, too", more_come_to_run},
       {"one that cannot be asked gets one signal", nobody_is_asked_twice})

@@ -64,7 +64,7 @@ static uint32_t used(struct scene *s, uint32_t tid, const char *name, uint64_t c
     return thread;
 }
 
-enum kind { RUNS, MAY_WAIT, LIGHT };
+enum kind { RUNS, MAY_WAIT, LIGHT, OF_MOMENT };
 
 /* As its runtime has it, which may call the thread otherwise. */
 static void met(struct scene *s, uint32_t tid, const char *name, const char *function, uint64_t cpu_ns, enum kind kind)
@@ -75,6 +75,7 @@ static void met(struct scene *s, uint32_t tid, const char *name, const char *fun
                                        .node = add_name(&s->profile, 0, function, FRAME_JVM),
                                        .cpu_ns = cpu_ns,
                                        .may_wait = kind == MAY_WAIT,
+                                       .of_moment = kind == OF_MOMENT,
                                        .is_virtual = kind == LIGHT};
 }
 
@@ -126,6 +127,23 @@ static void in_proportion(void)
     CHECK(strstr(text, "worker 1/11 a 750") != NULL && strstr(text, "worker 1/11 b 250") != NULL);
     CHECK(strstr(text, "other/12 c 33") != NULL && strstr(text, "other/12 e 3") != NULL); /* 33, 33 and 34 */
     CHECK_INT(s.profile.processes.at[s.process].capture_mode, CAPTURE_RUNTIME);
+    end(&s);
+}
+
+/* A thread that the recorder has met has its samples alone; another one what moments tell. */
+static void recorder_and_moments(void)
+{
+    struct scene s;
+    begin(&s);
+    used(&s, 11, "worker", 1000);
+    used(&s, 12, "other", 100);
+    met(&s, 11, "worker", "coarse", 100 * MS, OF_MOMENT);
+    met(&s, 12, "other", "coarse", 100 * MS, OF_MOMENT);
+    met(&s, 11, "worker", "a", 20 * MS, RUNS);
+    share(&s);
+    CHECK_INT(profile_sum(&s.profile).cpu_ns, 1100);
+    const char *text = shown(&s.profile);
+    CHECK(strstr(text, "worker/11 a 1000") != NULL && strstr(text, "other/12 coarse 100") != NULL);
     end(&s);
 }
 
@@ -419,6 +437,7 @@ static void conserved(void)
 }
 
 TESTS({"a thread's time is its samples', in their proportion", in_proportion},
+      {"moments tell of threads that a recorder has not met", recorder_and_moments},
       {"native code has what running code leaves, and no more than was met", native_code},
       {"a thread that was met in native code alone ran there", only_native_code},
       {"a thread that was not met has [no java samples], one that did not run nothing", no_samples},

@@ -7,6 +7,7 @@
 #include "encode/moments_read.h"
 #include "os/clock.h"
 #include "os/proc.h"
+#include "os/thread.h"
 #include "os/usage.h"
 #include "target/status.h"
 
@@ -25,6 +26,7 @@ enum {
     ROOM_BYTES = 64 << 20,   /* that its container leaves a process for its recorder */
     SAMPLES_MAX = 1 << 17,   /* kept of a process in a window */
     TEXT_MAX = 16384,
+    PROCESSORS_MAX = 1024,
 };
 
 struct collecting *collecting_new(struct follow *f)
@@ -32,7 +34,9 @@ struct collecting *collecting_new(struct follow *f)
     struct collecting *c = calloc(1, sizeof *c);
     if (c != NULL) {
         c->follow = f;
+        unsigned cpus[PROCESSORS_MAX];
         c->collector = collector_new();
+        c->processors = (unsigned)thread_allowed_cpus(cpus, PROCESSORS_MAX);
         buf_init(&c->text, TEXT_MAX);
     }
     if (c != NULL && c->collector == NULL) {
@@ -135,7 +139,11 @@ static void begin(struct collecting *c, struct collected *one, uint64_t now_ns)
     enum runtime_mode mode = s->settings->runtime.mode[one->runtime->kind];
     bool by_moments = mode == RUNTIME_MOMENTS, is_asked_for = mode == RUNTIME_COLLECT || by_moments;
     const struct runtime_target how = {
-        .frequency_hz = s->settings->sampling.frequency_hz, .wanted = one->wanted, .by_moments = by_moments};
+        .frequency_hz = s->settings->sampling.frequency_hz,
+        .wanted = one->wanted,
+        .processors = c->processors,
+        .by_moments = by_moments,
+    };
     struct err why = {0};
     if (one->over || now_ns < one->retry_ns || now_ns - one->first_ns < AGE_MS * NS_PER_MS ||
         !(is_asked_for || is_hot(c, one, now_ns))) {
@@ -211,6 +219,7 @@ static void take_sample(void *context, const struct live_sample *sample)
                                            .node = sample->node,
                                            .cpu_ns = sample->cpu_ns,
                                            .may_wait = sample->may_wait,
+                                           .of_moment = c->reads_moments,
                                            .is_virtual = sample->tid == 0};
     }
 }
@@ -247,7 +256,8 @@ static void read_file(struct collecting *c, struct collected *one, struct target
         return;
     }
     c->reading = one;
-    if (moments_are(file)) {
+    c->reads_moments = moments_are(file);
+    if (c->reads_moments) {
         moments_read(p, file, one->runtime->kind, &live);
     } else if (!jfr_read_live(p, file, &live, &err)) {
         log_say(&s->log, LOG_DEBUG, "pid %u: its recording: %s", one->pid, err.text);

@@ -18,7 +18,7 @@ struct collected_sample {
     uint32_t tid;          /* 0: of none that lives, … */
     uint32_t thread, node; /* of the profile */
     uint64_t cpu_ns;       /* by the recorder */
-    bool may_wait;
+    bool may_wait, of_moment;
     bool is_virtual;       /* … or of whichever thread carries it */
 };
 
@@ -46,8 +46,10 @@ struct collecting {
     struct follow *follow;
     struct collector *collector;
     VEC(struct collected) all;
-    struct collected *reading;     /* whose file is being read */
+    struct collected *reading;     /* whose file is being read, … */
+    bool reads_moments;            /* … and of which kind it is */
     struct buf text;
+    unsigned processors;           /* that we may run on; 0: not known */
     bool any_stack;                /* in some window */
     uint64_t next_ns, read_ns;     /* monotonic: of the next check, and of the next reading */
 };

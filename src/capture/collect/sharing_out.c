@@ -47,7 +47,7 @@ static void note_time(void *context, uint32_t thread, uint64_t cpu_ns)
 
 /* ---- who has which samples ---- */
 
-/* Those of threads that do not live come first, those of light ones last. */
+/* Those of threads that do not live come first, those of light ones last; a thread's own recorder before moments. */
 static uint64_t key_of(const struct collected_sample *sample)
 {
     return sample->is_virtual ? UINT64_MAX : sample->tid;
@@ -56,17 +56,18 @@ static uint64_t key_of(const struct collected_sample *sample)
 static int by_key(const void *a, const void *b)
 {
     uint64_t one = key_of(a), other = key_of(b);
-    return (one > other) - (one < other);
+    int off = (one > other) - (one < other);
+    return off != 0 ? off : ((const struct collected_sample *)a)->of_moment - ((const struct collected_sample *)b)->of_moment;
 }
 
+/* A recorder that meets some of many threads tells better of these where they were; moments tell of the others. */
 static struct group group_of(const struct collected *c, uint64_t key)
 {
     struct group g = {.at = c->samples.at, .count = 0};
     for (size_t i = 0; i < c->samples.len; i++) {
-        if (key_of(&c->samples.at[i]) == key) {
-            g.at = g.count == 0 ? &c->samples.at[i] : g.at;
-            g.count++;
-        }
+        const struct collected_sample *sample = &c->samples.at[i];
+        g.at = key_of(sample) == key && g.count == 0 ? sample : g.at;
+        g.count += key_of(sample) == key && sample->of_moment == g.at->of_moment;
     }
     return g;
 }

@@ -29,7 +29,7 @@ void dumps_release(struct dumps *d)
 struct thread {
     struct str name;
     uint64_t tid;
-    bool runs, is_written;
+    bool runs, is_written, is_native; /* native: what it has called is */
 };
 
 /* `"main" #1 prio=5 os_prio=0 cpu=45.03ms … nid=0x1a2b runnable [0x…]`; later versions have nid=6699. Behind the name
@@ -93,7 +93,8 @@ static void put_frame(struct thread *t, struct str frame, struct buf *out)
     }
     place = str_sub(place, 0, place.len - 1);
     if (!t->is_written) {
-        buf_printf(out, "thread %llu %d ", (unsigned long long)t->tid, str_ends(place, STR("Native Method")));
+        t->is_native = str_ends(place, STR("Native Method"));
+        buf_printf(out, "thread %llu %d ", (unsigned long long)t->tid, t->is_native);
         buf_str(out, t->name);
         buf_byte(out, '\n');
         t->is_written = true;
@@ -116,10 +117,11 @@ static void put_runtime(struct str rest, struct buf *out)
     }
 }
 
-void dumps_write(struct str dump, uint64_t since_ns, struct buf *out)
+unsigned dumps_write(struct str dump, uint64_t since_ns, struct buf *out)
 {
     static const char state[] = "   java.lang.Thread.State: ", frame[] = "\tat ", head[] = "Full thread dump ";
     struct thread t = {.tid = 0};
+    unsigned running = 0;
     buf_printf(out, "moment %llu\n", (unsigned long long)since_ns);
     while (dump.len > 0) {
         struct str line = str_cut(&dump, '\n');
@@ -130,14 +132,23 @@ void dumps_write(struct str dump, uint64_t since_ns, struct buf *out)
         } else if (str_starts(line, str_of(state))) {
             t.runs = t.tid != 0 && str_starts(str_sub(line, sizeof state - 1, line.len), STR("RUNNABLE"));
         } else if (t.runs && str_starts(line, str_of(frame))) {
+            bool begins = !t.is_written;
             put_frame(&t, str_sub(line, sizeof frame - 1, line.len), out);
+            running += begins && t.is_written && !t.is_native;
         } else if (line.len == 0) {
             t.runs = false;
         }
     }
+    return running;
 }
 
 /* ---- asking ---- */
+
+void dumps_forget(struct dumps *d)
+{
+    buf_clear(&d->kept);
+    d->skipped_ns = 0;
+}
 
 bool dumps_take(struct dumps *d, uint64_t since_ns)
 {
@@ -152,7 +163,7 @@ bool dumps_take(struct dumps *d, uint64_t since_ns)
     d->late = 0;
     d->skipped_ns += since_ns;
     buf_clear(&d->moment);
-    dumps_write(buf_slice(&d->answer), d->skipped_ns, &d->moment);
+    d->running = dumps_write(buf_slice(&d->answer), d->skipped_ns, &d->moment);
     if (!d->moment.failed && d->kept.len + d->moment.len <= KEPT_MAX) {
         buf_str(&d->kept, buf_slice(&d->moment));
         d->skipped_ns = 0;

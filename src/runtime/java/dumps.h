@@ -17,6 +17,7 @@ struct dumps {
     const struct process_port *port;
     struct buf answer, moment, kept;
     uint64_t skipped_ns; /* for which there was no room */
+    unsigned running;    /* threads in Java, by the last one */
     unsigned late;       /* it did not answer so many times */
     struct err why;      /* why there are no more; of kind ERR_NONE: there are */
 };
@@ -28,7 +29,10 @@ void dumps_release(struct dumps *d);
  * now and then. */
 bool dumps_take(struct dumps *d, uint64_t since_ns);
 
-/* Appends to `out` what runs by the text of one dump. */
-void dumps_write(struct str dump, uint64_t since_ns, struct buf *out);
+/* Of those that are kept nothing is told. */
+void dumps_forget(struct dumps *d);
+
+/* Appends to `out` what runs by the text of one dump. Returns how many threads of it, but for those in native code. */
+unsigned dumps_write(struct str dump, uint64_t since_ns, struct buf *out);
 
 #endif

@@ -283,11 +283,14 @@ enum java_state java_state_at(const struct java *j, const struct java_place *pla
 /* The verb collect, by the JVM's recorder (recording.c). ERR_UNSUPPORTED without EAGAIN: it answers, and has none that
  * could be used. */
 struct recording;
-struct recording *java_record(const struct runtime_target *target, struct err *why);
+/* `running`: so many threads are in Java now. */
+struct recording *java_record(const struct runtime_target *target, unsigned running, struct err *why);
 bool java_read_recording(struct recording *r, bool whole, const struct runtime_sink *sink, struct err *why);
 void java_stop_recording(struct recording *r, const struct runtime_sink *sink);
 
 /* The verb itself (collect.c): by the recorder, and where there is none by dumps. */
+/* Does it meet every thread that runs, however many do? */
+bool java_meets_all(const struct recording *recording);
 void *java_collect(const struct runtime_target *target, struct err *why);
 bool java_collect_tick(void *collection, uint64_t since_ns);
 bool java_collect_poll(void *collection, bool whole, const struct runtime_sink *sink, struct err *why);

@@ -29,6 +29,7 @@ enum {
     START_MS = 30000,   /* the first recording loads hundreds of classes */
     STARTS_S = 10,      /* so long it may be without one of its commands */
     PERIOD_LEAST_MS = 20,
+    RUNNING_MOST = 16, CROWD = 4, /* threads, in all and for each processor, but where it meets all */
     DEPTH = 256,        /* frames; it keeps 64 otherwise, and cuts at the root */
 };
 
@@ -299,7 +300,20 @@ static bool read_files(struct recording *r, bool whole, const struct runtime_sin
 
 /* ---- the verb ---- */
 
-struct recording *java_record(const struct runtime_target *target, struct err *why)
+bool java_meets_all(const struct recording *r)
+{
+    return r->version >= CPU_TIME_SINCE || (r->target.wanted & RUNTIME_WANTS_CPU) == 0;
+}
+
+/* Beginning takes it a second of CPU time in one thread, and then it meets few of so many. */
+static bool meets_enough(const struct recording *r, unsigned running, struct err *why)
+{
+    bool is_crowd = running > RUNNING_MOST && running > CROWD * r->target.processors;
+    return java_meets_all(r) || !is_crowd ||
+           err_set(why, ERR_UNSUPPORTED, 0, "%u threads run at once, of which its recorder would meet few", running);
+}
+
+struct recording *java_record(const struct runtime_target *target, unsigned running, struct err *why)
 {
     struct recording *r = calloc(1, sizeof *r);
     if (r == NULL) {
@@ -310,7 +324,8 @@ struct recording *java_record(const struct runtime_target *target, struct err *w
     r->target = *target;
     r->file = -1;
     buf_init(&r->answer, ATTACH_ANSWER_MAX);
-    bool is_ready = attach_open(r->port, why) && read_version(r, why) && prepare(r, why);
+    bool is_ready = attach_open(r->port, why) && read_version(r, why) && meets_enough(r, running, why) &&
+                    prepare(r, why);
     bool good = is_ready && (r->version >= WORDS_SINCE ? start_by_words(r, why) : start_by_file(r, why)) &&
                 find_repository(r, why);
     if (!good) {
