@@ -236,6 +236,9 @@ static uint64_t method(struct reader *r, uint64_t key)
         buf_str(&r->more, symbol(r, values[1], &r->text));
     } else if (is_known) {
         buf_str(&r->more, language_class_without_address(class_name(r, values[0], &r->text)));
+        for (size_t i = 0; i < r->more.len; i++) { /* of hidden classes some have dots */
+            r->more.ptr[i] = r->more.ptr[i] == '.' ? '/' : r->more.ptr[i];
+        }
         buf_byte(&r->more, '.');
         buf_str(&r->more, symbol(r, values[1], &r->text));
     } else {

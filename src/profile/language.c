@@ -45,6 +45,11 @@ struct str language_class_without_address(struct str name)
     return name;
 }
 
+bool language_calls_system(enum frame_kind kind, struct str name)
+{
+    return has_one(languages[kind].system_calls, name, str_starts);
+}
+
 enum frame_kind language_by_ending(struct str file)
 {
     unsigned kind = 0;

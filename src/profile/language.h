@@ -44,6 +44,7 @@ struct language {
     const char *readers[4];    /* gProfiler's names for what reads it: --X-mode takes them for auto; null ends */
     const char *recorder;      /* what makes profiles inside it, as --X-mode calls it; null: nothing that is asked */
     const char *moments;       /* likewise its telling where its threads are */
+    const char *system_calls;  /* beginnings of native functions that do hardly more than call the system; null: none */
     uint32_t light, dark;      /* 0xrrggbb in the flame graph */
     enum name_form form : 8;
     bool is_script;            /* its functions belong to no mapped file, wherever their code lies */
@@ -58,6 +59,9 @@ struct str language_line_in(struct str name, uint32_t *line);
 /* Of a Java class that was made at run time without the address at its end, which makes one function many:
  * "Shop$$Lambda$14+0x00007f…". */
 struct str language_class_without_address(struct str name);
+
+/* Is it a native function whose CPU time is mostly the system's? */
+bool language_calls_system(enum frame_kind kind, struct str name);
 
 /* The one with such an ending, and with one of more_suffixes or more_prefixes; FRAME_NATIVE: none. */
 enum frame_kind language_by_ending(struct str file);

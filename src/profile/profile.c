@@ -629,7 +629,8 @@ void profile_forget_samples(struct profile *p, uint32_t process)
 }
 
 void profile_take_unseen(struct profile *p, uint32_t process,
-                         void (*take)(void *context, uint32_t thread, uint64_t cpu_ns), void *context)
+                         void (*take)(void *context, uint32_t thread, uint64_t cpu_ns, bool is_system),
+                         void *context)
 {
     uint32_t native = account_node(p, ACCOUNT_NATIVE_NO_PERF), kernel = account_node(p, ACCOUNT_KERNEL_HIDDEN);
     for (size_t i = 1, count = p->samples.len; i < count; i++) {
@@ -637,7 +638,7 @@ void profile_take_unseen(struct profile *p, uint32_t process,
         bool is_unseen = s.node != 0 && (s.node == native || s.node == kernel);
         if (is_unseen && s.cpu_ns > 0 && p->threads.at[s.thread].process == process) {
             p->samples.at[i].cpu_ns = 0;
-            take(context, s.thread, s.cpu_ns);
+            take(context, s.thread, s.cpu_ns, s.node == kernel);
         }
     }
 }

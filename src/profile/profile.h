@@ -384,7 +384,8 @@ void profile_forget_samples(struct profile *p, uint32_t process);
 /* Takes the time of a process that is known without a stack and without perf ("[native, no perf]", "[kernel, hidden]")
  * out of the profile, thread by thread, for somebody who knows stacks of it: to be added again. */
 void profile_take_unseen(struct profile *p, uint32_t process,
-                         void (*take)(void *context, uint32_t thread, uint64_t cpu_ns), void *context);
+                         void (*take)(void *context, uint32_t thread, uint64_t cpu_ns, bool is_system),
+                         void *context);
 
 /* Notes that the samples of a process, nominal_ns in sum, stand for cpu_ns of CPU time as the kernel
  * counted it; profile_apply_weights then scales all noted ones in one pass. Accounting is not scaled. */

@@ -511,6 +511,8 @@ static bool resolve(struct walk *w, struct method *m, uint64_t *sp)
     return true;
 }
 
+enum { PUSHED_MOST = 4 }; /* words that generated code keeps for some instructions below its frame */
+
 /* By the runtime's method; null: it has none, or it leads nowhere. A CFA that is given needs no SP. */
 static struct unwind_slot *step_resolved(struct walk *w, struct method *m)
 {
@@ -522,6 +524,10 @@ static struct unwind_slot *step_resolved(struct walk *w, struct method *m)
     }
     w->sp_known = true;
     struct unwind_slot *next = step_to(w, &given);
+    for (unsigned n = 0; next == NULL && n < PUSHED_MOST && w->exact && given.rule.cfa_reg == arch_cfi.sp; n++) {
+        given.rule.cfa += WORD;
+        next = step_to(w, &given);
+    }
     if (next != NULL) {
         *m = given;
         if (sp > w->sp && sp - w->sp <= FRAME_BYTES_MAX) {

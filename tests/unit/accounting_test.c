@@ -53,7 +53,8 @@ static void burn_in_kernel(unsigned ms)
 
 /* A child at the other end of two pipes. It obeys lines of the form "<letter> <number>":
  *   b ms   burn, s ms   burn in the kernel, t ms  burn in a new thread, p ms  end the first thread and
- *   burn in another, i n  start n idle threads, e ms  end them, have another name and burn,
+ *   burn in another, k ms  burn in a new thread that stays, i n  start n idle threads, e ms  end them,
+ *   have another name and burn,
  *   z ms  leave a zombie that burnt, w ms  wait for a child that burnt, v     wait for all and exit,
  *   f     fork a child that obeys from now on until its "x", x   exit
  * and answers each with a byte: f when the child obeys, and once more when it has ended. */
@@ -68,6 +69,14 @@ static void *burn_in_thread(void *ms)
 {
     thread_tid = gettid();
     burn((unsigned)(uintptr_t)ms);
+    return NULL;
+}
+
+static void *burn_and_stay(void *ms)
+{
+    burn((unsigned)(uintptr_t)ms);
+    thread_tid = gettid();
+    pause();
     return NULL;
 }
 
@@ -114,6 +123,13 @@ __attribute__((noreturn)) static void obey(int orders, int answers)
             pthread_create(&thread, NULL, burn_in_thread, (void *)(uintptr_t)ms);
             pthread_join(thread, NULL);
             while (syscall(SYS_tkill, thread_tid, 0) == 0) { /* joined is not gone yet */
+                usleep(1000);
+            }
+            break;
+        case 'k':
+            thread_tid = 0;
+            pthread_create(&thread, NULL, burn_and_stay, (void *)(uintptr_t)ms);
+            while (*(volatile pid_t *)&thread_tid == 0) {
                 usleep(1000);
             }
             break;
@@ -391,6 +407,27 @@ static void per_thread(void)
     }
     CHECK(near(other, 150 * MS, 3 * TICK)); /* and a living thread's is its own */
     CHECK(near(first, 300 * MS, 3 * TICK));
+    dismiss(&worker);
+    end(&b);
+}
+
+/* A process that ran before us: what its threads used then is not told of them, and takes nothing from others. */
+static void threads_before_us(void)
+{
+    struct fixture b;
+    begin(&b);
+    struct worker worker = hire();
+    tell(&worker, "k", 200);
+    struct target *target = follow(&b, (uint32_t)worker.pid, CAPTURE_PROC);
+    tell(&worker, "b", 100);
+    look(&b);
+    uint64_t first = 0, other = 0;
+    for (size_t i = 1; i < b.profile.samples.len; i++) {
+        uint32_t tid = b.profile.threads.at[b.profile.samples.at[i].thread].tid;
+        *(tid == target->pid ? &first : &other) += b.profile.samples.at[i].cpu_ns;
+    }
+    CHECK_INT(other, 0);
+    CHECK(near(first, 100 * MS, 3 * TICK));
     dismiss(&worker);
     end(&b);
 }
@@ -2055,6 +2092,7 @@ TESTS_THAT_MEASURE({"processes whose ancestors are forgotten count once", middle
       {"user and system time are told apart", user_and_system},
       {"only what runs stirs", only_what_runs_stirs},
       {"time goes to the thread that used it, and of ended threads to the first", per_thread},
+      {"what threads used before us is not told of them", threads_before_us},
       {"the time of a process with many threads is shared out late, but whole", many_threads},
       {"but what it did before an exec is told under the name of then", many_threads_before_an_exec},
       {"a process that was idle for long is seen when it works", idle_then_busy},

@@ -55,6 +55,9 @@ static void compiled(void)
     /* a leaf between two places has the next one's */
     CHECK_TEXT(told(java, AT(AT_CODE + 0x60), true, &caller),
                "shop/A.inner A.java:10, shop/B$$Lambda$3.outer B.java:10");
+    /* and one at a place, which is the end of what is before it */
+    CHECK_TEXT(told(java, AT(AT_CODE + 0x40), true, &caller),
+               "shop/A.inner A.java:10, shop/B$$Lambda$3.outer B.java:10");
     CHECK_TEXT(told(java, AT(AT_CODE + 0x100), true, &caller), "-");
     CHECK_TEXT(told(java, AT(AT_HEAP + 0x900), true, &caller), "-");
     /* where it is undone its frame has the place before */

@@ -508,8 +508,9 @@ struct unseen_part {
 static struct unseen_part unseen[8];
 static size_t unseen_count;
 
-static void note_unseen(void *context, uint32_t thread, uint64_t cpu_ns)
+static void note_unseen(void *context, uint32_t thread, uint64_t cpu_ns, bool is_system)
 {
+    CHECK(is_system == (cpu_ns == 100 + ACCOUNT_KERNEL_HIDDEN));
     struct profile *p = context;
     CHECK(unseen_count < 8);
     unseen[unseen_count++ & 7] = (struct unseen_part){thread, cpu_ns};

@@ -64,7 +64,7 @@ static uint32_t used(struct scene *s, uint32_t tid, const char *name, uint64_t c
     return thread;
 }
 
-enum kind { RUNS, MAY_WAIT, LIGHT, OF_MOMENT };
+enum kind { RUNS, MAY_WAIT, IN_SYSTEM, LIGHT, OF_MOMENT };
 
 /* As its runtime has it, which may call the thread otherwise. */
 static void met(struct scene *s, uint32_t tid, const char *name, const char *function, uint64_t cpu_ns, enum kind kind)
@@ -74,7 +74,8 @@ static void met(struct scene *s, uint32_t tid, const char *name, const char *fun
                                        .thread = add_thread(&s->profile, s->process, tid, name),
                                        .node = add_name(&s->profile, 0, function, FRAME_JVM),
                                        .cpu_ns = cpu_ns,
-                                       .may_wait = kind == MAY_WAIT,
+                                       .may_wait = kind == MAY_WAIT || kind == IN_SYSTEM,
+                                       .in_system = kind == IN_SYSTEM,
                                        .of_moment = kind == OF_MOMENT,
                                        .is_virtual = kind == LIGHT};
 }
@@ -171,6 +172,31 @@ static void native_code(void)
     CHECK_TEXT(native(40 * MS), "w/11 runs 40000000"); /* it waited */
     CHECK_TEXT(native(1), "w/11 runs 1");
     CHECK_TEXT(native(0), "");
+}
+
+/* 40 ms of running code and 100 ms in a function that calls the system, of a thread that used so much, 10 ms of it the
+ * system's. */
+static const char *system_call(uint64_t cpu_ns, uint64_t runs_ns)
+{
+    struct scene s;
+    begin(&s);
+    profile_account(&s.profile, used(&s, 11, "worker", cpu_ns - 10 * MS), ACCOUNT_KERNEL_HIDDEN, 10 * MS);
+    if (runs_ns > 0) {
+        met(&s, 11, "w", "runs", runs_ns, RUNS);
+    }
+    met(&s, 11, "w", "writes", 100 * MS, IN_SYSTEM);
+    share(&s);
+    const char *text = shown(&s.profile);
+    CHECK_INT(profile_sum(&s.profile).cpu_ns, cpu_ns);
+    end(&s);
+    return text;
+}
+
+static void system_calls(void)
+{
+    CHECK_TEXT(system_call(100 * MS, 40 * MS), "w/11 writes 10000000, w/11 runs 90000000");
+    CHECK_TEXT(system_call(45 * MS, 40 * MS), "w/11 writes 5000000, w/11 runs 40000000");
+    CHECK_TEXT(system_call(100 * MS, 0), "w/11 writes 100000000");
 }
 
 static void only_native_code(void)
@@ -439,6 +465,7 @@ static void conserved(void)
 TESTS({"a thread's time is its samples', in their proportion", in_proportion},
       {"moments tell of threads that a recorder has not met", recorder_and_moments},
       {"native code has what running code leaves, and no more than was met", native_code},
+      {"what calls the system has no more than the system used", system_calls},
       {"a thread that was met in native code alone ran there", only_native_code},
       {"a thread that was not met has [no java samples], one that did not run nothing", no_samples},
       {"the last sample has what is left to the nanosecond", large_sums},

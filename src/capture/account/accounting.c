@@ -115,6 +115,30 @@ bool accounting_update_times(struct accounting *a, struct target *target, struct
     return true;
 }
 
+uint64_t accounting_thread_ns(struct accounting *a, const struct target *target, uint32_t tid)
+{
+    struct target_thread *thread = targets_thread(a->targets, target->pid, tid);
+    struct proc_schedstat sched = {0};
+    if (thread == NULL || !proc_read(target->pid, tid, "schedstat", &a->text, NULL) ||
+        !schedstat_parse(buf_slice(&a->text), &sched, NULL)) {
+        return 0;
+    }
+    uint64_t delta = beyond(sched.cpu_ns, thread->cpu_ns);
+    thread->cpu_ns = sched.cpu_ns;
+    return delta;
+}
+
+/* What its threads have used until now is not to be shared out. */
+static void note_threads(struct accounting *a, struct target *target)
+{
+    if (target->threads_seen > 1 && proc_list_threads(target->pid, &a->pids, NULL)) {
+        vec_each(&a->pids.ids, tid)
+        {
+            (void)accounting_thread_ns(a, target, *tid);
+        }
+    }
+}
+
 bool accounting_adopt(struct accounting *a, struct target *target)
 {
     if (!accounting_update_times(a, target, NULL)) {
@@ -124,6 +148,9 @@ bool accounting_adopt(struct accounting *a, struct target *target)
     target->account.lifetime_ns = cpu_times_sum(&target->account.last) + target->account.last.children_ns;
     if (accounting_is_polled(target)) {
         scan_note_taken(&a->scan, target->pid, target->start_ticks);
+    }
+    if (target->capture_mode == CAPTURE_PROC) {
+        note_threads(a, target);
     }
     return true;
 }

@@ -67,20 +67,6 @@ static void account_thread(struct accounting *a, struct profile *p, struct targe
     profile_account(p, thread, ACCOUNT_KERNEL_HIDDEN, system_ns);
 }
 
-/* A thread's CPU time since it was read last. */
-static uint64_t thread_delta_ns(struct accounting *a, const struct target *target, uint32_t tid)
-{
-    struct target_thread *thread = targets_thread(a->targets, target->pid, tid);
-    struct proc_schedstat sched = {0};
-    if (thread == NULL || !proc_read(target->pid, tid, "schedstat", &a->text, NULL) ||
-        !schedstat_parse(buf_slice(&a->text), &sched, NULL)) {
-        return 0;
-    }
-    uint64_t delta = beyond(sched.cpu_ns, thread->cpu_ns);
-    thread->cpu_ns = sched.cpu_ns;
-    return delta;
-}
-
 /* Shares the process's new time out among its threads by their own clocks, which are exact where the
  * process's accounting counts in ticks. The first thread has the rest, and ended threads' time with it. */
 static void share_out(struct accounting *a, struct profile *p, struct target *target)
@@ -98,7 +84,7 @@ static void share_out(struct accounting *a, struct profile *p, struct target *ta
             if (*tid == target->pid) {
                 continue;
             }
-            uint64_t delta = thread_delta_ns(a, target, *tid);
+            uint64_t delta = accounting_thread_ns(a, target, *tid);
             delta = delta < total_ns ? delta : total_ns;
             uint64_t user = (uint64_t)((double)user_ns * (double)delta / (double)total_ns);
             uint64_t system = delta - user;

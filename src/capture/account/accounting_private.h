@@ -95,6 +95,9 @@ void accounting_settle_children(struct accounting *a, struct profile *p, struct 
 /* Polls all targets without perf. `last`: at the window's end. */
 void accounting_poll_all(struct accounting *a, struct profile *p, bool last);
 
+/* A thread's CPU time since it was read last. */
+uint64_t accounting_thread_ns(struct accounting *a, const struct target *target, uint32_t tid);
+
 void accounting_add_to_process(struct accounting *a, struct profile *p, struct target *target, uint64_t cpu_ns);
 
 /* What time of a target on perf is that has no sample. */

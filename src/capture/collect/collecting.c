@@ -9,6 +9,7 @@
 #include "os/proc.h"
 #include "os/thread.h"
 #include "os/usage.h"
+#include "profile/language.h"
 #include "target/status.h"
 
 #include <errno.h>
@@ -208,6 +209,13 @@ static uint32_t thread_of(void *context, uint32_t tid)
     return !c->reading->is_inner ? tid : slot != NULL ? (uint32_t)slot->value : 0;
 }
 
+static bool is_in_system(const struct collecting *c, const struct live_sample *sample)
+{
+    const struct profile *p = c->follow->shared->window.profile;
+    const struct frame *leaf = &p->frames.at[p->nodes.at[sample->node].frame];
+    return sample->may_wait && language_calls_system((enum frame_kind)leaf->kind, profile_text(p, leaf->name));
+}
+
 static void take_sample(void *context, const struct live_sample *sample)
 {
     struct collecting *c = context;
@@ -219,6 +227,7 @@ static void take_sample(void *context, const struct live_sample *sample)
                                            .node = sample->node,
                                            .cpu_ns = sample->cpu_ns,
                                            .may_wait = sample->may_wait,
+                                           .in_system = is_in_system(c, sample),
                                            .of_moment = c->reads_moments,
                                            .is_virtual = sample->tid == 0};
     }

@@ -10,7 +10,7 @@ enum { NO_SAMPLES_OF = 0 };
 /* Time of a thread without a stack. */
 struct unseen_time {
     uint32_t tid, thread; /* the system's number, and its row in the profile */
-    uint64_t cpu_ns;
+    uint64_t cpu_ns, system_ns; /* system: of it, as far as that is told */
 };
 
 /* Samples that belong together. */
@@ -26,7 +26,7 @@ struct share {
     VEC(struct unseen_time) times;
 };
 
-static void note_time(void *context, uint32_t thread, uint64_t cpu_ns)
+static void note_time(void *context, uint32_t thread, uint64_t cpu_ns, bool is_system)
 {
     struct share *s = context;
     uint32_t tid = s->p->threads.at[thread].tid;
@@ -34,12 +34,13 @@ static void note_time(void *context, uint32_t thread, uint64_t cpu_ns)
     {
         if (one->tid == tid) {
             one->cpu_ns += cpu_ns;
+            one->system_ns += is_system ? cpu_ns : 0;
             return;
         }
     }
     struct unseen_time *added = vec_push(&s->times);
     if (added != NULL) {
-        *added = (struct unseen_time){tid, thread, cpu_ns};
+        *added = (struct unseen_time){tid, thread, cpu_ns, is_system ? cpu_ns : 0};
     } else {
         profile_account(s->p, thread, ACCOUNT_LOST, cpu_ns);
     }
@@ -56,8 +57,9 @@ static uint64_t key_of(const struct collected_sample *sample)
 static int by_key(const void *a, const void *b)
 {
     uint64_t one = key_of(a), other = key_of(b);
+    const struct collected_sample *first = a, *second = b;
     int off = (one > other) - (one < other);
-    return off != 0 ? off : ((const struct collected_sample *)a)->of_moment - ((const struct collected_sample *)b)->of_moment;
+    return off != 0 ? off : first->of_moment - second->of_moment;
 }
 
 /* A recorder that meets some of many threads tells better of these where they were; moments tell of the others. */
@@ -72,64 +74,72 @@ static struct group group_of(const struct collected *c, uint64_t key)
     return g;
 }
 
-static uint64_t sum_of(struct group g, bool may_wait)
+/* Where samples are, and what is known of the time they stand for. */
+enum place { RUNS, IN_NATIVE, IN_SYSTEM };
+
+static enum place place_of(const struct collected_sample *sample)
+{
+    return !sample->may_wait ? RUNS : sample->in_system ? IN_SYSTEM : IN_NATIVE;
+}
+
+static uint64_t sum_of(struct group g, enum place place)
 {
     uint64_t sum_ns = 0;
     for (size_t i = 0; i < g.count; i++) {
-        sum_ns += g.at[i].may_wait == may_wait ? g.at[i].cpu_ns : 0;
+        sum_ns += place_of(&g.at[i]) == place ? g.at[i].cpu_ns : 0;
     }
     return sum_ns;
 }
 
 /* ---- sharing out ---- */
 
-/* A sample for whose thread there was no room stands with the one that ran. */
-static void share_among(struct share *s, struct group g, bool may_wait, uint64_t sum_ns, const struct unseen_time *part)
+/* So much of a thread's time. A sample for whose thread there was no room stands with the one that ran. */
+static void share_among(struct share *s, struct group g, enum place place, uint64_t cpu_ns,
+                        const struct unseen_time *time)
 {
-    uint64_t before_ns = 0, given_ns = 0, cpu_ns = part->cpu_ns;
-    for (size_t i = 0; i < g.count; i++) {
-        if (g.at[i].may_wait == may_wait) {
+    uint64_t sum_ns = sum_of(g, place), before_ns = 0, given_ns = 0;
+    for (size_t i = 0; i < g.count && sum_ns > 0; i++) {
+        if (place_of(&g.at[i]) == place) {
             before_ns += g.at[i].cpu_ns;
             uint64_t upto_ns = (uint64_t)((double)cpu_ns * ((double)before_ns / (double)sum_ns));
             upto_ns = before_ns == sum_ns || upto_ns > cpu_ns ? cpu_ns : upto_ns;
-            uint32_t thread = g.at[i].thread != 0 ? g.at[i].thread : part->thread;
+            uint32_t thread = g.at[i].thread != 0 ? g.at[i].thread : time->thread;
             profile_add(s->p, thread, g.at[i].node, upto_ns - given_ns, 1);
             given_ns = upto_ns;
         }
     }
 }
 
-/* Native code has what the samples of running code leave, for it may have waited; all of it where there are none.
- * False: there are no samples. */
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Native code has what the samples of running code leave, for it may have waited, and functions that call the system
+ * no more of it than the system used; all of it where there is nothing else. False: there are no samples. */
 static bool share_out(struct share *s, struct group g, const struct unseen_time *time)
 {
-    uint64_t runs_ns = sum_of(g, false), may_wait_ns = sum_of(g, true);
+    uint64_t runs_ns = sum_of(g, RUNS), native_ns = sum_of(g, IN_NATIVE), system_ns = sum_of(g, IN_SYSTEM);
     uint64_t left_ns = time->cpu_ns > runs_ns ? time->cpu_ns - runs_ns : 0;
-    uint64_t native_ns = runs_ns == 0 ? time->cpu_ns : left_ns < may_wait_ns ? left_ns : may_wait_ns;
-    const struct unseen_time native = {time->tid, time->thread, native_ns},
-                             running = {time->tid, time->thread, time->cpu_ns - native_ns};
-    if (runs_ns + may_wait_ns == 0) {
+    if (runs_ns + native_ns + system_ns == 0) {
         return false;
     }
-    if (may_wait_ns > 0) {
-        share_among(s, g, true, may_wait_ns, &native);
-    }
-    if (runs_ns > 0) {
-        share_among(s, g, false, runs_ns, &running);
-    }
+    bool any_other = runs_ns + native_ns > 0;
+    uint64_t in_system_ns = any_other ? least(least(left_ns, system_ns), time->system_ns) : time->cpu_ns;
+    left_ns -= least(left_ns, in_system_ns);
+    uint64_t in_native_ns = runs_ns > 0 ? least(left_ns, native_ns) : native_ns > 0 ? left_ns : 0;
+    share_among(s, g, IN_SYSTEM, in_system_ns, time);
+    share_among(s, g, IN_NATIVE, in_native_ns, time);
+    share_among(s, g, RUNS, time->cpu_ns - in_system_ns - in_native_ns, time);
     return true;
 }
 
 /* Of the first thread's time what samples of threads that ended stand for. */
 static void share_out_ended(struct share *s, struct group g, struct unseen_time *first)
 {
-    uint64_t runs_ns = sum_of(g, false);
-    if (runs_ns > 0) {
-        uint64_t part_ns = runs_ns < first->cpu_ns ? runs_ns : first->cpu_ns;
-        const struct unseen_time part = {first->tid, first->thread, part_ns};
-        share_among(s, g, false, runs_ns, &part);
-        first->cpu_ns -= part_ns;
-    }
+    uint64_t part_ns = least(sum_of(g, RUNS), first->cpu_ns);
+    share_among(s, g, RUNS, part_ns, first);
+    first->cpu_ns -= part_ns;
 }
 
 static bool carries(const struct share *s, const struct unseen_time *time)

@@ -1,7 +1,7 @@
 /* Java on HotSpot where samples have no registers: its recorder (recording.c); where it has none that could be used, or
- * when it is asked for so, the stacks of all its threads again and again (dumps.c). Recorders before 25 look at five
- * running threads each time, and do not see one that waits for a processor; where many run, dumps tell of those that they
- * have not met. */
+ * when it is asked for so, the stacks of all its threads again and again (dumps.c). Recorders before 25 look at
+ * five running threads each time, and do not see one that waits for a processor; where many run, dumps tell of those
+ * that they have not met. */
 #include "runtime/java/attach.h"
 #include "runtime/java/dumps.h"
 #include "runtime/java/private.h"

@@ -78,10 +78,18 @@ static bool find(struct java *j, uint64_t ip, bool exact, struct java_place *out
         memcpy(out->name, "call_stub", sizeof "call_stub");
     }
     if (out->kind == JAVA_COMPILED) {
-        java_find_scopes(j, &blob, ip);
+        java_find_scopes(j, &blob, exact ? ip + 1 : ip); /* a place stands at the end of its instructions */
         out->scope_count = (uint32_t)j->scopes.len - out->scopes;
     }
     return true;
+}
+
+/* Its number is no other compiled method's; of what else lies there all is asked. */
+static bool is_still_there(const struct java *j, const struct java_place *kept)
+{
+    uint32_t id;
+    return kept->kind == JAVA_COMPILED && has(j->layout.field[JAVA_NM_COMPILE_ID]) &&
+           java_read(j, kept->blob + j->layout.field[JAVA_NM_COMPILE_ID], &id, sizeof id) && id == kept->compile_id;
 }
 
 const struct java_place *java_place(struct java *j, uint64_t ip, bool exact)
@@ -91,6 +99,10 @@ const struct java_place *java_place(struct java *j, uint64_t ip, bool exact)
     struct java_place *kept = slot != NULL ? &j->places.at[slot->value] : NULL, now;
     if (kept != NULL && j->stacks - kept->asked < ASK_AGAIN) {
         return kept->kind != JAVA_NOT_CODE ? kept : NULL;
+    }
+    if (kept != NULL && is_still_there(j, kept)) {
+        kept->asked = j->stacks;
+        return kept;
     }
     if (kept == NULL && (j->places.len >= PLACES_KEPT || j->scopes.len >= SCOPES_KEPT)) {
         forget_places(j);

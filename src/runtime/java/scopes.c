@@ -1,6 +1,6 @@
 /* The functions at an address of compiled code. A table of places (PcDesc) leads to a chain of scopes, the innermost
- * first: {where its caller's is, method, bytecode index + 1}, in numbers of up to five bytes. A return address has a
- * place of its own; other instructions have the next one's, as HotSpot itself takes them. */
+ * first: {where its caller's is, method, bytecode index + 1}, in numbers of up to five bytes. A place stands at the
+ * end of its instructions: that of a call is at its return address, and a leaf's is the next one behind its address. */
 #include "runtime/java/private.h"
 
 enum {
