@@ -39,8 +39,9 @@ def record(repository, tmp_path_factory):
     return run
 
 
-def without_address(name):
-    return re.sub(r"[+./]0x.*", "", name)
+def plain(name):
+    """Of a class: without an address at its end, and with slashes, which classes made at run time have not always."""
+    return re.sub(r"[+./]0x.*", "", name).replace(".", "/")
 
 
 def told(file, *types):
@@ -51,7 +52,7 @@ def told(file, *types):
 
 def stack_of(values):
     frames = (values["stackTrace"] or {"frames": []})["frames"][::-1]
-    return tuple((f"{without_address(f['method']['type']['name'])}.{f['method']['name']}", max(f["lineNumber"], 0)) for f in frames)
+    return tuple((f"{plain(f['method']['type']['name'])}.{f['method']['name']}", max(f["lineNumber"], 0)) for f in frames)
 
 
 def read(run, pillion, file, folder, *options):

@@ -83,7 +83,8 @@ static bool ask_runtimes(void *context, const struct unwind_question *question, 
 
 static struct unwind_space space_of(struct lookup *l, struct profile *p, struct memory_reader *memory)
 {
-    bool shows_tiers = l->stacks->readers->settings->runtime.shows_tiers;
+    const struct readers *readers = l->stacks->readers; /* null: nobody reads runtimes */
+    bool shows_tiers = readers != NULL && readers->settings->runtime.shows_tiers;
     bool asks = resolve_begin(&l->stacks->scratch->resolve, l->target, p, shows_tiers);
     return (struct unwind_space){
         .id = l->target->space,
