@@ -48,6 +48,11 @@ class Session:
         return set().union(*(window.frames() for window in self.windows)) if self.windows else set()
 
 
+def by_chance(share, samples):
+    """How far a share of so many samples, drawn by lot, may be off: once in some 10,000 it is more."""
+    return 4 * (share * (1 - share) / samples) ** .5
+
+
 def profile(pillion, folder, command, *options, launch="exec", prefix=(), timeout=60, **more):
     """Profiles a command to its end and waits for the detached profiler.
 

@@ -41,7 +41,8 @@ def test_shares_are_those_the_program_tells(pillion, program, repository, workdi
     dot = "main." if name == "go" else ""
     whole = sum(session.share(dot + function) for function in ("sixty", "thirty", "ten"))
     for function in ("sixty", "thirty", "ten"):
-        assert abs(session.share(dot + function) / whole - float(told[function])) < 0.03, (told, session.done)
+        off = .01 + profiler.by_chance(float(told[function]), int(SAID.search(session.done.err)[2]))
+        assert abs(session.share(dot + function) / whole - float(told[function])) < off, (told, off, session.done)
     assert whole > (0.9 if name == "go" else 0.97), session.frames()
     assert profiler.within(session.seconds(397), session.done.cpu_seconds, 0.03, 0.2), (session.seconds(397), session.done)
     complete, stops, median, _ = map(float, SAID.search(session.done.err).groups())
