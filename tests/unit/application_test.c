@@ -66,6 +66,15 @@ static void java(void)
     CHECK_IS("/opt/jdk/bin/java|-Dpassword=secret|-jar|/srv/shop.jar|--x", "/", "java: /srv/shop.jar");
     CHECK_IS("java|--module-path|mods|-m|shop/org.example.Main", "/", "java: shop/org.example.Main");
     CHECK_IS("java|@options|--add-opens|a/b=c|Main", "/", "java: Main");
+    CHECK_IS("java|-Dspring.application.name=shop|-jar|/srv/shop.jar", "/", "spring: shop");
+    CHECK_IS("java|-jar|/srv/shop.jar|--spring.application.name=shop", "/", "spring: shop");
+    CHECK_IS("java|-jar|/srv/shop.jar|--spring.application.name=", "/", "java: /srv/shop.jar");
+    CHECK_IS("java|-Dcatalina.base=/srv/shop|org.apache.catalina.startup.Bootstrap|start", "/", "tomcat: /srv/shop");
+    CHECK_IS("java|org.apache.catalina.startup.Bootstrap|start", "/", "java: org.apache.catalina.startup.Bootstrap");
+    CHECK_IS("java|-Dcatalina.base=/srv/shop|Other", "/", "java: Other");
+    CHECK_IS("java|org.apache.spark.deploy.SparkSubmit|--conf|spark.app.name=count|a.jar", "/", "spark: count");
+    CHECK_IS("java|org.apache.spark.deploy.SparkSubmit|--name|count|a.jar", "/", "spark: count");
+    CHECK_IS("java|org.apache.spark.deploy.SparkSubmit|a.jar", "/", "java: org.apache.spark.deploy.SparkSubmit");
     CHECK_IS("java|-version", "/", "");
     CHECK_IS("java|-cp", "/", "");
 }

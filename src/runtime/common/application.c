@@ -164,6 +164,39 @@ static struct str main_of(struct str arguments)
     return STR("");
 }
 
+/* What stands behind the first of the words that begins so; empty: there is none. */
+static struct str behind(struct str arguments, struct str head)
+{
+    while (arguments.len > 0) {
+        struct str word = str_cut(&arguments, '\0');
+        if (str_starts(word, head)) {
+            return str_sub(word, head.len, word.len);
+        }
+    }
+    return STR("");
+}
+
+/* Programs of these frameworks are all of the same class: they have names of their own. */
+static struct application of_java(struct str arguments)
+{
+    struct str class = main_of(arguments), name;
+    if ((name = behind(arguments, STR("-Dspring.application.name="))).len > 0 ||
+        (name = behind(arguments, STR("--spring.application.name="))).len > 0) {
+        return (struct application){STR("spring"), name, STR("")};
+    }
+    if (str_eq(class, STR("org.apache.catalina.startup.Bootstrap")) &&
+        (name = behind(arguments, STR("-Dcatalina.base="))).len > 0) {
+        return (struct application){STR("tomcat"), name, STR("")};
+    }
+    if (str_starts(class, STR("org.apache.spark.")) &&
+        ((name = behind(arguments, STR("-Dspark.app.name="))).len > 0 ||
+         (name = behind(arguments, STR("spark.app.name="))).len > 0 ||
+         (name = value_of(arguments, "--name")).len > 0)) {
+        return (struct application){STR("spark"), name, STR("")};
+    }
+    return (struct application){STR("java"), class, STR("")};
+}
+
 /* "gunicorn: worker [shop.web:app]", as it calls itself where it can. */
 static struct str in_title(struct str title)
 {
@@ -217,7 +250,7 @@ void application_describe(const struct application_facts *facts, struct buf *out
     if (str_starts(first, STR("gunicorn: "))) {
         a = (struct application){STR("gunicorn"), in_title(first), STR("")};
     } else if (str_eq(program, STR("java"))) {
-        a = (struct application){STR("java"), main_of(rest), STR("")};
+        a = of_java(rest);
     } else if (str_eq(program, STR("uwsgi"))) {
         a = (struct application){STR("uwsgi"), value_of(rest, "-w --module --wsgi-file --wsgi --ini"), STR("")};
     } else if (!by_interpreter(program, rest, &a, &is_module)) {
