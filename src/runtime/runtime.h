@@ -163,6 +163,7 @@ struct runtime_name {
 struct runtime_registers {
     uint64_t ip, sp, fp;
     uint64_t kept[2]; /* that calls preserve: x86-64 r14 and r15, AArch64 x27 and x28; 0: not known */
+    const uint64_t *all; /* of a leaf that is resolved, by DWARF number; null: not known */
 };
 
 /* The thread that is walked. */

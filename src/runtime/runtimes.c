@@ -10,7 +10,6 @@
     ROW(ruby)         \
     ROW(php)          \
     ROW(perl)         \
-    ROW(node)         \
     ROW(perf_map) /* the last one: it takes every name */
 
 #define DECLARE(name) extern const struct runtime runtime_##name;

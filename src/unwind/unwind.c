@@ -485,7 +485,8 @@ static bool resolve(struct walk *w, struct method *m, uint64_t *sp)
     const struct memory_reader stack = {read_stack, w};
     w->asked = ++w->questions;
     uint64_t ip = w->exact ? w->address : w->address + 1;
-    const struct unwind_question question = {w->asked, w->address, ip, w->sp, w->fp, &stack};
+    const uint64_t *registers = w->exact ? w->full->at : NULL;
+    const struct unwind_question question = {w->asked, w->address, ip, w->sp, w->fp, &stack, registers};
     struct unwind_answer a;
     if (!w->space->resolve(w->space->context, &question, &a)) {
         return false;

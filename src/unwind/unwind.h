@@ -98,6 +98,7 @@ struct unwind_question {
     uint64_t address; /* as in struct unwind_frame */
     uint64_t ip, sp, fp;
     const struct memory_reader *stack; /* at the sample: whole words at multiples of 8 */
+    const uint64_t *registers; /* of a leaf, or of what a signal interrupted: all, by DWARF number; null: a caller's */
 };
 
 /* How to go on from it. */

@@ -54,7 +54,8 @@ static bool resolves(const struct reader *reader)
 
 bool resolve_ask(struct resolve *r, const struct unwind_question *question, struct unwind_answer *out)
 {
-    const struct runtime_registers registers = {.ip = question->ip, .sp = question->sp, .fp = question->fp};
+    const struct runtime_registers registers = {
+        .ip = question->ip, .sp = question->sp, .fp = question->fp, .all = question->registers};
     const struct runtime_place at = {question->address, &registers, question->stack};
     for (const struct reader *reader = r->target->runtime.reader; reader != NULL; reader = reader->next) {
         r->answer.lines.count = 0; /* a row may tell of the caller alone: nothing of the last answer is its own */

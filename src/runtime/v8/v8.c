@@ -1,86 +1,333 @@
-/* What V8 calls the code it generates, in perf maps and jitdumps: a kind, how far it was compiled, a name and a place.
- * Its own "Builtin:", "BytecodeHandler:" and "RegExp:" are no functions of a program and stay as they are:
- * another row takes them. How far a function was compiled is omitted, so it stays one frame. */
-#include "runtime/v8/v8.h"
+/* JavaScript on V8, the row: an address in V8's code is told as the functions that run there, where samples have
+ * registers (perf, brief stops). V8's frames are found by the unwinder: they keep frame pointers. The process is only
+ * read. */
+#include "runtime/v8/private.h"
 
+#include <errno.h>
 
-static const struct str v8_kinds[] = {
-    STR("JS:"),       STR("LazyCompile:"), STR("InterpretedFunction:"),
-    STR("Function:"), STR("Script:"),      STR("Eval:"),
+enum {
+    WORD = 8,
+    PROT_EXECUTE = 4,
+    BYTECODE_MAX = 1 << 24,
+    PLACES_KEPT = 1 << 15,
+    SCOPES_KEPT = 1 << 16,
+    OWNERS_KEPT = 1 << 14,
+    FUNCTIONS_KEPT = 1 << 15,
+    ASK_AGAIN = 1 << 6, ASK_UNKNOWN = 1 << 3, /* stacks later */
 };
 
-/* Takes ":digits" off the end. */
-static bool take_number(struct str *text, uint32_t *number)
+static enum runtime_answer recognise(struct elf *elf, struct str path, const struct runtime_code *code, void **binary,
+                                     struct err *why)
 {
-    uint64_t value;
-    size_t colon = str_find_last(*text, ':');
-    if (colon == text->len || !str_u64(str_sub(*text, colon + 1, text->len), &value) ||
-        value > UINT32_MAX) {
-        return false;
+    struct elf_symbol symbol;
+    (void)path, (void)code;
+    if (!elf_find_dynamic(elf, "_ZN2v87Isolate3NewERKNS0_12CreateParamsE", &symbol)) { /* v8::Isolate::New */
+        return RUNTIME_NO;
     }
-    *number = (uint32_t)value;
-    text->len = colon;
-    return true;
+    struct v8_layout *layout = malloc(sizeof *layout);
+    if (layout != NULL && v8_read_layout(elf, layout, why)) {
+        *binary = layout;
+        return RUNTIME_YES;
+    }
+    free(layout);
+    return RUNTIME_UNSUPPORTED;
 }
 
-/* Cuts the name off the front of "name place". Both may have blanks in them ("get size", a folder's
- * name): the place begins at the first blank before what looks like one, else at the last. */
-static struct str cut_name(struct str *text)
+static void detach(void *state)
 {
-    size_t cut = str_find_last(*text, ' ');
-    for (size_t i = 0; i < text->len; i++) {
-        struct str rest = str_sub(*text, i + 1, text->len);
-        if (text->ptr[i] == ' ' && (str_starts(rest, STR("/")) || str_starts(rest, STR("file:")) ||
-                                    str_starts(rest, STR("node:")))) {
-            cut = i;
-            break;
+    struct v8 *v = state;
+    map_release(&v->place_of);
+    map_release(&v->owner_of);
+    map_release(&v->function_of);
+    map_release(&v->script_of);
+    vec_release(&v->places);
+    vec_release(&v->scopes);
+    vec_release(&v->owners);
+    vec_release(&v->functions);
+    vec_release(&v->scripts);
+    arena_release(&v->texts);
+    arena_release(&v->lines);
+    free(v);
+}
+
+/* V8 maps its builtin functions a second time, beside the code it generates: that is no other V8. */
+static bool is_here(const struct v8_layout *l, const struct runtime_process *process)
+{
+    int32_t major = 0;
+    struct memory_piece piece = {l->version_at + process->bias, &major, sizeof major, 0};
+    return memory_batch_read(process->memory, &piece, 1, NULL) && piece.got == sizeof major && major == l->version[0];
+}
+
+static enum runtime_answer attach(const void *binary, const struct runtime_process *process, void **state,
+                                  struct err *why)
+{
+    if (!is_here(binary, process)) {
+        return RUNTIME_NO;
+    }
+    struct v8 *v = calloc(1, sizeof *v);
+    if (v == NULL) {
+        err_set(why, ERR_MEMORY, 0, "no memory for V8's functions");
+        return RUNTIME_UNSUPPORTED;
+    }
+    v->memory = process->memory;
+    v->layout = binary;
+    arena_init(&v->texts, V8_TEXTS_MAX);
+    arena_init(&v->lines, V8_LINES_MAX);
+    for (size_t i = 0; i < process->map_count; i++) {
+        const struct runtime_map *map = &process->maps[i];
+        if (map->of_binary && (map->prot & PROT_EXECUTE) != 0 && v->own_count < V8_OWN_MAX) {
+            v->own[v->own_count++] = (struct v8_range){map->start, map->limit};
         }
     }
-    struct str name = str_sub(*text, 0, cut);
-    *text = str_sub(*text, cut + 1, text->len);
-    return name;
+    *state = v;
+    return RUNTIME_YES;
 }
 
-/* "name place:line[:column]". Without a name it is a script's outer code or a function nobody
- * named. */
-static struct runtime_named named_by(struct str text, struct buf *out)
+static void describe(const void *state, struct buf *out)
 {
-    static const struct str scheme = STR("file://");
-    uint32_t number = 0, line = 0;
-    if (text.len > 0 && strchr("~^+*", text.ptr[0]) != NULL) {
-        text = str_sub(text, 1, text.len);
-    }
-    struct str place = text, name = cut_name(&place);
-    if (take_number(&place, &number)) {
-        line = number;
-        line = take_number(&place, &number) ? number : line;
-    }
-    if (str_starts(place, scheme)) {
-        place = str_sub(place, scheme.len, place.len);
-    }
-    buf_str(out, name.len > 0 ? name : STR("(anonymous)"));
-    if (place.len > 0) {
-        buf_printf(out, " %.*s", (int)str_sub(place, 0, 4096).len, place.ptr);
-    }
-    if (line > 0) {
-        buf_printf(out, ":%u", line);
-    }
-    return (struct runtime_named){FRAME_JS, place, line};
+    const int32_t *v = ((const struct v8 *)state)->layout->version;
+    buf_printf(out, "V8 %d.%d.%d.%d", v[0], v[1], v[2], v[3]);
 }
 
-static bool v8_read_name(struct str raw, struct buf *out, struct runtime_named *named)
+/* When there is no more room, before a question: nothing of what was told before it is in use. */
+static void make_room(struct v8 *v)
 {
-    for (size_t i = 0; i < sizeof v8_kinds / sizeof v8_kinds[0]; i++) {
-        if (str_starts(raw, v8_kinds[i])) {
-            *named = named_by(str_sub(raw, v8_kinds[i].len, raw.len), out);
+    if (v->places.len < PLACES_KEPT && v->scopes.len < SCOPES_KEPT && v->owners.len < OWNERS_KEPT &&
+        v->functions.len < FUNCTIONS_KEPT && v->texts.used_bytes < V8_TEXTS_MAX / 4 * 3 &&
+        v->lines.used_bytes < V8_LINES_MAX / 4 * 3) {
+        return;
+    }
+    map_clear(&v->place_of);
+    map_clear(&v->owner_of);
+    map_clear(&v->function_of);
+    map_clear(&v->script_of);
+    vec_clear(&v->places);
+    vec_clear(&v->scopes);
+    vec_clear(&v->owners);
+    vec_clear(&v->functions);
+    vec_clear(&v->scripts);
+    arena_clear(&v->texts);
+    arena_clear(&v->lines);
+}
+
+static bool is_own(const struct v8 *v, uint64_t address)
+{
+    for (size_t i = 0; i < v->own_count; i++) {
+        if (address >= v->own[i].start && address < v->own[i].limit) {
             return true;
         }
     }
     return false;
 }
 
+/* ---- places ---- */
+
+/* Of the bytes by which an object is known; of a process that is gone what it was. */
+static uint64_t check_of(const struct v8 *v, uint64_t object, uint64_t before)
+{
+    unsigned char bytes[V8_HEAD_BYTES];
+    struct memory_piece piece = {object, bytes, sizeof bytes, 0};
+    uint64_t check = 1;
+    if (!memory_batch_read(v->memory, &piece, 1, NULL)) {
+        return before;
+    }
+    for (size_t i = 0; i + WORD <= piece.got; i += WORD) {
+        check = mix_u64(check, load_u64(bytes + i));
+    }
+    return check;
+}
+
+/* Is it still the object that it was when the place was read? */
+static bool is_still_there(struct v8 *v, const struct v8_place *place)
+{
+    bool is_known = place->scope_count > 0 || place->is_interpreter || place->is_regexp;
+    if (v->stacks - place->asked < (is_known ? ASK_AGAIN : ASK_UNKNOWN)) {
+        return true;
+    }
+    if (place->owner == 0 || !is_known) {
+        return false;
+    }
+    struct v8_owner *owner = &v->owners.at[place->owner - 1];
+    if (v->stacks - owner->asked >= ASK_AGAIN) {
+        owner->asked = v->stacks;
+        owner->check = check_of(v, owner->at, owner->check);
+    }
+    return owner->check == place->check;
+}
+
+static uint32_t owner_of(struct v8 *v, uint64_t object)
+{
+    const struct map_slot *slot = map_find(&v->owner_of, object);
+    if (slot != NULL) {
+        struct v8_owner *owner = &v->owners.at[slot->value];
+        owner->check = check_of(v, object, owner->check);
+        owner->asked = v->stacks;
+        return (uint32_t)slot->value + 1;
+    }
+    struct v8_owner *owner = vec_push(&v->owners);
+    if (owner == NULL || !map_put(&v->owner_of, object, v->owners.len - 1)) {
+        return 0;
+    }
+    *owner = (struct v8_owner){object, check_of(v, object, 0), v->stacks};
+    return (uint32_t)v->owners.len;
+}
+
+/* What is remembered of an address, or null: it is to be asked for. Valid until another place is kept. */
+static struct v8_place *kept_place(struct v8 *v, uint64_t address)
+{
+    const struct map_slot *slot = map_find(&v->place_of, address);
+    struct v8_place *place = slot != NULL ? &v->places.at[slot->value] : NULL;
+    return place != NULL && is_still_there(v, place) ? place : NULL;
+}
+
+static const struct v8_place *keep_place(struct v8 *v, uint64_t address, const struct v8_place *place)
+{
+    const struct map_slot *slot = map_find(&v->place_of, address);
+    struct v8_place *kept = slot != NULL ? &v->places.at[slot->value] : vec_push(&v->places);
+    if (kept == NULL || (slot == NULL && !map_put(&v->place_of, address, v->places.len - 1))) {
+        return NULL;
+    }
+    *kept = *place;
+    kept->asked = v->stacks;
+    kept->owner = place->object != 0 ? owner_of(v, place->object) : 0;
+    kept->check = kept->owner != 0 ? v->owners.at[kept->owner - 1].check : 0;
+    return kept;
+}
+
+/* ---- the verb ---- */
+
+static bool stack_word(const struct runtime_place *at, uint64_t address, uint64_t *out)
+{
+    return address % WORD == 0 && at->stack->read(at->stack->context, address, out, sizeof *out, NULL);
+}
+
+static uint64_t frame_word(const struct v8 *v, const struct runtime_place *at, enum v8_constant slot)
+{
+    uint64_t word, fp = at->registers->fp;
+    bool good = fp >= at->registers->sp && stack_word(at, fp + (uint64_t)(int64_t)v8_at(v, slot), &word);
+    return good ? word : 0;
+}
+
+static struct v8_frame frame_of(const struct v8 *v, const struct runtime_place *at)
+{
+    return (struct v8_frame){frame_word(v, at, V8_FRAME_FUNCTION), frame_word(v, at, V8_FRAME_BYTECODE),
+                             at->registers->ip == at->address};
+}
+
+static const struct v8_place *code_place(struct v8 *v, const struct runtime_place *at)
+{
+    const struct v8_place *kept = kept_place(v, at->address);
+    if (kept != NULL) {
+        return kept;
+    }
+    struct v8_place place = {.scopes = (uint32_t)v->scopes.len};
+    struct v8_frame frame = frame_of(v, at);
+    (void)v8_find_code(v, at->address, &frame, &place);
+    return keep_place(v, at->address, &place);
+}
+
+/* What the interpreter's registers have while it runs an instruction: the frame has the offset of the last one that
+ * called something. The one beside it has the offset itself. */
+static void note_leaf(struct v8 *v, const uint64_t *registers)
+{
+    static const struct {
+        uint8_t array, offset;
+    } both[] = {{12, 9}, {20, 19}}; /* x86-64 r12 and r9, AArch64 x20 and x19 */
+    v->leaf_array = 0;
+    for (size_t i = 0; registers != NULL && i < sizeof both / sizeof both[0]; i++) {
+        if (v8_at(v, V8_ARRAY_REGISTER) == both[i].array) {
+            v->leaf_array = registers[both[i].array];
+            v->leaf_offset = registers[both[i].offset];
+        }
+    }
+}
+
+/* Of a frame of the interpreter; where it called the leaf, `leaf` is what that has for its bytecode. */
+static const struct v8_place *bytecode_place(struct v8 *v, const struct runtime_place *at, uint64_t leaf)
+{
+    struct v8_frame frame = frame_of(v, at);
+    int32_t offset;
+    if (frame.exact || v8_object(frame.closure) == 0 || v8_object(frame.array) == 0 ||
+        !v8_small(frame_word(v, at, V8_FRAME_OFFSET), &offset) || offset <= 0) {
+        return NULL;
+    }
+    if (leaf == frame.array && v->leaf_offset <= BYTECODE_MAX) {
+        offset = (int32_t)v->leaf_offset;
+    }
+    uint64_t key = v8_object(frame.array) + (uint64_t)offset;
+    const struct v8_place *kept = kept_place(v, key);
+    if (kept != NULL) {
+        return kept;
+    }
+    struct v8_place place = {.scopes = (uint32_t)v->scopes.len};
+    (void)v8_find_bytecode(v, &frame, (uint64_t)offset, &place);
+    return keep_place(v, key, &place);
+}
+
+static bool tell(const struct v8 *v, const struct v8_place *place, struct code_lines *lines)
+{
+    for (uint32_t i = 0; i < place->scope_count && lines->count < PROFILE_INLINES_MAX; i++) {
+        const struct v8_scope *scope = &v->scopes.at[place->scopes + i];
+        const struct v8_function *f = &v->functions.at[scope->function];
+        lines->line[lines->count++] = (struct source_line){f->name, f->name, f->file, scope->line, NULL};
+    }
+    return lines->count > 0;
+}
+
+/* Code of V8's own. */
+static bool tell_own(bool is_regexp, struct code_lines *lines)
+{
+    struct str name = is_regexp ? STR("(regular expression)") : STR("(V8 builtin)");
+    lines->kind = is_regexp ? FRAME_JS : FRAME_NATIVE;
+    lines->line[lines->count++] = (struct source_line){.name = name, .system_name = name};
+    return true;
+}
+
+/* Is the frame of a leaf in a builtin function its caller's? Then that is a program's function. (Where functions begin
+ * is known, code tells.) */
+static bool is_without_frame(const struct v8 *v, const struct runtime_place *at)
+{
+    struct v8_frame frame = frame_of(v, at);
+    return frame.exact && v8_object(frame_word(v, at, V8_FRAME_CONTEXT)) != 0 && v8_is_of_program(v, frame.closure);
+}
+
+static bool resolve(void *state, const struct runtime_place *at, struct runtime_resolved *out)
+{
+    struct v8 *v = state;
+    out->lines.count = 0;
+    out->lines.kind = FRAME_JS;
+    if (at->registers == NULL || at->stack == NULL) {
+        return false;
+    }
+    v->stacks += at->registers->ip == at->address || at->registers->sp <= v->sp;
+    v->sp = at->registers->sp;
+    make_room(v);
+    uint64_t leaf = v->leaf_array;
+    bool is_builtin = is_own(v, at->address);
+    note_leaf(v, is_builtin ? at->registers->all : NULL);
+    const struct v8_place *place = is_builtin ? NULL : code_place(v, at);
+    if (!is_builtin && (place == NULL || place->object == 0)) {
+        return false;
+    }
+    if (place != NULL && !place->is_interpreter) {
+        return place->is_regexp ? tell_own(true, &out->lines) : tell(v, place, &out->lines);
+    }
+    if (is_builtin && v->layout->is_stripped && is_without_frame(v, at)) {
+        out->caller = (struct runtime_caller){RUNTIME_RULE_FRAME_SIZE, 0, 0};
+        return true;
+    }
+    place = bytecode_place(v, at, leaf); /* the other may have been moved by it */
+    return (place != NULL && tell(v, place, &out->lines)) || (!is_builtin && tell_own(false, &out->lines));
+}
+
 const struct runtime runtime_v8 = {
-    .name = "v8",
+    .name = "javascript",
     .kind = FRAME_JS,
+    .recognise = recognise,
+    .forget = free,
+    .attach = attach,
+    .detach = detach,
+    .describe = describe,
+    .resolve = resolve,
     .read_name = v8_read_name,
 };

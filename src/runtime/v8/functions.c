@@ -1,0 +1,148 @@
+/* Functions. A SharedFunctionInfo has a name, or a ScopeInfo that has it with where the function stands: local names
+ * and what is known of each, then in this order, as far as there are: the function's own name, where it is kept, the
+ * name that was inferred, first and last position. */
+#include "runtime/v8/private.h"
+
+enum {
+    FUNCTIONS_MAX = 1 << 16,
+    LOCALS_MAX = 1 << 20,
+    POSITIONS_FIRST = 5,  /* of local names: the positions stand before them then */
+    REST = 12,            /* slots that are looked at behind the locals */
+    COLUMN_TOLD = 120,    /* a function farther to the right on its line is not the only one there */
+};
+
+struct scope {
+    struct buf name;
+    int32_t start, end;
+};
+
+/* The slots behind the locals. */
+static void read_rest(const struct v8 *v, const uint64_t *slot, size_t count, struct scope *out, bool has_positions)
+{
+    int32_t before = -1, value;
+    for (size_t i = 0; i < count; i++) {
+        if (v8_small(slot[i], &value)) {
+            out->start = has_positions ? out->start : before;
+            out->end = has_positions ? out->end : value;
+            before = value;
+            continue;
+        }
+        before = -1;
+        struct v8_head head;
+        bool is_string = v8_read_head(v, slot[i], &head) && v8_is_string(v, &head);
+        if (is_string && out->name.len == 0 && !v8_read_string(v, slot[i], &out->name)) {
+            buf_clear(&out->name);
+        }
+        if (!is_string && i > 0 && out->end > 0 && out->start >= 0) {
+            break; /* the scope around it */
+        }
+    }
+}
+
+/* A count among its slots. */
+static int32_t count_in(const struct v8 *v, const struct v8_head *head, enum v8_constant slot)
+{
+    int32_t count;
+    bool good = v8_small(v8_field(head, v8_at(v, V8_SCOPE_SLOTS) + 8 * v8_at(v, slot)), &count);
+    return good && count >= 0 && count <= LOCALS_MAX ? count : 0;
+}
+
+static void read_scope(const struct v8 *v, const struct v8_head *head, struct scope *out)
+{
+    uint64_t slot[REST];
+    int32_t locals = count_in(v, head, V8_SCOPE_LOCALS);
+    int32_t slots = v8_at(v, V8_SCOPE_SLOTS), first = v8_at(v, V8_SCOPE_FIRST);
+    bool has_positions = first >= POSITIONS_FIRST;
+    if (has_positions) {
+        (void)v8_small(v8_field(head, slots + 8 * (POSITIONS_FIRST - 2)), &out->start);
+        (void)v8_small(v8_field(head, slots + 8 * (POSITIONS_FIRST - 1)), &out->end);
+    }
+    int32_t names = locals >= v8_at(v, V8_LOCALS_IN_TABLE) ? 1 : locals;
+    if (v8_at(v, V8_SCOPE_ON_STACK) > 0) { /* and where those on the stack begin */
+        names += count_in(v, head, V8_SCOPE_PARAMETERS) + 1 + count_in(v, head, V8_SCOPE_ON_STACK);
+    }
+    struct memory_piece piece = {head->at + (uint64_t)(slots + 8 * (first + names + locals)), slot, sizeof slot, 0};
+    if (memory_batch_read(v->memory, &piece, 1, NULL)) {
+        read_rest(v, slot, piece.got / sizeof slot[0], out, has_positions);
+    }
+}
+
+/* "name file:line", and ":column" where the line does not tell which function it is. */
+static struct str full_name(struct v8 *v, const struct scope *scope, uint32_t script)
+{
+    struct buf text;
+    uint32_t line, column;
+    bool is_named = scope->name.len > 0 && !scope->name.failed;
+    struct str file = script > 0 ? v->scripts.at[script - 1].name : (struct str){0};
+    buf_init(&text, 8 * V8_NAME_MAX);
+    buf_str(&text, is_named ? buf_slice(&scope->name) : STR("(anonymous)"));
+    if (file.len > 0) {
+        buf_byte(&text, ' ');
+        buf_str(&text, file);
+    }
+    if (scope->end > 0 && scope->start >= 0 && v8_line_at(v, script, (uint32_t)scope->start, &line, &column)) {
+        buf_printf(&text, ":%u", line);
+        if (!is_named || column > COLUMN_TOLD) {
+            buf_printf(&text, ":%u", column);
+        }
+    }
+    struct str kept = text.failed ? (struct str){0} : arena_copy(&v->texts, buf_slice(&text));
+    buf_release(&text);
+    return kept;
+}
+
+static bool read_function(struct v8 *v, const struct v8_head *shared, struct v8_function *f)
+{
+    struct v8_head named;
+    struct scope scope = {.start = -1, .end = -1};
+    *f = (struct v8_function){.shared = shared->at,
+                              .name_at = v8_field(shared, v8_at(v, V8_SHARED_NAME)),
+                              .script_at = v8_field(shared, v8_at(v, V8_SHARED_SCRIPT))};
+    buf_init(&scope.name, 4 * V8_NAME_MAX);
+    if (v8_read_head(v, f->name_at, &named)) {
+        if (named.type == v8_at(v, V8_TYPE_SCOPE)) {
+            read_scope(v, &named, &scope);
+        } else if (v8_is_string(v, &named)) {
+            (void)v8_read_string(v, f->name_at, &scope.name);
+        }
+    }
+    f->script = v8_script(v, f->script_at);
+    f->file = f->script > 0 ? v->scripts.at[f->script - 1].name : (struct str){0};
+    f->name = full_name(v, &scope, f->script);
+    buf_release(&scope.name);
+    return f->name.ptr != NULL;
+}
+
+uint32_t v8_function(struct v8 *v, uint64_t shared)
+{
+    struct v8_head head;
+    struct v8_function now;
+    if (!v8_read_head(v, shared, &head) || head.type != v8_at(v, V8_TYPE_SHARED)) {
+        return V8_NO_FUNCTION;
+    }
+    const struct map_slot *slot = map_find(&v->function_of, head.at);
+    if (slot != NULL) {
+        const struct v8_function *kept = &v->functions.at[slot->value];
+        if (kept->name_at == v8_field(&head, v8_at(v, V8_SHARED_NAME)) &&
+            kept->script_at == v8_field(&head, v8_at(v, V8_SHARED_SCRIPT))) {
+            return (uint32_t)slot->value;
+        }
+    }
+    if (v->functions.len >= FUNCTIONS_MAX || !read_function(v, &head, &now)) {
+        return V8_NO_FUNCTION;
+    }
+    struct v8_function *f = vec_push(&v->functions);
+    if (f == NULL || !map_put(&v->function_of, head.at, v->functions.len - 1)) {
+        return V8_NO_FUNCTION;
+    }
+    *f = now;
+    return (uint32_t)v->functions.len - 1;
+}
+
+uint32_t v8_function_of(struct v8 *v, uint64_t closure)
+{
+    uint64_t shared, at = v8_object(closure);
+    return at != 0 && v8_read(v, at + (uint64_t)v8_at(v, V8_FUNCTION_SHARED), &shared, sizeof shared)
+               ? v8_function(v, shared)
+               : V8_NO_FUNCTION;
+}

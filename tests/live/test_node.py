@@ -1,0 +1,157 @@
+"""JavaScript on V8 by its own names, from the registers of samples: for every Node.js this machine can give (tests/lab/nodes.py), with perf
+events and by brief stops, without an option of node's. No stack that the program cannot have.
+"""
+import json
+import re
+import shutil
+import subprocess
+from collections import Counter
+
+import pytest
+
+from lab import framestacks, nodes, nodestacks, process, profiler, versions
+
+pytestmark = pytest.mark.measures
+
+PROGRAMS = "tests/live/programs/node"
+READER = framestacks.Reader("js", "[javascript]")
+EACH = [pytest.param(name, marks=[] if name == "host" else pytest.mark.net) for name in nodes.NAMES]
+# Before 24.20 its middle compiler tells no positions: what is inlined there is told as what it is inlined into.
+INLINED_AWAY = {"24"}
+
+
+@pytest.fixture
+def command(repository):
+    """command(name of the Node, program, its arguments, options of node...)."""
+    def make(name, program, arguments, *options):
+        try:
+            node = nodes.get(name)
+        except versions.Missing as reason:
+            pytest.skip(f"Node.js {name}: {reason}")
+        return [*node.argv, *options, node.where(repository / PROGRAMS / program), *map(str, arguments)]
+    return make
+
+
+@pytest.fixture
+def profile(pillion, workdir):
+    def run(command, *options, **more):
+        return profiler.profile(pillion, workdir / "out", command, "--log-format", "json", "--max-cpu", 100, *options, launch="init", **more)
+    return run
+
+
+def window(session):
+    events = [json.loads(line) for line in session.done.err.splitlines() if line.startswith("{")]
+    return next(event for event in reversed(events) if event["event"] == "window")
+
+
+def check(session, name="host", named=0.95, complete=0.98):
+    verdicts, wrong = nodestacks.judged(session)
+    counts = window(session)
+    total = sum(int(value) for key, value in counts.items() if re.fullmatch("stacks_(complete|truncated|no_rule|bad_memory|guessed)", key))
+    print(name, verdicts, counts["stacks_complete"], "of", total, "complete", wrong[:3])
+    few = 0.35 if name in INLINED_AWAY else 0.003
+    assert verdicts["wrong"] <= few * sum(verdicts.values()), wrong[:3]
+    assert verdicts["good"] + verdicts["wrong"] > named * sum(verdicts.values()) and verdicts["good"] > 100, verdicts
+    assert int(counts["stacks_complete"]) >= complete * total, counts
+    seen = {function for stack in session.col.stacks for _, function in nodestacks.own_names(stack.frames)}
+    assert seen.issuperset({"round", "main", "spin"} if name in INLINED_AWAY else {"even", "odd", "leftLeaf", "apply", "inner", "double", "spin", "numbers", "round", "main"}), seen
+
+
+@pytest.mark.parametrize("name", EACH)
+def test_stacks_are_ones_the_program_has(name, profile, command):
+    session = profile(command(name, "known.js", [3]), "-f", 499)
+    check(session, name)
+    frames = session.frames()
+    assert any("_[k]" in frame for frame in frames), "no kernel frames beside JavaScript's"
+
+
+@pytest.mark.parametrize("options", [["--no-opt"], ["--no-opt", "--no-sparkplug"], ["--always-sparkplug"], ["--interpreted-frames-native-stack"]],
+                         ids=["not optimised", "interpreted", "baseline", "copies of the interpreter"])
+def test_interpreted_and_by_either_compiler(options, profile, command):
+    check(profile(command("host", "known.js", [3], *options), "-f", 499))
+
+
+@pytest.mark.parametrize("name", EACH)
+def test_six_functions_have_the_shares_they_have(name, profile, command):
+    """An optimised loop, a place that meets twelve classes, a generator, JSON, a regular expression, OpenSSL."""
+    session = profile(command(name, "shares.js", [3, 0.5]), "-f", 463)
+    told = dict(zip(*[iter(session.done.out.split())] * 2))
+    counts = Counter()
+    for stack in session.col.stacks:
+        counts.update({function: stack.count for function in told if any(frame.startswith(f"{function} ") for frame in stack.frames)})
+    total = sum(counts.values())
+    print({function: (share, round(counts[function] / total, 4)) for function, share in told.items()})
+    assert total > 300, session.done
+    for function, share in told.items():
+        assert abs(counts[function] / total - float(share)) < profiler.by_chance(float(share), total), (function, counts, told)
+
+
+@pytest.mark.parametrize("options", [["--no-opt", "--no-sparkplug"], ["--no-opt", "--always-sparkplug"], []],
+                         ids=["interpreted", "baseline", "optimised"])
+def test_lines_are_the_ones_that_ran(options, pillion, workdir, command):
+    """Of a module and of a worker, whose files are URLs."""
+    session = profiler.profile(pillion, workdir / "out", command("host", "lines.mjs", [2], *options), "-f", 499, "--max-cpu", 100, launch="init")
+    lines, threads = Counter(), set()
+    for stack in READER.of_pprof(session.folder):
+        leaf = stack.own[-1] if stack.own else None # on top of an interpreted one is V8's handler of an instruction
+        found = leaf and re.fullmatch(r"on(\d+) /\S*/lines\.mjs:\d+", leaf.name)
+        if found:
+            lines[int(found[1]), leaf.line] += stack.count
+            threads.add(stack.tid)
+    right = sum(count for (wanted, line), count in lines.items() if wanted == line)
+    print(lines, threads)
+    assert {wanted for wanted, _ in lines} == {6, 9, 13} and right > 0.97 * sum(lines.values()), lines
+    assert len(threads) == 2, threads
+
+
+def test_a_stripped_program(pillion, workdir, command, profile):
+    """As distributions have it: where V8's own functions begin is not known."""
+    node = workdir / "node"
+    subprocess.run(["strip", "-o", node, command("host", "known.js", [3])[0]], check=True)
+    check(profile([node, *command("host", "known.js", [3])[1:]], "-f", 499))
+
+
+def test_by_brief_stops_where_perf_is_forbidden(profile, command):
+    check(profile(command("host", "known.js", [4]), "--perf-mode", "disabled", "--brief-stops", "-f", 99), complete=0.95)
+
+
+def test_attached_to_a_server_that_has_long_run(pillion, workdir, command):
+    target = process.start(command("host", "known.js", [60]))
+    process.until(lambda: process.stat(target.pid) and int(process.stat(target.pid)[11]) > 200, 30, "it has worked")
+    done = process.run([pillion, "-p", target.pid, "-d", "2", "--log-format", "json", "-f", 499, "--max-cpu", 100, "-o", workdir / "out"], timeout=30)
+    target.end()
+    check(profiler.Session(done, workdir / "out"))
+
+
+def test_what_is_not_wanted_is_not_read(profile, command):
+    session = profile(command("host", "known.js", [1]), "--no-nodejs")
+    assert not any(frame.endswith("_[js]") for frame in session.frames())
+
+
+def test_without_registers_the_way_out_is_told(pillion, workdir, command):
+    session = profiler.profile(pillion, workdir / "out", command("host", "known.js", [1]), "--perf-mode", "disabled", launch="init")
+    empty = re.search(r"EMPTY: .*", session.done.err)
+    assert empty and "javascript functions are read with perf events, or with --brief-stops" in session.done.err, session.done
+
+
+def test_the_doctor_tells_the_version(run, pillion, command):
+    target = process.start(command("host", "known.js", [60]))
+    found = re.compile(rf"^  {target.pid} .*V8 \d+\.\d+.* perf \+ javascript reader", re.MULTILINE)
+    process.until(lambda: found.search(run([pillion, "doctor", "-p", target.pid]).out), 20, "it is known", .3)
+    target.end()
+
+
+def test_a_program_that_hides_its_constants_is_told_once(pillion, workdir, command, profile):
+    """What node writes on request (a perf map) names its functions then."""
+    node = workdir / "node"
+    plain = command("host", "known.js", [2.5])
+    shutil.copy(plain[0], node)
+    text = node.read_bytes()
+    node.write_bytes(text.replace(b"v8dbg_class_Map__instance_type__uint16_t\0", b"v8dbg_class_Map__instance_type__uint16_x\0"))
+    session = profiler.profile(pillion, workdir / "out", [node, *plain[1:]], "-d", "1", launch="init")
+    hint = re.findall(r"^pillion: warning: (V8 .*--perf-basic-prof names them)$", session.done.err, re.MULTILINE)
+    assert len(hint) == 1, session.done
+    page = (workdir / "out" / "run_flamegraph.html").read_text()
+    assert hint[0] in re.search(r'<p id="unseen".*?</p>', page, re.DOTALL)[0]
+    session = profiler.profile(pillion, workdir / "mapped", [node, "--perf-basic-prof", *plain[1:]], "-d", "2", launch="init", cwd=workdir)
+    assert any(frame.startswith("spin ") for frame in session.frames()), session.frames()
