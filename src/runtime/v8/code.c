@@ -11,7 +11,7 @@ enum {
     GAP_MAX = 64,       /* from the beginning of the object to its instructions */
     STREAM_CODE = 8,    /* of an InstructionStream: its Code */
     CODE_STREAM = 32, CODE_START = 40,
-    ARRAY_LENGTH = 8, ARRAY_DATA = 16,
+    ARRAY_DATA = 16,
     WRAPPED = 8,        /* what a wrapper has */
     INLINING_BYTES = 16, INLINING_FUNCTION = 8,
     PROLOGUE_BYTES = 64,
@@ -21,20 +21,13 @@ enum {
 
 /* ---- finding ---- */
 
-struct code {
-    uint64_t at; /* of what holds the instructions */
-    uint64_t start, limit;
-    uint64_t deoptimization, positions; /* words; of baseline code its bytecode, and offsets in that */
-    bool is_regexp;
-};
-
 static bool has_streams(const struct v8 *v)
 {
     return v8_at(v, V8_CODE_HEADER) == 0;
 }
 
 /* Does the object at `at` have instructions at `address`? */
-static bool is_code(const struct v8 *v, uint64_t at, const unsigned char *bytes, uint64_t address, struct code *out)
+static bool is_code(const struct v8 *v, uint64_t at, const unsigned char *bytes, uint64_t address, struct v8_code *out)
 {
     struct v8_head head, map;
     uint64_t word = has_streams(v) ? load_u64(bytes + STREAM_CODE) : at + 1;
@@ -43,7 +36,6 @@ static bool is_code(const struct v8 *v, uint64_t at, const unsigned char *bytes,
         !v8_read_head(v, load_u64(bytes), &map) || map.type != v8_at(v, V8_TYPE_MAP)) {
         return false;
     }
-    out->at = at;
     out->start = at + (uint64_t)v8_at(v, V8_CODE_HEADER);
     if (has_streams(v)) {
         out->start = v8_field(&head, CODE_START);
@@ -59,13 +51,14 @@ static bool is_code(const struct v8 *v, uint64_t at, const unsigned char *bytes,
     return address >= out->start && address < out->limit;
 }
 
-static bool find_code(const struct v8 *v, uint64_t address, struct code *out)
+static bool search_code(const struct v8 *v, uint64_t address, uint64_t *object, struct v8_code *out)
 {
     unsigned char bytes[PIECE_BYTES + STEP] = {0}; /* and what is behind the piece */
     uint64_t page = address & ~(uint64_t)(PIECE_BYTES - 1), at = address & ~(uint64_t)(STEP - 1);
     for (int i = 0; i < PIECES_MAX && v8_read(v, page, bytes, PIECE_BYTES); i++) {
         for (; at >= page; at -= STEP) {
             if (is_code(v, at, bytes + (at - page), address, out)) {
+                *object = at;
                 return true;
             }
         }
@@ -92,12 +85,20 @@ static bool add_scope(struct v8 *v, struct v8_place *place, uint32_t function, i
     return true;
 }
 
-static bool element(const struct v8 *v, uint64_t array, int32_t index, uint64_t *out)
+/* A word of an array that has so many. */
+static bool element(const struct v8 *v, uint64_t array, uint32_t count, int32_t index, uint64_t *out)
 {
-    uint64_t head[2], at = v8_object(array);
-    int32_t length;
-    return v8_read(v, at, head, sizeof head) && v8_small(head[1], &length) && index >= 0 && index < length &&
-           v8_read(v, at + ARRAY_DATA + (uint64_t)index * WORD, out, sizeof *out);
+    return index >= 0 && (uint32_t)index < count &&
+           v8_read(v, v8_object(array) + ARRAY_DATA + (uint64_t)index * WORD, out, sizeof *out);
+}
+
+/* What an array has: elements, or bytes. */
+static uint32_t count_of(const struct v8 *v, uint64_t array)
+{
+    uint64_t head[2];
+    int32_t count;
+    bool good = v8_read(v, v8_object(array), head, sizeof head) && v8_small(head[1], &count) && count > 0;
+    return good ? (uint32_t)count : 0;
 }
 
 static uint32_t function_in(struct v8 *v, uint64_t word)
@@ -109,35 +110,63 @@ static uint32_t function_in(struct v8 *v, uint64_t word)
     return wraps ? v8_function(v, inner) : function;
 }
 
-/* What was inlined at a position, innermost first, and at last the function that was compiled. */
-static bool add_optimised(struct v8 *v, const struct code *code, uint64_t address, struct v8_place *place)
+/* Optimised code: the function that was compiled, and what was inlined into it. */
+static void read_optimised(struct v8 *v, struct v8_code *code)
 {
-    uint64_t outer, literals, inlinings, word;
+    uint32_t count = count_of(v, code->deoptimization);
+    uint64_t word;
+    code->function = V8_NO_FUNCTION;
+    if (!element(v, code->deoptimization, count, v8_at(v, V8_DEOPT_SHARED), &word)) {
+        return;
+    }
+    code->function = function_in(v, word);
+    if (element(v, code->deoptimization, count, v8_at(v, V8_DEOPT_LITERALS), &code->literals) &&
+        element(v, code->deoptimization, count, v8_at(v, V8_DEOPT_INLININGS), &code->inlinings)) {
+        code->literal_count = count_of(v, code->literals);
+        code->inlining_count = count_of(v, code->inlinings) / INLINING_BYTES;
+    }
+}
+
+/* The number + 1 in owners of the code that an address is in; 0: there is none. */
+static uint32_t find_code(struct v8 *v, uint64_t address)
+{
+    const struct map_slot *slot = map_find(&v->code_of_page, address / V8_PAGE_BYTES);
+    struct v8_owner *last = slot != NULL ? &v->owners.at[slot->value] : NULL;
+    if (last != NULL && address >= last->code.start && address < last->code.limit && v8_is_same(v, last)) {
+        return (uint32_t)slot->value + 1;
+    }
+    struct v8_code code = {0};
+    uint64_t object;
+    uint32_t owner = search_code(v, address, &object, &code) ? v8_owner(v, object) : 0;
+    if (owner == 0) {
+        return 0;
+    }
+    read_optimised(v, &code);
+    v->owners.at[owner - 1].code = code;
+    (void)map_put(&v->code_of_page, address / V8_PAGE_BYTES, owner - 1);
+    return owner;
+}
+
+/* What was inlined at a position, innermost first, and at last the function that was compiled. */
+static bool add_optimised(struct v8 *v, const struct v8_code *code, uint64_t address, struct v8_place *place)
+{
     struct v8_position position = {-1, -1};
-    if (!element(v, code->deoptimization, v8_at(v, V8_DEOPT_SHARED), &outer)) {
-        return false;
-    }
-    uint32_t function = function_in(v, outer);
-    if (function == V8_NO_FUNCTION) {
-        return false;
-    }
     (void)v8_position_at(v, code->positions, address - code->start, &position);
-    bool has_tables = element(v, code->deoptimization, v8_at(v, V8_DEOPT_LITERALS), &literals) &&
-                      element(v, code->deoptimization, v8_at(v, V8_DEOPT_INLININGS), &inlinings);
-    for (int i = 0; has_tables && position.inlined >= 0 && i < V8_INLINED_MAX; i++) {
+    for (int i = 0; position.inlined >= 0 && (uint32_t)position.inlined < code->inlining_count && i < V8_INLINED_MAX;
+         i++) {
         unsigned char entry[INLINING_BYTES];
-        uint64_t at = v8_object(inlinings) + ARRAY_DATA + (uint64_t)position.inlined * INLINING_BYTES;
+        uint64_t at = v8_object(code->inlinings) + ARRAY_DATA + (uint64_t)position.inlined * INLINING_BYTES, word;
         if (!v8_read(v, at, entry, sizeof entry)) {
             break;
         }
         int32_t literal = (int32_t)load_u32(entry + INLINING_FUNCTION); /* -1: the outer one, into itself */
-        if ((literal >= 0 && !element(v, literals, literal, &word)) ||
-            !add_scope(v, place, literal >= 0 ? function_in(v, word) : function, position.offset)) {
+        if ((literal >= 0 && !element(v, code->literals, code->literal_count, literal, &word)) ||
+            !add_scope(v, place, literal >= 0 ? function_in(v, word) : code->function, position.offset)) {
             break;
         }
         position = v8_position_of(v, load_u64(entry));
     }
-    return add_scope(v, place, function, position.inlined < 0 ? position.offset : -1);
+    return add_scope(v, place, code->function, position.inlined < 0 ? position.offset : -1);
 }
 
 static bool add_bytecode(struct v8 *v, const struct v8_head *array, uint32_t function, uint64_t offset,
@@ -150,9 +179,7 @@ static bool add_bytecode(struct v8 *v, const struct v8_head *array, uint32_t fun
 
 static bool read_shared(const struct v8 *v, uint64_t closure, struct v8_head *out)
 {
-    uint64_t word, at = v8_object(closure);
-    return at != 0 && v8_read(v, at + (uint64_t)v8_at(v, V8_FUNCTION_SHARED), &word, sizeof word) &&
-           v8_read_head(v, word, out) && out->type == v8_at(v, V8_TYPE_SHARED);
+    return v8_read_head(v, v8_shared_of(v, closure), out) && out->type == v8_at(v, V8_TYPE_SHARED);
 }
 
 bool v8_is_of_program(const struct v8 *v, uint64_t closure)
@@ -182,7 +209,7 @@ static bool has_bytecode(const struct v8 *v, uint64_t closure, uint64_t array)
 static uint32_t function_of_bytecode(struct v8 *v, uint64_t array, uint64_t closure)
 {
     const struct map_slot *slot = map_find(&v->function_of, array);
-    uint32_t function = has_bytecode(v, closure, array) ? v8_function_of(v, closure) : V8_NO_FUNCTION;
+    uint32_t function = has_bytecode(v, closure, array) ? v8_function(v, v8_shared_of(v, closure)) : V8_NO_FUNCTION;
     if (function != V8_NO_FUNCTION) {
         (void)map_put(&v->function_of, array, function);
         return function;
@@ -197,12 +224,12 @@ bool v8_find_bytecode(struct v8 *v, const struct v8_frame *frame, uint64_t offse
     if (offset < data || !v8_read_head(v, frame->array, &head) || head.type != v8_at(v, V8_TYPE_BYTECODE)) {
         return false;
     }
-    place->object = head.at;
+    place->owner = v8_owner(v, head.at);
     return add_bytecode(v, &head, function_of_bytecode(v, head.at, frame->closure), offset - data, place);
 }
 
 /* Code of the baseline compiler has its bytecode in the place of what optimised code has, or its frame has it. */
-static bool find_its_bytecode(const struct v8 *v, const struct code *code, const struct v8_frame *frame,
+static bool find_its_bytecode(const struct v8 *v, const struct v8_code *code, const struct v8_frame *frame,
                               struct v8_head *out)
 {
     return (v8_read_head(v, code->deoptimization, out) && out->type == v8_at(v, V8_TYPE_BYTECODE)) ||
@@ -212,14 +239,14 @@ static bool find_its_bytecode(const struct v8 *v, const struct code *code, const
 
 bool v8_find_code(struct v8 *v, uint64_t address, const struct v8_frame *frame, struct v8_place *place)
 {
-    struct code code;
     struct v8_head head;
-    if (!find_code(v, address, &code)) {
+    place->owner = find_code(v, address); /* what holds the instructions: another one there has another Code */
+    if (place->owner == 0) {
         return false;
     }
-    place->object = code.at; /* what its instructions are in: another one there has another Code */
-    if (add_optimised(v, &code, address, place)) {
-        return true;
+    const struct v8_code code = v->owners.at[place->owner - 1].code;
+    if (code.function != V8_NO_FUNCTION) {
+        return add_optimised(v, &code, address, place);
     }
     if (find_its_bytecode(v, &code, frame, &head)) {
         uint64_t offset = address - code.start;

@@ -7,6 +7,7 @@ enum {
     FUNCTIONS_MAX = 1 << 16,
     LOCALS_MAX = 1 << 20,
     POSITIONS_FIRST = 5,  /* of local names: the positions stand before them then */
+    MOVES_MAX = 3,
     REST = 12,            /* slots that are looked at behind the locals */
     COLUMN_TOLD = 120,    /* a function farther to the right on its line is not the only one there */
 };
@@ -117,14 +118,18 @@ uint32_t v8_function(struct v8 *v, uint64_t shared)
 {
     struct v8_head head;
     struct v8_function now;
+    const struct map_slot *slot = map_find(&v->function_of, v8_object(shared));
+    struct v8_function *kept = slot != NULL ? &v->functions.at[slot->value] : NULL;
+    if (kept != NULL && kept->shared == v8_object(shared) && !v8_is_due(v, kept->asked)) {
+        return (uint32_t)slot->value;
+    }
     if (!v8_read_head(v, shared, &head) || head.type != v8_at(v, V8_TYPE_SHARED)) {
         return V8_NO_FUNCTION;
     }
-    const struct map_slot *slot = map_find(&v->function_of, head.at);
-    if (slot != NULL) {
-        const struct v8_function *kept = &v->functions.at[slot->value];
+    if (kept != NULL) {
         if (kept->name_at == v8_field(&head, v8_at(v, V8_SHARED_NAME)) &&
             kept->script_at == v8_field(&head, v8_at(v, V8_SHARED_SCRIPT))) {
+            kept->asked = v->stacks;
             return (uint32_t)slot->value;
         }
     }
@@ -136,13 +141,22 @@ uint32_t v8_function(struct v8 *v, uint64_t shared)
         return V8_NO_FUNCTION;
     }
     *f = now;
+    f->asked = v->stacks;
     return (uint32_t)v->functions.len - 1;
 }
 
-uint32_t v8_function_of(struct v8 *v, uint64_t closure)
+/* Of an object that was moved the map's place has where it is now, without the mark of a pointer, until the memory is
+ * used anew. */
+uint64_t v8_shared_of(const struct v8 *v, uint64_t closure)
 {
-    uint64_t shared, at = v8_object(closure);
-    return at != 0 && v8_read(v, at + (uint64_t)v8_at(v, V8_FUNCTION_SHARED), &shared, sizeof shared)
-               ? v8_function(v, shared)
-               : V8_NO_FUNCTION;
+    unsigned char bytes[V8_HEAD_BYTES];
+    uint64_t at = v8_object(closure);
+    for (int i = 0; i < MOVES_MAX && at != 0 && v8_read(v, at, bytes, sizeof bytes); i++) {
+        uint64_t map = load_u64(bytes);
+        if (v8_object(map) != 0) {
+            return load_u64(bytes + v8_at(v, V8_FUNCTION_SHARED));
+        }
+        at = map % 8 == 0 ? map : 0;
+    }
+    return 0;
 }

@@ -11,7 +11,8 @@
  *     functions.c  functions: name, script, first line
  *     code.c       which code object an address is in, of which kind
  *     positions.c  tables in code and bytecode: which position an instruction is of, and what was inlined there
- *     v8.c         the row, and what is remembered of addresses
+ *     places.c     what is remembered of addresses
+ *     v8.c         the row
  *     names.c      what V8 calls generated code in perf maps and jitdumps
  *
  * V8's garbage collector moves objects. Bytecode and code, by which all is remembered, seldom move; whether they are
@@ -35,6 +36,9 @@ enum {
     V8_HEAD_BYTES = 64,     /* of an object, at once */
     V8_MAP_BYTES = 16,      /* of its map */
     V8_INLINED_MAX = 64,
+    V8_PAGE_BYTES = 4096,
+    V8_ASK_AGAIN = 1 << 8,  /* stacks later */
+    V8_NO_FUNCTION = UINT32_MAX,
     V8_OWN_MAX = 16,
     V8_BYTECODES_MAX = 256, V8_SCALES = 3,
 };
@@ -124,6 +128,7 @@ struct v8_function {
     uint64_t shared;       /* address of the SharedFunctionInfo */
     uint64_t name_at, script_at; /* what it had when it was read */
     uint32_t script;       /* number + 1 in scripts; 0: none */
+    uint32_t asked;        /* when it was so */
 };
 
 /* What is said at a place: functions, innermost first. */
@@ -132,16 +137,26 @@ struct v8_scope {
     uint32_t line;
 };
 
+/* A code object. */
+struct v8_code {
+    uint64_t start, limit;            /* of its instructions; 0: it is none */
+    uint64_t deoptimization, positions; /* words; of baseline code its bytecode, and offsets in that */
+    uint64_t literals, inlinings;     /* of optimised code: functions, and where they were inlined; 0 */
+    uint32_t literal_count, inlining_count;
+    uint32_t function; /* of optimised code: the outermost; else V8_NO_FUNCTION */
+    bool is_regexp;
+};
+
 /* An object with instructions that places are in. */
 struct v8_owner {
     uint64_t at, check; /* its address, and what its first bytes were */
     uint32_t asked;     /* when they were so */
+    struct v8_code code;
 };
 
 struct v8_place {
-    uint64_t object; /* that it is in; 0: nothing is known here */
-    uint64_t check;  /* its owner's then */
-    uint32_t owner;  /* number + 1 in owners; 0: there is none */
+    uint64_t check; /* its owner's then */
+    uint32_t owner; /* number + 1 in owners; 0: nothing is known here */
     uint32_t scopes, scope_count; /* in struct v8's */
     uint32_t asked;
     bool is_interpreter; /* the frame tells what runs */
@@ -161,6 +176,7 @@ struct v8 {
     struct v8_range own[V8_OWN_MAX]; /* code of the binary, copies of its builtin functions included */
     size_t own_count;
     struct map place_of, owner_of, function_of, script_of; /* an address -> its number */
+    struct map code_of_page; /* an address / V8_PAGE_BYTES -> the number of the code that was found there last */
     VEC(struct v8_place) places;
     VEC(struct v8_scope) scopes;
     VEC(struct v8_owner) owners;
@@ -233,12 +249,10 @@ bool v8_line_at(struct v8 *v, uint32_t script, uint32_t position, uint32_t *line
 
 /* ---- functions.c ---- */
 
-enum { V8_NO_FUNCTION = UINT32_MAX };
-
 /* By its SharedFunctionInfo; its number, or V8_NO_FUNCTION. */
 uint32_t v8_function(struct v8 *v, uint64_t shared);
-/* By a JSFunction. */
-uint32_t v8_function_of(struct v8 *v, uint64_t closure);
+/* The SharedFunctionInfo of a JSFunction; 0: it is none, or cannot be read. */
+uint64_t v8_shared_of(const struct v8 *v, uint64_t closure);
 
 /* ---- positions.c ---- */
 
@@ -273,6 +287,22 @@ bool v8_find_bytecode(struct v8 *v, const struct v8_frame *frame, uint64_t offse
 
 /* Is it a function of a program, not one of V8's own? */
 bool v8_is_of_program(const struct v8 *v, uint64_t closure);
+
+/* ---- places.c ---- */
+
+static inline bool v8_is_due(const struct v8 *v, uint32_t asked)
+{
+    return v->stacks - asked >= V8_ASK_AGAIN;
+}
+
+void v8_make_room(struct v8 *v);
+/* Of an object its number + 1 in owners, as it is now; 0: no memory. */
+uint32_t v8_owner(struct v8 *v, uint64_t object);
+/* Is it still the object that it was? */
+bool v8_is_same(struct v8 *v, struct v8_owner *owner);
+/* What is remembered of an address, or null: it is to be asked for. Valid until another place is kept. */
+struct v8_place *v8_kept_place(struct v8 *v, uint64_t address);
+const struct v8_place *v8_keep_place(struct v8 *v, uint64_t address, const struct v8_place *place);
 
 /* ---- names.c ---- */
 

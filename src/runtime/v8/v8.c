@@ -9,11 +9,6 @@ enum {
     WORD = 8,
     PROT_EXECUTE = 4,
     BYTECODE_MAX = 1 << 24,
-    PLACES_KEPT = 1 << 15,
-    SCOPES_KEPT = 1 << 16,
-    OWNERS_KEPT = 1 << 14,
-    FUNCTIONS_KEPT = 1 << 15,
-    ASK_AGAIN = 1 << 6, ASK_UNKNOWN = 1 << 3, /* stacks later */
 };
 
 static enum runtime_answer recognise(struct elf *elf, struct str path, const struct runtime_code *code, void **binary,
@@ -40,6 +35,7 @@ static void detach(void *state)
     map_release(&v->owner_of);
     map_release(&v->function_of);
     map_release(&v->script_of);
+    map_release(&v->code_of_page);
     vec_release(&v->places);
     vec_release(&v->scopes);
     vec_release(&v->owners);
@@ -89,27 +85,6 @@ static void describe(const void *state, struct buf *out)
     buf_printf(out, "V8 %d.%d.%d.%d", v[0], v[1], v[2], v[3]);
 }
 
-/* When there is no more room, before a question: nothing of what was told before it is in use. */
-static void make_room(struct v8 *v)
-{
-    if (v->places.len < PLACES_KEPT && v->scopes.len < SCOPES_KEPT && v->owners.len < OWNERS_KEPT &&
-        v->functions.len < FUNCTIONS_KEPT && v->texts.used_bytes < V8_TEXTS_MAX / 4 * 3 &&
-        v->lines.used_bytes < V8_LINES_MAX / 4 * 3) {
-        return;
-    }
-    map_clear(&v->place_of);
-    map_clear(&v->owner_of);
-    map_clear(&v->function_of);
-    map_clear(&v->script_of);
-    vec_clear(&v->places);
-    vec_clear(&v->scopes);
-    vec_clear(&v->owners);
-    vec_clear(&v->functions);
-    vec_clear(&v->scripts);
-    arena_clear(&v->texts);
-    arena_clear(&v->lines);
-}
-
 static bool is_own(const struct v8 *v, uint64_t address)
 {
     for (size_t i = 0; i < v->own_count; i++) {
@@ -118,80 +93,6 @@ static bool is_own(const struct v8 *v, uint64_t address)
         }
     }
     return false;
-}
-
-/* ---- places ---- */
-
-/* Of the bytes by which an object is known; of a process that is gone what it was. */
-static uint64_t check_of(const struct v8 *v, uint64_t object, uint64_t before)
-{
-    unsigned char bytes[V8_HEAD_BYTES];
-    struct memory_piece piece = {object, bytes, sizeof bytes, 0};
-    uint64_t check = 1;
-    if (!memory_batch_read(v->memory, &piece, 1, NULL)) {
-        return before;
-    }
-    for (size_t i = 0; i + WORD <= piece.got; i += WORD) {
-        check = mix_u64(check, load_u64(bytes + i));
-    }
-    return check;
-}
-
-/* Is it still the object that it was when the place was read? */
-static bool is_still_there(struct v8 *v, const struct v8_place *place)
-{
-    bool is_known = place->scope_count > 0 || place->is_interpreter || place->is_regexp;
-    if (v->stacks - place->asked < (is_known ? ASK_AGAIN : ASK_UNKNOWN)) {
-        return true;
-    }
-    if (place->owner == 0 || !is_known) {
-        return false;
-    }
-    struct v8_owner *owner = &v->owners.at[place->owner - 1];
-    if (v->stacks - owner->asked >= ASK_AGAIN) {
-        owner->asked = v->stacks;
-        owner->check = check_of(v, owner->at, owner->check);
-    }
-    return owner->check == place->check;
-}
-
-static uint32_t owner_of(struct v8 *v, uint64_t object)
-{
-    const struct map_slot *slot = map_find(&v->owner_of, object);
-    if (slot != NULL) {
-        struct v8_owner *owner = &v->owners.at[slot->value];
-        owner->check = check_of(v, object, owner->check);
-        owner->asked = v->stacks;
-        return (uint32_t)slot->value + 1;
-    }
-    struct v8_owner *owner = vec_push(&v->owners);
-    if (owner == NULL || !map_put(&v->owner_of, object, v->owners.len - 1)) {
-        return 0;
-    }
-    *owner = (struct v8_owner){object, check_of(v, object, 0), v->stacks};
-    return (uint32_t)v->owners.len;
-}
-
-/* What is remembered of an address, or null: it is to be asked for. Valid until another place is kept. */
-static struct v8_place *kept_place(struct v8 *v, uint64_t address)
-{
-    const struct map_slot *slot = map_find(&v->place_of, address);
-    struct v8_place *place = slot != NULL ? &v->places.at[slot->value] : NULL;
-    return place != NULL && is_still_there(v, place) ? place : NULL;
-}
-
-static const struct v8_place *keep_place(struct v8 *v, uint64_t address, const struct v8_place *place)
-{
-    const struct map_slot *slot = map_find(&v->place_of, address);
-    struct v8_place *kept = slot != NULL ? &v->places.at[slot->value] : vec_push(&v->places);
-    if (kept == NULL || (slot == NULL && !map_put(&v->place_of, address, v->places.len - 1))) {
-        return NULL;
-    }
-    *kept = *place;
-    kept->asked = v->stacks;
-    kept->owner = place->object != 0 ? owner_of(v, place->object) : 0;
-    kept->check = kept->owner != 0 ? v->owners.at[kept->owner - 1].check : 0;
-    return kept;
 }
 
 /* ---- the verb ---- */
@@ -216,14 +117,14 @@ static struct v8_frame frame_of(const struct v8 *v, const struct runtime_place *
 
 static const struct v8_place *code_place(struct v8 *v, const struct runtime_place *at)
 {
-    const struct v8_place *kept = kept_place(v, at->address);
+    const struct v8_place *kept = v8_kept_place(v, at->address);
     if (kept != NULL) {
         return kept;
     }
     struct v8_place place = {.scopes = (uint32_t)v->scopes.len};
     struct v8_frame frame = frame_of(v, at);
     (void)v8_find_code(v, at->address, &frame, &place);
-    return keep_place(v, at->address, &place);
+    return v8_keep_place(v, at->address, &place);
 }
 
 /* What the interpreter's registers have while it runs an instruction: the frame has the offset of the last one that
@@ -255,13 +156,13 @@ static const struct v8_place *bytecode_place(struct v8 *v, const struct runtime_
         offset = (int32_t)v->leaf_offset;
     }
     uint64_t key = v8_object(frame.array) + (uint64_t)offset;
-    const struct v8_place *kept = kept_place(v, key);
+    const struct v8_place *kept = v8_kept_place(v, key);
     if (kept != NULL) {
         return kept;
     }
     struct v8_place place = {.scopes = (uint32_t)v->scopes.len};
     (void)v8_find_bytecode(v, &frame, (uint64_t)offset, &place);
-    return keep_place(v, key, &place);
+    return v8_keep_place(v, key, &place);
 }
 
 static bool tell(const struct v8 *v, const struct v8_place *place, struct code_lines *lines)
@@ -301,12 +202,12 @@ static bool resolve(void *state, const struct runtime_place *at, struct runtime_
     }
     v->stacks += at->registers->ip == at->address || at->registers->sp <= v->sp;
     v->sp = at->registers->sp;
-    make_room(v);
+    v8_make_room(v);
     uint64_t leaf = v->leaf_array;
     bool is_builtin = is_own(v, at->address);
     note_leaf(v, is_builtin ? at->registers->all : NULL);
     const struct v8_place *place = is_builtin ? NULL : code_place(v, at);
-    if (!is_builtin && (place == NULL || place->object == 0)) {
+    if (!is_builtin && (place == NULL || place->owner == 0)) {
         return false;
     }
     if (place != NULL && !place->is_interpreter) {
