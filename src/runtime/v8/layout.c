@@ -57,8 +57,7 @@ static bool read_version(struct elf *elf, struct v8_layout *l)
     return good;
 }
 
-/* What a field may be: within what is read of an object at once, or of a frame. */
-static bool is_sound(size_t which, int32_t value)
+bool v8_is_sound(size_t which, int32_t value)
 {
     if (which <= V8_FRAME_OFFSET) {
         return value < 0 && value >= -V8_HEAD_BYTES && value % 8 == 0;
@@ -135,7 +134,7 @@ bool v8_read_layout(struct elf *elf, struct v8_layout *out, struct err *why)
         out->at[V8_STRING_LENGTH] += 4; /* the upper half of a small number */
     }
     for (size_t i = 0; i < V8_CONSTANT_COUNT; i++) {
-        if (out->at[i] == (int32_t)LAYOUT_NONE || !is_sound(i, out->at[i])) {
+        if (out->at[i] == (int32_t)LAYOUT_NONE || !v8_is_sound(i, out->at[i])) {
             return err_set(why, ERR_UNSUPPORTED, 0,
                            "V8 %d.%d does not tell what its functions look like (%s); with perf, "
                            "node --perf-basic-prof names them",

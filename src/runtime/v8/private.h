@@ -188,6 +188,8 @@ struct v8 {
 /* ---- layout.c ---- */
 
 bool v8_read_layout(struct elf *elf, struct v8_layout *out, struct err *why);
+/* What a constant may be: a field is within what is read of an object at once, or of a frame. */
+bool v8_is_sound(size_t which, int32_t value);
 
 /* ---- heap.c ---- */
 
