@@ -11,7 +11,7 @@ RUNTIMES = ("runc", "crun")
 JOB = ["/pillion", "-o", "/out", "--", "/act", "spin", "1", "5"]
 # ends when what it leaves behind has used a second of CPU time, however many others want the processor
 LEAVES = ["/pillion", "-o", "/out", "--", "/bin/sh", "-c",
-          "/act spin 9 & until read -r all < /proc/$!/stat; set -- $! $all; [ ${15} -ge 100 ]; do sleep 0.1; done; exit 4"]
+          "/act spin 9 & until read -r all < /proc/$!/stat; set -- $! $all; [ ${15} -ge 100 ]; do sleep 0.05; done; exit 4"]
 
 
 @pytest.fixture(scope="module")
@@ -74,6 +74,6 @@ def test_what_a_command_leaves_behind_does_not_keep_its_container(run, above):
     """It ends with the container; what it used until then is on disk."""
     session = run(*above, *LEAVES)
     assert session.done.status == 4, session.done
-    assert profiler.within(session.seconds(), 1.0, 0.15), session.done
+    assert 0.9 < session.seconds() < 1.5, session.done # it works on until the shell has seen it, and ended
     assert ("left behind" in session.done.err) == (above != []), session.done
     process.settle(10)

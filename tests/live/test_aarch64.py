@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from lab import emulate, javastacks, kernel, phpstacks, plstacks, profiler, rbstacks, root as roots, versions
+from lab import emulate, javastacks, kernel, nodestacks, phpstacks, plstacks, profiler, rbstacks, root as roots, versions
 
 pytestmark = pytest.mark.measures
 
@@ -159,6 +159,31 @@ def test_java_methods_on_an_aarch64_kernel(guest, pillion_for, repository, workd
     print(verdicts, "truncated, all:", reached, sorted(seen))
     assert "status 0\n" in text and verdicts["good"] > 40 and verdicts["wrong"] <= 0.02 * verdicts["good"], (text, wrong[:3])
     assert reached[0] < 0.03 * reached[1] and {"round", "even", "odd", "compressing"} <= seen, text
+
+
+NODE = """
+/pillion --launch init -f 99 --max-cpu 90 -o /out -- /usr/bin/node /srv/known.js 10 >/out/told
+echo "status $?"
+while pidof pillion >/dev/null; do sleep 0.2; done
+"""
+
+
+@pytest.mark.net
+@pytest.mark.root
+def test_javascript_on_an_aarch64_kernel(guest, pillion_for, repository, workdir):
+    """V8 in a library without symbols. Its code is asked for when the processor finds the time: some of it is gone by then."""
+    try:
+        node = versions.of_processor("node", "bookworm", ["nodejs"], "arm64")
+    except roots.Unreachable as error:
+        pytest.skip(f"tier net: {error}")
+    shutil.copytree(repository / "tests/live/programs/node", workdir / "programs" / "srv")
+    text = guest(NODE, [node, workdir / "programs", pillion_for("aarch64")], workdir / "taken", 2500)
+    session = profiler.Session(text, workdir / "taken")
+    verdicts, wrong = nodestacks.judged(session)
+    seen = {function for stack in session.col.stacks for _, function in nodestacks.own_names(stack.frames)}
+    print(verdicts, sorted(seen))
+    assert "status 0\n" in text and verdicts["good"] > 40 and verdicts["wrong"] <= 0.02 * verdicts["good"], (text, wrong[:3])
+    assert {"round", "even", "odd", "spin"} <= seen, text
 
 
 # busybox has no `nice`, which one of the tests asks.

@@ -49,7 +49,19 @@ struct world {
     uint64_t lr; /* AArch64 */
     const uint64_t *chain; /* the kernel's */
     size_t chain_len;
+    const struct unwind_answer *answer; /* a runtime's, about all that is asked; null: there is none */
+    unsigned asked, with_registers;
 };
+
+static bool answer(void *context, const struct unwind_question *question, struct unwind_answer *out)
+{
+    struct world *w = context;
+    CHECK_INT(question->number, ++w->asked);
+    CHECK(question->registers == NULL || question->registers[SP] == question->sp);
+    w->with_registers += question->registers != NULL;
+    *out = *w->answer;
+    return true;
+}
 
 static bool find_place(void *context, uint64_t address, struct unwind_place *out)
 {
@@ -128,7 +140,11 @@ static const struct unwind_result *walk(struct world *w, uint64_t ip, size_t sp,
 {
     struct unwind_registers r = {.known = 1ull << IP | 1ull << SP | 1ull << FP};
     struct memory_reader memory = {read_memory, w};
-    struct unwind_space space = {.id = 7, .find = find_place, .code = &memory, .context = w};
+    struct unwind_space space = {.id = 7,
+                                 .find = find_place,
+                                 .resolve = w->answer != NULL ? answer : NULL,
+                                 .code = &memory,
+                                 .context = w};
     struct unwind_stack stack = {.base = STACK + sp * 8,
                                  .copy = (unsigned char *)w->words + sp * 8,
                                  .len = w->dumped - sp * 8,
@@ -530,6 +546,37 @@ static void generated_code(void)
     w.words[8] = 0x4141414141414141;
     w.words[13] = w.words[21] = 0;
     CHECK_TEXT(WALK(&w, JIT + 0x18, 4, STACK + 64), "jit! jitf: no rule");
+    world_close(&w);
+}
+
+/* Where a runtime knows of its code how to go on; below its frame a leaf may have pushed some words more. */
+static void by_a_runtime(void)
+{
+    static const struct unwind_answer size = {.way = UNWIND_BY_SIZE, .value = 16},
+                                      cfa = {.way = UNWIND_BY_CFA, .value = STACK + 8 * 8};
+    struct world w;
+    open_usual(&w);
+    w.answer = &size;
+    w.words[2] = JIT + 0x80;
+    w.words[5] = RA(3);
+    CHECK_TEXT(WALK(&w, JIT + 0x10, 0, STACK + 8 * 40), "jit! jit 3+1f: complete");
+    CHECK(w.asked == 2 && w.with_registers == 1); /* those of the leaf */
+    for (size_t pushed = 1; pushed <= 5; pushed++) {
+        memset(w.words, 0, sizeof w.words);
+        w.asked = 0;
+        w.words[2 + pushed] = RA(3);
+        const char *text = WALK(&w, JIT + 0x10, 0, STACK + 8 * 40);
+        CHECK_TEXT(text, pushed <= 4 ? "jit! 3+1f: complete" : "jit!: complete"); /* by the frame pointer, to 0 */
+    }
+    /* a caller has pushed nothing */
+    w.asked = 0;
+    w.words[2] = JIT + 0x80;
+    w.words[6] = RA(3);
+    CHECK_TEXT(WALK(&w, JIT + 0x10, 0, STACK + 8 * 40), "jit! jit: complete");
+    w.answer = &cfa;
+    w.asked = 0;
+    w.words[7] = RA(3);
+    CHECK_TEXT(WALK(&w, JIT + 0x10, 0, STACK + 8 * 40), "jit! 3+1f: complete");
     world_close(&w);
 }
 
@@ -1159,6 +1206,7 @@ TESTS({"perf's registers get their DWARF numbers", perf_registers},
       {"memory that has changed since the sample is not believed", changed_since},
       {"generated code is walked by frame pointer, and C below and above it by rules",
        generated_code},
+      {"a runtime's code is walked as it says, and over what its leaf has pushed", by_a_runtime},
       {"generated code without a frame pointer is left by its way to a return", trampolines},
       {"without rule and frame pointer a frame is guessed and marked", guesses},
       {"a signal frame gives all registers back, from another stack too", signal_frame},

@@ -8,6 +8,7 @@ enum {
     STEP = 16,          /* objects with instructions begin at multiples of this */
     PIECE_BYTES = 4096,
     PIECES_MAX = 256,   /* a megabyte of code */
+    CANDIDATES_MAX = 1 << 10,
     GAP_MAX = 64,       /* from the beginning of the object to its instructions */
     STREAM_CODE = 8,    /* of an InstructionStream: its Code */
     CODE_STREAM = 32, CODE_START = 40,
@@ -26,14 +27,28 @@ static bool has_streams(const struct v8 *v)
     return v8_at(v, V8_CODE_HEADER) == 0;
 }
 
-/* Does the object at `at` have instructions at `address`? */
-static bool is_code(const struct v8 *v, uint64_t at, const unsigned char *bytes, uint64_t address, struct v8_code *out)
+static bool may_be_object(uint64_t word)
+{
+    return v8_object(word) != 0 && plausible(word);
+}
+
+/* Of what may be an object that holds instructions its Code; 0: it cannot be one. */
+static uint64_t code_of(const struct v8 *v, uint64_t at, const unsigned char *bytes)
+{
+    uint64_t second = load_u64(bytes + STREAM_CODE);
+    if (!may_be_object(load_u64(bytes)) || !may_be_object(second)) {
+        return 0;
+    }
+    return has_streams(v) ? second : at + 1;
+}
+
+/* Has the object at `at`, whose Code is `word`, instructions at `address`? */
+static bool is_code(const struct v8 *v, uint64_t at, uint64_t word, uint64_t map_word, uint64_t address,
+                    struct v8_code *out)
 {
     struct v8_head head, map;
-    uint64_t word = has_streams(v) ? load_u64(bytes + STREAM_CODE) : at + 1;
-    if (!plausible(load_u64(bytes)) || !plausible(word) || v8_object(load_u64(bytes)) == 0 || v8_object(word) == 0 ||
-        !v8_read_head(v, word, &head) || head.type != v8_at(v, V8_TYPE_CODE) ||
-        !v8_read_head(v, load_u64(bytes), &map) || map.type != v8_at(v, V8_TYPE_MAP)) {
+    if (!v8_read_head(v, word, &head) || head.type != v8_at(v, V8_TYPE_CODE) || !v8_read_head(v, map_word, &map) ||
+        map.type != v8_at(v, V8_TYPE_MAP)) {
         return false;
     }
     out->start = at + (uint64_t)v8_at(v, V8_CODE_HEADER);
@@ -55,9 +70,12 @@ static bool search_code(const struct v8 *v, uint64_t address, uint64_t *object, 
 {
     unsigned char bytes[PIECE_BYTES + STEP] = {0}; /* and what is behind the piece */
     uint64_t page = address & ~(uint64_t)(PIECE_BYTES - 1), at = address & ~(uint64_t)(STEP - 1);
-    for (int i = 0; i < PIECES_MAX && v8_read(v, page, bytes, PIECE_BYTES); i++) {
-        for (; at >= page; at -= STEP) {
-            if (is_code(v, at, bytes + (at - page), address, out)) {
+    unsigned candidates = 0;
+    for (int i = 0; i < PIECES_MAX && candidates < CANDIDATES_MAX && v8_read(v, page, bytes, PIECE_BYTES); i++) {
+        for (; at >= page && candidates < CANDIDATES_MAX; at -= STEP) {
+            uint64_t code = code_of(v, at, bytes + (at - page));
+            candidates += code != 0;
+            if (code != 0 && is_code(v, at, code, load_u64(bytes + (at - page)), address, out)) {
                 *object = at;
                 return true;
             }

@@ -11,6 +11,7 @@ enum {
     VALUE_MAX = 1 << 16,
     INT_LENGTH_SINCE = 7, /* version: before it a string's length is a small number */
     BY_VERSION = 14,
+    TAGGED_SIZE = 8,
     NEVER = VALUE_MAX - 1,
 };
 
@@ -126,6 +127,11 @@ bool v8_read_layout(struct elf *elf, struct v8_layout *out, struct err *why)
             snprintf(name, sizeof name, "v8dbg_%s", constants[i].names[k]);
             found = read_number(elf, name, &out->at[i], &unused);
         }
+    }
+    if (out->at[V8_TAGGED_SIZE] != TAGGED_SIZE) {
+        return err_set(why, ERR_UNSUPPORTED, 0,
+                       "this V8 compresses its pointers, and its functions are not read; with perf, node "
+                       "--perf-basic-prof names them");
     }
     take_by_version(out);
     out->is_stripped = elf->tables[ELF_SYMTAB].count == 0;

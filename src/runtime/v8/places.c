@@ -78,6 +78,9 @@ static bool is_still_there(struct v8 *v, const struct v8_place *place)
     if (!is_known || place->owner == 0) {
         return v->stacks - place->asked < ASK_UNKNOWN;
     }
+    if (place->is_interpreter && v8_is_due(v, place->asked)) {
+        return false; /* its function may not have been there */
+    }
     struct v8_owner *owner = &v->owners.at[place->owner - 1];
     (void)v8_is_same(v, owner);
     return owner->check == place->check;

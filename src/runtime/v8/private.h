@@ -84,6 +84,7 @@ enum {
     ROW(LOCALS_IN_TABLE, LAYOUT_NONE) /* from so many on their names are in a table of its own */                      \
     /* others */                                                                                                       \
     ROW(BYTECODE_DATA, LAYOUT_NONE, "class_BytecodeArray__data__uintptr_t")                                            \
+    ROW(FRAME_WASM, 0, "frametype_WasmFrame", "frametype_WasmCompiledFrame") /* marker of WebAssembly's; 0: unknown */ \
     ROW(ARRAY_REGISTER, 0, "InterpreterBytecodeArrayRegister") /* 0: not known */                                      \
     ROW(CODE_HEADER, 0, "class_Code__instruction_start__uintptr_t") /* 0: instructions are elsewhere */                \
     ROW(CODE_KIND_MASK, LAYOUT_NONE)                                                                                   \
@@ -94,6 +95,7 @@ enum {
     ROW(DEOPT_SHARED, 6, "DeoptimizationDataSharedFunctionInfoIndex",                                                  \
         "DeoptimizationDataWrappedSharedFunctionInfoIndex")                                                            \
     ROW(DEOPT_INLININGS, LAYOUT_NONE, "DeoptimizationDataInliningPositionsIndex")                                      \
+    ROW(TAGGED_SIZE, 8, "TaggedSize")                                                                                  \
     ROW(NOT_STRING, LAYOUT_NONE, "IsNotStringMask")                                                                    \
     ROW(TYPE_MAP, LAYOUT_NONE, "type_Map__MAP_TYPE")                                                                   \
     ROW(TYPE_SHARED, LAYOUT_NONE, "type_SharedFunctionInfo__SHARED_FUNCTION_INFO_TYPE")                                \

@@ -3,8 +3,6 @@
  * read. */
 #include "runtime/v8/private.h"
 
-#include <errno.h>
-
 enum {
     WORD = 8,
     PROT_EXECUTE = 4,
@@ -175,13 +173,20 @@ static bool tell(const struct v8 *v, const struct v8_place *place, struct code_l
     return lines->count > 0;
 }
 
-/* Code of V8's own. */
-static bool tell_own(bool is_regexp, struct code_lines *lines)
+/* Code that is no function of JavaScript's. */
+static bool tell_other(struct str name, enum frame_kind kind, struct code_lines *lines)
 {
-    struct str name = is_regexp ? STR("(regular expression)") : STR("(V8 builtin)");
-    lines->kind = is_regexp ? FRAME_JS : FRAME_NATIVE;
+    lines->kind = kind;
     lines->line[lines->count++] = (struct source_line){.name = name, .system_name = name};
     return true;
+}
+
+/* Code that is no object of the heap: frames of WebAssembly have a mark in the context's place. */
+static bool tell_wasm(const struct v8 *v, const struct runtime_place *at, struct code_lines *lines)
+{
+    uint64_t type = (uint64_t)v8_at(v, V8_FRAME_WASM);
+    return type != 0 && frame_word(v, at, V8_FRAME_CONTEXT) == type << 1 &&
+           tell_other(STR("(WebAssembly)"), FRAME_JS, lines);
 }
 
 /* Is the frame of a leaf in a builtin function its caller's? Then that is a program's function. (Where functions begin
@@ -208,17 +213,21 @@ static bool resolve(void *state, const struct runtime_place *at, struct runtime_
     note_leaf(v, is_builtin ? at->registers->all : NULL);
     const struct v8_place *place = is_builtin ? NULL : code_place(v, at);
     if (!is_builtin && (place == NULL || place->owner == 0)) {
-        return false;
+        return tell_wasm(v, at, &out->lines);
+    }
+    if (place != NULL && place->is_regexp) {
+        return tell_other(STR("(regular expression)"), FRAME_JS, &out->lines);
     }
     if (place != NULL && !place->is_interpreter) {
-        return place->is_regexp ? tell_own(true, &out->lines) : tell(v, place, &out->lines);
+        return tell(v, place, &out->lines);
     }
     if (is_builtin && v->layout->is_stripped && is_without_frame(v, at)) {
         out->caller = (struct runtime_caller){RUNTIME_RULE_FRAME_SIZE, 0, 0};
         return true;
     }
     place = bytecode_place(v, at, leaf); /* the other may have been moved by it */
-    return (place != NULL && tell(v, place, &out->lines)) || (!is_builtin && tell_own(false, &out->lines));
+    return (place != NULL && tell(v, place, &out->lines)) ||
+           (!is_builtin && tell_other(STR("(V8 builtin)"), FRAME_NATIVE, &out->lines));
 }
 
 const struct runtime runtime_v8 = {
