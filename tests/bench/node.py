@@ -26,7 +26,7 @@ WORK = HERE / "node_work.js"
 PILLION = HERE.parents[1] / "build" / "out" / platform.machine() / "pillion"
 QUICK = "--quick" in sys.argv
 HZ, TURN = 99, 2
-SHALLOW, DEEP = 1, 201
+SHALLOW, DEEP = 1, 61 # within the copied part of a stack: what is beyond it is read while the thread waits
 
 
 # ---- Own CPU

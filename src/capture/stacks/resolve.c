@@ -14,6 +14,18 @@ static uint32_t with_tier(struct profile *p, struct str name, const char *tier)
     return profile_string(p, (struct str){text, name.len + end.len});
 }
 
+/* A runtime tells the same texts again and again, from the same places; what such a place has is compared. */
+static uint32_t string_of(struct resolve *r, struct str text)
+{
+    struct resolve_text *last = &r->last[(uintptr_t)text.ptr / sizeof(uint64_t) % RESOLVE_TEXTS];
+    if (last->ptr == text.ptr && last->id < r->profile->strings.len &&
+        str_eq(profile_text(r->profile, last->id), text)) {
+        return last->id;
+    }
+    *last = (struct resolve_text){text.ptr, profile_string(r->profile, text)};
+    return last->id;
+}
+
 static void keep_functions(struct resolve *r, uint32_t question, const struct code_lines *lines)
 {
     if (lines->count == 0 || r->count == RESOLVE_MAX || r->function_count + lines->count > RESOLVE_MAX) {
@@ -23,12 +35,12 @@ static void keep_functions(struct resolve *r, uint32_t question, const struct co
     for (size_t i = 0; i < lines->count; i++) {
         const struct source_line *line = &lines->line[i];
         uint32_t name = r->shows_tiers && line->tier != NULL ? with_tier(r->profile, line->name, line->tier)
-                                                            : profile_string(r->profile, line->name);
+                                                            : string_of(r, line->name);
         bool is_same = line->system_name.ptr == line->name.ptr && line->system_name.len == line->name.len;
         r->function[r->function_count++] =
             (struct frame){.name = name,
                            .system_name = is_same ? name : profile_string(r->profile, line->system_name),
-                           .file = profile_string(r->profile, line->file),
+                           .file = string_of(r, line->file),
                            .line = line->line,
                            .kind = lines->kind};
     }

@@ -12,11 +12,20 @@
 #include "capture/stacks/readers.h"
 #include "unwind/unwind.h"
 
-enum { RESOLVE_MAX = 1024 }; /* frames and functions of one stack; further ones are shown by their address */
+enum {
+    RESOLVE_MAX = 1024, /* frames and functions of one stack; further ones are shown by their address */
+    RESOLVE_TEXTS = 256,
+};
 
 /* What was told in answer to a question: `count` of `function` from `from` on, innermost first. */
 struct resolved {
     uint32_t question, from, count;
+};
+
+/* A text of the profile, by where a runtime had it last. */
+struct resolve_text {
+    const char *ptr;
+    uint32_t id;
 };
 
 struct resolve {
@@ -28,6 +37,7 @@ struct resolve {
     struct frame function[RESOLVE_MAX];
     size_t function_count;
     struct runtime_resolved answer;
+    struct resolve_text last[RESOLVE_TEXTS];
 };
 
 /* False: no runtime of the process resolves anything, and the unwinder need not ask. `shows_tiers`: names end in what
