@@ -249,8 +249,7 @@ struct runtime {
     const char *extension; /* how the name of another file begins that tells more of a process that has
                             * it mapped; null: there is none */
 
-    /* binary. A row without attach only tells that such a program is there, and what would name its functions: it
-     * answers RUNTIME_UNSUPPORTED */
+    /* binary */
     enum runtime_answer (*recognise)(struct elf *elf, struct str path, const struct runtime_code *code,
                                      void **binary, struct err *why);
     void (*forget)(void *binary);

@@ -41,9 +41,7 @@ static void ask_runtimes(struct readers *r, uint64_t image, struct readers_binar
         if (answer == RUNTIME_UNSUPPORTED) {
             out->unread = runtime;
             out->why = strdup(why.text);
-            if (runtime->attach != NULL) {
-                log_once(r->log, LOG_WARNING, "%s", why.text);
-            }
+            log_once(r->log, LOG_WARNING, "%s", why.text);
             return;
         }
     }
