@@ -1,3 +1,6 @@
+/* Asks the readers of a process about a place, in their order, and keeps what the first one that knows it tells: its
+ * functions, as frames of the profile whose texts are kept by number, and how the unwinder goes on to the caller.
+ * What a process has no reader for nobody is asked about. */
 #include "capture/stacks/resolve.h"
 
 enum { WITH_TIER_MAX = 1 << 12 }; /* bytes of a name; longer ones do not tell it */

@@ -12,6 +12,7 @@ enum {
     INT_LENGTH_SINCE = 7, /* version: before it a string's length is a small number */
     BY_VERSION = 14,
     TAGGED_SIZE = 8,
+    BITS_MAX = 8,
     NEVER = VALUE_MAX - 1,
 };
 
@@ -65,6 +66,9 @@ bool v8_is_sound(size_t which, int32_t value)
     }
     if (which == V8_MAP_TYPE) {
         return value >= 0 && value <= V8_MAP_BYTES - 2;
+    }
+    if (which == V8_POSITION_MARKS || which == V8_POSITION_OTHERS) {
+        return value >= 0 && value <= BITS_MAX;
     }
     bool is_field = which <= V8_CODE_POSITIONS;
     return which == V8_NOT_STRING ||
