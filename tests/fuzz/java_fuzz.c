@@ -5,27 +5,14 @@
  * bounded number of reads.
  */
 #include "../unit/java_process.h"
+#include "../unit/stack_words.h"
 #include "base/cursor.h"
 
 #include <stdlib.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-#define STACK UINT64_C(0x7ffe0000)
-enum { WORDS = 64, ATTACH_READS_MAX = 2000, ASK_READS_MAX = 6000 };
-
-static uint64_t words[WORDS];
-
-static bool read_stack(void *context, uint64_t address, void *out, size_t len, struct err *err)
-{
-    (void)context, (void)err;
-    uint64_t at = address - STACK;
-    if (at >= sizeof words || len > sizeof words - at) {
-        return false;
-    }
-    memcpy(out, (unsigned char *)words + at, len);
-    return true;
-}
+enum { ATTACH_READS_MAX = 2000, ASK_READS_MAX = 6000 };
 
 static void spoil(struct java_process *p, struct cursor c)
 {
@@ -35,8 +22,8 @@ static void spoil(struct java_process *p, struct cursor c)
     while (c.len >= 10) {
         uint16_t place = cursor_u16(&c);
         uint64_t word = cursor_u64(&c);
-        if (place >= JAVA_BYTES - WORDS * 8) {
-            words[(place - (JAVA_BYTES - WORDS * 8)) / 8] = word;
+        if (place >= JAVA_BYTES - STACK_WORDS * 8) {
+            words[(place - (JAVA_BYTES - STACK_WORDS * 8)) / 8] = word;
         } else {
             java_put(p, place, word, 8);
         }
@@ -45,7 +32,6 @@ static void spoil(struct java_process *p, struct cursor c)
 
 static void ask(struct java_process *p, void *java, uint64_t ip, bool leaf)
 {
-    static const struct memory_reader stack = {read_stack, NULL};
     const struct runtime_registers registers = {.ip = ip, .sp = STACK, .fp = STACK + 0x40};
     const struct runtime_place place = {leaf ? ip : ip - 1, &registers, &stack};
     struct runtime_resolved found;

@@ -4,6 +4,7 @@
  * is asked about addresses in its code and elsewhere, as leaves and as callers. What is told must be bounded, and cost
  * a bounded number of reads.
  */
+#include "../unit/stack_words.h"
 #include "../unit/v8_process.h"
 #include "base/cursor.h"
 
@@ -11,21 +12,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-#define STACK UINT64_C(0x7ffe0000)
-enum { WORDS = 16, CONSTANTS = 64, ASK_READS_MAX = 20000 };
-
-static uint64_t words[WORDS];
-
-static bool read_stack(void *context, uint64_t address, void *out, size_t len, struct err *err)
-{
-    (void)context, (void)err;
-    uint64_t at = address - STACK;
-    if (at >= sizeof words || len > sizeof words - at) {
-        return false;
-    }
-    memcpy(out, (unsigned char *)words + at, len);
-    return true;
-}
+enum { CONSTANTS = 64, ASK_READS_MAX = 20000 };
 
 static void spoil(struct v8_process *p, struct cursor c)
 {
@@ -37,12 +24,12 @@ static void spoil(struct v8_process *p, struct cursor c)
     while (c.len >= 10) {
         uint32_t place = cursor_u16(&c);
         uint64_t word = cursor_u64(&c);
-        uint32_t constants = V8_BYTES - CONSTANTS, stack = constants - 8 * WORDS;
+        uint32_t constants = V8_BYTES - CONSTANTS, first = constants - 8 * STACK_WORDS;
         if (place >= constants && place - constants < V8_CONSTANT_COUNT) {
             size_t which = place - constants;
             p->layout.at[which] = v8_is_sound(which, (int32_t)word) ? (int32_t)word : p->layout.at[which];
-        } else if (place >= stack && place < constants) {
-            words[(place - stack) / 8] = word;
+        } else if (place >= first && place < constants) {
+            words[(place - first) / 8] = word;
         } else if (place <= V8_BYTES - 8) {
             v8_put(p, place, word, 8);
         }
@@ -51,7 +38,6 @@ static void spoil(struct v8_process *p, struct cursor c)
 
 static void ask(struct v8_process *p, void *v8, uint64_t ip, bool leaf)
 {
-    static const struct memory_reader stack = {read_stack, NULL};
     static const uint64_t all[33] = {[12] = AT(AT_BYTECODE + 1), [9] = 67};
     const struct runtime_registers registers = {.ip = ip, .sp = STACK, .fp = STACK + 0x40, .all = leaf ? all : NULL};
     const struct runtime_place place = {leaf ? ip : ip - 1, &registers, &stack};

@@ -1,8 +1,8 @@
 """Stacks of tests/live/programs/java/Known.java in a profile: which the program cannot have."""
-from collections import Counter
+from . import callers
+from .callers import LIBRARY
 
 # Who calls a function of Known.java. What is called by the library is called by whatever that has.
-LIBRARY = None
 CALLERS = {"main": {LIBRARY}, "work": {"main", LIBRARY}, "round": {"work"}, "left": {"round", LIBRARY, "lambda$lambdas$1"}, "leftMiddle": {"left"},
            "leftLeaf": {"leftMiddle"}, "right": {"round"}, "rightMiddle": {"right"}, "rightLeaf": {"rightMiddle"},
            "even": {"round", "odd"}, "odd": {"even"}, "interfaces": {"round"}, "apply": {"interfaces"}, "lambdas": {"round"},
@@ -24,27 +24,8 @@ def own_names(frames):
 
 
 def fault_of(frames):
-    """What is impossible about a stack; None: nothing."""
-    own = own_names(frames)
-    before = None
-    for at, method in own:
-        adjacent = before is not None and before[0] == at - 1
-        caller = before[1] if adjacent else LIBRARY
-        if method in CALLERS and caller not in CALLERS[method] and not (caller is LIBRARY and frames[at - 1].startswith("[")):
-            return f"{caller} calls {method}"
-        before = at, method
-    turns = sum(method in ("even", "odd") for _, method in own)
-    return f"{turns} deep" if turns > DEPTH else None
+    return callers.fault_of(frames, own_names(frames), CALLERS, lambda frame: frame.startswith("["), ("even", "odd"), DEPTH)
 
 
 def judged(session):
-    """Of all stacks: Counter of good, wrong, and those with a frame that has no name; and what is wrong."""
-    verdicts, wrong = Counter(), []
-    for stack in session.col.stacks:
-        if not own_names(stack.frames):
-            continue
-        fault = fault_of(stack.frames)
-        unnamed = any(frame in ("[anon]", "[guessed]", "[truncated]") for frame in stack.frames)
-        verdicts["unnamed" if unnamed else "wrong" if fault else "good"] += stack.count
-        wrong += [(fault, stack.frames)] if fault and not unnamed else []
-    return verdicts, wrong
+    return callers.judged(session, own_names, fault_of)

@@ -1,23 +1,9 @@
 /* Java's frames, in a process that is made here: compiled code with what is inlined into it, whole frames and those
  * that a leaf is entering or leaving, the interpreter's frames, stubs; and what is refused. */
 #include "java_process.h"
+#include "stack_words.h"
 #include "test.h"
 
-#define STACK UINT64_C(0x7ffe0000)
-
-static uint64_t words[16];
-
-static bool read_stack(void *context, uint64_t address, void *out, size_t len, struct err *err)
-{
-    (void)context, (void)err;
-    if (address < STACK || address + len > STACK + sizeof words) {
-        return false;
-    }
-    memcpy(out, (unsigned char *)words + (address - STACK), len);
-    return true;
-}
-
-static const struct memory_reader stack = {read_stack, NULL};
 
 /* Functions innermost first with their lines; "-": not the JVM's. */
 static const char *told(void *java, uint64_t ip, bool leaf, struct runtime_caller *caller)

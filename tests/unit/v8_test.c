@@ -1,24 +1,10 @@
 /* JavaScript's functions, in a process that is made here: optimised code with what is inlined into it, baseline code,
  * frames of the interpreter, regular expressions; strings of all kinds; what was moved, replaced, or is gone. */
+#include "stack_words.h"
 #include "test.h"
 #include "v8_process.h"
 
-#define STACK UINT64_C(0x7ffe0000)
 #define FP (STACK + 0x40)
-
-static uint64_t words[16];
-
-static bool read_stack(void *context, uint64_t address, void *out, size_t len, struct err *err)
-{
-    (void)context, (void)err;
-    if (address < STACK || address + len > STACK + sizeof words) {
-        return false;
-    }
-    memcpy(out, (unsigned char *)words + (address - STACK), len);
-    return true;
-}
-
-static const struct memory_reader stack = {read_stack, NULL};
 
 /* A frame's words: its context, the function, its bytecode and the offset of the instruction. */
 static void frame_is(uint32_t which, int32_t offset)
