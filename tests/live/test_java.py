@@ -38,7 +38,7 @@ def check(session, least=0.97, seen_at_least=("even", "odd", "leftLeaf", "rightL
     counts = window(session)
     total = sum(int(value) for key, value in counts.items() if re.fullmatch("stacks_(complete|truncated|no_rule|bad_memory|guessed)", key))
     print(verdicts, counts["stacks_complete"], "of", total, "complete", wrong[:3])
-    assert verdicts["wrong"] <= 0.002 * sum(verdicts.values()), wrong[:3]
+    assert verdicts["wrong"] <= 1 + 0.002 * sum(verdicts.values()), wrong[:3]
     assert verdicts["good"] > 0.95 * sum(verdicts.values()) and verdicts["good"] > 100, verdicts
     assert int(counts["stacks_complete"]) >= least * total, counts
     seen = {method for stack in session.col.stacks for _, method in javastacks.own_names(stack.frames)}
@@ -86,7 +86,8 @@ def test_names_end_in_how_methods_ran(options, ending, pillion, workdir, command
         counts.update(dict.fromkeys(stack.frames, stack.count))
     mine = {frame: count for frame, count in counts.items() if frame.startswith("Shares.")}
     print(mine)
-    assert mine[f"Shares.fifty_{ending}"] > 100 and ("[1]" in ending) == any("_[i]" in frame for frame in mine), mine
+    inlined = any("_[i]" in frame for frame in mine) # C2 inlines what it has met often enough by then
+    assert mine[f"Shares.fifty_{ending}"] > 100 and (inlined if "[1]" in ending else not inlined or ending == "[j]"), mine
 
 
 def test_lines_are_of_the_method(pillion, workdir, command, repository):
@@ -127,7 +128,7 @@ def test_virtual_threads_stand_on_those_that_carry_them(name, pillion, workdir, 
 def test_by_brief_stops_where_perf_is_forbidden(pillion, workdir, command):
     session = profiler.profile(pillion, workdir / "out", command("host", "Known", [4]), "--log-format", "json", "--perf-mode", "disabled",
                                "--brief-stops", "-f", 99, "--max-cpu", 100, launch="init")
-    check(session, 0.95)
+    check(session, 0.95, ("even", "odd", "library", "compressing"))
 
 
 def test_without_registers_the_way_out_is_told(pillion, workdir, command):
