@@ -128,6 +128,24 @@ bool str_hex(struct str text, uint64_t *out)
     return number_of(text, 16, out);
 }
 
+/* By words: musl's memcmp goes byte by byte, and names are compared for each frame of each stack. */
+bool str_eq(struct str a, struct str b)
+{
+    uint64_t one, other;
+    size_t i = 0;
+    for (; a.len == b.len && i + sizeof one <= a.len; i += sizeof one) {
+        memcpy(&one, a.ptr + i, sizeof one);
+        memcpy(&other, b.ptr + i, sizeof other);
+        if (one != other) {
+            return false;
+        }
+    }
+    while (a.len == b.len && i < a.len && a.ptr[i] == b.ptr[i]) {
+        i++;
+    }
+    return a.len == b.len && i == a.len;
+}
+
 uint64_t hash_u64(uint64_t value)
 {
     value ^= value >> 32;

@@ -26,23 +26,7 @@ static inline struct str str_of(const char *text)
     return (struct str){text, text ? strlen(text) : 0};
 }
 
-/* By words: musl's memcmp goes byte by byte, and names are compared for each frame of each stack. */
-static inline bool str_eq(struct str a, struct str b)
-{
-    uint64_t one, other;
-    size_t i = 0;
-    for (; a.len == b.len && i + sizeof one <= a.len; i += sizeof one) {
-        memcpy(&one, a.ptr + i, sizeof one);
-        memcpy(&other, b.ptr + i, sizeof other);
-        if (one != other) {
-            return false;
-        }
-    }
-    while (a.len == b.len && i < a.len && a.ptr[i] == b.ptr[i]) {
-        i++;
-    }
-    return a.len == b.len && i == a.len;
-}
+bool str_eq(struct str a, struct str b);
 
 bool str_starts(struct str text, struct str prefix);
 bool str_ends(struct str text, struct str suffix);
