@@ -9,13 +9,15 @@ enum {
     SCOPES_KEPT = 1 << 16,
     OWNERS_KEPT = 1 << 14,
     FUNCTIONS_KEPT = 1 << 15,
+    SCRIPTS_KEPT = 1 << 13,
     ASK_UNKNOWN = 1 << 3, /* stacks later */
 };
 
 void v8_make_room(struct v8 *v)
 {
     if (v->places.len < PLACES_KEPT && v->scopes.len < SCOPES_KEPT && v->owners.len < OWNERS_KEPT &&
-        v->functions.len < FUNCTIONS_KEPT && v->texts.used_bytes < V8_TEXTS_MAX / 4 * 3 &&
+        v->functions.len < FUNCTIONS_KEPT && v->scripts.len < SCRIPTS_KEPT &&
+        v->texts.used_bytes < V8_TEXTS_MAX / 4 * 3 &&
         v->lines.used_bytes < V8_LINES_MAX / 4 * 3) {
         return;
     }
