@@ -117,9 +117,9 @@ struct sandbox {
 };
 
 /*
- * Another process, for who speaks with it as its runtime's own tools do: its texts, files below its root, a socket that
- * it listens at, one signal. Everything is done as its user. Paths are its own and absolute, but where it says else;
- * what one of its users may have put there leads nowhere else than below its root.
+ * Another process, for who speaks with it as its runtime's own tools do: its texts, files below its root, sockets that
+ * it listens at, one signal. Everything is done as its user, but for a connection by TCP. Paths are its own and
+ * absolute, but where it says else; what one of its users may have put there leads nowhere else than below its root.
  */
 struct process_port {
     uint32_t pid;       /* here, … */
@@ -143,6 +143,13 @@ struct process_port {
     bool (*ask)(void *context, const char *path, struct str request, struct buf *answer, uint64_t timeout_ms,
                 struct err *err);
     void (*pause)(void *context, uint64_t ms);
+    uint64_t (*now_ns)(void *context); /* monotonic */
+    /* Is a socket its own, by the number that net/tcp tells? */
+    bool (*owns)(void *context, uint64_t inode);
+    /* Connects to a port of the loopback interface that it shares with us. */
+    bool (*dial)(void *context, uint16_t port, bool is_v6, uint64_t deadline_ns, struct stream *out, struct err *err);
+    /* Was one of its children started with this variable in its environment? */
+    bool (*has_child_with)(void *context, const char *variable);
     void *context;
 };
 

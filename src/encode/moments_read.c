@@ -49,7 +49,7 @@ static void end_thread(struct reader *r)
             r->stack[i] = r->stack[r->depth - 1 - i];
             r->stack[r->depth - 1 - i] = other;
         }
-        r->sample.thread = importer_thread(&r->in, &o);
+        r->sample.thread = r->name.len > 0 ? importer_thread(&r->in, &o) : 0;
         r->sample.node = importer_stack(&r->in, r->stack, r->depth);
         r->live->sample(r->live->context, &r->sample);
     }

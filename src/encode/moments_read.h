@@ -5,7 +5,8 @@
  * Lines, each ended by a newline:
  *
  *     moment NS             begins one, which stands for so long; then of each thread that ran
- *     thread TID WAITS NAME   as the process numbers it; WAITS is 1 in native code, where waiting looks like running
+ *     thread TID WAITS NAME   as the process numbers it; WAITS is 1 in native code, where waiting looks like running;
+ *                             without a name: as the system calls it
  *     LINE FUNCTION           its frames, leaf first; LINE 0: not known
  *     runtime NAME            anywhere: what the process runs on
  *

@@ -5,6 +5,7 @@
 #include "base/time.h"
 #include "os/clock.h"
 #include "os/foreign.h"
+#include "os/net.h"
 #include "os/proc.h"
 #include "target/status.h"
 
@@ -24,6 +25,8 @@
 enum {
     STATUS_BYTES = 16384,
     OWN_PATH_BYTES = 40,
+    ENVIRONMENT_BYTES = 1 << 20,
+    CHILDREN_MAX = 4096,
     MODE = 0600,
     PIECE_BYTES = 16384,
     PIDFD_SEND_SIGNAL = 424, PIDFD_OPEN = 434, /* not in every kernel's headers */
@@ -293,6 +296,91 @@ static bool ask(void *context, const char *path, struct str request, struct buf 
     return good;
 }
 
+/* ---- TCP ---- */
+
+static bool owns(void *context, uint64_t inode)
+{
+    struct client *c = context;
+    char path[OWN_PATH_BYTES], wanted[OWN_PATH_BYTES], target[OWN_PATH_BYTES];
+    bool found = false;
+    snprintf(path, sizeof path, "/proc/%u/fd", c->port.pid);
+    snprintf(wanted, sizeof wanted, "socket:[%llu]", (unsigned long long)inode);
+    bool user = as_user(c);
+    DIR *dir = opendir(path);
+    for (const struct dirent *one; dir != NULL && !found && (one = readdir(dir)) != NULL;) {
+        ssize_t len = readlinkat(dirfd(dir), one->d_name, target, sizeof target - 1);
+        found = len > 0 && str_eq((struct str){target, (size_t)len}, str_of(wanted));
+    }
+    as_self(user);
+    if (dir != NULL) {
+        closedir(dir);
+    }
+    return found;
+}
+
+static bool has_our_network(struct client *c)
+{
+    struct stat own, other;
+    char path[OWN_PATH_BYTES];
+    snprintf(path, sizeof path, "/proc/%u/ns/net", c->port.pid);
+    bool user = as_user(c);
+    bool good = stat(path, &other) == 0;
+    as_self(user);
+    return good && stat("/proc/self/ns/net", &own) == 0 && own.st_ino == other.st_ino && own.st_dev == other.st_dev;
+}
+
+static bool dial(void *context, uint16_t port, bool is_v6, uint64_t deadline_ns, struct stream *out, struct err *err)
+{
+    struct client *c = context;
+    if (!has_our_network(c)) {
+        return err_set(err, ERR_DENIED, 0, "it is in another network namespace; run pillion in its container or pod");
+    }
+    c->net = c->net != NULL ? c->net : net_new(-1, err);
+    struct dialer dialer = c->net != NULL ? net_dialer(c->net) : (struct dialer){0};
+    return c->net != NULL &&
+           dialer.dial(dialer.context, is_v6 ? STR("::1") : STR("127.0.0.1"), port, deadline_ns, out, err);
+}
+
+static uint64_t now_ns(void *context)
+{
+    (void)context;
+    return clock_mono_ns();
+}
+
+/* ---- its children ---- */
+
+static bool was_started_with(uint32_t pid, const char *variable, struct buf *text)
+{
+    size_t len = strlen(variable);
+    struct str rest = proc_read(pid, 0, "environ", text, NULL) ? buf_slice(text) : (struct str){0};
+    while (rest.len > 0) {
+        struct str one = str_cut(&rest, '\0');
+        if (one.len > len && one.ptr[len] == '=' && memcmp(one.ptr, variable, len) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Those of its first thread: who starts others is that one. */
+static bool has_child_with(void *context, const char *variable)
+{
+    struct client *c = context;
+    struct buf list, text;
+    bool found = false;
+    uint64_t child;
+    buf_init(&list, ENVIRONMENT_BYTES);
+    buf_init(&text, ENVIRONMENT_BYTES);
+    struct str rest =
+        proc_read(c->port.pid, c->port.pid, "children", &list, NULL) ? buf_slice(&list) : (struct str){0};
+    for (unsigned i = 0; i < CHILDREN_MAX && rest.len > 0 && !found; i++) {
+        found = str_u64(str_cut(&rest, ' '), &child) && was_started_with((uint32_t)child, variable, &text);
+    }
+    buf_release(&list);
+    buf_release(&text);
+    return found;
+}
+
 static void pause_for(void *context, uint64_t ms)
 {
     (void)context;
@@ -322,6 +410,10 @@ bool client_open(struct client *c, uint32_t pid, struct err *err)
         .listens = listens,
         .ask = ask,
         .pause = pause_for,
+        .now_ns = now_ns,
+        .owns = owns,
+        .dial = dial,
+        .has_child_with = has_child_with,
         .context = c,
     };
     c->as_user = identity_of(pid, &c->user);
@@ -334,6 +426,8 @@ bool client_open(struct client *c, uint32_t pid, struct err *err)
 
 void client_close(struct client *c)
 {
+    net_free(c->net);
+    c->net = NULL;
     if (c->root >= 0) {
         close(c->root);
     }

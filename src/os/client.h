@@ -9,11 +9,14 @@
  * A signal is sent to the very process that was asked (pidfd, where the kernel has it) and only when it has a handler
  * for it: a signal without one would end the process.
  *
- * Calls wait: `ask` for as long as it is told, `pause` likewise. For a thread of its own.
+ * TCP goes to loopback addresses, of a process that has our network namespace: what listens there may be looked for
+ * in its own descriptors before.
+ *
+ * Calls wait: `ask` and `dial` for as long as they are told, `pause` likewise. For a thread of its own.
  *
  * Call order: client_open; calls of `port`; client_close, also when client_open has failed.
  *
- * Sources: unix(7), pidfd_send_signal(2), proc_pid_status(5) SigCgt.
+ * Sources: unix(7), pidfd_send_signal(2), proc_pid_status(5) SigCgt, proc_pid_fd(5), namespaces(7).
  */
 #ifndef OS_CLIENT_H
 #define OS_CLIENT_H
@@ -26,6 +29,7 @@ struct client {
     int root, cwd;      /* O_PATH; -1: not there */
     bool as_user;
     struct identity user;
+    struct net *net;    /* null: nothing was dialed */
 };
 
 /* `c` must not be moved: it is the port's context. */

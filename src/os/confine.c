@@ -364,19 +364,24 @@ void confine_reader(void)
 }
 
 /* Goes on with the number loaded. */
-static void refuse_other_families(struct program *p)
+static void refuse_other_families(struct program *p, bool dials)
 {
+    unsigned char families = dials ? 3 : 1;
     add(p, LOAD(offsetof(struct seccomp_data, nr)));
-    add(p, JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_socket, 0, 3));
+    add(p, JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_socket, 0, (unsigned char)(families + 2)));
     add(p, LOAD(LOW_HALF_OF_FIRST));
+    if (dials) {
+        add(p, JUMP(BPF_JMP | BPF_JEQ | BPF_K, AF_INET, 3, 0));
+        add(p, JUMP(BPF_JMP | BPF_JEQ | BPF_K, AF_INET6, 2, 0));
+    }
     add(p, JUMP(BPF_JMP | BPF_JEQ | BPF_K, AF_UNIX, 1, 0));
     add(p, STEP(BPF_RET | BPF_K, SECCOMP_RET_TRAP));
 }
 
-void confine_client(void)
+void confine_client(bool dials)
 {
     struct program p = {.count = 0};
-    refuse_other_families(&p);
+    refuse_other_families(&p, dials);
     list_calls(&p, no_client_makes, COUNT(no_client_makes), SECCOMP_RET_TRAP, SECCOMP_RET_ALLOW);
     (void)install(&p);
 }

@@ -14,8 +14,8 @@
  *                      memory or events of others, no new process, no changed user; and where the kernel
  *                      has Landlock, no file of /proc, so no target's files or memory, and nothing
  *                      written but below `spool`.
- *   confine_client     a thread that speaks with targets as their own tools do: no sockets but Unix ones, none to be
- *                      connected to, no events.
+ *   confine_client     a thread that speaks with targets as their own tools do: no sockets but Unix ones and, if it
+ *                      `dials`, those of the internet's protocols, none to be connected to, no events.
  *   confine_computing  a child that only computes: memory, its socket, the end. For os/sandbox.
  *
  * Reader, sender and client are for threads of a process for which confine_process was true. Threads that they start
@@ -43,7 +43,7 @@ bool confine_process(bool stops, const char **missing);
 
 void confine_reader(void);
 
-void confine_client(void);
+void confine_client(bool dials);
 
 /* `spool`: a folder that is there, or null. */
 void confine_sender(const char *spool);

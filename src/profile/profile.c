@@ -686,7 +686,7 @@ const char *account_name(enum account account)
         [ACCOUNT_NATIVE_NO_PERF] = "[native, no perf]",
         [ACCOUNT_UNREADABLE] = "[unreadable]",
         [ACCOUNT_PARTIAL] = "[partial]",
-        [ACCOUNT_NO_SAMPLES] = "[no java samples]",
+        [ACCOUNT_NO_SAMPLES] = "[no runtime samples]",
     };
     return names[account];
 }

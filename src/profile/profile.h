@@ -49,7 +49,7 @@ enum account {
     ACCOUNT_NATIVE_NO_PERF,/* "[native, no perf]": known from /proc only */
     ACCOUNT_UNREADABLE,    /* "[unreadable]": without perf, memory of a runtime's stack could not be read */
     ACCOUNT_PARTIAL,       /* "[partial]": without perf, a runtime's stack was of several moments */
-    ACCOUNT_NO_SAMPLES,    /* "[no java samples]": of a thread that its runtime's own recorder has not met */
+    ACCOUNT_NO_SAMPLES,    /* "[no runtime samples]": of a thread that its runtime's own recorder has not met */
     ACCOUNT_COUNT,
 };
 

@@ -230,6 +230,8 @@ struct runtime_target {
     uint64_t frequency_hz;           /* of the session */
     unsigned wanted;
     unsigned processors;             /* that we may run on; 0: not known */
+    unsigned peers;                  /* how many processes of this runtime are asked, with this one */
+    const void **turn;               /* null, or who may do now what one process may do at a time */
     bool by_moments;                 /* not by its recorder: by its threads' stacks, asked for again and again */
 };
 
@@ -239,6 +241,24 @@ struct runtime_target {
 struct runtime_sink {
     void (*file)(void *context, struct buf *bytes);
     void *context;
+};
+
+/* poll hands over what there is (`whole`: what is still being written, too), and is false with the reason when the
+ * profile is over; stop ends it, hands over what is left, and frees. tick has a moment told, which stands for the time
+ * since the last; false: there are none to be told (any more). It may be null. */
+struct runtime_collect {
+    const char *price;    /* for people: what is asked for, and what that costs the process */
+    const char *carriers; /* how threads are called that run light ones of the runtime's own; null: there are none */
+    const char *opt_in;   /* null, or only with this option, "--nodejs-mode inspector": it is spoken with by TCP */
+    unsigned tick_ms;     /* how often a tick is wanted, … */
+    unsigned tick_part;   /* … and for which part of the time at most: a 50th; 0: all of it */
+    bool (*may_start)(const struct process_port *port, struct err *why); /* as far as is seen without asking it */
+    void *(*start)(const struct runtime_target *target, struct err *why); /* null: not here, or not now (EAGAIN). What
+                                                                            * its stacks are not is told in `why` then,
+                                                                            * also where there is something */
+    bool (*tick)(void *collection, uint64_t since_ns);
+    bool (*poll)(void *collection, bool whole, const struct runtime_sink *sink, struct err *why);
+    void (*stop)(void *collection, const struct runtime_sink *sink);
 };
 
 /* ---- a row ---- */
@@ -294,18 +314,7 @@ struct runtime {
     /* Appends what the file of a program was built with, "go 1.24.4". False: by nothing that is known. May be null. */
     bool (*release)(struct elf *elf, struct buf *out);
 
-    const char *carriers; /* how threads are called that run light ones of the runtime's own, with collect; may be
-                           * null */
-    /* collect: poll hands over what there is (`whole`: what is still being written, too), and is false with the reason
-     * when the profile is over; stop ends it, hands over what is left, and frees. tick has a moment told, which stands
-     * for the time since the last; false: there are none to be told (any more). It may be null. */
-    bool (*may_start)(const struct process_port *port, struct err *why); /* as far as is seen without asking it */
-    void *(*start)(const struct runtime_target *target, struct err *why); /* null: not here, or not now (EAGAIN). What
-                                                                            * its stacks are not is told in `why` then,
-                                                                            * also where there is something */
-    bool (*tick)(void *collection, uint64_t since_ns);
-    bool (*poll)(void *collection, bool whole, const struct runtime_sink *sink, struct err *why);
-    void (*stop)(void *collection, const struct runtime_sink *sink);
+    const struct runtime_collect *collect; /* null: no */
 };
 
 /* All of them; ends with null. Where several claim a file or a name, the first one has it. */

@@ -113,7 +113,7 @@ def test_a_jvm_has_its_cpu_time_and_its_stacks(name, pillion, workdir, command):
     text = (workdir / "out" / "last_profile.col").read_text()
     assert "worker number 1" in text, "threads have the JVM's names"
     assert ";appid: java: Recorded;" in text and RUNTIME.search(text), text[:3000]
-    assert "[no java samples]" in session.frames(), "its compilers' threads have no stacks of Java"
+    assert "[no runtime samples]" in session.frames(), "its compilers' threads have no stacks of Java"
 
 
 @pytest.mark.parametrize("name", ["host", pytest.param("8", marks=pytest.mark.net), pytest.param("25", marks=pytest.mark.net)])

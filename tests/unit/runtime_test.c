@@ -162,8 +162,8 @@ static void stop(void *collection, const struct runtime_sink *sink)
     hand_over(sink, "left", collected.stops);
 }
 
-static const struct runtime collects = {
-    .name = "collects", .kind = FRAME_JVM, .start = start, .poll = poll, .stop = stop};
+static const struct runtime_collect collect = {.price = "a profile", .start = start, .poll = poll, .stop = stop};
+static const struct runtime collects = {.name = "collects", .kind = FRAME_JVM, .collect = &collect};
 
 const struct runtime *const runtimes[] = {&walks, &resolves, &collects, NULL};
 
@@ -380,7 +380,7 @@ static struct collector *collecting_thread(void)
     struct err err = {0};
     struct collector *c = collector_new();
     begin_collecting();
-    CHECK(c != NULL && collector_run(c, false, &err) && collector_runs(c));
+    CHECK(c != NULL && collector_run(c, false, false, &err) && collector_runs(c));
     return c;
 }
 

@@ -11,8 +11,9 @@ enum { PID = 0x7ffffff0, OTHER = 0x7ffffff8 };
 
 #define MS UINT64_C(1000000)
 
-static const struct runtime carries = {.name = "java", .kind = FRAME_JVM, .carriers = "ForkJoinPool-"};
-static const struct runtime plain = {.name = "plain", .kind = FRAME_JVM};
+static const struct runtime_collect collects = {.carriers = "ForkJoinPool-"}, has_none = {.price = ""};
+static const struct runtime carries = {.name = "java", .kind = FRAME_JVM, .collect = &collects};
+static const struct runtime plain = {.name = "plain", .kind = FRAME_JVM, .collect = &has_none};
 const struct runtime *const runtimes[] = {&carries, &plain, NULL};
 
 struct scene {
@@ -222,7 +223,7 @@ static void no_samples(void)
     met(&s, 13, "idle", "waits", 100 * MS, MAY_WAIT); /* without time it has none */
     met(&s, 14, "gone", "b", 20 * MS, RUNS);          /* of whom the system knows nothing */
     share(&s);
-    CHECK_TEXT(shown(&s.profile), "w/11 a 50, GC Thread#0/12 [no java samples] 70");
+    CHECK_TEXT(shown(&s.profile), "w/11 a 50, GC Thread#0/12 [no runtime samples] 70");
     CHECK_INT(profile_sum(&s.profile).account_ns[ACCOUNT_NO_SAMPLES], 70);
     CHECK_INT(profile_sum(&s.profile).account_ns[ACCOUNT_NATIVE_NO_PERF], 0);
     end(&s);
@@ -253,7 +254,7 @@ static void samples_of_nothing(void)
     met(&s, 12, "o", "d", 7, RUNS);
     met(&s, 12, "o", "e", 0, RUNS);
     share(&s);
-    CHECK_TEXT(shown(&s.profile), "worker/11 [no java samples] 50, o/12 d 60");
+    CHECK_TEXT(shown(&s.profile), "worker/11 [no runtime samples] 50, o/12 d 60");
     end(&s);
 }
 
@@ -301,7 +302,7 @@ static void ended_threads(void)
     met(&s, 0, "task-2", "waits", 500 * MS, MAY_WAIT); /* nobody knows whether it ran */
     share(&s);
     CHECK_TEXT(shown(&s.profile),
-               "task-1/0 a 20000000, task-2/0 b 40000000, java/2147483632 [no java samples] 40000000");
+               "task-1/0 a 20000000, task-2/0 b 40000000, java/2147483632 [no runtime samples] 40000000");
     end(&s);
     begin(&s); /* less than they stand for */
     used(&s, PID, "java", 30 * MS);
@@ -314,7 +315,7 @@ static void ended_threads(void)
     used(&s, 11, "worker", 30 * MS);
     met(&s, 0, "task-1", "a", 20 * MS, RUNS);
     share(&s);
-    CHECK_TEXT(shown(&s.profile), "worker/11 [no java samples] 30000000");
+    CHECK_TEXT(shown(&s.profile), "worker/11 [no runtime samples] 30000000");
     end(&s);
     begin(&s); /* nor of one that has samples of its own */
     used(&s, PID, "java", 30 * MS);
@@ -338,20 +339,20 @@ static void light_threads(void)
     met(&s, 23, "commonPool", "sum", 16 * MS, RUNS); /* what they run of their own is part of it */
     share(&s);
     CHECK_TEXT(shown(&s.profile), "request/0 handle 40000000, request/0 answer 8000000, commonPool/23 sum 16000000, "
-                                  "http-1/24 [no java samples] 7000000");
+                                  "http-1/24 [no runtime samples] 7000000");
     end(&s);
     begin(&s); /* none of them runs now */
     used(&s, 24, "http-1", 7 * MS);
     met(&s, 0, "request", "handle", 40 * MS, LIGHT);
     share(&s);
-    CHECK_TEXT(shown(&s.profile), "http-1/24 [no java samples] 7000000");
+    CHECK_TEXT(shown(&s.profile), "http-1/24 [no runtime samples] 7000000");
     end(&s);
     begin(&s); /* of a runtime without such */
     s.collecting.all.at[0].runtime = &plain;
     used(&s, 21, "ForkJoinPool-1-", 40 * MS);
     met(&s, 0, "request", "handle", 30 * MS, LIGHT);
     share(&s);
-    CHECK_TEXT(shown(&s.profile), "ForkJoinPool-1-/21 [no java samples] 40000000");
+    CHECK_TEXT(shown(&s.profile), "ForkJoinPool-1-/21 [no runtime samples] 40000000");
     end(&s);
 }
 
@@ -467,7 +468,7 @@ TESTS({"a thread's time is its samples', in their proportion", in_proportion},
       {"native code has what running code leaves, and no more than was met", native_code},
       {"what calls the system has no more than the system used", system_calls},
       {"a thread that was met in native code alone ran there", only_native_code},
-      {"a thread that was not met has [no java samples], one that did not run nothing", no_samples},
+      {"a thread that was not met has [no runtime samples], one that did not run nothing", no_samples},
       {"the last sample has what is left to the nanosecond", large_sums},
       {"samples that stand for nothing have nothing", samples_of_nothing},
       {"all that a thread used without a stack is shared, nothing else", rows_of_a_thread},

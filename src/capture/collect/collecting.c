@@ -51,7 +51,13 @@ void collecting_run(struct collecting *c)
 {
     const struct shared *s = c->follow->shared;
     struct err err;
-    if (shared_collects(s) && !collector_run(c->collector, s->confined, &err)) {
+    bool dials = false;
+    for (size_t i = 0; runtimes[i] != NULL; i++) {
+        const struct runtime_collect *collect = runtimes[i]->collect;
+        dials = dials || (collect != NULL && collect->opt_in != NULL &&
+                          s->settings->runtime.mode[runtimes[i]->kind] == RUNTIME_COLLECT);
+    }
+    if (shared_collects(s) && !collector_run(c->collector, s->confined, dials, &err)) {
         log_say(&c->follow->shared->log, LOG_WARNING, "%s", err.text);
     }
 }
@@ -134,6 +140,16 @@ static struct collected *collected_of(struct collecting *c, const struct target 
     return added;
 }
 
+static unsigned peers_of(struct collecting *c, const struct runtime *runtime)
+{
+    unsigned count = 0;
+    vec_each(&c->all, one)
+    {
+        count += one->runtime == runtime && !one->over;
+    }
+    return count;
+}
+
 static void begin(struct collecting *c, struct collected *one, uint64_t now_ns)
 {
     const struct shared *s = c->follow->shared;
@@ -143,6 +159,7 @@ static void begin(struct collecting *c, struct collected *one, uint64_t now_ns)
         .frequency_hz = s->settings->sampling.frequency_hz,
         .wanted = one->wanted,
         .processors = c->processors,
+        .peers = peers_of(c, one->runtime),
         .by_moments = by_moments,
     };
     struct err why = {0};
@@ -157,10 +174,10 @@ static void begin(struct collecting *c, struct collected *one, uint64_t now_ns)
     }
     one->job = collector_begin(c->collector, one->pid, one->runtime, &how);
     log_once(&c->follow->shared->log, LOG_INFO,
-             "%sthe %s runtime of pid %u is asked for %s; --no-java-attach lets it alone",
+             "%sthe %s runtime of pid %u is asked for %s",
              (one->wanted & RUNTIME_WANTS_CPU) != 0 ? "there are no perf events: " : "", one->runtime->name, one->pid,
              by_moments ? "its threads' stacks up to ten times a second, which stops them for a moment each time"
-                        : "a recording of its own, which costs it some 20 to 30 MB and a second of CPU time");
+                        : one->runtime->collect->price);
 }
 
 static void ask_all(struct collecting *c, uint64_t now_ns)

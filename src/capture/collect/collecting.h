@@ -6,7 +6,7 @@
  * they come. What they say of running threads are stacks and how often each was met, not how long it ran: a
  * recorder sees some of the threads, by a clock on the wall. So each thread's CPU time, as the system counts it and as
  * the window's accounting has it without a stack, is shared out among its stacks, and a process's sum is what
- * it was. What has no stack of its thread is "[no java samples]".
+ * it was. What has no stack of its thread is "[no runtime samples]".
  *
  * Time in native code, where waiting looks like running, has at most what the thread's other samples leave.
  *

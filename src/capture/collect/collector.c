@@ -15,7 +15,6 @@ enum {
     STACK_BYTES = 256 << 10,
     FILES_MAX = 16, /* that wait in a job */
     END_MS = 6000, /* for the conversations that end what runs */
-    TICK_MS = 100, TICK_PART = 50, /* a moment is asked for so often, and for a 50th of the time */
 };
 
 enum wish { WISH_READ = 1, WISH_WHOLE = 2, WISH_STOP = 4 };
@@ -43,8 +42,9 @@ struct collector {
     pthread_t thread;
     pthread_mutex_t lock;
     VEC(struct collect_job *) jobs;
+    const void *turn; /* of the conversations (runtime.h) */
     int wake, done; /* wakers: of the thread; of who waits for it */
-    bool runs, confined, ends;
+    bool runs, confined, dials, ends;
 };
 
 static void release_files(struct files *f)
@@ -80,24 +80,27 @@ static bool begin(struct collect_job *job, struct err *why)
         return false;
     }
     job->how.port = &job->client.port;
-    job->collection = job->runtime->start(&job->how, why);
+    job->collection = job->runtime->collect->start(&job->how, why);
     if (job->collection == NULL) {
         client_close(&job->client);
         return false;
     }
     job->ticked_ns = clock_mono_ns();
-    job->tick_ns = job->runtime->tick != NULL ? job->ticked_ns + TICK_MS * NS_PER_MS : 0;
+    uint64_t usual_ns = job->runtime->collect->tick_ms * NS_PER_MS;
+    job->tick_ns = job->runtime->collect->tick != NULL ? job->ticked_ns + usual_ns : 0;
     return true;
 }
 
-/* A process that takes long to tell is asked less often. */
-static void tick(struct collect_job *job)
+/* A process that takes long to tell is asked less often. False: there is no more to be told, and why is to be asked. */
+static bool tick(struct collect_job *job)
 {
     uint64_t begun_ns = clock_mono_ns();
-    bool goes_on = job->runtime->tick(job->collection, begun_ns - job->ticked_ns);
-    uint64_t took_ns = clock_mono_ns() - begun_ns, pause_ns = TICK_PART * took_ns;
+    bool goes_on = job->runtime->collect->tick(job->collection, begun_ns - job->ticked_ns);
+    uint64_t took_ns = clock_mono_ns() - begun_ns, pause_ns = job->runtime->collect->tick_part * took_ns;
+    uint64_t usual_ns = job->runtime->collect->tick_ms * NS_PER_MS;
     job->ticked_ns = begun_ns;
-    job->tick_ns = goes_on ? begun_ns + (pause_ns > TICK_MS * NS_PER_MS ? pause_ns : TICK_MS * NS_PER_MS) : 0;
+    job->tick_ns = goes_on ? begun_ns + (pause_ns > usual_ns ? pause_ns : usual_ns) : 0;
+    return goes_on;
 }
 
 /* One conversation; false: the profile is over. */
@@ -107,14 +110,13 @@ static bool converse(struct collect_job *job, unsigned wishes, struct files *bro
     if (job->collection == NULL) {
         return (wishes & WISH_STOP) == 0 && begin(job, why);
     }
-    if (wishes == 0) {
-        tick(job);
+    if (wishes == 0 && tick(job)) {
         return true;
     }
     bool goes_on = (wishes & WISH_STOP) == 0 &&
-                   job->runtime->poll(job->collection, (wishes & WISH_WHOLE) != 0, &sink, why);
+                   job->runtime->collect->poll(job->collection, (wishes & WISH_WHOLE) != 0, &sink, why);
     if (!goes_on) {
-        job->runtime->stop(job->collection, &sink);
+        job->runtime->collect->stop(job->collection, &sink);
         job->collection = NULL;
         client_close(&job->client);
     }
@@ -195,7 +197,7 @@ static void *collector_main(void *argument)
 {
     struct collector *c = argument;
     if (c->confined) {
-        confine_client();
+        confine_client(c->dials);
     }
     pthread_mutex_lock(&c->lock);
     for (;;) {
@@ -230,9 +232,10 @@ struct collector *collector_new(void)
     return c;
 }
 
-bool collector_run(struct collector *c, bool confined, struct err *err)
+bool collector_run(struct collector *c, bool confined, bool dials, struct err *err)
 {
     pthread_attr_t attr;
+    c->dials = dials;
     c->confined = confined;
     c->wake = waker_open();
     c->done = waker_open();
@@ -260,6 +263,7 @@ struct collect_job *collector_begin(struct collector *c, uint32_t pid, const str
         return NULL;
     }
     *job = (struct collect_job){.pid = pid, .runtime = runtime, .how = *how};
+    job->how.turn = &c->turn;
     pthread_mutex_lock(&c->lock);
     struct collect_job **place = vec_push(&c->jobs);
     if (place != NULL) {

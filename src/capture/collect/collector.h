@@ -3,7 +3,7 @@
  *
  * Concept. Each process is a job: begun, read from now and then, ended. A conversation takes from milliseconds to
  * seconds, so all of them are held on one thread, one after the other; what they bring, files, waits with the job until
- * it is taken. The thread has sockets of its own kind only and no perf events (os/confine.h).
+ * it is taken. The thread has sockets of few kinds only and no perf events (os/confine.h).
  *
  * Call order. collector_new; collector_run before confine_reader; collector_begin of a process; collector_read, and
  * collector_wait if it matters; collector_take until there is nothing; collector_end; collector_free. Everything but
@@ -27,8 +27,9 @@ enum collect_state { COLLECT_BEGINS, COLLECT_RUNS, COLLECT_OVER };
 /* Null when memory ends. */
 struct collector *collector_new(void);
 
-/* Starts the thread; `confined`: it gives up what it does not need. False: there is none, and nothing is collected. */
-bool collector_run(struct collector *c, bool confined, struct err *err);
+/* Starts the thread; `confined`: it gives up what it does not need, which is TCP but where some runtime is dialed.
+ * False: there is none, and nothing is collected. */
+bool collector_run(struct collector *c, bool confined, bool dials, struct err *err);
 
 bool collector_runs(const struct collector *c);
 

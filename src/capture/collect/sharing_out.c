@@ -145,7 +145,7 @@ static void share_out_ended(struct share *s, struct group g, struct unseen_time 
 static bool carries(const struct share *s, const struct unseen_time *time)
 {
     struct str name = profile_text(s->p, s->p->threads.at[time->thread].name);
-    return s->runtime->carriers != NULL && str_starts(name, str_of(s->runtime->carriers));
+    return s->runtime->collect->carriers != NULL && str_starts(name, str_of(s->runtime->collect->carriers));
 }
 
 /* Light threads run on whichever of these is free: what was sampled of all of them is one. */

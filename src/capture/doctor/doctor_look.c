@@ -200,7 +200,7 @@ static void note_collector(const struct target *target, struct doctor_process *o
     const struct runtime *runtime = target->runtime.collects;
     (void)snprintf(out->runtime, sizeof out->runtime, "%s", languages[runtime->kind].name);
     out->asked = client_open(&client, target->pid, &out->runtime_why) &&
-                 runtime->may_start(&client.port, &out->runtime_why);
+                 runtime->collect->may_start(&client.port, &out->runtime_why);
     out->reader = out->asked ? runtime->name : NULL;
     client_close(&client);
 }

@@ -31,8 +31,13 @@ bool readers_is_of_use(const struct runtime *runtime, const struct target *targe
 bool readers_is_collected(const struct readers *r, const struct target *target, const struct runtime *runtime)
 {
     const struct runtime_settings *s = &r->settings->runtime;
-    return runtime != NULL && runtime->start != NULL && r->collects && s->mode[runtime->kind] != RUNTIME_WALK &&
-           (s->collected != 0 || !readers_is_of_use(runtime, target));
+    if (runtime == NULL || runtime->collect == NULL || !r->collects) {
+        return false;
+    }
+    enum runtime_mode mode = s->mode[runtime->kind];
+    bool is_opt_in = runtime->collect->opt_in != NULL;
+    bool is_wanted = is_opt_in ? mode == RUNTIME_COLLECT : mode != RUNTIME_WALK;
+    return is_wanted && ((s->collected != 0 && !is_opt_in) || !readers_is_of_use(runtime, target));
 }
 
 /* ---- a reader ---- */

@@ -29,7 +29,7 @@ static const char *const not_seen_words[ACCOUNT_COUNT] = {
     [ACCOUNT_NATIVE_NO_PERF] = "native without perf",
     [ACCOUNT_UNREADABLE] = "unreadable",
     [ACCOUNT_PARTIAL] = "partial",
-    [ACCOUNT_NO_SAMPLES] = "without java samples",
+    [ACCOUNT_NO_SAMPLES] = "without runtime samples",
 };
 
 static const char *const not_seen_keys[ACCOUNT_COUNT] = {
@@ -38,7 +38,7 @@ static const char *const not_seen_keys[ACCOUNT_COUNT] = {
     [ACCOUNT_NATIVE_NO_PERF] = "native_noperf",
     [ACCOUNT_UNREADABLE] = "unreadable",
     [ACCOUNT_PARTIAL] = "partial",
-    [ACCOUNT_NO_SAMPLES] = "no_java_samples",
+    [ACCOUNT_NO_SAMPLES] = "no_runtime_samples",
 };
 
 size_t summary_shares(const struct profile_totals *sum,
@@ -297,7 +297,7 @@ static void fill_fields(struct fields *f, const struct profile *p, const struct 
     }
     static const char *const missing[ACCOUNT_COUNT] = {
         "lost_percent", "kernel_hidden_percent", "native_noperf_percent", "unreadable_percent",
-        "partial_percent", "no_java_samples_percent"};
+        "partial_percent", "no_runtime_samples_percent"};
     for (unsigned a = 0; a < ACCOUNT_COUNT; a++) {
         if (sum->account_ns[a] > 0 || a == ACCOUNT_LOST) {
             field(f, missing[a], "%.1f", percent(sum->account_ns[a], sum->cpu_ns));

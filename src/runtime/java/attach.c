@@ -2,6 +2,7 @@
  * forbids to ask is looked for in flags, in the socket and in the JDK's own version; the trigger file is seen to be the
  * JVM's user's before the signal is sent, and gone when the socket is there. */
 #include "runtime/java/attach.h"
+#include "runtime/common/outside.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -67,17 +68,6 @@ static bool has_flag(const struct process_port *port, const char *on, const char
     buf_release(&environment);
     buf_release(&arguments);
     return f.is_on;
-}
-
-/* A signal would wait until it runs again, when the trigger is gone. */
-static bool is_stopped(const struct process_port *port)
-{
-    struct buf text;
-    buf_init(&text, TEXT_MAX);
-    const char *state = port->text(port->context, "status", &text, NULL) ? strstr(buf_cstr(&text), "\nState:\t") : NULL;
-    bool is = state != NULL && (state[8] == 'T' || state[8] == 't');
-    buf_release(&text);
-    return is;
 }
 
 /* It listens, but the file is gone. The socket was made under this name, and that given another one. */
@@ -208,7 +198,7 @@ bool attach_open(const struct process_port *port, struct err *why)
     if (port->listens(port->context, path)) {
         return true;
     }
-    if (is_stopped(port)) {
+    if (outside_is_stopped(port)) { /* the signal would come when the trigger is gone */
         return err_set(why, ERR_UNSUPPORTED, EAGAIN, "the JVM is stopped");
     }
     if (!make_trigger(port, trigger, &cause)) {
