@@ -106,7 +106,7 @@ static bool language_mode(const struct option *row, size_t i, struct choice *out
     const struct choice ways[WAYS] = {{.name = "walk", .value = RUNTIME_WALK},
                                       {.name = language->recorder, .value = RUNTIME_COLLECT},
                                       {.name = language->moments, .value = RUNTIME_MOMENTS}};
-    size_t more = language->recorder != NULL ? WAYS : 0;
+    size_t more = language->moments != NULL ? WAYS : language->recorder != NULL ? WAYS - 1 : 0;
     *out = i < COUNT          ? modes[i]
            : i < COUNT + more ? ways[i - COUNT]
                               : (struct choice){.name = language->readers[i - COUNT - more], .hidden = true};

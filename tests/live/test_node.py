@@ -142,7 +142,7 @@ def test_what_is_not_wanted_is_not_read(profile, command):
 def test_without_registers_the_way_out_is_told(pillion, workdir, command):
     session = profiler.profile(pillion, workdir / "out", command("host", "known.js", [1]), "--perf-mode", "disabled", launch="init")
     empty = re.search(r"EMPTY: .*", session.done.err)
-    assert empty and "javascript functions are read with perf events, or with --brief-stops" in session.done.err, session.done
+    assert empty and "javascript functions are read with perf events, with --brief-stops, or by --nodejs-mode inspector" in session.done.err, session.done
 
 
 def test_the_doctor_tells_the_version(run, pillion, command):

@@ -347,8 +347,10 @@ static void note_unread(struct readers *r, struct target *target, const struct r
     }
     r->refuser = binary->runtime != NULL ? binary->runtime : binary->unread;
     if (binary->runtime != NULL) {
-        err_set(&r->refused, ERR_UNSUPPORTED, 0, "%s functions are read with perf events, or with --brief-stops",
-                binary->runtime->name);
+        const struct runtime_collect *collect = binary->runtime->collect;
+        bool asks = collect != NULL && collect->opt_in != NULL;
+        err_set(&r->refused, ERR_UNSUPPORTED, 0, "%s functions are read with perf events, %swith --brief-stops%s%s",
+                binary->runtime->name, asks ? "" : "or ", asks ? ", or by " : "", asks ? collect->opt_in : "");
     } else {
         err_set(&r->refused, ERR_UNSUPPORTED, 0, "%s", binary->why);
     }

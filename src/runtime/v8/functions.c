@@ -68,25 +68,31 @@ static void read_scope(const struct v8 *v, const struct v8_head *head, struct sc
     }
 }
 
-/* "name file:line", and ":column" where the line does not tell which function it is. */
+void v8_put_name(struct buf *out, struct str name, struct str file, uint32_t line, uint32_t column)
+{
+    buf_str(out, name.len > 0 ? name : STR("(anonymous)"));
+    if (file.len > 0) {
+        buf_byte(out, ' ');
+        buf_str(out, file);
+    }
+    if (line > 0) {
+        buf_printf(out, ":%u", line);
+        if (name.len == 0 || column > COLUMN_TOLD) {
+            buf_printf(out, ":%u", column);
+        }
+    }
+}
+
 static struct str full_name(struct v8 *v, const struct scope *scope, uint32_t script)
 {
     struct buf text;
-    uint32_t line, column;
-    bool is_named = scope->name.len > 0 && !scope->name.failed;
+    uint32_t line = 0, column = 0;
     struct str file = script > 0 ? v->scripts.at[script - 1].name : (struct str){0};
+    if (scope->end <= 0 || scope->start < 0 || !v8_line_at(v, script, (uint32_t)scope->start, &line, &column)) {
+        line = 0;
+    }
     buf_init(&text, 8 * V8_NAME_MAX);
-    buf_str(&text, is_named ? buf_slice(&scope->name) : STR("(anonymous)"));
-    if (file.len > 0) {
-        buf_byte(&text, ' ');
-        buf_str(&text, file);
-    }
-    if (scope->end > 0 && scope->start >= 0 && v8_line_at(v, script, (uint32_t)scope->start, &line, &column)) {
-        buf_printf(&text, ":%u", line);
-        if (!is_named || column > COLUMN_TOLD) {
-            buf_printf(&text, ":%u", column);
-        }
-    }
+    v8_put_name(&text, scope->name.failed ? STR("") : buf_slice(&scope->name), file, line, column);
     struct str kept = text.failed ? (struct str){0} : arena_copy(&v->texts, buf_slice(&text));
     buf_release(&text);
     return kept;

@@ -248,6 +248,8 @@ bool v8_find_chars(const struct v8 *v, uint64_t word, struct v8_chars *out);
 
 /* Its number + 1; 0: it is none. */
 uint32_t v8_script(struct v8 *v, uint64_t word);
+/* Of a URL its path, with what is escaped in it as it is. */
+void v8_tidy_url(struct buf *name);
 /* Both from 1 on; false: the script's text cannot be read. */
 bool v8_line_at(struct v8 *v, uint32_t script, uint32_t position, uint32_t *line, uint32_t *column);
 
@@ -255,6 +257,8 @@ bool v8_line_at(struct v8 *v, uint32_t script, uint32_t position, uint32_t *line
 
 /* By its SharedFunctionInfo; its number, or V8_NO_FUNCTION. */
 uint32_t v8_function(struct v8 *v, uint64_t shared);
+/* "name file:line", and ":column" where the line does not tell which function it is; a line of 0 is not known. */
+void v8_put_name(struct buf *out, struct str name, struct str file, uint32_t line, uint32_t column);
 /* The SharedFunctionInfo of a JSFunction; 0: it is none, or cannot be read. */
 uint64_t v8_shared_of(const struct v8 *v, uint64_t closure);
 

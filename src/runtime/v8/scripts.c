@@ -11,8 +11,7 @@ enum {
 
 static const struct str file_scheme = STR("file://");
 
-/* Of a URL its path, with what is escaped in it as it is. */
-static void tidy(struct buf *name)
+void v8_tidy_url(struct buf *name)
 {
     struct str text = buf_slice(name);
     if (!str_starts(text, file_scheme)) {
@@ -47,7 +46,7 @@ uint32_t v8_script(struct v8 *v, uint64_t word)
     *script = (struct v8_script){.name_at = name_at, .source = source};
     buf_init(&name, 4 * V8_NAME_MAX);
     if (v8_read_string(v, name_at, &name) && !name.failed) {
-        tidy(&name);
+        v8_tidy_url(&name);
         script->name = arena_copy(&v->texts, buf_slice(&name));
     } else {
         script->name = STR("(eval)"); /* the text of a string */

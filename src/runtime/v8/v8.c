@@ -1,6 +1,7 @@
 /* JavaScript on V8, the row: an address in V8's code is told as the functions that run there, where samples have
  * registers (perf, brief stops). V8's frames are found by the unwinder: they keep frame pointers. The process is only
- * read. */
+ * read then. Where samples have none, and the user asks for it, node's inspector is asked (collect.c). */
+#include "runtime/v8/inspector.h"
 #include "runtime/v8/private.h"
 
 enum {
@@ -230,6 +231,18 @@ static bool resolve(void *state, const struct runtime_place *at, struct runtime_
            (!is_builtin && tell_other(STR("(V8 builtin)"), FRAME_NATIVE, &out->lines));
 }
 
+static const struct runtime_collect v8_collects = {
+    .price = "profiles by its inspector, which is opened on a port of this machine for up to ten seconds at a time, as "
+             "it says on its standard error",
+    .opt_in = "--nodejs-mode inspector",
+    .tick_ms = 20,
+    .may_start = inspector_may,
+    .start = v8_collect,
+    .tick = v8_collect_tick,
+    .poll = v8_collect_poll,
+    .stop = v8_collect_stop,
+};
+
 const struct runtime runtime_v8 = {
     .name = "javascript",
     .kind = FRAME_JS,
@@ -240,4 +253,5 @@ const struct runtime runtime_v8 = {
     .describe = describe,
     .resolve = resolve,
     .read_name = v8_read_name,
+    .collect = &v8_collects,
 };

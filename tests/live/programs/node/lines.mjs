@@ -12,20 +12,19 @@ function on9(n) {
 
 const on13 = (n) => { let total = n; for (let i = 0; i < 3000; i++) { total += i * total % 7; } return total; };
 
-function work(seconds) {
-    const end = Date.now() + seconds * 1000;
-    let total = 0;
-    while (Date.now() < end) {
+function work(end, total) {
+    for (let i = 0; i < 50; i++) {
         total += on6(total % 10) + on9(total % 10) + on13(total % 10);
     }
-    return total;
+    if (Date.now() < end) {
+        setImmediate(work, end, total);
+    } else if (isMainThread) {
+        console.log("done");
+    }
 }
 
 const seconds = isMainThread ? Number(process.argv[2]) : workerData;
 if (isMainThread) {
     new Worker(fileURLToPath(import.meta.url), {workerData: seconds});
 }
-work(seconds);
-if (isMainThread) {
-    console.log("done");
-}
+work(Date.now() + seconds * 1000, 0);
