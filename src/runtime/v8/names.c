@@ -1,6 +1,6 @@
 /* What V8 calls the code it generates, in perf maps and jitdumps: a kind, how far it was compiled, a name and a place.
  *
- *     JS:*handle file:///srv/app.js:12:5    kind, how far it was compiled (~ ^ + *),
+ *     JS:*handle file:///srv/app.js:12:5    kind, how far it was compiled (~ ^ + *, later also *' o* and the like),
  *     LazyCompile:~handle /srv/app.js:12    name, place; "Function:", "Script:", "Eval:"
  *                                           and "InterpretedFunction:" are the like
  *
@@ -52,8 +52,11 @@ static struct runtime_named named_by(struct str text, struct buf *out)
 {
     static const struct str scheme = STR("file://");
     uint32_t number = 0, line = 0;
-    if (text.len > 0 && strchr("~^+*", text.ptr[0]) != NULL) {
+    if (str_starts(text, STR("o+")) || str_starts(text, STR("o*"))) { /* within one of its loops */
         text = str_sub(text, 1, text.len);
+    }
+    if (text.len > 0 && strchr("~^+*", text.ptr[0]) != NULL) { /* for one place that calls it: ' */
+        text = str_sub(text, text.len > 1 && text.ptr[1] == '\'' ? 2 : 1, text.len);
     }
     struct str place = text, name = cut_name(&place);
     if (take_number(&place, &number)) {

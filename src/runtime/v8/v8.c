@@ -16,7 +16,13 @@ static enum runtime_answer recognise(struct elf *elf, struct str path, const str
     struct elf_symbol symbol;
     (void)path, (void)code;
     if (!elf_find_dynamic(elf, "_ZN2v87Isolate3NewERKNS0_12CreateParamsE", &symbol)) { /* v8::Isolate::New */
-        return RUNTIME_NO;
+        if (!elf_find_dynamic(elf, "napi_create_function", &symbol) ||
+            !elf_find_dynamic(elf, "node_api_symbol_for", &symbol)) {
+            return RUNTIME_NO;
+        }
+        err_set(why, ERR_UNSUPPORTED, 0, "this JavaScript engine does not tell what its objects look like; with perf, "
+                                         "deno --v8-flags=--perf-basic-prof names its functions");
+        return RUNTIME_UNSUPPORTED;
     }
     struct v8_layout *layout = malloc(sizeof *layout);
     if (layout != NULL && v8_read_layout(elf, layout, why)) {
