@@ -169,6 +169,7 @@ struct runtime_settings {
     unsigned collected; /* what they are asked for besides CPU time, whatever ways there are: bits of
                          * enum runtime_wanted; none */
     bool shows_urls; /* of requests that interpreters serve; false */
+    bool maps_sources; /* of scripts that a compiler has made, where it says so beside them; false */
     bool shows_tiers; /* names end in what made their code, where that is told; false */
 };
 

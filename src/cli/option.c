@@ -252,6 +252,8 @@ const struct option option_table[] = {
     {.name = "code-tiers", .kind = KIND_FLAG, .group = GROUP_STACKS,
      .at = AT(settings.runtime.shows_tiers), .shown = "",
      .help = "Java names end in how they ran: _[0] interpreted, _[1] C1, _[j] C2, _[i] inlined"},
+    {.name = "source-maps", .kind = KIND_FLAG, .group = GROUP_STACKS, .at = AT(settings.runtime.maps_sources),
+     .shown = "", .help = "JavaScript by source maps: FILE.js.map beside FILE.js"},
     {.name = "no-java-attach", .kind = KIND_FLAG, .group = GROUP_STACKS, .at = AT(settings.runtime.attaches),
      .inverse = true, .shown = "",
      .help = "ask no JVM for a recording where there are no perf events"},
@@ -260,17 +262,17 @@ const struct option option_table[] = {
      .help = "native code in its place in Python stacks"},
     {.name = "request-urls", .kind = KIND_FLAG, .group = GROUP_STACKS, .at = AT(settings.runtime.shows_urls),
      .shown = "",
-     .help = "label samples of PHP with the URL and query of the request, in pprof: they may hold names, tokens and "
-             "other private data"},
+     .help = "label samples of PHP with the request's URL and query, in pprof: they may hold tokens and the "
+             "like"},
     {.name = "wall", .kind = KIND_FLAG, .group = GROUP_STACKS, .at = AT(settings.sampling.wall), .shown = "",
      .help = "waiting threads, too, looked at ten times a second: sample types off_cpu and wall in pprof"},
     {.name = "brief-stops", .kind = KIND_FLAG, .group = GROUP_STACKS, .at = AT(settings.sampling.brief_stops),
      .shown = "",
-     .help = "where perf events are refused, stop running threads for some microseconds by ptrace, 19 times a second "
+     .help = "where perf events are refused, stop running threads for microseconds by ptrace, 19 times a second "
              "unless -f says otherwise, to read native stacks"},
     {.name = "off-cpu", .kind = KIND_FLAG, .group = GROUP_STACKS, .at = AT(settings.sampling.off_cpu),
      .shown = "",
-     .help = "off-CPU time of all threads, too, from the kernel's context switches (without perf "
+     .help = "off-CPU time of all threads, from the kernel's context switches (without perf "
              "events as --wall): the same sample types"},
     {.name = "mode", .value = "MODE", .kind = KIND_CHOICE, .group = GROUP_STACKS,
      .at = AT(ignored_choice), .choices = profiler_modes, .fallback = "cpu",

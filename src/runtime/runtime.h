@@ -85,6 +85,10 @@ struct runtime_process {
                                   * them: that is what its memory holds */
     size_t tid_count;
     bool shows_urls;             /* of the requests that it serves; they may hold what is private */
+    /* Replaces `out` by a file below its root, up to its maximum; false: there is none. Null: no files are wanted. Both
+     * stay until it is detached. */
+    bool (*file)(void *context, const char *path, struct buf *out);
+    void *files;
 };
 
 /* What a native frame inside the recognised file is to this runtime. */

@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -203,3 +204,26 @@ def test_a_program_that_hides_its_constants_is_told_once(pillion, workdir, comma
     assert hint[0] in re.search(r'<p id="unseen".*?</p>', page, re.DOTALL)[0]
     session = profiler.profile(pillion, workdir / "mapped", [node, "--perf-basic-prof", *plain[1:]], "-d", "2", launch="init", cwd=workdir)
     assert any(frame.startswith("spin ") for frame in session.frames()), session.frames()
+
+
+@pytest.mark.skipif(not shutil.which("esbuild"), reason="there is no esbuild, which makes one file with a source map of two")
+@pytest.mark.parametrize("wanted", [True, False], ids=["with --source-maps", "without"])
+def test_what_a_bundler_made_is_told_by_its_source_map(wanted, pillion, workdir, command, repository):
+    """Names, files and lines are those of the TypeScript that it was made of, though it is all on one line with names of one letter."""
+    node, program = command("host", "mapped", [2])[0], workdir / "app.js"
+    subprocess.run(["esbuild", "--bundle", "--minify", "--sourcemap", "--platform=node", "--log-level=error", f"--outfile={program}",
+                    repository / PROGRAMS / "mapped" / "main.ts"], check=True)
+    session = profiler.profile(pillion, workdir / "out", [node, program, 2], "-f", 499, *(["--source-maps"] if wanted else []), launch="init")
+    places = Counter()
+    for stack in READER.of_pprof(session.folder):
+        for frame in stack.own[-1:]:
+            function, _, place = frame.name.partition(" ")
+            places[function, Path(place).name, frame.line] += stack.count
+    print(places)
+    if wanted:
+        right = {("spinning", "spin.ts:4"): {6, 7}, ("summing", "main.ts:5"): {7, 8}}
+        found = [sum(count for (*of, line), count in places.items() if tuple(of) == key and line in ran) for key, ran in right.items()]
+        total = sum(places.values())
+        assert min(found) > .2 * total and sum(found) > .9 * total, places
+    else:
+        assert not any(".ts" in place for _, place, _ in places), places

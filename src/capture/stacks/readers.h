@@ -66,6 +66,7 @@ struct reader {
     bool is_suspect;               /* so many that it is to be attached to anew */
     struct identity identity;      /* as whom its threads are held, if … */
     bool as_user;                  /* … not as ourselves */
+    const struct world *world;     /* for files of its process */
 };
 
 /* Why a process that has a runtime has no reader. */

@@ -141,6 +141,35 @@ bool readers_open_memory(struct reader *reader, uint32_t pid, uint64_t probe, st
     return true;
 }
 
+/* A file of the process's own. How long it is is seen when there is no more. */
+static bool read_file(void *context, const char *path, struct buf *out)
+{
+    enum { PIECE = 65536 };
+    const struct reader *reader = context;
+    const struct world *world = reader->world;
+    struct world_file file;
+    void *root;
+    buf_clear(out);
+    if (!world->open_root(world->context, reader->pid, &root)) {
+        return false;
+    }
+    bool good = world->under(world->context, root, path, &file);
+    world->close_root(world->context, root);
+    if (!good) {
+        return false;
+    }
+    for (size_t piece = PIECE; piece > 0;) {
+        char *room = buf_room(out, piece);
+        if (room != NULL && file.reader.read(file.reader.context, out->len, room, piece, NULL)) {
+            out->len += piece;
+        } else {
+            piece = room != NULL ? piece / 2 : 0;
+        }
+    }
+    world->close(world->context, &file);
+    return !out->failed;
+}
+
 /* Null, with the reason: the process has the runtime but it cannot be read (now). */
 struct reader *readers_attach(struct readers *r, struct target *target, const struct mapping *mapping,
                               const struct readers_binary *binary, struct err *why)
@@ -164,7 +193,10 @@ struct reader *readers_attach(struct readers *r, struct target *target, const st
         .tids = r->tids.at,
         .tid_count = r->tids.len,
         .shows_urls = r->settings->runtime.shows_urls,
+        .file = r->settings->runtime.maps_sources ? read_file : NULL,
+        .files = reader,
     };
+    reader->world = r->images->world;
     good = good && binary->runtime->attach(binary->binary, &process, &reader->state, why) ==
                        RUNTIME_YES;
     if (good) {

@@ -91,12 +91,16 @@ static bool search_code(const struct v8 *v, uint64_t address, uint64_t *object, 
 static bool add_scope(struct v8 *v, struct v8_place *place, uint32_t function, int32_t position)
 {
     struct v8_scope *scope = function != V8_NO_FUNCTION ? vec_push(&v->scopes) : NULL;
-    uint32_t line = 0, column;
+    uint32_t line = 0, column = 0;
+    struct source_place original;
     if (scope == NULL) {
         return false;
     }
-    if (position >= 0 && !v8_line_at(v, v->functions.at[function].script, (uint32_t)position, &line, &column)) {
+    const struct v8_function *f = &v->functions.at[function];
+    if (position < 0 || !v8_line_at(v, f->script, (uint32_t)position, &line, &column)) {
         line = 0;
+    } else if (v8_original(v, f->script, line, column, &original)) { /* a bundler may put other files' in it */
+        line = str_eq(original.file, f->file) ? original.line : 0;
     }
     *scope = (struct v8_scope){function, line};
     place->scope_count++;

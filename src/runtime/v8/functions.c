@@ -83,19 +83,38 @@ void v8_put_name(struct buf *out, struct str name, struct str file, uint32_t lin
     }
 }
 
-static struct str full_name(struct v8 *v, const struct scope *scope, uint32_t script)
+/* What a source map knows: where a function begins, and what it was called. Its name stands right before its
+ * parameters, where its position is. */
+static void tell_original(struct v8 *v, struct v8_function *f, struct str *name, uint32_t *line, uint32_t *column)
+{
+    struct source_place place;
+    if (*line == 0 || !v8_original(v, f->script, *line, *column, &place)) {
+        return;
+    }
+    uint32_t at = *column;
+    uint32_t generated = *line;
+    f->file = arena_copy(&v->texts, place.file);
+    *line = place.line;
+    *column = place.column;
+    if (name->len > 0 && name->len < at && v8_original(v, f->script, generated, at - (uint32_t)name->len, &place) &&
+        place.is_exact && place.name.len > 0) {
+        *name = place.name;
+    }
+}
+
+static void name_function(struct v8 *v, const struct scope *scope, struct v8_function *f)
 {
     struct buf text;
     uint32_t line = 0, column = 0;
-    struct str file = script > 0 ? v->scripts.at[script - 1].name : (struct str){0};
-    if (scope->end <= 0 || scope->start < 0 || !v8_line_at(v, script, (uint32_t)scope->start, &line, &column)) {
+    struct str name = scope->name.failed ? STR("") : buf_slice(&scope->name);
+    if (scope->end <= 0 || scope->start < 0 || !v8_line_at(v, f->script, (uint32_t)scope->start, &line, &column)) {
         line = 0;
     }
+    tell_original(v, f, &name, &line, &column);
     buf_init(&text, 8 * V8_NAME_MAX);
-    v8_put_name(&text, scope->name.failed ? STR("") : buf_slice(&scope->name), file, line, column);
-    struct str kept = text.failed ? (struct str){0} : arena_copy(&v->texts, buf_slice(&text));
+    v8_put_name(&text, name, f->file, line, column);
+    f->name = text.failed ? (struct str){0} : arena_copy(&v->texts, buf_slice(&text));
     buf_release(&text);
-    return kept;
 }
 
 static bool read_function(struct v8 *v, const struct v8_head *shared, struct v8_function *f)
@@ -115,7 +134,7 @@ static bool read_function(struct v8 *v, const struct v8_head *shared, struct v8_
     }
     f->script = v8_script(v, f->script_at);
     f->file = f->script > 0 ? v->scripts.at[f->script - 1].name : (struct str){0};
-    f->name = full_name(v, &scope, f->script);
+    name_function(v, &scope, f);
     buf_release(&scope.name);
     return f->name.ptr != NULL;
 }

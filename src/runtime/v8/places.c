@@ -30,7 +30,7 @@ void v8_make_room(struct v8 *v)
     vec_clear(&v->scopes);
     vec_clear(&v->owners);
     vec_clear(&v->functions);
-    vec_clear(&v->scripts);
+    v8_forget_scripts(v);
     arena_clear(&v->texts);
     arena_clear(&v->lines);
 }

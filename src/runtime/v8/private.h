@@ -24,6 +24,7 @@
 #ifndef RUNTIME_V8_PRIVATE_H
 #define RUNTIME_V8_PRIVATE_H
 
+#include "runtime/v8/source_map.h"
 #include "base/arena.h"
 #include "base/map.h"
 #include "base/vec.h"
@@ -123,6 +124,8 @@ struct v8_script {
     bool has_lines;       /* they were counted */
     uint32_t *line_end;   /* positions behind the ends of lines */
     uint32_t line_count;
+    bool has_map;         /* it was looked for */
+    struct source_map *map; /* null: there is none */
 };
 
 struct v8_function {
@@ -185,6 +188,9 @@ struct v8 {
     VEC(struct v8_function) functions;
     VEC(struct v8_script) scripts;
     struct arena texts, lines;
+    bool (*file)(void *context, const char *path, struct buf *out); /* null: no source maps are wanted */
+    void *files;
+    size_t map_bytes; /* that source maps take */
 };
 
 /* ---- layout.c ---- */
@@ -252,6 +258,10 @@ uint32_t v8_script(struct v8 *v, uint64_t word);
 void v8_tidy_url(struct buf *name);
 /* Both from 1 on; false: the script's text cannot be read. */
 bool v8_line_at(struct v8 *v, uint32_t script, uint32_t position, uint32_t *line, uint32_t *column);
+/* By the script's source map; false: there is none, or it does not tell. */
+bool v8_original(struct v8 *v, uint32_t script, uint32_t line, uint32_t column, struct source_place *out);
+/* Forgets all scripts. */
+void v8_forget_scripts(struct v8 *v);
 
 /* ---- functions.c ---- */
 

@@ -1,12 +1,14 @@
 /* Scripts: their names, and which line a position is in, for which their text's line ends are counted once. V8 counts
  * them itself, but not before somebody asks. A script whose text or name is another object than before is another
- * one. */
+ * one. Where it is wanted, a script that another program made is told by its source map, a file beside it. */
 #include "runtime/v8/private.h"
 
 enum {
     SOURCE_MAX = 64 << 20, /* characters */
     PIECE_CHARS = 8192,
     SCRIPTS_MAX = 1 << 14,
+    MAP_FILE_MAX = 32 << 20, MAPS_BYTES_MAX = 64 << 20,
+    PATH_MAX_BYTES = 4096,
 };
 
 static const struct str file_scheme = STR("file://");
@@ -137,4 +139,48 @@ bool v8_line_at(struct v8 *v, uint32_t script, uint32_t position, uint32_t *line
     *line = low + 1;
     *column = position - (low > 0 ? s->line_end[low - 1] : 0) + 1;
     return true;
+}
+
+/* ---- source maps ---- */
+
+static void read_map(struct v8 *v, struct v8_script *script)
+{
+    static const char ending[] = ".map";
+    char path[PATH_MAX_BYTES];
+    struct buf text;
+    script->has_map = true;
+    if (script->name.len == 0 || script->name.ptr[0] != '/' || script->name.len + sizeof ending > sizeof path ||
+        v->map_bytes > MAPS_BYTES_MAX) {
+        return;
+    }
+    memcpy(path, script->name.ptr, script->name.len);
+    memcpy(path + script->name.len, ending, sizeof ending);
+    buf_init(&text, MAP_FILE_MAX);
+    if (v->file(v->files, path, &text)) {
+        script->map = source_map_read(buf_slice(&text), script->name);
+        v->map_bytes += script->map != NULL ? source_map_bytes(script->map) : 0;
+    }
+    buf_release(&text);
+}
+
+bool v8_original(struct v8 *v, uint32_t script, uint32_t line, uint32_t column, struct source_place *out)
+{
+    if (v->file == NULL || script == 0 || script > v->scripts.len) {
+        return false;
+    }
+    struct v8_script *s = &v->scripts.at[script - 1];
+    if (!s->has_map) {
+        read_map(v, s);
+    }
+    return s->map != NULL && source_map_find(s->map, line, column, out);
+}
+
+void v8_forget_scripts(struct v8 *v)
+{
+    vec_each(&v->scripts, script)
+    {
+        source_map_free(script->map);
+    }
+    vec_clear(&v->scripts);
+    v->map_bytes = 0;
 }

@@ -45,6 +45,7 @@ static void detach(void *state)
     vec_release(&v->scopes);
     vec_release(&v->owners);
     vec_release(&v->functions);
+    v8_forget_scripts(v);
     vec_release(&v->scripts);
     arena_release(&v->texts);
     arena_release(&v->lines);
@@ -72,6 +73,8 @@ static enum runtime_answer attach(const void *binary, const struct runtime_proce
     }
     v->memory = process->memory;
     v->layout = binary;
+    v->file = process->file;
+    v->files = process->files;
     arena_init(&v->texts, V8_TEXTS_MAX);
     arena_init(&v->lines, V8_LINES_MAX);
     for (size_t i = 0; i < process->map_count; i++) {
