@@ -10,11 +10,10 @@ from collections import Counter
 
 import pytest
 
-from lab import framestacks, nodes, process, profiler, versions
+from lab import framestacks, nodes, process, profiler
 
 pytestmark = pytest.mark.measures
 
-PROGRAMS = "tests/live/programs/node"
 READER = framestacks.Reader("js", "[javascript]")
 INSPECTOR = ["--perf-mode", "disabled", "--nodejs-mode", "inspector"]
 EACH = [pytest.param(name, marks=[] if name == "host" else pytest.mark.net) for name in nodes.NAMES]
@@ -24,15 +23,11 @@ SAID_BY_NODE = re.compile(r"Debugger listening on ws://127\.0\.0\.1:\d+/\S+|For 
 
 
 @pytest.fixture
-def command(repository):
+def command():
     """command(name of the Node, program, its arguments, options of node...), with a port of its own."""
     def make(name, program, arguments, *options):
-        try:
-            node = nodes.get(name)
-        except versions.Missing as reason:
-            pytest.skip(f"Node.js {name}: {reason}")
         make.port = free_port()
-        return [*node.argv, f"--inspect-port={make.port}", *options, node.where(repository / PROGRAMS / program), *map(str, arguments)]
+        return nodes.command(name, program, arguments, f"--inspect-port={make.port}", *options)
     return make
 
 

@@ -14,7 +14,6 @@ from lab import framestacks, nodes, nodestacks, process, profiler, versions
 
 pytestmark = pytest.mark.measures
 
-PROGRAMS = "tests/live/programs/node"
 READER = framestacks.Reader("js", "[javascript]")
 SOME = ("host", "12", "14", "26") # where what differs between versions is told by EACH already
 EACH = [pytest.param(name, marks=[] if name == "host" else pytest.mark.net) for name in nodes.NAMES]
@@ -23,15 +22,8 @@ INLINED_AWAY = {"24"}
 
 
 @pytest.fixture
-def command(repository):
-    """command(name of the Node, program, its arguments, options of node...)."""
-    def make(name, program, arguments, *options):
-        try:
-            node = nodes.get(name)
-        except versions.Missing as reason:
-            pytest.skip(f"Node.js {name}: {reason}")
-        return [*node.argv, *options, node.where(repository / PROGRAMS / program), *map(str, arguments)]
-    return make
+def command():
+    return nodes.command
 
 
 @pytest.fixture
@@ -174,7 +166,7 @@ def test_compressed_pointers_are_refused(pillion, workdir, command):
 
 
 @pytest.mark.net
-def test_deno_is_told_how_to_have_names(repository, pillion, workdir):
+def test_deno_is_told_how_to_have_names(pillion, workdir):
     """Its binary exports nothing of V8; the map that V8 writes names its functions, in the form of a later V8."""
     try:
         deno = nodes.of_package("deno")
@@ -208,11 +200,11 @@ def test_a_program_that_hides_its_constants_is_told_once(pillion, workdir, comma
 
 @pytest.mark.skipif(not shutil.which("esbuild"), reason="there is no esbuild, which makes one file with a source map of two")
 @pytest.mark.parametrize("wanted", [True, False], ids=["with --source-maps", "without"])
-def test_what_a_bundler_made_is_told_by_its_source_map(wanted, pillion, workdir, command, repository):
+def test_what_a_bundler_made_is_told_by_its_source_map(wanted, pillion, workdir, command):
     """Names, files and lines are those of the TypeScript that it was made of, though it is all on one line with names of one letter."""
     node, program = command("host", "mapped", [2])[0], workdir / "app.js"
     subprocess.run(["esbuild", "--bundle", "--minify", "--sourcemap", "--platform=node", "--log-level=error", f"--outfile={program}",
-                    repository / PROGRAMS / "mapped" / "main.ts"], check=True)
+                    nodes.PROGRAMS / "mapped" / "main.ts"], check=True)
     session = profiler.profile(pillion, workdir / "out", [node, program, 2], "-f", 499, *(["--source-maps"] if wanted else []), launch="init")
     places = Counter()
     for stack in READER.of_pprof(session.folder):
