@@ -176,6 +176,16 @@ def test_one_that_is_open_is_used_and_stays_open(pillion, workdir, command):
     running.end()
 
 
+@pytest.mark.parametrize("options", [["--inspect-port=0"], ["--title=renamed"]], ids=["any port", "another title"])
+def test_it_is_found_where_it_opens(options, pillion, workdir, command):
+    """Which port is not told before, or no longer: a title is written over the command line."""
+    before = listeners()
+    argv = command("host", "endings.js", ["natural", 6000], *options)
+    session = profiler.profile(pillion, workdir / "out", argv, *INSPECTOR, launch="init")
+    assert session.done.status == 0 and re.search(r"javascript=(9\d|100)%", session.done.err), session.done
+    assert listeners() <= before, listeners() - before
+
+
 def test_a_port_that_is_another_s_is_let_alone(pillion, workdir, command):
     """Nobody connects to it, and the process gets no signal as long as it is taken."""
     argv = command("host", "endings.js", ["natural", 4000])
@@ -190,7 +200,7 @@ def test_a_port_that_is_another_s_is_let_alone(pillion, workdir, command):
 def test_workers_of_a_cluster_take_turns(pillion, workdir, command):
     """Its primary is not asked, for it would have all of them open at once."""
     before = listeners()
-    argv = [option for option in command("host", "endings.js", ["cluster", 8000]) if not option.startswith("--inspect-port")]
+    argv = [option for option in command("host", "endings.js", ["cluster", 11000]) if not option.startswith("--inspect-port")]
     session = profiler.profile(pillion, workdir / "out", argv, *INSPECTOR, launch="init")
     processes = {stack.labels.get("process_id") for stack in READER.of_pprof(session.folder) if stack.own}
     print(session.done, processes)

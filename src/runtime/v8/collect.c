@@ -12,6 +12,7 @@ enum {
     PAUSE_MS = 20000,
     AGAIN_MS = 500,       /* the port is taken, or it is stopped */
     OPENS_MS = 30000,     /* after the signal, before it is given up */
+    ELSEWHERE_MS = 1000,  /* after which it is looked for at other ports, too */
     OPENS_AT_END_MS = 2000, LOOK_MS = 10,
     MOMENTS_MAX = 32 << 20,
     US_PER_S = 1000000, LEAST_INTERVAL_US = 1000,
@@ -80,10 +81,10 @@ static void knock(struct collection *c)
 static void enter(struct collection *c)
 {
     struct err why = {0};
-    bool is_v6;
-    if (inspector_listens(c->port, &c->options, &is_v6)) {
-        c->inspector = inspector_enter(c->port, &c->options, is_v6, c->interval_us, &why);
+    bool is_v6, anywhere = now(c) + (OPENS_MS - ELSEWHERE_MS) * NS_PER_MS >= c->next_ns;
+    if (inspector_opened(c->port, &c->options, anywhere, &is_v6)) {
         c->begun_ns = now(c);
+        c->inspector = inspector_enter(c->port, &c->options, is_v6, c->interval_us, &why);
         c->next_ns = c->begun_ns + c->session_ns;
         c->state = OPEN;
         if (c->inspector == NULL) {

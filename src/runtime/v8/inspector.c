@@ -14,7 +14,8 @@ enum {
     SESSION_BYTES = 24,
     WORKERS_MAX = 64,
     ANSWER_MS = 2000,       /* of the main thread; */
-    WORKER_MS = 300,        /* of a worker, whatever it runs */
+    WORKER_MS = 300,        /* of a worker, whatever it runs; */
+    WORKERS_MS = 1000,      /* of all of them: others are asked the next time */
     CLOSED_MS = 3000, LOOK_MS = 5,
     TEXT_SHOWN = 120,
 };
@@ -108,7 +109,8 @@ static bool is_gone(const struct inspector *i, const struct worker *w, const cha
     return w != NULL && (i->is_leaving || w >= i->workers + i->worker_count || strcmp(w->session, session) != 0);
 }
 
-/* The result of a question; false: it failed, or did not come in time. */
+/* The result of a question; false: it failed, or did not come in time. Who speaks of other things all the time is not
+ * listened to for longer than one that is silent. */
 static bool wait_for(struct inspector *i, const struct worker *of, uint32_t id, uint64_t deadline_ns,
                      struct str *result, struct err *why)
 {
@@ -116,12 +118,15 @@ static bool wait_for(struct inspector *i, const struct worker *of, uint32_t id, 
     struct str answer;
     uint64_t number;
     char session[SESSION_BYTES] = "";
+    bool in_time = true;
     if (of != NULL) {
         memcpy(session, of->session, sizeof session);
     }
-    while (!is_gone(i, of, session) && websocket_receive(&i->socket, &i->message, deadline_ns, why)) {
+    while (in_time && !is_gone(i, of, session) && websocket_receive(&i->socket, &i->message, deadline_ns, why)) {
         if (!take_message(i, &from, &answer) || from != of || !json_u64_of(json_member(answer, "id"), &number) ||
             number != id) {
+            in_time = within(i, 0) < deadline_ns ||
+                      err_set(why, ERR_NETWORK, ETIMEDOUT, "its inspector does not answer");
             continue;
         }
         *result = json_member(answer, "result");
@@ -207,17 +212,17 @@ static uint32_t thread_of(struct inspector *i, const struct worker *w)
     return (uint32_t)tid;
 }
 
-/* Workers that came since. An event that comes meanwhile may end one, and move another to its place: that one is met
- * again. */
+/* Workers that came since. An event that comes meanwhile may end one, and move the last to its place. Such as come
+ * meanwhile, or were moved while they were asked, are met the next time. */
 static void start_workers(struct inspector *i)
 {
-    for (size_t n = 0; n < i->worker_count && !i->is_leaving; n++) {
+    uint64_t until_ns = within(i, WORKERS_MS);
+    for (size_t n = 0; n < i->worker_count && !i->is_leaving && within(i, 0) < until_ns; n++) {
         struct worker *w = &i->workers[n];
         struct worker asked = *w;
         if (asked.runs || asked.is_silent) {
             continue;
         }
-        w->is_silent = true;
         bool runs = start_profile(i, w, NULL);
         uint32_t tid = runs && asked.tid == 0 ? thread_of(i, w) : asked.tid;
         if (n < i->worker_count && strcmp(w->session, asked.session) == 0) {
@@ -236,10 +241,11 @@ static void take_of(struct inspector *i, const struct worker *of, uint32_t tid, 
     }
 }
 
+/* From the last worker on: one that ends meanwhile has its place taken by one that was asked before. */
 void inspector_take(struct inspector *i, uint64_t hit_ns, struct buf *out)
 {
-    for (size_t n = 0; n < i->worker_count && !i->is_leaving; n++) {
-        if (i->workers[n].runs) {
+    for (size_t n = i->worker_count; n-- > 0 && !i->is_leaving;) {
+        if (n < i->worker_count && i->workers[n].runs) {
             i->workers[n].runs = false;
             take_of(i, &i->workers[n], i->workers[n].tid, hit_ns, out);
         }
@@ -262,12 +268,15 @@ bool inspector_attend(struct inspector *i)
     const struct worker *from;
     struct str answer;
     struct err why = {0};
-    while (!i->is_leaving && !i->is_cut && websocket_has_any(&i->socket)) {
-        if (!websocket_receive(&i->socket, &i->message, within(i, LOOK_MS), &why)) {
-            i->is_cut = why.number != ETIMEDOUT;
-            break;
+    uint64_t until_ns = within(i, LOOK_MS);
+    bool goes_on = true;
+    while (goes_on && !i->is_leaving && websocket_has_any(&i->socket)) {
+        goes_on = websocket_receive(&i->socket, &i->message, until_ns, &why);
+        i->is_cut = !goes_on && why.number != ETIMEDOUT;
+        if (goes_on) {
+            (void)take_message(i, &from, &answer);
+            goes_on = within(i, 0) < until_ns; /* the rest the next time */
         }
-        (void)take_message(i, &from, &answer);
     }
     if (!i->is_leaving && !i->is_cut) {
         start_workers(i);
@@ -395,7 +404,7 @@ struct inspector *inspector_enter(const struct process_port *port, const struct 
         start_workers(i);
         return i;
     }
-    (void)inspector_leave(i, NULL);
+    (void)inspector_leave(i, why); /* that it is still open is told rather than why it was left */
     return NULL;
 }
 

@@ -6,7 +6,7 @@
  * longer than a session, and is seen to be closed. A process tells on its standard error that it was opened, and
  * that somebody came. One port serves one process at a time.
  *
- * Call order. inspector_may; inspector_knock; inspector_listens until it is true; inspector_enter; inspector_attend
+ * Call order. inspector_may; inspector_knock; inspector_opened until it is true; inspector_enter; inspector_attend
  * often; inspector_take; inspector_leave. Between, inspector_restart goes on with the profile that was just taken.
  *
  * Units. Ports are of the target's network namespace; hit_ns is what one tick of the profiler stands for.
@@ -22,9 +22,13 @@
 
 struct inspector;
 
+enum { INSPECTOR_BEFORE_MAX = 64 };
+
 /* As the process was started. */
 struct inspector_options {
-    uint16_t port;     /* 0: any */
+    uint16_t port;     /* 0: any; where it has opened it once inspector_opened is true */
+    uint64_t before[INSPECTOR_BEFORE_MAX]; /* sockets that it listened at when it was asked */
+    size_t before_count;
     bool is_open;      /* it was open before, which is not ours to close */
     bool is_public;    /* others than this machine would reach it */
     const char *never; /* a flag with which it cannot be asked; null */
@@ -34,6 +38,9 @@ bool inspector_may(const struct process_port *port, struct err *why);
 
 /* Has it opened. ERR_UNSUPPORTED with EAGAIN: not now. */
 bool inspector_knock(const struct process_port *port, struct inspector_options *o, struct err *why);
+
+/* Has it opened? `anywhere`: also by a new socket at another port than was thought, which a program may have changed. */
+bool inspector_opened(const struct process_port *port, struct inspector_options *o, bool anywhere, bool *is_v6);
 
 /* Is it open? */
 bool inspector_listens(const struct process_port *port, const struct inspector_options *o, bool *is_v6);

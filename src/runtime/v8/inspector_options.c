@@ -8,7 +8,10 @@
 #include <errno.h>
 #include <signal.h>
 
-enum { TEXT_MAX = 1 << 20, DEFAULT_PORT = 9229, SOCKETS_MAX = 256, WORD_MAX = 256 };
+enum {
+    TEXT_MAX = 1 << 20, DEFAULT_PORT = 9229, WORD_MAX = 256,
+    SOCKETS_MAX = 4096, /* of a machine: one that is not met is taken for closed, and stays open */
+};
 
 static bool is_here(struct str host)
 {
@@ -62,6 +65,9 @@ static void read_words(struct inspector_options *o, struct str all, char separat
     bool is_whole = true;
     while (all.len > 0) {
         struct str word = str_cut(&all, separator);
+        if (word.len == 0) { /* between two blanks */
+            continue;
+        }
         if (is_whole) {
             is_whole = read_word(o, word);
         } else {
@@ -71,13 +77,26 @@ static void read_words(struct inspector_options *o, struct str all, char separat
     }
 }
 
+/* In NODE_OPTIONS they hold together what has blanks in it. */
+static void drop_quotes(struct buf *text)
+{
+    size_t len = 0;
+    for (size_t i = 0; i < text->len; i++) {
+        text->ptr[len] = text->ptr[i];
+        len += text->ptr[i] != '"';
+    }
+    text->len = len;
+}
+
 static void read_options(const struct process_port *port, struct inspector_options *o)
 {
     static const struct str variable = STR("NODE_OPTIONS=");
     struct buf text;
     *o = (struct inspector_options){.port = DEFAULT_PORT};
     buf_init(&text, TEXT_MAX);
-    struct str rest = port->text(port->context, "environ", &text, NULL) ? buf_slice(&text) : (struct str){0};
+    bool any = port->text(port->context, "environ", &text, NULL);
+    drop_quotes(&text);
+    struct str rest = any ? buf_slice(&text) : (struct str){0};
     while (rest.len > 0) {
         struct str one = str_cut(&rest, '\0');
         if (str_starts(one, variable)) {
@@ -127,6 +146,28 @@ static enum listener listener_at(const struct process_port *port, const struct i
     return found;
 }
 
+static bool was_before(const struct inspector_options *o, uint64_t inode)
+{
+    bool was = false;
+    for (size_t i = 0; i < o->before_count; i++) {
+        was = was || o->before[i] == inode;
+    }
+    return was;
+}
+
+/* False: it has more than may be looked through. */
+static bool note_sockets(const struct process_port *port, struct inspector_options *o)
+{
+    struct outside_socket all[SOCKETS_MAX];
+    size_t count = outside_listening(port, all, SOCKETS_MAX);
+    for (size_t i = 0; i < count && i < INSPECTOR_BEFORE_MAX; i++) {
+        if (port->owns(port->context, all[i].inode)) {
+            o->before[o->before_count++] = all[i].inode;
+        }
+    }
+    return count <= INSPECTOR_BEFORE_MAX;
+}
+
 bool inspector_knock(const struct process_port *port, struct inspector_options *o, struct err *why)
 {
     struct err cause = {0};
@@ -144,20 +185,38 @@ bool inspector_knock(const struct process_port *port, struct inspector_options *
         return err_set(why, ERR_DENIED, 0, "its inspector would be opened where other machines reach it; give it an "
                                            "--inspect-port of 127.0.0.1");
     }
-    if (o->port == 0) {
-        return err_set(why, ERR_UNSUPPORTED, 0, "it was started with an --inspect-port of 0, and which it would open "
-                                                "is not known; give it a number");
-    }
     if (now == ANOTHER) {
         return err_set(why, ERR_UNSUPPORTED, EAGAIN, "port %u, where its inspector would be, is taken", o->port);
     }
     if (outside_is_stopped(port)) { /* it would open it later, when nobody closes it */
         return err_set(why, ERR_UNSUPPORTED, EAGAIN, "it is stopped");
     }
+    if (!note_sockets(port, o) && o->port == 0) {
+        return err_set(why, ERR_UNSUPPORTED, 0, "it was started with an --inspect-port of 0, and among so many sockets "
+                                                "the one that it would open is not found; give it a number");
+    }
     if (!port->signal(port->context, SIGUSR1, &cause)) { /* of one that just begins it is blocked */
         return err_set(why, cause.kind, cause.kind == ERR_UNSUPPORTED ? EAGAIN : cause.number, "%s", cause.text);
     }
     return true;
+}
+
+bool inspector_opened(const struct process_port *port, struct inspector_options *o, bool anywhere, bool *is_v6)
+{
+    struct outside_socket all[SOCKETS_MAX];
+    size_t count;
+    if (o->port != 0 && inspector_listens(port, o, is_v6)) {
+        return true;
+    }
+    count = anywhere && !o->is_open ? outside_listening(port, all, SOCKETS_MAX) : 0;
+    for (size_t i = 0; i < count && count <= INSPECTOR_BEFORE_MAX; i++) {
+        if (!was_before(o, all[i].inode) && port->owns(port->context, all[i].inode)) {
+            o->port = all[i].port;
+            *is_v6 = all[i].is_v6;
+            return true;
+        }
+    }
+    return false;
 }
 
 bool inspector_listens(const struct process_port *port, const struct inspector_options *o, bool *is_v6)

@@ -12,6 +12,7 @@ enum {
     FINAL = 0x80, MASKED = 0x80,
     MORE = 0, TEXT = 1, CLOSE = 8, PING = 9, PONG = 10,
     MASK_BYTES = 4,
+    FRAMES_MAX = 4096, /* of a message, with such as come before it and in between */
     KEY_CHARS = 21, /* the last of sixteen bytes has no more than "A==" to tell */
 };
 
@@ -111,13 +112,10 @@ static bool send_frame(struct websocket *w, unsigned kind, struct str text, uint
     struct buf frame;
     buf_init(&frame, text.len + 16);
     buf_byte(&frame, (char)(FINAL | kind));
-    if (text.len <= SHORT_MAX) {
-        buf_byte(&frame, (char)(MASKED | text.len));
-    } else {
-        buf_byte(&frame, (char)(MASKED | IS_64_BITS));
-        for (int shift = 56; shift >= 0; shift -= 8) {
-            buf_byte(&frame, (char)((uint64_t)text.len >> shift));
-        }
+    bool is_short = text.len <= SHORT_MAX, is_wide = text.len > UINT16_MAX;
+    buf_byte(&frame, (char)(MASKED | (is_short ? text.len : is_wide ? IS_64_BITS : IS_16_BITS)));
+    for (int shift = is_short ? -1 : is_wide ? 56 : 8; shift >= 0; shift -= 8) {
+        buf_byte(&frame, (char)((uint64_t)text.len >> shift));
     }
     uint64_t mask = draw(w);
     buf_add(&frame, &mask, MASK_BYTES);
@@ -198,7 +196,10 @@ bool websocket_receive(struct websocket *w, struct buf *message, uint64_t deadli
     struct frame_head head;
     bool goes_on = true;
     buf_clear(message);
-    while (goes_on) {
+    for (unsigned frames = 0; goes_on; frames++) {
+        if (frames == FRAMES_MAX) {
+            return err_set(err, ERR_LIMIT, 0, "its inspector sends %d frames without a message", FRAMES_MAX);
+        }
         if (!next_frame(w, &head, deadline_ns, err) || !take_frame(w, &head, message, deadline_ns, err)) {
             return false;
         }
