@@ -39,7 +39,7 @@ bool inspector_may(const struct process_port *port, struct err *why);
 /* Has it opened. ERR_UNSUPPORTED with EAGAIN: not now. */
 bool inspector_knock(const struct process_port *port, struct inspector_options *o, struct err *why);
 
-/* Has it opened? `anywhere`: also by a new socket at another port than was thought, which a program may have changed. */
+/* Has it opened? `anywhere`: also by a new socket at another port than was thought, for a program may change that. */
 bool inspector_opened(const struct process_port *port, struct inspector_options *o, bool anywhere, bool *is_v6);
 
 /* Is it open? */
