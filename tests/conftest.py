@@ -46,7 +46,7 @@ LEFT = ("test_python.py", "test_java.py", "test_node.py", "test_ruby.py", "test_
         "test_workloads.py", "test_budget.py", "test_foreign.py", "test_stops.py")
 RIGHT = ("test_trees.py", "test_deploy.py", "test_truth.py", "test_targets.py", "test_stacks.py", "test_ladder.py", "test_signals.py",
          "test_events.py", "test_php.py", "test_perl.py", "test_endings_runc.py", "test_detach.py", "test_runc.py", "test_traps.py", "test_wall.py",
-         "test_memory_runc.py", "test_usage_runc.py", "test_interpreters_runc.py", "test_java_runc.py", "test_confine.py", "test_stops_runc.py")
+         "test_memory_runc.py", "test_usage_runc.py", "test_interpreters_runc.py", "test_java_runc.py", "test_node_runc.py", "test_confine.py", "test_stops_runc.py")
 PARTS = {"guests": lambda item: item.path.name in GUESTS,
          "easy": lambda item: item.path.name in EASY,
          "waits": lambda item: item.path.name in WAITS,

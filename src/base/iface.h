@@ -146,7 +146,9 @@ struct process_port {
     uint64_t (*now_ns)(void *context); /* monotonic */
     /* Is a socket its own, by the number that net/tcp tells? */
     bool (*owns)(void *context, uint64_t inode);
-    /* Connects to a port of the loopback interface that it shares with us. */
+    /* Has it our network namespace? Else it cannot be dialed. */
+    bool (*shares_network)(void *context);
+    /* Connects to a port of the loopback interface. */
     bool (*dial)(void *context, uint16_t port, bool is_v6, uint64_t deadline_ns, struct stream *out, struct err *err);
     /* Was one of its children started with this variable in its environment? */
     bool (*has_child_with)(void *context, const char *variable);

@@ -318,8 +318,9 @@ static bool owns(void *context, uint64_t inode)
     return found;
 }
 
-static bool has_our_network(struct client *c)
+static bool shares_network(void *context)
 {
+    struct client *c = context;
     struct stat own, other;
     char path[OWN_PATH_BYTES];
     snprintf(path, sizeof path, "/proc/%u/ns/net", c->port.pid);
@@ -332,8 +333,8 @@ static bool has_our_network(struct client *c)
 static bool dial(void *context, uint16_t port, bool is_v6, uint64_t deadline_ns, struct stream *out, struct err *err)
 {
     struct client *c = context;
-    if (!has_our_network(c)) {
-        return err_set(err, ERR_DENIED, 0, "it is in another network namespace; run pillion in its container or pod");
+    if (!shares_network(c)) {
+        return err_set(err, ERR_DENIED, 0, "it is in another network namespace");
     }
     c->net = c->net != NULL ? c->net : net_new(-1, err);
     struct dialer dialer = c->net != NULL ? net_dialer(c->net) : (struct dialer){0};
@@ -412,6 +413,7 @@ bool client_open(struct client *c, uint32_t pid, struct err *err)
         .pause = pause_for,
         .now_ns = now_ns,
         .owns = owns,
+        .shares_network = shares_network,
         .dial = dial,
         .has_child_with = has_child_with,
         .context = c,

@@ -130,6 +130,12 @@ static bool owns(void *context, uint64_t inode)
     return inode == OWN;
 }
 
+static bool shares_network(void *context)
+{
+    (void)context;
+    return true;
+}
+
 static bool has_child_with(void *context, const char *variable)
 {
     struct played *n = context;
@@ -534,6 +540,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         .pause = pause_for,
         .now_ns = now_ns,
         .owns = owns,
+        .shares_network = shares_network,
         .dial = dial,
         .has_child_with = has_child_with,
         .context = &n,

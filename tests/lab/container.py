@@ -67,7 +67,7 @@ def seccomp(profile, capabilities, architecture="amd64"):
 
 
 def configuration(root, command, *, profile="containers-common", capabilities=None, uid=0, writable=False, mounts=(),
-                  pid_of=None, environment=(), terminal=False, shares=None, memory=None, cgroup=None,
+                  pid_of=None, network_of=None, environment=(), terminal=False, shares=None, memory=None, cgroup=None,
                   quota=None, cgroups=False):
     """config.json as a dictionary. `mounts` are (from, to, "ro" or "rw"); `shares` is a CPU weight (1024 is usual),
     `quota` how many CPUs it may use, `memory` a limit in bytes, `cgroup` the path of its group; `cgroups`: its group can
@@ -76,8 +76,9 @@ def configuration(root, command, *, profile="containers-common", capabilities=No
     # As engines do: a uid other than 0 gets nothing but the bound.
     active = held if uid == 0 else []
     plain = ["nosuid", "noexec", "nodev"]
-    namespaces = [{"type": kind} for kind in ("ipc", "uts", "mount", "network")]
-    namespaces.append({"type": "pid", "path": f"/proc/{pid_of}/ns/pid"} if pid_of else {"type": "pid"})
+    namespaces = [{"type": kind} for kind in ("ipc", "uts", "mount")]
+    for kind, short, of in (("pid", "pid", pid_of), ("network", "net", network_of)):
+        namespaces.append({"type": kind, "path": f"/proc/{of}/ns/{short}"} if of else {"type": kind})
     filters = seccomp(profile, held)
     return {
         "ociVersion": "1.0.2",

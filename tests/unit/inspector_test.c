@@ -43,7 +43,7 @@ struct played {
     uint64_t now_ns;
     struct str cmdline, environ;
     const char *state, *tcp, *tcp6; /* of its status; lines of others that listen */
-    bool is_primary;
+    bool is_primary, is_elsewhere;
     enum err_kind refuses;   /* the signal; */
     uint64_t opens_after_ns; /* the signal */
     uint64_t opened_ns;      /* NEVER: it will not be open */
@@ -127,6 +127,11 @@ static bool owns(void *context, uint64_t inode)
 {
     (void)context;
     return inode == OWN;
+}
+
+static bool shares_network(void *context)
+{
+    return !((struct played *)context)->is_elsewhere;
 }
 
 static bool has_child_with(void *context, const char *variable)
@@ -512,6 +517,7 @@ static struct played *begin(void)
         .pause = pause_for,
         .now_ns = now_ns,
         .owns = owns,
+        .shares_network = shares_network,
         .dial = dial,
         .has_child_with = has_child_with,
         .context = p,
@@ -725,6 +731,9 @@ static void not_asked(void)
     CHECK(!inspector_may(&p->port, NULL));
     check_knock(p, "it is the primary of a cluster, which would open its workers' inspectors, too; the workers are "
                    "asked", 0);
+    p = begin();
+    p->is_elsewhere = true; /* what it opened could not be closed from here */
+    check_knock(p, "it is in another network namespace; run pillion in its container or pod", 0);
     for (const char *state = "Tt"; *state != '\0'; state++) {
         char text[] = "T (stopped)";
         text[0] = *state;

@@ -115,6 +115,9 @@ static bool is_permitted(const struct process_port *port, const struct inspector
         return err_set(why, ERR_UNSUPPORTED, 0, "it was started with %s, with which node's inspector cannot be used",
                        o->never);
     }
+    if (!port->shares_network(port->context)) {
+        return err_set(why, ERR_DENIED, 0, "it is in another network namespace; run pillion in its container or pod");
+    }
     if (port->has_child_with(port->context, "NODE_UNIQUE_ID")) {
         return err_set(why, ERR_UNSUPPORTED, 0, "it is the primary of a cluster, which would open its workers' "
                                                 "inspectors, too; the workers are asked");
