@@ -37,11 +37,11 @@ GUESTS = ("test_catch_kernels.py", "test_kernels.py", "test_doctor_kernel.py", "
 EASY = ("test_flame_safety.py", "test_flame_use.py", "test_http.py", "test_tls.py", "test_backends.py", "test_datadog.py",
         "test_otlp.py", "test_origin.py", "test_studio_facts.py", "test_doctor.py", "test_doctor_upload.py", "test_cli.py",
         "test_readme.py", "test_laws.py", "test_frame.py", "test_figures.py", "test_vendor.py", "test_build.py", "test_binary.py",
-        "test_python_names.py", "test_python_lines.py", "test_tls13.py", "test_pages.py")
+        "test_python_names.py", "test_python_lines.py", "test_tls13.py", "test_pages.py", "test_inspector.py")
 PLAIN = ("test_words.py", "test_crosscheck.py", "test_pprof_tool.py", "test_golang.py", "test_jit_files.py", "test_doctor_runc.py",
          "test_recordings.py", "test_debug_info.py", "test_flame_size.py", "test_rows.py", "test_jfr.py")
 WAITS = ("test_upload.py", "test_upload_files.py", "test_rights.py", "test_launch.py", "test_init.py",
-         "test_outputs.py", "test_java_recorder.py", "test_inspector.py")
+         "test_outputs.py", "test_java_recorder.py")
 LEFT = ("test_python.py", "test_java.py", "test_node.py", "test_ruby.py", "test_ruby_servers.py", "test_python_labels.py", "test_python_servers.py", "test_names.py",
         "test_workloads.py", "test_budget.py", "test_foreign.py", "test_stops.py")
 RIGHT = ("test_trees.py", "test_deploy.py", "test_truth.py", "test_targets.py", "test_stacks.py", "test_ladder.py", "test_signals.py",

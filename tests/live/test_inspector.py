@@ -16,8 +16,10 @@ pytestmark = pytest.mark.measures
 
 READER = framestacks.Reader("js", "[javascript]")
 INSPECTOR = ["--perf-mode", "disabled", "--nodejs-mode", "inspector"]
-EACH = [pytest.param(name, marks=[] if name == "host" else pytest.mark.net) for name in nodes.NAMES]
-FEW = [name for name in EACH if (name if isinstance(name, str) else name.values[0]) in ("host", "12", "26")]
+# What they do as the newest and the oldest do is not tried of each; workers that end have made two of them crash.
+SOME = ["host", *(pytest.param(name, marks=pytest.mark.net) for name in ("12", "22-musl", "24", "26"))]
+ENDINGS = [("host", how) for how in ("natural", "exit", "throw", "signal", "own", "loop", "blocked", "workers")] + \
+          [pytest.param(name, how, marks=pytest.mark.net) for name in ("12", "26") for how in ("exit", "workers")]
 SAID_BY_NODE = re.compile(r"Debugger listening on ws://127\.0\.0\.1:\d+/\S+|For help, see: \S+|Debugger attached\.|"
                           r"Waiting for the debugger to disconnect\.\.\.|\(node:\d+\) .*Warning.*|\(Use `node .*")
 
@@ -61,7 +63,7 @@ def said(text):
 
 # ---- samples ----
 
-@pytest.mark.parametrize("name", EACH)
+@pytest.mark.parametrize("name", SOME)
 def test_six_functions_have_the_shares_they_have(name, pillion, workdir, command):
     """Once it is asked; what is run before is long enough for that. V8's own profiler tells some of a function that it has inlined, or has
     just compiled again, as what called it: that is not ours."""
@@ -115,9 +117,8 @@ def test_a_long_run_is_asked_a_part_of_the_time(pillion, workdir, command):
 
 # ---- it is not harmed ----
 
-@pytest.mark.parametrize("name", FEW)
-@pytest.mark.parametrize("how", ["natural", "exit", "throw", "signal", "own", "loop", "blocked", "workers"])
-def test_however_it_ends_its_status_and_output_are_its_own(how, name, pillion, workdir, command):
+@pytest.mark.parametrize("name,how", ENDINGS)
+def test_however_it_ends_its_status_and_output_are_its_own(name, how, pillion, workdir, command):
     alone = process.run(command(name, "endings.js", [how, 2500]), 60)
     session = profiler.profile(pillion, workdir / "out", command(name, "endings.js", [how, 2500]), *INSPECTOR, launch="init")
     done, asked = session.done, "Debugger listening" in session.done.err
