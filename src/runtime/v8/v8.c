@@ -244,7 +244,7 @@ static const struct runtime_collect v8_collects = {
     .price = "profiles by its inspector, which is opened on a port of this machine for up to ten seconds at a time, as "
              "it says on its standard error",
     .opt_in = "--nodejs-mode inspector",
-    .tick_ms = 20,
+    .tick_ms = 50, /* who ends waits for one; more of them cost more than all else */
     .may_start = inspector_may,
     .start = v8_collect,
     .tick = v8_collect_tick,
