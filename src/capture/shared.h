@@ -67,7 +67,7 @@ struct shared {
 static inline bool shared_collects(const struct shared *s)
 {
     const struct runtime_settings *runtime = &s->settings->runtime;
-    return runtime->attaches && ((!s->perf_on && !s->stops) || runtime->collected != 0);
+    return (!s->perf_on && !s->stops) || runtime->collected != 0;
 }
 
 /* How far rounds may be apart that are usually so far apart, when less is sampled than was asked for. */

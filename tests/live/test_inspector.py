@@ -224,6 +224,11 @@ def test_a_killed_profiler_leaves_it_running(pillion, workdir, command):
     running.end()
 
 
+def test_letting_jvms_alone_does_not_forbid_it(pillion, workdir, command):
+    session = profiler.profile(pillion, workdir / "out", command("host", "endings.js", ["exit", 3000]), *INSPECTOR, "--no-java-attach", launch="init")
+    assert session.done.status == 3 and "Debugger listening" in session.done.err, session.done
+
+
 def test_it_is_asked_for_by_name_only(pillion, workdir, command):
     session = profiler.profile(pillion, workdir / "out", command("host", "endings.js", ["natural", 2500]), "--perf-mode", "disabled", launch="init")
     assert session.done.status == 0 and "Debugger" not in session.done.err, session.done

@@ -57,7 +57,8 @@ void collecting_run(struct collecting *c)
         dials = dials || (collect != NULL && collect->opt_in != NULL &&
                           s->settings->runtime.mode[runtimes[i]->kind] == RUNTIME_COLLECT);
     }
-    if (shared_collects(s) && !collector_run(c->collector, s->confined, dials, &err)) {
+    bool any = s->settings->runtime.attaches || dials;
+    if (any && shared_collects(s) && !collector_run(c->collector, s->confined, dials, &err)) {
         log_say(&c->follow->shared->log, LOG_WARNING, "%s", err.text);
     }
 }

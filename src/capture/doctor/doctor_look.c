@@ -211,7 +211,7 @@ static void find_runtime(struct survey *l, struct targets *targets, const struct
 {
     struct readers readers;
     readers_init(&readers, l->settings, targets, &l->log);
-    readers.collects = l->settings->runtime.attaches;
+    readers.collects = true;
     (void)readers_refresh(&readers, clock_mono_ns());
     if (target->runtime.reader != NULL && target->runtime.reader->runtime != NULL) {
         note_reader(target->runtime.reader, out);

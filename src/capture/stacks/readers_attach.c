@@ -36,7 +36,7 @@ bool readers_is_collected(const struct readers *r, const struct target *target, 
     }
     enum runtime_mode mode = s->mode[runtime->kind];
     bool is_opt_in = runtime->collect->opt_in != NULL;
-    bool is_wanted = is_opt_in ? mode == RUNTIME_COLLECT : mode != RUNTIME_WALK;
+    bool is_wanted = is_opt_in ? mode == RUNTIME_COLLECT : s->attaches && mode != RUNTIME_WALK;
     return is_wanted && ((s->collected != 0 && !is_opt_in) || !readers_is_of_use(runtime, target));
 }
 
