@@ -63,13 +63,13 @@ struct omissions {
     size_t count;
 };
 
-/* A further profile of the window, in the delivery's format. */
+/* What a runtime made of itself in the window (profile/runtime_profile.h): pprof's form, whatever the delivery's is. */
 struct delivery_part {
-    struct str type;    /* its sample type: "alloc_space" */
+    struct str type;    /* "heap", or a file's whole name: "metrics.json" */
     struct str profile;
 };
 
-enum { DELIVERY_MORE_MAX = 7 };
+enum { DELIVERY_MORE_MAX = 11 };
 
 /* What most of the CPU time of a window is of. */
 struct delivery_subject {
@@ -85,7 +85,7 @@ struct delivery {
     struct str format;  /* "col", "pprof", "otlp": of encode/encode.h */
     struct str mime;    /* of that format; empty: not known */
     struct str profile; /* as that encoder wrote it: pprof is gzip'd, col is text */
-    struct str type;    /* what that counts; empty: CPU time, and what was sampled beside it */
+    struct str type;    /* "heap": a runtime made it, as pprof; empty: CPU time, and what was sampled beside it */
     struct delivery_part more[DELIVERY_MORE_MAX];
     size_t more_count;
     size_t taken;       /* so many of all were: the others are sent when it is tried again */
@@ -159,6 +159,7 @@ struct backend {
     bool reads_otel;           /* OTEL_EXPORTER_OTLP_…: headers, patience, certificates */
     bool names_host;           /* even without metadata: it refuses a profile without, or the address has it */
     bool takes_sets;           /* all profiles of a window in one request; else there is one for each */
+    const char *own_names_of;  /* in profiles of this language sample types keep pprof's names; null: of none */
     bool unpacks;              /* making a request takes for a moment several times the profile */
     bool takes_headers;        /* --header's, where other back ends are used, too */
     uint64_t most_age_ns;      /* older ones are not taken by the service; 0: any */

@@ -14,9 +14,8 @@ bool datadog_address(struct backend_context *context, const struct backend_place
 void datadog_omits(const struct backend_context *context, struct omissions *out);
 void studio_omits(const struct backend_context *context, struct omissions *out);
 
-/* Datadog's event.json: what the profiles are of, and the names of their files: of the first, and of the one that is
- * more[at]. */
-#define DATADOG_PROFILE "profile.pprof"
+/* Datadog's event.json: what the profiles are of, and the names of their files: of the delivery's at-th, 0 being the
+ * first. */
 enum { DATADOG_NAME_MAX = 64 };
 void datadog_name(const struct delivery *delivery, size_t at, char out[static DATADOG_NAME_MAX]);
 void datadog_event(struct buf *out, const struct backend_context *context, const struct delivery *delivery);

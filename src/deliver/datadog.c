@@ -34,13 +34,12 @@ static void put_body(const struct backend_context *context, const struct deliver
     datadog_event(&event, context, delivery);
     struct multipart_part parts[2 + DELIVERY_MORE_MAX] = {
         {"event", "event.json", "application/json", buf_slice(&event)},
-        {DATADOG_PROFILE, DATADOG_PROFILE, "application/octet-stream", delivery->profile},
     };
-    char names[DELIVERY_MORE_MAX][DATADOG_NAME_MAX];
-    for (size_t i = 0; i < delivery->more_count; i++) {
+    char names[1 + DELIVERY_MORE_MAX][DATADOG_NAME_MAX];
+    for (size_t i = 0; i <= delivery->more_count; i++) {
         datadog_name(delivery, i, names[i]);
-        parts[2 + i] = (struct multipart_part){names[i], names[i], "application/octet-stream",
-                                               delivery->more[i].profile};
+        parts[1 + i] = (struct multipart_part){names[i], names[i], "application/octet-stream",
+                                               i == 0 ? delivery->profile : delivery->more[i - 1].profile};
     }
     multipart_boundary(parts, 2 + delivery->more_count, boundary);
     size_t start = text->len;
@@ -175,6 +174,7 @@ const struct backend backend_datadog = {
     .env_service = "DD_SERVICE",
     .keeps_token = true,
     .takes_sets = true,
+    .own_names_of = "go",
     /* The greatest age of its profiles is not documented; of its logs it is 18 hours. */
     .most_age_ns = UINT64_C(18) * 3600 * NS_PER_S,
     .address = datadog_address,

@@ -418,12 +418,34 @@ static void put_info(struct buf *out, const struct origin *origin, const struct 
     buf_text(out, "}}");
 }
 
+/* As its library for Go calls them: what grows since a program began is the difference to the window before. */
+static const struct {
+    const char *type, *name;
+} attachments[] = {
+    {"heap", "delta-heap.pprof"},       {"mutex", "delta-mutex.pprof"},
+    {"block", "delta-block.pprof"},     {"goroutine", "goroutines.pprof"},
+    {"goroutinewait", "goroutineswait.pprof"},
+};
+
 void datadog_name(const struct delivery *delivery, size_t at, char out[static DATADOG_NAME_MAX])
 {
-    struct str type = str_sub(delivery->more[at].type, 0, DATADOG_NAME_MAX - sizeof ".pprof");
-    snprintf(out, DATADOG_NAME_MAX, "%.*s.pprof", (int)type.len, type.ptr);
+    struct str type = at == 0 ? delivery->type : delivery->more[at - 1].type;
+    if (type.len == 0) {
+        bool is_go = str_eq(delivery->subject.language, STR("go"));
+        snprintf(out, DATADOG_NAME_MAX, "%s", is_go ? "cpu.pprof" : "profile.pprof");
+        return;
+    }
+    for (size_t i = 0; i < sizeof attachments / sizeof attachments[0]; i++) {
+        if (str_eq(type, str_of(attachments[i].type))) {
+            snprintf(out, DATADOG_NAME_MAX, "%s", attachments[i].name);
+            return;
+        }
+    }
+    bool has_ending = str_find(type, '.') < type.len;
+    type = str_sub(type, 0, DATADOG_NAME_MAX - sizeof ".pprof");
+    snprintf(out, DATADOG_NAME_MAX, "%.*s%s", (int)type.len, type.ptr, has_ending ? "" : ".pprof");
     for (size_t i = 0; i < type.len && out[i] != '\0'; i++) {
-        out[i] = ascii_is_alnum(out[i]) || out[i] == '-' ? out[i] : '_';
+        out[i] = ascii_is_alnum(out[i]) || out[i] == '-' || out[i] == '.' ? out[i] : '_';
     }
 }
 
@@ -431,11 +453,11 @@ void datadog_event(struct buf *out, const struct backend_context *context, const
 {
     buf_text(out, "{\"version\":\"4\"");
     put_text(out, "family", family_of(delivery));
-    buf_text(out, ",\"attachments\":[\"" DATADOG_PROFILE "\"");
-    for (size_t i = 0; i < delivery->more_count; i++) {
+    buf_text(out, ",\"attachments\":[");
+    for (size_t i = 0; i <= delivery->more_count; i++) {
         char name[DATADOG_NAME_MAX];
         datadog_name(delivery, i, name);
-        buf_byte(out, ',');
+        buf_text(out, i > 0 ? "," : "");
         json_text(out, str_of(name));
     }
     buf_byte(out, ']');

@@ -165,7 +165,7 @@ static struct str metric_of(struct str type)
 {
     static const struct {
         const char *start, *name;
-    } names[] = {{"alloc", "memory"}, {"inuse", "memory"}, {"mutex", "mutex"}, {"lock", "mutex"},
+    } names[] = {{"heap", "memory"}, {"alloc", "memory"}, {"inuse", "memory"}, {"mutex", "mutex"}, {"lock", "mutex"},
                  {"block", "block"}, {"goroutine", "goroutines"}};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         if (str_starts(type, str_of(names[i].start))) {

@@ -243,6 +243,7 @@ void profile_release(struct profile *p)
     for (unsigned i = 0; i < PROFILE_EVENTS_MAX; i++) {
         map_release(&p->occurrence_ids[i]);
     }
+    runtime_profiles_release(&p->of_runtimes);
     release_ids(p);
     arena_release(&p->text);
 }
@@ -271,7 +272,7 @@ void profile_clear(struct profile *p)
     intern_clear(&p->sample_ids);
     arena_clear(&p->text);
     p->meta = (struct profile_meta){0};
-    p->next = NULL;
+    runtime_profiles_clear(&p->of_runtimes);
     p->dropped = p->collapsed = 0;
     p->limit_bytes = p->max_bytes;
     p->in_need = false;

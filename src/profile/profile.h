@@ -41,6 +41,7 @@
 #include "base/map.h"
 #include "base/vec.h"
 #include "profile/language.h"
+#include "profile/runtime_profile.h"
 
 /* CPU time that is known to have been used but whose stack is not known. */
 enum account {
@@ -258,8 +259,7 @@ struct profile_meta {
 
 struct profile {
     struct profile_meta meta;
-    struct profile *next; /* of the same window, of another sample type (meta.value): a runtime's own; null: none.
-                             Its owner is who put it there, until the window is published */
+    struct runtime_profiles of_runtimes; /* of the same window */
     VEC(struct str) strings;
     VEC(struct module) modules;
     VEC(struct frame) frames;

@@ -499,13 +499,30 @@ static void a_set_of_profiles_is_one_request(void)
 {
     struct bench *b = set_up();
     CHECK(row()->takes_sets);
-    b->delivery.more[0] = (struct delivery_part){STR("alloc_space"), STR("second")};
+    b->delivery.more[0] = (struct delivery_part){STR("heap"), STR("second")};
     b->delivery.more[1] = (struct delivery_part){STR("a\"b\r\n"), STR("third")};
-    b->delivery.more_count = 2;
+    b->delivery.more[2] = (struct delivery_part){STR("metrics.json"), STR("[]")};
+    b->delivery.more_count = 3;
     ask(b);
-    CHECK_STR(json_member(event_of(b), "attachments"), "[\"profile.pprof\",\"alloc_space.pprof\",\"a_b__.pprof\"]");
-    CHECK_STR(between(b->request.body, "filename=\"alloc_space.pprof\"\r\n" HEAD_OF_PROFILE, "\r\n--"), "second");
+    CHECK_STR(json_member(event_of(b), "attachments"),
+              "[\"profile.pprof\",\"delta-heap.pprof\",\"a_b__.pprof\",\"metrics.json\"]");
+    CHECK_STR(between(b->request.body, "filename=\"delta-heap.pprof\"\r\n" HEAD_OF_PROFILE, "\r\n--"), "second");
     CHECK_STR(between(b->request.body, "filename=\"a_b__.pprof\"\r\n" HEAD_OF_PROFILE, "\r\n--"), "third");
+    CHECK_STR(between(b->request.body, "filename=\"metrics.json\"\r\n" HEAD_OF_PROFILE, "\r\n--"), "[]");
+    tear_down(b);
+}
+
+/* As its library for Go sends them. */
+static void of_a_go_program_names_are_its_librarys(void)
+{
+    struct bench *b = set_up();
+    b->delivery.subject.language = STR("go");
+    ask(b);
+    CHECK_STR(json_member(event_of(b), "attachments"), "[\"cpu.pprof\"]");
+    CHECK_STR(json_member(event_of(b), "family"), "\"go\"");
+    b->delivery.type = STR("goroutine");
+    ask(b);
+    CHECK_STR(json_member(event_of(b), "attachments"), "[\"goroutines.pprof\"]");
     tear_down(b);
 }
 
@@ -751,6 +768,7 @@ TESTS({"the event is what the service reads", the_event_is_what_the_service_read
       {"a run is known by one id", a_run_is_known_by_one_id},
       {"what was made smaller says so", what_was_made_smaller_says_so},
       {"a set of profiles is one request", a_set_of_profiles_is_one_request},
+      {"of a Go program names are its library's", of_a_go_program_names_are_its_librarys},
       {"another format is refused", another_format_is_refused},
       {"an agent is found as tracers find it", an_agent_is_found_as_tracers_find_it},
       {"without an agent it is the intake of a site", without_an_agent_it_is_the_intake_of_a_site},

@@ -122,41 +122,48 @@ static struct outputs_written write_at(struct place *p, uint64_t wall_ns)
 
 /* ---- names and links ---- */
 
-/* A runtime's own profile, with no file of the same name before. */
-static void make_second(struct profile *p)
+static void put_made(struct place *p, uint32_t pid, const char *type, const char *text)
 {
-    CHECK(profile_init(p, SAMPLE_MAX_BYTES, NULL));
-    fill_sample(p);
-    p->meta.value = profile_cstring(p, "alloc_space");
-    p->meta.unit = profile_cstring(p, "bytes");
-    p->meta.end_wall_ns = WALL;
+    struct buf bytes;
+    buf_init(&bytes, 100);
+    buf_text(&bytes, text);
+    CHECK(runtime_profiles_put(&p->profile.of_runtimes, pid, type, &bytes));
 }
 
-static void further_profiles_have_files_of_their_own(void)
+static void what_runtimes_made_has_files_of_its_own(void)
 {
     struct place p;
-    struct profile second;
     begin(&p, encoder_bit("col") | encoder_bit("html") | encoder_bit("pprof"));
-    make_second(&second);
-    p.profile.next = &second;
+    put_made(&p, 7, "heap", "\x1f\x8b first");
+    put_made(&p, 7, "heap", "\x1f\x8b second");
+    put_made(&p, 7, "metrics.json", "[]");
     p.outputs.max_sets = 1;
     write_at(&p, WALL);
     CHECK_TEXT(names_in(p.dir),
                "last_flamegraph.html last_profile.col last_profile.pprof "
-               "profile_2026-11-20T103104Z.alloc_space.col profile_2026-11-20T103104Z.alloc_space.html "
-               "profile_2026-11-20T103104Z.alloc_space.pprof profile_2026-11-20T103104Z.col "
-               "profile_2026-11-20T103104Z.html profile_2026-11-20T103104Z.pprof");
+               "profile_2026-11-20T103104Z.col profile_2026-11-20T103104Z.heap.pprof "
+               "profile_2026-11-20T103104Z.html profile_2026-11-20T103104Z.metrics.json "
+               "profile_2026-11-20T103104Z.pprof");
     CHECK_TEXT(link_of(&p, "last_profile.pprof"), "profile_2026-11-20T103104Z.pprof");
-    CHECK(holds(&p, "profile_2026-11-20T103104Z.alloc_space.pprof", "\x1f\x8b"));
-    p.profile.next = NULL;
+    CHECK(holds(&p, "profile_2026-11-20T103104Z.heap.pprof", "\x1f\x8b second"));
+    put_made(&p, 8, "heap", "\x1f\x8b");
     write_at(&p, WALL + SECOND); /* the set goes as a whole */
     CHECK_TEXT(names_in(p.dir), "last_flamegraph.html last_profile.col last_profile.pprof "
-                                "profile_2026-11-20T103105Z.col profile_2026-11-20T103105Z.html "
-                                "profile_2026-11-20T103105Z.pprof");
-    profile_release(&second);
+                                "profile_2026-11-20T103105Z.col profile_2026-11-20T103105Z.heap-7.pprof "
+                                "profile_2026-11-20T103105Z.heap-8.pprof profile_2026-11-20T103105Z.html "
+                                "profile_2026-11-20T103105Z.metrics-7.json profile_2026-11-20T103105Z.pprof");
+    runtime_profiles_clear(&p.profile.of_runtimes);
+    write_at(&p, WALL + 2 * SECOND);
+    CHECK_TEXT(names_in(p.dir), "last_flamegraph.html last_profile.col last_profile.pprof "
+                                "profile_2026-11-20T103106Z.col profile_2026-11-20T103106Z.html "
+                                "profile_2026-11-20T103106Z.pprof");
+    p.outputs.formats = encoder_bit("col"); /* they are pprof */
+    put_made(&p, 7, "heap", "\x1f\x8b");
+    write_at(&p, WALL + 3 * SECOND);
+    CHECK_TEXT(names_in(p.dir), "last_flamegraph.html last_profile.col last_profile.pprof "
+                                "profile_2026-11-20T103107Z.col");
     end(&p);
 }
-
 
 static void names_and_links(void)
 {
@@ -576,7 +583,7 @@ static void no_directory(void)
     end(&p);
 }
 
-TESTS({"further profiles have files of their own", further_profiles_have_files_of_their_own},
+TESTS({"what runtimes made has files of its own", what_runtimes_made_has_files_of_its_own},
       {"a window leaves one file per format and links to them", names_and_links},
       {"only the wanted formats are written", chosen_formats_only},
       {"without formats nothing is touched", nothing_wanted},

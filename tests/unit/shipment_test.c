@@ -173,34 +173,66 @@ static void a_smaller_col_says_the_same_of_the_machine(void)
     tear_down(b);
 }
 
-/* CPU time, and what a runtime allocated. */
-static void a_window_is_a_set_of_profiles(void)
+/* A profile of `sum` bytes that a runtime made, and a file of its figures. */
+static void add_made(struct profile *p, uint32_t pid, uint64_t *sum)
+{
+    struct profile second;
+    struct buf bytes;
+    struct sink sink = sink_of_buf(&bytes);
+    CHECK(profile_init(&second, ROOM, NULL));
+    buf_init(&bytes, ROOM);
+    fill_many(&second);
+    second.waits.len = second.occurrences.len = second.event_types.len = 0;
+    second.meta.value = profile_cstring(&second, "alloc_space");
+    second.meta.unit = profile_cstring(&second, "bytes");
+    second.meta.period_ns = 1;
+    *sum = profile_sum(&second).cpu_ns;
+    CHECK(encode_write(encoder_by_name(STR("pprof")), &second, NULL, &sink, NULL));
+    profile_release(&second);
+    CHECK(runtime_profiles_put(&p->of_runtimes, pid, "heap", &bytes));
+    buf_text(&bytes, "[[\"go_num_goroutine\",4]]");
+    CHECK(runtime_profiles_put(&p->of_runtimes, pid, "metrics.json", &bytes));
+    CHECK_INT(bytes.len, 0);
+}
+
+static bool is_studio(const struct backend *row)
+{
+    return strcmp(row->name, "studio") == 0;
+}
+
+/* What runtimes made goes with the window: of the process with the most CPU time, or of the first. */
+static void what_a_runtime_made_goes_with_the_window(void)
 {
     for (size_t i = 0; backends[i] != NULL; i++) {
         struct bench *b = set_up();
-        struct profile p, second;
-        CHECK(profile_init(&p, ROOM, NULL) && profile_init(&second, ROOM, NULL));
+        struct profile p;
+        uint64_t sum;
+        CHECK(profile_init(&p, ROOM, NULL));
         fill_many(&p);
-        fill_many(&second);
-        second.waits.len = second.occurrences.len = second.event_types.len = 0;
-        second.meta.value = profile_cstring(&second, "alloc_space");
-        second.meta.unit = profile_cstring(&second, "bytes");
-        second.meta.period_ns = 1;
-        p.next = &second;
-        uint64_t sum = profile_sum(&second).cpu_ns;
+        add_made(&p, 999999, &sum);
+        CHECK_INT(shipment_runtime(&p), 999999);
+        add_made(&p, shipment_subject(&p).pid, &sum);
+        CHECK_INT(shipment_runtime(&p), shipment_subject(&p).pid);
         b->delivery = delivery_of("", STR(""));
         CHECK(shipment_encode(&p, backends[i], &b->file, &b->delivery, &b->err));
         profile_release(&p);
-        profile_release(&second);
-        CHECK_INT(b->delivery.more_count, 1);
-        CHECK_STR(b->delivery.more[0].type, "alloc_space");
         CHECK(b->delivery.type.len == 0);
+        CHECK_INT(b->delivery.more_count, is_studio(backends[i]) ? 0 : backends[i]->takes_sets ? 2 : 1);
+        if (is_studio(backends[i])) {
+            tear_down(b);
+            continue;
+        }
+        CHECK_STR(b->delivery.more[0].type, "heap");
+        if (backends[i]->takes_sets) {
+            CHECK_STR(b->delivery.more[1].type, "metrics.json");
+            CHECK_STR(b->delivery.more[1].profile, "[[\"go_num_goroutine\",4]]");
+        }
         shipment_init(&b->shipment, backends[i], &b->delivery, ROOM);
         CHECK(shipment_build(&b->shipment, &b->context, &b->err));
         size_t before = b->shipment.request.body.len;
         CHECK(shipment_smaller(&b->shipment, &b->context, &b->err));
         CHECK(shipment_build(&b->shipment, &b->context, &b->err));
-        CHECK(b->shipment.request.body.len < before * 3 / 4);
+        CHECK(b->shipment.request.body.len < before);
         struct str sent = b->shipment.delivery.more[0].profile;
         if (strcmp(backends[i]->format, "otlp") == 0) {
             CHECK_INT(sum_of(sent, "alloc_space"), sum);
@@ -212,6 +244,33 @@ static void a_window_is_a_set_of_profiles(void)
             CHECK_INT(profile_sum(&p).cpu_ns, sum);
             CHECK_STR(profile_text(&p, p.meta.unit), "bytes");
             profile_release(&p);
+        }
+        tear_down(b);
+    }
+}
+
+/* Of other processes it is sent alone. */
+static void what_another_runtime_made_is_a_delivery(void)
+{
+    for (size_t i = 0; backends[i] != NULL; i++) {
+        struct bench *b = set_up();
+        struct profile p;
+        uint64_t sum;
+        CHECK(profile_init(&p, ROOM, NULL));
+        fill_many(&p);
+        add_made(&p, 999999, &sum);
+        b->delivery = delivery_of("", STR(""));
+        bool is_one = shipment_encode_runtime(&p, 999999, backends[i], &b->file, &b->delivery, &b->err);
+        CHECK_INT(is_one, !is_studio(backends[i]));
+        CHECK_INT(b->err.kind, ERR_NONE);
+        profile_release(&p);
+        if (is_one) {
+            CHECK_STR(b->delivery.type, "heap");
+            CHECK_STR(b->delivery.format, "pprof");
+            CHECK_INT(b->delivery.subject.pid, 999999);
+            CHECK_INT(b->delivery.more_count, backends[i]->takes_sets ? 1 : 0);
+            shipment_init(&b->shipment, backends[i], &b->delivery, ROOM);
+            CHECK(shipment_build(&b->shipment, &b->context, &b->err));
         }
         tear_down(b);
     }
@@ -334,7 +393,8 @@ TESTS({"what was encoded by the rules is sent as it is", what_was_encoded_by_the
       {"a file is encoded by the rules", a_file_is_encoded_by_the_rules},
       {"after a 413 half is sent, and the sums stay", after_a_413_half_is_sent_and_the_sums_stay},
       {"a smaller .col says the same of the machine", a_smaller_col_says_the_same_of_the_machine},
-      {"a window is a set of profiles", a_window_is_a_set_of_profiles},
+      {"what a runtime made goes with the window", what_a_runtime_made_goes_with_the_window},
+      {"what another runtime made is a delivery", what_another_runtime_made_is_a_delivery},
       {"what most of the time is of is the subject", what_most_of_the_time_is_of_is_the_subject},
       {"what cannot be made smaller is told", what_cannot_be_smaller_is_told},
       {"a damaged file is refused", a_damaged_file_is_refused},

@@ -19,6 +19,12 @@ static struct str *profile_at(struct delivery *d, size_t n)
     return n == 0 ? &d->profile : &d->more[n - 1].profile;
 }
 
+/* What that is; of the first, "" is CPU time. */
+static struct str *type_at(struct delivery *d, size_t n)
+{
+    return n == 0 ? &d->type : &d->more[n - 1].type;
+}
+
 static size_t bytes_of(const struct delivery *d)
 {
     size_t sum = d->profile.len;
@@ -78,42 +84,114 @@ struct delivery_subject shipment_subject(const struct profile *p)
     return subject;
 }
 
+/* ---- what a runtime made ---- */
+
+uint32_t shipment_runtime(const struct profile *p)
+{
+    uint32_t subject = shipment_subject(p).pid, first = 0;
+    vec_each(&p->of_runtimes.all, one)
+    {
+        first = first == 0 || one->pid == subject ? one->pid : first;
+    }
+    return first;
+}
+
+/* Whoever does not take all in one request is sent profiles alone. */
+static bool is_taken(const struct backend *row, const struct runtime_profile *made)
+{
+    const struct encoder *encoder = encoder_by_name(str_of(row->format));
+    bool is_cpu_alone = encoder != NULL && encoder->is_cpu_alone;
+    return !is_cpu_alone && (row->takes_sets || runtime_profile_is_pprof(str_of(made->type)));
+}
+
+/* Puts what it has behind the profiles that are there, from the delivery's place `at` on. */
+static void add_runtime(const struct profile *p, uint32_t pid, const struct backend *row, size_t at, struct buf *out,
+                        struct delivery *d)
+{
+    vec_each(&p->of_runtimes.all, made)
+    {
+        if (made->pid == pid && at <= DELIVERY_MORE_MAX && is_taken(row, made)) {
+            d->more_count = at;
+            profile_at(d, at++)->len = made->bytes.len;
+            buf_str(out, buf_slice(&made->bytes));
+        }
+    }
+}
+
+/* Texts stand behind all profiles, in the order of these. */
+static void add_types(const struct profile *p, uint32_t pid, const struct backend *row, size_t at, struct buf *out,
+                      struct delivery *d)
+{
+    vec_each(&p->of_runtimes.all, made)
+    {
+        if (made->pid == pid && at <= d->more_count && is_taken(row, made)) {
+            type_at(d, at++)->len = strlen(made->type);
+            buf_text(out, made->type);
+        }
+    }
+}
+
+/* All is there: where its parts are. The buffer will not move any more. */
+static bool settle(struct buf *out, struct delivery *d, size_t first_type, struct err *err)
+{
+    buf_str(out, d->subject.runtime);
+    buf_str(out, d->subject.entry);
+    buf_trim(out); /* it may wait for hours */
+    point_into(d, out);
+    const char *at = out->ptr + bytes_of(d);
+    for (size_t i = first_type; i <= d->more_count; at += type_at(d, i++)->len) {
+        type_at(d, i)->ptr = at;
+    }
+    d->subject.runtime.ptr = at;
+    d->subject.entry.ptr = at + d->subject.runtime.len;
+    return !out->failed || err_set(err, ERR_LIMIT, 0, "a window is larger than %zu bytes", out->max);
+}
+
 bool shipment_encode(struct profile *p, const struct backend *row, struct buf *out, struct delivery *d,
                      struct err *err)
 {
     const struct encoder *encoder = encoder_by_name(str_of(row->format));
     struct sink sink = sink_of_buf(out);
-    bool is_kept = encoder == NULL || encoder->is_read, ok = true;
+    bool is_kept = encoder == NULL || encoder->is_read;
+    uint32_t pid = shipment_runtime(p);
     encoder = is_kept ? encoder : encoder_by_name(STR("pprof"));
     if (encoder == NULL) {
         return err_set(err, ERR_UNSUPPORTED, 0, "there is no format %s", row->format);
     }
     d->format = str_of(encoder->name);
     d->more_count = 0;
-    for (struct profile *q = p; ok && q != NULL && d->more_count < DELIVERY_MORE_MAX; q = q->next) {
-        size_t before = out->len;
-        ok = encode_write(encoder, q, is_kept ? row->rules : NULL, &sink, err);
-        d->more_count += q != p;
-        profile_at(d, d->more_count)->len = out->len - before;
-    }
-    size_t at = out->len, n = 0;
-    for (struct profile *q = p->next; n < d->more_count; q = q->next) {
-        d->more[n].type.len = profile_text(q, q->meta.value).len;
-        buf_str(out, profile_text(q, q->meta.value));
-        n++;
-    }
     d->subject = shipment_subject(p);
-    size_t runtime_at = out->len;
-    buf_str(out, d->subject.runtime);
-    buf_str(out, d->subject.entry);
-    buf_trim(out); /* it may wait for hours */
-    d->subject.runtime.ptr = out->ptr + runtime_at;
-    d->subject.entry.ptr = d->subject.runtime.ptr + d->subject.runtime.len;
-    point_into(d, out);
-    for (size_t i = 0; i < n; at += d->more[i++].type.len) {
-        d->more[i].type.ptr = out->ptr + at;
+    struct encode_rules rules = row->rules != NULL ? *row->rules : (struct encode_rules){0};
+    bool is_named = row->own_names_of != NULL && str_eq(d->subject.language, str_of(row->own_names_of));
+    rules.type_names = is_named ? NULL : rules.type_names;
+    if (!encode_write(encoder, p, is_kept && row->rules != NULL ? &rules : NULL, &sink, err)) {
+        return false;
     }
-    return ok && (!out->failed || err_set(err, ERR_LIMIT, 0, "a window is larger than %zu bytes", out->max));
+    d->profile.len = out->len;
+    add_runtime(p, pid, row, 1, out, d);
+    add_types(p, pid, row, 1, out, d);
+    return settle(out, d, 1, err);
+}
+
+bool shipment_encode_runtime(const struct profile *p, uint32_t pid, const struct backend *row, struct buf *out,
+                             struct delivery *d, struct err *err)
+{
+    d->format = STR("pprof");
+    d->more_count = 0;
+    d->profile = STR("");
+    add_runtime(p, pid, row, 0, out, d);
+    if (d->profile.len == 0) {
+        return false;
+    }
+    d->subject = (struct delivery_subject){.pid = pid, .language = STR("go")};
+    for (size_t i = 1; i < p->processes.len; i++) {
+        if (p->processes.at[i].pid == pid) {
+            d->subject.runtime = profile_text(p, p->processes.at[i].runtime);
+            d->subject.entry = profile_text(p, p->processes.at[i].entry);
+        }
+    }
+    add_types(p, pid, row, 0, out, d);
+    return settle(out, d, 0, err);
 }
 
 void shipment_init(struct shipment *s, const struct backend *row, const struct delivery *delivery, size_t max_bytes)
@@ -138,10 +216,7 @@ static struct str header_of(struct str file)
 static bool read_profile(const struct shipment *s, size_t at, struct profile *p, struct err *err)
 {
     struct delivery given = *s->given;
-    struct str file = *profile_at(&given, at), type = at == 0 ? given.type : given.more[at - 1].type;
-    struct collapsed_damage damage;
-    bool whole = given.is_raw || type.len == 0;
-    bool ok = whole ? profile_read_whole(p, file, err) : profile_read_type(p, file, type, &damage, err);
+    bool ok = profile_read_whole(p, *profile_at(&given, at), err);
     if (ok && p->meta.start_wall_ns == 0) {
         p->meta.start_wall_ns = given.start_wall_ns;
         p->meta.end_wall_ns = given.end_wall_ns;
@@ -149,13 +224,18 @@ static bool read_profile(const struct shipment *s, size_t at, struct profile *p,
     return ok;
 }
 
-/* Appends one of the delivery's profiles. */
+/* Appends one of the delivery's profiles. What a runtime made stays as it is where that is the format: its values and
+ * labels are more than a profile of ours holds. */
 static bool encode_one(const struct shipment *s, size_t at, struct encode_rules *rules, struct buf *out,
                        struct err *err)
 {
     struct delivery given = *s->given;
     struct sink sink = sink_of_buf(out);
     struct profile p;
+    if (type_at(&given, at)->len > 0 && str_eq(given.format, str_of(s->row->format))) {
+        buf_str(out, *profile_at(&given, at));
+        return true;
+    }
     if (!profile_init(&p, s->encoded.max, err)) {
         return false;
     }

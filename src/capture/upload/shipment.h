@@ -28,11 +28,18 @@
 /* Of what most of the CPU time is; the texts are the profile's. */
 struct delivery_subject shipment_subject(const struct profile *p);
 
-/* Encodes all profiles of a window as the back end's deliveries are kept: in the format that it wants, by its rules,
- * unless that could not be read back; else all of each as pprof. They lie in `out`, and the
- * delivery is told where. */
+/* Encodes a window as the back end's deliveries are kept: in the format that it wants, by its rules, unless that could
+ * not be read back; else all of it as pprof. Behind it stands what a runtime made (profile/runtime_profile.h), of the
+ * process shipment_runtime, as far as the service takes it. All lies in `out`, and the delivery is told where. */
 bool shipment_encode(struct profile *p, const struct backend *row, struct buf *out, struct delivery *d,
                      struct err *err);
+
+/* The process whose runtime's profiles go with the window; 0: none has any. */
+uint32_t shipment_runtime(const struct profile *p);
+
+/* Of another process what its runtime made, alone. False without an error: the service takes nothing of it. */
+bool shipment_encode_runtime(const struct profile *p, uint32_t pid, const struct backend *row, struct buf *out,
+                             struct delivery *d, struct err *err);
 
 struct shipment {
     const struct backend *row;

@@ -1,10 +1,9 @@
-/* The uploader's outside: start, encoding of each window for each back end and its hand-over, counts,
- * refresh and end. One thread per back end does the sending (uploader_thread.c); windows wait in
- * memory (uploader_queue.c) or in files (uploader_spool.c). */
+/* The uploader's outside: start, counts, refresh and end. Windows come in by uploader_submit.c. One thread per back end
+ * does the sending (uploader_thread.c); windows wait in memory (uploader_queue.c) or in files
+ * (uploader_spool.c). */
 #include "base/time.h"
 #include "capture/upload/tags.h"
 #include "capture/upload/origin_ask.h"
-#include "capture/upload/shipment.h"
 #include "capture/upload/uploader_private.h"
 #include "os/clock.h"
 #include "os/net.h"
@@ -269,79 +268,6 @@ unsigned uploader_making_times(const struct uploader *up)
 size_t uploader_most_bytes(const struct uploader *up)
 {
     return up->most_bytes;
-}
-
-/* ---- hand-over ---- */
-
-static bool encode(struct uploader *up, struct profile *p, const struct backend *row, struct upload_item *item,
-                   struct err *err)
-{
-    item->delivery = (struct delivery){
-        .start_wall_ns = p->meta.start_wall_ns,
-        .end_wall_ns = p->meta.end_wall_ns,
-        .frequency_hz = p->meta.frequency_hz,
-        .sequence = up->sequence,
-        .identity = hash_u64(up->run ^ hash_u64(up->sequence)),
-        .cpu_percent = p->meta.usage.any ? p->meta.usage.cpu_percent : -1,
-        .memory_percent = p->meta.usage.any ? p->meta.usage.memory_percent : -1,
-    };
-    pthread_mutex_lock(&up->making);
-    bool ok = shipment_encode(p, row, &item->bytes, &item->delivery, err);
-    pthread_mutex_unlock(&up->making);
-    return ok;
-}
-
-/* Did it end when windows that began with it do, in other instances? */
-static bool is_in_time(const struct uploader *up, const struct profile *p)
-{
-    return p->meta.end_wall_ns - p->meta.start_wall_ns >= up->settings->sampling.window_ns;
-}
-
-/* Its thread must not take the file before it knows of the copy in memory: it would send both. */
-static void hand_to(struct upload_queue *queue, struct upload_item *item, bool in_time)
-{
-    struct uploader *up = queue->up;
-    pthread_mutex_lock(&up->lock);
-    queue->entering = window_key_of(&item->delivery);
-    queue->has_entering = true;
-    (void)uploader_make_room(up, item->bytes.len);
-    up->used_bytes += item->bytes.len;
-    pthread_mutex_unlock(&up->lock);
-    spool_keep(queue, item);
-    pthread_mutex_lock(&up->lock);
-    if (in_time) {
-        schedule_hold(&queue->schedule, queue->entering, clock_mono_ns());
-    } else {
-        schedule_let_go(&queue->schedule);
-    }
-    queue->has_entering = false;
-    queue_insert(queue, item);
-    pthread_mutex_unlock(&up->lock);
-    waker_set(queue->waker);
-}
-
-/* Requests are made from when it is handed over on: then the profile is soon no longer needed. */
-void uploader_submit(struct uploader *up, struct profile *p)
-{
-    struct upload_item items[BACKENDS_MAX] = {0};
-    up->sequence++;
-    for (size_t i = 0; i < up->queue_count; i++) {
-        struct err err;
-        buf_init(&items[i].bytes, up->most_bytes);
-        if (!encode(up, p, up->queues[i].row, &items[i], &err)) {
-            buf_release(&items[i].bytes);
-            items[i] = (struct upload_item){0};
-            pthread_mutex_lock(&up->lock);
-            up->queues[i].counts.dropped++;
-            pthread_mutex_unlock(&up->lock);
-            log_once(up->log, LOG_WARNING, "a window is not uploaded: %s; raise --max-memory", err.text);
-        }
-    }
-    for (size_t i = 0; i < up->queue_count; i++) {
-        if (items[i].bytes.ptr != NULL) {
-            hand_to(&up->queues[i], &items[i], is_in_time(up, p));
-        }
-    }
 }
 
 /* ---- counts ---- */

@@ -19,8 +19,9 @@
  *
  * With a spool a window is in a file before it is tried for the first time, and the file is removed
  * when it was taken, or will never be: a profiler that is killed loses none. What a server took but
- * could not say so is sent again, and may then be there twice. Further profiles of a window
- * (profile.next) go with it.
+ * could not say so is sent again, and may then be there twice. What runtimes made of themselves goes with the window
+ * where the service takes it: of the process with the most CPU time, or else of the first, in the same delivery, of
+ * others in deliveries of their own.
  *
  * Memory: encoded windows take an eighth of --max-memory at most; a window larger than that is not
  * kept, nor read from the spool. What is read from there, one file for each back end, is on top.

@@ -1,10 +1,11 @@
 /*
  * uploader_private: what the files of the uploader share.
  *
- *     uploader.c        start, hand-over, counts, end
- *     uploader_thread.c   one back end's thread: which delivery is next, what became of it
- *     uploader_queue.c  windows in memory
- *     uploader_spool.c  windows in files
+ *     uploader.c         start, counts, end
+ *     uploader_submit.c  a window is encoded and handed to the queues
+ *     uploader_thread.c  one back end's thread: which delivery is next, what became of it
+ *     uploader_queue.c   windows in memory
+ *     uploader_spool.c   windows in files
  *
  * The lock is of everything but what is marked "queue": that belongs to the queue's thread alone. A
  * queue holds a window while it is sent (`current`), which is in no queue then.

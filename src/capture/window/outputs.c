@@ -101,10 +101,13 @@ static size_t stem_bytes(struct str name, struct str *rest)
 
 enum { TYPE_MAX_BYTES = 40 };
 
-/* ".pprof", or of a further profile ".alloc_space.pprof". */
+/* ".pprof", or of what a runtime made ".heap.pprof" and ".metrics.json". */
 static bool is_ours(struct str extension)
 {
     struct str rest = str_sub(extension, 1, extension.len), type = str_cut(&rest, '.');
+    if (type.len <= TYPE_MAX_BYTES && str_eq(rest, STR("json"))) {
+        return str_starts(type, STR("metrics"));
+    }
     for (unsigned i = 0; encoders[i] != NULL; i++) {
         struct str ending = str_of(encoders[i]->extension);
         bool is_typed = rest.len > 0 && type.len <= TYPE_MAX_BYTES && str_eq(rest, str_sub(ending, 1, ending.len));
@@ -280,17 +283,6 @@ static void choose_stem(const struct outputs *o, uint64_t end_wall_ns, char stem
     }
 }
 
-/* "" for the first profile of a window, ".alloc_space" for one that a runtime made. */
-static void put_type(const struct profile *p, const struct profile *first, char out[static TYPE_MAX_BYTES + 2])
-{
-    struct str type = p == first ? STR("") : str_sub(profile_text(p, p->meta.value), 0, TYPE_MAX_BYTES);
-    snprintf(out, TYPE_MAX_BYTES + 2, "%s%.*s", p == first ? "" : ".", (int)type.len, type.ptr);
-    for (char *c = out + (p != first); *c != '\0'; c++) {
-        bool is_plain = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || (*c >= '0' && *c <= '9') || *c == '-';
-        *c = is_plain ? *c : '_';
-    }
-}
-
 /* A run that ends a second into a window leaves an empty one, which nobody wants to look at. */
 static bool is_worth_a_link(const struct outputs *o, const struct profile *p)
 {
@@ -299,15 +291,18 @@ static bool is_worth_a_link(const struct outputs *o, const struct profile *p)
     return !o->linked || length_ns >= o->window_ns || profile_sum(p).cpu_ns > length_ns / LITTLE_SHARE;
 }
 
+static bool create(const struct outputs *o, const char *name, struct file_writer *writer, struct err *err)
+{
+    char path[PATH_MAX_BYTES];
+    return (path_of(o, name, "", path) || err_set(err, ERR_LIMIT, 0, "the path %.60s... is too long", o->dir)) &&
+           file_create_atomic(writer, path, err);
+}
+
 static bool write_one(const struct outputs *o, struct profile *p, const char *name, const struct encoder *encoder,
                       uint64_t *bytes, struct err *err)
 {
-    char path[PATH_MAX_BYTES];
     struct file_writer writer;
-    if (!path_of(o, name, "", path)) {
-        return err_set(err, ERR_LIMIT, 0, "the path %.60s... is too long", o->dir);
-    }
-    if (!file_create_atomic(&writer, path, err)) {
+    if (!create(o, name, &writer, err)) {
         return false;
     }
     struct sink sink = file_sink(&writer);
@@ -319,19 +314,56 @@ static bool write_one(const struct outputs *o, struct profile *p, const char *na
     return file_commit(&writer, err);
 }
 
-/* One profile in all formats: those that were written. */
-static unsigned write_all(const struct outputs *o, struct profile *p, const struct profile *first,
-                          struct outputs_written *written, struct err *err)
+static bool write_made(const struct outputs *o, const char *name, struct str file, uint64_t *bytes, struct err *err)
+{
+    struct file_writer writer;
+    if (!create(o, name, &writer, err)) {
+        return false;
+    }
+    struct sink sink = file_sink(&writer);
+    if (!sink_write(&sink, file.ptr, file.len, err)) {
+        file_abandon(&writer);
+        return false;
+    }
+    *bytes += file.len;
+    return file_commit(&writer, err);
+}
+
+/* What runtimes made. False: one of them could not be written. */
+static bool write_of_runtimes(const struct outputs *o, const struct profile *p, struct outputs_written *written,
+                              struct err *err)
+{
+    const struct runtime_profiles *made = &p->of_runtimes;
+    bool good = true, are_several = false;
+    vec_each(&made->all, one)
+    {
+        are_several = are_several || one->pid != made->all.at[0].pid;
+    }
+    vec_each(&made->all, one)
+    {
+        char name[128], pid[16] = "";
+        struct str ending = str_of(one->type), type = str_cut(&ending, '.');
+        if (are_several) {
+            snprintf(pid, sizeof pid, "-%u", one->pid);
+        }
+        snprintf(name, sizeof name, "%s.%.*s%s.%s", written->stem, (int)type.len, type.ptr, pid,
+                 ending.len > 0 ? one->type + type.len + 1 : "pprof");
+        good = write_made(o, name, buf_slice(&one->bytes), &written->bytes, good ? err : NULL) && good;
+    }
+    return good;
+}
+
+/* A profile in all formats: those that were written. */
+static unsigned write_all(const struct outputs *o, struct profile *p, struct outputs_written *written, struct err *err)
 {
     unsigned done = 0;
-    bool is_linked = p == first && is_worth_a_link(o, p);
-    char type[TYPE_MAX_BYTES + 2], name[128];
-    put_type(p, first, type);
+    bool is_linked = is_worth_a_link(o, p);
+    char name[128];
     for (unsigned i = 0; encoders[i] != NULL; i++) {
         if ((o->formats >> i & 1) == 0) {
             continue;
         }
-        snprintf(name, sizeof name, "%s%s%s", written->stem, type, encoders[i]->extension);
+        snprintf(name, sizeof name, "%s%s", written->stem, encoders[i]->extension);
         if (write_one(o, p, name, encoders[i], &written->bytes, err) &&
             (!is_linked || file_link(o->dir, encoders[i]->link, name, err))) {
             done |= 1u << i;
@@ -350,15 +382,15 @@ bool outputs_write(struct outputs *o, struct profile *p, struct outputs_written 
         return false;
     }
     choose_stem(o, p->meta.end_wall_ns, written->stem);
-    written->formats = o->formats;
-    for (struct profile *q = p; q != NULL; q = q->next) {
-        written->formats &= write_all(o, q, p, written, err);
-        err = written->formats == o->formats ? err : NULL;
+    written->formats = write_all(o, p, written, err);
+    bool good = written->formats == o->formats;
+    if ((o->formats & encoder_bit("pprof")) != 0) {
+        good = write_of_runtimes(o, p, written, good ? err : NULL) && good;
     }
     o->linked = true;
     remove_old_sets(o, written->stem);
     written->removed = bound_own(o, written);
-    return written->formats == o->formats;
+    return good;
 }
 
 static bool write_run_one(const struct outputs *o, struct profile *whole, const struct outputs_written *only,

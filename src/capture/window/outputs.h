@@ -7,8 +7,9 @@
  * colons and without a zone, as gProfiler has it. Two windows that end in the same second get "-2",
  * "-3" … behind it instead of overwriting each other.
  *
- * Further profiles of the window (profile.next) have their sample type in front of the extension:
- * profile_<UTC end>.alloc_space.pprof. No link names them.
+ * What runtimes made in pprof's form (profile/runtime_profile.h) has its type in front of the extension,
+ * profile_<UTC end>.heap.pprof, and is written where pprof is wanted; of several processes each has its pid there,
+ * too: profile_<UTC end>.heap-17.pprof. No link names them.
  *
  * Rotation: `rotating` keeps only the newest set, `max_sets` that many (0: all). What is removed are
  * files of this naming in DIR, the oldest names first, those of earlier runs included, and temporary

@@ -191,11 +191,9 @@ static bool publish(struct publisher *pub, struct profile *p)
     }
     namer_drop(&pub->naming.namer, is_gone, pub->naming.images);
     pub->naming.checksum_bytes = CHECKSUM_BYTES;
-    for (struct profile *q = p; q != NULL; q = q->next) {
-        profile_limit(q, SIZE_MAX);
-        if (!namer_run(&pub->naming.namer, q, &err)) {
-            log_once(pub->log, LOG_WARNING, "%s; some frames stay unnamed", err.text);
-        }
+    profile_limit(p, SIZE_MAX);
+    if (!namer_run(&pub->naming.namer, p, &err)) {
+        log_once(pub->log, LOG_WARNING, "%s; some frames stay unnamed", err.text);
     }
     log_problems(pub);
     silent_say(pub->log, pub->naming.images->world, &pub->silent_told);

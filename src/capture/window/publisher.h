@@ -14,8 +14,7 @@
  * third of what is left, where requests take twice its size (uploader_making_times).
  *
  * Ownership: the publisher owns a submitted profile until publisher_submit returns the other one,
- * cleared. Further profiles of the window hang behind it (profile.next): they are published with it,
- * and stay their maker's, who may touch them once publisher_ready.
+ * cleared. Profiles that runtimes made are published with it.
  */
 #ifndef CAPTURE_PUBLISHER_H
 #define CAPTURE_PUBLISHER_H
