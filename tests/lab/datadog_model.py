@@ -27,6 +27,8 @@ MAY_BE = {"process_tags"}
 PROCESS_TAG = re.compile(r"entrypoint\.(basedir|name|type|workdir):(?!_)(?:[a-z0-9_./-]|[^\x00-\x7f])+(?<!_)")
 ONCE = {"language", "service", "host", "process_id", "runtime-id", "profiler_version", "runtime_arch", "runtime_os",
         "profile_seq"}
+OF_RUNTIMES = {"delta-heap.pprof", "delta-mutex.pprof", "delta-block.pprof", "goroutines.pprof", "goroutineleak.pprof",
+               "goroutineswait.pprof", "metrics.json"}
 FAMILIES = {"native", "python", "java", "ruby", "php", "perl", "go", "node"}
 AT_MOST_ONCE = ONCE | {"runtime", "runtime_version", "git.commit.sha", "git.repository_url", "env", "version", "region", "task_arn", "container_id", "pod_name"}
 
@@ -43,12 +45,17 @@ class Upload:
     def __init__(self, request, event, tags, files):
         self.request, self.event, self.tags, self.files = request, event, tags, files
         self.start, self.end = nanoseconds(event["start"]), nanoseconds(event["end"])
-        self.profile = pprof.Profile(files["profile.pprof"])
+        self.main = main_of(event["family"])
+        self.profile = pprof.Profile(files[self.main]) if self.main in files else None
         self.sequence = int(tags["profile_seq"][0])
 
     def tag(self, key):
         (value,) = self.tags[key]
         return value
+
+
+def main_of(family):
+    return "cpu.pprof" if family == "go" else "profile.pprof"
 
 
 def check(is_right, message):
@@ -110,11 +117,12 @@ def upload_of(request, path, key):
     check("event" in files, "there is no event")
     event = event_of(files.pop("event"))
     check(sorted(files) == sorted(event["attachments"]), f"attachments {event['attachments']} of {sorted(files)}")
-    check(files["profile.pprof"][:2] == b"\x1f\x8b", "the profile is not compressed")
+    check(all(content[:2] == b"\x1f\x8b" for name, content in files.items() if name.endswith(".pprof")), "a profile is not compressed")
     upload = Upload(request, event, tags_of(event["tags_profiler"]), files)
     check(event["family"] == upload.tag("language"), f"family {event['family']} of language {upload.tag('language')}")
-    check(upload.profile.sample_types[:2] == [("cpu-samples", "count"), ("cpu-time", "nanoseconds")],
-          f"sample types {upload.profile.sample_types}")
+    types = (("samples", "cpu") if event["family"] == "go" else ("cpu-samples", "cpu-time"))
+    check(not upload.profile or upload.profile.sample_types[:2] == list(zip(types, ("count", "nanoseconds"))),
+          f"sample types {upload.profile and upload.profile.sample_types}")
     return upload
 
 
@@ -175,7 +183,8 @@ def event_of(content):
     check(event["version"] == "4" and isinstance(event["family"], str) and event["family"] in FAMILIES, "version or family")
     files = event["attachments"]
     check(isinstance(files, list) and all(isinstance(name, str) for name in files), "attachments")
-    check(files == ["profile.pprof"], f"attachments {files}")
+    more = [name for name in files if name != main_of(event["family"])]
+    check(set(more) <= OF_RUNTIMES and (not more or event["family"] == "go") and files, f"attachments {files}")
     check(event["endpoint_counts"] is None and event["internal"] == {}, "endpoint_counts or internal")
     check(nanoseconds(event["start"]) <= nanoseconds(event["end"]), "it ends before it starts")
     info_of(event["info"])
