@@ -1,5 +1,5 @@
-/* gzip over zlib: a compressor in front of a sink, and a decompressor into a bounded buffer. Output
- * is the same bytes for the same input. Input is foreign: a stream that is cut, damaged or larger
+/* gzip over zlib: a compressor in front of a sink, and a decompressor that gives piece by piece, or into a bounded
+ * buffer. Output is the same bytes for the same input. Input is foreign: a stream that is cut, damaged or larger
  * than the buffer may grow is an error. */
 #include "base/gzip.h"
 
@@ -88,66 +88,132 @@ bool gzip_is(const void *ptr, size_t len)
     return len >= 3 && memcmp(ptr, "\x1f\x8b\x08", 3) == 0;
 }
 
-/* Unpacks into the free room of `out` until the member or the input ends. */
-static int inflate_member(z_stream *z, struct buf *out)
+/* ---- Reading ---- */
+
+static bool open_packed(struct gunzip *g, const void *ptr, size_t len, struct err *err)
 {
-    int status = Z_OK;
-    while (status == Z_OK) {
-        size_t left = out->max - out->len;
-        size_t part = left < GZIP_CHUNK_BYTES ? left : GZIP_CHUNK_BYTES;
-        unsigned char probe; /* the last byte too many shows that the limit is passed */
-        z->next_out = part == 0 ? &probe : (unsigned char *)buf_room(out, part);
-        if (z->next_out == NULL) {
-            return Z_MEM_ERROR;
-        }
-        size_t given = part == 0 ? 1 : part;
-        z->avail_out = (unsigned)given;
-        status = inflate(z, Z_NO_FLUSH);
-        size_t made = given - z->avail_out;
-        if (part == 0 && made > 0) {
-            out->failed = true;
-            return Z_OK;
-        }
-        out->len += made;
-        if (status == Z_OK && made == 0 && z->avail_in == 0) {
-            return Z_BUF_ERROR;
-        }
+    *g = (struct gunzip){.input = ptr, .len = len, .is_plain = true};
+    if (len > INPUT_MAX) {
+        return err_set(err, ERR_LIMIT, 0, "compressed input has %zu bytes; at most %d are read", len,
+                       INPUT_MAX);
     }
-    return status;
+    if (inflateInit2(&g->stream, WINDOW_BITS_GZIP) != Z_OK) {
+        return err_set(err, ERR_MEMORY, 0, "no memory for the decompressor");
+    }
+    g->is_plain = false;
+    gunzip_rewind(g);
+    return true;
 }
 
-static bool inflate_all(z_stream *z, const unsigned char *at, size_t len, struct buf *out,
-                        struct err *err)
+bool gunzip_open(struct gunzip *gunzip, const void *ptr, size_t len, struct err *err)
 {
-    z->next_in = (unsigned char *)at;
-    z->avail_in = (unsigned)len;
-    do {
-        int status = inflate_member(z, out);
-        if (out->failed) {
+    if (gzip_is(ptr, len)) {
+        return open_packed(gunzip, ptr, len, err);
+    }
+    *gunzip = (struct gunzip){.input = ptr, .len = len, .is_plain = true};
+    gunzip_rewind(gunzip);
+    return true;
+}
+
+void gunzip_rewind(struct gunzip *gunzip)
+{
+    if (!gunzip->is_plain) {
+        inflateReset(&gunzip->stream);
+        if (gunzip->is_over) { /* the checksums were right, and are a tenth of the time */
+            inflateValidate(&gunzip->stream, 0);
+        }
+    }
+    gunzip->stream.next_in = (unsigned char *)gunzip->input;
+    gunzip->stream.avail_in = (unsigned)(gunzip->is_plain ? 0 : gunzip->len);
+    gunzip->stream.total_in = 0;
+    gunzip->is_over = false;
+}
+
+void gunzip_release(struct gunzip *gunzip)
+{
+    if (!gunzip->is_plain) {
+        inflateEnd(&gunzip->stream);
+    }
+    gunzip->is_plain = true;
+}
+
+static size_t read_plain(struct gunzip *g, void *to, size_t len)
+{
+    size_t left = g->len - g->stream.total_in;
+    size_t part = left < len ? left : len;
+    if (part > 0) {
+        memcpy(to, g->input + g->stream.total_in, part);
+    }
+    g->stream.total_in += part;
+    return part;
+}
+
+/* What one call of the decompressor gives. At a member's end the next one is begun. */
+static bool read_some(struct gunzip *g, struct err *err)
+{
+    z_stream *z = &g->stream;
+    unsigned room = z->avail_out;
+    int status = inflate(z, Z_NO_FLUSH);
+    if (status == Z_STREAM_END) {
+        g->is_over = !gzip_is(z->next_in, z->avail_in) || inflateReset(z) != Z_OK;
+        return true;
+    }
+    if (status == Z_BUF_ERROR || (status == Z_OK && z->avail_out == room && z->avail_in == 0)) {
+        return err_set(err, ERR_MALFORMED, 0, "the compressed data is truncated");
+    }
+    if (status != Z_OK) {
+        return err_set(err, ERR_MALFORMED, 0, "the compressed data is damaged (%s)",
+                       z->msg != NULL ? z->msg : "checksum or format");
+    }
+    return true;
+}
+
+bool gunzip_read(struct gunzip *gunzip, void *to, size_t len, size_t *got, struct err *err)
+{
+    if (gunzip->is_plain) {
+        *got = read_plain(gunzip, to, len);
+        return true;
+    }
+    len = len < INPUT_MAX ? len : INPUT_MAX;
+    gunzip->stream.next_out = to;
+    gunzip->stream.avail_out = (unsigned)len;
+    while (gunzip->stream.avail_out > 0 && !gunzip->is_over) {
+        if (!read_some(gunzip, err)) {
+            return false;
+        }
+    }
+    *got = len - gunzip->stream.avail_out;
+    return true;
+}
+
+/* Into the free room of `out`; the first byte too many shows that the limit is passed. */
+static bool inflate_all(struct gunzip *g, struct buf *out, struct err *err)
+{
+    size_t got = 1;
+    while (got > 0) {
+        size_t left = out->max - out->len;
+        size_t part = left < GZIP_CHUNK_BYTES ? left : GZIP_CHUNK_BYTES;
+        char probe;
+        char *room = part == 0 ? &probe : buf_room(out, part);
+        if (room == NULL) {
+            return err_set(err, ERR_MEMORY, 0, "no memory for what is decompressed");
+        }
+        if (!gunzip_read(g, room, part == 0 ? 1 : part, &got, err)) {
+            return false;
+        }
+        if (part == 0 && got > 0) {
+            out->failed = true;
             return err_set(err, ERR_LIMIT, 0, "decompresses to more than %zu bytes", out->max);
         }
-        if (status == Z_BUF_ERROR) {
-            return err_set(err, ERR_MALFORMED, 0, "the compressed data is truncated");
-        }
-        if (status != Z_STREAM_END) {
-            return err_set(err, ERR_MALFORMED, 0, "the compressed data is damaged (%s)",
-                           z->msg != NULL ? z->msg : "checksum or format");
-        }
-    } while (gzip_is(z->next_in, z->avail_in) && inflateReset(z) == Z_OK);
+        out->len += got;
+    }
     return true;
 }
 
 bool gzip_inflate(const void *ptr, size_t len, struct buf *out, struct err *err)
 {
-    z_stream z = {0};
-    if (len > INPUT_MAX) {
-        return err_set(err, ERR_LIMIT, 0, "compressed input has %zu bytes; at most %d are read", len,
-                       INPUT_MAX);
-    }
-    if (inflateInit2(&z, WINDOW_BITS_GZIP) != Z_OK) {
-        return err_set(err, ERR_MEMORY, 0, "no memory for the decompressor");
-    }
-    bool ok = inflate_all(&z, ptr, len, out, err);
-    inflateEnd(&z);
+    struct gunzip g;
+    bool ok = open_packed(&g, ptr, len, err) && inflate_all(&g, out, err);
+    gunzip_release(&g);
     return ok;
 }

@@ -129,10 +129,92 @@ static void a_full_sink_ends_the_writing(void)
     buf_release(&packed);
 }
 
+/* All that is left of the stream, in pieces of `step` bytes. */
+static bool drain(struct gunzip *g, size_t step, struct buf *out, struct err *err)
+{
+    char piece[16];
+    size_t got = 1;
+    while (got > 0) {
+        if (!gunzip_read(g, piece, step, &got, err)) {
+            return false;
+        }
+        CHECK(got <= step);
+        buf_add(out, piece, got);
+    }
+    return true;
+}
+
+static void a_stream_is_read_in_pieces_and_again(void)
+{
+    for (size_t step = 1; step <= 16; step += 5) {
+        struct gunzip g;
+        struct buf out;
+        struct err err = {0};
+        size_t got;
+        char byte;
+        buf_init(&out, 100);
+        CHECK(gunzip_open(&g, two_members, sizeof two_members - 1, &err));
+        CHECK(gunzip_read(&g, &byte, 1, &got, &err) && got == 1 && byte == 'h');
+        for (int round = 0; round < 2; round++) {
+            gunzip_rewind(&g);
+            buf_clear(&out);
+            CHECK(drain(&g, step, &out, &err));
+            CHECK_STR(buf_slice(&out), "hello\nagain\n");
+        }
+        gunzip_release(&g);
+        buf_release(&out);
+    }
+}
+
+static void what_is_not_packed_is_read_as_it_is(void)
+{
+    struct gunzip g;
+    struct buf out;
+    struct err err = {0};
+    buf_init(&out, 100);
+    CHECK(gunzip_open(&g, "plain text", 10, &err));
+    CHECK(drain(&g, 3, &out, &err));
+    CHECK_STR(buf_slice(&out), "plain text");
+    gunzip_rewind(&g);
+    CHECK(drain(&g, 16, &out, &err));
+    CHECK_STR(buf_slice(&out), "plain textplain text");
+    gunzip_release(&g);
+    CHECK(gunzip_open(&g, NULL, 0, &err));
+    CHECK(drain(&g, 3, &out, &err));
+    CHECK_INT(out.len, 20);
+    gunzip_release(&g);
+    buf_release(&out);
+}
+
+static void pieces_of_a_cut_or_damaged_stream_end_with_an_error(void)
+{
+    char bytes[MEMBER];
+    for (size_t i = 3; i < 2 * MEMBER; i++) {
+        struct gunzip g;
+        struct buf out;
+        struct err err = {0};
+        bool is_cut = i < MEMBER;
+        if (!is_cut && i - MEMBER < 18) {
+            continue; /* only the checksum and the length are sure to be noticed */
+        }
+        memcpy(bytes, two_members, MEMBER);
+        bytes[is_cut ? 0 : i - MEMBER] ^= is_cut ? 0 : 1;
+        buf_init(&out, 100);
+        CHECK(gunzip_open(&g, bytes, is_cut ? i : MEMBER, &err));
+        CHECK(!drain(&g, 16, &out, &err));
+        CHECK_INT(err.kind, ERR_MALFORMED);
+        gunzip_release(&g);
+        buf_release(&out);
+    }
+}
+
 TESTS({"known bytes are read, several members too", known_bytes_are_read},
       {"what is written is read back", what_is_written_is_read_back},
       {"the bytes do not depend on the day", the_bytes_do_not_depend_on_the_day},
       {"nothing is a stream too", nothing_is_a_stream_too},
       {"cut and damaged streams are refused", cut_and_damaged_streams_are_refused},
       {"a bomb is stopped at the limit", a_bomb_is_stopped_at_the_limit},
-      {"a full sink ends the writing", a_full_sink_ends_the_writing})
+      {"a full sink ends the writing", a_full_sink_ends_the_writing},
+      {"a stream is read in pieces, and again from the start", a_stream_is_read_in_pieces_and_again},
+      {"what is not packed is read as it is", what_is_not_packed_is_read_as_it_is},
+      {"pieces of a cut or damaged stream end with an error", pieces_of_a_cut_or_damaged_stream_end_with_an_error})
