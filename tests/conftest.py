@@ -38,7 +38,7 @@ EASY = ("test_flame_safety.py", "test_flame_use.py", "test_http.py", "test_tls.p
         "test_otlp.py", "test_origin.py", "test_studio_facts.py", "test_doctor.py", "test_doctor_upload.py", "test_cli.py",
         "test_readme.py", "test_laws.py", "test_frame.py", "test_figures.py", "test_vendor.py", "test_build.py", "test_binary.py",
         "test_python_names.py", "test_python_lines.py", "test_tls13.py", "test_pages.py", "test_inspector.py")
-PLAIN = ("test_words.py", "test_crosscheck.py", "test_pprof_tool.py", "test_golang.py", "test_jit_files.py", "test_doctor_runc.py",
+PLAIN = ("test_words.py", "test_crosscheck.py", "test_pprof_tool.py", "test_golang.py", "test_go_texts.py", "test_go_delta.py", "test_go.py", "test_jit_files.py", "test_doctor_runc.py",
          "test_recordings.py", "test_debug_info.py", "test_flame_size.py", "test_rows.py", "test_jfr.py")
 WAITS = ("test_upload.py", "test_upload_files.py", "test_rights.py", "test_launch.py", "test_init.py",
          "test_outputs.py", "test_java_recorder.py")

@@ -14,3 +14,15 @@ struct sink sink_of_buf(struct buf *buf)
 {
     return (struct sink){buf_write, buf};
 }
+
+bool stream_write(const struct stream *stream, struct str bytes, uint64_t deadline_ns, struct err *err)
+{
+    while (bytes.len > 0) {
+        ptrdiff_t put = stream->write(stream->context, bytes.ptr, bytes.len, deadline_ns, err);
+        if (put <= 0) {
+            return false;
+        }
+        bytes = str_sub(bytes, (size_t)put, bytes.len);
+    }
+    return true;
+}

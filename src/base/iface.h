@@ -71,6 +71,9 @@ struct stream {
     size_t peer_len;        /* 0: none is known */
 };
 
+/* Writes all of it. */
+bool stream_write(const struct stream *stream, struct str bytes, uint64_t deadline_ns, struct err *err);
+
 /* Where connections come from. `host` is a name, an address (IPv6 without brackets), or the path of a Unix
  * socket, absolute or, for an abstract one, with a leading "@"; port 0 says that it is a path. A dial that
  * fails names what was tried: the name, or the address and port. */
@@ -152,6 +155,11 @@ struct process_port {
     bool (*dial)(void *context, uint16_t port, bool is_v6, uint64_t deadline_ns, struct stream *out, struct err *err);
     /* Was one of its children started with this variable in its environment? */
     bool (*has_child_with)(void *context, const char *variable);
+    /* The file that it runs. What is read of its memory, where `probe` is mapped, is of a process that runs on. Both
+     * are the port's. */
+    bool (*program)(void *context, struct memory_reader *out, struct err *err);
+    bool (*memory)(void *context, uint64_t probe, struct memory_batch *out, struct err *err);
+    uint64_t (*wall_ns)(void *context);
     void *context;
 };
 

@@ -168,6 +168,7 @@ struct runtime_settings {
     bool attaches; /* runtimes that have no other way are asked for a profile of their own; true */
     unsigned collected; /* what they are asked for besides CPU time, whatever ways there are: bits of
                          * enum runtime_wanted; none */
+    const char *go_addresses; /* where net/http/pprof of Go programs listens; NULL: it is found */
     bool shows_urls; /* of requests that interpreters serve; false */
     bool maps_sources; /* of scripts that a compiler has made, where it says so beside them; false */
     bool shows_tiers; /* names end in what made their code, where that is told; false */

@@ -26,7 +26,7 @@ static void add_choices(const struct option *row, struct buf *out)
     const char *before = "";
     struct choice c;
     for (size_t i = 0; option_choice(row, i, &c); i++) {
-        if (c.hidden || c.not_yet)
+        if (c.hidden)
             continue;
         buf_printf(out, "%s%s", before, c.name);
         before = " ";

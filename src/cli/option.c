@@ -40,7 +40,6 @@ const char *const option_group_title[GROUP_COUNT] = {
 
 #define CHOICE(text, number) {.name = text, .value = number}
 #define ALSO(text, number) {.name = text, .value = number, .hidden = true}
-#define LATER(text, number) {.name = text, .value = number, .not_yet = true}
 
 static const struct choice perf_modes[] = {
     CHOICE("smart", PERF_SMART),
@@ -77,14 +76,11 @@ static const struct choice http_methods[] = {
     CHOICE("put", UPLOAD_PUT), CHOICE("post", UPLOAD_POST), {0},
 };
 static const struct choice profiler_modes[] = {
-    CHOICE("cpu", 0), LATER("allocation", 1), LATER("none", 2), {0},
+    CHOICE("cpu", 0), {0},
 };
 static const struct choice presets[] = {
     CHOICE("cpu_only", 0),
     ALSO("default", 0),
-    {.name = "alloc_only", .value = 1, .not_yet = true, .hidden = true},
-    {.name = "alloc_live_heap", .value = 2, .not_yet = true, .hidden = true},
-    {.name = "cpu_live_heap", .value = 3, .not_yet = true, .hidden = true},
     {0},
 };
 
@@ -187,9 +183,8 @@ const struct option option_table[] = {
      .help = "with -p: these processes alone, nothing that they started or start"},
     {.name = "match", .value = "TEXT[,TEXT...]", .kind = KIND_LIST, .group = GROUP_TARGETS,
      .at = AT(settings.scope.filters[FILTER_MATCH]), .min = 1, .shown = "",
-     .help = "only processes with this text in their command line; with * or ? a pattern of the "
-             "whole of it. ! before a text excludes. Like the next two for -a, and for what a "
-             "command or -p starts"},
+     .help = "only processes with this text in their command line; with * or ? a pattern of all of it; ! "
+             "excludes. Like the next two for -a, and what a command or -p starts"},
     {.name = "exe", .value = "NAME|PATH[,...]", .kind = KIND_LIST, .group = GROUP_TARGETS,
      .at = AT(settings.scope.filters[FILTER_EXE]), .min = 1, .shown = "",
      .help = "only processes that run this executable; * and ? as above"},
@@ -202,9 +197,9 @@ const struct option option_table[] = {
      .fallback = "0", .help = "exclude processes younger than this, except the command itself and -p", GPROFILER},
     {.name = "launch", .value = "MODE", .kind = KIND_CHOICE, .group = GROUP_TARGETS,
      .at = AT(settings.scope.launch), .choices = launch_modes, .fallback = "auto",
-     .help = "start the command in pillion's place (exec) or below a tiny parent that forwards "
-             "signals and returns when the last window is written (init; auto: on a terminal, as a "
-             "container's first process, and as a child of it)"},
+     .help = "start the command in pillion's place (exec) or below a tiny parent that forwards signals and "
+             "waits for the last window (init; auto: on a terminal, as a container's first process or its "
+             "child)"},
     {.name = "enable", .kind = KIND_FLAG, .group = GROUP_TARGETS,
      .at = AT(settings.scope.enabled), .label = LABEL_NEGATIVE, .fallback = "1", .shown = "",
      .help = "run the command without profiling it (PILLION_ENABLED=0 says the same)",
@@ -248,7 +243,7 @@ const struct option option_table[] = {
 #undef LANGUAGE_MODE
     {.name = "java-events", .value = "LIST", .kind = KIND_FORMATS, .group = GROUP_STACKS,
      .at = AT(settings.runtime.collected), .choices = runtime_events, .shown = "",
-     .help = "ask JVMs where they allocate and threads wait for locks, as sample types in pprof, any of"},
+     .help = "ask JVMs where they allocate and wait for locks: sample types in pprof, any of"},
     {.name = "code-tiers", .kind = KIND_FLAG, .group = GROUP_STACKS,
      .at = AT(settings.runtime.shows_tiers), .shown = "",
      .help = "Java names end in how they ran: _[0] interpreted, _[1] C1, _[j] C2, _[i] inlined"},
@@ -257,23 +252,25 @@ const struct option option_table[] = {
     {.name = "no-java-attach", .kind = KIND_FLAG, .group = GROUP_STACKS, .at = AT(settings.runtime.attaches),
      .inverse = true, .shown = "",
      .help = "ask no JVM for a recording where there are no perf events"},
+    {.name = "go-pprof", .value = "URL[,URL...]", .kind = KIND_TEXT, .group = GROUP_STACKS,
+     .at = AT(settings.runtime.go_addresses), .shown = "where they listen",
+     .help = "ask Go programs there for profiles of heap, locks, goroutines"},
     {.name = "python-native", .value = "ON", .kind = KIND_CHOICE, .group = GROUP_STACKS,
      .at = AT(settings.runtime.native_frames), .choices = on_or_off, .fallback = "on",
      .help = "native code in its place in Python stacks"},
     {.name = "request-urls", .kind = KIND_FLAG, .group = GROUP_STACKS, .at = AT(settings.runtime.shows_urls),
      .shown = "",
-     .help = "label samples of PHP with the request's URL and query, in pprof: they may hold tokens and the "
-             "like"},
+     .help = "label samples of PHP with the request's URL and query, in pprof: these may hold tokens"},
     {.name = "wall", .kind = KIND_FLAG, .group = GROUP_STACKS, .at = AT(settings.sampling.wall), .shown = "",
-     .help = "waiting threads, too, looked at ten times a second: sample types off_cpu and wall in pprof"},
+     .help = "waiting threads, too, ten times a second: sample types off_cpu and wall in pprof"},
     {.name = "brief-stops", .kind = KIND_FLAG, .group = GROUP_STACKS, .at = AT(settings.sampling.brief_stops),
      .shown = "",
-     .help = "where perf events are refused, stop running threads for microseconds by ptrace, 19 times a second "
-             "unless -f says otherwise, to read native stacks"},
+     .help = "where perf events are refused, stop running threads for microseconds by ptrace, 19 times a "
+             "second without -f, for native stacks"},
     {.name = "off-cpu", .kind = KIND_FLAG, .group = GROUP_STACKS, .at = AT(settings.sampling.off_cpu),
      .shown = "",
-     .help = "off-CPU time of all threads, from the kernel's context switches (without perf "
-             "events as --wall): the same sample types"},
+     .help = "off-CPU time of all threads, by their context switches (without perf events as --wall): the "
+             "same sample types"},
     {.name = "mode", .value = "MODE", .kind = KIND_CHOICE, .group = GROUP_STACKS,
      .at = AT(ignored_choice), .choices = profiler_modes, .fallback = "cpu",
      .help = "what is measured", GPROFILER},
@@ -410,8 +407,8 @@ const struct option option_table[] = {
      .help = "its format, whatever the extension, one of"},
     {.name = "type", .value = "NAME", .kind = KIND_TEXT, .group = GROUP_RENDER,
      .commands = RENDER, .at = AT(render_type), .shown = "cpu",
-     .help = "another value of a pprof or jfr file instead of CPU time: off_cpu, wall, page-faults; a name "
-             "that is not there lists those that are"},
+     .help = "another value of a pprof or jfr file than CPU time: off_cpu, wall, page-faults; any other name "
+             "lists them"},
     {.name = "diff", .value = "BASE", .kind = KIND_PATH, .group = GROUP_RENDER,
      .commands = RENDER, .at = AT(diff_base), .shown = "",
      .help = "colour by the difference to this profile"},
@@ -427,6 +424,7 @@ _Static_assert(sizeof option_table / sizeof option_table[0] <= OPTION_MAX, "rais
 const struct option_alias option_aliases[] = {
     /* gProfiler */
     {"no-perf", 0, "perf-mode", "disabled", true},
+    {"no-go-pprof", 0, "go-mode", "walk", true},
     {"inlined-functions", 0, "inlines", NULL, false},
 #define LANGUAGE_MODE(id, title, option, ...) {"no-" option, 0, option "-mode", "disabled", true},
 #include "profile/language.def"

@@ -67,7 +67,6 @@ enum flag_label { LABEL_PLAIN, LABEL_BOTH, LABEL_NEGATIVE };
 struct choice {
     const char *name; /* NULL ends the list */
     int value;
-    bool not_yet;
     bool hidden; /* another spelling: accepted, not listed */
     bool by_default; /* of KIND_FORMATS with neither fallback nor `shown` */
 };

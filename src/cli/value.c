@@ -65,7 +65,7 @@ void value_choices(const struct option *row, const char *last_join, struct buf *
     bool first = true;
     struct choice c;
     for (size_t i = 0; option_choice(row, i, &c); i++) {
-        if (c.hidden || c.not_yet)
+        if (c.hidden)
             continue;
         if (pending)
             buf_printf(out, "%s%s", first ? "" : ", ", pending);
@@ -228,23 +228,15 @@ static bool unknown_choice(const struct option *row, struct str name, const char
     struct nearest near = nearest_to(name.ptr, name.len);
     struct choice c;
     for (size_t i = 0; option_choice(row, i, &c); i++)
-        if (!c.hidden && !c.not_yet)
+        if (!c.hidden)
             nearest_offer(&near, c.name);
     char hint[2 * NEAREST_WORD_MAX + 40] = "";
     if (near.count)
         snprintf(hint, sizeof hint, "; did you mean %s%s%s?", near.word[0],
                  near.count > 1 ? " or " : "", near.count > 1 ? near.word[1] : "");
-    return wants(row, text, hint, err);
-}
-
-static bool later_choice(const struct option *row, const struct choice *choice, struct err *err)
-{
-    struct buf b;
-    buf_init(&b, TEXT_MAX);
-    value_choices(row, " or ", &b);
-    err_set(err, ERR_UNSUPPORTED, 0, "%s is not available yet, use %s", choice->name,
-            buf_cstr(&b));
-    buf_release(&b);
+    (void)wants(row, text, hint, err);
+    if (row->at == offsetof(struct request, ignored_choice)) /* an ancestor had it: its command lines go on */
+        err->kind = ERR_UNSUPPORTED;
     return false;
 }
 
@@ -253,8 +245,6 @@ static bool store_choice(const struct option *row, const char *text, int *out, s
     struct choice choice;
     if (!find_choice(row, str_of(text), &choice))
         return unknown_choice(row, str_of(text), text, err);
-    if (choice.not_yet)
-        return later_choice(row, &choice, err);
     *out = choice.value;
     return true;
 }
@@ -269,8 +259,6 @@ static bool store_formats(const struct option *row, const char *text, unsigned *
         struct choice choice;
         if (!find_choice(row, name, &choice))
             return unknown_choice(row, name, text, err);
-        if (choice.not_yet)
-            return later_choice(row, &choice, err);
         bits |= (unsigned)choice.value;
     }
     if (bits == 0)

@@ -382,6 +382,44 @@ static bool has_child_with(void *context, const char *variable)
     return found;
 }
 
+/* ---- the program and its memory ---- */
+
+static bool open_program(void *context, struct memory_reader *out, struct err *err)
+{
+    struct client *c = context;
+    char path[OWN_PATH_BYTES];
+    if (c->program < 0) {
+        snprintf(path, sizeof path, "/proc/%u/exe", c->port.pid);
+        bool user = as_user(c);
+        c->program = open(path, O_RDONLY | O_CLOEXEC);
+        int number = errno;
+        as_self(user);
+        if (c->program < 0) {
+            return err_errno(err, number, "its program cannot be opened");
+        }
+    }
+    *out = proc_file_reader(c->program);
+    return true;
+}
+
+static bool open_memory(void *context, uint64_t probe, struct memory_batch *out, struct err *err)
+{
+    struct client *c = context;
+    remote_close(&c->remote);
+    bool user = as_user(c);
+    bool good = remote_open(&c->remote, c->port.pid, probe, err);
+    as_self(user);
+    c->caller = (struct remote_caller){.remote = &c->remote};
+    *out = remote_batch(&c->caller);
+    return good;
+}
+
+static uint64_t wall_ns(void *context)
+{
+    (void)context;
+    return clock_wall_ns();
+}
+
 static void pause_for(void *context, uint64_t ms)
 {
     (void)context;
@@ -393,7 +431,7 @@ static void pause_for(void *context, uint64_t ms)
 bool client_open(struct client *c, uint32_t pid, struct err *err)
 {
     struct proc_status status;
-    *c = (struct client){.root = -1, .cwd = -1};
+    *c = (struct client){.root = -1, .cwd = -1, .program = -1, .remote = {.mem = -1}};
     if (!read_status(pid, &status, err)) {
         return false;
     }
@@ -416,6 +454,9 @@ bool client_open(struct client *c, uint32_t pid, struct err *err)
         .shares_network = shares_network,
         .dial = dial,
         .has_child_with = has_child_with,
+        .program = open_program,
+        .memory = open_memory,
+        .wall_ns = wall_ns,
         .context = c,
     };
     c->as_user = identity_of(pid, &c->user);
@@ -436,5 +477,9 @@ void client_close(struct client *c)
     if (c->cwd >= 0) {
         close(c->cwd);
     }
-    c->root = c->cwd = -1;
+    if (c->program >= 0) {
+        close(c->program);
+    }
+    remote_close(&c->remote);
+    c->root = c->cwd = c->program = -1;
 }

@@ -12,6 +12,8 @@
  * TCP goes to loopback addresses, of a process that has our network namespace: what listens there may be looked for
  * in its own descriptors before.
  *
+ * Its memory is read by the ways of remote.h.
+ *
  * Calls wait: `ask` and `dial` for as long as they are told, `pause` likewise. For a thread of its own.
  *
  * Call order: client_open; calls of `port`; client_close, also when client_open has failed.
@@ -23,10 +25,14 @@
 
 #include "base/iface.h"
 #include "os/identity.h"
+#include "os/remote.h"
 
 struct client {
     struct process_port port;
     int root, cwd;      /* O_PATH; -1: not there */
+    int program;        /* -1: not opened */
+    struct remote remote;
+    struct remote_caller caller;
     bool as_user;
     struct identity user;
     struct net *net;    /* null: nothing was dialed */

@@ -119,7 +119,7 @@ static const uint16_t no_sender_makes[] = {
 #endif
 };
 
-static const uint16_t no_client_makes[] = {SYS_bind, SYS_perf_event_open, SYS_ptrace, SYS_process_vm_readv};
+static const uint16_t no_client_makes[] = {SYS_bind, SYS_perf_event_open, SYS_ptrace};
 
 static const uint16_t computing_calls[] = {
     SYS_read, SYS_write, SYS_recvmsg, SYS_close, SYS_mmap, SYS_munmap, SYS_mremap, SYS_mprotect, SYS_madvise, SYS_brk,

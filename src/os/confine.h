@@ -15,7 +15,8 @@
  *                      has Landlock, no file of /proc, so no target's files or memory, and nothing
  *                      written but below `spool`.
  *   confine_client     a thread that speaks with targets as their own tools do: no sockets but Unix ones and, if it
- *                      `dials`, those of the internet's protocols, none to be connected to, no events.
+ *                      `dials`, those of the internet's protocols, none to be connected to, no events. It may read
+ *                      their memory: their files it opens, too, as their user.
  *   confine_computing  a child that only computes: memory, its socket, the end. For os/sandbox.
  *
  * Reader, sender and client are for threads of a process for which confine_process was true. Threads that they start

@@ -28,7 +28,8 @@
  *             jitdumps: generated/jit.h), read_name tells what such a name means. release tells what a program was
  *             built with.
  *   collect   a profile that the runtime makes itself (JFR, inspector, pprof), or moments of it: start, poll, tick,
- *             stop. The row speaks with the process (struct process_port) and hands over what the runtime wrote.
+ *             stop. The row speaks with the process (struct process_port) and hands over what the runtime wrote, or
+ *             makes it of what the runtime has counted in its memory.
  *
  * Threads. recognise, attach, resolve of a process, name_frames, name_thread and the releases belong to the sampler;
  * open_code, read_name and resolve of a file to the publisher; collect to a thread of its own, for it waits. walk and
@@ -237,13 +238,17 @@ struct runtime_target {
     unsigned peers;                  /* how many processes of this runtime are asked, with this one */
     const void **turn;               /* null, or who may do now what one process may do at a time */
     bool by_moments;                 /* not by its recorder: by its threads' stacks, asked for again and again */
+    bool connects;                   /* it may be asked at an address where it listens */
+    const char *addresses;           /* these, commas between; null: they are found */
+    bool is_new;                     /* it began with the run: what it has counted so far is the first window's */
 };
 
 /* Takes a file that the runtime wrote, in a format that encode reads (a flight recording), or what has been written of
  * it so far; what it has of it already it does not take twice. Or moments (encode/moments_read.h), each handed over
- * once. The bytes are the sink's then, and the buffer is empty. */
+ * once; `type` is null then. Or a profile of another type, as it is to be published (profile/runtime_profile.h). The
+ * bytes are the sink's then, and the buffer is empty. */
 struct runtime_sink {
-    void (*file)(void *context, struct buf *bytes);
+    void (*file)(void *context, const char *type, struct buf *bytes);
     void *context;
 };
 
@@ -254,6 +259,8 @@ struct runtime_collect {
     const char *price;    /* for people: what is asked for, and what that costs the process */
     const char *carriers; /* how threads are called that run light ones of the runtime's own; null: there are none */
     const char *opt_in;   /* null, or only with this option, "--nodejs-mode inspector": it is spoken with by TCP */
+    bool is_aside;        /* it tells what no stacks do: it is asked whatever other ways there are */
+    uint64_t needs_bytes; /* that its container must have left, where nobody asked for it; 0: it takes little */
     unsigned tick_ms;     /* how often a tick is wanted, … */
     unsigned tick_part;   /* … and for which part of the time at most: a 50th; 0: all of it */
     bool (*may_start)(const struct process_port *port, struct err *why); /* as far as is seen without asking it */

@@ -3,6 +3,7 @@
     go = Go("go1.24.6")              # or "local"; a test that cannot have it is skipped
     go.run("build", "-o", "program", ".", cwd=folder)
 """
+import hashlib
 import json
 import os
 import shutil
@@ -51,6 +52,24 @@ class Go:
     @property
     def number(self):
         return number_of(self.version)
+
+
+def program(version, *sources, flags=()):
+    """The path of a program of tests/live/programs, built by that release with these flags; kept by content."""
+    go = Go(version)
+    folder = cache.FOLDER.parents[1] / "tests/live/programs"
+    texts = [(folder / source).read_bytes() for source in sources]
+    identity = hashlib.sha256(repr((go.version, flags, texts)).encode()).hexdigest()[:16]
+    place = cache.folder("go", "programs", identity)
+    with cache.locked(f"go-{identity}"):
+        if not (place / "program").exists():
+            for source, text in zip(sources, texts):
+                (place / source).write_bytes(text)
+            (place / "go.mod").write_text("module program\n\ngo 1.18\n")
+            done = go.run("build", "-o", "built", *flags, *sources, cwd=place)
+            assert done.status == 0, done
+            (place / "built").rename(place / "program")
+    return place / "program"
 
 
 def number_of(version):

@@ -373,7 +373,7 @@ static void what_ancestors_have_starts_the_program(void)
 {
     warned_of("-e sCPU;sALLOC ./x", "-e sALLOC is not available: no code is put into the program that could see its "
                                     "allocations (ignored)\n");
-    warned_of("--mode allocation -- ./x", "--mode allocation is not available yet, use cpu (ignored)\n");
+    warned_of("--mode allocation -- ./x", "--mode expects cpu, got \"allocation\" (ignored)\n");
     warned_of("-n 5 ./x", "-n has no effect: threads are ranked by what they do; --max-cpu bounds them\n");
     warned_of("-o stdout ./x", "-o stdout has no effect: the log goes to standard error, or to --log-file; for a "
                                "folder of this name: -o ./stdout\n");
@@ -410,7 +410,7 @@ static void profiling_is_switched_off(void)
 
 static void what_is_not_built_says_so(void)
 {
-    refused("--mode allocation", 2, "--mode allocation is not available yet, use cpu");
+    refused("--mode allocation", 2, "--mode expects cpu, got \"allocation\"");
     refused("-p 1 -e sALLOC", 2,
             "-e sALLOC is not available: no code is put into the program that could see its allocations");
     struct line *l = parse("--verify --no-upload-results --python-mode auto --mode cpu");

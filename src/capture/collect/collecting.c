@@ -19,12 +19,12 @@
 enum {
     CHECK_MS = 500,
     READ_MS = 10000,         /* files that are complete are taken so often: their names may go with the process */
+    NEW_MS = 1000,           /* a command may have begun so long before it is followed: it takes our place */
     AGE_MS = 1000,           /* a process that is younger may not yet be what it is going to be */
     HOT_SHARE = 10,          /* with -a a process is asked that uses more than this part of a core */
     WAIT_MS = 500,           /* at a window's end, for what is being read */
     PAUSE_LEAST_MS = 1000, PAUSE_MOST_MS = 30000,
     LATE_MS = 8000,          /* "not yet" is told from such a pause on */
-    ROOM_BYTES = 64 << 20,   /* that its container leaves a process for its recorder */
     SAMPLES_MAX = 1 << 17,   /* kept of a process in a window */
     TEXT_MAX = 16384,
     PROCESSORS_MAX = 1024,
@@ -35,6 +35,7 @@ struct collecting *collecting_new(struct follow *f)
     struct collecting *c = calloc(1, sizeof *c);
     if (c != NULL) {
         c->follow = f;
+        c->began_boot_ns = clock_boot_ns();
         unsigned cpus[PROCESSORS_MAX];
         c->collector = collector_new();
         c->processors = (unsigned)thread_allowed_cpus(cpus, PROCESSORS_MAX);
@@ -51,14 +52,16 @@ void collecting_run(struct collecting *c)
 {
     const struct shared *s = c->follow->shared;
     struct err err;
-    bool dials = false;
+    bool dials = false, any = s->settings->runtime.attaches && shared_collects(s);
     for (size_t i = 0; runtimes[i] != NULL; i++) {
         const struct runtime_collect *collect = runtimes[i]->collect;
-        dials = dials || (collect != NULL && collect->opt_in != NULL &&
-                          s->settings->runtime.mode[runtimes[i]->kind] == RUNTIME_COLLECT);
+        enum runtime_mode mode = s->settings->runtime.mode[runtimes[i]->kind];
+        bool is_aside = collect != NULL && collect->is_aside && mode != RUNTIME_DISABLED;
+        bool is_opt_in = collect != NULL && collect->opt_in != NULL && mode == RUNTIME_COLLECT && shared_collects(s);
+        dials = dials || is_opt_in || (is_aside && mode != RUNTIME_WALK);
+        any = any || is_opt_in || is_aside;
     }
-    bool any = s->settings->runtime.attaches || dials;
-    if (any && shared_collects(s) && !collector_run(c->collector, s->confined, dials, &err)) {
+    if (any && !collector_run(c->collector, s->confined, dials, &err)) {
         log_say(&c->follow->shared->log, LOG_WARNING, "%s", err.text);
     }
 }
@@ -76,25 +79,29 @@ static void tell(struct collecting *c, struct collected *one, const char *cause,
     struct shared *s = c->follow->shared;
     const struct target *target = targets_find(&c->follow->targets, one->pid);
     char text[2 * ERR_TEXT_MAX];
-    snprintf(one->why, sizeof one->why, "%s", why->text);
-    snprintf(text, sizeof text, "%s: the %s stacks of pid %u are %s: %s", target != NULL ? target->name : "?",
-             one->runtime->name, one->pid, coarse ? "coarse" : "not known", why->text);
+    bool is_aside = one->runtime->collect->is_aside;
+    snprintf(one->why, sizeof one->why, "%s", is_aside ? "" : why->text);
+    snprintf(text, sizeof text, "%s: the %s %s of pid %u are %s: %s", target != NULL ? target->name : "?",
+             one->runtime->name, is_aside ? "profiles" : "stacks", one->pid,
+             !coarse ? "not known" : is_aside ? "not whole" : "coarse", why->text);
     log_once_for(&s->log, LOG_WARNING, cause, "%s", text);
-    if (!coarse) {
+    if (!coarse && !is_aside) {
         unseen_note_process(&s->unseen, one->pid, text);
     }
 }
 
 /* The recorder takes memory of the process's container, where that may be ours. */
-static bool has_room(struct err *why)
+static bool has_room(const struct runtime_collect *collect, struct err *why)
 {
+    uint64_t needs_bytes = collect->needs_bytes;
     struct usage_room room;
-    if (!usage_memory_room("", &room) || room.left_bytes >= ROOM_BYTES) {
+    if (needs_bytes == 0 || !usage_memory_room("", &room) || room.left_bytes >= needs_bytes) {
         return true;
     }
     return err_set(why, ERR_LIMIT, EAGAIN,
                    "its recorder would take 20 to 30 MB, and the container has %u of %u MB left; give it %u MB more",
-                   (unsigned)(room.left_bytes >> 20), (unsigned)(room.limit_bytes >> 20), ROOM_BYTES >> 20);
+                   (unsigned)(room.left_bytes >> 20), (unsigned)(room.limit_bytes >> 20),
+                   (unsigned)(needs_bytes >> 20));
 }
 
 /* With -a those that hardly run are let alone. */
@@ -151,6 +158,13 @@ static unsigned peers_of(struct collecting *c, const struct runtime *runtime)
     return count;
 }
 
+/* Did it begin with the run, or later? */
+static bool is_new(const struct collecting *c, const struct collected *one)
+{
+    bool is_command = c->follow->shared->settings->scope.mode == TARGET_COMMAND;
+    return one->start_ticks * proc_tick_ns() + (is_command ? NEW_MS * NS_PER_MS : 0) >= c->began_boot_ns;
+}
+
 static void begin(struct collecting *c, struct collected *one, uint64_t now_ns)
 {
     const struct shared *s = c->follow->shared;
@@ -162,13 +176,16 @@ static void begin(struct collecting *c, struct collected *one, uint64_t now_ns)
         .processors = c->processors,
         .peers = peers_of(c, one->runtime),
         .by_moments = by_moments,
+        .connects = mode != RUNTIME_WALK,
+        .addresses = s->settings->runtime.go_addresses,
+        .is_new = is_new(c, one),
     };
     struct err why = {0};
     if (one->over || now_ns < one->retry_ns || now_ns - one->first_ns < AGE_MS * NS_PER_MS ||
         !(is_asked_for || is_hot(c, one, now_ns))) {
         return;
     }
-    if (!is_asked_for && !has_room(&why)) {
+    if (!is_asked_for && !has_room(one->runtime->collect, &why)) {
         tell(c, one, "no room for a recorder", &why, false);
         one->retry_ns = now_ns + PAUSE_MOST_MS * NS_PER_MS;
         return;
@@ -294,10 +311,22 @@ static void read_file(struct collecting *c, struct collected *one, struct target
     note_identity(p, live.process, one);
 }
 
+static void take_file(struct collecting *c, struct collected *one, struct target *target, struct collected_file *file)
+{
+    struct profile *p = c->follow->shared->window.profile;
+    one->came_late |= file->type[0] != '\0';
+    if (file->type[0] == '\0') {
+        read_file(c, one, target, buf_slice(&file->bytes));
+    } else if (!runtime_profiles_put(&p->of_runtimes, one->pid, file->type, &file->bytes)) {
+        log_once(&c->follow->shared->log, LOG_WARNING, "there is no room for the %s profile of pid %u: %zu KB",
+                 file->type, one->pid, file->bytes.len >> 10);
+    }
+}
+
 static void take_files(struct collecting *c, struct collected *one)
 {
     struct target *target = targets_find(&c->follow->targets, one->pid);
-    struct buf file;
+    struct collected_file file;
     size_t lost = 0;
     bool is_first = true;
     while (one->job != NULL && collector_take(c->collector, one->job, &file, &lost)) {
@@ -309,11 +338,12 @@ static void take_files(struct collecting *c, struct collected *one)
             list_threads(c, one);
             is_first = false;
         }
-        log_say(&c->follow->shared->log, LOG_DEBUG, "pid %u: %zu bytes of its recording", one->pid, file.len);
+        log_say(&c->follow->shared->log, LOG_DEBUG, "pid %u: %zu bytes of its %s", one->pid, file.bytes.len,
+                file.type[0] != '\0' ? file.type : "recording");
         if (target != NULL && target->start_ticks == one->start_ticks) {
-            read_file(c, one, target, buf_slice(&file));
+            take_file(c, one, target, &file);
         }
-        buf_release(&file);
+        buf_release(&file.bytes);
     }
 }
 
@@ -397,6 +427,9 @@ static void check(void *state, uint64_t now_ns)
     vec_each(&c->all, one)
     {
         look_at(c, one, now_ns);
+        if (one->came_late && one->job != NULL) {
+            collector_skip(c->collector, one->job); /* what is made next is of both windows */
+        }
     }
 }
 
@@ -420,6 +453,10 @@ static void window_begin(void *state)
 {
     struct collecting *c = state;
     drop_ended(c);
+    vec_each(&c->all, one)
+    {
+        one->came_late = false;
+    }
 }
 
 static void release(void *state)

@@ -10,6 +10,7 @@
 #include "os/thread.h"
 
 #include <pthread.h>
+#include <stdio.h>
 
 enum {
     STACK_BYTES = 256 << 10,
@@ -20,7 +21,7 @@ enum {
 enum wish { WISH_READ = 1, WISH_WHOLE = 2, WISH_STOP = 4 };
 
 struct files {
-    struct buf at[FILES_MAX];
+    struct collected_file at[FILES_MAX];
     size_t count, lost; /* lost: there was no room */
 };
 
@@ -35,7 +36,7 @@ struct collect_job {
     enum collect_state state;
     struct err why;
     struct files files;
-    bool busy, forgotten;
+    bool busy, forgotten, skips;
 };
 
 struct collector {
@@ -50,7 +51,7 @@ struct collector {
 static void release_files(struct files *f)
 {
     for (size_t i = 0; i < f->count; i++) {
-        buf_release(&f->at[i]);
+        buf_release(&f->at[i].bytes);
     }
     f->count = 0;
 }
@@ -63,11 +64,13 @@ static void free_job(struct collect_job *job)
 
 /* ---- the thread ---- */
 
-static void keep(void *context, struct buf *bytes)
+static void keep(void *context, const char *type, struct buf *bytes)
 {
     struct files *f = context;
     if (f->count < FILES_MAX) {
-        f->at[f->count++] = *bytes;
+        struct collected_file *file = &f->at[f->count++];
+        file->bytes = *bytes;
+        snprintf(file->type, sizeof file->type, "%s", type != NULL ? type : "");
         buf_init(bytes, bytes->max);
     } else {
         f->lost++;
@@ -132,7 +135,7 @@ static bool is_wanted(const struct collect_job *job, uint64_t now_ns)
 static void put_files(struct collect_job *job, struct files *brought)
 {
     for (size_t i = 0; i < brought->count; i++) {
-        keep(&job->files, &brought->at[i]);
+        keep(&job->files, brought->at[i].type, &brought->at[i].bytes);
     }
     job->files.lost += brought->lost;
     release_files(brought);
@@ -292,10 +295,19 @@ static void wish_of_all(struct collector *c, unsigned wishes)
     pthread_mutex_lock(&c->lock);
     vec_each(&c->jobs, job)
     {
-        (*job)->wishes |= (*job)->state == COLLECT_RUNS || (wishes & WISH_STOP) != 0 ? wishes : 0;
+        unsigned own = (*job)->skips ? wishes & ~(unsigned)WISH_WHOLE : wishes;
+        (*job)->wishes |= (*job)->state == COLLECT_RUNS || (wishes & WISH_STOP) != 0 ? own : 0;
+        (*job)->skips = (*job)->skips && (wishes & WISH_WHOLE) == 0;
     }
     pthread_mutex_unlock(&c->lock);
     waker_set(c->wake);
+}
+
+void collector_skip(struct collector *c, struct collect_job *job)
+{
+    pthread_mutex_lock(&c->lock);
+    job->skips = true;
+    pthread_mutex_unlock(&c->lock);
 }
 
 void collector_read(struct collector *c, bool whole)
@@ -337,7 +349,7 @@ void collector_wait(struct collector *c, uint64_t most_ns)
     }
 }
 
-bool collector_take(struct collector *c, struct collect_job *job, struct buf *file, size_t *lost)
+bool collector_take(struct collector *c, struct collect_job *job, struct collected_file *file, size_t *lost)
 {
     struct files *f = &job->files;
     pthread_mutex_lock(&c->lock);

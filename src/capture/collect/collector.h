@@ -17,6 +17,7 @@
 #ifndef CAPTURE_COLLECT_COLLECTOR_H
 #define CAPTURE_COLLECT_COLLECTOR_H
 
+#include "profile/runtime_profile.h"
 #include "runtime/runtime.h"
 
 struct collector;
@@ -42,12 +43,21 @@ enum collect_state collector_state(struct collector *c, const struct collect_job
 /* Has everything read that was written; `whole`: what is still being written, too. */
 void collector_read(struct collector *c, bool whole);
 
+/* Of the next whole reading it is left out. */
+void collector_skip(struct collector *c, struct collect_job *job);
+
 /* Waits until nothing is to be done any more, but no longer than so. */
 void collector_wait(struct collector *c, uint64_t most_ns);
 
-/* The oldest file that was brought, which is the caller's then. False: there is none. `lost`: so many since the last
- * call had no room. */
-bool collector_take(struct collector *c, struct collect_job *job, struct buf *file, size_t *lost);
+/* What a runtime made: with a type it is published as it is (struct runtime_sink). */
+struct collected_file {
+    char type[RUNTIME_PROFILE_TYPE_MAX]; /* "": none */
+    struct buf bytes;
+};
+
+/* The oldest file that was brought, whose bytes are the caller's then. False: there is none. `lost`: so many since the
+ * last call had no room. */
+bool collector_take(struct collector *c, struct collect_job *job, struct collected_file *file, size_t *lost);
 
 /* Lets go of a job: what still runs of it ends, and what it has brought is lost. */
 void collector_end(struct collector *c, struct collect_job *job);

@@ -31,6 +31,7 @@ struct collected {
     struct collect_job *job;       /* null: it was not asked, or has no profile now */
     uint64_t first_ns;             /* monotonic: it was met */
     uint64_t retry_ns, pause_ns;   /* monotonic: not before this is it asked */
+    bool came_late;                /* the window has what it made for the one before; there will be no other */
     bool over;                     /* it is not asked again, … */
     char why[ERR_TEXT_MAX];        /* … because; "": it told all */
     uint64_t cpu_ns, asked_ns;     /* with -a: its clock, and when that was read; 0: not yet */
@@ -51,6 +52,7 @@ struct collecting {
     bool reads_moments;            /* … and of which kind it is */
     struct buf text;
     unsigned processors;           /* that we may run on; 0: not known */
+    uint64_t began_boot_ns;        /* of the run */
     bool any_stack;                /* in some window */
     uint64_t next_ns, read_ns;     /* monotonic: of the next check, and of the next reading */
 };

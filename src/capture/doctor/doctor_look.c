@@ -215,7 +215,7 @@ static void find_runtime(struct survey *l, struct targets *targets, const struct
     (void)readers_refresh(&readers, clock_mono_ns());
     if (target->runtime.reader != NULL && target->runtime.reader->runtime != NULL) {
         note_reader(target->runtime.reader, out);
-    } else if (target->runtime.collects != NULL) {
+    } else if (target->runtime.collects != NULL && !target->runtime.collects->collect->is_aside) {
         note_collector(target, out);
     } else {
         out->runtime_why = readers.refused;

@@ -342,8 +342,8 @@ static void note_unread(struct readers *r, struct target *target, const struct r
     if (has_runtime(target) || (binary->why == NULL && binary->runtime == NULL)) {
         return;
     }
-    if (target->runtime.collects != NULL) {
-        return; /* it tells why where it cannot */
+    if (target->runtime.collects != NULL || (binary->runtime != NULL && binary->runtime->attach == NULL)) {
+        return; /* it tells why where it cannot; nor is one of files read by process */
     }
     r->refuser = binary->runtime != NULL ? binary->runtime : binary->unread;
     if (binary->runtime != NULL) {
@@ -370,7 +370,8 @@ static bool check(struct readers *r, struct target *target, uint64_t now_ns)
         const struct mapping mapping = target->maps.at[i];
         const struct readers_binary *binary =
             mapping.image < IMAGE_FIRST_FILE ? NULL : readers_binary_of(r, mapping.image);
-        if (binary != NULL && readers_is_collected(r, target, binary->runtime)) {
+        bool has_other = target->runtime.collects != NULL && !target->runtime.collects->collect->is_aside;
+        if (binary != NULL && !has_other && readers_is_collected(r, target, binary->runtime)) {
             target->runtime.collects = binary->runtime;
         }
         if (binary != NULL && (binary->runtime == NULL || !readers_is_of_use(binary->runtime, target))) {

@@ -25,16 +25,21 @@ static bool has_registers(const struct target *target)
 
 bool readers_is_of_use(const struct runtime *runtime, const struct target *target)
 {
-    return runtime == NULL || runtime->walk != NULL || runtime->resolve == NULL || has_registers(target);
+    bool is_of_files = runtime != NULL && runtime->attach == NULL; /* the publisher asks it */
+    return runtime == NULL ||
+           (!is_of_files && (runtime->walk != NULL || runtime->resolve == NULL || has_registers(target)));
 }
 
 bool readers_is_collected(const struct readers *r, const struct target *target, const struct runtime *runtime)
 {
     const struct runtime_settings *s = &r->settings->runtime;
-    if (runtime == NULL || runtime->collect == NULL || !r->collects) {
+    if (runtime == NULL || runtime->collect == NULL) {
         return false;
     }
     enum runtime_mode mode = s->mode[runtime->kind];
+    if (runtime->collect->is_aside || !r->collects) {
+        return runtime->collect->is_aside && mode != RUNTIME_DISABLED;
+    }
     bool is_opt_in = runtime->collect->opt_in != NULL;
     bool is_wanted = is_opt_in ? mode == RUNTIME_COLLECT : s->attaches && mode != RUNTIME_WALK;
     return is_wanted && ((s->collected != 0 && !is_opt_in) || !readers_is_of_use(runtime, target));

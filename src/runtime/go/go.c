@@ -1,5 +1,28 @@
 #include "runtime/go/go.h"
+#include "runtime/go/collect.h"
 #include "runtime/go/table.h"
+
+/* By what every linker leaves of it, as far as there are sections. */
+static enum runtime_answer recognise(struct elf *elf, struct str path, const struct runtime_code *code, void **binary,
+                                     struct err *why)
+{
+    static const char *const sections[] = {".gopclntab", ".data.rel.ro.gopclntab", ".go.buildinfo"};
+    (void)path;
+    (void)code;
+    (void)why;
+    *binary = NULL;
+    for (size_t i = 0; i < sizeof sections / sizeof sections[0]; i++) {
+        if (elf_section(elf, sections[i]) != NULL) {
+            return RUNTIME_YES;
+        }
+    }
+    return RUNTIME_NO;
+}
+
+static void forget(void *binary)
+{
+    (void)binary;
+}
 
 static void *open_code(struct elf *elf, struct err *why)
 {
@@ -30,8 +53,11 @@ static bool resolve(void *code, const struct runtime_place *at, struct runtime_r
 const struct runtime runtime_go = {
     .name = "go",
     .kind = FRAME_GO,
+    .recognise = recognise,
+    .forget = forget,
     .open_code = open_code,
     .close_code = close_code,
     .resolve = resolve,
     .release = go_version,
+    .collect = &go_collects,
 };

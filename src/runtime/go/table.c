@@ -213,6 +213,25 @@ static struct place add_inlined(struct go_table *t, const struct go_function *f,
     return place;
 }
 
+/* Names end with a zero byte, and begin behind one. They are gone through in large pieces that overlap. */
+bool go_table_has(struct go_table *table, const char *name)
+{
+    enum { PIECE_BYTES = 64 * 1024, WANTED_MAX = 128 };
+    size_t len = strlen(name) + 2;
+    char wanted[WANTED_MAX] = "";
+    unsigned char *piece = len <= WANTED_MAX ? malloc(PIECE_BYTES) : NULL;
+    bool found = false, good = piece != NULL;
+    memcpy(wanted + 1, name, piece != NULL ? len - 1 : 0);
+    for (uint64_t at = 0; good && !found && at + len <= table->names.bytes; at += PIECE_BYTES - len) {
+        uint64_t left = table->names.bytes - at;
+        size_t have = left < PIECE_BYTES ? (size_t)left : PIECE_BYTES;
+        good = elf_read(table->reader.elf, table->names.offset + at, piece, have, NULL);
+        found = good && memmem(piece, have, wanted, len) != NULL;
+    }
+    free(piece);
+    return found;
+}
+
 bool go_table_lookup(struct go_table *table, uint64_t address, struct go_frames *out)
 {
     struct go_function f;

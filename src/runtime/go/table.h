@@ -58,4 +58,7 @@ void go_table_release(struct go_table *table);
 /* False: no Go function holds this address. For a caller pass the return address - 1. */
 bool go_table_lookup(struct go_table *table, uint64_t address, struct go_frames *out);
 
+/* Is a function of this name in the program? */
+bool go_table_has(struct go_table *table, const char *name);
+
 #endif

@@ -96,7 +96,7 @@ bool java_collect_tick(void *collection, uint64_t since_ns)
 static void hand_over(struct collection *c, const struct runtime_sink *sink)
 {
     if (c->dumps.kept.len > 0) {
-        sink->file(sink->context, &c->dumps.kept);
+        sink->file(sink->context, NULL, &c->dumps.kept);
         buf_clear(&c->dumps.kept);
     }
 }

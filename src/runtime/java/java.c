@@ -199,6 +199,7 @@ static const struct runtime_collect java_collects = {
     .price = "a recording of its own, which costs it some 20 to 30 MB and a second of CPU time; --no-java-attach lets "
              "it alone",
     .carriers = "ForkJoinPool-",
+    .needs_bytes = 64 << 20, /* for its recorder */
     .tick_ms = 100,
     .tick_part = 50,
     .may_start = attach_may,

@@ -264,7 +264,7 @@ static bool hand_over(struct recording *r, int file, const struct runtime_sink *
     buf_init(&bytes, FILE_MAX);
     bool good = r->port->read(r->port->context, file, &bytes, why);
     if (good && bytes.len > 0) {
-        sink->file(sink->context, &bytes);
+        sink->file(sink->context, NULL, &bytes);
     }
     buf_release(&bytes);
     return good;

@@ -158,7 +158,7 @@ bool v8_collect_tick(void *collection, uint64_t since_ns)
 static void hand_over(struct collection *c, const struct runtime_sink *sink)
 {
     if (c->moments.len > 0) {
-        sink->file(sink->context, &c->moments);
+        sink->file(sink->context, NULL, &c->moments);
         buf_clear(&c->moments);
     }
 }

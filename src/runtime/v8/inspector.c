@@ -338,7 +338,7 @@ static bool ask_for_path(struct inspector *i, struct buf *out, struct err *why)
     buf_init(&answer, 2 * TEXT_MAX);
     snprintf(request, sizeof request, "GET /json/list HTTP/1.1\r\nHost: 127.0.0.1:%u\r\nConnection: close\r\n\r\n",
              i->options.port);
-    bool good = websocket_write(&stream, str_of(request), deadline_ns, why);
+    bool good = stream_write(&stream, str_of(request), deadline_ns, why);
     while (good && !(find_body(&answer, &at, &len) && answer.len - at >= len)) {
         good = websocket_read(&stream, &answer, deadline_ns, why);
     }

@@ -21,18 +21,6 @@ static bool ended(struct err *err)
     return err_set(err, ERR_NETWORK, ECONNRESET, "its inspector closed the connection");
 }
 
-bool websocket_write(const struct stream *stream, struct str bytes, uint64_t deadline_ns, struct err *err)
-{
-    while (bytes.len > 0) {
-        ptrdiff_t put = stream->write(stream->context, bytes.ptr, bytes.len, deadline_ns, err);
-        if (put <= 0) {
-            return false;
-        }
-        bytes = str_sub(bytes, (size_t)put, bytes.len);
-    }
-    return true;
-}
-
 bool websocket_read(const struct stream *stream, struct buf *in, uint64_t deadline_ns, struct err *err)
 {
     char *room = buf_room(in, PIECE);
@@ -71,7 +59,7 @@ static bool ask(struct websocket *w, struct str path, uint16_t port, uint64_t de
         buf_byte(&request, digits[draw(w) % (sizeof digits - 1)]);
     }
     buf_text(&request, "A==\r\n\r\n");
-    bool good = !request.failed && websocket_write(&w->stream, buf_slice(&request), deadline_ns, err);
+    bool good = !request.failed && stream_write(&w->stream, buf_slice(&request), deadline_ns, err);
     buf_release(&request);
     return good;
 }
@@ -122,7 +110,7 @@ static bool send_frame(struct websocket *w, unsigned kind, struct str text, uint
     for (size_t i = 0; i < text.len; i++) {
         buf_byte(&frame, (char)(text.ptr[i] ^ (char)(mask >> 8 * (i % MASK_BYTES))));
     }
-    bool good = !frame.failed ? websocket_write(&w->stream, buf_slice(&frame), deadline_ns, err)
+    bool good = !frame.failed ? stream_write(&w->stream, buf_slice(&frame), deadline_ns, err)
                               : err_set(err, ERR_MEMORY, 0, "no memory for a message");
     buf_release(&frame);
     return good;

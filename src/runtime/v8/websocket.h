@@ -34,8 +34,7 @@ bool websocket_receive(struct websocket *w, struct buf *message, uint64_t deadli
 /* Has something come, or is the connection over? Does not wait. */
 bool websocket_has_any(const struct websocket *w);
 
-/* What both of them need: writes all of it; reads once, to the end of `in`. */
-bool websocket_write(const struct stream *stream, struct str bytes, uint64_t deadline_ns, struct err *err);
+/* What both of them need: reads once, to the end of `in`. */
 bool websocket_read(const struct stream *stream, struct buf *in, uint64_t deadline_ns, struct err *err);
 
 #endif

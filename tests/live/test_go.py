@@ -1,0 +1,192 @@
+"""What Go programs have counted of their heap, locks and goroutines: by net/http/pprof where they have it, equal to what that tells to
+everybody; each window its own part of it; and nobody else's server is troubled for it."""
+import json
+import os
+import socket
+import subprocess
+import urllib.request
+from collections import Counter
+
+import pytest
+
+from lab import golang, pprof, process
+
+pytestmark = pytest.mark.measures
+
+RELEASES = [pytest.param(version, marks=pytest.mark.net) for version in ("go1.19.13", "go1.22.12", "go1.24.6")] + ["local"]
+KINDS = ("heap", "mutex", "block", "goroutine")
+
+
+class Program:
+    """A running go_profiles; `address` is where it serves, `pid` its own."""
+
+    def __init__(self, program, *options, argv=()):
+        read, self.input = os.pipe()
+        self.process = process.start([*argv, program, *options], stdin=read)
+        os.close(read)
+        process.until(lambda: "ready" in self.process.out, 30, lambda: self.process.err)
+        self.address = self.process.out.split()[1]
+
+    def again(self):
+        count = self.process.out.count("again")
+        os.write(self.input, b"\n")
+        process.until(lambda: self.process.out.count("again") > count, 30, lambda: self.process.err)
+
+    def get(self, kind):
+        if self.address.startswith("/"):
+            with socket.socket(socket.AF_UNIX) as connection:
+                connection.connect(self.address)
+                connection.sendall(f"GET /debug/pprof/{kind} HTTP/1.0\r\n\r\n".encode())
+                answer = b"".join(iter(lambda: connection.recv(1 << 16), b""))
+            return pprof.Profile(answer.partition(b"\r\n\r\n")[2])
+        return pprof.Profile(urllib.request.urlopen(f"http://{self.address}/debug/pprof/{kind}").read())
+
+    def end(self):
+        os.close(self.input)
+        self.process.end()
+
+
+@pytest.fixture
+def run_program():
+    """run_program(version, options..., tags=, flags=, argv=): ended with the test."""
+    running = []
+
+    def start(version, *options, served=True, flags=(), argv=()):
+        flags = (*flags, *(("-tags", "served") if served else ()))
+        sources = ("go_profiles.go", "go_profiles_served.go") if served else ("go_profiles.go",)
+        running.append(Program(golang.program(version, *sources, flags=flags), *options, argv=argv))
+        return running[-1]
+    yield start
+    for one in running:
+        one.end()
+
+
+OWN = {f"main.{name}" for name in ("keeps", "drops", "way", "holds", "waits", "leaks")}
+
+
+def own(profile):
+    """Values of what the program has done by then, by stack and labels: asking, and telling that it is ready, allocate, too."""
+    found = {}
+    for sample in profile.samples:
+        if OWN & set(sample.frames):
+            key = (*sample.frames, *sorted(sample.labels.items()))
+            before = found.get(key, [0] * len(sample.values))
+            found[key] = [a + b for a, b in zip(before, sample.values)]
+    return {key: values for key, values in found.items() if any(values)}
+
+
+def total(profile, function, kind):
+    at = profile.column(kind)
+    return sum(sample.values[at] for sample in profile.samples if function in sample.frames)
+
+
+def files(folder, kind, count=1, timeout=30, of=None):
+    """The newest files of a kind, once there are so many."""
+    def all_of():
+        return sorted(folder.glob(f"profile_*.{kind}.*"))
+    process.until(lambda: len(all_of()) >= count, timeout, lambda: f"{of and of.err} {sorted(p.name for p in folder.glob('*'))}", 0.05)
+    return all_of()
+
+
+# ---- by address ----
+
+@pytest.mark.parametrize("version", RELEASES)
+def test_profiles_are_those_of_the_address(version, pillion, workdir, run_program):
+    """Of a program that began with the run the first window has what was counted since then."""
+    running = run_program(version, "-l", "127.0.0.1:0", argv=[pillion, "-d", 3, "-o", workdir, "--launch", "init", "--"])
+    found = {kind: pprof.read(files(workdir, kind, of=running.process)[0]) for kind in KINDS}
+    for kind in KINDS:
+        theirs = running.get(kind)
+        assert found[kind].sample_types == theirs.sample_types and found[kind].period == theirs.period, kind
+        assert own(found[kind]) == own(theirs), kind
+        assert [m["build_id"] for m in found[kind].mappings] == [m["build_id"] for m in theirs.mappings]
+    assert total(found["heap"], "main.keeps", "inuse_objects") == 100 and total(found["heap"], "main.drops", "alloc_objects") == 1000
+    assert total(found["goroutine"], "main.leaks", "goroutine") == 20 and total(found["mutex"], "main.holds", "contentions") > 0
+    assert total(found["block"], "main.waits", "contentions") == 1
+    told = subprocess.run(["go", "tool", "pprof", "-top", "-sample_index=alloc_objects", files(workdir, "heap")[0]], capture_output=True, text=True)
+    assert told.returncode == 0 and "main.drops" in told.stdout, told
+
+
+def test_later_windows_have_their_part(pillion, workdir, run_program):
+    """Of a program that was there before, what it had counted is in no window; what is in use now is in each."""
+    running = run_program("local", "-l", "127.0.0.1:0")
+    watching = process.start([pillion, "-p", running.process.pid, "-c", "-d", 3, "-o", workdir])
+    files(workdir, "heap", 1, of=watching)
+    running.again()
+    files(workdir, "heap", 3, of=watching)
+    watching.signal(15)
+    watching.finish(30)
+    heap, mutex, block = ([pprof.read(path) for path in files(workdir, kind)] for kind in ("heap", "mutex", "block"))
+    assert total(heap[0], "main.keeps", "alloc_objects") == 0 and total(heap[0], "main.keeps", "inuse_objects") == 100
+    assert sum(total(one, "main.keeps", "alloc_objects") for one in heap) == 100 and total(heap[-1], "main.keeps", "inuse_objects") == 200
+    assert sum(total(one, "main.drops", "alloc_objects") for one in heap) == 1000
+    assert sum(total(one, "main.waits", "contentions") for one in block) == 1
+    assert 0 < sum(total(one, "main.holds", "contentions") for one in mutex) < 5
+    heap.sort(key=lambda one: one.time_nanos)
+    assert all(b.time_nanos - a.time_nanos == b.duration_nanos > 0 for a, b in zip(heap, heap[1:])), "a part of the time is in none, or in two"
+
+
+def test_figures_stand_beside_them(pillion, workdir, run_program):
+    """How long goroutines wait, and what Datadog's library calls metrics."""
+    running = run_program("local", "-l", "127.0.0.1:0")
+    process.run([pillion, "-p", running.process.pid, "-d", 3, "-o", workdir])
+    metrics = dict(json.loads(files(workdir, "metrics")[0].read_text()))
+    assert metrics["go_num_goroutine"] >= 21 and set(metrics) >= {"go_alloc_bytes_per_sec", "go_gcs_per_sec", "go_gc_pause_time"}, metrics
+    waits = pprof.read(files(workdir, "goroutinewait")[0])
+    states = Counter({sample.labels["state"]: sample.values[1] for sample in waits.samples if "main.leaks" in sample.frames})
+    assert states == {"chan receive": 20}, states
+
+
+def test_a_unix_socket_is_an_address(pillion, workdir, run_program):
+    running = run_program("local", "-l", f"unix:{workdir}/app.sock")
+    done = process.run([pillion, "-p", running.process.pid, "-d", 3, "-o", workdir])
+    assert own(pprof.read(files(workdir, "goroutine")[0])) == own(running.get("goroutine")), done
+
+
+@pytest.mark.parametrize("option", ["--no-go-pprof", "--go-mode=walk", "--no-go"])
+def test_it_is_not_asked_where_it_may_not_be(option, pillion, workdir, run_program):
+    """It never had a connection."""
+    running = run_program("local", "-l", "127.0.0.1:0")
+    process.run([pillion, "-p", running.process.pid, "-d", 3, "-o", workdir, option])
+    running.again()
+    assert running.process.out.split()[-1] == "0", running.process.out
+
+
+def test_a_given_address_is_the_only_one_that_is_asked(pillion, workdir, run_program):
+    running = run_program("local", "-l", "127.0.0.1:0")
+    for port, count in ((1, 0), (running.address.rpartition(":")[2], 1)):
+        out = workdir / f"out-{port}"
+        process.run([pillion, "-p", running.process.pid, "-d", 3, "-o", out, "--go-pprof", f"http://127.0.0.1:{port}"])
+        assert len(list(out.glob("*.metrics.json"))) == count
+
+
+# ---- other servers ----
+
+def test_other_servers_have_one_connection(pillion, workdir):
+    """They are asked in two runs' windows, of several seconds each; what none of them is, is told to nobody twice."""
+    program = golang.program("local", "go_servers.go")
+    read, write = os.pipe()
+    running = process.start([program], stdin=read)
+    process.until(lambda: "ready" in running.out, 20, lambda: running.err)
+    watching = process.start([pillion, "-p", running.pid, "-c", "-d", 2, "-o", workdir])
+    process.until(lambda: len(list(workdir.glob("profile_*.col"))) >= 3, 40, lambda: watching.err, 0.1)
+    watching.signal(15)
+    watching.finish(30)
+    os.write(write, b"\n")
+    process.until(lambda: "tls" in running.out, 20, lambda: running.err)
+    words = running.out.split()[1:]
+    assert dict(zip(words[::2], map(int, words[1::2]))) == {"echo": 1, "silent": 1, "http2": 1, "logs": 1, "tls": 1}, words
+    os.close(write)
+    running.finish(20)
+
+
+def test_who_has_no_pprof_has_none(pillion, workdir):
+    """Its own table of functions says so: nobody knocks."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(.01)
+        running = process.start([golang.program("local", "go_profiles.go")], pass_fds=(listener.fileno(),))
+        process.until(lambda: "ready" in running.out, 20, lambda: running.err)
+        process.run([pillion, "-p", running.pid, "-d", 3, "-o", workdir])
+        with pytest.raises(TimeoutError):
+            listener.accept()
+        running.end()
