@@ -494,6 +494,11 @@ static bool add_sample(struct pprof_reader *r, struct cursor sample)
     if (cpu_ns == 0 && r->values.len == 0 && (count == 0 || r->wanted.len > 0)) {
         return true;
     }
+    if (r->live != NULL) {
+        struct live_sample told = {.cpu_ns = cpu_ns, .node = importer_stack(&r->in, r->stack.at, r->stack.len)};
+        r->live->sample(r->live->context, &told);
+        return true;
+    }
     uint32_t thread = importer_thread(&r->in, &origin);
     uint32_t node = importer_stack(&r->in, r->stack.at, r->stack.len);
     add_others(r, thread, node);
@@ -565,41 +570,54 @@ static bool read_all(struct pprof_reader *r)
         return pprof_malformed(r, "it has no string table");
     }
     return choose_value(r) && each_field(r, pprof_second_pass) &&
-           each_field(r, pprof_third_pass) && each_field(r, fourth_field) && read_meta(r);
+           each_field(r, pprof_third_pass) && each_field(r, fourth_field) && (r->live != NULL || read_meta(r));
 }
 
-static bool read_plain(struct profile *p, struct str file, struct str type, bool whole, struct err *err)
+/* What is to be read of a file. */
+struct wanted {
+    struct str type;
+    bool whole;
+    const struct live *live;
+};
+
+static bool read_plain(struct profile *p, struct str file, const struct wanted *wanted, struct err *err)
 {
-    struct pprof_reader r = {.file = file, .wanted = type, .whole = whole, .err = err};
+    struct pprof_reader r = {
+        .file = file, .wanted = wanted->type, .whole = wanted->whole, .live = wanted->live, .err = err};
     importer_init(&r.in, p);
     bool ok = read_all(&r);
     pprof_release(&r);
     return ok;
 }
 
-static bool read_packed(struct profile *p, struct str file, struct str type, bool whole, struct err *err)
+static bool read_packed(struct profile *p, struct str file, const struct wanted *wanted, struct err *err)
 {
     if (str_starts(file, STR("\x28\xb5\x2f\xfd"))) {
         return err_set(err, ERR_UNSUPPORTED, 0,
                        "compressed with zstd, which is not supported: unpack it with zstd -d");
     }
     if (!gzip_is(file.ptr, file.len)) {
-        return read_plain(p, file, type, whole, err);
+        return read_plain(p, file, wanted, err);
     }
     struct buf plain;
     buf_init(&plain, PPROF_READ_MAX_BYTES);
     bool ok = gzip_inflate(file.ptr, file.len, &plain, err) &&
-              read_plain(p, buf_slice(&plain), type, whole, err);
+              read_plain(p, buf_slice(&plain), wanted, err);
     buf_release(&plain);
     return ok;
 }
 
 bool pprof_read(struct profile *p, struct str file, struct str type, struct err *err)
 {
-    return read_packed(p, file, type, false, err);
+    return read_packed(p, file, &(struct wanted){.type = type}, err);
 }
 
 bool pprof_read_whole(struct profile *p, struct str file, struct err *err)
 {
-    return read_packed(p, file, STR(""), true, err);
+    return read_packed(p, file, &(struct wanted){.type = STR(""), .whole = true}, err);
+}
+
+bool pprof_read_live(struct profile *p, struct str file, const struct live *live, struct err *err)
+{
+    return read_packed(p, file, &(struct wanted){.type = STR(""), .live = live}, err);
 }

@@ -26,7 +26,7 @@
 #ifndef ENCODE_PPROF_READ_H
 #define ENCODE_PPROF_READ_H
 
-#include "profile/profile.h"
+#include "encode/live.h"
 
 enum {
     PPROF_READ_MAX_BYTES = 256 * 1024 * 1024,
@@ -42,5 +42,9 @@ bool pprof_read(struct profile *p, struct str file, struct str type, struct err 
 /* CPU time, and beside it every other value: "off_cpu" is time spent waiting, of which "wall" follows; each other one
  * is an event of that name, up to PROFILE_EVENTS_MAX of them. */
 bool pprof_read_whole(struct profile *p, struct str file, struct err *err);
+
+/* CPU time that a process tells of itself (live.h), without a word which of its threads had it: for each stack
+ * `live->sample`, tid 0. */
+bool pprof_read_live(struct profile *p, struct str file, const struct live *live, struct err *err);
 
 #endif

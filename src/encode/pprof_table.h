@@ -13,6 +13,7 @@
 
 #include "base/map.h"
 #include "encode/importer.h"
+#include "encode/live.h"
 #include "encode/pprof.h"
 #include "encode/pprof_read.h"
 #include "base/protobuf.h"
@@ -63,6 +64,7 @@ struct pprof_reader {
     VEC(uint64_t) numbers;          /* of one sample: its locations or values */
     VEC(uint32_t) stack;
     uint64_t steps; /* frames of all stacks */
+    const struct live *live; /* null: it is a file */
 };
 
 bool pprof_malformed(struct pprof_reader *r, const char *what);

@@ -238,7 +238,8 @@ struct runtime_target {
     unsigned peers;                  /* how many processes of this runtime are asked, with this one */
     const void **turn;               /* null, or who may do now what one process may do at a time */
     bool by_moments;                 /* not by its recorder: by its threads' stacks, asked for again and again */
-    bool connects;                   /* it may be asked at an address where it listens */
+    bool connects;                   /* it may be asked at an address where it listens, … */
+    bool records_cpu;                /* … for CPU time, too: nobody else there has its only recorder */
     const char *addresses;           /* these, commas between; null: they are found */
     bool is_new;                     /* it began with the run: what it has counted so far is the first window's */
 };
@@ -253,8 +254,9 @@ struct runtime_sink {
 };
 
 /* poll hands over what there is (`whole`: what is still being written, too), and is false with the reason when the
- * profile is over; stop ends it, hands over what is left, and frees. tick has a moment told, which stands for the time
- * since the last; false: there are none to be told (any more). It may be null. */
+ * profile is over; true with one: what is missing of it. stop ends it, hands over what is left, and frees. tick has a
+ * moment told, which stands for the time since the last; false: there are none to be told (any more), or poll has
+ * something to tell. It may be null. */
 struct runtime_collect {
     const char *price;    /* for people: what is asked for, and what that costs the process */
     const char *carriers; /* how threads are called that run light ones of the runtime's own; null: there are none */

@@ -4,6 +4,7 @@ import json
 import os
 import socket
 import subprocess
+import time
 import urllib.request
 from collections import Counter
 
@@ -158,6 +159,39 @@ def test_a_given_address_is_the_only_one_that_is_asked(pillion, workdir, run_pro
         out = workdir / f"out-{port}"
         process.run([pillion, "-p", running.process.pid, "-d", 3, "-o", out, "--go-pprof", f"http://127.0.0.1:{port}"])
         assert len(list(out.glob("*.metrics.json"))) == count
+
+
+# ---- CPU time by address ----
+
+@pytest.fixture
+def busy():
+    running = process.start([golang.program("local", "go_busy.go")])
+    process.until(lambda: ":" in running.out, 20, lambda: running.err)
+    running.url = f"http://{running.out.split()[0]}/debug/pprof/profile"
+    yield running
+    running.end()
+
+
+CPU = ["--perf-mode", "disabled", "--go-mode", "endpoint-cpu"]
+
+
+def test_cpu_time_is_that_of_the_process(pillion, workdir, busy):
+    """Shares by the program's own recorder, the sum by the system's accounting; afterwards the recorder is free."""
+    done = process.run([pillion, *CPU, "-p", busy.pid, "-d", 14, "-o", workdir])
+    profile = pprof.last(workdir)
+    print(done, profile.share("main.one"), profile.share("main.three"))
+    assert abs(profile.share("main.one") - .25) < .06 and abs(profile.share("main.three") - .75) < .06, done
+    assert abs(profile.total("cpu") / 1e9 - 14) < 2.5 or profile.total("cpu") / 1e9 < 14, done
+    process.until(lambda: subprocess.run(["curl", "-sf", "-o", "/dev/null", f"{busy.url}?seconds=1"]).returncode == 0, 10)
+
+
+def test_a_recorder_in_use_is_left_to_its_user(pillion, workdir, busy):
+    """The other's profile is whole; ours says why it has none."""
+    other = process.start(["curl", "-sf", "-o", workdir / "other", f"{busy.url}?seconds=6"])
+    time.sleep(.5)
+    done = process.run([pillion, *CPU, "-p", busy.pid, "-d", 4, "-o", workdir / "out"])
+    assert "cpu profiling already in use" in done.err, done
+    assert other.finish(20).status == 0 and pprof.read(workdir / "other").total("cpu") > 4e9
 
 
 # ---- other servers ----

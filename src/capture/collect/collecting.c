@@ -2,9 +2,11 @@
  * kept aside until the window's accounting is final (sharing_out.c). A process is asked once it has run for a moment,
  * and what is read of it goes by its chunks, so that nothing counts twice. */
 #include "capture/collect/private.h"
+#include "base/gzip.h"
 #include "base/time.h"
 #include "encode/jfr_read.h"
 #include "encode/moments_read.h"
+#include "encode/pprof_read.h"
 #include "os/clock.h"
 #include "os/proc.h"
 #include "os/thread.h"
@@ -84,7 +86,8 @@ static void tell(struct collecting *c, struct collected *one, const char *cause,
     snprintf(text, sizeof text, "%s: the %s %s of pid %u are %s: %s", target != NULL ? target->name : "?",
              one->runtime->name, is_aside ? "profiles" : "stacks", one->pid,
              !coarse ? "not known" : is_aside ? "not whole" : "coarse", why->text);
-    log_once_for(&s->log, LOG_WARNING, cause, "%s", text);
+    bool is_remark = is_aside && why->kind == ERR_UNSUPPORTED; /* what the program does not count */
+    log_once_for(&s->log, is_remark ? LOG_INFO : LOG_WARNING, cause, "%s", text);
     if (!coarse && !is_aside) {
         unseen_note_process(&s->unseen, one->pid, text);
     }
@@ -177,6 +180,7 @@ static void begin(struct collecting *c, struct collected *one, uint64_t now_ns)
         .peers = peers_of(c, one->runtime),
         .by_moments = by_moments,
         .connects = mode != RUNTIME_WALK,
+        .records_cpu = mode == RUNTIME_COLLECT,
         .addresses = s->settings->runtime.go_addresses,
         .is_new = is_new(c, one),
     };
@@ -301,9 +305,15 @@ static void read_file(struct collecting *c, struct collected *one, struct target
     }
     c->reading = one;
     c->reads_moments = moments_are(file);
+    bool good = true;
     if (c->reads_moments) {
         moments_read(p, file, one->runtime->kind, &live);
-    } else if (!jfr_read_live(p, file, &live, &err)) {
+    } else if (gzip_is(file.ptr, file.len)) {
+        good = pprof_read_live(p, file, &live, &err);
+    } else {
+        good = jfr_read_live(p, file, &live, &err);
+    }
+    if (!good) {
         log_say(&s->log, LOG_DEBUG, "pid %u: its recording: %s", one->pid, err.text);
     }
     one->chunk_start_ns = live.chunk_start_ns;

@@ -3,6 +3,7 @@
  * again: a server may begin to listen minutes after it has begun. */
 #include "runtime/go/collect.h"
 #include "base/time.h"
+#include "runtime/go/cpu.h"
 #include "runtime/go/delta.h"
 #include "runtime/go/endpoint.h"
 #include "runtime/go/figures.h"
@@ -14,6 +15,7 @@
 enum {
     ANSWER_MS = 10000,
     SNAPSHOT_MAX = 16 << 20,
+    CPU_PROFILES_MAX = 12,
     FAILS_MAX = 3, /* in a row: whoever listened there may be gone */
 };
 
@@ -41,9 +43,13 @@ struct collection {
     struct go_delta *delta[KINDS]; /* null: nothing of it grows */
     struct buf snapshot, difference;
     struct go_figures figures;
+    struct go_cpu cpu;
+    VEC(struct buf) cpu_profiles;  /* that are not handed over yet */
+    struct err cpu_why;
     unsigned fails;                /* of the address, in a row */
     bool looks;                    /* it may have an address */
     bool has_endpoint;
+    bool records_cpu;
 };
 
 /* ---- where ---- */
@@ -134,6 +140,12 @@ static bool may_start(const struct process_port *port, struct err *why)
 
 static void release(struct collection *c)
 {
+    go_cpu_stop(&c->cpu);
+    vec_each(&c->cpu_profiles, profile)
+    {
+        buf_release(profile);
+    }
+    vec_release(&c->cpu_profiles);
     for (size_t i = 0; i < KINDS; i++) {
         go_delta_free(c->delta[i]);
     }
@@ -166,6 +178,7 @@ static void *start(const struct runtime_target *target, struct err *why)
     }
     c->port = target->port;
     c->addresses = target->addresses;
+    c->records_cpu = target->records_cpu && (target->wanted & RUNTIME_WANTS_CPU) != 0;
     buf_init(&c->snapshot, SNAPSHOT_MAX);
     buf_init(&c->difference, SNAPSHOT_MAX);
     for (size_t i = 0; i < KINDS; i++) {
@@ -177,12 +190,48 @@ static void *start(const struct runtime_target *target, struct err *why)
     return c;
 }
 
+static void hand_over_cpu(struct collection *c, const struct runtime_sink *sink)
+{
+    vec_each(&c->cpu_profiles, profile)
+    {
+        sink->file(sink->context, NULL, profile);
+        buf_release(profile);
+    }
+    vec_clear(&c->cpu_profiles);
+}
+
+/* Of CPU time alone. False: poll has something to tell. */
+static bool tick(void *collection, uint64_t since_ns)
+{
+    struct collection *c = collection;
+    struct err why = {0};
+    (void)since_ns;
+    if (!c->records_cpu || !c->has_endpoint) {
+        return true;
+    }
+    if (go_cpu_tick(&c->cpu, c->port, &c->endpoint, &c->snapshot, &why)) {
+        struct buf *place = c->cpu_profiles.len < CPU_PROFILES_MAX ? vec_push(&c->cpu_profiles) : NULL;
+        if (place != NULL) {
+            *place = c->snapshot;
+            buf_init(&c->snapshot, SNAPSHOT_MAX);
+        }
+    } else if (why.kind != ERR_NONE) {
+        c->cpu_why = why;
+    }
+    return c->cpu_why.kind == ERR_NONE;
+}
+
 static bool poll(void *collection, bool whole, const struct runtime_sink *sink, struct err *why)
 {
     struct collection *c = collection;
     look_for_address(c);
+    hand_over_cpu(c, sink);
     if (whole) {
         take_all(c, sink, why);
+    }
+    if (c->cpu_why.kind != ERR_NONE) {
+        err_set(why, c->cpu_why.kind, c->cpu_why.number, "CPU time: %s", c->cpu_why.text);
+        c->cpu_why = (struct err){0};
     }
     return true;
 }
@@ -192,15 +241,19 @@ static void stop(void *collection, const struct runtime_sink *sink)
     struct collection *c = collection;
     struct err why = {0};
     look_for_address(c);
+    hand_over_cpu(c, sink);
     take_all(c, sink, &why);
     release(c);
 }
 
 const struct runtime_collect go_collects = {
     .price = "what it has counted of its heap, locks and goroutines",
+    .carriers = "", /* goroutines run on all of its threads */
     .is_aside = true,
+    .tick_ms = 500,
     .may_start = may_start,
     .start = start,
+    .tick = tick,
     .poll = poll,
     .stop = stop,
 };

@@ -18,6 +18,7 @@ struct go_delta {
     bool has_time;    /* of the last snapshot */
     bool is_running;  /* there was one */
     bool is_poisoned;
+    size_t told;      /* samples of the last difference */
 };
 
 /* The sums of a stack's samples but the first. */
@@ -63,6 +64,11 @@ void go_delta_free(struct go_delta *delta)
         forget(delta);
         free(delta);
     }
+}
+
+size_t go_delta_samples(const struct go_delta *delta)
+{
+    return delta->told;
 }
 
 size_t go_delta_bytes(const struct go_delta *delta)
@@ -144,6 +150,7 @@ static bool subtract(const struct take *t, uint64_t *values, uint64_t *previous)
         }
         is_any |= values[i] != 0;
     }
+    t->delta->told += is_any;
     return is_any;
 }
 
@@ -221,6 +228,7 @@ bool go_delta_take(struct go_delta *delta, struct str snapshot, bool baseline, s
 {
     struct take t = {.delta = delta, .is_baseline = baseline && !delta->is_running};
     buf_clear(out);
+    delta->told = 0;
     bool ok = go_snapshot_open(&t.snapshot, snapshot, err);
     if (ok && !delta->is_poisoned) {
         t.writer = go_writer_open(&t.snapshot, out, err);

@@ -56,6 +56,9 @@ void go_delta_free(struct go_delta *delta);
 /* What it keeps between snapshots. */
 size_t go_delta_bytes(const struct go_delta *delta);
 
+/* In the last difference: 0, nothing has grown, and nothing is in use. */
+size_t go_delta_samples(const struct go_delta *delta);
+
 /* Replaces `out` by the packed difference; empty when there is none to be had yet, or after a failure. */
 bool go_delta_take(struct go_delta *delta, struct str snapshot, bool baseline, struct buf *out, struct err *err);
 

@@ -38,23 +38,6 @@ static bool read_to_end(const struct stream *stream, struct buf *answer, uint64_
     return true;
 }
 
-static bool exchange(const struct process_port *port, const struct go_endpoint *at, struct str request,
-                     struct buf *answer, uint64_t timeout_ms, struct err *why)
-{
-    struct stream stream;
-    uint64_t deadline_ns = port->now_ns(port->context) + timeout_ms * NS_PER_MS;
-    if (at->socket[0] != '\0') {
-        return port->ask(port->context, at->socket, request, answer, timeout_ms, why);
-    }
-    buf_clear(answer);
-    if (!port->dial(port->context, at->port, at->is_v6, deadline_ns, &stream, why)) {
-        return false;
-    }
-    bool good = stream_write(&stream, request, deadline_ns, why) && read_to_end(&stream, answer, deadline_ns, why);
-    stream.close(stream.context);
-    return good;
-}
-
 /* "HTTP/1.0 200 OK"; 0: it is none. */
 static unsigned status_of(struct str answer)
 {
@@ -88,17 +71,9 @@ static bool is_whole(struct str head, size_t body)
     return true;
 }
 
-bool go_endpoint_get(const struct process_port *port, const struct go_endpoint *at, const char *what, struct buf *body,
-                     uint64_t timeout_ms, struct err *why)
+/* What it says, without what stands before it. */
+static bool read_answer(struct buf *body, struct err *why)
 {
-    char request[REQUEST_MAX];
-    bool is_below = what[0] != '/';
-    snprintf(request, sizeof request,
-             "GET %s%s%s HTTP/1.0\r\nHost: localhost:%u\r\nUser-Agent: pillion/" PILLION_VERSION "\r\n"
-             "Accept: */*\r\n\r\n", is_below ? at->prefix : "", is_below ? "/" : "", what, at->port);
-    if (!exchange(port, at, str_of(request), body, timeout_ms, why)) {
-        return false;
-    }
     struct str answer = buf_slice(body);
     unsigned status = status_of(answer);
     size_t start = body_at(answer);
@@ -114,6 +89,57 @@ bool go_endpoint_get(const struct process_port *port, const struct go_endpoint *
     body->len -= start;
     memmove(body->ptr, body->ptr + start, body->len);
     return true;
+}
+
+static void write_request(const struct go_endpoint *at, const char *what, char out[static REQUEST_MAX])
+{
+    bool is_below = what[0] != '/';
+    snprintf(out, REQUEST_MAX,
+             "GET %s%s%s HTTP/1.0\r\nHost: localhost:%u\r\nUser-Agent: pillion/" PILLION_VERSION "\r\n"
+             "Accept: */*\r\n\r\n", is_below ? at->prefix : "", is_below ? "/" : "", what, at->port);
+}
+
+static uint64_t within(const struct process_port *port, uint64_t timeout_ms)
+{
+    return port->now_ns(port->context) + timeout_ms * NS_PER_MS;
+}
+
+bool go_endpoint_begin(const struct process_port *port, const struct go_endpoint *at, const char *what,
+                       struct stream *stream, uint64_t timeout_ms, struct err *why)
+{
+    char request[REQUEST_MAX];
+    uint64_t deadline_ns = within(port, timeout_ms);
+    write_request(at, what, request);
+    if (!port->dial(port->context, at->port, at->is_v6, deadline_ns, stream, why)) {
+        return false;
+    }
+    bool good = stream_write(stream, str_of(request), deadline_ns, why);
+    if (!good) {
+        stream->close(stream->context);
+    }
+    return good;
+}
+
+bool go_endpoint_end(const struct process_port *port, struct stream *stream, struct buf *body, uint64_t timeout_ms,
+                     struct err *why)
+{
+    buf_clear(body);
+    bool good = read_to_end(stream, body, within(port, timeout_ms), why);
+    stream->close(stream->context);
+    return good && read_answer(body, why);
+}
+
+bool go_endpoint_get(const struct process_port *port, const struct go_endpoint *at, const char *what, struct buf *body,
+                     uint64_t timeout_ms, struct err *why)
+{
+    struct stream stream;
+    char request[REQUEST_MAX];
+    if (at->socket[0] == '\0') {
+        return go_endpoint_begin(port, at, what, &stream, timeout_ms, why) &&
+               go_endpoint_end(port, &stream, body, timeout_ms, why);
+    }
+    write_request(at, what, request);
+    return port->ask(port->context, at->socket, str_of(request), body, timeout_ms, why) && read_answer(body, why);
 }
 
 /* ---- finding ---- */
@@ -271,13 +297,4 @@ bool go_endpoint_given(const struct process_port *port, const char *addresses, s
         }
     }
     return false;
-}
-
-void go_endpoint_name(const struct go_endpoint *at, struct buf *out)
-{
-    if (at->socket[0] != '\0') {
-        buf_text(out, at->socket);
-    } else {
-        buf_printf(out, "port %u", at->port);
-    }
 }

@@ -49,7 +49,11 @@ bool go_endpoint_given(const struct process_port *port, const char *addresses, s
 bool go_endpoint_get(const struct process_port *port, const struct go_endpoint *at, const char *what, struct buf *body,
                      uint64_t timeout_ms, struct err *why);
 
-/* "port 6060", "/run/app.sock". */
-void go_endpoint_name(const struct go_endpoint *at, struct buf *out);
+/* The same of TCP, when the answer will take long: sends the question; and, later, takes the answer, and closes the
+ * connection in any case. */
+bool go_endpoint_begin(const struct process_port *port, const struct go_endpoint *at, const char *what,
+                       struct stream *stream, uint64_t timeout_ms, struct err *why);
+bool go_endpoint_end(const struct process_port *port, struct stream *stream, struct buf *body, uint64_t timeout_ms,
+                     struct err *why);
 
 #endif
