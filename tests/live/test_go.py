@@ -1,5 +1,6 @@
 """What Go programs have counted of their heap, locks and goroutines: by net/http/pprof where they have it, equal to what that tells to
 everybody; each window its own part of it; and nobody else's server is troubled for it."""
+import gzip
 import json
 import os
 import socket
@@ -10,7 +11,9 @@ from collections import Counter
 
 import pytest
 
-from lab import golang, pprof, process
+from lab import datadog_model, golang, otlp, pprof, process, pyroscope_model
+from lab.sink import Sink
+from lab.studio_server import Server, keep_all
 
 pytestmark = pytest.mark.measures
 
@@ -159,6 +162,70 @@ def test_a_given_address_is_the_only_one_that_is_asked(pillion, workdir, run_pro
         out = workdir / f"out-{port}"
         process.run([pillion, "-p", running.process.pid, "-d", 3, "-o", out, "--go-pprof", f"http://127.0.0.1:{port}"])
         assert len(list(out.glob("*.metrics.json"))) == count
+
+
+# ---- to where people look: that the address is asked makes it wait and contend, too ----
+
+def sent(pillion, workdir, running, server, backend, *options):
+    done = process.run([pillion, "-p", running.process.pid, "-d", 3, "-u", "--backend", backend, "--server-host", server.url, "-S", "shop",
+                        *options], cwd=workdir, env={"PATH": os.environ["PATH"]})
+    assert done.status == 0, done
+    return done
+
+
+def test_datadog_gets_them_in_one_request(pillion, workdir, run_program):
+    running = run_program("local", "-l", "127.0.0.1:0")
+    with Server(judge=datadog_model.agent) as server:
+        sent(pillion, workdir, running, server, "datadog")
+        (upload,) = server.accepted
+    assert upload.event["family"] == "go" and upload.tag("process_id") == str(running.process.pid)
+    assert set(upload.event["attachments"]) - {"delta-mutex.pprof", "delta-block.pprof"} == {
+        "cpu.pprof", "delta-heap.pprof", "goroutines.pprof", "goroutineswait.pprof", "metrics.json"}, upload.event
+    assert total(pprof.Profile(upload.files["delta-heap.pprof"]), "main.keeps", "inuse_objects") == 100
+    assert dict(json.loads(upload.files["metrics.json"]))["go_num_goroutine"] > 20
+
+
+def test_a_second_program_is_a_request_of_its_own(pillion, workdir, run_program):
+    running, other = (run_program("local", "-l", "127.0.0.1:0") for _ in range(2))
+    with Server(judge=datadog_model.agent) as server:
+        sent(pillion, workdir, running, server, "datadog", "-p", other.process.pid)
+        uploads = list(server.accepted)
+    assert {upload.tag("process_id") for upload in uploads} == {str(one.process.pid) for one in (running, other)}
+    assert all("delta-heap.pprof" in upload.files for upload in uploads) and sum("cpu.pprof" in upload.files for upload in uploads) <= 1
+    assert len({upload.sequence for upload in uploads}) == 2
+
+
+def test_pyroscope_gets_each_by_its_name(pillion, workdir, run_program):
+    running = run_program("local", "-l", "127.0.0.1:0")
+    with Server(judge=pyroscope_model.judge) as server:
+        sent(pillion, workdir, running, server, "pyroscope")
+        found = {push.labels["__name__"]: push.profile for push in server.accepted if "waitduration/nanoseconds" not in
+                 [f"{kind}/{unit}" for kind, unit in push.profile.sample_types]}
+    assert set(found) - {"mutex", "block"} == {"process_cpu", "memory", "goroutines"}, found
+    assert total(found["memory"], "main.keeps", "inuse_objects") == 100 and total(found["goroutines"], "main.leaks", "goroutine") == 20
+
+
+@pytest.mark.net
+def test_opentelemetry_gets_each_sample_type(pillion, workdir, run_program):
+    try:
+        release = otlp.release("1.10")
+    except otlp.Unavailable as reason:
+        pytest.skip(f"tier net: {reason}")
+    running = run_program("local", "-l", "127.0.0.1:0")
+    with Sink() as sink:
+        sent(pillion, workdir, running, sink, "otlp")
+        profiles = [profile for request in sink.taken for profile in otlp.check(release.decode(gzip.decompress(request.body)), "1.10")]
+    kinds = {profile.kind for profile in profiles}
+    assert {"inuse_space/bytes", "inuse_objects/count", "goroutine/count"} <= kinds, kinds
+
+
+def test_a_server_of_ones_own_gets_each_in_its_place(pillion, workdir, run_program):
+    running = run_program("local", "-l", "127.0.0.1:0")
+    with Server(judge=keep_all) as server:
+        sent(pillion, workdir, running, server, "http")
+        found = {request.path: request.body for request in server.accepted}
+    assert set(found) - {"/.mutex", "/.block"} == {"/", "/.heap", "/.goroutine", "/.goroutinewait"}, set(found)
+    assert total(pprof.Profile(found["/.heap"]), "main.keeps", "inuse_objects") == 100
 
 
 # ---- CPU time by address ----

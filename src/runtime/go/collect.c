@@ -118,7 +118,7 @@ static void take_all(struct collection *c, const struct runtime_sink *sink, stru
         struct err cause = {0};
         if (!take(c, i, &cause)) {
             note(&kinds[i], &cause, why);
-        } else if (c->difference.len > 0) {
+        } else if (c->difference.len > 0 && (c->delta[i] == NULL || go_delta_samples(c->delta[i]) > 0)) {
             heap_bytes += i == HEAP ? c->snapshot.len : 0;
             sink->file(sink->context, kinds[i].type, &c->difference);
         }
