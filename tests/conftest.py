@@ -38,7 +38,7 @@ EASY = ("test_flame_safety.py", "test_flame_use.py", "test_http.py", "test_tls.p
         "test_otlp.py", "test_origin.py", "test_studio_facts.py", "test_doctor.py", "test_doctor_upload.py", "test_cli.py",
         "test_readme.py", "test_laws.py", "test_frame.py", "test_figures.py", "test_vendor.py", "test_build.py", "test_binary.py",
         "test_python_names.py", "test_python_lines.py", "test_tls13.py", "test_pages.py", "test_inspector.py")
-PLAIN = ("test_words.py", "test_crosscheck.py", "test_pprof_tool.py", "test_golang.py", "test_go_texts.py", "test_go_delta.py", "test_go.py", "test_jit_files.py", "test_doctor_runc.py",
+PLAIN = ("test_words.py", "test_crosscheck.py", "test_pprof_tool.py", "test_golang.py", "test_go_texts.py", "test_go_delta.py", "test_go_memory.py", "test_go.py", "test_jit_files.py", "test_doctor_runc.py",
          "test_recordings.py", "test_debug_info.py", "test_flame_size.py", "test_rows.py", "test_jfr.py")
 WAITS = ("test_upload.py", "test_upload_files.py", "test_rights.py", "test_launch.py", "test_init.py",
          "test_outputs.py", "test_java_recorder.py")
@@ -46,7 +46,7 @@ LEFT = ("test_python.py", "test_java.py", "test_node.py", "test_ruby.py", "test_
         "test_workloads.py", "test_budget.py", "test_foreign.py", "test_stops.py")
 RIGHT = ("test_trees.py", "test_deploy.py", "test_truth.py", "test_targets.py", "test_stacks.py", "test_ladder.py", "test_signals.py",
          "test_events.py", "test_php.py", "test_perl.py", "test_endings_runc.py", "test_detach.py", "test_runc.py", "test_traps.py", "test_wall.py",
-         "test_memory_runc.py", "test_usage_runc.py", "test_interpreters_runc.py", "test_java_runc.py", "test_node_runc.py", "test_confine.py", "test_stops_runc.py")
+         "test_memory_runc.py", "test_usage_runc.py", "test_interpreters_runc.py", "test_java_runc.py", "test_node_runc.py", "test_go_runc.py", "test_confine.py", "test_stops_runc.py")
 PARTS = {"guests": lambda item: item.path.name in GUESTS,
          "easy": lambda item: item.path.name in EASY,
          "waits": lambda item: item.path.name in WAITS,

@@ -160,6 +160,8 @@ struct process_port {
     bool (*program)(void *context, struct memory_reader *out, struct err *err);
     bool (*memory)(void *context, uint64_t probe, struct memory_batch *out, struct err *err);
     uint64_t (*wall_ns)(void *context);
+    /* The processor's counter, that runs at the same pace for all. */
+    uint64_t (*cycles)(void *context);
     void *context;
 };
 

@@ -420,6 +420,12 @@ static uint64_t wall_ns(void *context)
     return clock_wall_ns();
 }
 
+static uint64_t cycles(void *context)
+{
+    (void)context;
+    return clock_cycles();
+}
+
 static void pause_for(void *context, uint64_t ms)
 {
     (void)context;
@@ -457,6 +463,7 @@ bool client_open(struct client *c, uint32_t pid, struct err *err)
         .program = open_program,
         .memory = open_memory,
         .wall_ns = wall_ns,
+        .cycles = cycles,
         .context = c,
     };
     c->as_user = identity_of(pid, &c->user);

@@ -60,6 +60,17 @@ bool clock_process_cpu_ns(uint32_t pid, uint64_t *out)
     return true;
 }
 
+uint64_t clock_cycles(void)
+{
+#if defined(__x86_64__)
+    return __builtin_ia32_rdtsc();
+#else
+    uint64_t count;
+    __asm__ volatile("mrs %0, cntvct_el0" : "=r"(count));
+    return count;
+#endif
+}
+
 void clock_sleep_ns(uint64_t ns)
 {
     struct timespec t = {(time_t)(ns / NS_PER_S), (long)(ns % NS_PER_S)};

@@ -28,6 +28,9 @@ uint64_t clock_thread_cpu_ns(pthread_t thread);
  * tell. The kernel adds its threads up: 0.3 µs, and 10 to 200 ns for each thread. */
 bool clock_process_cpu_ns(uint32_t pid, uint64_t *out);
 
+/* The processor's counter: the time stamp counter, or CNTVCT. Programs read it, too, and keep what they read. */
+uint64_t clock_cycles(void);
+
 void clock_sleep_ns(uint64_t ns);
 
 #endif

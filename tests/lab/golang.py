@@ -54,6 +54,12 @@ class Go:
         return number_of(self.version)
 
 
+def releases(*few, more=()):
+    """Those that a test takes: `more` where LAB_GO=all is in the environment. Each is some 70 MB to be fetched, once, and a minute of
+    compiling."""
+    return [*few, *(more if os.environ.get("LAB_GO") == "all" else ())]
+
+
 def program(version, *sources, flags=()):
     """The path of a program of tests/live/programs, built by that release with these flags; kept by content."""
     go = Go(version)

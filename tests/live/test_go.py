@@ -17,7 +17,8 @@ from lab.studio_server import Server, keep_all
 
 pytestmark = pytest.mark.measures
 
-RELEASES = [pytest.param(version, marks=pytest.mark.net) for version in ("go1.19.13", "go1.22.12", "go1.24.6")] + ["local"]
+RELEASES = [*(pytest.param(version, marks=pytest.mark.net) for version in golang.releases("go1.22.12", more=("go1.19.13", "go1.21.13",
+                                                                                                      "go1.24.6"))), "local"]
 KINDS = ("heap", "mutex", "block", "goroutine")
 
 
@@ -162,6 +163,50 @@ def test_a_given_address_is_the_only_one_that_is_asked(pillion, workdir, run_pro
         out = workdir / f"out-{port}"
         process.run([pillion, "-p", running.process.pid, "-d", 3, "-o", out, "--go-pprof", f"http://127.0.0.1:{port}"])
         assert len(list(out.glob("*.metrics.json"))) == count
+
+
+# ---- by memory ----
+
+@pytest.mark.parametrize("flags", [(), ("-ldflags=-s -w",)], ids=["plain", "stripped"])
+def test_memory_tells_what_the_address_does(flags, pillion, workdir, run_program):
+    """Waits are counted in cycles of the processor, whose pace everybody measures for himself."""
+    running = run_program("local", "-l", "127.0.0.1:0", flags=flags)
+    done = process.run([pillion, "-p", running.process.pid, "-d", 3, "-o", workdir, "--no-go-pprof"])
+    for kind in ("heap", "goroutine"):
+        found, theirs = own(pprof.read(files(workdir, kind)[0])), own(running.get(kind))
+        growing = {"heap": 2}.get(kind, 0)  # counted before it was met
+        assert {key: values[growing:] for key, values in found.items()} == \
+            {key: values[growing:] for key, values in theirs.items() if any(values[growing:])}, (kind, done)
+    running.again()
+    assert running.process.out.split()[-1] == "2", running.process.out  # this test's own
+
+
+def test_contention_is_known_without_an_address(pillion, workdir, run_program):
+    running = run_program("local", served=False)
+    watching = process.start([pillion, "-p", running.process.pid, "-c", "-d", 3, "-o", workdir])
+    process.until(lambda: list(workdir.glob("profile_*.col")), 20, lambda: watching.err, .05)
+    running.again()
+    mutex, block = (pprof.read(files(workdir, kind, of=watching)[0]) for kind in ("mutex", "block"))
+    watching.signal(15)
+    watching.finish(30)
+    assert total(block, "main.waits", "contentions") == 1 and 9e6 < total(block, "main.waits", "delay") < 4e7
+    assert 0 < total(mutex, "main.holds", "contentions") < 5 and 1e7 < total(mutex, "main.holds", "delay") < 3e8
+    waits = pprof.read(files(workdir, "goroutinewait")[0])
+    assert {sample.labels["state"] for sample in waits.samples if "main.leaks" in sample.frames} == {"chan receive"}
+
+
+def test_what_it_does_not_count_is_told(pillion, workdir):
+    """Of a program that refers to no profile the linker leaves out the heap's; rates are 0 unless it sets them."""
+    running = process.start([golang.program("local", "go_silent.go")])
+    process.until(lambda: "ready" in running.out, 20, lambda: running.err)
+    watching = process.start([pillion, "-p", running.pid, "-c", "-d", 2, "-o", workdir])
+    process.until(lambda: watching.err.count("the go profiles of") >= 3, 30, lambda: watching.err, .1)
+    watching.signal(15)
+    watching.finish(30)
+    for told in ("runtime.MemProfileRate is 0", "SetBlockProfileRate was not called", "SetMutexProfileFraction was not called"):
+        assert told in watching.err, watching.err
+    assert files(workdir, "goroutine") and not list(workdir.glob("*.heap.*"))
+    running.end()
 
 
 # ---- to where people look: that the address is asked makes it wait and contend, too ----

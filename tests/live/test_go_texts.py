@@ -165,8 +165,8 @@ def read_waits(reader, text, workdir):
 
 def all_found(told, profile, text):
     assert told == {"goroutines": len(heads(text)) - 1, "own": 1, "damaged": 0, "cut": 0}
-    assert profile.sample_types == [("waitduration", "nanoseconds"), ("goroutines", "count")]
-    assert profile.total("goroutines") == told["goroutines"]
+    assert profile.sample_types == [("waitduration", "nanoseconds"), ("goroutine", "count")]
+    assert profile.total("goroutine") == told["goroutines"]
     for kind, (count, states) in KINDS.items():
         samples = [s for s in profile.samples if kind in s.frames and s.frames[0] == "main.start"]
         assert sum(s.values[1] for s in samples) == count, (kind, samples)
@@ -224,7 +224,7 @@ def test_the_tool_of_go_opens_the_profile(reader, program_of, started, workdir):
     read_waits(reader, text, workdir)
     go = program_of("local")[0]
     raw = go.run("tool", "pprof", "-raw", workdir / "waits.pprof")
-    assert raw.status == 0 and "waitduration/nanoseconds goroutines/count" in raw.out, raw
+    assert raw.status == 0 and "waitduration/nanoseconds goroutine/count" in raw.out, raw
     assert re.search(r"^ +0 +150: .*\n +state:\[sleep\]", raw.out, re.M), raw.out[:3000]
     top = go.run("tool", "pprof", "-top", "-cum", "-sample_index=goroutines", workdir / "waits.pprof")
     assert top.status == 0 and re.search(r" 150 .* main\.sleep$", top.out, re.M), top

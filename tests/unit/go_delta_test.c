@@ -807,32 +807,32 @@ static void the_one_sample_has_a_name(void)
 static void stacks_keep_their_number(void)
 {
     enum { MANY = 5000 };
-    struct go_stacks s = {0};
+    struct go_identities s = {0};
     uint32_t number;
-    CHECK_INT(go_stacks_find(&s, 0), GO_STACK_NONE);
+    CHECK_INT(go_identities_find(&s, 0), GO_STACK_NONE);
     for (uint64_t i = 0; i < MANY; i++) {
-        CHECK(go_stacks_add(&s, hash_u64(i), &number) && number == i);
-        CHECK(go_stacks_add(&s, hash_u64(i), &number) && number == i);
+        CHECK(go_identities_add(&s, hash_u64(i), &number) && number == i);
+        CHECK(go_identities_add(&s, hash_u64(i), &number) && number == i);
     }
     for (uint64_t i = 0; i < MANY; i++) {
-        CHECK(go_stacks_find(&s, hash_u64(i)) == i);
+        CHECK(go_identities_find(&s, hash_u64(i)) == i);
     }
-    CHECK_INT(go_stacks_find(&s, hash_u64(MANY)), GO_STACK_NONE);
-    CHECK(go_stacks_bytes(&s) < MANY * 40);
-    go_stacks_release(&s);
+    CHECK_INT(go_identities_find(&s, hash_u64(MANY)), GO_STACK_NONE);
+    CHECK(go_identities_bytes(&s) < MANY * 40);
+    go_identities_release(&s);
 }
 
 static void identities_chosen_to_collide_fill_the_table(void)
 {
-    struct go_stacks s = {0};
+    struct go_identities s = {0};
     uint32_t number;
-    for (uint64_t i = 0; i <= GO_STACKS_STEPS_MAX; i++) {
-        CHECK(go_stacks_add(&s, i, &number) && number == i);
+    for (uint64_t i = 0; i <= GO_IDENTITIES_STEPS_MAX; i++) {
+        CHECK(go_identities_add(&s, i, &number) && number == i);
     }
-    CHECK(go_stacks_add(&s, GO_STACKS_STEPS_MAX + 1, &number) && number == GO_STACK_NONE);
-    CHECK(go_stacks_add(&s, ~(uint64_t)0, &number) && number == GO_STACK_NONE); /* for good */
-    CHECK(go_stacks_add(&s, 7, &number) && number == 7);
-    go_stacks_release(&s);
+    CHECK(go_identities_add(&s, GO_IDENTITIES_STEPS_MAX + 1, &number) && number == GO_STACK_NONE);
+    CHECK(go_identities_add(&s, ~(uint64_t)0, &number) && number == GO_STACK_NONE); /* for good */
+    CHECK(go_identities_add(&s, 7, &number) && number == 7);
+    go_identities_release(&s);
 }
 
 TESTS({"columns that grow are subtracted, others are as they are", growing_columns_are_subtracted},

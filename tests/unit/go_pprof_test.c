@@ -13,7 +13,7 @@ static const struct go_pprof_kind heap = {
 
 static struct go_frame frame(const char *name, const char *file, uint32_t line)
 {
-    return (struct go_frame){str_of(name), str_of(file), line};
+    return (struct go_frame){.name = str_of(name), .file = str_of(file), .line = line};
 }
 
 static void show_and_free(struct go_pprof *p, const char *wanted)

@@ -656,6 +656,46 @@ static void long_name(void)
     close_table();
 }
 
+static void stacks(void)
+{
+    for (enum version v = GO_1_18; v <= GO_1_20; v++) {
+        struct go_step step;
+        (void)make(v);
+        CHECK(open_table());
+        CHECK(go_table_step(table, 0x2000, &step) && step.delta == 0 && step.has_frames && step.start == 0x2000);
+        CHECK(go_table_step(table, 0x2010, &step) && step.delta == 24 && step.flags == 0);
+        CHECK(go_table_step(table, 0x203c, &step) && step.delta == 0);
+        CHECK(go_table_step(table, 0x2044, &step) && step.flags == GO_STEP_WRITES_SP);
+        CHECK(go_table_step(table, 0x2054, &step) && step.flags == GO_STEP_TOP && step.start == 0x2050);
+        CHECK(!go_table_step(table, 0x2060, &step) && !go_table_step(table, 0x1fff, &step));
+        close_table();
+    }
+    struct go_step step;
+    (void)make(GO_1_16);
+    CHECK(open_table());
+    CHECK(!go_table_step(table, 0x2000, &step));
+    close_table();
+}
+
+static void by_name(void)
+{
+    struct made m = make(GO_1_20);
+    put(m.outer + 36, 7, 4); /* the first line */
+    put(m.outer + 40, 22, 1);
+    CHECK(open_table());
+    struct go_code codes[] = {
+        {"runtime.goexit", 0, 0}, {"runtime.go", 1, 1}, {"main.outer", 0, 0}, {"runtime.gogo", 0, 0}};
+    go_table_find(table, codes, 4);
+    CHECK(codes[0].start == 0x2050 && codes[0].limit == 0x2060);
+    CHECK(codes[1].limit == 0 && codes[2].limit == 0); /* only the runtime's are looked for */
+    CHECK(codes[3].start == 0x2040 && codes[3].limit == 0x2050);
+    struct go_frames frames;
+    CHECK(go_table_lookup(table, 0x2014, &frames));
+    CHECK(frames.at[2].start_line == 7 && frames.at[2].id == 22 && frames.at[2].at == 0x2008);
+    CHECK(frames.at[0].start_line == 1 && frames.at[0].at == 0x2014 && frames.at[1].at == 0x2010);
+    close_table();
+}
+
 TESTS({"an address gives the calls inlined there, innermost first, in every version's table",
        every_version},
       {"instructions of four bytes count in fours", other_machine},
@@ -672,4 +712,6 @@ TESTS({"an address gives the calls inlined there, innermost first, in every vers
       {"damage is a miss and counted", damage},
       {"what is no table of a known version is refused with its reason", refusals},
       {"a spoilt or cut table gives an answer or none", spoilt},
-      {"a long name is cut", long_name})
+      {"a long name is cut", long_name},
+      {"how far functions move the stack pointer is told, and where stacks end", stacks},
+      {"the runtime's functions are found by name, with what frames are told from", by_name})

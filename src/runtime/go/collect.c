@@ -7,10 +7,12 @@
 #include "runtime/go/delta.h"
 #include "runtime/go/endpoint.h"
 #include "runtime/go/figures.h"
-#include "runtime/go/table.h"
+#include "runtime/go/inside.h"
 
 #include <errno.h>
 #include <stdlib.h>
+
+#define HANDLER "net/http/pprof.Index"
 
 enum {
     ANSWER_MS = 10000,
@@ -31,13 +33,16 @@ static const struct kind kinds[] = {
     {"mutex", {"contentions", "delay"}, 2},
     {"block", {"contentions", "delay"}, 2},
     {"goroutine", {NULL}, 0},
+    {"goroutinewait", {NULL}, 0}, /* of its memory; the address has a text of it (figures.h) */
 };
 
-enum { HEAP = 0, KINDS = sizeof kinds / sizeof kinds[0] };
+enum { HEAP, MUTEX, BLOCK, GOROUTINE, WAIT, KINDS };
+_Static_assert(sizeof kinds / sizeof kinds[0] == KINDS, "one for each");
 
 struct collection {
     const struct process_port *port;
     const char *addresses;         /* given; null: none */
+    struct go_inside *inside;      /* null: it is no Go program */
     struct go_search search;
     struct go_endpoint endpoint;
     struct go_delta *delta[KINDS]; /* null: nothing of it grows */
@@ -47,27 +52,13 @@ struct collection {
     VEC(struct buf) cpu_profiles;  /* that are not handed over yet */
     struct err cpu_why;
     unsigned fails;                /* of the address, in a row */
+    unsigned told;                 /* bits by kind: that it is missing; and of all */
     bool looks;                    /* it may have an address */
     bool has_endpoint;
     bool records_cpu;
 };
 
 /* ---- where ---- */
-
-/* Can it answer at all? Its own table of functions tells. */
-static bool has_handlers(const struct process_port *port, struct err *why)
-{
-    struct memory_reader file;
-    struct elf elf;
-    if (!port->program(port->context, &file, why)) {
-        return false;
-    }
-    struct go_table *table = elf_open(&elf, &file, why) ? go_table_open(&elf, why) : NULL;
-    bool has = table != NULL && go_table_has(table, "net/http/pprof.Index");
-    go_table_release(table);
-    elf_release(&elf);
-    return has;
-}
 
 static void look_for_address(struct collection *c)
 {
@@ -81,9 +72,33 @@ static void look_for_address(struct collection *c)
 
 /* ---- one kind ---- */
 
-static bool read_snapshot(struct collection *c, const struct kind *kind, struct err *why)
+static bool read_memory(struct collection *c, size_t i, struct err *why)
 {
-    bool good = go_endpoint_get(c->port, &c->endpoint, kind->type, &c->snapshot, ANSWER_MS, why);
+    struct go_memory *m = go_inside_memory(c->inside, why);
+    uint64_t wall_ns = c->port->wall_ns(c->port->context), count;
+    if (m == NULL) {
+        return false;
+    }
+    switch (i) {
+    case HEAP:
+        return go_memory_heap(m, wall_ns, &c->snapshot, why);
+    case MUTEX:
+    case BLOCK:
+        return go_memory_contention(m, i == MUTEX ? GO_MUTEX : GO_BLOCK, wall_ns, &c->snapshot, why);
+    case GOROUTINE:
+        return go_memory_goroutines(m, wall_ns, &c->snapshot, &count, why);
+    default:
+        return go_memory_waits(m, wall_ns, c->port->now_ns(c->port->context), &c->snapshot, why);
+    }
+}
+
+/* An address does not tell waits as a profile. */
+static bool read_snapshot(struct collection *c, size_t i, struct err *why)
+{
+    if (!c->has_endpoint || i == WAIT) {
+        return read_memory(c, i, why);
+    }
+    bool good = go_endpoint_get(c->port, &c->endpoint, kinds[i].type, &c->snapshot, ANSWER_MS, why);
     c->fails = good ? 0 : c->fails + 1;
     return good;
 }
@@ -91,7 +106,7 @@ static bool read_snapshot(struct collection *c, const struct kind *kind, struct 
 /* Into c->difference. */
 static bool take(struct collection *c, size_t i, struct err *why)
 {
-    if (!read_snapshot(c, &kinds[i], why)) {
+    if (!read_snapshot(c, i, why)) {
         return false;
     }
     if (c->delta[i] != NULL) {
@@ -103,28 +118,58 @@ static bool take(struct collection *c, size_t i, struct err *why)
     return true;
 }
 
-/* Keeps the first that is missing. */
-static void note(const struct kind *kind, const struct err *cause, struct err *why)
+/* Each thing that is missing is told once, one at a time. */
+static void note(struct collection *c, size_t i, const struct err *cause, struct err *why)
 {
-    if (why->kind == ERR_NONE) {
-        err_set(why, cause->kind, cause->number, "%s: %s", kind->type, cause->text);
+    bool is_of_all = !c->has_endpoint && c->inside != NULL && go_inside_memory(c->inside, &(struct err){0}) == NULL;
+    unsigned bit = is_of_all ? 1u << KINDS : 1u << i;
+    if (why->kind == ERR_NONE && (c->told & bit) == 0) {
+        c->told |= bit;
+        err_set(why, cause->kind, cause->number, is_of_all ? "%.0s%s" : "%s: %s", kinds[i].type, cause->text);
     }
+}
+
+/* Why there is nothing in it. Without a right to its memory it is not known whether it counts at all. */
+static bool note_empty(struct collection *c, size_t i, struct err *why)
+{
+    static const enum go_profile profiles[] = {GO_HEAP, GO_MUTEX, GO_BLOCK, GO_GOROUTINES, GO_WAITS};
+    struct err cause = {0};
+    struct go_memory *m = go_inside_memory(c->inside, &cause);
+    const char *remark = m != NULL ? go_memory_remark(m, profiles[i]) : NULL;
+    if (remark != NULL) {
+        err_set(&cause, ERR_UNSUPPORTED, 0, "%s", remark);
+        note(c, i, &cause, why);
+    }
+    return remark != NULL;
+}
+
+/* A heap that is not counted has what the runtime allocated before it knew that. */
+static bool is_hollow(struct collection *c, size_t i, struct err *why)
+{
+    bool is_empty = c->delta[i] != NULL && go_delta_samples(c->delta[i]) == 0;
+    bool is_uncounted = c->delta[i] != NULL && (is_empty || i == HEAP) && note_empty(c, i, why);
+    return is_empty || is_uncounted;
 }
 
 static void take_all(struct collection *c, const struct runtime_sink *sink, struct err *why)
 {
     size_t heap_bytes = 0;
-    for (size_t i = 0; c->has_endpoint && i < KINDS; i++) {
+    bool has_waits = false;
+    for (size_t i = 0; i < KINDS; i++) {
         struct err cause = {0};
         if (!take(c, i, &cause)) {
-            note(&kinds[i], &cause, why);
-        } else if (c->difference.len > 0 && (c->delta[i] == NULL || go_delta_samples(c->delta[i]) > 0)) {
+            bool is_expected = i == WAIT && c->has_endpoint;
+            if (!is_expected) {
+                note(c, i, &cause, why);
+            }
+        } else if (!is_hollow(c, i, why) && c->difference.len > 0) {
             heap_bytes += i == HEAP ? c->snapshot.len : 0;
+            has_waits |= i == WAIT;
             sink->file(sink->context, kinds[i].type, &c->difference);
         }
     }
     if (c->has_endpoint) {
-        go_figures_take(&c->figures, c->port, &c->endpoint, heap_bytes, sink);
+        go_figures_take(&c->figures, c->port, &c->endpoint, heap_bytes, !has_waits, sink);
     }
     c->has_endpoint = c->has_endpoint && c->fails < FAILS_MAX;
     buf_release(&c->snapshot);
@@ -135,7 +180,10 @@ static void take_all(struct collection *c, const struct runtime_sink *sink, stru
 
 static bool may_start(const struct process_port *port, struct err *why)
 {
-    return has_handlers(port, why);
+    struct go_inside *inside = go_inside_open(port, why);
+    bool may = inside != NULL && (go_inside_has(inside, HANDLER) || go_inside_memory(inside, why) != NULL);
+    go_inside_close(inside);
+    return may;
 }
 
 static void release(struct collection *c)
@@ -146,6 +194,7 @@ static void release(struct collection *c)
         buf_release(profile);
     }
     vec_release(&c->cpu_profiles);
+    go_inside_close(c->inside);
     for (size_t i = 0; i < KINDS; i++) {
         go_delta_free(c->delta[i]);
     }
@@ -158,25 +207,29 @@ static void release(struct collection *c)
 static void take_base(struct collection *c, bool is_new)
 {
     struct err why;
-    for (size_t i = 0; c->has_endpoint && i < KINDS; i++) {
-        bool is_wanted = i == HEAP || !is_new;
-        if (c->delta[i] != NULL && is_wanted && read_snapshot(c, &kinds[i], &why) && !is_new) {
+    for (size_t i = 0; i < KINDS; i++) {
+        bool is_wanted = !is_new || (i == HEAP && c->has_endpoint);
+        if (c->delta[i] != NULL && is_wanted && read_snapshot(c, i, &why) && !is_new) {
             (void)go_delta_take(c->delta[i], buf_slice(&c->snapshot), true, &c->difference, &why);
         }
         if (i == HEAP && c->has_endpoint) {
             go_figures_begin(&c->figures, c->port, &c->endpoint, c->snapshot.len);
         }
     }
+    buf_release(&c->snapshot);
+    buf_release(&c->difference);
 }
 
 static void *start(const struct runtime_target *target, struct err *why)
 {
-    struct collection *c = calloc(1, sizeof *c);
+    struct go_inside *inside = go_inside_open(target->port, why);
+    struct collection *c = inside != NULL ? calloc(1, sizeof *c) : NULL;
     if (c == NULL) {
-        err_set(why, ERR_MEMORY, 0, "no memory for its profiles");
+        go_inside_close(inside);
         return NULL;
     }
     c->port = target->port;
+    c->inside = inside;
     c->addresses = target->addresses;
     c->records_cpu = target->records_cpu && (target->wanted & RUNTIME_WANTS_CPU) != 0;
     buf_init(&c->snapshot, SNAPSHOT_MAX);
@@ -184,7 +237,7 @@ static void *start(const struct runtime_target *target, struct err *why)
     for (size_t i = 0; i < KINDS; i++) {
         c->delta[i] = kinds[i].growing_count > 0 ? go_delta_new(kinds[i].growing, kinds[i].growing_count) : NULL;
     }
-    c->looks = target->connects && (target->addresses != NULL || has_handlers(target->port, why));
+    c->looks = target->connects && (target->addresses != NULL || go_inside_has(c->inside, HANDLER));
     look_for_address(c);
     take_base(c, target->is_new);
     return c;

@@ -12,7 +12,7 @@
 struct go_delta {
     struct str growing[GO_DELTA_GROWING_MAX];
     size_t growing_count;
-    struct go_stacks stacks;
+    struct go_identities stacks;
     uint64_t other[GO_DELTA_GROWING_MAX]; /* the last sums of what is not told apart */
     int64_t time_ns;
     bool has_time;    /* of the last snapshot */
@@ -51,7 +51,7 @@ struct go_delta *go_delta_new(const char *const *growing, size_t count)
 
 static void forget(struct go_delta *d)
 {
-    go_stacks_release(&d->stacks);
+    go_identities_release(&d->stacks);
     for (size_t i = 0; i < GO_DELTA_GROWING_MAX; i++) {
         d->other[i] = 0;
     }
@@ -73,7 +73,7 @@ size_t go_delta_samples(const struct go_delta *delta)
 
 size_t go_delta_bytes(const struct go_delta *delta)
 {
-    return sizeof *delta + go_stacks_bytes(&delta->stacks);
+    return sizeof *delta + go_identities_bytes(&delta->stacks);
 }
 
 /* Of columns of the same name the first. */
@@ -124,7 +124,7 @@ static bool add_more(struct take *t, uint32_t number, const uint64_t *values, st
 static bool meet(struct take *t, const struct go_sample *sample, struct err *err)
 {
     uint32_t number;
-    if (!go_stacks_add(&t->delta->stacks, sample->identity, &number)) {
+    if (!go_identities_add(&t->delta->stacks, sample->identity, &number)) {
         return err_set(err, ERR_MEMORY, 0, "no memory for the stacks of a profile");
     }
     if (number == GO_STACK_NONE) {
@@ -156,8 +156,8 @@ static bool subtract(const struct take *t, uint64_t *values, uint64_t *previous)
 
 static bool tell(struct take *t, struct go_sample *sample, struct str message, struct err *err)
 {
-    struct go_stacks *stacks = &t->delta->stacks;
-    uint32_t number = go_stacks_find(stacks, sample->identity);
+    struct go_identities *stacks = &t->delta->stacks;
+    uint32_t number = go_identities_find(stacks, sample->identity);
     if (number == GO_STACK_NONE || go_bits_has(&t->met, number)) {
         return true;
     }
@@ -199,7 +199,7 @@ static bool compare(struct take *t, struct err *err)
 {
     struct go_delta *d = t->delta;
     find_columns(t);
-    if (!d->is_running && !go_stacks_reserve(&d->stacks, t->snapshot.samples)) {
+    if (!d->is_running && !go_identities_reserve(&d->stacks, t->snapshot.samples)) {
         return err_set(err, ERR_MEMORY, 0, "no memory for the stacks of a profile");
     }
     if (!walk(t, true, err)) {

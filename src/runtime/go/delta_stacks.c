@@ -9,25 +9,25 @@
 
 enum { FIRST_BITS = 6, FIRST_STACKS = 32 };
 
-void go_stacks_release(struct go_stacks *stacks)
+void go_identities_release(struct go_identities *stacks)
 {
     free(stacks->at);
     free(stacks->table);
-    *stacks = (struct go_stacks){0};
+    *stacks = (struct go_identities){0};
 }
 
-static size_t places(const struct go_stacks *s)
+static size_t places(const struct go_identities *s)
 {
     return s->bits == 0 ? 0 : (size_t)1 << s->bits;
 }
 
-size_t go_stacks_bytes(const struct go_stacks *stacks)
+size_t go_identities_bytes(const struct go_identities *stacks)
 {
     return stacks->cap * sizeof *stacks->at + places(stacks) * sizeof *stacks->table;
 }
 
 /* The place where the identity is or would be; null: there is no table. */
-static uint32_t *place_of(const struct go_stacks *s, uint64_t identity, size_t *steps)
+static uint32_t *place_of(const struct go_identities *s, uint64_t identity, size_t *steps)
 {
     size_t mask = places(s) - 1;
     *steps = 0;
@@ -43,7 +43,7 @@ static uint32_t *place_of(const struct go_stacks *s, uint64_t identity, size_t *
 }
 
 /* The new table replaces the old one before it is filled: all it takes stands in the entries. */
-static bool widen(struct go_stacks *s, unsigned bits)
+static bool widen(struct go_identities *s, unsigned bits)
 {
     uint32_t *table = calloc((size_t)1 << bits, sizeof *table);
     if (table == NULL) {
@@ -59,7 +59,7 @@ static bool widen(struct go_stacks *s, unsigned bits)
     return true;
 }
 
-static bool set_cap(struct go_stacks *s, size_t cap)
+static bool set_cap(struct go_identities *s, size_t cap)
 {
     struct go_stack *at = realloc(s->at, cap * sizeof *at);
     if (at != NULL) {
@@ -69,7 +69,7 @@ static bool set_cap(struct go_stacks *s, size_t cap)
     return at != NULL;
 }
 
-bool go_stacks_reserve(struct go_stacks *stacks, size_t count)
+bool go_identities_reserve(struct go_identities *stacks, size_t count)
 {
     unsigned bits = stacks->bits > 0 ? stacks->bits : FIRST_BITS;
     count = count < GO_DELTA_STACKS_MAX ? count : GO_DELTA_STACKS_MAX;
@@ -79,24 +79,24 @@ bool go_stacks_reserve(struct go_stacks *stacks, size_t count)
     return (count <= stacks->cap || set_cap(stacks, count)) && (bits == stacks->bits || widen(stacks, bits));
 }
 
-uint32_t go_stacks_find(const struct go_stacks *stacks, uint64_t identity)
+uint32_t go_identities_find(const struct go_identities *stacks, uint64_t identity)
 {
     size_t steps;
     const uint32_t *place = place_of(stacks, identity, &steps);
     return place == NULL || *place == 0 ? GO_STACK_NONE : *place - 1;
 }
 
-static bool has_room(struct go_stacks *s)
+static bool has_room(struct go_identities *s)
 {
     size_t cap = s->cap + s->cap / 8 + FIRST_STACKS;
     return (s->count < s->cap || set_cap(s, cap < GO_DELTA_STACKS_MAX ? cap : GO_DELTA_STACKS_MAX)) &&
            (s->count < places(s) / 5 * 4 || widen(s, s->bits > 0 ? s->bits + 1 : FIRST_BITS));
 }
 
-bool go_stacks_add(struct go_stacks *stacks, uint64_t identity, uint32_t *out)
+bool go_identities_add(struct go_identities *stacks, uint64_t identity, uint32_t *out)
 {
     size_t steps;
-    *out = go_stacks_find(stacks, identity);
+    *out = go_identities_find(stacks, identity);
     stacks->is_full |= stacks->count == GO_DELTA_STACKS_MAX;
     if (*out != GO_STACK_NONE || stacks->is_full) {
         return true;
@@ -105,7 +105,7 @@ bool go_stacks_add(struct go_stacks *stacks, uint64_t identity, uint32_t *out)
         return false;
     }
     uint32_t *place = place_of(stacks, identity, &steps);
-    if (steps > GO_STACKS_STEPS_MAX) {
+    if (steps > GO_IDENTITIES_STEPS_MAX) {
         stacks->is_full = true;
         return true;
     }

@@ -10,7 +10,7 @@
  * outcome would be one stack's values counted to another's.
  *
  * Limits. GO_DELTA_STACKS_MAX entries. The identities are the profiled program's, which may choose them so that they
- * collide: when a search for a free place goes over GO_STACKS_STEPS_MAX places (by chance, some 100, 500 at worst),
+ * collide: when a search for a free place goes over GO_IDENTITIES_STEPS_MAX places (by chance, some 100, 500 at worst),
  * the table counts as full for good, so what is kept stays found and what is not is never kept later.
  */
 #ifndef RUNTIME_GO_DELTA_STACKS_H
@@ -23,7 +23,7 @@
 enum {
     GO_DELTA_STACKS_MAX = 200 * 1000,
     GO_DELTA_GROWING_MAX = 2, /* sample types whose values grow: objects and bytes, or contentions and their delay */
-    GO_STACKS_STEPS_MAX = 2000,
+    GO_IDENTITIES_STEPS_MAX = 2000,
 };
 
 #define GO_STACK_NONE UINT32_MAX
@@ -33,7 +33,7 @@ struct go_stack {
     uint64_t previous[GO_DELTA_GROWING_MAX]; /* sums; as int64_t they may be negative */
 };
 
-struct go_stacks {
+struct go_identities {
     struct go_stack *at;
     size_t count, cap;
     uint32_t *table; /* number + 1; 0: free */
@@ -41,16 +41,16 @@ struct go_stacks {
     bool is_full;
 };
 
-void go_stacks_release(struct go_stacks *stacks);
-size_t go_stacks_bytes(const struct go_stacks *stacks);
+void go_identities_release(struct go_identities *stacks);
+size_t go_identities_bytes(const struct go_identities *stacks);
 
 /* Room for so many in all, exactly: for who knows how many will come. False: no memory. */
-bool go_stacks_reserve(struct go_stacks *stacks, size_t count);
+bool go_identities_reserve(struct go_identities *stacks, size_t count);
 
 /* The number of the stack, or GO_STACK_NONE. */
-uint32_t go_stacks_find(const struct go_stacks *stacks, uint64_t identity);
+uint32_t go_identities_find(const struct go_identities *stacks, uint64_t identity);
 
 /* The same, a new one with zeros if there is none yet; GO_STACK_NONE when they are full. False: no memory. */
-bool go_stacks_add(struct go_stacks *stacks, uint64_t identity, uint32_t *out);
+bool go_identities_add(struct go_identities *stacks, uint64_t identity, uint32_t *out);
 
 #endif

@@ -61,7 +61,7 @@ static void take_metrics(struct go_figures *f, const struct go_memstats *now, ui
 }
 
 void go_figures_take(struct go_figures *f, const struct process_port *port, const struct go_endpoint *at,
-                     size_t heap_bytes, const struct runtime_sink *sink)
+                     size_t heap_bytes, bool wants_waits, const struct runtime_sink *sink)
 {
     struct go_memstats now;
     struct buf text;
@@ -73,7 +73,7 @@ void go_figures_take(struct go_figures *f, const struct process_port *port, cons
     if (has_stats) {
         take_metrics(f, &now, now_ns, sink);
     }
-    if (has_count && now.num_goroutine <= GO_FIGURES_WAITS_MOST) {
+    if (wants_waits && has_count && now.num_goroutine <= GO_FIGURES_WAITS_MOST) {
         take_waits(port, at, &text, sink);
     }
     buf_release(&text);

@@ -24,9 +24,9 @@ struct go_figures {
 void go_figures_begin(struct go_figures *f, const struct process_port *port, const struct go_endpoint *at,
                       size_t heap_bytes);
 
-/* Hands over "goroutinewait" and "metrics.json", as far as there are; the latter where something was seen before.
- * `heap_bytes`: of the last heap profile, packed. */
+/* Hands over "goroutinewait", if that is wanted, and "metrics.json", as far as there are; the latter where something
+ * was seen before. `heap_bytes`: of the last heap profile, packed. */
 void go_figures_take(struct go_figures *f, const struct process_port *port, const struct go_endpoint *at,
-                     size_t heap_bytes, const struct runtime_sink *sink);
+                     size_t heap_bytes, bool wants_waits, const struct runtime_sink *sink);
 
 #endif

@@ -68,8 +68,6 @@ static bool take_parts(struct go_table *t)
         }
         *parts[i] = go_from(t->whole, offset);
     }
-    uint64_t names = t->units.offset - t->names.offset; /* what follows */
-    t->names.bytes = t->units.offset > t->names.offset ? names : t->names.bytes;
     t->list = t->functions;
     return true;
 }

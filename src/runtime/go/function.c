@@ -68,14 +68,13 @@ bool go_function_at(struct go_table *t, uint64_t index, struct go_function *out)
     cursor_skip(&c, list_width(t));
     out->arrays = at + bytes;
     out->name = cursor_u32(&c);
-    cursor_skip(&c, 12);
+    cursor_skip(&c, 8);
+    out->stack = cursor_u32(&c);
     out->file = cursor_u32(&c);
     out->line = cursor_u32(&c);
     out->pcdata_count = cursor_u32(&c);
     out->unit = t->format->has_units ? cursor_u32(&c) : 0;
-    if (t->format->has_start_line) {
-        cursor_skip(&c, 4);
-    }
+    out->start_line = t->format->has_start_line ? cursor_u32(&c) : 0;
     out->last = cursor_u32(&c);
     return true;
 }
@@ -139,5 +138,6 @@ bool go_inlined_at(struct go_table *t, const struct go_inline_layout *layout, st
         out->parent = layout->parent_bytes == 2 ? (int16_t)parent : parent;
         out->file = number_at(raw, 4);
     }
+    out->id = raw[layout->parent_bytes];
     return true;
 }

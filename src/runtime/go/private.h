@@ -104,6 +104,7 @@ struct go_inlined {
     int32_t parent, parent_pc;
     int32_t file, line; /* of the call; since Go 1.20 only the line where the function starts */
     uint32_t name;
+    uint8_t id; /* funcID; only in tables since Go 1.18 */
 };
 
 /* What a magic number stands for. */
@@ -142,7 +143,8 @@ struct go_function {
     uint64_t start, limit; /* ELF addresses */
     uint64_t arrays;       /* of pcdata, then funcdata: in go_table.functions */
     uint32_t name;
-    uint32_t file, line; /* streams */
+    uint32_t stack, file, line; /* streams */
+    uint32_t start_line;        /* 0: not told */
     uint32_t pcdata_count;
     uint32_t unit;
     uint32_t last; /* word with flags and the number of funcdata */

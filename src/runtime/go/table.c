@@ -167,43 +167,54 @@ static struct place place_at(struct go_table *t, const struct go_function *f, ui
     return (struct place){value_at(t, f->file, f, address), value_at(t, f->line, f, address)};
 }
 
-static void add_frame(struct go_table *t, const struct go_function *f, uint32_t name,
+/* What a frame is besides its place. */
+struct called {
+    uint32_t name, start_line;
+    uint8_t id;
+    uint64_t at;
+};
+
+static void add_frame(struct go_table *t, const struct go_function *f, struct called called,
                       struct place place, struct go_frames *out)
 {
     out->at[out->count++] = (struct go_frame){
-        .name = text_at(t, t->names, name),
+        .name = text_at(t, t->names, called.name),
         .file = file_of(t, f, place.file),
         .line = place.line > 0 ? (uint32_t)place.line : 0,
+        .start_line = called.start_line,
+        .id = t->format->relative ? called.id : 0,
+        .at = called.at,
     };
 }
 
 /* The inlined calls at the address, innermost first; returns where the function itself is. A tree
  * lists callers before what is inlined into them. Package initialisers of real programs hold calls
  * that name themselves as caller: there the chain ends, and the line in the function is unknown. */
-static struct place add_inlined(struct go_table *t, const struct go_function *f, uint64_t address,
+static struct place add_inlined(struct go_table *t, const struct go_function *f, uint64_t *address,
                                 struct go_frames *out)
 {
     const struct go_inline_layout *layout = &t->inlines;
-    struct place place = place_at(t, f, address);
+    struct place place = place_at(t, f, *address);
     struct go_span tree;
     if (!go_inline_tree(t, layout, f, &tree)) {
         return place;
     }
     uint32_t stream = go_pcdata(t, f, layout->pcdata);
-    int32_t index = value_at(t, stream, f, address);
+    int32_t index = value_at(t, stream, f, *address);
     while (index >= 0 && out->count < PROFILE_INLINES_MAX - 1) {
         struct go_inlined call;
         if (!go_inlined_at(t, layout, tree, (uint32_t)index, &call)) {
             t->damaged++;
             break;
         }
-        add_frame(t, f, call.name, place, out);
+        uint32_t start_line = layout->parent_bytes == 0 && call.line > 0 ? (uint32_t)call.line : 0;
+        add_frame(t, f, (struct called){call.name, start_line, call.id, *address}, place, out);
         if (layout->parent_pc_at == 0) {
             place = (struct place){call.file, call.line};
         } else {
-            uint64_t caller = f->start + (uint64_t)(int64_t)call.parent_pc;
-            place = place_at(t, f, caller);
-            call.parent = value_at(t, stream, f, caller);
+            *address = f->start + (uint64_t)(int64_t)call.parent_pc;
+            place = place_at(t, f, *address);
+            call.parent = value_at(t, stream, f, *address);
         }
         if (call.parent >= index) {
             return (struct place){-1, -1};
@@ -221,9 +232,11 @@ bool go_table_has(struct go_table *table, const char *name)
     char wanted[WANTED_MAX] = "";
     unsigned char *piece = len <= WANTED_MAX ? malloc(PIECE_BYTES) : NULL;
     bool found = false, good = piece != NULL;
+    uint64_t next = table->units.offset; /* what follows, where they stand apart */
+    uint64_t bytes = next > table->names.offset ? next - table->names.offset : table->names.bytes;
     memcpy(wanted + 1, name, piece != NULL ? len - 1 : 0);
-    for (uint64_t at = 0; good && !found && at + len <= table->names.bytes; at += PIECE_BYTES - len) {
-        uint64_t left = table->names.bytes - at;
+    for (uint64_t at = 0; good && !found && at + len <= bytes; at += PIECE_BYTES - len) {
+        uint64_t left = bytes - at;
         size_t have = left < PIECE_BYTES ? (size_t)left : PIECE_BYTES;
         good = elf_read(table->reader.elf, table->names.offset + at, piece, have, NULL);
         found = good && memmem(piece, have, wanted, len) != NULL;
@@ -241,9 +254,26 @@ bool go_table_lookup(struct go_table *table, uint64_t address, struct go_frames 
     if (!find_function(table, address, &f)) {
         return false;
     }
-    struct place place = add_inlined(table, &f, address, out);
-    add_frame(table, &f, f.name, place, out);
     out->start = f.start;
     out->limit = f.limit;
+    struct place place = add_inlined(table, &f, &address, out);
+    add_frame(table, &f, (struct called){f.name, f.start_line, (uint8_t)f.last, address}, place, out);
     return out->at[out->count - 1].name.len > 0;
+}
+
+bool go_table_step(struct go_table *table, uint64_t address, struct go_step *out)
+{
+    struct go_function f;
+    table->steps = GO_STEPS_MAX;
+    if (!table->format->relative || !find_function(table, address, &f)) {
+        return false;
+    }
+    *out = (struct go_step){
+        .start = f.start,
+        .delta = value_at(table, f.stack, &f, address),
+        .has_frames = f.stack != 0,
+        .id = (uint8_t)f.last,
+        .flags = (uint8_t)(f.last >> 8),
+    };
+    return true;
 }

@@ -43,6 +43,9 @@ struct go_frame {
     struct str name; /* "main.(*server).handle", "runtime.mallocgc" */
     struct str file; /* "/src/app/main.go"; "" unknown */
     uint32_t line;   /* 0: unknown. For all but the innermost, where the next inner one is called */
+    uint32_t start_line; /* where the function begins; 0: unknown (before Go 1.20) */
+    uint8_t id;          /* runtime funcID (internal/abi FuncID) of tables since Go 1.18; 0: an ordinary function */
+    uint64_t at;         /* the address that the line is of: for all but the innermost, the mark of the inlined call */
 };
 
 struct go_frames {
@@ -60,5 +63,28 @@ bool go_table_lookup(struct go_table *table, uint64_t address, struct go_frames 
 
 /* Is a function of this name in the program? */
 bool go_table_has(struct go_table *table, const char *name);
+/*
+ * How to go on from a frame to its caller. At a call, pass the return address itself: the stack is as it is there. The
+ * return address stands at SP + delta, and behind it, at + one word, begins the caller's frame (x86-64; where calls
+ * leave it in a register instead, it is at SP once the function has a frame, and SP + delta is the caller's).
+ */
+enum go_step_flag { GO_STEP_TOP = 1, GO_STEP_WRITES_SP = 2 }; /* of runtime._func.flag: outermost; nothing is known */
+
+struct go_step {
+    uint64_t start;   /* of the function */
+    int32_t delta;    /* of the stack pointer since the function was entered, in bytes; -1: unknown */
+    bool has_frames;  /* false: C or assembly without a table of its stack; the walk ends here */
+    uint8_t id, flags;
+};
+/* False: no Go function is there. Tables since Go 1.18 only. */
+bool go_table_step(struct go_table *table, uint64_t address, struct go_step *out);
+
+/* The code of functions of package runtime by their names: those not there have limit 0. Reads the whole list once;
+ * tables since Go 1.18 only. */
+struct go_code {
+    const char *name;
+    uint64_t start, limit; /* ELF addresses */
+};
+void go_table_find(struct go_table *table, struct go_code *codes, size_t count);
 
 #endif

@@ -214,7 +214,7 @@ static struct waits *waits_new(uint64_t wall_ns)
 {
     /* No default: tools then show the last value. Wait times of a program that just began are all 0. */
     static const struct go_pprof_kind kind = {
-        .values = {{"waitduration", "nanoseconds"}, {"goroutines", "count"}},
+        .values = {{"waitduration", "nanoseconds"}, {"goroutine", "count"}},
         .value_count = 2,
         .period_type = {"waitduration", "nanoseconds"},
         .period = 1,

@@ -3,7 +3,7 @@
  *
  * Concept. /debug/pprof/goroutine?debug=2 prints each goroutine as a panic would: a line with its number, what it waits
  * for and for how many minutes, then its frames. Of that a profile is made (pprof.h) with the values
- * waitduration/nanoseconds and goroutines/count. Goroutines of equal stack and state are one sample. It is the profile
+ * waitduration/nanoseconds and goroutine/count. Goroutines of equal stack and state are one sample. It is the profile
  * that dd-trace-go calls goroutinewait, with a count.
  *
  * What a sample says:
