@@ -216,8 +216,9 @@ static void take_sample(void *context, const struct live_sample *sample)
 }
 
 /* Into a profile, as its window's sampler does. */
-static void take(void *context, struct buf *bytes)
+static void take(void *context, const char *type, struct buf *bytes)
 {
+    (void)type;
     (void)context;
     must(bytes->len > 0);
     if (moments_are(buf_slice(bytes))) {

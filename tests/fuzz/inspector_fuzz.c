@@ -402,7 +402,7 @@ static ptrdiff_t stream_read(void *context, void *to, size_t len, uint64_t deadl
     return (ptrdiff_t)part.len;
 }
 
-static ptrdiff_t stream_write(void *context, const void *from, size_t len, uint64_t deadline_ns, struct err *err)
+static ptrdiff_t played_write(void *context, const void *from, size_t len, uint64_t deadline_ns, struct err *err)
 {
     struct played *n = context;
     size_t used = 1;
@@ -447,7 +447,7 @@ static bool dial(void *context, uint16_t port, bool is_v6, uint64_t deadline_ns,
     n->said = 0;
     buf_clear(&n->says);
     buf_clear(&n->heard);
-    *out = (struct stream){stream_read, stream_write, stream_readable, stream_close, n, {0}, 0};
+    *out = (struct stream){stream_read, played_write, stream_readable, stream_close, n, {0}, 0};
     return true;
 }
 
@@ -483,8 +483,9 @@ static void check_line(struct str line)
     }
 }
 
-static void take(void *context, struct buf *bytes)
+static void take(void *context, const char *type, struct buf *bytes)
 {
+    (void)type;
     struct profile p = {0};
     struct live live = {.pid = 4711, .start_ticks = 9, .thread = thread_of, .sample = take_sample, .context = &p};
     struct str rest = buf_slice(bytes);

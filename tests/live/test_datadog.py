@@ -299,9 +299,8 @@ GO_TAGS = {"runtime_compiler": "gc: what runtime:go says, too",
            "pgo": "likewise whether a profile was used to build it",
            "_dd.profiler.go_execution_trace_enabled": "of that profiler itself",
            "go_execution_traced": "of its go.trace"}
-GO_FILES = {"delta-heap.pprof": "the program's own account of its memory, which nobody tells from outside",
-            "metrics.json": "likewise of its garbage collector and goroutines",
-            "go.trace": "likewise of its scheduler"}
+GO_FILES = {"metrics.json": "its garbage collector and goroutines in numbers: of programs that serve net/http/pprof alone",
+            "go.trace": "what its scheduler did, which nobody tells from outside"}
 GO_HEADERS = {"accept-encoding": "of Go's HTTP client"}
 
 

@@ -226,7 +226,7 @@ def test_the_tool_of_go_opens_the_profile(reader, program_of, started, workdir):
     raw = go.run("tool", "pprof", "-raw", workdir / "waits.pprof")
     assert raw.status == 0 and "waitduration/nanoseconds goroutine/count" in raw.out, raw
     assert re.search(r"^ +0 +150: .*\n +state:\[sleep\]", raw.out, re.M), raw.out[:3000]
-    top = go.run("tool", "pprof", "-top", "-cum", "-sample_index=goroutines", workdir / "waits.pprof")
+    top = go.run("tool", "pprof", "-top", "-cum", "-sample_index=goroutine", workdir / "waits.pprof")
     assert top.status == 0 and re.search(r" 150 .* main\.sleep$", top.out, re.M), top
     assert "main.(*worker).receive" in top.out and "main.generic[...]" in top.out
 

@@ -656,9 +656,9 @@ static const char *record(struct jvm *j, unsigned wanted, uint64_t frequency_hz,
     return why.text;
 }
 
-static void no_file(void *context, struct buf *bytes)
+static void no_file(void *context, const char *type, struct buf *bytes)
 {
-    (void)context, (void)bytes;
+    (void)context, (void)type, (void)bytes;
     CHECK(false);
 }
 
@@ -942,8 +942,9 @@ static void silence(void)
 /* Their texts, one behind the other. */
 static struct buf brought;
 
-static void take(void *context, struct buf *bytes)
+static void take(void *context, const char *type, struct buf *bytes)
 {
+    CHECK(type == NULL);
     (void)context;
     CHECK(bytes->len > 0);
     buf_text(&brought, brought.len > 0 ? ", " : "");
@@ -1122,8 +1123,9 @@ static void somebody_else_ended_it(void)
                  "\tat Shop.main(Shop.java:3)\n")
 #define MOMENT "thread 16 0 main\n3 Shop.main\n"
 
-static void take_text(void *context, struct buf *bytes)
+static void take_text(void *context, const char *type, struct buf *bytes)
 {
+    CHECK(type == NULL);
     buf_str(context, buf_slice(bytes));
     buf_clear(bytes);
 }

@@ -402,7 +402,7 @@ static ptrdiff_t stream_read(void *context, void *to, size_t len, uint64_t deadl
     return (ptrdiff_t)part.len;
 }
 
-static ptrdiff_t stream_write(void *context, const void *from, size_t len, uint64_t deadline_ns, struct err *err)
+static ptrdiff_t played_write(void *context, const void *from, size_t len, uint64_t deadline_ns, struct err *err)
 {
     struct played *p = context;
     size_t used = 1;
@@ -448,7 +448,7 @@ static bool dial(void *context, uint16_t port, bool is_v6, uint64_t deadline_ns,
     p->said = 0;
     buf_clear(&p->says);
     buf_clear(&p->heard);
-    *out = (struct stream){stream_read, stream_write, stream_readable, stream_close, p, {0}, 0};
+    *out = (struct stream){stream_read, played_write, stream_readable, stream_close, p, {0}, 0};
     return true;
 }
 
@@ -567,8 +567,9 @@ static bool run_for(struct played *p, void *collection, uint64_t ms)
     return goes_on;
 }
 
-static void take_text(void *context, struct buf *bytes)
+static void take_text(void *context, const char *type, struct buf *bytes)
 {
+    CHECK(type == NULL);
     buf_str(context, buf_slice(bytes));
     buf_release(bytes);
 }

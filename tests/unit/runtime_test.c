@@ -100,6 +100,7 @@ static struct {
     atomic_bool reads_text;
     unsigned files; /* that the next conversations bring each */
     const struct buf *recording; /* what they are; null: texts */
+    const char *type;            /* null: they are recordings, or moments */
 } collected;
 
 static void hold(void)
@@ -138,7 +139,7 @@ static void hand_over(const struct runtime_sink *sink, const char *what, unsigne
         } else {
             buf_printf(&file, "%s %u.%u", what, conversation, i + 1);
         }
-        sink->file(sink->context, &file);
+        sink->file(sink->context, collected.type, &file);
         CHECK(file.len == 0);
         buf_release(&file);
     }
@@ -418,13 +419,13 @@ static const char *await_state(struct collector *c, const struct collect_job *jo
 static const char *taken(struct collector *c, struct collect_job *job)
 {
     static char text[256];
-    struct buf file;
+    struct collected_file file;
     size_t used = 0;
     text[0] = '\0';
     while (collector_take(c, job, &file, &(size_t){0})) {
-        used += (size_t)snprintf(text + used, sizeof text - used, "%s%.*s", used > 0 ? ", " : "", (int)file.len,
-                                 file.ptr);
-        buf_release(&file);
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s%s%s%.*s", used > 0 ? ", " : "", file.type,
+                                 file.type[0] != '\0' ? ": " : "", (int)file.bytes.len, file.bytes.ptr);
+        buf_release(&file.bytes);
     }
     return text;
 }
@@ -458,6 +459,32 @@ static void collect_only(void)
     await(&collected.stops, 1);
     collector_free(c);
     CHECK_INT(collected.stops, 1);
+}
+
+/* What a runtime made in another form has its type; who brought something late is not asked for a whole the next time,
+ * but for what there is. */
+static void types_and_skips(void)
+{
+    struct collector *c = collecting_thread();
+    struct collect_job *job = job_of(c, (uint32_t)getpid());
+    CHECK_TEXT(await_state(c, job, COLLECT_RUNS), "");
+    collected.files = 1;
+    collected.type = "heap";
+    collector_read(c, true);
+    collector_wait(c, UINT64_C(20000000000));
+    CHECK_TEXT(taken(c, job), "heap: whole 1.1");
+    collector_skip(c, job);
+    collector_read(c, true);
+    collector_wait(c, UINT64_C(20000000000));
+    CHECK_TEXT(taken(c, job), "heap: part 2.1");
+    collector_read(c, true);
+    collector_wait(c, UINT64_C(20000000000));
+    CHECK_TEXT(taken(c, job), "heap: whole 3.1");
+    collected.type = NULL;
+    collected.files = 0;
+    collector_end(c, job);
+    await(&collected.stops, 1);
+    collector_free(c);
 }
 
 static void what_is_left(void)
@@ -740,6 +767,7 @@ TESTS({"a row that only walks: its frames stand in the place of its loop", walk_
       {"frames of one address have a function each, and the stack pointer that the row says", same_address},
       {"where no row resolves the stack ends as it did", nobody_resolves},
       {"a row that only collects: its files come in order, each once", collect_only},
+      {"types stand with files, and who was late is left out once", types_and_skips},
       {"when all is stopped what is left is handed over", what_is_left},
       {"a profile that ends by itself brings what it has, and why", ends_by_itself},
       {"what cannot begin yet says so, and can be begun again", not_yet},
