@@ -142,6 +142,15 @@ def test_figures_stand_beside_them(pillion, workdir, run_program):
     assert states == {"chan receive": 20}, states
 
 
+@pytest.mark.net
+def test_leaks_are_told_by_those_that_find_them(pillion, workdir, run_program):
+    """Since Go 1.27: goroutines that wait for what nobody can reach."""
+    running = run_program("go1.27.0", "-l", "127.0.0.1:0")
+    process.run([pillion, "-p", running.process.pid, "-d", 3, "-o", workdir])
+    found = pprof.read(files(workdir, "goroutineleak")[0])
+    assert total(found, "main.leaks", found.sample_types[0][0]) == 20 and own(found) == own(running.get("goroutineleak"))
+
+
 def test_a_unix_socket_is_an_address(pillion, workdir, run_program):
     running = run_program("local", "-l", f"unix:{workdir}/app.sock")
     done = process.run([pillion, "-p", running.process.pid, "-d", 3, "-o", workdir])
@@ -163,6 +172,15 @@ def test_a_given_address_is_the_only_one_that_is_asked(pillion, workdir, run_pro
         out = workdir / f"out-{port}"
         process.run([pillion, "-p", running.process.pid, "-d", 3, "-o", out, "--go-pprof", f"http://127.0.0.1:{port}"])
         assert len(list(out.glob("*.metrics.json"))) == count
+
+
+def test_a_malformed_address_is_told(pillion, workdir, run_program):
+    """And nothing is asked in its place."""
+    running = run_program("local", "-l", "127.0.0.1:0")
+    done = process.run([pillion, "-p", running.process.pid, "-d", 2, "-o", workdir, "--go-pprof", "https://127.0.0.1:6060"])
+    assert "--go-pprof https://127.0.0.1:6060: a port of this network namespace's loopback is wanted" in done.err, done
+    running.again()
+    assert running.process.out.split()[-1] == "0" and files(workdir, "heap"), running.process.out
 
 
 # ---- by memory ----

@@ -273,12 +273,14 @@ static void given_ones_are_read(void)
     struct played *p = set_up(HEAD LISTENS("0", "0100007F:17AC", "11"), HEAD, "");
     struct go_endpoint at;
     struct err why = {0};
-    p->servers[0] = (struct server){.socket = "/run/app.sock", .says = INDEX};
+    p->servers[0] = (struct server){.socket = "/run/app.sock", .says = INDEX "<a href='goroutineleak?debug=1'>"};
+    p->servers[1] = (struct server){.port = 6060, .says = INDEX};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         CHECK(go_endpoint_given(&p->port, all[i].text, &at, &why));
         CHECK_TEXT(at.socket, all[i].socket);
         CHECK_TEXT(at.prefix, all[i].prefix);
         CHECK_INT(at.port, all[i].port);
+        CHECK_INT(at.has_leaks, all[i].port == 0);
     }
     CHECK(!go_endpoint_given(&p->port, "http://127.0.0.1:6061", &at, &why)); /* not its own */
     CHECK_INT(why.kind, ERR_NONE);

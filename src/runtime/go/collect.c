@@ -3,6 +3,7 @@
  * again: a server may begin to listen minutes after it has begun. */
 #include "runtime/go/collect.h"
 #include "base/time.h"
+#include "runtime/common/outside.h"
 #include "runtime/go/cpu.h"
 #include "runtime/go/delta.h"
 #include "runtime/go/endpoint.h"
@@ -15,10 +16,10 @@
 #define HANDLER "net/http/pprof.Index"
 
 enum {
-    ANSWER_MS = 10000,
+    ANSWER_MS = 5000,
     SNAPSHOT_MAX = 16 << 20,
     CPU_PROFILES_MAX = 12,
-    FAILS_MAX = 3, /* in a row: whoever listened there may be gone */
+    FAILS_MAX = 2, /* in a row: whoever listened there may be gone */
 };
 
 /* A kind of profile, and which of its values grow since the program began. */
@@ -33,16 +34,17 @@ static const struct kind kinds[] = {
     {"mutex", {"contentions", "delay"}, 2},
     {"block", {"contentions", "delay"}, 2},
     {"goroutine", {NULL}, 0},
+    {"goroutineleak", {NULL}, 0}, /* of an address: the program collects garbage for it */
     {"goroutinewait", {NULL}, 0}, /* of its memory; the address has a text of it (figures.h) */
 };
 
-enum { HEAP, MUTEX, BLOCK, GOROUTINE, WAIT, KINDS };
+enum { HEAP, MUTEX, BLOCK, GOROUTINE, LEAK, WAIT, KINDS };
 _Static_assert(sizeof kinds / sizeof kinds[0] == KINDS, "one for each");
 
 struct collection {
     const struct process_port *port;
     const char *addresses;         /* given; null: none */
-    struct go_inside *inside;      /* null: it is no Go program */
+    struct go_inside *inside;
     struct go_search search;
     struct go_endpoint endpoint;
     struct go_delta *delta[KINDS]; /* null: nothing of it grows */
@@ -50,7 +52,7 @@ struct collection {
     struct go_figures figures;
     struct go_cpu cpu;
     VEC(struct buf) cpu_profiles;  /* that are not handed over yet */
-    struct err cpu_why;
+    struct err told_next;          /* by poll: of the address, or of CPU time */
     unsigned fails;                /* of the address, in a row */
     unsigned told;                 /* bits by kind: that it is missing; and of all */
     bool looks;                    /* it may have an address */
@@ -60,13 +62,19 @@ struct collection {
 
 /* ---- where ---- */
 
+/* One that is stopped would not answer. */
 static void look_for_address(struct collection *c)
 {
     struct err why = {0};
-    if (c->looks && !c->has_endpoint) {
-        c->has_endpoint = c->addresses != NULL ? go_endpoint_given(c->port, c->addresses, &c->endpoint, &why)
-                                               : go_endpoint_find(c->port, &c->search, &c->endpoint);
-        c->fails = 0;
+    if (!c->looks || c->has_endpoint || outside_is_stopped(c->port)) {
+        return;
+    }
+    c->has_endpoint = c->addresses != NULL ? go_endpoint_given(c->port, c->addresses, &c->endpoint, &why)
+                                           : go_endpoint_find(c->port, &c->search, &c->endpoint);
+    c->fails = 0;
+    if (why.kind != ERR_NONE) { /* an address that is none: it is not looked for again */
+        c->told_next = why;
+        c->looks = false;
     }
 }
 
@@ -121,7 +129,7 @@ static bool take(struct collection *c, size_t i, struct err *why)
 /* Each thing that is missing is told once, one at a time. */
 static void note(struct collection *c, size_t i, const struct err *cause, struct err *why)
 {
-    bool is_of_all = !c->has_endpoint && c->inside != NULL && go_inside_memory(c->inside, &(struct err){0}) == NULL;
+    bool is_of_all = !c->has_endpoint && go_inside_memory(c->inside, &(struct err){0}) == NULL;
     unsigned bit = is_of_all ? 1u << KINDS : 1u << i;
     if (why->kind == ERR_NONE && (c->told & bit) == 0) {
         c->told |= bit;
@@ -132,7 +140,7 @@ static void note(struct collection *c, size_t i, const struct err *cause, struct
 /* Why there is nothing in it. Without a right to its memory it is not known whether it counts at all. */
 static bool note_empty(struct collection *c, size_t i, struct err *why)
 {
-    static const enum go_profile profiles[] = {GO_HEAP, GO_MUTEX, GO_BLOCK, GO_GOROUTINES, GO_WAITS};
+    static const enum go_profile profiles[KINDS] = {[HEAP] = GO_HEAP, [MUTEX] = GO_MUTEX, [BLOCK] = GO_BLOCK};
     struct err cause = {0};
     struct go_memory *m = go_inside_memory(c->inside, &cause);
     const char *remark = m != NULL ? go_memory_remark(m, profiles[i]) : NULL;
@@ -154,9 +162,13 @@ static bool is_hollow(struct collection *c, size_t i, struct err *why)
 static void take_all(struct collection *c, const struct runtime_sink *sink, struct err *why)
 {
     size_t heap_bytes = 0;
-    bool has_waits = false;
+    bool has_waits = false, is_known = c->has_endpoint;
+    c->has_endpoint = is_known && !outside_is_stopped(c->port);
     for (size_t i = 0; i < KINDS; i++) {
         struct err cause = {0};
+        if (i == LEAK && !(c->has_endpoint && c->endpoint.has_leaks)) {
+            continue;
+        }
         if (!take(c, i, &cause)) {
             bool is_expected = i == WAIT && c->has_endpoint;
             if (!is_expected) {
@@ -171,7 +183,7 @@ static void take_all(struct collection *c, const struct runtime_sink *sink, stru
     if (c->has_endpoint) {
         go_figures_take(&c->figures, c->port, &c->endpoint, heap_bytes, !has_waits, sink);
     }
-    c->has_endpoint = c->has_endpoint && c->fails < FAILS_MAX;
+    c->has_endpoint = is_known && c->fails < FAILS_MAX;
     buf_release(&c->snapshot);
     buf_release(&c->difference);
 }
@@ -220,6 +232,14 @@ static void take_base(struct collection *c, bool is_new)
     buf_release(&c->difference);
 }
 
+static void tell(struct collection *c, struct err *why)
+{
+    if (c->told_next.kind != ERR_NONE) {
+        *why = c->told_next;
+        c->told_next = (struct err){0};
+    }
+}
+
 static void *start(const struct runtime_target *target, struct err *why)
 {
     struct go_inside *inside = go_inside_open(target->port, why);
@@ -236,9 +256,15 @@ static void *start(const struct runtime_target *target, struct err *why)
     buf_init(&c->difference, SNAPSHOT_MAX);
     for (size_t i = 0; i < KINDS; i++) {
         c->delta[i] = kinds[i].growing_count > 0 ? go_delta_new(kinds[i].growing, kinds[i].growing_count) : NULL;
+        if (c->delta[i] == NULL && kinds[i].growing_count > 0) {
+            release(c);
+            err_set(why, ERR_MEMORY, 0, "no memory for its profiles");
+            return NULL;
+        }
     }
     c->looks = target->connects && (target->addresses != NULL || go_inside_has(c->inside, HANDLER));
     look_for_address(c);
+    tell(c, why);
     take_base(c, target->is_new);
     return c;
 }
@@ -269,9 +295,9 @@ static bool tick(void *collection, uint64_t since_ns)
             buf_init(&c->snapshot, SNAPSHOT_MAX);
         }
     } else if (why.kind != ERR_NONE) {
-        c->cpu_why = why;
+        err_set(&c->told_next, why.kind, why.number, "CPU time: %s", why.text);
     }
-    return c->cpu_why.kind == ERR_NONE;
+    return c->told_next.kind == ERR_NONE;
 }
 
 static bool poll(void *collection, bool whole, const struct runtime_sink *sink, struct err *why)
@@ -282,10 +308,7 @@ static bool poll(void *collection, bool whole, const struct runtime_sink *sink, 
     if (whole) {
         take_all(c, sink, why);
     }
-    if (c->cpu_why.kind != ERR_NONE) {
-        err_set(why, c->cpu_why.kind, c->cpu_why.number, "CPU time: %s", c->cpu_why.text);
-        c->cpu_why = (struct err){0};
-    }
+    tell(c, why);
     return true;
 }
 

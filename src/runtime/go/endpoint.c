@@ -149,13 +149,14 @@ static bool has(const struct buf *page, const char *what)
     return page->len > 0 && memmem(page->ptr, page->len, what, strlen(what)) != NULL;
 }
 
-static bool is_index(const struct process_port *port, const struct go_endpoint *at)
+static bool is_index(const struct process_port *port, struct go_endpoint *at)
 {
     struct buf page;
     struct err why;
     buf_init(&page, INDEX_MAX);
     bool is = go_endpoint_get(port, at, "", &page, FIND_MS, &why) && has(&page, "/debug/pprof/") &&
               has(&page, "goroutine?debug=");
+    at->has_leaks = is && has(&page, "goroutineleak?debug=");
     buf_release(&page);
     return is;
 }
@@ -293,6 +294,7 @@ bool go_endpoint_given(const struct process_port *port, const char *addresses, s
             return false;
         }
         if (is_its_own(port, out)) {
+            (void)is_index(port, out); /* for what it has; handlers may stand there without one */
             return true;
         }
     }

@@ -28,6 +28,7 @@ struct go_endpoint {
     uint16_t port;
     bool is_v6;
     char prefix[GO_ENDPOINT_PREFIX_MAX]; /* "/debug/pprof" */
+    bool has_leaks; /* its index names goroutineleak */
 };
 
 struct go_search {

@@ -242,7 +242,7 @@ bool go_goroutines_collect(struct go_memory *m, struct go_stacks *to, struct err
         return go_unread(m, why, "goroutine profile");
     }
     if (list.count > GO_GOROUTINES_MAX) {
-        return err_set(why, ERR_LIMIT, 0, "a Go program has more than %d goroutines", GO_GOROUTINES_MAX);
+        return err_set(why, ERR_LIMIT, 0, "it has, or has had, more than %d goroutines at a time", GO_GOROUTINES_MAX);
     }
     struct collector *c = calloc(1, sizeof *c);
     if (c == NULL) {

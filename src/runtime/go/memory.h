@@ -42,9 +42,9 @@
 #include "runtime/go/table.h"
 
 enum {
-    GO_GOROUTINES_MAX = 1000000,
+    GO_GOROUTINES_MAX = 1 << 17, /* half a second to be read */
     GO_BUCKETS_MAX = 500000,
-    GO_PROFILE_MAX_BYTES = 64 << 20, /* gzip'd */
+    GO_PROFILE_MAX_BYTES = 16 << 20, /* gzip'd */
 };
 
 struct go_memory;
