@@ -128,7 +128,10 @@ static bool read_profile(struct saved *saved, struct err *err)
     saved->delivery.identity = str_hash(bytes);
     saved->delivery.sequence = p->meta.window > 0 ? p->meta.window : (uint32_t)saved->delivery.identity;
     saved->delivery.subject = shipment_subject(p);
-    saved->delivery.type = has_cpu_time(p) ? STR("") : first_type(p);
+    struct str made = runtime_profile_of_file(str_of(saved->path));
+    saved->delivery.type = made.len > 0 || has_cpu_time(p) ? made : first_type(p);
+    if (made.len > 0)
+        saved->delivery.subject.language = STR("go");
     take_times(saved, &saved->delivery);
     return true;
 }
@@ -258,9 +261,12 @@ static bool send_one(struct upload *u, struct saved *saved, size_t at, struct er
     return ok && all;
 }
 
+/* What a runtime made beside a window is no fault of a folder's where only CPU time is taken. */
 static bool is_for(const struct saved *saved, const struct backend *row)
 {
-    return saved->back_end.len == 0 || str_eq(saved->back_end, str_of(row->name));
+    const struct encoder *encoder = encoder_by_name(str_of(row->format));
+    bool is_beside = runtime_profile_of_file(str_of(saved->path)).len > 0 && encoder && encoder->is_cpu_alone;
+    return !is_beside && (saved->back_end.len == 0 || str_eq(saved->back_end, str_of(row->name)));
 }
 
 static struct str name_of_heaviest(const struct profile *p)
@@ -320,6 +326,10 @@ static bool upload_file(void *context, const char *path)
                 say("%s: not sent to %s: %s", path, u->rows[i]->name, err.text);
             ok = false;
         }
+    }
+    if (ok && !any && saved.back_end.len == 0) {
+        say("%s: only CPU time is sent", path);
+        any = true;
     }
     if (ok && !any)
         say("%s: is for %.*s; give --backend %.*s", path, (int)saved.back_end.len,

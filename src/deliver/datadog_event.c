@@ -424,22 +424,29 @@ static const struct {
 } attachments[] = {
     {"heap", "delta-heap.pprof"},       {"mutex", "delta-mutex.pprof"},
     {"block", "delta-block.pprof"},     {"goroutine", "goroutines.pprof"},
-    {"goroutinewait", "goroutineswait.pprof"},
+    {"goroutinewait", "goroutineswait.pprof"}, {"goroutineleak", "goroutineleak.pprof"},
 };
+
+static const char *name_of(struct str type)
+{
+    for (size_t i = 0; i < sizeof attachments / sizeof attachments[0]; i++) {
+        if (str_eq(type, str_of(attachments[i].type))) {
+            return attachments[i].name;
+        }
+    }
+    return NULL;
+}
 
 void datadog_name(const struct delivery *delivery, size_t at, char out[static DATADOG_NAME_MAX])
 {
     struct str type = at == 0 ? delivery->type : delivery->more[at - 1].type;
-    if (type.len == 0) {
-        bool is_go = str_eq(delivery->subject.language, STR("go"));
-        snprintf(out, DATADOG_NAME_MAX, "%s", is_go ? "cpu.pprof" : "profile.pprof");
-        return;
+    const char *name = name_of(type);
+    if (name == NULL && at == 0) { /* CPU time, or another tool's file of what has no name there */
+        name = str_eq(delivery->subject.language, STR("go")) ? "cpu.pprof" : "profile.pprof";
     }
-    for (size_t i = 0; i < sizeof attachments / sizeof attachments[0]; i++) {
-        if (str_eq(type, str_of(attachments[i].type))) {
-            snprintf(out, DATADOG_NAME_MAX, "%s", attachments[i].name);
-            return;
-        }
+    if (name != NULL) {
+        snprintf(out, DATADOG_NAME_MAX, "%s", name);
+        return;
     }
     bool has_ending = str_find(type, '.') < type.len;
     type = str_sub(type, 0, DATADOG_NAME_MAX - sizeof ".pprof");

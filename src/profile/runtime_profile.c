@@ -72,3 +72,10 @@ bool runtime_profile_is_pprof(struct str type)
 {
     return str_find(type, '.') == type.len;
 }
+
+struct str runtime_profile_of_file(struct str path)
+{
+    struct str name = str_base_name(path), stem = str_cut(&name, '.'), type = str_cut(&name, '.');
+    bool is_one = str_starts(stem, STR("profile_")) && str_eq(name, STR("pprof"));
+    return is_one ? str_cut(&type, '-') : STR("");
+}

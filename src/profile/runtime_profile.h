@@ -44,4 +44,8 @@ void runtime_profiles_release(struct runtime_profiles *list);
 /* Is it a profile in pprof's form? */
 bool runtime_profile_is_pprof(struct str type);
 
+/* Of a window's file (profile_<UTC end>.heap.pprof, or heap-17, which is of pid 17) the type; empty: it is none of a
+ * runtime's. */
+struct str runtime_profile_of_file(struct str path);
+
 #endif

@@ -291,6 +291,20 @@ def test_a_server_of_ones_own_gets_each_in_its_place(pillion, workdir, run_progr
     assert total(pprof.Profile(found["/.heap"]), "main.keeps", "inuse_objects") == 100
 
 
+def test_a_folder_is_sent_later(pillion, workdir, run_program):
+    """What was carried out of a place without a network: each under its name where it is taken, and the studio is not told of it."""
+    running = run_program("local", "-l", "127.0.0.1:0")
+    process.run([pillion, "-p", running.process.pid, "-d", 3, "-o", workdir / "out"])
+    argv = [pillion, "upload", "-S", "shop", "--token", "SECRET-1"]
+    with Server(judge=datadog_model.any_client) as server:
+        done = process.run([*argv, "--backend", "datadog", "--server-host", server.url, workdir / "out"])
+        names = [event["attachments"] for event, *_ in server.accepted]
+    assert done.status == 0 and {"delta-heap.pprof", "goroutines.pprof", "goroutineswait.pprof"} <= {name for one in names for name in one}, (names, done)
+    with Server() as server:
+        done = process.run([*argv, "--backend", "studio", "--server-host", server.url, workdir / "out"])
+        assert done.status == 0 and done.err.count("only CPU time is sent") >= 3 and len(server.accepted) == 1, done
+
+
 # ---- CPU time by address ----
 
 @pytest.fixture

@@ -112,7 +112,8 @@ def arrived(backend, request):
     if backend == "datadog":
         boundary = re.search('boundary="?([^"]+)', request.headers["content-type"])[1]
         files = {name: content for name, _, _, content in datadog_model.parts_of(request.body, boundary.encode())}
-        return totals(pprof.Profile(files["profile.pprof"]))
+        (profile,) = (content for name, content in files.items() if name != "event")
+        return totals(pprof.Profile(profile))
     if backend == "otlp":
         try:
             release = otlp.release("1.10")

@@ -232,7 +232,7 @@ static bool encode_one(const struct shipment *s, size_t at, struct encode_rules 
     struct delivery given = *s->given;
     struct sink sink = sink_of_buf(out);
     struct profile p;
-    if (type_at(&given, at)->len > 0 && str_eq(given.format, str_of(s->row->format))) {
+    if (type_at(&given, at)->len > 0 && !given.is_raw && str_eq(given.format, str_of(s->row->format))) {
         buf_str(out, *profile_at(&given, at));
         return true;
     }
