@@ -1,10 +1,10 @@
 /* Two snapshots of anybody, the first two bytes say where the second begins. A difference that is made can be read, and
  * of a snapshot to itself nothing grew. */
-#include "runtime/go/delta.h"
+#include "runtime/go/delta/delta.h"
 
 #include <stdlib.h>
 
-#include "runtime/go/delta_snapshot.h"
+#include "runtime/go/delta/delta_snapshot.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,5 +1,5 @@
 /* Any bytes as a Go program: its table opened, addresses looked up. */
-#include "runtime/go/table.h"
+#include "runtime/go/table/table.h"
 
 #include <stdlib.h>
 

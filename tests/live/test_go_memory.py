@@ -11,7 +11,7 @@ from lab import go_pprof, golang, process, tiers
 
 pytestmark = pytest.mark.measures
 
-# One release for each row of src/runtime/go/memory_layout.c, besides those installed here; each has to compile all that it brings.
+# One release for each row of src/runtime/go/memory/memory_layout.c, besides those installed here; each has to compile all that it brings.
 FETCHED = golang.releases("go1.18.10", "go1.22.12", "go1.27.0", more=("go1.20.14", "go1.21.13", "go1.23.12", "go1.24.6", "go1.25.1"))
 STRIPPED = ["-ldflags=-s -w"]
 DEBIAN = "/usr/lib/go-1.19/bin/go"
@@ -36,7 +36,7 @@ READER = r"""
 #include <time.h>
 #include <unistd.h>
 #include "runtime/go/go.h"
-#include "runtime/go/memory_private.h"
+#include "runtime/go/memory/memory_private.h"
 
 static bool read_fd(void *context, uint64_t address, void *out, size_t len, struct err *err)
 {

@@ -31,7 +31,7 @@ READER = r"""
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
-#include "runtime/go/private.h"
+#include "runtime/go/table/private.h"
 
 static bool read_fd(void *context, uint64_t address, void *out, size_t len, struct err *err)
 {

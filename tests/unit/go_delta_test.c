@@ -1,13 +1,13 @@
 /* src/runtime/go/delta: profiles are built field by field, their differences read field by field and compared
  * as text. Each field that is refused stands behind a profile that is sound without it. */
-#include "runtime/go/delta.h"
+#include "runtime/go/delta/delta.h"
 
 #include <inttypes.h>
 
 #include "base/gzip.h"
 #include "base/protobuf.h"
-#include "runtime/go/delta_snapshot.h"
-#include "runtime/go/delta_stacks.h"
+#include "runtime/go/delta/delta_snapshot.h"
+#include "runtime/go/delta/delta_stacks.h"
 #include "test.h"
 
 enum { OUT_MAX = 64 << 20, NAMES_MAX = 64, COUNT = 4 };

@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "runtime/go/memory_private.h"
+#include "runtime/go/memory/memory_private.h"
 
 enum {
     GO_TABLE_AT = 0x200,

@@ -1,7 +1,7 @@
 /* The Go symbol table: functions, lines and inlined calls of hand-made tables of every version. */
 #include "elf_image.h"
 #include "runtime/go/go.h"
-#include "runtime/go/private.h"
+#include "runtime/go/table/private.h"
 #include "test.h"
 
 /*

@@ -5,7 +5,7 @@
 #include "base/time.h"
 #include "runtime/common/outside.h"
 #include "runtime/go/cpu.h"
-#include "runtime/go/delta.h"
+#include "runtime/go/delta/delta.h"
 #include "runtime/go/endpoint.h"
 #include "runtime/go/figures.h"
 #include "runtime/go/inside.h"

@@ -10,7 +10,7 @@
 #ifndef RUNTIME_GO_DUMP_H
 #define RUNTIME_GO_DUMP_H
 
-#include "runtime/go/table.h"
+#include "runtime/go/table/table.h"
 
 enum { GO_DUMP_FRAMES_MAX = 512 };
 

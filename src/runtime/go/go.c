@@ -1,6 +1,6 @@
 #include "runtime/go/go.h"
 #include "runtime/go/collect.h"
-#include "runtime/go/table.h"
+#include "runtime/go/table/table.h"
 
 /* By what every linker leaves of it, as far as there are sections. */
 static enum runtime_answer recognise(struct elf *elf, struct str path, const struct runtime_code *code, void **binary,

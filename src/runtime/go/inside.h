@@ -8,7 +8,7 @@
 #ifndef RUNTIME_GO_INSIDE_H
 #define RUNTIME_GO_INSIDE_H
 
-#include "runtime/go/memory.h"
+#include "runtime/go/memory/memory.h"
 
 struct go_inside;
 

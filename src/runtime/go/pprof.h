@@ -30,7 +30,7 @@
 
 #include "base/err.h"
 #include "base/str.h"
-#include "runtime/go/table.h"
+#include "runtime/go/table/table.h"
 
 struct go_pprof;
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/go/delta.h"
+#include "runtime/go/delta/delta.h"
 
 enum { OUT_MAX = 64 << 20, NAMES_MAX = 4 };
 
