@@ -291,6 +291,13 @@ def test_a_server_of_ones_own_gets_each_in_its_place(pillion, workdir, run_progr
     assert total(pprof.Profile(found["/.heap"]), "main.keeps", "inuse_objects") == 100
 
 
+def test_the_studio_gets_cpu_time_alone(pillion, workdir, run_program):
+    running = run_program("local", "-l", "127.0.0.1:0")
+    with Server() as server:
+        done = sent(pillion, workdir, running, server, "studio", "--token", "SECRET-1")
+        assert len(server.accepted) == 1 and done.err.count("takes CPU time alone: profiles of heap") == 1, done
+
+
 def test_a_folder_is_sent_later(pillion, workdir, run_program):
     """What was carried out of a place without a network: each under its name where it is taken, and the studio is not told of it."""
     running = run_program("local", "-l", "127.0.0.1:0")

@@ -4,6 +4,7 @@
 #include "base/time.h"
 #include "capture/upload/shipment.h"
 #include "capture/upload/uploader_private.h"
+#include "encode/encode.h"
 #include "os/clock.h"
 #include "os/thread.h"
 
@@ -82,9 +83,21 @@ static void submit(struct uploader *up, struct profile *p, uint32_t runtime)
     }
 }
 
+static void say_left_out(struct uploader *up, const struct profile *p)
+{
+    for (size_t i = 0; i < up->queue_count && p->of_runtimes.all.len > 0; i++) {
+        const struct encoder *encoder = encoder_by_name(str_of(up->queues[i].row->format));
+        if (encoder != NULL && encoder->is_cpu_alone) {
+            log_once(up->log, LOG_INFO, "%s takes CPU time alone: profiles of heap, locks and goroutines are not sent "
+                                        "there", up->queues[i].row->title);
+        }
+    }
+}
+
 void uploader_submit(struct uploader *up, struct profile *p)
 {
     uint32_t with_window = shipment_runtime(p), pid = 0;
+    say_left_out(up, p);
     submit(up, p, 0);
     while ((pid = runtime_profiles_next(&p->of_runtimes, pid)) != 0) {
         if (pid != with_window) {
