@@ -342,7 +342,7 @@ def test_a_recorder_in_use_is_left_to_its_user(pillion, workdir, busy):
     time.sleep(.5)
     done = process.run([pillion, *CPU, "-p", busy.pid, "-d", 4, "-o", workdir / "out"])
     assert "cpu profiling already in use" in done.err, done
-    assert other.finish(20).status == 0 and pprof.read(workdir / "other").total("cpu") > 4e9
+    assert other.finish(20).status == 0 and pprof.read(workdir / "other").total("cpu") > 1e9
 
 
 # ---- other servers ----
