@@ -118,7 +118,7 @@ def test_waiting_for_the_publisher_costs_no_rounds(pillion, program, workdir):
     profiled = process.start([pillion, "-p", str(target.pid), "-c", "-d", "1", "--log-file", log, "-o", workdir / "out"])
     process.until(lambda: log.exists() and "profiles pid" in log.read_text(), 20, "it began")
     threads = sorted(int(tid) for tid in os.listdir(f"/proc/{profiled.pid}/task"))
-    assert len(threads) == 2, "the sampler and the publisher"
+    assert len(threads) == 3, "the sampler, the publisher, and who speaks with runtimes"
     try:
         with trace.held(threads[1]):
             time.sleep(2.5)  # the first window waits for the publisher, the second one has ended
