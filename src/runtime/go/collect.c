@@ -10,7 +10,6 @@
 #include "runtime/go/figures.h"
 #include "runtime/go/inside.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 #define HANDLER "net/http/pprof.Index"
@@ -49,6 +48,7 @@ struct collection {
     struct go_endpoint endpoint;
     struct go_delta *delta[KINDS]; /* null: nothing of it grows */
     struct buf snapshot, difference;
+    size_t snapshot_bytes;         /* of the last */
     struct go_figures figures;
     struct go_cpu cpu;
     VEC(struct buf) cpu_profiles;  /* that are not handed over yet */
@@ -111,14 +111,17 @@ static bool read_snapshot(struct collection *c, size_t i, struct err *why)
     return good;
 }
 
-/* Into c->difference. */
+/* Into c->difference. A snapshot of a large heap is not kept while others are taken. */
 static bool take(struct collection *c, size_t i, struct err *why)
 {
     if (!read_snapshot(c, i, why)) {
         return false;
     }
+    c->snapshot_bytes = c->snapshot.len;
     if (c->delta[i] != NULL) {
-        return go_delta_take(c->delta[i], buf_slice(&c->snapshot), false, &c->difference, why);
+        bool good = go_delta_take(c->delta[i], buf_slice(&c->snapshot), false, &c->difference, why);
+        buf_release(&c->snapshot);
+        return good;
     }
     struct buf other = c->difference;
     c->difference = c->snapshot;
@@ -175,7 +178,7 @@ static void take_all(struct collection *c, const struct runtime_sink *sink, stru
                 note(c, i, &cause, why);
             }
         } else if (!is_hollow(c, i, why) && c->difference.len > 0) {
-            heap_bytes += i == HEAP ? c->snapshot.len : 0;
+            heap_bytes += i == HEAP ? c->snapshot_bytes : 0;
             has_waits |= i == WAIT;
             sink->file(sink->context, kinds[i].type, &c->difference);
         }
