@@ -118,7 +118,7 @@ static bool converse(struct collect_job *job, unsigned wishes, struct files *bro
     }
     bool goes_on = (wishes & WISH_STOP) == 0 &&
                    job->runtime->collect->poll(job->collection, (wishes & WISH_WHOLE) != 0, &sink, why);
-    if (goes_on && job->tick_ns == 0 && job->runtime->collect->tick != NULL) {
+    if (goes_on && job->tick_ns == 0 && job->runtime->collect->tick != NULL && why->kind != ERR_NONE) {
         job->tick_ns = clock_mono_ns() + job->runtime->collect->tick_ms * NS_PER_MS; /* it had only something to tell */
     }
     if (!goes_on) {
