@@ -58,6 +58,7 @@ struct collection {
     bool looks;                    /* it may have an address */
     bool has_endpoint;
     bool records_cpu;
+    bool was_there;                /* before the run: whatever is seen of it first is only a base */
 };
 
 /* ---- where ---- */
@@ -119,7 +120,7 @@ static bool take(struct collection *c, size_t i, struct err *why)
     }
     c->snapshot_bytes = c->snapshot.len;
     if (c->delta[i] != NULL) {
-        bool good = go_delta_take(c->delta[i], buf_slice(&c->snapshot), false, &c->difference, why);
+        bool good = go_delta_take(c->delta[i], buf_slice(&c->snapshot), c->was_there, &c->difference, why);
         buf_release(&c->snapshot);
         return good;
     }
@@ -253,6 +254,7 @@ static void *start(const struct runtime_target *target, struct err *why)
     }
     c->port = target->port;
     c->inside = inside;
+    c->was_there = !target->is_new;
     c->addresses = target->addresses;
     c->records_cpu = target->records_cpu && (target->wanted & RUNTIME_WANTS_CPU) != 0;
     buf_init(&c->snapshot, SNAPSHOT_MAX);
