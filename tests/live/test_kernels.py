@@ -418,6 +418,7 @@ STOPPED = {  # scope: whose native code brief stops show; of the others the sent
 
 
 def test_brief_stops_show_native_code_as_far_as_yama_allows_and_the_scope_is_named(guest):
+    stopped = 0
     for scope in map(int, SCOPES.get(guest.name, "0")):
         for who, refused in STOPPED[scope].items():
             cell = guest.cells[f"stops-{scope}-{who}"]
@@ -425,9 +426,16 @@ def test_brief_stops_show_native_code_as_far_as_yama_allows_and_the_scope_is_nam
             if refused:
                 assert is_counted_only(cell) and "EMPTY" in cell.said, cell.text
                 continue
-            # What comes before the first look at a command's mappings is counted only.
+            # What comes before the first look at a command's mappings is counted only: on a machine that is emulated and busy a
+            # cell may be over by then.
+            stops = re.search(r"stops=(\d+)/", cell.said)
+            stopped += bool(stops)
+            if not stops:
+                assert "EMPTY" in cell.said and is_counted_only(cell), cell.text
+                continue
             found = cell.shares_of(["sixty", "thirty", "ten"])
-            few = int(re.search(r"stops=(\d+)/", cell.said)[1]) < 100  # where a round outlasts the catcher's turn
+            few = int(stops[1]) < 100  # where a round outlasts the catcher's turn
             assert few or all(abs(one - true) < 0.08 for one, true in zip(found, (0.6, 0.3, 0.1))), (found, cell.text)
             assert sum(map(cell.col.counted, ("sixty", "thirty", "ten"))) > 0.6 * cell.col.total, cell.text
             assert float(re.search(r"stacks=([\d.]+)%", cell.said)[1]) > 99, cell.text
+    assert stopped, [cell.said for cell in guest.cells.values()]

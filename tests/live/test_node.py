@@ -50,7 +50,8 @@ def check(session, name="host", complete=0.95):
     assert verdicts["good"] + verdicts["wrong"] > 0.8 * sum(verdicts.values()) and verdicts["good"] > 50, verdicts
     assert int(counts["stacks_complete"]) >= complete * total, counts
     seen = {function for stack in session.col.stacks for _, function in nodestacks.own_names(stack.frames)}
-    assert seen.issuperset({"round", "main", "spin"} if name in INLINED_AWAY else {"even", "odd", "apply", "spin", "round", "main"}), seen
+    rare = {"even", "odd"} if verdicts["good"] > 700 else set() # 2 % of its time: a few hundred samples may have none
+    assert seen.issuperset({"round", "main", "spin"} | (set() if name in INLINED_AWAY else {"apply"} | rare)), seen
 
 
 @pytest.mark.parametrize("name", EACH)

@@ -139,9 +139,10 @@ def test_no_stack_is_put_together_from_two_moments(name, mode, profile):
     print(f"{name} {mode}: {impossible} impossible, {short} short of {total}; torn "
           f"{session.share('[ruby: torn]_[rb]') + session.share('[partial]_[rb]'):.4f}")
     assert total > 0.6 * session.seconds(999) * 999, session.frames()
-    # Up to 3.0 Ruby points to a frame before the frame is there, so that a leaf may be the one that was in its place.
+    # Up to 3.0 Ruby points to a frame before the frame is there, so that a leaf may be the one that was in its place: by a few
+    # instructions, on which the interrupts of one machine fall more often (1.1 %) than those of another (0.1 %).
     early = rubies.get(name).minor < (3, 1)
-    assert impossible + short <= (0.01 if early else 0.0005) * total
+    assert impossible + short <= (0.03 if early else 0.0005) * total
 
 
 @pytest.mark.exact
