@@ -43,7 +43,7 @@ PLAIN = ("test_words.py", "test_crosscheck.py", "test_pprof_tool.py", "test_gola
 WAITS = ("test_upload.py", "test_upload_files.py", "test_rights.py", "test_launch.py", "test_init.py",
          "test_outputs.py", "test_java_recorder.py")
 LEFT = ("test_python.py", "test_java.py", "test_node.py", "test_ruby.py", "test_ruby_servers.py", "test_python_labels.py", "test_python_servers.py", "test_names.py",
-        "test_workloads.py", "test_budget.py", "test_foreign.py", "test_stops.py")
+        "test_workloads.py", "test_budget.py", "test_foreign.py", "test_stops.py", "test_go_labels.py")
 RIGHT = ("test_trees.py", "test_deploy.py", "test_truth.py", "test_targets.py", "test_stacks.py", "test_ladder.py", "test_signals.py",
          "test_events.py", "test_php.py", "test_perl.py", "test_endings_runc.py", "test_detach.py", "test_runc.py", "test_traps.py", "test_wall.py",
          "test_memory_runc.py", "test_usage_runc.py", "test_interpreters_runc.py", "test_java_runc.py", "test_node_runc.py", "test_go_runc.py", "test_confine.py", "test_stops_runc.py")

@@ -19,7 +19,7 @@
 enum word {
     WORD_EMPTY, WORD_SAMPLES, WORD_COUNT, WORD_CPU, WORD_NANOSECONDS, WORD_PROCESS_ID,
     WORD_THREAD_ID, WORD_THREAD_NAME, WORD_COMM, WORD_CONTAINER, WORD_APPID, WORD_OFF_CPU,
-    WORD_WALL, WORD_KERNEL, WORD_LABEL, WORD_KIND = WORD_LABEL + PROFILE_LABELS,
+    WORD_WALL, WORD_KERNEL, WORD_LABEL, WORD_KIND = WORD_LABEL + PROFILE_LABELS_NAMED,
     WORD_UNKNOWN = WORD_KIND + FRAME_KIND_COUNT, WORD_COMMENT,
 };
 
@@ -135,8 +135,14 @@ static void use_labels(struct writer *w, uint32_t thread)
     const struct thread *t = &w->p->threads.at[thread];
     const struct process *process = &w->p->processes.at[t->process];
     use(w, t->name);
-    for (unsigned i = 0; i < PROFILE_LABELS; i++) {
+    for (unsigned i = 0; i < PROFILE_LABELS_NAMED; i++) {
         use(w, t->label[i]);
+    }
+    struct str key, value;
+    struct str own = profile_text(w->p, t->label[PROFILE_LABEL_OWN]);
+    while (profile_next_pair(&own, &key, &value)) {
+        use(w, profile_find_string(w->p, key));
+        use(w, profile_find_string(w->p, value));
     }
     use(w, process->name);
     use(w, process->container);
@@ -204,7 +210,7 @@ static bool send_type(struct writer *w, unsigned field, uint32_t name, uint32_t 
     return send(w, field, &w->message);
 }
 
-static void add_label(struct writer *w, enum word key, uint32_t string)
+static void add_label(struct writer *w, uint32_t key, uint32_t string)
 {
     buf_clear(&w->part);
     protobuf_u64(&w->part, PPROF_LABEL_KEY, key);
@@ -224,8 +230,14 @@ static void add_labels(struct writer *w, uint32_t thread_id)
     add_label(w, WORD_COMM, w->string_of_text[process->name]);
     add_label(w, WORD_CONTAINER, w->string_of_text[process->container]);
     add_label(w, WORD_APPID, w->string_of_text[process->appid]);
-    for (unsigned i = 0; i < PROFILE_LABELS; i++) {
-        add_label(w, (enum word)(WORD_LABEL + i), w->string_of_text[thread->label[i]]);
+    for (unsigned i = 0; i < PROFILE_LABELS_NAMED; i++) {
+        add_label(w, WORD_LABEL + i, w->string_of_text[thread->label[i]]);
+    }
+    struct str key, value;
+    struct str own = profile_text(w->p, thread->label[PROFILE_LABEL_OWN]);
+    while (profile_next_pair(&own, &key, &value)) {
+        add_label(w, w->string_of_text[profile_find_string(w->p, key)],
+                  w->string_of_text[profile_find_string(w->p, value)]);
     }
 }
 

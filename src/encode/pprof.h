@@ -15,8 +15,8 @@
  *                  innermost first, the function that really exists last
  *   functions      (name, system name, file); the system name only where it is another one;
  *                  accounting frames such as "[lost]" are functions too
- *   labels         process_id, thread id, thread name, comm, container, appid and what a runtime
- *                  tells (enum profile_label), all texts; unknown ones are left out
+ *   labels         process_id, thread id, thread name, comm, container, appid, what a runtime tells
+ *                  (enum profile_label) and the program's own, all texts; unknown ones are left out
  *   comments       program, service, mode, what was not seen and why
  *
  * The file is deterministic and is written field by field through the compressor: beside the

@@ -343,6 +343,7 @@ static uint32_t id_number(const struct label *label)
     return number <= UINT32_MAX ? (uint32_t)number : 0;
 }
 
+enum { OWN_LABELS_MAX = 4096 }; /* bytes of a sample's; more are left out */
 enum label_meaning { LABEL_PID, LABEL_TID, LABEL_THREAD, LABEL_COMM, LABEL_CONTAINER, LABEL_APPID,
                      LABEL_OTHER };
 
@@ -368,17 +369,24 @@ static enum label_meaning meaning_of(struct str key)
     return LABEL_OTHER;
 }
 
-/* Those that a runtime told keep the names that we write. */
-static void take_told(struct importer_origin *o, const struct label *label)
+/* Those that a runtime told keep the names that we write; others are the program's own. */
+static void take_told(struct pprof_reader *r, struct importer_origin *o, const struct label *label)
 {
-    for (unsigned i = 0; i < PROFILE_LABELS; i++) {
+    for (unsigned i = 0; i < PROFILE_LABELS_NAMED; i++) {
         if (str_eq(label->key, str_of(profile_label_name((enum profile_label)i)))) {
             o->labels[i] = label->text;
+            return;
         }
+    }
+    if (label->text.len > 0) {
+        buf_str(&r->own_labels, label->key);
+        buf_byte(&r->own_labels, '\0');
+        buf_str(&r->own_labels, label->text);
+        buf_byte(&r->own_labels, '\0');
     }
 }
 
-static void take_label(struct importer_origin *o, const struct label *label)
+static void take_label(struct pprof_reader *r, struct importer_origin *o, const struct label *label)
 {
     switch (meaning_of(label->key)) {
     case LABEL_PID:
@@ -400,7 +408,7 @@ static void take_label(struct importer_origin *o, const struct label *label)
         o->appid = label->text;
         break;
     case LABEL_OTHER:
-        take_told(o, label);
+        take_told(r, o, label);
         break;
     }
 }
@@ -409,15 +417,17 @@ static bool read_origin(struct pprof_reader *r, struct cursor sample, struct imp
 {
     struct protobuf_field f;
     *o = (struct importer_origin){0};
+    buf_clear(&r->own_labels);
     while (protobuf_next(&sample, &f)) {
         struct label label;
         if (f.number == PPROF_SAMPLE_LABEL) {
             if (!read_label(r, pprof_message(&f), &label)) {
                 return false;
             }
-            take_label(o, &label);
+            take_label(r, o, &label);
         }
     }
+    o->labels[PROFILE_LABEL_OWN] = r->own_labels.failed ? STR("") : buf_slice(&r->own_labels);
     if (o->comm.len == 0 && o->thread_name.len == 0) {
         o->comm = r->mappings.len > 0 ? str_base_name(r->mappings.at[0].file) : STR("");
     }
@@ -538,9 +548,9 @@ static uint32_t told(struct pprof_reader *r, struct str what)
 static bool read_meta(struct pprof_reader *r)
 {
     uint64_t period;
-    struct profile_meta meta = {.start_wall_ns = r->time_ns, .end_wall_ns = r->time_ns};
-    if (r->duration_ns < IMPORTER_TOTAL_MAX_NS && r->time_ns < IMPORTER_TOTAL_MAX_NS) {
-        meta.end_wall_ns += r->duration_ns;
+    struct profile_meta meta = {.start_wall_ns = r->when.time_ns, .end_wall_ns = r->when.time_ns};
+    if (r->when.duration_ns < IMPORTER_TOTAL_MAX_NS && r->when.time_ns < IMPORTER_TOTAL_MAX_NS) {
+        meta.end_wall_ns += r->when.duration_ns;
     }
     if (r->is_counted) {
         meta.period_ns = 1;
@@ -585,6 +595,7 @@ static bool read_plain(struct profile *p, struct str file, const struct wanted *
     struct pprof_reader r = {
         .file = file, .wanted = wanted->type, .whole = wanted->whole, .live = wanted->live, .err = err};
     importer_init(&r.in, p);
+    buf_init(&r.own_labels, OWN_LABELS_MAX);
     bool ok = read_all(&r);
     pprof_release(&r);
     return ok;

@@ -123,13 +123,13 @@ bool pprof_first_pass(struct pprof_reader *r, const struct protobuf_field *f)
     case PPROF_COMMENT:
         return add_comments(r, f);
     case PPROF_TIME:
-        if (f->value != 0 && r->time_ns != 0) {
+        if (f->value != 0 && r->when.time_ns != 0) {
             return pprof_malformed(r, "it holds two profiles, one behind the other");
         }
-        r->time_ns = f->value;
+        r->when.time_ns = f->value;
         return true;
     case PPROF_DURATION:
-        r->duration_ns = f->value;
+        r->when.duration_ns = f->value;
         return true;
     case PPROF_PERIOD:
         r->period = f->value;
@@ -457,6 +457,7 @@ void pprof_release(struct pprof_reader *r)
     vec_release(&r->others);
     vec_release(&r->values);
     vec_release(&r->stack);
+    buf_release(&r->own_labels);
     map_release(&r->mapping_ids);
     map_release(&r->function_ids);
     map_release(&r->location_ids);

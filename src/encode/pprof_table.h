@@ -39,6 +39,10 @@ struct pprof_location_row {
     uint32_t first, count;
 };
 
+struct pprof_when {
+    uint64_t time_ns, duration_ns;
+};
+
 struct pprof_reader {
     struct importer in;
     struct str file;
@@ -52,7 +56,8 @@ struct pprof_reader {
     VEC(uint32_t) frames;
     struct map mapping_ids, function_ids, location_ids; /* id to row */
     struct pprof_value_type period_type;
-    uint64_t time_ns, duration_ns, period;
+    struct pprof_when when;
+    uint64_t period;
     VEC(uint64_t) comments;
     size_t time_value, count_value; /* places in a sample's values; SIZE_MAX none */
     uint64_t scale_ns;              /* one unit of the chosen value; 1 when it is no time */
@@ -63,6 +68,7 @@ struct pprof_reader {
     VEC(uint64_t) values;           /* of one sample */
     VEC(uint64_t) numbers;          /* of one sample: its locations or values */
     VEC(uint32_t) stack;
+    struct buf own_labels;          /* of one sample: PROFILE_LABEL_OWN */
     uint64_t steps; /* frames of all stacks */
     const struct live *live; /* null: it is a file */
 };

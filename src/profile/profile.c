@@ -293,6 +293,11 @@ void profile_shrink(struct profile *p)
     arena_release(&p->text);
 }
 
+uint32_t profile_find_string(const struct profile *p, struct str text)
+{
+    return text.len == 0 ? 0 : intern_find(&p->string_ids, &string_ops, p, str_hash(text), &text);
+}
+
 uint32_t profile_string(struct profile *p, struct str text)
 {
     if (text.len == 0) {
@@ -328,19 +333,38 @@ uint32_t profile_thread(struct profile *p, uint32_t process, uint32_t tid, uint3
     return INTERN(p, threads, thread_ids, thread_ops, hash_thread(&key), &key);
 }
 
+bool profile_next_pair(struct str *rest, struct str *key, struct str *value)
+{
+    bool any = rest->len > 0;
+    *key = str_cut(rest, '\0');
+    *value = str_cut(rest, '\0');
+    return any;
+}
+
+/* With each key and value. */
+static uint32_t own_labels(struct profile *p, struct str text)
+{
+    struct str key, value;
+    bool fits = true;
+    for (struct str rest = text; fits && profile_next_pair(&rest, &key, &value);) {
+        fits = (key.len == 0 || profile_string(p, key) != 0) && (value.len == 0 || profile_string(p, value) != 0);
+    }
+    return fits ? profile_string(p, text) : 0;
+}
+
 /* A server may make a task, with a name of its own, for each request: all but the first texts are one. 0: no
  * room. */
 static uint32_t label_text(struct profile *p, enum profile_label label, struct str text)
 {
-    uint64_t hash = str_hash(text);
-    uint32_t id = intern_find(&p->string_ids, &string_ops, p, hash, &text);
+    uint32_t id = profile_find_string(p, text);
     if (id != 0 && map_find(&p->label_ids, (uint64_t)(label + 1) << 32 | id) != NULL) {
         return id;
     }
-    if (p->label_values[label] == PROFILE_LABEL_VALUES) {
-        return profile_cstring(p, "(other)");
+    bool is_own = label == PROFILE_LABEL_OWN;
+    if (p->label_values[label] == (is_own ? PROFILE_LABEL_OWN_VALUES : PROFILE_LABEL_VALUES)) {
+        return is_own ? own_labels(p, STR("labels\0(other)\0")) : profile_cstring(p, "(other)");
     }
-    id = profile_string(p, text);
+    id = is_own ? own_labels(p, text) : profile_string(p, text);
     if (id == 0 || !map_put(&p->label_ids, (uint64_t)(label + 1) << 32 | id, 1)) {
         return 0;
     }
@@ -367,7 +391,7 @@ uint32_t profile_labelled(struct profile *p, uint32_t thread,
 
 const char *profile_label_name(enum profile_label label)
 {
-    static const char *const names[PROFILE_LABELS] = {
+    static const char *const names[PROFILE_LABELS_NAMED] = {
         [PROFILE_LABEL_GIL] = "gil",
         [PROFILE_LABEL_TASK] = "asyncio task",
         [PROFILE_LABEL_INTERPRETER] = "interpreter",

@@ -105,9 +105,14 @@ enum profile_label {
     PROFILE_LABEL_METHOD,      /* of the request that it served, */
     PROFILE_LABEL_SCRIPT,      /* the script of that, */
     PROFILE_LABEL_URL,         /* and the URL, where that was asked for */
+    PROFILE_LABELS_NAMED,
+    PROFILE_LABEL_OWN = PROFILE_LABELS_NAMED, /* the program's own labels, in one text: profile_next_pair */
     PROFILE_LABELS,
 };
-enum { PROFILE_LABEL_VALUES = 128 }; /* of one label in a window; what comes later is "(other)" */
+enum {
+    PROFILE_LABEL_VALUES = 128,      /* of one label in a window; what comes later is "(other)" */
+    PROFILE_LABEL_OWN_VALUES = 8192, /* a trace may have an id of its own for each request */
+};
 
 struct frame {
     uint64_t address;     /* in the module's ELF address space; kernel: as sampled; 0: none.
@@ -318,8 +323,15 @@ uint32_t profile_thread(struct profile *p, uint32_t process, uint32_t tid, uint3
 uint32_t profile_labelled(struct profile *p, uint32_t thread,
                           const struct str labels[static PROFILE_LABELS]);
 
-/* "gil" …: as pprof calls it. */
+/* "gil" …: as pprof calls it; of PROFILE_LABELS_NAMED. */
 const char *profile_label_name(enum profile_label label);
+
+/* The next label of PROFILE_LABEL_OWN's text, which is "key NUL value NUL" for each, taken off `rest`; false: none.
+ * Both are strings of the profile that holds the label. */
+bool profile_next_pair(struct str *rest, struct str *key, struct str *value);
+
+/* The string's id; 0: the profile has no such. */
+uint32_t profile_find_string(const struct profile *p, struct str text);
 
 /* How many threads there are, whatever their labels. */
 size_t profile_thread_count(const struct profile *p);

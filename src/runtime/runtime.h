@@ -139,6 +139,8 @@ enum runtime_mark {
                               * stack should be named at once */
     RUNTIME_OF_REQUEST = 16, /* it serves a request: `task` has its method, its script and its URL, each of which may be
                               * empty and ends with 0 */
+    RUNTIME_HAS_LABELS = 32, /* `task` has what the program has labelled its work with: key, 0, value, 0, … */
+    RUNTIME_SAME_TASK = 64,  /* the sample's registers name the task, too: it is of that moment, proven or not */
 };
 
 struct runtime_stack {
@@ -286,6 +288,8 @@ struct runtime {
     enum runtime_answer (*recognise)(struct elf *elf, struct str path, const struct runtime_code *code,
                                      void **binary, struct err *why);
     void (*forget)(void *binary);
+    /* Is there anything to walk in such a program? Null: yes. */
+    bool (*is_walked)(const void *binary);
     enum runtime_native (*native_at)(const void *binary, uint64_t elf_address);
 
     /* process */
@@ -300,6 +304,7 @@ struct runtime {
     void (*walk)(const void *state, void *plan, const struct runtime_thread *thread,
                  struct memory_batch *memory, struct runtime_stack *out);
     bool wants_registers; /* walk uses thread->registers */
+    bool only_labels;     /* walk gives no frames, but the labels of what runs: RUNTIME_EMPTY. Others tell its stack */
     /* Threads that may be running now, by the runtime's own lists: who holds its lock first, then those that
      * began last. So threads are met that end before anybody lists them. Returns how many, at most `most`, as
      * the target's own PID namespace numbers them. May be null. */

@@ -104,8 +104,8 @@ static int show_layout(const char *version)
 {
     const struct go_layout *l = go_layout_of(version);
     printf("lr=%u syscallsp=%u syscallpc=%u atomicstatus=%u goid=%u waitsince=%u waitreason=%u startpc=%u labels=%u "
-           "ticks=%u\n", l->lr - GO_G_SP, l->syscall_sp, l->syscall_pc, l->status, l->goid, l->waitsince, l->waitreason,
-           l->startpc, l->labels, l->ticks);
+           "ticks=%u procid=%u curg=%u\n", l->lr - GO_G_SP, l->syscall_sp, l->syscall_pc, l->status, l->goid, l->waitsince, l->waitreason,
+           l->startpc, l->labels, l->ticks, l->procid, l->curg);
     return 0;
 }
 
@@ -208,7 +208,7 @@ import (
 func main() {
 	file, _ := elf.Open(os.Args[1])
 	data, _ := file.DWARF()
-	want := map[string]bool{"runtime.g": true, "runtime.gobuf": true, "runtime.bucket": true, "runtime.memRecord": true,
+	want := map[string]bool{"runtime.g": true, "runtime.m": true, "runtime.gobuf": true, "runtime.bucket": true, "runtime.memRecord": true,
 		"runtime.memRecordCycle": true, "runtime.blockRecord": true, "runtime.ticksType": true}
 	for r := data.Reader(); ; {
 		e, _ := r.Next()
@@ -368,9 +368,9 @@ def test_offsets_are_those_of_the_debug_information(version, reader, build, work
     number = golang.Go("local").number if version == "local" else (1, 19) if version == "debian" else golang.number_of(version)
     said = run([reader, "layout", "go %d.%d" % number]).out
     for name, offset in re.findall(r"(\w+)=(\d+)", said):
-        full = {"lr": "gobuf.lr", "ticks": "ticksType.val"}.get(name, f"g.{name}")
+        full = {"lr": "gobuf.lr", "ticks": "ticksType.val", "procid": "m.procid", "curg": "m.curg"}.get(name, f"g.{name}")
         assert offsets.get(full, offset if name == "ticks" else None) == offset, (version, name)
-    fixed = {"g.sched": 56, "gobuf.sp": 0, "gobuf.pc": 8, "g.stack": 0, "bucket.allnext": 8, "bucket.typ": 16,
+    fixed = {"g.sched": 56, "g.m": 48, "gobuf.sp": 0, "gobuf.pc": 8, "g.stack": 0, "bucket.allnext": 8, "bucket.typ": 16,
              "bucket.size": 32, "bucket.nstk": 40, "memRecord.active": 0, "blockRecord.cycles": 8}
     assert {name: int(offsets[name]) for name in fixed} == fixed
     assert ("memRecordCycle.alloc_bytes" in offsets) == (number < (1, 27))

@@ -40,7 +40,7 @@ static const char *told(struct bench *b, const struct caught *caught)
     const struct thread *t = &b->p.threads.at[labels_thread(&b->p, b->thread, caught)];
     size_t len = 0;
     out[0] = '\0';
-    for (unsigned i = 0; i < PROFILE_LABELS; i++) {
+    for (unsigned i = 0; i < PROFILE_LABELS_NAMED; i++) {
         struct str text = profile_text(&b->p, t->label[i]);
         len += (size_t)snprintf(out + len, sizeof out - len, "%s%.*s", i == 0 ? "" : "|",
                                 (int)text.len, text.ptr);
@@ -74,6 +74,49 @@ static void requests_are_told(void)
         }
         CHECK_TEXT(told(b, caught), texts[i][1]);
     }
+    tear_down(b);
+}
+
+/* Of a runtime without stacks: of the sample's moment only. */
+static void the_programs_own_are_told(void)
+{
+    static const char own[] = "a\0001\0b\0" "2";
+    static const struct { uint8_t marks, verdict; bool is_told; } cases[] = {
+        {RUNTIME_HAS_LABELS, CATCH_PROVEN, true}, {RUNTIME_HAS_LABELS, CATCH_LATE, false},
+        {RUNTIME_HAS_LABELS | RUNTIME_SAME_TASK, CATCH_LATE, true}, {0, CATCH_PROVEN, false},
+    };
+    struct bench *b = set_up();
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct caught *caught = caught_of(cases[i].marks, 0, "");
+        memcpy(caught->task, own, sizeof own);
+        caught->task_bytes = sizeof own;
+        caught->end = RUNTIME_EMPTY;
+        caught->verdict = cases[i].verdict;
+        uint32_t thread = labels_thread(&b->p, b->thread, caught);
+        struct str text = profile_text(&b->p, b->p.threads.at[thread].label[PROFILE_LABEL_OWN]);
+        CHECK(str_eq(text, cases[i].is_told ? (struct str){own, sizeof own} : STR("")));
+        CHECK_INT(thread != b->thread, cases[i].is_told);
+    }
+    tear_down(b);
+}
+
+/* Each request has an id of its own: of more than there is room for the rest has one row. */
+static void of_too_many_the_rest_is_one(void)
+{
+    struct bench *b = set_up();
+    uint32_t last = 0, before = 0;
+    for (unsigned i = 0; i < PROFILE_LABEL_OWN_VALUES + 2; i++) {
+        struct caught *caught = caught_of(RUNTIME_HAS_LABELS, 0, "");
+        caught->end = RUNTIME_EMPTY;
+        caught->verdict = CATCH_PROVEN;
+        caught->task_bytes = (uint8_t)(snprintf(caught->task, sizeof caught->task, "id%c%u", 0, i) + 1);
+        before = last;
+        last = labels_thread(&b->p, b->thread, caught);
+    }
+    struct str rest = profile_text(&b->p, b->p.threads.at[last].label[PROFILE_LABEL_OWN]), key, value;
+    CHECK_INT(last, before);
+    CHECK(profile_next_pair(&rest, &key, &value) && str_eq(key, STR("labels")) && str_eq(value, STR("(other)")));
+    CHECK(!profile_next_pair(&rest, &key, &value));
     tear_down(b);
 }
 
@@ -143,6 +186,8 @@ static void fields_outside_their_structures_are_not_believed(void)
 TESTS({"lock, task and interpreter are labels", what_was_caught_is_told},
       {"of a request method, script and URL are told", requests_are_told},
       {"of a thread that could not be read nothing is told", what_was_not_read_is_not_told},
+      {"the program's own are told if they are of the sample's moment", the_programs_own_are_told},
+      {"of too many different ones the rest is one", of_too_many_the_rest_is_one},
       {"asyncio's own table tells where tasks are, from 3.14 on", asyncio_tells_where_tasks_are},
       {"a field outside its structure is not believed",
        fields_outside_their_structures_are_not_believed})

@@ -726,7 +726,8 @@ static void what_a_runtime_tells_is_a_label_and_read_back(void)
     struct bench *a = set_up(), *b = set_up();
     uint32_t thread = add_thread(&a->p, add_process(&a->p, 5, "x", ""), 6, "n");
     uint32_t node = add_name(&a->p, 0, "f", FRAME_PYTHON);
-    const struct str labels[PROFILE_LABELS] = {STR("held"), STR("pay; \xc3\xa9"), STR("2")};
+    const struct str labels[PROFILE_LABELS] = {STR("held"), STR("pay; \xc3\xa9"), STR("2"),
+                                               [PROFILE_LABEL_OWN] = STR("span id\0" "17\0k\0\xc3\xa9\0")};
     a->p.meta.period_ns = SAMPLE_PERIOD_NS;
     profile_add(&a->p, thread, node, 5 * SAMPLE_PERIOD_NS, 5);
     profile_add(&a->p, profile_labelled(&a->p, thread, labels), node, 7 * SAMPLE_PERIOD_NS, 7);

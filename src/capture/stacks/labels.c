@@ -21,10 +21,18 @@ static struct str next_of(struct str *rest)
     return text;
 }
 
+/* Labels without a stack are of the sample if it is proven, or if its own registers say so. */
+static bool tells(const struct caught *caught, bool proven)
+{
+    bool has_labels = (caught->marks & RUNTIME_HAS_LABELS) != 0;
+    return caught->end == RUNTIME_COMPLETE || (has_labels && (proven || (caught->marks & RUNTIME_SAME_TASK) != 0));
+}
+
 uint32_t labels_thread(struct profile *p, uint32_t thread, const struct caught *caught)
 {
     char number[16] = "";
-    while (caught != NULL && caught->end != RUNTIME_COMPLETE) { /* the first runtime that has a stack */
+    bool proven = caught != NULL && caught->verdict == CATCH_PROVEN;
+    while (caught != NULL && !tells(caught, proven)) { /* the first runtime that has a stack */
         caught = caught_next(caught);
     }
     if (caught == NULL || caught->serial == 0) {
@@ -42,6 +50,8 @@ uint32_t labels_thread(struct profile *p, uint32_t thread, const struct caught *
         labels[PROFILE_LABEL_METHOD] = next_of(&task);
         labels[PROFILE_LABEL_SCRIPT] = next_of(&task);
         labels[PROFILE_LABEL_URL] = next_of(&task);
+    } else if ((caught->marks & RUNTIME_HAS_LABELS) != 0) {
+        labels[PROFILE_LABEL_OWN] = task;
     } else {
         labels[PROFILE_LABEL_TASK] = task;
     }

@@ -298,7 +298,7 @@ static bool drop_stale(struct readers *r, struct target *target)
     for (struct reader *reader = target->runtime.reader, *next; reader != NULL; reader = next) {
         next = reader->next;
         if (reader->is_suspect || reader->program != target->program || !still_mapped(reader, target) ||
-            !readers_is_of_use(reader->runtime, target)) {
+            !readers_is_of_use(reader->runtime, reader->binary, target)) {
             drop_reader(r, reader);
             changed = true;
         }
@@ -342,7 +342,8 @@ static void note_unread(struct readers *r, struct target *target, const struct r
     if (has_runtime(target) || (binary->why == NULL && binary->runtime == NULL)) {
         return;
     }
-    if (target->runtime.collects != NULL || (binary->runtime != NULL && binary->runtime->attach == NULL)) {
+    bool has_no_stacks = binary->runtime != NULL && (binary->runtime->attach == NULL || binary->runtime->only_labels);
+    if (target->runtime.collects != NULL || has_no_stacks) {
         return; /* it tells why where it cannot; nor is one of files read by process */
     }
     r->refuser = binary->runtime != NULL ? binary->runtime : binary->unread;
@@ -371,10 +372,12 @@ static bool check(struct readers *r, struct target *target, uint64_t now_ns)
         const struct readers_binary *binary =
             mapping.image < IMAGE_FIRST_FILE ? NULL : readers_binary_of(r, mapping.image);
         bool has_other = target->runtime.collects != NULL && !target->runtime.collects->collect->is_aside;
-        if (binary != NULL && !has_other && readers_is_collected(r, target, binary->runtime)) {
+        if (binary != NULL && !has_other && readers_is_collected(r, target, binary)) {
             target->runtime.collects = binary->runtime;
         }
-        if (binary != NULL && (binary->runtime == NULL || !readers_is_of_use(binary->runtime, target))) {
+        bool is_any = binary != NULL && binary->runtime != NULL;
+        bool is_of_use = is_any && readers_is_of_use(binary->runtime, binary->binary, target);
+        if (binary != NULL && !is_of_use) {
             note_unread(r, target, binary, now_ns);
         } else if (binary != NULL && reader_at(target, &mapping) == NULL) {
             failed = !add_reader(r, target, &mapping, binary, now_ns, &changed) || failed;

@@ -23,15 +23,20 @@ static bool has_registers(const struct target *target)
     return follow_is_on_perf(target) || target->runtime.stops;
 }
 
-bool readers_is_of_use(const struct runtime *runtime, const struct target *target)
+bool readers_is_of_use(const struct runtime *runtime, const void *binary, const struct target *target)
 {
-    bool is_of_files = runtime != NULL && runtime->attach == NULL; /* the publisher asks it */
-    return runtime == NULL ||
-           (!is_of_files && (runtime->walk != NULL || runtime->resolve == NULL || has_registers(target)));
+    if (runtime == NULL) {
+        return true;
+    }
+    bool is_of_files = runtime->attach == NULL; /* the publisher asks it */
+    bool is_any = runtime->is_walked == NULL || runtime->is_walked(binary);
+    bool stands_alone = !runtime->only_labels && (runtime->walk != NULL || runtime->resolve == NULL);
+    return !is_of_files && is_any && (stands_alone || has_registers(target));
 }
 
-bool readers_is_collected(const struct readers *r, const struct target *target, const struct runtime *runtime)
+bool readers_is_collected(const struct readers *r, const struct target *target, const struct readers_binary *binary)
 {
+    const struct runtime *runtime = binary->runtime;
     const struct runtime_settings *s = &r->settings->runtime;
     if (runtime == NULL || runtime->collect == NULL) {
         return false;
@@ -42,7 +47,7 @@ bool readers_is_collected(const struct readers *r, const struct target *target, 
     }
     bool is_opt_in = runtime->collect->opt_in != NULL;
     bool is_wanted = is_opt_in ? mode == RUNTIME_COLLECT : s->attaches && mode != RUNTIME_WALK;
-    return is_wanted && ((s->collected != 0 && !is_opt_in) || !readers_is_of_use(runtime, target));
+    return is_wanted && ((s->collected != 0 && !is_opt_in) || !readers_is_of_use(runtime, binary->binary, target));
 }
 
 /* ---- a reader ---- */

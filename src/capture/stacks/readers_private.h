@@ -22,11 +22,12 @@ void readers_forget_binary(struct readers_binary *binary);
 /* A library that its program has loaded meanwhile, perhaps, which tells more of it. */
 void readers_find_extension(struct readers *r, const struct reader *reader);
 
-/* Who only resolves addresses is of no use where there are no registers; a null runtime is that of native stacks. */
-bool readers_is_of_use(const struct runtime *runtime, const struct target *target);
+/* Who only resolves addresses, or only tells labels, is of no use where there are no registers; a null runtime is that
+ * of native stacks. `binary` is what the runtime made of the file. */
+bool readers_is_of_use(const struct runtime *runtime, const void *binary, const struct target *target);
 
 /* Is the runtime asked for a profile of its own: for what nobody else can tell, or for all where it cannot be read? */
-bool readers_is_collected(const struct readers *r, const struct target *target, const struct runtime *runtime);
+bool readers_is_collected(const struct readers *r, const struct target *target, const struct readers_binary *binary);
 
 /* Null, with the reason: the process has the runtime but it cannot be read (now). */
 struct reader *readers_attach(struct readers *r, struct target *target, const struct mapping *mapping,

@@ -190,7 +190,8 @@ void stacks_take_walked(struct stacks *s, const struct target *target, const str
         return;
     }
     const struct reader *any = target->runtime.reader;
-    s->shares[SHARE_UNREAD] += first->serial == 0 && any != NULL && any->runtime != NULL && any->runtime->walk != NULL;
+    bool has_stacks = any != NULL && any->runtime != NULL && any->runtime->walk != NULL && !any->runtime->only_labels;
+    s->shares[SHARE_UNREAD] += first->serial == 0 && has_stacks;
     bool good = true, part = false;
     to->verdict = first->verdict;
     for (const struct caught *caught = first; caught != NULL; caught = caught_next(caught)) {

@@ -165,7 +165,7 @@ static uint32_t inner_tid(const struct reader *reader, uint32_t tid)
 /* Null: it runs nothing of this runtime. */
 static const struct caught *walk_one(struct waits *w, const struct reader *reader, struct waiter *t)
 {
-    if (reader->runtime == NULL || reader->runtime->walk == NULL) {
+    if (reader->runtime == NULL || reader->runtime->walk == NULL || reader->runtime->only_labels) {
         return NULL;
     }
     if (t->serial != reader->serial) {

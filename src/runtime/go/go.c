@@ -1,6 +1,7 @@
 #include "runtime/go/go.h"
 #include "runtime/go/collect.h"
 #include "runtime/go/table/table.h"
+#include "runtime/go/walk.h"
 
 /* By what every linker leaves of it, as far as there are sections. */
 static enum runtime_answer recognise(struct elf *elf, struct str path, const struct runtime_code *code, void **binary,
@@ -10,9 +11,10 @@ static enum runtime_answer recognise(struct elf *elf, struct str path, const str
     (void)path;
     (void)code;
     (void)why;
-    *binary = NULL;
+    *binary = NULL; /* what the walk has of it is constant */
     for (size_t i = 0; i < sizeof sections / sizeof sections[0]; i++) {
         if (elf_section(elf, sections[i]) != NULL) {
+            *binary = (void *)(uintptr_t)go_walk_binary(elf);
             return RUNTIME_YES;
         }
     }
@@ -55,6 +57,15 @@ const struct runtime runtime_go = {
     .kind = FRAME_GO,
     .recognise = recognise,
     .forget = forget,
+    .is_walked = go_walk_is_any,
+    .attach = go_walk_attach,
+    .detach = go_walk_detach,
+    .describe = go_walk_describe,
+    .walk = go_walk,
+    .wants_registers = true,
+    .only_labels = true,
+    .open_names = go_walk_open_names,
+    .close_names = go_walk_close_names,
     .open_code = open_code,
     .close_code = close_code,
     .resolve = resolve,

@@ -1,6 +1,7 @@
 /*
  * go: Go programs. Their code is native; names, lines and inlined calls come from the table that each file
- * carries (table.h).
+ * carries (table.h); the labels of what they work on from memory (walk.h); profiles that they make from their address
+ * or memory (collect.h).
  */
 #ifndef RUNTIME_GO_GO_H
 #define RUNTIME_GO_GO_H

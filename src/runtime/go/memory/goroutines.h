@@ -8,12 +8,12 @@
 #define RUNTIME_GO_GOROUTINES_H
 
 #include "runtime/common/load.h"
+#include "runtime/go/memory/label_set.h"
 #include "runtime/go/memory/memory_private.h"
 
 enum {
     GO_GOROUTINES_AT_ONCE = 128,
     GO_STACKS_MAX_BYTES = 64 << 20,
-    GO_LABELS_MAX = 32,            /* of one goroutine */
     GO_LABEL_SETS_COMPARED = 1024, /* more different ones are not found equal */
 };
 

@@ -4,8 +4,8 @@
  *
  * memory_peek.c reads, memory_layout.c has the rows of versions, memory_code.c reads addresses off instructions,
  * memory_find.c finds the tables, memory.c opens and tells the settings. buckets.c walks what is counted by stack
- * (buckets.h), unwind.c the stack of a goroutine, goroutines.c all goroutines (goroutines.h); places.c turns return
- * addresses into locations.
+ * (buckets.h), unwind.c the stack of a goroutine, goroutines.c all goroutines (goroutines.h), label_set.c what one is
+ * labelled with (label_set.h); places.c turns return addresses into locations.
  */
 #ifndef RUNTIME_GO_MEMORY_PRIVATE_H
 #define RUNTIME_GO_MEMORY_PRIVATE_H
@@ -29,6 +29,7 @@ enum {
 struct go_layout {
     uint8_t first_minor, last_minor; /* Go 1.first to 1.last */
     uint16_t lr, syscall_sp, syscall_pc, status, goid, waitsince, waitreason, startpc, labels; /* of g */
+    uint16_t procid, curg;    /* of m */
     uint8_t wrapper;          /* funcID of wrappers that the compiler makes */
     uint8_t depth;            /* frames in a profile's stack */
     uint8_t ticks;            /* in runtime.ticks: ticks a second */
@@ -39,7 +40,7 @@ struct go_layout {
 };
 
 enum { /* of g and gobuf, in all versions */
-    GO_G_STACK_LO = 0, GO_G_STACK_HI = 8, GO_G_SP = 56, GO_G_PC = 64,
+    GO_G_STACK_LO = 0, GO_G_STACK_HI = 8, GO_G_M = 48, GO_G_SP = 56, GO_G_PC = 64,
 };
 
 /* Null: none. `version`: "go 1.24.4". */
