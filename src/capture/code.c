@@ -1,3 +1,6 @@
+/* A file's code is opened by the first row of the registry that knows it, by the publisher for names at once, by the
+ * sampler for the depths of frames when one is asked for: most files never are. Generated code has names that some row
+ * reads. */
 #include "capture/code.h"
 
 #include <stdlib.h>
@@ -30,19 +33,60 @@ static void close_file(void *context)
     free(f);
 }
 
-bool code_of_file(const struct runtime *const *rows, struct elf *elf, struct code_source *out)
+static struct of_file *open_file(const struct runtime *const *rows, struct elf *elf)
 {
     struct of_file *f = calloc(1, sizeof *f);
     for (; f != NULL && *rows != NULL; rows++) {
         f->code = (*rows)->open_code != NULL ? (*rows)->open_code(elf, NULL) : NULL;
         if (f->code != NULL) {
             f->runtime = *rows;
-            *out = (struct code_source){find_in_file, close_file, f};
-            return true;
+            return f;
         }
     }
     free(f);
-    return false;
+    return NULL;
+}
+
+bool code_of_file(const struct runtime *const *rows, struct elf *elf, struct code_source *out)
+{
+    struct of_file *f = open_file(rows, elf);
+    *out = f == NULL ? *out : (struct code_source){find_in_file, close_file, f};
+    return f != NULL;
+}
+
+struct depths {
+    const struct runtime *const *rows;
+    struct elf *elf;
+    struct of_file *file; /* null: not opened yet, or of no row */
+    bool was_tried;
+};
+
+static bool depth_at(void *context, uint64_t address, uint32_t *bytes)
+{
+    struct depths *d = context;
+    d->file = d->was_tried ? d->file : open_file(d->rows, d->elf);
+    d->was_tried = true;
+    return d->file != NULL && d->file->runtime->depth != NULL &&
+           d->file->runtime->depth(d->file->code, address, bytes);
+}
+
+static void release_depths(void *context)
+{
+    struct depths *d = context;
+    if (d->file != NULL) {
+        close_file(d->file);
+    }
+    free(d);
+}
+
+struct unwind_depths code_depths(const struct runtime *const *rows, struct elf *elf)
+{
+    struct depths *d = calloc(1, sizeof *d);
+    if (d == NULL) {
+        return (struct unwind_depths){0};
+    }
+    *d = (struct depths){.rows = rows, .elf = elf};
+    return (struct unwind_depths){depth_at, release_depths, d};
 }
 
 /* ---- generated code ---- */

@@ -327,6 +327,9 @@ struct runtime {
     void *(*open_code)(struct elf *elf, struct err *why); /* null: no such code in the file; `elf` is borrowed */
     void (*close_code)(void *code);
     bool (*resolve)(void *code, const struct runtime_place *at, struct runtime_resolved *out);
+    /* By how many bytes a function of the file has moved SP when it stands before this instruction. The return address
+     * stands right above them; on AArch64 at SP, or in its register if there are none. May be null. */
+    bool (*depth)(void *code, uint64_t address, uint32_t *bytes);
     /* Appends the name for people of `raw` to `out`. False: it is not of this runtime. */
     bool (*read_name)(struct str raw, struct buf *out, struct runtime_named *named);
     /* Appends what the file of a program was built with, "go 1.24.4". False: by nothing that is known. May be null. */

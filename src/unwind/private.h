@@ -56,6 +56,7 @@ struct unwind_table {
     VEC(uint64_t) starts; /* of the functions in the pieces of a gap, by address */
     uint64_t analyse_left; /* bytes of code that may still be analysed */
     struct by_sp by_sp;
+    struct unwind_depths depths;
     VEC(struct unwind_rule) rules;
     struct intern rule_ids;
     uint64_t uses, row_bytes;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 enum {
+    WORD = 8,
     SMALL_GAP = 16,           /* bytes: compilers align functions to it */
     ENTRY_BYTES = 16,         /* of a program's first code, before anything else can begin */
     PAGE_FDES_MAX = 64 * 1024 /* one per byte of the page */
@@ -75,6 +76,7 @@ void unwind_table_free(struct unwind_table *table)
     intern_release(&table->rule_ids);
     frames_release(&table->frames[PAGE_EH]);
     frames_release(&table->frames[PAGE_DEBUG]);
+    unwind_table_take_depths(table, (struct unwind_depths){0});
     free(table);
 }
 
@@ -288,6 +290,34 @@ static bool is_entry(const struct unwind_table *table, uint64_t address)
            table->elf->entry != 0;
 }
 
+void unwind_table_take_depths(struct unwind_table *table, struct unwind_depths depths)
+{
+    if (table->depths.at != NULL) {
+        table->depths.release(table->depths.context);
+    }
+    table->depths = depths;
+}
+
+/* The frame pointer is found as where Go has CFI, which does not tell of it either. */
+static struct unwind_rule rule_by_depth(struct unwind_table *table, uint64_t address)
+{
+    uint32_t bytes;
+    if (table->depths.at == NULL || !table->depths.at(table->depths.context, address, &bytes) || bytes > INT16_MAX) {
+        return (struct unwind_rule){.kind = RULE_NONE};
+    }
+    struct unwind_rule rule = {.kind = RULE_CFA, .cfa_reg = (uint8_t)arch_cfi.sp, .cfa = (int32_t)bytes};
+    if (!arch_cfi.ra_is_register) {
+        rule.cfa += WORD;
+        rule.ra = -WORD;
+    } else if (bytes == 0) {
+        rule.ra_place = RA_REGISTER;
+        rule.ra = (int16_t)arch_cfi.ra;
+    } else {
+        rule.ra = (int16_t)-(int32_t)bytes;
+    }
+    return rule;
+}
+
 struct unwind_rule unwind_table_rule(struct unwind_table *table, uint64_t address, bool *analysed)
 {
     bool padding;
@@ -306,7 +336,7 @@ struct unwind_rule unwind_table_rule(struct unwind_table *table, uint64_t addres
         rule = (struct unwind_rule){.kind = RULE_END};
         *analysed = false;
     }
-    return rule;
+    return id == RULE_GAP && rule.kind == RULE_NONE ? rule_by_depth(table, address) : rule;
 }
 
 struct row_search {

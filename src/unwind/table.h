@@ -8,7 +8,8 @@
  * has its code analysed (analyse.h), as far as UNWIND_ANALYSE_MAX goes for the image; of a gap above
  * 512 KiB whose functions have symbols only the 128 KiB around, because an analysis takes 9 bytes of
  * memory per byte of code (node's built-in functions are a gap of 1.6 MiB). `analysed` tells such
- * rules apart. Go programs are not analysed: they keep frame pointers.
+ * rules apart. Go programs are not analysed: they keep frame pointers, and their own table tells how large a frame is
+ * (unwind_table_take_depths), which a function that keeps none needs.
  *
  * CFI comes from .eh_frame through PT_GNU_EH_FRAME's sorted table, from .eh_frame scanned where
  * there is no such table or where it does not know all, and from .debug_frame (plain or compressed)
@@ -94,6 +95,16 @@ bool unwind_table_rule_by_sp(struct unwind_table *table, uint64_t address, struc
 
 /* `len` bytes of the image's code at an ELF address, from the file. */
 bool unwind_table_code(const struct unwind_table *table, uint64_t address, void *out, size_t len);
+
+/* For code without CFI: by how many bytes SP has moved since its function was entered, as another table of the file
+ * tells. False: not known. */
+struct unwind_depths {
+    bool (*at)(void *context, uint64_t address, uint32_t *bytes); /* null: there is none */
+    void (*release)(void *context);
+    void *context;
+};
+/* They are the table's from now on. */
+void unwind_table_take_depths(struct unwind_table *table, struct unwind_depths depths);
 
 struct unwind_table_stats unwind_table_stats(const struct unwind_table *table);
 

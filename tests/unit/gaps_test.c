@@ -100,9 +100,58 @@ static void all_of_it(void)
     close_fixture(&f);
 }
 
+struct told {
+    unsigned asked, released;
+    int64_t bytes; /* -1: not known */
+};
+
+static bool depth_at(void *context, uint64_t address, uint32_t *bytes)
+{
+    struct told *told = context;
+    (void)address;
+    told->asked++;
+    *bytes = (uint32_t)told->bytes;
+    return told->bytes >= 0;
+}
+
+static void release_depths(void *context)
+{
+    ((struct told *)context)->released++;
+}
+
+/* Where there is CFI they are not asked for. */
+static void depths_are_asked_for_in_a_gap(void)
+{
+#if defined __aarch64__
+    static const char *const rules[] = {"r31+0 ra:r30 fp=", "r31+40 ra-40 fp=", "none", "none"};
+#else
+    static const char *const rules[] = {"r7+8 ra-8 fp=", "r7+48 ra-8 fp=", "none", "none"};
+#endif
+    static const int64_t bytes[] = {0, 40, -1, 100000};
+    struct told told = {0}, other = {.bytes = -1};
+    struct fixture f;
+    bool analysed;
+    open_fixture(&f, true);
+    unwind_table_no_analysis(f.table);
+    unwind_table_take_depths(f.table, (struct unwind_depths){depth_at, release_depths, &told});
+    CHECK(unwind_table_rule(f.table, IMAGE_TEXT + 1, &analysed).kind == RULE_CFA);
+    CHECK_INT(told.asked, 0);
+    for (size_t i = 0; i < 4; i++) {
+        told.bytes = bytes[i];
+        CHECK_TEXT(rule_text(unwind_table_rule(f.table, IMAGE_TEXT + 3 * EVERY + 5, &analysed)), rules[i]);
+        CHECK(!analysed);
+    }
+    CHECK_INT(told.asked, 4);
+    unwind_table_take_depths(f.table, (struct unwind_depths){depth_at, release_depths, &other});
+    CHECK_INT(told.released, 1);
+    close_fixture(&f);
+    CHECK_INT(other.released, 1);
+}
+
 TESTS(
 #if !defined __aarch64__
       {"of a large gap that has symbols only what is asked for is analysed", by_pieces},
       {"without symbols it is analysed whole", without_symbols},
 #endif
+      {"depths that another table tells are asked for in a gap", depths_are_asked_for_in_a_gap},
       {"all pieces of a gap are compiled at once where that is wanted", all_of_it})

@@ -285,6 +285,9 @@ struct unwind_table *images_table(struct images *images, uint64_t key)
     struct elf *loads = loads_of(image);
     image->table_made = true;
     image->table = loads == NULL ? NULL : unwind_table_new(loads, TABLE_MAX_BYTES);
+    if (image->table != NULL && unwind_table_is_go(image->table)) {
+        unwind_table_take_depths(image->table, code_depths(runtimes, loads));
+    }
     return image->table;
 }
 

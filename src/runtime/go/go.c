@@ -52,6 +52,16 @@ static bool resolve(void *code, const struct runtime_place *at, struct runtime_r
     return true;
 }
 
+static bool depth(void *code, uint64_t address, uint32_t *bytes)
+{
+    struct go_step step;
+    if (!go_table_step(code, address, &step) || !step.has_frames || step.delta < 0 || step.flags != 0) {
+        return false;
+    }
+    *bytes = (uint32_t)step.delta;
+    return true;
+}
+
 const struct runtime runtime_go = {
     .name = "go",
     .kind = FRAME_GO,
@@ -69,6 +79,7 @@ const struct runtime runtime_go = {
     .open_code = open_code,
     .close_code = close_code,
     .resolve = resolve,
+    .depth = depth,
     .release = go_version,
     .collect = &go_collects,
 };
