@@ -27,8 +27,11 @@ extern const struct unwind_rule arch_fp_rule;
  * within the frame, so that it is only below it. */
 extern const bool arch_fp_gives_sp;
 
-/* Where a Go function with a frame keeps its caller's frame pointer, bytes from the CFA; 0: not by the CFA. */
-extern const int16_t arch_go_saved_fp;
+/* Where the frame pointer of a Go function's caller is, when it has a frame: at or below the CFA. On AArch64 the
+ * caller's own is a word below its SP, and it is saved a word below this function's SP, where no copy of the stack
+ * reaches. */
+extern const enum fp_place arch_go_fp_place;
+extern const int16_t arch_go_fp;
 
 /* Where a signal frame keeps each register, bytes from SP; 0: not kept. */
 extern const uint16_t arch_signal_offset[UNWIND_REGISTERS];

@@ -153,9 +153,9 @@ static bool go_rule_by_sp(const struct walk *w, const struct unwind_place *place
     if (out->kind != RULE_CFA || out->cfa_reg != arch_cfi.sp) {
         return false;
     }
-    if (arch_go_saved_fp != 0 && out->cfa > WORD) {
-        out->fp_place = FP_AT_CFA;
-        out->fp = arch_go_saved_fp;
+    if (out->cfa > WORD) {
+        out->fp_place = arch_go_fp_place;
+        out->fp = arch_go_fp;
     }
     return true;
 }

@@ -46,6 +46,7 @@ enum fp_place {
     FP_AT_FP,   /* *(this frame's FP + fp): realigned stacks */
     FP_UNKNOWN, /* lost; a later rule that needs it ends the stack */
     FP_AT_BASE, /* RULE_CFA: *(register + fp), as RA_AT_BASE */
+    FP_IS_CFA,  /* CFA + fp itself: Go's callers on AArch64 */
 };
 
 struct unwind_rule {

@@ -215,11 +215,16 @@ static inline bool find_ra(struct walk *w, const struct unwind_rule *rule, uint6
     return good;
 }
 
-/* Go's CFI does not mention the frame pointer. It is this frame's own when it points into it: then
- * the caller's is what it points at. */
+/* Go's CFI does not mention the frame pointer. It is this frame's own when it points into it: then the caller's is what
+ * it points at. On AArch64 it points below SP, of which the copy has nothing; and where there is no frame, SP is still
+ * the caller's. */
 static inline bool find_go_fp(struct walk *w, uint64_t cfa, uint64_t *fp)
 {
-    bool own = w->fp_known && w->fp >= w->sp - BELOW_SP && w->fp < cfa;
+    bool own = w->fp_known && cfa > w->sp && w->fp >= w->sp - BELOW_SP && w->fp < cfa;
+    if (own && w->fp < w->sp && !stack_is_copied(w, w->fp)) {
+        *fp = cfa + (uint64_t)(int64_t)arch_go_fp;
+        return true;
+    }
     return !own || stack_load(w, w->fp, fp);
 }
 
@@ -238,6 +243,10 @@ static inline bool find_fp(struct walk *w, const struct method *m, uint64_t cfa,
     case FP_AT_BASE:
         at = base_of(rule, cfa);
         break;
+    case FP_IS_CFA:
+        *known = true;
+        *fp = cfa + (uint64_t)(int64_t)rule->fp;
+        return true;
     case FP_AT_FP:
         if (!w->fp_known) {
             return true;
@@ -284,16 +293,17 @@ static bool step_over_signal(struct walk *w)
 }
 
 /* A caller's CFA is above its callee's; the same only when a leaf has pushed nothing, not even its
- * return address. Go's frame pointers may lead to another stack. */
+ * return address. Go's frame pointers may lead to another stack, and on AArch64 they stand a word below SP. */
 static inline bool is_progress(struct walk *w, const struct method *m, uint64_t cfa)
 {
-    if ((cfa & (arch_cfa_alignment - 1)) != 0) {
+    bool go_fp = m->is_go && (m->flags & FRAME_BY_FP) != 0;
+    if ((cfa & ((go_fp ? WORD : arch_cfa_alignment) - 1)) != 0) {
         return false;
     }
     if (cfa > w->sp && cfa - w->sp <= FRAME_BYTES_MAX) {
         return true;
     }
-    if (m->is_go && (m->flags & FRAME_BY_FP) != 0) {
+    if (go_fp) {
         w->switched = true;
         return true;
     }
@@ -436,6 +446,13 @@ static struct unwind_slot *step_by_sp(struct walk *w, struct method *m)
     return next;
 }
 
+/* A leaf without a frame was called by Go code on AArch64, whose frame record begins below SP, before the copy. */
+static bool is_record_below(const struct walk *w, const struct method *m)
+{
+    bool may_be = arch_go_fp_place == FP_IS_CFA && m->is_go && (m->flags & FRAME_BY_FP) != 0;
+    return may_be && w->fp_known && w->sp_known && w->fp < w->sp && w->fp >= w->sp - BELOW_SP;
+}
+
 /* After a step that failed: what the code tells, the frame pointer, if that was not it, and a scan at last. */
 static struct unwind_slot *try_harder(struct walk *w, struct method *m)
 {
@@ -550,6 +567,9 @@ static inline struct unwind_slot *advance(struct walk *w, const struct method *m
     bool asks = __builtin_expect(w->space->resolve != NULL, 0) && (m.flags != 0 || m.rule.kind == RULE_NONE);
     struct unwind_slot *next = asks ? step_resolved(w, &m) : NULL;
     next = next == NULL ? step_to(w, &m) : next;
+    if (__builtin_expect(next == NULL && is_record_below(w, &m), 0)) {
+        next = step_by_sp(w, &m);
+    }
     if (__builtin_expect(next == NULL && w->why > STACK_TRUNCATED, 0)) {
         next = try_harder(w, &m);
     }

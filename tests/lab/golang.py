@@ -60,12 +60,13 @@ def releases(*few, more=()):
     return [*few, *(more if os.environ.get("LAB_GO") == "all" else ())]
 
 
-def program(version, *sources, flags=()):
-    """The path of a program of tests/live/programs, built by that release with these flags; kept by content."""
+def program(version, *sources, flags=(), arch=None):
+    """The path of a program of tests/live/programs, built by that release with these flags; kept by content. `arch`: "arm64"."""
     go = Go(version)
+    go.environment |= {"GOARCH": arch, "CGO_ENABLED": "0"} if arch else {}
     folder = cache.FOLDER.parents[1] / "tests/live/programs"
     texts = [(folder / source).read_bytes() for source in sources]
-    identity = hashlib.sha256(repr((go.version, flags, texts)).encode()).hexdigest()[:16]
+    identity = hashlib.sha256(repr((go.version, flags, texts, arch)).encode()).hexdigest()[:16]
     place = cache.folder("go", "programs", identity)
     with cache.locked(f"go-{identity}"):
         if not (place / "program").exists():

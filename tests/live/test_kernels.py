@@ -7,13 +7,14 @@ kernels start with; Yama is in all of them.
 import base64
 import os
 import re
+import shutil
 import subprocess
 import types
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from lab import col, emulate, kernel, linked, pprof, profiler, pystacks, pythons, root as roots
+from lab import col, emulate, golabels, golang, kernel, linked, pprof, profiler, pystacks, pythons, root as roots
 
 pytestmark = [pytest.mark.net, pytest.mark.root, pytest.mark.measures]
 
@@ -21,6 +22,7 @@ KERNELS = {"5.10": ("bullseye", "x86_64"), "6.1": ("bookworm", "x86_64"), "6.12"
            "7": ("sid", "x86_64"), "6.12-aarch64": ("trixie", "aarch64")}
 # test_catch_kernels.py has more of it.
 PYTHONS = {"6.12": "trixie-python3.13"}
+GOS = ("6.12-aarch64",)  # on x86-64 test_golang.py and test_go_labels.py have it
 SCOPES = {"6.1": "0123", "6.12-aarch64": "0123"}  # of Yama, with brief stops; in the others 0 alone
 QUICKER = "cryptomgr.notests=1"
 HZ, TICK = 499, 1 / 100
@@ -79,6 +81,14 @@ told
 if [ $EVENTS = yes ]; then
     cell event
     profiled $PILLION --format col,pprof -e cycles -- /shares 0.5 0.05
+    echo "begin pprof"
+    base64 /tmp/o/last_profile.pprof
+    echo "end pprof"
+fi
+
+if [ -e /program ]; then
+    cell go
+    profiled /pillion --launch init -o /tmp/o --format col,pprof -f 199 --max-cpu 100 -- /program 2
     echo "begin pprof"
     base64 /tmp/o/last_profile.pprof
     echo "end pprof"
@@ -215,6 +225,7 @@ def boots(request, tmp_path_factory, pillion, pillion_for, repository):
             more = [pythons.little(PYTHONS[name], tmp_path_factory.mktemp("python"), arch)] if name in PYTHONS else []
         except (roots.Unreachable, pythons.Missing) as error:
             pytest.skip(f"tier net: no kernel {name}: {error}")
+        more += [golang.program("local", "go_labels.go", flags=("-ldflags=-s -w",), arch="arm64")] if name in GOS and shutil.which("go") else []
         files = [emulate.program(programs / f"{each}.c", arch) for each in ("act", "shares", "requests", "ranked")]
         files += [linked.program("tests/live/programs/peer.c", arch, pillion_for(arch)), pillion_for(arch),
                   programs / "python" / "hot.py", *more]
@@ -439,3 +450,13 @@ def test_brief_stops_show_native_code_as_far_as_yama_allows_and_the_scope_is_nam
             assert sum(map(cell.col.counted, ("sixty", "thirty", "ten"))) > 0.6 * cell.col.total, cell.text
             assert float(re.search(r"stacks=([\d.]+)%", cell.said)[1]) > 99, cell.text
     assert stopped, [cell.said for cell in guest.cells.values()]
+
+
+def test_goroutines_have_whole_stacks_and_their_labels(guest):
+    """A Go program for AArch64, stripped: it keeps frame pointers a word below SP, where a copied stack has nothing."""
+    if "go" not in guest.cells:
+        pytest.skip("no Go program in this guest" + ("; it is in another" if guest.name not in GOS else ": no go here"))
+    cell = guest.cells["go"]
+    golabels.check(cell.pprof, re.search(r"^\d{10,} \d{10,}$", cell.text, re.M)[0], least=5)
+    assert golabels.share_with_callers((sample.frames, sample.values[0]) for sample in cell.pprof.samples) > 0.98, cell.text
+    assert float(re.search(r"stacks=([\d.]+)%", cell.said)[1]) > 85, cell.text

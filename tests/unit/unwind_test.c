@@ -769,14 +769,16 @@ static void go_stacks_by_the_kernels_chain(void)
 #else
 /*
  * AArch64. Function 1 is a leaf that keeps its return address in LR, 2 has a frame of 32 bytes with
- * the record {x29, x30} at its lower end, 3 is the outermost.
+ * the record {x29, x30} at its lower end, 3 is the outermost, 4 as Go has it: 48 bytes, LR at their lower end, and
+ * x29 a word below them.
  */
 static const char *const programs[] = {
     "\0",
     "\x0e\x20\x9d\x04\x9e\x03",
     "\x07\x1e",
+    "\x0e\x30\x9e\x06",
 };
-static const size_t lens[] = {1, 6, 2};
+static const size_t lens[] = {1, 6, 2, 4};
 
 static void open_usual(struct world *w)
 {
@@ -815,6 +817,26 @@ static void frame_records(void)
     w.words[10] = 0;
     w.words[11] = RA(3);
     CHECK_TEXT(WALK(&w, JIT + 0x80, 0, STACK + 32), "jit! 2+1ff 3+1ff: complete");
+    world_close(&w);
+}
+
+/* The saved x29 of the leaf-most frame stands below SP, where the copy has nothing. */
+static void go_frames(void)
+{
+    struct world w;
+    world_open(&w, programs, lens, COUNT(programs), IMAGE_GO);
+    w.frame_pointers = true;
+    w.words[99] = STACK + 8 * 300; /* not copied */
+    w.words[100] = RA(2);          /* 4: words 100 … 105 */
+    w.words[105] = STACK + 8 * 111;
+    w.words[106] = RA(2);
+    w.words[111] = 0;
+    w.words[112] = RA(4);
+    w.lr = RA(4);
+    CHECK_TEXT(WALK(&w, RA(1), 100, STACK + 8 * 99), "1+20! 4+1f 2+1fa 2+1ff 4+1ff: complete");
+    CHECK_TEXT(WALK(&w, RA(4), 100, STACK + 8 * 99), "4+20! 2+1f 2+1ff 4+1ff: complete");
+    w.words[100] = 0; /* the goroutine's first function */
+    CHECK_TEXT(WALK(&w, RA(4), 100, STACK + 8 * 99), "4+20!: complete");
     world_close(&w);
 }
 #endif
@@ -1218,6 +1240,7 @@ TESTS({"perf's registers get their DWARF numbers", perf_registers},
 #else
       {"a leaf's return address is in LR, a caller's is not", link_register},
       {"a frame record does not tell SP", frame_records},
+      {"Go's frames are followed where their record is not copied", go_frames},
 #endif
       {"this stack is the one libgcc sees", own_stack},
       {"a stack deeper than the dump is continued in memory", own_deep_stack},

@@ -31,7 +31,8 @@ const struct unwind_rule arch_fp_rule = {
     .fp_place = FP_AT_CFA, .fp = -16,
 };
 const bool arch_fp_gives_sp = false;
-const int16_t arch_go_saved_fp = 0;
+const enum fp_place arch_go_fp_place = FP_IS_CFA;
+const int16_t arch_go_fp = -8;
 
 /* SP points at the siginfo (128 bytes); then the ucontext, whose sigcontext stands at 176: the
  * fault address, then the registers. Later records (SVE, SME) follow and move nothing. */

@@ -27,7 +27,8 @@ const struct unwind_rule arch_fp_rule = {
     .fp_place = FP_AT_CFA, .fp = -16,
 };
 const bool arch_fp_gives_sp = true;
-const int16_t arch_go_saved_fp = -16;
+const enum fp_place arch_go_fp_place = FP_AT_CFA;
+const int16_t arch_go_fp = -16;
 
 /* uc_mcontext stands 40 bytes into the ucontext, to which SP points when the handler returned. */
 #define GREG(index) (40 + 8 * (index))
