@@ -19,16 +19,16 @@ $(ROOTS): build/roots.c $(patsubst %,src/%.c,deliver/der deliver/certificate bas
 	$(Q)build/out/roots $(SOURCES)/roots/mozilla/certdata.txt $(roots_day) >$@
 $(ROOTS): $(SOURCES)/roots.unpacked
 
-# The page's script and style as the page has them: without indentation and lines of comment, which would be in every
-# profile. Of the script gzip's output without its header and its check sum: the page allows it by its hash, before it is
-# unpacked.
+# The page's script and style as the page has them: without indentation, comments and, in the style, blanks that
+# mean nothing, which would be in every profile. Of the script gzip's output without its header and its check sum: the
+# page allows it by its hash, before it is unpacked.
 SCRIPT := build/out/flame.js
 STYLE := build/out/flame.css
-bare := -e 's/^ *//' -e '/^\/\*.*\*\/$$/d' -e '/^\/\*/,/\*\/$$/d'
+bare := -e 's/^ *//' -e 's/\([^ ]\) *\/\*.*\*\/$$/\1/' -e '/^\/\*.*\*\/$$/d' -e '/^\/\*/,/\*\/$$/d'
 $(SCRIPT): src/encode/flame.js build/product.mk | $(TOOLS)
 	$(Q)sed $(bare) $< >$@
 $(STYLE): src/encode/flame.css build/product.mk | $(TOOLS)
-	$(Q)sed $(bare) -e 's/ {/{/g' -e 's/; }/}/g' $< >$@
+	$(Q)sed $(bare) -e 's/ {/{/g' -e 's/; }/}/g' -e 's/\([:;,{]\) /\1/g' $< >$@
 $(SCRIPT).deflate: $(SCRIPT)
 	$(call say,DEFLATE,$@)
 	$(Q)gzip -9nc <$< | tail -c +11 | head -c -8 >$@

@@ -180,7 +180,7 @@ const struct option option_table[] = {
      .shown = "without a command or -p", .help = "every process visible in this PID namespace"},
     {.name = "children", .kind = KIND_FLAG, .group = GROUP_TARGETS, .at = AT(settings.scope.children),
      .label = LABEL_NEGATIVE, .fallback = "1", .shown = "",
-     .help = "with -p: these processes alone, nothing that they started or start"},
+     .help = "with -p: these processes alone, none that they start or started"},
     {.name = "match", .value = "TEXT[,TEXT...]", .kind = KIND_LIST, .group = GROUP_TARGETS,
      .at = AT(settings.scope.filters[FILTER_MATCH]), .min = 1, .shown = "",
      .help = "only processes with this text in their command line; with * or ? a pattern of all of it; ! "
@@ -191,10 +191,10 @@ const struct option option_table[] = {
     {.name = "container", .value = "ID[,ID...]", .kind = KIND_LIST, .group = GROUP_TARGETS,
      .at = AT(settings.scope.filters[FILTER_CONTAINER]), .min = 4, .shown = "",
      .unit = "4 or more characters of a container's id",
-     .help = "only processes of this container; the first 4 or more characters are enough"},
+     .help = "only processes of this container; its first 4 characters are enough"},
     {.name = "min-duration", .value = "S", .kind = KIND_DURATION,
      .group = GROUP_TARGETS, .at = AT(settings.scope.min_duration_ns), .max = 86400 * NS_PER_S,
-     .fallback = "0", .help = "exclude processes younger than this, except the command itself and -p", GPROFILER},
+     .fallback = "0", .help = "exclude processes younger than this, but not the command and -p", GPROFILER},
     {.name = "launch", .value = "MODE", .kind = KIND_CHOICE, .group = GROUP_TARGETS,
      .at = AT(settings.scope.launch), .choices = launch_modes, .fallback = "auto",
      .help = "start the command in pillion's place (exec) or below a tiny parent that forwards signals and "
@@ -202,7 +202,7 @@ const struct option option_table[] = {
              "child)"},
     {.name = "enable", .kind = KIND_FLAG, .group = GROUP_TARGETS,
      .at = AT(settings.scope.enabled), .label = LABEL_NEGATIVE, .fallback = "1", .shown = "",
-     .help = "run the command without profiling it (PILLION_ENABLED=0 says the same)",
+     .help = "run the command unprofiled (as PILLION_ENABLED=0 does)",
      .env = "DD_PROFILING_ENABLED"},
 
     /* Files */
@@ -221,7 +221,7 @@ const struct option option_table[] = {
      .help = "keep the files of this many windows"},
     {.name = "file-names", .value = "FORM", .kind = KIND_CHOICE, .group = GROUP_FILES,
      .at = AT(settings.output.names), .choices = file_names, .fallback = "plain",
-     .help = "the time in file names as 2026-11-20T103104Z (plain), or with colons as gProfiler has it"},
+     .help = "time in file names as 2026-11-20T103104Z (plain), or with colons as gProfiler has it"},
     {.name = "col-lines", .kind = KIND_FLAG, .group = GROUP_FILES, .commands = RUN | RENDER,
      .at = AT(settings.output.col_lines), .shown = "",
      .help = "in .col the line that a Python function executes, too: f (a.py:12):15"},
@@ -260,7 +260,7 @@ const struct option option_table[] = {
      .help = "native code in its place in Python stacks"},
     {.name = "request-urls", .kind = KIND_FLAG, .group = GROUP_STACKS, .at = AT(settings.runtime.shows_urls),
      .shown = "",
-     .help = "label samples of PHP with the request's URL and query, in pprof: these may hold tokens"},
+     .help = "label PHP samples with the request's URL and query, in pprof: these may hold tokens"},
     {.name = "wall", .kind = KIND_FLAG, .group = GROUP_STACKS, .at = AT(settings.sampling.wall), .shown = "",
      .help = "waiting threads, too, ten times a second: sample types off_cpu and wall in pprof"},
     {.name = "brief-stops", .kind = KIND_FLAG, .group = GROUP_STACKS, .at = AT(settings.sampling.brief_stops),
@@ -300,7 +300,7 @@ const struct option option_table[] = {
      .fallback = "64", .help = "memory limit; detail is reduced to stay below it"},
     {.name = "max-cpu", .value = "PERCENT", .kind = KIND_PERCENT, .group = GROUP_BUDGET,
      .at = AT(settings.budget.cpu_percent), .min = 100, .max = 100000,
-     .fallback = "1", .help = "limit as a share of one core; the frequency is lowered to stay below it"},
+     .fallback = "1", .help = "share of one core; the frequency is lowered to stay below it"},
 
     /* What it says */
     {.name = "log-level", .letter = 'l', .value = "LEVEL", .kind = KIND_CHOICE,
@@ -345,7 +345,7 @@ const struct option option_table[] = {
     {.name = "token", .value = "TOKEN", .kind = KIND_SECRET, .at = AT(settings.upload.token),
      .help = "secret of the back end; --token-file is safer", BACKEND, GPROFILER},
     {.name = "token-file", .value = "FILE", .kind = KIND_PATH, .at = AT(settings.upload.token_file),
-     .help = "file that holds the secret; for several back ends NAME=FILE,NAME=FILE", BACKEND},
+     .help = "file with the secret; for several back ends NAME=FILE,NAME=FILE", BACKEND},
     {.name = "header", .value = "NAME:VALUE", .kind = KIND_SECRETS,
      .at = AT(settings.upload.headers), .help = "a further header of each request; repeatable",
      BACKEND},
@@ -400,21 +400,20 @@ const struct option option_table[] = {
     /* pillion's own commands */
     {.name = "output", .letter = 'o', .value = "OUT", .kind = KIND_PATH, .group = GROUP_RENDER,
      .commands = RENDER, .at = AT(render_output), .shown = "",
-     .help = "file to write, its format by its extension (help output); - is standard output and "
-             "needs --format"},
+     .help = "file to write, its format by its extension (help output); - is standard output, "
+             "with --format"},
     {.name = "format", .value = "FORM", .kind = KIND_FORMATS, .group = GROUP_RENDER,
      .commands = RENDER, .at = AT(render_format), .choice_at = file_format, .shown = "",
      .help = "its format, whatever the extension, one of"},
     {.name = "type", .value = "NAME", .kind = KIND_TEXT, .group = GROUP_RENDER,
-     .commands = RENDER, .at = AT(render_type), .shown = "cpu",
-     .help = "another value of a pprof or jfr file than CPU time: off_cpu, wall, page-faults; any other name "
-             "lists them"},
+     .commands = RENDER, .at = AT(render_type), .shown = "cpu, in pages all",
+     .help = "a value of a pprof or jfr file, such as off_cpu; any other name lists them"},
     {.name = "diff", .value = "BASE", .kind = KIND_PATH, .group = GROUP_RENDER,
      .commands = RENDER, .at = AT(diff_base), .shown = "",
      .help = "colour by the difference to this profile"},
     {.name = "dry-run", .kind = KIND_FLAG, .group = GROUP_UPLOAD, .commands = UPLOAD,
      .at = AT(dry_run), .shown = "",
-     .help = "print the requests with secrets masked, and send nothing"},
+     .help = "print requests with secrets masked; send nothing"},
     {.name = "json", .kind = KIND_FLAG, .group = GROUP_DOCTOR, .commands = DOCTOR, .at = AT(json),
      .shown = "", .help = "print one JSON object"},
 };

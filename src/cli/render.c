@@ -33,6 +33,9 @@ static const struct encoder *choose_encoder(const struct request *request, struc
     return encoder;
 }
 
+/* Of a page that is asked for no type, which offers all of them. */
+static const char all_types[] = "";
+
 /* Adds the file to the profile. */
 static bool load(struct profile *p, const char *path, const char *type, struct err *err)
 {
@@ -41,8 +44,8 @@ static bool load(struct profile *p, const char *path, const char *type, struct e
     struct collapsed_damage damage = {0};
     buf_init(&file, RENDER_INPUT_MAX_BYTES);
     bool ok = file_read_all(path, RENDER_INPUT_MAX_BYTES, &file, err);
-    struct str wanted = type ? str_of(type) : STR("");
-    if (ok && !profile_read_type(p, buf_slice(&file), wanted, &damage, &why))
+    if (ok && !(type == all_types ? profile_read_whole(p, buf_slice(&file), &damage, &why)
+                                  : profile_read_type(p, buf_slice(&file), str_of(type), &damage, &why)))
         ok = err_set(err, why.kind, why.number, "%.200s: %s", path, why.text);
     buf_release(&file);
     if (ok && damage.lines > 0)
@@ -108,7 +111,8 @@ static bool render(const struct request *request, const struct encoder *encoder,
     struct profile p;
     if (!profile_init(&p, PROFILE_MAX_BYTES, err))
         return false;
-    bool ok = load_all(&p, request->words, request->word_count, request->render_type, err);
+    bool is_open = encoder->is_page && !request->render_type && !request->diff_base;
+    bool ok = load_all(&p, request->words, request->word_count, is_open ? all_types : request->render_type, err);
     if (ok && request->diff_base)
         ok = render_compared(request, encoder, &p, err);
     else if (ok)

@@ -123,7 +123,7 @@ static bool read_profile(struct saved *saved, struct err *err)
         return false;
     saved->has_profile = true;
     saved->delivery = (struct delivery){.is_raw = true, .cpu_percent = -1, .memory_percent = -1};
-    if (!profile_read_whole(p, bytes, err) || !take_form(saved, err))
+    if (!profile_read_whole(p, bytes, NULL, err) || !take_form(saved, err))
         return false;
     saved->delivery.identity = str_hash(bytes);
     saved->delivery.sequence = p->meta.window > 0 ? p->meta.window : (uint32_t)saved->delivery.identity;

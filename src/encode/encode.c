@@ -130,10 +130,10 @@ bool profile_read_type(struct profile *into, struct str file, struct str type,
     return read_any(into, file, type, false, damage, err);
 }
 
-bool profile_read_whole(struct profile *into, struct str file, struct err *err)
+bool profile_read_whole(struct profile *into, struct str file, struct collapsed_damage *damage, struct err *err)
 {
-    struct collapsed_damage damage;
-    return read_any(into, file, STR(""), true, &damage, err);
+    struct collapsed_damage unused;
+    return read_any(into, file, STR(""), true, damage != NULL ? damage : &unused, err);
 }
 
 bool profile_read(struct profile *into, struct str file, struct collapsed_damage *damage,

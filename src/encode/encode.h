@@ -59,8 +59,8 @@ bool profile_is_text(struct str file);
 bool profile_read(struct profile *into, struct str file, struct collapsed_damage *damage,
                   struct err *err);
 
-/* The same, with all that a pprof file of ours counts beside CPU time (pprof_read.h). */
-bool profile_read_whole(struct profile *into, struct str file, struct err *err);
+/* The same, with all that a pprof file or a recording counts beside CPU time (pprof_read.h). `damage` may be null. */
+bool profile_read_whole(struct profile *into, struct str file, struct collapsed_damage *damage, struct err *err);
 
 /* The same as profile_read, of one sample type, by its name; "" is profile_read. ERR_USAGE when the file holds none of
  * that name. */

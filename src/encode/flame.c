@@ -9,9 +9,8 @@
 
 #include "base/time.h"
 #include "base/version.h"
-#include "encode/flame_data.h"
-#include "encode/flame_text.h"
-#include "base/json.h"
+#include "encode/flame_block.h"
+#include "encode/flame_types.h"
 #include "encode/value.h"
 #include "encode/encode.h"
 
@@ -19,21 +18,7 @@
 /* build/assets.S: the script is deflated already, its hash 64 digits. */
 extern const unsigned char flame_js[], flame_js_end[], flame_js_sha256[], flame_css[], flame_css_end[];
 
-enum { TOP_FUNCTIONS = 20, PROCESS_ROWS_MAX = 100, HEADER_MAX_BYTES = 16 << 20 };
-
-/* What the page is made from. */
-struct flame {
-    struct profile *p;
-    struct profile *base; /* null unless two profiles are compared */
-    struct profile_totals sum, base_sum;
-    struct fold fold, base_fold;
-    struct flame_tally tally;
-    uint32_t *heaviest;    /* process ids, heaviest first */
-    uint64_t *sampled_ns;  /* per process id */
-    size_t process_count;
-    uint64_t unit_ns;
-    bool exact; /* every weight is a whole number of units */
-};
+enum { TOP_FUNCTIONS = 20 };
 
 #define DOT " \xc2\xb7 "
 #define DASH " \xe2\x80\x93 "
@@ -67,15 +52,12 @@ static uint64_t window_ns(const struct profile *p)
                : 0;
 }
 
-static struct str service_of(const struct profile *p)
-{
-    return p->meta.service != 0 ? profile_text(p, p->meta.service) : STR("profile");
-}
-
-/* "3.42 s" of a time, "1,234" of what is counted. */
+/* "3.42 s" of a time, "1.23 MB" of memory, "1,234" of what else is counted. */
 static void put_weight(struct page *page, const struct flame *f, uint64_t weight)
 {
-    if (value_is_counted(f->p)) {
+    if (value_is_bytes(f->p)) {
+        page_size(page, weight);
+    } else if (value_is_counted(f->p)) {
         page_count(page, weight);
     } else {
         page_seconds(page, weight);
@@ -120,7 +102,7 @@ static void put_title(struct page *page, const struct flame *f)
 {
     const struct profile *p = f->p;
     page_markup(page, "pillion" DOT);
-    page_escaped(page, service_of(p));
+    page_escaped(page, flame_service(p));
     if (value_is_other(p)) {
         page_markup(page, DOT);
         page_escaped(page, value_name(p));
@@ -259,7 +241,7 @@ static bool put_unread(struct page *page, const struct flame *f)
 {
     enum { UNREAD_MAX = 3, UNREAD_SHARE = 20 };
     unsigned told = 0;
-    for (size_t i = 0; i < f->process_count && i < PROCESS_ROWS_MAX && told < UNREAD_MAX; i++) {
+    for (size_t i = 0; i < f->process_count && i < FLAME_PROCESS_ROWS_MAX && told < UNREAD_MAX; i++) {
         const struct process *process = &f->p->processes.at[f->heaviest[i]];
         if (process->remedy == 0 || process->cpu_ns <= f->sum.cpu_ns / UNREAD_SHARE) {
             continue;
@@ -327,7 +309,7 @@ static void put_compared(struct page *page, const struct flame *f)
         return;
     }
     page_markup(page, "<p>Compared with ");
-    page_escaped(page, service_of(f->base));
+    page_escaped(page, flame_service(f->base));
     if (f->base->meta.end_wall_ns != 0) {
         page_markup(page, " of ");
         put_moment(page, f->base->meta.end_wall_ns);
@@ -344,7 +326,7 @@ static void put_compared(struct page *page, const struct flame *f)
 static void put_header(struct page *page, const struct flame *f)
 {
     page_markup(page, "<header>\n<h1><small>pillion</small> ");
-    page_escaped(page, service_of(f->p));
+    page_escaped(page, flame_service(f->p));
     page_markup(page, "</h1>\n");
     put_facts(page, f);
     put_not_seen(page, f);
@@ -354,7 +336,7 @@ static void put_header(struct page *page, const struct flame *f)
 
 static void put_empty(struct page *page, const struct flame *f)
 {
-    page_markup(page, "<section id=\"graph\" class=\"empty\">\n<h2>No ");
+    page_markup(page, "<div class=\"empty\">\n<h2>No ");
     page_escaped(page, value_name(f->p));
     page_markup(page, " was seen");
     if (window_ns(f->p) != 0) {
@@ -368,7 +350,7 @@ static void put_empty(struct page *page, const struct flame *f)
         page_markup(page, "Nothing ran: the processes were idle, and waiting takes no CPU time.");
     }
     page_markup(page, "</p>\n<p>What can be seen here, and what would have to change to see more: "
-                      "<code>pillion doctor</code></p>\n</section>\n");
+                      "<code>pillion doctor</code></p>\n</div>\n");
 }
 
 /* The controls that the script brings to life. */
@@ -507,17 +489,11 @@ static void put_text_cell(struct page *page, const struct flame *f, bool wanted,
     }
 }
 
-static uint64_t process_ns(const struct flame *f, uint32_t id)
-{
-    uint64_t cpu_ns = f->p->processes.at[id].cpu_ns;
-    return cpu_ns != 0 ? cpu_ns : f->sampled_ns[id];
-}
-
 static void put_process(struct page *page, const struct flame *f, struct columns c, uint32_t id)
 {
     const struct process *process = &f->p->processes.at[id];
     page_markup(page, "<tr>");
-    put_number_cells(page, f, process_ns(f, id),
+    put_number_cells(page, f, flame_process_ns(f, id),
                      f->sum.process_cpu_ns != 0 ? f->sum.process_cpu_ns : f->sum.cpu_ns);
     if (c.pid) {
         page_printf(page, "<td>%u", process->pid);
@@ -548,7 +524,7 @@ static void put_processes(struct page *page, const struct flame *f)
     page_markup(page, c.mode ? "<th scope=\"col\">How" : "");
     page_markup(page, c.remedy ? "<th scope=\"col\">To see more" : "");
     page_markup(page, "</thead>\n<tbody>\n");
-    size_t rows = f->process_count < PROCESS_ROWS_MAX ? f->process_count : PROCESS_ROWS_MAX;
+    size_t rows = f->process_count < FLAME_PROCESS_ROWS_MAX ? f->process_count : FLAME_PROCESS_ROWS_MAX;
     for (size_t i = 0; i < rows; i++) {
         put_process(page, f, c, f->heaviest[i]);
     }
@@ -574,101 +550,112 @@ static void put_footer(struct page *page, const struct flame *f)
                 FLAME_FORMAT_VERSION);
 }
 
-/* The header of the data block. */
-
-static void json_key(struct buf *json, const char *key)
+static void put_script(struct page *page)
 {
-    buf_printf(json, ",\n\"%s\":", key);
-}
-
-static void json_member_text(struct buf *json, const char *key, struct str text)
-{
-    json_key(json, key);
-    json_text(json, text);
-}
-
-static void json_number(struct buf *json, const char *key, uint64_t value)
-{
-    json_key(json, key);
-    buf_printf(json, "%llu", (unsigned long long)value);
-}
-
-/* [[name, suffix of collapsed stacks, light and dark colour, how names look], …] by kind */
-static void json_kinds(struct buf *json)
-{
-    json_key(json, "kinds");
-    for (unsigned kind = 0; kind < FRAME_KIND_COUNT; kind++) {
-        const struct language *l = &languages[kind];
-        buf_printf(json, "%s[\"%s\",\"%s\",%u,%u,%u]", kind == 0 ? "[" : ",", l->name, l->suffix,
-                   (unsigned)l->light, (unsigned)l->dark, (unsigned)l->form);
-    }
-    buf_text(json, "]");
-    json_number(json, "unseen", FRAME_ACCOUNT);
-}
-
-/* [[name, container], …] one per node below the root, in their order */
-static void json_processes(struct buf *json, const struct flame *f)
-{
-    const struct fold_node *at = f->fold.nodes.at;
-    json_key(json, "processes");
-    buf_text(json, "[");
-    for (uint32_t n = at[0].first_child; n != 0; n = at[n].next_sibling) {
-        const struct process *process = &f->p->processes.at[at[n].process];
-        buf_text(json, n == at[0].first_child ? "\n[" : ",\n[");
-        json_text(json, profile_text(f->p, process->name));
-        buf_text(json, ",");
-        json_text(json, profile_text(f->p, process->container));
-        buf_text(json, "]");
-    }
-    buf_text(json, "]");
-}
-
-static void write_header(struct buf *json, const struct flame *f)
-{
-    const struct profile_meta *meta = &f->p->meta;
-    buf_printf(json, "{\"format\":%d", FLAME_FORMAT_VERSION);
-    json_member_text(json, "version", STR(PILLION_VERSION));
-    json_member_text(json, "service", service_of(f->p));
-    json_member_text(json, "host", profile_text(f->p, meta->host));
-    json_number(json, "start_ms", meta->start_wall_ns / NS_PER_MS);
-    json_number(json, "end_ms", meta->end_wall_ns / NS_PER_MS);
-    json_number(json, "hz", meta->frequency_hz);
-    json_number(json, "unit_ns", f->unit_ns);
-    if (value_is_other(f->p)) {
-        json_member_text(json, "value", value_name(f->p));
-        json_member_text(json, "unit", profile_text(f->p, meta->unit));
-        json_member_text(json, "noun", value_is_counted(f->p) ? value_noun(f->p) : STR(""));
-    }
-    json_key(json, "exact");
-    buf_text(json, f->exact ? "true" : "false");
-    json_key(json, "compared");
-    buf_text(json, f->base != NULL ? "true" : "false");
-    json_kinds(json);
-    json_processes(json, f);
-    buf_text(json, "}");
-}
-
-static bool put_data(struct page *page, struct flame *f)
-{
-    struct buf json;
-    buf_init(&json, HEADER_MAX_BYTES);
-    write_header(&json, f);
-    if (json.failed) {
-        buf_release(&json);
-        return err_set(page->err, ERR_MEMORY, 0, "no memory to write the flame graph");
-    }
-    page_markup(page, "<script type=\"application/octet-stream\" id=\"data\">\n");
-    bool ok = flame_data_write(&f->tally, buf_slice(&json), f->unit_ns, f->exact, page);
-    buf_release(&json);
-    page_markup(page, "</script>\n<script type=\"application/octet-stream\" id=\"code\">\n");
+    page_markup(page, "<script type=\"application/octet-stream\" id=\"code\">\n");
     page_base64(page, flame_js, (size_t)(flame_js_end - flame_js));
     page_markup(page, "</script>\n<script>");
     page_markup(page, loader);
-    page_markup(page, "</script>\n</body>\n</html>\n");
+    page_markup(page, "</script>\n");
+}
+
+/* Further sample types. */
+
+struct offer {
+    char label[FLAME_TYPE_LABEL_MAX];
+    unsigned number; /* of its data block; 0: it is not in the page, … */
+    struct err why;  /* … for this */
+};
+
+/* Is made aside: whether it is small enough is known when it is done. */
+static bool put_further(struct page *page, struct profile *view, unsigned number, struct err *why)
+{
+    struct buf block;
+    struct page aside;
+    struct flame f = {.p = view};
+    buf_init(&block, page->total < FLAME_PAGE_MAX_BYTES ? FLAME_PAGE_MAX_BYTES - page->total : 0);
+    struct sink sink = sink_of_buf(&block);
+    page_begin(&aside, &sink, why);
+    bool ok = flame_prepare(&f, why) && flame_put_block(&aside, &f, number) && page_end(&aside);
+    if (ok) {
+        page_bytes(page, block.ptr, block.len);
+    } else if (why->kind == ERR_LIMIT) {
+        err_set(why, ERR_LIMIT, 0, "too large for a page");
+    }
+    flame_release(&f);
+    buf_release(&block);
     return ok;
 }
 
-static bool put_page(struct flame *f, struct sink *out, struct err *err)
+static void put_option(struct page *page, unsigned number, struct str label)
+{
+    page_printf(page, "<option value=\"%u\">", number);
+    page_escaped(page, label);
+    page_markup(page, "</option>\n");
+}
+
+static void put_choice(struct page *page, struct str first, const struct offer *offers, size_t count)
+{
+    page_markup(page, "<select id=\"type\" aria-label=\"Sample type\" title=\"Sample type (v)\" hidden>\n");
+    if (first.len > 0) {
+        put_option(page, 0, first);
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (offers[i].number != 0) {
+            put_option(page, offers[i].number, str_of(offers[i].label));
+        }
+    }
+    page_markup(page, "</select>\n");
+}
+
+static void put_left_out(struct page *page, const struct offer *offers, size_t count)
+{
+    page_markup(page, "<footer><p>Not in this page: ");
+    const char *between = "";
+    for (size_t i = 0; i < count; i++) {
+        if (offers[i].number == 0) {
+            page_markup(page, between);
+            page_escaped(page, str_of(offers[i].label));
+            page_markup(page, " (");
+            page_escaped(page, str_of(offers[i].why.text));
+            page_markup(page, ")");
+            between = ", ";
+        }
+    }
+    page_markup(page, "; <code>pillion render FILE --type NAME</code> draws one of a file.</p></footer>\n");
+}
+
+/* One after the other: neither their trees nor their texts are in memory together. `first` is what the page's first
+ * type is called, empty when there is nothing of it. */
+static bool put_types(struct page *page, struct flame_types *types, struct str first)
+{
+    VEC(struct offer) offers = {0};
+    unsigned number = 0;
+    bool ok = true;
+    while (ok && page->ok && offers.len < FLAME_TYPES_MAX && flame_types_next(types)) {
+        struct offer *offer = vec_push(&offers);
+        ok = offer != NULL || err_set(page->err, ERR_MEMORY, 0, "no memory for the types of a flame graph");
+        if (ok) {
+            memcpy(offer->label, types->label, sizeof offer->label);
+            offer->why = types->why;
+            bool is_in = offer->why.kind == ERR_NONE && put_further(page, &types->view, number + 1, &offer->why);
+            number += is_in;
+            offer->number = is_in ? number : 0;
+        }
+    }
+    if (number > 0) {
+        put_choice(page, first, offers.at, offers.len);
+    }
+    if (number < offers.len) {
+        put_left_out(page, offers.at, offers.len);
+    }
+    vec_release(&offers);
+    return ok;
+}
+
+/* The whole. */
+
+static bool put_page(struct flame *f, struct flame_types *types, struct sink *out, struct err *err)
 {
     struct page page;
     page_begin(&page, out, err);
@@ -676,7 +663,8 @@ static bool put_page(struct flame *f, struct sink *out, struct err *err)
     put_header(&page, f);
     if (f->sum.cpu_ns == 0) {
         put_empty(&page, f);
-    } else {
+    }
+    if (f->sum.cpu_ns != 0 || (types != NULL && flame_types_any(f->p))) {
         page_markup(&page, graph_markup);
     }
     page_markup(&page, "<div id=\"tables\">\n");
@@ -685,143 +673,39 @@ static bool put_page(struct flame *f, struct sink *out, struct err *err)
     page_markup(&page, "</div>\n");
     put_footer(&page, f);
     page_markup(&page, closing_markup);
-    bool ok = put_data(&page, f);
+    bool ok = flame_put_block(&page, f, 0);
+    put_script(&page);
+    if (ok && types != NULL) {
+        char first[FLAME_TYPE_LABEL_MAX] = "";
+        struct str name = value_name(f->p);
+        if (f->sum.cpu_ns != 0) {
+            snprintf(first, sizeof first, "%.*s", (int)name.len, name.ptr);
+        }
+        flame_release(f); /* its tree is not needed any more */
+        ok = put_types(&page, types, str_of(first));
+    }
+    page_markup(&page, "</body>\n</html>\n");
     return page_end(&page) && ok;
-}
-
-/* Preparation. */
-
-static bool weigh_processes(struct flame *f)
-{
-    const struct profile *p = f->p;
-    f->sampled_ns = calloc(p->processes.len, sizeof *f->sampled_ns);
-    f->heaviest = calloc(PROCESS_ROWS_MAX + 1, sizeof *f->heaviest);
-    if (f->sampled_ns == NULL || f->heaviest == NULL) {
-        return false;
-    }
-    for (size_t i = 1; i < p->samples.len; i++) {
-        const struct sample *s = &p->samples.at[i];
-        f->sampled_ns[p->threads.at[s->thread].process] += s->cpu_ns;
-    }
-    f->process_count = p->processes.len - 1;
-    size_t kept = 0;
-    for (uint32_t id = 1; id < p->processes.len; id++) {
-        size_t at = kept;
-        while (at > 0 && process_ns(f, f->heaviest[at - 1]) < process_ns(f, id)) {
-            at--;
-        }
-        memmove(f->heaviest + at + 1, f->heaviest + at, (kept - at) * sizeof *f->heaviest);
-        f->heaviest[at] = id;
-        kept += kept < PROCESS_ROWS_MAX;
-    }
-    return true;
-}
-
-static bool all_whole(const struct fold *fold, uint64_t unit_ns)
-{
-    for (size_t i = 0; i < fold->nodes.len; i++) {
-        if (fold->nodes.at[i].self_ns % unit_ns != 0) {
-            return false;
-        }
-    }
-    return true;
-}
-
-static void choose_unit(struct flame *f)
-{
-    const struct profile_meta *meta = &f->p->meta;
-    f->unit_ns = meta->period_ns != 0 ? meta->period_ns
-                 : meta->frequency_hz != 0 ? NS_PER_S / meta->frequency_hz : 1;
-    f->exact = all_whole(&f->fold, f->unit_ns) && all_whole(&f->base_fold, f->unit_ns);
-}
-
-static void find_places(struct flame *f, const struct profile *p, const struct fold *fold, const uint32_t *ids)
-{
-    for (size_t i = 1; i < p->frames.len; i++) {
-        const struct frame *frame = &p->frames.at[i];
-        uint32_t place = frame->module != 0 ? p->modules.at[frame->module].path : frame->file;
-        uint32_t name = fold->name_of[i];
-        flame_tally_place(&f->tally, ids ? ids[name] : name, (enum frame_kind)frame->kind, ids ? ids[place] : place);
-    }
-}
-
-/* The ids that base's strings have in p. */
-static uint32_t *adopt_strings(struct profile *p, const struct profile *base)
-{
-    uint32_t *ids = calloc(base->strings.len, sizeof *ids);
-    for (size_t i = 1; ids != NULL && i < base->strings.len; i++) {
-        ids[i] = profile_string(p, base->strings.at[i]);
-    }
-    return ids;
-}
-
-/* Pids differ from run to run, so a comparison is by container and thread name. */
-static bool prepare_diff(struct flame *f, struct err *err)
-{
-    if (!fold_build(&f->fold, f->p, FOLD_BY_COMM, err) ||
-        !fold_build(&f->base_fold, f->base, FOLD_BY_COMM, err)) {
-        return false;
-    }
-    uint32_t *ids = adopt_strings(f->p, f->base);
-    if (ids == NULL) {
-        return err_set(err, ERR_MEMORY, 0, "no memory to compare two profiles");
-    }
-    vec_each(&f->base_fold.nodes, n)
-    {
-        n->name = ids[n->name];
-    }
-    bool ok = flame_tally_init(&f->tally, f->p, &f->fold, &f->base_fold, err);
-    if (ok) {
-        find_places(f, f->base, &f->base_fold, ids);
-    }
-    free(ids);
-    return ok;
-}
-
-static bool prepare(struct flame *f, struct err *err)
-{
-    f->sum = profile_sum(f->p);
-    if (f->base != NULL) {
-        f->base_sum = profile_sum(f->base);
-        if (!prepare_diff(f, err)) {
-            return false;
-        }
-    } else if (!fold_build(&f->fold, f->p, FOLD_BY_PROCESS, err) ||
-               !flame_tally_init(&f->tally, f->p, &f->fold, NULL, err)) {
-        return false;
-    }
-    if (!flame_tally_lines(&f->tally, f->p, err)) {
-        return false;
-    }
-    if (!weigh_processes(f)) {
-        return err_set(err, ERR_MEMORY, 0, "no memory to write the flame graph");
-    }
-    find_places(f, f->p, &f->fold, NULL);
-    choose_unit(f);
-    return true;
-}
-
-static bool write_page(struct flame *f, struct sink *out, struct err *err)
-{
-    bool ok = prepare(f, err) && put_page(f, out, err);
-    flame_tally_release(&f->tally);
-    fold_release(&f->fold);
-    fold_release(&f->base_fold);
-    free(f->sampled_ns);
-    free(f->heaviest);
-    return ok;
 }
 
 bool flame_write(struct profile *p, struct sink *out, struct err *err)
 {
-    struct flame f = {.p = p};
-    return write_page(&f, out, err);
+    struct flame_types types;
+    flame_types_init(&types, p);
+    bool is_of_cpu = p->samples.len > 1 || p->occurrences.len == 0 || p->waits.len > 0;
+    struct flame f = {.p = !is_of_cpu && flame_types_next(&types) && types.why.kind == ERR_NONE ? &types.view : p};
+    bool ok = flame_prepare(&f, err) && put_page(&f, &types, out, err);
+    flame_release(&f);
+    flame_types_release(&types);
+    return ok;
 }
 
 bool flame_write_diff(struct profile *p, struct profile *base, struct sink *out, struct err *err)
 {
     struct flame f = {.p = p, .base = base};
-    return write_page(&f, out, err);
+    bool ok = flame_prepare(&f, err) && put_page(&f, NULL, out, err);
+    flame_release(&f);
+    return ok;
 }
 
 static bool write_row(struct profile *p, const struct encode_rules *rules, struct sink *out, struct err *err)

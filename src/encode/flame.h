@@ -11,6 +11,13 @@
  * beyond the fold they need about 0.4 MB, 60 bytes per distinct name and 12 per distinct (caller,
  * callee) pair, never the file as a whole.
  *
+ * flame_write offers all that the profile has (flame_types.h): CPU time first, in the static part and
+ * in the first data block, then each further sample type in a block of its own. Of a profile that
+ * holds events alone the first is one of them. Types are built, written and freed one after the
+ * other. A further one is left out when the page would be larger with it than FLAME_PAGE_MAX_BYTES
+ * (its block is made aside to know that), or when its file cannot be read: the page says so at its
+ * end. Of more than FLAME_TYPES_MAX the last are passed over. A comparison is of one type.
+ *
  * Errors: ERR_MEMORY, or whatever the sink reports; part of the file may have been written then.
  *
  * Safety. Names come from foreign processes. In the data block they are base64, which no HTML
@@ -18,7 +25,13 @@
  * content security policy that allows exactly the embedded script and style, by hash, and no
  * connection to anywhere.
  *
- * The data block, version 2: base64 (with line feeds) of a raw deflate stream of
+ * Data blocks, version 2. Each is an element `script` of a type that no browser runs. The first, with
+ * id "data", stands before the page's script and is that of the static part. Those of further types,
+ * "data1", "data2" … follow the script, so that the first graph waits for none of them; then, if there
+ * is any, a `select` with id "type": an option per block, its value the block's number, its text the
+ * label. There is no option 0 when the first block's tree has no weight. Each block is whole by
+ * itself: it has its own header (of which "value", "unit" and "noun" say what is counted, absent for
+ * CPU time), places, names and tree. A block is base64 (with line feeds) of a raw deflate stream of
  *
  *     header   length, JSON text (UTF-8; invalid bytes are replaced by the reader)
  *     places   count, then each front-coded: length of the prefix shared with the one before,
@@ -42,10 +55,12 @@
  * not in the list is appended with count 1, or replaces the last entry of a list that has
  * FLAME_CALLEES_MAX. A name found is counted and moves forward past all with a smaller count.
  *
- * All numbers are unsigned LEB128. A comparison has a second tree, that of `base`; the name lists
- * learnt from the first go on. Kinds: enum frame_kind, then FLAME_KIND_PROCESS … Header fields are
- * listed where they are written, in flame.c. A tree deeper than FLAME_DEPTH_MAX is cut: what lies
- * below becomes one frame "[truncated]" per cut, with the time of everything under it.
+ * All numbers are unsigned LEB128. Weights are nanoseconds, or of what is no time a number of it (the
+ * names above say nanoseconds all the same), in units of 1. A comparison has a second tree, that of
+ * `base`; the name lists learnt from the first go on. Kinds: enum frame_kind, then
+ * FLAME_KIND_PROCESS … Header fields are listed where they are written, in flame_block.c. A tree
+ * deeper than FLAME_DEPTH_MAX is cut: what lies below becomes one frame "[truncated]" per cut, with the
+ * time of everything under it.
  */
 #ifndef ENCODE_FLAME_H
 #define ENCODE_FLAME_H
@@ -61,6 +76,8 @@ enum {
     FLAME_DEPTH_MAX = 65535,
     FLAME_CALLEES_MAX = 127,
     FLAME_LINES_MAX = 5,
+    FLAME_TYPES_MAX = 64,           /* beside the first */
+    FLAME_PAGE_MAX_BYTES = 2500000, /* further ones make no larger page */
 };
 
 bool flame_write(struct profile *p, struct sink *out, struct err *err);

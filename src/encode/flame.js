@@ -47,8 +47,9 @@ const show = text => text.replace(UNSEEN, c => {
   const hex = c.charCodeAt(0).toString(16);
   return c < '\x80' || c <= '\x9f' ? '\\x' + hex.padStart(2, '0') : '\\u' + hex.padStart(4, '0');
 });
-let head, names, kinds, places, placeOf, file;
-const linesOf = []; /* by name: its first line (0: unknown), then each heavy line with its share */
+/* By name: linesOf its first line (0: unknown), then each heavy line with its share; moduleName that of its module;
+   formsOf ever shorter forms; of a process keyOf what it is called in links, joinedAs the box of all of that name. */
+let head, names, kinds, places, placeOf, file, linesOf, moduleName, formsOf, keyOf, joinedAs;
 
 function decode(bytes) {
   const text = new TextDecoder('utf-8', {ignoreBOM: true});
@@ -85,9 +86,7 @@ function decode(bytes) {
   at += length;
   places = [''];
   texts(place => places.push(place));
-  names = [];
-  kinds = [];
-  placeOf = [];
+  [names, kinds, placeOf, linesOf, keyOf, joinedAs, formsOf, moduleName] = Array.from({length: 8}, () => []);
   texts(name => {
     names.push(name);
     kinds.push(number());
@@ -375,9 +374,8 @@ const S = {view: 'graph', name: '', flip: false, colour: 0, query: '', regex: fa
 let base, parts = []; /* the tree after filtering; what is drawn of it: one part, or callees and callers */
 let hit = null, hits = null, hitAt = -1; /* by name; nodes by weight once walked through; the present one */
 let selected = null, hovered = null, sortBy = 'self', sortUp = false, note = '', toPivot = false;
-const rowOfLabel = new Map(), moduleNames = new Map(), moduleName = [];
+const rowOfLabel = new Map(), moduleNames = new Map();
 let joined = null; /* the file's tree with the processes of one name as one; null before it is wanted */
-const keyOf = [], joinedAs = []; /* by name of a process: what it is called in links, and when joined */
 const keyName = x => !S.apart && keyOf[x] || names[x];
 
 function addName(text, kind, place) {
@@ -389,6 +387,9 @@ function addName(text, kind, place) {
 /* A run has its own PIDs, and one program may have hundreds: processes that only a PID tells apart are one box. */
 function joinProcesses() {
   const groups = new Map();
+  rowOfLabel.clear();
+  moduleNames.clear();
+  joined = null;
   for (let i = 1, k = 0; i < file.n; i = file.end[i], k++) {
     const x = file.name[i], row = head.processes[k];
     if (kinds[x] !== PROCESS) continue;
@@ -415,7 +416,6 @@ function kindName(x) {
 const kindNumber = name => head.kinds.findIndex(kind => kind[0] === name);
 
 /* Ever shorter forms: without parameters and template arguments, then without leading packages and paths. */
-const formsOf = [];
 function forms(x) {
   if (formsOf[x]) return formsOf[x];
   const name = names[x], all = formsOf[x] = [name];
@@ -611,8 +611,30 @@ function zoomTo(part, i, push = true) {
   redraw();
 }
 
+/* Sample types: each has a data block of its own, which is unpacked when it is chosen. `types` is the control, where
+   there are several; `shown` the number of the block. */
+let types, shown, loads = 0;
+async function load(number) {
+  const mine = ++loads, bytes = await unpack('data' + (number || ''));
+  if (mine !== loads) return false;
+  decode(bytes);
+  joinProcesses();
+  shown = number;
+  root.classList.toggle('other', number > 0);
+  return true;
+}
+const typeName = () => types?.selectedOptions[0]?.text || '';
+const sum = () => types ? typeName() + ': ' + time(file.total[0]) + ' in all. ' : '';
+
+function setType(option) {
+  if (!types) return;
+  types.selectedIndex = option % types.length;
+  restore(save(true));
+}
+
 function save(push) {
   const h = new URLSearchParams(), t = parts[0].tree;
+  if (types && types.selectedIndex) h.set('type', typeName());
   if (S.view !== 'graph') h.set('v', S.view);
   if (S.view === 'sandwich') h.set('n', S.name);
   for (const key of ['query', 'colour', 'focus']) if (S[key]) h.set(key, S[key]);
@@ -620,14 +642,27 @@ function save(push) {
   for (const set of SETS) for (const value of S[set]) h.append(set, set === 'kind' ? head.kinds[value][0] : value);
   for (const name of pathOf(t, parts[0].zoom).slice(0, 500)) h.append('z', name);
   const address = '#' + h;
-  if (address === (location.hash || '#')) return;
+  if (address === (location.hash || '#')) return address;
   try {
     history[push ? 'pushState' : 'replaceState'](null, '', address);
   } catch (e) { /* too often or not allowed here: then without a link */ }
+  return address;
 }
 
-function restore() {
-  const h = new URLSearchParams(location.hash.slice(1)), text = key => h.get(key) || '';
+async function restore(address = location.hash) {
+  const h = new URLSearchParams(address.slice(1)), text = key => h.get(key) || '', type = text('type');
+  let damage = '';
+  if (types) {
+    types.selectedIndex = Math.max(0, [...types].findIndex(option => option.text === type));
+    const wanted = +types.value;
+    try {
+      if (wanted !== shown && !await load(wanted)) return;
+    } catch (e) {
+      damage = typeName() + ' cannot be shown (' + e.message + ').';
+      types.value = 0;
+      await load(0);
+    }
+  }
   S.view = ['bottom', 'sandwich', 'table'].includes(text('v')) ? text('v') : 'graph';
   S.name = text('n');
   S.query = query.value = text('query');
@@ -636,8 +671,9 @@ function restore() {
   for (const key of FLAGS) S[key] = text(key) === '1';
   for (const set of SETS) S[set] = new Set(h.getAll(set));
   S.kind = new Set([...S.kind].map(kindNumber).filter(k => k >= 0));
-  note = '';
+  note = type && type !== typeName() ? UNKNOWN + type : '';
   for (const name of [S.focus, S.name]) if (name && !names.includes(name)) note = UNKNOWN + name;
+  note = damage || note;
   rebuild(h.getAll('z'));
 }
 
@@ -895,6 +931,11 @@ function stripes() {
 
 /* ---- Numbers in words. */
 function time(ns) {
+  if (head.unit === 'bytes') {
+    let i = 0;
+    for (; ns >= 999.5; i++) ns /= 1000;
+    return (i ? ns.toPrecision(3) : ns) + ' ' + ['bytes', 'kB', 'MB', 'GB', 'TB', 'PB', 'EB'][i];
+  }
   if (head.noun || !head.hz && !head.value) return Math.round(ns / head.unit_ns).toLocaleString('en') + ' ' + (head.noun || 'samples');
   const s = ns / 1e9;
   return s.toFixed(s === 0 || s >= 9.995 ? 1 : s >= .0995 ? 2 : 3) + ' s';
@@ -922,7 +963,7 @@ function describe({part, i}) {
 }
 
 function showStatus(text) {
-  const at = hovered || selected, [name, facts] = text ? ['', text] : at ? describe(at) : ['', note || S.hint];
+  const at = hovered || selected, [name, facts] = text ? ['', text] : at ? describe(at) : ['', note || sum() + S.hint];
   status.replaceChildren(make('b', name), make('span', facts));
 }
 
@@ -1112,7 +1153,8 @@ function copyStack() {
 function download(lines, type, name) {
   const link = make('a'), url = URL.createObjectURL(new Blob(lines, {type}));
   link.href = url;
-  link.download = (head.service.replace(/[^\w.-]+/g, '_') || 'profile') + name;
+  const plain = text => (text || '').replace(/[^\w.-]+/g, '_');
+  link.download = (plain(head.service) || 'profile') + (head.value ? '.' + plain(head.value) : '') + name;
   link.click();
   setTimeout(() => URL.revokeObjectURL(url), 60000);
 }
@@ -1208,6 +1250,7 @@ const KEYS = {
   g: ['Graph: callers above, callees below', () => setView('graph')],
   b: ['Bottom-up: own time, then who called', () => setView('bottom')],
   t: ['Table of all functions', () => setView('table')],
+  v: ['Next sample type, where there are several', () => setType(types?.selectedIndex + 1)],
   i: ['Turn upside down: icicle or flame', flip],
   c: ['Colour by kind, module or own time', nextColour],
   p: ['Filter by process, thread, container', () => $('filter').click()],
@@ -1456,7 +1499,7 @@ pick.addEventListener('keydown', event => {
   if (event.key === 'Enter' && pick.value) chips.querySelector('button[aria-pressed=false]')?.click();
 });
 document.addEventListener('keydown', event => {
-  const typing = event.target === query || event.target === pick, {key} = event;
+  const typing = [query, pick, types].includes(event.target), {key} = event;
   if ((event.ctrlKey || event.metaKey) && key === 'f' && event.target !== query) {
     event.preventDefault(); /* pressed again inside the field it is the browser's own search */
     query.focus();
@@ -1507,23 +1550,37 @@ for (const condition of [systemDark, forced, coarse]) {
     recolour();
   });
 }
-addEventListener('popstate', restore);
-addEventListener('hashchange', restore);
+addEventListener('popstate', () => restore());
+addEventListener('hashchange', () => restore());
 
 /* ---- Start. */
 try {
-  decode(await unpack('data'));
+  await load(0);
 } catch (e) {
   status.textContent = 'The graph cannot be shown (' + e.message + '). The tables below hold the essence.';
   return;
 }
-joinProcesses();
 if (file.before) sortBy = 'self2';
 S.hint = 'Click a frame to zoom, right-click for more, / to search, ? for all keys.';
 const keyList = make('dl');
 for (const key in KEYS) keyList.append(make('dt', key), make('dd', KEYS[key][0]));
 keyList.append(make('dt', 'Arrows'), make('dd', 'Move from frame to frame'));
 $('help').append(make('h2', 'Keys'), keyList, make('button', 'Close', () => $('help').close()));
-root.classList.add('ready');
-restore();
+const begin = () => {
+  root.classList.add('ready');
+  return restore();
+};
+if (file.total[0]) begin();
+/* The other types stand behind the script, so that this one need not wait for them. */
+if (document.readyState === 'loading') await new Promise(done => document.addEventListener('DOMContentLoaded', done));
+types = $('type');
+if (types) {
+  $('views').before(types);
+  types.hidden = false;
+  types.addEventListener('change', () => setType(types.selectedIndex));
+  if (file.total[0] && !location.hash.includes('type=')) showStatus();
+  else begin();
+} else if (!file.total[0]) {
+  status.textContent = '';
+}
 })();

@@ -13,6 +13,7 @@ void page_begin(struct page *page, struct sink *out, struct err *err)
     page->out = out;
     page->err = err;
     page->ok = true;
+    page->total = 0;
     page->len = 0;
 }
 
@@ -30,6 +31,7 @@ bool page_end(struct page *page)
 
 void page_bytes(struct page *page, const void *ptr, size_t len)
 {
+    page->total += len;
     if (len > sizeof page->block - page->len) {
         flush(page);
     }
@@ -110,6 +112,17 @@ void page_seconds(struct page *page, uint64_t ns)
 {
     double s = (double)ns / 1e9;
     page_printf(page, "%.*f s", s == 0 || s >= 9.995 ? 1 : s >= 0.0995 ? 2 : 3, s);
+}
+
+void page_size(struct page *page, uint64_t bytes)
+{
+    static const char *const units[] = {"bytes", "kB", "MB", "GB", "TB", "PB", "EB"};
+    double value = (double)bytes;
+    unsigned unit = 0;
+    for (; value >= 999.5; value /= 1000) {
+        unit++;
+    }
+    page_printf(page, "%.*f %s", unit == 0 || value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2, value, units[unit]);
 }
 
 void page_percent(struct page *page, uint64_t part, uint64_t whole)

@@ -21,6 +21,7 @@ struct page {
     struct sink *out;
     struct err *err;
     bool ok;
+    uint64_t total; /* bytes so far */
     size_t len;
     char block[4096];
 };
@@ -40,6 +41,9 @@ void page_count(struct page *page, uint64_t count);
 
 /* "0.034 s", "3.42 s", "61.8 s" */
 void page_seconds(struct page *page, uint64_t ns);
+
+/* "512 bytes", "1.23 kB", "45.6 MB": by thousands */
+void page_size(struct page *page, uint64_t bytes);
 
 /* "33.1 %"; "0.0 %" when the whole is 0. */
 void page_percent(struct page *page, uint64_t part, uint64_t whole);

@@ -14,7 +14,7 @@
 
 /* --- which value is CPU time --- */
 
-static uint64_t time_unit_ns(struct str unit)
+uint64_t pprof_time_unit_ns(struct str unit)
 {
     static const struct {
         struct str name;
@@ -65,7 +65,7 @@ static bool unsuitable(struct pprof_reader *r)
 static bool no_such_type(struct pprof_reader *r)
 {
     struct buf held;
-    struct str wanted = str_sub(r->wanted, 0, 40);
+    struct str wanted = str_sub(r->wanted->type, 0, 40);
     buf_init(&held, 400);
     list_types(r, false, &held);
     err_set(r->err, ERR_USAGE, 0, "there is no sample type %.*s in it; there is: %s",
@@ -81,7 +81,7 @@ static bool period_in_ns(struct pprof_reader *r, uint64_t *out)
     if (!pprof_text_at(r, r->period_type.unit, &unit)) {
         return false;
     }
-    uint64_t one = time_unit_ns(unit);
+    uint64_t one = pprof_time_unit_ns(unit);
     *out = r->period <= INT64_MAX / (one + (one == 0)) ? r->period * one : 0;
     return unit.len == 0 || one != 0 || r->period == 0;
 }
@@ -107,9 +107,9 @@ static bool choose_cpu_time(struct pprof_reader *r)
         }
         bool is_chosen = r->time_value != SIZE_MAX &&
                          str_eq(r->strings.at[r->types.at[r->time_value].name], STR("cpu"));
-        if (time_unit_ns(unit) != 0 && (str_eq(name, STR("cpu")) || !is_chosen)) {
+        if (pprof_time_unit_ns(unit) != 0 && (str_eq(name, STR("cpu")) || !is_chosen)) {
             r->time_value = i;
-            r->scale_ns = time_unit_ns(unit);
+            r->scale_ns = pprof_time_unit_ns(unit);
         }
         if (str_eq(unit, STR("count"))) {
             r->count_value = i;
@@ -131,9 +131,9 @@ static bool choose_named(struct pprof_reader *r)
         if (!pprof_text_at(r, r->types.at[i].name, &name) || !pprof_text_at(r, r->types.at[i].unit, &unit)) {
             return false;
         }
-        if (time_unit_ns(unit) != 0 && is_cpu_time(name)) {
+        if (pprof_time_unit_ns(unit) != 0 && is_cpu_time(name)) {
             r->time_value = i;
-            r->scale_ns = time_unit_ns(unit);
+            r->scale_ns = pprof_time_unit_ns(unit);
         }
         if (str_eq(unit, STR("count")) && str_eq(name, STR("samples"))) {
             r->count_value = i;
@@ -163,9 +163,9 @@ static bool choose_wanted(struct pprof_reader *r)
         if (str_eq(unit, STR("count")) && r->count_value == SIZE_MAX) {
             r->count_value = at;
         }
-        if (str_eq(name, r->wanted) && r->time_value == SIZE_MAX) {
+        if (str_eq(name, r->wanted->type) && r->time_value == SIZE_MAX) {
             r->time_value = at;
-            r->scale_ns = time_unit_ns(unit);
+            r->scale_ns = pprof_time_unit_ns(unit);
         }
     }
     if (r->time_value == SIZE_MAX) {
@@ -174,7 +174,7 @@ static bool choose_wanted(struct pprof_reader *r)
     unit = r->strings.at[r->types.at[r->time_value].unit];
     r->is_counted = r->scale_ns == 0;
     r->scale_ns += r->is_counted;
-    return importer_value(&r->in, r->wanted, r->is_counted ? unit : STR(VALUE_TIME_UNIT), r->err);
+    return importer_value(&r->in, r->wanted->type, r->is_counted ? unit : STR(VALUE_TIME_UNIT), r->err);
 }
 
 static bool has_type(const struct pprof_reader *r, struct str name)
@@ -220,6 +220,13 @@ static uint32_t other_of(struct pprof_reader *r, size_t at)
     if (is_told && str_eq(name, STR("off_cpu"))) {
         return OTHER_WAITING;
     }
+    for (uint32_t i = 0; i < r->events_before; i++) {
+        const struct event_type *known = &r->in.profile->event_types.at[i];
+        if (str_eq(name, profile_text(r->in.profile, known->name)) &&
+            str_eq(unit, profile_text(r->in.profile, known->unit))) {
+            return i;
+        }
+    }
     if (r->in.profile->event_types.len == PROFILE_EVENTS_MAX) {
         r->types_left_out = true;
         return OTHER_NONE;
@@ -232,7 +239,8 @@ static uint32_t other_of(struct pprof_reader *r, size_t at)
 
 static bool choose_others(struct pprof_reader *r)
 {
-    for (size_t i = 0; r->whole && i < r->types.len; i++) {
+    r->events_before = (uint32_t)r->in.profile->event_types.len;
+    for (size_t i = 0; r->wanted->whole && i < r->types.len; i++) {
         struct str text;
         if (!pprof_text_at(r, r->types.at[i].name, &text) || !pprof_text_at(r, r->types.at[i].unit, &text)) {
             return false;
@@ -251,12 +259,12 @@ static bool choose_others(struct pprof_reader *r)
 /* CPU time by its name is what is chosen anyway. */
 static bool choose_value(struct pprof_reader *r)
 {
-    bool is_cpu = str_eq(r->wanted, STR("cpu")) && has_type(r, r->wanted);
+    bool is_cpu = str_eq(r->wanted->type, STR("cpu")) && has_type(r, r->wanted->type);
     r->time_value = r->count_value = SIZE_MAX;
-    if (r->wanted.len > 0 && !is_cpu) {
+    if (r->wanted->type.len > 0 && !is_cpu) {
         return choose_wanted(r);
     }
-    return (r->types.len == 0 || (r->whole ? choose_named(r) : choose_cpu_time(r))) &&
+    return (r->types.len == 0 || (r->wanted->whole ? choose_named(r) : choose_cpu_time(r))) &&
            importer_value(&r->in, STR(""), STR(""), r->err) && choose_others(r);
 }
 
@@ -416,7 +424,7 @@ static void take_label(struct pprof_reader *r, struct importer_origin *o, const 
 static bool read_origin(struct pprof_reader *r, struct cursor sample, struct importer_origin *o)
 {
     struct protobuf_field f;
-    *o = (struct importer_origin){0};
+    *o = r->wanted->of != NULL ? *r->wanted->of : (struct importer_origin){0};
     buf_clear(&r->own_labels);
     while (protobuf_next(&sample, &f)) {
         struct label label;
@@ -501,12 +509,12 @@ static bool add_sample(struct pprof_reader *r, struct cursor sample)
         }
         *frame = importer_frame(&r->in, STR("[unknown]"), 0, FRAME_NATIVE);
     }
-    if (cpu_ns == 0 && r->values.len == 0 && (count == 0 || r->wanted.len > 0)) {
+    if (cpu_ns == 0 && r->values.len == 0 && (count == 0 || r->wanted->type.len > 0)) {
         return true;
     }
-    if (r->live != NULL) {
+    if (r->wanted->live != NULL) {
         struct live_sample told = {.cpu_ns = cpu_ns, .node = importer_stack(&r->in, r->stack.at, r->stack.len)};
-        r->live->sample(r->live->context, &told);
+        r->wanted->live->sample(r->wanted->live->context, &told);
         return true;
     }
     uint32_t thread = importer_thread(&r->in, &origin);
@@ -580,20 +588,12 @@ static bool read_all(struct pprof_reader *r)
         return pprof_malformed(r, "it has no string table");
     }
     return choose_value(r) && each_field(r, pprof_second_pass) &&
-           each_field(r, pprof_third_pass) && each_field(r, fourth_field) && (r->live != NULL || read_meta(r));
+           each_field(r, pprof_third_pass) && each_field(r, fourth_field) && (r->wanted->live != NULL || read_meta(r));
 }
 
-/* What is to be read of a file. */
-struct wanted {
-    struct str type;
-    bool whole;
-    const struct live *live;
-};
-
-static bool read_plain(struct profile *p, struct str file, const struct wanted *wanted, struct err *err)
+static bool read_plain(struct profile *p, struct str file, const struct pprof_wanted *wanted, struct err *err)
 {
-    struct pprof_reader r = {
-        .file = file, .wanted = wanted->type, .whole = wanted->whole, .live = wanted->live, .err = err};
+    struct pprof_reader r = {.file = file, .wanted = wanted, .err = err};
     importer_init(&r.in, p);
     buf_init(&r.own_labels, OWN_LABELS_MAX);
     bool ok = read_all(&r);
@@ -601,7 +601,7 @@ static bool read_plain(struct profile *p, struct str file, const struct wanted *
     return ok;
 }
 
-static bool read_packed(struct profile *p, struct str file, const struct wanted *wanted, struct err *err)
+static bool read_packed(struct profile *p, struct str file, const struct pprof_wanted *wanted, struct err *err)
 {
     if (str_starts(file, STR("\x28\xb5\x2f\xfd"))) {
         return err_set(err, ERR_UNSUPPORTED, 0,
@@ -611,7 +611,7 @@ static bool read_packed(struct profile *p, struct str file, const struct wanted 
         return read_plain(p, file, wanted, err);
     }
     struct buf plain;
-    buf_init(&plain, PPROF_READ_MAX_BYTES);
+    buf_init(&plain, wanted->most_bytes);
     bool ok = gzip_inflate(file.ptr, file.len, &plain, err) &&
               read_plain(p, buf_slice(&plain), wanted, err);
     buf_release(&plain);
@@ -620,15 +620,24 @@ static bool read_packed(struct profile *p, struct str file, const struct wanted 
 
 bool pprof_read(struct profile *p, struct str file, struct str type, struct err *err)
 {
-    return read_packed(p, file, &(struct wanted){.type = type}, err);
+    const struct pprof_wanted wanted = {.type = type, .most_bytes = PPROF_READ_MAX_BYTES};
+    return read_packed(p, file, &wanted, err);
 }
 
 bool pprof_read_whole(struct profile *p, struct str file, struct err *err)
 {
-    return read_packed(p, file, &(struct wanted){.type = STR(""), .whole = true}, err);
+    const struct pprof_wanted wanted = {.type = STR(""), .whole = true, .most_bytes = PPROF_READ_MAX_BYTES};
+    return read_packed(p, file, &wanted, err);
+}
+
+bool pprof_read_runtime(struct profile *p, struct str file, const struct importer_origin *of, struct err *err)
+{
+    const struct pprof_wanted wanted = {.type = STR(""), .whole = true, .of = of, .most_bytes = p->max_bytes};
+    return read_packed(p, file, &wanted, err);
 }
 
 bool pprof_read_live(struct profile *p, struct str file, const struct live *live, struct err *err)
 {
-    return read_packed(p, file, &(struct wanted){.type = STR(""), .live = live}, err);
+    const struct pprof_wanted wanted = {.type = STR(""), .live = live, .most_bytes = PPROF_READ_MAX_BYTES};
+    return read_packed(p, file, &wanted, err);
 }

@@ -26,6 +26,7 @@
 #ifndef ENCODE_PPROF_READ_H
 #define ENCODE_PPROF_READ_H
 
+#include "encode/importer.h"
 #include "encode/live.h"
 
 enum {
@@ -43,8 +44,15 @@ bool pprof_read(struct profile *p, struct str file, struct str type, struct err 
  * is an event of that name, up to PROFILE_EVENTS_MAX of them. */
 bool pprof_read_whole(struct profile *p, struct str file, struct err *err);
 
+/* The same of what a runtime made of one process (profile/runtime_profile.h): samples without labels are `of` it.
+ * Unpacked it is at most as large as the profile may be. */
+bool pprof_read_runtime(struct profile *p, struct str file, const struct importer_origin *of, struct err *err);
+
 /* CPU time that a process tells of itself (live.h), without a word which of its threads had it: for each stack
  * `live->sample`, tid 0. */
 bool pprof_read_live(struct profile *p, struct str file, const struct live *live, struct err *err);
+
+/* Of a unit's name, such as "ms", its nanoseconds; 0: it is none of time. */
+uint64_t pprof_time_unit_ns(struct str unit);
 
 #endif

@@ -43,10 +43,19 @@ struct pprof_when {
     uint64_t time_ns, duration_ns;
 };
 
+/* What is to be read of a file. */
+struct pprof_wanted {
+    struct str type; /* a sample type's name; "": what is CPU time */
+    bool whole;      /* the other values, too */
+    const struct live *live;          /* null: it is a file */
+    const struct importer_origin *of; /* what samples without labels are of; null: they are of the main mapping */
+    size_t most_bytes;                /* unpacked */
+};
+
 struct pprof_reader {
     struct importer in;
     struct str file;
-    struct str wanted; /* a sample type's name; "": what is CPU time */
+    const struct pprof_wanted *wanted;
     struct err *err;
     VEC(struct str) strings;
     VEC(struct pprof_value_type) types;
@@ -62,15 +71,14 @@ struct pprof_reader {
     size_t time_value, count_value; /* places in a sample's values; SIZE_MAX none */
     uint64_t scale_ns;              /* one unit of the chosen value; 1 when it is no time */
     bool is_counted;                /* it is no time */
-    bool whole;
-    bool types_left_out;                     /* the other values are wanted, too */
+    bool types_left_out;
+    uint32_t events_before;         /* event types that the profile had, of files read before this one */
     VEC(uint32_t) others;           /* by value what it is: see pprof_read.c */
     VEC(uint64_t) values;           /* of one sample */
     VEC(uint64_t) numbers;          /* of one sample: its locations or values */
     VEC(uint32_t) stack;
     struct buf own_labels;          /* of one sample: PROFILE_LABEL_OWN */
     uint64_t steps; /* frames of all stacks */
-    const struct live *live; /* null: it is a file */
 };
 
 bool pprof_malformed(struct pprof_reader *r, const char *what);

@@ -24,6 +24,12 @@ static inline bool value_is_counted(const struct profile *p)
     return value_is_other(p) && !str_eq(profile_text(p, p->meta.unit), STR(VALUE_TIME_UNIT));
 }
 
+/* Of memory, shown as "1.23 MB". */
+static inline bool value_is_bytes(const struct profile *p)
+{
+    return value_is_other(p) && str_eq(profile_text(p, p->meta.unit), STR("bytes"));
+}
+
 /* "CPU time", "off_cpu": foreign bytes. */
 static inline struct str value_name(const struct profile *p)
 {

@@ -192,7 +192,8 @@ struct event_type {
     uint32_t name, unit; /* "page-faults", "count" */
 };
 
-/* How often that happened at this stack: in no sum with CPU time. Only pprof shows it. */
+/* How often that happened at this stack: in no sum with CPU time. Of pprof and the flame graph it is a sample type of
+ * its own. */
 struct occurrence {
     uint32_t thread;
     uint32_t node;

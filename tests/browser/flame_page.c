@@ -16,6 +16,10 @@
  *     thread   NAME                     of the last process; samples below are its
  *     stack    NS FRAME…                root first; FRAME is KIND ":" NAME [" @ " library]
  *     deep     NS DEPTH NAME            a stack of DEPTH frames NAME0, NAME1 …
+ *     wait     NS FRAME…                that the thread waited
+ *     event    NAME UNIT                a sample type; counts below are of it
+ *     count    AMOUNT FRAME…
+ *     runtime  PID TYPE PATH            a pprof file that a runtime made
  *
  * Standard output: one line of JSON with what was measured; times are CPU time. extra_bytes is the
  * most memory that was resident at any write of the page, beyond the profile and the fold's nodes.
@@ -270,12 +274,40 @@ static uint32_t read_frame(struct reader *r, struct str spec)
     return profile_frame(r->p, &frame);
 }
 
-static void read_stack(struct reader *r)
+static uint32_t read_frames(struct reader *r)
 {
     uint32_t node = 0;
     for (size_t i = 2; i < r->count; i++) {
         node = profile_child(r->p, node, read_frame(r, r->field[i]));
     }
+    return node;
+}
+
+static void read_event(struct reader *r)
+{
+    uint32_t id = profile_event_type(r->p, "", "");
+    r->p->event_types.at[id] = (struct event_type){text(r, 1), text(r, 2)};
+}
+
+static void read_runtime(struct reader *r)
+{
+    char path[4096], type[RUNTIME_PROFILE_TYPE_MAX];
+    struct buf bytes;
+    snprintf(type, sizeof type, "%.*s", (int)r->field[2].len, r->field[2].ptr);
+    snprintf(path, sizeof path, "%.*s", (int)r->field[3].len, r->field[3].ptr);
+    buf_init(&bytes, RUNTIME_PROFILES_MAX_BYTES);
+    FILE *in = fopen(path, "rb");
+    char *to = buf_room(&bytes, RUNTIME_PROFILES_MAX_BYTES);
+    bytes.len = in == NULL || to == NULL ? 0 : fread(to, 1, RUNTIME_PROFILES_MAX_BYTES, in);
+    if (bytes.len == 0 || !runtime_profiles_put(&r->p->of_runtimes, (uint32_t)number(r, 1), type, &bytes)) {
+        die(path);
+    }
+    fclose(in);
+}
+
+static void read_stack(struct reader *r)
+{
+    uint32_t node = read_frames(r);
     uint64_t period_ns = r->p->meta.period_ns != 0 ? r->p->meta.period_ns : 1;
     profile_add(r->p, r->thread, node, number(r, 1), number(r, 1) / period_ns);
 }
@@ -315,6 +347,14 @@ static void read_line(struct reader *r, char *line)
         read_stack(r);
     } else if (str_eq(what, STR("deep"))) {
         read_deep(r);
+    } else if (str_eq(what, STR("wait"))) {
+        profile_add_wait(r->p, r->thread, read_frames(r), number(r, 1));
+    } else if (str_eq(what, STR("event"))) {
+        read_event(r);
+    } else if (str_eq(what, STR("count"))) {
+        profile_add_event(r->p, (uint32_t)r->p->event_types.len - 1, r->thread, read_frames(r), number(r, 1));
+    } else if (str_eq(what, STR("runtime"))) {
+        read_runtime(r);
     } else if (what.len > 0) {
         die("unknown line");
     }

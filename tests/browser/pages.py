@@ -6,12 +6,14 @@ import platform
 import re
 import subprocess
 import zlib
+from collections import Counter
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 OUT = REPOSITORY / "build" / "out" / platform.machine()
 SOURCE = Path(__file__).parent / "flame_page.c"
 SECOND = 1_000_000_000
+FLAME_PAGE_MAX_BYTES = 2_500_000  # src/encode/flame.h
 KIND_PROCESS, KIND_THREAD, KIND_CONTAINER = 64, 65, 66
 WITH_FILE = 1
 
@@ -68,7 +70,21 @@ class Description:
 
     def stack(self, seconds, *frames):
         """Frames are "name" (native) or "kind:name", and may end in " @ library"."""
-        return self.add("stack", round(seconds * SECOND), *(f if _has_kind(f) else _native(f) for f in frames))
+        return self.add("stack", round(seconds * SECOND), *map(_framed, frames))
+
+    def wait(self, seconds, *frames):
+        return self.add("wait", round(seconds * SECOND), *map(_framed, frames))
+
+    def event(self, name, unit):
+        """A sample type; counts from here on are of it."""
+        return self.add("event", name, unit)
+
+    def count(self, amount, *frames):
+        return self.add("count", amount, *map(_framed, frames))
+
+    def runtime(self, pid, kind, path):
+        """A pprof file that the runtime of this process made."""
+        return self.add("runtime", pid, kind, path)
 
     def write(self, path):
         Path(path).write_text("\n".join(self.lines) + "\n")
@@ -78,12 +94,10 @@ class Description:
 KINDS = ("native", "kernel", "go", "java", "python", "ruby", "php", "perl", "javascript", "not seen")
 
 
-def _has_kind(frame):
+def _framed(frame):
     text = frame.decode("latin-1") if isinstance(frame, bytes) else frame
-    return text.partition(":")[0] in KINDS
-
-
-def _native(frame):
+    if text.partition(":")[0] in KINDS:
+        return frame
     return b"native:" + frame if isinstance(frame, bytes) else "native:" + frame
 
 
@@ -97,15 +111,20 @@ def block(page, name):
 
 
 def constant_bytes(page):
-    data = re.search(rb'id="data">([^<]*)</script>', page)
-    return len(page) - len(data.group(1))
+    return len(page) - sum(map(len, re.findall(rb'id="data\d*">([^<]*)</script>', page)))
+
+
+def types_of(page):
+    """{label: name of its data block}, in their order; of a page with one type none."""
+    found = re.findall(rb'<option value="(\d+)">([^<]*)</option>', page)
+    return {html.unescape(label.decode()): "data" + number.decode().removeprefix("0") for number, label in found}
 
 
 class Decoded:
     """names: [(bytes, kind, place)]; nodes: [(depth, own ns, index of name)] in pre-order without the root."""
 
-    def __init__(self, page):
-        self.bytes, self.at = block(page, "data"), 0
+    def __init__(self, page, name="data"):
+        self.bytes, self.at = block(page, name), 0
         length = self.number()
         self.header = json.loads(self.take(length))
         self.places = [b""] + [text for text in self.texts(self.number())]
@@ -119,6 +138,15 @@ class Decoded:
                     self.number()
         self.nodes = self.tree()
         assert self.at == len(self.bytes) or self.header["compared"]
+
+    def stacks(self):
+        """{functions from the root on, without process and thread: own weight}, of whatever unit."""
+        found, path = Counter(), []
+        for depth, own, name in self.nodes:
+            path[depth - 1:] = [self.names[name]]
+            if own:
+                found[tuple(text.decode() for text, kind, _ in path if kind < KIND_PROCESS)] += own
+        return found
 
     def take(self, length):
         self.at += length

@@ -1,5 +1,6 @@
-/* Any bytes as names, titles and labels of a flame graph page: its elements are those that harmless
- * names give, no byte of a name is left that could act, and the data block is nothing but base64. */
+/* Any bytes as names, titles, labels and sample types of a flame graph page, and as a file that a runtime made: its
+ * elements are those that harmless names give, no byte of a name is left that could act, and the data blocks are
+ * nothing but base64. */
 #include "encode/flame.h"
 
 #include <stdio.h>
@@ -58,10 +59,25 @@ static void fill(struct profile *p, const struct str names[NAMES], size_t count,
         }
         node = profile_child(p, i % 5 == 0 ? 0 : node, profile_frame(p, &frame));
         profile_add(p, thread, node, 10 * i, i);
+        if (i % 2 == 0) {
+            uint32_t event = profile_event_type(p, "", "");
+            p->event_types.at[event] = (struct event_type){id[i], id[i - 1]};
+            profile_add_event(p, event, thread, node, i);
+            profile_add_wait(p, thread, node, i);
+        }
     }
 }
 
-static void write_page(const struct str names[NAMES], size_t count, bool harmless, struct buf *page)
+static void put_file(struct profile *p, struct str file)
+{
+    struct buf bytes;
+    buf_init(&bytes, RUNTIME_PROFILES_MAX_BYTES);
+    buf_str(&bytes, file);
+    (void)runtime_profiles_put(&p->of_runtimes, 7, "mutex", &bytes);
+    buf_release(&bytes);
+}
+
+static void write_page(struct str file, const struct str names[NAMES], size_t count, bool harmless, struct buf *page)
 {
     struct profile p;
     buf_init(page, PAGE_MAX_BYTES);
@@ -70,19 +86,11 @@ static void write_page(const struct str names[NAMES], size_t count, bool harmles
         abort();
     }
     fill(&p, names, count, harmless);
+    put_file(&p, file);
     if (!flame_write(&p, &sink, NULL)) {
         abort();
     }
     profile_release(&p);
-}
-
-static size_t static_part(const struct buf *page)
-{
-    const char *data = memmem(page->ptr, page->len, "id=\"data\"", 9);
-    if (data == NULL) {
-        abort();
-    }
-    return (size_t)(data - page->ptr);
 }
 
 /* The next tag from *at on, as it stands. */
@@ -104,9 +112,9 @@ static struct str next_tag(const struct buf *page, size_t *at, size_t end)
 
 static void compare(const struct buf *page, const struct buf *harmless)
 {
-    size_t a = 0, b = 0, a_end = static_part(page), b_end = static_part(harmless);
-    while (a < a_end || b < b_end) {
-        if (!str_eq(next_tag(page, &a, a_end), next_tag(harmless, &b, b_end))) {
+    size_t a = 0, b = 0;
+    while (a < page->len || b < harmless->len) {
+        if (!str_eq(next_tag(page, &a, page->len), next_tag(harmless, &b, harmless->len))) {
             abort();
         }
     }
@@ -114,11 +122,20 @@ static void compare(const struct buf *page, const struct buf *harmless)
 
 static void check_data(const struct buf *page)
 {
-    for (size_t i = static_part(page) + 11; page->ptr[i] != '<'; i++) {
-        if (strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=\n",
-                   page->ptr[i]) == NULL) {
-            abort();
+    static const char before[] = "<script type=\"application/octet-stream\" id=\"data";
+    struct str rest = buf_slice(page);
+    unsigned blocks = 0;
+    for (const char *at; (at = memmem(rest.ptr, rest.len, before, sizeof before - 1)) != NULL; blocks++) {
+        rest = str_sub(rest, (size_t)(at - rest.ptr) + sizeof before - 1, rest.len);
+        rest = str_sub(rest, str_find(rest, '>') + 1, rest.len);
+        for (size_t i = 0; rest.ptr[i] != '<'; i++) {
+            if (strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=\n", rest.ptr[i]) == NULL) {
+                abort();
+            }
         }
+    }
+    if (blocks == 0) {
+        abort();
     }
 }
 
@@ -126,9 +143,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct str names[NAMES];
     struct buf page, harmless;
+    struct str file = {(const char *)data, size};
     size_t count = take_names(data, size, names);
-    write_page(names, count, false, &page);
-    write_page(names, count, true, &harmless);
+    write_page(file, names, count, false, &page);
+    write_page(file, names, count, true, &harmless);
     compare(&page, &harmless);
     check_data(&page);
     buf_release(&page);

@@ -106,6 +106,46 @@ class Profile:
         return sum(s.values[at] for s in self.samples if frame in s.frames) / max(self.total(kind), 1)
 
 
+def make(types, samples, file="/usr/bin/program", period=("space", "bytes", 524288)):
+    """A file such as Go's runtime makes. types: [(name, unit)]; samples: [(frames from the root on, values)]; a frame is text or bytes."""
+    texts, functions = {b"": 0}, {}
+
+    def raw(text):
+        return text if isinstance(text, bytes) else text.encode()
+
+    def text(value):
+        return texts.setdefault(raw(value), len(texts))
+
+    def varint(number):
+        out = b""
+        while number > 127:
+            out, number = out + bytes([number & 127 | 128]), number >> 7
+        return out + bytes([number])
+
+    def field(number, value):
+        if isinstance(value, int):
+            return varint(number << 3) + varint(value)
+        return varint(number << 3 | 2) + varint(len(value)) + value
+
+    def packed(numbers):
+        return b"".join(map(varint, numbers))
+
+    def pair(name, unit):
+        return field(1, text(name)) + field(2, text(unit))
+
+    rows = [field(1, pair(*kind)) for kind in types]
+    for frames, values in samples:
+        places = [functions.setdefault(raw(frame), len(functions) + 1) for frame in reversed(frames)]
+        rows.append(field(2, field(1, packed(places)) + field(2, packed(values))))
+    rows.append(field(3, field(1, 1) + field(2, 0x400000) + field(3, 0x500000) + field(5, text(file))))
+    for name, number in functions.items():
+        rows.append(field(4, field(1, number) + field(2, 1) + field(4, field(1, number) + field(2, 7))))
+        rows.append(field(5, field(1, number) + field(2, text(name)) + field(4, text("main.go"))))
+    rows.append(field(11, pair(*period[:2])) + field(12, period[2]))
+    rows += [field(6, value) for value in texts]
+    return gzip.compress(b"".join(rows), mtime=0)
+
+
 def read(path):
     return Profile(Path(path).read_bytes())
 

@@ -3,14 +3,20 @@ everybody; each window its own part of it; and nobody else's server is troubled 
 import gzip
 import json
 import os
+import re
 import socket
 import subprocess
+import sys
 import time
 import urllib.request
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "browser"))
+
+import pages  # noqa: E402
 from lab import datadog_model, golang, otlp, pprof, process, pyroscope_model
 from lab.sink import Sink
 from lab.studio_server import Server, keep_all
@@ -110,6 +116,34 @@ def test_profiles_are_those_of_the_address(version, pillion, workdir, run_progra
     assert total(found["block"], "main.waits", "contentions") == 1
     told = subprocess.run(["go", "tool", "pprof", "-top", "-sample_index=alloc_objects", files(workdir, "heap")[0]], capture_output=True, text=True)
     assert told.returncode == 0 and "main.drops" in told.stdout, told
+
+
+@pytest.mark.parametrize("served", [True, False], ids=["address", "memory"])
+def test_the_windows_page_offers_them(served, pillion, workdir, run_program):
+    """Each value of each file is a type of the page, with the same stacks and the same weights."""
+    running = run_program("local", *(("-l", "127.0.0.1:0") if served else ()), served=served,
+                          argv=[pillion, "-d", 3, "-o", workdir, "--launch", "init", "--"])
+    for kind in KINDS:
+        first = files(workdir, kind, of=running.process)[0]
+    page = first.with_name(first.name.replace(".goroutine.pprof", ".html")).read_bytes()
+    offered = pages.types_of(page)
+    assert list(offered)[0] == "CPU time", offered
+    box, = (name for name, kind, _ in pages.Decoded(page).names if kind == pages.KIND_PROCESS)
+    assert re.fullmatch(rb"program \(pid \d+\)", box)
+    assert {"delay (mutex)", "contentions (mutex)", "delay (block)", "contentions (block)", "goroutine"} < set(offered)
+    checked = 0
+    for kind in KINDS:
+        made = pprof.read(first.with_name(first.name.replace(".goroutine.", f".{kind}.")))
+        for at, (name, _) in enumerate(made.sample_types):
+            wanted = Counter()
+            for sample in made.samples:
+                wanted[tuple(sample.frames) or ("[unknown]",)] += sample.values[at]  # a goroutine may have no stack
+            label = name if kind == "heap" or name == kind else f"{name} ({kind})"
+            block = pages.Decoded(page, offered[label])
+            assert block.stacks() == +wanted and sum(wanted.values()) == made.total(name) > 0, label
+            assert [name for name, kind, _ in block.names if kind == pages.KIND_PROCESS] == [box], label
+            checked += 1
+    assert checked == 9
 
 
 def test_later_windows_have_their_part(pillion, workdir, run_program):

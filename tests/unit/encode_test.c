@@ -143,7 +143,7 @@ static struct str written(const struct encoder *encoder, struct profile *p, stru
 static struct str read_again(struct profile *p, struct buf *out)
 {
     struct files *again = set_up();
-    CHECK(profile_read_whole(&again->p, written(encoder_by_name(STR("pprof")), p, out), NULL));
+    CHECK(profile_read_whole(&again->p, written(encoder_by_name(STR("pprof")), p, out), NULL, NULL));
     buf_clear(out);
     struct str text = written(encoder_by_name(STR("col")), &again->p, out);
     CHECK_INT(again->p.waits.len, 1);

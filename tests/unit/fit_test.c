@@ -215,7 +215,7 @@ static void a_pprof_keeps_its_sums_and_its_heaviest_stacks(void)
         CHECK(seen.has_dropped && seen.has_heaviest && !seen.has_lightest);
         before = next.len;
         profile_clear(&p);
-        CHECK(profile_read_whole(&p, buf_slice(&next), NULL));
+        CHECK(profile_read_whole(&p, buf_slice(&next), NULL, NULL));
         buf_release(&out);
         out = next;
     }

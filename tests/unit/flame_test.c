@@ -5,6 +5,8 @@
 #include <zlib.h>
 
 #include "base/cursor.h"
+#include "encode/flame_text.h"
+#include "encode/pprof.h"
 #include "profile/fold.h"
 #include "sample_profile.h"
 #include "test.h"
@@ -208,9 +210,9 @@ static void read_lines(struct cursor *c, struct name *name)
     }
 }
 
-static struct decoded decode(const struct buf *page)
+static struct decoded decode_block(const struct buf *page, const char *id)
 {
-    struct decoded d = {.bytes = unpack(page, "data")};
+    struct decoded d = {.bytes = unpack(page, id)};
     struct cursor c = cursor_of(d.bytes.ptr, d.bytes.len);
     size_t len = cursor_uleb(&c);
     d.header = (struct str){cursor_take(&c, len), len};
@@ -244,6 +246,11 @@ static struct decoded decode(const struct buf *page)
     CHECK(!c.short_read);
     CHECK_INT(c.len, 0);
     return d;
+}
+
+static struct decoded decode(const struct buf *page)
+{
+    return decode_block(page, "data");
 }
 
 static void release(struct decoded *d)
@@ -799,10 +806,37 @@ static bool fail_later(void *context, const void *ptr, size_t len, struct err *e
     return true;
 }
 
+/* 7 us of waiting, 3 ms of stalls, 5 cache misses. */
+static void add_types(struct profile *p)
+{
+    const struct sample s = p->samples.at[1], other = p->samples.at[2];
+    profile_add_wait(p, s.thread, s.node, 5000);
+    profile_add_wait(p, other.thread, other.node, 2000);
+    profile_add_event(p, profile_event_type(p, "stalls", "ms"), s.thread, s.node, 3);
+    profile_add_event(p, profile_event_type(p, "cache <misses>", "count"), other.thread, other.node, 5);
+}
+
+/* A pprof file with so many objects, of a page each. */
+static void put_runtime(struct profile *p, uint32_t pid, const char *type, uint64_t objects)
+{
+    struct profile *made = make();
+    struct buf file;
+    uint32_t t = add_thread(made, add_process(made, 0, "", ""), 0, "");
+    uint32_t node = add_name(made, add_name(made, 0, "main.main", FRAME_GO), "main.make", FRAME_GO);
+    profile_add_event(made, profile_event_type(made, "objects", "count"), t, node, objects);
+    profile_add_event(made, profile_event_type(made, "space", "bytes"), t, node, objects * 4096);
+    buf_init(&file, 1 << 20);
+    struct sink sink = sink_of_buf(&file);
+    CHECK(pprof_write(made, NULL, &sink, NULL) && runtime_profiles_put(&p->of_runtimes, pid, type, &file));
+    buf_release(&file);
+    drop(made);
+}
+
 static void a_full_disk_is_reported_wherever_it_strikes(void)
 {
     struct profile *p = make();
     fill_sample(p);
+    add_types(p);
     for (size_t room = 0;; room += 997) {
         struct failing f = {.left = room};
         struct err err = {0};
@@ -816,6 +850,171 @@ static void a_full_disk_is_reported_wherever_it_strikes(void)
         CHECK(calls <= room / 500 + 60); /* it stops instead of going on in vain */
     }
     drop(p);
+}
+
+/* ---- Further sample types. */
+
+/* label, header's value, unit and noun, total; node by node it is what the fold of `wanted` says */
+static void check_type(const struct buf *page, const char *id, const char *value, const char *unit, uint64_t total)
+{
+    struct decoded d = decode_block(page, id);
+    uint64_t sum = 0;
+    vec_each(&d.tree[0], node)
+    {
+        sum += node->self_ns;
+    }
+    CHECK_INT(sum, total);
+    CHECK_STR(between(d.header, "\"value\":\"", "\""), value);
+    CHECK_STR(between(d.header, "\"unit\":\"", "\""), unit);
+    release(&d);
+}
+
+static void each_type_has_a_block_of_its_own_behind_the_first(void)
+{
+    struct profile *p = make();
+    fill_sample(p);
+    struct buf alone = write_page(p, NULL);
+    CHECK(!has(&alone, "<select") && !has(&alone, "data1"));
+    add_types(p);
+    struct buf page = write_page(p, NULL);
+    /* up to the first block of the others the page is the same */
+    size_t same = alone.len - strlen("</body>\n</html>\n");
+    CHECK(page.len > same && memcmp(page.ptr, alone.ptr, same) == 0);
+    CHECK_STR(between(buf_slice(&page), "hidden>\n", "</select>"),
+              "<option value=\"0\">CPU time</option>\n<option value=\"1\">off_cpu</option>\n"
+              "<option value=\"2\">wall</option>\n<option value=\"3\">cache &#60;misses&#62;</option>\n"
+              "<option value=\"4\">stalls</option>\n");
+    struct decoded d = decode(&page);
+    check_tree(&d, 0, p, FOLD_BY_PROCESS);
+    release(&d);
+    check_type(&page, "data1", "off_cpu", "nanoseconds", 7000);
+    check_type(&page, "data2", "wall", "nanoseconds", 7000 + profile_sum(p).cpu_ns);
+    check_type(&page, "data3", "cache <misses>", "count", 5);
+    check_type(&page, "data4", "stalls", "nanoseconds", 3000000); /* of 3 ms */
+    CHECK(!has(&page, "Not in this page"));
+    buf_release(&page);
+    buf_release(&alone);
+    drop(p);
+}
+
+/* Again and again, as the strings that views add are the profile's: nothing of it is lost or freed twice. */
+static void a_page_leaves_the_profile_as_it_was(void)
+{
+    struct profile *p = make();
+    fill_sample(p);
+    add_types(p);
+    put_runtime(p, 12, "heap", 1);
+    struct buf first = write_page(p, NULL);
+    size_t strings = p->strings.len, samples = p->samples.len;
+    for (unsigned i = 0; i < 3; i++) {
+        struct buf again = write_page(p, NULL);
+        CHECK(again.len == first.len && memcmp(again.ptr, first.ptr, first.len) == 0);
+        buf_release(&again);
+    }
+    CHECK(p->strings.len == strings && p->samples.len == samples && p->meta.value == 0);
+    CHECK(profile_cstring(p, "off_cpu") != 0 && p->strings.len == strings);
+    buf_release(&first);
+    drop(p);
+}
+
+static void files_of_one_type_are_one_tree_with_a_box_per_process(void)
+{
+    struct profile *p = make();
+    fill_sample(p);
+    put_runtime(p, 12, "heap", 1);
+    put_runtime(p, 30, "heap", 2);
+    put_runtime(p, 12, "mutex", 4);
+    struct buf text;
+    buf_init(&text, 100);
+    buf_text(&text, "{}");
+    CHECK(runtime_profiles_put(&p->of_runtimes, 12, "metrics.json", &text)); /* is none */
+    struct buf page = write_page(p, NULL);
+    CHECK_STR(between(buf_slice(&page), "hidden>\n", "</select>"),
+              "<option value=\"0\">CPU time</option>\n<option value=\"1\">space</option>\n"
+              "<option value=\"2\">objects</option>\n<option value=\"3\">space (mutex)</option>\n"
+              "<option value=\"4\">objects (mutex)</option>\n");
+    check_type(&page, "data1", "space", "bytes", 3 * 4096);
+    check_type(&page, "data4", "objects", "count", 4);
+    struct decoded d = decode_block(&page, "data1");
+    CHECK_STR(between(d.header, "\"processes\":[\n", "]]"), "[\"db\",\"\"],\n[\"web\",\"shop\"");
+    uint64_t of_db = 0;
+    for (size_t i = 1; i < d.tree[0].len; i++) {
+        const struct fold_node *node = &d.tree[0].at[i];
+        uint32_t top = (uint32_t)i;
+        while (d.tree[0].at[top].parent != 0) {
+            top = d.tree[0].at[top].parent;
+        }
+        of_db += strcmp(d.names.at[d.tree[0].at[top].name].text, "db (pid 30)") == 0 ? node->self_ns : 0;
+    }
+    CHECK_INT(of_db, 2 * 4096);
+    release(&d);
+    buf_release(&page);
+    buf_release(&text);
+    drop(p);
+}
+
+static void what_has_no_weight_or_no_name_is_not_offered(void)
+{
+    struct profile *p = make();
+    fill_sample(p);
+    profile_event_type(p, "nothing", "count");
+    uint32_t nameless = profile_event_type(p, "", "count"), huge = profile_event_type(p, "huge", "count");
+    profile_add_event(p, nameless, 1, p->samples.at[1].node, 9);
+    profile_add_event(p, huge, 1, p->samples.at[1].node, UINT64_MAX); /* no sum could be made of it */
+    struct buf page = write_page(p, NULL);
+    CHECK(!has(&page, "<select") && !has(&page, "Not in this page"));
+    buf_release(&page);
+    drop(p);
+}
+
+static void a_profile_of_events_alone_begins_with_the_last(void)
+{
+    struct profile *p = make();
+    uint32_t t = add_thread(p, add_process(p, 1, "x", ""), 1, "x"), node = add_name(p, 0, "main", FRAME_GO);
+    profile_add_event(p, profile_event_type(p, "objects", "count"), t, node, 3);
+    profile_add_event(p, profile_event_type(p, "space", "bytes"), t, node, 1234567);
+    struct buf page = write_page(p, NULL);
+    CHECK(has(&page, "<dt>space</dt><dd>1.23 MB</dd>") && has(&page, "Width is space.") && !has(&page, "CPU time"));
+    CHECK(has(&page, "<tr><td>100.0 %<td>1.23 MB<td>100.0 %<td>1.23 MB<td>go<td>main\n"));
+    check_type(&page, "data", "space", "bytes", 1234567);
+    check_type(&page, "data1", "objects", "count", 3);
+    CHECK_STR(between(buf_slice(&page), "hidden>\n", "</select>"),
+              "<option value=\"0\">space</option>\n<option value=\"1\">objects</option>\n");
+    buf_release(&page);
+    drop(p);
+}
+
+static void without_cpu_time_the_others_are_offered(void)
+{
+    struct profile *p = make();
+    uint32_t t = add_thread(p, add_process(p, 1, "x", ""), 1, "x");
+    profile_add_wait(p, t, add_name(p, 0, "sleep", FRAME_NATIVE), 5000);
+    struct buf page = write_page(p, NULL);
+    CHECK(has(&page, "<h2>No CPU time was seen") && has(&page, "<canvas"));
+    CHECK_STR(between(buf_slice(&page), "hidden>\n", "</select>"),
+              "<option value=\"1\">off_cpu</option>\n<option value=\"2\">wall</option>\n");
+    buf_release(&page);
+    drop(p);
+}
+
+static void sizes_are_told_by_thousands(void)
+{
+    static const struct {
+        uint64_t bytes;
+        const char *text;
+    } rows[] = {{0, "0 bytes"}, {999, "999 bytes"}, {1000, "1.00 kB"}, {12345, "12.3 kB"}, {999499, "999 kB"},
+                {999501, "1.00 MB"}, {99949999, "99.9 MB"}, {99960000, "100 MB"}, {UINT64_C(1) << 62, "4.61 EB"}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct buf out;
+        struct page page;
+        buf_init(&out, 100);
+        struct sink sink = sink_of_buf(&out);
+        page_begin(&page, &sink, NULL);
+        page_size(&page, rows[i].bytes);
+        CHECK(page_end(&page));
+        CHECK_STR(buf_slice(&out), rows[i].text);
+        buf_release(&out);
+    }
 }
 
 TESTS({"every node and weight survives", every_node_and_weight_survives},
@@ -844,4 +1043,12 @@ TESTS({"every node and weight survives", every_node_and_weight_survives},
       {"the table holds the twenty heaviest functions",
        the_table_holds_the_twenty_heaviest_functions},
       {"the header tells the window's facts", the_header_tells_the_windows_facts},
-      {"a full disk is reported wherever it strikes", a_full_disk_is_reported_wherever_it_strikes})
+      {"a full disk is reported wherever it strikes", a_full_disk_is_reported_wherever_it_strikes},
+      {"each type has a block of its own, behind the first", each_type_has_a_block_of_its_own_behind_the_first},
+      {"a page leaves the profile as it was", a_page_leaves_the_profile_as_it_was},
+      {"files of one type are one tree with a box per process",
+       files_of_one_type_are_one_tree_with_a_box_per_process},
+      {"what has no weight or no name is not offered", what_has_no_weight_or_no_name_is_not_offered},
+      {"a profile of events alone begins with the last", a_profile_of_events_alone_begins_with_the_last},
+      {"without CPU time the others are offered", without_cpu_time_the_others_are_offered},
+      {"sizes are told by thousands", sizes_are_told_by_thousands})

@@ -66,7 +66,7 @@ static uint64_t sum_ns(struct str profile)
 {
     struct profile p;
     CHECK(profile_init(&p, ROOM, NULL));
-    CHECK(profile_read_whole(&p, profile, NULL));
+    CHECK(profile_read_whole(&p, profile, NULL, NULL));
     uint64_t sum = profile_sum(&p).cpu_ns;
     profile_release(&p);
     return sum;

@@ -216,7 +216,7 @@ static struct str header_of(struct str file)
 static bool read_profile(const struct shipment *s, size_t at, struct profile *p, struct err *err)
 {
     struct delivery given = *s->given;
-    bool ok = profile_read_whole(p, *profile_at(&given, at), err);
+    bool ok = profile_read_whole(p, *profile_at(&given, at), NULL, err);
     if (ok && p->meta.start_wall_ns == 0) {
         p->meta.start_wall_ns = given.start_wall_ns;
         p->meta.end_wall_ns = given.end_wall_ns;
