@@ -47,9 +47,14 @@ static void tell(struct go_made *g)
     struct buf out;
     struct err err;
     struct go_settings settings;
+    struct go_memstats counts;
     uint64_t count;
     buf_init(&out, GO_PROFILE_MAX_BYTES);
     (void)go_memory_settings(g->m, &settings, &err);
+    if (go_memory_counts(g->m, &counts, &err) &&
+        (counts.frees > counts.mallocs || counts.heap_alloc > counts.total_alloc)) {
+        abort();
+    }
     check(go_memory_heap(g->m, 1, &out, &err), &out);
     check(go_memory_contention(g->m, GO_BLOCK, 1, &out, &err), &out);
     check(go_memory_contention(g->m, GO_MUTEX, 1, &out, &err), &out);

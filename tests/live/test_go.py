@@ -28,6 +28,10 @@ RELEASES = [*(pytest.param(version, marks=pytest.mark.net) for version in golang
 KINDS = ("heap", "mutex", "block", "goroutine")
 
 
+NAMES = ["go_alloc_bytes_per_sec", "go_allocs_per_sec", "go_frees_per_sec", "go_heap_growth_bytes_per_sec", "go_gcs_per_sec",
+         "go_gc_pause_time", "go_max_gc_pause_time", "go_num_goroutine"]
+
+
 class Program:
     """A running go_profiles; `address` is where it serves, `pid` its own."""
 
@@ -202,10 +206,10 @@ def test_it_is_not_asked_where_it_may_not_be(option, pillion, workdir, run_progr
 
 def test_a_given_address_is_the_only_one_that_is_asked(pillion, workdir, run_program):
     running = run_program("local", "-l", "127.0.0.1:0")
-    for port, count in ((1, 0), (running.address.rpartition(":")[2], 1)):
-        out = workdir / f"out-{port}"
-        process.run([pillion, "-p", running.process.pid, "-d", 3, "-o", out, "--go-pprof", f"http://127.0.0.1:{port}"])
-        assert len(list(out.glob("*.metrics.json"))) == count
+    for port, is_asked in ((1, False), (running.address.rpartition(":")[2], True)):
+        process.run([pillion, "-p", running.process.pid, "-d", 3, "-o", workdir, "--go-pprof", f"http://127.0.0.1:{port}"])
+        running.again()
+        assert (int(running.process.out.split()[-1]) > 0) == is_asked, running.process.out
 
 
 def test_a_malformed_address_is_told(pillion, workdir, run_program):
@@ -245,6 +249,25 @@ def test_contention_is_known_without_an_address(pillion, workdir, run_program):
     assert 0 < total(mutex, "main.holds", "contentions") < 5 and 1e7 < total(mutex, "main.holds", "delay") < 3e8
     waits = pprof.read(files(workdir, "goroutinewait")[0])
     assert {sample.labels["state"] for sample in waits.samples if "main.leaks" in sample.frames} == {"chan receive"}
+
+
+@pytest.mark.parametrize("flags", [(), ("-ldflags=-s -w",)], ids=["plain", "stripped"])
+def test_figures_are_known_without_an_address(flags, pillion, workdir, run_program):
+    """Each window its own part of what the runtime counts."""
+    running = run_program("local", served=False, flags=flags)
+    watching = process.start([pillion, "-p", running.process.pid, "-c", "-d", 3, "-o", workdir])
+    process.until(lambda: list(workdir.glob("profile_*.col")), 20, lambda: watching.err, .05)
+    running.again()
+    files(workdir, "metrics", 3, of=watching)
+    watching.signal(15)
+    watching.finish(30)
+    found = [dict(json.loads(path.read_text())) for path in files(workdir, "metrics")]
+    assert all(list(one) == NAMES for one in found), found
+    assert [one["go_num_goroutine"] for one in (found[0], found[-1])] == [21, 41]
+    sums = {name: sum(one[name] for one in found) for name in NAMES}
+    assert sum(one["go_gcs_per_sec"] > 0 for one in found) in (1, 2) and sums["go_gc_pause_time"] > 0 and sums["go_max_gc_pause_time"] > 0, found
+    collections = sums["go_gcs_per_sec"] / 2  # of two comes all that it did
+    assert .8e6 < sums["go_alloc_bytes_per_sec"] / collections < 1.5e6 and 1100 < sums["go_allocs_per_sec"] / collections < 3000, found
 
 
 def test_what_it_does_not_count_is_told(pillion, workdir):

@@ -1,4 +1,5 @@
 """Profiles read in the memory of Go programs are those that their own net/http/pprof tells, sample by sample."""
+import os
 import re
 import subprocess
 import textwrap
@@ -104,8 +105,10 @@ static int show_layout(const char *version)
 {
     const struct go_layout *l = go_layout_of(version);
     printf("lr=%u syscallsp=%u syscallpc=%u atomicstatus=%u goid=%u waitsince=%u waitreason=%u startpc=%u labels=%u "
-           "ticks=%u procid=%u curg=%u\n", l->lr - GO_G_SP, l->syscall_sp, l->syscall_pc, l->status, l->goid, l->waitsince, l->waitreason,
-           l->startpc, l->labels, l->ticks, l->procid, l->curg);
+           "ticks=%u heap_stats=%u pauses=%u sizes=%u cache=%u tiny=%u span_objects=%u span_base=%u procid=%u curg=%u\n", l->lr - GO_G_SP,
+           l->syscall_sp, l->syscall_pc, l->status, l->goid, l->waitsince, l->waitreason, l->startpc, l->labels,
+           l->ticks, l->heap_stats, l->pauses, l->sizes, l->cache, l->tiny, l->span_objects, l->span_base,
+           l->procid, l->curg);
     return 0;
 }
 
@@ -114,7 +117,8 @@ static int show_operands(const char *path)
 {
     struct go_code codes[] = {{"runtime.stkbucket", 0, 0}, {"runtime.allgadd", 0, 0}, {"runtime.mProf_PostSweep", 0, 0},
                               {"runtime.mProf_Flush", 0, 0}, {"runtime.blockevent", 0, 0},
-                              {"runtime.semacquire1", 0, 0}, {"runtime.schedinit", 0, 0}, {"runtime.ticksPerSecond", 0, 0}};
+                              {"runtime.semacquire1", 0, 0}, {"runtime.schedinit", 0, 0}, {"runtime.ticksPerSecond", 0, 0},
+                              {"runtime.(*mcache).refill", 0, 0}, {"runtime.procresize", 0, 0}};
     enum { COUNT = sizeof codes / sizeof codes[0] };
     static unsigned char bytes[GO_CODE_MAX_BYTES];
     static struct go_operand all[GO_OPERANDS_MAX];
@@ -136,7 +140,25 @@ static int show_operands(const char *path)
     return 0;
 }
 
-/* PID FOLDER: writes the profiles there, says what it met. Or: layout VERSION, operands FILE. */
+/* So often, one after the other; a failure is told and counts as one. */
+static void show_counts(struct go_memory *m, int times)
+{
+    struct go_memstats s;
+    struct err err = {0};
+    int failed = 0;
+    for (int i = 0; i < times; i++) {
+        if (!go_memory_counts(m, &s, &err)) {
+            failed++;
+            continue;
+        }
+        printf("%" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", s.total_alloc,
+               s.mallocs, s.frees, s.heap_alloc, s.num_gc, s.pause_total_ns,
+               s.num_gc > 0 ? s.pause_ns[(s.num_gc - 1) % GO_PAUSES] : 0);
+    }
+    printf("failed %d %s\n", failed, err.text);
+}
+
+/* PID FOLDER: writes the profiles there, says what it met. Or: layout VERSION, operands FILE, PID counts TIMES. */
 int main(int argc, char **argv)
 {
     static struct go_mapping maps[256];
@@ -172,9 +194,12 @@ int main(int argc, char **argv)
         fprintf(stderr, "%s\n", err.text);
         return 1;
     }
+    if (argc == 4) {
+        show_counts(m, atoi(argv[3]));
+    }
     printf("memory %d %" PRIu64 " block %d %d mutex %d %d collections %d\n", s.has_memory_rate, s.memory_rate,
            s.has_block_rate, s.block_rate > 0, s.has_mutex_rate, s.mutex_rate > 0, s.collections >= 3);
-    for (int i = GO_HEAP; i <= GO_WAITS; i++) {
+    for (int i = GO_HEAP; i <= GO_WAITS && argc == 3; i++) {
         uint64_t wall = now(CLOCK_REALTIME), mono = now(CLOCK_MONOTONIC);
         bool told = i == GO_HEAP         ? go_memory_heap(m, wall, &out, &err)
                     : i < GO_GOROUTINES  ? go_memory_contention(m, (enum go_profile)i, wall, &out, &err)
@@ -209,7 +234,9 @@ func main() {
 	file, _ := elf.Open(os.Args[1])
 	data, _ := file.DWARF()
 	want := map[string]bool{"runtime.g": true, "runtime.m": true, "runtime.gobuf": true, "runtime.bucket": true, "runtime.memRecord": true,
-		"runtime.memRecordCycle": true, "runtime.blockRecord": true, "runtime.ticksType": true}
+		"runtime.memRecordCycle": true, "runtime.blockRecord": true, "runtime.ticksType": true, "runtime.mstats": true,
+		"runtime.consistentHeapStats": true, "runtime.heapStatsDelta": true, "runtime.p": true, "runtime.mcache": true,
+		"runtime.mspan": true}
 	for r := data.Reader(); ; {
 		e, _ := r.Next()
 		if e == nil {
@@ -367,13 +394,92 @@ def test_offsets_are_those_of_the_debug_information(version, reader, build, work
     offsets = dict(re.findall(r"runtime\.(\S+) (\d+)", told))
     number = golang.Go("local").number if version == "local" else (1, 19) if version == "debian" else golang.number_of(version)
     said = run([reader, "layout", "go %d.%d" % number]).out
+    offsets["sizes"] = str(int(offsets["heapStatsDelta.tinyAllocCount"]) // 8)
+    named = {"lr": "gobuf.lr", "ticks": "ticksType.val", "procid": "m.procid", "curg": "m.curg", "heap_stats": "mstats.heapStats", "pauses": "mstats.pause_total_ns", "sizes": "sizes",
+             "cache": "p.mcache", "tiny": "mcache.tinyAllocs", "span_objects": "mspan.allocCount",
+             "span_base": "mspan.nelems" if number == (1, 18) else "mspan.allocCountBeforeCache"}
     for name, offset in re.findall(r"(\w+)=(\d+)", said):
-        full = {"lr": "gobuf.lr", "ticks": "ticksType.val", "procid": "m.procid", "curg": "m.curg"}.get(name, f"g.{name}")
-        assert offsets.get(full, offset if name == "ticks" else None) == offset, (version, name)
+        assert offsets.get(named.get(name, f"g.{name}"), offset if name == "ticks" else None) == offset, (version, name)
+    follows = {"mstats.pause_ns": ("mstats.pause_total_ns", 8), "mstats.pause_end": ("mstats.pause_ns", 2048), "mstats.numgc": ("mstats.pause_end", 2048),
+               "mcache.alloc": ("mcache.tinyAllocs", 8), "heapStatsDelta.largeAlloc": ("heapStatsDelta.tinyAllocCount", 8),
+               "heapStatsDelta.smallAllocCount": ("heapStatsDelta.largeAlloc", 16), "heapStatsDelta.largeFree": ("heapStatsDelta.smallAllocCount", 544),
+               "heapStatsDelta.smallFreeCount": ("heapStatsDelta.largeFree", 16),
+               "consistentHeapStats.gen": ("consistentHeapStats.stats", 3 * (int(offsets["heapStatsDelta.smallFreeCount"]) + 544))}
+    for name, (before, distance) in follows.items():
+        assert int(offsets[name]) == int(offsets[before]) + distance, (version, name)
     fixed = {"g.sched": 56, "g.m": 48, "gobuf.sp": 0, "gobuf.pc": 8, "g.stack": 0, "bucket.allnext": 8, "bucket.typ": 16,
-             "bucket.size": 32, "bucket.nstk": 40, "memRecord.active": 0, "blockRecord.cycles": 8}
+             "bucket.size": 32, "bucket.nstk": 40, "memRecord.active": 0, "blockRecord.cycles": 8, "p.id": 0, "heapStatsDelta.committed": 0,
+             "heapStatsDelta.inHeap": 16}
     assert {name: int(offsets[name]) for name in fixed} == fixed
     assert ("memRecordCycle.alloc_bytes" in offsets) == (number < (1, 27))
+
+
+class Counting:
+    """A running go_counts."""
+
+    def __init__(self, program, *arguments):
+        read, self.input = os.pipe()
+        self.process = process.start([program, *arguments], stdin=read)
+        os.close(read)
+        self.lines = 0
+        self.until_next_line()
+
+    def until_next_line(self):
+        self.lines += 1
+        process.until(lambda: self.process.err.count("\n") >= self.lines, 30, lambda: self.process.err)
+        return self.process.err.split("\n")[self.lines - 1]
+
+    def write(self, byte):
+        os.write(self.input, byte)
+        return self.until_next_line()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        os.close(self.input)
+        self.process.end()
+
+
+def counts(reader, pid, times=1):
+    done = process.run([reader, str(pid), "counts", times], timeout=60)
+    assert done.status == 0, done
+    *lines, failed, _, _ = done.out.splitlines()
+    return [list(map(int, line.split())) for line in lines], int(failed.split()[1])
+
+
+@pytest.mark.parametrize("version", ALL)
+def test_counts_are_those_of_read_mem_stats(version, reader, build, repository):
+    """To the last object, though the program has not told its processors to hand over what they have allocated."""
+    if version == "debian" and not golang.os.path.exists(DEBIAN):
+        pytest.skip(f"no {DEBIAN}")
+    source = (repository / "tests/live/programs/go_counts.go").read_text()
+    for flags in ([], STRIPPED_PIE if version == "local" else STRIPPED):
+        with Counting(build(version, flags, source)) as running:
+            for byte in b"aagaggag":
+                assert running.write(bytes([byte])) == "done"
+                ours, failed = counts(reader, running.process.pid)
+                theirs = running.write(b"?")
+                assert failed == 0 and ours == [list(map(int, theirs.split()))], (flags, byte, ours, theirs)
+            assert ours[0][2] > 0 and ours[0][4] == 4 and ours[0][5] > ours[0][6] > 0, ours
+
+
+@pytest.mark.parametrize("version", ALL)
+def test_counts_of_a_program_that_runs_do_not_jump(version, reader, build, repository):
+    """While its own readers turn the ring of counts all the time, which would double them, or halve."""
+    if version == "debian" and not golang.os.path.exists(DEBIAN):
+        pytest.skip(f"no {DEBIAN}")
+    source = (repository / "tests/live/programs/go_counts.go").read_text()
+    with Counting(build(version, [], source), "loop") as running:
+        time.sleep(0.5)
+        seen, failed = counts(reader, running.process.pid, 3000)
+    assert failed < 1500, failed
+    span = 4 * 8192 * 20  # what few processors have in their hands
+    # What was counted twice is missed the next time. Who is kept off its processor within a reading may be so once.
+    jumps = [(before, now) for before, now in zip(seen, seen[1:])
+             if now[0] <= before[0] - span or now[1] <= before[1] - 10000 or now[4] < before[4]]
+    assert len(jumps) <= 3, (len(jumps), jumps[0])
+    assert seen[-1][4] > seen[0][4] and seen[-1][0] > seen[0][0]
 
 
 @pytest.mark.parametrize("flags", [[], STRIPPED_PIE], ids=["plain", "stripped pie"])
@@ -411,6 +517,7 @@ def test_instructions_name_the_variables_that_symbols_do(machine, reader, build,
                                  ("blockevent", "blockprofilerate", 8), ("ticksPerSecond", "ticks.val", 8)):
         first = next(n for n, s, _ in met[function] if s in (size, atomic))
         assert first == name, (function, met[function])
+    assert ("memstats", 0) in {(name, size) for name, size, _ in met["(*mcache).refill"]} and "allp" in {name for name, _, _ in met["procresize"]}, met
     rates = [name for name, size, _ in met["semacquire1"] if size == 8]
     assert rates[:2] == ["blockprofilerate", "mutexprofilerate"], met["semacquire1"]
     assert next(name for name, size, zero in met["schedinit"] if size == 8 and zero == "1") == "MemProfileRate"

@@ -451,9 +451,101 @@ static void preempted_goroutines(void)
     preempted(EM_AARCH64);
 }
 
+static void counts_of(unsigned machine)
+{
+    struct go_memstats s;
+    set_up(machine);
+    CHECK(go_memory_counts(made->m, &s, &err));
+    CHECK_INT(s.total_alloc, 100 * 16 + 100000 + 8 * 16);
+    CHECK_INT(s.heap_alloc, s.total_alloc - 10 * 16 - 40000);
+    CHECK_INT(s.mallocs, 100 + 2 + 7 + 3 + 8);
+    CHECK_INT(s.frees, 10 + 1 + 7 + 3);
+    CHECK_INT(s.num_gc, 2);
+    CHECK_INT(s.pause_total_ns, 1500);
+    CHECK_INT(s.pause_ns[0] + s.pause_ns[1], 1500);
+    tear_down();
+}
+
+static void counts(void)
+{
+    counts_of(EM_X86_64);
+    counts_of(EM_AARCH64);
+}
+
+/* A reader of its own turns the ring all the time: … */
+static void turn_ring(struct go_made *g, uint64_t address, size_t len)
+{
+    if (len > 3000 && address == go_bias + GO_DATA_AT + GO_MEMSTATS) {
+        g->data[GO_MEMSTATS + 3504] = (unsigned char)((g->data[GO_MEMSTATS + 3504] + 1) % 3);
+    }
+}
+
+static void a_ring_that_turns(void)
+{
+    struct go_memstats s = {.num_gc = 99};
+    set_up(EM_X86_64);
+    made->moves = turn_ring; /* … another one is current in each copy */
+    CHECK(!go_memory_counts(made->m, &s, &err));
+    CHECK(err.kind == ERR_MALFORMED && strstr(err.text, "memory statistics of a Go program") != NULL);
+    CHECK_INT(s.num_gc, 99);
+    made->moves = NULL;
+    made->data[GO_MEMSTATS + 3504] = 1;
+    CHECK(go_memory_counts(made->m, &s, &err));
+    go_put(go_count(made, 2, GO_LARGE), 1, 8); /* the one behind the current is not clear */
+    CHECK(!go_memory_counts(made->m, &s, &err));
+    tear_down();
+}
+
+/* Each would be a number out of nothing. */
+static void wild_counts(void)
+{
+    static const struct {
+        size_t at;
+        uint64_t value;
+        bool is_data;
+    } spoils[] = {
+        {GO_MEMSTATS + 3504, 3, true},                    /* the fourth of three */
+        {GO_ALLP + 8, 0, true},                           /* no processors */
+        {GO_ALLP + 8, UINT64_MAX, true},
+        {GO_ALLP, 8, true},                               /* nowhere */
+        {GO_P + 0x90, 7, false},                          /* the second is called otherwise */
+        {GO_P + 0x10 + 56, 24, false},                    /* its cache is nowhere, … */
+        {GO_CACHE + 48, 24, false},                       /* … a span of it, … */
+        {GO_CACHE + 48, UINT64_C(0x7f0000000000), false}, /* … or not mapped */
+    };
+    struct go_memstats s;
+    for (size_t i = 0; i < sizeof spoils / sizeof spoils[0]; i++) {
+        set_up(EM_X86_64);
+        go_put((spoils[i].is_data ? made->data : made->heap) + spoils[i].at, spoils[i].value,
+               spoils[i].at == GO_MEMSTATS + 3504 || spoils[i].at == GO_P + 0x90 ? 4 : 8);
+        CHECK(!go_memory_counts(made->m, &s, &err));
+        tear_down();
+    }
+    set_up(EM_X86_64);
+    go_put(go_count(made, 0, GO_SMALL_FREES + 60), 1000000, 8); /* more is freed than was allocated */
+    CHECK(!go_memory_counts(made->m, &s, &err));
+    tear_down();
+}
+
+static void counts_that_are_not_there(void)
+{
+    struct go_memstats s;
+    begin(EM_X86_64);
+    go_put(go_count(made, 0, GO_IN_HEAP), 77, 8); /* no whole pages */
+    (void)add_waiting();
+    open_made();
+    CHECK(!go_memory_counts(made->m, &s, &err));
+    CHECK(err.kind == ERR_MALFORMED && strstr(err.text, "its tables were not found") != NULL);
+    tear_down();
+}
+
 TESTS({"all profiles of a stripped program are read", all_profiles},
       {"and of one for AArch64, whose calls leave the address in a register", all_profiles_aarch64},
       {"settings are found, and told when they empty a profile", settings},
+      {"what is counted of the heap is told as runtime.ReadMemStats does", counts},
+      {"counts that are merged meanwhile are not believed", a_ring_that_turns},
+      {"counts that contradict themselves are an error", wild_counts},
+      {"what is no such count is not found", counts_that_are_not_there},
       {"waiting goroutines are told by state with how long they wait", waiting_times},
       {"goroutines' labels are told, equal ones as one", labels},
       {"before the first collection all allocations are told", before_the_first_collection},

@@ -21,14 +21,15 @@ enum {
     GO_DATA_AT = 0x8000,      /* ELF address; file offset 0x6000 */
     GO_DATA_FILE_AT = 0x6000,
     GO_FILE_BYTES = 0x6800,
-    GO_DATA_BYTES = 0x1000,
+    GO_DATA_BYTES = 0x3000,
     GO_HEAP_BYTES = 0x20000,
     /* Variables, behind the data's start. */
     GO_MBUCKETS = 0x900, GO_XBUCKETS = 0x908, GO_BBUCKETS = 0x910, GO_BUCKHASH = 0x918, GO_ALLGS = 0x920,
     GO_ALLGPTR = 0x940, GO_RATE = 0x948, GO_BLOCK_RATE = 0x950, GO_MUTEX_RATE = 0x958, GO_CYCLE = 0x960,
-    GO_TICKS = 0x970, GO_REASONS = 0x100, GO_TEXTS = 0x500,
+    GO_TICKS = 0x970, GO_ALLP = 0x980, GO_REASONS = 0x100, GO_TEXTS = 0x500, GO_MEMSTATS = 0x1000,
     /* In the heap. */
     GO_GS = 0x1000, GO_G_STEP = 0x200, GO_STACKS = 0x4000, GO_STACK_BYTES = 0x400, GO_CHAIN = 0x10000,
+    GO_P = 0x1c000, GO_CACHE = 0x1c100, GO_SPAN = 0x1d000, GO_NO_SPAN = 0x1d100,
 };
 
 static const uint64_t go_bias = 0x7000000000, go_heap = 0xc000000000;
@@ -50,7 +51,8 @@ struct go_made {
 enum go_function_number {
     MAIN_MAIN, MAIN_WAIT, MAIN_WRAPPER, MAIN_DEEP, RUNTIME_MAIN, RUNTIME_GOPARK, RUNTIME_GOEXIT, RUNTIME_GOGO,
     RUNTIME_ASYNC, RUNTIME_SWEEP, RUNTIME_FINALIZERS, RUNTIME_MALLOC, RUNTIME_SYSCALL,
-    CODE_STKBUCKET, CODE_ALLGADD, CODE_SWEPT, CODE_BLOCK, CODE_SEMACQUIRE, CODE_SCHEDINIT, CODE_TICKS, GO_FUNCTIONS,
+    CODE_STKBUCKET, CODE_ALLGADD, CODE_SWEPT, CODE_BLOCK, CODE_SEMACQUIRE, CODE_SCHEDINIT, CODE_TICKS,
+    CODE_REFILL, CODE_PROCRESIZE, GO_FUNCTIONS,
 };
 
 static const struct {
@@ -63,7 +65,7 @@ static const struct {
     {"runtime.runFinalizers", 16, 18, 0}, {"runtime.mallocgc", 64, 0, 0}, {"syscall.Syscall6", 24, 0, 0},
     {"runtime.stkbucket", 0, 0, 0}, {"runtime.allgadd", 0, 0, 0}, {"runtime.mProf_PostSweep", 0, 0, 0},
     {"runtime.blockevent", 0, 0, 0}, {"runtime.semacquire1", 0, 0, 0}, {"runtime.schedinit", 0, 0, 0},
-    {"runtime.ticksPerSecond", 0, 0, 0},
+    {"runtime.ticksPerSecond", 0, 0, 0}, {"runtime.(*mcache).refill", 0, 0, 0}, {"runtime.procresize", 0, 0, 0},
 };
 
 static inline void go_put(unsigned char *at, uint64_t value, size_t bytes)
@@ -156,6 +158,10 @@ static const struct go_instruction go_instructions[] = {
     {CODE_SEMACQUIRE, GO_MUTEX_RATE, {0x48, 0x83, 0x3d}, 3, 1, 'l'},
     {CODE_SCHEDINIT, GO_RATE, {0x48, 0xc7, 0x05}, 3, 4, 's'},
     {CODE_TICKS, GO_TICKS, {0x48, 0x8b, 0x05}, 3, 0, 'a'},
+    {CODE_REFILL, GO_BUCKHASH, {0x48, 0x8d, 0x0d}, 3, 0, 'a'},
+    {CODE_REFILL, GO_MEMSTATS, {0x48, 0x8d, 0x0d}, 3, 0, 'a'},
+    {CODE_PROCRESIZE, GO_ALLGS, {0x48, 0x8b, 0x1d}, 3, 0, 'l'},
+    {CODE_PROCRESIZE, GO_ALLP, {0x48, 0x8b, 0x1d}, 3, 0, 'l'},
 };
 
 static void go_put_code(struct go_made *g)
@@ -254,6 +260,48 @@ static inline uint64_t go_add_goroutine(struct go_made *g, unsigned status, unsi
     return index;
 }
 
+/* A word of one of the three differences of what is counted of the heap: Go 1.26. */
+static inline unsigned char *go_count(struct go_made *g, size_t ring, size_t word)
+{
+    return g->data + GO_MEMSTATS + 8 * (146 * ring + word);
+}
+
+enum { /* words: behind them the classes, of which the first three are of 8, 16 and 24 bytes */
+    GO_COMMITTED = 0, GO_IN_HEAP = 2, GO_TINY = 5, GO_LARGE = 6, GO_LARGES = 7, GO_SMALLS = 8, GO_FREED = 76,
+    GO_FREES = 77, GO_SMALL_FREES = 78,
+};
+
+static void go_put_counts(struct go_made *g)
+{
+    go_put(go_count(g, 0, GO_COMMITTED), 0x400000, 8);
+    go_put(go_count(g, 0, GO_IN_HEAP), 0x40000, 8);
+    go_put(go_count(g, 0, GO_SMALLS + 2), 100, 8);
+    go_put(go_count(g, 0, GO_SMALL_FREES + 2), 10, 8);
+    go_put(go_count(g, 1, GO_IN_HEAP), (uint64_t)-0x20000, 8); /* given back since */
+    go_put(go_count(g, 1, GO_LARGE), 100000, 8);
+    go_put(go_count(g, 1, GO_LARGES), 2, 8);
+    go_put(go_count(g, 1, GO_FREED), 40000, 8);
+    go_put(go_count(g, 1, GO_FREES), 1, 8);
+    go_put(go_count(g, 1, GO_TINY), 7, 8);
+    go_put(g->data + GO_MEMSTATS + 3504, 1, 4);
+    go_put(g->data + GO_MEMSTATS + 3576, 1500, 8);
+    go_put(g->data + GO_MEMSTATS + 3584, 700, 8);
+    go_put(g->data + GO_MEMSTATS + 3592, 800, 8);
+    go_put(g->data + GO_MEMSTATS + 7680, 2, 4);
+    go_put(g->data + GO_ALLP, go_heap + GO_P, 8);
+    go_put(g->data + GO_ALLP + 8, 2, 8);
+    go_put(g->heap + GO_P, go_heap + GO_P + 0x10, 8);
+    go_put(g->heap + GO_P + 8, go_heap + GO_P + 0x90, 8); /* has no cache yet */
+    go_put(g->heap + GO_P + 0x10 + 56, go_heap + GO_CACHE, 8);
+    go_put(g->heap + GO_P + 0x90, 1, 4);
+    go_put(g->heap + GO_CACHE + 40, 3, 8);
+    for (size_t i = 0; i < 136; i++) {
+        go_put(g->heap + GO_CACHE + 48 + 8 * i, go_heap + (i == 4 ? GO_SPAN : GO_NO_SPAN), 8);
+    }
+    go_put(g->heap + GO_SPAN + 96, 12, 2);
+    go_put(g->heap + GO_SPAN + 102, 4, 2);
+}
+
 static bool go_made_read(void *context, struct memory_piece *pieces, size_t count, struct err *err)
 {
     struct go_made *g = context;
@@ -289,6 +337,7 @@ static struct go_made *go_make(unsigned machine)
     go_put_table(g);
     go_put_code(g);
     go_put_reasons(g);
+    go_put_counts(g);
     go_put(g->data + GO_BUCKHASH, go_heap + 0x1f000, 8);
     go_put(g->data + GO_RATE, 1, 8);
     go_put(g->data + GO_BLOCK_RATE, 7, 8);

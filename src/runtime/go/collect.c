@@ -49,6 +49,8 @@ struct collection {
     struct go_delta *delta[KINDS]; /* null: nothing of it grows */
     struct buf snapshot, difference;
     size_t snapshot_bytes;         /* of the last */
+    uint64_t goroutines;           /* by memory, in this window, … */
+    bool has_goroutines;           /* … if it told them */
     struct go_figures figures;
     struct go_cpu cpu;
     VEC(struct buf) cpu_profiles;  /* that are not handed over yet */
@@ -84,7 +86,7 @@ static void look_for_address(struct collection *c)
 static bool read_memory(struct collection *c, size_t i, struct err *why)
 {
     struct go_memory *m = go_inside_memory(c->inside, why);
-    uint64_t wall_ns = c->port->wall_ns(c->port->context), count;
+    uint64_t wall_ns = c->port->wall_ns(c->port->context);
     if (m == NULL) {
         return false;
     }
@@ -95,7 +97,8 @@ static bool read_memory(struct collection *c, size_t i, struct err *why)
     case BLOCK:
         return go_memory_contention(m, i == MUTEX ? GO_MUTEX : GO_BLOCK, wall_ns, &c->snapshot, why);
     case GOROUTINE:
-        return go_memory_goroutines(m, wall_ns, &c->snapshot, &count, why);
+        c->has_goroutines = go_memory_goroutines(m, wall_ns, &c->snapshot, &c->goroutines, why);
+        return c->has_goroutines;
     default:
         return go_memory_waits(m, wall_ns, c->port->now_ns(c->port->context), &c->snapshot, why);
     }
@@ -163,10 +166,22 @@ static bool is_hollow(struct collection *c, size_t i, struct err *why)
     return is_empty || is_uncounted;
 }
 
+static struct go_figures_from figures_from(struct collection *c, size_t heap_bytes)
+{
+    return (struct go_figures_from){
+        .port = c->port,
+        .at = c->has_endpoint ? &c->endpoint : NULL,
+        .heap_bytes = heap_bytes,
+        .memory = go_inside_memory(c->inside, &(struct err){0}),
+        .goroutines = c->has_goroutines ? &c->goroutines : NULL,
+    };
+}
+
 static void take_all(struct collection *c, const struct runtime_sink *sink, struct err *why)
 {
     size_t heap_bytes = 0;
     bool has_waits = false, is_known = c->has_endpoint;
+    c->has_goroutines = false;
     c->has_endpoint = is_known && !outside_is_stopped(c->port);
     for (size_t i = 0; i < KINDS; i++) {
         struct err cause = {0};
@@ -184,9 +199,8 @@ static void take_all(struct collection *c, const struct runtime_sink *sink, stru
             sink->file(sink->context, kinds[i].type, &c->difference);
         }
     }
-    if (c->has_endpoint) {
-        go_figures_take(&c->figures, c->port, &c->endpoint, heap_bytes, !has_waits, sink);
-    }
+    const struct go_figures_from from = figures_from(c, heap_bytes);
+    go_figures_take(&c->figures, &from, !has_waits, sink);
     c->has_endpoint = is_known && c->fails < FAILS_MAX;
     buf_release(&c->snapshot);
     buf_release(&c->difference);
@@ -228,8 +242,9 @@ static void take_base(struct collection *c, bool is_new)
         if (c->delta[i] != NULL && is_wanted && read_snapshot(c, i, &why) && !is_new) {
             (void)go_delta_take(c->delta[i], buf_slice(&c->snapshot), true, &c->difference, &why);
         }
-        if (i == HEAP && c->has_endpoint) {
-            go_figures_begin(&c->figures, c->port, &c->endpoint, c->snapshot.len);
+        if (i == HEAP) {
+            const struct go_figures_from from = figures_from(c, c->snapshot.len);
+            go_figures_begin(&c->figures, &from);
         }
     }
     buf_release(&c->snapshot);

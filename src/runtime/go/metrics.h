@@ -1,9 +1,9 @@
 /*
  * metrics: what a Go program's memory and collector did between two moments, as dd-trace-go's metrics.json.
  *
- * Call order: go_memstats_of_text or go_memstats_of_json for each of two answers of the same program (in the first the
- * goroutines need not be known), go_memstats_goroutines for the second; go_metrics. The state of one period's end is
- * that of the next one's beginning.
+ * Call order: go_memstats_of_text, go_memstats_of_json or go_memory_counts for each of two moments of the same program
+ * (in the first the goroutines need not be known), go_memstats_goroutines for the second; go_metrics. The
+ * state of one period's end is that of the next one's beginning.
  *
  * Where the numbers come from:
  *   text   the end of /debug/pprof/heap?debug=1, behind "# runtime.MemStats". It lacks the sum of pauses: the pauses of
@@ -12,6 +12,7 @@
  *   json   /debug/vars, its member "memstats"
  *   goroutines   the first line of /debug/pprof/goroutine?debug=1, "goroutine profile: total 7"; neither of the other
  *          two has their number
+ *   memory of the process: memory/memory.h (go_memory_counts)
  *
  * The names, values as numbers a second unless said otherwise:
  *   go_alloc_bytes_per_sec, go_allocs_per_sec, go_frees_per_sec

@@ -23,6 +23,8 @@
  *                serves the request, of course. Stacks are as deep as there: 128 frames, before Go 1.23 32.
  *   waits        the endpoint has no such profile: how long goroutines have been waiting, by stack and state. The
  *                runtime notes only when a collection meets a waiting goroutine first: no collection, no time.
+ *   counts       as runtime.ReadMemStats has them, and of the moment; of a program that allocates meanwhile they miss,
+ *                or count twice, what a processor allocates in some ten microseconds.
  *   cgo          frames of C are in no profile, as there without a symbolizer.
  *
  * Versions: Go 1.18 to 1.27, x86-64 and AArch64, 64 bits; others are ERR_UNSUPPORTED by name.
@@ -39,6 +41,7 @@
 
 #include "base/iface.h"
 #include "base/str.h"
+#include "runtime/go/metrics.h"
 #include "runtime/go/table/table.h"
 
 enum {
@@ -103,5 +106,8 @@ bool go_memory_goroutines(struct go_memory *m, uint64_t wall_ns, struct buf *out
 
 /* waitduration/nanoseconds, goroutine/count; label `state`: "chan receive", "IO wait", "syscall", "running", … */
 bool go_memory_waits(struct go_memory *m, uint64_t wall_ns, uint64_t mono_ns, struct buf *out, struct err *why);
+
+/* What runtime.ReadMemStats tells, but the number of goroutines. False: why, and `out` is as it was. */
+bool go_memory_counts(struct go_memory *m, struct go_memstats *out, struct err *why);
 
 #endif

@@ -69,7 +69,10 @@ static void read_operands(struct code_reader *r, const struct go_code *code)
     }
 }
 
-enum { STKBUCKET, ALLGADD, POST_SWEEP, FLUSH, BLOCK_EVENT, SEMACQUIRE, SCHEDINIT, INIT, TICKS, TICKS_OLD, CODES };
+enum {
+    STKBUCKET, ALLGADD, POST_SWEEP, FLUSH, BLOCK_EVENT, SEMACQUIRE, SCHEDINIT, INIT, TICKS, TICKS_OLD, REFILL,
+    PROCRESIZE, CODES,
+};
 
 /* A number by the instruction that names it: in a function, the first one that does this to a variable. */
 enum does { LOADS_4 = 1, LOADS_8, STORES_0, STORES_RATE, COMPARES_SECOND };
@@ -191,6 +194,33 @@ static void find_goroutines(struct code_reader *r, const struct go_code *codes, 
     }
 }
 
+/* What is counted of the heap, whose place refilling a processor's cache names, and the list of processors. */
+static uint64_t find_proven(struct code_reader *r, const struct go_code *code, uint64_t known, uint64_t offset,
+                            bool (*is_it)(struct go_memory *m, uint64_t address))
+{
+    struct go_memory *m = r->m;
+    if (known != 0) {
+        return is_it(m, known) ? known : 0;
+    }
+    read_operands(r, code);
+    for (size_t i = 0; i < r->count; i++) {
+        uint64_t at = r->operands[i].address + m->process.bias - offset;
+        if (is_it(m, at)) {
+            return at;
+        }
+    }
+    return 0;
+}
+
+static void find_counts(struct code_reader *r, const struct go_code *codes, bool has_symbols)
+{
+    struct go_memory *m = r->m;
+    m->counts = find_proven(r, &codes[REFILL], has_symbols ? by_symbol(m, "runtime.memstats") : 0,
+                            m->layout->heap_stats, go_are_counts);
+    m->processors = find_proven(r, &codes[PROCRESIZE], has_symbols ? by_symbol(m, "runtime.allp") : 0, 0,
+                                go_are_processors);
+}
+
 /* ---- why goroutines wait: runtime.waitReasonStrings ---- */
 
 static bool read_reason(struct go_memory *m, const unsigned char *string, char out[static GO_REASON_MAX_BYTES])
@@ -269,6 +299,8 @@ bool go_memory_find(struct go_memory *m, struct err *why)
         [INIT] = {.name = "runtime.init"},
         [TICKS] = {.name = "runtime.ticksPerSecond"},
         [TICKS_OLD] = {.name = "runtime.tickspersecond"},
+        [REFILL] = {.name = "runtime.(*mcache).refill"},
+        [PROCRESIZE] = {.name = "runtime.procresize"},
     };
     struct code_reader *r = calloc(1, sizeof *r);
     if (r == NULL) {
@@ -282,6 +314,7 @@ bool go_memory_find(struct go_memory *m, struct err *why)
     find_heads(r, codes, has_symbols);
     find_goroutines(r, codes, has_symbols);
     find_numbers(r, codes, has_symbols);
+    find_counts(r, codes, has_symbols);
     find_reasons(r, has_symbols);
     free(r);
     return true;

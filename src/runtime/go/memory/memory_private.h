@@ -3,9 +3,9 @@
  * the way from addresses to locations of a profile.
  *
  * memory_peek.c reads, memory_layout.c has the rows of versions, memory_code.c reads addresses off instructions,
- * memory_find.c finds the tables, memory.c opens and tells the settings. buckets.c walks what is counted by stack
- * (buckets.h), unwind.c the stack of a goroutine, goroutines.c all goroutines (goroutines.h), label_set.c what one is
- * labelled with (label_set.h); places.c turns return addresses into locations.
+ * memory_find.c finds the tables, memory.c opens and tells the settings, counts.c what is counted of all the heap.
+ * buckets.c walks what is counted by stack (buckets.h), unwind.c the stack of a goroutine, goroutines.c all goroutines
+ * (goroutines.h), label_set.c what one is labelled with (label_set.h); places.c turns return addresses into locations.
  */
 #ifndef RUNTIME_GO_MEMORY_PRIVATE_H
 #define RUNTIME_GO_MEMORY_PRIVATE_H
@@ -33,6 +33,10 @@ struct go_layout {
     uint8_t wrapper;          /* funcID of wrappers that the compiler makes */
     uint8_t depth;            /* frames in a profile's stack */
     uint8_t ticks;            /* in runtime.ticks: ticks a second */
+    uint16_t heap_stats, pauses; /* of mstats: what is counted of the heap; the sum of pauses, and what follows */
+    uint8_t sizes;            /* words of heapStatsDelta that are sums of bytes, before what counts objects */
+    uint8_t cache, tiny;      /* of p: its mcache; of that: small allocations within objects, before its spans */
+    uint8_t span_objects, span_base; /* of mspan: objects in it; how many are counted in heapStats already */
     bool counts_bytes;        /* memRecordCycle has bytes besides objects */
     bool cycle_has_flag;      /* the number of the heap profile's cycle stands at bit 1 */
     bool hides_internal;      /* "internal/runtime/" is hidden above allocations as "runtime." is */
@@ -54,6 +58,7 @@ struct go_memory {
     size_t head_count;
     uint64_t goroutines;         /* address of the slice runtime.allgs */
     uint64_t memory_rate, block_rate, mutex_rate, cycle, ticks; /* addresses; 0: not found */
+    uint64_t counts, processors; /* likewise of runtime.memstats, and of the slice runtime.allp */
     char reasons[GO_REASONS_MAX][GO_REASON_MAX_BYTES]; /* texts of why a goroutine waits */
     size_t reason_count;
     struct err unread;           /* why memory could not be read at all, once it could not */
@@ -81,6 +86,10 @@ size_t go_operands(enum elf_machine machine, const unsigned char *code, size_t l
 
 /* memory_find.c */
 bool go_memory_find(struct go_memory *m, struct err *why);
+
+/* counts.c: has runtime.memstats its place there, and the slice of processors? */
+bool go_are_counts(struct go_memory *m, uint64_t address);
+bool go_are_processors(struct go_memory *m, uint64_t slice);
 
 /* buckets.c: the type of the bucket at this address (1 memory, 2 block, 3 mutex); 0: it is none. */
 enum go_bucket_type { GO_BUCKET_MEMORY = 1, GO_BUCKET_BLOCK, GO_BUCKET_MUTEX };
