@@ -69,6 +69,8 @@ struct stream {
     void *context;
     unsigned char peer[16]; /* of a dialer: the address that was reached, IPv4 or IPv6 */
     size_t peer_len;        /* 0: none is known */
+    /* Says that nothing more will be written; what comes can still be read. Null: it cannot be said. */
+    void (*end)(void *context);
 };
 
 /* Writes all of it. */

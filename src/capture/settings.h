@@ -35,12 +35,14 @@ enum perf_mode {
     PERF_DISABLED, /* no perf events: runtime readers and /proc accounting only */
 };
 
-enum runtime_mode {
+enum runtime_mode { /* from RUNTIME_WALK on as enum language_way */
     RUNTIME_AUTO,
     RUNTIME_DISABLED,
     RUNTIME_WALK,    /* as its memory tells: it is asked nothing */
     RUNTIME_COLLECT, /* asked for a profile of its own where there is no other way, whatever that costs */
     RUNTIME_MOMENTS, /* likewise for its threads' stacks, again and again */
+    RUNTIME_TRACE,   /* for an execution trace, now and then */
+    RUNTIME_COLLECT_TRACE,
 };
 
 /* Whether stacks of an interpreter's threads show the native code it calls, in its place. */

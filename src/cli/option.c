@@ -97,15 +97,20 @@ static bool language_mode(const struct option *row, size_t i, struct choice *out
         {.name = "disabled", .value = RUNTIME_DISABLED},
         {.name = "none", .value = RUNTIME_DISABLED, .hidden = true},
     };
-    enum { COUNT = sizeof modes / sizeof modes[0], WAYS = 3 };
+    enum { COUNT = sizeof modes / sizeof modes[0] };
     const struct language *language = &languages[row->language];
-    const struct choice ways[WAYS] = {{.name = "walk", .value = RUNTIME_WALK},
-                                      {.name = language->recorder, .value = RUNTIME_COLLECT},
-                                      {.name = language->moments, .value = RUNTIME_MOMENTS}};
-    size_t more = language->moments != NULL ? WAYS : language->recorder != NULL ? WAYS - 1 : 0;
-    *out = i < COUNT          ? modes[i]
-           : i < COUNT + more ? ways[i - COUNT]
-                              : (struct choice){.name = language->readers[i - COUNT - more], .hidden = true};
+    if (i < COUNT) {
+        *out = modes[i];
+        return true;
+    }
+    i -= COUNT;
+    for (size_t way = 0; way < LANGUAGE_WAYS; way++) {
+        if (language->ways[way] != NULL && i-- == 0) {
+            *out = (struct choice){.name = language->ways[way], .value = RUNTIME_WALK + (int)way};
+            return true;
+        }
+    }
+    *out = (struct choice){.name = language->readers[i], .hidden = true};
     return out->name != NULL;
 }
 

@@ -7,6 +7,7 @@
 #include "base/version.h"
 #include "base/ascii.h"
 #include "deliver/backend_private.h"
+#include "profile/runtime_profile.h"
 
 #include <stdio.h>
 
@@ -160,6 +161,15 @@ static struct str family_of(const struct delivery *delivery)
                                                     : language;
 }
 
+static bool has_trace(const struct delivery *delivery)
+{
+    bool any = runtime_profile_is_trace(delivery->type);
+    for (size_t i = 0; i < delivery->more_count; i++) {
+        any = any || runtime_profile_is_trace(delivery->more[i].type);
+    }
+    return any;
+}
+
 static void add_own(struct tags *tags, const struct backend_context *context,
                     const struct delivery *delivery)
 {
@@ -189,6 +199,10 @@ static void add_own(struct tags *tags, const struct backend_context *context,
     add_number(tags, "profile_seq", delivery->sequence > 0 ? delivery->sequence - 1 : 0);
     if (delivery->shrunk) {
         add_fact(tags, "profile_dropped_to_fit", STR("yes"));
+    }
+    if (has_trace(delivery)) {
+        add_fact(tags, "go_execution_traced", STR("yes"));
+        add_fact(tags, "_dd.profiler.go_execution_trace_enabled", STR("true"));
     }
 }
 
@@ -441,14 +455,14 @@ void datadog_name(const struct delivery *delivery, size_t at, char out[static DA
 {
     struct str type = at == 0 ? delivery->type : delivery->more[at - 1].type;
     const char *name = name_of(type);
-    if (name == NULL && at == 0) { /* CPU time, or another tool's file of what has no name there */
+    bool has_ending = !runtime_profile_is_pprof(type);
+    if (name == NULL && at == 0 && !has_ending) { /* CPU time, or another tool's file of what has no name there */
         name = str_eq(delivery->subject.language, STR("go")) ? "cpu.pprof" : "profile.pprof";
     }
     if (name != NULL) {
         snprintf(out, DATADOG_NAME_MAX, "%s", name);
         return;
     }
-    bool has_ending = str_find(type, '.') < type.len;
     type = str_sub(type, 0, DATADOG_NAME_MAX - sizeof ".pprof");
     snprintf(out, DATADOG_NAME_MAX, "%.*s%s", (int)type.len, type.ptr, has_ending ? "" : ".pprof");
     for (size_t i = 0; i < type.len && out[i] != '\0'; i++) {

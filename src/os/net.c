@@ -136,6 +136,12 @@ static void connection_close(void *context)
     free(c);
 }
 
+static void connection_end(void *context)
+{
+    struct connection *c = context;
+    (void)shutdown(c->fd, SHUT_WR);
+}
+
 static bool make_stream(int fd, int wake, struct stream *out, struct err *err)
 {
     struct connection *c = malloc(sizeof *c);
@@ -144,8 +150,8 @@ static bool make_stream(int fd, int wake, struct stream *out, struct err *err)
         return err_set(err, ERR_MEMORY, ENOMEM, "no memory for a connection");
     }
     *c = (struct connection){fd, wake};
-    *out = (struct stream){connection_read, connection_write, connection_readable,
-                           connection_close, c};
+    *out = (struct stream){connection_read, connection_write, connection_readable, connection_close, c,
+                           .end = connection_end};
     return true;
 }
 

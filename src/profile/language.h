@@ -30,6 +30,15 @@ enum name_form {
     NAME_WITH_PLACE, /* "function file:line" */
 };
 
+enum language_way {
+    LANGUAGE_WALK,           /* not at all */
+    LANGUAGE_RECORDER,       /* for profiles of CPU time that it makes inside */
+    LANGUAGE_MOMENTS,        /* where its threads are */
+    LANGUAGE_TRACE,          /* for a trace of all that happens, now and then */
+    LANGUAGE_RECORDER_TRACE, /* both */
+    LANGUAGE_WAYS,
+};
+
 struct language {
     const char *name;          /* "python" */
     const char *key;           /* of its share in a log: "python_percent" */
@@ -42,8 +51,7 @@ struct language {
     const char *mapping;       /* of its functions in pprof, where they have none of a file */
     const char *otel;          /* OpenTelemetry's profile.frame.type */
     const char *readers[4];    /* gProfiler's names for what reads it: --X-mode takes them for auto; null ends */
-    const char *recorder;      /* what makes profiles inside it, as --X-mode calls it; null: nothing that is asked */
-    const char *moments;       /* likewise its telling where its threads are */
+    const char *ways[LANGUAGE_WAYS]; /* how it may be asked, as --X-mode calls it; null: that is none of its ways */
     const char *system_calls;  /* beginnings of native functions that do hardly more than call the system; null: none */
     uint32_t light, dark;      /* 0xrrggbb in the flame graph */
     enum name_form form : 8;

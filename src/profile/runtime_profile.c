@@ -73,6 +73,11 @@ bool runtime_profile_is_pprof(struct str type)
     return str_find(type, '.') == type.len;
 }
 
+bool runtime_profile_is_trace(struct str type)
+{
+    return str_ends(type, STR(".trace"));
+}
+
 struct str runtime_profile_of_file(struct str path)
 {
     struct str name = str_base_name(path), stem = str_cut(&name, '.'), type = str_cut(&name, '.');

@@ -5,7 +5,8 @@
  * (where memory was allocated, what threads waited for) has values and labels of its own, and tools that expect just
  * these; so it is kept as it is, and goes with the window to files and back ends.
  *
- * A type is "heap", which stands for a gzip'd pprof file, or the name of another file: "metrics.json".
+ * A type is "heap", which stands for a gzip'd pprof file, or the name of another file: "metrics.json",
+ * "go.trace".
  *
  * Ownership: bytes are the list's. runtime_profiles_release in every case.
  */
@@ -43,6 +44,9 @@ void runtime_profiles_release(struct runtime_profiles *list);
 
 /* Is it a profile in pprof's form? */
 bool runtime_profile_is_pprof(struct str type);
+
+/* Is it a trace, event by event? */
+bool runtime_profile_is_trace(struct str type);
 
 /* Of a window's file (profile_<UTC end>.heap.pprof, or heap-17, which is of pid 17) the type; empty: it is none of a
  * runtime's. */

@@ -238,10 +238,11 @@ struct runtime_target {
     unsigned wanted;
     unsigned processors;             /* that we may run on; 0: not known */
     unsigned peers;                  /* how many processes of this runtime are asked, with this one */
-    const void **turn;               /* null, or who may do now what one process may do at a time */
+    const void **turn;               /* null, or who may do now what one process of a runtime may do at a time */
     bool by_moments;                 /* not by its recorder: by its threads' stacks, asked for again and again */
     bool connects;                   /* it may be asked at an address where it listens, … */
-    bool records_cpu;                /* … for CPU time, too: nobody else there has its only recorder */
+    bool records_cpu;                /* … for CPU time, too: nobody else there has its only recorder, … */
+    bool traces;                     /* … or for execution traces: likewise */
     const char *addresses;           /* these, commas between; null: they are found */
     bool is_new;                     /* it began with the run: what it has counted so far is the first window's */
 };

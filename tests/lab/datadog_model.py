@@ -20,7 +20,7 @@ BOUNDARY = re.compile(r"multipart/form-data; boundary=([0-9A-Za-z'()+_,./:=?-]{1
 CONTAINER = re.compile(r"[0-9a-f]{64}|[0-9a-f]{32}-\d+|[0-9a-f]{8}([-_][0-9a-f]{4}){3}[-_][0-9a-f]{12}")
 DISPOSITION = re.compile(r'form-data; name="([^"\\\r\n]+)"; filename="([^"\\\r\n]+)"')
 MOMENT = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\.(\d{9})Z")
-TAG = re.compile(r"[A-Za-z][A-Za-z0-9_./\\-]*:(?:[A-Za-z0-9_./\\:-]|[^\x00-\x7f])*(?<!:)")
+TAG = re.compile(r"(?:_dd\.)?[A-Za-z][A-Za-z0-9_./\\-]*:(?:[A-Za-z0-9_./\\:-]|[^\x00-\x7f])*(?<!:)")
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[1-8][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 EVENT = {"version", "family", "attachments", "tags_profiler", "start", "end", "endpoint_counts", "internal", "info"}
 MAY_BE = {"process_tags"}
@@ -28,7 +28,7 @@ PROCESS_TAG = re.compile(r"entrypoint\.(basedir|name|type|workdir):(?!_)(?:[a-z0
 ONCE = {"language", "service", "host", "process_id", "runtime-id", "profiler_version", "runtime_arch", "runtime_os",
         "profile_seq"}
 OF_RUNTIMES = {"delta-heap.pprof", "delta-mutex.pprof", "delta-block.pprof", "goroutines.pprof", "goroutineleak.pprof",
-               "goroutineswait.pprof", "metrics.json"}
+               "goroutineswait.pprof", "metrics.json", "go.trace"}
 FAMILIES = {"native", "python", "java", "ruby", "php", "perl", "go", "node"}
 AT_MOST_ONCE = ONCE | {"runtime", "runtime_version", "git.commit.sha", "git.repository_url", "env", "version", "region", "task_arn", "container_id", "pod_name"}
 
@@ -119,6 +119,8 @@ def upload_of(request, path, key):
     check(sorted(files) == sorted(event["attachments"]), f"attachments {event['attachments']} of {sorted(files)}")
     check(all(content[:2] == b"\x1f\x8b" for name, content in files.items() if name.endswith(".pprof")), "a profile is not compressed")
     upload = Upload(request, event, tags_of(event["tags_profiler"]), files)
+    check(("go.trace" in files) == ("go_execution_traced" in upload.tags) == ("_dd.profiler.go_execution_trace_enabled" in upload.tags),
+          f"a trace is there, or said to be, in {sorted(files)}")
     check(event["family"] == upload.tag("language"), f"family {event['family']} of language {upload.tag('language')}")
     types = (("samples", "cpu") if event["family"] == "go" else ("cpu-samples", "cpu-time"))
     check(not upload.profile or upload.profile.sample_types[:2] == list(zip(types, ("count", "nanoseconds"))),

@@ -297,10 +297,9 @@ def test_beside_datadogs_own_profiler_of_python(begun, pillion, workdir):
 GO_TAGS = {"runtime_compiler": "gc: what runtime:go says, too",
            "go_path": "its main module, by the build information that the file holds; pillion takes the release alone from there",
            "pgo": "likewise whether a profile was used to build it",
-           "_dd.profiler.go_execution_trace_enabled": "of that profiler itself",
+           "_dd.profiler.go_execution_trace_enabled": "of that profiler itself, and stands beside a trace here",
            "go_execution_traced": "of its go.trace"}
-GO_FILES = {"metrics.json": "its garbage collector and goroutines in numbers: of programs that serve net/http/pprof alone",
-            "go.trace": "what its scheduler did, which nobody tells from outside"}
+GO_FILES = {"go.trace": "what its scheduler did: of programs that serve net/http/pprof, and with --go-mode trace"}
 GO_HEADERS = {"accept-encoding": "of Go's HTTP client"}
 
 

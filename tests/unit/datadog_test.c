@@ -509,6 +509,24 @@ static void a_set_of_profiles_is_one_request(void)
     CHECK_STR(between(b->request.body, "filename=\"delta-heap.pprof\"\r\n" HEAD_OF_PROFILE, "\r\n--"), "second");
     CHECK_STR(between(b->request.body, "filename=\"a_b__.pprof\"\r\n" HEAD_OF_PROFILE, "\r\n--"), "third");
     CHECK_STR(between(b->request.body, "filename=\"metrics.json\"\r\n" HEAD_OF_PROFILE, "\r\n--"), "[]");
+    CHECK(strstr(buf_cstr(&b->text), "execution_trace") == NULL);
+    tear_down(b);
+}
+
+static void a_trace_is_said_to_be_there(void)
+{
+    struct bench *b = set_up();
+    b->delivery.more[0] = (struct delivery_part){STR("go.trace"), STR("go 1.26 trace")};
+    b->delivery.more_count = 1;
+    ask(b);
+    CHECK_STR(json_member(event_of(b), "attachments"), "[\"profile.pprof\",\"go.trace\"]");
+    struct str tags = json_member(event_of(b), "tags_profiler");
+    CHECK(memmem(tags.ptr, tags.len, ",go_execution_traced:yes,", 25) != NULL);
+    CHECK(memmem(tags.ptr, tags.len, ",_dd.profiler.go_execution_trace_enabled:true", 45) != NULL);
+    b->delivery.type = STR("go.trace"); /* of a process that told nothing else */
+    b->delivery.more_count = 0;
+    ask(b);
+    CHECK_STR(json_member(event_of(b), "attachments"), "[\"go.trace\"]");
     tear_down(b);
 }
 
@@ -768,6 +786,7 @@ TESTS({"the event is what the service reads", the_event_is_what_the_service_read
       {"a run is known by one id", a_run_is_known_by_one_id},
       {"what was made smaller says so", what_was_made_smaller_says_so},
       {"a set of profiles is one request", a_set_of_profiles_is_one_request},
+      {"an execution trace is said to be there", a_trace_is_said_to_be_there},
       {"of a Go program names are its library's", of_a_go_program_names_are_its_librarys},
       {"another format is refused", another_format_is_refused},
       {"an agent is found as tracers find it", an_agent_is_found_as_tracers_find_it},

@@ -137,11 +137,13 @@ static void what_runtimes_made_has_files_of_its_own(void)
     put_made(&p, 7, "heap", "\x1f\x8b first");
     put_made(&p, 7, "heap", "\x1f\x8b second");
     put_made(&p, 7, "metrics.json", "[]");
+    put_made(&p, 7, "go.trace", "go 1.26 trace");
     p.outputs.max_sets = 1;
     write_at(&p, WALL);
     CHECK_TEXT(names_in(p.dir),
                "last_flamegraph.html last_profile.col last_profile.pprof "
-               "profile_2026-11-20T103104Z.col profile_2026-11-20T103104Z.heap.pprof "
+               "profile_2026-11-20T103104Z.col profile_2026-11-20T103104Z.go.trace "
+               "profile_2026-11-20T103104Z.heap.pprof "
                "profile_2026-11-20T103104Z.html profile_2026-11-20T103104Z.metrics.json "
                "profile_2026-11-20T103104Z.pprof");
     CHECK_TEXT(link_of(&p, "last_profile.pprof"), "profile_2026-11-20T103104Z.pprof");
@@ -149,7 +151,8 @@ static void what_runtimes_made_has_files_of_its_own(void)
     put_made(&p, 8, "heap", "\x1f\x8b");
     write_at(&p, WALL + SECOND); /* the set goes as a whole */
     CHECK_TEXT(names_in(p.dir), "last_flamegraph.html last_profile.col last_profile.pprof "
-                                "profile_2026-11-20T103105Z.col profile_2026-11-20T103105Z.heap-7.pprof "
+                                "profile_2026-11-20T103105Z.col profile_2026-11-20T103105Z.go-7.trace "
+                                "profile_2026-11-20T103105Z.heap-7.pprof "
                                 "profile_2026-11-20T103105Z.heap-8.pprof profile_2026-11-20T103105Z.html "
                                 "profile_2026-11-20T103105Z.metrics-7.json profile_2026-11-20T103105Z.pprof");
     runtime_profiles_clear(&p.profile.of_runtimes);

@@ -172,7 +172,9 @@ static void begin(struct collecting *c, struct collected *one, uint64_t now_ns)
 {
     const struct shared *s = c->follow->shared;
     enum runtime_mode mode = s->settings->runtime.mode[one->runtime->kind];
-    bool by_moments = mode == RUNTIME_MOMENTS, is_asked_for = mode == RUNTIME_COLLECT || by_moments;
+    bool by_moments = mode == RUNTIME_MOMENTS, traces = mode == RUNTIME_TRACE || mode == RUNTIME_COLLECT_TRACE;
+    bool records_cpu = mode == RUNTIME_COLLECT || mode == RUNTIME_COLLECT_TRACE;
+    bool is_asked_for = records_cpu || by_moments || traces;
     const struct runtime_target how = {
         .frequency_hz = s->settings->sampling.frequency_hz,
         .wanted = one->wanted,
@@ -180,7 +182,8 @@ static void begin(struct collecting *c, struct collected *one, uint64_t now_ns)
         .peers = peers_of(c, one->runtime),
         .by_moments = by_moments,
         .connects = mode != RUNTIME_WALK,
-        .records_cpu = mode == RUNTIME_COLLECT,
+        .records_cpu = records_cpu,
+        .traces = traces,
         .addresses = s->settings->runtime.go_addresses,
         .is_new = is_new(c, one),
     };

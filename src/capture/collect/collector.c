@@ -43,7 +43,7 @@ struct collector {
     pthread_t thread;
     pthread_mutex_t lock;
     VEC(struct collect_job *) jobs;
-    const void *turn; /* of the conversations (runtime.h) */
+    const void *turns[FRAME_KIND_COUNT]; /* of the conversations with each runtime (runtime.h) */
     int wake, done; /* wakers: of the thread; of who waits for it */
     bool runs, confined, dials, ends;
 };
@@ -269,7 +269,7 @@ struct collect_job *collector_begin(struct collector *c, uint32_t pid, const str
         return NULL;
     }
     *job = (struct collect_job){.pid = pid, .runtime = runtime, .how = *how};
-    job->how.turn = &c->turn;
+    job->how.turn = &c->turns[runtime->kind];
     pthread_mutex_lock(&c->lock);
     struct collect_job **place = vec_push(&c->jobs);
     if (place != NULL) {

@@ -270,6 +270,15 @@ size_t uploader_most_bytes(const struct uploader *up)
     return up->most_bytes;
 }
 
+bool uploader_takes_sets(const struct uploader *up)
+{
+    bool any = false;
+    for (size_t i = 0; i < up->queue_count; i++) {
+        any = any || up->queues[i].row->takes_sets;
+    }
+    return any;
+}
+
 /* ---- counts ---- */
 
 static uint64_t count_unsaved(const struct upload_queue *queue)

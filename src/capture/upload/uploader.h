@@ -57,6 +57,9 @@ unsigned uploader_making_times(const struct uploader *up);
 /* Encoded windows have at most so many bytes. */
 size_t uploader_most_bytes(const struct uploader *up);
 
+/* Does some back end take what runtimes make beside profiles, too: figures and traces? */
+bool uploader_takes_sets(const struct uploader *up);
+
 void uploader_submit(struct uploader *up, struct profile *p);
 void uploader_counts(struct uploader *up, struct uploader_counts *out);
 

@@ -101,12 +101,12 @@ static size_t stem_bytes(struct str name, struct str *rest)
 
 enum { TYPE_MAX_BYTES = 40 };
 
-/* ".pprof", or of what a runtime made ".heap.pprof" and ".metrics.json". */
+/* ".pprof", or of what a runtime made ".heap.pprof", ".metrics.json" and ".go.trace". */
 static bool is_ours(struct str extension)
 {
     struct str rest = str_sub(extension, 1, extension.len), type = str_cut(&rest, '.');
-    if (type.len <= TYPE_MAX_BYTES && str_eq(rest, STR("json"))) {
-        return str_starts(type, STR("metrics"));
+    if (type.len <= TYPE_MAX_BYTES && (str_eq(rest, STR("json")) || str_eq(rest, STR("trace")))) {
+        return str_starts(type, rest.ptr[0] == 'j' ? STR("metrics") : STR("go"));
     }
     for (unsigned i = 0; encoders[i] != NULL; i++) {
         struct str ending = str_of(encoders[i]->extension);

@@ -179,6 +179,20 @@ static uint64_t background_ns(const struct publisher *pub)
     return publisher_cpu_ns(pub) + upload_ns;
 }
 
+/* A trace costs its program something, so it is not made for nobody without a word. */
+static void say_traces_left(struct publisher *pub, const struct profile *p)
+{
+    bool is_taken = (pub->outputs.formats & encoder_bit("pprof")) != 0 ||
+                    (pub->uploader != NULL && uploader_takes_sets(pub->uploader));
+    vec_each(&p->of_runtimes.all, made)
+    {
+        if (!is_taken && runtime_profile_is_trace(str_of(made->type))) {
+            log_once(pub->log, LOG_WARNING, "nothing takes execution traces here: files do (-o, with pprof among the "
+                                            "formats), and --backend datadog");
+        }
+    }
+}
+
 /* True: memory is short, and the profile's is not to be kept. */
 static bool publish(struct publisher *pub, struct profile *p)
 {
@@ -214,6 +228,7 @@ static bool publish(struct publisher *pub, struct profile *p)
     }
     bool ok = outputs_write(&pub->outputs, p, &written, &err);
     pub->failed += !ok;
+    say_traces_left(pub, p);
     whole_run_add(&pub->run, p, &written);
     if (written.removed) {
         log_once(pub->log, LOG_INFO,

@@ -9,6 +9,7 @@
 #include "runtime/go/endpoint.h"
 #include "runtime/go/figures.h"
 #include "runtime/go/inside.h"
+#include "runtime/go/trace.h"
 
 #include <stdlib.h>
 
@@ -54,12 +55,15 @@ struct collection {
     struct go_figures figures;
     struct go_cpu cpu;
     VEC(struct buf) cpu_profiles;  /* that are not handed over yet */
-    struct err told_next;          /* by poll: of the address, or of CPU time */
+    struct go_trace trace;
+    const void **turn;             /* who may have one now */
+    struct err told_next;          /* by poll: of the address, of CPU time or a trace */
     unsigned fails;                /* of the address, in a row */
     unsigned told;                 /* bits by kind: that it is missing; and of all */
     bool looks;                    /* it may have an address */
     bool has_endpoint;
     bool records_cpu;
+    bool traces, has_trace, told_trace; /* has: one that is not handed over; told: why there is none */
     bool was_there;                /* before the run: whatever is seen of it first is only a base */
 };
 
@@ -206,6 +210,64 @@ static void take_all(struct collection *c, const struct runtime_sink *sink, stru
     buf_release(&c->difference);
 }
 
+/* ---- execution traces ---- */
+
+static void tell_trace(struct collection *c, const struct err *cause)
+{
+    if (cause->kind != ERR_NONE && !c->told_trace && c->told_next.kind == ERR_NONE) {
+        c->told_trace = true;
+        err_set(&c->told_next, cause->kind, cause->number, "execution trace: %s", cause->text);
+    }
+}
+
+static void tell_no_address(struct collection *c)
+{
+    struct err why = {0};
+    err_set(&why, ERR_UNSUPPORTED, 0, "that needs an address: import net/http/pprof and serve it on loopback, or say "
+                                      "where it is with --go-pprof");
+    tell_trace(c, &why);
+}
+
+/* Of all programs one in a window, for what waits of them takes room. */
+static void tick_trace(struct collection *c)
+{
+    struct err why = {0};
+    bool is_free = *c->turn == NULL || *c->turn == c;
+    if (c->trace.runs || (c->traces && c->has_endpoint && !c->has_trace && is_free)) {
+        c->has_trace = go_trace_tick(&c->trace, c->port, &c->endpoint, &why);
+        *c->turn = c->trace.runs || c->has_trace ? c : NULL;
+        tell_trace(c, &why);
+    }
+}
+
+static void give_turn(struct collection *c)
+{
+    if (*c->turn == c) {
+        *c->turn = NULL;
+    }
+}
+
+/* The window is over. */
+static void end_trace(struct collection *c)
+{
+    struct err why = {0};
+    if (c->traces && !c->has_endpoint && !c->trace.runs && !c->has_trace) {
+        tell_no_address(c);
+    }
+    c->has_trace = c->has_trace || go_trace_end(&c->trace, c->port, &why);
+    tell_trace(c, &why);
+}
+
+static void hand_over_trace(struct collection *c, const struct runtime_sink *sink)
+{
+    if (c->has_trace) {
+        sink->file(sink->context, "go.trace", &c->trace.body);
+        buf_release(&c->trace.body);
+    }
+    c->has_trace = false;
+    give_turn(c);
+}
+
 /* ---- the verbs ---- */
 
 static bool may_start(const struct process_port *port, struct err *why)
@@ -219,6 +281,8 @@ static bool may_start(const struct process_port *port, struct err *why)
 static void release(struct collection *c)
 {
     go_cpu_stop(&c->cpu);
+    go_trace_release(&c->trace);
+    give_turn(c);
     vec_each(&c->cpu_profiles, profile)
     {
         buf_release(profile);
@@ -253,7 +317,7 @@ static void take_base(struct collection *c, bool is_new)
 
 static void tell(struct collection *c, struct err *why)
 {
-    if (c->told_next.kind != ERR_NONE) {
+    if (c->told_next.kind != ERR_NONE && why->kind == ERR_NONE) {
         *why = c->told_next;
         c->told_next = (struct err){0};
     }
@@ -271,6 +335,8 @@ static void *start(const struct runtime_target *target, struct err *why)
     c->inside = inside;
     c->was_there = !target->is_new;
     c->addresses = target->addresses;
+    c->traces = target->traces;
+    c->turn = target->turn;
     c->records_cpu = target->records_cpu && (target->wanted & RUNTIME_WANTS_CPU) != 0;
     buf_init(&c->snapshot, SNAPSHOT_MAX);
     buf_init(&c->difference, SNAPSHOT_MAX);
@@ -284,6 +350,9 @@ static void *start(const struct runtime_target *target, struct err *why)
     }
     c->looks = target->connects && (target->addresses != NULL || go_inside_has(c->inside, HANDLER));
     look_for_address(c);
+    if (c->traces && !c->has_endpoint && (c->was_there || !c->looks)) { /* one that is new may listen later */
+        tell_no_address(c);
+    }
     tell(c, why);
     take_base(c, target->is_new);
     return c;
@@ -299,15 +368,9 @@ static void hand_over_cpu(struct collection *c, const struct runtime_sink *sink)
     vec_clear(&c->cpu_profiles);
 }
 
-/* Of CPU time alone. False: poll has something to tell. */
-static bool tick(void *collection, uint64_t since_ns)
+static void tick_cpu(struct collection *c)
 {
-    struct collection *c = collection;
     struct err why = {0};
-    (void)since_ns;
-    if (!c->records_cpu || !c->has_endpoint) {
-        return true;
-    }
     if (go_cpu_tick(&c->cpu, c->port, &c->endpoint, &c->snapshot, &why)) {
         struct buf *place = c->cpu_profiles.len < CPU_PROFILES_MAX ? vec_push(&c->cpu_profiles) : NULL;
         if (place != NULL) {
@@ -317,7 +380,18 @@ static bool tick(void *collection, uint64_t since_ns)
     } else if (why.kind != ERR_NONE) {
         err_set(&c->told_next, why.kind, why.number, "CPU time: %s", why.text);
     }
-    return c->told_next.kind == ERR_NONE;
+}
+
+/* False: poll has something to tell. A trace that runs is read all the same. */
+static bool tick(void *collection, uint64_t since_ns)
+{
+    struct collection *c = collection;
+    (void)since_ns;
+    tick_trace(c);
+    if (c->records_cpu && c->has_endpoint) {
+        tick_cpu(c);
+    }
+    return c->told_next.kind == ERR_NONE || c->trace.runs;
 }
 
 static bool poll(void *collection, bool whole, const struct runtime_sink *sink, struct err *why)
@@ -326,7 +400,9 @@ static bool poll(void *collection, bool whole, const struct runtime_sink *sink, 
     look_for_address(c);
     hand_over_cpu(c, sink);
     if (whole) {
+        end_trace(c);
         take_all(c, sink, why);
+        hand_over_trace(c, sink);
     }
     tell(c, why);
     return true;
@@ -338,7 +414,9 @@ static void stop(void *collection, const struct runtime_sink *sink)
     struct err why = {0};
     look_for_address(c);
     hand_over_cpu(c, sink);
+    end_trace(c);
     take_all(c, sink, &why);
+    hand_over_trace(c, sink);
     release(c);
 }
 

@@ -120,13 +120,38 @@ bool go_endpoint_begin(const struct process_port *port, const struct go_endpoint
     return good;
 }
 
+bool go_endpoint_more(const struct process_port *port, const struct stream *stream, struct buf *body, size_t most,
+                      uint64_t timeout_ms, struct err *why)
+{
+    uint64_t deadline_ns = within(port, timeout_ms);
+    struct err cause = {0};
+    ptrdiff_t got = 1;
+    while (got > 0 && body->len < most &&
+           (port->now_ns(port->context) < deadline_ns || stream->readable(stream->context))) {
+        char *room = buf_room(body, PIECE);
+        got = room != NULL ? stream->read(stream->context, room, PIECE, deadline_ns, &cause) : 0;
+        body->len += got > 0 ? (size_t)got : 0;
+    }
+    if (got >= 0 || cause.number == ETIMEDOUT) {
+        return got != 0;
+    }
+    *why = cause;
+    return false;
+}
+
+bool go_endpoint_rest(const struct process_port *port, struct stream *stream, struct buf *body, uint64_t timeout_ms,
+                      struct err *why)
+{
+    bool good = read_to_end(stream, body, within(port, timeout_ms), why);
+    stream->close(stream->context);
+    return good && read_answer(body, why);
+}
+
 bool go_endpoint_end(const struct process_port *port, struct stream *stream, struct buf *body, uint64_t timeout_ms,
                      struct err *why)
 {
     buf_clear(body);
-    bool good = read_to_end(stream, body, within(port, timeout_ms), why);
-    stream->close(stream->context);
-    return good && read_answer(body, why);
+    return go_endpoint_rest(port, stream, body, timeout_ms, why);
 }
 
 bool go_endpoint_get(const struct process_port *port, const struct go_endpoint *at, const char *what, struct buf *body,

@@ -57,4 +57,12 @@ bool go_endpoint_begin(const struct process_port *port, const struct go_endpoint
 bool go_endpoint_end(const struct process_port *port, struct stream *stream, struct buf *body, uint64_t timeout_ms,
                      struct err *why);
 
+/* And of an answer that comes bit by bit: appends what is there, and what comes until the time is over, but no more
+ * once `body` has `most` bytes. False: it has ended or, with the reason, broken off. go_endpoint_rest takes the rest,
+ * and does what go_endpoint_end does with all of it. */
+bool go_endpoint_more(const struct process_port *port, const struct stream *stream, struct buf *body, size_t most,
+                      uint64_t timeout_ms, struct err *why);
+bool go_endpoint_rest(const struct process_port *port, struct stream *stream, struct buf *body, uint64_t timeout_ms,
+                      struct err *why);
+
 #endif
