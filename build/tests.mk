@@ -35,10 +35,11 @@ $(eval $(call test_library,$(FUZZ_OUT),$(CLANG),ar,-w $$(FUZZ_CFLAGS) $$(FUZZ_SA
 unit_programs := $(patsubst tests/%.c,$(HOST_OUT)/%,$(wildcard tests/unit/*_test.c))
 fuzz_programs := $(patsubst tests/fuzz/%.c,$(FUZZ_OUT)/%,$(wildcard tests/fuzz/*_fuzz.c))
 
+# A test's own code is not optimised, which takes half of the time.
 $(HOST_OUT)/unit/%: tests/unit/%.c $(HOST_OUT)/libpillion.a
 	$(call say,TEST,$@)
 	@mkdir -p $(@D)
-	$(Q)$(HOST_GCC) $(compile_base) $(WARNINGS) -Itests/unit -Itests/lab -I$(HOST_OUT)/vendor/include $(HOST_CFLAGS) $(HOST_SANITIZE) \
+	$(Q)$(HOST_GCC) $(compile_base) $(WARNINGS) -Itests/unit -Itests/lab -I$(HOST_OUT)/vendor/include $(HOST_CFLAGS) -O0 $(HOST_SANITIZE) \
 		-MMD -MP -MF $@.d -o $@ $< $(filter %.o,$^) $(HOST_OUT)/libpillion.a $(call vendor_archives,$(HOST_OUT)) -lpthread
 -include $(call for_tests,$(unit_programs:=.d))
 
@@ -81,7 +82,7 @@ vendor_headers = -I$(OUT)/vendor/include
 $(linked_unit_programs): $(OUT)/unit/%: tests/unit/%.c build/tests.mk $(OUT)/libpillion.a
 	$(call say,TEST,$@)
 	@mkdir -p $(@D)
-	$(Q)$(TARGET_CC) $(compile_flags) $(filter-out $(DETERMINISTIC),$(TARGET_CFLAGS)) -O1 -Itests/unit -Itests/lab $(vendor_headers) $(TARGET_LDFLAGS) \
+	$(Q)$(TARGET_CC) $(compile_flags) $(filter-out $(DETERMINISTIC),$(TARGET_CFLAGS)) -O0 -Itests/unit -Itests/lab $(vendor_headers) $(TARGET_LDFLAGS) \
 		-fasynchronous-unwind-tables -Wl,--eh-frame-hdr -MMD -MP -MF $@.d -o $@ $< $(filter %.o,$^) $(OUT)/libpillion.a $(call vendor_archives,$(OUT))
 # It needs getcontext and backtrace, which musl lacks; in what the unwinder's objects ask for the two libraries do not differ.
 $(OUT)/unit/unwind_test: private TARGET_CC = $(TARGET_GCC)

@@ -28,46 +28,71 @@ OUT = REPOSITORY / "build" / "out"
 
 # ---- The frame
 
-# tests/run runs these beside each other: guests' clocks count instructions, and the others do not mind company that makes them
-# late; plain ones are those of them that mostly compute, with the unit programs that measure nothing; waits are those that mostly
-# wait for a server or a process, behind the guests. What measures runs on a processor that nobody else has, in two halves beside each
-# other that take about as long: left and right; and what wants several processors, or measures those, runs alone.
-GUESTS = ("test_catch_kernels.py", "test_kernels.py", "test_doctor_kernel.py", "test_upload_core.py", "test_fleet.py",
-          "test_aarch64.py")
-EASY = ("test_flame_safety.py", "test_flame_use.py", "test_http.py", "test_tls.py", "test_backends.py", "test_datadog.py",
-        "test_otlp.py", "test_origin.py", "test_studio_facts.py", "test_doctor.py", "test_doctor_upload.py", "test_cli.py",
-        "test_readme.py", "test_laws.py", "test_frame.py", "test_figures.py", "test_vendor.py", "test_build.py", "test_binary.py",
-        "test_python_names.py", "test_python_lines.py", "test_tls13.py", "test_pages.py", "test_inspector.py")
-PLAIN = ("test_words.py", "test_crosscheck.py", "test_pprof_tool.py", "test_golang.py", "test_go_texts.py", "test_go_delta.py", "test_go_memory.py", "test_go.py", "test_jit_files.py", "test_doctor_runc.py",
-         "test_recordings.py", "test_debug_info.py", "test_flame_size.py", "test_rows.py", "test_jfr.py")
-WAITS = ("test_upload.py", "test_upload_files.py", "test_rights.py", "test_launch.py", "test_init.py",
-         "test_outputs.py", "test_java_recorder.py")
-LEFT = ("test_python.py", "test_java.py", "test_node.py", "test_ruby.py", "test_ruby_servers.py", "test_python_labels.py", "test_python_servers.py", "test_names.py",
-        "test_workloads.py", "test_budget.py", "test_foreign.py", "test_stops.py", "test_go_labels.py")
-RIGHT = ("test_trees.py", "test_deploy.py", "test_truth.py", "test_targets.py", "test_stacks.py", "test_ladder.py", "test_signals.py",
-         "test_events.py", "test_php.py", "test_perl.py", "test_endings_runc.py", "test_detach.py", "test_runc.py", "test_traps.py", "test_wall.py",
-         "test_memory_runc.py", "test_usage_runc.py", "test_interpreters_runc.py", "test_java_runc.py", "test_node_runc.py", "test_go_runc.py", "test_confine.py", "test_stops_runc.py")
-PARTS = {"guests": lambda item: item.path.name in GUESTS,
-         "easy": lambda item: item.path.name in EASY,
-         "waits": lambda item: item.path.name in WAITS,
-         "plain": lambda item: item.path.name in PLAIN or (isinstance(item, UnitTest) and not item.parent.measures),
-         "left": lambda item: item.path.name in LEFT,
-         "right": lambda item: item.path.name in RIGHT or (isinstance(item, UnitTest) and item.parent.measures)}
+# Which files tests/run runs beside each other, those that take longest first. Guests' clocks count instructions, and easy ones, those that
+# mostly compute (plain) and those that mostly wait (waits) do not mind company that makes them late. What measures runs on a processor that
+# nobody else has (halves); and what wants several processors, or measures those, runs alone: that is the rest, with what is marked `alone`.
+GUESTS = ("test_aarch64.py", "test_catch_kernels.py", "test_kernels.py", "test_doctor_kernel.py", "test_upload_core.py", "test_fleet.py")
+EASY = ("test_inspector.py", "test_flame_use.py", "test_flame_types.py", "test_datadog.py", "test_python_lines.py", "test_flame_safety.py", "test_python_names.py",
+        "test_doctor.py", "test_tls13.py", "test_laws.py", "test_build.py", "test_origin.py", "test_readme.py", "test_backends.py", "test_frame.py",
+        "test_tls.py", "test_doctor_upload.py", "test_vendor.py", "test_http.py", "test_studio_facts.py", "test_otlp.py", "test_cli.py",
+        "test_figures.py", "test_binary.py", "test_pages.py")
+PLAIN = ("test_go.py", "test_go_memory.py", "test_debug_info.py", "test_crosscheck.py", "test_words.py", "test_doctor_runc.py", "test_jfr.py",
+         "test_rows.py", "test_golang.py", "test_go_texts.py", "test_flame_size.py", "test_go_delta.py", "test_jit_files.py",
+         "test_pprof_tool.py", "test_recordings.py")
+WAITS = ("test_java_recorder.py", "test_go_trace.py", "test_upload.py", "test_outputs.py", "test_launch.py", "test_init.py", "test_rights.py",
+         "test_upload_files.py")
+HALVES = ("test_python.py", "test_trees.py", "test_node.py", "test_truth.py", "test_stops.py", "test_php.py", "test_ruby.py", "test_java.py", "test_go_labels.py",
+          "test_targets.py", "test_python_labels.py", "test_perl.py", "test_wall.py", "test_go_runc.py", "test_java_runc.py",
+          "test_python_servers.py", "test_node_runc.py", "test_budget.py", "test_names.py", "test_interpreters_runc.py", "test_stacks.py",
+          "test_stops_runc.py", "test_ladder.py", "test_foreign.py", "test_signals.py", "test_events.py", "test_endings_runc.py",
+          "test_ruby_servers.py", "test_detach.py", "test_deploy.py", "test_traps.py", "test_runc.py", "test_memory_runc.py",
+          "test_workloads.py", "test_usage_runc.py", "test_confine.py")
+PARTS = {"guests": GUESTS, "easy": EASY, "plain": PLAIN, "waits": WAITS, "halves": HALVES, "units": (), "units-that-measure": (), "rest": ()}
+
+
+def place_of(item):
+    """An item's part, and its file's number there."""
+    if isinstance(item, UnitTest):
+        return "units-that-measure" if item.parent.measures else "units", 0
+    name = "rest" if item.get_closest_marker("alone") else next((name for name, files in PARTS.items() if item.path.name in files), "rest")
+    return name, PARTS[name].index(item.path.name) if item.path.name in PARTS[name] else 0
 
 
 def pytest_addoption(parser):
-    parser.addoption("--part", choices=[*PARTS, "rest"], help="a part of all tests, as tests/run takes them")
+    parser.addoption("--parts", default=[], type=lambda text: text.split(","), help=f"these of all tests, in this order: {', '.join(PARTS)}")
+    parser.addoption("--shared", metavar="FOLDER", type=Path,
+                     help="several runs have these parts in common: a file is run by who comes to it first, which this folder says")
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
-    part = config.option.part
-    if not part:
+    parts = config.option.parts
+    if not parts:
         return
-    of = {item: next((name for name, has in PARTS.items() if has(item) and not item.get_closest_marker("alone")), "rest")
-          for item in items}
-    config.hook.pytest_deselected(items=[item for item in items if of[item] != part])
-    items[:] = [item for item in items if of[item] == part]
+    assert set(parts) <= set(PARTS), parts
+    places = {item: place_of(item) for item in items}
+    config.hook.pytest_deselected(items=[item for item in items if places[item][0] not in parts])
+    items[:] = sorted((item for item in items if places[item][0] in parts),
+                      key=lambda item: (parts.index(places[item][0]), places[item][1]))
+
+
+TAKEN = {}  # file -> whether this run has it
+
+
+def is_taken(path, shared):
+    try:
+        (shared / path.name).mkdir()
+    except FileExistsError:
+        return False
+    return True
+
+
+@pytest.hookimpl(tryfirst=True, specname="pytest_runtest_protocol")
+def pytest_what_others_run_is_theirs(item, nextitem):
+    shared = item.config.option.shared
+    if shared and item.path not in TAKEN:
+        TAKEN[item.path] = is_taken(item.path, shared)
+    return True if shared and not TAKEN[item.path] else None
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -121,7 +146,7 @@ def may_be_tried_again(item):
 def pytest_sessionfinish(session, exitstatus):
     """Leaves the file `again` in the cache's folder when the failed tests may be run a second time (--lf)."""
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
-    if reporter is None or not session.config.option.part or not session.config.pluginmanager.has_plugin("cacheprovider"):
+    if reporter is None or not session.config.option.parts or not session.config.pluginmanager.has_plugin("cacheprovider"):
         return
     failed = [report for state in ("failed", "error") for report in reporter.stats.get(state, [])]
     of = {item.nodeid: item for item in session.items}
@@ -165,7 +190,8 @@ class UnitFile(pytest.File):
             self.add_marker("measures")
 
     def collect(self):
-        if self.config.option.part not in (None, "right" if self.measures else "plain"):
+        parts = self.config.option.parts
+        if parts and ("units-that-measure" if self.measures else "units") not in parts:
             return  # programs are not even asked for their tests
         yield from self.tests("", UnitProgram(OUT / "host" / "unit" / self.path.stem, []), {})
         if emulate.HERE == "aarch64":
@@ -175,21 +201,21 @@ class UnitFile(pytest.File):
         if reason:
             yield UnitTest.from_parent(self, name="aarch64: all", program=None, test=None, reason=reason)
             return
-        program = UnitProgram(OUT / "aarch64" / "unit" / self.path.stem, emulate.prefix("aarch64"))
-        yield from self.tests("aarch64: ", program, emulate.UNIT_SKIPS)
+        skips = {test: reason for (program, test), reason in emulate.UNIT_SKIPS.items() if program == self.path.stem}
+        program = UnitProgram(OUT / "aarch64" / "unit" / self.path.stem, emulate.prefix("aarch64"), skips)
+        yield from self.tests("aarch64: ", program, skips)
 
     def tests(self, prefix, program, skips):
         if not program.path.exists():
             yield UnitTest.from_parent(self, name=f"{prefix}is built", program=program, test=None)
             return
         for test in program.listed():
-            yield UnitTest.from_parent(self, name=prefix + test, program=program, test=test,
-                                       reason=skips.get((self.path.stem, test)))
+            yield UnitTest.from_parent(self, name=prefix + test, program=program, test=test, reason=skips.get(test))
 
 
 class UnitProgram:
-    def __init__(self, path, prefix):
-        self.path, self.command, self.results = path, [*prefix, path], None
+    def __init__(self, path, prefix, without=()):
+        self.path, self.command, self.without, self.results = path, [*prefix, path], without, None
 
     def listed(self):
         return subprocess.run([*self.command, "--list"], stdout=subprocess.PIPE, check=True, text=True).stdout.splitlines()
@@ -203,7 +229,7 @@ class UnitProgram:
     def run(self):
         self.results, notes = {}, []
         try:
-            done = process.run(self.command, cwd=REPOSITORY, timeout=300)
+            done = process.run([*self.command, *self.without], cwd=REPOSITORY, timeout=300)
         except TimeoutError as late:
             self.rest = str(late)
             return

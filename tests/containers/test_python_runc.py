@@ -46,8 +46,7 @@ def judged(known, session):
     return verdicts, wrong
 
 
-@pytest.mark.parametrize("profile", ["docker", "containers-common"])
-@pytest.mark.parametrize("name", EACH)
+@pytest.mark.parametrize("name, profile", [*((name, "docker") for name in EACH), ("trixie-python3.13", "containers-common")])
 def test_as_a_command_prefix_with_everything_stock(name, profile, shared):
     python = inside(name)
     command = [python.argv[-1], "/out/known_stacks.py", "1"]
@@ -74,8 +73,7 @@ def test_as_a_command_prefix_without_being_root(more, shared):
     assert verdicts["whole"] > 0.75 * sum(verdicts.values()), (verdicts, done)
 
 
-@pytest.mark.parametrize("uid", [0, NOBODY])
-@pytest.mark.parametrize("name", EACH)
+@pytest.mark.parametrize("name, uid", [*((name, NOBODY) for name in EACH), ("trixie-python3.13", 0)])
 def test_from_a_sidecar_that_shares_the_pid_namespace(name, uid, shared, workdir, pillion):
     """The sidecar's root has nothing of Python; it runs as the same user as the application."""
     python = inside(name)

@@ -1,6 +1,8 @@
 """build/lab: what the lab fetched or unpacked and keeps between runs. Ignored by git, safe to delete."""
 import contextlib
 import fcntl
+import shutil
+import threading
 from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parents[2] / "build" / "lab"
@@ -13,6 +15,14 @@ def folder(*parts):
     if not ignore.exists():
         ignore.write_text("*\n")
     return path
+
+
+def put(file, folder):
+    """A copy of the file in that folder, which others may be reading or writing as well."""
+    folder.mkdir(parents=True, exist_ok=True)
+    part = folder / f".{file.name}.{threading.get_native_id()}.part"
+    shutil.copy(file, part)
+    part.replace(folder / file.name)
 
 
 @contextlib.contextmanager

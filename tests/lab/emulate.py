@@ -24,7 +24,7 @@ EMULATORS = ("qemu-{}", "qemu-{}-static")
 
 # What a unit program cannot keep under the emulator, with the reason; None is the whole program. What is not marked
 # so is run, and has to pass.
-LONG = "half a minute under the emulator, of code that is the same on both processors"
+LONG = "takes long under the emulator, of code that is the same on both processors"
 NO_FILTER = "the emulator lets no child have a filter of its own (runs in a guest)"
 UNIT_SKIPS = {
     ("accounting_test", None): "compares processor time with clock ticks, and the emulator's own work is in it",
@@ -46,6 +46,10 @@ UNIT_SKIPS = {
     ("shipment_test", "a request fits what the service takes"): LONG,
     ("cfi_test", "spoiled bytes neither crash nor hang"): LONG,
     ("python_code_test", "functions that are made for ever keep their names right"): LONG,
+    ("go_delta_test", "a bomb is stopped"): LONG,
+    ("go_delta_test", "what is too much becomes one sample"): LONG,
+    ("go_delta_test", "the one sample is called [other]"): LONG,
+    ("inspector_test", "a large tree takes as long as its moments"): LONG,
     ("stop_test", None): "the emulator has no ptrace",
     ("launch_test", None): "starts programs and looks at what they inherit, and would see the emulator's (runs in a guest)",
     ("stacks_test", "the steady state allocates nothing per sample"): "counts by AddressSanitizer",

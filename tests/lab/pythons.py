@@ -57,7 +57,7 @@ class Interpreter:
         if self.inside is None:
             return str(script)
         for file in Path(script).parent.glob("*.py"):
-            shutil.copyfile(file, Path(self.inside, "tmp", file.name))
+            cache.put(file, Path(self.inside, "tmp"))
         return f"/tmp/{Path(script).name}"
 
     def command(self, script, *arguments):

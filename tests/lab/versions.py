@@ -1,7 +1,6 @@
 """Interpreters of a language in several versions: the host's, and those of other Debian suites, each in a root unpacked from
 packages into build/lab/LANGUAGE and entered by chroot. rubies.py, phps.py and perls.py say which.
 """
-import functools
 import os
 import re
 import shutil
@@ -74,9 +73,9 @@ class Interpreter:
         """The script's path for this interpreter; in a root of its own it is put there, with the files and folders beside it."""
         if self.inside is None:
             return str(script)
-        for file in (script, *beside):
-            copy = shutil.copyfile if file.is_file() else functools.partial(shutil.copytree, dirs_exist_ok=True)
-            copy(file, Path(self.inside, "tmp", file.name))
+        for each in (script, *beside):
+            for file in filter(Path.is_file, each.rglob("*") if each.is_dir() else [each]):
+                cache.put(file, Path(self.inside, "tmp", file.parent.relative_to(each.parent)))
         return f"/tmp/{Path(script).name}"
 
     def command(self, script, *arguments, beside=()):

@@ -105,7 +105,7 @@ class Lab:
         finally:
             started.end()
 
-    def catch(self, started, seconds=4, *options, prefix=()):
+    def catch(self, started, seconds=2.5, *options, prefix=()):
         lines = started.out.encode().replace(b"ready\n", b"")
         done = process.run([*prefix, self.catching, started.pid, seconds, *options], stdin=lines, timeout=60 + seconds)
         assert done.status == 0 and done.out, done
@@ -115,7 +115,7 @@ class Lab:
         print(f"\n  {self.request.node.name}: {self.busy:.1f} others per CPU, load {os.getloadavg()[0]:.1f}: {result}")
         return result
 
-    def run(self, *argv, seconds=4, options=(), prefix=(), target_prefix=()):
+    def run(self, *argv, seconds=2.5, options=(), prefix=(), target_prefix=()):
         with self.running(argv[0], str(seconds + 20), *argv[1:], prefix=target_prefix) as started:
             return self.catch(started, seconds, *options, prefix=prefix)
 
@@ -173,12 +173,12 @@ def test_with_all_rights(lab):
 @pytest.mark.parametrize("busy", [10, 30, 100])
 def test_a_thread_that_sleeps_often(lab, busy):
     """Freshly woken it may run on and sleep by itself: on the right CPU, soon after the sample, and elsewhere."""
-    lab.proves(0.8, 30, "burst", str(busy), "200", seconds=8, prefix=nobody(), target_prefix=nobody(),
+    lab.proves(0.8, 30, "burst", str(busy), "200", seconds=5, prefix=nobody(), target_prefix=nobody(),
                options=["--hz", "997"])
 
 
 def test_sleeps_as_short_as_can_be(lab):
-    sound(lab.run("burst", "10", "1", seconds=8, prefix=nobody(), target_prefix=nobody()), 30)
+    sound(lab.run("burst", "10", "1", seconds=5, prefix=nobody(), target_prefix=nobody()), 30)
 
 
 def test_a_reader_that_starts_as_batch(lab):
@@ -255,7 +255,7 @@ def test_a_reader_without_weight(lab):
     with cgroups("cpu", "reader", "target", **weight) as (reader, target):
         if not any((reader / name).exists() for name in ("cpu.shares", "cpu.weight")):
             pytest.skip("no weights in cpu groups here")
-        result = lab.run("counter", str(os.cpu_count()), seconds=15, prefix=inside(reader) + nobody(),
+        result = lab.run("counter", str(os.cpu_count()), seconds=10, prefix=inside(reader) + nobody(),
                          target_prefix=inside(target) + nobody())
     sound(result, lost=1)  # what is lost is the sampler's: it has as little weight
     assert result.share("proven") <= 0.2, str(result)
@@ -287,7 +287,7 @@ def test_a_reader_confined_to_another_cpu(lab):
 @pytest.mark.parametrize("stack", [8192, 64512])
 def test_a_deep_native_stack(lab, stack):
     """No runtime: what stands beyond the copy is read upwards and is what stands there."""
-    result = lab.run("counter", "1", "200", seconds=6, prefix=nobody(), target_prefix=nobody(),
+    result = lab.run("counter", "1", "200", seconds=4, prefix=nobody(), target_prefix=nobody(),
                      options=["--deep", "--hz", "99", "--stack", str(stack)])
     sound(result, 20, lost=0.05)
     assert result["deep_full"] >= 0.8 * result["samples"], str(result)

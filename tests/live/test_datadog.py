@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from lab import cache, datadog_model, delivery, pprof, process, profiler, studio_model, uploading
+from lab import cache, datadog_model, delivery, golang, pprof, process, profiler, studio_model, uploading
 from lab.studio_server import Server
 
 pytestmark = pytest.mark.measures
@@ -330,24 +330,21 @@ def test_beside_datadogs_own_profiler_of_go(pillion, workdir):
 
 def peer_of_go():
     """The program with Datadog's library, whose modules come from where Go is told to get them."""
-    go, module = shutil.which("go"), "github.com/DataDog/dd-trace-go/v2/profiler@v2.12.0"
+    module = "github.com/DataDog/dd-trace-go/v2/profiler@v2.12.0"
     built = cache.folder("dd-trace-go", "v2.12.0")
     with cache.locked("dd-trace-go"):
         if (built / "datadog_go").exists():
             return built / "datadog_go"
-        if not go:
+        if not shutil.which("go"):
             pytest.skip("not installed: go")
-        home = cache.folder("go")
-        environment = {"PATH": os.environ["PATH"], "HOME": str(home), "GOPATH": str(home / "path"), "GOTOOLCHAIN": "local",
-                       "GO111MODULE": "on", "GOFLAGS": "-modcacherw", "CGO_ENABLED": "0"}
-        for name in ("GOPROXY", "GOSUMDB"):
-            environment[name] = subprocess.run([go, "env", name], stdout=subprocess.PIPE, text=True).stdout.strip()
+        go = golang.Go("local")
+        go.environment["GOFLAGS"] = "-modcacherw"
         shutil.copy("tests/live/programs/datadog_go.go", built / "main.go")
         (built / "go.mod").write_text("module datadog_go\n")
         for step in (["get", module], ["build", "-o", "datadog_go", "."]):
-            done = subprocess.run([go, *step], cwd=built, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-            if done.returncode:
-                pytest.skip(f"tier net: go {step[0]}: {done.stdout.strip()[-300:]}")
+            done = go.run(*step, cwd=built)
+            if done.status:
+                pytest.skip(f"tier net: go {step[0]}: {done.err.strip()[-300:]}")
     return built / "datadog_go"
 
 

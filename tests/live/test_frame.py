@@ -11,10 +11,10 @@ HEAD = "import pytest\n"
 MEASURES, EXACT = "@pytest.mark.measures\n", "@pytest.mark.exact\n"
 
 
-def run_part(repository, folder, part, path):
+def run_part(repository, folder, part, path, *options):
     """(how pytest ended, the tests that it lists for a second try)"""
     cache = folder / f"cache.{part}"
-    done = subprocess.run([sys.executable, "-m", "pytest", "-p", "conftest", "--part", part, "-o", f"cache_dir={cache}", path],
+    done = subprocess.run([sys.executable, "-m", "pytest", "-p", "conftest", "--parts", part, "-o", f"cache_dir={cache}", *options, path],
                           cwd=folder, env={**os.environ, "PYTHONPATH": str(repository / "tests")}, stdout=subprocess.PIPE, text=True)
     listed = cache / "again"
     return done, [line.partition("::")[2] for line in listed.read_text().splitlines()] if listed.exists() else []
@@ -32,15 +32,15 @@ def again(repository, tmp_path):
     return run
 
 
-@pytest.mark.parametrize("end, part", [("TESTS(", "plain"), ("TESTS_THAT_MEASURE(", "right")])
+@pytest.mark.parametrize("end, part", [("TESTS(", "units"), ("TESTS_THAT_MEASURE(", "units-that-measure")])
 def test_a_c_program_says_that_it_measures(repository, tmp_path, end, part):
     """The program is not built, which is a failed test of its part: of no other, and tried again where it measures."""
     (tmp_path / "unit").mkdir()
     (tmp_path / "unit/made_test.c").write_text(f"\n{end})\n")
-    for name in ("guests", "waits", "plain", "easy", "left", "right", "rest"):
+    for name in ("guests", "waits", "plain", "easy", "halves", "units", "units-that-measure", "rest"):
         done, again = run_part(repository, tmp_path, name, tmp_path / "unit")
         assert ("made_test is missing" in done.stdout) == (name == part), done.stdout
-        assert ("is built" in again) == (name == part == "right"), done.stdout
+        assert ("is built" in again) == (name == part == "units-that-measure"), done.stdout
 
 
 def test_a_failed_measurement_is_tried_once_more(again):
@@ -66,11 +66,10 @@ def test_no_other_failure_has_a_second_try(again, text):
 # ---- The sum of all parts
 
 PYTEST = """#!/bin/sh
-# In the place of pytest: prints what is planned for a part, and leaves the list of what may be tried again.
+# In the place of pytest: prints what is planned for a run, and leaves the list of what may be tried again.
 while [ $# -gt 0 ]; do
     case $1 in
-    --part) part=$2 ;;
-    cache_dir=*) cache=${1#cache_dir=} ;;
+    cache_dir=*) cache=${1#cache_dir=} part=${1##*/cache.} ;;
     --lf) again=.again ;;
     esac
     shift
@@ -105,38 +104,54 @@ FAILED = "FAILED tests/live/test_x.py::test_x\n4 passed, 1 failed, 1 skipped\n"
 
 def test_all_parts_are_added_up(run_all):
     status, lines = run_all({})
-    assert status == 0 and lines[-1] == "35 passed, 0 failed, 7 skipped"
+    assert status == 0 and lines[-1] == "30 passed, 0 failed, 6 skipped"
 
 
 def test_a_part_that_fails_is_the_end_of_it(run_all):
     status, lines = run_all({"easy": FAILED})
-    assert status != 0 and lines[-2:] == ["FAILED tests/live/test_x.py::test_x", "34 passed, 1 failed, 7 skipped"]
+    assert status != 0 and lines[-2:] == ["FAILED tests/live/test_x.py::test_x", "29 passed, 1 failed, 6 skipped"]
 
 
 def test_what_may_be_tried_again_is_and_counts_once(run_all):
     status, lines = run_all({"plain": FAILED, "plain.list": "test_x\n", "plain.again": "1 passed, 0 failed, 0 skipped\n"})
-    assert status == 0 and lines[-1] == "35 passed, 0 failed, 7 skipped" and "once more, alone:" in lines
+    assert status == 0 and lines[-1] == "30 passed, 0 failed, 6 skipped" and "once more, alone:" in lines
 
 
 def test_what_fails_twice_fails_once(run_all):
     again = FAILED.replace("4 passed, 1 failed, 1", "0 passed, 1 failed, 0")
     status, lines = run_all({"rest": FAILED, "rest.list": "test_x\n", "rest.again": again})
-    assert status != 0 and lines[-1] == "34 passed, 1 failed, 7 skipped"
+    assert status != 0 and lines[-1] == "29 passed, 1 failed, 6 skipped"
 
 
 def test_a_part_that_breaks_off_is_a_failure(run_all):
     status, lines = run_all({"guests": "Traceback\n"})
-    assert status != 0 and lines[-1] == "30 passed, 1 failed, 6 skipped"
+    assert status != 0 and lines[-1] == "25 passed, 1 failed, 5 skipped"
 
 
-def test_each_part_is_looked_for_where_its_files_are(repository):
+def test_each_part_is_run_and_each_file_of_it_is_there_once(repository):
     conftest, script = ((repository / "tests" / name).read_text() for name in ("conftest.py", "run"))
-    for part in ("GUESTS", "WAITS", "EASY", "PLAIN", "LEFT", "RIGHT"):
-        names = re.findall(r'"(test_\w+\.py)"', re.search(rf"^{part} = \((.*?)\)$", conftest, re.S | re.M)[1])
-        folders = re.search(rf"^ *tests {part.lower()} \w+ ([^>&\n]*)", script, re.M)[1].split()
-        assert len(names) > 3
-        for name in names:
-            assert any((repository / folder / name).exists() for folder in folders), (part, name)
+    names = []
+    for part in ("GUESTS", "EASY", "PLAIN", "WAITS", "HALVES"):
+        names += re.findall(r'"(test_\w+\.py)"', re.search(rf"^{part} = \((.*?)\)$", conftest, re.S | re.M)[1])
+    assert len(names) == len(set(names)) > 60
+    assert {path.name for path in (repository / "tests").glob("*/test_*.py")} > set(names)
+    parts = re.findall(r'"([\w-]+)": ', re.search(r"^PARTS = \{(.*)\}$", conftest, re.M)[1])
+    assert {part for run in re.findall(r"^    \w+\) echo (\S+) ;;$", script, re.M) for part in run.split(",")} == {*parts} > {"rest"}
+
+
+def test_what_two_runs_share_is_run_once(repository, tmp_path):
+    """A file is of the run that comes to it first, the tests of one file are of one run, and whoever failed there is tried again."""
+    (tmp_path / "shared").mkdir()
+    for name in ("one", "two"):
+        (tmp_path / f"test_{name}.py").write_text(HEAD + MEASURES + FAILS.format(name=name) + "def test_good():\n    pass\n")
+    (tmp_path / "shared" / "test_one.py").mkdir()
+    options = "--shared", tmp_path / "shared"
+    done, again = run_part(repository, tmp_path, "rest", tmp_path, *options)
+    assert again == ["test_two"] and done.stdout.splitlines()[-1] == "1 passed, 1 failed, 0 skipped", done.stdout
+    done, again = run_part(repository, tmp_path, "rest", tmp_path, *options)
+    assert again == [] and done.returncode == 0 and done.stdout.splitlines()[-1] == "0 passed, 0 failed, 0 skipped", done.stdout
+    done, again = run_part(repository, tmp_path, "rest", tmp_path, "--lf")
+    assert again == ["test_two"] and done.stdout.splitlines()[-1] == "0 passed, 1 failed, 0 skipped", done.stdout
 
 
 # ---- C programs

@@ -17,8 +17,13 @@ pytestmark = pytest.mark.measures
 PROGRAMS = "tests/live/programs/php"
 MODES = {"perf": [], "perf-less": ["--perf-mode", "disabled"]}
 NET = {name: [] if name == "host" else pytest.mark.net for name in phps.NAMES}
-EACH = [pytest.param(name, mode, marks=NET[name]) for name in phps.NAMES for mode in MODES]
 THREADS = [pytest.param("zts", mode, marks=pytest.mark.net) for mode in MODES]
+FEW = ("host", "experimental")
+
+
+def in_modes(perf, perf_less):
+    """These PHPs with perf events, and these without: what differs between versions is the same in both modes."""
+    return [pytest.param(name, mode, marks=NET[name]) for mode, names in (("perf", perf), ("perf-less", perf_less)) for name in names]
 
 
 @pytest.fixture
@@ -68,7 +73,7 @@ def check_known(session, mode):
 
 
 @pytest.mark.exact
-@pytest.mark.parametrize("name,mode", EACH + THREADS)
+@pytest.mark.parametrize("name,mode", in_modes(phps.NAMES, FEW) + THREADS)
 def test_stacks_are_those_php_tells(name, mode, profile):
     """Closures, callbacks of C functions, generators, fibers, methods with and without names, included files, code given as text,
     calls over several lines, exceptions: no stack that the program cannot have."""
@@ -82,7 +87,7 @@ def test_stacks_of_compiled_functions_are_those_php_tells(mode, profile):
     check_known(profile("host", "known_stacks", [1], "-f", 999, *MODES[mode], settings=settings, beside=["known_included"]), mode)
 
 
-@pytest.mark.parametrize("name,mode", EACH)
+@pytest.mark.parametrize("name,mode", in_modes(FEW, phps.NAMES))
 def test_three_functions_at_50_30_20_percent(name, mode, profile):
     session = profile(name, "shares", [1.2, 0.2], "-f", 999, *MODES[mode])
     told = {function: float(share) for function, share in zip(*[iter(session.done.out.split())] * 2)}
@@ -116,7 +121,7 @@ def test_registers_tell_the_line_of_the_leaf(name, profile):
 # ---- Frames that come and go
 
 @pytest.mark.exact
-@pytest.mark.parametrize("name,mode", EACH)
+@pytest.mark.parametrize("name,mode", in_modes(phps.NAMES, FEW))
 def test_no_stack_is_put_together_from_two_moments(name, mode, profile):
     session = profile(name, "hot", [1], "-f", 999, *MODES[mode])
     total = impossible = short = 0

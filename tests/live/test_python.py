@@ -15,11 +15,22 @@ pytestmark = pytest.mark.measures
 
 PROGRAMS = "tests/live/programs/python"
 MODES = {"perf": [], "perf-less": ["--perf-mode", "disabled"]}
-EACH = [pytest.param(name, marks=[] if pythons.is_here(name) else pytest.mark.net) for name in pythons.rows()]
+EACH = list(pythons.rows())
+# One of each way to keep frames: a list of objects, the data stack, with shims in it, with tags, without a GIL.
+FEW = ["bullseye-python2.7", "bullseye-python3.9", "host", "trixie-python3.13", "sid-python3.15", "free-threaded"]
 TICK = 1 / 100
 # A process that ended is counted from /proc without perf events: user and system time in whole ticks, as last read.
 # Without perf what a process used since it was asked last, a tenth of a second ago, ends with it.
 TICKS = {"perf": 3 * TICK, "perf-less": 15 * TICK}
+
+
+def those(names, *mode):
+    return [pytest.param(name, *mode, marks=[] if pythons.is_here(name) else pytest.mark.net) for name in names if name in EACH]
+
+
+def in_modes(perf, perf_less):
+    """These Pythons with perf events, and these without: what differs between versions is the same in both modes."""
+    return pytest.mark.parametrize("name, mode", those(perf, "perf") + those(perf_less, "perf-less"))
 
 
 @pytest.fixture
@@ -68,8 +79,7 @@ def judged(known, stacks):
     return verdicts, wrong
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("name", EACH)
+@in_modes(EACH, FEW)
 def test_stacks_are_those_the_interpreter_tells(name, mode, profile, script, python_of):
     """Recursion, generators, callbacks from C, methods, calls over several lines, names of every width: no stack that
     the program cannot have, names and files in the .col, lines too in the pprof."""
@@ -89,7 +99,7 @@ def test_stacks_are_those_the_interpreter_tells(name, mode, profile, script, pyt
     assert profiler.within(session.seconds(999), session.done.cpu_seconds, 0.03, TICKS[mode])
 
 
-@pytest.mark.parametrize("name", [each for each in EACH if re.match(r"pyenv-(2\.7|3\.(8|12|13)\.)", each.values[0])])
+@pytest.mark.parametrize("name", those(name for name in EACH if re.match(r"pyenv-(2\.7|3\.(8|12|13)\.)", name)))
 def test_lines_being_executed_are_in_the_col_on_demand(name, profile, script, python_of):
     session = profile(python_of(name).command(script("known_stacks"), 1), "-f", 999, "--col-lines")
     known, stacks = pystacks.Known(session.done.out), pystacks.of_col(session)
@@ -99,10 +109,7 @@ def test_lines_being_executed_are_in_the_col_on_demand(name, profile, script, py
     assert all(frame.line for stack in stacks for frame in stack.python if frame.name in ("main", "deeds"))
 
 
-PERF_MAPS = [each for each in EACH if re.search(r"3\.1[2-9]", each.values[0])]
-
-
-@pytest.mark.parametrize("name", PERF_MAPS)
+@pytest.mark.parametrize("name", those(name for name in EACH if re.match(r"pyenv-3\.12|trixie-|sid-", name)))
 def test_functions_with_code_of_their_own_for_perf_stand_in_the_stack_once(name, profile, script, python_of):
     """-X perf: each function is called through a piece of generated code that bears its name in a perf map."""
     python = python_of(name)
@@ -128,8 +135,7 @@ def window(session):
     return next(event for event in reversed(events) if event["event"] == "window")
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("name", EACH)
+@in_modes(FEW, EACH)
 def test_three_functions_at_50_30_20_percent(name, mode, profile, script, python_of):
     session = profile(python_of(name).command(script("shares"), 1, 0.2), "-f", 499, *MODES[mode])
     told = {function: float(share) for function, share in zip(*[iter(session.done.out.split())] * 2)}
@@ -145,17 +151,8 @@ def test_three_functions_at_50_30_20_percent(name, mode, profile, script, python
 
 # ---- Frames that come and go
 
-# One of each way to keep frames: a list of objects, the data stack, with shims in it, with tags, without a GIL.
-FEW = ["bullseye-python2.7", "bullseye-python3.9", "host", "trixie-python3.13", "sid-python3.15", "free-threaded"]
-
-
-def few():
-    return [each for each in EACH if each.values[0] in FEW]
-
-
 @pytest.mark.exact
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("name", few())
+@in_modes(FEW, FEW)
 def test_no_stack_is_put_together_from_two_moments(name, mode, profile, script, python_of):
     session = profile(python_of(name).command(script("hot"), 2), "-f", 999, *MODES[mode])
     total = impossible = short = 0
@@ -174,8 +171,7 @@ def test_no_stack_is_put_together_from_two_moments(name, mode, profile, script, 
 
 
 @pytest.mark.exact
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("name", few())
+@in_modes(FEW, ["host", "sid-python3.15"])
 def test_code_that_is_freed_leaves_its_name_to_nobody(name, mode, profile, script, python_of):
     """New code lies where other code was a moment ago: name, file and first line are always of the same one."""
     session = profile(python_of(name).command(script("made"), 1.5), "-f", 999, *MODES[mode])
@@ -207,8 +203,7 @@ def test_modules_that_are_imported_have_their_names(mode, profile, workdir):
     assert total > 100 and named > 2 * gone
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("name", few())
+@in_modes(FEW, ["host", "bullseye-python3.9"])
 def test_three_thousand_frames_keep_both_ends(name, mode, profile, script, python_of):
     """Up to 3.10 a frame is an object of its own, and its root is too far away to be read at once: that is said."""
     python = python_of(name)
@@ -325,8 +320,7 @@ def test_forked_workers_are_seen_each_with_its_time(mode, profile, script):
     assert all(0.25 < seconds < 0.65 for seconds in by_pid.values()), by_pid
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("name", few())
+@in_modes(FEW, ["host", "bullseye-python2.7"])
 def test_a_worker_that_c_forked_is_seen(name, mode, profile, script, python_of):
     """Its interpreter goes on knowing the parent's thread by number."""
     python = python_of(name)
@@ -396,8 +390,7 @@ def attach(pillion, workdir, started, *options, prefix=()):
     return profiler.Session(done, workdir / "out")
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("name", [name for name in pythons.rows() if re.match(r"host|pyenv-(2\.7|3\.(6|9|13)\.)", name)])
+@in_modes([name for name in EACH if re.match(r"host|pyenv-(2\.7|3\.(6|9|13)\.)", name)], ["host"])
 def test_an_interpreter_without_symbols_and_sections(name, mode, pillion, script, workdir, python_of):
     """Its file, or its libpython, stripped and without section headers; Python 2.7 to 3.6 have no exported start then."""
     python = python_of(name)
@@ -525,7 +518,7 @@ os.execv(sys.executable, [sys.executable, "-c", "def second():\\n return sum(i %
 """
 
 
-@pytest.mark.parametrize("name", [name for name in pythons.rows() if re.match(r"host|pyenv-3\.1[123]\.", name)])
+@pytest.mark.parametrize("name", those(name for name in EACH if re.match(r"host|pyenv-3\.1[123]\.", name)))
 def test_an_interpreter_that_becomes_another_one_is_read_anew(name, profile, python_of):
     """The same file at the same addresses: what was found in the first one's memory is nothing of the second's."""
     session = profile([*python_of(name).argv, "-c", FIRST], "-f", 999)

@@ -143,7 +143,7 @@ sys.path.insert(0, sys.argv[1])
 import web
 if __name__ == "__main__":
     with multiprocessing.get_context(sys.argv[2]).Pool(2) as pool:
-        pool.map(web.primes, [12000] * 120, chunksize=1)
+        pool.map(web.primes, [12000] * 60, chunksize=1)
 """
 
 

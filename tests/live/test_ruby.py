@@ -74,8 +74,7 @@ def judged(session, what):
 
 
 @pytest.mark.exact
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("name", [*EACH, MUSL])
+@pytest.mark.parametrize("name,mode", [*FEW, *(pytest.param("musl", mode, marks=pytest.mark.net) for mode in MODES)])
 def test_stacks_are_those_ruby_tells(name, mode, profile):
     """Blocks, fibers, C functions, operators, code given as text, rescue, calls over several lines, functions of 1,800 lines: no
     stack that the program cannot have; classes where the version tells them, too."""

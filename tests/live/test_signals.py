@@ -15,7 +15,7 @@ pytestmark = pytest.mark.measures
 def running(pillion, program, workdir):
     """A command profiled in one long window; the profiler's pid."""
     started = process.start([pillion, "--launch", "exec", "-d", "60", "-o", workdir, "--log-file", workdir / "log", "--",
-                             program("act"), "spin", "4", "7"])
+                             program("act"), "spin", "2.5", "7"])
     started.profiler = profiler.find(started, pillion)
     time.sleep(0.5)
     return started

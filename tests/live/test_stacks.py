@@ -69,7 +69,7 @@ def test_a_stack_beyond_its_copy_is_read_on_from_memory(pillion, workdir, deep):
 
 def test_a_stack_is_read_beyond_pages_that_were_never_touched(pillion, program, workdir):
     """There the kernel's copy ends, however large it may be; x264's stacks had hardly a start."""
-    session = profile(pillion, workdir, [program("act", *BARE, "-fno-stack-clash-protection"), "gap", "6"])
+    session = profile(pillion, workdir, [program("act", *BARE, "-fno-stack-clash-protection"), "gap", "3"])
     counts = window(session)
     assert int(counts["stacks_complete"]) > 0.9 * int(counts["samples"]), counts
     heavy = max(session.col.stacks, key=lambda s: s.count)

@@ -36,7 +36,7 @@ def compiled(name, program, repository):
 
 @pytest.mark.parametrize("name", ["glibc", "static", "musl", "go"])
 def test_shares_are_those_the_program_tells(pillion, program, repository, workdir, name):
-    session = profiler.profile(pillion, workdir, [compiled(name, program, repository), "4"], *STOPS, "-f", "397")
+    session = profiler.profile(pillion, workdir, [compiled(name, program, repository), "3"], *STOPS, "-f", "397")
     told = dict(re.findall(r"(\w+) ([\d.]+)", session.done.out))
     dot = "main." if name == "go" else ""
     whole = sum(session.share(dot + function) for function in ("sixty", "thirty", "ten"))
@@ -90,9 +90,9 @@ def test_python_and_what_it_calls_are_one_stack(pillion, repository, workdir):
 
 def test_stacks_deeper_than_what_is_read_at_first(pillion, program, workdir):
     """More is read of them, as much as a catcher's buffer can take: not so much that none fits any more."""
-    session = profiler.profile(pillion, workdir, [program("wander"), "300", "4"], *STOPS, "-f", "397")
+    session = profiler.profile(pillion, workdir, [program("wander"), "300", "3"], *STOPS, "-f", "397")
     assert int(SAID.search(session.done.err)[2]) > 60, session.done
-    session = profiler.profile(pillion, workdir, [program("wander"), "180", "4"], *STOPS, "-f", "397")
+    session = profiler.profile(pillion, workdir, [program("wander"), "180", "3"], *STOPS, "-f", "397")
     assert session.share("bottom") > 0.8 and session.share("main") > 0.5, session.done
 
 
@@ -215,7 +215,7 @@ def test_who_is_traced_now_and_then_is_told_so(pillion, program, workdir):
 
 
 def test_who_is_suspended_stays_so_and_goes_on(pillion, program, workdir):
-    target = process.start([program("act"), "threads", "2", "3"])
+    target = process.start([program("act"), "threads", "2", "2"])
     running = process.start([pillion, "-p", target.pid, "-d", "6", "-o", workdir, *STOPS, "-f", "997"])
     time.sleep(1)
     for _ in range(20):

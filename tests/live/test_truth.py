@@ -15,13 +15,13 @@ from lab import process, profiler, workloads
 
 pytestmark = pytest.mark.measures
 
-HZ = 99
+HZ = 199
 TICK = 1 / 100
 
 
 def test_three_functions_at_60_30_10_percent(pillion, program, workdir):
-    """Shares within 2 points over 20 s at 99 Hz, in the .col and in the pprof; totals within 3 %."""
-    session = profiler.profile(pillion, workdir, [program("shares"), "20"], "-f", HZ)
+    """Shares within 2 points of 2,000 samples, in the .col and in the pprof; totals within 3 %."""
+    session = profiler.profile(pillion, workdir, [program("shares"), "10"], "-f", HZ)
     truth = dict(zip(*[iter(session.done.out.split())] * 2))
     assert len(session.windows) == 1
     for name in ("sixty", "thirty", "ten"):
@@ -227,7 +227,7 @@ def test_all_processes_of_the_namespace(pillion, program, workdir):
 
 
 def test_a_real_server_under_load(pillion, workdir):
-    """redis-server and redis-benchmark for 20 s: at least 90 % of the CPU time in named frames, totals within 3 %.
+    """redis-server and redis-benchmark for 10 s: at least 90 % of the CPU time in named frames, totals within 3 %.
 
     Debian's binaries are stripped and built without frame pointers: a leaf is named where the file exports a symbol
     for it, and most of a server's time is in the kernel, which names all.
@@ -237,7 +237,7 @@ def test_a_real_server_under_load(pillion, workdir):
                             "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", workdir,
                             "--daemonize", "no"])
     process.until(lambda: "Ready to accept connections" in server.out, 10)
-    end = time.monotonic() + 20
+    end = time.monotonic() + 10
     while time.monotonic() < end:
         load = process.run(["redis-benchmark", "-p", port, "-q", "-n", "50000", "-c", "20", "-t",
                             "set,get,incr,lpush,rpop,sadd,hset,zadd,mset"], timeout=120)
@@ -247,7 +247,7 @@ def test_a_real_server_under_load(pillion, workdir):
     process.settle(15)
     assert done.status == 0, done
     session = profiler.Session(done, workdir / "out")
-    assert session.seconds() > 5
+    assert session.seconds() > 2.5
     unnamed = sum(s.count for w in session.windows for s in w.stacks
                   if re.match(r"\[(?!kernel\])", s.frames[-1]))
     named = 1 - unnamed / sum(w.total for w in session.windows)

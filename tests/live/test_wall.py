@@ -83,8 +83,8 @@ def check_shares(found, truth):
         assert abs(share - own) < 0.02, (way, share, own, found, truth)
 
 
-@pytest.mark.parametrize("flags", [[], ["-fomit-frame-pointer"], ["-O0"]], ids=["frame-pointers", "none", "unoptimised"])
-@pytest.mark.parametrize("option", ["--wall", "--off-cpu"])
+@pytest.mark.parametrize("option, flags", [("--wall", []), ("--off-cpu", []), ("--wall", ["-fomit-frame-pointer"]), ("--off-cpu", ["-O0"])],
+                         ids=["frame-pointers", "frame-pointers-off-cpu", "none", "unoptimised"])
 def test_native_threads_are_where_they_wait_without_perf(pillion, program, workdir, option, flags):
     session = profiler.profile(pillion, workdir / "out", [program("waiting", *flags), "4"], "--no-perf", option)
     assert session.done.status == 0, session.done

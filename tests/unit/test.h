@@ -8,8 +8,9 @@
  *     TESTS({"a cut record is counted, not decoded", cut_record})
  *
  * Run without arguments it prints one line per test, "ok NAME" or "not ok NAME", with the failed
- * checks above it, and exits 1 when one failed. `--list` prints the names. A test that cannot run
- * here says why with SKIP("reason") and is printed as "skip NAME: reason".
+ * checks above it, and exits 1 when one failed. `--list` prints the names; a test whose name is an
+ * argument is left out. A test that cannot run here says why with SKIP("reason") and is printed as
+ * "skip NAME: reason".
  *
  * A program whose tests hold a measurement against the kernel's, or wait for other processes, ends with
  * TESTS_THAT_MEASURE instead: conftest.py sees it there, and tests/run may try a failed one once more.
@@ -77,6 +78,14 @@ static const char *test_skip;
         return;                                                                                    \
     } while (0)
 
+static bool test_is_named(const struct test *test, char **names)
+{
+    while (*names != NULL && strcmp(*names, test->name) != 0) {
+        names++;
+    }
+    return *names != NULL;
+}
+
 static int test_main(int argc, char **argv, const struct test *tests, size_t count)
 {
     bool list = argc > 1 && strcmp(argv[1], "--list") == 0;
@@ -84,6 +93,9 @@ static int test_main(int argc, char **argv, const struct test *tests, size_t cou
     for (size_t i = 0; i < count; i++) {
         if (list) {
             printf("%s\n", tests[i].name);
+            continue;
+        }
+        if (test_is_named(&tests[i], argv + 1)) {
             continue;
         }
         test_failures = 0;
