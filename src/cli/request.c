@@ -673,6 +673,8 @@ static bool resolve_run(struct request *out, struct err *err)
                        !was_given(out, "format", SOURCE_BACKEND);
     if (upload_only)
         s->output.formats = 0;
+    if (!s->upload.wanted && was_given(out, "backend", SOURCE_ARGUMENT))
+        warn(out, "--backend", "sends nothing without -u");
     s->output.whole_run = s->scope.mode == TARGET_COMMAND && !s->upload.wanted;
     s->output.bounded = s->output.whole_run && !s->output.rotating &&
                         !was_given(out, "max-output-files", SOURCE_BACKEND);

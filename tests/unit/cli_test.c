@@ -378,6 +378,7 @@ static void what_ancestors_have_starts_the_program(void)
     warned_of("-o stdout ./x", "-o stdout has no effect: the log goes to standard error, or to --log-file; for a "
                                "folder of this name: -o ./stdout\n");
     warned_of("-o ./stdout ./x", "");
+    warned_of("--backend http ./x", "--backend sends nothing without -u\n");
     warned_of("-u 59 ./x", "-u 59 is read as --upload-results --profiling-duration 59: -u has no value here\n");
     struct line *l = parse("-u 59 ./x");
     CHECK(l->request.settings.upload.wanted);
