@@ -256,7 +256,7 @@ const struct option option_table[] = {
      .shown = "", .help = "JavaScript by source maps: FILE.js.map beside FILE.js"},
     {.name = "no-java-attach", .kind = KIND_FLAG, .group = GROUP_STACKS, .at = AT(settings.runtime.attaches),
      .inverse = true, .shown = "",
-     .help = "ask no JVM for a recording where there are no perf events"},
+     .help = "ask no JVM for a recording without perf events"},
     {.name = "go-pprof", .value = "URL[,URL...]", .kind = KIND_TEXT, .group = GROUP_STACKS,
      .at = AT(settings.runtime.go_addresses), .shown = "where they listen",
      .help = "ask Go programs there for profiles of heap, locks, goroutines"},
