@@ -229,3 +229,12 @@ def wanted_tree(path):
 
 def text_of(fragment):
     return html.unescape(re.sub(r"<[^>]*>", "", fragment))
+
+
+def saved(view, key):
+    """What the page saves by this key, and under which name."""
+    view.js("window.saved = null; URL.createObjectURL = b => { b.text().then(t => { window.saved = t; }); return '#'; };"
+            "HTMLAnchorElement.prototype.click = function () { window.savedAs = this.download; }")
+    view.key(key)
+    view.until("window.saved !== null")
+    return view.js("window.saved"), view.js("window.savedAs")

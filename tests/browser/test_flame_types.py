@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 from lab import pprof
-from pages import FLAME_PAGE_MAX_BYTES, Decoded, Description, constant_bytes, escape, types_of
+from pages import FLAME_PAGE_MAX_BYTES, Decoded, Description, constant_bytes, escape, saved, types_of
 
 HEAP = [("alloc_objects", "count"), ("alloc_space", "bytes"), ("inuse_objects", "count"), ("inuse_space", "bytes")]
 LOCKS = [("contentions", "count"), ("delay", "nanoseconds")]
@@ -203,14 +203,6 @@ def test_a_link_holds_the_type(several, look, page_of, workdir):
     # a page that has it not says so, and shows what it has
     other.open(str(page_of(Description().process("p").stack(1, "main"), name="one.html").resolve().as_uri()) + "#type=alloc_space")
     assert other.status()[1] == "Not in this profile, so left out of the link: alloc_space" and other.row_names(2) == ["main"]
-
-
-def saved(view, key):
-    view.js("window.saved = null; URL.createObjectURL = b => { b.text().then(t => { window.saved = t; }); return '#'; };"
-            "HTMLAnchorElement.prototype.click = function () { window.savedAs = this.download; }")
-    view.key(key)
-    view.until("window.saved !== null")
-    return view.js("window.saved"), view.js("window.savedAs")
 
 
 def test_what_is_saved_is_of_the_type_that_is_shown(several, run, pillion, workdir):

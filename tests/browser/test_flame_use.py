@@ -7,7 +7,7 @@ import urllib.parse
 import xml.etree.ElementTree as ElementTree
 
 import pytest
-from pages import Description, make
+from pages import Description, make, saved
 
 # 10 s of web (6 s main thread, 2 s worker) and db (2 s):
 #
@@ -466,14 +466,6 @@ def test_copying_works_without_the_clipboard_interface(graph):
     graph.key("o")
     assert graph.js("window.commands") == ["copy lex"] or graph.js("window.commands")[0].endswith("lex")
     assert graph.status()[1] == "Copied: lex"
-
-
-def saved(view, key):
-    view.js("window.saved = null; URL.createObjectURL = b => { b.text().then(t => { window.saved = t; }); return '#'; };"
-            "HTMLAnchorElement.prototype.click = function () { window.savedAs = this.download; }")
-    view.key(key)
-    view.until("window.saved !== null")
-    return view.js("window.saved"), view.js("window.savedAs")
 
 
 def test_the_profile_is_saved_as_collapsed_stacks(graph):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lab import terminal
+from lab import pprof, terminal
 
 pytestmark = pytest.mark.measures
 
@@ -214,10 +214,10 @@ def test_render_takes_another_sample_type(run, pillion, saved):
         assert done.status == 0 and done.err == "", done
         return (saved.parent / name).read_bytes().decode()
 
-    assert stacks(rendered("c.col")) == {"all;f": 99}
-    assert stacks(rendered("w.col", "--type", "off_cpu")) == {"all;f": 198}
+    assert stacks(rendered("c.col")) == {"program;f": 99}
+    assert stacks(rendered("w.col", "--type", "off_cpu")) == {"program;f": 198}
     faults = rendered("p.col", "--type", "page-faults")
-    assert stacks(faults) == {"all;f": 41} and '"value": "page-faults", "unit": "count"' in faults
+    assert stacks(faults) == {"program;f": 41} and '"value": "page-faults", "unit": "count"' in faults
     assert '"unit":"none"' in rendered("p.speedscope.json", "--type", "page-faults")
     page = rendered("p.html", "--type", "page-faults")
     assert "<dt>page-faults</dt><dd>41</dd>" in page and "Width is page-faults." in page and "CPU time" not in page
@@ -235,23 +235,8 @@ def test_render_takes_another_sample_type(run, pillion, saved):
 
 def two_types():
     """A pprof file with one stack, `f`: 1 s of cpu, 2 s of off_cpu and 41 page-faults."""
-    def varint(number):
-        out = b""
-        while number > 127:
-            out, number = out + bytes([number & 127 | 128]), number >> 7
-        return out + bytes([number])
-
-    def field(number, value):
-        if isinstance(value, int):
-            return varint(number << 3) + varint(value)
-        return varint(number << 3 | 2) + varint(len(value)) + value
-
-    texts = ["", "cpu", "nanoseconds", "off_cpu", "page-faults", "count", "f"]
-    types = [(1, 2), (3, 2), (4, 5)]
-    sample = field(1, varint(1)) + field(2, varint(10 ** 9) + varint(2 * 10 ** 9) + varint(41))
-    return b"".join([*(field(1, field(1, name) + field(2, unit)) for name, unit in types), field(2, sample),
-                     field(4, field(1, 1) + field(4, field(1, 1))), field(5, field(1, 1) + field(2, 6)),
-                     *(field(6, text.encode()) for text in texts)])
+    types = [("cpu", "nanoseconds"), ("off_cpu", "nanoseconds"), ("page-faults", "count")]
+    return pprof.make(types, [(["f"], [10 ** 9, 2 * 10 ** 9, 41])])
 
 
 @pytest.mark.exact

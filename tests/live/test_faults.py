@@ -26,10 +26,10 @@ def test_ten_odd_set_ups_are_as_without(repository, pillion):
 
 
 @pytest.mark.parametrize("fault, shapes", [("prlimit64:ENOSYS:1+", ("upload", "spool")), ("mmap:ENOMEM:33+", ("upload", "spool")),
-                                           ("mmap:EAGAIN:2", ("exec", "attach"))])
+                                           ("mmap:EAGAIN:2", ("exec", "attach")), ("write:ENOMEM:1+", ("exec",))])
 def test_what_was_found_by_a_fault_stays_mended(repository, pillion, fault, shapes):
     """Limits that are set in the older way; a window that goes to a file, for there is no memory to send it; formats that
-    nobody chose are written without memory at the start, too."""
+    nobody chose are written without memory at the start, too; a thread that nobody can wake looks by itself whether all is over."""
     if shutil.which("strace") is None:
         pytest.skip("no strace here (make setup installs it)")
     done = process.run(["/usr/bin/python3", repository / "tests/lab/faults.py", "--pillion", pillion, "--only", fault, *shapes],

@@ -135,22 +135,25 @@ def test_each_part_is_run_and_each_file_of_it_is_there_once(repository):
         names += re.findall(r'"(test_\w+\.py)"', re.search(rf"^{part} = \((.*?)\)$", conftest, re.S | re.M)[1])
     assert len(names) == len(set(names)) > 60
     assert {path.name for path in (repository / "tests").glob("*/test_*.py")} > set(names)
+    # Without it pytest makes one of what the tests and the shared folder have in common, and a second try knows no test by its name.
+    assert re.search(r'-m pytest tests --rootdir "\$PWD" ', script)
     parts = re.findall(r'"([\w-]+)": ', re.search(r"^PARTS = \{(.*)\}$", conftest, re.M)[1])
     assert {part for run in re.findall(r"^    \w+\) echo (\S+) ;;$", script, re.M) for part in run.split(",")} == {*parts} > {"rest"}
 
 
 def test_what_two_runs_share_is_run_once(repository, tmp_path):
     """A file is of the run that comes to it first, the tests of one file are of one run, and whoever failed there is tried again."""
-    (tmp_path / "shared").mkdir()
+    tmp_path, shared = tmp_path / "tests", tmp_path / "shared"
+    tmp_path.mkdir()
     for name in ("one", "two"):
         (tmp_path / f"test_{name}.py").write_text(HEAD + MEASURES + FAILS.format(name=name) + "def test_good():\n    pass\n")
-    (tmp_path / "shared" / "test_one.py").mkdir()
-    options = "--shared", tmp_path / "shared"
+    (shared / "test_one.py").mkdir(parents=True)
+    options = "--shared", shared, "--rootdir", tmp_path
     done, again = run_part(repository, tmp_path, "rest", tmp_path, *options)
     assert again == ["test_two"] and done.stdout.splitlines()[-1] == "1 passed, 1 failed, 0 skipped", done.stdout
     done, again = run_part(repository, tmp_path, "rest", tmp_path, *options)
     assert again == [] and done.returncode == 0 and done.stdout.splitlines()[-1] == "0 passed, 0 failed, 0 skipped", done.stdout
-    done, again = run_part(repository, tmp_path, "rest", tmp_path, "--lf")
+    done, again = run_part(repository, tmp_path, "rest", tmp_path, "--rootdir", tmp_path, "--lf")
     assert again == ["test_two"] and done.stdout.splitlines()[-1] == "0 passed, 1 failed, 0 skipped", done.stdout
 
 

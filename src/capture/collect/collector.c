@@ -16,6 +16,7 @@ enum {
     STACK_BYTES = 256 << 10,
     FILES_MAX = 16, /* that wait in a job */
     END_MS = 6000, /* for the conversations that end what runs */
+    AGAIN_MS = 1000, /* after which wishes are looked for though nobody woke the thread: where writing fails none does */
 };
 
 enum wish { WISH_READ = 1, WISH_WHOLE = 2, WISH_STOP = 4 };
@@ -175,10 +176,10 @@ static struct collect_job *next_job(struct collector *c)
     return NULL;
 }
 
-/* Until the next moment is to be told. */
+/* Until the next moment is to be told, or wishes are looked for again. */
 static uint64_t time_left(struct collector *c)
 {
-    uint64_t now_ns = clock_mono_ns(), left_ns = UINT64_MAX;
+    uint64_t now_ns = clock_mono_ns(), left_ns = AGAIN_MS * NS_PER_MS;
     vec_each(&c->jobs, job)
     {
         bool ticks = (*job)->state == COLLECT_RUNS && (*job)->tick_ns != 0;
