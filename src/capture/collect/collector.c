@@ -16,7 +16,7 @@ enum {
     STACK_BYTES = 256 << 10,
     FILES_MAX = 16, /* that wait in a job */
     END_MS = 6000, /* for the conversations that end what runs */
-    AGAIN_MS = 1000, /* after which wishes are looked for though nobody woke the thread: where writing fails none does */
+    AGAIN_MS = 1000, /* wishes are looked for though nobody woke the thread: where writing fails nobody can */
 };
 
 enum wish { WISH_READ = 1, WISH_WHOLE = 2, WISH_STOP = 4 };
