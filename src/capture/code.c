@@ -61,6 +61,8 @@ struct depths {
     bool was_tried;
 };
 
+_Static_assert(RUNTIME_OUTERMOST == UNWIND_OUTERMOST, "what the one tells the other");
+
 static bool depth_at(void *context, uint64_t address, uint32_t *bytes)
 {
     struct depths *d = context;

@@ -49,6 +49,8 @@
 #include "elf/elf.h"
 #include "profile/code_lines.h"
 
+#define RUNTIME_OUTERMOST UINT32_MAX
+
 enum {
     RUNTIME_FRAMES_MAX = 1024,  /* kept of a stack: the leaf-most three quarters and the root-most */
     RUNTIME_WALK_MAX = 65536,   /* followed */
@@ -329,7 +331,8 @@ struct runtime {
     void (*close_code)(void *code);
     bool (*resolve)(void *code, const struct runtime_place *at, struct runtime_resolved *out);
     /* By how many bytes a function of the file has moved SP when it stands before this instruction. The return address
-     * stands right above them; on AArch64 at SP, or in its register if there are none. May be null. */
+     * stands right above them; on AArch64 at SP, or in its register if there are none. RUNTIME_OUTERMOST: nobody called
+     * the function. May be null. */
     bool (*depth)(void *code, uint64_t address, uint32_t *bytes);
     /* Appends the name for people of `raw` to `out`. False: it is not of this runtime. */
     bool (*read_name)(struct str raw, struct buf *out, struct runtime_named *named);

@@ -15,12 +15,12 @@ bool chain_begin(struct walk *w)
     return false;
 }
 
-/* Nobody has called goexit, to which the first function of a goroutine returns. A chain that ends elsewhere had no room
- * for more. */
+/* Nobody has called goexit, to which the first function of a goroutine returns; it calls the end of the goroutine. A
+ * chain that ends elsewhere had no room for more. */
 static bool is_first(struct walk *w)
 {
     struct unwind_slot *slot = slot_of(w);
-    return slot == NULL || !slot_is_in_call(w, slot);
+    return slot == NULL || !slot_is_in_call(w, slot) || slot_is_outermost(w, &slot->method);
 }
 
 bool chain_step(struct walk *w, const struct method *m)

@@ -144,12 +144,19 @@ static struct unwind_slot *fill_trampoline(const struct walk *w, struct unwind_s
     return slot;
 }
 
-/* Go's CFI is by SP alone, and tells nothing of the frame pointer: a function with a frame saves it at a fixed place.
- * That CFI knows nothing of a change of stacks does not matter: with that frame pointer the next step is usual. */
+/* Go's own table and its CFI are by SP alone, and tell nothing of the frame pointer: a function with a frame saves it
+ * at a fixed place. That CFI knows nothing of a change of stacks does not matter: with that frame pointer the next step
+ * is usual. */
 static bool go_rule_by_sp(const struct walk *w, const struct unwind_place *place, struct unwind_rule *out)
 {
     bool analysed;
-    *out = unwind_table_rule(place->table, w->address - place->bias, &analysed);
+    *out = unwind_table_rule_by_depth(place->table, w->address - place->bias);
+    if (out->kind == RULE_NONE) {
+        *out = unwind_table_rule(place->table, w->address - place->bias, &analysed);
+    }
+    if (out->kind == RULE_END) {
+        return true;
+    }
     if (out->kind != RULE_CFA || out->cfa_reg != arch_cfi.sp) {
         return false;
     }
@@ -181,6 +188,12 @@ bool slot_by_sp(const struct walk *w, struct method *m)
     }
     *m = slot->method.rule.kind != RULE_NONE ? slot->method : *m;
     return slot->method.rule.kind != RULE_NONE;
+}
+
+bool slot_is_outermost(const struct walk *w, const struct method *m)
+{
+    struct method by_sp = *m;
+    return slot_by_sp(w, &by_sp) && by_sp.rule.kind == RULE_END;
 }
 
 struct unwind_slot *slot_fill(const struct walk *w, struct unwind_slot *slot)

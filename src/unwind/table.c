@@ -299,11 +299,15 @@ void unwind_table_take_depths(struct unwind_table *table, struct unwind_depths d
 }
 
 /* The frame pointer is found as where Go has CFI, which does not tell of it either. */
-static struct unwind_rule rule_by_depth(struct unwind_table *table, uint64_t address)
+struct unwind_rule unwind_table_rule_by_depth(struct unwind_table *table, uint64_t address)
 {
     uint32_t bytes;
-    if (table->depths.at == NULL || !table->depths.at(table->depths.context, address, &bytes) || bytes > INT16_MAX) {
+    bool known = table->depths.at != NULL && table->depths.at(table->depths.context, address, &bytes);
+    if (!known || (bytes > INT16_MAX && bytes != UNWIND_OUTERMOST)) {
         return (struct unwind_rule){.kind = RULE_NONE};
+    }
+    if (bytes == UNWIND_OUTERMOST) {
+        return (struct unwind_rule){.kind = RULE_END};
     }
     struct unwind_rule rule = {.kind = RULE_CFA, .cfa_reg = (uint8_t)arch_cfi.sp, .cfa = (int32_t)bytes};
     if (!arch_cfi.ra_is_register) {
@@ -336,7 +340,7 @@ struct unwind_rule unwind_table_rule(struct unwind_table *table, uint64_t addres
         rule = (struct unwind_rule){.kind = RULE_END};
         *analysed = false;
     }
-    return id == RULE_GAP && rule.kind == RULE_NONE ? rule_by_depth(table, address) : rule;
+    return id == RULE_GAP && rule.kind == RULE_NONE ? unwind_table_rule_by_depth(table, address) : rule;
 }
 
 struct row_search {

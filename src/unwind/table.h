@@ -93,11 +93,16 @@ bool unwind_table_register(struct unwind_table *table, uint64_t address, uint8_t
  * more. */
 bool unwind_table_rule_by_sp(struct unwind_table *table, uint64_t address, struct unwind_rule *out);
 
+/* The rule by what unwind_table_take_depths was given. */
+struct unwind_rule unwind_table_rule_by_depth(struct unwind_table *table, uint64_t address);
+
 /* `len` bytes of the image's code at an ELF address, from the file. */
 bool unwind_table_code(const struct unwind_table *table, uint64_t address, void *out, size_t len);
 
 /* For code without CFI: by how many bytes SP has moved since its function was entered, as another table of the file
- * tells. False: not known. */
+ * tells; UNWIND_OUTERMOST: nobody called the function. False: not known. */
+#define UNWIND_OUTERMOST UINT32_MAX
+
 struct unwind_depths {
     bool (*at)(void *context, uint64_t address, uint32_t *bytes); /* null: there is none */
     void (*release)(void *context);

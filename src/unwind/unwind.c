@@ -217,15 +217,20 @@ static inline bool find_ra(struct walk *w, const struct unwind_rule *rule, uint6
 
 /* Go's CFI does not mention the frame pointer. It is this frame's own when it points into it: then the caller's is what
  * it points at. On AArch64 it points below SP, of which the copy has nothing; and where there is no frame, SP is still
- * the caller's. */
+ * the caller's. On x86-64 it does so around a call of duffzero or duffcopy: the caller's stands where it always does,
+ * and they themselves, which have no frame, leave it as it is (is_record_below). */
 static inline bool find_go_fp(struct walk *w, uint64_t cfa, uint64_t *fp)
 {
     bool own = w->fp_known && cfa > w->sp && w->fp >= w->sp - BELOW_SP && w->fp < cfa;
-    if (own && w->fp < w->sp && !stack_is_copied(w, w->fp)) {
-        *fp = cfa + (uint64_t)(int64_t)arch_go_fp;
+    if (!own || (w->fp >= w->sp || stack_is_copied(w, w->fp))) {
+        return !own || stack_load(w, w->fp, fp);
+    }
+    uint64_t saved = cfa + (uint64_t)(int64_t)arch_go_fp;
+    if (arch_go_fp_place == FP_IS_CFA) {
+        *fp = saved;
         return true;
     }
-    return !own || stack_load(w, w->fp, fp);
+    return saved < w->sp || stack_load(w, saved, fp);
 }
 
 static inline bool find_fp(struct walk *w, const struct method *m, uint64_t cfa, uint64_t *fp,
@@ -446,11 +451,13 @@ static struct unwind_slot *step_by_sp(struct walk *w, struct method *m)
     return next;
 }
 
-/* A leaf without a frame was called by Go code on AArch64, whose frame record begins below SP, before the copy. */
+/* What Go code called without a frame stands above the record that the frame pointer leads to, which is not in the
+ * copy: on AArch64 each function's is below its SP, and everywhere the one that was made for duffzero and duffcopy, so
+ * that who goes by frame pointers alone finds their caller. */
 static bool is_record_below(const struct walk *w, const struct method *m)
 {
-    bool may_be = arch_go_fp_place == FP_IS_CFA && m->is_go && (m->flags & FRAME_BY_FP) != 0;
-    return may_be && w->fp_known && w->sp_known && w->fp < w->sp && w->fp >= w->sp - BELOW_SP;
+    bool by_fp = m->is_go && (m->flags & FRAME_BY_FP) != 0 && !w->exact;
+    return by_fp && w->fp_known && w->sp_known && w->fp < w->sp && w->fp >= w->sp - BELOW_SP;
 }
 
 /* After a step that failed: what the code tells, the frame pointer, if that was not it, and a scan at last. */
@@ -566,9 +573,18 @@ static inline struct unwind_slot *advance(struct walk *w, const struct method *m
     struct method m = *method;
     bool asks = __builtin_expect(w->space->resolve != NULL, 0) && (m.flags != 0 || m.rule.kind == RULE_NONE);
     struct unwind_slot *next = asks ? step_resolved(w, &m) : NULL;
+    bool is_below = is_record_below(w, &m);
+    if (__builtin_expect(is_below && arch_go_fp_place != FP_IS_CFA, 0)) {
+        next = step_by_sp(w, &m); /* what is below SP by now is of another moment */
+    }
     next = next == NULL ? step_to(w, &m) : next;
-    if (__builtin_expect(next == NULL && is_record_below(w, &m), 0)) {
+    if (__builtin_expect(next == NULL && is_below, 0)) {
         next = step_by_sp(w, &m);
+    }
+    bool by_go_fp = m.is_go && (m.flags & FRAME_BY_FP) != 0;
+    if (__builtin_expect(next == NULL && by_go_fp && slot_is_outermost(w, &m), 0)) {
+        w->at_start = true; /* without a frame: what was tried is that of the C code that started the thread */
+        (void)fail(w, STACK_COMPLETE);
     }
     if (__builtin_expect(next == NULL && w->why > STACK_TRUNCATED, 0)) {
         next = try_harder(w, &m);

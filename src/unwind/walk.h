@@ -101,6 +101,8 @@ bool walk_recover(struct walk *w);
 
 /* lookup.c: the method of the frame by SP alone, where its own wants the frame pointer; false: there is none. */
 bool slot_by_sp(const struct walk *w, struct method *m);
+/* lookup.c: nobody called the frame's function, as Go's own table has it. */
+bool slot_is_outermost(const struct walk *w, const struct method *m);
 
 /* lookup.c: fills the slot for the walk's address; null when nothing executable is mapped there. */
 struct unwind_slot *slot_fill(const struct walk *w, struct unwind_slot *slot);

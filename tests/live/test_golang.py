@@ -406,3 +406,20 @@ def test_who_calls_a_function_without_a_frame_is_told(mode, pillion, workdir):
     session = profiler.profile(pillion, workdir, [golang.program("local", "go_labels.go", flags=flags), "2"], "-f", 199, launch="init")
     stacks = [([str(frame).removesuffix("_[go]") for frame in stack.frames], stack.count) for stack in session.col.stacks]
     assert golabels.share_with_callers(stacks) > 0.98
+
+
+@pytest.mark.net
+@pytest.mark.parametrize("flags", [(), ("-ldflags=-s -w",)], ids=["plain", "stripped"])
+def test_who_zeroes_and_copies_large_values_is_told(flags, pillion, workdir):
+    """duffzero and duffcopy have no frame, and their caller's frame pointer points below SP meanwhile. C code starts the
+    threads, and its frame pointer says nothing: their stacks end with Go's first function."""
+    command = [golang.program("go1.22.12", "go_duff.go", flags=flags), "3"]
+    session = profiler.profile(pillion, workdir, command, "-f", 199, launch="init")
+    col = session.col
+    for name, caller in (("runtime.duffzero", "main.zero"), ("runtime.duffcopy", "main.copied")):
+        found = [s for s in col.stacks if s.frames[-1] == name]
+        whole = [s for s in found if s.frames[:-1] == ["runtime.goexit", "runtime.main", "main.main", caller]]
+        assert sum(s.count for s in whole) > 100, session.frames()
+        assert sum(s.count for s in whole) > .98 * sum(s.count for s in found), [s.frames for s in found]
+    ends = [s for s in col.stacks if "[truncated]" in s.frames]
+    assert sum(s.count for s in ends) < .02 * col.total, [s.frames for s in ends]

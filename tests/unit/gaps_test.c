@@ -123,11 +123,11 @@ static void release_depths(void *context)
 static void depths_are_asked_for_in_a_gap(void)
 {
 #if defined __aarch64__
-    static const char *const rules[] = {"r31+0 ra:r30 fp=", "r31+40 ra-40 fp=", "none", "none"};
+    static const char *const rules[] = {"r31+0 ra:r30 fp=", "r31+40 ra-40 fp=", "none", "none", "end"};
 #else
-    static const char *const rules[] = {"r7+8 ra-8 fp=", "r7+48 ra-8 fp=", "none", "none"};
+    static const char *const rules[] = {"r7+8 ra-8 fp=", "r7+48 ra-8 fp=", "none", "none", "end"};
 #endif
-    static const int64_t bytes[] = {0, 40, -1, 100000};
+    static const int64_t bytes[] = {0, 40, -1, 100000, UNWIND_OUTERMOST};
     struct told told = {0}, other = {.bytes = -1};
     struct fixture f;
     bool analysed;
@@ -136,12 +136,12 @@ static void depths_are_asked_for_in_a_gap(void)
     unwind_table_take_depths(f.table, (struct unwind_depths){depth_at, release_depths, &told});
     CHECK(unwind_table_rule(f.table, IMAGE_TEXT + 1, &analysed).kind == RULE_CFA);
     CHECK_INT(told.asked, 0);
-    for (size_t i = 0; i < 4; i++) {
+    for (size_t i = 0; i < 5; i++) {
         told.bytes = bytes[i];
         CHECK_TEXT(rule_text(unwind_table_rule(f.table, IMAGE_TEXT + 3 * EVERY + 5, &analysed)), rules[i]);
         CHECK(!analysed);
     }
-    CHECK_INT(told.asked, 4);
+    CHECK_INT(told.asked, 5);
     unwind_table_take_depths(f.table, (struct unwind_depths){depth_at, release_depths, &other});
     CHECK_INT(told.released, 1);
     close_fixture(&f);

@@ -55,11 +55,10 @@ static bool resolve(void *code, const struct runtime_place *at, struct runtime_r
 static bool depth(void *code, uint64_t address, uint32_t *bytes)
 {
     struct go_step step;
-    if (!go_table_step(code, address, &step) || !step.has_frames || step.delta < 0 || step.flags != 0) {
-        return false;
-    }
-    *bytes = (uint32_t)step.delta;
-    return true;
+    bool known = go_table_step(code, address, &step) && step.has_frames;
+    bool is_top = known && (step.flags & GO_STEP_TOP) != 0;
+    *bytes = is_top ? RUNTIME_OUTERMOST : known ? (uint32_t)step.delta : 0;
+    return is_top || (known && step.delta >= 0 && (step.flags & GO_STEP_WRITES_SP) == 0);
 }
 
 const struct runtime runtime_go = {
