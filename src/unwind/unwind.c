@@ -656,6 +656,17 @@ static void note_question(struct walk *w, struct unwind_result *out)
     w->asked = 0;
 }
 
+/* A larger copy would have nothing for a stack that goes on elsewhere, or was lost. */
+static size_t reach_of(const struct walk *w, enum stack_end end)
+{
+    const struct unwind_stack *s = w->stack;
+    uint64_t outermost = w->sp - s->base, last = w->last_ra - s->base;
+    if (!w->switched && end <= STACK_TRUNCATED) {
+        return end == STACK_COMPLETE && outermost <= s->len ? (size_t)outermost : s->len;
+    }
+    return last <= s->len ? (size_t)last : 0;
+}
+
 void unwind(struct unwinder *u, const struct unwind_registers *registers,
             const struct unwind_stack *stack, const struct unwind_space *space, size_t max_frames,
             struct unwind_result *out)
@@ -691,9 +702,8 @@ void unwind(struct unwinder *u, const struct unwind_registers *registers,
     out->end = (all_flags & FRAME_GUESSED) != 0 ? STACK_GUESSED
                : slot != NULL                   ? STACK_TRUNCATED
                                                 : w.why;
-    bool within = out->end == STACK_COMPLETE && !w.switched && w.sp - stack->base <= stack->len;
     out->at_start = out->end == STACK_GUESSED ? w.at_start : out->end == STACK_COMPLETE;
-    out->reach = within ? (size_t)(w.sp - stack->base) : stack->len;
+    out->reach = reach_of(&w, out->end);
     u->counters.frames += walked;
     u->counters.stacks[out->end]++;
 }

@@ -156,7 +156,7 @@ struct unwind_result {
     struct unwind_frame frame[UNWIND_FRAMES_MAX]; /* leaf first */
     size_t count;
     size_t joint;    /* after frame joint - 1 frames are missing; 0: all are here */
-    size_t reach;    /* bytes of the copy, from its start, that all frames are in; its length if not all are in it */
+    size_t reach;    /* bytes of the copy, from its start, with the frames; its length if a larger one has more */
     enum stack_end end;
     bool at_start;   /* the last frame is a first function. After a guess only a rule that says so is believed: a zero
                       * in the place of a return address or frame pointer is as likely a wrong turn's */

@@ -608,6 +608,7 @@ static void guesses(void)
     w.words[7] = RA(3);
     CHECK_TEXT(WALK(&w, BIAS + IMAGE_TEXT + 0x2000, 0, 1), "20+0! 4+1f? 3+1f: guessed");
     CHECK(w.result.at_start);
+    CHECK_INT(w.result.reach, 7 * 8);
     w.words[7] = 0; /* the end of a stack, or a wrong turn's */
     CHECK_TEXT(WALK(&w, BIAS + IMAGE_TEXT + 0x2000, 0, 1), "20+0! 4+1f?: guessed");
     CHECK(!w.result.at_start);
@@ -717,6 +718,7 @@ static void go_stacks(void)
     w.words[21] = RA(5);
     w.readable = sizeof w.words;
     CHECK_TEXT(WALK(&w, RA(9), 200, STACK + 8 * 210), "9+20! 1+1f 4+1ff 5+1ff>: complete");
+    CHECK_INT(w.result.reach, 11 * 8); /* a larger copy would not have the other stack */
     /* a leaf with its frame set up: rbp is its own */
     w.words[202] = STACK + 8 * 210; /* the record, at CFA - 16 */
     w.words[203] = RA(4);
@@ -724,6 +726,55 @@ static void go_stacks(void)
     /* without the memory of the other stack */
     w.readable = 0;
     CHECK_TEXT(WALK(&w, RA(9), 200, STACK + 8 * 210), "9+20! 1+1f 4+1ff: truncated");
+    world_close(&w);
+}
+
+/* Function 9 is one like duffzero: around its call rbp is 16 below 1's rsp, and what stands there now is of another call. */
+static void go_record_below(void)
+{
+    struct world w;
+    world_open(&w, programs, lens, COUNT(programs), IMAGE_GO);
+    w.frame_pointers = true;
+    w.words[199] = STACK + 8 * 220;
+    w.words[200] = RA(1);          /* 1's frame: words 201 … 204 */
+    w.words[203] = STACK + 8 * 210;
+    w.words[204] = RA(4);
+    w.words[210] = 0;
+    w.words[211] = RA(3);
+    w.readable = sizeof w.words;
+    CHECK_TEXT(WALK(&w, RA(9), 200, STACK + 8 * 199), "9+20! 1+1f 4+1fa 3+1ff: complete");
+    /* just before the call */
+    CHECK_TEXT(WALK(&w, RA(1), 201, STACK + 8 * 199), "1+20! 4+1f 3+1ff: complete");
+    world_close(&w);
+}
+
+static bool is_first(void *context, uint64_t address, uint32_t *bytes)
+{
+    *bytes = UNWIND_OUTERMOST;
+    return (address - IMAGE_TEXT) >> 8 == (uintptr_t)context;
+}
+
+static void no_release(void *context)
+{
+    (void)context;
+}
+
+/* C code started the thread: rbp is of nothing that is on its stack. */
+static void go_first_function(void)
+{
+    struct world w;
+    world_open(&w, programs, lens, COUNT(programs), IMAGE_GO);
+    w.frame_pointers = true;
+    w.words[200] = RA(1);
+    w.words[210] = BIAS + IMAGE_TEXT;
+    w.words[211] = RA(4);
+    w.readable = sizeof w.words;
+    CHECK_TEXT(WALK(&w, RA(9), 200, STACK + 8 * 210), "9+20! 1+1f 4+1ff: bad memory");
+    unwind_table_take_depths(w.table, (struct unwind_depths){is_first, no_release, (void *)4});
+    unwinder_release(&w.unwinder);
+    CHECK(unwinder_init(&w.unwinder, UNWIND_HYBRID, NULL));
+    CHECK_TEXT(WALK(&w, RA(9), 200, STACK + 8 * 210), "9+20! 1+1f 4+1ff: complete");
+    CHECK(w.result.at_start);
     world_close(&w);
 }
 
@@ -1236,6 +1287,8 @@ TESTS({"perf's registers get their DWARF numbers", perf_registers},
       {"Go's frame pointers lead across its stacks", go_stacks},
       {"and where the copy ends, the kernel's chain does", go_stacks_by_the_kernels_chain},
       {"a Go thread that sleeps goes by CFI until a frame pointer was saved", go_sleepers},
+      {"Go's record below SP, which is made for a function without a frame", go_record_below},
+      {"Go's first function on a thread of C code", go_first_function},
       {"a coroutine of makecontext ends with its first function", coroutines},
 #else
       {"a leaf's return address is in LR, a caller's is not", link_register},

@@ -16,7 +16,7 @@
 enum {
     SHARES_LEAST = 50,       /* samples that make a share worth a warning */
     CATCH_PER_ROUND = 16,    /* processes that get events for catchers */
-    STACK_DEEP_BYTES = PERF_STACK_MAX / 4,
+    STACK_DEEP_BYTES = PERF_STACK_MAX / 2,
     DEEP_PERIOD = 2000, /* stacks of which none was as deep */
     HELD_STACK_BYTES = 32 * 1024, /* to begin with; 6 µs */
     TIMED_S = 300,           /* by a timer, then perf is tried again: its threads may be other ones */
@@ -308,7 +308,7 @@ static void set_deep(struct inherit_group *group, bool deep, bool gaps)
 }
 
 /* Some stacks are larger than any copy, or the kernel's copy ends early, at a page that was never touched (of a large
- * array): what lies beyond is read at the sample's moment. A program that comes to a quarter of the largest copy may
+ * array): what lies beyond is read at the sample's moment. A program that comes to half of the largest copy may
  * well pass it, and when it does, it does so for many samples (a compiler's garbage collector recurses along its
  * lists).
  * What one process of a group needs, the next one of its kind will need: compilers that a build starts
