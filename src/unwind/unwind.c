@@ -222,7 +222,7 @@ static inline bool find_ra(struct walk *w, const struct unwind_rule *rule, uint6
 static inline bool find_go_fp(struct walk *w, uint64_t cfa, uint64_t *fp)
 {
     bool own = w->fp_known && cfa > w->sp && w->fp >= w->sp - BELOW_SP && w->fp < cfa;
-    if (!own || (w->fp >= w->sp || stack_is_copied(w, w->fp))) {
+    if (!own || w->fp >= w->sp || stack_is_copied(w, w->fp)) {
         return !own || stack_load(w, w->fp, fp);
     }
     uint64_t saved = cfa + (uint64_t)(int64_t)arch_go_fp;

@@ -139,7 +139,9 @@ def test_virtual_threads_have_the_time_of_those_that_carry_them(name, pillion, w
 def test_a_command_that_ends_by_itself_leaves_its_stacks(pillion, workdir, command):
     session = profiler.profile(pillion, workdir / "out", command("host", "Recorded", ["Shares", 5], *javas.EXACT), *NO_PERF, "--code-tiers", launch="init")
     counts = Counter(session.frames())
-    assert counts["Shares.main_[0]"] and counts["Shares.fifty_[j]"], session.done
+    assert counts["Shares.main_[0]"], session.done
+    tiers = {frame for frame in counts if frame.startswith("Shares.fifty_[")} # the best one needs a processor for the compiler as well
+    assert tiers - {"Shares.fifty_[0]"}, (session.done, tiers)
     fifty = sum(stack.count for stack in session.col.stacks if any(frame.startswith("Shares.fifty_[") for frame in stack.frames))
     assert fifty > .25 * session.col.total, session.done
     assert "is asked for a recording of its own" in session.done.err and "--no-java-attach lets it alone" in session.done.err

@@ -729,7 +729,8 @@ static void go_stacks(void)
     world_close(&w);
 }
 
-/* Function 9 is one like duffzero: around its call rbp is 16 below 1's rsp, and what stands there now is of another call. */
+/* Function 9 is one like duffzero: around its call rbp is 16 below 1's rsp, and what stands there by now is of another
+ * call. */
 static void go_record_below(void)
 {
     struct world w;
