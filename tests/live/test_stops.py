@@ -43,7 +43,8 @@ def test_shares_are_those_the_program_tells(pillion, program, repository, workdi
     for function in ("sixty", "thirty", "ten"):
         off = .01 + profiler.by_chance(float(told[function]), int(SAID.search(session.done.err)[2]))
         assert abs(session.share(dot + function) / whole - float(told[function])) < off, (told, off, session.done)
-    assert whole > (0.9 if name == "go" else 0.97), session.frames()
+    first = .1 / (session.col.total / 397) # until it is found: a tenth of a second at most
+    assert whole > (0.9 if name == "go" else 0.98) - first, session.frames()
     assert profiler.within(session.seconds(397), session.done.cpu_seconds, 0.03, 0.2), (session.seconds(397), session.done)
     complete, stops, median, _ = map(float, SAID.search(session.done.err).groups())
     assert complete >= 99 and stops > 50 and median < 20000, session.done
