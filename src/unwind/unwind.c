@@ -573,7 +573,7 @@ static inline struct unwind_slot *advance(struct walk *w, const struct method *m
     struct method m = *method;
     bool asks = __builtin_expect(w->space->resolve != NULL, 0) && (m.flags != 0 || m.rule.kind == RULE_NONE);
     struct unwind_slot *next = asks ? step_resolved(w, &m) : NULL;
-    bool is_below = is_record_below(w, &m);
+    bool is_below = next == NULL && is_record_below(w, &m);
     if (__builtin_expect(is_below && arch_go_fp_place != FP_IS_CFA, 0)) {
         next = step_by_sp(w, &m); /* what is below SP by now is of another moment */
     }
