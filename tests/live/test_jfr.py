@@ -72,7 +72,8 @@ def test_stacks_are_those_that_the_jdk_reads(name, record, run, pillion, workdir
     for kind, values in events:
         if kind == sample:
             periods = float(values["samplingPeriod"][2:-1]) / 0.01 if is_new else 1  # "PT0.02S": two, of a tick that was late
-            samples[values.get("sampledThread", values.get("eventThread"))["javaName"], stack_of(values)] += round(periods)
+            thread = values.get("sampledThread", values.get("eventThread")) or {"javaName": "java"}  # the file has no name of one that ended
+            samples[thread["javaName"], stack_of(values)] += round(periods)
     mine, seconds = Counter(), 0
     stacks = read(run, pillion, file, workdir / "cpu")
     period = 0.01  # of settings=profile
