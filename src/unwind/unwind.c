@@ -14,6 +14,8 @@ enum {
 
 /* A frame larger than this is a wrong turn: whole stacks have 8 MiB. */
 #define FRAME_BYTES_MAX (UINT64_C(64) << 20)
+/* Go's frame pointers may lead to another stack, of which no copy has anything. Frames as large as this are rare. */
+#define GO_FRAME_BYTES (UINT64_C(16) << 10)
 
 uint64_t unwind_perf_mask(void)
 {
@@ -298,8 +300,8 @@ static bool step_over_signal(struct walk *w)
 }
 
 /* A caller's CFA is above its callee's; the same only when a leaf has pushed nothing, not even its
- * return address. Go's frame pointers may lead to another stack, and on AArch64 they stand a word below SP. */
-static inline bool is_progress(struct walk *w, const struct method *m, uint64_t cfa)
+ * return address. Go's frame pointers may lead anywhere, and on AArch64 they stand a word below SP. */
+static inline bool is_progress(const struct walk *w, const struct method *m, uint64_t cfa)
 {
     bool go_fp = m->is_go && (m->flags & FRAME_BY_FP) != 0;
     if ((cfa & ((go_fp ? WORD : arch_cfa_alignment) - 1)) != 0) {
@@ -308,11 +310,7 @@ static inline bool is_progress(struct walk *w, const struct method *m, uint64_t 
     if (cfa > w->sp && cfa - w->sp <= FRAME_BYTES_MAX) {
         return true;
     }
-    if (go_fp) {
-        w->switched = true;
-        return true;
-    }
-    return cfa == w->sp && m->rule.ra_place == RA_REGISTER && w->exact;
+    return go_fp || (cfa == w->sp && m->rule.ra_place == RA_REGISTER && w->exact);
 }
 
 /* Moves to the caller's frame; when it fails, nothing has moved and w->why says why. */
@@ -340,8 +338,11 @@ static inline bool step_over(struct walk *w, const struct method *m)
     if (!find_cfa(w, &m->rule, &cfa)) {
         return false;
     }
-    if (by_fp && m->is_go && !stack_is_copied(w, cfa - WORD) && chain_begin(w)) {
-        return chain_step(w, m);
+    if (by_fp && m->is_go && !stack_is_copied(w, cfa - WORD)) {
+        w->switched |= cfa - w->sp > GO_FRAME_BYTES; /* below, too */
+        if (chain_begin(w)) {
+            return chain_step(w, m);
+        }
     }
     if (!is_progress(w, m, cfa)) {
         return fail(w, failure_of(w, m));

@@ -67,7 +67,7 @@ def prometheus():
 
 
 def query(address, stop, asked):
-    """Nearly ten range queries a second."""
+    """Nearly ten range queries a second, each of them dearer as the data of five minutes comes together."""
     while not stop.wait(.1):
         now = time.time()
         words = urllib.parse.urlencode({"query": QUERIES[len(asked) % len(QUERIES)], "start": now - 300, "end": now, "step": 5})
@@ -76,7 +76,7 @@ def query(address, stop, asked):
 
 def beside_prometheus():
     """One window of a minute after the other, as they come by default; the first has what a start costs and is left out."""
-    program, windows, address = prometheus(), 1 if QUICK else 4, "127.0.0.1:19090"
+    program, windows, address = prometheus(), 1 if QUICK else 10, "127.0.0.1:19090"
     if program is None:
         print("prometheus: neither installed nor to be had from Debian", file=sys.stderr)
         return
@@ -87,8 +87,9 @@ def beside_prometheus():
                                 f"--web.listen-address={address}"])
         process.until(lambda: "ready to receive" in target.err, 60, lambda: target.err, .2)
         stop, asked = threading.Event(), []
-        load = threading.Thread(target=query, args=(address, stop, asked))
-        load.start()
+        loads = [threading.Thread(target=query, args=(address, stop, asked)) for _ in range(3)]
+        for load in loads:
+            load.start()
         running = process.start([PILLION, "-p", target.pid, "-c", "-o", f"{folder}/out"])
         time.sleep(65)
         before = [process.cpu_seconds(pid) for pid in (target.pid, running.pid)]
@@ -96,8 +97,9 @@ def beside_prometheus():
         used = [(process.cpu_seconds(pid) - start) / windows for pid, start in zip((target.pid, running.pid), before)]
         peak = memory_kb(running.pid) / 1024
         stop.set()
-        load.join()
-        assert len(asked) > 60 * windows, f"the load ended after {len(asked)} queries"
+        for load in loads:
+            load.join()
+        assert len(asked) > 600 * windows, f"the load ended after {len(asked)} queries"
         running.signal(15)
         running.finish(30)
         target.end()

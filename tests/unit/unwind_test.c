@@ -811,9 +811,17 @@ static void go_stacks_by_the_kernels_chain(void)
     w.chain = chain;
     w.chain_len = COUNT(chain);
     CHECK_TEXT(WALK(&w, RA(9), 200, STACK + 8 * 210), "9+20! 1+1f 4+1ff 5+1ff 40+0f: complete");
-    CHECK_INT(w.result.reach, 12 * 8); /* of the copy */
+    CHECK_INT(w.result.reach, 11 * 8); /* of the copy */
     w.chain_len = COUNT(chain) - 1; /* the kernel had no room for more */
     CHECK_TEXT(WALK(&w, RA(9), 200, STACK + 8 * 210), "9+20! 1+1f 4+1ff 5+1ff: truncated");
+    CHECK_INT(w.result.reach, 11 * 8);
+    w.words[210] = STACK + 8 * 5000; /* the goroutine's stack is above the thread's own */
+    CHECK_TEXT(WALK(&w, RA(9), 200, STACK + 8 * 210), "9+20! 1+1f 4+1ff 5+1ff: truncated");
+    CHECK_INT(w.result.reach, 11 * 8);
+    w.words[210] = STACK + 8 * 1100; /* its own, beyond the copy */
+    CHECK_TEXT(WALK(&w, RA(9), 200, STACK + 8 * 210), "9+20! 1+1f 4+1ff 5+1ff: truncated");
+    CHECK_INT(w.result.reach, w.dumped - 200 * 8);
+    w.words[210] = STACK + 8 * 20;
     w.chain_len = 1; /* it does not have this frame */
     CHECK_TEXT(WALK(&w, RA(9), 200, STACK + 8 * 210), "9+20! 1+1f 4+1ff 6+1ff>: complete");
     world_close(&w);

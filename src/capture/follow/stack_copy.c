@@ -75,7 +75,7 @@ static bool resize(struct perf *perf, struct inherit_group *group, uint32_t want
     {
         struct target *one = *slot;
         one->copy.bytes = good ? wanted : one->copy.bytes;
-        one->copy.seen = one->copy.cut = one->copy.half = 0;
+        one->copy.seen = one->copy.cut = one->copy.gaps = one->copy.half = 0;
         one->copy.changes++;
     }
     return good;

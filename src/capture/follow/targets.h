@@ -47,11 +47,11 @@ struct cpu_times {
 /* Copies of its stacks that come with its samples. Written by stack_copy.c, and counted by stacks.c. */
 struct target_copies {
     uint32_t bytes;      /* that its samples copy */
-    uint32_t seen, cut;  /* since that was set: unwound, and cut where the copy ends */
+    uint32_t seen, cut;  /* since that was set: unwound, and cut where the copy ends, … */
+    uint32_t gaps;       /* … and below a page that was never touched, where the kernel's copy ends */
     uint32_t half;       /* of those seen: needed more than half of the copy */
     uint32_t changes;    /* of `bytes`, so far */
     uint32_t most;       /* bytes that the largest stack so far needed, as far as it was copied */
-    uint32_t gaps;       /* so far: cut below a page that was never touched, where the kernel's copy ends */
 };
 
 /* Its runtime, and whether its samples are caught. Written by readers.c, catching.c and stops.c. */

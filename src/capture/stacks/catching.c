@@ -17,7 +17,7 @@ enum {
     SHARES_LEAST = 50,       /* samples that make a share worth a warning */
     CATCH_PER_ROUND = 16,    /* processes that get events for catchers */
     STACK_DEEP_BYTES = PERF_STACK_MAX / 2,
-    DEEP_PERIOD = 2000, /* stacks of which none was as deep */
+    DEEP_PERIOD = 2000, /* stacks of which none was as deep, or no more than one ended at a gap */
     HELD_STACK_BYTES = 32 * 1024, /* to begin with; 6 µs */
     TIMED_S = 300,           /* by a timer, then perf is tried again: its threads may be other ones */
 };
@@ -284,9 +284,9 @@ static void report_trouble(struct catching *c)
 
 /* ---- deep stacks ---- */
 
-static bool has_new_gaps(const struct target *target)
+static bool has_new_gaps(const struct target *t)
 {
-    return !target->runtime.gaps && target->copy.gaps >= STACK_COPY_CUT_FEW;
+    return !t->runtime.gaps && t->copy.gaps >= STACK_COPY_CUT_FEW && t->copy.gaps > t->copy.seen / DEEP_PERIOD;
 }
 
 static bool is_deep(const struct target *target)
@@ -303,7 +303,7 @@ static void set_deep(struct inherit_group *group, bool deep, bool gaps)
         (*one)->runtime.caught = deep || ((*one)->runtime.caught && readers_walk(*one));
         (*one)->runtime.gaps |= gaps;
         (*one)->runtime.space = 0;
-        (*one)->copy.seen = (*one)->copy.half = (*one)->copy.most = 0;
+        (*one)->copy.seen = (*one)->copy.gaps = (*one)->copy.half = (*one)->copy.most = 0;
     }
 }
 
