@@ -110,6 +110,20 @@ def steady(command):
     return min(found, key=sum), f"from second {first} to {first + seconds}, least of {rounds}"
 
 
+def floor(busy):
+    """What holding alone takes: on the CPU of each busy thread something that wakes up as often, and holds it each time."""
+    wake, seconds = compiler.compile_file(HERE / "wake.c", "wake"), 4 if cost.QUICK else 20
+    target = process.start(cost.work_count(busy, 3600))
+    time.sleep(.5)
+    stats = sorted(Path(f"/proc/{target.pid}/task").glob("*/stat"), key=lambda stat: int(stat.read_text().rpartition(") ")[2].split()[11]))
+    holders = [process.start(["taskset", "-c", cpu, wake, 19, 19 * seconds, stat.parent.name])
+               for cpu, stat in zip(sorted(os.sched_getaffinity(0)), stats[-busy:])]
+    took = [float(holder.finish(60).out) for holder in holders]
+    os.kill(target.pid, signal.SIGKILL)
+    target.finish(10)
+    return sum(took) * 19 / 1e7
+
+
 STEADY = {"1 busy thread": (1, 0), "2 busy threads": (2, 0), "2 busy threads of 50": (2, 48)}
 
 
@@ -117,6 +131,7 @@ def steady_rows(where):
     for name, (busy, idle) in STEADY.items():
         shares, how = steady(cost.work_count(busy, 3600, idle))
         rows.add(f"own CPU, steady, brief stops, 19 Hz, {name}{where}", sum(shares), "% of a core", most=.3,
+                 peer="what only wakes and holds", peer_value=floor(busy),
                  note=f"{how}; sampler {shares[0]:.3f}, catchers {sum(shares[1:]):.3f}")
 
 

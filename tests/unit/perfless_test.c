@@ -700,13 +700,14 @@ static void late_stops(void)
 static void run_times(void)
 {
     struct perfless t = {.tick_ns = 10 * MS};
-    uint64_t ns;
-    CHECK(perfless_parse_run(&t, STR("201700347 404598475 52633\n"), &ns) && ns == 201700347);
-    CHECK(!perfless_parse_run(&t, STR(""), &ns));
+    uint64_t ns, slices;
+    CHECK(perfless_parse_run(&t, STR("201700347 404598475 52633\n"), &ns, &slices) && ns == 201700347);
+    CHECK_INT(slices, 52633);
+    CHECK(!perfless_parse_run(&t, STR(""), &ns, &slices));
     t.by_stat = true;
-    CHECK(perfless_parse_run(&t, STR("5 (a) R 1 1 1 0 -1 0 0 0 0 0 3 4 0 0 20 0 1 0 9 0 0"), &ns));
+    CHECK(perfless_parse_run(&t, STR("5 (a) R 1 1 1 0 -1 0 0 0 0 0 3 4 0 0 20 0 1 0 9 0 0"), &ns, &slices));
     CHECK_INT(ns, 70 * MS);
-    CHECK(!perfless_parse_run(&t, STR("201700347 404598475 52633\n"), &ns));
+    CHECK(!perfless_parse_run(&t, STR("201700347 404598475 52633\n"), &ns, &slices));
 }
 
 static void pauses(void)

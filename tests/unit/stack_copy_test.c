@@ -66,9 +66,29 @@ static void has_ends(void)
     CHECK_INT(STACK_COPY_MAX_BYTES % 8, 0); /* the kernel refuses other sizes */
 }
 
+static uint32_t held(uint32_t now, uint32_t seen, uint32_t cut, uint32_t most, uint32_t changes)
+{
+    const struct target target = {.copy.seen = seen, .copy.cut = cut, .copy.most = most, .copy.changes = changes};
+    return stack_copy_held_wanted(&target, now, 65536);
+}
+
+static void fits_held_stacks(void)
+{
+    CHECK_INT(held(32768, 3, 3, 32768, 1), 65536); /* at once, and four times as much as far as there is */
+    CHECK_INT(held(8192, 3, 3, 8192, 3), 32768);
+    CHECK_INT(held(65536, 3, 3, 65536, 1), 65536);
+    CHECK_INT(held(32768, 2, 2, 32768, 1), 32768);
+    CHECK_INT(held(32768, 100, 0, 4096, 1), 8192);
+    CHECK_INT(held(32768, 99, 0, 4096, 1), 32768); /* what it does next nobody knows yet */
+    CHECK_INT(held(32768, 100, 0, 4097, 1), 32768);
+    CHECK_INT(held(8192, 5000, 0, 100, 1), 8192);
+    CHECK_INT(held(32768, 5000, 0, 100, 3), 32768); /* that was too little before */
+}
+
 TESTS({"a size doubles when more than 2 % of the stacks are cut", grows_when_stacks_are_cut},
       {"few stacks prove nothing", few_stacks_prove_nothing},
       {"a size is halved when not 1 % of the stacks need half of it", shrinks_when_not_needed},
       {"a size goes at once to twice the largest stack", shrinks_at_once},
       {"a size does not become small, however long nothing needs more", does_not_become_small},
+      {"what is read of held threads grows by what is cut, and falls once", fits_held_stacks},
       {"sizes stay between their least and their most", has_ends})

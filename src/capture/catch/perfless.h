@@ -26,7 +26,7 @@
  *           runnable on another, it goes to that one, which is woken and reads it at once if it has
  *           interrupted it. A thread that is to be held by a brief stop is not: the moment would be the other's
  *           choice, some microseconds after it was seen to run, and so nearer to where its turn ends. It is held at a
- *           tick of its new owner;
+ *           tick of its new owner; or, if its turns are long enough for that to be any moment, from where it is owned;
  *   idle    to its process's home, a catcher chosen once. It costs nothing there: the home compares the
  *           process's own clock with what its threads have explained, and only when something is
  *           missing checks the idle threads, a few at a time.

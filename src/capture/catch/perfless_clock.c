@@ -13,21 +13,24 @@ enum {
     GUESSES_MAX = 4,     /* … at so many more */
     CLAIM_TICKS = 3,     /* from one sample to the next what is not explained grows by one or two */
     SWITCH_US = 50,      /* that a slow machine takes to wake a catcher, and to go back */
-    OTHERS_SHARE = 64,   /* of the time between two ticks: so little had others, interrupts mostly */
+    OTHERS_SHARE = 64,   /* of the time between two ticks: so little had others, interrupts mostly … */
+    OTHERS_LEAST_SHARE = 256, /* … and so little that nobody slept */
     EARLY_TIMES = 3,     /* a sample stands for so much more of what was used before anybody knew its thread */
 };
 
-bool perfless_parse_run(const struct perfless *t, struct str text, uint64_t *run_ns)
+bool perfless_parse_run(const struct perfless *t, struct str text, uint64_t *run_ns, uint64_t *slices)
 {
     struct proc_schedstat sched;
     struct proc_stat stat;
     if (!t->by_stat) {
         bool good = schedstat_parse(text, &sched, NULL);
         *run_ns = good ? sched.cpu_ns : 0;
+        *slices = good ? sched.slices : 0;
         return good;
     }
     bool good = stat_parse(text, &stat, NULL);
     *run_ns = good ? (stat.utime_ticks + stat.stime_ticks) * t->tick_ns : 0;
+    *slices = 0;
     return good;
 }
 
@@ -63,12 +66,12 @@ static int keep(struct perfless *t, int fd)
 }
 
 /* False: the thread is gone. */
-static bool read_run(struct perfless *t, struct perfless_thread *thread, uint64_t *run_ns)
+static bool read_run(struct perfless *t, struct perfless_thread *thread, uint64_t *run_ns, uint64_t *slices)
 {
     char text[TEXT_MAX];
     int fd = thread->file >= 0 ? thread->file : open_file(t, thread);
     size_t len = fd >= 0 ? proc_read_start(fd, text, sizeof text) : 0;
-    bool good = len > 0 && perfless_parse_run(t, (struct str){text, len}, run_ns);
+    bool good = len > 0 && perfless_parse_run(t, (struct str){text, len}, run_ns, slices);
     if (fd < 0 || thread->file >= 0) {
         return good;
     }
@@ -179,6 +182,7 @@ static void note_throughout(struct perfless_thread *thread, uint64_t could_ns, u
     others_ns = others_ns > least_ns ? others_ns : least_ns;
     /* more: it ran within that round, while the catcher waited for a stop */
     thread->throughout = all_ns != 0 && used_ns >= all_ns - others_ns && used_ns <= all_ns + others_ns;
+    thread->to_the_end = thread->throughout && used_ns >= all_ns - all_ns / OTHERS_LEAST_SHARE;
     thread->steady = !thread->throughout             ? 0
                      : thread->steady < STEADY_LOOKS ? thread->steady + 1
                                                      : thread->steady;
@@ -216,7 +220,7 @@ uint64_t perfless_weigh(struct perfless_thread *thread)
 bool perfless_check(struct catcher *k, struct perfless_thread *thread, bool *ran)
 {
     struct perfless *t = k->owner->perfless;
-    uint64_t run_ns, now_ns = k->round.begun_ns;
+    uint64_t run_ns, slices, now_ns = k->round.begun_ns;
     uint64_t could_ns = could_have_ns(&t->cpus[k->ring], thread, now_ns);
     thread->checked_ns = now_ns;
     /* a brief stop proves nothing: who waits for his CPU since his turn ended is held as well as who runs */
@@ -224,7 +228,7 @@ bool perfless_check(struct catcher *k, struct perfless_thread *thread, bool *ran
     if (*ran) {
         return true;
     }
-    if (!read_run(t, thread, &run_ns)) {
+    if (!read_run(t, thread, &run_ns, &slices)) {
         return false;
     }
     bool is_first = !thread->checked;
@@ -234,7 +238,10 @@ bool perfless_check(struct catcher *k, struct perfless_thread *thread, bool *ran
     }
     /* less than before: the id belongs to a newer thread */
     uint64_t used_ns = run_ns >= thread->run_ns ? run_ns - thread->run_ns : run_ns;
+    bool counted = !is_first && slices > 0 && slices >= thread->slices;
+    thread->turn_ns = counted ? used_ns / (slices - thread->slices + 1) : 0;
     thread->run_ns = run_ns;
+    thread->slices = slices;
     note_throughout(thread, could_ns, used_ns, k->stopper.opened ? SWITCH_US * NS_PER_US : 0);
     settle_used(thread, used_ns);
     if (is_first) {

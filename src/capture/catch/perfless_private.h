@@ -35,13 +35,15 @@ struct perfless_thread {
     uint8_t hops;
     uint8_t misses;          /* times in a row that it may have had the CPU, and nothing proved it */
     int file, sched;     /* descriptors; -1: not kept open */
-    uint64_t run_ns;     /* CPU time, as read last */
+    uint64_t run_ns, slices; /* CPU time, and how often it was given a CPU, as read last */
+    uint64_t turn_ns;    /* of the time between the last two readings: how long it had one at a time; 0: unknown */
     uint64_t checked_ns;  /* monotonic: when */
     uint64_t could_ns;   /* time that it could have had its CPU, since run_ns was read */
     uint64_t guessed_ns; /* CPU time that was taken to be so since then, … */
     uint8_t guesses;     /* so many times in a row */
     uint8_t steady;      /* checks in a row that found that it had its CPU throughout */
-    bool throughout;     /* the last one did */
+    bool throughout;     /* the last one did, … */
+    bool to_the_end;     /* … and so nearly that it had it at this one, too */
     uint64_t owed_ns;    /* guessed, handed over, and not used */
     uint64_t ran_ns;     /* monotonic: when it was last seen to have run */
     /* shared, atomic */
@@ -103,6 +105,7 @@ struct perfless_cpu { /* a catcher's */
     bool late;                           /* this round began late by that */
     uint16_t unproven;                   /* runnable threads in a row of which none was proven to have had the CPU */
     uint8_t lates;                       /* rounds in a row in which nothing was read for it */
+    bool doubts;                         /* of the last round: somebody had his CPU now and then only */
     bool asked;                          /* picked_ns is of this round */
     uint8_t at_once;                     /* > 0: who is preempted for us goes at once, by the kernel's clock */
     uint64_t picked_ns;                  /* when we began to run, on the scheduler's clock; 0: unknown */
@@ -171,7 +174,7 @@ static inline struct perfless_cpu *perfless_cpu_of(const struct catcher *k)
 }
 
 /* CPU time from the text of schedstat, or of stat (by_stat); false when it is neither. */
-bool perfless_parse_run(const struct perfless *t, struct str text, uint64_t *run_ns);
+bool perfless_parse_run(const struct perfless *t, struct str text, uint64_t *run_ns, uint64_t *slices);
 
 /* ---- CPU time of a thread (perfless_clock.c), for the catcher that owns it ---- */
 

@@ -9,6 +9,8 @@ enum {
     LATE_CALL_US = 200, /* that a system call takes */
     NEXT_US = 20,       /* that who comes next waits */
     AT_ONCE_ROUNDS = 64, /* that find nobody who had to leave at once until it is taken that nobody ever has */
+    LONG_TURN_MS = 5,   /* on average, between two switches: a few microseconds after any moment is any moment */
+    AFAR_MOST = 4,      /* active threads of a catcher that holds such on other CPUs */
 };
 
 static struct catcher *catcher_of(const struct catch *c, unsigned cpu)
@@ -52,8 +54,7 @@ static bool is_of_this_moment(const struct catcher *k, struct perfless_cpu *cpu)
 }
 
 static enum catch_verdict read_into(struct catcher *k, const struct catch_target *target,
-                                    const struct perfless_thread *thread, struct caught *out,
-                                    size_t room)
+                                    const struct perfless_thread *thread, bool afar, struct caught *out, size_t room)
 {
     struct catch_evidence e = {.cpu = k->cpu};
     *out = (struct caught){.bytes = sizeof *out,
@@ -61,9 +62,9 @@ static enum catch_verdict read_into(struct catcher *k, const struct catch_target
                            .tid = thread->tid,
                            .end = RUNTIME_NO_THREAD};
     if (target->stops && catch_read_held(k, target, thread->tid, out, room)) {
-        return is_of_this_moment(k, perfless_cpu_of(k)) ? CATCH_PROVEN : CATCH_ASLEEP;
+        return afar || is_of_this_moment(k, perfless_cpu_of(k)) ? CATCH_PROVEN : CATCH_ASLEEP;
     }
-    if (target->runtime == NULL) { /* nothing is read of it without: a later sample stands for this time, too */
+    if (afar || target->runtime == NULL) { /* nothing is read of it without: a later sample stands for this time, too */
         return CATCH_ASLEEP;
     }
     if (!catch_read(k, target, thread->tid, 0, out, room, &e)) {
@@ -150,7 +151,8 @@ static struct caught *open_room(struct catcher *k, const struct catch_target *ta
     return catch_buffer_open(&k->buffer, most - (target->stops ? target->stack_bytes : 0), most, room);
 }
 
-/* Who is to be held must be on our CPU, and run. */
+/* Who is to be held must be on our CPU, and run. Whose clock says that he ran until we did need not be asked: of other
+ * CPUs the kernel knows that later. */
 static bool is_here(struct catcher *k, const struct catch_target *target, const struct perfless_thread *thread)
 {
     char state;
@@ -159,27 +161,30 @@ static bool is_here(struct catcher *k, const struct catch_target *target, const 
     return catch_plan_stat(plan, target->pid, thread->tid, &state, &cpu) && state == 'R' && cpu == k->cpu;
 }
 
-bool perfless_read(struct catcher *k, const struct catch_target *target, struct perfless_thread *thread,
-                   bool guessed)
+static bool read_now(struct catcher *k, const struct catch_target *target, struct perfless_thread *thread,
+                     bool guessed, bool afar)
 {
-    if (guessed && target->stops && !is_here(k, target, thread)) {
-        return false;
-    }
-    if (began_late(k, target, perfless_cpu_of(k))) {
-        return true;
-    }
     size_t room;
     struct caught *out = open_room(k, target, &room);
     if (out == NULL) {
         catch_add(&k->tally.lost, 1);
         return true;
     }
-    enum catch_verdict verdict = read_into(k, target, thread, out, room);
+    enum catch_verdict verdict = read_into(k, target, thread, afar, out, room);
     if (guessed && verdict == CATCH_MOVED) {
         return false;
     }
     keep_sample(k, target, thread, verdict, out);
     return true;
+}
+
+bool perfless_read(struct catcher *k, const struct catch_target *target, struct perfless_thread *thread,
+                   bool guessed)
+{
+    if (guessed && target->stops && !thread->to_the_end && !is_here(k, target, thread)) {
+        return false;
+    }
+    return began_late(k, target, perfless_cpu_of(k)) || read_now(k, target, thread, guessed, false);
 }
 
 /* Did we take the CPU from this thread, on whichever CPU it is now? Where the kernel does not tell: true.
@@ -190,6 +195,7 @@ static bool was_interrupted(struct catcher *k, struct perfless_thread *thread)
     if (cpu->own_sched < 0) {
         return true;
     }
+    cpu->doubts = true;
     if (!cpu->asked) {
         cpu->asked = true;
         cpu->picked_ns = perfless_last_ran_ns(cpu->own_sched);
@@ -206,6 +212,16 @@ static bool proves_nobody(struct perfless_cpu *cpu, struct perfless_thread *thre
     cpu->unproven += !never;
     thread->misses += thread->misses < MISSES_MAX;
     return never && thread->misses == MISSES_MAX;
+}
+
+/* A stop needs no interruption. To wake the catcher of its CPU costs as much as a sample, and the scheduler moves whom
+ * that one interrupts to a CPU that has nothing to do: a busy thread among idle CPUs was met at half of its ticks. The
+ * moment is ours then, some microseconds after it was seen to run. */
+static bool may_hold_afar(const struct catcher *k, const struct catch_target *target,
+                          const struct perfless_thread *thread)
+{
+    return target->stops && k->stopper.opened && thread->turn_ns >= LONG_TURN_MS * NS_PER_MS &&
+           k->owner->perfless->cpus[k->ring].active.count < AFAR_MOST;
 }
 
 bool perfless_read_if_interrupted(struct catcher *k, const struct catch_target *target,
@@ -225,6 +241,9 @@ bool perfless_read_if_interrupted(struct catcher *k, const struct catch_target *
         return true;
     }
     struct catcher *there = cpu == k->cpu ? k : catcher_of(k->owner, cpu);
+    if (there != NULL && there != k && may_hold_afar(k, target, thread)) {
+        return read_now(k, target, thread, false, true);
+    }
     if (there != NULL && there != k) {
         bool goes = thread->hops < PERFLESS_HOPS;
         if (goes) {

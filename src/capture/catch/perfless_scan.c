@@ -318,7 +318,9 @@ static void round_of(struct catcher *k, bool woken)
 {
     struct perfless_cpu *cpu = perfless_cpu_of(k);
     cpu->probes = 0;
-    cpu->asked = k->stopper.opened && !woken && cpu->active.count > 0;
+    /* a sixth of what a stop costs: not where nobody was in doubt */
+    cpu->asked = k->stopper.opened && !woken && cpu->active.count > 0 && cpu->doubts;
+    cpu->doubts = cpu->doubts && woken;
     if (cpu->asked) { /* before the round itself can be interrupted: a wait until then is in what is asked next */
         cpu->picked_ns = perfless_last_ran_ns(cpu->own_sched);
     }

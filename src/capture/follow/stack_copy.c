@@ -1,3 +1,6 @@
+/* How large a copy of its stack a process needs: by the number of stacks that were cut where the copy ends, and of
+ * those that needed half of it; and the change itself, of the events of a whole inherit group. The rules are in
+ * stack_copy.h. */
 #include "capture/follow/stack_copy.h"
 #include "capture/follow/inherit_group.h"
 
@@ -39,6 +42,17 @@ uint32_t stack_copy_wanted(const struct target *target)
         return !most_are && now * 2 < STACK_COPY_MAX_BYTES ? now * 2 : STACK_COPY_MAX_BYTES;
     }
     return is_too_large(target) ? smaller(now, target->copy.most) : now;
+}
+
+uint32_t stack_copy_held_wanted(const struct target *target, uint32_t now, uint32_t most)
+{
+    const struct target_copies *copy = &target->copy;
+    if (copy->cut >= STACK_COPY_CUT_FEW) {
+        return now < most / 4 ? 4 * now : now < most ? most : now;
+    }
+    bool spare = copy->seen >= STACK_COPY_HELD_SEEN && copy->changes < STACK_COPY_HELD_CHANGES &&
+                 now / 4 >= STACK_COPY_HELD_MIN && copy->most <= now / 8;
+    return spare ? now / 4 : now;
 }
 
 static bool may_change(const struct target *target)

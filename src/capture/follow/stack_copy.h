@@ -17,6 +17,10 @@
  * count.
  *
  * At most one change a second, and STACK_COPY_CHANGES_MAX in a process's life.
+ *
+ * What is read of a thread that a brief stop holds takes its pages' time, so it is fitted likewise, in steps of four
+ * times: more as soon as a few were cut, and less, STACK_COPY_HELD_CHANGES times in a life, where a quarter had twice
+ * the room that the largest one needed.
  */
 #ifndef CAPTURE_FOLLOW_STACK_COPY_H
 #define CAPTURE_FOLLOW_STACK_COPY_H
@@ -32,10 +36,16 @@ enum {
     STACK_COPY_CHEAP_BYTES = 12 * 1024,
     STACK_COPY_CUT_FEW = 3,
     STACK_COPY_CHANGES_MAX = 8,
+    STACK_COPY_HELD_MIN = 8 * 1024,
+    STACK_COPY_HELD_SEEN = 100, /* stacks that a smaller size is judged by */
+    STACK_COPY_HELD_CHANGES = 3,
 };
 
 /* The size that a process's stacks ask for; its present one when it fits. Pure. */
 uint32_t stack_copy_wanted(const struct target *target);
+
+/* The same for what is read of held threads, `now` bytes, `most` at most. Pure. */
+uint32_t stack_copy_held_wanted(const struct target *target, uint32_t now, uint32_t most);
 
 /* Changes the one that needs it most. The pid that was changed, 0: none. */
 uint32_t stack_copy_adapt(struct perf *perf, struct targets *targets);

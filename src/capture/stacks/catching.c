@@ -182,12 +182,12 @@ static bool fits_still(struct catching *c, struct target *target)
     return !targets_is_excluded(target, now_ns);
 }
 
-/* So much is read of a held thread's stack: more where it was too little. */
+/* So much is read of a held thread's stack. */
 static void set_held_stack(struct target *target, uint32_t bytes)
 {
     target->runtime.stack_bytes = bytes;
     if (target->runtime.stops) {
-        target->copy = (struct target_copies){.bytes = bytes};
+        target->copy = (struct target_copies){.bytes = bytes, .changes = target->copy.changes + 1};
     }
 }
 
@@ -376,15 +376,15 @@ static void catch_deep_stacks(struct catching *c)
     }
 }
 
-static void enlarge_held_stacks(struct catching *c)
+static void fit_held_stacks(struct catching *c)
 {
     bool any = false;
     vec_each(&c->follow->targets.all, slot)
     {
         struct target *target = *slot;
-        uint32_t bytes = target->runtime.stack_bytes, more = 4 * bytes;
-        if (target->runtime.stops && target->copy.cut >= STACK_COPY_CUT_FEW && bytes < CATCH_HELD_STACK_MAX) {
-            set_held_stack(target, more < CATCH_HELD_STACK_MAX ? more : CATCH_HELD_STACK_MAX);
+        uint32_t bytes = stack_copy_held_wanted(target, target->runtime.stack_bytes, CATCH_HELD_STACK_MAX);
+        if (target->runtime.stops && bytes != target->runtime.stack_bytes) {
+            set_held_stack(target, bytes);
             any = true;
         }
     }
@@ -466,7 +466,7 @@ static void search_all(void *state, uint64_t now_ns)
     catching_search(c, now_ns);
     catch_deep_stacks(c);
     if (c->shared->stops && c->reads_runtimes) {
-        enlarge_held_stacks(c);
+        fit_held_stacks(c);
     }
     if (c->timer != NULL && c->shared->perf_on && !c->shared->throttle.suspended) {
         end_times(c, now_ns);

@@ -185,7 +185,8 @@ static void note_size(struct target *target, const struct record *sample, uint64
     size_t copied = sample->as.sample.stack_len, len = result->reach + BEYOND_BYTES;
     len = len < copied ? len : copied;
     target->copy.seen++;
-    bool cut = result->end == STACK_TRUNCATED && result->reach >= copied, gap = copied < target->copy.bytes && (sp + copied) % PAGE_BYTES == 0;
+    bool cut = result->end == STACK_TRUNCATED && result->reach >= copied;
+    bool gap = copied < target->copy.bytes && (sp + copied) % PAGE_BYTES == 0;
     target->copy.cut += cut && !gap; /* a larger one would end there, too */
     target->copy.gaps += cut && gap;
     target->copy.most = len > target->copy.most ? (uint32_t)len : target->copy.most;
