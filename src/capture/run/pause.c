@@ -32,12 +32,13 @@ static bool is_eager(const struct rooms *r, uint64_t now_ns)
 static uint64_t usual_ns(const struct rooms *r, bool idle, bool calm)
 {
     const struct shared *s = &r->shared;
-    if (r->follow.targets.any_on_proc) {
+    bool on_proc = r->follow.targets.any_on_proc, found = on_proc && catching_timer(r->catching) != NULL;
+    if (!found && catching_readers(r->catching) != NULL && is_eager(r, clock_mono_ns())) {
+        return ROUND_EAGER_MS * NS_PER_MS; /* its interpreter is to be found as soon as it is there */
+    }
+    if (on_proc) {
         uint64_t pause_ns = polling_pause_ns(r->polling);
         return pause_ns > 0 ? pause_ns : ACCOUNTING_POLL_MS * NS_PER_MS;
-    }
-    if (catching_readers(r->catching) != NULL && is_eager(r, clock_mono_ns())) {
-        return ROUND_EAGER_MS * NS_PER_MS; /* its interpreter is to be found as soon as it is there */
     }
     if (waiting_is_on(r->waiting) || extra_records_watch_off_cpu(r->extra)) {
         return WAITS_MS * NS_PER_MS;
