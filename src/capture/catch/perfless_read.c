@@ -64,7 +64,7 @@ static enum catch_verdict read_into(struct catcher *k, const struct catch_target
     if (target->stops && catch_read_held(k, target, thread->tid, out, room)) {
         return afar || is_of_this_moment(k, perfless_cpu_of(k)) ? CATCH_PROVEN : CATCH_ASLEEP;
     }
-    if (afar || target->runtime == NULL) { /* nothing is read of it without: a later sample stands for this time, too */
+    if (afar || target->runtime == NULL) { /* nothing is read without a stop: a later sample stands for this, too */
         return CATCH_ASLEEP;
     }
     if (!catch_read(k, target, thread->tid, 0, out, room, &e)) {
@@ -217,10 +217,11 @@ static bool proves_nobody(struct perfless_cpu *cpu, struct perfless_thread *thre
 /* A stop needs no interruption. To wake the catcher of its CPU costs as much as a sample, and the scheduler moves whom
  * that one interrupts to a CPU that has nothing to do: a busy thread among idle CPUs was met at half of its ticks. The
  * moment is ours then, some microseconds after it was seen to run. */
-static bool may_hold_afar(const struct catcher *k, const struct catch_target *target,
+static bool may_hold_afar(const struct catcher *k, const struct catch_plan *plan, const struct catch_target *target,
                           const struct perfless_thread *thread)
 {
-    return target->stops && k->stopper.opened && thread->turn_ns >= LONG_TURN_MS * NS_PER_MS &&
+    return target->stops && k->stopper.opened && k->round.begun_ns >= plan->hold_again_ns &&
+           thread->turn_ns >= LONG_TURN_MS * NS_PER_MS &&
            k->owner->perfless->cpus[k->ring].active.count < AFAR_MOST;
 }
 
@@ -241,7 +242,7 @@ bool perfless_read_if_interrupted(struct catcher *k, const struct catch_target *
         return true;
     }
     struct catcher *there = cpu == k->cpu ? k : catcher_of(k->owner, cpu);
-    if (there != NULL && there != k && may_hold_afar(k, target, thread)) {
+    if (there != NULL && there != k && may_hold_afar(k, plan, target, thread)) {
         return read_now(k, target, thread, false, true);
     }
     if (there != NULL && there != k) {
