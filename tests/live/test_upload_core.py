@@ -26,10 +26,10 @@ until_it() { for i in $(seq 400); do eval "$1" && break; sleep 0.05; done; }
 killed() {
     name=$1 signal=$2
     shift 2
-    rm -f /cores/*
+    rm -f /cores/* /tmp/said  # what the one before said is none of its words
     ( exec "$@" -p $idle -d 600 -c -o /tmp/o 2>/tmp/said ) &
     pid=$!
-    until_it 'grep -q "profiles pid" /tmp/said'
+    until_it 'grep -qs "profiles pid" /tmp/said'
     kill -USR1 $pid
     sleep 0.3
     rm -f /tmp/token
