@@ -36,6 +36,10 @@ extern const int16_t arch_go_fp;
 /* Where a signal frame keeps each register, bytes from SP; 0: not kept. */
 extern const uint16_t arch_signal_offset[UNWIND_REGISTERS];
 
+/* Where such a frame is, when the registers are those that the kernel gives a handler: its three arguments, of which
+ * two point into the frame, and SP at it; else 0. */
+uint64_t arch_signal_frame(const struct unwind_registers *registers);
+
 /* True when `code` begins with the kernel's signal return sequence. */
 bool arch_is_signal_return(const unsigned char *code, size_t len);
 

@@ -65,6 +65,21 @@ bool unwind_registers_of_perf(struct unwind_registers *out, uint64_t mask, const
     return true;
 }
 
+uint64_t unwind_signal_frame(const struct unwind_registers *registers)
+{
+    return arch_signal_frame(registers);
+}
+
+void unwind_interrupted(const unsigned char frame[static UNWIND_SIGNAL_BYTES], uint64_t mask, uint64_t *values)
+{
+    for (; mask != 0; mask &= mask - 1, values++) {
+        uint8_t number = arch_perf_order[__builtin_ctzll(mask)];
+        if (number < UNWIND_REGISTERS && arch_signal_offset[number] != 0) {
+            memcpy(values, frame + arch_signal_offset[number], sizeof *values);
+        }
+    }
+}
+
 struct unwind_registers unwind_registers_at(uint64_t ip, uint64_t sp)
 {
     struct unwind_registers r = {.known = UINT64_C(1) << arch_ip | UINT64_C(1) << arch_cfi.sp};

@@ -54,6 +54,7 @@ enum {
     UNWIND_REGISTERS = 33, /* DWARF numbers: x86-64 0–16 (16 is IP), AArch64 0–32 (32 is PC) */
     UNWIND_FRAMES_MAX = 4096, /* 63 KiB of the smallest frames */
     UNWIND_WALK_MAX = 65536,
+    UNWIND_SIGNAL_BYTES = 576, /* of a signal's frame: all of its general registers */
 };
 
 struct unwind_registers {
@@ -64,6 +65,13 @@ struct unwind_registers {
 /* Puts the registers of a perf sample, values in the order of the mask's bits, into DWARF order.
  * False when IP or SP is missing. */
 bool unwind_registers_of_perf(struct unwind_registers *out, uint64_t mask, const uint64_t *values);
+
+/* Where the kernel has just set up a signal's handler, of which no instruction has run: the address of what it keeps of
+ * the code that the signal interrupted, UNWIND_SIGNAL_BYTES; 0: they are not such registers. */
+uint64_t unwind_signal_frame(const struct unwind_registers *registers);
+
+/* The registers of the interrupted code in place of the handler's, as unwind_registers_of_perf takes them. */
+void unwind_interrupted(const unsigned char frame[static UNWIND_SIGNAL_BYTES], uint64_t mask, uint64_t *values);
 
 /* Of a thread of which only these are known: one that sleeps in a system call. */
 struct unwind_registers unwind_registers_at(uint64_t ip, uint64_t sp);

@@ -63,6 +63,20 @@ def test_a_goroutine_below_the_systems_stack_is_found(pillion, repository, workd
     assert found > 0.97 * sum(stack.count for stack in below) > 30, (found, session.done)
 
 
+def test_a_stop_at_a_handlers_first_instruction_is_what_the_signal_interrupted(pillion, repository, workdir):
+    """Go's scheduler sends signals, whose handlers have another stack: 2 % of the samples ended there."""
+    if not shutil.which("go"):
+        pytest.skip("no Go here (make setup)")
+    mixed = cache.folder("programs", "shares") / "mixed-go"
+    done = golang.Go("local").run("build", "-o", mixed, repository / "tests/live/programs/mixed.go")
+    assert done.status == 0, done
+    session = profiler.profile(pillion, workdir, [mixed, "6"], *STOPS, "-f", "397")
+    stacks = [stack for window in session.windows for stack in window.stacks]
+    begun = sum(stack.count for stack in stacks if stack.frames[-1] == "runtime.sigtramp")
+    assert int(SAID.search(session.done.err)[2]) > 1000 and begun < 0.002 * sum(stack.count for stack in stacks), session.done
+    assert float(SAID.search(session.done.err)[1]) > 99.2, session.done
+
+
 @pytest.mark.parametrize("name, functions", [("cxx", ["shop::Money::operator+"]), ("rusty", ["rusty::Ledger::balance"])])
 def test_functions_of_other_languages_are_named(pillion, program, workdir, name, functions):
     session = profiler.profile(pillion, workdir, [program(name), "2"], *STOPS, "-f", "199")

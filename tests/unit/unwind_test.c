@@ -1270,7 +1270,72 @@ static void perf_registers(void)
 #endif
 }
 
+static struct interrupted {
+    uint64_t frame, sp, values[64];
+    struct unwind_registers registers;
+    ucontext_t context;
+    bool all_wrong_refused;
+} told;
+
+/* The registers with which the kernel began it are its arguments, and SP at the frame they point into. */
+static void at_handler(int number, siginfo_t *info, void *context)
+{
+    struct unwind_registers r = {.known = UINT64_MAX};
+    uint64_t uc = (uintptr_t)context, sp = (uintptr_t)info, mask = unwind_perf_mask();
+#if defined __aarch64__
+    enum { FIRST = 0, SECOND = 1, THIRD = 2 };
+#else
+    enum { FIRST = 5, SECOND = 4, THIRD = 1 };
+    sp = uc - 8;
+#endif
+    r.at[FIRST] = (uint64_t)number;
+    r.at[SECOND] = (uintptr_t)info;
+    r.at[THIRD] = uc;
+    r.at[SP] = sp;
+    told.frame = unwind_signal_frame(&r);
+    told.all_wrong_refused = true;
+    for (unsigned i = 0; i < 4; i++) {
+        struct unwind_registers wrong = r;
+        wrong.at[(unsigned[]){FIRST, SECOND, THIRD, SP}[i]] += i == 0 ? 64 : 8;
+        told.all_wrong_refused &= unwind_signal_frame(&wrong) == 0;
+    }
+    r.at[FIRST] = 0;
+    told.all_wrong_refused &= unwind_signal_frame(&r) == 0;
+    told.sp = sp;
+    told.context = *(ucontext_t *)context;
+    if (told.frame != 0) {
+        unwind_interrupted((const unsigned char *)(uintptr_t)told.frame, mask, told.values);
+        (void)unwind_registers_of_perf(&told.registers, mask, told.values);
+    }
+}
+
+static void interrupted_registers(void)
+{
+    static char room[65536];
+    stack_t other = {.ss_sp = room, .ss_size = sizeof room}, before;
+    struct sigaction action = {.sa_sigaction = at_handler, .sa_flags = SA_SIGINFO | SA_ONSTACK};
+    sigaltstack(&other, &before);
+    sigaction(SIGUSR1, &action, NULL);
+    raise(SIGUSR1);
+    sigaltstack(&before, NULL);
+    CHECK(told.frame != 0 && told.all_wrong_refused);
+#if defined __aarch64__
+    CHECK(unwind_sp(&told.registers) == told.context.uc_mcontext.sp);
+    CHECK(unwind_ip(&told.registers) == told.context.uc_mcontext.pc);
+    CHECK(told.registers.at[19] == told.context.uc_mcontext.regs[19]);
+    CHECK_INT(told.registers.known, 0x1ffffffff);
+#else
+    CHECK(unwind_sp(&told.registers) == (uint64_t)told.context.uc_mcontext.gregs[REG_RSP]);
+    CHECK(unwind_ip(&told.registers) == (uint64_t)told.context.uc_mcontext.gregs[REG_RIP]);
+    CHECK(told.registers.at[15] == (uint64_t)told.context.uc_mcontext.gregs[REG_R15]);
+    CHECK_INT(told.registers.known, 0x1ffff);
+#endif
+    CHECK(unwind_sp(&told.registers) - told.sp > sizeof room || told.sp - unwind_sp(&told.registers) > sizeof room);
+}
+
 TESTS({"perf's registers get their DWARF numbers", perf_registers},
+      {"what a signal has just interrupted is in its frame, to which the handler's first registers lead",
+       interrupted_registers},
 #if !defined __aarch64__
       {"frames follow their rules, from the cache the second time", frames_by_rules},
       {"a stack's end is named", ends},

@@ -38,11 +38,29 @@ static size_t take_stack(struct memory_batch *memory, uint64_t sp, size_t most, 
     return memory_batch_read(memory, &piece, 1, NULL) ? piece.got & ~(size_t)7 : 0;
 }
 
+static bool all_registers(const struct catcher *k, struct unwind_registers *out)
+{
+    return unwind_registers_of_perf(out, k->owner->held_registers, k->held.registers);
+}
+
+/* A stop and a signal that come together meet at the handler's first instruction. What has run is what they
+ * interrupted, whose stack may be another one. */
+static bool leave_handler(struct catcher *k, struct memory_batch *memory, const struct unwind_registers *all)
+{
+    unsigned char frame[UNWIND_SIGNAL_BYTES];
+    struct memory_piece piece = {.address = unwind_signal_frame(all), .out = frame, .len = sizeof frame};
+    if (piece.address == 0 || !memory_batch_read(memory, &piece, 1, NULL) || piece.got < sizeof frame) {
+        return false;
+    }
+    unwind_interrupted(frame, k->owner->held_registers, k->held.registers);
+    return true;
+}
+
 /* perf's order: where the three stand in it depends on the mask alone. */
-static struct runtime_registers registers_of(const struct catcher *k)
+static struct runtime_registers registers_of(struct catcher *k, struct memory_batch *memory)
 {
     struct unwind_registers all;
-    if (!unwind_registers_of_perf(&all, k->owner->held_registers, k->held.registers)) {
+    if (!all_registers(k, &all) || (leave_handler(k, memory, &all) && !all_registers(k, &all))) {
         return (struct runtime_registers){0};
     }
     return catch_registers(&all);
@@ -97,15 +115,15 @@ static uint32_t follow_chain(struct chain *c, const struct runtime_registers *re
     return c->blocks > 0 ? count : 0;
 }
 
-/* While it is held. `at`: its registers. */
-static void take(struct catcher *k, const struct catch_target *target, uint32_t tid, const struct runtime_registers *at,
-                 struct caught *out, size_t room)
+/* While it is held. */
+static void take(struct catcher *k, const struct catch_target *target, uint32_t tid, struct caught *out, size_t room)
 {
     struct remote_caller caller = {.remote = target->remote};
     struct memory_batch memory = remote_batch(&caller);
+    const struct runtime_registers at = registers_of(k, &memory);
     size_t registers = register_bytes(k->owner), used = sizeof *out;
     size_t behind = registers + (target->chains ? CATCH_CHAIN_MAX * sizeof(uint64_t) : 0);
-    k->open.registers = *at;
+    k->open.registers = at;
     k->open.has_registers = true;
     out->serial = target->serial;
     if (target->runtime != NULL) {
@@ -115,14 +133,14 @@ static void take(struct catcher *k, const struct catch_target *target, uint32_t 
     size_t most = used + behind < room ? room - used - behind : 0;
     most = most < target->stack_bytes ? most : target->stack_bytes;
     unsigned char *to = (unsigned char *)out + used;
-    out->memory_address = at->sp;
+    out->memory_address = at.sp;
     out->memory_bytes = (uint32_t)take_stack(&memory, out->memory_address, most, to);
     to += out->memory_bytes;
     memcpy(to, k->held.registers, registers);
     if (target->chains) {
         struct chain chain = {
             .memory = &memory, .bytes = to - out->memory_bytes, .at = out->memory_address, .len = out->memory_bytes};
-        out->chain_count = follow_chain(&chain, at, (uint64_t *)(void *)(to + registers));
+        out->chain_count = follow_chain(&chain, &at, (uint64_t *)(void *)(to + registers));
     }
     out->bytes = (uint32_t)(used + out->memory_bytes + registers + out->chain_count * sizeof(uint64_t));
     catch_count_calls(k, &caller.counts);
@@ -151,8 +169,7 @@ bool catch_read_held(struct catcher *k, const struct catch_target *target, uint3
         note_failure(k, plan, tid, outcome);
         return false;
     }
-    const struct runtime_registers at = registers_of(k);
-    take(k, target, tid, &at, out, room);
+    take(k, target, tid, out, room);
     stop_end(&k->stopper);
     out->end_ns = clock_mono_ns();
     uint64_t held_ns = out->end_ns - out->start_ns;

@@ -46,6 +46,12 @@ const uint16_t arch_signal_offset[UNWIND_REGISTERS] = {
     REG8(0), REG8(8), REG8(16), REG8(24), [PC] = REG(PC),
 };
 
+uint64_t arch_signal_frame(const struct unwind_registers *registers)
+{
+    const uint64_t *at = registers->at;
+    return at[0] - 1 < 64 && at[1] == at[SP] && at[2] == at[1] + 128 ? at[SP] : 0;
+}
+
 static uint32_t instruction(const unsigned char *p)
 {
     return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;

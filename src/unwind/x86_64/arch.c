@@ -39,6 +39,15 @@ const uint16_t arch_signal_offset[UNWIND_REGISTERS] = {
     [RSP] = GREG(15), [RIP] = GREG(16),
 };
 
+/* struct rt_sigframe: the return address, the ucontext (304 bytes), the siginfo. RAX is cleared, for handlers that take
+ * no fixed number of arguments. */
+uint64_t arch_signal_frame(const struct unwind_registers *registers)
+{
+    const uint64_t *at = registers->at;
+    bool is = at[RAX] == 0 && at[RDI] - 1 < 64 && at[RDX] == at[RSP] + 8 && at[RSI] == at[RDX] + 304;
+    return is ? at[RDX] : 0;
+}
+
 /* mov $15,%rax (or %eax); syscall */
 bool arch_is_signal_return(const unsigned char *code, size_t len)
 {
