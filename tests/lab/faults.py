@@ -35,7 +35,7 @@ from lab import compiler, process, webserver
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = ROOT / "tests" / "live" / "programs"
-BOUND_S = 10
+BOUND_S = 30
 PLACES_MOST = 40  # of a call that is made more often, some later places as well
 OUTPUT = b"the command's line\n"
 STATUS = 5

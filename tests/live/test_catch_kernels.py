@@ -189,7 +189,7 @@ def booted(linked, pillion_for, repository):
 
         def boot():
             begun = time.monotonic()
-            status, text = kernel.boot(image, script, [*files, *more], arch=arch, arguments=QUICKER, timeout=400, **options)
+            status, text = kernel.boot(image, script, [*files, *more], arch=arch, arguments=QUICKER, timeout=1200, **options)
             assert status == 0 and f"kernel {name.split('-')[0]}." in text, text
             return name, text, time.monotonic() - begun
         return boot

@@ -4,6 +4,7 @@ One boot runs all cells and prints what came of them; the tests judge that. The 
 guest believes, and what is missing passes for CPU time there, in which the sampling clock stands still: so there is
 some [lost], and shares are as good as what is left of the samples.
 """
+import functools
 import re
 import types
 
@@ -18,7 +19,7 @@ SCRIPT = """
 PILLION="/pillion -f 99 --max-cpu 100 --format col -o /tmp/o"
 cpu=/sys/devices/system/cpu
 cell() { rm -rf /tmp/o /tmp/said /tmp/true; mkdir -m 777 /tmp/o; echo "cell $1"; }
-until_it() { for i in $(seq 400); do eval "$1" && break; sleep 0.05; done; }
+until_it() { for i in $(seq 2000); do eval "$1" && break; sleep 0.05; done; }
 told() {
     until_it '[ -e /tmp/o/last_profile.col ]'
     sed 's/^/said /' /tmp/said
@@ -110,7 +111,12 @@ class Cell:
         true = " ".join(re.findall(r"^true (.*)$", text, re.M))
         self.true = {name: float(seconds) for name, seconds in re.findall(r"(\w+) ([\d.]+)", true)}
         self.all = self.true.pop("all", 0)
-        self.col = col.Col(re.search(r"^begin col\n(.*)\nend col$", text, re.M | re.S)[1])
+
+    @functools.cached_property
+    def col(self):
+        written = re.search(r"^begin col\n(.*)\nend col$", self.text, re.M | re.S)
+        assert written, self.text
+        return col.Col(written[1])
 
     def most(self, name):
         return max(map(int, re.findall(rf"^{name} (\d+)$", self.text, re.M)), default=0)

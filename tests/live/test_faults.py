@@ -15,13 +15,13 @@ def test_forty_failed_system_calls_change_no_status_and_leave_nothing(repository
     if shutil.which("strace") is None:
         pytest.skip("no strace here (make setup installs it)")
     done = process.run(["/usr/bin/python3", repository / "tests/lab/faults.py", "--pillion", pillion, "--count", "40", "exec", "init"],
-                       timeout=120)
+                       timeout=400)
     assert done.status == 0, done
 
 
 def test_ten_odd_set_ups_are_as_without(repository, pillion):
     done = process.run(["/usr/bin/python3", repository / "tests/lab/launches.py", "--pillion", pillion, "--count", "20", *SETUPS],
-                       timeout=120)
+                       timeout=400)
     assert done.status == 0, done
 
 
@@ -33,5 +33,5 @@ def test_what_was_found_by_a_fault_stays_mended(repository, pillion, fault, shap
     if shutil.which("strace") is None:
         pytest.skip("no strace here (make setup installs it)")
     done = process.run(["/usr/bin/python3", repository / "tests/lab/faults.py", "--pillion", pillion, "--only", fault, *shapes],
-                       timeout=60)
+                       timeout=200)
     assert done.status == 0, done

@@ -61,7 +61,7 @@ def test_a_file_system_that_does_not_answer_costs_its_names(pillion, workdir, se
         other.end()
     session = profiler.Session(done, workdir / "out")
     assert done.status in (0, 1), done
-    assert 0.5 * used < session.seconds() < 1.1 * used + 0.1, (used, done)  # its start and end are in what was used
+    assert 0.35 * used < session.seconds() < 1.1 * used + 0.1, (used, done)  # its start and end are in what was used
     if not options:
         assert "its file system did not answer within" in done.err, done
         assert session.seconds(comm="sh") > 0.35 * session.seconds(), done

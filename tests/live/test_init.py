@@ -124,7 +124,7 @@ def test_ctrl_z_and_fg_work_as_without(shell):
 
 def test_a_stop_signal_to_the_parent_stops_the_command_and_cont_goes_on(shell):
     """kill -TSTP of the job's first process alone, as a supervisor does it."""
-    shell.command('"$PILLION" -q -- sh -c "echo began; sleep 1.2; exit 4" &')
+    shell.command('"$PILLION" -q -- sh -c "sleep 0.3; echo began; sleep 1.2; exit 4" &')
     shell.expect("began")
     shell.command("kill -TSTP $!")
     process.until(lambda: "Stopped" in shell.command("jobs"), 10, "the job has stopped", pause=0.1)
@@ -185,8 +185,8 @@ def test_what_a_command_leaves_behind_goes_on_being_profiled(pillion, program, w
     done = started.finish(10)  # our pipes as well: neither the parent nor the profiler holds them
     assert done.status == 3
     assert re.search(r"left behind goes on being profiled: act \(pid \d+\); to end that: kill \d+", done.err), done
-    assert len(list(workdir.glob("profile_*.col"))) == 1, "what ran so far is written, and it runs on: nobody waited"
-    process.settle(15)
+    process.until(lambda: len(list(workdir.glob("profile_*.col"))) == 1, 5, "what ran so far is written, and it runs on")
+    process.settle(40)
     assert profiler.within(profiler.Session(done, workdir).seconds(), 2.0, 0.1)
 
 

@@ -34,13 +34,13 @@ def window(session):
     return next(event for event in reversed(events) if event["event"] == "window")
 
 
-def check(session, least=0.97, seen_at_least=("even", "odd", "leftLeaf", "rightLeaf", "apply", "spin", "library", "compressing")):
+def check(session, least=0.97, least_good=100, seen_at_least=("even", "odd", "leftLeaf", "rightLeaf", "apply", "spin", "library", "compressing")):
     verdicts, wrong = javastacks.judged(session)
     counts = window(session)
     total = sum(int(value) for key, value in counts.items() if re.fullmatch("stacks_(complete|truncated|no_rule|bad_memory|guessed)", key))
     print(verdicts, counts["stacks_complete"], "of", total, "complete", wrong[:3])
     assert verdicts["wrong"] <= 1 + 0.002 * sum(verdicts.values()), wrong[:3]
-    assert verdicts["good"] > 0.95 * sum(verdicts.values()) and verdicts["good"] > 100, verdicts
+    assert verdicts["good"] > 0.95 * sum(verdicts.values()) and verdicts["good"] > least_good, verdicts
     assert int(counts["stacks_complete"]) >= least * total, counts
     seen = {method for stack in session.col.stacks for _, method in javastacks.own_names(stack.frames)}
     assert seen.issuperset(seen_at_least), seen
@@ -73,9 +73,9 @@ def test_three_methods_at_50_30_20_percent(name, pillion, workdir, command):
         if not any("Shares.warm_" in frame for frame in stack.frames):
             counts.update({function: stack.count for function in told if f"Shares.{function}_[j]" in stack.frames})
     total = sum(counts.values())
-    assert total > 300, session.done
+    assert total > 100, session.done
     for function, share in told.items():
-        assert abs(counts[function] / total - float(share)) < 0.05, (function, counts, told)
+        assert abs(counts[function] / total - float(share)) < 0.02 + profiler.by_chance(float(share), total), (function, counts, told)
 
 
 @pytest.mark.parametrize("options, ending", [("-Xint", "[0]"), ("-XX:TieredStopAtLevel=1", "[1]"), ("-XX:-TieredCompilation", "[j]")])
@@ -88,7 +88,7 @@ def test_names_end_in_how_methods_ran(options, ending, pillion, workdir, command
     mine = {frame: count for frame, count in counts.items() if frame.startswith("Shares.")}
     print(mine)
     inlined = any("_[i]" in frame for frame in mine) # C2 inlines what it has met often enough by then
-    assert mine[f"Shares.fifty_{ending}"] > 100 and (inlined if "[1]" in ending else not inlined or ending == "[j]"), mine
+    assert mine[f"Shares.fifty_{ending}"] > 30 and (inlined if "[1]" in ending else not inlined or ending == "[j]"), mine
 
 
 def test_lines_are_of_the_method(pillion, workdir, command, repository):
@@ -129,7 +129,7 @@ def test_virtual_threads_stand_on_those_that_carry_them(name, pillion, workdir, 
 def test_by_brief_stops_where_perf_is_forbidden(pillion, workdir, command):
     session = profiler.profile(pillion, workdir / "out", command("host", "Known", [4]), "--log-format", "json", "--perf-mode", "disabled",
                                "--brief-stops", "-f", 99, "--max-cpu", 100, launch="init")
-    check(session, 0.95, ("even", "odd", "library", "compressing"))
+    check(session, 0.95, 40, ("even", "odd"))
 
 
 def test_without_registers_the_way_out_is_told(pillion, workdir, command):
@@ -145,7 +145,7 @@ def test_attached_to_a_server_that_has_long_run(pillion, workdir, command):
     target.end()
     # by then all of it is compiled, much of it inlined without a place that leads to it; the first stacks are cut, until their copies
     # are as large as they have to be
-    check(profiler.Session(done, workdir / "out"), 0.97, ("even", "library", "compressing"))
+    check(profiler.Session(done, workdir / "out"), seen_at_least=("even", "library", "compressing"))
 
 
 def test_nobody_is_woken_for_each_sample(pillion, workdir, command):

@@ -88,6 +88,11 @@ def windows_in(folder):
     return [Window(window) for window in col.every(folder)] if folder.exists() else []
 
 
+def own_seconds(session):
+    """Of pillion itself, which are in the CPU time of the whole run."""
+    return sum(window.header["pillion"]["own"]["cpu_ns"] for window in session.windows) / 1e9
+
+
 def ends_unharmed(target):
     """It runs on until it is ended, and has said nothing that it does not say by itself."""
     os.kill(jvm_of(target), signal.SIGTERM)
@@ -106,10 +111,10 @@ def test_a_jvm_has_its_cpu_time_and_its_stacks(name, pillion, workdir, command):
     for stack in READER.of_col(session):
         counts.update({function: stack.count for function in told if f"Shares.{function}" in stack.names})
     print(counts, told, session.seconds(), session.done.cpu_seconds)
-    assert profiler.within(session.seconds(), session.done.cpu_seconds, .03, .1), session.done # pillion's own is in it
+    assert profiler.within(session.seconds(), session.done.cpu_seconds, .03, .1 + own_seconds(session)), session.done
     assert sum(counts.values()) > .4 * session.col.total, session.done
     for function, share in told.items():
-        assert abs(counts[function] / sum(counts.values()) - float(share)) < .1, (function, counts, told)
+        assert abs(counts[function] / sum(counts.values()) - float(share)) < .05 + profiler.by_chance(float(share), sum(counts.values())), (function, counts, told)
     text = (workdir / "out" / "last_profile.col").read_text()
     assert "worker number 1" in text, "threads have the JVM's names"
     assert ";appid: java: Recorded;" in text and RUNTIME.search(text), text[:3000]
@@ -120,7 +125,7 @@ def test_a_jvm_has_its_cpu_time_and_its_stacks(name, pillion, workdir, command):
 def test_dumps_are_asked_for_again_and_again(name, pillion, workdir, command):
     """Where in a function is left to safepoints; who called it, and each thread's CPU time, are right."""
     session = profiler.profile(pillion, workdir / "out", command(name, "Shares", [6, 3]), *NO_PERF, "--java-mode", "dump", launch="init")
-    assert profiler.within(session.seconds(), session.done.cpu_seconds, .03, .1), session.done # pillion's own is in it
+    assert profiler.within(session.seconds(), session.done.cpu_seconds, .03, .1 + own_seconds(session)), session.done
     assert own_share(session, "Shares.work") > .8, (session.done, session.col.stacks)
     text = (workdir / "out" / "last_profile.col").read_text()
     assert ";appid: java: Shares;" in text and RUNTIME.search(text), text[:3000]

@@ -32,7 +32,7 @@ def record(repository, tmp_path_factory):
             pytest.skip(f"JDK {name}: {reason}")
         where = java.where(next(folder.glob("*.class")), *folder.glob("*.class")).rpartition("/")[0]
         done = subprocess.run([*java.argv, f"-XX:StartFlightRecording=settings=profile,filename={where}/{name}.jfr{more}", "-cp", where,
-                               "Known", "2"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+                               "Known", "5"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         file = (folder if java.inside is None else java.inside / "tmp") / f"{name}.jfr"
         assert done.returncode == 0 and file.exists(), done.stdout
         return file.rename(folder / f"{name}.jfr")

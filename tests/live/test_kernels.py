@@ -230,7 +230,7 @@ def boots(request, tmp_path_factory, pillion, pillion_for, repository):
         files += [linked.program("tests/live/programs/peer.c", arch, pillion_for(arch)), pillion_for(arch),
                   programs / "python" / "hot.py", *more]
         status, text = kernel.boot(image, f"EVENTS={events} SCOPES={SCOPES.get(name, '0')}\n{SCRIPT}", files, arch=arch, arguments=QUICKER, processors=1,
-                                   counted=8, timeout=400)
+                                   counted=8, timeout=1200)
         assert status == 0 and f"kernel {name.split('-')[0]}." in text, text
         cells = {part.split("\n", 1)[0]: Cell(part) for part in text.split("\ncell ")[1:]}
         return types.SimpleNamespace(name=name, arch=arch, text=text, cells=cells)
@@ -446,7 +446,8 @@ def test_brief_stops_show_native_code_as_far_as_yama_allows_and_the_scope_is_nam
                 continue
             found = cell.shares_of(["sixty", "thirty", "ten"])
             few = int(stops[1]) < 100  # where a round outlasts the catcher's turn
-            assert few or all(abs(one - true) < 0.08 for one, true in zip(found, (0.6, 0.3, 0.1))), (found, cell.text)
+            off = [abs(one - true) - max(0.08, profiler.by_chance(true, int(stops[1]))) for one, true in zip(found, (0.6, 0.3, 0.1))]
+            assert few or max(off) < 0, (found, cell.text)
             assert sum(map(cell.col.counted, ("sixty", "thirty", "ten"))) > 0.6 * cell.col.total, cell.text
             assert float(re.search(r"stacks=([\d.]+)%", cell.said)[1]) > 99, cell.text
     assert stopped, [cell.said for cell in guest.cells.values()]

@@ -374,8 +374,8 @@ def test_a_call_that_always_fails_changes_no_status_and_holds_nothing_up(pillion
     """What the call would have told is found out in another way, or done without."""
     act = program("act", "-static")
     done = process.run([refuse, "EPERM", calls, "--", pillion, "--launch", launch, "-o", workdir, "--", act, "spin", "0.2", "5"],
-                       timeout=10)
-    process.settle(5)
+                       timeout=30)
+    process.settle(15)
     assert done.status == 5, done
     assert calls == "stat" or list(workdir.glob("profile_*.col")), done
 

@@ -206,7 +206,7 @@ def test_each_thread_runs_its_own_interpreter(name, mode, profile):
              "main::fifth": ["main::second", "main::fifth"]}
     if mode != "perf" and name not in ("host", "sid"):
         pytest.skip("what differs between versions is the same in both modes")
-    session = profile(name, "threads", [1], "-f", 199, *MODES[mode])
+    session = profile(name, "threads", [1 if mode == "perf" else 3], "-f", 199, *MODES[mode])
     counts, wrong = Counter(), []
     for stack in plstacks.of_col(session):
         if "main::busy" in stack.names:

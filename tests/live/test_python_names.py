@@ -288,5 +288,5 @@ def test_names_are_right_while_functions_are_made_and_freed(name, start, reader)
     seen, named, wrong = map(int, done.out.split())
     print(f"{interpreter}: {seen} seen, {named} named, {wrong} wrong")
     # Code objects are numbered from 3.12 on; before that, one may be taken for the first that looked the same.
-    assert wrong <= (0 if interpreter.number >= (3, 12) else seen / 200), done
+    assert wrong <= (0 if interpreter.number >= (3, 12) else seen / 200 + 4 * (seen / 200) ** .5), done
     assert named > 0.5 * seen and seen >= 500, done

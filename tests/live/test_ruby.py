@@ -197,7 +197,7 @@ def test_each_thread_has_its_own_stack(name, mode, profile, ruby_of):
 
 @pytest.mark.parametrize("name", [*EACH, MUSL])
 def test_forked_children_are_read_in_all_their_threads(name, profile):
-    session = profile(name, "prefork", [1], "-f", 499)
+    session = profile(name, "prefork", [3], "-f", 499)
     stacks = [stack for stack in rbstacks.of_pprof(session.folder) if "child_work" in stack.names]
     threads = {stack.tid: "in_thread" in stack.names for stack in stacks}
     assert sorted(threads.values()) == [False, False, True, True], threads

@@ -32,7 +32,7 @@ def test_three_functions_of_a_server(name, mode, processes, pillion, workdir):
     assert not figures.impossible, figures.impossible[:3]
     assert figures.ruby > 0.8 and figures.named > 0.95 * figures.ruby and figures.proven > 0.8 * figures.ruby, str(figures)
     for part, share in figures.shares.items():
-        assert abs(share - figures.true_shares[part]) < 0.06, str(figures) # some 1,000 stacks
+        assert abs(share - figures.true_shares[part]) < max(0.06, profiler.by_chance(figures.true_shares[part], sum(figures.parts.values()))), str(figures)
 
 
 # ---- Two languages in each process

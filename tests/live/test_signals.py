@@ -15,7 +15,7 @@ pytestmark = pytest.mark.measures
 def running(pillion, program, workdir):
     """A command profiled in one long window; the profiler's pid."""
     started = process.start([pillion, "--launch", "exec", "-d", "60", "-o", workdir, "--log-file", workdir / "log", "--",
-                             program("act"), "spin", "2.5", "7"])
+                             program("act"), "spin", "5", "7"])
     started.profiler = profiler.find(started, pillion)
     time.sleep(0.5)
     return started
@@ -25,7 +25,7 @@ def test_usr1_writes_the_window_now_and_nothing_is_counted_twice(running, workdi
     for _ in range(3):
         before = len(list(workdir.glob("profile_*.col")))
         os.kill(running.profiler, signal.SIGUSR1)
-        process.until(lambda: len(list(workdir.glob("profile_*.col"))) > before, 3, "a window at USR1")
+        process.until(lambda: len(list(workdir.glob("profile_*.col"))) > before, 10, "a window at USR1")
     assert running.poll() is None
     done = running.finish()
     process.settle(15)
@@ -38,9 +38,9 @@ def test_hup_opens_the_log_again(running, workdir):
     log = profiler.wait_for(workdir / "log")
     log.rename(workdir / "log.1")
     os.kill(running.profiler, signal.SIGHUP)
-    profiler.wait_for(log, 3)
+    profiler.wait_for(log, 10)
     os.kill(running.profiler, signal.SIGUSR1)
-    process.until(lambda: log.read_text(), 3, "the window's line in the new log")
+    process.until(lambda: log.read_text(), 10, "the window's line in the new log")
     assert running.finish().status == 7
     process.settle(15)
 
@@ -49,7 +49,7 @@ def test_usr2_tells_the_state(running, workdir):
     log = profiler.wait_for(workdir / "log")
     before = log.read_text()
     os.kill(running.profiler, signal.SIGUSR2)
-    process.until(lambda: log.read_text() != before, 3, "a line at USR2")
+    process.until(lambda: log.read_text() != before, 10, "a line at USR2")
     assert running.poll() is None
     running.end()
     process.settle(15)

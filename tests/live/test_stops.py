@@ -180,7 +180,7 @@ def test_a_thousand_threads_do_not_notice(pillion, program, workdir, mode):
     assert profiler.within(session.seconds(19), session.done.cpu_seconds, 0.03, 0.2), (session.seconds(19), session.done)
     print(f"{mode}: {' '.join(re.findall(r'stops=[^ ]+|own=[^ ]+', session.done.err))}; a sum took {told['took'] / 1000:.0f} µs (median)")
     if mode == "few":  # of threads that run for less than a sample each most have none
-        assert int(SAID.search(session.done.err)[2]) > 10 and session.share("sum_up") > 0.9, session.frames()
+        assert int(SAID.search(session.done.err)[2]) > 10 and session.share("sum_up") > 0.9 - 0.2 / session.seconds(19), session.frames()
 
 
 def test_a_killed_profiler_leaves_nobody_stopped(pillion, program, workdir):
@@ -230,7 +230,7 @@ def test_who_is_traced_now_and_then_is_told_so(pillion, program, workdir):
 
 
 def test_who_is_suspended_stays_so_and_goes_on(pillion, program, workdir):
-    target = process.start([program("act"), "threads", "2", "2"])
+    target = process.start([program("act"), "threads", "2", "4"])
     running = process.start([pillion, "-p", target.pid, "-d", "6", "-o", workdir, *STOPS, "-f", "997"])
     time.sleep(1)
     for _ in range(20):

@@ -174,6 +174,8 @@ def test_a_secret_is_in_no_message(pillion, workdir):
     with Server([echo]) as server:
         run = Run(pillion, server, "--token-file", token, token=False, command=(odd, "60"))
         run.window(server)
+        run.flush()
+        assert server.wait(batches=1), run.err
         run.end()
         assert server.batches and not any(SECRET in message for message in messages(server))
         assert any("x-********" in message for message in messages(server)), messages(server)

@@ -247,7 +247,7 @@ def test_a_real_server_under_load(pillion, workdir):
     process.settle(15)
     assert done.status == 0, done
     session = profiler.Session(done, workdir / "out")
-    assert session.seconds() > 2.5
+    assert session.seconds() > 1
     unnamed = sum(s.count for w in session.windows for s in w.stacks
                   if re.match(r"\[(?!kernel\])", s.frames[-1]))
     named = 1 - unnamed / sum(w.total for w in session.windows)

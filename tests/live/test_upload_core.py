@@ -38,6 +38,7 @@ killed() {
     wait $pid
     echo "$name status $?"
     sleep 0.2
+    until_it '! pidof catch cat >/dev/null'
     for file in /cores/*; do
         [ -e "$file" ] && echo "$name core $file $(grep -c "$S" $file)"
     done
@@ -70,7 +71,7 @@ def told(pillion):
         image = kernel.kernel("bookworm")
     except roots.Unreachable as why:
         pytest.skip(str(why))
-    status, text = kernel.boot(image, SCRIPT, [pillion], arguments="cryptomgr.notests=1")
+    status, text = kernel.boot(image, SCRIPT, [pillion], arguments="cryptomgr.notests=1", timeout=400)
     assert status == 0, text
     return text
 

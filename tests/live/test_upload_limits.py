@@ -19,7 +19,7 @@ pytestmark = pytest.mark.measures
 WIDE = "tests/live/programs/python/wide.py"
 BRANCHING = "tests/live/programs/python/branching.py"
 NAMESERVER = "tests/lab/nameserver.py"
-TICK = 0.01
+STALL = 0.1  # what is waited for here takes half a second; a machine that is busy keeps anybody off his CPU for some 0.02
 # Where the sampler's thread waits for the next round.
 ROUND = ("ppoll",)
 # Where a catcher waits for the next tick, with perf events and without.
@@ -39,7 +39,7 @@ def test_over_a_slow_link_windows_of_hundreds_of_kilobytes_arrive_once(pillion, 
     if reason:
         pytest.skip(f"no slow link can be made here: {reason}")
     with link.Server() as server:
-        run = Run(pillion, "-f", 499, "--server-host", server.url + WINDOWS, "-o", workdir, "--format", "col",
+        run = Run(pillion, "-f", 499, "--max-cpu", 100, "--server-host", server.url + WINDOWS, "-o", workdir, "--format", "col",
                   command=(sys.executable, WIDE, "60", "4000"), prefix=link.prefix(server, 1000000))
         before = process.cpu_seconds(run.target.pid)
         with stalls.Watch(run.pillion.pid) as watch:
@@ -58,7 +58,7 @@ def test_over_a_slow_link_windows_of_hundreds_of_kilobytes_arrive_once(pillion, 
     assert len(large) >= 2, requests
     for length, seconds in large:  # what the bucket and the buffers hold is there at once
         assert seconds > 0.8 * (length - 64_000) / 1e6, requests
-    assert watch.looks > 100 and watch.longest(*ROUND)[0] < TICK, watch.longest(*ROUND)
+    assert watch.looks > 100 and watch.longest(*ROUND)[0] < STALL, watch.longest(*ROUND)
     windows = col.every(workdir)
     # A crowded machine makes the sampler wait for a processor: some of the 600 and more, never a window's.
     assert sum(window.header["pillion"]["lost_records"] for window in windows) < 10
@@ -123,10 +123,10 @@ def test_nothing_that_uploads_wait_for_is_waited_for_by_the_sampler(pillion, wor
     windows = col.every(out)
     assert len(windows) >= 4
     assert watch.looks > 200 and watch.waits["ppoll"] > 20, (watch.looks, watch.waits)
-    assert watch.longest(*ROUND)[0] < TICK, watch.longest(*ROUND)
+    assert watch.longest(*ROUND)[0] < STALL, watch.longest(*ROUND)
     for other in others:
         print(other.looks, other.waits, other.longest(*ROUND))
-        assert other.looks > 200 and other.longest(*TICKS)[0] < TICK, (other.looks, other.waits, other.longest(*TICKS))
+        assert other.looks > 200 and other.longest(*TICKS)[0] < STALL, (other.looks, other.waits, other.longest(*TICKS))
     for window in windows[:4]:
         header = window.header["pillion"]
         assert header["lost_records"] == 0 and header["not_seen"].get("lost", 0) == 0, header

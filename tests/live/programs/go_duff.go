@@ -1,4 +1,4 @@
-// Zeroes and copies large values, half of its time each, on threads that C code started: test_golang.py.
+// go_duff SECONDS of CPU time: zeroes and copies large values, half of its time each, on threads that C code started: test_golang.py.
 package main
 
 import "C"
@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
-	"time"
+	"syscall"
 )
 
 type large struct{ at [96]uint64 }
@@ -26,11 +26,17 @@ func copied(from *large, i uint64) uint64 {
 	return b.at[(i+5)&63]
 }
 
+func cpu() float64 {
+	var used syscall.Rusage
+	syscall.Getrusage(0, &used)
+	return float64(used.Utime.Sec+used.Stime.Sec) + float64(used.Utime.Usec+used.Stime.Usec)/1e6
+}
+
 func main() {
 	var from large
 	var sum uint64
 	seconds, _ := strconv.Atoi(os.Args[1])
-	for end := time.Now().Add(time.Duration(seconds) * time.Second); time.Now().Before(end); {
+	for cpu() < float64(seconds) {
 		for i := uint64(0); i < 100000; i++ {
 			sum += zero(i) + copied(&from, i)
 		}
