@@ -17,15 +17,17 @@ STOPS = ["--perf-mode", "disabled", "--brief-stops", "--max-cpu", "20"]
 SAID = re.compile(r"stacks=([\d.]+)% stops=(\d+)/(\d+)us/(\d+)us")
 
 
+def of_go(source):
+    if not shutil.which("go"):
+        pytest.skip("no Go here (make setup)")
+    return golang.program("local", source)
+
+
 def compiled(name, program, repository):
     """A program that tells its own shares."""
     folder, source = cache.folder("programs", "shares"), repository / "tests/live/programs"
     if name == "go":
-        if not shutil.which("go"):
-            pytest.skip("no Go here (make setup)")
-        done = golang.Go("local").run("build", "-o", folder / "shares-go", source / "shares.go")
-        assert done.status == 0, done
-        return folder / "shares-go"
+        return of_go("shares.go")
     if name == "musl":
         if not shutil.which("musl-gcc"):
             pytest.skip("no musl-gcc here (make setup)")
@@ -50,27 +52,17 @@ def test_shares_are_those_the_program_tells(pillion, program, repository, workdi
     assert complete >= 99 and stops > 50 and median < 20000, session.done
 
 
-def test_a_goroutine_below_the_systems_stack_is_found(pillion, repository, workdir):
+def test_a_goroutine_below_the_systems_stack_is_found(pillion, workdir):
     """By frame pointers that are followed while the thread is held: what was copied is another stack."""
-    if not shutil.which("go"):
-        pytest.skip("no Go here (make setup)")
-    large = cache.folder("programs", "shares") / "large"
-    done = golang.Go("local").run("build", "-o", large, repository / "tests/live/programs/large.go")
-    assert done.status == 0, done
-    session = profiler.profile(pillion, workdir, [large, "3"], *STOPS, "-f", "397")
+    session = profiler.profile(pillion, workdir, [of_go("large.go"), "3"], *STOPS, "-f", "397")
     below = [stack for window in session.windows for stack in window.stacks if "runtime.systemstack" in stack.frames]
     found = sum(stack.count for stack in below if "[truncated]" not in stack.frames)
     assert found > 0.97 * sum(stack.count for stack in below) > 30, (found, session.done)
 
 
-def test_a_stop_at_a_handlers_first_instruction_is_what_the_signal_interrupted(pillion, repository, workdir):
+def test_a_stop_at_a_handlers_first_instruction_is_what_the_signal_interrupted(pillion, workdir):
     """Go's scheduler sends signals, whose handlers have another stack: 2 % of the samples ended there."""
-    if not shutil.which("go"):
-        pytest.skip("no Go here (make setup)")
-    mixed = cache.folder("programs", "shares") / "mixed-go"
-    done = golang.Go("local").run("build", "-o", mixed, repository / "tests/live/programs/mixed.go")
-    assert done.status == 0, done
-    session = profiler.profile(pillion, workdir, [mixed, "6"], *STOPS, "-f", "397")
+    session = profiler.profile(pillion, workdir, [of_go("mixed.go"), "6"], *STOPS, "-f", "397")
     stacks = [stack for window in session.windows for stack in window.stacks]
     begun = sum(stack.count for stack in stacks if stack.frames[-1] == "runtime.sigtramp")
     assert int(SAID.search(session.done.err)[2]) > 1000 and begun < 0.002 * sum(stack.count for stack in stacks), session.done

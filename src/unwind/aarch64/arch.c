@@ -1,5 +1,6 @@
-/* AArch64: DWARF for the Arm 64-bit Architecture, section 4.1; Linux
- * arch/arm64/include/uapi/asm/perf_regs.h and sigcontext.h. */
+/* What is AArch64's own while walking: its registers, and the code at which a stack begins or is changed.
+ * DWARF for the Arm 64-bit Architecture, section 4.1; Linux arch/arm64/include/uapi/asm/perf_regs.h and
+ * sigcontext.h. */
 #include "unwind/arch.h"
 
 enum { X27 = 27, X29 = 29, LR = 30, SP = 31, PC = 32, CODE_BYTES = 4 };
@@ -46,6 +47,9 @@ const uint16_t arch_signal_offset[UNWIND_REGISTERS] = {
     REG8(0), REG8(8), REG8(16), REG8(24), [PC] = REG(PC),
 };
 
+_Static_assert(REG(PC) + 8 <= UNWIND_SIGNAL_BYTES, "all of them are in what is read of a frame");
+
+/* struct rt_sigframe: the siginfo, the ucontext. A handler without SA_SIGINFO is given the first argument alone. */
 uint64_t arch_signal_frame(const struct unwind_registers *registers)
 {
     const uint64_t *at = registers->at;

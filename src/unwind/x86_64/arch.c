@@ -39,6 +39,8 @@ const uint16_t arch_signal_offset[UNWIND_REGISTERS] = {
     [RSP] = GREG(15), [RIP] = GREG(16),
 };
 
+_Static_assert(GREG(16) + 8 <= UNWIND_SIGNAL_BYTES, "all of them are in what is read of a frame");
+
 /* struct rt_sigframe: the return address, the ucontext (304 bytes), the siginfo. RAX is cleared, for handlers that take
  * no fixed number of arguments. */
 uint64_t arch_signal_frame(const struct unwind_registers *registers)
