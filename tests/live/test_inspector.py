@@ -125,7 +125,7 @@ def test_however_it_ends_its_status_and_output_are_its_own(name, how, pillion, w
     done, asked = session.done, "Debugger listening" in session.done.err
     print(done)
     assert done.status == alone.status and done.out == (alone.out if how != "own" else "own handler\n"), (done, alone)
-    # nothing of it waits for us but for what a look takes; short workers each start their own profile
+    # nothing of it waits for us but for what a look takes
     assert done.seconds < alone.seconds + 3, (done, alone)
     assert [line for line in said(done.err) if "Error" in line] == [line for line in said(alone.err) if "Error" in line], (done, alone)
     slow = alone.seconds > 2.9 # node's own start takes 0.1 s of an idle machine: it may be over before it is asked

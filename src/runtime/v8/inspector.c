@@ -16,12 +16,15 @@ enum {
     ANSWER_MS = 2000,       /* of the main thread; */
     WORKER_MS = 300,        /* of a worker, whatever it runs; */
     WORKERS_MS = 1000,      /* of all of them: others are asked the next time */
+    WORKER_AGE_MS = 1000,   /* of one that is asked: node has crashed where one ended while its profile ran, so that a
+                               program that begins one for each task is not asked for each */
     CLOSED_MS = 3000, LOOK_MS = 5,
     TEXT_SHOWN = 120,
 };
 
 struct worker {
     char session[SESSION_BYTES];
+    uint64_t met_ns;
     uint32_t tid;
     bool runs, is_silent; /* its profile; it did not answer, and is not asked again */
 };
@@ -63,7 +66,7 @@ static struct worker *worker_of(struct inspector *i, struct str params)
     }
     struct worker *added = good && i->worker_count < WORKERS_MAX ? &i->workers[i->worker_count++] : NULL;
     if (added != NULL) {
-        *added = (struct worker){.tid = 0};
+        *added = (struct worker){.met_ns = within(i, 0)};
         memcpy(added->session, name, sizeof name);
     }
     return added;
@@ -220,7 +223,7 @@ static void start_workers(struct inspector *i)
     for (size_t n = 0; n < i->worker_count && !i->is_leaving && within(i, 0) < until_ns; n++) {
         struct worker *w = &i->workers[n];
         struct worker asked = *w;
-        if (asked.runs || asked.is_silent) {
+        if (asked.runs || asked.is_silent || within(i, 0) < asked.met_ns + WORKER_AGE_MS * NS_PER_MS) {
             continue;
         }
         bool runs = start_profile(i, w, NULL);
@@ -401,7 +404,6 @@ struct inspector *inspector_enter(const struct process_port *port, const struct 
         tell(i, NULL, "NodeRuntime.notifyWhenWaitingForDisconnect", "\"enabled\":true", why) && is_itself(i, why) &&
         start_profile(i, NULL, why)) {
         (void)tell(i, NULL, "NodeWorker.enable", "\"waitForDebuggerOnStart\":false", NULL);
-        start_workers(i);
         return i;
     }
     (void)inspector_leave(i, why); /* that it is still open is told rather than why it was left */
