@@ -14,7 +14,8 @@ from lab import container, fargate, process, profiler, pystacks, pythons, root, 
 pytestmark = pytest.mark.measures
 
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
-RECIPES = {path.name: json.loads(path.read_text()) for path in sorted((DEPLOY / "fargate").glob("*.json"))}
+RECIPES = {name: json.loads((DEPLOY / "fargate" / name).read_text()) for name in ("prefix.json", "scratch.json", "sidecar.json")}
+EFS = json.loads((DEPLOY / "fargate" / "efs.json").read_text())
 recipes = pytest.mark.parametrize("name", RECIPES)
 PROFILER = "example.com/pillion:1"
 MAIN = """\
@@ -27,6 +28,19 @@ def busy():
 
 busy()
 """
+
+
+def with_files(definition):
+    """The recipe that writes files instead, as its page says: pillion's words, a mount, a volume."""
+    changed = copy.deepcopy(definition)
+    (one,) = [one for one in changed["containerDefinitions"] if "-u" in one.get("entryPoint", []) + one["command"]]
+    key = "entryPoint" if "-u" in one.get("entryPoint", []) else "command"
+    at = one[key].index("-u")
+    assert one[key][at:at + 3] == ["-u", "-S", "checkout"]
+    one[key][at:at + 3] = EFS["words"]
+    one.setdefault("mountPoints", []).extend(EFS["mountPoints"])
+    changed.setdefault("volumes", []).extend(EFS["volumes"])
+    return changed
 
 
 # ---- What the service takes
@@ -43,11 +57,13 @@ def model():
 @recipes
 def test_the_service_knows_every_field_of_a_recipe(model, name):
     assert model.problems("RegisterTaskDefinition", RECIPES[name]) == []
+    assert model.problems("RegisterTaskDefinition", with_files(RECIPES[name])) == []
 
 
 @recipes
 def test_fargate_takes_a_recipe(name):
     assert fargate.problems(RECIPES[name]) == []
+    assert fargate.problems(with_files(RECIPES[name])) == []
 
 
 def changed(definition, change):
@@ -71,6 +87,8 @@ def test_the_model_refuses(model, change, said):
 @pytest.mark.parametrize("change, said", [
     (lambda d, c: d.update(memory="512"), "there is no pair 1024, 512"),
     (lambda d, c: d.update(pidMode="host"), "pidMode: host"),
+    (lambda d, c: c["secrets"][0].update(valueFrom="pillion"), "no secret of Secrets Manager"),
+    (lambda d, c: c["environment"].append({"name": "PILLION_TOKEN", "value": "x"}), "PILLION_TOKEN is given twice"),
     (lambda d, c: c.update(privileged=True), "privileged"),
     (lambda d, c: c["linuxParameters"]["capabilities"]["add"].append("SYS_ADMIN"), "SYS_ADMIN cannot be added"),
     (lambda d, c: c.update(cpu=1024), "the containers ask for 1536 of 1024"),
@@ -81,7 +99,7 @@ def test_the_model_refuses(model, change, said):
     (lambda d, c: c.update(ulimits=[{"name": "memlock", "softLimit": 1, "hardLimit": 1}]), "memlock cannot be set"),
 ])
 def test_fargate_refuses(change, said):
-    found = fargate.problems(changed(RECIPES["sidecar.json"], change))
+    found = fargate.problems(changed(with_files(RECIPES["sidecar.json"]), change))
     assert any(said in problem for problem in found), found
 
 
@@ -148,12 +166,12 @@ def python_image(place, mounts=()):
 
 @pytest.fixture
 def task(place, program):
-    """task("x.json", {image: Image}) starts it."""
+    """task("x.json", {image: Image}) starts it, writing files: these say what was measured."""
     made = []
 
     def start(name, images):
         pause = container.scratch(place / "pause", program("act", "-static"))
-        made.append(fargate.Task(RECIPES[name], images, place / "volumes", (pause, ["/act", "wait", "600"])))
+        made.append(fargate.Task(with_files(RECIPES[name]), images, place / "volumes", (pause, ["/act", "wait", "600"])))
         made[0].start()
         return made[0]
     yield start

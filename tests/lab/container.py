@@ -68,7 +68,7 @@ def seccomp(profile, capabilities, architecture="amd64"):
 
 def configuration(root, command, *, profile="containers-common", capabilities=None, uid=0, writable=False, mounts=(),
                   pid_of=None, network_of=None, environment=(), terminal=False, shares=None, memory=None, cgroup=None,
-                  quota=None, cgroups=False):
+                  quota=None, cgroups=False, no_new_privileges=False):
     """config.json as a dictionary. `mounts` are (from, to, "ro" or "rw"); `shares` is a CPU weight (1024 is usual),
     `quota` how many CPUs it may use, `memory` a limit in bytes, `cgroup` the path of its group; `cgroups`: its group can
     be seen inside, as in engines."""
@@ -88,7 +88,7 @@ def configuration(root, command, *, profile="containers-common", capabilities=No
             "args": [str(a) for a in command],
             "env": ["PATH=/bin:/usr/bin", *environment],
             "cwd": "/",
-            "noNewPrivileges": False,
+            "noNewPrivileges": no_new_privileges,
             "capabilities": {"bounding": held, "effective": active, "permitted": active},
             "rlimits": [{"type": "RLIMIT_NOFILE", "hard": 1024, "soft": 1024}],
         },
