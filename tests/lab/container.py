@@ -44,6 +44,8 @@ def seccomp(profile, capabilities, architecture="amd64"):
     if profile == "off":
         return None
     source = json.loads((profile if isinstance(profile, Path) else PROFILE).read_text())
+    if "archMap" not in source:  # a node's own file is in that form already
+        return source
     rules = []
     for rule in source["syscalls"]:
         includes, excludes = rule.get("includes", {}), rule.get("excludes", {})

@@ -276,7 +276,8 @@ class Task:
         if on["condition"] == "START":
             self.containers[name].pid()
             return
-        self.finished[name] = self.containers.pop(name).finish()
+        if name in self.containers:  # nobody has waited for it before
+            self.finished[name] = self.containers.pop(name).finish()
         assert on["condition"] == "COMPLETE" or self.finished[name].status == 0, self.finished[name]
 
     def stop(self):
