@@ -2,7 +2,10 @@
 # run.sh CONTAINER [options of pillion]: profiles a container that runs already, from a second one beside it, and
 # leaves the files in ./profiles. Nothing is changed in the first one. Ctrl-C ends it early and still writes.
 #
+# With -u it uploads as well, by the container's own network.
+#
 #   PILLION_IMAGE   the image of the profiler (example.com/pillion:1, see ../fargate/Dockerfile)
+#   PILLION_SERVER_HOST, PILLION_TOKEN, PILLION_BACKEND   are passed on with -u
 #   DOCKER          docker, or podman
 set -eu
 if [ $# -eq 0 ]; then
@@ -26,10 +29,17 @@ case $("${DOCKER:-docker}" version --format '{{.Server.Version}}' 2>/dev/null) i
     ;;
 esac
 
+network="--network none"
+for word in "$@"; do
+    if [ "$word" = -u ]; then
+        network="--network container:$container --env PILLION_SERVER_HOST --env PILLION_TOKEN --env PILLION_BACKEND"
+    fi
+done
+
 mkdir -p profiles
-# shellcheck disable=SC2086  # two words or none
+# shellcheck disable=SC2086  # several words or none
 exec "${DOCKER:-docker}" run --rm --name "pillion-of-$container" \
-    --pid "container:$container" --user 0 --cap-add SYS_PTRACE $perf \
-    --cpu-shares "$weight" --memory 128m --read-only --network none --stop-timeout 30 \
+    --pid "container:$container" --user 0 --cap-add SYS_PTRACE $perf $network \
+    --cpu-shares "$weight" --memory 128m --read-only --stop-timeout 30 \
     --volume "$PWD/profiles:/profiles" \
     "${PILLION_IMAGE:-example.com/pillion:1}" -a -o /profiles "$@"

@@ -345,6 +345,14 @@ def test_the_alpine_script_profiles_a_container_that_runs(place, alpine, run):
     assert python_share(session) > 0.8, (session.frames(), seen)
 
 
+def test_the_alpine_script_uploads_by_the_containers_network(place, run):
+    environment = {**tool(place / "bin", "docker", RECORDER), "PILLION_TOKEN": "SECRET-1"}
+    done = run([DEPLOY / "alpine" / "run.sh", "web", "-c", "-u", "-S", "checkout"], cwd=place, env=environment)
+    options, words = engine(json.loads((place / "bin" / "record").read_text()))
+    assert done.status == 0 and words[-4:] == ["-c", "-u", "-S", "checkout"], done
+    assert options["--network"] == ["container:web"] and options["--env"] == ["PILLION_SERVER_HOST", "PILLION_TOKEN", "PILLION_BACKEND"]
+
+
 OLD_ENGINE = RECORDER + """
 if sys.argv[1] == "version":
     print("20.10.5+dfsg1")
